@@ -1,0 +1,167 @@
+// Dynamics: one warp a group; scans over the lanes join the frames.
+#pragma once
+#include "dynamics_kernel.h"
+
+// a^1, a^2, a^4, a^8, a^16
+static __device__ __forceinline__ void decay_powers(float a, float *power)
+{
+    power[0] = a;
+    for (int d = 1; d < 5; d++) power[d] = power[d - 1] * power[d - 1];
+}
+
+// Recursions over up to 32 * F frames by one warp, F neighbouring frames a lane: each lane joins its own, a scan joins
+// the lanes, and what stands before a lane's first frame comes back; from there it runs on by itself.
+
+// y[n] = max(x, a y[n-1] + (1 - a) x). Frame n is y -> max(c, a y + b), and so is a run of frames, with a^length; lane 0
+// has `before` put into b.
+template <int F> static __device__ __forceinline__ float before_branch(const float *x, float a, float before)
+{
+    const int lane = threadIdx.x & 31;
+    float c = x[0], b = (1.0f - a) * x[0] + (lane == 0 ? a * before : 0.0f), whole = a, power[5];
+    for (int i = 1; i < F; i++) {
+        c = wt_max(x[i], a * c + (1.0f - a) * x[i]);
+        b = a * b + (1.0f - a) * x[i];
+        whole *= a;
+    }
+    decay_powers(whole, power);
+    for (int d = 0; d < 5; d++) {
+        float earlier_c = __shfl_up_sync(~0u, c, 1 << d), earlier_b = __shfl_up_sync(~0u, b, 1 << d);
+        if (lane < 1 << d) continue;
+        c = wt_max(c, power[d] * earlier_c + b);
+        b = power[d] * earlier_b + b;
+    }
+    float y = __shfl_up_sync(~0u, wt_max(c, b), 1);
+    return lane == 0 ? before : y;
+}
+
+// y[n] = a y[n-1] + (1 - a) x
+template <int F> static __device__ __forceinline__ float before_pole(const float *x, float a, float before)
+{
+    const int lane = threadIdx.x & 31;
+    float y = (1.0f - a) * x[0] + (lane == 0 ? a * before : 0.0f), whole = a, power[5];
+    for (int i = 1; i < F; i++) {
+        y = a * y + (1.0f - a) * x[i];
+        whole *= a;
+    }
+    decay_powers(whole, power);
+    y = __shfl_up_sync(~0u, scan_decay(y, power), 1);
+    return lane == 0 ? before : y;
+}
+
+// y[n] = a y[n-1] + (1 - a) x over the lanes from `before`
+static __device__ __forceinline__ float scan_pole(float x, float a, float before)
+{
+    float power[5];
+    decay_powers(a, power);
+    return scan_decay((1.0f - a) * x + ((threadIdx.x & 31) == 0 ? a * before : 0.0f), power);
+}
+
+// 1 where the gate is open: the latest crossing at or before this lane decides, and an open frame holds for a while.
+static __device__ __forceinline__ float gate_scan(float level, bool active, long long frame, const dynamics_coeffs *k,
+                                                  dynamics_group *g)
+{
+    const int lane = threadIdx.x & 31;
+    const unsigned upto = 0xffffffffu >> (31 - lane);
+    unsigned up = __ballot_sync(~0u, active && level >= k->open) & upto;
+    unsigned down = __ballot_sync(~0u, active && level < k->close) & upto;
+    g->open = (up | down) ? up > down : g->open; // the later crossing has the higher bit
+    unsigned was_open = __ballot_sync(~0u, active && g->open) & upto;
+    if (was_open) g->last_open = frame - lane + 32 - __clz(was_open);
+    return g->last_open && frame + 1 - g->last_open <= k->hold_frames ? 1.0f : 0.0f;
+}
+
+// v of every frame of a group, 32 at a time, into `gains`; moves the detector's own state.
+template <class Key>
+static __device__ void dynamics_detect(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
+                                       dynamics_group *g, int group, int key_channels, Key key, float *gains)
+{
+    const int lane = threadIdx.x & 31;
+    for (int first = 0; first < io->n_frames; first += 32) {
+        const int n = first + lane, last = min(31, io->n_frames - 1 - first);
+        const bool active = n < io->n_frames;
+        float level = 0.0f;
+        if (active && p->n_groups > 1) level = fabsf(key(group, n));
+        if (active && p->n_groups == 1)
+            for (int c = 0; c < key_channels; c++) level = wt_max(fabsf(key(c, n)), level);
+        if (p->rms) level = scan_pole(level * level, k->rms, g->power);
+        float v = p->gate ? gate_scan(level, active, io->position + n, k, g)
+                          : dynamics_curve(k, dynamics_level_db(level, p->rms));
+        if (active) gains[n] = v;
+        if (p->rms) g->power = __shfl_sync(~0u, level, last);
+        if (!p->gate) continue;
+        g->open = __shfl_sync(~0u, g->open, last);
+        g->last_open = __shfl_sync(~0u, g->last_open, last);
+    }
+    __syncwarp();
+}
+
+// v to gain in place: release, attack, curve of the gain.
+template <int F>
+static __device__ void dynamics_smooth(const wt_node_io *io, const dynamics_coeffs *k, dynamics_group *g, float *gains)
+{
+    const int first = (threadIdx.x & 31) * F, phase = (int)(io->position & (WT_QUANTUM - 1));
+    float v[F];
+    for (int i = 0; i < F; i++) v[i] = first + i < io->n_frames ? gains[first + i] : 0.0f;
+    float y1 = before_branch<F>(v, k->release, g->y1), y;
+    for (int i = 0; i < F; i++) v[i] = y1 = wt_max(v[i], k->release * y1 + (1.0f - k->release) * v[i]);
+    y = before_pole<F>(v, k->attack, g->y);
+    for (int i = 0; i < F && first + i < io->n_frames; i++) {
+        y1 = v[i];
+        y = k->attack * y + (1.0f - k->attack) * v[i];
+        gains[first + i] = dynamics_gain(k, y, (float)(phase + first + i));
+    }
+    const int last = (io->n_frames - 1) / F;
+    g->y1 = __shfl_sync(~0u, y1, last);
+    g->y = __shfl_sync(~0u, y, last);
+}
+
+// Gains of one block, [n_groups][WT_CHAIN_BLOCK]; `key(c, n)` is the detector's signal. All threads; no barrier at the
+// end. The reading is the largest reduction at the block's last frame.
+template <class Key>
+static __device__ void dynamics_gains(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
+                                      dynamics_state *s, int key_channels, Key key, float *gains)
+{
+    for_each_channel_warp(p->n_groups, [&](int group) {
+        dynamics_group g = s->group[group];
+        float *line = gains + group * WT_CHAIN_BLOCK;
+        dynamics_detect(io, p, k, &g, group, key_channels, key, line);
+        if (io->n_frames <= 32) dynamics_smooth<1>(io, k, &g, line);
+        else if (io->n_frames <= 64) dynamics_smooth<2>(io, k, &g, line);
+        else if (io->n_frames <= 128) dynamics_smooth<4>(io, k, &g, line);
+        else dynamics_smooth<8>(io, k, &g, line);
+        __syncwarp();
+        if ((threadIdx.x & 31) == 0) s->group[group] = g;
+    });
+}
+
+// The largest reduction now, after a barrier behind dynamics_gains.
+static __device__ void dynamics_show(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
+                                     const dynamics_state *s)
+{
+    if (threadIdx.x) return;
+    float most = 0.0f;
+    for (int g = 0; g < p->n_groups; g++) most = wt_max(-(k->base_db + k->span_db * s->group[g].y), most);
+    io->readings[0] = most;
+}
+
+// Compressor, expander and gate: key from the side chain or the input, then the gain on the (delayed) input.
+static __device__ void dynamics_process(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
+                                        dynamics_state *s)
+{
+    const float *key = io->side ? io->side : io->in[0];
+    const int mask = p->ring_frames - 1;
+    dynamics_gains(io, p, k, s, io->side ? io->side_channels : io->channels[0],
+                   [&](int c, int n) { return key[c * io->stride + n]; }, io->scratch);
+    if (p->lookahead_frames)
+        for_each_sample(io, [&](int c, int n) {
+            s->ring[c * p->ring_frames + (int)((io->position + n) & mask)] = io->in[0][c * io->stride + n];
+        });
+    __syncthreads();
+    dynamics_show(io, p, k, s);
+    for_each_sample(io, [&](int c, int n) {
+        float x = p->lookahead_frames
+                      ? s->ring[c * p->ring_frames + (int)((io->position + n - p->lookahead_frames) & mask)]
+                      : io->in[0][c * io->stride + n];
+        io->out[c * io->stride + n] = x * io->scratch[(p->n_groups > 1 ? c : 0) * WT_CHAIN_BLOCK + n];
+    });
+}

@@ -1,0 +1,252 @@
+// Short-time spectra of batches of signals, compiled for one SPECTRUM_N:
+//
+//   spectrum_stft     samples to spectra: complex, magnitude, power or phase
+//   spectrum_istft    spectra to samples
+//   spectrum_mel      samples to mel bands, linear or logarithmic, in one pass: the spectra never leave the chip
+//   spectrum_limit    what follows when a signal's largest band is known: the limit, the gain
+//   spectrum_product  the same and a matrix after it (the cosine transform of MFCC)
+//
+// The first three: SPECTRUM_THREADS threads transform a pair of frames, SPECTRUM_SEQUENCES pairs at once,
+// SPECTRUM_ROUNDS times. Samples and window are read side by side, spectra written so; bands are gathered over the
+// block's frames and written in runs. In spectrum_mel a thread sums one band of both frames: one read of shared memory
+// and one of the weights for two products.
+//
+// spectrum_istft: a block owns `hops` hops of the output, transforms every frame that touches them (a few at its
+// beginning are done by its neighbour too), and adds them in order: the result never depends on the launch.
+//
+// Judge: the CPU's ops, 2e-6 of the peak.
+#ifndef SPECTRUM_N
+#    define SPECTRUM_N 2048
+#endif
+#include "spectrum.cuh"
+
+extern __shared__ float2 all_shared[];
+
+struct spectrum_place {
+    int thread, sequence;
+    long long line;
+    int block; // of the line
+    float2 *points;
+};
+
+static __device__ __forceinline__ spectrum_place find_place(int blocks_per_line)
+{
+    spectrum_place p;
+    p.thread = threadIdx.x % SPECTRUM_THREADS;
+    p.sequence = threadIdx.x / SPECTRUM_THREADS;
+    p.line = blockIdx.x / blocks_per_line;
+    p.block = blockIdx.x % blocks_per_line;
+    p.points = all_shared + p.sequence * SPECTRUM_POINTS;
+    return p;
+}
+
+static __device__ __forceinline__ float as_real(float2 x, int kind)
+{
+    const float power = x.x * x.x + x.y * x.y;
+    return kind == 1 ? sqrtf(power) : kind == 2 ? power : atan2f(x.y, x.x);
+}
+
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) spectrum_stft(wt_spectrum_stft_args a)
+{
+    const spectrum_place p = find_place((a.frames.n_frames + SPECTRUM_FRAMES - 1) / SPECTRUM_FRAMES);
+    const float *pcm = a.frames.pcm + p.line * a.frames.n_samples;
+    for (int round = 0; round < SPECTRUM_ROUNDS; round++) {
+        const int t = p.block * SPECTRUM_FRAMES + 2 * (round * SPECTRUM_SEQUENCES + p.sequence);
+        spectrum_frames(a.frames, p.thread, p.points, pcm, t);
+        const long long row = (p.line * a.frames.n_frames + t) * SPECTRUM_BINS;
+        const bool first = t < a.frames.n_frames, second = t + 1 < a.frames.n_frames;
+        for (int k = p.thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
+            float2 x, y;
+            spectrum_part(p.points, k, x, y);
+            if (a.kind == 0) {
+                if (first) ((float2 *)a.out)[row + k] = x;
+                if (second) ((float2 *)a.out)[row + SPECTRUM_BINS + k] = y;
+            } else {
+                if (first) a.out[row + k] = as_real(x, a.kind);
+                if (second) a.out[row + SPECTRUM_BINS + k] = as_real(y, a.kind);
+            }
+        }
+    }
+}
+
+// ---- back
+
+// Point i of both frames' whole spectra as one complex signal, parts exchanged: the inverse.
+static __device__ __forceinline__ float2 both_spectra(const float2 *in, int i, bool first, bool second)
+{
+    const int k = i <= SPECTRUM_N / 2 ? i : SPECTRUM_N - i;
+    float2 x = first ? in[k] : make_float2(0, 0), y = second ? in[SPECTRUM_BINS + k] : make_float2(0, 0);
+    if (k == 0 || 2 * k == SPECTRUM_N) x.y = y.y = 0;
+    if (i > SPECTRUM_N / 2) x.y = -x.y, y.y = -y.y;
+    return make_float2(x.y + y.x, x.x - y.y);
+}
+
+// What the squared windows of all frames that count add up to at sample `at` of the padded signal.
+static __device__ float squares(const wt_spectrum_istft_args &a, long long at)
+{
+    float sum = 0;
+    for (long long t = at / a.hop; t >= 0 && at - t * a.hop < SPECTRUM_N; t--)
+        if (t < a.n_frames) {
+            const float w = __ldg(a.window + (at - t * a.hop));
+            sum += w * w;
+        }
+    return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_BACK) spectrum_istft(wt_spectrum_istft_args a)
+{
+    const long long n_hops = (a.length + a.margin + a.hop - 1) / a.hop;
+    const spectrum_place p = find_place((int)((n_hops + a.hops - 1) / a.hops));
+    float *sum = (float *)(all_shared + SPECTRUM_SEQUENCES * SPECTRUM_POINTS); // [hops * hop]
+    const int hop = a.hop, count = a.hops * hop;
+    const long long begin = (long long)p.block * count; // of the padded signal
+    int t = p.block * a.hops - (SPECTRUM_N + hop - 1) / hop + 1, end = (p.block + 1) * a.hops;
+    if (t < 0) t = 0;
+    if (end > a.n_frames) end = a.n_frames;
+    for (int i = threadIdx.x; i < count; i += SPECTRUM_BLOCK) sum[i] = 0;
+    for (; t < end; t += 2 * SPECTRUM_SEQUENCES) {
+        const int own = t + 2 * p.sequence;
+        const float2 *in = (const float2 *)a.in + (p.line * a.stored_frames + own) * SPECTRUM_BINS;
+        spectrum_transform(
+            p.thread, p.points, a.twiddles, [&](int i) { return both_spectra(in, i, own < end, own + 1 < end); },
+            [&](int i, float2 v) {
+                const float w = __ldg(a.window + i) / SPECTRUM_N;
+                p.points[spectrum_at(i)] = make_float2(v.y * w, v.x * w);
+            });
+        const int first = (int)((long long)t * hop - begin);
+        int last = first + (2 * SPECTRUM_SEQUENCES - 1) * hop + SPECTRUM_N;
+        if (last > count) last = count;
+        for (int i = (first > 0 ? first : 0) + threadIdx.x; i < last; i += SPECTRUM_BLOCK) {
+            float value = sum[i];
+            for (int s = 0; s < SPECTRUM_SEQUENCES; s++) {
+                const float2 *points = all_shared + s * SPECTRUM_POINTS;
+                const int x = i - first - 2 * s * hop, y = x - hop;
+                if (x >= 0 && x < SPECTRUM_N) value += points[spectrum_at(x)].x;
+                if (y >= 0 && y < SPECTRUM_N) value += points[spectrum_at(y)].y;
+            }
+            sum[i] = value;
+        }
+        __syncthreads();
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < count; i += SPECTRUM_BLOCK) {
+        const long long to = begin + i - a.margin;
+        if (to < 0 || to >= a.length) continue;
+        const float by = squares(a, begin + i);
+        a.out[p.line * a.length + to] = by > 1.17549435e-38f ? sum[i] / by : sum[i];
+    }
+}
+
+// ---- mel
+
+static __device__ __forceinline__ float raised(float2 x, float power)
+{
+    const float square = x.x * x.x + x.y * x.y;
+    return power == 2 ? square : power == 1 ? sqrtf(square) : powf(square, 0.5f * power);
+}
+
+// One band of both frames.
+static __device__ __forceinline__ float2 band(const wt_spectrum_mel_args &a, const float2 *points, int m)
+{
+    const int begin = __ldg(a.begins + m), length = __ldg(a.lengths + m);
+    const float *weights = a.weights + m;
+    float2 sum = make_float2(0, 0);
+    for (int i = 0; i < length; i++, weights += a.n_mels) {
+        const float2 power = points[spectrum_at(begin + i)];
+        const float w = __ldg(weights);
+        sum.x += w * power.x, sum.y += w * power.y;
+    }
+    if (a.logarithm) {
+        sum.x = wt__spectrum_log(sum.x, a.amin, a.scale, a.offset);
+        sum.y = wt__spectrum_log(sum.y, a.amin, a.scale, a.offset);
+    }
+    return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) spectrum_mel(wt_spectrum_mel_args a)
+{
+    const spectrum_place p = find_place((a.frames.n_frames + SPECTRUM_FRAMES - 1) / SPECTRUM_FRAMES);
+    const float *pcm = a.frames.pcm + p.line * a.frames.n_samples;
+    float *sums = (float *)(all_shared + SPECTRUM_SEQUENCES * SPECTRUM_POINTS); // [n_mels][FRAMES + 1]
+    int *peak = (int *)(sums + a.n_mels * (SPECTRUM_FRAMES + 1));
+    if (threadIdx.x == 0) *peak = (int)0x80000000;
+    for (int round = 0; round < SPECTRUM_ROUNDS; round++) {
+        const int local = 2 * (round * SPECTRUM_SEQUENCES + p.sequence);
+        spectrum_frames(a.frames, p.thread, p.points, pcm, p.block * SPECTRUM_FRAMES + local);
+        for (int k = p.thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) { // its mirror no other thread touches
+            float2 x, y;
+            spectrum_part(p.points, k, x, y);
+            p.points[spectrum_at(k)] = make_float2(raised(x, a.power), raised(y, a.power));
+        }
+        __syncthreads();
+        for (int m = p.thread; m < a.n_mels; m += SPECTRUM_THREADS) {
+            const float2 sum = band(a, p.points, m);
+            sums[m * (SPECTRUM_FRAMES + 1) + local] = sum.x;
+            sums[m * (SPECTRUM_FRAMES + 1) + local + 1] = sum.y;
+        }
+    }
+    __syncthreads();
+    const int t = p.block * SPECTRUM_FRAMES;
+    int largest = (int)0x80000000;
+    for (int i = threadIdx.x; i < a.n_mels * SPECTRUM_FRAMES; i += SPECTRUM_BLOCK) {
+        const int m = a.frames_first ? i % a.n_mels : i / SPECTRUM_FRAMES;
+        const int f = a.frames_first ? i / a.n_mels : i % SPECTRUM_FRAMES;
+        if (t + f >= a.frames.n_frames) continue;
+        const float value = sums[m * (SPECTRUM_FRAMES + 1) + f];
+        const long long to = a.frames_first ? (p.line * a.frames.n_frames + t + f) * a.n_mels + m
+                                            : (p.line * a.n_mels + m) * a.frames.n_frames + t + f;
+        a.out[to] = value;
+        const int ordered = wt__spectrum_order(__float_as_int(value));
+        if (value == value && ordered > largest) largest = ordered;
+    }
+    if (!a.peaks) return;
+    atomicMax(peak, largest);
+    __syncthreads();
+    if (threadIdx.x == 0) atomicMax(a.peaks + p.line / a.channels, *peak);
+}
+
+// ---- when the peak is known
+
+static __device__ __forceinline__ float limited(const wt_spectrum_finish_args &a, long long signal, float x)
+{
+    const float peak = __int_as_float(wt__spectrum_order(a.peaks[signal])), floor = peak - a.range;
+    return (x < floor ? floor : x) * a.gain + (a.offset - a.relative * peak);
+}
+
+// 256 threads, four numbers each.
+extern "C" __global__ void __launch_bounds__(256) spectrum_limit(wt_spectrum_finish_args a)
+{
+    const long long count = (long long)a.channels * a.n_mels * a.n_frames, chunks = (count + 1023) / 1024;
+    const long long signal = blockIdx.x / chunks, at = blockIdx.x % chunks * 1024 + threadIdx.x;
+    float *x = a.mel + signal * count;
+    for (int i = 0; i < 4; i++)
+        if (at + i * 256 < count) x[at + i * 256] = limited(a, signal, x[at + i * 256]);
+}
+
+// 32 frames by 8 rows of threads; each row makes every eighth coefficient, four at a time.
+extern "C" __global__ void __launch_bounds__(256) spectrum_product(wt_spectrum_finish_args a)
+{
+    float *tile = (float *)all_shared; // [n_mels][32]
+    const int tiles = (a.n_frames + 31) / 32, x = threadIdx.x % 32, y = threadIdx.x / 32;
+    const long long line = blockIdx.x / tiles;
+    const int t = blockIdx.x % tiles * 32 + x;
+    for (int m = y; m < a.n_mels && t < a.n_frames; m += 8)
+        tile[m * 32 + x] = limited(a, line / a.channels, a.mel[(line * a.n_mels + m) * a.n_frames + t]);
+    __syncthreads();
+    for (int k = y; k < a.n_out && t < a.n_frames; k += 32) {
+        float sum[4] = {0, 0, 0, 0};
+        for (int begin = 0; begin < a.n_mels; begin += 16) { // in parts, as dsp/mfcc.c says
+            float part[4] = {0, 0, 0, 0};
+            for (int m = begin; m < a.n_mels && m < begin + 16; m++) {
+                const float value = tile[m * 32 + x];
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    if (k + 8 * i < a.n_out) part[i] += value * __ldg(a.matrix + m * a.n_out + k + 8 * i);
+            }
+#pragma unroll
+            for (int i = 0; i < 4; i++) sum[i] += part[i];
+        }
+        for (int i = 0; i < 4 && k + 8 * i < a.n_out; i++)
+            a.out[(line * a.n_out + k + 8 * i) * a.n_frames + t] = sum[i];
+    }
+}

@@ -1,0 +1,123 @@
+// Complex transforms of SPECTRUM_N points by SPECTRUM_THREADS threads for short-time spectra: Stockham's passes as in
+// fft.cuh, but of sixteen points a thread, so that 2048 points meet shared memory twice on their way (16 * 16 * 8).
+//
+// Two real frames a and b travel as a + i b: no twiddle factors to part them, any length, and whatever follows works on
+// both at once. Points lie in shared memory as float2, one of padding in sixteen: a pass that writes 16 apart then
+// meets every bank once.
+#ifndef WT_SPECTRUM_CUH
+#define WT_SPECTRUM_CUH
+#include "fft.cuh"
+#include "spectrum_kernel.h"
+
+enum {
+    SPECTRUM_THREADS = wt__spectrum_threads(SPECTRUM_N),
+    SPECTRUM_SEQUENCES = wt__spectrum_sequences(SPECTRUM_N),
+    SPECTRUM_ROUNDS = wt__spectrum_rounds(SPECTRUM_N),
+    SPECTRUM_FRAMES = wt__spectrum_frames(SPECTRUM_N),
+    SPECTRUM_POINTS = wt__spectrum_points(SPECTRUM_N),
+    SPECTRUM_BLOCK = SPECTRUM_THREADS * SPECTRUM_SEQUENCES,
+    SPECTRUM_BINS = SPECTRUM_N / 2 + 1,
+    // Blocks an SM is to hold: 768 threads leave each 80 registers; without a bound the loads of a frame take 160.
+    SPECTRUM_RESIDENT = SPECTRUM_BLOCK < 768 ? 768 / SPECTRUM_BLOCK : 1,
+    SPECTRUM_RESIDENT_BACK = SPECTRUM_BLOCK < 512 ? 512 / SPECTRUM_BLOCK : 1 // two spectra come in at once
+};
+
+__device__ __forceinline__ int spectrum_at(int i)
+{
+    return i + (i >> 4);
+}
+
+template <int S, class Load, class Store>
+__device__ __forceinline__ void spectrum_pass(int t, float2 *points, const float2 *twiddles, Load load, Store store)
+{
+    constexpr int R = wt__spectrum_radix(SPECTRUM_N / S), B = SPECTRUM_N / R, M = B / S;
+    constexpr int E = (B + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS;
+    float2 v[E][R];
+#pragma unroll
+    for (int e = 0; e < E; e++) {
+        const int b = t + e * SPECTRUM_THREADS;
+        if (b < B) {
+#pragma unroll
+            for (int k = 0; k < R; k++) {
+                if constexpr (S == 1)
+                    v[e][k] = load(b + k * B);
+                else
+                    v[e][k] = points[spectrum_at(b + k * B)];
+            }
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < E; e++) {
+        const int b = t + e * SPECTRUM_THREADS, p = b / S, q = b % S;
+        if (b < B) {
+            fft_butterfly<R>(v[e]);
+#pragma unroll
+            for (int j = 0; j < R; j++) {
+                const int to = q + S * (R * p + j);
+                if constexpr (M == 1)
+                    store(to, v[e][j]);
+                else
+                    points[spectrum_at(to)] = j ? fft_mul(v[e][j], twiddles[(j - 1) * M + p]) : v[e][j];
+            }
+        }
+    }
+    __syncthreads();
+    if constexpr (M > 1) spectrum_pass<S * R>(t, points, twiddles + (R - 1) * M, load, store);
+}
+
+/// All threads of the block together; `points` are this sequence's. Reads through load(i), leaves the result through
+/// store(k, v), which may write to `points`; ends with the block in step.
+template <class Load, class Store>
+__device__ __forceinline__ void spectrum_transform(int t, float2 *points, const float *twiddles, Load load,
+                                                   Store store)
+{
+    spectrum_pass<1>(t, points, (const float2 *)twiddles, load, store);
+}
+
+// The sample at `at`, which may lie before or behind the signal (dsp/stft.c: wt__stft_padded).
+__device__ inline float spectrum_padded(const float *pcm, long long n, long long at, int margin, int pad)
+{
+    if (at >= 0 && at < n) return pcm[at];
+    if (pad == 0) return 0;
+    const float edge = pcm[at < 0 ? 0 : n - 1];
+    if (pad == 4) {
+        const long long outside = at < 0 ? -at : at - n + 1;
+        return outside < margin ? edge * (float)(margin - outside) / (float)margin : 0;
+    }
+    if (pad == 3 || n == 1) return edge;
+    const int symmetric = pad == 2;
+    const long long period = symmetric ? 2 * n : 2 * (n - 1);
+    at %= period;
+    if (at < 0) at += period;
+    return pcm[at < n ? at : period - at - symmetric];
+}
+
+/// Transform the windowed frames t and t + 1 of one line; frames that do not exist are zeros.
+__device__ __forceinline__ void spectrum_frames(const wt_spectrum_frames &f, int thread, float2 *points,
+                                                const float *pcm, int t)
+{
+    const long long begin = (long long)t * f.hop - f.margin;
+    const bool inside = begin >= 0 && begin + f.hop + SPECTRUM_N <= f.n_samples && t + 1 < f.n_frames;
+    const float *a = pcm + begin, *b = a + f.hop;
+    spectrum_transform(
+        thread, points, f.twiddles,
+        [&](int i) {
+            const float w = __ldg(f.window + i);
+            if (inside) return make_float2(w * __ldg(a + i), w * __ldg(b + i));
+            float2 v = make_float2(0, 0);
+            if (t < f.n_frames) v.x = w * spectrum_padded(pcm, f.n_samples, begin + i, f.margin, f.pad);
+            if (t + 1 < f.n_frames) v.y = w * spectrum_padded(pcm, f.n_samples, begin + f.hop + i, f.margin, f.pad);
+            return v;
+        },
+        [&](int k, float2 v) { points[spectrum_at(k)] = v; });
+}
+
+/// Bin k of both frames.
+__device__ __forceinline__ void spectrum_part(const float2 *points, int k, float2 &a, float2 &b)
+{
+    const float2 z = points[spectrum_at(k)], m = points[spectrum_at(k ? SPECTRUM_N - k : 0)];
+    a = make_float2(0.5f * (z.x + m.x), 0.5f * (z.y - m.y));
+    b = make_float2(0.5f * (z.y + m.y), 0.5f * (m.x - z.x));
+}
+#endif

@@ -1,0 +1,121 @@
+// Arguments of the short-time spectra's kernels: windowed frames, two real ones to a complex transform.
+#ifndef WT_SPECTRUM_KERNEL_H
+#define WT_SPECTRUM_KERNEL_H
+#include "fastmath_kernel.h"
+
+#ifdef __CUDACC__
+#    define WT_SPECTRUM_BOTH __host__ __device__ constexpr
+#else
+#    define WT_SPECTRUM_BOTH static inline
+#endif
+
+// The longest transform one thread block does: 8192 points take 68 KB of shared memory.
+#define WT_SPECTRUM_MAX 8192
+
+/// Radix of the next pass when `rest` points are left, 0 when a prime factor is above 13: powers of two in as few
+/// passes of 16 and less as they need, the largest first, then odd primes.
+WT_SPECTRUM_BOTH int wt__spectrum_radix(int rest)
+{
+    int twos = 0, odd = rest;
+    for (; odd % 2 == 0; odd /= 2) twos++;
+    if (twos) {
+        int passes = (twos + 3) / 4;
+        return 1 << ((twos + passes - 1) / passes);
+    }
+    return odd % 3 == 0 ? 3 : odd % 5 == 0 ? 5 : odd % 7 == 0 ? 7 : odd % 11 == 0 ? 11 : odd % 13 == 0 ? 13 : 0;
+}
+
+/// Threads that share one transform: sixteen points each.
+WT_SPECTRUM_BOTH int wt__spectrum_threads(int n)
+{
+    return (n + 15) / 16;
+}
+
+/// Pairs of frames a thread block transforms at once.
+WT_SPECTRUM_BOTH int wt__spectrum_sequences(int n)
+{
+    return wt__spectrum_threads(n) >= 128 ? 1 : 128 / wt__spectrum_threads(n);
+}
+
+/// Times a block does that, so that it writes runs of eight frames or more.
+WT_SPECTRUM_BOTH int wt__spectrum_rounds(int n)
+{
+    return wt__spectrum_sequences(n) >= 4 ? 1 : 4 / wt__spectrum_sequences(n);
+}
+
+/// Frames of one thread block.
+WT_SPECTRUM_BOTH int wt__spectrum_frames(int n)
+{
+    return 2 * wt__spectrum_sequences(n) * wt__spectrum_rounds(n);
+}
+
+/// Complex numbers of shared memory a transform takes: one of padding in sixteen.
+WT_SPECTRUM_BOTH int wt__spectrum_points(int n)
+{
+    return n + n / 16 + 1;
+}
+
+/// Where frames lie in a batch of signals [n_lines][n_samples].
+typedef struct wt_spectrum_frames {
+    const float *pcm;
+    const float *window;   ///< [n_fft]
+    const float *twiddles; ///< pass by pass [radix - 1][m][2]
+    long long n_samples;
+    int n_frames, hop;
+    int margin; ///< frame t begins at t hop - margin
+    int pad;    ///< wt_stft_pad
+} wt_spectrum_frames;
+
+typedef struct wt_spectrum_stft_args {
+    wt_spectrum_frames frames;
+    float *out; ///< [n_lines][n_frames][bins], pairs when complex
+    int kind;   ///< 0 complex, 1 magnitude, 2 power, 3 phase
+} wt_spectrum_stft_args;
+
+typedef struct wt_spectrum_istft_args {
+    const float *in; ///< [n_lines][n_frames][bins][2]
+    float *out;      ///< [n_lines][length]
+    const float *window;
+    const float *twiddles;
+    long long length;
+    int stored_frames, n_frames; ///< frames of a line; frames that count
+    int hop, margin;
+    int hops; ///< a block's share of the output
+} wt_spectrum_istft_args;
+
+typedef struct wt_spectrum_mel_args {
+    wt_spectrum_frames frames;
+    float *out;           ///< [n_lines][n_mels][n_frames], or [n_lines][n_frames][n_mels]
+    const int *begins;    ///< [n_mels + 1]: the first bin of each band; the last: unused
+    const int *lengths;   ///< [n_mels]
+    const float *weights; ///< [longest][n_mels]
+    int *peaks;           ///< [n_lines / channels] of ordered bits
+    int n_mels, channels, frames_first, logarithm;
+    float power, amin, scale, offset; ///< logarithm: scale log2(max(x, amin)) + offset
+} wt_spectrum_mel_args;
+
+/// What follows when the largest value is known: x = max(x, peak - range) * gain + offset - relative * peak, then, when
+/// n_out is not 0, out[k] = sum over m of matrix[m][k] x[m].
+typedef struct wt_spectrum_finish_args {
+    float *mel; ///< as wt_spectrum_mel_args.out, in place
+    float *out; ///< [n_lines][n_out][n_frames]
+    const int *peaks;
+    const float *matrix; ///< [n_mels][n_out]
+    int n_mels, n_frames, channels, n_out;
+    float range, gain, offset, relative;
+} wt_spectrum_finish_args;
+
+/// A float as an integer of the same order, and back (its own inverse).
+WT_SHARED_FN int wt__spectrum_order(int bits)
+{
+    return bits >= 0 ? bits : bits ^ 0x7fffffff;
+}
+
+/// scale log2(max(x, amin)) + offset; a NaN stays one.
+WT_SHARED_FN float wt__spectrum_log(float x, float amin, float scale, float offset)
+{
+    float limited = x > amin ? x : amin;
+    float value = scale * wt_log2(limited) + offset;
+    return x == x ? value : x;
+}
+#endif
