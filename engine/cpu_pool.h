@@ -1,0 +1,27 @@
+/// A pool of worker threads that several callers share: each call spreads its items over the caller and the workers.
+#ifndef WT_CPU_POOL_H
+#define WT_CPU_POOL_H
+
+#include <sched.h>
+#include <warptone/kernel.h>
+
+typedef struct wt__pool wt__pool;
+
+/// Where a pool's threads stand.
+typedef struct wt__placement {
+    cpu_set_t cpus; ///< they may use
+    int nice;       ///< -20 .. 19; where the system does not permit it they keep what they have
+} wt__placement;
+
+/// `n_workers` threads beside the callers, 0 or more; `placement` NULL = as the system likes; copied.
+/// Errors: WT_ERR_NO_MEMORY.
+WT_CHECKED wt_status wt__pool_create(int n_workers, const wt__placement *placement, wt__pool **pool);
+/// Put the calling thread where the pool's own stand.
+void wt__pool_place_thread(const wt__pool *pool);
+void wt__pool_destroy(wt__pool *pool); ///< Nothing may be running. NULL is allowed.
+
+/// `function(args, k)` for k in 0 .. n_items - 1 in no order; returns when all are done. Any thread, also several at
+/// once and from inside an item.
+void wt__pool_run(wt__pool *pool, wt_cpu_function function, const void *args, int n_items);
+
+#endif

@@ -1,0 +1,40 @@
+/// The CUDA backend's handles, for the engine's other files (kernels, graphs, partitions).
+#ifndef WT_DEVICE_CUDA_H
+#define WT_DEVICE_CUDA_H
+
+#include "cuda_api.h"
+#include "cuda_guard.h"
+#include "device_internal.h"
+
+typedef struct wt__cuda_device {
+    wt_device base;
+    const wt__cuda *cuda;
+    CUdevice device;
+    CUcontext context; ///< the primary context, retained
+    CUstream own;      ///< for zeroing new memory: nothing ever runs on the NULL stream
+    int lowest_priority, highest_priority;
+} wt__cuda_device;
+
+typedef struct wt__cuda_stream {
+    wt_stream base;
+    CUstream stream;
+} wt__cuda_stream;
+
+static inline wt__cuda_device *wt__cuda_device_of(const wt_device *device)
+{
+    return (wt__cuda_device *)device;
+}
+static inline CUstream wt__cuda_stream_of(const wt_stream *stream)
+{
+    return ((const wt__cuda_stream *)stream)->stream;
+}
+
+/// A stream of the engine around one of the driver, which it takes (also when it fails). Errors: WT_ERR_NO_MEMORY.
+WT_CHECKED wt_status wt__cuda_stream_wrap(wt_device *device, CUstream cuda_stream, wt_stream **stream);
+/// The driver's number for a priority of -1, 0 or 1.
+int wt__cuda_priority(const wt__cuda_device *device, int priority);
+
+/// Make the device's context current to the calling thread: first in every call that reaches the driver.
+WT_CHECKED wt_status wt__cuda_enter(const wt__cuda_device *device);
+
+#endif

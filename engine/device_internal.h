@@ -1,0 +1,99 @@
+/// What a backend implements. device.c checks arguments once and calls through wt__device_ops; each backend's structs
+/// begin with the ones here.
+#ifndef WT_DEVICE_INTERNAL_H
+#define WT_DEVICE_INTERNAL_H
+
+#include "guard.h"
+
+#include <stdatomic.h>
+#include <warptone/device.h>
+#include <warptone/kernel.h>
+#include <warptone/partition.h>
+
+enum { WT_MAX_ARGS_BYTES = 4096 }; ///< of one launch, as CUDA's own limit for parameters
+
+/// One end of a copy: device memory at an address, or host memory (pinned or not) at a pointer.
+typedef struct wt__place {
+    bool on_device;
+    uintptr_t address;
+} wt__place;
+
+typedef struct wt__device_ops {
+    void (*close)(wt_device *device);
+    wt_status (*synchronize)(wt_device *device);
+    wt_status (*buffer_create)(wt_device *device, wt_memory memory, size_t size_bytes, wt_buffer **buffer);
+    void (*buffer_destroy)(wt_buffer *buffer);
+    wt_status (*stream_create)(wt_device *device, int priority, wt_stream **stream);
+    void (*stream_destroy)(wt_stream *stream);
+    wt_status (*copy)(wt_stream *stream, wt__place to, wt__place from, size_t size_bytes);
+    wt_status (*fill)(wt_stream *stream, uintptr_t address, unsigned char value, size_t size_bytes);
+    wt_status (*stream_synchronize)(wt_stream *stream);
+    bool (*stream_idle)(const wt_stream *stream); ///< nothing is queued or running; true on a lost device
+    wt_status (*event_create)(wt_device *device, wt_event **event);
+    void (*event_destroy)(wt_event *event);
+    wt_status (*record)(wt_event *event, wt_stream *stream);
+    wt_status (*wait)(wt_stream *stream, wt_event *event);
+    bool (*event_done)(const wt_event *event);
+    wt_status (*event_synchronize)(wt_event *event);
+    wt_status (*elapsed_us)(const wt_event *begin, const wt_event *end, double *elapsed_us);
+    const struct wt__slicing *slicing; ///< partition_internal.h
+} wt__device_ops;
+
+struct wt_device {
+    const wt__device_ops *ops;
+    wt_device_info info;
+    wt__guard *guard;
+    pthread_mutex_t mutex; ///< guards the list; held while waiting for all streams, so that none is destroyed meanwhile
+    wt_stream *streams;
+    atomic_int n_recording; ///< streams that a graph is being recorded on
+};
+
+struct wt_buffer {
+    wt__aside aside;
+    wt_device *device;
+    wt_memory memory;
+    size_t size_bytes;
+    void *host;        ///< NULL for device memory of a GPU
+    uintptr_t address; ///< where the device reaches it
+};
+
+struct wt_stream {
+    wt_device *device;
+    wt_stream *next;         ///< in the device's list
+    wt_partition *partition; ///< that it runs in; NULL = none
+    int priority;            ///< -1, 0 or 1
+    struct wt_graph *recording; ///< the graph that takes what is queued; NULL = none
+};
+
+struct wt_event {
+    wt_device *device;
+    atomic_bool recorded;
+};
+
+/// Set up the common part and take it down: the list of streams, what is armed. `guard` is borrowed.
+void wt__device_init(wt_device *device, const wt__device_ops *ops, const wt_device_info *info, wt__guard *guard);
+void wt__device_term(wt_device *device);
+/// Put a new stream in the device's list; wt_stream_destroy takes it out.
+void wt__device_add_stream(wt_device *device, wt_stream *stream, wt_partition *partition, int priority);
+bool wt__device_is_idle(wt_device *device);
+
+/// A copy or fill whose range was checked: queued, or recorded while a graph is being recorded.
+WT_CHECKED wt_status wt__stream_copy(wt_stream *stream, wt__place to, wt__place from, size_t size_bytes);
+WT_CHECKED wt_status wt__stream_fill(wt_stream *stream, uintptr_t address, unsigned char value, size_t size_bytes);
+
+/// Of the partition's layout: 1, and 1 more with every resize.
+int wt__partition_generation(const wt_partition *partition);
+/// A partition hears that a stream of it is gone.
+void wt__partition_forget(wt_partition *partition);
+
+wt_status wt__cpu_device_query(wt_device_info *info);
+wt_status wt__cpu_device_open(int n_threads, wt_device **device);
+wt_status wt__cpu_stream_run(wt_stream *stream, wt_cpu_function function, const void *args, size_t args_bytes,
+                             int n_items);
+
+/// CUDA devices in this engine's order: usable ones first, then those below compute capability 8.0.
+wt_status wt__cuda_device_count(int *n_usable, int *n_all);
+wt_status wt__cuda_device_query(int ordinal, wt_device_info *info);
+wt_status wt__cuda_device_open(int ordinal, wt_device **device);
+
+#endif

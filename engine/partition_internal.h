@@ -1,0 +1,49 @@
+/// How a layout is planned, and what a backend does to make one.
+#ifndef WT_PARTITION_INTERNAL_H
+#define WT_PARTITION_INTERNAL_H
+
+#include "device_internal.h"
+
+enum { WT_MAX_UNITS = 1024 };
+
+/// A device's SMs (or processors), cut into equal units and a rest that fills none.
+typedef struct wt__units {
+    int n_units, unit_sms, rest_sms;
+} wt__units;
+
+/// Some of them.
+typedef struct wt__unit_set {
+    bool rest;
+    bool has[WT_MAX_UNITS];
+} wt__unit_set;
+
+/// What each partition of a layout gets.
+typedef struct wt__plan {
+    wt__unit_set sets[WT_LAYOUT_MAX_PARTITIONS];
+    int unassigned_sms;
+} wt__plan;
+
+/// Check a whole configuration, without a device's help.
+wt_status wt__layout_check(const wt_layout_config *config, const wt_device_info *info);
+/// Deal out the units. `config` was checked. Errors: WT_ERR_QUOTA with what is left.
+wt_status wt__layout_plan(const wt_layout_config *config, const wt_device_info *info, const wt__units *units,
+                          wt__plan *plan);
+
+/// The cut of a device, and a slice of it in which streams run; both belong to the backend.
+typedef struct wt__cut wt__cut;
+typedef struct wt__slice wt__slice;
+
+typedef struct wt__slicing {
+    /// Not `confined`: units are single SMs, and `cut` is enough for slices of the whole device. Freed with free().
+    wt_status (*cut)(wt_device *device, bool confined, bool fine, wt__cut **cut, wt__units *units);
+    /// `set` NULL = the whole device, unconfined. `n_sms`: really got.
+    wt_status (*slice_create)(wt_device *device, const wt__cut *cut, const wt__unit_set *set, int priority,
+                              wt__slice **slice, int *n_sms);
+    void (*slice_destroy)(wt_device *device, wt__slice *slice); ///< its streams are gone; NULL is allowed
+    wt_status (*stream_create)(wt_device *device, wt__slice *slice, int priority, wt_stream **stream);
+    wt_status (*stream_move)(wt_stream *stream, wt__slice *slice, int priority);
+} wt__slicing;
+
+extern const wt__slicing wt__cuda_slicing, wt__cpu_slicing;
+
+#endif
