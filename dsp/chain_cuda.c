@@ -1,0 +1,310 @@
+// The GPU side of a chain: its nodes are composed into one CUDA text, compiled once (the text depends only on the node
+// types, so the cache serves every preset of the same shape), and launched with one thread block an instance.
+#include "chain_internal.h"
+
+#include <warptone/kernel.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_GENERATIONS = 16 }; // launches that may be queued before the host waits for the oldest
+
+// What one launch reads from the host, in mapped memory: its spans, then the parameter targets.
+typedef struct generation {
+    wt_event *done;
+    wt_buffer *record;
+    bool used;
+} generation;
+
+struct chain_cuda {
+    wt_module *module;
+    wt_kernel *kernel;
+    wt_stream *stream; // for resets outside a caller's stream
+    wt_buffer *plans, *memory, *places, *readings, *faults;
+    generation generations[N_GENERATIONS];
+    unsigned turn;
+    chain_args args;
+    wt_launch launch;
+};
+
+// ---- the text
+
+typedef struct text {
+    char *at;
+    size_t length, room;
+    bool failed;
+} text;
+
+static void append(text *t, const char *format, ...) WT_PRINTF(2, 3);
+static void append(text *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (t->length + (size_t)n + 1 > t->room) {
+        size_t room = 2 * (t->length + (size_t)n + 1);
+        char *at = realloc(t->at, room);
+        if (!at) {
+            t->failed = true;
+            return;
+        }
+        t->at = at, t->room = room;
+    }
+    va_start(args, format);
+    vsnprintf(t->at + t->length, t->room - t->length, format, args);
+    va_end(args);
+    t->length += (size_t)n;
+}
+
+static bool seen_before(const wt_chain *chain, int k)
+{
+    for (int j = 0; j < k; j++)
+        if (chain->nodes[j].type == chain->nodes[k].type) return true;
+    return false;
+}
+
+// Texts that the chain includes; the nodes' own, each in a namespace; and one function a type, kept out of line, so that
+// a chain of five equal filters compiles and stays in the instruction cache as one.
+static void append_nodes(text *t, const wt_chain *chain)
+{
+    append(t, "#include \"chain.cuh\"\n");
+    for (int k = 0; k < chain->n_nodes; k++) {
+        const chain_node *node = &chain->nodes[k];
+        const char *name = node->type->name;
+        if (node->plan.cuda_text)
+            append(t, "#include \"cuda_kernel.h\"\nnamespace node_%d {\n#line 1 \"%s\"\n%s\n}\n", k, node->id,
+                   node->plan.cuda_text);
+        else if (!seen_before(chain, k))
+            append(t, "#include \"%s.cuh\"\n"
+                      "static __device__ __noinline__ void run_%s(const chain_args &a, unsigned char *memory,"
+                      " float *buffers, int n, long long position, int k)\n{\n"
+                      "    const wt_node_place &p = a.places[k];\n"
+                      "    wt_node_io io = chain_io(a, memory, buffers, n, position, p);\n"
+                      "    %s_process(&io, chain_pointer{(void *)(a.plans + p.plan)}, chain_pointer{memory + p.coeffs},"
+                      " chain_pointer{memory + p.state});\n}\n",
+                   name, name, name);
+    }
+}
+
+static void append_designs(text *t, const wt_chain *chain)
+{
+    append(t, "static __device__ void chain_design(int node, const void *plan, const float *v0, const float *v1,"
+              " void *coeffs)\n{\n    chain_pointer p = {(void *)plan}, k = {coeffs};\n    switch (node) {\n");
+    for (int k = 0; k < chain->n_nodes; k++) {
+        const wt_node_type *type = chain->nodes[k].type;
+        if (!type->design || seen_before(chain, k)) continue;
+        for (int j = k; j < chain->n_nodes; j++)
+            if (chain->nodes[j].type == type) append(t, "    case %d:\n", j);
+        append(t, "        %s_design(p, v0, v1, k);\n        break;\n", type->name);
+    }
+    append(t, "    }\n}\n");
+}
+
+static void append_calls(text *t, const wt_chain *chain)
+{
+    append(t, "static __device__ void chain_process(const chain_args &a, unsigned char *memory, float *buffers, int n,"
+              " long long position)\n{\n");
+    for (int k = 0; k < chain->n_nodes; k++) {
+        if (chain->nodes[k].plan.cuda_text)
+            append(t, "    {\n        const wt_node_place &p = a.places[%d];\n"
+                      "        wt_node_io io = chain_io(a, memory, buffers, n, position, p);\n"
+                      "        node_%d::process(&io, (const float *)(memory + p.coeffs), (float *)(memory + p.state));\n"
+                      "    }\n", k, k);
+        else
+            append(t, "    run_%s(a, memory, buffers, n, position, %d);\n", chain->nodes[k].type->name, k);
+        append(t, "    __syncthreads();\n");
+    }
+    append(t, "}\n#include \"chain_main.cuh\"\n");
+}
+
+char *wt__chain_cuda_text(const wt_chain *chain)
+{
+    text t = {0};
+    append_nodes(&t, chain);
+    append_designs(&t, chain);
+    append_calls(&t, chain);
+    if (!t.failed) return t.at;
+    free(t.at);
+    return NULL;
+}
+
+static wt_status compile(wt_chain *chain)
+{
+    chain_cuda *g = chain->cuda;
+    char *source = wt__chain_cuda_text(chain);
+    if (!source) return wt_fail(WT_ERR_NO_MEMORY, "%s: kernel text", chain->name);
+    wt_status status = wt_module_create(
+        chain->device, &(wt_module_config){.name = "chain.cu", .source = source}, &g->module);
+    free(source);
+    return status ? status : wt_module_get_kernel(g->module, "chain_run", &g->kernel);
+}
+
+// ---- memory
+
+static wt_status upload(wt_chain *chain, const void *from, size_t bytes, wt_buffer **buffer)
+{
+    wt_status status = wt_buffer_create(chain->device, WT_MEMORY_DEVICE, bytes, buffer);
+    if (!status) status = wt_stream_upload(chain->cuda->stream, *buffer, 0, from, bytes);
+    return status ? status : wt_stream_synchronize(chain->cuda->stream);
+}
+
+static size_t spans_bytes(const wt_chain *chain) { return sizeof(wt_chain_span) * (size_t)chain->n_instances; }
+
+static wt_status take_memory(wt_chain *chain)
+{
+    chain_cuda *g = chain->cuda;
+    wt_node_place *places = malloc(sizeof *places * (size_t)chain->n_nodes);
+    if (!places) return wt_fail(WT_ERR_NO_MEMORY, "%s: node places", chain->name);
+    for (int k = 0; k < chain->n_nodes; k++) places[k] = chain->nodes[k].place;
+    wt_status status = upload(chain, places, sizeof *places * (size_t)chain->n_nodes, &g->places);
+    free(places);
+    if (!status) status = upload(chain, chain->plans, chain->plans_bytes, &g->plans);
+    if (!status)
+        status = wt_buffer_create(chain->device, WT_MEMORY_DEVICE, chain->instance_bytes * (size_t)chain->n_instances,
+                                  &g->memory);
+    if (!status) status = wt_buffer_create(chain->device, WT_MEMORY_MAPPED, sizeof(uint64_t), &g->faults);
+    if (!status)
+        status = wt_buffer_create(chain->device, WT_MEMORY_MAPPED, sizeof(float) * (size_t)(chain->n_readings + 1),
+                                  &g->readings);
+    for (int k = 0; k < N_GENERATIONS && !status; k++) {
+        status = wt_event_create(chain->device, &g->generations[k].done);
+        if (!status)
+            status = wt_buffer_create(chain->device, WT_MEMORY_MAPPED,
+                                      spans_bytes(chain) + sizeof(float) * (size_t)(chain->n_params + 1),
+                                      &g->generations[k].record);
+    }
+    return status;
+}
+
+// Largest block of frames whose buffers and scratch fit into shared memory.
+static wt_status choose_launch(wt_chain *chain)
+{
+    chain_cuda *g = chain->cuda;
+    size_t room = wt_device_get_info(chain->device)->shared_bytes;
+    int frames = WT_CHAIN_BLOCK;
+    size_t bytes;
+    for (;; frames /= 2) {
+        bytes = sizeof(float) * ((size_t)chain->n_buffers * (size_t)chain->buffer_channels * (size_t)frames +
+                                 (size_t)chain->scratch_floats);
+        if (bytes <= room) break;
+        if (frames == WT_QUANTUM)
+            return wt_fail(WT_ERR_UNSUPPORTED, "%s: needs %zu bytes of shared memory, the device has %zu", chain->name,
+                           bytes, room);
+    }
+    int threads = 64 * chain->buffer_channels, most = wt_kernel_get_info(g->kernel).max_threads & ~31;
+    if (threads < 128) threads = 128;
+    if (threads > 512) threads = 512;
+    g->launch = (wt_launch){.block = {threads < most ? threads : most}, .shared_bytes = bytes};
+    g->args = (chain_args){
+        .plans = (const unsigned char *)wt_buffer_address(g->plans),
+        .memory = (unsigned char *)wt_buffer_address(g->memory),
+        .instance_bytes = chain->instance_bytes,
+        .places = (const wt_node_place *)wt_buffer_address(g->places),
+        .readings = (float *)wt_buffer_address(g->readings),
+        .faults = (unsigned long long *)wt_buffer_address(g->faults),
+        .n_nodes = chain->n_nodes, .channels = chain->channels, .out_channels = chain->out_channels,
+        .n_buffers = chain->n_buffers, .buffer_channels = chain->buffer_channels, .output = chain->output,
+        .block_frames = frames, .scratch_floats = chain->scratch_floats, .ramp_quanta = chain->ramp_quanta,
+    };
+    return WT_OK;
+}
+
+// ---- launching
+
+static wt_status launch(wt_chain *chain, wt_stream *stream, const wt_chain_span *spans, int n)
+{
+    chain_cuda *g = chain->cuda;
+    generation *next = &g->generations[g->turn++ % N_GENERATIONS];
+    wt_status status = next->used ? wt_event_synchronize(next->done) : WT_OK;
+    if (status) return status;
+    unsigned char *record = wt_buffer_host(next->record);
+    float *targets = (float *)(record + spans_bytes(chain));
+    g->args.sequence = atomic_load_explicit(&chain->sequence, memory_order_acquire);
+    memcpy(record, spans, sizeof *spans * (size_t)n);
+    for (int p = 0; p < chain->n_params; p++)
+        targets[p] = atomic_load_explicit(&chain->targets[p], memory_order_relaxed);
+    g->args.spans = (const wt_chain_span *)wt_buffer_address(next->record);
+    g->args.targets = (const float *)(wt_buffer_address(next->record) + spans_bytes(chain));
+    g->launch.grid[0] = n;
+    status = wt_kernel_launch(g->kernel, stream, &g->launch, &WT_ARG(g->args), 1);
+    if (status) return status;
+    next->used = true;
+    return wt_event_record(next->done, stream);
+}
+
+static wt_status launch_all(wt_chain *chain, wt_stream *stream, const wt_chain_job *jobs, int n_jobs)
+{
+    wt_chain_span *spans = calloc((size_t)n_jobs + 1, sizeof *spans);
+    if (!spans) return wt_fail(WT_ERR_NO_MEMORY, "%s: %d jobs", chain->name, n_jobs);
+    for (int k = 0; k < n_jobs; k++)
+        spans[k] = (wt_chain_span){
+            .in = jobs[k].in ? wt_buffer_address(jobs[k].in) + jobs[k].in_offset : 0,
+            .out = jobs[k].out ? wt_buffer_address(jobs[k].out) + jobs[k].out_offset : 0,
+            .in_stride = jobs[k].in_stride, .out_stride = jobs[k].out_stride,
+            .n_frames = jobs[k].n_frames, .instance = jobs[k].instance, .reset = jobs[k].reset,
+        };
+    wt_status status = launch(chain, stream, spans, n_jobs);
+    free(spans);
+    return status;
+}
+
+wt_status wt__chain_cuda_enqueue(wt_chain *chain, wt_stream *stream, const wt_chain_job *jobs, int n_jobs)
+{
+    if (n_jobs > chain->n_instances)
+        return wt_fail(WT_ERR_BAD_ARG, "%s: %d jobs for %d instances, want each at most once", chain->name, n_jobs,
+                       chain->n_instances);
+    return n_jobs ? launch_all(chain, stream, jobs, n_jobs) : WT_OK;
+}
+
+static wt_status reset_range(wt_chain *chain, int first, int n)
+{
+    wt_chain_job *jobs = calloc((size_t)n, sizeof *jobs);
+    if (!jobs) return wt_fail(WT_ERR_NO_MEMORY, "%s: reset", chain->name);
+    for (int k = 0; k < n; k++) jobs[k] = (wt_chain_job){.instance = first + k, .reset = true};
+    wt_status status = launch_all(chain, chain->cuda->stream, jobs, n);
+    free(jobs);
+    return status ? status : wt_stream_synchronize(chain->cuda->stream);
+}
+
+wt_status wt__chain_cuda_reset(wt_chain *chain, int instance) { return reset_range(chain, instance, 1); }
+
+float wt__chain_cuda_reading(const wt_chain *chain, int index)
+{
+    return ((const volatile float *)wt_buffer_host(chain->cuda->readings))[index];
+}
+
+uint64_t wt__chain_cuda_faults(const wt_chain *chain)
+{
+    return *(volatile uint64_t *)wt_buffer_host(chain->cuda->faults);
+}
+
+wt_status wt__chain_cuda_create(wt_chain *chain)
+{
+    if (!(chain->cuda = calloc(1, sizeof *chain->cuda)))
+        return wt_fail(WT_ERR_NO_MEMORY, "%s: handle", chain->name);
+    wt_status status = wt_stream_create(chain->device, NULL, &chain->cuda->stream);
+    if (!status) status = compile(chain);
+    if (!status) status = take_memory(chain);
+    if (!status) status = choose_launch(chain);
+    return status ? status : reset_range(chain, 0, chain->n_instances);
+}
+
+void wt__chain_cuda_destroy(wt_chain *chain)
+{
+    chain_cuda *g = chain->cuda;
+    if (!g) return;
+    wt_stream_destroy(g->stream);
+    for (int k = 0; k < N_GENERATIONS; k++) {
+        if (g->generations[k].used) (void)!wt_event_synchronize(g->generations[k].done);
+        wt_event_destroy(g->generations[k].done);
+        wt_buffer_destroy(g->generations[k].record);
+    }
+    wt_buffer_destroy(g->plans), wt_buffer_destroy(g->memory), wt_buffer_destroy(g->places);
+    wt_buffer_destroy(g->readings), wt_buffer_destroy(g->faults);
+    wt_module_destroy(g->module);
+    free(g);
+    chain->cuda = NULL;
+}

@@ -1,0 +1,28 @@
+/// Private to dsp/: complex transforms in double, eight side by side, and the spectra of sixteen real frames by them.
+#ifndef WT_FFT_DOUBLE_H
+#define WT_FFT_DOUBLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <warptone/status.h>
+
+enum { WT__FFT64_LANES = 8, WT__FFT64_FRAMES = 16 };
+
+/// Tables of one length; never changed after creation, so threads may share them.
+typedef struct wt__fft64 wt__fft64;
+
+/// Any n of 1 or more; a prime factor p costs p^2.
+WT_CHECKED wt_status wt__fft64_create(int n, wt__fft64 **fft);
+void wt__fft64_destroy(wt__fft64 *fft);
+/// Floats of double of one array [n][2][LANES].
+size_t wt__fft64_doubles(int n);
+/// Forward, unscaled: x and work [n][2][LANES], 64-byte aligned; returns the one that holds the result. Exchange re and
+/// im of both ends for the inverse times n.  [rt]
+double *wt__fft64_run(const wt__fft64 *fft, double *x, double *work);
+/// Bins of sixteen real signals from their transform z (frame f of lane f in re, frame f + 8 in im):
+/// re, im [n / 2 + 1][FRAMES].  [rt]
+void wt__fft64_bins(const double *z, int n, double *re, double *im);
+/// And back: z such that its inverse (exchanged: ready to run forward) holds the signals.  [rt]
+void wt__fft64_fold(const double *re, const double *im, int n, double *z);
+
+#endif

@@ -1,0 +1,101 @@
+/// Private to dsp/: the complex transform every plan is made of, and split-format calls for convolution.
+#ifndef WT_FFT_INTERNAL_H
+#define WT_FFT_INTERNAL_H
+
+#include <warptone/fft.h>
+
+// ---- for other ops of dsp/: one block, split format, no layout
+
+/// Forward real transform of one block with a plan of kind WT_FFT_REAL_TO_COMPLEX (or _TO_REAL): in [n] to bins
+/// re, im [n / 2 + 1]. No aliasing. Even n reads and writes vectors only inside the arrays.  [rt, running]
+WT_RT void wt__fft_real_forward(wt_fft *plan, const float *in, float *re, float *im);
+/// Inverse of the above, 1 / n included: re, im [n / 2 + 1] to out [n]. No aliasing.  [rt, running]
+WT_RT void wt__fft_real_inverse(wt_fft *plan, const float *re, const float *im, float *out);
+/// Complex transform of one block with a plan of kind WT_FFT_COMPLEX in the plan's direction.  [rt, running]
+WT_RT void wt__fft_complex_split(wt_fft *plan, const float *in_re, const float *in_im, float *out_re, float *out_im);
+
+// ---- the passes (fft_passes.h, compiled once for each instruction set)
+
+enum { WT__FFT_N_RADICES = 13, WT__FFT_GENERIC = 12, WT__FFT_MAX_PRIME = 61, WT__FFT_MAX_PASSES = 24 };
+
+/// How the data of a first or last pass lies: two arrays, or pairs; swapped pairs make the transform inverse.
+typedef enum wt__fft_form { WT__FFT_SPLIT, WT__FFT_PAIRS, WT__FFT_SWAPPED, WT__FFT_N_FORMS } wt__fft_form;
+
+/// One Stockham pass: m * s butterflies of `radix`, on m twiddle groups of s neighbours.
+typedef struct wt__fft_pass {
+    int radix, index; ///< index: of the radix in the kernel tables
+    int m, s;
+    const float *twiddles; ///< first pass: [ceil(m / lanes)][radix - 1][2][lanes]; others [m][radix - 1][2]
+    const float *trig;     ///< odd radix: [h][h][2] cosine and sine of 2 pi j k / radix, h = (radix - 1) / 2;
+                           ///< 9, 15, 25 = a b: those of a, of b, then [a][b][2] w_radix^(j k)
+} wt__fft_pass;
+
+typedef void (*wt__fft_pass_fn)(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re,
+                                float *y_im, float scale);
+
+/// Where one side of a group of transforms lies. Pairs use `re` alone.
+typedef struct wt__fft_side {
+    float *re, *im;
+    ptrdiff_t distance; ///< floats between transforms
+    wt__fft_form form;
+} wt__fft_side;
+
+/// The passes of one instruction set. NULL entries of `first` and `last` for pairs are reached through split copies;
+/// 9, 15 and 25 only begin a transform.
+typedef struct wt__fft_kernels {
+    int lanes;
+    wt__fft_pass_fn first[WT__FFT_N_FORMS][WT__FFT_N_RADICES];
+    wt__fft_pass_fn mid[WT__FFT_N_RADICES];
+    wt__fft_pass_fn last[WT__FFT_N_FORMS][WT__FFT_N_RADICES];
+    void (*split)(const float *pairs, float *re, float *im, int n);
+    void (*join)(const float *re, const float *im, float *pairs, int n, float scale);
+    /// c = a * b, complex, split; c may be a.
+    void (*multiply)(const float *a_re, const float *a_im, const float *b_re, const float *b_im, float *c_re,
+                     float *c_im, int n);
+    /// Bins of a real signal of n = 2 h samples from its packed complex transform z [h], and back (times 2).
+    void (*real_bins)(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im);
+    void (*real_fold)(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im);
+    /// [lanes] rows of n floats, `distance` apart, to [n][lanes]. Pairs: to [n / 2][lanes] each of re and im.
+    void (*rows_in)(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs);
+    void (*rows_out)(const float *re, const float *im, int n, float *rows, ptrdiff_t distance, bool pairs);
+} wt__fft_kernels;
+
+extern const wt__fft_kernels wt__fft_kernels_base; ///< 4 lanes, SSE2
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#    define WT__FFT_X86_LEVELS 1
+extern const wt__fft_kernels wt__fft_kernels_avx2;        ///< 8 lanes, x86-64-v3
+extern const wt__fft_kernels wt__fft_kernels_avx512_half; ///< 8 lanes, x86-64-v4
+extern const wt__fft_kernels wt__fft_kernels_avx512;      ///< 16 lanes, x86-64-v4
+#endif
+
+/// The radix of a kernel table entry; 0 for the generic one.
+extern const int wt__fft_radices[WT__FFT_N_RADICES];
+
+// ---- complex transforms of one length (fft_core.c)
+
+typedef struct wt__fft_core wt__fft_core;
+
+/// `max_lanes`: 0 = the widest instruction set of this processor, else at most that many lanes (tests compare them).
+WT_CHECKED wt_status wt__fft_core_create(int n, int max_lanes, wt__fft_core **core);
+void wt__fft_core_destroy(wt__fft_core *core);
+size_t wt__fft_core_scratch_floats(const wt__fft_core *core);
+const wt__fft_kernels *wt__fft_core_kernels(const wt__fft_core *core);
+/// Transforms one call works on at once: 1, or the lanes of a core that runs side by side.
+int wt__fft_core_group(const wt__fft_core *core);
+/// Forward transforms of `count` <= group signals; inverse when both sides are swapped (split: exchange re and im).
+/// The input is read whole before the output is written. `scratch` is 64-byte aligned.  [rt]
+WT_RT void wt__fft_core_run(const wt__fft_core *core, float *scratch, const wt__fft_side *in, const wt__fft_side *out,
+                            int count, float scale);
+/// Bluestein's chirp c [n], and the transform of its conjugate over m [m] with m the length of `inner`.
+WT_CHECKED wt_status wt__fft_chirp(int n, const wt__fft_core *inner, float *c_re, float *c_im, float *f_re,
+                                   float *f_im);
+/// Floats an array of n takes so that the next one begins a cache line, and not at the same set of the cache.
+static inline size_t wt__fft_padded(size_t n)
+{
+    return (n + 15) / 16 * 16 + 16;
+}
+
+/// Twiddle factors of kernels/fft.cuh for n points; returns their floats, and writes them when `table` is not NULL.
+size_t wt__fft_block_twiddles(int n, float *table);
+
+#endif

@@ -1,0 +1,479 @@
+// The passes of the CPU's transform, a template: the including file sets the instruction set and LANES.
+//
+// Stockham's autosort in split format. A transform of length n = r * m, among s interleaved ones, takes one pass:
+//
+//     y[q + s (r p + j)] = w_n^(p j)  sum over k of w_r^(j k) x[q + s (p + m k)]      p < m, q < s, j < r
+//
+// and goes on with length m among s r. From the second pass on s is at least LANES, so vectors run along q, loads and
+// stores are contiguous and a twiddle factor is one broadcast number. The first pass has s = 1: its vectors run along
+// p, and its stores are transposed by log2(r) perfect shuffles (each rotates the index bits [j][p] left by one, until
+// they read [p][j]). Remainders are done by a last vector that overlaps the one before: a pass never works in place.
+// Transforms too short for that run LANES at a time, interleaved: s begins at LANES and all passes are alike.
+//
+// The inverse is the forward transform with real and imaginary parts exchanged on both sides, which costs nothing.
+
+#include "fft_internal.h"
+#include <warptone/simd.h>
+
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef int ivec __attribute__((vector_size(4 * LANES)));
+typedef float uvec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef struct cvec {
+    vec re, im;
+} cvec;
+
+#if LANES == 16
+#    define LOW_HALF  {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23}
+#    define HIGH_HALF {8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31}
+#    define EVEN      {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30}
+#    define ODD       {1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31}
+#    define REVERSE   {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}
+#elif LANES == 8
+#    define LOW_HALF  {0, 8, 1, 9, 2, 10, 3, 11}
+#    define HIGH_HALF {4, 12, 5, 13, 6, 14, 7, 15}
+#    define EVEN      {0, 2, 4, 6, 8, 10, 12, 14}
+#    define ODD       {1, 3, 5, 7, 9, 11, 13, 15}
+#    define REVERSE   {7, 6, 5, 4, 3, 2, 1, 0}
+#else
+#    define LOW_HALF  {0, 4, 1, 5}
+#    define HIGH_HALF {2, 6, 3, 7}
+#    define EVEN      {0, 2, 4, 6}
+#    define ODD       {1, 3, 5, 7}
+#    define REVERSE   {3, 2, 1, 0}
+#endif
+#define UNROLL _Pragma("GCC unroll 16")
+
+WT_INLINE vec load(const float *x) { return *(const uvec *)x; }
+WT_INLINE void store(float *y, vec v) { *(uvec *)y = v; }
+WT_INLINE vec zip_low(vec a, vec b) { return __builtin_shuffle(a, b, (ivec)LOW_HALF); }
+WT_INLINE vec zip_high(vec a, vec b) { return __builtin_shuffle(a, b, (ivec)HIGH_HALF); }
+WT_INLINE vec reverse(vec a) { return __builtin_shuffle(a, (ivec)REVERSE); }
+
+WT_INLINE cvec load_side(const float *re, const float *im, wt__fft_form form, int at)
+{
+    if (form == WT__FFT_SPLIT) return (cvec){load(re + at), load(im + at)};
+    vec a = load(re + 2 * (size_t)at), b = load(re + 2 * (size_t)at + LANES);
+    vec even = __builtin_shuffle(a, b, (ivec)EVEN), odd = __builtin_shuffle(a, b, (ivec)ODD);
+    return form == WT__FFT_PAIRS ? (cvec){even, odd} : (cvec){odd, even};
+}
+
+WT_INLINE void store_side(float *re, float *im, wt__fft_form form, int at, cvec v)
+{
+    if (form == WT__FFT_SPLIT) {
+        store(re + at, v.re);
+        store(im + at, v.im);
+        return;
+    }
+    vec even = form == WT__FFT_PAIRS ? v.re : v.im, odd = form == WT__FFT_PAIRS ? v.im : v.re;
+    store(re + 2 * (size_t)at, zip_low(even, odd));
+    store(re + 2 * (size_t)at + LANES, zip_high(even, odd));
+}
+
+// ---- butterflies: a[j] becomes the sum over k of w_r^(j k) a[k]
+
+WT_INLINE cvec add(cvec a, cvec b) { return (cvec){a.re + b.re, a.im + b.im}; }
+WT_INLINE cvec sub(cvec a, cvec b) { return (cvec){a.re - b.re, a.im - b.im}; }
+WT_INLINE cvec add_i(cvec a, cvec b) { return (cvec){a.re - b.im, a.im + b.re}; } // a + i b
+WT_INLINE cvec sub_i(cvec a, cvec b) { return (cvec){a.re + b.im, a.im - b.re}; } // a - i b
+WT_INLINE cvec times(cvec a, vec re, vec im) { return (cvec){a.re * re - a.im * im, a.re * im + a.im * re}; }
+WT_INLINE cvec scaled(cvec a, float by) { return (cvec){a.re * by, a.im * by}; }
+WT_INLINE cvec times_w(cvec a, float re, float im) { return (cvec){a.re * re - a.im * im, a.re * im + a.im * re}; }
+
+WT_INLINE void dft4(cvec *a0, cvec *a1, cvec *a2, cvec *a3)
+{
+    cvec even = add(*a0, *a2), even_less = sub(*a0, *a2), odd = add(*a1, *a3), odd_less = sub(*a1, *a3);
+    *a0 = add(even, odd);
+    *a1 = sub_i(even_less, odd_less);
+    *a2 = sub(even, odd);
+    *a3 = add_i(even_less, odd_less);
+}
+
+WT_INLINE void dft8(cvec *a)
+{
+    dft4(&a[0], &a[2], &a[4], &a[6]);
+    dft4(&a[1], &a[3], &a[5], &a[7]);
+    const float c = 0.707106781186547524f; // w_8 = c - i c
+    cvec o1 = {a[3].re + a[3].im, a[3].im - a[3].re}, o3 = {a[7].im - a[7].re, -a[7].re - a[7].im};
+    cvec e0 = a[0], e1 = a[2], e2 = a[4], e3 = a[6], o0 = a[1], o2 = a[5];
+    a[0] = add(e0, o0), a[4] = sub(e0, o0);
+    a[1] = add(e1, scaled(o1, c)), a[5] = sub(e1, scaled(o1, c));
+    a[2] = sub_i(e2, o2), a[6] = add_i(e2, o2);
+    a[3] = add(e3, scaled(o3, c)), a[7] = sub(e3, scaled(o3, c));
+}
+
+WT_INLINE void dft16(cvec *a)
+{
+    const float c1 = 0.923879532511286756f, s1 = 0.382683432365089772f, c2 = 0.707106781186547524f; // cos, sin pi/8
+    UNROLL for (int k = 0; k < 4; k++) dft4(&a[k], &a[k + 4], &a[k + 8], &a[k + 12]);
+    a[5] = times_w(a[5], c1, -s1);
+    a[9] = scaled((cvec){a[9].re + a[9].im, a[9].im - a[9].re}, c2);
+    a[13] = times_w(a[13], s1, -c1);
+    a[6] = scaled((cvec){a[6].re + a[6].im, a[6].im - a[6].re}, c2);
+    a[10] = (cvec){a[10].im, -a[10].re};
+    a[14] = scaled((cvec){a[14].im - a[14].re, -a[14].re - a[14].im}, c2);
+    a[7] = times_w(a[7], s1, -c1);
+    a[11] = scaled((cvec){a[11].im - a[11].re, -a[11].re - a[11].im}, c2);
+    a[15] = times_w(a[15], -c1, s1);
+    UNROLL for (int j = 0; j < 4; j++) dft4(&a[4 * j], &a[4 * j + 1], &a[4 * j + 2], &a[4 * j + 3]);
+    UNROLL for (int i = 0; i < 4; i++) // a[4 j1 + j2] to a[j1 + 4 j2]
+    {
+        UNROLL for (int j = 0; j < i; j++)
+        {
+            cvec t = a[4 * i + j];
+            a[4 * i + j] = a[4 * j + i];
+            a[4 * j + i] = t;
+        }
+    }
+}
+
+// Odd r: sums and differences of a[k], a[r - k] halve the work. 4 h^2 multiply-adds, h = (r - 1) / 2.
+WT_INLINE void dft_odd(cvec *a, const int r, const float *trig)
+{
+    const int h = (r - 1) / 2;
+    cvec sum[WT__FFT_MAX_PRIME / 2], difference[WT__FFT_MAX_PRIME / 2], a0 = a[0];
+    cvec total = a0;
+    UNROLL for (int k = 0; k < h; k++)
+    {
+        sum[k] = add(a[k + 1], a[r - 1 - k]);
+        difference[k] = sub(a[k + 1], a[r - 1 - k]);
+        total = add(total, sum[k]);
+    }
+    a[0] = total;
+    UNROLL for (int j = 0; j < h; j++)
+    {
+        const float *t = trig + 2 * h * j;
+        cvec even = a0, odd = {difference[0].re * t[1], difference[0].im * t[1]};
+        UNROLL for (int k = 0; k < h; k++)
+        {
+            even.re += sum[k].re * t[2 * k], even.im += sum[k].im * t[2 * k];
+            if (k) odd.re += difference[k].re * t[2 * k + 1], odd.im += difference[k].im * t[2 * k + 1];
+        }
+        a[j + 1] = sub_i(even, odd);
+        a[r - 1 - j] = add_i(even, odd);
+    }
+}
+
+// r = a * b by Cooley and Tukey: rows of b, twiddle factors, columns of a. Table: those of a and b, then w_r^(j k).
+WT_INLINE void dft_composite(cvec *x, const int a, const int b, const float *trig)
+{
+    const float *trig_b = trig + (a - 1) * (a - 1) / 2, *twiddles = trig_b + (b - 1) * (b - 1) / 2;
+    cvec row[5], result[25];
+    UNROLL for (int k = 0; k < b; k++)
+    {
+        UNROLL for (int i = 0; i < a; i++) row[i] = x[k + b * i];
+        dft_odd(row, a, trig);
+        UNROLL for (int j = 0; j < a; j++)
+            x[k + b * j] = j && k ? times_w(row[j], twiddles[2 * (j * b + k)], twiddles[2 * (j * b + k) + 1]) : row[j];
+    }
+    UNROLL for (int j = 0; j < a; j++)
+    {
+        dft_odd(x + b * j, b, trig_b);
+        UNROLL for (int k = 0; k < b; k++) result[j + a * k] = x[k + b * j];
+    }
+    for (int i = 0; i < a * b; i++) x[i] = result[i];
+}
+
+WT_INLINE void butterfly(cvec *a, const int fixed, int r, const float *trig)
+{
+    if (fixed == 2) {
+        cvec sum = add(a[0], a[1]);
+        a[1] = sub(a[0], a[1]);
+        a[0] = sum;
+    } else if (fixed == 4) {
+        dft4(&a[0], &a[1], &a[2], &a[3]);
+    } else if (fixed == 8) {
+        dft8(a);
+    } else if (fixed == 16) {
+        dft16(a);
+    } else if (fixed == 9) {
+        dft_composite(a, 3, 3, trig);
+    } else if (fixed == 15) {
+        dft_composite(a, 3, 5, trig);
+    } else if (fixed == 25) {
+        dft_composite(a, 5, 5, trig);
+    } else {
+        dft_odd(a, r, trig);
+    }
+}
+
+// ---- passes
+
+// r vectors along p, read one after the other, become [p][j].
+WT_INLINE void transpose(vec *v, const int r)
+{
+    vec w[16];
+    UNROLL for (int span = 1; span < r; span *= 2)
+    {
+        UNROLL for (int i = 0; i < r / 2; i++)
+        {
+            w[2 * i] = zip_low(v[i], v[i + r / 2]);
+            w[2 * i + 1] = zip_high(v[i], v[i + r / 2]);
+        }
+        UNROLL for (int i = 0; i < r; i++) v[i] = w[i];
+    }
+}
+
+// LANES vectors [j][p] become [p][j]. Each stage exchanges one bit of j, the number of the vector, for one of p, within
+// quarters of 128 bits where it can: unpacking and shuffling quarters is cheaper than shuffling across.
+WT_INLINE void exchange(vec *v, const int bit, ivec low, ivec high)
+{
+    UNROLL for (int i = 0; i < LANES; i++)
+    {
+        if (i & bit) continue;
+        vec a = v[i], b = v[i | bit];
+        v[i] = __builtin_shuffle(a, b, low);
+        v[i | bit] = __builtin_shuffle(a, b, high);
+    }
+}
+
+WT_INLINE void transpose_square(vec *v)
+{
+#if LANES == 16
+    const ivec low = {0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29};
+    const ivec high = {2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31};
+    exchange(v, 2, low, high);
+    exchange(v, 1, low, high);
+    exchange(v, 4, (ivec){0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23},
+             (ivec){8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31});
+    exchange(v, 8, (ivec){0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27},
+             (ivec){4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31});
+    UNROLL for (int i = 4; i < 8; i++) // the last two stages left their bits in the wrong order
+    {
+        vec t = v[i];
+        v[i] = v[i + 4];
+        v[i + 4] = t;
+    }
+#elif LANES == 8
+    const ivec low = {0, 8, 1, 9, 4, 12, 5, 13}, high = {2, 10, 3, 11, 6, 14, 7, 15};
+    exchange(v, 2, low, high);
+    exchange(v, 1, low, high);
+    exchange(v, 4, (ivec){0, 1, 2, 3, 8, 9, 10, 11}, (ivec){4, 5, 6, 7, 12, 13, 14, 15});
+#else
+    exchange(v, 2, (ivec)LOW_HALF, (ivec)HIGH_HALF);
+    exchange(v, 1, (ivec)LOW_HALF, (ivec)HIGH_HALF);
+#endif
+}
+
+// One part (real or imaginary) of a[r] along p, stored as [p][j] at y. A power of two fills its vectors; any other
+// radix goes in groups of LANES, the incomplete group first: the rubbish behind its rows is overwritten by the next
+// row, the next group or the next block, and at the very end lies in the padding of the buffer.
+WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, const int fixed, const int r)
+{
+    if (fixed == 4 || fixed == 8 || fixed == 16) {
+        vec v[16];
+        UNROLL for (int j = 0; j < r; j++) v[j] = imaginary ? a[j].im : a[j].re;
+        if (r == LANES) transpose_square(v);
+        else transpose(v, r);
+        UNROLL for (int j = 0; j < r; j++) store(y + j * LANES, v[j]);
+        return;
+    }
+    for (int begin = (r - 1) / LANES * LANES; begin >= 0; begin -= LANES) {
+        vec v[LANES];
+        UNROLL for (int j = 0; j < LANES; j++)
+        {
+            const cvec *from = &a[begin + j < r ? begin + j : 0];
+            v[j] = imaginary ? from->im : from->re;
+        }
+        transpose_square(v);
+        UNROLL for (int p = 0; p < LANES; p++) store(y + p * r + begin, v[p]);
+    }
+}
+
+// `fixed` is the radix known to the compiler, 0 = the pass says.
+WT_INLINE void first_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
+                          const int fixed, const wt__fft_form form)
+{
+    const int m = pass->m, r = fixed ? fixed : pass->radix;
+    const float *twiddles = pass->twiddles;
+    for (int block = 0; block < m; block += LANES, twiddles += (r - 1) * 2 * LANES) {
+        int p = block + LANES <= m ? block : m - LANES;
+        cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
+        UNROLL for (int k = 0; k < r; k++) a[k] = load_side(x_re, x_im, form, p + m * k);
+        butterfly(a, fixed, r, pass->trig);
+        UNROLL for (int j = 1; j < r; j++)
+            a[j] = times(a[j], load(twiddles + (j - 1) * 2 * LANES), load(twiddles + ((j - 1) * 2 + 1) * LANES));
+        store_transposed(y_re + r * p, a, false, fixed, r);
+        store_transposed(y_im + r * p, a, true, fixed, r);
+    }
+}
+
+WT_INLINE void mid_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
+                        const int fixed)
+{
+    const int m = pass->m, s = pass->s, r = fixed ? fixed : pass->radix;
+    for (int p = 0; p < m; p++) {
+        const float *twiddles = pass->twiddles + (size_t)p * (r - 1) * 2;
+        for (int block = 0; block < s; block += LANES) {
+            int q = block + LANES <= s ? block : s - LANES;
+            cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
+            UNROLL for (int k = 0; k < r; k++) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, q + s * (p + m * k));
+            butterfly(a, fixed, r, pass->trig);
+            store_side(y_re, y_im, WT__FFT_SPLIT, q + s * r * p, a[0]);
+            UNROLL for (int j = 1; j < r; j++)
+                store_side(y_re, y_im, WT__FFT_SPLIT, q + s * (r * p + j),
+                           times_w(a[j], twiddles[2 * j - 2], twiddles[2 * j - 1]));
+        }
+    }
+}
+
+WT_INLINE void last_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
+                         float scale, const int fixed, const wt__fft_form form)
+{
+    const int s = pass->s, r = fixed ? fixed : pass->radix;
+    for (int block = 0; block < s; block += LANES) {
+        int q = block + LANES <= s ? block : s - LANES;
+        cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
+        UNROLL for (int k = 0; k < r; k++) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, q + s * k);
+        butterfly(a, fixed, r, pass->trig);
+        UNROLL for (int j = 0; j < r; j++) store_side(y_re, y_im, form, q + s * j, scaled(a[j], scale));
+    }
+}
+
+#define SIGNATURE                                                                                                     \
+    const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im, float scale
+#define FIRST(name, r, form)                                                                                          \
+    static void first_##name(SIGNATURE) { (void)scale, first_pass(pass, x_re, x_im, y_re, y_im, r, form); }
+#define MID(name, r)                                                                                                  \
+    static void mid_##name(SIGNATURE) { (void)scale, mid_pass(pass, x_re, x_im, y_re, y_im, r); }
+#define LAST(name, r, form)                                                                                           \
+    static void last_##name(SIGNATURE) { last_pass(pass, x_re, x_im, y_re, y_im, scale, r, form); }
+#define FORMS(CASE, r)                                                                                                \
+    CASE(r, r, WT__FFT_SPLIT) CASE(pairs_##r, r, WT__FFT_PAIRS) CASE(swapped_##r, r, WT__FFT_SWAPPED)
+
+FORMS(FIRST, 4) FORMS(FIRST, 8) FORMS(FIRST, 16)
+FIRST(9, 9, WT__FFT_SPLIT) FIRST(15, 15, WT__FFT_SPLIT) FIRST(25, 25, WT__FFT_SPLIT)
+FIRST(5, 5, WT__FFT_SPLIT) FIRST(7, 7, WT__FFT_SPLIT)
+FIRST(11, 11, WT__FFT_SPLIT) FIRST(13, 13, WT__FFT_SPLIT) FIRST(generic, 0, WT__FFT_SPLIT)
+MID(2, 2) MID(3, 3) MID(4, 4) MID(5, 5) MID(7, 7) MID(8, 8) MID(11, 11) MID(13, 13) MID(16, 16)
+MID(generic, 0)
+FORMS(LAST, 2) FORMS(LAST, 3) FORMS(LAST, 4) FORMS(LAST, 5) FORMS(LAST, 8) FORMS(LAST, 16)
+LAST(7, 7, WT__FFT_SPLIT) LAST(11, 11, WT__FFT_SPLIT) LAST(13, 13, WT__FFT_SPLIT)
+LAST(generic, 0, WT__FFT_SPLIT)
+
+// ---- pairs, real signals, tiles
+
+static void split(const float *pairs, float *re, float *im, int n)
+{
+    int i = 0;
+    for (; i + LANES <= n; i += LANES) store_side(re, im, WT__FFT_SPLIT, i, load_side(pairs, 0, WT__FFT_PAIRS, i));
+    for (; i < n; i++) re[i] = pairs[2 * (size_t)i], im[i] = pairs[2 * (size_t)i + 1];
+}
+
+static void join(const float *re, const float *im, float *pairs, int n, float scale)
+{
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        store_side(pairs, 0, WT__FFT_PAIRS, i, scaled(load_side(re, im, WT__FFT_SPLIT, i), scale));
+    for (; i < n; i++) pairs[2 * (size_t)i] = re[i] * scale, pairs[2 * (size_t)i + 1] = im[i] * scale;
+}
+
+static void multiply(const float *a_re, const float *a_im, const float *b_re, const float *b_im, float *c_re,
+                     float *c_im, int n)
+{
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        store_side(c_re, c_im, WT__FFT_SPLIT, i,
+                   times(load_side(a_re, a_im, WT__FFT_SPLIT, i), load(b_re + i), load(b_im + i)));
+    for (; i < n; i++) {
+        float re = a_re[i] * b_re[i] - a_im[i] * b_im[i], im = a_re[i] * b_im[i] + a_im[i] * b_re[i];
+        c_re[i] = re, c_im[i] = im;
+    }
+}
+
+// X[k] = E + w^k O and conj(X[h - k]) = E - w^k O, where 2 E = Z[k] + conj(Z[h - k]), 2 i O = Z[k] - conj(Z[h - k]).
+// The table holds (w_re, w_im)[k] for k = 0 .. h / 2, as two arrays of h / 2 + 1.
+static void real_bins(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im)
+{
+    const int last = h / 2;
+    const float *w_re = twiddles, *w_im = twiddles + last + 1;
+    re[0] = z_re[0] + z_im[0], im[0] = 0;
+    re[h] = z_re[0] - z_im[0], im[h] = 0;
+    int k = 1;
+    for (; last >= LANES && k <= last; k += LANES) {
+        int at = k + LANES - 1 <= last ? k : last - LANES + 1, mirror = h - at - LANES + 1;
+        cvec a = {load(z_re + at), load(z_im + at)}, b = {reverse(load(z_re + mirror)), reverse(load(z_im + mirror))};
+        cvec e = {0.5f * (a.re + b.re), 0.5f * (a.im - b.im)}, o = {0.5f * (a.im + b.im), 0.5f * (b.re - a.re)};
+        cvec t = times(o, load(w_re + at), load(w_im + at));
+        store(re + at, e.re + t.re), store(im + at, e.im + t.im);
+        store(re + mirror, reverse(e.re - t.re)), store(im + mirror, reverse(t.im - e.im));
+    }
+    for (; k <= last; k++) {
+        float e_re = 0.5f * (z_re[k] + z_re[h - k]), e_im = 0.5f * (z_im[k] - z_im[h - k]);
+        float o_re = 0.5f * (z_im[k] + z_im[h - k]), o_im = 0.5f * (z_re[h - k] - z_re[k]);
+        float t_re = o_re * w_re[k] - o_im * w_im[k], t_im = o_re * w_im[k] + o_im * w_re[k];
+        re[k] = e_re + t_re, im[k] = e_im + t_im;
+        re[h - k] = e_re - t_re, im[h - k] = t_im - e_im;
+    }
+}
+
+// The same backwards: Z[k] = E + i O, conj(Z[h - k]) = E - i O, with 2 E = X[k] + conj(X[h - k]),
+// 2 O = conj(w^k) (X[k] - conj(X[h - k])); the halves are left to the scale of the last pass.
+static void real_fold(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im)
+{
+    const int last = h / 2;
+    const float *w_re = twiddles, *w_im = twiddles + last + 1;
+    z_re[0] = re[0] + re[h], z_im[0] = re[0] - re[h];
+    int k = 1;
+    for (; last >= LANES && k <= last; k += LANES) {
+        int at = k + LANES - 1 <= last ? k : last - LANES + 1, mirror = h - at - LANES + 1;
+        cvec a = {load(re + at), load(im + at)}, b = {reverse(load(re + mirror)), reverse(load(im + mirror))};
+        cvec e = {a.re + b.re, a.im - b.im}, d = {a.re - b.re, a.im + b.im};
+        cvec o = times(d, load(w_re + at), -load(w_im + at));
+        store(z_re + at, e.re - o.im), store(z_im + at, e.im + o.re);
+        store(z_re + mirror, reverse(e.re + o.im)), store(z_im + mirror, reverse(o.re - e.im));
+    }
+    for (; k <= last; k++) {
+        float e_re = re[k] + re[h - k], e_im = im[k] - im[h - k], d_re = re[k] - re[h - k], d_im = im[k] + im[h - k];
+        float o_re = d_re * w_re[k] + d_im * w_im[k], o_im = d_im * w_re[k] - d_re * w_im[k];
+        z_re[k] = e_re - o_im, z_im[k] = e_im + o_re;
+        z_re[h - k] = e_re + o_im, z_im[h - k] = o_re - e_im;
+    }
+}
+
+static void rows_in(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs)
+{
+    float *const part[2] = {re, pairs ? im : re};
+    const int step = pairs ? 2 : 1;
+    int i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        vec v[LANES];
+        UNROLL for (int row = 0; row < LANES; row++) v[row] = load(rows + row * distance + i);
+        transpose_square(v);
+        UNROLL for (int k = 0; k < LANES; k++)
+            store(part[k & 1] + (size_t)((i + k) / step) * LANES, v[k]);
+    }
+    for (; i < n; i++)
+        for (int row = 0; row < LANES; row++) part[i & 1][(size_t)(i / step) * LANES + row] = rows[row * distance + i];
+}
+
+static void rows_out(const float *re, const float *im, int n, float *rows, ptrdiff_t distance, bool pairs)
+{
+    const float *const part[2] = {re, pairs ? im : re};
+    const int step = pairs ? 2 : 1;
+    int i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        vec v[LANES];
+        UNROLL for (int k = 0; k < LANES; k++) v[k] = load(part[k & 1] + (size_t)((i + k) / step) * LANES);
+        transpose_square(v);
+        UNROLL for (int row = 0; row < LANES; row++) store(rows + row * distance + i, v[row]);
+    }
+    for (; i < n; i++)
+        for (int row = 0; row < LANES; row++) rows[row * distance + i] = part[i & 1][(size_t)(i / step) * LANES + row];
+}
+
+// Order of the radices: wt__fft_radices.
+#define KERNELS                                                                                                       \
+    {                                                                                                                 \
+        .lanes = LANES,                                                                                               \
+        .first = {{0, 0, first_4, first_5, first_7, first_8, first_11, first_13, first_16, first_9, first_15,          \
+                   first_25, first_generic},                                                                          \
+                  {[2] = first_pairs_4, [5] = first_pairs_8, [8] = first_pairs_16},                                   \
+                  {[2] = first_swapped_4, [5] = first_swapped_8, [8] = first_swapped_16}},                            \
+        .mid = {mid_2, mid_3, mid_4, mid_5, mid_7, mid_8, mid_11, mid_13, mid_16, 0, 0, 0, mid_generic},              \
+        .last = {{last_2, last_3, last_4, last_5, last_7, last_8, last_11, last_13, last_16, 0, 0, 0, last_generic},  \
+                 {last_pairs_2, last_pairs_3, last_pairs_4, last_pairs_5, 0, last_pairs_8, [8] = last_pairs_16},      \
+                 {last_swapped_2, last_swapped_3, last_swapped_4, last_swapped_5, 0, last_swapped_8,                  \
+                  [8] = last_swapped_16}},                                                                            \
+        .split = split, .join = join, .multiply = multiply, .real_bins = real_bins, .real_fold = real_fold,           \
+        .rows_in = rows_in, .rows_out = rows_out,                                                                     \
+    }

@@ -1,0 +1,37 @@
+/// Private to dsp/fft*.c: what a plan holds.
+#ifndef WT_FFT_PLAN_H
+#define WT_FFT_PLAN_H
+
+#include "fft_internal.h"
+
+#include <stdint.h>
+
+typedef struct wt__fft_cuda wt__fft_cuda;
+
+struct wt_fft {
+    wt_fft_config config; ///< defaults resolved
+    wt_device *device;    ///< NULL = immediate calls only
+    wt__fft_core *core;   ///< n points, or n / 2 when halved
+    int bins, in_count, out_count, in_width, out_width;
+    int group;             ///< transforms the core works on at once
+    bool halved;           ///< real, even n: a complex transform of n / 2 points
+    float *real_twiddles;  ///< [2][n / 4 + 1] of the halved transform
+    ptrdiff_t row;         ///< floats of a row of the scratch
+    size_t scratch_floats; ///< of one thread
+    int n_slots;           ///< threads that may run at once: 1, or those of a CPU device
+    float *scratch;        ///< [n_slots][scratch_floats]
+    wt__fft_cuda *cuda;    ///< on a CUDA device
+};
+
+/// wt_fft_create on at most `max_lanes` vector lanes, 0 = all.
+WT_CHECKED wt_status wt__fft_create_lanes(wt_device *device, const wt_fft_config *config, int max_lanes, wt_fft **plan);
+
+/// Transforms begin .. end - 1 of the batch with the caller's scratch of plan->scratch_floats.  [rt]
+WT_RT void wt__fft_run_range(const wt_fft *plan, float *scratch, const float *in, float *out, int begin, int end);
+
+/// The plan on a GPU: modules, tables, work space (fft_cuda.c).
+WT_CHECKED wt_status wt__fft_cuda_create(const wt_fft *plan, wt__fft_cuda **cuda);
+void wt__fft_cuda_destroy(wt__fft_cuda *cuda);
+WT_CHECKED wt_status wt__fft_cuda_enqueue(const wt_fft *plan, wt_stream *stream, uintptr_t in, uintptr_t out);
+
+#endif

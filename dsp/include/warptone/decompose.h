@@ -1,0 +1,63 @@
+/// Spectrograms as sums of few components, and filtering by nearest neighbours.
+#ifndef WARPTONE_DECOMPOSE_H
+#define WARPTONE_DECOMPOSE_H
+
+#include <stdbool.h>
+#include <warptone/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum wt_nmf_solver {
+    WT_NMF_CD,                   ///< coordinate descent on the squared distance
+    WT_NMF_MULTIPLICATIVE,       ///< multiplicative updates on the squared distance
+    WT_NMF_MULTIPLICATIVE_KL,    ///< multiplicative updates on the Kullback-Leibler divergence
+} wt_nmf_solver;
+
+typedef struct wt_nmf_config {
+    int rows, columns;    ///< of the matrix: bins and frames
+    int n_components;     ///< 1 or more
+    int n_iter;           ///< 0 = 200
+    wt_nmf_solver solver; ///< 0 = coordinate descent
+} wt_nmf_config;
+
+typedef struct wt_nmf wt_nmf; ///< Scratch, in double; one call at a time uses it.
+
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY.  [worker]
+WT_CHECKED wt_status wt_nmf_create(const wt_nmf_config *config, wt_nmf **nmf);
+void wt_nmf_destroy(wt_nmf *nmf); ///< NULL is allowed.  [worker]
+
+/// v = w h, all of them 0 or more, from the given start.
+///
+///   v   [rows][columns]
+///   w   [rows][n_components]      in and out: spectra
+///   h   [n_components][columns]   in and out: activations, which are updated first
+///
+/// Source: scikit-learn decomposition/_nmf.py with tol = 0, as librosa.decompose.decompose() calls it; D. Lee,
+/// H. Seung, 2001; A. Cichocki, A.-H. Phan, 2009.  Judge: scikit-learn in float64, three times its float32 error.
+/// [rt, running]
+WT_RT void wt_nmf_run(wt_nmf *nmf, const float *v, float *w, float *h);
+
+typedef struct wt_nn_filter_config {
+    int rows, columns; ///< bins, frames
+    int k;             ///< neighbours a frame, 0 = 2 ceil(sqrt(columns - 2 width + 1))
+    int width;         ///< frames nearer than this are no neighbours, 0 = 1
+    bool cosine;       ///< distance by the angle instead of the difference
+    bool symmetric;    ///< only neighbours of each other
+    bool median;       ///< of the neighbours, instead of their mean
+} wt_nn_filter_config;
+
+/// Every frame becomes the mean or median of its nearest neighbours; one without any stays. As in librosa, the
+/// k + 2 width nearest frames are found, those within `width` dropped, and of the rest the k first in time are kept.
+///
+///   in, out   [rows][columns], not the same
+///
+/// Errors: WT_ERR_BAD_ARG, WT_ERR_NO_MEMORY.  Source: librosa 0.11.0 decompose.py, nn_filter(); segment.py,
+/// recurrence_matrix().  Judge: librosa in float64, 1e-6.  [worker]
+WT_CHECKED wt_status wt_nn_filter(const wt_nn_filter_config *config, const float *in, float *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,51 @@
+/// A signal for magnitudes without phases: Griffin and Lim's iteration with momentum.
+#ifndef WARPTONE_GRIFFIN_LIM_H
+#define WARPTONE_GRIFFIN_LIM_H
+
+#include <warptone/stft.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wt_griffin_lim_config {
+    wt_stft_config stft; ///< `channels` count as signals. `precise`: all of it in double, for results that do not
+                         ///< depend on rounding, which 32 iterations magnify a hundredfold
+    int64_t n_frames;    ///< of each, 1 or more
+    int64_t length;      ///< samples wanted; 0 = wt_stft_samples()
+    int n_signals;       ///< 0 = 1
+    int n_iter;          ///< 0 = 32
+    double momentum;     ///< 0 = 0.99
+    bool no_momentum;    ///< Griffin and Lim's original
+    bool zero_phase;     ///< begin with phase 0; false = with random phases
+    uint64_t seed;       ///< of them: 2 pi (u + 1) / 2 of Knuth's MMIX generator, bin after bin and frame after frame
+} wt_griffin_lim_config;
+
+/// A plan: tables and all memory; one call at a time.
+typedef struct wt_griffin_lim wt_griffin_lim;
+
+/// `device` NULL = immediate calls only; a CPU device runs signals on its threads.
+/// Errors: WT_ERR_BAD_ARG naming the field (also a length that has not n_frames frames), WT_ERR_UNSUPPORTED (a GPU),
+/// WT_ERR_NO_MEMORY.  [worker]
+WT_CHECKED wt_status wt_griffin_lim_create(wt_device *device, const wt_griffin_lim_config *config,
+                                           wt_griffin_lim **plan);
+void wt_griffin_lim_destroy(wt_griffin_lim *plan); ///< NULL is allowed.  [worker]
+
+int64_t wt_griffin_lim_length(const wt_griffin_lim *plan); ///< samples of a signal.  [any]
+
+/// Find signals.
+///
+///   magnitude   [n_signals][n_frames][bins]
+///   out         [n_signals][length]
+///
+/// Source: Griffin, Lim, 1984; Perraudin, Balazs, Sondergaard, 2013; librosa 0.11.0 griffinlim().
+/// Judge:  librosa in float64 from the same phases: precise 1e-5 of the peak after 32 iterations.  [rt, running]
+WT_RT void wt_griffin_lim_run(wt_griffin_lim *plan, const float *magnitude, float *out);
+/// Queue the same on a stream of the plan's device.  Errors: as wt_mel_enqueue.  [worker]
+WT_CHECKED wt_status wt_griffin_lim_enqueue(wt_griffin_lim *plan, wt_stream *stream, const wt_buffer *magnitude,
+                                            size_t magnitude_offset, wt_buffer *out, size_t out_offset);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

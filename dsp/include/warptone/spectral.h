@@ -1,0 +1,67 @@
+/// One number a frame from a magnitude spectrogram: where its energy lies, and how it is spread.
+///
+/// Spectrograms are frame by frame, [n_frames][n_fft / 2 + 1], as wt_stft_plan_forward gives magnitudes; sums run in
+/// double. All are librosa 0.11.0's (feature/spectral.py), judged by librosa in float64, 1e-6 of the peak (flatness
+/// 1.6e-6 of precise spectra: it counts the logarithm of every bin). A frame of silence gives 0 (flatness 1); a NaN
+/// makes its frame NaN.
+#ifndef WARPTONE_SPECTRAL_H
+#define WARPTONE_SPECTRAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <warptone/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wt_spectral_shape {
+    int rate_hz; ///< 0 = 22050
+    int n_fft;   ///< 0 = 2048
+    int64_t n_frames;
+} wt_spectral_shape;
+
+/// Mean frequency, Hz: out [n_frames].  Errors: WT_ERR_BAD_ARG, here and below.  [worker]
+WT_CHECKED wt_status wt_spectral_centroid(const wt_spectral_shape *shape, const float *magnitude, float *out);
+
+/// (sum of m |f - centroid|^p)^(1 / p), of magnitudes that sum to 1 unless `no_norm`; p 0 = 2. out [n_frames].
+/// Errors: also WT_ERR_NO_MEMORY.  [worker]
+WT_CHECKED wt_status wt_spectral_bandwidth(const wt_spectral_shape *shape, const float *magnitude, double p,
+                                           bool no_norm, float *out);
+
+/// Lowest frequency below which lies the share `percent` (0 = 0.85) of the sum: out [n_frames], Hz.  [worker]
+WT_CHECKED wt_status wt_spectral_rolloff(const wt_spectral_shape *shape, const float *magnitude, double percent,
+                                         float *out);
+
+/// Geometric over arithmetic mean of max(amin, m^power); power 0 = 2, amin 0 = 1e-10. out [n_frames].  [worker]
+WT_CHECKED wt_status wt_spectral_flatness(const wt_spectral_shape *shape, const float *magnitude, double power,
+                                          double amin, float *out);
+
+typedef struct wt_spectral_contrast_config {
+    double fmin_hz;  ///< upper end of the lowest band; 0 = 200
+    int n_bands;     ///< octaves above it; 0 = 6
+    double quantile; ///< share of a band's bins that make its peak and its valley; 0 = 0.02
+    bool linear;     ///< difference; false = of decibels
+} wt_spectral_contrast_config;
+
+/// Peak less valley of each octave: out [n_bands + 1][n_frames]. `config` NULL = defaults.
+/// Errors: also a band above half the rate, or without a bin; WT_ERR_NO_MEMORY.  [worker]
+WT_CHECKED wt_status wt_spectral_contrast(const wt_spectral_shape *shape, const float *magnitude,
+                                          const wt_spectral_contrast_config *config, float *out);
+
+/// Polynomial of degree `order` (0 .. 10) in Hz through each frame: out [order + 1][n_frames], the highest power
+/// first.  Errors: also WT_ERR_NO_MEMORY.  [worker]
+WT_CHECKED wt_status wt_spectral_polynomial(const wt_spectral_shape *shape, const float *magnitude, int order,
+                                            float *out);
+
+/// Sum of what each bin gained since the frame before, 0 for the first: out [n_frames].
+/// Source: S. Dixon, Onset Detection Revisited, 2006, eq. 2.2 without squares.  Judge: the definition.  [worker]
+WT_CHECKED wt_status wt_spectral_flux(const wt_spectral_shape *shape, const float *magnitude, float *out);
+
+/// Root mean square of the frames' samples by Parseval, of rectangular windows: out [n_frames].  [worker]
+WT_CHECKED wt_status wt_spectral_rms(const wt_spectral_shape *shape, const float *magnitude, float *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,319 @@
+// A tile of as many frames as a vector has lanes: each frame is cut, windowed and transformed by itself and stays in
+// the first-level cache; its powers become one row of the tile. The tile is turned, so that one vector holds one bin of
+// all its frames, and a band is a short sum of vectors over the bins its triangle touches (2018 of 128 * 1025 weights
+// are not zero). Logarithms are taken of whole vectors too. The spectrogram is never stored.
+//
+// A second pass, over the bands alone, limits them once a signal's largest value is known.
+
+#include "mel_plan.h"
+
+#include "db_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/simd.h>
+
+// ---- creating
+
+wt_mel_config wt_mel_whisper(int n_mels, int64_t n_samples)
+{
+    return (wt_mel_config){.n_samples = n_samples,
+                           .stft = {.n_fft = 400, .hop = 160, .pad = WT_STFT_PAD_REFLECT, .precise = true},
+                           .bank = {.rate_hz = 16000, .n_mels = n_mels},
+                           .scale = WT_MEL_WHISPER,
+                           .drop_last = true};
+}
+
+static wt_status resolve(wt_mel *m)
+{
+    wt_mel_config *c = &m->config;
+    if (!c->n_signals) c->n_signals = 1;
+    if (!c->bank.n_mels) c->bank.n_mels = 128;
+    if (!c->power) c->power = 2;
+    if (c->n_samples < 1)
+        return wt_fail(WT_ERR_BAD_ARG, "mel: a signal of %lld samples, want 1 or more", (long long)c->n_samples);
+    if (c->n_signals < 1) return wt_fail(WT_ERR_BAD_ARG, "mel: %d signals, want 1 or more", c->n_signals);
+    if (c->bank.n_mels < 1 || c->bank.n_mels > WT_MEL_MAX_MELS)
+        return wt_fail(WT_ERR_BAD_ARG, "mel: %d bands, want 1..%d", c->bank.n_mels, WT_MEL_MAX_MELS);
+    if (!(c->power > 0 && isfinite(c->power)))
+        return wt_fail(WT_ERR_BAD_ARG, "mel: power %g, want more than 0", c->power);
+    if ((unsigned)c->scale > WT_MEL_WHISPER)
+        return wt_fail(WT_ERR_BAD_ARG, "mel: scale %d, want 0..%d", (int)c->scale, WT_MEL_WHISPER);
+    if (c->scale != WT_MEL_DB) return WT_OK;
+    if (c->db.reference == WT_DB_REF_MEDIAN)
+        return wt_fail(WT_ERR_BAD_ARG, "mel: decibels of the median, want a value or the maximum");
+    return wt__db_resolve("mel", 1e-10, &c->db);
+}
+
+static void resolve_scale(wt_mel *m)
+{
+    const wt_mel_config *c = &m->config;
+    const bool whisper = c->scale == WT_MEL_WHISPER, to_max = c->db.reference == WT_DB_REF_MAX;
+    m->gain = 1;
+    if (c->scale == WT_MEL_LINEAR) return;
+    m->logarithm = true;
+    m->amin = whisper ? 1e-10f : (float)c->db.amin;
+    m->scale = (float)(whisper ? log10(2) : 10 * log10(2));
+    m->range = whisper ? 8 : c->db.no_top ? HUGE_VALF : (float)c->db.top_db;
+    m->finish = whisper || !c->db.no_top || to_max;
+    if (whisper) m->gain = 0.25f, m->offset = 1;
+    if (whisper || to_max) m->relative = to_max && !whisper;
+    else m->shift = (float)(-10 * log10(fmax(fabs(c->db.ref), c->db.amin)));
+}
+
+static wt_status take_bands(wt_mel *m, const double *bank)
+{
+    const int n_mels = m->config.bank.n_mels;
+    m->begins = calloc((size_t)n_mels, sizeof *m->begins);
+    m->lengths = calloc((size_t)n_mels, sizeof *m->lengths);
+    m->weights = malloc((size_t)n_mels * (size_t)m->bins * sizeof *m->weights);
+    if (!m->begins || !m->lengths || !m->weights) return wt_fail(WT_ERR_NO_MEMORY, "mel: %d bands", n_mels);
+    float *to = m->weights;
+    for (int b = 0; b < n_mels; b++, bank += m->bins) {
+        int begin = 0, end = m->bins;
+        while (end > 0 && bank[end - 1] == 0) end--;
+        while (begin < end && bank[begin] == 0) begin++;
+        m->begins[b] = begin, m->lengths[b] = end - begin;
+        for (int k = begin; k < end; k++) *to++ = (float)bank[k];
+    }
+    return WT_OK;
+}
+
+static wt_status make_bands(wt_mel *m)
+{
+    wt_mel_config *c = &m->config;
+    const size_t count = (size_t)c->bank.n_mels * (size_t)m->bins;
+    double *bank = malloc(count * sizeof *bank);
+    if (!bank) return wt_fail(WT_ERR_NO_MEMORY, "mel: %d bands", c->bank.n_mels);
+    wt_status status = WT_OK;
+    c->bank.n_fft = wt__stft_config(m->slots[0].stft)->n_fft;
+    if (c->weights)
+        for (size_t i = 0; i < count; i++) bank[i] = c->weights[i];
+    else
+        status = wt_mel_bank_fill(&c->bank, bank);
+    if (!status) status = take_bands(m, bank);
+    c->weights = NULL; // copied
+    free(bank);
+    return status;
+}
+
+static wt_status make_slots(wt_mel *m)
+{
+    const size_t lanes = (size_t)m->lanes;
+    const size_t floats = (2 + lanes) * m->row + ((size_t)m->bins + (size_t)m->config.bank.n_mels) * lanes;
+    for (int i = 0; i < m->n_slots; i++) {
+        wt_status status = m->slots[i].stft ? WT_OK : wt_stft_create(&m->config.stft, &m->slots[i].stft);
+        if (status) return status;
+        m->slots[i].scratch = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
+        if (!m->slots[i].scratch) return wt_fail(WT_ERR_NO_MEMORY, "mel: %zu floats of scratch", floats);
+        memset(m->slots[i].scratch, 0, floats * sizeof(float));
+    }
+    return WT_OK;
+}
+
+static wt_status count_frames(wt_mel *m)
+{
+    wt_status status = wt_stft_create(&m->config.stft, &m->slots[0].stft);
+    if (status) return status;
+    const wt_stft *stft = m->slots[0].stft;
+    m->bins = wt_stft_bins(stft);
+    m->row = wt__fft_padded((size_t)m->bins);
+    m->lanes = m->config.stft.precise ? WT__FFT64_FRAMES : wt__stft_kernels(stft)->lanes;
+    m->n_frames = wt_stft_frames(stft, m->config.n_samples) - m->config.drop_last;
+    m->n_lines = (int64_t)m->config.n_signals * wt__stft_config(stft)->channels;
+    m->n_tiles = (m->n_frames + m->lanes - 1) / m->lanes;
+    if (m->n_frames < 1 || m->n_frames > INT32_MAX / 2)
+        return wt_fail(WT_ERR_BAD_ARG, "mel: %lld frames of %lld samples, want 1..%d", (long long)m->n_frames,
+                       (long long)m->config.n_samples, INT32_MAX / 2);
+    return WT_OK;
+}
+
+wt_status wt__mel_create(wt_device *device, const wt_mel_config *config, const float *matrix, int n_out, wt_mel **mel)
+{
+    *mel = NULL;
+    wt_mel *m = calloc(1, sizeof *m);
+    if (!m) return wt_fail(WT_ERR_NO_MEMORY, "mel: handle");
+    m->config = *config;
+    m->device = device;
+    wt_status status = resolve(m);
+    if (status) goto fail;
+    resolve_scale(m);
+    m->n_slots = wt__op_slots(device, INT64_MAX);
+    m->slots = calloc((size_t)m->n_slots, sizeof *m->slots);
+    status = m->slots ? count_frames(m) : wt_fail(WT_ERR_NO_MEMORY, "mel: %d threads", m->n_slots);
+    if (!status) status = make_bands(m);
+    if (!status) status = make_slots(m);
+    if (!status && wt__op_on_gpu(device)) status = wt__mel_cuda_create(m, matrix, n_out, &m->cuda);
+    if (status) goto fail;
+    m->config.stft.window.samples = NULL; // copied
+    *mel = m;
+    return WT_OK;
+
+fail:
+    wt_mel_destroy(m);
+    return status;
+}
+
+wt_status wt_mel_create(wt_device *device, const wt_mel_config *config, wt_mel **mel)
+{
+    return wt__mel_create(device, config, NULL, 0, mel);
+}
+
+void wt_mel_destroy(wt_mel *mel)
+{
+    if (!mel) return;
+    wt__mel_cuda_destroy(mel->cuda);
+    for (int i = 0; mel->slots && i < mel->n_slots; i++) {
+        wt_stft_destroy(mel->slots[i].stft);
+        free(mel->slots[i].scratch);
+    }
+    free(mel->slots);
+    free(mel->begins);
+    free(mel->lengths);
+    free(mel->weights);
+    free(mel);
+}
+
+int wt_mel_bands(const wt_mel *mel)
+{
+    return mel->config.bank.n_mels;
+}
+
+int64_t wt_mel_frames(const wt_mel *mel)
+{
+    return mel->n_frames;
+}
+
+// ---- one tile
+
+WT_CLONES static void powers_of(const float *re, const float *im, int bins, float power, float *out)
+{
+    if (power == 2) {
+        for (int k = 0; k < bins; k++) out[k] = re[k] * re[k] + im[k] * im[k];
+    } else if (power == 1) {
+        for (int k = 0; k < bins; k++) out[k] = sqrtf(re[k] * re[k] + im[k] * im[k]);
+    } else {
+        for (int k = 0; k < bins; k++) out[k] = powf(re[k] * re[k] + im[k] * im[k], power / 2);
+    }
+}
+
+WT_CLONES static void precise_powers(const double *re, const double *im, int64_t count, double power, float *out)
+{
+    for (int64_t i = 0; i < count; i++) out[i] = (float)(re[i] * re[i] + im[i] * im[i]);
+    for (int64_t i = 0; i < count && power != 2; i++) out[i] = powf(out[i], (float)power / 2);
+}
+
+// turned [bins][lanes] to sums [n_mels][lanes], with a vector type of `lanes` floats.
+#define SUM_BANDS(vector)                                                                                              \
+    for (int b = 0; b < n_mels; b++) {                                                                                 \
+        vector sum = {0};                                                                                              \
+        const float *from = turned + (size_t)m->begins[b] * (sizeof sum / sizeof(float));                              \
+        for (int k = 0; k < m->lengths[b]; k++) {                                                                      \
+            vector bin;                                                                                                \
+            memcpy(&bin, from + (size_t)k * (sizeof sum / sizeof(float)), sizeof bin);                                 \
+            sum += *weights++ * bin;                                                                                   \
+        }                                                                                                              \
+        memcpy(sums + (size_t)b * (sizeof sum / sizeof(float)), &sum, sizeof sum);                                     \
+    }
+
+WT_CLONES static void sum_bands(const wt_mel *m, const float *turned, float *sums)
+{
+    const float *weights = m->weights;
+    const int n_mels = m->config.bank.n_mels;
+    if (m->lanes == 16) {
+        SUM_BANDS(wt_f32x16)
+    } else if (m->lanes == 8) {
+        SUM_BANDS(wt_f32x8)
+    } else {
+        SUM_BANDS(wt_f32x4)
+    }
+}
+
+static void write_tile(const wt_mel *m, const float *sums, int64_t t, int count, float *out)
+{
+    const int n_mels = m->config.bank.n_mels;
+    for (int b = 0; b < n_mels; b++, sums += m->lanes) {
+        if (!m->config.frames_first) memcpy(out + b * m->n_frames + t, sums, (size_t)count * sizeof(float));
+        for (int i = 0; i < count && m->config.frames_first; i++) out[(t + i) * n_mels + b] = sums[i];
+    }
+}
+
+WT_RT static void run_tile(const wt_mel *m, const wt__mel_slot *slot, const float *pcm, int64_t t, float *out)
+{
+    const int lanes = m->lanes, n_mels = m->config.bank.n_mels;
+    const int count = m->n_frames - t < lanes ? (int)(m->n_frames - t) : lanes;
+    float *re = slot->scratch, *im = re + m->row, *powers = im + m->row;
+    float *turned = powers + (size_t)lanes * m->row, *sums = turned + (size_t)m->bins * (size_t)lanes;
+    for (int i = 0; i < count && !m->config.stft.precise; i++) {
+        wt__stft_spectrum(slot->stft, pcm, m->config.n_samples, t + i, re, im);
+        powers_of(re, im, m->bins, (float)m->config.power, powers + (size_t)i * m->row);
+    }
+    if (m->config.stft.precise) {
+        const double *re64, *im64;
+        wt__stft_precise(slot->stft, pcm, m->config.n_samples, t, count, &re64, &im64);
+        precise_powers(re64, im64, (int64_t)m->bins * lanes, m->config.power, turned);
+    } else {
+        wt__stft_kernels(slot->stft)->rows_in(powers, (ptrdiff_t)m->row, m->bins, turned, turned, false);
+    }
+    sum_bands(m, turned, sums);
+    if (m->logarithm) wt__db_log(sums, (int64_t)n_mels * lanes, m->amin, m->scale, m->shift, sums);
+    write_tile(m, sums, t, count, out);
+}
+
+// ---- all of it
+
+typedef struct call {
+    const wt_mel *mel;
+    const float *pcm;
+    float *out;
+    int n_slots;
+} call;
+
+WT_RT static void run_slot(const void *args, int slot)
+{
+    const call *c = args;
+    const wt_mel *m = c->mel;
+    const int64_t n_tiles = m->n_tiles * m->n_lines, end = wt__op_begin(n_tiles, slot + 1, c->n_slots);
+    for (int64_t tile = wt__op_begin(n_tiles, slot, c->n_slots); tile < end; tile++) {
+        const int64_t line = tile / m->n_tiles;
+        run_tile(m, &m->slots[slot], c->pcm + line * m->config.n_samples, tile % m->n_tiles * m->lanes,
+                 c->out + line * m->n_frames * m->config.bank.n_mels);
+    }
+}
+
+WT_RT static void finish_signal(const void *args, int signal)
+{
+    const call *c = args;
+    const wt_mel *m = c->mel;
+    const int64_t count = m->n_lines / m->config.n_signals * m->n_frames * m->config.bank.n_mels;
+    float *x = c->out + signal * count, peak = wt__db_peak(x, count);
+    wt__db_limit(x, count, peak - m->range, m->gain, m->offset - m->relative * peak);
+}
+
+WT_RT void wt_mel_run(wt_mel *mel, const float *pcm, float *out)
+{
+    const call c = {mel, pcm, out, 1};
+    run_slot(&c, 0);
+    for (int signal = 0; mel->finish && signal < mel->config.n_signals; signal++) finish_signal(&c, signal);
+}
+
+wt_status wt__mel_enqueue(wt_mel *mel, wt_stream *stream, uintptr_t pcm, uintptr_t bands, uintptr_t product)
+{
+    if (mel->cuda) return wt__mel_cuda_enqueue(mel, stream, pcm, bands, product);
+    const call c = {mel, (const float *)pcm, (float *)bands, mel->n_slots};
+    wt_status status = wt_stream_run(stream, run_slot, &c, sizeof c, c.n_slots);
+    if (!status && mel->finish) status = wt_stream_run(stream, finish_signal, &c, sizeof c, mel->config.n_signals);
+    return status;
+}
+
+wt_status wt_mel_enqueue(wt_mel *mel, wt_stream *stream, const wt_buffer *pcm, size_t pcm_offset, wt_buffer *out,
+                         size_t out_offset)
+{
+    const int64_t floats = mel->n_lines * mel->n_frames * mel->config.bank.n_mels;
+    wt_status status = wt__op_stream("mel", mel->device, stream);
+    if (!status) status = wt__op_range("mel", "pcm", pcm, pcm_offset, (size_t)(mel->n_lines * mel->config.n_samples));
+    if (!status) status = wt__op_range("mel", "out", out, out_offset, (size_t)floats);
+    if (status) return status;
+    return wt__mel_enqueue(mel, stream, wt_buffer_address(pcm) + pcm_offset, wt_buffer_address(out) + out_offset, 0);
+}

@@ -1,0 +1,124 @@
+// A mel plan on a GPU: one kernel from samples to bands, and where a limit below the largest band is wanted a second
+// one over the bands, which reads that maximum from the device: nothing waits for the host.
+
+#include "mel_plan.h"
+#include "spectrum_cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct wt__mel_cuda {
+    wt__spectrum_cuda spectrum;
+    wt_kernel *mel, *limit, *product;
+    wt_buffer *bands, *peaks; // begins, lengths, weights and the matrix; one integer a signal
+    wt_launch launch, finish;
+    wt_spectrum_mel_args args;
+    wt_spectrum_finish_args finish_args;
+};
+
+// begins [n_mels], lengths [n_mels], weights [longest][n_mels], matrix [n_mels][n_out]
+static wt_status upload_bands(const wt_mel *m, const float *matrix, int n_out, wt__mel_cuda *c)
+{
+    const size_t n_mels = (size_t)m->config.bank.n_mels, product = n_mels * (size_t)n_out;
+    size_t longest = 0;
+    for (size_t b = 0; b < n_mels; b++)
+        if ((size_t)m->lengths[b] > longest) longest = (size_t)m->lengths[b];
+    const size_t count = (2 + longest) * n_mels + product;
+    union { int i; float f; } *table = calloc(count, sizeof *table);
+    if (!table) return wt_fail(WT_ERR_NO_MEMORY, "mel: %zu words of tables", count);
+    const float *weight = m->weights;
+    for (size_t b = 0; b < n_mels; b++) {
+        table[b].i = m->begins[b];
+        table[n_mels + b].i = m->lengths[b];
+        for (int k = 0; k < m->lengths[b]; k++) table[(2 + (size_t)k) * n_mels + b].f = *weight++;
+    }
+    for (size_t i = 0; i < product; i++) table[(2 + longest) * n_mels + i].f = matrix[i];
+    wt_status status = wt__op_upload(m->device, table, count * sizeof *table, &c->bands);
+    free(table);
+    if (status) return status;
+    c->args.begins = (const int *)wt_buffer_address(c->bands);
+    c->args.lengths = c->args.begins + n_mels;
+    c->args.weights = (const float *)(c->args.lengths + n_mels);
+    c->finish_args.matrix = c->args.weights + longest * n_mels;
+    return WT_OK;
+}
+
+static wt_status fill_args(const wt_mel *m, int n_out, wt__mel_cuda *c)
+{
+    const wt_mel_config *f = &m->config;
+    const int channels = (int)(m->n_lines / f->n_signals), n_mels = f->bank.n_mels, n_frames = (int)m->n_frames;
+    wt_status status = wt_buffer_create(m->device, WT_MEMORY_DEVICE, (size_t)f->n_signals * sizeof(int), &c->peaks);
+    if (status) return status;
+    int *peaks = (int *)wt_buffer_address(c->peaks);
+    c->args.frames = c->spectrum.args;
+    c->args.frames.n_samples = f->n_samples;
+    c->args.frames.n_frames = n_frames;
+    c->args.peaks = m->finish ? peaks : NULL;
+    c->args.n_mels = n_mels, c->args.channels = channels;
+    c->args.frames_first = f->frames_first, c->args.logarithm = m->logarithm;
+    c->args.power = (float)f->power;
+    c->args.amin = m->amin, c->args.scale = m->scale, c->args.offset = m->shift;
+    const float *matrix = c->finish_args.matrix;
+    c->finish_args = (wt_spectrum_finish_args){
+        .peaks = peaks, .matrix = matrix, .n_mels = n_mels, .n_frames = n_frames, .channels = channels, .n_out = n_out,
+        .range = m->range, .gain = m->gain, .offset = m->offset, .relative = m->relative};
+    return WT_OK;
+}
+
+static wt_status plan_launches(const wt_mel *m, int n_out, wt__mel_cuda *c)
+{
+    const int n_mels = m->config.bank.n_mels, n_signals = m->config.n_signals;
+    const size_t sums = (size_t)n_mels * (size_t)(c->spectrum.frames + 1) * sizeof(float) + sizeof(int);
+    c->launch = (wt_launch){.block = {c->spectrum.threads}, .shared_bytes = c->spectrum.shared_bytes + sums};
+    c->finish = (wt_launch){.block = {256}, .shared_bytes = n_out ? (size_t)n_mels * 32 * sizeof(float) : 0};
+    const size_t room = wt_device_get_info(m->device)->shared_bytes;
+    if (c->launch.shared_bytes > room || c->finish.shared_bytes > room)
+        return wt_fail(WT_ERR_UNSUPPORTED, "mel: %d bands of n_fft %d take %zu bytes of shared memory, this GPU has %zu",
+                       n_mels, c->spectrum.n_fft, c->launch.shared_bytes, room);
+    wt_status status =
+        wt__spectrum_cuda_grid("mel", m->n_lines, m->n_frames, c->spectrum.frames, &c->launch.grid[0]);
+    if (status) return status;
+    return n_out ? wt__spectrum_cuda_grid("mel", m->n_lines, m->n_frames, 32, &c->finish.grid[0])
+                 : wt__spectrum_cuda_grid("mel", n_signals, m->n_lines / n_signals * m->n_frames * n_mels, 1024,
+                                          &c->finish.grid[0]);
+}
+
+wt_status wt__mel_cuda_create(const wt_mel *mel, const float *matrix, int n_out, wt__mel_cuda **cuda)
+{
+    wt__mel_cuda *c = *cuda = calloc(1, sizeof *c); // the plan's destroy takes it back, also half built
+    if (!c) return wt_fail(WT_ERR_NO_MEMORY, "mel: CUDA plan");
+    wt_status status = wt__spectrum_cuda_create("mel", mel->device, mel->slots[0].stft, &c->spectrum);
+    if (!status) status = upload_bands(mel, matrix, n_out, c);
+    if (!status) status = fill_args(mel, n_out, c);
+    if (!status) status = plan_launches(mel, n_out, c);
+    if (!status) status = wt_module_get_kernel(c->spectrum.module, "spectrum_mel", &c->mel);
+    if (!status) status = wt_module_get_kernel(c->spectrum.module, "spectrum_limit", &c->limit);
+    if (!status) status = wt_module_get_kernel(c->spectrum.module, "spectrum_product", &c->product);
+    return status;
+}
+
+void wt__mel_cuda_destroy(wt__mel_cuda *cuda)
+{
+    if (!cuda) return;
+    wt__spectrum_cuda_release(&cuda->spectrum);
+    wt_buffer_destroy(cuda->bands);
+    wt_buffer_destroy(cuda->peaks);
+    free(cuda);
+}
+
+wt_status wt__mel_cuda_enqueue(const wt_mel *mel, wt_stream *stream, uintptr_t pcm, uintptr_t bands, uintptr_t product)
+{
+    const wt__mel_cuda *c = mel->cuda;
+    wt_spectrum_mel_args args = c->args;
+    wt_spectrum_finish_args finish = c->finish_args;
+    args.frames.pcm = (const float *)pcm;
+    args.out = finish.mel = (float *)bands;
+    finish.out = (float *)product;
+    // Bytes of 0x80 make an integer below that of any decibel.
+    wt_status status = mel->finish || product
+                           ? wt_stream_fill(stream, c->peaks, 0, 0x80, (size_t)mel->config.n_signals * sizeof(int))
+                           : WT_OK;
+    if (!status) status = wt_kernel_launch(c->mel, stream, &c->launch, &WT_ARG(args), 1);
+    if (status || !(mel->finish || product)) return status;
+    return wt_kernel_launch(product ? c->product : c->limit, stream, &c->finish, &WT_ARG(finish), 1);
+}

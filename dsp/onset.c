@@ -1,0 +1,221 @@
+// Onset strength: mel spectra in decibels, differences in time, positive parts, mean or median over the bands.
+//
+// Sixteen frames lie side by side in a vector. The median sorts all bands of sixteen frames by Batcher's network of
+// comparisons, whose order does not depend on the data.
+
+#include "op.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/mel.h>
+#include <warptone/onset.h>
+#include <warptone/simd.h>
+
+enum { LANES = 16 };
+
+typedef struct worker {
+    wt_mel *mel;
+    float *spectra; // [n_mels][n_frames] of one signal
+    float *rises;   // [n_mels][LANES]
+} worker;
+
+struct wt_onset {
+    wt_onset_config config;
+    int64_t n_frames;
+    int shift; // frames by which the envelope is late
+    wt_device *device;
+    int n_slots;
+    worker *workers;
+};
+
+static wt_status resolve(wt_onset_config *c, wt_device *device)
+{
+    if (wt__op_on_gpu(device))
+        return wt_fail(WT_ERR_UNSUPPORTED, "onset: runs on the CPU only");
+    if (!c->rate_hz) c->rate_hz = 22050;
+    if (!c->n_fft) c->n_fft = 2048;
+    if (!c->hop) c->hop = 512;
+    if (!c->n_mels) c->n_mels = 128;
+    if (!c->lag) c->lag = 1;
+    if (!c->max_size) c->max_size = 1;
+    if (!c->n_signals) c->n_signals = 1;
+    if (c->lag < 1) return wt_fail(WT_ERR_BAD_ARG, "onset: lag %d, want 1 or more", c->lag);
+    if (c->max_size < 1) return wt_fail(WT_ERR_BAD_ARG, "onset: max_size %d, want 1 or more", c->max_size);
+    if (c->n_signals < 1) return wt_fail(WT_ERR_BAD_ARG, "onset: %d signals, want 1 or more", c->n_signals);
+    return WT_OK;
+}
+
+static wt_status create_worker(wt_onset *p, worker *w)
+{
+    const wt_onset_config *c = &p->config;
+    const wt_mel_config mel = {.n_samples = c->n_samples,
+                               .stft = {.n_fft = c->n_fft, .hop = c->hop},
+                               .bank = {.rate_hz = c->rate_hz, .n_mels = c->n_mels},
+                               .scale = WT_MEL_DB};
+    wt_status status = wt_mel_create(NULL, &mel, &w->mel);
+    if (status) return status;
+    p->n_frames = wt_mel_frames(w->mel);
+    w->spectra = malloc((size_t)c->n_mels * (size_t)p->n_frames * sizeof(float));
+    w->rises = malloc((size_t)c->n_mels * LANES * sizeof(float));
+    return w->spectra && w->rises ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "onset: %d bands", c->n_mels);
+}
+
+wt_status wt_onset_create(wt_device *device, const wt_onset_config *config, wt_onset **plan)
+{
+    *plan = NULL;
+    wt_onset *p = calloc(1, sizeof *p);
+    if (!p) return wt_fail(WT_ERR_NO_MEMORY, "onset: plan");
+    wt_onset_config *c = &p->config;
+    *c = *config;
+    wt_status status = resolve(c, device);
+    if (status) goto fail;
+    p->device = device;
+    p->shift = c->lag + (c->no_center ? 0 : c->n_fft / (2 * c->hop));
+    p->n_slots = wt__op_slots(device, c->n_signals);
+    p->workers = calloc((size_t)p->n_slots, sizeof *p->workers);
+    status = p->workers ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "onset: %d threads", p->n_slots);
+    for (int slot = 0; slot < p->n_slots && !status; slot++) status = create_worker(p, &p->workers[slot]);
+    if (status) goto fail;
+    *plan = p;
+    return WT_OK;
+
+fail:
+    wt_onset_destroy(p);
+    return status;
+}
+
+void wt_onset_destroy(wt_onset *plan)
+{
+    if (!plan) return;
+    for (int slot = 0; plan->workers && slot < plan->n_slots; slot++) {
+        wt_mel_destroy(plan->workers[slot].mel);
+        free(plan->workers[slot].spectra);
+        free(plan->workers[slot].rises);
+    }
+    free(plan->workers);
+    free(plan);
+}
+
+int64_t wt_onset_n_frames(const wt_onset *plan)
+{
+    return plan->n_frames;
+}
+
+// ---- sixteen frames
+
+// rises[band][i] = max(0, S[t + i + lag] - max of S[t + i] over max_size bands), at least `count` of them real.
+WT_CLONES static void take_rises(const float *spectra, int64_t n_frames, int64_t t, int count, int n_bands, int lag,
+                                 int max_size, float *rises)
+{
+    for (int band = 0; band < n_bands; band++) {
+        int begin = band - max_size / 2, end = begin + max_size; // the mirrored ends add no larger value
+        if (begin < 0) begin = 0;
+        if (end > n_bands) end = n_bands;
+        for (int i = 0; i < LANES; i++) {
+            float before = -1e30f;
+            const int64_t at = t + (i < count ? i : 0);
+            for (int b = begin; b < end; b++) {
+                const float x = spectra[b * n_frames + at];
+                before = x > before ? x : before;
+            }
+            const float rise = spectra[band * n_frames + at + lag] - before;
+            rises[band * LANES + i] = rise < 0 ? 0 : rise;
+        }
+    }
+}
+
+WT_CLONES static void take_mean(const float *rises, int n_bands, float *out)
+{
+    double sum[LANES] = {0};
+    for (int band = 0; band < n_bands; band++)
+        for (int i = 0; i < LANES; i++) sum[i] += rises[band * LANES + i];
+    for (int i = 0; i < LANES; i++) out[i] = (float)(sum[i] / n_bands);
+}
+
+WT_INLINE void order(float *a, float *b)
+{
+    for (int i = 0; i < LANES; i++) {
+        const float low = a[i] < b[i] ? a[i] : b[i], high = a[i] < b[i] ? b[i] : a[i];
+        a[i] = low;
+        b[i] = high;
+    }
+}
+
+// K. Batcher's merge exchange (Knuth, volume 3, algorithm 5.2.2 M), for any number of rows.
+WT_CLONES static void sort_rows(float *rows, int n)
+{
+    int top = 1;
+    while (2 * top < n) top *= 2;
+    for (int p = top; p > 0; p /= 2)
+        for (int q = top, r = 0, d = p; d > 0; d = q - p, q /= 2, r = p) {
+            for (int i = 0; i + d < n; i++)
+                if ((i & p) == r) order(rows + i * LANES, rows + (i + d) * LANES);
+            if (q == p) break;
+        }
+}
+
+static void take_median(float *rises, int n_bands, float *out)
+{
+    sort_rows(rises, n_bands);
+    const float *low = rises + (n_bands - 1) / 2 * LANES, *high = rises + n_bands / 2 * LANES;
+    for (int i = 0; i < LANES; i++) out[i] = (float)(((double)low[i] + high[i]) / 2);
+}
+
+// ---- running
+
+static void run_signal(const wt_onset *p, worker *w, const float *pcm, float *out)
+{
+    const wt_onset_config *c = &p->config;
+    wt_mel_run(w->mel, pcm, w->spectra);
+    memset(out, 0, (size_t)(p->shift < p->n_frames ? p->shift : p->n_frames) * sizeof *out);
+    for (int64_t t = 0; t + c->lag < p->n_frames && t + p->shift < p->n_frames; t += LANES) {
+        float lanes[LANES];
+        const int64_t rest = p->n_frames - c->lag - t, room = p->n_frames - p->shift - t;
+        const int count = rest < LANES ? (int)rest : LANES;
+        take_rises(w->spectra, p->n_frames, t, count, c->n_mels, c->lag, c->max_size, w->rises);
+        if (c->median)
+            take_median(w->rises, c->n_mels, lanes);
+        else
+            take_mean(w->rises, c->n_mels, lanes);
+        memcpy(out + p->shift + t, lanes, (size_t)(room < count ? room : count) * sizeof *out);
+    }
+    double before = 0, slow = 0;
+    for (int64_t t = 0; t < p->n_frames && c->detrend; t++) {
+        slow = out[t] - before + 0.99 * slow;
+        before = out[t];
+        out[t] = (float)slow;
+    }
+}
+
+typedef struct call {
+    const wt_onset *plan;
+    const float *pcm;
+    float *envelope;
+} call;
+
+static void run_slot(const void *args, int slot)
+{
+    const call *c = args;
+    const wt_onset *p = c->plan;
+    for (int s = slot; s < p->config.n_signals; s += p->n_slots)
+        run_signal(p, &p->workers[slot], c->pcm + s * p->config.n_samples, c->envelope + s * p->n_frames);
+}
+
+WT_RT void wt_onset_run(wt_onset *plan, const float *pcm, float *envelope)
+{
+    const call c = {plan, pcm, envelope};
+    for (int slot = 0; slot < plan->n_slots; slot++) run_slot(&c, slot);
+}
+
+wt_status wt_onset_enqueue(wt_onset *plan, wt_stream *stream, const wt_buffer *pcm, size_t pcm_offset,
+                           wt_buffer *envelope, size_t envelope_offset)
+{
+    const size_t n = (size_t)plan->config.n_signals;
+    wt_status status = wt__op_stream("onset", plan->device, stream);
+    if (!status) status = wt__op_range("onset", "pcm", pcm, pcm_offset, n * (size_t)plan->config.n_samples);
+    if (!status) status = wt__op_range("onset", "envelope", envelope, envelope_offset, n * (size_t)plan->n_frames);
+    if (status) return status;
+    const call c = {plan, (const float *)(wt_buffer_address(pcm) + pcm_offset),
+                    (float *)(wt_buffer_address(envelope) + envelope_offset)};
+    return wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
+}

@@ -1,0 +1,52 @@
+#include "op.h"
+
+bool wt__op_on_gpu(const wt_device *device)
+{
+    return device && wt_device_get_info(device)->backend == WT_BACKEND_CUDA;
+}
+
+int wt__op_slots(const wt_device *device, int64_t n_tiles)
+{
+    if (!device || wt__op_on_gpu(device)) return 1;
+    int threads = wt_device_get_info(device)->n_sms;
+    if (threads > n_tiles) threads = (int)n_tiles;
+    return threads < 1 ? 1 : threads;
+}
+
+wt_status wt__op_range(const char *op, const char *side, const wt_buffer *buffer, size_t offset, size_t floats)
+{
+    if (!buffer) return wt_fail(WT_ERR_BAD_ARG, "%s: no %s buffer", op, side);
+    const size_t size = wt_buffer_size_bytes(buffer), need = floats * sizeof(float);
+    if (offset % sizeof(float)) return wt_fail(WT_ERR_BAD_ARG, "%s: %s offset %zu, want a multiple of 4", op, side, offset);
+    if (offset > size || need > size - offset)
+        return wt_fail(WT_ERR_BAD_ARG, "%s: %s takes %zu bytes at %zu, the buffer has %zu", op, side, need, offset, size);
+    return WT_OK;
+}
+
+wt_status wt__op_stream(const char *op, const wt_device *device, const wt_stream *stream)
+{
+    if (!device) return wt_fail(WT_ERR_BAD_ARG, "%s: the plan has no device", op);
+    if (wt_stream_device(stream) != device)
+        return wt_fail(WT_ERR_BAD_ARG, "%s: the stream belongs to another device than the plan", op);
+    return WT_OK;
+}
+
+wt_status wt__op_upload(wt_device *device, const void *data, size_t bytes, wt_buffer **buffer)
+{
+    wt_stream *stream;
+    wt_status status = wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, buffer);
+    if (status) return status;
+    status = wt_stream_create(device, NULL, &stream);
+    if (status) return status;
+    status = wt_stream_upload(stream, *buffer, 0, data, bytes);
+    if (!status) status = wt_stream_synchronize(stream);
+    wt_stream_destroy(stream);
+    return status;
+}
+
+wt_status wt__op_module(wt_device *device, const char *name, char options[][48], int n_options, wt_module **module)
+{
+    const char *list[16];
+    for (int i = 0; i < n_options; i++) list[i] = options[i];
+    return wt_module_create(device, &(wt_module_config){.name = name, .options = list, .n_options = n_options}, module);
+}

@@ -1,0 +1,31 @@
+/// Private to dsp/: what every op that runs on a stream needs.
+#ifndef WT_OP_H
+#define WT_OP_H
+
+#include <stdint.h>
+#include <warptone/kernel.h>
+
+/// True on a GPU; NULL, no device, is the CPU.
+bool wt__op_on_gpu(const wt_device *device);
+
+/// Workers among which a CPU device shares `n_tiles` of work: 1 without one.
+int wt__op_slots(const wt_device *device, int64_t n_tiles);
+
+/// Tile `slot` of `n_slots` equal parts of 0 .. n_tiles - 1.
+static inline int64_t wt__op_begin(int64_t n_tiles, int slot, int n_slots)
+{
+    return n_tiles * slot / n_slots;
+}
+
+/// `floats` at `offset` bytes of `buffer` must exist; `op` and `side` name them in the sentence.
+WT_CHECKED wt_status wt__op_range(const char *op, const char *side, const wt_buffer *buffer, size_t offset,
+                                  size_t floats);
+/// The stream must belong to the plan's device.
+WT_CHECKED wt_status wt__op_stream(const char *op, const wt_device *device, const wt_stream *stream);
+/// A new buffer that holds `bytes` of data.
+WT_CHECKED wt_status wt__op_upload(wt_device *device, const void *data, size_t bytes, wt_buffer **buffer);
+/// The module of one embedded text, specialised by `n_options` of 48 characters each.
+WT_CHECKED wt_status wt__op_module(wt_device *device, const char *name, char options[][48], int n_options,
+                                   wt_module **module);
+
+#endif

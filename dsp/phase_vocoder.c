@@ -1,0 +1,130 @@
+// librosa 0.11's phase vocoder. Output frame t reads input frames k and k + 1 about t * rate: its magnitude lies
+// between theirs, and its phase is the first frame's plus all differences of neighbours so far. A phase is a unit
+// vector, a sum of phases their product (librosa 1.0's arithmetic, without angles); one Newton step a frame keeps its
+// length at 1. Two frames of silence follow the last one.
+
+#include <warptone/stretch.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/simd.h>
+
+typedef struct frame {
+    double *size, *re, *im; // [bins] magnitude, and the unit vector of the phase
+} frame;
+
+struct wt_phase_vocoder {
+    int bins;
+    double rate;
+    double *memory;
+    double *re, *im; // [bins] the phase so far
+    frame frames[2];
+};
+
+wt_status wt_phase_vocoder_create(const wt_phase_vocoder_config *config, wt_phase_vocoder **vocoder)
+{
+    *vocoder = NULL;
+    if (config->bins < 1) return wt_fail(WT_ERR_BAD_ARG, "phase_vocoder: %d bins, want 1 or more", config->bins);
+    if (!(config->rate >= 1.0 / 256) || config->rate > 256)
+        return wt_fail(WT_ERR_BAD_ARG, "phase_vocoder: rate %g, want 1/256..256", config->rate);
+    wt_phase_vocoder *v = calloc(1, sizeof *v);
+    const size_t row = ((size_t)config->bins + 7) / 8 * 8;
+    double *p = v ? aligned_alloc(64, 8 * row * sizeof(double)) : NULL;
+    if (!p) {
+        free(v);
+        return wt_fail(WT_ERR_NO_MEMORY, "phase_vocoder: %d bins", config->bins);
+    }
+    *v = (wt_phase_vocoder){config->bins, config->rate, p, p, p + row, {{0}}};
+    for (int k = 0; k < 2; k++, p += 3 * row) v->frames[k] = (frame){p + 2 * row, p + 3 * row, p + 4 * row};
+    *vocoder = v;
+    return WT_OK;
+}
+
+void wt_phase_vocoder_destroy(wt_phase_vocoder *vocoder)
+{
+    if (!vocoder) return;
+    free(vocoder->memory);
+    free(vocoder);
+}
+
+int64_t wt_phase_vocoder_frames(const wt_phase_vocoder *vocoder, int64_t n_frames)
+{
+    return (int64_t)ceil((double)n_frames / vocoder->rate);
+}
+
+// ---- vector parts
+
+WT_CLONES static void polar(const float *restrict pairs, int n, double *restrict size, double *restrict re,
+                            double *restrict im)
+{
+    for (int i = 0; i < n; i++) {
+        const double x = pairs[2 * i], y = pairs[2 * i + 1], r = sqrt(x * x + y * y);
+        const double scale = r > 0 ? 1 / r : 0;
+        size[i] = r;
+        re[i] = r > 0 ? x * scale : 1; // the angle of 0 is 0
+        im[i] = y * scale;
+    }
+}
+
+WT_CLONES static void emit(const double *restrict re, const double *restrict im, const double *restrict first,
+                           const double *restrict second, double alpha, int n, float *restrict pairs)
+{
+    for (int i = 0; i < n; i++) {
+        const double size = (1 - alpha) * first[i] + alpha * second[i];
+        pairs[2 * i] = (float)(size * re[i]);
+        pairs[2 * i + 1] = (float)(size * im[i]);
+    }
+}
+
+WT_CLONES static void advance(const double *restrict a_re, const double *restrict a_im, const double *restrict b_re,
+                              const double *restrict b_im, int n, double *restrict re, double *restrict im)
+{
+    for (int i = 0; i < n; i++) {
+        const double turn_re = b_re[i] * a_re[i] + b_im[i] * a_im[i], turn_im = b_im[i] * a_re[i] - b_re[i] * a_im[i];
+        const double x = re[i] * turn_re - im[i] * turn_im, y = re[i] * turn_im + im[i] * turn_re;
+        const double fix = 1.5 - 0.5 * (x * x + y * y);
+        re[i] = x * fix;
+        im[i] = y * fix;
+    }
+}
+
+// ---- running
+
+static void take_frame(const wt_phase_vocoder *v, const float *in, int64_t n_frames, int64_t k, frame *f)
+{
+    if (k < n_frames) {
+        polar(in + k * 2 * v->bins, v->bins, f->size, f->re, f->im);
+        return;
+    }
+    memset(f->size, 0, (size_t)v->bins * sizeof(double));
+    memset(f->im, 0, (size_t)v->bins * sizeof(double));
+    for (int i = 0; i < v->bins; i++) f->re[i] = 1;
+}
+
+WT_RT void wt_phase_vocoder_run(wt_phase_vocoder *v, const float *in, int64_t n_frames, float *out)
+{
+    const int64_t n_out = wt_phase_vocoder_frames(v, n_frames);
+    frame *a = &v->frames[0], *b = &v->frames[1];
+    int64_t at = 0;
+    if (n_out < 1) return;
+    take_frame(v, in, n_frames, 0, a);
+    take_frame(v, in, n_frames, 1, b);
+    memcpy(v->re, a->re, (size_t)v->bins * sizeof(double));
+    memcpy(v->im, a->im, (size_t)v->bins * sizeof(double));
+    for (int64_t t = 0; t < n_out; t++) {
+        const double step = (double)t * v->rate;
+        const int64_t k = (int64_t)step;
+        if (k == at + 1) {
+            frame *first = a;
+            a = b, b = first;
+            take_frame(v, in, n_frames, k + 1, b);
+        } else if (k > at) {
+            take_frame(v, in, n_frames, k, a);
+            take_frame(v, in, n_frames, k + 1, b);
+        }
+        at = k;
+        emit(v->re, v->im, a->size, b->size, step - (double)k, v->bins, out + t * 2 * v->bins);
+        advance(a->re, a->im, b->re, b->im, v->bins, v->re, v->im);
+    }
+}

@@ -1,0 +1,37 @@
+// The taps of a resampler, shared by the streaming form and the plans.
+#ifndef WT_RESAMPLE_TABLE_H
+#define WT_RESAMPLE_TABLE_H
+
+#include <warptone/resample.h>
+
+#include "resample_kernel.h"
+
+// Row p holds the taps of an output that lies p / n_phases of an input frame behind input frame i: tap k belongs to
+// input frame i - before + k. With `interpolated`, phases between rows are read by a cubic from four rows, so there is
+// one row ahead of row 0 and two behind row n_phases - 1; rows[] points at the first of all.
+typedef struct wt__resample_table {
+    int64_t numerator, denominator; // an output advances the input by numerator / denominator frames
+    int n_taps;                     // of a row, a multiple of 16
+    int before, after;              // input frames a row reads before and after its own
+    int n_phases;
+    bool interpolated, wide, halves; // wide: taps and sums in double; halves: the one filter of 2:1
+    double *taps;                    // [n_phases or n_phases + 3][n_taps]
+    float *taps_f32;                 // the same in float, NULL when wide
+} wt__resample_table;
+
+wt_status wt__resample_table_create(const wt_resample_config *config, wt__resample_table *table);
+void wt__resample_table_destroy(wt__resample_table *table);
+
+// n_taps taps of the output `phase` / `denominator` behind its frame; double or float as `wide` says. `scratch` holds
+// n_taps doubles.
+const void *wt__resample_row(const wt__resample_table *table, int64_t phase, void *scratch);
+
+// A resampler whose table belongs to someone else, who keeps it longer.
+wt_status wt__resample_create_sharing(const wt__resample_table *table, int channels, wt_resample **resampler);
+
+// The kernels' form of a table: taps turned to [n_taps][n_columns], exact phases in the order in which outputs meet
+// them (caller frees with free(); NULL = no memory), and the arguments but for their pointers.
+void *wt__resample_turned_taps(const wt__resample_table *table, size_t *size_bytes);
+wt_resample_args wt__resample_args_of(const wt__resample_table *table, int n_lines, int n_in, int n_out);
+
+#endif

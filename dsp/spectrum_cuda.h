@@ -1,0 +1,25 @@
+/// Private to dsp/: what ops on the kernels of kernels/spectrum.cu share.
+#ifndef WT_SPECTRUM_CUDA_H
+#define WT_SPECTRUM_CUDA_H
+
+#include "op.h"
+#include "spectrum_kernel.h"
+#include "stft_internal.h"
+
+typedef struct wt__spectrum_cuda {
+    wt_module *module;
+    wt_buffer *tables; ///< window and twiddles
+    int n_fft, threads, frames; ///< threads and frames of a block
+    size_t shared_bytes;        ///< of its transforms
+    wt_spectrum_frames args;    ///< all but pcm, n_samples and n_frames
+} wt__spectrum_cuda;
+
+/// Compile for one n_fft. Errors: WT_ERR_UNSUPPORTED (n_fft of 1, above 8192, or with a prime factor above 13).
+WT_CHECKED wt_status wt__spectrum_cuda_create(const char *op, wt_device *device, const wt_stft *stft,
+                                              wt__spectrum_cuda *s);
+void wt__spectrum_cuda_release(wt__spectrum_cuda *s);
+/// One block for each `per_block` of a line's `count`; refuses more blocks than a grid has.
+WT_CHECKED wt_status wt__spectrum_cuda_grid(const char *op, int64_t n_lines, int64_t count, int64_t per_block,
+                                            int *blocks);
+
+#endif

@@ -1,0 +1,397 @@
+// One frame at a time: window, transform; and back: transform, window, add. A frame stays in the first-level cache, so
+// the signal is read and the spectrum written once.
+//
+// The inverse walks through its output hop by hop. Where every frame over a hop exists, the sum of the squared windows
+// repeats with the hop, and its reciprocal is a table; at both ends it is summed anew, as librosa's
+// window_sumsquare does.
+
+#include <warptone/stft.h>
+#include "fft_plan.h"
+#include "stft_internal.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/simd.h>
+
+struct wt_stft {
+    wt_stft_config config;
+    int bins, overlap; // overlap: frames over one sample at most
+    wt_fft *forward, *inverse;
+    float *window; // [n_fft]
+    float *steady; // [hop] 1 / sum of squares, away from the ends
+    float *frame;  // [n_fft]
+    float *sum;    // [n_fft + hop] what the frames so far add up to
+    wt__fft64 *precise;
+    double *window64, *x64, *work64, *re64, *im64; // [n_fft], two of [n_fft][2][8], two of [bins][16]
+};
+
+// ---- life
+
+static wt_status resolve(wt_stft_config *c)
+{
+    if (!c->n_fft) c->n_fft = 2048;
+    if (c->n_fft < 1 || c->n_fft > WT_FFT_MAX_N)
+        return wt_fail(WT_ERR_BAD_ARG, "stft: n_fft %d, want 1..%d", c->n_fft, WT_FFT_MAX_N);
+    if (!c->win_length) c->win_length = c->n_fft;
+    if (c->win_length < 1 || c->win_length > c->n_fft)
+        return wt_fail(WT_ERR_BAD_ARG, "stft: win_length %d, want 1..%d (n_fft)", c->win_length, c->n_fft);
+    if (!c->hop) c->hop = c->win_length / 4;
+    if (c->hop < 1) return wt_fail(WT_ERR_BAD_ARG, "stft: hop %d, want 1 or more", c->hop);
+    if (!c->channels) c->channels = 1;
+    if (c->channels < 1) return wt_fail(WT_ERR_BAD_ARG, "stft: %d channels, want 1 or more", c->channels);
+    if ((unsigned)c->pad > WT_STFT_PAD_RAMP)
+        return wt_fail(WT_ERR_BAD_ARG, "stft: pad %d, want 0..%d", (int)c->pad, WT_STFT_PAD_RAMP);
+    c->window.n = c->win_length;
+    return WT_OK;
+}
+
+static float reciprocal(double sum)
+{
+    return sum > FLT_MIN ? (float)(1 / sum) : 1;
+}
+
+static wt_status take_tables(wt_stft *s)
+{
+    const wt_stft_config *c = &s->config;
+    const size_t n = (size_t)c->n_fft, hop = (size_t)c->hop;
+    s->window = calloc(n, sizeof(float));
+    s->steady = calloc(hop, sizeof(float));
+    s->frame = calloc(n, sizeof(float));
+    s->sum = calloc(n + hop, sizeof(float));
+    if (!s->window || !s->steady || !s->frame || !s->sum)
+        return wt_fail(WT_ERR_NO_MEMORY, "stft: tables of %d and %d samples", c->n_fft, c->hop);
+    wt_status status = wt_window_fill(&c->window, s->window + (c->n_fft - c->win_length) / 2);
+    if (status) return status;
+    for (int i = 0; i < c->hop; i++) {
+        double sum = 0;
+        for (int64_t at = i; at < c->n_fft; at += c->hop) sum += (double)s->window[at] * s->window[at];
+        s->steady[i] = reciprocal(sum);
+    }
+    return WT_OK;
+}
+
+static wt_status make_precise(wt_stft *s)
+{
+    const int n = s->config.n_fft, pad = (n - s->config.win_length) / 2;
+    const size_t points = wt__fft64_doubles(n), bins = (size_t)s->bins * WT__FFT64_FRAMES;
+    s->window64 = calloc((size_t)n, sizeof(double));
+    s->x64 = aligned_alloc(64, points * sizeof(double));
+    s->work64 = aligned_alloc(64, points * sizeof(double));
+    s->re64 = aligned_alloc(64, bins * sizeof(double));
+    s->im64 = aligned_alloc(64, bins * sizeof(double));
+    if (!s->window64 || !s->x64 || !s->work64 || !s->re64 || !s->im64)
+        return wt_fail(WT_ERR_NO_MEMORY, "stft: tables of %d doubles", n);
+    wt_status status = wt_window_fill_double(&s->config.window, s->window64 + pad);
+    return status ? status : wt__fft64_create(n, &s->precise);
+}
+
+wt_status wt_stft_create(const wt_stft_config *config, wt_stft **stft)
+{
+    *stft = NULL;
+    wt_stft *s = calloc(1, sizeof *s);
+    if (!s) return wt_fail(WT_ERR_NO_MEMORY, "stft: handle");
+    s->config = *config;
+    wt_status status = resolve(&s->config);
+    if (status) goto fail;
+    const int n = s->config.n_fft;
+    s->bins = n / 2 + 1;
+    s->overlap = (n + s->config.hop - 1) / s->config.hop;
+    status = take_tables(s);
+    if (status) goto fail;
+    status = wt_fft_create(NULL, &(wt_fft_config){.n = n, .kind = WT_FFT_REAL_TO_COMPLEX}, &s->forward);
+    if (status) goto fail;
+    status = wt_fft_create(NULL, &(wt_fft_config){.n = n, .kind = WT_FFT_COMPLEX_TO_REAL}, &s->inverse);
+    if (status) goto fail;
+    if (s->config.precise) status = make_precise(s);
+    if (status) goto fail;
+    s->config.window.samples = NULL; // copied
+    *stft = s;
+    return WT_OK;
+
+fail:
+    wt_stft_destroy(s);
+    return status;
+}
+
+void wt_stft_destroy(wt_stft *stft)
+{
+    if (!stft) return;
+    wt_fft_destroy(stft->forward);
+    wt_fft_destroy(stft->inverse);
+    free(stft->window);
+    free(stft->steady);
+    free(stft->frame);
+    free(stft->sum);
+    wt__fft64_destroy(stft->precise);
+    free(stft->window64);
+    free(stft->x64);
+    free(stft->work64);
+    free(stft->re64);
+    free(stft->im64);
+    free(stft);
+}
+
+// ---- sizes
+
+static int64_t margin(const wt_stft *s)
+{
+    return s->config.no_center ? 0 : s->config.n_fft / 2;
+}
+
+int wt_stft_bins(const wt_stft *stft)
+{
+    return stft->bins;
+}
+
+int64_t wt_stft_frames(const wt_stft *stft, int64_t n)
+{
+    int64_t padded = n + 2 * margin(stft);
+    return n < 1 || padded < stft->config.n_fft ? 0 : 1 + (padded - stft->config.n_fft) / stft->config.hop;
+}
+
+int64_t wt_stft_samples(const wt_stft *stft, int64_t n_frames)
+{
+    int64_t n = stft->config.n_fft + stft->config.hop * (n_frames - 1) - 2 * margin(stft);
+    return n_frames < 1 || n < 0 ? 0 : n;
+}
+
+// ---- forward
+
+float wt__stft_padded(const float *pcm, int64_t n, int64_t at, int64_t margin, wt_stft_pad pad)
+{
+    if (at >= 0 && at < n) return pcm[at];
+    const int64_t outside = at < 0 ? -at : at - n + 1;
+    const float edge = pcm[at < 0 ? 0 : n - 1];
+    if (pad == WT_STFT_PAD_ZERO) return 0;
+    if (pad == WT_STFT_PAD_RAMP) return outside < margin ? edge * (float)(margin - outside) / (float)margin : 0;
+    if (pad == WT_STFT_PAD_EDGE || n == 1) return edge;
+    const bool symmetric = pad == WT_STFT_PAD_SYMMETRIC;
+    const int64_t period = symmetric ? 2 * n : 2 * (n - 1);
+    at %= period;
+    if (at < 0) at += period;
+    return pcm[at < n ? at : period - at - symmetric];
+}
+
+WT_CLONES static void multiply(const float *a, const float *b, float *product, int n)
+{
+    for (int i = 0; i < n; i++) product[i] = a[i] * b[i];
+}
+
+WT_CLONES static void multiply_add(const float *a, const float *b, float *sum, int n)
+{
+    for (int i = 0; i < n; i++) sum[i] += a[i] * b[i];
+}
+
+WT_RT static void cut_frame(wt_stft *s, const float *pcm, int64_t n, int64_t begin)
+{
+    const int n_fft = s->config.n_fft;
+    if (begin >= 0 && begin + n_fft <= n) {
+        multiply(pcm + begin, s->window, s->frame, n_fft);
+        return;
+    }
+    for (int i = 0; i < n_fft; i++)
+        s->frame[i] = s->window[i] * wt__stft_padded(pcm, n, begin + i, margin(s), s->config.pad);
+}
+
+typedef struct frame_scales {
+    double by[WT__FFT64_FRAMES];
+} frame_scales;
+
+// Two frames share a transform: each is brought near 1 by a power of two, which rounds nothing, so that a quiet one
+// keeps its digits beside a loud one. Returns the factor back: 0 for silence, NaN for a frame that is not finite.
+static double level_frame(double *x, int n_fft, double peak)
+{
+    int exponent;
+    if (!isfinite(peak)) {
+        for (int i = 0; i < n_fft; i++) x[i * WT__FFT64_FRAMES] = 0;
+        return NAN;
+    }
+    if (peak < DBL_MIN) return 0;
+    frexp(peak, &exponent);
+    const double by = ldexp(1, -exponent);
+    for (int i = 0; i < n_fft; i++) x[i * WT__FFT64_FRAMES] *= by;
+    return 1 / by;
+}
+
+WT_CLONES static void unlevel(double *bins, int n_bins, const frame_scales *scale)
+{
+    for (int k = 0; k < n_bins; k++)
+        for (int f = 0; f < WT__FFT64_FRAMES; f++) bins[k * WT__FFT64_FRAMES + f] *= scale->by[f];
+}
+
+WT_RT void wt__stft_precise(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count, const double **re,
+                            const double **im)
+{
+    const int n_fft = s->config.n_fft;
+    frame_scales scale;
+    for (int f = 0; f < WT__FFT64_FRAMES; f++) {
+        const int64_t begin = (t + f) * s->config.hop - margin(s);
+        const bool inside = begin >= 0 && begin + n_fft <= n;
+        double peak = 0;
+        for (int i = 0; i < n_fft; i++) {
+            const float x = f >= count ? 0 : inside ? pcm[begin + i]
+                                       : wt__stft_padded(pcm, n, begin + i, margin(s), s->config.pad);
+            const double product = s->window64[i] * x, size = fabs(product);
+            s->x64[i * WT__FFT64_FRAMES + f] = product;
+            if (!(size <= peak)) peak = size; // NaN too
+        }
+        scale.by[f] = level_frame(s->x64 + f, n_fft, peak);
+    }
+    wt__fft64_bins(wt__fft64_run(s->precise, s->x64, s->work64), n_fft, s->re64, s->im64);
+    unlevel(s->re64, s->bins, &scale);
+    unlevel(s->im64, s->bins, &scale);
+    *re = s->re64, *im = s->im64;
+}
+
+static float *write_precise(wt_stft *s, const float *pcm, int64_t n, int64_t t, int64_t left, float *out)
+{
+    const int count = left < WT__FFT64_FRAMES ? (int)left : WT__FFT64_FRAMES;
+    const double *re, *im;
+    wt__stft_precise(s, pcm, n, t, count, &re, &im);
+    for (int f = 0; f < count; f++)
+        for (int k = 0; k < s->bins; k++, out += 2) {
+            out[0] = (float)re[k * WT__FFT64_FRAMES + f];
+            out[1] = (float)im[k * WT__FFT64_FRAMES + f];
+        }
+    return out;
+}
+
+WT_RT wt_status wt_stft_forward(wt_stft *stft, const float *pcm, int64_t n, float *out)
+{
+    const int64_t n_frames = wt_stft_frames(stft, n);
+    if (n_frames < 1) return WT_ERR_BAD_ARG;
+    for (int c = 0; c < stft->config.channels; c++, pcm += n)
+        for (int64_t t = 0; t < n_frames && !stft->precise; t++, out += 2 * stft->bins) {
+            cut_frame(stft, pcm, n, t * stft->config.hop - margin(stft));
+            (void)!wt_fft_run(stft->forward, stft->frame, out); // never fails
+        }
+    if (!stft->precise) return WT_OK;
+    pcm -= stft->config.channels * n;
+    for (int c = 0; c < stft->config.channels; c++, pcm += n)
+        for (int64_t t = 0; t < n_frames; t += WT__FFT64_FRAMES)
+            out = write_precise(stft, pcm, n, t, n_frames - t, out);
+    return WT_OK;
+}
+
+// ---- inverse
+
+// What the squared windows of the existing frames add up to at sample `at` of the padded signal.
+static double squares(const wt_stft *s, int64_t at, int64_t n_frames)
+{
+    double sum = 0;
+    for (int64_t t = at / s->config.hop; t >= 0 && at - t * s->config.hop < s->config.n_fft; t--)
+        if (t < n_frames) sum += (double)s->window[at - t * s->config.hop] * s->window[at - t * s->config.hop];
+    return sum;
+}
+
+// The finished samples begin .. begin + hop - 1 of the padded signal, to where they lie in the output.
+WT_RT static void give_hop(const wt_stft *s, int64_t t, int64_t n_frames, int64_t length, float *out)
+{
+    const int64_t begin = t * s->config.hop;
+    const bool whole = t >= s->overlap - 1 && t < n_frames;
+    int64_t to = begin - margin(s), first = to < 0 ? -to : 0, end = s->config.hop;
+    if (end > length - to) end = length - to;
+    if (whole && first < end) {
+        multiply(s->sum + first, s->steady + first, out + to + first, (int)(end - first));
+        return;
+    }
+    for (int64_t i = first; i < end; i++) out[to + i] = s->sum[i] * reciprocal(squares(s, begin + i, n_frames));
+}
+
+WT_RT static wt_status invert_channel(wt_stft *s, const float *in, int64_t n_frames, int64_t length, float *out)
+{
+    const int n = s->config.n_fft, hop = s->config.hop;
+    const int64_t n_hops = (length + margin(s) + hop - 1) / hop;
+    memset(s->sum, 0, (size_t)(n + hop) * sizeof(float));
+    for (int64_t t = 0; t < n_hops; t++) {
+        if (t < n_frames) {
+            wt_status status = wt_fft_run(s->inverse, in + t * 2 * s->bins, s->frame);
+            if (status) return status;
+            multiply_add(s->frame, s->window, s->sum, n);
+        }
+        give_hop(s, t, n_frames, length, out);
+        memmove(s->sum, s->sum + hop, (size_t)n * sizeof(float));
+        memset(s->sum + n, 0, (size_t)hop * sizeof(float));
+    }
+    return WT_OK;
+}
+
+int64_t wt__stft_used_frames(const wt_stft *stft, int64_t n_frames, int64_t length)
+{
+    const int64_t hop = stft->config.hop, needed = (length + 2 * margin(stft) + hop - 1) / hop;
+    return needed < n_frames ? needed : n_frames;
+}
+
+WT_RT wt_status wt__stft_invert_line(wt_stft *stft, const float *in, int64_t n_frames, int64_t length, float *out)
+{
+    if (length) n_frames = wt__stft_used_frames(stft, n_frames, length);
+    else length = wt_stft_samples(stft, n_frames);
+    return invert_channel(stft, in, n_frames, length, out);
+}
+
+WT_RT wt_status wt_stft_inverse(wt_stft *stft, const float *in, int64_t n_frames, int64_t length, float *out)
+{
+    if (n_frames < 1 || length < 0) return WT_ERR_BAD_ARG;
+    const int64_t given = length ? length : wt_stft_samples(stft, n_frames);
+    for (int c = 0; c < stft->config.channels; c++) {
+        wt_status status = wt__stft_invert_line(stft, in + c * n_frames * 2 * stft->bins, n_frames, length, out);
+        if (status) return status;
+        out += given;
+    }
+    return WT_OK;
+}
+
+// ---- for other ops
+
+const wt_stft_config *wt__stft_config(const wt_stft *stft)
+{
+    return &stft->config;
+}
+
+const float *wt__stft_window(const wt_stft *stft)
+{
+    return stft->window;
+}
+
+const wt__fft_kernels *wt__stft_kernels(const wt_stft *stft)
+{
+    return wt__fft_core_kernels(stft->forward->core);
+}
+
+WT_RT void wt__stft_spectrum(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *re, float *im)
+{
+    cut_frame(stft, pcm, n, t * stft->config.hop - margin(stft));
+    wt__fft_real_forward(stft->forward, stft->frame, re, im);
+}
+
+WT_RT void wt__stft_transform(wt_stft *stft, const float *frame, float *pairs)
+{
+    (void)!wt_fft_run(stft->forward, frame, pairs); // never fails
+}
+
+WT_RT void wt__stft_tile(wt_stft *stft, const float *pcm, int64_t n, int64_t t, int count, float *re, float *im,
+                         size_t row)
+{
+    for (int f = 0; f < count && !stft->precise; f++)
+        wt__stft_spectrum(stft, pcm, n, t + f, re + (size_t)f * row, im + (size_t)f * row);
+    if (!stft->precise) return;
+    const double *re64, *im64;
+    wt__stft_precise(stft, pcm, n, t, count, &re64, &im64);
+    for (int f = 0; f < count; f++)
+        for (int k = 0; k < stft->bins; k++) {
+            re[(size_t)f * row + (size_t)k] = (float)re64[k * WT__FFT64_FRAMES + f];
+            im[(size_t)f * row + (size_t)k] = (float)im64[k * WT__FFT64_FRAMES + f];
+        }
+}
+
+const double *wt__stft_window64(const wt_stft *stft)
+{
+    return stft->window64;
+}
+
+void wt__stft_set_window64(wt_stft *stft, const double *window)
+{
+    memcpy(stft->window64, window, (size_t)stft->config.n_fft * sizeof *window);
+}

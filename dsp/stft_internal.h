@@ -1,0 +1,38 @@
+/// Private to dsp/: single frames of a short-time transform, for ops that keep no spectrogram.
+#ifndef WT_STFT_INTERNAL_H
+#define WT_STFT_INTERNAL_H
+
+#include "fft_double.h"
+#include "fft_internal.h"
+
+#include <warptone/stft.h>
+
+/// Defaults resolved.
+const wt_stft_config *wt__stft_config(const wt_stft *stft);
+/// [n_fft], win_length padded with zeros.
+const float *wt__stft_window(const wt_stft *stft);
+/// The forward transform's vector kernels.
+const wt__fft_kernels *wt__stft_kernels(const wt_stft *stft);
+/// Sample `at` of a signal, which may lie before or behind it; `margin` is the ramp's length.
+float wt__stft_padded(const float *pcm, int64_t n, int64_t at, int64_t margin, wt_stft_pad pad);
+/// Bins of frame t: re, im [bins].  [rt]
+WT_RT void wt__stft_spectrum(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *re, float *im);
+/// A tile of at most WT__FFT64_FRAMES frames t .. t + count - 1: rows re, im, `row` floats apart.  [rt]
+WT_RT void wt__stft_tile(wt_stft *stft, const float *pcm, int64_t n, int64_t t, int count, float *re, float *im,
+                         size_t row);
+/// Of a precise transform: re, im [bins][WT__FFT64_FRAMES] of the plan's scratch, until its next call.  [rt]
+WT_RT void wt__stft_precise(wt_stft *stft, const float *pcm, int64_t n, int64_t t, int count, const double **re,
+                            const double **im);
+/// A precise transform's window [n_fft], and another in its place.
+const double *wt__stft_window64(const wt_stft *stft);
+void wt__stft_set_window64(wt_stft *stft, const double *window);
+/// Pairs of bins of one frame already windowed.  [rt]
+WT_RT void wt__stft_transform(wt_stft *stft, const float *frame, float *pairs);
+/// wt_stft_inverse of one channel.  [rt]
+WT_RT wt_status wt__stft_invert_line(wt_stft *stft, const float *in, int64_t n_frames, int64_t length, float *out);
+/// Frames that count for `length` samples: those behind it add nothing, not even to the sum of squares.
+int64_t wt__stft_used_frames(const wt_stft *stft, int64_t n_frames, int64_t length);
+/// Write complex bins re, im as `output` says.
+void wt__stft_write(const float *re, const float *im, int bins, wt_stft_output output, float *out);
+
+#endif

@@ -1,0 +1,70 @@
+// Phase vocoder with identity phase locking. An output frame is the input's frame at its place, t * hop * rate, with
+// each spectral peak's surroundings turned as one, so that a partial's main lobe stays the window's. A peak is turned
+// to go on where the frame before left it: by the phase that the input itself moves in one hop, from a second frame a
+// hop earlier. So nothing is unwrapped or guessed, and a steady sine comes out as itself. Source: J. Laroche and M.
+// Dolson, Improved phase vocoder time-scale modification of audio, 1999.
+
+#include "stretch_locked.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+#include <warptone/simd.h>
+
+WT_CLONES static void powers(const float *x, int bins, float *power)
+{
+    for (int k = 0; k < bins; k++) power[k] = x[2 * k] * x[2 * k] + x[2 * k + 1] * x[2 * k + 1];
+}
+
+static int find_peaks(const float *power, int bins, int *peaks)
+{
+    int count = 0;
+    for (int k = 0; k < bins; k++) {
+        const float here = power[k];
+        bool peak = here > 0;
+        for (int d = 1; d <= 2; d++)
+            peak &= (k < d || here > power[k - d]) && (k + d >= bins || here >= power[k + d]);
+        if (peak) peaks[count++] = k;
+    }
+    return count;
+}
+
+// The unit vector that turns `from` in the input to where the output's frame before had that bin; 1 where either is 0.
+static void rotation(const float *input, const float *output, int bin, double *re, double *im)
+{
+    const double a = input[2 * bin], b = input[2 * bin + 1], c = output[2 * bin], d = output[2 * bin + 1];
+    const double x = c * a + d * b, y = d * a - c * b, size = sqrt(x * x + y * y);
+    *re = size > 0 ? x / size : 1;
+    *im = size > 0 ? y / size : 0;
+}
+
+WT_CLONES static void turn(const float *x, int count, float re, float im, float *y)
+{
+    for (int k = 0; k < count; k++) {
+        y[2 * k] = x[2 * k] * re - x[2 * k + 1] * im;
+        y[2 * k + 1] = x[2 * k] * im + x[2 * k + 1] * re;
+    }
+}
+
+WT_RT void wt__stretch_lock(const wt__locked *scratch, int bins, const float *here, const float *earlier,
+                            const float *before, float *out)
+{
+    powers(here, bins, scratch->power);
+    const int n_peaks = before ? find_peaks(scratch->power, bins, scratch->peaks) : 0;
+    if (!n_peaks) {
+        memcpy(out, here, 2 * (size_t)bins * sizeof *out);
+        return;
+    }
+    for (int i = 0, begin = 0; i < n_peaks; i++) {
+        int end = bins; // a region ends at the lowest bin before the next peak
+        if (i + 1 < n_peaks) {
+            end = scratch->peaks[i] + 1;
+            for (int k = end; k < scratch->peaks[i + 1]; k++)
+                if (scratch->power[k] < scratch->power[end]) end = k;
+        }
+        double re, im;
+        rotation(earlier, before, scratch->peaks[i], &re, &im);
+        turn(here + 2 * begin, end - begin, (float)re, (float)im, out + 2 * begin);
+        begin = end;
+    }
+}

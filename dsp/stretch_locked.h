@@ -1,0 +1,16 @@
+/// Private to dsp/stretch.c: one frame of the phase-locked vocoder.
+#ifndef WT_STRETCH_LOCKED_H
+#define WT_STRETCH_LOCKED_H
+
+#include <warptone/status.h>
+
+typedef struct wt__locked {
+    float *power; ///< [bins]
+    int *peaks;   ///< [bins]
+} wt__locked;
+
+/// Spectra are [bins][2]: the input's here and a hop earlier, the output's frame before (NULL for the first).  [rt]
+WT_RT void wt__stretch_lock(const wt__locked *scratch, int bins, const float *here, const float *earlier,
+                            const float *before, float *out);
+
+#endif

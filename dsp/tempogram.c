@@ -1,0 +1,142 @@
+// Local autocorrelation of onset envelopes, by transforms of twice the window.
+
+#include "tempogram_internal.h"
+#include "fft_internal.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct wt_tempogram {
+    wt_tempogram_config config;
+    int n_fft, bins;
+    float *window; // [win_length]
+    wt_fft *forward, *inverse;
+    float *frame, *im, *power; // [n_fft], [bins], [bins]
+};
+
+wt_status wt_tempogram_create(const wt_tempogram_config *config, wt_tempogram **plan)
+{
+    *plan = NULL;
+    wt_tempogram *p = calloc(1, sizeof *p);
+    if (!p) return wt_fail(WT_ERR_NO_MEMORY, "tempogram: plan");
+    wt_tempogram_config *c = &p->config;
+    *c = *config;
+    wt_status status = WT_OK;
+    if (!c->win_length) c->win_length = 384;
+    if (c->win_length < 1 || c->win_length > 1 << 20) {
+        status = wt_fail(WT_ERR_BAD_ARG, "tempogram: win_length %d, want 1..%d", c->win_length, 1 << 20);
+        goto fail;
+    }
+    const int n = c->win_length;
+    c->window.n = n;
+    p->n_fft = wt_fft_good_size(n); // even, at least twice the window
+    while (p->n_fft < 2 * n || p->n_fft % 2) p->n_fft = wt_fft_good_size(p->n_fft < 2 * n ? 2 * n : p->n_fft + 1);
+    p->bins = p->n_fft / 2 + 1;
+    p->window = malloc((size_t)n * sizeof(float));
+    p->frame = calloc((size_t)p->n_fft, sizeof(float));
+    p->im = calloc((size_t)p->bins, sizeof(float));
+    p->power = calloc((size_t)p->bins, sizeof(float));
+    status = p->window && p->frame && p->im && p->power
+                 ? wt_window_fill(&c->window, p->window)
+                 : wt_fail(WT_ERR_NO_MEMORY, "tempogram: window of %d frames", n);
+    const wt_fft_config forward = {.n = p->n_fft, .kind = WT_FFT_REAL_TO_COMPLEX};
+    const wt_fft_config inverse = {.n = p->n_fft, .kind = WT_FFT_COMPLEX_TO_REAL};
+    if (!status) status = wt_fft_create(NULL, &forward, &p->forward);
+    if (!status) status = wt_fft_create(NULL, &inverse, &p->inverse);
+    if (status) goto fail;
+    c->window.samples = NULL; // copied
+    *plan = p;
+    return WT_OK;
+
+fail:
+    wt_tempogram_destroy(p);
+    return status;
+}
+
+void wt_tempogram_destroy(wt_tempogram *plan)
+{
+    if (!plan) return;
+    wt_fft_destroy(plan->forward);
+    wt_fft_destroy(plan->inverse);
+    free(plan->window);
+    free(plan->frame);
+    free(plan->im);
+    free(plan->power);
+    free(plan);
+}
+
+int64_t wt_tempogram_rows(const wt_tempogram *plan, int64_t n)
+{
+    if (n < 1) return 0;
+    if (plan->config.no_center) return n < plan->config.win_length ? 0 : n - plan->config.win_length + 1;
+    const int64_t most = n + plan->config.win_length / 2 * 2 - plan->config.win_length + 1;
+    return most < n ? most : n;
+}
+
+// The envelope with numpy's linear_ramp of half a window to 0 at both ends.
+static float ramped(const float *x, int64_t n, int64_t at, int half)
+{
+    if (at >= 0 && at < n) return x[at];
+    const int64_t away = at < 0 ? -at : at - (n - 1);
+    return (float)((double)x[at < 0 ? 0 : n - 1] * (double)(half - away) / half);
+}
+
+int wt__tempogram_bins(const wt_tempogram *plan)
+{
+    return plan->bins;
+}
+
+WT_RT double wt__tempogram_power(wt_tempogram *p, const float *envelope, int64_t n, int64_t t, float *power)
+{
+    const int length = p->config.win_length, half = length / 2;
+    const int64_t begin = t - (p->config.no_center ? 0 : half);
+    const bool inside = begin >= 0 && begin + length <= n;
+    double energy = 0;
+    for (int i = 0; i < length; i++) {
+        p->frame[i] = p->window[i] * (inside ? envelope[begin + i] : ramped(envelope, n, begin + i, half));
+        energy += (double)p->frame[i] * p->frame[i];
+    }
+    wt__fft_real_forward(p->forward, p->frame, power, p->im);
+    for (int k = 0; k < p->bins; k++) power[k] = power[k] * power[k] + p->im[k] * p->im[k];
+    return energy;
+}
+
+WT_RT void wt__tempogram_lags(wt_tempogram *p, float *power, float *lags)
+{
+    memset(p->im, 0, (size_t)p->bins * sizeof(float));
+    wt__fft_real_inverse(p->inverse, power, p->im, p->frame);
+    memcpy(lags, p->frame, (size_t)p->config.win_length * sizeof(float));
+    memset(p->frame, 0, (size_t)p->n_fft * sizeof(float));
+}
+
+WT_RT void wt_tempogram_run(wt_tempogram *plan, const float *envelope, int64_t n, float *out)
+{
+    const int length = plan->config.win_length;
+    const int64_t rows = wt_tempogram_rows(plan, n);
+    for (int64_t t = 0; t < rows; t++, out += length) {
+        wt__tempogram_power(plan, envelope, n, t, plan->power);
+        wt__tempogram_lags(plan, plan->power, out);
+        float peak = 0;
+        for (int k = 0; k < length; k++) peak = fabsf(out[k]) > peak ? fabsf(out[k]) : peak;
+        for (int k = 0; k < length && !plan->config.no_norm && peak > FLT_MIN; k++) out[k] /= peak;
+    }
+}
+
+// Lag k is the tempo unit / k.
+WT_RT void wt_tempogram_ratio(double rate_hz, int hop, const float *row, int win_length, double bpm, float *ratios)
+{
+    static const double multiples[WT_TEMPO_RATIOS] = {4,       8.0 / 3,  3,       2,       4.0 / 3, 1.5,  1,
+                                                      2.0 / 3, 3.0 / 4, 1.0 / 2, 1.0 / 3, 3.0 / 8, 0.25};
+    const double unit = 60 * rate_hz / hop;
+    for (int i = 0; i < WT_TEMPO_RATIOS; i++) {
+        const double wanted = bpm * multiples[i];
+        ratios[i] = 0;
+        if (!(wanted <= unit) || wanted < unit / (win_length - 1)) continue;
+        int k = (int)(unit / wanted); // unit / k >= wanted > unit / (k + 1)
+        if (k > win_length - 2) k = win_length - 2;
+        const double high = unit / k, low = unit / (k + 1);
+        ratios[i] = (float)(row[k + 1] + (wanted - low) / (high - low) * ((double)row[k] - row[k + 1]));
+    }
+}
