@@ -1,0 +1,229 @@
+/// Features of audio files, as arrays, tables and pictures.
+///
+/// analyze_features.c   which features there are, by name
+/// analyze_spectral.c   spectra, mel bands, constant-Q, chroma, separation
+/// analyze_rhythm.c     pitch, onsets, beats, loudness
+/// analyze_level.c      shape of spectra, level, silence
+/// analyze_array.c      what a feature makes: named arrays
+/// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
+/// analyze_job.c        files: load, compute, write, many at once
+#ifndef WT_ANALYZE_H
+#define WT_ANALYZE_H
+
+#include "process.h"
+
+#include <stdio.h>
+#include <warptone/mel.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ANALYZE_C1_HZ 32.703195662574829 ///< 440 Hz, 45 semitones down
+
+enum { ANALYZE_MAX_FEATURES = 40, ANALYZE_MAX_ARRAYS = 96, ANALYZE_MAX_DIMS = 3 };
+
+/// What the last dimension of an array counts.
+typedef enum analyze_layout {
+    ANALYZE_FRAMES,  ///< time steps of a hop
+    ANALYZE_SAMPLES, ///< a signal
+    ANALYZE_EVENTS,  ///< the array holds the frames at which something happens
+    ANALYZE_SPANS,   ///< [n][2]: first sample of a stretch, and the first behind it
+    ANALYZE_VALUE,   ///< a single number
+} analyze_layout;
+
+typedef enum analyze_type {
+    ANALYZE_F32,
+    ANALYZE_F64,
+    ANALYZE_C64,
+    ANALYZE_I32,
+    ANALYZE_I64,
+    ANALYZE_BOOL,
+} analyze_type;
+
+/// What the rows of a matrix are.
+typedef enum analyze_rows {
+    ANALYZE_ROWS_NONE,
+    ANALYZE_ROWS_INDEX,  ///< a coefficient
+    ANALYZE_ROWS_LINEAR, ///< frequency, k rate / n_fft
+    ANALYZE_ROWS_MEL,
+    ANALYZE_ROWS_CQT,
+    ANALYZE_ROWS_CHROMA,
+    ANALYZE_ROWS_LAG, ///< frames between beats
+} analyze_rows;
+
+typedef struct analyze_array {
+    const char *name, *unit; ///< unit "" = none
+    analyze_type type;
+    analyze_layout layout;
+    analyze_rows rows;
+    int n_dims;       ///< 0 .. 3: [channels if more than one][rows][columns]
+    int64_t shape[ANALYZE_MAX_DIMS]; ///< [n_dims]
+    void *data;       ///< in C order
+} analyze_array;
+
+typedef struct analyze_result {
+    analyze_array arrays[ANALYZE_MAX_ARRAYS];
+    int n_arrays;
+} analyze_result;
+
+typedef enum analyze_format {
+    ANALYZE_NPY,
+    ANALYZE_NPZ,
+    ANALYZE_CSV,
+    ANALYZE_JSON,
+    ANALYZE_PNG,
+    ANALYZE_AUDIO, ///< the parts of hpss, as two files
+} analyze_format;
+
+typedef struct analyze_feature analyze_feature;
+
+/// 0 is the default of each op.
+typedef struct analyze_options {
+    const analyze_feature *features[ANALYZE_MAX_FEATURES];
+    int n_features;
+    int rate_hz; ///< 0 = the file's
+    bool keep_channels;
+    int n_fft, hop, win_length, n_mels, n_mfcc, n_bins, bins_per_octave, n_chroma;
+    double fmin_hz, fmax_hz, margin, bpm, top_db;
+    bool htk, backtrack;
+    analyze_format format;
+    const char *extension; ///< of audio
+    int n_jobs, width, height;
+} analyze_options;
+
+/// A signal at work: one channel.
+typedef struct analyze_signal {
+    const analyze_options *options;
+    const char *path; ///< for what needs the file as it is
+    const float *pcm;
+    int64_t n;
+    int rate_hz;
+} analyze_signal;
+
+struct analyze_feature {
+    const char *name, *help;
+    bool of_file; ///< looks at the file itself, all channels at its own rate
+    wt_status (*compute)(const analyze_signal *signal, analyze_result *result);
+};
+
+// ---- analyze_features.c
+
+int analyze_n_features(void);
+const analyze_feature *analyze_feature_at(int k);
+/// "mel,chroma" into options->features. Errors: WT_ERR_BAD_ARG with the nearest name.
+WT_CHECKED wt_status analyze_features_parse(const char *text, analyze_options *options);
+/// All features of all channels; caller frees with analyze_result_free, also after an error.
+///
+///   pcm   [channels][n]
+///
+/// Errors: WT_ERR_BAD_ARG (lists of several channels), WT_ERR_NO_MEMORY, those of the ops.  [worker]
+WT_CHECKED wt_status analyze_compute(const analyze_signal *signal, int channels, analyze_result *result);
+
+// ---- analyze_array.c
+
+/// Add an array [n_rows][n_columns], [n_columns] when `rows` is none, or one number; its data is not initialised.
+WT_CHECKED wt_status analyze_add(analyze_result *result, const analyze_array *like, int64_t n_rows, int64_t n_columns,
+                                 void **data);
+WT_CHECKED wt_status analyze_add_value(analyze_result *result, const char *name, const char *unit, double value);
+void analyze_result_free(analyze_result *result);
+size_t analyze_item_bytes(analyze_type type);
+int64_t analyze_count(const analyze_array *array); ///< elements
+int64_t analyze_n_rows(const analyze_array *array);    ///< all channels' rows
+int64_t analyze_n_columns(const analyze_array *array); ///< 1 of a single number
+/// Element k as a number; of a complex one its magnitude.
+double analyze_number(const analyze_array *array, int64_t k);
+/// Frequency at the middle of row k; NaN where rows are no frequencies.
+double analyze_row_hz(const analyze_options *options, int rate_hz, const analyze_array *array, int64_t k);
+
+// ---- analyze_spectral.c, analyze_rhythm.c, analyze_level.c: the features, as the table names them
+
+wt_status analyze_stft(const analyze_signal *s, analyze_result *r);
+wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r);
+wt_status analyze_mel(const analyze_signal *s, analyze_result *r);
+wt_status analyze_logmel(const analyze_signal *s, analyze_result *r);
+wt_status analyze_mfcc(const analyze_signal *s, analyze_result *r);
+wt_status analyze_mfcc_delta(const analyze_signal *s, analyze_result *r);
+wt_status analyze_mfcc_delta2(const analyze_signal *s, analyze_result *r);
+wt_status analyze_pcen(const analyze_signal *s, analyze_result *r);
+wt_status analyze_cqt(const analyze_signal *s, analyze_result *r);
+wt_status analyze_chroma(const analyze_signal *s, analyze_result *r);
+wt_status analyze_chroma_cqt(const analyze_signal *s, analyze_result *r);
+wt_status analyze_chroma_cens(const analyze_signal *s, analyze_result *r);
+wt_status analyze_tonnetz(const analyze_signal *s, analyze_result *r);
+wt_status analyze_tuning(const analyze_signal *s, analyze_result *r);
+wt_status analyze_hpss(const analyze_signal *s, analyze_result *r);
+wt_status analyze_yin(const analyze_signal *s, analyze_result *r);
+wt_status analyze_pyin(const analyze_signal *s, analyze_result *r);
+wt_status analyze_onset_strength(const analyze_signal *s, analyze_result *r);
+wt_status analyze_onsets(const analyze_signal *s, analyze_result *r);
+wt_status analyze_tempo(const analyze_signal *s, analyze_result *r);
+wt_status analyze_beats(const analyze_signal *s, analyze_result *r);
+wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r);
+wt_status analyze_plp(const analyze_signal *s, analyze_result *r);
+wt_status analyze_loudness(const analyze_signal *s, analyze_result *r);
+
+wt_status analyze_centroid(const analyze_signal *s, analyze_result *r);
+wt_status analyze_bandwidth(const analyze_signal *s, analyze_result *r);
+wt_status analyze_rolloff(const analyze_signal *s, analyze_result *r);
+wt_status analyze_flatness(const analyze_signal *s, analyze_result *r);
+wt_status analyze_contrast(const analyze_signal *s, analyze_result *r);
+wt_status analyze_flux(const analyze_signal *s, analyze_result *r);
+wt_status analyze_rms(const analyze_signal *s, analyze_result *r);
+wt_status analyze_zcr(const analyze_signal *s, analyze_result *r);
+wt_status analyze_trim(const analyze_signal *s, analyze_result *r);
+wt_status analyze_split(const analyze_signal *s, analyze_result *r);
+wt_status analyze_vad(const analyze_signal *s, analyze_result *r);
+
+/// Spectra of a signal, frame by frame: [n_frames][bins][2], after to_real [n_frames][bins].
+typedef struct analyze_spectra {
+    wt_stft *stft;
+    int64_t n_frames;
+    int bins;
+    float *values;
+} analyze_spectra;
+
+/// Free with analyze_spectra_free, also after an error.
+WT_CHECKED wt_status analyze_spectra_make(const analyze_signal *s, analyze_spectra *x);
+/// Keep the magnitudes, or their squares, in place of the complex numbers.
+void analyze_spectra_to_real(analyze_spectra *x, bool squares);
+void analyze_spectra_free(analyze_spectra *x);
+
+int analyze_n_fft(const analyze_options *options);
+int analyze_hop(const analyze_options *options);
+wt_mel_bank_config analyze_bank(const analyze_options *options, int rate_hz);
+
+// ---- what is written
+
+/// What the writers are told: the arrays, and what they were made of (one channel's signal for pictures).
+typedef struct analyze_report {
+    const analyze_options *options;
+    const analyze_result *result;
+    const char *input;
+    const float *pcm; ///< [channels][n]
+    int64_t n;
+    int rate_hz, channels;
+} analyze_report;
+
+/// Each writes to an open file; a failed write shows in ferror(out). Errors: WT_ERR_BAD_ARG when the format cannot hold
+/// what there is.  [worker]
+WT_CHECKED wt_status analyze_write_npy(const analyze_report *report, FILE *out);
+WT_CHECKED wt_status analyze_write_npz(const analyze_report *report, FILE *out);
+WT_CHECKED wt_status analyze_write_csv(const analyze_report *report, FILE *out);
+WT_CHECKED wt_status analyze_write_json(const analyze_report *report, FILE *out);
+/// Errors: WT_ERR_BAD_ARG (nothing to draw), WT_ERR_NO_MEMORY, WT_ERR_FILE.  [worker]
+WT_CHECKED wt_status analyze_plot(const analyze_report *report, const char *path);
+
+// ---- analyze_job.c
+
+/// The format of an extension, without its dot, and whether there is one. For audio options->extension is set.
+WT_CHECKED wt_status analyze_format_of(const char *path, const char *extension, analyze_options *options);
+/// Do all items on options->n_jobs threads; errors of single files stand in their items.
+/// Errors: only what ends the whole run.  [main]
+WT_CHECKED wt_status analyze_run(const analyze_options *options, process_run *run, void (*tick)(void *user),
+                                 void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,111 @@
+#include "analyze.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <warptone/mel.h>
+
+size_t analyze_item_bytes(analyze_type type)
+{
+    static const size_t bytes[] = {[ANALYZE_F32] = 4, [ANALYZE_F64] = 8, [ANALYZE_C64] = 8, [ANALYZE_I32] = 4,
+                                   [ANALYZE_I64] = 8, [ANALYZE_BOOL] = 1};
+    return bytes[type];
+}
+
+wt_status analyze_add(analyze_result *result, const analyze_array *like, int64_t n_rows, int64_t n_columns, void **data)
+{
+    if (result->n_arrays == ANALYZE_MAX_ARRAYS)
+        return wt_fail(WT_ERR_BAD_ARG, "analyze: more than %d arrays", ANALYZE_MAX_ARRAYS);
+    analyze_array *a = &result->arrays[result->n_arrays];
+    *a = *like;
+    a->n_dims = a->layout == ANALYZE_VALUE ? 0 : a->rows || a->layout == ANALYZE_SPANS ? 2 : 1;
+    if (a->n_dims == 2) a->shape[0] = n_rows;
+    if (a->n_dims) a->shape[a->n_dims - 1] = n_columns;
+    const size_t bytes = (size_t)analyze_count(a) * analyze_item_bytes(a->type);
+    a->data = malloc(bytes + 1); // a list may be empty
+    if (!a->data) return wt_fail(WT_ERR_NO_MEMORY, "%s: %zu bytes", a->name, bytes);
+    result->n_arrays++;
+    *data = a->data;
+    return WT_OK;
+}
+
+wt_status analyze_add_value(analyze_result *result, const char *name, const char *unit, double value)
+{
+    void *data;
+    const analyze_array like = {.name = name, .unit = unit, .type = ANALYZE_F64, .layout = ANALYZE_VALUE};
+    wt_status status = analyze_add(result, &like, 1, 1, &data);
+    if (!status) *(double *)data = value;
+    return status;
+}
+
+void analyze_result_free(analyze_result *result)
+{
+    for (int k = 0; k < result->n_arrays; k++) free(result->arrays[k].data);
+    result->n_arrays = 0;
+}
+
+int64_t analyze_count(const analyze_array *array)
+{
+    int64_t count = 1;
+    for (int d = 0; d < array->n_dims; d++) count *= array->shape[d];
+    return count;
+}
+
+int64_t analyze_n_columns(const analyze_array *array) { return array->n_dims ? array->shape[array->n_dims - 1] : 1; }
+
+int64_t analyze_n_rows(const analyze_array *array)
+{
+    int64_t count = 1;
+    for (int d = 0; d < array->n_dims - 1; d++) count *= array->shape[d];
+    return count;
+}
+
+double analyze_number(const analyze_array *array, int64_t k)
+{
+    const float *f = array->data;
+    switch (array->type) {
+    case ANALYZE_F32:
+        return f[k];
+    case ANALYZE_F64:
+        return ((const double *)array->data)[k];
+    case ANALYZE_C64:
+        return hypot(f[2 * k], f[2 * k + 1]);
+    case ANALYZE_I32:
+        return ((const int *)array->data)[k];
+    case ANALYZE_I64:
+        return (double)((const int64_t *)array->data)[k];
+    default:
+        return ((const unsigned char *)array->data)[k];
+    }
+}
+
+// Slaney's scale, Auditory Toolbox 1998: linear to 1 kHz (15 mels), then a 27th of ln 6.4 a mel; or HTK's.
+static double to_mel(double hz, bool htk)
+{
+    if (htk) return 2595 * log10(1 + hz / 700);
+    return hz < 1000 ? hz * 3 / 200 : 15 + 27 * log(hz / 1000) / log(6.4);
+}
+
+static double of_mel(double mel, bool htk)
+{
+    if (htk) return 700 * (pow(10, mel / 2595) - 1);
+    return mel < 15 ? mel * 200 / 3 : 1000 * exp((mel - 15) * log(6.4) / 27);
+}
+
+double analyze_row_hz(const analyze_options *options, int rate_hz, const analyze_array *array, int64_t k)
+{
+    const wt_mel_bank_config bank = analyze_bank(options, rate_hz);
+    const double top = bank.fmax_hz > 0 ? bank.fmax_hz : rate_hz / 2.0;
+    const double low = to_mel(bank.fmin_hz, bank.htk), high = to_mel(top, bank.htk);
+    const double fmin = options->fmin_hz > 0 ? options->fmin_hz : ANALYZE_C1_HZ;
+    const double n = (double)array->shape[array->n_dims - 2];
+    switch (array->rows) {
+    case ANALYZE_ROWS_LINEAR:
+        return (double)k * rate_hz / analyze_n_fft(options);
+    case ANALYZE_ROWS_MEL:
+        return of_mel(low + (high - low) * (double)(k + 1) / (n + 1), bank.htk);
+    case ANALYZE_ROWS_CQT:
+        return fmin * exp2((double)k / (options->bins_per_octave ? options->bins_per_octave : 12));
+    default:
+        return NAN;
+    }
+}

@@ -1,0 +1,128 @@
+#include "analyze.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/names.h>
+
+static const analyze_feature features[] = {
+    {"stft", "complex spectra [bins][frames]", false, analyze_stft},
+    {"spectrogram", "magnitudes [bins][frames]", false, analyze_spectrogram},
+    {"mel", "power of mel bands [n_mels][frames]", false, analyze_mel},
+    {"logmel", "the same in dB, 80 dB deep", false, analyze_logmel},
+    {"mfcc", "cepstral coefficients [n_mfcc][frames]", false, analyze_mfcc},
+    {"mfcc_delta", "their slopes over 9 frames", false, analyze_mfcc_delta},
+    {"mfcc_delta2", "the slopes' slopes", false, analyze_mfcc_delta2},
+    {"pcen", "mel bands over their own slow mean [n_mels][frames]", false, analyze_pcen},
+    {"cqt", "complex constant-Q transform [n_bins][frames]", false, analyze_cqt},
+    {"chroma", "pitch classes, from spectra [n_chroma][frames]", false, analyze_chroma},
+    {"chroma_cqt", "pitch classes, from the constant-Q transform", false, analyze_chroma_cqt},
+    {"chroma_cens", "their energy statistics, smoothed", false, analyze_chroma_cens},
+    {"tonnetz", "tonal centroids [6][frames]", false, analyze_tonnetz},
+    {"tuning", "deviation from A440 in semitones", false, analyze_tuning},
+    {"hpss", "harmonic and percussive part of the signal", false, analyze_hpss},
+    {"yin", "pitch in Hz [frames]", false, analyze_yin},
+    {"pyin", "pitch f0, voiced, voiced_prob [frames]", false, analyze_pyin},
+    {"onset_strength", "how much begins in each frame [frames]", false, analyze_onset_strength},
+    {"onsets", "frames in which notes begin", false, analyze_onsets},
+    {"tempo", "one tempo in BPM", false, analyze_tempo},
+    {"beats", "frames of the beats, and beat_tempo in BPM", false, analyze_beats},
+    {"tempogram", "autocorrelation of the onset strength [lags][frames]", false, analyze_tempogram},
+    {"plp", "predominant local pulse [frames]", false, analyze_plp},
+    {"centroid", "mean frequency of the spectra in Hz [frames]", false, analyze_centroid},
+    {"bandwidth", "their spread about it in Hz", false, analyze_bandwidth},
+    {"rolloff", "frequency below which 85 % of a spectrum lies", false, analyze_rolloff},
+    {"flatness", "1 of white noise, 0 of a tone", false, analyze_flatness},
+    {"contrast", "peaks over valleys of octaves in dB [7][frames]", false, analyze_contrast},
+    {"flux", "what the bins gain from frame to frame", false, analyze_flux},
+    {"rms", "root mean square of the samples [frames]", false, analyze_rms},
+    {"zcr", "share of samples that change sign [frames]", false, analyze_zcr},
+    {"trim", "the part between silent ends, in samples [1][2]", false, analyze_trim},
+    {"split", "the parts between silences, in samples [n][2]", false, analyze_split},
+    {"vad", "the parts with a voice, by energy, in samples [n][2]", false, analyze_vad},
+    {"loudness", "EBU R 128 loudness and peaks of the file", true, analyze_loudness},
+};
+
+enum { N_FEATURES = (int)(sizeof features / sizeof *features) };
+
+int analyze_n_features(void) { return N_FEATURES; }
+
+const analyze_feature *analyze_feature_at(int k) { return &features[k]; }
+
+static wt_status add_feature(const char *name, analyze_options *options)
+{
+    const char *names[N_FEATURES];
+    for (int k = 0; k < N_FEATURES; k++) names[k] = features[k].name;
+    for (int k = 0; k < options->n_features; k++)
+        if (!strcmp(options->features[k]->name, name))
+            return wt_fail(WT_ERR_BAD_ARG, "feature \"%s\" is named twice", name);
+    for (int k = 0; k < N_FEATURES; k++)
+        if (!strcmp(features[k].name, name)) {
+            options->features[options->n_features++] = &features[k];
+            return WT_OK;
+        }
+    return wt_fail(WT_ERR_BAD_ARG, "unknown feature \"%s\"; the nearest is \"%s\"", name,
+                   wt_nearest_name(name, names, N_FEATURES));
+}
+
+wt_status analyze_features_parse(const char *text, analyze_options *options)
+{
+    char *copy = strdup(text), *rest = copy;
+    wt_status status = copy ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "analyze: arguments");
+    options->n_features = 0;
+    for (char *name; !status && (name = strsep(&rest, ",")) != NULL;) status = add_feature(name, options);
+    free(copy);
+    return status;
+}
+
+/// Put channel c of `part` behind the channels before it; every array becomes [channels][...].
+static wt_status stack(analyze_result *whole, int first, const analyze_result *part, int c, int channels)
+{
+    for (int k = 0; k < part->n_arrays; k++) {
+        const analyze_array *from = &part->arrays[k];
+        if (from->layout == ANALYZE_EVENTS || from->layout == ANALYZE_SPANS)
+            return wt_fail(WT_ERR_BAD_ARG, "%s: lists of %d channels differ in length; leave --channels out",
+                           from->name, channels);
+        const size_t bytes = (size_t)analyze_count(from) * analyze_item_bytes(from->type);
+        if (c == 0) {
+            void *data;
+            analyze_array like = *from;
+            like.n_dims++;
+            memmove(like.shape + 1, from->shape, sizeof *like.shape * (size_t)from->n_dims);
+            like.shape[0] = channels;
+            if (!(data = malloc(bytes * (size_t)channels + 1)))
+                return wt_fail(WT_ERR_NO_MEMORY, "%s: %d channels", from->name, channels);
+            like.data = data;
+            whole->arrays[whole->n_arrays++] = like;
+        }
+        memcpy((char *)whole->arrays[first + k].data + (size_t)c * bytes, from->data, bytes);
+    }
+    return WT_OK;
+}
+
+static wt_status compute_channels(const analyze_feature *feature, const analyze_signal *signal, int channels,
+                                  analyze_result *result)
+{
+    const int first = result->n_arrays;
+    wt_status status = WT_OK;
+    for (int c = 0; c < channels && !status; c++) {
+        analyze_signal one = *signal;
+        analyze_result part = {.n_arrays = 0};
+        one.pcm += (size_t)c * (size_t)signal->n;
+        status = feature->compute(&one, &part);
+        if (!status) status = stack(result, first, &part, c, channels);
+        analyze_result_free(&part);
+    }
+    return status;
+}
+
+wt_status analyze_compute(const analyze_signal *signal, int channels, analyze_result *result)
+{
+    wt_status status = WT_OK;
+    result->n_arrays = 0;
+    for (int k = 0; k < signal->options->n_features && !status; k++) {
+        const analyze_feature *feature = signal->options->features[k];
+        if (channels == 1 || feature->of_file) status = feature->compute(signal, result);
+        else status = compute_channels(feature, signal, channels, result);
+    }
+    return status;
+}

@@ -1,0 +1,251 @@
+#include "analyze.h"
+#include "atomic_file.h"
+#include "crew.h"
+#include "interrupt.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <warptone/clock.h>
+#include <warptone/resample.h>
+
+// ---- formats
+
+static const struct {
+    const char *name;
+    analyze_format format;
+} formats[] = {
+    {"npy", ANALYZE_NPY},    {"npz", ANALYZE_NPZ},   {"csv", ANALYZE_CSV},   {"json", ANALYZE_JSON},
+    {"png", ANALYZE_PNG},    {"wav", ANALYZE_AUDIO}, {"flac", ANALYZE_AUDIO}, {"ogg", ANALYZE_AUDIO},
+    {"opus", ANALYZE_AUDIO}, {"mp3", ANALYZE_AUDIO}, {"aiff", ANALYZE_AUDIO},
+};
+
+static bool only_hpss(const analyze_options *options)
+{
+    return options->n_features == 1 && options->features[0]->compute == analyze_hpss;
+}
+
+wt_status analyze_format_of(const char *path, const char *extension, analyze_options *options)
+{
+    for (size_t k = 0; extension && k < sizeof formats / sizeof *formats; k++)
+        if (!strcasecmp(formats[k].name, extension)) {
+            options->format = formats[k].format;
+            options->extension = formats[k].name;
+            if (options->format != ANALYZE_AUDIO || only_hpss(options)) return WT_OK;
+            return wt_fail(WT_ERR_BAD_ARG, "%s: %s holds audio, which only the feature hpss makes, alone", path,
+                           extension);
+        }
+    return wt_fail(WT_ERR_BAD_ARG, "%s: format \"%s\", want npy, npz, csv, json, png, or for hpss an audio format",
+                   path, extension ? extension : "");
+}
+
+// ---- one file
+
+static void fold_to_mono(wt_audio *audio)
+{
+    const float gain = 1.0f / (float)audio->channels;
+    for (int64_t t = 0; t < audio->n_frames; t++) {
+        float sum = 0;
+        for (int c = 0; c < audio->channels; c++) sum += audio->samples[c * audio->n_frames + t];
+        audio->samples[t] = sum * gain;
+    }
+    audio->channels = 1;
+}
+
+/// All of [channels][n_in] through a resampler into [channels][n_out], zeros behind what it gives.
+static void resample_rows(wt_resample *r, const wt_audio *audio, float *out, int64_t n_out)
+{
+    enum { BLOCK = 1 << 20 };
+    const float *in_rows[WT_AUDIO_MAX_CHANNELS];
+    float *out_rows[WT_AUDIO_MAX_CHANNELS];
+    int64_t n_read = 0, n_written = 0;
+    for (int n_got = 1; n_written < n_out && n_got;) {
+        const int room = (int)(n_out - n_written < BLOCK ? n_out - n_written : BLOCK);
+        const int left = (int)(audio->n_frames - n_read < BLOCK ? audio->n_frames - n_read : BLOCK);
+        int n_used = 0;
+        for (int c = 0; c < audio->channels; c++) {
+            in_rows[c] = audio->samples + c * audio->n_frames + n_read;
+            out_rows[c] = out + c * n_out + n_written;
+        }
+        if (left) wt_resample_process(r, in_rows, left, &n_used, out_rows, room, &n_got);
+        else wt_resample_drain(r, out_rows, room, &n_got);
+        n_read += n_used, n_written += n_got;
+        if (left && n_used) n_got = 1; // more may come of what follows
+    }
+    for (int c = 0; c < audio->channels; c++)
+        memset(out + c * n_out + n_written, 0, sizeof *out * (size_t)(n_out - n_written));
+}
+
+/// As librosa has it: ceil(n out / in) frames that begin at the same time.
+static wt_status resample(wt_audio *audio, int rate_hz)
+{
+    wt_resample *r;
+    const wt_resample_config config = {.in_hz = audio->rate_hz, .out_hz = rate_hz, .channels = audio->channels};
+    wt_status status = wt_resample_create(&config, &r);
+    if (status) return status;
+    const int64_t n_out = wt_resample_out_frames(&config, audio->n_frames);
+    float *out = malloc(sizeof *out * (size_t)audio->channels * (size_t)n_out);
+    if (out) resample_rows(r, audio, out, n_out);
+    wt_resample_destroy(r);
+    if (!out) return wt_fail(WT_ERR_NO_MEMORY, "analyze: %lld frames", (long long)n_out);
+    free(audio->samples);
+    audio->samples = out, audio->n_frames = n_out, audio->rate_hz = rate_hz;
+    return WT_OK;
+}
+
+/// The signal as the features see it: the mean of the channels before the change of rate, which costs more.
+static wt_status load(const analyze_options *options, const char *path, wt_audio *audio)
+{
+    wt_status status = wt_audio_load(path, 0, audio);
+    if (!status && !options->keep_channels && audio->channels > 1) fold_to_mono(audio);
+    if (!status && options->rate_hz && options->rate_hz != audio->rate_hz) status = resample(audio, options->rate_hz);
+    return status;
+}
+
+/// "out/a.wav" becomes "out/a-harmonic.wav". Caller frees; NULL without memory.
+static char *part_path(const char *output, const char *part)
+{
+    char *path;
+    const char *slash = strrchr(output, '/'), *dot = strrchr(output, '.');
+    const size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - output) : strlen(output);
+    return asprintf(&path, "%.*s-%s%s", (int)stem, output, part, output + stem) < 0 ? NULL : path;
+}
+
+static wt_status write_part(const analyze_report *report, const analyze_array *part, const char *output)
+{
+    enum { BLOCK = 1 << 16 };
+    wt_audio_writer *writer;
+    const wt_audio_writer_config config = {.rate_hz = report->rate_hz, .channels = report->channels,
+                                           .format = report->options->extension};
+    char *path = part_path(output, part->name);
+    if (!path) return wt_fail(WT_ERR_NO_MEMORY, "analyze: paths");
+    wt_status status = wt_audio_writer_open(path, &config, &writer);
+    free(path);
+    if (status) return status;
+    for (int64_t t = 0; t < report->n && !status; t += BLOCK) {
+        const int n = report->n - t < BLOCK ? (int)(report->n - t) : BLOCK;
+        status = wt_audio_writer_write(writer, (const float *)part->data + t, n, (size_t)report->n);
+    }
+    if (!status) return wt_audio_writer_commit(writer);
+    wt_audio_writer_discard(writer);
+    return status;
+}
+
+typedef wt_status (*write_function)(const analyze_report *report, FILE *out);
+
+static const write_function writers[] = {[ANALYZE_NPY] = analyze_write_npy, [ANALYZE_NPZ] = analyze_write_npz,
+                                         [ANALYZE_CSV] = analyze_write_csv, [ANALYZE_JSON] = analyze_write_json};
+
+static wt_status write_stdout(const analyze_report *report, write_function write)
+{
+    wt_status status = write(report, stdout);
+    if (!status && (fflush(stdout) || ferror(stdout)))
+        return wt_fail(WT_ERR_FILE, "standard output: cannot be written: %s", strerror(errno));
+    return status;
+}
+
+static wt_status write_file(const analyze_report *report, write_function write, const char *path)
+{
+    wt__atomic_file file;
+    wt_status status = wt__atomic_file_open(path, &file);
+    if (status) return status;
+    const int fd = dup(file.fd);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (!out) {
+        if (fd >= 0) close(fd);
+        status = wt_fail(WT_ERR_FILE, "%s: cannot be written: %s", path, strerror(errno));
+    } else {
+        status = write(report, out);
+        const bool bad = ferror(out);
+        if ((fclose(out) || bad) && !status)
+            status = wt_fail(WT_ERR_FILE, "%s: cannot be written: %s", path, strerror(errno));
+    }
+    if (!status) return wt__atomic_file_commit(&file, false);
+    wt__atomic_file_discard(&file);
+    return status;
+}
+
+static wt_status write_result(const analyze_report *report, const char *output)
+{
+    const analyze_format format = report->options->format;
+    if (format == ANALYZE_PNG) return analyze_plot(report, output);
+    if (format != ANALYZE_AUDIO)
+        return strcmp(output, "-") ? write_file(report, writers[format], output)
+                                   : write_stdout(report, writers[format]);
+    wt_status status = WT_OK;
+    for (int k = 0; k < report->result->n_arrays && !status; k++)
+        status = write_part(report, &report->result->arrays[k], output);
+    return status;
+}
+
+static wt_status do_item(const analyze_options *options, process_item *item)
+{
+    wt_audio audio = {0};
+    analyze_result *result = calloc(1, sizeof *result);
+    wt_status status = result ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "analyze: arrays");
+    if (!status) status = load(options, item->input, &audio);
+    if (!status) {
+        const analyze_signal signal = {.options = options, .path = item->input, .pcm = audio.samples,
+                                       .n = audio.n_frames, .rate_hz = audio.rate_hz};
+        item->audio_s = (double)audio.n_frames / audio.rate_hz;
+        item->rate_hz = audio.rate_hz, item->channels = audio.channels;
+        item->n_repaired = audio.info.n_repaired_samples;
+        status = analyze_compute(&signal, audio.channels, result);
+    }
+    if (!status && wt_interrupted()) status = wt_fail(WT_ERR_CANCELLED, "interrupted");
+    if (!status) {
+        const analyze_report report = {.options = options, .result = result, .input = item->input,
+                                       .pcm = audio.samples, .n = audio.n_frames, .rate_hz = audio.rate_hz,
+                                       .channels = audio.channels};
+        status = write_result(&report, item->output);
+    }
+    if (result) analyze_result_free(result);
+    free(result);
+    wt_audio_free(&audio);
+    return status;
+}
+
+/// Sentences of the ops do not know the file.
+static void note_error(process_item *item, wt_status status)
+{
+    const char *sentence = wt_last_error();
+    const bool named = strstr(sentence, item->input) || strstr(sentence, item->output);
+    item->status = status;
+    snprintf(item->message, sizeof item->message, "%s%s%s", named ? "" : item->input, named ? "" : ": ", sentence);
+}
+
+// ---- many files
+
+typedef struct shift {
+    const analyze_options *options;
+    process_run *run;
+} shift;
+
+static void work(void *user, int worker)
+{
+    (void)worker;
+    const shift *s = user;
+    for (int k; !wt_interrupted() && (k = atomic_fetch_add(&s->run->next, 1)) < s->run->n_items;) {
+        process_item *item = &s->run->items[k];
+        if (!item->skipped) {
+            const int64_t begin_ns = wt_clock_now_ns(NULL);
+            const wt_status status = do_item(s->options, item);
+            if (status) note_error(item, status);
+            else if (item->n_repaired)
+                snprintf(item->message, sizeof item->message, "%s: %lld samples were not finite and count as 0",
+                         item->input, (long long)item->n_repaired);
+            item->wall_s = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-9;
+            item->finished = true;
+            atomic_fetch_add(&s->run->done_milliseconds, (long long)(item->audio_s * 1000));
+        }
+        atomic_fetch_add(&s->run->n_done, 1);
+    }
+}
+
+wt_status analyze_run(const analyze_options *options, process_run *run, void (*tick)(void *user), void *user)
+{
+    shift s = {.options = options, .run = run};
+    const int n = options->n_jobs < run->n_items ? options->n_jobs : run->n_items;
+    return wt__crew_run("analyze", n > 0 ? n : 1, work, &s, tick, user);
+}

@@ -1,0 +1,137 @@
+// NPY: numpy/lib/format.py, version 1.0. NPZ: a ZIP archive of NPY members that are stored, not compressed: PKWARE
+// APPNOTE.TXT 6.3.10, 4.3.7 local header, 4.3.12 central directory, 4.3.16 its end. Numbers are little-endian.
+#include "analyze.h"
+
+#include <string.h>
+
+enum { NPY_HEADER_MAX = 256, ZIP_LOCAL = 30, ZIP_CENTRAL = 46, ZIP_END = 22 };
+
+static const int64_t zip_limit = 0xffffffff; // without the 64-bit extension
+
+/// The bytes before the data; how many is returned, a multiple of 64.
+static int npy_header(const analyze_array *a, char header[NPY_HEADER_MAX])
+{
+    static const char *const types[] = {[ANALYZE_F32] = "<f4", [ANALYZE_F64] = "<f8", [ANALYZE_C64] = "<c8",
+                                        [ANALYZE_I32] = "<i4", [ANALYZE_I64] = "<i8", [ANALYZE_BOOL] = "|b1"};
+    int n = 10 + snprintf(header + 10, NPY_HEADER_MAX - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                          types[a->type]);
+    for (int d = 0; d < a->n_dims; d++)
+        n += snprintf(header + n, (size_t)(NPY_HEADER_MAX - n), "%lld,%s", (long long)a->shape[d],
+                      d + 1 < a->n_dims ? " " : "");
+    n += snprintf(header + n, (size_t)(NPY_HEADER_MAX - n), "), }");
+    while ((n + 1) % 64) header[n++] = ' ';
+    header[n++] = '\n';
+    memcpy(header, "\x93NUMPY\x01\x00", 8);
+    header[8] = (char)((n - 10) & 255);
+    header[9] = (char)((n - 10) >> 8);
+    return n;
+}
+
+static size_t data_bytes(const analyze_array *a) { return (size_t)analyze_count(a) * analyze_item_bytes(a->type); }
+
+wt_status analyze_write_npy(const analyze_report *report, FILE *out)
+{
+    const analyze_result *r = report->result;
+    char header[NPY_HEADER_MAX];
+    if (r->n_arrays != 1)
+        return wt_fail(WT_ERR_BAD_ARG, "npy holds one array, these features make %d: want npz", r->n_arrays);
+    const int n = npy_header(&r->arrays[0], header);
+    fwrite(header, 1, (size_t)n, out);
+    fwrite(r->arrays[0].data, 1, data_bytes(&r->arrays[0]), out);
+    return WT_OK;
+}
+
+// ---- ZIP
+
+typedef struct member {
+    char name[64];
+    uint32_t crc, size, offset;
+} member;
+
+/// CRC-32 as in ISO 3309, polynomial 0x04c11db7 reflected, four bits at a time.
+static uint32_t crc_add(uint32_t crc, const void *bytes, size_t n)
+{
+    static const uint32_t nibbles[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
+                                         0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+                                         0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
+    const unsigned char *b = bytes;
+    crc = ~crc;
+    for (size_t k = 0; k < n; k++) {
+        crc = nibbles[(crc ^ b[k]) & 15] ^ (crc >> 4);
+        crc = nibbles[(crc ^ (uint32_t)(b[k] >> 4)) & 15] ^ (crc >> 4);
+    }
+    return ~crc;
+}
+
+static unsigned char *put(unsigned char *p, int bytes, uint32_t value)
+{
+    for (int k = 0; k < bytes; k++) *p++ = (unsigned char)(value >> (8 * k));
+    return p;
+}
+
+/// What local header and central directory have in common, from "version needed" to "extra field length".
+static unsigned char *put_facts(unsigned char *p, const member *m)
+{
+    p = put(p, 2, 20); // version 2.0
+    p = put(p, 2, 0);  // flags
+    p = put(p, 2, 0);  // stored
+    p = put(p, 2, 0);  // midnight
+    p = put(p, 2, 33); // of 1 January 1980: equal arrays make equal files
+    p = put(p, 4, m->crc);
+    p = put(p, 4, m->size);
+    p = put(p, 4, m->size);
+    p = put(p, 2, (uint32_t)strlen(m->name));
+    return put(p, 2, 0);
+}
+
+static void write_member(member *m, const analyze_array *a, uint32_t offset, FILE *out)
+{
+    char header[NPY_HEADER_MAX];
+    unsigned char local[ZIP_LOCAL];
+    const int n = npy_header(a, header);
+    snprintf(m->name, sizeof m->name, "%s.npy", a->name);
+    m->offset = offset;
+    m->size = (uint32_t)((size_t)n + data_bytes(a));
+    m->crc = crc_add(crc_add(0, header, (size_t)n), a->data, data_bytes(a));
+    put_facts(put(local, 4, 0x04034b50), m);
+    fwrite(local, 1, ZIP_LOCAL, out);
+    fwrite(m->name, 1, strlen(m->name), out);
+    fwrite(header, 1, (size_t)n, out);
+    fwrite(a->data, 1, data_bytes(a), out);
+}
+
+static uint32_t write_entry(const member *m, FILE *out)
+{
+    unsigned char entry[ZIP_CENTRAL] = {0};
+    unsigned char *p = put(put(entry, 4, 0x02014b50), 2, 20);
+    put_facts(p, m);
+    put(entry + 42, 4, m->offset);
+    fwrite(entry, 1, ZIP_CENTRAL, out);
+    fwrite(m->name, 1, strlen(m->name), out);
+    return (uint32_t)(ZIP_CENTRAL + strlen(m->name));
+}
+
+wt_status analyze_write_npz(const analyze_report *report, FILE *out)
+{
+    const analyze_result *r = report->result;
+    member members[ANALYZE_MAX_ARRAYS];
+    unsigned char end[ZIP_END] = {0}, *p;
+    int64_t total = 0;
+    uint32_t offset = 0, directory = 0;
+    for (int k = 0; k < r->n_arrays; k++)
+        total += (int64_t)data_bytes(&r->arrays[k]) + NPY_HEADER_MAX + 2 * (int64_t)sizeof members->name + 128;
+    if (total > zip_limit)
+        return wt_fail(WT_ERR_BAD_ARG, "npz holds 4 GiB, these features make %.1f: want npy, one feature a run",
+                       (double)total / (1 << 30));
+    for (int k = 0; k < r->n_arrays; k++) {
+        write_member(&members[k], &r->arrays[k], offset, out);
+        offset += ZIP_LOCAL + (uint32_t)strlen(members[k].name) + members[k].size;
+    }
+    for (int k = 0; k < r->n_arrays; k++) directory += write_entry(&members[k], out);
+    p = put(end, 4, 0x06054b50);
+    p = put(p + 4, 2, (uint32_t)r->n_arrays);
+    p = put(p, 2, (uint32_t)r->n_arrays);
+    put(put(p, 4, directory), 4, offset);
+    fwrite(end, 1, ZIP_END, out);
+    return WT_OK;
+}

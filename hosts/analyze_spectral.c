@@ -1,0 +1,363 @@
+#include "analyze.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <warptone/chroma.h>
+#include <warptone/cqt.h>
+#include <warptone/delta.h>
+#include <warptone/hpss.h>
+#include <warptone/mfcc.h>
+#include <warptone/pcen.h>
+#include <warptone/tuning.h>
+
+int analyze_n_fft(const analyze_options *options) { return options->n_fft ? options->n_fft : 2048; }
+
+int analyze_hop(const analyze_options *options) { return options->hop ? options->hop : 512; }
+
+wt_mel_bank_config analyze_bank(const analyze_options *options, int rate_hz)
+{
+    return (wt_mel_bank_config){.rate_hz = rate_hz, .n_fft = analyze_n_fft(options), .n_mels = options->n_mels,
+                                .fmin_hz = options->fmin_hz, .fmax_hz = options->fmax_hz, .htk = options->htk};
+}
+
+static wt_stft_config stft_config(const analyze_options *o)
+{
+    return (wt_stft_config){.n_fft = analyze_n_fft(o), .win_length = o->win_length, .hop = analyze_hop(o)};
+}
+
+/// [rows][columns] of items of `width` floats to [columns][rows], in tiles that stay in the cache.
+static void turn(const float *in, int64_t rows, int64_t columns, int width, float *out)
+{
+    enum { TILE = 32 };
+    for (int64_t r0 = 0; r0 < rows; r0 += TILE)
+        for (int64_t c0 = 0; c0 < columns; c0 += TILE)
+            for (int64_t c = c0; c < c0 + TILE && c < columns; c++)
+                for (int64_t r = r0; r < r0 + TILE && r < rows; r++)
+                    for (int w = 0; w < width; w++)
+                        out[(c * rows + r) * width + w] = in[(r * columns + c) * width + w];
+}
+
+/// Turn [n_frames][n_rows] into an array of the result.
+static wt_status add_turned(analyze_result *r, const analyze_array *like, const float *in, int64_t n_frames,
+                            int64_t n_rows)
+{
+    void *data;
+    wt_status status = analyze_add(r, like, n_rows, n_frames, &data);
+    if (!status) turn(in, n_frames, n_rows, like->type == ANALYZE_C64 ? 2 : 1, data);
+    return status;
+}
+
+// ---- Fourier
+
+void analyze_spectra_free(analyze_spectra *x)
+{
+    wt_stft_destroy(x->stft);
+    free(x->values);
+}
+
+wt_status analyze_spectra_make(const analyze_signal *s, analyze_spectra *x)
+{
+    const wt_stft_config config = stft_config(s->options);
+    *x = (analyze_spectra){0};
+    wt_status status = wt_stft_create(&config, &x->stft);
+    if (status) return status;
+    x->bins = wt_stft_bins(x->stft);
+    x->n_frames = wt_stft_frames(x->stft, s->n);
+    x->values = malloc((size_t)x->n_frames * (size_t)x->bins * 2 * sizeof(float));
+    if (!x->values) return wt_fail(WT_ERR_NO_MEMORY, "stft: %lld frames", (long long)x->n_frames);
+    status = wt_stft_forward(x->stft, s->pcm, s->n, x->values);
+    return status ? wt_fail(status, "stft: %lld samples have no frame", (long long)s->n) : WT_OK;
+}
+
+void analyze_spectra_to_real(analyze_spectra *x, bool squares)
+{
+    float *v = x->values;
+    for (int64_t k = 0; k < x->n_frames * x->bins; k++) {
+        const float power = v[2 * k] * v[2 * k] + v[2 * k + 1] * v[2 * k + 1];
+        v[k] = squares ? power : sqrtf(power);
+    }
+}
+
+wt_status analyze_stft(const analyze_signal *s, analyze_result *r)
+{
+    analyze_spectra x;
+    const analyze_array like = {.name = "stft", .unit = "", .type = ANALYZE_C64, .rows = ANALYZE_ROWS_LINEAR};
+    wt_status status = analyze_spectra_make(s, &x);
+    if (!status) status = add_turned(r, &like, x.values, x.n_frames, x.bins);
+    analyze_spectra_free(&x);
+    return status;
+}
+
+wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r)
+{
+    analyze_spectra x;
+    const analyze_array like = {.name = "spectrogram", .unit = "magnitude", .rows = ANALYZE_ROWS_LINEAR};
+    wt_status status = analyze_spectra_make(s, &x);
+    if (!status) analyze_spectra_to_real(&x, false);
+    if (!status) status = add_turned(r, &like, x.values, x.n_frames, x.bins);
+    analyze_spectra_free(&x);
+    return status;
+}
+
+// ---- mel
+
+static wt_mel_config mel_config(const analyze_signal *s, wt_mel_scale scale)
+{
+    return (wt_mel_config){.n_samples = s->n, .stft = stft_config(s->options),
+                           .bank = analyze_bank(s->options, s->rate_hz), .scale = scale};
+}
+
+static wt_status add_mel(const analyze_signal *s, analyze_result *r, wt_mel_scale scale, const analyze_array *like)
+{
+    wt_mel *mel;
+    void *data;
+    const wt_mel_config config = mel_config(s, scale);
+    wt_status status = wt_mel_create(NULL, &config, &mel);
+    if (status) return status;
+    status = analyze_add(r, like, wt_mel_bands(mel), wt_mel_frames(mel), &data);
+    if (!status) wt_mel_run(mel, s->pcm, data);
+    wt_mel_destroy(mel);
+    return status;
+}
+
+wt_status analyze_mel(const analyze_signal *s, analyze_result *r)
+{
+    const analyze_array like = {.name = "mel", .unit = "power", .rows = ANALYZE_ROWS_MEL};
+    return add_mel(s, r, WT_MEL_LINEAR, &like);
+}
+
+wt_status analyze_logmel(const analyze_signal *s, analyze_result *r)
+{
+    const analyze_array like = {.name = "logmel", .unit = "dB", .rows = ANALYZE_ROWS_MEL};
+    return add_mel(s, r, WT_MEL_DB, &like);
+}
+
+wt_status analyze_mfcc(const analyze_signal *s, analyze_result *r)
+{
+    wt_mfcc *mfcc;
+    void *data;
+    const wt_mfcc_config config = {.mel = mel_config(s, WT_MEL_LINEAR), .n_mfcc = s->options->n_mfcc};
+    const analyze_array like = {.name = "mfcc", .unit = "", .rows = ANALYZE_ROWS_INDEX};
+    wt_status status = wt_mfcc_create(NULL, &config, &mfcc);
+    if (status) return status;
+    status = analyze_add(r, &like, wt_mfcc_coefficients(mfcc), wt_mfcc_frames(mfcc), &data);
+    if (!status) wt_mfcc_run(mfcc, s->pcm, data);
+    wt_mfcc_destroy(mfcc);
+    return status;
+}
+
+/// The slope of each coefficient over nine frames, or how it changes.
+static wt_status add_delta(const analyze_signal *s, analyze_result *r, const char *name, int order)
+{
+    analyze_result of = {.n_arrays = 0};
+    void *data;
+    wt_status status = analyze_mfcc(s, &of);
+    const analyze_array *mfcc = &of.arrays[0];
+    const analyze_array like = {.name = name, .unit = "", .rows = ANALYZE_ROWS_INDEX};
+    if (!status) status = analyze_add(r, &like, mfcc->shape[0], mfcc->shape[1], &data);
+    if (!status)
+        status = wt_delta_run(&(wt_delta_config){.order = order}, mfcc->data, mfcc->shape[0], mfcc->shape[1], data);
+    analyze_result_free(&of);
+    return status;
+}
+
+wt_status analyze_mfcc_delta(const analyze_signal *s, analyze_result *r) { return add_delta(s, r, "mfcc_delta", 1); }
+
+wt_status analyze_mfcc_delta2(const analyze_signal *s, analyze_result *r) { return add_delta(s, r, "mfcc_delta2", 2); }
+
+/// Of mel magnitudes of 32-bit samples, as librosa's page on pcen() has it.
+wt_status analyze_pcen(const analyze_signal *s, analyze_result *r)
+{
+    wt_mel *mel;
+    void *data;
+    wt_mel_config config = mel_config(s, WT_MEL_LINEAR);
+    wt_pcen_config pcen = wt_pcen_defaults();
+    const analyze_array like = {.name = "pcen", .unit = "", .rows = ANALYZE_ROWS_MEL};
+    config.power = 1;
+    pcen.rate_hz = s->rate_hz, pcen.hop = analyze_hop(s->options);
+    wt_status status = wt_mel_create(NULL, &config, &mel);
+    if (status) return status;
+    const int64_t n_frames = wt_mel_frames(mel), n_rows = wt_mel_bands(mel);
+    status = analyze_add(r, &like, n_rows, n_frames, &data);
+    if (!status) wt_mel_run(mel, s->pcm, data);
+    for (int64_t k = 0; k < n_rows * n_frames && !status; k++) ((float *)data)[k] *= 0x1p31f;
+    if (!status) status = wt_pcen_run(&pcen, data, n_rows, n_frames, NULL, false, data);
+    wt_mel_destroy(mel);
+    return status;
+}
+
+// ---- constant Q
+
+typedef struct constant_q {
+    wt_cqt *cqt;
+    int64_t n_frames;
+    int bins;
+    float *values; // [n_frames][bins], complex [..][2]
+} constant_q;
+
+static void constant_q_free(constant_q *x)
+{
+    wt_cqt_destroy(x->cqt);
+    free(x->values);
+}
+
+static wt_status constant_q_make(const analyze_signal *s, const wt_cqt_config *config, constant_q *x)
+{
+    *x = (constant_q){0};
+    wt_status status = wt_cqt_create(NULL, config, s->n, &x->cqt);
+    if (status) return status;
+    x->bins = wt_cqt_bins(x->cqt);
+    x->n_frames = wt_cqt_frames(x->cqt, s->n);
+    const size_t items = (size_t)x->n_frames * (size_t)x->bins;
+    x->values = malloc(items * (config->magnitude ? 1 : 2) * sizeof(float));
+    if (!x->values) return wt_fail(WT_ERR_NO_MEMORY, "cqt: %lld frames", (long long)x->n_frames);
+    status = wt_cqt_run(x->cqt, s->pcm, s->n, x->values);
+    return status ? wt_fail(status, "cqt: %lld samples", (long long)s->n) : WT_OK;
+}
+
+wt_status analyze_cqt(const analyze_signal *s, analyze_result *r)
+{
+    constant_q x;
+    const analyze_options *o = s->options;
+    const wt_cqt_config config = {.rate_hz = s->rate_hz, .hop = analyze_hop(o), .fmin_hz = o->fmin_hz,
+                                  .n_bins = o->n_bins, .bins_per_octave = o->bins_per_octave};
+    const analyze_array like = {.name = "cqt", .unit = "", .type = ANALYZE_C64, .rows = ANALYZE_ROWS_CQT};
+    wt_status status = constant_q_make(s, &config, &x);
+    if (!status) status = add_turned(r, &like, x.values, x.n_frames, x.bins);
+    constant_q_free(&x);
+    return status;
+}
+
+// ---- chroma
+
+static wt_status tuning_of(const analyze_signal *s, const analyze_spectra *x, int bins_per_octave, double *tuning)
+{
+    const wt_piptrack_config config = {.rate_hz = s->rate_hz, .n_fft = analyze_n_fft(s->options)};
+    return wt_tuning_estimate(&config, x->values, x->n_frames, bins_per_octave, 0, tuning);
+}
+
+wt_status analyze_tuning(const analyze_signal *s, analyze_result *r)
+{
+    analyze_spectra x;
+    double tuning = 0;
+    wt_status status = analyze_spectra_make(s, &x);
+    if (!status) analyze_spectra_to_real(&x, false);
+    if (!status) status = tuning_of(s, &x, 12, &tuning);
+    analyze_spectra_free(&x);
+    return status ? status : analyze_add_value(r, "tuning", "semitones", tuning);
+}
+
+static int n_chroma(const analyze_options *o) { return o->n_chroma ? o->n_chroma : 12; }
+
+wt_status analyze_chroma(const analyze_signal *s, analyze_result *r)
+{
+    analyze_spectra x;
+    wt_chroma *chroma = NULL;
+    float *out = NULL;
+    wt_chroma_config config = {.rate_hz = s->rate_hz, .n_fft = analyze_n_fft(s->options),
+                               .n_chroma = n_chroma(s->options), .bank_norm = WT_CHROMA_NORM_2};
+    const analyze_array like = {.name = "chroma", .unit = "", .rows = ANALYZE_ROWS_CHROMA};
+    wt_status status = analyze_spectra_make(s, &x);
+    if (!status) analyze_spectra_to_real(&x, true);
+    if (!status) status = tuning_of(s, &x, config.n_chroma, &config.tuning);
+    if (!status) status = wt_chroma_create(&config, &chroma);
+    if (!status && !(out = malloc(sizeof(float) * (size_t)config.n_chroma * (size_t)x.n_frames)))
+        status = wt_fail(WT_ERR_NO_MEMORY, "chroma: %lld frames", (long long)x.n_frames);
+    if (!status) status = wt_chroma_run(chroma, x.values, x.n_frames, out);
+    if (!status) status = add_turned(r, &like, out, x.n_frames, config.n_chroma);
+    wt_chroma_destroy(chroma);
+    free(out);
+    analyze_spectra_free(&x);
+    return status;
+}
+
+/// librosa's chroma_cqt before its end: magnitudes of 7 octaves in steps of a third of a semitone, tuned, and folded.
+static wt_status fold(const analyze_signal *s, wt_chroma_norm norm, float **out, int64_t *n_frames)
+{
+    enum { OCTAVES = 7, STEPS = 36 };
+    analyze_spectra x;
+    constant_q q = {0};
+    const wt_chroma_cqt_config folding = {.fmin_hz = s->options->fmin_hz, .n_bins = OCTAVES * STEPS,
+                                          .bins_per_octave = STEPS, .n_chroma = n_chroma(s->options), .norm = norm};
+    wt_cqt_config config = {.rate_hz = s->rate_hz, .hop = analyze_hop(s->options), .fmin_hz = s->options->fmin_hz,
+                            .n_bins = OCTAVES * STEPS, .bins_per_octave = STEPS, .magnitude = true};
+    wt_status status = analyze_spectra_make(s, &x);
+    if (!status) analyze_spectra_to_real(&x, false);
+    if (!status) status = tuning_of(s, &x, STEPS, &config.tuning);
+    analyze_spectra_free(&x);
+    if (!status) status = constant_q_make(s, &config, &q);
+    *n_frames = q.n_frames;
+    *out = status ? NULL : malloc(sizeof(float) * (size_t)folding.n_chroma * (size_t)q.n_frames);
+    if (!status && !*out) status = wt_fail(WT_ERR_NO_MEMORY, "chroma: %lld frames", (long long)q.n_frames);
+    if (!status) status = wt_chroma_fold(&folding, q.values, q.n_frames, *out);
+    constant_q_free(&q);
+    return status;
+}
+
+wt_status analyze_chroma_cqt(const analyze_signal *s, analyze_result *r)
+{
+    float *chroma;
+    int64_t n_frames;
+    const analyze_array like = {.name = "chroma_cqt", .unit = "", .rows = ANALYZE_ROWS_CHROMA};
+    wt_status status = fold(s, WT_CHROMA_NORM_MAX, &chroma, &n_frames);
+    if (!status) status = add_turned(r, &like, chroma, n_frames, n_chroma(s->options));
+    free(chroma);
+    return status;
+}
+
+wt_status analyze_chroma_cens(const analyze_signal *s, analyze_result *r)
+{
+    float *chroma, *cens = NULL;
+    int64_t n_frames;
+    const int n = n_chroma(s->options);
+    const analyze_array like = {.name = "chroma_cens", .unit = "", .rows = ANALYZE_ROWS_CHROMA};
+    wt_status status = fold(s, WT_CHROMA_NORM_NONE, &chroma, &n_frames);
+    if (!status && !(cens = malloc(sizeof(float) * (size_t)n * (size_t)n_frames)))
+        status = wt_fail(WT_ERR_NO_MEMORY, "chroma: %lld frames", (long long)n_frames);
+    if (!status) status = wt_chroma_cens(chroma, n_frames, n, 0, WT_CHROMA_NORM_2, cens);
+    if (!status) status = add_turned(r, &like, cens, n_frames, n);
+    free(chroma), free(cens);
+    return status;
+}
+
+wt_status analyze_tonnetz(const analyze_signal *s, analyze_result *r)
+{
+    float *chroma, *out = NULL;
+    int64_t n_frames;
+    const analyze_array like = {.name = "tonnetz", .unit = "", .rows = ANALYZE_ROWS_INDEX};
+    wt_status status = fold(s, WT_CHROMA_NORM_MAX, &chroma, &n_frames);
+    if (!status && !(out = malloc(sizeof(float) * 6 * (size_t)n_frames)))
+        status = wt_fail(WT_ERR_NO_MEMORY, "tonnetz: %lld frames", (long long)n_frames);
+    if (!status) status = wt_tonnetz(chroma, n_frames, n_chroma(s->options), out);
+    if (!status) status = add_turned(r, &like, out, n_frames, 6);
+    free(chroma), free(out);
+    return status;
+}
+
+// ---- separation
+
+wt_status analyze_hpss(const analyze_signal *s, analyze_result *r)
+{
+    analyze_spectra x;
+    wt_hpss *hpss = NULL;
+    float *parts[2] = {NULL, NULL};
+    const float margin = (float)s->options->margin;
+    wt_status status = analyze_spectra_make(s, &x);
+    const wt_hpss_config config = {.bins = x.bins, .margin_harmonic = margin, .margin_percussive = margin,
+                                   .complex_in = true};
+    const size_t bytes = (size_t)x.n_frames * (size_t)x.bins * 2 * sizeof(float);
+    if (!status) status = wt_hpss_create(NULL, &config, &hpss);
+    for (int k = 0; k < 2 && !status; k++)
+        if (!(parts[k] = malloc(bytes))) status = wt_fail(WT_ERR_NO_MEMORY, "hpss: %zu bytes", bytes);
+    if (!status) status = wt_hpss_run(hpss, x.values, x.n_frames, parts[0], parts[1]);
+    for (int k = 0; k < 2 && !status; k++) {
+        void *data;
+        const analyze_array like = {.name = k ? "percussive" : "harmonic", .unit = "", .layout = ANALYZE_SAMPLES};
+        status = analyze_add(r, &like, 1, s->n, &data);
+        if (!status) status = wt_stft_inverse(x.stft, parts[k], x.n_frames, s->n, data);
+    }
+    free(parts[0]), free(parts[1]);
+    wt_hpss_destroy(hpss);
+    analyze_spectra_free(&x);
+    return status;
+}

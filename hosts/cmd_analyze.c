@@ -1,0 +1,215 @@
+#include "analyze.h"
+#include "command.h"
+#include "interrupt.h"
+#include "options.h"
+#include "process_report.h"
+#include "progress.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <warptone/clock.h>
+
+enum { DEFAULT_RATE_HZ = 22050 };
+
+typedef struct arguments {
+    const char *features, *format;
+    bool json, resume, quiet;
+    analyze_options options;
+} arguments;
+
+static int print_help(const wt_option *options, int n)
+{
+    printf("usage: warptone analyze -f FEATURE[,FEATURE...] [options] IN... OUT\n\n"
+           "Features of audio files, as arrays, tables or pictures. With one IN, OUT is a file, or `-`; with several,\n"
+           "or a folder, OUT is a folder that mirrors them. Defaults are librosa's: 22050 Hz mono, 2048 / 512.\n\n"
+           "features:\n");
+    for (int k = 0; k < analyze_n_features(); k++)
+        printf("  %-15s %s\n", analyze_feature_at(k)->name, analyze_feature_at(k)->help);
+    printf("\noptions:\n");
+    wt_options_print(stdout, options, n);
+    printf("\nexamples:\n"
+           "  warptone analyze -f logmel --rate 16000 --n-fft 400 --hop 160 --n-mels 80 speech.wav speech.npy\n"
+           "  warptone analyze -f mfcc,chroma,beats --format npz songs/ features/\n"
+           "  warptone analyze -f logmel,pyin,beats song.flac song.png\n"
+           "  warptone analyze -f hpss song.flac parts.wav     (parts-harmonic.wav, parts-percussive.wav)\n"
+           "  warptone analyze -f tempo,loudness --format csv song.flac -\n");
+    return EXIT_OK;
+}
+
+typedef struct view {
+    wt_progress bar;
+    process_run *run;
+    bool shown;
+} view;
+
+static void draw(void *user)
+{
+    view *v = user;
+    if (v->shown)
+        wt_progress_move(&v->bar, atomic_load(&v->run->n_done), (double)atomic_load(&v->run->done_milliseconds) * 1e-3,
+                         NULL);
+}
+
+// ---- what is said at the end
+
+static void report_text(const process_run *run, double wall_s, bool quiet)
+{
+    for (int k = 0; k < run->n_items; k++) {
+        const process_item *item = &run->items[k];
+        if (!item->finished) continue;
+        if (item->message[0]) fprintf(stderr, "warptone analyze: %s\n", item->message);
+        const double speed = item->wall_s > 0 ? item->audio_s / item->wall_s : 0;
+        if (!item->status && run->n_items <= 20 && !quiet)
+            fprintf(stderr, "%s: %.2f s at %d Hz, %.*f times real time\n", item->output, item->audio_s, item->rate_hz,
+                    speed < 10, speed);
+    }
+    if (quiet || run->n_items < 2) return;
+    const process_totals t = process_add_up(run);
+    fprintf(stderr, "%d done, %d skipped, %d failed", t.done, t.skipped, t.failed);
+    if (t.untouched) fprintf(stderr, ", %d not done", t.untouched);
+    fprintf(stderr, "; %.1f s of audio in %.2f s, %.0f times real time\n", t.audio_s, wall_s,
+            wall_s > 0 ? t.audio_s / wall_s : 0);
+}
+
+static json_t *item_json(const process_item *item)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "input", process_json_name(item->input));
+    json_object_set_new(object, "output", process_json_name(item->output));
+    json_object_set_new(object, "status", json_string(process_state_name(item)));
+    if (item->message[0]) json_object_set_new(object, "message", process_json_name(item->message));
+    if (!item->finished || item->status) return object;
+    json_object_set_new(object, "rate_hz", json_integer(item->rate_hz));
+    json_object_set_new(object, "channels", json_integer(item->channels));
+    json_object_set_new(object, "audio_s", json_real(item->audio_s));
+    json_object_set_new(object, "wall_s", json_real(item->wall_s));
+    return object;
+}
+
+static void report_json(const arguments *a, const process_run *run, double wall_s, FILE *out)
+{
+    const process_totals t = process_add_up(run);
+    json_t *root = json_object(), *features = json_array(), *files = json_array();
+    for (int k = 0; k < a->options.n_features; k++)
+        json_array_append_new(features, json_string(a->options.features[k]->name));
+    json_object_set_new(root, "features", features);
+    json_object_set_new(root, "done", json_integer(t.done));
+    json_object_set_new(root, "skipped", json_integer(t.skipped));
+    json_object_set_new(root, "failed", json_integer(t.failed));
+    json_object_set_new(root, "not_done", json_integer(t.untouched));
+    json_object_set_new(root, "audio_s", json_real(t.audio_s));
+    json_object_set_new(root, "wall_s", json_real(wall_s));
+    json_object_set_new(root, "files", files);
+    for (int k = 0; k < run->n_items; k++) json_array_append_new(files, item_json(&run->items[k]));
+    json_dumpf(root, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    fputc('\n', out);
+    json_decref(root);
+}
+
+// ---- the run
+
+static const char *extension_of(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    return dot && (!slash || dot > slash) && dot[1] ? dot + 1 : NULL;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+/// Of a folder's files the format is --format, else npz; of one file --format, else its extension.
+static wt_status choose_format(arguments *a, char **inputs, int n_inputs, const char *output)
+{
+    const bool to_stdout = strcmp(output, "-") == 0;
+    const bool many = n_inputs > 1 || is_folder(inputs[0]) || is_folder(output) || output[strlen(output) - 1] == '/';
+    if (to_stdout && many) return wt_fail(WT_ERR_BAD_ARG, "- as OUT takes the features of one file, not of several");
+    if (to_stdout && !a->format) return wt_fail(WT_ERR_BAD_ARG, "- as OUT needs --format npy, npz, csv or json");
+    if (many && !a->format) a->format = "npz";
+    wt_status status = analyze_format_of(a->format ? "--format" : output, a->format ? a->format : extension_of(output),
+                                         &a->options);
+    if (!status && to_stdout && a->options.format >= ANALYZE_PNG)
+        return wt_fail(WT_ERR_BAD_ARG, "- as OUT takes npy, npz, csv or json, not %s", a->options.extension);
+    return status;
+}
+
+static int analyze_files(arguments *a, char **inputs, int n_inputs, const char *output)
+{
+    process_run run = {.options = NULL};
+    wt_status status = process_list(inputs, n_inputs, output, a->options.extension, a->resume, &run.items,
+                                    &run.n_items);
+    if (status) return command_fail("analyze", status);
+    view v = {.bar = {.verb = "analyzing", .n_items = run.n_items, .unit = "s"}, .run = &run,
+              .shown = !a->quiet && !a->json};
+    const int64_t begin_ns = wt_clock_now_ns(NULL);
+    if (v.shown) wt_progress_begin(&v.bar);
+    status = analyze_run(&a->options, &run, draw, &v);
+    if (v.shown) wt_progress_end(&v.bar);
+    const double wall_s = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-9;
+    if (a->json) report_json(a, &run, wall_s, strcmp(output, "-") ? stdout : stderr);
+    else report_text(&run, wall_s, a->quiet);
+    const int code = status ? command_fail("analyze", status) : process_exit_code(&run, false);
+    process_list_free(run.items, run.n_items);
+    return code;
+}
+
+static int run_command(arguments *a, char **inputs, int n_inputs, const char *output)
+{
+    wt_status status = analyze_features_parse(a->features, &a->options);
+    if (!status) status = choose_format(a, inputs, n_inputs, output);
+    if (!status) status = wt_interrupt_install();
+    if (status) return command_fail("analyze", status);
+    analyze_options *o = &a->options;
+    if (o->format == ANALYZE_AUDIO) o->keep_channels = true;
+    if (o->rate_hz < 0) o->rate_hz = o->format == ANALYZE_AUDIO ? 0 : DEFAULT_RATE_HZ;
+    return analyze_files(a, inputs, n_inputs, output);
+}
+
+int cmd_analyze(int argc, char **argv)
+{
+    arguments a = {.options = {.rate_hz = -1, .n_jobs = (int)sysconf(_SC_NPROCESSORS_ONLN)}};
+    analyze_options *o = &a.options;
+    bool help;
+    // clang-format off
+    const wt_option options[] = {
+        {.name = "features", .letter = 'f', .kind = WT_OPTION_TEXT, .value = &a.features, .argument = "NAME,...", .help = "what to compute, from the list above"},
+        {.name = "format", .kind = WT_OPTION_TEXT, .value = &a.format, .argument = "EXT", .help = "npy, npz, csv, json, png; wav, flac ... for hpss; by OUT's name, npz in folders"},
+        {.name = "rate", .kind = WT_OPTION_INT, .value = &o->rate_hz, .argument = "HZ", .min = 0, .max = WT_AUDIO_MAX_RATE_HZ, .help = "resample to this rate first, 22050 if left out; 0 = the file's"},
+        {.name = "channels", .kind = WT_OPTION_FLAG, .value = &o->keep_channels, .help = "each channel by itself, not their mean"},
+        {.name = "n-fft", .kind = WT_OPTION_INT, .value = &o->n_fft, .argument = "N", .min = 2, .max = 1 << 20, .help = "samples of a frame, 2048"},
+        {.name = "hop", .kind = WT_OPTION_INT, .value = &o->hop, .argument = "N", .min = 1, .max = 1 << 20, .help = "samples from frame to frame, 512"},
+        {.name = "win-length", .kind = WT_OPTION_INT, .value = &o->win_length, .argument = "N", .min = 1, .max = 1 << 20, .help = "samples of the window, as n-fft"},
+        {.name = "n-mels", .kind = WT_OPTION_INT, .value = &o->n_mels, .argument = "N", .min = 1, .max = WT_MEL_MAX_MELS, .help = "mel bands, 128"},
+        {.name = "htk", .kind = WT_OPTION_FLAG, .value = &o->htk, .help = "mel bands on HTK's scale, not Slaney's"},
+        {.name = "n-mfcc", .kind = WT_OPTION_INT, .value = &o->n_mfcc, .argument = "N", .min = 1, .max = WT_MEL_MAX_MELS, .help = "coefficients, 20"},
+        {.name = "n-bins", .kind = WT_OPTION_INT, .value = &o->n_bins, .argument = "N", .min = 1, .max = 4096, .help = "bins of the constant-Q transform, 84"},
+        {.name = "bins-per-octave", .kind = WT_OPTION_INT, .value = &o->bins_per_octave, .argument = "N", .min = 1, .max = 4096, .help = "of the constant-Q transform, 12"},
+        {.name = "n-chroma", .kind = WT_OPTION_INT, .value = &o->n_chroma, .argument = "N", .min = 1, .max = 1024, .help = "pitch classes, 12"},
+        {.name = "fmin", .kind = WT_OPTION_NUMBER, .value = &o->fmin_hz, .argument = "HZ", .min = 0, .max = 384000, .help = "lowest frequency: mel 0, constant-Q C1, pitch C2"},
+        {.name = "fmax", .kind = WT_OPTION_NUMBER, .value = &o->fmax_hz, .argument = "HZ", .min = 0, .max = 384000, .help = "highest: mel half the rate, pitch C7"},
+        {.name = "margin", .kind = WT_OPTION_NUMBER, .value = &o->margin, .argument = "X", .min = 1, .max = 1000, .help = "of hpss, 1; above it each part takes less"},
+        {.name = "bpm", .kind = WT_OPTION_NUMBER, .value = &o->bpm, .argument = "BPM", .min = 1, .max = 1000, .help = "known tempo of the beats"},
+        {.name = "top-db", .kind = WT_OPTION_NUMBER, .value = &o->top_db, .argument = "DB", .min = 0.1, .max = 300, .help = "of trim and split, 60: what is further below the loudest frame is silent"},
+        {.name = "backtrack", .kind = WT_OPTION_FLAG, .value = &o->backtrack, .help = "move onsets back to the quiet before them"},
+        {.name = "width", .kind = WT_OPTION_INT, .value = &o->width, .argument = "PIXELS", .min = 600, .max = 32768, .help = "of pictures, 1600"},
+        {.name = "height", .kind = WT_OPTION_INT, .value = &o->height, .argument = "PIXELS", .min = 200, .max = 4000, .help = "of each panel of a picture, 420"},
+        {.name = "jobs", .letter = 'j', .kind = WT_OPTION_INT, .value = &o->n_jobs, .argument = "N", .min = 1, .max = 1024, .help = "worker threads; one per processor if left out"},
+        {.name = "resume", .kind = WT_OPTION_FLAG, .value = &a.resume, .help = "skip files whose output is there and not older"},
+        {.name = "json", .kind = WT_OPTION_FLAG, .value = &a.json, .help = "a summary as JSON on standard output"},
+        {.name = "quiet", .letter = 'q', .kind = WT_OPTION_FLAG, .value = &a.quiet, .help = "only errors"},
+    };
+    // clang-format on
+    const int n_options = sizeof options / sizeof *options;
+    wt_status status = wt_options_parse(options, n_options, &argc, argv, &help);
+    if (status) return command_fail("analyze", status);
+    if (help) return print_help(options, n_options);
+    if (!a.features || argc < 3) {
+        wt_fail(WT_ERR_BAD_ARG, "%s, want -f FEATURE IN... OUT (`warptone analyze --help`)",
+                a.features ? "an input or the output is missing" : "no feature was named");
+        return command_fail("analyze", WT_ERR_BAD_ARG);
+    }
+    return run_command(&a, argv + 1, argc - 2, argv[argc - 1]);
+}

@@ -1,0 +1,255 @@
+#include "command.h"
+#include "interrupt.h"
+#include "options.h"
+#include "process.h"
+#include "process_report.h"
+#include "progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <warptone/clock.h>
+
+enum { MAX_CHANGES = 64 };
+
+typedef struct arguments {
+    const char *preset, *backend, *raw, *sample, *plot, *set;
+    int raw_rate_hz, raw_channels;
+    bool json, resume, quiet, dry_run;
+    process_options process;
+    process_change changes[MAX_CHANGES];
+    char *set_copy;
+} arguments;
+
+static int print_help(const wt_option *options, int n)
+{
+    printf("usage: warptone process -p PRESET [options] IN... OUT\n\n"
+           "Apply a preset's chain to audio files. With one IN, OUT is a file; with several, or a folder, OUT is a\n"
+           "folder that mirrors them. `-` as IN or OUT is raw PCM on standard input or output.\n\noptions:\n");
+    wt_options_print(stdout, options, n);
+    printf("\nexamples:\n"
+           "  warptone process -p voice-clean in.wav out.wav\n"
+           "  warptone process -p podcast-master --format flac episodes/ mastered/\n"
+           "  warptone process -p telephone --raw s16 --raw-rate 16000 --raw-channels 1 - - <in.pcm >out.pcm\n");
+    return EXIT_OK;
+}
+
+static wt_status parse_changes(arguments *a)
+{
+    if (!a->set) return WT_OK;
+    if (!(a->set_copy = strdup(a->set))) return wt_fail(WT_ERR_NO_MEMORY, "process: arguments");
+    for (char *rest = a->set_copy, *one; (one = strsep(&rest, ",")) != NULL;) {
+        char *dot = strchr(one, '.'), *equals = dot ? strchr(dot, '=') : NULL, *end = NULL;
+        double value = equals ? strtod(equals + 1, &end) : 0;
+        if (!equals || end == equals + 1 || *end)
+            return wt_fail(WT_ERR_BAD_ARG, "--set has '%s', want NODE.PARAM=NUMBER", one);
+        if (a->process.n_changes == MAX_CHANGES)
+            return wt_fail(WT_ERR_BAD_ARG, "--set has more than %d changes", MAX_CHANGES);
+        *dot = *equals = 0;
+        a->changes[a->process.n_changes++] = (process_change){one, dot + 1, (float)value};
+    }
+    a->process.changes = a->changes;
+    return WT_OK;
+}
+
+static wt_status parse_formats(arguments *a)
+{
+    process_options *p = &a->process;
+    p->sample = a->sample ? wt_sample_format_of_name(a->sample) : WT_SAMPLE_DEFAULT;
+    if (a->sample && p->sample == WT_SAMPLE_DEFAULT)
+        return wt_fail(WT_ERR_BAD_ARG, "--sample is '%s', want s16, s24, s32 or f32", a->sample);
+    p->raw =
+        (wt_audio_reader_config){.rate_hz = p->rate_hz, .raw_rate_hz = a->raw_rate_hz, .raw_channels = a->raw_channels};
+    p->raw.raw_sample = a->raw ? wt_sample_format_of_name(a->raw) : WT_SAMPLE_S16;
+    if (p->raw.raw_sample == WT_SAMPLE_DEFAULT)
+        return wt_fail(WT_ERR_BAD_ARG, "--raw is '%s', want s16, s24, s32 or f32", a->raw);
+    return WT_OK;
+}
+
+static wt_status open_device(const arguments *a, wt_device **device)
+{
+    static const char *const names[] = {"auto", "cuda", "cpu"};
+    wt_device_config config = {.backend = WT_BACKEND_AUTO};
+    *device = NULL;
+    for (int k = 0; a->backend && k < 3; k++)
+        if (strcmp(a->backend, names[k]) == 0) config.backend = (wt_backend)k;
+    if (a->backend && strcmp(a->backend, names[config.backend]))
+        return wt_fail(WT_ERR_BAD_ARG, "--backend is '%s', want auto, cuda or cpu", a->backend);
+    wt_status status = wt_device_open(&config, device);
+    if (status || wt_device_get_info(*device)->backend == WT_BACKEND_CUDA) return status;
+    wt_device_close(*device); // the CPU's chains run in our own workers
+    *device = NULL;
+    return WT_OK;
+}
+
+typedef struct view {
+    wt_progress bar;
+    bool shown;
+} view;
+
+static void draw(process_run *run, void *user)
+{
+    view *v = user;
+    if (v->shown)
+        wt_progress_move(&v->bar, atomic_load(&run->n_done), (double)atomic_load(&run->done_milliseconds) * 1e-3, NULL);
+}
+
+static wt_status run_all(arguments *a, process_run *run, double *wall_s)
+{
+    view v = {.bar = {.verb = "processing", .n_items = run->n_items, .unit = "s"}, .shown = !a->quiet && !a->json};
+    int64_t begin_ns = wt_clock_now_ns(NULL);
+    if (v.shown) wt_progress_begin(&v.bar);
+    wt_status status = a->process.device ? process_on_gpu(run, draw, &v) : process_on_cpu(run, draw, &v);
+    if (v.shown) wt_progress_end(&v.bar);
+    *wall_s = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-9;
+    return status;
+}
+
+// The preset must stand on its own before any file is touched: a stereo chain at 48 kHz, or what it asks for.
+static wt_status check_preset(const arguments *a)
+{
+    wt_chain *chain;
+    int channels = wt_preset_channels(a->process.preset);
+    wt_status status = process_build_chain(&a->process, 48000, channels ? channels : 2, 1, 0, &chain);
+    if (!status) wt_chain_destroy(chain);
+    return status;
+}
+
+static int process_files(arguments *a, char **inputs, int n_inputs, const char *output)
+{
+    process_run run = {.options = &a->process};
+    double wall_s = 0;
+    wt_status status = process_list(inputs, n_inputs, output, a->process.format, a->resume, &run.items, &run.n_items);
+    if (status) return command_fail("process", status);
+    bool to_stdout = n_inputs == 1 && strcmp(output, "-") == 0;
+    status = a->dry_run ? WT_OK : run_all(a, &run, &wall_s);
+    int code = status ? command_fail("process", status) : EXIT_OK;
+    const process_summary summary = {.run = &run, .device = a->process.device, .wall_s = wall_s, .dry_run = a->dry_run};
+    if (a->json)
+        process_report_json(&summary, to_stdout ? stderr : stdout);
+    else
+        process_report_text(&summary, stderr, a->quiet);
+    if (code == EXIT_OK && a->plot && !a->dry_run) {
+        status = process_plot(&run.items[0], a->plot);
+        if (status) code = command_fail("process", status);
+    }
+    if (code == EXIT_OK) code = process_exit_code(&run, a->dry_run);
+    process_list_free(run.items, run.n_items);
+    return code;
+}
+
+static int run_command(arguments *a, char **inputs, int n_inputs, const char *output)
+{
+    wt_preset *preset = NULL;
+    wt_status status = parse_changes(a);
+    if (!status) status = parse_formats(a);
+    if (!status) status = wt_interrupt_install();
+    if (!status) status = wt_preset_load(a->preset, &preset);
+    a->process.preset = preset;
+    if (!status) status = open_device(a, &a->process.device);
+    if (!status) status = check_preset(a);
+    int code = status ? command_fail("process", status) : process_files(a, inputs, n_inputs, output);
+    wt_device_close(a->process.device);
+    wt_preset_destroy(preset);
+    free(a->set_copy);
+    return code;
+}
+
+int cmd_process(int argc, char **argv)
+{
+    arguments a = {.process.n_jobs = (int)sysconf(_SC_NPROCESSORS_ONLN)};
+    process_options *p = &a.process;
+    bool help;
+    const wt_option options[] = {
+        {.name = "preset",
+         .letter = 'p',
+         .kind = WT_OPTION_TEXT,
+         .value = &a.preset,
+         .argument = "NAME",
+         .help = "preset by name (see `warptone presets list`) or a YAML file"},
+        {.name = "set",
+         .kind = WT_OPTION_TEXT,
+         .value = &a.set,
+         .argument = "N.P=V,...",
+         .help = "other values for parameters of the preset's nodes"},
+        {.name = "jobs",
+         .letter = 'j',
+         .kind = WT_OPTION_INT,
+         .value = &p->n_jobs,
+         .argument = "N",
+         .min = 1,
+         .max = 1024,
+         .help = "worker threads; one per processor if left out"},
+        {.name = "backend",
+         .kind = WT_OPTION_TEXT,
+         .value = &a.backend,
+         .argument = "WHICH",
+         .help = "auto, cuda or cpu"},
+        {.name = "rate",
+         .kind = WT_OPTION_INT,
+         .value = &p->rate_hz,
+         .argument = "HZ",
+         .min = WT_AUDIO_MIN_RATE_HZ,
+         .max = WT_AUDIO_MAX_RATE_HZ,
+         .help = "process and write at this rate; the file's if left out"},
+        {.name = "format",
+         .kind = WT_OPTION_TEXT,
+         .value = &p->format,
+         .argument = "EXT",
+         .help = "wav, flac, ogg ...; by the output's name if left out"},
+        {.name = "sample",
+         .kind = WT_OPTION_TEXT,
+         .value = &a.sample,
+         .argument = "FORMAT",
+         .help = "s16, s24, s32 or f32; the input's if left out"},
+        {.name = "no-dither",
+         .kind = WT_OPTION_FLAG,
+         .value = &p->no_dither,
+         .help = "round to integers without dither"},
+        {.name = "tail", .kind = WT_OPTION_FLAG, .value = &p->keep_tail, .help = "keep what rings on after the end"},
+        {.name = "resume",
+         .kind = WT_OPTION_FLAG,
+         .value = &a.resume,
+         .help = "skip files whose output is there and not older"},
+        {.name = "plot",
+         .kind = WT_OPTION_TEXT,
+         .value = &a.plot,
+         .argument = "FILE.png",
+         .help = "picture of the first file before and after"},
+        {.name = "no-loudness", .kind = WT_OPTION_FLAG, .value = &p->no_loudness, .help = "do not measure loudness"},
+        {.name = "raw",
+         .kind = WT_OPTION_TEXT,
+         .value = &a.raw,
+         .argument = "FORMAT",
+         .help = "sample format of `-` as input: s16 (standard), s24, s32, f32"},
+        {.name = "raw-rate",
+         .kind = WT_OPTION_INT,
+         .value = &a.raw_rate_hz,
+         .argument = "HZ",
+         .min = WT_AUDIO_MIN_RATE_HZ,
+         .max = WT_AUDIO_MAX_RATE_HZ,
+         .help = "its rate, 48000 if left out"},
+        {.name = "raw-channels",
+         .kind = WT_OPTION_INT,
+         .value = &a.raw_channels,
+         .argument = "N",
+         .min = 1,
+         .max = WT_AUDIO_MAX_CHANNELS,
+         .help = "its channels, 2 if left out"},
+        {.name = "dry-run", .kind = WT_OPTION_FLAG, .value = &a.dry_run, .help = "list what would be done"},
+        {.name = "json", .kind = WT_OPTION_FLAG, .value = &a.json, .help = "results as JSON on standard output"},
+        {.name = "quiet", .letter = 'q', .kind = WT_OPTION_FLAG, .value = &a.quiet, .help = "only errors"},
+    };
+    const int n_options = sizeof options / sizeof *options;
+    a.raw_rate_hz = 48000, a.raw_channels = 2;
+    wt_status status = wt_options_parse(options, n_options, &argc, argv, &help);
+    if (status) return command_fail("process", status);
+    if (help) return print_help(options, n_options);
+    if (!a.preset || argc < 3) {
+        wt_fail(WT_ERR_BAD_ARG, "%s, want -p PRESET IN... OUT (`warptone process --help`)",
+                a.preset ? "an input or the output is missing" : "no preset was named");
+        return command_fail("process", WT_ERR_BAD_ARG);
+    }
+    return run_command(&a, argv + 1, argc - 2, argv[argc - 1]);
+}

@@ -1,0 +1,41 @@
+/// The commands of the program. A new one is a line in COMMAND_LIST and a file cmd_NAME.c with `int cmd_NAME(int, char
+/// **)`.
+#ifndef WT_COMMAND_H
+#define WT_COMMAND_H
+
+#include <warptone/status.h>
+
+#define WARPTONE_VERSION "0.1.0"
+
+// clang-format off
+#define COMMAND_LIST(X)                                                         \
+    X(info,     "what this machine offers: devices, versions, optional parts")  \
+    X(kernels,  "list, compile, pack or clear the cached GPU kernels")          \
+    X(presets,  "list, show and check presets, and what they are made of")      \
+    X(process,  "apply a preset to audio files")                                \
+    X(analyze,  "spectrograms, pitch, beats and other features of audio files") \
+    X(simulate, "play a plan of devices and loads in virtual time")             \
+    X(top,      "live figures of a running warptone: partitions, tasks, memory")
+// clang-format on
+
+/// Exit codes, as `warptone --help` tells them.
+enum {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,        ///< some of the work failed, or a file could not be written
+    EXIT_USAGE = 2,         ///< the command line
+    EXIT_INPUT = 3,         ///< a file or preset that was given is not as it should be
+    EXIT_DEVICE = 4,        ///< no device, driver or feature for it
+    EXIT_INTERRUPTED = 130, ///< by SIGINT
+};
+
+/// A command gets its own name as argv[0] and returns an exit code. Data goes to stdout, everything else to stderr.
+typedef int (*command_function)(int argc, char **argv);
+
+#define COMMAND_DECLARE(name, summary) int cmd_##name(int argc, char **argv);
+COMMAND_LIST(COMMAND_DECLARE)
+#undef COMMAND_DECLARE
+
+/// Print "warptone NAME: <the thread's last message>" on stderr and return the exit code that fits `status`.
+int command_fail(const char *name, wt_status status);
+
+#endif

@@ -1,0 +1,42 @@
+// A signal has no other place to write to than a global. It is a lock-free atomic, so threads may read it too (relaxed:
+// it carries no data with it).
+#include "interrupt.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+
+static atomic_int received;
+
+static void remember(int number)
+{
+    atomic_store_explicit(&received, number, memory_order_relaxed);
+}
+
+wt_status wt_interrupt_install(void)
+{
+    // Without SA_RESTART a blocking read or write returns EINTR; SA_RESETHAND makes the second signal final.
+    const struct sigaction stop = {.sa_handler = remember, .sa_flags = SA_RESETHAND};
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    if (sigaction(SIGINT, &stop, NULL) || sigaction(SIGTERM, &stop, NULL) || sigaction(SIGPIPE, &ignore, NULL) ||
+        sigaction(SIGXFSZ, &ignore, NULL))
+        return wt_fail(WT_ERR_STATE, "interrupt: signal handlers cannot be installed: %s", strerror(errno));
+    return WT_OK;
+}
+
+bool wt_interrupted(void)
+{
+    return wt_interrupt_signal() != 0;
+}
+
+int wt_interrupt_signal(void)
+{
+    return atomic_load_explicit(&received, memory_order_relaxed);
+}
+
+wt_status wt_interrupt_clear(void)
+{
+    atomic_store_explicit(&received, 0, memory_order_relaxed);
+    return wt_interrupt_install();
+}

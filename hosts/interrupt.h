@@ -1,0 +1,29 @@
+/// SIGINT and SIGTERM as a flag: long work looks at it between blocks, discards its unfinished outputs, and leaves.
+#ifndef WT_INTERRUPT_H
+#define WT_INTERRUPT_H
+
+#include <stdbool.h>
+#include <warptone/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Called once by a program, before its threads. The first SIGINT or SIGTERM sets the flag and ends a blocking call;
+/// a second one ends the process at once. SIGPIPE and SIGXFSZ are ignored: a closed pipe and a file-size limit are
+/// errors of the write that met them.  [main]
+WT_CHECKED wt_status wt_interrupt_install(void);
+
+/// Has a signal come? Always false in a program that installed nothing.  [any]
+bool wt_interrupted(void);
+
+/// The signal that came, 0 = none; a program ends with 128 + this.  [any]
+int wt_interrupt_signal(void);
+
+/// Forget the signal and take the next as the first, as a program with a prompt wants it.  [main]
+WT_CHECKED wt_status wt_interrupt_clear(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

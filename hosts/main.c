@@ -1,0 +1,110 @@
+#include "command.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <warptone/names.h>
+
+typedef struct command {
+    const char *name, *summary;
+    command_function function;
+} command;
+
+static const command commands[] = {
+#define COMMAND_ROW(name, summary) {#name, summary, cmd_##name},
+    COMMAND_LIST(COMMAND_ROW)
+#undef COMMAND_ROW
+};
+
+enum { N_COMMANDS = (int)(sizeof commands / sizeof *commands) };
+
+static int exit_code_of(wt_status status)
+{
+    switch (status) {
+    case WT_OK:
+        return EXIT_OK;
+    case WT_ERR_BAD_ARG:
+        return EXIT_USAGE;
+    case WT_ERR_FORMAT:
+    case WT_ERR_NOT_FOUND:
+        return EXIT_INPUT;
+    case WT_ERR_NO_GPU:
+    case WT_ERR_NO_NVRTC:
+    case WT_ERR_NO_LIBRARY:
+    case WT_ERR_UNSUPPORTED:
+        return EXIT_DEVICE;
+    case WT_ERR_CANCELLED:
+        return EXIT_INTERRUPTED;
+    default:
+        return EXIT_FAILED;
+    }
+}
+
+int command_fail(const char *name, wt_status status)
+{
+    fprintf(stderr, "warptone %s: %s\n", name, wt_last_error());
+    return exit_code_of(status);
+}
+
+static int print_help(FILE *out)
+{
+    fprintf(out, "usage: warptone COMMAND [options] [arguments]\n\n"
+                 "A real-time audio engine for NVIDIA GPUs; without one everything runs on the CPU.\n\n"
+                 "commands:\n");
+    for (int k = 0; k < N_COMMANDS; k++) fprintf(out, "  %-12s %s\n", commands[k].name, commands[k].summary);
+    fprintf(out, "\n  warptone COMMAND --help   the command's options and examples\n"
+                 "  warptone --version        the version\n\n"
+                 "environment:\n"
+                 "  WARPTONE_BACKEND          auto (a usable GPU, else the CPU), cuda or cpu\n"
+                 "  WARPTONE_CACHE            folder of compiled kernels, instead of ~/.cache/warptone\n"
+                 "  WARPTONE_CACHE_LIMIT_MB   its size, 512\n"
+                 "  WARPTONE_NVRTC, WARPTONE_CUBLASLT   the library files to open\n\n"
+                 "exit codes:\n"
+                 "  0    everything was done\n"
+                 "  1    some of the work failed\n"
+                 "  2    the command line is wrong\n"
+                 "  3    an input is not as it should be\n"
+                 "  4    a device, driver or feature is missing\n"
+                 "  130  interrupted\n");
+    return EXIT_OK;
+}
+
+static const command *find_command(const char *name)
+{
+    for (int k = 0; k < N_COMMANDS; k++)
+        if (!strcmp(commands[k].name, name)) return &commands[k];
+    return NULL;
+}
+
+static int refuse(const char *name)
+{
+    const char *names[N_COMMANDS];
+    for (int k = 0; k < N_COMMANDS; k++) names[k] = commands[k].name;
+    fprintf(stderr, "warptone: unknown command \"%s\"; the nearest is \"%s\" (warptone --help lists all)\n", name,
+            wt_nearest_name(name, names, N_COMMANDS));
+    return EXIT_USAGE;
+}
+
+static int run(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return EXIT_USAGE;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) return print_help(stdout);
+    if (!strcmp(argv[1], "--version")) {
+        printf("warptone %s\n", WARPTONE_VERSION);
+        return EXIT_OK;
+    }
+    const command *c = find_command(argv[1]);
+    return c ? c->function(argc - 1, argv + 1) : refuse(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    int code = run(argc, argv);
+    if ((fflush(stdout) || ferror(stdout)) && code == EXIT_OK) {
+        perror("warptone: cannot write to the standard output");
+        code = EXIT_FAILED;
+    }
+    return code;
+}

@@ -1,0 +1,42 @@
+/// The options of a command: a table says what there is, one call reads them all and leaves the other arguments.
+#ifndef WT_OPTIONS_H
+#define WT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <warptone/status.h>
+
+typedef enum wt_option_kind {
+    WT_OPTION_FLAG,   ///< bool, set to true; takes no value
+    WT_OPTION_TEXT,   ///< const char *, points into argv
+    WT_OPTION_INT,    ///< int, min .. max
+    WT_OPTION_NUMBER, ///< double, min .. max
+} wt_option_kind;
+
+typedef struct wt_option {
+    const char *name; ///< "jobs" for --jobs
+    char letter;      ///< 'j' for -j, 0 for none
+    wt_option_kind kind;
+    void *value;          ///< what the kind says; written when the option is met
+    const char *argument; ///< stands for the value in the help, "N"; NULL for a flag
+    const char *help;
+    double min, max; ///< of INT and NUMBER; both 0 = no bounds
+} wt_option;
+
+/// Read the options of `argv` [1 .. *argc - 1], wherever they stand among the other arguments: `--name value`,
+/// `--name=value`, `-n value`, `-nvalue`; after `--` nothing is an option, and `-` alone never is. What is left (and
+/// argv[0]) moves to the front, and *argc counts it. `--help` and `-h` are always known and set *help.
+///
+/// Errors: WT_ERR_BAD_ARG naming the option (unknown ones with the nearest known), its value and what was wanted.
+/// [any but rt]
+WT_CHECKED wt_status wt_options_parse(const wt_option *options, int n_options, int *argc, char **argv, bool *help);
+
+/// Write one line an option, as a help text ends with.
+void wt_options_print(FILE *out, const wt_option *options, int n_options);
+
+/// Read a list such as "80,90,100" of integers in min .. max into `values` [max_values].
+/// Errors: WT_ERR_BAD_ARG naming `what`.
+WT_CHECKED wt_status wt_options_list(const char *what, const char *text, int min, int max, int *values, int max_values,
+                                     int *n_values);
+
+#endif

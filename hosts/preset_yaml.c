@@ -1,0 +1,169 @@
+// The schema of a preset is made at run time: the keys of a node are those of all node types, so that a new type needs
+// no second list. Which of them a node's type takes is checked when the chain is built.
+#include "preset_yaml.h"
+#include "yaml_message.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/names.h>
+#include <yaml.h>
+
+enum { FIXED_FIELDS = 4, MAX_TEXT = 1 << 20, MAX_NODES = 256 };
+
+// ---- schema
+
+static const cyaml_schema_value_t input_schema = {CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 1, 128)};
+
+typedef struct schema {
+    cyaml_schema_field_t node[FIXED_FIELDS + PRESET_MAX_SETTINGS + 1];
+    cyaml_schema_value_t node_value;
+    cyaml_schema_field_t preset[6];
+    cyaml_schema_value_t preset_value;
+} schema;
+
+preset_names preset_setting_names(void)
+{
+    preset_names found = {.n = 0};
+    for (int t = 0; t < wt_n_node_types; t++) {
+        const wt_node_type *type = wt_node_types[t];
+        if (type->flags & WT_NODE_INTERNAL) continue;
+        for (int k = 0; k < type->n_params + type->n_options; k++) {
+            const char *name = k < type->n_params ? type->params[k].name : type->options[k - type->n_params].name;
+            int at = 0;
+            while (at < found.n && strcmp(found.names[at], name)) at++;
+            if (at == found.n && found.n < PRESET_MAX_SETTINGS) found.names[found.n++] = name;
+        }
+    }
+    return found;
+}
+
+static void make_schema(schema *s)
+{
+    const cyaml_schema_field_t fixed[FIXED_FIELDS] = {
+        CYAML_FIELD_STRING_PTR("node", CYAML_FLAG_POINTER, preset_node, node, 1, 64),
+        CYAML_FIELD_STRING_PTR("id", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, preset_node, id, 1, 64),
+        CYAML_FIELD_STRING_PTR("side", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, preset_node, side, 1, 64),
+        CYAML_FIELD_SEQUENCE("inputs", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, preset_node, inputs, &input_schema, 1,
+                             8),
+    };
+    const cyaml_schema_field_t setting =
+        CYAML_FIELD_STRING_PTR("", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, preset_node, settings[0], 0, MAX_TEXT);
+    preset_names all = preset_setting_names();
+    memset(s, 0, sizeof *s);
+    memcpy(s->node, fixed, sizeof fixed);
+    for (int k = 0; k < all.n; k++) {
+        cyaml_schema_field_t *field = &s->node[FIXED_FIELDS + k];
+        *field = setting;
+        field->key = all.names[k];
+        field->data_offset += (uint32_t)(sizeof(char *) * (size_t)k);
+    }
+    s->node_value = (cyaml_schema_value_t){CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, preset_node, s->node)};
+    const cyaml_schema_field_t preset[] = {
+        CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, preset_file, name, 1, 64),
+        CYAML_FIELD_STRING_PTR("description", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, preset_file, description, 0,
+                               1000),
+        CYAML_FIELD_STRING_PTR("output", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, preset_file, output, 1, 64),
+        CYAML_FIELD_UINT("channels", CYAML_FLAG_OPTIONAL, preset_file, channels),
+        CYAML_FIELD_SEQUENCE("nodes", CYAML_FLAG_POINTER, preset_file, nodes, &s->node_value, 1, MAX_NODES),
+        CYAML_FIELD_END,
+    };
+    memcpy(s->preset, preset, sizeof preset);
+    s->preset_value = (cyaml_schema_value_t){CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, preset_file, s->preset)};
+}
+
+// ---- lines
+
+static yaml_node_t *value_of(yaml_document_t *document, yaml_node_t *mapping, const char *key, int *line)
+{
+    if (!mapping || mapping->type != YAML_MAPPING_NODE) return NULL;
+    for (yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < mapping->data.mapping.pairs.top; pair++) {
+        yaml_node_t *name = yaml_document_get_node(document, pair->key);
+        if (name->type != YAML_SCALAR_NODE || strcmp((const char *)name->data.scalar.value, key)) continue;
+        *line = (int)name->start_mark.line + 1;
+        return yaml_document_get_node(document, pair->value);
+    }
+    return NULL;
+}
+
+static int find_line(yaml_document_t *document, int node, const char *setting)
+{
+    int line = 0;
+    yaml_node_t *root = yaml_document_get_root_node(document);
+    if (node < 0) {
+        (void)value_of(document, root, setting ? setting : "nodes", &line);
+        return line;
+    }
+    yaml_node_t *nodes = value_of(document, root, "nodes", &line);
+    if (!nodes || nodes->type != YAML_SEQUENCE_NODE) return line;
+    yaml_node_item_t *item = nodes->data.sequence.items.start + node;
+    if (item >= nodes->data.sequence.items.top) return line;
+    yaml_node_t *found = yaml_document_get_node(document, *item);
+    line = (int)found->start_mark.line + 1;
+    if (setting) (void)value_of(document, found, strcmp(setting, "type") ? setting : "node", &line);
+    return line;
+}
+
+int preset_yaml_line(const char *text, size_t length, int node, const char *setting)
+{
+    yaml_parser_t parser;
+    yaml_document_t document;
+    int line = 0;
+    if (!yaml_parser_initialize(&parser)) return line;
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
+    if (yaml_parser_load(&parser, &document)) {
+        line = find_line(&document, node, setting);
+        yaml_document_delete(&document);
+    }
+    yaml_parser_delete(&parser);
+    return line;
+}
+
+
+// ---- messages
+
+// A key that no schema has: at the top, or of a node.
+static wt_status refuse_key(const char *path, const char *text, size_t length, const char *key, int line)
+{
+    static const char *const top[] = {"name", "description", "channels", "output", "nodes"};
+    const char *known[PRESET_MAX_SETTINGS + 4] = {"node", "id", "inputs", "side"};
+    preset_names all = preset_setting_names();
+    memcpy(known + 4, all.names, sizeof *known * (size_t)all.n);
+    int at_top = preset_yaml_line(text, length, -1, key);
+    return wt_fail(WT_ERR_FORMAT, "%s:%d: unknown key '%s'; the nearest is '%s'", path, at_top ? at_top : line, key,
+                   at_top ? wt_nearest_name(key, top, 5) : wt_nearest_name(key, known, all.n + 4));
+}
+
+static wt_status refuse(const char *path, const char *text, size_t length, const yaml_complaint *c, cyaml_err_t error)
+{
+    const char *key = yaml_unknown_key(c);
+    return key ? refuse_key(path, text, length, key, c->line ? c->line : 1) : yaml_refuse(path, c, error);
+}
+
+// ---- loading
+
+wt_status preset_yaml_load(const char *path, const char *text, size_t length, preset_file **preset)
+{
+    yaml_complaint c = {.line = 0};
+    cyaml_config_t config = yaml_config(&c);
+    schema *s = malloc(sizeof *s);
+    *preset = NULL;
+    if (!s) return wt_fail(WT_ERR_NO_MEMORY, "%s: schema", path);
+    make_schema(s);
+    cyaml_err_t error = cyaml_load_data((const uint8_t *)text, length, &config, &s->preset_value,
+                                        (cyaml_data_t **)preset, NULL);
+    free(s);
+    if (!error && !*preset) return wt_fail(WT_ERR_FORMAT, "%s: holds no preset, want name and nodes", path);
+    return error ? refuse(path, text, length, &c, error) : WT_OK;
+}
+
+void preset_yaml_free(preset_file *preset)
+{
+    yaml_complaint c = {.line = 0};
+    cyaml_config_t config = yaml_config(&c);
+    schema *s = preset ? malloc(sizeof *s) : NULL;
+    if (!s) return;
+    make_schema(s);
+    cyaml_free(&config, &s->preset_value, preset, 0);
+    free(s);
+}

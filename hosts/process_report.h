@@ -1,0 +1,38 @@
+/// What a run of `warptone process` tells: text for people, JSON for programs, a picture, an exit code.
+#ifndef WT_PROCESS_REPORT_H
+#define WT_PROCESS_REPORT_H
+
+#include "process.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+typedef struct process_summary {
+    const process_run *run;
+    const wt_device *device; // NULL = CPU
+    double wall_s;
+    bool dry_run;
+} process_summary;
+
+typedef struct process_totals {
+    int done, skipped, failed, untouched;
+    double audio_s; // of what is done
+} process_totals;
+
+process_totals process_add_up(const process_run *run);
+const char *process_state_name(const process_item *item); ///< "done", "skipped", "failed", "not done"
+/// A string of a file's name or of a sentence with one; bytes that are no UTF-8 become '?'.
+json_t *process_json_name(const char *name);
+
+void process_report_text(const process_summary *summary, FILE *out, bool quiet);
+/// {"backend", "wall_s", "audio_s", "times_real_time", "failed", "files": [{"input", "output", "status", ...}]}
+void process_report_json(const process_summary *summary, FILE *out);
+
+/// Waveform and spectrogram of an item's input and output. Errors: those of reading and of writing the PNG.
+WT_CHECKED wt_status process_plot(const process_item *item, const char *path);
+
+/// EXIT_OK, EXIT_FAILED when a file of a batch failed, EXIT_INPUT when the only one was not as it should be,
+/// EXIT_INTERRUPTED.
+int process_exit_code(const process_run *run, bool dry_run);
+
+#endif
