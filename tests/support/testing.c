@@ -1,0 +1,33 @@
+#include "support/testing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+double snr_db(const float *reference, const float *got, size_t count)
+{
+    double signal = 0, error = 0;
+    for (size_t n = 0; n < count; n++) {
+        double difference = (double)got[n] - reference[n];
+        signal += (double)reference[n] * reference[n];
+        error += difference * difference;
+    }
+    if (!isfinite(error)) return -300;
+    if (error == 0) return 300;
+    return 10 * log10(signal / error);
+}
+
+const char *shared_data(const char *relative)
+{
+    static char path[4096];
+    const char *folder = getenv("WARPTONE_TEST_DATA");
+    snprintf(path, sizeof path, "%s/%s", folder ? folder : "../shared/data", relative);
+    return access(path, R_OK) == 0 ? path : NULL;
+}
+
+float noise(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (float)(int32_t)(*seed >> 32) * 0x1p-31f;
+}

@@ -1,0 +1,89 @@
+// Every node type as CUDA for all architectures, without a GPU.
+#include "support/testing.h"
+
+#include "../dsp/chain_internal.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/kernel.h>
+
+static const int architectures[] = {80, 90, 100, 120};
+
+// One thread an architecture: NVRTC takes most of a minute for all of them.
+typedef struct compilation {
+    const char *text;
+    int architecture;
+    char error[2048]; // "" = it compiled
+} compilation;
+
+static void *compile_one(void *user)
+{
+    compilation *c = user;
+    wt_compiled compiled = {0};
+    if (wt_kernel_compile(&(wt_module_config){.name = "chain.cu", .source = c->text}, c->architecture, &compiled))
+        snprintf(c->error, sizeof c->error, "%s", wt_last_error());
+    else if (!compiled.size_bytes) snprintf(c->error, sizeof c->error, "no bytes");
+    free(compiled.image);
+    return NULL;
+}
+
+static void compile(const wt_chain *chain)
+{
+    enum { N = sizeof architectures / sizeof *architectures };
+    compilation all[N];
+    pthread_t threads[N];
+    char *text = wt__chain_cuda_text(chain);
+    for (int k = 0; k < N; k++) {
+        all[k] = (compilation){.text = text, .architecture = architectures[k]};
+        assert_int_equal(pthread_create(&threads[k], NULL, compile_one, &all[k]), 0);
+    }
+    for (int k = 0; k < N; k++) pthread_join(threads[k], NULL);
+    for (int k = 0; k < N; k++)
+        if (all[k].error[0]) fail_msg("sm_%d: %s", all[k].architecture, all[k].error);
+    free(text);
+}
+
+// Options that a type requires, for a chain of that type alone.
+static const struct {
+    const char *type;
+    wt_setting setting;
+} required[] = {
+    {"biquad", {"shape", "peak", 0}},
+    {"convolution", {"synthetic_ms", "100", 0}},
+    {"crossover", {"band", "1", 0}},
+    {"fir", {"design", "lowpass", 0}},
+};
+
+static void every_node_type_compiles(void **state)
+{
+    (void)state;
+    if (!wt_nvrtc_version()) {
+        printf("skipped: %s\n", wt_last_error());
+        skip();
+    }
+    wt_node_desc nodes[64];
+    int n = 0;
+    for (int t = 0; t < wt_n_node_types && n < 64; t++) {
+        if (wt_node_types[t]->flags & (WT_NODE_INTERNAL | WT_NODE_CUDA_ONLY)) continue;
+        nodes[n] = (wt_node_desc){.type = wt_node_types[t]->name};
+        for (size_t k = 0; k < sizeof required / sizeof *required; k++)
+            if (strcmp(required[k].type, nodes[n].type) == 0)
+                nodes[n].settings = &required[k].setting, nodes[n].n_settings = 1;
+        n++;
+    }
+    wt_chain *chain;
+    assert_ok(wt_chain_create(&(wt_chain_config){.rate_hz = 48000, .channels = 2},
+                              &(wt_chain_desc){.nodes = nodes, .n_nodes = n}, &chain));
+    compile(chain);
+    wt_chain_destroy(chain);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_node_type_compiles),
+    };
+    return cmocka_run_group_tests_name("chain compile", tests, NULL, NULL);
+}

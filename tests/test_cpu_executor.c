@@ -1,0 +1,238 @@
+// Pinned workers that run a scheduler's tasks as functions.
+#include "support/failing_alloc.h"
+#include "support/testing.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <warptone/cpu_executor.h>
+
+enum { MS = 1000000, WAIT_NS = 2000000000 };
+
+typedef struct rig {
+    wt_scheduler *scheduler;
+    wt_cpu_executor *workers;
+    int partition;
+} rig;
+
+static void set_up(rig *r, int n_threads, const int *cpus, int n_cpus, wt_policy policy)
+{
+    assert_ok(wt_scheduler_create(&(wt_scheduler_config){.timer_thread = true}, &r->scheduler));
+    assert_ok(wt_cpu_executor_create(&(wt_cpu_executor_config){.scheduler = r->scheduler, .n_threads = n_threads,
+                                                               .cpus = cpus, .n_cpus = n_cpus}, &r->workers));
+    assert_ok(wt_scheduler_add_partition(r->scheduler, &(wt_scheduler_partition_config){
+        .name = "cpu", .executor = wt_cpu_executor_callbacks(r->workers), .n_lanes = n_threads, .policy = policy},
+        &r->partition));
+}
+
+static void tear_down(rig *r)
+{
+    wt_cpu_executor_destroy(r->workers);
+    wt_scheduler_destroy(r->scheduler);
+}
+
+static wt_task submit(rig *r, wt_status (*run)(void *, wt_job *), void *user, int priority)
+{
+    wt_task task;
+    assert_ok(wt_scheduler_submit(r->scheduler, &(wt_task_config){.partition = r->partition, .work = {.run = run,
+                                  .user = user}, .priority = priority}, &task, NULL));
+    return task;
+}
+
+static wt_status tell_cpu(void *user, wt_job *job)
+{
+    (void)job;
+    *(int *)user = sched_getcpu();
+    return WT_OK;
+}
+
+static void workers_stay_on_their_processors(void **state)
+{
+    (void)state;
+    cpu_set_t allowed;
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    for (int cpu = 0, n_tried = 0; cpu < CPU_SETSIZE && n_tried < 4; cpu++) {
+        if (!CPU_ISSET((size_t)cpu, &allowed)) continue;
+        n_tried++;
+        rig r;
+        set_up(&r, 2, &cpu, 1, WT_POLICY_FIFO);
+        int where[50];
+        wt_task tasks[50];
+        for (int k = 0; k < 50; k++) tasks[k] = submit(&r, tell_cpu, &where[k], 0);
+        for (int k = 0; k < 50; k++) assert_ok(wt_scheduler_wait(r.scheduler, tasks[k], WAIT_NS));
+        wt_cpu_executor_info info;
+        wt_cpu_executor_get_info(r.workers, &info);
+        assert_true(info.n_threads == 2 && info.n_pinned == 2);
+        tear_down(&r);
+        for (int k = 0; k < 50; k++) assert_int_equal(where[k], cpu);
+    }
+}
+
+typedef struct counting {
+    atomic_int n_calls, n_steps;
+    atomic_bool go;
+    int n_wanted;
+} counting;
+
+// Counts until asked to stop, and goes on where it was.
+static wt_status count_up(void *user, wt_job *job)
+{
+    counting *c = user;
+    atomic_fetch_add(&c->n_calls, 1);
+    while (atomic_load(&c->n_steps) < c->n_wanted || !atomic_load(&c->go)) {
+        if (wt_job_is_cancelled(job)) return WT_OK;
+        if (wt_job_should_stop(job)) {
+            wt_job_continue_later(job);
+            return WT_OK;
+        }
+        atomic_fetch_add(&c->n_steps, 1);
+        sched_yield();
+    }
+    return WT_OK;
+}
+
+static wt_status note_steps(void *user, wt_job *job)
+{
+    (void)job;
+    counting *c = user;
+    c->n_wanted = atomic_load(&c->n_steps);
+    return WT_OK;
+}
+
+static void a_running_function_gives_way_and_goes_on(void **state)
+{
+    (void)state;
+    rig r;
+    set_up(&r, 1, NULL, 0, WT_POLICY_PRIORITY);
+    counting slow = {.n_wanted = 1000}, at = {.n_wanted = 0};
+    wt_task first = submit(&r, count_up, &slow, 0);
+    while (!atomic_load(&slow.n_steps)) sched_yield();
+    wt_task urgent = submit(&r, note_steps, &at, 5); // would never start if the other kept the only thread
+    assert_ok(wt_scheduler_wait(r.scheduler, urgent, WAIT_NS));
+    atomic_store(&slow.go, true);
+    assert_ok(wt_scheduler_wait(r.scheduler, first, WAIT_NS));
+    wt_task_info info;
+    assert_ok(wt_scheduler_get_task(r.scheduler, first, &info));
+    assert_int_equal(info.n_yields, 1);
+    assert_int_equal(atomic_load(&slow.n_calls), 2);
+    assert_true(atomic_load(&slow.n_steps) >= 1000 && info.device_ns > 0);
+    tear_down(&r);
+}
+
+static void cancel_and_the_watchdog_reach_a_running_function(void **state)
+{
+    (void)state;
+    rig r;
+    set_up(&r, 2, NULL, 0, WT_POLICY_FIFO);
+    counting endless = {.n_wanted = 0};
+    wt_task task = submit(&r, count_up, &endless, 0);
+    while (!atomic_load(&endless.n_steps)) sched_yield();
+    assert_int_equal(wt_scheduler_wait(r.scheduler, task, MS), WT_ERR_TIMEOUT);
+    assert_ok(wt_scheduler_cancel(r.scheduler, task));
+    assert_int_equal(wt_scheduler_wait(r.scheduler, task, WAIT_NS), WT_ERR_CANCELLED);
+    wt_task watched;
+    assert_ok(wt_scheduler_submit(r.scheduler, &(wt_task_config){.partition = r.partition, .timeout_ns = 5 * MS,
+                                  .work = {.run = count_up, .user = &endless}}, &watched, NULL));
+    assert_int_equal(wt_scheduler_wait(r.scheduler, watched, WAIT_NS), WT_ERR_TIMEOUT);
+    wt_task_info info;
+    assert_ok(wt_scheduler_get_task(r.scheduler, watched, &info));
+    assert_true(info.state == WT_TASK_FAILED && info.ended_ns - info.started_ns >= 5 * MS);
+    tear_down(&r);
+}
+
+static wt_status count_period(void *user, wt_job *job)
+{
+    (void)job;
+    atomic_fetch_add((atomic_int *)user, 1);
+    return WT_OK;
+}
+
+static void periods_run_without_anyone_calling(void **state)
+{
+    (void)state;
+    rig r;
+    set_up(&r, 1, NULL, 0, WT_POLICY_FIFO);
+    atomic_int n = 0;
+    wt_task task;
+    assert_ok(wt_scheduler_submit(r.scheduler, &(wt_task_config){
+        .partition = r.partition, .tier = WT_TIER_GUARANTEED, .cost_ns = MS / 10, .period_ns = MS, .n_jobs = 20,
+        .work = {.run = count_period, .user = &n}}, &task, NULL));
+    assert_ok(wt_scheduler_wait(r.scheduler, task, WAIT_NS));
+    wt_task_info info;
+    assert_ok(wt_scheduler_get_task(r.scheduler, task, &info));
+    assert_int_equal(atomic_load(&n), 20);
+    assert_true(info.ended_ns - info.admitted_ns >= 19 * MS); // none before its period
+    tear_down(&r);
+}
+
+static wt_status fail_with(void *user, wt_job *job)
+{
+    (void)job;
+    return *(wt_status *)user;
+}
+
+static void the_status_of_a_function_is_that_of_its_task(void **state)
+{
+    (void)state;
+    rig r;
+    set_up(&r, 1, NULL, 0, WT_POLICY_FIFO);
+    wt_status statuses[] = {WT_OK, WT_ERR_FILE, WT_ERR_CANCELLED};
+    for (int k = 0; k < 3; k++)
+        assert_int_equal(wt_scheduler_wait(r.scheduler, submit(&r, fail_with, &statuses[k], 0), WAIT_NS), statuses[k]);
+    wt_task none = submit(&r, NULL, NULL, 0);
+    assert_int_equal(wt_scheduler_wait(r.scheduler, none, WAIT_NS), WT_ERR_BAD_ARG);
+    tear_down(&r);
+}
+
+static void destroy_ends_what_is_running_and_ready(void **state)
+{
+    (void)state;
+    rig r;
+    set_up(&r, 2, NULL, 0, WT_POLICY_FIFO);
+    counting endless = {.n_wanted = 0};
+    wt_task tasks[10];
+    for (int k = 0; k < 10; k++) tasks[k] = submit(&r, count_up, &endless, 0);
+    wt_cpu_executor_destroy(r.workers);
+    for (int k = 0; k < 10; k++) assert_int_equal(wt_scheduler_wait(r.scheduler, tasks[k], 0), WT_ERR_CANCELLED);
+    wt_scheduler_destroy(r.scheduler);
+    wt_cpu_executor_destroy(NULL);
+}
+
+static void figures_out_of_range_are_refused(void **state)
+{
+    (void)state;
+    wt_scheduler *s;
+    wt_cpu_executor *e;
+    assert_ok(wt_scheduler_create(NULL, &s));
+    const int cpus[] = {0, -1};
+    const wt_cpu_executor_config bad[] = {
+        {.n_threads = 1},
+        {.scheduler = s, .n_threads = -1},
+        {.scheduler = s, .n_threads = 65},
+        {.scheduler = s, .n_cpus = 2},
+        {.scheduler = s, .n_cpus = 2, .cpus = cpus},
+        {.scheduler = s, .nice = 20},
+        {.scheduler = s, .realtime_priority = 100},
+    };
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        assert_int_equal(wt_cpu_executor_create(&bad[k], &e), WT_ERR_BAD_ARG);
+        assert_null(e);
+    }
+    assert_fails(wt_cpu_executor_create(&bad[4], &e), WT_ERR_BAD_ARG, "cpu executor: cpu -1, want 0..1023");
+    wt_scheduler_destroy(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(workers_stay_on_their_processors),
+        cmocka_unit_test(a_running_function_gives_way_and_goes_on),
+        cmocka_unit_test(cancel_and_the_watchdog_reach_a_running_function),
+        cmocka_unit_test(periods_run_without_anyone_calling),
+        cmocka_unit_test(the_status_of_a_function_is_that_of_its_task),
+        cmocka_unit_test(destroy_ends_what_is_running_and_ready),
+        cmocka_unit_test(figures_out_of_range_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

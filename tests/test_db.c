@@ -1,0 +1,89 @@
+#include "support/spectral_check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static wt_db_config case_config(const golden_case *g)
+{
+    const char *ref = golden_text(g, "ref", "1.0");
+    wt_db_config c = {.amin = golden_double(g, "amin", 0), .top_db = golden_double(g, "top_db", 0)};
+    c.no_top = strstr(g->params, "top_db=none") != NULL;
+    if (!strcmp(ref, "max")) c.reference = WT_DB_REF_MAX;
+    else if (!strcmp(ref, "median")) c.reference = WT_DB_REF_MEDIAN;
+    else c.ref = atof(ref);
+    return c;
+}
+
+static void decibels_equal_librosas(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"power_to_db", "amplitude_to_db"};
+    for (int k = 0; k < 2; k++)
+        for (const golden_case *g = NULL; (g = golden_next(ops[k], g));) {
+            size_t n;
+            const float *s = golden_input(g, 0, &n);
+            float *out = floats(n);
+            wt_db_config c = case_config(g);
+            assert_ok((k ? wt_db_from_amplitude : wt_db_from_power)(&c, s, (int64_t)n, out));
+            golden_check(g, out, g->rows, g->columns);
+            assert_true(golden_error(g, out, g->rows, g->columns) <= g->goal);
+            free(out);
+        }
+}
+
+static void and_back(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"db_to_power_20", "db_to_amplitude_20"};
+    for (int k = 0; k < 2; k++) {
+        const golden_case *g = golden_find(names[k]);
+        size_t n;
+        const float *y = golden_input(g, 0, &n);
+        const int count = golden_int(g, "count", 0);
+        float *x = floats((size_t)count);
+        for (int i = 0; i < count; i++) x[i] = y[i] * (float)golden_double(g, "scale", 1);
+        (k ? wt_db_to_amplitude : wt_db_to_power)(golden_double(g, "ref", 1), x, count, x);
+        golden_check(g, x, 1, (size_t)count);
+        free(x);
+    }
+}
+
+static void silence_and_nan_have_defined_results(void **state)
+{
+    (void)state;
+    float x[] = {0, NAN, 1, 1e-20f, INFINITY}, out[5];
+    assert_ok(wt_db_from_power(NULL, x, 1, out));
+    assert_float_equal(out[0], -100, 1e-4);
+    assert_ok(wt_db_from_power(NULL, x, 4, out));
+    assert_float_equal(out[0], -80, 1e-4);
+    assert_true(isnan(out[1]));
+    assert_float_equal(out[2], 0, 1e-5);
+    assert_float_equal(out[3], -80, 1e-4);
+    assert_ok(wt_db_from_power(NULL, x, 0, out));
+}
+
+static void bad_input_gets_a_sentence(void **state)
+{
+    (void)state;
+    float x = 1;
+    assert_fails(wt_db_from_power(&(wt_db_config){.amin = -1}, &x, 1, &x), WT_ERR_BAD_ARG,
+                 "db: amin -1, want 1e-37 or more");
+    assert_fails(wt_db_from_power(&(wt_db_config){.ref = NAN}, &x, 1, &x), WT_ERR_BAD_ARG,
+                 "db: ref nan, want a finite number");
+    assert_fails(wt_db_from_amplitude(&(wt_db_config){.top_db = -3}, &x, 1, &x), WT_ERR_BAD_ARG,
+                 "db: top_db -3, want more than 0");
+    assert_fails(wt_db_from_power(&(wt_db_config){.reference = 7}, &x, 1, &x), WT_ERR_BAD_ARG,
+                 "db: reference 7, want 0..2");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decibels_equal_librosas),
+        cmocka_unit_test(and_back),
+        cmocka_unit_test(silence_and_nan_have_defined_results),
+        cmocka_unit_test(bad_input_gets_a_sentence),
+    };
+    return cmocka_run_group_tests_name("db", tests, NULL, NULL);
+}

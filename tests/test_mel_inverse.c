@@ -1,0 +1,111 @@
+// The ways back from mel bands, and reassigned spectrograms.
+#include "support/spectral_check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/mel_inverse.h>
+#include <warptone/reassigned.h>
+
+static void least_squares_equal_scipys(void **state)
+{
+    (void)state;
+    const golden_case *g = golden_find("nnls_overdetermined");
+    size_t n, shape[2], right[2];
+    const float *a32 = golden_input(g, 0, &n), *b;
+    golden_input_shape(g, 0, shape);
+    double a[40 * 12];
+    assert_true(n <= 480);
+    for (size_t i = 0; i < n; i++) a[i] = a32[i];
+    b = golden_input(g, 1, &n);
+    golden_input_shape(g, 1, right);
+    float *x = floats(shape[1] * right[1]);
+    assert_ok(wt_nnls_run(a, (int)shape[0], (int)shape[1], b, (int64_t)right[1], false, 0, x));
+    golden_check(g, x, shape[1], right[1]);
+    free(x);
+}
+
+// The bank has more bins than bands: of the many answers ours must fit the bands no worse than librosa's.
+static void spectra_fit_the_bands(void **state)
+{
+    (void)state;
+    const golden_case *g = golden_find("mel_to_stft_residual"), *magnitude = golden_find("mel_to_stft_mag");
+    size_t n, shape[2];
+    const float *mel = golden_input(g, 0, &n);
+    golden_input_shape(g, 0, shape);
+    wt_mel_bank_config c = {.rate_hz = golden_int(g, "sr", 0), .n_fft = golden_int(g, "n_fft", 0), .n_mels = (int)shape[0]};
+    const size_t bins = (size_t)c.n_fft / 2 + 1;
+    float *x = floats(bins * shape[1]);
+    double *bank = malloc(shape[0] * bins * sizeof *bank), off = 0, all = 0;
+    assert_int_equal(magnitude->rows, bins);
+    assert_ok(wt_mel_to_stft(&c, golden_double(g, "power", 0), mel, (int64_t)shape[1], x));
+    assert_ok(wt_mel_bank_fill(&c, bank));
+    for (size_t m = 0; m < shape[0]; m++)
+        for (size_t t = 0; t < shape[1]; t++) {
+            double sum = 0, want = mel[m * shape[1] + t];
+            for (size_t k = 0; k < bins; k++) {
+                const double value = x[k * shape[1] + t];
+                assert_true(value >= 0);
+                sum += bank[m * bins + k] * value * value;
+            }
+            off += (sum - want) * (sum - want), all += want * want;
+        }
+    print_message("residual %.3g, librosa's %.3g\n", sqrt(off / all), golden_values(g)[0]);
+    assert_true(sqrt(off / all) <= golden_values(g)[0]);
+    free(x), free(bank);
+}
+
+static void reassigned_spectra_equal_librosas(void **state)
+{
+    (void)state;
+    static const char *const names[2][3] = {
+        {"reassigned_plucks_freqs", "reassigned_plucks_times", "reassigned_plucks_mags"},
+        {"reassigned_chirp_freqs", "reassigned_chirp_times", "reassigned_chirp_mags"}};
+    for (int k = 0; k < 2; k++) {
+        const golden_case *g = golden_find(names[k][0]);
+        size_t n;
+        const float *x = golden_input(g, 0, &n);
+        const wt_reassigned_config c = {.stft = golden_stft_config(g),
+                                        .rate_hz = golden_int(g, "sr", 0),
+                                        .ref_power = golden_double(g, "ref_power", 0),
+                                        .fill_nan = golden_int(g, "fill_nan", 0),
+                                        .no_clip = !golden_int(g, "clip", 1)};
+        float *out[3];
+        for (int i = 0; i < 3; i++) out[i] = floats(g->rows * g->columns);
+        assert_ok(wt_reassigned_run(&c, x, (int64_t)n, out[0], out[1], out[2]));
+        for (int i = 0; i < 3; i++) {
+            float *rows = turned(out[i], g->columns, g->rows, 1);
+            golden_check(golden_find(names[k][i]), rows, g->rows, g->columns);
+            free(rows), free(out[i]);
+        }
+    }
+}
+
+static void silence_and_bad_input(void **state)
+{
+    (void)state;
+    float mel[128 * 2] = {0}, out[3][1025 * 2], x[1000] = {0};
+    assert_ok(wt_mel_to_stft(&(wt_mel_bank_config){.n_mels = 0}, 0, mel, 2, out[0]));
+    for (int i = 0; i < 1025 * 2; i++) assert_true(out[0][i] == 0);
+    assert_ok(wt_reassigned_run(&(wt_reassigned_config){.fill_nan = true}, x, 1000, out[0], out[1], out[2]));
+    for (int i = 0; i < 1025 * 2; i++) assert_true(isfinite(out[0][i]) && isfinite(out[1][i]) && out[2][i] == 0);
+    assert_fails(wt_mel_to_stft(&(wt_mel_bank_config){.fmax_hz = 20000}, 0, mel, 2, out[0]), WT_ERR_BAD_ARG,
+                 "mel: fmax 20000 Hz, want at most 11025 (half the rate)");
+    assert_fails(wt_nnls_run(NULL, 0, 1, NULL, 1, false, 0, NULL), WT_ERR_BAD_ARG,
+                 "nnls: 0 rows, 1 columns, 1 right sides, want 1 or more");
+    assert_fails(wt_reassigned_run(&(wt_reassigned_config){.rate_hz = -1}, x, 9, out[0], out[1], out[2]), WT_ERR_BAD_ARG,
+                 "reassigned: rate -1 Hz, ref_power 1e-06, want 1 or more, above 0");
+    assert_fails(wt_reassigned_run(&(wt_reassigned_config){.rate_hz = 0}, x, 0, out[0], out[1], out[2]), WT_ERR_BAD_ARG,
+                 "reassigned: no frame of 2048 in 0 samples");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(least_squares_equal_scipys),
+        cmocka_unit_test(spectra_fit_the_bands),
+        cmocka_unit_test(reassigned_spectra_equal_librosas),
+        cmocka_unit_test(silence_and_bad_input),
+    };
+    return cmocka_run_group_tests_name("mel_inverse", tests, NULL, NULL);
+}

@@ -1,0 +1,512 @@
+#include "support/failing_alloc.h"
+#include "support/device_check.h"
+#include "support/testing.h"
+#include "../engine/partition_internal.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <warptone/arm.h>
+#include <warptone/partition.h>
+
+static void sleep_us(long us)
+{
+    nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
+}
+
+// ---- sizes, on paper: an H200 as its driver describes it (132 SMs, units of 8, 4 over)
+
+static const wt_device_info h200 = {.backend = WT_BACKEND_CUDA,
+                                    .name = "a GPU of 132 SMs",
+                                    .n_sms = 132,
+                                    .memory_bytes = (size_t)141 << 30,
+                                    .partition_sms = 8,
+                                    .partition_align_sms = 8};
+static const wt__units coarse = {.n_units = 16, .unit_sms = 8, .rest_sms = 4};
+
+static int sms_of(const wt__unit_set *set, const wt__units *units)
+{
+    int n = set->rest ? units->rest_sms : 0;
+    for (int k = 0; k < units->n_units; k++) n += set->has[k] ? units->unit_sms : 0;
+    return n;
+}
+
+/// Check and plan on paper; the SMs of each partition into `got`.
+static wt_status plan_sms(const wt_layout_config *config, int *got, int *unassigned)
+{
+    static wt__plan plan;
+    wt_status status = wt__layout_check(config, &h200);
+    if (!status) status = wt__layout_plan(config, &h200, &coarse, &plan);
+    if (status) return status;
+    for (int k = 0; k < config->n_partitions; k++) got[k] = sms_of(&plan.sets[k], &coarse);
+    *unassigned = plan.unassigned_sms;
+    for (int a = 0; a < config->n_partitions && !config->overcommit; a++)
+        for (int b = 0; b < a; b++)
+            for (int u = 0; u < coarse.n_units; u++) assert_false(plan.sets[a].has[u] && plan.sets[b].has[u]);
+    return WT_OK;
+}
+
+static void presets_of_132_sms_are_8_56_and_the_rest(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int n, sms[3];
+    } cases[] = {{"audio+speech+llm", 3, {8, 56, 68}}, {"audio+llm", 2, {8, 124, 0}}, {"all", 1, {132, 0, 0}}};
+    for (int k = 0; k < 3; k++) {
+        wt_partition_config partitions[WT_LAYOUT_PRESET_PARTITIONS];
+        wt_layout_config config;
+        int got[3] = {0}, unassigned = -1;
+        assert_ok(wt_layout_preset(cases[k].name, &h200, partitions, &config));
+        assert_ok(plan_sms(&config, got, &unassigned));
+        assert_int_equal(config.n_partitions, cases[k].n);
+        assert_memory_equal(got, cases[k].sms, sizeof got);
+        assert_int_equal(unassigned, 0);
+    }
+    wt_partition_config partitions[WT_LAYOUT_PRESET_PARTITIONS];
+    wt_layout_config config;
+    assert_fails(wt_layout_preset("llm", &h200, partitions, &config), WT_ERR_NOT_FOUND,
+                 "layout: no preset \"llm\", want audio+speech+llm, audio+llm or all");
+    wt_device_info tiny = {.backend = WT_BACKEND_CPU, .name = "CPU", .n_sms = 2};
+    assert_fails(wt_layout_preset("audio+speech+llm", &tiny, partitions, &config), WT_ERR_QUOTA,
+                 "layout: preset audio+speech+llm wants more than 2 SMs, CPU has 2");
+}
+
+static void counts_are_rounded_up_and_the_odd_sms_go_to_who_can_use_them(void **state)
+{
+    (void)state;
+    int got[3], unassigned;
+    wt_partition_config p[3] = {{.name = "a", .n_sms = 9}, {.name = "b", .sm_share = 0.5}, {.name = "c", .n_sms = 1}};
+    wt_layout_config config = {.partitions = p, .n_partitions = 3};
+    assert_ok(plan_sms(&config, got, &unassigned));
+    assert_int_equal(got[0], 16);
+    assert_int_equal(got[1], 72); // 66 is not a multiple of 8
+    assert_int_equal(got[2], 8);
+    assert_int_equal(unassigned, 36);
+    p[0] = (wt_partition_config){.name = "a", .n_sms = 8};
+    p[1] = (wt_partition_config){.name = "b", .n_sms = 124}; // 15 units and the 4 over
+    config.n_partitions = 2;
+    assert_ok(plan_sms(&config, got, &unassigned));
+    assert_int_equal(got[1], 124);
+    assert_int_equal(unassigned, 0);
+    p[1].n_sms = 0;
+    p[2] = (wt_partition_config){.name = "c"}; // two without a share
+    config.n_partitions = 3;
+    assert_ok(plan_sms(&config, got, &unassigned));
+    assert_int_equal(got[1] + got[2], 124);
+}
+
+static void nonsense_and_shares_above_what_is_left_are_refused(void **state)
+{
+    (void)state;
+    int got[2], unassigned;
+    wt_partition_config p[2] = {{.name = "a", .n_sms = 100}, {.name = "b", .n_sms = 40}};
+    wt_layout_config config = {.partitions = p, .n_partitions = 2};
+    assert_fails(plan_sms(&config, got, &unassigned), WT_ERR_QUOTA,
+                 "layout: partition b wants 40 SMs (in units of 8), 28 of 132 are left");
+    config.overcommit = true;
+    assert_ok(plan_sms(&config, got, &unassigned));
+    assert_true(got[0] == 104 && got[1] == 40);
+    p[1].n_sms = 133;
+    assert_int_equal(plan_sms(&config, got, &unassigned), WT_ERR_QUOTA); // more than there is, also over-committed
+    config.overcommit = false;
+    p[0].n_sms = 132;
+    p[1].n_sms = 0;
+    assert_fails(plan_sms(&config, got, &unassigned), WT_ERR_QUOTA,
+                 "layout: nothing is left for partition b of the 132 SMs of a GPU of 132 SMs");
+    p[0] = (wt_partition_config){.name = "a", .memory_quota_bytes = (size_t)142 << 30};
+    assert_int_equal(plan_sms(&config, got, &unassigned), WT_ERR_QUOTA);
+    p[0].memory_quota_bytes = (size_t)100 << 30;
+    p[1].memory_quota_bytes = (size_t)42 << 30;
+    assert_fails(plan_sms(&config, got, &unassigned), WT_ERR_QUOTA,
+                 "layout: partition b wants 45097156608 bytes of memory, 44023414784 are left of 151397597184");
+    p[0] = (wt_partition_config){.name = "a", .bandwidth_share = 0.7};
+    p[1] = (wt_partition_config){.name = "b", .bandwidth_share = 0.7};
+    assert_int_equal(plan_sms(&config, got, &unassigned), WT_ERR_QUOTA);
+    const wt_partition_config bad[] = {
+        {.name = "b"},
+        {.name = ""},
+        {.name = NULL},
+        {.name = "a name that is longer than is kept"},
+        {.name = "a", .n_sms = -1},
+        {.name = "a", .sm_share = 1.5},
+        {.name = "a", .n_sms = 8, .sm_share = 0.5},
+        {.name = "a", .bandwidth_share = -0.1},
+        {.name = "a", .max_streams = -1},
+        {.name = "a", .tier = WT_N_TIERS},
+        {.name = "a", .lends = true},
+        {.name = "a", .tier = WT_TIER_GUARANTEED, .borrows = true},
+    };
+    p[1] = (wt_partition_config){.name = "b"};
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        p[0] = bad[k];
+        assert_int_equal(plan_sms(&config, got, &unassigned), WT_ERR_BAD_ARG);
+    }
+    config.n_partitions = WT_LAYOUT_MAX_PARTITIONS + 1;
+    assert_int_equal(plan_sms(&config, got, &unassigned), WT_ERR_BAD_ARG);
+}
+
+// ---- both backends
+
+static void a_layout_tells_what_its_partitions_got(void **state)
+{
+    wt_device *device = wide_device_of(state);
+    wt_layout *layout = layout_of(device, &two_config);
+    wt_partition *audio = wt_layout_find(layout, "audio"), *llm = wt_layout_find(layout, "llm");
+    assert_ptr_equal(wt_layout_at(layout, 1), llm);
+    assert_null(wt_layout_at(layout, 2));
+    assert_null(wt_layout_find(layout, "speech"));
+    wt_partition_info a = info_of(audio), b = info_of(llm);
+    wt_layout_info all = facts_of(layout);
+    assert_int_equal(all.n_sms, wt_device_get_info(device)->n_sms);
+    assert_int_equal(a.n_sms + b.n_sms, all.n_sms);
+    assert_int_equal(a.n_sms % all.unit_sms, 0);
+    assert_int_equal(all.unassigned_sms, 0);
+    assert_true(a.priority == 1 && b.priority == -1 && a.max_streams == 2 && b.max_streams == 16);
+    assert_ok(wt_layout_destroy(layout));
+    assert_ok(wt_layout_destroy(NULL));
+}
+
+static void streams_are_limited_and_hold_the_layout(void **state)
+{
+    wt_device *device = wide_device_of(state);
+    wt_layout *layout = layout_of(device, &two_config);
+    wt_partition *audio = wt_layout_find(layout, "audio");
+    wt_stream *first = stream_of(audio), *second = stream_of(audio), *third = NULL;
+    assert_fails(wt_partition_stream_create(audio, NULL, &third), WT_ERR_FULL,
+                 "partition audio: 2 streams exist, want at most 2");
+    assert_null(third);
+    assert_int_equal(wt_partition_stream_create(audio, &(wt_stream_config){2}, &third), WT_ERR_BAD_ARG);
+    wt_stream_destroy(first);
+    assert_fails(wt_layout_destroy(layout), WT_ERR_STATE,
+                 "layout: destroy: 1 streams of partition audio exist; destroy them first");
+    assert_ok(wt_device_arm(device));
+    assert_int_equal(wt_layout_destroy(layout), WT_ERR_ARMED);
+    assert_int_equal(wt_layout_resize(layout, &two_config), WT_ERR_ARMED);
+    assert_int_equal(wt_layout_create(device, &two_config, &(wt_layout *){NULL}), WT_ERR_ARMED);
+    assert_ok(wt_device_disarm(device));
+    wt_stream_destroy(second);
+    assert_ok(wt_layout_destroy(layout));
+}
+
+static void streams_of_a_partition_copy_and_fill_as_any(void **state)
+{
+    wt_device *device = wide_device_of(state);
+    wt_layout *layout = layout_of(device, &two_config);
+    wt_stream *stream = stream_of(wt_layout_find(layout, "llm"));
+    wt_buffer *buffer = NULL;
+    unsigned char got[1000] = {0};
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, sizeof got, &buffer));
+    assert_ok(wt_stream_fill(stream, buffer, 0, 7, sizeof got));
+    assert_ok(wt_stream_download(stream, got, buffer, 0, sizeof got));
+    assert_ok(wt_stream_synchronize(stream));
+    assert_int_equal(got[999], 7);
+    assert_false(wt_partition_is_busy(wt_layout_find(layout, "llm")));
+    wt_buffer_destroy(buffer);
+    wt_stream_destroy(stream);
+    assert_ok(wt_layout_destroy(layout));
+}
+
+static void steps_take_turns_and_refuse_disorder(void **state)
+{
+    wt_layout *layout = layout_of(wide_device_of(state), &lending_config);
+    wt_partition *speech = wt_layout_find(layout, "speech"), *llm = wt_layout_find(layout, "llm");
+    wt_partition_step step;
+    assert_int_equal(wt_partition_n_variants(llm), 2);
+    assert_int_equal(wt_partition_n_variants(speech), 1);
+    assert_non_null(wt_partition_variant_stream(llm, 1));
+    assert_null(wt_partition_variant_stream(llm, 2));
+    assert_int_equal(wt_partition_step_begin(speech, &step), WT_ERR_BAD_ARG);
+    assert_int_equal(wt_partition_step_end(llm), WT_ERR_STATE);
+    assert_int_equal(wt_partition_idle(llm, true), WT_ERR_BAD_ARG);
+    assert_ok(wt_partition_step_begin(llm, &step));
+    assert_true(step.variant == 0 && step.n_sms == info_of(llm).n_sms);
+    assert_int_equal(wt_partition_step_begin(llm, &step), WT_ERR_STATE);
+    assert_fails(wt_layout_resize(layout, &lending_config), WT_ERR_STATE,
+                 "layout: resize: a step of partition llm is open");
+    assert_ok(wt_partition_idle(speech, true));
+    assert_false(info_of(speech).lent); // the open step began before
+    assert_ok(wt_partition_step_end(llm));
+    assert_ok(wt_partition_step_begin(llm, &step));
+    assert_true(step.variant == 1 && step.n_sms == facts_of(layout).n_sms);
+    assert_ptr_equal(step.stream, wt_partition_variant_stream(llm, 1));
+    assert_true(info_of(speech).lent);
+    assert_ok(wt_partition_idle(speech, false));
+    assert_true(info_of(speech).lent); // until this step ends
+    assert_ok(wt_partition_step_end(llm));
+    assert_ok(wt_partition_step_begin(llm, &step));
+    assert_int_equal(step.variant, 0);
+    assert_ok(wt_partition_step_end(llm));
+    assert_ok(wt_stream_synchronize(step.stream));
+    assert_false(info_of(speech).lent);
+    assert_ok(wt_layout_destroy(layout));
+}
+
+// ---- the CPU: which processors ran the items
+
+enum { MAX_CPUS = 1024 };
+
+typedef struct visit {
+    atomic_int cpus[MAX_CPUS];
+    atomic_int nice, n_allowed; ///< of the thread that ran the last item
+    atomic_bool *gate;          ///< items wait until it opens; NULL = none
+} visit;
+
+static void visit_item(const void *args, int item)
+{
+    (void)item;
+    visit *v = *(visit *const *)args;
+    while (v->gate && !atomic_load(v->gate)) sleep_us(100);
+    int cpu = sched_getcpu();
+    if (cpu >= 0 && cpu < MAX_CPUS) atomic_fetch_add(&v->cpus[cpu], 1);
+    atomic_store(&v->nice, getpriority(PRIO_PROCESS, 0));
+    cpu_set_t allowed;
+    if (!sched_getaffinity(0, sizeof allowed, &allowed)) atomic_store(&v->n_allowed, CPU_COUNT(&allowed));
+    sleep_us(200); // so that every thread gets some
+}
+
+static visit *visit_on(wt_stream *stream, visit *v)
+{
+    assert_ok(wt_stream_run(stream, visit_item, &v, sizeof v, 40));
+    return v;
+}
+
+static int n_cpus_of(const visit *v)
+{
+    int n = 0;
+    for (int k = 0; k < MAX_CPUS; k++) n += atomic_load(&v->cpus[k]) > 0;
+    return n;
+}
+
+static bool overlap(const visit *a, const visit *b)
+{
+    for (int k = 0; k < MAX_CPUS; k++)
+        if (atomic_load(&a->cpus[k]) && atomic_load(&b->cpus[k])) return true;
+    return false;
+}
+
+static void threads_stay_on_their_processors_also_after_a_resize(void **state)
+{
+    wt_device *device = wide_device_of(state);
+    wt_layout *layout = layout_of(device, &two_config);
+    wt_stream *audio = stream_of(wt_layout_find(layout, "audio")), *llm = stream_of(wt_layout_find(layout, "llm"));
+    static visit a, b, after_a, after_b;
+    memset(&a, 0, sizeof a), memset(&b, 0, sizeof b), memset(&after_a, 0, sizeof a), memset(&after_b, 0, sizeof b);
+    visit_on(audio, &a), visit_on(llm, &b);
+    assert_ok(wt_device_synchronize(device));
+    assert_false(overlap(&a, &b));
+    assert_int_equal(n_cpus_of(&a), 1);
+
+    wt_partition_config changed[] = {two_config.partitions[0],
+                                     two_config.partitions[1]}; // now llm asks first, so audio's processors change
+    changed[0].sm_share = 0;
+    changed[1].n_sms = 1;
+    assert_ok(wt_layout_resize(layout, &(wt_layout_config){.partitions = changed, .n_partitions = 2}));
+    assert_int_equal(facts_of(layout).generation, 2);
+    assert_int_equal(info_of(wt_layout_find(layout, "llm")).n_sms, 1);
+    visit_on(audio, &after_a), visit_on(llm, &after_b);
+    assert_ok(wt_device_synchronize(device));
+    assert_false(overlap(&after_a, &after_b));
+    assert_false(overlap(&a, &after_a));
+    assert_int_equal(n_cpus_of(&after_b), 1);
+    wt_stream_destroy(audio);
+    wt_stream_destroy(llm);
+    assert_ok(wt_layout_destroy(layout));
+}
+
+static void best_effort_threads_are_nice(void **state)
+{
+    wt_device *device = wide_device_of(state);
+    wt_layout *layout = layout_of(device, &two_config);
+    wt_stream *stream = stream_of(wt_layout_find(layout, "llm"));
+    static visit v;
+    memset(&v, 0, sizeof v);
+    visit_on(stream, &v);
+    assert_ok(wt_stream_synchronize(stream));
+    int own = getpriority(PRIO_PROCESS, 0);
+    assert_int_equal(atomic_load(&v.nice), own > 10 ? own : 10); // lowering oneself is always permitted
+    wt_stream_destroy(stream);
+    assert_ok(wt_layout_destroy(layout));
+}
+
+static void work_in_flight_refuses_resize_destroy_and_idling(void **state)
+{
+    wt_device *device = wide_device_of(state);
+    wt_layout *layout = layout_of(device, &lending_config);
+    wt_partition *speech = wt_layout_find(layout, "speech");
+    wt_stream *stream = stream_of(speech);
+    atomic_bool gate = false;
+    static visit v;
+    memset(&v, 0, sizeof v);
+    v.gate = &gate;
+    visit_on(stream, &v);
+    assert_true(wt_partition_is_busy(speech));
+    assert_fails(wt_layout_resize(layout, &lending_config), WT_ERR_STATE,
+                 "layout: resize: partition speech has work in flight; synchronise its streams first");
+    assert_fails(wt_layout_destroy(layout), WT_ERR_STATE,
+                 "layout: destroy: partition speech has work in flight; synchronise its streams first");
+    assert_fails(wt_partition_idle(speech, true), WT_ERR_STATE,
+                 "partition speech: it has work in flight, so it is not idle");
+    atomic_store(&gate, true);
+    assert_ok(wt_stream_synchronize(stream));
+    assert_ok(wt_partition_idle(speech, true));
+    assert_ok(wt_layout_resize(layout, &lending_config));
+    wt_stream_destroy(stream);
+    assert_ok(wt_layout_destroy(layout));
+}
+
+static void resizing_cannot_change_who_is_who(void **state)
+{
+    wt_layout *layout = layout_of(wide_device_of(state), &two_config);
+    wt_partition_config other[] = {two_config.partitions[0], two_config.partitions[1]};
+    wt_layout_config config = {.partitions = other, .n_partitions = 2};
+    other[1].name = "decode";
+    assert_int_equal(wt_layout_resize(layout, &config), WT_ERR_BAD_ARG);
+    other[1] = two_config.partitions[1];
+    other[0].tier = WT_TIER_BURSTABLE;
+    assert_int_equal(wt_layout_resize(layout, &config), WT_ERR_BAD_ARG);
+    other[0] = two_config.partitions[0];
+    other[0].sm_share = 1; // nothing left for llm: the old layout stays
+    assert_int_equal(wt_layout_resize(layout, &config), WT_ERR_QUOTA);
+    assert_int_equal(facts_of(layout).generation, 1);
+    assert_ok(wt_layout_destroy(layout));
+}
+
+static void a_borrower_runs_on_idle_processors_and_leaves_within_a_step(void **state)
+{
+    wt_device *device = wide_device_of(state);
+    wt_layout *layout = layout_of(device, &lending_config);
+    wt_partition *speech = wt_layout_find(layout, "speech"), *llm = wt_layout_find(layout, "llm");
+    const int all = facts_of(layout).n_sms, own = info_of(llm).n_sms;
+    wt_stream *stream = stream_of(speech);
+    static visit lender, wide, narrow;
+    memset(&lender, 0, sizeof lender), memset(&wide, 0, sizeof wide), memset(&narrow, 0, sizeof narrow);
+    visit_on(stream, &lender);
+    assert_ok(wt_stream_synchronize(stream));
+
+    atomic_bool gate = false;
+    wide.gate = &gate;
+    wt_partition_step step;
+    assert_ok(wt_partition_idle(speech, true));
+    assert_ok(wt_partition_step_begin(llm, &step));
+    assert_int_equal(step.n_sms, all);
+    visit_on(step.stream, &wide);
+    assert_ok(wt_partition_step_end(llm));
+    assert_ok(wt_partition_idle(speech, false));
+    assert_true(info_of(speech).lent);
+    assert_ok(wt_partition_step_begin(llm, &step));
+    assert_int_equal(step.n_sms, own);
+    visit_on(step.stream, &narrow); // waits for the wide step, although its stream is another
+    assert_ok(wt_partition_step_end(llm));
+    assert_true(info_of(speech).lent);
+    sleep_us(5000);
+    assert_int_equal(n_cpus_of(&narrow), 0);
+    atomic_store(&gate, true);
+    assert_ok(wt_stream_synchronize(step.stream));
+    assert_false(info_of(speech).lent);
+    assert_int_equal(atomic_load(&wide.n_allowed), all); // where it ran of these is the system's choice
+    assert_int_equal(atomic_load(&narrow.n_allowed), own);
+    assert_false(overlap(&narrow, &lender));
+    wt_stream_destroy(stream);
+    assert_ok(wt_layout_destroy(layout));
+}
+
+static wt_status create_lending(void *user)
+{
+    void **both = user;
+    return wt_layout_create(both[0], &lending_config, (wt_layout **)&both[1]);
+}
+
+static void destroy_lending(void *user)
+{
+    assert_ok(wt_layout_destroy(((void **)user)[1]));
+}
+
+static void every_failing_allocation_is_told_and_leaks_nothing(void **state)
+{
+    void *both[2] = {wide_device_of(state), NULL};
+    assert_survives_failing_alloc(create_lending, destroy_lending, both);
+}
+
+typedef struct user {
+    wt_layout *layout;
+    int number;
+    atomic_int *n_wrong;
+} user;
+
+static void nothing(const void *args, int item)
+{
+    (void)args;
+    (void)item;
+}
+
+static void *use_partitions(void *data)
+{
+    user *u = data;
+    wt_partition *speech = wt_layout_find(u->layout, "speech"), *llm = wt_layout_find(u->layout, "llm");
+    for (int round = 0; round < 20; round++) {
+        wt_stream *stream = NULL;
+        wt_partition_step step;
+        wt_partition_info info;
+        if (wt_partition_stream_create(u->number % 2 ? speech : llm, NULL, &stream) ||
+            wt_stream_run(stream, nothing, NULL, 0, 4) || wt_stream_synchronize(stream))
+            atomic_fetch_add(u->n_wrong, 1);
+        wt_status idled = wt_partition_idle(speech, round % 2), begun = wt_partition_step_begin(llm, &step);
+        if ((idled && idled != WT_ERR_STATE) || (begun && begun != WT_ERR_STATE)) atomic_fetch_add(u->n_wrong, 1);
+        if (!begun && (wt_stream_run(step.stream, nothing, NULL, 0, 4) || wt_partition_step_end(llm)))
+            atomic_fetch_add(u->n_wrong, 1);
+        wt_partition_get_info(speech, &info);
+        wt_stream_destroy(stream);
+    }
+    return NULL;
+}
+
+static void eight_threads_share_a_layout(void **state)
+{
+    wt_layout *layout = layout_of(wide_device_of(state), &lending_config);
+    atomic_int n_wrong = 0;
+    user users[8];
+    pthread_t threads[8];
+    for (int k = 0; k < 8; k++) {
+        users[k] = (user){layout, k, &n_wrong};
+        pthread_create(&threads[k], NULL, use_partitions, &users[k]);
+    }
+    for (int k = 0; k < 8; k++) pthread_join(threads[k], NULL);
+    assert_int_equal(atomic_load(&n_wrong), 0);
+    assert_ok(wt_device_synchronize(wt_partition_device(wt_layout_at(layout, 0))));
+    assert_int_equal(info_of(wt_layout_at(layout, 0)).n_streams, 0);
+    assert_ok(wt_layout_destroy(layout));
+}
+
+// ---- running
+
+#define BOTH_BACKENDS                                                                                                  \
+    cmocka_unit_test(a_layout_tells_what_its_partitions_got),                                                          \
+        cmocka_unit_test(streams_are_limited_and_hold_the_layout),                                                     \
+        cmocka_unit_test(streams_of_a_partition_copy_and_fill_as_any),                                                 \
+        cmocka_unit_test(steps_take_turns_and_refuse_disorder), cmocka_unit_test(resizing_cannot_change_who_is_who)
+
+int main(void)
+{
+    const struct CMUnitTest paper[] = {
+        cmocka_unit_test(presets_of_132_sms_are_8_56_and_the_rest),
+        cmocka_unit_test(counts_are_rounded_up_and_the_odd_sms_go_to_who_can_use_them),
+        cmocka_unit_test(nonsense_and_shares_above_what_is_left_are_refused),
+    };
+    const struct CMUnitTest cpu[] = {
+        BOTH_BACKENDS,
+        cmocka_unit_test(threads_stay_on_their_processors_also_after_a_resize),
+        cmocka_unit_test(best_effort_threads_are_nice),
+        cmocka_unit_test(work_in_flight_refuses_resize_destroy_and_idling),
+        cmocka_unit_test(a_borrower_runs_on_idle_processors_and_leaves_within_a_step),
+        cmocka_unit_test(every_failing_allocation_is_told_and_leaks_nothing),
+        cmocka_unit_test(eight_threads_share_a_layout),
+    };
+    const struct CMUnitTest cuda[] = {BOTH_BACKENDS};
+    return cmocka_run_group_tests_name("partition: sizes", paper, NULL, NULL) +
+           cmocka_run_group_tests_name("partition: CPU", cpu, open_cpu, close_device) +
+           cmocka_run_group_tests_name("partition: CUDA", cuda, open_cuda, close_device);
+}

@@ -1,0 +1,241 @@
+#include "support/testing.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// The program as scripts use it: what stands on stdout, and the exit code.
+
+static char program[4096], folder[] = "/tmp/warptone-program-XXXXXX";
+static char out[1 << 17];
+
+/// Run the program with `arguments`; stdout goes to `out`, stderr after it when `with_errors`.
+static int run(const char *environment, const char *arguments, bool with_errors)
+{
+    char command[8192];
+    snprintf(command, sizeof command, "%s '%s' %s 2>%s", environment, program, arguments,
+             with_errors ? "&1" : "/dev/null");
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    size_t length = fread(out, 1, sizeof out - 1, pipe);
+    out[length] = 0;
+    int status = pclose(pipe);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void need_program(void)
+{
+    if (access(program, X_OK) == 0) return;
+    print_message("skipped: %s is not built\n", program);
+    skip();
+}
+
+static json_t *parsed(void)
+{
+    json_error_t error;
+    json_t *json = json_loads(out, 0, &error);
+    if (!json) fail_msg("not JSON: %s: %s", error.text, out);
+    return json;
+}
+
+static void help_and_version_go_to_stdout(void **state)
+{
+    (void)state;
+    need_program();
+    assert_int_equal(run("", "--help", false), 0);
+    assert_non_null(strstr(out, "exit codes:"));
+    assert_non_null(strstr(out, "\n  info "));
+    assert_int_equal(run("", "--version", false), 0);
+    assert_int_equal(strncmp(out, "warptone ", 9), 0);
+    assert_int_equal(run("", "info --help", false), 0);
+    assert_non_null(strstr(out, "--json"));
+    assert_int_equal(run("", "kernels -h", false), 0);
+    assert_non_null(strstr(out, "pack FOLDER"));
+}
+
+static void mistakes_on_the_command_line_give_2(void **state)
+{
+    (void)state;
+    need_program();
+    static const struct {
+        const char *arguments, *sentence;
+    } cases[] = {
+        {"", "usage: warptone COMMAND"},
+        {"inof", "unknown command \"inof\"; the nearest is \"info\""},
+        {"info --jso", "warptone info: unknown option --jso; the nearest is --json"},
+        {"info extra", "warptone info: \"extra\" is not expected"},
+        {"kernels", "warptone kernels: want list, warm, pack, unpack or clear"},
+        {"kernels lits", "warptone kernels: unknown \"lits\"; the nearest is \"list\""},
+        {"kernels pack", "warptone kernels: pack: 0 arguments, want one, the folder"},
+        {"kernels list more", "warptone kernels: list: 1 arguments, want none"},
+        {"kernels warm --arch 75", "option --arch is \"75\", want integers in 80..999"},
+    };
+    for (int k = 0; k < (int)(sizeof cases / sizeof *cases); k++) {
+        assert_int_equal(run("", cases[k].arguments, true), 2);
+        if (!strstr(out, cases[k].sentence))
+            fail_msg("%s: \"%s\" does not say \"%s\"", cases[k].arguments, out, cases[k].sentence);
+        run("", cases[k].arguments, false);
+        assert_string_equal(out, ""); // nothing for scripts
+    }
+}
+
+static void info_is_one_json_object(void **state)
+{
+    (void)state;
+    need_program();
+    assert_int_equal(run("WARPTONE_BACKEND=cpu WARPTONE_CACHE=/nowhere/cache", "info --json", false), 0);
+    json_t *info = parsed();
+    assert_string_equal(json_string_value(json_object_get(json_object_get(info, "backend"), "name")), "cpu");
+    const json_t *devices = json_object_get(info, "devices");
+    const json_t *last = json_array_get(devices, json_array_size(devices) - 1); // the CPU stands after the GPUs
+    assert_string_equal(json_string_value(json_object_get(last, "backend")), "cpu");
+    assert_true(json_integer_value(json_object_get(last, "processors")) >= 1);
+    assert_true(json_integer_value(json_object_get(last, "memory_bytes")) > 1 << 20);
+    assert_int_equal(json_array_size(json_object_get(info, "parts")), 3);
+    assert_true(json_is_string(json_object_get(json_object_get(info, "versions"), "libsndfile")));
+    assert_string_equal(json_string_value(json_object_get(json_object_get(info, "kernel_cache"), "folder")),
+                        "/nowhere/cache");
+    size_t k;
+    const json_t *absent;
+    json_array_foreach(json_object_get(info, "absent"), k, absent)
+    {
+        assert_true(json_string_length(json_object_get(absent, "name")) > 0);
+        assert_true(json_string_length(json_object_get(absent, "why")) > 20); // a sentence
+    }
+    json_decref(info);
+    assert_int_equal(run("", "info", false), 0);
+    assert_non_null(strstr(out, "\ndevices\n"));
+}
+
+static void simulate_is_one_json_object_and_tells_what_is_wrong(void **state)
+{
+    (void)state;
+    need_program();
+    assert_int_equal(run("", "simulate presets/plans/studio.yaml --seconds 0.5 --json", false), 0);
+    json_t *report = parsed();
+    assert_string_equal(json_string_value(json_object_get(report, "name")), "studio");
+    const json_t *first = json_array_get(json_object_get(report, "loads"), 0);
+    assert_int_equal(json_integer_value(json_object_get(first, "missed")), 0);
+    assert_true(json_real_value(json_object_get(json_object_get(first, "response_us"), "p99")) > 30);
+    json_decref(report);
+    assert_int_equal(run("", "simulate presets/plans/studio.yaml -s 0.5", false), 0);
+    assert_non_null(strstr(out, "p99.9 us"));
+    assert_int_equal(run("", "simulate /nowhere/plan.yaml", true), 1);
+    assert_string_equal(out, "warptone simulate: /nowhere/plan.yaml: cannot be read: No such file or directory\n");
+    assert_int_equal(run("", "simulate presets/hall.yaml", true), 3);
+    assert_non_null(strstr(out, "presets/hall.yaml:"));
+    assert_int_equal(run("", "simulate presets/plans/studio.yaml --seconds 0", true), 2);
+    assert_int_equal(run("", "simulate", true), 2);
+}
+
+static void an_absent_nvrtc_is_told_and_gives_4(void **state)
+{
+    (void)state;
+    need_program();
+    assert_int_equal(run("WARPTONE_NVRTC=/nowhere/libnvrtc.so", "info --json", false), 0);
+    json_t *info = parsed();
+    assert_true(json_is_null(json_object_get(json_object_get(info, "versions"), "nvrtc")));
+    assert_non_null(strstr(out, "NVRTC JIT compiler not available: WARPTONE_NVRTC is set, but"));
+    json_decref(info);
+    assert_int_equal(run("WARPTONE_NVRTC=/nowhere/libnvrtc.so", "kernels warm --arch 90", true), 4);
+    assert_non_null(strstr(out, "NVRTC JIT compiler not available"));
+}
+
+static void a_wrong_backend_is_told(void **state)
+{
+    (void)state;
+    need_program();
+    assert_int_equal(run("WARPTONE_BACKEND=gpu", "info --json", false), 0);
+    json_t *info = parsed();
+    const json_t *backend = json_object_get(info, "backend");
+    assert_true(json_is_null(json_object_get(backend, "name")));
+    assert_string_equal(json_string_value(json_object_get(backend, "why")),
+                        "WARPTONE_BACKEND is \"gpu\", want auto, cuda or cpu");
+    json_decref(info);
+}
+
+static void kernels_are_listed_packed_and_cleared(void **state)
+{
+    (void)state;
+    need_program();
+    char environment[128], arguments[128];
+    snprintf(environment, sizeof environment, "WARPTONE_CACHE=%s/cache", folder);
+    assert_int_equal(run(environment, "kernels list --json", false), 0);
+    json_t *list = parsed();
+    assert_true(json_is_array(json_object_get(list, "kernels")));
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(list, "cache"), "entries")), 0);
+    json_decref(list);
+    snprintf(arguments, sizeof arguments, "kernels pack %s/pack --json", folder);
+    assert_int_equal(run(environment, arguments, false), 0);
+    assert_string_equal(out, "{\"entries\": 0}\n");
+    snprintf(arguments, sizeof arguments, "kernels unpack %s/absent", folder);
+    assert_int_equal(run(environment, arguments, true), 1);
+    assert_non_null(strstr(out, "cannot read"));
+    assert_int_equal(run(environment, "kernels clear", false), 0);
+    assert_string_equal(out, "0 entries removed\n");
+}
+
+static void top_shows_a_load_and_tells_what_is_not_there(void **state)
+{
+    (void)state;
+    need_program();
+    assert_int_equal(run("WARPTONE_BACKEND=cpu", "top --demo --json --once --interval 0.1", false), 0);
+    json_t *view = parsed(), *rows = json_object_get(view, "rows");
+    assert_int_equal(json_array_size(rows), 4);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(rows, 1), "name")), "llm");
+    assert_true(json_integer_value(json_object_get(json_array_get(rows, 1), "memory_used_bytes")) > 0);
+    json_decref(view);
+    assert_int_equal(run("WARPTONE_BACKEND=cpu", "top --demo --interval 0.1", false), 0); // no terminal: one page
+    assert_non_null(strstr(out, "\n  decode         best-effort"));
+    assert_null(strchr(out, '\033'));
+    assert_int_equal(run("", "top --pid 1", true), 3);
+    assert_non_null(strstr(out, "telemetry: process 1 publishes no figures"));
+    assert_int_equal(run("", "top --demo --pid 1", true), 2);
+    assert_int_equal(run("", "top extra", true), 2);
+}
+
+static void a_full_standard_output_is_an_error(void **state)
+{
+    (void)state;
+    need_program();
+    assert_int_equal(run("", "info >/dev/full", false), 1);
+}
+
+static int find_program(void **state)
+{
+    (void)state;
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 16);
+    char *slash = length > 0 ? strrchr(program, '/') : NULL; // .../tests/test_program
+    if (!slash) return 1;
+    strcpy(slash, "/../warptone");
+    return !mkdtemp(folder);
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -r '%s'", folder);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(help_and_version_go_to_stdout),
+        cmocka_unit_test(mistakes_on_the_command_line_give_2),
+        cmocka_unit_test(info_is_one_json_object),
+        cmocka_unit_test(simulate_is_one_json_object_and_tells_what_is_wrong),
+        cmocka_unit_test(an_absent_nvrtc_is_told_and_gives_4),
+        cmocka_unit_test(a_wrong_backend_is_told),
+        cmocka_unit_test(kernels_are_listed_packed_and_cleared),
+        cmocka_unit_test(top_shows_a_load_and_tells_what_is_not_there),
+        cmocka_unit_test(a_full_standard_output_is_an_error),
+    };
+    return cmocka_run_group_tests_name("program", tests, find_program, remove_folder);
+}

@@ -1,0 +1,250 @@
+// Features of spectrograms, levels and silence, deltas and PCEN: the golden cases, what they refuse, silence and NaN.
+#include "support/spectral_check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/delta.h>
+#include <warptone/pcen.h>
+#include <warptone/silence.h>
+#include <warptone/spectral.h>
+
+// Magnitudes [n_frames][bins] of a case's signal, by precise spectra: its bounds are of librosa's in double.
+static float *magnitudes(const golden_case *g, wt_spectral_shape *shape)
+{
+    size_t n;
+    const float *x = golden_input(g, 0, &n);
+    wt_stft_config c = golden_stft_config(g);
+    c.precise = true;
+    wt_stft *stft;
+    assert_ok(wt_stft_create(&c, &stft));
+    *shape = (wt_spectral_shape){golden_int(g, "sr", 22050), c.n_fft, wt_stft_frames(stft, (int64_t)n)};
+    const size_t count = (size_t)(shape->n_frames * wt_stft_bins(stft));
+    float *s = floats(2 * count);
+    assert_int_equal(wt_stft_forward(stft, x, (int64_t)n, s), WT_OK);
+    for (size_t i = 0; i < count; i++) s[i] = (float)hypot(s[2 * i], s[2 * i + 1]);
+    wt_stft_destroy(stft);
+    return s;
+}
+
+static wt_status run_feature(const golden_case *g, const wt_spectral_shape *shape, const float *s, float *out)
+{
+    if (!strcmp(g->op, "spectral_centroid")) return wt_spectral_centroid(shape, s, out);
+    if (!strcmp(g->op, "spectral_bandwidth"))
+        return wt_spectral_bandwidth(shape, s, golden_double(g, "p", 0), !golden_int(g, "norm", 1), out);
+    if (!strcmp(g->op, "spectral_rolloff"))
+        return wt_spectral_rolloff(shape, s, golden_double(g, "roll_percent", 0), out);
+    if (!strcmp(g->op, "spectral_flatness"))
+        return wt_spectral_flatness(shape, s, golden_double(g, "power", 0), golden_double(g, "amin", 0), out);
+    if (!strcmp(g->op, "poly_features")) return wt_spectral_polynomial(shape, s, golden_int(g, "order", 1), out);
+    const wt_spectral_contrast_config c = {golden_double(g, "fmin", 0), golden_int(g, "n_bands", 0),
+                                           golden_double(g, "quantile", 0), golden_int(g, "linear", 0)};
+    return wt_spectral_contrast(shape, s, &c, out);
+}
+
+static void features_equal_librosas(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"spectral_centroid", "spectral_bandwidth", "spectral_rolloff",
+                                      "spectral_flatness", "spectral_contrast",  "poly_features"};
+    for (int k = 0; k < 6; k++)
+        for (const golden_case *g = NULL; (g = golden_next(ops[k], g));) {
+            wt_spectral_shape shape;
+            float *s = magnitudes(g, &shape), *out = floats(g->rows * g->columns);
+            assert_int_equal(shape.n_frames, g->columns);
+            assert_ok(run_feature(g, &shape, s, out));
+            golden_check(g, out, g->rows, g->columns);
+            free(s), free(out);
+        }
+}
+
+static void levels_equal_librosas(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"rms_default", "rms_reflect_1000", "zcr_speech", "zcr_nocenter"};
+    for (int k = 0; k < 4; k++) {
+        const golden_case *g = golden_find(names[k]);
+        size_t n;
+        const float *x = golden_input(g, 0, &n);
+        const wt_level_config c = {.frame_length = golden_int(g, "frame_length", 0),
+                                   .hop = golden_int(g, "hop_length", 0),
+                                   .no_center = !golden_int(g, "center", 1),
+                                   .pad = k == 1 ? WT_STFT_PAD_REFLECT : WT_STFT_PAD_ZERO};
+        float *out = floats(g->columns), *energy = floats(g->columns);
+        assert_int_equal(wt_level_frames(&c, (int64_t)n), g->columns);
+        assert_ok((k < 2 ? wt_level_rms : wt_level_zero_crossings)(&c, x, (int64_t)n, out));
+        golden_check(g, out, 1, g->columns);
+        assert_ok(wt_level_energy(&c, x, (int64_t)n, energy));
+        for (size_t t = 0; t < g->columns && k < 2; t++)
+            assert_float_equal(energy[t], out[t] * out[t], 4e-7 * energy[t]); // two roundings, squared
+        free(out), free(energy);
+    }
+}
+
+// Parseval of a windowed spectrum: the frames are weighted by the window.
+static void rms_of_spectra_equals_librosas(void **state)
+{
+    (void)state;
+    const golden_case *g = golden_find("rms_spectrum");
+    wt_spectral_shape shape;
+    float *s = magnitudes(g, &shape), *out = floats(g->columns);
+    assert_ok(wt_spectral_rms(&shape, s, out));
+    golden_check(g, out, 1, g->columns);
+    free(s), free(out);
+}
+
+static void silence_is_cut_as_librosa_does(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"trim", "split"};
+    for (int k = 0; k < 2; k++)
+        for (const golden_case *g = NULL; (g = golden_next(ops[k], g));) {
+            size_t n;
+            const float *x = golden_input(g, 0, &n);
+            const wt_level_config c = {.frame_length = golden_int(g, "frame_length", 0),
+                                       .hop = golden_int(g, "hop_length", 0)};
+            const double top_db = golden_double(g, "top_db", 0);
+            wt_span spans[64];
+            int64_t count = 1;
+            if (k) assert_ok(wt_silence_split(&c, top_db, x, 1, (int64_t)n, spans, 64, &count));
+            else assert_ok(wt_silence_trim(&c, top_db, x, 1, (int64_t)n, spans));
+            int got[128];
+            for (int64_t i = 0; i < count; i++) got[2 * i] = (int)spans[i].begin, got[2 * i + 1] = (int)spans[i].end;
+            golden_check_int(g, got, k ? (size_t)count : 1, 2);
+        }
+}
+
+static void deltas_equal_librosas(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"interp", "nearest", "mirror", "constant", "wrap"};
+    for (const golden_case *g = NULL; (g = golden_next("delta", g));) {
+        size_t n, shape[2];
+        const float *x = golden_input(g, 0, &n);
+        golden_input_shape(g, 0, shape);
+        wt_delta_config c = {golden_int(g, "width", 0), golden_int(g, "order", 0), 0, golden_double(g, "cval", 0)};
+        for (int k = 0; k < 5; k++)
+            if (!strcmp(golden_text(g, "mode", "interp"), modes[k])) c.mode = k;
+        float *out = floats(n);
+        assert_ok(wt_delta_run(&c, x, (int64_t)shape[0], (int64_t)shape[1], out));
+        golden_check(g, out, shape[0], shape[1]);
+        free(out);
+    }
+}
+
+static void pcen_equals_librosas(void **state)
+{
+    (void)state;
+    for (const golden_case *g = NULL; (g = golden_next("pcen", g));) {
+        size_t n, shape[2];
+        const float *x = golden_input(g, 0, &n);
+        golden_input_shape(g, 0, shape);
+        wt_pcen_config c = wt_pcen_defaults();
+        c.rate_hz = golden_int(g, "sr", 0), c.hop = golden_int(g, "hop_length", 0);
+        c.gain = golden_double(g, "gain", c.gain), c.bias = golden_double(g, "bias", c.bias);
+        c.power = golden_double(g, "power", c.power), c.eps = golden_double(g, "eps", 0);
+        c.time_constant_s = golden_double(g, "time_constant", 0);
+        c.b = golden_double(g, "b", 0), c.max_size = golden_int(g, "max_size", 0);
+        float *out = floats(n);
+        assert_ok(wt_pcen_run(&c, x, (int64_t)shape[0], (int64_t)shape[1], NULL, false, out));
+        golden_check(g, out, shape[0], shape[1]);
+        free(out);
+    }
+}
+
+static void pcen_goes_on_where_it_stopped(void **state)
+{
+    (void)state;
+    const wt_pcen_config c = wt_pcen_defaults();
+    float x[40], whole[40], parts[40];
+    double memory;
+    uint64_t seed = 1;
+    for (int i = 0; i < 40; i++) x[i] = 1e6f * (1 + noise(&seed));
+    assert_ok(wt_pcen_run(&c, x, 1, 40, NULL, false, whole));
+    assert_ok(wt_pcen_run(&c, x, 1, 13, &memory, false, parts));
+    assert_ok(wt_pcen_run(&c, x + 13, 1, 27, &memory, true, parts + 13));
+    assert_memory_equal(whole, parts, sizeof whole);
+}
+
+static void flux_counts_what_bins_gain(void **state)
+{
+    (void)state;
+    const float s[] = {1, 2, 3, 4, 1, 5, 0, 0, 0};
+    float out[3];
+    assert_ok(wt_spectral_flux(&(wt_spectral_shape){.n_fft = 4, .n_frames = 3}, s, out));
+    assert_true(out[0] == 0 && out[1] == 5 && out[2] == 0);
+}
+
+static void silence_and_nan_have_defined_results(void **state)
+{
+    (void)state;
+    float s[2 * 1025] = {0}, x[3000] = {0}, out[16 * 3];
+    const wt_spectral_shape shape = {.n_frames = 2};
+    for (int nan = 0; nan < 2; nan++) {
+        if (nan) s[1025 + 7] = x[2999] = NAN;
+        assert_ok(wt_spectral_centroid(&shape, s, out));
+        assert_true(out[0] == 0 && isnan(out[1]) == nan);
+        assert_ok(wt_spectral_bandwidth(&shape, s, 0, false, out));
+        assert_true(out[0] == 0 && isnan(out[1]) == nan);
+        assert_ok(wt_spectral_rolloff(&shape, s, 0, out));
+        assert_true(out[0] == 0 && isnan(out[1]) == nan);
+        assert_ok(wt_spectral_flatness(&shape, s, 0, 0, out));
+        assert_float_equal(out[0], 1, 1e-6);
+        assert_true(isnan(out[1]) == nan);
+        assert_ok(wt_spectral_polynomial(&shape, s, 2, out));
+        assert_true(out[0] == 0 && isnan(out[1]) == nan);
+        assert_ok(wt_level_rms(NULL, x, 3000, out)); // 6 frames; the last two hold the last sample
+        assert_true(out[0] == 0 && isnan(out[5]) == nan);
+    }
+    wt_span span;
+    assert_ok(wt_silence_trim(NULL, 0, x, 1, 2000, &span)); // nothing is below the loudest: librosa keeps it all
+    assert_true(span.begin == 0 && span.end == 2000);
+    assert_ok(wt_level_rms(NULL, x, 1, out));
+}
+
+static void bad_input_gets_a_sentence(void **state)
+{
+    (void)state;
+    float s[1025] = {0}, out[64];
+    const wt_spectral_shape one = {.n_frames = 1};
+    assert_fails(wt_spectral_centroid(&(wt_spectral_shape){.n_fft = -4}, s, out), WT_ERR_BAD_ARG,
+                 "spectral: rate 22050 Hz, n_fft -4, 0 frames, want 1, 1 and 0 or more");
+    assert_fails(wt_spectral_rolloff(&one, s, 1.5, out), WT_ERR_BAD_ARG,
+                 "spectral: roll-off at 1.5, want between 0 and 1");
+    assert_fails(wt_spectral_bandwidth(&one, s, -1, false, out), WT_ERR_BAD_ARG,
+                 "spectral: bandwidth of order -1, want more than 0");
+    assert_fails(wt_spectral_contrast(&one, s, &(wt_spectral_contrast_config){.n_bands = 7}, out), WT_ERR_BAD_ARG,
+                 "spectral: contrast band from 12800 Hz, want all below 11025");
+    assert_fails(wt_spectral_polynomial(&one, s, 11, out), WT_ERR_BAD_ARG,
+                 "spectral: order 11 of 1025 bins, want 0..10");
+    assert_fails(wt_level_rms(&(wt_level_config){.hop = -1}, s, 100, out), WT_ERR_BAD_ARG,
+                 "level: hop -1, want 1 or more");
+    assert_fails(wt_level_rms(&(wt_level_config){.no_center = true}, s, 100, out), WT_ERR_BAD_ARG,
+                 "level: no frame of 2048 in 100 samples");
+    assert_fails(wt_level_rms(NULL, s, 0, out), WT_ERR_BAD_ARG, "level: no frame of 2048 in 0 samples");
+    assert_fails(wt_delta_run(NULL, s, 1, 8, out), WT_ERR_BAD_ARG,
+                 "delta: 8 frames, want 9 or more (the width, in mode interp)");
+    assert_fails(wt_delta_run(&(wt_delta_config){.width = 4}, s, 1, 8, out), WT_ERR_BAD_ARG,
+                 "delta: width 4, want an odd one of 3..1023");
+    assert_fails(wt_pcen_run(&(wt_pcen_config){.hop = -1}, s, 1, 1, NULL, false, out), WT_ERR_BAD_ARG,
+                 "pcen: rate 22050 Hz, hop -1, want 1 or more");
+    assert_fails(wt_pcen_run(&(wt_pcen_config){.b = 2}, s, 1, 1, NULL, false, out), WT_ERR_BAD_ARG,
+                 "pcen: b 2, want 0..1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(features_equal_librosas),
+        cmocka_unit_test(levels_equal_librosas),
+        cmocka_unit_test(rms_of_spectra_equals_librosas),
+        cmocka_unit_test(silence_is_cut_as_librosa_does),
+        cmocka_unit_test(deltas_equal_librosas),
+        cmocka_unit_test(pcen_equals_librosas),
+        cmocka_unit_test(pcen_goes_on_where_it_stopped),
+        cmocka_unit_test(flux_counts_what_bins_gain),
+        cmocka_unit_test(silence_and_nan_have_defined_results),
+        cmocka_unit_test(bad_input_gets_a_sentence),
+    };
+    return cmocka_run_group_tests_name("spectral", tests, NULL, NULL);
+}
