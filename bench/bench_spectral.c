@@ -1,0 +1,183 @@
+// Spectral ops on whole signals. On the CPU: 60 s of mono at 22.05 kHz on a device of all processors, times real time.
+// On a GPU: batches of 256 signals of 60 s, data on the device, the stream synchronised, hours of audio a second.
+//
+//   cpu   mel 128 dB           2048/512  22.05 kHz   25000 x real time
+//   cuda  mel 128 dB           2048/512  22.05 kHz    1500 h/s
+//
+// Each row is the best of several runs. Griffin-Lim has no kernel and stays on the CPU.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <warptone/clock.h>
+#include <warptone/griffin_lim.h>
+#include <warptone/kernel.h>
+#include <warptone/mfcc.h>
+
+enum { SECONDS = 60, GPU_SIGNALS = 256 };
+
+typedef struct bench {
+    wt_device *device;
+    wt_stream *stream;
+    wt_buffer *pcm, *out;
+    bool gpu;
+    int n_signals;
+} bench;
+
+typedef wt_status (*enqueue_fn)(void *op, const bench *b);
+
+static wt_status run_mel(void *op, const bench *b)
+{
+    return wt_mel_enqueue(op, b->stream, b->pcm, 0, b->out, 0);
+}
+
+static wt_status run_mfcc(void *op, const bench *b)
+{
+    return wt_mfcc_enqueue(op, b->stream, b->pcm, 0, b->out, 0);
+}
+
+static wt_status run_stft(void *op, const bench *b)
+{
+    return wt_stft_plan_forward(op, b->stream, b->pcm, 0, b->out, 0);
+}
+
+static wt_status run_istft(void *op, const bench *b)
+{
+    return wt_stft_plan_inverse(op, b->stream, b->out, 0, b->pcm, 0);
+}
+
+static wt_status run_griffin_lim(void *op, const bench *b)
+{
+    return wt_griffin_lim_enqueue(op, b->stream, b->out, 0, b->pcm, 0);
+}
+
+static wt_status measure(const bench *b, const char *name, const char *shape, enqueue_fn run, void *op, int repeats)
+{
+    double best = 1e30;
+    for (int i = 0; i <= repeats; i++) { // the first warms up
+        const int64_t begin = wt_clock_now_ns(NULL);
+        wt_status status = run(op, b);
+        if (!status) status = wt_stream_synchronize(b->stream);
+        if (status) return status;
+        const double seconds = (double)(wt_clock_now_ns(NULL) - begin) * 1e-9;
+        if (i && seconds < best) best = seconds;
+    }
+    const double times = (double)b->n_signals * SECONDS / best;
+    if (b->gpu) printf("cuda  %-20s %-20s %8.1f h/s\n", name, shape, times / 3600);
+    else printf("cpu   %-20s %-20s %8.0f x real time\n", name, shape, times);
+    return WT_OK;
+}
+
+static wt_status bench_mel(const bench *b, const char *name, const char *shape, wt_mel_config c)
+{
+    wt_mel *mel;
+    c.n_samples = (int64_t)SECONDS * c.bank.rate_hz, c.n_signals = b->n_signals;
+    wt_status status = wt_mel_create(b->device, &c, &mel);
+    if (status) return status;
+    status = measure(b, name, shape, run_mel, mel, 10);
+    wt_mel_destroy(mel);
+    return status;
+}
+
+static wt_status bench_mfcc(const bench *b, const char *name, const char *shape, wt_mfcc_config c)
+{
+    wt_mfcc *mfcc;
+    c.mel.n_samples = (int64_t)SECONDS * c.mel.bank.rate_hz, c.mel.n_signals = b->n_signals;
+    wt_status status = wt_mfcc_create(b->device, &c, &mfcc);
+    if (status) return status;
+    status = measure(b, name, shape, run_mfcc, mfcc, 10);
+    wt_mfcc_destroy(mfcc);
+    return status;
+}
+
+// Forward and back; `samples` a signal.
+static wt_status bench_stft(const bench *b, const char *shape, wt_stft_config c, int64_t samples)
+{
+    wt_stft_plan *plan;
+    wt_status status = wt_stft_plan_create(
+        b->device, &(wt_stft_plan_config){.stft = c, .n_samples = samples, .n_signals = b->n_signals}, &plan);
+    if (status) return status;
+    status = measure(b, "stft complex", shape, run_stft, plan, 10);
+    if (!status) status = measure(b, "istft", shape, run_istft, plan, 10);
+    wt_stft_plan_destroy(plan);
+    return status;
+}
+
+// Two signals, so that both processors have one.
+static wt_status bench_griffin_lim(const bench *b, bool precise)
+{
+    wt_griffin_lim *plan;
+    bench two = *b;
+    two.n_signals = 2;
+    wt_status status = wt_griffin_lim_create(
+        b->device,
+        &(wt_griffin_lim_config){.stft = {.precise = precise}, .n_frames = 1 + SECONDS * 22050 / 512, .n_signals = 2},
+        &plan);
+    if (status) return status;
+    status = measure(&two, precise ? "griffin-lim 32 double" : "griffin-lim 32", "2048/512  22.05 kHz", run_griffin_lim,
+                     plan, 1);
+    wt_griffin_lim_destroy(plan);
+    return status;
+}
+
+static wt_status bench_all(const bench *b)
+{
+    const char *music = "2048/512  22.05 kHz", *speech = "400/160   16 kHz";
+    const wt_stft_config short_frames = {.n_fft = 400, .hop = 160};
+    const wt_mel_bank_config wide = {.rate_hz = 22050}, narrow = {.rate_hz = 16000, .n_mels = 80};
+    wt_mel_config whisper = wt_mel_whisper(80, 0);
+    wt_status status = bench_stft(b, music, (wt_stft_config){.n_fft = 2048}, 22050 * SECONDS);
+    if (!status) status = bench_stft(b, speech, short_frames, 16000 * SECONDS);
+    if (!status) status = bench_mel(b, "mel 128", music, (wt_mel_config){.bank = wide});
+    if (!status) status = bench_mel(b, "mel 128 dB", music, (wt_mel_config){.bank = wide, .scale = WT_MEL_DB});
+    if (!status) status = bench_mel(b, "mel 80", speech, (wt_mel_config){.bank = narrow, .stft = short_frames});
+    if (!status) status = bench_mel(b, "whisper 80", speech, whisper);
+    if (!status) status = bench_mfcc(b, "mfcc 20", music, (wt_mfcc_config){.mel = {.bank = wide}});
+    if (!status)
+        status = bench_mfcc(b, "mfcc 40", speech,
+                            (wt_mfcc_config){.mel = {.bank = narrow, .stft = short_frames}, .n_mfcc = 40});
+    for (int precise = 0; precise < 2 && !status && !b->gpu; precise++) status = bench_griffin_lim(b, precise);
+    return status;
+}
+
+static wt_status fill(const bench *b, size_t samples)
+{
+    float *x = malloc(samples * sizeof *x);
+    if (!x) return wt_fail(WT_ERR_NO_MEMORY, "bench: %zu samples", samples);
+    for (size_t i = 0; i < samples; i++) x[i] = (float)(i * 7919 % 2000) / 1000 - 1;
+    wt_status status = wt_stream_upload(b->stream, b->pcm, 0, x, samples * sizeof *x);
+    if (!status) status = wt_stream_synchronize(b->stream);
+    free(x);
+    return status;
+}
+
+static wt_status bench_device(bool gpu)
+{
+    bench b = {.gpu = gpu, .n_signals = gpu ? GPU_SIGNALS : 1};
+    const size_t room = (size_t)(gpu ? GPU_SIGNALS : 2), samples = room * SECONDS * 22050;
+    const size_t spectra = room * (2 + SECONDS * 22050 / 512) * 1025 * 2, more = room * (SECONDS * 100 + 1) * 201 * 2;
+    const wt_device_config device = {.backend = gpu ? WT_BACKEND_CUDA : WT_BACKEND_CPU};
+    wt_status status = wt_device_open(&device, &b.device);
+    if (status) return status;
+    status = wt_stream_create(b.device, NULL, &b.stream);
+    if (!status) status = wt_buffer_create(b.device, WT_MEMORY_DEVICE, samples * sizeof(float), &b.pcm);
+    if (!status)
+        status = wt_buffer_create(b.device, WT_MEMORY_DEVICE, (spectra > more ? spectra : more) * sizeof(float),
+                                  &b.out);
+    if (!status) status = fill(&b, samples);
+    if (!status) status = bench_all(&b);
+    wt_buffer_destroy(b.pcm);
+    wt_buffer_destroy(b.out);
+    wt_stream_destroy(b.stream);
+    wt_device_close(b.device);
+    return status;
+}
+
+int main(void)
+{
+    const bool gpu = wt_device_count() > 0;
+    wt_status status = bench_device(false);
+    if (!status && gpu) status = bench_device(true);
+    if (status) fprintf(stderr, "bench_spectral: %s\n", wt_last_error());
+    else if (!gpu) printf("cuda  skipped: no CUDA device\n");
+    return status != WT_OK;
+}

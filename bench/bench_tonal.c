@@ -1,0 +1,158 @@
+// Tonal analysis: 60 s of mono at 22.05 kHz on one core, in times real time; on a GPU, hours of audio a second with the
+// signals resident there. One row a case:
+//   cqt   84       one core   5000 x
+//   hpss  2048/512 one core    800 x
+//   cqt   84       NVIDIA H200   400.0 h/s
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <warptone/clock.h>
+#include <warptone/cqt.h>
+#include <warptone/hpss.h>
+#include <warptone/stft.h>
+
+enum { RATE_HZ = 22050, SECONDS = 60, REPEATS = 8, GPU_LINES = 256, GPU_FRAMES = 1 + RATE_HZ * SECONDS / 512 };
+
+static int say(const char *what)
+{
+    fprintf(stderr, "bench_tonal: %s: %s\n", what, wt_last_error());
+    return 1;
+}
+
+static float *music(size_t n)
+{
+    float *x = malloc(n * sizeof *x);
+    uint64_t seed = 1;
+    for (size_t i = 0; x && i < n; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        x[i] = (float)(int32_t)(seed >> 32) * 0x1p-31f;
+    }
+    return x;
+}
+
+static double seconds_since(int64_t begin)
+{
+    return (double)(wt_clock_now_ns(NULL) - begin) * 1e-9;
+}
+
+// ---- one core
+
+static int bench_cqt(const float *x, const char *name, wt_cqt_config config)
+{
+    const int64_t n = (int64_t)RATE_HZ * SECONDS;
+    wt_cqt *cqt;
+    if (wt_cqt_create(NULL, &config, 0, &cqt)) return say("cqt");
+    float *out = malloc((size_t)(wt_cqt_frames(cqt, n) * wt_cqt_bins(cqt)) * 2 * sizeof *out);
+    double best = 1e30;
+    for (int i = 0; out && i < REPEATS; i++) {
+        const int64_t begin = wt_clock_now_ns(NULL);
+        if (wt_cqt_run(cqt, x, n, out)) return say("cqt");
+        if (seconds_since(begin) < best) best = seconds_since(begin);
+    }
+    printf("%-16s one core  %7.0f x\n", name, SECONDS / best);
+    wt_cqt_destroy(cqt);
+    free(out);
+    return 0;
+}
+
+// The spectrogram's separation alone, and from audio to two signals.
+static int bench_hpss(const float *x)
+{
+    const int64_t n = (int64_t)RATE_HZ * SECONDS;
+    wt_stft *stft;
+    wt_hpss *hpss;
+    if (wt_stft_create(&(wt_stft_config){.n_fft = 2048}, &stft)) return say("stft");
+    if (wt_hpss_create(NULL, &(wt_hpss_config){.bins = 1025, .complex_in = true}, &hpss)) return say("hpss");
+    const int64_t frames = wt_stft_frames(stft, n);
+    const size_t floats = (size_t)frames * 1025 * 2;
+    float *z = malloc(floats * sizeof *z), *part = malloc(2 * floats * sizeof *part);
+    float *y = malloc((size_t)n * sizeof *y);
+    double best[2] = {1e30, 1e30};
+    for (int i = 0; z && part && y && i < REPEATS; i++) {
+        const int64_t begin = wt_clock_now_ns(NULL);
+        int failed = wt_stft_forward(stft, x, n, z);
+        const int64_t middle = wt_clock_now_ns(NULL);
+        failed |= wt_hpss_run(hpss, z, frames, part, part + floats);
+        if (seconds_since(middle) < best[0]) best[0] = seconds_since(middle);
+        for (int k = 0; k < 2; k++) failed |= wt_stft_inverse(stft, part + (size_t)k * floats, frames, n, y);
+        if (seconds_since(begin) < best[1]) best[1] = seconds_since(begin);
+        if (failed) return say("hpss");
+    }
+    printf("%-16s one core  %7.0f x\n%-16s one core  %7.0f x\n", "hpss spectrogram", SECONDS / best[0], "hpss audio",
+           SECONDS / best[1]);
+    wt_stft_destroy(stft), wt_hpss_destroy(hpss);
+    free(z), free(part), free(y);
+    return 0;
+}
+
+// ---- a GPU: noise on every line, timed by events
+
+typedef wt_status (*queue)(void *plan, wt_stream *stream, wt_buffer *in, wt_buffer *out);
+
+static wt_status queue_cqt(void *plan, wt_stream *stream, wt_buffer *in, wt_buffer *out)
+{
+    return wt_cqt_enqueue(plan, stream, in, 0, (int64_t)RATE_HZ * SECONDS, out, 0);
+}
+
+static wt_status queue_hpss(void *plan, wt_stream *stream, wt_buffer *in, wt_buffer *out)
+{
+    return wt_hpss_enqueue(plan, stream, in, 0, GPU_FRAMES, out, 0, out, wt_buffer_size_bytes(out) / 2);
+}
+
+static int time_queue(wt_device *gpu, const char *name, queue run, void *plan, size_t in_bytes, size_t out_bytes)
+{
+    wt_buffer *in, *out;
+    wt_stream *stream;
+    wt_event *begin, *end;
+    double best = 1e30, us;
+    float *x = music(in_bytes / sizeof *x);
+    if (!x || wt_buffer_create(gpu, WT_MEMORY_DEVICE, in_bytes, &in) ||
+        wt_buffer_create(gpu, WT_MEMORY_DEVICE, out_bytes, &out) || wt_stream_create(gpu, NULL, &stream) ||
+        wt_event_create(gpu, &begin) || wt_event_create(gpu, &end) || wt_stream_upload(stream, in, 0, x, in_bytes))
+        return say(name);
+    for (int i = 0; i < REPEATS; i++) {
+        if (wt_event_record(begin, stream) || run(plan, stream, in, out) || wt_event_record(end, stream) ||
+            wt_stream_synchronize(stream) || wt_event_elapsed_us(begin, end, &us))
+            return say(name);
+        if (us < best) best = us;
+    }
+    printf("%-16s %s  %7.1f h/s\n", name, wt_device_get_info(gpu)->name, GPU_LINES * SECONDS / 3600.0 / (best * 1e-6));
+    wt_event_destroy(begin), wt_event_destroy(end), wt_stream_destroy(stream);
+    wt_buffer_destroy(in), wt_buffer_destroy(out);
+    free(x);
+    return 0;
+}
+
+static int bench_gpu(wt_device *gpu)
+{
+    const int64_t n = (int64_t)RATE_HZ * SECONDS;
+    wt_cqt *cqt;
+    wt_hpss *hpss;
+    if (wt_cqt_create(gpu, &(wt_cqt_config){.channels = GPU_LINES}, n, &cqt)) return say("cqt");
+    if (wt_hpss_create(gpu, &(wt_hpss_config){.bins = 1025, .lines = GPU_LINES}, &hpss)) return say("hpss");
+    const size_t cqt_bytes = (size_t)(wt_cqt_frames(cqt, n) * 84 * 2) * GPU_LINES * sizeof(float);
+    const size_t spectrum = (size_t)GPU_FRAMES * 1025 * GPU_LINES * sizeof(float);
+    int failed = time_queue(gpu, "cqt 84", queue_cqt, cqt, (size_t)n * GPU_LINES * sizeof(float), cqt_bytes);
+    failed |= time_queue(gpu, "hpss spectrogram", queue_hpss, hpss, spectrum, 2 * spectrum);
+    wt_cqt_destroy(cqt), wt_hpss_destroy(hpss);
+    return failed;
+}
+
+int main(void)
+{
+    float *x = music((size_t)RATE_HZ * SECONDS);
+    if (!x) return 1;
+    int failed = bench_cqt(x, "cqt 84", (wt_cqt_config){0});
+    failed |= bench_cqt(x, "vqt 84", (wt_cqt_config){.erb_gamma = true});
+    failed |= bench_cqt(x, "cqt 252", (wt_cqt_config){.n_bins = 252, .bins_per_octave = 36});
+    failed |= bench_hpss(x);
+    free(x);
+    wt_device *gpu;
+    if (wt_device_count() < 1 || wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &gpu)) {
+        printf("skipped on a GPU: %s\n", wt_last_error());
+        return failed;
+    }
+    failed |= bench_gpu(gpu);
+    wt_device_close(gpu);
+    return failed;
+}
