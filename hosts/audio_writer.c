@@ -180,6 +180,7 @@ static wt_status start_sndfile(wt_audio_writer *w, const char *path, const wt_au
     if (!w->file)
         return wt_fail(WT_ERR_BAD_ARG, "%s: libsndfile does not write %s (%s) with %d channels at %d Hz", path,
                        w->info.format, w->info.encoding, w->info.channels, w->info.rate_hz);
+    sf_command(w->file, SFC_SET_ADD_PEAK_CHUNK, NULL, SF_FALSE); // it holds the time of day: files would differ
     double quality = config->lossy_quality;
     if (quality > 0) sf_command(w->file, SFC_SET_VBR_ENCODING_QUALITY, &quality, sizeof quality);
     copy_tags(w->file, config->source);
