@@ -1,0 +1,174 @@
+/// Live: a chain that an audio callback runs block by block, on a GPU by a resident kernel or a captured graph, or on
+/// the CPU in the callback's own thread.
+///
+///     wt_live_create(&(wt_live_config){.rate_hz = 48000, .channels = 2, .device = gpu}, &live);
+///     wt_live_load(live, desc, NULL);
+///     in the callback:  wt_live_process(live, in, out, n_frames);
+///
+/// The callback side takes no lock, allocates nothing, makes no system call and no CUDA call, and waits no longer than
+/// wait_share of the block's own duration. When the GPU's answer is late the block is bypassed (a fade, not a click),
+/// the miss is counted with its cause, and the chain is faded back in. When the GPU is lost, or the resident kernel has
+/// to leave for a while (arm.h, wt_quiesce), the CPU runs the same chain on from the state the GPU left.
+#ifndef WARPTONE_LIVE_H
+#define WARPTONE_LIVE_H
+
+#include <warptone/chain.h>
+#include <warptone/histogram.h>
+#include <warptone/partition.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum wt_live_path {
+    WT_LIVE_AUTO,     ///< resident where the device can, else graph, else CPU
+    WT_LIVE_RESIDENT, ///< one kernel that stays and polls a doorbell in mapped memory
+    WT_LIVE_GRAPH,    ///< a captured graph, launched for each block by a helper thread on a stream of highest priority
+    WT_LIVE_CPU,      ///< the callback's thread
+} wt_live_path;
+
+typedef enum wt_live_mode {
+    WT_LIVE_IMMEDIATE, ///< the callback waits for its own block: no added latency
+    WT_LIVE_PIPELINED, ///< the callback takes the answer of `pipeline_blocks` earlier
+} wt_live_mode;
+
+// clang-format off
+/// Why a block was bypassed: X(code, name, sentence)
+#define WT_LIVE_MISS_LIST(X)                                                           \
+    X(WT_LIVE_MISS_LATE,    "late",    "the answer did not come within the wait")       \
+    X(WT_LIVE_MISS_FULL,    "full",    "earlier blocks had not been taken up")          \
+    X(WT_LIVE_MISS_LOST,    "lost",    "the device was lost")                           \
+    X(WT_LIVE_MISS_SIZE,    "size",    "the block was longer than max_frames")          \
+    X(WT_LIVE_MISS_FORMAT,  "format",  "the host was between two formats")
+// clang-format on
+
+typedef enum wt_live_miss {
+#define WT_LIVE_ENUM(code, name, sentence) code,
+    WT_LIVE_MISS_LIST(WT_LIVE_ENUM)
+#undef WT_LIVE_ENUM
+        WT_N_LIVE_MISSES
+} wt_live_miss;
+
+const char *wt_live_miss_name(wt_live_miss miss); ///< [any]
+
+typedef struct wt_live_config {
+    double rate_hz;    ///< of the audio, 1000 .. 768000
+    int channels;      ///< of the input, 1 .. 64
+    int out_channels;  ///< what the callback wants; 0 = those of the first chain. A chain that gives one channel is
+                       ///< copied to all, other differences are refused by wt_live_load
+    int max_frames;    ///< longest block; 0 = 1024
+    wt_device *device; ///< NULL = the CPU
+    wt_partition *partition; ///< of that device; NULL = all of it
+    wt_live_path path;
+    wt_live_mode mode;
+    int pipeline_blocks;  ///< 0 = 1; for WT_LIVE_PIPELINED
+    double wait_share;    ///< 0 = 0.8; share of a block's duration that the callback may wait
+    double life_s;        ///< 0 = 2; a resident kernel leaves after that long at a block boundary and is launched anew
+    int workers;          ///< CPU path: threads beside the callback's, for chains with parallel branches; 0 = none
+    float fade_ms;        ///< 0 = 5; of bypass, and between an old and a new chain
+    float ramp_ms;        ///< 0 = 20; of parameters
+    wt_audio_loader load; ///< as in wt_chain_config
+    void *load_user;
+} wt_live_config;
+
+typedef struct wt_live wt_live;
+
+/// Takes all memory and threads; starts with no chain (input goes to output). Errors: WT_ERR_BAD_ARG,
+/// WT_ERR_UNSUPPORTED (a path the device does not offer), WT_ERR_NO_MEMORY, those of the device.  [worker]
+WT_CHECKED wt_status wt_live_create(const wt_live_config *config, wt_live **live);
+/// The callback must not run any more. Disarms the device. NULL is allowed.  [worker]
+void wt_live_destroy(wt_live *live);
+
+/// Replace the chain while audio runs: built and compiled here, then swapped at a block boundary with a crossfade (the
+/// GPU's is swapped in a quiesce). Parameters and readings are those of the new chain from the return on. On any error
+/// the old chain plays on. Errors: those of wt_chain_create; WT_ERR_BAD_ARG (channels). One caller at a time.  [worker]
+WT_CHECKED wt_status wt_live_load(wt_live *live, const wt_chain_desc *desc, wt_chain_fault *fault);
+
+/// Another rate or block length, as hosts ask for: the chain is rebuilt with its parameters' present values and its
+/// state starts anew. The callback may run meanwhile and is bypassed (WT_LIVE_MISS_FORMAT).  [worker]
+WT_CHECKED wt_status wt_live_prepare(wt_live *live, double rate_hz, int max_frames);
+
+/// One block, now. `in` [channels] and `out` [out channels] of n_frames samples each; an output may be an input.
+/// Returns WT_OK, or WT_ERR_TIMEOUT / WT_ERR_DEVICE_LOST when it was bypassed; `out` is always filled.  [rt, running]
+WT_RT wt_status wt_live_process(wt_live *live, const float *const *in, float *const *out, int n_frames);
+
+/// Input to output, faded; the chain goes on hearing the input.  [any]
+WT_RT void wt_live_set_bypass(wt_live *live, bool bypass);
+/// Offline rendering under a live host (freewheel): waits for every answer, however long.  [any]
+WT_RT void wt_live_set_freewheel(wt_live *live, bool freewheel);
+/// Hand the chain to the CPU and back, state included, without a step in the sound: what a lost GPU and a quiesce do by
+/// themselves. Errors: WT_ERR_STATE (no GPU path), WT_ERR_TIMEOUT (no callback runs).  [worker]
+WT_CHECKED wt_status wt_live_move(wt_live *live, bool to_cpu);
+
+// ---- the chain that plays: what wt_chain_* say of it. Names are of the description; safe beside wt_live_load, which
+// ---- they may find finished or not.
+
+int wt_live_latency_frames(const wt_live *live); ///< input to output, pipelining included  [any]
+int wt_live_out_channels(const wt_live *live);   ///< [any]
+WT_RT wt_status wt_live_set(wt_live *live, int node, int param, float value);             ///< [rt, any]
+WT_RT float wt_live_get(const wt_live *live, int node, int param);                        ///< [rt, any]
+WT_RT int wt_live_readings(const wt_live *live, int node, float *values, int max_values); ///< [rt, any]
+WT_CHECKED wt_status wt_live_find(const wt_live *live, const char *node_id, const char *param, int *node,
+                                  int *param_index); ///< [any but rt]
+/// The chain itself, for its names and types; borrowed until the next load or prepare.  [the worker that loads]
+const wt_chain *wt_live_chain(const wt_live *live);
+
+// ---- taps and inserts: audio out of and into the chain for workers (recording, recognition, synthesis)
+
+typedef struct wt_live_tap_config {
+    const char *point; ///< "in", "out" or a node's id: its output
+    double seconds;    ///< of the ring; 0 = 2
+    bool mono;         ///< channels averaged
+    double rate_hz;    ///< 0 = the live rate; else decimated to it (16000 for recognition)
+} wt_live_tap_config;
+typedef struct wt_live_tap wt_live_tap;
+
+/// At most 8. A tap of a node that a new chain lacks gives silence. Errors: WT_ERR_NOT_FOUND with the nearest id.
+/// [worker]
+WT_CHECKED wt_status wt_live_tap_open(wt_live *live, const wt_live_tap_config *config, wt_live_tap **tap);
+void wt_live_tap_close(wt_live_tap *tap); ///< [worker]
+int wt_live_tap_channels(const wt_live_tap *tap);
+/// Take up to n_frames, interleaved; returns the frames taken. What the ring could not hold is counted in `lost`
+/// (frames since the last call; NULL = not wanted).  [one reader]
+int wt_live_tap_read(wt_live_tap *tap, float *frames, int n_frames, uint64_t *lost);
+
+typedef struct wt_live_insert_config {
+    const char *point; ///< "in": before the chain; "out": after it; a node's id: added to its output
+    int channels;      ///< 1 is added to all
+    double seconds;    ///< of the ring; 0 = 2
+} wt_live_insert_config;
+typedef struct wt_live_insert wt_live_insert;
+
+/// At most 8. Errors: WT_ERR_NOT_FOUND, WT_ERR_BAD_ARG (channels).  [worker]
+WT_CHECKED wt_status wt_live_insert_open(wt_live *live, const wt_live_insert_config *config, wt_live_insert **insert);
+void wt_live_insert_close(wt_live_insert *insert); ///< [worker]
+/// Queue interleaved frames at the live rate; returns the frames that found room. An empty ring is silence.  [one
+/// writer]
+int wt_live_insert_write(wt_live_insert *insert, const float *frames, int n_frames);
+
+// ---- figures
+
+typedef struct wt_live_stats {
+    wt_live_path path; ///< in use now: a lost GPU or a quiesce shows as WT_LIVE_CPU
+    uint64_t n_blocks, n_frames;
+    uint64_t misses[WT_N_LIVE_MISSES], n_misses;
+    uint64_t n_launches; ///< of the resident kernel
+    uint64_t n_moves;    ///< hand-overs between GPU and CPU
+    uint64_t n_loads;    ///< chains swapped in
+    double rate_hz;
+    int block_frames; ///< of the last block
+    int latency_frames;
+    double load;                        ///< smoothed: time in wt_live_process over the block's duration
+    wt_histogram_summary process_ns;    ///< time in wt_live_process
+    wt_histogram_summary round_trip_ns; ///< from the doorbell to the answer; zero counts on the CPU path
+    bool bypass;
+} wt_live_stats;
+
+void wt_live_get_stats(const wt_live *live, wt_live_stats *stats); ///< [any but rt]
+/// The round trips (GPU) or process times (CPU) themselves, to draw or merge; borrowed.  [any]
+const wt_histogram *wt_live_histogram(const wt_live *live);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,81 @@
+/// The live session: one wt_live, the preset it plays and the host it plays through, and everything that may be asked
+/// of them while audio runs. The view, the control sockets, OSC and MIDI all speak through these functions, so each
+/// thing has one place. Calls that change the preset are taken one at a time by a worker of the session.
+#ifndef WT_LIVE_SESSION_H
+#define WT_LIVE_SESSION_H
+
+#include "audio_host.h"
+#include <warptone/live.h>
+#include <warptone/preset.h>
+
+typedef struct live_session live_session;
+
+typedef struct live_session_config {
+    const char *preset; ///< name or path
+    const audio_host_type *host_type;
+    audio_host_config host; ///< callbacks are filled in by the session
+    const char *backend;    ///< "auto", "cpu", "cuda"
+    wt_live_path path;
+    wt_live_mode mode;
+    int audio_sms;                      ///< SMs of the audio partition; 0 = 8
+    bool watch;                         ///< reload the preset and the files it names when they change
+    bool wait;                          ///< when the server dies, wait for it and go on
+    const char *record_in, *record_out; ///< files; NULL = none
+} live_session_config;
+
+wt_status live_session_open(const live_session_config *config, live_session **session); ///< [main]
+wt_status live_session_start(live_session *session);                                    ///< [main]
+void live_session_close(live_session *session);                                         ///< NULL is allowed  [main]
+
+/// Play another preset (name or path). On error the old one plays on.  [any but rt]
+wt_status live_session_load(live_session *session, const char *preset);
+/// Write the preset with the present values of its parameters and its MIDI map; NULL = where it was read.  [any but rt]
+wt_status live_session_save(live_session *session, const char *path);
+
+typedef struct live_param {
+    char node[64], name[64], unit[16];
+    float value, min, max, standard;
+    bool logarithmic;
+} live_param;
+
+int live_session_n_params(live_session *session);                                  ///< [any but rt]
+wt_status live_session_param(live_session *session, int index, live_param *param); ///< [any but rt]
+/// `name` is "node/param" or "node.param". Values are clamped to their range. WT_ERR_NOT_FOUND with the nearest.
+wt_status live_session_set(live_session *session, const char *name, float value);  ///< [any but rt]
+wt_status live_session_get(live_session *session, const char *name, float *value); ///< [any but rt]
+void live_session_set_bypass(live_session *session, bool bypass);                  ///< [any]
+/// Called after each change of a parameter, bypass or preset, from the thread that changed it. At most 8 listeners;
+/// remove with function NULL and the same user.
+typedef void (*live_listener)(void *user, const char *name, float value);
+wt_status live_session_listen(live_session *session, live_listener function, void *user); ///< [any but rt]
+
+/// Levels of the last block: peak and RMS in full scale, per channel; returns the channels written.  [any but rt]
+int live_session_levels(live_session *session, bool output, float *peak, float *rms, int max_channels);
+/// A reading of a node, such as "limiter/gain_reduction_db".  [any but rt]
+wt_status live_session_reading(live_session *session, const char *name, float *value);
+
+typedef struct live_session_stats {
+    wt_live_stats live;
+    audio_host_stats host;
+    const char *preset; ///< borrowed until the next load
+    const char *host_name;
+    double seconds; ///< since start
+    uint64_t n_reloads, n_reload_errors;
+    char last_error[256]; ///< of a reload that failed, "" = none
+} live_session_stats;
+void live_session_get_stats(live_session *session, live_session_stats *stats); ///< [any but rt]
+
+// ---- MIDI and control, from threads of their own
+
+/// One MIDI message from a port outside the audio host (RtMidi). Messages from the host itself come by audio_callbacks.
+void live_session_midi(live_session *session, const uint8_t *bytes, int n_bytes); ///< [any but rt]
+/// The next controller that moves is mapped to this parameter, and the mapping is kept in the preset on save.
+wt_status live_session_midi_learn(live_session *session, const char *name); ///< [any but rt]
+/// Map a controller: channel 0 = any, 1..16. curve "linear", "log", "toggle", "pick-up".
+wt_status live_session_midi_map(live_session *session, const char *name, int channel, int controller, float min,
+                                float max, const char *curve); ///< [any but rt]
+/// True when the session was asked to end (control protocol's quit, NSM, a lost server without `wait`).
+bool live_session_ended(const live_session *session, const char **why); ///< [any]
+void live_session_end(live_session *session, const char *why);          ///< [any]
+
+#endif
