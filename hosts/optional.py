@@ -3,9 +3,10 @@ import subprocess
 
 REQUIRED = {"sndfile": "libsndfile1-dev", "samplerate": "libsamplerate0-dev", "libcyaml": "libcyaml-dev",
             "yaml-0.1": "libyaml-dev", "jansson": "libjansson-dev", "libpng": "libpng-dev"}
-OPTIONAL = {"jack": ("WT_HAVE_JACK", "live audio through JACK (to come)", "libjack-jackd2-dev"),
-            "portaudio-2.0": ("WT_HAVE_PORTAUDIO", "live audio through PortAudio (to come)", "portaudio19-dev"),
-            "rtmidi": ("WT_HAVE_RTMIDI", "MIDI input (to come)", "librtmidi-dev")}
+OPTIONAL = {"jack": ("WT_HAVE_JACK", "live audio through JACK", "libjack-jackd2-dev"),
+            "portaudio-2.0": ("WT_HAVE_PORTAUDIO", "live audio through PortAudio", "portaudio19-dev"),
+            "rtmidi": ("WT_HAVE_RTMIDI", "MIDI ports of their own", "librtmidi-dev"),
+            "liblo": ("WT_HAVE_LIBLO", "OSC control and session management", "liblo-dev")}
 
 
 def exists(package):
