@@ -125,7 +125,7 @@ wt_status analyze_tempo(const analyze_signal *s, analyze_result *r)
     wt_tempo *tempo = NULL;
     const wt_tempo_config config = tempo_config(s);
     wt_status status = strength(s, false, &envelope, &n);
-    if (!status) status = wt_tempo_create(&config, &tempo);
+    if (!status) status = wt_tempo_create(NULL, &config, &tempo);
     if (!status) status = analyze_add_value(r, "tempo", "BPM", wt_tempo_run(tempo, envelope, n));
     wt_tempo_destroy(tempo);
     free(envelope);
@@ -141,7 +141,7 @@ wt_status analyze_beats(const analyze_signal *s, analyze_result *r)
     wt_beat *beat = NULL;
     wt_status status = strength(s, true, &envelope, &n);
     const wt_beat_config config = {.tempo = tempo_config(s), .bpm = s->options->bpm, .max_frames = n};
-    if (!status) status = wt_beat_create(&config, &beat);
+    if (!status) status = wt_beat_create(NULL, &config, &beat);
     if (!status && !(frames = malloc(sizeof(int) * (size_t)n))) status = wt_fail(WT_ERR_NO_MEMORY, "beats");
     if (!status) {
         count = wt_beat_run(beat, envelope, n, frames, &bpm);
@@ -162,7 +162,7 @@ wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r)
     wt_tempogram *plan = NULL;
     const analyze_array like = {.name = "tempogram", .unit = "", .rows = ANALYZE_ROWS_LAG};
     wt_status status = strength(s, false, &envelope, &n);
-    if (!status) status = wt_tempogram_create(&(wt_tempogram_config){.win_length = LAGS}, &plan);
+    if (!status) status = wt_tempogram_create(NULL, &(wt_tempogram_config){.win_length = LAGS}, &plan);
     if (!status) n_rows = wt_tempogram_rows(plan, n);
     if (!status && !(rows = malloc(sizeof(float) * LAGS * (size_t)n_rows)))
         status = wt_fail(WT_ERR_NO_MEMORY, "tempogram: %lld frames", (long long)n_rows);
