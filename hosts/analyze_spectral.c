@@ -260,7 +260,7 @@ wt_status analyze_chroma(const analyze_signal *s, analyze_result *r)
     wt_status status = analyze_spectra_make(s, &x);
     if (!status) analyze_spectra_to_real(&x, true);
     if (!status) status = tuning_of(s, &x, config.n_chroma, &config.tuning);
-    if (!status) status = wt_chroma_create(&config, &chroma);
+    if (!status) status = wt_chroma_create(NULL, &config, &chroma);
     if (!status && !(out = malloc(sizeof(float) * (size_t)config.n_chroma * (size_t)x.n_frames)))
         status = wt_fail(WT_ERR_NO_MEMORY, "chroma: %lld frames", (long long)x.n_frames);
     if (!status) status = wt_chroma_run(chroma, x.values, x.n_frames, out);
