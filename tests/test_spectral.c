@@ -275,19 +275,76 @@ static void check_features(wt_device *device)
         free(got), free(want);
     }
     free(m);
+}
+
+static wt_status enqueue_delta(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                               size_t out_offset)
+{
+    return wt_delta_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
+static wt_status enqueue_pcen(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                              size_t out_offset)
+{
+    return wt_pcen_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
+static void check_deltas(wt_device *device)
+{
+    enum { ROWS = 7, FRAMES = 75, COUNT = ROWS * FRAMES };
+    float *x = noise_floats(COUNT, 4), *want = floats(COUNT), *got = floats(COUNT);
+    for (int mode = WT_DELTA_INTERP; mode <= WT_DELTA_WRAP; mode++)
+        for (int order = 1; order < 3; order++) {
+            const wt_delta_config c = {.width = mode ? 9 : 13, .order = order, .mode = (wt_delta_mode)mode, .constant = 2};
+            wt_delta *plan;
+            assert_ok(wt_delta_create(device, &c, ROWS, FRAMES, &plan));
+            assert_ok(wt_delta_run(&c, x, ROWS, FRAMES, want));
+            run_on_stream(&(stream_call){device, enqueue_delta, plan}, x, COUNT, got, COUNT);
+            assert_near_peak(want, got, COUNT, 2e-6, "delta");
+            wt_delta_destroy(plan);
+        }
+    free(x), free(want), free(got);
+}
+
+static void check_pcen(wt_device *device)
+{
+    enum { SIGNALS = 2, ROWS = 5, FRAMES = 101, AREA = ROWS * FRAMES };
+    const wt_pcen_config configs[] = {{.gain = 0.98, .bias = 2, .power = 0.5},
+                                      {.gain = 0.8, .bias = 0, .power = 0.3, .time_constant_s = 2},
+                                      {.gain = 0.98, .bias = 2, .power = 0, .b = 1, .max_size = 4}};
+    float *x = noise_floats(SIGNALS * AREA, 6), *want = floats(AREA), *got = floats(SIGNALS * AREA);
+    for (int i = 0; i < SIGNALS * AREA; i++) x[i] *= x[i] * (i % FRAMES < 10 ? 1e-9f : 1e3f);
+    for (int k = 0; k < 3; k++) {
+        wt_pcen *plan;
+        assert_ok(wt_pcen_create(device, &configs[k], SIGNALS, ROWS, FRAMES, &plan));
+        run_on_stream(&(stream_call){device, enqueue_pcen, plan}, x, SIGNALS * AREA, got, SIGNALS * AREA);
+        for (int s = 0; s < SIGNALS; s++) {
+            assert_ok(wt_pcen_run(&configs[k], x + s * AREA, ROWS, FRAMES, NULL, false, want));
+            assert_near_peak(want, got + s * AREA, AREA, 2e-6, "pcen");
+        }
+        wt_pcen_destroy(plan);
+    }
+    free(x), free(want), free(got);
+}
+
+static void check_device(wt_device *device)
+{
+    check_deltas(device);
+    check_pcen(device);
+    check_features(device);
     wt_device_close(device);
 }
 
 static void batches_on_a_cpu_give_what_each_signal_gives(void **state)
 {
     (void)state;
-    check_features(cpu_device());
+    check_device(cpu_device());
 }
 
 static void cuda_gives_what_the_cpu_gives(void **state)
 {
     (void)state;
-    check_features(gpu_device());
+    check_device(gpu_device());
 }
 
 static void bad_input_gets_a_sentence(void **state)
