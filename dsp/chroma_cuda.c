@@ -28,9 +28,9 @@ wt_status wt__chroma_cuda_create(wt_device *device, const char *const kernels[2]
     for (int k = 0; k < 2 && kernels[k] && !status; k++) {
         const bool a_thread_a_frame = !strcmp(kernels[k], "chroma_quantise");
         c->per_block[k] = a_thread_a_frame ? 32 * WARPS : WARPS;
-        c->launches[k] = (wt_launch){
-            .block = {32 * WARPS},
-            .shared_bytes = a_thread_a_frame ? 0 : (size_t)WARPS * (size_t)args->n_chroma * sizeof(double)};
+        c->launches[k] =
+            (wt_launch){.block = {32 * WARPS},
+                        .shared_bytes = a_thread_a_frame ? 0 : (size_t)WARPS * (size_t)args->n_chroma * sizeof(double)};
         status = wt_module_get_kernel(c->module, kernels[k], &c->kernels[k]);
     }
     if (!status && table) status = wt__op_upload(device, table, table_bytes, &c->table);

@@ -27,8 +27,7 @@ static wt_status make_tables(wt_device *device, const wt_spectral_band *bands, c
     if (s->tables && basis) a->basis = (const double *)wt_buffer_address(s->tables);
     if (status || !bands || a->linear) return status;
     status = wt_buffer_create(device, WT_MEMORY_DEVICE, values * sizeof(float), &s->valleys);
-    if (!status)
-        status = wt_buffer_create(device, WT_MEMORY_DEVICE, 2 * (size_t)a->n_signals * sizeof(int), &s->peaks);
+    if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, 2 * (size_t)a->n_signals * sizeof(int), &s->peaks);
     if (status) return status;
     a->valleys = (float *)wt_buffer_address(s->valleys);
     a->peaks = (int *)wt_buffer_address(s->peaks);
@@ -44,8 +43,7 @@ wt_status wt__spectral_cuda_create(wt_device *device, const wt_spectral_args *ar
     s->launch.block[0] = 32 * WARPS;
     s->finish_launch.block[0] = 32 * WARPS;
     wt_status status = wt__op_module(device, "kernels/spectral.cu", NULL, 0, &s->module);
-    if (!status)
-        status = wt_module_get_kernel(s->module, bands ? "spectral_contrast" : "spectral_shape", &s->kernel);
+    if (!status) status = wt_module_get_kernel(s->module, bands ? "spectral_contrast" : "spectral_shape", &s->kernel);
     if (!status) status = make_tables(device, bands, basis, s);
     const int64_t frames = args->n_signals * args->n_frames;
     if (!status)

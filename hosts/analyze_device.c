@@ -3,10 +3,7 @@
 
 #include "analyze.h"
 
-wt_device *analyze_gpu(const analyze_signal *signal)
-{
-    return signal->place ? signal->place->device : NULL;
-}
+wt_device *analyze_gpu(const analyze_signal *signal) { return signal->place ? signal->place->device : NULL; }
 
 bool analyze_left_to_cpu(const analyze_signal *signal, wt_status status)
 {

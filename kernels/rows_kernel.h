@@ -8,7 +8,7 @@ typedef struct wt_delta_args {
     const double *taps; ///< [width][width] by position in the window; not interp: the middle one alone is read
     long long n_rows, n_frames;
     double constant;
-    int width, mode;    ///< wt_delta_mode
+    int width, mode; ///< wt_delta_mode
 } wt_delta_args;
 
 typedef struct wt_pcen_args {

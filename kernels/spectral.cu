@@ -27,10 +27,7 @@ template <class Term> static __device__ double sum_of(const wt_spectral_args &a,
     return sum_over_warp(sum);
 }
 
-static __device__ double hz_of(const wt_spectral_args &a, int k)
-{
-    return (double)k * a.rate_hz / a.n_fft;
-}
+static __device__ double hz_of(const wt_spectral_args &a, int k) { return (double)k * a.rate_hz / a.n_fft; }
 
 static __device__ double centroid_of(const wt_spectral_args &a, const float *m, double total)
 {
@@ -79,9 +76,7 @@ static __device__ double flatness_of(const wt_spectral_args &a, const float *m)
 
 static __device__ double rms_of(const wt_spectral_args &a, const float *m)
 {
-    const double sum = sum_of(a, [&](int k) {
-        return (k == 0 || 2 * k == a.n_fft ? 0.5 : 1.0) * m[k] * m[k];
-    });
+    const double sum = sum_of(a, [&](int k) { return (k == 0 || 2 * k == a.n_fft ? 0.5 : 1.0) * m[k] * m[k]; });
     return sqrt(2 * sum) / a.n_fft;
 }
 
@@ -110,8 +105,7 @@ static __device__ void polynomial(const wt_spectral_args &a, const float *m, flo
     const double per_hz = a.bins > 1 ? 1 / hz_of(a, a.bins - 1) : 0;
 #pragma unroll
     for (int i = 0; i <= WT_SPECTRAL_MAX_ORDER; i++, scale *= per_hz)
-        if (i < a.rows && threadIdx.x % 32 == 0)
-            out[(a.rows - 1 - i) * a.n_frames] = (float)(coefficients[i] * scale);
+        if (i < a.rows && threadIdx.x % 32 == 0) out[(a.rows - 1 - i) * a.n_frames] = (float)(coefficients[i] * scale);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) spectral_shape(wt_spectral_args a)
