@@ -11,6 +11,7 @@
 #include <warptone/chroma.h>
 #include <warptone/clock.h>
 #include <warptone/delta.h>
+#include <warptone/filter.h>
 #include <warptone/griffin_lim.h>
 #include <warptone/kernel.h>
 #include <warptone/mfcc.h>
@@ -187,6 +188,25 @@ static wt_status bench_features(const bench *b)
     return status;
 }
 
+static wt_status run_sos(void *op, const bench *b)
+{
+    return wt_sos_rows_enqueue(op, b->stream, b->pcm, 0, b->out, 0);
+}
+
+static wt_status bench_sos(const bench *b)
+{
+    double sos[WT_SOS_MAX_SECTIONS][6];
+    wt_sos_rows *plan;
+    wt_sos_config c = {.sos = sos[0]};
+    wt_status status =
+        wt_sos_design(&(wt_sos_design_config){.order = 4, .rate_hz = 22050, .edge_hz = {1000}}, sos[0], &c.n_sections);
+    if (!status) status = wt_sos_rows_create(b->device, &c, b->n_signals, 22050 * SECONDS, &plan);
+    if (status) return status;
+    status = measure(b, "low-pass, 2 sections", "22.05 kHz", run_sos, plan, 5);
+    wt_sos_rows_destroy(plan);
+    return status;
+}
+
 static wt_status bench_all(const bench *b)
 {
     const char *music = "2048/512  22.05 kHz", *speech = "400/160   16 kHz";
@@ -204,6 +224,7 @@ static wt_status bench_all(const bench *b)
         status = bench_mfcc(b, "mfcc 40", speech,
                             (wt_mfcc_config){.mel = {.bank = narrow, .stft = short_frames}, .n_mfcc = 40});
     for (int precise = 0; precise < 2 && !status && !b->gpu; precise++) status = bench_griffin_lim(b, precise);
+    if (!status) status = bench_sos(b);
     return status ? status : bench_features(b); // the last: they write where the samples were
 }
 

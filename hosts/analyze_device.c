@@ -29,9 +29,10 @@ wt_status analyze_queue(const analyze_signal *signal, analyze_enqueue enqueue, v
 wt_status analyze_place_open(wt_backend backend, analyze_place *place)
 {
     *place = (analyze_place){.device = NULL};
+    if (backend == WT_BACKEND_CPU) return WT_OK; // there the features run in the workers themselves
     wt_status status = wt_device_open(&(wt_device_config){.backend = backend}, &place->device);
     if (!status && wt_device_get_info(place->device)->backend != WT_BACKEND_CUDA) {
-        wt_device_close(place->device); // on the CPU the features run in the workers themselves
+        wt_device_close(place->device);
         place->device = NULL;
     }
     if (place->device) status = wt_stream_create(place->device, NULL, &place->stream);

@@ -43,6 +43,8 @@ def main():
     row("mel 128 2048/512 22k 64x60s", 64 * 60, lambda: mel2(music))
     centroid = transforms.SpectralCentroid(22050, 2048, hop_length=512).cuda()
     row("stft and centroid 2048/512 22k 64x60s", 64 * 60, lambda: centroid(music))
+    low_pass = torchaudio.functional.lowpass_biquad
+    row("low-pass, 1 section 22k 64x60s", 64 * 60, lambda: low_pass(music, 22050, 1000.0))
     deltas, bands = transforms.ComputeDeltas(9).cuda(), mel2(music)
     row("delta 9 of 128 bands 22k 64x60s", 64 * 60, lambda: deltas(bands))
     spectrum = torch.stft(wide, 2048, 512, window=hann[2048], return_complex=True)
