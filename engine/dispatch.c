@@ -88,7 +88,7 @@ static int limit_of(const wt_dispatch_config *c)
     if (c->max_in_flight) return c->max_in_flight;
     if (!c->partition) return 1024;
     wt_partition_info info;
-    wt_partition_get_info((wt_partition *)c->partition, &info); // reads only
+    wt_partition_get_info(c->partition, &info);
     return info.max_pending_kernels;
 }
 
@@ -122,6 +122,9 @@ wt_status wt_dispatch_create(wt_device *device, const wt_dispatch_config *config
     *dispatch = NULL;
     wt_dispatch_config c = config ? *config : (wt_dispatch_config){0};
     wt_status status = check_config(&c);
+    if (!status && c.partition && wt_partition_device(c.partition) != device)
+        status = wt_fail(WT_ERR_BAD_ARG, "dispatch: partition %s belongs to another device",
+                         wt__partition_name(c.partition));
     if (status) return status;
     wt_dispatch *d = calloc(1, sizeof *d);
     if (!d) return wt_fail(WT_ERR_NO_MEMORY, "dispatch: no memory for a handle");
@@ -132,6 +135,8 @@ wt_status wt_dispatch_create(wt_device *device, const wt_dispatch_config *config
     snprintf(d->name, sizeof d->name, "%s", c.name ? c.name : "work");
     pthread_mutex_init(&d->mutex, NULL);
     pthread_cond_init(&d->work, NULL);
+    d->member.yield = wt__dispatch_yield;
+    wt__partition_join(c.partition, &d->member);
     status = take_memory(d);
     if (!status && !c.no_thread) {
         d->threaded = !pthread_create(&d->thread, NULL, run_thread, d);
@@ -174,6 +179,7 @@ void wt_dispatch_destroy(wt_dispatch *dispatch)
 {
     if (!dispatch) return;
     wt_dispatch *d = dispatch;
+    wt__partition_leave(d->config.partition, &d->member);
     cancel_all(d);
     if (d->threaded) pthread_join(d->thread, NULL);
     for (int k = 0; k < d->n_lanes; k++)
@@ -182,6 +188,7 @@ void wt_dispatch_destroy(wt_dispatch *dispatch)
             (void)status; // it ends also when the device is lost
             free_lane(&d->lanes[k]);
         }
+    wt__partition_give(d->config.partition, WT__USE_KERNELS, (size_t)d->n_in_flight);
     free(d->entries);
     free(d->free_flights);
     free(d->flights);

@@ -6,7 +6,7 @@
 // step is what the borrower queues between begin and end; each step waits for the one before, so steps keep their order
 // although their streams differ.
 //
-// Locks, outer to inner: layout -> device's list of streams.
+// Locks, outer to inner: layout -> device's list of streams; layout -> partition.
 #include "partition_internal.h"
 
 #include <stdio.h>
@@ -18,15 +18,6 @@ enum {
     DEFAULT_STREAMS = 16,
     DEFAULT_KERNELS = 1024,
     DEFAULT_TRANSFERS = 64
-};
-
-struct wt_partition {
-    wt_layout *layout;
-    char name[WT_PARTITION_NAME_BYTES];
-    wt_partition_config config; ///< with defaults filled in
-    int priority;
-    atomic_int n_streams; ///< the variants' included
-    bool idle;
 };
 
 typedef struct slices {
@@ -146,6 +137,7 @@ static void set_partition(wt_layout *l, int k, const wt_partition_config *config
     if (!config->max_pending_kernels) p->config.max_pending_kernels = DEFAULT_KERNELS;
     if (!config->max_pending_transfers) p->config.max_pending_transfers = DEFAULT_TRANSFERS;
     p->priority = priority_of(config, l->isolation);
+    wt__partition_uses_limit(p);
 }
 
 static wt_status add_stream(wt_partition *p, wt__slice *slice, int priority, wt_stream **stream)
@@ -178,6 +170,7 @@ static void free_layout(wt_layout *l)
     wt_event_destroy(l->step_done);
     wt_event_destroy(l->lent_done);
     drop_slices(l, &l->slices);
+    for (int k = 0; k < l->n_partitions; k++) wt__partition_uses_term(&l->partitions[k]);
     pthread_mutex_destroy(&l->mutex);
     free(l);
 }
@@ -196,6 +189,7 @@ wt_status wt_layout_create(wt_device *device, const wt_layout_config *config, wt
     l->generation = 1;
     l->borrower = l->variant = -1;
     for (int k = 0; k < l->n_partitions; k++) {
+        wt__partition_uses_init(&l->partitions[k]);
         set_partition(l, k, &config->partitions[k]);
         if (config->partitions[k].lends) l->lenders[l->n_lenders++] = k;
         if (config->partitions[k].borrows) l->borrower = k;
@@ -270,6 +264,8 @@ static wt_status move_streams(wt_layout *l, const slices *to)
 static wt_status resize_locked(wt_layout *l, const wt_layout_config *config)
 {
     wt_status status = check_idle(l, "resize");
+    for (int k = 0; k < l->n_partitions && !status; k++)
+        status = wt__partition_uses_fit(&l->partitions[k], &config->partitions[k]);
     if (status) return status;
     slices next;
     status = make_slices(l, config, &next);
@@ -320,6 +316,8 @@ wt_status wt_layout_destroy(wt_layout *layout)
         if (streams_of(layout, k))
             status = wt_fail(WT_ERR_STATE, "layout: destroy: %d streams of partition %s exist; destroy them first",
                              streams_of(layout, k), layout->partitions[k].name);
+        else
+            status = wt__partition_uses_none(&layout->partitions[k]);
     if (!status) free_layout(layout);
     wt__guard_leave(guard);
     return status;
@@ -393,6 +391,14 @@ void wt_partition_get_info(wt_partition *p, wt_partition_info *info)
                                 .lent = is_lent(l, k)};
     memcpy(info->name, p->name, sizeof info->name);
     pthread_mutex_unlock(&l->mutex);
+    info->memory_used_bytes = atomic_load(&p->used[WT__USE_MEMORY]);
+    info->n_pending_kernels = (int)atomic_load(&p->used[WT__USE_KERNELS]);
+    info->n_pending_transfers = (int)atomic_load(&p->used[WT__USE_TRANSFERS]);
+    pthread_mutex_lock(&p->mutex);
+    info->copied_bytes = p->copied.n_bytes;
+    info->copied_us = p->copied.us;
+    info->n_throttled = p->copied.n_throttled;
+    pthread_mutex_unlock(&p->mutex);
 }
 
 // ---- streams
