@@ -79,7 +79,7 @@ static void bytes_survive_the_way_there_and_back(void **state)
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         memset(out, 0, 300000);
         wt_transfer_request request = {WT_TRANSFER_TO_DEVICE, wt_buffer_address(device_buffer), wt_buffer_host(in),
-                                       sizes[k], 0, NULL, NULL, NULL};
+                                       sizes[k], 0, NULL, NULL, NULL, NULL};
         wt_transfer_ticket up = submit(transfer, request);
         assert_ok(wt_transfer_wait(transfer, up));
         request.direction = WT_TRANSFER_TO_HOST;
@@ -230,7 +230,7 @@ static void *use_engine(void *data)
     for (int k = 0; k < N && !u->n_wrong; k++) {
         wt_transfer_ticket ticket;
         wt_transfer_request request = {WT_TRANSFER_TO_DEVICE, wt_buffer_address(there), wt_buffer_host(in), BYTES,
-                                       k % 3, NULL, count_done, u};
+                                       k % 3, NULL, count_done, u, NULL};
         fill_pattern(wt_buffer_host(in), BYTES, (uint64_t)(u->key * N + k));
         if (wt_transfer_submit(u->transfer, &request, &ticket)) u->n_wrong++;
         else n_submitted++;
@@ -344,7 +344,7 @@ static void the_urgent_goes_first_and_equals_in_order(void **state)
     wt_transfer_ticket tickets[6];
     for (int k = 0; k < 6; k++)
         tickets[k] = submit(transfer, (wt_transfer_request){WT_TRANSFER_TO_DEVICE, wt_buffer_address(to), host,
-                                                            64 * KB, priorities[k], g.event, note, &d});
+                                                            64 * KB, priorities[k], g.event, note, &d, NULL});
     for (int k = 0; k < 6; k++) assert_int_equal(info_of(transfer, tickets[order[k]]).position, k);
     assert_int_equal(stats_of(transfer, WT_TRANSFER_TO_DEVICE).n_queued, 6);
     atomic_store(&g.open, 1);
@@ -367,7 +367,7 @@ static void a_held_request_lets_others_pass(void **state)
     unsigned char host[16] = {0};
     gate g;
     close_gate(&g, device);
-    wt_transfer_request request = {WT_TRANSFER_TO_DEVICE, wt_buffer_address(to), host, 16, 9, g.event, NULL, NULL};
+    wt_transfer_request request = {WT_TRANSFER_TO_DEVICE, wt_buffer_address(to), host, 16, 9, g.event, NULL, NULL, NULL};
     wt_transfer_ticket held = submit(transfer, request);
     request.after = NULL;
     request.priority = 0;
@@ -389,7 +389,7 @@ static void cancelling_frees_the_place(void **state)
     gate g;
     close_gate(&g, device);
     diary d = {0};
-    wt_transfer_request request = {WT_TRANSFER_TO_DEVICE, wt_buffer_address(to), host, 16, 0, g.event, note, &d};
+    wt_transfer_request request = {WT_TRANSFER_TO_DEVICE, wt_buffer_address(to), host, 16, 0, g.event, note, &d, NULL};
     wt_transfer_ticket a = submit(transfer, request), b = submit(transfer, request);
     assert_fails(wt_transfer_submit(transfer, &request, NULL), WT_ERR_FULL,
                  "transfer: 2 requests are on their way, its most");
