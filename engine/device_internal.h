@@ -4,6 +4,7 @@
 #define WT_DEVICE_INTERNAL_H
 
 #include "guard.h"
+#include "handle.h"
 
 #include <stdatomic.h>
 #include <warptone/device.h>
@@ -50,6 +51,7 @@ struct wt_device {
 
 struct wt_buffer {
     wt__aside aside;
+    wt__handle handle;
     wt_device *device;
     wt_memory memory;
     size_t size_bytes;
@@ -58,6 +60,7 @@ struct wt_buffer {
 };
 
 struct wt_stream {
+    wt__handle handle;
     wt_device *device;
     wt_stream *next;         ///< in the device's list
     wt_partition *partition; ///< that it runs in; NULL = none

@@ -117,6 +117,51 @@ static wt_status take_memory(wt_dispatch *d)
     return WT_OK;
 }
 
+static void free_lane(wt__lane *lane)
+{
+    for (int k = 0; k < lane->n_markers; k++) {
+        wt_event_destroy(lane->markers[k].begin);
+        wt_event_destroy(lane->markers[k].end);
+    }
+    wt_buffer_destroy(lane->trace);
+    free(lane->ring);
+    *lane = (wt__lane){0};
+}
+
+static void cancel_all(wt_dispatch *d)
+{
+    pthread_mutex_lock(&d->mutex);
+    for (int k = 0; k < d->n_lanes; k++)
+        while (d->lanes[k].stream && d->lanes[k].head != WT__NONE) {
+            int entry = d->lanes[k].head, flight = d->entries[entry].flight;
+            wt__dispatch_unqueue(d, entry);
+            wt__dispatch_end(d, flight, WT_DISPATCH_CANCELLED, WT_ERR_CANCELLED);
+        }
+    d->quit = true;
+    pthread_cond_signal(&d->work);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+static void free_dispatch(wt_dispatch *d)
+{
+    wt__partition_leave(d->config.partition, &d->member);
+    cancel_all(d);
+    if (d->threaded) pthread_join(d->thread, NULL);
+    for (int k = 0; k < d->n_lanes; k++)
+        if (d->lanes[k].stream) {
+            wt_status status = wt_stream_synchronize(d->lanes[k].stream);
+            (void)status; // it ends also when the device is lost
+            free_lane(&d->lanes[k]);
+        }
+    wt__partition_give(d->config.partition, WT__USE_KERNELS, (size_t)d->n_in_flight);
+    free(d->entries);
+    free(d->free_flights);
+    free(d->flights);
+    pthread_cond_destroy(&d->work);
+    pthread_mutex_destroy(&d->mutex);
+    free(d);
+}
+
 wt_status wt_dispatch_create(wt_device *device, const wt_dispatch_config *config, wt_dispatch **dispatch)
 {
     *dispatch = NULL;
@@ -143,58 +188,17 @@ wt_status wt_dispatch_create(wt_device *device, const wt_dispatch_config *config
         if (!d->threaded) status = wt_fail(WT_ERR_NO_MEMORY, "dispatch: the system gives no thread");
     }
     if (status) {
-        wt_dispatch_destroy(d);
+        free_dispatch(d);
         return status;
     }
+    wt__handle_open(&d->handle, d, WT__A_DISPATCH);
     *dispatch = d;
     return WT_OK;
 }
 
-static void free_lane(wt__lane *lane)
-{
-    for (int k = 0; k < lane->n_markers; k++) {
-        wt_event_destroy(lane->markers[k].begin);
-        wt_event_destroy(lane->markers[k].end);
-    }
-    wt_buffer_destroy(lane->trace);
-    free(lane->ring);
-    *lane = (wt__lane){0};
-}
-
-static void cancel_all(wt_dispatch *d)
-{
-    pthread_mutex_lock(&d->mutex);
-    for (int k = 0; k < d->n_lanes; k++)
-        while (d->lanes[k].stream && d->lanes[k].head != WT__NONE) {
-            int entry = d->lanes[k].head, flight = d->entries[entry].flight;
-            wt__dispatch_unqueue(d, entry);
-            wt__dispatch_end(d, flight, WT_DISPATCH_CANCELLED, WT_ERR_CANCELLED);
-        }
-    d->quit = true;
-    pthread_cond_signal(&d->work);
-    pthread_mutex_unlock(&d->mutex);
-}
-
 void wt_dispatch_destroy(wt_dispatch *dispatch)
 {
-    if (!dispatch) return;
-    wt_dispatch *d = dispatch;
-    wt__partition_leave(d->config.partition, &d->member);
-    cancel_all(d);
-    if (d->threaded) pthread_join(d->thread, NULL);
-    for (int k = 0; k < d->n_lanes; k++)
-        if (d->lanes[k].stream) {
-            wt_status status = wt_stream_synchronize(d->lanes[k].stream);
-            (void)status; // it ends also when the device is lost
-            free_lane(&d->lanes[k]);
-        }
-    wt__partition_give(d->config.partition, WT__USE_KERNELS, (size_t)d->n_in_flight);
-    free(d->entries);
-    free(d->free_flights);
-    free(d->flights);
-    pthread_cond_destroy(&d->work);
-    pthread_mutex_destroy(&d->mutex);
-    free(d);
+    if (dispatch && !wt__handle_close(dispatch, WT__A_DISPATCH)) free_dispatch(dispatch);
 }
 
 // ---- streams

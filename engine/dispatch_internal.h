@@ -57,6 +57,7 @@ typedef struct wt__lane {
 
 struct wt_dispatch {
     wt__member member; ///< of the partition
+    wt__handle handle;
     wt_device *device;
     uint64_t id;
     char name[WT_DISPATCH_NAME_BYTES];

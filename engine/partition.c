@@ -31,6 +31,7 @@ typedef struct slices {
 } slices;
 
 struct wt_layout {
+    wt__handle handle;
     wt_device *device;
     pthread_mutex_t mutex; ///< guards all but the handles' own lists
     wt_isolation isolation;
@@ -200,11 +201,13 @@ wt_status wt_layout_create(wt_device *device, const wt_layout_config *config, wt
         if (!status) status = make_variants(l);
         wt__guard_leave(device->guard);
     }
-    if (status)
+    if (status) {
         free_layout(l);
-    else
-        *layout = l;
-    return status;
+        return status;
+    }
+    wt__handle_open(&l->handle, l, WT__A_LAYOUT);
+    *layout = l;
+    return WT_OK;
 }
 
 /// The first partition with work queued or running, or NULL; a lost device has none.
@@ -287,8 +290,10 @@ static wt_status resize_locked(wt_layout *l, const wt_layout_config *config)
 
 wt_status wt_layout_resize(wt_layout *layout, const wt_layout_config *config)
 {
+    wt_status status = wt__handle_check(layout, WT__A_LAYOUT);
+    if (status) return status;
     wt_device *device = layout->device;
-    wt_status status = wt__layout_check(config, &device->info);
+    status = wt__layout_check(config, &device->info);
     if (!status) status = check_same(layout, config);
     if (!status) status = wt__guard_check(device->guard, WT_ARM_GREEN_CTX_CREATE, "layout: resize");
     if (status) return status;
@@ -308,8 +313,10 @@ static int streams_of(const wt_layout *l, int k)
 wt_status wt_layout_destroy(wt_layout *layout)
 {
     if (!layout) return WT_OK;
+    wt_status status = wt__handle_check(layout, WT__A_LAYOUT);
+    if (status) return status;
     wt__guard *guard = layout->device->guard;
-    wt_status status = wt__guard_check(guard, WT_ARM_GREEN_CTX_DESTROY, "layout: destroy");
+    status = wt__guard_check(guard, WT_ARM_GREEN_CTX_DESTROY, "layout: destroy");
     if (status) return status;
     status = check_idle(layout, "destroy");
     for (int k = 0; k < layout->n_partitions && !status; k++)
@@ -318,6 +325,7 @@ wt_status wt_layout_destroy(wt_layout *layout)
                              streams_of(layout, k), layout->partitions[k].name);
         else
             status = wt__partition_uses_none(&layout->partitions[k]);
+    if (!status) status = wt__handle_close(layout, WT__A_LAYOUT);
     if (!status) free_layout(layout);
     wt__guard_leave(guard);
     return status;

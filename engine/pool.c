@@ -127,6 +127,36 @@ static wt_status join_partition(wt_pool *p)
     return WT_OK;
 }
 
+/// Everything queued on the streams it knows has run; a stream that fails has lost its device and runs nothing more.
+static void wait_for_streams(wt_pool *p)
+{
+    for (int s = p->n_streams - 1; s >= 0; s--) {
+        wt__pool_stream *known = &p->streams[s];
+        if (known->stream && !wt__pool_is_captured(p, known->stream) && !wt_event_record(known->event, known->stream) &&
+            wt_event_synchronize(known->event))
+            return;
+    }
+}
+
+static void free_pool(wt_pool *p)
+{
+    wt__partition_leave(p->partition, &p->member); // nobody asks it for memory any more
+    wait_for_streams(p);
+    for (int k = 0; k < p->n_slots; k++)
+        if (p->slots[k].state == WT__RESIDENT || p->slots[k].state == WT__CACHED) wt__pool_give(p, k);
+    wt_stream *own = p->streams ? p->streams[WT__OWN].stream : NULL;
+    wt_status status = own ? wt_stream_synchronize(own) : WT_OK;
+    (void)status; // a lost device holds nothing up
+    wt__pool_memory_close(p);
+    if (p->joined && !p->soft) wt__partition_give(p->partition, WT__USE_MEMORY, p->accounts[WT__DEVICE].limit);
+    for (int s = 0; p->streams && s < p->max_streams; s++) wt_event_destroy(p->streams[s].event);
+    wt_stream_destroy(own);
+    free(p->streams);
+    free(p->slots);
+    pthread_mutex_destroy(&p->mutex);
+    free(p);
+}
+
 wt_status wt_pool_create(wt_device *device, const wt_pool_config *config, wt_pool **pool)
 {
     *pool = NULL;
@@ -145,42 +175,17 @@ wt_status wt_pool_create(wt_device *device, const wt_pool_config *config, wt_poo
     if (!status) status = make_streams(p);
     if (!status) status = wt__pool_memory_open(p, config->pinned_now);
     if (status) {
-        wt_pool_destroy(p);
+        free_pool(p);
         return status;
     }
+    wt__handle_open(&p->handle, p, WT__A_POOL);
     *pool = p;
     return WT_OK;
 }
 
-/// Everything queued on the streams it knows has run; a stream that fails has lost its device and runs nothing more.
-static void wait_for_streams(wt_pool *p)
-{
-    for (int s = p->n_streams - 1; s >= 0; s--) {
-        wt__pool_stream *known = &p->streams[s];
-        if (known->stream && !wt__pool_is_captured(p, known->stream) && !wt_event_record(known->event, known->stream) &&
-            wt_event_synchronize(known->event))
-            return;
-    }
-}
-
 void wt_pool_destroy(wt_pool *p)
 {
-    if (!p) return;
-    wt__partition_leave(p->partition, &p->member); // nobody asks it for memory any more
-    wait_for_streams(p);
-    for (int k = 0; k < p->n_slots; k++)
-        if (p->slots[k].state == WT__RESIDENT || p->slots[k].state == WT__CACHED) wt__pool_give(p, k);
-    wt_stream *own = p->streams ? p->streams[WT__OWN].stream : NULL;
-    wt_status status = own ? wt_stream_synchronize(own) : WT_OK;
-    (void)status; // a lost device holds nothing up
-    wt__pool_memory_close(p);
-    if (p->joined && !p->soft) wt__partition_give(p->partition, WT__USE_MEMORY, p->accounts[WT__DEVICE].limit);
-    for (int s = 0; p->streams && s < p->max_streams; s++) wt_event_destroy(p->streams[s].event);
-    wt_stream_destroy(own);
-    free(p->streams);
-    free(p->slots);
-    pthread_mutex_destroy(&p->mutex);
-    free(p);
+    if (p && !wt__handle_close(p, WT__A_POOL)) free_pool(p);
 }
 
 // ---- streams
@@ -290,7 +295,8 @@ static wt_status allocate(wt_pool *p, const wt_pool_request *r, wt_stream *strea
 wt_status wt_pool_allocate(wt_pool *p, const wt_pool_request *request, wt_stream *stream, wt_pool_block *block)
 {
     *block = (wt_pool_block){0};
-    wt_status status = check_request(p, request);
+    wt_status status = wt__handle_check(p, WT__A_POOL);
+    if (!status) status = check_request(p, request);
     if (status) return status;
     int k;
     wt__pool_enter(p);

@@ -76,6 +76,7 @@ typedef struct wt__account {
 
 struct wt_pool {
     wt__member member; ///< of the partition
+    wt__handle handle;
     wt_device *device;
     wt_partition *partition; ///< NULL = none
     bool joined;             ///< a member, with a hard quota taken from the partition's

@@ -103,6 +103,42 @@ static wt_status set_up(wt_transfer *t)
     return start_threads(t);
 }
 
+/// With the lock held. A job with chunks in flight is over when they have landed, any other now.
+static void cancel_job(wt_transfer *t, int k)
+{
+    wt__job *job = &t->jobs[k];
+    wt__lane *lane = &t->lanes[job->request.direction];
+    job->cancel = true;
+    for (int *link = &lane->first; *link != WT__NO_JOB; link = &t->jobs[*link].next) {
+        if (*link != k) continue;
+        *link = job->next;
+        break;
+    }
+    if (wt__transfer_in_flight(lane, k)) return;
+    if (job->state == WT_TRANSFER_QUEUED) lane->stats.n_queued--;
+    else lane->stats.n_running--;
+    wt__transfer_finish(t, k, WT_TRANSFER_CANCELLED, WT_ERR_CANCELLED);
+}
+
+static void free_engine(wt_transfer *t)
+{
+    pthread_mutex_lock(&t->mutex);
+    t->quit = true;
+    for (int d = 0; d < WT_N_TRANSFER_DIRECTIONS; d++) {
+        while (t->lanes[d].first != WT__NO_JOB) cancel_job(t, t->lanes[d].first);
+        pthread_cond_signal(&t->lanes[d].wake);
+    }
+    pthread_cond_broadcast(&t->to_report);
+    pthread_mutex_unlock(&t->mutex);
+    for (int d = 0; d < WT_N_TRANSFER_DIRECTIONS; d++) close_lane(t, &t->lanes[d]);
+    if (t->reporter_started) pthread_join(t->reporter, NULL);
+    pthread_cond_destroy(&t->to_report);
+    pthread_cond_destroy(&t->finished);
+    pthread_mutex_destroy(&t->mutex);
+    free(t->jobs);
+    free(t);
+}
+
 wt_status wt_transfer_create(wt_device *device, const wt_transfer_config *config, wt_transfer **transfer)
 {
     *transfer = NULL;
@@ -129,48 +165,17 @@ wt_status wt_transfer_create(wt_device *device, const wt_transfer_config *config
     }
     status = set_up(t);
     if (status) {
-        wt_transfer_destroy(t);
+        free_engine(t);
         return status;
     }
+    wt__handle_open(&t->handle, t, WT__A_TRANSFER);
     *transfer = t;
     return WT_OK;
 }
 
-/// With the lock held. A job with chunks in flight is over when they have landed, any other now.
-static void cancel_job(wt_transfer *t, int k)
-{
-    wt__job *job = &t->jobs[k];
-    wt__lane *lane = &t->lanes[job->request.direction];
-    job->cancel = true;
-    for (int *link = &lane->first; *link != WT__NO_JOB; link = &t->jobs[*link].next) {
-        if (*link != k) continue;
-        *link = job->next;
-        break;
-    }
-    if (wt__transfer_in_flight(lane, k)) return;
-    if (job->state == WT_TRANSFER_QUEUED) lane->stats.n_queued--;
-    else lane->stats.n_running--;
-    wt__transfer_finish(t, k, WT_TRANSFER_CANCELLED, WT_ERR_CANCELLED);
-}
-
 void wt_transfer_destroy(wt_transfer *t)
 {
-    if (!t) return;
-    pthread_mutex_lock(&t->mutex);
-    t->quit = true;
-    for (int d = 0; d < WT_N_TRANSFER_DIRECTIONS; d++) {
-        while (t->lanes[d].first != WT__NO_JOB) cancel_job(t, t->lanes[d].first);
-        pthread_cond_signal(&t->lanes[d].wake);
-    }
-    pthread_cond_broadcast(&t->to_report);
-    pthread_mutex_unlock(&t->mutex);
-    for (int d = 0; d < WT_N_TRANSFER_DIRECTIONS; d++) close_lane(t, &t->lanes[d]);
-    if (t->reporter_started) pthread_join(t->reporter, NULL);
-    pthread_cond_destroy(&t->to_report);
-    pthread_cond_destroy(&t->finished);
-    pthread_mutex_destroy(&t->mutex);
-    free(t->jobs);
-    free(t);
+    if (t && !wt__handle_close(t, WT__A_TRANSFER)) free_engine(t);
 }
 
 // ---- requests
@@ -209,7 +214,8 @@ static void enqueue(wt_transfer *t, int k)
 wt_status wt_transfer_submit(wt_transfer *t, const wt_transfer_request *request, wt_transfer_ticket *ticket)
 {
     if (ticket) *ticket = (wt_transfer_ticket){0};
-    wt_status status = check_request(t, request);
+    wt_status status = wt__handle_check(t, WT__A_TRANSFER);
+    if (!status) status = check_request(t, request);
     if (status) return status;
     if (!wt__partition_take(request->partition, WT__USE_TRANSFERS, 1))
         return wt_fail(WT_ERR_FULL, "transfer: partition %s has %zu requests on their way, its most",

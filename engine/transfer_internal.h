@@ -58,6 +58,7 @@ typedef struct wt__job_list {
 } wt__job_list;
 
 struct wt_transfer {
+    wt__handle handle;
     wt_device *device;
     pthread_mutex_t mutex;
     pthread_cond_t finished, to_report;
