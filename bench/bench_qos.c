@@ -12,8 +12,8 @@
 // through cuBLASLt, its SM count target set to the partition; `prefill`, a product of 2048 rows and eight reads in
 // turn. Protections: own SMs (green contexts), priority streams, none; the task's grid stays the same.
 //
-// The task is started in three ways: `launch`, a kernel launch; `graph`, a captured graph; `bell`, a kernel that stays on
-// its SMs and answers a number in mapped memory (with SMs of its own only).
+// The task is started in three ways: `launch`, a kernel launch; `graph`, a captured graph; `bell`, a kernel that stays
+// on its SMs and answers a number in mapped memory (with SMs of its own only).
 //
 // `device` is from the first block's first instruction to the last block's last one (%globaltimer, whose step is up to
 // 1 us); `host` from the start until the host sees the result in mapped memory. `clock` is what the task's first SM ran
@@ -553,9 +553,10 @@ static bool bench_protections(bench *b)
     chain.stream = tables.stream = p.task;
     bool ok = measure_loads(b, &p, alone) && calibrate(b, &chain) && calibrate(b, &tables);
     pair_close(&p);
-    printf("qos  %-30s | device p50   p99  p99.9     max      p50    p99   | clock               | cycles p50    p99     "
-           "p50    p99   | host p50   p99     max      p99\n",
-           "protection, start, task, load");
+    printf(
+        "qos  %-30s | device p50   p99  p99.9     max      p50    p99   | clock               | cycles p50    p99     "
+        "p50    p99   | host p50   p99     max      p99\n",
+        "protection, start, task, load");
     for (int isolation = WT_ISOLATION_SMS; isolation <= WT_ISOLATION_NONE && ok; isolation++) {
         const bool own_sms = isolation == WT_ISOLATION_SMS;
         if (pair_open(b, (wt_isolation)isolation, &p)) return !fail(names[isolation]);

@@ -88,10 +88,7 @@ static double event_rate(bench *b, int direction, wt_transfer_stats before)
     return us > 0 ? (double)(after.n_bytes - before.n_bytes) / us * 1e-3 : 0;
 }
 
-static const char *state_of(const bench *b)
-{
-    return wt_device_is_armed(b->device) ? "armed" : "free";
-}
+static const char *state_of(const bench *b) { return wt_device_is_armed(b->device) ? "armed" : "free"; }
 
 static wt_status bench_rates(bench *b)
 {
@@ -157,8 +154,7 @@ static void spin_item(const void *args, int item)
 
 static wt_status spin(bench *b, long long ns)
 {
-    if (b->spin)
-        return wt_kernel_launch(b->spin, b->stream, &(wt_launch){.grid = {8}, .block = {32}}, &WT_ARG(ns), 1);
+    if (b->spin) return wt_kernel_launch(b->spin, b->stream, &(wt_launch){.grid = {8}, .block = {32}}, &WT_ARG(ns), 1);
     return wt_stream_run(b->stream, spin_item, &ns, sizeof ns, 1);
 }
 

@@ -174,10 +174,7 @@ static bool has_room(const wt_dispatch *d, const wt__lane *lane, bool with_marke
            lane->launched - lane->done < (uint64_t)lane->max_in_flight && (!with_marker || marker_room(lane));
 }
 
-static bool partition_full(const wt_dispatch *d)
-{
-    return !wt__partition_left(d->config.partition, WT__USE_KERNELS);
-}
+static bool partition_full(const wt_dispatch *d) { return !wt__partition_left(d->config.partition, WT__USE_KERNELS); }
 
 /// Notice what has ended on all lanes; when the dispatch or its partition is full, with a marker behind the last of
 /// each.
@@ -199,10 +196,7 @@ void wt__dispatch_yield(wt__member *self, wt__use use)
     pthread_mutex_unlock(&d->mutex);
 }
 
-bool wt__dispatch_reserve(wt_dispatch *d)
-{
-    return wt__partition_take(d->config.partition, WT__USE_KERNELS, 1);
-}
+bool wt__dispatch_reserve(wt_dispatch *d) { return wt__partition_take(d->config.partition, WT__USE_KERNELS, 1); }
 
 bool wt__dispatch_room(wt_dispatch *d, wt__lane *lane, bool with_marker)
 {

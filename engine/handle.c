@@ -12,7 +12,10 @@ typedef struct bucket {
     wt__handle *first;
 } bucket;
 
-#define EMPTY    {PTHREAD_MUTEX_INITIALIZER, NULL}
+#define EMPTY                                                                                                          \
+    {                                                                                                                  \
+        PTHREAD_MUTEX_INITIALIZER, NULL                                                                                \
+    }
 #define EMPTY_4  EMPTY, EMPTY, EMPTY, EMPTY
 #define EMPTY_16 EMPTY_4, EMPTY_4, EMPTY_4, EMPTY_4
 #define EMPTY_64 EMPTY_16, EMPTY_16, EMPTY_16, EMPTY_16

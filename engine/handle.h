@@ -1,5 +1,6 @@
 /// Which handles are live: a double destroy, a handle of another kind and one that was never given are refused before
-/// anything behind the pointer is read. A new object may lie where an old one lay; then the old handle is the new one's.
+/// anything behind the pointer is read. A new object may lie where an old one lay; then the old handle is the new
+/// one's.
 #ifndef WT_HANDLE_H
 #define WT_HANDLE_H
 

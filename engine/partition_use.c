@@ -8,15 +8,9 @@
 
 #include <warptone/clock.h>
 
-void wt__partition_uses_init(wt_partition *p)
-{
-    pthread_mutex_init(&p->mutex, NULL);
-}
+void wt__partition_uses_init(wt_partition *p) { pthread_mutex_init(&p->mutex, NULL); }
 
-void wt__partition_uses_term(wt_partition *p)
-{
-    pthread_mutex_destroy(&p->mutex);
-}
+void wt__partition_uses_term(wt_partition *p) { pthread_mutex_destroy(&p->mutex); }
 
 void wt__partition_uses_limit(wt_partition *p)
 {
@@ -41,17 +35,19 @@ wt_status wt__partition_uses_none(wt_partition *p)
     pthread_mutex_unlock(&p->mutex);
     size_t n_transfers = atomic_load(&p->used[WT__USE_TRANSFERS]);
     if (!n_members && !n_transfers) return WT_OK;
-    return wt_fail(WT_ERR_STATE,
-                   "layout: destroy: %d pools and dispatches and %zu transfers of partition %s exist; destroy them first",
-                   n_members, n_transfers, p->name);
+    return wt_fail(
+        WT_ERR_STATE,
+        "layout: destroy: %d pools and dispatches and %zu transfers of partition %s exist; destroy them first",
+        n_members, n_transfers, p->name);
 }
 
 wt_status wt__partition_uses_fit(const wt_partition *p, const wt_partition_config *config)
 {
     size_t used = atomic_load(&p->used[WT__USE_MEMORY]);
     if (!config->memory_quota_bytes || used <= config->memory_quota_bytes) return WT_OK;
-    return wt_fail(WT_ERR_QUOTA, "layout: resize: pools of partition %s hold %zu bytes, want a quota of as much, not %zu",
-                   p->name, used, config->memory_quota_bytes);
+    return wt_fail(WT_ERR_QUOTA,
+                   "layout: resize: pools of partition %s hold %zu bytes, want a quota of as much, not %zu", p->name,
+                   used, config->memory_quota_bytes);
 }
 
 // ---- counters
@@ -85,10 +81,7 @@ size_t wt__partition_left(wt_partition *p, wt__use use)
     return limit == SIZE_MAX ? limit : used < limit ? limit - used : 0;
 }
 
-const char *wt__partition_name(const wt_partition *p)
-{
-    return p->name;
-}
+const char *wt__partition_name(const wt_partition *p) { return p->name; }
 
 // ---- members
 

@@ -40,7 +40,8 @@ static uint64_t make_tag(const wt_pool *p)
 static size_t quota_of(const wt_pool_config *c)
 {
     if (c->quota_bytes || wt__partition_limit(c->partition, WT__USE_MEMORY) == SIZE_MAX) return c->quota_bytes;
-    return c->soft ? wt__partition_limit(c->partition, WT__USE_MEMORY) : wt__partition_left(c->partition, WT__USE_MEMORY);
+    return c->soft ? wt__partition_limit(c->partition, WT__USE_MEMORY)
+                   : wt__partition_left(c->partition, WT__USE_MEMORY);
 }
 
 static wt_status check_config(const wt_device *device, const wt_pool_config *c, const char *name)

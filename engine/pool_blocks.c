@@ -222,8 +222,9 @@ static wt_status refuse(wt_pool *p, wt__space space, size_t bytes)
         return wt_fail(WT_ERR_QUOTA, "pool %s: %zu bytes do not fit: %zu of %zu bytes of pinned memory are in use",
                        p->name, bytes, a->used, a->limit);
     if (p->soft && bytes <= a->limit - a->used && wt__partition_left(p->partition, WT__USE_MEMORY) < bytes)
-        return wt_fail(WT_ERR_QUOTA, "pool %s: %zu bytes do not fit: %zu of the quota of partition %s are left", p->name,
-                       bytes, wt__partition_left(p->partition, WT__USE_MEMORY), wt__partition_name(p->partition));
+        return wt_fail(WT_ERR_QUOTA, "pool %s: %zu bytes do not fit: %zu of the quota of partition %s are left",
+                       p->name, bytes, wt__partition_left(p->partition, WT__USE_MEMORY),
+                       wt__partition_name(p->partition));
     return wt_fail(WT_ERR_QUOTA, "pool %s: %zu bytes do not fit: %zu of the quota of %zu are in use, %zu of them can "
                    "be moved out", p->name, bytes, a->used, a->limit, p->no_eviction ? 0 : p->evictable);
 }

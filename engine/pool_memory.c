@@ -103,7 +103,8 @@ void wt__pool_memory_give(wt_pool *p, wt__space space, uintptr_t address, size_t
         give_to_slabs(&p->accounts[WT__PINNED], address, bytes);
         return;
     }
-    if (on_cpu(p)) give_host(p, address, bytes);
+    if (on_cpu(p))
+        give_host(p, address, bytes);
     else wt__cuda_pool_give(p, address);
     if (p->soft) wt__partition_give(p->partition, WT__USE_MEMORY, bytes);
 }

@@ -221,8 +221,10 @@ void *wt__transfer_lane(void *user)
     for (;;) {
         bool held = false;
         wt__group *group = choose_group(lane, &held);
-        if (group) issue(lane, group);
-        else if (lane->n_groups_issued != lane->n_groups_landed) land(lane);
+        if (group)
+            issue(lane, group);
+        else if (lane->n_groups_issued != lane->n_groups_landed)
+            land(lane);
         else if (t->quit && lane->first == WT__NO_JOB) break;
         else sleep_lane(lane, held);
     }

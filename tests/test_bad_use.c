@@ -101,11 +101,10 @@ static wt_status transfer_config(rig *r, wt_transfer_config config)
 static wt_status transfer_bytes(rig *r, size_t size_bytes)
 {
     char host[16];
-    return wt_transfer_submit(r->transfer,
-                              &(wt_transfer_request){.device_address = wt_buffer_address(r->buffer),
-                                                     .host = host,
-                                                     .size_bytes = size_bytes},
-                              NULL);
+    return wt_transfer_submit(
+        r->transfer,
+        &(wt_transfer_request){.device_address = wt_buffer_address(r->buffer), .host = host, .size_bytes = size_bytes},
+        NULL);
 }
 static wt_status dispatch_config(rig *r, wt_dispatch_config config)
 {
@@ -117,10 +116,7 @@ static wt_status stream_priority(rig *r, int priority)
     wt_stream *s = NULL;
     return wt_stream_create(r->device, &(wt_stream_config){priority}, &s);
 }
-static size_t memory_of(const rig *r)
-{
-    return wt_device_get_info(r->device)->memory_bytes;
-}
+static size_t memory_of(const rig *r) { return wt_device_get_info(r->device)->memory_bytes; }
 
 #define CASES(X)                                                                                                       \
     X(BAD_ARG, buffer_bytes(r, 0), "0 bytes, want 1 or more")                                                          \
@@ -380,7 +376,8 @@ static void loop_arena(rig *r)
 static void loop_pool(rig *r)
 {
     wt_pool *p = NULL;
-    assert_ok(wt_pool_create(r->device, &(wt_pool_config){.quota_bytes = 65536, .max_blocks = 4, .max_streams = 2}, &p));
+    assert_ok(
+        wt_pool_create(r->device, &(wt_pool_config){.quota_bytes = 65536, .max_blocks = 4, .max_streams = 2}, &p));
     wt_pool_destroy(p);
 }
 static void loop_transfer(rig *r)
@@ -413,10 +410,10 @@ static size_t free_bytes(wt_device *device)
 static void thousands_of_each_leave_nothing(void **state)
 {
     static const kind kinds[] = {
-        {"buffer", 10000, 10000, loop_buffer},    {"stream", 10000, 2000, loop_stream},
-        {"event", 10000, 10000, loop_event},      {"graph", 10000, 10000, loop_graph},
-        {"block", 10000, 10000, loop_block},      {"arena", 10000, 10000, loop_arena},
-        {"pool", 10000, 300, loop_pool},          {"transfer", 10000, 300, loop_transfer},
+        {"buffer", 10000, 10000, loop_buffer},     {"stream", 10000, 2000, loop_stream},
+        {"event", 10000, 10000, loop_event},       {"graph", 10000, 10000, loop_graph},
+        {"block", 10000, 10000, loop_block},       {"arena", 10000, 10000, loop_arena},
+        {"pool", 10000, 300, loop_pool},           {"transfer", 10000, 300, loop_transfer},
         {"dispatch", 10000, 10000, loop_dispatch}, {"layout", 10000, 20, loop_layout},
     };
     rig r = rig_on(wide_device_of(state));
@@ -424,7 +421,7 @@ static void thousands_of_each_leave_nothing(void **state)
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         int64_t begin_ns = wt_clock_now_ns(NULL);
         int n = cuda ? kinds[k].n_cuda : failing_alloc_works() ? kinds[k].n_cpu : 500; // sanitizers find a single leak
-        for (int warm = 0; warm < 10; warm++) kinds[k].make_and_destroy(&r); // what is made once
+        for (int warm = 0; warm < 10; warm++) kinds[k].make_and_destroy(&r);           // what is made once
         size_t before = cuda ? free_bytes(r.device) : 0;
         failing_alloc_start(-1);
         for (int loop = 0; loop < n; loop++) kinds[k].make_and_destroy(&r);
@@ -442,8 +439,8 @@ static void thousands_of_each_leave_nothing(void **state)
 #define BOTH_BACKENDS                                                                                                  \
     cmocka_unit_test(sizes_and_shares_out_of_range_are_refused),                                                       \
         cmocka_unit_test(what_is_too_much_is_given_only_when_asked_for),                                               \
-        cmocka_unit_test(a_second_destroy_does_nothing_and_says_so),                                                   \
-        cmocka_unit_test(a_use_after_destroy_is_refused), cmocka_unit_test(a_handle_of_another_kind_is_refused),       \
+        cmocka_unit_test(a_second_destroy_does_nothing_and_says_so), cmocka_unit_test(a_use_after_destroy_is_refused), \
+        cmocka_unit_test(a_handle_of_another_kind_is_refused),                                                         \
         cmocka_unit_test(a_pool_destroyed_while_armed_is_given_back_later),                                            \
         cmocka_unit_test(recorded_uploads_run_with_the_graph), cmocka_unit_test(thousands_of_each_leave_nothing)
 

@@ -511,7 +511,7 @@ static void eight_threads_share_a_layout(void **state)
 // ---- running
 
 #define BOTH_BACKENDS                                                                                                  \
-    cmocka_unit_test(a_layout_tells_what_its_partitions_got), cmocka_unit_test(presets_that_fit_are_made_as_planned),                                                          \
+    cmocka_unit_test(a_layout_tells_what_its_partitions_got), cmocka_unit_test(presets_that_fit_are_made_as_planned),  \
         cmocka_unit_test(streams_are_limited_and_hold_the_layout),                                                     \
         cmocka_unit_test(streams_of_a_partition_copy_and_fill_as_any),                                                 \
         cmocka_unit_test(steps_take_turns_and_refuse_disorder), cmocka_unit_test(resizing_cannot_change_who_is_who)

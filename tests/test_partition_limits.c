@@ -76,17 +76,16 @@ static void work_free(work *w)
     wt_module_destroy(w->module);
 }
 
-static void open_gate(const work *w)
-{
-    atomic_store((atomic_int *)wt_buffer_host(w->word), 1);
-}
+static void open_gate(const work *w) { atomic_store((atomic_int *)wt_buffer_host(w->word), 1); }
 
 static wt_status submit(const work *w, wt_dispatch *dispatch, int lane, bool gate, wt_dispatch_ticket *ticket)
 {
     uintptr_t address = wt_buffer_address(w->word);
     wt_dispatch_request r = {.lane = lane, .args = &WT_ARG(address), .n_args = 1};
-    if (w->module) r.kernel = gate ? w->gate : w->nothing;
-    else r.function = gate ? gate_item : nothing_item, r.n_items = 1;
+    if (w->module)
+        r.kernel = gate ? w->gate : w->nothing;
+    else
+        r.function = gate ? gate_item : nothing_item, r.n_items = 1;
     return wt_dispatch_submit(dispatch, &r, ticket);
 }
 
@@ -377,8 +376,10 @@ static void each_level_has_its_priorities_and_all_keep_the_other_limits(void **s
         assert_int_equal(facts_of(layout).isolation, level);
         assert_int_equal(info_of(tight).priority, priorities[level - WT_ISOLATION_SMS][0]);
         assert_int_equal(info_of(loose).priority, priorities[level - WT_ISOLATION_SMS][1]);
-        if (level == WT_ISOLATION_SMS) assert_true(info_of(tight).n_sms + info_of(loose).n_sms <= all);
-        else assert_true(info_of(tight).n_sms == all && info_of(loose).n_sms == all);
+        if (level == WT_ISOLATION_SMS)
+            assert_true(info_of(tight).n_sms + info_of(loose).n_sms <= all);
+        else
+            assert_true(info_of(tight).n_sms == all && info_of(loose).n_sms == all);
         wt_pool *pool = NULL;
         assert_int_equal(create_pool(tight, 9 * MB, false, &pool), WT_ERR_QUOTA);
         assert_ok(wt_layout_destroy(layout));

@@ -78,8 +78,15 @@ static void bytes_survive_the_way_there_and_back(void **state)
     uint64_t n_chunks = 0, n_bytes = 0;
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         memset(out, 0, 300000);
-        wt_transfer_request request = {WT_TRANSFER_TO_DEVICE, wt_buffer_address(device_buffer), wt_buffer_host(in),
-                                       sizes[k], 0, NULL, NULL, NULL, NULL};
+        wt_transfer_request request = {WT_TRANSFER_TO_DEVICE,
+                                       wt_buffer_address(device_buffer),
+                                       wt_buffer_host(in),
+                                       sizes[k],
+                                       0,
+                                       NULL,
+                                       NULL,
+                                       NULL,
+                                       NULL};
         wt_transfer_ticket up = submit(transfer, request);
         assert_ok(wt_transfer_wait(transfer, up));
         request.direction = WT_TRANSFER_TO_HOST;
@@ -229,8 +236,15 @@ static void *use_engine(void *data)
     int n_submitted = 0;
     for (int k = 0; k < N && !u->n_wrong; k++) {
         wt_transfer_ticket ticket;
-        wt_transfer_request request = {WT_TRANSFER_TO_DEVICE, wt_buffer_address(there), wt_buffer_host(in), BYTES,
-                                       k % 3, NULL, count_done, u, NULL};
+        wt_transfer_request request = {WT_TRANSFER_TO_DEVICE,
+                                       wt_buffer_address(there),
+                                       wt_buffer_host(in),
+                                       BYTES,
+                                       k % 3,
+                                       NULL,
+                                       count_done,
+                                       u,
+                                       NULL};
         fill_pattern(wt_buffer_host(in), BYTES, (uint64_t)(u->key * N + k));
         if (wt_transfer_submit(u->transfer, &request, &ticket)) u->n_wrong++;
         else n_submitted++;
@@ -343,8 +357,8 @@ static void the_urgent_goes_first_and_equals_in_order(void **state)
     static const int priorities[] = {0, 5, 0, -3, 9, 5}, order[] = {4, 1, 5, 0, 2, 3};
     wt_transfer_ticket tickets[6];
     for (int k = 0; k < 6; k++)
-        tickets[k] = submit(transfer, (wt_transfer_request){WT_TRANSFER_TO_DEVICE, wt_buffer_address(to), host,
-                                                            64 * KB, priorities[k], g.event, note, &d, NULL});
+        tickets[k] = submit(transfer, (wt_transfer_request){WT_TRANSFER_TO_DEVICE, wt_buffer_address(to), host, 64 * KB,
+                                                            priorities[k], g.event, note, &d, NULL});
     for (int k = 0; k < 6; k++) assert_int_equal(info_of(transfer, tickets[order[k]]).position, k);
     assert_int_equal(stats_of(transfer, WT_TRANSFER_TO_DEVICE).n_queued, 6);
     atomic_store(&g.open, 1);
@@ -367,7 +381,8 @@ static void a_held_request_lets_others_pass(void **state)
     unsigned char host[16] = {0};
     gate g;
     close_gate(&g, device);
-    wt_transfer_request request = {WT_TRANSFER_TO_DEVICE, wt_buffer_address(to), host, 16, 9, g.event, NULL, NULL, NULL};
+    wt_transfer_request request = {
+        WT_TRANSFER_TO_DEVICE, wt_buffer_address(to), host, 16, 9, g.event, NULL, NULL, NULL};
     wt_transfer_ticket held = submit(transfer, request);
     request.after = NULL;
     request.priority = 0;

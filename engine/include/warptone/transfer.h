@@ -4,8 +4,8 @@
 /// is cut into chunks; before each chunk the queue is looked at again, so an urgent request overtakes a long one within
 /// the chunks in flight. While the device is armed no chunk is larger than WT_TRANSFER_ARMED_CHUNK_BYTES.
 ///
-/// A request may belong to a partition. Then it counts among its max_pending_transfers until it is final, and its copies
-/// take no more of the time of their direction than the partition's bandwidth_share.
+/// A request may belong to a partition. Then it counts among its max_pending_transfers until it is final, and its
+/// copies take no more of the time of their direction than the partition's bandwidth_share.
 ///
 /// Three threads belong to it: one for each direction, and one that calls back. No call to this header is for the audio
 /// thread.
