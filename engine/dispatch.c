@@ -89,7 +89,7 @@ static int limit_of(const wt_dispatch_config *c)
     if (!c->partition) return 1024;
     wt_partition_info info;
     wt_partition_get_info(c->partition, &info);
-    return info.max_pending_kernels;
+    return info.max_pending_kernels < MAX_HISTORY ? info.max_pending_kernels : MAX_HISTORY;
 }
 
 /// Unlike that of any other dispatch: two at one time have different addresses, two at one address different times.
