@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <warptone/arm.h>
 #include <warptone/clock.h>
 #include <warptone/kernel.h>
 #include <warptone/transfer.h>
@@ -132,6 +133,46 @@ static void the_chunk_size_can_be_switched_while_it_runs(void **state)
     assert_int_equal(stats_of(transfer, WT_TRANSFER_TO_DEVICE).n_chunks, 2 + 80 + 2);
     assert_fails(wt_transfer_set_chunk_bytes(transfer, 4095), WT_ERR_BAD_ARG,
                  "transfer: chunks of 4095 bytes, want 4096 or more");
+    wt_transfer_destroy(transfer);
+    wt_buffer_destroy(to);
+    wt_buffer_destroy(from);
+}
+
+static void chunks_are_small_while_the_device_is_armed(void **state)
+{
+    wt_device *device = device_of(state);
+    wt_transfer *transfer = engine_of(device, (wt_transfer_config){0});
+    wt_buffer *to = buffer_of(device, WT_MEMORY_DEVICE, 5 * MB), *from = buffer_of(device, WT_MEMORY_PINNED, 5 * MB);
+    wt_transfer_request request = {
+        .device_address = wt_buffer_address(to), .host = wt_buffer_host(from), .size_bytes = 5 * MB};
+    assert_ok(wt_device_arm(device));
+    assert_ok(wt_transfer_wait(transfer, submit(transfer, request)));
+    assert_ok(wt_device_disarm(device));
+    assert_int_equal(stats_of(transfer, WT_TRANSFER_TO_DEVICE).n_chunks, 80);
+    assert_ok(wt_transfer_wait(transfer, submit(transfer, request)));
+    assert_int_equal(stats_of(transfer, WT_TRANSFER_TO_DEVICE).n_chunks, 80 + 2);
+    wt_transfer_destroy(transfer);
+    wt_buffer_destroy(to);
+    wt_buffer_destroy(from);
+}
+
+static void several_small_chunks_are_in_flight_but_no_more_than_a_megabyte(void **state)
+{
+    enum { BYTES = 64 * MB, MOST = MB / WT_TRANSFER_ARMED_CHUNK_BYTES, ROUNDS = 100 };
+    wt_device *device = device_of(state);
+    wt_transfer *transfer = engine_of(device, (wt_transfer_config){.chunk_bytes = WT_TRANSFER_ARMED_CHUNK_BYTES});
+    wt_buffer *to = buffer_of(device, WT_MEMORY_DEVICE, BYTES), *from = buffer_of(device, WT_MEMORY_PINNED, BYTES);
+    wt_transfer_request request = {
+        .device_address = wt_buffer_address(to), .host = wt_buffer_host(from), .size_bytes = BYTES};
+    int most = 0;
+    for (int round = 0; round < ROUNDS && most < 2; round++) { // a busy machine may let us look too seldom
+        wt_transfer_ticket ticket = submit(transfer, request);
+        while (info_of(transfer, ticket).state < WT_TRANSFER_COMPLETED) {
+            int n = stats_of(transfer, WT_TRANSFER_TO_DEVICE).n_in_flight;
+            if (n > most) most = n;
+        }
+    }
+    assert_true(most >= 2 && most <= MOST);
     wt_transfer_destroy(transfer);
     wt_buffer_destroy(to);
     wt_buffer_destroy(from);
@@ -542,10 +583,12 @@ static int close_device(void **state)
     return 0;
 }
 
-#define ON_BOTH                                                                                              \
-    cmocka_unit_test(bytes_survive_the_way_there_and_back),                                                  \
-        cmocka_unit_test(the_chunk_size_can_be_switched_while_it_runs), cmocka_unit_test(nonsense_is_refused), \
-        cmocka_unit_test(ten_thousand_requests_and_a_thousand_engines_leave_nothing),                        \
+#define ON_BOTH                                                                                                        \
+    cmocka_unit_test(bytes_survive_the_way_there_and_back),                                                            \
+        cmocka_unit_test(the_chunk_size_can_be_switched_while_it_runs), cmocka_unit_test(nonsense_is_refused),         \
+        cmocka_unit_test(chunks_are_small_while_the_device_is_armed),                                                  \
+        cmocka_unit_test(several_small_chunks_are_in_flight_but_no_more_than_a_megabyte),                              \
+        cmocka_unit_test(ten_thousand_requests_and_a_thousand_engines_leave_nothing),                                  \
         cmocka_unit_test(eight_threads_share_an_engine)
 
 int main(void)
