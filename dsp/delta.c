@@ -135,7 +135,8 @@ static void run_slot(const void *args, int slot)
 {
     const call *c = args;
     const wt_delta *p = c->plan;
-    const int64_t begin = wt__op_begin(p->n_rows, slot, c->n_slots), end = wt__op_begin(p->n_rows, slot + 1, c->n_slots);
+    const int64_t begin = wt__op_begin(p->n_rows, slot, c->n_slots),
+                  end = wt__op_begin(p->n_rows, slot + 1, c->n_slots);
     (void)!wt_delta_run(&p->config, c->in + begin * p->n_frames, end - begin, p->n_frames,
                         c->out + begin * p->n_frames); // checked by create
 }

@@ -333,7 +333,9 @@ static wt_status check(wt_spectral *p)
                        (long long)c->shape.n_frames);
     none = *c;
     none.shape.n_frames = 0;
-    p->rows = c->kind == WT_SPECTRAL_POLYNOMIAL ? c->order + 1 : c->kind == WT_SPECTRAL_CONTRAST ? c->contrast.n_bands + 1 : 1;
+    p->rows = c->kind == WT_SPECTRAL_POLYNOMIAL ? c->order + 1
+              : c->kind == WT_SPECTRAL_CONTRAST ? c->contrast.n_bands + 1
+                                                : 1;
     return run_signal(&none, NULL, NULL);
 }
 

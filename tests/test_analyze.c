@@ -26,7 +26,8 @@ static int run(const char *arguments, bool with_errors)
         print_message("skipped: %s is not built\n", program);
         skip();
     }
-    snprintf(command, sizeof command, "WARPTONE_BACKEND=cpu '%s' analyze %s 2>%s", program, arguments, with_errors ? "&1" : "/dev/null");
+    snprintf(command, sizeof command, "WARPTONE_BACKEND=cpu '%s' analyze %s 2>%s", program, arguments,
+             with_errors ? "&1" : "/dev/null");
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     size_t length = fread(out, 1, sizeof out - 1, pipe);
@@ -405,7 +406,8 @@ static void cuda_gives_what_the_cpu_gives(void **state)
         for (size_t i = 0; i < count; i++) peak = fmax(peak, fabs(w[i]));
         for (size_t i = 0; i < count; i++)
             if (!(fabs(w[i] - g[i]) <= cases[k].bound * peak))
-                fail_msg("%s, value %zu of %zu: %.9g, want %.9g, peak %.9g", cases[k].feature, i, count, g[i], w[i], peak);
+                fail_msg("%s, value %zu of %zu: %.9g, want %.9g, peak %.9g", cases[k].feature, i, count, g[i], w[i],
+                         peak);
         free(w), free(g);
         npy_free(&want), npy_free(&got);
     }
