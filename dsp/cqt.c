@@ -306,17 +306,18 @@ WT_RT static wt_status append(const job *j, worker *w, int level, const float *x
 {
     line *l = &w->lines[level];
     const wt_stft_pad pad = j->cqt->plan.config.pad;
-    const int n_all = n;
-    if (n > l->end - l->n) n = (int)(l->end - l->n);
-    memcpy(l->x + l->fill, x, (size_t)n * sizeof(float));
-    if (l->n + n > l->sounding) l->x[l->fill + n - 1] = 0;
-    l->fill += n, l->n += n;
+    const bool early = level < j->cqt->plan.early; // then what lies behind the end goes on too
+    const float *kept = l->x + l->fill;
+    int n_kept = n, used, made = 0;
+    if (n_kept > l->end - l->n) n_kept = (int)(l->end - l->n);
+    memcpy(l->x + l->fill, x, (size_t)n_kept * sizeof(float));
+    if (l->n + n_kept > l->sounding) l->x[l->fill + n_kept - 1] = 0;
+    l->fill += n_kept, l->n += n_kept;
+    if (l->half)
+        wt_resample_process(l->half, early ? &x : &kept, early ? n : n_kept, &used, &l->halved, CHUNK, &made);
     if (!l->started && l->n > l->margin) start_line(l, pad);
     wt_status status = l->started ? give_ready(j, w, level, false, out) : WT_OK;
     if (status || !l->half) return status;
-    if (level < j->cqt->plan.early) n = n_all; // also what lies behind
-    int used, made;
-    wt_resample_process(l->half, &x, n, &used, &l->halved, CHUNK, &made);
     return append(j, w, level + 1, l->halved, made, out);
 }
 
