@@ -7,7 +7,7 @@
 // neighbour's too, which alone writes their R, so R is read from one buffer and written to another. A round is one
 // pair of frames a sequence: transform in shared memory, each bin brought to its magnitude in place, transform back,
 // and spectrum_overlap.
-// Judge: the CPU's, 2e-6 of the peak after one iteration; more iterations magnify rounding.
+// Judge: the CPU's, 5e-6 of the peak after two iterations; more of them magnify rounding.
 #ifndef SPECTRUM_N
 #    define SPECTRUM_N 2048
 #endif
@@ -38,7 +38,7 @@ static __device__ __forceinline__ float2 first_phase(const wt_griffin_lim_args &
     return make_float2(magnitude * re, magnitude * im);
 }
 
-// All rounds of a block: spectra(line, t, points, k0) leaves the pairs t, t + 1 for the inverse.
+// All rounds of a block: spectra(line, t, points, thread, own) leaves frames t and t + 1 for the inverse.
 template <class Spectra> static __device__ __forceinline__ void walk(const wt_griffin_lim_args &a, Spectra spectra)
 {
     const int hop = a.frames.hop, thread = threadIdx.x % SPECTRUM_THREADS, sequence = threadIdx.x / SPECTRUM_THREADS;

@@ -44,7 +44,7 @@ int64_t wt_griffin_lim_length(const wt_griffin_lim *plan); ///< samples of a sig
 /// Judge:  librosa in float64 from the same phases: precise 1e-5 of the peak after 32 iterations.  [rt, running]
 WT_RT void wt_griffin_lim_run(wt_griffin_lim *plan, const float *magnitude, float *out);
 /// Queue the same on a stream of the plan's device.  Errors: as wt_mel_enqueue.  Judge: wt_griffin_lim_run, from the same
-/// phases; on a GPU 2e-6 of the peak after one iteration, more of them magnify rounding.  [worker]
+/// phases; on a GPU 5e-6 of the peak after two iterations, more of them magnify rounding.  [worker]
 WT_CHECKED wt_status wt_griffin_lim_enqueue(wt_griffin_lim *plan, wt_stream *stream, const wt_buffer *magnitude,
                                             size_t magnitude_offset, wt_buffer *out, size_t out_offset);
 
