@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 32 };          // of frames a block walks along
 #define WORK_BYTES (8LL << 30) // of spectra
 
 struct wt__griffin_lim_cuda {
@@ -16,35 +15,10 @@ struct wt__griffin_lim_cuda {
     wt_kernel *begin, *step;
     wt_buffer *squares, *seeds, *jumps, *spectra[2], *signals;
     wt_griffin_lim_args args; // all but what changes from launch to launch
-    size_t shared_bytes;
-    int64_t n_lines, at_once, blocks_per_line, bins;
-    int n_iter, threads;
+    wt_launch launch;        // of all lines at once
+    int64_t n_lines, at_once, bins;
+    int n_iter;
 };
-
-// Blocks walk along ROUNDS rounds, fewer where that leaves processors idle; at most half of it is their neighbour's too.
-static wt_status shape_blocks(wt_device *device, const wt__griffin_lim_shape *s, wt__griffin_lim_cuda *c)
-{
-    const int n = c->spectrum.n_fft, hop = c->spectrum.args.hop, frames = 2 * wt__spectrum_sequences(n);
-    const int64_t n_hops = (s->length + c->spectrum.args.margin + hop - 1) / hop;
-    const int64_t wave = (int64_t)wt_device_get_info(device)->n_sms * (768 / c->threads + 1);
-    const int lead = ((n + hop - 1) / hop) / 2 * 2; // the frames before, an even number
-    int64_t rounds = n_hops * c->at_once / wave / frames;
-    const int64_t least = (2 * lead + frames - 1) / frames + 1;
-    if (rounds > ROUNDS) rounds = ROUNDS;
-    if (rounds < least) rounds = least;
-    c->args.lead = lead;
-    c->args.hops = (int)(rounds * frames - lead);
-    c->args.ring = (frames - 1) * hop + (n > hop ? n : hop);
-    c->shared_bytes = c->spectrum.shared_bytes + (size_t)c->args.ring * sizeof(float);
-    c->blocks_per_line = (n_hops + c->args.hops - 1) / c->args.hops;
-    const size_t room = wt_device_get_info(device)->shared_bytes;
-    if (hop > WT_SPECTRUM_MAX || c->shared_bytes > room)
-        return wt_fail(WT_ERR_UNSUPPORTED, "griffin-lim: n_fft %d with hop %d takes more shared memory than the %zu bytes"
-                                           " of this GPU", n, hop, room);
-    if (c->blocks_per_line > INT_MAX / c->at_once)
-        return wt_fail(WT_ERR_BAD_ARG, "griffin-lim: %lld samples a signal, want fewer", (long long)s->length);
-    return WT_OK;
-}
 
 static wt_status take_work(wt_device *device, const wt__griffin_lim_shape *s, wt__griffin_lim_cuda *c)
 {
@@ -79,7 +53,6 @@ static wt_status prepare(wt_device *device, const wt__griffin_lim_shape *s, wt__
                        INT_MAX / 2);
     wt_status status = wt__spectrum_cuda_load("griffin-lim", device, s->stft, "kernels/griffin_lim.cu", &c->spectrum);
     if (status) return status;
-    c->threads = c->spectrum.threads;
     c->bins = wt_stft_bins(s->stft);
     c->n_lines = s->n_lines, c->n_iter = s->n_iter;
     c->args.frames = c->spectrum.args;
@@ -88,7 +61,9 @@ static wt_status prepare(wt_device *device, const wt__griffin_lim_shape *s, wt__
     c->args.zero_phase = s->zero_phase, c->args.momentum = s->momentum;
     status = upload(device, s, c);
     if (!status) status = take_work(device, s, c);
-    if (!status) status = shape_blocks(device, s, c);
+    if (!status)
+        status = wt__spectrum_cuda_walk("griffin-lim", device, &c->spectrum, c->at_once, s->length, &c->args.walk,
+                                        &c->launch);
     if (!status) status = wt_module_get_kernel(c->spectrum.module, "griffin_lim_begin", &c->begin);
     if (!status) status = wt_module_get_kernel(c->spectrum.module, "griffin_lim_step", &c->step);
     return status;
@@ -135,9 +110,8 @@ wt_status wt__griffin_lim_cuda_enqueue(const wt__griffin_lim_cuda *cuda, wt_stre
     wt_status status = WT_OK;
     for (int64_t first = 0; first < cuda->n_lines && !status; first += cuda->at_once) {
         const int64_t count = cuda->n_lines - first < cuda->at_once ? cuda->n_lines - first : cuda->at_once;
-        const wt_launch launch = {.grid = {(int)(count * cuda->blocks_per_line)},
-                                  .block = {cuda->threads},
-                                  .shared_bytes = cuda->shared_bytes};
+        wt_launch launch = cuda->launch;
+        launch.grid[0] = (int)(launch.grid[0] / cuda->at_once * count);
         float *result = out + first * args.frames.n_samples;
         args.magnitude = magnitude + first * args.stored_frames * cuda->bins;
         for (int i = -1; i < cuda->n_iter && !status; i++) {

@@ -92,3 +92,35 @@ wt_status wt__spectrum_cuda_grid(const char *op, int64_t n_lines, int64_t count,
     *blocks = (int)(each * n_lines);
     return WT_OK;
 }
+
+// Blocks walk along ROUNDS rounds of frames, fewer where that leaves processors idle; at most half of them for their
+// neighbour's sake.
+wt_status wt__spectrum_cuda_walk(const char *op, wt_device *device, const wt__spectrum_cuda *s, int64_t n_lines,
+                                 int64_t length, wt_spectrum_walk *walk, wt_launch *launch)
+{
+    enum { ROUNDS = 32, THREADS_AT_ONCE = 768 };
+    const wt_spectrum_frames *f = &s->args;
+    const int n = s->n_fft, frames = 2 * wt__spectrum_sequences(n);
+    const int lead = ((n - 1) / f->hop + 1) / 2 * 2; // those before the first that touch it, an even number
+    const int64_t n_hops = (length + f->margin + f->hop - 1) / f->hop;
+    const int64_t wave = (int64_t)wt_device_get_info(device)->n_sms * (THREADS_AT_ONCE / s->threads + 1);
+    const int64_t least = (2 * lead + frames - 1) / frames + 1;
+    int64_t rounds = n_hops * n_lines / wave / frames;
+    if (rounds > ROUNDS) rounds = ROUNDS;
+    if (rounds < least) rounds = least;
+    const int64_t ring = (int64_t)(frames - 1) * f->hop + (n > f->hop ? n : f->hop);
+    const size_t room = wt_device_get_info(device)->shared_bytes, bytes = s->shared_bytes + (size_t)ring * sizeof(float);
+    if (bytes > room)
+        return wt_fail(WT_ERR_UNSUPPORTED, "%s: n_fft %d with hop %d takes %zu bytes of shared memory, this GPU has %zu",
+                       op, n, f->hop, bytes, room);
+    *walk = (wt_spectrum_walk){.length = length,
+                               .window = f->window,
+                               .twiddles = f->twiddles,
+                               .hop = f->hop,
+                               .margin = f->margin,
+                               .hops = (int)(rounds * frames - lead),
+                               .lead = lead,
+                               .ring = (int)ring};
+    *launch = (wt_launch){.block = {s->threads}, .shared_bytes = bytes};
+    return wt__spectrum_cuda_grid(op, n_lines, n_hops, walk->hops, &launch->grid[0]);
+}

@@ -4,6 +4,7 @@
 #include "spectrum_kernel.h"
 
 typedef struct wt_griffin_lim_args {
+    wt_spectrum_walk walk;
     wt_spectrum_frames frames;       ///< pcm: the signal before, [n_lines][length]; n_frames: those that count
     const float *magnitude;          ///< [n_lines][stored_frames][bins]
     const float *before;             ///< [n_lines][n_frames][bins][2] spectra of the iteration before, or NULL
@@ -13,8 +14,6 @@ typedef struct wt_griffin_lim_args {
     const unsigned long long *seeds; ///< [bins] the generator before each bin's first frame
     const unsigned long long *jumps; ///< [n_frames][2] factor and term that lead from there to a frame
     int stored_frames, zero_phase;
-    int hops, lead; ///< a block's share of the output, even; and how many frames before them touch it, even
-    int ring;       ///< samples that the frames of one round touch
     float momentum; ///< m / (1 + m)
 } wt_griffin_lim_args;
 

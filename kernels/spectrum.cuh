@@ -18,8 +18,7 @@ enum {
     SPECTRUM_BLOCK = SPECTRUM_THREADS * SPECTRUM_SEQUENCES,
     SPECTRUM_BINS = SPECTRUM_N / 2 + 1,
     // Blocks an SM is to hold: 768 threads leave each 80 registers; without a bound the loads of a frame take 160.
-    SPECTRUM_RESIDENT = SPECTRUM_BLOCK < 768 ? 768 / SPECTRUM_BLOCK : 1,
-    SPECTRUM_RESIDENT_BACK = SPECTRUM_BLOCK < 512 ? 512 / SPECTRUM_BLOCK : 1 // two spectra come in at once
+    SPECTRUM_RESIDENT = SPECTRUM_BLOCK < 768 ? 768 / SPECTRUM_BLOCK : 1
 };
 
 __device__ __forceinline__ int spectrum_at(int i)

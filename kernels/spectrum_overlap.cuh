@@ -28,8 +28,8 @@ __device__ __forceinline__ void spectrum_back(int thread, float2 *points, const 
         });
 }
 
-/// Add the frames that lie in `points`, all sequences', to the ring of `size` sums whose first is at `start`; what no
-/// later frame touches goes to give(i, sum), i samples behind the first frame's begin.
+// Add the frames that lie in `points`, all sequences', to the ring of `size` sums whose first is at `start`; what no
+// later frame touches goes to give(i, sum), i samples behind the first frame's begin.
 template <class Give>
 __device__ __forceinline__ void spectrum_overlap(const float2 *points, float *ring, int size, int start, int hop,
                                                  Give give)
@@ -44,6 +44,39 @@ __device__ __forceinline__ void spectrum_overlap(const float2 *points, float *ri
         }
         if (i < SPECTRUM_PAIR_FRAMES * hop) give(i, value), value = 0;
         ring[at] = value;
+    }
+}
+
+/// A block's way along its line, `shared` its transforms' points and the ring. pair(line, t, own, thread, points) has
+/// spectrum_put_pair write frames t and t + 1 of the line; `own`: no other block makes them but for their neighbours'
+/// sake. give(line, at, to, sum): the overlapped sum at sample `at` of the padded signal, `to` of the line.
+template <class Pair, class Give>
+__device__ __forceinline__ void spectrum_walk(const wt_spectrum_walk &w, float2 *shared, Pair pair, Give give)
+{
+    const int hop = w.hop, thread = threadIdx.x % SPECTRUM_THREADS, sequence = threadIdx.x / SPECTRUM_THREADS;
+    const long long n_hops = (w.length + w.margin + hop - 1) / hop;
+    const int blocks = (int)((n_hops + w.hops - 1) / w.hops);
+    const long long line = blockIdx.x / blocks;
+    const int begin = (int)(blockIdx.x % blocks) * w.hops;
+    const int end = begin + w.hops < n_hops ? begin + w.hops : (int)n_hops;
+    float2 *points = shared + sequence * SPECTRUM_POINTS;
+    float *ring = (float *)(shared + SPECTRUM_SEQUENCES * SPECTRUM_POINTS);
+    for (int i = threadIdx.x; i < w.ring; i += SPECTRUM_BLOCK) ring[i] = 0;
+    __syncthreads();
+    int start = 0;
+    for (int t = begin > w.lead ? begin - w.lead : 0; t < end; t += SPECTRUM_PAIR_FRAMES) {
+        const int first = t + 2 * sequence;
+        pair(line, first, first >= begin && first < end, thread, points);
+        __syncthreads();
+        spectrum_back(thread, points, w.window, w.twiddles);
+        const long long from = (long long)t * hop;
+        spectrum_overlap(shared, ring, w.ring, start, hop, [&](int i, float sum) {
+            const long long at = from + i, to = at - w.margin;
+            if (at >= (long long)begin * hop && at < (long long)end * hop && to >= 0 && to < w.length)
+                give(line, at, to, sum);
+        });
+        start = (start + SPECTRUM_PAIR_FRAMES * hop) % w.ring;
+        __syncthreads();
     }
 }
 #endif
