@@ -60,7 +60,8 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
         [&](long long line, long long at, long long to, float sum) { give(a, line, at, to, sum); });
 }
 
-extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) griffin_lim_step(wt_griffin_lim_args a)
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_WIDE)
+    griffin_lim_step(wt_griffin_lim_args a)
 {
     spectrum_walk(
         a.walk, all_shared,

@@ -77,7 +77,7 @@ static __device__ float squares(const wt_spectrum_istft_args &a, long long at)
 {
     const int hop = a.walk.hop;
     float sum = 0;
-    for (long long t = at / hop; t >= 0 && at - t * hop < SPECTRUM_N; t--)
+    for (long long t = at <= 0x7fffffff ? (int)at / hop : at / hop; t >= 0 && at - t * hop < SPECTRUM_N; t--)
         if (t < a.n_frames) {
             const float w = __ldg(a.walk.window + (at - t * hop));
             sum += w * w;

@@ -18,7 +18,8 @@ enum {
     SPECTRUM_BLOCK = SPECTRUM_THREADS * SPECTRUM_SEQUENCES,
     SPECTRUM_BINS = SPECTRUM_N / 2 + 1,
     // Blocks an SM is to hold: 768 threads leave each 80 registers; without a bound the loads of a frame take 160.
-    SPECTRUM_RESIDENT = SPECTRUM_BLOCK < 768 ? 768 / SPECTRUM_BLOCK : 1
+    SPECTRUM_RESIDENT = SPECTRUM_BLOCK < 768 ? 768 / SPECTRUM_BLOCK : 1,
+    SPECTRUM_RESIDENT_WIDE = SPECTRUM_BLOCK < 640 ? 640 / SPECTRUM_BLOCK : 1 // 96 registers: there and back in one
 };
 
 __device__ __forceinline__ int spectrum_at(int i)
