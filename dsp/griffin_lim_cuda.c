@@ -15,7 +15,7 @@ struct wt__griffin_lim_cuda {
     wt_kernel *begin, *step;
     wt_buffer *squares, *seeds, *jumps, *spectra[2], *signals;
     wt_griffin_lim_args args; // all but what changes from launch to launch
-    wt_launch launch;        // of all lines at once
+    wt_launch launch;         // of all lines at once
     int64_t n_lines, at_once, bins;
     int n_iter;
 };
@@ -27,8 +27,8 @@ static wt_status take_work(wt_device *device, const wt__griffin_lim_shape *s, wt
     c->at_once = WORK_BYTES / (2 * spectrum);
     if (c->at_once < 1) c->at_once = 1;
     if (c->at_once > s->n_lines) c->at_once = s->n_lines;
-    wt_status status = wt_buffer_create(device, WT_MEMORY_DEVICE, (size_t)(c->at_once * s->length) * sizeof(float),
-                                        &c->signals);
+    wt_status status =
+        wt_buffer_create(device, WT_MEMORY_DEVICE, (size_t)(c->at_once * s->length) * sizeof(float), &c->signals);
     for (int i = 0; i < 2 && keeps && !status; i++)
         status = wt_buffer_create(device, WT_MEMORY_DEVICE, (size_t)(c->at_once * spectrum), &c->spectra[i]);
     return status;
@@ -76,8 +76,10 @@ wt_status wt__griffin_lim_cuda_create(wt_device *device, const wt__griffin_lim_s
     wt__griffin_lim_cuda *c = calloc(1, sizeof *c);
     if (!c) return wt_fail(WT_ERR_NO_MEMORY, "griffin-lim: CUDA plan");
     wt_status status = prepare(device, shape, c);
-    if (status) wt__griffin_lim_cuda_destroy(c);
-    else *cuda = c;
+    if (status)
+        wt__griffin_lim_cuda_destroy(c);
+    else
+        *cuda = c;
     return status;
 }
 

@@ -67,8 +67,7 @@ static void solve_tile(const problem *p, const float *b, int64_t n, int64_t t, i
 
 static void solve(const problem *p, const float *b, int64_t n, int n_sweeps, float *x)
 {
-    for (int64_t t = 0; t < n; t += LANES)
-        solve_tile(p, b, n, t, n - t < LANES ? (int)(n - t) : LANES, n_sweeps, x);
+    for (int64_t t = 0; t < n; t += LANES) solve_tile(p, b, n, t, n - t < LANES ? (int)(n - t) : LANES, n_sweeps, x);
 }
 
 static wt_status pose(const double *a, int n_rows, int n_columns, problem *p)
@@ -199,8 +198,10 @@ wt_status wt_mel_inverse_create(wt_device *device, const wt_mel_inverse_config *
     status = p->slots ? make_tables(p) : wt_fail(WT_ERR_NO_MEMORY, "mel: %d threads", p->n_slots);
     for (int i = 0; i < p->n_slots && !status; i++) status = pose(p->bank, c.bank.n_mels, p->bins, &p->slots[i]);
     if (!status && wt__op_on_gpu(device)) status = make_cuda(p);
-    if (status) wt_mel_inverse_destroy(p);
-    else *plan = p;
+    if (status)
+        wt_mel_inverse_destroy(p);
+    else
+        *plan = p;
     return status;
 }
 
@@ -271,8 +272,7 @@ wt_status wt_mel_inverse_enqueue(wt_mel_inverse *plan, wt_stream *stream, const 
     return wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
 }
 
-wt_status wt_mel_to_stft(const wt_mel_bank_config *config, double power, const float *mel, int64_t n_frames,
-                         float *out)
+wt_status wt_mel_to_stft(const wt_mel_bank_config *config, double power, const float *mel, int64_t n_frames, float *out)
 {
     wt_mel_inverse *plan;
     wt_status status = wt_mel_inverse_create(

@@ -65,8 +65,10 @@ static wt_status shape_launch(wt_device *device, const wt__mel_inverse_shape *s,
     int threads = 128;
     while (threads > 32 && 3 * frame * (size_t)threads > room) threads /= 2;
     if (frame * (size_t)threads > room)
-        return wt_fail(WT_ERR_UNSUPPORTED, "mel: %d bands of %d frames take more shared memory than the %zu bytes of this"
-                                           " GPU", s->n_mels, threads, room);
+        return wt_fail(WT_ERR_UNSUPPORTED,
+                       "mel: %d bands of %d frames take more shared memory than the %zu bytes of this"
+                       " GPU",
+                       s->n_mels, threads, room);
     c->launch = (wt_launch){.block = {threads}, .shared_bytes = frame * (size_t)threads};
     return wt__spectrum_cuda_grid("mel", c->at_once, s->n_frames, threads, &c->launch.grid[0]);
 }
@@ -94,8 +96,10 @@ wt_status wt__mel_inverse_cuda_create(wt_device *device, const wt__mel_inverse_s
     wt__mel_inverse_cuda *c = calloc(1, sizeof *c);
     if (!c) return wt_fail(WT_ERR_NO_MEMORY, "mel: CUDA plan of an inverse");
     wt_status status = prepare(device, shape, c);
-    if (status) wt__mel_inverse_cuda_destroy(c);
-    else *cuda = c;
+    if (status)
+        wt__mel_inverse_cuda_destroy(c);
+    else
+        *cuda = c;
     return status;
 }
 
@@ -109,7 +113,8 @@ void wt__mel_inverse_cuda_destroy(wt__mel_inverse_cuda *cuda)
     free(cuda);
 }
 
-wt_status wt__mel_inverse_cuda_enqueue(const wt__mel_inverse_cuda *cuda, wt_stream *stream, const float *mel, float *out)
+wt_status wt__mel_inverse_cuda_enqueue(const wt__mel_inverse_cuda *cuda, wt_stream *stream, const float *mel,
+                                       float *out)
 {
     wt_mel_inverse_args args = cuda->args;
     wt_status status = WT_OK;

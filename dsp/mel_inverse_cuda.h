@@ -20,7 +20,7 @@ typedef struct wt__mel_inverse_cuda wt__mel_inverse_cuda;
 WT_CHECKED wt_status wt__mel_inverse_cuda_create(wt_device *device, const wt__mel_inverse_shape *shape,
                                                  wt__mel_inverse_cuda **cuda);
 void wt__mel_inverse_cuda_destroy(wt__mel_inverse_cuda *cuda); ///< NULL is allowed.
-WT_CHECKED wt_status wt__mel_inverse_cuda_enqueue(const wt__mel_inverse_cuda *cuda, wt_stream *stream,
-                                                  const float *mel, float *out);
+WT_CHECKED wt_status wt__mel_inverse_cuda_enqueue(const wt__mel_inverse_cuda *cuda, wt_stream *stream, const float *mel,
+                                                  float *out);
 
 #endif

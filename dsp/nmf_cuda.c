@@ -26,8 +26,13 @@ static wt_status take_work(wt_device *device, wt__nmf_cuda *c)
     double *v = (double *)wt_buffer_address(c->work), *turned = v + signals * all, *w = turned + signals * all;
     double *h = w + signals * rows * k, *gram = h + signals * columns * k;
     const int solver = (int)f->solver, divergence = f->solver == WT_NMF_MULTIPLICATIVE_KL;
-    c->turn = (wt_nmf_turn_args){.wide = v, .turned = turned, .wide_w = w, .wide_h = h,
-                                 .rows = f->rows, .columns = f->columns, .k = f->n_components};
+    c->turn = (wt_nmf_turn_args){.wide = v,
+                                 .turned = turned,
+                                 .wide_w = w,
+                                 .wide_h = h,
+                                 .rows = f->rows,
+                                 .columns = f->columns,
+                                 .k = f->n_components};
     c->activations = (wt_nmf_side_args){turned, w, h, gram, f->columns, f->rows, f->n_components, solver, 0};
     c->spectra = (wt_nmf_side_args){v, h, w, gram, f->rows, f->columns, f->n_components, solver, divergence};
     return WT_OK;
@@ -57,8 +62,10 @@ wt_status wt__nmf_cuda_create(wt_device *device, const wt_nmf_config *config, wt
     if (!c) return wt_fail(WT_ERR_NO_MEMORY, "nmf: CUDA plan");
     c->config = *config;
     wt_status status = prepare(device, c);
-    if (status) wt__nmf_cuda_destroy(c);
-    else *cuda = c;
+    if (status)
+        wt__nmf_cuda_destroy(c);
+    else
+        *cuda = c;
     return status;
 }
 

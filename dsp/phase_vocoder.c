@@ -24,8 +24,7 @@ struct wt_phase_vocoder {
     wt__vocoder_cuda cuda;
 };
 
-wt_status wt_phase_vocoder_create(wt_device *device, const wt_phase_vocoder_config *config,
-                                  wt_phase_vocoder **vocoder)
+wt_status wt_phase_vocoder_create(wt_device *device, const wt_phase_vocoder_config *config, wt_phase_vocoder **vocoder)
 {
     *vocoder = NULL;
     if (config->bins < 1) return wt_fail(WT_ERR_BAD_ARG, "phase_vocoder: %d bins, want 1 or more", config->bins);
@@ -38,12 +37,14 @@ wt_status wt_phase_vocoder_create(wt_device *device, const wt_phase_vocoder_conf
         free(v);
         return wt_fail(WT_ERR_NO_MEMORY, "phase_vocoder: %d bins", config->bins);
     }
-    *v = (wt_phase_vocoder){.device = device, .bins = config->bins, .rate = config->rate, .memory = p, .re = p,
-                            .im = p + row};
+    *v = (wt_phase_vocoder){
+        .device = device, .bins = config->bins, .rate = config->rate, .memory = p, .re = p, .im = p + row};
     for (int k = 0; k < 2; k++, p += 3 * row) v->frames[k] = (frame){p + 2 * row, p + 3 * row, p + 4 * row};
     wt_status status = wt__op_on_gpu(device) ? wt__vocoder_cuda_load(device, &v->cuda) : WT_OK;
-    if (status) wt_phase_vocoder_destroy(v);
-    else *vocoder = v;
+    if (status)
+        wt_phase_vocoder_destroy(v);
+    else
+        *vocoder = v;
     return status;
 }
 

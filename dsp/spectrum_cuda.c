@@ -109,9 +109,10 @@ wt_status wt__spectrum_cuda_walk(const char *op, wt_device *device, const wt__sp
     if (rounds > ROUNDS) rounds = ROUNDS;
     if (rounds < least) rounds = least;
     const int64_t ring = (int64_t)(frames - 1) * f->hop + (n > f->hop ? n : f->hop);
-    const size_t room = wt_device_get_info(device)->shared_bytes, bytes = s->shared_bytes + (size_t)ring * sizeof(float);
+    const size_t room = wt_device_get_info(device)->shared_bytes;
+    const size_t bytes = s->shared_bytes + (size_t)ring * sizeof(float);
     if (bytes > room)
-        return wt_fail(WT_ERR_UNSUPPORTED, "%s: n_fft %d with hop %d takes %zu bytes of shared memory, this GPU has %zu",
+        return wt_fail(WT_ERR_UNSUPPORTED, "%s: n_fft %d with hop %d takes %zu bytes of shared memory, the GPU has %zu",
                        op, n, f->hop, bytes, room);
     *walk = (wt_spectrum_walk){.length = length,
                                .window = f->window,

@@ -28,7 +28,8 @@ size_t wt__spectrum_twiddles(int n, double *table);
 /// One block for each `per_block` of a line's `count`; refuses more blocks than a grid has.
 WT_CHECKED wt_status wt__spectrum_cuda_grid(const char *op, int64_t n_lines, int64_t count, int64_t per_block,
                                             int *blocks);
-/// Shape the walk of blocks along `n_lines` lines of `length` samples, and its launch. Refuses hops whose sums shared memory does not hold.
+/// Shape the walk of blocks along `n_lines` lines of `length` samples, and its launch. Refuses hops whose sums shared
+/// memory does not hold.
 WT_CHECKED wt_status wt__spectrum_cuda_walk(const char *op, wt_device *device, const wt__spectrum_cuda *s,
                                             int64_t n_lines, int64_t length, wt_spectrum_walk *walk,
                                             wt_launch *launch);

@@ -115,10 +115,8 @@ static wt_status take_work(wt_device *device, const wt__stretch_shape *s, wt__st
     wt_status status = wt_buffer_create(device, WT_MEMORY_DEVICE, row * (size_t)c->args.n_frames, &c->analysed);
     if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, row * (size_t)s->n_made, &c->made);
     if (status) return status;
-    const wt_stft_plan_config back = {.stft = {.n_fft = s->n_fft, .hop = s->hop},
-                                      .n_signals = c->at_once,
-                                      .n_frames = s->n_made,
-                                      .length = s->n_out};
+    const wt_stft_plan_config back = {
+        .stft = {.n_fft = s->n_fft, .hop = s->hop}, .n_signals = c->at_once, .n_frames = s->n_made, .length = s->n_out};
     return wt_stft_plan_create(device, &back, &c->inverse);
 }
 
@@ -150,8 +148,10 @@ wt_status wt__stretch_cuda_create(wt_device *device, const wt__stretch_shape *sh
     c->shape = *shape;
     wt_status status = prepare(device, c);
     c->shape.window = NULL; // uploaded
-    if (status) wt__stretch_cuda_destroy(c);
-    else *cuda = c;
+    if (status)
+        wt__stretch_cuda_destroy(c);
+    else
+        *cuda = c;
     return status;
 }
 

@@ -4,9 +4,9 @@
 //   griffin_lim_step    signals to signals: transform, phases, and back. Of spectra only R goes to memory
 //
 // Blocks go along lines by spectrum_walk: transform in shared memory, each bin brought to its magnitude in place,
-// transform back. Frames before a block's own are its neighbour's too, which alone writes their R, so R is read from one
-// buffer and written to another.
-// Judge: the CPU's, 5e-6 of the peak after two iterations; more of them magnify rounding.
+// transform back. Frames before a block's own are its neighbour's too, which alone writes their R, so R is read from
+// one buffer and written to another. Judge: the CPU's, 5e-6 of the peak after two iterations; more of them magnify
+// rounding.
 #ifndef SPECTRUM_N
 #    define SPECTRUM_N 2048
 #endif

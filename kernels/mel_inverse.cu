@@ -25,7 +25,8 @@ static __device__ double begin_frame(const wt_mel_inverse_args &a, const float *
     }
     for (int j = 0; j < a.bins; j++) {
         const int from = __ldg(a.offsets + j), count = __ldg(a.offsets + j + 1) - from, first = __ldg(a.begins + j);
-        for (int i = 0; i < count; i++) residual[(first + i) * stride] -= __ldg(a.values + from + i) * x[j * a.n_frames];
+        for (int i = 0; i < count; i++)
+            residual[(first + i) * stride] -= __ldg(a.values + from + i) * x[j * a.n_frames];
     }
     return peak;
 }
@@ -59,7 +60,8 @@ extern "C" __global__ void __launch_bounds__(128) mel_inverse(wt_mel_inverse_arg
     double *x = a.x + line * a.bins * a.n_frames + t, *residual = residuals + threadIdx.x;
     float *out = a.out + line * a.bins * a.n_frames + t;
     const double peak = begin_frame(a, a.mel + line * a.n_mels * a.n_frames + t, x, residual);
-    for (int s = 0; s < a.n_sweeps && sweep(a, x, residual) > a.enough * peak; s++) {}
+    for (int s = 0; s < a.n_sweeps && sweep(a, x, residual) > a.enough * peak; s++) {
+    }
     for (int j = 0; j < a.bins; j++) {
         const double value = (float)x[j * a.n_frames];
         out[j * a.n_frames] = (float)(a.power == 2 ? sqrt(value) : pow(value, 1 / a.power));

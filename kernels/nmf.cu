@@ -100,8 +100,10 @@ extern "C" __global__ void __launch_bounds__(WT_NMF_TILE) nmf_side(wt_nmf_side_a
             if (w == warp && p * 32 + lane < k) product[p * 32 + lane] += part[p];
         __syncthreads();
     }
-    if (a.solver != 0) multiply(a, gram, product, row);
-    else if (warp == 0) descend(k, gram, product, row);
+    if (a.solver != 0)
+        multiply(a, gram, product, row);
+    else if (warp == 0)
+        descend(k, gram, product, row);
     __syncthreads();
     if (threadIdx.x < k) {
         const double x = row[threadIdx.x];

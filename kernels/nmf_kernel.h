@@ -9,7 +9,7 @@
 typedef struct wt_nmf_side_args {
     const double *v, *b;
     double *a;
-    double *gram; ///< [k][k] b^T b; divergence: [k] the sums of b's columns
+    double *gram;        ///< [k][k] b^T b; divergence: [k] the sums of b's columns
     int m, n, k, solver; ///< wt_nmf_solver
     int clip;            ///< what is left below the double's epsilon becomes 0
 } wt_nmf_side_args;

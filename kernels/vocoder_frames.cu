@@ -52,7 +52,7 @@ enum {
     LOCK_THREADS = wt__vocoder_threads(SPECTRUM_N),
     LOCK_WARPS = LOCK_THREADS / 32,
     LOCK_BINS = wt__vocoder_bins(SPECTRUM_N), // of a thread
-    LOCK_PEAKS = SPECTRUM_BINS / 3 + 2,        // at most: they lie three bins apart
+    LOCK_PEAKS = SPECTRUM_BINS / 3 + 2,       // at most: they lie three bins apart
 };
 
 struct lock_frame {
@@ -148,8 +148,10 @@ extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocod
                 int low = 0, high = n_peaks; // the last region that begins at or before k
                 while (high - low > 1) {
                     const int middle = (low + high) / 2;
-                    if (f.begin[middle] <= k) low = middle;
-                    else high = middle;
+                    if (f.begin[middle] <= k)
+                        low = middle;
+                    else
+                        high = middle;
                 }
                 const float2 by = f.turn[low];
                 x = make_float2(x.x * by.x - x.y * by.y, x.x * by.y + x.y * by.x);

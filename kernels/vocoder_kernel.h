@@ -38,10 +38,7 @@ typedef struct wt_vocoder_cut_args {
 } wt_vocoder_cut_args;
 
 /// Neighbouring bins a thread of the locking kernel has, and its threads.
-WT_SPECTRUM_BOTH int wt__vocoder_bins(int n_fft)
-{
-    return n_fft > 8190 ? 8 : 4;
-}
+WT_SPECTRUM_BOTH int wt__vocoder_bins(int n_fft) { return n_fft > 8190 ? 8 : 4; }
 
 WT_SPECTRUM_BOTH int wt__vocoder_threads(int n_fft)
 {

@@ -27,11 +27,14 @@ static void components_equal_scikit_learns(void **state)
         const int k = (int)(n_w / shape[0]), cd = !strcmp(golden_text(g, "solver", ""), "cd");
         const int kl = !strcmp(golden_text(g, "loss", ""), "kullback-leibler");
         wt_nmf *nmf;
-        assert_ok(wt_nmf_create(NULL, &(wt_nmf_config){.rows = (int)shape[0], .columns = (int)shape[1], .n_components = k,
-                                                 .n_iter = golden_int(g, "n_iter", 0),
-                                                 .solver = cd   ? WT_NMF_CD
-                                                           : kl ? WT_NMF_MULTIPLICATIVE_KL
-                                                                : WT_NMF_MULTIPLICATIVE}, &nmf));
+        const wt_nmf_config config = {.rows = (int)shape[0],
+                                      .columns = (int)shape[1],
+                                      .n_components = k,
+                                      .n_iter = golden_int(g, "n_iter", 0),
+                                      .solver = cd   ? WT_NMF_CD
+                                                : kl ? WT_NMF_MULTIPLICATIVE_KL
+                                                     : WT_NMF_MULTIPLICATIVE};
+        assert_ok(wt_nmf_create(NULL, &config, &nmf));
         wt_nmf_run(nmf, v, w, h);
         if (strstr(g->name, "_w"))
             golden_check(g, w, shape[0], (size_t)k);

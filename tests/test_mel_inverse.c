@@ -152,7 +152,8 @@ static void a_gpu_gives_what_the_cpu_gives(void **state)
 
 static wt_status create_plan(void *user)
 {
-    return wt_mel_inverse_create(NULL, &(wt_mel_inverse_config){.bank = {.n_fft = 64, .n_mels = 4}, .n_frames = 3}, user);
+    const wt_mel_inverse_config config = {.bank = {.n_fft = 64, .n_mels = 4}, .n_frames = 3};
+    return wt_mel_inverse_create(NULL, &config, user);
 }
 
 static void destroy_plan(void *user)

@@ -260,7 +260,8 @@ static float *voices(int n_signals, int64_t n)
         double phase = 0;
         for (int64_t i = 0; i < n; i++) {
             phase += 6.283185307179586477 * (180 + 40 * s) * (1 + 0.2 * sin(2.0 * (double)i / 22050)) / 22050;
-            pcm[s * n + i] = (float)(0.3 * sin(phase) + 0.2 * sin(2 * phase) + 0.1 * sin(5 * phase)) + 0.01f * noise(&seed);
+            const double tone = 0.3 * sin(phase) + 0.2 * sin(2 * phase) + 0.1 * sin(5 * phase);
+            pcm[s * n + i] = (float)tone + 0.01f * noise(&seed);
         }
     }
     return pcm;
@@ -272,7 +273,10 @@ static void a_gpu_vocodes_as_the_cpu_does(void **state)
 {
     (void)state;
     enum { BINS = 65, LINES = 3 };
-    static const struct { double rate; int64_t n_frames; } cases[] = {{1.3, 1}, {0.7, 101}, {2, 64}, {0.9, 20000}, {37.5, 90}};
+    static const struct {
+        double rate;
+        int64_t n_frames;
+    } cases[] = {{1.3, 1}, {0.7, 101}, {2, 64}, {0.9, 20000}, {37.5, 90}};
     wt_device *gpu = gpu_device();
     for (int i = 0; i < 5; i++) {
         wt_phase_vocoder *vocoder;
@@ -292,7 +296,7 @@ static void a_gpu_vocodes_as_the_cpu_does(void **state)
     wt_device_close(gpu);
 }
 
-// Both transform in double and round once. Librosa's mode: 2e-6. Locked: the CPU goes on from spectra in float, and each
+// Both transform in double and round once. Librosa's mode: 2e-6. Locked: both go on from spectra in float, and each
 // frame's rounding turns a region by up to 1e-7, which adds up like a random walk; and bins that compare equal but for
 // rounding may be another region's on the other side, weak ones between peaks: 1e-5 of the peak after some hundred
 // frames.

@@ -43,8 +43,8 @@ typedef struct wt_mel_inverse_config {
 
 typedef struct wt_mel_inverse wt_mel_inverse; ///< Tables and all memory; one call at a time.
 
-/// `device` NULL = immediate calls only; else it is borrowed until the plan is destroyed. A GPU takes up to 4 GB of work
-/// space for as many signals as fit.
+/// `device` NULL = immediate calls only; else it is borrowed until the plan is destroyed. A GPU takes up to 4 GB of
+/// work space for as many signals as fit.
 /// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_UNSUPPORTED (on a GPU: more bands than shared memory holds for 32
 /// frames), WT_ERR_NO_MEMORY, those of wt_module_create.  [worker]
 WT_CHECKED wt_status wt_mel_inverse_create(wt_device *device, const wt_mel_inverse_config *config,
