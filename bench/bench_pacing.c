@@ -115,7 +115,7 @@ static wt_status run_share(bench *b, wt_scheduler *scheduler, wt_device_executor
     wt_device_work work = {.queue = queue_spin, .user = b, .n_items = INT64_MAX};
     status = wt_slicer_init(&work.slicer, &(wt_slicer_config){.bound_us = PIECE_NS * 1e-3, .max_items = 1});
     if (status) return status;
-    status = wt_scheduler_submit(scheduler, &(wt_task_config){.partition = partition, .work = {.graph = &work}}, &task,
+    status = wt_scheduler_submit(scheduler, &(wt_task_config){.partition = partition, .work = {.device = &work}}, &task,
                                  NULL);
     if (status) return status;
     static sample samples[N_STEPS + 1];
