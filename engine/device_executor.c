@@ -266,6 +266,8 @@ static void report_end(wt_device_executor *e, lane *l)
 {
     double us = 0;
     wt_status status = wt_event_elapsed_us(l->sides[l->at].begin, l->sides[l->at].end, &us);
+    // An event may answer with an error of its own; waiting, which is over at once, tells what became of the device.
+    if (status) status = wt_event_synchronize(l->sides[l->at].end) == WT_ERR_DEVICE_LOST ? WT_ERR_DEVICE_LOST : status;
     if (!status) status = l->status;
     if (status == WT_ERR_DEVICE_LOST) {
         status = recover(e, l);

@@ -20,6 +20,7 @@ typedef struct wt__place {
 
 typedef struct wt__device_ops {
     void (*close)(wt_device *device);
+    bool (*lost)(const wt_device *device); ///< NULL = never
     wt_status (*synchronize)(wt_device *device);
     wt_status (*buffer_create)(wt_device *device, wt_memory memory, size_t size_bytes, wt_buffer **buffer);
     void (*buffer_destroy)(wt_buffer *buffer);

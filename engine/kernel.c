@@ -71,7 +71,7 @@ wt_status wt_module_create(wt_device *device, const wt_module_config *config, wt
 
 static void destroy_module(wt_module *module)
 {
-    if (module->module && !wt__cuda_enter(module->device)) module->device->cuda->ModuleUnload(module->module);
+    if (module->module && wt__cuda_enter_to_free(module->device)) module->device->cuda->ModuleUnload(module->module);
     while (module->kernels) {
         wt_kernel *next = module->kernels->next;
         free(module->kernels);
