@@ -482,6 +482,70 @@ static void predicted_starts_are_compared_with_real_ones(void **state)
     tear_down(&r);
 }
 
+// ---- where there are no SMs of one's own
+
+/// A partition of the rig's scheduler that runs on the layout's k-th.
+static int add_paced(rig *r, wt_layout *layout, int k, double share, wt_device_executor **executor)
+{
+    int partition;
+    assert_ok(wt_device_executor_create(&(wt_device_executor_config){.scheduler = r->scheduler,
+                                                                     .only_slices = share > 0,
+                                                                     .partition = wt_layout_at(layout, k)},
+                                        executor));
+    assert_ok(wt_scheduler_add_partition(
+        r->scheduler,
+        &(wt_scheduler_partition_config){.executor = wt_device_executor_callbacks(*executor), .pacing_share = share},
+        &partition));
+    return partition;
+}
+
+static void priorities_pacing_and_slices_stand_in_for_own_sms(void **state)
+{
+    rig r;
+    set_up(&r, state, 0, 0);
+    const wt_partition_config two[] = {{.name = "audio", .tier = WT_TIER_GUARANTEED}, {.name = "llm"}};
+    wt_layout *layout =
+        layout_of(device_of(state),
+                  &(wt_layout_config){
+                      .partitions = two, .n_partitions = 2, .isolation = WT_ISOLATION_PRIORITY, .overcommit = true});
+    wt_partition_info high = info_of(wt_layout_at(layout, 0)), low = info_of(wt_layout_at(layout, 1));
+    assert_int_equal(facts_of(layout).isolation, WT_ISOLATION_PRIORITY);
+    assert_true(high.priority == 1 && low.priority == -1 && high.n_sms == low.n_sms);
+    wt_device_executor *audio_executor, *llm_executor;
+    int audio = add_paced(&r, layout, 0, 0, &audio_executor), llm = add_paced(&r, layout, 1, 0.3, &llm_executor);
+    spinning load = sliced_of(&r, 200000, 1000000, 200), block = spin_of(&r, 100000); // always work; 100 us
+    load.work.queue = block.work.queue = queue_spin;
+    load.work.user = &load, block.work.user = &block;
+    wt_task endless, periodic;
+    assert_ok(wt_scheduler_submit(r.scheduler, &(wt_task_config){.partition = llm, .work = {.device = &load.work}},
+                                  &endless, NULL));
+    while (atomic_load(&load.n_queued) < 10) sched_yield(); // the full bucket at the start is used up
+    wt_device_executor_info before, after;
+    wt_device_executor_get_info(llm_executor, &before);
+    int64_t begin_ns = wt_clock_now_ns(NULL);
+    assert_ok(wt_scheduler_submit(r.scheduler,
+                                  &(wt_task_config){.partition = audio,
+                                                    .tier = WT_TIER_BURSTABLE,
+                                                    .period_ns = 2 * MS,
+                                                    .cost_ns = 500000,
+                                                    .n_jobs = 100,
+                                                    .work = {.device = &block.work}},
+                                  &periodic, NULL));
+    assert_ok(wt_scheduler_wait(r.scheduler, periodic, WAIT_NS)); // 200 ms: beside a load that never ends
+    wt_device_executor_get_info(llm_executor, &after);
+    double window_us = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-3, used_us = after.device_us - before.device_us;
+    assert_ok(wt_scheduler_cancel(r.scheduler, endless));
+    assert_int_equal(wt_scheduler_wait(r.scheduler, endless, WAIT_NS), WT_ERR_CANCELLED);
+    assert_int_equal(load.largest, 1); // slices of 200 us, one item each
+    // The bucket's promise, on any machine: its burst of 1 ms, and a slice that each end of the window may cut.
+    print_message("share %.1f %% of %.0f ms\n", used_us / window_us * 100, window_us * 1e-3);
+    assert_true(used_us <= 0.3 * window_us + 1000 + 2 * load.work.worst_slice_us);
+    wt_device_executor_destroy(audio_executor);
+    wt_device_executor_destroy(llm_executor);
+    assert_ok(wt_layout_destroy(layout));
+    tear_down(&r);
+}
+
 // ---- a lost device
 
 /// A rig's executor with or without the way to the CPU, in a partition of its own.
@@ -661,6 +725,7 @@ int main(void)
         cmocka_unit_test(a_recorded_graph_is_a_task),
         cmocka_unit_test(endless_work_blocks_its_partition_alone),
         cmocka_unit_test(predicted_starts_are_compared_with_real_ones),
+        cmocka_unit_test(priorities_pacing_and_slices_stand_in_for_own_sms),
         cmocka_unit_test(work_goes_on_with_the_cpu_where_it_may),
         cmocka_unit_test(without_that_flag_all_fails_at_once),
         cmocka_unit_test(bad_configs_are_refused),
