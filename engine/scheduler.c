@@ -17,6 +17,13 @@ void wt__enter(wt_scheduler *s)
     wt__advance(s);
 }
 
+static wt_hang hang_of(const wt_scheduler *s, const wt__task *t, wt_task task)
+{
+    wt_hang hang = {.task = task, .partition = t->config.partition, .running_ns = s->now_ns - t->lane_ns};
+    memcpy(hang.name, t->info.name, sizeof hang.name);
+    return hang;
+}
+
 static void tell_hang(const wt_scheduler_partition_config *p, wt_hang *hang)
 {
     if (p->executor.describe) p->executor.describe(p->executor.user, hang->task, hang->what, sizeof hang->what);
@@ -29,17 +36,17 @@ static void deliver(wt_scheduler *s, wt__action action)
     wt__task *t = &s->tasks[action.slot];
     const wt_task task = {t->serial, (uint32_t)action.slot, s->salt};
     wt__partition *p = wt__partition_of(s, t);
-    const wt_scheduler_partition_config *partition = &p->config; // likewise: a partition with actions is not removed
+    const wt_scheduler_partition_config *partition = &p->config; // stays while n_actions holds it, as the slot's does
     const wt_executor executor = partition->executor;
     const wt_work work = t->config.work;
-    const wt_task_config *config = &t->config; // stays as it is while n_actions holds the slot
+    const wt_task_config *config = &t->config;
     const wt_task_state state = t->info.state;
     const wt_status ended = t->info.status;
     const bool running = state == WT_TASK_RUNNING, asked = t->yield_wanted;
-    wt_hang hang = {.task = task, .partition = t->config.partition, .running_ns = s->now_ns - t->lane_ns};
-    memcpy(hang.name, t->info.name, sizeof hang.name);
-    const bool hangs = running && t->info.hung;
+    const bool hangs = action.kind == WT__HANG && running && t->info.hung;
+    wt_hang hang;
     wt_status failed = WT_OK;
+    if (hangs) hang = hang_of(s, t, task);
     if (action.kind == WT__START) t->handed = true;
     if (action.kind == WT__HANG) t->hang_open = false;
     pthread_mutex_unlock(&s->mutex);
@@ -47,8 +54,7 @@ static void deliver(wt_scheduler *s, wt__action action)
     else if (running && action.kind == WT__START) failed = executor.start(executor.user, task, &work);
     else if (running && action.kind == WT__YIELD && asked) executor.yield(executor.user, task);
     else if (running && action.kind == WT__CANCEL) executor.cancel(executor.user, task);
-    else if (hangs && action.kind == WT__HANG)
-        tell_hang(partition, &hang);
+    else if (hangs) tell_hang(partition, &hang);
     pthread_mutex_lock(&s->mutex);
     if (running && action.kind == WT__START && !failed) wt__note_start(s, t);
     t->n_actions--, p->n_actions--;

@@ -341,7 +341,7 @@ void wt__predict_cheaply(wt_scheduler *s, wt__task *t)
 void wt__note_start(wt_scheduler *s, wt__task *t)
 {
     if (t->info.handed_ns) return;
-    t->info.handed_ns = wt_clock_now_ns(s->config.clock);
+    t->info.handed_ns = t->info.predicted_ns ? wt_clock_now_ns(s->config.clock) : t->info.started_ns;
     if (!t->info.predicted_ns) return;
     wt__partition *p = wt__partition_of(s, t);
     int64_t late_ns = t->info.handed_ns - t->info.predicted_ns;

@@ -644,6 +644,24 @@ static void without_that_flag_all_fails_at_once(void **state)
     tear_down(&r);
 }
 
+// ---- destroy with work in flight
+
+static void destroy_waits_for_the_launch_and_cancels_the_rest(void **state)
+{
+    rig r;
+    set_up(&r, state, 0, 0);
+    spinning slow = sliced_of(&r, 1000000, 1000, 1000), ready = spin_of(&r, 1000); // 1 s, in slices of 1 ms
+    wt_task first = submit(&r, &slow, 0), second = submit(&r, &ready, -1);
+    while (!atomic_load(&slow.n_queued)) sched_yield();
+    wt_device_executor_destroy(r.executor);
+    r.executor = NULL;
+    assert_int_equal(wt_scheduler_wait(r.scheduler, first, 0), WT_ERR_CANCELLED);
+    assert_int_equal(wt_scheduler_wait(r.scheduler, second, 0), WT_ERR_CANCELLED);
+    assert_true(slow.next_item < 1000);
+    assert_int_equal(atomic_load(&ready.n_queued), 0);
+    tear_down(&r);
+}
+
 // ---- memory
 
 static wt_status create_one(void *user)
@@ -728,6 +746,7 @@ int main(void)
         cmocka_unit_test(priorities_pacing_and_slices_stand_in_for_own_sms),
         cmocka_unit_test(work_goes_on_with_the_cpu_where_it_may),
         cmocka_unit_test(without_that_flag_all_fails_at_once),
+        cmocka_unit_test(destroy_waits_for_the_launch_and_cancels_the_rest),
         cmocka_unit_test(bad_configs_are_refused),
     };
     const struct CMUnitTest memory[] = {cmocka_unit_test(every_failing_allocation_is_told),

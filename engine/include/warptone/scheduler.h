@@ -259,7 +259,7 @@ typedef struct wt_task_info {
     int64_t position;         ///< tasks before it, -1 when it does not stand in a line
     int64_t submitted_ns, admitted_ns, started_ns, ended_ns; ///< 0 = not yet; started: the first run
     int64_t predicted_ns;     ///< its first start as it was foretold last, 0 = it was not (wt_scheduler_predict)
-    int64_t handed_ns;        ///< its first start as it was: the executor had taken it; 0 = not yet
+    int64_t handed_ns;        ///< its first start as it was: the executor had taken it (without a prediction: was told)
     int64_t wait_ns;          ///< over all runs: from ready (released) to started
     int64_t device_ns;        ///< measured, over all runs
     int64_t worst_device_ns;  ///< of one run
