@@ -2,13 +2,13 @@
 // no second list. Which of them a node's type takes is checked when the chain is built.
 #include "preset_yaml.h"
 #include "yaml_message.h"
+#include "yaml_tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/names.h>
 #include <warptone/preset.h>
-#include <yaml.h>
 
 enum { FIXED_FIELDS = 4, MAX_TEXT = 1 << 20, MAX_NODES = 256 };
 
@@ -90,48 +90,21 @@ static void make_schema(schema *s)
 
 // ---- lines
 
-static yaml_node_t *value_of(yaml_document_t *document, yaml_node_t *mapping, const char *key, int *line)
-{
-    if (!mapping || mapping->type != YAML_MAPPING_NODE) return NULL;
-    for (yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < mapping->data.mapping.pairs.top; pair++) {
-        yaml_node_t *name = yaml_document_get_node(document, pair->key);
-        if (name->type != YAML_SCALAR_NODE || strcmp((const char *)name->data.scalar.value, key)) continue;
-        *line = (int)name->start_mark.line + 1;
-        return yaml_document_get_node(document, pair->value);
-    }
-    return NULL;
-}
-
 static int find_line(yaml_document_t *document, const char *section, int index, const char *key)
 {
-    int line = 0;
-    yaml_node_t *root = yaml_document_get_root_node(document);
-    if (index < 0) {
-        (void)value_of(document, root, key ? key : section, &line);
-        return line;
-    }
-    yaml_node_t *items = value_of(document, root, section, &line);
-    if (!items || items->type != YAML_SEQUENCE_NODE) return line;
-    yaml_node_item_t *item = items->data.sequence.items.start + index;
-    if (item >= items->data.sequence.items.top) return line;
-    yaml_node_t *found = yaml_document_get_node(document, *item);
-    line = (int)found->start_mark.line + 1;
-    if (key) (void)value_of(document, found, key, &line);
-    return line;
+    yaml_node_t *root = yaml_document_get_root_node(document), *name = NULL;
+    yaml_node_t *items = yaml_tree_value(document, root, index < 0 && key ? key : section, &name);
+    yaml_node_t *item = index < 0 ? NULL : yaml_tree_item(document, items, index);
+    if (item && (!key || !yaml_tree_value(document, item, key, &name))) name = item;
+    return name ? (int)name->start_mark.line + 1 : 0;
 }
 
 static int line_of(const char *text, size_t length, const char *section, int index, const char *key)
 {
-    yaml_parser_t parser;
     yaml_document_t document;
-    int line = 0;
-    if (!yaml_parser_initialize(&parser)) return line;
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
-    if (yaml_parser_load(&parser, &document)) {
-        line = find_line(&document, section, index, key);
-        yaml_document_delete(&document);
-    }
-    yaml_parser_delete(&parser);
+    if (!yaml_tree_load(text, length, &document)) return 0;
+    int line = find_line(&document, section, index, key);
+    yaml_document_delete(&document);
     return line;
 }
 
