@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,10 +112,23 @@ void jack_server_kill(jack_server *server)
     server->killed = true;
 }
 
+/// A killed server's clients leave their semaphores, which bear its name.
+static void remove_semaphores(const char *name)
+{
+    char pattern[128];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "/dev/shm/jack_sem.*_%s_*", name);
+    if (glob(pattern, 0, NULL, &found)) return;
+    for (size_t n = 0; n < found.gl_pathc; n++) unlink(found.gl_pathv[n]);
+    globfree(&found);
+}
+
 void jack_server_stop(jack_server *server)
 {
-    // JACK's registry has room for 8 servers and gives a killed one's place back only to its own name
-    if (server->killed) jack_server_restart(server);
+    if (server->killed) { // JACK's registry has room for 8 servers and gives a killed one's place only to its own name
+        remove_semaphores(server->name);
+        jack_server_restart(server);
+    }
     if (server->pid && !ended(server, SIGTERM, 10000)) (void)ended(server, SIGKILL, 10000);
 }
 
