@@ -10,7 +10,7 @@
 /// A span of bytes, and what to put there.
 typedef struct edit {
     size_t from, to;
-    char text[256];
+    char text[4400]; // a path and a name are the longest
 } edit;
 
 /// Byte of the character `index`; libyaml counts characters after a byte order mark.
