@@ -3,7 +3,6 @@
 #include "preset_edit.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,43 +62,29 @@ wt_status live_session_load(live_session *s, const char *name)
 
 // ---- save
 
-/// The text of the preset with the present values, malloc'ed; those the preset has already are left as they stand.
-static wt_status edit_values(live_session *s, const live_playing *p, char **text, size_t *length)
+/// Values that the preset's text does not have yet; what it has already is left as it stands.
+static wt_status edit_values(live_session *s, const live_playing *p, const char *path, char **text)
 {
     wt_status status = WT_OK;
     for (int k = 0; k < p->n_params && !status; k++) {
-        char number[32];
         const float value = wt_live_get(s->live, p->params[k].node, p->params[k].index);
-        if (value == p->saved[k]) continue;
-        preset_edit_number(value, number);
-        status = preset_edit_set(text, length, p->params[k].node, p->infos[k].name, number);
+        if (value != p->saved[k]) status = preset_edit_param(path, text, p->params[k].node, p->infos[k].name, value);
     }
     return status;
 }
 
-/// Relative files of a preset that goes to another folder are named in full.
-static wt_status edit_files(const live_playing *p, char **text, size_t *length)
+/// A preset in another folder must find the files it names.
+static wt_status check_files(const wt_preset *own, const wt_preset *written)
 {
-    const wt_chain_desc *chain = wt_preset_chain(p->preset);
-    wt_status status = WT_OK;
-    for (int n = 0; n < chain->n_nodes && !status; n++)
-        for (int k = 0; k < chain->nodes[n].n_settings && !status; k++) {
-            const wt_setting *setting = &chain->nodes[n].settings[k];
-            char full[PATH_MAX], quoted[PATH_MAX + 2];
-            if (strcmp(setting->name, "file") || !realpath(setting->text, full)) continue;
-            if (strpbrk(full, "\"\\"))
-                return wt_fail(WT_ERR_FORMAT, "%s: a name with \" or \\ cannot be written", full);
-            snprintf(quoted, sizeof quoted, "\"%s\"", full);
-            status = preset_edit_set(text, length, n, "file", quoted);
+    const wt_chain_desc *a = wt_preset_chain(own), *b = wt_preset_chain(written);
+    for (int n = 0; n < a->n_nodes; n++)
+        for (int k = 0; k < a->nodes[n].n_settings; k++) {
+            const char *here = a->nodes[n].settings[k].text, *there = b->nodes[n].settings[k].text;
+            if (!strcmp(a->nodes[n].settings[k].name, "file") && strcmp(here, there) && access(there, R_OK))
+                return wt_fail(WT_ERR_FILE, "%s: names %s, which is not there; want it beside %s",
+                               wt_preset_path(written), there, wt_preset_path(own));
         }
-    return status;
-}
-
-static bool same_folder(const char *a, const char *b)
-{
-    const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
-    size_t length = slash_a ? (size_t)(slash_a - a) : 0;
-    return length == (slash_b ? (size_t)(slash_b - b) : 0) && !memcmp(a, b, length);
+    return WT_OK;
 }
 
 static wt_status write_text(const char *path, const char *text, size_t length)
@@ -136,17 +121,14 @@ static wt_status save(live_session *s, const char *path)
 {
     const live_playing *p = s->playing; // `change` is held: it stays
     const char *own = wt_preset_path(p->preset);
-    size_t length;
-    const char *before = wt_preset_text(p->preset, &length);
-    char *text = malloc(length + 1);
+    char *text = strdup(wt_preset_text(p->preset));
     wt_preset *written = NULL;
     if (!text) return wt_fail(WT_ERR_NO_MEMORY, "live: text");
-    memcpy(text, before, length + 1);
     if (!path) path = own;
-    wt_status status = edit_values(s, p, &text, &length);
-    if (!status && !same_folder(path, own)) status = edit_files(p, &text, &length);
-    if (!status) status = wt_preset_parse(path, text, length, &written); // a preset that cannot be read is not written
-    if (!status) status = write_text(path, text, length);
+    wt_status status = edit_values(s, p, own, &text);
+    if (!status) status = wt_preset_parse(path, text, strlen(text), &written);
+    if (!status) status = check_files(p->preset, written);
+    if (!status) status = write_text(path, text, strlen(text));
     free(text);
     if (!status && !strcmp(path, own))
         settle(s, written);

@@ -76,21 +76,30 @@ static void on_lost(void *user, const char *why)
     live__wake(s);
 }
 
+/// Room for the blocks the host makes, and for longer ones, so that most changes need no new chain; but in pipelined
+/// mode that room is the latency.
+static int max_frames_of(const live_session *s)
+{
+    const int frames = atomic_load(&s->wanted_frames);
+    if (s->config.mode == WT_LIVE_PIPELINED && frames > 0) return frames;
+    return frames > MIN_MAX_FRAMES ? frames : MIN_MAX_FRAMES;
+}
+
 /// A load that takes long must not hold the host's thread: then the keeper does this when the load is through.
 void live__apply_format(live_session *s)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 1;
-    if (pthread_mutex_timedlock(&s->change, &until)) return live__wake(s);
+    if (pthread_mutex_timedlock(&s->change, &until)) {
+        live__wake(s);
+        return;
+    }
     const double rate_hz = atomic_load(&s->wanted_rate_hz);
-    const int frames = atomic_load(&s->wanted_frames);
-    if (s->live && (rate_hz != s->rate_hz || frames > s->max_frames)) {
-        const int max_frames = frames > s->max_frames ? frames : s->max_frames;
-        if (wt_live_prepare(s->live, rate_hz, max_frames)) {
-            live__keep_error(s, wt_last_error());
-            live_session_end(s, wt_last_error());
-        }
+    const int max_frames = max_frames_of(s);
+    const bool fits = s->config.mode == WT_LIVE_PIPELINED ? max_frames == s->max_frames : max_frames <= s->max_frames;
+    if (rate_hz != s->rate_hz || !fits) {
+        if (wt_live_prepare(s->live, rate_hz, max_frames)) live_session_end(s, wt_last_error());
         s->rate_hz = rate_hz, s->max_frames = max_frames;
         atomic_store(&s->latency_changed, true);
     }
@@ -197,8 +206,7 @@ static wt_status open_live(live_session *s)
     if (!status) status = open_partition(s, &partition);
     if (status) return status;
     s->rate_hz = atomic_load(&s->wanted_rate_hz);
-    s->max_frames = atomic_load(&s->wanted_frames);
-    if (s->max_frames < MIN_MAX_FRAMES) s->max_frames = MIN_MAX_FRAMES;
+    s->max_frames = max_frames_of(s);
     const wt_live_config config = {.rate_hz = s->rate_hz,
                                    .channels = s->channels,
                                    .out_channels = s->out_channels,
@@ -260,7 +268,8 @@ void live_session_close(live_session *s)
     }
     (void)live_record_close(s->record);
     wt_live_destroy(s->live);
-    if (s->layout) (void)wt_layout_destroy(s->layout);
+    wt_status status = wt_layout_destroy(s->layout);
+    (void)status; // nothing of it is in use any more
     wt_device_close(s->device);
     live_watch_close(s->watch);
     live__playing_destroy(s->playing);

@@ -35,8 +35,8 @@ void live_session_close(live_session *session);
 /// Play another preset (name or path). On error the old one plays on.  [any but rt]
 WT_CHECKED wt_status live_session_load(live_session *session, const char *preset);
 /// Write the preset with the present values of its parameters and its MIDI map; NULL = where it was read. Comments and
-/// layout stay as they are; written elsewhere, the files it names are named in full.
-/// Errors: WT_ERR_FILE, WT_ERR_FORMAT, WT_ERR_NO_MEMORY.  [any but rt]
+/// layout stay as they are. Errors: WT_ERR_FILE (also when a file that the preset names is not found from its new
+/// place), WT_ERR_FORMAT, WT_ERR_NO_MEMORY.  [any but rt]
 WT_CHECKED wt_status live_session_save(live_session *session, const char *path);
 
 typedef struct live_param {

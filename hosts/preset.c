@@ -2,7 +2,7 @@
 
 #include <warptone/audio_file.h>
 #include <warptone/names.h>
-#include "preset_yaml.h"
+#include "preset_midi.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,6 +22,7 @@ struct wt_preset {
     char **paths; // "file" settings made relative to the preset's folder
     int n_paths;
     wt_chain_desc chain;
+    wt_midi_row *midi; // [file->midi_count]
 };
 
 // ---- description
@@ -103,6 +104,7 @@ wt_status wt_preset_parse(const char *path, const char *text, size_t length, wt_
         goto fail;
     }
     if ((status = describe(p))) goto fail;
+    if ((status = preset_midi_read(path, text, length, p->file, &p->midi))) goto fail;
     *preset = p;
     return WT_OK;
 
@@ -117,7 +119,7 @@ void wt_preset_destroy(wt_preset *preset)
     for (int k = 0; k < preset->n_paths; k++) free(preset->paths[k]);
     free(preset->paths), free(preset->nodes), free(preset->settings);
     preset_yaml_free(preset->file);
-    free(preset->path), free(preset->folder), free(preset->text);
+    free(preset->path), free(preset->folder), free(preset->text), free(preset->midi);
     free(preset);
 }
 
@@ -125,11 +127,12 @@ const char *wt_preset_name(const wt_preset *preset) { return preset->file->name;
 const char *wt_preset_path(const wt_preset *preset) { return preset->path; }
 int wt_preset_channels(const wt_preset *preset) { return (int)preset->file->channels; }
 const wt_chain_desc *wt_preset_chain(const wt_preset *preset) { return &preset->chain; }
+const char *wt_preset_text(const wt_preset *preset) { return preset->text; }
 
-const char *wt_preset_text(const wt_preset *preset, size_t *length)
+const wt_midi_row *wt_preset_midi(const wt_preset *preset, int *n_rows)
 {
-    *length = preset->length;
-    return preset->text;
+    *n_rows = (int)preset->file->midi_count;
+    return preset->midi;
 }
 
 const char *wt_preset_description(const wt_preset *preset)
@@ -199,6 +202,23 @@ wt_status wt_preset_load_live(const wt_preset *preset, wt_live *live, int channe
     wt_chain_fault fault = {-1, NULL};
     wt_status status = check_channels(preset, channels);
     return status ? status : located(preset, wt_live_load(live, &preset->chain, &fault), &fault);
+}
+
+wt_status wt_preset_check_midi(const wt_preset *preset, const wt_chain *chain)
+{
+    for (int k = 0; k < (int)preset->file->midi_count; k++) {
+        const wt_midi_row *row = &preset->midi[k];
+        preset_midi_target target;
+        wt_preset *other = NULL;
+        const char *key = "preset";
+        wt_status status =
+            row->preset ? wt_preset_load(row->preset, &other) : preset_midi_resolve(row, chain, &target, &key);
+        wt_preset_destroy(other);
+        if (status)
+            return wt_fail(status, "%s:%d: midi: %s", preset->path,
+                           preset_yaml_midi_line(preset->text, preset->length, k, key), wt_last_error());
+    }
+    return WT_OK;
 }
 
 // ---- files and folders

@@ -1,21 +1,18 @@
-/// A preset's text with other values in it: comments, order and layout stay as they were written.
+/// Changes to a preset's text that leave the rest of it as it stands: comments, order, spaces and line ends.
 #ifndef WT_PRESET_EDIT_H
 #define WT_PRESET_EDIT_H
 
-#include <stddef.h>
-#include <warptone/status.h>
+#include <warptone/preset.h>
 
-/// Give a node's setting another value, or add it to the node when it is absent (a flow mapping's end, else a line of
-/// its own below `node:`).
-///
-///   text    [*length], malloc'ed; replaced by the changed text, which is *length bytes and a NUL
-///   node    index in `nodes`
-///   value   a plain scalar
-///
-/// Errors: WT_ERR_FORMAT (no such node, text that is no preset), WT_ERR_NO_MEMORY; the text is as it was.  [any but rt]
-WT_CHECKED wt_status preset_edit_set(char **text, size_t *length, int node, const char *setting, const char *value);
+/// Give a parameter of a node (index in the preset) another value, where it stands or behind the node's last setting.
+/// `*text` is a malloc'ed string and is replaced by another; on an error it stays. `path` stands in messages.
+/// Errors: WT_ERR_NOT_FOUND (no such node); WT_ERR_FORMAT (the text is no preset, or is written in a way that this
+/// cannot change); WT_ERR_NO_MEMORY.  [any but rt]
+WT_CHECKED wt_status preset_edit_param(const char *path, char **text, int node, const char *param, float value);
 
-/// The shortest decimal text that reads back as this float.
-void preset_edit_number(float value, char text[32]);
+/// Make the MIDI map say `rows` [n_rows]: rows that are there stay as they are written, others of the text go, new ones
+/// come behind the last; without rows the section goes. Otherwise as above. A map in flow style, [{...}, ...], is
+/// written anew as a whole.
+WT_CHECKED wt_status preset_edit_midi(const char *path, char **text, const wt_midi_row *rows, int n_rows);
 
 #endif
