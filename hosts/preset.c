@@ -151,7 +151,8 @@ bool wt_preset_needs_gpu(const wt_preset *preset)
 
 // ---- building
 
-static wt_status load_audio(void *user, const char *path, double rate_hz, float **samples, int *channels, int *n_frames)
+wt_status wt_preset_load_audio(void *user, const char *path, double rate_hz, float **samples, int *channels,
+                               int *n_frames)
 {
     (void)user;
     wt_audio audio;
@@ -167,23 +168,40 @@ static wt_status load_audio(void *user, const char *path, double rate_hz, float 
     return WT_OK;
 }
 
+static wt_status check_channels(const wt_preset *preset, int channels)
+{
+    int wanted = wt_preset_channels(preset);
+    if (!wanted || wanted == channels) return WT_OK;
+    return wt_fail(WT_ERR_BAD_ARG, "%s:%d: %s takes %d channel%s, the input has %d", preset->path,
+                   preset_yaml_line(preset->text, preset->length, -1, "channels"), wt_preset_name(preset), wanted,
+                   wanted == 1 ? "" : "s", channels);
+}
+
+// Put file and line before the sentence of the chain's builder.
+static wt_status located(const wt_preset *preset, wt_status status, const wt_chain_fault *fault)
+{
+    if (!status) return WT_OK;
+    return wt_fail(status, "%s:%d: %s", preset->path,
+                   preset_yaml_line(preset->text, preset->length, fault->node, fault->setting), wt_last_error());
+}
+
 wt_status wt_preset_build(const wt_preset *preset, const wt_chain_config *config, wt_chain **chain)
 {
     wt_chain_fault fault = {-1, NULL};
     wt_chain_config full = *config;
     *chain = NULL;
-    int wanted = wt_preset_channels(preset);
-    if (wanted && wanted != config->channels)
-        return wt_fail(WT_ERR_BAD_ARG, "%s:%d: %s takes %d channel%s, the input has %d", preset->path,
-                       preset_yaml_line(preset->text, preset->length, -1, "channels"), wt_preset_name(preset), wanted,
-                       wanted == 1 ? "" : "s", config->channels);
-    full.load = load_audio;
+    wt_status status = check_channels(preset, config->channels);
+    if (status) return status;
+    full.load = wt_preset_load_audio;
     full.fault = &fault;
-    wt_status status = wt_chain_create(&full, &preset->chain, chain);
-    if (status)
-        wt_fail(status, "%s:%d: %s", preset->path,
-                preset_yaml_line(preset->text, preset->length, fault.node, fault.setting), wt_last_error());
-    return status;
+    return located(preset, wt_chain_create(&full, &preset->chain, chain), &fault);
+}
+
+wt_status wt_preset_load_live(const wt_preset *preset, wt_live *live, int channels)
+{
+    wt_chain_fault fault = {-1, NULL};
+    wt_status status = check_channels(preset, channels);
+    return status ? status : located(preset, wt_live_load(live, &preset->chain, &fault), &fault);
 }
 
 wt_status wt_preset_check_midi(const wt_preset *preset, const wt_chain *chain)

@@ -42,7 +42,7 @@ static void become_jackd(const char *name, int block_frames)
 {
     char block[16];
     snprintf(block, sizeof block, "%d", block_frames);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     int null = open("/dev/null", O_RDWR);
     dup2(null, 0), dup2(null, 1), dup2(null, 2);
     setenv("JACK_NO_AUDIO_RESERVATION", "1", 1);
@@ -59,18 +59,21 @@ static bool takes_clients(const jack_api *jack, const char *name)
     return client != NULL;
 }
 
-void jack_server_restart(jack_server *server, int block_frames)
+void jack_server_restart(jack_server *server)
 {
     const jack_api *jack;
     assert_ok(jack_api_open(&jack));
     server->pid = fork();
     assert_true(server->pid >= 0);
-    if (server->pid == 0) become_jackd(server->name, block_frames);
+    if (server->pid == 0) become_jackd(server->name, server->block_frames);
     for (int k = 0; k < 600; k++) { // half a minute: machines may be busy
-        if (takes_clients(jack, server->name)) return;
+        if (takes_clients(jack, server->name)) {
+            server->killed = false;
+            return;
+        }
         int status;
         if (waitpid(server->pid, &status, WNOHANG) == server->pid) {
-            server->pid = 0;
+            server->pid = 0, server->killed = false;
             fail_msg("jackd ended with status 0x%x before it took a client", status);
         }
         sleep_ms(50);
@@ -85,7 +88,8 @@ void jack_server_start(jack_server *server, int block_frames)
     memset(server, 0, sizeof *server);
     need_jack();
     snprintf(server->name, sizeof server->name, "wt-test-%ld-%d", (long)getpid(), n_started++);
-    jack_server_restart(server, block_frames);
+    server->block_frames = block_frames;
+    jack_server_restart(server);
 }
 
 static bool ended(jack_server *server, int signal_number, int wait_ms)
@@ -101,28 +105,31 @@ static bool ended(jack_server *server, int signal_number, int wait_ms)
     return false;
 }
 
-/// What a killed server leaves: semaphores and its socket, which bear its name.
-static void remove_remains(const char *name)
-{
-    char pattern[2][128];
-    glob_t found;
-    snprintf(pattern[0], sizeof pattern[0], "/dev/shm/jack_%s_*", name);
-    snprintf(pattern[1], sizeof pattern[1], "/dev/shm/jack_sem.*_%s_*", name);
-    for (int k = 0; k < 2; k++) {
-        if (glob(pattern[k], 0, NULL, &found)) continue;
-        for (size_t n = 0; n < found.gl_pathc; n++) unlink(found.gl_pathv[n]);
-        globfree(&found);
-    }
-}
-
 void jack_server_kill(jack_server *server)
 {
-    if (server->pid && ended(server, SIGKILL, 10000)) remove_remains(server->name);
+    if (!server->pid) return;
+    (void)ended(server, SIGKILL, 10000);
+    server->killed = true;
+}
+
+/// A killed server's clients leave their semaphores, which bear its name.
+static void remove_semaphores(const char *name)
+{
+    char pattern[128];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "/dev/shm/jack_sem.*_%s_*", name);
+    if (glob(pattern, 0, NULL, &found)) return;
+    for (size_t n = 0; n < found.gl_pathc; n++) unlink(found.gl_pathv[n]);
+    globfree(&found);
 }
 
 void jack_server_stop(jack_server *server)
 {
-    if (server->pid && !ended(server, SIGTERM, 10000)) jack_server_kill(server);
+    if (server->killed) { // JACK's registry has room for 8 servers and gives a killed one's place only to its own name
+        remove_semaphores(server->name);
+        jack_server_restart(server);
+    }
+    if (server->pid && !ended(server, SIGTERM, 10000)) (void)ended(server, SIGKILL, 10000);
 }
 
 #else
@@ -135,7 +142,7 @@ void jack_server_start(jack_server *server, int block_frames)
     skip();
 }
 
-void jack_server_restart(jack_server *server, int block_frames) { jack_server_start(server, block_frames); }
+void jack_server_restart(jack_server *server) { jack_server_start(server, 0); }
 void jack_server_kill(jack_server *server) { (void)server; }
 void jack_server_stop(jack_server *server) { (void)server; }
 

@@ -16,6 +16,7 @@
 #define WARPTONE_PRESET_H
 
 #include <warptone/chain.h>
+#include <warptone/live.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -87,6 +88,13 @@ bool wt_preset_needs_gpu(const wt_preset *preset);          ///< a node of it ru
 /// Build its chain. Of `config` the loader and fault are filled in here. Errors: those of wt_chain_create with file and
 /// line before them; WT_ERR_BAD_ARG when the preset wants another number of channels.  [worker]
 WT_CHECKED wt_status wt_preset_build(const wt_preset *preset, const wt_chain_config *config, wt_chain **chain);
+
+/// Play it in a live engine with `channels` at its input. Errors: those of wt_live_load, and as wt_preset_build.
+/// [worker]
+WT_CHECKED wt_status wt_preset_load_live(const wt_preset *preset, wt_live *live, int channels);
+/// The loader of audio files that presets' chains use, for wt_live_config. `user` is not used.  [worker]
+WT_CHECKED wt_status wt_preset_load_audio(void *user, const char *path, double rate_hz, float **audio, int *channels,
+                                          int *n_frames);
 
 /// Do the rows of the MIDI map fit: is there each parameter in the preset's chain, each range inside the parameter's,
 /// each preset of a program? Errors: WT_ERR_NOT_FOUND with the nearest name, WT_ERR_BAD_ARG; with file and line.
