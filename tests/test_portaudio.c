@@ -230,6 +230,7 @@ static void one_input_goes_to_all_channels(void **state)
     probe p;
     audio_host_config config = config_of(&p, 2, 2);
     config.input_device = "one";
+    (void)jack_wire_connect(wire, "player:port_1", "one:in"); // the player comes before the recorder in each cycle
     audio_host *host = started(&config);
     play(wire);
     for (int n = 0; n < 2 * FRAMES; n++)
