@@ -114,7 +114,7 @@ static void settle(live_session *s, wt_preset *written)
     p->preset = written;
     for (int k = 0; k < p->n_params; k++) p->saved[k] = wt_live_get(s->live, p->params[k].node, p->params[k].index);
     pthread_mutex_unlock(&s->table);
-    atomic_store(&s->saved, s->watch != NULL);
+    if (s->watch) live_watch_know(s->watch, wt_preset_path(written));
 }
 
 static wt_status save(live_session *s, const char *path)

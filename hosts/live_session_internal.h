@@ -77,7 +77,6 @@ struct live_session {
     atomic_int wanted_frames;
     const char *_Atomic lost;
     atomic_bool latency_changed, playing_changed; ///< told to the host, and to the watch, by the keeper
-    atomic_bool saved;                            ///< the next change of the preset's file is our own
     _Atomic double bpm, beats_per_bar, beat_unit;
     atomic_llong transport_frame;
     atomic_bool rolling;
