@@ -132,6 +132,7 @@ static void look_around(live_session *s)
     if (why) follow_loss(s, why);
     live__apply_format(s);
     if (s->watch && live_watch_changed(s->watch)) reload(s);
+    live__midi_round(s);
     bool other = atomic_exchange(&s->playing_changed, false);
     if (other) watch_what_plays(s);
     if (other || atomic_load(&s->latency_changed)) tell_host(s);
