@@ -338,6 +338,8 @@ void live_session_get_stats(live_session *s, live_session_stats *stats)
     pthread_mutex_unlock(&s->table);
 }
 
+const wt_histogram *live_session_histogram(const live_session *s) { return wt_live_histogram(s->live); }
+
 bool live_session_ended(const live_session *s, const char **why)
 {
     if (atomic_load(&s->end_state) < 2) return false;

@@ -76,6 +76,8 @@ typedef struct live_session_stats {
     char last_error[256]; ///< of a reload or a recording that failed, "" = none
 } live_session_stats;
 void live_session_get_stats(live_session *session, live_session_stats *stats); ///< [any but rt]
+/// The round trips (GPU) or process times (CPU) so far; borrowed until live_session_close.  [any]
+const wt_histogram *live_session_histogram(const live_session *session);
 
 // ---- MIDI and control, from threads of their own
 
@@ -86,6 +88,8 @@ wt_status live_session_midi_learn(live_session *session, const char *name); ///<
 /// Map a controller: channel 0 = any, 1..16. curve "linear", "log", "toggle", "pick-up".
 wt_status live_session_midi_map(live_session *session, const char *name, int channel, int controller, float min,
                                 float max, const char *curve); ///< [any but rt]
+/// Forget every controller of this parameter. WT_ERR_NOT_FOUND as live_session_set.
+wt_status live_session_midi_unmap(live_session *session, const char *name); ///< [any but rt]
 /// True when the session was asked to end (control protocol's quit, NSM, a lost server without `wait`).
 bool live_session_ended(const live_session *session, const char **why); ///< [any]
 void live_session_end(live_session *session, const char *why);          ///< [any]

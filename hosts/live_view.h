@@ -59,6 +59,9 @@ typedef struct live_view_size {
 /// Write the page with a NUL, lines ended by "\n", the last one too; returns its bytes, or what they would be.  [any]
 size_t live_view_text(const live_view_page *page, const live_view_size *size, char *text, size_t text_bytes);
 
+/// The same as one line, for what is no terminal.  [any]
+size_t live_view_line(const live_view_page *page, char *text, size_t text_bytes);
+
 /// Show the session until it ends, a signal comes, `q` is pressed or `seconds` (0 = no end) are over. The screen is put
 /// back on every way out. Where standard input or output is no terminal, or TERM is "dumb", a line is printed each
 /// second instead.  [main]

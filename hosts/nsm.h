@@ -1,13 +1,13 @@
 /// A client of the New Session Manager: says that it is there, learns its name and folder, saves and restores.
 ///
-///     if (nsm_join(getenv("NSM_URL"), argv[0], &nsm)) ...     before the session: it gives the client name
+///     if (nsm_join(getenv("NSM_URL"), argv[0], 0, &nsm)) ...     before the session: it gives the client name
 ///     config.host.client_name = nsm_client_id(nsm);
 ///     if (nsm_preset(nsm)) config.preset = nsm_preset(nsm);   what was saved last time
 ///     live_session_open, live_session_start, control_open(&(control_config){.nsm = nsm, ...})
 ///     control_close, nsm_leave, live_session_close
 ///
 /// The state is NSM's folder + "/session.json": path of the preset, bypass, and the value of every parameter.
-/// Source: the NSM OSC protocol, API version 1.1 (jackaudio/new-session-manager, API document).
+/// Source: the NSM OSC protocol, API version 1.1 (jackaudio/new-session-manager, docs/src/api/index.adoc).
 #ifndef WT_NSM_H
 #define WT_NSM_H
 
@@ -19,11 +19,11 @@ extern "C" {
 
 typedef struct nsm nsm;
 
-/// Announce to the manager at `url` ("osc.udp://host:port/") and wait for its open, 10 s at most. `program` is the
-/// executable by which the manager starts it again.
+/// Announce to the manager at `url` ("osc.udp://host:port/") and wait for its open, `timeout_s` at most, 0 = 10.
+/// `program` is the executable by which the manager starts it again, without arguments.
 /// Errors: WT_ERR_BAD_ARG (url), WT_ERR_NO_LIBRARY (no liblo), WT_ERR_TIMEOUT, WT_ERR_REJECTED (its sentence),
 /// WT_ERR_FORMAT (a saved state that is damaged), WT_ERR_CANCELLED (a signal came).  [main]
-WT_CHECKED wt_status nsm_join(const char *url, const char *program, nsm **nsm);
+WT_CHECKED wt_status nsm_join(const char *url, const char *program, double timeout_s, nsm **nsm);
 /// When the session was never attached, the manager is told the thread's last message as the reason. NULL is allowed.
 void nsm_leave(nsm *nsm);
 
