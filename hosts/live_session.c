@@ -14,7 +14,7 @@
 
 enum { AUDIO_SMS = 8, MIN_MAX_FRAMES = 1024 };
 
-static const float rms_seconds = 0.3f, fall_db_per_second = 20;
+static const float rms_seconds = 0.3f, fall_db_per_second = 20 / 1.7f; // as a peak meter falls, IEC 60268-10 type I
 
 // ---- the audio thread
 

@@ -58,7 +58,7 @@ void live_session_set_bypass(live_session *session, bool bypass);               
 typedef void (*live_listener)(void *user, const char *name, float value);
 wt_status live_session_listen(live_session *session, live_listener function, void *user); ///< [any but rt]
 
-/// Levels now, in full scale, per channel: the peak, falling by 20 dB a second, and the RMS over some 300 ms. Returns
+/// Levels now, in full scale, per channel: the peak, falling by 20 dB in 1.7 s, and the RMS over some 300 ms. Returns
 /// the channels written.  [any but rt]
 int live_session_levels(live_session *session, bool output, float *peak, float *rms, int max_channels);
 /// A reading of a node, such as "limiter/gain_reduction_db".  [any but rt]
