@@ -15,7 +15,8 @@
     X(process,  "apply a preset to audio files")                                \
     X(analyze,  "spectrograms, pitch, beats and other features of audio files") \
     X(simulate, "play a plan of devices and loads in virtual time")             \
-    X(top,      "live figures of a running warptone: partitions, tasks, memory")
+    X(top,      "live figures of a running warptone: partitions, tasks, memory") \
+    X(doctor,   "what on this machine stands in the way of low latency")
 // clang-format on
 
 /// Exit codes, as `warptone --help` tells them.
