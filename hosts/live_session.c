@@ -41,6 +41,7 @@ static void on_process(void *user, const float *const *in, float *const *out, in
 {
     live_session *s = user;
     const double rate_hz = atomic_load_explicit(&s->wanted_rate_hz, memory_order_relaxed);
+    midi_map_drain(s->midi);
     if (n_frames > 0) meter(&s->in_levels, in, s->channels, n_frames, rate_hz);
     (void)wt_live_process(s->live, in, out, n_frames); // what was bypassed is counted there
     if (n_frames > 0) meter(&s->out_levels, (const float *const *)out, s->out_channels, n_frames, rate_hz);
@@ -131,6 +132,7 @@ static wt_status copy_config(live_session *s, const live_session_config *config)
     host->connect = s->patterns;
     host->callbacks = (audio_callbacks){.user = s,
                                         .process = on_process,
+                                        .midi = live__midi_message,
                                         .transport = on_transport,
                                         .format = on_format,
                                         .freewheel = on_freewheel,
@@ -234,6 +236,7 @@ wt_status live_session_open(const live_session_config *config, live_session **se
     if (!status) status = check_preset(s);
     if (!status) status = open_host(s);
     if (!status) status = open_live(s);
+    if (!status) status = live__midi_open(s);
     if (!status) status = live__load(s, s->config.preset);
     if (!status && s->config.watch) status = live_watch_open(&s->watch);
     if (status) {
@@ -267,6 +270,7 @@ void live_session_close(live_session *s)
         s->host->type->close(s->host);
     }
     (void)live_record_close(s->record);
+    live__midi_close(s);
     wt_live_destroy(s->live);
     wt_status status = wt_layout_destroy(s->layout);
     (void)status; // nothing of it is in use any more

@@ -204,7 +204,7 @@ static float linear(float min, float max, float x) { return min + x * (max - min
 static float logarithmic(float min, float max, float x) { return min * powf(max / min, x); }
 
 /// Equal temperament with A4, key 69, at 440 Hz (ISO 16), within the range.
-static float pitch(float min, float max, float key)
+static float key_pitch(float min, float max, float key)
 {
     return fminf(fmaxf(440 * exp2f((key - 69) / 12), fminf(min, max)), fmaxf(min, max));
 }
@@ -250,7 +250,8 @@ wt_status preset_midi_resolve(const wt_midi_row *row, const wt_chain *chain, pre
     target->pick_up = row->curve == WT_MIDI_PICK_UP;
     const bool own = row->curve == WT_MIDI_STANDARD || target->pick_up;
     target->value = row->curve == WT_MIDI_LOG || (own && info->logarithmic && positive) ? logarithmic : linear;
-    if (row->source == WT_MIDI_NOTE && row->number == WT_MIDI_ANY && own && !strcmp(info->unit, "Hz"))
-        target->value = pitch;
+    target->pitch = row->source == WT_MIDI_NOTE && row->number == WT_MIDI_ANY && row->curve == WT_MIDI_STANDARD &&
+                    !strcmp(info->unit, "Hz");
+    if (target->pitch) target->value = key_pitch;
     return WT_OK;
 }

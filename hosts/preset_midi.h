@@ -28,7 +28,7 @@ typedef struct preset_midi_target {
     int node, param;
     float min, max;
     float (*value)(float min, float max, float x); ///< at x 0 .. 1; x is the key's number for pitches
-    bool toggle, pick_up;
+    bool toggle, pick_up, pitch;
 } preset_midi_target;
 
 /// Errors: WT_ERR_NOT_FOUND, WT_ERR_BAD_ARG; `key` is set to that of the row which is wrong.

@@ -103,7 +103,7 @@ static void the_midi_map_is_read(void **state)
                     "  - {cc: 7, channel: 1, param: gain/gain_db, min: -60, max: 6, curve: linear}\n"
                     "  - note: any\n"
                     "    param: cut.frequency_hz\n"
-                    "  - {nrpn: 16383, channel: any, param: cut/q, curve: pick-up}\n"
+                    "  - {nrpn: 16382, channel: any, param: cut/q, curve: pick-up}\n"
                     "  - {bend: any, param: gain/gain_db, max: 0}\n"
                     "  - {program: 3, preset: hall}\n",
                     &preset));
@@ -119,7 +119,7 @@ static void the_midi_map_is_read(void **state)
     assert_int_equal(rows[1].number, WT_MIDI_ANY);
     assert_int_equal(rows[1].channel, 0);
     assert_true(isnan(rows[1].min) && isnan(rows[1].max));
-    assert_int_equal(rows[2].number, 16383);
+    assert_int_equal(rows[2].number, 16382);
     assert_int_equal(rows[2].curve, WT_MIDI_PICK_UP);
     assert_int_equal(rows[3].source, WT_MIDI_BEND);
     assert_int_equal(rows[4].source, WT_MIDI_PROGRAM);

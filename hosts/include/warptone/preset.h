@@ -31,7 +31,7 @@ typedef struct wt_preset wt_preset;
 #define WT_MIDI_SOURCE_LIST(X)                                                                        \
     X(WT_MIDI_CC,       "cc",       119,   0) /* a controller */                                      \
     X(WT_MIDI_CC14,     "cc14",     31,    0) /* a pair of controllers, n and n + 32: 14 bits */       \
-    X(WT_MIDI_NRPN,     "nrpn",     16383, 0) /* a non-registered parameter number: 14 bits */        \
+    X(WT_MIDI_NRPN,     "nrpn",     16382, 0) /* a non-registered parameter number: 14 bits */        \
     X(WT_MIDI_NOTE,     "note",     127,   1) /* one key: its velocity, 0 at release; any: the pitch */ \
     X(WT_MIDI_VELOCITY, "velocity", 127,   1) /* the velocity of a key, which stays at its release */ \
     X(WT_MIDI_BEND,     "bend",     -1,    1) /* the pitch wheel: 14 bits */                          \
