@@ -6,7 +6,7 @@ const char *live_path_name(wt_live_path path)
     return (unsigned)path < sizeof names / sizeof *names ? names[path] : "?";
 }
 
-static json_t *summary_json(const wt_histogram_summary *s)
+json_t *live_summary_json(const wt_histogram_summary *s)
 {
     return json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "count", (json_int_t)s->count, "mean_us", s->mean * 1e-3,
                      "p50_us", (double)s->p50 * 1e-3, "p99_us", (double)s->p99 * 1e-3, "p99_9_us",
@@ -34,7 +34,7 @@ json_t *live_report_json(live_session *session)
                              "block_frames", l->block_frames, "latency_frames", l->latency_frames, "blocks",
                              (json_int_t)l->n_blocks, "frames", (json_int_t)l->n_frames, "misses", misses_json(l),
                              "xruns", (json_int_t)h->n_xruns, "load", l->load, "server_load", h->cpu_load, "process",
-                             summary_json(&l->process_ns), "round_trip", summary_json(&l->round_trip_ns));
+                             live_summary_json(&l->process_ns), "round_trip", live_summary_json(&l->round_trip_ns));
     json_object_update(all, more);
     json_decref(more);
     more =

@@ -7,6 +7,8 @@
 #include <jansson.h>
 
 json_t *live_report_json(live_session *session); ///< caller frees with json_decref  [any but rt]
-const char *live_path_name(wt_live_path path);   ///< "resident", "graph", "cpu"
+/// Count, mean, percentiles and maximum of times, in us; caller frees with json_decref.
+json_t *live_summary_json(const wt_histogram_summary *summary);
+const char *live_path_name(wt_live_path path); ///< "resident", "graph", "cpu"
 
 #endif
