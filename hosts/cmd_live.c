@@ -4,6 +4,7 @@
 #include "live_rights.h"
 #include "live_session.h"
 #include "live_view.h"
+#include "midi_port.h"
 #include "options.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ enum { MAX_PATTERNS = 16, STEP_MS = 50 };
 
 typedef struct arguments {
     live_session_config session;
-    const char *host, *connect, *mode, *path, *record;
+    const char *host, *connect, *mode, *path, *record, *midi;
     char *connect_copy;
     const char *patterns[MAX_PATTERNS];
     double seconds;
@@ -46,7 +47,8 @@ static wt_status choose_host(arguments *a)
     const char *name = a->jack ? "jack" : a->host;
     if (a->jack && a->host && strcmp(a->host, "jack"))
         return wt_fail(WT_ERR_BAD_ARG, "--jack and --host %s are given, want one", a->host);
-    a->session.host_type = name ? audio_host_find(name) : audio_host_types[0];
+    a->session.host_type = audio_host_find(name ? name : "portaudio");
+    if (!name && !a->session.host_type) a->session.host_type = audio_host_find("jack");
     if (a->session.host_type) return WT_OK;
     if (name && strcmp(name, "jack") && strcmp(name, "portaudio"))
         return wt_fail(WT_ERR_BAD_ARG, "--host is '%s', want jack or portaudio", name);
@@ -135,17 +137,37 @@ static void wait_and_print(live_session *session, const arguments *a)
     }
 }
 
+static void hear(void *session, const uint8_t *bytes, int n_bytes) { live_session_midi(session, bytes, n_bytes); }
+
+static wt_status open_midi(live_session *session, const arguments *a, midi_port **port)
+{
+    *port = NULL;
+    if (!a->midi) return WT_OK;
+    const bool is_virtual = !strcmp(a->midi, "virtual");
+    const midi_port_config config = {.client_name = a->session.host.client_name,
+                                     .port = is_virtual ? NULL : a->midi,
+                                     .user = session,
+                                     .message = hear};
+    return midi_port_open(&config, port);
+}
+
 static wt_status play(live_session *session, const arguments *a)
 {
     char sentence[512];
     const char *why;
-    wt_status status = live_session_start(session);
-    if (status) return status;
+    midi_port *midi = NULL;
+    wt_status status = open_midi(session, a, &midi);
+    if (!status) status = live_session_start(session);
+    if (status) {
+        midi_port_close(midi);
+        return status;
+    }
     if (!live_rights(sentence, sizeof sentence) && !a->quiet) fprintf(stderr, "warptone live: %s\n", sentence);
     if (a->json || a->quiet)
         wait_and_print(session, a);
     else
         status = live_view_run(session, a->seconds);
+    midi_port_close(midi);
     if (a->json) print_line(session, "total");
     if (!status && live_session_ended(session, &why) && *why) status = wt_fail(WT_ERR_STATE, "%s", why);
     return status;
@@ -189,6 +211,7 @@ int cmd_live(int argc, char **argv)
         {"backend", 0, WT_OPTION_TEXT, &s->backend, "WHICH", "auto, cuda or cpu", 0, 0},
         {"gpu-path", 0, WT_OPTION_TEXT, &a.path, "PATH", "auto, resident or graph", 0, 0},
         {"audio-sms", 0, WT_OPTION_INT, &s->audio_sms, "N", "of the GPU's audio partition, 8 if left out", 1, 256},
+        {"midi", 0, WT_OPTION_TEXT, &a.midi, "PORT", "hear this port (`warptone info --midi`), or \"virtual\"", 0, 0},
         {"record", 0, WT_OPTION_TEXT, &a.record, "FILE", "record the output, as --record-out", 0, 0},
         {"record-in", 0, WT_OPTION_TEXT, &s->record_in, "FILE", "record the input", 0, 0},
         {"record-out", 0, WT_OPTION_TEXT, &s->record_out, "FILE", "record the output", 0, 0},
