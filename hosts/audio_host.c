@@ -6,6 +6,9 @@ const audio_host_type *const audio_host_types[] = {
 #ifdef WT_HAVE_JACK
     &jack_host_type,
 #endif
+#ifdef WT_HAVE_PORTAUDIO
+    &portaudio_host_type,
+#endif
     NULL,
 };
 

@@ -49,8 +49,9 @@ typedef struct audio_host_config {
 
 typedef struct audio_host_stats {
     double rate_hz;
-    int block_frames;                                                        ///< 0 = changes from call to call
-    uint64_t n_xruns;                                                        ///< the server's
+    int block_frames;         ///< 0 = changes from call to call
+    int block_latency_frames; ///< PortAudio: what cutting the device's blocks to block_frames adds, to the frame
+    uint64_t n_xruns;         ///< the server's
     uint64_t n_in_overflow, n_in_underflow, n_out_overflow, n_out_underflow; ///< PortAudio's stream flags
     double in_latency_ms, out_latency_ms;                                    ///< of the device
     double cpu_load;                                                         ///< 0 .. 1, the server's figure
@@ -80,6 +81,9 @@ struct audio_host {
 
 #ifdef WT_HAVE_JACK
 extern const audio_host_type jack_host_type;
+#endif
+#ifdef WT_HAVE_PORTAUDIO
+extern const audio_host_type portaudio_host_type;
 #endif
 
 /// The type of that name; NULL when the build lacks it (WT_HAVE_JACK, WT_HAVE_PORTAUDIO).

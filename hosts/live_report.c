@@ -37,10 +37,12 @@ json_t *live_report_json(live_session *session)
                              live_summary_json(&l->process_ns), "round_trip", live_summary_json(&l->round_trip_ns));
     json_object_update(all, more);
     json_decref(more);
-    more = json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b}", "launches", (json_int_t)l->n_launches, "moves",
-                     (json_int_t)l->n_moves, "loads", (json_int_t)l->n_loads, "reloads", (json_int_t)s.n_reloads,
-                     "reload_errors", (json_int_t)s.n_reload_errors, "last_error", s.last_error, "realtime",
-                     (int)h->realtime, "freewheel", (int)h->freewheel);
+    more =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b}", "launches", (json_int_t)l->n_launches,
+                  "moves", (json_int_t)l->n_moves, "loads", (json_int_t)l->n_loads, "reloads", (json_int_t)s.n_reloads,
+                  "reload_errors", (json_int_t)s.n_reload_errors, "reconnects", (json_int_t)s.n_reconnects,
+                  "recorded_frames", (json_int_t)s.n_recorded_frames, "record_lost", (json_int_t)s.n_record_lost,
+                  "last_error", s.last_error, "realtime", (int)h->realtime, "freewheel", (int)h->freewheel);
     json_object_update(all, more);
     json_decref(more);
     return all;

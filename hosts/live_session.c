@@ -14,7 +14,7 @@
 
 enum { AUDIO_SMS = 8, MIN_MAX_FRAMES = 1024 };
 
-static const float rms_seconds = 0.3f, fall_db_per_second = 20;
+static const float rms_seconds = 0.3f, fall_db_per_second = 20 / 1.7f; // as a peak meter falls, IEC 60268-10 type I
 
 // ---- the audio thread
 
@@ -240,8 +240,10 @@ wt_status live_session_open(const live_session_config *config, live_session **se
     if (!status) status = live__load(s, s->config.preset);
     if (!status && s->config.watch) status = live_watch_open(&s->watch);
     if (status) {
+        char why[1024]; // closing may fail in its turn
+        snprintf(why, sizeof why, "%s", wt_last_error());
         live_session_close(s);
-        return status;
+        return wt_fail(status, "%s", why);
     }
     *session = s;
     return WT_OK;
@@ -261,19 +263,19 @@ wt_status live_session_start(live_session *s)
     return status;
 }
 
-void live_session_close(live_session *s)
+wt_status live_session_close(live_session *s)
 {
-    if (!s) return;
+    if (!s) return WT_OK;
     live__keeper_stop(s);
     if (s->host) {
         s->host->type->stop(s->host);
         s->host->type->close(s->host);
     }
-    (void)live_record_close(s->record);
+    wt_status recorded = live_record_close(s->record);
     live__midi_close(s);
     wt_live_destroy(s->live);
-    wt_status status = wt_layout_destroy(s->layout);
-    (void)status; // nothing of it is in use any more
+    wt_status unused = wt_layout_destroy(s->layout);
+    (void)unused; // nothing of it is in use any more
     wt_device_close(s->device);
     live_watch_close(s->watch);
     live__playing_destroy(s->playing);
@@ -288,6 +290,7 @@ void live_session_close(live_session *s)
     pthread_mutex_destroy(&s->host_lock);
     pthread_mutex_destroy(&s->listen);
     free(s);
+    return recorded;
 }
 
 // ---- figures, and the end

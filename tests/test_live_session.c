@@ -525,6 +525,12 @@ static void refusals_come_before_anything_is_touched(void **state)
     live_session_close(session);
 }
 
+static int begin_all(void **state)
+{
+    setenv("WARPTONE_PRESETS", "presets", 1);
+    return test_folder_create(state);
+}
+
 static int end_all(void **state)
 {
     jack_server_stop(&server);
@@ -550,7 +556,7 @@ int main(void)
         cmocka_unit_test(a_session_that_waits_plays_on_when_the_server_comes_back),
         cmocka_unit_test(refusals_come_before_anything_is_touched),
     };
-    return cmocka_run_group_tests_name("live_session", tests, test_folder_create, end_all);
+    return cmocka_run_group_tests_name("live_session", tests, begin_all, end_all);
 }
 
 #else
