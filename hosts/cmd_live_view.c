@@ -84,9 +84,10 @@ static void find_readings(view *v)
     for (int k = 0; k < page->n_params; k++) {
         if (k && !strcmp(page->params[k].node, page->params[k - 1].node)) continue;
         for (int i = 0; i < n_names && page->n_readings < LIVE_VIEW_READINGS; i++) {
-            live_view_reading *r = &page->readings[page->n_readings];
-            int n = snprintf(r->name, sizeof r->name, "%s/%s", page->params[k].node, names[i]);
-            if (n < (int)sizeof r->name && !live_session_reading(v->session, r->name, &r->value)) page->n_readings++;
+            live_view_reading r;
+            int n = snprintf(r.name, sizeof r.name, "%s/%s", page->params[k].node, names[i]);
+            if (n < (int)sizeof r.name && !live_session_reading(v->session, r.name, &r.value))
+                page->readings[page->n_readings++] = r;
         }
     }
 }
