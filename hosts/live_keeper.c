@@ -1,6 +1,5 @@
 // The session's own thread. What a callback may not do (it has no time, or stands inside the host) it notes and wakes
 // the keeper for: the host went away, wants another format, should hear of another latency.
-#include "interrupt.h"
 #include "live_session_internal.h"
 
 #include <poll.h>
@@ -102,10 +101,8 @@ static void watch_what_plays(live_session *s)
 static void reload(live_session *s)
 {
     pthread_mutex_lock(&s->change);
-    bool own = atomic_exchange(&s->saved, false);
-    wt_status status = own ? WT_OK : live__load(s, s->playing->asked);
+    wt_status status = live__load(s, s->playing->asked);
     pthread_mutex_unlock(&s->change);
-    if (own) return;
     live__keep_error(s, status ? wt_last_error() : "");
     atomic_fetch_add(status ? &s->n_reload_errors : &s->n_reloads, 1);
     if (!status) live__notify(s, "preset", 0);
@@ -135,6 +132,7 @@ static void look_around(live_session *s)
     if (why) follow_loss(s, why);
     live__apply_format(s);
     if (s->watch && live_watch_changed(s->watch)) reload(s);
+    live__midi_round(s);
     bool other = atomic_exchange(&s->playing_changed, false);
     if (other) watch_what_plays(s);
     if (other || atomic_load(&s->latency_changed)) tell_host(s);

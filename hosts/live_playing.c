@@ -104,6 +104,17 @@ static wt_status refuse(const live_name *names, int n, const char *kind, const c
     return status;
 }
 
+wt_status live__full_name(live_session *s, const char *name, char full[LIVE_NAME_BYTES])
+{
+    pthread_mutex_lock(&s->table);
+    const live_playing *p = s->playing;
+    const int k = find(p->params, p->n_params, name);
+    wt_status status = k < 0 ? refuse(p->params, p->n_params, "parameter", name) : WT_OK;
+    if (!status) snprintf(full, LIVE_NAME_BYTES, "%s", p->params[k].name);
+    pthread_mutex_unlock(&s->table);
+    return status;
+}
+
 // ---- parameters
 
 int live_session_n_params(live_session *s)

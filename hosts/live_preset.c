@@ -30,7 +30,11 @@ static wt_status play(live_session *s, wt_preset *preset, const char *asked)
 {
     live_playing *fresh = NULL;
     wt_status status = wt_preset_load_live(preset, s->live, s->channels);
-    if (!status && !(status = live__playing_create(s, preset, asked, &fresh))) show(s, fresh);
+    if (!status) status = live__playing_create(s, preset, asked, &fresh);
+    if (!status) {
+        if (live__midi_load(s, preset)) live__keep_error(s, wt_last_error()); // it plays all the same
+        show(s, fresh);
+    }
     pthread_mutex_lock(&s->table);
     live__playing_destroy(s->failed);
     s->failed = status ? calloc(1, sizeof *s->failed) : NULL;
@@ -114,7 +118,7 @@ static void settle(live_session *s, wt_preset *written)
     p->preset = written;
     for (int k = 0; k < p->n_params; k++) p->saved[k] = wt_live_get(s->live, p->params[k].node, p->params[k].index);
     pthread_mutex_unlock(&s->table);
-    atomic_store(&s->saved, s->watch != NULL);
+    if (s->watch) live_watch_know(s->watch, wt_preset_path(written));
 }
 
 static wt_status save(live_session *s, const char *path)
@@ -123,9 +127,12 @@ static wt_status save(live_session *s, const char *path)
     const char *own = wt_preset_path(p->preset);
     char *text = strdup(wt_preset_text(p->preset));
     wt_preset *written = NULL;
+    int n_rows;
+    const wt_midi_row *rows = midi_map_rows(s->midi, &n_rows);
     if (!text) return wt_fail(WT_ERR_NO_MEMORY, "live: text");
     if (!path) path = own;
     wt_status status = edit_values(s, p, own, &text);
+    if (!status) status = preset_edit_midi(own, &text, rows, n_rows);
     if (!status) status = wt_preset_parse(path, text, strlen(text), &written);
     if (!status) status = check_files(p->preset, written);
     if (!status) status = write_text(path, text, strlen(text));

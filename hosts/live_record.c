@@ -107,13 +107,13 @@ wt_status live_record_open(const live_record_config *config, live_record **recor
 
 wt_status live_record_close(live_record *r)
 {
-    wt_status status = WT_OK;
     if (!r) return WT_OK;
     atomic_store(&r->stop, true);
     pthread_join(r->thread, NULL);
+    wt_status status = atomic_load(&r->failed) ? wt_fail(WT_ERR_FILE, "%s", r->sentence) : WT_OK;
     for (int k = 0; k < 2; k++) {
         wt_status one = close_track(&r->tracks[k], WT_OK);
-        if (one) status = one;
+        if (!status) status = one;
     }
     free(r->interleaved), free(r->planar), free(r);
     return status;

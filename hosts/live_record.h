@@ -15,7 +15,8 @@ typedef struct live_record_config {
 
 /// Errors: those of wt_audio_writer_open and wt_live_tap_open; WT_ERR_NO_MEMORY.  [worker]
 WT_CHECKED wt_status live_record_open(const live_record_config *config, live_record **record);
-/// Write what is left and rename the files into place. Errors: WT_ERR_FILE. NULL is allowed.  [worker, no audio]
+/// Write what is left and rename the files into place. Errors: WT_ERR_FILE, also of a recording that ended early.
+/// NULL is allowed.  [worker, no audio]
 wt_status live_record_close(live_record *record);
 /// Frames written, and frames that found no room because writing was too slow. `sentence` is what ended a recording
 /// early, "" = nothing; borrowed until close.  [any but rt]

@@ -14,7 +14,7 @@
 
 enum { AUDIO_SMS = 8, MIN_MAX_FRAMES = 1024 };
 
-static const float rms_seconds = 0.3f, fall_db_per_second = 20;
+static const float rms_seconds = 0.3f, fall_db_per_second = 20 / 1.7f; // as a peak meter falls, IEC 60268-10 type I
 
 // ---- the audio thread
 
@@ -41,6 +41,7 @@ static void on_process(void *user, const float *const *in, float *const *out, in
 {
     live_session *s = user;
     const double rate_hz = atomic_load_explicit(&s->wanted_rate_hz, memory_order_relaxed);
+    midi_map_drain(s->midi);
     if (n_frames > 0) meter(&s->in_levels, in, s->channels, n_frames, rate_hz);
     (void)wt_live_process(s->live, in, out, n_frames); // what was bypassed is counted there
     if (n_frames > 0) meter(&s->out_levels, (const float *const *)out, s->out_channels, n_frames, rate_hz);
@@ -131,6 +132,7 @@ static wt_status copy_config(live_session *s, const live_session_config *config)
     host->connect = s->patterns;
     host->callbacks = (audio_callbacks){.user = s,
                                         .process = on_process,
+                                        .midi = live__midi_message,
                                         .transport = on_transport,
                                         .format = on_format,
                                         .freewheel = on_freewheel,
@@ -234,11 +236,14 @@ wt_status live_session_open(const live_session_config *config, live_session **se
     if (!status) status = check_preset(s);
     if (!status) status = open_host(s);
     if (!status) status = open_live(s);
+    if (!status) status = live__midi_open(s);
     if (!status) status = live__load(s, s->config.preset);
     if (!status && s->config.watch) status = live_watch_open(&s->watch);
     if (status) {
+        char why[1024]; // closing may fail in its turn
+        snprintf(why, sizeof why, "%s", wt_last_error());
         live_session_close(s);
-        return status;
+        return wt_fail(status, "%s", why);
     }
     *session = s;
     return WT_OK;
@@ -258,18 +263,19 @@ wt_status live_session_start(live_session *s)
     return status;
 }
 
-void live_session_close(live_session *s)
+wt_status live_session_close(live_session *s)
 {
-    if (!s) return;
+    if (!s) return WT_OK;
     live__keeper_stop(s);
     if (s->host) {
         s->host->type->stop(s->host);
         s->host->type->close(s->host);
     }
-    (void)live_record_close(s->record);
+    wt_status recorded = live_record_close(s->record);
+    live__midi_close(s);
     wt_live_destroy(s->live);
-    wt_status status = wt_layout_destroy(s->layout);
-    (void)status; // nothing of it is in use any more
+    wt_status unused = wt_layout_destroy(s->layout);
+    (void)unused; // nothing of it is in use any more
     wt_device_close(s->device);
     live_watch_close(s->watch);
     live__playing_destroy(s->playing);
@@ -284,6 +290,7 @@ void live_session_close(live_session *s)
     pthread_mutex_destroy(&s->host_lock);
     pthread_mutex_destroy(&s->listen);
     free(s);
+    return recorded;
 }
 
 // ---- figures, and the end
@@ -337,6 +344,8 @@ void live_session_get_stats(live_session *s, live_session_stats *stats)
     snprintf(stats->last_error, sizeof stats->last_error, "%s", s->last_error[0] ? s->last_error : recording);
     pthread_mutex_unlock(&s->table);
 }
+
+const wt_histogram *live_session_histogram(const live_session *s) { return wt_live_histogram(s->live); }
 
 bool live_session_ended(const live_session *s, const char **why)
 {

@@ -29,8 +29,9 @@ typedef struct live_session_config {
 WT_CHECKED wt_status live_session_open(const live_session_config *config, live_session **session);
 /// Audio runs from here on. Errors: those of the host and of the files to record to.  [main]
 WT_CHECKED wt_status live_session_start(live_session *session);
-/// Ends audio, then the recordings; what was recorded is kept. NULL is allowed.  [main]
-void live_session_close(live_session *session);
+/// Ends audio, then the recordings; all is given back in any case. Errors: WT_ERR_FILE (a recording is not whole). NULL
+/// is allowed.  [main]
+wt_status live_session_close(live_session *session);
 
 /// Play another preset (name or path). On error the old one plays on.  [any but rt]
 WT_CHECKED wt_status live_session_load(live_session *session, const char *preset);
@@ -57,7 +58,7 @@ void live_session_set_bypass(live_session *session, bool bypass);               
 typedef void (*live_listener)(void *user, const char *name, float value);
 wt_status live_session_listen(live_session *session, live_listener function, void *user); ///< [any but rt]
 
-/// Levels now, in full scale, per channel: the peak, falling by 20 dB a second, and the RMS over some 300 ms. Returns
+/// Levels now, in full scale, per channel: the peak, falling by 20 dB in 1.7 s, and the RMS over some 300 ms. Returns
 /// the channels written.  [any but rt]
 int live_session_levels(live_session *session, bool output, float *peak, float *rms, int max_channels);
 /// A reading of a node, such as "limiter/gain_reduction_db".  [any but rt]
@@ -76,6 +77,8 @@ typedef struct live_session_stats {
     char last_error[256]; ///< of a reload or a recording that failed, "" = none
 } live_session_stats;
 void live_session_get_stats(live_session *session, live_session_stats *stats); ///< [any but rt]
+/// The round trips (GPU) or process times (CPU) so far; borrowed until live_session_close.  [any]
+const wt_histogram *live_session_histogram(const live_session *session);
 
 // ---- MIDI and control, from threads of their own
 
@@ -86,6 +89,8 @@ wt_status live_session_midi_learn(live_session *session, const char *name); ///<
 /// Map a controller: channel 0 = any, 1..16. curve "linear", "log", "toggle", "pick-up".
 wt_status live_session_midi_map(live_session *session, const char *name, int channel, int controller, float min,
                                 float max, const char *curve); ///< [any but rt]
+/// Forget every controller of this parameter. WT_ERR_NOT_FOUND as live_session_set.
+wt_status live_session_midi_unmap(live_session *session, const char *name); ///< [any but rt]
 /// True when the session was asked to end (control protocol's quit, NSM, a lost server without `wait`).
 bool live_session_ended(const live_session *session, const char **why); ///< [any]
 void live_session_end(live_session *session, const char *why);          ///< [any]

@@ -17,6 +17,8 @@
 #include "live_record.h"
 #include "live_session.h"
 #include "live_watch.h"
+#include "midi_map.h"
+#include "preset_yaml.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -77,11 +79,14 @@ struct live_session {
     atomic_int wanted_frames;
     const char *_Atomic lost;
     atomic_bool latency_changed, playing_changed; ///< told to the host, and to the watch, by the keeper
-    atomic_bool saved;                            ///< the next change of the preset's file is our own
     _Atomic double bpm, beats_per_bar, beat_unit;
     atomic_llong transport_frame;
     atomic_bool rolling;
     live_levels in_levels, out_levels;
+
+    midi_map *midi;
+    wt_ring *moved;                 ///< parameters that MIDI moved, from the audio thread to the keeper
+    char learning[LIVE_NAME_BYTES]; ///< parameter that waits for a controller, "" = none; under `change`
 
     pthread_t keeper;
     bool keeper_runs;
@@ -109,6 +114,17 @@ void live__keep_error(live_session *session, const char *sentence);
 wt_status live__playing_create(live_session *session, wt_preset *preset, const char *asked, live_playing **playing);
 void live__playing_destroy(live_playing *playing);
 void live__notify(live_session *session, const char *name, float value);
+
+/// "node/param" of a name as people write it. Errors: WT_ERR_NOT_FOUND with the nearest.  [any but rt]
+wt_status live__full_name(live_session *session, const char *name, char full[LIVE_NAME_BYTES]);
+
+// ---- live_midi.c
+
+wt_status live__midi_open(live_session *session);
+void live__midi_close(live_session *session);
+wt_status live__midi_load(live_session *session, const wt_preset *preset); ///< its map, for the chain that plays
+void live__midi_message(void *session, int frame, const uint8_t *bytes, int n_bytes); ///< [rt]
+void live__midi_round(live_session *session);                                         ///< [keeper]
 
 // ---- live_preset.c
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ typedef struct watched {
 } watched;
 
 struct live_watch {
+    pthread_mutex_t mutex;
     int fd, n_files;
     watched files[MAX_FILES];
     int64_t moved_ns; ///< of the last event; 0 = none since
@@ -35,6 +37,7 @@ wt_status live_watch_open(live_watch **watch)
     live_watch *w = calloc(1, sizeof *w);
     *watch = w;
     if (!w) return wt_fail(WT_ERR_NO_MEMORY, "live: watch");
+    pthread_mutex_init(&w->mutex, NULL);
     w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (w->fd >= 0) return WT_OK;
     wt_status status = wt_fail(WT_ERR_STATE, "live: files cannot be watched: %s", strerror(errno));
@@ -47,6 +50,7 @@ void live_watch_close(live_watch *w)
 {
     if (!w) return;
     close(w->fd);
+    pthread_mutex_destroy(&w->mutex);
     for (int k = 0; k < w->n_files; k++) free(w->files[k].path);
     free(w);
 }
@@ -83,6 +87,7 @@ static void add(live_watch *w, const char *path, const watched *old, int n_old)
 void live_watch_files(live_watch *w, const char *const *paths, int n_paths)
 {
     watched old[MAX_FILES];
+    pthread_mutex_lock(&w->mutex);
     const int n_old = w->n_files;
     memcpy(old, w->files, sizeof *old * (size_t)n_old);
     for (int k = 0; k < n_old; k++)
@@ -91,17 +96,27 @@ void live_watch_files(live_watch *w, const char *const *paths, int n_paths)
     for (int k = 0; k < n_paths && w->n_files < MAX_FILES; k++) add(w, paths[k], old, n_old);
     for (int k = 0; k < n_old; k++) free(old[k].path);
     w->moved_ns = wt_clock_now_ns(NULL); // what moved meanwhile is found by looking
+    pthread_mutex_unlock(&w->mutex);
 }
 
 bool live_watch_changed(live_watch *w)
 {
     char events[4096];
-    while (read(w->fd, events, sizeof events) > 0) w->moved_ns = wt_clock_now_ns(NULL);
-    if (!w->moved_ns || wt_clock_now_ns(NULL) - w->moved_ns < SETTLE_NS) return false;
-    w->moved_ns = 0;
     bool changed = false;
-    for (int k = 0; k < w->n_files; k++) changed |= look(&w->files[k]);
+    pthread_mutex_lock(&w->mutex);
+    while (read(w->fd, events, sizeof events) > 0) w->moved_ns = wt_clock_now_ns(NULL);
+    if (w->moved_ns && wt_clock_now_ns(NULL) - w->moved_ns >= SETTLE_NS) {
+        w->moved_ns = 0;
+        for (int k = 0; k < w->n_files; k++) changed |= look(&w->files[k]);
+    }
+    pthread_mutex_unlock(&w->mutex);
     return changed;
 }
 
-int live_watch_fd(const live_watch *w) { return w->fd; }
+void live_watch_know(live_watch *w, const char *path)
+{
+    pthread_mutex_lock(&w->mutex);
+    for (int k = 0; k < w->n_files; k++)
+        if (!strcmp(w->files[k].path, path)) (void)look(&w->files[k]);
+    pthread_mutex_unlock(&w->mutex);
+}

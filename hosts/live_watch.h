@@ -1,4 +1,5 @@
-/// Files that are watched for change, by content: a file that was written in place, or replaced by a rename.
+/// Files that are watched for change, by content: a file that was written in place, or replaced by a rename. Any thread
+/// may call, but rt.
 #ifndef WT_LIVE_WATCH_H
 #define WT_LIVE_WATCH_H
 
@@ -16,6 +17,7 @@ void live_watch_close(live_watch *watch); ///< NULL is allowed
 void live_watch_files(live_watch *watch, const char *const *paths, int n_paths);
 /// True once after a change, when nothing has moved for 100 ms.
 bool live_watch_changed(live_watch *watch);
-int live_watch_fd(const live_watch *watch); ///< to poll for
+/// A watched file was changed by ourselves, just now: that is no news.
+void live_watch_know(live_watch *watch, const char *path);
 
 #endif

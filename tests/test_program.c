@@ -199,6 +199,21 @@ static void top_shows_a_load_and_tells_what_is_not_there(void **state)
     assert_int_equal(run("", "top extra", true), 2);
 }
 
+static void the_doctor_looks_and_measures(void **state)
+{
+    (void)state;
+    need_program();
+    assert_int_equal(run("", "doctor --json --seconds 0.02", false), 0);
+    json_t *all = parsed(), *jitter = json_array_get(json_object_get(all, "jitter"), 0);
+    assert_true(json_array_size(json_object_get(all, "findings")) >= 6);
+    assert_true(json_is_false(json_object_get(jitter, "cuda")));
+    assert_true(json_integer_value(json_object_get(json_object_get(jitter, "late"), "count")) > 0);
+    json_decref(all);
+    assert_int_equal(run("", "doctor --seconds 0.02", false), 0);
+    assert_non_null(strstr(out, "findings have an advice"));
+    assert_int_equal(run("", "doctor --seconds 0", true), 2);
+}
+
 static void a_full_standard_output_is_an_error(void **state)
 {
     (void)state;
@@ -235,6 +250,7 @@ int main(void)
         cmocka_unit_test(a_wrong_backend_is_told),
         cmocka_unit_test(kernels_are_listed_packed_and_cleared),
         cmocka_unit_test(top_shows_a_load_and_tells_what_is_not_there),
+        cmocka_unit_test(the_doctor_looks_and_measures),
         cmocka_unit_test(a_full_standard_output_is_an_error),
     };
     return cmocka_run_group_tests_name("program", tests, find_program, remove_folder);
