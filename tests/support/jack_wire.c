@@ -93,7 +93,7 @@ jack_wire *jack_wire_open(const jack_server *server)
     w->player = open_client(j, "player", server);
     w->recorder = open_client(j, "recorder", server);
     for (int c = 0; c < WIRE_CHANNELS; c++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "port_%d", c + 1);
         w->out[c] = j->port_register(w->player, name, JACK_DEFAULT_AUDIO_TYPE, JackPortIsOutput, 0);
         w->in[c] = j->port_register(w->recorder, name, JACK_DEFAULT_AUDIO_TYPE, JackPortIsInput, 0);
