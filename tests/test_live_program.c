@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -135,6 +137,23 @@ static void signals_end_it_in_good_order(void **state)
     }
 }
 
+static void it_ends_when_it_is_asked_to_by_its_socket(void **state)
+{
+    need_all();
+    const char *path = test_path(state, "asked.txt"), *socket_path = test_path(state, "control");
+    pid_t pid = start(path, (const char *const[]){"-p", "telephone", "--jack", "-d", server.name, "--backend", "cpu",
+                                                  "--json", "--socket", socket_path, NULL});
+    await_output(path);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", socket_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(write(fd, "quit\n", 5), 5);
+    if (finish(pid, path)) fail_msg("%s", out);
+    close(fd);
+    json_decref(last_line());
+}
+
 static void without_a_terminal_it_prints_lines(void **state)
 {
     need_all();
@@ -204,6 +223,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(totals_are_the_last_line),
         cmocka_unit_test(signals_end_it_in_good_order),
+        cmocka_unit_test(it_ends_when_it_is_asked_to_by_its_socket),
         cmocka_unit_test(without_a_terminal_it_prints_lines),
         cmocka_unit_test(refusals_say_what_was_wanted),
         cmocka_unit_test(a_server_that_dies_ends_it_with_an_error),
