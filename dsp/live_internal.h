@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <warptone/arm.h>
 #include <warptone/live.h>
 #include <warptone/ring.h>
 #include "chain_internal.h"
@@ -113,8 +114,13 @@ struct wt_live {
     wt_histogram *process_ns, *round_trip_ns;
 
     // workers
-    pthread_mutex_t mutex;  // load, prepare, opening and closing of points
-    struct live_desc *desc; // of the chain that plays; NULL = none
+    pthread_mutex_t mutex;     // load, prepare, move, opening and closing of points
+    struct live_desc *desc;    // of the chain that plays; NULL = none
+    pthread_mutex_t far_mutex; // what follows; taken inside of `mutex` and of a quiesce
+    live_far *far;             // of the chain that plays
+    bool armed, quiesced;      // by us; between the safe point's stop and restart
+    bool parked;               // moved to the CPU by wt_live_move
+    wt_safe_point safe_point;
 };
 
 /// A description that owns all it names; free() it. NULL without memory.
@@ -130,6 +136,8 @@ void wt__live_settle(const wt_live *live);
 /// Shut the audio thread out: blocks are bypassed until the gate is opened.  [worker]
 void wt__live_close_gate(wt_live *live);
 void wt__live_open_gate(wt_live *live);
+/// Wait until `done`, as long as callbacks come. Returns what it says in the end.  [worker]
+bool wt__live_wait(wt_live *live, bool (*done)(void *user), void *user);
 /// Wait until no thread uses a player that is `shown` no more.  [worker]
 void wt__live_settle_readers(wt_live *live);
 void wt__live_player_destroy(live_player *player);
@@ -140,6 +148,14 @@ void wt__live_find_points(wt_live *live, live_player *player);
 /// Planes of all points for the present max_frames.  [worker, gate closed]
 WT_CHECKED wt_status wt__live_resize_points(wt_live *live, int max_frames);
 void wt__live_close_points(wt_live *live);
+
+/// Whether chains are given to the device: always on a GPU, on the CPU backend when asked for.
+static inline bool wt__live_uses_device(const wt_live *live)
+{
+    const wt_live_config *c = &live->config;
+    return c->device && (c->path == WT_LIVE_RESIDENT || c->path == WT_LIVE_GRAPH ||
+                         wt_device_get_info(c->device)->backend == WT_BACKEND_CUDA);
+}
 
 static inline int wt__live_out_channels(const wt_live *live)
 {
@@ -157,5 +173,7 @@ const float *const *wt__live_take_inserts(wt_live *live, const float *const *in,
 void wt__live_add_out(wt_live *live, float *const *out, int n_frames);
 /// Push this block into the taps: of the input (before `out` is written) and of nodes, or of the output.  [rt]
 void wt__live_push_taps(wt_live *live, live_place place, const float *const *lines, int n_lines, int n_frames);
+/// Push what tap k, if it is one of a node, heard.  [rt]
+void wt__live_push_node_tap(wt_live *live, int k, const float *const *lines, int n_lines, int n_frames);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <warptone/clock.h>
 
 // ---- the audio thread, seen from workers
 
@@ -73,6 +74,11 @@ wt_status wt__live_take_buffers(wt_live *live, double rate_hz, int max_frames)
 void wt__live_player_destroy(live_player *player)
 {
     if (!player) return;
+    if (player->far) {
+        wt_live *live = player->far->live;
+        atomic_fetch_add_explicit(&live->n_launches, wt__live_far_launches(player->far), memory_order_relaxed);
+        wt__live_far_destroy(player->far);
+    }
     wt_chain_destroy(player->chain);
     free(player);
 }
@@ -131,42 +137,193 @@ static void carry_values(const live_player *from, live_player *to)
     for (int s = 0; s < to->chain->n_instances; s++) (void)!wt_chain_reset(to->chain, s);
 }
 
-wt_status wt_live_load(wt_live *live, const wt_chain_desc *desc, wt_chain_fault *fault)
+// Show `player` to all and hand it to the audio thread, which takes it up at its next block. What nobody heard of goes
+// at once.
+static void publish(wt_live *live, live_player *player)
 {
-    live_player *player = NULL;
-    live_desc *copy = NULL;
-    pthread_mutex_lock(&live->mutex);
-    reclaim(live);
-    wt_status status = build_player(live, atomic_load(&live->rate_hz), desc, fault, &player);
-    if (!status && !(copy = wt__live_desc_copy(desc)))
-        status = wt_fail(WT_ERR_NO_MEMORY, "%s: a copy of its description", player->chain->name);
-    if (status) {
-        wt__live_player_destroy(player);
-        pthread_mutex_unlock(&live->mutex);
-        return status;
-    }
-    free(live->desc);
-    live->desc = copy;
-    wt__live_find_points(live, player);
     live_player *unheard = atomic_exchange_explicit(&live->next, player, memory_order_acq_rel);
     atomic_store(&live->shown, player);
-    wt__live_settle_readers(live); // of the one that left too: it was shown before this
+    wt__live_settle_readers(live); // of the one that is leaving too: it was shown before this
     wt__live_player_destroy(unheard);
-    atomic_fetch_add_explicit(&live->n_loads, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&live->mutex);
-    return WT_OK;
 }
 
-// Behind the gate: the players that were, but for the one shown, which others may still be asking.
-static void drop_players(wt_live *live)
+// Behind the gate: make `player` the only one.
+static void replace(wt_live *live, live_player *player)
 {
     live_player *shown = atomic_load(&live->shown);
     live_player *all[] = {atomic_exchange(&live->next, NULL), atomic_exchange(&live->left, NULL), live->current,
-                          live->leaving};
-    for (int k = 0; k < 4; k++)
-        if (all[k] != shown) wt__live_player_destroy(all[k]);
-    live->current = live->leaving = NULL;
+                          live->leaving, shown};
+    live->current = player;
+    live->leaving = NULL;
     live->fading = false;
+    atomic_store(&live->shown, player);
+    wt__live_settle_readers(live);
+    for (int k = 0; k < 5; k++) {
+        bool again = all[k] == player;
+        for (int j = 0; j < k; j++) again |= all[j] == all[k];
+        if (!again) wt__live_player_destroy(all[k]);
+    }
+}
+
+bool wt__live_wait(wt_live *live, bool (*done)(void *user), void *user)
+{
+    uint64_t n_blocks = atomic_load(&live->n_blocks);
+    int64_t since_ns = wt_clock_now_ns(NULL);
+    while (n_blocks && !atomic_load(&live->closed) && !done(user)) {
+        const uint64_t now = atomic_load(&live->n_blocks);
+        if (now != n_blocks) since_ns = wt_clock_now_ns(NULL);
+        n_blocks = now;
+        if (wt_clock_now_ns(NULL) - since_ns > 200000000) break;
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    }
+    return done(user);
+}
+
+static bool has_left(void *user) { return atomic_load(&((wt_live *)user)->left); }
+
+// Crossfade to `player` and see the old one out, so that its device memory can be given back now.
+static void change_over(wt_live *live, live_player *player)
+{
+    const bool first = !atomic_load(&live->shown);
+    const bool was_closed = atomic_load(&live->closed);
+    if (!was_closed) publish(live, player);
+    if (!was_closed && (first || wt__live_wait(live, has_left, live))) {
+        reclaim(live);
+        return;
+    }
+    if (!was_closed) wt__live_close_gate(live);
+    replace(live, player);
+    if (!was_closed) wt__live_open_gate(live);
+}
+
+// ---- bringing a chain
+
+// What is to be brought in, and in which format.
+typedef struct bringing {
+    wt_live *live;
+    live_player *player; // NULL = none
+    wt_live_path path;   // of the device; WT_LIVE_CPU = none
+    double rate_hz;
+    int max_frames;
+    bool prepare; // behind the gate, into a new format
+    bool done;
+} bringing;
+
+static wt_status take_format(bringing *b)
+{
+    wt_live *live = b->live;
+    if (!b->prepare) return WT_OK;
+    // planes also large enough for the old format, should the next step fail
+    wt_status status =
+        wt__live_resize_points(live, b->max_frames > live->max_frames ? b->max_frames : live->max_frames);
+    return status ? status : wt__live_take_buffers(live, b->rate_hz, b->max_frames);
+}
+
+// In a quiesce where the device is armed: loads kernels and gives memory back. The old chain plays on the CPU by now.
+static wt_status bring_in(void *user)
+{
+    bringing *b = user;
+    wt_live *live = b->live;
+    live_player *p = b->player;
+    wt_status status = WT_OK;
+    if (live->far) status = wt__live_far_end(live->far, 1000000); // not armed: a graph
+    if (!status && p && b->path != WT_LIVE_CPU)
+        status = wt__live_far_create(live, p->chain, b->path, b->max_frames, &p->far);
+    if (!status) status = take_format(b);
+    if (status) return status;
+    if (p && p->far) p->latency_frames += p->far->delay_frames;
+    if (p) wt__live_find_points(live, p);
+    pthread_mutex_lock(&live->far_mutex);
+    live->far = p ? p->far : NULL;
+    pthread_mutex_unlock(&live->far_mutex);
+    b->done = true;
+    if (b->prepare)
+        replace(live, p);
+    else if (b->path == WT_LIVE_CPU)
+        publish(live, p);
+    else
+        change_over(live, p);
+    return WT_OK;
+}
+
+static wt_status stop_far(void *user, int64_t timeout_us)
+{
+    wt_live *live = user;
+    pthread_mutex_lock(&live->far_mutex);
+    wt_status status = live->far ? wt__live_far_end(live->far, timeout_us) : WT_OK;
+    live->quiesced = !status;
+    pthread_mutex_unlock(&live->far_mutex);
+    return status;
+}
+
+static wt_status restart_far(void *user)
+{
+    wt_live *live = user;
+    pthread_mutex_lock(&live->far_mutex);
+    live->quiesced = false;
+    wt_status status = live->far && !live->parked ? wt__live_far_begin(live->far) : WT_OK;
+    pthread_mutex_unlock(&live->far_mutex);
+    return status;
+}
+
+// A resident kernel may stay only where the calls that would hang beside it are refused.
+static wt_status arm(wt_live *live)
+{
+    if (live->armed || !live->far || live->far->path != WT_LIVE_RESIDENT) return WT_OK;
+    live->safe_point = (wt_safe_point){.stop = stop_far, .restart = restart_far, .user = live};
+    wt_status status = wt_device_set_safe_point(live->config.device, &live->safe_point);
+    if (!status) status = wt_device_arm(live->config.device);
+    live->armed = !status;
+    return status;
+}
+
+// The way that is asked for; another's resident kernel on the device leaves the graph.
+static wt_live_path choose_path(const wt_live *live)
+{
+    if (!wt__live_uses_device(live)) return WT_LIVE_CPU;
+    if (live->config.path != WT_LIVE_AUTO) return live->config.path;
+    return wt_device_is_armed(live->config.device) && !live->armed ? WT_LIVE_GRAPH : WT_LIVE_RESIDENT;
+}
+
+static wt_status bring(bringing *b)
+{
+    wt_live *live = b->live;
+    b->path = choose_path(live);
+    if (b->path == WT_LIVE_CPU) return bring_in(b);
+    if (b->path == WT_LIVE_RESIDENT && !live->armed && wt_device_is_armed(live->config.device))
+        return wt_fail(WT_ERR_STATE, "live: the device has another's resident kernel, want the graph path");
+    wt_status status = b->player ? wt__live_far_compile(live, b->player->chain) : WT_OK;
+    if (!status) status = wt_quiesce(live->config.device, bring_in, b, 0);
+    if (b->done) { // what fails now leaves the new chain on the CPU
+        status = arm(live);
+        if (!status) status = restart_far(live);
+        return status && live->far && live->far->runs_on_cpu ? WT_OK : status;
+    }
+    if (!live->armed) (void)!restart_far(live);
+    return status;
+}
+
+wt_status wt_live_load(wt_live *live, const wt_chain_desc *desc, wt_chain_fault *fault)
+{
+    live_desc *copy = NULL;
+    pthread_mutex_lock(&live->mutex);
+    reclaim(live);
+    bringing b = {.live = live, .rate_hz = atomic_load(&live->rate_hz), .max_frames = live->max_frames};
+    wt_status status = build_player(live, b.rate_hz, desc, fault, &b.player);
+    if (!status && !(copy = wt__live_desc_copy(desc)))
+        status = wt_fail(WT_ERR_NO_MEMORY, "%s: a copy of its description", b.player->chain->name);
+    if (!status) status = bring(&b);
+    if (b.done) {
+        live_desc *old = live->desc;
+        live->desc = copy;
+        copy = old;
+        atomic_fetch_add_explicit(&live->n_loads, 1, memory_order_relaxed);
+    } else {
+        wt__live_player_destroy(b.player);
+    }
+    free(copy);
+    pthread_mutex_unlock(&live->mutex);
+    return status;
 }
 
 static wt_status check_format(double rate_hz, int max_frames)
@@ -182,28 +339,30 @@ wt_status wt_live_prepare(wt_live *live, double rate_hz, int max_frames)
 {
     wt_status status = check_format(rate_hz, max_frames);
     if (status) return status;
-    live_player *player = NULL, *old;
     pthread_mutex_lock(&live->mutex);
     wt__live_close_gate(live);
-    old = atomic_load(&live->shown);
-    if (live->desc) status = build_player(live, rate_hz, &live->desc->desc, NULL, &player);
-    if (!status) // also large enough for the old format, should the next step fail
-        status = wt__live_resize_points(live, max_frames > live->max_frames ? max_frames : live->max_frames);
-    if (!status) status = wt__live_take_buffers(live, rate_hz, max_frames);
-    if (status) {
-        wt__live_player_destroy(player);
-    } else {
-        if (player) {
-            carry_values(old, player);
-            wt__live_find_points(live, player);
-        }
-        drop_players(live);
-        live->current = player;
-        atomic_store(&live->shown, player);
-        wt__live_settle_readers(live);
-        wt__live_player_destroy(old);
-    }
+    bringing b = {.live = live, .rate_hz = rate_hz, .max_frames = max_frames, .prepare = true};
+    if (live->desc) status = build_player(live, rate_hz, &live->desc->desc, NULL, &b.player);
+    if (!status && b.player) carry_values(atomic_load(&live->shown), b.player);
+    if (!status) status = bring(&b);
+    if (!b.done) wt__live_player_destroy(b.player);
     wt__live_open_gate(live);
+    pthread_mutex_unlock(&live->mutex);
+    return status;
+}
+
+wt_status wt_live_move(wt_live *live, bool to_cpu)
+{
+    wt_status status;
+    pthread_mutex_lock(&live->mutex);
+    pthread_mutex_lock(&live->far_mutex);
+    if (!live->far) {
+        status = wt_fail(WT_ERR_STATE, "live: the chain has no device to be moved from or to");
+    } else {
+        live->parked = to_cpu;
+        status = live->quiesced ? WT_OK : to_cpu ? wt__live_far_end(live->far, 1000000) : wt__live_far_begin(live->far);
+    }
+    pthread_mutex_unlock(&live->far_mutex);
     pthread_mutex_unlock(&live->mutex);
     return status;
 }
@@ -253,6 +412,7 @@ wt_status wt_live_create(const wt_live_config *config, wt_live **live)
     wt_live *l = calloc(1, sizeof *l);
     if (!l) return wt_fail(WT_ERR_NO_MEMORY, "live: handle");
     pthread_mutex_init(&l->mutex, NULL);
+    pthread_mutex_init(&l->far_mutex, NULL);
     l->config = *config;
     resolve_defaults(&l->config);
     l->lines = l->config.channels * l->config.n_streams;
@@ -271,13 +431,17 @@ wt_status wt_live_create(const wt_live_config *config, wt_live **live)
 void wt_live_destroy(wt_live *live)
 {
     if (!live) return;
-    live_player *shown = atomic_load(&live->shown);
-    drop_players(live);
-    wt__live_player_destroy(shown);
+    if (live->far) (void)!stop_far(live, 1000000);
+    if (live->armed) {
+        (void)!wt_device_disarm(live->config.device);
+        (void)!wt_device_set_safe_point(live->config.device, NULL);
+    }
+    replace(live, NULL);
     wt__live_close_points(live);
     wt_histogram_destroy(live->process_ns);
     wt_histogram_destroy(live->round_trip_ns);
     pthread_mutex_destroy(&live->mutex);
+    pthread_mutex_destroy(&live->far_mutex);
     free(live->desc);
     free(live->memory);
     free(live);

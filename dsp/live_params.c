@@ -95,7 +95,8 @@ void wt_live_get_stats(const wt_live *live, wt_live_stats *stats)
         .path = player && player->far ? wt__live_far_path(player->far) : WT_LIVE_CPU,
         .n_blocks = atomic_load_explicit(&live->n_blocks, memory_order_relaxed),
         .n_frames = atomic_load_explicit(&live->n_frames, memory_order_relaxed),
-        .n_launches = atomic_load_explicit(&live->n_launches, memory_order_relaxed),
+        .n_launches = atomic_load_explicit(&live->n_launches, memory_order_relaxed) +
+                      (player && player->far ? wt__live_far_launches(player->far) : 0),
         .n_moves = atomic_load_explicit(&live->n_moves, memory_order_relaxed),
         .n_loads = atomic_load_explicit(&live->n_loads, memory_order_relaxed),
         .rate_hz = atomic_load_explicit(&live->rate_hz, memory_order_relaxed),
@@ -115,5 +116,5 @@ void wt_live_get_stats(const wt_live *live, wt_live_stats *stats)
 
 const wt_histogram *wt_live_histogram(const wt_live *live)
 {
-    return live->config.device ? live->round_trip_ns : live->process_ns;
+    return wt__live_uses_device(live) ? live->round_trip_ns : live->process_ns;
 }

@@ -111,24 +111,34 @@ static void push_tap(wt_live_tap *tap, const float *const *lines, int n_lines, i
     }
 }
 
-static void push_node_tap(const wt_live *live, wt_live_tap *tap, int k, int n_frames)
+void wt__live_push_node_tap(wt_live *live, int k, const float *const *lines, int n_lines, int n_frames)
+{
+    wt_live_tap *tap = atomic_load(&live->taps[k]);
+    if (tap && tap->point.place == LIVE_AT_NODE) push_tap(tap, lines, n_lines, n_frames);
+}
+
+// What the chain left in the visit's planes, or silence. A device answers later, and says what its taps heard then.
+static void push_node_taps(wt_live *live, int n_frames)
 {
     const float *lines[WT_MAX_CHANNELS];
-    const bool heard = live->current && live->visit.tap_node[k] >= 0 && live->visit.tap[k];
-    const int n = heard ? live->visit.tap_channels[k] : 0;
-    for (int c = 0; c < n; c++) lines[c] = live->visit.tap[k] + c * live->visit.stride;
-    push_tap(tap, lines, n, n_frames);
+    for (int k = 0; k < LIVE_MAX_POINTS; k++) {
+        const bool heard = live->current && live->visit.tap_node[k] >= 0 && live->visit.tap[k];
+        if (heard && live->current->far) continue;
+        const int n = heard ? live->visit.tap_channels[k] : 0;
+        for (int c = 0; c < n; c++) lines[c] = live->visit.tap[k] + c * live->visit.stride;
+        wt__live_push_node_tap(live, k, lines, n, n_frames);
+    }
 }
 
 void wt__live_push_taps(wt_live *live, live_place place, const float *const *lines, int n_lines, int n_frames)
 {
+    if (place == LIVE_AT_NODE) {
+        push_node_taps(live, n_frames);
+        return;
+    }
     for (int k = 0; k < LIVE_MAX_POINTS; k++) {
         wt_live_tap *tap = atomic_load(&live->taps[k]);
-        if (!tap || tap->point.place != place) continue;
-        if (place == LIVE_AT_NODE)
-            push_node_tap(live, tap, k, n_frames);
-        else
-            push_tap(tap, lines, n_lines, n_frames);
+        if (tap && tap->point.place == place) push_tap(tap, lines, n_lines, n_frames);
     }
 }
 

@@ -59,7 +59,7 @@ static void take_next(wt_live *live)
     live_player *next = atomic_exchange_explicit(&live->next, NULL, memory_order_acquire);
     if (!next) return;
     live->leaving = live->current;
-    if (live->leaving) live->leaving->chain->visit = NULL; // taps and inserts are the new one's
+    if (live->leaving && !live->leaving->far) live->leaving->chain->visit = NULL; // taps, inserts: the new one's
     live->current = next;
     live->fade = 0;
     live->fading = true;

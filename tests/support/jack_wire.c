@@ -72,19 +72,28 @@ static int on_record(jack_nframes_t n, void *user)
     return 0;
 }
 
+/// Servers of a machine share one registry: while another starts or ends, this one may refuse a client.
+static jack_client_t *open_client(const jack_api *jack, const char *name, const jack_server *server)
+{
+    jack_client_t *client = NULL;
+    for (int k = 0; k < 50 && !client; k++) {
+        if (k) pause_ms(100);
+        client = jack->client_open(name, JackNoStartServer | JackServerName, NULL, server->name);
+    }
+    assert_non_null(client);
+    return client;
+}
+
 jack_wire *jack_wire_open(const jack_server *server)
 {
     jack_wire *w = calloc(1, sizeof *w);
     assert_non_null(w);
     assert_ok(jack_api_open(&w->jack));
     const jack_api *j = w->jack;
-    const jack_options_t options = JackNoStartServer | JackServerName;
-    w->player = j->client_open("player", options, NULL, server->name);
-    w->recorder = j->client_open("recorder", options, NULL, server->name);
-    assert_non_null(w->player);
-    assert_non_null(w->recorder);
+    w->player = open_client(j, "player", server);
+    w->recorder = open_client(j, "recorder", server);
     for (int c = 0; c < WIRE_CHANNELS; c++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "port_%d", c + 1);
         w->out[c] = j->port_register(w->player, name, JACK_DEFAULT_AUDIO_TYPE, JackPortIsOutput, 0);
         w->in[c] = j->port_register(w->recorder, name, JACK_DEFAULT_AUDIO_TYPE, JackPortIsInput, 0);
