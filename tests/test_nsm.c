@@ -1,13 +1,19 @@
 // A client of the New Session Manager against a small manager on this machine, over liblo.
 #include "fake_session.h"
+#include "support/jack_server.h"
 #include "support/testing.h"
 
 #include "../hosts/control.h"
 
 #include <arpa/inet.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifdef WT_HAVE_LIBLO
@@ -323,6 +329,79 @@ static void managers_that_refuse_or_are_not_there_are_told(void **state)
     }
 }
 
+// ---- the program, as a manager starts it
+
+static void find_program(char program[4096])
+{
+    ssize_t length = readlink("/proc/self/exe", program, 4096 - 16);
+    assert_true(length > 0);
+    program[length] = 0;
+    strcpy(strrchr(program, '/'), "/../warptone"); // .../tests/test_nsm
+    if (!access(program, X_OK)) return;
+    print_message("skipped: %s is not built\n", program);
+    skip();
+}
+
+static pid_t start_program(const char *program, const manager *m, const jack_server *server)
+{
+    pid_t pid = fork();
+    if (pid) return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setenv("NSM_URL", m->url, 1);
+    setenv("JACK_DEFAULT_SERVER", server->name, 1);
+    setenv("XDG_RUNTIME_DIR", m->folder, 1);
+    setenv("WARPTONE_BACKEND", "cpu", 1);
+    execl(program, "warptone", NULL);
+    _exit(127);
+}
+
+static void set_ceiling(const manager *m)
+{
+    static const char line[] = "param_set limiter ceiling_db -2\n";
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/warptone.nABC.sock", m->folder);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(send(fd, line, sizeof line - 1, MSG_NOSIGNAL), (ssize_t)sizeof line - 1);
+    char answer[7];
+    assert_int_equal(recv(fd, answer, sizeof answer, MSG_WAITALL), sizeof answer);
+    assert_memory_equal(answer, "resp 0\n", sizeof answer);
+    close(fd);
+}
+
+static void the_program_is_a_client(void **state)
+{
+    (void)state;
+    manager m;
+    jack_server server = {.pid = 0};
+    char announced[128], path[128];
+    int status;
+    char program[4096];
+    find_program(program);
+    jack_server_start(&server, 1024); // or skips
+    open_manager(&m);
+    pid_t pid = start_program(program, &m, &server);
+    snprintf(announced, sizeof announced,
+             "/nsm/server/announce ,sssiii Warptone :dirty:progress:message: warptone 1 1 %d", (int)pid);
+    assert_string_equal(next(&m), announced);
+    assert_string_equal(next(&m), "/nsm/client/progress ,f 0.5");
+    assert_opened(&m);
+    set_ceiling(&m);
+    assert_string_equal(next(&m), "/nsm/client/is_dirty ,");
+    tell(&m, "/nsm/client/save");
+    assert_string_equal(next(&m), "/nsm/client/is_clean ,");
+    assert_string_equal(next(&m), "/reply ,ss /nsm/client/save saved");
+    snprintf(path, sizeof path, "%s/session.json", m.project);
+    json_t *saved = json_load_file(path, 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(saved, "preset")), "vocal-live");
+    json_decref(saved);
+    assert_int_equal(kill(pid, SIGTERM), 0); // as the manager ends its clients
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close_manager(&m);
+    jack_server_stop(&server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +412,7 @@ int main(void)
         cmocka_unit_test(a_session_that_cannot_start_is_told),
         cmocka_unit_test(a_state_that_cannot_be_written_is_told),
         cmocka_unit_test(strangers_are_not_heard),
+        cmocka_unit_test(the_program_is_a_client),
         cmocka_unit_test(managers_that_refuse_or_are_not_there_are_told),
     };
     return cmocka_run_group_tests_name("nsm", tests, NULL, NULL);
