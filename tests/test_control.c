@@ -519,7 +519,9 @@ static void osc_turns_and_asks(void **state)
     assert_memory_equal(hear(&p), "/warptone/stats ,s {\"seconds\":1.5,", 34);
     tell(&p, "/warptone/save", "s", "/tmp/y.yaml");
     assert_string_equal(hear(&p), "/warptone/save ,");
+    pthread_mutex_lock(&p.f.session.lock);
     assert_string_equal(p.f.session.saved, "/tmp/y.yaml");
+    pthread_mutex_unlock(&p.f.session.lock);
     tell(&p, "/warptone/gain/*", "f", 0.5); // a pattern stands for all that match
     tell(&p, "/warptone/gain/*", "");
     assert_string_equal(hear(&p), "/warptone/gain/gain_db ,f 0.5");

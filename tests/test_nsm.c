@@ -58,9 +58,9 @@ static int on_any(const char *path, const char *types, lo_arg **argv, int argc, 
     return 0;
 }
 
-static void open_manager(manager *m)
+static void open_manager(manager *m, const char *refusal)
 {
-    *m = (manager){.n_messages = 0};
+    *m = (manager){.refusal = refusal};
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->came, NULL);
     strcpy(m->folder, "/tmp/wt_nsm.XXXXXX");
@@ -150,7 +150,7 @@ static void a_session_is_opened_changed_and_saved(void **state)
     manager m;
     live_session s;
     char path[128];
-    open_manager(&m);
+    open_manager(&m, NULL);
     fake_session_init(&s);
     nsm *n = join(&m);
     assert_null(nsm_preset(n));
@@ -184,7 +184,7 @@ static void a_preset_that_is_a_file_is_saved_with_its_whole_path(void **state)
     (void)state;
     manager m;
     live_session s;
-    open_manager(&m);
+    open_manager(&m, NULL);
     fake_session_init(&s);
     put_state(&m, "{\"preset\": \"x\", \"params\": {}}");
     assert_int_equal(chdir(m.project), 0);
@@ -208,7 +208,7 @@ static void a_saved_session_comes_back(void **state)
     (void)state;
     manager m;
     live_session s;
-    open_manager(&m);
+    open_manager(&m, NULL);
     fake_session_init(&s);
     put_state(&m, "{\"preset\": \"other\", \"bypass\": true, \"params\": {\"gain/gain_db\": -12.5, \"gone/x\": 1, "
                   "\"gain/balance\": 0.5}}");
@@ -238,7 +238,7 @@ static void a_damaged_state_is_told(void **state)
     };
     manager m;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        open_manager(&m);
+        open_manager(&m, NULL);
         put_state(&m, cases[k].text);
         nsm *n = NULL;
         assert_int_equal(nsm_join(m.url, "warptone", WAIT_S, &n), WT_ERR_FORMAT);
@@ -256,7 +256,7 @@ static void a_session_that_cannot_start_is_told(void **state)
 {
     (void)state;
     manager m;
-    open_manager(&m);
+    open_manager(&m, NULL);
     nsm *n = join(&m);
     (void)wt_fail(WT_ERR_STATE, "no JACK server runs");
     nsm_leave(n);
@@ -269,7 +269,7 @@ static void a_state_that_cannot_be_written_is_told(void **state)
     (void)state;
     manager m;
     live_session s;
-    open_manager(&m);
+    open_manager(&m, NULL);
     fake_session_init(&s);
     nsm *n = join(&m);
     control *c = attach(&m, n, &s);
@@ -288,7 +288,7 @@ static void strangers_are_not_heard(void **state)
     (void)state;
     manager m;
     live_session s;
-    open_manager(&m);
+    open_manager(&m, NULL);
     fake_session_init(&s);
     nsm *n = join(&m);
     control *c = attach(&m, n, &s);
@@ -313,8 +313,7 @@ static void managers_that_refuse_or_are_not_there_are_told(void **state)
     (void)state;
     manager m;
     nsm *n = NULL;
-    open_manager(&m);
-    m.refusal = "your API is too new";
+    open_manager(&m, "your API is too new");
     assert_fails(nsm_join(m.url, "warptone", WAIT_S, &n), WT_ERR_REJECTED,
                  "nsm: the manager refuses: your API is too new");
     assert_null(n);
@@ -379,7 +378,7 @@ static void the_program_is_a_client(void **state)
     char program[4096];
     find_program(program);
     jack_server_start(&server, 1024); // or skips
-    open_manager(&m);
+    open_manager(&m, NULL);
     pid_t pid = start_program(program, &m, &server);
     snprintf(announced, sizeof announced,
              "/nsm/server/announce ,sssiii Warptone :dirty:progress:message: warptone 1 1 %d", (int)pid);
