@@ -26,6 +26,11 @@ enum {
 #else
     HAVE_RTMIDI = 0,
 #endif
+#ifdef WT_HAVE_LIBLO
+    HAVE_LIBLO = 1,
+#else
+    HAVE_LIBLO = 0,
+#endif
 };
 
 typedef struct part {
@@ -37,6 +42,7 @@ static const part parts[] = {
     {"JACK", "live audio through JACK", "libjack-jackd2-dev", HAVE_JACK},
     {"PortAudio", "live audio through PortAudio", "portaudio19-dev", HAVE_PORTAUDIO},
     {"RtMidi", "MIDI ports beside the audio host's", "librtmidi-dev", HAVE_RTMIDI},
+    {"liblo", "OSC control and session management", "liblo-dev", HAVE_LIBLO},
 };
 
 // ---- gathering

@@ -15,7 +15,8 @@ typedef struct control control;
 
 typedef struct control_config {
     live_session *session;   ///< borrowed until control_close
-    const char *socket_path; ///< NULL = control_default_path(); made with mode 0600
+    const char *name;        ///< of the audio client, for the default path; NULL = "warptone"
+    const char *socket_path; ///< NULL = control_default_path(name); made with mode 0600
     bool no_socket;
     int tcp_port;     ///< of the line protocol; 0 = none, -1 = any that is free
     int osc_port;     ///< UDP; 0 = none, -1 = any that is free
@@ -32,8 +33,8 @@ const char *control_socket_path(const control *control); ///< borrowed until con
 int control_tcp_port(const control *control);            ///< 0 = none
 int control_osc_port(const control *control);
 
-/// $XDG_RUNTIME_DIR/warptone.sock, else /tmp/warptone-UID.sock.
-void control_default_path(char *path, size_t size);
+/// $XDG_RUNTIME_DIR/NAME.sock, else /tmp/NAME-UID.sock; name NULL = "warptone", a slash in it becomes '_'.
+void control_default_path(const char *name, char *path, size_t size);
 
 #ifdef __cplusplus
 }

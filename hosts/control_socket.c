@@ -259,7 +259,7 @@ static void *serve(void *user)
         if (poll(fds, (nfds_t)(N_FDS + n_clients), (int)(wait_ns / 1000000 + 1)) < 0) continue;
         uint64_t wakes;
         if (fds[FD_WAKE].revents && read(c->wake, &wakes, sizeof wakes) < 0) continue;
-        tell_changes(c); // before a new subscriber is heard, who asks for what comes after
+        tell_changes(c);                  // before a new subscriber is heard, who asks for what comes after
         for (int k = n_clients; k-- > 0;) // from behind: dropping moves the last one, which was looked at, forward
             if (fds[N_FDS + k].revents & ~POLLOUT && !read_client(c->clients[k])) drop(c, k);
         if (fds[FD_OSC].revents) control_osc_receive(c->osc);
@@ -272,13 +272,16 @@ static void *serve(void *user)
 
 // ---- opening
 
-void control_default_path(char *path, size_t size)
+void control_default_path(const char *name, char *path, size_t size)
 {
     const char *folder = getenv("XDG_RUNTIME_DIR");
+    char file[128];
+    snprintf(file, sizeof file, "%s", name ? name : "warptone");
+    for (char *slash = file; (slash = strchr(slash, '/'));) *slash = '_';
     if (folder && *folder)
-        snprintf(path, size, "%s/warptone.sock", folder);
+        snprintf(path, size, "%s/%s.sock", folder, file);
     else
-        snprintf(path, size, "/tmp/warptone-%d.sock", (int)getuid());
+        snprintf(path, size, "/tmp/%s-%d.sock", file, (int)getuid());
 }
 
 static wt_status fail_socket(const char *what)
@@ -302,11 +305,11 @@ static wt_status clear_path(const struct sockaddr_un *address)
 }
 
 /// The mode is set before listen, and nobody can connect before it.
-static wt_status open_local(control *c, const char *path)
+static wt_status open_local(control *c, const char *name, const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char standard[256];
-    if (!path) control_default_path(standard, sizeof standard), path = standard;
+    if (!path) control_default_path(name, standard, sizeof standard), path = standard;
     if (strlen(path) >= sizeof address.sun_path)
         return wt_fail(WT_ERR_BAD_ARG, "control: the socket's path has %d bytes, want at most %d", (int)strlen(path),
                        (int)sizeof address.sun_path - 1);
@@ -344,7 +347,7 @@ static wt_status open_all(control *c, const control_config *config)
     wt_status status = WT_OK;
     c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (c->wake < 0) return fail_socket("eventfd");
-    if (!config->no_socket) status = open_local(c, config->socket_path);
+    if (!config->no_socket) status = open_local(c, config->name, config->socket_path);
     if (!status && config->tcp_port) status = open_tcp(c, host, config->tcp_port);
     if (!status && config->osc_port) status = control_osc_open(c->session, host, config->osc_port, &c->osc);
     if (!status && c->nsm) status = nsm_attach(c->nsm, c->session);

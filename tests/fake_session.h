@@ -13,7 +13,8 @@
 enum { FAKE_PARAMS = 3, FAKE_LISTENERS = 8 };
 
 struct live_session {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock;   ///< of all but the listeners
+    pthread_mutex_t listen; ///< of those
     live_param params[FAKE_PARAMS];
     bool bypass;
     char preset[256], saved[256], map[256]; ///< as load, save and the MIDI calls were given
@@ -31,12 +32,15 @@ static inline void fake_session_init(live_session *s)
                                    {"gain", "balance", "", 0, -1, 1, 0, false}},
                         .preset = "voice"};
     pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->listen, NULL);
 }
 
 static inline void fake_session_tell(live_session *s, const char *name, float value)
 {
+    pthread_mutex_lock(&s->listen);
     for (int k = 0; k < FAKE_LISTENERS; k++)
         if (s->listeners[k]) s->listeners[k](s->users[k], name, value);
+    pthread_mutex_unlock(&s->listen);
 }
 
 static inline live_param *fake_session_find(live_session *s, const char *name)
@@ -97,13 +101,16 @@ void live_session_set_bypass(live_session *s, bool bypass)
 
 wt_status live_session_listen(live_session *s, live_listener function, void *user)
 {
-    for (int k = 0; k < FAKE_LISTENERS; k++) {
+    wt_status status = wt_fail(WT_ERR_FULL, "%d listeners", FAKE_LISTENERS);
+    pthread_mutex_lock(&s->listen);
+    for (int k = 0; k < FAKE_LISTENERS && status; k++) {
         if (function ? s->listeners[k] != NULL : s->users[k] != user) continue;
         s->listeners[k] = function;
         s->users[k] = function ? user : NULL;
-        return WT_OK;
+        status = WT_OK;
     }
-    return wt_fail(WT_ERR_FULL, "%d listeners", FAKE_LISTENERS);
+    pthread_mutex_unlock(&s->listen);
+    return status;
 }
 
 wt_status live_session_load(live_session *s, const char *preset)
@@ -118,7 +125,9 @@ wt_status live_session_load(live_session *s, const char *preset)
 
 wt_status live_session_save(live_session *s, const char *path)
 {
+    pthread_mutex_lock(&s->lock);
     snprintf(s->saved, sizeof s->saved, "%s", path ? path : s->preset);
+    pthread_mutex_unlock(&s->lock);
     return WT_OK;
 }
 

@@ -385,6 +385,22 @@ static void tcp_is_this_machine_only_and_no_web_server(void **state)
     close_control(&f);
 }
 
+static void the_default_path_has_the_name_of_the_client(void **state)
+{
+    (void)state;
+    char path[256];
+    setenv("XDG_RUNTIME_DIR", "/run/user/7", 1);
+    control_default_path(NULL, path, sizeof path);
+    assert_string_equal(path, "/run/user/7/warptone.sock");
+    control_default_path("a/b", path, sizeof path);
+    assert_string_equal(path, "/run/user/7/a_b.sock");
+    unsetenv("XDG_RUNTIME_DIR");
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "/tmp/warptone-%d.sock", (int)getuid());
+    control_default_path(NULL, path, sizeof path);
+    assert_string_equal(path, wanted);
+}
+
 static void a_path_that_is_taken_is_refused_and_one_that_was_left_is_not(void **state)
 {
     (void)state;
@@ -503,7 +519,9 @@ static void osc_turns_and_asks(void **state)
     assert_memory_equal(hear(&p), "/warptone/stats ,s {\"seconds\":1.5,", 34);
     tell(&p, "/warptone/save", "s", "/tmp/y.yaml");
     assert_string_equal(hear(&p), "/warptone/save ,");
+    pthread_mutex_lock(&p.f.session.lock);
     assert_string_equal(p.f.session.saved, "/tmp/y.yaml");
+    pthread_mutex_unlock(&p.f.session.lock);
     tell(&p, "/warptone/gain/*", "f", 0.5); // a pattern stands for all that match
     tell(&p, "/warptone/gain/*", "");
     assert_string_equal(hear(&p), "/warptone/gain/gain_db ,f 0.5");
@@ -615,6 +633,7 @@ int main(void)
         cmocka_unit_test(who_asks_and_does_not_read_waits),
         cmocka_unit_test(many_clients_and_no_more),
         cmocka_unit_test(tcp_is_this_machine_only_and_no_web_server),
+        cmocka_unit_test(the_default_path_has_the_name_of_the_client),
         cmocka_unit_test(a_path_that_is_taken_is_refused_and_one_that_was_left_is_not),
 #ifdef WT_HAVE_LIBLO
         cmocka_unit_test(osc_turns_and_asks),

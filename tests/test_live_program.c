@@ -27,6 +27,9 @@ static pid_t start(const char *path, const char *const *arguments)
     assert_true(pid >= 0);
     if (pid) return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    char folder[4096]; // of the control socket, or a session beside this one has it
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    setenv("XDG_RUNTIME_DIR", folder, 1);
     const char *argv[32] = {program, "live"};
     for (int k = 0; arguments[k]; k++) argv[k + 2] = arguments[k];
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -137,21 +140,52 @@ static void signals_end_it_in_good_order(void **state)
     }
 }
 
-static void it_ends_when_it_is_asked_to_by_its_socket(void **state)
+/// To a socket that is there soon, within half a minute.
+static int connect_to(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    for (int k = 0; k < 3000 && connect(fd, (const struct sockaddr *)address, sizeof *address); k++)
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    return fd;
+}
+
+/// One line to the control socket, and its answer.
+static void ask(int fd, const char *line, char answer[4096])
+{
+    size_t n = 0;
+    assert_int_equal(send(fd, line, strlen(line), MSG_NOSIGNAL), (ssize_t)strlen(line));
+    while (n < 4095 && recv(fd, answer + n, 1, 0) == 1 && answer[n++] != '\n') continue;
+    answer[n] = 0;
+}
+
+static void it_is_controlled_by_its_socket(void **state)
 {
     need_all();
-    const char *path = test_path(state, "asked.txt"), *socket_path = test_path(state, "control");
-    pid_t pid = start(path, (const char *const[]){"-p", "telephone", "--jack", "-d", server.name, "--backend", "cpu",
-                                                  "--json", "--socket", socket_path, NULL});
-    await_output(path);
+    const char *path = test_path(state, "control.txt"), *slash = strrchr(path, '/');
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", socket_path);
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(write(fd, "quit\n", 5), 5);
+    char answer[4096];
+    snprintf(address.sun_path, sizeof address.sun_path, "%.*s/warptone.sock", (int)(slash - path), path);
+    pid_t pid = start(path, (const char *const[]){"-p", "telephone", "--jack", "-d", server.name, "--backend", "cpu",
+                                                  "--json", NULL});
+    int fd = connect_to(&address);
+    ask(fd, "bypass 1\n", answer);
+    assert_string_equal(answer, "resp 0\n");
+    ask(fd, "bypass\n", answer);
+    assert_string_equal(answer, "resp 0 1\n");
+    ask(fd, "preset_load no-such-preset\n", answer);
+    assert_int_equal(strncmp(answer, "resp -1 ", 8), 0);
+    ask(fd, "preset_load voice-clean\n", answer);
+    assert_string_equal(answer, "resp 0\n");
+    ask(fd, "param_set nowhere/nothing 1\n", answer);
+    assert_int_equal(strncmp(answer, "resp -1 live: no parameter 'nowhere/nothing'; the nearest is ", 60), 0);
+    ask(fd, "quit\n", answer);
+    assert_string_equal(answer, "resp 0\n");
     if (finish(pid, path)) fail_msg("%s", out);
+    json_t *total = last_line();
+    assert_string_equal(json_string_value(json_object_get(total, "preset")), "voice-clean");
+    json_decref(total);
     close(fd);
-    json_decref(last_line());
+    assert_int_equal(access(address.sun_path, F_OK), -1);
 }
 
 static void without_a_terminal_it_prints_lines(void **state)
@@ -221,12 +255,9 @@ static int end_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(totals_are_the_last_line),
-        cmocka_unit_test(signals_end_it_in_good_order),
-        cmocka_unit_test(it_ends_when_it_is_asked_to_by_its_socket),
-        cmocka_unit_test(without_a_terminal_it_prints_lines),
-        cmocka_unit_test(refusals_say_what_was_wanted),
-        cmocka_unit_test(a_server_that_dies_ends_it_with_an_error),
+        cmocka_unit_test(totals_are_the_last_line),       cmocka_unit_test(signals_end_it_in_good_order),
+        cmocka_unit_test(it_is_controlled_by_its_socket), cmocka_unit_test(without_a_terminal_it_prints_lines),
+        cmocka_unit_test(refusals_say_what_was_wanted),   cmocka_unit_test(a_server_that_dies_ends_it_with_an_error),
     };
     return cmocka_run_group_tests_name("live_program", tests, find_program, end_all);
 }

@@ -1,13 +1,19 @@
 // A client of the New Session Manager against a small manager on this machine, over liblo.
 #include "fake_session.h"
+#include "support/jack_server.h"
 #include "support/testing.h"
 
 #include "../hosts/control.h"
 
 #include <arpa/inet.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifdef WT_HAVE_LIBLO
@@ -52,9 +58,9 @@ static int on_any(const char *path, const char *types, lo_arg **argv, int argc, 
     return 0;
 }
 
-static void open_manager(manager *m)
+static void open_manager(manager *m, const char *refusal)
 {
-    *m = (manager){.n_messages = 0};
+    *m = (manager){.refusal = refusal};
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->came, NULL);
     strcpy(m->folder, "/tmp/wt_nsm.XXXXXX");
@@ -144,7 +150,7 @@ static void a_session_is_opened_changed_and_saved(void **state)
     manager m;
     live_session s;
     char path[128];
-    open_manager(&m);
+    open_manager(&m, NULL);
     fake_session_init(&s);
     nsm *n = join(&m);
     assert_null(nsm_preset(n));
@@ -178,7 +184,7 @@ static void a_preset_that_is_a_file_is_saved_with_its_whole_path(void **state)
     (void)state;
     manager m;
     live_session s;
-    open_manager(&m);
+    open_manager(&m, NULL);
     fake_session_init(&s);
     put_state(&m, "{\"preset\": \"x\", \"params\": {}}");
     assert_int_equal(chdir(m.project), 0);
@@ -202,7 +208,7 @@ static void a_saved_session_comes_back(void **state)
     (void)state;
     manager m;
     live_session s;
-    open_manager(&m);
+    open_manager(&m, NULL);
     fake_session_init(&s);
     put_state(&m, "{\"preset\": \"other\", \"bypass\": true, \"params\": {\"gain/gain_db\": -12.5, \"gone/x\": 1, "
                   "\"gain/balance\": 0.5}}");
@@ -232,7 +238,7 @@ static void a_damaged_state_is_told(void **state)
     };
     manager m;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        open_manager(&m);
+        open_manager(&m, NULL);
         put_state(&m, cases[k].text);
         nsm *n = NULL;
         assert_int_equal(nsm_join(m.url, "warptone", WAIT_S, &n), WT_ERR_FORMAT);
@@ -250,7 +256,7 @@ static void a_session_that_cannot_start_is_told(void **state)
 {
     (void)state;
     manager m;
-    open_manager(&m);
+    open_manager(&m, NULL);
     nsm *n = join(&m);
     (void)wt_fail(WT_ERR_STATE, "no JACK server runs");
     nsm_leave(n);
@@ -263,7 +269,7 @@ static void a_state_that_cannot_be_written_is_told(void **state)
     (void)state;
     manager m;
     live_session s;
-    open_manager(&m);
+    open_manager(&m, NULL);
     fake_session_init(&s);
     nsm *n = join(&m);
     control *c = attach(&m, n, &s);
@@ -282,7 +288,7 @@ static void strangers_are_not_heard(void **state)
     (void)state;
     manager m;
     live_session s;
-    open_manager(&m);
+    open_manager(&m, NULL);
     fake_session_init(&s);
     nsm *n = join(&m);
     control *c = attach(&m, n, &s);
@@ -307,8 +313,7 @@ static void managers_that_refuse_or_are_not_there_are_told(void **state)
     (void)state;
     manager m;
     nsm *n = NULL;
-    open_manager(&m);
-    m.refusal = "your API is too new";
+    open_manager(&m, "your API is too new");
     assert_fails(nsm_join(m.url, "warptone", WAIT_S, &n), WT_ERR_REJECTED,
                  "nsm: the manager refuses: your API is too new");
     assert_null(n);
@@ -323,6 +328,79 @@ static void managers_that_refuse_or_are_not_there_are_told(void **state)
     }
 }
 
+// ---- the program, as a manager starts it
+
+static void find_program(char program[4096])
+{
+    ssize_t length = readlink("/proc/self/exe", program, 4096 - 16);
+    assert_true(length > 0);
+    program[length] = 0;
+    strcpy(strrchr(program, '/'), "/../warptone"); // .../tests/test_nsm
+    if (!access(program, X_OK)) return;
+    print_message("skipped: %s is not built\n", program);
+    skip();
+}
+
+static pid_t start_program(const char *program, const manager *m, const jack_server *server)
+{
+    pid_t pid = fork();
+    if (pid) return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setenv("NSM_URL", m->url, 1);
+    setenv("JACK_DEFAULT_SERVER", server->name, 1);
+    setenv("XDG_RUNTIME_DIR", m->folder, 1);
+    setenv("WARPTONE_BACKEND", "cpu", 1);
+    execl(program, "warptone", NULL);
+    _exit(127);
+}
+
+static void set_ceiling(const manager *m)
+{
+    static const char line[] = "param_set limiter ceiling_db -2\n";
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/warptone.nABC.sock", m->folder);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(send(fd, line, sizeof line - 1, MSG_NOSIGNAL), (ssize_t)sizeof line - 1);
+    char answer[7];
+    assert_int_equal(recv(fd, answer, sizeof answer, MSG_WAITALL), sizeof answer);
+    assert_memory_equal(answer, "resp 0\n", sizeof answer);
+    close(fd);
+}
+
+static void the_program_is_a_client(void **state)
+{
+    (void)state;
+    manager m;
+    jack_server server = {.pid = 0};
+    char announced[128], path[128];
+    int status;
+    char program[4096];
+    find_program(program);
+    jack_server_start(&server, 1024); // or skips
+    open_manager(&m, NULL);
+    pid_t pid = start_program(program, &m, &server);
+    snprintf(announced, sizeof announced,
+             "/nsm/server/announce ,sssiii Warptone :dirty:progress:message: warptone 1 1 %d", (int)pid);
+    assert_string_equal(next(&m), announced);
+    assert_string_equal(next(&m), "/nsm/client/progress ,f 0.5");
+    assert_opened(&m);
+    set_ceiling(&m);
+    assert_string_equal(next(&m), "/nsm/client/is_dirty ,");
+    tell(&m, "/nsm/client/save");
+    assert_string_equal(next(&m), "/nsm/client/is_clean ,");
+    assert_string_equal(next(&m), "/reply ,ss /nsm/client/save saved");
+    snprintf(path, sizeof path, "%s/session.json", m.project);
+    json_t *saved = json_load_file(path, 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(saved, "preset")), "vocal-live");
+    json_decref(saved);
+    assert_int_equal(kill(pid, SIGTERM), 0); // as the manager ends its clients
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close_manager(&m);
+    jack_server_stop(&server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +411,7 @@ int main(void)
         cmocka_unit_test(a_session_that_cannot_start_is_told),
         cmocka_unit_test(a_state_that_cannot_be_written_is_told),
         cmocka_unit_test(strangers_are_not_heard),
+        cmocka_unit_test(the_program_is_a_client),
         cmocka_unit_test(managers_that_refuse_or_are_not_there_are_told),
     };
     return cmocka_run_group_tests_name("nsm", tests, NULL, NULL);

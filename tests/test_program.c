@@ -96,7 +96,7 @@ static void info_is_one_json_object(void **state)
     assert_string_equal(json_string_value(json_object_get(last, "backend")), "cpu");
     assert_true(json_integer_value(json_object_get(last, "processors")) >= 1);
     assert_true(json_integer_value(json_object_get(last, "memory_bytes")) > 1 << 20);
-    assert_int_equal(json_array_size(json_object_get(info, "parts")), 3);
+    assert_int_equal(json_array_size(json_object_get(info, "parts")), 4);
     assert_true(json_is_string(json_object_get(json_object_get(info, "versions"), "libsndfile")));
     assert_string_equal(json_string_value(json_object_get(json_object_get(info, "kernel_cache"), "folder")),
                         "/nowhere/cache");

@@ -27,5 +27,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         assert(strncmp(out, "resp -1 ", 8) || strchr(out, '\n') == out + caller.out.used - 1);
     }
     pthread_mutex_destroy(&session.lock);
+    pthread_mutex_destroy(&session.listen);
     return 0;
 }
