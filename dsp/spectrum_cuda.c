@@ -31,12 +31,12 @@ static size_t fill_twiddles(int n, float *table)
     return at;
 }
 
-static wt_status make_tables(const char *op, wt_device *device, const wt_stft *stft, wt__spectrum_cuda *s)
+static wt_status make_tables(const char *op, wt_device *device, const float *window, wt__spectrum_cuda *s)
 {
     const size_t n_window = ((size_t)s->n_fft + 1) / 2 * 2, floats = n_window + fill_twiddles(s->n_fft, NULL) + 2;
     float *table = calloc(floats, sizeof *table);
     if (!table) return wt_fail(WT_ERR_NO_MEMORY, "%s: %zu floats of tables", op, floats);
-    memcpy(table, wt__stft_window(stft), (size_t)s->n_fft * sizeof *table);
+    memcpy(table, window, (size_t)s->n_fft * sizeof *table);
     fill_twiddles(s->n_fft, table + n_window);
     wt_status status = wt__op_upload(device, table, floats * sizeof *table, &s->tables);
     free(table);
@@ -46,10 +46,9 @@ static wt_status make_tables(const char *op, wt_device *device, const wt_stft *s
     return WT_OK;
 }
 
-wt_status wt__spectrum_cuda_create(const char *op, wt_device *device, const wt_stft *stft, wt__spectrum_cuda *s)
+wt_status wt__spectrum_cuda_open(const char *op, wt_device *device, const char *text, int n, const float *window,
+                                 wt__spectrum_cuda *s)
 {
-    const wt_stft_config *c = wt__stft_config(stft);
-    const int n = c->n_fft;
     *s = (wt__spectrum_cuda){.n_fft = n};
     if (!fits(n))
         return wt_fail(WT_ERR_UNSUPPORTED, "%s: n_fft %d on a GPU, want at most %d and no prime factor above 13", op, n,
@@ -57,13 +56,20 @@ wt_status wt__spectrum_cuda_create(const char *op, wt_device *device, const wt_s
     s->threads = wt__spectrum_threads(n) * wt__spectrum_sequences(n);
     s->frames = wt__spectrum_frames(n);
     s->shared_bytes = (size_t)wt__spectrum_sequences(n) * (size_t)wt__spectrum_points(n) * 2 * sizeof(float);
-    wt_status status = make_tables(op, device, stft, s);
-    s->args.hop = c->hop;
-    s->args.margin = c->no_center ? 0 : n / 2;
-    s->args.pad = (int)c->pad;
+    wt_status status = make_tables(op, device, window, s);
     char options[1][48];
     snprintf(options[0], sizeof options[0], "-DSPECTRUM_N=%d", n);
-    return status ? status : wt__op_module(device, "kernels/spectrum.cu", options, 1, &s->module);
+    return status ? status : wt__op_module(device, text, options, 1, &s->module);
+}
+
+wt_status wt__spectrum_cuda_create(const char *op, wt_device *device, const wt_stft *stft, wt__spectrum_cuda *s)
+{
+    const wt_stft_config *c = wt__stft_config(stft);
+    wt_status status = wt__spectrum_cuda_open(op, device, "kernels/spectrum.cu", c->n_fft, wt__stft_window(stft), s);
+    s->args.hop = c->hop;
+    s->args.margin = c->no_center ? 0 : c->n_fft / 2;
+    s->args.pad = (int)c->pad;
+    return status;
 }
 
 void wt__spectrum_cuda_release(wt__spectrum_cuda *s)

@@ -17,6 +17,9 @@ typedef struct wt__spectrum_cuda {
 /// Compile for one n_fft. Errors: WT_ERR_UNSUPPORTED (n_fft of 1, above 8192, or with a prime factor above 13).
 WT_CHECKED wt_status wt__spectrum_cuda_create(const char *op, wt_device *device, const wt_stft *stft,
                                               wt__spectrum_cuda *s);
+/// The same for another text on kernels/spectrum.cuh, and a window of n_fft floats; args has the tables alone.
+WT_CHECKED wt_status wt__spectrum_cuda_open(const char *op, wt_device *device, const char *text, int n_fft,
+                                            const float *window, wt__spectrum_cuda *s);
 void wt__spectrum_cuda_release(wt__spectrum_cuda *s);
 /// One block for each `per_block` of a line's `count`; refuses more blocks than a grid has.
 WT_CHECKED wt_status wt__spectrum_cuda_grid(const char *op, int64_t n_lines, int64_t count, int64_t per_block,

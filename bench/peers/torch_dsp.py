@@ -41,6 +41,12 @@ def main():
     row("stft 2048/512 22k 64x60s", 64 * 60, lambda: torch.stft(music, 2048, 512, window=hann[2048], return_complex=True))
     mel2 = transforms.MelSpectrogram(22050, 2048, hop_length=512, n_mels=128).cuda()
     row("mel 128 2048/512 22k 64x60s", 64 * 60, lambda: mel2(music))
+    centroid = transforms.SpectralCentroid(22050, 2048, hop_length=512).cuda()
+    row("stft and centroid 2048/512 22k 64x60s", 64 * 60, lambda: centroid(music))
+    low_pass = torchaudio.functional.lowpass_biquad
+    row("low-pass, 1 section 22k 64x60s", 64 * 60, lambda: low_pass(music, 22050, 1000.0))
+    deltas, bands = transforms.ComputeDeltas(9).cuda(), mel2(music)
+    row("delta 9 of 128 bands 22k 64x60s", 64 * 60, lambda: deltas(bands))
     spectrum = torch.stft(wide, 2048, 512, window=hann[2048], return_complex=True)
     row("stft 2048/512 44k 64x60s", 64 * 60, lambda: torch.stft(wide, 2048, 512, window=hann[2048], return_complex=True))
     row("istft 2048/512 44k 64x60s", 64 * 60, lambda: torch.istft(spectrum, 2048, 512, window=hann[2048]))
