@@ -91,7 +91,7 @@ static void append_nodes(text *t, const wt_chain *chain)
 
 static void append_designs(text *t, const wt_chain *chain)
 {
-    append(t, "static __device__ void chain_design(int node, const void *plan, const float *v0, const float *v1,"
+    append(t, "static __device__ __noinline__ void chain_design(int node, const void *plan, const float *v0, const float *v1,"
               " void *coeffs)\n{\n    chain_pointer p = {(void *)plan}, k = {coeffs};\n    switch (node) {\n");
     for (int k = 0; k < chain->n_nodes; k++) {
         const wt_node_type *type = chain->nodes[k].type;

@@ -27,6 +27,7 @@ static __device__ __forceinline__ void fft_pass4(const fft_team &team, fft_plane
                                                  const float2 *roots, int n_roots)
 {
     const int m = n / 4, quarter = s * m, step = n_roots / n;
+#pragma unroll 1
     for (int i = team.rank; i < quarter; i += team.size) {
         const int p = i / s, at = i % s + 4 * s * p;
         const float2 w1 = roots[p * step], w2 = roots[2 * p * step], w3 = roots[3 * p * step];
@@ -56,6 +57,7 @@ static __device__ fft_planes fft_block(const fft_team &team, fft_planes x, fft_p
         x = y, y = t;
     }
     if (n == 1) return x;
+#pragma unroll 1
     for (int i = team.rank; i < s; i += team.size) {
         float a_re = x.re[i], a_im = x.im[i], b_re = x.re[i + s], b_im = x.im[i + s];
         y.re[i] = a_re + b_re, y.im[i] = a_im + b_im;

@@ -20,6 +20,7 @@ static __device__ __forceinline__ long long resident_now()
 // All threads; `bytes` is a multiple of 16, as both addresses are.
 static __device__ void resident_copy(void *to, const void *from, unsigned long long bytes)
 {
+#pragma unroll 1
     for (unsigned long long i = threadIdx.x; i < bytes / sizeof(int4); i += blockDim.x)
         ((int4 *)to)[i] = ((const int4 *)from)[i];
 }
@@ -75,9 +76,11 @@ static __device__ void resident_header(const resident_args &r, const wt_block_wo
                                        unsigned int doorbell)
 {
     const resident_layout &l = r.layout;
+#pragma unroll 1
     for (int i = threadIdx.x; doorbell & RESIDENT_HAS_TARGETS && i < l.n_params; i += blockDim.x)
         r.targets[blockIdx.x * l.n_params + i] =
             __uint_as_float(block_take(slot + RESIDENT_TARGETS + i, turn, block_load(slot + RESIDENT_TARGETS + i)));
+#pragma unroll 1
     for (int k = threadIdx.x; doorbell & RESIDENT_HAS_POINTS && k < WT_MAX_POINTS; k += blockDim.x) {
         const wt_block_word *tap = slot + RESIDENT_TAPS + k, *insert = slot + RESIDENT_INSERTS + k;
         message.tap[k] = (int)block_take(tap, turn, block_load(tap));
@@ -96,6 +99,7 @@ static __device__ void resident_header(const resident_args &r, const wt_block_wo
 static __device__ void resident_fetch(const chain_args &a, const wt_block_word *in, float *buffers, int n,
                                       wt_block_word own)
 {
+#pragma unroll 1
     for (int i = threadIdx.x; i < a.channels * n; i += blockDim.x) {
         const int c = i / n, f = i - c * n, at = c * message.frames + message.done + f;
         const wt_block_word word = at == threadIdx.x ? own : 0;
@@ -109,9 +113,11 @@ static __device__ void resident_answer(const chain_args &a, unsigned char *memor
                                        wt_block_word *out, int n)
 {
     int finite = 1;
+#pragma unroll 1
     for (int i = threadIdx.x; i < a.out_channels * n; i += blockDim.x)
         finite &= (__float_as_uint(result[i / n * a.block_frames + i % n]) & 0x7f800000u) != 0x7f800000u;
     finite = __syncthreads_and(finite);
+#pragma unroll 1
     for (int i = threadIdx.x; i < a.out_channels * n; i += blockDim.x) {
         const int c = i / n, f = i - c * n;
         const unsigned int y = finite ? __float_as_uint(result[c * a.block_frames + f]) : 0u;
@@ -127,6 +133,7 @@ static __device__ void resident_readings(const resident_args &r, const chain_arg
 {
     int first = 0;
     for (int k = 0; k < a.n_nodes; first += a.places[k++].n_readings)
+#pragma unroll 1
         for (int i = threadIdx.x; i < a.places[k].n_readings; i += blockDim.x)
             block_store(to + first + i, __float_as_uint(((const float *)(memory + a.places[k].readings))[i]),
                         message.turn);
