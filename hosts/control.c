@@ -325,7 +325,7 @@ static wt_status close_connection(call *c)
 
 static wt_status quit(call *c)
 {
-    live_session_end(c->session, ""); // no fault
+    live_session_end(c->session, "asked for by the control protocol");
     return close_connection(c);
 }
 

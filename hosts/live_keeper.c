@@ -61,7 +61,7 @@ static void follow_loss(live_session *s, const char *why)
         host->type->close(host);
     }
     if (!s->config.wait) {
-        live_session_end(s, sentence);
+        live__fail(s, sentence);
         return;
     }
     live__keep_error(s, sentence);

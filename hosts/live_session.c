@@ -100,7 +100,7 @@ void live__apply_format(live_session *s)
     const int max_frames = max_frames_of(s);
     const bool fits = s->config.mode == WT_LIVE_PIPELINED ? max_frames == s->max_frames : max_frames <= s->max_frames;
     if (rate_hz != s->rate_hz || !fits) {
-        if (wt_live_prepare(s->live, rate_hz, max_frames)) live_session_end(s, wt_last_error());
+        if (wt_live_prepare(s->live, rate_hz, max_frames)) live__fail(s, wt_last_error());
         s->rate_hz = rate_hz, s->max_frames = max_frames;
         atomic_store(&s->latency_changed, true);
     }
@@ -354,9 +354,15 @@ bool live_session_ended(const live_session *s, const char **why)
     return true;
 }
 
-void live_session_end(live_session *s, const char *why)
+bool live_session_failed(const live_session *s) { return live_session_ended(s, NULL) && s->end_failed; }
+
+static void end(live_session *s, const char *why, bool failed)
 {
     if (!atomic_compare_exchange_strong(&s->end_state, &(int){0}, 1)) return; // the first reason stands
     snprintf(s->end_why, sizeof s->end_why, "%s", why);
+    s->end_failed = failed;
     atomic_store(&s->end_state, 2);
 }
+
+void live_session_end(live_session *s, const char *why) { end(s, why, false); }
+void live__fail(live_session *s, const char *why) { end(s, why, true); }

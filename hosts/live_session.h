@@ -93,6 +93,8 @@ wt_status live_session_midi_map(live_session *session, const char *name, int cha
 wt_status live_session_midi_unmap(live_session *session, const char *name); ///< [any but rt]
 /// True when the session was asked to end (control protocol's quit, NSM, a lost server without `wait`).
 bool live_session_ended(const live_session *session, const char **why); ///< [any]
-void live_session_end(live_session *session, const char *why);          ///< [any]
+/// True when it ended because audio could not go on.
+bool live_session_failed(const live_session *session);         ///< [any]
+void live_session_end(live_session *session, const char *why); ///< [any]
 
 #endif

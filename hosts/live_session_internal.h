@@ -97,6 +97,7 @@ struct live_session {
     atomic_ullong n_reloads, n_reload_errors, n_reconnects;
     atomic_int end_state; ///< 0, 1 = the reason is being written, 2 = it stands
     char end_why[256];
+    bool end_failed;
 };
 
 // ---- live_session.c
@@ -105,7 +106,8 @@ struct live_session {
 wt_status live__open_host(live_session *session, audio_host **host);
 /// Rebuild for the format the host asked for last, when the present one does not do.  [any but rt]
 void live__apply_format(live_session *session);
-void live__wake(live_session *session); ///< the keeper looks around at once  [any]
+void live__wake(live_session *session);                  ///< the keeper looks around at once  [any]
+void live__fail(live_session *session, const char *why); ///< ends it: audio cannot go on  [any]
 void live__keep_error(live_session *session, const char *sentence);
 
 // ---- live_playing.c

@@ -30,6 +30,10 @@ void nsm_leave(nsm *nsm);
 const char *nsm_client_id(const nsm *nsm); ///< to be the audio client's name; borrowed until nsm_leave
 const char *nsm_preset(const nsm *nsm);    ///< of the saved state; NULL = nothing was saved
 
+/// Write the state now, when a session was attached: for a program that is told to end. Errors: WT_ERR_FILE,
+/// WT_ERR_NO_MEMORY.  [main, after control_close]
+WT_CHECKED wt_status nsm_save(nsm *nsm);
+
 // ---- for control.c, whose thread serves it
 
 int nsm_fd(const nsm *nsm);

@@ -9,12 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #ifdef WT_HAVE_JACK
+
+enum { N_NAMES = 4 };
 
 static void sleep_ms(int ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL); }
 
@@ -59,39 +62,6 @@ static bool takes_clients(const jack_api *jack, const char *name)
     return client != NULL;
 }
 
-void jack_server_restart(jack_server *server)
-{
-    const jack_api *jack;
-    assert_ok(jack_api_open(&jack));
-    server->pid = fork();
-    assert_true(server->pid >= 0);
-    if (server->pid == 0) become_jackd(server->name, server->block_frames);
-    for (int k = 0; k < 600; k++) { // half a minute: machines may be busy
-        if (takes_clients(jack, server->name)) {
-            server->killed = false;
-            return;
-        }
-        int status;
-        if (waitpid(server->pid, &status, WNOHANG) == server->pid) {
-            server->pid = 0, server->killed = false;
-            fail_msg("jackd ended with status 0x%x before it took a client", status);
-        }
-        sleep_ms(50);
-    }
-    jack_server_stop(server);
-    fail_msg("jackd takes no clients");
-}
-
-void jack_server_start(jack_server *server, int block_frames)
-{
-    static int n_started;
-    memset(server, 0, sizeof *server);
-    need_jack();
-    snprintf(server->name, sizeof server->name, "wt-test-%ld-%d", (long)getpid(), n_started++);
-    server->block_frames = block_frames;
-    jack_server_restart(server);
-}
-
 static bool ended(jack_server *server, int signal_number, int wait_ms)
 {
     if (signal_number) kill(server->pid, signal_number);
@@ -105,6 +75,64 @@ static bool ended(jack_server *server, int signal_number, int wait_ms)
     return false;
 }
 
+static bool try_start(jack_server *server)
+{
+    const jack_api *jack;
+    assert_ok(jack_api_open(&jack));
+    server->pid = fork();
+    assert_true(server->pid >= 0);
+    if (server->pid == 0) become_jackd(server->name, server->block_frames);
+    for (int k = 0; k < 600; k++) { // half a minute: machines may be busy
+        if (takes_clients(jack, server->name)) return true;
+        if (waitpid(server->pid, NULL, WNOHANG) == server->pid) {
+            server->pid = 0;
+            return false;
+        }
+        sleep_ms(50);
+    }
+    (void)ended(server, SIGKILL, 10000);
+    return false;
+}
+
+void jack_server_restart(jack_server *server)
+{
+    server->killed = false;
+    for (int k = 0; k < 20; k++) { // one of that name may still be ending
+        if (try_start(server)) return;
+        sleep_ms(500);
+    }
+    fail_msg("jackd does not start as '%s'; `jackd -n %s -d dummy` says why", server->name, server->name);
+}
+
+/// JACK has room for 8 servers on a machine, and gives the place of one that crashed only to its own name. So there are
+/// few names, and a lock on each: who holds it may take what a crash left behind.
+static void take_name(jack_server *server)
+{
+    char path[64];
+    for (int k = 0; k < 600 * N_NAMES; k++) {
+        snprintf(path, sizeof path, "/tmp/wt-test-jack-%ld-%d.lock", (long)getuid(), k % N_NAMES);
+        server->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        assert_true(server->lock > 0);
+        if (!flock(server->lock, LOCK_EX | LOCK_NB)) {
+            snprintf(server->name, sizeof server->name, "wt-test-%d", k % N_NAMES);
+            return;
+        }
+        close(server->lock);
+        server->lock = 0;
+        if (k % N_NAMES == N_NAMES - 1) sleep_ms(100);
+    }
+    fail_msg("other tests hold all %d names of JACK servers", N_NAMES);
+}
+
+void jack_server_start(jack_server *server, int block_frames)
+{
+    memset(server, 0, sizeof *server);
+    need_jack();
+    take_name(server);
+    server->block_frames = block_frames;
+    jack_server_restart(server);
+}
+
 void jack_server_kill(jack_server *server)
 {
     if (!server->pid) return;
@@ -112,7 +140,7 @@ void jack_server_kill(jack_server *server)
     server->killed = true;
 }
 
-/// A killed server's clients leave their semaphores, which bear its name.
+/// What clients of a killed server left.
 static void remove_semaphores(const char *name)
 {
     char pattern[128];
@@ -125,11 +153,12 @@ static void remove_semaphores(const char *name)
 
 void jack_server_stop(jack_server *server)
 {
-    if (server->killed) { // JACK's registry has room for 8 servers and gives a killed one's place only to its own name
-        remove_semaphores(server->name);
-        jack_server_restart(server);
-    }
+    if (server->killed) jack_server_restart(server); // to be ended in good order
     if (server->pid && !ended(server, SIGTERM, 10000)) (void)ended(server, SIGKILL, 10000);
+    if (!server->lock) return;
+    remove_semaphores(server->name);
+    close(server->lock);
+    server->lock = 0;
 }
 
 #else

@@ -10,6 +10,7 @@ typedef struct jack_server {
     pid_t pid; ///< 0 = not running
     int block_frames;
     bool killed; ///< and not restarted
+    int lock;    ///< file descriptor that holds the name; 0 = none
 } jack_server;
 
 /// Start `jackd -d dummy` at 48 kHz and wait until it takes clients. It runs in synchronous mode, so that a busy
