@@ -1,6 +1,6 @@
 // A guaranteed task beside a load that saturates the GPU: how much later it ends, and what the load keeps.
 //
-//   bench_qos [n_sms] [seconds]     SMs of the guaranteed partition (8), seconds a row (4.5)
+//   bench_qos [n_sms] [seconds]     SMs of the guaranteed partition (8), seconds a row (0.5: p99 of 375 runs)
 //
 // The task takes about 100 us alone and starts every 1.333 ms. Its kernel has one block of 512 threads for each SM of
 // its partition; every thread does dependent multiply-adds and now and then reads 16 bytes of a table. `chain` reads
@@ -12,9 +12,14 @@
 // through cuBLASLt, its SM count target set to the partition; `prefill`, a product of 2048 rows and eight reads in
 // turn. Protections: own SMs (green contexts), priority streams, none; the task's grid stays the same.
 //
+// The task is started in three ways: `launch`, a kernel launch; `graph`, a captured graph; `bell`, a kernel that stays
+// on its SMs and answers a number in mapped memory (with SMs of its own only).
+//
 // `device` is from the first block's first instruction to the last block's last one (%globaltimer, whose step is up to
-// 1 us); `host` from the launch call until the host sees the result in mapped memory. The percentages are against the
-// same percentile of the same task alone under the same protection. `kept` is the load's rate against its rate alone on
+// 1 us); `host` from the start until the host sees the result in mapped memory. `clock` is what the task's first SM ran
+// at, clock64 over %globaltimer within each run (median), and `cycles` its length in clock cycles: where time grows and
+// cycles do not, the clock fell; where cycles grow, the task waited for memory or for SMs. The percentages are against
+// the same figure of the same task alone under the same protection. `kept` is the load's rate against its rate alone on
 // the whole GPU, so it has both the price of the SMs given away and that of the neighbour.
 #include "../engine/cuda_libs.h"
 #include "../engine/device_cuda.h"
@@ -24,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/clock.h>
+#include <warptone/graph.h>
 #include <warptone/kernel.h>
 #include <warptone/partition.h>
 
@@ -39,21 +45,24 @@ enum {
     DEPTH = 3, ///< pieces of load in flight
     MAX_SAMPLES = 100000,
 };
-static const int64_t PERIOD_NS = 1333333, TIMEOUT_NS = 1000000000;
+static const int64_t PERIOD_NS = 1333333, TIMEOUT_NS = 1000000000, SETTLE_NS = 250000000;
 static const double TASK_US = 100;
 
 static const char text[] =
-    "struct task_state { unsigned long long begin, end; unsigned n_done; };\n"
+    "struct task_state { unsigned long long begin, end, cycles, ns, n_runs; unsigned n_done; };\n"
     "static __device__ unsigned long long now()\n"
     "{\n"
     "    unsigned long long t;\n"
     "    asm volatile(\"mov.u64 %0, %globaltimer;\" : \"=l\"(t));\n"
     "    return t;\n"
     "}\n"
-    "extern \"C\" __global__ void task(const float4 *table, int n_vectors, int rounds, int read_every,\n"
-    "                                volatile task_state *state, volatile unsigned long long *out, int number)\n"
+    // one run; the last block to end writes the result, its number last
+    "static __device__ void run(const float4 *table, int n_vectors, int rounds, int read_every,\n"
+    "                           volatile task_state *state, volatile unsigned long long *out)\n"
     "{\n"
-    "    if (threadIdx.x == 0) atomicMin((unsigned long long *)&state->begin, now());\n"
+    "    unsigned long long begin = now();\n"
+    "    long long cycles = clock64();\n"
+    "    if (threadIdx.x == 0) atomicMin((unsigned long long *)&state->begin, begin);\n"
     "    float x = 1.0f + threadIdx.x;\n"
     "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
     "    for (int r = 0; r < rounds; r++) {\n"
@@ -64,17 +73,44 @@ static const char text[] =
     "        }\n"
     "        for (int k = 0; k < 64; k++) x = x * 0.9999f + 1e-4f;\n"
     "    }\n"
-    "    if (x == 12345.678f) out[3] = 1;\n" // so that nothing is dropped
+    "    if (x == 12345.678f) out[7] = 1;\n" // so that nothing is dropped
     "    __syncthreads();\n"
     "    if (threadIdx.x) return;\n"
-    "    atomicMax((unsigned long long *)&state->end, now());\n"
+    "    unsigned long long end = now();\n"
+    "    if (blockIdx.x == 0) state->cycles = clock64() - cycles, state->ns = end - begin;\n"
+    "    atomicMax((unsigned long long *)&state->end, end);\n"
     "    __threadfence();\n"
     "    if (atomicAdd((unsigned *)&state->n_done, 1u) + 1 < gridDim.x) return;\n"
     "    __threadfence();\n"
-    "    out[0] = state->begin, out[1] = state->end;\n"
-    "    state->begin = ~0ull, state->end = 0, state->n_done = 0;\n"
+    "    unsigned long long number = state->n_runs + 1;\n"
+    "    out[0] = state->begin, out[1] = state->end, out[3] = state->cycles, out[4] = state->ns;\n"
+    "    state->begin = ~0ull, state->end = 0, state->n_done = 0, state->n_runs = number;\n"
     "    __threadfence_system();\n"
     "    out[2] = number;\n"
+    "}\n"
+    "extern \"C\" __global__ void task(const float4 *table, int n_vectors, int rounds, int read_every,\n"
+    "                                volatile task_state *state, volatile unsigned long long *out)\n"
+    "{\n"
+    "    run(table, n_vectors, rounds, read_every, state, out);\n"
+    "}\n"
+    // stays, and runs once for each new number in `bell`; ends at ~0, or after a second without one
+    "extern \"C\" __global__ void resident(const float4 *table, int n_vectors, int rounds, int read_every,\n"
+    "                                    volatile task_state *state, volatile unsigned long long *out,\n"
+    "                                    volatile unsigned long long *bell, unsigned long long last)\n"
+    "{\n"
+    "    __shared__ unsigned long long seen;\n"
+    "    for (;;) {\n"
+    "        if (threadIdx.x == 0) {\n"
+    "            unsigned long long idle = now(), number;\n"
+    "            while ((number = *bell) == last && now() - idle < 1000000000ull) continue;\n"
+    "            seen = number == last ? ~0ull : number;\n"
+    "        }\n"
+    "        __syncthreads();\n"
+    "        last = seen;\n"
+    "        __syncthreads();\n" // all have read it before thread 0 writes it again
+    "        if (last == ~0ull) return;\n"
+    "        run(table, n_vectors, rounds, read_every, state, out);\n"
+    "    }\n"
     "}\n"
     "extern \"C\" __global__ void reads(const uint4 *data, int n_vectors, unsigned *out)\n"
     "{\n"
@@ -98,6 +134,11 @@ static const char text[] =
     "    }\n"
     "}\n";
 
+typedef enum value { DEVICE_US, HOST_US, KCYCLES, MHZ, N_VALUES } value;
+
+typedef enum start_kind { LAUNCH, GRAPH, BELL, N_STARTS } start_kind;
+static const char *const start_names[] = {"launch", "graph", "bell"};
+
 typedef struct gemm {
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t a, b, d;
@@ -108,11 +149,11 @@ typedef struct bench {
     wt_device *device;
     const wt__cublaslt *lt; ///< NULL = not available
     cublasLtHandle_t handle;
-    wt_kernel *task, *reads, *noise;
-    wt_buffer *table, *state, *out, *data, *a, *b, *d, *workspace;
+    wt_kernel *task, *resident, *reads, *noise;
+    wt_buffer *table, *state, *out, *bell, *data, *a, *b, *d, *workspace;
     int n_sms, n_runs; ///< of the task
     double seconds;
-    double *device_us, *host_us; ///< [MAX_SAMPLES]
+    double *values[N_VALUES]; ///< [MAX_SAMPLES] each
 } bench;
 
 typedef enum load_kind { READS, GEMMS, PREFILLS, N_LOADS } load_kind;
@@ -135,8 +176,17 @@ typedef struct percentiles {
 } percentiles;
 
 typedef struct figures {
-    percentiles device, host;
+    percentiles of[N_VALUES];
 } figures;
+
+/// The task as it is started.
+typedef struct task {
+    const char *name;
+    int read_every, rounds;
+    start_kind start;
+    wt_stream *stream;
+    wt_graph *graph;
+} task;
 
 static int fail(const char *what)
 {
@@ -269,24 +319,68 @@ static void spin_until(int64_t time_ns)
     }
 }
 
-/// One task; false when it does not end in time.
-static bool run_task(bench *b, wt_stream *stream, int rounds, int read_every, double *device_us, double *host_us)
+static wt_status launch_task(bench *b, const task *t)
+{
+    uintptr_t table = wt_buffer_address(b->table), state = wt_buffer_address(b->state), out = wt_buffer_address(b->out);
+    uintptr_t bell = wt_buffer_address(b->bell);
+    int n_vectors = TABLE_BYTES / 16;
+    uint64_t last = (uint64_t)b->n_runs;
+    const wt_arg args[] = {WT_ARG(table), WT_ARG(n_vectors), WT_ARG(t->rounds), WT_ARG(t->read_every),
+                           WT_ARG(state), WT_ARG(out),       WT_ARG(bell),      WT_ARG(last)};
+    const wt_launch launch = {.grid = {b->n_sms}, .block = {TASK_THREADS}};
+    return t->start == BELL ? wt_kernel_launch(b->resident, t->stream, &launch, args, 8)
+                            : wt_kernel_launch(b->task, t->stream, &launch, args, 6);
+}
+
+static void ring(bench *b, uint64_t number)
+{
+    atomic_store_explicit((_Atomic uint64_t *)wt_buffer_host(b->bell), number, memory_order_release);
+}
+
+/// Before a row: what the way of starting needs. Beside a resident kernel nothing is loaded or freed.
+static wt_status prepare_task(bench *b, task *t)
+{
+    t->graph = NULL;
+    if (t->start == BELL) {
+        ring(b, (uint64_t)b->n_runs);
+        return launch_task(b, t);
+    }
+    if (t->start != GRAPH) return WT_OK;
+    wt_status status = wt_graph_begin(t->stream, &t->graph);
+    if (!status) status = launch_task(b, t);
+    return status ? status : wt_graph_end(t->graph);
+}
+
+static wt_status end_task(bench *b, task *t)
+{
+    if (t->start == BELL) ring(b, UINT64_MAX);
+    wt_status status = wt_stream_synchronize(t->stream);
+    wt_graph_destroy(t->graph);
+    return status;
+}
+
+static wt_status start_task(bench *b, const task *t)
+{
+    b->n_runs++;
+    if (t->start == GRAPH) return wt_graph_launch(t->graph, t->stream);
+    if (t->start == LAUNCH) return launch_task(b, t);
+    ring(b, (uint64_t)b->n_runs);
+    return WT_OK;
+}
+
+/// One run, as sample n; false when it does not end in time.
+static bool run_task(bench *b, const task *t, int n)
 {
     volatile uint64_t *out = wt_buffer_host(b->out);
-    uintptr_t table = wt_buffer_address(b->table), state = wt_buffer_address(b->state), to = wt_buffer_address(b->out);
-    int n_vectors = TABLE_BYTES / 16, number = ++b->n_runs;
-    const wt_arg args[] = {WT_ARG(table), WT_ARG(n_vectors), WT_ARG(rounds), WT_ARG(read_every),
-                           WT_ARG(state), WT_ARG(to),        WT_ARG(number)};
-    const wt_launch launch = {.grid = {b->n_sms}, .block = {TASK_THREADS}};
-    int64_t begin_ns = wt_clock_now_ns(NULL), now_ns = begin_ns;
-    if (wt_kernel_launch(b->task, stream, &launch, args, 7)) return !fail("task");
-    while (out[2] != (uint64_t)number) {
-        now_ns = wt_clock_now_ns(NULL);
-        if (now_ns - begin_ns > TIMEOUT_NS) return !fail("the task does not end within 1 s");
-    }
+    int64_t begin_ns = wt_clock_now_ns(NULL);
+    if (start_task(b, t)) return !fail("task");
+    while (out[2] != (uint64_t)b->n_runs)
+        if (wt_clock_now_ns(NULL) - begin_ns > TIMEOUT_NS) return !fail("the task does not end within 1 s");
     atomic_thread_fence(memory_order_acquire);
-    *host_us = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-3;
-    *device_us = (double)(out[1] - out[0]) * 1e-3;
+    b->values[HOST_US][n] = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-3;
+    b->values[DEVICE_US][n] = (double)(out[1] - out[0]) * 1e-3;
+    b->values[KCYCLES][n] = (double)out[3] * 1e-3;
+    b->values[MHZ][n] = out[4] ? (double)out[3] * 1e3 / (double)out[4] : 0;
     return true;
 }
 
@@ -302,54 +396,58 @@ static percentiles percentiles_of(double *values, int n)
     return (percentiles){values[n / 2], values[(int)(n * 0.99)], values[(int)(n * 0.999)], values[n - 1]};
 }
 
-/// Tasks every period for `seconds`.
-static bool run_tasks(bench *b, wt_stream *stream, int rounds, int read_every, double seconds, figures *f)
+static bool run_periods(bench *b, const task *t, double seconds, int *n_samples)
 {
     int n = 0;
     int64_t next_ns = wt_clock_now_ns(NULL), end_ns = next_ns + (int64_t)(seconds * 1e9);
-    while (next_ns < end_ns && n < MAX_SAMPLES) {
+    for (; next_ns < end_ns && n < MAX_SAMPLES; n++) {
         spin_until(next_ns);
-        if (!run_task(b, stream, rounds, read_every, &b->device_us[n], &b->host_us[n])) return false;
-        n++;
-        do next_ns += PERIOD_NS; // a task that runs over its period costs the next one its turn
+        if (!run_task(b, t, n)) return false;
+        do next_ns += PERIOD_NS; // a run that is longer than its period costs the next one its turn
         while (next_ns < wt_clock_now_ns(NULL));
     }
-    f->device = percentiles_of(b->device_us, n);
-    f->host = percentiles_of(b->host_us, n);
+    *n_samples = n;
     return true;
 }
 
-static bool calibrate(bench *b, wt_stream *stream, int read_every, int *rounds)
+/// Runs every period for `seconds`.
+static bool run_tasks(bench *b, task *t, double seconds, figures *f)
 {
-    *rounds = 100;
+    int n = 0;
+    if (prepare_task(b, t)) return !fail("preparing the task");
+    bool ok = run_periods(b, t, seconds, &n);
+    if (end_task(b, t)) return !fail("ending the task");
+    for (int k = 0; k < N_VALUES && ok; k++) f->of[k] = percentiles_of(b->values[k], n);
+    return ok;
+}
+
+static bool calibrate(bench *b, task *t)
+{
+    t->rounds = 100;
     for (int k = 0; k < 4; k++) {
         figures f;
-        if (!run_tasks(b, stream, *rounds, read_every, 0.15, &f)) return false;
-        double scaled = *rounds * TASK_US / f.device.p50;
-        *rounds = scaled < 1 ? 1 : scaled > 1e6 ? 1000000 : (int)(scaled + 0.5);
+        if (!run_tasks(b, t, 0.1, &f)) return false;
+        double scaled = t->rounds * TASK_US / f.of[DEVICE_US].p50;
+        t->rounds = scaled < 1 ? 1 : scaled > 1e6 ? 1000000 : (int)(scaled + 0.5);
     }
     return true;
 }
 
 // ---- rows
 
-static void print_percentiles(const percentiles *p, const percentiles *solo)
-{
-    printf(" | %6.1f %6.1f %6.1f %7.1f us", p->p50, p->p99, p->p999, p->max);
-    if (solo)
-        printf(" %+6.1f %+6.1f %+6.1f %+7.1f %%  p99 %+6.1f us", 100 * (p->p50 / solo->p50 - 1),
-               100 * (p->p99 / solo->p99 - 1), 100 * (p->p999 / solo->p999 - 1), 100 * (p->max / solo->max - 1),
-               p->p99 - solo->p99);
-    else
-        printf("%46s", "");
-}
+static double percent(double now, double alone) { return 100 * (now / alone - 1); }
 
-static void print_row(const char *protection, const char *task, const char *beside, const figures *f,
-                      const figures *solo)
+static void print_row(const char *protection, const task *t, const char *beside, const figures *f, const figures *solo)
 {
-    printf("qos  %-8s %-6s %-7s", protection, task, beside);
-    print_percentiles(&f->device, solo ? &solo->device : NULL);
-    print_percentiles(&f->host, solo ? &solo->host : NULL);
+    const percentiles *d = &f->of[DEVICE_US], *h = &f->of[HOST_US], *c = &f->of[KCYCLES];
+    const percentiles *d0 = &solo->of[DEVICE_US], *h0 = &solo->of[HOST_US], *c0 = &solo->of[KCYCLES];
+    double mhz = f->of[MHZ].p50;
+    printf("qos  %-8s %-6s %-6s %-7s", protection, start_names[t->start], t->name, beside);
+    printf(" | %6.1f %6.1f %6.1f %7.1f us %+6.1f %+6.1f %%", d->p50, d->p99, d->p999, d->max, percent(d->p50, d0->p50),
+           percent(d->p99, d0->p99));
+    printf(" | %5.0f MHz %+6.1f %%", mhz, percent(mhz, solo->of[MHZ].p50));
+    printf(" | %6.1f %6.1f k %+6.1f %+6.1f %%", c->p50, c->p99, percent(c->p50, c0->p50), percent(c->p99, c0->p99));
+    printf(" | %6.1f %6.1f %7.1f us %+6.1f %%", h->p50, h->p99, h->max, percent(h->p99, h0->p99));
 }
 
 /// Pieces a second of a load, while nothing or the task runs.
@@ -370,10 +468,10 @@ static bool measure_alone(const bench *b, load_kind kind, wt_stream *stream, dou
 {
     load l;
     if (load_start(&l, b, kind, stream, wt_device_get_info(b->device)->n_sms)) return !fail(load_names[kind]);
-    spin_until(wt_clock_now_ns(NULL) + 300000000);
+    spin_until(wt_clock_now_ns(NULL) + SETTLE_NS);
     long long n_before = atomic_load(&l.n_done);
     int64_t begin_ns = wt_clock_now_ns(NULL);
-    spin_until(begin_ns + 1200000000);
+    spin_until(begin_ns + (int64_t)(b->seconds * 1e9));
     *rate = rate_of(&l, n_before, begin_ns);
     return load_stop(&l);
 }
@@ -408,27 +506,23 @@ static wt_status pair_open(const bench *b, wt_isolation isolation, pair *p)
     return WT_OK;
 }
 
-typedef struct task {
-    const char *name;
-    int read_every, rounds;
-} task;
-
-static bool bench_task(bench *b, const pair *p, const char *protection, const task *t, const double *alone)
+static bool bench_task(bench *b, const pair *p, const char *protection, task *t, const double *alone)
 {
     figures solo, f;
-    if (!run_tasks(b, p->task, t->rounds, t->read_every, b->seconds * 0.7, &solo)) return false;
-    print_row(protection, t->name, "alone", &solo, NULL);
+    t->stream = p->task;
+    if (!run_tasks(b, t, b->seconds, &solo)) return false;
+    print_row(protection, t, "alone", &solo, &solo);
     printf("\n");
     for (int kind = 0; kind < (b->lt ? N_LOADS : GEMMS); kind++) {
         load l;
         if (load_start(&l, b, (load_kind)kind, p->load, p->load_sms)) return !fail(load_names[kind]);
-        spin_until(wt_clock_now_ns(NULL) + 200000000);
+        spin_until(wt_clock_now_ns(NULL) + SETTLE_NS);
         long long n_before = atomic_load(&l.n_done);
         int64_t begin_ns = wt_clock_now_ns(NULL);
-        bool ok = run_tasks(b, p->task, t->rounds, t->read_every, b->seconds, &f);
+        bool ok = run_tasks(b, t, b->seconds, &f);
         double rate = rate_of(&l, n_before, begin_ns);
         if (!load_stop(&l) || !ok) return false;
-        print_row(protection, t->name, load_names[kind], &f, &solo);
+        print_row(protection, t, load_names[kind], &f, &solo);
         printf(" | kept %5.1f %% ", 100 * rate / alone[kind]);
         print_rate((load_kind)kind, rate);
         printf("\n");
@@ -437,28 +531,41 @@ static bool bench_task(bench *b, const pair *p, const char *protection, const ta
     return true;
 }
 
-static bool bench_protections(bench *b)
+static bool measure_loads(bench *b, const pair *p, double alone[N_LOADS])
 {
-    static const char *const names[] = {"", "sms", "priority", "none"};
-    task tasks[] = {{"chain", 64, 0}, {"tables", 1, 0}};
-    double alone[N_LOADS] = {0};
-    pair p;
-    if (pair_open(b, WT_ISOLATION_NONE, &p)) return !fail("layout");
     bool ok = true;
     for (int kind = 0; kind < (b->lt ? N_LOADS : GEMMS) && ok; kind++) {
-        ok = measure_alone(b, (load_kind)kind, p.load, &alone[kind]);
+        ok = measure_alone(b, (load_kind)kind, p->load, &alone[kind]);
         printf("qos  load alone, whole GPU: %-7s ", load_names[kind]);
         print_rate((load_kind)kind, alone[kind]);
         printf("\n");
     }
-    for (int k = 0; k < 2 && ok; k++) ok = calibrate(b, p.task, tasks[k].read_every, &tasks[k].rounds);
+    return ok;
+}
+
+static bool bench_protections(bench *b)
+{
+    static const char *const names[] = {"", "sms", "priority", "none"};
+    task chain = {.name = "chain", .read_every = 64}, tables = {.name = "tables", .read_every = 1};
+    double alone[N_LOADS] = {0};
+    pair p;
+    if (pair_open(b, WT_ISOLATION_NONE, &p)) return !fail("layout");
+    chain.stream = tables.stream = p.task;
+    bool ok = measure_loads(b, &p, alone) && calibrate(b, &chain) && calibrate(b, &tables);
     pair_close(&p);
-    printf("qos  %-24s | device p50   p99  p99.9     max     against alone, same percentiles%13s | host, likewise\n",
-           "protection, task, load", "");
+    printf(
+        "qos  %-30s | device p50   p99  p99.9     max      p50    p99   | clock               | cycles p50    p99     "
+        "p50    p99   | host p50   p99     max      p99\n",
+        "protection, start, task, load");
     for (int isolation = WT_ISOLATION_SMS; isolation <= WT_ISOLATION_NONE && ok; isolation++) {
+        const bool own_sms = isolation == WT_ISOLATION_SMS;
         if (pair_open(b, (wt_isolation)isolation, &p)) return !fail(names[isolation]);
-        for (int k = 0; k < (isolation == WT_ISOLATION_SMS ? 2 : 1) && ok; k++)
-            ok = bench_task(b, &p, names[isolation], &tasks[k], alone);
+        for (int start = 0; start < (own_sms ? N_STARTS : 1) && ok; start++) {
+            chain.start = (start_kind)start;
+            ok = bench_task(b, &p, names[isolation], &chain, alone);
+        }
+        chain.start = LAUNCH;
+        if (own_sms && ok) ok = bench_task(b, &p, names[isolation], &tables, alone);
         pair_close(&p);
     }
     return ok;
@@ -485,11 +592,13 @@ static wt_status set_up(bench *b, wt_module **module)
                    {&b->workspace, WORKSPACE_BYTES}};
     wt_status status = wt_module_create(b->device, &(wt_module_config){.name = "qos.cu", .source = text}, module);
     if (!status) status = wt_module_get_kernel(*module, "task", &b->task);
+    if (!status) status = wt_module_get_kernel(*module, "resident", &b->resident);
     if (!status) status = wt_module_get_kernel(*module, "reads", &b->reads);
     if (!status) status = wt_module_get_kernel(*module, "noise", &b->noise);
     for (int k = 0; k < 7 && !status; k++)
         status = wt_buffer_create(b->device, WT_MEMORY_DEVICE, buffers[k].size_bytes, buffers[k].buffer);
     if (!status) status = wt_buffer_create(b->device, WT_MEMORY_MAPPED, 64, &b->out);
+    if (!status) status = wt_buffer_create(b->device, WT_MEMORY_MAPPED, 64, &b->bell);
     wt_stream *stream = NULL;
     if (!status) status = wt_stream_create(b->device, NULL, &stream);
     wt_buffer *const noisy[] = {b->table, b->data, b->a, b->b};
@@ -508,7 +617,7 @@ static wt_status set_up(bench *b, wt_module **module)
 
 int main(int argc, char **argv)
 {
-    bench b = {.n_sms = argc > 1 ? atoi(argv[1]) : 8, .seconds = argc > 2 ? atof(argv[2]) : 4.5};
+    bench b = {.n_sms = argc > 1 ? atoi(argv[1]) : 8, .seconds = argc > 2 ? atof(argv[2]) : 0.5};
     if (b.n_sms < 1 || b.seconds < 0.2 || b.seconds > 60) {
         fprintf(stderr, "bench_qos: %d SMs, %g seconds; want 1 or more, 0.2..60\n", b.n_sms, b.seconds);
         return 1;
@@ -527,15 +636,14 @@ int main(int argc, char **argv)
     printf("bench_qos: %s, CUDA %d.%d, task on %d of %d SMs every %.0f us\n", info->name, info->driver_version / 1000,
            info->driver_version % 1000 / 10, b.n_sms, info->n_sms, (double)PERIOD_NS * 1e-3);
     wt_module *module = NULL;
-    b.device_us = calloc(MAX_SAMPLES, sizeof *b.device_us);
-    b.host_us = calloc(MAX_SAMPLES, sizeof *b.host_us);
-    bool ok = b.device_us && b.host_us && (!set_up(&b, &module) || !fail("setting up")) && bench_protections(&b);
+    bool ok = true;
+    for (int k = 0; k < N_VALUES; k++) ok &= (b.values[k] = calloc(MAX_SAMPLES, sizeof *b.values[k])) != NULL;
+    ok = ok && (!set_up(&b, &module) || !fail("setting up")) && bench_protections(&b);
     if (b.handle) b.lt->Destroy(b.handle);
-    wt_buffer *const buffers[] = {b.table, b.state, b.out, b.data, b.a, b.b, b.d, b.workspace};
-    for (int k = 0; k < 8; k++) wt_buffer_destroy(buffers[k]);
+    wt_buffer *const buffers[] = {b.table, b.state, b.out, b.bell, b.data, b.a, b.b, b.d, b.workspace};
+    for (int k = 0; k < 9; k++) wt_buffer_destroy(buffers[k]);
     wt_module_destroy(module);
     wt_device_close(b.device);
-    free(b.device_us);
-    free(b.host_us);
+    for (int k = 0; k < N_VALUES; k++) free(b.values[k]);
     return ok ? 0 : 1;
 }

@@ -9,9 +9,11 @@
 #include <warptone/clock.h>
 #include <warptone/cqt.h>
 #include <warptone/hpss.h>
+#include <warptone/nsgt.h>
 #include <warptone/stft.h>
 
 enum { RATE_HZ = 22050, SECONDS = 60, REPEATS = 8, GPU_LINES = 256, GPU_FRAMES = 1 + RATE_HZ * SECONDS / 512 };
+enum { NSGT_SLICES = (RATE_HZ * SECONDS - 1) / 32768 + 2 };
 
 static int say(const char *what)
 {
@@ -30,10 +32,7 @@ static float *music(size_t n)
     return x;
 }
 
-static double seconds_since(int64_t begin)
-{
-    return (double)(wt_clock_now_ns(NULL) - begin) * 1e-9;
-}
+static double seconds_since(int64_t begin) { return (double)(wt_clock_now_ns(NULL) - begin) * 1e-9; }
 
 // ---- one core
 
@@ -85,6 +84,29 @@ static int bench_hpss(const float *x)
     return 0;
 }
 
+static int bench_nsgt(const float *x)
+{
+    const int64_t n = (int64_t)RATE_HZ * SECONDS;
+    wt_nsgt *s;
+    if (wt_nsgt_create(NULL, &(wt_nsgt_config){.n_slices = NSGT_SLICES}, &s)) return say("nsgt");
+    float *points = malloc((size_t)wt_nsgt_coefficients(s) * 2 * sizeof *points), *y = calloc((size_t)n, sizeof *y);
+    double best[2] = {1e30, 1e30};
+    for (int i = 0; points && y && i < REPEATS; i++) {
+        const int64_t begin = wt_clock_now_ns(NULL);
+        int failed = wt_nsgt_forward(s, x, n, 0, points);
+        if (seconds_since(begin) < best[0]) best[0] = seconds_since(begin);
+        const int64_t middle = wt_clock_now_ns(NULL);
+        failed |= wt_nsgt_inverse(s, points, n, 0, y);
+        if (seconds_since(middle) < best[1]) best[1] = seconds_since(middle);
+        if (failed) return say("nsgt");
+    }
+    printf("%-16s one core  %7.0f x\n%-16s one core  %7.0f x\n", "nsgt forward", SECONDS / best[0], "nsgt inverse",
+           SECONDS / best[1]);
+    wt_nsgt_destroy(s);
+    free(points), free(y);
+    return 0;
+}
+
 // ---- a GPU: noise on every line, timed by events
 
 typedef wt_status (*queue)(void *plan, wt_stream *stream, wt_buffer *in, wt_buffer *out);
@@ -92,6 +114,11 @@ typedef wt_status (*queue)(void *plan, wt_stream *stream, wt_buffer *in, wt_buff
 static wt_status queue_cqt(void *plan, wt_stream *stream, wt_buffer *in, wt_buffer *out)
 {
     return wt_cqt_enqueue(plan, stream, in, 0, (int64_t)RATE_HZ * SECONDS, out, 0);
+}
+
+static wt_status queue_nsgt(void *plan, wt_stream *stream, wt_buffer *in, wt_buffer *out)
+{
+    return wt_nsgt_enqueue_forward(plan, stream, in, 0, (int64_t)RATE_HZ * SECONDS, 0, out, 0);
 }
 
 static wt_status queue_hpss(void *plan, wt_stream *stream, wt_buffer *in, wt_buffer *out)
@@ -135,6 +162,12 @@ static int bench_gpu(wt_device *gpu)
     int failed = time_queue(gpu, "cqt 84", queue_cqt, cqt, (size_t)n * GPU_LINES * sizeof(float), cqt_bytes);
     failed |= time_queue(gpu, "hpss spectrogram", queue_hpss, hpss, spectrum, 2 * spectrum);
     wt_cqt_destroy(cqt), wt_hpss_destroy(hpss);
+    wt_nsgt *nsgt;
+    if (wt_nsgt_create(gpu, &(wt_nsgt_config){.n_slices = NSGT_SLICES, .channels = GPU_LINES}, &nsgt))
+        return say("nsgt");
+    failed |= time_queue(gpu, "nsgt forward", queue_nsgt, nsgt, (size_t)n * GPU_LINES * sizeof(float),
+                         (size_t)wt_nsgt_coefficients(nsgt) * 2 * sizeof(float));
+    wt_nsgt_destroy(nsgt);
     return failed;
 }
 
@@ -146,6 +179,7 @@ int main(void)
     failed |= bench_cqt(x, "vqt 84", (wt_cqt_config){.erb_gamma = true});
     failed |= bench_cqt(x, "cqt 252", (wt_cqt_config){.n_bins = 252, .bins_per_octave = 36});
     failed |= bench_hpss(x);
+    failed |= bench_nsgt(x);
     free(x);
     wt_device *gpu;
     if (wt_device_count() < 1 || wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &gpu)) {

@@ -4,13 +4,13 @@
 // Memory depends on filters and hop alone.
 
 #include "cqt_plan.h"
+#include "halve.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/fft.h>
 #include <warptone/kernel.h>
-#include <warptone/resample.h>
 #include <warptone/simd.h>
 
 enum { CHUNK = 8192, FRAMES = 16, MAX_WORKERS = 64 };
@@ -22,7 +22,7 @@ typedef struct line {
     int64_t end;       // samples it has in all,
     int64_t sounding;  // of which the last one may be a zero
     bool started;      // the margin before the signal is filled
-    wt_resample *half; // on to the next level; NULL at the last
+    wt__halver *half;  // on to the next level; NULL at the last
     float *halved;     // [CHUNK] what it gives
 } line;
 
@@ -30,7 +30,8 @@ typedef struct worker {
     line *lines;       // [n_levels]
     wt_fft **ffts;     // [n_parts]
     int64_t *frame;    // [n_parts] the next one
-    float *spectrum;   // [bins][FRAMES][2]
+    float *spectra;    // [FRAMES][bins][2]
+    float *spectrum;   // [bins][FRAMES][2] of the bins that filters use
     float *windowed;   // [FRAMES][n_fft] of a pseudo part
     float *rows;       // [n_rows][FRAMES][2]
 } worker;
@@ -69,8 +70,7 @@ static wt_status take_line(const wt__cqt_plan *plan, int level, line *l)
     l->halved = calloc(CHUNK, sizeof(float));
     if (!l->x || !l->halved) return wt_fail(WT_ERR_NO_MEMORY, "cqt: line of %d samples", l->capacity);
     if (level + 1 == plan->n_levels) return WT_OK;
-    const wt_resample_config half = {.in_hz = 2, .out_hz = 1, .channels = 1, .quality = WT_RESAMPLE_SOXR_HQ};
-    return wt_resample_create(&half, &l->half);
+    return wt__halver_create(&l->half);
 }
 
 static wt_status take_worker(const wt__cqt_plan *plan, worker *w)
@@ -87,14 +87,14 @@ static wt_status take_worker(const wt__cqt_plan *plan, worker *w)
         if (p->n_fft > n_fft) n_fft = p->n_fft;
         if (p->n_rows > n_rows) n_rows = p->n_rows;
         status = wt_fft_create(NULL, &(wt_fft_config){.n = p->n_fft, .batch = FRAMES, .kind = WT_FFT_REAL_TO_COMPLEX,
-                                                      .in_distance = p->pseudo ? p->n_fft : p->hop,
-                                                      .out_stride = FRAMES, .out_distance = 1}, &w->ffts[i]);
+                                                      .in_distance = p->pseudo ? p->n_fft : p->hop}, &w->ffts[i]);
     }
     if (status) return status;
+    w->spectra = calloc((size_t)(n_fft / 2 + 1) * FRAMES * 2, sizeof(float));
     w->spectrum = calloc((size_t)(n_fft / 2 + 1) * FRAMES * 2, sizeof(float));
     w->windowed = calloc((size_t)n_fft * FRAMES, sizeof(float));
     w->rows = calloc((size_t)n_rows * FRAMES * 2, sizeof(float));
-    if (!w->spectrum || !w->windowed || !w->rows) return wt_fail(WT_ERR_NO_MEMORY, "cqt: spectra of %d points", n_fft);
+    if (!w->spectra || !w->spectrum || !w->windowed || !w->rows) return wt_fail(WT_ERR_NO_MEMORY, "cqt: spectra of %d points", n_fft);
     return WT_OK;
 }
 
@@ -137,12 +137,12 @@ wt_status wt_cqt_create(wt_device *device, const wt_cqt_config *config, int64_t 
 static void free_worker(const wt__cqt_plan *plan, worker *w)
 {
     for (int i = 0; w->lines && i < plan->n_levels; i++) {
-        wt_resample_destroy(w->lines[i].half);
+        wt__halver_destroy(w->lines[i].half);
         free(w->lines[i].x);
         free(w->lines[i].halved);
     }
     for (int i = 0; w->ffts && i < plan->n_parts; i++) wt_fft_destroy(w->ffts[i]);
-    free(w->lines), free(w->ffts), free(w->frame), free(w->spectrum), free(w->windowed), free(w->rows);
+    free(w->lines), free(w->ffts), free(w->frame), free(w->spectra), free(w->spectrum), free(w->windowed), free(w->rows);
 }
 
 void wt_cqt_destroy(wt_cqt *cqt)
@@ -177,6 +177,21 @@ double wt_cqt_length_samples(const wt_cqt *cqt, int k)
 }
 
 // ---- sixteen frames of one octave
+
+// The bins that the part's filters use, of sixteen frames side by side. A transform that wrote its bins apart would take
+// two to three times as long.
+static void interleave(const wt__cqt_part *p, const float *spectra, float *spectrum)
+{
+    const int bins = p->n_fft / 2 + 1;
+    int first = bins, last = -1;
+    for (int i = 0; i < p->begin[p->n_rows]; i++) {
+        if (p->bin[i] < first) first = p->bin[i];
+        if (p->bin[i] > last) last = p->bin[i];
+    }
+    for (int k = first; k <= last; k++)
+        for (int f = 0; f < FRAMES; f++)
+            memcpy(spectrum + (k * FRAMES + f) * 2, spectra + (f * bins + k) * 2, 2 * sizeof(float));
+}
 
 // rows[r][f] = sum over i of value[i] spectrum[bin[i]][f]
 WT_CLONES static void project(const wt__cqt_part *p, const float *spectrum, float *rows)
@@ -243,8 +258,9 @@ WT_RT static wt_status give_frames(const job *j, worker *w, int part, int n, flo
         cut_frames(x, p, j->cqt->window, w->windowed);
         x = w->windowed;
     }
-    wt_status status = wt_fft_run(w->ffts[part], x, w->spectrum);
+    wt_status status = wt_fft_run(w->ffts[part], x, w->spectra);
     if (status) return status;
+    interleave(p, w->spectra, w->spectrum);
     if (p->pseudo)
         project_pseudo(p, w->spectrum, w->rows);
     else
@@ -308,15 +324,15 @@ WT_RT static wt_status append(const job *j, worker *w, int level, const float *x
     const wt_stft_pad pad = j->cqt->plan.config.pad;
     const int n_all = n;
     if (n > l->end - l->n) n = (int)(l->end - l->n);
-    memcpy(l->x + l->fill, x, (size_t)n * sizeof(float));
-    if (l->n + n > l->sounding) l->x[l->fill + n - 1] = 0;
+    float *kept = l->x + l->fill;
+    memcpy(kept, x, (size_t)n * sizeof(float));
+    if (l->n + n > l->sounding) kept[n - 1] = 0;
+    const bool early = level < j->cqt->plan.early; // then what lies behind the signal goes on too
+    const int made = l->half ? wt__halver_process(l->half, early ? x : kept, early ? n_all : n, l->halved) : 0;
     l->fill += n, l->n += n;
     if (!l->started && l->n > l->margin) start_line(l, pad);
     wt_status status = l->started ? give_ready(j, w, level, false, out) : WT_OK;
     if (status || !l->half) return status;
-    if (level < j->cqt->plan.early) n = n_all; // also what lies behind
-    int used, made;
-    wt_resample_process(l->half, &x, n, &used, &l->halved, CHUNK, &made);
     return append(j, w, level + 1, l->halved, made, out);
 }
 
@@ -326,8 +342,7 @@ WT_RT static wt_status finish(const job *j, worker *w, int level, float *out)
     const wt_stft_pad pad = j->cqt->plan.config.pad;
     wt_status status = WT_OK;
     if (l->half) {
-        int made;
-        wt_resample_drain(l->half, &l->halved, CHUNK, &made);
+        const int made = wt__halver_drain(l->half, l->halved);
         status = append(j, w, level + 1, l->halved, made, out);
         if (!status) status = finish(j, w, level + 1, out);
     }
@@ -361,7 +376,7 @@ WT_RT static wt_status run_channel(const job *j, worker *w, const float *pcm, fl
         l->fill = l->margin, l->origin = -l->margin, l->n = 0, l->started = false;
         l->end = wt__cqt_samples(j->n, i);
         l->sounding = i == plan->early ? wt__cqt_sounding(j->n, i) : l->end;
-        if (l->half) wt_resample_reset(l->half);
+        if (l->half) wt__halver_reset(l->half);
     }
     memset(w->frame, 0, (size_t)plan->n_parts * sizeof *w->frame);
     wt_status status = WT_OK;

@@ -2,10 +2,10 @@
 
 #include "cqt_plan.h"
 #include "fft_internal.h"
+#include "halve.h"
 
 #include "cqt_kernel.h"
 #include "fft_kernel.h"
-#include "soxr_hq_table.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,17 +49,6 @@ static size_t write_roots(int n, float *table)
     return 2 * ((size_t)n / 2 + 1);
 }
 
-static void write_filter(float *table)
-{
-    const int n = WT_CQT_HALVE_N;
-    for (int k = 0; k <= n / 2; k++) {
-        double sum = soxr_hq_half[0];
-        for (int j = 1; j <= SOXR_HQ_HALF; j++)
-            sum += 2 * soxr_hq_half[j] * cos(2 * pi * (double)((int64_t)k * j % n) / n);
-        table[k] = (float)(sum / n); // 1 / 2 of the fold, 1 / (n / 2) of the way back
-    }
-}
-
 static size_t take(size_t *end, size_t words)
 {
     const size_t at = *end;
@@ -95,7 +84,7 @@ static wt_status write_tables(const wt__cqt_cuda *c, float *table)
     wt__fft_block_twiddles(WT_CQT_HALVE_N / 2, table + c->twiddles);
     wt__fft_block_twiddles(WT_CQT_HALVE_N / 4, table + c->back);
     write_roots(WT_CQT_HALVE_N, table + c->roots);
-    write_filter(table + c->filter);
+    wt__halve_spectrum(1.0 / WT_CQT_HALVE_N, table + c->filter); // half for the fold, 2 / N of the way back
     for (int i = 0; i < c->plan->n_parts && !status; i++) {
         const wt__cqt_part *p = &c->plan->parts[i];
         const octave *o = &c->octaves[i];
@@ -153,9 +142,6 @@ static wt_status check_plan(const wt__cqt_plan *plan, int64_t max_samples)
         return wt_fail(WT_ERR_BAD_ARG, "cqt: max_samples %lld, want 1 or more on a GPU", (long long)max_samples);
     if (plan->config.pad != WT_STFT_PAD_ZERO)
         return wt_fail(WT_ERR_UNSUPPORTED, "cqt: pad %d, want 0 (zeros) on a GPU", (int)plan->config.pad);
-    if (plan->early && plan->config.kind != WT_CQT_PSEUDO) // on an H200 3e-4 of the peak off, the cause is not found yet
-        return wt_fail(WT_ERR_UNSUPPORTED, "cqt: bands so low that the signal is halved %d times before the first octave;"
-                                           " want them on the CPU", plan->early);
     for (int i = 0; i < plan->n_parts; i++)
         if (plan->parts[i].n_fft < 4 || plan->parts[i].n_fft > 2 * WT_FFT_BLOCK_MAX)
             return wt_fail(WT_ERR_UNSUPPORTED, "cqt: frames of %d samples, want 4..%d on a GPU", plan->parts[i].n_fft,

@@ -69,7 +69,7 @@ void wt__pool_place_thread(const wt__pool *pool)
 {
     if (!pool->placed) return;
     sched_setaffinity(0, sizeof pool->placement.cpus, &pool->placement.cpus);
-    setpriority(PRIO_PROCESS, 0, pool->placement.nice); // on Linux 0 is the calling thread
+    if (pool->placement.nice) setpriority(PRIO_PROCESS, 0, pool->placement.nice); // on Linux 0 is the calling thread
 }
 
 wt_status wt__pool_create(int n_workers, const wt__placement *placement, wt__pool **pool)

@@ -116,7 +116,9 @@ wt_status wt_buffer_create(wt_device *device, wt_memory memory, size_t size_byte
     if (memory == WT_MEMORY_DEVICE && size_bytes > limit)
         return wt_fail(WT_ERR_BAD_ARG, "buffer: %zu bytes, want 1..%zu, the memory of %s", size_bytes, limit,
                        device->info.name);
-    return device->ops->buffer_create(device, memory, size_bytes, buffer);
+    wt_status status = device->ops->buffer_create(device, memory, size_bytes, buffer);
+    if (!status) wt__handle_open(&(*buffer)->handle, *buffer, WT__A_BUFFER);
+    return status;
 }
 
 static void release_buffer(wt_device *device, wt__aside *aside)
@@ -128,7 +130,7 @@ static void release_buffer(wt_device *device, wt__aside *aside)
 
 void wt_buffer_destroy(wt_buffer *buffer)
 {
-    if (!buffer) return;
+    if (!buffer || wt__handle_close(buffer, WT__A_BUFFER)) return;
     wt__guard *guard = buffer->device->guard;
     buffer->aside.release = release_buffer;
     if (!wt__guard_enter_or_put_aside(guard, &buffer->aside)) return;
@@ -172,11 +174,12 @@ void wt__device_add_stream(wt_device *device, wt_stream *stream, wt_partition *p
     stream->next = device->streams;
     device->streams = stream;
     pthread_mutex_unlock(&device->mutex);
+    wt__handle_open(&stream->handle, stream, WT__A_STREAM);
 }
 
 void wt_stream_destroy(wt_stream *stream)
 {
-    if (!stream) return;
+    if (!stream || wt__handle_close(stream, WT__A_STREAM)) return;
     wt_device *device = stream->device;
     wt_partition *partition = stream->partition;
     pthread_mutex_lock(&device->mutex);
@@ -206,6 +209,9 @@ wt_device *wt_stream_device(const wt_stream *stream)
 static wt_status check_range(const char *what, const wt_stream *stream, const wt_buffer *buffer, size_t offset,
                              size_t size_bytes)
 {
+    wt_status status = wt__handle_check(stream, WT__A_STREAM);
+    if (!status) status = wt__handle_check(buffer, WT__A_BUFFER);
+    if (status) return status;
     if (buffer->device != stream->device)
         return wt_fail(WT_ERR_BAD_ARG, "%s: the buffer and the stream belong to different devices", what);
     if (offset > buffer->size_bytes || size_bytes > buffer->size_bytes - offset)
@@ -275,7 +281,8 @@ static wt_status refuse_recording(const wt_stream *stream, const char *what)
 
 wt_status wt_stream_synchronize(wt_stream *stream)
 {
-    wt_status status = refuse_recording(stream, "stream: synchronize");
+    wt_status status = wt__handle_check(stream, WT__A_STREAM);
+    if (!status) status = refuse_recording(stream, "stream: synchronize");
     if (status) return status;
     return stream->device->ops->stream_synchronize(stream);
 }

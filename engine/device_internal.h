@@ -4,6 +4,7 @@
 #define WT_DEVICE_INTERNAL_H
 
 #include "guard.h"
+#include "handle.h"
 
 #include <stdatomic.h>
 #include <warptone/device.h>
@@ -50,6 +51,7 @@ struct wt_device {
 
 struct wt_buffer {
     wt__aside aside;
+    wt__handle handle;
     wt_device *device;
     wt_memory memory;
     size_t size_bytes;
@@ -58,6 +60,7 @@ struct wt_buffer {
 };
 
 struct wt_stream {
+    wt__handle handle;
     wt_device *device;
     wt_stream *next;         ///< in the device's list
     wt_partition *partition; ///< that it runs in; NULL = none
@@ -85,6 +88,40 @@ WT_CHECKED wt_status wt__stream_fill(wt_stream *stream, uintptr_t address, unsig
 int wt__partition_generation(const wt_partition *partition);
 /// A partition hears that a stream of it is gone.
 void wt__partition_forget(wt_partition *partition);
+
+/// What a partition limits, counted over all pools, dispatches and transfers that are said to belong to it.
+typedef enum wt__use { WT__USE_MEMORY, WT__USE_KERNELS, WT__USE_TRANSFERS, WT__N_USES } wt__use;
+enum { WT__N_LINKS = 2 }; ///< to the device, to the host
+
+/// Take so much, or nothing and false when the limit would be passed. A NULL partition limits nothing.  [any]
+bool wt__partition_take(wt_partition *partition, wt__use use, size_t amount);
+void wt__partition_give(wt_partition *partition, wt__use use, size_t amount);
+size_t wt__partition_left(wt_partition *partition, wt__use use);  ///< SIZE_MAX without a limit
+size_t wt__partition_limit(wt_partition *partition, wt__use use); ///< likewise
+const char *wt__partition_name(const wt_partition *partition);
+
+/// Embedded in what shares the partition's limits. `yield` gives back what it can spare without waiting; it may only
+/// try to lock its own object, since the caller holds another one's lock.
+typedef struct wt__member {
+    struct wt__member *next;
+    void (*yield)(struct wt__member *self, wt__use use);
+} wt__member;
+
+/// A partition with members is not destroyed. NULL partition: nothing is done.  [any but rt]
+void wt__partition_join(wt_partition *partition, wt__member *member);
+void wt__partition_leave(wt_partition *partition, wt__member *member);
+/// Ask all members but this one to give back what they can spare.  [any but rt]
+void wt__partition_ask(wt_partition *partition, const wt__member *asker, wt__use use);
+
+typedef struct wt__copied {
+    uint64_t n_bytes, n_throttled;
+    double us; ///< device time of copies
+} wt__copied;
+
+/// Earliest time at which a copy of the partition may start on a link. NULL and partitions without a share: now.
+int64_t wt__partition_copy_at(wt_partition *partition, int link, int64_t now_ns);
+void wt__partition_copied(wt_partition *partition, int link, int64_t now_ns, size_t bytes, double us);
+void wt__partition_throttled(wt_partition *partition); ///< a copy waited for its share
 
 wt_status wt__cpu_device_query(wt_device_info *info);
 wt_status wt__cpu_device_open(int n_threads, wt_device **device);

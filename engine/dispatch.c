@@ -88,8 +88,8 @@ static int limit_of(const wt_dispatch_config *c)
     if (c->max_in_flight) return c->max_in_flight;
     if (!c->partition) return 1024;
     wt_partition_info info;
-    wt_partition_get_info((wt_partition *)c->partition, &info); // reads only
-    return info.max_pending_kernels;
+    wt_partition_get_info(c->partition, &info);
+    return info.max_pending_kernels < MAX_HISTORY ? info.max_pending_kernels : MAX_HISTORY;
 }
 
 /// Unlike that of any other dispatch: two at one time have different addresses, two at one address different times.
@@ -114,34 +114,6 @@ static wt_status take_memory(wt_dispatch *d)
     }
     d->last_free = (uint64_t)d->n_flights;
     for (int k = 0; k < max_queued; k++) d->entries[k].next = k + 1 < max_queued ? k + 1 : WT__NONE;
-    return WT_OK;
-}
-
-wt_status wt_dispatch_create(wt_device *device, const wt_dispatch_config *config, wt_dispatch **dispatch)
-{
-    *dispatch = NULL;
-    wt_dispatch_config c = config ? *config : (wt_dispatch_config){0};
-    wt_status status = check_config(&c);
-    if (status) return status;
-    wt_dispatch *d = calloc(1, sizeof *d);
-    if (!d) return wt_fail(WT_ERR_NO_MEMORY, "dispatch: no memory for a handle");
-    d->device = device;
-    d->id = make_id(d);
-    d->config = c;
-    d->max_in_flight = limit_of(&c);
-    snprintf(d->name, sizeof d->name, "%s", c.name ? c.name : "work");
-    pthread_mutex_init(&d->mutex, NULL);
-    pthread_cond_init(&d->work, NULL);
-    status = take_memory(d);
-    if (!status && !c.no_thread) {
-        d->threaded = !pthread_create(&d->thread, NULL, run_thread, d);
-        if (!d->threaded) status = wt_fail(WT_ERR_NO_MEMORY, "dispatch: the system gives no thread");
-    }
-    if (status) {
-        wt_dispatch_destroy(d);
-        return status;
-    }
-    *dispatch = d;
     return WT_OK;
 }
 
@@ -170,10 +142,9 @@ static void cancel_all(wt_dispatch *d)
     pthread_mutex_unlock(&d->mutex);
 }
 
-void wt_dispatch_destroy(wt_dispatch *dispatch)
+static void free_dispatch(wt_dispatch *d)
 {
-    if (!dispatch) return;
-    wt_dispatch *d = dispatch;
+    wt__partition_leave(d->config.partition, &d->member);
     cancel_all(d);
     if (d->threaded) pthread_join(d->thread, NULL);
     for (int k = 0; k < d->n_lanes; k++)
@@ -182,12 +153,52 @@ void wt_dispatch_destroy(wt_dispatch *dispatch)
             (void)status; // it ends also when the device is lost
             free_lane(&d->lanes[k]);
         }
+    wt__partition_give(d->config.partition, WT__USE_KERNELS, (size_t)d->n_in_flight);
     free(d->entries);
     free(d->free_flights);
     free(d->flights);
     pthread_cond_destroy(&d->work);
     pthread_mutex_destroy(&d->mutex);
     free(d);
+}
+
+wt_status wt_dispatch_create(wt_device *device, const wt_dispatch_config *config, wt_dispatch **dispatch)
+{
+    *dispatch = NULL;
+    wt_dispatch_config c = config ? *config : (wt_dispatch_config){0};
+    wt_status status = check_config(&c);
+    if (!status && c.partition && wt_partition_device(c.partition) != device)
+        status = wt_fail(WT_ERR_BAD_ARG, "dispatch: partition %s belongs to another device",
+                         wt__partition_name(c.partition));
+    if (status) return status;
+    wt_dispatch *d = calloc(1, sizeof *d);
+    if (!d) return wt_fail(WT_ERR_NO_MEMORY, "dispatch: no memory for a handle");
+    d->device = device;
+    d->id = make_id(d);
+    d->config = c;
+    d->max_in_flight = limit_of(&c);
+    snprintf(d->name, sizeof d->name, "%s", c.name ? c.name : "work");
+    pthread_mutex_init(&d->mutex, NULL);
+    pthread_cond_init(&d->work, NULL);
+    d->member.yield = wt__dispatch_yield;
+    wt__partition_join(c.partition, &d->member);
+    status = take_memory(d);
+    if (!status && !c.no_thread) {
+        d->threaded = !pthread_create(&d->thread, NULL, run_thread, d);
+        if (!d->threaded) status = wt_fail(WT_ERR_NO_MEMORY, "dispatch: the system gives no thread");
+    }
+    if (status) {
+        free_dispatch(d);
+        return status;
+    }
+    wt__handle_open(&d->handle, d, WT__A_DISPATCH);
+    *dispatch = d;
+    return WT_OK;
+}
+
+void wt_dispatch_destroy(wt_dispatch *dispatch)
+{
+    if (dispatch && !wt__handle_close(dispatch, WT__A_DISPATCH)) free_dispatch(dispatch);
 }
 
 // ---- streams

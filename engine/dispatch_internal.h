@@ -56,6 +56,8 @@ typedef struct wt__lane {
 } wt__lane;
 
 struct wt_dispatch {
+    wt__member member; ///< of the partition
+    wt__handle handle;
     wt_device *device;
     uint64_t id;
     char name[WT_DISPATCH_NAME_BYTES];
@@ -91,6 +93,9 @@ WT_CHECKED wt_status wt__dispatch_issue(wt_dispatch *dispatch, wt__lane *lane, c
                                         int flight);
 void wt__dispatch_end(wt_dispatch *dispatch, int flight, wt_dispatch_state state, wt_status status);
 void wt__dispatch_pump(wt_dispatch *dispatch);
+/// One more launch of the partition, or false: it has its most. wt__dispatch_issue gives it back when it fails.
+bool wt__dispatch_reserve(wt_dispatch *dispatch);
+void wt__dispatch_yield(wt__member *self, wt__use use); ///< without the mutex, which it only tries
 void wt__dispatch_enqueue(wt_dispatch *dispatch, int entry);
 void wt__dispatch_unqueue(wt_dispatch *dispatch, int entry);
 /// A marker behind launch `sequence`, made now where there is none; NULL when there is no room for one.

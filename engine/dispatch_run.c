@@ -36,12 +36,18 @@ void wt__dispatch_end(wt_dispatch *d, int index, wt_dispatch_state state, wt_sta
     if (failed) wt_telemetry_add(d->config.telemetry, WT_FIGURE_FAILURES, 1);
 }
 
+static void leave_flight(wt_dispatch *d)
+{
+    d->n_in_flight--;
+    wt__partition_give(d->config.partition, WT__USE_KERNELS, 1);
+}
+
 /// The launches of a lane up to `upto` have run.
 static void advance(wt_dispatch *d, wt__lane *lane, uint64_t upto)
 {
     while (lane->done < upto) {
         int index = lane->ring[++lane->done % (uint64_t)lane->max_in_flight];
-        d->n_in_flight--;
+        leave_flight(d);
         wt__dispatch_end(d, index, WT_DISPATCH_COMPLETED, WT_OK);
     }
 }
@@ -98,7 +104,7 @@ static void fail_lane(wt_dispatch *d, wt__lane *lane)
 {
     while (lane->done < lane->launched) {
         int index = lane->ring[++lane->done % (uint64_t)lane->max_in_flight];
-        d->n_in_flight--;
+        leave_flight(d);
         wt__dispatch_end(d, index, WT_DISPATCH_FAILED, WT_ERR_DEVICE_LOST);
     }
     lane->first_marker = lane->last_marker;
@@ -168,15 +174,29 @@ static bool has_room(const wt_dispatch *d, const wt__lane *lane, bool with_marke
            lane->launched - lane->done < (uint64_t)lane->max_in_flight && (!with_marker || marker_room(lane));
 }
 
-/// Notice what has ended on all lanes; when the dispatch is full, with a marker behind the last of each.
+static bool partition_full(const wt_dispatch *d) { return !wt__partition_left(d->config.partition, WT__USE_KERNELS); }
+
+/// Notice what has ended on all lanes; when the dispatch or its partition is full, with a marker behind the last of
+/// each.
 static void notice_all(wt_dispatch *d)
 {
+    bool full = d->n_in_flight >= d->max_in_flight || partition_full(d);
     for (int k = 0; k < d->n_lanes && !d->lost[0]; k++) {
         if (!d->lanes[k].stream) continue;
-        if (d->n_in_flight >= d->max_in_flight) put_marker(d, &d->lanes[k]);
+        if (full) put_marker(d, &d->lanes[k]);
         notice(d, &d->lanes[k]);
     }
 }
+
+void wt__dispatch_yield(wt__member *self, wt__use use)
+{
+    wt_dispatch *d = (wt_dispatch *)self; // its first member
+    if (use != WT__USE_KERNELS || pthread_mutex_trylock(&d->mutex)) return;
+    notice_all(d);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+bool wt__dispatch_reserve(wt_dispatch *d) { return wt__partition_take(d->config.partition, WT__USE_KERNELS, 1); }
 
 bool wt__dispatch_room(wt_dispatch *d, wt__lane *lane, bool with_marker)
 {
@@ -260,6 +280,7 @@ wt_status wt__dispatch_issue(wt_dispatch *d, wt__lane *lane, const wt_dispatch_r
     if (!status && r->timed)
         status = wt_event_record(lane->markers[lane->last_marker % (uint64_t)lane->n_markers].begin, lane->stream);
     if (!status) status = hand_over(lane, r);
+    if (status) wt__partition_give(d->config.partition, WT__USE_KERNELS, 1);
     if (status == WT_ERR_DEVICE_LOST) return wt__dispatch_lost(d);
     if (status) return status;
     count_in(d, lane, index);
@@ -369,9 +390,11 @@ static void look_at_watchdogs(wt_dispatch *d, const wt__lane *lane)
 // was looked at a moment later.
 void wt__dispatch_pump(wt_dispatch *d)
 {
+    if (d->n_queued && partition_full(d)) wt__partition_ask(d->config.partition, &d->member, WT__USE_KERNELS);
     notice_all(d);
     for (int k = 0; d->n_watched && k < d->n_lanes && !d->lost[0]; k++)
         if (d->lanes[k].stream) look_at_watchdogs(d, &d->lanes[k]);
-    for (int entry; d->n_queued && (entry = best_entry(d)) != WT__NONE; notice_all(d)) launch_entry(d, entry);
+    for (int entry; d->n_queued && (entry = best_entry(d)) != WT__NONE && wt__dispatch_reserve(d); notice_all(d))
+        launch_entry(d, entry);
     wt_telemetry_set(d->config.telemetry, WT_FIGURE_IN_FLIGHT, d->n_in_flight);
 }

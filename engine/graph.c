@@ -13,6 +13,7 @@ static wt_graph *create_graph(wt_stream *stream)
     g->partition = stream->partition;
     g->generation = stream->partition ? wt__partition_generation(stream->partition) : 0;
     pthread_mutex_init(&g->mutex, NULL);
+    wt__handle_open(&g->handle, g, WT__A_GRAPH);
     return g;
 }
 
@@ -81,7 +82,7 @@ static void release_graph(wt_device *device, wt__aside *aside)
 
 void wt_graph_destroy(wt_graph *graph)
 {
-    if (!graph) return;
+    if (!graph || wt__handle_close(graph, WT__A_GRAPH)) return;
     if (graph->stream) wt__record_abandon(graph);
     wt__guard *guard = graph->device->guard;
     graph->aside.release = release_graph;
@@ -116,7 +117,8 @@ static wt_status issue_nodes(const wt_graph *g, wt_stream *stream)
 
 wt_status wt_graph_launch(wt_graph *graph, wt_stream *stream)
 {
-    wt_status status = check_stream(graph, stream);
+    wt_status status = wt__handle_check(graph, WT__A_GRAPH);
+    if (!status) status = check_stream(graph, stream);
     if (status) return status;
     pthread_mutex_lock(&graph->mutex);
     status = wt__graph_on_cuda(graph) ? wt__graph_cuda_launch(graph, stream) : issue_nodes(graph, stream);
@@ -172,6 +174,8 @@ static wt_status refuse_foreign(const wt_graph *g, const char *what)
 wt_status wt_graph_clone(wt_graph *graph, wt_stream *stream, wt_graph **clone)
 {
     *clone = NULL;
+    wt_status live = wt__handle_check(graph, WT__A_GRAPH);
+    if (live) return live;
     if (stream->device != graph->device) return wt_fail(WT_ERR_BAD_ARG, "graph: the stream belongs to another device");
     wt_graph *g = NULL;
     wt_status status = refuse_foreign(graph, "clone");

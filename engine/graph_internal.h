@@ -42,6 +42,7 @@ typedef struct wt__node {
 
 struct wt_graph {
     wt__aside aside;
+    wt__handle handle;
     wt_device *device;
     wt_partition *partition; ///< NULL = none
     int generation;

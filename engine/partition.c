@@ -6,7 +6,7 @@
 // step is what the borrower queues between begin and end; each step waits for the one before, so steps keep their order
 // although their streams differ.
 //
-// Locks, outer to inner: layout -> device's list of streams.
+// Locks, outer to inner: layout -> device's list of streams; layout -> partition.
 #include "partition_internal.h"
 
 #include <stdio.h>
@@ -20,15 +20,6 @@ enum {
     DEFAULT_TRANSFERS = 64
 };
 
-struct wt_partition {
-    wt_layout *layout;
-    char name[WT_PARTITION_NAME_BYTES];
-    wt_partition_config config; ///< with defaults filled in
-    int priority;
-    atomic_int n_streams; ///< the variants' included
-    bool idle;
-};
-
 typedef struct slices {
     wt__cut *cut;
     wt__units units;
@@ -40,6 +31,7 @@ typedef struct slices {
 } slices;
 
 struct wt_layout {
+    wt__handle handle;
     wt_device *device;
     pthread_mutex_t mutex; ///< guards all but the handles' own lists
     wt_isolation isolation;
@@ -146,6 +138,7 @@ static void set_partition(wt_layout *l, int k, const wt_partition_config *config
     if (!config->max_pending_kernels) p->config.max_pending_kernels = DEFAULT_KERNELS;
     if (!config->max_pending_transfers) p->config.max_pending_transfers = DEFAULT_TRANSFERS;
     p->priority = priority_of(config, l->isolation);
+    wt__partition_uses_limit(p);
 }
 
 static wt_status add_stream(wt_partition *p, wt__slice *slice, int priority, wt_stream **stream)
@@ -178,6 +171,7 @@ static void free_layout(wt_layout *l)
     wt_event_destroy(l->step_done);
     wt_event_destroy(l->lent_done);
     drop_slices(l, &l->slices);
+    for (int k = 0; k < l->n_partitions; k++) wt__partition_uses_term(&l->partitions[k]);
     pthread_mutex_destroy(&l->mutex);
     free(l);
 }
@@ -196,6 +190,7 @@ wt_status wt_layout_create(wt_device *device, const wt_layout_config *config, wt
     l->generation = 1;
     l->borrower = l->variant = -1;
     for (int k = 0; k < l->n_partitions; k++) {
+        wt__partition_uses_init(&l->partitions[k]);
         set_partition(l, k, &config->partitions[k]);
         if (config->partitions[k].lends) l->lenders[l->n_lenders++] = k;
         if (config->partitions[k].borrows) l->borrower = k;
@@ -206,11 +201,13 @@ wt_status wt_layout_create(wt_device *device, const wt_layout_config *config, wt
         if (!status) status = make_variants(l);
         wt__guard_leave(device->guard);
     }
-    if (status)
+    if (status) {
         free_layout(l);
-    else
-        *layout = l;
-    return status;
+        return status;
+    }
+    wt__handle_open(&l->handle, l, WT__A_LAYOUT);
+    *layout = l;
+    return WT_OK;
 }
 
 /// The first partition with work queued or running, or NULL; a lost device has none.
@@ -270,6 +267,8 @@ static wt_status move_streams(wt_layout *l, const slices *to)
 static wt_status resize_locked(wt_layout *l, const wt_layout_config *config)
 {
     wt_status status = check_idle(l, "resize");
+    for (int k = 0; k < l->n_partitions && !status; k++)
+        status = wt__partition_uses_fit(&l->partitions[k], &config->partitions[k]);
     if (status) return status;
     slices next;
     status = make_slices(l, config, &next);
@@ -291,8 +290,10 @@ static wt_status resize_locked(wt_layout *l, const wt_layout_config *config)
 
 wt_status wt_layout_resize(wt_layout *layout, const wt_layout_config *config)
 {
+    wt_status status = wt__handle_check(layout, WT__A_LAYOUT);
+    if (status) return status;
     wt_device *device = layout->device;
-    wt_status status = wt__layout_check(config, &device->info);
+    status = wt__layout_check(config, &device->info);
     if (!status) status = check_same(layout, config);
     if (!status) status = wt__guard_check(device->guard, WT_ARM_GREEN_CTX_CREATE, "layout: resize");
     if (status) return status;
@@ -312,14 +313,19 @@ static int streams_of(const wt_layout *l, int k)
 wt_status wt_layout_destroy(wt_layout *layout)
 {
     if (!layout) return WT_OK;
+    wt_status status = wt__handle_check(layout, WT__A_LAYOUT);
+    if (status) return status;
     wt__guard *guard = layout->device->guard;
-    wt_status status = wt__guard_check(guard, WT_ARM_GREEN_CTX_DESTROY, "layout: destroy");
+    status = wt__guard_check(guard, WT_ARM_GREEN_CTX_DESTROY, "layout: destroy");
     if (status) return status;
     status = check_idle(layout, "destroy");
     for (int k = 0; k < layout->n_partitions && !status; k++)
         if (streams_of(layout, k))
             status = wt_fail(WT_ERR_STATE, "layout: destroy: %d streams of partition %s exist; destroy them first",
                              streams_of(layout, k), layout->partitions[k].name);
+        else
+            status = wt__partition_uses_none(&layout->partitions[k]);
+    if (!status) status = wt__handle_close(layout, WT__A_LAYOUT);
     if (!status) free_layout(layout);
     wt__guard_leave(guard);
     return status;
@@ -393,6 +399,14 @@ void wt_partition_get_info(wt_partition *p, wt_partition_info *info)
                                 .lent = is_lent(l, k)};
     memcpy(info->name, p->name, sizeof info->name);
     pthread_mutex_unlock(&l->mutex);
+    info->memory_used_bytes = atomic_load(&p->used[WT__USE_MEMORY]);
+    info->n_pending_kernels = (int)atomic_load(&p->used[WT__USE_KERNELS]);
+    info->n_pending_transfers = (int)atomic_load(&p->used[WT__USE_TRANSFERS]);
+    pthread_mutex_lock(&p->mutex);
+    info->copied_bytes = p->copied.n_bytes;
+    info->copied_us = p->copied.us;
+    info->n_throttled = p->copied.n_throttled;
+    pthread_mutex_unlock(&p->mutex);
 }
 
 // ---- streams

@@ -4,7 +4,32 @@
 
 #include "device_internal.h"
 
+#include <warptone/pacing.h>
+
 enum { WT_MAX_UNITS = 1024 };
+
+struct wt_partition {
+    wt_layout *layout;
+    char name[WT_PARTITION_NAME_BYTES];
+    wt_partition_config config; ///< with defaults filled in
+    int priority;
+    atomic_int n_streams; ///< the variants' included
+    bool idle;
+    _Atomic size_t limits[WT__N_USES], used[WT__N_USES];
+    pthread_mutex_t mutex; ///< guards what follows; inside the mutex of a member, which is only tried from here
+    wt__member *members;
+    wt_pacer pacers[WT__N_LINKS];
+    wt__copied copied;
+};
+
+/// partition_use.c: make and take down what counts the uses of a partition; set the limits of `config`.
+void wt__partition_uses_init(wt_partition *partition);
+void wt__partition_uses_term(wt_partition *partition);
+void wt__partition_uses_limit(wt_partition *partition);
+/// Errors: WT_ERR_STATE naming the partition while pools, dispatches or transfers use it.
+wt_status wt__partition_uses_none(wt_partition *partition);
+/// Errors: WT_ERR_QUOTA when more is in use than `config` allows.
+wt_status wt__partition_uses_fit(const wt_partition *partition, const wt_partition_config *config);
 
 /// A device's SMs (or processors), cut into equal units and a rest that fills none.
 typedef struct wt__units {

@@ -36,8 +36,19 @@ static uint64_t make_tag(const wt_pool *p)
     return (x ^ x >> 31) | 1;
 }
 
+/// A quota of 0 is what the partition has to give.
+static size_t quota_of(const wt_pool_config *c)
+{
+    if (c->quota_bytes || wt__partition_limit(c->partition, WT__USE_MEMORY) == SIZE_MAX) return c->quota_bytes;
+    return c->soft ? wt__partition_limit(c->partition, WT__USE_MEMORY)
+                   : wt__partition_left(c->partition, WT__USE_MEMORY);
+}
+
 static wt_status check_config(const wt_device *device, const wt_pool_config *c, const char *name)
 {
+    if (c->partition && wt_partition_device(c->partition) != device)
+        return wt_fail(WT_ERR_BAD_ARG, "pool %s: partition %s belongs to another device", name,
+                       wt__partition_name(c->partition));
     size_t most = device->info.memory_bytes < max_quota ? device->info.memory_bytes : max_quota;
     if (c->quota_bytes < 1 || c->quota_bytes > most)
         return wt_fail(WT_ERR_BAD_ARG, "pool %s: quota of %zu bytes, want 1..%zu, the memory of %s", name,
@@ -54,6 +65,7 @@ static wt_status check_config(const wt_device *device, const wt_pool_config *c, 
 static void set_up(wt_pool *p, const wt_pool_config *c)
 {
     p->tag = make_tag(p);
+    p->partition = c->partition;
     p->soft = c->soft;
     p->no_eviction = c->no_eviction;
     p->max_blocks = c->max_blocks ? c->max_blocks : DEFAULT_BLOCKS;
@@ -88,25 +100,31 @@ static wt_status make_streams(wt_pool *p)
     return status;
 }
 
-wt_status wt_pool_create(wt_device *device, const wt_pool_config *config, wt_pool **pool)
+/// Another pool of the partition needs memory: cached blocks of a soft pool go back.
+static void yield_memory(wt__member *self, wt__use use)
 {
-    *pool = NULL;
-    const char *name = config->name ? config->name : "memory";
-    wt_status status = check_config(device, config, name);
-    if (status) return status;
-    wt_pool *p = calloc(1, sizeof *p);
-    if (!p) return wt_fail(WT_ERR_NO_MEMORY, "pool %s: no memory for a handle", name);
-    p->device = device;
-    pthread_mutex_init(&p->mutex, NULL);
-    snprintf(p->name, sizeof p->name, "%s", name);
-    set_up(p, config);
-    status = make_streams(p);
-    if (!status) status = wt__pool_memory_open(p, config->pinned_now);
-    if (status) {
-        wt_pool_destroy(p);
-        return status;
+    wt_pool *p = (wt_pool *)self; // its first member
+    if (use != WT__USE_MEMORY || !p->soft || pthread_mutex_trylock(&p->mutex)) return;
+    while (wt__pool_trim_one(p, WT__DEVICE)) continue;
+    pthread_mutex_unlock(&p->mutex);
+}
+
+/// Share the partition's quota: a hard pool takes all of its own now.
+static wt_status join_partition(wt_pool *p)
+{
+    size_t quota = p->accounts[WT__DEVICE].limit;
+    bool fits = quota <= wt__partition_limit(p->partition, WT__USE_MEMORY);
+    if (fits && !p->soft && !wt__partition_take(p->partition, WT__USE_MEMORY, quota)) {
+        wt__partition_ask(p->partition, &p->member, WT__USE_MEMORY);
+        fits = wt__partition_take(p->partition, WT__USE_MEMORY, quota);
     }
-    *pool = p;
+    if (!fits)
+        return wt_fail(WT_ERR_QUOTA, "pool %s: quota of %zu bytes, partition %s has %zu of %zu left", p->name, quota,
+                       wt__partition_name(p->partition), wt__partition_left(p->partition, WT__USE_MEMORY),
+                       wt__partition_limit(p->partition, WT__USE_MEMORY));
+    p->joined = true;
+    p->member.yield = yield_memory;
+    wt__partition_join(p->partition, &p->member);
     return WT_OK;
 }
 
@@ -121,9 +139,9 @@ static void wait_for_streams(wt_pool *p)
     }
 }
 
-void wt_pool_destroy(wt_pool *p)
+static void free_pool(wt_pool *p)
 {
-    if (!p) return;
+    wt__partition_leave(p->partition, &p->member); // nobody asks it for memory any more
     wait_for_streams(p);
     for (int k = 0; k < p->n_slots; k++)
         if (p->slots[k].state == WT__RESIDENT || p->slots[k].state == WT__CACHED) wt__pool_give(p, k);
@@ -131,12 +149,44 @@ void wt_pool_destroy(wt_pool *p)
     wt_status status = own ? wt_stream_synchronize(own) : WT_OK;
     (void)status; // a lost device holds nothing up
     wt__pool_memory_close(p);
+    if (p->joined && !p->soft) wt__partition_give(p->partition, WT__USE_MEMORY, p->accounts[WT__DEVICE].limit);
     for (int s = 0; p->streams && s < p->max_streams; s++) wt_event_destroy(p->streams[s].event);
     wt_stream_destroy(own);
     free(p->streams);
     free(p->slots);
     pthread_mutex_destroy(&p->mutex);
     free(p);
+}
+
+wt_status wt_pool_create(wt_device *device, const wt_pool_config *config, wt_pool **pool)
+{
+    *pool = NULL;
+    const char *name = config->name ? config->name : "memory";
+    wt_pool_config c = *config;
+    c.quota_bytes = quota_of(config);
+    wt_status status = check_config(device, &c, name);
+    if (status) return status;
+    wt_pool *p = calloc(1, sizeof *p);
+    if (!p) return wt_fail(WT_ERR_NO_MEMORY, "pool %s: no memory for a handle", name);
+    p->device = device;
+    pthread_mutex_init(&p->mutex, NULL);
+    snprintf(p->name, sizeof p->name, "%s", name);
+    set_up(p, &c);
+    status = join_partition(p);
+    if (!status) status = make_streams(p);
+    if (!status) status = wt__pool_memory_open(p, config->pinned_now);
+    if (status) {
+        free_pool(p);
+        return status;
+    }
+    wt__handle_open(&p->handle, p, WT__A_POOL);
+    *pool = p;
+    return WT_OK;
+}
+
+void wt_pool_destroy(wt_pool *p)
+{
+    if (p && !wt__handle_close(p, WT__A_POOL)) free_pool(p);
 }
 
 // ---- streams
@@ -246,7 +296,8 @@ static wt_status allocate(wt_pool *p, const wt_pool_request *r, wt_stream *strea
 wt_status wt_pool_allocate(wt_pool *p, const wt_pool_request *request, wt_stream *stream, wt_pool_block *block)
 {
     *block = (wt_pool_block){0};
-    wt_status status = check_request(p, request);
+    wt_status status = wt__handle_check(p, WT__A_POOL);
+    if (!status) status = check_request(p, request);
     if (status) return status;
     int k;
     wt__pool_enter(p);
@@ -282,7 +333,7 @@ static wt_status free_block(wt_pool *p, wt_pool_block block, wt_stream *stream)
                        slot->n_accesses);
     int k = (int)block.slot;
     if (slot->state == WT__EVICTED) {
-        wt__pool_drop_copy(p, k);
+        wt__pool_drop_copy(p, k, WT__OWN);
         wt__pool_end(p, k);
     } else {
         status = hand_over(p, slot, index);
@@ -311,7 +362,10 @@ static wt_status access_block(wt_pool *p, wt_pool_block block, wt_stream *stream
     wt_status status = find_block(p, block, &slot);
     if (!status) status = wt__pool_find_stream(p, stream, &index);
     if (!status && slot->state == WT__EVICTED) {
-        status = wt__pool_restore(p, (int)block.slot);
+        if (wt__pool_is_captured(p, stream))
+            return wt_fail(WT_ERR_STATE, "pool %s: the block is moved out, and a graph is being recorded on the stream",
+                           p->name);
+        status = wt__pool_restore(p, (int)block.slot, index);
         if (!status) wt__pool_lru_add(p, (int)block.slot);
     }
     uint64_t bit = status ? 0 : (uint64_t)1 << index;
@@ -369,7 +423,7 @@ static wt_status copy_block(wt_pool *p, wt_pool_block block, wt_stream *stream, 
     status = wt_pool_access(p, block, stream, &address);
     if (status) return status;
     wt__place inside = {info.memory == WT_MEMORY_DEVICE, address + offset}, outside = {false, host};
-    if (size_bytes) status = p->device->ops->copy(stream, up ? inside : outside, up ? outside : inside, size_bytes);
+    if (size_bytes) status = wt__stream_copy(stream, up ? inside : outside, up ? outside : inside, size_bytes);
     wt_status released = wt_pool_release_access(p, block, stream);
     return status ? status : released;
 }

@@ -112,7 +112,7 @@ wt_status wt_pool_arena_upload(wt_pool_arena *a, wt_stream *stream, uintptr_t ad
     wt_status status = check_upload(a, address, size_bytes);
     wt__pool_leave(a->pool);
     if (status || !size_bytes) return status;
-    return device->ops->copy(stream, (wt__place){true, address}, (wt__place){false, (uintptr_t)from}, size_bytes);
+    return wt__stream_copy(stream, (wt__place){true, address}, (wt__place){false, (uintptr_t)from}, size_bytes);
 }
 
 void wt_pool_arena_seal(wt_pool_arena *a)

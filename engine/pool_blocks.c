@@ -221,8 +221,21 @@ static wt_status refuse(wt_pool *p, wt__space space, size_t bytes)
     if (space == WT__PINNED)
         return wt_fail(WT_ERR_QUOTA, "pool %s: %zu bytes do not fit: %zu of %zu bytes of pinned memory are in use",
                        p->name, bytes, a->used, a->limit);
+    if (p->soft && bytes <= a->limit - a->used && wt__partition_left(p->partition, WT__USE_MEMORY) < bytes)
+        return wt_fail(WT_ERR_QUOTA, "pool %s: %zu bytes do not fit: %zu of the quota of partition %s are left",
+                       p->name, bytes, wt__partition_left(p->partition, WT__USE_MEMORY),
+                       wt__partition_name(p->partition));
     return wt_fail(WT_ERR_QUOTA, "pool %s: %zu bytes do not fit: %zu of the quota of %zu are in use, %zu of them can "
                    "be moved out", p->name, bytes, a->used, a->limit, p->no_eviction ? 0 : p->evictable);
+}
+
+/// A soft pool shares its partition's quota: is there so much, with what this pool and the others can give up?
+static bool partition_has(wt_pool *p, size_t bytes, size_t movable)
+{
+    size_t own = p->accounts[WT__DEVICE].cached + movable;
+    if (!p->soft || own >= bytes || wt__partition_left(p->partition, WT__USE_MEMORY) >= bytes - own) return true;
+    wt__partition_ask(p->partition, &p->member, WT__USE_MEMORY);
+    return wt__partition_left(p->partition, WT__USE_MEMORY) >= bytes - own;
 }
 
 /// Make more room: free memory of other classes first, then the least recently used block.
@@ -243,6 +256,7 @@ wt_status wt__pool_take(wt_pool *p, wt__space space, int class, size_t bytes, in
     }
     size_t movable = space == WT__DEVICE && !p->no_eviction ? p->evictable : 0;
     if (bytes > a->limit - (a->used - movable)) return refuse(p, space, bytes);
+    if (space == WT__DEVICE && !partition_has(p, bytes, movable)) return refuse(p, space, bytes);
     for (;;) {
         bool room = bytes <= a->limit - a->used - a->cached;
         if (class != WT__EXACT && a->n_cached[class]) {
@@ -252,7 +266,7 @@ wt_status wt__pool_take(wt_pool *p, wt__space space, int class, size_t bytes, in
         wt_status why = room ? take_fresh(p, space, class, bytes, stream, taken) : WT_ERR_NO_MEMORY;
         if (why != WT_ERR_NO_MEMORY) return why;
         wt_status status = make_room(p, space, bytes);
-        if (status && room)
+        if (status && room && wt__partition_left(p->partition, WT__USE_MEMORY) >= bytes)
             return wt_fail(WT_ERR_NO_MEMORY, "pool %s: the quota has %zu bytes left, the machine has not", p->name,
                            bytes);
         if (status) return status;
@@ -265,16 +279,16 @@ reuse:
 
 // ---- moving out and back
 
-static wt_status copy(wt_pool *p, const wt__slot *to, const wt__slot *from, size_t bytes)
+static wt_status copy(wt_pool *p, int stream, const wt__slot *to, const wt__slot *from, size_t bytes)
 {
     wt__place there = {to->space == WT__DEVICE, to->address}, here = {from->space == WT__DEVICE, from->address};
-    return p->device->ops->copy(p->streams[WT__OWN].stream, there, here, bytes);
+    return p->device->ops->copy(p->streams[stream].stream, there, here, bytes);
 }
 
-/// The memory of a slot that was used on the own stream becomes free there.
-static void cache_on_own(wt_pool *p, int k)
+/// The memory of a slot whose last use is queued on `stream` becomes free there.
+static void cache_on(wt_pool *p, int k, int stream)
 {
-    p->slots[k].owner = WT__OWN;
+    p->slots[k].owner = (unsigned char)stream;
     p->slots[k].ready = ++p->mark;
     wt__pool_cache(p, k);
 }
@@ -292,17 +306,18 @@ wt_status wt__pool_evict(wt_pool *p, int k)
         return status;
     }
     status = order_after_users(p, slot, WT__OWN);
-    if (!status) status = copy(p, &p->slots[host], slot, slot->asked);
+    if (!status) status = copy(p, WT__OWN, &p->slots[host], slot, slot->asked);
     if (status) {
         wt__pool_end(p, left);
-        cache_on_own(p, host);
+        cache_on(p, host, WT__OWN);
         return status;
     }
+    p->slots[host].ready = ++p->mark; // after the copy
     wt__pool_lru_remove(p, k);
     uint32_t generation = p->slots[left].generation;
     p->slots[left] = *slot;
     p->slots[left].generation = generation;
-    cache_on_own(p, left);
+    cache_on(p, left, WT__OWN);
     slot->state = WT__EVICTED;
     slot->host = host;
     p->stats.n_evictions++;
@@ -312,32 +327,36 @@ wt_status wt__pool_evict(wt_pool *p, int k)
     return WT_OK;
 }
 
-void wt__pool_drop_copy(wt_pool *p, int k)
+void wt__pool_drop_copy(wt_pool *p, int k, int stream)
 {
     wt__slot *slot = &p->slots[k];
-    cache_on_own(p, slot->host);
+    cache_on(p, slot->host, stream);
     slot->host = WT__NONE;
     p->stats.n_evicted--;
     p->stats.evicted_bytes -= slot->bytes;
 }
 
-wt_status wt__pool_restore(wt_pool *p, int k)
+// The copy runs on the stream that asked: blocks that come back one after the other queue nothing between their copies,
+// since what moved them out is known to have run after the first of them.
+wt_status wt__pool_restore(wt_pool *p, int k, int stream)
 {
     wt__slot *slot = &p->slots[k];
     int taken;
-    wt_status status = wt__pool_take(p, WT__DEVICE, slot->class, 0, WT__OWN, &taken);
+    wt_status status = wt__pool_take(p, WT__DEVICE, slot->class, 0, stream, &taken);
     if (status) return status;
-    status = copy(p, &p->slots[taken], &p->slots[slot->host], slot->asked);
+    const wt__slot *host = &p->slots[slot->host];
+    status = wt__pool_order(p, host->owner, host->ready, stream);
+    if (!status) status = copy(p, stream, &p->slots[taken], host, slot->asked);
     if (status) {
-        cache_on_own(p, taken);
+        cache_on(p, taken, stream);
         return status;
     }
     slot->address = p->slots[taken].address;
     wt__pool_end(p, taken); // its memory, counted as used, is the block's now
-    wt__pool_drop_copy(p, k);
+    wt__pool_drop_copy(p, k, stream);
     slot->state = WT__RESIDENT;
-    slot->owner = WT__OWN;
-    slot->users = 0;
+    slot->owner = (unsigned char)stream;
+    slot->users = (uint64_t)1 << stream;
     slot->ready = slot->last = ++p->mark;
     p->stats.n_restores++;
     p->stats.asked_bytes += slot->asked;

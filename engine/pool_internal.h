@@ -75,7 +75,11 @@ typedef struct wt__account {
 } wt__account;
 
 struct wt_pool {
+    wt__member member; ///< of the partition
+    wt__handle handle;
     wt_device *device;
+    wt_partition *partition; ///< NULL = none
+    bool joined;             ///< a member, with a hard quota taken from the partition's
     pthread_mutex_t mutex;
     char name[32];
     uint64_t tag; ///< in every handle
@@ -93,7 +97,7 @@ struct wt_pool {
     wt__slot *slots;
     int n_streams, last_stream;
     wt__pool_stream *streams;
-    void *cuda_pool; ///< CUmemoryPool
+    void *cuda_pool; ///< pool_memory_cuda.c
 };
 
 // ---- pool_blocks.c; all with the lock held
@@ -111,8 +115,10 @@ void wt__pool_end(wt_pool *pool, int slot); ///< The slot is nobody's.
 void wt__pool_give(wt_pool *pool, int slot);
 bool wt__pool_trim_one(wt_pool *pool, wt__space space);
 WT_CHECKED wt_status wt__pool_evict(wt_pool *pool, int slot);
-WT_CHECKED wt_status wt__pool_restore(wt_pool *pool, int slot);
-void wt__pool_drop_copy(wt_pool *pool, int slot); ///< Free the host copy of an EVICTED slot.
+/// Bring an EVICTED slot back by a copy on `stream`, whose it then is.
+WT_CHECKED wt_status wt__pool_restore(wt_pool *pool, int slot, int stream);
+/// Free the host copy of an EVICTED slot, as of the stream's present end.
+void wt__pool_drop_copy(wt_pool *pool, int slot, int stream);
 void wt__pool_lru_add(wt_pool *pool, int slot); ///< as the newest, if it may be evicted
 void wt__pool_lru_remove(wt_pool *pool, int slot);
 

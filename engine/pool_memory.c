@@ -88,14 +88,25 @@ static void give_host(wt_pool *p, uintptr_t address, size_t bytes)
 wt_status wt__pool_memory_take(wt_pool *p, wt__space space, size_t bytes, uintptr_t *address)
 {
     if (space == WT__PINNED) return take_pinned(p, bytes, address);
-    return on_cpu(p) ? take_host(p, bytes, address) : wt__cuda_pool_take(p, bytes, address);
+    wt_partition *shared = p->soft ? p->partition : NULL; // a hard pool has its whole quota already
+    if (!wt__partition_take(shared, WT__USE_MEMORY, bytes))
+        return wt_fail(WT_ERR_NO_MEMORY, "pool %s: partition %s has no %zu bytes left", p->name,
+                       wt__partition_name(shared), bytes);
+    wt_status status = on_cpu(p) ? take_host(p, bytes, address) : wt__cuda_pool_take(p, bytes, address);
+    if (status) wt__partition_give(shared, WT__USE_MEMORY, bytes);
+    return status;
 }
 
 void wt__pool_memory_give(wt_pool *p, wt__space space, uintptr_t address, size_t bytes)
 {
-    if (space == WT__PINNED) give_to_slabs(&p->accounts[WT__PINNED], address, bytes);
-    else if (on_cpu(p)) give_host(p, address, bytes);
+    if (space == WT__PINNED) {
+        give_to_slabs(&p->accounts[WT__PINNED], address, bytes);
+        return;
+    }
+    if (on_cpu(p))
+        give_host(p, address, bytes);
     else wt__cuda_pool_give(p, address);
+    if (p->soft) wt__partition_give(p->partition, WT__USE_MEMORY, bytes);
 }
 
 wt_status wt__pool_memory_open(wt_pool *p, bool pinned_now)
@@ -128,5 +139,5 @@ size_t wt__pool_memory_reserved(const wt_pool *p)
 
 bool wt__pool_is_captured(const wt_pool *p, const wt_stream *stream)
 {
-    return !on_cpu(p) && wt__cuda_is_captured(stream);
+    return stream->recording || (!on_cpu(p) && wt__cuda_is_captured(stream));
 }

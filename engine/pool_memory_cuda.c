@@ -4,11 +4,18 @@
 #include "device_cuda.h"
 #include "pool_internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { ALLOCATION_PINNED = 1, LOCATION_DEVICE = 1 }; // CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_DEVICE
 
-static CUmemoryPool pool_of(const wt_pool *p) { return p->cuda_pool; }
+/// Outlives the wt_pool when that is destroyed while the device is armed.
+typedef struct cuda_pool {
+    wt__aside aside;
+    CUmemoryPool pool;
+} cuda_pool;
+
+static CUmemoryPool pool_of(const wt_pool *p) { return ((const cuda_pool *)p->cuda_pool)->pool; }
 
 static CUstream own_of(const wt_pool *p) { return wt__cuda_stream_of(p->streams[WT__OWN].stream); }
 
@@ -41,21 +48,37 @@ wt_status wt__cuda_pool_open(wt_pool *p)
     props.allocType = ALLOCATION_PINNED;
     props.location.type = LOCATION_DEVICE;
     props.location.id = d->device;
-    CUmemoryPool created = NULL;
-    status = wt__cu(cuda, cuda->MemPoolCreate(&created, &props), "pool %s: create", p->name);
-    if (status) return status;
+    cuda_pool *created = calloc(1, sizeof *created);
+    if (!created) return wt_fail(WT_ERR_NO_MEMORY, "pool %s: no memory for a handle", p->name);
+    status = wt__cu(cuda, cuda->MemPoolCreate(&created->pool, &props), "pool %s: create", p->name);
+    if (status) {
+        free(created);
+        return status;
+    }
     p->cuda_pool = created;
     uint64_t threshold = UINT64_MAX;
-    status = wt__cu(cuda, cuda->MemPoolSetAttribute(created, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
+    status = wt__cu(cuda, cuda->MemPoolSetAttribute(created->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
                     "pool %s: release threshold", p->name);
     return status || p->soft ? status : grow(p);
 }
 
+static void release_pool(wt_device *device, wt__aside *aside)
+{
+    cuda_pool *c = (cuda_pool *)aside; // its first member
+    const wt__cuda_device *d = wt__cuda_device_of(device);
+    if (!wt__cuda_enter(d)) d->cuda->MemPoolDestroy(c->pool);
+    free(c);
+}
+
 void wt__cuda_pool_close(wt_pool *p)
 {
-    const wt__cuda_device *d = wt__cuda_device_of(p->device);
-    if (p->cuda_pool && !wt__cuda_enter(d)) d->cuda->MemPoolDestroy(pool_of(p));
+    cuda_pool *c = p->cuda_pool;
+    if (!c) return;
     p->cuda_pool = NULL;
+    c->aside.release = release_pool;
+    if (!wt__guard_enter_or_put_aside(p->device->guard, &c->aside)) return;
+    release_pool(p->device, &c->aside);
+    wt__guard_leave(p->device->guard);
 }
 
 wt_status wt__cuda_pool_take(wt_pool *p, size_t bytes, uintptr_t *address)

@@ -1,4 +1,4 @@
-// Figures are relaxed atomics: each is right by itself, none orders anything else. A row is three cache lines that
+// Figures are relaxed atomics: each is right by itself, none orders anything else. A row is a few cache lines that
 // belong to nobody else. The table of rows (open, close, snapshot) has a mutex that writers never touch.
 #include "telemetry_internal.h"
 
@@ -114,6 +114,13 @@ void wt_telemetry_sample_partition(wt_telemetry_row *row, wt_partition *partitio
     wt_telemetry_set(row, WT_FIGURE_SMS, info.n_sms);
     wt_telemetry_set(row, WT_FIGURE_SM_PERMILLE, n_sms ? 1000LL * info.n_sms / n_sms : 0);
     wt_telemetry_set(row, WT_FIGURE_MEMORY_QUOTA, (int64_t)info.memory_quota_bytes);
+    wt_telemetry_set(row, WT_FIGURE_MEMORY_HELD, (int64_t)info.memory_used_bytes);
+    wt_telemetry_set(row, WT_FIGURE_STREAMS, info.n_streams);
+    wt_telemetry_set(row, WT_FIGURE_PENDING_KERNELS, info.n_pending_kernels);
+    wt_telemetry_set(row, WT_FIGURE_PENDING_COPIES, info.n_pending_transfers);
+    wt_telemetry_set(row, WT_FIGURE_COPIED_BYTES, (int64_t)info.copied_bytes);
+    wt_telemetry_set(row, WT_FIGURE_COPIED_NS, (int64_t)(info.copied_us * 1e3));
+    wt_telemetry_set(row, WT_FIGURE_COPY_THROTTLES, (int64_t)info.n_throttled);
 }
 
 void wt_telemetry_sample_pool(wt_telemetry_row *row, wt_pool *pool)

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { VERSION = 1, NAME_BYTES = 48, TRIES = 200, TRY_NS = 100000 };
+enum { VERSION = 2, NAME_BYTES = 48, TRIES = 200, TRY_NS = 100000 };
 
 static const char magic[8] = {'w', 'a', 'r', 'p', 't', 'o', 'n', 'e'};
 

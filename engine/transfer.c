@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <warptone/clock.h>
 
-enum { DEFAULT_REQUESTS = 1024, MAX_REQUESTS = 1 << 16, DEFAULT_IN_FLIGHT = 4, MAX_IN_FLIGHT = 64, MIN_CHUNK = 4096 };
+enum { DEFAULT_REQUESTS = 1024, MAX_REQUESTS = 1 << 16, DEFAULT_IN_FLIGHT = 16, MAX_IN_FLIGHT = 64, MIN_CHUNK = 4096 };
 
 // ---- lists
 
@@ -32,6 +32,7 @@ void wt__transfer_finish(wt_transfer *t, int k, wt_transfer_state state, wt_stat
     if (state == WT_TRANSFER_COMPLETED) stats->n_completed++;
     else if (state == WT_TRANSFER_FAILED) stats->n_failed++;
     else stats->n_cancelled++;
+    wt__partition_give(job->request.partition, WT__USE_TRANSFERS, 1);
     wt__jobs_push(t, &t->reports, k);
     pthread_cond_broadcast(&t->finished);
     pthread_cond_signal(&t->to_report);
@@ -53,11 +54,12 @@ static wt_status check_config(const wt_transfer_config *c)
 static wt_status open_lane(wt_transfer *t, wt__lane *lane)
 {
     lane->chunks = calloc((size_t)t->max_in_flight, sizeof *lane->chunks);
-    if (!lane->chunks) return wt_fail(WT_ERR_NO_MEMORY, "transfer: no memory for its lists");
+    lane->groups = calloc((size_t)t->max_in_flight + 1, sizeof *lane->groups);
+    if (!lane->chunks || !lane->groups) return wt_fail(WT_ERR_NO_MEMORY, "transfer: no memory for its lists");
     wt_status status = wt_stream_create(t->device, NULL, &lane->stream);
-    for (int k = 0; k < t->max_in_flight && !status; k++) {
-        status = wt_event_create(t->device, &lane->chunks[k].begin);
-        if (!status) status = wt_event_create(t->device, &lane->chunks[k].end);
+    for (int k = 0; k <= t->max_in_flight && !status; k++) {
+        status = wt_event_create(t->device, &lane->groups[k].begin);
+        if (!status) status = wt_event_create(t->device, &lane->groups[k].end);
     }
     return status;
 }
@@ -65,10 +67,11 @@ static wt_status open_lane(wt_transfer *t, wt__lane *lane)
 static void close_lane(wt_transfer *t, wt__lane *lane)
 {
     if (lane->started) pthread_join(lane->thread, NULL);
-    for (int k = 0; lane->chunks && k < t->max_in_flight; k++) {
-        wt_event_destroy(lane->chunks[k].begin);
-        wt_event_destroy(lane->chunks[k].end);
+    for (int k = 0; lane->groups && k <= t->max_in_flight; k++) {
+        wt_event_destroy(lane->groups[k].begin);
+        wt_event_destroy(lane->groups[k].end);
     }
+    free(lane->groups);
     free(lane->chunks);
     wt_stream_destroy(lane->stream);
     pthread_cond_destroy(&lane->wake);
@@ -100,38 +103,6 @@ static wt_status set_up(wt_transfer *t)
     return start_threads(t);
 }
 
-wt_status wt_transfer_create(wt_device *device, const wt_transfer_config *config, wt_transfer **transfer)
-{
-    *transfer = NULL;
-    wt_transfer_config c = config ? *config : (wt_transfer_config){0};
-    wt_status status = check_config(&c);
-    if (status) return status;
-    wt_transfer *t = calloc(1, sizeof *t);
-    if (!t) return wt_fail(WT_ERR_NO_MEMORY, "transfer: no memory for a handle");
-    t->device = device;
-    // Two engines of one process differ in the address or, one after the other, in the time.
-    t->tag = ((uint64_t)(uintptr_t)t * 0x9e3779b97f4a7c15u ^ (uint64_t)wt_clock_now_ns(NULL)) | 1;
-    t->default_chunk_bytes = c.chunk_bytes ? c.chunk_bytes : WT_TRANSFER_CHUNK_BYTES;
-    atomic_init(&t->chunk_bytes, t->default_chunk_bytes);
-    t->max_jobs = c.max_requests ? c.max_requests : DEFAULT_REQUESTS;
-    t->max_in_flight = c.max_in_flight ? c.max_in_flight : DEFAULT_IN_FLIGHT;
-    t->idle.first = t->reports.first = WT__NO_JOB;
-    pthread_mutex_init(&t->mutex, NULL);
-    pthread_cond_init(&t->finished, NULL);
-    pthread_cond_init(&t->to_report, NULL);
-    for (int d = 0; d < WT_N_TRANSFER_DIRECTIONS; d++) {
-        t->lanes[d] = (wt__lane){.transfer = t, .direction = (wt_transfer_direction)d, .first = WT__NO_JOB};
-        pthread_cond_init(&t->lanes[d].wake, NULL);
-    }
-    status = set_up(t);
-    if (status) {
-        wt_transfer_destroy(t);
-        return status;
-    }
-    *transfer = t;
-    return WT_OK;
-}
-
 /// With the lock held. A job with chunks in flight is over when they have landed, any other now.
 static void cancel_job(wt_transfer *t, int k)
 {
@@ -149,9 +120,8 @@ static void cancel_job(wt_transfer *t, int k)
     wt__transfer_finish(t, k, WT_TRANSFER_CANCELLED, WT_ERR_CANCELLED);
 }
 
-void wt_transfer_destroy(wt_transfer *t)
+static void free_engine(wt_transfer *t)
 {
-    if (!t) return;
     pthread_mutex_lock(&t->mutex);
     t->quit = true;
     for (int d = 0; d < WT_N_TRANSFER_DIRECTIONS; d++) {
@@ -169,6 +139,45 @@ void wt_transfer_destroy(wt_transfer *t)
     free(t);
 }
 
+wt_status wt_transfer_create(wt_device *device, const wt_transfer_config *config, wt_transfer **transfer)
+{
+    *transfer = NULL;
+    wt_transfer_config c = config ? *config : (wt_transfer_config){0};
+    wt_status status = check_config(&c);
+    if (status) return status;
+    wt_transfer *t = calloc(1, sizeof *t);
+    if (!t) return wt_fail(WT_ERR_NO_MEMORY, "transfer: no memory for a handle");
+    t->device = device;
+    // Two engines of one process differ in the address or, one after the other, in the time.
+    t->tag = ((uint64_t)(uintptr_t)t * 0x9e3779b97f4a7c15u ^ (uint64_t)wt_clock_now_ns(NULL)) | 1;
+    t->default_chunk_bytes = c.chunk_bytes ? c.chunk_bytes : WT_TRANSFER_CHUNK_BYTES;
+    atomic_init(&t->chunk_bytes, t->default_chunk_bytes);
+    t->max_jobs = c.max_requests ? c.max_requests : DEFAULT_REQUESTS;
+    t->max_in_flight = c.max_in_flight ? c.max_in_flight : DEFAULT_IN_FLIGHT;
+    t->by_bytes = !c.max_in_flight;
+    t->idle.first = t->reports.first = WT__NO_JOB;
+    pthread_mutex_init(&t->mutex, NULL);
+    pthread_cond_init(&t->finished, NULL);
+    pthread_cond_init(&t->to_report, NULL);
+    for (int d = 0; d < WT_N_TRANSFER_DIRECTIONS; d++) {
+        t->lanes[d] = (wt__lane){.transfer = t, .direction = (wt_transfer_direction)d, .first = WT__NO_JOB};
+        pthread_cond_init(&t->lanes[d].wake, NULL);
+    }
+    status = set_up(t);
+    if (status) {
+        free_engine(t);
+        return status;
+    }
+    wt__handle_open(&t->handle, t, WT__A_TRANSFER);
+    *transfer = t;
+    return WT_OK;
+}
+
+void wt_transfer_destroy(wt_transfer *t)
+{
+    if (t && !wt__handle_close(t, WT__A_TRANSFER)) free_engine(t);
+}
+
 // ---- requests
 
 static wt_status check_request(const wt_transfer *t, const wt_transfer_request *r)
@@ -182,6 +191,9 @@ static wt_status check_request(const wt_transfer *t, const wt_transfer_request *
         return wt_fail(WT_ERR_BAD_ARG, "transfer: no address at the %s's end", r->host ? "device" : "host");
     if (r->after && r->after->device != t->device)
         return wt_fail(WT_ERR_BAD_ARG, "transfer: the event belongs to another device");
+    if (r->partition && wt_partition_device(r->partition) != t->device)
+        return wt_fail(WT_ERR_BAD_ARG, "transfer: partition %s belongs to another device",
+                       wt__partition_name(r->partition));
     return WT_OK;
 }
 
@@ -202,8 +214,13 @@ static void enqueue(wt_transfer *t, int k)
 wt_status wt_transfer_submit(wt_transfer *t, const wt_transfer_request *request, wt_transfer_ticket *ticket)
 {
     if (ticket) *ticket = (wt_transfer_ticket){0};
-    wt_status status = check_request(t, request);
+    wt_status status = wt__handle_check(t, WT__A_TRANSFER);
+    if (!status) status = check_request(t, request);
     if (status) return status;
+    if (!wt__partition_take(request->partition, WT__USE_TRANSFERS, 1))
+        return wt_fail(WT_ERR_FULL, "transfer: partition %s has %zu requests on their way, its most",
+                       wt__partition_name(request->partition),
+                       wt__partition_limit(request->partition, WT__USE_TRANSFERS));
     pthread_mutex_lock(&t->mutex);
     int k = t->quit ? WT__NO_JOB : wt__jobs_pop(t, &t->idle);
     if (k != WT__NO_JOB) {
@@ -214,6 +231,7 @@ wt_status wt_transfer_submit(wt_transfer *t, const wt_transfer_request *request,
     }
     pthread_mutex_unlock(&t->mutex);
     if (k != WT__NO_JOB) return WT_OK;
+    wt__partition_give(request->partition, WT__USE_TRANSFERS, 1);
     return wt_fail(WT_ERR_FULL, "transfer: %d requests are on their way, its most", t->max_jobs);
 }
 

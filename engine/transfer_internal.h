@@ -14,6 +14,7 @@ typedef struct wt__job {
     uint32_t generation;
     bool in_use;   ///< until another request takes the place
     bool cancel;
+    bool throttled; ///< it waits for its partition's share, and was counted
     bool reported; ///< final, and its callback is over
     wt_transfer_state state;
     wt_status status;
@@ -25,9 +26,17 @@ typedef struct wt__job {
 typedef struct wt__chunk {
     int job;
     size_t bytes;
+    wt__place to, from;
     wt_status status; ///< of its issue
-    wt_event *begin, *end;
 } wt__chunk;
+
+/// Chunks that were issued in one go, with one event behind them.
+typedef struct wt__group {
+    int n_chunks;
+    wt_status status; ///< of its events
+    bool chained;     ///< its time begins with the end of the group before, which was still under way
+    wt_event *begin, *end;
+} wt__group;
 
 typedef struct wt__lane {
     struct wt_transfer *transfer;
@@ -38,7 +47,9 @@ typedef struct wt__lane {
     pthread_cond_t wake;
     int first;         ///< jobs with bytes to issue, highest priority first
     wt__chunk *chunks; ///< [max_in_flight], a ring
-    unsigned int n_issued, n_landed;
+    uint64_t n_issued, n_landed;
+    wt__group *groups; ///< [max_in_flight + 1], a ring: the end of the last landed one is still wanted
+    uint64_t n_groups_issued, n_groups_landed;
     wt_transfer_stats stats;
 } wt__lane;
 
@@ -47,13 +58,16 @@ typedef struct wt__job_list {
 } wt__job_list;
 
 struct wt_transfer {
+    wt__handle handle;
     wt_device *device;
     pthread_mutex_t mutex;
     pthread_cond_t finished, to_report;
     uint64_t tag;
     atomic_size_t chunk_bytes;
     size_t default_chunk_bytes;
-    int max_jobs, max_in_flight;
+    int max_jobs;
+    int max_in_flight; ///< of the rings
+    bool by_bytes;     ///< the chunks in flight are limited by IN_FLIGHT_BYTES too
     bool quit;
     int n_lanes_running;
     wt__job *jobs;

@@ -20,12 +20,13 @@ enum { MAX_PATTERNS = 16, STEP_MS = 50 };
 
 typedef struct arguments {
     live_session_config session;
-    const char *program, *host, *connect, *mode, *path, *record, *midi;
-    control_config control;
+    const char *host, *connect, *mode, *path, *record, *midi;
     char *connect_copy;
     const char *patterns[MAX_PATTERNS];
     double seconds;
     bool jack, no_auto_connect, no_watch, json, quiet;
+    control_config control;
+    nsm *nsm; ///< NULL = no session manager
 } arguments;
 
 static int print_help(const wt_option *options, int n)
@@ -46,10 +47,16 @@ static int print_help(const wt_option *options, int n)
 
 // ---- arguments
 
+/// The session manager's address, NULL = none.
+static const char *manager(void)
+{
+    const char *url = getenv("NSM_URL");
+    return url && *url ? url : NULL;
+}
+
 static wt_status choose_host(arguments *a)
 {
-    const bool managed = getenv("NSM_URL") != NULL; // a session manager joins JACK clients
-    const char *name = a->jack || (managed && !a->host) ? "jack" : a->host;
+    const char *name = a->jack || (manager() && !a->host) ? "jack" : a->host;
     if (a->jack && a->host && strcmp(a->host, "jack"))
         return wt_fail(WT_ERR_BAD_ARG, "--jack and --host %s are given, want one", a->host);
     a->session.host_type = audio_host_find(name ? name : "portaudio");
@@ -101,6 +108,8 @@ static wt_status split_patterns(arguments *a)
 static wt_status resolve(arguments *a)
 {
     live_session_config *s = &a->session;
+    if (!s->preset && !manager())
+        return wt_fail(WT_ERR_BAD_ARG, "no preset was named, want -p PRESET (`warptone live --help`)");
     if (a->record && s->record_out) return wt_fail(WT_ERR_BAD_ARG, "--record and --record-out are the same, want one");
     if (a->record) s->record_out = a->record;
     s->watch = !a->no_watch;
@@ -155,81 +164,75 @@ static wt_status open_midi(live_session *session, const arguments *a, midi_port 
     return midi_port_open(&config, port);
 }
 
-/// Only one session of a name has the standard socket; the next goes without, unless it was asked for one by name.
-static wt_status open_control(const arguments *a, live_session *session, nsm *manager, control **remote)
+/// Its name, and what was saved there. Where nobody answers, live plays without a manager.
+static wt_status join_manager(arguments *a)
+{
+    if (!manager()) return WT_OK;
+    wt_status status = nsm_join(manager(), "warptone", 0, &a->nsm);
+    if (status == WT_ERR_TIMEOUT || status == WT_ERR_NO_LIBRARY) {
+        fprintf(stderr, "warptone live: %s\n", wt_last_error());
+        status = WT_OK;
+    }
+    if (a->nsm) {
+        a->session.host.client_name = nsm_client_id(a->nsm);
+        if (nsm_preset(a->nsm)) a->session.preset = nsm_preset(a->nsm);
+        a->quiet = a->quiet || !isatty(STDOUT_FILENO);
+    }
+    if (!a->session.preset) a->session.preset = "vocal-live";
+    return status;
+}
+
+/// A standard socket that another session has is no reason not to play.
+static wt_status open_control(live_session *session, const arguments *a, control **control)
 {
     control_config config = a->control;
     config.session = session;
     config.name = a->session.host.client_name;
-    config.nsm = manager;
-    wt_status status = control_open(&config, remote);
-    if (status != WT_ERR_STATE || config.no_socket || config.socket_path) return status;
-    fprintf(stderr, "warptone live: %s; choose another path with --socket\n", wt_last_error());
+    config.nsm = a->nsm;
+    wt_status status = control_open(&config, control);
+    if (status != WT_ERR_STATE || config.socket_path || config.no_socket) return status;
     config.no_socket = true;
-    return control_open(&config, remote);
+    fprintf(stderr, "warptone live: %s; choose another path with --control\n", wt_last_error());
+    return control_open(&config, control);
 }
 
-/// Until the time is over, a signal comes, or the session ends.
-static wt_status run(live_session *session, const arguments *a)
+static wt_status play(live_session *session, const arguments *a)
 {
     char sentence[512];
     const char *why;
-    wt_status status = WT_OK;
+    midi_port *midi = NULL;
+    control *control = NULL;
+    wt_status status = open_midi(session, a, &midi);
+    if (!status) status = live_session_start(session);
+    if (!status) status = open_control(session, a, &control);
+    if (status) {
+        midi_port_close(midi);
+        return status;
+    }
     if (!live_rights(sentence, sizeof sentence) && !a->quiet) fprintf(stderr, "warptone live: %s\n", sentence);
     if (a->json || a->quiet)
         wait_and_print(session, a);
     else
         status = live_view_run(session, a->seconds);
+    control_close(control);
+    midi_port_close(midi);
     if (a->json) print_line(session, "total");
     if (!status && live_session_failed(session) && live_session_ended(session, &why))
         status = wt_fail(WT_ERR_STATE, "%s", why);
+    if (!status && a->nsm && wt_interrupt_signal() == SIGTERM) status = nsm_save(a->nsm);
     return status;
-}
-
-static wt_status play(live_session *session, const arguments *a, nsm *manager)
-{
-    midi_port *midi = NULL;
-    control *remote = NULL;
-    wt_status status = open_midi(session, a, &midi);
-    if (!status) status = live_session_start(session);
-    if (!status) status = open_control(a, session, manager, &remote);
-    if (!status) status = run(session, a);
-    control_close(remote);
-    midi_port_close(midi);
-    if (!status && manager && wt_interrupt_signal() == SIGTERM) status = nsm_save(manager);
-    return status;
-}
-
-/// Where a session manager started us, without arguments, it says our name, and what we played last time.
-static wt_status join_manager(arguments *a, nsm **manager)
-{
-    const char *url = getenv("NSM_URL");
-    wt_status status = url ? nsm_join(url, a->program, 0, manager) : WT_OK;
-    if (status == WT_ERR_TIMEOUT || status == WT_ERR_NO_LIBRARY)
-        fprintf(stderr, "warptone live: %s\n", wt_last_error()); // and play without
-    else if (status)
-        return status;
-    if (*manager) {
-        a->session.host.client_name = nsm_client_id(*manager);
-        if (nsm_preset(*manager)) a->session.preset = nsm_preset(*manager);
-        a->quiet = a->quiet || !isatty(STDOUT_FILENO);
-        if (!a->session.preset) a->session.preset = "voice-clean"; // to begin with; another is loaded by control
-    }
-    if (a->session.preset) return WT_OK;
-    return wt_fail(WT_ERR_BAD_ARG, "no preset was named, want -p PRESET (`warptone live --help`)");
 }
 
 static int run_command(arguments *a)
 {
     live_session *session = NULL;
-    nsm *manager = NULL;
     wt_status status = resolve(a);
     if (!status) status = wt_interrupt_install();
-    if (!status) status = join_manager(a, &manager);
+    if (!status) status = join_manager(a);
     if (!status) status = live_session_open(&a->session, &session);
-    if (!status) status = play(session, a, manager);
+    if (!status) status = play(session, a);
     int code = status ? command_fail("live", status) : EXIT_OK;
-    nsm_leave(manager);
+    nsm_leave(a->nsm);
     wt_status recorded = live_session_close(session);
     if (recorded && code == EXIT_OK) code = command_fail("live", recorded);
     free(a->connect_copy);
@@ -238,7 +241,7 @@ static int run_command(arguments *a)
 
 int cmd_live(int argc, char **argv)
 {
-    arguments a = {.program = "warptone"};
+    arguments a = {.jack = false};
     live_session_config *s = &a.session;
     audio_host_config *h = &s->host;
     bool help;
@@ -261,12 +264,11 @@ int cmd_live(int argc, char **argv)
         {"gpu-path", 0, WT_OPTION_TEXT, &a.path, "PATH", "auto, resident or graph", 0, 0},
         {"audio-sms", 0, WT_OPTION_INT, &s->audio_sms, "N", "of the GPU's audio partition, 8 if left out", 1, 256},
         {"midi", 0, WT_OPTION_TEXT, &a.midi, "PORT", "hear this port (`warptone info --midi`), or \"virtual\"", 0, 0},
-        {"socket", 0, WT_OPTION_TEXT, &a.control.socket_path, "PATH", "of the control protocol (docs/control.md)", 0,
-         0},
-        {"no-socket", 0, WT_OPTION_FLAG, &a.control.no_socket, NULL, "none", 0, 0},
-        {"tcp", 0, WT_OPTION_INT, &a.control.tcp_port, "PORT", "the control protocol by TCP, too; -1 = any", -1, 65535},
-        {"osc", 0, WT_OPTION_INT, &a.control.osc_port, "PORT", "OSC by UDP; -1 = any", -1, 65535},
-        {"bind", 0, WT_OPTION_TEXT, &a.control.bind, "ADDRESS", "of both, 127.0.0.1 if left out", 0, 0},
+        {"control", 0, WT_OPTION_TEXT, &a.control.socket_path, "PATH", "of the control socket (docs/control.md)", 0, 0},
+        {"no-control", 0, WT_OPTION_FLAG, &a.control.no_socket, NULL, "make no control socket", 0, 0},
+        {"tcp", 0, WT_OPTION_INT, &a.control.tcp_port, "PORT", "control by TCP as well, from this machine", 1, 65535},
+        {"osc", 0, WT_OPTION_INT, &a.control.osc_port, "PORT", "and by OSC over UDP", 1, 65535},
+        {"bind", 0, WT_OPTION_TEXT, &a.control.bind, "ADDRESS", "of both, where others may reach it; 127.0.0.1", 0, 0},
         {"record", 0, WT_OPTION_TEXT, &a.record, "FILE", "record the output, as --record-out", 0, 0},
         {"record-in", 0, WT_OPTION_TEXT, &s->record_in, "FILE", "record the input", 0, 0},
         {"record-out", 0, WT_OPTION_TEXT, &s->record_out, "FILE", "record the output", 0, 0},

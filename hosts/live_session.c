@@ -339,6 +339,7 @@ void live_session_get_stats(live_session *s, live_session_stats *stats)
     pthread_mutex_lock(&s->host_lock);
     if (s->host) s->host->type->stats(s->host, &stats->host);
     stats->host.n_xruns += s->n_xruns_before;
+    stats->live.latency_frames += stats->host.block_latency_frames;
     pthread_mutex_unlock(&s->host_lock);
     live_record_stats(s->record, &stats->n_recorded_frames, &stats->n_record_lost, &recording);
     pthread_mutex_lock(&s->table);

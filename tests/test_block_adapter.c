@@ -1,3 +1,4 @@
+#include "support/failing_alloc.h"
 #include "support/testing.h"
 #include "support/realtime.h"
 #include "../hosts/block_adapter.h"
@@ -115,12 +116,27 @@ static void refusals_say_what_was_met(void **state)
     block_adapter_destroy(NULL);
 }
 
+static wt_status create(void *user)
+{
+    return block_adapter_create(&(block_adapter_config){.channels = 2, .out_channels = 2, .block_frames = 64}, user);
+}
+
+static void destroy(void *user) { block_adapter_destroy(*(block_adapter **)user); }
+
+static void it_survives_failing_allocations(void **state)
+{
+    (void)state;
+    block_adapter *adapter;
+    assert_int_equal(assert_survives_failing_alloc(create, destroy, &adapter), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_comes_out_went_in_the_stated_latency_earlier),
         cmocka_unit_test(another_length_inserts_silence_once),
         cmocka_unit_test(refusals_say_what_was_met),
+        cmocka_unit_test(it_survives_failing_allocations),
     };
     return cmocka_run_group_tests_name("block_adapter", tests, NULL, NULL);
 }

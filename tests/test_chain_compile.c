@@ -25,7 +25,8 @@ static void *compile_one(void *user)
     wt_compiled compiled = {0};
     if (wt_kernel_compile(&(wt_module_config){.name = "chain.cu", .source = c->text}, c->architecture, &compiled))
         snprintf(c->error, sizeof c->error, "%s", wt_last_error());
-    else if (!compiled.size_bytes) snprintf(c->error, sizeof c->error, "no bytes");
+    else if (!compiled.size_bytes)
+        snprintf(c->error, sizeof c->error, "no bytes");
     free(compiled.image);
     return NULL;
 }

@@ -1,5 +1,6 @@
 // The line protocol and OSC over real sockets on this machine, on a session without audio.
 #include "fake_session.h"
+#include "support/failing_alloc.h"
 #include "support/testing.h"
 
 #include "../hosts/control_internal.h"
@@ -385,6 +386,36 @@ static void tcp_is_this_machine_only_and_no_web_server(void **state)
     close_control(&f);
 }
 
+typedef struct opening {
+    control_config config;
+    control *control;
+} opening;
+
+static wt_status open_again(void *user)
+{
+    opening *o = user;
+    return control_open(&o->config, &o->control);
+}
+
+static void close_again(void *user)
+{
+    opening *o = user;
+    control_close(o->control);
+}
+
+static void opening_survives_a_lack_of_memory(void **state)
+{
+    (void)state;
+    live_session s;
+    fake_session_init(&s);
+    opening o = {.config = {.session = &s, .no_socket = true, .tcp_port = -1}};
+#ifdef WT_HAVE_LIBLO
+    o.config.osc_port = -1;
+#endif
+    assert_true(assert_survives_failing_alloc(open_again, close_again, &o) >= 1);
+    for (int k = 0; k < FAKE_LISTENERS; k++) assert_null(s.listeners[k]);
+}
+
 static void the_default_path_has_the_name_of_the_client(void **state)
 {
     (void)state;
@@ -633,6 +664,7 @@ int main(void)
         cmocka_unit_test(who_asks_and_does_not_read_waits),
         cmocka_unit_test(many_clients_and_no_more),
         cmocka_unit_test(tcp_is_this_machine_only_and_no_web_server),
+        cmocka_unit_test(opening_survives_a_lack_of_memory),
         cmocka_unit_test(the_default_path_has_the_name_of_the_client),
         cmocka_unit_test(a_path_that_is_taken_is_refused_and_one_that_was_left_is_not),
 #ifdef WT_HAVE_LIBLO

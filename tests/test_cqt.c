@@ -33,7 +33,7 @@ static float *take(size_t floats)
 }
 
 // 5-limit just intonation, as librosa's plimit_intervals(primes=[3, 5], bins_per_octave=12).
-static const double just5[12] = {1,       16.0 / 15, 9.0 / 8, 6.0 / 5, 5.0 / 4, 4.0 / 3,
+static const double just5[12] = {1,        16.0 / 15, 9.0 / 8, 6.0 / 5, 5.0 / 4, 4.0 / 3,
                                  45. / 32, 3.0 / 2,   8.0 / 5, 5.0 / 3, 9.0 / 5, 15.0 / 8};
 
 static wt_cqt_config config_of(const golden_case *g)
@@ -153,6 +153,9 @@ static void compare_all(wt_device *device, float bound)
     compare_enqueued(device, (wt_cqt_config){0}, 30001, bound);
     compare_enqueued(device, (wt_cqt_config){.magnitude = true}, 20003, bound);
     compare_enqueued(device, (wt_cqt_config){.kind = WT_CQT_PSEUDO, .n_bins = 60, .no_scale = true}, 5000, bound);
+    compare_enqueued(device, halved_early, 20003, bound); // rounded up on the way: the last sample is a zero
+    compare_enqueued(device, halved_early, 20000, bound);
+    compare_enqueued(device, (wt_cqt_config){.kind = WT_CQT_HYBRID, .fmin_hz = 65}, 12000, bound);
     compare_enqueued(device, (wt_cqt_config){.hop = 100, .n_bins = 24, .fmin_hz = 2000, .erb_gamma = true}, 1, bound);
 }
 
@@ -162,8 +165,6 @@ static void workers_give_the_same_bits(void **state)
     wt_device *cpu;
     assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 2}, &cpu));
     compare_all(cpu, 0);
-    compare_enqueued(cpu, halved_early, 20003, 0);
-    compare_enqueued(cpu, (wt_cqt_config){.kind = WT_CQT_HYBRID, .fmin_hz = 65}, 12000, 0);
     wt_device_close(cpu);
 }
 
@@ -176,9 +177,6 @@ static void a_gpu_gives_what_the_cpu_gives(void **state)
         skip();
     }
     compare_all(gpu, 2e-6f);
-    wt_cqt *cqt;
-    assert_int_equal(wt_cqt_create(gpu, &halved_early, 20003, &cqt), WT_ERR_UNSUPPORTED);
-    assert_non_null(strstr(wt_last_error(), "cqt: bands so low that the signal is halved"));
 }
 
 // The first frames of a long signal are those of its beginning: tiles leave no seams, and the chunks' lines move on.
@@ -244,10 +242,7 @@ static wt_status create_cqt(void *user)
     return wt_cqt_create(NULL, &(wt_cqt_config){.kind = WT_CQT_HYBRID}, 0, (wt_cqt **)user);
 }
 
-static void destroy_cqt(void *user)
-{
-    wt_cqt_destroy(*(wt_cqt **)user);
-}
+static void destroy_cqt(void *user) { wt_cqt_destroy(*(wt_cqt **)user); }
 
 static void survives_failing_allocations(void **state)
 {
@@ -259,14 +254,10 @@ static void survives_failing_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(transforms_equal_librosas),
-        cmocka_unit_test(lengths_equal_librosas),
-        cmocka_unit_test(tiles_leave_no_seams),
-        cmocka_unit_test(workers_give_the_same_bits),
-        cmocka_unit_test(a_gpu_gives_what_the_cpu_gives),
-        cmocka_unit_test(silence_gives_silence),
-        cmocka_unit_test(bad_input_gets_a_sentence),
-        cmocka_unit_test(survives_failing_allocations),
+        cmocka_unit_test(transforms_equal_librosas),      cmocka_unit_test(lengths_equal_librosas),
+        cmocka_unit_test(tiles_leave_no_seams),           cmocka_unit_test(workers_give_the_same_bits),
+        cmocka_unit_test(a_gpu_gives_what_the_cpu_gives), cmocka_unit_test(silence_gives_silence),
+        cmocka_unit_test(bad_input_gets_a_sentence),      cmocka_unit_test(survives_failing_allocations),
     };
     return cmocka_run_group_tests_name("cqt", tests, open_gpu, close_gpu);
 }

@@ -62,7 +62,8 @@ static wt_live_stats stats_of(const wt_live *live)
 
 static void wait_for_path(const wt_live *live, wt_live_path path)
 {
-    for (int k = 0; k < 5000 && stats_of(live).path != path; k++) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    for (int k = 0; k < 5000 && stats_of(live).path != path; k++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     assert_int_equal(stats_of(live).path, path);
 }
 
@@ -95,9 +96,17 @@ static const wt_node_desc wide_nodes[] = {{.type = "chorus"}, {.type = "delay"},
 static const char *const both[] = {"low", "high"};
 static const wt_setting low_band[] = {{"band", "1", 0}}, high_band[] = {{"band", "2", 0}};
 static const wt_node_desc split_nodes[] = {
-    {.type = "crossover", .id = "low", .inputs = (const char *const[]){"in"}, .n_inputs = 1, .settings = low_band,
+    {.type = "crossover",
+     .id = "low",
+     .inputs = (const char *const[]){"in"},
+     .n_inputs = 1,
+     .settings = low_band,
      .n_settings = 1},
-    {.type = "crossover", .id = "high", .inputs = (const char *const[]){"in"}, .n_inputs = 1, .settings = high_band,
+    {.type = "crossover",
+     .id = "high",
+     .inputs = (const char *const[]){"in"},
+     .n_inputs = 1,
+     .settings = high_band,
      .n_settings = 1},
     {.type = "mix", .inputs = both, .n_inputs = 2},
     {.type = "meter"},
@@ -118,7 +127,8 @@ enum { N_CHAINS = sizeof chains / sizeof *chains, FRAMES = 12000 };
 
 static void check_chain(wt_device *device, wt_live_path path, const wt_chain_desc *desc, int block)
 {
-    float *x = noise_signal(2 * FRAMES, 11), *want = calloc(2 * FRAMES, sizeof *want), *y = calloc(2 * FRAMES, sizeof *y);
+    float *x = noise_signal(2 * FRAMES, 11), *want = calloc(2 * FRAMES, sizeof *want),
+          *y = calloc(2 * FRAMES, sizeof *y);
     wt_chain *chain = NULL;
     assert_ok(wt_chain_create(&(wt_chain_config){.rate_hz = RATE, .channels = 2}, desc, &chain));
     const wt_live_config config = config_of(device, path, 2);
@@ -192,7 +202,8 @@ static void pipelined_blocks_come_later_and_whole(void **state)
     wt_live_config config = config_of(device, WT_LIVE_RESIDENT, 2);
     config.mode = WT_LIVE_PIPELINED;
     config.pipeline_blocks = 2;
-    float *x = noise_signal(2 * FRAMES, 12), *want = calloc(2 * FRAMES, sizeof *want), *y = calloc(2 * FRAMES, sizeof *y);
+    float *x = noise_signal(2 * FRAMES, 12), *want = calloc(2 * FRAMES, sizeof *want),
+          *y = calloc(2 * FRAMES, sizeof *y);
     wt_chain *chain = NULL;
     assert_ok(wt_chain_create(&(wt_chain_config){.rate_hz = RATE, .channels = 2}, &live_full_voice, &chain));
     process_blocks(chain, x, want, FRAMES, 64, FRAMES);
@@ -238,7 +249,7 @@ typedef struct mover {
     wt_live *live;
     wt_device *device;
     atomic_bool quit;
-    atomic_int n_moves;
+    atomic_int n_moves; // or blocks
     wt_status status;
 } mover;
 
@@ -311,14 +322,18 @@ static void moves_and_quiesces_make_no_step(void **state)
 static void *play_sine(void *user)
 {
     mover *m = user;
-    enum { N = 480 };
+    enum { N = 48 };
     float x[N], y[N];
-    for (int k = 0; !atomic_load(&m->quit); k++) {
-        sine_signal(x, N, 200, RATE, 0.5, 0);
-        live_blocks(m->live, x, y, N, 48, N);
+    const float *in[] = {x};
+    float *out[] = {y};
+    sine_signal(x, N, 1000, RATE, 0.5, 0);
+    while (!atomic_load(&m->quit)) {
+        const wt_status status = wt_live_process(m->live, in, out, N);
+        if (status) m->status = status;
         for (int n = 0; n < N; n++)
             if (!isfinite(y[n])) m->status = WT_ERR_FORMAT;
-        nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+        atomic_fetch_add(&m->n_moves, 1);
+        nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
     }
     return NULL;
 }
@@ -331,13 +346,15 @@ static void chains_and_formats_change_while_audio_runs(void **state)
         mover m = {.live = patient(&config, &live_voice), .device = device};
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, play_sine, &m), 0);
+        while (!atomic_load(&m.n_moves)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); // blocks come
         for (int k = 0; k < 4; k++) {
             assert_ok(wt_live_load(m.live, k & 1 ? &live_voice : &chains[1].desc, NULL));
             wait_for_path(m.live, config.path);
         }
         wt_chain_fault fault;
-        assert_int_equal(wt_live_load(m.live, &(wt_chain_desc){.nodes = &(wt_node_desc){.type = "gian"}, .n_nodes = 1},
-                                      &fault), WT_ERR_NOT_FOUND);
+        assert_int_equal(
+            wt_live_load(m.live, &(wt_chain_desc){.nodes = &(wt_node_desc){.type = "gian"}, .n_nodes = 1}, &fault),
+            WT_ERR_NOT_FOUND);
         wait_for_path(m.live, config.path);
         atomic_store(&m.quit, true);
         pthread_join(thread, NULL);

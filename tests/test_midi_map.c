@@ -1,3 +1,4 @@
+#include "support/failing_alloc.h"
 #include "support/testing.h"
 #include "support/realtime.h"
 #include "../hosts/midi_map.h"
@@ -313,6 +314,31 @@ static void what_does_not_fit_is_refused_and_the_old_rows_stay(void **state)
     end(r);
 }
 
+/// A map with a row in it; a failure on the way leaves nothing behind.
+static wt_status create(void *user)
+{
+    rig *r = user;
+    wt_status status = midi_map_create(&(midi_sink){r, chain_set, chain_get}, &r->map);
+    if (!status)
+        status = midi_map_load(r->map, r->chain, &(wt_midi_row){WT_MIDI_CC, 7, 0, GAIN, .min = -40, .max = 0}, 1);
+    if (status) {
+        midi_map_destroy(r->map);
+        r->map = NULL;
+    }
+    return status;
+}
+
+static void destroy(void *user) { midi_map_destroy(((rig *)user)->map); }
+
+static void it_survives_failing_allocations(void **state)
+{
+    (void)state;
+    rig r = *rig_of(NULL, 0);
+    midi_map_destroy(r.map);
+    assert_true(assert_survives_failing_alloc(create, destroy, &r) >= 6); // map, ring, and two tables twice
+    wt_chain_destroy(r.chain);
+}
+
 // The audio thread's part on a thread of its own, beside a worker that loads and a port that pushes: under the
 // sanitizers this finds a table that is freed while it is read.
 typedef struct storm {
@@ -372,6 +398,7 @@ int main(void)
         cmocka_unit_test(a_program_asks_for_a_preset),
         cmocka_unit_test(messages_of_ports_wait_for_the_block),
         cmocka_unit_test(what_does_not_fit_is_refused_and_the_old_rows_stay),
+        cmocka_unit_test(it_survives_failing_allocations),
         cmocka_unit_test(tables_are_swapped_while_audio_runs),
     };
     return cmocka_run_group_tests_name("midi_map", tests, NULL, NULL);

@@ -392,7 +392,7 @@ static void the_program_is_a_client(void **state)
     assert_string_equal(next(&m), "/reply ,ss /nsm/client/save saved");
     snprintf(path, sizeof path, "%s/session.json", m.project);
     json_t *saved = json_load_file(path, 0, NULL);
-    assert_string_equal(json_string_value(json_object_get(saved, "preset")), "voice-clean");
+    assert_string_equal(json_string_value(json_object_get(saved, "preset")), "vocal-live");
     json_decref(saved);
     assert_int_equal(kill(pid, SIGTERM), 0); // as the manager ends its clients
     assert_int_equal(waitpid(pid, &status, 0), pid);

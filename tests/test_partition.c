@@ -170,6 +170,33 @@ static void a_layout_tells_what_its_partitions_got(void **state)
     assert_ok(wt_layout_destroy(NULL));
 }
 
+static void presets_that_fit_are_made_as_planned(void **state)
+{
+    wt_device *device = wide_device_of(state);
+    static const char *const names[] = {"audio+speech+llm", "audio+llm", "all"};
+    int n_made = 0;
+    for (int k = 0; k < 3; k++) {
+        wt_partition_config partitions[WT_LAYOUT_PRESET_PARTITIONS];
+        wt_layout_config config;
+        wt_status status = wt_layout_preset(names[k], wt_device_get_info(device), partitions, &config);
+        if (status == WT_ERR_QUOTA) continue; // three partitions want three processors
+        assert_ok(status);
+        wt_layout *layout = layout_of(device, &config);
+        int n_sms = 0;
+        for (int p = 0; p < config.n_partitions; p++) {
+            wt_partition_info info = info_of(wt_layout_at(layout, p));
+            assert_string_equal(info.name, partitions[p].name);
+            assert_true(info.n_sms >= partitions[p].n_sms);
+            assert_int_equal(info.memory_quota_bytes, partitions[p].memory_quota_bytes);
+            n_sms += info.n_sms;
+        }
+        assert_int_equal(n_sms, facts_of(layout).n_sms);
+        assert_ok(wt_layout_destroy(layout));
+        n_made++;
+    }
+    assert_true(n_made >= 2);
+}
+
 static void streams_are_limited_and_hold_the_layout(void **state)
 {
     wt_device *device = wide_device_of(state);
@@ -484,7 +511,7 @@ static void eight_threads_share_a_layout(void **state)
 // ---- running
 
 #define BOTH_BACKENDS                                                                                                  \
-    cmocka_unit_test(a_layout_tells_what_its_partitions_got),                                                          \
+    cmocka_unit_test(a_layout_tells_what_its_partitions_got), cmocka_unit_test(presets_that_fit_are_made_as_planned),  \
         cmocka_unit_test(streams_are_limited_and_hold_the_layout),                                                     \
         cmocka_unit_test(streams_of_a_partition_copy_and_fill_as_any),                                                 \
         cmocka_unit_test(steps_take_turns_and_refuse_disorder), cmocka_unit_test(resizing_cannot_change_who_is_who)

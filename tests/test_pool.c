@@ -143,6 +143,20 @@ static void a_freed_block_is_reused_at_once_on_its_stream(void **state)
     close_all(pool, stream);
 }
 
+static void a_hard_quota_is_reserved_and_a_soft_one_is_not(void **state)
+{
+    wt_device *device = device_of(state);
+    wt_stream *stream = stream_of(device);
+    wt_pool *hard = pool_of(device, (wt_pool_config){.quota_bytes = 8 * MB}),
+            *soft = pool_of(device, (wt_pool_config){.quota_bytes = 8 * MB, .soft = true});
+    assert_true(stats_of(hard).reserved_bytes >= 8 * MB); // a driver takes memory in units of its own
+    assert_int_equal(stats_of(soft).reserved_bytes, 0);
+    block_of(soft, 1 * MB, stream);
+    assert_true(stats_of(soft).reserved_bytes >= 1 * MB);
+    wt_pool_destroy(hard);
+    close_all(soft, stream);
+}
+
 static void bad_handles_are_refused(void **state)
 {
     wt_device *device = device_of(state);
@@ -670,6 +684,7 @@ static int close_device(void **state)
 #define ON_BOTH                                                                                                  \
     cmocka_unit_test(classes_waste_at_most_a_quarter),                                                           \
         cmocka_unit_test(a_freed_block_is_reused_at_once_on_its_stream), cmocka_unit_test(bad_handles_are_refused), \
+        cmocka_unit_test(a_hard_quota_is_reserved_and_a_soft_one_is_not),                                        \
         cmocka_unit_test(sizes_out_of_range_are_refused),                                                        \
         cmocka_unit_test(the_quota_refuses_with_figures_and_moves_nothing),                                      \
         cmocka_unit_test(eviction_takes_the_least_recently_used),                                                \

@@ -112,6 +112,27 @@ static void info_is_one_json_object(void **state)
     assert_non_null(strstr(out, "\ndevices\n"));
 }
 
+// What there is depends on the machine; that it is two lists, and that libraries print nothing beside them, does not.
+static void info_lists_audio_devices_and_midi_ports(void **state)
+{
+    (void)state;
+    need_program();
+    if (run("", "info --audio --midi --json", true)) {
+        print_message("skipped: %s", out); // PortAudio or RtMidi is not there
+        skip();
+    }
+    json_t *lists = parsed();
+    size_t k;
+    json_t *item;
+    assert_true(json_is_array(json_object_get(lists, "audio")));
+    json_array_foreach(json_object_get(lists, "audio"), k, item)
+        assert_true(json_integer_value(json_object_get(item, "number")) == (json_int_t)k);
+    assert_true(json_is_array(json_object_get(lists, "midi")));
+    json_array_foreach(json_object_get(lists, "midi"), k, item)
+        assert_non_null(json_string_value(json_object_get(item, "name")));
+    json_decref(lists);
+}
+
 static void simulate_is_one_json_object_and_tells_what_is_wrong(void **state)
 {
     (void)state;
@@ -245,6 +266,7 @@ int main(void)
         cmocka_unit_test(help_and_version_go_to_stdout),
         cmocka_unit_test(mistakes_on_the_command_line_give_2),
         cmocka_unit_test(info_is_one_json_object),
+        cmocka_unit_test(info_lists_audio_devices_and_midi_ports),
         cmocka_unit_test(simulate_is_one_json_object_and_tells_what_is_wrong),
         cmocka_unit_test(an_absent_nvrtc_is_told_and_gives_4),
         cmocka_unit_test(a_wrong_backend_is_told),

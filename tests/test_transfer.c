@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <warptone/arm.h>
 #include <warptone/clock.h>
 #include <warptone/kernel.h>
 #include <warptone/transfer.h>
@@ -78,8 +79,15 @@ static void bytes_survive_the_way_there_and_back(void **state)
     uint64_t n_chunks = 0, n_bytes = 0;
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         memset(out, 0, 300000);
-        wt_transfer_request request = {WT_TRANSFER_TO_DEVICE, wt_buffer_address(device_buffer), wt_buffer_host(in),
-                                       sizes[k], 0, NULL, NULL, NULL};
+        wt_transfer_request request = {WT_TRANSFER_TO_DEVICE,
+                                       wt_buffer_address(device_buffer),
+                                       wt_buffer_host(in),
+                                       sizes[k],
+                                       0,
+                                       NULL,
+                                       NULL,
+                                       NULL,
+                                       NULL};
         wt_transfer_ticket up = submit(transfer, request);
         assert_ok(wt_transfer_wait(transfer, up));
         request.direction = WT_TRANSFER_TO_HOST;
@@ -125,6 +133,46 @@ static void the_chunk_size_can_be_switched_while_it_runs(void **state)
     assert_int_equal(stats_of(transfer, WT_TRANSFER_TO_DEVICE).n_chunks, 2 + 80 + 2);
     assert_fails(wt_transfer_set_chunk_bytes(transfer, 4095), WT_ERR_BAD_ARG,
                  "transfer: chunks of 4095 bytes, want 4096 or more");
+    wt_transfer_destroy(transfer);
+    wt_buffer_destroy(to);
+    wt_buffer_destroy(from);
+}
+
+static void chunks_are_small_while_the_device_is_armed(void **state)
+{
+    wt_device *device = device_of(state);
+    wt_transfer *transfer = engine_of(device, (wt_transfer_config){0});
+    wt_buffer *to = buffer_of(device, WT_MEMORY_DEVICE, 5 * MB), *from = buffer_of(device, WT_MEMORY_PINNED, 5 * MB);
+    wt_transfer_request request = {
+        .device_address = wt_buffer_address(to), .host = wt_buffer_host(from), .size_bytes = 5 * MB};
+    assert_ok(wt_device_arm(device));
+    assert_ok(wt_transfer_wait(transfer, submit(transfer, request)));
+    assert_ok(wt_device_disarm(device));
+    assert_int_equal(stats_of(transfer, WT_TRANSFER_TO_DEVICE).n_chunks, 80);
+    assert_ok(wt_transfer_wait(transfer, submit(transfer, request)));
+    assert_int_equal(stats_of(transfer, WT_TRANSFER_TO_DEVICE).n_chunks, 80 + 2);
+    wt_transfer_destroy(transfer);
+    wt_buffer_destroy(to);
+    wt_buffer_destroy(from);
+}
+
+static void several_small_chunks_are_in_flight_but_no_more_than_a_megabyte(void **state)
+{
+    enum { BYTES = 64 * MB, MOST = MB / WT_TRANSFER_ARMED_CHUNK_BYTES, ROUNDS = 100 };
+    wt_device *device = device_of(state);
+    wt_transfer *transfer = engine_of(device, (wt_transfer_config){.chunk_bytes = WT_TRANSFER_ARMED_CHUNK_BYTES});
+    wt_buffer *to = buffer_of(device, WT_MEMORY_DEVICE, BYTES), *from = buffer_of(device, WT_MEMORY_PINNED, BYTES);
+    wt_transfer_request request = {
+        .device_address = wt_buffer_address(to), .host = wt_buffer_host(from), .size_bytes = BYTES};
+    int most = 0;
+    for (int round = 0; round < ROUNDS && most < 2; round++) { // a busy machine may let us look too seldom
+        wt_transfer_ticket ticket = submit(transfer, request);
+        while (info_of(transfer, ticket).state < WT_TRANSFER_COMPLETED) {
+            int n = stats_of(transfer, WT_TRANSFER_TO_DEVICE).n_in_flight;
+            if (n > most) most = n;
+        }
+    }
+    assert_true(most >= 2 && most <= MOST);
     wt_transfer_destroy(transfer);
     wt_buffer_destroy(to);
     wt_buffer_destroy(from);
@@ -229,8 +277,15 @@ static void *use_engine(void *data)
     int n_submitted = 0;
     for (int k = 0; k < N && !u->n_wrong; k++) {
         wt_transfer_ticket ticket;
-        wt_transfer_request request = {WT_TRANSFER_TO_DEVICE, wt_buffer_address(there), wt_buffer_host(in), BYTES,
-                                       k % 3, NULL, count_done, u};
+        wt_transfer_request request = {WT_TRANSFER_TO_DEVICE,
+                                       wt_buffer_address(there),
+                                       wt_buffer_host(in),
+                                       BYTES,
+                                       k % 3,
+                                       NULL,
+                                       count_done,
+                                       u,
+                                       NULL};
         fill_pattern(wt_buffer_host(in), BYTES, (uint64_t)(u->key * N + k));
         if (wt_transfer_submit(u->transfer, &request, &ticket)) u->n_wrong++;
         else n_submitted++;
@@ -343,8 +398,8 @@ static void the_urgent_goes_first_and_equals_in_order(void **state)
     static const int priorities[] = {0, 5, 0, -3, 9, 5}, order[] = {4, 1, 5, 0, 2, 3};
     wt_transfer_ticket tickets[6];
     for (int k = 0; k < 6; k++)
-        tickets[k] = submit(transfer, (wt_transfer_request){WT_TRANSFER_TO_DEVICE, wt_buffer_address(to), host,
-                                                            64 * KB, priorities[k], g.event, note, &d});
+        tickets[k] = submit(transfer, (wt_transfer_request){WT_TRANSFER_TO_DEVICE, wt_buffer_address(to), host, 64 * KB,
+                                                            priorities[k], g.event, note, &d, NULL});
     for (int k = 0; k < 6; k++) assert_int_equal(info_of(transfer, tickets[order[k]]).position, k);
     assert_int_equal(stats_of(transfer, WT_TRANSFER_TO_DEVICE).n_queued, 6);
     atomic_store(&g.open, 1);
@@ -367,7 +422,8 @@ static void a_held_request_lets_others_pass(void **state)
     unsigned char host[16] = {0};
     gate g;
     close_gate(&g, device);
-    wt_transfer_request request = {WT_TRANSFER_TO_DEVICE, wt_buffer_address(to), host, 16, 9, g.event, NULL, NULL};
+    wt_transfer_request request = {
+        WT_TRANSFER_TO_DEVICE, wt_buffer_address(to), host, 16, 9, g.event, NULL, NULL, NULL};
     wt_transfer_ticket held = submit(transfer, request);
     request.after = NULL;
     request.priority = 0;
@@ -389,7 +445,7 @@ static void cancelling_frees_the_place(void **state)
     gate g;
     close_gate(&g, device);
     diary d = {0};
-    wt_transfer_request request = {WT_TRANSFER_TO_DEVICE, wt_buffer_address(to), host, 16, 0, g.event, note, &d};
+    wt_transfer_request request = {WT_TRANSFER_TO_DEVICE, wt_buffer_address(to), host, 16, 0, g.event, note, &d, NULL};
     wt_transfer_ticket a = submit(transfer, request), b = submit(transfer, request);
     assert_fails(wt_transfer_submit(transfer, &request, NULL), WT_ERR_FULL,
                  "transfer: 2 requests are on their way, its most");
@@ -527,10 +583,12 @@ static int close_device(void **state)
     return 0;
 }
 
-#define ON_BOTH                                                                                              \
-    cmocka_unit_test(bytes_survive_the_way_there_and_back),                                                  \
-        cmocka_unit_test(the_chunk_size_can_be_switched_while_it_runs), cmocka_unit_test(nonsense_is_refused), \
-        cmocka_unit_test(ten_thousand_requests_and_a_thousand_engines_leave_nothing),                        \
+#define ON_BOTH                                                                                                        \
+    cmocka_unit_test(bytes_survive_the_way_there_and_back),                                                            \
+        cmocka_unit_test(the_chunk_size_can_be_switched_while_it_runs), cmocka_unit_test(nonsense_is_refused),         \
+        cmocka_unit_test(chunks_are_small_while_the_device_is_armed),                                                  \
+        cmocka_unit_test(several_small_chunks_are_in_flight_but_no_more_than_a_megabyte),                              \
+        cmocka_unit_test(ten_thousand_requests_and_a_thousand_engines_leave_nothing),                                  \
         cmocka_unit_test(eight_threads_share_an_engine)
 
 int main(void)

@@ -28,7 +28,7 @@ extern "C" {
     X(WT_ARM_FUNC_LOAD,           "cuFuncLoad",                  "wt_module_get_kernel, first time")    \
     X(WT_ARM_MEM_FREE,            "cuMemFree",                   "wt_buffer_destroy, put aside")        \
     X(WT_ARM_MEM_FREE_HOST,       "cuMemFreeHost",               "wt_buffer_destroy, put aside")        \
-    X(WT_ARM_MEM_POOL_DESTROY,    "cuMemPoolDestroy",            "destroying a memory pool")            \
+    X(WT_ARM_MEM_POOL_DESTROY,    "cuMemPoolDestroy",            "wt_pool_destroy, put aside")          \
     X(WT_ARM_MEM_POOL_TRIM,       "cuMemPoolTrimTo",             "trimming a memory pool")              \
     X(WT_ARM_GREEN_CTX_CREATE,    "cuGreenCtxCreate",            "wt_layout_create, wt_layout_resize")  \
     X(WT_ARM_GREEN_CTX_DESTROY,   "cuGreenCtxDestroy",           "wt_layout_destroy, wt_layout_resize")

@@ -4,6 +4,10 @@
 /// thread. A stream runs what it is given in order; everything on it is asynchronous on both backends (the CPU backend
 /// gives each stream a worker thread).
 ///
+/// A buffer or stream that was destroyed, or is none, is refused by destroy (which does nothing; wt_last_error tells), by
+/// copies and fills, and by wt_stream_synchronize, unless a new one lies at the same address. So are the engine's other
+/// large objects by their destroy; docs/memory.md says which further calls ask.
+///
 /// The first call that looks for GPUs sets CUDA_MODULE_LOADING=EAGER in the environment unless it is set; make it before
 /// other threads read the environment (wt_device_count is enough).
 #ifndef WARPTONE_DEVICE_H

@@ -60,8 +60,9 @@ typedef struct wt_dispatch_info {
 
 typedef struct wt_dispatch_config {
     const char *name;              ///< stands in sentences, "dispatch NAME: ..."; NULL = "work"; copied, 31 bytes kept
-    const wt_partition *partition; ///< its max_pending_kernels is the limit of all streams together; NULL = none
-    int max_in_flight;             ///< of all streams together, 0 = the partition's, or 1024
+    wt_partition *partition;       ///< its max_pending_kernels holds for all its dispatches together: what is above it
+                                   ///< is queued. NULL = no such limit. Borrowed until destroy
+    int max_in_flight;             ///< of all streams of this dispatch, 0 = the partition's limit, or 1024
     int max_queued;                ///< 0 = 256, at most 65536; each keeps 5 KB
     int history;                   ///< ended tickets that can be asked about, 0 = 1024, at most 2^20
     bool no_thread;                ///< do not keep a thread: the queue and the watchdogs move in calls only
@@ -71,7 +72,7 @@ typedef struct wt_dispatch_config {
     wt_telemetry_row *telemetry; ///< counts launches, device time, failures here; NULL = nowhere; borrowed
 } wt_dispatch_config;
 
-/// Errors: WT_ERR_BAD_ARG, WT_ERR_NO_MEMORY.  [worker]
+/// Errors: WT_ERR_BAD_ARG (sizes, a partition of another device), WT_ERR_NO_MEMORY.  [worker]
 WT_CHECKED wt_status wt_dispatch_create(wt_device *device, const wt_dispatch_config *config, wt_dispatch **dispatch);
 /// Cancels what is queued and waits for what is in flight. No other thread may be in a call. NULL is allowed.  [worker]
 void wt_dispatch_destroy(wt_dispatch *dispatch);

@@ -37,11 +37,11 @@ typedef struct wt_partition_config {
     wt_tier tier;              ///< 0 = best effort
     int n_sms;                 ///< at least this many, rounded up to the device's granularity
     double sm_share;           ///< instead of n_sms: 0 .. 1 of the device; both 0 = what the others leave
-    size_t memory_quota_bytes; ///< for the partition's memory pool; 0 = none
-    double bandwidth_share;    ///< 0 .. 1 of device time, for the pacer; 0 = no limit
+    size_t memory_quota_bytes; ///< of all pools made for the partition together; 0 = no limit
+    double bandwidth_share;    ///< 0 .. 1 of the time of each copy direction, and what a pacer is given; 0 = no limit
     int max_streams;           ///< that wt_partition_stream_create makes, 0 = 16
-    int max_pending_kernels;   ///< declared for those who dispatch into the partition; 0 = 1024
-    int max_pending_transfers; ///< likewise; 0 = 64
+    int max_pending_kernels;   ///< launches in flight of all its dispatches together; more are queued there; 0 = 1024
+    int max_pending_transfers; ///< not final yet, of all transfer engines; more are refused; 0 = 64
     wt_band band;              ///< of its streams; 0 = high, middle, low by tier
     bool lends;   ///< its SMs go to the borrower while it is idle; not for best effort; at most 2 of a layout
     bool borrows; ///< best effort only, at most one of a layout
@@ -62,12 +62,13 @@ WT_CHECKED wt_status wt_layout_create(wt_device *device, const wt_layout_config 
 
 /// New shares for the same partitions (names, tiers, lending and order unchanged). Streams keep their handles and move;
 /// graphs captured before do not and must be captured again (`generation` counts up).
-/// Errors: WT_ERR_STATE while work is pending in any partition or a step is open, and those of create; then nothing is
-/// changed.  [worker; nobody may queue work meanwhile]
+/// Errors: WT_ERR_STATE while work is pending in any partition or a step is open, WT_ERR_QUOTA (a memory quota below
+/// what its pools hold), and those of create; then nothing is changed.  [worker; nobody may queue work meanwhile]
 WT_CHECKED wt_status wt_layout_resize(wt_layout *layout, const wt_layout_config *config);
 
 /// Destroy the partitions. NULL is allowed.
-/// Errors: WT_ERR_STATE with work in flight, or while streams of a partition exist; WT_ERR_ARMED.  [worker]
+/// Errors: WT_ERR_STATE with work in flight, or while streams, pools, dispatches or transfers of a partition exist;
+/// WT_ERR_ARMED.  [worker]
 WT_CHECKED wt_status wt_layout_destroy(wt_layout *layout);
 
 /// A preset of `info`'s size into `partitions` and `config`, which may be changed before create:
@@ -98,6 +99,11 @@ typedef struct wt_partition_info {
     int max_streams, max_pending_kernels, max_pending_transfers;
     int priority;  ///< of its streams: -1, 0 or 1
     int n_streams; ///< that exist
+    size_t memory_used_bytes;                   ///< of the quota: of hard pools all theirs, of soft ones what they hold
+    int n_pending_kernels, n_pending_transfers; ///< now; a launch until its dispatch has noticed its end
+    uint64_t copied_bytes;                      ///< by transfers of the partition
+    double copied_us;                           ///< and the time of the link that took, both directions added
+    uint64_t n_throttled;                       ///< times a transfer had to wait for the bandwidth share
     bool lends, borrows;
     bool idle; ///< marked idle
     bool lent; ///< a step of the borrower runs on its SMs, or is about to

@@ -7,13 +7,14 @@
 ///
 /// Streams: a block is allocated, accessed and freed *on* a stream, and the pool orders everything it does to the
 /// memory after what was queued there. A stream that a pool has seen must be handed to wt_pool_detach_stream before it
-/// is destroyed. No pool call while the stream is being captured into a graph.
+/// is destroyed. While a graph is recorded on the stream, only blocks that are not moved out can be accessed on it, and
+/// uploads and downloads are recorded; hold an access for as long as the graph lives.
 ///
 /// Every function takes the pool's lock for a moment and may be called from any thread but the audio thread.
 #ifndef WARPTONE_POOL_H
 #define WARPTONE_POOL_H
 
-#include <warptone/device.h>
+#include <warptone/partition.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,8 +38,10 @@ typedef enum wt_pool_level {
 
 typedef struct wt_pool_config {
     const char *name;    ///< stands in sentences, "pool NAME: ..."; NULL = "memory"; copied, 31 bytes kept
-    size_t quota_bytes;  ///< 1 .. the device's memory
+    size_t quota_bytes;  ///< 1 .. the device's memory; 0 = what the partition's quota leaves (soft: all of that quota)
     bool soft;           ///< default hard: the quota is taken at create and guaranteed. soft: taken as it is used
+    wt_partition *partition; ///< whose memory quota all its pools share: hard ones take theirs at create, soft ones as
+                             ///< they use it. NULL = none. Borrowed until destroy
     size_t pinned_bytes; ///< most page-locked host memory, 0 = twice the quota: two full sets change places
     bool pinned_now;     ///< take all of it at create, so that nothing is page-locked later (default: as it is used)
     bool no_eviction;    ///< refuse instead of moving blocks out
@@ -50,11 +53,13 @@ typedef struct wt_pool_config {
     void *user;
 } wt_pool_config;
 
-/// Errors: WT_ERR_BAD_ARG (sizes), WT_ERR_NO_MEMORY (a hard quota that the device cannot give now), WT_ERR_UNSUPPORTED
-/// (a GPU or driver without memory pools).  [worker, not armed]
+/// Errors: WT_ERR_BAD_ARG (sizes, a partition of another device), WT_ERR_QUOTA (more than the partition has left),
+/// WT_ERR_NO_MEMORY (a hard quota that the device cannot give now), WT_ERR_UNSUPPORTED (a GPU or driver without memory
+/// pools).  [worker, not armed]
 WT_CHECKED wt_status wt_pool_create(wt_device *device, const wt_pool_config *config, wt_pool **pool);
 /// Waits for what is queued on the streams it knows; blocks that were not freed go with it, arenas must be destroyed
-/// before. NULL is allowed.  [worker, not armed]
+/// before. On an armed device its memory is put aside until disarming or the next quiesce (arm.h). NULL is allowed.
+/// [worker]
 void wt_pool_destroy(wt_pool *pool);
 
 typedef struct wt_pool_request {
@@ -78,7 +83,9 @@ WT_CHECKED wt_status wt_pool_free(wt_pool *pool, wt_pool_block block, wt_stream 
 /// (a CUdeviceptr on a GPU, a host pointer for pinned memory and on the CPU). Work queued on `stream` from now on may
 /// use it; the order of reads and writes of several streams is the caller's. Valid until wt_pool_release_access;
 /// accesses nest.
-/// Errors: WT_ERR_BAD_ARG, WT_ERR_QUOTA or WT_ERR_NO_MEMORY (no room to bring it back; it stays moved out).  [worker]
+/// A block that was moved out comes back by a copy on `stream` itself.
+/// Errors: WT_ERR_BAD_ARG, WT_ERR_QUOTA or WT_ERR_NO_MEMORY (no room to bring it back; it stays moved out),
+/// WT_ERR_STATE (it is moved out, and a graph is being recorded on `stream`).  [worker]
 WT_CHECKED wt_status wt_pool_access(wt_pool *pool, wt_pool_block block, wt_stream *stream, uintptr_t *address);
 /// The work that uses the address is queued on `stream`: the block may be moved out after it has run.
 /// Errors: WT_ERR_BAD_ARG, WT_ERR_STATE (not accessed).  [worker]

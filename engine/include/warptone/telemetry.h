@@ -39,6 +39,13 @@ extern "C" {
     X(WT_FIGURE_MEMORY_PEAK,     "memory_peak_bytes",   GAUGE,   "Most memory in use so far")             \
     X(WT_FIGURE_MEMORY_QUOTA,    "memory_quota_bytes",  GAUGE,   "Memory quota")                          \
     X(WT_FIGURE_MEMORY_EVICTED,  "memory_evicted_bytes",GAUGE,   "Memory moved to the host")              \
+    X(WT_FIGURE_MEMORY_HELD,     "memory_held_bytes",   GAUGE,   "Of a partition's quota, by its pools") \
+    X(WT_FIGURE_STREAMS,         "streams",             GAUGE,   "Streams of a partition")               \
+    X(WT_FIGURE_PENDING_KERNELS, "pending_kernels",     GAUGE,   "Launches of a partition in flight")    \
+    X(WT_FIGURE_PENDING_COPIES,  "pending_transfers",   GAUGE,   "Transfers of a partition on their way") \
+    X(WT_FIGURE_COPIED_BYTES,    "copied_bytes",        COUNTER, "Bytes that transfers of it copied")    \
+    X(WT_FIGURE_COPIED_NS,       "copied_ns",           COUNTER, "Link time that they took")             \
+    X(WT_FIGURE_COPY_THROTTLES,  "copy_throttles",      COUNTER, "Times that one waited for its share")  \
     X(WT_FIGURE_QUEUED,          "queued",              GAUGE,   "Launches or tasks that wait")           \
     X(WT_FIGURE_IN_FLIGHT,       "in_flight",           GAUGE,   "Launches on the device, or running")    \
     X(WT_FIGURE_QUEUE_POSITION,  "queue_position",      GAUGE,   "Tasks before it; -1 = not in a line")

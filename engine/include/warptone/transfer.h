@@ -2,14 +2,17 @@
 ///
 /// A request waits in the queue of its direction, highest priority first, equal ones in the order they came. Its copy
 /// is cut into chunks; before each chunk the queue is looked at again, so an urgent request overtakes a long one within
-/// the chunks in flight. While audio runs the chunks are small (wt_transfer_set_chunk_bytes).
+/// the chunks in flight. While the device is armed no chunk is larger than WT_TRANSFER_ARMED_CHUNK_BYTES.
+///
+/// A request may belong to a partition. Then it counts among its max_pending_transfers until it is final, and its
+/// copies take no more of the time of their direction than the partition's bandwidth_share.
 ///
 /// Three threads belong to it: one for each direction, and one that calls back. No call to this header is for the audio
 /// thread.
 #ifndef WARPTONE_TRANSFER_H
 #define WARPTONE_TRANSFER_H
 
-#include <warptone/device.h>
+#include <warptone/partition.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,7 +48,7 @@ typedef enum wt_transfer_state {
 typedef struct wt_transfer_config {
     size_t chunk_bytes; ///< 0 = 4 MB, at least 4096
     int max_requests;   ///< queued and remembered requests, 0 = 1024, at most 2^16
-    int max_in_flight;  ///< chunks on a stream at a time, 0 = 4, at most 64
+    int max_in_flight;  ///< chunks on a stream at a time, at most 64; 0 = 1 MB of them, but at least 2, at most 16
 } wt_transfer_config;
 
 /// Errors: WT_ERR_BAD_ARG, WT_ERR_NO_MEMORY, WT_ERR_CUDA.  [worker, not armed]
@@ -64,10 +67,12 @@ typedef struct wt_transfer_request {
     /// Called once when the request is final: WT_OK, WT_ERR_CANCELLED or what failed. May submit and cancel.
     void (*done)(void *user, wt_transfer_ticket ticket, wt_status status);
     void *user;
+    wt_partition *partition; ///< whose limits hold; NULL = none. Borrowed until final
 } wt_transfer_request;
 
 /// Queue a request; it is copied. `ticket` may be NULL.
-/// Errors: WT_ERR_BAD_ARG, WT_ERR_FULL (max_requests are not final yet).  [worker]
+/// Errors: WT_ERR_BAD_ARG, WT_ERR_FULL (max_requests, or the partition's max_pending_transfers, are not final yet).
+/// [worker]
 WT_CHECKED wt_status wt_transfer_submit(wt_transfer *transfer, const wt_transfer_request *request,
                                         wt_transfer_ticket *ticket);
 /// A queued request is final at once, a running one when its chunks in flight have landed: then the destination is
@@ -86,13 +91,13 @@ typedef struct wt_transfer_info {
 } wt_transfer_info;
 WT_CHECKED wt_status wt_transfer_query(wt_transfer *transfer, wt_transfer_ticket ticket, wt_transfer_info *info);
 
-/// Size of the chunks issued from now on; 0 = back to the configured one. Whoever arms the device sets
-/// WT_TRANSFER_ARMED_CHUNK_BYTES. Errors: WT_ERR_BAD_ARG below 4096.  [any but rt]
+/// Size of the chunks issued from now on; 0 = back to the configured one. On an armed device they are no larger than
+/// WT_TRANSFER_ARMED_CHUNK_BYTES anyway. Errors: WT_ERR_BAD_ARG below 4096.  [any but rt]
 WT_CHECKED wt_status wt_transfer_set_chunk_bytes(wt_transfer *transfer, size_t chunk_bytes);
 
 typedef struct wt_transfer_stats {
     uint64_t n_bytes;  ///< copied
-    double busy_us;    ///< device time of the chunks, by events
+    double busy_us;    ///< device time while chunks were in flight, by events
     double rate_gbps;  ///< n_bytes / busy_us in 10^9 bytes a second; 0 before the first
     uint64_t n_chunks, n_submitted, n_completed, n_failed, n_cancelled;
     int n_queued, n_running, n_in_flight; ///< n_in_flight in chunks

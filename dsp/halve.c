@@ -1,0 +1,107 @@
+// 4096 samples are transformed and weighed by the filter's spectrum; every other sample of the result has the spectrum
+// folded at its middle, which goes back as 2048 samples. 400 of them lie too near the ends, the rest is given.
+
+#include "halve.h"
+
+#include "cqt_kernel.h"
+#include "soxr_hq_table.h"
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/fft.h>
+#include <warptone/simd.h>
+
+enum { N = WT_CQT_HALVE_N, EDGE = WT_CQT_HALVE_EDGE, OUT = WT_CQT_HALVE_OUT };
+
+struct wt__halver {
+    wt_fft *forward, *inverse;
+    int fill;             // samples in `in`, of which the first 2 * EDGE were there before
+    int64_t taken, given; // samples
+    float filter[N / 2 + 1], in[N], spectrum[N + 2], folded[N / 2 + 2], out[N / 2];
+};
+
+void wt__halve_spectrum(double scale, float *spectrum)
+{
+    const double pi = 3.14159265358979323846;
+    for (int k = 0; k <= N / 2; k++) {
+        double sum = soxr_hq_half[0];
+        for (int j = 1; j <= SOXR_HQ_HALF; j++)
+            sum += 2 * soxr_hq_half[j] * cos(2 * pi * (double)((int64_t)k * j % N) / N);
+        spectrum[k] = (float)(sum * scale);
+    }
+}
+
+wt_status wt__halver_create(wt__halver **halver)
+{
+    *halver = NULL;
+    wt__halver *h = calloc(1, sizeof *h);
+    if (!h) return wt_fail(WT_ERR_NO_MEMORY, "halver: handle");
+    wt_status status = wt_fft_create(NULL, &(wt_fft_config){.n = N, .kind = WT_FFT_REAL_TO_COMPLEX}, &h->forward);
+    if (!status)
+        status = wt_fft_create(NULL, &(wt_fft_config){.n = N / 2, .kind = WT_FFT_COMPLEX_TO_REAL}, &h->inverse);
+    wt__halve_spectrum(0.5, h->filter); // of the fold
+    wt__halver_reset(h);
+    if (status)
+        wt__halver_destroy(h);
+    else
+        *halver = h;
+    return status;
+}
+
+void wt__halver_destroy(wt__halver *halver)
+{
+    if (!halver) return;
+    wt_fft_destroy(halver->forward), wt_fft_destroy(halver->inverse);
+    free(halver);
+}
+
+WT_RT void wt__halver_reset(wt__halver *halver)
+{
+    memset(halver->in, 0, EDGE * sizeof(float));
+    halver->fill = EDGE, halver->taken = halver->given = 0;
+}
+
+WT_CLONES static void fold(const float *filter, const float *x, float *z)
+{
+    for (int k = 0; k <= N / 4; k++) {
+        const int m = N / 2 - k;
+        z[2 * k] = filter[k] * x[2 * k] + filter[m] * x[2 * m];
+        z[2 * k + 1] = filter[k] * x[2 * k + 1] - filter[m] * x[2 * m + 1];
+    }
+}
+
+// A full block's outputs.
+WT_RT static int give(wt__halver *h, int n, float *out)
+{
+    wt_fft_run(h->forward, h->in, h->spectrum);
+    fold(h->filter, h->spectrum, h->folded);
+    wt_fft_run(h->inverse, h->folded, h->out);
+    memcpy(out, h->out + EDGE / 2, (size_t)n * sizeof *out);
+    memcpy(h->in, h->in + N - 2 * EDGE, 2 * EDGE * sizeof *h->in);
+    h->fill = 2 * EDGE, h->given += n;
+    return n;
+}
+
+WT_RT int wt__halver_process(wt__halver *h, const float *x, int n, float *out)
+{
+    int made = 0;
+    h->taken += n;
+    while (n > 0) {
+        const int part = n < N - h->fill ? n : N - h->fill;
+        memcpy(h->in + h->fill, x, (size_t)part * sizeof *x);
+        h->fill += part, x += part, n -= part;
+        if (h->fill == N) made += give(h, OUT, out + made);
+    }
+    return made;
+}
+
+WT_RT int wt__halver_drain(wt__halver *h, float *out)
+{
+    int made = 0;
+    for (int64_t left; (left = (h->taken + 1) / 2 - h->given) > 0;) {
+        memset(h->in + h->fill, 0, (size_t)(N - h->fill) * sizeof *h->in);
+        made += give(h, left < OUT ? (int)left : OUT, out + made);
+    }
+    return made;
+}

@@ -1,0 +1,23 @@
+/// Half the rate by soxr's HQ filter, for constant-Q transforms: the same 401 taps as WT_RESAMPLE_SOXR_HQ, by
+/// overlap-save, in half the time. Outputs come in runs of WT_CQT_HALVE_OUT.
+#ifndef WT_DSP_HALVE_H
+#define WT_DSP_HALVE_H
+
+#include <warptone/status.h>
+
+typedef struct wt__halver wt__halver;
+
+WT_CHECKED wt_status wt__halver_create(wt__halver **halver);
+void wt__halver_destroy(wt__halver *halver); ///< NULL is allowed.
+WT_RT void wt__halver_reset(wt__halver *halver);
+
+/// Take n samples; returns the outputs given, (n + WT_CQT_HALVE_N) / 2 at most.
+/// Judge: resample_ref.c with the same taps, 1e-6 of the peak.  [rt, running]
+WT_RT int wt__halver_process(wt__halver *halver, const float *x, int n, float *out);
+/// What is still to come, as if zeros followed: in all half of the samples taken, rounded up.  [rt, running]
+WT_RT int wt__halver_drain(wt__halver *halver, float *out);
+
+/// The filter's spectrum times `scale`, real since it is symmetric: [WT_CQT_HALVE_N / 2 + 1].
+void wt__halve_spectrum(double scale, float *spectrum);
+
+#endif
