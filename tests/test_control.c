@@ -142,6 +142,10 @@ static void stats_are_json(void **state)
     assert_int_equal(json_integer_value(json_object_get(json_object_get(stats, "misses"), "total")), 3);
     assert_true(json_real_value(json_object_get(json_object_get(stats, "process"), "p99_us")) == 150);
     json_decref(stats);
+    strcpy(s.preset, "\xff.yaml"); // a file's name may be no UTF-8, which JSON must be
+    stats = json_loads(ask(&s, "stats") + 7, 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(stats, "preset")), "?.yaml");
+    json_decref(stats);
 }
 
 // ---- sockets
@@ -274,6 +278,8 @@ static void subscribers_are_told(void **state)
     assert_string_equal(take(watcher, '\n'), "bypass 1\n");
     assert_ok(live_session_load(&f.session, "other"));
     assert_string_equal(take(watcher, '\n'), "preset_load other\n");
+    assert_ok(live_session_load(&f.session, "an \"a\"\\\n"));
+    assert_string_equal(take(watcher, '\n'), "preset_load \"an \\\"a\\\"\\\\?\"\n");
     put(watcher, "unsubscribe\n", 12);
     assert_string_equal(take(watcher, '\n'), "resp 0\n");
     put(actor, "bypass 0\n", 9);
@@ -325,6 +331,37 @@ static void who_asks_and_does_not_read_waits(void **state)
     for (; n_answers < n_sent; n_answers++) assert_string_equal(take(greedy, '\n'), "resp 0 -6\n");
     close(greedy);
     close(other);
+    close_control(&f);
+}
+
+static void who_says_no_more_still_gets_all_answers(void **state)
+{
+    (void)state;
+    fixture f;
+    open_control(&f, NULL);
+    int fd = connect_local(f.path);
+    for (int k = 0; k < 500; k++) put(fd, "help\nbypass\n", 12);
+    assert_int_equal(shutdown(fd, SHUT_WR), 0); // as `printf ... | nc -U` does
+    usleep(20000);
+    int n_answers = 0;
+    for (const char *line; *(line = take(fd, '\n'));) n_answers += !strcmp(line, "resp 0 0\n");
+    assert_int_equal(n_answers, 500);
+    close(fd);
+    fd = connect_local(f.path);
+    put(fd, "subscribe params\n", 17);
+    assert_string_equal(take(fd, '\n'), "resp 0\n");
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    usleep(20000);
+    live_session_set_bypass(&f.session, true);
+    assert_string_equal(take(fd, '\n'), "bypass 1\n"); // it listens on
+    close(fd);
+    fd = connect_local(f.path);
+    put(fd, "bypass 0\n", 9);
+    close(fd); // without waiting for the answer
+    fd = connect_local(f.path);
+    do put(fd, "bypass\n", 7); // which is soon
+    while (strcmp(take(fd, '\n'), "resp 0 0\n"));
+    close(fd);
     close_control(&f);
 }
 
@@ -662,6 +699,7 @@ int main(void)
         cmocka_unit_test(subscribers_are_told),
         cmocka_unit_test(who_does_not_read_is_dropped_and_holds_up_nobody),
         cmocka_unit_test(who_asks_and_does_not_read_waits),
+        cmocka_unit_test(who_says_no_more_still_gets_all_answers),
         cmocka_unit_test(many_clients_and_no_more),
         cmocka_unit_test(tcp_is_this_machine_only_and_no_web_server),
         cmocka_unit_test(opening_survives_a_lack_of_memory),
