@@ -53,17 +53,18 @@ static int finish(pid_t pid, const char *path)
     return WEXITSTATUS(status);
 }
 
-/// Wait until the program has written something, half a minute at most: then audio runs.
+/// Wait until the program has printed a line of figures, half a minute at most: then audio runs.
 static void await_output(const char *path)
 {
-    for (int k = 0; k < 3000; k++) {
-        FILE *file = fopen(path, "rb");
-        int first = file ? fgetc(file) : EOF;
-        if (file) fclose(file);
-        if (first != EOF) return;
+    char text[4096] = "";
+    for (int k = 0; k < 3000 && !strstr(text, "\"line\":\"second\""); k++) {
         nanosleep(&(struct timespec){0, 10000000}, NULL);
+        FILE *file = fopen(path, "rb");
+        if (!file) continue;
+        text[fread(text, 1, sizeof text - 1, file)] = 0;
+        fclose(file);
     }
-    fail_msg("nothing came within half a minute");
+    if (!strstr(text, "\"line\":\"second\"")) fail_msg("no figures within half a minute: %s", text);
 }
 
 static void need_all(void)
