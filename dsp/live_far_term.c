@@ -260,3 +260,12 @@ void wt__live_far_kill(live_far *far)
     if (far->in_term) store_word(&far_control(far)->orders, 0, far->term);
     pthread_mutex_unlock(&far->mutex);
 }
+
+void wt__live_far_abandon(live_far *far)
+{
+    wt__live_far_kill(far);
+    pthread_mutex_lock(&far->mutex);
+    if (far->in_term) lose_term(far);
+    pthread_mutex_unlock(&far->mutex);
+    (void)!wt_stream_synchronize(far->stream); // a kernel that obeys nothing still ends with its life
+}

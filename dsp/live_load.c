@@ -431,7 +431,7 @@ wt_status wt_live_create(const wt_live_config *config, wt_live **live)
 void wt_live_destroy(wt_live *live)
 {
     if (!live) return;
-    if (live->far) (void)!stop_far(live, 1000000);
+    if (live->far && stop_far(live, 1000000)) wt__live_far_abandon(live->far);
     if (live->armed) {
         (void)!wt_device_disarm(live->config.device);
         (void)!wt_device_set_safe_point(live->config.device, NULL);
