@@ -69,14 +69,10 @@ static wt_status parse_formats(arguments *a)
 
 static wt_status open_device(const arguments *a, wt_device **device)
 {
-    static const char *const names[] = {"auto", "cuda", "cpu"};
     wt_device_config config = {.backend = WT_BACKEND_AUTO};
     *device = NULL;
-    for (int k = 0; a->backend && k < 3; k++)
-        if (strcmp(a->backend, names[k]) == 0) config.backend = (wt_backend)k;
-    if (a->backend && strcmp(a->backend, names[config.backend]))
-        return wt_fail(WT_ERR_BAD_ARG, "--backend is '%s', want auto, cuda or cpu", a->backend);
-    wt_status status = wt_device_open(&config, device);
+    wt_status status = wt_options_backend(a->backend, &config.backend);
+    if (!status) status = wt_device_open(&config, device);
     if (status || wt_device_get_info(*device)->backend == WT_BACKEND_CUDA) return status;
     wt_device_close(*device); // the CPU's chains run in our own workers
     *device = NULL;
