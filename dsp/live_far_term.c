@@ -6,6 +6,7 @@
 // the host finds it, with the turn it left after; the audio thread then answers from there on.
 #include "live_far.h"
 
+#include <sched.h>
 #include <string.h>
 #include <time.h>
 #include <warptone/clock.h>
