@@ -196,6 +196,15 @@ static wt_status open_control(live_session *session, const arguments *a, control
     return control_open(&config, control);
 }
 
+/// PortAudio takes the device's rate where it cannot have the one that was wanted.
+static void tell_rate(live_session *session, double wanted_hz)
+{
+    live_session_stats stats;
+    live_session_get_stats(session, &stats);
+    if (wanted_hz > 0 && stats.host.rate_hz != wanted_hz)
+        fprintf(stderr, "warptone live: the device plays at %g Hz, not at %g\n", stats.host.rate_hz, wanted_hz);
+}
+
 static wt_status play(live_session *session, const arguments *a)
 {
     char sentence[512];
@@ -209,6 +218,7 @@ static wt_status play(live_session *session, const arguments *a)
         midi_port_close(midi);
         return status;
     }
+    tell_rate(session, a->session.host.rate_hz);
     if (!live_rights(sentence, sizeof sentence) && !a->quiet) fprintf(stderr, "warptone live: %s\n", sentence);
     if (a->json || a->quiet)
         wait_and_print(session, a);

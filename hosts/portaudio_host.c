@@ -36,7 +36,7 @@ typedef struct portaudio_host {
     char name[128], why[256];
     float silence[MAX_PIECE]; ///< stands for an input that has nothing
     // written by the callback, read by any; relaxed
-    atomic_ullong n_in_overflow, n_in_underflow, n_out_overflow, n_out_underflow;
+    atomic_ullong n_xruns, n_in_overflow, n_in_underflow, n_out_overflow, n_out_underflow;
     atomic_bool lost, running, has_thread;
     pthread_t thread; ///< of the callback, valid behind has_thread (release)
     // the watcher
@@ -63,7 +63,9 @@ static void count_flags(portaudio_host *h, PaStreamCallbackFlags flags)
     for (int k = 0; k < 4; k++)
         if (flags & counts[k].flag) atomic_fetch_add_explicit(counts[k].count, 1, memory_order_relaxed);
     const PaStreamCallbackFlags any = paInputOverflow | paInputUnderflow | paOutputOverflow | paOutputUnderflow;
-    if (flags & any && h->call.xrun) h->call.xrun(h->call.user);
+    if (!(flags & any)) return;
+    atomic_fetch_add_explicit(&h->n_xruns, 1, memory_order_relaxed);
+    if (h->call.xrun) h->call.xrun(h->call.user);
 }
 
 static void process_piece(portaudio_host *h, const float *const *input, float *const *output, int at, int n)
@@ -377,6 +379,7 @@ static void portaudio_host_stats(const audio_host *host, audio_host_stats *stats
     *stats = (audio_host_stats){.rate_hz = info ? info->sampleRate : h->rate_hz,
                                 .block_frames = h->block_frames,
                                 .block_latency_frames = added,
+                                .n_xruns = atomic_load(&h->n_xruns),
                                 .n_in_overflow = atomic_load(&h->n_in_overflow),
                                 .n_in_underflow = atomic_load(&h->n_in_underflow),
                                 .n_out_overflow = atomic_load(&h->n_out_overflow),
@@ -385,7 +388,6 @@ static void portaudio_host_stats(const audio_host *host, audio_host_stats *stats
                                 .out_latency_ms = info ? 1e3 * info->outputLatency : 0,
                                 .running = atomic_load(&h->running),
                                 .realtime = is_realtime(h)};
-    stats->n_xruns = stats->n_in_overflow + stats->n_in_underflow + stats->n_out_overflow + stats->n_out_underflow;
     if (stats->running) stats->cpu_load = h->pa->Pa_GetStreamCpuLoad(h->stream);
 }
 

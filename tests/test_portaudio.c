@@ -20,12 +20,12 @@
 
 #if defined(WT_HAVE_JACK) && defined(WT_HAVE_PORTAUDIO)
 
-enum { FRAMES = 20000 };
+enum { FRAMES = 6000 };
 
 static jack_server server;
 
 typedef struct probe {
-    atomic_int n_calls, min_frames, max_frames, n_lost;
+    atomic_int n_calls, min_frames, max_frames, n_lost, n_xruns;
     int channels, out_channels;
     char why[256];
 } probe;
@@ -41,6 +41,8 @@ static void process(void *user, const float *const *in, float *const *out, int n
     atomic_fetch_add(&p->n_calls, 1);
 }
 
+static void on_xrun(void *user) { atomic_fetch_add(&((probe *)user)->n_xruns, 1); }
+
 static void on_lost(void *user, const char *why)
 {
     probe *p = user;
@@ -55,7 +57,7 @@ static audio_host_config config_of(probe *p, int channels, int out_channels)
                                .input_device = "player",
                                .channels = channels,
                                .out_channels = out_channels,
-                               .callbacks = {.user = p, .process = process, .lost = on_lost}};
+                               .callbacks = {.user = p, .process = process, .xrun = on_xrun, .lost = on_lost}};
 }
 
 static void need_server(void)
@@ -163,8 +165,8 @@ static void a_wanted_block_is_cut_with_the_latency_that_is_told(void **state)
     static const struct {
         int block, latency;
     } cases[] = {{64, 0}, {100, 96}, {480, 448}}; // 256 frames come; 100 - gcd(100, 256), 480 - gcd(480, 256)
+    jack_wire *wire = jack_wire_open(&server);
     for (int k = 0; k < 3; k++) {
-        jack_wire *wire = jack_wire_open(&server);
         probe p;
         audio_host_config config = config_of(&p, 2, 2);
         config.block_frames = cases[k].block;
@@ -178,8 +180,8 @@ static void a_wanted_block_is_cut_with_the_latency_that_is_told(void **state)
         assert_int_equal(stats.block_frames, cases[k].block);
         assert_int_equal(stats.block_latency_frames, cases[k].latency);
         end(host);
-        jack_wire_close(wire);
     }
+    jack_wire_close(wire);
 }
 
 static void one_output_is_heard_on_both_sides(void **state)
@@ -350,6 +352,27 @@ static void it_starts_again_after_a_stop(void **state)
     jack_wire_close(wire);
 }
 
+static void a_client_that_sleeps_sets_flags_that_are_counted(void **state)
+{
+    (void)state;
+    need_server();
+    jack_wire *wire = jack_wire_open(&server);
+    probe p;
+    audio_host_config config = config_of(&p, 2, 2);
+    audio_host *host = started(&config);
+    const int before = atomic_load(&p.n_xruns);
+    jack_wire_oversleep(wire, 200); // 37 periods: late on any machine
+    await(&p.n_xruns, before + 1);
+    portaudio_host_type.stop(host);
+    audio_host_stats stats;
+    portaudio_host_type.stats(host, &stats);
+    assert_int_equal(stats.n_xruns, atomic_load(&p.n_xruns));
+    assert_true(stats.n_in_overflow + stats.n_in_underflow + stats.n_out_overflow + stats.n_out_underflow >=
+                stats.n_xruns);
+    portaudio_host_type.close(host);
+    jack_wire_close(wire);
+}
+
 // The last test: PortAudio cannot leave a dead server.
 static void the_end_of_the_device_is_told_once(void **state)
 {
@@ -390,6 +413,7 @@ int main(void)
         cmocka_unit_test(refusals_say_what_is_there),
         cmocka_unit_test(nothing_is_printed),
         cmocka_unit_test(it_starts_again_after_a_stop),
+        cmocka_unit_test(a_client_that_sleeps_sets_flags_that_are_counted),
         cmocka_unit_test(the_end_of_the_device_is_told_once),
     };
     return cmocka_run_group_tests_name("portaudio", tests, NULL, end_server);
