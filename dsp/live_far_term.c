@@ -6,6 +6,7 @@
 // the host finds it, with the turn it left after; the audio thread then answers from there on.
 #include "live_far.h"
 
+#include <sched.h>
 #include <string.h>
 #include <time.h>
 #include <warptone/clock.h>
@@ -95,6 +96,7 @@ static void finish_term(live_far *far)
 // The device's state is gone: the chain starts anew on the CPU, after the last block that was answered.
 static void lose_term(live_far *far)
 {
+    if (!far->on_gpu) (void)!wt_stream_synchronize(far->stream); // it works in the same memory, to the end of its block
     for (int s = 0; s < far->chain->n_instances; s++)
         wt__chain_rest(far->chain, far->chain->memory + (size_t)s * far->chain->instance_bytes);
     far->recover = true;

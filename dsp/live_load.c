@@ -300,6 +300,11 @@ static wt_status bring(bringing *b)
         return status && live->far && live->far->runs_on_cpu ? WT_OK : status;
     }
     if (!live->armed) (void)!restart_far(live);
+    if (status && live->config.path == WT_LIVE_AUTO && !live->far && b->player &&
+        wt__chain_runs_on_cpu(b->player->chain)) { // no NVRTC, say, or too little shared memory
+        b->path = WT_LIVE_CPU;
+        return bring_in(b);
+    }
     return status;
 }
 

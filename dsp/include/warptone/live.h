@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 typedef enum wt_live_path {
-    WT_LIVE_AUTO,     ///< resident where the device can, else graph, else CPU
+    WT_LIVE_AUTO,     ///< on a GPU resident; graph when another is resident there; else, or when that fails, CPU
     WT_LIVE_RESIDENT, ///< one kernel that stays and polls a doorbell in mapped memory
     WT_LIVE_GRAPH,    ///< a captured graph, launched for each block by a helper thread on a stream of highest priority
     WT_LIVE_CPU,      ///< the callback's thread
