@@ -8,6 +8,7 @@
 // "late" are the xruns that the server counted while it ran. Without real-time rights (`warptone doctor`) they tell of
 // the machine's other work, not of the session; what the callback took is told in any case.
 #include "../hosts/jack_api.h"
+#include "../hosts/live_rights.h"
 #include "../hosts/live_session.h"
 
 #include <fcntl.h>
@@ -67,7 +68,10 @@ static wt_status run(const char *preset, const char *backend, double seconds)
     wt_status status = live_session_open(&config, &session);
     if (status) return status;
     status = live_session_start(session);
-    nanosleep(&(struct timespec){1, 0}, NULL); // connecting changes the graph, which may cost cycles
+    char missing[512];
+    if (!live_rights(missing, sizeof missing))
+        fprintf(stderr, "bench_jack: %s\n", missing); // locks memory, as live does
+    nanosleep(&(struct timespec){1, 0}, NULL);        // connecting changes the graph, which may cost cycles
     live_session_get_stats(session, &early);
     nanosleep(&(struct timespec){(time_t)seconds, 0}, NULL);
     live_session_get_stats(session, &stats);

@@ -94,6 +94,18 @@ void control_put_stats(control_text *text, live_session *session)
     json_decref(stats);
 }
 
+/// As `split` reads it back; what is no text becomes '?'.
+static void put_word(control_text *text, const char *word)
+{
+    bool quoted = !*word || strpbrk(word, " \t\"");
+    if (quoted) control_put(text, "\"");
+    for (; *word; word++) {
+        if (quoted && (*word == '"' || *word == '\\')) control_put(text, "\\");
+        control_put(text, "%c", iscntrl((unsigned char)*word) ? '?' : *word);
+    }
+    if (quoted) control_put(text, "\"");
+}
+
 void control_put_change(control_caller *caller, const char *name, float value)
 {
     const char *slash = strchr(name, '/');
@@ -102,7 +114,8 @@ void control_put_change(control_caller *caller, const char *name, float value)
         control_put(&caller->out, "param_set %.*s %s %.9g", (int)(slash - name), name, slash + 1, (double)value);
     else if (!strcmp(name, "preset")) {
         live_session_get_stats(caller->session, &stats);
-        control_put(&caller->out, "preset_load %s", stats.preset);
+        control_put(&caller->out, "preset_load ");
+        put_word(&caller->out, stats.preset);
     } else
         control_put(&caller->out, "%s %.9g", name, (double)value);
     control_end(caller);
@@ -325,7 +338,7 @@ static wt_status close_connection(call *c)
 
 static wt_status quit(call *c)
 {
-    live_session_end(c->session, ""); // no fault
+    live_session_end(c->session, "asked for by the control protocol");
     return close_connection(c);
 }
 

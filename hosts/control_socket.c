@@ -16,15 +16,17 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 #include <warptone/clock.h>
 
-enum { OUT_BYTES = 256 << 10, MAX_CLIENTS = 32, MAX_CHANGES = 256, MAX_WAIT_MS = 1000 };
+enum { OUT_BYTES = 256 << 10, MAX_CLIENTS = 32, MAX_CHANGES = 256, MAX_WAIT_MS = 1000, RETRY_NS = 10000000 };
 
 typedef struct client {
     int fd;
     bool tcp;
     bool skipping; ///< the rest of a line that was too long
+    bool ended;    ///< nothing more comes; what it asked for is still answered
     size_t n_in;
     control_caller caller;
     char in[CONTROL_LINE_BYTES], out[OUT_BYTES];
@@ -103,21 +105,6 @@ static void drop(control *c, int k)
     c->clients[k] = c->clients[--c->n_clients];
 }
 
-/// Send what is there; what the socket does not take stays. False: the client is to be dropped.
-static bool flush_client(client *k)
-{
-    control_text *out = &k->caller.out;
-    while (out->used) {
-        ssize_t n = send(k->fd, out->bytes, out->used, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return false;
-        if (n <= 0) break;
-        out->used -= (size_t)n;
-        memmove(out->bytes, out->bytes + n, out->used);
-    }
-    return !out->full && !(k->caller.leave && !out->used);
-}
-
 /// A page in a browser can make it post anything to a port of this machine, but only as HTTP.
 static bool is_http(const char *line)
 {
@@ -168,20 +155,48 @@ static void run_lines(client *k)
     k->n_in = 0;
 }
 
-/// False: the client left.
+/// False: the connection is broken.
 static bool read_client(client *k)
 {
     if (k->n_in == sizeof k->in) return true; // its lines wait for room
     ssize_t n = recv(k->fd, k->in + k->n_in, sizeof k->in - k->n_in, MSG_DONTWAIT);
     if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
     k->n_in += (size_t)n;
-    return n > 0;
+    k->ended = n == 0;
+    return true;
+}
+
+/// Has it said all, and waits for nothing?
+static bool is_over(const client *k)
+{
+    const control_wishes *w = &k->caller.wishes;
+    bool waits = line_end(k, 0) || w->params || w->levels_ns || w->stats_ns;
+    return k->caller.leave || (k->ended && !waits);
+}
+
+/// Send what is there; what the socket does not take stays. False: the client is to be dropped.
+static bool flush_client(client *k)
+{
+    control_text *out = &k->caller.out;
+    while (out->used) {
+        ssize_t n = send(k->fd, out->bytes, out->used, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return false;
+        if (n <= 0) break;
+        out->used -= (size_t)n;
+        memmove(out->bytes, out->bytes + n, out->used);
+    }
+    return !out->full && (out->used || !is_over(k));
 }
 
 static void accept_client(control *c, int listener)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) return;
+    if (fd < 0) {
+        // out of descriptors: the listener stays ready, so do not ask at once again
+        if (errno != EAGAIN && errno != EINTR) nanosleep(&(struct timespec){0, RETRY_NS}, NULL);
+        return;
+    }
     client *k = c->n_clients < MAX_CLIENTS ? calloc(1, sizeof *k) : NULL;
     if (!k) {
         static const char sentence[] = "resp -1 no room for another client\n";
@@ -253,15 +268,18 @@ static void *serve(void *user)
         fds[FD_NSM].fd = c->nsm ? nsm_fd(c->nsm) : -1;
         for (int k = 0; k < n_clients; k++) {
             const client *client = c->clients[k];
-            short in = has_room(client) ? POLLIN : 0, out = client->caller.out.used ? POLLOUT : 0;
+            short in = has_room(client) && !client->ended ? POLLIN : 0, out = client->caller.out.used ? POLLOUT : 0;
             fds[N_FDS + k] = (struct pollfd){.fd = client->fd, .events = (short)(in | out)};
         }
         if (poll(fds, (nfds_t)(N_FDS + n_clients), (int)(wait_ns / 1000000 + 1)) < 0) continue;
         uint64_t wakes;
         if (fds[FD_WAKE].revents && read(c->wake, &wakes, sizeof wakes) < 0) continue;
-        tell_changes(c);                  // before a new subscriber is heard, who asks for what comes after
-        for (int k = n_clients; k-- > 0;) // from behind: dropping moves the last one, which was looked at, forward
-            if (fds[N_FDS + k].revents & ~POLLOUT && !read_client(c->clients[k])) drop(c, k);
+        tell_changes(c);                    // before a new subscriber is heard, who asks for what comes after
+        for (int k = n_clients; k-- > 0;) { // from behind: dropping moves the last one, which was looked at, forward
+            short events = fds[N_FDS + k].revents;
+            bool whole = events & POLLIN ? read_client(c->clients[k]) : !(events & (POLLHUP | POLLERR));
+            if (!whole) drop(c, k);
+        }
         if (fds[FD_OSC].revents) control_osc_receive(c->osc);
         if (fds[FD_NSM].revents) nsm_receive(c->nsm);
         if (fds[FD_LOCAL].revents) accept_client(c, c->local);

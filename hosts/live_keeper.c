@@ -126,6 +126,13 @@ static void tell_host(live_session *s)
     pthread_mutex_unlock(&s->host_lock);
 }
 
+static void publish(live_session *s)
+{
+    wt_live_stats stats;
+    wt_live_get_stats(s->live, &stats);
+    live_telemetry_publish(s->telemetry, &stats);
+}
+
 static void look_around(live_session *s)
 {
     const char *why = atomic_exchange(&s->lost, NULL);
@@ -136,6 +143,7 @@ static void look_around(live_session *s)
     bool other = atomic_exchange(&s->playing_changed, false);
     if (other) watch_what_plays(s);
     if (other || atomic_load(&s->latency_changed)) tell_host(s);
+    publish(s);
 }
 
 static void *keep(void *user)

@@ -1,4 +1,5 @@
 #include "live_report.h"
+#include "process_report.h"
 
 const char *live_path_name(wt_live_path path)
 {
@@ -28,7 +29,7 @@ json_t *live_report_json(live_session *session)
     const wt_live_stats *l = &s.live;
     const audio_host_stats *h = &s.host;
     json_t *all =
-        json_pack("{s:f, s:s, s:s, s:s, s:b}", "seconds", s.seconds, "preset", s.preset ? s.preset : "", "host",
+        json_pack("{s:f, s:o, s:s, s:s, s:b}", "seconds", s.seconds, "preset", process_json_name(s.preset), "host",
                   s.host_name ? s.host_name : "", "path", live_path_name(l->path), "bypass", (int)l->bypass);
     json_t *more = json_pack("{s:f, s:i, s:i, s:I, s:I, s:o, s:I, s:f, s:f, s:o, s:o}", "rate_hz", l->rate_hz,
                              "block_frames", l->block_frames, "latency_frames", l->latency_frames, "blocks",
@@ -37,12 +38,12 @@ json_t *live_report_json(live_session *session)
                              live_summary_json(&l->process_ns), "round_trip", live_summary_json(&l->round_trip_ns));
     json_object_update(all, more);
     json_decref(more);
-    more =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b}", "launches", (json_int_t)l->n_launches,
-                  "moves", (json_int_t)l->n_moves, "loads", (json_int_t)l->n_loads, "reloads", (json_int_t)s.n_reloads,
-                  "reload_errors", (json_int_t)s.n_reload_errors, "reconnects", (json_int_t)s.n_reconnects,
-                  "recorded_frames", (json_int_t)s.n_recorded_frames, "record_lost", (json_int_t)s.n_record_lost,
-                  "last_error", s.last_error, "realtime", (int)h->realtime, "freewheel", (int)h->freewheel);
+    more = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:b}", "launches", (json_int_t)l->n_launches,
+                     "moves", (json_int_t)l->n_moves, "loads", (json_int_t)l->n_loads, "reloads",
+                     (json_int_t)s.n_reloads, "reload_errors", (json_int_t)s.n_reload_errors, "reconnects",
+                     (json_int_t)s.n_reconnects, "recorded_frames", (json_int_t)s.n_recorded_frames, "record_lost",
+                     (json_int_t)s.n_record_lost, "last_error", process_json_name(s.last_error), "realtime",
+                     (int)h->realtime, "freewheel", (int)h->freewheel);
     json_object_update(all, more);
     json_decref(more);
     return all;

@@ -236,6 +236,7 @@ wt_status live_session_open(const live_session_config *config, live_session **se
     if (!status) status = check_preset(s);
     if (!status) status = open_host(s);
     if (!status) status = open_live(s);
+    if (!status) status = live_telemetry_open(s->layout, &s->telemetry);
     if (!status) status = live__midi_open(s);
     if (!status) status = live__load(s, s->config.preset);
     if (!status && s->config.watch) status = live_watch_open(&s->watch);
@@ -273,6 +274,7 @@ wt_status live_session_close(live_session *s)
     }
     wt_status recorded = live_record_close(s->record);
     live__midi_close(s);
+    live_telemetry_close(s->telemetry);
     wt_live_destroy(s->live);
     wt_status unused = wt_layout_destroy(s->layout);
     (void)unused; // nothing of it is in use any more

@@ -6,6 +6,7 @@
 ///   live_keeper.c    the session's own thread
 ///   live_watch.c     files that changed
 ///   live_record.c    taps to files
+///   live_telemetry.c figures for other processes
 ///   live_midi.c      controllers to parameters
 ///
 /// Locks: `change` is held through a load, a save or a new format; `table` for the moment in which what plays is looked
@@ -16,6 +17,7 @@
 
 #include "live_record.h"
 #include "live_session.h"
+#include "live_telemetry.h"
 #include "live_watch.h"
 #include "midi_map.h"
 #include "preset_yaml.h"
@@ -93,6 +95,7 @@ struct live_session {
     atomic_bool closing;
     live_watch *watch;
     live_record *record;
+    live_telemetry *telemetry;
     int64_t start_ns;
     atomic_ullong n_reloads, n_reload_errors, n_reconnects;
     atomic_int end_state; ///< 0, 1 = the reason is being written, 2 = it stands

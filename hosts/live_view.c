@@ -177,7 +177,8 @@ static void put_levels(pen *p, const char *side, const live_view_level *levels, 
 
 static void put_reading(pen *p, const live_view_reading *r)
 {
-    put(p, "%-*.*s %8.3g ", LABEL_CELLS, LABEL_CELLS, r->name, (double)r->value);
+    double value = fabsf(r->value) < 1e-3f ? 0 : (double)r->value; // no "-0"
+    put(p, "%-*.*s %8.3g ", LABEL_CELLS, LABEL_CELLS, r->name, value);
     if (strstr(r->name, "gain_reduction")) {
         int n_cells = (int)lrintf(fabsf(r->value) / reduction_span_db * SLIDER_CELLS);
         put(p, "dB  ");
@@ -269,7 +270,8 @@ static void put_partitions(pen *p, const live_view_page *page)
     put(p, "partitions");
     for (int k = 0; k < page->n_partitions; k++) {
         const live_view_partition *part = &page->partitions[k];
-        put(p, "  %s %d SMs", part->name, part->n_sms);
+        put(p, "  %s", part->name);
+        if (part->n_sms) put(p, " %d SMs", part->n_sms);
         if (part->busy >= 0) put(p, " %.0f %%", part->busy * 100);
     }
     end_row(p);

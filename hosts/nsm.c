@@ -241,15 +241,19 @@ const char *nsm_preset(const nsm *n) { return json_string_value(json_object_get(
 
 int nsm_fd(const nsm *n) { return n->fd; }
 
+static wt_status restore_param(nsm *n, const char *name, const json_t *value)
+{
+    if (json_is_number(value)) return live_session_set(n->session, name, (float)json_number_value(value));
+    return wt_fail(WT_ERR_FORMAT, "nsm: the saved value of %s is no number", name);
+}
+
 /// What the preset of today lacks is told to the user and left out.
 static void restore(nsm *n)
 {
-    const char *name;
-    json_t *value;
+    json_t *params = json_object_get(n->state, "params");
     live_session_set_bypass(n->session, json_is_true(json_object_get(n->state, "bypass")));
-    json_object_foreach(json_object_get(n->state, "params"), name,
-                        value) if (live_session_set(n->session, name, (float)json_number_value(value)))
-        say(n, 2, wt_last_error());
+    for (void *at = json_object_iter(params); at; at = json_object_iter_next(params, at))
+        if (restore_param(n, json_object_iter_key(at), json_object_iter_value(at))) say(n, 2, wt_last_error());
 }
 
 wt_status nsm_attach(nsm *n, live_session *session)

@@ -1,10 +1,11 @@
 #include "osc.h"
 
+#include <stdint.h> // here, because a file may not be empty
+
 #ifdef WT_HAVE_LIBLO
 
 #    include <arpa/inet.h>
 #    include <math.h>
-#    include <stdint.h>
 #    include <stdlib.h>
 #    include <string.h>
 #    include <sys/socket.h>

@@ -1,5 +1,6 @@
 // The line protocol and OSC over real sockets on this machine, on a session without audio.
 #include "fake_session.h"
+#include "support/failing_alloc.h"
 #include "support/testing.h"
 
 #include "../hosts/control_internal.h"
@@ -141,6 +142,10 @@ static void stats_are_json(void **state)
     assert_int_equal(json_integer_value(json_object_get(json_object_get(stats, "misses"), "total")), 3);
     assert_true(json_real_value(json_object_get(json_object_get(stats, "process"), "p99_us")) == 150);
     json_decref(stats);
+    strcpy(s.preset, "\xff.yaml"); // a file's name may be no UTF-8, which JSON must be
+    stats = json_loads(ask(&s, "stats") + 7, 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(stats, "preset")), "?.yaml");
+    json_decref(stats);
 }
 
 // ---- sockets
@@ -273,6 +278,8 @@ static void subscribers_are_told(void **state)
     assert_string_equal(take(watcher, '\n'), "bypass 1\n");
     assert_ok(live_session_load(&f.session, "other"));
     assert_string_equal(take(watcher, '\n'), "preset_load other\n");
+    assert_ok(live_session_load(&f.session, "an \"a\"\\\n"));
+    assert_string_equal(take(watcher, '\n'), "preset_load \"an \\\"a\\\"\\\\?\"\n");
     put(watcher, "unsubscribe\n", 12);
     assert_string_equal(take(watcher, '\n'), "resp 0\n");
     put(actor, "bypass 0\n", 9);
@@ -324,6 +331,37 @@ static void who_asks_and_does_not_read_waits(void **state)
     for (; n_answers < n_sent; n_answers++) assert_string_equal(take(greedy, '\n'), "resp 0 -6\n");
     close(greedy);
     close(other);
+    close_control(&f);
+}
+
+static void who_says_no_more_still_gets_all_answers(void **state)
+{
+    (void)state;
+    fixture f;
+    open_control(&f, NULL);
+    int fd = connect_local(f.path);
+    for (int k = 0; k < 500; k++) put(fd, "help\nbypass\n", 12);
+    assert_int_equal(shutdown(fd, SHUT_WR), 0); // as `printf ... | nc -U` does
+    usleep(20000);
+    int n_answers = 0;
+    for (const char *line; *(line = take(fd, '\n'));) n_answers += !strcmp(line, "resp 0 0\n");
+    assert_int_equal(n_answers, 500);
+    close(fd);
+    fd = connect_local(f.path);
+    put(fd, "subscribe params\n", 17);
+    assert_string_equal(take(fd, '\n'), "resp 0\n");
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    usleep(20000);
+    live_session_set_bypass(&f.session, true);
+    assert_string_equal(take(fd, '\n'), "bypass 1\n"); // it listens on
+    close(fd);
+    fd = connect_local(f.path);
+    put(fd, "bypass 0\n", 9);
+    close(fd); // without waiting for the answer
+    fd = connect_local(f.path);
+    do put(fd, "bypass\n", 7); // which is soon
+    while (strcmp(take(fd, '\n'), "resp 0 0\n"));
+    close(fd);
     close_control(&f);
 }
 
@@ -383,6 +421,36 @@ static void tcp_is_this_machine_only_and_no_web_server(void **state)
         control_open(&(control_config){.session = &f.session, .no_socket = true, .tcp_port = 70000}, &second),
         WT_ERR_BAD_ARG);
     close_control(&f);
+}
+
+typedef struct opening {
+    control_config config;
+    control *control;
+} opening;
+
+static wt_status open_again(void *user)
+{
+    opening *o = user;
+    return control_open(&o->config, &o->control);
+}
+
+static void close_again(void *user)
+{
+    opening *o = user;
+    control_close(o->control);
+}
+
+static void opening_survives_a_lack_of_memory(void **state)
+{
+    (void)state;
+    live_session s;
+    fake_session_init(&s);
+    opening o = {.config = {.session = &s, .no_socket = true, .tcp_port = -1}};
+#ifdef WT_HAVE_LIBLO
+    o.config.osc_port = -1;
+#endif
+    assert_true(assert_survives_failing_alloc(open_again, close_again, &o) >= 1);
+    for (int k = 0; k < FAKE_LISTENERS; k++) assert_null(s.listeners[k]);
 }
 
 static void the_default_path_has_the_name_of_the_client(void **state)
@@ -631,8 +699,10 @@ int main(void)
         cmocka_unit_test(subscribers_are_told),
         cmocka_unit_test(who_does_not_read_is_dropped_and_holds_up_nobody),
         cmocka_unit_test(who_asks_and_does_not_read_waits),
+        cmocka_unit_test(who_says_no_more_still_gets_all_answers),
         cmocka_unit_test(many_clients_and_no_more),
         cmocka_unit_test(tcp_is_this_machine_only_and_no_web_server),
+        cmocka_unit_test(opening_survives_a_lack_of_memory),
         cmocka_unit_test(the_default_path_has_the_name_of_the_client),
         cmocka_unit_test(a_path_that_is_taken_is_refused_and_one_that_was_left_is_not),
 #ifdef WT_HAVE_LIBLO

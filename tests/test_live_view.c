@@ -22,13 +22,13 @@ static void fill(live_view_page *page, live_session *s)
         .n_out = 1,
         .n_params = FAKE_PARAMS,
         .selected = 1,
-        .readings = {{"limiter/gain_reduction_db", 6}, {"meter/loudness_lufs", -23.5f}},
-        .n_readings = 2,
+        .readings = {{"limiter/gain_reduction_db", 6}, {"meter/loudness_lufs", -23.5f}, {"gate/open", -1e-9f}},
+        .n_readings = 3,
         .bar_from_ns = 10000,
         .bar_to_ns = 1000000,
         .bars = {[3] = 0.9, [4] = 0.0899, [5] = 0.01, [23] = 0.0001},
-        .partitions = {{"audio", 8, 0.12}, {"llm", 124, -1}},
-        .n_partitions = 2,
+        .partitions = {{"audio", 8, 0.12}, {"llm", 124, -1}, {"files", 0, 1}},
+        .n_partitions = 3,
     };
     memcpy(page->params, s->params, sizeof s->params);
     live_session_get_stats(s, &page->stats);
@@ -58,13 +58,14 @@ static void the_page_in_ascii(void **state)
                         "\n"
                         "limiter/gain_reduction_db                 6 dB  #####\n"
                         "meter/loudness_lufs                   -23.5 \n"
+                        "gate/open                                 0 \n"
                         "  low_cut/frequency_hz                   80 Hz     -----o--------------\n"
                         "> gain/gain_db                           -6 dB     ------------o-------\n"
                         "  gain/balance                            0        ----------o---------\n"
                         "\n"
                         "process us  p50 90.0  p99 150.0  p99.9 160.0  p99.99 170.0  max 180.0\n"
                         "   10 us |      %%****                                  ==| 1 ms\n"
-                        "partitions  audio 8 SMs 12 %  llm 124 SMs\n"
+                        "partitions  audio 8 SMs 12 %  llm 124 SMs  files 100 %\n"
                         "\n"
                         "arrows choose and change  r reset  b bypass  s save  ? help  q quit\n");
 }

@@ -130,98 +130,98 @@ static nsm *join(manager *m)
     return n;
 }
 
-static control *attach(manager *m, nsm *n, live_session *s)
-{
-    control *c = NULL;
-    assert_ok(control_open(&(control_config){.session = s, .no_socket = true, .nsm = n}, &c));
-    assert_string_equal(next(m), "/nsm/client/progress ,f 0.5");
-    return c;
-}
-
 static void assert_opened(manager *m)
 {
     assert_string_equal(next(m), "/nsm/client/progress ,f 1");
     assert_string_equal(next(m), "/reply ,ss /nsm/client/open the preset plays");
 }
 
+/// A session of that manager, attached as far as the first word of its progress; `saved`: its state, NULL = none.
+typedef struct member {
+    manager m;
+    live_session s;
+    nsm *n;
+    control *c;
+} member;
+
+static void open_member(member *b, const char *saved)
+{
+    open_manager(&b->m, NULL);
+    fake_session_init(&b->s);
+    if (saved) put_state(&b->m, saved);
+    b->n = join(&b->m);
+    assert_ok(control_open(&(control_config){.session = &b->s, .no_socket = true, .nsm = b->n}, &b->c));
+    assert_string_equal(next(&b->m), "/nsm/client/progress ,f 0.5");
+}
+
+static void close_member(member *b)
+{
+    control_close(b->c);
+    nsm_leave(b->n);
+    close_manager(&b->m);
+}
+
 static void a_session_is_opened_changed_and_saved(void **state)
 {
     (void)state;
-    manager m;
-    live_session s;
+    member b;
     char path[128];
-    open_manager(&m, NULL);
-    fake_session_init(&s);
-    nsm *n = join(&m);
-    assert_null(nsm_preset(n));
-    control *c = attach(&m, n, &s);
-    assert_opened(&m);
-    assert_ok(live_session_set(&s, "gain/gain_db", 3.25f));
-    assert_string_equal(next(&m), "/nsm/client/is_dirty ,");
-    live_session_set_bypass(&s, true); // it is dirty already, so nothing more is said
-    tell(&m, "/nsm/client/session_is_loaded");
-    tell(&m, "/nsm/client/save");
-    assert_string_equal(next(&m), "/nsm/client/is_clean ,");
-    assert_string_equal(next(&m), "/reply ,ss /nsm/client/save saved");
-    snprintf(path, sizeof path, "%s/session.json", m.project);
+    open_member(&b, NULL);
+    assert_null(nsm_preset(b.n));
+    assert_opened(&b.m);
+    assert_ok(live_session_set(&b.s, "gain/gain_db", 3.25f));
+    assert_string_equal(next(&b.m), "/nsm/client/is_dirty ,");
+    live_session_set_bypass(&b.s, true); // it is dirty already, so nothing more is said
+    tell(&b.m, "/nsm/client/session_is_loaded");
+    tell(&b.m, "/nsm/client/save");
+    assert_string_equal(next(&b.m), "/nsm/client/is_clean ,");
+    assert_string_equal(next(&b.m), "/reply ,ss /nsm/client/save saved");
+    snprintf(path, sizeof path, "%s/session.json", b.m.project);
     json_t *saved = json_load_file(path, 0, NULL), *params = json_object_get(saved, "params");
     assert_string_equal(json_string_value(json_object_get(saved, "preset")), "voice");
     assert_true(json_is_true(json_object_get(saved, "bypass")));
     assert_int_equal(json_object_size(params), FAKE_PARAMS);
     assert_true(json_real_value(json_object_get(params, "gain/gain_db")) == 3.25);
     json_decref(saved);
-    tell(&m, "/nsm/client/save"); // again, and clean already
-    assert_string_equal(next(&m), "/reply ,ss /nsm/client/save saved");
-    tell(&m, "/nsm/client/open");
-    assert_string_equal(next(&m), "/error ,sis /nsm/client/open -8 a project is open already; start another warptone");
-    control_close(c);
-    nsm_leave(n);
-    close_manager(&m);
+    tell(&b.m, "/nsm/client/save"); // again, and clean already
+    assert_string_equal(next(&b.m), "/reply ,ss /nsm/client/save saved");
+    tell(&b.m, "/nsm/client/open");
+    assert_string_equal(next(&b.m),
+                        "/error ,sis /nsm/client/open -8 a project is open already; start another warptone");
+    close_member(&b);
 }
 
 static void a_preset_that_is_a_file_is_saved_with_its_whole_path(void **state)
 {
     (void)state;
-    manager m;
-    live_session s;
-    open_manager(&m, NULL);
-    fake_session_init(&s);
-    put_state(&m, "{\"preset\": \"x\", \"params\": {}}");
-    assert_int_equal(chdir(m.project), 0);
-    strcpy(s.preset, "session.json"); // any file will do
-    nsm *n = join(&m);
-    control *c = attach(&m, n, &s);
-    assert_opened(&m);
-    tell(&m, "/nsm/client/save");
-    assert_string_equal(next(&m), "/reply ,ss /nsm/client/save saved");
+    member b;
+    open_member(&b, "{\"preset\": \"x\", \"params\": {}}");
+    assert_int_equal(chdir(b.m.project), 0);
+    strcpy(b.s.preset, "session.json"); // any file will do
+    assert_opened(&b.m);
+    tell(&b.m, "/nsm/client/save");
+    assert_string_equal(next(&b.m), "/reply ,ss /nsm/client/save saved");
     json_t *saved = json_load_file("session.json", 0, NULL);
     assert_int_equal(json_string_value(json_object_get(saved, "preset"))[0], '/');
     json_decref(saved);
     assert_int_equal(chdir("/"), 0);
-    control_close(c);
-    nsm_leave(n);
-    close_manager(&m);
+    close_member(&b);
 }
 
 static void a_saved_session_comes_back(void **state)
 {
     (void)state;
-    manager m;
-    live_session s;
-    open_manager(&m, NULL);
-    fake_session_init(&s);
-    put_state(&m, "{\"preset\": \"other\", \"bypass\": true, \"params\": {\"gain/gain_db\": -12.5, \"gone/x\": 1, "
-                  "\"gain/balance\": 0.5}}");
-    nsm *n = join(&m);
-    assert_string_equal(nsm_preset(n), "other");
-    control *c = attach(&m, n, &s);
-    assert_string_equal(next(&m), "/nsm/client/message ,is 2 no parameter \"gone/x\"");
-    assert_opened(&m);
-    assert_true(s.bypass && s.params[1].value == -12.5f && s.params[2].value == 0.5f);
-    assert_true(s.params[0].value == 80);
-    control_close(c);
-    nsm_leave(n);
-    close_manager(&m);
+    member b;
+    open_member(&b, "{\"preset\": \"other\", \"bypass\": true, \"params\": {\"gain/gain_db\": -12.5, \"gone/x\": 1, "
+                    "\"low_cut/frequency_hz\": \"high\", \"gain/balance\": 0.5}}");
+    assert_string_equal(nsm_preset(b.n), "other");
+    assert_string_equal(next(&b.m), "/nsm/client/message ,is 2 no parameter \"gone/x\"");
+    assert_string_equal(next(&b.m),
+                        "/nsm/client/message ,is 2 nsm: the saved value of low_cut/frequency_hz is no number");
+    assert_opened(&b.m);
+    assert_true(b.s.bypass && b.s.params[1].value == -12.5f && b.s.params[2].value == 0.5f);
+    assert_true(b.s.params[0].value == 80);
+    close_member(&b);
 }
 
 static void a_damaged_state_is_told(void **state)
@@ -267,45 +267,33 @@ static void a_session_that_cannot_start_is_told(void **state)
 static void a_state_that_cannot_be_written_is_told(void **state)
 {
     (void)state;
-    manager m;
-    live_session s;
-    open_manager(&m, NULL);
-    fake_session_init(&s);
-    nsm *n = join(&m);
-    control *c = attach(&m, n, &s);
-    assert_opened(&m);
-    FILE *file = fopen(m.project, "w"); // a file where the folder should be
+    member b;
+    open_member(&b, NULL);
+    assert_opened(&b.m);
+    FILE *file = fopen(b.m.project, "w"); // a file where the folder should be
     fclose(file);
-    tell(&m, "/nsm/client/save");
-    assert_begins(next(&m), "/error ,sis /nsm/client/save -1 ");
-    control_close(c);
-    nsm_leave(n);
-    close_manager(&m);
+    tell(&b.m, "/nsm/client/save");
+    assert_begins(next(&b.m), "/error ,sis /nsm/client/save -1 ");
+    close_member(&b);
 }
 
 static void strangers_are_not_heard(void **state)
 {
     (void)state;
-    manager m;
-    live_session s;
-    open_manager(&m, NULL);
-    fake_session_init(&s);
-    nsm *n = join(&m);
-    control *c = attach(&m, n, &s);
-    assert_opened(&m);
+    member b;
+    open_member(&b, NULL);
+    assert_opened(&b.m);
     const struct sockaddr_in client = {.sin_family = AF_INET,
-                                       .sin_port = htons((uint16_t)atoi(lo_address_get_port(m.client))),
+                                       .sin_port = htons((uint16_t)atoi(lo_address_get_port(b.m.client))),
                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     static const char message[24] = "/nsm/client/save\0\0\0\0,";
     int fd = socket(AF_INET, SOCK_DGRAM, 0); // with a port that is not the manager's
     assert_int_equal(sendto(fd, message, sizeof message, 0, (const struct sockaddr *)&client, sizeof client), 24);
     close(fd);
-    tell(&m, "/nsm/client/open");
-    assert_begins(next(&m), "/error ,sis /nsm/client/open -8 "); // and nothing before it
-    assert_int_equal(access(m.project, F_OK), -1);
-    control_close(c);
-    nsm_leave(n);
-    close_manager(&m);
+    tell(&b.m, "/nsm/client/open");
+    assert_begins(next(&b.m), "/error ,sis /nsm/client/open -8 "); // and nothing before it
+    assert_int_equal(access(b.m.project, F_OK), -1);
+    close_member(&b);
 }
 
 static void managers_that_refuse_or_are_not_there_are_told(void **state)
