@@ -269,7 +269,7 @@ int cmd_live(int argc, char **argv)
         {"rate", 0, WT_OPTION_NUMBER, &h->rate_hz, "HZ", "the host's if left out", 1000, 768000},
         {"block", 0, WT_OPTION_INT, &h->block_frames, "FRAMES", "of a block; the host's if left out", 1, 8192},
         {"latency", 0, WT_OPTION_NUMBER, &h->latency_ms, "MS", "PortAudio: wanted of the device", 0.1, 2000},
-        {"mode", 0, WT_OPTION_TEXT, &a.mode, "MODE", "immediate (standard), or pipelined: a block late", 0, 0},
+        {"mode", 0, WT_OPTION_TEXT, &a.mode, "MODE", "immediate (standard), or on a GPU pipelined: a block late", 0, 0},
         {"backend", 0, WT_OPTION_TEXT, &s->backend, "WHICH", "auto, cuda or cpu", 0, 0},
         {"gpu-path", 0, WT_OPTION_TEXT, &a.path, "PATH", "auto, resident or graph", 0, 0},
         {"audio-sms", 0, WT_OPTION_INT, &s->audio_sms, "N", "of the GPU's audio partition, 8 if left out", 1, 256},

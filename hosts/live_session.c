@@ -193,6 +193,7 @@ static wt_status open_partition(live_session *s, wt_partition **partition)
     *partition = NULL;
     if (!s->device) return WT_OK;
     wt_status status = wt_layout_preset("audio+llm", wt_device_get_info(s->device), partitions, &config);
+    if (status == WT_ERR_QUOTA) return WT_OK; // a device too small to be cut is used whole
     if (status) return status;
     partitions[0].n_sms = s->config.audio_sms ? s->config.audio_sms : AUDIO_SMS;
     partitions[0].sm_share = 0;

@@ -560,6 +560,17 @@ static void a_second_resident_chain_is_refused(void **state)
     assert_fails(wt_live_load(second, &live_voice, NULL), WT_ERR_STATE,
                  "live: the device has another's resident kernel, want the graph path");
     wt_live_destroy(second);
+    const wt_live_config free_to_choose = config_of(device, WT_LIVE_AUTO, 1);
+    float x[640] = {0}, y[640];
+    x[0] = 0.5f;
+    second = live_of(&free_to_choose, &live_voice);
+    assert_int_equal(stats_of(second).path, on_gpu(device) ? WT_LIVE_GRAPH : WT_LIVE_CPU);
+    assert_int_equal(stats_of(first).path, WT_LIVE_RESIDENT);
+    wt_live_set_freewheel(second, true);
+    live_blocks(second, x, y, 640, 64, 640);
+    live_blocks(first, x, y, 640, 64, 640);
+    assert_true(y[0] != 0);
+    wt_live_destroy(second);
     finish(first);
 }
 
