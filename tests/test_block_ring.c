@@ -107,7 +107,7 @@ static void check_sides(wt_device *device, uint32_t first)
     uint32_t posted = first, heard = first;
     assert_int_equal(pthread_create(&thread, NULL, answer, &s), 0);
     for (int n_posted = 0, n_heard = 0; n_heard < BLOCKS && !atomic_load(&s.failed);) {
-        if (n_posted < BLOCKS && n_posted - n_heard < SLOTS) {
+        if (n_posted < BLOCKS && n_posted - n_heard < SLOTS - 1) {
             for (int n = 0; n < WORDS; n++) x[n] = (float)(n_posted * 7 % 1000 + n);
             wt_block_put(wt_block_ring_slot(s.down, posted), x, WORDS, posted);
             posted = wt_block_turn_after(posted), n_posted++;
