@@ -12,7 +12,9 @@ enum { MAX_BYTES = 256 << 20 };
 wt_status wt__json_parse(const char *file, const char *text, size_t size, json_t **object)
 {
     json_error_t error;
-    errno = 0; // where memory ends within a string, jansson 2.14 drops a byte of it, or says "invalid token"
+    // Where memory ends within a string, jansson 2.14 drops a byte of it, or says "invalid token"; errno tells, unless
+    // a number comes later, which sets it back.
+    errno = 0;
     *object = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
     if (errno == ENOMEM) {
         json_decref(*object);

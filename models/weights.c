@@ -292,7 +292,7 @@ const char *wt_weights_file(const wt_weights *weights, int index)
     return weights->files[weights->entries[index].file].name;
 }
 
-const wt_tensor *wt_weights_find(const wt_weights *weights, const char *name)
+static const wt_tensor *find_stored(const wt_weights *weights, const char *name)
 {
     int low = 0, high = weights->n_entries;
     while (low < high) {
@@ -306,6 +306,13 @@ const wt_tensor *wt_weights_find(const wt_weights *weights, const char *name)
             low = middle + 1;
     }
     return NULL;
+}
+
+const wt_tensor *wt_weights_find(const wt_weights *weights, const char *name)
+{
+    const wt_tensor *found = find_stored(weights, name);
+    const char *alias = found ? NULL : wt_weights_metadata(weights, name);
+    return alias ? find_stored(weights, alias) : found;
 }
 
 wt_status wt_weights_get(const wt_weights *weights, const char *name, int rank, const int64_t *shape, wt_tensor *tensor)

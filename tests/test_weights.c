@@ -94,6 +94,25 @@ static void safetensors_open(void **state)
     wt_weights_close(w);
 }
 
+static void a_shared_tensor_is_found_by_both_names(void **state)
+{
+    bytes b;
+    safetensors_bytes(&b,
+                      "{\"__metadata__\":{\"embed\":\"head\",\"format\":\"pt\",\"x\":\"embed\"},"
+                      "\"head\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+                      8);
+    const char *path = test_path(state, "shared.safetensors");
+    test_spill(path, b.at, b.n);
+    wt_weights *w = opened(path);
+    wt_tensor t;
+    assert_int_equal(wt_weights_count(w), 1);
+    assert_ok(wt_weights_get(w, "embed", 1, (const int64_t[]){2}, &t));
+    assert_ptr_equal(t.data, wt_weights_find(w, "head")->data);
+    assert_null(wt_weights_find(w, "format"));
+    assert_null(wt_weights_find(w, "x")); // one step
+    wt_weights_close(w);
+}
+
 static void get_names_what_it_met_and_wanted(void **state)
 {
     bytes b;
@@ -624,6 +643,7 @@ static void real_models_open(void **state)
         assert_ok(wt_weights_get(w, cases[k].tensor, 2, cases[k].shape, &t));
         assert_int_equal(wt_weights_count(w), cases[k].n);
         assert_int_equal(n, cases[k].n_elements);
+        if (!k) assert_ok(wt_weights_get(w, "model.embed_tokens.weight", 2, (const int64_t[]){2048, 128}, &t)); // shared
         wt_weights_close(w);
     }
 }
@@ -633,6 +653,7 @@ int main(void)
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, test_folder_create, test_folder_remove)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(safetensors_open),
+        IN_FOLDER(a_shared_tensor_is_found_by_both_names),
         IN_FOLDER(get_names_what_it_met_and_wanted),
         IN_FOLDER(bad_safetensors_are_refused),
         IN_FOLDER(impossible_headers_are_refused),

@@ -39,7 +39,8 @@ WT_CHECKED wt_status wt_weights_check(const wt_weights *weights);
 /// "safetensors", "GGUF" or "llama2.c".  [any]
 const char *wt_weights_format(const wt_weights *weights);
 
-/// The tensor of that name, or NULL.  [any]
+/// The tensor of that name, or NULL. A tensor that two names share is stored once in safetensors, under one of them;
+/// where __metadata__ has {"other name": "stored name"}, as the hub's writers leave it, both find it.  [any]
 const wt_tensor *wt_weights_find(const wt_weights *weights, const char *name);
 
 /// The tensor of that name with that shape, or WT_ERR_NOT_FOUND / WT_ERR_FORMAT: "model.norm.weight is [2048], want
