@@ -14,6 +14,7 @@
     X(presets,  "list, show and check presets, and what they are made of")      \
     X(process,  "apply a preset to audio files")                                \
     X(analyze,  "spectrograms, pitch, beats and other features of audio files") \
+    X(models,   "what is in a model's files: config, types, tensors")           \
     X(simulate, "play a plan of devices and loads in virtual time")             \
     X(top,      "live figures of a running warptone: partitions, tasks, memory")
 // clang-format on
