@@ -124,7 +124,17 @@ static wt_status skip_array(reader *r, const char *key, int nesting, char text[6
     return status;
 }
 
-/// A number as text; floats with as many digits as bring back the same bits.
+/// The fewest digits that bring back the same bits.
+static void real_text(double x, bool narrow, char text[64])
+{
+    for (int digits = 7; digits <= 17; digits++) {
+        snprintf(text, 64, "%.*g", digits, x);
+        const double back = strtod(text, NULL);
+        if (narrow ? (float)back == (float)x : back == x) return;
+    }
+}
+
+/// A number as text.
 static wt_status take_number(reader *r, const char *key, uint32_t kind, char text[64])
 {
     union {
@@ -167,10 +177,10 @@ static wt_status take_number(reader *r, const char *key, uint32_t kind, char tex
         snprintf(text, 64, "%" PRId64, x.i64);
         break;
     case F32:
-        snprintf(text, 64, "%.9g", (double)x.f32);
+        real_text((double)x.f32, true, text);
         break;
     case F64:
-        snprintf(text, 64, "%.17g", x.f64);
+        real_text(x.f64, false, text);
         break;
     case BOOL:
         if (x.u8 > 1) return wt_fail(WT_ERR_FORMAT, "%s: %s is the bool %u, want 0 or 1", r->file, key, x.u8);

@@ -3,6 +3,7 @@
 #include "support/model_files.h"
 #include "support/testing.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -609,6 +610,49 @@ static void opening_survives_failing_allocations(void **state)
     assert_survives_failing_alloc(open_path, close_path, both);
 }
 
+// ---- files of the formats' own packages (tests/golden/make_weights.py)
+
+static const char *golden_file(const char *name)
+{
+    static char path[4096];
+    const char *folder = getenv("WARPTONE_TEST_GOLDEN");
+    snprintf(path, sizeof path, "%s/%s", folder ? folder : "tests/golden", name);
+    return path;
+}
+
+/// Element n is n / 4 - 3, within `bound`.
+static void check_ramp(const wt_weights *w, const char *name, const char *described, double bound)
+{
+    char text[96];
+    float x[256];
+    const wt_tensor *t = wt_weights_find(w, name);
+    assert_non_null(t);
+    assert_string_equal(wt_tensor_describe(t, text), described);
+    wt_tensor_to_f32(t, 0, wt_tensor_elements(t), x);
+    for (int64_t n = 0; n < wt_tensor_elements(t); n++) assert_true(fabs((double)x[n] - ((double)n / 4 - 3)) <= bound);
+}
+
+static void files_of_other_writers_open(void **state)
+{
+    (void)state;
+    wt_weights *w = opened(golden_file("weights.gguf"));
+    check_ramp(w, "token_embd.weight", "[3][32] F16", 0);
+    check_ramp(w, "output_norm.weight", "[32] F32", 0);
+    check_ramp(w, "blk.0.attn_q.weight", "[2][32] BF16", 0);
+    check_ramp(w, "blk.0.attn_k.weight", "[2][64] Q8_0", 28.75 / 127); // a step of the largest block, scale in f16
+    assert_string_equal(wt_weights_metadata(w, "qwen3.attention.layer_norm_rms_epsilon"), "1e-06");
+    assert_string_equal(wt_weights_metadata(w, "qwen3.rope.freq_base"), "1000000");
+    wt_weights_close(w);
+    w = opened(golden_file("weights.safetensors"));
+    assert_int_equal(wt_weights_count(w), 5);
+    check_ramp(w, "f16", "[3][5] F16", 0);
+    check_ramp(w, "f32", "[2][2][2] F32", 0);
+    check_ramp(w, "scalar", "[] F32", 0);
+    check_ramp(w, "empty", "[0][4] F32", 0);
+    check_ramp(w, "i8", "[4] I8", 0.75); // cut to integers
+    wt_weights_close(w);
+}
+
 // ---- real files
 
 static void real_models_open(void **state)
@@ -643,7 +687,8 @@ static void real_models_open(void **state)
         assert_ok(wt_weights_get(w, cases[k].tensor, 2, cases[k].shape, &t));
         assert_int_equal(wt_weights_count(w), cases[k].n);
         assert_int_equal(n, cases[k].n_elements);
-        if (!k) assert_ok(wt_weights_get(w, "model.embed_tokens.weight", 2, (const int64_t[]){2048, 128}, &t)); // shared
+        if (!k)
+            assert_ok(wt_weights_get(w, "model.embed_tokens.weight", 2, (const int64_t[]){2048, 128}, &t)); // shared
         wt_weights_close(w);
     }
 }
@@ -672,6 +717,7 @@ int main(void)
         IN_FOLDER(a_folder_says_what_it_lacks),
         IN_FOLDER(check_notices_changed_files),
         IN_FOLDER(opening_survives_failing_allocations),
+        cmocka_unit_test(files_of_other_writers_open),
         cmocka_unit_test(real_models_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
