@@ -90,7 +90,8 @@ wt_status wt__weights_place(wt_weights *weights, int first, const uint8_t *data,
     const char *file = weights->files[weights->n_files - 1].name;
     const uint8_t *at = data;
     const char *before = "the header";
-    qsort(weights->entries + first, (size_t)(weights->n_entries - first), sizeof *weights->entries, by_place);
+    if (weights->n_entries > first)
+        qsort(weights->entries + first, (size_t)(weights->n_entries - first), sizeof *weights->entries, by_place);
     for (int k = first; k < weights->n_entries; k++) {
         const wt__entry *e = &weights->entries[k];
         const uint8_t *begin = e->tensor.data;
