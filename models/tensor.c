@@ -79,21 +79,27 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/// A number with `n_mantissa` bits of mantissa and a bias of `bias`, magnitude `m` without its sign. Subnormals go
-/// through a subtraction of normal numbers, so that a thread that flushes subnormals to zero reads the same.
-static inline float widen(uint32_t m, uint32_t sign, int n_mantissa, uint32_t bias)
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/// The bits of a magnitude `m` with `n_mantissa` bits of mantissa and a bias of `bias`. Subnormals go through a
+/// subtraction of normal numbers, so that a thread that flushes subnormals to zero reads the same. No branches: a loop
+/// over it is vectorised.
+static inline uint32_t widen(uint32_t m, int n_mantissa, uint32_t bias)
 {
     const uint32_t shifted = m << (23 - n_mantissa), offset = (127 - bias) << 23;
     const float subnormal = float_of(shifted + offset + (1u << 23)) - float_of(offset + (1u << 23));
-    const float x = m >> n_mantissa ? float_of(shifted + offset) : subnormal;
-    return sign ? -x : x;
+    return m >> n_mantissa ? shifted + offset : bits_of(subnormal);
 }
 
 static inline float half(uint16_t h) // IEEE 754 binary16
 {
-    const uint32_t m = h & 0x7fff;
-    if (m >= 0x7c00) return float_of((uint32_t)(h & 0x8000) << 16 | 0x7f800000u | (m & 0x3ff) << 13);
-    return widen(m, h & 0x8000, 10, 15);
+    const uint32_t m = h & 0x7fff, special = m >= 0x7c00 ? 112u << 23 : 0; // exponent 31 + 112 + 112 = 255
+    return float_of((widen(m, 10, 15) + special) | (uint32_t)(h & 0x8000) << 16);
 }
 
 static inline float brain(uint16_t h) { return float_of((uint32_t)h << 16); }
@@ -102,9 +108,8 @@ static inline float e5m2(uint8_t b) { return half((uint16_t)(b << 8)); } // OCP 
 
 static inline float e4m3(uint8_t b) // OCP FP8 1.0: no infinities, NaN is 0x7f and 0xff, largest 448
 {
-    const uint32_t m = b & 0x7f;
-    if (m == 0x7f) return float_of(0x7fc00000u | (uint32_t)(b & 0x80) << 24);
-    return widen(m, b & 0x80, 3, 7);
+    const uint32_t m = b & 0x7f, bits = widen(m, 3, 7);
+    return float_of((m == 0x7f ? 0x7fc00000u : bits) | (uint32_t)(b & 0x80) << 24);
 }
 
 static inline float half_at(const uint8_t *p)
@@ -161,11 +166,12 @@ static void q4_k(const uint8_t *p, float *out)
 static void q6_k(const uint8_t *p, float *out)
 {
     const float d = half_at(p + 208);
-    for (int n = 0; n < 256; n++) {
-        const int part = n % 128 / 32, k = n % 32;
-        const uint8_t low = p[n / 128 * 64 + (part & 1) * 32 + k], high = p[128 + n / 128 * 32 + k];
-        const int q = (part & 2 ? low >> 4 : low & 15) | (high >> 2 * part & 3) << 4;
-        out[n] = d * (float)(int8_t)p[192 + n / 16] * (float)(q - 32);
+    for (int j = 0; j < 16; j++) {
+        const int part = j % 8 / 2, low_shift = part & 2 ? 4 : 0, high_shift = 2 * part;
+        const uint8_t *low = p + j / 8 * 64 + j % 4 * 16, *high = p + 128 + j / 8 * 32 + j % 2 * 16;
+        const float scale = d * (float)(int8_t)p[192 + j];
+        for (int k = 0; k < 16; k++)
+            *out++ = scale * (float)(((low[k] >> low_shift & 15) | (high[k] >> high_shift & 3) << 4) - 32);
     }
 }
 
