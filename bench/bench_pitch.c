@@ -87,6 +87,22 @@ static wt_status stretch_enqueue(void *plan, wt_stream *stream, const wt_buffer 
     return wt_stretch_enqueue(plan, stream, in, 0, out, 0);
 }
 
+static wt_status shift_create(wt_device *device, int n_signals, void **plan)
+{
+    const wt_pitch_shift_config config = {.n_steps = 4, .n_samples = RATE_HZ * SECONDS, .n_signals = n_signals};
+    return wt_pitch_shift_create(device, &config, (wt_pitch_shift **)plan);
+}
+
+static void shift_destroy(void *plan)
+{
+    wt_pitch_shift_destroy(plan);
+}
+
+static wt_status shift_enqueue(void *plan, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    return wt_pitch_shift_enqueue(plan, stream, in, 0, out, 0);
+}
+
 // Beats are three plans in a row: strength, and from it tempo and beats.
 typedef struct beats {
     wt_onset *onset;
@@ -137,8 +153,9 @@ static wt_status beats_enqueue(void *plan, wt_stream *stream, const wt_buffer *i
 static const op ops[] = {
     {"yin", yin_create, yin_destroy, yin_enqueue, 2000, true},
     {"pyin", pyin_create, pyin_destroy, pyin_enqueue, 4000, true},
-    {"stretch 1.25", stretch_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, false},
-    {"stretch locked", locked_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, false},
+    {"stretch 1.25", stretch_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
+    {"stretch locked", locked_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
+    {"pitch shift 4", shift_create, shift_destroy, shift_enqueue, RATE_HZ * SECONDS, true},
     {"onset strength", beats_create, beats_destroy, onset_enqueue, 1, true},
     {"beats", beats_create, beats_destroy, beats_enqueue, 1, true},
 };
