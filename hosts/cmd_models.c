@@ -5,7 +5,6 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <warptone/model_config.h>
 
 static void print_help(FILE *out, const wt_option *options, int n)
@@ -97,20 +96,11 @@ static json_t *config_json(const wt_model_config *c)
     return config;
 }
 
-/// The config of the folder, of the file's folder, or of the file itself; {"error": sentence} when it cannot be read.
-static json_t *find_config(const char *path, const wt_weights *weights)
+/// {"error": sentence} when it cannot be read.
+static json_t *find_config(const char *path)
 {
     static wt_model_config config;
-    const char *slash = strrchr(path, '/');
-    char *beside = NULL;
-    wt_status status;
-    if (!strcmp(wt_weights_format(weights), "safetensors") &&
-        asprintf(&beside, "%.*sconfig.json", slash ? (int)(slash - path) + 1 : 0, path) > 0 && !access(beside, F_OK))
-        status = wt_model_config_open(beside, &config);
-    else
-        status = wt_model_config_open(path, &config);
-    free(beside);
-    return status ? json_pack("{s:s}", "error", wt_last_error()) : config_json(&config);
+    return wt_model_config_open(path, &config) ? json_pack("{s:s}", "error", wt_last_error()) : config_json(&config);
 }
 
 static json_t *tensor_json(const wt_weights *weights, int index)
@@ -148,7 +138,7 @@ static json_t *gather(const char *path, const wt_weights *weights)
     set(all, "elements", n_elements);
     set(all, "bytes", n_bytes);
     json_object_set_new(all, "types", types);
-    json_object_set_new(all, "config", find_config(path, weights));
+    json_object_set_new(all, "config", find_config(path));
     json_object_set_new(all, "metadata", metadata);
     json_object_set_new(all, "tensors", tensors);
     return all;

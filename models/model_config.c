@@ -1,6 +1,7 @@
 // config.json and generation_config.json of the hub. Field names and defaults: transformers,
 // models/*/configuration_*.py and modeling_rope_utils.py. GGUF and llama2.c: model_config_gguf.c.
 #include "model_fields.h"
+#include "weights_file.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -352,17 +353,29 @@ static wt_status open_json(const char *path, wt_model_config *config)
     return status;
 }
 
-wt_status wt_model_config_open(const char *path, wt_model_config *config)
+/// Where config.json would be: in a folder, or beside safetensors and their index; `path` itself when it is one. False:
+/// nowhere, the file carries its own.
+static bool config_path(const char *path, char config[PATH_MAX])
 {
     struct stat info;
-    char inside[PATH_MAX];
-    const size_t length = strlen(path);
-    if (length > 5 && !strcmp(path + length - 5, ".json")) return open_json(path, config);
-    if (!stat(path, &info) && S_ISDIR(info.st_mode)) {
-        if (snprintf(inside, sizeof inside, "%s/config.json", path) >= (int)sizeof inside)
-            return wt_fail(WT_ERR_BAD_ARG, "model config: the path is too long");
-        if (!access(inside, F_OK)) return open_json(inside, config);
-    }
+    const char *slash = strrchr(path, '/');
+    const int folder = slash ? (int)(slash - path) + 1 : 0;
+    int length;
+    if (!stat(path, &info) && S_ISDIR(info.st_mode))
+        length = snprintf(config, PATH_MAX, "%s/config.json", path);
+    else if (wt__ends_with(path, ".safetensors") || wt__ends_with(path, ".index.json"))
+        length = snprintf(config, PATH_MAX, "%.*sconfig.json", folder, path);
+    else if (wt__ends_with(path, ".json"))
+        length = snprintf(config, PATH_MAX, "%s", path);
+    else
+        return false;
+    return length < PATH_MAX && (!access(config, F_OK) || !strcmp(config, path));
+}
+
+wt_status wt_model_config_open(const char *path, wt_model_config *config)
+{
+    char json[PATH_MAX];
+    if (config_path(path, json)) return open_json(json, config);
     wt_weights *weights;
     wt_status status = wt_weights_open(path, &weights);
     if (!status) status = wt_model_config_of_weights(weights, config);

@@ -162,7 +162,7 @@ static wt_status map_file(wt_weights *weights, const char *path)
     return WT_OK;
 }
 
-static bool ends_with(const char *text, const char *end)
+bool wt__ends_with(const char *text, const char *end)
 {
     const size_t n = strlen(text), m = strlen(end);
     return n >= m && !strcmp(text + n - m, end);
@@ -180,18 +180,18 @@ static wt_status open_shard(wt_weights *weights, const char *folder, const char 
 
 static wt_status open_file(wt_weights *weights, const char *path)
 {
-    if (ends_with(path, ".index.json")) {
+    if (wt__ends_with(path, ".index.json")) {
         weights->format = "safetensors";
         return wt__safetensors_index(weights, path, open_shard);
     }
     wt_status status = map_file(weights, path);
     if (status) return status;
     const wt__mapping *m = &weights->files[0];
-    if (ends_with(path, ".gguf") || (m->size >= 4 && !memcmp(m->data, "GGUF", 4))) {
+    if (wt__ends_with(path, ".gguf") || (m->size >= 4 && !memcmp(m->data, "GGUF", 4))) {
         weights->format = "GGUF";
         return wt__gguf_read(weights);
     }
-    if (ends_with(path, ".bin")) {
+    if (wt__ends_with(path, ".bin")) {
         weights->format = "llama2.c";
         return wt__llama2c_read(weights);
     }
@@ -206,7 +206,7 @@ static wt_status only_gguf(const char *folder, char path[PATH_MAX])
     if (!list) return wt_fail(errno == ENOMEM ? WT_ERR_NO_MEMORY : WT_ERR_FILE, "%s: %s", folder, strerror(errno));
     int n = 0, length = 0;
     for (struct dirent *entry; (entry = readdir(list));)
-        if (ends_with(entry->d_name, ".gguf") && !n++)
+        if (wt__ends_with(entry->d_name, ".gguf") && !n++)
             length = snprintf(path, PATH_MAX, "%s/%s", folder, entry->d_name);
     closedir(list);
     if (n > 1) return wt_fail(WT_ERR_NOT_FOUND, "%s has %d files *.gguf, want one: name the file", folder, n);

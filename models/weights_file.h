@@ -36,6 +36,8 @@ struct wt_weights {
     int n_notes, notes_room;
 };
 
+bool wt__ends_with(const char *text, const char *end);
+
 /// Copy the name and take the tensor, whose `data` lies in the last mapped file. Errors: WT_ERR_NO_MEMORY.
 wt_status wt__weights_add(wt_weights *weights, const char *name, size_t length, const wt_tensor *tensor);
 /// Keep a copy of key and text as metadata.

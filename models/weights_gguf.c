@@ -137,55 +137,25 @@ static void real_text(double x, bool narrow, char text[64])
 /// A number as text.
 static wt_status take_number(reader *r, const char *key, uint32_t kind, char text[64])
 {
-    union {
-        uint8_t u8;
-        int8_t i8;
-        uint16_t u16;
-        int16_t i16;
-        uint32_t u32;
-        int32_t i32;
-        uint64_t u64;
-        int64_t i64;
-        float f32;
-        double f64;
-    } x;
-    wt_status status = take(r, &x, (size_t)kinds[kind].bytes, key);
+    uint64_t bits = 0;
+    const int unused = 64 - 8 * kinds[kind].bytes;
+    wt_status status = take(r, &bits, (size_t)kinds[kind].bytes, key);
     if (status) return status;
-    switch (kind) {
-    case U8:
-        snprintf(text, 64, "%u", x.u8);
-        break;
-    case I8:
-        snprintf(text, 64, "%d", x.i8);
-        break;
-    case U16:
-        snprintf(text, 64, "%u", x.u16);
-        break;
-    case I16:
-        snprintf(text, 64, "%d", x.i16);
-        break;
-    case U32:
-        snprintf(text, 64, "%" PRIu32, x.u32);
-        break;
-    case I32:
-        snprintf(text, 64, "%" PRId32, x.i32);
-        break;
-    case U64:
-        snprintf(text, 64, "%" PRIu64, x.u64);
-        break;
-    case I64:
-        snprintf(text, 64, "%" PRId64, x.i64);
-        break;
-    case F32:
-        real_text((double)x.f32, true, text);
-        break;
-    case F64:
-        real_text(x.f64, false, text);
-        break;
-    case BOOL:
-        if (x.u8 > 1) return wt_fail(WT_ERR_FORMAT, "%s: %s is the bool %u, want 0 or 1", r->file, key, x.u8);
-        snprintf(text, 64, "%s", x.u8 ? "true" : "false");
-        break;
+    if (kind == F32) {
+        float x;
+        memcpy(&x, &bits, sizeof x);
+        real_text((double)x, true, text);
+    } else if (kind == F64) {
+        double x;
+        memcpy(&x, &bits, sizeof x);
+        real_text(x, false, text);
+    } else if (kind == BOOL) {
+        if (bits > 1) return wt_fail(WT_ERR_FORMAT, "%s: %s is the bool %d, want 0 or 1", r->file, key, (int)bits);
+        snprintf(text, 64, "%s", bits ? "true" : "false");
+    } else if (kind == I8 || kind == I16 || kind == I32 || kind == I64) {
+        snprintf(text, 64, "%" PRId64, (int64_t)(bits << unused) >> unused);
+    } else {
+        snprintf(text, 64, "%" PRIu64, bits);
     }
     return WT_OK;
 }

@@ -376,7 +376,7 @@ static void opening_gguf_survives_failing_allocations(void **state)
     assert_survives_failing_alloc(open_path, close_nothing, *state);
 }
 
-static void generation_config_lies_beside(void **state)
+static void configs_lie_beside_the_weights(void **state)
 {
     static const char json[] = LLAMA("");
     test_spill(test_path(state, "config.json"), json, sizeof json - 1);
@@ -385,8 +385,12 @@ static void generation_config_lies_beside(void **state)
     test_spill(test_path(state, "generation_config.json"), "{\"top_k\":5}", 11);
     assert_ok(wt_model_config_open(*state, &c));
     assert_int_equal(c.generation.top_k, 5);
-    assert_ok(wt_model_config_open(test_path(state, "config.json"), &c));
-    assert_int_equal(c.generation.top_k, 5);
+    static const char *const names[] = {"config.json", "model.safetensors", "model.safetensors.index.json"};
+    for (int k = 0; k < 3; k++) { // beside what is there or will be
+        assert_ok(wt_model_config_open(test_path(state, names[k]), &c));
+        assert_int_equal(c.generation.top_k, 5);
+    }
+    assert_int_equal(wt_model_config_open(test_path(state, "absent.json"), &c), WT_ERR_FILE);
     test_spill(test_path(state, "generation_config.json"), "{", 1);
     assert_says(wt_model_config_open(*state, &c), WT_ERR_FORMAT, "/generation_config.json: JSON line 1");
 }
@@ -427,7 +431,7 @@ int main(void)
         IN_FOLDER(bad_gguf_configs_are_refused),
         IN_FOLDER(a_folder_without_config_is_told),
         IN_FOLDER(opening_gguf_survives_failing_allocations),
-        IN_FOLDER(generation_config_lies_beside),
+        IN_FOLDER(configs_lie_beside_the_weights),
         cmocka_unit_test(real_configs_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -310,7 +310,7 @@ static void a_tensor_in_two_shards_is_refused(void **state)
 /// Two tensors, keys of several types, an alignment of 64; `version` 2 or 3.
 static void small_gguf(bytes *b, uint32_t version)
 {
-    gguf_begin(b, version, 2, 7);
+    gguf_begin(b, version, 2, 8);
     gguf_text_key(b, "general.architecture", "llama");
     gguf_u32_key(b, "general.alignment", 64);
     gguf_f32_key(b, "llama.rope.freq_base", 10000);
@@ -320,6 +320,9 @@ static void small_gguf(bytes *b, uint32_t version)
     put_text(b, "least");
     put_u32(b, 11);
     put_u64(b, (uint64_t)INT64_MIN);
+    put_text(b, "small");
+    put_u32(b, 1);
+    put(b, "\xfe", 1);
     put_text(b, "tokenizer.ggml.tokens");
     put_u32(b, 9);
     put_u32(b, 8);
@@ -359,10 +362,11 @@ static void gguf_opens(void **state)
         assert_string_equal(wt_weights_metadata(w, "general.architecture"), "llama");
         assert_string_equal(wt_weights_metadata(w, "llama.rope.freq_base"), "10000");
         assert_string_equal(wt_weights_metadata(w, "yes"), "true");
+        assert_string_equal(wt_weights_metadata(w, "small"), "-2");
         assert_string_equal(wt_weights_metadata(w, "least"), "-9223372036854775808");
         assert_string_equal(wt_weights_metadata(w, "tokenizer.ggml.tokens"), "[2] string");
         assert_string_equal(wt_weights_metadata(w, "nested"), "[1] array");
-        assert_int_equal(wt_weights_metadata_count(w), 7);
+        assert_int_equal(wt_weights_metadata_count(w), 8);
         wt_weights_close(w);
     }
 }

@@ -121,8 +121,8 @@ typedef struct wt_model_config {
     wt_generation_config generation;
 } wt_model_config;
 
-/// Read the config of a model: a folder (config.json, and generation_config.json when there; else its one *.gguf), a
-/// config.json, a *.gguf or llama2.c's *.bin.
+/// Read the config of a model: a folder (config.json, and generation_config.json when there; else its one *.gguf),
+/// safetensors or their index with config.json beside, a config.json, a *.gguf or llama2.c's *.bin.
 /// Errors: WT_ERR_FILE; WT_ERR_NOT_FOUND for a folder without a config; WT_ERR_FORMAT naming a field, met and wanted;
 /// WT_ERR_UNSUPPORTED naming a family, kind of RoPE or quantisation that is not known, and those that are.  [worker]
 WT_CHECKED wt_status wt_model_config_open(const char *path, wt_model_config *config);
