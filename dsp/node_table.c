@@ -26,6 +26,7 @@ const wt_node_type *const wt_node_types[] = {
     &wt__node_pan,
     &wt__node_reverb,
     &wt__node_saturation,
+    &wt__node_spectrum,
     // internal
     &wt__node_align,
 };

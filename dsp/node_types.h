@@ -44,5 +44,6 @@ extern const wt_node_type wt__node_mono;
 extern const wt_node_type wt__node_pan;
 extern const wt_node_type wt__node_reverb;
 extern const wt_node_type wt__node_saturation;
+extern const wt_node_type wt__node_spectrum;
 
 #endif

@@ -70,6 +70,7 @@ typedef struct wt_node_type {
     /// One block on the CPU: split-invariant to the bit.  [rt]
     void (*process)(const struct wt_node_io *io, const void *plan, const void *coeffs, void *state);
     void (*release)(void *host); ///< may be NULL
+    const char *kernel; ///< name of its CUDA text and functions where that is not the type's; NULL = the type's
 } wt_node_type;
 
 /// All types, sorted by name; internal ones last.  [any]
