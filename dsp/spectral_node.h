@@ -6,6 +6,8 @@
 #include "real_core.h"
 #include "spectral_node_kernel.h"
 
+#include <warptone/simd.h>
+
 /// What a node's plan() asks for.
 typedef struct wt__spectral_config {
     int n_fft, hop;
