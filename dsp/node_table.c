@@ -26,6 +26,8 @@ const wt_node_type *const wt_node_types[] = {
     &wt__node_mix,
     &wt__node_mono,
     &wt__node_pan,
+    &wt__node_pitch,
+    &wt__node_pitch_shift,
     &wt__node_reverb,
     &wt__node_saturation,
     &wt__node_spectrum,

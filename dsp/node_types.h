@@ -44,6 +44,8 @@ extern const wt_node_type wt__node_meter;
 extern const wt_node_type wt__node_mix;
 extern const wt_node_type wt__node_mono;
 extern const wt_node_type wt__node_pan;
+extern const wt_node_type wt__node_pitch;
+extern const wt_node_type wt__node_pitch_shift;
 extern const wt_node_type wt__node_reverb;
 extern const wt_node_type wt__node_saturation;
 extern const wt_node_type wt__node_spectrum;

@@ -61,8 +61,8 @@ wt_status wt__spectral_plan(const wt_node_setup *setup, const wt__spectral_confi
     int floats = (int)(config->plan_bytes / sizeof(float) + 15) / 16 * 16;
     spectral_plan p = {.n_fft = n, .hop = config->hop, .channels = channels, .bins = n / 2 + 1};
     p.out_frames = config->out_frames;
-    p.in_ring = ring_frames(n);
-    p.out_ring = p.out_frames ? ring_frames(p.out_frames) : 0;
+    p.in_ring = ring_frames(n + config->in_history);
+    p.out_ring = p.out_frames ? ring_frames(p.out_frames + config->out_history) : 0;
     p.own = p.in_ring + p.out_ring;
     p.own_floats = config->own_floats;
     p.channel_floats = (p.own + config->own_floats + 15) / 16 * 16 + 16; // in different sets of the cache
@@ -129,8 +129,7 @@ WT_RT void wt__spectral_inverse(const spectral_plan *p, const wt__real_core *fft
     wt__fft_core_run(fft->core, work->core, &in, &out, 1, 1);
 }
 
-// Windowed sums into the ring of output; the last hop of them is the first that reaches there.
-static void add(const spectral_plan *p, float *ring, const wt__spectral_work *work, long long end)
+WT_RT void wt__spectral_add(const spectral_plan *p, float *ring, const wt__spectral_work *work, long long end)
 {
     const float *synthesis = spectral_table(p, p->synthesis), *z = work->z + p->n_fft - p->out_frames;
     for (int i = 0, n; i < p->out_frames; i += n) {
@@ -162,7 +161,7 @@ WT_RT void wt__spectral_process(const wt_node_io *io, const spectral_plan *p, fl
             frame(user, c, ring + p->own, &work, position + n);
             if (!p->out_frames) continue;
             wt__spectral_inverse(p, fft, &work);
-            add(p, ring + p->in_ring, &work, position + n);
+            wt__spectral_add(p, ring + p->in_ring, &work, position + n);
         }
         if (n == left && done) done(user, position + n);
     }

@@ -16,6 +16,7 @@ typedef struct wt__spectral_config {
     const double *synthesis; ///< [out_frames]; NULL = Hann, scaled so that the bins untouched give the sound back
     size_t plan_bytes;     ///< of the node's plan, whose first member is a spectral_plan
     size_t table_floats;   ///< of the node's own, behind them
+    int in_history, out_history; ///< frames that the rings keep beyond a window
     int own_floats;        ///< of the state, a channel
     int shared_floats;     ///< of the state, once
 } wt__spectral_config;
@@ -46,6 +47,9 @@ WT_RT void wt__spectral_forward(const spectral_plan *p, const wt__real_core *fft
                                 wt__spectral_work *work);
 /// work->re, im to n_fft points in work->z, times n_fft.  [rt]
 WT_RT void wt__spectral_inverse(const spectral_plan *p, const wt__real_core *fft, wt__spectral_work *work);
+
+/// Add work->z, windowed, to a ring of output from `end` on; its last hop is the first that reaches there.  [rt]
+WT_RT void wt__spectral_add(const spectral_plan *p, float *ring, const wt__spectral_work *work, long long end);
 
 /// One channel's transform that ends at position `end`: work on work->re, im.
 typedef void (*wt__spectral_frame)(const void *user, int c, float *own, wt__spectral_work *work, long long end);
