@@ -8,6 +8,7 @@ const wt_node_type *const wt_node_types[] = {
     &wt__node_chorus,
     &wt__node_compressor,
     &wt__node_convolution,
+    &wt__node_cqt,
     &wt__node_crossover,
     &wt__node_cuda,
     &wt__node_dc_block,

@@ -26,6 +26,7 @@ extern const wt_node_type wt__node_biquad;
 extern const wt_node_type wt__node_chorus;
 extern const wt_node_type wt__node_compressor;
 extern const wt_node_type wt__node_convolution;
+extern const wt_node_type wt__node_cqt;
 extern const wt_node_type wt__node_crossover;
 extern const wt_node_type wt__node_cuda;
 extern const wt_node_type wt__node_dc_block;
