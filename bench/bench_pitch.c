@@ -87,13 +87,27 @@ static wt_status stretch_enqueue(void *plan, wt_stream *stream, const wt_buffer 
     return wt_stretch_enqueue(plan, stream, in, 0, out, 0);
 }
 
-// Onset strength and beats run on the thread that calls, so a batch is a loop.
+static wt_status shift_create(wt_device *device, int n_signals, void **plan)
+{
+    const wt_pitch_shift_config config = {.n_steps = 4, .n_samples = RATE_HZ * SECONDS, .n_signals = n_signals};
+    return wt_pitch_shift_create(device, &config, (wt_pitch_shift **)plan);
+}
+
+static void shift_destroy(void *plan)
+{
+    wt_pitch_shift_destroy(plan);
+}
+
+static wt_status shift_enqueue(void *plan, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    return wt_pitch_shift_enqueue(plan, stream, in, 0, out, 0);
+}
+
+// Beats are three plans in a row: strength, and from it tempo and beats.
 typedef struct beats {
     wt_onset *onset;
     wt_beat *beat;
-    float *envelope;
-    int *frames;
-    int n_signals;
+    wt_buffer *envelope, *frames, *found;
 } beats;
 
 static void beats_destroy(void *plan)
@@ -102,55 +116,48 @@ static void beats_destroy(void *plan)
     if (!b) return;
     wt_onset_destroy(b->onset);
     wt_beat_destroy(b->beat);
-    free(b->envelope);
-    free(b->frames);
+    wt_buffer_destroy(b->envelope), wt_buffer_destroy(b->frames), wt_buffer_destroy(b->found);
     free(b);
 }
 
-static wt_status onset_create(wt_device *device, int n_signals, void **plan)
+static wt_status beats_create(wt_device *device, int n_signals, void **plan)
 {
-    (void)device;
     const int n = 1 + RATE_HZ * SECONDS / 512;
-    beats *b = calloc(1, sizeof *b);
-    *plan = b;
+    const size_t bytes = sizeof(float) * (size_t)n * (size_t)n_signals;
+    beats *b = *plan = calloc(1, sizeof *b);
     if (!b) return WT_ERR_NO_MEMORY;
-    b->n_signals = n_signals;
-    b->envelope = malloc((size_t)n * sizeof *b->envelope);
-    b->frames = malloc((size_t)n * sizeof *b->frames);
-    wt_status status = wt_onset_create(NULL, &(wt_onset_config){.median = true, .n_samples = RATE_HZ * SECONDS},
-                                       &b->onset);
-    return status ? status : wt_beat_create(&(wt_beat_config){.max_frames = n}, &b->beat);
+    const wt_onset_config onset = {.median = true, .n_samples = RATE_HZ * SECONDS, .n_signals = n_signals};
+    const wt_beat_config beat = {.max_frames = n, .n_signals = n_signals};
+    wt_status status = wt_onset_create(device, &onset, &b->onset);
+    if (!status) status = wt_beat_create(device, &beat, &b->beat);
+    if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &b->envelope);
+    if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &b->frames);
+    if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, sizeof(wt_beats) * (size_t)n_signals, &b->found);
+    return status;
 }
 
 static wt_status onset_enqueue(void *plan, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
 {
     const beats *b = plan;
-    const float *pcm = wt_buffer_host(in);
-    (void)stream, (void)out;
-    for (int s = 0; s < b->n_signals; s++, pcm += RATE_HZ * SECONDS) wt_onset_run(b->onset, pcm, b->envelope);
-    return WT_OK;
+    (void)out;
+    return wt_onset_enqueue(b->onset, stream, in, 0, b->envelope, 0);
 }
 
-static wt_status beat_enqueue(void *plan, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+static wt_status beats_enqueue(void *plan, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
 {
     const beats *b = plan;
-    const float *pcm = wt_buffer_host(in);
-    double bpm;
-    (void)stream, (void)out;
-    for (int s = 0; s < b->n_signals; s++, pcm += RATE_HZ * SECONDS) {
-        wt_onset_run(b->onset, pcm, b->envelope);
-        wt_beat_run(b->beat, b->envelope, wt_onset_n_frames(b->onset), b->frames, &bpm);
-    }
-    return WT_OK;
+    wt_status status = onset_enqueue(plan, stream, in, out);
+    return status ? status : wt_beat_enqueue(b->beat, stream, b->envelope, 0, b->frames, 0, b->found, 0);
 }
 
 static const op ops[] = {
     {"yin", yin_create, yin_destroy, yin_enqueue, 2000, true},
     {"pyin", pyin_create, pyin_destroy, pyin_enqueue, 4000, true},
-    {"stretch 1.25", stretch_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, false},
-    {"stretch locked", locked_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, false},
-    {"onset, 1 core", onset_create, beats_destroy, onset_enqueue, 1, false},
-    {"beats, 1 core", onset_create, beats_destroy, beat_enqueue, 1, false},
+    {"stretch 1.25", stretch_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
+    {"stretch locked", locked_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
+    {"pitch shift 4", shift_create, shift_destroy, shift_enqueue, RATE_HZ * SECONDS, true},
+    {"onset strength", beats_create, beats_destroy, onset_enqueue, 1, true},
+    {"beats", beats_create, beats_destroy, beats_enqueue, 1, true},
 };
 
 // A voice that glides and breathes: harmonics with noise, a pause every second.

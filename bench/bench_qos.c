@@ -7,10 +7,8 @@
 // rarely, as audio nodes do whose state lies in shared memory; `tables` reads in every round, as a network with its
 // weights does. Both read the same bytes every time: in L2 while alone, thrown out by the load.
 //
-// Loads, each in a best-effort partition of all other SMs: `reads`, 64 MB a launch as the layers of a decode step, with
-// neighbouring blocks at neighbouring addresses and 4 x 16 bytes in flight a thread; `gemm`, 8192 x 8192 x 8192 in bf16
-// through cuBLASLt, its SM count target set to the partition; `prefill`, a product of 2048 rows and eight reads in
-// turn. Protections: own SMs (green contexts), priority streams, none; the task's grid stays the same.
+// Loads (support/gpu_load.h), each in a best-effort partition of all other SMs: `reads`, `gemm`, `prefill`. Protections:
+// own SMs (green contexts), priority streams, none; the task's grid stays the same.
 //
 // The task is started in three ways: `launch`, a kernel launch; `graph`, a captured graph; `bell`, a kernel that stays
 // on its SMs and answers a number in mapped memory (with SMs of its own only).
@@ -21,10 +19,8 @@
 // cycles do not, the clock fell; where cycles grow, the task waited for memory or for SMs. The percentages are against
 // the same figure of the same task alone under the same protection. `kept` is the load's rate against its rate alone on
 // the whole GPU, so it has both the price of the SMs given away and that of the neighbour.
-#include "../engine/cuda_libs.h"
-#include "../engine/device_cuda.h"
+#include "support/gpu_load.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,13 +32,6 @@
 enum {
     TASK_THREADS = 512,
     TABLE_BYTES = 16 << 20,
-    READ_THREADS = 512,
-    READ_BYTES = 64 << 20,
-    N_WINDOWS = 32, ///< of READ_BYTES, so that no launch finds its data in L2
-    GEMM = 8192,
-    PREFILL = 2048,
-    WORKSPACE_BYTES = 32 << 20,
-    DEPTH = 3, ///< pieces of load in flight
     MAX_SAMPLES = 100000,
 };
 static const int64_t PERIOD_NS = 1333333, TIMEOUT_NS = 1000000000, SETTLE_NS = 250000000;
@@ -111,27 +100,6 @@ static const char text[] =
     "        if (last == ~0ull) return;\n"
     "        run(table, n_vectors, rounds, read_every, state, out);\n"
     "    }\n"
-    "}\n"
-    "extern \"C\" __global__ void reads(const uint4 *data, int n_vectors, unsigned *out)\n"
-    "{\n"
-    "    unsigned sum = 0;\n"
-    "    int stride = gridDim.x * blockDim.x, i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-    "    for (; i + 3 * stride < n_vectors; i += 4 * stride) {\n"
-    "        uint4 a = data[i], b = data[i + stride], c = data[i + 2 * stride], d = data[i + 3 * stride];\n"
-    "        sum ^= a.x ^ a.y ^ a.z ^ a.w ^ b.x ^ b.y ^ b.z ^ b.w ^ c.x ^ c.y ^ c.z ^ c.w ^ d.x ^ d.y ^ d.z ^ d.w;\n"
-    "    }\n"
-    "    for (; i < n_vectors; i += stride) sum ^= data[i].x ^ data[i].y ^ data[i].z ^ data[i].w;\n"
-    "    if (sum == 0x12345678) *out = sum;\n"
-    "}\n"
-    "extern \"C\" __global__ void noise(unsigned *to, long long n)\n" // bf16 pairs of magnitude 0.5 to 1
-    "{\n"
-    "    long long stride = (long long)gridDim.x * blockDim.x;\n"
-    "    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {\n"
-    "        unsigned h = (unsigned)i * 2654435761u;\n"
-    "        h = (h ^ h >> 15) * 2246822519u;\n"
-    "        h = (h ^ h >> 13) * 3266489917u;\n"
-    "        to[i] = ((h ^ h >> 16) & 0x807f807fu) | 0x3f003f00u;\n"
-    "    }\n"
     "}\n";
 
 typedef enum value { DEVICE_US, HOST_US, KCYCLES, MHZ, N_VALUES } value;
@@ -139,37 +107,15 @@ typedef enum value { DEVICE_US, HOST_US, KCYCLES, MHZ, N_VALUES } value;
 typedef enum start_kind { LAUNCH, GRAPH, BELL, N_STARTS } start_kind;
 static const char *const start_names[] = {"launch", "graph", "bell"};
 
-typedef struct gemm {
-    cublasLtMatmulDesc_t desc;
-    cublasLtMatrixLayout_t a, b, d;
-    cublasLtMatmulAlgo_t algo;
-} gemm;
-
 typedef struct bench {
     wt_device *device;
-    const wt__cublaslt *lt; ///< NULL = not available
-    cublasLtHandle_t handle;
-    wt_kernel *task, *resident, *reads, *noise;
-    wt_buffer *table, *state, *out, *bell, *data, *a, *b, *d, *workspace;
+    gpu_loads loads;
+    wt_kernel *task, *resident;
+    wt_buffer *table, *state, *out, *bell;
     int n_sms, n_runs; ///< of the task
     double seconds;
     double *values[N_VALUES]; ///< [MAX_SAMPLES] each
 } bench;
-
-typedef enum load_kind { READS, GEMMS, PREFILLS, N_LOADS } load_kind;
-static const char *const load_names[] = {"reads", "gemm", "prefill"};
-
-typedef struct load {
-    const bench *b;
-    load_kind kind;
-    wt_stream *stream;
-    int n_sms;
-    gemm gemm;
-    wt_event *events[DEPTH];
-    atomic_bool quit, failed;
-    atomic_llong n_done; ///< pieces
-    pthread_t thread;
-} load;
 
 typedef struct percentiles {
     double p50, p99, p999, max;
@@ -194,130 +140,7 @@ static int fail(const char *what)
     return 1;
 }
 
-// ---- the load
-
-static wt_status lt_status(cublasStatus_t result, const char *what)
-{
-    return result ? wt_fail(WT_ERR_CUDA, "cuBLASLt %s: status %d", what, result) : WT_OK;
-}
-
-/// d[n][m] = a[m][GEMM] b[n][GEMM]', all bf16, sums in f32: cuBLASLt's column-major D = A' B.
-static wt_status gemm_plan(const bench *b, int m, int n, int n_sms, gemm *g)
-{
-    const wt__cublaslt *lt = b->lt;
-    const int transpose = 1; // CUBLAS_OP_T
-    const int32_t target = n_sms;
-    const size_t workspace_bytes = WORKSPACE_BYTES;
-    cublasLtMatmulPreference_t preference = NULL;
-    cublasLtMatmulHeuristicResult_t result;
-    int n_results = 0;
-    wt_status status = wt__cuda_enter(wt__cuda_device_of(b->device));
-    if (status) return status;
-    cublasStatus_t r = lt->MatmulDescCreate(&g->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
-    if (!r) r = lt->MatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_TRANSA, &transpose, sizeof transpose);
-    if (!r) r = lt->MatmulDescSetAttribute(g->desc, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &target, sizeof target);
-    if (!r) r = lt->MatrixLayoutCreate(&g->a, CUDA_R_16BF, GEMM, (uint64_t)m, GEMM);
-    if (!r) r = lt->MatrixLayoutCreate(&g->b, CUDA_R_16BF, GEMM, (uint64_t)n, GEMM);
-    if (!r) r = lt->MatrixLayoutCreate(&g->d, CUDA_R_16BF, (uint64_t)m, (uint64_t)n, m);
-    if (!r) r = lt->MatmulPreferenceCreate(&preference);
-    if (!r)
-        r = lt->MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
-                                             sizeof workspace_bytes);
-    if (!r)
-        r = lt->MatmulAlgoGetHeuristic(b->handle, g->desc, g->a, g->b, g->d, g->d, preference, 1, &result, &n_results);
-    if (preference) lt->MatmulPreferenceDestroy(preference);
-    if (!r && n_results) g->algo = result.algo;
-    return r || n_results ? lt_status(r, "plan") : wt_fail(WT_ERR_CUDA, "cuBLASLt has no algorithm");
-}
-
-static void gemm_free(const bench *b, gemm *g)
-{
-    if (g->desc) b->lt->MatmulDescDestroy(g->desc);
-    cublasLtMatrixLayout_t layouts[] = {g->a, g->b, g->d};
-    for (int k = 0; k < 3; k++)
-        if (layouts[k]) b->lt->MatrixLayoutDestroy(layouts[k]);
-}
-
-static wt_status queue_gemm(const load *l)
-{
-    const bench *b = l->b;
-    const float one = 1, zero = 0;
-    wt_status status = wt__cuda_enter(wt__cuda_device_of(b->device));
-    if (status) return status;
-    void *d = (void *)wt_buffer_address(b->d);
-    return lt_status(b->lt->Matmul(b->handle, l->gemm.desc, &one, (const void *)wt_buffer_address(b->a), l->gemm.a,
-                                   (const void *)wt_buffer_address(b->b), l->gemm.b, &zero, d, l->gemm.d, d, l->gemm.d,
-                                   &l->gemm.algo, (void *)wt_buffer_address(b->workspace), WORKSPACE_BYTES,
-                                   wt__cuda_stream_of(l->stream)),
-                     "matmul");
-}
-
-static wt_status queue_reads(const load *l, int n, int *window)
-{
-    wt_status status = WT_OK;
-    for (int k = 0; k < n && !status; k++) {
-        uintptr_t data = wt_buffer_address(l->b->data) + (size_t)(*window)++ % N_WINDOWS * READ_BYTES;
-        uintptr_t out = wt_buffer_address(l->b->workspace);
-        int n_vectors = READ_BYTES / 16;
-        const wt_arg args[] = {WT_ARG(data), WT_ARG(n_vectors), WT_ARG(out)};
-        const wt_launch launch = {.grid = {l->n_sms * 4}, .block = {READ_THREADS}};
-        status = wt_kernel_launch(l->b->reads, l->stream, &launch, args, 3);
-    }
-    return status;
-}
-
-static wt_status queue_piece(const load *l, int *window)
-{
-    if (l->kind == READS) return queue_reads(l, 16, window);
-    wt_status status = queue_gemm(l);
-    return status || l->kind == GEMMS ? status : queue_reads(l, 8, window);
-}
-
-static void *load_thread(void *user)
-{
-    load *l = user;
-    int window = 0;
-    wt_status status = WT_OK;
-    for (long long n = 0; !atomic_load(&l->quit) && !status; n++) {
-        if (n >= DEPTH) status = wt_event_synchronize(l->events[n % DEPTH]);
-        if (n >= DEPTH) atomic_store(&l->n_done, n - DEPTH + 1);
-        if (!status) status = queue_piece(l, &window);
-        if (!status) status = wt_event_record(l->events[n % DEPTH], l->stream);
-    }
-    if (!status) status = wt_stream_synchronize(l->stream);
-    if (status) fail(load_names[l->kind]);
-    atomic_store(&l->failed, status != WT_OK);
-    return NULL;
-}
-
-static wt_status load_start(load *l, const bench *b, load_kind kind, wt_stream *stream, int n_sms)
-{
-    *l = (load){.b = b, .kind = kind, .stream = stream, .n_sms = n_sms};
-    wt_status status = kind == READS ? WT_OK : gemm_plan(b, GEMM, kind == GEMMS ? GEMM : PREFILL, n_sms, &l->gemm);
-    for (int k = 0; k < DEPTH && !status; k++) status = wt_event_create(b->device, &l->events[k]);
-    int window = 0;
-    if (!status) status = queue_piece(l, &window); // the first use loads kernels
-    if (!status) status = wt_stream_synchronize(stream);
-    if (!status && pthread_create(&l->thread, NULL, load_thread, l)) status = wt_fail(WT_ERR_NO_MEMORY, "no thread");
-    return status;
-}
-
-static bool load_stop(load *l)
-{
-    atomic_store(&l->quit, true);
-    pthread_join(l->thread, NULL);
-    for (int k = 0; k < DEPTH; k++) wt_event_destroy(l->events[k]);
-    if (l->kind != READS) gemm_free(l->b, &l->gemm);
-    return !atomic_load(&l->failed);
-}
-
 // ---- the task
-
-static void spin_until(int64_t time_ns)
-{
-    while (wt_clock_now_ns(NULL) < time_ns) {
-    }
-}
 
 static wt_status launch_task(bench *b, const task *t)
 {
@@ -450,32 +273,6 @@ static void print_row(const char *protection, const task *t, const char *beside,
     printf(" | %6.1f %6.1f %7.1f us %+6.1f %%", h->p50, h->p99, h->max, percent(h->p99, h0->p99));
 }
 
-/// Pieces a second of a load, while nothing or the task runs.
-static double rate_of(const load *l, long long n_before, int64_t begin_ns)
-{
-    return (double)(atomic_load(&l->n_done) - n_before) / ((double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-9);
-}
-
-static void print_rate(load_kind kind, double rate)
-{
-    const double read = READ_BYTES * 1e-9, product = 2e-12 * GEMM * GEMM;
-    if (kind == READS) printf("%7.0f GB/s", 16 * read * rate);
-    if (kind == GEMMS) printf("%7.0f TFLOP/s", product * GEMM * rate);
-    if (kind == PREFILLS) printf("%7.0f TFLOP/s + %.0f GB/s", product * PREFILL * rate, 8 * read * rate);
-}
-
-static bool measure_alone(const bench *b, load_kind kind, wt_stream *stream, double *rate)
-{
-    load l;
-    if (load_start(&l, b, kind, stream, wt_device_get_info(b->device)->n_sms)) return !fail(load_names[kind]);
-    spin_until(wt_clock_now_ns(NULL) + SETTLE_NS);
-    long long n_before = atomic_load(&l.n_done);
-    int64_t begin_ns = wt_clock_now_ns(NULL);
-    spin_until(begin_ns + (int64_t)(b->seconds * 1e9));
-    *rate = rate_of(&l, n_before, begin_ns);
-    return load_stop(&l);
-}
-
 typedef struct pair {
     wt_layout *layout;
     wt_stream *task, *load;
@@ -513,31 +310,35 @@ static bool bench_task(bench *b, const pair *p, const char *protection, task *t,
     if (!run_tasks(b, t, b->seconds, &solo)) return false;
     print_row(protection, t, "alone", &solo, &solo);
     printf("\n");
-    for (int kind = 0; kind < (b->lt ? N_LOADS : GEMMS); kind++) {
-        load l;
-        if (load_start(&l, b, (load_kind)kind, p->load, p->load_sms)) return !fail(load_names[kind]);
+    for (int kind = 0; kind < gpu_loads_count(&b->loads); kind++) {
+        gpu_load l;
+        if (gpu_load_start(&l, &b->loads, (gpu_load_kind)kind, p->load, p->load_sms))
+            return !fail(gpu_load_names[kind]);
         spin_until(wt_clock_now_ns(NULL) + SETTLE_NS);
         long long n_before = atomic_load(&l.n_done);
         int64_t begin_ns = wt_clock_now_ns(NULL);
         bool ok = run_tasks(b, t, b->seconds, &f);
-        double rate = rate_of(&l, n_before, begin_ns);
-        if (!load_stop(&l) || !ok) return false;
-        print_row(protection, t, load_names[kind], &f, &solo);
+        double rate = gpu_load_rate(&l, n_before, begin_ns);
+        if (gpu_load_stop(&l)) return !fail(gpu_load_names[kind]);
+        if (!ok) return false;
+        print_row(protection, t, gpu_load_names[kind], &f, &solo);
         printf(" | kept %5.1f %% ", 100 * rate / alone[kind]);
-        print_rate((load_kind)kind, rate);
+        gpu_load_print_rate((gpu_load_kind)kind, rate);
         printf("\n");
         fflush(stdout);
     }
     return true;
 }
 
-static bool measure_loads(bench *b, const pair *p, double alone[N_LOADS])
+static bool measure_loads(bench *b, const pair *p, double alone[N_GPU_LOADS])
 {
     bool ok = true;
-    for (int kind = 0; kind < (b->lt ? N_LOADS : GEMMS) && ok; kind++) {
-        ok = measure_alone(b, (load_kind)kind, p->load, &alone[kind]);
-        printf("qos  load alone, whole GPU: %-7s ", load_names[kind]);
-        print_rate((load_kind)kind, alone[kind]);
+    for (int kind = 0; kind < gpu_loads_count(&b->loads) && ok; kind++) {
+        ok = !gpu_load_alone(&b->loads, (gpu_load_kind)kind, p->load, wt_device_get_info(b->device)->n_sms, b->seconds,
+                             &alone[kind]) ||
+             !fail(gpu_load_names[kind]);
+        printf("qos  load alone, whole GPU: %-7s ", gpu_load_names[kind]);
+        gpu_load_print_rate((gpu_load_kind)kind, alone[kind]);
         printf("\n");
     }
     return ok;
@@ -547,7 +348,7 @@ static bool bench_protections(bench *b)
 {
     static const char *const names[] = {"", "sms", "priority", "none"};
     task chain = {.name = "chain", .read_every = 64}, tables = {.name = "tables", .read_every = 1};
-    double alone[N_LOADS] = {0};
+    double alone[N_GPU_LOADS] = {0};
     pair p;
     if (pair_open(b, WT_ISOLATION_NONE, &p)) return !fail("layout");
     chain.stream = tables.stream = p.task;
@@ -573,46 +374,23 @@ static bool bench_protections(bench *b)
 
 // ---- setting up
 
-static wt_status fill_noise(const bench *b, wt_stream *stream, wt_buffer *buffer)
-{
-    uintptr_t address = wt_buffer_address(buffer);
-    long long n = (long long)(wt_buffer_size_bytes(buffer) / 4);
-    const wt_arg args[] = {WT_ARG(address), WT_ARG(n)};
-    return wt_kernel_launch(b->noise, stream, &(wt_launch){.grid = {1024}, .block = {256}}, args, 2);
-}
-
 static wt_status set_up(bench *b, wt_module **module)
 {
-    const size_t matrix_bytes = (size_t)GEMM * GEMM * 2;
-    const struct {
-        wt_buffer **buffer;
-        size_t size_bytes;
-    } buffers[] = {{&b->table, TABLE_BYTES},        {&b->state, 64},       {&b->data, (size_t)N_WINDOWS * READ_BYTES},
-                   {&b->a, matrix_bytes},           {&b->b, matrix_bytes}, {&b->d, matrix_bytes},
-                   {&b->workspace, WORKSPACE_BYTES}};
     wt_status status = wt_module_create(b->device, &(wt_module_config){.name = "qos.cu", .source = text}, module);
     if (!status) status = wt_module_get_kernel(*module, "task", &b->task);
     if (!status) status = wt_module_get_kernel(*module, "resident", &b->resident);
-    if (!status) status = wt_module_get_kernel(*module, "reads", &b->reads);
-    if (!status) status = wt_module_get_kernel(*module, "noise", &b->noise);
-    for (int k = 0; k < 7 && !status; k++)
-        status = wt_buffer_create(b->device, WT_MEMORY_DEVICE, buffers[k].size_bytes, buffers[k].buffer);
+    if (!status) status = wt_buffer_create(b->device, WT_MEMORY_DEVICE, TABLE_BYTES, &b->table);
+    if (!status) status = wt_buffer_create(b->device, WT_MEMORY_DEVICE, 64, &b->state);
     if (!status) status = wt_buffer_create(b->device, WT_MEMORY_MAPPED, 64, &b->out);
     if (!status) status = wt_buffer_create(b->device, WT_MEMORY_MAPPED, 64, &b->bell);
+    if (!status) status = gpu_loads_open(b->device, &b->loads);
     wt_stream *stream = NULL;
     if (!status) status = wt_stream_create(b->device, NULL, &stream);
-    wt_buffer *const noisy[] = {b->table, b->data, b->a, b->b};
-    for (int k = 0; k < 4 && !status; k++) status = fill_noise(b, stream, noisy[k]);
+    if (!status) status = gpu_loads_fill_noise(&b->loads, stream, b->table);
     if (!status) status = wt_stream_fill(stream, b->state, 0, 0xff, 8); // the smallest begin so far
     if (!status) status = wt_stream_synchronize(stream);
     wt_stream_destroy(stream);
-    if (status || wt__cublaslt_open(&b->lt)) { // the bench goes on with reads alone
-        if (!status) printf("bench_qos: %s\n", wt_last_error());
-        b->lt = NULL;
-        return status;
-    }
-    status = wt__cuda_enter(wt__cuda_device_of(b->device));
-    return status ? status : lt_status(b->lt->Create(&b->handle), "handle");
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -639,9 +417,9 @@ int main(int argc, char **argv)
     bool ok = true;
     for (int k = 0; k < N_VALUES; k++) ok &= (b.values[k] = calloc(MAX_SAMPLES, sizeof *b.values[k])) != NULL;
     ok = ok && (!set_up(&b, &module) || !fail("setting up")) && bench_protections(&b);
-    if (b.handle) b.lt->Destroy(b.handle);
-    wt_buffer *const buffers[] = {b.table, b.state, b.out, b.bell, b.data, b.a, b.b, b.d, b.workspace};
-    for (int k = 0; k < 9; k++) wt_buffer_destroy(buffers[k]);
+    gpu_loads_close(&b.loads);
+    wt_buffer *const buffers[] = {b.table, b.state, b.out, b.bell};
+    for (int k = 0; k < 4; k++) wt_buffer_destroy(buffers[k]);
     wt_module_destroy(module);
     wt_device_close(b.device);
     for (int k = 0; k < N_VALUES; k++) free(b.values[k]);

@@ -4,14 +4,19 @@
 //   cpu   mel 128 dB           2048/512  22.05 kHz   25000 x real time
 //   cuda  mel 128 dB           2048/512  22.05 kHz    1500 h/s
 //
-// Each row is the best of several runs. Griffin-Lim has no kernel and stays on the CPU.
+// Each row is the best of several runs. Griffin-Lim on a GPU: 64 signals.
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <warptone/chroma.h>
 #include <warptone/clock.h>
+#include <warptone/delta.h>
+#include <warptone/filter.h>
 #include <warptone/griffin_lim.h>
 #include <warptone/kernel.h>
 #include <warptone/mfcc.h>
+#include <warptone/pcen.h>
+#include <warptone/spectral.h>
 
 enum { SECONDS = 60, GPU_SIGNALS = 256 };
 
@@ -102,20 +107,104 @@ static wt_status bench_stft(const bench *b, const char *shape, wt_stft_config c,
     return status;
 }
 
-// Two signals, so that both processors have one.
+// On the CPU two signals, so that both processors have one.
 static wt_status bench_griffin_lim(const bench *b, bool precise)
 {
     wt_griffin_lim *plan;
-    bench two = *b;
-    two.n_signals = 2;
-    wt_status status = wt_griffin_lim_create(
-        b->device,
-        &(wt_griffin_lim_config){.stft = {.precise = precise}, .n_frames = 1 + SECONDS * 22050 / 512, .n_signals = 2},
-        &plan);
+    bench some = *b;
+    some.n_signals = b->gpu ? 64 : 2;
+    wt_status status = wt_griffin_lim_create(b->device,
+                                             &(wt_griffin_lim_config){.stft = {.precise = precise},
+                                                                      .n_frames = 1 + SECONDS * 22050 / 512,
+                                                                      .n_signals = some.n_signals},
+                                             &plan);
     if (status) return status;
-    status = measure(&two, precise ? "griffin-lim 32 double" : "griffin-lim 32", "2048/512  22.05 kHz", run_griffin_lim,
-                     plan, 1);
+    status = measure(&some, precise ? "griffin-lim 32 double" : "griffin-lim 32", "2048/512  22.05 kHz",
+                     run_griffin_lim, plan, b->gpu ? 4 : 1);
     wt_griffin_lim_destroy(plan);
+    return status;
+}
+
+// ---- features of spectrograms that lie in `out`, into `pcm`
+
+enum { FRAMES = 1 + SECONDS * 22050 / 512, ROWS = 128 };
+
+static wt_status run_feature(void *op, const bench *b)
+{
+    return wt_spectral_enqueue(op, b->stream, b->out, 0, b->pcm, 0);
+}
+
+static wt_status run_chroma(void *op, const bench *b)
+{
+    return wt_chroma_enqueue(op, b->stream, b->out, 0, FRAMES, b->pcm, 0);
+}
+
+static wt_status run_delta(void *op, const bench *b)
+{
+    return wt_delta_enqueue(op, b->stream, b->out, 0, b->pcm, 0);
+}
+
+static wt_status run_pcen(void *op, const bench *b)
+{
+    return wt_pcen_enqueue(op, b->stream, b->out, 0, b->pcm, 0);
+}
+
+static wt_status bench_feature(const bench *b, const char *name, wt_spectral_config c)
+{
+    wt_spectral *plan;
+    c.shape.n_frames = FRAMES, c.n_signals = b->n_signals;
+    wt_status status = wt_spectral_create(b->device, &c, &plan);
+    if (status) return status;
+    status = measure(b, name, "of 1025 magnitudes", run_feature, plan, 5);
+    wt_spectral_destroy(plan);
+    return status;
+}
+
+static wt_status bench_features(const bench *b)
+{
+    wt_stft_plan *stft;
+    wt_chroma *chroma = NULL;
+    wt_delta *delta = NULL;
+    wt_pcen *pcen = NULL;
+    const wt_pcen_config energy = wt_pcen_defaults();
+    const wt_stft_plan_config magnitudes = {.stft = {.n_fft = 2048}, .n_samples = 22050 * SECONDS,
+                                            .n_signals = b->n_signals, .output = WT_STFT_MAGNITUDE};
+    wt_status status = wt_stft_plan_create(b->device, &magnitudes, &stft);
+    if (status) return status;
+    status = measure(b, "stft magnitude", "2048/512  22.05 kHz", run_stft, stft, 10);
+    wt_stft_plan_destroy(stft);
+    if (!status) status = bench_feature(b, "centroid", (wt_spectral_config){.kind = WT_SPECTRAL_CENTROID});
+    if (!status) status = bench_feature(b, "roll-off", (wt_spectral_config){.kind = WT_SPECTRAL_ROLLOFF});
+    if (!status) status = bench_feature(b, "flatness", (wt_spectral_config){.kind = WT_SPECTRAL_FLATNESS});
+    if (!status) status = bench_feature(b, "contrast", (wt_spectral_config){.kind = WT_SPECTRAL_CONTRAST});
+    if (!status) status = wt_chroma_create(b->device, &(wt_chroma_config){.channels = b->n_signals}, &chroma);
+    if (!status) status = measure(b, "chroma 12", "of 1025 magnitudes", run_chroma, chroma, 5);
+    if (!status) status = wt_delta_create(b->device, NULL, (int64_t)b->n_signals * ROWS, FRAMES, &delta);
+    if (!status) status = measure(b, "delta 9", "of 128 bands", run_delta, delta, 5);
+    if (!status) status = wt_pcen_create(b->device, &energy, b->n_signals, ROWS, FRAMES, &pcen);
+    if (!status) status = measure(b, "pcen", "of 128 bands", run_pcen, pcen, 5);
+    wt_chroma_destroy(chroma);
+    wt_delta_destroy(delta);
+    wt_pcen_destroy(pcen);
+    return status;
+}
+
+static wt_status run_sos(void *op, const bench *b)
+{
+    return wt_sos_rows_enqueue(op, b->stream, b->pcm, 0, b->out, 0);
+}
+
+static wt_status bench_sos(const bench *b)
+{
+    double sos[WT_SOS_MAX_SECTIONS][6];
+    wt_sos_rows *plan;
+    wt_sos_config c = {.sos = sos[0]};
+    wt_status status =
+        wt_sos_design(&(wt_sos_design_config){.order = 4, .rate_hz = 22050, .edge_hz = {1000}}, sos[0], &c.n_sections);
+    if (!status) status = wt_sos_rows_create(b->device, &c, b->n_signals, 22050 * SECONDS, &plan);
+    if (status) return status;
+    status = measure(b, "low-pass, 2 sections", "22.05 kHz", run_sos, plan, 5);
+    wt_sos_rows_destroy(plan);
     return status;
 }
 
@@ -135,8 +224,9 @@ static wt_status bench_all(const bench *b)
     if (!status)
         status = bench_mfcc(b, "mfcc 40", speech,
                             (wt_mfcc_config){.mel = {.bank = narrow, .stft = short_frames}, .n_mfcc = 40});
-    for (int precise = 0; precise < 2 && !status && !b->gpu; precise++) status = bench_griffin_lim(b, precise);
-    return status;
+    for (int precise = 0; precise < (b->gpu ? 1 : 2) && !status; precise++) status = bench_griffin_lim(b, precise);
+    if (!status) status = bench_sos(b);
+    return status ? status : bench_features(b); // the last: they write where the samples were
 }
 
 static wt_status fill(const bench *b, size_t samples)

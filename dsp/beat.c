@@ -1,6 +1,8 @@
 // Ellis's beat tracker: each frame's score is its smoothed onset strength plus the best predecessor's score, less a
 // penalty for beats that are not one period apart. All in double, in librosa's order of sums and comparisons.
 
+#include "tempo_cuda.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,21 +18,45 @@ struct wt_beat {
     double *window, *penalty; // [2 max_period + 2]
     int *link;                // [max_frames]
     int max_period;
+    wt_device *device;
+    wt_beat **workers; // [n_slots], the first is the plan itself
+    int n_slots;
+    wt__beat_cuda *cuda; // NULL on a CPU
 };
 
-static double period_of(const wt_beat *p, double bpm)
+static double period_of(const wt_beat *p, double bpm) { return rint(p->frames_per_minute / bpm); }
+
+static wt_status take_device(wt_beat *p, wt_device *device)
 {
-    return rint(p->frames_per_minute / bpm);
+    const wt_beat_config *c = &p->config;
+    p->device = device;
+    p->n_slots = wt__op_slots(device, c->n_signals);
+    p->workers = calloc((size_t)p->n_slots, sizeof *p->workers);
+    if (!p->workers) return wt_fail(WT_ERR_NO_MEMORY, "beat: %d threads", p->n_slots);
+    p->workers[0] = p;
+    const wt_beat_args args = {.known_bpm = c->bpm,
+                               .frames_per_minute = p->frames_per_minute,
+                               .tightness = c->tightness,
+                               .n_frames = c->max_frames,
+                               .max_period = p->max_period,
+                               .no_trim = c->no_trim};
+    wt_status status = wt__op_on_gpu(device)
+                           ? wt__beat_cuda_create(device, &args, c->n_signals, wt__tempo_on_gpu(p->tempo), &p->cuda)
+                           : WT_OK;
+    for (int slot = 1; slot < p->n_slots && !status; slot++) status = wt_beat_create(NULL, c, &p->workers[slot]);
+    return status;
 }
 
-wt_status wt_beat_create(const wt_beat_config *config, wt_beat **plan)
+wt_status wt_beat_create(wt_device *device, const wt_beat_config *config, wt_beat **plan)
 {
     *plan = NULL;
     wt_beat *p = calloc(1, sizeof *p);
     if (!p) return wt_fail(WT_ERR_NO_MEMORY, "beat: plan");
     wt_beat_config *c = &p->config;
     *c = *config;
-    wt_status status = wt_tempo_create(&c->tempo, &p->tempo);
+    if (!c->n_signals) c->n_signals = 1;
+    c->tempo.n_frames = c->max_frames, c->tempo.n_signals = c->n_signals;
+    wt_status status = wt_tempo_create(c->bpm > 0 || !wt__op_on_gpu(device) ? NULL : device, &c->tempo, &p->tempo);
     if (status) goto fail;
     if (c->tightness == 0) c->tightness = 100;
     const double rate = c->tempo.rate_hz != 0 ? c->tempo.rate_hz : 22050, hop = c->tempo.hop ? c->tempo.hop : 512;
@@ -54,11 +80,13 @@ wt_status wt_beat_create(const wt_beat_config *config, wt_beat **plan)
     p->link = malloc(n * sizeof(int));
     p->window = malloc(taps * sizeof(double));
     p->penalty = malloc(taps * sizeof(double));
-    if (p->score && p->sum && p->envelope && p->link && p->window && p->penalty) {
-        *plan = p;
-        return WT_OK;
-    }
-    status = wt_fail(WT_ERR_NO_MEMORY, "beat: %lld frames", (long long)c->max_frames);
+    if (!p->score || !p->sum || !p->envelope || !p->link || !p->window || !p->penalty)
+        status = wt_fail(WT_ERR_NO_MEMORY, "beat: %lld frames", (long long)c->max_frames);
+    else if (device)
+        status = take_device(p, device);
+    if (status) goto fail;
+    *plan = p;
+    return WT_OK;
 
 fail:
     wt_beat_destroy(p);
@@ -68,6 +96,9 @@ fail:
 void wt_beat_destroy(wt_beat *plan)
 {
     if (!plan) return;
+    for (int slot = 1; plan->workers && slot < plan->n_slots; slot++) wt_beat_destroy(plan->workers[slot]);
+    free(plan->workers);
+    wt__beat_cuda_destroy(plan->cuda);
     wt_tempo_destroy(plan->tempo);
     free(plan->score);
     free(plan->sum);
@@ -90,11 +121,13 @@ static void normalise(const float *x, int64_t n, double *out)
     for (int64_t i = 0; i < n; i++) out[i] = x[i] / scale;
 }
 
-// A Gaussian a 32nd of a beat wide. Its far taps are tiny, but decide where a score is not 0. librosa's loop leaves out
-// the envelope's first frame.
+// A Gaussian a 32nd of a beat wide. Its far taps are tiny, but decide where a score is not 0.
+double wt__beat_bump(int k, int period) { return exp(-0.5 * (k * 32.0 / period) * (k * 32.0 / period)); }
+
+// librosa's loop leaves out the envelope's first frame.
 static void smooth(wt_beat *p, int64_t n, int period)
 {
-    for (int k = 0; k <= period; k++) p->window[k] = exp(-0.5 * (k * 32.0 / period) * (k * 32.0 / period));
+    for (int k = 0; k <= period; k++) p->window[k] = wt__beat_bump(k, period);
     for (int64_t i = 0; i < n; i++) {
         double sum = 0;
         const int64_t end = i + period < n ? i + period : n - 1;
@@ -214,4 +247,41 @@ WT_RT int64_t wt_beat_run(wt_beat *p, const float *envelope, int64_t n, int *fra
         frames[j] = t;
     }
     return trim(p, n, frames, count);
+}
+
+// ---- on a stream
+
+typedef struct call {
+    const wt_beat *plan;
+    const float *envelope;
+    int *frames;
+    wt_beats *found;
+} call;
+
+static void run_slot(const void *args, int slot)
+{
+    const call *c = args;
+    const int64_t n = c->plan->config.max_frames;
+    for (int s = slot; s < c->plan->config.n_signals; s += c->plan->n_slots) {
+        wt_beats *found = c->found + s;
+        found->n_beats = wt_beat_run(c->plan->workers[slot], c->envelope + s * n, n, c->frames + s * n, &found->bpm);
+    }
+}
+
+wt_status wt_beat_enqueue(wt_beat *plan, wt_stream *stream, const wt_buffer *envelope, size_t envelope_offset,
+                          wt_buffer *frames, size_t frames_offset, wt_buffer *found, size_t found_offset)
+{
+    const size_t n = (size_t)plan->config.n_signals, area = n * (size_t)plan->config.max_frames;
+    wt_status status = wt__op_stream("beat", plan->device, stream);
+    if (!status) status = wt__op_range("beat", "envelope", envelope, envelope_offset, area);
+    if (!status) status = wt__op_range("beat", "frames", frames, frames_offset, area);
+    if (!status) status = wt__op_range("beat", "found", found, found_offset, n * sizeof(wt_beats) / sizeof(float));
+    if (!status && found_offset % sizeof(double))
+        status = wt_fail(WT_ERR_BAD_ARG, "beat: found offset %zu, want a multiple of 8", found_offset);
+    if (status) return status;
+    const call c = {plan, (const float *)(wt_buffer_address(envelope) + envelope_offset),
+                    (int *)(wt_buffer_address(frames) + frames_offset),
+                    (wt_beats *)(wt_buffer_address(found) + found_offset)};
+    if (plan->cuda) return wt__beat_cuda_enqueue(plan->cuda, stream, c.envelope, c.frames, c.found);
+    return wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
 }

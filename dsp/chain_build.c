@@ -311,7 +311,8 @@ static wt_status check_config(const wt_chain_config *config, const wt_chain_desc
     return WT_OK;
 }
 
-wt_status wt_chain_create(const wt_chain_config *config, const wt_chain_desc *desc, wt_chain **chain)
+// All but the memory of the instances.
+static wt_status lay_out(const wt_chain_config *config, const wt_chain_desc *desc, wt_chain **chain)
 {
     *chain = NULL;
     wt_status status = check_config(config, desc);
@@ -329,8 +330,7 @@ wt_status wt_chain_create(const wt_chain_config *config, const wt_chain_desc *de
     c->ramp_quanta = (int)ceil((config->ramp_ms > 0 ? config->ramp_ms : 20) * 1e-3 * c->rate_hz / WT_QUANTUM);
     if ((status = add_nodes(c, config, w))) goto done;
     if ((status = lay_out_buffers(c))) goto done;
-    if ((status = lay_out_memory(c))) goto done;
-    status = on_gpu(config) ? wt__chain_cuda_create(c) : take_cpu_memory(c);
+    status = lay_out_memory(c);
 
 done:
     for (int k = 0; w && k < MAX_NODES; k++) free(w->ids[k]);
@@ -340,6 +340,35 @@ done:
     else
         *chain = c;
     return status;
+}
+
+// Give a chain that is laid out its instances; it is destroyed on an error.
+static wt_status finish(wt_chain **chain, wt_status (*take_memory)(wt_chain *chain))
+{
+    wt_status status = take_memory(*chain);
+    if (!status) return WT_OK;
+    wt_chain_destroy(*chain);
+    *chain = NULL;
+    return status;
+}
+
+wt_status wt_chain_create(const wt_chain_config *config, const wt_chain_desc *desc, wt_chain **chain)
+{
+    wt_status status = lay_out(config, desc, chain);
+    return status ? status : finish(chain, on_gpu(config) ? wt__chain_cuda_create : take_cpu_memory);
+}
+
+wt_status wt__chain_build(const wt_chain_config *config, const wt_chain_desc *desc, wt_chain **chain)
+{
+    wt_status status = lay_out(config, desc, chain);
+    return status ? status : finish(chain, take_cpu_memory);
+}
+
+bool wt__chain_runs_on_cpu(const wt_chain *chain)
+{
+    for (int k = 0; k < chain->n_nodes; k++)
+        if (!chain->nodes[k].type->process) return false;
+    return true;
 }
 
 void wt_chain_destroy(wt_chain *chain)

@@ -105,8 +105,10 @@ static void append_designs(text *t, const wt_chain *chain)
     append(t, "    }\n}\n");
 }
 
-static void append_calls(text *t, const wt_chain *chain)
+// `resident`: for the kernel that stays (resident.cuh), with its taps and inserts after each node.
+static void append_calls(text *t, const wt_chain *chain, bool resident)
 {
+    if (resident) append(t, "#include \"resident_points.cuh\"\n");
     append(t, "static __device__ void chain_process(const chain_args &a, unsigned char *memory, float *buffers, int n,"
               " long long position)\n{\n");
     for (int k = 0; k < chain->n_nodes; k++) {
@@ -119,16 +121,17 @@ static void append_calls(text *t, const wt_chain *chain)
             append(t, "    run_%s(a, memory, buffers, n, position, %d);\n", kernel_name(chain->nodes[k].type),
                    k);
         append(t, "    __syncthreads();\n");
+        if (resident) append(t, "    chain_visit(a, buffers, n, %d);\n", k);
     }
-    append(t, "}\n#include \"chain_main.cuh\"\n");
+    append(t, "}\n#include \"%s\"\n", resident ? "resident.cuh" : "chain_main.cuh");
 }
 
-char *wt__chain_cuda_text(const wt_chain *chain)
+char *wt__chain_cuda_text(const wt_chain *chain, bool resident)
 {
     text t = {0};
     append_nodes(&t, chain);
     append_designs(&t, chain);
-    append_calls(&t, chain);
+    append_calls(&t, chain, resident);
     if (!t.failed) return t.at;
     free(t.at);
     return NULL;
@@ -137,7 +140,7 @@ char *wt__chain_cuda_text(const wt_chain *chain)
 static wt_status compile(wt_chain *chain)
 {
     chain_cuda *g = chain->cuda;
-    char *source = wt__chain_cuda_text(chain);
+    char *source = wt__chain_cuda_text(chain, false);
     if (!source) return wt_fail(WT_ERR_NO_MEMORY, "%s: kernel text", chain->name);
     wt_status status = wt_module_create(
         chain->device, &(wt_module_config){.name = "chain.cu", .source = source}, &g->module);

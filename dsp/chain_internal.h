@@ -47,18 +47,34 @@ struct wt_chain {
 
     wt_device *device;
     chain_cuda *cuda; // NULL on the CPU
+
+    // CPU: called after each node of instance 0 with the frames since the block's start; NULL = not wanted.  [rt]
+    void (*visit)(void *user, int node, int at, const wt_node_io *io);
+    void *visit_user;
 };
+
+/// Build a chain whose instances lie in host memory, whatever `config->device` is; nodes that run on a GPU only are
+/// accepted when that is one. Errors: those of wt_chain_create.
+WT_CHECKED wt_status wt__chain_build(const wt_chain_config *config, const wt_chain_desc *desc, wt_chain **chain);
+/// Whether wt__chain_span can run it: no node is for GPUs only.
+bool wt__chain_runs_on_cpu(const wt_chain *chain);
 
 /// Start memory of one instance: zero state, ramps at rest on `targets`, coefficients designed.  [rt]
 WT_RT void wt__chain_rest(const wt_chain *chain, unsigned char *memory);
+
+/// Denormals off in the calling thread: a decaying filter would otherwise cost a hundred cycles a sample. `restore`
+/// takes what `off` returned.  [rt]
+WT_RT unsigned wt__denormals_off(void);
+WT_RT void wt__denormals_restore(unsigned before);
 
 /// Process a span of one instance on the CPU; `in` and `out` planar with strides.  [rt]
 WT_RT void wt__chain_span(wt_chain *chain, int instance, const float *const *in, float *const *out, int n_frames);
 
 WT_CHECKED wt_status wt__chain_cpu_enqueue(wt_chain *chain, wt_stream *stream, const wt_chain_job *jobs, int n_jobs);
 
-/// The CUDA text that a chain's nodes are composed to; caller frees with free(), NULL without memory.
-char *wt__chain_cuda_text(const wt_chain *chain);
+/// The CUDA text that a chain's nodes are composed to, for launches (chain_run) or for the resident kernel
+/// (resident_run); caller frees with free(), NULL without memory.
+char *wt__chain_cuda_text(const wt_chain *chain, bool resident);
 
 WT_CHECKED wt_status wt__chain_cuda_create(wt_chain *chain);
 void wt__chain_cuda_destroy(wt_chain *chain);

@@ -67,7 +67,9 @@ static int control(const wt_chain *chain, unsigned char *memory)
     return moving;
 }
 
-static void run_nodes(const wt_chain *chain, unsigned char *memory, float *buffers, int n_frames, int64_t position)
+// `at`: frames since the block's start, for the visitor of instance 0; -1 = no visitor.
+static void run_nodes(const wt_chain *chain, unsigned char *memory, float *buffers, int n_frames, int64_t position,
+                      int at)
 {
     const size_t buffer_floats = (size_t)chain->buffer_channels * WT_CHAIN_BLOCK;
     for (int k = 0; k < chain->n_nodes; k++) {
@@ -91,6 +93,7 @@ static void run_nodes(const wt_chain *chain, unsigned char *memory, float *buffe
             io.channels[i] = p->input_channels[i];
         }
         node->type->process(&io, chain->plans + p->plan, memory + p->coeffs, memory + p->state);
+        if (at >= 0) chain->visit(chain->visit_user, k, at, &io);
     }
 }
 
@@ -148,7 +151,7 @@ WT_RT void wt__chain_span(wt_chain *chain, int instance, const float *const *in,
         n = n_frames - done < most ? n_frames - done : most;
         for (int c = 0; c < chain->channels; c++)
             memcpy(buffers + (size_t)c * WT_CHAIN_BLOCK, in[c] + done, sizeof(float) * (size_t)n);
-        run_nodes(chain, memory, buffers, n, state->position);
+        run_nodes(chain, memory, buffers, n, state->position, chain->visit && instance == 0 ? done : -1);
         state->position += n;
         copy_out(chain, memory,
                  buffers + (size_t)chain->output * (size_t)chain->buffer_channels * WT_CHAIN_BLOCK, out, done, n);
@@ -156,8 +159,7 @@ WT_RT void wt__chain_span(wt_chain *chain, int instance, const float *const *in,
     if (instance == 0) publish_readings(chain, memory);
 }
 
-// Denormals off for the span: a decaying filter would otherwise cost a hundred cycles a sample.
-static unsigned denormals_off(void)
+WT_RT unsigned wt__denormals_off(void)
 {
 #if defined(__x86_64__)
     unsigned before = _mm_getcsr();
@@ -168,7 +170,7 @@ static unsigned denormals_off(void)
 #endif
 }
 
-static void denormals_restore(unsigned before)
+WT_RT void wt__denormals_restore(unsigned before)
 {
 #if defined(__x86_64__)
     _mm_setcsr(before);
@@ -181,9 +183,9 @@ WT_RT wt_status wt_chain_process(wt_chain *chain, const float *const *in, float 
 {
     if (chain->cuda) return WT_ERR_STATE;
     if (n_frames < 0) return WT_ERR_BAD_ARG;
-    unsigned before = denormals_off();
+    unsigned before = wt__denormals_off();
     wt__chain_span(chain, 0, in, out, n_frames);
-    denormals_restore(before);
+    wt__denormals_restore(before);
     return WT_OK;
 }
 
@@ -242,11 +244,11 @@ static void run_job(const void *args, int item)
     float *to = (float *)(wt_buffer_address(job->out) + job->out_offset);
     for (int c = 0; c < batch->chain->channels; c++) in[c] = from + c * job->in_stride;
     for (int c = 0; c < batch->chain->out_channels; c++) out[c] = to + c * job->out_stride;
-    unsigned before = denormals_off();
+    unsigned before = wt__denormals_off();
     if (job->reset)
         wt__chain_rest(batch->chain, batch->chain->memory + (size_t)job->instance * batch->chain->instance_bytes);
     wt__chain_span(batch->chain, job->instance, in, out, job->n_frames);
-    denormals_restore(before);
+    wt__denormals_restore(before);
 }
 
 wt_status wt__chain_cpu_enqueue(wt_chain *chain, wt_stream *stream, const wt_chain_job *jobs, int n_jobs)

@@ -1,9 +1,10 @@
-#include <warptone/chroma.h>
+#include "chroma_cuda.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/chroma.h>
 #include <warptone/fft.h>
 #include <warptone/simd.h>
 #include <warptone/window.h>
@@ -12,6 +13,8 @@ struct wt_chroma {
     wt_chroma_config config;
     int bins;
     float *bank;
+    wt_device *device;
+    wt__chroma_cuda *cuda; // NULL on a CPU
 };
 
 static const double pi = 3.14159265358979323846;
@@ -92,7 +95,20 @@ static void fill_bin(const wt_chroma *m, int k)
     for (int r = 0; r < n; r++) m->bank[r * m->bins + k] = (float)(weight * bump[(r + roll) % n]);
 }
 
-wt_status wt_chroma_create(const wt_chroma_config *config, wt_chroma **chroma)
+static void place_bank(wt_chroma_args *args, uintptr_t table)
+{
+    args->bank = (const float *)table;
+}
+
+static wt_status create_cuda(wt_chroma *m)
+{
+    const int n = m->config.n_chroma;
+    const wt_chroma_args args = {.n_in = m->bins, .n_chroma = n, .norm = (int)m->config.norm};
+    return wt__chroma_cuda_create(m->device, (const char *const[2]){"chroma_project", NULL}, &args, m->bank,
+                                  (size_t)n * (size_t)m->bins * sizeof(float), 0, place_bank, &m->cuda);
+}
+
+wt_status wt_chroma_create(wt_device *device, const wt_chroma_config *config, wt_chroma **chroma)
 {
     *chroma = NULL;
     wt_chroma_config c = *config;
@@ -108,13 +124,19 @@ wt_status wt_chroma_create(const wt_chroma_config *config, wt_chroma **chroma)
         return wt_fail(WT_ERR_NO_MEMORY, "chroma: bank of %d x %d", c.n_chroma, m->bins);
     }
     for (int k = 0; k < m->bins; k++) fill_bin(m, k);
-    *chroma = m;
-    return WT_OK;
+    m->device = device;
+    if (wt__op_on_gpu(device)) status = create_cuda(m);
+    if (status)
+        wt_chroma_destroy(m);
+    else
+        *chroma = m;
+    return status;
 }
 
 void wt_chroma_destroy(wt_chroma *chroma)
 {
     if (!chroma) return;
+    wt__chroma_cuda_destroy(chroma->cuda);
     free(chroma->bank);
     free(chroma);
 }
@@ -137,40 +159,94 @@ WT_CLONES static float dot(const float *a, const float *b, int n)
     return total;
 }
 
-WT_RT wt_status wt_chroma_run(wt_chroma *chroma, const float *power, int64_t n_frames, float *out)
+static void run_frames(const wt_chroma *chroma, const float *power, int64_t n_frames, float *out)
 {
     const int n = chroma->config.n_chroma;
-    if (n_frames < 0) return WT_ERR_BAD_ARG;
-    for (int64_t t = 0; t < n_frames * chroma->config.channels; t++, power += chroma->bins, out += n) {
+    for (int64_t t = 0; t < n_frames; t++, power += chroma->bins, out += n) {
         double row[WT_CHROMA_MAX];
         for (int r = 0; r < n; r++) row[r] = dot(chroma->bank + r * chroma->bins, power, chroma->bins);
         normalise(row, n, chroma->config.norm);
         for (int r = 0; r < n; r++) out[r] = (float)row[r];
     }
+}
+
+WT_RT wt_status wt_chroma_run(wt_chroma *chroma, const float *power, int64_t n_frames, float *out)
+{
+    if (n_frames < 0) return WT_ERR_BAD_ARG;
+    run_frames(chroma, power, n_frames * chroma->config.channels, out);
     return WT_OK;
+}
+
+typedef struct chroma_call {
+    const wt_chroma *chroma;
+    const float *power;
+    float *out;
+    int64_t n_frames;
+    int n_slots;
+} chroma_call;
+
+static void run_slot(const void *args, int slot)
+{
+    const chroma_call *c = args;
+    const int64_t begin = wt__op_begin(c->n_frames, slot, c->n_slots);
+    run_frames(c->chroma, c->power + begin * c->chroma->bins, wt__op_begin(c->n_frames, slot + 1, c->n_slots) - begin,
+               c->out + begin * c->chroma->config.n_chroma);
+}
+
+wt_status wt_chroma_enqueue(wt_chroma *chroma, wt_stream *stream, const wt_buffer *power, size_t power_offset,
+                            int64_t n_frames, wt_buffer *out, size_t out_offset)
+{
+    const wt_chroma_config *f = &chroma->config;
+    if (n_frames < 1) return wt_fail(WT_ERR_BAD_ARG, "chroma: %lld frames, want 1 or more", (long long)n_frames);
+    const int64_t all = n_frames * f->channels;
+    wt_status status = wt__op_stream("chroma", chroma->device, stream);
+    if (!status) status = wt__op_range("chroma", "power", power, power_offset, (size_t)all * (size_t)chroma->bins);
+    if (!status) status = wt__op_range("chroma", "out", out, out_offset, (size_t)all * (size_t)f->n_chroma);
+    if (status) return status;
+    const chroma_call c = {chroma, (const float *)(wt_buffer_address(power) + power_offset),
+                           (float *)(wt_buffer_address(out) + out_offset), all, wt__op_slots(chroma->device, all)};
+    if (chroma->cuda) return wt__chroma_cuda_enqueue(chroma->cuda, stream, c.power, n_frames, all, c.out);
+    return wt_stream_run(stream, run_slot, &c, sizeof c, c.n_slots);
 }
 
 // ---- from constant-Q magnitudes
 
+static wt_status resolve_fold(wt_chroma_cqt_config *c, int64_t n_frames)
+{
+    if (c->fmin_hz == 0) c->fmin_hz = 32.703195662574829;
+    if (!c->n_bins) c->n_bins = 252;
+    if (!c->bins_per_octave) c->bins_per_octave = 36;
+    if (!c->n_chroma) c->n_chroma = 12;
+    wt_status status = check_n(n_frames, c->n_chroma, c->norm);
+    if (status) return status;
+    if (c->n_bins < 1 || c->bins_per_octave < 1 || c->bins_per_octave % c->n_chroma || !(c->fmin_hz > 0))
+        return wt_fail(WT_ERR_BAD_ARG, "chroma: %d bins, %d an octave from %g Hz, want 1 or more, a multiple of %d, "
+                       "above 0", c->n_bins, c->bins_per_octave, c->fmin_hz, c->n_chroma);
+    return WT_OK;
+}
+
+// The chroma of bin 0, and of any: bins lie around their note.
+static int fold_roll(const wt_chroma_cqt_config *c)
+{
+    const double midi = 12 * log2(c->fmin_hz / 440) + 69, above_c = midi - 12 * floor(midi / 12);
+    return (int)rint(above_c * (c->n_chroma / 12.0));
+}
+
+static int fold_row(const wt_chroma_cqt_config *c, int roll, int k)
+{
+    const int merge = c->bins_per_octave / c->n_chroma;
+    return ((k % c->bins_per_octave + merge / 2) / merge + roll) % c->n_chroma;
+}
+
 wt_status wt_chroma_fold(const wt_chroma_cqt_config *config, const float *magnitude, int64_t n_frames, float *out)
 {
     wt_chroma_cqt_config c = *config;
-    if (c.fmin_hz == 0) c.fmin_hz = 32.703195662574829;
-    if (!c.n_bins) c.n_bins = 252;
-    if (!c.bins_per_octave) c.bins_per_octave = 36;
-    if (!c.n_chroma) c.n_chroma = 12;
-    wt_status status = check_n(n_frames, c.n_chroma, c.norm);
+    wt_status status = resolve_fold(&c, n_frames);
     if (status) return status;
-    if (c.n_bins < 1 || c.bins_per_octave < 1 || c.bins_per_octave % c.n_chroma || !(c.fmin_hz > 0))
-        return wt_fail(WT_ERR_BAD_ARG, "chroma: %d bins, %d an octave from %g Hz, want 1 or more, a multiple of %d, "
-                       "above 0", c.n_bins, c.bins_per_octave, c.fmin_hz, c.n_chroma);
-    const int n = c.n_chroma, merge = c.bins_per_octave / n;
-    const double midi = 12 * log2(c.fmin_hz / 440) + 69, above_c = midi - 12 * floor(midi / 12);
-    const int roll = (int)rint(above_c * (n / 12.0));
+    const int n = c.n_chroma, roll = fold_roll(&c);
     for (int64_t t = 0; t < n_frames; t++, magnitude += c.n_bins, out += n) {
         double row[WT_CHROMA_MAX] = {0};
-        for (int k = 0; k < c.n_bins; k++) // bins lie around their note
-            row[((k % c.bins_per_octave + merge / 2) / merge + roll) % n] += magnitude[k];
+        for (int k = 0; k < c.n_bins; k++) row[fold_row(&c, roll, k)] += magnitude[k];
         for (int r = 0; r < n; r++)
             if (row[r] < c.threshold) row[r] = 0;
         normalise(row, n, c.norm);
@@ -202,23 +278,36 @@ static void smooth_frame(const float *steps, int64_t n_frames, int64_t t, int n,
     }
 }
 
+static int cens_length(int smooth)
+{
+    return smooth < 0 ? 1 : (smooth ? smooth : 41) + 2;
+}
+
+// [cens_length], sums to 1.
+static wt_status fill_cens_window(int smooth, double *window)
+{
+    const int length = cens_length(smooth);
+    const wt_window_config shape = {.n = length, .symmetric = true,
+                                    .kind = smooth < 0 ? WT_WINDOW_RECTANGULAR : WT_WINDOW_HANN};
+    wt_status status = wt_window_fill_double(&shape, window);
+    double sum = 0;
+    for (int j = 0; j < length && !status; j++) sum += window[j];
+    for (int j = 0; j < length && !status; j++) window[j] /= sum;
+    return status;
+}
+
 wt_status wt_chroma_cens(const float *chroma, int64_t n_frames, int n_chroma, int smooth, wt_chroma_norm norm,
                          float *out)
 {
     wt_status status = check_n(n_frames, n_chroma, norm);
     if (status) return status;
-    const int length = smooth < 0 ? 1 : (smooth ? smooth : 41) + 2;
+    const int length = cens_length(smooth);
     if (length > WT_WINDOW_MAX_N) return wt_fail(WT_ERR_BAD_ARG, "chroma: window of %d frames, want fewer", length);
     const size_t area = (size_t)n_frames * (size_t)n_chroma;
     double *window = malloc((size_t)length * sizeof *window), row[WT_CHROMA_MAX];
     float *steps = malloc((area + 1) * sizeof *steps);
     if (!window || !steps) status = wt_fail(WT_ERR_NO_MEMORY, "chroma: %zu values", area);
-    const wt_window_config shape = {.n = length, .symmetric = true,
-                                    .kind = smooth < 0 ? WT_WINDOW_RECTANGULAR : WT_WINDOW_HANN};
-    if (!status) status = wt_window_fill_double(&shape, window);
-    double sum = 0;
-    for (int j = 0; j < length && !status; j++) sum += window[j];
-    for (int j = 0; j < length && !status; j++) window[j] /= sum;
+    if (!status) status = fill_cens_window(smooth, window);
     for (int64_t t = 0; t < n_frames && !status; t++) quantise(chroma + t * n_chroma, n_chroma, steps + t * n_chroma);
     for (int64_t t = 0; t < n_frames && !status; t++) {
         smooth_frame(steps, n_frames, t, n_chroma, window, length, row);
@@ -232,10 +321,16 @@ wt_status wt_chroma_cens(const float *chroma, int64_t n_frames, int n_chroma, in
 
 // ---- tonal centroids
 
-wt_status wt_tonnetz(const float *chroma, int64_t n_frames, int n_chroma, float *out)
+// What chroma r of n adds to dimension d.
+static double centroid_weight(int d, int r, int n)
 {
     static const double scale[6] = {7.0 / 6, 7.0 / 6, 3.0 / 2, 3.0 / 2, 2.0 / 3, 2.0 / 3}; // half turns a semitone
     static const double radius[6] = {1, 1, 1, 1, 0.5, 0.5};
+    return radius[d] * cos(pi * (scale[d] * 12 * r / n - (d % 2 ? 0 : 0.5)));
+}
+
+wt_status wt_tonnetz(const float *chroma, int64_t n_frames, int n_chroma, float *out)
+{
     wt_status status = check_n(n_frames, n_chroma, WT_CHROMA_NORM_1);
     for (int64_t t = 0; t < n_frames && !status; t++) {
         double row[WT_CHROMA_MAX];
@@ -243,10 +338,137 @@ wt_status wt_tonnetz(const float *chroma, int64_t n_frames, int n_chroma, float 
         normalise(row, n_chroma, WT_CHROMA_NORM_1);
         for (int d = 0; d < 6; d++) {
             double sum = 0;
-            for (int r = 0; r < n_chroma; r++)
-                sum += radius[d] * cos(pi * (scale[d] * 12 * r / n_chroma - (d % 2 ? 0 : 0.5))) * row[r];
+            for (int r = 0; r < n_chroma; r++) sum += centroid_weight(d, r, n_chroma) * row[r];
             out[t * 6 + d] = (float)sum;
         }
     }
     return status;
+}
+
+// ---- on a stream
+
+struct wt_tonal {
+    wt_tonal_config config; // defaults resolved
+    wt_device *device;
+    int n_in, n_out; // values of a frame
+    wt__chroma_cuda *cuda; // NULL on a CPU
+};
+
+static wt_status run_signal(const wt_tonal_config *c, int64_t n_frames, const float *in, float *out)
+{
+    if (c->kind == WT_TONAL_FOLD) return wt_chroma_fold(&c->fold, in, n_frames, out);
+    if (c->kind == WT_TONAL_CENS) return wt_chroma_cens(in, n_frames, c->n_chroma, c->smooth, c->norm, out);
+    if (c->kind == WT_TONAL_TONNETZ) return wt_tonnetz(in, n_frames, c->n_chroma, out);
+    return wt_fail(WT_ERR_BAD_ARG, "chroma: kind %d, want 0..%d", (int)c->kind, WT_TONAL_TONNETZ);
+}
+
+static void place_bins(wt_chroma_args *args, uintptr_t table)
+{
+    args->begins = (const int *)table;
+    args->bins = args->begins + args->n_chroma + 1;
+}
+
+static void place_window(wt_chroma_args *args, uintptr_t table)
+{
+    args->window = (const double *)table;
+}
+
+// Lists of the bins of each row, ascending.
+static wt_status create_fold(wt_tonal *p, const wt_chroma_args *args)
+{
+    const wt_chroma_cqt_config *c = &p->config.fold;
+    const size_t count = (size_t)c->n_chroma + 1 + (size_t)c->n_bins;
+    int *table = malloc(count * sizeof *table), at = 0;
+    if (!table) return wt_fail(WT_ERR_NO_MEMORY, "chroma: %d bins", c->n_bins);
+    const int roll = fold_roll(c);
+    for (int r = 0; r < c->n_chroma; r++) {
+        table[r] = at;
+        for (int k = 0; k < c->n_bins; k++)
+            if (fold_row(c, roll, k) == r) table[c->n_chroma + 1 + at++] = k;
+    }
+    table[c->n_chroma] = at;
+    wt_status status = wt__chroma_cuda_create(p->device, (const char *const[2]){"chroma_fold", NULL}, args, table,
+                                              count * sizeof *table, 0, place_bins, &p->cuda);
+    free(table);
+    return status;
+}
+
+static wt_status create_windowed(wt_tonal *p, const wt_chroma_args *args)
+{
+    const bool cens = p->config.kind == WT_TONAL_CENS;
+    const size_t n = (size_t)args->n_chroma, count = cens ? (size_t)args->length : 6 * n;
+    const char *const cens_kernels[2] = {"chroma_quantise", "chroma_smooth"}, *const tonnetz[2] = {"chroma_tonnetz"};
+    double *table = malloc(count * sizeof *table);
+    if (!table) return wt_fail(WT_ERR_NO_MEMORY, "chroma: window of %zu", count);
+    wt_status status = cens ? fill_cens_window(p->config.smooth, table) : WT_OK;
+    for (size_t i = 0; i < count && !cens; i++) table[i] = centroid_weight((int)(i / n), (int)(i % n), (int)n);
+    const size_t steps = cens ? (size_t)p->config.n_signals * (size_t)p->config.n_frames * n : 0;
+    if (!status)
+        status = wt__chroma_cuda_create(p->device, cens ? cens_kernels : tonnetz, args, table, count * sizeof *table,
+                                        steps, place_window, &p->cuda);
+    free(table);
+    return status;
+}
+
+wt_status wt_tonal_create(wt_device *device, const wt_tonal_config *config, wt_tonal **plan)
+{
+    *plan = NULL;
+    wt_tonal_config c = *config;
+    if (!c.n_chroma) c.n_chroma = 12;
+    if (!c.n_signals) c.n_signals = 1;
+    if (c.n_frames < 1 || c.n_signals < 1)
+        return wt_fail(WT_ERR_BAD_ARG, "chroma: %d signals of %lld frames, want 1 or more", c.n_signals,
+                       (long long)c.n_frames);
+    const bool fold = c.kind == WT_TONAL_FOLD;
+    wt_status status = fold ? resolve_fold(&c.fold, 0) : run_signal(&c, 0, NULL, NULL);
+    if (status) return status;
+    wt_tonal *p = calloc(1, sizeof *p);
+    if (!p) return wt_fail(WT_ERR_NO_MEMORY, "chroma: plan");
+    p->config = c;
+    p->device = device;
+    p->n_in = fold ? c.fold.n_bins : c.n_chroma;
+    p->n_out = fold ? c.fold.n_chroma : c.kind == WT_TONAL_TONNETZ ? 6 : c.n_chroma;
+    const wt_chroma_args args = {.n_in = p->n_in, .n_chroma = fold ? c.fold.n_chroma : c.n_chroma,
+                                 .norm = (int)(fold ? c.fold.norm : c.norm), .length = cens_length(c.smooth),
+                                 .threshold = c.fold.threshold};
+    if (wt__op_on_gpu(device)) status = fold ? create_fold(p, &args) : create_windowed(p, &args);
+    if (status)
+        wt_tonal_destroy(p);
+    else
+        *plan = p;
+    return status;
+}
+
+void wt_tonal_destroy(wt_tonal *plan)
+{
+    if (!plan) return;
+    wt__chroma_cuda_destroy(plan->cuda);
+    free(plan);
+}
+
+typedef struct tonal_call {
+    const wt_tonal *plan;
+    const float *in;
+    float *out;
+} tonal_call;
+
+static void run_item(const void *args, int signal)
+{
+    const tonal_call *c = args;
+    const int64_t n = c->plan->config.n_frames;
+    (void)!run_signal(&c->plan->config, n, c->in + signal * n * c->plan->n_in, c->out + signal * n * c->plan->n_out);
+}
+
+wt_status wt_tonal_enqueue(wt_tonal *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                           size_t out_offset)
+{
+    const int64_t n_frames = plan->config.n_frames, all = n_frames * plan->config.n_signals;
+    wt_status status = wt__op_stream("chroma", plan->device, stream);
+    if (!status) status = wt__op_range("chroma", "input", in, in_offset, (size_t)all * (size_t)plan->n_in);
+    if (!status) status = wt__op_range("chroma", "out", out, out_offset, (size_t)all * (size_t)plan->n_out);
+    if (status) return status;
+    const tonal_call c = {plan, (const float *)(wt_buffer_address(in) + in_offset),
+                          (float *)(wt_buffer_address(out) + out_offset)};
+    if (plan->cuda) return wt__chroma_cuda_enqueue(plan->cuda, stream, c.in, n_frames, all, c.out);
+    return wt_stream_run(stream, run_item, &c, sizeof c, plan->config.n_signals);
 }

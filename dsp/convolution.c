@@ -180,12 +180,6 @@ static void forward(const tick_job *job, int stage, int c, const convolution_mom
                             state + s->line + now->newest * 2 * CONV_BINS, (size_t)s->n_parts * 2 * CONV_BINS);
 }
 
-// Which of CONV_AHEAD sums a channel's chunk is: neighbouring phases differ.
-static int turn_of(const convolution_plan *p, int c, long long chunk)
-{
-    return (int)((chunk + p->phase + (p->coupled ? 0 : c / 4)) & (CONV_AHEAD - 1));
-}
-
 static void inverse(const tick_job *job, int stage, int c, int turn)
 {
     const convolution_stage *s = &job->p->stages[stage];
@@ -248,7 +242,7 @@ static int list_due(const tick_job *job, int stage, due_channel due[WT_MAX_CHANN
     int begin = 0, end = WT_MAX_CHANNELS;
     for (int c = p->n_outputs - 1; c >= 0; c--) {
         const convolution_moment now = convolution_now(p, &p->stages[stage], c, job->tick);
-        const int turn = turn_of(p, c, now.chunk);
+        const int turn = wt__convolution_turn(p, c, now.chunk);
         if (stage == 0 && now.at) continue;
         due[turn ? --end : begin++] = (due_channel){c, turn, now.newest};
     }
@@ -274,7 +268,7 @@ static void tick_later_stage(const tick_job *job, int stage)
     const int slice = (int)(job->tick & (p->stages[stage].ticks - 1));
     for (int c = 0; c < p->n_outputs; c++) {
         const convolution_moment now = convolution_now(p, &p->stages[stage], c, job->tick);
-        if (now.at == 0) inverse(job, stage, c, turn_of(p, c, now.chunk - 1));
+        if (now.at == 0) inverse(job, stage, c, wt__convolution_turn(p, c, now.chunk - 1));
     }
     forward_channels(job, stage);
     int first, n = list_due(job, stage, due, &first);
@@ -413,4 +407,5 @@ const wt_node_type wt__node_convolution = {
     .design = design,
     .process = process,
     .release = wt__convolution_release,
+    .adopt = wt__convolution_adopt,
 };

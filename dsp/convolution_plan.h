@@ -26,7 +26,14 @@ WT_RT void wt__convolution_forward(const convolution_fft *fft, int size, convolu
 WT_RT void wt__convolution_inverse(const convolution_fft *fft, int size, convolution_work *work, const float *blocks,
                                    size_t stride);
 
-/// The plan() and release() of the node.
+/// Which of CONV_AHEAD sums a channel's chunk is: neighbouring phases differ.
+static inline int wt__convolution_turn(const convolution_plan *p, int c, long long chunk)
+{
+    return (int)((chunk + p->phase + (p->coupled ? 0 : c / 4)) & (CONV_AHEAD - 1));
+}
+
+/// The adopt(), plan() and release() of the node.
+void wt__convolution_adopt(const void *plan, void *state, int64_t position, int from_gpu);
 wt_status wt__convolution_plan(const wt_node_setup *setup, wt_node_plan *out);
 void wt__convolution_release(void *host);
 

@@ -1,8 +1,20 @@
-#include <warptone/delta.h>
+#include "op.h"
+#include "rows_kernel.h"
+#include "spectrum_cuda.h"
 
+#include <stdlib.h>
+#include <warptone/delta.h>
 #include <warptone/fir_design.h>
 
 enum { MAX_WIDTH = 1023 };
+
+static wt_delta_config resolved(const wt_delta_config *config)
+{
+    wt_delta_config c = config ? *config : (wt_delta_config){.width = 0};
+    if (!c.width) c.width = 9;
+    if (!c.order) c.order = 1;
+    return c;
+}
 
 static wt_status check(const wt_delta_config *c, int64_t n_frames)
 {
@@ -31,9 +43,7 @@ static double outside(const wt_delta_config *c, const float *x, int64_t n, int64
 
 wt_status wt_delta_run(const wt_delta_config *config, const float *in, int64_t n_rows, int64_t n_frames, float *out)
 {
-    wt_delta_config c = config ? *config : (wt_delta_config){.width = 0};
-    if (!c.width) c.width = 9;
-    if (!c.order) c.order = 1;
+    wt_delta_config c = resolved(config);
     wt_status status = check(&c, n_frames);
     const int half = c.width / 2;
     double taps[MAX_WIDTH];
@@ -53,4 +63,98 @@ wt_status wt_delta_run(const wt_delta_config *config, const float *in, int64_t n
         }
     }
     return status;
+}
+
+// ---- on a stream
+
+struct wt_delta {
+    wt_delta_config config; // defaults resolved
+    wt_device *device;
+    int64_t n_rows, n_frames;
+    wt_module *module;
+    wt_kernel *kernel; // NULL on a CPU
+    wt_buffer *taps;
+    wt_launch launch;
+};
+
+// Taps of every position in the window; without interpolation only the middle one is met.
+static wt_status create_cuda(wt_delta *p)
+{
+    const int width = p->config.width;
+    const size_t count = (size_t)width * (size_t)width;
+    double *taps = calloc(count, sizeof *taps);
+    wt_status status = taps ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "delta: taps of %d * %d", width, width);
+    for (int position = 0; position < width && !status; position++)
+        if (p->config.mode == WT_DELTA_INTERP || position == width / 2)
+            status = wt_savgol_taps(&(wt_savgol_config){width, p->config.order, p->config.order, 1}, position,
+                                    taps + (size_t)position * (size_t)width);
+    if (!status) status = wt__op_upload(p->device, taps, count * sizeof *taps, &p->taps);
+    free(taps);
+    if (!status) status = wt__op_module(p->device, "kernels/rows.cu", NULL, 0, &p->module);
+    if (!status) status = wt_module_get_kernel(p->module, "rows_delta", &p->kernel);
+    p->launch.block[0] = 256;
+    return status ? status
+                  : wt__spectrum_cuda_grid("delta", 1, p->n_rows * p->n_frames, 256, &p->launch.grid[0]);
+}
+
+wt_status wt_delta_create(wt_device *device, const wt_delta_config *config, int64_t n_rows, int64_t n_frames,
+                          wt_delta **plan)
+{
+    *plan = NULL;
+    const wt_delta_config c = resolved(config);
+    wt_status status = check(&c, n_frames);
+    if (!status && n_rows < 1) status = wt_fail(WT_ERR_BAD_ARG, "delta: %lld rows, want 1 or more", (long long)n_rows);
+    if (status) return status;
+    wt_delta *p = calloc(1, sizeof *p);
+    if (!p) return wt_fail(WT_ERR_NO_MEMORY, "delta: plan");
+    p->config = c, p->device = device, p->n_rows = n_rows, p->n_frames = n_frames;
+    if (wt__op_on_gpu(device)) status = create_cuda(p);
+    if (status)
+        wt_delta_destroy(p);
+    else
+        *plan = p;
+    return status;
+}
+
+void wt_delta_destroy(wt_delta *plan)
+{
+    if (!plan) return;
+    wt_module_destroy(plan->module);
+    wt_buffer_destroy(plan->taps);
+    free(plan);
+}
+
+typedef struct call {
+    const wt_delta *plan;
+    const float *in;
+    float *out;
+    int n_slots;
+} call;
+
+static void run_slot(const void *args, int slot)
+{
+    const call *c = args;
+    const wt_delta *p = c->plan;
+    const int64_t begin = wt__op_begin(p->n_rows, slot, c->n_slots),
+                  end = wt__op_begin(p->n_rows, slot + 1, c->n_slots);
+    (void)!wt_delta_run(&p->config, c->in + begin * p->n_frames, end - begin, p->n_frames,
+                        c->out + begin * p->n_frames); // checked by create
+}
+
+wt_status wt_delta_enqueue(wt_delta *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                           size_t out_offset)
+{
+    const size_t count = (size_t)plan->n_rows * (size_t)plan->n_frames;
+    wt_status status = wt__op_stream("delta", plan->device, stream);
+    if (!status) status = wt__op_range("delta", "input", in, in_offset, count);
+    if (!status) status = wt__op_range("delta", "out", out, out_offset, count);
+    if (status) return status;
+    const call c = {plan, (const float *)(wt_buffer_address(in) + in_offset),
+                    (float *)(wt_buffer_address(out) + out_offset), wt__op_slots(plan->device, plan->n_rows)};
+    if (!plan->kernel) return wt_stream_run(stream, run_slot, &c, sizeof c, c.n_slots);
+    const wt_delta_args args = {.in = c.in, .out = c.out, .taps = (const double *)wt_buffer_address(plan->taps),
+                                .n_rows = plan->n_rows, .n_frames = plan->n_frames,
+                                .constant = plan->config.constant, .width = plan->config.width,
+                                .mode = (int)plan->config.mode};
+    return wt_kernel_launch(plan->kernel, stream, &plan->launch, &WT_ARG(args), 1);
 }

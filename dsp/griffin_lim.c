@@ -5,6 +5,7 @@
 // limit). In double sixteen frames are transformed at once (fft_double.c), and spectra lie in tiles [bins][16].
 // Overlapped sums go to one padded signal, whose sums of squared windows are a table.
 
+#include "griffin_lim_cuda.h"
 #include "op.h"
 #include "stft_internal.h"
 
@@ -37,6 +38,7 @@ struct wt_griffin_lim {
     wt__fft64 *fft;
     double *window, *squares; // [n_fft], [n_padded] reciprocals
     float *squares32;
+    wt__griffin_lim_cuda *cuda;
 };
 
 // ---- creating
@@ -119,10 +121,53 @@ static wt_status make_slot(wt_griffin_lim *g, slot *s)
     return whole ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "griffin-lim: spectra of %zu frames", frames);
 }
 
+// ---- first phases
+
+static const uint64_t FACTOR = 6364136223846793005u, TERM = 1442695040888963407u; // Knuth, MMIX
+
+// The generator runs bin after bin: each bin's begins n_frames steps behind the one before.
+static void seed_bins(const wt_griffin_lim *g, uint64_t *seeds)
+{
+    uint64_t factor = 1, term = 0, seed = g->config.seed;
+    for (int64_t t = 0; t < g->config.n_frames; t++) factor *= FACTOR, term = term * FACTOR + TERM;
+    for (int k = 0; k < g->bins; k++, seed = seed * factor + term) seeds[k] = seed;
+}
+
+static wt_status make_cuda(wt_griffin_lim *g)
+{
+    uint64_t *seeds = calloc((size_t)g->bins, sizeof *seeds), *jumps = calloc((size_t)g->used * 2, sizeof *jumps);
+    wt_status status = seeds && jumps ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "griffin-lim: seeds");
+    if (!status) {
+        seed_bins(g, seeds);
+        uint64_t factor = 1, term = 0;
+        for (int64_t t = 0; t < g->used; t++) {
+            factor *= FACTOR, term = term * FACTOR + TERM;
+            jumps[2 * t] = factor, jumps[2 * t + 1] = term;
+        }
+        const wt__griffin_lim_shape shape = {.stft = g->slots[0].stft,
+                                             .n_lines = g->n_lines,
+                                             .n_frames = g->config.n_frames,
+                                             .n_used = g->used,
+                                             .length = g->length,
+                                             .n_padded = g->n_padded,
+                                             .squares = g->squares32,
+                                             .seeds = seeds,
+                                             .jumps = jumps,
+                                             .n_iter = g->config.n_iter,
+                                             .momentum = (float)(g->config.momentum / (1 + g->config.momentum)),
+                                             .zero_phase = g->config.zero_phase};
+        status = wt__griffin_lim_cuda_create(g->device, &shape, &g->cuda);
+    }
+    free(seeds);
+    free(jumps);
+    return status;
+}
+
 wt_status wt_griffin_lim_create(wt_device *device, const wt_griffin_lim_config *config, wt_griffin_lim **plan)
 {
     *plan = NULL;
-    if (wt__op_on_gpu(device)) return wt_fail(WT_ERR_UNSUPPORTED, "griffin-lim: runs on the CPU, not on a GPU");
+    if (wt__op_on_gpu(device) && config->stft.precise)
+        return wt_fail(WT_ERR_UNSUPPORTED, "griffin-lim: precise on a GPU, want it on the CPU");
     wt_griffin_lim *g = calloc(1, sizeof *g);
     if (!g) return wt_fail(WT_ERR_NO_MEMORY, "griffin-lim: handle");
     g->config = *config;
@@ -135,6 +180,7 @@ wt_status wt_griffin_lim_create(wt_device *device, const wt_griffin_lim_config *
     if (!status) status = resolve(g, g->slots[0].stft);
     if (!status) status = make_windows(g);
     for (int i = 0; i < g->n_slots && !status; i++) status = make_slot(g, &g->slots[i]);
+    if (!status && wt__op_on_gpu(device)) status = make_cuda(g);
     g->config.stft.window.samples = NULL; // copied
     if (status) wt_griffin_lim_destroy(g);
     else *plan = g;
@@ -153,6 +199,7 @@ void wt_griffin_lim_destroy(wt_griffin_lim *plan)
         for (int k = 0; k < 11; k++) free(arrays[k]);
     }
     free(plan->slots);
+    wt__griffin_lim_cuda_destroy(plan->cuda);
     wt__fft64_destroy(plan->fft);
     free(plan->window);
     free(plan->squares);
@@ -166,16 +213,6 @@ int64_t wt_griffin_lim_length(const wt_griffin_lim *plan)
 }
 
 // ---- phases
-
-static const uint64_t FACTOR = 6364136223846793005u, TERM = 1442695040888963407u; // Knuth, MMIX
-
-// The generator runs bin after bin: each bin's begins n_frames steps behind the one before.
-static void seed_bins(const wt_griffin_lim *g, uint64_t *seeds)
-{
-    uint64_t factor = 1, term = 0, seed = g->config.seed;
-    for (int64_t t = 0; t < g->config.n_frames; t++) factor *= FACTOR, term = term * FACTOR + TERM;
-    for (int k = 0; k < g->bins; k++, seed = seed * factor + term) seeds[k] = seed;
-}
 
 static double next_angle(const wt_griffin_lim *g, uint64_t *seed)
 {
@@ -362,5 +399,6 @@ wt_status wt_griffin_lim_enqueue(wt_griffin_lim *plan, wt_stream *stream, const 
     if (status) return status;
     const call c = {plan, (const float *)(wt_buffer_address(magnitude) + magnitude_offset),
                     (float *)(wt_buffer_address(out) + out_offset), plan->n_slots};
+    if (plan->cuda) return wt__griffin_lim_cuda_enqueue(plan->cuda, stream, c.magnitude, c.out);
     return wt_stream_run(stream, run_slot, &c, sizeof c, c.n_slots);
 }

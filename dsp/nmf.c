@@ -1,7 +1,7 @@
 // Everything in double, as matrices by rows. A side's update sees the matrix by its own rows: the activations' side is
 // the transposed one, so that both sides share their code.
 
-#include <warptone/decompose.h>
+#include "nmf_cuda.h"
 
 #include <float.h>
 #include <math.h>
@@ -10,17 +10,20 @@
 
 struct wt_nmf {
     wt_nmf_config config;
+    wt_device *device;
+    wt__nmf_cuda *cuda;
     double *v, *v_turned;      // [rows][columns], [columns][rows]
     double *w, *h;             // [rows][k], [columns][k]: h turned
     double *gram;              // [k][k]
     double *product, *quotient; // [rows or columns][k]; one row of v / (w h)
 };
 
-wt_status wt_nmf_create(const wt_nmf_config *config, wt_nmf **nmf)
+wt_status wt_nmf_create(wt_device *device, const wt_nmf_config *config, wt_nmf **nmf)
 {
     *nmf = NULL;
     wt_nmf_config c = *config;
     if (!c.n_iter) c.n_iter = 200;
+    if (!c.n_signals) c.n_signals = 1;
     if (c.rows < 1 || c.columns < 1 || c.rows > 1 << 24 || c.columns > 1 << 24)
         return wt_fail(WT_ERR_BAD_ARG, "nmf: matrix of %d x %d, want 1..16777216 each", c.rows, c.columns);
     if (c.n_components < 1 || c.n_components > 65536 || c.n_iter < 1)
@@ -28,11 +31,13 @@ wt_status wt_nmf_create(const wt_nmf_config *config, wt_nmf **nmf)
                        c.n_iter);
     if ((unsigned)c.solver > WT_NMF_MULTIPLICATIVE_KL)
         return wt_fail(WT_ERR_BAD_ARG, "nmf: solver %d, want 0..2", (int)c.solver);
+    if (c.n_signals < 1) return wt_fail(WT_ERR_BAD_ARG, "nmf: %d signals, want 1 or more", c.n_signals);
     wt_nmf *m = calloc(1, sizeof *m);
     if (!m) return wt_fail(WT_ERR_NO_MEMORY, "nmf: handle");
     const size_t rows = (size_t)c.rows, columns = (size_t)c.columns, k = (size_t)c.n_components;
     const size_t longer = rows > columns ? rows : columns;
     m->config = c;
+    m->device = device;
     m->v = calloc(rows * columns, sizeof(double));
     m->v_turned = calloc(rows * columns, sizeof(double));
     m->w = calloc(rows * k, sizeof(double));
@@ -44,13 +49,16 @@ wt_status wt_nmf_create(const wt_nmf_config *config, wt_nmf **nmf)
         wt_nmf_destroy(m);
         return wt_fail(WT_ERR_NO_MEMORY, "nmf: matrix of %d x %d", c.rows, c.columns);
     }
-    *nmf = m;
-    return WT_OK;
+    wt_status status = wt__op_on_gpu(device) ? wt__nmf_cuda_create(device, &c, &m->cuda) : WT_OK;
+    if (status) wt_nmf_destroy(m);
+    else *nmf = m;
+    return status;
 }
 
 void wt_nmf_destroy(wt_nmf *nmf)
 {
     if (!nmf) return;
+    wt__nmf_cuda_destroy(nmf->cuda);
     free(nmf->v), free(nmf->v_turned), free(nmf->w), free(nmf->h);
     free(nmf->gram), free(nmf->product), free(nmf->quotient);
     free(nmf);
@@ -126,7 +134,7 @@ static void multiply_divergence(const wt_nmf *s, const double *v, double *a, int
 
 typedef void (*side_update)(const wt_nmf *s, const double *v, double *a, int m, const double *b, int n);
 
-WT_RT void wt_nmf_run(wt_nmf *nmf, const float *v, float *w, float *h)
+static void run_signal(wt_nmf *nmf, const float *v, float *w, float *h)
 {
     static const side_update updates[] = {descend, multiply_squared, multiply_divergence};
     const wt_nmf_config *c = &nmf->config;
@@ -147,4 +155,43 @@ WT_RT void wt_nmf_run(wt_nmf *nmf, const float *v, float *w, float *h)
     }
     for (int i = 0; i < rows * k; i++) w[i] = (float)nmf->w[i];
     for (int i = 0; i < columns * k; i++) h[i % k * columns + i / k] = (float)nmf->h[i];
+}
+
+typedef struct call {
+    wt_nmf *nmf;
+    const float *v;
+    float *w, *h;
+} call;
+
+static void run_signals(const void *args, int item)
+{
+    const call *c = args;
+    const wt_nmf_config *f = &c->nmf->config;
+    (void)item;
+    for (int64_t i = 0; i < f->n_signals; i++)
+        run_signal(c->nmf, c->v + i * f->rows * f->columns, c->w + i * f->rows * f->n_components,
+                   c->h + i * f->columns * f->n_components);
+}
+
+WT_RT void wt_nmf_run(wt_nmf *nmf, const float *v, float *w, float *h)
+{
+    const call c = {nmf, v, w, h};
+    run_signals(&c, 0);
+}
+
+wt_status wt_nmf_enqueue(wt_nmf *nmf, wt_stream *stream, const wt_buffer *v, size_t v_offset, wt_buffer *w,
+                         size_t w_offset, wt_buffer *h, size_t h_offset)
+{
+    const wt_nmf_config *f = &nmf->config;
+    const size_t signals = (size_t)f->n_signals, rows = (size_t)f->rows, columns = (size_t)f->columns;
+    const size_t k = (size_t)f->n_components;
+    wt_status status = wt__op_stream("nmf", nmf->device, stream);
+    if (!status) status = wt__op_range("nmf", "v", v, v_offset, signals * rows * columns);
+    if (!status) status = wt__op_range("nmf", "w", w, w_offset, signals * rows * k);
+    if (!status) status = wt__op_range("nmf", "h", h, h_offset, signals * columns * k);
+    if (status) return status;
+    const call c = {nmf, (const float *)(wt_buffer_address(v) + v_offset), (float *)(wt_buffer_address(w) + w_offset),
+                    (float *)(wt_buffer_address(h) + h_offset)};
+    if (nmf->cuda) return wt__nmf_cuda_enqueue(nmf->cuda, stream, c.v, c.w, c.h);
+    return wt_stream_run(stream, run_signals, &c, sizeof c, 1);
 }

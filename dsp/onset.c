@@ -3,7 +3,7 @@
 // Sixteen frames lie side by side in a vector. The median sorts all bands of sixteen frames by Batcher's network of
 // comparisons, whose order does not depend on the data.
 
-#include "op.h"
+#include "onset_cuda.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +26,11 @@ struct wt_onset {
     wt_device *device;
     int n_slots;
     worker *workers;
+    wt__onset_cuda *cuda; // NULL on a CPU
 };
 
-static wt_status resolve(wt_onset_config *c, wt_device *device)
+static wt_status resolve(wt_onset_config *c)
 {
-    if (wt__op_on_gpu(device))
-        return wt_fail(WT_ERR_UNSUPPORTED, "onset: runs on the CPU only");
     if (!c->rate_hz) c->rate_hz = 22050;
     if (!c->n_fft) c->n_fft = 2048;
     if (!c->hop) c->hop = 512;
@@ -67,7 +66,7 @@ wt_status wt_onset_create(wt_device *device, const wt_onset_config *config, wt_o
     if (!p) return wt_fail(WT_ERR_NO_MEMORY, "onset: plan");
     wt_onset_config *c = &p->config;
     *c = *config;
-    wt_status status = resolve(c, device);
+    wt_status status = resolve(c);
     if (status) goto fail;
     p->device = device;
     p->shift = c->lag + (c->no_center ? 0 : c->n_fft / (2 * c->hop));
@@ -75,6 +74,8 @@ wt_status wt_onset_create(wt_device *device, const wt_onset_config *config, wt_o
     p->workers = calloc((size_t)p->n_slots, sizeof *p->workers);
     status = p->workers ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "onset: %d threads", p->n_slots);
     for (int slot = 0; slot < p->n_slots && !status; slot++) status = create_worker(p, &p->workers[slot]);
+    if (!status && wt__op_on_gpu(device))
+        status = wt__onset_cuda_create(device, c, p->shift, &p->n_frames, &p->cuda);
     if (status) goto fail;
     *plan = p;
     return WT_OK;
@@ -93,6 +94,7 @@ void wt_onset_destroy(wt_onset *plan)
         free(plan->workers[slot].rises);
     }
     free(plan->workers);
+    wt__onset_cuda_destroy(plan->cuda);
     free(plan);
 }
 
@@ -217,5 +219,6 @@ wt_status wt_onset_enqueue(wt_onset *plan, wt_stream *stream, const wt_buffer *p
     if (status) return status;
     const call c = {plan, (const float *)(wt_buffer_address(pcm) + pcm_offset),
                     (float *)(wt_buffer_address(envelope) + envelope_offset)};
+    if (plan->cuda) return wt__onset_cuda_enqueue(plan->cuda, stream, pcm, pcm_offset, c.envelope);
     return wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
 }

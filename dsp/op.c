@@ -50,3 +50,9 @@ wt_status wt__op_module(wt_device *device, const char *name, char options[][48],
     for (int i = 0; i < n_options; i++) list[i] = options[i];
     return wt_module_create(device, &(wt_module_config){.name = name, .options = list, .n_options = n_options}, module);
 }
+
+wt_status wt__op_exact_module(wt_device *device, const char *name, wt_module **module)
+{
+    char options[1][48] = {"-fmad=false"};
+    return wt__op_module(device, name, options, 1, module);
+}

@@ -27,5 +27,7 @@ WT_CHECKED wt_status wt__op_upload(wt_device *device, const void *data, size_t b
 /// The module of one embedded text, specialised by `n_options` of 48 characters each.
 WT_CHECKED wt_status wt__op_module(wt_device *device, const char *name, char options[][48], int n_options,
                                    wt_module **module);
+/// A module whose sums have the CPU's bits: products are rounded before they are added.
+WT_CHECKED wt_status wt__op_exact_module(wt_device *device, const char *name, wt_module **module);
 
 #endif

@@ -1,6 +1,10 @@
-#include <warptone/pcen.h>
+#include "op.h"
+#include "rows_kernel.h"
+#include "spectrum_cuda.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <warptone/pcen.h>
 
 wt_pcen_config wt_pcen_defaults(void)
 {
@@ -62,4 +66,88 @@ wt_status wt_pcen_run(const wt_pcen_config *config, const float *in, int64_t n_r
         if (state) state[row] = memory;
     }
     return WT_OK;
+}
+
+// ---- on a stream
+
+struct wt_pcen {
+    wt_pcen_config config; // defaults resolved
+    wt_device *device;
+    int n_signals, n_rows;
+    int64_t n_frames;
+    wt_module *module;
+    wt_kernel *kernel; // NULL on a CPU
+    wt_launch launch;
+};
+
+enum { WARPS = 8 }; // as kernels/rows.cu says
+
+static wt_status create_cuda(wt_pcen *p)
+{
+    wt_status status = wt__op_module(p->device, "kernels/rows.cu", NULL, 0, &p->module);
+    if (!status) status = wt_module_get_kernel(p->module, "rows_pcen", &p->kernel);
+    p->launch.block[0] = 32 * WARPS;
+    const int64_t rows = (int64_t)p->n_signals * p->n_rows;
+    return status ? status : wt__spectrum_cuda_grid("pcen", 1, rows, WARPS, &p->launch.grid[0]);
+}
+
+wt_status wt_pcen_create(wt_device *device, const wt_pcen_config *config, int n_signals, int n_rows, int64_t n_frames,
+                         wt_pcen **plan)
+{
+    *plan = NULL;
+    wt_pcen_config c = *config;
+    wt_status status = resolve(&c);
+    if (!status && (n_signals < 1 || n_rows < 1 || n_frames < 1))
+        status = wt_fail(WT_ERR_BAD_ARG, "pcen: %d signals of %d * %lld, want 1 or more", n_signals, n_rows,
+                         (long long)n_frames);
+    if (status) return status;
+    wt_pcen *p = calloc(1, sizeof *p);
+    if (!p) return wt_fail(WT_ERR_NO_MEMORY, "pcen: plan");
+    p->config = c, p->device = device, p->n_signals = n_signals, p->n_rows = n_rows, p->n_frames = n_frames;
+    if (wt__op_on_gpu(device)) status = create_cuda(p);
+    if (status)
+        wt_pcen_destroy(p);
+    else
+        *plan = p;
+    return status;
+}
+
+void wt_pcen_destroy(wt_pcen *plan)
+{
+    if (!plan) return;
+    wt_module_destroy(plan->module);
+    free(plan);
+}
+
+typedef struct call {
+    const wt_pcen *plan;
+    const float *in;
+    float *out;
+} call;
+
+static void run_signal(const void *args, int signal)
+{
+    const call *c = args;
+    const wt_pcen *p = c->plan;
+    const int64_t area = p->n_rows * p->n_frames;
+    (void)!wt_pcen_run(&p->config, c->in + signal * area, p->n_rows, p->n_frames, NULL, false,
+                       c->out + signal * area); // checked by create
+}
+
+wt_status wt_pcen_enqueue(wt_pcen *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                          size_t out_offset)
+{
+    const wt_pcen_config *f = &plan->config;
+    const size_t rows = (size_t)plan->n_signals * (size_t)plan->n_rows, count = rows * (size_t)plan->n_frames;
+    wt_status status = wt__op_stream("pcen", plan->device, stream);
+    if (!status) status = wt__op_range("pcen", "input", in, in_offset, count);
+    if (!status) status = wt__op_range("pcen", "out", out, out_offset, count);
+    if (status) return status;
+    const call c = {plan, (const float *)(wt_buffer_address(in) + in_offset),
+                    (float *)(wt_buffer_address(out) + out_offset)};
+    if (!plan->kernel) return wt_stream_run(stream, run_signal, &c, sizeof c, plan->n_signals);
+    const wt_pcen_args args = {.in = c.in, .out = c.out, .n_rows = (long long)rows, .n_frames = plan->n_frames,
+                               .bands = plan->n_rows, .max_size = f->max_size, .gain = f->gain, .bias = f->bias,
+                               .power = f->power, .eps = f->eps, .b = f->b};
+    return wt_kernel_launch(plan->kernel, stream, &plan->launch, &WT_ARG(args), 1);
 }

@@ -3,7 +3,7 @@
 // vector, a sum of phases their product (librosa 1.0's arithmetic, without angles); one Newton step a frame keeps its
 // length at 1. Two frames of silence follow the last one.
 
-#include <warptone/stretch.h>
+#include "stretch_cuda.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,14 +15,16 @@ typedef struct frame {
 } frame;
 
 struct wt_phase_vocoder {
+    wt_device *device;
     int bins;
     double rate;
     double *memory;
     double *re, *im; // [bins] the phase so far
     frame frames[2];
+    wt__vocoder_cuda cuda;
 };
 
-wt_status wt_phase_vocoder_create(const wt_phase_vocoder_config *config, wt_phase_vocoder **vocoder)
+wt_status wt_phase_vocoder_create(wt_device *device, const wt_phase_vocoder_config *config, wt_phase_vocoder **vocoder)
 {
     *vocoder = NULL;
     if (config->bins < 1) return wt_fail(WT_ERR_BAD_ARG, "phase_vocoder: %d bins, want 1 or more", config->bins);
@@ -35,15 +37,21 @@ wt_status wt_phase_vocoder_create(const wt_phase_vocoder_config *config, wt_phas
         free(v);
         return wt_fail(WT_ERR_NO_MEMORY, "phase_vocoder: %d bins", config->bins);
     }
-    *v = (wt_phase_vocoder){config->bins, config->rate, p, p, p + row, {{0}}};
+    *v = (wt_phase_vocoder){
+        .device = device, .bins = config->bins, .rate = config->rate, .memory = p, .re = p, .im = p + row};
     for (int k = 0; k < 2; k++, p += 3 * row) v->frames[k] = (frame){p + 2 * row, p + 3 * row, p + 4 * row};
-    *vocoder = v;
-    return WT_OK;
+    wt_status status = wt__op_on_gpu(device) ? wt__vocoder_cuda_load(device, &v->cuda) : WT_OK;
+    if (status)
+        wt_phase_vocoder_destroy(v);
+    else
+        *vocoder = v;
+    return status;
 }
 
 void wt_phase_vocoder_destroy(wt_phase_vocoder *vocoder)
 {
     if (!vocoder) return;
+    wt_module_destroy(vocoder->cuda.module);
     free(vocoder->memory);
     free(vocoder);
 }
@@ -127,4 +135,43 @@ WT_RT void wt_phase_vocoder_run(wt_phase_vocoder *v, const float *in, int64_t n_
         emit(v->re, v->im, a->size, b->size, step - (double)k, v->bins, out + t * 2 * v->bins);
         advance(a->re, a->im, b->re, b->im, v->bins, v->re, v->im);
     }
+}
+
+// ---- on a stream
+
+typedef struct call {
+    wt_phase_vocoder *vocoder;
+    const float *in;
+    float *out;
+    int64_t n_frames;
+    int n_lines;
+} call;
+
+static void run_lines(const void *args, int item)
+{
+    const call *c = args;
+    const int64_t row = 2 * c->vocoder->bins, n_out = wt_phase_vocoder_frames(c->vocoder, c->n_frames);
+    (void)item;
+    for (int64_t line = 0; line < c->n_lines; line++)
+        wt_phase_vocoder_run(c->vocoder, c->in + line * c->n_frames * row, c->n_frames, c->out + line * n_out * row);
+}
+
+wt_status wt_phase_vocoder_enqueue(wt_phase_vocoder *vocoder, wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                                   int64_t n_frames, int n_lines, wt_buffer *out, size_t out_offset)
+{
+    if (n_frames < 1 || n_lines < 1)
+        return wt_fail(WT_ERR_BAD_ARG, "phase_vocoder: %lld frames of %d lines, want 1 or more", (long long)n_frames,
+                       n_lines);
+    const int64_t n_out = wt_phase_vocoder_frames(vocoder, n_frames);
+    const size_t row = 2 * (size_t)vocoder->bins * (size_t)n_lines;
+    wt_status status = wt__op_stream("phase_vocoder", vocoder->device, stream);
+    if (!status) status = wt__op_range("phase_vocoder", "in", in, in_offset, row * (size_t)n_frames);
+    if (!status) status = wt__op_range("phase_vocoder", "out", out, out_offset, row * (size_t)n_out);
+    if (status) return status;
+    const call c = {vocoder, (const float *)(wt_buffer_address(in) + in_offset),
+                    (float *)(wt_buffer_address(out) + out_offset), n_frames, n_lines};
+    if (vocoder->cuda.follow)
+        return wt__vocoder_cuda_follow(&vocoder->cuda, stream, n_lines, vocoder->bins, vocoder->rate, n_frames, c.in,
+                                       n_out, c.out);
+    return wt_stream_run(stream, run_lines, &c, sizeof c, 1);
 }

@@ -1,18 +1,33 @@
-// Pitch shift: a stretch, then the resampler reads it at another speed, one signal at a time.
+// Pitch shift: a stretch, then the resampler reads it at another speed. On the CPU one signal at a time on each thread,
+// on a GPU all at once.
+
+#include "stretch_cuda.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/resample.h>
-#include <warptone/stretch.h>
+
+typedef struct worker {
+    wt_stretch *stretch; // of one signal
+    wt_resample *resampler;
+    float *stretched;
+} worker;
+
+typedef struct on_gpu {
+    wt_stretch *stretch; // of all signals
+    wt_resample_plan *resampler;
+    wt__vocoder_cuda vocoder;
+    wt_buffer *stretched, *resampled;
+} on_gpu;
 
 struct wt_pitch_shift {
-    wt_stretch *stretch;
-    wt_resample *resampler;
+    wt_device *device;
     int64_t n_samples, n_stretched;
-    int n_signals;
+    int n_signals, n_slots;
     float gain;
-    float *stretched;
+    worker *workers;
+    on_gpu gpu;
 };
 
 enum { BLOCK = 1 << 16 };
@@ -45,26 +60,57 @@ static wt_status check(const wt_pitch_shift_config *c)
     return WT_OK;
 }
 
+static wt_status prepare_worker(wt_pitch_shift *p, const wt_stretch_config *stretch, const wt_resample_config *rates,
+                                worker *w)
+{
+    wt_status status = wt_stretch_create(NULL, stretch, &w->stretch);
+    if (!status) status = wt_resample_create(rates, &w->resampler);
+    if (status) return status;
+    p->n_stretched = wt_stretch_n_out(w->stretch);
+    w->stretched = calloc((size_t)p->n_stretched + 1, sizeof *w->stretched);
+    return w->stretched ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: %lld samples", (long long)p->n_stretched);
+}
+
+static wt_status prepare_gpu(wt_pitch_shift *p, const wt_stretch_config *stretch, const wt_resample_config *rates)
+{
+    on_gpu *g = &p->gpu;
+    if (p->n_stretched < 1 || p->n_stretched > INT32_MAX)
+        return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: stretched to %lld samples, want 1..%d on a GPU",
+                       (long long)p->n_stretched, INT32_MAX);
+    wt_stretch_config all = *stretch;
+    all.n_signals = p->n_signals;
+    wt_status status = wt_stretch_create(p->device, &all, &g->stretch);
+    if (status) return status;
+    const wt_resample_plan_config lines = {rates->in_hz, rates->out_hz, rates->quality, p->n_signals,
+                                           (int)p->n_stretched};
+    status = wt_resample_plan_create(p->device, &lines, &g->resampler);
+    if (status) return status;
+    const size_t floats = (size_t)p->n_signals * sizeof(float);
+    status = wt_buffer_create(p->device, WT_MEMORY_DEVICE, floats * (size_t)p->n_stretched, &g->stretched);
+    if (!status)
+        status = wt_buffer_create(p->device, WT_MEMORY_DEVICE,
+                                  floats * (size_t)wt_resample_plan_out_frames(g->resampler), &g->resampled);
+    return status ? status : wt__vocoder_cuda_load(p->device, &g->vocoder);
+}
+
 static wt_status prepare(const wt_pitch_shift_config *c, wt_pitch_shift *p)
 {
     const double rate = exp2(-c->n_steps / c->bins_per_octave);
     const wt_stretch_config stretch = {
         .mode = c->mode, .rate = rate, .n_fft = c->n_fft, .hop = c->hop, .n_samples = c->n_samples, .n_signals = 1};
-    wt_status status = wt_stretch_create(NULL, &stretch, &p->stretch);
-    if (status) return status;
-    int in_hz, out_hz;
-    nearest_rates(1 / rate, &in_hz, &out_hz);
-    status = wt_resample_create(&(wt_resample_config){in_hz, out_hz, 1, WT_RESAMPLE_BEST, false}, &p->resampler);
-    if (status) return status;
+    wt_resample_config rates = {.channels = 1, .quality = WT_RESAMPLE_BEST};
+    nearest_rates(1 / rate, &rates.in_hz, &rates.out_hz);
     p->n_samples = c->n_samples;
     p->n_signals = c->n_signals;
-    p->n_stretched = wt_stretch_n_out(p->stretch);
     p->gain = c->scale ? (float)(1 / sqrt(rate)) : 1;
-    p->stretched = calloc((size_t)p->n_stretched + 1, sizeof *p->stretched);
-    return p->stretched ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: %lld samples", (long long)p->n_stretched);
+    p->n_slots = wt__op_slots(p->device, c->n_signals);
+    p->workers = calloc((size_t)p->n_slots, sizeof *p->workers);
+    wt_status status = p->workers ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: %d threads", p->n_slots);
+    for (int i = 0; i < p->n_slots && !status; i++) status = prepare_worker(p, &stretch, &rates, &p->workers[i]);
+    return status || !wt__op_on_gpu(p->device) ? status : prepare_gpu(p, &stretch, &rates);
 }
 
-wt_status wt_pitch_shift_create(const wt_pitch_shift_config *config, wt_pitch_shift **plan)
+wt_status wt_pitch_shift_create(wt_device *device, const wt_pitch_shift_config *config, wt_pitch_shift **plan)
 {
     *plan = NULL;
     wt_pitch_shift_config c = *config;
@@ -75,6 +121,7 @@ wt_status wt_pitch_shift_create(const wt_pitch_shift_config *config, wt_pitch_sh
     if (status) return status;
     wt_pitch_shift *p = calloc(1, sizeof *p);
     if (!p) return wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: plan");
+    p->device = device;
     status = prepare(&c, p);
     if (status)
         wt_pitch_shift_destroy(p);
@@ -86,22 +133,32 @@ wt_status wt_pitch_shift_create(const wt_pitch_shift_config *config, wt_pitch_sh
 void wt_pitch_shift_destroy(wt_pitch_shift *plan)
 {
     if (!plan) return;
-    wt_stretch_destroy(plan->stretch);
-    wt_resample_destroy(plan->resampler);
-    free(plan->stretched);
+    for (int i = 0; plan->workers && i < plan->n_slots; i++) {
+        wt_stretch_destroy(plan->workers[i].stretch);
+        wt_resample_destroy(plan->workers[i].resampler);
+        free(plan->workers[i].stretched);
+    }
+    free(plan->workers);
+    wt_stretch_destroy(plan->gpu.stretch);
+    wt_resample_plan_destroy(plan->gpu.resampler);
+    wt_module_destroy(plan->gpu.vocoder.module);
+    wt_buffer_destroy(plan->gpu.stretched);
+    wt_buffer_destroy(plan->gpu.resampled);
     free(plan);
 }
 
-static void resample(wt_pitch_shift *p, float *out)
+// ---- running
+
+static void resample(const wt_pitch_shift *p, const worker *w, float *out)
 {
-    const float *in = p->stretched;
+    const float *in = w->stretched;
     int64_t taken = 0, made = 0;
-    wt_resample_reset(p->resampler);
+    wt_resample_reset(w->resampler);
     for (int used = 1, got = 1; (used || got) && taken < p->n_stretched && made < p->n_samples;) {
         const int64_t rest = p->n_stretched - taken, room = p->n_samples - made;
         const float *from = in + taken;
         float *to = out + made;
-        wt_resample_process(p->resampler, &from, rest < BLOCK ? (int)rest : BLOCK, &used, &to,
+        wt_resample_process(w->resampler, &from, rest < BLOCK ? (int)rest : BLOCK, &used, &to,
                             room < BLOCK ? (int)room : BLOCK, &got);
         taken += used;
         made += got;
@@ -109,16 +166,58 @@ static void resample(wt_pitch_shift *p, float *out)
     for (int got = 1; got && made < p->n_samples; made += got) {
         const int64_t room = p->n_samples - made;
         float *to = out + made;
-        wt_resample_drain(p->resampler, &to, room < BLOCK ? (int)room : BLOCK, &got);
+        wt_resample_drain(w->resampler, &to, room < BLOCK ? (int)room : BLOCK, &got);
     }
     memset(out + made, 0, (size_t)(p->n_samples - made) * sizeof *out);
 }
 
+typedef struct call {
+    const wt_pitch_shift *plan;
+    const float *pcm;
+    float *out;
+    int n_slots;
+} call;
+
+static void run_slot(const void *args, int slot)
+{
+    const call *c = args;
+    const wt_pitch_shift *p = c->plan;
+    const worker *w = &p->workers[slot];
+    for (int signal = slot; signal < p->n_signals; signal += c->n_slots) {
+        float *out = c->out + signal * p->n_samples;
+        wt_stretch_run(w->stretch, c->pcm + signal * p->n_samples, w->stretched);
+        resample(p, w, out);
+        for (int64_t i = 0; i < p->n_samples && p->gain != 1; i++) out[i] *= p->gain;
+    }
+}
+
 WT_RT void wt_pitch_shift_run(wt_pitch_shift *plan, const float *pcm, float *out)
 {
-    for (int signal = 0; signal < plan->n_signals; signal++, pcm += plan->n_samples, out += plan->n_samples) {
-        wt_stretch_run(plan->stretch, pcm, plan->stretched);
-        resample(plan, out);
-        for (int64_t i = 0; i < plan->n_samples && plan->gain != 1; i++) out[i] *= plan->gain;
-    }
+    const call c = {plan, pcm, out, 1};
+    run_slot(&c, 0);
+}
+
+static wt_status enqueue_gpu(const wt_pitch_shift *p, wt_stream *stream, const wt_buffer *pcm, size_t pcm_offset,
+                             float *out)
+{
+    const on_gpu *g = &p->gpu;
+    wt_status status = wt_stretch_enqueue(g->stretch, stream, pcm, pcm_offset, g->stretched, 0);
+    if (!status) status = wt_resample_plan_enqueue(g->resampler, stream, g->stretched, 0, g->resampled, 0);
+    if (status) return status;
+    return wt__vocoder_cuda_cut(&g->vocoder, stream, p->n_signals, p->gain, wt_resample_plan_out_frames(g->resampler),
+                                (const float *)wt_buffer_address(g->resampled), p->n_samples, out);
+}
+
+wt_status wt_pitch_shift_enqueue(wt_pitch_shift *plan, wt_stream *stream, const wt_buffer *pcm, size_t pcm_offset,
+                                 wt_buffer *out, size_t out_offset)
+{
+    const size_t floats = (size_t)plan->n_signals * (size_t)plan->n_samples;
+    wt_status status = wt__op_stream("pitch_shift", plan->device, stream);
+    if (!status) status = wt__op_range("pitch_shift", "pcm", pcm, pcm_offset, floats);
+    if (!status) status = wt__op_range("pitch_shift", "out", out, out_offset, floats);
+    if (status) return status;
+    const call c = {plan, (const float *)(wt_buffer_address(pcm) + pcm_offset),
+                    (float *)(wt_buffer_address(out) + out_offset), plan->n_slots};
+    if (plan->gpu.stretch) return enqueue_gpu(plan, stream, pcm, pcm_offset, c.out);
+    return wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
 }

@@ -1,4 +1,4 @@
-#include <warptone/spectral.h>
+#include "spectral_cuda.h"
 
 #include <float.h>
 #include <math.h>
@@ -139,10 +139,23 @@ wt_status wt_spectral_rms(const wt_spectral_shape *shape, const float *magnitude
 
 // ---- contrast
 
+enum { MAX_BANDS = 32 };
+
 static int ascending(const void *a, const void *b)
 {
     float x = *(const float *)a, y = *(const float *)b;
     return (x > y) - (x < y);
+}
+
+static wt_status resolve_contrast(wt_spectral_contrast_config *c)
+{
+    if (!c->fmin_hz) c->fmin_hz = 200;
+    if (!c->n_bands) c->n_bands = 6;
+    if (!c->quantile) c->quantile = 0.02;
+    if (c->fmin_hz > 0 && c->n_bands >= 1 && c->n_bands <= MAX_BANDS && c->quantile > 0 && c->quantile < 1)
+        return WT_OK;
+    return wt_fail(WT_ERR_BAD_ARG, "spectral: contrast from %g Hz, %d bands, quantile %g, want > 0, 1..32, 0..1",
+                   c->fmin_hz, c->n_bands, c->quantile);
 }
 
 // Bins first .. last of band b: octave edges, with the bin before, and the rest of the spectrum for the highest.
@@ -163,13 +176,27 @@ static wt_status find_band(const wt_spectral_shape *s, const wt_spectral_contras
     return WT_OK;
 }
 
-static void contrast_of(const float *band, int used, int share, float *sorted, float *peak, float *valley)
+static wt_status fill_bands(const wt_spectral_shape *s, const wt_spectral_contrast_config *c, wt_spectral_band *bands)
+{
+    wt_status status = WT_OK;
+    for (int b = 0; b <= c->n_bands && !status; b++) {
+        int first = 0, last = 0;
+        status = find_band(s, c, b, &first, &last);
+        // the bin at the upper edge counts for the share alone
+        const int all = last - first + 1, used = b < c->n_bands && all > 1 ? all - 1 : all;
+        const int share = (int)nearbyint(c->quantile * all);
+        bands[b] = (wt_spectral_band){first, used, share < 1 ? 1 : share > used ? used : share};
+    }
+    return status;
+}
+
+static void contrast_of(const float *m, const wt_spectral_band *band, float *sorted, float *peak, float *valley)
 {
     double low = 0, high = 0;
-    memcpy(sorted, band, (size_t)used * sizeof *sorted);
-    qsort(sorted, (size_t)used, sizeof *sorted, ascending);
-    for (int i = 0; i < share; i++) low += sorted[i], high += sorted[used - 1 - i];
-    *valley = (float)(low / share), *peak = (float)(high / share);
+    memcpy(sorted, m + band->first, (size_t)band->used * sizeof *sorted);
+    qsort(sorted, (size_t)band->used, sizeof *sorted, ascending);
+    for (int i = 0; i < band->share; i++) low += sorted[i], high += sorted[band->used - 1 - i];
+    *valley = (float)(low / band->share), *peak = (float)(high / band->share);
 }
 
 static wt_status run_contrast(const wt_spectral_shape *s, const wt_spectral_contrast_config *c, const float *magnitude,
@@ -178,19 +205,14 @@ static wt_status run_contrast(const wt_spectral_shape *s, const wt_spectral_cont
     const int bins = s->n_fft / 2 + 1;
     const int64_t count = (c->n_bands + 1) * s->n_frames;
     float *sorted = work, *valleys = work + bins;
-    for (int b = 0; b <= c->n_bands; b++) {
-        int first = 0, last = 0;
-        wt_status status = find_band(s, c, b, &first, &last);
-        if (status) return status;
-        // the bin at the upper edge counts for the share alone
-        const int all = last - first + 1, used = b < c->n_bands && all > 1 ? all - 1 : all;
-        int share = (int)nearbyint(c->quantile * all);
-        share = share < 1 ? 1 : share > used ? used : share;
+    wt_spectral_band bands[MAX_BANDS + 1];
+    wt_status status = fill_bands(s, c, bands);
+    if (status) return status;
+    for (int b = 0; b <= c->n_bands; b++)
         for (int64_t t = 0; t < s->n_frames; t++)
-            contrast_of(magnitude + t * bins + first, used, share, sorted, out + b * s->n_frames + t,
+            contrast_of(magnitude + t * bins, &bands[b], sorted, out + b * s->n_frames + t,
                         valleys + b * s->n_frames + t);
-    }
-    wt_status status = c->linear ? WT_OK : wt_db_from_power(NULL, out, count, out);
+    status = c->linear ? WT_OK : wt_db_from_power(NULL, out, count, out);
     if (!status && !c->linear) status = wt_db_from_power(NULL, valleys, count, valleys);
     for (int64_t i = 0; i < count; i++) out[i] -= valleys[i];
     return status;
@@ -203,12 +225,8 @@ wt_status wt_spectral_contrast(const wt_spectral_shape *shape, const float *magn
     wt_status status = resolve(shape, &s);
     if (status) return status;
     wt_spectral_contrast_config c = config ? *config : (wt_spectral_contrast_config){.n_bands = 0};
-    if (!c.fmin_hz) c.fmin_hz = 200;
-    if (!c.n_bands) c.n_bands = 6;
-    if (!c.quantile) c.quantile = 0.02;
-    if (!(c.fmin_hz > 0) || c.n_bands < 1 || c.n_bands > 32 || !(c.quantile > 0 && c.quantile < 1))
-        return wt_fail(WT_ERR_BAD_ARG, "spectral: contrast from %g Hz, %d bands, quantile %g, want > 0, 1..32, 0..1",
-                       c.fmin_hz, c.n_bands, c.quantile);
+    status = resolve_contrast(&c);
+    if (status) return status;
     const size_t floats = (size_t)(s.n_fft / 2 + 1) + (size_t)(c.n_bands + 1) * (size_t)s.n_frames;
     float *work = malloc(floats * sizeof *work);
     if (!work) return wt_fail(WT_ERR_NO_MEMORY, "spectral: %zu floats of contrast", floats);
@@ -219,7 +237,7 @@ wt_status wt_spectral_contrast(const wt_spectral_shape *shape, const float *magn
 
 // ---- polynomial
 
-enum { MAX_ORDER = 10 };
+enum { MAX_ORDER = WT_SPECTRAL_MAX_ORDER };
 
 // Least squares by an orthonormal basis of x = k / (bins - 1): row p of `basis` [order + 1][bins], and `powers`
 // [order + 1][order + 1], whose row p are the coefficients of that polynomial in x. Gram and Schmidt, twice.
@@ -271,4 +289,132 @@ wt_status wt_spectral_polynomial(const wt_spectral_shape *shape, const float *ma
     }
     free(basis);
     return WT_OK;
+}
+
+// ---- on a stream
+
+struct wt_spectral {
+    wt_spectral_config config; // defaults resolved
+    wt_device *device;
+    int rows;
+    wt__spectral_cuda *cuda; // NULL on a CPU
+};
+
+static wt_status run_signal(const wt_spectral_config *c, const float *magnitude, float *out)
+{
+    const wt_spectral_shape *s = &c->shape;
+    switch (c->kind) {
+    case WT_SPECTRAL_CENTROID: return wt_spectral_centroid(s, magnitude, out);
+    case WT_SPECTRAL_BANDWIDTH: return wt_spectral_bandwidth(s, magnitude, c->p, c->no_norm, out);
+    case WT_SPECTRAL_ROLLOFF: return wt_spectral_rolloff(s, magnitude, c->percent, out);
+    case WT_SPECTRAL_FLATNESS: return wt_spectral_flatness(s, magnitude, c->power, c->amin, out);
+    case WT_SPECTRAL_FLUX: return wt_spectral_flux(s, magnitude, out);
+    case WT_SPECTRAL_RMS: return wt_spectral_rms(s, magnitude, out);
+    case WT_SPECTRAL_POLYNOMIAL: return wt_spectral_polynomial(s, magnitude, c->order, out);
+    case WT_SPECTRAL_CONTRAST: return wt_spectral_contrast(s, magnitude, &c->contrast, out);
+    }
+    return wt_fail(WT_ERR_BAD_ARG, "spectral: kind %d, want 0..%d", (int)c->kind, WT_SPECTRAL_CONTRAST);
+}
+
+// What the function itself refuses, by a call without frames.
+static wt_status check(wt_spectral *p)
+{
+    wt_spectral_config *c = &p->config, none;
+    wt_status status = resolve(&c->shape, &c->shape);
+    if (!status) status = resolve_contrast(&c->contrast);
+    if (status) return status;
+    if (!c->p) c->p = 2;
+    if (!c->percent) c->percent = 0.85;
+    if (!c->power) c->power = 2;
+    if (!c->amin) c->amin = 1e-10;
+    if (!c->n_signals) c->n_signals = 1;
+    if (c->shape.n_frames < 1 || c->n_signals < 1)
+        return wt_fail(WT_ERR_BAD_ARG, "spectral: %d signals of %lld frames, want 1 or more", c->n_signals,
+                       (long long)c->shape.n_frames);
+    none = *c;
+    none.shape.n_frames = 0;
+    p->rows = c->kind == WT_SPECTRAL_POLYNOMIAL ? c->order + 1
+              : c->kind == WT_SPECTRAL_CONTRAST ? c->contrast.n_bands + 1
+                                                : 1;
+    return run_signal(&none, NULL, NULL);
+}
+
+static wt_status create_cuda(wt_spectral *p)
+{
+    const wt_spectral_config *c = &p->config;
+    const int bins = c->shape.n_fft / 2 + 1;
+    const wt_spectral_args args = {.n_frames = c->shape.n_frames, .n_signals = c->n_signals, .bins = bins,
+                                   .rows = p->rows, .kind = (int)c->kind, .rate_hz = c->shape.rate_hz,
+                                   .n_fft = c->shape.n_fft, .no_norm = c->no_norm, .linear = c->contrast.linear,
+                                   .p = c->p, .percent = c->percent, .power = c->power, .amin = c->amin};
+    if (c->kind == WT_SPECTRAL_CONTRAST) {
+        wt_spectral_band bands[MAX_BANDS + 1];
+        wt_status status = fill_bands(&c->shape, &c->contrast, bands);
+        return status ? status : wt__spectral_cuda_create(p->device, &args, bands, NULL, &p->cuda);
+    }
+    if (c->kind != WT_SPECTRAL_POLYNOMIAL) return wt__spectral_cuda_create(p->device, &args, NULL, NULL, &p->cuda);
+    const size_t n = (size_t)p->rows, area = n * (size_t)bins;
+    double *basis = malloc((area + n * n) * sizeof *basis);
+    if (!basis) return wt_fail(WT_ERR_NO_MEMORY, "spectral: basis of %d * %d", p->rows, bins);
+    make_basis(bins, c->order, basis, basis + area);
+    wt_status status = wt__spectral_cuda_create(p->device, &args, NULL, basis, &p->cuda);
+    free(basis);
+    return status;
+}
+
+wt_status wt_spectral_create(wt_device *device, const wt_spectral_config *config, wt_spectral **plan)
+{
+    *plan = NULL;
+    wt_spectral *p = calloc(1, sizeof *p);
+    if (!p) return wt_fail(WT_ERR_NO_MEMORY, "spectral: plan");
+    p->config = *config;
+    p->device = device;
+    wt_status status = check(p);
+    if (!status && wt__op_on_gpu(device)) status = create_cuda(p);
+    if (status)
+        wt_spectral_destroy(p);
+    else
+        *plan = p;
+    return status;
+}
+
+void wt_spectral_destroy(wt_spectral *plan)
+{
+    if (!plan) return;
+    wt__spectral_cuda_destroy(plan->cuda);
+    free(plan);
+}
+
+int wt_spectral_rows(const wt_spectral *plan)
+{
+    return plan->rows;
+}
+
+typedef struct call {
+    const wt_spectral *plan;
+    const float *in;
+    float *out;
+} call;
+
+static void run_item(const void *args, int signal)
+{
+    const call *k = args;
+    const wt_spectral_config *c = &k->plan->config;
+    const int64_t area = c->shape.n_frames * (c->shape.n_fft / 2 + 1), values = c->shape.n_frames * k->plan->rows;
+    (void)!run_signal(c, k->in + signal * area, k->out + signal * values); // checked by create
+}
+
+wt_status wt_spectral_enqueue(wt_spectral *plan, wt_stream *stream, const wt_buffer *magnitude,
+                              size_t magnitude_offset, wt_buffer *out, size_t out_offset)
+{
+    const wt_spectral_config *c = &plan->config;
+    const size_t frames = (size_t)c->n_signals * (size_t)c->shape.n_frames, bins = (size_t)c->shape.n_fft / 2 + 1;
+    wt_status status = wt__op_stream("spectral", plan->device, stream);
+    if (!status) status = wt__op_range("spectral", "magnitude", magnitude, magnitude_offset, frames * bins);
+    if (!status) status = wt__op_range("spectral", "out", out, out_offset, frames * (size_t)plan->rows);
+    if (status) return status;
+    const call k = {plan, (const float *)(wt_buffer_address(magnitude) + magnitude_offset),
+                    (float *)(wt_buffer_address(out) + out_offset)};
+    if (plan->cuda) return wt__spectral_cuda_enqueue(plan->cuda, stream, k.in, k.out);
+    return wt_stream_run(stream, run_item, &k, sizeof k, c->n_signals);
 }

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <warptone/simd.h>
 
-enum { SHARE = 8192 }; // output samples a block of the inverse owns: 32 KB of shared memory
-
 struct wt_stft_plan {
     wt_stft_plan_config config; // defaults resolved
     wt_device *device;
@@ -19,6 +17,8 @@ struct wt_stft_plan {
     float **rows; // [n_slots] re, im of a tile of frames
     wt__spectrum_cuda spectrum;
     wt_kernel *forward, *inverse;
+    wt_spectrum_walk walk;
+    wt_launch inverse_launch;
 };
 
 // ---- creating
@@ -59,8 +59,9 @@ static wt_status make_slots(wt_stft_plan *p)
 static wt_status make_cuda(wt_stft_plan *p)
 {
     wt_status status = wt__spectrum_cuda_create("stft", p->device, p->slots[0], &p->spectrum);
-    if (!status && p->spectrum.args.hop > SHARE)
-        status = wt_fail(WT_ERR_UNSUPPORTED, "stft: hop %d on a GPU, want at most %d", p->spectrum.args.hop, SHARE);
+    if (!status)
+        status = wt__spectrum_cuda_walk("stft", p->device, &p->spectrum, p->n_lines, p->length, &p->walk,
+                                        &p->inverse_launch);
     if (!status) status = wt_module_get_kernel(p->spectrum.module, "spectrum_stft", &p->forward);
     if (!status) status = wt_module_get_kernel(p->spectrum.module, "spectrum_istft", &p->inverse);
     return status;
@@ -177,22 +178,13 @@ static wt_status forward_cuda(const wt_stft_plan *p, wt_stream *stream, uintptr_
 
 static wt_status inverse_cuda(const wt_stft_plan *p, wt_stream *stream, uintptr_t in, uintptr_t out)
 {
-    const wt_spectrum_frames *f = &p->spectrum.args;
-    wt_spectrum_istft_args args = {.in = (const float *)in,
-                                   .out = (float *)out,
-                                   .window = f->window,
-                                   .twiddles = f->twiddles,
-                                   .length = p->length,
-                                   .stored_frames = (int)p->n_frames,
-                                   .n_frames = (int)wt__stft_used_frames(p->slots[0], p->n_frames, p->length),
-                                   .hop = f->hop,
-                                   .margin = f->margin,
-                                   .hops = SHARE / f->hop};
-    const size_t sums = (size_t)args.hops * (size_t)args.hop * sizeof(float);
-    wt_launch launch = {.block = {p->spectrum.threads}, .shared_bytes = p->spectrum.shared_bytes + sums};
-    const int64_t n_hops = (p->length + args.margin + args.hop - 1) / args.hop;
-    wt_status status = wt__spectrum_cuda_grid("stft", p->n_lines, n_hops, args.hops, &launch.grid[0]);
-    return status ? status : wt_kernel_launch(p->inverse, stream, &launch, &WT_ARG(args), 1);
+    const wt_spectrum_istft_args args = {
+        .walk = p->walk,
+        .in = (const float *)in,
+        .out = (float *)out,
+        .stored_frames = (int)p->n_frames,
+        .n_frames = (int)wt__stft_used_frames(p->slots[0], p->n_frames, p->length)};
+    return wt_kernel_launch(p->inverse, stream, &p->inverse_launch, &WT_ARG(args), 1);
 }
 
 wt_status wt_stft_plan_forward(wt_stft_plan *plan, wt_stream *stream, const wt_buffer *pcm, size_t pcm_offset,

@@ -6,6 +6,7 @@
 
 #include "fft_lanes.h"
 #include "op.h"
+#include "stretch_cuda.h"
 #include "stretch_locked.h"
 
 #include <math.h>
@@ -29,12 +30,11 @@ struct wt_stretch {
     int n_signals, n_slots, n_fft, hop;
     double *window; // [n_fft]
     worker *workers;
+    wt__stretch_cuda *cuda;
 };
 
-static wt_status check(const wt_stretch_config *c, wt_device *device)
+static wt_status check(const wt_stretch_config *c)
 {
-    if (wt__op_on_gpu(device))
-        return wt_fail(WT_ERR_UNSUPPORTED, "stretch: runs on the CPU only");
     if (!(c->rate >= 1.0 / 256) || c->rate > 256)
         return wt_fail(WT_ERR_BAD_ARG, "stretch: rate %g, want 1/256..256", c->rate);
     if (c->n_samples < 1)
@@ -53,7 +53,7 @@ static wt_status create_worker(wt_stretch *p, const wt_stretch_config *c, worker
     wt_status status = wt_stft_create(&(wt_stft_config){.n_fft = c->n_fft, .hop = c->hop}, &w->stft);
     if (status) return status;
     const int bins = wt_stft_bins(w->stft);
-    status = wt_phase_vocoder_create(&(wt_phase_vocoder_config){bins, c->rate}, &w->vocoder);
+    status = wt_phase_vocoder_create(NULL, &(wt_phase_vocoder_config){bins, c->rate}, &w->vocoder);
     if (status) return status;
     p->n_frames = wt_stft_frames(w->stft, c->n_samples);
     p->n_made = wt_phase_vocoder_frames(w->vocoder, p->n_frames);
@@ -69,6 +69,21 @@ static wt_status create_worker(wt_stretch *p, const wt_stretch_config *c, worker
     return wt_fail(WT_ERR_NO_MEMORY, "stretch: spectra of %lld samples", (long long)c->n_samples);
 }
 
+static wt_status make_cuda(wt_stretch *p)
+{
+    const wt__stretch_shape shape = {.mode = p->mode,
+                                     .rate = p->rate,
+                                     .n_samples = p->n_samples,
+                                     .n_out = p->n_out,
+                                     .n_frames = p->n_frames,
+                                     .n_made = p->n_made,
+                                     .n_signals = p->n_signals,
+                                     .n_fft = p->n_fft,
+                                     .hop = p->hop,
+                                     .window = p->window};
+    return wt__stretch_cuda_create(p->device, &shape, &p->cuda);
+}
+
 wt_status wt_stretch_create(wt_device *device, const wt_stretch_config *config, wt_stretch **plan)
 {
     *plan = NULL;
@@ -77,7 +92,7 @@ wt_status wt_stretch_create(wt_device *device, const wt_stretch_config *config, 
     if (!c.n_fft) c.n_fft = 2048;
     if (!c.hop) c.hop = c.n_fft / 4;
     if (!c.n_signals) c.n_signals = 1;
-    wt_status status = check(&c, device);
+    wt_status status = check(&c);
     if (status) return status;
     wt_stretch *p = calloc(1, sizeof *p);
     if (!p) return wt_fail(WT_ERR_NO_MEMORY, "stretch: plan");
@@ -95,6 +110,7 @@ wt_status wt_stretch_create(wt_device *device, const wt_stretch_config *config, 
     status = p->workers && p->window ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "stretch: %d threads", p->n_slots);
     if (!status) status = wt_window_fill_double(&(wt_window_config){.n = c.n_fft}, p->window);
     for (int slot = 0; slot < p->n_slots && !status; slot++) status = create_worker(p, &c, &p->workers[slot]);
+    if (!status && wt__op_on_gpu(device)) status = make_cuda(p);
     if (status)
         wt_stretch_destroy(p);
     else
@@ -114,6 +130,7 @@ void wt_stretch_destroy(wt_stretch *plan)
         free(plan->workers[slot].locked.power);
         free(plan->workers[slot].locked.peaks);
     }
+    wt__stretch_cuda_destroy(plan->cuda);
     free(plan->workers);
     free(plan->window);
     free(plan);
@@ -215,5 +232,6 @@ wt_status wt_stretch_enqueue(wt_stretch *plan, wt_stream *stream, const wt_buffe
     if (status) return status;
     const call c = {plan, (const float *)(wt_buffer_address(pcm) + pcm_offset),
                     (float *)(wt_buffer_address(out) + out_offset)};
+    if (plan->cuda) return wt__stretch_cuda_enqueue(plan->cuda, stream, c.pcm, out, out_offset);
     return wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
 }

@@ -1,7 +1,7 @@
 // Tempo: the best lag of the mean tempogram under a log-normal prior. Rows are normalised by their lag 0, which is
 // their energy, so the mean of the rows is one inverse transform of the mean of their normalised power spectra.
 
-#include "tempogram_internal.h"
+#include "tempo_cuda.h"
 
 #include <float.h>
 #include <math.h>
@@ -12,10 +12,15 @@ struct wt_tempo {
     wt_tempo_config config;
     int length;
     wt_tempogram *tempogram;
-    double *prior;             // [length] logarithm, -inf where the tempo is too high
+    double *prior;              // [length] logarithm, -inf where the tempo is too high
     float *power, *mean, *lags; // [bins], [bins], [length]
-    double *sum;               // [bins]
-    double *window;            // [length] the window's autocorrelation
+    double *sum;                // [bins]
+    double *window;             // [length] the window's autocorrelation
+    wt_tempo_choice choice;     // of these
+    wt_device *device;
+    wt_tempo **workers; // [n_slots], the first is the plan itself
+    int n_slots;
+    wt__tempo_cuda *cuda; // NULL on a CPU
 };
 
 static wt_status resolve(wt_tempo_config *c)
@@ -26,6 +31,8 @@ static wt_status resolve(wt_tempo_config *c)
     if (c->std_bpm == 0) c->std_bpm = 1;
     if (c->ac_size_s == 0) c->ac_size_s = 8;
     if (c->max_bpm == 0) c->max_bpm = 320;
+    if (!c->n_signals) c->n_signals = 1;
+    if (c->n_signals < 1) return wt_fail(WT_ERR_BAD_ARG, "tempo: %d signals, want 1 or more", c->n_signals);
     if (!(c->rate_hz > 0)) return wt_fail(WT_ERR_BAD_ARG, "tempo: rate %g Hz, want above 0", c->rate_hz);
     if (c->hop < 1) return wt_fail(WT_ERR_BAD_ARG, "tempo: hop %d, want 1 or more", c->hop);
     if (!(c->start_bpm > 0) || !(c->std_bpm > 0) || !(c->max_bpm > 0))
@@ -37,11 +44,6 @@ static wt_status resolve(wt_tempo_config *c)
     return WT_OK;
 }
 
-static double bpm_of(const wt_tempo *p, double lag)
-{
-    return 60.0 * p->config.rate_hz / (p->config.hop * lag);
-}
-
 // Of the Hann window that a tempogram has by default, in closed form.
 static void fill_window(wt_tempo *p)
 {
@@ -51,7 +53,32 @@ static void fill_window(wt_tempo *p)
     }
 }
 
-wt_status wt_tempo_create(const wt_tempo_config *config, wt_tempo **plan)
+static void fill_prior(wt_tempo *p)
+{
+    const wt_tempo_config *c = &p->config;
+    const double slowest = wt__tempo_bpm(&p->choice, p->length - 1);
+    p->prior[0] = -INFINITY;
+    for (int k = 1; k < p->length; k++) {
+        const double bpm = wt__tempo_bpm(&p->choice, k), octaves = (log2(bpm) - log2(c->start_bpm)) / c->std_bpm;
+        p->prior[k] = bpm < c->max_bpm || slowest >= c->max_bpm ? -0.5 * octaves * octaves : -INFINITY;
+    }
+}
+
+static wt_status take_device(wt_tempo *p, wt_device *device)
+{
+    p->device = device;
+    p->n_slots = wt__op_slots(device, p->config.n_signals);
+    p->workers = calloc((size_t)p->n_slots, sizeof *p->workers);
+    if (!p->workers) return wt_fail(WT_ERR_NO_MEMORY, "tempo: %d threads", p->n_slots);
+    p->workers[0] = p;
+    wt_status status =
+        wt__op_on_gpu(device) ? wt__tempo_cuda_create(device, p->tempogram, &p->choice, &p->cuda) : WT_OK;
+    for (int slot = 1; slot < p->n_slots && !status; slot++)
+        status = wt_tempo_create(NULL, &p->config, &p->workers[slot]);
+    return status;
+}
+
+wt_status wt_tempo_create(wt_device *device, const wt_tempo_config *config, wt_tempo **plan)
 {
     *plan = NULL;
     wt_tempo *p = calloc(1, sizeof *p);
@@ -60,7 +87,11 @@ wt_status wt_tempo_create(const wt_tempo_config *config, wt_tempo **plan)
     wt_status status = resolve(&p->config);
     if (status) goto fail;
     p->length = (int)floor(floor(p->config.ac_size_s * p->config.rate_hz) / p->config.hop);
-    status = wt_tempogram_create(&(wt_tempogram_config){.win_length = p->length}, &p->tempogram);
+    status = wt_tempogram_create(NULL,
+                                 &(wt_tempogram_config){.win_length = p->length,
+                                                        .n_frames = p->config.n_frames,
+                                                        .n_signals = p->config.n_signals},
+                                 &p->tempogram);
     if (status) goto fail;
     const size_t bins = (size_t)wt__tempogram_bins(p->tempogram);
     p->prior = malloc((size_t)p->length * sizeof(double));
@@ -73,14 +104,16 @@ wt_status wt_tempo_create(const wt_tempo_config *config, wt_tempo **plan)
         status = wt_fail(WT_ERR_NO_MEMORY, "tempo: window of %d frames", p->length);
         goto fail;
     }
+    p->choice = (wt_tempo_choice){.prior = p->prior,
+                                  .window = p->window,
+                                  .rate_hz = p->config.rate_hz,
+                                  .hop = p->config.hop,
+                                  .length = p->length,
+                                  .fine = p->config.fine};
     fill_window(p);
-    p->prior[0] = -INFINITY;
-    for (int k = 1; k < p->length; k++) {
-        const double octaves = (log2(bpm_of(p, k)) - log2(p->config.start_bpm)) / p->config.std_bpm;
-        p->prior[k] = bpm_of(p, k) < p->config.max_bpm || bpm_of(p, p->length - 1) >= p->config.max_bpm
-                          ? -0.5 * octaves * octaves
-                          : -INFINITY;
-    }
+    fill_prior(p);
+    if (device) status = take_device(p, device);
+    if (status) goto fail;
     *plan = p;
     return WT_OK;
 
@@ -92,6 +125,9 @@ fail:
 void wt_tempo_destroy(wt_tempo *plan)
 {
     if (!plan) return;
+    for (int slot = 1; plan->workers && slot < plan->n_slots; slot++) wt_tempo_destroy(plan->workers[slot]);
+    free(plan->workers);
+    wt__tempo_cuda_destroy(plan->cuda);
     wt_tempogram_destroy(plan->tempogram);
     free(plan->prior);
     free(plan->power);
@@ -100,25 +136,6 @@ void wt_tempo_destroy(wt_tempo *plan)
     free(plan->window);
     free(plan->lags);
     free(plan);
-}
-
-// The lag between the lags: by a parabola through the peak of two, four, eight ... beats, as far as the window goes;
-// the same error in frames is that part of a beat. The window's own autocorrelation, which tilts the peaks, is
-// divided out.
-static double refine(const wt_tempo *p, const float *lags, int lag)
-{
-    double best = lag;
-    for (int beats = 1; best * beats + 3 < 0.75 * p->length; beats *= 2) {
-        int at = (int)lrint(best * beats);
-        if (at < 3) return best;
-        for (int k = at - 2, middle = at; k <= middle + 2; k++)
-            if (lags[k] / p->window[k] > lags[at] / p->window[at]) at = k;
-        const double before = lags[at - 1] / p->window[at - 1], here = lags[at] / p->window[at];
-        const double after = lags[at + 1] / p->window[at + 1], a = before + after - 2 * here, b = (after - before) / 2;
-        if (!(fabs(b) < fabs(a))) break; // no peak there
-        best = (at - b / a) / beats;
-    }
-    return best;
 }
 
 static double choose(const wt_tempo *p, const float *lags)
@@ -130,7 +147,7 @@ static double choose(const wt_tempo *p, const float *lags)
         if (here > value) value = here, best = k;
     }
     if (!best) best = p->length - 1; // nothing but not-a-number
-    return bpm_of(p, p->config.fine ? refine(p, lags, best) : best);
+    return wt__tempo_bpm(&p->choice, p->config.fine ? wt__tempo_refine(&p->choice, lags, best) : best);
 }
 
 WT_RT double wt_tempo_run(wt_tempo *p, const float *envelope, int64_t n)
@@ -157,4 +174,39 @@ WT_RT void wt_tempo_run_frames(wt_tempo *p, const float *envelope, int64_t n, do
         wt__tempogram_lags(p->tempogram, p->power, p->lags);
         bpm[t] = choose(p, p->lags);
     }
+}
+
+// ---- on a stream
+
+typedef struct call {
+    const wt_tempo *plan;
+    const float *envelope;
+    double *bpm;
+} call;
+
+static void run_slot(const void *args, int slot)
+{
+    const call *c = args;
+    const wt_tempo_config *f = &c->plan->config;
+    for (int s = slot; s < f->n_signals; s += c->plan->n_slots)
+        c->bpm[s] = wt_tempo_run(c->plan->workers[slot], c->envelope + s * f->n_frames, f->n_frames);
+}
+
+const wt__tempo_cuda *wt__tempo_on_gpu(const wt_tempo *plan) { return plan ? plan->cuda : NULL; }
+
+wt_status wt_tempo_enqueue(wt_tempo *plan, wt_stream *stream, const wt_buffer *envelope, size_t envelope_offset,
+                           wt_buffer *bpm, size_t bpm_offset)
+{
+    const size_t n = (size_t)plan->config.n_signals;
+    wt_status status = wt__op_stream("tempo", plan->device, stream);
+    if (!status)
+        status = wt__op_range("tempo", "envelope", envelope, envelope_offset, n * (size_t)plan->config.n_frames);
+    if (!status) status = wt__op_range("tempo", "bpm", bpm, bpm_offset, 2 * n);
+    if (!status && bpm_offset % sizeof(double))
+        status = wt_fail(WT_ERR_BAD_ARG, "tempo: bpm offset %zu, want a multiple of 8", bpm_offset);
+    if (status) return status;
+    const call c = {plan, (const float *)(wt_buffer_address(envelope) + envelope_offset),
+                    (double *)(wt_buffer_address(bpm) + bpm_offset)};
+    if (plan->cuda) return wt__tempo_cuda_enqueue(plan->cuda, stream, c.envelope, c.bpm);
+    return wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
 }

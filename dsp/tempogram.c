@@ -1,7 +1,7 @@
 // Local autocorrelation of onset envelopes, by transforms of twice the window.
 
-#include "tempogram_internal.h"
 #include "fft_internal.h"
+#include "tempo_cuda.h"
 
 #include <float.h>
 #include <math.h>
@@ -14,9 +14,26 @@ struct wt_tempogram {
     float *window; // [win_length]
     wt_fft *forward, *inverse;
     float *frame, *im, *power; // [n_fft], [bins], [bins]
+    wt_device *device;
+    wt_tempogram **workers; // [n_slots], the first is the plan itself
+    int n_slots;
+    wt__tempogram_cuda *cuda; // NULL on a CPU
 };
 
-wt_status wt_tempogram_create(const wt_tempogram_config *config, wt_tempogram **plan)
+static wt_status take_device(wt_tempogram *p, wt_device *device)
+{
+    p->device = device;
+    p->n_slots = wt__op_slots(device, p->config.n_signals);
+    p->workers = calloc((size_t)p->n_slots, sizeof *p->workers);
+    if (!p->workers) return wt_fail(WT_ERR_NO_MEMORY, "tempogram: %d threads", p->n_slots);
+    p->workers[0] = p;
+    wt_status status = wt__op_on_gpu(device) ? wt__tempogram_cuda_create(device, p, &p->cuda) : WT_OK;
+    for (int slot = 1; slot < p->n_slots && !status; slot++)
+        status = wt_tempogram_create(NULL, &p->config, &p->workers[slot]);
+    return status;
+}
+
+wt_status wt_tempogram_create(wt_device *device, const wt_tempogram_config *config, wt_tempogram **plan)
 {
     *plan = NULL;
     wt_tempogram *p = calloc(1, sizeof *p);
@@ -27,6 +44,11 @@ wt_status wt_tempogram_create(const wt_tempogram_config *config, wt_tempogram **
     if (!c->win_length) c->win_length = 384;
     if (c->win_length < 1 || c->win_length > 1 << 20) {
         status = wt_fail(WT_ERR_BAD_ARG, "tempogram: win_length %d, want 1..%d", c->win_length, 1 << 20);
+        goto fail;
+    }
+    if (!c->n_signals) c->n_signals = 1;
+    if (c->n_signals < 1) {
+        status = wt_fail(WT_ERR_BAD_ARG, "tempogram: %d signals, want 1 or more", c->n_signals);
         goto fail;
     }
     const int n = c->win_length;
@@ -45,6 +67,7 @@ wt_status wt_tempogram_create(const wt_tempogram_config *config, wt_tempogram **
     const wt_fft_config inverse = {.n = p->n_fft, .kind = WT_FFT_COMPLEX_TO_REAL};
     if (!status) status = wt_fft_create(NULL, &forward, &p->forward);
     if (!status) status = wt_fft_create(NULL, &inverse, &p->inverse);
+    if (!status && device) status = take_device(p, device);
     if (status) goto fail;
     c->window.samples = NULL; // copied
     *plan = p;
@@ -58,6 +81,9 @@ fail:
 void wt_tempogram_destroy(wt_tempogram *plan)
 {
     if (!plan) return;
+    for (int slot = 1; plan->workers && slot < plan->n_slots; slot++) wt_tempogram_destroy(plan->workers[slot]);
+    free(plan->workers);
+    wt__tempogram_cuda_destroy(plan->cuda);
     wt_fft_destroy(plan->forward);
     wt_fft_destroy(plan->inverse);
     free(plan->window);
@@ -83,10 +109,13 @@ static float ramped(const float *x, int64_t n, int64_t at, int half)
     return (float)((double)x[at < 0 ? 0 : n - 1] * (double)(half - away) / half);
 }
 
-int wt__tempogram_bins(const wt_tempogram *plan)
-{
-    return plan->bins;
-}
+const wt_tempogram_config *wt__tempogram_config(const wt_tempogram *plan) { return &plan->config; }
+
+const float *wt__tempogram_window(const wt_tempogram *plan) { return plan->window; }
+
+int wt__tempogram_n_fft(const wt_tempogram *plan) { return plan->n_fft; }
+
+int wt__tempogram_bins(const wt_tempogram *plan) { return plan->bins; }
 
 WT_RT double wt__tempogram_power(wt_tempogram *p, const float *envelope, int64_t n, int64_t t, float *power)
 {
@@ -124,10 +153,42 @@ WT_RT void wt_tempogram_run(wt_tempogram *plan, const float *envelope, int64_t n
     }
 }
 
+typedef struct call {
+    const wt_tempogram *plan;
+    const float *envelope;
+    float *out;
+} call;
+
+static void run_slot(const void *args, int slot)
+{
+    const call *c = args;
+    const wt_tempogram_config *f = &c->plan->config;
+    const int64_t area = wt_tempogram_rows(c->plan, f->n_frames) * f->win_length;
+    for (int s = slot; s < f->n_signals; s += c->plan->n_slots)
+        wt_tempogram_run(c->plan->workers[slot], c->envelope + s * f->n_frames, f->n_frames, c->out + s * area);
+}
+
+wt_status wt_tempogram_enqueue(wt_tempogram *plan, wt_stream *stream, const wt_buffer *envelope, size_t envelope_offset,
+                               wt_buffer *out, size_t out_offset)
+{
+    const wt_tempogram_config *c = &plan->config;
+    const size_t n = (size_t)c->n_signals, row = (size_t)c->win_length;
+    wt_status status = wt__op_stream("tempogram", plan->device, stream);
+    if (!status) status = wt__op_range("tempogram", "envelope", envelope, envelope_offset, n * (size_t)c->n_frames);
+    if (!status)
+        status =
+            wt__op_range("tempogram", "out", out, out_offset, n * (size_t)wt_tempogram_rows(plan, c->n_frames) * row);
+    if (status) return status;
+    const call k = {plan, (const float *)(wt_buffer_address(envelope) + envelope_offset),
+                    (float *)(wt_buffer_address(out) + out_offset)};
+    if (plan->cuda) return wt__tempogram_cuda_enqueue(plan->cuda, stream, k.envelope, k.out);
+    return wt_stream_run(stream, run_slot, &k, sizeof k, plan->n_slots);
+}
+
 // Lag k is the tempo unit / k.
 WT_RT void wt_tempogram_ratio(double rate_hz, int hop, const float *row, int win_length, double bpm, float *ratios)
 {
-    static const double multiples[WT_TEMPO_RATIOS] = {4,       8.0 / 3,  3,       2,       4.0 / 3, 1.5,  1,
+    static const double multiples[WT_TEMPO_RATIOS] = {4,       8.0 / 3, 3,       2,       4.0 / 3, 1.5, 1,
                                                       2.0 / 3, 3.0 / 4, 1.0 / 2, 1.0 / 3, 3.0 / 8, 0.25};
     const double unit = 60 * rate_hz / hop;
     for (int i = 0; i < WT_TEMPO_RATIOS; i++) {

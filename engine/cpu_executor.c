@@ -1,7 +1,7 @@
 // Worker threads of one CPU partition. The scheduler never starts more tasks than the partition has lanes, so a start
 // always finds an idle worker's slot. The two flags of a job are the only things a running function shares with
 // others: relaxed atomics, since they order nothing.
-#include <warptone/cpu_executor.h>
+#include "graph_internal.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <warptone/cpu_executor.h>
 
 struct wt_job {
     wt_task task;
@@ -90,10 +91,26 @@ static bool is_free(const wt_job *job, const wt_task *task) { return (void)task,
 static bool is_waiting(const wt_job *job, const wt_task *task) { return (void)task, job->busy && !job->taken; }
 static bool is_of(const wt_job *job, const wt_task *task) { return job->busy && job->task.serial == task->serial; }
 
+/// Node by node; between two it can be stopped, and goes on later.
+static wt_status run_graph(wt_graph *graph, wt_job *job)
+{
+    const uint64_t runner = job->task.serial ^ (uint64_t)job->task.salt << 32; // unlike any other task's
+    bool more = true;
+    wt_status status = WT_OK;
+    while (more && !status && !job->later) {
+        status = wt__graph_run_here(graph, runner, &more);
+        if (more && wt_job_should_stop(job)) wt_job_continue_later(job);
+    }
+    return status;
+}
+
 static void run_job(wt_cpu_executor *e, wt_job *job)
 {
+    const wt_work *w = &job->work;
     int64_t begin_ns = thread_time_ns();
-    wt_status status = wt_job_is_cancelled(job) ? WT_ERR_CANCELLED : job->work.run(job->work.user, job);
+    wt_status status = wt_job_is_cancelled(job) ? WT_ERR_CANCELLED
+                       : w->run                 ? w->run(w->user, job)
+                                                : run_graph(w->graph, job);
     int64_t device_ns = thread_time_ns() - begin_ns;
     wt_task task = job->task;
     if (!status && wt_job_is_cancelled(job)) status = WT_ERR_CANCELLED; // also when only destroy asked
@@ -131,7 +148,9 @@ static void *worker_main(void *user)
 static wt_status start_task(void *user, wt_task task, const wt_work *work)
 {
     wt_cpu_executor *e = user;
-    if (!work->run) return wt_fail(WT_ERR_BAD_ARG, "cpu executor: the task has no function");
+    if (!work->run == !work->graph)
+        return wt_fail(WT_ERR_BAD_ARG, "cpu executor: want a function or a graph, the task has %s",
+                       work->run ? "both" : "neither");
     pthread_mutex_lock(&e->mutex);
     wt_job *job = find_job(e, is_free, NULL);
     if (job && !e->stopping) {

@@ -1,5 +1,6 @@
 #include "cuda_api.h"
 #include "cuda_guard.h"
+#include "cuda_lost.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -118,6 +119,8 @@ wt_status wt__cu(const wt__cuda *cuda, CUresult result, const char *what, ...)
     cuda->GetErrorName(result, &name);
     cuda->GetErrorString(result, &text);
     wt_status status = status_of(result);
-    return wt_fail(status, "%s: %s (%d): %s%s", call, name ? name : "unknown CUDA error", result, text ? text : "",
-                   status == WT_ERR_DEVICE_LOST ? "; the device is lost to this process until it is closed" : "");
+    wt_fail(status, "%s: %s (%d): %s%s", call, name ? name : "unknown CUDA error", result, text ? text : "",
+            status == WT_ERR_DEVICE_LOST ? "; the device is lost until all handles of it are closed" : "");
+    if (status == WT_ERR_DEVICE_LOST) wt__cuda_note_lost(wt_last_error());
+    return status;
 }

@@ -254,6 +254,7 @@ typedef struct CUlaunchConfig {
     X(REQUIRED, GraphDestroy, "cuGraphDestroy", (CUgraph graph))                                                       \
     X(REQUIRED, GraphGetNodes, "cuGraphGetNodes", (CUgraph graph, CUgraphNode *nodes, size_t *n_nodes))                \
     X(REQUIRED, GraphNodeGetType, "cuGraphNodeGetType", (CUgraphNode node, int *type))                                 \
+    X(OPTIONAL, DevicePrimaryCtxReset, "cuDevicePrimaryCtxReset_v2", (CUdevice device))                                \
     X(OPTIONAL, GraphInstantiateWithFlags, "cuGraphInstantiateWithFlags",                                              \
       (CUgraphExec *exec, CUgraph graph, unsigned long long flags))                                                    \
     X(OPTIONAL, GraphKernelNodeGetParams, "cuGraphKernelNodeGetParams_v2",                                             \

@@ -93,6 +93,8 @@ const wt_device_info *wt_device_get_info(const wt_device *device)
     return &device->info;
 }
 
+bool wt_device_is_lost(const wt_device *device) { return device->ops->lost && device->ops->lost(device); }
+
 wt_status wt_device_synchronize(wt_device *device)
 {
     if (atomic_load(&device->n_recording))

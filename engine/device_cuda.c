@@ -125,6 +125,8 @@ wt_status wt__cuda_device_query(int ordinal, wt_device_info *info)
     const wt__cuda *cuda = list.cuda;
     CUdevice device = list.devices[ordinal];
     CUcontext before = NULL, context = NULL;
+    if (wt__cuda_is_lost(device)) return wt__cuda_say_lost(device);
+    wt__cuda_entering(device);
     status = wt__cu(cuda, cuda->CtxGetCurrent(&before), "device: current context");
     if (!status) status = wt__cu(cuda, cuda->DevicePrimaryCtxRetain(&context, device), "device: %s", info->name);
     if (status) return status;
@@ -140,8 +142,14 @@ wt_status wt__cuda_device_query(int ordinal, wt_device_info *info)
 
 wt_status wt__cuda_enter(const wt__cuda_device *d)
 {
+    if (wt__cuda_is_lost(d->device)) return wt__cuda_say_lost(d->device);
+    wt__cuda_entering(d->device);
     return wt__cu(d->cuda, d->cuda->CtxSetCurrent(d->context), "device %s: make current", d->base.info.name);
 }
+
+bool wt__cuda_enter_to_free(const wt__cuda_device *d) { return !d->cuda->CtxSetCurrent(d->context); }
+
+static bool cuda_lost(const wt_device *device) { return wt__cuda_is_lost(((const wt__cuda_device *)device)->device); }
 
 static wt_status cuda_synchronize(wt_device *device)
 {
@@ -153,11 +161,11 @@ static wt_status cuda_synchronize(wt_device *device)
 static void cuda_close(wt_device *device)
 {
     wt__cuda_device *d = wt__cuda_device_of(device);
-    if (d->context && !wt__cuda_enter(d)) {
+    if (d->context && wt__cuda_enter_to_free(d)) {
         if (d->own) d->cuda->StreamDestroy(d->own);
         d->cuda->CtxSetCurrent(NULL);
     }
-    if (d->context) d->cuda->DevicePrimaryCtxRelease(d->device);
+    if (d->context) wt__cuda_release(d->cuda, d->device);
     wt__device_term(device);
     free(d);
 }
@@ -191,7 +199,7 @@ static wt_status take_host_memory(wt__cuda_device *d, wt_buffer *b)
 static void cuda_buffer_destroy(wt_buffer *b)
 {
     wt__cuda_device *d = wt__cuda_device_of(b->device);
-    if (!wt__cuda_enter(d)) {
+    if (wt__cuda_enter_to_free(d)) {
         if (b->host)
             d->cuda->MemFreeHost(b->host);
         else if (b->address)
@@ -264,7 +272,7 @@ static void cuda_stream_destroy(wt_stream *stream)
 {
     wt__cuda_device *d = wt__cuda_device_of(stream->device);
     CUstream s = wt__cuda_stream_of(stream);
-    if (!wt__cuda_enter(d)) {
+    if (wt__cuda_enter_to_free(d)) {
         d->cuda->StreamSynchronize(s);
         d->cuda->StreamDestroy(s);
     }
@@ -332,7 +340,7 @@ static wt_status cuda_event_create(wt_device *device, wt_event **event)
 static void cuda_event_destroy(wt_event *event)
 {
     const wt__cuda_device *d = wt__cuda_device_of(event->device);
-    if (!wt__cuda_enter(d)) d->cuda->EventDestroy(event_of(event));
+    if (wt__cuda_enter_to_free(d)) d->cuda->EventDestroy(event_of(event));
     free(event);
 }
 
@@ -380,6 +388,7 @@ static wt_status cuda_elapsed_us(const wt_event *begin, const wt_event *end, dou
 
 static const wt__device_ops cuda_ops = {
     .close = cuda_close,
+    .lost = cuda_lost,
     .synchronize = cuda_synchronize,
     .buffer_create = cuda_buffer_create,
     .buffer_destroy = cuda_buffer_destroy,
@@ -403,7 +412,7 @@ static wt_status start(wt__cuda_device *d)
 {
     const wt__cuda *cuda = d->cuda;
     const char *name = d->base.info.name;
-    wt_status status = wt__cu(cuda, cuda->DevicePrimaryCtxRetain(&d->context, d->device), "device %s: open", name);
+    wt_status status = wt__cuda_retain(cuda, d->device, name, &d->context);
     if (status) return status;
     size_t total_bytes = 0;
     status = wt__cuda_enter(d);

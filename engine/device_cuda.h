@@ -4,6 +4,7 @@
 
 #include "cuda_api.h"
 #include "cuda_guard.h"
+#include "cuda_lost.h"
 #include "device_internal.h"
 
 typedef struct wt__cuda_device {
@@ -35,6 +36,9 @@ WT_CHECKED wt_status wt__cuda_stream_wrap(wt_device *device, CUstream cuda_strea
 int wt__cuda_priority(const wt__cuda_device *device, int priority);
 
 /// Make the device's context current to the calling thread: first in every call that reaches the driver.
+/// Errors: WT_ERR_DEVICE_LOST, without a call of the driver once it is known.
 WT_CHECKED wt_status wt__cuda_enter(const wt__cuda_device *device);
+/// The same to give something back: of a lost device too, where the driver frees it or fails without harm.
+bool wt__cuda_enter_to_free(const wt__cuda_device *device);
 
 #endif

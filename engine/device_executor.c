@@ -3,30 +3,39 @@
 // made where the scheduler decides, which after an end is this thread: from one piece to the next there is no hand-over
 // between threads. Ends are found by asking the event, since a driver callback would run on a thread of the driver that
 // may not call it again; the pause between two looks is the price, and bounds how long a stream stands idle.
-#include <warptone/device_executor.h>
+#include "graph_internal.h"
 
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <warptone/device_executor.h>
 
 typedef enum lane_state { LANE_FREE, LANE_LAUNCHING, LANE_RUNNING } lane_state;
+typedef enum side_of { ON_DEVICE, ON_CPU, N_SIDES } side_of; ///< CPU: where lost work goes on
 
-typedef struct lane {
+typedef struct side {
     wt_stream *stream;
     wt_event *begin, *end;
+} side;
+
+typedef struct lane {
+    side sides[N_SIDES]; ///< the second only with fall_back_to_cpu
+    _Atomic side_of at;  ///< of the present launch
     lane_state state;
-    bool cancelled, hung;
+    bool cancelled;
     wt_task task;
-    wt_device_work *work;
-    wt_status status;  ///< of queueing
-    int64_t n_items;   ///< of the slice, 0 = one piece
-    int64_t launch_ns; ///< on CLOCK_MONOTONIC
+    wt_device_work *work; ///< or
+    wt_graph *graph;
+    wt_status status; ///< of queueing
+    int64_t n_items;  ///< of the slice, 0 = one piece
 } lane;
 
 struct wt_device_executor {
     wt_device_executor_config config;
+    wt_device *cpu; ///< for fall_back_to_cpu
     pthread_mutex_t mutex;
     pthread_cond_t launched;
     pthread_t thread;
@@ -35,9 +44,9 @@ struct wt_device_executor {
     lane lanes[WT_SCHEDULER_MAX_LANES];
 };
 
-// ---- the scheduler's side
+// ---- launching
 
-static lane *take_lane(wt_device_executor *e, wt_task task, wt_status *status)
+static lane *take_lane(wt_device_executor *e, wt_task task, const wt_work *work, wt_status *status)
 {
     lane *found = NULL;
     pthread_mutex_lock(&e->mutex);
@@ -45,8 +54,10 @@ static lane *take_lane(wt_device_executor *e, wt_task task, wt_status *status)
         if (e->lanes[k].state == LANE_FREE) found = &e->lanes[k];
     if (found) {
         found->state = LANE_LAUNCHING;
-        found->cancelled = found->hung = false;
+        found->cancelled = false;
         found->task = task;
+        found->work = work->device;
+        found->graph = work->graph;
     }
     *status = e->stopping ? WT_ERR_CANCELLED : WT_OK;
     pthread_mutex_unlock(&e->mutex);
@@ -64,26 +75,103 @@ static void set_lane(wt_device_executor *e, lane *l, lane_state state)
     pthread_mutex_unlock(&e->mutex);
 }
 
-static wt_status launch(lane *l)
+static wt_status queue_work(const lane *l)
 {
-    wt_device_work *w = l->work;
-    l->n_items = wt_slicer_next(&w->slicer, w->n_items - w->done_items);
-    l->launch_ns = wt_clock_now_ns(NULL);
-    wt_status status = wt_event_record(l->begin, l->stream);
-    if (status) return status;
-    l->status = w->queue(w->user, l->stream, w->done_items, l->n_items);
-    return wt_event_record(l->end, l->stream);
+    wt_stream *stream = l->sides[l->at].stream;
+    const wt_device_work *w = l->work;
+    atomic_store_explicit(&stream->last_kernel, NULL, memory_order_relaxed);
+    if (l->graph) return wt_graph_launch(l->graph, stream);
+    return (l->at == ON_CPU ? w->queue_cpu : w->queue)(w->user, stream, w->done_items, l->n_items);
 }
 
-static wt_status check_work(const wt_device_executor *e, const wt_device_work *w)
+/// The slice that is next, on the side that is set. Only a lost device is told by the status: other errors of queueing
+/// end the task after what was queued has run.
+static wt_status launch_slice(lane *l)
 {
-    if (!w || !w->queue) return wt_fail(WT_ERR_BAD_ARG, "device executor: the task has no work to queue");
-    if (w->n_items < 0 || w->done_items < 0 || (w->n_items && w->done_items >= w->n_items))
+    const side *to = &l->sides[l->at];
+    wt_status status = wt_event_record(to->begin, to->stream);
+    if (status) return status;
+    l->status = queue_work(l);
+    return l->status == WT_ERR_DEVICE_LOST ? l->status : wt_event_record(to->end, to->stream);
+}
+
+static bool can_fall_back(const wt_device_executor *e, const lane *l)
+{
+    return e->config.fall_back_to_cpu && l->work && l->work->queue_cpu && l->at == ON_DEVICE;
+}
+
+/// The sentence names every launch that was under way: the driver does not tell which one it was.
+static void note_lost(wt_device_executor *e)
+{
+    char why[160], who[160] = "nothing of this executor";
+    snprintf(why, sizeof why, "%s", wt_last_error());
+    wt_task tasks[WT_SCHEDULER_MAX_LANES];
+    const char *kernels[WT_SCHEDULER_MAX_LANES];
+    int n = 0;
+    pthread_mutex_lock(&e->mutex);
+    bool known = e->info.lost;
+    e->info.lost = true;
+    for (int k = 0; k < e->config.n_streams && !known; k++) {
+        const lane *l = &e->lanes[k];
+        if (l->state == LANE_FREE || l->at != ON_DEVICE) continue;
+        kernels[n] = atomic_load_explicit(&l->sides[ON_DEVICE].stream->last_kernel, memory_order_relaxed);
+        tasks[n++] = l->task;
+    }
+    pthread_mutex_unlock(&e->mutex);
+    if (known) return;
+    for (int k = 0, used = 0; k < n && used < (int)sizeof who; k++) {
+        wt_task_info info = {0};
+        (void)!wt_scheduler_get_task(e->config.scheduler, tasks[k], &info);
+        used += snprintf(who + used, sizeof who - (size_t)used, "%stask %s%s%s", k ? ", " : "", info.name,
+                         kernels[k] ? ", last kernel " : "", kernels[k] ? kernels[k] : "");
+    }
+    pthread_mutex_lock(&e->mutex);
+    snprintf(e->info.why_lost, sizeof e->info.why_lost, "the device is lost; running was %s: %s", who, why);
+    pthread_mutex_unlock(&e->mutex);
+}
+
+static bool is_lost(wt_device_executor *e)
+{
+    pthread_mutex_lock(&e->mutex);
+    bool lost = e->info.lost;
+    pthread_mutex_unlock(&e->mutex);
+    return lost;
+}
+
+static wt_status say_lost(wt_device_executor *e)
+{
+    wt_device_executor_info info;
+    wt_device_executor_get_info(e, &info);
+    return wt_fail(WT_ERR_DEVICE_LOST, "device executor: %s", info.why_lost);
+}
+
+static wt_status launch(wt_device_executor *e, lane *l)
+{
+    wt_device_work *w = l->work;
+    l->n_items = w ? wt_slicer_next(&w->slicer, w->n_items - w->done_items) : 0;
+    l->at = ON_DEVICE;
+    wt_status status = is_lost(e) ? WT_ERR_DEVICE_LOST : launch_slice(l);
+    if (status != WT_ERR_DEVICE_LOST) return status;
+    note_lost(e);
+    if (!can_fall_back(e, l)) return say_lost(e);
+    l->at = ON_CPU;
+    return launch_slice(l);
+}
+
+// ---- the scheduler's side
+
+static wt_status check_work(const wt_device_executor *e, const wt_work *work)
+{
+    const wt_device_work *w = work->device;
+    if (!w == !work->graph || (w && !w->queue))
+        return wt_fail(WT_ERR_BAD_ARG, "device executor: want work to queue or a graph, the task has %s",
+                       w && work->graph ? "both" : "neither");
+    if (w && (w->n_items < 0 || w->done_items < 0 || (w->n_items && w->done_items >= w->n_items)))
         return wt_fail(WT_ERR_BAD_ARG, "device executor: %lld items of %lld done, want 0 or more, and some left",
                        (long long)w->done_items, (long long)w->n_items);
-    if (w->n_items && !(w->slicer.target_us > 0))
+    if (w && w->n_items && !(w->slicer.target_us > 0))
         return wt_fail(WT_ERR_BAD_ARG, "device executor: the work has items, and no slicer");
-    if (!w->n_items && e->config.only_slices)
+    if (e->config.only_slices && (!w || !w->n_items))
         return wt_fail(WT_ERR_BAD_ARG, "device executor: work in one piece, where only slices are allowed");
     return WT_OK;
 }
@@ -91,32 +179,55 @@ static wt_status check_work(const wt_device_executor *e, const wt_device_work *w
 static wt_status start_task(void *user, wt_task task, const wt_work *work)
 {
     wt_device_executor *e = user;
-    wt_status status = check_work(e, work->graph);
+    wt_status status = check_work(e, work);
     if (status) return status;
-    lane *l = take_lane(e, task, &status);
+    lane *l = take_lane(e, task, work, &status);
     if (!l) return status;
-    l->work = work->graph;
-    status = launch(l);
+    status = launch(e, l);
     set_lane(e, l, status ? LANE_FREE : LANE_RUNNING);
     return status;
+}
+
+/// The lane of a task, with the mutex held; NULL when it has none.
+static lane *find_lane(wt_device_executor *e, wt_task task)
+{
+    for (int k = 0; k < e->config.n_streams; k++)
+        if (e->lanes[k].state != LANE_FREE && e->lanes[k].task.serial == task.serial) return &e->lanes[k];
+    return NULL;
 }
 
 static void cancel_task(void *user, wt_task task)
 {
     wt_device_executor *e = user;
     pthread_mutex_lock(&e->mutex);
-    for (int k = 0; k < e->config.n_streams; k++)
-        if (e->lanes[k].state != LANE_FREE && e->lanes[k].task.serial == task.serial) e->lanes[k].cancelled = true;
+    lane *l = find_lane(e, task);
+    if (l) l->cancelled = true;
     pthread_mutex_unlock(&e->mutex);
 }
 
 /// Every slice yields at its end, asked or not.
 static void yield_task(void *user, wt_task task) { (void)user, (void)task; }
 
+static void describe_task(void *user, wt_task task, char *text, size_t text_bytes)
+{
+    wt_device_executor *e = user;
+    pthread_mutex_lock(&e->mutex); // so that the lane, with it the kernel's name, stays
+    const lane *l = find_lane(e, task);
+    const char *kernel = l ? atomic_load_explicit(&l->sides[l->at].stream->last_kernel, memory_order_relaxed) : NULL;
+    if (l && l->graph)
+        wt__graph_describe(l->graph, text, text_bytes);
+    else if (kernel)
+        snprintf(text, text_bytes, "kernel %s", kernel);
+    pthread_mutex_unlock(&e->mutex);
+}
+
 wt_executor wt_device_executor_callbacks(wt_device_executor *e)
 {
-    return (wt_executor){.user = e, .start = start_task, .yield = e->config.only_slices ? yield_task : NULL,
-                         .cancel = cancel_task};
+    return (wt_executor){.user = e,
+                         .start = start_task,
+                         .yield = e->config.only_slices ? yield_task : NULL,
+                         .cancel = cancel_task,
+                         .describe = describe_task};
 }
 
 // ---- the executor's thread
@@ -133,13 +244,36 @@ static bool account(wt_device_work *w, int64_t n_items, double us)
     return false;
 }
 
+/// The slice was lost with the device: run it again on the CPU. Called, and returns, with the mutex held; WT_OK = it
+/// runs again.
+static wt_status recover(wt_device_executor *e, lane *l)
+{
+    l->state = LANE_LAUNCHING;
+    pthread_mutex_unlock(&e->mutex);
+    note_lost(e);
+    wt_status status = WT_ERR_DEVICE_LOST;
+    if (can_fall_back(e, l)) {
+        l->at = ON_CPU;
+        status = launch_slice(l);
+    }
+    pthread_mutex_lock(&e->mutex);
+    l->state = LANE_RUNNING;
+    return status;
+}
+
 /// Called, and returns, with the mutex held.
 static void report_end(wt_device_executor *e, lane *l)
 {
     double us = 0;
-    wt_status status = wt_event_elapsed_us(l->begin, l->end, &us);
-    if (l->status) status = l->status;
-    bool more = !status && account(l->work, l->n_items, us);
+    wt_status status = wt_event_elapsed_us(l->sides[l->at].begin, l->sides[l->at].end, &us);
+    // An event may answer with an error of its own; waiting, which is over at once, tells what became of the device.
+    if (status) status = wt_event_synchronize(l->sides[l->at].end) == WT_ERR_DEVICE_LOST ? WT_ERR_DEVICE_LOST : status;
+    if (!status) status = l->status;
+    if (status == WT_ERR_DEVICE_LOST) {
+        status = recover(e, l);
+        if (!status) return; // it runs again
+    }
+    bool more = !status && l->work && account(l->work, l->n_items, us);
     if (!status && l->cancelled) status = WT_ERR_CANCELLED; // also when only destroy asked
     wt_task task = l->task;
     l->state = LANE_FREE; // before the report, which may start the next task
@@ -152,32 +286,15 @@ static void report_end(wt_device_executor *e, lane *l)
     pthread_mutex_lock(&e->mutex);
 }
 
-/// Called, and returns, with the mutex held.
-static void report_hang(wt_device_executor *e, lane *l)
-{
-    double us = (double)(wt_clock_now_ns(NULL) - l->launch_ns) * 1e-3;
-    if (e->config.hang_us <= 0 || l->hung || us < e->config.hang_us) return;
-    wt_task task = l->task;
-    l->hung = true;
-    e->info.n_hangs++;
-    pthread_mutex_unlock(&e->mutex);
-    if (e->config.hung) e->config.hung(e->config.hung_user, task, us);
-    pthread_mutex_lock(&e->mutex);
-}
-
 /// Report what has ended; false when nothing had.
 static bool look(wt_device_executor *e)
 {
     bool any = false;
     for (int k = 0; k < e->config.n_streams; k++) {
         lane *l = &e->lanes[k];
-        if (l->state != LANE_RUNNING) continue;
-        if (wt_event_done(l->end)) {
-            report_end(e, l);
-            any = true;
-        } else {
-            report_hang(e, l);
-        }
+        if (l->state != LANE_RUNNING || !wt_event_done(l->sides[l->at].end)) continue;
+        report_end(e, l);
+        any = true;
     }
     return any;
 }
@@ -220,18 +337,22 @@ static wt_status check_config(const wt_device_executor_config *c)
                        WT_SCHEDULER_MAX_LANES);
     if (!(c->poll_us >= 0 && c->poll_us <= 1e6))
         return wt_fail(WT_ERR_BAD_ARG, "device executor: poll every %g us, want 0..1e6", c->poll_us);
-    if (!(c->hang_us >= 0))
-        return wt_fail(WT_ERR_BAD_ARG, "device executor: hang after %g us, want 0 or more", c->hang_us);
     return WT_OK;
 }
 
-static wt_status create_lane(wt_partition *partition, lane *l)
+static wt_status create_events(wt_device *device, side *s)
 {
-    wt_device *device = wt_partition_device(partition);
-    wt_status status = wt_partition_stream_create(partition, NULL, &l->stream);
-    if (!status) status = wt_event_create(device, &l->begin);
-    if (!status) status = wt_event_create(device, &l->end);
-    return status;
+    wt_status status = wt_event_create(device, &s->begin);
+    return status ? status : wt_event_create(device, &s->end);
+}
+
+static wt_status create_lane(wt_device_executor *e, lane *l)
+{
+    wt_status status = wt_partition_stream_create(e->config.partition, NULL, &l->sides[ON_DEVICE].stream);
+    if (!status) status = create_events(wt_partition_device(e->config.partition), &l->sides[ON_DEVICE]);
+    if (status || !e->cpu) return status;
+    status = wt_stream_create(e->cpu, NULL, &l->sides[ON_CPU].stream);
+    return status ? status : create_events(e->cpu, &l->sides[ON_CPU]);
 }
 
 wt_status wt_device_executor_create(const wt_device_executor_config *config, wt_device_executor **executor)
@@ -246,7 +367,8 @@ wt_status wt_device_executor_create(const wt_device_executor_config *config, wt_
     e->config.poll_us = config->poll_us > 0 ? config->poll_us : 20;
     pthread_mutex_init(&e->mutex, NULL);
     pthread_cond_init(&e->launched, NULL);
-    for (int k = 0; k < e->config.n_streams && !status; k++) status = create_lane(config->partition, &e->lanes[k]);
+    if (config->fall_back_to_cpu) status = wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU}, &e->cpu);
+    for (int k = 0; k < e->config.n_streams && !status; k++) status = create_lane(e, &e->lanes[k]);
     if (status) goto fail;
     e->has_thread = !pthread_create(&e->thread, NULL, thread_main, e);
     if (!e->has_thread) {
@@ -270,11 +392,13 @@ void wt_device_executor_destroy(wt_device_executor *e)
     pthread_cond_signal(&e->launched);
     pthread_mutex_unlock(&e->mutex);
     if (e->has_thread) pthread_join(e->thread, NULL);
-    for (int k = 0; k < e->config.n_streams; k++) {
-        wt_event_destroy(e->lanes[k].begin);
-        wt_event_destroy(e->lanes[k].end);
-        wt_stream_destroy(e->lanes[k].stream);
+    for (int k = 0; k < N_SIDES * e->config.n_streams; k++) {
+        side *s = &e->lanes[k / N_SIDES].sides[k % N_SIDES];
+        wt_event_destroy(s->begin);
+        wt_event_destroy(s->end);
+        wt_stream_destroy(s->stream);
     }
+    wt_device_close(e->cpu);
     pthread_cond_destroy(&e->launched);
     pthread_mutex_destroy(&e->mutex);
     free(e);
@@ -285,6 +409,5 @@ void wt_device_executor_get_info(wt_device_executor *e, wt_device_executor_info 
     pthread_mutex_lock(&e->mutex);
     *info = e->info;
     info->n_running = count_lanes(e, LANE_LAUNCHING);
-    for (int k = 0; k < e->config.n_streams; k++) info->n_hung += e->lanes[k].state == LANE_RUNNING && e->lanes[k].hung;
     pthread_mutex_unlock(&e->mutex);
 }

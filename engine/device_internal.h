@@ -21,6 +21,7 @@ typedef struct wt__place {
 
 typedef struct wt__device_ops {
     void (*close)(wt_device *device);
+    bool (*lost)(const wt_device *device); ///< NULL = never
     wt_status (*synchronize)(wt_device *device);
     wt_status (*buffer_create)(wt_device *device, wt_memory memory, size_t size_bytes, wt_buffer **buffer);
     void (*buffer_destroy)(wt_buffer *buffer);
@@ -65,7 +66,8 @@ struct wt_stream {
     wt_stream *next;         ///< in the device's list
     wt_partition *partition; ///< that it runs in; NULL = none
     int priority;            ///< -1, 0 or 1
-    struct wt_graph *recording; ///< the graph that takes what is queued; NULL = none
+    _Atomic(struct wt_graph *) recording; ///< the graph that takes what is queued; NULL = none. A pool asks, on any thread
+    _Atomic(const char *) last_kernel; ///< name of the kernel queued last; NULL = none yet, or forgotten
 };
 
 struct wt_event {

@@ -154,7 +154,7 @@ wt_status wt__graph_cuda_update(wt_graph *graph, const wt__node *node, const wt_
 void wt__graph_cuda_destroy(wt_graph *graph)
 {
     const wt__cuda_device *d = wt__cuda_device_of(graph->device);
-    if (wt__cuda_enter(d)) return;
+    if (!wt__cuda_enter_to_free(d)) return;
     if (graph->cuda_exec) d->cuda->GraphExecDestroy(graph->cuda_exec);
     if (graph->cuda_graph) d->cuda->GraphDestroy(graph->cuda_graph);
 }

@@ -1,7 +1,9 @@
 // The list of nodes. A node owns a copy of its arguments, so that a graph can be run node by node, recorded again on
 // another stream, and updated.
 #include "graph_internal.h"
+#include "kernel_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,4 +88,44 @@ wt_status wt__node_issue(const wt__node *node, wt_stream *stream)
 void wt__node_free(wt__node *node)
 {
     free(node->args);
+}
+
+// ---- on the calling thread
+
+static void run_node(const wt__node *node)
+{
+    if (node->kind == WT__NODE_COPY)
+        memmove((void *)node->copy.to.address, (const void *)node->copy.from.address, node->copy.size_bytes);
+    else if (node->kind == WT__NODE_FILL)
+        memset((void *)node->fill.address, node->fill.value, node->fill.size_bytes);
+    else
+        for (int item = 0; item < node->run.n_items; item++) node->run.function(node->args->data, item);
+}
+
+wt_status wt__graph_run_here(wt_graph *graph, uint64_t runner, bool *more)
+{
+    *more = false;
+    pthread_mutex_lock(&graph->mutex);
+    wt_status status = WT_OK;
+    if (!graph->ready)
+        status = wt_fail(WT_ERR_STATE, "graph: it was not recorded to its end");
+    else if (wt__graph_on_cuda(graph))
+        status = wt_fail(WT_ERR_BAD_ARG, "graph: of a GPU, want one of the CPU backend");
+    if (!status) {
+        if (graph->runner != runner) graph->next_node = 0;
+        run_node(&graph->nodes[graph->next_node++]);
+        *more = graph->next_node < graph->n_nodes;
+        graph->runner = *more ? runner : 0;
+    }
+    pthread_mutex_unlock(&graph->mutex);
+    return status;
+}
+
+void wt__graph_describe(wt_graph *graph, char *text, size_t text_bytes)
+{
+    const char *kernel = NULL; // the nodes do not change after the end of recording
+    for (int k = 0; k < graph->n_nodes; k++)
+        if (graph->nodes[k].kind == WT__NODE_KERNEL) kernel = wt__kernel_name(graph->nodes[k].kernel.kernel);
+    snprintf(text, text_bytes, "graph of %d nodes%s%s", graph->n_nodes, kernel ? ", the last kernel " : "",
+             kernel ? kernel : "");
 }

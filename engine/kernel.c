@@ -71,7 +71,7 @@ wt_status wt_module_create(wt_device *device, const wt_module_config *config, wt
 
 static void destroy_module(wt_module *module)
 {
-    if (module->module && !wt__cuda_enter(module->device)) module->device->cuda->ModuleUnload(module->module);
+    if (module->module && wt__cuda_enter_to_free(module->device)) module->device->cuda->ModuleUnload(module->module);
     while (module->kernels) {
         wt_kernel *next = module->kernels->next;
         free(module->kernels);
@@ -247,6 +247,7 @@ wt_status wt__kernel_issue(wt_kernel *kernel, wt_stream *stream, wt__kernel_call
 {
     const wt__cuda *cuda = kernel->module->device->cuda;
     const int *grid = call->grid, *block = call->block;
+    atomic_store_explicit(&stream->last_kernel, kernel->name, memory_order_relaxed);
     CUresult result = cuda->LaunchKernel(kernel->function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
                                          (unsigned)block[0], (unsigned)block[1], (unsigned)block[2],
                                          (unsigned)call->shared_bytes, wt__cuda_stream_of(stream), call->params, NULL);

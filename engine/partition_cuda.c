@@ -91,7 +91,7 @@ static void slice_destroy(wt_device *device, wt__slice *slice)
 {
     if (!slice) return;
     const wt__cuda_device *d = wt__cuda_device_of(device);
-    if (slice->context && !wt__cuda_enter(d)) d->cuda->GreenCtxDestroy(slice->context);
+    if (slice->context && wt__cuda_enter_to_free(d)) d->cuda->GreenCtxDestroy(slice->context);
     free(slice);
 }
 

@@ -17,26 +17,46 @@ void wt__enter(wt_scheduler *s)
     wt__advance(s);
 }
 
+static wt_hang hang_of(const wt_scheduler *s, const wt__task *t, wt_task task)
+{
+    wt_hang hang = {.task = task, .partition = t->config.partition, .running_ns = s->now_ns - t->lane_ns};
+    memcpy(hang.name, t->info.name, sizeof hang.name);
+    return hang;
+}
+
+static void tell_hang(const wt_scheduler_partition_config *p, wt_hang *hang)
+{
+    if (p->executor.describe) p->executor.describe(p->executor.user, hang->task, hang->what, sizeof hang->what);
+    p->hung(p->hung_user, hang);
+}
+
 // One callback, unlocked. What is no longer true when its turn comes is left out.
 static void deliver(wt_scheduler *s, wt__action action)
 {
     wt__task *t = &s->tasks[action.slot];
     const wt_task task = {t->serial, (uint32_t)action.slot, s->salt};
     wt__partition *p = wt__partition_of(s, t);
-    const wt_executor executor = p->config.executor;
+    const wt_scheduler_partition_config *partition = &p->config; // stays while n_actions holds it, as the slot's does
+    const wt_executor executor = partition->executor;
     const wt_work work = t->config.work;
-    const wt_task_config *config = &t->config; // stays as it is while n_actions holds the slot
+    const wt_task_config *config = &t->config;
     const wt_task_state state = t->info.state;
     const wt_status ended = t->info.status;
     const bool running = state == WT_TASK_RUNNING, asked = t->yield_wanted;
+    const bool hangs = action.kind == WT__HANG && running && t->info.hung;
+    wt_hang hang;
     wt_status failed = WT_OK;
+    if (hangs) hang = hang_of(s, t, task);
     if (action.kind == WT__START) t->handed = true;
+    if (action.kind == WT__HANG) t->hang_open = false;
     pthread_mutex_unlock(&s->mutex);
     if (action.kind == WT__DONE) config->done(config->done_user, task, state, ended);
     else if (running && action.kind == WT__START) failed = executor.start(executor.user, task, &work);
     else if (running && action.kind == WT__YIELD && asked) executor.yield(executor.user, task);
     else if (running && action.kind == WT__CANCEL) executor.cancel(executor.user, task);
+    else if (hangs) tell_hang(partition, &hang);
     pthread_mutex_lock(&s->mutex);
+    if (running && action.kind == WT__START && !failed) wt__note_start(s, t);
     t->n_actions--, p->n_actions--;
     if (s->n_waiters && (!t->n_actions || !p->n_actions)) pthread_cond_broadcast(&s->ended);
     if (failed && t->info.state == WT_TASK_RUNNING && t->handed) wt__run_ended(s, t, failed, 0);
@@ -49,7 +69,7 @@ void wt__leave(wt_scheduler *s)
         s->deliverer = pthread_self();
         while (s->n_actions) {
             wt__action action = s->actions[s->actions_first];
-            s->actions_first = (s->actions_first + 1) % (4 * s->n_slots);
+            s->actions_first = (s->actions_first + 1) % (WT__N_ACTIONS * s->n_slots);
             s->n_actions--;
             deliver(s, action);
         }
@@ -135,7 +155,7 @@ static bool take_memory(wt_scheduler *s)
     s->history = calloc(slots, sizeof *s->history);
     s->releases = calloc(slots, sizeof *s->releases);
     s->scratch = calloc(2 * slots, sizeof *s->scratch);
-    s->actions = calloc(4 * slots, sizeof *s->actions);
+    s->actions = calloc(WT__N_ACTIONS * slots, sizeof *s->actions);
     s->edges = calloc((size_t)s->config.max_dependencies, sizeof *s->edges);
     s->partitions = calloc(partitions, sizeof *s->partitions);
     if (!s->tasks || !s->nodes || !s->free_slots || !s->history || !s->releases || !s->scratch || !s->actions ||
@@ -202,7 +222,7 @@ void wt_scheduler_destroy(wt_scheduler *s)
         pthread_mutex_unlock(&s->mutex);
         pthread_join(s->timer_thread, NULL);
     }
-    for (int k = 0; k < s->n_partitions; k++) free(s->partitions[k].dated), free(s->partitions[k].periodic);
+    for (int k = 0; k < s->n_partitions; k++) wt__partition_free(&s->partitions[k]);
     free(s->tasks), free(s->nodes), free(s->free_slots), free(s->history), free(s->releases);
     free(s->scratch), free(s->actions), free(s->edges), free(s->partitions);
     pthread_mutex_destroy(&s->mutex);
@@ -348,6 +368,7 @@ static wt_status submit(wt_scheduler *s, const wt_task_config *config, wt_task *
     wt__trace(s, t, WT_TASK_PENDING, WT_REASON_NONE);
     if (!waits) wt__carry_out(s, t, a->outcome, a->reason);
     wt__dispatch(s, p);
+    wt__predict_cheaply(s, t);
     return WT_OK;
 }
 

@@ -201,6 +201,7 @@ wt_reason wt__admit_never(const wt__partition *p, const wt__demand *demand)
 // What is missing at this moment, or WT_REASON_NONE.
 static wt_reason missing(wt_scheduler *s, wt__partition *p, const wt__demand *demand)
 {
+    if (p->stats.n_hung == p->config.n_lanes) return WT_REASON_HUNG;
     size_t quota = p->config.memory_bytes, memory_used = p->stats.memory_bytes;
     if (quota && demand->memory_bytes > quota - (memory_used < quota ? memory_used : quota)) return WT_REASON_MEMORY;
     if (demand->tier == WT_TIER_BEST_EFFORT) return WT_REASON_NONE;

@@ -3,6 +3,7 @@
 #define WT_SCHEDULER_INTERNAL_H
 
 #include <pthread.h>
+#include <warptone/histogram.h>
 #include <warptone/pacing.h>
 #include <warptone/scheduler.h>
 
@@ -68,6 +69,7 @@ typedef struct wt__task {
     uint64_t job;                   ///< number of the present period
     bool reserved, held, began, yield_wanted, cancel_wanted, timed_out, failing;
     bool handed; ///< the executor was told of the present start
+    bool hang_open; ///< a report of it is to be delivered
 } wt__task;
 
 typedef struct wt__edge {
@@ -87,11 +89,12 @@ typedef struct wt__kind {
 
 typedef struct wt__partition {
     bool used, touched;
+    bool unblocked; ///< one of its hung runs has just given its lane back
     int n_actions; ///< callbacks decided but not over
     wt_scheduler_partition_config config; ///< defaults resolved
     int32_t ready, queue;                 ///< roots
     int32_t running[WT_SCHEDULER_MAX_LANES];
-    int n_yields_wanted, n_watched;       ///< asked to yield; running with a timeout
+    int n_yields_wanted, n_watched; ///< asked to yield; running with a timeout or hang_ns
     int64_t bandwidth_limit, bandwidth_used, time_limit;
     int64_t time_guaranteed, time_burstable; ///< utilisation of periodic tasks, of WT__TIME_ONE
     wt__dated *dated;                     ///< [max_tasks] heap by due_ns
@@ -106,10 +109,12 @@ typedef struct wt__partition {
     uint64_t throttled_serial;
     int64_t virtual_ns, flow_ns[WT_SCHEDULER_MAX_FLOWS];
     wt__kind kinds[WT_SCHEDULER_MAX_KINDS];
+    wt_histogram *prediction_errors;
+    double prediction_bias_sum_ns;
     wt_scheduler_partition_stats stats;
 } wt__partition;
 
-typedef enum wt__action_kind { WT__START, WT__YIELD, WT__CANCEL, WT__DONE } wt__action_kind;
+typedef enum wt__action_kind { WT__START, WT__YIELD, WT__CANCEL, WT__HANG, WT__DONE, WT__N_ACTIONS } wt__action_kind;
 typedef struct wt__action {
     wt__action_kind kind;
     int32_t slot;
@@ -138,7 +143,7 @@ struct wt_scheduler {
     wt__edge *edges; ///< [max_dependencies]
     int32_t free_edge;
     int32_t *scratch;      ///< [2 * n_slots] of searches and predictions
-    wt__action *actions;   ///< [4 * n_slots] ring
+    wt__action *actions;   ///< [WT__N_ACTIONS * n_slots] ring
     int actions_first, n_actions;
     wt__partition *partitions; ///< [max_partitions]
 };
@@ -174,10 +179,13 @@ void wt__carry_out(wt_scheduler *s, wt__task *t, wt_outcome outcome, wt_reason r
 wt_outcome wt__unpend(wt_scheduler *s, wt__task *t);
 void wt__end(wt_scheduler *s, wt__task *t, wt_task_state state, wt_status status);
 void wt__set_node(wt_scheduler *s, wt__task *t);
+void wt__admit_queued(wt_scheduler *s, wt__partition *p); ///< What fits now, from the queue's head on.
 
 // ---- scheduler_run.c
 
 void wt__make_ready(wt_scheduler *s, wt__task *t);
+/// Of one run: the mean measured of its kind, else what was stated; 0 = unknown.
+int64_t wt__expected_ns(const wt__partition *p, const wt__task *t);
 void wt__wait_release(wt_scheduler *s, wt__task *t);
 void wt__forget_release(wt_scheduler *s, wt__task *t);
 void wt__give_back_share(wt__partition *p, const wt__task *t); ///< A ready task leaves the line for good.
@@ -187,6 +195,13 @@ void wt__run_ended(wt_scheduler *s, wt__task *t, wt_status status, int64_t devic
 void wt__run_yielded(wt_scheduler *s, wt__task *t, int64_t device_ns);
 void wt__push_action(wt_scheduler *s, wt__task *t, wt__action_kind kind);
 void wt__note_event(wt_scheduler *s, int64_t time_ns);
+
+// ---- scheduler_query.c
+
+void wt__partition_free(wt__partition *p);
+/// Foretell the start of a task that has just joined a line, where that is cheap and nothing is paced.
+void wt__predict_cheaply(wt_scheduler *s, wt__task *t);
+void wt__note_start(wt_scheduler *s, wt__task *t); ///< The executor has taken its first start.
 
 // ---- scheduler_depend.c
 

@@ -32,6 +32,8 @@ static wt_status check_partition(const wt_scheduler_partition_config *c)
         return wt_fail(WT_ERR_BAD_ARG, "partition %s: policy %d is unknown", name, (int)c->policy);
     if (c->n_lanes < 0 || c->n_lanes > WT_SCHEDULER_MAX_LANES)
         return wt_fail(WT_ERR_BAD_ARG, "partition %s: %d lanes, want 0..%d", name, c->n_lanes, WT_SCHEDULER_MAX_LANES);
+    if (c->hang_ns < 0)
+        return wt_fail(WT_ERR_BAD_ARG, "partition %s: hang_ns %lld, want 0 or more", name, (long long)c->hang_ns);
     if (c->blocking_ns < 0 || c->blocking_ns > WT__MAX_COST_NS)
         return wt_fail(WT_ERR_BAD_ARG, "partition %s: blocking_ns %lld, want 0..%lld", name,
                        (long long)c->blocking_ns, (long long)WT__MAX_COST_NS);
@@ -68,6 +70,13 @@ static wt_status check_sums(const wt_scheduler *s, const wt_scheduler_partition_
     return WT_OK;
 }
 
+void wt__partition_free(wt__partition *p)
+{
+    free(p->dated), free(p->periodic);
+    wt_histogram_destroy(p->prediction_errors);
+    *p = (wt__partition){.ready = WT__NONE, .queue = WT__NONE, .paced_until_ns = INT64_MAX};
+}
+
 static wt_status add_partition(wt_scheduler *s, const wt_scheduler_partition_config *config, int *partition)
 {
     wt_status status = check_partition(config);
@@ -90,9 +99,8 @@ static wt_status add_partition(wt_scheduler *s, const wt_scheduler_partition_con
     }
     p->dated = calloc((size_t)s->config.max_tasks, sizeof *p->dated);
     p->periodic = calloc((size_t)s->config.max_tasks, sizeof *p->periodic);
-    if (!p->dated || !p->periodic) {
-        free(p->dated), free(p->periodic);
-        *p = (wt__partition){0};
+    if (!p->dated || !p->periodic || wt_histogram_create(&p->prediction_errors)) {
+        wt__partition_free(p);
         return wt_fail(WT_ERR_NO_MEMORY, "scheduler: partition");
     }
     p->used = true;
@@ -131,11 +139,21 @@ wt_status wt_scheduler_remove_partition(wt_scheduler *s, int partition)
     } else if (p && inside) {
         status = wt_fail(WT_ERR_STATE, "partition %s: cannot be removed from inside a callback", p->stats.name);
     } else if (p) {
-        free(p->dated), free(p->periodic);
-        *p = (wt__partition){.ready = WT__NONE, .queue = WT__NONE, .paced_until_ns = INT64_MAX};
+        wt__partition_free(p);
     }
     wt__leave(s);
     return status;
+}
+
+static void sum_predictions(const wt__partition *p, wt_scheduler_partition_stats *stats)
+{
+    wt_histogram_summary errors;
+    wt_histogram_summarize(p->prediction_errors, &errors);
+    stats->n_predicted = errors.count;
+    if (errors.count) stats->prediction_bias_ns = llround(p->prediction_bias_sum_ns / (double)errors.count);
+    stats->prediction_error_ns = llround(errors.mean);
+    stats->prediction_p99_ns = errors.p99;
+    stats->prediction_worst_ns = errors.max;
 }
 
 wt_status wt_scheduler_get_partition(wt_scheduler *s, int partition, wt_scheduler_partition_stats *stats)
@@ -145,6 +163,7 @@ wt_status wt_scheduler_get_partition(wt_scheduler *s, int partition, wt_schedule
     if (p) {
         wt__expire_dated(s, p);
         *stats = p->stats;
+        sum_predictions(p, stats);
         stats->bandwidth_share = (double)p->bandwidth_used / WT__SHARE_ONE;
         stats->time_share = ldexp((double)(p->time_guaranteed + p->time_burstable + p->dated_density), -40);
     }
@@ -180,6 +199,7 @@ wt_status wt_scheduler_get_task(wt_scheduler *s, wt_task task, wt_task_info *inf
         info->position = -1;
         if (t->place == WT__IN_QUEUE) info->position = wt__tree_before(s->nodes, p->queue, node).count;
         if (t->place == WT__IN_READY) info->position = wt__tree_before(s->nodes, p->ready, node).count;
+        if (t->place == WT__IN_READY && p->stats.n_hung == p->config.n_lanes) info->waits_for = WT_REASON_HUNG;
     }
     wt__leave(s);
     return t ? WT_OK : WT_ERR_BAD_ARG;
@@ -196,11 +216,11 @@ typedef struct playback {
     int64_t bandwidth_used, time_burstable;
 } playback;
 
-// When a running task will be done: INT64_MAX when its cost is unknown.
-static int64_t running_end(const wt_scheduler *s, const wt__task *t)
+// When a running task will be done: INT64_MAX when its cost is unknown, or it hangs.
+static int64_t running_end(wt_scheduler *s, const wt__task *t)
 {
-    if (!t->demand.cost_ns) return INT64_MAX;
-    int64_t left_ns = t->demand.cost_ns - t->used_ns;
+    int64_t expected_ns = wt__expected_ns(wt__partition_of(s, t), t), left_ns = expected_ns - t->used_ns;
+    if (!expected_ns || t->info.hung) return INT64_MAX;
     int64_t end_ns = t->lane_ns + (left_ns > 1 ? left_ns : 1);
     return end_ns > s->now_ns ? end_ns : s->now_ns;
 }
@@ -267,20 +287,71 @@ static wt_status play_until(playback *play, int32_t target, int64_t *start_ns)
     }
 }
 
+// When the only lane has room for `t` or those ready before it. What runs gives way when it was asked to, and goes on
+// before or after `t` as their order says.
+static int64_t lane_free_at(wt_scheduler *s, const wt__partition *p, const wt__task *t)
+{
+    if (!p->stats.n_running) return s->now_ns;
+    int32_t slot = p->running[0];
+    int64_t end_ns = running_end(s, &s->tasks[slot]), given_ns = s->now_ns + p->config.blocking_ns;
+    bool gives_way = s->tasks[slot].yield_wanted && !s->tasks[slot].info.hung &&
+                     wt__node_less(&s->nodes[wt__slot_of(s, t)], &s->nodes[slot]);
+    return gives_way && given_ns < end_ns ? given_ns : end_ns;
+}
+
 // One lane, already admitted: the rest of what runs, and the costs before it, from the tree.
 static bool predict_by_sum(wt_scheduler *s, wt__partition *p, const wt__task *t, int64_t *start_ns)
 {
     if (p->config.n_lanes > 1 || t->place != WT__IN_READY || p->queue != WT__NONE) return false;
     wt__before before = wt__tree_before(s->nodes, p->ready, &s->nodes[wt__slot_of(s, t)]);
-    int64_t free_ns = p->stats.n_running ? running_end(s, &s->tasks[p->running[0]]) : s->now_ns;
+    int64_t free_ns = lane_free_at(s, p, t);
     if (before.n_unknown || free_ns == INT64_MAX) return false;
     *start_ns = free_ns + before.sum_ns;
     return true;
 }
 
+static wt_status predict_by_play(wt_scheduler *s, wt__partition *p, const wt__task *t, int64_t *start_ns)
+{
+    playback play = {.s = s,
+                     .p = p,
+                     .time_ns = s->now_ns,
+                     .n_running = p->stats.n_running,
+                     .memory_used = p->stats.memory_bytes,
+                     .bandwidth_used = p->bandwidth_used};
+    for (int k = 0; k < play.n_running; k++) {
+        play.lane[k] = p->running[k];
+        play.end_ns[k] = running_end(s, &s->tasks[p->running[k]]);
+    }
+    return play_until(&play, wt__slot_of(s, t), start_ns);
+}
+
+static void keep_prediction(wt__task *t, int64_t start_ns)
+{
+    if (!t->info.started_ns) t->info.predicted_ns = start_ns;
+}
+
+void wt__predict_cheaply(wt_scheduler *s, wt__task *t)
+{
+    wt__partition *p = wt__partition_of(s, t);
+    int64_t start_ns;
+    if (p->config.pacing_share > 0 && t->demand.tier != WT_TIER_GUARANTEED) return;
+    if (predict_by_sum(s, p, t, &start_ns)) keep_prediction(t, start_ns);
+}
+
+void wt__note_start(wt_scheduler *s, wt__task *t)
+{
+    if (t->info.handed_ns) return;
+    t->info.handed_ns = t->info.predicted_ns ? wt_clock_now_ns(s->config.clock) : t->info.started_ns;
+    if (!t->info.predicted_ns) return;
+    wt__partition *p = wt__partition_of(s, t);
+    int64_t late_ns = t->info.handed_ns - t->info.predicted_ns;
+    wt_histogram_record(p->prediction_errors, late_ns < 0 ? -late_ns : late_ns);
+    p->prediction_bias_sum_ns += (double)late_ns;
+}
+
 static wt_status predict(wt_scheduler *s, wt_task task, int64_t *start_ns)
 {
-    const wt__task *t = wt__find(s, task);
+    wt__task *t = wt__find(s, task);
     if (!t) return WT_ERR_BAD_ARG;
     if (t->place == WT__ON_LANE) {
         *start_ns = t->lane_ns;
@@ -289,14 +360,10 @@ static wt_status predict(wt_scheduler *s, wt_task task, int64_t *start_ns)
     if (t->place != WT__IN_READY && t->place != WT__IN_QUEUE)
         return wt_fail(WT_ERR_STATE, "task %llu: does not stand in a line", (unsigned long long)t->serial);
     wt__partition *p = wt__partition_of(s, t);
-    if (predict_by_sum(s, p, t, start_ns)) return WT_OK;
-    playback play = {.s = s, .p = p, .time_ns = s->now_ns, .n_running = p->stats.n_running,
-                     .memory_used = p->stats.memory_bytes, .bandwidth_used = p->bandwidth_used};
-    for (int k = 0; k < play.n_running; k++) {
-        play.lane[k] = p->running[k];
-        play.end_ns[k] = running_end(s, &s->tasks[p->running[k]]);
-    }
-    return play_until(&play, wt__slot_of(s, t), start_ns);
+    wt_status status = WT_OK;
+    if (!predict_by_sum(s, p, t, start_ns)) status = predict_by_play(s, p, t, start_ns);
+    if (!status) keep_prediction(t, *start_ns);
+    return status;
 }
 
 wt_status wt_scheduler_predict(wt_scheduler *s, wt_task task, int64_t *start_ns)

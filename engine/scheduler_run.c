@@ -14,8 +14,8 @@ void wt__note_event(wt_scheduler *s, int64_t time_ns)
 
 void wt__push_action(wt_scheduler *s, wt__task *t, wt__action_kind kind)
 {
-    // At most one of each kind is open for a slot, which is not used again before they are delivered: 4 a slot.
-    int at = (s->actions_first + s->n_actions++) % (4 * s->n_slots);
+    // At most one of each kind is open for a slot, which is not used again before they are delivered.
+    int at = (s->actions_first + s->n_actions++) % (WT__N_ACTIONS * s->n_slots);
     s->actions[at] = (wt__action){kind, wt__slot_of(s, t), t->serial};
     t->n_actions++;
     wt__partition_of(s, t)->n_actions++;
@@ -72,11 +72,10 @@ void wt__forget_release(wt_scheduler *s, wt__task *t)
 
 // ---- the ready line
 
-static int64_t expected_cost(const wt__partition *p, const wt__task *t)
+int64_t wt__expected_ns(const wt__partition *p, const wt__task *t)
 {
     const wt__kind *kind = &p->kinds[t->config.kind];
-    if (t->config.kind && kind->n_runs) return kind->sum_ns / kind->n_runs;
-    return t->demand.cost_ns ? t->demand.cost_ns : GUESSED_COST_NS;
+    return t->config.kind && kind->n_runs ? kind->sum_ns / kind->n_runs : t->demand.cost_ns;
 }
 
 static bool goes_by_share(const wt__partition *p, const wt__task *t)
@@ -91,7 +90,8 @@ static int64_t start_tag(wt__partition *p, wt__task *t)
 {
     int64_t *flow_ns = &p->flow_ns[t->config.flow];
     int64_t tag = *flow_ns > p->virtual_ns ? *flow_ns : p->virtual_ns;
-    t->fair_ns = expected_cost(p, t);
+    int64_t expected_ns = wt__expected_ns(p, t);
+    t->fair_ns = expected_ns ? expected_ns : GUESSED_COST_NS;
     *flow_ns = tag + weighted(t, t->fair_ns);
     return tag;
 }
@@ -123,6 +123,8 @@ void wt__make_ready(wt_scheduler *s, wt__task *t)
 
 // ---- lanes
 
+static bool is_watched(const wt__partition *p, const wt__task *t) { return t->config.timeout_ns || p->config.hang_ns; }
+
 static void start_run(wt_scheduler *s, wt__partition *p, wt__task *t)
 {
     int32_t slot = wt__slot_of(s, t);
@@ -139,10 +141,9 @@ static void start_run(wt_scheduler *s, wt__partition *p, wt__task *t)
     if (!t->began) t->run_ns = s->now_ns;
     t->began = true;
     if (goes_by_share(p, t) && s->nodes[slot].key > p->virtual_ns) p->virtual_ns = s->nodes[slot].key;
-    if (t->config.timeout_ns) {
-        p->n_watched++;
-        wt__note_event(s, t->run_ns + t->config.timeout_ns);
-    }
+    p->n_watched += is_watched(p, t);
+    if (t->config.timeout_ns) wt__note_event(s, t->run_ns + t->config.timeout_ns);
+    if (p->config.hang_ns) wt__note_event(s, t->lane_ns + p->config.hang_ns);
     wt__set_state(s, t, WT_TASK_RUNNING, WT_REASON_NONE);
     wt__push_action(s, t, WT__START);
 }
@@ -225,7 +226,11 @@ static void leave_lane(wt_scheduler *s, wt__task *t, int64_t device_ns)
     t->place = WT__NOWHERE;
     p->n_yields_wanted -= t->yield_wanted;
     t->yield_wanted = false;
-    p->n_watched -= t->config.timeout_ns > 0;
+    p->n_watched -= is_watched(p, t);
+    const bool was_blocked = p->stats.n_hung == p->config.n_lanes;
+    p->stats.n_hung -= t->info.hung;
+    t->info.hung = false;
+    if (was_blocked) p->unblocked = p->stats.n_hung < p->config.n_lanes;
     t->used_ns += device_ns;
     t->info.device_ns += device_ns;
     p->stats.device_ns += device_ns;
@@ -273,6 +278,14 @@ static bool next_period(wt_scheduler *s, wt__partition *p, wt__task *t)
     return steps <= left;
 }
 
+// A lane is free. Where the partition was blocked, the queue waited for that.
+static void go_on(wt_scheduler *s, wt__partition *p)
+{
+    if (p->unblocked) wt__admit_queued(s, p);
+    p->unblocked = false;
+    wt__dispatch(s, p);
+}
+
 void wt__run_ended(wt_scheduler *s, wt__task *t, wt_status status, int64_t device_ns)
 {
     wt__partition *p = wt__partition_of(s, t);
@@ -292,7 +305,7 @@ void wt__run_ended(wt_scheduler *s, wt__task *t, wt_status status, int64_t devic
         }
         wt__set_state(s, t, WT_TASK_ADMITTED, WT_REASON_NONE);
         wt__wait_release(s, t);
-        wt__dispatch(s, p);
+        go_on(s, p);
     }
 }
 
@@ -312,24 +325,41 @@ void wt__run_yielded(wt_scheduler *s, wt__task *t, int64_t device_ns)
     wt__set_node(s, t);
     if (goes_by_share(p, t)) s->nodes[slot].key = tag + weighted(t, device_ns);
     enter_line(s, t);
-    wt__dispatch(s, p);
+    go_on(s, p);
 }
 
 // ---- time
+
+// True when that time has come, now; else the scheduler wakes then.
+static bool is_due(wt_scheduler *s, int64_t time_ns)
+{
+    if (time_ns > s->now_ns) wt__note_event(s, time_ns);
+    return time_ns <= s->now_ns;
+}
+
+static void time_out(wt_scheduler *s, wt__partition *p, wt__task *t)
+{
+    t->timed_out = true;
+    p->stats.n_timeouts++;
+    if (p->config.executor.cancel && !t->cancel_wanted) wt__push_action(s, t, WT__CANCEL);
+}
+
+static void report_hang(wt_scheduler *s, wt__partition *p, wt__task *t)
+{
+    t->info.hung = true;
+    p->stats.n_hung++, p->stats.n_hangs++;
+    wt__trace(s, t, WT_TASK_RUNNING, WT_REASON_HUNG);
+    if (!p->config.hung || t->hang_open) return;
+    t->hang_open = true;
+    wt__push_action(s, t, WT__HANG);
+}
 
 static void watch(wt_scheduler *s, wt__partition *p)
 {
     for (int k = 0; k < p->stats.n_running; k++) {
         wt__task *t = &s->tasks[p->running[k]];
-        if (!t->config.timeout_ns || t->timed_out) continue;
-        int64_t end_ns = t->run_ns + t->config.timeout_ns;
-        if (end_ns > s->now_ns) {
-            wt__note_event(s, end_ns);
-            continue;
-        }
-        t->timed_out = true;
-        p->stats.n_timeouts++;
-        if (p->config.executor.cancel && !t->cancel_wanted) wt__push_action(s, t, WT__CANCEL);
+        if (t->config.timeout_ns && !t->timed_out && is_due(s, t->run_ns + t->config.timeout_ns)) time_out(s, p, t);
+        if (p->config.hang_ns && !t->info.hung && is_due(s, t->lane_ns + p->config.hang_ns)) report_hang(s, p, t);
     }
 }
 

@@ -56,8 +56,8 @@ static int64_t order_key(const wt__partition *p, const wt__task *t)
 
 void wt__set_node(wt_scheduler *s, wt__task *t)
 {
-    int64_t left_ns = t->demand.cost_ns - t->used_ns;
-    if (left_ns < 1) left_ns = t->demand.cost_ns ? 1 : 0;
+    int64_t expected_ns = wt__expected_ns(wt__partition_of(s, t), t), left_ns = expected_ns - t->used_ns;
+    if (left_ns < 1) left_ns = expected_ns ? 1 : 0;
     s->nodes[wt__slot_of(s, t)] = (wt__node){.key = order_key(wt__partition_of(s, t), t), .serial = t->serial,
                                              .cost_ns = left_ns, .left = WT__NONE, .right = WT__NONE,
                                              .rank = WT_TIER_GUARANTEED - (int)t->demand.tier};
@@ -77,7 +77,7 @@ static void admit(wt_scheduler *s, wt__task *t)
 }
 
 // Admit from the head of the queue what fits now. The head is not passed by later ones: it would never have its turn.
-static void admit_queued(wt_scheduler *s, wt__partition *p)
+void wt__admit_queued(wt_scheduler *s, wt__partition *p)
 {
     for (int32_t slot; (slot = wt__tree_first(s->nodes, p->queue)) != WT__NONE;) {
         wt__task *t = &s->tasks[slot];
@@ -208,7 +208,8 @@ void wt__end(wt_scheduler *s, wt__task *t, wt_task_state state, wt_status status
         wt__partition *p = &s->partitions[k];
         if (!p->touched) continue;
         p->touched = false;
-        admit_queued(s, p);
+        p->unblocked = false;
+        wt__admit_queued(s, p);
         wt__dispatch(s, p);
     }
 }

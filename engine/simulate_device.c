@@ -266,11 +266,19 @@ wt_status wt__sim_open(wt__sim_device *d, int number)
     for (uint32_t k = 0; k < plan->n_partitions && !status; k++) {
         const wt_plan_partition *p = &plan->partitions[k];
         int partition;
-        status = wt_scheduler_add_partition(d->scheduler, &(wt_scheduler_partition_config){
-            .name = p->name, .executor = {d, start, p->no_preemption ? NULL : yield, NULL}, .policy = p->policy,
-            .n_lanes = p->lanes, .memory_bytes = (size_t)(p->memory_mb * 1e6), .time_share = p->time_share,
-            .bandwidth_share = p->bandwidth_share, .blocking_ns = llround(p->blocking_us * 1e3),
-            .pacing_share = p->pacing_share}, &partition);
+        status = wt_scheduler_add_partition(
+            d->scheduler,
+            &(wt_scheduler_partition_config){
+                .name = p->name,
+                .executor = {.user = d, .start = start, .yield = p->no_preemption ? NULL : yield},
+                .policy = p->policy,
+                .n_lanes = p->lanes,
+                .memory_bytes = (size_t)(p->memory_mb * 1e6),
+                .time_share = p->time_share,
+                .bandwidth_share = p->bandwidth_share,
+                .blocking_ns = llround(p->blocking_us * 1e3),
+                .pacing_share = p->pacing_share},
+            &partition);
     }
     if (status) wt__sim_close(d);
     return status;

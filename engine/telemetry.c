@@ -135,6 +135,26 @@ void wt_telemetry_sample_pool(wt_telemetry_row *row, wt_pool *pool)
     wt_telemetry_set(row, WT_FIGURE_RESTORES, (int64_t)stats.n_restores);
 }
 
+wt_status wt_telemetry_sample_scheduler(wt_telemetry_row *row, wt_scheduler *scheduler, int partition)
+{
+    wt_scheduler_partition_stats stats;
+    wt_status status = wt_scheduler_get_partition(scheduler, partition, &stats);
+    if (status) return status;
+    wt_telemetry_set(row, WT_FIGURE_DEVICE_NS, stats.device_ns);
+    wt_telemetry_set(row, WT_FIGURE_RUNS, (int64_t)stats.n_jobs);
+    wt_telemetry_set(row, WT_FIGURE_FAILURES, (int64_t)stats.n_failed);
+    wt_telemetry_set(row, WT_FIGURE_DEADLINE_MISSES, (int64_t)stats.n_missed);
+    wt_telemetry_set(row, WT_FIGURE_THROTTLES, (int64_t)stats.n_throttled);
+    wt_telemetry_set(row, WT_FIGURE_SLICES, (int64_t)(stats.n_yields + stats.n_jobs));
+    wt_telemetry_set(row, WT_FIGURE_OVERDUE, (int64_t)stats.n_hangs);
+    wt_telemetry_set(row, WT_FIGURE_HUNG, stats.n_hung);
+    wt_telemetry_set(row, WT_FIGURE_QUEUED, stats.n_queued + stats.n_ready);
+    wt_telemetry_set(row, WT_FIGURE_IN_FLIGHT, stats.n_running);
+    wt_telemetry_set(row, WT_FIGURE_PREDICTION_MEAN, stats.prediction_error_ns);
+    wt_telemetry_set(row, WT_FIGURE_PREDICTION_P99, stats.prediction_p99_ns);
+    return WT_OK;
+}
+
 wt_status wt_telemetry_sample_task(wt_telemetry_row *row, wt_scheduler *scheduler, wt_task task)
 {
     wt_task_info info;

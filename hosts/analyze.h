@@ -4,6 +4,7 @@
 /// analyze_spectral.c   spectra, mel bands, constant-Q, chroma, separation
 /// analyze_rhythm.c     pitch, onsets, beats, loudness
 /// analyze_level.c      shape of spectra, level, silence
+/// analyze_device.c     ops on a GPU
 /// analyze_array.c      what a feature makes: named arrays
 /// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
 /// analyze_job.c        files: load, compute, write, many at once
@@ -13,6 +14,7 @@
 #include "process.h"
 
 #include <stdio.h>
+#include <warptone/device.h>
 #include <warptone/mel.h>
 
 #ifdef __cplusplus
@@ -90,7 +92,14 @@ typedef struct analyze_options {
     analyze_format format;
     const char *extension; ///< of audio
     int n_jobs, width, height;
+    wt_backend backend;
 } analyze_options;
+
+/// A worker's GPU; device NULL = none.
+typedef struct analyze_place {
+    wt_device *device;
+    wt_stream *stream;
+} analyze_place;
 
 /// A signal at work: one channel.
 typedef struct analyze_signal {
@@ -99,6 +108,7 @@ typedef struct analyze_signal {
     const float *pcm;
     int64_t n;
     int rate_hz;
+    const analyze_place *place; ///< NULL = the calling thread
 } analyze_signal;
 
 struct analyze_feature {
@@ -119,6 +129,20 @@ WT_CHECKED wt_status analyze_features_parse(const char *text, analyze_options *o
 ///
 /// Errors: WT_ERR_BAD_ARG (lists of several channels), WT_ERR_NO_MEMORY, those of the ops.  [worker]
 WT_CHECKED wt_status analyze_compute(const analyze_signal *signal, int channels, analyze_result *result);
+
+// ---- analyze_device.c
+
+/// The first GPU for one worker; the CPU leaves the place empty. Errors: those of wt_device_open.  [worker]
+WT_CHECKED wt_status analyze_place_open(wt_backend backend, analyze_place *place);
+void analyze_place_close(analyze_place *place); ///< An empty one is allowed.  [worker]
+/// The signal's GPU, NULL = none.
+wt_device *analyze_gpu(const analyze_signal *signal);
+/// Did a plan on the GPU fail for what the CPU can do all the same?
+bool analyze_left_to_cpu(const analyze_signal *signal, wt_status status);
+/// Copy there, queue the op, copy back, wait.  [worker]
+typedef wt_status (*analyze_enqueue)(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out);
+WT_CHECKED wt_status analyze_queue(const analyze_signal *signal, analyze_enqueue enqueue, void *op, const float *in,
+                                   size_t n_in, float *out, size_t n_out);
 
 // ---- analyze_array.c
 

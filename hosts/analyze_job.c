@@ -179,7 +179,7 @@ static wt_status write_result(const analyze_report *report, const char *output)
     return status;
 }
 
-static wt_status do_item(const analyze_options *options, process_item *item)
+static wt_status do_item(const analyze_options *options, const analyze_place *place, process_item *item)
 {
     wt_audio audio = {0};
     analyze_result *result = calloc(1, sizeof *result);
@@ -187,7 +187,8 @@ static wt_status do_item(const analyze_options *options, process_item *item)
     if (!status) status = load(options, item->input, &audio);
     if (!status) {
         const analyze_signal signal = {.options = options, .path = item->input, .pcm = audio.samples,
-                                       .n = audio.n_frames, .rate_hz = audio.rate_hz};
+                                       .n = audio.n_frames, .rate_hz = audio.rate_hz,
+                                       .place = place->device ? place : NULL};
         item->audio_s = (double)audio.n_frames / audio.rate_hz;
         item->rate_hz = audio.rate_hz, item->channels = audio.channels;
         item->n_repaired = audio.info.n_repaired_samples;
@@ -226,11 +227,13 @@ static void work(void *user, int worker)
 {
     (void)worker;
     const shift *s = user;
+    analyze_place place;
+    if (analyze_place_open(s->options->backend, &place)) place = (analyze_place){.device = NULL}; // then on the CPU
     for (int k; !wt_interrupted() && (k = atomic_fetch_add(&s->run->next, 1)) < s->run->n_items;) {
         process_item *item = &s->run->items[k];
         if (!item->skipped) {
             const int64_t begin_ns = wt_clock_now_ns(NULL);
-            const wt_status status = do_item(s->options, item);
+            const wt_status status = do_item(s->options, &place, item);
             if (status) note_error(item, status);
             else if (item->n_repaired)
                 snprintf(item->message, sizeof item->message, "%s: %lld samples were not finite and count as 0",
@@ -241,6 +244,7 @@ static void work(void *user, int worker)
         }
         atomic_fetch_add(&s->run->n_done, 1);
     }
+    analyze_place_close(&place);
 }
 
 wt_status analyze_run(const analyze_options *options, process_run *run, void (*tick)(void *user), void *user)

@@ -18,18 +18,32 @@ static wt_pitch_frames pitch_frames(const analyze_signal *s)
                              .hop = analyze_hop(o), .n_samples = s->n};
 }
 
+static wt_status enqueue_yin(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    return wt_yin_enqueue(op, stream, in, 0, out, 0);
+}
+
 wt_status analyze_yin(const analyze_signal *s, analyze_result *r)
 {
     wt_yin *yin;
     void *data;
     const wt_yin_config config = {.frames = pitch_frames(s)};
     const analyze_array like = {.name = "yin", .unit = "Hz"};
-    wt_status status = wt_yin_create(NULL, &config, &yin);
+    wt_device *gpu = analyze_gpu(s);
+    wt_status status = wt_yin_create(gpu, &config, &yin);
+    if (analyze_left_to_cpu(s, status)) status = wt_yin_create(gpu = NULL, &config, &yin);
     if (status) return status;
-    status = analyze_add(r, &like, 1, wt_yin_n_frames(yin), &data);
-    if (!status) wt_yin_run(yin, s->pcm, data);
+    const int64_t n = wt_yin_n_frames(yin);
+    status = analyze_add(r, &like, 1, n, &data);
+    if (!status && gpu) status = analyze_queue(s, enqueue_yin, yin, s->pcm, (size_t)s->n, data, (size_t)n);
+    else if (!status) wt_yin_run(yin, s->pcm, data);
     wt_yin_destroy(yin);
     return status;
+}
+
+static wt_status enqueue_pyin(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    return wt_pyin_enqueue(op, stream, in, 0, out, 0);
 }
 
 wt_status analyze_pyin(const analyze_signal *s, analyze_result *r)
@@ -37,12 +51,15 @@ wt_status analyze_pyin(const analyze_signal *s, analyze_result *r)
     wt_pyin *pyin;
     void *f0, *voiced, *probability;
     const wt_pyin_config config = {.frames = pitch_frames(s)};
-    wt_status status = wt_pyin_create(NULL, &config, &pyin);
+    wt_device *gpu = analyze_gpu(s);
+    wt_status status = wt_pyin_create(gpu, &config, &pyin);
+    if (analyze_left_to_cpu(s, status)) status = wt_pyin_create(gpu = NULL, &config, &pyin);
     if (status) return status;
     const int64_t n = wt_pyin_n_frames(pyin);
     float *out = malloc(sizeof(float) * 3 * (size_t)n);
     if (!out) status = wt_fail(WT_ERR_NO_MEMORY, "pyin: %lld frames", (long long)n);
-    if (!status) wt_pyin_run(pyin, s->pcm, out);
+    if (!status && gpu) status = analyze_queue(s, enqueue_pyin, pyin, s->pcm, (size_t)s->n, out, 3 * (size_t)n);
+    else if (!status) wt_pyin_run(pyin, s->pcm, out);
     wt_pyin_destroy(pyin);
     if (!status) status = analyze_add(r, &(analyze_array){.name = "f0", .unit = "Hz"}, 1, n, &f0);
     if (!status)
@@ -59,6 +76,11 @@ wt_status analyze_pyin(const analyze_signal *s, analyze_result *r)
 
 // ---- onsets and beats
 
+static wt_status enqueue_onset(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    return wt_onset_enqueue(op, stream, in, 0, out, 0);
+}
+
 /// Onset strength, as onsets (mean of the bands) or as beats and pulse want it (median). Caller frees *envelope.
 static wt_status strength(const analyze_signal *s, bool median, float **envelope, int64_t *n)
 {
@@ -67,11 +89,15 @@ static wt_status strength(const analyze_signal *s, bool median, float **envelope
                                     .hop = analyze_hop(s->options), .n_mels = s->options->n_mels, .median = median,
                                     .n_samples = s->n};
     *envelope = NULL;
-    wt_status status = wt_onset_create(NULL, &config, &onset);
+    wt_device *gpu = analyze_gpu(s);
+    wt_status status = wt_onset_create(gpu, &config, &onset);
+    if (analyze_left_to_cpu(s, status)) status = wt_onset_create(gpu = NULL, &config, &onset);
     if (status) return status;
     *n = wt_onset_n_frames(onset);
     *envelope = malloc(sizeof(float) * (size_t)*n);
-    if (*envelope) wt_onset_run(onset, s->pcm, *envelope);
+    if (*envelope && gpu)
+        status = analyze_queue(s, enqueue_onset, onset, s->pcm, (size_t)s->n, *envelope, (size_t)*n);
+    else if (*envelope) wt_onset_run(onset, s->pcm, *envelope);
     else status = wt_fail(WT_ERR_NO_MEMORY, "onset: %lld frames", (long long)*n);
     wt_onset_destroy(onset);
     return status;
@@ -125,7 +151,7 @@ wt_status analyze_tempo(const analyze_signal *s, analyze_result *r)
     wt_tempo *tempo = NULL;
     const wt_tempo_config config = tempo_config(s);
     wt_status status = strength(s, false, &envelope, &n);
-    if (!status) status = wt_tempo_create(&config, &tempo);
+    if (!status) status = wt_tempo_create(NULL, &config, &tempo);
     if (!status) status = analyze_add_value(r, "tempo", "BPM", wt_tempo_run(tempo, envelope, n));
     wt_tempo_destroy(tempo);
     free(envelope);
@@ -141,7 +167,7 @@ wt_status analyze_beats(const analyze_signal *s, analyze_result *r)
     wt_beat *beat = NULL;
     wt_status status = strength(s, true, &envelope, &n);
     const wt_beat_config config = {.tempo = tempo_config(s), .bpm = s->options->bpm, .max_frames = n};
-    if (!status) status = wt_beat_create(&config, &beat);
+    if (!status) status = wt_beat_create(NULL, &config, &beat);
     if (!status && !(frames = malloc(sizeof(int) * (size_t)n))) status = wt_fail(WT_ERR_NO_MEMORY, "beats");
     if (!status) {
         count = wt_beat_run(beat, envelope, n, frames, &bpm);
@@ -162,7 +188,7 @@ wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r)
     wt_tempogram *plan = NULL;
     const analyze_array like = {.name = "tempogram", .unit = "", .rows = ANALYZE_ROWS_LAG};
     wt_status status = strength(s, false, &envelope, &n);
-    if (!status) status = wt_tempogram_create(&(wt_tempogram_config){.win_length = LAGS}, &plan);
+    if (!status) status = wt_tempogram_create(NULL, &(wt_tempogram_config){.win_length = LAGS}, &plan);
     if (!status) n_rows = wt_tempogram_rows(plan, n);
     if (!status && !(rows = malloc(sizeof(float) * LAGS * (size_t)n_rows)))
         status = wt_fail(WT_ERR_NO_MEMORY, "tempogram: %lld frames", (long long)n_rows);

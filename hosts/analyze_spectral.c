@@ -55,6 +55,23 @@ void analyze_spectra_free(analyze_spectra *x)
     free(x->values);
 }
 
+static wt_status enqueue_stft(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    return wt_stft_plan_forward(op, stream, in, 0, out, 0);
+}
+
+static wt_status spectra_on_gpu(const analyze_signal *s, analyze_spectra *x)
+{
+    wt_stft_plan *plan;
+    const wt_stft_plan_config config = {.stft = stft_config(s->options), .n_samples = s->n};
+    wt_status status = wt_stft_plan_create(analyze_gpu(s), &config, &plan);
+    if (status) return status;
+    status = analyze_queue(s, enqueue_stft, plan, s->pcm, (size_t)s->n, x->values,
+                           (size_t)x->n_frames * (size_t)x->bins * 2);
+    wt_stft_plan_destroy(plan);
+    return status;
+}
+
 wt_status analyze_spectra_make(const analyze_signal *s, analyze_spectra *x)
 {
     const wt_stft_config config = stft_config(s->options);
@@ -65,6 +82,10 @@ wt_status analyze_spectra_make(const analyze_signal *s, analyze_spectra *x)
     x->n_frames = wt_stft_frames(x->stft, s->n);
     x->values = malloc((size_t)x->n_frames * (size_t)x->bins * 2 * sizeof(float));
     if (!x->values) return wt_fail(WT_ERR_NO_MEMORY, "stft: %lld frames", (long long)x->n_frames);
+    if (analyze_gpu(s)) {
+        status = spectra_on_gpu(s, x);
+        if (!analyze_left_to_cpu(s, status)) return status;
+    }
     status = wt_stft_forward(x->stft, s->pcm, s->n, x->values);
     return status ? wt_fail(status, "stft: %lld samples have no frame", (long long)s->n) : WT_OK;
 }
@@ -107,15 +128,26 @@ static wt_mel_config mel_config(const analyze_signal *s, wt_mel_scale scale)
                            .bank = analyze_bank(s->options, s->rate_hz), .scale = scale};
 }
 
-static wt_status add_mel(const analyze_signal *s, analyze_result *r, wt_mel_scale scale, const analyze_array *like)
+static wt_status enqueue_mel(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    return wt_mel_enqueue(op, stream, in, 0, out, 0);
+}
+
+static wt_status add_mel(const analyze_signal *s, analyze_result *r, const wt_mel_config *config,
+                         const analyze_array *like)
 {
     wt_mel *mel;
     void *data;
-    const wt_mel_config config = mel_config(s, scale);
-    wt_status status = wt_mel_create(NULL, &config, &mel);
+    wt_device *gpu = analyze_gpu(s);
+    wt_status status = wt_mel_create(gpu, config, &mel);
+    if (analyze_left_to_cpu(s, status)) status = wt_mel_create(gpu = NULL, config, &mel);
     if (status) return status;
-    status = analyze_add(r, like, wt_mel_bands(mel), wt_mel_frames(mel), &data);
-    if (!status) wt_mel_run(mel, s->pcm, data);
+    const int64_t n_bands = wt_mel_bands(mel), n_frames = wt_mel_frames(mel);
+    status = analyze_add(r, like, n_bands, n_frames, &data);
+    if (!status && gpu)
+        status = analyze_queue(s, enqueue_mel, mel, s->pcm, (size_t)s->n, data, (size_t)(n_bands * n_frames));
+    else if (!status)
+        wt_mel_run(mel, s->pcm, data);
     wt_mel_destroy(mel);
     return status;
 }
@@ -123,13 +155,20 @@ static wt_status add_mel(const analyze_signal *s, analyze_result *r, wt_mel_scal
 wt_status analyze_mel(const analyze_signal *s, analyze_result *r)
 {
     const analyze_array like = {.name = "mel", .unit = "power", .rows = ANALYZE_ROWS_MEL};
-    return add_mel(s, r, WT_MEL_LINEAR, &like);
+    const wt_mel_config config = mel_config(s, WT_MEL_LINEAR);
+    return add_mel(s, r, &config, &like);
 }
 
 wt_status analyze_logmel(const analyze_signal *s, analyze_result *r)
 {
     const analyze_array like = {.name = "logmel", .unit = "dB", .rows = ANALYZE_ROWS_MEL};
-    return add_mel(s, r, WT_MEL_DB, &like);
+    const wt_mel_config config = mel_config(s, WT_MEL_DB);
+    return add_mel(s, r, &config, &like);
+}
+
+static wt_status enqueue_mfcc(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    return wt_mfcc_enqueue(op, stream, in, 0, out, 0);
 }
 
 wt_status analyze_mfcc(const analyze_signal *s, analyze_result *r)
@@ -138,10 +177,16 @@ wt_status analyze_mfcc(const analyze_signal *s, analyze_result *r)
     void *data;
     const wt_mfcc_config config = {.mel = mel_config(s, WT_MEL_LINEAR), .n_mfcc = s->options->n_mfcc};
     const analyze_array like = {.name = "mfcc", .unit = "", .rows = ANALYZE_ROWS_INDEX};
-    wt_status status = wt_mfcc_create(NULL, &config, &mfcc);
+    wt_device *gpu = analyze_gpu(s);
+    wt_status status = wt_mfcc_create(gpu, &config, &mfcc);
+    if (analyze_left_to_cpu(s, status)) status = wt_mfcc_create(gpu = NULL, &config, &mfcc);
     if (status) return status;
-    status = analyze_add(r, &like, wt_mfcc_coefficients(mfcc), wt_mfcc_frames(mfcc), &data);
-    if (!status) wt_mfcc_run(mfcc, s->pcm, data);
+    const int64_t n = wt_mfcc_coefficients(mfcc), n_frames = wt_mfcc_frames(mfcc);
+    status = analyze_add(r, &like, n, n_frames, &data);
+    if (!status && gpu)
+        status = analyze_queue(s, enqueue_mfcc, mfcc, s->pcm, (size_t)s->n, data, (size_t)(n * n_frames));
+    else if (!status)
+        wt_mfcc_run(mfcc, s->pcm, data);
     wt_mfcc_destroy(mfcc);
     return status;
 }
@@ -168,22 +213,17 @@ wt_status analyze_mfcc_delta2(const analyze_signal *s, analyze_result *r) { retu
 /// Of mel magnitudes of 32-bit samples, as librosa's page on pcen() has it.
 wt_status analyze_pcen(const analyze_signal *s, analyze_result *r)
 {
-    wt_mel *mel;
-    void *data;
     wt_mel_config config = mel_config(s, WT_MEL_LINEAR);
     wt_pcen_config pcen = wt_pcen_defaults();
     const analyze_array like = {.name = "pcen", .unit = "", .rows = ANALYZE_ROWS_MEL};
     config.power = 1;
     pcen.rate_hz = s->rate_hz, pcen.hop = analyze_hop(s->options);
-    wt_status status = wt_mel_create(NULL, &config, &mel);
+    wt_status status = add_mel(s, r, &config, &like);
     if (status) return status;
-    const int64_t n_frames = wt_mel_frames(mel), n_rows = wt_mel_bands(mel);
-    status = analyze_add(r, &like, n_rows, n_frames, &data);
-    if (!status) wt_mel_run(mel, s->pcm, data);
-    for (int64_t k = 0; k < n_rows * n_frames && !status; k++) ((float *)data)[k] *= 0x1p31f;
-    if (!status) status = wt_pcen_run(&pcen, data, n_rows, n_frames, NULL, false, data);
-    wt_mel_destroy(mel);
-    return status;
+    const analyze_array *mel = &r->arrays[r->n_arrays - 1];
+    float *data = mel->data;
+    for (int64_t k = 0; k < analyze_count(mel); k++) data[k] *= 0x1p31f;
+    return wt_pcen_run(&pcen, data, mel->shape[0], mel->shape[1], NULL, false, data);
 }
 
 // ---- constant Q
@@ -201,16 +241,31 @@ static void constant_q_free(constant_q *x)
     free(x->values);
 }
 
+typedef struct cqt_call {
+    wt_cqt *cqt;
+    int64_t n;
+} cqt_call;
+
+static wt_status enqueue_cqt(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    const cqt_call *c = op;
+    return wt_cqt_enqueue(c->cqt, stream, in, 0, c->n, out, 0);
+}
+
 static wt_status constant_q_make(const analyze_signal *s, const wt_cqt_config *config, constant_q *x)
 {
     *x = (constant_q){0};
-    wt_status status = wt_cqt_create(NULL, config, s->n, &x->cqt);
+    wt_device *gpu = analyze_gpu(s);
+    wt_status status = wt_cqt_create(gpu, config, s->n, &x->cqt);
+    if (analyze_left_to_cpu(s, status)) status = wt_cqt_create(gpu = NULL, config, s->n, &x->cqt);
     if (status) return status;
     x->bins = wt_cqt_bins(x->cqt);
     x->n_frames = wt_cqt_frames(x->cqt, s->n);
-    const size_t items = (size_t)x->n_frames * (size_t)x->bins;
-    x->values = malloc(items * (config->magnitude ? 1 : 2) * sizeof(float));
+    const size_t items = (size_t)x->n_frames * (size_t)x->bins * (config->magnitude ? 1 : 2);
+    x->values = malloc(items * sizeof(float));
     if (!x->values) return wt_fail(WT_ERR_NO_MEMORY, "cqt: %lld frames", (long long)x->n_frames);
+    if (gpu)
+        return analyze_queue(s, enqueue_cqt, &(cqt_call){x->cqt, s->n}, s->pcm, (size_t)s->n, x->values, items);
     status = wt_cqt_run(x->cqt, s->pcm, s->n, x->values);
     return status ? wt_fail(status, "cqt: %lld samples", (long long)s->n) : WT_OK;
 }
@@ -260,7 +315,7 @@ wt_status analyze_chroma(const analyze_signal *s, analyze_result *r)
     wt_status status = analyze_spectra_make(s, &x);
     if (!status) analyze_spectra_to_real(&x, true);
     if (!status) status = tuning_of(s, &x, config.n_chroma, &config.tuning);
-    if (!status) status = wt_chroma_create(&config, &chroma);
+    if (!status) status = wt_chroma_create(NULL, &config, &chroma);
     if (!status && !(out = malloc(sizeof(float) * (size_t)config.n_chroma * (size_t)x.n_frames)))
         status = wt_fail(WT_ERR_NO_MEMORY, "chroma: %lld frames", (long long)x.n_frames);
     if (!status) status = wt_chroma_run(chroma, x.values, x.n_frames, out);
@@ -336,28 +391,51 @@ wt_status analyze_tonnetz(const analyze_signal *s, analyze_result *r)
 
 // ---- separation
 
+typedef struct hpss_call {
+    wt_hpss *hpss;
+    int64_t n_frames;
+} hpss_call;
+
+static wt_status enqueue_hpss(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    const hpss_call *c = op;
+    return wt_hpss_enqueue(c->hpss, stream, in, 0, c->n_frames, out, 0, out, wt_buffer_size_bytes(out) / 2);
+}
+
+/// Both parts of the spectra, one behind the other.
+static wt_status separate(const analyze_signal *s, const analyze_spectra *x, const wt_hpss_config *config, float *parts)
+{
+    wt_hpss *hpss;
+    wt_device *gpu = analyze_gpu(s);
+    const size_t floats = (size_t)x->n_frames * (size_t)x->bins * 2;
+    wt_status status = wt_hpss_create(gpu, config, &hpss);
+    if (analyze_left_to_cpu(s, status)) status = wt_hpss_create(gpu = NULL, config, &hpss);
+    if (status) return status;
+    status = gpu ? analyze_queue(s, enqueue_hpss, &(hpss_call){hpss, x->n_frames}, x->values, floats, parts, 2 * floats)
+                 : wt_hpss_run(hpss, x->values, x->n_frames, parts, parts + floats);
+    wt_hpss_destroy(hpss);
+    return status;
+}
+
 wt_status analyze_hpss(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
-    wt_hpss *hpss = NULL;
-    float *parts[2] = {NULL, NULL};
+    float *parts = NULL;
     const float margin = (float)s->options->margin;
     wt_status status = analyze_spectra_make(s, &x);
     const wt_hpss_config config = {.bins = x.bins, .margin_harmonic = margin, .margin_percussive = margin,
                                    .complex_in = true};
-    const size_t bytes = (size_t)x.n_frames * (size_t)x.bins * 2 * sizeof(float);
-    if (!status) status = wt_hpss_create(NULL, &config, &hpss);
-    for (int k = 0; k < 2 && !status; k++)
-        if (!(parts[k] = malloc(bytes))) status = wt_fail(WT_ERR_NO_MEMORY, "hpss: %zu bytes", bytes);
-    if (!status) status = wt_hpss_run(hpss, x.values, x.n_frames, parts[0], parts[1]);
+    const size_t floats = (size_t)x.n_frames * (size_t)x.bins * 2;
+    if (!status && !(parts = malloc(2 * floats * sizeof *parts)))
+        status = wt_fail(WT_ERR_NO_MEMORY, "hpss: %zu numbers", 2 * floats);
+    if (!status) status = separate(s, &x, &config, parts);
     for (int k = 0; k < 2 && !status; k++) {
         void *data;
         const analyze_array like = {.name = k ? "percussive" : "harmonic", .unit = "", .layout = ANALYZE_SAMPLES};
         status = analyze_add(r, &like, 1, s->n, &data);
-        if (!status) status = wt_stft_inverse(x.stft, parts[k], x.n_frames, s->n, data);
+        if (!status) status = wt_stft_inverse(x.stft, parts + (size_t)k * floats, x.n_frames, s->n, data);
     }
-    free(parts[0]), free(parts[1]);
-    wt_hpss_destroy(hpss);
+    free(parts);
     analyze_spectra_free(&x);
     return status;
 }

@@ -13,7 +13,7 @@
 enum { DEFAULT_RATE_HZ = 22050 };
 
 typedef struct arguments {
-    const char *features, *format;
+    const char *features, *format, *backend;
     bool json, resume, quiet;
     analyze_options options;
 } arguments;
@@ -136,6 +136,20 @@ static wt_status choose_format(arguments *a, char **inputs, int n_inputs, const 
     return status;
 }
 
+/// Which backend the workers have: a GPU that was asked for must be there. On one, twice the workers: while one waits
+/// for the device another one decodes.
+static wt_status choose_backend(const char *text, analyze_options *o)
+{
+    analyze_place place;
+    wt_status status = wt_options_backend(text, &o->backend);
+    if (!status) status = analyze_place_open(o->backend, &place);
+    if (status) return status;
+    o->backend = place.device ? WT_BACKEND_CUDA : WT_BACKEND_CPU;
+    analyze_place_close(&place);
+    if (!o->n_jobs) o->n_jobs = (int)sysconf(_SC_NPROCESSORS_ONLN) * (o->backend == WT_BACKEND_CUDA ? 2 : 1);
+    return WT_OK;
+}
+
 static int analyze_files(arguments *a, char **inputs, int n_inputs, const char *output)
 {
     process_run run = {.options = NULL};
@@ -160,6 +174,7 @@ static int run_command(arguments *a, char **inputs, int n_inputs, const char *ou
 {
     wt_status status = analyze_features_parse(a->features, &a->options);
     if (!status) status = choose_format(a, inputs, n_inputs, output);
+    if (!status) status = choose_backend(a->backend, &a->options);
     if (!status) status = wt_interrupt_install();
     if (status) return command_fail("analyze", status);
     analyze_options *o = &a->options;
@@ -170,7 +185,7 @@ static int run_command(arguments *a, char **inputs, int n_inputs, const char *ou
 
 int cmd_analyze(int argc, char **argv)
 {
-    arguments a = {.options = {.rate_hz = -1, .n_jobs = (int)sysconf(_SC_NPROCESSORS_ONLN)}};
+    arguments a = {.options = {.rate_hz = -1}};
     analyze_options *o = &a.options;
     bool help;
     // clang-format off
@@ -196,7 +211,8 @@ int cmd_analyze(int argc, char **argv)
         {.name = "backtrack", .kind = WT_OPTION_FLAG, .value = &o->backtrack, .help = "move onsets back to the quiet before them"},
         {.name = "width", .kind = WT_OPTION_INT, .value = &o->width, .argument = "PIXELS", .min = 600, .max = 32768, .help = "of pictures, 1600"},
         {.name = "height", .kind = WT_OPTION_INT, .value = &o->height, .argument = "PIXELS", .min = 200, .max = 4000, .help = "of each panel of a picture, 420"},
-        {.name = "jobs", .letter = 'j', .kind = WT_OPTION_INT, .value = &o->n_jobs, .argument = "N", .min = 1, .max = 1024, .help = "worker threads; one per processor if left out"},
+        {.name = "jobs", .letter = 'j', .kind = WT_OPTION_INT, .value = &o->n_jobs, .argument = "N", .min = 1, .max = 1024, .help = "worker threads; one per processor if left out, two with a GPU"},
+        {.name = "backend", .kind = WT_OPTION_TEXT, .value = &a.backend, .argument = "WHICH", .help = "auto, cuda or cpu"},
         {.name = "resume", .kind = WT_OPTION_FLAG, .value = &a.resume, .help = "skip files whose output is there and not older"},
         {.name = "json", .kind = WT_OPTION_FLAG, .value = &a.json, .help = "a summary as JSON on standard output"},
         {.name = "quiet", .letter = 'q', .kind = WT_OPTION_FLAG, .value = &a.quiet, .help = "only errors"},

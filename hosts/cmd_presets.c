@@ -40,6 +40,7 @@ static wt_status measure(row *r)
     if (needs_gpu && wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &gpu)) return WT_OK;
     wt_status status = build(r->preset, gpu, &chain);
     if (!status) r->latency_frames = wt_chain_latency_frames(chain);
+    if (!status) status = wt_preset_check_midi(r->preset, chain);
     wt_chain_destroy(chain);
     wt_device_close(gpu);
     return status;

@@ -165,3 +165,14 @@ wt_status wt_options_list(const char *what, const char *text, int min, int max, 
         at = end;
     }
 }
+
+wt_status wt_options_backend(const char *text, wt_backend *backend)
+{
+    static const char *const names[] = {"auto", "cuda", "cpu"};
+    *backend = WT_BACKEND_AUTO;
+    for (int k = 0; text && k < 3; k++)
+        if (!strcmp(text, names[k])) *backend = (wt_backend)k;
+    if (text && strcmp(text, names[*backend]))
+        return wt_fail(WT_ERR_BAD_ARG, "--backend is '%s', want auto, cuda or cpu", text);
+    return WT_OK;
+}

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <warptone/device.h>
 #include <warptone/status.h>
 
 typedef enum wt_option_kind {
@@ -38,5 +39,8 @@ void wt_options_print(FILE *out, const wt_option *options, int n_options);
 /// Errors: WT_ERR_BAD_ARG naming `what`.
 WT_CHECKED wt_status wt_options_list(const char *what, const char *text, int min, int max, int *values, int max_values,
                                      int *n_values);
+
+/// The value of --backend: auto (also NULL), cuda or cpu. Errors: WT_ERR_BAD_ARG.
+WT_CHECKED wt_status wt_options_backend(const char *text, wt_backend *backend);
 
 #endif

@@ -15,37 +15,38 @@
 #define WT_FFT_CUH
 #include "fft_kernel.h"
 
-__device__ __forceinline__ float2 fft_add(float2 a, float2 b)
+// Of float2 or double2.
+template <class V> __device__ __forceinline__ V fft_add(V a, V b)
 {
-    return make_float2(a.x + b.x, a.y + b.y);
+    return V{a.x + b.x, a.y + b.y};
 }
-__device__ __forceinline__ float2 fft_sub(float2 a, float2 b)
+template <class V> __device__ __forceinline__ V fft_sub(V a, V b)
 {
-    return make_float2(a.x - b.x, a.y - b.y);
+    return V{a.x - b.x, a.y - b.y};
 }
-__device__ __forceinline__ float2 fft_add_i(float2 a, float2 b)
+template <class V> __device__ __forceinline__ V fft_add_i(V a, V b)
 {
-    return make_float2(a.x - b.y, a.y + b.x);
+    return V{a.x - b.y, a.y + b.x};
 }
-__device__ __forceinline__ float2 fft_sub_i(float2 a, float2 b)
+template <class V> __device__ __forceinline__ V fft_sub_i(V a, V b)
 {
-    return make_float2(a.x + b.y, a.y - b.x);
+    return V{a.x + b.y, a.y - b.x};
 }
-__device__ __forceinline__ float2 fft_mul(float2 a, float2 b)
+template <class V> __device__ __forceinline__ V fft_mul(V a, V b)
 {
-    return make_float2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+    return V{a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x};
 }
-__device__ __forceinline__ float2 fft_conj(float2 a)
+template <class V> __device__ __forceinline__ V fft_conj(V a)
 {
-    return make_float2(a.x, -a.y);
+    return V{a.x, -a.y};
 }
-__device__ __forceinline__ float2 fft_swap(float2 a)
+template <class V> __device__ __forceinline__ V fft_swap(V a)
 {
-    return make_float2(a.y, a.x);
+    return V{a.y, a.x};
 }
-__device__ __forceinline__ float2 fft_scale(float2 a, float by)
+template <class V> __device__ __forceinline__ V fft_scale(V a, decltype(V::x) by)
 {
-    return make_float2(a.x * by, a.y * by);
+    return V{a.x * by, a.y * by};
 }
 __device__ __forceinline__ int fft_pad(int i)
 {
@@ -53,53 +54,55 @@ __device__ __forceinline__ int fft_pad(int i)
 }
 
 // cos and sin of 2 pi k / R, k < R, as constants after unrolling.
-template <int R> __device__ __forceinline__ float2 fft_root(int k)
+template <int R, class V> __device__ __forceinline__ V fft_root(int k)
 {
-    const float turn3[] = {-0.5f, 0.866025403784438647f};
-    const float turn5[] = {0.309016994374947424f, 0.951056516295153572f, -0.809016994374947424f, 0.587785252292473129f};
-    const float turn7[] = {0.623489801858733531f, 0.781831482468029809f,  -0.222520933956314404f,
-                           0.974927912181823607f, -0.900968867902419126f, 0.433883739117558120f};
-    const float turn11[] = {0.841253532831181169f,  0.540640817455597582f,  0.415415013001886426f,
-                            0.909631995354518371f,  -0.142314838273285140f, 0.989821441880932732f,
-                            -0.654860733945285064f, 0.755749574354258283f,  -0.959492973614497390f,
-                            0.281732556841429697f};
-    const float turn13[] = {0.885456025653209895f,  0.464723172043768546f,  0.568064746731155782f,
-                            0.822983865893656348f,  0.120536680255323011f,  0.992708874098054028f,
-                            -0.354604887042535623f, 0.935016242685414803f,  -0.748510748171101129f,
-                            0.663122658240795219f,  -0.970941817426052017f, 0.239315664287557721f};
-    const float *turn = R == 3 ? turn3 : R == 5 ? turn5 : R == 7 ? turn7 : R == 11 ? turn11 : turn13;
+    using T = decltype(V::x);
+    const T turn3[] = {-0.5, 0.866025403784438647};
+    const T turn5[] = {0.309016994374947424, 0.951056516295153572, -0.809016994374947424, 0.587785252292473129};
+    const T turn7[] = {0.623489801858733531, 0.781831482468029809,  -0.222520933956314404,
+                       0.974927912181823607, -0.900968867902419126, 0.433883739117558120};
+    const T turn11[] = {0.841253532831181169,  0.540640817455597582,  0.415415013001886426,
+                        0.909631995354518371,  -0.142314838273285140, 0.989821441880932732,
+                        -0.654860733945285064, 0.755749574354258283,  -0.959492973614497390,
+                        0.281732556841429697};
+    const T turn13[] = {0.885456025653209895,  0.464723172043768546,  0.568064746731155782,
+                        0.822983865893656348,  0.120536680255323011,  0.992708874098054028,
+                        -0.354604887042535623, 0.935016242685414803,  -0.748510748171101129,
+                        0.663122658240795219,  -0.970941817426052017, 0.239315664287557721};
+    const T *turn = R == 3 ? turn3 : R == 5 ? turn5 : R == 7 ? turn7 : R == 11 ? turn11 : turn13;
     int at = k <= R / 2 ? k : R - k;
-    return at ? make_float2(turn[2 * at - 2], k <= R / 2 ? turn[2 * at - 1] : -turn[2 * at - 1]) : make_float2(1, 0);
+    return at ? V{turn[2 * at - 2], k <= R / 2 ? turn[2 * at - 1] : -turn[2 * at - 1]} : V{1, 0};
 }
 
-__device__ __forceinline__ void fft_dft4(float2 &a, float2 &b, float2 &c, float2 &d)
+template <class V> __device__ __forceinline__ void fft_dft4(V &a, V &b, V &c, V &d)
 {
-    float2 even = fft_add(a, c), even_less = fft_sub(a, c), odd = fft_add(b, d), odd_less = fft_sub(b, d);
+    V even = fft_add(a, c), even_less = fft_sub(a, c), odd = fft_add(b, d), odd_less = fft_sub(b, d);
     a = fft_add(even, odd);
     b = fft_sub_i(even_less, odd_less);
     c = fft_sub(even, odd);
     d = fft_add_i(even_less, odd_less);
 }
 
-__device__ __forceinline__ void fft_dft8(float2 *a)
+template <class V> __device__ __forceinline__ void fft_dft8(V *a)
 {
     fft_dft4(a[0], a[2], a[4], a[6]);
     fft_dft4(a[1], a[3], a[5], a[7]);
-    const float c = 0.707106781186547524f;
-    float2 o1 = make_float2(c * (a[3].x + a[3].y), c * (a[3].y - a[3].x)), o2 = a[5];
-    float2 o3 = make_float2(c * (a[7].y - a[7].x), -c * (a[7].x + a[7].y)), o0 = a[1];
-    float2 e0 = a[0], e1 = a[2], e2 = a[4], e3 = a[6];
+    const decltype(V::x) c = 0.707106781186547524;
+    V o1 = V{c * (a[3].x + a[3].y), c * (a[3].y - a[3].x)}, o2 = a[5];
+    V o3 = V{c * (a[7].y - a[7].x), -c * (a[7].x + a[7].y)}, o0 = a[1];
+    V e0 = a[0], e1 = a[2], e2 = a[4], e3 = a[6];
     a[0] = fft_add(e0, o0), a[4] = fft_sub(e0, o0);
     a[1] = fft_add(e1, o1), a[5] = fft_sub(e1, o1);
     a[2] = fft_sub_i(e2, o2), a[6] = fft_add_i(e2, o2);
     a[3] = fft_add(e3, o3), a[7] = fft_sub(e3, o3);
 }
 
-__device__ __forceinline__ void fft_dft16(float2 *a)
+template <class V> __device__ __forceinline__ void fft_dft16(V *a)
 {
-    const float cosines[] = {1,  0.923879532511286756f,  0.707106781186547524f,  0.382683432365089772f,
-                             0,  -0.382683432365089772f, -0.707106781186547524f, -0.923879532511286756f,
-                             -1, -0.923879532511286756f};
+    using T = decltype(V::x);
+    const T cosines[] = {1,  0.923879532511286756,  0.707106781186547524,  0.382683432365089772,
+                         0,  -0.382683432365089772, -0.707106781186547524, -0.923879532511286756,
+                         -1, -0.923879532511286756};
 #pragma unroll
     for (int k = 0; k < 4; k++) fft_dft4(a[k], a[k + 4], a[k + 8], a[k + 12]);
 #pragma unroll
@@ -107,9 +110,9 @@ __device__ __forceinline__ void fft_dft16(float2 *a)
 #pragma unroll
         for (int k = 1; k < 4; k++) {
             int turn = j * k; // sixteenths: sin(x) = cos(x - 4 sixteenths)
-            a[4 * j + k] = fft_mul(a[4 * j + k], make_float2(cosines[turn], -cosines[turn < 4 ? 4 - turn : turn - 4]));
+            a[4 * j + k] = fft_mul(a[4 * j + k], V{cosines[turn], -cosines[turn < 4 ? 4 - turn : turn - 4]});
         }
-    float2 turned[16];
+    V turned[16];
 #pragma unroll
     for (int j = 0; j < 4; j++) {
         fft_dft4(a[4 * j], a[4 * j + 1], a[4 * j + 2], a[4 * j + 3]);
@@ -120,9 +123,9 @@ __device__ __forceinline__ void fft_dft16(float2 *a)
     for (int j = 0; j < 16; j++) a[j] = turned[j];
 }
 
-template <int R> __device__ __forceinline__ void fft_dft_odd(float2 *a)
+template <int R, class V> __device__ __forceinline__ void fft_dft_odd(V *a)
 {
-    float2 sum[R / 2], difference[R / 2], first = a[0];
+    V sum[R / 2], difference[R / 2], first = a[0];
 #pragma unroll
     for (int k = 1; k <= R / 2; k++) {
         sum[k - 1] = fft_add(a[k], a[R - k]);
@@ -131,10 +134,10 @@ template <int R> __device__ __forceinline__ void fft_dft_odd(float2 *a)
     }
 #pragma unroll
     for (int j = 1; j <= R / 2; j++) {
-        float2 even = first, odd = make_float2(0, 0);
+        V even = first, odd = V{0, 0};
 #pragma unroll
         for (int k = 1; k <= R / 2; k++) {
-            float2 w = fft_root<R>(j * k % R);
+            const V w = fft_root<R, V>(j * k % R);
             even.x += sum[k - 1].x * w.x, even.y += sum[k - 1].y * w.x;
             odd.x += difference[k - 1].x * w.y, odd.y += difference[k - 1].y * w.y;
         }
@@ -143,10 +146,10 @@ template <int R> __device__ __forceinline__ void fft_dft_odd(float2 *a)
     }
 }
 
-template <int R> __device__ __forceinline__ void fft_butterfly(float2 *a)
+template <int R, class V> __device__ __forceinline__ void fft_butterfly(V *a)
 {
     if constexpr (R == 2) {
-        float2 sum = fft_add(a[0], a[1]);
+        V sum = fft_add(a[0], a[1]);
         a[1] = fft_sub(a[0], a[1]);
         a[0] = sum;
     } else if constexpr (R == 4) {

@@ -12,13 +12,14 @@
 // and one of the weights for two products.
 //
 // spectrum_istft: a block owns `hops` hops of the output, transforms every frame that touches them (a few at its
-// beginning are done by its neighbour too), and adds them in order: the result never depends on the launch.
+// beginning are done by its neighbour too), and adds them in order (spectrum_overlap.cuh): the result never depends on
+// the launch.
 //
 // Judge: the CPU's ops, 2e-6 of the peak.
 #ifndef SPECTRUM_N
 #    define SPECTRUM_N 2048
 #endif
-#include "spectrum.cuh"
+#include "spectrum_overlap.cuh"
 
 extern __shared__ float2 all_shared[];
 
@@ -71,70 +72,34 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
 
 // ---- back
 
-// Point i of both frames' whole spectra as one complex signal, parts exchanged: the inverse.
-static __device__ __forceinline__ float2 both_spectra(const float2 *in, int i, bool first, bool second)
-{
-    const int k = i <= SPECTRUM_N / 2 ? i : SPECTRUM_N - i;
-    float2 x = first ? in[k] : make_float2(0, 0), y = second ? in[SPECTRUM_BINS + k] : make_float2(0, 0);
-    if (k == 0 || 2 * k == SPECTRUM_N) x.y = y.y = 0;
-    if (i > SPECTRUM_N / 2) x.y = -x.y, y.y = -y.y;
-    return make_float2(x.y + y.x, x.x - y.y);
-}
-
 // What the squared windows of all frames that count add up to at sample `at` of the padded signal.
 static __device__ float squares(const wt_spectrum_istft_args &a, long long at)
 {
+    const int hop = a.walk.hop;
     float sum = 0;
-    for (long long t = at / a.hop; t >= 0 && at - t * a.hop < SPECTRUM_N; t--)
+    for (long long t = at <= 0x7fffffff ? (int)at / hop : at / hop; t >= 0 && at - t * hop < SPECTRUM_N; t--)
         if (t < a.n_frames) {
-            const float w = __ldg(a.window + (at - t * a.hop));
+            const float w = __ldg(a.walk.window + (at - t * hop));
             sum += w * w;
         }
     return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_BACK) spectrum_istft(wt_spectrum_istft_args a)
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) spectrum_istft(wt_spectrum_istft_args a)
 {
-    const long long n_hops = (a.length + a.margin + a.hop - 1) / a.hop;
-    const spectrum_place p = find_place((int)((n_hops + a.hops - 1) / a.hops));
-    float *sum = (float *)(all_shared + SPECTRUM_SEQUENCES * SPECTRUM_POINTS); // [hops * hop]
-    const int hop = a.hop, count = a.hops * hop;
-    const long long begin = (long long)p.block * count; // of the padded signal
-    int t = p.block * a.hops - (SPECTRUM_N + hop - 1) / hop + 1, end = (p.block + 1) * a.hops;
-    if (t < 0) t = 0;
-    if (end > a.n_frames) end = a.n_frames;
-    for (int i = threadIdx.x; i < count; i += SPECTRUM_BLOCK) sum[i] = 0;
-    for (; t < end; t += 2 * SPECTRUM_SEQUENCES) {
-        const int own = t + 2 * p.sequence;
-        const float2 *in = (const float2 *)a.in + (p.line * a.stored_frames + own) * SPECTRUM_BINS;
-        spectrum_transform(
-            p.thread, p.points, a.twiddles, [&](int i) { return both_spectra(in, i, own < end, own + 1 < end); },
-            [&](int i, float2 v) {
-                const float w = __ldg(a.window + i) / SPECTRUM_N;
-                p.points[spectrum_at(i)] = make_float2(v.y * w, v.x * w);
-            });
-        const int first = (int)((long long)t * hop - begin);
-        int last = first + (2 * SPECTRUM_SEQUENCES - 1) * hop + SPECTRUM_N;
-        if (last > count) last = count;
-        for (int i = (first > 0 ? first : 0) + threadIdx.x; i < last; i += SPECTRUM_BLOCK) {
-            float value = sum[i];
-            for (int s = 0; s < SPECTRUM_SEQUENCES; s++) {
-                const float2 *points = all_shared + s * SPECTRUM_POINTS;
-                const int x = i - first - 2 * s * hop, y = x - hop;
-                if (x >= 0 && x < SPECTRUM_N) value += points[spectrum_at(x)].x;
-                if (y >= 0 && y < SPECTRUM_N) value += points[spectrum_at(y)].y;
-            }
-            sum[i] = value;
-        }
-        __syncthreads();
-    }
-    __syncthreads();
-    for (int i = threadIdx.x; i < count; i += SPECTRUM_BLOCK) {
-        const long long to = begin + i - a.margin;
-        if (to < 0 || to >= a.length) continue;
-        const float by = squares(a, begin + i);
-        a.out[p.line * a.length + to] = by > 1.17549435e-38f ? sum[i] / by : sum[i];
-    }
+    spectrum_walk(
+        a.walk, all_shared,
+        [&](long long line, int t, bool, int thread, float2 *points) {
+            const float2 *in = (const float2 *)a.in + (line * a.stored_frames + t) * SPECTRUM_BINS;
+            const bool first = t < a.n_frames, second = t + 1 < a.n_frames;
+            for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS)
+                spectrum_put_pair(points, k, first ? __ldg(in + k) : make_float2(0, 0),
+                                  second ? __ldg(in + SPECTRUM_BINS + k) : make_float2(0, 0));
+        },
+        [&](long long line, long long at, long long to, float sum) {
+            const float by = squares(a, at);
+            a.out[line * a.walk.length + to] = by > 1.17549435e-38f ? sum / by : sum;
+        });
 }
 
 // ---- mel

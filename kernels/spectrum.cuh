@@ -19,7 +19,7 @@ enum {
     SPECTRUM_BINS = SPECTRUM_N / 2 + 1,
     // Blocks an SM is to hold: 768 threads leave each 80 registers; without a bound the loads of a frame take 160.
     SPECTRUM_RESIDENT = SPECTRUM_BLOCK < 768 ? 768 / SPECTRUM_BLOCK : 1,
-    SPECTRUM_RESIDENT_BACK = SPECTRUM_BLOCK < 512 ? 512 / SPECTRUM_BLOCK : 1 // two spectra come in at once
+    SPECTRUM_RESIDENT_WIDE = SPECTRUM_BLOCK < 640 ? 640 / SPECTRUM_BLOCK : 1 // 96 registers: there and back in one
 };
 
 __device__ __forceinline__ int spectrum_at(int i)
@@ -27,12 +27,12 @@ __device__ __forceinline__ int spectrum_at(int i)
     return i + (i >> 4);
 }
 
-template <int S, class Load, class Store>
-__device__ __forceinline__ void spectrum_pass(int t, float2 *points, const float2 *twiddles, Load load, Store store)
+template <int S, class V, class Load, class Store>
+__device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddles, Load load, Store store)
 {
     constexpr int R = wt__spectrum_radix(SPECTRUM_N / S), B = SPECTRUM_N / R, M = B / S;
     constexpr int E = (B + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS;
-    float2 v[E][R];
+    V v[E][R];
 #pragma unroll
     for (int e = 0; e < E; e++) {
         const int b = t + e * SPECTRUM_THREADS;
@@ -67,12 +67,11 @@ __device__ __forceinline__ void spectrum_pass(int t, float2 *points, const float
 }
 
 /// All threads of the block together; `points` are this sequence's. Reads through load(i), leaves the result through
-/// store(k, v), which may write to `points`; ends with the block in step.
-template <class Load, class Store>
-__device__ __forceinline__ void spectrum_transform(int t, float2 *points, const float *twiddles, Load load,
-                                                   Store store)
+/// store(k, v), which may write to `points`; ends with the block in step. V: float2, or double2 with its own twiddles.
+template <class V, class Load, class Store>
+__device__ __forceinline__ void spectrum_transform(int t, V *points, const void *twiddles, Load load, Store store)
 {
-    spectrum_pass<1>(t, points, (const float2 *)twiddles, load, store);
+    spectrum_pass<1>(t, points, (const V *)twiddles, load, store);
 }
 
 // The sample at `at`, which may lie before or behind the signal (dsp/stft.c: wt__stft_padded).
@@ -114,10 +113,11 @@ __device__ __forceinline__ void spectrum_frames(const wt_spectrum_frames &f, int
 }
 
 /// Bin k of both frames.
-__device__ __forceinline__ void spectrum_part(const float2 *points, int k, float2 &a, float2 &b)
+template <class V> __device__ __forceinline__ void spectrum_part(const V *points, int k, V &a, V &b)
 {
-    const float2 z = points[spectrum_at(k)], m = points[spectrum_at(k ? SPECTRUM_N - k : 0)];
-    a = make_float2(0.5f * (z.x + m.x), 0.5f * (z.y - m.y));
-    b = make_float2(0.5f * (z.y + m.y), 0.5f * (m.x - z.x));
+    const decltype(V::x) half = 0.5;
+    const V z = points[spectrum_at(k)], m = points[spectrum_at(k ? SPECTRUM_N - k : 0)];
+    a = V{half * (z.x + m.x), half * (z.y - m.y)};
+    b = V{half * (z.y + m.y), half * (m.x - z.x)};
 }
 #endif

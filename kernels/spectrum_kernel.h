@@ -72,15 +72,22 @@ typedef struct wt_spectrum_stft_args {
     int kind;   ///< 0 complex, 1 magnitude, 2 power, 3 phase
 } wt_spectrum_stft_args;
 
-typedef struct wt_spectrum_istft_args {
-    const float *in; ///< [n_lines][n_frames][bins][2]
-    float *out;      ///< [n_lines][length]
+/// How blocks share lines of `length` samples that are made of overlapped frames.
+typedef struct wt_spectrum_walk {
+    long long length;
     const float *window;
     const float *twiddles;
-    long long length;
-    int stored_frames, n_frames; ///< frames of a line; frames that count
     int hop, margin;
-    int hops; ///< a block's share of the output
+    int hops; ///< of the output that a block owns, even
+    int lead; ///< frames before them that touch them, even
+    int ring; ///< samples that the frames of one round touch
+} wt_spectrum_walk;
+
+typedef struct wt_spectrum_istft_args {
+    wt_spectrum_walk walk;
+    const float *in;             ///< [n_lines][n_frames][bins][2]
+    float *out;                  ///< [n_lines][length]
+    int stored_frames, n_frames; ///< frames of a line; frames that count
 } wt_spectrum_istft_args;
 
 typedef struct wt_spectrum_mel_args {

@@ -26,7 +26,8 @@ static int run(const char *arguments, bool with_errors)
         print_message("skipped: %s is not built\n", program);
         skip();
     }
-    snprintf(command, sizeof command, "'%s' analyze %s 2>%s", program, arguments, with_errors ? "&1" : "/dev/null");
+    snprintf(command, sizeof command, "WARPTONE_BACKEND=cpu '%s' analyze %s 2>%s", program, arguments,
+             with_errors ? "&1" : "/dev/null");
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     size_t length = fread(out, 1, sizeof out - 1, pipe);
@@ -362,6 +363,64 @@ static int remove_folders(void **state)
     return system(command) || test_folder_remove(state);
 }
 
+/// The same arrays from a GPU, within what its ops promise. Decibels of a tone show bands 80 dB under it, where two
+/// transforms in float differ by 1e-3 dB; a pitch or a mean frequency of the quiet ends moves likewise.
+static void cuda_gives_what_the_cpu_gives(void **state)
+{
+    static const struct {
+        const char *feature;
+        double bound; // of the peak
+    } cases[] = {{"stft", 2e-6},  {"spectrogram", 2e-6},    {"logmel", 1e-4}, {"mfcc", 1e-4},     {"pcen", 1e-4},
+                 {"cqt", 2e-6},   {"onset_strength", 1e-4}, {"yin", 1e-5},    {"centroid", 1e-5}, {"hpss", 2e-6},
+                 {"tempo", 1e-9}, {"beats", 0}};
+    if (wt_device_count() < 1) {
+        print_message("skipped: no CUDA device\n");
+        skip();
+    }
+    tones_file(state, "in.wav");
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char arguments[256], on_cpu[4096], on_gpu[4096];
+        const bool several = !strcmp(cases[k].feature, "beats") || !strcmp(cases[k].feature, "hpss");
+        snprintf(on_cpu, sizeof on_cpu, "%s", test_path(state, "cpu.npz"));
+        snprintf(on_gpu, sizeof on_gpu, "%s", test_path(state, "gpu.npz"));
+        if (!several) memcpy(strrchr(on_cpu, '.'), ".npy", 5), memcpy(strrchr(on_gpu, '.'), ".npy", 5);
+        snprintf(arguments, sizeof arguments, "-f %s --backend cpu %%s %%s", cases[k].feature);
+        assert_runs(arguments, test_path(state, "in.wav"), on_cpu);
+        snprintf(arguments, sizeof arguments, "-f %s --backend cuda %%s %%s", cases[k].feature);
+        assert_runs(arguments, test_path(state, "in.wav"), on_gpu);
+        if (several) { // several arrays: the same bytes but for the numbers, so the same length
+            size_t n_cpu, n_gpu;
+            char *a = test_slurp(on_cpu, &n_cpu), *b = test_slurp(on_gpu, &n_gpu);
+            if (n_cpu != n_gpu) fail_msg("%s: %zu bytes, want %zu", cases[k].feature, n_gpu, n_cpu);
+            if (cases[k].bound == 0) assert_memory_equal(a, b, n_cpu);
+            free(a), free(b);
+            continue;
+        }
+        npy want, got;
+        assert_ok(npy_read(on_cpu, &want));
+        assert_ok(npy_read(on_gpu, &got));
+        assert_true(want.kind == got.kind && want.n_dims == got.n_dims && want.count == got.count);
+        for (int d = 0; d < want.n_dims; d++) assert_int_equal(want.shape[d], got.shape[d]);
+        double *w = npy_doubles(&want), *g = npy_doubles(&got), peak = 0;
+        const size_t count = want.count * (want.kind == 'c' ? 2 : 1);
+        for (size_t i = 0; i < count; i++) peak = fmax(peak, fabs(w[i]));
+        for (size_t i = 0; i < count; i++)
+            if (!(fabs(w[i] - g[i]) <= cases[k].bound * peak))
+                fail_msg("%s, value %zu of %zu: %.9g, want %.9g, peak %.9g", cases[k].feature, i, count, g[i], w[i],
+                         peak);
+        free(w), free(g);
+        npy_free(&want), npy_free(&got);
+    }
+}
+
+static void a_backend_must_be_one(void **state)
+{
+    assert_int_equal(runf("-f tempo --backend gpu %s %s", tones_file(state, "in.wav"), test_path(state, "x.csv")), 2);
+    assert_non_null(strstr(out, "--backend is 'gpu', want auto, cuda or cpu"));
+    if (wt_device_count() > 0) return;
+    assert_int_equal(runf("-f tempo --backend cuda %s %s", test_path(state, "in.wav"), test_path(state, "x.csv")), 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +431,8 @@ int main(void)
         cmocka_unit_test(channels_lead_when_kept),     cmocka_unit_test(folders_are_mirrored),
         cmocka_unit_test(mistakes_give_a_sentence),    cmocka_unit_test(short_and_silent_files_work),
         cmocka_unit_test(other_rates_are_resampled),
+        cmocka_unit_test(cuda_gives_what_the_cpu_gives),
+        cmocka_unit_test(a_backend_must_be_one),
     };
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 32);
     if (length > 0) program[length] = 0;

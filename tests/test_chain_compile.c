@@ -1,5 +1,6 @@
 // Every node type as CUDA for all architectures, without a GPU.
 #include "support/testing.h"
+#include "support/live_check.h"
 
 #include "../dsp/chain_internal.h"
 
@@ -24,17 +25,18 @@ static void *compile_one(void *user)
     wt_compiled compiled = {0};
     if (wt_kernel_compile(&(wt_module_config){.name = "chain.cu", .source = c->text}, c->architecture, &compiled))
         snprintf(c->error, sizeof c->error, "%s", wt_last_error());
-    else if (!compiled.size_bytes) snprintf(c->error, sizeof c->error, "no bytes");
+    else if (!compiled.size_bytes)
+        snprintf(c->error, sizeof c->error, "no bytes");
     free(compiled.image);
     return NULL;
 }
 
-static void compile(const wt_chain *chain)
+static void compile(const wt_chain *chain, bool resident)
 {
     enum { N = sizeof architectures / sizeof *architectures };
     compilation all[N];
     pthread_t threads[N];
-    char *text = wt__chain_cuda_text(chain);
+    char *text = wt__chain_cuda_text(chain, resident);
     for (int k = 0; k < N; k++) {
         all[k] = (compilation){.text = text, .architecture = architectures[k]};
         assert_int_equal(pthread_create(&threads[k], NULL, compile_one, &all[k]), 0);
@@ -76,13 +78,28 @@ static void every_node_type_compiles(void **state)
     wt_chain *chain;
     assert_ok(wt_chain_create(&(wt_chain_config){.rate_hz = 48000, .channels = 2},
                               &(wt_chain_desc){.nodes = nodes, .n_nodes = n}, &chain));
-    compile(chain);
+    compile(chain, false);
+    wt_chain_destroy(chain);
+}
+
+// The kernel that stays has the same nodes' text in it; a voice chain is enough.
+static void the_resident_kernel_compiles(void **state)
+{
+    (void)state;
+    if (!wt_nvrtc_version()) {
+        printf("skipped: %s\n", wt_last_error());
+        skip();
+    }
+    wt_chain *chain;
+    assert_ok(wt_chain_create(&(wt_chain_config){.rate_hz = 48000, .channels = 2}, &live_full_voice, &chain));
+    compile(chain, true);
     wt_chain_destroy(chain);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_resident_kernel_compiles),
         cmocka_unit_test(every_node_type_compiles),
     };
     return cmocka_run_group_tests_name("chain compile", tests, NULL, NULL);

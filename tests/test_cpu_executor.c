@@ -6,7 +6,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <time.h>
 #include <warptone/cpu_executor.h>
+#include <warptone/graph.h>
 
 enum { MS = 1000000, WAIT_NS = 2000000000 };
 
@@ -199,6 +201,164 @@ static void destroy_ends_what_is_running_and_ready(void **state)
     wt_cpu_executor_destroy(NULL);
 }
 
+// ---- graphs
+
+typedef struct step {
+    counting *c;
+    int n;
+} step;
+
+/// Counts, and stays until it may go.
+static void take_step(const void *args, int item)
+{
+    const step *s = args;
+    if (item == 0) atomic_fetch_add(&s->c->n_calls, 1);
+    atomic_fetch_add(&s->c->n_steps, s->n);
+    while (s->n == 1 && !atomic_load(&s->c->go)) sched_yield();
+}
+
+static wt_graph *record_steps(wt_device *device, counting *c, wt_buffer *buffer)
+{
+    wt_stream *stream;
+    wt_graph *graph;
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    assert_ok(wt_graph_begin(stream, &graph));
+    for (int n = 1; n <= 3; n++) assert_ok(wt_stream_run(stream, take_step, &(step){c, n}, sizeof(step), 2));
+    assert_ok(wt_stream_fill(stream, buffer, 0, 7, 16));
+    assert_ok(wt_stream_copy(stream, buffer, 16, buffer, 0, 16));
+    assert_ok(wt_graph_end(graph));
+    wt_stream_destroy(stream);
+    return graph;
+}
+
+static wt_task submit_graph(rig *r, wt_graph *graph)
+{
+    wt_task task;
+    assert_ok(wt_scheduler_submit(r->scheduler, &(wt_task_config){.partition = r->partition, .work = {.graph = graph}},
+                                  &task, NULL));
+    return task;
+}
+
+static void a_graph_runs_and_stops_between_its_nodes(void **state)
+{
+    (void)state;
+    rig r;
+    set_up(&r, 1, NULL, 0, WT_POLICY_PRIORITY);
+    counting c = {.n_wanted = 0}, at = {.n_wanted = 0};
+    wt_device *device;
+    wt_buffer *buffer;
+    assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 1}, &device));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_PINNED, 32, &buffer));
+    wt_graph *graph = record_steps(device, &c, buffer);
+    wt_task first = submit_graph(&r, graph);
+    while (!atomic_load(&c.n_steps)) sched_yield(); // inside node 0
+    wt_task urgent = submit(&r, note_steps, &at, 5);
+    atomic_store(&c.go, true);
+    assert_ok(wt_scheduler_wait(r.scheduler, urgent, WAIT_NS));
+    assert_ok(wt_scheduler_wait(r.scheduler, first, WAIT_NS));
+    wt_task_info info;
+    assert_ok(wt_scheduler_get_task(r.scheduler, first, &info));
+    assert_int_equal(info.n_yields, 1); // behind node 0, and it went on with node 1
+    assert_int_equal(atomic_load(&c.n_calls), 3);
+    assert_int_equal(atomic_load(&c.n_steps), 2 * (1 + 2 + 3));
+    for (int k = 0; k < 32; k++) assert_int_equal(((unsigned char *)wt_buffer_host(buffer))[k], 7);
+    // Cancelled half-way it begins anew.
+    atomic_store(&c.go, false);
+    atomic_store(&c.n_calls, 0);
+    wt_task second = submit_graph(&r, graph);
+    while (!atomic_load(&c.n_calls)) sched_yield();
+    assert_ok(wt_scheduler_cancel(r.scheduler, second));
+    atomic_store(&c.go, true);
+    assert_int_equal(wt_scheduler_wait(r.scheduler, second, WAIT_NS), WT_ERR_CANCELLED);
+    assert_int_equal(atomic_load(&c.n_calls), 1);
+    assert_ok(wt_scheduler_wait(r.scheduler, submit_graph(&r, graph), WAIT_NS));
+    assert_int_equal(atomic_load(&c.n_calls), 4);
+    tear_down(&r);
+    wt_graph_destroy(graph);
+    wt_buffer_destroy(buffer);
+    wt_device_close(device);
+}
+
+// ---- a function that does not end
+
+static void note_hang(void *user, const wt_hang *hang)
+{
+    counting *c = user;
+    c->n_wanted = (int)(hang->running_ns / MS);
+    atomic_fetch_add(&c->n_calls, 1);
+}
+
+static wt_status spin_until(void *user, wt_job *job)
+{
+    (void)job; // deaf to what it is asked
+    while (!atomic_load((atomic_bool *)user)) sched_yield();
+    return WT_OK;
+}
+
+static void a_deaf_function_is_reported_and_blocks_its_partition(void **state)
+{
+    (void)state;
+    rig r;
+    set_up(&r, 1, NULL, 0, WT_POLICY_FIFO);
+    counting hangs = {.n_wanted = 0};
+    atomic_bool go = false, open = true;
+    wt_cpu_executor *workers;
+    int partition;
+    assert_ok(wt_cpu_executor_create(&(wt_cpu_executor_config){.scheduler = r.scheduler}, &workers));
+    assert_ok(
+        wt_scheduler_add_partition(r.scheduler,
+                                   &(wt_scheduler_partition_config){.name = "deaf",
+                                                                    .executor = wt_cpu_executor_callbacks(workers),
+                                                                    .hang_ns = 5 * MS,
+                                                                    .hung = note_hang,
+                                                                    .hung_user = &hangs},
+                                   &partition));
+    wt_task_config config = {.partition = partition, .work = {.run = spin_until, .user = &go}};
+    wt_task deaf, behind;
+    assert_ok(wt_scheduler_submit(r.scheduler, &config, &deaf, NULL));
+    for (int k = 0; k < 5000 && !atomic_load(&hangs.n_calls); k++) nanosleep(&(struct timespec){0, MS}, NULL);
+    assert_int_equal(atomic_load(&hangs.n_calls), 1);
+    assert_true(hangs.n_wanted >= 5);
+    assert_ok(wt_scheduler_cancel(r.scheduler, deaf)); // it does not hear that either
+    wt_admission admission;
+    config.work.user = &open;
+    assert_ok(wt_scheduler_submit(r.scheduler, &config, &behind, &admission));
+    assert_true(admission.outcome == WT_QUEUED && admission.reason == WT_REASON_HUNG);
+    config.tier = WT_TIER_GUARANTEED;
+    assert_ok(wt_scheduler_evaluate(r.scheduler, &config, &admission));
+    assert_true(admission.outcome == WT_REJECTED && admission.reason == WT_REASON_HUNG);
+    assert_ok(wt_scheduler_wait(r.scheduler, submit(&r, spin_until, &open, 0), WAIT_NS)); // another partition goes on
+    assert_int_equal(wt_scheduler_wait(r.scheduler, behind, 2 * MS), WT_ERR_TIMEOUT);
+    assert_int_equal(atomic_load(&hangs.n_calls), 1);
+    atomic_store(&go, true);
+    assert_int_equal(wt_scheduler_wait(r.scheduler, deaf, WAIT_NS), WT_ERR_CANCELLED);
+    assert_ok(wt_scheduler_wait(r.scheduler, behind, WAIT_NS));
+    wt_cpu_executor_destroy(workers);
+    tear_down(&r);
+}
+
+static void ten_thousand_of_them_leave_nothing(void **state)
+{
+    (void)state;
+    const int n = failing_alloc_works() ? 10000 : 300; // a sanitizer's threads cost more, and it looks for leaks itself
+    failing_alloc_start(-1);
+    for (int k = 0; k < n; k++) {
+        rig r;
+        assert_ok(wt_scheduler_create(&(wt_scheduler_config){.max_tasks = 4, .history = 2}, &r.scheduler));
+        assert_ok(wt_cpu_executor_create(&(wt_cpu_executor_config){.scheduler = r.scheduler}, &r.workers));
+        assert_ok(wt_scheduler_add_partition(
+            r.scheduler, &(wt_scheduler_partition_config){.executor = wt_cpu_executor_callbacks(r.workers)},
+            &r.partition));
+        wt_task task;
+        wt_status none = WT_OK;
+        assert_ok(wt_scheduler_submit(r.scheduler, &(wt_task_config){.work = {.run = fail_with, .user = &none}}, &task,
+                                      NULL));
+        tear_down(&r); // with the task in flight, or ended
+    }
+    failing_alloc_counts counts = failing_alloc_stop();
+    if (failing_alloc_works()) assert_int_equal(counts.n_live, 0);
+}
+
 static void figures_out_of_range_are_refused(void **state)
 {
     (void)state;
@@ -232,6 +392,9 @@ int main(void)
         cmocka_unit_test(periods_run_without_anyone_calling),
         cmocka_unit_test(the_status_of_a_function_is_that_of_its_task),
         cmocka_unit_test(destroy_ends_what_is_running_and_ready),
+        cmocka_unit_test(a_graph_runs_and_stops_between_its_nodes),
+        cmocka_unit_test(a_deaf_function_is_reported_and_blocks_its_partition),
+        cmocka_unit_test(ten_thousand_of_them_leave_nothing),
         cmocka_unit_test(figures_out_of_range_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

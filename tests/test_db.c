@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/db.h>
 
 static wt_db_config case_config(const golden_case *g)
 {
@@ -63,6 +64,45 @@ static void silence_and_nan_have_defined_results(void **state)
     assert_ok(wt_db_from_power(NULL, x, 0, out));
 }
 
+static wt_status enqueue(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                         size_t out_offset)
+{
+    return wt_db_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
+// Signals of different loudness, longer than the 4096 values that a block takes.
+static void check_device(wt_device *device)
+{
+    enum { SIGNALS = 3, COUNT = 9001 };
+    const wt_db_config configs[] = {{.ref = 0}, {.reference = WT_DB_REF_MAX}, {.ref = 3, .no_top = true}, {.top_db = 20}};
+    float *x = noise_floats(SIGNALS * COUNT, 2), *want = floats(COUNT), *got = floats(SIGNALS * COUNT);
+    for (int i = 0; i < SIGNALS * COUNT; i++) x[i] = i % 7 ? x[i] * x[i] * powf(10, (float)(i / COUNT)) : 0;
+    for (int k = 0; k < 8; k++) {
+        wt_db *plan;
+        assert_ok(wt_db_create(device, &configs[k / 2], k % 2, SIGNALS, COUNT, &plan));
+        run_on_stream(&(stream_call){device, enqueue, plan}, x, SIGNALS * COUNT, got, SIGNALS * COUNT);
+        for (int s = 0; s < SIGNALS; s++) {
+            assert_ok((k % 2 ? wt_db_from_amplitude : wt_db_from_power)(&configs[k / 2], x + s * COUNT, COUNT, want));
+            assert_near_peak(want, got + s * COUNT, COUNT, 2e-6, k % 2 ? "amplitudes" : "powers");
+        }
+        wt_db_destroy(plan);
+    }
+    free(x), free(want), free(got);
+    wt_device_close(device);
+}
+
+static void batches_on_a_cpu_give_what_each_signal_gives(void **state)
+{
+    (void)state;
+    check_device(cpu_device());
+}
+
+static void cuda_gives_what_the_cpu_gives(void **state)
+{
+    (void)state;
+    check_device(gpu_device());
+}
+
 static void bad_input_gets_a_sentence(void **state)
 {
     (void)state;
@@ -83,6 +123,8 @@ int main(void)
         cmocka_unit_test(decibels_equal_librosas),
         cmocka_unit_test(and_back),
         cmocka_unit_test(silence_and_nan_have_defined_results),
+        cmocka_unit_test(batches_on_a_cpu_give_what_each_signal_gives),
+        cmocka_unit_test(cuda_gives_what_the_cpu_gives),
         cmocka_unit_test(bad_input_gets_a_sentence),
     };
     return cmocka_run_group_tests_name("db", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 #include "support/failing_alloc.h"
-#include "support/testing.h"
-#include "support/golden.h"
+#include "support/spectral_check.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/decompose.h>
@@ -27,11 +27,14 @@ static void components_equal_scikit_learns(void **state)
         const int k = (int)(n_w / shape[0]), cd = !strcmp(golden_text(g, "solver", ""), "cd");
         const int kl = !strcmp(golden_text(g, "loss", ""), "kullback-leibler");
         wt_nmf *nmf;
-        assert_ok(wt_nmf_create(&(wt_nmf_config){.rows = (int)shape[0], .columns = (int)shape[1], .n_components = k,
-                                                 .n_iter = golden_int(g, "n_iter", 0),
-                                                 .solver = cd   ? WT_NMF_CD
-                                                           : kl ? WT_NMF_MULTIPLICATIVE_KL
-                                                                : WT_NMF_MULTIPLICATIVE}, &nmf));
+        const wt_nmf_config config = {.rows = (int)shape[0],
+                                      .columns = (int)shape[1],
+                                      .n_components = k,
+                                      .n_iter = golden_int(g, "n_iter", 0),
+                                      .solver = cd   ? WT_NMF_CD
+                                                : kl ? WT_NMF_MULTIPLICATIVE_KL
+                                                     : WT_NMF_MULTIPLICATIVE};
+        assert_ok(wt_nmf_create(NULL, &config, &nmf));
         wt_nmf_run(nmf, v, w, h);
         if (strstr(g->name, "_w"))
             golden_check(g, w, shape[0], (size_t)k);
@@ -68,7 +71,7 @@ static void silence_stays_and_is_no_nan(void **state)
     for (int solver = 0; solver < 3; solver++) {
         float v[12] = {0}, w[6] = {1, 1, 1, 1, 1, 1}, h[8] = {1, 1, 1, 1, 1, 1, 1, 1};
         wt_nmf *nmf;
-        assert_ok(wt_nmf_create(&(wt_nmf_config){3, 4, 2, 20, (wt_nmf_solver)solver}, &nmf));
+        assert_ok(wt_nmf_create(NULL, &(wt_nmf_config){3, 4, 2, 20, (wt_nmf_solver)solver, 1}, &nmf));
         wt_nmf_run(nmf, v, w, h);
         for (int r = 0; r < 3; r++)
             for (int c = 0; c < 4; c++) assert_true(w[2 * r] * h[c] + w[2 * r + 1] * h[4 + c] == 0);
@@ -81,9 +84,9 @@ static void bad_input_gets_a_sentence(void **state)
     (void)state;
     wt_nmf *nmf = NULL;
     float x[9] = {0}, y[9];
-    assert_fails(wt_nmf_create(&(wt_nmf_config){.rows = 0, .columns = 4}, &nmf), WT_ERR_BAD_ARG,
+    assert_fails(wt_nmf_create(NULL, &(wt_nmf_config){.rows = 0, .columns = 4}, &nmf), WT_ERR_BAD_ARG,
                  "nmf: matrix of 0 x 4, want 1..16777216 each");
-    assert_fails(wt_nmf_create(&(wt_nmf_config){.rows = 3, .columns = 4}, &nmf), WT_ERR_BAD_ARG,
+    assert_fails(wt_nmf_create(NULL, &(wt_nmf_config){.rows = 3, .columns = 4}, &nmf), WT_ERR_BAD_ARG,
                  "nmf: 0 components, 200 iterations, want 1..65536, 1 or more");
     assert_null(nmf);
     assert_fails(wt_nn_filter(&(wt_nn_filter_config){.rows = 1, .columns = 9, .width = 4}, x, y), WT_ERR_BAD_ARG,
@@ -91,9 +94,87 @@ static void bad_input_gets_a_sentence(void **state)
     wt_nmf_destroy(NULL);
 }
 
+// Upload v, w and h, factorise, give w and h back.
+static void factorise(wt_device *device, const wt_nmf_config *c, const float *v, float *w, float *h)
+{
+    const size_t n_v = (size_t)(c->n_signals * c->rows * c->columns) * sizeof(float);
+    const size_t n_w = (size_t)(c->n_signals * c->rows * c->n_components) * sizeof(float);
+    const size_t n_h = (size_t)(c->n_signals * c->columns * c->n_components) * sizeof(float);
+    wt_nmf *nmf;
+    wt_stream *stream;
+    wt_buffer *b[3];
+    assert_ok(wt_nmf_create(device, c, &nmf));
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, n_v, &b[0]));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, n_w, &b[1]));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, n_h, &b[2]));
+    assert_ok(wt_stream_upload(stream, b[0], 0, v, n_v));
+    assert_ok(wt_stream_upload(stream, b[1], 0, w, n_w));
+    assert_ok(wt_stream_upload(stream, b[2], 0, h, n_h));
+    assert_ok(wt_nmf_enqueue(nmf, stream, b[0], 0, b[1], 0, b[2], 0));
+    assert_ok(wt_stream_download(stream, w, b[1], 0, n_w));
+    assert_ok(wt_stream_download(stream, h, b[2], 0, n_h));
+    assert_ok(wt_stream_synchronize(stream));
+    for (int i = 0; i < 3; i++) wt_buffer_destroy(b[i]);
+    wt_stream_destroy(stream);
+    wt_nmf_destroy(nmf);
+}
+
+static float *positive(size_t count, uint64_t seed)
+{
+    float *x = noise_floats(count, seed);
+    for (size_t i = 0; i < count; i++) x[i] = fabsf(x[i]) + 0.01f;
+    return x;
+}
+
+static void compare_devices(wt_device *device, double bound)
+{
+    static const wt_nmf_config cases[] = {
+        {20, 33, 4, 6, WT_NMF_CD, 2},   {40, 70, 7, 4, WT_NMF_MULTIPLICATIVE, 1},
+        {17, 300, 40, 1, WT_NMF_CD, 1}, {33, 290, 5, 4, WT_NMF_MULTIPLICATIVE_KL, 3},
+    };
+    for (int i = 0; i < 4; i++) {
+        const wt_nmf_config *c = &cases[i];
+        const size_t n_v = (size_t)(c->n_signals * c->rows * c->columns);
+        const size_t n_w = (size_t)(c->n_signals * c->rows * c->n_components);
+        const size_t n_h = (size_t)(c->n_signals * c->columns * c->n_components);
+        float *v = positive(n_v, 1), *w = positive(n_w, 2), *h = positive(n_h, 3);
+        float *got_w = copy_of(w, n_w), *got_h = copy_of(h, n_h);
+        wt_nmf *nmf;
+        assert_ok(wt_nmf_create(NULL, c, &nmf));
+        wt_nmf_run(nmf, v, w, h);
+        wt_nmf_destroy(nmf);
+        factorise(device, c, v, got_w, got_h);
+        assert_near_peak(w, got_w, n_w, bound, "nmf: spectra");
+        assert_near_peak(h, got_h, n_h, bound, "nmf: activations");
+        free(v), free(w), free(h), free(got_w), free(got_h);
+    }
+}
+
+static void a_stream_gives_the_same_bits(void **state)
+{
+    (void)state;
+    wt_device *cpu = cpu_device();
+    compare_devices(cpu, 0);
+    wt_device_close(cpu);
+}
+
+// Both sum in double; what is left is the rounding to float.
+static void a_gpu_gives_what_the_cpu_gives(void **state)
+{
+    (void)state;
+    wt_device *gpu = gpu_device();
+    compare_devices(gpu, 2e-6);
+    wt_nmf *nmf = NULL;
+    assert_fails(wt_nmf_create(gpu, &(wt_nmf_config){.rows = 3, .columns = 4, .n_components = 300}, &nmf),
+                 WT_ERR_UNSUPPORTED, "nmf: 300 components of 1 signals on a GPU, want at most 256, 65535");
+    assert_null(nmf);
+    wt_device_close(gpu);
+}
+
 static wt_status create_nmf(void *user)
 {
-    return wt_nmf_create(&(wt_nmf_config){.rows = 3, .columns = 4, .n_components = 2}, (wt_nmf **)user);
+    return wt_nmf_create(NULL, &(wt_nmf_config){.rows = 3, .columns = 4, .n_components = 2}, (wt_nmf **)user);
 }
 
 static void destroy_nmf(void *user)
@@ -113,6 +194,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(components_equal_scikit_learns),
         cmocka_unit_test(neighbours_equal_librosas),
+        cmocka_unit_test(a_stream_gives_the_same_bits),
+        cmocka_unit_test(a_gpu_gives_what_the_cpu_gives),
         cmocka_unit_test(silence_stays_and_is_no_nan),
         cmocka_unit_test(bad_input_gets_a_sentence),
         cmocka_unit_test(survives_failing_allocations),

@@ -2,6 +2,7 @@
 #include "support/spectral_check.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/griffin_lim.h>
@@ -80,6 +81,53 @@ static void threads_give_the_same_bits(void **state)
     wt_device_close(device);
 }
 
+// An iteration brings every bin to its magnitude, so what rounding does to a weak one counts as if it were strong: 5e-6
+// after one or two, 2e-5 after four.
+static void a_gpu_finds_what_the_cpu_finds(void **state)
+{
+    (void)state;
+    enum { LINES = 5 };
+    static const struct { wt_griffin_lim_config c; double bound; } cases[] = {
+        {{.stft = {.n_fft = 256}, .n_frames = 40, .n_iter = 1, .seed = 9}, 5e-6},
+        {{.stft = {.n_fft = 256}, .n_frames = 41, .n_iter = 4, .momentum = 0.5}, 2e-5},
+        {{.stft = {.n_fft = 2048}, .n_frames = 70, .n_iter = 1, .seed = 3, .length = 35500}, 5e-6},
+        {{.stft = {.n_fft = 400, .hop = 160, .pad = WT_STFT_PAD_REFLECT}, .n_frames = 33, .n_iter = 2}, 5e-6},
+        {{.stft = {.n_fft = 64, .hop = 8, .win_length = 48}, .n_frames = 30, .n_iter = 2, .no_momentum = true}, 5e-6},
+        {{.stft = {.n_fft = 8192, .hop = 2048}, .n_frames = 6, .n_iter = 1, .zero_phase = true}, 5e-6},
+    };
+    wt_device *gpu = gpu_device();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wt_griffin_lim_config c = cases[i].c;
+        const size_t bins = (size_t)c.stft.n_fft / 2 + 1, n = (size_t)c.n_frames * bins;
+        float *m = noise_magnitudes(LINES * c.n_frames, (int)bins);
+        char what[64];
+        wt_griffin_lim *plan;
+        snprintf(what, sizeof what, "n_fft %d, %d iterations", c.stft.n_fft, c.n_iter);
+        assert_ok(wt_griffin_lim_create(gpu, &c, &plan));
+        const size_t length = (size_t)wt_griffin_lim_length(plan);
+        float *want = floats(LINES * length), *one = floats(LINES * length), *all = floats(LINES * length);
+        for (size_t k = 0; k < LINES; k++) {
+            wt_griffin_lim_run(plan, m + k * n, want + k * length);
+            run_on_stream(&(stream_call){gpu, enqueue, plan}, m + k * n, n, one + k * length, length);
+        }
+        wt_griffin_lim_destroy(plan);
+        assert_near_peak(want, one, LINES * length, cases[i].bound, what);
+        c.n_signals = LINES;
+        assert_ok(wt_griffin_lim_create(gpu, &c, &plan));
+        for (int again = 0; again < 2; again++) {
+            run_on_stream(&(stream_call){gpu, enqueue, plan}, m, LINES * n, all, LINES * length);
+            assert_memory_equal(one, all, LINES * length * sizeof *all); // whatever the batch, and every time
+        }
+        wt_griffin_lim_destroy(plan);
+        free(m), free(want), free(one), free(all);
+    }
+    wt_griffin_lim *plan = NULL;
+    assert_fails(wt_griffin_lim_create(gpu, &(wt_griffin_lim_config){.stft = {.precise = true}, .n_frames = 9}, &plan),
+                 WT_ERR_UNSUPPORTED, "griffin-lim: precise on a GPU, want it on the CPU");
+    assert_null(plan);
+    wt_device_close(gpu);
+}
+
 static void silence_gives_silence(void **state)
 {
     (void)state;
@@ -134,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(signals_equal_librosas),
         cmocka_unit_test(threads_give_the_same_bits),
+        cmocka_unit_test(a_gpu_finds_what_the_cpu_finds),
         cmocka_unit_test(silence_gives_silence),
         cmocka_unit_test(bad_input_gets_a_sentence),
         cmocka_unit_test(create_survives_failing_memory),

@@ -1,4 +1,5 @@
 // The ways back from mel bands, and reassigned spectrograms.
+#include "support/failing_alloc.h"
 #include "support/spectral_check.h"
 
 #include <math.h>
@@ -99,11 +100,82 @@ static void silence_and_bad_input(void **state)
                  "reassigned: no frame of 2048 in 0 samples");
 }
 
+static wt_status enqueue(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                         size_t out_offset)
+{
+    return wt_mel_inverse_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
+// What the plan's own batch gives on a device, against signal after signal on the CPU; both compute in double.
+static void compare_plans(wt_device *device, double bound)
+{
+    enum { SIGNALS = 3 };
+    static const wt_mel_inverse_config cases[] = {
+        {.bank = {.n_fft = 512, .n_mels = 40}, .n_frames = 67},
+        {.bank = {.n_fft = 256, .n_mels = 20, .htk = true, .norm = WT_MEL_NORM_NONE}, .power = 1, .n_frames = 5},
+        {.bank = {.n_fft = 400, .n_mels = 128, .rate_hz = 16000}, .power = 1.5, .n_frames = 33},
+    };
+    for (int i = 0; i < 3; i++) {
+        wt_mel_inverse_config c = cases[i];
+        const size_t n_in = (size_t)c.bank.n_mels * (size_t)c.n_frames;
+        const size_t n_out = (size_t)(c.bank.n_fft / 2 + 1) * (size_t)c.n_frames;
+        float *mel = noise_floats(SIGNALS * n_in, 11), *want = floats(SIGNALS * n_out), *got = floats(SIGNALS * n_out);
+        for (size_t k = 0; k < SIGNALS * n_in; k++) mel[k] *= mel[k];
+        wt_mel_inverse *plan;
+        c.n_signals = SIGNALS;
+        assert_ok(wt_mel_inverse_create(device, &c, &plan));
+        for (size_t s = 0; s < SIGNALS; s++)
+            assert_ok(wt_mel_to_stft(&c.bank, c.power, mel + s * n_in, c.n_frames, want + s * n_out));
+        run_on_stream(&(stream_call){device, enqueue, plan}, mel, SIGNALS * n_in, got, SIGNALS * n_out);
+        assert_near_peak(want, got, SIGNALS * n_out, bound, "mel inverse");
+        wt_mel_inverse_destroy(plan);
+        free(mel), free(want), free(got);
+    }
+}
+
+static void threads_give_the_same_bits(void **state)
+{
+    (void)state;
+    wt_device *cpu = cpu_device();
+    compare_plans(cpu, 0);
+    wt_device_close(cpu);
+}
+
+// Frames end their sweeps one by one on a GPU, eight at a time on the CPU; a root near 0 magnifies what that leaves.
+static void a_gpu_gives_what_the_cpu_gives(void **state)
+{
+    (void)state;
+    wt_device *gpu = gpu_device();
+    compare_plans(gpu, 2e-6);
+    wt_device_close(gpu);
+}
+
+static wt_status create_plan(void *user)
+{
+    const wt_mel_inverse_config config = {.bank = {.n_fft = 64, .n_mels = 4}, .n_frames = 3};
+    return wt_mel_inverse_create(NULL, &config, user);
+}
+
+static void destroy_plan(void *user)
+{
+    wt_mel_inverse_destroy(*(wt_mel_inverse **)user);
+}
+
+static void plans_survive_failing_memory(void **state)
+{
+    (void)state;
+    wt_mel_inverse *plan = NULL;
+    assert_survives_failing_alloc(create_plan, destroy_plan, &plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(least_squares_equal_scipys),
         cmocka_unit_test(spectra_fit_the_bands),
+        cmocka_unit_test(threads_give_the_same_bits),
+        cmocka_unit_test(a_gpu_gives_what_the_cpu_gives),
+        cmocka_unit_test(plans_survive_failing_memory),
         cmocka_unit_test(reassigned_spectra_equal_librosas),
         cmocka_unit_test(silence_and_bad_input),
     };

@@ -131,15 +131,117 @@ static void bad_input_gets_a_sentence(void **state)
     wt_onset_destroy(NULL);
 }
 
-static wt_status create(void *user)
+// ---- many signals on a stream
+
+enum { BATCH = 3, SAMPLES = 20011, EVENTS = 900 };
+
+static wt_buffer *buffer_of(wt_device *device, size_t bytes)
 {
-    return wt_onset_create(NULL, &(wt_onset_config){.n_samples = 5000}, user);
+    wt_buffer *buffer;
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &buffer));
+    return buffer;
 }
 
-static void destroy(void *user)
+static void check_strength(wt_device *device, wt_stream *stream, const wt_onset_config *config)
 {
-    wt_onset_destroy(*(wt_onset **)user);
+    static float pcm[BATCH * SAMPLES];
+    uint64_t seed = 3;
+    for (int i = 0; i < (BATCH - 1) * SAMPLES; i++) // the last signal is silent
+        pcm[i] = noise(&seed) * (float)exp(-(i % 3001) / (200.0 + 300 * (i / SAMPLES)));
+    wt_onset_config c = *config;
+    c.n_samples = SAMPLES, c.hop = 128, c.n_fft = 512, c.n_mels = 45;
+    wt_onset *one, *many;
+    assert_ok(wt_onset_create(NULL, &c, &one));
+    c.n_signals = BATCH;
+    assert_ok(wt_onset_create(device, &c, &many));
+    const size_t n = (size_t)wt_onset_n_frames(one);
+    assert_int_equal(wt_onset_n_frames(many), n);
+    float *want = malloc(n * sizeof *want), *got = malloc(BATCH * n * sizeof *got);
+    assert_true(want && got);
+    wt_buffer *in = buffer_of(device, sizeof pcm), *out = buffer_of(device, BATCH * n * sizeof *got);
+    assert_ok(wt_stream_upload(stream, in, 0, pcm, sizeof pcm));
+    assert_ok(wt_onset_enqueue(many, stream, in, 0, out, 0));
+    assert_ok(wt_stream_download(stream, got, out, 0, BATCH * n * sizeof *got));
+    assert_ok(wt_stream_synchronize(stream));
+    for (size_t s = 0; s < BATCH; s++) {
+        wt_onset_run(one, pcm + s * SAMPLES, want);
+        for (size_t t = 0; t < n; t++) // 2e-6 of the spectra's peak of 50 dB, whose differences these are
+            if (!(fabs((double)got[s * n + t] - want[t]) <= 1e-4))
+                fail_msg("signal %zu, frame %zu of %zu: %.9g, want %.9g", s, t, n, (double)got[s * n + t],
+                         (double)want[t]);
+    }
+    wt_buffer_destroy(in), wt_buffer_destroy(out);
+    wt_onset_destroy(one), wt_onset_destroy(many);
+    free(want), free(got);
 }
+
+static void check_onsets(wt_device *device, wt_stream *stream, bool backtrack)
+{
+    static float x[BATCH * EVENTS];
+    static int got[BATCH * EVENTS], want[EVENTS];
+    uint64_t seed = 5;
+    for (int i = 0; i < BATCH * EVENTS; i++) // coarse steps: many equal neighbours; the last signal is constant
+        x[i] = i / EVENTS == BATCH - 1 ? 1 : floorf(8 * noise(&seed) * noise(&seed)) / 8;
+    x[EVENTS - 1] = 5;
+    const wt_onsets_config c = {
+        .peaks = wt_onset_peaks(22050, 256), .n_frames = EVENTS, .n_signals = BATCH, .backtrack = backtrack};
+    wt_onsets *plan;
+    assert_ok(wt_onsets_create(device, &c, &plan));
+    wt_buffer *in = buffer_of(device, sizeof x), *out = buffer_of(device, sizeof got),
+              *n = buffer_of(device, 4 * BATCH);
+    int counts[BATCH];
+    assert_ok(wt_stream_upload(stream, in, 0, x, sizeof x));
+    assert_ok(wt_onsets_enqueue(plan, stream, in, 0, out, 0, n, 0));
+    assert_ok(wt_stream_download(stream, got, out, 0, sizeof got));
+    assert_ok(wt_stream_download(stream, counts, n, 0, sizeof counts));
+    assert_ok(wt_stream_synchronize(stream));
+    for (int s = 0; s < BATCH; s++) {
+        const int64_t count = wt_onset_detect(&c.peaks, x + s * EVENTS, EVENTS, want);
+        if (backtrack) wt_onset_backtrack(x + s * EVENTS, EVENTS, want, count, want);
+        if (counts[s] != count) fail_msg("signal %d: %d onsets, want %lld", s, counts[s], (long long)count);
+        assert_true(count > 20 || s == BATCH - 1);
+        for (int64_t k = 0; k < count; k++)
+            if (got[s * EVENTS + k] != want[k])
+                fail_msg("signal %d, onset %lld: frame %d, want %d", s, (long long)k, got[s * EVENTS + k], want[k]);
+    }
+    wt_buffer_destroy(in), wt_buffer_destroy(out), wt_buffer_destroy(n);
+    wt_onsets_destroy(plan);
+}
+
+static void check_device(wt_backend backend)
+{
+    wt_device *device;
+    wt_stream *stream;
+    assert_ok(wt_device_open(&(wt_device_config){.backend = backend, .n_threads = 2}, &device));
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    check_strength(device, stream, &(wt_onset_config){.lag = 1});
+    check_strength(device, stream, &(wt_onset_config){.median = true, .no_center = true});
+    check_strength(device, stream, &(wt_onset_config){.lag = 2, .max_size = 3, .detrend = true});
+    check_onsets(device, stream, false);
+    check_onsets(device, stream, true);
+    wt_stream_destroy(stream);
+    wt_device_close(device);
+}
+
+static void batches_on_a_cpu_give_what_each_signal_gives(void **state)
+{
+    (void)state;
+    check_device(WT_BACKEND_CPU);
+}
+
+static void cuda_gives_what_the_cpu_gives(void **state)
+{
+    (void)state;
+    if (wt_device_count() < 1) {
+        print_message("skipped: no CUDA device\n");
+        skip();
+    }
+    check_device(WT_BACKEND_CUDA);
+}
+
+static wt_status create(void *user) { return wt_onset_create(NULL, &(wt_onset_config){.n_samples = 5000}, user); }
+
+static void destroy(void *user) { wt_onset_destroy(*(wt_onset **)user); }
 
 static void running_out_of_memory_is_survived(void **state)
 {
@@ -156,6 +258,8 @@ int main(void)
         cmocka_unit_test(peaks_are_librosas),
         cmocka_unit_test(backtracking_follows_another_energy),
         cmocka_unit_test(silence_and_nan_have_no_onsets),
+        cmocka_unit_test(batches_on_a_cpu_give_what_each_signal_gives),
+        cmocka_unit_test(cuda_gives_what_the_cpu_gives),
         cmocka_unit_test(bad_input_gets_a_sentence),
         cmocka_unit_test(running_out_of_memory_is_survived),
     };

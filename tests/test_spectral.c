@@ -2,6 +2,7 @@
 #include "support/spectral_check.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/delta.h>
@@ -202,6 +203,150 @@ static void silence_and_nan_have_defined_results(void **state)
     assert_ok(wt_level_rms(NULL, x, 1, out));
 }
 
+// ---- many signals on a stream
+
+static wt_status enqueue_feature(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                                 size_t out_offset)
+{
+    return wt_spectral_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
+// Noise that falls with frequency, a silent frame, a frame of one bin; each signal louder than the one before.
+static float *stream_magnitudes(int n_signals, int n_frames, int bins)
+{
+    float *m = noise_floats((size_t)n_signals * (size_t)n_frames * (size_t)bins, 9);
+    for (int f = 0; f < n_signals * n_frames; f++)
+        for (int k = 0; k < bins; k++) {
+            float *x = m + (size_t)f * (size_t)bins + k;
+            *x = fabsf(*x) * (float)(1 + f / n_frames) / (1 + 0.05f * (float)k);
+            if (f % n_frames == 2 || (f % n_frames == 4 && k != 17)) *x = 0;
+        }
+    return m;
+}
+
+static void check_features(wt_device *device)
+{
+    enum { SIGNALS = 3, FRAMES = 13, N_FFT = 600, BINS = 301 };
+    const wt_spectral_shape shape = {.n_fft = N_FFT, .n_frames = FRAMES};
+    const wt_spectral_config configs[] = {{.kind = WT_SPECTRAL_CENTROID},
+                                          {.kind = WT_SPECTRAL_BANDWIDTH},
+                                          {.kind = WT_SPECTRAL_BANDWIDTH, .p = 3, .no_norm = true},
+                                          {.kind = WT_SPECTRAL_ROLLOFF},
+                                          {.kind = WT_SPECTRAL_ROLLOFF, .percent = 0.1},
+                                          {.kind = WT_SPECTRAL_FLATNESS},
+                                          {.kind = WT_SPECTRAL_FLATNESS, .power = 1, .amin = 1e-6},
+                                          {.kind = WT_SPECTRAL_FLUX},
+                                          {.kind = WT_SPECTRAL_RMS},
+                                          {.kind = WT_SPECTRAL_POLYNOMIAL, .order = 1},
+                                          {.kind = WT_SPECTRAL_POLYNOMIAL, .order = 5},
+                                          {.kind = WT_SPECTRAL_CONTRAST},
+                                          {.kind = WT_SPECTRAL_CONTRAST, .contrast = {.quantile = 0.2, .linear = true}}};
+    float *m = stream_magnitudes(SIGNALS, FRAMES, BINS);
+    for (size_t k = 0; k < sizeof configs / sizeof *configs; k++) {
+        wt_spectral_config c = configs[k];
+        c.shape = shape;
+        wt_spectral *many, *one;
+        assert_ok(wt_spectral_create(NULL, &c, &one));
+        c.n_signals = SIGNALS;
+        assert_ok(wt_spectral_create(device, &c, &many));
+        const size_t rows = (size_t)wt_spectral_rows(many), count = rows * FRAMES;
+        assert_int_equal(wt_spectral_rows(one), rows);
+        float *got = floats(SIGNALS * count), *want = floats(count);
+        run_on_stream(&(stream_call){device, enqueue_feature, many}, m, SIGNALS * FRAMES * BINS, got, SIGNALS * count);
+        for (int s = 0; s < SIGNALS; s++) {
+            char what[64];
+            snprintf(what, sizeof what, "case %zu, signal %d", k, s);
+            const float *in = m + (size_t)s * FRAMES * BINS;
+            switch (c.kind) {
+            case WT_SPECTRAL_CENTROID: assert_ok(wt_spectral_centroid(&shape, in, want)); break;
+            case WT_SPECTRAL_BANDWIDTH: assert_ok(wt_spectral_bandwidth(&shape, in, c.p, c.no_norm, want)); break;
+            case WT_SPECTRAL_ROLLOFF: assert_ok(wt_spectral_rolloff(&shape, in, c.percent, want)); break;
+            case WT_SPECTRAL_FLATNESS: assert_ok(wt_spectral_flatness(&shape, in, c.power, c.amin, want)); break;
+            case WT_SPECTRAL_FLUX: assert_ok(wt_spectral_flux(&shape, in, want)); break;
+            case WT_SPECTRAL_RMS: assert_ok(wt_spectral_rms(&shape, in, want)); break;
+            case WT_SPECTRAL_POLYNOMIAL: assert_ok(wt_spectral_polynomial(&shape, in, c.order, want)); break;
+            case WT_SPECTRAL_CONTRAST: assert_ok(wt_spectral_contrast(&shape, in, &c.contrast, want)); break;
+            }
+            for (size_t row = 0; row < rows; row++) // a polynomial's coefficients have peaks of their own
+                assert_near_peak(want + row * FRAMES, got + (size_t)s * count + row * FRAMES, FRAMES,
+                                 c.kind == WT_SPECTRAL_ROLLOFF ? 0 : 2e-6, what);
+        }
+        wt_spectral_destroy(one), wt_spectral_destroy(many);
+        free(got), free(want);
+    }
+    free(m);
+}
+
+static wt_status enqueue_delta(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                               size_t out_offset)
+{
+    return wt_delta_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
+static wt_status enqueue_pcen(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                              size_t out_offset)
+{
+    return wt_pcen_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
+static void check_deltas(wt_device *device)
+{
+    enum { ROWS = 7, FRAMES = 75, COUNT = ROWS * FRAMES };
+    float *x = noise_floats(COUNT, 4), *want = floats(COUNT), *got = floats(COUNT);
+    for (int mode = WT_DELTA_INTERP; mode <= WT_DELTA_WRAP; mode++)
+        for (int order = 1; order < 3; order++) {
+            const wt_delta_config c = {.width = mode ? 9 : 13, .order = order, .mode = (wt_delta_mode)mode, .constant = 2};
+            wt_delta *plan;
+            assert_ok(wt_delta_create(device, &c, ROWS, FRAMES, &plan));
+            assert_ok(wt_delta_run(&c, x, ROWS, FRAMES, want));
+            run_on_stream(&(stream_call){device, enqueue_delta, plan}, x, COUNT, got, COUNT);
+            assert_near_peak(want, got, COUNT, 2e-6, "delta");
+            wt_delta_destroy(plan);
+        }
+    free(x), free(want), free(got);
+}
+
+static void check_pcen(wt_device *device)
+{
+    enum { SIGNALS = 2, ROWS = 5, FRAMES = 101, AREA = ROWS * FRAMES };
+    const wt_pcen_config configs[] = {{.gain = 0.98, .bias = 2, .power = 0.5},
+                                      {.gain = 0.8, .bias = 0, .power = 0.3, .time_constant_s = 2},
+                                      {.gain = 0.98, .bias = 2, .power = 0, .b = 1, .max_size = 4}};
+    float *x = noise_floats(SIGNALS * AREA, 6), *want = floats(AREA), *got = floats(SIGNALS * AREA);
+    for (int i = 0; i < SIGNALS * AREA; i++) x[i] *= x[i] * (i % FRAMES < 10 ? 1e-9f : 1e3f);
+    for (int k = 0; k < 3; k++) {
+        wt_pcen *plan;
+        assert_ok(wt_pcen_create(device, &configs[k], SIGNALS, ROWS, FRAMES, &plan));
+        run_on_stream(&(stream_call){device, enqueue_pcen, plan}, x, SIGNALS * AREA, got, SIGNALS * AREA);
+        for (int s = 0; s < SIGNALS; s++) {
+            assert_ok(wt_pcen_run(&configs[k], x + s * AREA, ROWS, FRAMES, NULL, false, want));
+            assert_near_peak(want, got + s * AREA, AREA, 2e-6, "pcen");
+        }
+        wt_pcen_destroy(plan);
+    }
+    free(x), free(want), free(got);
+}
+
+static void check_device(wt_device *device)
+{
+    check_deltas(device);
+    check_pcen(device);
+    check_features(device);
+    wt_device_close(device);
+}
+
+static void batches_on_a_cpu_give_what_each_signal_gives(void **state)
+{
+    (void)state;
+    check_device(cpu_device());
+}
+
+static void cuda_gives_what_the_cpu_gives(void **state)
+{
+    (void)state;
+    check_device(gpu_device());
+}
+
 static void bad_input_gets_a_sentence(void **state)
 {
     (void)state;
@@ -215,6 +360,13 @@ static void bad_input_gets_a_sentence(void **state)
                  "spectral: bandwidth of order -1, want more than 0");
     assert_fails(wt_spectral_contrast(&one, s, &(wt_spectral_contrast_config){.n_bands = 7}, out), WT_ERR_BAD_ARG,
                  "spectral: contrast band from 12800 Hz, want all below 11025");
+    wt_spectral *plan = NULL;
+    assert_fails(wt_spectral_create(NULL, &(wt_spectral_config){.shape = one, .p = -2, .kind = WT_SPECTRAL_BANDWIDTH},
+                                    &plan), WT_ERR_BAD_ARG,
+                 "spectral: bandwidth of order -2, want more than 0");
+    assert_fails(wt_spectral_create(NULL, &(wt_spectral_config){.kind = WT_SPECTRAL_FLUX}, &plan), WT_ERR_BAD_ARG,
+                 "spectral: 1 signals of 0 frames, want 1 or more");
+    assert_null(plan);
     assert_fails(wt_spectral_polynomial(&one, s, 11, out), WT_ERR_BAD_ARG,
                  "spectral: order 11 of 1025 bins, want 0..10");
     assert_fails(wt_level_rms(&(wt_level_config){.hop = -1}, s, 100, out), WT_ERR_BAD_ARG,
@@ -244,6 +396,8 @@ int main(void)
         cmocka_unit_test(pcen_goes_on_where_it_stopped),
         cmocka_unit_test(flux_counts_what_bins_gain),
         cmocka_unit_test(silence_and_nan_have_defined_results),
+        cmocka_unit_test(batches_on_a_cpu_give_what_each_signal_gives),
+        cmocka_unit_test(cuda_gives_what_the_cpu_gives),
         cmocka_unit_test(bad_input_gets_a_sentence),
     };
     return cmocka_run_group_tests_name("spectral", tests, NULL, NULL);

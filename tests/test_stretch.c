@@ -1,9 +1,10 @@
 #include "support/failing_alloc.h"
 #include "support/golden.h"
 #include "support/realtime.h"
-#include "support/testing.h"
+#include "support/spectral_check.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/stretch.h>
@@ -48,7 +49,7 @@ static void spectra_equal_librosas(void **state)
         const size_t bins = (size_t)n_fft / 2 + 1;
         wt_phase_vocoder *vocoder;
         assert_ok(wt_phase_vocoder_create(
-            &(wt_phase_vocoder_config){(int)bins, golden_double(g, "rate", 1)}, &vocoder));
+            NULL, &(wt_phase_vocoder_config){(int)bins, golden_double(g, "rate", 1)}, &vocoder));
         const size_t n_out = (size_t)wt_phase_vocoder_frames(vocoder, n_in);
         float *in = malloc((size_t)n_in * bins * 2 * sizeof *in), *out = malloc(n_out * bins * 2 * sizeof *out),
               *turned = malloc(n_out * bins * 2 * sizeof *turned);
@@ -99,7 +100,7 @@ static void shifted_signals_are_near_librosas(void **state)
         size_t n;
         const float *pcm = golden_input(g, 0, &n);
         wt_pitch_shift *plan;
-        assert_ok(wt_pitch_shift_create(&(wt_pitch_shift_config){.mode = WT_STRETCH_LIBROSA,
+        assert_ok(wt_pitch_shift_create(NULL, &(wt_pitch_shift_config){.mode = WT_STRETCH_LIBROSA,
                                                                  .rate_hz = golden_double(g, "sr", 22050),
                                                                  .n_steps = golden_double(g, "n_steps", 0),
                                                                  .bins_per_octave =
@@ -125,7 +126,7 @@ static void a_shifted_sine_is_librosas_away_from_its_ends(void **state)
     size_t n;
     const float *pcm = golden_input(g, 0, &n);
     wt_pitch_shift *plan;
-    assert_ok(wt_pitch_shift_create(&(wt_pitch_shift_config){
+    assert_ok(wt_pitch_shift_create(NULL, &(wt_pitch_shift_config){
                                         .mode = WT_STRETCH_LIBROSA, .n_steps = 4, .n_samples = (int64_t)n}, &plan));
     float *out = malloc(n * sizeof *out);
     assert_non_null(out);
@@ -178,7 +179,7 @@ static void a_locked_sine_stays_a_sine(void **state)
         wt_stretch_destroy(plan);
     }
     wt_pitch_shift *shift;
-    assert_ok(wt_pitch_shift_create(&(wt_pitch_shift_config){.n_steps = 7, .n_samples = N}, &shift));
+    assert_ok(wt_pitch_shift_create(NULL, &(wt_pitch_shift_config){.n_steps = 7, .n_samples = N}, &shift));
     wt_pitch_shift_run(shift, pcm, out);
     const double snr = sine_snr_db(out, N, 440 * exp2(7.0 / 12));
     if (!(snr >= 80)) fail_msg("7 steps: %.1f dB, want 80", snr);
@@ -223,6 +224,156 @@ static void a_batch_gives_what_each_signal_gives(void **state)
     free(pcm), free(want), free(got);
 }
 
+// ---- on streams
+
+static wt_status enqueue_stretch(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                                 size_t out_offset)
+{
+    return wt_stretch_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
+static wt_status enqueue_shift(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                               size_t out_offset)
+{
+    return wt_pitch_shift_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
+typedef struct vocoder_call {
+    wt_phase_vocoder *vocoder;
+    int64_t n_frames;
+    int n_lines;
+} vocoder_call;
+
+static wt_status enqueue_vocoder(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                                 size_t out_offset)
+{
+    const vocoder_call *c = op;
+    return wt_phase_vocoder_enqueue(c->vocoder, stream, in, in_offset, c->n_frames, c->n_lines, out, out_offset);
+}
+
+// Harmonics of a gliding voice, each signal another one, over a little noise.
+static float *voices(int n_signals, int64_t n)
+{
+    float *pcm = floats((size_t)(n_signals * n));
+    uint64_t seed = 5;
+    for (int s = 0; s < n_signals; s++) {
+        double phase = 0;
+        for (int64_t i = 0; i < n; i++) {
+            phase += 6.283185307179586477 * (180 + 40 * s) * (1 + 0.2 * sin(2.0 * (double)i / 22050)) / 22050;
+            const double tone = 0.3 * sin(phase) + 0.2 * sin(2 * phase) + 0.1 * sin(5 * phase);
+            pcm[s * n + i] = (float)tone + 0.01f * noise(&seed);
+        }
+    }
+    return pcm;
+}
+
+// Phases are unit vectors in double on both sides and never lose more than 1e-10: what is left is the rounding of the
+// way back, however long the spectrogram. 20000 frames here: four minutes of audio at hop 256.
+static void compare_vocoders(wt_device *device, double bound)
+{
+    enum { BINS = 65, LINES = 3 };
+    static const struct {
+        double rate;
+        int64_t n_frames;
+    } cases[] = {{1.3, 1}, {0.7, 101}, {2, 64}, {0.9, 20000}, {37.5, 90}};
+    for (int i = 0; i < 5; i++) {
+        wt_phase_vocoder *vocoder;
+        const size_t row = (size_t)cases[i].n_frames * BINS * 2;
+        assert_ok(wt_phase_vocoder_create(device, &(wt_phase_vocoder_config){BINS, cases[i].rate}, &vocoder));
+        const size_t n_out = (size_t)wt_phase_vocoder_frames(vocoder, cases[i].n_frames) * BINS * 2;
+        float *in = noise_floats(LINES * row, 7), *want = floats(LINES * n_out), *got = floats(LINES * n_out);
+        memset(in + row / 2 / 2 * 2, 0, row / 4 / 2 * 2 * sizeof *in); // silence on the way: its angle is 0
+        for (int s = 0; s < LINES; s++)
+            wt_phase_vocoder_run(vocoder, in + (size_t)s * row, cases[i].n_frames, want + (size_t)s * n_out);
+        vocoder_call call = {vocoder, cases[i].n_frames, LINES};
+        run_on_stream(&(stream_call){device, enqueue_vocoder, &call}, in, LINES * row, got, LINES * n_out);
+        assert_near_peak(want, got, LINES * n_out, bound, "phase vocoder");
+        wt_phase_vocoder_destroy(vocoder);
+        free(in), free(want), free(got);
+    }
+}
+
+// Both transform in double and round once. Librosa's mode: 2e-6. Locked: both go on from spectra in float, and each
+// frame's rounding turns a region by up to 1e-7, which adds up like a random walk; and bins that compare equal but for
+// rounding may be another region's on the other side, weak ones between peaks: 1e-5 of the peak after some hundred
+// frames.
+static void check_stretch(wt_device *gpu, wt_stretch_config c, double bound)
+{
+    wt_stretch *plan, *one;
+    assert_ok(wt_stretch_create(gpu, &c, &plan));
+    const size_t n_signals = (size_t)c.n_signals, n = (size_t)c.n_samples, n_out = (size_t)wt_stretch_n_out(plan);
+    float *pcm = voices(c.n_signals, c.n_samples), *want = floats(n_signals * n_out), *got = floats(n_signals * n_out),
+          *alone = floats(n_out);
+    char what[64];
+    snprintf(what, sizeof what, "mode %d, rate %g, n_fft %d, hop %d", (int)c.mode, c.rate, c.n_fft, c.hop);
+    wt_stretch_run(plan, pcm, want);
+    run_on_stream(&(stream_call){gpu, enqueue_stretch, plan}, pcm, n_signals * n, got, n_signals * n_out);
+    assert_near_peak(want, got, n_signals * n_out, bound, what);
+    c.n_signals = 1;
+    assert_ok(wt_stretch_create(gpu, &c, &one));
+    run_on_stream(&(stream_call){gpu, enqueue_stretch, one}, pcm + n, n, alone, n_out);
+    assert_memory_equal(got + n_out, alone, n_out * sizeof *alone); // whatever the batch
+    run_on_stream(&(stream_call){gpu, enqueue_stretch, one}, pcm + n, n, want, n_out);
+    assert_memory_equal(want, alone, n_out * sizeof *alone); // and every time
+    wt_stretch_destroy(plan), wt_stretch_destroy(one);
+    free(pcm), free(want), free(got), free(alone);
+}
+
+static void a_gpu_stretches_as_the_cpu_does(void **state)
+{
+    (void)state;
+    wt_device *gpu = gpu_device();
+    for (wt_stretch_mode mode = WT_STRETCH_LOCKED; mode <= WT_STRETCH_LIBROSA; mode++) {
+        const double bound = mode == WT_STRETCH_LIBROSA ? 2e-6 : 1e-5;
+        check_stretch(gpu, (wt_stretch_config){mode, 1.25, 2048, 512, 22050, 3}, bound);
+        check_stretch(gpu, (wt_stretch_config){mode, 0.6, 400, 100, 9001, 2}, bound);
+        check_stretch(gpu, (wt_stretch_config){mode, 1.7, 256, 100, 5000, 2}, bound);
+        check_stretch(gpu, (wt_stretch_config){mode, 2, 8192, 2048, 12000, 2}, bound);
+        check_stretch(gpu, (wt_stretch_config){mode, 3, 64, 32, 100, 2}, bound);
+    }
+    wt_stretch *plan = NULL;
+    assert_fails(wt_stretch_create(gpu, &(wt_stretch_config){.n_fft = 34, .n_samples = 99}, &plan), WT_ERR_UNSUPPORTED,
+                 "stretch: n_fft 34 on a GPU, want at most 8192 and no prime factor above 13");
+    assert_null(plan);
+    wt_device_close(gpu);
+}
+
+static void compare_shifts(wt_device *device, double bound)
+{
+    enum { N = 15000, SIGNALS = 2 };
+    static const double steps[] = {4, -7, 12};
+    float *pcm = voices(SIGNALS, N), *want = floats(SIGNALS * N), *got = floats(SIGNALS * N);
+    for (int i = 0; i < 3; i++) {
+        wt_pitch_shift *plan;
+        assert_ok(wt_pitch_shift_create(device, &(wt_pitch_shift_config){.mode = WT_STRETCH_LIBROSA, .n_steps = steps[i],
+                                                                         .scale = i == 1, .n_samples = N,
+                                                                         .n_signals = SIGNALS}, &plan));
+        wt_pitch_shift_run(plan, pcm, want);
+        run_on_stream(&(stream_call){device, enqueue_shift, plan}, pcm, SIGNALS * N, got, SIGNALS * N);
+        assert_near_peak(want, got, SIGNALS * N, bound, "pitch shift");
+        wt_pitch_shift_destroy(plan);
+    }
+    free(pcm), free(want), free(got);
+}
+
+static void streams_give_the_same_bits(void **state)
+{
+    (void)state;
+    wt_device *cpu = cpu_device();
+    compare_vocoders(cpu, 0);
+    compare_shifts(cpu, 0);
+    wt_device_close(cpu);
+}
+
+static void a_gpu_vocodes_and_shifts_as_the_cpu_does(void **state)
+{
+    (void)state;
+    wt_device *gpu = gpu_device();
+    compare_vocoders(gpu, 2e-6);
+    compare_shifts(gpu, 2e-6);
+    wt_device_close(gpu);
+}
+
 static void silence_stays_silent(void **state)
 {
     (void)state;
@@ -246,16 +397,16 @@ static void bad_input_gets_a_sentence(void **state)
                  "stretch: signals of 0 samples, want 1 or more");
     assert_fails(wt_stretch_create(NULL, &(wt_stretch_config){.n_samples = 9, .hop = -1}, &stretch), WT_ERR_BAD_ARG,
                  "stretch: hop -1, want 1 or more");
-    assert_fails(wt_pitch_shift_create(&(wt_pitch_shift_config){.n_steps = 100, .n_samples = 9}, &shift),
+    assert_fails(wt_pitch_shift_create(NULL, &(wt_pitch_shift_config){.n_steps = 100, .n_samples = 9}, &shift),
                  WT_ERR_BAD_ARG, "pitch_shift: 100 steps, want at most 8 octaves");
-    assert_fails(wt_phase_vocoder_create(&(wt_phase_vocoder_config){0, 1}, &vocoder), WT_ERR_BAD_ARG,
+    assert_fails(wt_phase_vocoder_create(NULL, &(wt_phase_vocoder_config){0, 1}, &vocoder), WT_ERR_BAD_ARG,
                  "phase_vocoder: 0 bins, want 1 or more");
     assert_true(!stretch && !shift && !vocoder);
 }
 
 static wt_status create(void *user)
 {
-    return wt_pitch_shift_create(&(wt_pitch_shift_config){.n_steps = 1, .n_samples = 3000}, user);
+    return wt_pitch_shift_create(NULL, &(wt_pitch_shift_config){.n_steps = 1, .n_samples = 3000}, user);
 }
 
 static void destroy(void *user)
@@ -279,6 +430,9 @@ int main(void)
         cmocka_unit_test(a_shifted_sine_is_librosas_away_from_its_ends),
         cmocka_unit_test(a_locked_sine_stays_a_sine),
         cmocka_unit_test(a_batch_gives_what_each_signal_gives),
+        cmocka_unit_test(streams_give_the_same_bits),
+        cmocka_unit_test(a_gpu_vocodes_and_shifts_as_the_cpu_does),
+        cmocka_unit_test(a_gpu_stretches_as_the_cpu_does),
         cmocka_unit_test(silence_stays_silent),
         cmocka_unit_test(bad_input_gets_a_sentence),
         cmocka_unit_test(running_out_of_memory_is_survived),

@@ -389,8 +389,9 @@ static void figures_come_from_the_scheduler(void **state)
     assert_ok(wt_scheduler_create(&(wt_scheduler_config){.clock = &clock.clock}, &scheduler));
     assert_ok(wt_scheduler_add_partition(
         scheduler, &(wt_scheduler_partition_config){.executor = {.start = start_nothing}}, &partition));
-    assert_ok(wt_scheduler_submit(scheduler, &(wt_task_config){.partition = partition}, &first, NULL));
-    assert_ok(wt_scheduler_submit(scheduler, &(wt_task_config){.partition = partition}, &second, NULL));
+    const wt_task_config config = {.partition = partition, .cost_ns = 1000};
+    assert_ok(wt_scheduler_submit(scheduler, &config, &first, NULL));
+    assert_ok(wt_scheduler_submit(scheduler, &config, &second, NULL)); // foretold to start at 1000
     wt_manual_clock_advance(&clock, 500);
     wt_telemetry_row *rows[2];
     wt_telemetry *t = telemetry_of_rows(2, rows);
@@ -407,6 +408,17 @@ static void figures_come_from_the_scheduler(void **state)
     assert_int_equal(view.rows[1].figures[WT_FIGURE_DEVICE_NS], 450);
     assert_int_equal(view.rows[1].figures[WT_FIGURE_RUNS], 1);
     assert_int_equal(wt_telemetry_sample_task(rows[0], scheduler, (wt_task){0}), WT_ERR_BAD_ARG);
+    wt_scheduler_partition_stats stats; // the second started at 500
+    assert_ok(wt_scheduler_get_partition(scheduler, partition, &stats));
+    assert_int_equal(stats.n_predicted, 1);
+    assert_int_equal(stats.prediction_bias_ns, -500);
+    assert_ok(wt_telemetry_sample_scheduler(rows[1], scheduler, partition));
+    wt_telemetry_snapshot(t, &view);
+    assert_int_equal(view.rows[0].figures[WT_FIGURE_PREDICTION_MEAN], 500);
+    assert_in_range(view.rows[0].figures[WT_FIGURE_PREDICTION_P99], 496, 504); // a histogram's 0.8 %
+    assert_int_equal(view.rows[0].figures[WT_FIGURE_IN_FLIGHT], 1);
+    assert_int_equal(view.rows[0].figures[WT_FIGURE_RUNS], 1);
+    assert_int_equal(wt_telemetry_sample_scheduler(rows[1], scheduler, 9), WT_ERR_BAD_ARG);
     assert_ok(wt_scheduler_finish(scheduler, second, WT_OK, 1));
     wt_scheduler_destroy(scheduler);
     wt_telemetry_destroy(t);

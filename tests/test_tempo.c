@@ -45,8 +45,7 @@ static void tempograms_equal_librosas(void **state)
         const bool hamming = !strcmp(golden_text(g, "window", "hann"), "hamming");
         const size_t length = (size_t)golden_int(g, "win_length", 384);
         wt_tempogram *plan;
-        assert_ok(wt_tempogram_create(
-            &(wt_tempogram_config){.win_length = (int)length,
+        assert_ok(wt_tempogram_create(NULL, &(wt_tempogram_config){.win_length = (int)length,
                                    .window = {.kind = hamming ? WT_WINDOW_HAMMING : WT_WINDOW_HANN},
                                    .no_norm = hamming}, // the one case without a norm
             &plan));
@@ -94,8 +93,8 @@ static void ratios_equal_librosas(void **state)
     float *envelope = envelope_of(g, false, &n);
     wt_tempogram *tempogram;
     wt_tempo *tempo;
-    assert_ok(wt_tempogram_create(&(wt_tempogram_config){0}, &tempogram));
-    assert_ok(wt_tempo_create(&(wt_tempo_config){.ac_size_s = 384.5 * 512 / 22050}, &tempo)); // the same 384 lags
+    assert_ok(wt_tempogram_create(NULL, &(wt_tempogram_config){0}, &tempogram));
+    assert_ok(wt_tempo_create(NULL, &(wt_tempo_config){.ac_size_s = 384.5 * 512 / 22050}, &tempo)); // the same 384 lags
     float *rows = malloc(n * 384 * sizeof *rows), *ratios = malloc(n * WT_TEMPO_RATIOS * sizeof *ratios);
     double *bpm = malloc(n * sizeof *bpm);
     assert_true(rows && ratios && bpm);
@@ -117,7 +116,7 @@ static void tempi_are_librosas(void **state)
         size_t n;
         float *envelope = envelope_of(g, false, &n);
         wt_tempo *plan;
-        assert_ok(wt_tempo_create(&(wt_tempo_config){.start_bpm = golden_double(g, "start_bpm", 0),
+        assert_ok(wt_tempo_create(NULL, &(wt_tempo_config){.start_bpm = golden_double(g, "start_bpm", 0),
                                                      .std_bpm = golden_double(g, "std_bpm", 0),
                                                      .ac_size_s = golden_double(g, "ac_size", 0),
                                                      .max_bpm = golden_double(g, "max_tempo", 0)},
@@ -142,7 +141,7 @@ static void beats_are_librosas(void **state)
         size_t n;
         float *envelope = envelope_of(g, true, &n);
         wt_beat *plan;
-        assert_ok(wt_beat_create(&(wt_beat_config){.tempo = {.start_bpm = golden_double(g, "start_bpm", 0)},
+        assert_ok(wt_beat_create(NULL, &(wt_beat_config){.tempo = {.start_bpm = golden_double(g, "start_bpm", 0)},
                                                    .bpm = golden_double(g, "bpm", 0),
                                                    .tightness = golden_double(g, "tightness", 0),
                                                    .no_trim = !golden_int(g, "trim", 1),
@@ -199,7 +198,7 @@ static void fine_tempi_lie_between_the_lags(void **state)
             envelope[t] = (float)exp(-0.5 * away * away / 2.25);
         }
         wt_tempo *plan;
-        assert_ok(wt_tempo_create(&(wt_tempo_config){.fine = true, .ac_size_s = 8}, &plan));
+        assert_ok(wt_tempo_create(NULL, &(wt_tempo_config){.fine = true, .ac_size_s = 8}, &plan));
         const double bpm = wt_tempo_run(plan, envelope, 1292);
         if (!(fabs(bpm - want[k]) <= 0.1)) fail_msg("%g BPM, want %g", bpm, want[k]);
         wt_tempo_destroy(plan);
@@ -214,7 +213,7 @@ static void silence_has_no_beat(void **state)
     double bpm = -1;
     wt_beat *beat;
     wt_plp *plp;
-    assert_ok(wt_beat_create(&(wt_beat_config){.max_frames = 300}, &beat));
+    assert_ok(wt_beat_create(NULL, &(wt_beat_config){.max_frames = 300}, &beat));
     assert_int_equal(wt_beat_run(beat, envelope, 300, frames, &bpm), 0);
     assert_true(bpm == 0);
     envelope[0] = 1; // alone, at the frame that the score leaves out
@@ -235,13 +234,13 @@ static void bad_input_gets_a_sentence(void **state)
     wt_tempo *tempo = NULL;
     wt_beat *beat = NULL;
     wt_plp *plp = NULL;
-    assert_fails(wt_tempogram_create(&(wt_tempogram_config){.win_length = -1}, &tempogram), WT_ERR_BAD_ARG,
+    assert_fails(wt_tempogram_create(NULL, &(wt_tempogram_config){.win_length = -1}, &tempogram), WT_ERR_BAD_ARG,
                  "tempogram: win_length -1, want 1..1048576");
-    assert_fails(wt_tempo_create(&(wt_tempo_config){.hop = -1}, &tempo), WT_ERR_BAD_ARG,
+    assert_fails(wt_tempo_create(NULL, &(wt_tempo_config){.hop = -1}, &tempo), WT_ERR_BAD_ARG,
                  "tempo: hop -1, want 1 or more");
-    assert_fails(wt_tempo_create(&(wt_tempo_config){.ac_size_s = 0.01}, &tempo), WT_ERR_BAD_ARG,
+    assert_fails(wt_tempo_create(NULL, &(wt_tempo_config){.ac_size_s = 0.01}, &tempo), WT_ERR_BAD_ARG,
                  "tempo: a window of 0.01 s is 0 frames, want 2 or more");
-    assert_fails(wt_beat_create(&(wt_beat_config){.bpm = 1e6, .max_frames = 5}, &beat), WT_ERR_BAD_ARG,
+    assert_fails(wt_beat_create(NULL, &(wt_beat_config){.bpm = 1e6, .max_frames = 5}, &beat), WT_ERR_BAD_ARG,
                  "beat: bpm 1e+06 is 0 frames a beat, want 1 or more");
     assert_fails(wt_plp_create(&(wt_plp_config){.min_bpm = 90, .max_bpm = 60, .max_frames = 5}, &plp), WT_ERR_BAD_ARG,
                  "plp: 90 to 60 BPM, want 0 < min < max");
@@ -250,7 +249,7 @@ static void bad_input_gets_a_sentence(void **state)
 
 static wt_status create(void *user)
 {
-    return wt_beat_create(&(wt_beat_config){.max_frames = 100}, user);
+    return wt_beat_create(NULL, &(wt_beat_config){.max_frames = 100}, user);
 }
 
 static void destroy(void *user)
@@ -265,6 +264,151 @@ static void running_out_of_memory_is_survived(void **state)
     assert_survives_failing_alloc(create, destroy, &plan);
 }
 
+// ---- many signals on a stream
+
+enum { BATCH = 6, FRAMES = 700 };
+
+// Pulses at several tempi over noise; silence; a single pulse where the score begins; one not-a-number.
+static void fill_envelopes(float *x)
+{
+    uint64_t seed = 11;
+    for (int s = 0; s < BATCH; s++)
+        for (int t = 0; t < FRAMES; t++) {
+            const double period = 14 + 5.3 * s, away = t - rint(t / period) * period;
+            const double pulse = exp(-0.5 * away * away) * (1 + 0.3 * sin(t * 0.05)), floor = 0.05 * (1 + noise(&seed));
+            x[s * FRAMES + t] = s == 3 ? 0 : s == 4 ? t == 0 : (float)(pulse + floor);
+        }
+    x[5 * FRAMES + 90] = NAN;
+}
+
+static wt_buffer *buffer_of(wt_device *device, size_t bytes)
+{
+    wt_buffer *buffer;
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &buffer));
+    return buffer;
+}
+
+static void check_beats(wt_device *device, wt_stream *stream, const float *x, const wt_beat_config *config)
+{
+    wt_beat *one, *many;
+    wt_beat_config c = *config;
+    c.max_frames = FRAMES;
+    assert_ok(wt_beat_create(NULL, &c, &one));
+    c.n_signals = BATCH;
+    assert_ok(wt_beat_create(device, &c, &many));
+    wt_buffer *in = buffer_of(device, sizeof(float) * BATCH * FRAMES), *found = buffer_of(device, 16 * BATCH);
+    wt_buffer *out = buffer_of(device, sizeof(int) * BATCH * FRAMES);
+    static int got[BATCH * FRAMES], want[FRAMES];
+    wt_beats beats[BATCH];
+    for (int repeat = 0; repeat < 2; repeat++) {
+        assert_ok(wt_stream_upload(stream, in, 0, x, sizeof(float) * BATCH * FRAMES));
+        assert_ok(wt_beat_enqueue(many, stream, in, 0, out, 0, found, 0));
+        assert_ok(wt_stream_download(stream, got, out, 0, sizeof got));
+        assert_ok(wt_stream_download(stream, beats, found, 0, sizeof beats));
+        assert_ok(wt_stream_synchronize(stream));
+        for (int s = 0; s < BATCH; s++) {
+            double bpm;
+            const int64_t n = wt_beat_run(one, x + s * FRAMES, FRAMES, want, &bpm);
+            if (beats[s].bpm != bpm || beats[s].n_beats != n)
+                fail_msg("signal %d: %lld beats at %.17g BPM, want %lld at %.17g", s, (long long)beats[s].n_beats,
+                         beats[s].bpm, (long long)n, bpm);
+            for (int64_t k = 0; k < n; k++)
+                if (got[s * FRAMES + k] != want[k])
+                    fail_msg("signal %d, beat %lld of %lld: frame %d, want %d", s, (long long)k, (long long)n,
+                             got[s * FRAMES + k], want[k]);
+        }
+    }
+    assert_fails(wt_beat_enqueue(many, stream, in, 0, out, 0, found, 4), WT_ERR_BAD_ARG,
+                 "beat: found takes 96 bytes at 4, the buffer has 96");
+    wt_buffer_destroy(in), wt_buffer_destroy(out), wt_buffer_destroy(found);
+    wt_beat_destroy(one), wt_beat_destroy(many);
+}
+
+static void check_tempi(wt_device *device, wt_stream *stream, const float *x, bool fine)
+{
+    wt_tempo *one, *many;
+    const wt_tempo_config c = {.fine = fine, .n_frames = FRAMES, .n_signals = BATCH};
+    assert_ok(wt_tempo_create(NULL, &c, &one));
+    assert_ok(wt_tempo_create(device, &c, &many));
+    wt_buffer *in = buffer_of(device, sizeof(float) * BATCH * FRAMES), *out = buffer_of(device, 8 * BATCH);
+    double bpm[BATCH];
+    assert_ok(wt_stream_upload(stream, in, 0, x, sizeof(float) * BATCH * FRAMES));
+    assert_ok(wt_tempo_enqueue(many, stream, in, 0, out, 0));
+    assert_ok(wt_stream_download(stream, bpm, out, 0, sizeof bpm));
+    assert_ok(wt_stream_synchronize(stream));
+    for (int s = 0; s < BATCH; s++) { // lags are a float transform's: their parabola moves with its rounding
+        const double want = wt_tempo_run(one, x + s * FRAMES, FRAMES), bound = fine ? 1e-4 : 0;
+        if (!(fabs(bpm[s] - want) <= bound)) fail_msg("signal %d: %.17g BPM, want %.17g", s, bpm[s], want);
+    }
+    wt_buffer_destroy(in), wt_buffer_destroy(out);
+    wt_tempo_destroy(one), wt_tempo_destroy(many);
+}
+
+static void check_tempogram(wt_device *device, wt_stream *stream, const float *x, wt_tempogram_config c, int n_signals)
+{
+    wt_tempogram *one, *many;
+    c.n_frames = FRAMES, c.n_signals = n_signals;
+    assert_ok(wt_tempogram_create(NULL, &c, &one));
+    assert_ok(wt_tempogram_create(device, &c, &many));
+    const size_t area = (size_t)wt_tempogram_rows(one, FRAMES) * (size_t)(c.win_length ? c.win_length : 384);
+    const size_t bytes = (size_t)n_signals * area * sizeof(float);
+    wt_buffer *in = buffer_of(device, sizeof(float) * BATCH * FRAMES), *out = buffer_of(device, bytes);
+    float *got = malloc(bytes), *want = malloc(area * sizeof *want);
+    assert_true(got && want);
+    assert_ok(wt_stream_upload(stream, in, 0, x, sizeof(float) * BATCH * FRAMES));
+    assert_ok(wt_tempogram_enqueue(many, stream, in, 0, out, 0));
+    assert_ok(wt_stream_download(stream, got, out, 0, bytes));
+    assert_ok(wt_stream_synchronize(stream));
+    for (int s = 0; s < n_signals; s++) {
+        wt_tempogram_run(one, x + s * FRAMES, FRAMES, want);
+        double peak = 0;
+        for (size_t i = 0; i < area; i++) peak = fmax(peak, fabs((double)want[i])); // fmax passes NaN over
+        for (size_t i = 0; i < area; i++) {
+            const float g = got[(size_t)s * area + i], w = want[i];
+            if (!(fabs((double)g - w) <= 2e-6 * peak) && !(isnan(g) && isnan(w)))
+                fail_msg("signal %d, value %zu: %.9g, want %.9g", s, i, (double)g, (double)w);
+        }
+    }
+    wt_buffer_destroy(in), wt_buffer_destroy(out);
+    wt_tempogram_destroy(one), wt_tempogram_destroy(many);
+    free(got), free(want);
+}
+
+static void check_device(wt_backend backend)
+{
+    wt_device *device;
+    wt_stream *stream;
+    static float x[BATCH * FRAMES];
+    fill_envelopes(x);
+    assert_ok(wt_device_open(&(wt_device_config){.backend = backend, .n_threads = 2}, &device));
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    check_tempi(device, stream, x, false);
+    check_tempi(device, stream, x, true);
+    check_tempogram(device, stream, x, (wt_tempogram_config){.win_length = 100}, 3);
+    check_tempogram(device, stream, x, (wt_tempogram_config){.win_length = 63, .no_norm = true, .no_center = true}, BATCH);
+    check_beats(device, stream, x, &(wt_beat_config){.tightness = 0});
+    check_beats(device, stream, x, &(wt_beat_config){.bpm = 97, .no_trim = true});
+    check_beats(device, stream, x, &(wt_beat_config){.bpm = 2583, .tightness = 3}); // a frame a beat
+    wt_stream_destroy(stream);
+    wt_device_close(device);
+}
+
+static void batches_on_a_cpu_give_what_each_signal_gives(void **state)
+{
+    (void)state;
+    check_device(WT_BACKEND_CPU);
+}
+
+static void cuda_gives_what_the_cpu_gives(void **state)
+{
+    (void)state;
+    if (wt_device_count() < 1) {
+        print_message("skipped: no CUDA device\n");
+        skip();
+    }
+    check_device(WT_BACKEND_CUDA);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +420,8 @@ int main(void)
         cmocka_unit_test(pulses_equal_librosas),
         cmocka_unit_test(fine_tempi_lie_between_the_lags),
         cmocka_unit_test(silence_has_no_beat),
+        cmocka_unit_test(batches_on_a_cpu_give_what_each_signal_gives),
+        cmocka_unit_test(cuda_gives_what_the_cpu_gives),
         cmocka_unit_test(bad_input_gets_a_sentence),
         cmocka_unit_test(running_out_of_memory_is_survived),
     };

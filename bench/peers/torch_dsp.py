@@ -41,6 +41,12 @@ def main():
     row("stft 2048/512 22k 64x60s", 64 * 60, lambda: torch.stft(music, 2048, 512, window=hann[2048], return_complex=True))
     mel2 = transforms.MelSpectrogram(22050, 2048, hop_length=512, n_mels=128).cuda()
     row("mel 128 2048/512 22k 64x60s", 64 * 60, lambda: mel2(music))
+    centroid = transforms.SpectralCentroid(22050, 2048, hop_length=512).cuda()
+    row("stft and centroid 2048/512 22k 64x60s", 64 * 60, lambda: centroid(music))
+    low_pass = torchaudio.functional.lowpass_biquad
+    row("low-pass, 1 section 22k 64x60s", 64 * 60, lambda: low_pass(music, 22050, 1000.0))
+    deltas, bands = transforms.ComputeDeltas(9).cuda(), mel2(music)
+    row("delta 9 of 128 bands 22k 64x60s", 64 * 60, lambda: deltas(bands))
     spectrum = torch.stft(wide, 2048, 512, window=hann[2048], return_complex=True)
     row("stft 2048/512 44k 64x60s", 64 * 60, lambda: torch.stft(wide, 2048, 512, window=hann[2048], return_complex=True))
     row("istft 2048/512 44k 64x60s", 64 * 60, lambda: torch.istft(spectrum, 2048, 512, window=hann[2048]))
@@ -49,6 +55,18 @@ def main():
     griffin = transforms.GriffinLim(2048, n_iter=32, hop_length=512, power=1.0).cuda()
     magnitude = torch.stft(music[:8], 2048, 512, window=hann[2048], return_complex=True).abs()
     row("griffin-lim 32 2048/512 22k 8x60s", 8 * 60, lambda: griffin(magnitude))
+    row("griffin-lim 32 2048/512 22k 64x60s", 64 * 60, lambda: griffin(torch.cat([magnitude] * 8)))
+    stretch = transforms.TimeStretch(hop_length=512, n_freq=1025, fixed_rate=1.25).cuda()
+    narrow = torch.stft(music, 2048, 512, window=hann[2048], return_complex=True)
+    row("time stretch 1.25, spectra only 22k 64x60s", 64 * 60, lambda: stretch(narrow))
+
+    def stretched():
+        spectra = torch.stft(music, 2048, 512, window=hann[2048], return_complex=True)
+        return torch.istft(stretch(spectra), 2048, 512, window=hann[2048])
+
+    row("time stretch 1.25, audio to audio 22k 64x60s", 64 * 60, stretched)
+    shift = transforms.PitchShift(22050, 4, n_fft=2048, hop_length=512).cuda()
+    row("pitch shift 4 22k 8x60s", 8 * 60, lambda: shift(music[:8]))
     row("pitch (nccf) 22k 8x60s", 8 * 60, lambda: torchaudio.functional.detect_pitch_frequency(music[:8], 22050))
 
 

@@ -89,7 +89,7 @@ void virtual_destroy(virtual_executor *v)
 int virtual_partition(virtual_executor *v, wt_scheduler_partition_config config, bool preempts)
 {
     int partition = -1;
-    config.executor = (wt_executor){v, start, preempts ? yield : NULL, cancel};
+    config.executor = (wt_executor){.user = v, .start = start, .yield = preempts ? yield : NULL, .cancel = cancel};
     assert_ok(wt_scheduler_add_partition(v->scheduler, &config, &partition));
     return partition;
 }

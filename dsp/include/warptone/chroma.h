@@ -4,7 +4,9 @@
 #define WARPTONE_CHROMA_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <warptone/device.h>
 #include <warptone/status.h>
 
 #ifdef __cplusplus
@@ -35,8 +37,9 @@ typedef struct wt_chroma_config {
 
 typedef struct wt_chroma wt_chroma;
 
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY.  [worker]
-WT_CHECKED wt_status wt_chroma_create(const wt_chroma_config *config, wt_chroma **chroma);
+/// `device`: NULL = immediate calls only, else borrowed until the plan is destroyed.
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, on a GPU the compiler's.  [worker]
+WT_CHECKED wt_status wt_chroma_create(wt_device *device, const wt_chroma_config *config, wt_chroma **chroma);
 void wt_chroma_destroy(wt_chroma *chroma); ///< NULL is allowed.  [worker]
 
 /// The weights, [n_chroma][n_fft / 2 + 1]; lives as long as the plan.
@@ -50,6 +53,9 @@ const float *wt_chroma_bank(const wt_chroma *chroma);
 ///
 /// Source: librosa 0.11.0 feature/spectral.py, chroma_stft().  Judge: librosa in float64, 1.1e-6.  [rt, running]
 WT_RT wt_status wt_chroma_run(wt_chroma *chroma, const float *power, int64_t n_frames, float *out);
+/// Queue it on a stream; offsets in bytes. Errors: WT_ERR_BAD_ARG.  Judge: CUDA: the CPU, 2e-6.  [worker]
+WT_CHECKED wt_status wt_chroma_enqueue(wt_chroma *chroma, wt_stream *stream, const wt_buffer *power,
+                                       size_t power_offset, int64_t n_frames, wt_buffer *out, size_t out_offset);
 
 typedef struct wt_chroma_cqt_config {
     double fmin_hz;      ///< of bin 0, 0 = C1
@@ -89,6 +95,31 @@ WT_CHECKED wt_status wt_chroma_cens(const float *chroma, int64_t n_frames, int n
 /// Errors: WT_ERR_BAD_ARG.  Source: librosa 0.11.0, tonnetz(); C. Harte, M. Sandler, M. Gasser, 2006.
 /// Judge: librosa in float64, 1e-6.  [any]
 WT_CHECKED wt_status wt_tonnetz(const float *chroma, int64_t n_frames, int n_chroma, float *out);
+
+// ---- the last three for many signals, on a stream
+
+typedef enum wt_tonal_kind { WT_TONAL_FOLD, WT_TONAL_CENS, WT_TONAL_TONNETZ } wt_tonal_kind;
+
+typedef struct wt_tonal_config {
+    wt_tonal_kind kind;
+    wt_chroma_cqt_config fold; ///< of WT_TONAL_FOLD
+    int n_chroma;              ///< of the others, 0 = 12
+    int smooth;                ///< CENS
+    wt_chroma_norm norm;       ///< CENS
+    int64_t n_frames;          ///< of one signal, 1 or more
+    int n_signals;             ///< 0 = 1
+} wt_tonal_config;
+
+typedef struct wt_tonal wt_tonal;
+
+/// `device` is borrowed until the plan is destroyed. Errors: those of the functions, on a GPU the compiler's.  [worker]
+WT_CHECKED wt_status wt_tonal_create(wt_device *device, const wt_tonal_config *config, wt_tonal **plan);
+void wt_tonal_destroy(wt_tonal *plan); ///< NULL is allowed.  [worker]
+
+/// Queue it: in and out [n_signals] times what the function takes and gives; offsets in bytes.
+/// Errors: WT_ERR_BAD_ARG.  Judge: CUDA: the CPU, 2e-6 of the peak.  [worker]
+WT_CHECKED wt_status wt_tonal_enqueue(wt_tonal *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                                      wt_buffer *out, size_t out_offset);
 
 #ifdef __cplusplus
 }

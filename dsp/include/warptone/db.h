@@ -3,7 +3,9 @@
 #define WARPTONE_DB_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <warptone/device.h>
 #include <warptone/status.h>
 
 #ifdef __cplusplus
@@ -38,6 +40,21 @@ WT_CHECKED wt_status wt_db_from_amplitude(const wt_db_config *config, const floa
 /// ref 10^(dB / 10), and ref 10^(dB / 20); in and out [count] may be the same.  [any]
 void wt_db_to_power(double ref, const float *in, int64_t count, float *out);
 void wt_db_to_amplitude(double ref, const float *in, int64_t count, float *out);
+
+// ---- many signals on a stream
+
+typedef struct wt_db wt_db;
+
+/// Signals [n_signals][count] of powers or amplitudes, each with its own maximum; `config` NULL = defaults; `device` is
+/// borrowed until the plan is destroyed.
+/// Errors: those of wt_db_from_power, WT_ERR_UNSUPPORTED (the median on a GPU), on a GPU the compiler's.  [worker]
+WT_CHECKED wt_status wt_db_create(wt_device *device, const wt_db_config *config, bool amplitudes, int n_signals,
+                                  int64_t count, wt_db **plan);
+void wt_db_destroy(wt_db *plan); ///< NULL is allowed.  [worker]
+/// Queue it; out may be in; offsets in bytes. Errors: WT_ERR_BAD_ARG.  Judge: CUDA: the CPU, 2e-6 of the peak.
+/// [worker]
+WT_CHECKED wt_status wt_db_enqueue(wt_db *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                                   wt_buffer *out, size_t out_offset);
 
 #ifdef __cplusplus
 }

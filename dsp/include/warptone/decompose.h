@@ -3,7 +3,7 @@
 #define WARPTONE_DECOMPOSE_H
 
 #include <stdbool.h>
-#include <warptone/status.h>
+#include <warptone/device.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -20,24 +20,31 @@ typedef struct wt_nmf_config {
     int n_components;     ///< 1 or more
     int n_iter;           ///< 0 = 200
     wt_nmf_solver solver; ///< 0 = coordinate descent
+    int n_signals;        ///< matrices of this shape, 0 = 1
 } wt_nmf_config;
 
 typedef struct wt_nmf wt_nmf; ///< Scratch, in double; one call at a time uses it.
 
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY.  [worker]
-WT_CHECKED wt_status wt_nmf_create(const wt_nmf_config *config, wt_nmf **nmf);
+/// `device` NULL = immediate calls only; else it is borrowed until the plan is destroyed.
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_UNSUPPORTED (on a GPU: more than 256 components), WT_ERR_NO_MEMORY,
+/// those of wt_module_create.  [worker]
+WT_CHECKED wt_status wt_nmf_create(wt_device *device, const wt_nmf_config *config, wt_nmf **nmf);
 void wt_nmf_destroy(wt_nmf *nmf); ///< NULL is allowed.  [worker]
 
-/// v = w h, all of them 0 or more, from the given start.
+/// v = w h, all of them 0 or more, from the given start, for each of n_signals.
 ///
-///   v   [rows][columns]
-///   w   [rows][n_components]      in and out: spectra
-///   h   [n_components][columns]   in and out: activations, which are updated first
+///   v   [n_signals][rows][columns]
+///   w   [n_signals][rows][n_components]      in and out: spectra
+///   h   [n_signals][n_components][columns]   in and out: activations, which are updated first
 ///
 /// Source: scikit-learn decomposition/_nmf.py with tol = 0, as librosa.decompose.decompose() calls it; D. Lee,
 /// H. Seung, 2001; A. Cichocki, A.-H. Phan, 2009.  Judge: scikit-learn in float64, three times its float32 error.
 /// [rt, running]
 WT_RT void wt_nmf_run(wt_nmf *nmf, const float *v, float *w, float *h);
+/// Queue it on a stream of the plan's device; offsets in bytes. On a CPU device signals go one after the other.
+/// Errors: WT_ERR_BAD_ARG, WT_ERR_CUDA.  Judge: wt_nmf_run; on a GPU, in double too, 2e-6 of the peak.  [worker]
+WT_CHECKED wt_status wt_nmf_enqueue(wt_nmf *nmf, wt_stream *stream, const wt_buffer *v, size_t v_offset, wt_buffer *w,
+                                    size_t w_offset, wt_buffer *h, size_t h_offset);
 
 typedef struct wt_nn_filter_config {
     int rows, columns; ///< bins, frames

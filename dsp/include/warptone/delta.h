@@ -2,7 +2,9 @@
 #ifndef WARPTONE_DELTA_H
 #define WARPTONE_DELTA_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <warptone/device.h>
 #include <warptone/status.h>
 
 #ifdef __cplusplus
@@ -33,6 +35,20 @@ typedef struct wt_delta_config {
 /// the peak.  [worker]
 WT_CHECKED wt_status wt_delta_run(const wt_delta_config *config, const float *in, int64_t n_rows, int64_t n_frames,
                                   float *out);
+
+// ---- on a stream
+
+typedef struct wt_delta wt_delta;
+
+/// Rows of all signals; `config` NULL = defaults; `device` is borrowed until the plan is destroyed.
+/// Errors: those of wt_delta_run, WT_ERR_NO_MEMORY, on a GPU the compiler's.  [worker]
+WT_CHECKED wt_status wt_delta_create(wt_device *device, const wt_delta_config *config, int64_t n_rows,
+                                     int64_t n_frames, wt_delta **plan);
+void wt_delta_destroy(wt_delta *plan); ///< NULL is allowed.  [worker]
+/// Queue it; in and out are different, offsets in bytes. Errors: WT_ERR_BAD_ARG.  Judge: CUDA: the CPU, 2e-6 of the
+/// peak.  [worker]
+WT_CHECKED wt_status wt_delta_enqueue(wt_delta *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                                      wt_buffer *out, size_t out_offset);
 
 #ifdef __cplusplus
 }

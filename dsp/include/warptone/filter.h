@@ -5,6 +5,9 @@
 #ifndef WARPTONE_FILTER_H
 #define WARPTONE_FILTER_H
 
+#include <stddef.h>
+#include <stdint.h>
+#include <warptone/device.h>
 #include <warptone/status.h>
 
 #ifdef __cplusplus
@@ -100,6 +103,21 @@ WT_RT void wt_sos_process(wt_sos *filter, const float *const *in, float *const *
 /// Judge:  scipy.signal.sosfiltfilt.  [worker]
 WT_CHECKED wt_status wt_sos_filtfilt(const double *sos, int n_sections, const float *in, float *out, int n_frames,
                                      int pad_frames);
+
+// ---- many rows on a stream
+
+typedef struct wt_sos_rows wt_sos_rows;
+
+/// For rows [n_rows][n_frames], each filtered from silence; `channels` of the config does not count. `device` is
+/// borrowed until the plan is destroyed.
+/// Errors: those of wt_sos_create, WT_ERR_BAD_ARG (sizes), on a GPU the compiler's.  [worker]
+WT_CHECKED wt_status wt_sos_rows_create(wt_device *device, const wt_sos_config *config, int n_rows, int64_t n_frames,
+                                        wt_sos_rows **plan);
+void wt_sos_rows_destroy(wt_sos_rows *plan); ///< NULL is allowed.  [worker]
+/// Queue it; out may be in; offsets in bytes. On a GPU a NaN lasts to the end of its row. Errors: WT_ERR_BAD_ARG.
+/// Judge:  CUDA: wt_sos_process, 2e-6 of the peak.  [worker]
+WT_CHECKED wt_status wt_sos_rows_enqueue(wt_sos_rows *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                                         wt_buffer *out, size_t out_offset);
 
 // ---- pre-emphasis
 

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 typedef enum wt_live_path {
-    WT_LIVE_AUTO,     ///< resident where the device can, else graph, else CPU
+    WT_LIVE_AUTO,     ///< on a GPU resident; graph when another is resident there; else, or when that fails, CPU
     WT_LIVE_RESIDENT, ///< one kernel that stays and polls a doorbell in mapped memory
     WT_LIVE_GRAPH,    ///< a captured graph, launched for each block by a helper thread on a stream of highest priority
     WT_LIVE_CPU,      ///< the callback's thread
@@ -29,7 +29,7 @@ typedef enum wt_live_path {
 
 typedef enum wt_live_mode {
     WT_LIVE_IMMEDIATE, ///< the callback waits for its own block: no added latency
-    WT_LIVE_PIPELINED, ///< the callback takes the answer of `pipeline_blocks` earlier
+    WT_LIVE_PIPELINED, ///< the callback takes the answer of `pipeline_blocks` earlier; on a device only
 } wt_live_mode;
 
 // clang-format off
@@ -54,17 +54,20 @@ const char *wt_live_miss_name(wt_live_miss miss); ///< [any]
 typedef struct wt_live_config {
     double rate_hz;    ///< of the audio, 1000 .. 768000
     int channels;      ///< of the input, 1 .. 64
-    int out_channels;  ///< what the callback wants; 0 = those of the first chain. A chain that gives one channel is
-                       ///< copied to all, other differences are refused by wt_live_load
-    int max_frames;    ///< longest block; 0 = 1024
+    int out_channels;  ///< what the callback wants; 0 = those of the first chain (of the input when blocks come before
+                       ///< it). A chain that gives one channel is copied to all, other differences are refused by
+                       ///< wt_live_load
+    int n_streams;     ///< 0 = 1; so many copies of the chain run side by side, each with its own state and the same
+                       ///< parameters. `in` and `out` of wt_live_process then have the channels of each in turn,
+                       ///< and out_channels 0 is `channels`
+    int max_frames;    ///< longest block, 1 .. 8192; 0 = 1024
     wt_device *device; ///< NULL = the CPU
     wt_partition *partition; ///< of that device; NULL = all of it
     wt_live_path path;
     wt_live_mode mode;
-    int pipeline_blocks;  ///< 0 = 1; for WT_LIVE_PIPELINED
+    int pipeline_blocks;  ///< 0 = 1, at most 8; for WT_LIVE_PIPELINED: that many max_frames of latency
     double wait_share;    ///< 0 = 0.8; share of a block's duration that the callback may wait
     double life_s;        ///< 0 = 2; a resident kernel leaves after that long at a block boundary and is launched anew
-    int workers;          ///< CPU path: threads beside the callback's, for chains with parallel branches; 0 = none
     float fade_ms;        ///< 0 = 5; of bypass, and between an old and a new chain
     float ramp_ms;        ///< 0 = 20; of parameters
     wt_audio_loader load; ///< as in wt_chain_config
@@ -73,26 +76,30 @@ typedef struct wt_live_config {
 
 typedef struct wt_live wt_live;
 
-/// Takes all memory and threads; starts with no chain (input goes to output). Errors: WT_ERR_BAD_ARG,
-/// WT_ERR_UNSUPPORTED (a path the device does not offer), WT_ERR_NO_MEMORY, those of the device.  [worker]
+/// Takes the callback's buffers; starts with no chain (input goes to output). What a chain needs of the device, and its
+/// helper thread, come with wt_live_load. Resident and graph also run on a device of the CPU backend, on its threads.
+/// Errors: WT_ERR_BAD_ARG, WT_ERR_UNSUPPORTED (resident or graph without a device), WT_ERR_NO_MEMORY.  [worker]
 WT_CHECKED wt_status wt_live_create(const wt_live_config *config, wt_live **live);
 /// The callback must not run any more. Disarms the device. NULL is allowed.  [worker]
 void wt_live_destroy(wt_live *live);
 
 /// Replace the chain while audio runs: built and compiled here, then swapped at a block boundary with a crossfade (the
 /// GPU's is swapped in a quiesce). Parameters and readings are those of the new chain from the return on. On any error
-/// the old chain plays on. Errors: those of wt_chain_create; WT_ERR_BAD_ARG (channels). One caller at a time.  [worker]
+/// the old chain plays on. Errors: those of wt_chain_create; WT_ERR_BAD_ARG (channels);
+/// WT_ERR_STATE (resident, and another is so on that device); those of the device. One caller at a time.  [worker]
 WT_CHECKED wt_status wt_live_load(wt_live *live, const wt_chain_desc *desc, wt_chain_fault *fault);
 
 /// Another rate or block length, as hosts ask for: the chain is rebuilt with its parameters' present values and its
-/// state starts anew. The callback may run meanwhile and is bypassed (WT_LIVE_MISS_FORMAT).  [worker]
+/// state starts anew. The callback may run meanwhile and is bypassed (WT_LIVE_MISS_FORMAT). On an error the format and
+/// the chain stay as they were. Errors: those of wt_live_create and wt_live_load.  [worker]
 WT_CHECKED wt_status wt_live_prepare(wt_live *live, double rate_hz, int max_frames);
 
 /// One block, now. `in` [channels] and `out` [out channels] of n_frames samples each; an output may be an input.
 /// Returns WT_OK, or WT_ERR_TIMEOUT / WT_ERR_DEVICE_LOST when it was bypassed; `out` is always filled.  [rt, running]
 WT_RT wt_status wt_live_process(wt_live *live, const float *const *in, float *const *out, int n_frames);
 
-/// Input to output, faded; the chain goes on hearing the input.  [any]
+/// Input to output, faded; the chain goes on hearing the input. What is heard then, as in a miss, is the input as late
+/// as the chain's output would be.  [any]
 WT_RT void wt_live_set_bypass(wt_live *live, bool bypass);
 /// Offline rendering under a live host (freewheel): waits for every answer, however long.  [any]
 WT_RT void wt_live_set_freewheel(wt_live *live, bool freewheel);
@@ -123,7 +130,7 @@ typedef struct wt_live_tap_config {
 } wt_live_tap_config;
 typedef struct wt_live_tap wt_live_tap;
 
-/// At most 8. A tap of a node that a new chain lacks gives silence. Errors: WT_ERR_NOT_FOUND with the nearest id.
+/// At most 8, of up to 64 channels. A tap of a node hears the first stream; when a new chain lacks it, silence. Errors: WT_ERR_NOT_FOUND with the nearest id.
 /// [worker]
 WT_CHECKED wt_status wt_live_tap_open(wt_live *live, const wt_live_tap_config *config, wt_live_tap **tap);
 void wt_live_tap_close(wt_live_tap *tap); ///< [worker]

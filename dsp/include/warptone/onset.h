@@ -30,8 +30,9 @@ typedef struct wt_onset_config {
 /// Tables, and the mel spectra of all signals; one call at a time uses it.
 typedef struct wt_onset wt_onset;
 
-/// `device` NULL or a CPU device, which is borrowed until the plan is destroyed.
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_UNSUPPORTED (a GPU), WT_ERR_NO_MEMORY.  [worker]
+/// `device`: NULL = immediate calls only, else borrowed until the plan is destroyed.
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY; on a GPU WT_ERR_UNSUPPORTED (what wt_mel_create refuses,
+/// or too many bands) and the compiler's.  [worker]
 WT_CHECKED wt_status wt_onset_create(wt_device *device, const wt_onset_config *config, wt_onset **plan);
 void wt_onset_destroy(wt_onset *plan); ///< NULL is allowed.  [worker]
 int64_t wt_onset_n_frames(const wt_onset *plan); ///< values of one envelope.  [any]
@@ -42,7 +43,7 @@ int64_t wt_onset_n_frames(const wt_onset *plan); ///< values of one envelope.  [
 ///   envelope   [n_signals][n_frames]   dB of increase, 0 or more unless detrended
 ///
 /// Source: S. Boeck and G. Widmer, SuperFlux, 2013; librosa 0.11.0 onset.py, onset_strength().
-/// Judge:  librosa in float64, 1e-6 of the peak.  [rt, running]
+/// Judge:  librosa in float64, 1e-6 of the peak; CUDA: the CPU, 2e-6.  [rt, running]
 WT_RT void wt_onset_run(wt_onset *plan, const float *pcm, float *envelope);
 /// Queue it on a stream of the plan's device; offsets in bytes. Errors: WT_ERR_BAD_ARG.  [worker]
 WT_CHECKED wt_status wt_onset_enqueue(wt_onset *plan, wt_stream *stream, const wt_buffer *pcm, size_t pcm_offset,
@@ -82,6 +83,33 @@ WT_RT int64_t wt_onset_detect(const wt_peak_config *config, const float *envelop
 ///
 /// Source: librosa 0.11.0 onset.py, onset_backtrack().  Judge: librosa, identical.  [rt, running]
 WT_RT void wt_onset_backtrack(const float *energy, int64_t n, const int *events, int64_t n_events, int *moved);
+
+// ---- onsets of many envelopes, on a stream
+
+typedef struct wt_onsets_config {
+    wt_peak_config peaks;
+    int64_t n_frames; ///< of one envelope, 1 or more
+    int n_signals;    ///< 0 = 1
+    bool backtrack;   ///< then move each back over the envelope
+} wt_onsets_config;
+
+typedef struct wt_onsets wt_onsets;
+
+/// `device` is borrowed until the plan is destroyed.
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, on a GPU the compiler's.  [worker]
+WT_CHECKED wt_status wt_onsets_create(wt_device *device, const wt_onsets_config *config, wt_onsets **plan);
+void wt_onsets_destroy(wt_onsets *plan); ///< NULL is allowed.  [worker]
+
+/// Queue wt_onset_detect of every signal; offsets in bytes.
+///
+///   envelope   float [n_signals][n_frames]
+///   frames     int [n_signals][n_frames]   each row as wt_onset_detect gives it; what follows is not written
+///   counts     int [n_signals]
+///
+/// Errors: WT_ERR_BAD_ARG.  Judge: wt_onset_detect and wt_onset_backtrack, identical.  [worker]
+WT_CHECKED wt_status wt_onsets_enqueue(wt_onsets *plan, wt_stream *stream, const wt_buffer *envelope,
+                                       size_t envelope_offset, wt_buffer *frames, size_t frames_offset,
+                                       wt_buffer *counts, size_t counts_offset);
 
 #ifdef __cplusplus
 }

@@ -3,7 +3,9 @@
 #define WARPTONE_PCEN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <warptone/device.h>
 #include <warptone/status.h>
 
 #ifdef __cplusplus
@@ -36,6 +38,20 @@ wt_pcen_config wt_pcen_defaults(void); ///< [any]
 /// peak.  [worker]
 WT_CHECKED wt_status wt_pcen_run(const wt_pcen_config *config, const float *in, int64_t n_rows, int64_t n_frames,
                                  double *state, bool continued, float *out);
+
+// ---- on a stream
+
+typedef struct wt_pcen wt_pcen;
+
+/// Signals [n_signals][n_rows][n_frames], each begun anew; `device` is borrowed until the plan is destroyed.
+/// Errors: those of wt_pcen_run and of sizes below 1, WT_ERR_NO_MEMORY, on a GPU the compiler's.  [worker]
+WT_CHECKED wt_status wt_pcen_create(wt_device *device, const wt_pcen_config *config, int n_signals, int n_rows,
+                                    int64_t n_frames, wt_pcen **plan);
+void wt_pcen_destroy(wt_pcen *plan); ///< NULL is allowed.  [worker]
+/// Queue it; out may be in when max_size is 1; offsets in bytes. Errors: WT_ERR_BAD_ARG.  Judge: CUDA: the CPU, 2e-6
+/// of the peak.  [worker]
+WT_CHECKED wt_status wt_pcen_enqueue(wt_pcen *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                                     wt_buffer *out, size_t out_offset);
 
 #ifdef __cplusplus
 }

@@ -8,7 +8,9 @@
 #define WARPTONE_SPECTRAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <warptone/device.h>
 #include <warptone/status.h>
 
 #ifdef __cplusplus
@@ -60,6 +62,49 @@ WT_CHECKED wt_status wt_spectral_flux(const wt_spectral_shape *shape, const floa
 
 /// Root mean square of the frames' samples by Parseval, of rectangular windows: out [n_frames].  [worker]
 WT_CHECKED wt_status wt_spectral_rms(const wt_spectral_shape *shape, const float *magnitude, float *out);
+
+// ---- spectrograms of many signals, on a stream
+
+typedef enum wt_spectral_kind {
+    WT_SPECTRAL_CENTROID,
+    WT_SPECTRAL_BANDWIDTH,
+    WT_SPECTRAL_ROLLOFF,
+    WT_SPECTRAL_FLATNESS,
+    WT_SPECTRAL_FLUX,
+    WT_SPECTRAL_RMS,
+    WT_SPECTRAL_POLYNOMIAL,
+    WT_SPECTRAL_CONTRAST,
+} wt_spectral_kind;
+
+typedef struct wt_spectral_config {
+    wt_spectral_kind kind;
+    wt_spectral_shape shape; ///< of one signal, n_frames 1 or more
+    int n_signals;           ///< 0 = 1
+    double p;                ///< bandwidth
+    bool no_norm;            ///< bandwidth
+    double percent;          ///< roll-off
+    double power, amin;      ///< flatness
+    int order;               ///< polynomial, 0 .. 10
+    wt_spectral_contrast_config contrast;
+} wt_spectral_config;
+
+typedef struct wt_spectral wt_spectral;
+
+/// `device` is borrowed until the plan is destroyed.
+/// Errors: those of the function of that name, WT_ERR_NO_MEMORY, on a GPU the compiler's.  [worker]
+WT_CHECKED wt_status wt_spectral_create(wt_device *device, const wt_spectral_config *config, wt_spectral **plan);
+void wt_spectral_destroy(wt_spectral *plan); ///< NULL is allowed.  [worker]
+/// Values a frame: n_bands + 1 of contrast, order + 1 of a polynomial, else 1.  [any]
+int wt_spectral_rows(const wt_spectral *plan);
+
+/// Queue it; offsets in bytes.
+///
+///   magnitude   [n_signals][n_frames][n_fft / 2 + 1]
+///   out         [n_signals][rows][n_frames]
+///
+/// Errors: WT_ERR_BAD_ARG.  Judge: CUDA: the CPU, 2e-6 of the peak, roll-off identical.  [worker]
+WT_CHECKED wt_status wt_spectral_enqueue(wt_spectral *plan, wt_stream *stream, const wt_buffer *magnitude,
+                                         size_t magnitude_offset, wt_buffer *out, size_t out_offset);
 
 #ifdef __cplusplus
 }

@@ -24,8 +24,10 @@ typedef struct wt_phase_vocoder_config {
     double rate; ///< 1/256 .. 256; 2 = twice as fast
 } wt_phase_vocoder_config;
 
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY.  [worker]
-WT_CHECKED wt_status wt_phase_vocoder_create(const wt_phase_vocoder_config *config, wt_phase_vocoder **vocoder);
+/// `device` NULL = immediate calls only; else it is borrowed until the plan is destroyed.
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, on a GPU those of wt_module_create.  [worker]
+WT_CHECKED wt_status wt_phase_vocoder_create(wt_device *device, const wt_phase_vocoder_config *config,
+                                             wt_phase_vocoder **vocoder);
 void wt_phase_vocoder_destroy(wt_phase_vocoder *vocoder); ///< NULL is allowed.  [worker]
 
 /// Frames that n_frames become: ceil(n_frames / rate).  [any]
@@ -39,6 +41,12 @@ int64_t wt_phase_vocoder_frames(const wt_phase_vocoder *vocoder, int64_t n_frame
 /// Source: J. L. Flanagan and R. M. Golden, Phase vocoder, 1966; librosa 0.11.0 core/spectrum.py, phase_vocoder().
 /// Judge:  librosa in float64, 2e-6 of the peak.  [rt, running]
 WT_RT void wt_phase_vocoder_run(wt_phase_vocoder *vocoder, const float *in, int64_t n_frames, float *out);
+/// Queue it for [n_lines] spectrograms on a stream of the plan's device; offsets in bytes.
+/// Errors: WT_ERR_BAD_ARG, WT_ERR_CUDA.  Judge: wt_phase_vocoder_run, on a GPU 2e-6 of the peak, however long: phases
+/// are unit vectors in double there too.  [worker]
+WT_CHECKED wt_status wt_phase_vocoder_enqueue(wt_phase_vocoder *vocoder, wt_stream *stream, const wt_buffer *in,
+                                              size_t in_offset, int64_t n_frames, int n_lines, wt_buffer *out,
+                                              size_t out_offset);
 
 // ---- signals
 
@@ -59,8 +67,10 @@ typedef struct wt_stretch_config {
 /// Tables, and work space for the spectra of one signal a thread; one call at a time uses it.
 typedef struct wt_stretch wt_stretch;
 
-/// `device` NULL or a CPU device, which is borrowed until the plan is destroyed.
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_UNSUPPORTED (a GPU), WT_ERR_NO_MEMORY.  [worker]
+/// `device` NULL = immediate calls only; else it is borrowed until the plan is destroyed. On a GPU the plan takes up to
+/// 16 GB, at most a quarter of what is free, for the spectra of as many signals as fit.
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_UNSUPPORTED (on a GPU: n_fft of 1, above 8192 or with a prime factor
+/// above 13, a hop above 8192), WT_ERR_NO_MEMORY, those of wt_module_create.  [worker]
 WT_CHECKED wt_status wt_stretch_create(wt_device *device, const wt_stretch_config *config, wt_stretch **plan);
 void wt_stretch_destroy(wt_stretch *plan); ///< NULL is allowed.  [worker]
 int64_t wt_stretch_n_out(const wt_stretch *plan); ///< samples of a result: round(n_samples / rate).  [any]
@@ -73,7 +83,8 @@ int64_t wt_stretch_n_out(const wt_stretch *plan); ///< samples of a result: roun
 /// Source: J. Laroche and M. Dolson, 1999 (locked); librosa 0.11.0 effects.py, time_stretch().
 /// Judge:  sines, 80 dB (locked); librosa in float64, 2e-6 of the peak.  [rt, running]
 WT_RT void wt_stretch_run(wt_stretch *plan, const float *pcm, float *out);
-/// Queue it on a stream of the plan's device; offsets in bytes. Errors: WT_ERR_BAD_ARG.  [worker]
+/// Queue it on a stream of the plan's device; offsets in bytes. Errors: WT_ERR_BAD_ARG, WT_ERR_CUDA.
+/// Judge: wt_stretch_run; on a GPU 2e-6 of the peak (locked: see the tests).  [worker]
 WT_CHECKED wt_status wt_stretch_enqueue(wt_stretch *plan, wt_stream *stream, const wt_buffer *pcm, size_t pcm_offset,
                                         wt_buffer *out, size_t out_offset);
 
@@ -90,8 +101,9 @@ typedef struct wt_pitch_shift_config {
 
 typedef struct wt_pitch_shift wt_pitch_shift;
 
-/// Errors: as wt_stretch_create.  [worker]
-WT_CHECKED wt_status wt_pitch_shift_create(const wt_pitch_shift_config *config, wt_pitch_shift **plan);
+/// `device` as of a stretch. Errors: as wt_stretch_create, and those of wt_resample_plan_create.  [worker]
+WT_CHECKED wt_status wt_pitch_shift_create(wt_device *device, const wt_pitch_shift_config *config,
+                                           wt_pitch_shift **plan);
 void wt_pitch_shift_destroy(wt_pitch_shift *plan); ///< NULL is allowed.  [worker]
 
 /// Shift, on the calling thread: stretch by 2^(-n_steps / bins_per_octave), then resample back to the length.
@@ -101,6 +113,9 @@ void wt_pitch_shift_destroy(wt_pitch_shift *plan); ///< NULL is allowed.  [worke
 /// Source: librosa 0.11.0 effects.py, pitch_shift(); the resampler is Warptone's best, which keeps more of the highest
 /// twentieth of the band than librosa's soxr_hq.  [rt, running]
 WT_RT void wt_pitch_shift_run(wt_pitch_shift *plan, const float *pcm, float *out);
+/// Queue it on a stream of the plan's device; offsets in bytes. Errors, judge: as wt_stretch_enqueue.  [worker]
+WT_CHECKED wt_status wt_pitch_shift_enqueue(wt_pitch_shift *plan, wt_stream *stream, const wt_buffer *pcm,
+                                            size_t pcm_offset, wt_buffer *out, size_t out_offset);
 
 #ifdef __cplusplus
 }

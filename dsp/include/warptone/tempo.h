@@ -1,11 +1,17 @@
 /// Tempo and beats of an onset envelope (onset.h), with librosa 0.11's rules.
 ///
 /// A Fourier tempogram is wt_stft_forward of the envelope with n_fft = the window and hop 1.
+///
+/// Plans work on the calling thread, on an envelope of any length; with a `device`, which is borrowed until the plan is
+/// destroyed, also on its streams, on n_signals envelopes of n_frames (max_frames) each. On a GPU creating one may also
+/// give WT_ERR_UNSUPPORTED (a window above 4096 frames, or beats that far apart) and the compiler's errors.
 #ifndef WARPTONE_TEMPO_H
 #define WARPTONE_TEMPO_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <warptone/device.h>
 #include <warptone/status.h>
 #include <warptone/window.h>
 
@@ -20,12 +26,15 @@ typedef struct wt_tempogram_config {
     wt_window_config window; ///< 0 = periodic Hann; `n` is set from win_length
     bool no_center;          ///< row t begins at frame t, instead of being centred there
     bool no_norm;            ///< false: each row divided by its largest magnitude
+    int64_t n_frames;        ///< of an envelope on a stream
+    int n_signals;           ///< on a stream, 0 = 1
 } wt_tempogram_config;
 
 typedef struct wt_tempogram wt_tempogram;
 
 /// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY.  [worker]
-WT_CHECKED wt_status wt_tempogram_create(const wt_tempogram_config *config, wt_tempogram **plan);
+WT_CHECKED wt_status wt_tempogram_create(wt_device *device, const wt_tempogram_config *config,
+                                         wt_tempogram **plan);
 void wt_tempogram_destroy(wt_tempogram *plan); ///< NULL is allowed.  [worker]
 /// Rows of an envelope of n frames; 0 when it is empty, or without centring shorter than the window.  [any]
 int64_t wt_tempogram_rows(const wt_tempogram *plan, int64_t n);
@@ -38,6 +47,11 @@ int64_t wt_tempogram_rows(const wt_tempogram *plan, int64_t n);
 /// Source: P. Grosche, M. Mueller and F. Kurth, Cyclic tempogram, ICASSP 2010; librosa 0.11.0 feature/rhythm.py.
 /// Judge:  librosa in float64, 1e-6 of the peak.  [rt, running]
 WT_RT void wt_tempogram_run(wt_tempogram *plan, const float *envelope, int64_t n, float *out);
+
+/// Queue it for every signal: out [n_signals][rows][win_length]; offsets in bytes. Errors: WT_ERR_BAD_ARG.
+/// Judge:  CUDA: the CPU, 2e-6 of the peak.  [worker]
+WT_CHECKED wt_status wt_tempogram_enqueue(wt_tempogram *plan, wt_stream *stream, const wt_buffer *envelope,
+                                          size_t envelope_offset, wt_buffer *out, size_t out_offset);
 
 enum { WT_TEMPO_RATIOS = 13 };
 
@@ -61,12 +75,14 @@ typedef struct wt_tempo_config {
     double ac_size_s; ///< window in seconds, 0 = 8
     double max_bpm;   ///< 0 = 320
     bool fine;        ///< between the lags, from peaks several beats away: not librosa's, 0.1 BPM
+    int64_t n_frames; ///< of an envelope on a stream
+    int n_signals;    ///< on a stream, 0 = 1
 } wt_tempo_config;
 
 typedef struct wt_tempo wt_tempo;
 
 /// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY.  [worker]
-WT_CHECKED wt_status wt_tempo_create(const wt_tempo_config *config, wt_tempo **plan);
+WT_CHECKED wt_status wt_tempo_create(wt_device *device, const wt_tempo_config *config, wt_tempo **plan);
 void wt_tempo_destroy(wt_tempo *plan); ///< NULL is allowed.  [worker]
 
 /// One tempo, in beats a minute, of the mean tempogram; the slowest there is when the envelope is empty or silent.
@@ -75,21 +91,26 @@ void wt_tempo_destroy(wt_tempo *plan); ///< NULL is allowed.  [worker]
 WT_RT double wt_tempo_run(wt_tempo *plan, const float *envelope, int64_t n);
 /// A tempo for each frame: bpm [n].  [rt, running]
 WT_RT void wt_tempo_run_frames(wt_tempo *plan, const float *envelope, int64_t n, double *bpm);
+/// Queue wt_tempo_run of every signal: bpm double [n_signals]; offsets in bytes, bpm's a multiple of 8.
+/// Errors: WT_ERR_BAD_ARG.  Judge: CUDA: the CPU, identical unless `fine`.  [worker]
+WT_CHECKED wt_status wt_tempo_enqueue(wt_tempo *plan, wt_stream *stream, const wt_buffer *envelope,
+                                      size_t envelope_offset, wt_buffer *bpm, size_t bpm_offset);
 
 // ---- beats
 
 typedef struct wt_beat_config {
-    wt_tempo_config tempo;
+    wt_tempo_config tempo; ///< its n_frames and n_signals are set from those below
     double bpm;          ///< known tempo; 0 = estimated
     double tightness;    ///< 0 = 100
     bool no_trim;        ///< keep weak beats at both ends
     int64_t max_frames;  ///< of an envelope
+    int n_signals;       ///< on a stream, 0 = 1
 } wt_beat_config;
 
 typedef struct wt_beat wt_beat;
 
 /// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY.  [worker]
-WT_CHECKED wt_status wt_beat_create(const wt_beat_config *config, wt_beat **plan);
+WT_CHECKED wt_status wt_beat_create(wt_device *device, const wt_beat_config *config, wt_beat **plan);
 void wt_beat_destroy(wt_beat *plan); ///< NULL is allowed.  [worker]
 
 /// Beats by dynamic programming.
@@ -101,6 +122,23 @@ void wt_beat_destroy(wt_beat *plan); ///< NULL is allowed.  [worker]
 /// Source: D. Ellis, Beat tracking by dynamic programming, 2007; librosa 0.11.0 beat.py, beat_track().
 /// Judge:  librosa, identical.  [rt, running]
 WT_RT int64_t wt_beat_run(wt_beat *plan, const float *envelope, int64_t n, int *frames, double *bpm);
+
+/// What was found in one signal of many.
+typedef struct wt_beats {
+    double bpm;      ///< 0 when the envelope is 0 everywhere
+    int64_t n_beats;
+} wt_beats;
+
+/// Queue wt_beat_run of every signal; offsets in bytes, found's a multiple of 8.
+///
+///   envelope   float [n_signals][max_frames]
+///   frames     int [n_signals][max_frames]   each row begins with its beats, the rest is not defined
+///   found      wt_beats [n_signals]
+///
+/// Errors: WT_ERR_BAD_ARG.  Judge: CUDA: the CPU, identical.  [worker]
+WT_CHECKED wt_status wt_beat_enqueue(wt_beat *plan, wt_stream *stream, const wt_buffer *envelope,
+                                     size_t envelope_offset, wt_buffer *frames, size_t frames_offset, wt_buffer *found,
+                                     size_t found_offset);
 
 // ---- predominant local pulse
 

@@ -65,11 +65,19 @@ WT_CHECKED wt_status wt_device_query(int ordinal, wt_device_info *info);
 
 /// Open a device. `config` NULL = auto. With AUTO and no usable GPU the CPU backend opens and `wt_last_error()` says
 /// "Falling back to CPU backend: <why>".
-/// Errors: WT_ERR_NO_GPU, WT_ERR_UNSUPPORTED (compute capability below 8.0), WT_ERR_NO_MEMORY.  [any but rt]
+/// Errors: WT_ERR_NO_GPU, WT_ERR_UNSUPPORTED (compute capability below 8.0), WT_ERR_NO_MEMORY, WT_ERR_DEVICE_LOST (it
+/// was lost, and handles of it are open, or the driver does not give it back).  [any but rt]
 WT_CHECKED wt_status wt_device_open(const wt_device_config *config, wt_device **device);
 
 /// Close it. Streams, buffers and kernels of it must be gone. NULL is allowed.  [any but rt]
 void wt_device_close(wt_device *device);
+
+/// A kernel has faulted (or the hardware has), and the engine has met that: every call for the device, of any handle,
+/// returns WT_ERR_DEVICE_LOST at once, and memory on it is gone; pinned and mapped memory can be read until it is
+/// destroyed. Destroy everything of it and close all its handles, in the usual order; then open it again, with
+/// WT_ERR_DEVICE_LOST when the driver does not give it back to this process. Which kernel it was is told by dispatch
+/// and the device executor. Other libraries' work on the same device ends with the last close.  [any]
+bool wt_device_is_lost(const wt_device *device);
 
 /// Facts of an open device; borrowed until it is closed (memory_free_bytes as of opening).  [any]
 const wt_device_info *wt_device_get_info(const wt_device *device);

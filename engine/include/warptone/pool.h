@@ -99,7 +99,8 @@ WT_CHECKED wt_status wt_pool_download(wt_pool *pool, wt_pool_block block, wt_str
                                       size_t size_bytes);
 
 /// Move a block out now, as a full quota would. A block that is out already stays so.
-/// Errors: WT_ERR_BAD_ARG, WT_ERR_STATE (accessed, pinned memory, no_evict), WT_ERR_NO_MEMORY (pinned).  [worker]
+/// Errors: WT_ERR_BAD_ARG, WT_ERR_STATE (accessed, pinned memory, no_evict), WT_ERR_QUOTA or WT_ERR_NO_MEMORY (no
+/// page-locked memory for it).  [worker]
 WT_CHECKED wt_status wt_pool_evict(wt_pool *pool, wt_pool_block block);
 
 typedef struct wt_pool_block_info {

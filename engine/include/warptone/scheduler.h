@@ -76,10 +76,11 @@ typedef enum wt_outcome { WT_ADMITTED, WT_QUEUED, WT_REJECTED } wt_outcome;
     X(WT_REASON_COST_UNKNOWN, "a guarantee needs a cost, given or measured")                     \
     X(WT_REASON_BLOCKING,     "it, or the partition, may block others longer than blocking_ns")  \
     X(WT_REASON_DEPENDENCY,   "dependencies")                                                    \
-    X(WT_REASON_TURN,         "others wait before it")
+    X(WT_REASON_TURN,         "others wait before it")                                           \
+    X(WT_REASON_HUNG,         "work that does not end holds all lanes of the partition")
 // clang-format on
 
-/// Why a task was rejected, or what a queued one waits for.
+/// Why a task was rejected, or what a queued one waits for. HUNG also stands in the line of an admitted task.
 typedef enum wt_reason {
 #define WT_REASON_ENUM(code, text) code,
     WT_REASON_LIST(WT_REASON_ENUM)
@@ -90,12 +91,14 @@ typedef enum wt_reason {
 const char *wt_reason_text(wt_reason reason);         ///< Never NULL.  [any]
 const char *wt_task_state_text(wt_task_state state);  ///< "pending", "queued", ... Never NULL.  [any]
 
-/// What the executor runs; the scheduler only hands it on. Set what the executor of the partition understands.
+/// What the executor runs; the scheduler only hands it on. Set one of the first three, which the executor of the
+/// partition takes: `run` the CPU executor, `device` the device executor, `graph` both.
 typedef struct wt_job wt_job;
 typedef struct wt_work {
-    wt_status (*run)(void *user, wt_job *job); ///< a function: what the CPU executor calls
-    void *graph;                               ///< a recorded graph, or whatever else the executor takes
-    void *user;                                ///< borrowed until the task ended
+    wt_status (*run)(void *user, wt_job *job); ///< a function
+    struct wt_device_work *device;             ///< a function that queues on a stream (device_executor.h); borrowed
+    struct wt_graph *graph;                    ///< a recorded graph (graph.h); borrowed, and not updated meanwhile
+    void *user;                                ///< of `run`; all are borrowed until the task ended
 } wt_work;
 
 /// How tasks of one partition are run. Callbacks must be short: others wait behind them.
@@ -107,15 +110,26 @@ typedef struct wt_executor {
     void (*yield)(void *user, wt_task task);
     /// The task is no longer wanted: finish it soon, with any status. NULL = running tasks run to their end.
     void (*cancel)(void *user, wt_task task);
+    /// Name what the running task has on the device, such as "kernel conv", for the report of a hang. NULL = nothing.
+    void (*describe)(void *user, wt_task task, char *text, size_t text_bytes);
 } wt_executor;
+
+/// A run that does not give its lane back. It cannot be ended by force: it keeps the lane, in case it ends after all.
+typedef struct wt_hang {
+    wt_task task;
+    int partition;
+    char name[WT_SCHEDULER_NAME_BYTES]; ///< of the task
+    char what[64];                      ///< as the executor describes it, "" = it does not
+    int64_t running_ns;                 ///< since it went on the lane
+} wt_hang;
 
 /// One line of the decision log.
 typedef struct wt_trace {
     int64_t time_ns;
     uint64_t serial; ///< a rejected task has one too, that no handle carries
     int partition;
-    wt_task_state from, to; ///< equal for a task that was just made (PENDING) or for a yield request (RUNNING)
-    wt_reason reason;       ///< of a rejected task (PENDING to PENDING), or what a queued one waits for
+    wt_task_state from, to; ///< equal for a task that was just made (PENDING), a yield request or a hang (RUNNING)
+    wt_reason reason;       ///< of a rejected task (PENDING to PENDING), of a hang, or what a queued one waits for
     wt_status status;       ///< of a task that ended or was rejected
 } wt_trace;
 
@@ -150,6 +164,11 @@ typedef struct wt_scheduler_partition_config {
                             ///< admission test. 0 = yields at once, or, without the callback, no guarantees are given
     double pacing_share;    ///< burstable and best-effort work gets this share of one lane's time, 0 = all
     double pacing_burst_us; ///< as wt_pacer_config
+    int64_t hang_ns; ///< who keeps a lane longer, without yield or end, is hung; 0 = no watchdog. While all lanes
+                     ///< are hung the partition is blocked: guaranteed tasks are rejected, others queued or held
+                     ///< in their line, with WT_REASON_HUNG; other partitions go on
+    void (*hung)(void *user, const wt_hang *hang); ///< told once a hang, like an executor's callbacks; NULL = no one
+    void *hung_user;                               ///< borrowed like the executor
 } wt_scheduler_partition_config;
 
 /// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_QUOTA (more than is left), WT_ERR_FULL.  [any but rt]
@@ -235,9 +254,12 @@ typedef struct wt_task_info {
     wt_status status; ///< of a task that has ended
     wt_tier tier;
     int partition;
-    wt_reason waits_for;      ///< of a pending or queued task
+    wt_reason waits_for;      ///< of a pending or queued task; WT_REASON_HUNG of a ready one in a blocked partition
+    bool hung;                ///< it runs longer than the partition's hang_ns
     int64_t position;         ///< tasks before it, -1 when it does not stand in a line
     int64_t submitted_ns, admitted_ns, started_ns, ended_ns; ///< 0 = not yet; started: the first run
+    int64_t predicted_ns;     ///< its first start as it was foretold last, 0 = it was not (wt_scheduler_predict)
+    int64_t handed_ns;        ///< its first start as it was: the executor had taken it (without a prediction: was told)
     int64_t wait_ns;          ///< over all runs: from ready (released) to started
     int64_t device_ns;        ///< measured, over all runs
     int64_t worst_device_ns;  ///< of one run
@@ -252,8 +274,10 @@ typedef struct wt_task_info {
 /// Errors: WT_ERR_BAD_ARG: foreign, never made, or ended and out of the history.  [any but rt]
 WT_CHECKED wt_status wt_scheduler_get_task(wt_scheduler *scheduler, wt_task task, wt_task_info *info);
 
-/// When the task will start if costs are as expected, nothing more arrives (releases of periods count as arrivals),
-/// what runs now runs to its end and nothing is paced.
+/// When the task will start if costs are as expected (the mean of its kind, else the stated cost), nothing more arrives
+/// (releases of periods count as arrivals), what runs now runs to its end and nothing is paced. Submit makes the same
+/// prediction where it is O(log n) and nothing is paced. The last one before the first start is compared with that
+/// start: wt_task_info, and the sums in wt_scheduler_partition_stats.
 /// O(log n) for admitted tasks of a partition with one lane, else O(n log lanes) in the tasks before it.
 /// Errors: WT_ERR_BAD_ARG, WT_ERR_STATE (pending, ended, or before its next period), WT_ERR_NOT_FOUND (it waits behind
 /// a cost that is unknown, or for room that no running task gives back).  [any but rt]
@@ -270,6 +294,11 @@ typedef struct wt_scheduler_partition_stats {
     double time_share;                      ///< reserved by periodic and dated tasks, of one lane
     int64_t device_ns;                      ///< measured
     int64_t wait_ns, worst_wait_ns, worst_response_ns;
+    int n_hung;                 ///< lanes held by runs that hang, now; all of them = the partition is blocked
+    uint64_t n_hangs;           ///< ever reported
+    uint64_t n_predicted;       ///< tasks that started with a prediction made while they stood in a line
+    int64_t prediction_bias_ns; ///< mean of start - prediction
+    int64_t prediction_error_ns, prediction_p99_ns, prediction_worst_ns; ///< of its size: mean, 99 %, largest
 } wt_scheduler_partition_stats;
 
 /// Errors: WT_ERR_BAD_ARG.  [any but rt]

@@ -48,7 +48,10 @@ extern "C" {
     X(WT_FIGURE_COPY_THROTTLES,  "copy_throttles",      COUNTER, "Times that one waited for its share")  \
     X(WT_FIGURE_QUEUED,          "queued",              GAUGE,   "Launches or tasks that wait")           \
     X(WT_FIGURE_IN_FLIGHT,       "in_flight",           GAUGE,   "Launches on the device, or running")    \
-    X(WT_FIGURE_QUEUE_POSITION,  "queue_position",      GAUGE,   "Tasks before it; -1 = not in a line")
+    X(WT_FIGURE_QUEUE_POSITION,  "queue_position",      GAUGE,   "Tasks before it; -1 = not in a line")   \
+    X(WT_FIGURE_HUNG,            "hung",                GAUGE,   "Lanes held by runs that do not end")    \
+    X(WT_FIGURE_PREDICTION_MEAN, "prediction_error_ns", GAUGE,   "Mean error of foretold starts")         \
+    X(WT_FIGURE_PREDICTION_P99,  "prediction_p99_ns",   GAUGE,   "99 % of those errors are smaller")
 // clang-format on
 
 typedef enum wt_figure {
@@ -93,6 +96,9 @@ WT_RT void wt_telemetry_set(wt_telemetry_row *row, wt_figure figure, int64_t val
 /// Fill a row from the engine's own figures; call before a snapshot. A figure of a row has one source.  [any but rt]
 void wt_telemetry_sample_partition(wt_telemetry_row *row, wt_partition *partition);
 void wt_telemetry_sample_pool(wt_telemetry_row *row, wt_pool *pool);
+/// Of a scheduler's partition: device time, runs, misses, throttles, slices, hangs (as overdue), what waits and runs,
+/// and how well starts were foretold. Errors: as wt_scheduler_get_partition; then nothing is written.
+WT_CHECKED wt_status wt_telemetry_sample_scheduler(wt_telemetry_row *row, wt_scheduler *scheduler, int partition);
 /// Errors: as wt_scheduler_get_task; then nothing is written.
 WT_CHECKED wt_status wt_telemetry_sample_task(wt_telemetry_row *row, wt_scheduler *scheduler, wt_task task);
 

@@ -1,0 +1,365 @@
+// The live engine at real pace: how long a block takes from the callback's call to its answer, and what a load beside
+// it keeps.
+//
+//   bench_roundtrip [--blocks N] [--block FRAMES] [--sms N] [--path NAME] [--load NAME]
+//
+// The chain is a voice: high-pass, four bands, compressor, 512 taps of convolution, limiter; stereo, 48 kHz. Every
+// block's period (64 frames: 1.333 ms) the thread calls wt_live_process once and notes how long it took. Paths:
+//
+//   jitter     no device at all: how late the same thread is for its own periods, and the largest hole while it only
+//              reads the clock. The host's share in every maximum below
+//   cpu        wt_live on the CPU, as a share of the period
+//   resident   wt_live by the kernel that stays
+//   graph      wt_live by a captured graph
+//   copies     copy in, launch, copy out, synchronise, on a stream of the partition with the highest priority
+//   streams    64 stereo streams of the voice with a second of convolution each, by the kernel that stays
+//
+// Loads, in a partition of all SMs but the audio partition's: idle; reads; gemm (8192 in bf16); reads4 and gemm4, the
+// same launched from four threads on streams of their own. `kept` is the load's rate against its rate alone on the
+// whole GPU, and against its rate alone on its partition. Misses are late answers (wait_share 0.8 of the period).
+#include "support/gpu_load.h"
+#include "support/live_voice.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <warptone/clock.h>
+#include <warptone/histogram.h>
+#include <warptone/live.h>
+
+#define RATE 48000.0
+enum { STREAMS = 64, MAX_BLOCK = 1024, WARM_BLOCKS = 500 };
+static const int64_t SETTLE_NS = 250000000;
+static const double ALONE_S = 0.5;
+
+typedef enum path { JITTER, CPU, RESIDENT, GRAPHS, COPIES, MANY, N_PATHS } path;
+static const char *const path_names[] = {"jitter", "cpu", "resident", "graph", "copies", "streams"};
+typedef enum load_case { IDLE, READS, READS_4, GEMM, GEMM_4, N_CASES } load_case;
+static const char *const load_names[] = {"idle", "reads", "reads4", "gemm", "gemm4"};
+
+typedef struct bench {
+    int n_blocks, block, n_sms;
+    const char *only_path, *only_load;
+    wt_device *device;
+    gpu_loads loads;
+    wt_layout *layout;
+    wt_partition *audio;
+    wt_stream *load_streams[GPU_LOAD_THREADS];
+    int load_sms;
+    double alone[2][2]; ///< of reads, gemm: on the whole GPU, on the partition
+    wt_histogram *took, *late;
+    float *in, *out;
+    const float *ins[2 * STREAMS];
+    float *outs[2 * STREAMS];
+} bench;
+
+static int fail(const char *what)
+{
+    fprintf(stderr, "bench_roundtrip: %s: %s\n", what, wt_last_error());
+    return 1;
+}
+
+// ---- blocks at their pace
+
+typedef wt_status (*block_function)(void *user, const bench *b);
+
+// `took`: the call. `late`: how long after its time it began.
+static wt_status run_blocks(bench *b, int n, block_function function, void *user)
+{
+    const double period_ns = b->block / RATE * 1e9;
+    const int64_t begin_ns = wt_clock_now_ns(NULL) + 1000000;
+    wt_histogram_reset(b->took);
+    wt_histogram_reset(b->late);
+    for (int k = 0; k < n; k++) {
+        const int64_t due_ns = begin_ns + (int64_t)(k * period_ns);
+        spin_until(due_ns);
+        const int64_t start_ns = wt_clock_now_ns(NULL);
+        wt_status status = function ? function(user, b) : WT_OK;
+        if (status && status != WT_ERR_TIMEOUT) return status; // late blocks are the live engine's to count
+        wt_histogram_record(b->took, wt_clock_now_ns(NULL) - start_ns);
+        wt_histogram_record(b->late, start_ns - due_ns);
+    }
+    return WT_OK;
+}
+
+static void print_row(const bench *b, const char *path, const char *load, const wt_histogram *histogram)
+{
+    wt_histogram_summary s;
+    wt_histogram_summarize(histogram, &s);
+    printf("roundtrip  %-8s %-7s block=%d n=%llu  p50 %.1f  p99 %.1f  p99.9 %.1f  p99.99 %.1f  max %.1f us", path, load,
+           b->block, (unsigned long long)s.count, (double)s.p50 * 1e-3, (double)s.p99 * 1e-3, (double)s.p99_9 * 1e-3,
+           (double)s.p99_99 * 1e-3, (double)s.max * 1e-3);
+}
+
+static wt_status bench_jitter(bench *b)
+{
+    wt_histogram *gaps = b->took;
+    wt_status status = run_blocks(b, b->n_blocks, NULL, NULL);
+    if (status) return status;
+    print_row(b, "jitter", "-", b->late);
+    printf(" late for the period\n");
+    wt_histogram_reset(gaps);
+    const int64_t end_ns = wt_clock_now_ns(NULL) + (int64_t)(b->n_blocks * b->block / RATE * 1e9);
+    int over_20_us = 0;
+    for (int64_t before = wt_clock_now_ns(NULL), now = before; now < end_ns; before = now) {
+        now = wt_clock_now_ns(NULL);
+        wt_histogram_record(gaps, now - before);
+        over_20_us += now - before > 20000;
+    }
+    print_row(b, "jitter", "-", gaps);
+    printf(" between two readings of the clock, %d above 20 us\n", over_20_us);
+    return WT_OK;
+}
+
+// ---- live
+
+static wt_status live_block(void *user, const bench *b) { return wt_live_process(user, b->ins, b->outs, b->block); }
+
+static wt_status live_open(const bench *b, path p, wt_live **live)
+{
+    static const wt_live_path paths[] = {
+        [CPU] = WT_LIVE_CPU, [RESIDENT] = WT_LIVE_RESIDENT, [GRAPHS] = WT_LIVE_GRAPH, [MANY] = WT_LIVE_RESIDENT};
+    const wt_live_config config = {.rate_hz = RATE,
+                                   .channels = 2,
+                                   .n_streams = p == MANY ? STREAMS : 1,
+                                   .max_frames = b->block,
+                                   .device = p == CPU ? NULL : b->device,
+                                   .partition = p == CPU ? NULL : b->audio,
+                                   .path = paths[p]};
+    wt_status status = wt_live_create(&config, live);
+    return status ? status : wt_live_load(*live, p == MANY ? &bench_voice_long : &bench_voice, NULL);
+}
+
+static void print_live(const bench *b, const wt_live_stats *before, const wt_live_stats *after)
+{
+    const double period_us = b->block / RATE * 1e6;
+    wt_histogram_summary s;
+    wt_histogram_summarize(b->took, &s);
+    printf(" | p99.9 is %.1f %% of %.0f us | misses %llu, launches %llu", 100e-3 * (double)s.p99_9 / period_us,
+           period_us, (unsigned long long)(after->n_misses - before->n_misses),
+           (unsigned long long)(after->n_launches - before->n_launches));
+}
+
+// ---- plain copies
+
+typedef struct copies {
+    wt_chain *chain;
+    wt_stream *stream;
+    wt_buffer *pinned, *audio;
+    wt_chain_job job;
+} copies;
+
+static wt_status copies_block(void *user, const bench *b)
+{
+    copies *c = user;
+    const size_t line = sizeof(float) * (size_t)b->block;
+    float *pinned = wt_buffer_host(c->pinned);
+    for (int k = 0; k < 2; k++) memcpy(pinned + k * b->block, b->ins[k], line);
+    wt_status status = wt_stream_copy(c->stream, c->audio, 0, c->pinned, 0, 2 * line);
+    if (!status) status = wt_chain_enqueue(c->chain, c->stream, &c->job, 1);
+    if (!status) status = wt_stream_copy(c->stream, c->pinned, 0, c->audio, 0, 2 * line);
+    if (!status) status = wt_stream_synchronize(c->stream);
+    for (int k = 0; k < 2; k++) memcpy(b->outs[k], pinned + k * b->block, line);
+    return status;
+}
+
+static wt_status copies_open(const bench *b, copies *c)
+{
+    const size_t bytes = 2 * sizeof(float) * (size_t)b->block;
+    wt_status status = wt_chain_create(&(wt_chain_config){.rate_hz = RATE, .channels = 2, .device = b->device},
+                                       &bench_voice, &c->chain);
+    if (!status) status = wt_partition_stream_create(b->audio, &(wt_stream_config){.priority = 1}, &c->stream);
+    if (!status) status = wt_buffer_create(b->device, WT_MEMORY_PINNED, bytes, &c->pinned);
+    if (!status) status = wt_buffer_create(b->device, WT_MEMORY_DEVICE, bytes, &c->audio);
+    c->job = (wt_chain_job){
+        .in = c->audio, .in_stride = b->block, .out = c->audio, .out_stride = b->block, .n_frames = b->block};
+    return status;
+}
+
+static void copies_close(copies *c)
+{
+    wt_stream_destroy(c->stream);
+    wt_chain_destroy(c->chain);
+    wt_buffer_destroy(c->pinned);
+    wt_buffer_destroy(c->audio);
+}
+
+// ---- rows
+
+static bool wanted(const char *only, const char *name) { return !only || !strcmp(only, name); }
+
+static int n_load_threads(load_case which)
+{
+    return which == IDLE ? 0 : which == READS || which == GEMM ? 1 : GPU_LOAD_THREADS;
+}
+
+static gpu_load_kind kind_of(load_case which) { return which < GEMM ? GPU_READS : GPU_GEMMS; }
+
+static void print_kept(const bench *b, load_case which, double rate)
+{
+    const double *alone = b->alone[kind_of(which)];
+    printf(" | kept %.1f %% of the GPU's, %.1f %% of the partition's,", 100 * rate / alone[0], 100 * rate / alone[1]);
+    gpu_load_print_rate(kind_of(which), rate);
+}
+
+static wt_status bench_row(bench *b, path p, load_case which, wt_live *live, copies *c)
+{
+    gpu_load loads[GPU_LOAD_THREADS];
+    long long before[GPU_LOAD_THREADS];
+    double rate = 0;
+    wt_status status = WT_OK, stopped;
+    int n = 0;
+    for (; n < n_load_threads(which) && !status; n++)
+        status = gpu_load_start(&loads[n], &b->loads, kind_of(which), b->load_streams[n], b->load_sms);
+    if (status) return status;
+    if (n) spin_until(wt_clock_now_ns(NULL) + SETTLE_NS);
+    block_function function = live ? live_block : copies_block;
+    void *user = live ? (void *)live : (void *)c;
+    wt_live_stats first = {0}, last = {0};
+    status = run_blocks(b, WARM_BLOCKS, function, user);
+    if (live) wt_live_get_stats(live, &first);
+    for (int k = 0; k < n; k++) before[k] = atomic_load(&loads[k].n_done);
+    const int64_t begin_ns = wt_clock_now_ns(NULL);
+    if (!status) status = run_blocks(b, b->n_blocks, function, user);
+    for (int k = 0; k < n; k++) rate += gpu_load_rate(&loads[k], before[k], begin_ns);
+    for (int k = 0; k < n; k++)
+        if ((stopped = gpu_load_stop(&loads[k])) && !status) status = stopped;
+    if (status) return status;
+    print_row(b, path_names[p], load_names[which], b->took);
+    if (live) wt_live_get_stats(live, &last);
+    if (live) print_live(b, &first, &last);
+    if (n) print_kept(b, which, rate);
+    wt_histogram_summary late;
+    wt_histogram_summarize(b->late, &late);
+    printf(" | began late p99.9 %.1f max %.1f us\n", (double)late.p99_9 * 1e-3, (double)late.max * 1e-3);
+    fflush(stdout);
+    return WT_OK;
+}
+
+static wt_status bench_path(bench *b, path p)
+{
+    wt_live *live = NULL;
+    copies c = {0};
+    wt_status status = p == COPIES ? copies_open(b, &c) : live_open(b, p, &live);
+    const int n_cases = p == CPU || !b->device ? 1 : b->loads.lt ? N_CASES : GEMM;
+    for (int which = 0; which < n_cases && !status; which++)
+        if (wanted(b->only_load, load_names[which])) status = bench_row(b, p, (load_case)which, live, &c);
+    wt_live_destroy(live);
+    copies_close(&c);
+    return status;
+}
+
+// ---- setting up
+
+static wt_status set_up_device(bench *b)
+{
+    const wt_partition_config partitions[] = {{.name = "audio", .tier = WT_TIER_GUARANTEED, .n_sms = b->n_sms},
+                                              {.name = "load"}};
+    const bool fine = b->n_sms % wt_device_get_info(b->device)->partition_sms != 0;
+    wt_stream *whole = NULL;
+    wt_partition_info info;
+    wt_status status = gpu_loads_open(b->device, &b->loads);
+    if (!status) status = wt_stream_create(b->device, NULL, &whole);
+    for (int k = 0; k < 2 && k < gpu_loads_count(&b->loads) && !status; k++)
+        status = gpu_load_alone(&b->loads, (gpu_load_kind)k, whole, wt_device_get_info(b->device)->n_sms, ALONE_S,
+                                &b->alone[k][0]);
+    wt_stream_destroy(whole);
+    if (!status)
+        status = wt_layout_create(
+            b->device, &(wt_layout_config){.partitions = partitions, .n_partitions = 2, .fine = fine}, &b->layout);
+    if (status) return status;
+    b->audio = wt_layout_at(b->layout, 0);
+    wt_partition_get_info(wt_layout_at(b->layout, 1), &info);
+    b->load_sms = info.n_sms;
+    for (int k = 0; k < GPU_LOAD_THREADS && !status; k++)
+        status = wt_partition_stream_create(wt_layout_at(b->layout, 1), NULL, &b->load_streams[k]);
+    // this also loads what the loads need there, which cannot be done beside a resident kernel
+    for (int k = 0; k < 2 && k < gpu_loads_count(&b->loads) && !status; k++)
+        status = gpu_load_alone(&b->loads, (gpu_load_kind)k, b->load_streams[0], b->load_sms, ALONE_S, &b->alone[k][1]);
+    for (int k = 0; k < 2 && k < gpu_loads_count(&b->loads) && !status; k++) {
+        printf("roundtrip  load alone: %-5s on all SMs ", gpu_load_names[k]);
+        gpu_load_print_rate((gpu_load_kind)k, b->alone[k][0]);
+        printf(", on %d", b->load_sms);
+        gpu_load_print_rate((gpu_load_kind)k, b->alone[k][1]);
+        printf("\n");
+    }
+    return status;
+}
+
+static wt_status set_up(bench *b)
+{
+    wt_status status = wt_histogram_create(&b->took);
+    if (!status) status = wt_histogram_create(&b->late);
+    b->in = calloc(2 * STREAMS * MAX_BLOCK, sizeof *b->in);
+    b->out = calloc(2 * STREAMS * MAX_BLOCK, sizeof *b->out);
+    if (!status && (!b->in || !b->out)) status = wt_fail(WT_ERR_NO_MEMORY, "audio");
+    for (int c = 0; c < 2 * STREAMS && !status; c++) {
+        b->ins[c] = b->in + c * MAX_BLOCK;
+        b->outs[c] = b->out + c * MAX_BLOCK;
+        for (int n = 0; n < MAX_BLOCK; n++) b->in[c * MAX_BLOCK + n] = 0.3f * sinf(0.07f * (float)n + (float)c);
+    }
+    if (status || wt_device_count() < 1) return status;
+    status = wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &b->device);
+    if (status) return status;
+    if (wt_device_get_info(b->device)->partition_sms) return set_up_device(b);
+    printf("bench_roundtrip: no green contexts with this driver\n");
+    wt_device_close(b->device);
+    b->device = NULL;
+    return WT_OK;
+}
+
+static void tear_down(bench *b)
+{
+    for (int k = 0; k < GPU_LOAD_THREADS; k++) wt_stream_destroy(b->load_streams[k]);
+    if (b->layout && wt_layout_destroy(b->layout)) fail("layout");
+    if (b->device) gpu_loads_close(&b->loads);
+    wt_device_close(b->device);
+    wt_histogram_destroy(b->took);
+    wt_histogram_destroy(b->late);
+    free(b->in), free(b->out);
+}
+
+static bool read_options(int argc, char **argv, bench *b)
+{
+    for (int k = 1; k < argc; k += 2) {
+        if (k + 1 == argc) return false;
+        if (!strcmp(argv[k], "--blocks"))
+            b->n_blocks = atoi(argv[k + 1]);
+        else if (!strcmp(argv[k], "--block"))
+            b->block = atoi(argv[k + 1]);
+        else if (!strcmp(argv[k], "--sms"))
+            b->n_sms = atoi(argv[k + 1]);
+        else if (!strcmp(argv[k], "--path"))
+            b->only_path = argv[k + 1];
+        else if (!strcmp(argv[k], "--load"))
+            b->only_load = argv[k + 1];
+        else
+            return false;
+    }
+    return b->n_blocks > 0 && b->n_sms > 0 && b->block > 0 && b->block <= MAX_BLOCK;
+}
+
+int main(int argc, char **argv)
+{
+    bench b = {.n_blocks = 0, .block = 64, .n_sms = 8};
+    b.n_blocks = wt_device_count() > 0 ? 15000 : 3000;
+    if (!read_options(argc, argv, &b)) {
+        fprintf(stderr, "bench_roundtrip: want [--blocks N] [--block 1..%d] [--sms N] [--path NAME] [--load NAME]\n",
+                MAX_BLOCK);
+        return 1;
+    }
+    wt_status status = set_up(&b);
+    if (!status && b.device)
+        printf("bench_roundtrip: %s, audio on %d SMs, load on %d\n", wt_device_get_info(b.device)->name, b.n_sms,
+               b.load_sms);
+    for (int p = 0; p < N_PATHS && !status; p++) {
+        if (!wanted(b.only_path, path_names[p]) || (p > CPU && !b.device)) continue;
+        status = p == JITTER ? bench_jitter(&b) : bench_path(&b, (path)p);
+        if (status) fail(path_names[p]);
+    }
+    if (!b.device) printf("bench_roundtrip: no CUDA device, paths of a device are left out\n");
+    tear_down(&b);
+    return status ? 1 : 0;
+}

@@ -1,0 +1,245 @@
+// The audio thread's side of a device: posts a block, waits for the answer it is to play now, within bounds.
+#include "live_far.h"
+
+#include <string.h>
+#include <warptone/clock.h>
+#if defined(__x86_64__)
+#    include <immintrin.h>
+#endif
+
+static void pause_a_moment(void)
+{
+#if defined(__x86_64__)
+    _mm_pause();
+#endif
+}
+
+static far_block *block_of(live_far *far, uint32_t turn) { return &far->blocks[turn & (FAR_SLOTS - 1)]; }
+
+// ---- answers
+
+static bool answered(const live_far *far, uint32_t turn)
+{
+    const wt_block_slot *up = wt_block_ring_slot(far->up, turn);
+    uint32_t data;
+    for (int s = 0; s < far->args.layout.n_streams; s++)
+        if (!wt_block_here(up + s * far->args.layout.up_words, turn, &data)) return false;
+    return true;
+}
+
+// The words of an answer need no order among each other: some that its first word overtook may still be on their way,
+// then the whole answer is tried again later.
+static bool fetch(const wt_block_slot *words, float *x, int n, uint32_t turn)
+{
+    return wt_block_get(words, x, n, turn) == n;
+}
+
+static bool fetch_to_fifo(const live_far *far, const wt_block_slot *words, float *fifo, const far_block *b,
+                          uint32_t turn)
+{
+    const int64_t room = far->fifo_mask + 1, begin = b->position & far->fifo_mask;
+    const int whole = room - begin < b->n_frames ? (int)(room - begin) : b->n_frames;
+    return fetch(words, fifo + begin, whole, turn) && fetch(words + whole, fifo, b->n_frames - whole, turn);
+}
+
+static bool fetch_outputs(const live_far *far, const wt_block_slot *up, const far_block *b, uint32_t turn)
+{
+    const resident_layout *l = &far->args.layout;
+    for (int s = 0; s < l->n_streams; s++)
+        for (int c = 0; c < l->out_channels; c++)
+            if (!fetch_to_fifo(far, up + s * l->up_words + l->out_at + c * b->n_frames,
+                               far->fifo[s * l->out_channels + c], b, turn))
+                return false;
+    return true;
+}
+
+static bool fetch_readings(live_far *far, const wt_block_slot *up, uint32_t turn)
+{
+    for (int r = 0; r < far->chain->n_readings; r++) {
+        float value;
+        if (!fetch(up + far->args.layout.readings_at + r, &value, 1, turn)) return false;
+        atomic_store_explicit(&far->chain->readings[r], value, memory_order_relaxed);
+    }
+    return true;
+}
+
+static bool fetch_taps(live_far *far, const wt_block_slot *up, const far_block *b, uint32_t turn)
+{
+    const resident_layout *l = &far->args.layout;
+    for (int k = 0; k < LIVE_MAX_POINTS; k++)
+        for (int c = 0; c < b->tap_channels[k]; c++)
+            if (!fetch(up + l->taps_at + k * l->point_channels * l->max_frames + c * b->n_frames,
+                       far->tap_planes + (k * l->point_channels + c) * l->max_frames, b->n_frames, turn))
+                return false;
+    return true;
+}
+
+static void push_taps(live_far *far, const far_block *b)
+{
+    const resident_layout *l = &far->args.layout;
+    const float *lines[WT_MAX_CHANNELS];
+    for (int k = 0; k < LIVE_MAX_POINTS; k++) {
+        for (int c = 0; c < b->tap_channels[k]; c++)
+            lines[c] = far->tap_planes + (k * l->point_channels + c) * l->max_frames;
+        if (b->tap_channels[k]) wt__live_push_node_tap(far->live, k, lines, b->tap_channels[k], b->n_frames);
+    }
+}
+
+// All answers that are there, in order.
+static void collect(live_far *far)
+{
+    while (far->heard != far->turn) {
+        const uint32_t turn = wt_block_turn_after(far->heard);
+        const far_block *b = block_of(far, turn);
+        const wt_block_slot *up = wt_block_ring_slot(far->up, turn);
+        if (!answered(far, turn) || !fetch_outputs(far, up, b, turn) || !fetch_readings(far, up, turn) ||
+            !fetch_taps(far, up, b, turn))
+            return;
+        if (atomic_load_explicit(&far->owner, memory_order_relaxed) == FAR_DEVICE)
+            wt_histogram_record(far->live->round_trip_ns, wt_clock_now_ns(NULL) - b->rung_ns);
+        push_taps(far, b);
+        far->fifo_end = b->position + b->n_frames;
+        far->heard = turn;
+    }
+}
+
+// ---- blocks
+
+// Taps and inserts of nodes; returns whether there are any.
+static bool post_points(live_far *far, wt_block_slot *down, far_block *b, uint32_t turn)
+{
+    const live_visit *v = &far->live->visit;
+    const resident_layout *l = &far->args.layout;
+    const bool current = far->live->current && far->live->current->far == far;
+    uint32_t taps[LIVE_MAX_POINTS] = {0}, inserts[LIVE_MAX_POINTS] = {0}, any = 0;
+    for (int k = 0; k < LIVE_MAX_POINTS; k++) {
+        b->tap_channels[k] = 0;
+        if (current && v->tap[k] && v->tap_node[k] >= 0) {
+            const int channels = far->chain->nodes[v->tap_node[k]].place.output_channels;
+            b->tap_channels[k] = channels < v->tap_channels[k] ? channels : v->tap_channels[k];
+            taps[k] = (uint32_t)v->tap_node[k] + 1;
+        }
+        if (current && v->insert_channels[k] && v->insert_node[k] >= 0 && v->insert_channels[k] <= l->point_channels)
+            inserts[k] = (uint32_t)(v->insert_node[k] + 1) | (uint32_t)v->insert_channels[k] << 16;
+        any |= taps[k] | inserts[k];
+    }
+    for (int k = 0; any && k < LIVE_MAX_POINTS; k++) {
+        wt_block_ring_bell(down + RESIDENT_TAPS + k, taps[k], turn);
+        wt_block_ring_bell(down + RESIDENT_INSERTS + k, inserts[k], turn);
+        for (int c = 0; inserts[k] && c < v->insert_channels[k]; c++)
+            wt_block_put(down + l->inserts_at + k * l->point_channels * l->max_frames + c * b->n_frames,
+                         v->insert[k] + c * v->stride, b->n_frames, turn);
+    }
+    return any;
+}
+
+static void post(live_far *far, const float *const *in, int64_t position, int n_frames)
+{
+    const resident_layout *l = &far->args.layout;
+    const uint32_t turn = wt_block_turn_after(far->turn);
+    const uint32_t sequence = atomic_load_explicit(&far->chain->sequence, memory_order_acquire);
+    wt_block_slot *down = wt_block_ring_slot(far->down, turn);
+    far_block *b = block_of(far, turn);
+    uint32_t bell = (uint32_t)n_frames;
+    b->n_frames = n_frames;
+    b->position = position;
+    if (sequence != far->sent_sequence) {
+        for (int p = 0; p < l->n_params; p++) {
+            const float target = atomic_load_explicit(&far->chain->targets[p], memory_order_relaxed);
+            wt_block_put(down + RESIDENT_TARGETS + p, &target, 1, turn);
+        }
+        bell |= RESIDENT_HAS_TARGETS;
+        far->sent_sequence = sequence;
+    }
+    if (post_points(far, down, b, turn)) bell |= RESIDENT_HAS_POINTS;
+    for (int c = 0; c < far->live->lines; c++) wt_block_put(down + l->in_at + c * n_frames, in[c], n_frames, turn);
+    wt_block_ring_bell(down + RESIDENT_SEQUENCE, sequence, turn);
+    b->rung_ns = wt_clock_now_ns(NULL);
+    wt_block_ring_bell(down, bell, turn);
+    far->turn = turn;
+    atomic_store_explicit(&far->posted, turn, memory_order_release);
+}
+
+// The device has handed its state back: answer what is pending from where it left.
+void wt__live_far_serve_pending(live_far *far)
+{
+    for (int s = 0; far->recover && s < far->args.layout.n_streams; s++) far->served[s] = far->heard;
+    far->recover = false;
+    if (far->runs_on_cpu) wt__live_far_serve(far, far->turn);
+}
+
+static void serve_if_ours(live_far *far)
+{
+    if (atomic_load_explicit(&far->owner, memory_order_acquire) == FAR_CPU) wt__live_far_serve_pending(far);
+}
+
+// A worker wants the chain for the device, and nothing is pending: from here on nobody serves until it has it.
+static void give_back(live_far *far)
+{
+    if (!atomic_load_explicit(&far->give_back, memory_order_relaxed) ||
+        atomic_load_explicit(&far->owner, memory_order_relaxed) != FAR_CPU)
+        return;
+    serve_if_ours(far);
+    atomic_store_explicit(&far->owner, FAR_MOVING, memory_order_release);
+}
+
+static void play(const live_far *far, float *const *wet, int out_channels, int64_t position, int n_frames)
+{
+    const resident_layout *l = &far->args.layout;
+    for (int s = 0; s < l->n_streams; s++)
+        for (int c = 0; c < l->out_channels; c++)
+            for (int n = 0; n < n_frames; n++) {
+                const int64_t at = position + n;
+                wet[s * out_channels + c][n] = at < 0 ? 0 : far->fifo[s * l->out_channels + c][at & far->fifo_mask];
+            }
+}
+
+static bool has_room(const live_far *far) { return far->turn - far->heard < FAR_SLOTS - 1; }
+
+static int wait_for_answer(live_far *far, int64_t end, int64_t until_ns)
+{
+    for (;;) {
+        serve_if_ours(far);
+        collect(far);
+        if (far->fifo_end >= end) return -1;
+        if (wt_clock_now_ns(NULL) > until_ns) return WT_LIVE_MISS_LATE;
+        pause_a_moment();
+    }
+}
+
+static int run(live_far *far, const float *const *in, float *const *wet, int out_channels, int n_frames)
+{
+    const wt_live *live = far->live;
+    const bool patient = atomic_load_explicit(&live->freewheel, memory_order_relaxed);
+    const double block_ns = n_frames * 1e9 / atomic_load_explicit(&live->rate_hz, memory_order_relaxed);
+    const int64_t wait_ns = patient ? INT64_MAX / 2 : (int64_t)(live->config.wait_share * block_ns);
+    const int64_t until_ns = wt_clock_now_ns(NULL) + wait_ns;
+    const int64_t position = far->position, wanted = position - far->delay_frames;
+    far->position += n_frames;
+    if (!far->runs_on_cpu && atomic_load_explicit(&far->owner, memory_order_acquire) != FAR_DEVICE) {
+        far->hole_begin = position, far->hole_end = position + n_frames;
+        return atomic_load_explicit(&far->lost, memory_order_relaxed) ? WT_LIVE_MISS_LOST : WT_LIVE_MISS_LATE;
+    }
+    do {
+        serve_if_ours(far);
+        collect(far);
+    } while (!has_room(far) && patient);
+    if (!has_room(far)) {
+        far->hole_begin = position, far->hole_end = position + n_frames;
+        return WT_LIVE_MISS_FULL;
+    }
+    post(far, in, position, n_frames);
+    const int miss = wait_for_answer(far, wanted + n_frames, until_ns);
+    if (miss >= 0) return miss;
+    if (far->hole_end > far->hole_begin && wanted < far->hole_end && wanted + n_frames > far->hole_begin)
+        return WT_LIVE_MISS_FULL;
+    play(far, wet, out_channels, wanted, n_frames);
+    return -1;
+}
+
+int wt__live_far_run(live_far *far, const float *const *in, float *const *wet, int out_channels, int n_frames)
+{
+    const int miss = run(far, in, wet, out_channels, n_frames);
+    give_back(far);
+    return miss;
+}

@@ -1,0 +1,127 @@
+// Second-order sections over whole rows on a stream: wt_sos a row on the CPU, kernels/sos.cu on a GPU.
+
+#include "op.h"
+#include "sos_kernel.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/filter.h>
+
+struct wt_sos_rows {
+    wt_device *device;
+    int n_rows, n_sections;
+    int64_t n_frames;
+    int n_slots;
+    wt_sos **filters; // [n_slots] of one channel
+    wt_buffer *sections;
+    wt_module *module;
+    wt_kernel *kernel; // NULL on a CPU
+};
+
+static void multiply(const double *a, const double *b, double *out)
+{
+    for (int r = 0; r < 2; r++)
+        for (int c = 0; c < 2; c++) out[2 * r + c] = a[2 * r] * b[c] + a[2 * r + 1] * b[2 + c];
+}
+
+// States [s1, s2] after a frame of silence: [s2 - a1 s1, -a2 s1].
+static wt_sos_section section_of(const double *sos)
+{
+    wt_sos_section f = {sos[0] / sos[3], sos[1] / sos[3], sos[2] / sos[3], sos[4] / sos[3], sos[5] / sos[3], {{0}}};
+    double m[4] = {-f.a1, 1, -f.a2, 0}, square[4];
+    for (int frames = 1; frames < WT_SOS_RUN; frames *= 2) {
+        multiply(m, m, square);
+        memcpy(m, square, sizeof m);
+    }
+    for (int k = 0; k < WT_SOS_POWERS; k++) {
+        memcpy(f.power[k], m, sizeof m);
+        multiply(m, m, square);
+        memcpy(m, square, sizeof m);
+    }
+    return f;
+}
+
+static wt_status create_cuda(wt_sos_rows *p, const double *sos)
+{
+    wt_sos_section sections[WT_SOS_MAX_SECTIONS];
+    for (int k = 0; k < p->n_sections; k++) sections[k] = section_of(sos + 6 * k);
+    wt_status status = wt__op_upload(p->device, sections, (size_t)p->n_sections * sizeof *sections, &p->sections);
+    if (!status) status = wt__op_module(p->device, "kernels/sos.cu", NULL, 0, &p->module);
+    return status ? status : wt_module_get_kernel(p->module, "sos_rows", &p->kernel);
+}
+
+wt_status wt_sos_rows_create(wt_device *device, const wt_sos_config *config, int n_rows, int64_t n_frames,
+                             wt_sos_rows **plan)
+{
+    *plan = NULL;
+    if (n_rows < 1 || n_frames < 1)
+        return wt_fail(WT_ERR_BAD_ARG, "sos: %d rows of %lld frames, want 1 or more", n_rows, (long long)n_frames);
+    wt_sos_rows *p = calloc(1, sizeof *p);
+    if (!p) return wt_fail(WT_ERR_NO_MEMORY, "sos: plan");
+    p->device = device, p->n_rows = n_rows, p->n_frames = n_frames, p->n_sections = config->n_sections;
+    p->n_slots = wt__op_slots(device, n_rows);
+    p->filters = calloc((size_t)p->n_slots, sizeof *p->filters);
+    wt_status status = p->filters ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "sos: %d threads", p->n_slots);
+    wt_sos_config one = *config;
+    one.channels = 1;
+    for (int slot = 0; slot < p->n_slots && !status; slot++) status = wt_sos_create(&one, &p->filters[slot]);
+    if (!status && wt__op_on_gpu(device)) status = create_cuda(p, config->sos);
+    if (status)
+        wt_sos_rows_destroy(p);
+    else
+        *plan = p;
+    return status;
+}
+
+void wt_sos_rows_destroy(wt_sos_rows *plan)
+{
+    if (!plan) return;
+    for (int slot = 0; plan->filters && slot < plan->n_slots; slot++) wt_sos_destroy(plan->filters[slot]);
+    free(plan->filters);
+    wt_module_destroy(plan->module);
+    wt_buffer_destroy(plan->sections);
+    free(plan);
+}
+
+typedef struct call {
+    const wt_sos_rows *plan;
+    const float *in;
+    float *out;
+} call;
+
+static void run_slot(const void *args, int slot)
+{
+    const call *c = args;
+    const wt_sos_rows *p = c->plan;
+    for (int64_t row = slot; row < p->n_rows; row += p->n_slots) {
+        wt_sos_reset(p->filters[slot]);
+        for (int64_t t = 0, n; t < p->n_frames; t += n) {
+            n = p->n_frames - t < INT_MAX / 2 ? p->n_frames - t : INT_MAX / 2;
+            const float *in = c->in + row * p->n_frames + t;
+            float *out = c->out + row * p->n_frames + t;
+            wt_sos_process(p->filters[slot], &in, &out, (int)n);
+        }
+    }
+}
+
+wt_status wt_sos_rows_enqueue(wt_sos_rows *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                              wt_buffer *out, size_t out_offset)
+{
+    const size_t count = (size_t)plan->n_rows * (size_t)plan->n_frames;
+    wt_status status = wt__op_stream("sos", plan->device, stream);
+    if (!status) status = wt__op_range("sos", "input", in, in_offset, count);
+    if (!status) status = wt__op_range("sos", "out", out, out_offset, count);
+    if (status) return status;
+    const call c = {plan, (const float *)(wt_buffer_address(in) + in_offset),
+                    (float *)(wt_buffer_address(out) + out_offset)};
+    if (!plan->kernel) return wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
+    const wt_sos_args args = {.in = c.in,
+                              .out = c.out,
+                              .n_frames = plan->n_frames,
+                              .n_sections = plan->n_sections,
+                              .sections = (const wt_sos_section *)wt_buffer_address(plan->sections)};
+    const size_t shared = ((size_t)plan->n_sections + WT_SOS_THREADS / 32) * 2 * sizeof(double);
+    const wt_launch launch = {.grid = {plan->n_rows}, .block = {WT_SOS_THREADS}, .shared_bytes = shared};
+    return wt_kernel_launch(plan->kernel, stream, &launch, &WT_ARG(args), 1);
+}

@@ -1,0 +1,200 @@
+// Three kernels a group of signals: frames in double, the vocoder, and the short-time transform's way back. A group is
+// as many signals as the work space has room for; the last one begins early enough to be as large as the others.
+
+#include "stretch_cuda.h"
+#include "spectrum_cuda.h"
+
+#include "vocoder_kernel.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORK_BYTES (16LL << 30) // of spectra, at most a quarter of what the device has free
+
+struct wt__stretch_cuda {
+    wt__stretch_shape shape;
+    wt__vocoder_cuda vocoder;
+    wt_module *module;
+    wt_kernel *frames, *lock;
+    wt_buffer *tables, *analysed, *made;
+    wt_stft_plan *inverse;
+    wt_vocoder_frames_args args;
+    wt_launch frames_launch, lock_launch;
+    int at_once, bins;
+};
+
+// ---- kernels that need no transform
+
+wt_status wt__vocoder_cuda_load(wt_device *device, wt__vocoder_cuda *v)
+{
+    wt_status status = wt__op_module(device, "kernels/vocoder.cu", NULL, 0, &v->module);
+    if (!status) status = wt_module_get_kernel(v->module, "vocoder_follow", &v->follow);
+    return status ? status : wt_module_get_kernel(v->module, "vocoder_cut", &v->cut);
+}
+
+wt_status wt__vocoder_cuda_follow(const wt__vocoder_cuda *v, wt_stream *stream, int64_t n_lines, int bins, double rate,
+                                  int64_t n_frames, const float *in, int64_t n_out, float *out)
+{
+    if (n_frames > INT_MAX / 2 || n_out > INT_MAX / 2)
+        return wt_fail(WT_ERR_BAD_ARG, "phase_vocoder: %lld frames to %lld, want %d at most", (long long)n_frames,
+                       (long long)n_out, INT_MAX / 2);
+    const wt_vocoder_follow_args args = {
+        .in = in, .out = out, .rate = rate, .bins = bins, .n_frames = (int)n_frames, .n_out = (int)n_out};
+    wt_launch launch = {.block = {256}};
+    wt_status status = wt__spectrum_cuda_grid("phase_vocoder", n_lines, bins, 256, &launch.grid[0]);
+    return status ? status : wt_kernel_launch(v->follow, stream, &launch, &WT_ARG(args), 1);
+}
+
+wt_status wt__vocoder_cuda_cut(const wt__vocoder_cuda *v, wt_stream *stream, int n_lines, float gain, int64_t n_in,
+                               const float *in, int64_t n_out, float *out)
+{
+    const wt_vocoder_cut_args args = {.in = in, .out = out, .n_in = n_in, .n_out = n_out, .gain = gain};
+    const wt_launch launch = {.grid = {(int)((n_out + 1023) / 1024), n_lines}, .block = {256}};
+    return wt_kernel_launch(v->cut, stream, &launch, &WT_ARG(args), 1);
+}
+
+// ---- creating
+
+static wt_status make_tables(wt_device *device, const wt__stretch_shape *s, wt__stretch_cuda *c)
+{
+    const size_t n = (size_t)s->n_fft, n_window = (n + 1) / 2 * 2, factors = wt__spectrum_twiddles(s->n_fft, NULL);
+    double *table = calloc(n_window + factors + 2, sizeof *table);
+    if (!table) return wt_fail(WT_ERR_NO_MEMORY, "stretch: tables of %zu doubles", n_window + factors + 2);
+    memcpy(table, s->window, n * sizeof *table);
+    wt__spectrum_twiddles(s->n_fft, table + n_window);
+    wt_status status = wt__op_upload(device, table, (n_window + factors + 2) * sizeof *table, &c->tables);
+    free(table);
+    if (status) return status;
+    c->args.window = (const double *)wt_buffer_address(c->tables);
+    c->args.twiddles = c->args.window + n_window;
+    return WT_OK;
+}
+
+// Equal groups, as few as there can be.
+static void choose_group(wt_device *device, const wt__stretch_shape *s, wt__stretch_cuda *c)
+{
+    const int64_t bytes = (c->args.n_frames + s->n_made) * c->bins * 2 * (int64_t)sizeof(float);
+    int64_t room = (int64_t)(wt_device_get_info(device)->memory_free_bytes / 4);
+    if (room > WORK_BYTES) room = WORK_BYTES;
+    int64_t most = room / bytes;
+    if (most < 1) most = 1;
+    const int64_t groups = (s->n_signals + most - 1) / most;
+    c->at_once = (int)((s->n_signals + groups - 1) / groups);
+}
+
+static wt_status shape_launches(wt_device *device, const wt__stretch_shape *s, wt__stretch_cuda *c)
+{
+    const int sequences = wt__spectrum_sequences(s->n_fft), threads = wt__spectrum_threads(s->n_fft);
+    const size_t points = (size_t)sequences * (size_t)wt__spectrum_points(s->n_fft);
+    c->frames_launch = (wt_launch){.block = {threads * sequences}, .shared_bytes = points * 2 * sizeof(double)};
+    c->lock_launch = (wt_launch){.grid = {c->at_once},
+                                 .block = {wt__vocoder_threads(s->n_fft)},
+                                 .shared_bytes = (size_t)wt__vocoder_lock_bytes(s->n_fft)};
+    const size_t room = wt_device_get_info(device)->shared_bytes;
+    if (c->frames_launch.shared_bytes > room || c->lock_launch.shared_bytes > room)
+        return wt_fail(WT_ERR_UNSUPPORTED, "stretch: n_fft %d takes more shared memory than the %zu bytes of this GPU",
+                       s->n_fft, room);
+    return wt__spectrum_cuda_grid("stretch", c->at_once, (c->args.n_frames + 1) / 2, sequences,
+                                  &c->frames_launch.grid[0]);
+}
+
+static wt_status load(wt_device *device, int n_fft, wt__stretch_cuda *c)
+{
+    char options[1][48];
+    snprintf(options[0], sizeof options[0], "-DSPECTRUM_N=%d", n_fft);
+    wt_status status = wt__op_module(device, "kernels/vocoder_frames.cu", options, 1, &c->module);
+    if (!status) status = wt_module_get_kernel(c->module, "vocoder_frames", &c->frames);
+    if (!status) status = wt_module_get_kernel(c->module, "vocoder_lock", &c->lock);
+    return status ? status : wt__vocoder_cuda_load(device, &c->vocoder);
+}
+
+static wt_status take_work(wt_device *device, const wt__stretch_shape *s, wt__stretch_cuda *c)
+{
+    const size_t row = (size_t)c->at_once * (size_t)c->bins * 2 * sizeof(float);
+    wt_status status = wt_buffer_create(device, WT_MEMORY_DEVICE, row * (size_t)c->args.n_frames, &c->analysed);
+    if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, row * (size_t)s->n_made, &c->made);
+    if (status) return status;
+    const wt_stft_plan_config back = {
+        .stft = {.n_fft = s->n_fft, .hop = s->hop}, .n_signals = c->at_once, .n_frames = s->n_made, .length = s->n_out};
+    return wt_stft_plan_create(device, &back, &c->inverse);
+}
+
+static wt_status prepare(wt_device *device, wt__stretch_cuda *c)
+{
+    const wt__stretch_shape *s = &c->shape;
+    const bool locked = s->mode == WT_STRETCH_LOCKED;
+    const int64_t n_frames = locked ? 2 * s->n_made : s->n_frames;
+    wt_status status = wt__spectrum_cuda_check("stretch", s->n_fft);
+    if (status || !s->n_out) return status;
+    if (n_frames > INT_MAX / 2 || s->n_made > INT_MAX / 2)
+        return wt_fail(WT_ERR_BAD_ARG, "stretch: %lld samples to %lld, want fewer on a GPU", (long long)s->n_samples,
+                       (long long)s->n_out);
+    c->bins = s->n_fft / 2 + 1;
+    c->args.n_samples = s->n_samples, c->args.n_frames = (int)n_frames, c->args.hop = s->hop;
+    c->args.rate = locked ? s->rate : 0;
+    choose_group(device, s, c);
+    status = shape_launches(device, s, c);
+    if (!status) status = load(device, s->n_fft, c);
+    if (!status) status = make_tables(device, s, c);
+    return status ? status : take_work(device, s, c);
+}
+
+wt_status wt__stretch_cuda_create(wt_device *device, const wt__stretch_shape *shape, wt__stretch_cuda **cuda)
+{
+    *cuda = NULL;
+    wt__stretch_cuda *c = calloc(1, sizeof *c);
+    if (!c) return wt_fail(WT_ERR_NO_MEMORY, "stretch: CUDA plan");
+    c->shape = *shape;
+    wt_status status = prepare(device, c);
+    c->shape.window = NULL; // uploaded
+    if (status)
+        wt__stretch_cuda_destroy(c);
+    else
+        *cuda = c;
+    return status;
+}
+
+void wt__stretch_cuda_destroy(wt__stretch_cuda *cuda)
+{
+    if (!cuda) return;
+    wt_stft_plan_destroy(cuda->inverse);
+    wt_module_destroy(cuda->module);
+    wt_module_destroy(cuda->vocoder.module);
+    wt_buffer_destroy(cuda->tables);
+    wt_buffer_destroy(cuda->analysed);
+    wt_buffer_destroy(cuda->made);
+    free(cuda);
+}
+
+// ---- running
+
+static wt_status stretch_group(const wt__stretch_cuda *c, wt_stream *stream, const float *pcm)
+{
+    const wt__stretch_shape *s = &c->shape;
+    float *analysed = (float *)wt_buffer_address(c->analysed), *made = (float *)wt_buffer_address(c->made);
+    wt_vocoder_frames_args args = c->args;
+    args.pcm = pcm, args.out = analysed;
+    wt_status status = wt_kernel_launch(c->frames, stream, &c->frames_launch, &WT_ARG(args), 1);
+    if (status) return status;
+    if (s->mode == WT_STRETCH_LIBROSA)
+        return wt__vocoder_cuda_follow(&c->vocoder, stream, c->at_once, c->bins, s->rate, s->n_frames, analysed,
+                                       s->n_made, made);
+    const wt_vocoder_lock_args lock = {.in = analysed, .out = made, .n_out = (int)s->n_made};
+    return wt_kernel_launch(c->lock, stream, &c->lock_launch, &WT_ARG(lock), 1);
+}
+
+wt_status wt__stretch_cuda_enqueue(const wt__stretch_cuda *cuda, wt_stream *stream, const float *pcm, wt_buffer *out,
+                                   size_t out_offset)
+{
+    const wt__stretch_shape *s = &cuda->shape;
+    wt_status status = WT_OK;
+    for (int done = 0; done < s->n_signals && s->n_out && !status; done += cuda->at_once) {
+        const int first = s->n_signals - done < cuda->at_once ? s->n_signals - cuda->at_once : done;
+        status = stretch_group(cuda, stream, pcm + first * s->n_samples);
+        if (!status)
+            status = wt_stft_plan_inverse(cuda->inverse, stream, cuda->made, 0, out,
+                                          out_offset + (size_t)(first * s->n_out) * sizeof(float));
+    }
+    return status;
+}

@@ -1,0 +1,38 @@
+/// Private to dsp/stretch.c and phase_vocoder.c: phase vocoders on a GPU.
+#ifndef WT_STRETCH_CUDA_H
+#define WT_STRETCH_CUDA_H
+
+#include "op.h"
+
+#include <warptone/stretch.h>
+
+/// A stretch as its plan has resolved it; the window is borrowed for the call.
+typedef struct wt__stretch_shape {
+    wt_stretch_mode mode;
+    double rate;
+    int64_t n_samples, n_out, n_frames, n_made; ///< frames of the input (librosa's mode), of the output
+    int n_signals, n_fft, hop;
+    const double *window; ///< [n_fft]
+} wt__stretch_shape;
+
+typedef struct wt__stretch_cuda wt__stretch_cuda;
+WT_CHECKED wt_status wt__stretch_cuda_create(wt_device *device, const wt__stretch_shape *shape,
+                                             wt__stretch_cuda **cuda);
+void wt__stretch_cuda_destroy(wt__stretch_cuda *cuda); ///< NULL is allowed.
+WT_CHECKED wt_status wt__stretch_cuda_enqueue(const wt__stretch_cuda *cuda, wt_stream *stream, const float *pcm,
+                                              wt_buffer *out, size_t out_offset);
+
+/// kernels/vocoder.cu, and its kernel that makes n_out frames of n_frames.
+typedef struct wt__vocoder_cuda {
+    wt_module *module;
+    wt_kernel *follow, *cut;
+} wt__vocoder_cuda;
+
+WT_CHECKED wt_status wt__vocoder_cuda_load(wt_device *device, wt__vocoder_cuda *v);
+WT_CHECKED wt_status wt__vocoder_cuda_follow(const wt__vocoder_cuda *v, wt_stream *stream, int64_t n_lines, int bins,
+                                             double rate, int64_t n_frames, const float *in, int64_t n_out, float *out);
+/// The first n_out samples of each line of n_in, times `gain`.
+WT_CHECKED wt_status wt__vocoder_cuda_cut(const wt__vocoder_cuda *v, wt_stream *stream, int n_lines, float gain,
+                                          int64_t n_in, const float *in, int64_t n_out, float *out);
+
+#endif

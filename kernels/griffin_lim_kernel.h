@@ -1,0 +1,20 @@
+/// Arguments of Griffin and Lim's iteration.
+#ifndef WT_GRIFFIN_LIM_KERNEL_H
+#define WT_GRIFFIN_LIM_KERNEL_H
+#include "spectrum_kernel.h"
+
+typedef struct wt_griffin_lim_args {
+    wt_spectrum_walk walk;
+    wt_spectrum_frames frames;       ///< pcm: the signal before, [n_lines][length]; n_frames: those that count
+    const float *magnitude;          ///< [n_lines][stored_frames][bins]
+    const float *before;             ///< [n_lines][n_frames][bins][2] spectra of the iteration before, or NULL
+    float *after;                    ///< and of this one, not the same; NULL when none will ask for them
+    float *out;                      ///< [n_lines][length]
+    const float *squares;            ///< [..] reciprocals of the windows' squares, of the padded signal
+    const unsigned long long *seeds; ///< [bins] the generator before each bin's first frame
+    const unsigned long long *jumps; ///< [n_frames][2] factor and term that lead from there to a frame
+    int stored_frames, zero_phase;
+    float momentum; ///< m / (1 + m)
+} wt_griffin_lim_args;
+
+#endif

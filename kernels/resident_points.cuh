@@ -1,0 +1,42 @@
+// Taps and inserts of the resident kernel: chain_visit is called by all threads after each node and its barrier.
+#pragma once
+#include "block_ring.cuh"
+#include "resident_kernel.h"
+
+// The block at hand: what all threads know of it, and what nodes' points need.
+struct resident_message {
+    const wt_block_word *inserts;
+    wt_block_word *taps;
+    unsigned int turn, sequence; // `sequence`: of the targets, when they came with the block
+    int points; // 0: none, or not stream 0
+    int plane;  // words from one point to the next
+    int frames; // of the block
+    int done;   // of them, before the piece that is being processed
+    int tap[WT_MAX_POINTS], insert[WT_MAX_POINTS];
+};
+static __shared__ resident_message message;
+
+static __device__ void chain_visit(const chain_args &a, float *buffers, int n, int node)
+{
+    if (!message.points) return;
+    const wt_node_place &p = a.places[node];
+    float *out = buffers + p.output * a.buffer_channels * a.block_frames;
+    for (int k = 0; k < WT_MAX_POINTS; k++) {
+        const int channels = message.insert[k] >> 16;
+        for (int i = threadIdx.x; (message.insert[k] & 0xffff) == node + 1 && i < p.output_channels * n;
+             i += blockDim.x) {
+            const int c = i / n, f = i - c * n, from = channels == 1 ? 0 : c;
+            const wt_block_word *at = message.inserts + k * message.plane + from * message.frames + message.done + f;
+            if (from < channels)
+                out[c * a.block_frames + f] += __uint_as_float(block_take(at, message.turn, block_load(at)));
+        }
+    }
+    __syncthreads();
+    for (int k = 0; k < WT_MAX_POINTS; k++)
+        for (int i = threadIdx.x; message.tap[k] == node + 1 && i < p.output_channels * n; i += blockDim.x) {
+            const int c = i / n, f = i - c * n;
+            block_store(message.taps + k * message.plane + c * message.frames + message.done + f,
+                        __float_as_uint(out[c * a.block_frames + f]), message.turn);
+        }
+    __syncthreads();
+}

@@ -1,0 +1,23 @@
+/// Arguments of the kernels that go along the rows of a feature: [n_rows][n_frames].
+#ifndef WT_ROWS_KERNEL_H
+#define WT_ROWS_KERNEL_H
+
+typedef struct wt_delta_args {
+    const float *in;
+    float *out;
+    const double *taps; ///< [width][width] by position in the window; not interp: the middle one alone is read
+    long long n_rows, n_frames;
+    double constant;
+    int width, mode; ///< wt_delta_mode
+} wt_delta_args;
+
+typedef struct wt_pcen_args {
+    const float *in;
+    float *out;
+    long long n_rows, n_frames; ///< rows of all signals
+    int bands;                  ///< rows of a signal
+    int max_size;
+    double gain, bias, power, eps, b;
+} wt_pcen_args;
+
+#endif

@@ -1,0 +1,23 @@
+/// Arguments of the kernel that filters whole rows by second-order sections.
+#ifndef WT_SOS_KERNEL_H
+#define WT_SOS_KERNEL_H
+
+#define WT_SOS_RUN     8   ///< frames of a thread
+#define WT_SOS_THREADS 256 ///< of a block
+#define WT_SOS_POWERS  6   ///< of a section's matrix: to WT_SOS_RUN times 1, 2, 4 .. 32
+
+/// A section, and what WT_SOS_RUN frames of silence and their doublings do to its states (row by row).
+typedef struct wt_sos_section {
+    double b0, b1, b2, a1, a2;
+    double power[WT_SOS_POWERS][4];
+} wt_sos_section;
+
+typedef struct wt_sos_args {
+    const float *in;
+    float *out;                     ///< [n_rows][n_frames]
+    const wt_sos_section *sections; ///< [n_sections]
+    long long n_frames;
+    int n_sections;
+} wt_sos_args;
+
+#endif

@@ -1,0 +1,83 @@
+/// Arguments of the tempogram, tempo and beat kernels, and what both compilers must agree on.
+#ifndef WT_TEMPO_KERNEL_H
+#define WT_TEMPO_KERNEL_H
+
+#ifdef __CUDACC__
+#    define WT_TEMPO_FN static __device__ inline
+#else
+#    include <math.h>
+#    define WT_TEMPO_FN static inline
+#endif
+
+#define WT_TEMPO_TILE 64 ///< rows whose spectra a block adds up
+
+typedef struct wt_tempogram_args {
+    const float *envelope; ///< [n_signals][n_frames]
+    const float *window;   ///< [n_fft], zeros behind `length`
+    const float *twiddles;
+    float *out;   ///< tempogram: [n_signals][n_rows][length]
+    double *sums; ///< tempo: [n_signals][tiles][bins] power over energy, summed over a tile's rows
+    long long n_frames, n_rows;
+    int length, begin; ///< row t begins at frame t - begin
+    int no_norm;
+} wt_tempogram_args;
+
+/// How a lag is chosen.
+typedef struct wt_tempo_choice {
+    const double *prior;  ///< [length] logarithm, -inf where the tempo is too high
+    const double *window; ///< [length] the window's autocorrelation
+    double rate_hz;
+    int hop, length, fine;
+} wt_tempo_choice;
+
+typedef struct wt_tempo_args {
+    const double *sums;
+    const double *cosines; ///< [n_fft] of one turn
+    double *bpm;           ///< [n_signals]
+    wt_tempo_choice choice;
+    long long n_rows;
+    int n_fft, tiles;
+} wt_tempo_args;
+
+/// wt_beats of warptone/tempo.h.
+typedef struct wt_beat_found {
+    double bpm;
+    long long n_beats;
+} wt_beat_found;
+
+typedef struct wt_beat_args {
+    const float *envelope; ///< [n_signals][n_frames]
+    int *frames;           ///< [n_signals][n_frames]
+    wt_beat_found *found;  ///< [n_signals]
+    const double *bpm;     ///< [n_signals]; NULL = `known_bpm`
+    const double *bumps;   ///< of period p the taps 0 .. p, from p (p + 1) / 2 - 1: one period after the other, from 1
+    const double *logs;    ///< [2 max_period + 1] of 0, 1 ...: the first is not read
+    double *score, *sum, *scaled; ///< [n_signals][n_frames] local, cumulative, envelope divided by its deviation
+    int *link;                    ///< [n_signals][n_frames]
+    double known_bpm, frames_per_minute, tightness;
+    long long n_frames;
+    int max_period, no_trim;
+} wt_beat_args;
+
+WT_TEMPO_FN double wt__tempo_bpm(const wt_tempo_choice *c, double lag) { return 60.0 * c->rate_hz / (c->hop * lag); }
+
+/// The lag between the lags: by a parabola through the peak of two, four, eight ... beats, as far as the window goes;
+/// the same error in frames is that part of a beat. The window's own autocorrelation, which tilts the peaks, is
+/// divided out.
+WT_TEMPO_FN double wt__tempo_refine(const wt_tempo_choice *c, const float *lags, int lag)
+{
+    double best = lag;
+    for (int beats = 1; best * beats + 3 < 0.75 * c->length; beats *= 2) {
+        int at = (int)lrint(best * beats);
+        if (at < 3) return best;
+        for (int k = at - 2, middle = at; k <= middle + 2; k++)
+            if (lags[k] / c->window[k] > lags[at] / c->window[at]) at = k;
+        const double before = lags[at - 1] / c->window[at - 1], here = lags[at] / c->window[at];
+        const double after = lags[at + 1] / c->window[at + 1], a = before + after - 2 * here, b = (after - before) / 2;
+        if (!(fabs(b) < fabs(a))) break; // no peak there
+        best = (at - b / a) / beats;
+    }
+    return best;
+}
+
+#endif

@@ -1,0 +1,164 @@
+// Frames for the phase vocoders, and the phase-locked one, compiled for one SPECTRUM_N.
+//
+// vocoder_frames: SPECTRUM_THREADS threads transform a pair of frames as one complex signal in double: a weak bin's
+// phase decides how it sounds when it has become strong, and a transform in float gives it one of noise.
+//
+// vocoder_lock: a block walks along one line's output frames. A thread has a few neighbouring bins: their peaks are
+// counted by a scan over the block, each peak finds where its region ends and how it turns, and each bin looks up its
+// region. The frame before stays in shared memory, the next one's bins are read while this one is made.
+// Judge: the CPU's stretch, 2e-6 of the peak.
+#ifndef SPECTRUM_N
+#    define SPECTRUM_N 2048
+#endif
+#include "spectrum.cuh"
+#include "vocoder_kernel.h"
+
+extern __shared__ double2 all_shared[];
+
+static __device__ __forceinline__ double sample_at(const wt_vocoder_frames_args &a, const float *pcm, long long at)
+{
+    return at >= 0 && at < a.n_samples ? (double)__ldg(pcm + at) : 0;
+}
+
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) vocoder_frames(wt_vocoder_frames_args a)
+{
+    const int thread = threadIdx.x % SPECTRUM_THREADS, sequence = threadIdx.x / SPECTRUM_THREADS;
+    const int pairs = (a.n_frames + 1) / 2, blocks = (pairs + SPECTRUM_SEQUENCES - 1) / SPECTRUM_SEQUENCES;
+    const long long line = blockIdx.x / blocks, pair = blockIdx.x % blocks * SPECTRUM_SEQUENCES + sequence;
+    double2 *points = all_shared + sequence * SPECTRUM_POINTS;
+    const float *pcm = a.pcm + line * a.n_samples;
+    const long long centre = a.rate ? llrint((double)(pair * a.hop) * a.rate) : 2 * pair * a.hop;
+    const long long first = centre - SPECTRUM_N / 2, second = a.rate ? first - a.hop : first + a.hop;
+    spectrum_transform(
+        thread, points, a.twiddles,
+        [&](int i) {
+            const double w = __ldg(a.window + i);
+            return make_double2(w * sample_at(a, pcm, first + i), w * sample_at(a, pcm, second + i));
+        },
+        [&](int k, double2 v) { points[spectrum_at(k)] = v; });
+    const long long t = 2 * pair;
+    float2 *out = (float2 *)a.out + (line * a.n_frames + t) * SPECTRUM_BINS;
+    for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
+        double2 x, y;
+        spectrum_part(points, k, x, y);
+        if (t < a.n_frames) out[k] = make_float2((float)x.x, (float)x.y);
+        if (t + 1 < a.n_frames) out[SPECTRUM_BINS + k] = make_float2((float)y.x, (float)y.y);
+    }
+}
+
+// ---- locking
+
+enum {
+    LOCK_THREADS = wt__vocoder_threads(SPECTRUM_N),
+    LOCK_WARPS = LOCK_THREADS / 32,
+    LOCK_BINS = wt__vocoder_bins(SPECTRUM_N), // of a thread
+    LOCK_PEAKS = SPECTRUM_BINS / 3 + 2,       // at most: they lie three bins apart
+};
+
+struct lock_frame {
+    float2 here[SPECTRUM_BINS], earlier[SPECTRUM_BINS], before[SPECTRUM_BINS], turn[LOCK_PEAKS];
+    float power[SPECTRUM_BINS];
+    int peak[LOCK_PEAKS], begin[LOCK_PEAKS];
+    int counts[LOCK_WARPS];
+};
+static_assert(sizeof(lock_frame) <= wt__vocoder_lock_bytes(SPECTRUM_N), "what the host asks for");
+
+static __device__ __forceinline__ bool is_peak(const float *power, int k)
+{
+    const float here = power[k];
+    bool peak = here > 0;
+    for (int d = 1; d <= 2; d++)
+        peak = peak && (k < d || here > power[k - d]) && (k + d >= SPECTRUM_BINS || here >= power[k + d]);
+    return peak;
+}
+
+// Peaks of the frame in order, to f.peak; returns how many.
+static __device__ int list_peaks(lock_frame &f)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = threadIdx.x * LOCK_BINS;
+    unsigned mine = 0;
+    for (int i = 0; i < LOCK_BINS && first + i < SPECTRUM_BINS; i++) mine |= (unsigned)is_peak(f.power, first + i) << i;
+    int before = __popc(mine);
+    for (int d = 1; d < 32; d *= 2) {
+        const int other = __shfl_up_sync(0xffffffff, before, d);
+        if (lane >= d) before += other;
+    }
+    if (lane == 31) f.counts[warp] = before;
+    before -= __popc(mine);
+    __syncthreads();
+    int all = 0;
+    for (int w = 0; w < LOCK_WARPS; w++) {
+        if (w < warp) before += f.counts[w];
+        all += f.counts[w];
+    }
+    for (int i = 0; i < LOCK_BINS; i++)
+        if (mine >> i & 1) f.peak[before++] = first + i;
+    __syncthreads();
+    return all;
+}
+
+// Where region i begins: at the lowest bin between its peak and the one before, and how it turns: so that its peak goes
+// on from where the output's frame before left that bin.
+static __device__ __forceinline__ void measure_region(lock_frame &f, int i)
+{
+    const int peak = f.peak[i];
+    int begin = i ? f.peak[i - 1] + 1 : 0;
+    for (int k = begin + 1; i && k < peak; k++)
+        if (f.power[k] < f.power[begin]) begin = k;
+    const float2 a = f.earlier[peak], b = f.before[peak];
+    const double x = (double)b.x * a.x + (double)b.y * a.y, y = (double)b.y * a.x - (double)b.x * a.y;
+    const double size = sqrt(x * x + y * y);
+    f.begin[i] = begin;
+    f.turn[i] = size > 0 ? make_float2((float)(x / size), (float)(y / size)) : make_float2(1, 0);
+}
+
+extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocoder_lock_args a)
+{
+    lock_frame &f = *(lock_frame *)all_shared;
+    const float2 *in = (const float2 *)a.in + (long long)blockIdx.x * a.n_out * 2 * SPECTRUM_BINS;
+    float2 *out = (float2 *)a.out + (long long)blockIdx.x * a.n_out * SPECTRUM_BINS;
+    float2 here[LOCK_BINS], earlier[LOCK_BINS];
+    const auto read = [&](int t) {
+#pragma unroll
+        for (int i = 0; i < LOCK_BINS; i++) {
+            const int k = threadIdx.x + i * LOCK_THREADS;
+            if (k >= SPECTRUM_BINS || t >= a.n_out) continue;
+            here[i] = __ldg(in + (long long)t * 2 * SPECTRUM_BINS + k);
+            earlier[i] = __ldg(in + ((long long)t * 2 + 1) * SPECTRUM_BINS + k);
+        }
+    };
+    read(0);
+    for (int t = 0; t < a.n_out; t++) {
+#pragma unroll
+        for (int i = 0; i < LOCK_BINS; i++) {
+            const int k = threadIdx.x + i * LOCK_THREADS;
+            if (k >= SPECTRUM_BINS) continue;
+            f.here[k] = here[i], f.earlier[k] = earlier[i];
+            f.power[k] = here[i].x * here[i].x + here[i].y * here[i].y;
+        }
+        read(t + 1);
+        __syncthreads();
+        const int n_peaks = list_peaks(f);
+        const bool turns = t && n_peaks;
+        for (int i = threadIdx.x; i < n_peaks && turns; i += LOCK_THREADS) measure_region(f, i);
+        __syncthreads();
+        for (int k = threadIdx.x; k < SPECTRUM_BINS; k += LOCK_THREADS) {
+            float2 x = f.here[k];
+            if (turns) {
+                int low = 0, high = n_peaks; // the last region that begins at or before k
+                while (high - low > 1) {
+                    const int middle = (low + high) / 2;
+                    if (f.begin[middle] <= k)
+                        low = middle;
+                    else
+                        high = middle;
+                }
+                const float2 by = f.turn[low];
+                x = make_float2(x.x * by.x - x.y * by.y, x.x * by.y + x.y * by.x);
+            }
+            f.before[k] = x;
+            out[(long long)t * SPECTRUM_BINS + k] = x;
+        }
+        __syncthreads();
+    }
+}
