@@ -70,10 +70,10 @@ typedef struct wt_node_type {
     /// One block on the CPU: split-invariant to the bit.  [rt]
     void (*process)(const struct wt_node_io *io, const void *plan, const void *coeffs, void *state);
     void (*release)(void *host); ///< may be NULL
-    const char *kernel; ///< name of its CUDA text and functions where that is not the type's; NULL = the type's
     /// The state was last run by the other backend, up to `position`: put right what it keeps otherwise. NULL = nothing
     /// is. Called on the CPU.  [worker]
     void (*adopt)(const void *plan, void *state, int64_t position, int from_gpu);
+    const char *kernel; ///< name of its CUDA text and functions where that is not the type's; NULL = the type's
 } wt_node_type;
 
 /// All types, sorted by name; internal ones last.  [any]

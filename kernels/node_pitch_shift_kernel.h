@@ -11,8 +11,8 @@
 // so the latency is n_fft / 2 + D whatever the pitch. D is so long that at the lowest ratio r all frames over the place
 // are there: (n_fft / 2 + half a sinc) / r + a quantum. Above the ratio's Nyquist frequency bins are silent.
 // Source: J. Laroche and M. Dolson, Improved phase vocoder time-scale modification of audio, 1999.
-#ifndef WT_LIVE_PITCH_SHIFT_KERNEL_H
-#define WT_LIVE_PITCH_SHIFT_KERNEL_H
+#ifndef WT_NODE_PITCH_SHIFT_KERNEL_H
+#define WT_NODE_PITCH_SHIFT_KERNEL_H
 #include "spectral_node_kernel.h"
 
 #define SHIFT_BITS 24
@@ -26,27 +26,27 @@ enum { SHIFT_SEMITONES, SHIFT_N_PARAMS };
 
 // A channel's own floats: the output's spectrum before [2][row], the input's here [2][row], each bin's peak [row]. The
 // base's ring of output holds sums at stretched time.
-typedef struct live_pitch_shift_plan {
+typedef struct node_pitch_shift_plan {
     spectral_plan base;
     int row, delay_quanta; // D
     int ratios;            // of the ring of ratios, a power of two of quanta
     int sinc;              // floats from the plan's start: [SHIFT_PHASES + 1][SHIFT_TAPS]
     float lowest;          // semitones
-} live_pitch_shift_plan;
+} node_pitch_shift_plan;
 
-typedef struct live_pitch_shift_coeffs {
+typedef struct node_pitch_shift_coeffs {
     int step; // stretched time a frame, in units
-} live_pitch_shift_coeffs;
+} node_pitch_shift_coeffs;
 
 // What the channels share. Stretched time is kept less the absolute position, so that it is 0 at rest. The ring of
 // ratios lies behind: int [ratios], each quantum's step less one frame.
-typedef struct live_pitch_shift_shared {
+typedef struct node_pitch_shift_shared {
     long long now, heard; // heard: D frames ago
-} live_pitch_shift_shared;
+} node_pitch_shift_shared;
 
 // Steps are multiples of 2^-16 frames, coarse enough for both backends to round alike; 0.03 cents.
-WT_SHARED_FN void live_pitch_shift_design(const live_pitch_shift_plan *p, const float *v0, const float *v1,
-                                          live_pitch_shift_coeffs *k)
+WT_SHARED_FN void node_pitch_shift_design(const node_pitch_shift_plan *p, const float *v0, const float *v1,
+                                          node_pitch_shift_coeffs *k)
 {
     (void)v0;
     k->step = (int)(wt_exp2(wt_max(v1[SHIFT_SEMITONES], p->lowest) / 12.0f) * 65536.0f + 0.5f) * 256;
@@ -60,8 +60,8 @@ typedef struct shift_moment {
     long long end, place; // of that spectrum: last frame of input, middle in stretched time
 } shift_moment;
 
-WT_SHARED_FN shift_moment shift_moment_of(const live_pitch_shift_plan *p, const live_pitch_shift_coeffs *k,
-                                          const live_pitch_shift_shared *s, long long position, int n)
+WT_SHARED_FN shift_moment shift_moment_of(const node_pitch_shift_plan *p, const node_pitch_shift_coeffs *k,
+                                          const node_pitch_shift_shared *s, long long position, int n)
 {
     const int *ratios = (const int *)(s + 1);
     const long long then = position - (long long)p->delay_quanta * WT_QUANTUM, hop = p->base.hop * SHIFT_UNIT;
@@ -78,8 +78,8 @@ WT_SHARED_FN shift_moment shift_moment_of(const live_pitch_shift_plan *p, const 
 }
 
 // Stretched time moves on by the piece.
-WT_SHARED_FN void shift_move_on(const live_pitch_shift_plan *p, const live_pitch_shift_coeffs *k, const shift_moment *m,
-                                live_pitch_shift_shared *s, long long position, int n)
+WT_SHARED_FN void shift_move_on(const node_pitch_shift_plan *p, const node_pitch_shift_coeffs *k, const shift_moment *m,
+                                node_pitch_shift_shared *s, long long position, int n)
 {
     int *ratios = (int *)(s + 1);
     s->now += (long long)n * (k->step - (int)SHIFT_UNIT);
@@ -88,7 +88,7 @@ WT_SHARED_FN void shift_move_on(const live_pitch_shift_plan *p, const live_pitch
 }
 
 // One sample of the stretched stream at `place` in units; linear between the phases of the table.
-WT_SHARED_FN float shift_read(const live_pitch_shift_plan *p, const float *ring, long long place)
+WT_SHARED_FN float shift_read(const node_pitch_shift_plan *p, const float *ring, long long place)
 {
     const int mask = p->base.out_ring - 1, at = (int)(((place >> SHIFT_BITS) - SHIFT_TAPS / 2 + 1) & mask);
     const int part = (int)(place & (SHIFT_UNIT - 1)), fine = (int)SHIFT_UNIT / SHIFT_PHASES;
@@ -121,7 +121,7 @@ WT_SHARED_FN void shift_find_peaks(spectral_team team, const float *power, int *
 
 // `here` holds the input's spectrum, re and im the one a hop earlier: they become the output's. Spare holds two planes
 // of `plane` floats; bins from `keep` on are silent.
-WT_SHARED_FN void shift_turn(spectral_team team, const live_pitch_shift_plan *p, float *own, float *re, float *im,
+WT_SHARED_FN void shift_turn(spectral_team team, const node_pitch_shift_plan *p, float *own, float *re, float *im,
                              float *spare, int plane, int keep)
 {
     (void)team;
@@ -152,7 +152,7 @@ WT_SHARED_FN void shift_turn(spectral_team team, const live_pitch_shift_plan *p,
 }
 
 // Bins below this stay under half the rate when the pitch is raised.
-WT_SHARED_FN int shift_keep(const live_pitch_shift_plan *p, int step)
+WT_SHARED_FN int shift_keep(const node_pitch_shift_plan *p, int step)
 {
     return step > SHIFT_UNIT ? (int)((p->base.bins - 1) * SHIFT_UNIT / step) : p->base.bins;
 }

@@ -1,5 +1,5 @@
 #include "denoise_gain.h"
-#include "live_denoise_kernel.h"
+#include "node_denoise_kernel.h"
 #include "spectral_node.h"
 
 #include <math.h>
@@ -59,7 +59,7 @@ static wt_status plan_transforms(const wt_node_setup *setup, int n_fft, int hop,
                                                                 .out_frames = 2 * hop,
                                                                 .window = windows,
                                                                 .synthesis = windows + n_fft,
-                                                                .plan_bytes = sizeof(live_denoise_plan),
+                                                                .plan_bytes = sizeof(node_denoise_plan),
                                                                 .own_floats = own_floats},
                                          out, &table);
     free(windows);
@@ -74,28 +74,28 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
     if (status) return status;
     const int hop = (int)lround(c.latency_ms * c.rate_hz / 2000), row = (n_fft / 2 + 1 + 15) / 16 * 16;
     if ((status = plan_transforms(setup, n_fft, hop, 16 + 4 * row, out))) return status;
-    live_denoise_plan *p = out->plan;
+    node_denoise_plan *p = out->plan;
     p->rules = wt__denoise_rules(&c, n_fft, hop);
     p->row = row;
-    out->coeffs_bytes = sizeof(live_denoise_coeffs);
+    out->coeffs_bytes = sizeof(node_denoise_coeffs);
     return WT_OK;
 }
 
 static void design(const void *plan, const float *v0, const float *v1, void *coeffs)
 {
-    live_denoise_design(plan, v0, v1, coeffs);
+    node_denoise_design(plan, v0, v1, coeffs);
 }
 
 typedef struct job {
-    const live_denoise_plan *p;
-    const live_denoise_coeffs *k;
+    const node_denoise_plan *p;
+    const node_denoise_coeffs *k;
 } job;
 
 WT_CLONES static void frame(const void *user, int c, float *own, wt__spectral_work *work, long long end)
 {
     (void)c, (void)end;
     const job *j = user;
-    live_denoise_frame((spectral_team){0}, j->p, j->k, own, work->re, work->im, work->spare, NULL);
+    node_denoise_frame((spectral_team){0}, j->p, j->k, own, work->re, work->im, work->spare, NULL);
 }
 
 static void process(const wt_node_io *io, const void *plan, const void *coeffs, void *state)
@@ -115,5 +115,5 @@ const wt_node_type wt__node_denoise = {
     .design = design,
     .process = process,
     .release = wt__spectral_release,
-    .kernel = "live_denoise",
+    .kernel = "node_denoise",
 };

@@ -6,8 +6,8 @@
 // the centre is 9.8 dB down, a whole tone 24, an octave 81. Each stage takes the one before a frame late, so that all
 // go at once. Levels are mean squares: a sine of full scale at a note has -3.01 dB.
 // Source: gammatone of order 4, R. Patterson and others, 1992; its one-pole form: V. Hohmann, Acustica 88, 2002.
-#ifndef WT_LIVE_CQT_KERNEL_H
-#define WT_LIVE_CQT_KERNEL_H
+#ifndef WT_NODE_CQT_KERNEL_H
+#define WT_NODE_CQT_KERNEL_H
 #include "spectral_node_kernel.h"
 
 #define CQT_NOTES 84
@@ -16,20 +16,20 @@
 #define CQT_STAGES 4
 #define CQT_N_READINGS (CQT_NOTES + CQT_CLASSES)
 
-typedef struct live_cqt_plan {
+typedef struct node_cqt_plan {
     int channels, hop;
     float pole_re[CQT_LANES], pole_im[CQT_LANES];
     float gain[CQT_LANES]; // of the first stage's input; 0 = the note lies too high for the rate
-} live_cqt_plan;
+} node_cqt_plan;
 
-typedef struct live_cqt_state {
+typedef struct node_cqt_state {
     float re[CQT_STAGES][CQT_LANES], im[CQT_STAGES][CQT_LANES];
     float known; // 1 once levels have been shown
     float unused[15];
-} live_cqt_state;
+} node_cqt_state;
 
 // A reading: a note, or behind them a pitch class, the sum of its notes.
-WT_SHARED_FN float cqt_level(const live_cqt_state *s, int r)
+WT_SHARED_FN float cqt_level(const node_cqt_state *s, int r)
 {
     float power = 0.0f;
     for (int k = r < CQT_NOTES ? r : r - CQT_NOTES; k < CQT_NOTES; k += CQT_CLASSES) {

@@ -2,9 +2,9 @@
 // Judge: the CPU's, 0.01 dB.
 #pragma once
 #include "chain.cuh"
-#include "live_cqt_kernel.h"
+#include "node_cqt_kernel.h"
 
-static __device__ void cqt_run(const live_cqt_plan *p, live_cqt_state *s, const float *x, int n, int note)
+static __device__ void cqt_run(const node_cqt_plan *p, node_cqt_state *s, const float *x, int n, int note)
 {
     const float a = p->pole_re[note], b = p->pole_im[note], gain = p->gain[note];
     float re[CQT_STAGES], im[CQT_STAGES];
@@ -22,7 +22,7 @@ static __device__ void cqt_run(const live_cqt_plan *p, live_cqt_state *s, const 
     for (int k = 0; k < CQT_STAGES; k++) s->re[k][note] = re[k], s->im[k][note] = im[k];
 }
 
-static __device__ void live_cqt_process(const wt_node_io *io, const live_cqt_plan *p, const void *, live_cqt_state *s)
+static __device__ void node_cqt_process(const wt_node_io *io, const node_cqt_plan *p, const void *, node_cqt_state *s)
 {
     float *x = io->scratch;
     for (int f = threadIdx.x; f < io->n_frames; f += blockDim.x) {

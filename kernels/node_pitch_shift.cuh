@@ -1,10 +1,10 @@
 // pitch_shift: quantum by quantum; a thread a sample reads the stretched stream, teams of warps make the spectra.
 // Judge: the CPU's, 70 dB (a peak between two almost equal bins may change sides).
 #pragma once
-#include "live_pitch_shift_kernel.h"
+#include "node_pitch_shift_kernel.h"
 #include "spectral_node.cuh"
 
-static __device__ void shift_frame(const spectral_team &team, const live_pitch_shift_plan *p, float *channel,
+static __device__ void shift_frame(const spectral_team &team, const node_pitch_shift_plan *p, float *channel,
                                    float *scratch, const shift_moment &m, int keep)
 {
     const int row = p->row;
@@ -18,11 +18,11 @@ static __device__ void shift_frame(const spectral_team &team, const live_pitch_s
                  m.place - p->base.n_fft / 2);
 }
 
-static __device__ void live_pitch_shift_process(const wt_node_io *io, const live_pitch_shift_plan *p,
-                                                const live_pitch_shift_coeffs *k, float *state)
+static __device__ void node_pitch_shift_process(const wt_node_io *io, const node_pitch_shift_plan *p,
+                                                const node_pitch_shift_coeffs *k, float *state)
 {
     const spectral_plan *b = &p->base;
-    live_pitch_shift_shared *s = (live_pitch_shift_shared *)(state + b->shared);
+    node_pitch_shift_shared *s = (node_pitch_shift_shared *)(state + b->shared);
     for (int at = 0, n; at < io->n_frames; at += n) {
         const long long position = io->position + at;
         n = min(io->n_frames - at, WT_QUANTUM - (int)(position & (WT_QUANTUM - 1)));

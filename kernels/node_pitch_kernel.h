@@ -4,8 +4,8 @@
 // d(1) .. d(k). The period is the first trough below the threshold, else the lowest trough, which is what keeps YIN from
 // octaves; a parabola through d around it gives its fraction.
 // Source: A. de Cheveigne and H. Kawahara, JASA 111(4), 2002.
-#ifndef WT_LIVE_PITCH_KERNEL_H
-#define WT_LIVE_PITCH_KERNEL_H
+#ifndef WT_NODE_PITCH_KERNEL_H
+#define WT_NODE_PITCH_KERNEL_H
 #include "fastmath_kernel.h"
 #include "yin_kernel.h"
 
@@ -15,18 +15,18 @@
 enum { PITCH_MIN_CONFIDENCE, PITCH_A4, PITCH_N_PARAMS };
 enum { PITCH_F0_HZ, PITCH_CONFIDENCE, PITCH_NOTE, PITCH_N_READINGS };
 
-typedef struct live_pitch_plan {
+typedef struct node_pitch_plan {
     int channels, hop, ring;       // ring: frames, a power of two
     int first, last, width, frame; // lags that are looked at; frame = width + last + 1
     int lags;                      // last + 2 rounded up to 64
     float threshold, rate_hz;
-} live_pitch_plan;
+} node_pitch_plan;
 
-typedef struct live_pitch_coeffs {
+typedef struct node_pitch_coeffs {
     float min_confidence, a4_hz;
-} live_pitch_coeffs;
+} node_pitch_coeffs;
 
-WT_SHARED_FN void live_pitch_design(const live_pitch_plan *p, const float *v0, const float *v1, live_pitch_coeffs *k)
+WT_SHARED_FN void node_pitch_design(const node_pitch_plan *p, const float *v0, const float *v1, node_pitch_coeffs *k)
 {
     (void)p, (void)v0;
     k->min_confidence = v1[PITCH_MIN_CONFIDENCE];
@@ -45,7 +45,7 @@ WT_SHARED_FN int pitch_is_trough(const float *normal, int lag)
 }
 
 // Readings from the lag that was picked; 0 = none.
-WT_SHARED_FN void pitch_show(const live_pitch_plan *p, const live_pitch_coeffs *k, const float *d, const float *normal,
+WT_SHARED_FN void pitch_show(const node_pitch_plan *p, const node_pitch_coeffs *k, const float *d, const float *normal,
                              int lag, float *readings)
 {
     const float confidence = lag > 0 ? wt_min(wt_max(1.0f - normal[lag], 0.0f), 1.0f) : 0.0f;

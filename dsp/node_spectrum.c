@@ -1,4 +1,4 @@
-#include "live_spectrum_kernel.h"
+#include "node_spectrum_kernel.h"
 #include "spectral_node.h"
 
 #include <math.h>
@@ -31,30 +31,30 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
     if (status) return status;
     const wt__spectral_config config = {.n_fft = n_fft,
                                         .hop = hop,
-                                        .plan_bytes = sizeof(live_spectrum_plan),
+                                        .plan_bytes = sizeof(node_spectrum_plan),
                                         .own_floats = SPECTRUM_BANDS,
-                                        .shared_floats = sizeof(live_spectrum_shared) / sizeof(float)};
+                                        .shared_floats = sizeof(node_spectrum_shared) / sizeof(float)};
     status = wt__spectral_plan(setup, &config, out, &table);
     if (status) return status;
-    live_spectrum_plan *p = out->plan;
+    node_spectrum_plan *p = out->plan;
     const double rate_hz = wt_setup_rate_hz(setup), edge = pow(10, wt_setup_choice(setup, "width") ? 0.15 : 0.05);
     p->hop_ms = (float)(1000 * hop / rate_hz);
     for (int band = 0; band < SPECTRUM_BANDS; band++) {
         const double centre = 1000 * pow(10, (band - 17) / 10.0) * n_fft / rate_hz;
         p->low[band] = (float)(centre / edge), p->high[band] = (float)(centre * edge);
     }
-    out->coeffs_bytes = sizeof(live_spectrum_coeffs);
+    out->coeffs_bytes = sizeof(node_spectrum_coeffs);
     return WT_OK;
 }
 
 static void design(const void *plan, const float *v0, const float *v1, void *coeffs)
 {
-    live_spectrum_design(plan, v0, v1, coeffs);
+    node_spectrum_design(plan, v0, v1, coeffs);
 }
 
 typedef struct job {
-    const live_spectrum_plan *p;
-    const live_spectrum_coeffs *k;
+    const node_spectrum_plan *p;
+    const node_spectrum_coeffs *k;
     float *state, *readings;
 } job;
 
@@ -74,14 +74,14 @@ static void done(const void *user, long long end)
     (void)end;
     const job *j = user;
     for (int band = 0; band < SPECTRUM_BANDS; band++) spectrum_show(j->p, j->k, j->state, band, j->readings);
-    ((live_spectrum_shared *)(j->state + j->p->base.shared))->known = 1;
+    ((node_spectrum_shared *)(j->state + j->p->base.shared))->known = 1;
 }
 
 static void process(const wt_node_io *io, const void *plan, const void *coeffs, void *state)
 {
     const job j = {plan, coeffs, state, io->readings};
     wt__spectral_process(io, &j.p->base, state, frame, done, &j);
-    const live_spectrum_shared *s = (const live_spectrum_shared *)(j.state + j.p->base.shared);
+    const node_spectrum_shared *s = (const node_spectrum_shared *)(j.state + j.p->base.shared);
     for (int band = 0; band < SPECTRUM_BANDS && s->known == 0; band++) io->readings[band] = -120;
 }
 
@@ -98,5 +98,5 @@ const wt_node_type wt__node_spectrum = {
     .design = design,
     .process = process,
     .release = wt__spectral_release,
-    .kernel = "live_spectrum",
+    .kernel = "node_spectrum",
 };

@@ -4,8 +4,8 @@
 // none of them a tone counts as percussive until it has lasted for half the median. Masks are those of dsp/hpss.c with
 // power 2; with a margin above 1 what neither part takes is the residual, which keeps its level.
 // Source: D. Fitzgerald, DAFx 2010; margins: J. Driedger and others, ISMIR 2014.
-#ifndef WT_LIVE_HPSS_KERNEL_H
-#define WT_LIVE_HPSS_KERNEL_H
+#ifndef WT_NODE_HPSS_KERNEL_H
+#define WT_NODE_HPSS_KERNEL_H
 #include "gain_kernel.h"
 #include "spectral_node_kernel.h"
 
@@ -17,16 +17,16 @@
 enum { HPSS_HARMONIC_DB, HPSS_PERCUSSIVE_DB, HPSS_MARGIN, HPSS_N_PARAMS };
 
 // A channel's own floats: keys of magnitudes [HPSS_LIVE_TIME][row], then spectra [lookahead + 1][2][row].
-typedef struct live_hpss_plan {
+typedef struct node_hpss_plan {
     spectral_plan base;
     int lookahead, row;
-} live_hpss_plan;
+} node_hpss_plan;
 
-typedef struct live_hpss_coeffs {
+typedef struct node_hpss_coeffs {
     float harmonic, percussive, margin;
-} live_hpss_coeffs;
+} node_hpss_coeffs;
 
-WT_SHARED_FN void live_hpss_design(const live_hpss_plan *p, const float *v0, const float *v1, live_hpss_coeffs *k)
+WT_SHARED_FN void node_hpss_design(const node_hpss_plan *p, const float *v0, const float *v1, node_hpss_coeffs *k)
 {
     (void)p, (void)v0;
     k->harmonic = wt_db_to_gain(v1[HPSS_HARMONIC_DB]);
@@ -43,7 +43,7 @@ WT_SHARED_FN float hpss_mask(float x, float reference)
 }
 
 // Gain of a bin with these medians.
-WT_SHARED_FN float hpss_gain(const live_hpss_coeffs *k, float harmonic, float percussive)
+WT_SHARED_FN float hpss_gain(const node_hpss_coeffs *k, float harmonic, float percussive)
 {
     const float h = hpss_mask(harmonic, percussive * k->margin), q = hpss_mask(percussive, harmonic * k->margin);
     return 1.0f + h * (k->harmonic - 1.0f) + q * (k->percussive - 1.0f);
@@ -54,7 +54,7 @@ WT_SHARED_FN int hpss_key(float re, float im) { return wt_bits(sqrtf(re * re + i
 
 // Slot of the keys of transform t, and of its spectrum.
 WT_SHARED_FN int hpss_time_slot(long long t) { return (int)((t + HPSS_LIVE_TIME) % HPSS_LIVE_TIME); }
-WT_SHARED_FN int hpss_wait_slot(const live_hpss_plan *p, long long t)
+WT_SHARED_FN int hpss_wait_slot(const node_hpss_plan *p, long long t)
 {
     return (int)((t + p->lookahead + 1) % (p->lookahead + 1));
 }

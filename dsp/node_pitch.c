@@ -1,4 +1,4 @@
-#include "live_pitch_kernel.h"
+#include "node_pitch_kernel.h"
 #include "node_types.h"
 #include "ring.h"
 
@@ -19,7 +19,7 @@ static const wt_option_info options[] = {
 // Frequency, periodicity 0 to 1, and MIDI number with its fraction.
 static const char *const readings[PITCH_N_READINGS] = {"f0_hz", "confidence", "note"};
 
-static wt_status get_options(const wt_node_setup *setup, live_pitch_plan *p)
+static wt_status get_options(const wt_node_setup *setup, node_pitch_plan *p)
 {
     const double rate_hz = wt_setup_rate_hz(setup);
     double fmin, fmax, hop, threshold;
@@ -40,14 +40,14 @@ static wt_status get_options(const wt_node_setup *setup, live_pitch_plan *p)
 
 static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
 {
-    live_pitch_plan p = {.channels = wt_setup_channels(setup, 0)};
+    node_pitch_plan p = {.channels = wt_setup_channels(setup, 0)};
     wt_status status = get_options(setup, &p);
     if (!status) status = wt__plan_alloc(out, sizeof p);
     if (status) return status;
     p.ring = wt__ring_size(p.frame);
-    *(live_pitch_plan *)out->plan = p;
+    *(node_pitch_plan *)out->plan = p;
     out->out_channels = p.channels;
-    out->coeffs_bytes = sizeof(live_pitch_coeffs);
+    out->coeffs_bytes = sizeof(node_pitch_coeffs);
     out->state_bytes = sizeof(float) * (size_t)p.ring;
     out->scratch_floats = (p.frame + p.lags) * 33 / 32 + 2 + 2 * p.lags;
     return WT_OK;
@@ -55,7 +55,7 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
 
 static void design(const void *plan, const float *v0, const float *v1, void *coeffs)
 {
-    live_pitch_design(plan, v0, v1, coeffs);
+    node_pitch_design(plan, v0, v1, coeffs);
 }
 
 // d of 64 neighbouring lags.
@@ -75,7 +75,7 @@ WT_CLONES static void differences(const float *x, int lag, int width, float *d)
     memcpy(d, sum, sizeof sum);
 }
 
-static int pick(const live_pitch_plan *p, const float *normal)
+static int pick(const node_pitch_plan *p, const float *normal)
 {
     int lowest = 0;
     for (int lag = p->first; lag <= p->last; lag++) {
@@ -87,7 +87,7 @@ static int pick(const live_pitch_plan *p, const float *normal)
 }
 
 // scratch: the frame with a margin of zeros, d, d normalised
-static void find_pitch(const wt_node_io *io, const live_pitch_plan *p, const live_pitch_coeffs *k, const float *ring,
+static void find_pitch(const wt_node_io *io, const node_pitch_plan *p, const node_pitch_coeffs *k, const float *ring,
                        long long end)
 {
     float *x = io->scratch, *d = x + p->frame + p->lags, *normal = d + p->lags, total = 0;
@@ -103,7 +103,7 @@ static void find_pitch(const wt_node_io *io, const live_pitch_plan *p, const liv
 
 static void process(const wt_node_io *io, const void *plan, const void *coeffs, void *state)
 {
-    const live_pitch_plan *p = plan;
+    const node_pitch_plan *p = plan;
     float *ring = state, mono[WT_CHAIN_BLOCK];
     for (int at = 0, n; at < io->n_frames; at += n) {
         const long long position = io->position + at;
@@ -132,5 +132,5 @@ const wt_node_type wt__node_pitch = {
     .plan = plan,
     .design = design,
     .process = process,
-    .kernel = "live_pitch",
+    .kernel = "node_pitch",
 };

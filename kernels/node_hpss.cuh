@@ -1,10 +1,10 @@
 // hpss: a thread a bin; medians in registers. Judge: the CPU's, 100 dB; medians identical but for rounded magnitudes.
 #pragma once
-#include "live_hpss_kernel.h"
+#include "node_hpss_kernel.h"
 #include "median.cuh"
 #include "spectral_node.cuh"
 
-static __device__ void live_hpss_frame(const spectral_team &team, const live_hpss_plan *p, const live_hpss_coeffs *k,
+static __device__ void node_hpss_frame(const spectral_team &team, const node_hpss_plan *p, const node_hpss_coeffs *k,
                                        float *own, const spectral_bins &x, long long t)
 {
     const int bins = p->base.bins, row = p->row;
@@ -26,13 +26,13 @@ static __device__ void live_hpss_frame(const spectral_team &team, const live_hps
     }
 }
 
-static __device__ void live_hpss_process(const wt_node_io *io, const live_hpss_plan *p, const live_hpss_coeffs *k,
+static __device__ void node_hpss_process(const wt_node_io *io, const node_hpss_plan *p, const node_hpss_coeffs *k,
                                          float *state)
 {
     spectral_process(
         io, &p->base, state,
         [&](const spectral_team &team, int, float *own, const spectral_bins &x, long long end) {
-            live_hpss_frame(team, p, k, own, x, end / p->base.hop);
+            node_hpss_frame(team, p, k, own, x, end / p->base.hop);
         },
         [](long long) {});
 }

@@ -1,4 +1,4 @@
-#include "live_cqt_kernel.h"
+#include "node_cqt_kernel.h"
 #include "node_types.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static const char *const readings[CQT_N_READINGS] = {
     "g_db",    "gis_db",  "a_db",    "ais_db",  "b_db"};
 
 // Half the -3 dB width of CQT_STAGES equal poles is sqrt(2^(1 / stages) - 1) of a pole's own.
-static void design_notes(live_cqt_plan *p, double rate_hz, double a4_hz)
+static void design_notes(node_cqt_plan *p, double rate_hz, double a4_hz)
 {
     const double semitone = exp2(1 / 24.0) - exp2(-1 / 24.0), narrower = sqrt(exp2(1.0 / CQT_STAGES) - 1);
     for (int k = 0; k < CQT_NOTES; k++) {
@@ -41,19 +41,19 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
     double a4_hz, hop;
     wt_status status = wt_setup_number(setup, "a4_hz", 400, 480, &a4_hz);
     if (!status) status = wt_setup_number(setup, "hop", 32, 8192, &hop);
-    if (!status) status = wt__plan_alloc(out, sizeof(live_cqt_plan));
+    if (!status) status = wt__plan_alloc(out, sizeof(node_cqt_plan));
     if (status) return status;
-    live_cqt_plan *p = out->plan;
+    node_cqt_plan *p = out->plan;
     p->channels = out->out_channels = wt_setup_channels(setup, 0);
     p->hop = (int)hop;
     design_notes(p, wt_setup_rate_hz(setup), a4_hz);
-    out->state_bytes = sizeof(live_cqt_state);
+    out->state_bytes = sizeof(node_cqt_state);
     out->scratch_floats = WT_CHAIN_BLOCK;
     return WT_OK;
 }
 
 // Sixteen notes over n frames.
-WT_CLONES static void run(const live_cqt_plan *p, live_cqt_state *s, const float *x, int n, int note)
+WT_CLONES static void run(const node_cqt_plan *p, node_cqt_state *s, const float *x, int n, int note)
 {
     wt_f32x16 a, b, gain, re[CQT_STAGES], im[CQT_STAGES];
     memcpy(&a, p->pole_re + note, sizeof a), memcpy(&b, p->pole_im + note, sizeof b);
@@ -78,8 +78,8 @@ WT_CLONES static void run(const live_cqt_plan *p, live_cqt_state *s, const float
 static void process(const wt_node_io *io, const void *plan, const void *coeffs, void *state)
 {
     (void)coeffs;
-    const live_cqt_plan *p = plan;
-    live_cqt_state *s = state;
+    const node_cqt_plan *p = plan;
+    node_cqt_state *s = state;
     float x[WT_CHAIN_BLOCK] = {0};
     for (int c = 0; c < p->channels; c++)
         for (int f = 0; f < io->n_frames; f++) x[f] += io->in[0][c * io->stride + f];
@@ -105,5 +105,5 @@ const wt_node_type wt__node_cqt = {
     .n_readings = CQT_N_READINGS,
     .plan = plan,
     .process = process,
-    .kernel = "live_cqt",
+    .kernel = "node_cqt",
 };

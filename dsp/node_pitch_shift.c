@@ -1,4 +1,4 @@
-#include "live_pitch_shift_kernel.h"
+#include "node_pitch_shift_kernel.h"
 #include "ring.h"
 #include "spectral_node.h"
 
@@ -48,18 +48,18 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
         .n_fft = n_fft,
         .hop = hop,
         .out_frames = n_fft,
-        .plan_bytes = sizeof(live_pitch_shift_plan),
+        .plan_bytes = sizeof(node_pitch_shift_plan),
         .table_floats = (SHIFT_PHASES + 1) * SHIFT_TAPS,
         .in_history = hop + WT_QUANTUM,
         .out_history = 2 * quanta * WT_QUANTUM + SHIFT_TAPS + 4 * WT_QUANTUM, // twice: the highest ratio
         .own_floats = 5 * row,
-        .shared_floats = (int)(sizeof(live_pitch_shift_shared) / sizeof(float)) + ratios};
+        .shared_floats = (int)(sizeof(node_pitch_shift_shared) / sizeof(float)) + ratios};
     status = wt__spectral_plan(setup, &config, out, &table);
     if (status) return status;
-    live_pitch_shift_plan *p = out->plan;
+    node_pitch_shift_plan *p = out->plan;
     p->row = row, p->delay_quanta = quanta, p->ratios = ratios, p->sinc = table, p->lowest = (float)lowest;
     fill_sinc((float *)p + table);
-    out->coeffs_bytes = sizeof(live_pitch_shift_coeffs);
+    out->coeffs_bytes = sizeof(node_pitch_shift_coeffs);
     out->latency_frames = n_fft / 2 + quanta * WT_QUANTUM;
     out->tail_frames = n_fft;
     return WT_OK;
@@ -67,20 +67,20 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
 
 static void design(const void *plan, const float *v0, const float *v1, void *coeffs)
 {
-    live_pitch_shift_design(plan, v0, v1, coeffs);
+    node_pitch_shift_design(plan, v0, v1, coeffs);
 }
 
-WT_CLONES static void turn(const live_pitch_shift_plan *p, float *own, wt__spectral_work *work, int keep)
+WT_CLONES static void turn(const node_pitch_shift_plan *p, float *own, wt__spectral_work *work, int keep)
 {
     shift_turn((spectral_team){0}, p, own, work->re, work->im, work->spare, WT__SPECTRAL_PLANE, keep);
 }
 
-WT_CLONES static void read_out(const live_pitch_shift_plan *p, const float *ring, const shift_moment *m, float *out, int n)
+WT_CLONES static void read_out(const node_pitch_shift_plan *p, const float *ring, const shift_moment *m, float *out, int n)
 {
     for (int f = 0; f < n; f++) out[f] = shift_read(p, ring, m->heard + (long long)f * m->heard_step);
 }
 
-static void frame(const live_pitch_shift_plan *p, const wt__real_core *fft, float *channel, const shift_moment *m,
+static void frame(const node_pitch_shift_plan *p, const wt__real_core *fft, float *channel, const shift_moment *m,
                   int keep)
 {
     wt__spectral_work work;
@@ -96,9 +96,9 @@ static void frame(const live_pitch_shift_plan *p, const wt__real_core *fft, floa
 
 static void process(const wt_node_io *io, const void *plan, const void *coeffs, void *state)
 {
-    const live_pitch_shift_plan *p = plan;
-    const live_pitch_shift_coeffs *k = coeffs;
-    live_pitch_shift_shared *s = (live_pitch_shift_shared *)((float *)state + p->base.shared);
+    const node_pitch_shift_plan *p = plan;
+    const node_pitch_shift_coeffs *k = coeffs;
+    node_pitch_shift_shared *s = (node_pitch_shift_shared *)((float *)state + p->base.shared);
     for (int at = 0, n; at < io->n_frames; at += n) {
         const long long position = io->position + at;
         const int left = WT_QUANTUM - (int)(position & (WT_QUANTUM - 1));
@@ -125,5 +125,5 @@ const wt_node_type wt__node_pitch_shift = {
     .design = design,
     .process = process,
     .release = wt__spectral_release,
-    .kernel = "live_pitch_shift",
+    .kernel = "node_pitch_shift",
 };

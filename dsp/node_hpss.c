@@ -1,4 +1,4 @@
-#include "live_hpss_kernel.h"
+#include "node_hpss_kernel.h"
 #include "median_run.h"
 #include "spectral_node.h"
 
@@ -26,13 +26,13 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
     const wt__spectral_config config = {.n_fft = n_fft,
                                         .hop = hop,
                                         .out_frames = n_fft,
-                                        .plan_bytes = sizeof(live_hpss_plan),
+                                        .plan_bytes = sizeof(node_hpss_plan),
                                         .own_floats = (HPSS_LIVE_TIME + 2 * ((int)lookahead + 1)) * row};
     status = wt__spectral_plan(setup, &config, out, &table);
     if (status) return status;
-    live_hpss_plan *p = out->plan;
+    node_hpss_plan *p = out->plan;
     p->lookahead = (int)lookahead, p->row = row;
-    out->coeffs_bytes = sizeof(live_hpss_coeffs);
+    out->coeffs_bytes = sizeof(node_hpss_coeffs);
     out->latency_frames = n_fft + p->lookahead * hop;
     out->tail_frames = HPSS_LIVE_TIME * hop;
     return WT_OK;
@@ -40,12 +40,12 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
 
 static void design(const void *plan, const float *v0, const float *v1, void *coeffs)
 {
-    live_hpss_design(plan, v0, v1, coeffs);
+    node_hpss_design(plan, v0, v1, coeffs);
 }
 
 typedef struct job {
-    const live_hpss_plan *p;
-    const live_hpss_coeffs *k;
+    const node_hpss_plan *p;
+    const node_hpss_coeffs *k;
 } job;
 
 WT_CLONES static void take_keys(const float *re, const float *im, int *keys, int bins)
@@ -53,7 +53,7 @@ WT_CLONES static void take_keys(const float *re, const float *im, int *keys, int
     for (int k = 0; k < bins; k++) keys[k] = hpss_key(re[k], im[k]);
 }
 
-WT_CLONES static void turn(const live_hpss_coeffs *k, const int *along_time, const int *along_bins, const float *from_re,
+WT_CLONES static void turn(const node_hpss_coeffs *k, const int *along_time, const int *along_bins, const float *from_re,
                            const float *from_im, float *re, float *im, int bins)
 {
     for (int i = 0; i < bins; i++) {
@@ -67,7 +67,7 @@ static void frame(const void *user, int c, float *own, wt__spectral_work *work, 
     (void)c;
     enum { L = WT__MEDIAN_LANES, ROW = SPECTRAL_MAX_FFT / 2 + 2 * L };
     const job *j = user;
-    const live_hpss_plan *p = j->p;
+    const node_hpss_plan *p = j->p;
     const int bins = p->base.bins, row = p->row;
     const long long t = end / p->base.hop;
     int *keys = (int *)own;
@@ -108,5 +108,5 @@ const wt_node_type wt__node_hpss = {
     .design = design,
     .process = process,
     .release = wt__spectral_release,
-    .kernel = "live_hpss",
+    .kernel = "node_hpss",
 };

@@ -1,12 +1,12 @@
 // spectrum: a warp a band sums the bins of a channel, then a thread a band smooths over time.
 #pragma once
-#include "live_spectrum_kernel.h"
+#include "node_spectrum_kernel.h"
 #include "spectral_node.cuh"
 
-static __device__ void live_spectrum_process(const wt_node_io *io, const live_spectrum_plan *p,
-                                             const live_spectrum_coeffs *k, float *state)
+static __device__ void node_spectrum_process(const wt_node_io *io, const node_spectrum_plan *p,
+                                             const node_spectrum_coeffs *k, float *state)
 {
-    live_spectrum_shared *s = (live_spectrum_shared *)(state + p->base.shared);
+    node_spectrum_shared *s = (node_spectrum_shared *)(state + p->base.shared);
     spectral_process(
         io, &p->base, state,
         [&](const spectral_team &team, int, float *own, const spectral_bins &x, long long) {

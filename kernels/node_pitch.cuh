@@ -3,11 +3,11 @@
 // Judge: the CPU's, 0.1 cents.
 #pragma once
 #include "chain.cuh"
-#include "live_pitch_kernel.h"
+#include "node_pitch_kernel.h"
 
 static __device__ __forceinline__ int pitch_at(int i) { return i + (i >> 5); }
 
-static __device__ void pitch_differences(const live_pitch_plan *p, const float *x, float *d)
+static __device__ void pitch_differences(const node_pitch_plan *p, const float *x, float *d)
 {
     for (int first = threadIdx.x * PITCH_STEP; first < p->last + 2; first += blockDim.x * PITCH_STEP) {
         float y[2 * PITCH_STEP], sum[PITCH_STEP] = {};
@@ -31,7 +31,7 @@ static __device__ void pitch_differences(const live_pitch_plan *p, const float *
 }
 
 // The first warp: sums of d, and d over their mean.
-static __device__ void pitch_normalise(const live_pitch_plan *p, const float *d, float *normal)
+static __device__ void pitch_normalise(const node_pitch_plan *p, const float *d, float *normal)
 {
     const int lane = threadIdx.x;
     float before = 0.0f;
@@ -50,7 +50,7 @@ static __device__ void pitch_normalise(const live_pitch_plan *p, const float *d,
 }
 
 // The first warp: the first trough below the threshold, else the lowest, else 0.
-static __device__ int pitch_pick(const live_pitch_plan *p, const float *normal)
+static __device__ int pitch_pick(const node_pitch_plan *p, const float *normal)
 {
     float lowest = 3e38f;
     int at = 0;
@@ -69,7 +69,7 @@ static __device__ int pitch_pick(const live_pitch_plan *p, const float *normal)
     return at;
 }
 
-static __device__ void live_pitch_process(const wt_node_io *io, const live_pitch_plan *p, const live_pitch_coeffs *k,
+static __device__ void node_pitch_process(const wt_node_io *io, const node_pitch_plan *p, const node_pitch_coeffs *k,
                                           float *ring)
 {
     const int mask = p->ring - 1, room = pitch_at(p->frame + p->lags) + 1;
