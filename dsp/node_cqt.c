@@ -15,9 +15,8 @@ static const wt_option_info options[] = {
         "g" #n "_db", "gis" #n "_db", "a" #n "_db", "ais" #n "_db", "b" #n "_db"
 
 static const char *const readings[CQT_N_READINGS] = {
-    OCTAVE(1), OCTAVE(2), OCTAVE(3), OCTAVE(4), OCTAVE(5), OCTAVE(6), OCTAVE(7),
-    "c_db",    "cis_db",  "d_db",    "dis_db",  "e_db",    "f_db",    "fis_db",
-    "g_db",    "gis_db",  "a_db",    "ais_db",  "b_db"};
+    OCTAVE(1), OCTAVE(2), OCTAVE(3), OCTAVE(4), OCTAVE(5), OCTAVE(6), OCTAVE(7), "c_db",   "cis_db", "d_db",
+    "dis_db",  "e_db",    "f_db",    "fis_db",  "g_db",    "gis_db",  "a_db",    "ais_db", "b_db"};
 
 // Half the -3 dB width of CQT_STAGES equal poles is sqrt(2^(1 / stages) - 1) of a pole's own.
 static void design_notes(node_cqt_plan *p, double rate_hz, double a4_hz)

@@ -41,8 +41,8 @@ static wt_status get_config(const wt_node_setup *setup, wt_denoise_config *c, in
     const int latency = 2 * (int)lround(c->latency_ms * rate_hz / 2000);
     if (!status) status = choose_fft(setup, latency, n_fft);
     if (status || latency <= *n_fft) return status;
-    return wt_fail(WT_ERR_BAD_ARG, "latency_ms %g is %d frames, want at most n_fft, which is %d", c->latency_ms, latency,
-                   *n_fft);
+    return wt_fail(WT_ERR_BAD_ARG, "latency_ms %g is %d frames, want at most n_fft, which is %d", c->latency_ms,
+                   latency, *n_fft);
 }
 
 // As dsp/denoise.c has them.

@@ -53,8 +53,8 @@ WT_CLONES static void take_keys(const float *re, const float *im, int *keys, int
     for (int k = 0; k < bins; k++) keys[k] = hpss_key(re[k], im[k]);
 }
 
-WT_CLONES static void turn(const node_hpss_coeffs *k, const int *along_time, const int *along_bins, const float *from_re,
-                           const float *from_im, float *re, float *im, int bins)
+WT_CLONES static void turn(const node_hpss_coeffs *k, const int *along_time, const int *along_bins,
+                           const float *from_re, const float *from_im, float *re, float *im, int bins)
 {
     for (int i = 0; i < bins; i++) {
         const float gain = hpss_gain(k, wt_from_bits(along_time[i]), wt_from_bits(along_bins[i]));

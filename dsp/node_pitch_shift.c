@@ -75,7 +75,8 @@ WT_CLONES static void turn(const node_pitch_shift_plan *p, float *own, wt__spect
     shift_turn((spectral_team){0}, p, own, work->re, work->im, work->spare, WT__SPECTRAL_PLANE, keep);
 }
 
-WT_CLONES static void read_out(const node_pitch_shift_plan *p, const float *ring, const shift_moment *m, float *out, int n)
+WT_CLONES static void read_out(const node_pitch_shift_plan *p, const float *ring, const shift_moment *m, float *out,
+                               int n)
 {
     for (int f = 0; f < n; f++) out[f] = shift_read(p, ring, m->heard + (long long)f * m->heard_step);
 }

@@ -15,12 +15,13 @@ static const wt_option_info options[] = {
 
 // Nominal centres of IEC 61260-1; the exact ones are 1000 Hz times powers of 10^(1/10).
 static const char *const readings[SPECTRUM_BANDS] = {
-    "level_20hz_db",   "level_25hz_db",   "level_31hz_db",    "level_40hz_db",    "level_50hz_db",   "level_63hz_db",
-    "level_80hz_db",   "level_100hz_db",  "level_125hz_db",   "level_160hz_db",   "level_200hz_db",  "level_250hz_db",
-    "level_315hz_db",  "level_400hz_db",  "level_500hz_db",   "level_630hz_db",   "level_800hz_db",  "level_1000hz_db",
-    "level_1250hz_db", "level_1600hz_db", "level_2000hz_db",  "level_2500hz_db",  "level_3150hz_db", "level_4000hz_db",
-    "level_5000hz_db", "level_6300hz_db", "level_8000hz_db",  "level_10000hz_db", "level_12500hz_db",
-    "level_16000hz_db", "level_20000hz_db",
+    "level_20hz_db",    "level_25hz_db",   "level_31hz_db",    "level_40hz_db",    "level_50hz_db",
+    "level_63hz_db",    "level_80hz_db",   "level_100hz_db",   "level_125hz_db",   "level_160hz_db",
+    "level_200hz_db",   "level_250hz_db",  "level_315hz_db",   "level_400hz_db",   "level_500hz_db",
+    "level_630hz_db",   "level_800hz_db",  "level_1000hz_db",  "level_1250hz_db",  "level_1600hz_db",
+    "level_2000hz_db",  "level_2500hz_db", "level_3150hz_db",  "level_4000hz_db",  "level_5000hz_db",
+    "level_6300hz_db",  "level_8000hz_db", "level_10000hz_db", "level_12500hz_db", "level_16000hz_db",
+    "level_20000hz_db",
 };
 
 static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)

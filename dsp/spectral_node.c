@@ -136,8 +136,10 @@ WT_RT void wt__spectral_add(const spectral_plan *p, float *ring, const wt__spect
         const int at = (int)((end + i) & (p->out_ring - 1)), fresh = p->out_frames - p->hop;
         n = p->out_frames - i < p->out_ring - at ? p->out_frames - i : p->out_ring - at;
         if (i < fresh && i + n > fresh) n = fresh - i;
-        if (i < fresh) multiply_add(z + i, synthesis + i, ring + at, n);
-        else multiply(z + i, synthesis + i, ring + at, n);
+        if (i < fresh)
+            multiply_add(z + i, synthesis + i, ring + at, n);
+        else
+            multiply(z + i, synthesis + i, ring + at, n);
     }
 }
 
@@ -154,8 +156,10 @@ WT_RT void wt__spectral_process(const wt_node_io *io, const spectral_plan *p, fl
             const float *in = io->in[0] + c * io->stride + at;
             float *out = io->out + c * io->stride + at, *ring = spectral_channel(p, state, c);
             wt__ring_write(ring, p->in_ring, position, in, n);
-            if (p->out_frames) wt__ring_read(ring + p->in_ring, p->out_ring, position, out, n);
-            else if (out != in) memcpy(out, in, sizeof *out * (size_t)n);
+            if (p->out_frames)
+                wt__ring_read(ring + p->in_ring, p->out_ring, position, out, n);
+            else if (out != in)
+                memcpy(out, in, sizeof *out * (size_t)n);
             if (n < left) continue;
             wt__spectral_forward(p, fft, ring, position + n, &work);
             frame(user, c, ring + p->own, &work, position + n);

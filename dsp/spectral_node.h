@@ -11,14 +11,14 @@
 /// What a node's plan() asks for.
 typedef struct wt__spectral_config {
     int n_fft, hop;
-    int out_frames;        ///< of the synthesis window, up to n_fft; 0 = the sound passes unchanged
-    const double *window;  ///< [n_fft]; NULL = Hann, periodic
-    const double *synthesis; ///< [out_frames]; NULL = Hann, scaled so that the bins untouched give the sound back
-    size_t plan_bytes;     ///< of the node's plan, whose first member is a spectral_plan
-    size_t table_floats;   ///< of the node's own, behind them
+    int out_frames;              ///< of the synthesis window, up to n_fft; 0 = the sound passes unchanged
+    const double *window;        ///< [n_fft]; NULL = Hann, periodic
+    const double *synthesis;     ///< [out_frames]; NULL = Hann, scaled so that the bins untouched give the sound back
+    size_t plan_bytes;           ///< of the node's plan, whose first member is a spectral_plan
+    size_t table_floats;         ///< of the node's own, behind them
     int in_history, out_history; ///< frames that the rings keep beyond a window
-    int own_floats;        ///< of the state, a channel
-    int shared_floats;     ///< of the state, once
+    int own_floats;              ///< of the state, a channel
+    int shared_floats;           ///< of the state, once
 } wt__spectral_config;
 
 /// A power of two within [min, max]. Errors: WT_ERR_BAD_ARG.
@@ -28,8 +28,8 @@ WT_CHECKED wt_status wt__spectral_hop(const wt_node_setup *setup, int n_fft, int
 
 /// Fill `out` but for latency beyond the transform's: plan with windows and roots, state, scratch, transform tables.
 /// The node's own tables begin at float `*table` of the plan. Errors: WT_ERR_NO_MEMORY.
-WT_CHECKED wt_status wt__spectral_plan(const wt_node_setup *setup, const wt__spectral_config *config,
-                                       wt_node_plan *out, int *table);
+WT_CHECKED wt_status wt__spectral_plan(const wt_node_setup *setup, const wt__spectral_config *config, wt_node_plan *out,
+                                       int *table);
 void wt__spectral_release(void *host);
 
 enum { WT__SPECTRAL_PLANE = SPECTRAL_MAX_FFT / 2 + 32, WT__SPECTRAL_CORE = 4 * (8192 + 32) };

@@ -10,10 +10,10 @@
 #define WT_NODE_CQT_KERNEL_H
 #include "spectral_node_kernel.h"
 
-#define CQT_NOTES 84
-#define CQT_LANES 96 // CQT_NOTES rounded up to whole vectors
-#define CQT_CLASSES 12
-#define CQT_STAGES 4
+#define CQT_NOTES      84
+#define CQT_LANES      96 // CQT_NOTES rounded up to whole vectors
+#define CQT_CLASSES    12
+#define CQT_STAGES     4
 #define CQT_N_READINGS (CQT_NOTES + CQT_CLASSES)
 
 typedef struct node_cqt_plan {

@@ -9,9 +9,9 @@
 #include "gain_kernel.h"
 #include "spectral_node_kernel.h"
 
-#define HPSS_LIVE_TIME 17 // spectra
-#define HPSS_LIVE_BINS 17
-#define HPSS_LIVE_EDGE (HPSS_LIVE_BINS / 2)
+#define HPSS_LIVE_TIME       17 // spectra
+#define HPSS_LIVE_BINS       17
+#define HPSS_LIVE_EDGE       (HPSS_LIVE_BINS / 2)
 #define HPSS_LIVE_MOST_AHEAD (HPSS_LIVE_TIME / 2)
 
 enum { HPSS_HARMONIC_DB, HPSS_PERCUSSIVE_DB, HPSS_MARGIN, HPSS_N_PARAMS };

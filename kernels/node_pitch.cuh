@@ -1,6 +1,6 @@
 // pitch: a thread takes four neighbouring lags, so that one load serves four products; the first warp adds up, picks
-// and shows. Scratch: the frame, one word in 32 left out so that lanes four apart meet no bank twice, d and d normalised.
-// Judge: the CPU's, 0.1 cents.
+// and shows. Scratch: the frame, one word in 32 left out so that lanes four apart meet no bank twice, d and d
+// normalised. Judge: the CPU's, 0.1 cents.
 #pragma once
 #include "chain.cuh"
 #include "node_pitch_kernel.h"

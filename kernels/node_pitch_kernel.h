@@ -1,16 +1,16 @@
 // pitch: the fundamental frequency of the mean of all channels by YIN; audio passes unchanged.
 //
-// At each multiple of the hop, over the last frame: d(k) = sum over `width` of (x[n] - x[n + k])^2, divided by the mean of
-// d(1) .. d(k). The period is the first trough below the threshold, else the lowest trough, which is what keeps YIN from
-// octaves; a parabola through d around it gives its fraction.
-// Source: A. de Cheveigne and H. Kawahara, JASA 111(4), 2002.
+// At each multiple of the hop, over the last frame: d(k) = sum over `width` of (x[n] - x[n + k])^2, divided by the mean
+// of d(1) .. d(k). The period is the first trough below the threshold, else the lowest trough, which is what keeps YIN
+// from octaves; a parabola through d around it gives its fraction. Source: A. de Cheveigne and H. Kawahara, JASA
+// 111(4), 2002.
 #ifndef WT_NODE_PITCH_KERNEL_H
 #define WT_NODE_PITCH_KERNEL_H
 #include "fastmath_kernel.h"
 #include "yin_kernel.h"
 
 #define PITCH_MAX_FRAME 8192
-#define PITCH_STEP 4 // lags a GPU thread takes at once
+#define PITCH_STEP      4 // lags a GPU thread takes at once
 
 enum { PITCH_MIN_CONFIDENCE, PITCH_A4, PITCH_N_PARAMS };
 enum { PITCH_F0_HZ, PITCH_CONFIDENCE, PITCH_NOTE, PITCH_N_READINGS };

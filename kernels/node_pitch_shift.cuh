@@ -31,8 +31,7 @@ static __device__ void node_pitch_shift_process(const wt_node_io *io, const node
             const int c = i / n, f = i - c * n;
             float *ring = spectral_channel(b, state, c);
             ring[(position + f) & (b->in_ring - 1)] = io->in[0][c * io->stride + at + f];
-            io->out[c * io->stride + at + f] =
-                shift_read(p, ring + b->in_ring, m.heard + (long long)f * m.heard_step);
+            io->out[c * io->stride + at + f] = shift_read(p, ring + b->in_ring, m.heard + (long long)f * m.heard_step);
         }
         __syncthreads();
         if (threadIdx.x == 0) shift_move_on(p, k, &m, s, position, n);

@@ -15,12 +15,12 @@
 #define WT_NODE_PITCH_SHIFT_KERNEL_H
 #include "spectral_node_kernel.h"
 
-#define SHIFT_BITS 24
-#define SHIFT_UNIT (1ll << SHIFT_BITS) // one frame of stretched time
-#define SHIFT_MOST 12         // semitones either way
-#define SHIFT_TAPS 32         // of the sinc
-#define SHIFT_PHASES 512      // of its table, in a frame
-#define SHIFT_HOPS 4          // of n_fft
+#define SHIFT_BITS   24
+#define SHIFT_UNIT   (1ll << SHIFT_BITS) // one frame of stretched time
+#define SHIFT_MOST   12                  // semitones either way
+#define SHIFT_TAPS   32                  // of the sinc
+#define SHIFT_PHASES 512                 // of its table, in a frame
+#define SHIFT_HOPS   4                   // of n_fft
 
 enum { SHIFT_SEMITONES, SHIFT_N_PARAMS };
 
@@ -44,12 +44,12 @@ typedef struct node_pitch_shift_shared {
     long long now, heard; // heard: D frames ago
 } node_pitch_shift_shared;
 
-// Steps are multiples of 2^-16 frames, coarse enough for both backends to round alike; 0.03 cents.
+// Steps are multiples of 2^-16 frames, 0.03 cents: so coarse that both backends round a double to the same.
 WT_SHARED_FN void node_pitch_shift_design(const node_pitch_shift_plan *p, const float *v0, const float *v1,
                                           node_pitch_shift_coeffs *k)
 {
     (void)v0;
-    k->step = (int)(wt_exp2(wt_max(v1[SHIFT_SEMITONES], p->lowest) / 12.0f) * 65536.0f + 0.5f) * 256;
+    k->step = (int)(exp2((double)wt_max(v1[SHIFT_SEMITONES], p->lowest) / 12) * 65536 + 0.5) * 256;
 }
 
 // A piece of a quantum: where stretched time stands, and what becomes due at its end.

@@ -9,36 +9,36 @@
 #define WT_SPECTRAL_NODE_KERNEL_H
 #include "fastmath_kernel.h"
 
-#define SPECTRAL_MIN_FFT 128
-#define SPECTRAL_MAX_FFT 4096
+#define SPECTRAL_MIN_FFT   128
+#define SPECTRAL_MAX_FFT   4096
 #define SPECTRAL_MAX_TEAMS 8
-#define SPECTRAL_SCRATCH 16768 // floats that all teams together may take
-#define SPECTRAL_PARTIALS 32   // of a team's scratch: one a warp
+#define SPECTRAL_SCRATCH   16768 // floats that all teams together may take
+#define SPECTRAL_PARTIALS  32    // of a team's scratch: one a warp
 
 // First member of a node's plan; its tables lie behind the plan's struct.
 typedef struct spectral_plan {
     int n_fft, hop, channels, bins;
-    int out_frames;                // of the synthesis window; 0 = the sound passes unchanged
-    int in_ring, out_ring;         // frames, powers of two
-    int n_teams;                   // most that the scratch holds
-    int channel_floats;            // of the state, a channel: rings, then the node's own
-    int own, own_floats;           // where the node's own begins
-    int shared;                    // floats from the state's start: what the channels share
-    int window, synthesis, roots;  // floats from the plan's start: [n_fft], [out_frames], [n_fft][2] e^(-2 pi i k / n)
-    float scale;                   // 1 / (n_fft * sum of squared windows): squared bins to mean squares, both sides
+    int out_frames;               // of the synthesis window; 0 = the sound passes unchanged
+    int in_ring, out_ring;        // frames, powers of two
+    int n_teams;                  // most that the scratch holds
+    int channel_floats;           // of the state, a channel: rings, then the node's own
+    int own, own_floats;          // where the node's own begins
+    int shared;                   // floats from the state's start: what the channels share
+    int window, synthesis, roots; // floats from the plan's start: [n_fft], [out_frames], [n_fft][2] e^(-2 pi i k / n)
+    float scale;                  // 1 / (n_fft * sum of squared windows): squared bins to mean squares, both sides
 } spectral_plan;
 
 #ifdef __CUDACC__
-#include "fft_block.cuh"
+#    include "fft_block.cuh"
 typedef fft_team spectral_team;
-#define SPECTRAL_EACH(k, n) for (int k = team.rank; k < (n); k += team.size)
-#define SPECTRAL_SYNC() team.sync()
+#    define SPECTRAL_EACH(k, n) for (int k = team.rank; k < (n); k += team.size)
+#    define SPECTRAL_SYNC()     team.sync()
 #else
 typedef struct spectral_team {
     int rank;
 } spectral_team;
-#define SPECTRAL_EACH(k, n) for (int k = 0; k < (n); k++)
-#define SPECTRAL_SYNC() ((void)0)
+#    define SPECTRAL_EACH(k, n) for (int k = 0; k < (n); k++)
+#    define SPECTRAL_SYNC()     ((void)0)
 #endif
 
 // Floats of one plane of bins, and of a team's scratch: two pairs of planes and the partial sums.

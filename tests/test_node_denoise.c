@@ -29,11 +29,13 @@ static void it_is_the_offline_reduction(void **state)
     make_voice();
     const char *const modes[] = {"lsa", "wiener", "gate"};
     for (int mode = 0; mode < 3; mode++) {
-        const wt_setting settings[] = {{"mode", modes[mode], 0}, {"strength", NULL, mode == 1 ? 0.7 : 1},
-                                       {"max_cut_db", NULL, 24}};
+        const wt_setting settings[] = {
+            {"mode", modes[mode], 0}, {"strength", NULL, mode == 1 ? 0.7 : 1}, {"max_cut_db", NULL, 24}};
         wt_denoise *offline;
-        assert_ok(wt_denoise_create(&(wt_denoise_config){.channels = 1, .mode = (wt_denoise_mode)mode, .max_cut_db = 24,
-                                                         .frame_ms = 1024 / 48.0}, &offline));
+        assert_ok(wt_denoise_create(
+            &(wt_denoise_config){
+                .channels = 1, .mode = (wt_denoise_mode)mode, .max_cut_db = 24, .frame_ms = 1024 / 48.0},
+            &offline));
         assert_int_equal(wt_denoise_window_frames(offline), 1024);
         wt_denoise_set_strength(offline, settings[1].value);
         wt_chain *chain = node_chain("denoise", settings, 3, 1, RATE);

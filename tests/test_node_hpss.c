@@ -26,8 +26,8 @@ static void make_signals(void)
 
 static double separated_db(double harmonic_db, double percussive_db, double lookahead, const float *want)
 {
-    const wt_setting settings[] = {{"harmonic_db", NULL, harmonic_db}, {"percussive_db", NULL, percussive_db},
-                                   {"lookahead", NULL, lookahead}};
+    const wt_setting settings[] = {
+        {"harmonic_db", NULL, harmonic_db}, {"percussive_db", NULL, percussive_db}, {"lookahead", NULL, lookahead}};
     wt_chain *chain = node_chain("hpss", settings, 3, 1, RATE);
     const int latency = wt_chain_latency_frames(chain), from = SECOND / 2;
     assert_int_equal(latency, 1024 + (int)lookahead * 256);
@@ -81,8 +81,11 @@ static void silence_stays_silence_and_what_is_not_a_number_goes(void **state)
     wt_chain_destroy(chain);
 }
 
-static const wt_setting busy[] = {{"n_fft", NULL, 256}, {"hop", NULL, 50}, {"lookahead", NULL, 3},
-                                  {"percussive_db", NULL, -20}, {"margin", NULL, 1.5}};
+static const wt_setting busy[] = {{"n_fft", NULL, 256},
+                                  {"hop", NULL, 50},
+                                  {"lookahead", NULL, 3},
+                                  {"percussive_db", NULL, -20},
+                                  {"margin", NULL, 1.5}};
 
 static void blocks_change_no_bit_and_processing_is_real_time(void **state)
 {

@@ -38,8 +38,8 @@ static double shifted_db(double hz, double semitones, double n_fft)
     return sinad_db(y + FROM, N - FROM, hz * ratio);
 }
 
-// What is left is the lobe of the sine's other half, at minus its frequency: Hann's falls by 18 dB an octave, so 220 Hz,
-// 5 bins of 1024 from 0, has 62 dB, 440 Hz 80 dB, and the same with twice the bins 103 dB.
+// What is left is the lobe of the sine's other half, at minus its frequency: Hann's falls by 18 dB an octave, so 220
+// Hz, 5 bins of 1024 from 0, has 62 dB, 440 Hz 80 dB, and the same with twice the bins 103 dB.
 static void a_sine_stays_a_sine_of_the_right_pitch(void **state)
 {
     (void)state;

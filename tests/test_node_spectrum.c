@@ -20,8 +20,8 @@ static void levels_of(const wt_setting *settings, int n, const float *x, float v
     wt_chain_destroy(chain);
 }
 
-// A sine at the centre of a band: its mean square there, and what Hann's window lets into other bands. At 200 Hz a third
-// of an octave is four bins of 4096, as wide as the main lobe, so a little falls into the neighbours.
+// A sine at the centre of a band: its mean square there, and what Hann's window lets into other bands. At 200 Hz a
+// third of an octave is four bins of 4096, as wide as the main lobe, so a little falls into the neighbours.
 static void a_sine_shows_in_its_band(void **state)
 {
     (void)state;
@@ -38,8 +38,8 @@ static void a_sine_shows_in_its_band(void **state)
 }
 
 // White noise of uniform samples in [-0.5, 0.5): its power a hertz is the same everywhere, so a band of 23 % has 1 dB
-// more than the one before. Smoothing over 0.3 s is a mean over T = 0.6 s, whose deviation is 4.34 / sqrt(BT) dB; four of
-// them are allowed.
+// more than the one before. Smoothing over 0.3 s is a mean over T = 0.6 s, whose deviation is 4.34 / sqrt(BT) dB; four
+// of them are allowed.
 static void noise_rises_by_a_decibel_a_band(void **state)
 {
     (void)state;
@@ -51,7 +51,8 @@ static void noise_rises_by_a_decibel_a_band(void **state)
         const double want = 10 * log10(1 / 12.0 * width / 24000);
         assert_true(fabs(values[band] - want) < 4 * 4.34 / sqrt(width * 0.6));
     }
-    const wt_setting wide[] = {{"time_ms", NULL, 300}, {"n_fft", NULL, 2048}, {"hop", NULL, 300}, {"width", "octave", 0}};
+    const wt_setting wide[] = {
+        {"time_ms", NULL, 300}, {"n_fft", NULL, 2048}, {"hop", NULL, 300}, {"width", "octave", 0}};
     levels_of(wide, 4, x, octaves);
     for (int band = 16; band < BANDS - 2; band++) {
         const double sum = pow(10, values[band - 1] / 10) + pow(10, values[band] / 10) + pow(10, values[band + 1] / 10);
@@ -98,8 +99,7 @@ static void refusals_name_what_was_met_and_wanted(void **state)
 {
     (void)state;
     const wt_setting odd[] = {{"n_fft", NULL, 1000}}, far[] = {{"n_fft", NULL, 512}, {"hop", NULL, 600}};
-    check_refusal("spectrum", odd, 1, WT_ERR_BAD_ARG,
-                  "chain: spectrum: n_fft is 1000, want a power of two, 256..4096");
+    check_refusal("spectrum", odd, 1, WT_ERR_BAD_ARG, "chain: spectrum: n_fft is 1000, want a power of two, 256..4096");
     check_refusal("spectrum", far, 2, WT_ERR_BAD_ARG, "chain: spectrum: hop is 600, want 0..512");
 }
 
