@@ -147,7 +147,10 @@ wt_status wt__cuda_enter(const wt__cuda_device *d)
     return wt__cu(d->cuda, d->cuda->CtxSetCurrent(d->context), "device %s: make current", d->base.info.name);
 }
 
-bool wt__cuda_enter_to_free(const wt__cuda_device *d) { return !d->cuda->CtxSetCurrent(d->context); }
+bool wt__cuda_enter_to_free(const wt__cuda_device *d)
+{
+    return !d->cuda->CtxSetCurrent(d->context) || wt__cuda_is_lost(d->device);
+}
 
 static bool cuda_lost(const wt_device *device) { return wt__cuda_is_lost(((const wt__cuda_device *)device)->device); }
 

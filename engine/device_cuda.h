@@ -49,7 +49,9 @@ void wt__cuda_kept_free(wt__cuda_device *device);
 /// Make the device's context current to the calling thread: first in every call that reaches the driver.
 /// Errors: WT_ERR_DEVICE_LOST, without a call of the driver once it is known.
 WT_CHECKED wt_status wt__cuda_enter(const wt__cuda_device *device);
-/// The same to give something back: of a lost device too, where the driver frees it or fails without harm.
+/// The same to give something back. True also on a lost device, whatever the driver says to making its context
+/// current: a green context holds the primary context until it is destroyed, and what is gone already fails without
+/// harm.
 bool wt__cuda_enter_to_free(const wt__cuda_device *device);
 
 #endif
