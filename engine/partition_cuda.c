@@ -157,15 +157,26 @@ static void release_spare(wt_device *device, wt__aside *aside)
     destroy_green(wt__cuda_device_of(device), (wt__slice *)aside); // its first member
 }
 
-void wt__cuda_kept_free(wt__cuda_device *d)
+/// False: there were none.
+static bool drop_spare(wt__cuda_device *d)
 {
-    for (wt__slice *slice = d->kept.spare, *next; slice; slice = next) {
+    pthread_mutex_lock(&d->kept.mutex);
+    wt__slice *all = d->kept.spare, *next;
+    d->kept.spare = NULL;
+    pthread_mutex_unlock(&d->kept.mutex);
+    for (wt__slice *slice = all; slice; slice = next) {
         next = slice->next;
         slice->aside.release = release_spare;
         if (!wt__guard_enter_or_put_aside(d->base.guard, &slice->aside)) continue; // armed by another handle
         destroy_green(d, slice);
         wt__guard_leave(d->base.guard);
     }
+    return all;
+}
+
+void wt__cuda_kept_free(wt__cuda_device *d)
+{
+    drop_spare(d);
     for (int fine = 0; fine < 2; fine++) free(d->kept.cuts[fine]);
     pthread_mutex_destroy(&d->kept.mutex);
 }
@@ -200,6 +211,7 @@ static wt_status slice_create(wt_device *device, const wt__cut *c, const wt__uni
         made->fine = c->fine;
         made->set = *set;
         wt_status status = make_green(d, c, made);
+        if (status && !made->context && drop_spare(d)) status = make_green(d, c, made); // they may have been in the way
         if (status) {
             destroy_green(d, made);
             return status;

@@ -16,6 +16,7 @@ enum {
 
 static struct {
     int n_splits, n_made, n_alive;
+    int most;        ///< alive at a time; 0 = any number
     unsigned joined; ///< resources of the last descriptor
     bool alive[MAX_CONTEXTS];
 } driver;
@@ -64,6 +65,7 @@ static CUresult describe(CUdevResourceDesc *desc, CUdevResource *resources, unsi
 static CUresult make_context(CUgreenCtx *context, CUdevResourceDesc desc, CUdevice device, unsigned int flags)
 {
     (void)desc, (void)device, (void)flags;
+    if (driver.most && driver.n_alive == driver.most) return CUDA_ERROR_OUT_OF_MEMORY;
     driver.alive[++driver.n_made] = true;
     driver.n_alive++;
     *context = (CUgreenCtx)&driver.alive[driver.n_made];
@@ -86,6 +88,13 @@ static CUresult sms_of(CUgreenCtx context, CUdevResource *resource, int type)
     return CUDA_SUCCESS;
 }
 
+static CUresult name_of(CUresult result, const char **name)
+{
+    (void)result;
+    *name = "CUDA_ERROR_OUT_OF_MEMORY";
+    return CUDA_SUCCESS;
+}
+
 static const wt__cuda table = {.CtxSetCurrent = set_current,
                                .CtxGetDevice = get_device,
                                .DeviceGetDevResource = all_sms,
@@ -93,7 +102,9 @@ static const wt__cuda table = {.CtxSetCurrent = set_current,
                                .DevResourceGenerateDesc = describe,
                                .GreenCtxCreate = make_context,
                                .GreenCtxDestroy = destroy_context,
-                               .GreenCtxGetDevResource = sms_of};
+                               .GreenCtxGetDevResource = sms_of,
+                               .GetErrorName = name_of,
+                               .GetErrorString = name_of};
 
 static wt__guard guard;
 
@@ -172,6 +183,20 @@ static void no_more_than_thirty_two_are_kept_and_the_last_used_ones(void **state
     assert_int_equal(driver.n_alive, 0);
 }
 
+static void spare_ones_make_room_when_the_driver_has_none(void **state)
+{
+    (void)state;
+    wt__cuda_device d = device_with_stand_ins();
+    driver.most = 2;
+    wt__slice *one = slice_of(&d, false, 0, 1);
+    drop(&d, slice_of(&d, false, 1, 1));
+    wt__slice *two = slice_of(&d, false, 2, 1); // in place of the spare one
+    assert_true(driver.n_made == 3 && driver.n_alive == 2);
+    drop(&d, one), drop(&d, two);
+    wt__cuda_kept_free(&d);
+    assert_int_equal(driver.n_alive, 0);
+}
+
 static void a_lost_device_keeps_nothing(void **state)
 {
     (void)state;
@@ -205,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(layouts_that_come_and_go_make_no_more_green_contexts),
                                        cmocka_unit_test(a_green_context_in_use_is_not_given_twice),
                                        cmocka_unit_test(no_more_than_thirty_two_are_kept_and_the_last_used_ones),
+                                       cmocka_unit_test(spare_ones_make_room_when_the_driver_has_none),
                                        cmocka_unit_test(a_lost_device_keeps_nothing),
                                        cmocka_unit_test(kept_ones_of_an_armed_device_are_destroyed_later)};
     return cmocka_run_group_tests_name("partition: what is kept", tests, NULL, NULL);
