@@ -331,7 +331,7 @@ static void recorded_uploads_run_with_the_graph(void **state)
 
 typedef struct kind {
     const char *name;
-    int n_cpu, n_cuda; ///< a GPU's layouts and pools take milliseconds each
+    int n_cpu, n_cuda; ///< a GPU's pools and streams take longer
     void (*make_and_destroy)(rig *r);
 } kind;
 
