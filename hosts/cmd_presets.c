@@ -13,7 +13,7 @@ static void print_help(FILE *out, const wt_option *options, int n)
                  "       warptone presets check FILE...\n"
                  "       warptone presets nodes [TYPE] [--json]\n\n"
                  "list names every preset, show prints one, check builds each and says what is wrong with it, nodes\n"
-                 "tells what presets can be made of.\n\noptions:\n");
+                 "tells what presets can be made of.\n");
     wt_options_print(out, options, n);
 }
 
