@@ -492,7 +492,7 @@ static void refuses_deep_nesting(void **state)
 
 static wt_status open_and_use(void *user)
 {
-    static const char s[] = "ab \xc3\xa9<s>";
+    static const char s[] = "ab abba<s>"; // ASCII: utf8proc_map, for the rest, does without its last realloc
     int32_t ids[32];
     int n = 0;
     char back[64];
