@@ -14,9 +14,9 @@
 //   copies     copy in, launch, copy out, synchronise, on a stream of the partition with the highest priority
 //   streams    64 stereo streams of the voice with a second of convolution each, by the kernel that stays
 //
-// Loads, in a partition of all SMs but the audio partition's: idle; reads; gemm (8192 in bf16); threads, gemm launched
-// from four threads on streams of their own. `kept` is the load's rate against its rate alone on the whole GPU, and
-// against its rate alone on its partition. Misses are late answers (wait_share 0.8 of the period).
+// Loads, in a partition of all SMs but the audio partition's: idle; reads; gemm (8192 in bf16); reads4 and gemm4, the
+// same launched from four threads on streams of their own. `kept` is the load's rate against its rate alone on the
+// whole GPU, and against its rate alone on its partition. Misses are late answers (wait_share 0.8 of the period).
 #include "support/gpu_load.h"
 #include "support/live_voice.h"
 
@@ -36,8 +36,8 @@ static const double ALONE_S = 0.5;
 
 typedef enum path { JITTER, CPU, RESIDENT, GRAPHS, COPIES, MANY, N_PATHS } path;
 static const char *const path_names[] = {"jitter", "cpu", "resident", "graph", "copies", "streams"};
-typedef enum load_case { IDLE, READS, GEMM, THREADS, N_CASES } load_case;
-static const char *const load_names[] = {"idle", "reads", "gemm", "threads"};
+typedef enum load_case { IDLE, READS, READS_4, GEMM, GEMM_4, N_CASES } load_case;
+static const char *const load_names[] = {"idle", "reads", "reads4", "gemm", "gemm4"};
 
 typedef struct bench {
     int n_blocks, block, n_sms;
@@ -190,8 +190,12 @@ static void copies_close(copies *c)
 
 static bool wanted(const char *only, const char *name) { return !only || !strcmp(only, name); }
 
-static int n_load_threads(load_case which) { return which == IDLE ? 0 : which == THREADS ? GPU_LOAD_THREADS : 1; }
-static gpu_load_kind kind_of(load_case which) { return which == READS ? GPU_READS : GPU_GEMMS; }
+static int n_load_threads(load_case which)
+{
+    return which == IDLE ? 0 : which == READS || which == GEMM ? 1 : GPU_LOAD_THREADS;
+}
+
+static gpu_load_kind kind_of(load_case which) { return which < GEMM ? GPU_READS : GPU_GEMMS; }
 
 static void print_kept(const bench *b, load_case which, double rate)
 {

@@ -30,7 +30,7 @@ run_all() # names; what keeps time or the whole device runs alone, after the res
 }
 
 before=""
-alone='live|arm|pacing|partition|executor|scheduler|device|dispatch|pool|transfer'
+alone='live|lost|bad_use|arm|pacing|partition|executor|scheduler|device|dispatch|pool|transfer'
 case $what in
 one) run_one "$@" ;;
 tests | sanitize)

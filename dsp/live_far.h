@@ -108,6 +108,8 @@ WT_CHECKED wt_status wt__live_far_begin(live_far *far);
 WT_CHECKED wt_status wt__live_far_end(live_far *far, int64_t timeout_us);
 /// Stop the device at once, without its state: what a lost device looks like.
 void wt__live_far_kill(live_far *far);
+/// Kill, and see that nothing is on the stream any more.
+void wt__live_far_abandon(live_far *far);
 
 wt_live_path wt__live_far_path(const live_far *far);
 uint64_t wt__live_far_launches(const live_far *far);

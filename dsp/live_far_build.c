@@ -286,6 +286,10 @@ static wt_status build(live_far *f, int max_frames)
 wt_status wt__live_far_create(wt_live *live, wt_chain *chain, wt_live_path path, int max_frames, live_far **far)
 {
     *far = NULL;
+    if (chain->n_instances > 1 &&
+        !wt__chain_runs_on_cpu(chain)) // streams may leave a turn apart, which the CPU evens out
+        return wt_fail(WT_ERR_UNSUPPORTED, "%s: %d streams of a chain that runs on a GPU only, want 1", chain->name,
+                       chain->n_instances);
     live_far *f = calloc(1, sizeof *f);
     if (!f) return wt_fail(WT_ERR_NO_MEMORY, "%s: the live path", chain->name);
     pthread_mutex_init(&f->mutex, NULL);

@@ -2,6 +2,7 @@
 // that stays on a stream of the CPU backend, as the resident kernel does on a GPU (kernels/resident.cuh).
 #include "live_far.h"
 
+#include <sched.h>
 #include <string.h>
 #include <warptone/clock.h>
 #if defined(__x86_64__)
@@ -95,12 +96,13 @@ typedef enum verdict { BLOCK, LEAVE, KILLED, OVER } verdict;
 static verdict wait_for(const live_far *far, resident_place next, int64_t end_ns)
 {
     const wt_block_slot *bell = wt_block_ring_slot(far->down, next.turn), *orders = &far_control(far)->orders;
-    for (;;) {
+    for (int turns = 1;; turns++) {
         uint32_t leave, data;
         if (wt_block_here(orders, next.term, &leave)) return KILLED;
         if (leave == next.term) return LEAVE;
         if (wt_block_here(bell, next.turn, &data)) return BLOCK;
         if (wt_clock_now_ns(NULL) > end_ns) return OVER;
+        if (turns % 64 == 0) sched_yield(); // who waits for us may want this processor
 #if defined(__x86_64__)
         _mm_pause();
 #endif

@@ -6,6 +6,7 @@
 // the host finds it, with the turn it left after; the audio thread then answers from there on.
 #include "live_far.h"
 
+#include <sched.h>
 #include <string.h>
 #include <time.h>
 #include <warptone/clock.h>
@@ -76,6 +77,15 @@ static bool has_left(const live_far *far, uint32_t *turns)
     return all;
 }
 
+static bool some_left(const live_far *far)
+{
+    const wt_block_slot *left = wt_buffer_host(far->left);
+    uint32_t turn;
+    for (int s = 0; s < far->args.layout.n_streams; s++)
+        if (wt_block_here(left + s, far->term, &turn)) return true;
+    return false;
+}
+
 static void hand_to_audio_thread(live_far *far)
 {
     far->in_term = false;
@@ -95,6 +105,7 @@ static void finish_term(live_far *far)
 // The device's state is gone: the chain starts anew on the CPU, after the last block that was answered.
 static void lose_term(live_far *far)
 {
+    if (!far->on_gpu) (void)!wt_stream_synchronize(far->stream); // it works in the same memory, to the end of its block
     for (int s = 0; s < far->chain->n_instances; s++)
         wt__chain_rest(far->chain, far->chain->memory + (size_t)s * far->chain->instance_bytes);
     far->recover = true;
@@ -135,7 +146,7 @@ static void keep(live_far *far)
     if (far->in_term) {
         const bool killed = wt_block_here(&far_control(far)->orders, far->term, &leave);
         if (has_left(far, NULL))
-            finish_term(far); // it was told to, and then not waited for
+            finish_term(far); // it was told to and not waited for; the CPU has it until the next begin
         else if (killed || (far->path == WT_LIVE_GRAPH ? launch_posted(far) : top_up(far)))
             lose_term(far);
     }
@@ -244,7 +255,8 @@ wt_status wt__live_far_end(live_far *far, int64_t timeout_us)
         if (far->path == WT_LIVE_GRAPH) status = wt__live_far_launch(far);
         while (!status && !has_left(far, NULL) && wt_clock_now_ns(NULL) < end_ns) nap(5000);
         if (!status && !has_left(far, NULL)) {
-            store_word(&far_control(far)->orders, 0, 0);
+            // what has left cannot come back: then the others are to follow, and the keeper ends the term
+            if (!some_left(far)) store_word(&far_control(far)->orders, 0, 0);
             status = wt_fail(WT_ERR_TIMEOUT, "%s: the kernel did not leave within %lld us", far->chain->name,
                              (long long)timeout_us);
         }
@@ -259,4 +271,13 @@ void wt__live_far_kill(live_far *far)
     pthread_mutex_lock(&far->mutex);
     if (far->in_term) store_word(&far_control(far)->orders, 0, far->term);
     pthread_mutex_unlock(&far->mutex);
+}
+
+void wt__live_far_abandon(live_far *far)
+{
+    wt__live_far_kill(far);
+    pthread_mutex_lock(&far->mutex);
+    if (far->in_term) lose_term(far);
+    pthread_mutex_unlock(&far->mutex);
+    (void)!wt_stream_synchronize(far->stream); // a kernel that obeys nothing still ends with its life
 }

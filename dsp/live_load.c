@@ -300,6 +300,11 @@ static wt_status bring(bringing *b)
         return status && live->far && live->far->runs_on_cpu ? WT_OK : status;
     }
     if (!live->armed) (void)!restart_far(live);
+    if (status && live->config.path == WT_LIVE_AUTO && !live->far && b->player &&
+        wt__chain_runs_on_cpu(b->player->chain)) { // no NVRTC, say, or too little shared memory
+        b->path = WT_LIVE_CPU;
+        return bring_in(b);
+    }
     return status;
 }
 
@@ -431,7 +436,7 @@ wt_status wt_live_create(const wt_live_config *config, wt_live **live)
 void wt_live_destroy(wt_live *live)
 {
     if (!live) return;
-    if (live->far) (void)!stop_far(live, 1000000);
+    if (live->far && stop_far(live, 1000000)) wt__live_far_abandon(live->far);
     if (live->armed) {
         (void)!wt_device_disarm(live->config.device);
         (void)!wt_device_set_safe_point(live->config.device, NULL);

@@ -117,6 +117,18 @@ WT_RT int64_t wt_histogram_quantile(const wt_histogram *histogram, double quanti
     return value;
 }
 
+WT_RT double wt_histogram_share(const wt_histogram *histogram, int64_t value)
+{
+    uint64_t total = 0, below = 0;
+    int last = value < 0 ? -1 : bucket_of((uint64_t)value);
+    for (int b = 0; b < N_BUCKETS; b++) {
+        uint64_t n = load(&histogram->buckets[b]);
+        total += n;
+        if (b <= last) below += n;
+    }
+    return total ? (double)below / (double)total : 0;
+}
+
 WT_RT void wt_histogram_merge(wt_histogram *into, const wt_histogram *from)
 {
     uint64_t count = atomic_load_explicit(&from->count, memory_order_acquire), merged = 0;

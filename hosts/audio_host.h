@@ -24,7 +24,9 @@ typedef struct audio_callbacks {
     void (*format)(void *user, double rate_hz, int max_frames);      ///< a new rate or block length  [a host thread]
     void (*xrun)(void *user);                                        ///< the server's count went up  [any]
     void (*freewheel)(void *user, bool on);                          ///< [a host thread]
-    void (*lost)(void *user, const char *why);                       ///< server or device gone; close follows  [any]
+    /// Server or device gone; close follows, but not from here. `why` is borrowed until close.  [any, as a signal
+    /// handler]
+    void (*lost)(void *user, const char *why);
     int (*latency)(void *user); ///< frames that the process adds, for the host's own latency figures  [a host thread]
 } audio_callbacks;
 
@@ -34,8 +36,9 @@ typedef struct audio_host_config {
     const char *input_device;   ///< PortAudio: another device for the input
     const char *const *connect; ///< JACK: port patterns; n_connect of them
     int n_connect;
-    bool auto_connect; ///< to the physical ports
-    int channels, out_channels;
+    bool auto_connect;                  ///< JACK: to the physical ports
+    int channels;                       ///< of the input; 0 = 2
+    int out_channels;                   ///< 0 = as the input
     const char *in_prefix, *out_prefix; ///< of port names; NULL = "in", "out"
     double rate_hz;                     ///< wanted; 0 = the device's
     int block_frames;                   ///< wanted; 0 = the host's
@@ -46,8 +49,9 @@ typedef struct audio_host_config {
 
 typedef struct audio_host_stats {
     double rate_hz;
-    int block_frames;                                                        ///< 0 = changes from call to call
-    uint64_t n_xruns;                                                        ///< the server's
+    int block_frames;         ///< 0 = changes from call to call
+    int block_latency_frames; ///< PortAudio: what cutting the device's blocks to block_frames adds, to the frame
+    uint64_t n_xruns;         ///< the server's
     uint64_t n_in_overflow, n_in_underflow, n_out_overflow, n_out_underflow; ///< PortAudio's stream flags
     double in_latency_ms, out_latency_ms;                                    ///< of the device
     double cpu_load;                                                         ///< 0 .. 1, the server's figure
@@ -64,13 +68,23 @@ typedef struct audio_host_type {
     void (*stop)(audio_host *host);  ///< no callback after its return
     void (*close)(audio_host *host); ///< NULL is allowed
     void (*stats)(const audio_host *host, audio_host_stats *stats);
-    void (*latency_changed)(audio_host *host); ///< the process has another latency now: tell the server
+    /// The process has another latency now: tell the server, which may call `latency` and `format` before the return.
+    void (*latency_changed)(audio_host *host); ///< [any but rt, no callback of this host]
+    /// Name the ports for people after what plays now; NULL where ports have no names.  [likewise]
+    void (*label)(audio_host *host, const char *text);
 } audio_host_type;
 
 /// Each starts with this row; the rest is the type's own.
 struct audio_host {
     const audio_host_type *type;
 };
+
+#ifdef WT_HAVE_JACK
+extern const audio_host_type jack_host_type;
+#endif
+#ifdef WT_HAVE_PORTAUDIO
+extern const audio_host_type portaudio_host_type;
+#endif
 
 /// The type of that name; NULL when the build lacks it (WT_HAVE_JACK, WT_HAVE_PORTAUDIO).
 const audio_host_type *audio_host_find(const char *name);

@@ -1,4 +1,5 @@
 // warptone info: gather the facts once as JSON, then print either that or a page for people from it.
+#include "cmd_info.h"
 #include "command.h"
 #include "options.h"
 
@@ -25,6 +26,11 @@ enum {
 #else
     HAVE_RTMIDI = 0,
 #endif
+#ifdef WT_HAVE_LIBLO
+    HAVE_LIBLO = 1,
+#else
+    HAVE_LIBLO = 0,
+#endif
 };
 
 typedef struct part {
@@ -33,9 +39,10 @@ typedef struct part {
 } part;
 
 static const part parts[] = {
-    {"JACK", "live audio through JACK (to come)", "libjack-jackd2-dev", HAVE_JACK},
-    {"PortAudio", "live audio through PortAudio (to come)", "portaudio19-dev", HAVE_PORTAUDIO},
-    {"RtMidi", "MIDI input (to come)", "librtmidi-dev", HAVE_RTMIDI},
+    {"JACK", "live audio through JACK", "libjack-jackd2-dev", HAVE_JACK},
+    {"PortAudio", "live audio through PortAudio", "portaudio19-dev", HAVE_PORTAUDIO},
+    {"RtMidi", "MIDI ports beside the audio host's", "librtmidi-dev", HAVE_RTMIDI},
+    {"liblo", "OSC control and session management", "liblo-dev", HAVE_LIBLO},
 };
 
 // ---- gathering
@@ -237,18 +244,24 @@ static void print_page(const json_t *all)
 
 int cmd_info(int argc, char **argv)
 {
-    bool json = false, help;
-    const wt_option options[] = {{.name = "json", .value = &json, .help = "one JSON object on stdout"}};
-    wt_status status = wt_options_parse(options, 1, &argc, argv, &help);
+    bool json = false, audio = false, midi = false, help;
+    const wt_option options[] = {
+        {.name = "audio", .value = &audio, .help = "list PortAudio's devices instead"},
+        {.name = "midi", .value = &midi, .help = "list the MIDI ports instead"},
+        {.name = "json", .value = &json, .help = "one JSON object on stdout"},
+    };
+    enum { N_OPTIONS = sizeof options / sizeof *options };
+    wt_status status = wt_options_parse(options, N_OPTIONS, &argc, argv, &help);
     if (!status && !help && argc > 1)
         status = wt_fail(WT_ERR_BAD_ARG, "\"%s\" is not expected; info takes no arguments", argv[1]);
     if (status) return command_fail("info", status);
     if (help) {
-        printf("usage: warptone info [--json]\n\nShow devices, versions and optional parts, and for what is absent why "
-               "and what to do.\n");
-        wt_options_print(stdout, options, 1);
+        printf("usage: warptone info [--audio] [--midi] [--json]\n\nShow devices, versions and optional parts, and for "
+               "what is absent why and what to do.\n");
+        wt_options_print(stdout, options, N_OPTIONS);
         return EXIT_OK;
     }
+    if (audio || midi) return info_ports(audio, midi, json);
     json_t *all = gather();
     if (json) {
         json_dumpf(all, stdout, JSON_INDENT(2));

@@ -1,3 +1,4 @@
+#include "backend.h"
 #include "command.h"
 #include "interrupt.h"
 #include "options.h"
@@ -67,18 +68,6 @@ static wt_status parse_formats(arguments *a)
     return WT_OK;
 }
 
-static wt_status open_device(const arguments *a, wt_device **device)
-{
-    wt_device_config config = {.backend = WT_BACKEND_AUTO};
-    *device = NULL;
-    wt_status status = wt_options_backend(a->backend, &config.backend);
-    if (!status) status = wt_device_open(&config, device);
-    if (status || wt_device_get_info(*device)->backend == WT_BACKEND_CUDA) return status;
-    wt_device_close(*device); // the CPU's chains run in our own workers
-    *device = NULL;
-    return WT_OK;
-}
-
 typedef struct view {
     wt_progress bar;
     bool shown;
@@ -143,7 +132,7 @@ static int run_command(arguments *a, char **inputs, int n_inputs, const char *ou
     if (!status) status = wt_interrupt_install();
     if (!status) status = wt_preset_load(a->preset, &preset);
     a->process.preset = preset;
-    if (!status) status = open_device(a, &a->process.device);
+    if (!status) status = backend_open(a->backend, &a->process.device);
     if (!status) status = check_preset(a);
     int code = status ? command_fail("process", status) : process_files(a, inputs, n_inputs, output);
     wt_device_close(a->process.device);

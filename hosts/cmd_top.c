@@ -3,11 +3,9 @@
 #include "command.h"
 #include "interrupt.h"
 #include "options.h"
+#include "terminal_screen.h"
 
-#include <poll.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <termios.h>
 #include <unistd.h>
 
 enum { MAX_PIDS = 64, MIN_MS = 50, MAX_LOOKS = 20 };
@@ -20,50 +18,14 @@ typedef struct top {
     wt_telemetry_view before, now; ///< the last two
     int n_views;                   ///< ever seen
     bool screen;                   ///< the terminal is ours
-    struct termios terminal;       ///< as it was
 } top;
-
-// ---- the terminal
-
-/// The other screen, no cursor, keys as they are typed; put back by leave_screen.
-static void enter_screen(top *t)
-{
-    if (t->json || t->once || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) return;
-    if (tcgetattr(STDIN_FILENO, &t->terminal)) return;
-    struct termios raw = t->terminal;
-    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    raw.c_cc[VMIN] = 0;
-    raw.c_cc[VTIME] = 0;
-    if (tcsetattr(STDIN_FILENO, TCSANOW, &raw)) return;
-    t->screen = true;
-    fputs("\033[?1049h\033[?25l", stdout);
-}
-
-static void leave_screen(top *t)
-{
-    if (!t->screen) return;
-    fputs("\033[?25h\033[?1049l", stdout);
-    fflush(stdout);
-    tcsetattr(STDIN_FILENO, TCSANOW, &t->terminal);
-    t->screen = false;
-}
-
-static int screen_width(void)
-{
-    struct winsize size;
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 0 : size.ws_col;
-}
 
 /// Wait for the next page; true when q was pressed or a signal came.
 static bool rest(const top *t)
 {
     int left_ms = (int)(t->interval_s * 1e3);
-    struct pollfd keys = {.fd = t->screen ? STDIN_FILENO : -1, .events = POLLIN};
-    if (poll(&keys, 1, left_ms < MIN_MS ? MIN_MS : left_ms) > 0) {
-        char key = 0;
-        if (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q') return true;
-    }
-    return wt_interrupted();
+    int key = terminal_screen_key(left_ms < MIN_MS ? MIN_MS : left_ms);
+    return key == KEY_END || key == 'q' || key == 'Q' || wt_interrupted();
 }
 
 // ---- pages
@@ -103,8 +65,10 @@ static wt_status show(top *t)
     wt_status status = look(t);
     if (status) return status;
     if (t->json) return top_json(stdout, &t->now) ? WT_OK : wt_fail(WT_ERR_FILE, "cannot write to the standard output");
+    int columns = 0, rows;
+    if (t->screen) terminal_screen_size(&columns, &rows);
     if (t->screen) fputs("\033[H\033[2J", stdout);
-    top_page(stdout, &t->now, t->n_views > 1 ? &t->before : NULL, t->screen ? screen_width() : 0);
+    top_page(stdout, &t->now, t->n_views > 1 ? &t->before : NULL, columns);
     if (t->screen) fputs("\nq leaves\n", stdout);
     return fflush(stdout) ? wt_fail(WT_ERR_FILE, "cannot write to the standard output") : WT_OK;
 }
@@ -165,9 +129,9 @@ int cmd_top(int argc, char **argv)
     }
     if (!status) status = choose_process(&t);
     if (!status) {
-        enter_screen(&t);
+        t.screen = !t.json && !t.once && terminal_screen_enter();
         status = watch(&t);
-        leave_screen(&t);
+        terminal_screen_leave();
     }
     int code = status ? command_fail("top", status) : EXIT_OK;
     top_demo_stop(t.load);

@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <warptone/names.h>
 
@@ -86,6 +87,7 @@ static int refuse(const char *name)
 
 static int run(int argc, char **argv)
 {
+    if (argc < 2 && getenv("NSM_URL")) return cmd_live(1, (char *[]){"live", NULL}); // as session managers start it
     if (argc < 2) {
         print_help(stderr);
         return EXIT_USAGE;

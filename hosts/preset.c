@@ -2,7 +2,7 @@
 
 #include <warptone/audio_file.h>
 #include <warptone/names.h>
-#include "preset_yaml.h"
+#include "preset_midi.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,6 +22,7 @@ struct wt_preset {
     char **paths; // "file" settings made relative to the preset's folder
     int n_paths;
     wt_chain_desc chain;
+    wt_midi_row *midi; // [file->midi_count]
 };
 
 // ---- description
@@ -103,6 +104,7 @@ wt_status wt_preset_parse(const char *path, const char *text, size_t length, wt_
         goto fail;
     }
     if ((status = describe(p))) goto fail;
+    if ((status = preset_midi_read(path, text, length, p->file, &p->midi))) goto fail;
     *preset = p;
     return WT_OK;
 
@@ -117,7 +119,7 @@ void wt_preset_destroy(wt_preset *preset)
     for (int k = 0; k < preset->n_paths; k++) free(preset->paths[k]);
     free(preset->paths), free(preset->nodes), free(preset->settings);
     preset_yaml_free(preset->file);
-    free(preset->path), free(preset->folder), free(preset->text);
+    free(preset->path), free(preset->folder), free(preset->text), free(preset->midi);
     free(preset);
 }
 
@@ -125,6 +127,13 @@ const char *wt_preset_name(const wt_preset *preset) { return preset->file->name;
 const char *wt_preset_path(const wt_preset *preset) { return preset->path; }
 int wt_preset_channels(const wt_preset *preset) { return (int)preset->file->channels; }
 const wt_chain_desc *wt_preset_chain(const wt_preset *preset) { return &preset->chain; }
+const char *wt_preset_text(const wt_preset *preset) { return preset->text; }
+
+const wt_midi_row *wt_preset_midi(const wt_preset *preset, int *n_rows)
+{
+    *n_rows = (int)preset->file->midi_count;
+    return preset->midi;
+}
 
 const char *wt_preset_description(const wt_preset *preset)
 {
@@ -142,7 +151,8 @@ bool wt_preset_needs_gpu(const wt_preset *preset)
 
 // ---- building
 
-static wt_status load_audio(void *user, const char *path, double rate_hz, float **samples, int *channels, int *n_frames)
+wt_status wt_preset_load_audio(void *user, const char *path, double rate_hz, float **samples, int *channels,
+                               int *n_frames)
 {
     (void)user;
     wt_audio audio;
@@ -158,23 +168,57 @@ static wt_status load_audio(void *user, const char *path, double rate_hz, float 
     return WT_OK;
 }
 
+static wt_status check_channels(const wt_preset *preset, int channels)
+{
+    int wanted = wt_preset_channels(preset);
+    if (!wanted || wanted == channels) return WT_OK;
+    return wt_fail(WT_ERR_BAD_ARG, "%s:%d: %s takes %d channel%s, the input has %d", preset->path,
+                   preset_yaml_line(preset->text, preset->length, -1, "channels"), wt_preset_name(preset), wanted,
+                   wanted == 1 ? "" : "s", channels);
+}
+
+// Put file and line before the sentence of the chain's builder.
+static wt_status located(const wt_preset *preset, wt_status status, const wt_chain_fault *fault)
+{
+    if (!status) return WT_OK;
+    return wt_fail(status, "%s:%d: %s", preset->path,
+                   preset_yaml_line(preset->text, preset->length, fault->node, fault->setting), wt_last_error());
+}
+
 wt_status wt_preset_build(const wt_preset *preset, const wt_chain_config *config, wt_chain **chain)
 {
     wt_chain_fault fault = {-1, NULL};
     wt_chain_config full = *config;
     *chain = NULL;
-    int wanted = wt_preset_channels(preset);
-    if (wanted && wanted != config->channels)
-        return wt_fail(WT_ERR_BAD_ARG, "%s:%d: %s takes %d channel%s, the input has %d", preset->path,
-                       preset_yaml_line(preset->text, preset->length, -1, "channels"), wt_preset_name(preset), wanted,
-                       wanted == 1 ? "" : "s", config->channels);
-    full.load = load_audio;
+    wt_status status = check_channels(preset, config->channels);
+    if (status) return status;
+    full.load = wt_preset_load_audio;
     full.fault = &fault;
-    wt_status status = wt_chain_create(&full, &preset->chain, chain);
-    if (status)
-        wt_fail(status, "%s:%d: %s", preset->path,
-                preset_yaml_line(preset->text, preset->length, fault.node, fault.setting), wt_last_error());
-    return status;
+    return located(preset, wt_chain_create(&full, &preset->chain, chain), &fault);
+}
+
+wt_status wt_preset_load_live(const wt_preset *preset, wt_live *live, int channels)
+{
+    wt_chain_fault fault = {-1, NULL};
+    wt_status status = check_channels(preset, channels);
+    return status ? status : located(preset, wt_live_load(live, &preset->chain, &fault), &fault);
+}
+
+wt_status wt_preset_check_midi(const wt_preset *preset, const wt_chain *chain)
+{
+    for (int k = 0; k < (int)preset->file->midi_count; k++) {
+        const wt_midi_row *row = &preset->midi[k];
+        preset_midi_target target;
+        wt_preset *other = NULL;
+        const char *key = "preset";
+        wt_status status =
+            row->preset ? wt_preset_load(row->preset, &other) : preset_midi_resolve(row, chain, &target, &key);
+        wt_preset_destroy(other);
+        if (status)
+            return wt_fail(status, "%s:%d: midi: %s", preset->path,
+                           preset_yaml_midi_line(preset->text, preset->length, k, key), wt_last_error());
+    }
+    return WT_OK;
 }
 
 // ---- files and folders

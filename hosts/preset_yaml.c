@@ -2,12 +2,13 @@
 // no second list. Which of them a node's type takes is checked when the chain is built.
 #include "preset_yaml.h"
 #include "yaml_message.h"
+#include "yaml_tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/names.h>
-#include <yaml.h>
+#include <warptone/preset.h>
 
 enum { FIXED_FIELDS = 4, MAX_TEXT = 1 << 20, MAX_NODES = 256 };
 
@@ -15,10 +16,16 @@ enum { FIXED_FIELDS = 4, MAX_TEXT = 1 << 20, MAX_NODES = 256 };
 
 static const cyaml_schema_value_t input_schema = {CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 1, 128)};
 
+#define MIDI_KEY(code, key, ...) key,
+const char *const preset_midi_keys[PRESET_MIDI_KEYS] = {WT_MIDI_SOURCE_LIST(MIDI_KEY) "channel", "param", "preset",
+                                                        "min", "max", "curve"};
+
 typedef struct schema {
     cyaml_schema_field_t node[FIXED_FIELDS + PRESET_MAX_SETTINGS + 1];
     cyaml_schema_value_t node_value;
-    cyaml_schema_field_t preset[6];
+    cyaml_schema_field_t midi[PRESET_MIDI_KEYS + 1];
+    cyaml_schema_value_t midi_value;
+    cyaml_schema_field_t preset[7];
     cyaml_schema_value_t preset_value;
 } schema;
 
@@ -59,6 +66,13 @@ static void make_schema(schema *s)
         field->data_offset += (uint32_t)(sizeof(char *) * (size_t)k);
     }
     s->node_value = (cyaml_schema_value_t){CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, preset_node, s->node)};
+    for (int k = 0; k < PRESET_MIDI_KEYS; k++) {
+        s->midi[k] = (cyaml_schema_field_t)CYAML_FIELD_STRING_PTR("", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                                                                  preset_midi_row, values[0], 1, 256);
+        s->midi[k].key = preset_midi_keys[k];
+        s->midi[k].data_offset += (uint32_t)(sizeof(char *) * (size_t)k);
+    }
+    s->midi_value = (cyaml_schema_value_t){CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, preset_midi_row, s->midi)};
     const cyaml_schema_field_t preset[] = {
         CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, preset_file, name, 1, 64),
         CYAML_FIELD_STRING_PTR("description", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, preset_file, description, 0,
@@ -66,6 +80,8 @@ static void make_schema(schema *s)
         CYAML_FIELD_STRING_PTR("output", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, preset_file, output, 1, 64),
         CYAML_FIELD_UINT("channels", CYAML_FLAG_OPTIONAL, preset_file, channels),
         CYAML_FIELD_SEQUENCE("nodes", CYAML_FLAG_POINTER, preset_file, nodes, &s->node_value, 1, MAX_NODES),
+        CYAML_FIELD_SEQUENCE("midi", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, preset_file, midi, &s->midi_value, 0,
+                             PRESET_MAX_MIDI),
         CYAML_FIELD_END,
     };
     memcpy(s->preset, preset, sizeof preset);
@@ -74,64 +90,58 @@ static void make_schema(schema *s)
 
 // ---- lines
 
-static yaml_node_t *value_of(yaml_document_t *document, yaml_node_t *mapping, const char *key, int *line)
+static int find_line(yaml_document_t *document, const char *section, int index, const char *key)
 {
-    if (!mapping || mapping->type != YAML_MAPPING_NODE) return NULL;
-    for (yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < mapping->data.mapping.pairs.top; pair++) {
-        yaml_node_t *name = yaml_document_get_node(document, pair->key);
-        if (name->type != YAML_SCALAR_NODE || strcmp((const char *)name->data.scalar.value, key)) continue;
-        *line = (int)name->start_mark.line + 1;
-        return yaml_document_get_node(document, pair->value);
-    }
-    return NULL;
+    yaml_node_t *root = yaml_document_get_root_node(document), *name = NULL;
+    yaml_node_t *items = yaml_tree_value(document, root, index < 0 && key ? key : section, &name);
+    yaml_node_t *item = index < 0 ? NULL : yaml_tree_item(document, items, index);
+    if (item && (!key || !yaml_tree_value(document, item, key, &name))) name = item;
+    return name ? (int)name->start_mark.line + 1 : 0;
 }
 
-static int find_line(yaml_document_t *document, int node, const char *setting)
+static int line_of(const char *text, size_t length, const char *section, int index, const char *key)
 {
-    int line = 0;
-    yaml_node_t *root = yaml_document_get_root_node(document);
-    if (node < 0) {
-        (void)value_of(document, root, setting ? setting : "nodes", &line);
-        return line;
-    }
-    yaml_node_t *nodes = value_of(document, root, "nodes", &line);
-    if (!nodes || nodes->type != YAML_SEQUENCE_NODE) return line;
-    yaml_node_item_t *item = nodes->data.sequence.items.start + node;
-    if (item >= nodes->data.sequence.items.top) return line;
-    yaml_node_t *found = yaml_document_get_node(document, *item);
-    line = (int)found->start_mark.line + 1;
-    if (setting) (void)value_of(document, found, strcmp(setting, "type") ? setting : "node", &line);
+    yaml_document_t document;
+    if (!yaml_tree_load(text, length, &document)) return 0;
+    int line = find_line(&document, section, index, key);
+    yaml_document_delete(&document);
     return line;
 }
 
 int preset_yaml_line(const char *text, size_t length, int node, const char *setting)
 {
-    yaml_parser_t parser;
-    yaml_document_t document;
-    int line = 0;
-    if (!yaml_parser_initialize(&parser)) return line;
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
-    if (yaml_parser_load(&parser, &document)) {
-        line = find_line(&document, node, setting);
-        yaml_document_delete(&document);
-    }
-    yaml_parser_delete(&parser);
-    return line;
+    return line_of(text, length, "nodes", node, setting && !strcmp(setting, "type") ? "node" : setting);
 }
 
+int preset_yaml_midi_line(const char *text, size_t length, int row, const char *key)
+{
+    return line_of(text, length, "midi", row, key);
+}
 
 // ---- messages
 
-// A key that no schema has: at the top, or of a node.
+static bool is_one_of(const char *key, const char *const *names, int n)
+{
+    for (int k = 0; k < n; k++)
+        if (strcmp(key, names[k]) == 0) return true;
+    return false;
+}
+
+// A key that no schema has: at the top, of a node, or of a row of the MIDI map.
 static wt_status refuse_key(const char *path, const char *text, size_t length, const char *key, int line)
 {
-    static const char *const top[] = {"name", "description", "channels", "output", "nodes"};
+    static const char *const top[] = {"name", "description", "channels", "output", "nodes", "midi"};
+    enum { N_TOP = sizeof top / sizeof *top };
     const char *known[PRESET_MAX_SETTINGS + 4] = {"node", "id", "inputs", "side"};
+    const char *const *names = known;
     preset_names all = preset_setting_names();
+    int n = all.n + 4, at_top = is_one_of(key, top, N_TOP) ? 0 : preset_yaml_line(text, length, -1, key);
+    const int nodes = preset_yaml_line(text, length, -1, "nodes"), midi = preset_yaml_midi_line(text, length, -1, NULL);
     memcpy(known + 4, all.names, sizeof *known * (size_t)all.n);
-    int at_top = preset_yaml_line(text, length, -1, key);
+    if (midi && line >= midi && (nodes < midi || line < nodes)) names = preset_midi_keys, n = PRESET_MIDI_KEYS;
+    if (at_top) names = top, n = N_TOP;
     return wt_fail(WT_ERR_FORMAT, "%s:%d: unknown key '%s'; the nearest is '%s'", path, at_top ? at_top : line, key,
-                   at_top ? wt_nearest_name(key, top, 5) : wt_nearest_name(key, known, all.n + 4));
+                   wt_nearest_name(key, names, n));
 }
 
 static wt_status refuse(const char *path, const char *text, size_t length, const yaml_complaint *c, cyaml_err_t error)

@@ -84,6 +84,8 @@ static __device__ void resident_header(const resident_args &r, const wt_block_wo
         message.insert[k] = (int)block_take(insert, turn, block_load(insert));
     }
     if (threadIdx.x == 0) {
+        if (doorbell & RESIDENT_HAS_TARGETS)
+            message.sequence = block_take(slot + RESIDENT_SEQUENCE, turn, block_load(slot + RESIDENT_SEQUENCE));
         message.inserts = slot + l.inserts_at;
         message.turn = turn;
         message.plane = l.point_channels * l.max_frames;
@@ -134,7 +136,7 @@ static __device__ void resident_readings(const resident_args &r, const chain_arg
 
 // One block of one stream.
 static __device__ void resident_stream(const resident_args &r, const chain_args &a, int s, unsigned char *memory,
-                                       float *buffers, unsigned int doorbell, unsigned int sequence, wt_block_word own)
+                                       float *buffers, unsigned int doorbell, wt_block_word own)
 {
     const resident_layout &l = r.layout;
     const unsigned int slot = message.turn % l.slots;
@@ -144,9 +146,11 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
     wt_instance *instance = (wt_instance *)memory;
     long long position = instance->position;
     int moving = instance->moving;
-    if (doorbell & RESIDENT_HAS_TARGETS && instance->sequence != sequence) moving = chain_aim(a, memory, a.ramp_quanta);
+    if (doorbell & RESIDENT_HAS_TARGETS && instance->sequence != message.sequence)
+        moving = chain_aim(a, memory, a.ramp_quanta);
     __syncthreads();
     if (threadIdx.x == 0) {
+        if (doorbell & RESIDENT_HAS_TARGETS) instance->sequence = message.sequence;
         message.taps = up + l.taps_at;
         message.points = s == 0 && doorbell & RESIDENT_HAS_POINTS ? 1 : 0;
         message.done = 0;
@@ -167,7 +171,6 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
     if (threadIdx.x == 0) {
         instance->position = position;
         instance->moving = moving;
-        instance->sequence = sequence;
         block_store(up, (unsigned int)message.frames, message.turn);
     }
     __syncthreads();
@@ -196,6 +199,12 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
         resident_copy(room, r.chain.places, r.chain.n_nodes * sizeof(wt_node_place));
         if (threadIdx.x == 0) a->places = (const wt_node_place *)room;
     }
+    __syncthreads();
+    // what the parameters aim at, for a reset before any of them is set
+    for (int k = 0, first = 0; k < a->n_nodes; first += a->places[k++].n_params)
+        for (int i = threadIdx.x; i < a->places[k].n_params; i += blockDim.x)
+            r.targets[blockIdx.x * r.layout.n_params + first + i] =
+                ((const wt_ramp *)(memory + a->places[k].ramps))[i].target;
     __syncthreads();
     return memory;
 }
@@ -229,12 +238,10 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
         verdict = resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &doorbell, &own);
         if (verdict != RESIDENT_BLOCK) break;
         const wt_block_word *slot = r.down + next.turn % l.slots * l.down_words;
-        const unsigned int sequence =
-            block_take(slot + RESIDENT_SEQUENCE, next.turn, block_load(slot + RESIDENT_SEQUENCE));
         resident_header(r, slot, next.turn, doorbell);
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
             resident_stream(r, a, s, r.copy_memory ? memory : r.chain.memory + s * r.chain.instance_bytes, shared,
-                            doorbell, sequence, own);
+                            doorbell, own);
         here = next;
         if (__syncthreads_or(r.once || resident_now() > begin_ns + r.life_ns)) {
             verdict = RESIDENT_OVER;

@@ -3,11 +3,11 @@
 #include "block_ring.cuh"
 #include "resident_kernel.h"
 
-// The block at hand, as far as nodes' points need it.
+// The block at hand: what all threads know of it, and what nodes' points need.
 struct resident_message {
     const wt_block_word *inserts;
     wt_block_word *taps;
-    unsigned int turn;
+    unsigned int turn, sequence; // `sequence`: of the targets, when they came with the block
     int points; // 0: none, or not stream 0
     int plane;  // words from one point to the next
     int frames; // of the block

@@ -111,6 +111,33 @@ static void percentiles_agree_with_a_sorted_list(void **state)
     wt_histogram_destroy(histogram);
 }
 
+static double sorted_share(const int64_t *sorted, int n, double value)
+{
+    int below = 0;
+    while (below < n && (double)sorted[below] <= value) below++;
+    return (double)below / n;
+}
+
+static void shares_agree_with_a_sorted_list(void **state)
+{
+    (void)state;
+    enum { N = 5000 };
+    static int64_t values[N];
+    wt_histogram *histogram = empty();
+    uint64_t seed = 5;
+    assert_true(wt_histogram_share(histogram, 1000) == 0);
+    for (int n = 0; n < N; n++) wt_histogram_record(histogram, values[n] = (int64_t)(10000 * exp(noise(&seed))));
+    qsort(values, N, sizeof *values, by_value);
+    for (double at = 3000; at < 30000; at *= 1.01) { // a bucket spans 1/64 of its values at most
+        double share = wt_histogram_share(histogram, (int64_t)at);
+        assert_true(share >= sorted_share(values, N, at) && share <= sorted_share(values, N, at * (1 + 1.0 / 64)));
+    }
+    assert_true(wt_histogram_share(histogram, values[N - 1]) == 1);
+    assert_true(wt_histogram_share(histogram, INT64_MAX) == 1);
+    assert_true(wt_histogram_share(histogram, -1) == 0);
+    wt_histogram_destroy(histogram);
+}
+
 static void merging_equals_recording_together(void **state)
 {
     (void)state;
@@ -227,6 +254,7 @@ int main(void)
         cmocka_unit_test(every_value_comes_back_within_its_bound),
         cmocka_unit_test(negative_values_count_as_zero),
         cmocka_unit_test(percentiles_agree_with_a_sorted_list),
+        cmocka_unit_test(shares_agree_with_a_sorted_list),
         cmocka_unit_test(merging_equals_recording_together),
         cmocka_unit_test(reset_forgets_everything),
         cmocka_unit_test(a_reader_sees_whole_values_while_another_records),

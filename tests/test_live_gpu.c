@@ -4,6 +4,7 @@
 #include "support/testing.h"
 #include "support/chain_check.h"
 #include "support/device_check.h"
+#include "support/failing_alloc.h"
 #include "support/live_check.h"
 #include "support/node_check.h"
 #include "support/realtime.h"
@@ -315,7 +316,8 @@ static void moves_and_quiesces_make_no_step(void **state)
 {
     wt_device *device = device_of(state);
     check_moves(device, WT_LIVE_RESIDENT, &live_full_voice);
-    for (int k = 0; k < N_CHAINS; k++) check_moves(device, WT_LIVE_RESIDENT, &chains[k].desc);
+    // on the CPU backend nothing depends on the chain: both owners work in the same memory
+    for (int k = 0; k < N_CHAINS && on_gpu(device); k++) check_moves(device, WT_LIVE_RESIDENT, &chains[k].desc);
     check_moves(device, WT_LIVE_GRAPH, &live_full_voice);
 }
 
@@ -526,6 +528,29 @@ static void the_callback_is_clean_beside_a_device(void **state)
     }
 }
 
+static wt_status create_all(void *user)
+{
+    const wt_live_config config = config_of(user, WT_LIVE_RESIDENT, 1);
+    wt_status status = wt_live_create(&config, &playing);
+    if (!status) status = wt_live_load(playing, &live_voice, NULL);
+    if (status) finish(playing);
+    return status;
+}
+
+static void destroy_all(void *user)
+{
+    (void)user;
+    finish(playing);
+}
+
+static void the_device_path_survives_failing_allocations(void **state)
+{
+    wt_device *device = device_of(state);
+    if (on_gpu(device)) skip(); // the driver's own allocations would fail too
+    (void)assert_survives_failing_alloc(create_all, destroy_all, device);
+    assert_false(wt_device_is_armed(device));
+}
+
 // One audio chain a device may be resident; another takes the graph, and AUTO finds that by itself.
 static void a_second_resident_chain_is_refused(void **state)
 {
@@ -534,6 +559,17 @@ static void a_second_resident_chain_is_refused(void **state)
     wt_live *first = patient(&config, &live_voice), *second = live_of(&config, NULL);
     assert_fails(wt_live_load(second, &live_voice, NULL), WT_ERR_STATE,
                  "live: the device has another's resident kernel, want the graph path");
+    wt_live_destroy(second);
+    const wt_live_config free_to_choose = config_of(device, WT_LIVE_AUTO, 1);
+    float x[640] = {0}, y[640];
+    x[0] = 0.5f;
+    second = live_of(&free_to_choose, &live_voice);
+    assert_int_equal(stats_of(second).path, on_gpu(device) ? WT_LIVE_GRAPH : WT_LIVE_CPU);
+    assert_int_equal(stats_of(first).path, WT_LIVE_RESIDENT);
+    wt_live_set_freewheel(second, true);
+    live_blocks(second, x, y, 640, 64, 640);
+    live_blocks(first, x, y, 640, 64, 640);
+    assert_true(y[0] != 0);
     wt_live_destroy(second);
     finish(first);
 }
@@ -556,6 +592,7 @@ int main(void)
         TEST(points_work_through_the_device),
         TEST(many_streams_run_side_by_side),
         TEST(the_callback_is_clean_beside_a_device),
+        TEST(the_device_path_survives_failing_allocations),
         TEST(a_second_resident_chain_is_refused),
     };
     int failed = cmocka_run_group_tests_name("live, CPU backend", tests, open_cpu, close_device);

@@ -1,5 +1,6 @@
 #include "support/testing.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,113 @@ static void aliases_and_huge_texts_are_refused(void **state)
     free(huge);
 }
 
+static void the_midi_map_is_read(void **state)
+{
+    (void)state;
+    wt_preset *preset;
+    wt_chain *chain;
+    int n;
+    assert_ok(parse("name: a\nnodes:\n  - {node: gain}\n  - {node: biquad, id: cut, shape: highpass}\nmidi:\n"
+                    "  - {cc: 7, channel: 1, param: gain/gain_db, min: -60, max: 6, curve: linear}\n"
+                    "  - note: any\n"
+                    "    param: cut.frequency_hz\n"
+                    "  - {nrpn: 16382, channel: any, param: cut/q, curve: pick-up}\n"
+                    "  - {bend: any, param: gain/gain_db, max: 0}\n"
+                    "  - {program: 3, preset: hall}\n",
+                    &preset));
+    const wt_midi_row *rows = wt_preset_midi(preset, &n);
+    assert_int_equal(n, 5);
+    assert_int_equal(rows[0].source, WT_MIDI_CC);
+    assert_int_equal(rows[0].number, 7);
+    assert_int_equal(rows[0].channel, 1);
+    assert_string_equal(rows[0].param, "gain/gain_db");
+    assert_true(rows[0].min == -60 && rows[0].max == 6);
+    assert_int_equal(rows[0].curve, WT_MIDI_LINEAR);
+    assert_int_equal(rows[1].source, WT_MIDI_NOTE);
+    assert_int_equal(rows[1].number, WT_MIDI_ANY);
+    assert_int_equal(rows[1].channel, 0);
+    assert_true(isnan(rows[1].min) && isnan(rows[1].max));
+    assert_int_equal(rows[2].number, 16382);
+    assert_int_equal(rows[2].curve, WT_MIDI_PICK_UP);
+    assert_int_equal(rows[3].source, WT_MIDI_BEND);
+    assert_int_equal(rows[4].source, WT_MIDI_PROGRAM);
+    assert_string_equal(rows[4].preset, "hall");
+    assert_null(rows[4].param);
+    assert_ok(wt_preset_build(preset, &(wt_chain_config){.rate_hz = 48000, .channels = 2}, &chain));
+    assert_ok(wt_preset_check_midi(preset, chain));
+    wt_chain_destroy(chain);
+    wt_preset_destroy(preset);
+}
+
+#define MIDI_HEAD "name: a\nnodes:\n  - {node: gain}\nmidi:\n"
+
+static void what_the_midi_map_gets_wrong_has_a_line(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text, *sentence;
+    } cases[] = {
+        {"  - {cc: 7, param: gain/gain_db}\n  - {cc: 200, param: gain/gain_db}\n",
+         "p.yaml:6: midi: cc is '200', want 0..119"},
+        {"  - {note: c4, param: gain/gain_db}\n", "p.yaml:5: midi: note is 'c4', want 0..127 or any"},
+        {"  - {bend: 3, param: gain/gain_db}\n", "p.yaml:5: midi: bend is '3', want any"},
+        {"  - cc: 7\n    param: gain/gain_db\n    channel: 17\n",
+         "p.yaml:7: midi: channel is '17', want 1..16 or any"},
+        {"  - {param: gain/gain_db}\n", "p.yaml:5: midi: a row says not what moves it, want one of cc, cc14, nrpn, "
+                                        "note, velocity, bend, pressure, program"},
+        {"  - {cc: 1, note: 3, param: gain/gain_db}\n", "p.yaml:5: midi: a row has both cc and note, want one"},
+        {"  - {cc: 1}\n", "p.yaml:5: midi: a row of cc has no param"},
+        {"  - {cc: 1, param: gain_db}\n", "p.yaml:5: midi: param is 'gain_db', want NODE/PARAMETER"},
+        {"  - {cc: 1, param: gain/gain_db, preset: hall}\n", "p.yaml:5: midi: a row of cc takes no preset"},
+        {"  - {program: 1}\n", "p.yaml:5: midi: a row of program has no preset"},
+        {"  - {program: 1, preset: hall, min: 3}\n", "p.yaml:5: midi: a row of program takes no min"},
+        {"  - {cc: 1, param: gain/gain_db, min: loud}\n", "p.yaml:5: midi: min is 'loud', want a number"},
+        {"  - {cc: 1, param: gain/gain_db, max: inf}\n", "p.yaml:5: midi: max is 'inf', want a number"},
+        {"  - {cc: 1, param: gain/gain_db, curve: lineal}\n",
+         "p.yaml:5: midi: unknown curve 'lineal'; the nearest is 'linear'"},
+        {"  - {cc: 1, parm: gain/gain_db}\n", "p.yaml:5: unknown key 'parm'; the nearest is 'param'"},
+        {"  - {cc: 1, name: gain/gain_db}\n", "p.yaml:5: unknown key 'name'; the nearest is 'note'"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        wt_preset *preset;
+        char text[512];
+        snprintf(text, sizeof text, "%s%s", MIDI_HEAD, cases[k].text);
+        assert_fails(parse(text, &preset), WT_ERR_FORMAT, cases[k].sentence);
+        assert_null(preset);
+    }
+}
+
+static void a_midi_map_that_does_not_fit_the_chain_has_a_line(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text, *sentence;
+        wt_status status;
+    } cases[] = {
+        {"  - {cc: 1, param: gian/gain_db}\n", "p.yaml:5: midi: a: no node 'gian'; the nearest is 'gain'",
+         WT_ERR_NOT_FOUND},
+        {"  - cc: 1\n    param: gain/gain\n",
+         "p.yaml:6: midi: a: gain has no parameter 'gain'; the nearest is 'gain_db'", WT_ERR_NOT_FOUND},
+        {"  - cc: 1\n    param: gain/gain_db\n    max: 90\n",
+         "p.yaml:7: midi: max is 90, want -120..60 dB of gain_db", WT_ERR_BAD_ARG},
+        {"  - {cc: 1, param: gain/gain_db, min: -6, max: 6, curve: log}\n",
+         "p.yaml:5: midi: curve is log from -6 to 6, want both above 0", WT_ERR_BAD_ARG},
+        {"  - {program: 1, preset: hal}\n", "p.yaml:5: midi: no preset 'hal'; the nearest is 'hall'",
+         WT_ERR_NOT_FOUND},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        wt_preset *preset;
+        wt_chain *chain;
+        char text[512];
+        snprintf(text, sizeof text, "%s%s", MIDI_HEAD, cases[k].text);
+        assert_ok(parse(text, &preset));
+        assert_ok(wt_preset_build(preset, &(wt_chain_config){.rate_hz = 48000, .channels = 2}, &chain));
+        assert_fails(wt_preset_check_midi(preset, chain), cases[k].status, cases[k].sentence);
+        wt_chain_destroy(chain);
+        wt_preset_destroy(preset);
+    }
+}
+
 // Every preset that comes with Warptone is there by name, builds for the channels it takes and makes sound that is
 // finite and not silent out of noise.
 static void every_preset_in_the_folder_runs(void **state)
@@ -120,6 +228,7 @@ static void every_preset_in_the_folder_runs(void **state)
             uint64_t seed = 5;
             assert_ok(wt_preset_build(preset, &config, &chain));
             assert_true(wt_chain_out_channels(chain) <= 8);
+            assert_ok(wt_preset_check_midi(preset, chain));
             for (int n = 0; n < FRAMES; n++) x[n] = 0.25f * noise(&seed);
             for (int c = 0; c < 64; c++) in[c] = x, out[c] = y[c % 8];
             for (int done = 0; done < wt_chain_latency_frames(chain) + FRAMES; done += FRAMES)
@@ -177,6 +286,9 @@ int main(void)
         cmocka_unit_test(what_yaml_gets_wrong_has_a_line),
         cmocka_unit_test(what_the_chain_refuses_has_a_line),
         cmocka_unit_test(aliases_and_huge_texts_are_refused),
+        cmocka_unit_test(the_midi_map_is_read),
+        cmocka_unit_test(what_the_midi_map_gets_wrong_has_a_line),
+        cmocka_unit_test(a_midi_map_that_does_not_fit_the_chain_has_a_line),
         cmocka_unit_test(every_preset_in_the_folder_runs),
         cmocka_unit_test(the_reference_names_every_type_and_setting),
         cmocka_unit_test(an_unknown_name_gets_the_nearest),

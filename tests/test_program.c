@@ -96,7 +96,7 @@ static void info_is_one_json_object(void **state)
     assert_string_equal(json_string_value(json_object_get(last, "backend")), "cpu");
     assert_true(json_integer_value(json_object_get(last, "processors")) >= 1);
     assert_true(json_integer_value(json_object_get(last, "memory_bytes")) > 1 << 20);
-    assert_int_equal(json_array_size(json_object_get(info, "parts")), 3);
+    assert_int_equal(json_array_size(json_object_get(info, "parts")), 4);
     assert_true(json_is_string(json_object_get(json_object_get(info, "versions"), "libsndfile")));
     assert_string_equal(json_string_value(json_object_get(json_object_get(info, "kernel_cache"), "folder")),
                         "/nowhere/cache");
@@ -110,6 +110,27 @@ static void info_is_one_json_object(void **state)
     json_decref(info);
     assert_int_equal(run("", "info", false), 0);
     assert_non_null(strstr(out, "\ndevices\n"));
+}
+
+// What there is depends on the machine; that it is two lists, and that libraries print nothing beside them, does not.
+static void info_lists_audio_devices_and_midi_ports(void **state)
+{
+    (void)state;
+    need_program();
+    if (run("", "info --audio --midi --json", true)) {
+        print_message("skipped: %s", out); // PortAudio or RtMidi is not there
+        skip();
+    }
+    json_t *lists = parsed();
+    size_t k;
+    json_t *item;
+    assert_true(json_is_array(json_object_get(lists, "audio")));
+    json_array_foreach(json_object_get(lists, "audio"), k, item)
+        assert_true(json_integer_value(json_object_get(item, "number")) == (json_int_t)k);
+    assert_true(json_is_array(json_object_get(lists, "midi")));
+    json_array_foreach(json_object_get(lists, "midi"), k, item)
+        assert_non_null(json_string_value(json_object_get(item, "name")));
+    json_decref(lists);
 }
 
 static void simulate_is_one_json_object_and_tells_what_is_wrong(void **state)
@@ -199,6 +220,50 @@ static void top_shows_a_load_and_tells_what_is_not_there(void **state)
     assert_int_equal(run("", "top extra", true), 2);
 }
 
+static void models_are_inspected(void **state)
+{
+    (void)state;
+    need_program();
+    const char *golden = getenv("WARPTONE_TEST_GOLDEN") ? getenv("WARPTONE_TEST_GOLDEN") : "tests/golden";
+    char arguments[4096];
+    snprintf(arguments, sizeof arguments, "models inspect '%s/weights.gguf' --json", golden);
+    assert_int_equal(run("", arguments, false), 0);
+    json_t *all = parsed(), *config = json_object_get(all, "config"), *tensors = json_object_get(all, "tensors");
+    assert_string_equal(json_string_value(json_object_get(config, "family")), "qwen3");
+    assert_int_equal(json_integer_value(json_object_get(config, "head_width")), 16);
+    assert_true(json_is_null(json_object_get(config, "quantization")));
+    assert_int_equal(json_integer_value(json_object_get(all, "bytes")), 584);
+    assert_int_equal(json_array_size(tensors), 4);
+    const json_t *last = json_array_get(tensors, 3);
+    assert_string_equal(json_string_value(json_object_get(last, "dtype")), "Q8_0");
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(last, "shape"), 1)), 64);
+    json_decref(all);
+    snprintf(arguments, sizeof arguments, "models inspect '%s/weights.safetensors'", golden);
+    assert_int_equal(run("", arguments, false), 0);
+    assert_non_null(strstr(out, "safetensors, 5 tensors, 28 elements, 70 bytes"));
+    assert_non_null(strstr(out, "safetensors carry no config, want config.json beside"));
+    assert_non_null(strstr(out, "\n  scalar  F32      [] "));
+    assert_int_equal(run("", "models inspect /absent", true), 3);
+    assert_non_null(strstr(out, "warptone models: /absent: No such file or directory"));
+    assert_int_equal(run("", "models", true), 2);
+    assert_int_equal(run("", "models inspect", true), 2);
+}
+
+static void the_doctor_looks_and_measures(void **state)
+{
+    (void)state;
+    need_program();
+    assert_int_equal(run("", "doctor --json --seconds 0.02", false), 0);
+    json_t *all = parsed(), *jitter = json_array_get(json_object_get(all, "jitter"), 0);
+    assert_true(json_array_size(json_object_get(all, "findings")) >= 6);
+    assert_true(json_is_false(json_object_get(jitter, "cuda")));
+    assert_true(json_integer_value(json_object_get(json_object_get(jitter, "late"), "count")) > 0);
+    json_decref(all);
+    assert_int_equal(run("", "doctor --seconds 0.02", false), 0);
+    assert_non_null(strstr(out, "findings have an advice"));
+    assert_int_equal(run("", "doctor --seconds 0", true), 2);
+}
+
 static void a_full_standard_output_is_an_error(void **state)
 {
     (void)state;
@@ -230,11 +295,14 @@ int main(void)
         cmocka_unit_test(help_and_version_go_to_stdout),
         cmocka_unit_test(mistakes_on_the_command_line_give_2),
         cmocka_unit_test(info_is_one_json_object),
+        cmocka_unit_test(info_lists_audio_devices_and_midi_ports),
         cmocka_unit_test(simulate_is_one_json_object_and_tells_what_is_wrong),
         cmocka_unit_test(an_absent_nvrtc_is_told_and_gives_4),
         cmocka_unit_test(a_wrong_backend_is_told),
         cmocka_unit_test(kernels_are_listed_packed_and_cleared),
         cmocka_unit_test(top_shows_a_load_and_tells_what_is_not_there),
+        cmocka_unit_test(models_are_inspected),
+        cmocka_unit_test(the_doctor_looks_and_measures),
         cmocka_unit_test(a_full_standard_output_is_an_error),
     };
     return cmocka_run_group_tests_name("program", tests, find_program, remove_folder);

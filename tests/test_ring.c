@@ -1,4 +1,5 @@
 #include "support/failing_alloc.h"
+#include "support/model_check.h"
 #include "support/realtime.h"
 #include "support/testing.h"
 
@@ -243,51 +244,20 @@ static void ring_keeps_order_between_two_threads(void **state)
 
 // ---- the model
 
-// Run a shell command; true when a line of its output holds `want`.
-static bool prints(const char *command, const char *want)
-{
-    FILE *output = popen(command, "r");
-    if (!output) return false;
-    char line[512];
-    bool found = false;
-    while (fgets(line, sizeof line, output)) found |= strstr(line, want) != NULL;
-    pclose(output);
-    return found;
-}
-
-static void skip_without_spin(void)
-{
-    bool found = system("command -v spin >/dev/null && command -v cc >/dev/null") == 0;
-    if (found && access("tests/models/ring.pml", R_OK) == 0) return;
-    print_message("skipped: the model needs spin, a C compiler and the source tree\n");
-    skip();
-}
-
-// True when the model checker says `want` of tests/models/ring.pml with `RELAXED` as given.
-static bool model_says(int relaxed, const char *want)
-{
-    char command[1024];
-    snprintf(command, sizeof command,
-             "model=\"$PWD/tests/models/ring.pml\" && folder=$(mktemp -d) && cd \"$folder\" && "
-             "spin -DRELAXED=%d -a \"$model\" && cc -w -DSAFETY -o pan pan.c && ./pan %s 2>&1; "
-             "cd / && rm -rf \"$folder\"",
-             relaxed, relaxed ? "-E" : "");
-    return prints(command, want);
-}
-
 static void the_model_of_the_ring_holds(void **state)
 {
     (void)state;
-    skip_without_spin();
-    assert_true(model_says(0, "errors: 0"));
+    skip_without_spin("ring.pml");
+    assert_true(model_says("ring.pml", "RELAXED=0", false, "errors: 0"));
 }
 
 static void the_model_fails_when_any_order_is_relaxed(void **state)
 {
     (void)state;
-    skip_without_spin();
-    for (int relaxed = 1; relaxed <= 4; relaxed++)
-        if (!model_says(relaxed, "assertion violated")) fail_msg("RELAXED=%d is not caught", relaxed);
+    skip_without_spin("ring.pml");
+    static const char *const relaxed[] = {"RELAXED=1", "RELAXED=2", "RELAXED=3", "RELAXED=4"};
+    for (int k = 0; k < 4; k++)
+        if (!model_says("ring.pml", relaxed[k], true, "assertion violated")) fail_msg("%s is not caught", relaxed[k]);
 }
 
 int main(void)

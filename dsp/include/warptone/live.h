@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 typedef enum wt_live_path {
-    WT_LIVE_AUTO,     ///< resident where the device can, else graph, else CPU
+    WT_LIVE_AUTO,     ///< on a GPU resident; graph when another is resident there; else, or when that fails, CPU
     WT_LIVE_RESIDENT, ///< one kernel that stays and polls a doorbell in mapped memory
     WT_LIVE_GRAPH,    ///< a captured graph, launched for each block by a helper thread on a stream of highest priority
     WT_LIVE_CPU,      ///< the callback's thread
@@ -76,15 +76,17 @@ typedef struct wt_live_config {
 
 typedef struct wt_live wt_live;
 
-/// Takes all memory and threads; starts with no chain (input goes to output). Errors: WT_ERR_BAD_ARG,
-/// WT_ERR_UNSUPPORTED (a path the device does not offer), WT_ERR_NO_MEMORY, those of the device.  [worker]
+/// Takes the callback's buffers; starts with no chain (input goes to output). What a chain needs of the device, and its
+/// helper thread, come with wt_live_load. Resident and graph also run on a device of the CPU backend, on its threads.
+/// Errors: WT_ERR_BAD_ARG, WT_ERR_UNSUPPORTED (resident or graph without a device), WT_ERR_NO_MEMORY.  [worker]
 WT_CHECKED wt_status wt_live_create(const wt_live_config *config, wt_live **live);
 /// The callback must not run any more. Disarms the device. NULL is allowed.  [worker]
 void wt_live_destroy(wt_live *live);
 
 /// Replace the chain while audio runs: built and compiled here, then swapped at a block boundary with a crossfade (the
 /// GPU's is swapped in a quiesce). Parameters and readings are those of the new chain from the return on. On any error
-/// the old chain plays on. Errors: those of wt_chain_create; WT_ERR_BAD_ARG (channels). One caller at a time.  [worker]
+/// the old chain plays on. Errors: those of wt_chain_create; WT_ERR_BAD_ARG (channels);
+/// WT_ERR_STATE (resident, and another is so on that device); those of the device. One caller at a time.  [worker]
 WT_CHECKED wt_status wt_live_load(wt_live *live, const wt_chain_desc *desc, wt_chain_fault *fault);
 
 /// Another rate or block length, as hosts ask for: the chain is rebuilt with its parameters' present values and its

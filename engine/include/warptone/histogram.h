@@ -35,6 +35,10 @@ WT_RT void wt_histogram_summarize(const wt_histogram *histogram, wt_histogram_su
 /// within 0.8 %; 0 when nothing is recorded.  [rt]
 WT_RT int64_t wt_histogram_quantile(const wt_histogram *histogram, double quantile);
 
+/// The share, 0 .. 1, of all recorded values that is at or below `value`, within 0.8 % of the value; 0 when nothing is
+/// recorded.  [rt]
+WT_RT double wt_histogram_share(const wt_histogram *histogram, int64_t value);
+
 /// Add all of `from`, which its writer may be recording to, to `into`.  [rt, the writer of `into`]
 WT_RT void wt_histogram_merge(wt_histogram *into, const wt_histogram *from);
 

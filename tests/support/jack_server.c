@@ -1,0 +1,178 @@
+#include "jack_server.h"
+#include "testing.h"
+#include "../../hosts/jack_api.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef WT_HAVE_JACK
+
+enum { N_NAMES = 4 };
+
+static void sleep_ms(int ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL); }
+
+static bool on_path(const char *program)
+{
+    char command[256];
+    snprintf(command, sizeof command, "command -v %s >/dev/null 2>&1", program);
+    return system(command) == 0;
+}
+
+static void need_jack(void)
+{
+    const jack_api *jack;
+    if (jack_api_open(&jack)) {
+        print_message("skipped: %s\n", wt_last_error());
+        skip();
+    }
+    if (!on_path("jackd")) {
+        print_message("skipped: jackd is not installed (Debian: jackd2)\n");
+        skip();
+    }
+}
+
+static void become_jackd(const char *name, int block_frames)
+{
+    char block[16];
+    snprintf(block, sizeof block, "%d", block_frames);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    int null = open("/dev/null", O_RDWR);
+    dup2(null, 0), dup2(null, 1), dup2(null, 2);
+    setenv("JACK_NO_AUDIO_RESERVATION", "1", 1);
+    execlp("jackd", "jackd", "--no-realtime", "--sync", "-t", "5000", "-n", name, "-d", "dummy", "-r", "48000", "-p",
+           block, "-C", "2", "-P", "2", (char *)NULL);
+    _exit(127);
+}
+
+static bool takes_clients(const jack_api *jack, const char *name)
+{
+    jack_status_t code;
+    jack_client_t *client = jack->client_open("probe", JackNoStartServer | JackServerName, &code, name);
+    if (client) jack->client_close(client);
+    return client != NULL;
+}
+
+static bool ended(jack_server *server, int signal_number, int wait_ms)
+{
+    if (signal_number) kill(server->pid, signal_number);
+    for (int k = 0; k <= wait_ms / 10; k++) {
+        if (waitpid(server->pid, NULL, WNOHANG) == server->pid) {
+            server->pid = 0;
+            return true;
+        }
+        sleep_ms(10);
+    }
+    return false;
+}
+
+static bool try_start(jack_server *server)
+{
+    const jack_api *jack;
+    assert_ok(jack_api_open(&jack));
+    server->pid = fork();
+    assert_true(server->pid >= 0);
+    if (server->pid == 0) become_jackd(server->name, server->block_frames);
+    for (int k = 0; k < 600; k++) { // half a minute: machines may be busy
+        if (takes_clients(jack, server->name)) return true;
+        if (waitpid(server->pid, NULL, WNOHANG) == server->pid) {
+            server->pid = 0;
+            return false;
+        }
+        sleep_ms(50);
+    }
+    (void)ended(server, SIGKILL, 10000);
+    return false;
+}
+
+void jack_server_restart(jack_server *server)
+{
+    server->killed = false;
+    for (int k = 0; k < 20; k++) { // one of that name may still be ending
+        if (try_start(server)) return;
+        sleep_ms(500);
+    }
+    fail_msg("jackd does not start as '%s'; `jackd -n %s -d dummy` says why", server->name, server->name);
+}
+
+/// JACK has room for 8 servers on a machine, and gives the place of one that crashed only to its own name. So there are
+/// few names, and a lock on each: who holds it may take what a crash left behind.
+static void take_name(jack_server *server)
+{
+    char path[64];
+    for (int k = 0; k < 600 * N_NAMES; k++) {
+        snprintf(path, sizeof path, "/tmp/wt-test-jack-%ld-%d.lock", (long)getuid(), k % N_NAMES);
+        server->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        assert_true(server->lock > 0);
+        if (!flock(server->lock, LOCK_EX | LOCK_NB)) {
+            snprintf(server->name, sizeof server->name, "wt-test-%d", k % N_NAMES);
+            return;
+        }
+        close(server->lock);
+        server->lock = 0;
+        if (k % N_NAMES == N_NAMES - 1) sleep_ms(100);
+    }
+    fail_msg("other tests hold all %d names of JACK servers", N_NAMES);
+}
+
+void jack_server_start(jack_server *server, int block_frames)
+{
+    memset(server, 0, sizeof *server);
+    need_jack();
+    take_name(server);
+    server->block_frames = block_frames;
+    jack_server_restart(server);
+}
+
+void jack_server_kill(jack_server *server)
+{
+    if (!server->pid) return;
+    (void)ended(server, SIGKILL, 10000);
+    server->killed = true;
+}
+
+/// What clients of a killed server left.
+static void remove_semaphores(const char *name)
+{
+    char pattern[128];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "/dev/shm/jack_sem.*_%s_*", name);
+    if (glob(pattern, 0, NULL, &found)) return;
+    for (size_t n = 0; n < found.gl_pathc; n++) unlink(found.gl_pathv[n]);
+    globfree(&found);
+}
+
+void jack_server_stop(jack_server *server)
+{
+    if (server->killed) jack_server_restart(server); // to be ended in good order
+    if (server->pid && !ended(server, SIGTERM, 10000)) (void)ended(server, SIGKILL, 10000);
+    if (!server->lock) return;
+    remove_semaphores(server->name);
+    close(server->lock);
+    server->lock = 0;
+}
+
+#else
+
+void jack_server_start(jack_server *server, int block_frames)
+{
+    (void)block_frames;
+    memset(server, 0, sizeof *server);
+    print_message("skipped: this build has no JACK\n");
+    skip();
+}
+
+void jack_server_restart(jack_server *server) { jack_server_start(server, 0); }
+void jack_server_kill(jack_server *server) { (void)server; }
+void jack_server_stop(jack_server *server) { (void)server; }
+
+#endif

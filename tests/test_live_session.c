@@ -1,0 +1,225 @@
+#include "support/live_session_check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/device.h>
+
+// A whole live session on a server of jackd's dummy driver: what comes out is compared with the offline chain. Content
+// is compared in freewheel mode, and never time.
+
+#ifdef WT_HAVE_JACK
+
+static void a_chain_sounds_as_it_does_offline(void **state)
+{
+    (void)state;
+    // Five seconds of silence: by then it no longer matters when the session began (dynamics have settled). 100 dB:
+    // what is left of that; the same code runs on the same blocks.
+    enum { SILENCE = 5 * RATE, FRAMES = 6 * RATE };
+    need_server();
+    const live_session_config config = config_of("voice-clean");
+    live_session *session = started(&config);
+    jack_wire *wire = jack_wire_open(&live_server);
+    float *x = signal_of(SILENCE, FRAMES), *y = malloc(sizeof *y * 2 * FRAMES);
+    jack_wire_through(wire, "session");
+    jack_wire_run(wire, true, x, NULL, 0, y, FRAMES);
+    float *wanted = offline("voice-clean", x, FRAMES);
+    for (int c = 0; c < 2; c++) assert_snr_db(wanted + c * FRAMES + SILENCE, y + c * FRAMES + SILENCE, RATE, 100);
+    const live_session_stats s = stats_of(session);
+    assert_int_equal(s.live.n_misses, 0);
+    assert_true(s.live.n_frames >= FRAMES);
+    assert_int_equal(s.live.block_frames, BLOCK);
+    free(x), free(y), free(wanted);
+    jack_wire_close(wire);
+    live_session_close(session);
+}
+
+static void on_a_gpu_it_sounds_the_same(void **state)
+{
+    (void)state;
+    enum { SILENCE = 5 * RATE, FRAMES = 6 * RATE };
+    wt_device_info gpu;
+    if (wt_device_query(0, &gpu)) {
+        print_message("skipped: %s\n", wt_last_error());
+        skip();
+    }
+    need_server();
+    live_session_config config = config_of("voice-clean");
+    config.backend = "cuda";
+    live_session *session = started(&config);
+    jack_wire *wire = jack_wire_open(&live_server);
+    float *x = signal_of(SILENCE, FRAMES), *y = malloc(sizeof *y * 2 * FRAMES);
+    jack_wire_through(wire, "session");
+    jack_wire_run(wire, true, x, NULL, 0, y, FRAMES);
+    const live_session_stats s = stats_of(session);
+    print_message("path %d, %llu blocks, %llu missed, round trip p50 %.1f max %.1f us\n", (int)s.live.path,
+                  (unsigned long long)s.live.n_blocks, (unsigned long long)s.live.n_misses,
+                  (double)s.live.round_trip_ns.p50 * 1e-3, (double)s.live.round_trip_ns.max * 1e-3);
+    float *wanted = offline("voice-clean", x, FRAMES);
+    for (int c = 0; c < 2; c++) // 90 dB: sums in another order, as test_backends has it
+        assert_snr_db(wanted + c * FRAMES + SILENCE, y + c * FRAMES + SILENCE, RATE, 90);
+    free(x), free(y), free(wanted);
+    jack_wire_close(wire);
+    live_session_close(session);
+}
+
+static void another_block_length_is_taken_up_while_it_plays(void **state)
+{
+    enum { SILENCE = RATE, FRAMES = 2 * RATE };
+    need_server();
+    const char *path = write_preset(state, "low-cut.yaml", "  - {node: biquad, shape: highpass, frequency_hz: 500}\n");
+    const live_session_config config = config_of(path);
+    live_session *session = started(&config);
+    jack_wire *wire = jack_wire_open(&live_server);
+    float *x = signal_of(SILENCE, FRAMES), *y = malloc(sizeof *y * 2 * FRAMES), *wanted = offline(path, x, FRAMES);
+    static const int blocks[] = {64, 2048, BLOCK}; // below and above what the session has room for
+    for (int k = 0; k < 3; k++) {
+        jack_wire_set_block(wire, blocks[k]);
+        await(session, s.live.block_frames == blocks[k]);
+        jack_wire_through(wire, "session");
+        jack_wire_run(wire, true, x, NULL, 0, y, FRAMES);
+        assert_snr_db(wanted + SILENCE, y + SILENCE, RATE, 100);
+    }
+    free(x), free(y), free(wanted);
+    jack_wire_close(wire);
+    live_session_close(session);
+}
+
+static void two_sessions_play_one_after_the_other(void **state)
+{
+    need_server();
+    const char *half = write_preset(state, "half.yaml", "  - {node: gain, gain_db: -6.0205999}\n");
+    live_session_config config = config_of(half);
+    live_session *first = started(&config);
+    config.host.client_name = "second";
+    live_session *second = started(&config);
+    jack_wire *wire = jack_wire_open(&live_server);
+    jack_wire_between(wire, "player", "session");
+    jack_wire_between(wire, "session", "second");
+    jack_wire_between(wire, "second", "recorder");
+    assert_float_equal(gain_of(wire), 0.25, 1e-4);
+    jack_wire_close(wire);
+    live_session_close(second);
+    live_session_close(first);
+}
+
+static void the_latency_that_is_told_is_the_one_measured(void **state)
+{
+    enum { FRAMES = 8192 };
+    need_server();
+    const char *late = write_preset(state, "late.yaml", "  - {node: limiter, lookahead_ms: 3}\n");
+    const char *prompt = write_preset(state, "prompt.yaml", "  - {node: gain}\n");
+    const live_session_config config = config_of(late);
+    live_session *session = started(&config);
+    jack_wire *wire = jack_wire_open(&live_server);
+    float *x = calloc(4 * FRAMES, sizeof *x), *y = x + 2 * FRAMES;
+    jack_wire_through(wire, "session");
+    for (int round = 0; round < 2; round++) {
+        if (round) assert_ok(live_session_load(session, prompt));
+        const int wanted = stats_of(session).live.latency_frames;
+        int min = -1, max = -1, loudest = 0;
+        for (int k = 0; k < 3000 && max != wanted; k++) {
+            pause_ms(10);
+            jack_wire_latency(wire, &min, &max);
+        }
+        x[1000] = 0.1f;
+        jack_wire_run(wire, true, x, NULL, 0, y, FRAMES);
+        for (int n = 0; n < FRAMES; n++)
+            if (fabsf(y[n]) > fabsf(y[loudest])) loudest = n;
+        assert_int_equal(loudest - 1000, max);
+        assert_int_equal(min, max);
+        assert_true(round ? max == 0 : max > 100);
+    }
+    free(x);
+    jack_wire_close(wire);
+    live_session_close(session);
+}
+
+// ---- the server goes
+
+static void without_a_server_the_session_ends_with_a_sentence(void **state)
+{
+    need_server();
+    const char *half = write_preset(state, "half.yaml", "  - {node: gain, gain_db: -6.0205999}\n");
+    const live_session_config config = config_of(half);
+    live_session *session = started(&config);
+    const char *why = "";
+    await(session, s.live.n_blocks > 0);
+    jack_server_kill(&live_server);
+    await(session, live_session_ended(session, &why));
+    assert_non_null(strstr(why, "jack: the server ended the connection"));
+    assert_false(stats_of(session).host.running);
+    live_session_close(session);
+    jack_server_restart(&live_server);
+}
+
+static void a_session_that_waits_plays_on_when_the_server_comes_back(void **state)
+{
+    need_server();
+    const char *half = write_preset(state, "half.yaml", "  - {node: gain, gain_db: -6.0205999}\n");
+    live_session_config config = config_of(half);
+    config.wait = true;
+    live_session *session = started(&config);
+    await(session, s.live.n_blocks > 0);
+    jack_server_kill(&live_server);
+    await(session, !s.host.running);
+    jack_server_restart(&live_server);
+    await(session, s.n_reconnects == 1 && s.host.running);
+    assert_false(live_session_ended(session, NULL));
+    jack_wire *wire = jack_wire_open(&live_server);
+    jack_wire_through(wire, "session");
+    assert_float_equal(gain_of(wire), 0.5, 1e-4);
+    jack_wire_close(wire);
+    live_session_close(session);
+}
+
+static void refusals_come_before_anything_is_touched(void **state)
+{
+    need_server();
+    live_session *session;
+    live_session_config config = config_of("voice-claen");
+    assert_fails(live_session_open(&config, &session), WT_ERR_NOT_FOUND,
+                 "no preset 'voice-claen'; the nearest is 'voice-clean'");
+    assert_null(session);
+    config = config_of(write_preset(state, "one.yaml", "  - {node: gain}\nchannels: 1\n"));
+    config.host.channels = 2;
+    assert_int_equal(live_session_open(&config, &session), WT_ERR_BAD_ARG);
+    assert_non_null(strstr(wt_last_error(), "takes 1 channel, the input has 2"));
+    config = config_of("voice-clean");
+    config.host.device = "wt-nobody";
+    assert_fails(live_session_open(&config, &session), WT_ERR_UNSUPPORTED,
+                 "jack: no server 'wt-nobody' is running, want one: start jackd or PipeWire");
+    config = config_of("voice-clean");
+    config.backend = "gpu";
+    assert_fails(live_session_open(&config, &session), WT_ERR_BAD_ARG, "--backend is 'gpu', want auto, cuda or cpu");
+    config = config_of("voice-clean");
+    config.record_out = "/nowhere/take.wav";
+    assert_ok(live_session_open(&config, &session));
+    assert_int_equal(live_session_start(session), WT_ERR_FILE);
+    live_session_close(session);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_chain_sounds_as_it_does_offline),
+        cmocka_unit_test(on_a_gpu_it_sounds_the_same),
+        cmocka_unit_test(another_block_length_is_taken_up_while_it_plays),
+        cmocka_unit_test(two_sessions_play_one_after_the_other),
+        cmocka_unit_test(the_latency_that_is_told_is_the_one_measured),
+        cmocka_unit_test(without_a_server_the_session_ends_with_a_sentence),
+        cmocka_unit_test(a_session_that_waits_plays_on_when_the_server_comes_back),
+        cmocka_unit_test(refusals_come_before_anything_is_touched),
+    };
+    return cmocka_run_group_tests_name("live_session", tests, live_check_begin, live_check_end);
+}
+
+#else
+
+int main(void)
+{
+    print_message("skipped: this build has no JACK\n");
+    return 0;
+}
+
+#endif
