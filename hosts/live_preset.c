@@ -32,7 +32,7 @@ static wt_status play(live_session *s, wt_preset *preset, const char *asked)
     wt_status status = wt_preset_load_live(preset, s->live, s->channels);
     if (!status) status = live__playing_create(s, preset, asked, &fresh);
     if (!status) {
-        if (live__midi_load(s, preset)) live__keep_error(s, wt_last_error()); // it plays all the same
+        live__keep_error(s, live__midi_load(s, preset) ? wt_last_error() : ""); // it plays all the same
         show(s, fresh);
     }
     pthread_mutex_lock(&s->table);
