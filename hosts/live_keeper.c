@@ -141,6 +141,7 @@ static void look_around(live_session *s)
     live__apply_format(s);
     if (s->watch && live_watch_changed(s->watch)) reload(s);
     live__midi_round(s);
+    live__tempo_round(s);
     bool other = atomic_exchange(&s->playing_changed, false);
     if (other) watch_what_plays(s);
     if (other || atomic_load(&s->latency_changed)) tell_host(s);

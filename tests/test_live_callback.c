@@ -109,6 +109,41 @@ static void the_callback_neither_allocates_nor_locks(void **state)
     live_session_close(session);
 }
 
+/// Wait until the delay's time is `ms`.
+static void await_time(live_session *session, float ms)
+{
+    float value = 0;
+    for (int k = 0; k < 3000; k++) {
+        assert_ok(live_session_get(session, "echo/time_ms", &value));
+        if (fabsf(value - ms) < 1e-3f * ms) return;
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    }
+    fail_msg("time_ms is %g, want %g", (double)value, (double)ms);
+}
+
+static void a_synced_delay_follows_the_tempo(void **state)
+{
+    live_session *session =
+        started(state, "  - {node: delay, id: echo, sync: 1/8., time_ms: 300}\n  - {node: delay, id: other}\n", false);
+    float value;
+    await_time(session, 300); // nobody has told a tempo
+    hand.call.transport(hand.call.user, &(audio_transport){.bpm = 120});
+    await_time(session, 375);
+    hand.call.transport(hand.call.user, &(audio_transport){.bpm = 90, .beats_per_bar = 3, .beat_unit = 4});
+    await_time(session, 500);
+    hand.call.transport(hand.call.user, &(audio_transport){.bpm = 240, .beats_per_bar = 6, .beat_unit = 8});
+    await_time(session, 375); // 240 eighths a minute
+    live_session_stats s;
+    live_session_get_stats(session, &s);
+    assert_ok(live_session_load(session, s.preset)); // begins at 300 again, and follows
+    await_time(session, 375);
+    hand.call.transport(hand.call.user, &(audio_transport){.rolling = true}); // a tempo no more: it stays
+    await_time(session, 375);
+    assert_ok(live_session_get(session, "other/time_ms", &value));
+    assert_true(fabsf(value - 300) < 0.1f);
+    live_session_close(session);
+}
+
 static void blocks_of_any_length_are_played(void **state)
 {
     static const int lengths[] = {0, 1, 63, 64, 65, 253, 0, 1024, 17};
@@ -197,6 +232,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_callback_neither_allocates_nor_locks),
+        cmocka_unit_test(a_synced_delay_follows_the_tempo),
         cmocka_unit_test(blocks_of_any_length_are_played),
         cmocka_unit_test(a_block_that_was_not_announced_is_bypassed_and_counted),
         cmocka_unit_test(levels_rise_at_once_and_fall_slowly),

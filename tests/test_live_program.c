@@ -138,6 +138,7 @@ static void totals_are_the_last_line(void **state)
     assert_true(integer(total, "latency_frames", NULL) > 0);
     assert_int_equal(integer(total, "round_trip", "count"), 0); // no GPU, no round trip
     assert_true(integer(total, "process", "count") > 0);
+    assert_true(json_real_value(json_object_get(total, "bpm")) == 0); // nobody leads the server's time
     assert_true(json_real_value(json_object_get(json_object_get(total, "process"), "p99_us")) > 0);
     json_decref(total);
     int64_t n_frames;
