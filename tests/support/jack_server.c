@@ -147,6 +147,7 @@ static void take_name(jack_server *server)
 void jack_server_start(jack_server *server, int block_frames)
 {
     memset(server, 0, sizeof *server);
+    alarm(600); // a program whose server hangs ends all the same, and jackd with it
     need_jack();
     if (no_server) give_up(server, no_server);
     take_name(server);
