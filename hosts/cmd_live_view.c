@@ -165,7 +165,8 @@ static void gather(view *v)
         gather_partitions(v);
     } else
         gather_readings(v);
-    v->page.message = now_ns < v->message_until_ns ? v->message : NULL;
+    const char *error = v->page.stats.last_error;
+    v->page.message = now_ns < v->message_until_ns ? v->message : *error ? error : NULL;
 }
 
 // ---- keys
