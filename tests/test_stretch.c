@@ -521,6 +521,99 @@ static void pieces_of_any_size_fit(void **state)
     }
 }
 
+// ---- formants
+
+enum { FORMANTS = 4, VOWEL = 44100, HARMONICS = 40 };
+
+// The first three of the vowel of "head", men's: G. Peterson and H. Barney, Control
+// methods used in a study of the vowels, 1952.
+static const double formants_hz[FORMANTS] = {530, 1840, 2480, 3500}, widths_hz[FORMANTS] = {80, 100, 130, 180};
+
+// Of resonators in a row.
+static double vowel_gain(double hz)
+{
+    double gain = 1;
+    for (int i = 0; i < FORMANTS; i++) {
+        const double f = formants_hz[i] * formants_hz[i];
+        gain *= f / hypot(f - hz * hz, widths_hz[i] * hz);
+    }
+    return gain;
+}
+
+// Amplitude of a frequency in the middle of a signal, under a Hann window.
+static double amplitude_at(const float *x, int64_t n, double hz)
+{
+    const int64_t begin = 8192, count = n - 2 * begin;
+    double re = 0, im = 0, all = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double w = 0.5 - 0.5 * cos(6.283185307179586477 * (double)i / (double)count),
+                     turn = 6.283185307179586477 * hz / 22050 * (double)i;
+        re += w * cos(turn) * x[begin + i], im += w * sin(turn) * x[begin + i], all += w;
+    }
+    return 2 * hypot(re, im) / all;
+}
+
+// By what factor the vowel's frequencies must be moved to fit harmonics between two frequencies best, in dB with any
+// level, each weighed by its amplitude.
+static double moved_by(const double *amplitudes, double f0_hz, double low_hz, double high_hz)
+{
+    double best = 0, least = HUGE_VAL;
+    for (double by = 0.6; by < 1.6; by += 0.002) {
+        double sum = 0, squares = 0, weights = 0;
+        for (int m = 1; m < HARMONICS; m++) {
+            if (m * f0_hz < low_hz || m * f0_hz > high_hz) continue;
+            const double off = log(amplitudes[m] / vowel_gain(m * f0_hz / by)), weight = amplitudes[m];
+            sum += weight * off, squares += weight * off * off, weights += weight;
+        }
+        const double error = squares - sum * sum / weights;
+        if (error < least) least = error, best = by;
+    }
+    return best;
+}
+
+static void check_vowel(wt_pitch_shift_config config, const float *pcm, double f0_hz)
+{
+    wt_pitch_shift *plan;
+    assert_ok(wt_pitch_shift_create(NULL, &config, &plan));
+    float *out = floats(VOWEL);
+    RT_SECTION wt_pitch_shift_run(plan, pcm, out);
+    double best = 0, most = 0, got[HARMONICS] = {0};
+    for (int tenths = -100; tenths <= 100; tenths++) { // of a cent, by a harmonic near the first formant
+        const double f = f0_hz * exp2(tenths / 12000.0), a = amplitude_at(out, VOWEL, 4 * f);
+        if (a > most) most = a, best = f;
+    }
+    if (!(fabs(best / f0_hz - 1) < 1e-4)) fail_msg("%g steps: f0 %.3f Hz, want %.3f", config.n_steps, best, f0_hz);
+    for (int m = 1; m < HARMONICS; m++) got[m] = amplitude_at(out, VOWEL, m * f0_hz);
+    for (int i = 0; i < 3 && config.keep_formants; i++) {
+        const double by = moved_by(got, f0_hz, formants_hz[i] - 300, formants_hz[i] + 300);
+        if (!(fabs(by - 1) <= 0.03))
+            fail_msg("%g steps: a formant at %.0f Hz, want %.0f", config.n_steps, by * formants_hz[i], formants_hz[i]);
+    }
+    const double by = moved_by(got, f0_hz, 100, 4000), want = config.keep_formants ? 1 : exp2(config.n_steps / 12);
+    if (!(fabs(by / want - 1) <= 0.03))
+        fail_msg("%g steps, keep %d: formants moved by %.3f, want %.3f", config.n_steps, config.keep_formants, by,
+                 want);
+    wt_pitch_shift_destroy(plan);
+    free(out);
+}
+
+static void a_vowels_formants_stay(void **state)
+{
+    (void)state;
+    const double f0_hz = 110;
+    float *pcm = floats(VOWEL);
+    for (int m = 1; m * f0_hz < 10500; m++)
+        for (int i = 0; i < VOWEL; i++)
+            pcm[i] +=
+                (float)(0.02 * vowel_gain(m * f0_hz) * cos(6.283185307179586477 * m * (f0_hz * i / 22050 + 0.1 * m)));
+    for (int k = 0; k < 4; k++) {
+        const double steps = k % 2 ? 5 : -5;
+        check_vowel((wt_pitch_shift_config){.n_steps = steps, .n_samples = VOWEL, .keep_formants = k < 2}, pcm,
+                    f0_hz * exp2(steps / 12));
+    }
+    free(pcm);
+}
+
 static void silence_stays_silent(void **state)
 {
     (void)state;
@@ -548,6 +641,8 @@ static void bad_input_gets_a_sentence(void **state)
                  "stretch: hop -1, want 1 or more");
     assert_fails(wt_pitch_shift_create(NULL, &(wt_pitch_shift_config){.n_steps = 100, .n_samples = 9}, &shift),
                  WT_ERR_BAD_ARG, "pitch_shift: 100 steps, want at most 8 octaves");
+    assert_fails(wt_pitch_shift_create(NULL, &(wt_pitch_shift_config){.formant_order = -1, .n_samples = 9}, &shift),
+                 WT_ERR_BAD_ARG, "pitch_shift: formant_order -1, want 0 or more");
     assert_fails(wt_phase_vocoder_create(NULL, &(wt_phase_vocoder_config){0, 1}, &vocoder), WT_ERR_BAD_ARG,
                  "phase_vocoder: 0 bins, want 1 or more");
     assert_true(!stretch && !shift && !vocoder);
@@ -562,6 +657,12 @@ static wt_status create_transient(void *user)
 {
     return wt_pitch_shift_create(
         NULL, &(wt_pitch_shift_config){.mode = WT_STRETCH_TRANSIENT, .n_steps = 1, .n_samples = 3000}, user);
+}
+
+static wt_status create_formants(void *user)
+{
+    return wt_pitch_shift_create(NULL, &(wt_pitch_shift_config){.n_steps = 1, .n_samples = 3000, .keep_formants = true},
+                                 user);
 }
 
 static wt_status create_wsola(void *user)
@@ -581,6 +682,7 @@ static void running_out_of_memory_is_survived(void **state)
     wt_pitch_shift *plan = NULL;
     assert_survives_failing_alloc(create, destroy, &plan);
     assert_survives_failing_alloc(create_transient, destroy, &plan);
+    assert_survives_failing_alloc(create_formants, destroy, &plan);
     assert_survives_failing_alloc(create_wsola, destroy, &plan);
 }
 
@@ -601,6 +703,7 @@ int main(void)
         cmocka_unit_test(a_periodic_signal_keeps_its_period),
         cmocka_unit_test(at_rate_1_nothing_changes),
         cmocka_unit_test(pieces_of_any_size_fit),
+        cmocka_unit_test(a_vowels_formants_stay),
         cmocka_unit_test(silence_stays_silent),
         cmocka_unit_test(bad_input_gets_a_sentence),
         cmocka_unit_test(running_out_of_memory_is_survived),
