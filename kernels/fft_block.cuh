@@ -1,13 +1,15 @@
-// Complex Fourier transforms by one team of threads, a warp or a whole thread block, in shared memory: Stockham's
-// autosort passes of radix 4, one of radix 2 at the end of odd powers. One thread a butterfly.
+// Complex Fourier transforms by one team of threads, a warp, some warps or a whole thread block, in shared memory:
+// Stockham's autosort passes of radix 4, one of radix 2 at the end of odd powers. One thread a butterfly.
 #pragma once
 
 struct fft_team {
     int rank, size;
-    bool warp; // the calling warp, else the whole block
+    bool warp;       // the calling warp, else
+    int barrier = 0; // the whole block, or the whole warps that meet at this barrier, 1 .. 15
     __device__ void sync() const
     {
         if (warp) __syncwarp();
+        else if (barrier) asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(size) : "memory");
         else __syncthreads();
     }
 };

@@ -220,6 +220,35 @@ static void top_shows_a_load_and_tells_what_is_not_there(void **state)
     assert_int_equal(run("", "top extra", true), 2);
 }
 
+static void models_are_inspected(void **state)
+{
+    (void)state;
+    need_program();
+    const char *golden = getenv("WARPTONE_TEST_GOLDEN") ? getenv("WARPTONE_TEST_GOLDEN") : "tests/golden";
+    char arguments[4096];
+    snprintf(arguments, sizeof arguments, "models inspect '%s/weights.gguf' --json", golden);
+    assert_int_equal(run("", arguments, false), 0);
+    json_t *all = parsed(), *config = json_object_get(all, "config"), *tensors = json_object_get(all, "tensors");
+    assert_string_equal(json_string_value(json_object_get(config, "family")), "qwen3");
+    assert_int_equal(json_integer_value(json_object_get(config, "head_width")), 16);
+    assert_true(json_is_null(json_object_get(config, "quantization")));
+    assert_int_equal(json_integer_value(json_object_get(all, "bytes")), 584);
+    assert_int_equal(json_array_size(tensors), 4);
+    const json_t *last = json_array_get(tensors, 3);
+    assert_string_equal(json_string_value(json_object_get(last, "dtype")), "Q8_0");
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(last, "shape"), 1)), 64);
+    json_decref(all);
+    snprintf(arguments, sizeof arguments, "models inspect '%s/weights.safetensors'", golden);
+    assert_int_equal(run("", arguments, false), 0);
+    assert_non_null(strstr(out, "safetensors, 5 tensors, 28 elements, 70 bytes"));
+    assert_non_null(strstr(out, "safetensors carry no config, want config.json beside"));
+    assert_non_null(strstr(out, "\n  scalar  F32      [] "));
+    assert_int_equal(run("", "models inspect /absent", true), 3);
+    assert_non_null(strstr(out, "warptone models: /absent: No such file or directory"));
+    assert_int_equal(run("", "models", true), 2);
+    assert_int_equal(run("", "models inspect", true), 2);
+}
+
 static void the_doctor_looks_and_measures(void **state)
 {
     (void)state;
@@ -272,6 +301,7 @@ int main(void)
         cmocka_unit_test(a_wrong_backend_is_told),
         cmocka_unit_test(kernels_are_listed_packed_and_cleared),
         cmocka_unit_test(top_shows_a_load_and_tells_what_is_not_there),
+        cmocka_unit_test(models_are_inspected),
         cmocka_unit_test(the_doctor_looks_and_measures),
         cmocka_unit_test(a_full_standard_output_is_an_error),
     };

@@ -45,7 +45,8 @@ typedef enum wt_dtype {
 
 const char *wt_dtype_name(wt_dtype dtype);                  ///< "BF16"  [any]
 wt_status wt_dtype_find(const char *name, wt_dtype *dtype); ///< WT_ERR_NOT_FOUND names what there is  [any]
-/// Bytes of n elements in a row; 0 when n is no multiple of a block.  [any]
+int wt_dtype_block(wt_dtype dtype);                         ///< elements a block, 1 where there are none  [any]
+/// Bytes of n elements in a row; 0 when n is no multiple of a block, or they are more than memory can hold.  [any]
 size_t wt_dtype_bytes(wt_dtype dtype, int64_t n);
 
 #define WT_TENSOR_MAX_RANK 8
@@ -61,9 +62,11 @@ int64_t wt_tensor_elements(const wt_tensor *tensor); ///< [any]
 size_t wt_tensor_bytes(const wt_tensor *tensor);     ///< [any]
 /// "[4096][1024] BF16" into `text`, for messages.  [any]
 const char *wt_tensor_describe(const wt_tensor *tensor, char text[96]);
+const char *wt_shape_describe(int rank, const int64_t *shape, char text[96]); ///< "[4096][1024]"  [any]
 
 /// Elements first .. first + n - 1, in row-major order, as float. Blocks are dequantised; first and n are multiples of
-/// a block then. Source: the formats' own definitions (IEEE 754, OCP FP8 1.0, ggml's block layouts).  [any]
+/// a block then; `data` may lie at any address. Source: the formats' own definitions (IEEE 754, OCP FP8 1.0, ggml's
+/// block layouts).  [any]
 void wt_tensor_to_f32(const wt_tensor *tensor, int64_t first, int64_t n, float *out);
 
 #ifdef __cplusplus
