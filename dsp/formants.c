@@ -51,7 +51,8 @@ wt_status wt__formants_create(int n_fft, double rate_hz, int order, double ratio
     f->n_fft = n_fft ? n_fft : 2048;
     f->ratio = ratio;
     f->n_samples = n_samples;
-    wt_status status = wt_stft_create(&(wt_stft_config){.n_fft = f->n_fft}, &f->stft);
+    wt_status status =
+        wt_stft_create(&(wt_stft_config){.n_fft = f->n_fft, .hop = f->n_fft > 4 ? f->n_fft / 4 : 1}, &f->stft);
     if (!status)
         status = wt_fft_create(NULL, &(wt_fft_config){.n = f->n_fft, .kind = WT_FFT_COMPLEX_TO_REAL}, &f->to_cepstrum);
     if (!status)
