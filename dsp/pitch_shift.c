@@ -1,6 +1,7 @@
 // Pitch shift: a stretch, then the resampler reads it at another speed. On the CPU one signal at a time on each thread,
 // on a GPU all at once.
 
+#include "formants.h"
 #include "stretch_cuda.h"
 
 #include <math.h>
@@ -12,6 +13,8 @@ typedef struct worker {
     wt_stretch *stretch; // of one signal
     wt_resample *resampler;
     float *stretched;
+    wt__formants *formants; // NULL = they move with the pitch
+    float *warped;          // [n_samples] the signal whose formants the shift will move to their place
 } worker;
 
 typedef struct on_gpu {
@@ -50,13 +53,17 @@ static void nearest_rates(double ratio, int *in_hz, int *out_hz)
     *out_hz = (int)q1;
 }
 
-static wt_status check(const wt_pitch_shift_config *c)
+static wt_status check(wt_device *device, const wt_pitch_shift_config *c)
 {
     if (!(c->rate_hz > 0)) return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: rate %g Hz, want above 0", c->rate_hz);
     if (c->bins_per_octave < 1)
         return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: %d steps an octave, want 1 or more", c->bins_per_octave);
     if (!(fabs(c->n_steps) <= 8.0 * c->bins_per_octave))
         return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: %g steps, want at most 8 octaves", c->n_steps);
+    if (c->formant_order < 0)
+        return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: formant_order %d, want 0 or more", c->formant_order);
+    if (c->keep_formants && wt__op_on_gpu(device))
+        return wt_fail(WT_ERR_UNSUPPORTED, "pitch_shift: keep_formants on a GPU, want the CPU");
     return WT_OK;
 }
 
@@ -69,6 +76,14 @@ static wt_status prepare_worker(wt_pitch_shift *p, const wt_stretch_config *stre
     p->n_stretched = wt_stretch_n_out(w->stretch);
     w->stretched = calloc((size_t)p->n_stretched + 1, sizeof *w->stretched);
     return w->stretched ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: %lld samples", (long long)p->n_stretched);
+}
+
+static wt_status prepare_formants(const wt_pitch_shift_config *c, worker *w)
+{
+    w->warped = malloc((size_t)c->n_samples * sizeof *w->warped);
+    if (!w->warped) return wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: %lld samples", (long long)c->n_samples);
+    return wt__formants_create(c->n_fft, c->rate_hz, c->formant_order, exp2(c->n_steps / c->bins_per_octave),
+                               c->n_samples, &w->formants);
 }
 
 static wt_status prepare_gpu(wt_pitch_shift *p, const wt_stretch_config *stretch, const wt_resample_config *rates)
@@ -106,7 +121,10 @@ static wt_status prepare(const wt_pitch_shift_config *c, wt_pitch_shift *p)
     p->n_slots = wt__op_slots(p->device, c->n_signals);
     p->workers = calloc((size_t)p->n_slots, sizeof *p->workers);
     wt_status status = p->workers ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: %d threads", p->n_slots);
-    for (int i = 0; i < p->n_slots && !status; i++) status = prepare_worker(p, &stretch, &rates, &p->workers[i]);
+    for (int i = 0; i < p->n_slots && !status; i++) {
+        status = prepare_worker(p, &stretch, &rates, &p->workers[i]);
+        if (!status && c->keep_formants) status = prepare_formants(c, &p->workers[i]);
+    }
     return status || !wt__op_on_gpu(p->device) ? status : prepare_gpu(p, &stretch, &rates);
 }
 
@@ -117,7 +135,7 @@ wt_status wt_pitch_shift_create(wt_device *device, const wt_pitch_shift_config *
     if (c.rate_hz == 0) c.rate_hz = 22050;
     if (!c.bins_per_octave) c.bins_per_octave = 12;
     if (!c.n_signals) c.n_signals = 1;
-    wt_status status = check(&c);
+    wt_status status = check(device, &c);
     if (status) return status;
     wt_pitch_shift *p = calloc(1, sizeof *p);
     if (!p) return wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: plan");
@@ -137,6 +155,8 @@ void wt_pitch_shift_destroy(wt_pitch_shift *plan)
         wt_stretch_destroy(plan->workers[i].stretch);
         wt_resample_destroy(plan->workers[i].resampler);
         free(plan->workers[i].stretched);
+        wt__formants_destroy(plan->workers[i].formants);
+        free(plan->workers[i].warped);
     }
     free(plan->workers);
     wt_stretch_destroy(plan->gpu.stretch);
@@ -185,7 +205,9 @@ static void run_slot(const void *args, int slot)
     const worker *w = &p->workers[slot];
     for (int signal = slot; signal < p->n_signals; signal += c->n_slots) {
         float *out = c->out + signal * p->n_samples;
-        wt_stretch_run(w->stretch, c->pcm + signal * p->n_samples, w->stretched);
+        const float *pcm = c->pcm + signal * p->n_samples;
+        if (w->formants) wt__formants_run(w->formants, pcm, w->warped);
+        wt_stretch_run(w->stretch, w->formants ? w->warped : pcm, w->stretched);
         resample(p, w, out);
         for (int64_t i = 0; i < p->n_samples && p->gain != 1; i++) out[i] *= p->gain;
     }

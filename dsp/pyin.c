@@ -25,7 +25,7 @@ struct wt_pyin {
     wt__pyin_tables tables;
     wt_device *device;
     wt__pyin_cuda *cuda;
-    bool keep_unvoiced;
+    bool keep_unvoiced, calibrated;
     int64_t segment, n_segments; // frames
     int n_slots;
     worker *workers; // [n_slots]
@@ -54,11 +54,14 @@ wt_status wt_pyin_create(wt_device *device, const wt_pyin_config *config, wt_pyi
     wt_pyin_config c = *config;
     wt_status status = wt__yin_layout("pyin", &c.frames, &p->args);
     if (!status) status = wt__pyin_tables_create(&c, &p->args, &p->tables);
+    if (!status && config->calibrated && wt__op_on_gpu(device))
+        status = wt_fail(WT_ERR_UNSUPPORTED, "pyin: calibrated on a GPU, want the CPU");
     if (status) goto fail;
     const int64_t rows = SEGMENT_BYTES / (int64_t)(wt__pyin_row_doubles(&p->tables.model) * sizeof(double));
     p->segment = p->args.n_frames < rows ? p->args.n_frames : rows;
     p->n_segments = (p->args.n_frames + p->segment - 1) / p->segment;
     p->keep_unvoiced = config->keep_unvoiced;
+    p->calibrated = config->calibrated;
     p->device = device;
     p->n_slots = wt__op_slots(device, p->args.n_signals);
     p->workers = calloc((size_t)p->n_slots, sizeof *p->workers);
@@ -199,6 +202,7 @@ static void run_slot(const void *args, int slot)
         float *f0 = c->out + signal * a->n_frames;
         track s = {c->plan, &c->plan->workers[slot], c->pcm + signal * a->n_samples, f0, f0 + plane, f0 + 2 * plane, 0};
         run_signal(&s);
+        if (c->plan->calibrated) wt__pyin_calibrate(a, s.pcm, s.f0, s.voiced, c->plan->keep_unvoiced);
     }
 }
 

@@ -58,4 +58,9 @@ WT_RT void wt__pyin_step(wt__pyin_viterbi *viterbi, const wt__pyin_candidates *s
 WT_RT int wt__pyin_last(const wt_pyin_model *model, const double *values);
 WT_RT int wt__pyin_from(const wt_pyin_model *model, const double *before, int state);
 
+// ---- voicing (pyin_voicing.c)
+
+/// Frames of one signal that the path calls voiced and whose centre is not, become unvoiced.  [rt]
+WT_RT void wt__pyin_calibrate(const wt_yin_args *args, const float *pcm, float *f0, float *voiced, bool keep_unvoiced);
+
 #endif

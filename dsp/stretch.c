@@ -8,6 +8,7 @@
 #include "op.h"
 #include "stretch_cuda.h"
 #include "stretch_locked.h"
+#include "stretch_wsola.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,6 +21,9 @@ typedef struct worker {
     wt_phase_vocoder *vocoder;
     float *in, *out; // spectra before and after; locked: of one group of frames, and after
     wt__locked locked;
+    wt__transients transients;
+    float *attack; // [2][bins][2] spectra at an attack, and before it
+    wt__wsola wsola;
 } worker;
 
 struct wt_stretch {
@@ -42,22 +46,35 @@ static wt_status check(const wt_stretch_config *c)
     if (c->n_fft < 1 || c->n_fft > 1 << 20)
         return wt_fail(WT_ERR_BAD_ARG, "stretch: n_fft %d, want 1..%d", c->n_fft, 1 << 20);
     if (c->hop < 1) return wt_fail(WT_ERR_BAD_ARG, "stretch: hop %d, want 1 or more", c->hop);
-    if ((unsigned)c->mode > WT_STRETCH_LIBROSA)
-        return wt_fail(WT_ERR_BAD_ARG, "stretch: mode %d, want 0..%d", (int)c->mode, WT_STRETCH_LIBROSA);
+    if ((unsigned)c->mode > WT_STRETCH_WSOLA)
+        return wt_fail(WT_ERR_BAD_ARG, "stretch: mode %d, want 0..%d", (int)c->mode, WT_STRETCH_WSOLA);
     if (c->n_signals < 1) return wt_fail(WT_ERR_BAD_ARG, "stretch: %d signals, want 1 or more", c->n_signals);
     return WT_OK;
 }
 
+static bool keeps_attacks(wt_stretch_mode mode) { return mode == WT_STRETCH_TRANSIENT || mode == WT_STRETCH_WSOLA; }
+
+static wt_status prepare_attacks(wt_stretch *p, worker *w)
+{
+    w->transients = (wt__transients){.n_samples = p->n_samples, .n_out = p->n_out, .n_fft = p->n_fft, .rate = p->rate};
+    const wt_status status = wt__transients_create(&w->transients);
+    if (status || p->mode == WT_STRETCH_TRANSIENT) return status;
+    w->wsola = (wt__wsola){.n_fft = p->n_fft, .hop = p->hop, .window = p->window};
+    return wt__wsola_create(&w->wsola, p->n_out);
+}
+
 static wt_status create_worker(wt_stretch *p, const wt_stretch_config *c, worker *w)
 {
-    wt_status status = wt_stft_create(&(wt_stft_config){.n_fft = c->n_fft, .hop = c->hop}, &w->stft);
+    wt_status status = keeps_attacks(c->mode) ? prepare_attacks(p, w) : WT_OK;
+    if (status || c->mode == WT_STRETCH_WSOLA) return status;
+    status = wt_stft_create(&(wt_stft_config){.n_fft = c->n_fft, .hop = c->hop}, &w->stft);
     if (status) return status;
     const int bins = wt_stft_bins(w->stft);
     status = wt_phase_vocoder_create(NULL, &(wt_phase_vocoder_config){bins, c->rate}, &w->vocoder);
     if (status) return status;
     p->n_frames = wt_stft_frames(w->stft, c->n_samples);
     p->n_made = wt_phase_vocoder_frames(w->vocoder, p->n_frames);
-    if (c->mode == WT_STRETCH_LOCKED) p->n_frames = WT__FFT_LANES_SIGNALS, p->n_made = 1 + p->n_out / c->hop;
+    if (c->mode != WT_STRETCH_LIBROSA) p->n_frames = WT__FFT_LANES_SIGNALS, p->n_made = 1 + p->n_out / c->hop;
     status = wt__fft_lanes_create(c->n_fft, &w->fft);
     if (status) return status;
     const size_t frame = 2 * (size_t)bins * sizeof(float);
@@ -65,12 +82,15 @@ static wt_status create_worker(wt_stretch *p, const wt_stretch_config *c, worker
     w->out = malloc((size_t)p->n_made * frame);
     w->locked.power = malloc((size_t)bins * sizeof(float));
     w->locked.peaks = malloc((size_t)bins * sizeof(int));
-    if (w->in && w->out && w->locked.power && w->locked.peaks) return WT_OK;
+    w->attack = malloc(2 * frame);
+    if (w->in && w->out && w->locked.power && w->locked.peaks && w->attack) return WT_OK;
     return wt_fail(WT_ERR_NO_MEMORY, "stretch: spectra of %lld samples", (long long)c->n_samples);
 }
 
 static wt_status make_cuda(wt_stretch *p)
 {
+    if (keeps_attacks(p->mode))
+        return wt_fail(WT_ERR_UNSUPPORTED, "stretch: mode %d on a GPU, want 0..%d", (int)p->mode, WT_STRETCH_LIBROSA);
     const wt__stretch_shape shape = {.mode = p->mode,
                                      .rate = p->rate,
                                      .n_samples = p->n_samples,
@@ -89,8 +109,9 @@ wt_status wt_stretch_create(wt_device *device, const wt_stretch_config *config, 
     *plan = NULL;
     wt_stretch_config c = *config;
     if (c.rate == 0) c.rate = 1;
-    if (!c.n_fft) c.n_fft = 2048;
-    if (!c.hop) c.hop = c.n_fft / 4;
+    const bool pieces = c.mode == WT_STRETCH_WSOLA;
+    if (!c.n_fft) c.n_fft = pieces ? 1024 : 2048;
+    if (!c.hop) c.hop = pieces ? c.n_fft / 2 : c.n_fft / 4;
     if (!c.n_signals) c.n_signals = 1;
     wt_status status = check(&c);
     if (status) return status;
@@ -129,6 +150,9 @@ void wt_stretch_destroy(wt_stretch *plan)
         free(plan->workers[slot].out);
         free(plan->workers[slot].locked.power);
         free(plan->workers[slot].locked.peaks);
+        free(plan->workers[slot].attack);
+        wt__transients_destroy(&plan->workers[slot].transients);
+        wt__wsola_destroy(&plan->workers[slot].wsola);
     }
     wt__stretch_cuda_destroy(plan->cuda);
     free(plan->workers);
@@ -136,10 +160,7 @@ void wt_stretch_destroy(wt_stretch *plan)
     free(plan);
 }
 
-int64_t wt_stretch_n_out(const wt_stretch *plan)
-{
-    return plan->n_out;
-}
+int64_t wt_stretch_n_out(const wt_stretch *plan) { return plan->n_out; }
 
 // ---- running
 
@@ -178,22 +199,46 @@ static void analyse(const wt_stretch *p, const worker *w, const float *pcm)
     }
 }
 
+// Spectra at an attack and just before its window, for the bins that it rules: A. Roebel, A new approach to transient
+// processing in the phase vocoder, 2003, which tells them by their energies' centres in time. It rules all when the
+// attack before lies in that window too.
+static void analyse_attack(const wt_stretch *p, const worker *w, const float *pcm, int64_t i)
+{
+    float *spectra[2] = {w->attack, w->attack + 2 * wt_stft_bins(w->stft)};
+    double *in = wt__fft_lanes_input(w->fft);
+    const wt__transient *attack = &w->transients.at[i];
+    const int64_t quiet = attack->in - p->n_fft / 2 - p->n_fft / 32;
+    const bool alone = !i || attack[-1].in < quiet - p->n_fft / 2;
+    put_frame(p, pcm, attack->in, in, 0);
+    for (int s = 1; s < WT__FFT_LANES_SIGNALS; s++) put_frame(p, pcm, s == 1 && alone ? quiet : -p->n_fft, in, s);
+    wt__fft_lanes_run(w->fft, spectra, 2);
+}
+
 // Frames come in pairs, here and a hop earlier, eight of them a transform.
 static void run_locked(const wt_stretch *p, const worker *w, const float *pcm)
 {
     enum { PAIRS = WT__FFT_LANES_SIGNALS / 2 };
     const int64_t frame = 2 * wt_stft_bins(w->stft);
     float *spectra[WT__FFT_LANES_SIGNALS];
+    int64_t held[PAIRS] = {0}, known = -1, cursor = 0;
     for (int s = 0; s < 2 * PAIRS; s++) spectra[s] = w->in + s * frame;
     for (int64_t t = 0; t < p->n_made; t++) {
         const int pair = (int)(t % PAIRS);
-        for (int s = 0; s < 2 * PAIRS && !pair; s++) {
-            const int64_t centre = llrint((double)((t + s / 2) * p->hop) * p->rate);
-            put_frame(p, pcm, centre - s % 2 * p->hop, wt__fft_lanes_input(w->fft), s);
+        for (int s = 0; s < PAIRS && !pair; s++) {
+            const int64_t to = (t + s) * p->hop;
+            wt__stretch_place place = {.centre = llrint((double)to * p->rate), .held = -1};
+            if (p->mode == WT_STRETCH_TRANSIENT) place = wt__transients_place(&w->transients, to, &cursor);
+            put_frame(p, pcm, place.centre, wt__fft_lanes_input(w->fft), 2 * s);
+            put_frame(p, pcm, place.centre - p->hop, wt__fft_lanes_input(w->fft), 2 * s + 1);
+            held[s] = place.held;
         }
         if (!pair) wt__fft_lanes_run(w->fft, spectra, 2 * PAIRS);
         wt__stretch_lock(&w->locked, (int)(frame / 2), spectra[2 * pair], spectra[2 * pair + 1],
                          t ? w->out + (t - 1) * frame : NULL, w->out + t * frame);
+        if (held[pair] < 0) continue;
+        if (held[pair] != known) analyse_attack(p, w, pcm, held[pair]);
+        known = held[pair];
+        wt__stretch_attack((int)(frame / 2), w->attack, w->attack + frame, spectra[2 * pair], w->out + t * frame);
     }
 }
 
@@ -204,6 +249,11 @@ static void run_slot(const void *args, int slot)
     const worker *w = &p->workers[slot];
     for (int signal = slot; signal < p->n_signals && p->n_out; signal += p->n_slots) {
         const float *pcm = c->pcm + signal * p->n_samples;
+        if (keeps_attacks(p->mode)) wt__transients_find(&p->workers[slot].transients, pcm);
+        if (p->mode == WT_STRETCH_WSOLA) {
+            wt__wsola_run(&w->wsola, &w->transients, pcm, c->out + signal * p->n_out);
+            continue;
+        }
         if (p->mode == WT_STRETCH_LIBROSA) {
             analyse(p, w, pcm);
             wt_phase_vocoder_run(w->vocoder, w->in, p->n_frames, w->out);
@@ -211,8 +261,7 @@ static void run_slot(const void *args, int slot)
             run_locked(p, w, pcm);
         }
         // the sizes were checked when the plan was made
-        (void)!wt_stft_inverse(w->stft, w->out, p->n_made, p->n_out,
-                               c->out + signal * p->n_out);
+        (void)!wt_stft_inverse(w->stft, w->out, p->n_made, p->n_out, c->out + signal * p->n_out);
     }
 }
 

@@ -22,8 +22,7 @@ static int find_peaks(const float *power, int bins, int *peaks)
     for (int k = 0; k < bins; k++) {
         const float here = power[k];
         bool peak = here > 0;
-        for (int d = 1; d <= 2; d++)
-            peak &= (k < d || here > power[k - d]) && (k + d >= bins || here >= power[k + d]);
+        for (int d = 1; d <= 2; d++) peak &= (k < d || here > power[k - d]) && (k + d >= bins || here >= power[k + d]);
         if (peak) peaks[count++] = k;
     }
     return count;
@@ -66,5 +65,14 @@ WT_RT void wt__stretch_lock(const wt__locked *scratch, int bins, const float *he
         rotation(earlier, before, scratch->peaks[i], &re, &im);
         turn(here + 2 * begin, end - begin, (float)re, (float)im, out + 2 * begin);
         begin = end;
+    }
+}
+
+WT_RT void wt__stretch_attack(int bins, const float *attack, const float *quiet, const float *here, float *out)
+{
+    for (int k = 0; k < 2 * bins; k += 2) {
+        const float power = attack[k] * attack[k] + attack[k + 1] * attack[k + 1],
+                    before = quiet[k] * quiet[k] + quiet[k + 1] * quiet[k + 1];
+        if (power > 4 * before) out[k] = here[k], out[k + 1] = here[k + 1];
     }
 }

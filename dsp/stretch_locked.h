@@ -13,4 +13,7 @@ typedef struct wt__locked {
 WT_RT void wt__stretch_lock(const wt__locked *scratch, int bins, const float *here, const float *earlier,
                             const float *before, float *out);
 
+/// The bins that an attack rules, at least four times their power before it, begin anew: they are the input's.  [rt]
+WT_RT void wt__stretch_attack(int bins, const float *attack, const float *quiet, const float *here, float *out);
+
 #endif

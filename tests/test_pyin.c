@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/audio_file.h>
 #include <warptone/pitch.h>
 
 static wt_pyin_config config_of(const golden_case *g, size_t n)
@@ -137,6 +138,15 @@ static void cuda_gives_what_the_cpu_gives(void **state)
         skip();
     }
     check_device(WT_BACKEND_CUDA, 1e-6);
+    wt_device *gpu;
+    wt_pyin *plan = NULL;
+    assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &gpu));
+    assert_fails(
+        wt_pyin_create(gpu,
+                       &(wt_pyin_config){.frames = {.fmin_hz = 65, .fmax_hz = 400, .n_samples = 9}, .calibrated = true},
+                       &plan),
+        WT_ERR_UNSUPPORTED, "pyin: calibrated on a GPU, want the CPU");
+    wt_device_close(gpu);
 }
 
 // Beyond a segment of kept values (here 5,500 frames and more) the way back makes them again: the track of a signal
@@ -163,6 +173,128 @@ static void long_signals_are_walked_in_segments(void **state)
     }
     wt_pyin_destroy(plan);
     free(pcm), free(out);
+}
+
+// A voice that glides and pauses, over noise; every third time it dies away. It counts as voiced down to -40 dB, and
+// down to the noise's own level.
+static void fill_voices(float *pcm, char *voiced, int n, double noise_amplitude)
+{
+    uint64_t seed = 9;
+    double phase = 0;
+    for (int i = 0; i < n; i++) {
+        const double t = i / 22050.0, in = fmod(t, 0.9);
+        const bool decays = fmod(t, 2.7) >= 1.8;
+        phase += 6.283185307179586 * 150 * exp2(0.4 * sin(1.7 * t)) / 22050;
+        double tone = 0, level = in < 0.4 ? 1 : 0;
+        if (decays) level = exp(-9 * in); // -40 dB after 0.51 s
+        for (int m = 1; m <= 8; m++) tone += sin(m * phase) / m;
+        voiced[i] =
+            level >= 0.01 && level >= 2.2 * noise_amplitude; // the noise has 0.58 of its amplitude, the voice 0.27
+        pcm[i] = (float)(0.3 * level * tone + noise_amplitude * (double)noise(&seed));
+    }
+}
+
+typedef struct scores {
+    double recall, false_alarms;
+} scores;
+
+static scores score(const float *pcm, const char *truth, int n, bool calibrated)
+{
+    wt_pyin *plan;
+    assert_ok(wt_pyin_create(
+        NULL, &(wt_pyin_config){.frames = {.fmin_hz = 65, .fmax_hz = 800, .n_samples = n}, .calibrated = calibrated},
+        &plan));
+    const int64_t frames = wt_pyin_n_frames(plan);
+    float *out = calloc(3 * (size_t)frames, sizeof *out);
+    assert_non_null(out);
+    RT_SECTION wt_pyin_run(plan, pcm, out);
+    int seen[2] = {0}, called[2] = {0};
+    for (int64_t t = 0; t * 512 < n; t++) {
+        const int is = truth[t * 512];
+        seen[is]++;
+        called[is] += out[frames + t] == 1;
+        assert_true((out[frames + t] == 0) == isnan(out[t]));
+    }
+    wt_pyin_destroy(plan);
+    free(out);
+    assert_true(seen[0] > 100 && seen[1] > 100);
+    return (scores){called[1] / (double)seen[1], called[0] / (double)seen[0]};
+}
+
+static void calibrated_voicing_gives_few_false_alarms(void **state)
+{
+    (void)state;
+    enum { N = 22050 * 12 };
+    float *pcm = malloc(N * sizeof *pcm);
+    char *truth = malloc(N);
+    assert_true(pcm && truth);
+    static const double noises[] = {0, 1e-4, 0.01, 0.1};
+    for (int i = 0; i < 4; i++) {
+        fill_voices(pcm, truth, N, noises[i]);
+        const scores plain = score(pcm, truth, N, false), calibrated = score(pcm, truth, N, true);
+        if (!(calibrated.false_alarms < 0.05 && calibrated.recall >= plain.recall - 0.01))
+            fail_msg("noise of %g: recall %.3f, false alarms %.3f; want %.3f and 0.05", noises[i], calibrated.recall,
+                     calibrated.false_alarms, plain.recall - 0.01);
+    }
+    free(pcm), free(truth);
+}
+
+// Recorded speech between pauses of two seconds with noise at -60 dB. There is no truth for the speech: what the plain
+// tracker calls voiced within 20 dB of the loudest frame stays so, but for frames that its path only bridges, whose own
+// probability of voicing is below 0.05.
+static void pauses_of_recorded_speech_are_unvoiced(void **state)
+{
+    (void)state;
+    const char *const files[] = {"audio/speech/jfk.wav", "audio/speech/1089-134686-0000.flac",
+                                 "audio/speech/1272-141231-0002.flac"};
+    enum { PAUSE = 44032, HOP = 512 };
+    for (int k = 0; k < 3; k++) {
+        wt_audio audio;
+        if (!shared_data(files[k])) {
+            print_message("skipped: no shared data\n");
+            skip();
+        }
+        assert_ok(wt_audio_load(shared_data(files[k]), 22050, &audio));
+        const int64_t speech = audio.n_frames < 220500 ? audio.n_frames : 220500, n = speech + 2 * PAUSE;
+        float *pcm = malloc((size_t)n * sizeof *pcm);
+        assert_non_null(pcm);
+        uint64_t seed = 3;
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t at = i - PAUSE;
+            pcm[i] = at >= 0 && at < speech ? audio.samples[at] : 0.001f * noise(&seed);
+        }
+        wt_pyin_config config = {.frames = {.fmin_hz = 65, .fmax_hz = 800, .n_samples = n}};
+        float *out[2];
+        int64_t frames = 0;
+        for (int calibrated = 0; calibrated < 2; calibrated++) {
+            wt_pyin *plan;
+            config.calibrated = calibrated;
+            assert_ok(wt_pyin_create(NULL, &config, &plan));
+            frames = wt_pyin_n_frames(plan);
+            out[calibrated] = malloc(3 * (size_t)frames * sizeof(float));
+            assert_non_null(out[calibrated]);
+            wt_pyin_run(plan, pcm, out[calibrated]);
+            wt_pyin_destroy(plan);
+        }
+        double loudest = 0;
+        int quiet = 0, alarms = 0, plain = 0, kept = 0;
+        for (int pass = 0; pass < 2; pass++)
+            for (int64_t t = 2; t + 2 < frames; t++) {
+                double power = 0;
+                for (int i = -HOP / 2; i < HOP / 2; i++) power += pow(pcm[t * HOP + i], 2);
+                if (!pass) {
+                    loudest = fmax(loudest, power);
+                } else if (t * HOP < PAUSE || t * HOP >= PAUSE + speech) {
+                    quiet++, alarms += out[1][frames + t] == 1;
+                } else if (power > 0.01 * loudest && out[0][frames + t] == 1 && out[0][2 * frames + t] > 0.05f) {
+                    plain++, kept += out[1][frames + t] == 1;
+                }
+            }
+        if (!(alarms < 0.05 * quiet && kept > 0.98 * plain && plain > 50))
+            fail_msg("%s: %d false alarms in %d frames, %d of %d kept", files[k], alarms, quiet, kept, plain);
+        wt_audio_free(&audio);
+        free(pcm), free(out[0]), free(out[1]);
+    }
 }
 
 static void silence_and_nan_are_unvoiced(void **state)
@@ -236,6 +368,8 @@ int main(void)
         cmocka_unit_test(a_batch_gives_what_each_signal_gives),
         cmocka_unit_test(cuda_gives_what_the_cpu_gives),
         cmocka_unit_test(long_signals_are_walked_in_segments),
+        cmocka_unit_test(calibrated_voicing_gives_few_false_alarms),
+        cmocka_unit_test(pauses_of_recorded_speech_are_unvoiced),
         cmocka_unit_test(silence_and_nan_are_unvoiced),
         cmocka_unit_test(bad_input_gets_a_sentence),
         cmocka_unit_test(running_out_of_memory_is_survived),

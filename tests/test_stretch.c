@@ -170,12 +170,16 @@ static void a_locked_sine_stays_a_sine(void **state)
     assert_true(pcm && out);
     for (int i = 0; i < N; i++) pcm[i] = (float)(0.5 * sin(6.283185307179586477 * 440 * i / 22050));
     const double rates[] = {0.5, 0.8, 1, 1.25, 1.7};
-    for (int k = 0; k < 5; k++) {
+    for (int k = 0; k < 10; k++) {
         wt_stretch *plan;
-        assert_ok(wt_stretch_create(NULL, &(wt_stretch_config){.rate = rates[k], .n_samples = N}, &plan));
+        assert_ok(wt_stretch_create(NULL,
+                                    &(wt_stretch_config){.mode = k < 5 ? WT_STRETCH_LOCKED : WT_STRETCH_TRANSIENT,
+                                                         .rate = rates[k % 5],
+                                                         .n_samples = N},
+                                    &plan));
         wt_stretch_run(plan, pcm, out);
         const double snr = sine_snr_db(out, wt_stretch_n_out(plan), 440);
-        if (!(snr >= 80)) fail_msg("rate %g: %.1f dB, want 80", rates[k], snr);
+        if (!(snr >= 80)) fail_msg("case %d, rate %g: %.1f dB, want 80", k, rates[k % 5], snr);
         wt_stretch_destroy(plan);
     }
     wt_pitch_shift *shift;
@@ -334,6 +338,8 @@ static void a_gpu_stretches_as_the_cpu_does(void **state)
     wt_stretch *plan = NULL;
     assert_fails(wt_stretch_create(gpu, &(wt_stretch_config){.n_fft = 34, .n_samples = 99}, &plan), WT_ERR_UNSUPPORTED,
                  "stretch: n_fft 34 on a GPU, want at most 8192 and no prime factor above 13");
+    assert_fails(wt_stretch_create(gpu, &(wt_stretch_config){.mode = WT_STRETCH_TRANSIENT, .n_samples = 99}, &plan),
+                 WT_ERR_UNSUPPORTED, "stretch: mode 2 on a GPU, want 0..1");
     assert_null(plan);
     wt_device_close(gpu);
 }
@@ -374,6 +380,240 @@ static void a_gpu_vocodes_and_shifts_as_the_cpu_does(void **state)
     wt_device_close(gpu);
 }
 
+// ---- attacks
+
+static float *stretched(wt_stretch_config c, const float *pcm, int64_t *n_out)
+{
+    wt_stretch *plan;
+    assert_ok(wt_stretch_create(NULL, &c, &plan));
+    *n_out = wt_stretch_n_out(plan);
+    float *out = floats((size_t)*n_out + 1);
+    RT_SECTION wt_stretch_run(plan, pcm, out);
+    wt_stretch_destroy(plan);
+    return out;
+}
+
+static float tallest(const float *x, int64_t begin, int64_t end, int64_t *at)
+{
+    float most = 0;
+    for (int64_t i = begin; i < end; i++)
+        if (fabsf(x[i]) > most) most = fabsf(x[i]), *at = i;
+    return most;
+}
+
+// Impulses over a soft sine. Where an impulse is, the bins that it does not rule may turn by up to half a circle: those
+// of the sine, three or four of a window's thousand.
+static void impulses_keep_their_place_and_height(void **state)
+{
+    (void)state;
+    enum { N = 44100, IMPULSES = 4, REACH = 1500 };
+    static const int places[IMPULSES] = {5000, 12345, 21011, 33333};
+    static const double rates[] = {0.5, 0.8, 1, 1.3, 1.6};
+    float *pcm = floats(N);
+    for (int with_sine = 0; with_sine < 2; with_sine++)
+        for (int k = 0; k < 10; k++) {
+            const wt_stretch_mode mode = k < 5 ? WT_STRETCH_TRANSIENT : WT_STRETCH_WSOLA;
+            const double rate = rates[k % 5];
+            for (int i = 0; i < N; i++)
+                pcm[i] = (float)(with_sine * 0.05 * sin(6.283185307179586477 * 440 * i / 22050));
+            for (int i = 0; i < IMPULSES; i++) pcm[places[i]] = 1;
+            int64_t n_out, at = 0;
+            float *out = stretched((wt_stretch_config){.mode = mode, .rate = rate, .n_samples = N}, pcm, &n_out);
+            for (int i = 0; i < IMPULSES; i++) {
+                const double want = places[i] / rate;
+                const float height = tallest(out, (int64_t)want - REACH, (int64_t)want + REACH, &at);
+                if (!(fabs((double)at - want) <= 64 && height > 0.9f && height < 1.1f))
+                    fail_msg("mode %d, rate %g: an impulse of %g at %lld, want 1 at %.0f", (int)mode, rate,
+                             (double)height, (long long)at, want);
+                out[at] = 0;
+            }
+            const float rest = tallest(out, 0, n_out, &at), bound = with_sine ? 0.15f : 1e-5f;
+            if (!(rest < bound))
+                fail_msg("mode %d, rate %g: %g is left at %lld, want %g", (int)mode, rate, (double)rest, (long long)at,
+                         (double)bound);
+            free(out);
+        }
+    free(pcm);
+}
+
+// Impulses of a click track nearer than a window: each is still found at its place, and what lies between is lower.
+static void near_impulses_keep_their_places(void **state)
+{
+    (void)state;
+    enum { N = 30000, GAP = 1500 };
+    float *pcm = floats(N);
+    for (int i = 3000; i < N; i += GAP) pcm[i] = 1;
+    for (int k = 0; k < 4; k++) {
+        const double rate = k % 2 ? 1.25 : 0.75;
+        const wt_stretch_mode mode = k < 2 ? WT_STRETCH_TRANSIENT : WT_STRETCH_WSOLA;
+        int64_t n_out, at = 0;
+        float *out = stretched((wt_stretch_config){.mode = mode, .rate = rate, .n_samples = N}, pcm, &n_out);
+        for (int i = 3000; i + GAP < N; i += GAP) {
+            const float height = tallest(out, (int64_t)(i / rate) - GAP / 2, (int64_t)(i / rate) + GAP / 2, &at);
+            if (!(fabs((double)at - i / rate) <= 64 && height > 0.7f && height < 1.1f))
+                fail_msg("mode %d, rate %g: an impulse of %g at %lld, want 1 at %.0f", (int)mode, rate, (double)height,
+                         (long long)at, i / rate);
+        }
+        free(out);
+    }
+    free(pcm);
+}
+
+// ---- WSOLA
+
+// Pulses of 137 samples' period through a decay, whose attacks are too near one another to be any: the output repeats
+// with the same period, whatever the rate. A piece may be taken half a sample wrong: 1 % of the power.
+static void a_periodic_signal_keeps_its_period(void **state)
+{
+    (void)state;
+    enum { N = 30000, PERIOD = 137 };
+    float *pcm = floats(N);
+    for (int i = 0; i < N; i++) pcm[i] = (float)(0.5 * exp(-0.03 * (i % PERIOD)) * sin(0.3 * (i % PERIOD)));
+    const double rates[] = {0.5, 0.77, 1.3, 2};
+    for (int k = 0; k < 4; k++) {
+        int64_t n_out;
+        float *out =
+            stretched((wt_stretch_config){.mode = WT_STRETCH_WSOLA, .rate = rates[k], .n_samples = N}, pcm, &n_out);
+        assert_int_equal(n_out, llrint(N / rates[k]));
+        double power = 0, error = 0;
+        for (int64_t i = 2048; i + 2048 + PERIOD < n_out; i++) {
+            power += (double)out[i] * out[i];
+            error += pow((double)out[i] - (double)out[i + PERIOD], 2);
+        }
+        if (!(power > 0 && error < 0.01 * power))
+            fail_msg("rate %g: what does not repeat is %g of the power, want 0.01", rates[k], error / power);
+        free(out);
+    }
+    free(pcm);
+}
+
+static void at_rate_1_nothing_changes(void **state)
+{
+    (void)state;
+    enum { N = 20011 };
+    float *pcm = voices(1, N);
+    int64_t n_out;
+    float *out = stretched((wt_stretch_config){.mode = WT_STRETCH_WSOLA, .n_samples = N}, pcm, &n_out);
+    assert_int_equal(n_out, N);
+    for (int i = 0; i < N; i++) // windows add up to 1 but for rounding
+        if (!(fabsf(out[i] - pcm[i]) <= 1e-6f)) fail_msg("sample %d: %g, want %g", i, (double)out[i], (double)pcm[i]);
+    free(pcm), free(out);
+}
+
+// Signals shorter than a window, windows of two samples.
+static void pieces_of_any_size_fit(void **state)
+{
+    (void)state;
+    static const int sizes[][3] = {{1, 1, 1}, {63, 2, 1}, {253, 65, 30}, {5000, 1024, 512}, {100, 4096, 1000}};
+    for (int k = 0; k < 10; k++) {
+        const int *size = sizes[k / 2], n = size[0];
+        float *pcm = noise_floats((size_t)n, 3);
+        int64_t n_out;
+        float *out = stretched((wt_stretch_config){.mode = k % 2 ? WT_STRETCH_WSOLA : WT_STRETCH_TRANSIENT,
+                                                   .rate = 0.7,
+                                                   .n_fft = size[1],
+                                                   .hop = size[2],
+                                                   .n_samples = n},
+                               pcm, &n_out);
+        assert_int_equal(n_out, llrint(n / 0.7));
+        for (int64_t i = 0; i < n_out; i++) assert_true(isfinite(out[i]));
+        free(pcm), free(out);
+    }
+}
+
+// ---- formants
+
+enum { FORMANTS = 4, VOWEL = 44100, HARMONICS = 40 };
+
+// The first three of the vowel of "head", men's: G. Peterson and H. Barney, Control
+// methods used in a study of the vowels, 1952.
+static const double formants_hz[FORMANTS] = {530, 1840, 2480, 3500}, widths_hz[FORMANTS] = {80, 100, 130, 180};
+
+// Of resonators in a row.
+static double vowel_gain(double hz)
+{
+    double gain = 1;
+    for (int i = 0; i < FORMANTS; i++) {
+        const double f = formants_hz[i] * formants_hz[i];
+        gain *= f / hypot(f - hz * hz, widths_hz[i] * hz);
+    }
+    return gain;
+}
+
+// Amplitude of a frequency in the middle of a signal, under a Hann window.
+static double amplitude_at(const float *x, int64_t n, double hz)
+{
+    const int64_t begin = 8192, count = n - 2 * begin;
+    double re = 0, im = 0, all = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double w = 0.5 - 0.5 * cos(6.283185307179586477 * (double)i / (double)count),
+                     turn = 6.283185307179586477 * hz / 22050 * (double)i;
+        re += w * cos(turn) * x[begin + i], im += w * sin(turn) * x[begin + i], all += w;
+    }
+    return 2 * hypot(re, im) / all;
+}
+
+// By what factor the vowel's frequencies must be moved to fit harmonics between two frequencies best, in dB with any
+// level, each weighed by its amplitude.
+static double moved_by(const double *amplitudes, double f0_hz, double low_hz, double high_hz)
+{
+    double best = 0, least = HUGE_VAL;
+    for (double by = 0.6; by < 1.6; by += 0.002) {
+        double sum = 0, squares = 0, weights = 0;
+        for (int m = 1; m < HARMONICS; m++) {
+            if (m * f0_hz < low_hz || m * f0_hz > high_hz) continue;
+            const double off = log(amplitudes[m] / vowel_gain(m * f0_hz / by)), weight = amplitudes[m];
+            sum += weight * off, squares += weight * off * off, weights += weight;
+        }
+        const double error = squares - sum * sum / weights;
+        if (error < least) least = error, best = by;
+    }
+    return best;
+}
+
+static void check_vowel(wt_pitch_shift_config config, const float *pcm, double f0_hz)
+{
+    wt_pitch_shift *plan;
+    assert_ok(wt_pitch_shift_create(NULL, &config, &plan));
+    float *out = floats(VOWEL);
+    RT_SECTION wt_pitch_shift_run(plan, pcm, out);
+    double best = 0, most = 0, got[HARMONICS] = {0};
+    for (int tenths = -100; tenths <= 100; tenths++) { // of a cent, by a harmonic near the first formant
+        const double f = f0_hz * exp2(tenths / 12000.0), a = amplitude_at(out, VOWEL, 4 * f);
+        if (a > most) most = a, best = f;
+    }
+    if (!(fabs(best / f0_hz - 1) < 1e-4)) fail_msg("%g steps: f0 %.3f Hz, want %.3f", config.n_steps, best, f0_hz);
+    for (int m = 1; m < HARMONICS; m++) got[m] = amplitude_at(out, VOWEL, m * f0_hz);
+    for (int i = 0; i < 3 && config.keep_formants; i++) {
+        const double by = moved_by(got, f0_hz, formants_hz[i] - 300, formants_hz[i] + 300);
+        if (!(fabs(by - 1) <= 0.03))
+            fail_msg("%g steps: a formant at %.0f Hz, want %.0f", config.n_steps, by * formants_hz[i], formants_hz[i]);
+    }
+    const double by = moved_by(got, f0_hz, 100, 4000), want = config.keep_formants ? 1 : exp2(config.n_steps / 12);
+    if (!(fabs(by / want - 1) <= 0.03))
+        fail_msg("%g steps, keep %d: formants moved by %.3f, want %.3f", config.n_steps, config.keep_formants, by,
+                 want);
+    wt_pitch_shift_destroy(plan);
+    free(out);
+}
+
+static void a_vowels_formants_stay(void **state)
+{
+    (void)state;
+    const double f0_hz = 110;
+    float *pcm = floats(VOWEL);
+    for (int m = 1; m * f0_hz < 10500; m++)
+        for (int i = 0; i < VOWEL; i++)
+            pcm[i] +=
+                (float)(0.02 * vowel_gain(m * f0_hz) * cos(6.283185307179586477 * m * (f0_hz * i / 22050 + 0.1 * m)));
+    for (int k = 0; k < 4; k++) {
+        const double steps = k % 2 ? 5 : -5;
+        check_vowel((wt_pitch_shift_config){.n_steps = steps, .n_samples = VOWEL, .keep_formants = k < 2}, pcm,
+                    f0_hz * exp2(steps / 12));
+    }
+    free(pcm);
+}
+
 static void silence_stays_silent(void **state)
 {
     (void)state;
@@ -395,10 +635,14 @@ static void bad_input_gets_a_sentence(void **state)
                  "stretch: rate -1, want 1/256..256");
     assert_fails(wt_stretch_create(NULL, &(wt_stretch_config){.rate = 2}, &stretch), WT_ERR_BAD_ARG,
                  "stretch: signals of 0 samples, want 1 or more");
+    assert_fails(wt_stretch_create(NULL, &(wt_stretch_config){.mode = 4, .n_samples = 9}, &stretch), WT_ERR_BAD_ARG,
+                 "stretch: mode 4, want 0..3");
     assert_fails(wt_stretch_create(NULL, &(wt_stretch_config){.n_samples = 9, .hop = -1}, &stretch), WT_ERR_BAD_ARG,
                  "stretch: hop -1, want 1 or more");
     assert_fails(wt_pitch_shift_create(NULL, &(wt_pitch_shift_config){.n_steps = 100, .n_samples = 9}, &shift),
                  WT_ERR_BAD_ARG, "pitch_shift: 100 steps, want at most 8 octaves");
+    assert_fails(wt_pitch_shift_create(NULL, &(wt_pitch_shift_config){.formant_order = -1, .n_samples = 9}, &shift),
+                 WT_ERR_BAD_ARG, "pitch_shift: formant_order -1, want 0 or more");
     assert_fails(wt_phase_vocoder_create(NULL, &(wt_phase_vocoder_config){0, 1}, &vocoder), WT_ERR_BAD_ARG,
                  "phase_vocoder: 0 bins, want 1 or more");
     assert_true(!stretch && !shift && !vocoder);
@@ -407,6 +651,24 @@ static void bad_input_gets_a_sentence(void **state)
 static wt_status create(void *user)
 {
     return wt_pitch_shift_create(NULL, &(wt_pitch_shift_config){.n_steps = 1, .n_samples = 3000}, user);
+}
+
+static wt_status create_transient(void *user)
+{
+    return wt_pitch_shift_create(
+        NULL, &(wt_pitch_shift_config){.mode = WT_STRETCH_TRANSIENT, .n_steps = 1, .n_samples = 3000}, user);
+}
+
+static wt_status create_formants(void *user)
+{
+    return wt_pitch_shift_create(NULL, &(wt_pitch_shift_config){.n_steps = 1, .n_samples = 3000, .keep_formants = true},
+                                 user);
+}
+
+static wt_status create_wsola(void *user)
+{
+    return wt_pitch_shift_create(
+        NULL, &(wt_pitch_shift_config){.mode = WT_STRETCH_WSOLA, .n_steps = 1, .n_samples = 3000}, user);
 }
 
 static void destroy(void *user)
@@ -419,6 +681,9 @@ static void running_out_of_memory_is_survived(void **state)
     (void)state;
     wt_pitch_shift *plan = NULL;
     assert_survives_failing_alloc(create, destroy, &plan);
+    assert_survives_failing_alloc(create_transient, destroy, &plan);
+    assert_survives_failing_alloc(create_formants, destroy, &plan);
+    assert_survives_failing_alloc(create_wsola, destroy, &plan);
 }
 
 int main(void)
@@ -433,6 +698,12 @@ int main(void)
         cmocka_unit_test(streams_give_the_same_bits),
         cmocka_unit_test(a_gpu_vocodes_and_shifts_as_the_cpu_does),
         cmocka_unit_test(a_gpu_stretches_as_the_cpu_does),
+        cmocka_unit_test(impulses_keep_their_place_and_height),
+        cmocka_unit_test(near_impulses_keep_their_places),
+        cmocka_unit_test(a_periodic_signal_keeps_its_period),
+        cmocka_unit_test(at_rate_1_nothing_changes),
+        cmocka_unit_test(pieces_of_any_size_fit),
+        cmocka_unit_test(a_vowels_formants_stay),
         cmocka_unit_test(silence_stays_silent),
         cmocka_unit_test(bad_input_gets_a_sentence),
         cmocka_unit_test(running_out_of_memory_is_survived),

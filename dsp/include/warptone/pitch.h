@@ -75,6 +75,7 @@ typedef struct wt_pyin_config {
     double switch_prob;         ///< of voiced to unvoiced and back, 0 = 0.01
     double no_trough_prob;      ///< left to the lowest trough when none is below the threshold, 0 = 0.01
     bool keep_unvoiced;         ///< f0 of unvoiced frames: the model's, not NaN (librosa's fill_na=None)
+    bool calibrated;            ///< voiced only where the frame's centre is, see wt_pyin_run; on the CPU only
 } wt_pyin_config;
 
 typedef struct wt_pyin wt_pyin;
@@ -92,6 +93,10 @@ int wt_pyin_n_bins(const wt_pyin *plan);       ///< pitch bins.  [any]
 ///   pcm   [n_signals][n_samples]
 ///   out   [3][n_signals][n_frames]   f0 in Hz, NaN where unvoiced; 1 voiced, 0 not; probability of voicing.
 ///                                    A frame with a sample that is not finite counts as one without candidates.
+///
+/// `calibrated`: of the frames that the model calls voiced those stay whose centre repeats after a period (normalised
+/// correlation 0.4 or more) no more than 37 dB below the signal's surely voiced ones. False alarms: under 0.05 in
+/// pauses, noise and decays (tests).
 ///
 /// Source: M. Mauch and S. Dixon, pYIN, ICASSP 2014; librosa 0.11.0 core/pitch.py, pyin(), and sequence.py, viterbi().
 /// Judge:  librosa in float64: bins and flags identical, probabilities 1e-6.  [rt, running]

@@ -1,4 +1,5 @@
-/// Time stretch and pitch shift by phase vocoders: a phase-locked one, and librosa 0.11's.
+/// Time stretch and pitch shift by phase vocoders, a phase-locked one, with care for attacks or without, and librosa
+/// 0.11's; and by overlapped pieces of the signal.
 ///
 /// Phases are kept as unit vectors in double, so they do not lose digits with time; librosa's own sums of angles in
 /// float are off by 1e-3 of the peak after a few seconds.
@@ -53,13 +54,20 @@ WT_CHECKED wt_status wt_phase_vocoder_enqueue(wt_phase_vocoder *vocoder, wt_stre
 typedef enum wt_stretch_mode {
     WT_STRETCH_LOCKED,  ///< identity phase locking: a sine stays one to 80 dB and more
     WT_STRETCH_LIBROSA, ///< librosa's phase vocoder: 41 dB
+    /// Locked, and time runs at rate 1 around attacks, whose bins begin anew: an impulse keeps its shape and lies
+    /// within 64 samples of its place. Attacks nearer than n_fft, in the input or the output, share what lies between
+    /// them and leave echoes there. On the CPU only.
+    WT_STRETCH_TRANSIENT,
+    /// Overlapped pieces of n_fft samples, a hop apart: for one voice. What repeats within n_fft / 2 samples keeps its
+    /// period; attacks as above. On the CPU only.
+    WT_STRETCH_WSOLA,
 } wt_stretch_mode;
 
 typedef struct wt_stretch_config {
     wt_stretch_mode mode; ///< 0 = locked
     double rate;       ///< 0 = 1; 1/256 .. 256, 2 = half as long
-    int n_fft;         ///< 0 = 2048
-    int hop;           ///< 0 = n_fft / 4
+    int n_fft;         ///< 0 = 2048, WSOLA: 1024
+    int hop;           ///< 0 = n_fft / 4, WSOLA: n_fft / 2
     int64_t n_samples; ///< of one signal, 1 or more
     int n_signals;     ///< 0 = 1
 } wt_stretch_config;
@@ -69,8 +77,8 @@ typedef struct wt_stretch wt_stretch;
 
 /// `device` NULL = immediate calls only; else it is borrowed until the plan is destroyed. On a GPU the plan takes up to
 /// 16 GB, at most a quarter of what is free, for the spectra of as many signals as fit.
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_UNSUPPORTED (on a GPU: n_fft of 1, above 8192 or with a prime factor
-/// above 13, a hop above 8192), WT_ERR_NO_MEMORY, those of wt_module_create.  [worker]
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_UNSUPPORTED (on a GPU: the modes that keep attacks, n_fft of 1,
+/// above 8192 or with a prime factor above 13, a hop above 8192), WT_ERR_NO_MEMORY, those of wt_module_create. [worker]
 WT_CHECKED wt_status wt_stretch_create(wt_device *device, const wt_stretch_config *config, wt_stretch **plan);
 void wt_stretch_destroy(wt_stretch *plan); ///< NULL is allowed.  [worker]
 int64_t wt_stretch_n_out(const wt_stretch *plan); ///< samples of a result: round(n_samples / rate).  [any]
@@ -80,8 +88,9 @@ int64_t wt_stretch_n_out(const wt_stretch *plan); ///< samples of a result: roun
 ///   pcm   [n_signals][n_samples]
 ///   out   [n_signals][n_out]
 ///
-/// Source: J. Laroche and M. Dolson, 1999 (locked); librosa 0.11.0 effects.py, time_stretch().
-/// Judge:  sines, 80 dB (locked); librosa in float64, 2e-6 of the peak.  [rt, running]
+/// Source: J. Laroche and M. Dolson, 1999 (locked); librosa 0.11.0 effects.py, time_stretch(); C. Duxbury, M. Davies
+/// and M. Sandler, 2002, and A. Roebel, 2003 (attacks); W. Verhelst and M. Roelands, 1993 (WSOLA). Judge:  sines, 80 dB
+/// (locked, transient); librosa in float64, 2e-6 of the peak; impulses, periodic signals (tests).  [rt, running]
 WT_RT void wt_stretch_run(wt_stretch *plan, const float *pcm, float *out);
 /// Queue it on a stream of the plan's device; offsets in bytes. Errors: WT_ERR_BAD_ARG, WT_ERR_CUDA.
 /// Judge: wt_stretch_run; on a GPU 2e-6 of the peak (locked: see the tests).  [worker]
@@ -97,11 +106,14 @@ typedef struct wt_pitch_shift_config {
     int n_fft, hop;      ///< as of the stretch
     int64_t n_samples;   ///< of one signal, 1 or more; a result has as many
     int n_signals;       ///< 0 = 1
+    bool keep_formants;  ///< the spectral envelope stays where it is, as of a voice; on the CPU only
+    int formant_order;   ///< cepstral coefficients of the envelope, 0 = rate_hz / 300: voices to 150 Hz and above
 } wt_pitch_shift_config;
 
 typedef struct wt_pitch_shift wt_pitch_shift;
 
-/// `device` as of a stretch. Errors: as wt_stretch_create, and those of wt_resample_plan_create.  [worker]
+/// `device` as of a stretch. Errors: as wt_stretch_create, WT_ERR_UNSUPPORTED (keep_formants on a GPU), and those of
+/// wt_resample_plan_create.  [worker]
 WT_CHECKED wt_status wt_pitch_shift_create(wt_device *device, const wt_pitch_shift_config *config,
                                            wt_pitch_shift **plan);
 void wt_pitch_shift_destroy(wt_pitch_shift *plan); ///< NULL is allowed.  [worker]
@@ -111,7 +123,9 @@ void wt_pitch_shift_destroy(wt_pitch_shift *plan); ///< NULL is allowed.  [worke
 ///   pcm, out   [n_signals][n_samples]
 ///
 /// Source: librosa 0.11.0 effects.py, pitch_shift(); the resampler is Warptone's best, which keeps more of the highest
-/// twentieth of the band than librosa's soxr_hq.  [rt, running]
+/// twentieth of the band than librosa's soxr_hq. keep_formants: A. Roebel and X. Rodet, Efficient spectral envelope
+/// estimation and its application to pitch shifting and envelope preservation, DAFx 2005.
+/// Judge of keep_formants: a vowel's formants within 3 % (tests).  [rt, running]
 WT_RT void wt_pitch_shift_run(wt_pitch_shift *plan, const float *pcm, float *out);
 /// Queue it on a stream of the plan's device; offsets in bytes. Errors, judge: as wt_stretch_enqueue.  [worker]
 WT_CHECKED wt_status wt_pitch_shift_enqueue(wt_pitch_shift *plan, wt_stream *stream, const wt_buffer *pcm,
