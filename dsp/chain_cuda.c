@@ -121,17 +121,18 @@ static void append_calls(text *t, const wt_chain *chain, bool resident)
             append(t, "    run_%s(a, memory, buffers, n, position, %d);\n", kernel_name(chain->nodes[k].type),
                    k);
         append(t, "    __syncthreads();\n");
-        if (resident) append(t, "    chain_visit(a, buffers, n, %d);\n", k);
+        if (resident) append(t, "    if (message.points) chain_visit(a, buffers, n, %d);\n", k);
     }
     append(t, "}\n#include \"%s\"\n", resident ? "resident.cuh" : "chain_main.cuh");
 }
 
-char *wt__chain_cuda_text(const wt_chain *chain, bool resident)
+char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames)
 {
     text t = {0};
+    if (resident_frames) append(&t, "#define CHAIN_MOST_FRAMES %d\n", resident_frames);
     append_nodes(&t, chain);
     append_designs(&t, chain);
-    append_calls(&t, chain, resident);
+    append_calls(&t, chain, resident_frames > 0);
     if (!t.failed) return t.at;
     free(t.at);
     return NULL;
@@ -140,7 +141,7 @@ char *wt__chain_cuda_text(const wt_chain *chain, bool resident)
 static wt_status compile(wt_chain *chain)
 {
     chain_cuda *g = chain->cuda;
-    char *source = wt__chain_cuda_text(chain, false);
+    char *source = wt__chain_cuda_text(chain, 0);
     if (!source) return wt_fail(WT_ERR_NO_MEMORY, "%s: kernel text", chain->name);
     wt_status status = wt_module_create(
         chain->device, &(wt_module_config){.name = "chain.cu", .source = source}, &g->module);

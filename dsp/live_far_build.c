@@ -12,11 +12,19 @@ static wt_module_config module_config(const char *source)
     return (wt_module_config){.name = "resident.cu", .source = source};
 }
 
+// Frames that a node gets at most in a call: room for the longest block, as far as nodes take it at once.
+static int most_frames(int max_frames)
+{
+    int frames = WT_CHAIN_BLOCK;
+    while (frames > WT_QUANTUM && frames / 2 >= max_frames) frames /= 2;
+    return frames;
+}
+
 wt_status wt__live_far_compile(const wt_live *live, const wt_chain *chain)
 {
     const wt_device_info *info = wt_device_get_info(live->config.device);
     if (info->backend != WT_BACKEND_CUDA) return WT_OK;
-    char *source = wt__chain_cuda_text(chain, true);
+    char *source = wt__chain_cuda_text(chain, most_frames(live->max_frames));
     if (!source) return wt_fail(WT_ERR_NO_MEMORY, "%s: kernel text", chain->name);
     const wt_module_config config = module_config(source);
     wt_compiled compiled = {0};
@@ -29,7 +37,7 @@ wt_status wt__live_far_compile(const wt_live *live, const wt_chain *chain)
 static wt_status load_kernel(live_far *f)
 {
     if (!f->on_gpu) return WT_OK;
-    char *source = wt__chain_cuda_text(f->chain, true);
+    char *source = wt__chain_cuda_text(f->chain, most_frames(f->args.layout.max_frames));
     if (!source) return wt_fail(WT_ERR_NO_MEMORY, "%s: kernel text", f->chain->name);
     const wt_module_config config = module_config(source);
     wt_status status = wt_module_create(f->device, &config, &f->module);
@@ -179,8 +187,7 @@ static wt_status choose_launch(live_far *f)
 {
     const wt_chain *chain = f->chain;
     size_t room = wt_device_get_info(f->device)->shared_bytes - (size_t)wt_kernel_get_info(f->kernel).shared_bytes;
-    int frames = WT_CHAIN_BLOCK;
-    while (frames > WT_QUANTUM && frames / 2 >= f->args.layout.max_frames) frames /= 2;
+    int frames = most_frames(f->args.layout.max_frames);
     size_t floats;
     for (;; frames /= 2) {
         floats = (size_t)chain->n_buffers * (size_t)chain->buffer_channels * (size_t)frames +

@@ -32,10 +32,12 @@ static __device__ void biquad_scan(const float *x, float *y, int n, const biquad
     if (lane == (n - 1) / F) state[0] = s0, state[1] = s1;
 }
 
-// One channel of up to WT_CHAIN_BLOCK frames by the calling warp.
+// One channel of up to CHAIN_MOST_FRAMES frames by the calling warp. Where blocks are short one form serves
+// all lengths.
 static __device__ void biquad_channel(const float *x, float *y, int n, const biquad_coeffs *k, float *state)
 {
-    if (n <= 32) biquad_scan<1>(x, y, n, k, state);
+    if (CHAIN_MOST_FRAMES <= 64) biquad_scan<2>(x, y, n, k, state);
+    else if (n <= 32) biquad_scan<1>(x, y, n, k, state);
     else if (n <= 64) biquad_scan<2>(x, y, n, k, state);
     else if (n <= 128) biquad_scan<4>(x, y, n, k, state);
     else biquad_scan<8>(x, y, n, k, state);

@@ -3,14 +3,26 @@
 #pragma once
 #include "chain_kernel.h"
 
-// Call f(channel, frame) for every output sample, spread over the block's threads.
-template <class F> static __device__ __forceinline__ void for_each_sample(const wt_node_io *io, F f)
+// Most frames of a call, a power of two; the text before this file may have defined it. Nodes leave out what only longer
+// blocks need: the instruction cache is small.
+#ifndef CHAIN_MOST_FRAMES
+#define CHAIN_MOST_FRAMES WT_CHAIN_BLOCK
+#endif
+
+// Call f(channel, frame) for n frames of each channel, spread over the block's threads: the place comes of shifts.
+template <class F> static __device__ __forceinline__ void for_each_frame(int channels, int n, F f)
 {
 #pragma unroll 1
-    for (int i = threadIdx.x; i < io->out_channels * io->n_frames; i += blockDim.x) {
-        int c = i / io->n_frames;
-        f(c, i - c * io->n_frames);
+    for (int i = threadIdx.x; i < channels * CHAIN_MOST_FRAMES; i += blockDim.x) {
+        const int frame = i & (CHAIN_MOST_FRAMES - 1);
+        if (frame < n) f(i / CHAIN_MOST_FRAMES, frame);
     }
+}
+
+// Likewise for every output sample of a node.
+template <class F> static __device__ __forceinline__ void for_each_sample(const wt_node_io *io, F f)
+{
+    for_each_frame(io->out_channels, io->n_frames, f);
 }
 
 // Call f(channel) in whole warps, one channel a warp at a time; f may use warp-wide operations.
@@ -39,7 +51,9 @@ static __device__ __forceinline__ wt_node_io chain_io(const chain_args &a, unsig
     const int buffer_floats = a.buffer_channels * a.block_frames;
     wt_node_io io;
     io.n_inputs = p.n_inputs;
-    for (int i = 0; i < p.n_inputs; i++) {
+#pragma unroll
+    for (int i = 0; i < WT_MAX_NODE_INPUTS; i++) { // by constants, so that what a node does not use is left out
+        if (i >= p.n_inputs) continue;
         io.in[i] = buffers + p.input[i] * buffer_floats;
         io.channels[i] = p.input_channels[i];
     }

@@ -125,7 +125,8 @@ static __device__ void dynamics_gains(const wt_node_io *io, const dynamics_plan 
         dynamics_group g = s->group[group];
         float *line = gains + group * WT_CHAIN_BLOCK;
         dynamics_detect(io, p, k, &g, group, key_channels, key, line);
-        if (io->n_frames <= 32) dynamics_smooth<1>(io, k, &g, line);
+        if (CHAIN_MOST_FRAMES <= 64) dynamics_smooth<2>(io, k, &g, line);
+        else if (io->n_frames <= 32) dynamics_smooth<1>(io, k, &g, line);
         else if (io->n_frames <= 64) dynamics_smooth<2>(io, k, &g, line);
         else if (io->n_frames <= 128) dynamics_smooth<4>(io, k, &g, line);
         else dynamics_smooth<8>(io, k, &g, line);

@@ -98,11 +98,10 @@ static __device__ void resident_header(const resident_args &r, const wt_block_wo
 // A piece of the input into the chain's first buffer.
 static __device__ void resident_fetch(const chain_args &a, const wt_block_word *in, float *buffers, int n)
 {
-#pragma unroll 1
-    for (int i = threadIdx.x; i < a.channels * n; i += blockDim.x) {
-        const int c = i / n, f = i - c * n, at = c * message.frames + message.done + f;
+    for_each_frame(a.channels, n, [&](int c, int f) {
+        const int at = c * message.frames + message.done + f;
         buffers[c * a.block_frames + f] = __uint_as_float(block_take(in + at, message.turn, block_load(in + at)));
-    }
+    });
     __syncthreads();
 }
 
@@ -111,16 +110,14 @@ static __device__ void resident_answer(const chain_args &a, unsigned char *memor
                                        wt_block_word *out, int n)
 {
     int finite = 1;
-#pragma unroll 1
-    for (int i = threadIdx.x; i < a.out_channels * n; i += blockDim.x)
-        finite &= (__float_as_uint(result[i / n * a.block_frames + i % n]) & 0x7f800000u) != 0x7f800000u;
+    for_each_frame(a.out_channels, n, [&](int c, int f) {
+        finite &= (__float_as_uint(result[c * a.block_frames + f]) & 0x7f800000u) != 0x7f800000u;
+    });
     finite = __syncthreads_and(finite);
-#pragma unroll 1
-    for (int i = threadIdx.x; i < a.out_channels * n; i += blockDim.x) {
-        const int c = i / n, f = i - c * n;
+    for_each_frame(a.out_channels, n, [&](int c, int f) {
         const unsigned int y = finite ? __float_as_uint(result[c * a.block_frames + f]) : 0u;
         block_store(out + c * message.frames + message.done + f, y, message.turn);
-    }
+    });
     if (finite) return;
     if (threadIdx.x == 0) atomicAdd_system(a.faults, 1ull);
     chain_rest(a, memory);

@@ -1,4 +1,5 @@
-// Taps and inserts of the resident kernel: chain_visit is called by all threads after each node and its barrier.
+// Taps and inserts of the resident kernel: all threads call chain_visit after each node and its barrier when the
+// block has points.
 #pragma once
 #include "block_ring.cuh"
 #include "resident_kernel.h"
@@ -18,7 +19,6 @@ static __shared__ resident_message message;
 
 static __device__ __noinline__ void chain_visit(const chain_args &a, float *buffers, int n, int node)
 {
-    if (!message.points) return;
     const wt_node_place &p = a.places[node];
     float *out = buffers + p.output * a.buffer_channels * a.block_frames;
     for (int k = 0; k < WT_MAX_POINTS; k++) {
