@@ -3,8 +3,10 @@
 #include "support/model_files.h"
 #include "support/testing.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <warptone/model_config.h>
 
@@ -272,6 +274,67 @@ static void wrong_fields_are_named_with_met_and_wanted(void **state)
         assert_fails(parse(cases[k].json, NULL), cases[k].status, cases[k].sentence);
 }
 
+// ---- what transformers writes, and what it means there (tests/golden/make_configs.py)
+
+static void check_numbers(const json_t *want)
+{
+    const struct {
+        const char *key;
+        double met;
+    } numbers[] = {{"n_layers", c.n_layers},     {"d_model", c.d_model},
+                   {"n_heads", c.n_heads},       {"n_kv_heads", c.n_kv_heads},
+                   {"d_head", c.d_head},         {"d_ff", c.d_ff},
+                   {"vocab_size", c.vocab_size}, {"max_positions", c.max_positions},
+                   {"norm_eps", c.norm_eps},     {"sliding_window", c.sliding_window},
+                   {"n_experts", c.n_experts},   {"n_experts_used", c.n_experts_used},
+                   {"rope_theta", c.rope.theta}, {"rope_factor", c.rope.factor}};
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+        const json_t *number = json_object_get(want, numbers[k].key);
+        if (!json_is_number(number) || json_number_value(number) != numbers[k].met)
+            fail_msg("%s: %s is %g, want %g", wt_model_family_name(c.family), numbers[k].key, numbers[k].met,
+                     json_number_value(number));
+    }
+}
+
+static void check_layers(const json_t *want, const char *key, const bool *met)
+{
+    const json_t *layers = json_object_get(want, key);
+    assert_int_equal(json_array_size(layers), c.n_layers);
+    for (int l = 0; l < c.n_layers; l++) assert_int_equal(met[l], json_is_true(json_array_get(layers, (size_t)l)));
+}
+
+static void configs_mean_what_transformers_makes_of_them(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"configs_4.json", "configs_5.json"};
+    const char *folder = getenv("WARPTONE_TEST_GOLDEN");
+    for (int f = 0; f < 2; f++) {
+        char path[4096];
+        json_t *entry;
+        size_t k;
+        snprintf(path, sizeof path, "%s/%s", folder ? folder : "tests/golden", files[f]);
+        json_t *all = json_load_file(path, 0, NULL);
+        assert_int_equal(json_array_size(all), 17);
+        json_array_foreach(all, k, entry)
+        {
+            const json_t *want = json_object_get(entry, "want"), *eos = json_object_get(want, "eos");
+            char *text = json_dumps(json_object_get(entry, "config"), 0);
+            assert_ok(parse(text, NULL));
+            free(text);
+            assert_string_equal(wt_model_family_name(c.family), json_string_value(json_object_get(want, "family")));
+            assert_string_equal(wt_rope_kind_name(c.rope.kind), json_string_value(json_object_get(want, "rope")));
+            assert_int_equal(c.tied_head, json_is_true(json_object_get(want, "tied_head")));
+            check_numbers(want);
+            check_layers(want, "layer_slides", c.layer_slides);
+            check_layers(want, "layer_has_experts", c.layer_has_experts);
+            assert_int_equal(c.n_eos, json_array_size(eos));
+            for (int e = 0; e < c.n_eos; e++)
+                assert_int_equal(c.eos_ids[e], json_integer_value(json_array_get(eos, (size_t)e)));
+        }
+        json_decref(all);
+    }
+}
+
 // ---- GGUF and llama2.c
 
 /// The keys of a small model of `architecture`, `more` of them to come, and one tensor.
@@ -427,6 +490,7 @@ int main(void)
         cmocka_unit_test(quantised_checkpoints_are_recognised),
         cmocka_unit_test(generation_config_comes_first),
         cmocka_unit_test(wrong_fields_are_named_with_met_and_wanted),
+        cmocka_unit_test(configs_mean_what_transformers_makes_of_them),
         IN_FOLDER(gguf_keys_are_a_config),
         IN_FOLDER(bad_gguf_configs_are_refused),
         IN_FOLDER(a_folder_without_config_is_told),

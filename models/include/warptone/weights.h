@@ -19,9 +19,9 @@ typedef struct wt_weights wt_weights;
 /// shortened or written to while open: touching what a file no longer has ends the process with SIGBUS, as for every
 /// mapping. A new file that is renamed onto the old one does no harm. wt_weights_check tells, before a long use.
 ///
-/// Tensors lie where the files put them: GGUF aligns to 32 bytes or what it says, safetensors usually to 8 and never
-/// less than its header's length gives. llama2.c has no names: its tensors get those of the hub's Llama, their rows of
-/// q and k in the order of wt_model_config's rope.interleaved.
+/// Tensors lie where the files put them: GGUF aligns to 32 bytes or what it says, llama2.c to 4; safetensors promise
+/// nothing, most writers give 8. llama2.c has no names: its tensors get those of the hub's Llama, their rows of q and k
+/// in the order of wt_model_config's rope.interleaved.
 ///
 /// Errors: WT_ERR_FILE, WT_ERR_FORMAT naming file, tensor, met and wanted; WT_ERR_NOT_FOUND naming a missing shard or
 /// what a folder lacks; WT_ERR_UNSUPPORTED for a type of numbers or version that is known but not read.  [worker]
