@@ -1,6 +1,6 @@
 """Logits and greedy tokens of tiny made-up language models of every family, by transformers in float32.
 
-    python3.11 -m venv venv && venv/bin/pip install torch==TORCH transformers==TRANSFORMERS numpy==NUMPY
+    python3.11 -m venv venv && venv/bin/pip install torch==2.15.0 transformers==5.23.0 numpy==2.4.6
     venv/bin/python tests/golden/make_llm.py [../shared/data/llm/TinyStories-656K/models/story]
 
 For each case llm/NAME holds config.json as transformers saves it; tensors.tsv, the names and shapes that it saves;
