@@ -14,8 +14,9 @@
 
 enum { PROMPT = 20, STEPS = 256, MAX_TENSORS = 64, MAX_VOCAB = 2048 };
 
-static const char *const cases[] = {"gpt2",         "llama",   "llama_bias", "llama_linear", "llama_dynamic", "llama_yarn",
-                                    "llama_llama3", "mistral", "qwen2",      "qwen3",        "mixtral",       "qwen3_moe"};
+static const char *const cases[] = {"gpt2",          "llama",      "llama_bias",   "llama_linear",
+                                    "llama_dynamic", "llama_yarn", "llama_llama3", "mistral",
+                                    "qwen2",         "qwen3",      "mixtral",      "qwen3_moe"};
 enum { N_CASES = sizeof cases / sizeof *cases };
 
 static const char *golden_path(const char *name, const char *file)
@@ -62,7 +63,8 @@ static void put_number(FILE *file, wt_dtype dtype, float x)
         return;
     }
     if (dtype == WT_DTYPE_F16) // the numbers are 0, or 2^-9 and more: no subnormals
-        h = (uint16_t)((bits >> 16 & 0x8000) | (x == 0 ? 0 : ((bits >> 13 & 0x3fc00) - (112u << 10) + (bits >> 13 & 0x3ff))));
+        h = (uint16_t)((bits >> 16 & 0x8000) |
+                       (x == 0 ? 0 : ((bits >> 13 & 0x3fc00) - (112u << 10) + (bits >> 13 & 0x3ff))));
     fwrite(&h, sizeof h, 1, file);
 }
 
@@ -84,9 +86,10 @@ static const char *make_model(void **state, const char *name, wt_dtype matrices)
     header[length++] = '{';
     for (int k = 0; k < n; k++) {
         const size_t bytes = wt_dtype_bytes(tensors[k].dtype, (int64_t)tensors[k].count);
-        length += (size_t)snprintf(header + length, sizeof header - length,
-                                   "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}", k ? "," : "",
-                                   tensors[k].name, wt_dtype_name(tensors[k].dtype), tensors[k].shape, at, at + bytes);
+        length +=
+            (size_t)snprintf(header + length, sizeof header - length,
+                             "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}", k ? "," : "",
+                             tensors[k].name, wt_dtype_name(tensors[k].dtype), tensors[k].shape, at, at + bytes);
         at += bytes;
     }
     header[length++] = '}';
@@ -100,7 +103,8 @@ static const char *make_model(void **state, const char *name, wt_dtype matrices)
     fwrite(header, 1, length, file);
     for (int k = 0; k < n; k++) {
         uint64_t seed = (uint64_t)k + 1;
-        for (size_t j = 0; j < tensors[k].count; j++) put_number(file, tensors[k].dtype, made_number(&tensors[k], &seed));
+        for (size_t j = 0; j < tensors[k].count; j++)
+            put_number(file, tensors[k].dtype, made_number(&tensors[k], &seed));
     }
     assert_int_equal(fclose(file), 0);
     char *config = test_slurp(golden_path(name, "config.json"), &size);
@@ -158,7 +162,8 @@ static double check_greedy(fixture *f, const char *name, double bound)
     assert_int_equal(golden.shape[1], f->vocab);
     assert_ok(wt_llm_prefill(f->session, want, n_prompt));
     for (int n = 0; n < STEPS; n++) {
-        const float *logits = wt_llm_logits(f->session), *g = (const float *)golden.data + (size_t)row * golden.shape[1];
+        const float *logits = wt_llm_logits(f->session),
+                    *g = (const float *)golden.data + (size_t)row * golden.shape[1];
         double peak = 0, error = 0;
         for (int k = 0; row < 6 && n == at[row] && k < f->vocab; k++) {
             peak = fmax(peak, fabs(g[k]));

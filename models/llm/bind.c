@@ -180,8 +180,9 @@ static void check_type(binder *b, const wt_tensor *t)
     const bool known = t->dtype == WT_DTYPE_F32 || t->dtype == WT_DTYPE_F16 || t->dtype == WT_DTYPE_BF16 ||
                        t->dtype == WT_DTYPE_F64 || wt_dtype_block(t->dtype) > 1;
     if (!known && !b->status)
-        b->status = wt_fail(WT_ERR_UNSUPPORTED, "llm: %s is of type %s, want F32, F16, BF16, F64 or a block type of GGUF",
-                            b->name, wt_dtype_name(t->dtype));
+        b->status =
+            wt_fail(WT_ERR_UNSUPPORTED, "llm: %s is of type %s, want F32, F16, BF16, F64 or a block type of GGUF",
+                    b->name, wt_dtype_name(t->dtype));
 }
 
 static void get(binder *b, int rank, const int64_t *shape, wt_tensor *t)

@@ -60,8 +60,7 @@ WT_CLONES static void norm_vector(const wt__norm *norm, const float *x, int n, d
         mean /= (float)n;
     }
     const float scale = 1 / sqrtf(squares(x, mean, n) / (float)n + (float)eps);
-    for (int k = 0; k < n; k++)
-        out[k] = (x[k] - mean) * scale * norm->weight[k] + (norm->bias ? norm->bias[k] : 0);
+    for (int k = 0; k < n; k++) out[k] = (x[k] - mean) * scale * norm->weight[k] + (norm->bias ? norm->bias[k] : 0);
 }
 
 typedef struct norm_args {
@@ -175,8 +174,8 @@ static void place_token(const void *args, int t)
     for (int h = 0; h < c->n_heads + c->n_kv_heads; h++) {
         const bool is_k = h >= c->n_heads;
         const wt__norm *norm = is_k ? &w->k_norm : &w->q_norm;
-        float *x = is_k ? s->k + ((int64_t)t * c->n_kv_heads + h - c->n_heads) * d
-                        : s->q + ((int64_t)t * c->n_heads + h) * d;
+        float *x =
+            is_k ? s->k + ((int64_t)t * c->n_kv_heads + h - c->n_heads) * d : s->q + ((int64_t)t * c->n_heads + h) * d;
         if (norm->weight) norm_vector(norm, x, d, c->norm_eps, x);
         if (c->rope.kind) rotate(&c->rope, cosines, sines, x);
     }
@@ -200,10 +199,14 @@ static void attend_item(const void *args, int item)
 static float activate(wt_activation kind, float x)
 {
     switch (kind) {
-    case WT_ACTIVATION_SILU: return x / (1 + expf(-x));
-    case WT_ACTIVATION_GELU: return 0.5f * x * (1 + erff(x * 0.70710678f));
-    case WT_ACTIVATION_GELU_TANH: return 0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
-    default: return x > 0 ? x : 0;
+    case WT_ACTIVATION_SILU:
+        return x / (1 + expf(-x));
+    case WT_ACTIVATION_GELU:
+        return 0.5f * x * (1 + erff(x * 0.70710678f));
+    case WT_ACTIVATION_GELU_TANH:
+        return 0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
+    default:
+        return x > 0 ? x : 0;
     }
 }
 
@@ -241,8 +244,8 @@ static void dense(queue *q, const wt__layer *w)
     wt__product parts[2] = {product(s, &w->up, s->n, s->up, s->n_tokens)};
     if (gated) parts[1] = product(s, &w->gate, s->n, s->gate, s->n_tokens);
     multiply(q, gated ? 2 : 1, parts);
-    activate_all(q, (activate_args){
-                        .gate = gated ? s->gate : NULL, .n_rows = s->n_tokens, .width = w->up.weight.shape[0]});
+    activate_all(
+        q, (activate_args){.gate = gated ? s->gate : NULL, .n_rows = s->n_tokens, .width = w->up.weight.shape[0]});
     multiply_add(q, &w->down, s->up, s->x);
 }
 
@@ -288,8 +291,8 @@ static void expert_rows(const void *args, int item)
     for (int k = 0; k < s->n_tokens * c->n_experts_used; k++) {
         const wt__expert *e = &a->layer->experts[s->chosen[k]];
         const int64_t t = k / c->n_experts_used * c->d_model, h = (int64_t)k * c->d_ff_expert;
-        wt__product p[2] = {product(s, a->down ? &e->down : &e->up, a->down ? s->up + h : s->n + t,
-                                    a->down ? s->x + t : s->up + h, 1)};
+        wt__product p[2] = {
+            product(s, a->down ? &e->down : &e->up, a->down ? s->up + h : s->n + t, a->down ? s->x + t : s->up + h, 1)};
         p[0].add = a->down;
         if (!a->down) p[1] = product(s, &e->gate, s->n + t, s->gate + h, 1);
         for (int j = 0; j < (a->down ? 1 : 2); j++) {

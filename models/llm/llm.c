@@ -12,7 +12,8 @@ static wt_status open_files(const char *path, wt_llm *llm)
     if (status) return status;
     const wt_quant_method method = llm->config.quant.method;
     if (method)
-        return wt_fail(WT_ERR_UNSUPPORTED, "llm: %s is quantised by %s, which the CPU does not run; want f32, f16, bf16 "
+        return wt_fail(WT_ERR_UNSUPPORTED,
+                       "llm: %s is quantised by %s, which the CPU does not run; want f32, f16, bf16 "
                        "or GGUF",
                        path, wt_quant_method_name(method));
     status = wt_weights_open(path, &llm->weights);
@@ -143,9 +144,7 @@ static wt_status choose_sizes(const wt_llm *llm, const wt_llm_session_config *co
                        config->n_positions, config->n_batch);
     if (llm->positions.data && config->n_positions > most)
         return wt_fail(WT_ERR_BAD_ARG, "llm: %d positions, the model learnt %d", config->n_positions, most);
-    s->n_positions = config->n_positions          ? config->n_positions
-                     : most < DEFAULT_POSITIONS ? most
-                                                : DEFAULT_POSITIONS;
+    s->n_positions = config->n_positions ? config->n_positions : most < DEFAULT_POSITIONS ? most : DEFAULT_POSITIONS;
     s->n_batch = config->n_batch ? config->n_batch : DEFAULT_BATCH;
     s->n_items = 4 * info->n_sms + WT__LLM_MAX_PARTS;
     return WT_OK;

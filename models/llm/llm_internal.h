@@ -38,12 +38,12 @@ typedef struct wt__layer {
 struct wt_llm {
     wt_model_config config;
     wt_weights *weights;
-    struct wt__taken *taken; ///< memory of bind
-    wt_tensor embedding;     ///< [vocab_size][d_model]
-    wt_tensor positions;     ///< [max_positions][d_model]; data NULL with RoPE
-    wt__norm norm;           ///< [d_model], before the head
-    wt__linear head;         ///< [vocab_size][d_model]
-    wt__layer *layers;       ///< [n_layers]
+    struct wt__taken *taken;   ///< memory of bind
+    wt_tensor embedding;       ///< [vocab_size][d_model]
+    wt_tensor positions;       ///< [max_positions][d_model]; data NULL with RoPE
+    wt__norm norm;             ///< [d_model], before the head
+    wt__linear head;           ///< [vocab_size][d_model]
+    wt__layer *layers;         ///< [n_layers]
     const float *rope_factors; ///< [n_dims / 2] of WT_ROPE_FACTORS
 };
 
@@ -63,21 +63,21 @@ struct wt_llm_session {
     int n_tokens; ///< in the batch
     int32_t *ids; ///< [n_batch]
 
-    float *x;           ///< [n_batch][d_model] the residual stream
-    float *n;           ///< [n_batch][d_model] normalised
-    float *q;           ///< [n_batch][n_heads * d_head]
-    float *k, *v;       ///< [n_batch][n_kv_heads * d_head]
-    float *a;           ///< [n_batch][n_heads * d_head] attention's result
-    float *gate, *up;   ///< [n_batch][d_ff], or of the experts in use [n_batch][n_experts_used][d_ff_expert]
-    float *routes;      ///< [n_batch][n_experts] the router's logits, then probabilities
-    int32_t *chosen;    ///< [n_batch][n_experts_used]
-    float *shares;      ///< [n_batch][n_experts_used]
+    float *x;               ///< [n_batch][d_model] the residual stream
+    float *n;               ///< [n_batch][d_model] normalised
+    float *q;               ///< [n_batch][n_heads * d_head]
+    float *k, *v;           ///< [n_batch][n_kv_heads * d_head]
+    float *a;               ///< [n_batch][n_heads * d_head] attention's result
+    float *gate, *up;       ///< [n_batch][d_ff], or of the experts in use [n_batch][n_experts_used][d_ff_expert]
+    float *routes;          ///< [n_batch][n_experts] the router's logits, then probabilities
+    int32_t *chosen;        ///< [n_batch][n_experts_used]
+    float *shares;          ///< [n_batch][n_experts_used]
     float *cosines, *sines; ///< [n_batch][n_dims / 2]
-    float *frequencies; ///< [n_dims / 2] radians a position
-    float rope_scale;   ///< of cosines and sines
-    float *keys, *values; ///< [n_layers][n_kv_heads][n_positions][d_head]
-    float *rows;        ///< [n_items][4][most columns] rows of block types, as floats; NULL when there are none
-    float *logits;      ///< [vocab_size]
+    float *frequencies;     ///< [n_dims / 2] radians a position
+    float rope_scale;       ///< of cosines and sines
+    float *keys, *values;   ///< [n_layers][n_kv_heads][n_positions][d_head]
+    float *rows;            ///< [n_items][4][most columns] rows of block types, as floats; NULL when there are none
+    float *logits;          ///< [vocab_size]
 };
 
 /// Queue the forward pass of the batch; the logits of its last token when `logits`.
@@ -90,9 +90,9 @@ void wt__rope_frequencies(const wt_rope_config *rope, const float *factors, int 
 /// Rows first .. first + n_rows - 1 of W x (+ bias) for `n` vectors: out[t][row] = or += them.
 typedef struct wt__product {
     const wt__linear *linear;
-    const float *x;  ///< [n] vectors of `columns`, x_stride apart
-    float *out;      ///< [n] vectors, out_stride apart
-    float *rows;     ///< [4][columns] for block types
+    const float *x; ///< [n] vectors of `columns`, x_stride apart
+    float *out;     ///< [n] vectors, out_stride apart
+    float *rows;    ///< [4][columns] for block types
     int64_t x_stride, out_stride;
     int n;
     bool add;

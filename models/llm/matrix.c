@@ -124,13 +124,12 @@ WT_INLINE void strip(const wt__product *p, loader load, size_t width, const uint
                      int64_t columns, int64_t first, int n_rows)
 {
     int t = 0;
-    for (; t + VECTORS <= p->n; t += VECTORS)
-        tile(p, load, width, data, row_bytes, columns, first, n_rows, t, VECTORS);
+    for (; t + VECTORS <= p->n; t += VECTORS) tile(p, load, width, data, row_bytes, columns, first, n_rows, t, VECTORS);
     for (; t < p->n; t++) tile(p, load, width, data, row_bytes, columns, first, n_rows, t, 1);
 }
 
 #define STRIPS(name, load, width)                                                                                      \
-    WT_CLONES static void name(const wt__product *p, const uint8_t *data, size_t row_bytes, int64_t first,            \
+    WT_CLONES static void name(const wt__product *p, const uint8_t *data, size_t row_bytes, int64_t first,             \
                                int64_t n_rows)                                                                         \
     {                                                                                                                  \
         for (int64_t r = 0; r < n_rows; r += ROWS)                                                                     \
@@ -156,11 +155,11 @@ static void strips_any(const wt__product *p, int64_t first, int64_t n_rows)
 
 void wt__multiply(const wt__product *product, int64_t first, int64_t n_rows)
 {
-    static void (*const strips[WT_N_DTYPES])(const wt__product *, const uint8_t *, size_t, int64_t, int64_t) = {
-        [WT_DTYPE_F32] = strips_f32,
-        [WT_DTYPE_F16] = strips_f16,
-        [WT_DTYPE_BF16] = strips_bf16,
-        [WT_DTYPE_Q8_0] = strips_q8_0};
+    static void (*const strips[WT_N_DTYPES])(const wt__product *, const uint8_t *, size_t, int64_t,
+                                             int64_t) = {[WT_DTYPE_F32] = strips_f32,
+                                                         [WT_DTYPE_F16] = strips_f16,
+                                                         [WT_DTYPE_BF16] = strips_bf16,
+                                                         [WT_DTYPE_Q8_0] = strips_q8_0};
     const wt_tensor *w = &product->linear->weight;
     const size_t row_bytes = wt_dtype_bytes(w->dtype, w->shape[1]);
     if (strips[w->dtype])

@@ -164,7 +164,8 @@ static int32_t largest(const float *x, int n)
     return best;
 }
 
-/// Weights are exp(logit), of the largest 1. Take what top-k, top-p and min-p leave, then as many as the number drawn asks.
+/// Weights are exp(logit), of the largest 1. Take what top-k, top-p and min-p leave, then as many as the number drawn
+/// asks.
 static int32_t draw(wt_sampler *s, double most)
 {
     const wt_sampler_config *c = &s->config;

@@ -22,15 +22,16 @@ extern "C" {
 
 typedef struct wt_llm wt_llm;
 
-/// Open a model as wt_weights_open and wt_model_config_open do. Matrices of F32, F16, BF16 and GGUF's blocks are read in
-/// place from the mapping; the linear layers of a GPT-2 of the hub, which lie transposed, are copied.
-/// Errors: theirs; WT_ERR_NOT_FOUND and WT_ERR_FORMAT naming a tensor, its shape and the one wanted; WT_ERR_UNSUPPORTED
-/// for quantised checkpoints of the hub (fp8, AWQ, GPTQ, compressed-tensors) and types that no matrix has.  [worker]
+/// Open a model as wt_weights_open and wt_model_config_open do. Matrices of F32, F16, BF16 and GGUF's blocks are read
+/// in place from the mapping; the linear layers of a GPT-2 of the hub, which lie transposed, are copied. Errors:
+/// theirs; WT_ERR_NOT_FOUND and WT_ERR_FORMAT naming a tensor, its shape and the one wanted; WT_ERR_UNSUPPORTED for
+/// quantised checkpoints of the hub (fp8, AWQ, GPTQ, compressed-tensors) and types that no matrix has.  [worker]
 WT_CHECKED wt_status wt_llm_open(const char *path, wt_llm **llm);
 void wt_llm_close(wt_llm *llm); ///< After its sessions. NULL is allowed.  [worker]
 
 const wt_model_config *wt_llm_config(const wt_llm *llm); ///< borrowed until closed  [any]
-/// Bytes of weights that a decode step reads: all but the embedding's other rows and experts that were not chosen. [any]
+/// Bytes of weights that a decode step reads: all but the embedding's other rows and experts that were not chosen.
+/// [any]
 size_t wt_llm_step_bytes(const wt_llm *llm);
 bool wt_llm_ends(const wt_llm *llm, int32_t id); ///< Is it one of eos_ids?  [any]
 
@@ -58,7 +59,7 @@ void wt_llm_session_destroy(wt_llm_session *session); ///< NULL is allowed.  [wo
 WT_CHECKED wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n);
 WT_CHECKED wt_status wt_llm_decode(wt_llm_session *session, int32_t id); ///< Likewise, one token.  [worker]
 
-/// [vocab_size] after the last token; NULL before the first and after a restore. Borrowed until the next call.  [worker]
+/// [vocab_size] after the last token; NULL before the first and after a restore. Borrowed until the next call. [worker]
 const float *wt_llm_logits(const wt_llm_session *session);
 int wt_llm_position(const wt_llm_session *session); ///< tokens so far  [worker]
 
@@ -85,7 +86,8 @@ typedef struct wt_sampler_config {
     int top_k;          ///< only the k most probable; 0 = all
     double top_p;       ///< only the most probable whose sum reaches p; 0 and 1 = all
     double min_p;       ///< only those with p times the most probable's probability, or more; 0 = all
-    double repetition_penalty; ///< positive logits of tokens seen are divided by it, negative multiplied; 0 and 1 = none
+    double
+        repetition_penalty; ///< positive logits of tokens seen are divided by it, negative multiplied; 0 and 1 = none
     double presence_penalty, frequency_penalty; ///< subtracted from logits of tokens generated: once, and each time
     const wt_logit_bias *biases;                ///< [n_biases]; copied
     int n_biases;
