@@ -126,16 +126,22 @@ static void close_all(generation *g)
 
 // ---- the answer
 
+static void show(const generation *g, const char *piece, size_t length)
+{
+    if (g->a.json) return;
+    fwrite(piece, 1, length, stdout);
+    fflush(stdout);
+}
+
 static void tell(generation *g, int32_t before, int32_t id)
 {
     size_t length;
     const char *piece = generate_text_push(g->text, before, id, &length);
+    show(g, piece, length);
+    if (!g->a.json) return;
+    const double logprob = wt_llm_logprob(wt_llm_logits(g->session), wt_llm_config(g->llm)->vocab_size, id);
     json_array_append_new(g->tokens, json_integer(id));
-    json_array_append_new(g->logprobs,
-                          json_real(wt_llm_logprob(wt_llm_logits(g->session), wt_llm_config(g->llm)->vocab_size, id)));
-    if (g->a.json) return;
-    fwrite(piece, 1, length, stdout);
-    fflush(stdout);
+    json_array_append_new(g->logprobs, json_real(logprob));
 }
 
 /// Ends at a token of the end, at the longest length, at a signal.
@@ -162,6 +168,9 @@ static wt_status answer(generation *g)
         g->ids[g->n_ids++] = id;
     }
     g->decode_s = seconds_since(begin);
+    size_t length;
+    const char *rest = generate_text_flush(g->text, &length);
+    show(g, rest, length);
     return status;
 }
 

@@ -6,9 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 #include <warptone/llama2c.h>
+#include <warptone/tokenizer.h>
 
 struct generate_text {
-    wt_llama2c_vocab *vocab; ///< NULL = numbers
+    wt_tokenizer *tokenizer; ///< tokenizer.json; or
+    wt_detokenizer *stream;
+    wt_llama2c_vocab *vocab; ///< llama2.c's; all NULL = numbers
     char number[16];
     char *all;
     size_t n, size;
@@ -33,11 +36,28 @@ static wt_status find_vocab(const char *model, int vocab_size, char path[PATH_MA
                    vocab_size);
 }
 
+static wt_status open_tokenizer(const char *path, generate_text *text)
+{
+    wt_status status = wt_tokenizer_open(path, &text->tokenizer);
+    return status ? status : wt_detokenizer_create(text->tokenizer, true, &text->stream);
+}
+
+/// A file of the hub lies in the folder that has tokenizer.json.
+static wt_status open_beside(const char *model, generate_text *text)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(model, '/');
+    const bool file = ends_with(model, ".safetensors") || ends_with(model, ".json") || ends_with(model, ".gguf");
+    if (!file) return open_tokenizer(model, text);
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - model) : 1, slash ? model : ".");
+    return open_tokenizer(folder, text);
+}
+
 static wt_status open_vocab(const char *model, const char *tokenizer, int vocab_size, generate_text *text)
 {
     char path[PATH_MAX];
     if (!ends_with(tokenizer ? tokenizer : model, ".bin"))
-        return wt_fail(WT_ERR_UNSUPPORTED, "%s: text is made by llama2.c's vocabularies only, want --ids", model);
+        return tokenizer ? open_tokenizer(tokenizer, text) : open_beside(model, text);
     wt_status status = tokenizer ? WT_OK : find_vocab(model, vocab_size, path);
     return status ? status : wt_llama2c_vocab_open(tokenizer ? tokenizer : path, vocab_size, &text->vocab);
 }
@@ -53,6 +73,8 @@ wt_status generate_text_open(const char *model, const char *tokenizer, int vocab
 void generate_text_close(generate_text *text)
 {
     if (!text) return;
+    wt_detokenizer_destroy(text->stream);
+    wt_tokenizer_close(text->tokenizer);
     wt_llama2c_vocab_close(text->vocab);
     free(text->all);
     free(text);
@@ -61,7 +83,10 @@ void generate_text_close(generate_text *text)
 wt_status generate_text_encode(const generate_text *text, const char *prompt, size_t length, int32_t *ids, int max_ids,
                                int *n_ids)
 {
-    return wt_llama2c_encode(text->vocab, prompt, length, ids, max_ids, n_ids);
+    if (text->vocab) return wt_llama2c_encode(text->vocab, prompt, length, ids, max_ids, n_ids);
+    wt_status status = wt_tokenizer_encode(text->tokenizer, prompt, length, true, ids, max_ids, n_ids);
+    if (status || *n_ids <= max_ids) return status;
+    return wt_fail(WT_ERR_FULL, "generate: the prompt has %d tokens, want %d at most", *n_ids, max_ids);
 }
 
 /// Keep what was said; without memory the text stays shorter.
@@ -81,10 +106,21 @@ static void keep(generate_text *t, const char *piece, size_t length)
 const char *generate_text_push(generate_text *text, int32_t before, int32_t id, size_t *length)
 {
     const char *piece = text->number;
-    if (text->vocab)
+    if (text->stream) {
+        piece = wt_detokenizer_push(text->stream, id);
+        *length = strlen(piece);
+    } else if (text->vocab)
         piece = wt_llama2c_piece(text->vocab, before, id, length);
     else
         *length = (size_t)snprintf(text->number, sizeof text->number, text->n ? " %d" : "%d", id);
+    keep(text, piece, *length);
+    return piece;
+}
+
+const char *generate_text_flush(generate_text *text, size_t *length)
+{
+    const char *piece = text->stream ? wt_detokenizer_flush(text->stream) : "";
+    *length = strlen(piece);
     keep(text, piece, *length);
     return piece;
 }

@@ -2,7 +2,8 @@
 import subprocess
 
 REQUIRED = {"sndfile": "libsndfile1-dev", "samplerate": "libsamplerate0-dev", "libcyaml": "libcyaml-dev",
-            "yaml-0.1": "libyaml-dev", "jansson": "libjansson-dev", "libpng": "libpng-dev"}
+            "yaml-0.1": "libyaml-dev", "jansson": "libjansson-dev", "libpng": "libpng-dev",
+            "libpcre2-8": "libpcre2-dev", "libutf8proc": "libutf8proc-dev"}
 OPTIONAL = {"jack": ("WT_HAVE_JACK", "live audio through JACK", "libjack-jackd2-dev"),
             "portaudio-2.0": ("WT_HAVE_PORTAUDIO", "live audio through PortAudio", "portaudio19-dev"),
             "rtmidi": ("WT_HAVE_RTMIDI", "MIDI ports of their own", "librtmidi-dev"),
