@@ -173,6 +173,6 @@ const char *wt_llama2c_piece(const wt_llama2c_vocab *vocab, int32_t before, int3
         n = 1;
     }
     const unsigned char first = n ? (unsigned char)*text : 0;
-    *length = n == 1 && !isprint(first) && !isspace(first) ? 0 : n;
+    *length = n == 1 && first < 0x80 && !isprint(first) && !isspace(first) ? 0 : n; // 0x80 on: a part of a character
     return text;
 }

@@ -23,7 +23,7 @@ void wt_llama2c_vocab_close(wt_llama2c_vocab *vocab); ///< NULL is allowed.
 /// first. Errors: WT_ERR_FULL (more than max_ids), WT_ERR_NO_MEMORY.  [any]
 WT_CHECKED wt_status wt_llama2c_encode(const wt_llama2c_vocab *vocab, const char *text, size_t length, int32_t *ids,
                                        int max_ids, int *n_ids);
-/// What `id` adds to the text after `before`: a space at the beginning is left out, and bytes that do not print.
+/// What `id` adds to the text after `before`: a space at the beginning is left out, and control codes.
 /// Borrowed until close; *length gets its bytes.  [any]
 const char *wt_llama2c_piece(const wt_llama2c_vocab *vocab, int32_t before, int32_t id, size_t *length);
 
