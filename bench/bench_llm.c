@@ -2,8 +2,8 @@
 // most caches, times one vector, and times 64, through the device's threads; the ceiling is the same bytes summed by
 // the same threads in the same run. One row a case:
 //   read                 20.0 GB/s
-//   bf16 x 1             19.0 GB/s   95 % of read
-//   bf16 x 64             100 GFLOP/s
+//   BF16   x 1           15.0 GB/s   75 % of read
+//   BF16   x 64           100 GFLOP/s
 #include "../models/llm/llm_internal.h"
 
 #include <stdio.h>

@@ -10,6 +10,7 @@ enum { LANES = 16, ROWS = 4, VECTORS = 4 };
 
 typedef uint16_t u16x16 __attribute__((vector_size(32)));
 typedef uint32_t u32x16 __attribute__((vector_size(64)));
+typedef int16_t i16x16 __attribute__((vector_size(32)));
 typedef int8_t i8x16 __attribute__((vector_size(16)));
 
 // ---- 16 weights of a row, from column k on, as floats
@@ -57,7 +58,8 @@ WT_INLINE wt_f32x16 load_q8_0(const uint8_t *row, int64_t k)
     d.value -= one.value;
     if (m >= 0x400) d.bits = shifted + (m >= 0x7c00 ? 112u << 23 : 0);
     d.bits |= (uint32_t)(h & 0x8000) << 16;
-    return __builtin_convertvector(__builtin_convertvector(q, wt_i32x16), wt_f32x16) * d.value;
+    return __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(q, i16x16), wt_i32x16), wt_f32x16) *
+           d.value;
 }
 
 // ---- rows times vectors
