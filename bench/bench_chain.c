@@ -24,6 +24,7 @@ static const wt_setting presence[] = {{"shape", "peak", 0}, {"frequency_hz", NUL
 static const wt_setting air[] = {{"shape", "peak", 0}, {"frequency_hz", NULL, 10000}, {"gain_db", NULL, 2}};
 static const wt_setting louder[] = {{"threshold_db", NULL, -24}, {"makeup_db", NULL, 12}};
 
+static const wt_setting fifth[] = {{"semitones", NULL, 7}};
 static const wt_setting room[] = {{"synthetic_ms", NULL, 2000}, {"mix", NULL, 0.2}};
 
 // The voice chain is all but the last of these.
@@ -54,6 +55,12 @@ static const struct {
     {"deesser", &(const wt_node_desc){.type = "deesser"}, 1},
     {"saturation", &(const wt_node_desc){.type = "saturation"}, 1},
     {"meter", &(const wt_node_desc){.type = "meter"}, 1},
+    {"spectrum", &(const wt_node_desc){.type = "spectrum"}, 1},
+    {"cqt", &(const wt_node_desc){.type = "cqt"}, 1},
+    {"pitch", &(const wt_node_desc){.type = "pitch"}, 1},
+    {"hpss", &(const wt_node_desc){.type = "hpss"}, 1},
+    {"pitch-shift", &(const wt_node_desc){.type = "pitch_shift", .settings = fifth, .n_settings = 1}, 1},
+    {"denoise", &(const wt_node_desc){.type = "denoise"}, 1},
 };
 
 static float *loud_noise(int count)

@@ -2,17 +2,20 @@
 //
 //   bench_jack [seconds] [preset] [backend]     20 s of presets/voice-clean.yaml on the CPU
 //
-//   jack  cpu voice-clean  ch=2  block=64  seconds=20  p50 .. p99 .. p99.9 .. max .. us | 0.3 % of 1333 us at p99.9 | n
-//   late
+//   jack  cpu voice-clean  ch=2  block=64  seconds=20  p50 .. p99 .. p99.9 .. max .. us | 0.3 % of 1333 us at p99.9 |
+//   .. blocks, .. missed, .. xruns; beside it 10 s of a client that does nothing: .. xruns a minute, the session ..
 //
-// "late" are the xruns that the server counted while it ran. Without real-time rights (`warptone doctor`) they tell of
-// the machine's other work, not of the session; what the callback took is told in any case.
+// Xruns are the server's count, and the dummy driver counts one whenever its own timer wakes it late, whoever its
+// clients are. So a client that does nothing is measured first, on the same server: what it has, too, tells of the
+// machine's other work and of missing real-time rights (`warptone doctor`), not of the session. What the callback took
+// is told in any case: below a period it cannot have been the cause.
 #include "../hosts/jack_api.h"
 #include "../hosts/live_rights.h"
 #include "../hosts/live_session.h"
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +26,7 @@
 
 #ifdef WT_HAVE_JACK
 
-enum { BLOCK = 64, RATE = 48000 };
+enum { BLOCK = 64, RATE = 48000, IDLE_SECONDS = 10 };
 
 static char server[64];
 
@@ -42,16 +45,54 @@ static pid_t start_server(void)
     _exit(127);
 }
 
-static void print_row(const live_session_stats *s, const char *backend, double seconds, uint64_t n_early)
+static int do_nothing(jack_nframes_t n_frames, void *user)
 {
+    (void)n_frames, (void)user;
+    return 0;
+}
+
+static int count_xrun(void *n)
+{
+    atomic_fetch_add((atomic_uint *)n, 1);
+    return 0;
+}
+
+/// Xruns a minute with a client that does nothing, below 0 when it cannot be had.
+static double idle_xruns(double seconds)
+{
+    const jack_api *jack;
+    atomic_uint n = 0;
+    jack_client_t *client = NULL;
+    if (jack_api_open(&jack)) return -1;
+    for (int k = 0; k < 100 && !client; k++) { // the server was just started
+        nanosleep(&(struct timespec){0, 100000000}, NULL);
+        client = jack->client_open("idle", JackNoStartServer | JackServerName, NULL, server);
+    }
+    if (!client) return -1;
+    jack->set_process_callback(client, do_nothing, NULL);
+    jack->set_xrun_callback(client, count_xrun, &n);
+    const bool runs = !jack->activate(client);
+    nanosleep(&(struct timespec){1, 0}, NULL); // as below
+    const unsigned before = atomic_load(&n);
+    nanosleep(&(struct timespec){(time_t)seconds, 0}, NULL);
+    const unsigned after = atomic_load(&n);
+    jack->client_close(client);
+    return runs ? (after - before) * 60 / seconds : -1;
+}
+
+static void print_row(const live_session_stats *s, const char *backend, double seconds, uint64_t n_early, double idle)
+{
+    const double n_xruns = (double)(s->host.n_xruns - n_early);
     const wt_histogram_summary *p = s->live.round_trip_ns.count ? &s->live.round_trip_ns : &s->live.process_ns;
     const double period_us = 1e6 * BLOCK / RATE;
     printf("jack  %s %-14s ch=2  block=%d  seconds=%.0f  p50 %.2f  p99 %.2f  p99.9 %.2f  p99.99 %.2f  max %.2f us | "
-           "%.2f %% of %.0f us at p99.9 | %llu blocks, %llu missed, %llu xruns%s\n",
+           "%.2f %% of %.0f us at p99.9 | %llu blocks, %llu missed, %.0f xruns; beside it %d s of a client that does "
+           "nothing: %.1f xruns a minute, "
+           "the session %.1f%s\n",
            backend, s->preset, BLOCK, seconds, (double)p->p50 * 1e-3, (double)p->p99 * 1e-3, (double)p->p99_9 * 1e-3,
            (double)p->p99_99 * 1e-3, (double)p->max * 1e-3, (double)p->p99_9 * 1e-1 / period_us, period_us,
-           (unsigned long long)s->live.n_blocks, (unsigned long long)s->live.n_misses,
-           (unsigned long long)(s->host.n_xruns - n_early), s->host.realtime ? "" : " (no real-time rights)");
+           (unsigned long long)s->live.n_blocks, (unsigned long long)s->live.n_misses, n_xruns, IDLE_SECONDS, idle,
+           n_xruns * 60 / seconds, s->host.realtime ? "" : " (no real-time rights)");
 }
 
 static wt_status run(const char *preset, const char *backend, double seconds)
@@ -65,6 +106,7 @@ static wt_status run(const char *preset, const char *backend, double seconds)
     };
     live_session *session;
     live_session_stats early, stats;
+    const double idle = idle_xruns(IDLE_SECONDS);
     wt_status status = live_session_open(&config, &session);
     if (status) return status;
     status = live_session_start(session);
@@ -75,7 +117,7 @@ static wt_status run(const char *preset, const char *backend, double seconds)
     live_session_get_stats(session, &early);
     nanosleep(&(struct timespec){(time_t)seconds, 0}, NULL);
     live_session_get_stats(session, &stats);
-    if (!status) print_row(&stats, backend, seconds, early.host.n_xruns);
+    if (!status) print_row(&stats, backend, seconds, early.host.n_xruns, idle);
     live_session_close(session);
     return status;
 }

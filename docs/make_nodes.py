@@ -15,6 +15,8 @@ def text(value):
 
 def node(n):
     lines = [f"### {n['name']}", "", n["summary"][0].upper() + n["summary"][1:] + ".", ""]
+    if n["readings"]:
+        lines += ["Shows " + ", ".join(f"`{r}`" for r in n["readings"]) + ".", ""]
     if n["params"]:
         lines += ["| parameter | range | if left out | |", "|---|---|---|---|"]
         for p in n["params"]:

@@ -59,6 +59,8 @@ static void append(text *t, const char *format, ...)
     t->length += (size_t)n;
 }
 
+static const char *kernel_name(const wt_node_type *type) { return type->kernel ? type->kernel : type->name; }
+
 static bool seen_before(const wt_chain *chain, int k)
 {
     for (int j = 0; j < k; j++)
@@ -73,7 +75,7 @@ static void append_nodes(text *t, const wt_chain *chain)
     append(t, "#include \"chain.cuh\"\n");
     for (int k = 0; k < chain->n_nodes; k++) {
         const chain_node *node = &chain->nodes[k];
-        const char *name = node->type->name;
+        const char *name = kernel_name(node->type);
         if (node->plan.cuda_text)
             append(t, "#include \"cuda_kernel.h\"\nnamespace node_%d {\n#line 1 \"%s\"\n%s\n}\n", k, node->id,
                    node->plan.cuda_text);
@@ -91,14 +93,14 @@ static void append_nodes(text *t, const wt_chain *chain)
 
 static void append_designs(text *t, const wt_chain *chain)
 {
-    append(t, "static __device__ void chain_design(int node, const void *plan, const float *v0, const float *v1,"
+    append(t, "static __device__ __noinline__ void chain_design(int node, const void *plan, const float *v0, const float *v1,"
               " void *coeffs)\n{\n    chain_pointer p = {(void *)plan}, k = {coeffs};\n    switch (node) {\n");
     for (int k = 0; k < chain->n_nodes; k++) {
         const wt_node_type *type = chain->nodes[k].type;
         if (!type->design || seen_before(chain, k)) continue;
         for (int j = k; j < chain->n_nodes; j++)
             if (chain->nodes[j].type == type) append(t, "    case %d:\n", j);
-        append(t, "        %s_design(p, v0, v1, k);\n        break;\n", type->name);
+        append(t, "        %s_design(p, v0, v1, k);\n        break;\n", kernel_name(type));
     }
     append(t, "    }\n}\n");
 }
@@ -116,7 +118,8 @@ static void append_calls(text *t, const wt_chain *chain, bool resident)
                       "        node_%d::process(&io, (const float *)(memory + p.coeffs), (float *)(memory + p.state));\n"
                       "    }\n", k, k);
         else
-            append(t, "    run_%s(a, memory, buffers, n, position, %d);\n", chain->nodes[k].type->name, k);
+            append(t, "    run_%s(a, memory, buffers, n, position, %d);\n", kernel_name(chain->nodes[k].type),
+                   k);
         append(t, "    __syncthreads();\n");
         if (resident) append(t, "    chain_visit(a, buffers, n, %d);\n", k);
     }

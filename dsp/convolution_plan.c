@@ -172,19 +172,6 @@ static size_t lay_out(convolution_plan *p)
 
 // ---- the tables
 
-static wt_status make_fft(convolution_fft *fft, int size)
-{
-    wt_status status = wt__fft_core_create(size, 0, &fft->core);
-    const int count = size / 2 + 1;
-    if (!status && !(fft->twiddles = malloc(sizeof *fft->twiddles * 2 * (size_t)count)))
-        status = wt_fail(WT_ERR_NO_MEMORY, "no memory for %d twiddle factors", count);
-    for (int k = 0; !status && k < count; k++) {
-        fft->twiddles[k] = (float)cos(WT_PI * k / size);
-        fft->twiddles[count + k] = (float)-sin(WT_PI * k / size);
-    }
-    return status;
-}
-
 static void fill_stage(convolution_plan *p, const convolution_stage *s, const convolution_fft *fft, const response *r,
                        convolution_work *work)
 {
@@ -215,7 +202,7 @@ static wt_status fill(const response *r, wt_node_plan *out)
     convolution_work *work = aligned_alloc(64, sizeof *work);
     wt_status status = work ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "no memory for transforms");
     for (int i = 0; i < p->n_stages && !status; i++) {
-        status = make_fft(&host->fft[i], p->stages[i].size);
+        status = wt__real_core_create(&host->fft[i], p->stages[i].size);
         if (!status) fill_stage(p, &p->stages[i], &host->fft[i], r, work);
     }
     free(work);
@@ -261,9 +248,6 @@ wt_status wt__convolution_plan(const wt_node_setup *setup, wt_node_plan *out)
 void wt__convolution_release(void *host)
 {
     convolution_host *h = host;
-    for (int i = 0; h && i < CONV_MAX_STAGES; i++) {
-        wt__fft_core_destroy(h->fft[i].core);
-        free(h->fft[i].twiddles);
-    }
+    for (int i = 0; h && i < CONV_MAX_STAGES; i++) wt__real_core_destroy(&h->fft[i]);
     free(h);
 }

@@ -3,14 +3,11 @@
 #define WT_CONVOLUTION_PLAN_H
 
 #include "convolution_kernel.h"
-#include "fft_internal.h"
+#include "real_core.h"
 
 #include <warptone/node.h>
 
-typedef struct convolution_fft {
-    wt__fft_core *core; ///< complex, `size` points; never written to, so threads may share it
-    float *twiddles;    ///< [2][size / 2 + 1] of the real transform of 2 size points
-} convolution_fft;
+typedef wt__real_core convolution_fft; ///< of 2 size points
 
 typedef struct convolution_host {
     convolution_fft fft[CONV_MAX_STAGES];

@@ -9,6 +9,8 @@ static const wt_param_info params[] = {
 
 static const wt_option_info options[] = {
     {"max_ms", NULL, "2000", "longest time the line can hold, up to 10000"},
+    {"sync", "none|1/1|1/2|1/2.|1/2t|1/4|1/4.|1/4t|1/8|1/8.|1/8t|1/16|1/16.|1/16t", "none",
+     "a note (. dotted, t of a triplet): while the host of `live` tells a tempo, time_ms is as long, at most max_ms"},
 };
 
 // Echoes until -120 dB.
@@ -51,8 +53,7 @@ static void process(const wt_node_io *io, const void *plan, const void *coeffs, 
     for (int c = 0; c < io->out_channels; c++) {
         float *ring = ((delay_state *)state)->ring + (size_t)c * (size_t)(p->mask + 1);
         for (int n = 0; n < io->n_frames; n++)
-            io->out[c * io->stride + n] =
-                delay_frame(p, coeffs, ring, io->position + n, io->in[0][c * io->stride + n]);
+            io->out[c * io->stride + n] = delay_frame(p, coeffs, ring, io->position + n, io->in[0][c * io->stride + n]);
     }
 }
 
@@ -62,7 +63,7 @@ const wt_node_type wt__node_delay = {
     .params = params,
     .n_params = 3,
     .options = options,
-    .n_options = 1,
+    .n_options = 2,
     .plan = plan,
     .design = design,
     .process = process,

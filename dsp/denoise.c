@@ -68,11 +68,11 @@ static wt_status check(const wt_denoise_config *c)
 
 // Times, in seconds: noise 0.164 (half as fast as in the paper's 16 ms frames, whose 0.8 is 0.072: our hops are
 // shorter), presence 0.15 (the paper's 0.9), a-priori SNR 0.047, gate 0.05.
-static denoise_rules rules_of(const wt_denoise_config *c, int frame, int hop)
+denoise_rules wt__denoise_rules(const wt_denoise_config *c, int frame, int hop)
 {
     const double hop_s = (double)hop / c->rate_hz;
     return (denoise_rules){
-        .mode = c->mode,
+        .mode = (int)c->mode,
         .tracked = !c->stationary,
         .n_bins = frame / 2 + 1,
         .n_low = c->low_cut_hz > 0 ? (int)ceil(c->low_cut_hz * frame / c->rate_hz) : 0,
@@ -86,14 +86,16 @@ static denoise_rules rules_of(const wt_denoise_config *c, int frame, int hop)
     };
 }
 
-static void make_windows(wt_denoise *d)
+double wt__denoise_analysis(int frame, int hop, int k)
 {
-    const int rise = d->frame - d->hop, n = 2 * d->hop;
-    for (int k = 0; k < d->frame; k++)
-        d->analysis[k] =
-            (float)(k < rise ? sin(M_PI / 2 * (k + 0.5) / rise) : cos(M_PI / 2 * (k - rise + 0.5) / d->hop));
-    for (int k = 0; k < n; k++)
-        d->synthesis[k] = (float)(pow(sin(M_PI * (k + 0.5) / n), 2) / d->analysis[d->frame - n + k]);
+    const int rise = frame - hop;
+    return k < rise ? sin(M_PI / 2 * (k + 0.5) / rise) : cos(M_PI / 2 * (k - rise + 0.5) / hop);
+}
+
+double wt__denoise_synthesis(int frame, int hop, int k)
+{
+    const int n = 2 * hop;
+    return pow(sin(M_PI * (k + 0.5) / n), 2) / (float)wt__denoise_analysis(frame, hop, frame - n + k);
 }
 
 static wt_status take_memory(wt_denoise *d)
@@ -144,10 +146,11 @@ wt_status wt_denoise_create(const wt_denoise_config *config, wt_denoise **denois
     d->hop = (int)lround(c.latency_ms * c.rate_hz / 2000);
     d->frame = 2 * wt_fft_good_size((int)fmax(lround(c.frame_ms * c.rate_hz / 2000), d->hop));
     d->strength = 1;
-    d->rules = rules_of(&c, d->frame, d->hop);
+    d->rules = wt__denoise_rules(&c, d->frame, d->hop);
     status = take_memory(d);
     if (status) goto fail;
-    make_windows(d);
+    for (int k = 0; k < d->frame; k++) d->analysis[k] = (float)wt__denoise_analysis(d->frame, d->hop, k);
+    for (int k = 0; k < 2 * d->hop; k++) d->synthesis[k] = (float)wt__denoise_synthesis(d->frame, d->hop, k);
     wt_denoise_reset(d);
     *denoise = d;
     return WT_OK;

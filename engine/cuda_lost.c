@@ -1,8 +1,9 @@
 // After a fault every driver call in the device's primary context answers with the fault, and so does retaining it
-// again, since it is the same context. It goes away only when everyone has released it, or by cuDevicePrimaryCtxReset
-// ("explicitly destroys and cleans up all resources associated with the current device in the current process", CUDA
-// Driver API, "Primary Context Management"). NVIDIA's text for most of these errors asks for a new process; whether
-// the driver gives a working context after the reset is found out by opening.
+// again, since it is the same context. It goes away when everyone has released it, green contexts included, which hold
+// it until they are destroyed; or by cuDevicePrimaryCtxReset ("explicitly destroys and cleans up all resources
+// associated with the current device in the current process", CUDA Driver API, "Primary Context Management"). So the
+// last close gives back its own first and resets only what others still hold. NVIDIA's text for most of these errors
+// asks for a new process; whether the driver gives a working context is found out by opening.
 #include "cuda_lost.h"
 
 #include <pthread.h>
@@ -61,17 +62,26 @@ wt_status wt__cuda_retain(const wt__cuda *cuda, CUdevice device, const char *nam
     return wt__cu(cuda, result, "device %s: open", name);
 }
 
+/// Destroy the primary context if somebody still holds it. What the driver answers, the next open meets.
+static void reset_held(const wt__cuda *cuda, CUdevice device)
+{
+    unsigned int flags;
+    int active;
+    if (!cuda->DevicePrimaryCtxReset) return;
+    if (cuda->DevicePrimaryCtxGetState(device, &flags, &active) || active) cuda->DevicePrimaryCtxReset(device);
+}
+
 void wt__cuda_release(const wt__cuda *cuda, CUdevice device)
 {
     pthread_mutex_lock(&mutex);
     const bool last_of_lost = --gpus[device].n_open == 0 && wt__cuda_is_lost(device);
+    if (last_of_lost) cuda->CtxSetCurrent(NULL);
+    cuda->DevicePrimaryCtxRelease(device);
     if (last_of_lost) {
-        cuda->CtxSetCurrent(NULL);
-        if (cuda->DevicePrimaryCtxReset) cuda->DevicePrimaryCtxReset(device); // what it answers, the next open meets
+        reset_held(cuda, device);
         gpus[device].taken = true;
         gpus[device].why[0] = 0;
         atomic_store(&wt__cuda_lost[device], false);
     }
-    cuda->DevicePrimaryCtxRelease(device);
     pthread_mutex_unlock(&mutex);
 }

@@ -147,7 +147,10 @@ wt_status wt__cuda_enter(const wt__cuda_device *d)
     return wt__cu(d->cuda, d->cuda->CtxSetCurrent(d->context), "device %s: make current", d->base.info.name);
 }
 
-bool wt__cuda_enter_to_free(const wt__cuda_device *d) { return !d->cuda->CtxSetCurrent(d->context); }
+bool wt__cuda_enter_to_free(const wt__cuda_device *d)
+{
+    return !d->cuda->CtxSetCurrent(d->context) || wt__cuda_is_lost(d->device);
+}
 
 static bool cuda_lost(const wt_device *device) { return wt__cuda_is_lost(((const wt__cuda_device *)device)->device); }
 
@@ -161,6 +164,7 @@ static wt_status cuda_synchronize(wt_device *device)
 static void cuda_close(wt_device *device)
 {
     wt__cuda_device *d = wt__cuda_device_of(device);
+    wt__cuda_kept_free(d);
     if (d->context && wt__cuda_enter_to_free(d)) {
         if (d->own) d->cuda->StreamDestroy(d->own);
         d->cuda->CtxSetCurrent(NULL);
@@ -443,6 +447,7 @@ wt_status wt__cuda_device_open(int ordinal, wt_device **device)
     if (!d) return wt_fail(WT_ERR_NO_MEMORY, "device: no memory for a handle");
     d->cuda = list.cuda;
     d->device = list.devices[ordinal];
+    pthread_mutex_init(&d->kept.mutex, NULL);
     wt__device_init(&d->base, &cuda_ops, &info, wt__cuda_guard_of(d->device));
     status = start(d);
     if (status) {

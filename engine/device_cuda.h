@@ -7,6 +7,13 @@
 #include "cuda_lost.h"
 #include "device_internal.h"
 
+/// What the partitions of a device keep for its next layout (partition_cuda.c).
+typedef struct wt__kept {
+    pthread_mutex_t mutex;   ///< guards the rest
+    struct wt__cut *cuts[2]; ///< [fine]; NULL = not split yet
+    struct wt__slice *spare; ///< green contexts without streams
+} wt__kept;
+
 typedef struct wt__cuda_device {
     wt_device base;
     const wt__cuda *cuda;
@@ -14,6 +21,7 @@ typedef struct wt__cuda_device {
     CUcontext context; ///< the primary context, retained
     CUstream own;      ///< for zeroing new memory: nothing ever runs on the NULL stream
     int lowest_priority, highest_priority;
+    wt__kept kept;
 } wt__cuda_device;
 
 typedef struct wt__cuda_stream {
@@ -35,10 +43,15 @@ WT_CHECKED wt_status wt__cuda_stream_wrap(wt_device *device, CUstream cuda_strea
 /// The driver's number for a priority of -1, 0 or 1.
 int wt__cuda_priority(const wt__cuda_device *device, int priority);
 
+/// Give back what is kept, when the device is closed.
+void wt__cuda_kept_free(wt__cuda_device *device);
+
 /// Make the device's context current to the calling thread: first in every call that reaches the driver.
 /// Errors: WT_ERR_DEVICE_LOST, without a call of the driver once it is known.
 WT_CHECKED wt_status wt__cuda_enter(const wt__cuda_device *device);
-/// The same to give something back: of a lost device too, where the driver frees it or fails without harm.
+/// The same to give something back. True also on a lost device, whatever the driver says to making its context
+/// current: a green context holds the primary context until it is destroyed, and what is gone already fails without
+/// harm.
 bool wt__cuda_enter_to_free(const wt__cuda_device *device);
 
 #endif

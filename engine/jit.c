@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_HEADERS = 64, MAX_OPTIONS = 64, MIN_ARCHITECTURE = 80, MAX_ARCHITECTURE = 999 };
+enum { MAX_HEADERS = 256, MAX_OPTIONS = 64, MIN_ARCHITECTURE = 80, MAX_ARCHITECTURE = 999 };
 
 typedef struct job {
     const char *name, *source;

@@ -57,7 +57,7 @@ static void drop_slices(wt_layout *l, slices *s)
     const wt__slicing *slicing = l->device->ops->slicing;
     for (int k = 0; k < MAX_VARIANTS; k++) slicing->slice_destroy(l->device, s->wide[k]);
     for (int k = 0; k < WT_LAYOUT_MAX_PARTITIONS; k++) slicing->slice_destroy(l->device, s->own[k]);
-    free(s->cut);
+    slicing->cut_free(s->cut);
     memset(s, 0, sizeof *s);
 }
 

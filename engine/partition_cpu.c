@@ -30,6 +30,8 @@ static wt_status cut(wt_device *device, bool confined, bool fine, wt__cut **out,
     return WT_OK;
 }
 
+static void cut_free(wt__cut *c) { free(c); }
+
 /// The k-th usable processor is unit k.
 static void cpus_of(const wt__cut *c, const wt__unit_set *set, cpu_set_t *cpus)
 {
@@ -78,4 +80,4 @@ static wt_status stream_move(wt_stream *stream, wt__slice *slice, int priority)
     return wt__cpu_stream_move(stream, slice->pool);
 }
 
-const wt__slicing wt__cpu_slicing = {cut, slice_create, slice_destroy, stream_create, stream_move};
+const wt__slicing wt__cpu_slicing = {cut, cut_free, slice_create, slice_destroy, stream_create, stream_move};

@@ -59,8 +59,9 @@ typedef struct wt__cut wt__cut;
 typedef struct wt__slice wt__slice;
 
 typedef struct wt__slicing {
-    /// Not `confined`: units are single SMs, and `cut` is enough for slices of the whole device. Freed with free().
+    /// Not `confined`: units are single SMs, and `cut` is enough for slices of the whole device.
     wt_status (*cut)(wt_device *device, bool confined, bool fine, wt__cut **cut, wt__units *units);
+    void (*cut_free)(wt__cut *cut); ///< its slices are gone; NULL is allowed
     /// `set` NULL = the whole device, unconfined. `n_sms`: really got.
     wt_status (*slice_create)(wt_device *device, const wt__cut *cut, const wt__unit_set *set, int priority,
                               wt__slice **slice, int *n_sms);

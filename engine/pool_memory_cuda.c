@@ -66,7 +66,7 @@ static void release_pool(wt_device *device, wt__aside *aside)
 {
     cuda_pool *c = (cuda_pool *)aside; // its first member
     const wt__cuda_device *d = wt__cuda_device_of(device);
-    if (!wt__cuda_enter(d)) d->cuda->MemPoolDestroy(c->pool);
+    if (wt__cuda_enter_to_free(d)) d->cuda->MemPoolDestroy(c->pool);
     free(c);
 }
 

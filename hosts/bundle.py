@@ -1,7 +1,8 @@
 """scons bundle: a folder that runs on any x86-64 Linux with glibc 2.36 or newer and no installed libraries.
 
 Programs, tests and benches find their libraries in lib/ beside them ($ORIGIN); what belongs to glibc and the GPU driver
-stays the machine's own.
+stays the machine's own, and so do JACK, PortAudio and RtMidi: they are opened at run time, libjack must fit the server,
+and the others find devices through the machine's ALSA.
 """
 import os
 import re

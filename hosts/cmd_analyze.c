@@ -26,7 +26,6 @@ static int print_help(const wt_option *options, int n)
            "features:\n");
     for (int k = 0; k < analyze_n_features(); k++)
         printf("  %-15s %s\n", analyze_feature_at(k)->name, analyze_feature_at(k)->help);
-    printf("\noptions:\n");
     wt_options_print(stdout, options, n);
     printf("\nexamples:\n"
            "  warptone analyze -f logmel --rate 16000 --n-fft 400 --hop 160 --n-mels 80 speech.wav speech.npy\n"

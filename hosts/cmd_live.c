@@ -105,6 +105,24 @@ static wt_status split_patterns(arguments *a)
     return WT_OK;
 }
 
+/// An option that would do nothing is refused.
+static wt_status check_use(const arguments *a)
+{
+    const audio_host_config *h = &a->session.host;
+    const bool jack = !strcmp(a->session.host_type->name, "jack");
+    if (jack && (h->latency_ms > 0 || h->input_device))
+        return wt_fail(WT_ERR_BAD_ARG, "--%s is for PortAudio, want it without --jack",
+                       h->input_device ? "input-device" : "latency");
+    if (!jack && (a->connect || a->no_auto_connect))
+        return wt_fail(WT_ERR_BAD_ARG, "--%s is for JACK, want --jack with it",
+                       a->connect ? "connect" : "no-auto-connect");
+    if (a->control.bind && !a->control.tcp_port && !a->control.osc_port)
+        return wt_fail(WT_ERR_BAD_ARG, "--bind is given alone, want --tcp or --osc with it");
+    return WT_OK;
+}
+
+static void tell_waiting(const char *why) { fprintf(stderr, "warptone live: %s; waiting for it\n", why); }
+
 static wt_status resolve(arguments *a)
 {
     live_session_config *s = &a->session;
@@ -113,10 +131,12 @@ static wt_status resolve(arguments *a)
     if (a->record && s->record_out) return wt_fail(WT_ERR_BAD_ARG, "--record and --record-out are the same, want one");
     if (a->record) s->record_out = a->record;
     s->watch = !a->no_watch;
+    s->waiting = tell_waiting;
     s->host.midi = true;
     s->host.auto_connect = !a->no_auto_connect && !a->connect;
     wt_status status = choose_host(a);
     if (!status) status = choose_names(a);
+    if (!status) status = check_use(a);
     if (!status) status = split_patterns(a);
     return status;
 }

@@ -13,7 +13,7 @@
 #include <warptone/node.h>
 #include <warptone/telemetry.h>
 
-enum { FRAME_MS = 50, PAGE_BYTES = 1 << 18, MAX_READING_NAMES = 64 };
+enum { FRAME_MS = 50, PAGE_BYTES = 1 << 18, MAX_READING_NAMES = 256 };
 
 static const int64_t hold_ns = 2000000000, message_ns = 4000000000, slow_ns = 500000000, line_ns = 1000000000;
 static const float small_step = 0.02f, large_step = 0.1f; // of a parameter's range
@@ -165,7 +165,8 @@ static void gather(view *v)
         gather_partitions(v);
     } else
         gather_readings(v);
-    v->page.message = now_ns < v->message_until_ns ? v->message : NULL;
+    const char *error = v->page.stats.last_error;
+    v->page.message = now_ns < v->message_until_ns ? v->message : *error ? error : NULL;
 }
 
 // ---- keys

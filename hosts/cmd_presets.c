@@ -13,7 +13,7 @@ static void print_help(FILE *out, const wt_option *options, int n)
                  "       warptone presets check FILE...\n"
                  "       warptone presets nodes [TYPE] [--json]\n\n"
                  "list names every preset, show prints one, check builds each and says what is wrong with it, nodes\n"
-                 "tells what presets can be made of.\n\noptions:\n");
+                 "tells what presets can be made of.\n");
     wt_options_print(out, options, n);
 }
 
@@ -158,7 +158,7 @@ static void print_node(const wt_node_type *type, bool whole)
 
 static json_t *node_json(const wt_node_type *type)
 {
-    json_t *object = json_object(), *params = json_array(), *options = json_array();
+    json_t *object = json_object(), *params = json_array(), *options = json_array(), *readings = json_array();
     json_object_set_new(object, "name", json_string(type->name));
     json_object_set_new(object, "summary", json_string(type->summary));
     for (int k = 0; k < type->n_params; k++) {
@@ -172,8 +172,10 @@ static json_t *node_json(const wt_node_type *type)
         json_array_append_new(options, json_pack("{s:s, s:s?, s:s?, s:s}", "name", o->name, "choices", o->choices,
                                                  "standard", o->standard, "help", o->help));
     }
+    for (int k = 0; k < type->n_readings; k++) json_array_append_new(readings, json_string(type->readings[k]));
     json_object_set_new(object, "params", params);
     json_object_set_new(object, "options", options);
+    json_object_set_new(object, "readings", readings);
     return object;
 }
 

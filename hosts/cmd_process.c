@@ -27,7 +27,7 @@ static int print_help(const wt_option *options, int n)
 {
     printf("usage: warptone process -p PRESET [options] IN... OUT\n\n"
            "Apply a preset's chain to audio files. With one IN, OUT is a file; with several, or a folder, OUT is a\n"
-           "folder that mirrors them. `-` as IN or OUT is raw PCM on standard input or output.\n\noptions:\n");
+           "folder that mirrors them. `-` as IN or OUT is raw PCM on standard input or output.\n");
     wt_options_print(stdout, options, n);
     printf("\nexamples:\n"
            "  warptone process -p voice-clean in.wav out.wav\n"

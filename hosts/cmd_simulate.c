@@ -11,8 +11,7 @@ static void print_help(FILE *out, const wt_option *options, int n)
 {
     fprintf(out, "usage: warptone simulate PLAN.yaml [options]\n\n"
                  "Plays the loads of a plan on its devices in virtual time, with the scheduler as it is, and tells\n"
-                 "what was admitted, how busy the partitions were, and how late work was. No GPU is needed.\n\n"
-                 "options:\n");
+                 "what was admitted, how busy the partitions were, and how late work was. No GPU is needed.\n");
     wt_options_print(out, options, n);
 }
 

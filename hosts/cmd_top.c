@@ -94,7 +94,7 @@ static void print_help(const wt_option *options, int n_options)
 {
     printf("usage: warptone top [options]\n\n"
            "Live figures of a running warptone: device time, SMs, memory, queues, misses; q leaves.\n"
-           "Without a terminal one page is printed.\n\noptions:\n");
+           "Without a terminal one page is printed.\n");
     wt_options_print(stdout, options, n_options);
     printf("\nexamples:\n"
            "  warptone top                  the one warptone that runs\n"

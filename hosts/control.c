@@ -111,7 +111,7 @@ void control_put_change(control_caller *caller, const char *name, float value)
     const char *slash = strchr(name, '/');
     live_session_stats stats;
     if (slash)
-        control_put(&caller->out, "param_set %.*s %s %.9g", (int)(slash - name), name, slash + 1, (double)value);
+        control_put(&caller->out, "param_set %.*s %s %.6g", (int)(slash - name), name, slash + 1, (double)value);
     else if (!strcmp(name, "preset")) {
         live_session_get_stats(caller->session, &stats);
         control_put(&caller->out, "preset_load ");
@@ -176,7 +176,7 @@ static wt_status param_get(call *c)
     float value;
     wt_status status = name_of(c, 0, 0, name, &at);
     if (!status) status = live_session_get(c->session, name, &value);
-    if (!status) answer(c, "%.9g", (double)value);
+    if (!status) answer(c, "%.6g", (double)value);
     return status;
 }
 
@@ -209,7 +209,7 @@ static wt_status monitor(call *c)
     }
     wt_status status = name_of(c, 0, 0, name, &at);
     if (!status) status = live_session_reading(c->session, name, &value);
-    if (!status) answer(c, "%.9g", (double)value);
+    if (!status) answer(c, "%.6g", (double)value);
     return status;
 }
 
@@ -274,7 +274,7 @@ static wt_status list(call *c)
         live_param p = {.node = "?", .name = "?"}; // where a preset with fewer was loaded meanwhile
         float value = 0;
         if (!live_session_param(c->session, k, &p)) value = p.value;
-        control_put(out, "\n%s %s %.9g %.9g %.9g %.9g %s %s", p.node, p.name, (double)value, (double)p.min,
+        control_put(out, "\n%s %s %.6g %.6g %.6g %.6g %s %s", p.node, p.name, (double)value, (double)p.min,
                     (double)p.max, (double)p.standard, p.logarithmic ? "log" : "linear", *p.unit ? p.unit : "-");
     }
     control_end(c->caller);

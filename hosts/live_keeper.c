@@ -47,6 +47,7 @@ static bool reconnect(live_session *s)
     pthread_mutex_unlock(&s->host_lock);
     atomic_store(&s->latency_changed, true);
     atomic_store(&s->playing_changed, true);
+    live__keep_error(s, "");
     atomic_fetch_add(&s->n_reconnects, 1);
     return true;
 }
@@ -103,7 +104,7 @@ static void reload(live_session *s)
     pthread_mutex_lock(&s->change);
     wt_status status = live__load(s, s->playing->asked);
     pthread_mutex_unlock(&s->change);
-    live__keep_error(s, status ? wt_last_error() : "");
+    if (status) live__keep_error(s, wt_last_error());
     atomic_fetch_add(status ? &s->n_reload_errors : &s->n_reloads, 1);
     if (!status) live__notify(s, "preset", 0);
 }
@@ -140,6 +141,7 @@ static void look_around(live_session *s)
     live__apply_format(s);
     if (s->watch && live_watch_changed(s->watch)) reload(s);
     live__midi_round(s);
+    live__tempo_round(s);
     bool other = atomic_exchange(&s->playing_changed, false);
     if (other) watch_what_plays(s);
     if (other || atomic_load(&s->latency_changed)) tell_host(s);

@@ -171,7 +171,7 @@ wt_status live_session_get(live_session *s, const char *name, float *value)
 
 wt_status live_session_reading(live_session *s, const char *name, float *value)
 {
-    enum { MAX_READINGS = 64 };
+    enum { MAX_READINGS = 128 };
     float values[MAX_READINGS];
     pthread_mutex_lock(&s->table);
     const live_playing *p = s->playing;

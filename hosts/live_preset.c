@@ -17,6 +17,7 @@ static void show(live_session *s, live_playing *fresh)
     live__playing_destroy(s->retired);
     s->retired = s->playing;
     s->playing = fresh;
+    s->followed_ms = 0; // its delays have not heard of the tempo
     for (int k = 0; k < fresh->n_params; k++) { // see the top of live_playing.c
         const live_name *p = &fresh->params[k];
         if (wt_live_get(s->live, p->node, p->index) != fresh->saved[k])
@@ -32,7 +33,7 @@ static wt_status play(live_session *s, wt_preset *preset, const char *asked)
     wt_status status = wt_preset_load_live(preset, s->live, s->channels);
     if (!status) status = live__playing_create(s, preset, asked, &fresh);
     if (!status) {
-        if (live__midi_load(s, preset)) live__keep_error(s, wt_last_error()); // it plays all the same
+        live__keep_error(s, live__midi_load(s, preset) ? wt_last_error() : ""); // it plays all the same
         show(s, fresh);
     }
     pthread_mutex_lock(&s->table);

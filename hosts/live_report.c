@@ -38,6 +38,10 @@ json_t *live_report_json(live_session *session)
                              live_summary_json(&l->process_ns), "round_trip", live_summary_json(&l->round_trip_ns));
     json_object_update(all, more);
     json_decref(more);
+    more = json_pack("{s:b, s:f, s:f, s:f}", "rolling", (int)s.transport.rolling, "bpm", s.transport.bpm,
+                     "beats_per_bar", s.transport.beats_per_bar, "beat_unit", s.transport.beat_unit);
+    json_object_update(all, more);
+    json_decref(more);
     more = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:b}", "launches", (json_int_t)l->n_launches,
                      "moves", (json_int_t)l->n_moves, "loads", (json_int_t)l->n_loads, "reloads",
                      (json_int_t)s.n_reloads, "reload_errors", (json_int_t)s.n_reload_errors, "reconnects",

@@ -178,11 +178,24 @@ wt_status live__open_host(live_session *s, audio_host **host)
 static wt_status open_host(live_session *s)
 {
     wt_status status;
-    while ((status = live__open_host(s, &s->host)) && s->config.wait) {
+    for (bool told = false; (status = live__open_host(s, &s->host)) && s->config.wait; told = true) {
+        if (status == WT_ERR_BAD_ARG) return status; // which no server mends
+        if (s->config.waiting && !told) s->config.waiting(wt_last_error());
         if (wt_interrupted()) return wt_fail(WT_ERR_CANCELLED, "live: interrupted while waiting for a server");
         nanosleep(&(struct timespec){0, 200000000}, NULL);
     }
     return status;
+}
+
+static wt_status open_device(live_session *s)
+{
+    wt_status status = backend_open(s->config.backend, &s->device);
+    if (status || s->device) return status;
+    if (s->config.mode == WT_LIVE_PIPELINED)
+        return wt_fail(WT_ERR_UNSUPPORTED, "--mode pipelined is for a GPU: on the CPU each block is answered at once");
+    if (s->config.path != WT_LIVE_AUTO)
+        return wt_fail(WT_ERR_UNSUPPORTED, "--gpu-path is for a GPU, and here the chain runs on the CPU");
+    return WT_OK;
 }
 
 /// The audio partition on a GPU: its own SMs where the driver can cut them.
@@ -205,7 +218,7 @@ static wt_status open_partition(live_session *s, wt_partition **partition)
 static wt_status open_live(live_session *s)
 {
     wt_partition *partition;
-    wt_status status = backend_open(s->config.backend, &s->device);
+    wt_status status = open_device(s);
     if (!status) status = open_partition(s, &partition);
     if (status) return status;
     s->rate_hz = atomic_load(&s->wanted_rate_hz);

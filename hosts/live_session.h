@@ -21,6 +21,7 @@ typedef struct live_session_config {
     int audio_sms;                      ///< SMs of the audio partition; 0 = 8
     bool watch;                         ///< reload the preset and the files it names when they change
     bool wait;                          ///< when no server is there, or it dies, wait for it and go on
+    void (*waiting)(const char *why);   ///< told once that live_session_open waits; NULL = nobody
     const char *record_in, *record_out; ///< files; NULL = none
 } live_session_config;
 
@@ -74,7 +75,7 @@ typedef struct live_session_stats {
     uint64_t n_reconnects;
     uint64_t n_recorded_frames, n_record_lost; ///< of both files; lost: the disk was too slow
     audio_transport transport;
-    char last_error[256]; ///< of a reload or a recording that failed, "" = none
+    char last_error[256]; ///< of a reload or a recording that failed, or a server that is waited for; "" = none
 } live_session_stats;
 void live_session_get_stats(live_session *session, live_session_stats *stats); ///< [any but rt]
 /// The round trips (GPU) or process times (CPU) so far; borrowed until live_session_close.  [any]

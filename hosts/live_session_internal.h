@@ -8,6 +8,7 @@
 ///   live_record.c    taps to files
 ///   live_telemetry.c figures for other processes
 ///   live_midi.c      controllers to parameters
+///   live_tempo.c     the host's tempo to delays
 ///
 /// Locks: `change` is held through a load, a save or a new format; `table` for the moment in which what plays is looked
 /// up or exchanged; `host_lock` while the host is asked. They nest in this order, and no callback of a host takes
@@ -84,6 +85,7 @@ struct live_session {
     _Atomic double bpm, beats_per_bar, beat_unit;
     atomic_llong transport_frame;
     atomic_bool rolling;
+    double followed_ms; ///< whole note of the tempo that delays were turned for, 0 = none yet; under `change`
     live_levels in_levels, out_levels;
 
     midi_map *midi;
@@ -130,6 +132,10 @@ void live__midi_close(live_session *session);
 wt_status live__midi_load(live_session *session, const wt_preset *preset); ///< its map, for the chain that plays
 void live__midi_message(void *session, int frame, const uint8_t *bytes, int n_bytes); ///< [rt]
 void live__midi_round(live_session *session);                                         ///< [keeper]
+
+// ---- live_tempo.c
+
+void live__tempo_round(live_session *session); ///< [keeper]
 
 // ---- live_preset.c
 

@@ -350,10 +350,11 @@ size_t live_view_line(const live_view_page *page, char *text, size_t text_bytes)
 {
     const live_session_stats *s = &page->stats;
     live_view_level in = loudest(page->in, page->n_in), out = loudest(page->out, page->n_out);
-    int n = snprintf(
-        text, text_bytes, "%.0f s  in %.1f out %.1f dBFS  load %.1f %%  p99 %.1f us  misses %llu  xruns %llu%s\n",
-        s->seconds, (double)in.rms_db, (double)out.rms_db, s->live.load * 100,
-        (double)(s->live.path == WT_LIVE_CPU ? s->live.process_ns.p99 : s->live.round_trip_ns.p99) * 1e-3,
-        (unsigned long long)s->live.n_misses, (unsigned long long)s->host.n_xruns, s->live.bypass ? "  bypass" : "");
+    int n = snprintf(text, text_bytes,
+                     "%.0f s  in %.1f out %.1f dBFS  load %.1f %%  p99 %.1f us  misses %llu  xruns %llu%s%s%s\n",
+                     s->seconds, (double)in.rms_db, (double)out.rms_db, s->live.load * 100,
+                     (double)(s->live.path == WT_LIVE_CPU ? s->live.process_ns.p99 : s->live.round_trip_ns.p99) * 1e-3,
+                     (unsigned long long)s->live.n_misses, (unsigned long long)s->host.n_xruns,
+                     s->live.bypass ? "  bypass" : "", s->last_error[0] ? "  " : "", s->last_error);
     return n > 0 ? (size_t)n : 0;
 }

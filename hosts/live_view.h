@@ -47,7 +47,7 @@ typedef struct live_view_page {
     live_view_partition partitions[LIVE_VIEW_PARTITIONS];
     int n_partitions;
     bool help;
-    const char *message; ///< one line at the foot: what a key did, or why it did not; NULL = none
+    const char *message; ///< one line at the foot: what a key did or why it did not, else what went wrong; NULL = none
 } live_view_page;
 
 typedef struct live_view_size {

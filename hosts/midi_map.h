@@ -59,8 +59,8 @@ void midi_map_destroy(midi_map *map);
 
 // The following five are for one worker at a time.
 
-/// Replace all rows; they are copied. `chain` resolves their parameters and is borrowed for the call. Load no rows
-/// (chain NULL) before the chain that plays is replaced, and the new preset's behind it.
+/// Replace all rows; they are copied. `chain` resolves their parameters and is borrowed for the call. Until the next
+/// block the old rows move whatever chain plays: who replaced that sets its parameters to their values after this.
 /// Errors: WT_ERR_NOT_FOUND, WT_ERR_BAD_ARG, WT_ERR_FULL (more than 256), WT_ERR_NO_MEMORY; the old rows stay. [worker]
 WT_CHECKED wt_status midi_map_load(midi_map *map, const wt_chain *chain, const wt_midi_row *rows, int n_rows);
 /// Add a row to those there; rows of the same parameter from the same kind of source give way. Errors: as

@@ -6,6 +6,7 @@
 // Call f(channel, frame) for every output sample, spread over the block's threads.
 template <class F> static __device__ __forceinline__ void for_each_sample(const wt_node_io *io, F f)
 {
+#pragma unroll 1
     for (int i = threadIdx.x; i < io->out_channels * io->n_frames; i += blockDim.x) {
         int c = i / io->n_frames;
         f(c, i - c * io->n_frames);
@@ -15,6 +16,7 @@ template <class F> static __device__ __forceinline__ void for_each_sample(const 
 // Call f(channel) in whole warps, one channel a warp at a time; f may use warp-wide operations.
 template <class F> static __device__ __forceinline__ void for_each_channel_warp(int channels, F f)
 {
+#pragma unroll 1
     for (int c = threadIdx.x / 32; c < channels; c += blockDim.x / 32) f(c);
 }
 

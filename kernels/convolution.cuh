@@ -30,12 +30,14 @@ static __device__ void convolution_forward(const convolution_job &job, const fft
     float *state = job.channel(c), *line = state + s->line;
     const int begin = (int)((job.tick * CONV_TICK - 2 * size) & mask);
     fft_planes x = convolution_planes(scratch, size);
+#pragma unroll 1
     for (int k = team.rank; k < size; k += team.size) {
         const float2 pair = *(const float2 *)(state + ((begin + 2 * k) & mask));
         x.re[k] = pair.x, x.im[k] = pair.y;
     }
     team.sync();
     fft_planes z = fft_block(team, x, convolution_planes(scratch + 2 * size, size), size, roots, 2 * size);
+#pragma unroll 1
     for (int k = team.rank; k <= size / 2; k += team.size) {
         const int mirror = (size - k) & (size - 1);
         float *low = line + (k / CONV_BINS * s->n_parts + newest) * 2 * CONV_BINS + k % CONV_BINS;
@@ -60,6 +62,7 @@ static __device__ void convolution_inverse(const convolution_job &job, const fft
     const float *re = job.channel(c) + s->sum, *im = re + size;
     float *heard = job.channel(c) + s->heard;
     fft_planes x = convolution_planes(scratch, size);
+#pragma unroll 1
     for (int k = team.rank; k <= size / 2; k += team.size) {
         const int mirror = (size - k) & (size - 1);
         const float b_re = k ? re[mirror] : im[0], a_im = k ? im[k] : 0.0f, b_im = k ? im[mirror] : 0.0f;
@@ -72,6 +75,7 @@ static __device__ void convolution_inverse(const convolution_job &job, const fft
     team.sync();
     fft_planes z = fft_block(team, x, convolution_planes(scratch + 2 * size, size), size, roots, 2 * size);
     const float scale = 0.5f / (float)size;
+#pragma unroll 1
     for (int k = team.rank; k < size; k += team.size) heard[k] = scale * (k & 1 ? z.re : z.im)[(size + k) / 2];
     team.sync();
 }
@@ -121,6 +125,7 @@ static __device__ void convolution_multiply(const convolution_job &job, const co
     }
     if (groups == 1) return;
     __syncthreads();
+#pragma unroll 1
     for (int i = threadIdx.x; i < whole * 2 * CONV_TICK; i += blockDim.x) {
         const int item = i / (2 * CONV_TICK), at = i % (2 * CONV_TICK), c = item / slices;
         const convolution_moment now = convolution_now(job.p, s, c, job.tick);
@@ -196,11 +201,13 @@ static __device__ void convolution_process(const wt_node_io *io, const convoluti
         const long long position = io->position + done;
         const int left = CONV_TICK - (int)(position & (CONV_TICK - 1)), phase = (int)(position & (WT_QUANTUM - 1));
         n = min(io->n_frames - done, left);
+#pragma unroll 1
         for (int i = threadIdx.x; i < p->n_inputs * n; i += blockDim.x) {
             const int c = i / n, f = i - c * n;
             job.channel(c)[(position + f) & (p->ring_frames - 1)] = io->in[0][c * io->stride + done + f];
         }
         __syncthreads();
+#pragma unroll 1
         for (int i = threadIdx.x; i < p->n_outputs * n; i += blockDim.x) {
             const int c = i / n, f = i - c * n;
             const float x = io->in[0][(p->n_inputs == 1 ? 0 : c) * io->stride + done + f];

@@ -1,13 +1,15 @@
-// Complex Fourier transforms by one team of threads, a warp or a whole thread block, in shared memory: Stockham's
-// autosort passes of radix 4, one of radix 2 at the end of odd powers. One thread a butterfly.
+// Complex Fourier transforms by one team of threads, a warp, some warps or a whole thread block, in shared memory:
+// Stockham's autosort passes of radix 4, one of radix 2 at the end of odd powers. One thread a butterfly.
 #pragma once
 
 struct fft_team {
     int rank, size;
-    bool warp; // the calling warp, else the whole block
+    bool warp;       // the calling warp, else
+    int barrier = 0; // the whole block, or the whole warps that meet at this barrier, 1 .. 15
     __device__ void sync() const
     {
         if (warp) __syncwarp();
+        else if (barrier) asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(size) : "memory");
         else __syncthreads();
     }
 };
@@ -27,6 +29,7 @@ static __device__ __forceinline__ void fft_pass4(const fft_team &team, fft_plane
                                                  const float2 *roots, int n_roots)
 {
     const int m = n / 4, quarter = s * m, step = n_roots / n;
+#pragma unroll 1
     for (int i = team.rank; i < quarter; i += team.size) {
         const int p = i / s, at = i % s + 4 * s * p;
         const float2 w1 = roots[p * step], w2 = roots[2 * p * step], w3 = roots[3 * p * step];
@@ -56,6 +59,7 @@ static __device__ fft_planes fft_block(const fft_team &team, fft_planes x, fft_p
         x = y, y = t;
     }
     if (n == 1) return x;
+#pragma unroll 1
     for (int i = team.rank; i < s; i += team.size) {
         float a_re = x.re[i], a_im = x.im[i], b_re = x.re[i + s], b_im = x.im[i + s];
         y.re[i] = a_re + b_re, y.im[i] = a_im + b_im;

@@ -17,40 +17,9 @@
 #    define HPSS_SQUARE     1
 #endif
 #include "hpss_kernel.h"
+#include "median.cuh"
 
 #define PITCH (WT_HPSS_FRAMES + 1) // words between the rows of a tile in shared memory: no two lanes in one bank
-
-// What is kept of the values seen so far: M keys, the answer at RANK among them and the TO_COME.
-template <int M, int RANK, int TO_COME> struct kept {
-    static constexpr int seen = M;
-    int key[M ? M : 1];
-};
-
-// Insert the next value and forget what cannot become the median any more.
-template <int M, int RANK, int TO_COME> struct step {
-    static constexpr bool low = RANK > TO_COME - 1, high = M > RANK;
-    typedef kept<M + 1 - low - high, RANK - low, TO_COME - 1> next;
-    static __device__ __forceinline__ next insert(const kept<M, RANK, TO_COME> &s, int y)
-    {
-        next n;
-#pragma unroll
-        for (int i = 0; i < next::seen; i++) {
-            const int at = i + low; // its place among all M + 1
-            int v = at > 0 ? max(s.key[at > 0 ? at - 1 : 0], y) : y;
-            n.key[i] = at < M ? min(v, s.key[at < M ? at : 0]) : v;
-        }
-        return n;
-    }
-};
-
-template <int COUNT, class Get, int M, int RANK, int TO_COME>
-__device__ __forceinline__ auto insert_all(const kept<M, RANK, TO_COME> &s, const Get &get, int first)
-{
-    if constexpr (COUNT == 0)
-        return s;
-    else
-        return insert_all<COUNT - 1>(step<M, RANK, TO_COME>::insert(s, get(first)), get, first + 1);
-}
 
 // SIZE medians whose windows of K values begin at `at`, of which `s` has what they share.
 template <int SIZE, int K, class Kept, class Get, class Put>

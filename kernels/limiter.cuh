@@ -23,7 +23,9 @@ static __device__ void limiter_find_need(const wt_node_io *io, const limiter_pla
     for_each_sample(io, [&](int c, int n) {
         audio[c * p->ring_frames + (int)((io->position + n) & mask)] = io->in[0][c * io->stride + n];
     });
+#pragma unroll 1
     for (int n = threadIdx.x; n < before; n += blockDim.x) line[n] = s->need[(int)((io->position - before + n) & mask)];
+#pragma unroll 1
     for (int n = threadIdx.x; n < io->n_frames; n += blockDim.x) line[before + n] = 0.0f;
     __syncthreads();
     for_each_sample(io, [&](int c, int n) {
@@ -33,6 +35,7 @@ static __device__ void limiter_find_need(const wt_node_io *io, const limiter_pla
         atomicMax((int *)&line[before + n], __float_as_int(true_peak_top_of(x))); // floats >= 0 order like their bits
     });
     __syncthreads();
+#pragma unroll 1
     for (int n = threadIdx.x; n < io->n_frames; n += blockDim.x)
         s->need[(int)((io->position + n) & mask)] = line[before + n] = limiter_need(k, line[before + n]);
     __syncthreads();
@@ -42,12 +45,14 @@ static __device__ void limiter_sliding_maximum(float *line, float *other, int wi
 {
     int reach = 1;
     for (; 2 * reach <= window; reach *= 2) {
+#pragma unroll 1
         for (int i = threadIdx.x; i < n_frames + window - 2 * reach; i += blockDim.x)
             other[i] = wt_max(line[i], line[i + reach]);
         __syncthreads();
         float *swap = line;
         line = other, other = swap;
     }
+#pragma unroll 1
     for (int i = threadIdx.x; i < n_frames; i += blockDim.x) highest[i] = wt_max(line[i], line[i + window - reach]);
     __syncthreads();
 }

@@ -1,8 +1,7 @@
 // The resident kernel: stays, waits for blocks at a doorbell in host memory, runs the composed chain on each, answers.
 //
 // A thread block has one stream or several, which it runs in turn; buffers lie in shared memory, and with one stream
-// the instance and the plans do too as far as they fit. While it waits, thread 0 polls the doorbell and the orders;
-// with one stream each thread polls a word of the input beside it, so that most of a block is there with its doorbell.
+// the instance and the plans do too as far as they fit. While it waits, one warp polls the doorbell and the orders.
 // It leaves at a block boundary: by order, when it has lived long enough, or after one block (the graph path).
 // Judge: the CPU's chain, 90 dB (sums in another order). tests/models/block_ring.pml has the ring's protocol.
 #pragma once
@@ -20,6 +19,7 @@ static __device__ __forceinline__ long long resident_now()
 // All threads; `bytes` is a multiple of 16, as both addresses are.
 static __device__ void resident_copy(void *to, const void *from, unsigned long long bytes)
 {
+#pragma unroll 1
     for (unsigned long long i = threadIdx.x; i < bytes / sizeof(int4); i += blockDim.x)
         ((int4 *)to)[i] = ((const int4 *)from)[i];
 }
@@ -41,33 +41,32 @@ static __device__ resident_place resident_term(const resident_args &r, bool *lea
     return place;
 }
 
-// Wait for a turn's doorbell; all threads get the verdict and the doorbell's data. `own`: the input word of this
-// thread, as it was loaded last.
+// Wait for a turn's doorbell; all threads get the verdict and the doorbell's data. Two lanes poll, doorbell and orders in
+// one load: what more threads load while they wait takes from the rate at which the neighbours read their memory.
 static __device__ int resident_wait(const resident_args &r, resident_place next, long long end_ns,
-                                    unsigned int *doorbell, wt_block_word *own)
+                                    unsigned int *doorbell)
 {
     __shared__ int verdict;
     __shared__ unsigned int data;
-    const resident_layout &l = r.layout;
-    const wt_block_word *slot = r.down + next.turn % l.slots * l.down_words;
-    const bool early = l.n_streams == 1 && threadIdx.x < l.channels * l.max_frames;
-    for (int v = RESIDENT_GO_ON;;) {
-        if (early) *own = block_load(slot + l.in_at + threadIdx.x);
-        if (threadIdx.x == 0) {
-            const wt_block_word orders = block_load(&r.control->orders), bell = block_load_acquire(slot);
+    const wt_block_word *slot = r.down + next.turn % r.layout.slots * r.layout.down_words;
+    if (threadIdx.x < 32) {
+        const int lane = threadIdx.x;
+        const wt_block_word *at = lane == 0 ? slot : &r.control->orders;
+        for (int v = RESIDENT_GO_ON; v == RESIDENT_GO_ON;) {
+            const wt_block_word word = lane < 2 ? block_load(at) : 0;
+            const wt_block_word orders = __shfl_sync(~0u, word, 1), bell = __shfl_sync(~0u, word, 0);
             if (wt_block_turn(orders) == next.term) v = RESIDENT_KILLED;
             else if (wt_block_data(orders) == next.term) v = RESIDENT_LEAVE;
             else if (wt_block_turn(bell) == next.turn) v = RESIDENT_BLOCK;
-            else if (resident_now() > end_ns) v = RESIDENT_OVER;
-            verdict = v;
-            data = wt_block_data(bell);
+            else if (__shfl_sync(~0u, resident_now(), 0) > end_ns) v = RESIDENT_OVER;
+            if (lane == 0) verdict = v, data = wt_block_data(bell);
         }
-        __syncthreads();
-        v = verdict;
-        *doorbell = data;
-        __syncthreads();
-        if (v != RESIDENT_GO_ON) return v;
     }
+    __syncthreads();
+    *doorbell = data;
+    const int v = verdict;
+    __syncthreads(); // before a later turn's answer takes their place
+    return v;
 }
 
 // What the block says of parameters and points, for all streams of this thread block.
@@ -75,9 +74,11 @@ static __device__ void resident_header(const resident_args &r, const wt_block_wo
                                        unsigned int doorbell)
 {
     const resident_layout &l = r.layout;
+#pragma unroll 1
     for (int i = threadIdx.x; doorbell & RESIDENT_HAS_TARGETS && i < l.n_params; i += blockDim.x)
         r.targets[blockIdx.x * l.n_params + i] =
             __uint_as_float(block_take(slot + RESIDENT_TARGETS + i, turn, block_load(slot + RESIDENT_TARGETS + i)));
+#pragma unroll 1
     for (int k = threadIdx.x; doorbell & RESIDENT_HAS_POINTS && k < WT_MAX_POINTS; k += blockDim.x) {
         const wt_block_word *tap = slot + RESIDENT_TAPS + k, *insert = slot + RESIDENT_INSERTS + k;
         message.tap[k] = (int)block_take(tap, turn, block_load(tap));
@@ -95,13 +96,12 @@ static __device__ void resident_header(const resident_args &r, const wt_block_wo
 }
 
 // A piece of the input into the chain's first buffer.
-static __device__ void resident_fetch(const chain_args &a, const wt_block_word *in, float *buffers, int n,
-                                      wt_block_word own)
+static __device__ void resident_fetch(const chain_args &a, const wt_block_word *in, float *buffers, int n)
 {
+#pragma unroll 1
     for (int i = threadIdx.x; i < a.channels * n; i += blockDim.x) {
         const int c = i / n, f = i - c * n, at = c * message.frames + message.done + f;
-        const wt_block_word word = at == threadIdx.x ? own : 0;
-        buffers[c * a.block_frames + f] = __uint_as_float(block_take(in + at, message.turn, word));
+        buffers[c * a.block_frames + f] = __uint_as_float(block_take(in + at, message.turn, block_load(in + at)));
     }
     __syncthreads();
 }
@@ -111,9 +111,11 @@ static __device__ void resident_answer(const chain_args &a, unsigned char *memor
                                        wt_block_word *out, int n)
 {
     int finite = 1;
+#pragma unroll 1
     for (int i = threadIdx.x; i < a.out_channels * n; i += blockDim.x)
         finite &= (__float_as_uint(result[i / n * a.block_frames + i % n]) & 0x7f800000u) != 0x7f800000u;
     finite = __syncthreads_and(finite);
+#pragma unroll 1
     for (int i = threadIdx.x; i < a.out_channels * n; i += blockDim.x) {
         const int c = i / n, f = i - c * n;
         const unsigned int y = finite ? __float_as_uint(result[c * a.block_frames + f]) : 0u;
@@ -129,6 +131,7 @@ static __device__ void resident_readings(const resident_args &r, const chain_arg
 {
     int first = 0;
     for (int k = 0; k < a.n_nodes; first += a.places[k++].n_readings)
+#pragma unroll 1
         for (int i = threadIdx.x; i < a.places[k].n_readings; i += blockDim.x)
             block_store(to + first + i, __float_as_uint(((const float *)(memory + a.places[k].readings))[i]),
                         message.turn);
@@ -136,7 +139,7 @@ static __device__ void resident_readings(const resident_args &r, const chain_arg
 
 // One block of one stream.
 static __device__ void resident_stream(const resident_args &r, const chain_args &a, int s, unsigned char *memory,
-                                       float *buffers, unsigned int doorbell, wt_block_word own)
+                                       float *buffers, unsigned int doorbell)
 {
     const resident_layout &l = r.layout;
     const unsigned int slot = message.turn % l.slots;
@@ -160,7 +163,7 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
         const int phase = (int)(position & (WT_QUANTUM - 1));
         if (moving && phase == 0) moving = chain_control(a, memory, false);
         n = min(message.frames - done, moving ? WT_QUANTUM - phase : a.block_frames);
-        resident_fetch(a, in, buffers, n, own);
+        resident_fetch(a, in, buffers, n);
         chain_process(a, memory, buffers, n, position);
         resident_answer(a, memory, buffers + a.output * a.buffer_channels * a.block_frames, up + l.out_at, n);
         __syncthreads();
@@ -234,14 +237,13 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
         resident_place next = here;
         next.turn = wt_block_next(here.turn);
         unsigned int doorbell;
-        wt_block_word own = 0;
-        verdict = resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &doorbell, &own);
+        verdict = resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &doorbell);
         if (verdict != RESIDENT_BLOCK) break;
         const wt_block_word *slot = r.down + next.turn % l.slots * l.down_words;
         resident_header(r, slot, next.turn, doorbell);
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
             resident_stream(r, a, s, r.copy_memory ? memory : r.chain.memory + s * r.chain.instance_bytes, shared,
-                            doorbell, own);
+                            doorbell);
         here = next;
         if (__syncthreads_or(r.once || resident_now() > begin_ns + r.life_ns)) {
             verdict = RESIDENT_OVER;

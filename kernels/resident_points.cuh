@@ -16,13 +16,14 @@ struct resident_message {
 };
 static __shared__ resident_message message;
 
-static __device__ void chain_visit(const chain_args &a, float *buffers, int n, int node)
+static __device__ __noinline__ void chain_visit(const chain_args &a, float *buffers, int n, int node)
 {
     if (!message.points) return;
     const wt_node_place &p = a.places[node];
     float *out = buffers + p.output * a.buffer_channels * a.block_frames;
     for (int k = 0; k < WT_MAX_POINTS; k++) {
         const int channels = message.insert[k] >> 16;
+#pragma unroll 1
         for (int i = threadIdx.x; (message.insert[k] & 0xffff) == node + 1 && i < p.output_channels * n;
              i += blockDim.x) {
             const int c = i / n, f = i - c * n, from = channels == 1 ? 0 : c;
@@ -33,6 +34,7 @@ static __device__ void chain_visit(const chain_args &a, float *buffers, int n, i
     }
     __syncthreads();
     for (int k = 0; k < WT_MAX_POINTS; k++)
+#pragma unroll 1
         for (int i = threadIdx.x; message.tap[k] == node + 1 && i < p.output_channels * n; i += blockDim.x) {
             const int c = i / n, f = i - c * n;
             block_store(message.taps + k * message.plane + c * message.frames + message.done + f,

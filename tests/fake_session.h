@@ -18,6 +18,7 @@ struct live_session {
     live_param params[FAKE_PARAMS];
     bool bypass;
     char preset[256], saved[256], map[256]; ///< as load, save and the MIDI calls were given
+    char error[64];                         ///< of the figures
     atomic_bool ended;
     const char *why;
     live_listener listeners[FAKE_LISTENERS];
@@ -169,6 +170,7 @@ void live_session_get_stats(live_session *s, live_session_stats *stats)
         .seconds = 1.5,
         .n_reloads = 1,
     };
+    strcpy(stats->last_error, s->error);
     pthread_mutex_unlock(&s->lock);
 }
 

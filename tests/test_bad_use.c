@@ -331,7 +331,7 @@ static void recorded_uploads_run_with_the_graph(void **state)
 
 typedef struct kind {
     const char *name;
-    int n_cpu, n_cuda; ///< a GPU's layouts and pools take milliseconds each
+    int n_cpu, n_cuda; ///< a GPU's pools and streams take longer
     void (*make_and_destroy)(rig *r);
 } kind;
 
@@ -400,6 +400,16 @@ static void loop_layout(rig *r)
     assert_ok(wt_layout_destroy(l));
 }
 
+/// To other shares and back.
+static void loop_resize(rig *r)
+{
+    const wt_partition_config other[] = {
+        {two_config.partitions[0].name, .tier = two_config.partitions[0].tier},
+        {two_config.partitions[1].name, .tier = two_config.partitions[1].tier, .n_sms = 1}};
+    assert_ok(wt_layout_resize(r->layout, &(wt_layout_config){.partitions = other, .n_partitions = 2}));
+    assert_ok(wt_layout_resize(r->layout, &two_config));
+}
+
 static size_t free_bytes(wt_device *device)
 {
     wt_device_info info;
@@ -414,7 +424,8 @@ static void thousands_of_each_leave_nothing(void **state)
         {"event", 10000, 10000, loop_event},       {"graph", 10000, 10000, loop_graph},
         {"block", 10000, 10000, loop_block},       {"arena", 10000, 10000, loop_arena},
         {"pool", 10000, 300, loop_pool},           {"transfer", 10000, 300, loop_transfer},
-        {"dispatch", 10000, 10000, loop_dispatch}, {"layout", 10000, 20, loop_layout},
+        {"dispatch", 10000, 10000, loop_dispatch}, {"layout", 10000, 1000, loop_layout},
+        {"resize", 10000, 1000, loop_resize},
     };
     rig r = rig_on(wide_device_of(state));
     bool cuda = wt_device_get_info(r.device)->backend == WT_BACKEND_CUDA;

@@ -1,3 +1,4 @@
+#include "support/device_check.h"
 #include "support/failing_alloc.h"
 #include "support/testing.h"
 
@@ -15,15 +16,6 @@ enum { ARGS_BYTES = 4096 }; // the most that wt_stream_run takes
 
 // The tests of the first list run once on the CPU and once on a GPU; `state` holds the device, NULL without a GPU.
 
-static wt_device *device_of(void **state)
-{
-    if (!*state) {
-        print_message("skipped: no CUDA device\n");
-        skip();
-    }
-    return *state;
-}
-
 static wt_buffer *buffer_of(wt_device *device, wt_memory memory, size_t size_bytes)
 {
     wt_buffer *buffer = NULL;
@@ -31,7 +23,7 @@ static wt_buffer *buffer_of(wt_device *device, wt_memory memory, size_t size_byt
     return buffer;
 }
 
-static wt_stream *stream_of(wt_device *device)
+static wt_stream *new_stream(wt_device *device)
 {
     wt_stream *stream = NULL;
     assert_ok(wt_stream_create(device, NULL, &stream));
@@ -48,7 +40,7 @@ static wt_event *event_of(wt_device *device)
 static void new_memory_is_zero_and_aligned(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     for (int memory = WT_MEMORY_DEVICE; memory <= WT_MEMORY_MAPPED; memory++) {
         wt_buffer *buffer = buffer_of(device, (wt_memory)memory, 1001);
         unsigned char got[1001], zero[1001] = {0};
@@ -83,7 +75,7 @@ static void buffers_refuse_no_bytes_and_too_many(void **state)
 static void bytes_survive_a_trip_through_every_kind_of_memory(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_buffer *a = buffer_of(device, WT_MEMORY_PINNED, 4096), *b = buffer_of(device, WT_MEMORY_DEVICE, 4096),
               *c = buffer_of(device, WT_MEMORY_DEVICE, 4096), *d = buffer_of(device, WT_MEMORY_MAPPED, 4096),
               *e = buffer_of(device, WT_MEMORY_PINNED, 4096);
@@ -109,7 +101,7 @@ static void bytes_survive_a_trip_through_every_kind_of_memory(void **state)
 static void copies_refuse_ranges_that_do_not_fit(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_buffer *a = buffer_of(device, WT_MEMORY_DEVICE, 100), *b = buffer_of(device, WT_MEMORY_DEVICE, 200);
     unsigned char host[200] = {0};
     assert_fails(wt_stream_copy(stream, a, 50, b, 0, 51), WT_ERR_BAD_ARG,
@@ -150,7 +142,7 @@ static void streams_refuse_unknown_priorities(void **state)
 static void an_event_never_recorded_holds_up_nobody(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_event *event = event_of(device), *other = event_of(device);
     assert_true(wt_event_done(event));
     assert_ok(wt_event_synchronize(event));
@@ -170,7 +162,7 @@ static void another_stream_waits_for_an_event(void **state)
 {
     enum { BYTES = 8 << 20, ROUNDS = 20 };
     wt_device *device = device_of(state);
-    wt_stream *first = stream_of(device), *second = stream_of(device);
+    wt_stream *first = new_stream(device), *second = new_stream(device);
     wt_buffer *from = buffer_of(device, WT_MEMORY_DEVICE, BYTES), *to = buffer_of(device, WT_MEMORY_DEVICE, BYTES);
     wt_event *filled = event_of(device), *copied = event_of(device);
     for (int round = 1; round <= ROUNDS; round++) {
@@ -202,7 +194,7 @@ static void destroying_with_work_queued_waits_for_it(void **state)
 {
     enum { BYTES = 16 << 20 };
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_buffer *from = buffer_of(device, WT_MEMORY_DEVICE, BYTES), *to = buffer_of(device, WT_MEMORY_PINNED, BYTES);
     wt_event *event = event_of(device);
     assert_ok(wt_stream_fill(stream, from, 0, 5, BYTES));
@@ -296,7 +288,7 @@ static void add_item(const void *args, int item)
 static void a_run_visits_every_item_once_in_stream_order(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_buffer *buffer = buffer_of(device, WT_MEMORY_DEVICE, 1000 * sizeof(long long));
     long long got[1000];
     atomic_int inside = 0;
@@ -327,7 +319,7 @@ static void count_bytes(const void *args, int item)
 static void a_full_queue_holds_the_caller_and_loses_nothing(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_buffer *buffer = buffer_of(device, WT_MEMORY_DEVICE, 1);
     unsigned char args[ARGS_BYTES] = {0};
     atomic_int total = 0, *address = &total;
@@ -357,7 +349,7 @@ static void hold(const void *args, int item)
 static void a_wait_keeps_the_point_it_saw(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *slow = stream_of(device), *quick = stream_of(device), *waiting = stream_of(device);
+    wt_stream *slow = new_stream(device), *quick = new_stream(device), *waiting = new_stream(device);
     wt_event *event = event_of(device), *after = event_of(device);
     atomic_int gate = 0, *address = &gate;
     assert_ok(wt_stream_run(slow, hold, &address, sizeof address, 1));
@@ -383,7 +375,7 @@ static void a_wait_keeps_the_point_it_saw(void **state)
 static void a_waiting_stream_outlives_what_it_waits_for(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *first = stream_of(device), *second = stream_of(device);
+    wt_stream *first = new_stream(device), *second = new_stream(device);
     wt_event *event = event_of(device);
     atomic_int gate = 0, *address = &gate;
     assert_ok(wt_stream_run(first, hold, &address, sizeof address, 1));
@@ -400,7 +392,7 @@ static void handles_of_two_devices_do_not_mix(void **state)
 {
     wt_device *device = device_of(state), *other = NULL;
     assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 1}, &other));
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_buffer *mine = buffer_of(device, WT_MEMORY_DEVICE, 8), *foreign = buffer_of(other, WT_MEMORY_DEVICE, 8);
     wt_event *event = event_of(other);
     assert_fails(wt_stream_copy(stream, mine, 0, foreign, 0, 8), WT_ERR_BAD_ARG,
@@ -540,7 +532,7 @@ static void a_users_kernel_runs_with_typed_arguments(void **state)
 
     float x[1000];
     for (int k = 0; k < 1000; k++) x[k] = (float)k;
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_buffer *buffer = buffer_of(device, WT_MEMORY_DEVICE, sizeof x);
     uintptr_t address = wt_buffer_address(buffer);
     float gain = 0.5f;
@@ -601,22 +593,9 @@ static void a_stray_write_loses_the_device_with_a_status(void **state)
 
 // ---- running
 
-static int open_cpu(void **state)
+static int open_three_threads(void **state)
 {
     return wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 3}, (wt_device **)state) != WT_OK;
-}
-
-static int open_cuda(void **state)
-{
-    if (wt_device_count() && wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, (wt_device **)state))
-        return 1;
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    wt_device_close(*state);
-    return 0;
 }
 
 #define BOTH_BACKENDS                                                                                                  \
@@ -652,6 +631,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_stray_write_loses_the_device_with_a_status),
     };
     return cmocka_run_group_tests_name("device: choosing", choosing, NULL, NULL) +
-           cmocka_run_group_tests_name("device: CPU", cpu, open_cpu, close_device) +
+           cmocka_run_group_tests_name("device: CPU", cpu, open_three_threads, close_device) +
            cmocka_run_group_tests_name("device: CUDA", cuda, open_cuda, close_device);
 }

@@ -4,6 +4,7 @@
 #include "../hosts/live_session.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 typedef struct hand_host {
     audio_host base;
     audio_callbacks call;
-    int n_latency_changed, n_opens, refuse_opens;
+    atomic_int n_latency_changed, n_opens, refuse_opens;
 } hand_host;
 
 static hand_host hand;
@@ -23,7 +24,7 @@ static wt_status hand_open(const audio_host_config *config, audio_host **host)
 {
     hand.n_opens++;
     *host = NULL;
-    if (hand.refuse_opens && hand.refuse_opens--) return wt_fail(WT_ERR_UNSUPPORTED, "hand: not yet");
+    if (hand.refuse_opens > 0 && hand.refuse_opens--) return wt_fail(WT_ERR_UNSUPPORTED, "hand: not yet");
     hand.call = config->callbacks;
     *host = &hand.base;
     return WT_OK;
@@ -49,6 +50,15 @@ static const audio_host_type hand_type = {
     .latency_changed = hand_latency_changed,
 };
 
+static char waited_for[256];
+static int n_waited;
+
+static void waits(const char *why)
+{
+    snprintf(waited_for, sizeof waited_for, "%s", why);
+    n_waited++;
+}
+
 static live_session *started(void **state, const char *nodes, bool wait)
 {
     char text[1024];
@@ -56,7 +66,8 @@ static live_session *started(void **state, const char *nodes, bool wait)
     live_session *session;
     test_spill(path, text, (size_t)snprintf(text, sizeof text, "name: played\nnodes:\n%s", nodes));
     hand = (hand_host){.base.type = &hand_type, .refuse_opens = hand.refuse_opens};
-    const live_session_config config = {.preset = path, .host_type = &hand_type, .backend = "cpu", .wait = wait};
+    const live_session_config config = {
+        .preset = path, .host_type = &hand_type, .backend = "cpu", .wait = wait, .waiting = waits};
     assert_ok(live_session_open(&config, &session));
     assert_ok(live_session_start(session));
     return session;
@@ -95,6 +106,41 @@ static void the_callback_neither_allocates_nor_locks(void **state)
     live_session_get_stats(session, &s);
     assert_true(s.transport.rolling && s.transport.bpm == 120 && s.transport.frame == 64 * 199);
     assert_int_equal(s.live.n_misses, 0);
+    live_session_close(session);
+}
+
+/// Wait until the delay's time is `ms`.
+static void await_time(live_session *session, float ms)
+{
+    float value = 0;
+    for (int k = 0; k < 3000; k++) {
+        assert_ok(live_session_get(session, "echo/time_ms", &value));
+        if (fabsf(value - ms) < 1e-3f * ms) return;
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    }
+    fail_msg("time_ms is %g, want %g", (double)value, (double)ms);
+}
+
+static void a_synced_delay_follows_the_tempo(void **state)
+{
+    live_session *session =
+        started(state, "  - {node: delay, id: echo, sync: 1/8., time_ms: 300}\n  - {node: delay, id: other}\n", false);
+    float value;
+    await_time(session, 300); // nobody has told a tempo
+    hand.call.transport(hand.call.user, &(audio_transport){.bpm = 120});
+    await_time(session, 375);
+    hand.call.transport(hand.call.user, &(audio_transport){.bpm = 90, .beats_per_bar = 3, .beat_unit = 4});
+    await_time(session, 500);
+    hand.call.transport(hand.call.user, &(audio_transport){.bpm = 240, .beats_per_bar = 6, .beat_unit = 8});
+    await_time(session, 375); // 240 eighths a minute
+    live_session_stats s;
+    live_session_get_stats(session, &s);
+    assert_ok(live_session_load(session, s.preset)); // begins at 300 again, and follows
+    await_time(session, 375);
+    hand.call.transport(hand.call.user, &(audio_transport){.rolling = true}); // a tempo no more: it stays
+    await_time(session, 375);
+    assert_ok(live_session_get(session, "other/time_ms", &value));
+    assert_true(fabsf(value - 300) < 0.1f);
     live_session_close(session);
 }
 
@@ -148,19 +194,33 @@ static void levels_rise_at_once_and_fall_slowly(void **state)
     live_session_close(session);
 }
 
+/// The figures once `error` is the last one and a reconnection, which clears it, has been counted.
+static live_session_stats await_stats(live_session *session, const char *error)
+{
+    live_session_stats s = {.n_reconnects = 0};
+    for (int k = 0; k < 3000; k++) {
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+        live_session_get_stats(session, &s);
+        if (!strcmp(s.last_error, error) && (*error || s.n_reconnects)) return s;
+    }
+    fail_msg("\"%s\" stands, want \"%s\"", s.last_error, error);
+    return s;
+}
+
 static void an_offline_host_is_waited_for_and_told_of_latency(void **state)
 {
     hand.refuse_opens = 2;
     live_session *session = started(state, "  - {node: limiter}\n", true);
     assert_int_equal(hand.n_opens, 3);
+    assert_string_equal(waited_for, "hand: not yet");
+    assert_int_equal(n_waited, 1);
+    atomic_store(&hand.refuse_opens, 1000000); // it stays away, until we have seen what is said of that
     hand.call.lost(hand.call.user, "hand: gone");
-    live_session_stats s = {.n_reconnects = 0};
-    for (int k = 0; k < 3000 && !s.n_reconnects; k++) {
-        nanosleep(&(struct timespec){0, 10000000}, NULL);
-        live_session_get_stats(session, &s);
-    }
+    live_session_stats s = await_stats(session, "hand: gone");
+    assert_int_equal(s.n_reconnects, 0);
+    atomic_store(&hand.refuse_opens, 0);
+    s = await_stats(session, "");
     assert_int_equal(s.n_reconnects, 1);
-    assert_string_equal(s.last_error, "hand: gone");
     assert_int_equal(hand.call.latency(hand.call.user), s.live.latency_frames);
     assert_true(s.live.latency_frames > 0);
     block_of(0.5f, 64);
@@ -172,6 +232,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_callback_neither_allocates_nor_locks),
+        cmocka_unit_test(a_synced_delay_follows_the_tempo),
         cmocka_unit_test(blocks_of_any_length_are_played),
         cmocka_unit_test(a_block_that_was_not_announced_is_bypassed_and_counted),
         cmocka_unit_test(levels_rise_at_once_and_fall_slowly),

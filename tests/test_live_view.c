@@ -157,10 +157,34 @@ static void one_line_for_what_is_no_terminal(void **state)
     (void)state;
     live_session s;
     live_view_page page;
-    char line[256];
+    char line[512];
     fill(&page, &s);
     live_view_line(&page, line, sizeof line);
     assert_string_equal(line, "2 s  in -9.6 out -30.0 dBFS  load 12.5 %  p99 150.0 us  misses 3  xruns 4\n");
+    strcpy(page.stats.last_error, "voice.yaml:3: no");
+    live_view_line(&page, line, sizeof line);
+    assert_non_null(strstr(line, "  misses 3  xruns 4  voice.yaml:3: no\n"));
+    strcpy(page.stats.last_error, "voice.yaml:3: no");
+    live_view_line(&page, line, sizeof line);
+    assert_non_null(strstr(line, "  misses 3  xruns 4  voice.yaml:3: no\n"));
+}
+
+static void what_went_wrong_stands_at_the_foot(void **state)
+{
+    (void)state;
+    static live_session s;
+    static view v = {.session = &s};
+    fake_session_init(&s);
+    assert_ok(wt_histogram_create(&s.histogram));
+    gather(&v);
+    assert_null(v.page.message);
+    strcpy(s.error, "voice.yaml:3: no");
+    gather(&v);
+    assert_string_equal(v.page.message, "voice.yaml:3: no");
+    say(&v, "saved");
+    gather(&v);
+    assert_string_equal(v.page.message, "saved"); // for a while
+    wt_histogram_destroy(s.histogram);
 }
 
 // ---- on a terminal
@@ -307,6 +331,7 @@ int main(void)
         cmocka_unit_test(the_chosen_parameter_is_in_sight),
         cmocka_unit_test(names_cannot_move_the_cursor),
         cmocka_unit_test(one_line_for_what_is_no_terminal),
+        cmocka_unit_test(what_went_wrong_stands_at_the_foot),
         cmocka_unit_test(keys_turn_what_they_say_and_the_screen_is_put_back),
         cmocka_unit_test(a_signal_leaves_a_clean_screen),
         cmocka_unit_test(a_new_size_is_followed),

@@ -342,18 +342,44 @@ static pid_t start_program(const char *program, const manager *m, const jack_ser
     _exit(127);
 }
 
-static void set_ceiling(const manager *m)
+static void set_ceiling(const manager *m, int db)
 {
-    static const char line[] = "param_set limiter ceiling_db -2\n";
+    char line[64];
+    const int length = snprintf(line, sizeof line, "param_set limiter ceiling_db %d\n", db);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%s/warptone.nABC.sock", m->folder);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(send(fd, line, sizeof line - 1, MSG_NOSIGNAL), (ssize_t)sizeof line - 1);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_sec = WAIT_S}, sizeof(struct timeval));
+    assert_int_equal(send(fd, line, (size_t)length, MSG_NOSIGNAL), length);
     char answer[7];
     assert_int_equal(recv(fd, answer, sizeof answer, MSG_WAITALL), sizeof answer);
     assert_memory_equal(answer, "resp 0\n", sizeof answer);
     close(fd);
+}
+
+/// What the project's state says of the preset and of its limiter.
+static void check_saved(const manager *m, double ceiling_db)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/session.json", m->project);
+    json_t *saved = json_load_file(path, 0, NULL), *params = json_object_get(saved, "params");
+    assert_string_equal(json_string_value(json_object_get(saved, "preset")), "vocal-live");
+    assert_true(json_number_value(json_object_get(params, "limiter/ceiling_db")) == ceiling_db);
+    json_decref(saved);
+}
+
+/// Wait for the end of a program, for as long as for a message.
+static int end_of(pid_t pid)
+{
+    int status;
+    for (int k = 0; k < WAIT_S * 100; k++) {
+        if (waitpid(pid, &status, WNOHANG) == pid) return status;
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    }
+    kill(pid, SIGKILL);
+    fail_msg("the program does not end");
+    return -1;
 }
 
 static void the_program_is_a_client(void **state)
@@ -361,9 +387,7 @@ static void the_program_is_a_client(void **state)
     (void)state;
     manager m;
     jack_server server = {.pid = 0};
-    char announced[128], path[128];
-    int status;
-    char program[4096];
+    char announced[128], program[4096];
     find_program(program);
     jack_server_start(&server, 1024); // or skips
     open_manager(&m, NULL);
@@ -373,18 +397,18 @@ static void the_program_is_a_client(void **state)
     assert_string_equal(next(&m), announced);
     assert_string_equal(next(&m), "/nsm/client/progress ,f 0.5");
     assert_opened(&m);
-    set_ceiling(&m);
+    set_ceiling(&m, -2);
     assert_string_equal(next(&m), "/nsm/client/is_dirty ,");
     tell(&m, "/nsm/client/save");
     assert_string_equal(next(&m), "/nsm/client/is_clean ,");
     assert_string_equal(next(&m), "/reply ,ss /nsm/client/save saved");
-    snprintf(path, sizeof path, "%s/session.json", m.project);
-    json_t *saved = json_load_file(path, 0, NULL);
-    assert_string_equal(json_string_value(json_object_get(saved, "preset")), "vocal-live");
-    json_decref(saved);
+    check_saved(&m, -2);
+    set_ceiling(&m, -3); // which nobody asks to save
+    assert_string_equal(next(&m), "/nsm/client/is_dirty ,");
     assert_int_equal(kill(pid, SIGTERM), 0); // as the manager ends its clients
-    assert_int_equal(waitpid(pid, &status, 0), pid);
+    const int status = end_of(pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    check_saved(&m, -3);
     close_manager(&m);
     jack_server_stop(&server);
 }

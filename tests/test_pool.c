@@ -1,3 +1,4 @@
+#include "support/device_check.h"
 #include "support/failing_alloc.h"
 #include "support/testing.h"
 
@@ -13,16 +14,7 @@ enum { KB = 1024, MB = 1024 * 1024 };
 
 // The tests of the first list run once on the CPU and once on a GPU; `state` holds the device, NULL without a GPU.
 
-static wt_device *device_of(void **state)
-{
-    if (!*state) {
-        print_message("skipped: no CUDA device\n");
-        skip();
-    }
-    return *state;
-}
-
-static wt_stream *stream_of(wt_device *device)
+static wt_stream *new_stream(wt_device *device)
 {
     wt_stream *stream = NULL;
     assert_ok(wt_stream_create(device, NULL, &stream));
@@ -97,7 +89,7 @@ static void put_pattern(wt_pool *pool, wt_pool_block block, wt_stream *stream, s
 static void classes_waste_at_most_a_quarter(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = 8 * MB, .soft = true});
     for (size_t size = 256; size <= 4 * MB; size += size / 7 + 1) {
         for (int step = -1; step <= 1; step++) {
@@ -122,7 +114,7 @@ static void classes_waste_at_most_a_quarter(void **state)
 static void a_freed_block_is_reused_at_once_on_its_stream(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = MB});
     uintptr_t first = 0, second = 0;
     wt_pool_block block = block_of(pool, 1000, stream);
@@ -146,7 +138,7 @@ static void a_freed_block_is_reused_at_once_on_its_stream(void **state)
 static void a_hard_quota_is_reserved_and_a_soft_one_is_not(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_pool *hard = pool_of(device, (wt_pool_config){.quota_bytes = 8 * MB}),
             *soft = pool_of(device, (wt_pool_config){.quota_bytes = 8 * MB, .soft = true});
     assert_true(stats_of(hard).reserved_bytes >= 8 * MB); // a driver takes memory in units of its own
@@ -160,7 +152,7 @@ static void a_hard_quota_is_reserved_and_a_soft_one_is_not(void **state)
 static void bad_handles_are_refused(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = MB}),
             *other = pool_of(device, (wt_pool_config){.name = "other", .quota_bytes = MB});
     wt_pool_block block = block_of(pool, 1000, stream);
@@ -200,7 +192,7 @@ static void bad_handles_are_refused(void **state)
 static void sizes_out_of_range_are_refused(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_pool *pool = NULL;
     wt_pool_block block;
     assert_int_equal(wt_pool_create(device, &(wt_pool_config){0}, &pool), WT_ERR_BAD_ARG);
@@ -232,7 +224,7 @@ static void sizes_out_of_range_are_refused(void **state)
 static void the_quota_refuses_with_figures_and_moves_nothing(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = MB});
     wt_pool_block kept, block, movable = block_of(pool, 256 * KB, stream);
     assert_ok(wt_pool_allocate(pool, &(wt_pool_request){512 * KB, WT_MEMORY_DEVICE, true}, stream, &kept));
@@ -261,7 +253,7 @@ static void eviction_takes_the_least_recently_used(void **state)
 {
     enum { N = 8, BYTES = 64 * KB };
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = N * BYTES});
     wt_pool_block blocks[N];
     uintptr_t address;
@@ -286,7 +278,7 @@ static void what_was_moved_out_comes_back_bit_for_bit(void **state)
 {
     enum { N = 12 };
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = 512 * KB});
     static const size_t sizes[N] = {1, 63, 64, 65, 4097, 100000, 131072, 99999, 320, 200000, 77777, 250000};
     wt_pool_block blocks[N];
@@ -319,7 +311,7 @@ static void what_was_moved_out_comes_back_bit_for_bit(void **state)
 static void pinned_blocks_have_their_own_limit(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = MB, .pinned_bytes = 64 * KB, .pinned_now = true});
     wt_pool_block a, b;
     uintptr_t address;
@@ -354,7 +346,7 @@ static void pressure_is_reported_at_80_and_95_percent(void **state)
 {
     enum { PART = 10240 }; // one percent; a class (5 * 2^11)
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     levels seen = {0};
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = 100 * PART, .on_pressure = note_level,
                                                      .user = &seen});
@@ -377,7 +369,7 @@ static void pressure_is_reported_at_80_and_95_percent(void **state)
 static void an_arena_is_exact_whole_and_never_moved(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = MB});
     wt_pool_arena *arena = NULL, *second = NULL;
     unsigned char weights[1000];
@@ -418,7 +410,7 @@ static void limits_of_blocks_and_streams_hold(void **state)
 {
     wt_device *device = device_of(state);
     wt_stream *streams[3];
-    for (int k = 0; k < 3; k++) streams[k] = stream_of(device);
+    for (int k = 0; k < 3; k++) streams[k] = new_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = MB, .max_blocks = 2, .max_streams = 2});
     wt_pool_block a = block_of(pool, 100, streams[0]), b = block_of(pool, 100, streams[1]), c;
     assert_fails(wt_pool_allocate(pool, &(wt_pool_request){.size_bytes = 100}, streams[2], &c), WT_ERR_FULL,
@@ -441,7 +433,7 @@ static void thousands_of_pools_come_and_go(void **state)
 {
     wt_device *device = device_of(state);
     bool cuda = wt_device_get_info(device)->backend == WT_BACKEND_CUDA;
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_device_info before, after;
     int ordinal = cuda ? wt_device_get_info(device)->ordinal : -1;
     assert_ok(wt_device_query(ordinal, &before));
@@ -542,7 +534,7 @@ static void hold(const void *args, int item)
 static void another_stream_gets_a_block_only_after_its_event(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *slow = stream_of(device), *quick = stream_of(device);
+    wt_stream *slow = new_stream(device), *quick = new_stream(device);
     wt_event *event = NULL;
     assert_ok(wt_event_create(device, &event));
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = 128 * KB});
@@ -578,7 +570,7 @@ static void a_block_moves_out_only_after_its_last_use(void **state)
 {
     enum { BYTES = 4096 };
     wt_device *device = device_of(state);
-    wt_stream *slow = stream_of(device), *quick = stream_of(device);
+    wt_stream *slow = new_stream(device), *quick = new_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = BYTES});
     atomic_int gate = 0, *at = &gate;
     unsigned char bytes[BYTES] = {0};
@@ -610,7 +602,7 @@ static void a_block_moves_out_only_after_its_last_use(void **state)
 static void destroy_waits_for_work_in_flight(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = MB, .soft = true});
     uintptr_t address;
     wt_pool_block block = block_of(pool, 64 * KB, stream);
@@ -646,7 +638,7 @@ static void a_machine_without_memory_gives_a_status(void **state)
 {
     if (!failing_alloc_works()) skip();
     wt_device *device = device_of(state);
-    wt_stream *stream = stream_of(device);
+    wt_stream *stream = new_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = MB, .soft = true});
     wt_pool_block kept = block_of(pool, 4096, stream), block;
     put_pattern(pool, kept, stream, 4096, 1);
@@ -663,23 +655,6 @@ static void a_machine_without_memory_gives_a_status(void **state)
 }
 
 // ---- the program
-
-static int open_cpu(void **state)
-{
-    return wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 1}, (wt_device **)state) != WT_OK;
-}
-
-static int open_cuda(void **state)
-{
-    if (wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, (wt_device **)state)) *state = NULL;
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    wt_device_close(*state);
-    return 0;
-}
 
 #define ON_BOTH                                                                                                  \
     cmocka_unit_test(classes_waste_at_most_a_quarter),                                                           \

@@ -58,6 +58,21 @@ static void help_and_version_go_to_stdout(void **state)
     assert_non_null(strstr(out, "pack FOLDER"));
 }
 
+static void each_help_lists_its_options_once(void **state)
+{
+    (void)state;
+    need_program();
+    static const char *const commands[] = {"process", "live",   "analyze",  "info", "kernels",
+                                           "presets", "doctor", "simulate", "top"};
+    for (size_t k = 0; k < sizeof commands / sizeof *commands; k++) {
+        char arguments[64];
+        snprintf(arguments, sizeof arguments, "%s --help", commands[k]);
+        assert_int_equal(run("", arguments, false), 0);
+        const char *first = strstr(out, "\noptions:\n");
+        if (!first || strstr(first + 2, "options:\n")) fail_msg("warptone %s: %s", arguments, out);
+    }
+}
+
 static void mistakes_on_the_command_line_give_2(void **state)
 {
     (void)state;
@@ -293,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(help_and_version_go_to_stdout),
+        cmocka_unit_test(each_help_lists_its_options_once),
         cmocka_unit_test(mistakes_on_the_command_line_give_2),
         cmocka_unit_test(info_is_one_json_object),
         cmocka_unit_test(info_lists_audio_devices_and_midi_ports),

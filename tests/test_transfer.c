@@ -1,3 +1,4 @@
+#include "support/device_check.h"
 #include "support/failing_alloc.h"
 #include "support/testing.h"
 
@@ -14,15 +15,6 @@
 enum { KB = 1024, MB = 1024 * 1024 };
 
 // The tests of the first list run once on the CPU and once on a GPU; `state` holds the device, NULL without a GPU.
-
-static wt_device *device_of(void **state)
-{
-    if (!*state) {
-        print_message("skipped: no CUDA device\n");
-        skip();
-    }
-    return *state;
-}
 
 static wt_buffer *buffer_of(wt_device *device, wt_memory memory, size_t size_bytes)
 {
@@ -45,7 +37,7 @@ static wt_transfer_ticket submit(wt_transfer *transfer, wt_transfer_request requ
     return ticket;
 }
 
-static wt_transfer_info info_of(wt_transfer *transfer, wt_transfer_ticket ticket)
+static wt_transfer_info query_of(wt_transfer *transfer, wt_transfer_ticket ticket)
 {
     wt_transfer_info info;
     assert_ok(wt_transfer_query(transfer, ticket, &info));
@@ -96,7 +88,7 @@ static void bytes_survive_the_way_there_and_back(void **state)
         assert_ok(wt_transfer_wait(transfer, down));
         assert_memory_equal(out, wt_buffer_host(in), sizes[k]);
         if (sizes[k] < 300000) assert_int_equal(out[sizes[k]], 0);
-        wt_transfer_info info = info_of(transfer, down);
+        wt_transfer_info info = query_of(transfer, down);
         assert_int_equal(info.state, WT_TRANSFER_COMPLETED);
         assert_int_equal(info.done_bytes, sizes[k]);
         n_chunks += (sizes[k] + 4095) / 4096;
@@ -167,7 +159,7 @@ static void several_small_chunks_are_in_flight_but_no_more_than_a_megabyte(void 
     int most = 0;
     for (int round = 0; round < ROUNDS && most < 2; round++) { // a busy machine may let us look too seldom
         wt_transfer_ticket ticket = submit(transfer, request);
-        while (info_of(transfer, ticket).state < WT_TRANSFER_COMPLETED) {
+        while (query_of(transfer, ticket).state < WT_TRANSFER_COMPLETED) {
             int n = stats_of(transfer, WT_TRANSFER_TO_DEVICE).n_in_flight;
             if (n > most) most = n;
         }
@@ -400,7 +392,7 @@ static void the_urgent_goes_first_and_equals_in_order(void **state)
     for (int k = 0; k < 6; k++)
         tickets[k] = submit(transfer, (wt_transfer_request){WT_TRANSFER_TO_DEVICE, wt_buffer_address(to), host, 64 * KB,
                                                             priorities[k], g.event, note, &d, NULL});
-    for (int k = 0; k < 6; k++) assert_int_equal(info_of(transfer, tickets[order[k]]).position, k);
+    for (int k = 0; k < 6; k++) assert_int_equal(query_of(transfer, tickets[order[k]]).position, k);
     assert_int_equal(stats_of(transfer, WT_TRANSFER_TO_DEVICE).n_queued, 6);
     atomic_store(&g.open, 1);
     wait_until(&d, 6);
@@ -428,7 +420,7 @@ static void a_held_request_lets_others_pass(void **state)
     request.after = NULL;
     request.priority = 0;
     assert_ok(wt_transfer_wait(transfer, submit(transfer, request)));
-    assert_int_equal(info_of(transfer, held).state, WT_TRANSFER_QUEUED);
+    assert_int_equal(query_of(transfer, held).state, WT_TRANSFER_QUEUED);
     atomic_store(&g.open, 1);
     assert_ok(wt_transfer_wait(transfer, held));
     remove_gate(&g);
@@ -450,7 +442,7 @@ static void cancelling_frees_the_place(void **state)
     assert_fails(wt_transfer_submit(transfer, &request, NULL), WT_ERR_FULL,
                  "transfer: 2 requests are on their way, its most");
     assert_ok(wt_transfer_cancel(transfer, a));
-    assert_int_equal(info_of(transfer, a).state, WT_TRANSFER_CANCELLED);
+    assert_int_equal(query_of(transfer, a).state, WT_TRANSFER_CANCELLED);
     assert_int_equal(wt_transfer_wait(transfer, a), WT_ERR_CANCELLED);
     wait_until(&d, 1);
     assert_int_equal(d.statuses[0], WT_ERR_CANCELLED);
@@ -475,11 +467,11 @@ static void a_running_request_stops_at_the_next_chunk(void **state)
     unsigned char *host = calloc(1, BYTES);
     wt_transfer_ticket ticket = submit(
         transfer, (wt_transfer_request){.device_address = wt_buffer_address(to), .host = host, .size_bytes = BYTES});
-    while (info_of(transfer, ticket).done_bytes == 0) usleep(100);
+    while (query_of(transfer, ticket).done_bytes == 0) usleep(100);
     assert_ok(wt_transfer_cancel(transfer, ticket));
-    size_t done = info_of(transfer, ticket).done_bytes;
+    size_t done = query_of(transfer, ticket).done_bytes;
     assert_int_equal(wt_transfer_wait(transfer, ticket), WT_ERR_CANCELLED);
-    wt_transfer_info info = info_of(transfer, ticket);
+    wt_transfer_info info = query_of(transfer, ticket);
     assert_int_equal(info.state, WT_TRANSFER_CANCELLED);
     assert_true(info.done_bytes <= done + 3 * 4096); // those in flight and one that landed meanwhile
     assert_true(info.done_bytes < BYTES);
@@ -565,23 +557,6 @@ static void create_survives_every_failing_allocation(void **state)
 }
 
 // ---- the program
-
-static int open_cpu(void **state)
-{
-    return wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 1}, (wt_device **)state) != WT_OK;
-}
-
-static int open_cuda(void **state)
-{
-    if (wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, (wt_device **)state)) *state = NULL;
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    wt_device_close(*state);
-    return 0;
-}
 
 #define ON_BOTH                                                                                                        \
     cmocka_unit_test(bytes_survive_the_way_there_and_back),                                                            \

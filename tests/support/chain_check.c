@@ -134,3 +134,24 @@ void check_cuda(const wt_chain_desc *desc, int channels, double rate_hz, int nod
     wt_chain_destroy(cpu_chain), wt_chain_destroy(gpu_chain);
     wt_device_close(gpu);
 }
+
+void check_cuda_readings(const wt_chain_desc *desc, int channels, double rate_hz, float bound)
+{
+    enum { MOST = 128 };
+    wt_device *gpu = test_gpu();
+    if (!gpu) skip();
+    wt_chain *cpu_chain = build(desc, channels, rate_hz, NULL, 1), *gpu_chain = build(desc, channels, rate_hz, gpu, 2);
+    float *x = noise_signal(channels * FRAMES, 11);
+    float *y = calloc((size_t)wt_chain_out_channels(cpu_chain) * FRAMES, sizeof *y), expected[MOST], got[MOST];
+    process_blocks(cpu_chain, x, y, FRAMES, 64, FRAMES);
+    run_on_gpu(gpu_chain, gpu, x, y, channels, 0, FRAMES);
+    const int n = wt_chain_readings(cpu_chain, 0, expected, MOST);
+    assert_int_equal(wt_chain_readings(gpu_chain, 0, got, MOST), n);
+    for (int r = 0; r < n; r++)
+        if (!(fabsf(got[r] - expected[r]) <= bound))
+            fail_msg("reading %d of %d channels is %g, the CPU's is %g", r, channels, (double)got[r],
+                     (double)expected[r]);
+    free(x), free(y);
+    wt_chain_destroy(cpu_chain), wt_chain_destroy(gpu_chain);
+    wt_device_close(gpu);
+}

@@ -24,4 +24,7 @@ wt_device *test_gpu(void);
 void check_cuda(const wt_chain_desc *desc, int channels, double rate_hz, int node, int param, float value,
                 double bound_db);
 
+/// Every reading of the first node after the same noise is within `bound` of the CPU's. Skips without a GPU.
+void check_cuda_readings(const wt_chain_desc *desc, int channels, double rate_hz, float bound);
+
 #endif

@@ -15,7 +15,7 @@ typedef struct jack_server {
 
 /// Start `jackd -d dummy` at 48 kHz and wait until it takes clients. It runs in synchronous mode, so that a busy
 /// machine makes cycles longer and drops nothing. Skips the test, saying why, where jackd, libjack or the build's JACK
-/// is absent.
+/// is absent, or the machine has no room for another server.
 void jack_server_start(jack_server *server, int block_frames);
 void jack_server_restart(jack_server *server); ///< after it was killed: it comes back under its name
 void jack_server_kill(jack_server *server);    ///< SIGKILL, as a crash

@@ -76,9 +76,10 @@ static int on_record(jack_nframes_t n, void *user)
 static jack_client_t *open_client(const jack_api *jack, const char *name, const jack_server *server)
 {
     jack_client_t *client = NULL;
-    for (int k = 0; k < 50 && !client; k++) {
-        if (k) pause_ms(100);
+    const time_t until = time(NULL) + 30; // one refusal takes up to 5 s
+    while (!client && time(NULL) < until) {
         client = jack->client_open(name, JackNoStartServer | JackServerName, NULL, server->name);
+        if (!client) pause_ms(100);
     }
     assert_non_null(client);
     return client;

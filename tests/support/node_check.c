@@ -82,6 +82,14 @@ void check_node_cuda(const char *type, const wt_setting *settings, int n_setting
     check_cuda(&desc, 11, RATE, 0, param, value, bound_db);
 }
 
+void check_node_cuda_readings(const char *type, const wt_setting *settings, int n_settings, float bound)
+{
+    wt_node_desc node;
+    wt_chain_desc desc = node_desc(&node, type, settings, n_settings);
+    const int channels[] = {1, 2, 11};
+    for (int k = 0; k < 3; k++) check_cuda_readings(&desc, channels[k], RATE, bound);
+}
+
 void sine_signal(float *x, int n_frames, double frequency_hz, double rate_hz, double amplitude, double phase)
 {
     for (int n = 0; n < n_frames; n++)

@@ -22,6 +22,9 @@ void check_node(const char *type, const wt_setting *settings, int n_settings);
 void check_node_cuda(const char *type, const wt_setting *settings, int n_settings, int param, float value,
                      double bound_db);
 
+/// The readings of a GPU after noise against the CPU's, one by one within `bound`, with 1, 2 and 11 channels.
+void check_node_cuda_readings(const char *type, const wt_setting *settings, int n_settings, float bound);
+
 void sine_signal(float *x, int n_frames, double frequency_hz, double rate_hz, double amplitude, double phase);
 float to_db(float amplitude);
 float from_db(float db);

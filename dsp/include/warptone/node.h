@@ -73,6 +73,7 @@ typedef struct wt_node_type {
     /// The state was last run by the other backend, up to `position`: put right what it keeps otherwise. NULL = nothing
     /// is. Called on the CPU.  [worker]
     void (*adopt)(const void *plan, void *state, int64_t position, int from_gpu);
+    const char *kernel; ///< name of its CUDA text and functions where that is not the type's; NULL = the type's
 } wt_node_type;
 
 /// All types, sorted by name; internal ones last.  [any]

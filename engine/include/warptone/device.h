@@ -74,9 +74,10 @@ void wt_device_close(wt_device *device);
 
 /// A kernel has faulted (or the hardware has), and the engine has met that: every call for the device, of any handle,
 /// returns WT_ERR_DEVICE_LOST at once, and memory on it is gone; pinned and mapped memory can be read until it is
-/// destroyed. Destroy everything of it and close all its handles, in the usual order; then open it again, with
-/// WT_ERR_DEVICE_LOST when the driver does not give it back to this process. Which kernel it was is told by dispatch
-/// and the device executor. Other libraries' work on the same device ends with the last close.  [any]
+/// destroyed. Destroy everything of it and close all its handles, in the usual order; then it can be opened again, or
+/// gives WT_ERR_DEVICE_LOST when the driver does not give it back to this process (docs/dispatch.md), which then goes
+/// on with the CPU backend or is started again. Which kernel it was is told by dispatch and the device executor. Other
+/// libraries' work on the same device ends with the last close.  [any]
 bool wt_device_is_lost(const wt_device *device);
 
 /// Facts of an open device; borrowed until it is closed (memory_free_bytes as of opening).  [any]

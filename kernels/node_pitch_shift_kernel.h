@@ -1,0 +1,159 @@
+// pitch_shift: a phase vocoder stretches time by the pitch ratio, and the stretched stream is read that much faster.
+//
+// Stretched time s runs on by the ratio each frame, in units of 2^-24 frames, so that no rounding adds up and blocks
+// do not matter. Whenever s passes a multiple of the hop S = n_fft / 4, seen at the end of a quantum, the n_fft frames
+// before that moment are transformed, and those S frames earlier; peaks are turned to go on where the output's spectrum
+// before left them, each with its surroundings (identity phase locking, as dsp/stretch_locked.c), and the result is
+// added to a ring at stretched time. It is read by a windowed sinc at s of D frames ago:
+//
+//     input centred at n_fft / 2 before now  ->  stretched place s  ->  heard when s of D frames ago is there
+//
+// so the latency is n_fft / 2 + D whatever the pitch. D is so long that at the lowest ratio r all frames over the place
+// are there: (n_fft / 2 + half a sinc) / r + a quantum. Above the ratio's Nyquist frequency bins are silent.
+// Source: J. Laroche and M. Dolson, Improved phase vocoder time-scale modification of audio, 1999.
+#ifndef WT_NODE_PITCH_SHIFT_KERNEL_H
+#define WT_NODE_PITCH_SHIFT_KERNEL_H
+#include "spectral_node_kernel.h"
+
+#define SHIFT_BITS   24
+#define SHIFT_UNIT   (1ll << SHIFT_BITS) // one frame of stretched time
+#define SHIFT_MOST   12                  // semitones either way
+#define SHIFT_TAPS   32                  // of the sinc
+#define SHIFT_PHASES 512                 // of its table, in a frame
+#define SHIFT_HOPS   4                   // of n_fft
+
+enum { SHIFT_SEMITONES, SHIFT_N_PARAMS };
+
+// A channel's own floats: the output's spectrum before [2][row], the input's here [2][row], each bin's peak [row]. The
+// base's ring of output holds sums at stretched time.
+typedef struct node_pitch_shift_plan {
+    spectral_plan base;
+    int row, delay_quanta; // D
+    int ratios;            // of the ring of ratios, a power of two of quanta
+    int sinc;              // floats from the plan's start: [SHIFT_PHASES + 1][SHIFT_TAPS]
+    float lowest;          // semitones
+} node_pitch_shift_plan;
+
+typedef struct node_pitch_shift_coeffs {
+    int step; // stretched time a frame, in units
+} node_pitch_shift_coeffs;
+
+// What the channels share. Stretched time is kept less the absolute position, so that it is 0 at rest. The ring of
+// ratios lies behind: int [ratios], each quantum's step less one frame.
+typedef struct node_pitch_shift_shared {
+    long long now, heard; // heard: D frames ago
+} node_pitch_shift_shared;
+
+// Steps are multiples of 2^-16 frames, 0.03 cents: so coarse that both backends round a double to the same.
+WT_SHARED_FN void node_pitch_shift_design(const node_pitch_shift_plan *p, const float *v0, const float *v1,
+                                          node_pitch_shift_coeffs *k)
+{
+    (void)v0;
+    k->step = (int)(exp2((double)wt_max(v1[SHIFT_SEMITONES], p->lowest) / 12) * 65536 + 0.5) * 256;
+}
+
+// A piece of a quantum: where stretched time stands, and what becomes due at its end.
+typedef struct shift_moment {
+    long long now, heard; // at its first frame, in units
+    int heard_step;       // of D frames ago
+    int due;              // 1: a spectrum is due at its end
+    long long end, place; // of that spectrum: last frame of input, middle in stretched time
+} shift_moment;
+
+WT_SHARED_FN shift_moment shift_moment_of(const node_pitch_shift_plan *p, const node_pitch_shift_coeffs *k,
+                                          const node_pitch_shift_shared *s, long long position, int n)
+{
+    const int *ratios = (const int *)(s + 1);
+    const long long then = position - (long long)p->delay_quanta * WT_QUANTUM, hop = p->base.hop * SHIFT_UNIT;
+    shift_moment m;
+    m.now = position * SHIFT_UNIT + s->now;
+    m.heard = then * SHIFT_UNIT + s->heard;
+    m.heard_step = ratios[(position / WT_QUANTUM - p->delay_quanta) & (p->ratios - 1)] + (int)SHIFT_UNIT;
+    const long long now = m.now + (long long)n * k->step, begin = now - (long long)WT_QUANTUM * k->step;
+    m.place = now & -hop;
+    m.due = (position + n) % WT_QUANTUM == 0 && m.place != (begin & -hop);
+    m.end = position + n - (now - m.place) / k->step;
+    m.place /= SHIFT_UNIT;
+    return m;
+}
+
+// Stretched time moves on by the piece.
+WT_SHARED_FN void shift_move_on(const node_pitch_shift_plan *p, const node_pitch_shift_coeffs *k, const shift_moment *m,
+                                node_pitch_shift_shared *s, long long position, int n)
+{
+    int *ratios = (int *)(s + 1);
+    s->now += (long long)n * (k->step - (int)SHIFT_UNIT);
+    s->heard += (long long)n * (m->heard_step - (int)SHIFT_UNIT);
+    if ((position + n) % WT_QUANTUM == 0) ratios[(position / WT_QUANTUM) & (p->ratios - 1)] = k->step - (int)SHIFT_UNIT;
+}
+
+// One sample of the stretched stream at `place` in units; linear between the phases of the table.
+WT_SHARED_FN float shift_read(const node_pitch_shift_plan *p, const float *ring, long long place)
+{
+    const int mask = p->base.out_ring - 1, at = (int)(((place >> SHIFT_BITS) - SHIFT_TAPS / 2 + 1) & mask);
+    const int part = (int)(place & (SHIFT_UNIT - 1)), fine = (int)SHIFT_UNIT / SHIFT_PHASES;
+    const float *h = spectral_table(&p->base, p->sinc) + part / fine * SHIFT_TAPS;
+    const float t = (float)(part % fine) / (float)fine;
+    float y = 0.0f;
+    for (int j = 0; j < SHIFT_TAPS; j++) y += (h[j] + t * (h[j + SHIFT_TAPS] - h[j])) * ring[(at + j) & mask];
+    return y;
+}
+
+// Which peak each bin belongs to: uphill until no neighbour is higher.
+WT_SHARED_FN void shift_find_peaks(spectral_team team, const float *power, int *peak, int bins)
+{
+    (void)team;
+#ifdef __CUDACC__
+    SPECTRAL_EACH(k, bins)
+    {
+        int at = k;
+        while (at + 1 < bins && power[at + 1] > power[at]) at++;
+        if (at == k)
+            while (at > 0 && power[at - 1] > power[at]) at--;
+        peak[k] = at;
+    }
+#else
+    for (int k = 0; k < bins; k++) peak[k] = k > 0 && power[k - 1] > power[k] ? peak[k - 1] : k;
+    for (int k = bins - 2; k >= 0; k--)
+        if (power[k + 1] > power[k]) peak[k] = peak[k + 1];
+#endif
+}
+
+// `here` holds the input's spectrum, re and im the one a hop earlier: they become the output's. Spare holds two planes
+// of `plane` floats; bins from `keep` on are silent.
+WT_SHARED_FN void shift_turn(spectral_team team, const node_pitch_shift_plan *p, float *own, float *re, float *im,
+                             float *spare, int plane, int keep)
+{
+    (void)team;
+    const int bins = p->base.bins, row = p->row;
+    float *before = own, *here = own + 2 * row;
+    int *peak = (int *)(own + 4 * row);
+    SPECTRAL_EACH(k, bins) spare[k] = here[k] * here[k] + here[row + k] * here[row + k];
+    SPECTRAL_SYNC();
+    shift_find_peaks(team, spare, peak, bins);
+    SPECTRAL_SYNC();
+    SPECTRAL_EACH(k, bins)
+    {
+        const int at = peak[k];
+        float x = before[at] * re[at] + before[row + at] * im[at], y = before[row + at] * re[at] - before[at] * im[at];
+        const float most = wt_max(fabsf(x), fabsf(y)), safe = most > 0.0f ? most : 1.0f;
+        x /= safe, y /= safe;
+        const float size = 1.0f / sqrtf(wt_max(x * x + y * y, 0.25f)); // 1 or more, or both are 0
+        spare[k] = most > 0.0f ? x * size : 1.0f;
+        spare[plane + k] = most > 0.0f ? y * size : 0.0f;
+    }
+    SPECTRAL_SYNC();
+    SPECTRAL_EACH(k, bins)
+    {
+        const float x = k < keep ? here[k] : 0.0f, y = k < keep ? here[row + k] : 0.0f;
+        before[k] = re[k] = x * spare[k] - y * spare[plane + k];
+        before[row + k] = im[k] = x * spare[plane + k] + y * spare[k];
+    }
+}
+
+// Bins below this stay under half the rate when the pitch is raised.
+WT_SHARED_FN int shift_keep(const node_pitch_shift_plan *p, int step)
+{
+    return step > SHIFT_UNIT ? (int)((p->base.bins - 1) * SHIFT_UNIT / step) : p->base.bins;
+}
+#endif

@@ -1,0 +1,166 @@
+#include "support/testing.h"
+#include "support/chain_check.h"
+#include "support/node_check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RATE 48000.0
+enum { N = 2 * 48000, FROM = 24000 };
+
+static float x[N], y[N];
+
+// Power of the sine of that frequency in a signal against all else: its two parts by Hann-weighted least squares (the
+// products of sine and cosine vanish over many periods), then what is left.
+static double sinad_db(const float *signal, int n, double hz)
+{
+    double re = 0, im = 0, sum = 0, sine = 0, rest = 0;
+    for (int k = 0; k < n; k++) {
+        const double w = 0.5 - 0.5 * cos(2 * M_PI * (k + 0.5) / n), a = 2 * M_PI * hz / RATE * k;
+        re += w * signal[k] * cos(a), im += w * signal[k] * sin(a), sum += w;
+    }
+    for (int k = 0; k < n; k++) {
+        const double a = 2 * M_PI * hz / RATE * k, s = 2 / sum * (re * cos(a) + im * sin(a));
+        sine += s * s, rest += (signal[k] - s) * (signal[k] - s);
+    }
+    return 10 * log10(sine / rest);
+}
+
+static double shifted_db(double hz, double semitones, double n_fft)
+{
+    const wt_setting settings[] = {{"semitones", NULL, semitones}, {"n_fft", NULL, n_fft}};
+    const double ratio = round(exp2(semitones / 12) * 65536) / 65536;
+    sine_signal(x, N, hz, RATE, 0.5, 0.4);
+    wt_chain *chain = node_chain("pitch_shift", settings, 2, 1, RATE);
+    process_blocks(chain, x, y, N, 64, N);
+    wt_chain_destroy(chain);
+    return sinad_db(y + FROM, N - FROM, hz * ratio);
+}
+
+// What is left is the lobe of the sine's other half, at minus its frequency: Hann's falls by 18 dB an octave, so 220
+// Hz, 5 bins of 1024 from 0, has 62 dB, 440 Hz 80 dB, and the same with twice the bins 103 dB.
+static void a_sine_stays_a_sine_of_the_right_pitch(void **state)
+{
+    (void)state;
+    const double shifts[] = {7, -5, 12, -12, 0.3};
+    double worst = 300;
+    for (int k = 0; k < 5; k++)
+        for (double hz = 220; hz < 4000; hz *= 1.7) {
+            const double db = shifted_db(hz, shifts[k], 1024);
+            worst = fmin(worst, db);
+        }
+    const double short_db = shifted_db(440, 7, 1024), long_db = shifted_db(440, 7, 2048);
+    print_message("worst %.1f dB; 440 Hz by 7 semitones %.1f dB, with 2048 %.1f\n", worst, short_db, long_db);
+    assert_true(worst > 60 && short_db > 78 && long_db > 98);
+}
+
+static void no_shift_gives_the_sound_back_at_the_latency(void **state)
+{
+    (void)state;
+    const double lowest[] = {-12, -5, 0};
+    const int latencies[] = {1632, 1280, 1088};
+    float *in = noise_signal(N, 8);
+    for (int k = 0; k < 3; k++) {
+        const wt_setting settings[] = {{"lowest", NULL, lowest[k]}};
+        wt_chain *chain = node_chain("pitch_shift", settings, 1, 1, RATE);
+        const int latency = wt_chain_latency_frames(chain);
+        print_message("lowest %g: %d frames\n", lowest[k], latency);
+        assert_int_equal(latency, latencies[k]);
+        process_blocks(chain, in, y, N, 64, N);
+        for (int n = 0; n < latency; n++) assert_true(fabsf(y[n]) < 1e-6f);
+        assert_snr_db(in, y + latency, (size_t)(N - latency), 110); // rotations of 1 within float, frame after frame
+        wt_chain_destroy(chain);
+    }
+    free(in);
+}
+
+// The latency does not depend on the pitch: a burst comes out with its middle where it was.
+static void a_burst_keeps_its_place_at_any_pitch(void **state)
+{
+    (void)state;
+    for (double semitones = -12; semitones <= 12; semitones += 6) {
+        const wt_setting settings[] = {{"semitones", NULL, semitones}};
+        for (int n = 0; n < N; n++) {
+            const double t = (n - N / 2) / 1500.0;
+            x[n] = (float)(0.5 * exp(-t * t) * sin(2 * M_PI * 700 / RATE * n));
+        }
+        wt_chain *chain = node_chain("pitch_shift", settings, 1, 1, RATE);
+        process_blocks(chain, x, y, N, 64, N);
+        double sum = 0, middle = 0;
+        for (int n = 0; n < N; n++) sum += (double)y[n] * y[n], middle += (double)n * y[n] * y[n];
+        assert_true(fabs(middle / sum - N / 2 - wt_chain_latency_frames(chain)) < 32); // a hop of frames is 256
+        wt_chain_destroy(chain);
+    }
+}
+
+static void silence_stays_silence_and_what_is_not_a_number_goes(void **state)
+{
+    (void)state;
+    const wt_setting settings[] = {{"semitones", NULL, 4}};
+    memset(x, 0, sizeof x);
+    wt_chain *chain = node_chain("pitch_shift", settings, 1, 1, RATE);
+    process_blocks(chain, x, y, N, 64, N);
+    for (int n = 0; n < N; n++) assert_true(y[n] == 0);
+    sine_signal(x, N, 500, RATE, 0.5, 0);
+    x[5003] = NAN;
+    process_blocks(chain, x, y, N, 64, N);
+    assert_true(wt_chain_faults(chain) > 0);
+    assert_true(sinad_db(y + N / 2, N / 2, 500 * round(exp2(4 / 12.0) * 65536) / 65536) > 60);
+    wt_chain_destroy(chain);
+}
+
+// Turning the pitch clicks nowhere: a low sine has no step steeper than its own slope at the highest pitch.
+static void a_turned_pitch_does_not_click(void **state)
+{
+    (void)state;
+    sine_signal(x, N, 200, RATE, 0.5, 0);
+    wt_chain *chain = node_chain("pitch_shift", NULL, 0, 1, RATE);
+    for (int done = 0; done < N; done += 6000) {
+        assert_int_equal(wt_chain_set(chain, 0, 0, done / 6000 % 2 ? 12 : -3), WT_OK);
+        wt_chain_process(chain, (const float *[]){x + done}, (float *[]){y + done}, 6000);
+    }
+    float steepest = 0;
+    for (int n = 4000; n < N; n++) steepest = fmaxf(steepest, fabsf(y[n] - y[n - 1]));
+    assert_true(steepest < 1.5 * 0.5 * 2 * M_PI * 400 / RATE);
+    wt_chain_destroy(chain);
+}
+
+static const wt_setting busy[] = {{"n_fft", NULL, 512}, {"semitones", NULL, 5}, {"lowest", NULL, -7}};
+
+static void blocks_change_no_bit_and_processing_is_real_time(void **state)
+{
+    (void)state;
+    check_node("pitch_shift", busy, 3);
+    check_node("pitch_shift", NULL, 0);
+}
+
+// Noise has peaks between neighbours that differ in their last bits; such a peak's region may turn another way.
+static void cuda_agrees(void **state)
+{
+    (void)state;
+    check_node_cuda("pitch_shift", busy, 3, 0, -4, 60);
+    check_node_cuda("pitch_shift", NULL, 0, 0, 7, 60);
+}
+
+static void refusals_name_what_was_met_and_wanted(void **state)
+{
+    (void)state;
+    const wt_setting deep[] = {{"lowest", NULL, -24}};
+    check_refusal("pitch_shift", deep, 1, WT_ERR_BAD_ARG, "chain: pitch_shift: lowest is -24, want -12..0");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sine_stays_a_sine_of_the_right_pitch),
+        cmocka_unit_test(no_shift_gives_the_sound_back_at_the_latency),
+        cmocka_unit_test(a_burst_keeps_its_place_at_any_pitch),
+        cmocka_unit_test(silence_stays_silence_and_what_is_not_a_number_goes),
+        cmocka_unit_test(a_turned_pitch_does_not_click),
+        cmocka_unit_test(blocks_change_no_bit_and_processing_is_real_time),
+        cmocka_unit_test(cuda_agrees),
+        cmocka_unit_test(refusals_name_what_was_met_and_wanted),
+    };
+    return cmocka_run_group_tests_name("pitch_shift node", tests, NULL, NULL);
+}
