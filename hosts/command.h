@@ -16,6 +16,7 @@
     X(live,     "play through a preset, now: JACK or PortAudio, GPU or CPU")     \
     X(analyze,  "spectrograms, pitch, beats and other features of audio files") \
     X(models,   "what is in a model's files: config, types, tensors")           \
+    X(generate, "continue a text with a language model")                        \
     X(simulate, "play a plan of devices and loads in virtual time")             \
     X(top,      "live figures of a running warptone: partitions, tasks, memory") \
     X(doctor,   "what on this machine stands in the way of low latency")

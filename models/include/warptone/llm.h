@@ -1,0 +1,117 @@
+/// Language models: a decoder-only transformer of one of wt_model_config's families, run on the CPU backend.
+///
+///     wt_llm_open("TinyLlama-1.1B", &llm);
+///     wt_llm_session_create(llm, &(wt_llm_session_config){.device = cpu}, &session);
+///     wt_sampler_create(&(wt_sampler_config){.temperature = 0.7}, wt_llm_config(llm)->vocab_size, &sampler);
+///     wt_llm_prefill(session, prompt, n_prompt);
+///     for (int32_t id; !wt_sampler_pick(sampler, wt_llm_logits(session), &id) && !wt_llm_ends(llm, id);)
+///         ... show id ..., wt_llm_decode(session, id);
+///
+/// A model is read-only and may have many sessions; a session, and a sampler, belong to one thread at a time.
+#ifndef WARPTONE_LLM_H
+#define WARPTONE_LLM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <warptone/device.h>
+#include <warptone/model_config.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wt_llm wt_llm;
+
+/// Open a model as wt_weights_open and wt_model_config_open do. Matrices of F32, F16, BF16 and GGUF's blocks are read
+/// in place from the mapping; the linear layers of a GPT-2 of the hub, which lie transposed, are copied. Errors:
+/// theirs; WT_ERR_NOT_FOUND and WT_ERR_FORMAT naming a tensor, its shape and the one wanted; WT_ERR_UNSUPPORTED for
+/// quantised checkpoints of the hub (fp8, AWQ, GPTQ, compressed-tensors) and types that no matrix has.  [worker]
+WT_CHECKED wt_status wt_llm_open(const char *path, wt_llm **llm);
+void wt_llm_close(wt_llm *llm); ///< After its sessions. NULL is allowed.  [worker]
+
+const wt_model_config *wt_llm_config(const wt_llm *llm); ///< borrowed until closed  [any]
+/// Bytes of weights that a decode step reads: all but the embedding's other rows and experts that were not chosen.
+/// [any]
+size_t wt_llm_step_bytes(const wt_llm *llm);
+bool wt_llm_ends(const wt_llm *llm, int32_t id); ///< Is it one of eos_ids?  [any]
+
+// ---- sessions
+
+typedef struct wt_llm_session wt_llm_session;
+
+typedef struct wt_llm_session_config {
+    wt_device *device; ///< of the CPU backend: its threads do the work; borrowed until destroy
+    int n_positions;   ///< tokens that prompt and answer may have together; 0 = the model's max_positions, at most 4096
+    int n_batch;       ///< tokens of a prompt that go through the layers together; 0 = 64
+} wt_llm_session_config;
+
+/// Takes all memory: keys and values are f32, 8 n_layers n_positions n_kv_heads d_head bytes.
+/// Errors: WT_ERR_BAD_ARG (more positions than a model of learnt positions has), WT_ERR_UNSUPPORTED (a GPU),
+/// WT_ERR_NO_MEMORY.  [worker]
+WT_CHECKED wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *config,
+                                           wt_llm_session **session);
+void wt_llm_session_destroy(wt_llm_session *session); ///< NULL is allowed.  [worker]
+
+/// Append `n` tokens and compute the logits after the last. The same tokens give the same logits, bit for bit, in one
+/// call or in many, except with RoPE of kind dynamic, whose angles depend on the length that a call reaches.
+/// Errors, before anything is changed: WT_ERR_BAD_ARG (no tokens, an id out of the vocabulary), WT_ERR_FULL (more than
+/// n_positions in all).  [worker]
+WT_CHECKED wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n);
+WT_CHECKED wt_status wt_llm_decode(wt_llm_session *session, int32_t id); ///< Likewise, one token.  [worker]
+
+/// [vocab_size] after the last token; NULL before the first and after a restore. Borrowed until the next call. [worker]
+const float *wt_llm_logits(const wt_llm_session *session);
+int wt_llm_position(const wt_llm_session *session); ///< tokens so far  [worker]
+
+/// A point of a session to come back to: keys and values before it stay as they are while others are appended.
+typedef struct wt_llm_snapshot {
+    int position;
+    int rope_length; ///< what RoPE of kind dynamic has grown to
+} wt_llm_snapshot;
+
+wt_llm_snapshot wt_llm_session_snapshot(const wt_llm_session *session); ///< [worker]
+/// Forget the tokens after the snapshot; {0} forgets all. Errors: WT_ERR_BAD_ARG when the session has fewer.  [worker]
+WT_CHECKED wt_status wt_llm_session_restore(wt_llm_session *session, wt_llm_snapshot snapshot);
+
+// ---- choosing a token
+
+typedef struct wt_logit_bias {
+    int32_t id;
+    float bias; ///< added to its logit; -INFINITY bans it
+} wt_logit_bias;
+
+/// Applied in this order: repetition penalty, presence and frequency penalty, bias, temperature, top-k, top-p, min-p.
+typedef struct wt_sampler_config {
+    double temperature; ///< 0 = the most probable token, the first of equals
+    int top_k;          ///< only the k most probable; 0 = all
+    double top_p;       ///< only the most probable whose sum reaches p; 0 and 1 = all
+    double min_p;       ///< only those with p times the most probable's probability, or more; 0 = all
+    double
+        repetition_penalty; ///< positive logits of tokens seen are divided by it, negative multiplied; 0 and 1 = none
+    double presence_penalty, frequency_penalty; ///< subtracted from logits of tokens generated: once, and each time
+    const wt_logit_bias *biases;                ///< [n_biases]; copied
+    int n_biases;
+    uint64_t seed;
+} wt_sampler_config;
+
+typedef struct wt_sampler wt_sampler;
+
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY.  [worker]
+WT_CHECKED wt_status wt_sampler_create(const wt_sampler_config *config, int vocab_size, wt_sampler **sampler);
+void wt_sampler_destroy(wt_sampler *sampler); ///< NULL is allowed.  [worker]
+
+/// Count tokens of the prompt as seen, for the repetition penalty. Ids out of the vocabulary are passed over.  [worker]
+void wt_sampler_see(wt_sampler *sampler, const int32_t *ids, int n);
+
+/// Choose a token of `logits` [vocab_size] and count it as generated. The n-th choice takes the n-th number of Philox
+/// 4x32-10 with the seed as its key (Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011).
+/// Errors: WT_ERR_FORMAT when a logit is NaN, or none is finite; no number is taken then.  [worker]
+WT_CHECKED wt_status wt_sampler_pick(wt_sampler *sampler, const float *logits, int32_t *id);
+
+/// Natural logarithm of a token's probability by logits as the model gave them.  [any]
+double wt_llm_logprob(const float *logits, int vocab_size, int32_t id);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,256 @@
+// Models and sessions: opening, memory, and tokens in batches through the forward pass.
+#include "llm_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+// ---- models
+
+static wt_status open_files(const char *path, wt_llm *llm)
+{
+    wt_status status = wt_model_config_open(path, &llm->config);
+    if (status) return status;
+    const wt_quant_method method = llm->config.quant.method;
+    if (method)
+        return wt_fail(WT_ERR_UNSUPPORTED,
+                       "llm: %s is quantised by %s, which the CPU does not run; want f32, f16, bf16 "
+                       "or GGUF",
+                       path, wt_quant_method_name(method));
+    status = wt_weights_open(path, &llm->weights);
+    return status ? status : wt__llm_bind(llm);
+}
+
+wt_status wt_llm_open(const char *path, wt_llm **llm)
+{
+    wt_llm *m = *llm = calloc(1, sizeof *m);
+    if (!m) return wt_fail(WT_ERR_NO_MEMORY, "llm: handle");
+    wt_status status = open_files(path, m);
+    if (!status) return WT_OK;
+    wt_llm_close(m);
+    *llm = NULL;
+    return status;
+}
+
+void wt_llm_close(wt_llm *llm)
+{
+    if (!llm) return;
+    wt__llm_give_back(llm);
+    wt_weights_close(llm->weights);
+    free(llm);
+}
+
+const wt_model_config *wt_llm_config(const wt_llm *llm) { return &llm->config; }
+
+size_t wt_llm_step_bytes(const wt_llm *llm)
+{
+    const wt_model_config *c = &llm->config;
+    size_t bytes = wt_tensor_bytes(&llm->head.weight);
+    for (int l = 0; l < c->n_layers; l++) {
+        const wt__layer *w = &llm->layers[l];
+        const wt__linear *all[] = {&w->q, &w->k, &w->v, &w->o, &w->gate, &w->up, &w->down, &w->router};
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+            if (all[k]->weight.data) bytes += wt_tensor_bytes(&all[k]->weight);
+        if (w->experts)
+            bytes += (size_t)c->n_experts_used *
+                     (wt_tensor_bytes(&w->experts->gate.weight) + wt_tensor_bytes(&w->experts->up.weight) +
+                      wt_tensor_bytes(&w->experts->down.weight));
+    }
+    return bytes;
+}
+
+bool wt_llm_ends(const wt_llm *llm, int32_t id)
+{
+    for (int k = 0; k < llm->config.n_eos; k++)
+        if (llm->config.eos_ids[k] == id) return true;
+    return false;
+}
+
+// ---- sessions
+
+enum { DEFAULT_POSITIONS = 4096, DEFAULT_BATCH = 64, ALIGN = 64 };
+
+/// The next `count` numbers of 4 bytes; with memory NULL only measures.
+static void *lay(unsigned char *memory, size_t *at, size_t count)
+{
+    void *here = memory ? memory + *at : NULL;
+    *at += (count * 4 + ALIGN - 1) / ALIGN * ALIGN;
+    return here;
+}
+
+/// Types that matrix.c widens row by row.
+static bool wants_rows(const wt_tensor *t)
+{
+    return t->data && t->dtype != WT_DTYPE_F32 && t->dtype != WT_DTYPE_F16 && t->dtype != WT_DTYPE_BF16 &&
+           t->dtype != WT_DTYPE_Q8_0;
+}
+
+static bool any_wants_rows(const wt_llm *llm)
+{
+    bool any = wants_rows(&llm->head.weight);
+    for (int l = 0; l < llm->config.n_layers; l++) {
+        const wt__layer *w = &llm->layers[l];
+        const wt__linear *all[] = {&w->q, &w->k, &w->v, &w->o, &w->gate, &w->up, &w->down, &w->router};
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) any |= wants_rows(&all[k]->weight);
+        for (int e = 0; w->experts && e < llm->config.n_experts; e++)
+            any |= wants_rows(&w->experts[e].gate.weight) || wants_rows(&w->experts[e].up.weight) ||
+                   wants_rows(&w->experts[e].down.weight);
+    }
+    return any;
+}
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/// Place everything in `memory`, or with NULL tell how many bytes it takes.
+static size_t lay_out(wt_llm_session *s, unsigned char *memory)
+{
+    const wt_model_config *c = &s->llm->config;
+    const size_t n = (size_t)s->n_batch, d = (size_t)c->d_model, q = (size_t)c->n_heads * (size_t)c->d_head;
+    const size_t kv = (size_t)c->n_kv_heads * (size_t)c->d_head, used = (size_t)c->n_experts_used;
+    const size_t ff = larger((size_t)c->d_ff, used * (size_t)c->d_ff_expert), half = (size_t)c->rope.n_dims / 2;
+    const size_t cache = (size_t)c->n_layers * (size_t)s->n_positions * kv;
+    const size_t columns = larger(larger(d, q), larger((size_t)c->d_ff, (size_t)c->d_ff_expert));
+    size_t at = 0;
+    s->ids = lay(memory, &at, n);
+    s->x = lay(memory, &at, n * d);
+    s->n = lay(memory, &at, n * d);
+    s->q = lay(memory, &at, n * q);
+    s->k = lay(memory, &at, n * kv);
+    s->v = lay(memory, &at, n * kv);
+    s->a = lay(memory, &at, n * q);
+    s->gate = lay(memory, &at, n * ff);
+    s->up = lay(memory, &at, n * ff);
+    s->routes = lay(memory, &at, n * (size_t)c->n_experts);
+    s->chosen = lay(memory, &at, n * used);
+    s->shares = lay(memory, &at, n * used);
+    s->cosines = lay(memory, &at, n * half);
+    s->sines = lay(memory, &at, n * half);
+    s->frequencies = lay(memory, &at, half);
+    s->keys = lay(memory, &at, cache);
+    s->values = lay(memory, &at, cache);
+    s->logits = lay(memory, &at, (size_t)c->vocab_size);
+    s->rows = any_wants_rows(s->llm) ? lay(memory, &at, 4 * columns * (size_t)s->n_items) : NULL;
+    return at;
+}
+
+/// What the config asks for, or the model's own and at most DEFAULT_POSITIONS.
+static wt_status choose_sizes(const wt_llm *llm, const wt_llm_session_config *config, wt_llm_session *s)
+{
+    const int most = llm->config.max_positions;
+    const wt_device_info *info = wt_device_get_info(config->device);
+    if (info->backend != WT_BACKEND_CPU)
+        return wt_fail(WT_ERR_UNSUPPORTED, "llm: the device is %s, want the CPU backend", info->name);
+    if (config->n_positions < 0 || config->n_batch < 0 || config->n_batch > 4096)
+        return wt_fail(WT_ERR_BAD_ARG, "llm: %d positions, batches of %d, want 0 or more, and 0..4096",
+                       config->n_positions, config->n_batch);
+    if (llm->positions.data && config->n_positions > most)
+        return wt_fail(WT_ERR_BAD_ARG, "llm: %d positions, the model learnt %d", config->n_positions, most);
+    s->n_positions = config->n_positions ? config->n_positions : most < DEFAULT_POSITIONS ? most : DEFAULT_POSITIONS;
+    s->n_batch = config->n_batch ? config->n_batch : DEFAULT_BATCH;
+    s->n_items = 4 * info->n_sms + WT__LLM_MAX_PARTS;
+    return WT_OK;
+}
+
+wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *config, wt_llm_session **session)
+{
+    wt_llm_session *s = *session = calloc(1, sizeof *s);
+    if (!s) return wt_fail(WT_ERR_NO_MEMORY, "llm: session");
+    s->llm = llm;
+    wt_status status = choose_sizes(llm, config, s);
+    if (!status) status = wt_stream_create(config->device, NULL, &s->stream);
+    if (!status) status = wt_buffer_create(config->device, WT_MEMORY_DEVICE, lay_out(s, NULL), &s->memory);
+    if (!status) {
+        lay_out(s, wt_buffer_host(s->memory));
+        return WT_OK;
+    }
+    wt_llm_session_destroy(s);
+    *session = NULL;
+    return status;
+}
+
+void wt_llm_session_destroy(wt_llm_session *session)
+{
+    if (!session) return;
+    wt_stream_destroy(session->stream);
+    wt_buffer_destroy(session->memory);
+    free(session);
+}
+
+// ---- tokens
+
+static wt_status check_tokens(const wt_llm_session *s, const int32_t *ids, int n)
+{
+    const int vocab = s->llm->config.vocab_size;
+    if (n < 1) return wt_fail(WT_ERR_BAD_ARG, "llm: %d tokens, want 1 or more", n);
+    for (int k = 0; k < n; k++)
+        if (ids[k] < 0 || ids[k] >= vocab)
+            return wt_fail(WT_ERR_BAD_ARG, "llm: token %d of %d is %d, want 0..%d", k, n, ids[k], vocab - 1);
+    if (n > s->n_positions - s->position)
+        return wt_fail(WT_ERR_FULL, "llm: %d tokens after %d, the session has room for %d", n, s->position,
+                       s->n_positions);
+    return WT_OK;
+}
+
+/// The length that dynamic RoPE's angles follow: grows with what was met, and is forgotten below what was trained.
+static void prepare_rope(wt_llm_session *s, int length)
+{
+    const wt_rope_config *r = &s->llm->config.rope;
+    if (!r->kind) return;
+    s->rope_length = length > s->rope_length || length < r->original_positions ? length : s->rope_length;
+    wt__rope_frequencies(r, s->llm->rope_factors, s->rope_length, s->frequencies, &s->rope_scale);
+}
+
+static void prepare_batch(wt_llm_session *s, const int32_t *ids, int n)
+{
+    const int half = s->llm->config.rope.n_dims / 2;
+    s->base = s->position;
+    s->n_tokens = n;
+    for (int t = 0; t < n; t++) {
+        s->ids[t] = ids[t];
+        for (int k = 0; k < half; k++) {
+            const float angle = (float)(s->base + t) * s->frequencies[k];
+            s->cosines[t * half + k] = cosf(angle) * s->rope_scale;
+            s->sines[t * half + k] = sinf(angle) * s->rope_scale;
+        }
+    }
+}
+
+wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n)
+{
+    wt_llm_session *s = session;
+    wt_status status = check_tokens(s, ids, n);
+    if (status) return status;
+    s->has_logits = false;
+    prepare_rope(s, s->position + n);
+    for (int first = 0; first < n && !status; first += s->n_batch) {
+        const int left = n - first, batch = left < s->n_batch ? left : s->n_batch;
+        prepare_batch(s, ids + first, batch);
+        status = wt__llm_forward(s, batch == left);
+        const wt_status ran = wt_stream_synchronize(s->stream);
+        if (!status) status = ran;
+        if (!status) s->position += batch;
+    }
+    s->has_logits = !status;
+    return status;
+}
+
+wt_status wt_llm_decode(wt_llm_session *session, int32_t id) { return wt_llm_prefill(session, &id, 1); }
+
+const float *wt_llm_logits(const wt_llm_session *session) { return session->has_logits ? session->logits : NULL; }
+
+int wt_llm_position(const wt_llm_session *session) { return session->position; }
+
+wt_llm_snapshot wt_llm_session_snapshot(const wt_llm_session *session)
+{
+    return (wt_llm_snapshot){session->position, session->rope_length};
+}
+
+wt_status wt_llm_session_restore(wt_llm_session *session, wt_llm_snapshot snapshot)
+{
+    if (snapshot.position < 0 || snapshot.position > session->position)
+        return wt_fail(WT_ERR_BAD_ARG, "llm: restore to %d tokens, the session has %d", snapshot.position,
+                       session->position);
+    session->position = snapshot.position;
+    session->rope_length = snapshot.rope_length;
+    session->has_logits = false;
+    return WT_OK;
+}

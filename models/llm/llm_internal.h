@@ -1,0 +1,102 @@
+/// A model as the forward pass sees it, and the session it works in.
+#ifndef WT_LLM_INTERNAL_H
+#define WT_LLM_INTERNAL_H
+
+#include <warptone/kernel.h>
+#include <warptone/llm.h>
+
+enum { WT__LLM_MAX_PARTS = 3 };
+
+/// y = W x + bias.
+typedef struct wt__linear {
+    wt_tensor weight;  ///< [rows][columns]; data NULL = there is none
+    const float *bias; ///< [rows]; NULL = none
+} wt__linear;
+
+typedef struct wt__norm {
+    const float *weight; ///< [width]; NULL = there is none
+    const float *bias;   ///< [width] of a LayerNorm; NULL = an RMSNorm
+} wt__norm;
+
+typedef struct wt__expert {
+    wt__linear gate, up; ///< [d_ff_expert][d_model]
+    wt__linear down;     ///< [d_model][d_ff_expert]
+} wt__expert;
+
+typedef struct wt__layer {
+    wt__norm attention_norm, ffn_norm; ///< [d_model]
+    wt__norm q_norm, k_norm;           ///< [d_head]
+    wt__linear q;                      ///< [n_heads * d_head][d_model]
+    wt__linear k, v;                   ///< [n_kv_heads * d_head][d_model]
+    wt__linear o;                      ///< [d_model][n_heads * d_head]
+    wt__linear gate, up;               ///< [d_ff][d_model]; GPT-2 has no gate
+    wt__linear down;                   ///< [d_model][d_ff]
+    wt__linear router;                 ///< [n_experts][d_model]
+    wt__expert *experts;               ///< [n_experts]; NULL = a dense layer
+} wt__layer;
+
+struct wt_llm {
+    wt_model_config config;
+    wt_weights *weights;
+    struct wt__taken *taken;   ///< memory of bind
+    wt_tensor embedding;       ///< [vocab_size][d_model]
+    wt_tensor positions;       ///< [max_positions][d_model]; data NULL with RoPE
+    wt__norm norm;             ///< [d_model], before the head
+    wt__linear head;           ///< [vocab_size][d_model]
+    wt__layer *layers;         ///< [n_layers]
+    const float *rope_factors; ///< [n_dims / 2] of WT_ROPE_FACTORS
+};
+
+/// Find every tensor of the config's family in the open weights.
+WT_CHECKED wt_status wt__llm_bind(wt_llm *llm);
+void wt__llm_give_back(wt_llm *llm); ///< What bind took.
+
+struct wt_llm_session {
+    const wt_llm *llm;
+    wt_stream *stream;
+    wt_buffer *memory; ///< what all the pointers below point into
+    int n_positions, n_batch, n_items;
+    int position, rope_length;
+    bool has_logits;
+
+    int base;     ///< position of the batch's first token
+    int n_tokens; ///< in the batch
+    int32_t *ids; ///< [n_batch]
+
+    float *x;               ///< [n_batch][d_model] the residual stream
+    float *n;               ///< [n_batch][d_model] normalised
+    float *q;               ///< [n_batch][n_heads * d_head]
+    float *k, *v;           ///< [n_batch][n_kv_heads * d_head]
+    float *a;               ///< [n_batch][n_heads * d_head] attention's result
+    float *gate, *up;       ///< [n_batch][d_ff], or of the experts in use [n_batch][n_experts_used][d_ff_expert]
+    float *routes;          ///< [n_batch][n_experts] the router's logits, then probabilities
+    int32_t *chosen;        ///< [n_batch][n_experts_used]
+    float *shares;          ///< [n_batch][n_experts_used]
+    float *cosines, *sines; ///< [n_batch][n_dims / 2]
+    float *frequencies;     ///< [n_dims / 2] radians a position
+    float rope_scale;       ///< of cosines and sines
+    float *keys, *values;   ///< [n_layers][n_kv_heads][n_positions][d_head]
+    float *rows;            ///< [n_items][4][most columns] rows of block types, as floats; NULL when there are none
+    float *logits;          ///< [vocab_size]
+};
+
+/// Queue the forward pass of the batch; the logits of its last token when `logits`.
+WT_CHECKED wt_status wt__llm_forward(wt_llm_session *session, bool logits);
+
+/// Radians a position for each pair of dimensions at a length of `length` tokens, and the scale of cosines and sines.
+void wt__rope_frequencies(const wt_rope_config *rope, const float *factors, int length, float *frequencies,
+                          float *scale);
+
+/// Rows first .. first + n_rows - 1 of W x (+ bias) for `n` vectors: out[t][row] = or += them.
+typedef struct wt__product {
+    const wt__linear *linear;
+    const float *x; ///< [n] vectors of `columns`, x_stride apart
+    float *out;     ///< [n] vectors, out_stride apart
+    float *rows;    ///< [4][columns] for block types
+    int64_t x_stride, out_stride;
+    int n;
+    bool add;
+} wt__product;
+void wt__multiply(const wt__product *product, int64_t first, int64_t n_rows);
+
+#endif

@@ -1,0 +1,495 @@
+// Language models against transformers: tests/golden/make_llm.py says what the golden folders hold. Weights are made
+// here by its rule, in several types that hold the same numbers, and written as the hub writes them.
+#include "../models/llm/llm_internal.h"
+#include "support/audio_files.h"
+#include "support/failing_alloc.h"
+#include "support/npy.h"
+#include "support/testing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <warptone/llama2c.h>
+#include <warptone/llm.h>
+
+enum { PROMPT = 20, STEPS = 256, MAX_TENSORS = 64, MAX_VOCAB = 2048 };
+
+static const char *const cases[] = {"gpt2",          "llama",      "llama_bias",   "llama_linear",
+                                    "llama_dynamic", "llama_yarn", "llama_llama3", "mistral",
+                                    "qwen2",         "qwen3",      "mixtral",      "qwen3_moe"};
+enum { N_CASES = sizeof cases / sizeof *cases };
+
+static const char *golden_path(const char *name, const char *file)
+{
+    static char path[1024];
+    const char *folder = getenv("WARPTONE_TEST_GOLDEN");
+    snprintf(path, sizeof path, "%s/llm/%s/%s", folder ? folder : "tests/golden", name, file);
+    return path;
+}
+
+// ---- checkpoints by the rule of make_llm.py
+
+typedef struct made_tensor {
+    char name[96], shape[32];
+    int rank;
+    size_t count;
+    wt_dtype dtype;
+} made_tensor;
+
+static int read_tensors(const char *name, wt_dtype matrices, made_tensor *tensors)
+{
+    FILE *file = fopen(golden_path(name, "tensors.tsv"), "r");
+    int n = 0;
+    assert_non_null(file);
+    for (made_tensor *t = tensors; fscanf(file, "%95s %31s", t->name, t->shape) == 2; t = &tensors[++n]) {
+        assert_true(n < MAX_TENSORS - 1);
+        int rows = 1, columns = 1;
+        t->rank = sscanf(t->shape, "%d,%d", &rows, &columns);
+        t->count = (size_t)rows * (size_t)columns;
+        t->dtype = t->rank == 2 ? matrices : WT_DTYPE_F32;
+    }
+    fclose(file);
+    return n;
+}
+
+/// One number of 7 bits and a sign, exact in all types.
+static void put_number(FILE *file, wt_dtype dtype, float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    uint16_t h = (uint16_t)(bits >> 16);
+    if (dtype == WT_DTYPE_F32) {
+        fwrite(&x, sizeof x, 1, file);
+        return;
+    }
+    if (dtype == WT_DTYPE_F16) // the numbers are 0, or 2^-9 and more: no subnormals
+        h = (uint16_t)((bits >> 16 & 0x8000) |
+                       (x == 0 ? 0 : ((bits >> 13 & 0x3fc00) - (112u << 10) + (bits >> 13 & 0x3ff))));
+    fwrite(&h, sizeof h, 1, file);
+}
+
+static float made_number(const made_tensor *t, uint64_t *seed)
+{
+    const float q = rintf(127 * noise(seed)) / 128;
+    if (strstr(t->name, "embed_tokens") || strstr(t->name, "wte") || strstr(t->name, "wpe")) return q;
+    const size_t length = strlen(t->name);
+    return t->rank == 1 && length > 7 && !strcmp(t->name + length - 7, ".weight") ? 1 + q / 4 : q / 4;
+}
+
+/// The weights of a case with its matrices in that type, its config beside.
+static const char *make_model(void **state, const char *name, wt_dtype matrices)
+{
+    static made_tensor tensors[MAX_TENSORS];
+    static char header[16384];
+    const int n = read_tensors(name, matrices, tensors);
+    size_t length = 0, at = 0, size;
+    header[length++] = '{';
+    for (int k = 0; k < n; k++) {
+        const size_t bytes = wt_dtype_bytes(tensors[k].dtype, (int64_t)tensors[k].count);
+        length +=
+            (size_t)snprintf(header + length, sizeof header - length,
+                             "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}", k ? "," : "",
+                             tensors[k].name, wt_dtype_name(tensors[k].dtype), tensors[k].shape, at, at + bytes);
+        at += bytes;
+    }
+    header[length++] = '}';
+    while (length % 8) header[length++] = ' ';
+    const char *path = test_path(state, "model.safetensors");
+    unlink(path);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    const uint64_t head = length;
+    fwrite(&head, sizeof head, 1, file);
+    fwrite(header, 1, length, file);
+    for (int k = 0; k < n; k++) {
+        uint64_t seed = (uint64_t)k + 1;
+        for (size_t j = 0; j < tensors[k].count; j++)
+            put_number(file, tensors[k].dtype, made_number(&tensors[k], &seed));
+    }
+    assert_int_equal(fclose(file), 0);
+    char *config = test_slurp(golden_path(name, "config.json"), &size);
+    test_spill(test_path(state, "config.json"), config, size);
+    free(config);
+    return path;
+}
+
+// ---- sessions
+
+typedef struct fixture {
+    wt_device *device;
+    wt_llm *llm;
+    wt_llm_session *session;
+    int vocab;
+} fixture;
+
+static fixture open_model(const char *path, int n_threads, int n_batch)
+{
+    fixture f = {0};
+    assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = n_threads}, &f.device));
+    assert_ok(wt_llm_open(path, &f.llm));
+    assert_ok(wt_llm_session_create(
+        f.llm, &(wt_llm_session_config){.device = f.device, .n_positions = 300, .n_batch = n_batch}, &f.session));
+    f.vocab = wt_llm_config(f.llm)->vocab_size;
+    return f;
+}
+
+static void close_model(fixture *f)
+{
+    wt_llm_session_destroy(f->session);
+    wt_llm_close(f->llm);
+    wt_device_close(f->device);
+}
+
+static int32_t largest(const float *x, int n)
+{
+    int best = 0;
+    for (int k = 1; k < n; k++)
+        if (x[k] > x[best]) best = k;
+    return best;
+}
+
+/// Greedy tokens equal the golden ones, and the logits at the golden steps are within `bound` of the largest.
+static double check_greedy(fixture *f, const char *name, double bound)
+{
+    static const int at[] = {0, 1, 15, 63, 127, 255};
+    npy ids, golden;
+    assert_ok(npy_read(golden_path(name, "ids.npy"), &ids));
+    assert_ok(npy_read(golden_path(name, "logits.npy"), &golden));
+    const int32_t *want = ids.data;
+    const int n_prompt = (int)ids.count - STEPS;
+    double worst = 0;
+    int row = 0;
+    assert_int_equal(golden.shape[1], f->vocab);
+    assert_ok(wt_llm_prefill(f->session, want, n_prompt));
+    for (int n = 0; n < STEPS; n++) {
+        const float *logits = wt_llm_logits(f->session),
+                    *g = (const float *)golden.data + (size_t)row * golden.shape[1];
+        double peak = 0, error = 0;
+        for (int k = 0; row < 6 && n == at[row] && k < f->vocab; k++) {
+            peak = fmax(peak, fabs(g[k]));
+            error = fmax(error, fabs(logits[k] - g[k]));
+        }
+        if (row < 6 && n == at[row]) {
+            row++;
+            worst = fmax(worst, error / peak);
+            if (!(error <= bound * peak)) fail_msg("%s: step %d: logits differ by %.2g of %.3g", name, n, error, peak);
+        }
+        const int32_t id = largest(logits, f->vocab);
+        if (id != want[n_prompt + n]) fail_msg("%s: step %d gives %d, want %d", name, n, id, want[n_prompt + n]);
+        if (n < STEPS - 1) assert_ok(wt_llm_decode(f->session, id));
+    }
+    npy_free(&ids);
+    npy_free(&golden);
+    return worst;
+}
+
+static void families_equal_transformers(void **state)
+{
+    for (int k = 0; k < N_CASES; k++) {
+        fixture f = open_model(make_model(state, cases[k], WT_DTYPE_F32), 2, 0);
+        print_message("%-14s %.1e of the largest logit\n", cases[k], check_greedy(&f, cases[k], 1e-5));
+        close_model(&f);
+    }
+}
+
+static void half_types_of_the_same_weights_give_the_same_tokens(void **state)
+{
+    static const wt_dtype types[] = {WT_DTYPE_F16, WT_DTYPE_BF16};
+    static const char *const some[] = {"gpt2", "qwen3", "mixtral"};
+    for (int k = 0; k < 6; k++) {
+        fixture f = open_model(make_model(state, some[k / 2], types[k % 2]), 1, 0);
+        check_greedy(&f, some[k / 2], 1e-5);
+        close_model(&f);
+    }
+}
+
+static void a_trained_model_equals_transformers(void **state)
+{
+    (void)state;
+    const char *path = shared_data("llm/TinyStories-656K/models/story");
+    if (!path) skip();
+    fixture f = open_model(path, 2, 0);
+    print_message("tinystories    %.1e of the largest logit\n", check_greedy(&f, "tinystories", 1e-5));
+    close_model(&f);
+}
+
+// ---- the README of the data gives the text
+
+static void a_llama2c_checkpoint_tells_its_story(void **state)
+{
+    static const char story[] =
+        "Once upon a time, there was a little girl named Lily. She loved to play outside in the park. One day, she saw "
+        "a big, red ball. She wanted to play with it, but it was too high.\nLily's mom said, \"Lily, let's go to the "
+        "park.\" Lily was sad and didn't know what to do. She said, \"I want to play with your ball, but I can't find "
+        "it.\"\nLily was sad and didn't know what to do. She said, \"I'm sorry, Lily. I didn't know what to do.\"\n"
+        "Lily didn't want to help her mom, so she";
+    (void)state;
+    const char *path = shared_data("llm/stories260K/stories260K.bin");
+    if (!path) skip();
+    fixture f = open_model(path, 2, 0);
+    wt_llama2c_vocab *vocab;
+    assert_ok(wt_llama2c_vocab_open(shared_data("llm/stories260K/tok512.bin"), f.vocab, &vocab));
+    char text[2048];
+    size_t length = 0, n;
+    int32_t id, n_ids, ids[64];
+    assert_ok(wt_llama2c_encode(vocab, "", 0, &id, 1, &n_ids));
+    assert_int_equal(id, 1);
+    for (int k = 0; k < 200; k++) {
+        assert_ok(wt_llm_decode(f.session, id));
+        const int32_t next = largest(wt_llm_logits(f.session), f.vocab);
+        const char *piece = wt_llama2c_piece(vocab, id, next, &n);
+        assert_true(length + n < sizeof text);
+        memcpy(text + length, piece, n);
+        length += n;
+        id = next;
+    }
+    text[length] = 0;
+    assert_string_equal(text, story);
+
+    // what was encoded is read back, characters without a token too
+    static const char words[] = "Lily saw a caf\xc3\xa9 \xf0\x9f\x98\x80 and sat";
+    assert_ok(wt_llama2c_encode(vocab, words, strlen(words), ids, 64, &n_ids));
+    length = 0;
+    for (int k = 1; k < n_ids; k++) {
+        const char *piece = wt_llama2c_piece(vocab, ids[k - 1], ids[k], &n);
+        memcpy(text + length, piece, n);
+        length += n;
+    }
+    text[length] = 0;
+    assert_string_equal(text, words);
+    assert_true(n_ids < (int)strlen(words));
+    assert_int_equal(wt_llama2c_encode(vocab, words, strlen(words), ids, 3, &n_ids), WT_ERR_FULL);
+    wt_llama2c_vocab_close(vocab);
+    close_model(&f);
+}
+
+// ---- sessions
+
+/// Batches, threads and coming back do not change a bit.
+static void logits_do_not_depend_on_how_tokens_came(void **state)
+{
+    static const char *const some[] = {"gpt2", "mistral", "qwen3_moe"};
+    int32_t ids[100];
+    float want[128];
+    for (int k = 0; k < 100; k++) ids[k] = k * 37 % 128;
+    for (int m = 0; m < 3; m++) {
+        const char *path = make_model(state, some[m], WT_DTYPE_BF16);
+        fixture whole = open_model(path, 1, 128), parts = open_model(path, 3, 7);
+        assert_null(wt_llm_logits(whole.session));
+        assert_ok(wt_llm_prefill(whole.session, ids, 100));
+        memcpy(want, wt_llm_logits(whole.session), sizeof want);
+        for (int k = 0; k < 60; k++) assert_ok(wt_llm_decode(parts.session, ids[k]));
+        const wt_llm_snapshot at = wt_llm_session_snapshot(parts.session);
+        assert_ok(wt_llm_prefill(parts.session, ids, 30)); // another way, and back
+        assert_int_equal(wt_llm_position(parts.session), 90);
+        assert_ok(wt_llm_session_restore(parts.session, at));
+        assert_null(wt_llm_logits(parts.session));
+        assert_ok(wt_llm_prefill(parts.session, ids + 60, 40));
+        assert_memory_equal(wt_llm_logits(parts.session), want, sizeof want);
+        close_model(&whole);
+        close_model(&parts);
+    }
+}
+
+static void bad_use_is_refused(void **state)
+{
+    const char *path = make_model(state, "gpt2", WT_DTYPE_F32);
+    fixture f = open_model(path, 1, 0);
+    wt_llm_session *session;
+    int32_t ids[301] = {0};
+    assert_fails(wt_llm_decode(f.session, 128), WT_ERR_BAD_ARG, "llm: token 0 of 1 is 128, want 0..127");
+    assert_fails(wt_llm_prefill(f.session, ids, 0), WT_ERR_BAD_ARG, "llm: 0 tokens, want 1 or more");
+    assert_fails(wt_llm_prefill(f.session, ids, 301), WT_ERR_FULL,
+                 "llm: 301 tokens after 0, the session has room for 300");
+    assert_fails(wt_llm_session_restore(f.session, (wt_llm_snapshot){1, 0}), WT_ERR_BAD_ARG,
+                 "llm: restore to 1 tokens, the session has 0");
+    assert_fails(
+        wt_llm_session_create(f.llm, &(wt_llm_session_config){.device = f.device, .n_positions = 301}, &session),
+        WT_ERR_BAD_ARG, "llm: 301 positions, the model learnt 300");
+    assert_null(session);
+    close_model(&f);
+
+    wt_llm *llm; // the weights of one family with the config of another
+    size_t size;
+    char *config = test_slurp(golden_path("llama", "config.json"), &size);
+    test_spill(test_path(state, "config.json"), config, size);
+    free(config);
+    assert_int_equal(wt_llm_open(path, &llm), WT_ERR_NOT_FOUND);
+    assert_non_null(strstr(wt_last_error(), "model.embed_tokens.weight"));
+    assert_null(llm);
+}
+
+typedef struct opening {
+    const char *path;
+    wt_llm *llm;
+} opening;
+
+static wt_status open_it(void *user)
+{
+    opening *o = user;
+    return wt_llm_open(o->path, &o->llm);
+}
+
+static void close_it(void *user) { wt_llm_close(((opening *)user)->llm); }
+
+/// A checkpoint of llama2.c carries its config: config.json is read through stdio, which does without its buffer.
+static void opening_survives_failing_allocations(void **state)
+{
+    (void)state;
+    const char *path = shared_data("llm/stories260K/stories260K.bin");
+    if (!path) skip();
+    opening o = {.path = path};
+    assert_survives_failing_alloc(open_it, close_it, &o);
+}
+
+static wt_status make_sampler(void *user)
+{
+    return wt_sampler_create(&(wt_sampler_config){.temperature = 1}, 100, (wt_sampler **)user);
+}
+
+static void drop_sampler(void *user) { wt_sampler_destroy(*(wt_sampler **)user); }
+
+static void a_sampler_survives_failing_allocations(void **state)
+{
+    (void)state;
+    wt_sampler *sampler;
+    assert_survives_failing_alloc(make_sampler, drop_sampler, &sampler);
+}
+
+// ---- products
+
+/// Types of weights, awkward sizes, against sums in double.
+static void products_equal_sums_in_double(void **state)
+{
+    (void)state;
+    static const wt_dtype types[] = {WT_DTYPE_F32,  WT_DTYPE_F16,  WT_DTYPE_BF16, WT_DTYPE_Q8_0,
+                                     WT_DTYPE_Q4_0, WT_DTYPE_Q4_K, WT_DTYPE_Q6_K};
+    enum { ROWS = 7, VECTORS = 6, MOST = 512 };
+    static unsigned char data[ROWS * MOST * 8 + 1];
+    static float x[VECTORS * MOST], out[VECTORS * ROWS], scratch[4 * MOST], wide[ROWS * MOST];
+    uint64_t seed = 3;
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+        const int block = wt_dtype_block(types[k]);
+        for (int columns = block > 1 ? block : 1; columns <= MOST;
+             columns = block > 1 ? 2 * columns : 3 * columns + 1) {
+            const wt__linear w = {.weight = {data + 1, types[k], 2, {ROWS, columns}}}; // at an odd address
+            for (size_t j = 0; j < sizeof data; j++) data[j] = (unsigned char)(noise(&seed) * 60 + 60); // all finite
+            for (int j = 0; j < VECTORS * columns; j++) x[j] = noise(&seed);
+            wt_tensor_to_f32(&w.weight, 0, ROWS * columns, wide);
+            wt__multiply(&(wt__product){&w, x, out, scratch, columns, ROWS, VECTORS, false}, 0, ROWS);
+            for (int t = 0; t < VECTORS; t++)
+                for (int r = 0; r < ROWS; r++) {
+                    double sum = 0, size = 0;
+                    for (int c = 0; c < columns; c++) {
+                        sum += (double)wide[r * columns + c] * x[t * columns + c];
+                        size += fabs((double)wide[r * columns + c] * x[t * columns + c]);
+                    }
+                    // a sum of n floats rounds by n / 16 lanes + 5 steps of 6e-8 at most
+                    if (!(fabs(out[t * ROWS + r] - sum) <= size * 6e-8 * (columns / 16 + 6)))
+                        fail_msg("%s [%d][%d], vector %d: %.9g, want %.9g", wt_dtype_name(types[k]), r, columns, t,
+                                 (double)out[t * ROWS + r], sum);
+                }
+        }
+    }
+}
+
+// ---- sampling
+
+static void shares_of(const wt_sampler_config *config, const float *logits, int n, int n_draws, double *shares)
+{
+    for (int k = 0; k < n; k++) shares[k] = 0;
+    wt_sampler *s;
+    assert_ok(wt_sampler_create(config, n, &s));
+    for (int k = 0; k < n_draws; k++) {
+        int32_t id;
+        assert_ok(wt_sampler_pick(s, logits, &id));
+        shares[id] += 1.0 / n_draws;
+    }
+    wt_sampler_destroy(s);
+}
+
+/// Shares of 20000 draws are within 0.02 of the probabilities: 5.6 standard deviations.
+static void check_shares(const wt_sampler_config *config, const double *want)
+{
+    const float logits[5] = {logf(0.1f), logf(0.4f), logf(0.05f), logf(0.25f), logf(0.2f)};
+    double shares[5];
+    shares_of(config, logits, 5, 20000, shares);
+    for (int k = 0; k < 5; k++)
+        if (fabs(shares[k] - want[k]) > (want[k] > 0 ? 0.02 : 0)) fail_msg("%d: %g, want %g", k, shares[k], want[k]);
+}
+
+static void draws_follow_the_probabilities(void **state)
+{
+    (void)state;
+    const wt_logit_bias ban = {1, -INFINITY};
+    check_shares(&(wt_sampler_config){.temperature = 1}, (double[]){0.1, 0.4, 0.05, 0.25, 0.2});
+    check_shares(&(wt_sampler_config){.temperature = 0}, (double[]){0, 1, 0, 0, 0});
+    check_shares(&(wt_sampler_config){.temperature = 1, .top_k = 2}, (double[]){0, 0.4 / 0.65, 0, 0.25 / 0.65, 0});
+    check_shares(&(wt_sampler_config){.temperature = 1, .top_p = 0.7},
+                 (double[]){0, 0.4 / 0.85, 0, 0.25 / 0.85, 0.2 / 0.85});
+    check_shares(&(wt_sampler_config){.temperature = 1, .min_p = 0.3},
+                 (double[]){0, 0.4 / 0.85, 0, 0.25 / 0.85, 0.2 / 0.85});
+    check_shares(&(wt_sampler_config){.temperature = 1, .top_k = 3, .top_p = 0.6},
+                 (double[]){0, 0.4 / 0.65, 0, 0.25 / 0.65, 0});
+    check_shares(&(wt_sampler_config){.temperature = 0.5},
+                 (double[]){0.01 / 0.275, 0.16 / 0.275, 0.0025 / 0.275, 0.0625 / 0.275, 0.04 / 0.275});
+    check_shares(&(wt_sampler_config){.temperature = 1, .biases = &ban, .n_biases = 1},
+                 (double[]){0.1 / 0.6, 0, 0.05 / 0.6, 0.25 / 0.6, 0.2 / 0.6});
+}
+
+static void penalties_count_what_was_seen(void **state)
+{
+    (void)state;
+    const float logits[3] = {4, 3, -1};
+    const wt_sampler_config configs[] = {
+        {.repetition_penalty = 2}, {.presence_penalty = 1.5}, {.frequency_penalty = 0.6}};
+    // 4 3 -1: 2 3 -1, 2 1.5 -1, then on | 2.5 3, 2.5 1.5 | 3.4 3, 2.8 3, 2.8 2.4
+    static const int32_t want[3][4] = {{0, 1, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};
+    for (int c = 0; c < 3; c++) {
+        wt_sampler *s;
+        assert_ok(wt_sampler_create(&configs[c], 3, &s));
+        for (int k = 0; k < 4; k++) {
+            int32_t id;
+            assert_ok(wt_sampler_pick(s, logits, &id));
+            assert_int_equal(id, want[c][k]);
+        }
+        wt_sampler_destroy(s);
+    }
+}
+
+static void bad_logits_are_reported(void **state)
+{
+    (void)state;
+    wt_sampler *s;
+    int32_t id;
+    assert_ok(wt_sampler_create(&(wt_sampler_config){.temperature = 1}, 2, &s));
+    assert_fails(wt_sampler_pick(s, (float[]){1, NAN}, &id), WT_ERR_FORMAT,
+                 "sampler: the logit of token 1 is not a number");
+    assert_int_equal(wt_sampler_pick(s, (float[]){-INFINITY, -INFINITY}, &id), WT_ERR_FORMAT);
+    wt_sampler_destroy(s);
+    assert_fails(wt_sampler_create(&(wt_sampler_config){.top_p = 1.5}, 2, &s), WT_ERR_BAD_ARG,
+                 "sampler: top_p 1.5, want 0..1");
+    assert_null(s);
+}
+
+int main(void)
+{
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, test_folder_create, test_folder_remove)
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(families_equal_transformers),
+        IN_FOLDER(half_types_of_the_same_weights_give_the_same_tokens),
+        cmocka_unit_test(a_trained_model_equals_transformers),
+        cmocka_unit_test(a_llama2c_checkpoint_tells_its_story),
+        IN_FOLDER(logits_do_not_depend_on_how_tokens_came),
+        IN_FOLDER(bad_use_is_refused),
+        cmocka_unit_test(opening_survives_failing_allocations),
+        cmocka_unit_test(a_sampler_survives_failing_allocations),
+        cmocka_unit_test(products_equal_sums_in_double),
+        cmocka_unit_test(draws_follow_the_probabilities),
+        cmocka_unit_test(penalties_count_what_was_seen),
+        cmocka_unit_test(bad_logits_are_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
