@@ -1,7 +1,7 @@
 // The live engine at real pace: how long a block takes from the callback's call to its answer, and what a load beside
 // it keeps.
 //
-//   bench_roundtrip [--blocks N] [--block FRAMES] [--sms N] [--path NAME] [--load NAME]
+//   bench_roundtrip [--blocks N] [--block FRAMES] [--sms N] [--workers N] [--path NAME] [--load NAME]
 //
 // The chain is a voice: high-pass, four bands, compressor, 512 taps of convolution, limiter; stereo, 48 kHz. Every
 // block's period (64 frames: 1.333 ms) the thread calls wt_live_process once and notes how long it took. Paths:
@@ -9,6 +9,7 @@
 //   jitter     no device at all: how late the same thread is for its own periods, and the largest hole while it only
 //              reads the clock. The host's share in every maximum below
 //   cpu        wt_live on the CPU, as a share of the period
+//   desk       64 streams with a convolution of 1 s each on the CPU, with --workers N threads beside the caller
 //   resident   wt_live by the kernel that stays
 //   graph      wt_live by a captured graph
 //   copies     copy in, launch, copy out, synchronise, on a stream of the partition with the highest priority
@@ -34,13 +35,13 @@ enum { STREAMS = 64, MAX_BLOCK = 1024, WARM_BLOCKS = 500 };
 static const int64_t SETTLE_NS = 250000000;
 static const double ALONE_S = 0.5;
 
-typedef enum path { JITTER, CPU, RESIDENT, GRAPHS, COPIES, MANY, N_PATHS } path;
-static const char *const path_names[] = {"jitter", "cpu", "resident", "graph", "copies", "streams"};
+typedef enum path { JITTER, CPU, DESK, RESIDENT, GRAPHS, COPIES, MANY, N_PATHS } path;
+static const char *const path_names[] = {"jitter", "cpu", "desk", "resident", "graph", "copies", "streams"};
 typedef enum load_case { IDLE, READS, READS_4, GEMM, GEMM_4, N_CASES } load_case;
 static const char *const load_names[] = {"idle", "reads", "reads4", "gemm", "gemm4"};
 
 typedef struct bench {
-    int n_blocks, block, n_sms;
+    int n_blocks, block, n_sms, n_workers;
     const char *only_path, *only_load;
     wt_device *device;
     gpu_loads loads;
@@ -119,17 +120,23 @@ static wt_status live_block(void *user, const bench *b) { return wt_live_process
 
 static wt_status live_open(const bench *b, path p, wt_live **live)
 {
-    static const wt_live_path paths[] = {
-        [CPU] = WT_LIVE_CPU, [RESIDENT] = WT_LIVE_RESIDENT, [GRAPHS] = WT_LIVE_GRAPH, [MANY] = WT_LIVE_RESIDENT};
+    static const wt_live_path paths[] = {[CPU] = WT_LIVE_CPU,
+                                         [DESK] = WT_LIVE_CPU,
+                                         [RESIDENT] = WT_LIVE_RESIDENT,
+                                         [GRAPHS] = WT_LIVE_GRAPH,
+                                         [MANY] = WT_LIVE_RESIDENT};
+    const bool many = p == DESK || p == MANY;
     const wt_live_config config = {.rate_hz = RATE,
                                    .channels = 2,
-                                   .n_streams = p == MANY ? STREAMS : 1,
+                                   .n_streams = many ? STREAMS : 1,
+                                   .n_workers = b->n_workers,
+                                   .worker_priority = 1,
                                    .max_frames = b->block,
-                                   .device = p == CPU ? NULL : b->device,
-                                   .partition = p == CPU ? NULL : b->audio,
+                                   .device = p <= DESK ? NULL : b->device,
+                                   .partition = p <= DESK ? NULL : b->audio,
                                    .path = paths[p]};
     wt_status status = wt_live_create(&config, live);
-    return status ? status : wt_live_load(*live, p == MANY ? &bench_voice_long : &bench_voice, NULL);
+    return status ? status : wt_live_load(*live, many ? &bench_voice_long : &bench_voice, NULL);
 }
 
 static void print_live(const bench *b, const wt_live_stats *before, const wt_live_stats *after)
@@ -137,9 +144,10 @@ static void print_live(const bench *b, const wt_live_stats *before, const wt_liv
     const double period_us = b->block / RATE * 1e6;
     wt_histogram_summary s;
     wt_histogram_summarize(b->took, &s);
-    printf(" | p99.9 is %.1f %% of %.0f us | misses %llu, launches %llu", 100e-3 * (double)s.p99_9 / period_us,
-           period_us, (unsigned long long)(after->n_misses - before->n_misses),
-           (unsigned long long)(after->n_launches - before->n_launches));
+    printf(" | p99.9 is %.1f %% of %.0f us | misses %llu, launches %llu, %llu streams' blocks by workers",
+           100e-3 * (double)s.p99_9 / period_us, period_us, (unsigned long long)(after->n_misses - before->n_misses),
+           (unsigned long long)(after->n_launches - before->n_launches),
+           (unsigned long long)(after->n_helped - before->n_helped));
 }
 
 // ---- plain copies
@@ -243,7 +251,7 @@ static wt_status bench_path(bench *b, path p)
     wt_live *live = NULL;
     copies c = {0};
     wt_status status = p == COPIES ? copies_open(b, &c) : live_open(b, p, &live);
-    const int n_cases = p == CPU || !b->device ? 1 : b->loads.lt ? N_CASES : GEMM;
+    const int n_cases = p <= DESK || !b->device ? 1 : b->loads.lt ? N_CASES : GEMM;
     for (int which = 0; which < n_cases && !status; which++)
         if (wanted(b->only_load, load_names[which])) status = bench_row(b, p, (load_case)which, live, &c);
     wt_live_destroy(live);
@@ -331,6 +339,8 @@ static bool read_options(int argc, char **argv, bench *b)
             b->block = atoi(argv[k + 1]);
         else if (!strcmp(argv[k], "--sms"))
             b->n_sms = atoi(argv[k + 1]);
+        else if (!strcmp(argv[k], "--workers"))
+            b->n_workers = atoi(argv[k + 1]);
         else if (!strcmp(argv[k], "--path"))
             b->only_path = argv[k + 1];
         else if (!strcmp(argv[k], "--load"))
@@ -346,8 +356,10 @@ int main(int argc, char **argv)
     bench b = {.n_blocks = 0, .block = 64, .n_sms = 8};
     b.n_blocks = wt_device_count() > 0 ? 15000 : 3000;
     if (!read_options(argc, argv, &b)) {
-        fprintf(stderr, "bench_roundtrip: want [--blocks N] [--block 1..%d] [--sms N] [--path NAME] [--load NAME]\n",
-                MAX_BLOCK);
+        fprintf(
+            stderr,
+            "bench_roundtrip: want [--blocks N] [--block 1..%d] [--sms N] [--workers N] [--path NAME] [--load NAME]\n",
+            MAX_BLOCK);
         return 1;
     }
     wt_status status = set_up(&b);
@@ -355,7 +367,7 @@ int main(int argc, char **argv)
         printf("bench_roundtrip: %s, audio on %d SMs, load on %d\n", wt_device_get_info(b.device)->name, b.n_sms,
                b.load_sms);
     for (int p = 0; p < N_PATHS && !status; p++) {
-        if (!wanted(b.only_path, path_names[p]) || (p > CPU && !b.device)) continue;
+        if (!wanted(b.only_path, path_names[p]) || (p > DESK && !b.device)) continue;
         status = p == JITTER ? bench_jitter(&b) : bench_path(&b, (path)p);
         if (status) fail(path_names[p]);
     }

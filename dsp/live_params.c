@@ -99,6 +99,7 @@ void wt_live_get_stats(const wt_live *live, wt_live_stats *stats)
                       (player && player->far ? wt__live_far_launches(player->far) : 0),
         .n_moves = atomic_load_explicit(&live->n_moves, memory_order_relaxed),
         .n_loads = atomic_load_explicit(&live->n_loads, memory_order_relaxed),
+        .n_helped = live->workers ? atomic_load_explicit(&live->workers->n_taken, memory_order_relaxed) : 0,
         .rate_hz = atomic_load_explicit(&live->rate_hz, memory_order_relaxed),
         .block_frames = atomic_load_explicit(&live->block_frames, memory_order_relaxed),
         .latency_frames = player ? player->latency_frames : 0,

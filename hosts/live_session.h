@@ -14,7 +14,9 @@ typedef struct live_session live_session;
 typedef struct live_session_config {
     const char *preset; ///< name or path
     const audio_host_type *host_type;
-    audio_host_config host; ///< callbacks are filled in by the session; channels 0 = the preset's, else 2
+    audio_host_config host; ///< callbacks are filled in by the session; channels, of a stream: 0 = the preset's, else 2
+    int n_streams;          ///< copies of the chain side by side, each with channels of its own, 64 in all; 0 = 1
+    int n_workers;          ///< threads that help the audio thread with them on the CPU
     const char *backend;    ///< "auto", "cpu", "cuda"; NULL = auto
     wt_live_path path;
     wt_live_mode mode;

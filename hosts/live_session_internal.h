@@ -61,7 +61,7 @@ struct live_session {
     wt_device *device;
     wt_layout *layout;
     wt_live *live;
-    int channels, out_channels;
+    int channels, out_channels; ///< of all streams
 
     pthread_mutex_t change;
     double rate_hz; ///< of `live`, and its longest block

@@ -61,7 +61,10 @@ typedef struct wt_live_config {
                        ///< parameters. `in` and `out` of wt_live_process then have the channels of each in turn,
                        ///< and out_channels 0 is `channels`
     int max_frames;    ///< longest block, 1 .. 8192; 0 = 1024
-    wt_device *device; ///< NULL = the CPU
+    int n_workers;       ///< threads that help the audio thread with the streams of a chain on the CPU, 0 .. 64: each
+                         ///< wakes 150 us before a block is due and spins until it comes
+    int worker_priority; ///< of SCHED_FIFO where permitted, 1 .. 99, below the audio thread's; 0 = ordinary threads
+    wt_device *device;   ///< NULL = the CPU
     wt_partition *partition; ///< of that device; NULL = all of it
     wt_live_path path;
     wt_live_mode mode;
@@ -162,6 +165,7 @@ typedef struct wt_live_stats {
     uint64_t n_launches; ///< of the resident kernel
     uint64_t n_moves;    ///< hand-overs between GPU and CPU
     uint64_t n_loads;    ///< chains swapped in
+    uint64_t n_helped;   ///< streams' blocks that workers took
     double rate_hz;
     int block_frames; ///< of the last block
     int latency_frames;
