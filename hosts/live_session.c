@@ -322,6 +322,8 @@ void live_session_set_bypass(live_session *s, bool bypass)
     live__notify(s, "bypass", bypass ? 1 : 0);
 }
 
+wt_layout *live_session_layout(live_session *s) { return s->layout; }
+
 int live_session_levels(live_session *s, bool output, float *peak, float *rms, int max_channels)
 {
     live_levels *levels = output ? &s->out_levels : &s->in_levels;

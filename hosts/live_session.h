@@ -49,6 +49,8 @@ typedef struct live_param {
     bool logarithmic;
 } live_param;
 
+/// The GPU's partitions, "audio" and "llm"; NULL on the CPU and on a GPU that cannot be cut. Borrowed.  [any but rt]
+wt_layout *live_session_layout(live_session *session);
 int live_session_n_params(live_session *session);                                  ///< [any but rt]
 wt_status live_session_param(live_session *session, int index, live_param *param); ///< [any but rt]
 /// `name` is "node/param" or "node.param". Values are clamped to their range. WT_ERR_NOT_FOUND with the nearest.
