@@ -129,6 +129,7 @@ static void reclaim(wt_live *live)
 // The present values of the chain that plays, for its successor of the same description.
 static void carry_values(const live_player *from, live_player *to)
 {
+    if (from) to->chain->number = from->chain->number;
     for (int k = 0; from && k < to->chain->n_described; k++)
         for (int p = 0; p < wt_chain_node_type(to->chain, k)->n_params; p++) {
             float value = wt_chain_get(from->chain, k, p);

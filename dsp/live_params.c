@@ -34,6 +34,16 @@ WT_RT wt_status wt_live_set(wt_live *live, int node, int param, float value)
     return status;
 }
 
+WT_RT wt_status wt_live_set_if(wt_live *live, uint64_t number, int node, int param, float value)
+{
+    unsigned turn;
+    const live_player *player = begin_use(live, &turn);
+    const bool plays = player && player->chain->number == number;
+    wt_status status = plays ? wt_chain_set(player->chain, node, param, value) : WT_ERR_STATE;
+    end_use(live, turn);
+    return status;
+}
+
 WT_RT float wt_live_get(const wt_live *live, int node, int param)
 {
     unsigned turn;

@@ -116,6 +116,9 @@ WT_CHECKED wt_status wt_live_move(wt_live *live, bool to_cpu);
 int wt_live_latency_frames(const wt_live *live); ///< input to output, pipelining included  [any]
 int wt_live_out_channels(const wt_live *live);   ///< [any]
 WT_RT wt_status wt_live_set(wt_live *live, int node, int param, float value);             ///< [rt, any]
+/// As above, for the chain of this number (chain.h): WT_ERR_STATE, and nothing is set, when another plays by now.
+/// [rt, any]
+WT_RT wt_status wt_live_set_if(wt_live *live, uint64_t number, int node, int param, float value);
 WT_RT float wt_live_get(const wt_live *live, int node, int param);                        ///< [rt, any]
 WT_RT int wt_live_readings(const wt_live *live, int node, float *values, int max_values); ///< [rt, any]
 WT_CHECKED wt_status wt_live_find(const wt_live *live, const char *node_id, const char *param, int *node,
