@@ -342,8 +342,8 @@ static bool measure_loads(bench *b, const pair *p, double alone[N_GPU_LOADS])
 {
     bool ok = true;
     for (int kind = 0; kind < gpu_loads_count(&b->loads) && ok; kind++) {
-        ok = !gpu_load_alone(&b->loads, (gpu_load_kind)kind, p->load, wt_device_get_info(b->device)->n_sms, b->seconds,
-                             &alone[kind]) ||
+        ok = !gpu_load_alone(&b->loads, (gpu_load_kind)kind, &p->load, 1, wt_device_get_info(b->device)->n_sms,
+                             b->seconds, &alone[kind]) ||
              !fail(gpu_load_names[kind]);
         printf("qos  load alone, whole GPU: %-7s ", gpu_load_names[kind]);
         gpu_load_print_rate((gpu_load_kind)kind, alone[kind]);

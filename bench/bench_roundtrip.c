@@ -17,7 +17,8 @@
 //
 // Loads, in a partition of all SMs but the audio partition's: idle; reads; gemm (8192 in bf16); reads4 and gemm4, the
 // same launched from four threads on streams of their own. `kept` is the load's rate against its rate alone on the
-// whole GPU, and against its rate alone on its partition. Misses are late answers (wait_share 0.8 of the period).
+// whole GPU, and against its rate alone on its partition, launched by as many
+// threads. Misses are late answers (wait_share 0.8 of the period).
 #include "support/gpu_load.h"
 #include "support/live_voice.h"
 
@@ -33,7 +34,7 @@
 #define RATE 48000.0
 enum { STREAMS = 64, MAX_BLOCK = 1024, WARM_BLOCKS = 500 };
 static const int64_t SETTLE_NS = 250000000;
-static const double ALONE_S = 0.5;
+static const double ALONE_S = 0.25;
 
 typedef enum path { JITTER, CPU, DESK, RESIDENT, GRAPHS, COPIES, MANY, N_PATHS } path;
 static const char *const path_names[] = {"jitter", "cpu", "desk", "resident", "graph", "copies", "streams"};
@@ -49,7 +50,7 @@ typedef struct bench {
     wt_partition *audio;
     wt_stream *load_streams[GPU_LOAD_THREADS];
     int load_sms;
-    double alone[2][2]; ///< of reads, gemm: on the whole GPU, on the partition
+    double alone[N_CASES][2]; ///< of the same threads with nothing beside them: on the whole GPU, on the partition
     wt_histogram *took, *late;
     float *in, *out;
     const float *ins[2 * STREAMS];
@@ -207,7 +208,7 @@ static gpu_load_kind kind_of(load_case which) { return which < GEMM ? GPU_READS 
 
 static void print_kept(const bench *b, load_case which, double rate)
 {
-    const double *alone = b->alone[kind_of(which)];
+    const double *alone = b->alone[which];
     printf(" | kept %.1f %% of the GPU's, %.1f %% of the partition's,", 100 * rate / alone[0], 100 * rate / alone[1]);
     gpu_load_print_rate(kind_of(which), rate);
 }
@@ -261,19 +262,45 @@ static wt_status bench_path(bench *b, path p)
 
 // ---- setting up
 
+static bool wanted_load(const bench *b, int which)
+{
+    return which != IDLE && (b->loads.lt || kind_of(which) == GPU_READS) && wanted(b->only_load, load_names[which]);
+}
+
+// Each load with nothing beside it, on these streams. On a partition this also loads what the loads need there, which
+// cannot be done beside a resident kernel.
+static wt_status measure_alone(bench *b, wt_stream *const *streams, int n_sms, int where)
+{
+    wt_status status = WT_OK;
+    for (int which = 0; which < N_CASES && !status; which++) {
+        if (!wanted_load(b, which)) continue;
+        status = gpu_load_alone(&b->loads, kind_of(which), streams, n_load_threads(which), n_sms, ALONE_S,
+                                &b->alone[which][where]);
+        printf("roundtrip  load alone: %-6s on %d SMs", load_names[which], n_sms);
+        gpu_load_print_rate(kind_of(which), b->alone[which][where]);
+        printf("\n");
+    }
+    return status;
+}
+
+static wt_status measure_whole(bench *b)
+{
+    wt_stream *streams[GPU_LOAD_THREADS] = {NULL};
+    wt_status status = WT_OK;
+    for (int k = 0; k < GPU_LOAD_THREADS && !status; k++) status = wt_stream_create(b->device, NULL, &streams[k]);
+    if (!status) status = measure_alone(b, streams, wt_device_get_info(b->device)->n_sms, 0);
+    for (int k = 0; k < GPU_LOAD_THREADS; k++) wt_stream_destroy(streams[k]);
+    return status;
+}
+
 static wt_status set_up_device(bench *b)
 {
     const wt_partition_config partitions[] = {{.name = "audio", .tier = WT_TIER_GUARANTEED, .n_sms = b->n_sms},
                                               {.name = "load"}};
     const bool fine = b->n_sms % wt_device_get_info(b->device)->partition_sms != 0;
-    wt_stream *whole = NULL;
     wt_partition_info info;
     wt_status status = gpu_loads_open(b->device, &b->loads);
-    if (!status) status = wt_stream_create(b->device, NULL, &whole);
-    for (int k = 0; k < 2 && k < gpu_loads_count(&b->loads) && !status; k++)
-        status = gpu_load_alone(&b->loads, (gpu_load_kind)k, whole, wt_device_get_info(b->device)->n_sms, ALONE_S,
-                                &b->alone[k][0]);
-    wt_stream_destroy(whole);
+    if (!status) status = measure_whole(b);
     if (!status)
         status = wt_layout_create(
             b->device, &(wt_layout_config){.partitions = partitions, .n_partitions = 2, .fine = fine}, &b->layout);
@@ -283,17 +310,7 @@ static wt_status set_up_device(bench *b)
     b->load_sms = info.n_sms;
     for (int k = 0; k < GPU_LOAD_THREADS && !status; k++)
         status = wt_partition_stream_create(wt_layout_at(b->layout, 1), NULL, &b->load_streams[k]);
-    // this also loads what the loads need there, which cannot be done beside a resident kernel
-    for (int k = 0; k < 2 && k < gpu_loads_count(&b->loads) && !status; k++)
-        status = gpu_load_alone(&b->loads, (gpu_load_kind)k, b->load_streams[0], b->load_sms, ALONE_S, &b->alone[k][1]);
-    for (int k = 0; k < 2 && k < gpu_loads_count(&b->loads) && !status; k++) {
-        printf("roundtrip  load alone: %-5s on all SMs ", gpu_load_names[k]);
-        gpu_load_print_rate((gpu_load_kind)k, b->alone[k][0]);
-        printf(", on %d", b->load_sms);
-        gpu_load_print_rate((gpu_load_kind)k, b->alone[k][1]);
-        printf("\n");
-    }
-    return status;
+    return status ? status : measure_alone(b, b->load_streams, b->load_sms, 1);
 }
 
 static wt_status set_up(bench *b)

@@ -48,7 +48,7 @@ static void finish_node(wt_chain *chain, chain_node *node)
     for (int k = 0; k < node->type->n_params; k++)
         if (node->type->params[k].logarithmic) p->logarithmic |= 1u << k;
     node->first_param = chain->n_params;
-    node->first_reading = chain->n_readings;
+    node->first_reading = p->first_reading = chain->n_readings;
     chain->n_params += node->type->n_params;
     chain->n_readings += node->type->n_readings;
     chain->n_nodes++;
