@@ -262,12 +262,18 @@ static void steering_bends_time_smoothly(void **state)
 
 enum { LINES = 3, PLAN_IN = 6007 };
 
+// Tiles of 8, 7 and 8 phases in 2, 4 and 1 repeats, two of them in a line, one with several groups; blends; what has no
+// tile.
 static const wt_resample_config plan_ways[] = {{44100, 48000, 1, WT_RESAMPLE_BEST, false},
                                                {48000, 44100, 1, WT_RESAMPLE_FAST, false},
                                                {44101, 47999, 1, WT_RESAMPLE_BEST, false},
                                                {47999, 16001, 1, WT_RESAMPLE_FAST, false},
                                                {44100, 22050, 1, WT_RESAMPLE_SOXR_HQ, false},
-                                               {48000, 16000, 1, WT_RESAMPLE_FAST, false}};
+                                               {48000, 16000, 1, WT_RESAMPLE_FAST, false},
+                                               {22050, 16000, 1, WT_RESAMPLE_FAST, false},
+                                               {1000, 3000, 1, WT_RESAMPLE_BEST, false},
+                                               {48000, 1000, 1, WT_RESAMPLE_BEST, false},
+                                               {1009, 1013, 1, WT_RESAMPLE_FAST, false}};
 
 static float *plan_input(void)
 {
