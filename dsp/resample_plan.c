@@ -155,20 +155,29 @@ static wt_status prepare_gpu(wt_resample_plan *plan)
 {
     static const char *const names[2][2] = {{"resample_exact", "resample_exact_wide"},
                                             {"resample_blend", "resample_blend_wide"}};
+    const wt__resample_table *t = &plan->table;
     const wt_resample_args *a = &plan->args;
     size_t size_bytes = 0;
     if (choose_tile(plan)) return prepare_tile(plan);
-    const int64_t tiles = (a->stride + WT_RESAMPLE_THREADS - 1) / WT_RESAMPLE_THREADS;
-    const int64_t group = a->stride * WT_RESAMPLE_REPEAT;
-    const int64_t blocks = plan->table.interpolated ? (a->n_out + WT_RESAMPLE_THREADS - 1) / WT_RESAMPLE_THREADS
-                                                    : (a->n_out + group - 1) / group * tiles;
-    plan->launch = (wt_launch){.grid = {(int)blocks, a->n_lines, 1}, .block = {WT_RESAMPLE_THREADS, 1, 1}};
+    if (t->interpolated) {
+        plan->launch =
+            (wt_launch){.grid = {(a->n_out + WT_RESAMPLE_BLEND - 1) / WT_RESAMPLE_BLEND, (a->n_lines + 31) / 32},
+                        .block = {32 * WT_RESAMPLE_BLEND_WARPS}};
+    } else {
+        const int64_t tiles = (a->stride + WT_RESAMPLE_THREADS - 1) / WT_RESAMPLE_THREADS;
+        const int64_t group = a->stride * WT_RESAMPLE_REPEAT;
+        plan->launch = (wt_launch){.grid = {(int)((a->n_out + group - 1) / group * tiles), a->n_lines},
+                                   .block = {WT_RESAMPLE_THREADS}};
+    }
     wt_status status = wt__op_module(plan->device, "kernels/resample.cu", NULL, 0, &plan->module);
-    if (!status)
-        status = wt_module_get_kernel(plan->module, names[plan->table.interpolated][plan->table.wide], &plan->kernel);
-    if (status) return status;
-    void *taps = wt__resample_turned_taps(&plan->table, &size_bytes);
-    status = upload_taps(plan, taps, size_bytes);
+    if (!status) status = wt_module_get_kernel(plan->module, names[t->interpolated][t->wide], &plan->kernel);
+    if (!status && t->interpolated) {
+        size_bytes = (t->wide ? sizeof(double) : sizeof(float)) * (size_t)columns_of(t) * (size_t)t->n_taps;
+        status = wt__op_upload(plan->device, t->wide ? (void *)t->taps : (void *)t->taps_f32, size_bytes, &plan->taps);
+    } else if (!status) {
+        void *turned = wt__resample_turned_taps(t, &size_bytes);
+        status = upload_taps(plan, turned, size_bytes);
+    }
     if (!status) plan->args.taps = (const void *)wt_buffer_address(plan->taps);
     return status;
 }

@@ -5,6 +5,8 @@
 
 #define WT_RESAMPLE_THREADS 128
 #define WT_RESAMPLE_REPEAT  8 ///< outputs a thread makes with the same taps
+#define WT_RESAMPLE_BLEND   64 ///< interpolated phases: outputs of a thread block, of 32 lines
+#define WT_RESAMPLE_BLEND_WARPS 8
 
 /// Output n of a line lies `phase` / denominator behind input frame f = n * numerator / denominator (whole), and is the
 /// sum over k of tap k times input frame f - before + k; outside a line there is silence.
@@ -12,7 +14,8 @@ typedef struct wt_resample_args {
     const float *in;  ///< [n_lines][n_in]
     float *out;       ///< [n_lines][n_out]
     const void *taps; ///< [n_taps][n_columns] float or double. Exact phases: column n % denominator, as outputs come.
-                      ///< Interpolated: column p + 1 is phase p / n_phases, p = -1 .. n_phases + 1
+                      ///< Interpolated: column p + 1 is phase p / n_phases, p = -1 .. n_phases + 1; for
+                      ///< resample_blend columns lie whole, [n_columns][n_taps]
     long long numerator, denominator;
     long long stride; ///< exact phases: the outputs of a thread lie this far apart, a multiple of the denominator
     int n_taps, before, n_columns, n_phases;
