@@ -1,5 +1,6 @@
 // Pitch, rhythm and time of mono signals at 22.05 kHz, as librosa's defaults have them. CPU: times real time, a batch
 // of two minutes on the device's threads. CUDA: hours of audio a second, signals on the device, between two events.
+//   bench_pitch [NAME [cpu|cuda]]   ops whose name holds NAME, "" = all; one backend
 //   yin      cpu   9000 x     cuda  120.0 h/s
 // (The figures above only show the form.)
 
@@ -234,11 +235,11 @@ static int bench(wt_backend backend, const char *filter)
 
 int main(int argc, char **argv)
 {
-    const char *filter = argc > 1 ? argv[1] : NULL;
-    int failed = bench(WT_BACKEND_CPU, filter);
+    const char *filter = argc > 1 ? argv[1] : NULL, *backend = argc > 2 ? argv[2] : "";
+    int failed = strcmp(backend, "cuda") ? bench(WT_BACKEND_CPU, filter) : 0;
     if (wt_device_count() < 1)
         printf("bench_pitch: no CUDA device\n");
-    else
+    else if (strcmp(backend, "cpu"))
         failed |= bench(WT_BACKEND_CUDA, filter);
     return failed;
 }
