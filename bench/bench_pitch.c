@@ -103,11 +103,12 @@ static wt_status shift_enqueue(void *plan, wt_stream *stream, const wt_buffer *i
     return wt_pitch_shift_enqueue(plan, stream, in, 0, out, 0);
 }
 
-// Beats are three plans in a row: strength, and from it tempo and beats.
+// Beats are three plans in a row: strength, and from it tempo and beats; the pulse two.
 typedef struct beats {
     wt_onset *onset;
     wt_beat *beat;
-    wt_buffer *envelope, *frames, *found;
+    wt_plp *plp;
+    wt_buffer *envelope, *frames, *found, *pulse;
 } beats;
 
 static void beats_destroy(void *plan)
@@ -116,7 +117,9 @@ static void beats_destroy(void *plan)
     if (!b) return;
     wt_onset_destroy(b->onset);
     wt_beat_destroy(b->beat);
-    wt_buffer_destroy(b->envelope), wt_buffer_destroy(b->frames), wt_buffer_destroy(b->found);
+    wt_plp_destroy(b->plp);
+    wt_buffer_destroy(b->envelope), wt_buffer_destroy(b->frames);
+    wt_buffer_destroy(b->found), wt_buffer_destroy(b->pulse);
     free(b);
 }
 
@@ -130,7 +133,10 @@ static wt_status beats_create(wt_device *device, int n_signals, void **plan)
     const wt_beat_config beat = {.max_frames = n, .n_signals = n_signals};
     wt_status status = wt_onset_create(device, &onset, &b->onset);
     if (!status) status = wt_beat_create(device, &beat, &b->beat);
+    if (!status)
+        status = wt_plp_create(device, &(wt_plp_config){.max_frames = n, .n_signals = n_signals}, &b->plp);
     if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &b->envelope);
+    if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &b->pulse);
     if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &b->frames);
     if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, sizeof(wt_beats) * (size_t)n_signals, &b->found);
     return status;
@@ -150,6 +156,13 @@ static wt_status beats_enqueue(void *plan, wt_stream *stream, const wt_buffer *i
     return status ? status : wt_beat_enqueue(b->beat, stream, b->envelope, 0, b->frames, 0, b->found, 0);
 }
 
+static wt_status pulse_enqueue(void *plan, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    const beats *b = plan;
+    wt_status status = onset_enqueue(plan, stream, in, out);
+    return status ? status : wt_plp_enqueue(b->plp, stream, b->envelope, 0, b->pulse, 0);
+}
+
 static const op ops[] = {
     {"yin", yin_create, yin_destroy, yin_enqueue, 2000, true},
     {"pyin", pyin_create, pyin_destroy, pyin_enqueue, 4000, true},
@@ -158,6 +171,7 @@ static const op ops[] = {
     {"pitch shift 4", shift_create, shift_destroy, shift_enqueue, RATE_HZ * SECONDS, true},
     {"onset strength", beats_create, beats_destroy, onset_enqueue, 1, true},
     {"beats", beats_create, beats_destroy, beats_enqueue, 1, true},
+    {"pulse", beats_create, beats_destroy, pulse_enqueue, 1, true},
 };
 
 // A voice that glides and breathes: harmonics with noise, a pause every second.
