@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/autocorrelate.h>
 #include <warptone/clock.h>
 #include <warptone/onset.h>
 #include <warptone/pitch.h>
@@ -58,6 +59,22 @@ static void pyin_destroy(void *plan)
 static wt_status pyin_enqueue(void *plan, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
 {
     return wt_pyin_enqueue(plan, stream, in, 0, out, 0);
+}
+
+static wt_status autocorrelate_create(wt_device *device, int n_signals, void **plan)
+{
+    const wt_autocorrelate_config config = {.n = RATE_HZ * SECONDS, .n_signals = n_signals};
+    return wt_autocorrelate_create(device, &config, (wt_autocorrelate **)plan);
+}
+
+static void autocorrelate_destroy(void *plan)
+{
+    wt_autocorrelate_destroy(plan);
+}
+
+static wt_status autocorrelate_enqueue(void *plan, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    return wt_autocorrelate_enqueue(plan, stream, in, 0, out, 0);
 }
 
 static wt_status make_stretch(wt_device *device, wt_stretch_mode mode, int n_signals, void **plan)
@@ -166,6 +183,7 @@ static wt_status pulse_enqueue(void *plan, wt_stream *stream, const wt_buffer *i
 static const op ops[] = {
     {"yin", yin_create, yin_destroy, yin_enqueue, 2000, true},
     {"pyin", pyin_create, pyin_destroy, pyin_enqueue, 4000, true},
+    {"autocorrelation", autocorrelate_create, autocorrelate_destroy, autocorrelate_enqueue, RATE_HZ * SECONDS, true},
     {"stretch 1.25", stretch_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
     {"stretch locked", locked_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
     {"pitch shift 4", shift_create, shift_destroy, shift_enqueue, RATE_HZ * SECONDS, true},
@@ -236,9 +254,9 @@ static int bench(wt_backend backend, const char *filter)
         failed |= time_op(&ops[i], device, n_signals, &seconds) != WT_OK;
         const double audio_s = (double)SECONDS * n_signals;
         if (cuda)
-            printf("pitch  %-14s cuda %8.1f h/s\n", ops[i].name, audio_s / 3600 / seconds);
+            printf("pitch  %-15s cuda %8.1f h/s\n", ops[i].name, audio_s / 3600 / seconds);
         else
-            printf("pitch  %-14s cpu  %8.0f x on %d threads\n", ops[i].name, audio_s / seconds,
+            printf("pitch  %-15s cpu  %8.0f x on %d threads\n", ops[i].name, audio_s / seconds,
                    wt_device_get_info(device)->n_sms);
         fflush(stdout);
     }

@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) plp_strongest(wt_pl
 static __device__ __forceinline__ float sample_of(const wt_plp_args &a, const wt_plp_wave &w, int i, bool any_below)
 {
     if (w.bin < 0 || (any_below && !is_below_zero(w))) return 0;
-    const float2 turn = __ldg((const float2 *)a.turn + (long long)w.bin * i % SPECTRUM_N);
+    const float2 turn = __ldg((const float2 *)a.turn + w.bin * i % SPECTRUM_N);
     const bool end = w.bin == 0 || 2 * w.bin == SPECTRUM_N; // has no mirror, and no imaginary part
     const float sum = end ? w.re * turn.x : 2 * (w.re * turn.x - w.im * turn.y);
     return any_below ? sum : sum / hypotf(w.re, w.im);
