@@ -51,6 +51,12 @@ static wt_status pyin_create(wt_device *device, int n_signals, void **plan)
     return wt_pyin_create(device, &(wt_pyin_config){.frames = frames_of(n_signals)}, (wt_pyin **)plan);
 }
 
+static wt_status calibrated_create(wt_device *device, int n_signals, void **plan)
+{
+    const wt_pyin_config config = {.frames = frames_of(n_signals), .calibrated = true};
+    return wt_pyin_create(device, &config, (wt_pyin **)plan);
+}
+
 static void pyin_destroy(void *plan)
 {
     wt_pyin_destroy(plan);
@@ -183,6 +189,7 @@ static wt_status pulse_enqueue(void *plan, wt_stream *stream, const wt_buffer *i
 static const op ops[] = {
     {"yin", yin_create, yin_destroy, yin_enqueue, 2000, true},
     {"pyin", pyin_create, pyin_destroy, pyin_enqueue, 4000, true},
+    {"pyin calibrated", calibrated_create, pyin_destroy, pyin_enqueue, 4000, true},
     {"autocorrelation", autocorrelate_create, autocorrelate_destroy, autocorrelate_enqueue, RATE_HZ * SECONDS, true},
     {"stretch 1.25", stretch_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
     {"stretch locked", locked_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},

@@ -339,7 +339,8 @@ static void check_tunings(wt_device *device, const wt_tuning_config *config)
     wt_tuning_config c = *config;
     c.n_frames = N_FRAMES, c.n_signals = N;
     const size_t bins = (size_t)c.peaks.n_fft / 2 + 1, area = bins * N_FRAMES, bytes = N * area * sizeof(float);
-    float *x = tuned_spectra(N, N_FRAMES, (int)bins), *want[] = {floats(area), floats(area)}, *got = floats(2 * N * area);
+    float *x = tuned_spectra(N, N_FRAMES, (int)bins), *got = floats(2 * N * area);
+    float *want[] = {floats(area), floats(area)};
     double tunings[2][N], tuning;
     wt_tuning *plan;
     wt_stream *stream;
@@ -379,7 +380,8 @@ static void check_tunings(wt_device *device, const wt_tuning_config *config)
 
 static void check_device(wt_device *device)
 {
-    check_tunings(device, &(wt_tuning_config){.peaks = {.n_fft = 1024, .rate_hz = 11264}}); // a bin is 11 Hz, A440 the 40th
+    // A bin is 11 Hz, A440 the 40th.
+    check_tunings(device, &(wt_tuning_config){.peaks = {.n_fft = 1024, .rate_hz = 11264}});
     check_tunings(device, &(wt_tuning_config){.peaks = {.n_fft = 601, .fmin_hz = 1, .fmax_hz = 1e5, .threshold = 0.5},
                                               .bins_per_octave = 36,
                                               .resolution = 0.003});

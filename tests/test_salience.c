@@ -17,7 +17,8 @@ static void autocorrelations_equal_librosas(void **state)
         const float *x = golden_input(g, 0, &n);
         wt_autocorrelate *plan;
         assert_ok(wt_autocorrelate_create(
-            NULL, &(wt_autocorrelate_config){.n = (int)n, .max_lags = golden_int(g, "max_size", 0), .n_signals = 2}, &plan));
+            NULL, &(wt_autocorrelate_config){.n = (int)n, .max_lags = golden_int(g, "max_size", 0), .n_signals = 2},
+            &plan));
         const size_t lags = (size_t)wt_autocorrelate_lags(plan);
         float *twice = malloc(2 * n * sizeof *twice), *out = malloc(2 * lags * sizeof *out);
         assert_true(twice && out);
@@ -201,8 +202,8 @@ static void bad_input_gets_a_sentence(void **state)
     const double frequencies[] = {1, 1}, harmonic = 1, nothing = 0;
     assert_fails(wt_autocorrelate_create(NULL, &(wt_autocorrelate_config){.n = 0}, &autocorrelate), WT_ERR_BAD_ARG,
                  "autocorrelate: 0 samples, want 1..2097152");
-    assert_fails(wt_salience_create(NULL, &(wt_salience_config){.n_bins = 1, .n_harmonics = 1}, &salience), WT_ERR_BAD_ARG,
-                 "salience: 1 bins, 1 harmonics, want 2 and 1 or more");
+    assert_fails(wt_salience_create(NULL, &(wt_salience_config){.n_bins = 1, .n_harmonics = 1}, &salience),
+                 WT_ERR_BAD_ARG, "salience: 1 bins, 1 harmonics, want 2 and 1 or more");
     wt_salience_config config = {2, frequencies, 1, &harmonic, NULL, false, 0};
     assert_fails(wt_salience_create(NULL, &config, &salience), WT_ERR_BAD_ARG,
                  "salience: frequency 1 is 1, want more than 1");

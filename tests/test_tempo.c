@@ -243,8 +243,8 @@ static void bad_input_gets_a_sentence(void **state)
                  "tempo: a window of 0.01 s is 0 frames, want 2 or more");
     assert_fails(wt_beat_create(NULL, &(wt_beat_config){.bpm = 1e6, .max_frames = 5}, &beat), WT_ERR_BAD_ARG,
                  "beat: bpm 1e+06 is 0 frames a beat, want 1 or more");
-    assert_fails(wt_plp_create(NULL, &(wt_plp_config){.min_bpm = 90, .max_bpm = 60, .max_frames = 5}, &plp), WT_ERR_BAD_ARG,
-                 "plp: 90 to 60 BPM, want 0 < min < max");
+    assert_fails(wt_plp_create(NULL, &(wt_plp_config){.min_bpm = 90, .max_bpm = 60, .max_frames = 5}, &plp),
+                 WT_ERR_BAD_ARG, "plp: 90 to 60 BPM, want 0 < min < max");
     assert_true(!tempogram && !tempo && !beat && !plp);
 }
 

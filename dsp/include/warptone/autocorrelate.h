@@ -19,8 +19,8 @@ typedef struct wt_autocorrelate_config {
 /// Tables, and scratch that one call at a time uses.
 typedef struct wt_autocorrelate wt_autocorrelate;
 
-/// `device`: NULL = immediate calls only, else borrowed until the plan is destroyed. On a GPU signals go through 1 GB of
-/// work space, as many at a time as fit.
+/// `device`: NULL = immediate calls only, else borrowed until the plan is destroyed. On a GPU signals go through 1 GB
+/// of work space, as many at a time as fit.
 /// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, on a GPU the compiler's.  [worker]
 WT_CHECKED wt_status wt_autocorrelate_create(wt_device *device, const wt_autocorrelate_config *config,
                                              wt_autocorrelate **plan);
