@@ -77,6 +77,16 @@ static wt_status locked_create(wt_device *device, int n_signals, void **plan)
     return make_stretch(device, WT_STRETCH_LOCKED, n_signals, plan);
 }
 
+static wt_status attacks_create(wt_device *device, int n_signals, void **plan)
+{
+    return make_stretch(device, WT_STRETCH_TRANSIENT, n_signals, plan);
+}
+
+static wt_status wsola_create(wt_device *device, int n_signals, void **plan)
+{
+    return make_stretch(device, WT_STRETCH_WSOLA, n_signals, plan);
+}
+
 static void stretch_destroy(void *plan)
 {
     wt_stretch_destroy(plan);
@@ -155,6 +165,8 @@ static const op ops[] = {
     {"pyin", pyin_create, pyin_destroy, pyin_enqueue, 4000, true},
     {"stretch 1.25", stretch_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
     {"stretch locked", locked_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
+    {"stretch attacks", attacks_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
+    {"stretch wsola", wsola_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
     {"pitch shift 4", shift_create, shift_destroy, shift_enqueue, RATE_HZ * SECONDS, true},
     {"onset strength", beats_create, beats_destroy, onset_enqueue, 1, true},
     {"beats", beats_create, beats_destroy, beats_enqueue, 1, true},
@@ -222,9 +234,9 @@ static int bench(wt_backend backend, const char *filter)
         failed |= time_op(&ops[i], device, n_signals, &seconds) != WT_OK;
         const double audio_s = (double)SECONDS * n_signals;
         if (cuda)
-            printf("pitch  %-14s cuda %8.1f h/s\n", ops[i].name, audio_s / 3600 / seconds);
+            printf("pitch  %-15s cuda %8.1f h/s\n", ops[i].name, audio_s / 3600 / seconds);
         else
-            printf("pitch  %-14s cpu  %8.0f x on %d threads\n", ops[i].name, audio_s / seconds,
+            printf("pitch  %-15s cpu  %8.0f x on %d threads\n", ops[i].name, audio_s / seconds,
                    wt_device_get_info(device)->n_sms);
         fflush(stdout);
     }
