@@ -101,6 +101,16 @@ static wt_status locked_create(wt_device *device, int n_signals, void **plan)
     return make_stretch(device, WT_STRETCH_LOCKED, n_signals, plan);
 }
 
+static wt_status attacks_create(wt_device *device, int n_signals, void **plan)
+{
+    return make_stretch(device, WT_STRETCH_TRANSIENT, n_signals, plan);
+}
+
+static wt_status wsola_create(wt_device *device, int n_signals, void **plan)
+{
+    return make_stretch(device, WT_STRETCH_WSOLA, n_signals, plan);
+}
+
 static void stretch_destroy(void *plan)
 {
     wt_stretch_destroy(plan);
@@ -194,6 +204,8 @@ static const op ops[] = {
     {"autocorrelation", autocorrelate_create, autocorrelate_destroy, autocorrelate_enqueue, RATE_HZ * SECONDS, true},
     {"stretch 1.25", stretch_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
     {"stretch locked", locked_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
+    {"stretch attacks", attacks_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
+    {"stretch wsola", wsola_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
     {"pitch shift 4", shift_create, shift_destroy, shift_enqueue, RATE_HZ * SECONDS, true},
     {"onset strength", beats_create, beats_destroy, onset_enqueue, 1, true},
     {"beats", beats_create, beats_destroy, beats_enqueue, 1, true},
