@@ -52,7 +52,7 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
         .table_floats = (SHIFT_PHASES + 1) * SHIFT_TAPS,
         .in_history = hop + WT_QUANTUM,
         .out_history = 2 * quanta * WT_QUANTUM + SHIFT_TAPS + 4 * WT_QUANTUM, // twice: the highest ratio
-        .own_floats = 5 * row,
+        .own_floats = 8 * row,
         .shared_floats = (int)(sizeof(node_pitch_shift_shared) / sizeof(float)) + ratios};
     status = wt__spectral_plan(setup, &config, out, &table);
     if (status) return status;
