@@ -2,19 +2,20 @@
 //
 // Stretched time s runs on by the ratio each frame, in units of 2^-24 frames, so that no rounding adds up and blocks
 // do not matter. Whenever s passes a multiple of the hop S = n_fft / 4, seen at the end of a quantum, the n_fft frames
-// before that moment are transformed, and those S frames earlier; each bin is turned to go on where the output's spectrum
-// before left it, together with the bins around its peak, and the result is added to a ring at stretched time. It is
-// read by a windowed sinc at s of D frames ago:
+// before that moment are transformed, and those S frames earlier; each bin is turned to go on where the output's
+// spectrum before left it, together with the bins around its peak, and the result is added to a ring at stretched time.
+// It is read by a windowed sinc at s of D frames ago:
 //
 //     input centred at n_fft / 2 before now  ->  stretched place s  ->  heard when s of D frames ago is there
 //
 // so the latency is n_fft / 2 + D whatever the pitch. D is so long that at the lowest ratio r all frames over the place
 // are there: (n_fft / 2 + half a sinc) / r + a quantum. Above the ratio's Nyquist frequency bins are silent.
 // Source: J. Laroche and M. Dolson, Improved phase vocoder time-scale modification of audio, 1999: identity phase
-// locking. They choose a peak for each bin, and between two almost equal bins a rounding error chooses: the region turns
-// another way, and as phases add up, all that comes after. So here nothing is chosen. A bin takes the turn of its
+// locking. They choose a peak for each bin, and between two almost equal bins a rounding error chooses: the region
+// turns another way, and as phases add up, all that comes after. So here nothing is chosen. A bin takes the turn of its
 // neighbours as far as they are higher (SHIFT_CLIMB steps uphill, weights by the 8th power of the power), and where
-// power rises steeply the input's own phase is taken up again, which keeps attacks whole and ends what errors there are.
+// power rises steeply the input's own phase is taken up again, which keeps attacks whole and ends what errors there
+// are.
 #ifndef WT_NODE_PITCH_SHIFT_KERNEL_H
 #define WT_NODE_PITCH_SHIFT_KERNEL_H
 #include "spectral_node_kernel.h"
@@ -33,7 +34,8 @@ enum { SHIFT_SEMITONES, SHIFT_N_PARAMS };
 
 // A channel's own floats: the output's spectrum before [2][row], the input's here [2][row], its power [row] and how far
 // that is above SHIFT_ATTACK times the power a hop before [row], how far a bin follows the one below and the one above
-// [2][row]. Rows have room for SHIFT_MARGIN zeros at either end. The base's ring of output holds sums at stretched time.
+// [2][row]. Rows have room for SHIFT_MARGIN zeros at either end. The base's ring of output holds sums at stretched
+// time.
 typedef struct node_pitch_shift_plan {
     spectral_plan base;
     int row, delay_quanta; // D
