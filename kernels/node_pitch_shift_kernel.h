@@ -30,18 +30,22 @@
 #define SHIFT_MARGIN 4                   // of rows of power
 #define SHIFT_ATTACK 4.0f                // times the power a hop before
 
+#define SHIFT_ROUNDS 8     // of the envelope
+#define SHIFT_LIFT   6.64f // most a bin is moved by the envelope, in octaves of amplitude: 40 dB
+
 enum { SHIFT_SEMITONES, SHIFT_N_PARAMS };
 
 // A channel's own floats: the output's spectrum before [2][row], the input's here [2][row], its power [row] and how far
 // that is above SHIFT_ATTACK times the power a hop before [row], how far a bin follows the one below and the one above
-// [2][row]. Rows have room for SHIFT_MARGIN zeros at either end. The base's ring of output holds sums at stretched
-// time.
+// [2][row]; where formants are kept the envelope [row]. Rows have room for SHIFT_MARGIN zeros at either end. The base's
+// ring of output holds sums at stretched time.
 typedef struct node_pitch_shift_plan {
     spectral_plan base;
     int row, delay_quanta; // D
     int ratios;            // of the ring of ratios, a power of two of quanta
     int sinc;              // floats from the plan's start: [SHIFT_PHASES + 1][SHIFT_TAPS]
     float lowest;          // semitones
+    int order;             // of the cepstrum that makes the envelope; 0 = formants move with the pitch
 } node_pitch_shift_plan;
 
 typedef struct node_pitch_shift_coeffs {
@@ -151,13 +155,61 @@ WT_SHARED_FN void shift_climb(spectral_team team, const float *left, const float
     }
 }
 
-// `here` holds the input's spectrum, re and im the one a hop earlier: they become the output's. Spare holds two planes
-// of `plane` floats; bins from `keep` on are silent.
-WT_SHARED_FN void shift_turn(spectral_team team, const node_pitch_shift_plan *p, float *own, float *re, float *im,
-                             float *spare, int plane, int keep)
+// Bins below this stay under half the rate when the pitch is raised.
+WT_SHARED_FN int shift_keep(const node_pitch_shift_plan *p, int step)
+{
+    return step > SHIFT_UNIT ? (int)((p->base.bins - 1) * SHIFT_UNIT / step) : p->base.bins;
+}
+
+// ---- formants: the true envelope V of dsp/formants.c, in a number of rounds that nothing decides. Bin k will be heard
+// at the ratio times k, so it gets V there for V here.
+
+WT_SHARED_FN float *shift_lifted(const node_pitch_shift_plan *p, float *own) { return own + 6 * p->row; }
+WT_SHARED_FN float *shift_smooth(const node_pitch_shift_plan *p, float *own) { return own + 8 * p->row; }
+
+// Octaves of amplitude, no deeper than -120 dB of a full-scale sine.
+WT_SHARED_FN void shift_measure(spectral_team team, const node_pitch_shift_plan *p, float *own)
 {
     (void)team;
-    const int bins = p->base.bins, row = p->row;
+    const float *re = own + 2 * p->row, *im = re + p->row, peak = 0.25f * (float)p->base.n_fft;
+    float *lifted = shift_lifted(p, own);
+    SPECTRAL_EACH(k, p->base.bins) lifted[k] = 0.5f * wt_log2(re[k] * re[k] + im[k] * im[k] + 1e-12f * peak * peak);
+}
+
+// What remains of point i of a cepstrum that was made times n_fft.
+WT_SHARED_FN float shift_lifter(const node_pitch_shift_plan *p, float x, int i)
+{
+    const int n = p->base.n_fft;
+    return i <= p->order || i >= n - p->order ? x / (float)n : 0.0f;
+}
+
+// After a round: `smooth` is kept, and what lies below it is lifted.
+WT_SHARED_FN void shift_raise(spectral_team team, const node_pitch_shift_plan *p, float *own, const float *re)
+{
+    (void)team;
+    float *lifted = shift_lifted(p, own), *smooth = shift_smooth(p, own);
+    SPECTRAL_EACH(k, p->base.bins)
+    {
+        smooth[k] = re[k];
+        lifted[k] = wt_max(lifted[k], re[k]);
+    }
+}
+
+WT_SHARED_FN float shift_formant_gain(const node_pitch_shift_plan *p, const float *smooth, int step, int k)
+{
+    const float at = (float)step / (float)SHIFT_UNIT * (float)k;
+    const int low = at < (float)(p->base.bins - 2) ? (int)at : p->base.bins - 2;
+    const float there = smooth[low] + wt_min(at - (float)low, 1.0f) * (smooth[low + 1] - smooth[low]);
+    return wt_exp2(wt_min(wt_max(there - smooth[k], -SHIFT_LIFT), SHIFT_LIFT));
+}
+
+// `here` holds the input's spectrum, re and im the one a hop earlier: they become the output's. Spare holds two planes
+// of `plane` floats.
+WT_SHARED_FN void shift_turn(spectral_team team, const node_pitch_shift_plan *p, float *own, float *re, float *im,
+                             float *spare, int plane, int step)
+{
+    (void)team;
+    const int bins = p->base.bins, row = p->row, keep = shift_keep(p, step);
     float *before = own, *here = own + 2 * row, *power = own + 4 * row + SHIFT_MARGIN;
     float *rise = own + 5 * row + SHIFT_MARGIN, *left = own + 6 * row, *right = own + 7 * row;
     float *x = spare, *y = spare + plane, *u = re, *v = im;
@@ -170,7 +222,7 @@ WT_SHARED_FN void shift_turn(spectral_team team, const node_pitch_shift_plan *p,
     shift_weigh(team, power, left, right, bins);
     shift_wanted(team, before, re, im, rise, x, y, row, bins);
     SPECTRAL_SYNC();
-    for (int step = 0; step < SHIFT_CLIMB; step++) {
+    for (int i = 0; i < SHIFT_CLIMB; i++) {
         shift_climb(team, left, right, x, y, u, v, bins);
         SPECTRAL_SYNC();
         float *t = x;
@@ -183,14 +235,10 @@ WT_SHARED_FN void shift_turn(spectral_team team, const node_pitch_shift_plan *p,
         const float size = 1.0f / sqrtf(wt_max(c * c + s * s, 0.25f)); // of 1 or more, or both are 0
         const float cosine = most > 0.0f ? c * size : 1.0f, sine = s * size;
         const float a = k < keep ? here[k] : 0.0f, b = k < keep ? here[row + k] : 0.0f;
-        before[k] = re[k] = a * cosine - b * sine;
-        before[row + k] = im[k] = a * sine + b * cosine;
+        const float gain = p->order ? shift_formant_gain(p, shift_smooth(p, own), step, k) : 1.0f;
+        before[k] = a * cosine - b * sine;
+        before[row + k] = a * sine + b * cosine;
+        re[k] = gain * before[k], im[k] = gain * before[row + k];
     }
-}
-
-// Bins below this stay under half the rate when the pitch is raised.
-WT_SHARED_FN int shift_keep(const node_pitch_shift_plan *p, int step)
-{
-    return step > SHIFT_UNIT ? (int)((p->base.bins - 1) * SHIFT_UNIT / step) : p->base.bins;
 }
 #endif

@@ -1,6 +1,7 @@
 #include "support/testing.h"
 #include "support/chain_check.h"
 #include "support/node_check.h"
+#include "support/vowel.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -176,19 +177,53 @@ static void two_tones_stay_two_tones(void **state)
     assert_true(db > 57);
 }
 
-static const wt_setting busy[] = {{"n_fft", NULL, 512}, {"semitones", NULL, 5}, {"lowest", NULL, -7}};
+// How far the vowel's formants have moved between two frequencies.
+static double moved_by(const float *vowel, double semitones, double f0_hz, double low_hz, double high_hz)
+{
+    const double now_hz = f0_hz * round(exp2(semitones / 12) * 65536) / 65536;
+    double got[VOWEL_HARMONICS] = {0};
+    for (int m = 1; m < VOWEL_HARMONICS; m++) got[m] = amplitude_at(vowel, N, m * now_hz, RATE);
+    return vowel_moved_by(got, now_hz, low_hz, high_hz);
+}
+
+// A voice of 110 Hz under an envelope of 43 ms; measured within 0.8 %.
+static void a_vowels_formants_stay_where_wanted(void **state)
+{
+    (void)state;
+    const double f0_hz = 110, shifts[] = {-5, 5};
+    memset(x, 0, sizeof x);
+    vowel_signal(x, N, f0_hz, RATE);
+    for (int s = 0; s < 2; s++)
+        for (int keep = 0; keep < 2; keep++) {
+            const wt_setting settings[] = {
+                {"semitones", NULL, shifts[s]}, {"n_fft", NULL, 2048}, {"formant", keep ? "keep" : "move", 0}};
+            wt_chain *chain = node_chain("pitch_shift", settings, 3, 1, RATE);
+            process_blocks(chain, x, y, N, 64, N);
+            wt_chain_destroy(chain);
+            const double by = moved_by(y, shifts[s], f0_hz, 100, 4000), want = keep ? 1 : exp2(shifts[s] / 12);
+            print_message("%g semitones, %s: formants moved by %.3f\n", shifts[s], keep ? "keep" : "move", by);
+            assert_true(fabs(by / want - 1) <= 0.02);
+            for (int i = 0; i < 3 && keep; i++) {
+                const double middle_hz = vowel_formants_hz[i];
+                assert_true(fabs(moved_by(y, shifts[s], f0_hz, middle_hz - 300, middle_hz + 300) - 1) <= 0.02);
+            }
+        }
+}
+
+static const wt_setting busy[] = {
+    {"n_fft", NULL, 512}, {"semitones", NULL, 5}, {"lowest", NULL, -7}, {"formant", "keep", 0}};
 
 static void blocks_change_no_bit_and_processing_is_real_time(void **state)
 {
     (void)state;
-    check_node("pitch_shift", busy, 3);
+    check_node("pitch_shift", busy, 4);
     check_node("pitch_shift", NULL, 0);
 }
 
 static void cuda_agrees(void **state)
 {
     (void)state;
-    check_node_cuda("pitch_shift", busy, 3, 0, -4, 60);
+    check_node_cuda("pitch_shift", busy, 4, 0, -4, 60);
     check_node_cuda("pitch_shift", NULL, 0, 0, 7, 60);
 }
 
@@ -209,6 +244,7 @@ int main(void)
         cmocka_unit_test(a_turned_pitch_does_not_click),
         cmocka_unit_test(a_rounding_error_stays_one_in_speech),
         cmocka_unit_test(two_tones_stay_two_tones),
+        cmocka_unit_test(a_vowels_formants_stay_where_wanted),
         cmocka_unit_test(blocks_change_no_bit_and_processing_is_real_time),
         cmocka_unit_test(cuda_agrees),
         cmocka_unit_test(refusals_name_what_was_met_and_wanted),
