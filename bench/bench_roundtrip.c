@@ -1,10 +1,15 @@
 // The live engine at real pace: how long a block takes from the callback's call to its answer, and what a load beside
 // it keeps.
 //
-//   bench_roundtrip [--blocks N] [--block FRAMES] [--sms N] [--workers N] [--path NAME] [--load NAME]
+//   bench_roundtrip [--blocks N] [--block FRAMES] [--sms N] [--workers N] [--path NAME] [--load NAME] [--chain NAME]
 //
-// The chain is a voice: high-pass, four bands, compressor, 512 taps of convolution, limiter; stereo, 48 kHz. Every
-// block's period (64 frames: 1.333 ms) the thread calls wt_live_process once and notes how long it took. Paths:
+// Chains, at 48 kHz:
+//
+//   voice      high-pass, four bands, compressor, 512 taps of convolution, limiter; stereo
+//   analysis   transform of 1024 every 64 frames, HPSS, constant-Q of 84 notes, pitch; 8 streams of one channel
+//   analysis8  the same, one stream of 8 channels: one SM works, and notes and pitch are those of the channels' mean
+//
+// Every block's period (64 frames: 1.333 ms) the thread calls wt_live_process once and notes how long it took. Paths:
 //
 //   jitter     no device at all: how late the same thread is for its own periods, and the largest hole while it only
 //              reads the clock. The host's share in every maximum below
@@ -12,15 +17,15 @@
 //   desk       64 streams with a convolution of 1 s each on the CPU, with --workers N threads beside the caller
 //   resident   wt_live by the kernel that stays
 //   graph      wt_live by a captured graph
-//   copies     copy in, launch, copy out, synchronise, on a stream of the partition with the highest priority
-//   streams    64 stereo streams of the voice with a second of convolution each, by the kernel that stays
+//   copies     copy in, launch, copy out, synchronise, on a stream of the partition with the highest priority; voice
+//   streams    64 stereo streams of the voice with a second of convolution each, by the kernel that stays; voice
 //
 // Loads, in a partition of all SMs but the audio partition's: idle; reads; gemm (8192 in bf16); reads4 and gemm4, the
 // same launched from four threads on streams of their own. `kept` is the load's rate against its rate alone on the
 // whole GPU, and against its rate alone on its partition, launched by as many
 // threads. Misses are late answers (wait_share 0.8 of the period).
 #include "support/gpu_load.h"
-#include "support/live_voice.h"
+#include "support/live_chains.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -41,8 +46,18 @@ static const char *const path_names[] = {"jitter", "cpu", "desk", "resident", "g
 typedef enum load_case { IDLE, READS, READS_4, GEMM, GEMM_4, N_CASES } load_case;
 static const char *const load_names[] = {"idle", "reads", "reads4", "gemm", "gemm4"};
 
+typedef struct bench_chain {
+    const char *name;
+    const wt_chain_desc *desc;
+    int channels, n_streams;
+} bench_chain;
+static const bench_chain chains[] = {
+    {"voice", &bench_voice, 2, 1}, {"analysis", &bench_analysis, 1, 8}, {"analysis8", &bench_analysis, 8, 1}};
+static const bench_chain many_voices = {"streams", &bench_voice_long, 2, STREAMS};
+
 typedef struct bench {
     int n_blocks, block, n_sms, n_workers;
+    const bench_chain *chain;
     const char *only_path, *only_load;
     wt_device *device;
     gpu_loads loads;
@@ -126,10 +141,10 @@ static wt_status live_open(const bench *b, path p, wt_live **live)
                                          [RESIDENT] = WT_LIVE_RESIDENT,
                                          [GRAPHS] = WT_LIVE_GRAPH,
                                          [MANY] = WT_LIVE_RESIDENT};
-    const bool many = p == DESK || p == MANY;
+    const bench_chain *chain = p == DESK || p == MANY ? &many_voices : b->chain;
     const wt_live_config config = {.rate_hz = RATE,
-                                   .channels = 2,
-                                   .n_streams = many ? STREAMS : 1,
+                                   .channels = chain->channels,
+                                   .n_streams = chain->n_streams,
                                    .n_workers = b->n_workers,
                                    .worker_priority = 1,
                                    .max_frames = b->block,
@@ -137,7 +152,7 @@ static wt_status live_open(const bench *b, path p, wt_live **live)
                                    .partition = p <= DESK ? NULL : b->audio,
                                    .path = paths[p]};
     wt_status status = wt_live_create(&config, live);
-    return status ? status : wt_live_load(*live, many ? &bench_voice_long : &bench_voice, NULL);
+    return status ? status : wt_live_load(*live, chain->desc, NULL);
 }
 
 static void print_live(const bench *b, const wt_live_stats *before, const wt_live_stats *after)
@@ -346,6 +361,13 @@ static void tear_down(bench *b)
     free(b->in), free(b->out);
 }
 
+static const bench_chain *find_chain(const char *name)
+{
+    for (size_t k = 0; k < sizeof chains / sizeof *chains; k++)
+        if (!strcmp(chains[k].name, name)) return &chains[k];
+    return NULL;
+}
+
 static bool read_options(int argc, char **argv, bench *b)
 {
     for (int k = 1; k < argc; k += 2) {
@@ -362,29 +384,33 @@ static bool read_options(int argc, char **argv, bench *b)
             b->only_path = argv[k + 1];
         else if (!strcmp(argv[k], "--load"))
             b->only_load = argv[k + 1];
+        else if (!strcmp(argv[k], "--chain"))
+            b->chain = find_chain(argv[k + 1]);
         else
             return false;
     }
-    return b->n_blocks > 0 && b->n_sms > 0 && b->block > 0 && b->block <= MAX_BLOCK;
+    return b->chain && b->n_blocks > 0 && b->n_sms > 0 && b->block > 0 && b->block <= MAX_BLOCK;
 }
 
 int main(int argc, char **argv)
 {
-    bench b = {.n_blocks = 0, .block = 64, .n_sms = 8};
+    bench b = {.n_blocks = 0, .block = 64, .n_sms = 8, .chain = &chains[0]};
     b.n_blocks = wt_device_count() > 0 ? 15000 : 3000;
     if (!read_options(argc, argv, &b)) {
         fprintf(
             stderr,
-            "bench_roundtrip: want [--blocks N] [--block 1..%d] [--sms N] [--workers N] [--path NAME] [--load NAME]\n",
+            "bench_roundtrip: want [--blocks N] [--block 1..%d] [--sms N] [--workers N] [--path NAME] [--load NAME] "
+            "[--chain voice|analysis|analysis8]\n",
             MAX_BLOCK);
         return 1;
     }
     wt_status status = set_up(&b);
     if (!status && b.device)
-        printf("bench_roundtrip: %s, audio on %d SMs, load on %d\n", wt_device_get_info(b.device)->name, b.n_sms,
-               b.load_sms);
+        printf("bench_roundtrip: %s, %s, audio on %d SMs, load on %d\n", wt_device_get_info(b.device)->name,
+               b.chain->name, b.n_sms, b.load_sms);
     for (int p = 0; p < N_PATHS && !status; p++) {
         if (!wanted(b.only_path, path_names[p]) || (p > DESK && !b.device)) continue;
+        if ((p == DESK || p == COPIES || p == MANY) && b.chain != &chains[0]) continue;
         status = p == JITTER ? bench_jitter(&b) : bench_path(&b, (path)p);
         if (status) fail(path_names[p]);
     }
