@@ -52,7 +52,7 @@ static __device__ int part_of(const wt_mm_args &a, int group)
     return part;
 }
 
-extern "C" __global__ void __launch_bounds__(32 * MM_WARPS) matmul_any(wt_mm_args a)
+extern "C" __global__ void __launch_bounds__(32 * MM_WARPS) matmul_any(const __grid_constant__ wt_mm_args a)
 {
     const int part = part_of(a, blockIdx.x), lane = threadIdx.x % 32;
     const int r = (blockIdx.x - a.parts[part].first_tile) * MM_WARPS + threadIdx.x / 32;
@@ -66,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(32 * MM_WARPS) matmul_any(wt_mm_arg
         if (lane == i && i < t.count) finish(a, part, t, i, r, v[i], a.gated ? v1[i] : 0);
 }
 
-extern "C" __global__ void __launch_bounds__(32 * MM_WARPS) matmul_any_i8(wt_mm_args a)
+extern "C" __global__ void __launch_bounds__(32 * MM_WARPS) matmul_any_i8(const __grid_constant__ wt_mm_args a)
 {
     const int part = part_of(a, blockIdx.x), lane = threadIdx.x % 32;
     const wt_mm_part &p = a.parts[part];

@@ -24,6 +24,9 @@
 #define WT_MM_Q4_K 11
 #define WT_MM_Q6_K 12
 
+#define WT_MM_SKINNY_WARPS 16 // most of a block of matmul_skinny
+#define WT_MM_SKINNY_PITCH 17 // floats between rows of x in its shared memory
+
 #define WT_MM_RELU      1
 #define WT_MM_SILU      2
 #define WT_MM_GELU      3
@@ -52,6 +55,7 @@ typedef struct wt_mm_args {
     long long row_bytes;         ///< of W
     int n_parts, columns, m, n_batches, n_experts, x_repeat;
     int scale_rows, scale_columns, scale_stride; ///< rows and columns a scale, scales in a row of them
+    int scale_shift;                             ///< log2 of scale_columns where that is a power of two, else -1
     int w_type, x_type, y_type, scale_type;
     int activation, gated, add;
 } wt_mm_args;

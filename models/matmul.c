@@ -180,6 +180,7 @@ static void fill_scales(const wt_matrix *w, wt_mm_args *a)
     a->scale_type = type_of(w->scale_dtype);
     a->scale_rows = w->scaling == WT_SCALING_TENSOR ? INT_MAX : w->scaling == WT_SCALING_BLOCK ? BLOCK : 1;
     a->scale_columns = w->scaling == WT_SCALING_GROUP ? w->group : w->scaling == WT_SCALING_BLOCK ? BLOCK : INT_MAX;
+    a->scale_shift = a->scale_columns & (a->scale_columns - 1) ? -1 : __builtin_ctz((unsigned)a->scale_columns);
     a->scale_stride = a->scale_columns == INT_MAX ? 1 : (w->columns + a->scale_columns - 1) / a->scale_columns;
 }
 
