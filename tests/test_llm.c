@@ -293,6 +293,40 @@ static void logits_do_not_depend_on_how_tokens_came(void **state)
     }
 }
 
+/// The logits after each of several tokens are those of one by one, and so are those after wrong guesses are taken
+/// back; all layers of a draft are the model.
+static void verified_logits_are_those_of_single_steps(void **state)
+{
+    static const char *const some[] = {"gpt2", "mistral", "qwen3_moe"};
+    enum { N = 21, VOCAB = 128 };
+    static float all[N][VOCAB];
+    int32_t ids[N], wrong[9];
+    for (int k = 0; k < N; k++) ids[k] = k * 29 % VOCAB;
+    for (int k = 0; k < 9; k++) wrong[k] = k * 53 % VOCAB;
+    for (int m = 0; m < 3; m++) {
+        const char *path = make_model(state, some[m], WT_DTYPE_BF16);
+        fixture single = open_model(path, 1, 0), many = open_model(path, 2, 8);
+        assert_ok(wt_llm_decode(many.session, 5));
+        const wt_llm_snapshot at = wt_llm_session_snapshot(many.session);
+        assert_ok(wt_llm_verify(many.session, wrong, 9, all[0]));
+        assert_ok(wt_llm_session_restore(many.session, at));
+        const int n_layers = wt_llm_config(many.llm)->n_layers;
+        assert_ok(wt_llm_draft(many.session, 7, 1));
+        assert_ok(wt_llm_session_restore(many.session, at));
+        assert_ok(wt_llm_verify(many.session, ids, N, all[0]));
+        assert_memory_equal(wt_llm_logits(many.session), all[N - 1], sizeof all[0]);
+        assert_ok(wt_llm_decode(single.session, 5));
+        for (int k = 0; k < N; k++) {
+            assert_ok(k % 2 ? wt_llm_decode(single.session, ids[k]) : wt_llm_draft(single.session, ids[k], n_layers));
+            assert_memory_equal(wt_llm_logits(single.session), all[k], sizeof all[k]);
+        }
+        assert_fails(wt_llm_draft(single.session, 0, n_layers + 1), WT_ERR_BAD_ARG,
+                     "llm: a draft of 3 layers, want 1..2");
+        close_model(&single);
+        close_model(&many);
+    }
+}
+
 static void bad_use_is_refused(void **state)
 {
     const char *path = make_model(state, "gpt2", WT_DTYPE_F32);
@@ -483,6 +517,7 @@ int main(void)
         cmocka_unit_test(a_trained_model_equals_transformers),
         cmocka_unit_test(a_llama2c_checkpoint_tells_its_story),
         IN_FOLDER(logits_do_not_depend_on_how_tokens_came),
+        IN_FOLDER(verified_logits_are_those_of_single_steps),
         IN_FOLDER(bad_use_is_refused),
         cmocka_unit_test(opening_survives_failing_allocations),
         cmocka_unit_test(a_sampler_survives_failing_allocations),

@@ -327,14 +327,14 @@ static void mixture(queue *q, const wt__layer *w)
 
 // ---- the pass
 
-wt_status wt__llm_forward(wt_llm_session *s, bool logits)
+wt_status wt__llm_forward(wt_llm_session *s, int n_layers, float *logits, int n_logits)
 {
     const wt_llm *m = s->llm;
     const wt_model_config *c = &m->config;
     const int n = s->n_tokens;
     queue q = {s, WT_OK};
     run(&q, embed_token, &s, sizeof s, n); // x = embedding (+ position)
-    for (int l = 0; l < c->n_layers; l++) {
+    for (int l = 0; l < n_layers; l++) {
         const wt__layer *w = &m->layers[l];
         const wt__attention a = {s, l};
         // x += Wo attend(rope(Wq n), rope(Wk n), Wv n), n = norm(x)
@@ -352,10 +352,9 @@ wt_status wt__llm_forward(wt_llm_session *s, bool logits)
         else
             dense(&q, w);
     }
-    if (logits) { // of the last token
-        const int64_t last = (int64_t)(n - 1) * c->d_model;
-        normalise(&q, &m->norm, s->x + last, s->n, 1);
-        multiply(&q, 1, &(wt__product[]){product(s, &m->head, s->n, s->logits, 1)}[0]);
+    if (n_logits) {
+        normalise(&q, &m->norm, s->x + (int64_t)(n - n_logits) * c->d_model, s->n, n_logits);
+        multiply(&q, 1, &(wt__product[]){product(s, &m->head, s->n, logits, n_logits)}[0]);
     }
     return q.status;
 }

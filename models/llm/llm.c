@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 // ---- models
 
@@ -214,9 +215,11 @@ static void prepare_batch(wt_llm_session *s, const int32_t *ids, int n)
     }
 }
 
-wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n)
+/// Tokens through the first n_layers; the logits of the last to the session, or those of each to `all`
+/// [n][vocab_size].
+static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_layers, float *all)
 {
-    wt_llm_session *s = session;
+    const size_t vocab = (size_t)s->llm->config.vocab_size;
     wt_status status = check_tokens(s, ids, n);
     if (status) return status;
     s->has_logits = false;
@@ -224,16 +227,36 @@ wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n)
     for (int first = 0; first < n && !status; first += s->n_batch) {
         const int left = n - first, batch = left < s->n_batch ? left : s->n_batch;
         prepare_batch(s, ids + first, batch);
-        status = wt__llm_forward(s, batch == left);
+        status = all ? wt__llm_forward(s, n_layers, all + vocab * (size_t)first, batch)
+                     : wt__llm_forward(s, n_layers, s->logits, batch == left);
         const wt_status ran = wt_stream_synchronize(s->stream);
         if (!status) status = ran;
         if (!status) s->position += batch;
     }
+    if (!status && all) memcpy(s->logits, all + vocab * (size_t)(n - 1), vocab * sizeof *all);
     s->has_logits = !status;
     return status;
 }
 
+wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n)
+{
+    return append(session, ids, n, session->llm->config.n_layers, NULL);
+}
+
 wt_status wt_llm_decode(wt_llm_session *session, int32_t id) { return wt_llm_prefill(session, &id, 1); }
+
+wt_status wt_llm_verify(wt_llm_session *session, const int32_t *ids, int n, float *logits)
+{
+    return append(session, ids, n, session->llm->config.n_layers, logits);
+}
+
+wt_status wt_llm_draft(wt_llm_session *session, int32_t id, int n_layers)
+{
+    const int most = session->llm->config.n_layers;
+    if (n_layers < 1 || n_layers > most)
+        return wt_fail(WT_ERR_BAD_ARG, "llm: a draft of %d layers, want 1..%d", n_layers, most);
+    return append(session, &id, 1, n_layers, NULL);
+}
 
 const float *wt_llm_logits(const wt_llm_session *session) { return session->has_logits ? session->logits : NULL; }
 

@@ -80,8 +80,9 @@ struct wt_llm_session {
     float *logits;          ///< [vocab_size]
 };
 
-/// Queue the forward pass of the batch; the logits of its last token when `logits`.
-WT_CHECKED wt_status wt__llm_forward(wt_llm_session *session, bool logits);
+/// Queue the batch's way through the first n_layers; the logits of its last n_logits tokens go to `logits`
+/// [n_logits][vocab_size].
+WT_CHECKED wt_status wt__llm_forward(wt_llm_session *session, int n_layers, float *logits, int n_logits);
 
 /// Radians a position for each pair of dimensions at a length of `length` tokens, and the scale of cosines and sines.
 void wt__rope_frequencies(const wt_rope_config *rope, const float *factors, int length, float *frequencies,

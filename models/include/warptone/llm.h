@@ -111,6 +111,18 @@ WT_CHECKED wt_status wt_sampler_pick(wt_sampler *sampler, const float *logits, i
 /// Natural logarithm of a token's probability by logits as the model gave them.  [any]
 double wt_llm_logprob(const float *logits, int vocab_size, int32_t id);
 
+// ---- several tokens at the cost of one
+
+/// Append `n` guessed tokens and write the logits after each, bit for bit those that wt_llm_decode one by one would
+/// give, to `logits` [n][vocab_size]. wt_llm_logits has the last. Guesses that were wrong are taken back by
+/// wt_llm_session_restore with the position before them (wt_llm_snapshot). Errors: those of wt_llm_prefill.  [worker]
+WT_CHECKED wt_status wt_llm_verify(wt_llm_session *session, const int32_t *ids, int n, float *logits);
+
+/// Append a token through the first `n_layers` layers alone, 1 .. n_layers of the model: wt_llm_logits then has a guess
+/// at a part of the cost. The other layers' keys and values are not there, so the session must be restored to the
+/// position before it ahead of anything but the next draft. Errors: also WT_ERR_BAD_ARG.  [worker]
+WT_CHECKED wt_status wt_llm_draft(wt_llm_session *session, int32_t id, int n_layers);
+
 #ifdef __cplusplus
 }
 #endif
