@@ -15,6 +15,7 @@ const wt_node_type *const wt_node_types[] = {
     &wt__node_deesser,
     &wt__node_delay,
     &wt__node_denoise,
+    &wt__node_echo_cancel,
     &wt__node_expander,
     &wt__node_fir,
     &wt__node_flanger,

@@ -33,6 +33,7 @@ extern const wt_node_type wt__node_dc_block;
 extern const wt_node_type wt__node_deesser;
 extern const wt_node_type wt__node_delay;
 extern const wt_node_type wt__node_denoise;
+extern const wt_node_type wt__node_echo_cancel;
 extern const wt_node_type wt__node_expander;
 extern const wt_node_type wt__node_fir;
 extern const wt_node_type wt__node_flanger;
