@@ -4,6 +4,7 @@
 #include <string.h>
 
 const wt_node_type *const wt_node_types[] = {
+    &wt__node_agc,
     &wt__node_biquad,
     &wt__node_chorus,
     &wt__node_compressor,
@@ -33,6 +34,7 @@ const wt_node_type *const wt_node_types[] = {
     &wt__node_reverb,
     &wt__node_saturation,
     &wt__node_spectrum,
+    &wt__node_vad,
     // internal
     &wt__node_align,
 };

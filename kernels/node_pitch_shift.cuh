@@ -1,5 +1,5 @@
 // pitch_shift: quantum by quantum; a thread a sample reads the stretched stream, teams of warps make the spectra.
-// Judge: the CPU's, 60 dB on noise (rounding errors grow where the weights of neighbours cancel).
+// Judge: the CPU's, 80 dB on noise (rounding errors grow where the weights of neighbours cancel).
 #pragma once
 #include "node_pitch_shift_kernel.h"
 #include "spectral_node.cuh"
