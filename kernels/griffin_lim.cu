@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
                 spectrum_put_pair(points, k, x, y);
             }
         },
-        [&](long long line, long long at, long long to, float sum) { give(a, line, at, to, sum); });
+        [&](long long line, int, long long at, long long to, float sum) { give(a, line, at, to, sum); });
 }
 
 extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_WIDE)
@@ -80,5 +80,5 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_W
                 spectrum_put_pair(points, k, x, y);
             }
         },
-        [&](long long line, long long at, long long to, float sum) { give(a, line, at, to, sum); });
+        [&](long long line, int, long long at, long long to, float sum) { give(a, line, at, to, sum); });
 }

@@ -112,9 +112,10 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
                 if (k < SPECTRUM_BINS) spectrum_put_pair(points, k, x[e], y[e]);
             }
         },
-        [&](long long line, long long at, long long to, float sum) {
-            const float by = squares(a, at);
-            a.out[line * a.walk.length + to] = by > 1.17549435e-38f ? sum / by : sum;
+        [&](long long line, int i, long long at, long long to, float sum) {
+            const bool all = at >= SPECTRUM_N && at < (long long)a.n_frames * a.walk.hop;
+            const float by = all ? 0 : squares(a, at), fix = all ? __ldg(a.squares + i % a.walk.hop) : 1;
+            a.out[line * a.walk.length + to] = by > 1.17549435e-38f ? sum / by : sum * fix;
         });
 }
 
