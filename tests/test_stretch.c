@@ -2,6 +2,7 @@
 #include "support/golden.h"
 #include "support/realtime.h"
 #include "support/spectral_check.h"
+#include "support/vowel.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -528,53 +529,7 @@ static void pieces_of_any_size_fit(void **state)
 
 // ---- formants
 
-enum { FORMANTS = 4, VOWEL = 44100, HARMONICS = 40 };
-
-// The first three of the vowel of "head", men's: G. Peterson and H. Barney, Control
-// methods used in a study of the vowels, 1952.
-static const double formants_hz[FORMANTS] = {530, 1840, 2480, 3500}, widths_hz[FORMANTS] = {80, 100, 130, 180};
-
-// Of resonators in a row.
-static double vowel_gain(double hz)
-{
-    double gain = 1;
-    for (int i = 0; i < FORMANTS; i++) {
-        const double f = formants_hz[i] * formants_hz[i];
-        gain *= f / hypot(f - hz * hz, widths_hz[i] * hz);
-    }
-    return gain;
-}
-
-// Amplitude of a frequency in the middle of a signal, under a Hann window.
-static double amplitude_at(const float *x, int64_t n, double hz)
-{
-    const int64_t begin = 8192, count = n - 2 * begin;
-    double re = 0, im = 0, all = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const double w = 0.5 - 0.5 * cos(6.283185307179586477 * (double)i / (double)count),
-                     turn = 6.283185307179586477 * hz / 22050 * (double)i;
-        re += w * cos(turn) * x[begin + i], im += w * sin(turn) * x[begin + i], all += w;
-    }
-    return 2 * hypot(re, im) / all;
-}
-
-// By what factor the vowel's frequencies must be moved to fit harmonics between two frequencies best, in dB with any
-// level, each weighed by its amplitude.
-static double moved_by(const double *amplitudes, double f0_hz, double low_hz, double high_hz)
-{
-    double best = 0, least = HUGE_VAL;
-    for (double by = 0.6; by < 1.6; by += 0.002) {
-        double sum = 0, squares = 0, weights = 0;
-        for (int m = 1; m < HARMONICS; m++) {
-            if (m * f0_hz < low_hz || m * f0_hz > high_hz) continue;
-            const double off = log(amplitudes[m] / vowel_gain(m * f0_hz / by)), weight = amplitudes[m];
-            sum += weight * off, squares += weight * off * off, weights += weight;
-        }
-        const double error = squares - sum * sum / weights;
-        if (error < least) least = error, best = by;
-    }
-    return best;
-}
+enum { VOWEL = 44100 };
 
 static void check_vowel(wt_pitch_shift_config config, const float *pcm, double f0_hz)
 {
@@ -582,19 +537,19 @@ static void check_vowel(wt_pitch_shift_config config, const float *pcm, double f
     assert_ok(wt_pitch_shift_create(NULL, &config, &plan));
     float *out = floats(VOWEL);
     RT_SECTION wt_pitch_shift_run(plan, pcm, out);
-    double best = 0, most = 0, got[HARMONICS] = {0};
+    double best = 0, most = 0, got[VOWEL_HARMONICS] = {0};
     for (int tenths = -100; tenths <= 100; tenths++) { // of a cent, by a harmonic near the first formant
-        const double f = f0_hz * exp2(tenths / 12000.0), a = amplitude_at(out, VOWEL, 4 * f);
+        const double f = f0_hz * exp2(tenths / 12000.0), a = amplitude_at(out, VOWEL, 4 * f, 22050);
         if (a > most) most = a, best = f;
     }
     if (!(fabs(best / f0_hz - 1) < 1e-4)) fail_msg("%g steps: f0 %.3f Hz, want %.3f", config.n_steps, best, f0_hz);
-    for (int m = 1; m < HARMONICS; m++) got[m] = amplitude_at(out, VOWEL, m * f0_hz);
+    for (int m = 1; m < VOWEL_HARMONICS; m++) got[m] = amplitude_at(out, VOWEL, m * f0_hz, 22050);
     for (int i = 0; i < 3 && config.keep_formants; i++) {
-        const double by = moved_by(got, f0_hz, formants_hz[i] - 300, formants_hz[i] + 300);
+        const double by = vowel_moved_by(got, f0_hz, vowel_formants_hz[i] - 300, vowel_formants_hz[i] + 300);
         if (!(fabs(by - 1) <= 0.03))
-            fail_msg("%g steps: a formant at %.0f Hz, want %.0f", config.n_steps, by * formants_hz[i], formants_hz[i]);
+            fail_msg("%g steps: a formant at %.0f Hz, want %.0f", config.n_steps, by * vowel_formants_hz[i], vowel_formants_hz[i]);
     }
-    const double by = moved_by(got, f0_hz, 100, 4000), want = config.keep_formants ? 1 : exp2(config.n_steps / 12);
+    const double by = vowel_moved_by(got, f0_hz, 100, 4000), want = config.keep_formants ? 1 : exp2(config.n_steps / 12);
     if (!(fabs(by / want - 1) <= 0.03))
         fail_msg("%g steps, keep %d: formants moved by %.3f, want %.3f", config.n_steps, config.keep_formants, by,
                  want);
@@ -607,10 +562,7 @@ static void a_vowels_formants_stay(void **state)
     (void)state;
     const double f0_hz = 110;
     float *pcm = floats(VOWEL);
-    for (int m = 1; m * f0_hz < 10500; m++)
-        for (int i = 0; i < VOWEL; i++)
-            pcm[i] +=
-                (float)(0.02 * vowel_gain(m * f0_hz) * cos(6.283185307179586477 * m * (f0_hz * i / 22050 + 0.1 * m)));
+    vowel_signal(pcm, VOWEL, f0_hz, 22050);
     for (int k = 0; k < 4; k++) {
         const double steps = k % 2 ? 5 : -5;
         check_vowel((wt_pitch_shift_config){.n_steps = steps, .n_samples = VOWEL, .keep_formants = k < 2}, pcm,
