@@ -321,10 +321,12 @@ static double sum_of(const bench *b, int part, int64_t i, int64_t r, double *siz
 }
 
 /// Half a step of the type, as a share; how far a product may be moved by rounding: sums of floats in any order and
-/// the epilogue's functions 4e-6, and 16-bit products of weights that are rounded after scaling (groups) their step.
+/// the epilogue's functions 4e-6, and 16-bit products of weights that are rounded after scaling (groups; blocks beside
+/// many rows of x) their step.
 static double share_of(const problem *p)
 {
-    const bool rounded = p->scaling == WT_SCALING_GROUP || wt_dtype_block(p->w) > 1;
+    const bool blocks = p->scaling == WT_SCALING_BLOCK && p->m > WT_MATMUL_SKINNY;
+    const bool rounded = blocks || p->scaling == WT_SCALING_GROUP || wt_dtype_block(p->w) > 1;
     return 4e-6 + (!rounded || p->x == WT_DTYPE_F32 ? 0 : p->x == WT_DTYPE_F16 ? 0x1p-11 : 0x1p-8);
 }
 
