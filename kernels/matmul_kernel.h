@@ -61,6 +61,14 @@ typedef struct wt_mm_args {
     int activation, gated, add;
 } wt_mm_args;
 
+/// Bare sums of rows first .. of a batch of a part, [count][pitch], and of part 1 when gated.
+typedef struct wt_mm_finish_args {
+    wt_mm_args args;
+    const void *sums, *sums1;
+    int sum_type, pitch, part, batch, first;
+    int whole; ///< rows of W in eights, and y aligned to 16 bytes
+} wt_mm_finish_args;
+
 typedef struct wt_mm_quantize_args {
     const unsigned char *x;
     unsigned char *out; ///< [m][columns]

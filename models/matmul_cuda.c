@@ -19,8 +19,8 @@ typedef struct variant {
 
 struct wt__mm_cuda {
     wt_matmul_config config;
-    int n_sms;
     variant *variants;
+    wt__mm_library *library; ///< NULL: not there, or not wanted
 };
 
 /// How a product is computed.
@@ -35,9 +35,9 @@ wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_c
     wt__mm_cuda *c = calloc(1, sizeof *c);
     if (!c) return wt_fail(WT_ERR_NO_MEMORY, "matmul: no memory for a handle");
     c->config = *config;
-    c->n_sms = n_sms;
     *cuda = c;
-    return WT_OK;
+    if (config->no_library || !wt_cublaslt_version()) return WT_OK;
+    return wt__mm_library_create(config->device, n_sms, config->tf32, &c->library);
 }
 
 void wt__mm_cuda_destroy(wt__mm_cuda *cuda)
@@ -49,6 +49,7 @@ void wt__mm_cuda_destroy(wt__mm_cuda *cuda)
         free(cuda->variants);
         cuda->variants = next;
     }
+    wt__mm_library_destroy(cuda->library);
     free(cuda);
 }
 
@@ -229,11 +230,26 @@ static void choose(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     plan_any(a, p);
 }
 
+/// Through the library. Errors: WT_ERR_UNSUPPORTED when it has nothing for a product of that form.
+static wt_status enqueue_library(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *a)
+{
+    static const plan finish = {.file = "kernels/matmul_finish.cu", .function = "matmul_finish"};
+    wt_kernel *kernel;
+    wt_status status = wt__mm_library_prepare(cuda->library, a);
+    if (!status) status = kernel_of(cuda, &finish, &kernel);
+    if (status || !stream) return status;
+    return wt__mm_library_enqueue(cuda->library, kernel, stream, a);
+}
+
 wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *args)
 {
     wt_mm_args a = *args;
     plan p;
     wt_kernel *kernel;
+    if (cuda->library && wt__mm_library_takes(&a)) {
+        wt_status status = enqueue_library(cuda, stream, &a);
+        if (status != WT_ERR_UNSUPPORTED) return status;
+    }
     choose(cuda, &a, &p);
     wt_status status = kernel_of(cuda, &p, &kernel);
     if (status || !stream) return status;
@@ -254,6 +270,7 @@ const char *wt__mm_cuda_kernel(wt__mm_cuda *cuda, const wt_mm_args *args)
 {
     wt_mm_args a = *args;
     plan p;
+    if (cuda->library && wt__mm_library_takes(&a) && !wt__mm_library_prepare(cuda->library, &a)) return "library";
     choose(cuda, &a, &p);
     return p.function;
 }
