@@ -7,6 +7,7 @@
 #ifndef WT_SPECTRUM_CUH
 #define WT_SPECTRUM_CUH
 #include "fft.cuh"
+#include "padded.cuh"
 #include "spectrum_kernel.h"
 
 enum {
@@ -74,24 +75,6 @@ __device__ __forceinline__ void spectrum_transform(int t, V *points, const void 
     spectrum_pass<1>(t, points, (const V *)twiddles, load, store);
 }
 
-// The sample at `at`, which may lie before or behind the signal (dsp/stft.c: wt__stft_padded).
-__device__ inline float spectrum_padded(const float *pcm, long long n, long long at, int margin, int pad)
-{
-    if (at >= 0 && at < n) return pcm[at];
-    if (pad == 0) return 0;
-    const float edge = pcm[at < 0 ? 0 : n - 1];
-    if (pad == 4) {
-        const long long outside = at < 0 ? -at : at - n + 1;
-        return outside < margin ? edge * (float)(margin - outside) / (float)margin : 0;
-    }
-    if (pad == 3 || n == 1) return edge;
-    const int symmetric = pad == 2;
-    const long long period = symmetric ? 2 * n : 2 * (n - 1);
-    at %= period;
-    if (at < 0) at += period;
-    return pcm[at < n ? at : period - at - symmetric];
-}
-
 /// Transform the windowed frames t and t + 1 of one line; frames that do not exist are zeros.
 __device__ __forceinline__ void spectrum_frames(const wt_spectrum_frames &f, int thread, float2 *points,
                                                 const float *pcm, int t)
@@ -105,8 +88,8 @@ __device__ __forceinline__ void spectrum_frames(const wt_spectrum_frames &f, int
             const float w = __ldg(f.window + i);
             if (inside) return make_float2(w * __ldg(a + i), w * __ldg(b + i));
             float2 v = make_float2(0, 0);
-            if (t < f.n_frames) v.x = w * spectrum_padded(pcm, f.n_samples, begin + i, f.margin, f.pad);
-            if (t + 1 < f.n_frames) v.y = w * spectrum_padded(pcm, f.n_samples, begin + f.hop + i, f.margin, f.pad);
+            if (t < f.n_frames) v.x = w * padded_sample(pcm, f.n_samples, begin + i, f.margin, f.pad);
+            if (t + 1 < f.n_frames) v.y = w * padded_sample(pcm, f.n_samples, begin + f.hop + i, f.margin, f.pad);
             return v;
         },
         [&](int k, float2 v) { points[spectrum_at(k)] = v; });
