@@ -1,5 +1,6 @@
 // Pitch, rhythm and time of mono signals at 22.05 kHz, as librosa's defaults have them. CPU: times real time, a batch
 // of two minutes on the device's threads. CUDA: hours of audio a second, signals on the device, between two events.
+//   bench_pitch [NAME [cpu|cuda]]   ops whose name holds NAME, "" = all; one backend
 //   yin      cpu   9000 x     cuda  120.0 h/s
 // (The figures above only show the form.)
 
@@ -100,6 +101,16 @@ static wt_status locked_create(wt_device *device, int n_signals, void **plan)
     return make_stretch(device, WT_STRETCH_LOCKED, n_signals, plan);
 }
 
+static wt_status attacks_create(wt_device *device, int n_signals, void **plan)
+{
+    return make_stretch(device, WT_STRETCH_TRANSIENT, n_signals, plan);
+}
+
+static wt_status wsola_create(wt_device *device, int n_signals, void **plan)
+{
+    return make_stretch(device, WT_STRETCH_WSOLA, n_signals, plan);
+}
+
 static void stretch_destroy(void *plan)
 {
     wt_stretch_destroy(plan);
@@ -193,6 +204,8 @@ static const op ops[] = {
     {"autocorrelation", autocorrelate_create, autocorrelate_destroy, autocorrelate_enqueue, RATE_HZ * SECONDS, true},
     {"stretch 1.25", stretch_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
     {"stretch locked", locked_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
+    {"stretch attacks", attacks_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
+    {"stretch wsola", wsola_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
     {"pitch shift 4", shift_create, shift_destroy, shift_enqueue, RATE_HZ * SECONDS, true},
     {"onset strength", beats_create, beats_destroy, onset_enqueue, 1, true},
     {"beats", beats_create, beats_destroy, beats_enqueue, 1, true},
@@ -273,11 +286,11 @@ static int bench(wt_backend backend, const char *filter)
 
 int main(int argc, char **argv)
 {
-    const char *filter = argc > 1 ? argv[1] : NULL;
-    int failed = bench(WT_BACKEND_CPU, filter);
+    const char *filter = argc > 1 ? argv[1] : NULL, *backend = argc > 2 ? argv[2] : "";
+    int failed = strcmp(backend, "cuda") ? bench(WT_BACKEND_CPU, filter) : 0;
     if (wt_device_count() < 1)
         printf("bench_pitch: no CUDA device\n");
-    else
+    else if (strcmp(backend, "cpu"))
         failed |= bench(WT_BACKEND_CUDA, filter);
     return failed;
 }

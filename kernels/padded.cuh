@@ -14,9 +14,7 @@ __device__ inline float padded_sample(const float *pcm, long long n, long long a
     }
     if (pad == 3 || n == 1) return edge;
     const int symmetric = pad == 2;
-    const long long period = symmetric ? 2 * n : 2 * (n - 1);
-    at %= period;
-    if (at < 0) at += period;
-    return pcm[at < n ? at : period - at - symmetric];
+    while (at < 0 || at >= n) at = at < 0 ? -at - symmetric : 2 * (n - 1) - at + symmetric;
+    return pcm[at];
 }
 #endif
