@@ -1,5 +1,5 @@
 // From names to layers: which tensors a family has, under the hub's names or GGUF's, and of what shape.
-#include "llm_internal.h"
+#include "matrix.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -246,10 +246,10 @@ static wt__linear expert_linear(binder *b, role r, int layer, int expert, int64_
 /// Some rows of a matrix as a matrix.
 static wt__linear rows_of(const wt__linear *all, int64_t first, int64_t n)
 {
-    const wt_tensor *t = &all->weight;
-    wt__linear m = {*t, all->bias ? all->bias + first : NULL};
+    wt__linear m = *all;
     m.weight.shape[0] = n;
-    if (t->data) m.weight.data = (const unsigned char *)t->data + wt_dtype_bytes(t->dtype, t->shape[1]) * (size_t)first;
+    if (m.weight.data) m.weight.data = wt__row(all, first);
+    if (m.bias) m.bias += first;
     return m;
 }
 

@@ -78,11 +78,10 @@ static void *lay(unsigned char *memory, size_t *at, size_t count)
     return here;
 }
 
-/// Types that matrix.c widens row by row.
+/// Types whose products need room: for widened rows or rounded vectors.
 static bool wants_rows(const wt_tensor *t)
 {
-    return t->data && t->dtype != WT_DTYPE_F32 && t->dtype != WT_DTYPE_F16 && t->dtype != WT_DTYPE_BF16 &&
-           t->dtype != WT_DTYPE_Q8_0;
+    return t->data && t->dtype != WT_DTYPE_F32 && t->dtype != WT_DTYPE_F16 && t->dtype != WT_DTYPE_BF16;
 }
 
 static bool any_wants_rows(const wt_llm *llm)
@@ -156,6 +155,7 @@ wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *
     wt_llm_session *s = *session = calloc(1, sizeof *s);
     if (!s) return wt_fail(WT_ERR_NO_MEMORY, "llm: session");
     s->llm = llm;
+    s->exact = config->exact_products;
     wt_status status = choose_sizes(llm, config, s);
     if (!status) status = wt_stream_create(config->device, NULL, &s->stream);
     if (!status) status = wt_buffer_create(config->device, WT_MEMORY_DEVICE, lay_out(s, NULL), &s->memory);

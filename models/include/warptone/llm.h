@@ -43,6 +43,9 @@ typedef struct wt_llm_session_config {
     wt_device *device; ///< of the CPU backend: its threads do the work; borrowed until destroy
     int n_positions;   ///< tokens that prompt and answer may have together; 0 = the model's max_positions, at most 4096
     int n_batch;       ///< tokens of a prompt that go through the layers together; 0 = 64
+    /// Multiply quantised weights (GGUF's blocks, int8, int4) in float. By default, where the CPU has AVX2, activations
+    /// are rounded to 8 bits with a scale for 32 of them, and products are 3 to 20 times as fast.
+    bool exact_products;
 } wt_llm_session_config;
 
 /// Takes all memory: keys and values are f32, 8 n_layers n_positions n_kv_heads d_head bytes.
