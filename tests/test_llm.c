@@ -505,6 +505,7 @@ static void scaled_weights_are_multiplied_as_they_stand(void **state)
         {"int8, row", WT_DTYPE_I8, 256, 1, 256, false, false},
         {"int8, odd", WT_DTYPE_I8, 77, 1, 77, false, false},
         {"int4, 32", WT_DTYPE_U8, 96, 1, 32, true, false},
+        {"int4, one group", WT_DTYPE_U8, 128, 1, 128, true, true},
         {"int4, 128 with zeros", WT_DTYPE_U8, 512, 1, 128, true, true},
         {"int4, 48 with zeros", WT_DTYPE_U8, 96, 1, 48, true, true},
     };

@@ -15,7 +15,7 @@ typedef struct wt__linear {
     const float *scales;  ///< of F8_E4M3, I8 and nibbles; NULL = 1
     const uint8_t *zeros; ///< one a scale, of nibbles; NULL = 8
     int scale_rows;       ///< rows that share a scale: all, 1, or those of a block
-    int scale_columns;    ///< columns that share one: all, or those of a block or group
+    int scale_columns;    ///< columns that share one: all, or those of a block or group, at most all
     bool nibbles;         ///< two elements a byte of U8, the first in the low bits; the shape counts elements
 } wt__linear;
 
