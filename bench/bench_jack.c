@@ -1,6 +1,7 @@
 // A live session on a JACK server of its own: jackd's dummy driver at 64 frames and 48 kHz, stereo.
 //
-//   bench_jack [seconds] [preset] [backend]     20 s of presets/voice-clean.yaml on the CPU
+//   bench_jack [seconds] [preset] [backend] [load]     20 s of presets/voice-clean.yaml on the CPU, beside no load;
+//                                                      on a GPU beside reads, gemm or prefill (support/gpu_load.h)
 //
 //   jack  cpu voice-clean  ch=2  block=64  seconds=20  p50 .. p99 .. p99.9 .. max .. us | 0.3 % of 1333 us at p99.9 |
 //   .. blocks, .. missed, .. xruns; beside it 10 s of a client that does nothing: .. xruns a minute, the session ..
@@ -12,6 +13,7 @@
 #include "../hosts/jack_api.h"
 #include "../hosts/live_rights.h"
 #include "../hosts/live_session.h"
+#include "support/gpu_load.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -23,6 +25,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <warptone/clock.h>
 
 #ifdef WT_HAVE_JACK
 
@@ -80,9 +83,58 @@ static double idle_xruns(double seconds)
     return runs ? (after - before) * 60 / seconds : -1;
 }
 
-static void print_row(const live_session_stats *s, const char *backend, double seconds, uint64_t n_early, double idle)
+// ---- a load on the GPU's other partition
+
+typedef struct neighbour {
+    const char *name; ///< NULL = none
+    gpu_load_kind kind;
+    wt_partition *partition;
+    gpu_loads all;
+    gpu_load load;
+    wt_stream *stream;
+    double alone, beside; ///< rates
+    bool started;
+} neighbour;
+
+/// In a quiesce: loads kernels.
+static wt_status start_neighbour(void *user)
 {
-    const double n_xruns = (double)(s->host.n_xruns - n_early);
+    neighbour *n = user;
+    wt_partition_info info;
+    wt_partition_get_info(n->partition, &info);
+    wt_status status = gpu_loads_open(wt_partition_device(n->partition), &n->all);
+    if (!status && (int)n->kind >= gpu_loads_count(&n->all))
+        status = wt_fail(WT_ERR_UNSUPPORTED, "%s needs cuBLASLt", n->name);
+    if (!status) status = wt_partition_stream_create(n->partition, NULL, &n->stream);
+    if (!status) status = gpu_load_alone(&n->all, n->kind, n->stream, info.n_sms, 0.5, &n->alone);
+    if (!status) status = gpu_load_start(&n->load, &n->all, n->kind, n->stream, info.n_sms);
+    n->started = !status;
+    return status;
+}
+
+static wt_status open_neighbour(live_session *session, const char *name, neighbour *n)
+{
+    *n = (neighbour){.name = name};
+    if (!name) return WT_OK;
+    wt_layout *layout = live_session_layout(session);
+    while (n->kind < N_GPU_LOADS && strcmp(name, gpu_load_names[n->kind])) n->kind++;
+    if (n->kind == N_GPU_LOADS) return wt_fail(WT_ERR_BAD_ARG, "load \"%s\", want reads, gemm or prefill", name);
+    if (!layout) return wt_fail(WT_ERR_UNSUPPORTED, "%s: a load needs a GPU with partitions", name);
+    n->partition = wt_layout_find(layout, "llm");
+    return wt_quiesce(wt_partition_device(n->partition), start_neighbour, n, 0);
+}
+
+static void close_neighbour(neighbour *n)
+{
+    if (n->started && gpu_load_stop(&n->load)) fprintf(stderr, "bench_jack: %s\n", wt_last_error());
+    wt_stream_destroy(n->stream);
+    if (n->all.device) gpu_loads_close(&n->all);
+}
+
+static void print_row(const live_session_stats *s, const char *backend, double seconds, const live_session_stats *early,
+                      double idle)
+{
+    const double n_xruns = (double)(s->host.n_xruns - early->host.n_xruns);
     const wt_histogram_summary *p = s->live.round_trip_ns.count ? &s->live.round_trip_ns : &s->live.process_ns;
     const double period_us = 1e6 * BLOCK / RATE;
     printf("jack  %s %-14s ch=2  block=%d  seconds=%.0f  p50 %.2f  p99 %.2f  p99.9 %.2f  p99.99 %.2f  max %.2f us | "
@@ -91,11 +143,33 @@ static void print_row(const live_session_stats *s, const char *backend, double s
            "the session %.1f%s\n",
            backend, s->preset, BLOCK, seconds, (double)p->p50 * 1e-3, (double)p->p99 * 1e-3, (double)p->p99_9 * 1e-3,
            (double)p->p99_99 * 1e-3, (double)p->max * 1e-3, (double)p->p99_9 * 1e-1 / period_us, period_us,
-           (unsigned long long)s->live.n_blocks, (unsigned long long)s->live.n_misses, n_xruns, IDLE_SECONDS, idle,
+           (unsigned long long)(s->live.n_blocks - early->live.n_blocks),
+           (unsigned long long)(s->live.n_misses - early->live.n_misses), n_xruns, IDLE_SECONDS, idle,
            n_xruns * 60 / seconds, s->host.realtime ? "" : " (no real-time rights)");
 }
 
-static wt_status run(const char *preset, const char *backend, double seconds)
+/// One row: the figures of `seconds` of a session that runs, beside the load.
+static wt_status measure(live_session *session, const char *backend, const char *load, double seconds, double idle)
+{
+    live_session_stats early, stats;
+    neighbour n;
+    wt_status status = open_neighbour(session, load, &n);
+    if (!status) {
+        nanosleep(&(struct timespec){1, 0}, NULL); // connecting changes the graph, which may cost cycles
+        live_session_get_stats(session, &early);
+        const long long n_before = atomic_load(&n.load.n_done);
+        const int64_t begin_ns = wt_clock_now_ns(NULL);
+        nanosleep(&(struct timespec){(time_t)seconds, 0}, NULL);
+        if (load) n.beside = gpu_load_rate(&n.load, n_before, begin_ns);
+        live_session_get_stats(session, &stats);
+        print_row(&stats, backend, seconds, &early, idle);
+        if (load) printf("jack  beside %s, which kept %.1f %% of its rate\n", load, 100 * n.beside / n.alone);
+    }
+    close_neighbour(&n);
+    return status;
+}
+
+static wt_status run(const char *preset, const char *backend, const char *load, double seconds)
 {
     const live_session_config config = {
         .preset = preset,
@@ -105,7 +179,6 @@ static wt_status run(const char *preset, const char *backend, double seconds)
         .host = {.device = server, .channels = 2, .auto_connect = true},
     };
     live_session *session;
-    live_session_stats early, stats;
     const double idle = idle_xruns(IDLE_SECONDS);
     wt_status status = live_session_open(&config, &session);
     if (status) return status;
@@ -113,11 +186,7 @@ static wt_status run(const char *preset, const char *backend, double seconds)
     char missing[512];
     if (!live_rights(missing, sizeof missing))
         fprintf(stderr, "bench_jack: %s\n", missing); // locks memory, as live does
-    nanosleep(&(struct timespec){1, 0}, NULL);        // connecting changes the graph, which may cost cycles
-    live_session_get_stats(session, &early);
-    nanosleep(&(struct timespec){(time_t)seconds, 0}, NULL);
-    live_session_get_stats(session, &stats);
-    if (!status) print_row(&stats, backend, seconds, early.host.n_xruns, idle);
+    if (!status) status = measure(session, backend, load, seconds, idle);
     live_session_close(session);
     return status;
 }
@@ -131,7 +200,8 @@ int main(int argc, char **argv)
         return 0;
     }
     pid_t pid = start_server();
-    wt_status status = run(argc > 2 ? argv[2] : "presets/voice-clean.yaml", argc > 3 ? argv[3] : "cpu", seconds);
+    wt_status status = run(argc > 2 ? argv[2] : "presets/voice-clean.yaml", argc > 3 ? argv[3] : "cpu",
+                           argc > 4 ? argv[4] : NULL, seconds);
     if (status) fprintf(stderr, "bench_jack: %s\n", wt_last_error());
     kill(pid, SIGTERM);
     waitpid(pid, NULL, 0);

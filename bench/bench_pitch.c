@@ -1,5 +1,6 @@
 // Pitch, rhythm and time of mono signals at 22.05 kHz, as librosa's defaults have them. CPU: times real time, a batch
 // of two minutes on the device's threads. CUDA: hours of audio a second, signals on the device, between two events.
+//   bench_pitch [NAME [cpu|cuda]]   ops whose name holds NAME, "" = all; one backend
 //   yin      cpu   9000 x     cuda  120.0 h/s
 // (The figures above only show the form.)
 
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/autocorrelate.h>
 #include <warptone/clock.h>
 #include <warptone/onset.h>
 #include <warptone/pitch.h>
@@ -50,6 +52,12 @@ static wt_status pyin_create(wt_device *device, int n_signals, void **plan)
     return wt_pyin_create(device, &(wt_pyin_config){.frames = frames_of(n_signals)}, (wt_pyin **)plan);
 }
 
+static wt_status calibrated_create(wt_device *device, int n_signals, void **plan)
+{
+    const wt_pyin_config config = {.frames = frames_of(n_signals), .calibrated = true};
+    return wt_pyin_create(device, &config, (wt_pyin **)plan);
+}
+
 static void pyin_destroy(void *plan)
 {
     wt_pyin_destroy(plan);
@@ -58,6 +66,22 @@ static void pyin_destroy(void *plan)
 static wt_status pyin_enqueue(void *plan, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
 {
     return wt_pyin_enqueue(plan, stream, in, 0, out, 0);
+}
+
+static wt_status autocorrelate_create(wt_device *device, int n_signals, void **plan)
+{
+    const wt_autocorrelate_config config = {.n = RATE_HZ * SECONDS, .n_signals = n_signals};
+    return wt_autocorrelate_create(device, &config, (wt_autocorrelate **)plan);
+}
+
+static void autocorrelate_destroy(void *plan)
+{
+    wt_autocorrelate_destroy(plan);
+}
+
+static wt_status autocorrelate_enqueue(void *plan, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    return wt_autocorrelate_enqueue(plan, stream, in, 0, out, 0);
 }
 
 static wt_status make_stretch(wt_device *device, wt_stretch_mode mode, int n_signals, void **plan)
@@ -75,6 +99,16 @@ static wt_status stretch_create(wt_device *device, int n_signals, void **plan)
 static wt_status locked_create(wt_device *device, int n_signals, void **plan)
 {
     return make_stretch(device, WT_STRETCH_LOCKED, n_signals, plan);
+}
+
+static wt_status attacks_create(wt_device *device, int n_signals, void **plan)
+{
+    return make_stretch(device, WT_STRETCH_TRANSIENT, n_signals, plan);
+}
+
+static wt_status wsola_create(wt_device *device, int n_signals, void **plan)
+{
+    return make_stretch(device, WT_STRETCH_WSOLA, n_signals, plan);
 }
 
 static void stretch_destroy(void *plan)
@@ -103,11 +137,12 @@ static wt_status shift_enqueue(void *plan, wt_stream *stream, const wt_buffer *i
     return wt_pitch_shift_enqueue(plan, stream, in, 0, out, 0);
 }
 
-// Beats are three plans in a row: strength, and from it tempo and beats.
+// Beats are three plans in a row: strength, and from it tempo and beats; the pulse two.
 typedef struct beats {
     wt_onset *onset;
     wt_beat *beat;
-    wt_buffer *envelope, *frames, *found;
+    wt_plp *plp;
+    wt_buffer *envelope, *frames, *found, *pulse;
 } beats;
 
 static void beats_destroy(void *plan)
@@ -116,7 +151,9 @@ static void beats_destroy(void *plan)
     if (!b) return;
     wt_onset_destroy(b->onset);
     wt_beat_destroy(b->beat);
-    wt_buffer_destroy(b->envelope), wt_buffer_destroy(b->frames), wt_buffer_destroy(b->found);
+    wt_plp_destroy(b->plp);
+    wt_buffer_destroy(b->envelope), wt_buffer_destroy(b->frames);
+    wt_buffer_destroy(b->found), wt_buffer_destroy(b->pulse);
     free(b);
 }
 
@@ -130,7 +167,10 @@ static wt_status beats_create(wt_device *device, int n_signals, void **plan)
     const wt_beat_config beat = {.max_frames = n, .n_signals = n_signals};
     wt_status status = wt_onset_create(device, &onset, &b->onset);
     if (!status) status = wt_beat_create(device, &beat, &b->beat);
+    if (!status)
+        status = wt_plp_create(device, &(wt_plp_config){.max_frames = n, .n_signals = n_signals}, &b->plp);
     if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &b->envelope);
+    if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &b->pulse);
     if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &b->frames);
     if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, sizeof(wt_beats) * (size_t)n_signals, &b->found);
     return status;
@@ -150,14 +190,26 @@ static wt_status beats_enqueue(void *plan, wt_stream *stream, const wt_buffer *i
     return status ? status : wt_beat_enqueue(b->beat, stream, b->envelope, 0, b->frames, 0, b->found, 0);
 }
 
+static wt_status pulse_enqueue(void *plan, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    const beats *b = plan;
+    wt_status status = onset_enqueue(plan, stream, in, out);
+    return status ? status : wt_plp_enqueue(b->plp, stream, b->envelope, 0, b->pulse, 0);
+}
+
 static const op ops[] = {
     {"yin", yin_create, yin_destroy, yin_enqueue, 2000, true},
     {"pyin", pyin_create, pyin_destroy, pyin_enqueue, 4000, true},
+    {"pyin calibrated", calibrated_create, pyin_destroy, pyin_enqueue, 4000, true},
+    {"autocorrelation", autocorrelate_create, autocorrelate_destroy, autocorrelate_enqueue, RATE_HZ * SECONDS, true},
     {"stretch 1.25", stretch_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
     {"stretch locked", locked_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
+    {"stretch attacks", attacks_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
+    {"stretch wsola", wsola_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
     {"pitch shift 4", shift_create, shift_destroy, shift_enqueue, RATE_HZ * SECONDS, true},
     {"onset strength", beats_create, beats_destroy, onset_enqueue, 1, true},
     {"beats", beats_create, beats_destroy, beats_enqueue, 1, true},
+    {"pulse", beats_create, beats_destroy, pulse_enqueue, 1, true},
 };
 
 // A voice that glides and breathes: harmonics with noise, a pause every second.
@@ -222,9 +274,9 @@ static int bench(wt_backend backend, const char *filter)
         failed |= time_op(&ops[i], device, n_signals, &seconds) != WT_OK;
         const double audio_s = (double)SECONDS * n_signals;
         if (cuda)
-            printf("pitch  %-14s cuda %8.1f h/s\n", ops[i].name, audio_s / 3600 / seconds);
+            printf("pitch  %-15s cuda %8.1f h/s\n", ops[i].name, audio_s / 3600 / seconds);
         else
-            printf("pitch  %-14s cpu  %8.0f x on %d threads\n", ops[i].name, audio_s / seconds,
+            printf("pitch  %-15s cpu  %8.0f x on %d threads\n", ops[i].name, audio_s / seconds,
                    wt_device_get_info(device)->n_sms);
         fflush(stdout);
     }
@@ -234,11 +286,11 @@ static int bench(wt_backend backend, const char *filter)
 
 int main(int argc, char **argv)
 {
-    const char *filter = argc > 1 ? argv[1] : NULL;
-    int failed = bench(WT_BACKEND_CPU, filter);
+    const char *filter = argc > 1 ? argv[1] : NULL, *backend = argc > 2 ? argv[2] : "";
+    int failed = strcmp(backend, "cuda") ? bench(WT_BACKEND_CPU, filter) : 0;
     if (wt_device_count() < 1)
         printf("bench_pitch: no CUDA device\n");
-    else
+    else if (strcmp(backend, "cpu"))
         failed |= bench(WT_BACKEND_CUDA, filter);
     return failed;
 }

@@ -3,12 +3,13 @@
 //   bench_qos [n_sms] [seconds]     SMs of the guaranteed partition (8), seconds a row (0.5: p99 of 375 runs)
 //
 // The task takes about 100 us alone and starts every 1.333 ms. Its kernel has one block of 512 threads for each SM of
-// its partition; every thread does dependent multiply-adds and now and then reads 16 bytes of a table. `chain` reads
-// rarely, as audio nodes do whose state lies in shared memory; `tables` reads in every round, as a network with its
-// weights does. Both read the same bytes every time: in L2 while alone, thrown out by the load.
+// its partition; every thread does dependent multiply-adds and now and then reads 16 bytes of a table. `on-chip` reads
+// once, its input, as a chain does whose state lies in shared memory; `chain` about twelve times, one after the other;
+// `tables` in every round, as a network with its weights does. They read the same bytes every time: in L2 while alone,
+// thrown out by the load.
 //
-// Loads (support/gpu_load.h), each in a best-effort partition of all other SMs: `reads`, `gemm`, `prefill`. Protections:
-// own SMs (green contexts), priority streams, none; the task's grid stays the same.
+// Loads (support/gpu_load.h), each in a best-effort partition of all other SMs: `reads`, `gemm`, `prefill`.
+// Protections: own SMs (green contexts), priority streams, none; the task's grid stays the same.
 //
 // The task is started in three ways: `launch`, a kernel launch; `graph`, a captured graph; `bell`, a kernel that stays
 // on its SMs and answers a number in mapped memory (with SMs of its own only).
@@ -21,6 +22,7 @@
 // the whole GPU, so it has both the price of the SMs given away and that of the neighbour.
 #include "support/gpu_load.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,12 +35,13 @@ enum {
     TASK_THREADS = 512,
     TABLE_BYTES = 16 << 20,
     MAX_SAMPLES = 100000,
+    BELL_AT = 40, ///< of task_state
 };
 static const int64_t PERIOD_NS = 1333333, TIMEOUT_NS = 1000000000, SETTLE_NS = 250000000;
 static const double TASK_US = 100;
 
 static const char text[] =
-    "struct task_state { unsigned long long begin, end, cycles, ns, n_runs; unsigned n_done; };\n"
+    "struct task_state { unsigned long long begin, end, cycles, ns, n_runs, bell; unsigned n_done; };\n"
     "static __device__ unsigned long long now()\n"
     "{\n"
     "    unsigned long long t;\n"
@@ -82,17 +85,20 @@ static const char text[] =
     "{\n"
     "    run(table, n_vectors, rounds, read_every, state, out);\n"
     "}\n"
-    // stays, and runs once for each new number in `bell`; ends at ~0, or after a second without one
+    // stays, and runs once for each new number in `bell`; ends at ~0, or after a second without one. Block 0 alone
+    // reads host memory and tells the others: eight blocks that poll it took half of the neighbours' rate
     "extern \"C\" __global__ void resident(const float4 *table, int n_vectors, int rounds, int read_every,\n"
     "                                    volatile task_state *state, volatile unsigned long long *out,\n"
     "                                    volatile unsigned long long *bell, unsigned long long last)\n"
     "{\n"
     "    __shared__ unsigned long long seen;\n"
+    "    const volatile unsigned long long *from = blockIdx.x ? &state->bell : bell;\n"
     "    for (;;) {\n"
     "        if (threadIdx.x == 0) {\n"
     "            unsigned long long idle = now(), number;\n"
-    "            while ((number = *bell) == last && now() - idle < 1000000000ull) continue;\n"
+    "            while ((number = *from) == last && now() - idle < 1000000000ull) continue;\n"
     "            seen = number == last ? ~0ull : number;\n"
+    "            if (blockIdx.x == 0) state->bell = seen;\n"
     "        }\n"
     "        __syncthreads();\n"
     "        last = seen;\n"
@@ -165,8 +171,10 @@ static wt_status prepare_task(bench *b, task *t)
 {
     t->graph = NULL;
     if (t->start == BELL) {
-        ring(b, (uint64_t)b->n_runs);
-        return launch_task(b, t);
+        const uint64_t number = (uint64_t)b->n_runs;
+        ring(b, number);
+        wt_status status = wt_stream_upload(t->stream, b->state, BELL_AT, &number, sizeof number);
+        return status ? status : launch_task(b, t);
     }
     if (t->start != GRAPH) return WT_OK;
     wt_status status = wt_graph_begin(t->stream, &t->graph);
@@ -265,7 +273,7 @@ static void print_row(const char *protection, const task *t, const char *beside,
     const percentiles *d = &f->of[DEVICE_US], *h = &f->of[HOST_US], *c = &f->of[KCYCLES];
     const percentiles *d0 = &solo->of[DEVICE_US], *h0 = &solo->of[HOST_US], *c0 = &solo->of[KCYCLES];
     double mhz = f->of[MHZ].p50;
-    printf("qos  %-8s %-6s %-6s %-7s", protection, start_names[t->start], t->name, beside);
+    printf("qos  %-8s %-6s %-7s %-7s", protection, start_names[t->start], t->name, beside);
     printf(" | %6.1f %6.1f %6.1f %7.1f us %+6.1f %+6.1f %%", d->p50, d->p99, d->p999, d->max, percent(d->p50, d0->p50),
            percent(d->p99, d0->p99));
     printf(" | %5.0f MHz %+6.1f %%", mhz, percent(mhz, solo->of[MHZ].p50));
@@ -334,8 +342,8 @@ static bool measure_loads(bench *b, const pair *p, double alone[N_GPU_LOADS])
 {
     bool ok = true;
     for (int kind = 0; kind < gpu_loads_count(&b->loads) && ok; kind++) {
-        ok = !gpu_load_alone(&b->loads, (gpu_load_kind)kind, p->load, wt_device_get_info(b->device)->n_sms, b->seconds,
-                             &alone[kind]) ||
+        ok = !gpu_load_alone(&b->loads, (gpu_load_kind)kind, &p->load, 1, wt_device_get_info(b->device)->n_sms,
+                             b->seconds, &alone[kind]) ||
              !fail(gpu_load_names[kind]);
         printf("qos  load alone, whole GPU: %-7s ", gpu_load_names[kind]);
         gpu_load_print_rate((gpu_load_kind)kind, alone[kind]);
@@ -347,12 +355,13 @@ static bool measure_loads(bench *b, const pair *p, double alone[N_GPU_LOADS])
 static bool bench_protections(bench *b)
 {
     static const char *const names[] = {"", "sms", "priority", "none"};
-    task chain = {.name = "chain", .read_every = 64}, tables = {.name = "tables", .read_every = 1};
+    task chip = {.name = "on-chip", .read_every = INT_MAX}, chain = {.name = "chain", .read_every = 64};
+    task tables = {.name = "tables", .read_every = 1};
     double alone[N_GPU_LOADS] = {0};
     pair p;
     if (pair_open(b, WT_ISOLATION_NONE, &p)) return !fail("layout");
-    chain.stream = tables.stream = p.task;
-    bool ok = measure_loads(b, &p, alone) && calibrate(b, &chain) && calibrate(b, &tables);
+    chip.stream = chain.stream = tables.stream = p.task;
+    bool ok = measure_loads(b, &p, alone) && calibrate(b, &chip) && calibrate(b, &chain) && calibrate(b, &tables);
     pair_close(&p);
     printf(
         "qos  %-30s | device p50   p99  p99.9     max      p50    p99   | clock               | cycles p50    p99     "
@@ -362,10 +371,10 @@ static bool bench_protections(bench *b)
         const bool own_sms = isolation == WT_ISOLATION_SMS;
         if (pair_open(b, (wt_isolation)isolation, &p)) return !fail(names[isolation]);
         for (int start = 0; start < (own_sms ? N_STARTS : 1) && ok; start++) {
-            chain.start = (start_kind)start;
-            ok = bench_task(b, &p, names[isolation], &chain, alone);
+            chip.start = (start_kind)start;
+            ok = bench_task(b, &p, names[isolation], &chip, alone);
         }
-        chain.start = LAUNCH;
+        if (ok) ok = bench_task(b, &p, names[isolation], &chain, alone);
         if (own_sms && ok) ok = bench_task(b, &p, names[isolation], &tables, alone);
         pair_close(&p);
     }

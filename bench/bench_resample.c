@@ -1,6 +1,6 @@
 // Resampling: on one core against libsamplerate in the same run, and on a GPU where there is one.
 //
-//   bench_resample
+//   bench_resample [cpu|cuda]
 //
 // One core, blocks of 1024 frames, best of several repeats; times real time of one channel:
 //   resample  44100 to 48000 Hz  best  ch=1   ours 1234 x   libsamplerate best 321 x   3.84
@@ -10,6 +10,7 @@
 #include <samplerate.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <warptone/clock.h>
 #include <warptone/resample.h>
 
@@ -117,17 +118,24 @@ static wt_status time_gpu(const row *r, wt_device *gpu, double *best_us)
     return status;
 }
 
-int main(void)
+static int all_on_one_core(void)
 {
-    const int n_rows = (int)(sizeof rows / sizeof *rows);
     float *in = malloc(sizeof *in * SECONDS * 48000), *out = malloc(sizeof *out * (SECONDS + 1) * 48000);
     if (!in || !out) return 1;
     for (int n = 0; n < SECONDS * 48000; n++) in[n] = (float)(n * 2654435761u >> 8) * 0x1p-23f - 1;
-    for (int k = 0; k < n_rows; k++) one_core(&rows[k], in, out);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) one_core(&rows[k], in, out);
     free(in);
     free(out);
+    return 0;
+}
 
+int main(int argc, char **argv)
+{
+    const int n_rows = (int)(sizeof rows / sizeof *rows);
+    const char *backend = argc > 1 ? argv[1] : "";
     wt_device *gpu = NULL;
+    if (strcmp(backend, "cuda") && all_on_one_core()) return 1;
+    if (!strcmp(backend, "cpu")) return 0;
     if (!wt_device_count() || wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &gpu)) {
         printf("resample  gpu rows skipped: %s\n", wt_last_error());
         return 0;

@@ -1,24 +1,31 @@
 // The live engine at real pace: how long a block takes from the callback's call to its answer, and what a load beside
 // it keeps.
 //
-//   bench_roundtrip [--blocks N] [--block FRAMES] [--sms N] [--path NAME] [--load NAME]
+//   bench_roundtrip [--blocks N] [--block FRAMES] [--sms N] [--workers N] [--path NAME] [--load NAME] [--chain NAME]
 //
-// The chain is a voice: high-pass, four bands, compressor, 512 taps of convolution, limiter; stereo, 48 kHz. Every
-// block's period (64 frames: 1.333 ms) the thread calls wt_live_process once and notes how long it took. Paths:
+// Chains, at 48 kHz:
+//
+//   voice      high-pass, four bands, compressor, 512 taps of convolution, limiter; stereo
+//   analysis   transform of 1024 every 64 frames, HPSS, constant-Q of 84 notes, pitch; 8 streams of one channel
+//   analysis8  the same, one stream of 8 channels: one SM works, and notes and pitch are those of the channels' mean
+//
+// Every block's period (64 frames: 1.333 ms) the thread calls wt_live_process once and notes how long it took. Paths:
 //
 //   jitter     no device at all: how late the same thread is for its own periods, and the largest hole while it only
 //              reads the clock. The host's share in every maximum below
 //   cpu        wt_live on the CPU, as a share of the period
+//   desk       64 streams with a convolution of 1 s each on the CPU, with --workers N threads beside the caller
 //   resident   wt_live by the kernel that stays
 //   graph      wt_live by a captured graph
-//   copies     copy in, launch, copy out, synchronise, on a stream of the partition with the highest priority
-//   streams    64 stereo streams of the voice with a second of convolution each, by the kernel that stays
+//   copies     copy in, launch, copy out, synchronise, on a stream of the partition with the highest priority; voice
+//   streams    64 stereo streams of the voice with a second of convolution each, by the kernel that stays; voice
 //
 // Loads, in a partition of all SMs but the audio partition's: idle; reads; gemm (8192 in bf16); reads4 and gemm4, the
 // same launched from four threads on streams of their own. `kept` is the load's rate against its rate alone on the
-// whole GPU, and against its rate alone on its partition. Misses are late answers (wait_share 0.8 of the period).
+// whole GPU, and against its rate alone on its partition, launched by as many
+// threads. Misses are late answers (wait_share 0.8 of the period).
 #include "support/gpu_load.h"
-#include "support/live_voice.h"
+#include "support/live_chains.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,15 +39,25 @@
 #define RATE 48000.0
 enum { STREAMS = 64, MAX_BLOCK = 1024, WARM_BLOCKS = 500 };
 static const int64_t SETTLE_NS = 250000000;
-static const double ALONE_S = 0.5;
+static const double ALONE_S = 0.25;
 
-typedef enum path { JITTER, CPU, RESIDENT, GRAPHS, COPIES, MANY, N_PATHS } path;
-static const char *const path_names[] = {"jitter", "cpu", "resident", "graph", "copies", "streams"};
+typedef enum path { JITTER, CPU, DESK, RESIDENT, GRAPHS, COPIES, MANY, N_PATHS } path;
+static const char *const path_names[] = {"jitter", "cpu", "desk", "resident", "graph", "copies", "streams"};
 typedef enum load_case { IDLE, READS, READS_4, GEMM, GEMM_4, N_CASES } load_case;
 static const char *const load_names[] = {"idle", "reads", "reads4", "gemm", "gemm4"};
 
+typedef struct bench_chain {
+    const char *name;
+    const wt_chain_desc *desc;
+    int channels, n_streams;
+} bench_chain;
+static const bench_chain chains[] = {
+    {"voice", &bench_voice, 2, 1}, {"analysis", &bench_analysis, 1, 8}, {"analysis8", &bench_analysis, 8, 1}};
+static const bench_chain many_voices = {"streams", &bench_voice_long, 2, STREAMS};
+
 typedef struct bench {
-    int n_blocks, block, n_sms;
+    int n_blocks, block, n_sms, n_workers;
+    const bench_chain *chain;
     const char *only_path, *only_load;
     wt_device *device;
     gpu_loads loads;
@@ -48,7 +65,7 @@ typedef struct bench {
     wt_partition *audio;
     wt_stream *load_streams[GPU_LOAD_THREADS];
     int load_sms;
-    double alone[2][2]; ///< of reads, gemm: on the whole GPU, on the partition
+    double alone[N_CASES][2]; ///< of the same threads with nothing beside them: on the whole GPU, on the partition
     wt_histogram *took, *late;
     float *in, *out;
     const float *ins[2 * STREAMS];
@@ -119,17 +136,23 @@ static wt_status live_block(void *user, const bench *b) { return wt_live_process
 
 static wt_status live_open(const bench *b, path p, wt_live **live)
 {
-    static const wt_live_path paths[] = {
-        [CPU] = WT_LIVE_CPU, [RESIDENT] = WT_LIVE_RESIDENT, [GRAPHS] = WT_LIVE_GRAPH, [MANY] = WT_LIVE_RESIDENT};
+    static const wt_live_path paths[] = {[CPU] = WT_LIVE_CPU,
+                                         [DESK] = WT_LIVE_CPU,
+                                         [RESIDENT] = WT_LIVE_RESIDENT,
+                                         [GRAPHS] = WT_LIVE_GRAPH,
+                                         [MANY] = WT_LIVE_RESIDENT};
+    const bench_chain *chain = p == DESK || p == MANY ? &many_voices : b->chain;
     const wt_live_config config = {.rate_hz = RATE,
-                                   .channels = 2,
-                                   .n_streams = p == MANY ? STREAMS : 1,
+                                   .channels = chain->channels,
+                                   .n_streams = chain->n_streams,
+                                   .n_workers = b->n_workers,
+                                   .worker_priority = 1,
                                    .max_frames = b->block,
-                                   .device = p == CPU ? NULL : b->device,
-                                   .partition = p == CPU ? NULL : b->audio,
+                                   .device = p <= DESK ? NULL : b->device,
+                                   .partition = p <= DESK ? NULL : b->audio,
                                    .path = paths[p]};
     wt_status status = wt_live_create(&config, live);
-    return status ? status : wt_live_load(*live, p == MANY ? &bench_voice_long : &bench_voice, NULL);
+    return status ? status : wt_live_load(*live, chain->desc, NULL);
 }
 
 static void print_live(const bench *b, const wt_live_stats *before, const wt_live_stats *after)
@@ -137,9 +160,10 @@ static void print_live(const bench *b, const wt_live_stats *before, const wt_liv
     const double period_us = b->block / RATE * 1e6;
     wt_histogram_summary s;
     wt_histogram_summarize(b->took, &s);
-    printf(" | p99.9 is %.1f %% of %.0f us | misses %llu, launches %llu", 100e-3 * (double)s.p99_9 / period_us,
-           period_us, (unsigned long long)(after->n_misses - before->n_misses),
-           (unsigned long long)(after->n_launches - before->n_launches));
+    printf(" | p99.9 is %.1f %% of %.0f us | misses %llu, launches %llu, %llu streams' blocks by workers",
+           100e-3 * (double)s.p99_9 / period_us, period_us, (unsigned long long)(after->n_misses - before->n_misses),
+           (unsigned long long)(after->n_launches - before->n_launches),
+           (unsigned long long)(after->n_helped - before->n_helped));
 }
 
 // ---- plain copies
@@ -199,7 +223,7 @@ static gpu_load_kind kind_of(load_case which) { return which < GEMM ? GPU_READS 
 
 static void print_kept(const bench *b, load_case which, double rate)
 {
-    const double *alone = b->alone[kind_of(which)];
+    const double *alone = b->alone[which];
     printf(" | kept %.1f %% of the GPU's, %.1f %% of the partition's,", 100 * rate / alone[0], 100 * rate / alone[1]);
     gpu_load_print_rate(kind_of(which), rate);
 }
@@ -243,7 +267,7 @@ static wt_status bench_path(bench *b, path p)
     wt_live *live = NULL;
     copies c = {0};
     wt_status status = p == COPIES ? copies_open(b, &c) : live_open(b, p, &live);
-    const int n_cases = p == CPU || !b->device ? 1 : b->loads.lt ? N_CASES : GEMM;
+    const int n_cases = p <= DESK || !b->device ? 1 : b->loads.lt ? N_CASES : GEMM;
     for (int which = 0; which < n_cases && !status; which++)
         if (wanted(b->only_load, load_names[which])) status = bench_row(b, p, (load_case)which, live, &c);
     wt_live_destroy(live);
@@ -253,19 +277,45 @@ static wt_status bench_path(bench *b, path p)
 
 // ---- setting up
 
+static bool wanted_load(const bench *b, int which)
+{
+    return which != IDLE && (b->loads.lt || kind_of(which) == GPU_READS) && wanted(b->only_load, load_names[which]);
+}
+
+// Each load with nothing beside it, on these streams. On a partition this also loads what the loads need there, which
+// cannot be done beside a resident kernel.
+static wt_status measure_alone(bench *b, wt_stream *const *streams, int n_sms, int where)
+{
+    wt_status status = WT_OK;
+    for (int which = 0; which < N_CASES && !status; which++) {
+        if (!wanted_load(b, which)) continue;
+        status = gpu_load_alone(&b->loads, kind_of(which), streams, n_load_threads(which), n_sms, ALONE_S,
+                                &b->alone[which][where]);
+        printf("roundtrip  load alone: %-6s on %d SMs", load_names[which], n_sms);
+        gpu_load_print_rate(kind_of(which), b->alone[which][where]);
+        printf("\n");
+    }
+    return status;
+}
+
+static wt_status measure_whole(bench *b)
+{
+    wt_stream *streams[GPU_LOAD_THREADS] = {NULL};
+    wt_status status = WT_OK;
+    for (int k = 0; k < GPU_LOAD_THREADS && !status; k++) status = wt_stream_create(b->device, NULL, &streams[k]);
+    if (!status) status = measure_alone(b, streams, wt_device_get_info(b->device)->n_sms, 0);
+    for (int k = 0; k < GPU_LOAD_THREADS; k++) wt_stream_destroy(streams[k]);
+    return status;
+}
+
 static wt_status set_up_device(bench *b)
 {
     const wt_partition_config partitions[] = {{.name = "audio", .tier = WT_TIER_GUARANTEED, .n_sms = b->n_sms},
                                               {.name = "load"}};
     const bool fine = b->n_sms % wt_device_get_info(b->device)->partition_sms != 0;
-    wt_stream *whole = NULL;
     wt_partition_info info;
     wt_status status = gpu_loads_open(b->device, &b->loads);
-    if (!status) status = wt_stream_create(b->device, NULL, &whole);
-    for (int k = 0; k < 2 && k < gpu_loads_count(&b->loads) && !status; k++)
-        status = gpu_load_alone(&b->loads, (gpu_load_kind)k, whole, wt_device_get_info(b->device)->n_sms, ALONE_S,
-                                &b->alone[k][0]);
-    wt_stream_destroy(whole);
+    if (!status) status = measure_whole(b);
     if (!status)
         status = wt_layout_create(
             b->device, &(wt_layout_config){.partitions = partitions, .n_partitions = 2, .fine = fine}, &b->layout);
@@ -275,17 +325,7 @@ static wt_status set_up_device(bench *b)
     b->load_sms = info.n_sms;
     for (int k = 0; k < GPU_LOAD_THREADS && !status; k++)
         status = wt_partition_stream_create(wt_layout_at(b->layout, 1), NULL, &b->load_streams[k]);
-    // this also loads what the loads need there, which cannot be done beside a resident kernel
-    for (int k = 0; k < 2 && k < gpu_loads_count(&b->loads) && !status; k++)
-        status = gpu_load_alone(&b->loads, (gpu_load_kind)k, b->load_streams[0], b->load_sms, ALONE_S, &b->alone[k][1]);
-    for (int k = 0; k < 2 && k < gpu_loads_count(&b->loads) && !status; k++) {
-        printf("roundtrip  load alone: %-5s on all SMs ", gpu_load_names[k]);
-        gpu_load_print_rate((gpu_load_kind)k, b->alone[k][0]);
-        printf(", on %d", b->load_sms);
-        gpu_load_print_rate((gpu_load_kind)k, b->alone[k][1]);
-        printf("\n");
-    }
-    return status;
+    return status ? status : measure_alone(b, b->load_streams, b->load_sms, 1);
 }
 
 static wt_status set_up(bench *b)
@@ -321,6 +361,13 @@ static void tear_down(bench *b)
     free(b->in), free(b->out);
 }
 
+static const bench_chain *find_chain(const char *name)
+{
+    for (size_t k = 0; k < sizeof chains / sizeof *chains; k++)
+        if (!strcmp(chains[k].name, name)) return &chains[k];
+    return NULL;
+}
+
 static bool read_options(int argc, char **argv, bench *b)
 {
     for (int k = 1; k < argc; k += 2) {
@@ -331,31 +378,39 @@ static bool read_options(int argc, char **argv, bench *b)
             b->block = atoi(argv[k + 1]);
         else if (!strcmp(argv[k], "--sms"))
             b->n_sms = atoi(argv[k + 1]);
+        else if (!strcmp(argv[k], "--workers"))
+            b->n_workers = atoi(argv[k + 1]);
         else if (!strcmp(argv[k], "--path"))
             b->only_path = argv[k + 1];
         else if (!strcmp(argv[k], "--load"))
             b->only_load = argv[k + 1];
+        else if (!strcmp(argv[k], "--chain"))
+            b->chain = find_chain(argv[k + 1]);
         else
             return false;
     }
-    return b->n_blocks > 0 && b->n_sms > 0 && b->block > 0 && b->block <= MAX_BLOCK;
+    return b->chain && b->n_blocks > 0 && b->n_sms > 0 && b->block > 0 && b->block <= MAX_BLOCK;
 }
 
 int main(int argc, char **argv)
 {
-    bench b = {.n_blocks = 0, .block = 64, .n_sms = 8};
+    bench b = {.n_blocks = 0, .block = 64, .n_sms = 8, .chain = &chains[0]};
     b.n_blocks = wt_device_count() > 0 ? 15000 : 3000;
     if (!read_options(argc, argv, &b)) {
-        fprintf(stderr, "bench_roundtrip: want [--blocks N] [--block 1..%d] [--sms N] [--path NAME] [--load NAME]\n",
-                MAX_BLOCK);
+        fprintf(
+            stderr,
+            "bench_roundtrip: want [--blocks N] [--block 1..%d] [--sms N] [--workers N] [--path NAME] [--load NAME] "
+            "[--chain voice|analysis|analysis8]\n",
+            MAX_BLOCK);
         return 1;
     }
     wt_status status = set_up(&b);
     if (!status && b.device)
-        printf("bench_roundtrip: %s, audio on %d SMs, load on %d\n", wt_device_get_info(b.device)->name, b.n_sms,
-               b.load_sms);
+        printf("bench_roundtrip: %s, %s, audio on %d SMs, load on %d\n", wt_device_get_info(b.device)->name,
+               b.chain->name, b.n_sms, b.load_sms);
     for (int p = 0; p < N_PATHS && !status; p++) {
-        if (!wanted(b.only_path, path_names[p]) || (p > CPU && !b.device)) continue;
+        if (!wanted(b.only_path, path_names[p]) || (p > DESK && !b.device)) continue;
+        if ((p == DESK || p == COPIES || p == MANY) && b.chain != &chains[0]) continue;
         status = p == JITTER ? bench_jitter(&b) : bench_path(&b, (path)p);
         if (status) fail(path_names[p]);
     }

@@ -1,6 +1,8 @@
 // Spectral ops on whole signals. On the CPU: 60 s of mono at 22.05 kHz on a device of all processors, times real time.
 // On a GPU: batches of 256 signals of 60 s, data on the device, the stream synchronised, hours of audio a second.
 //
+//   bench_spectral [NAME [cpu|cuda]]   rows whose name holds NAME, "" = all; one backend
+//
 //   cpu   mel 128 dB           2048/512  22.05 kHz   25000 x real time
 //   cuda  mel 128 dB           2048/512  22.05 kHz    1500 h/s
 //
@@ -8,6 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <warptone/chroma.h>
 #include <warptone/clock.h>
 #include <warptone/delta.h>
@@ -24,6 +27,7 @@ typedef struct bench {
     wt_device *device;
     wt_stream *stream;
     wt_buffer *pcm, *out;
+    const char *filter; // NULL = all rows
     bool gpu;
     int n_signals;
 } bench;
@@ -58,6 +62,7 @@ static wt_status run_griffin_lim(void *op, const bench *b)
 static wt_status measure(const bench *b, const char *name, const char *shape, enqueue_fn run, void *op, int repeats)
 {
     double best = 1e30;
+    if (b->filter && !strstr(name, b->filter)) return WT_OK;
     for (int i = 0; i <= repeats; i++) { // the first warms up
         const int64_t begin = wt_clock_now_ns(NULL);
         wt_status status = run(op, b);
@@ -240,9 +245,9 @@ static wt_status fill(const bench *b, size_t samples)
     return status;
 }
 
-static wt_status bench_device(bool gpu)
+static wt_status bench_device(bool gpu, const char *filter)
 {
-    bench b = {.gpu = gpu, .n_signals = gpu ? GPU_SIGNALS : 1};
+    bench b = {.gpu = gpu, .n_signals = gpu ? GPU_SIGNALS : 1, .filter = filter};
     const size_t room = (size_t)(gpu ? GPU_SIGNALS : 2), samples = room * SECONDS * 22050;
     const size_t spectra = room * (2 + SECONDS * 22050 / 512) * 1025 * 2, more = room * (SECONDS * 100 + 1) * 201 * 2;
     const wt_device_config device = {.backend = gpu ? WT_BACKEND_CUDA : WT_BACKEND_CPU};
@@ -262,11 +267,12 @@ static wt_status bench_device(bool gpu)
     return status;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const bool gpu = wt_device_count() > 0;
-    wt_status status = bench_device(false);
-    if (!status && gpu) status = bench_device(true);
+    const char *filter = argc > 1 ? argv[1] : NULL, *backend = argc > 2 ? argv[2] : "";
+    wt_status status = strcmp(backend, "cuda") ? bench_device(false, filter) : WT_OK;
+    if (!status && gpu && strcmp(backend, "cpu")) status = bench_device(true, filter);
     if (status) fprintf(stderr, "bench_spectral: %s\n", wt_last_error());
     else if (!gpu) printf("cuda  skipped: no CUDA device\n");
     return status != WT_OK;

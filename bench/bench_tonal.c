@@ -10,7 +10,9 @@
 #include <warptone/cqt.h>
 #include <warptone/hpss.h>
 #include <warptone/nsgt.h>
+#include <warptone/salience.h>
 #include <warptone/stft.h>
+#include <warptone/tuning.h>
 
 enum { RATE_HZ = 22050, SECONDS = 60, REPEATS = 8, GPU_LINES = 256, GPU_FRAMES = 1 + RATE_HZ * SECONDS / 512 };
 enum { NSGT_SLICES = (RATE_HZ * SECONDS - 1) / 32768 + 2 };
@@ -107,6 +109,41 @@ static int bench_nsgt(const float *x)
     return 0;
 }
 
+// Both of a spectrogram that is there; salience of the harmonics 1, 2, 3, 4.
+static wt_status salience_create(wt_device *device, wt_salience **plan)
+{
+    static const double harmonics[] = {1, 2, 3, 4};
+    double frequencies[1025];
+    for (int k = 0; k < 1025; k++) frequencies[k] = k * RATE_HZ / 2048.0;
+    return wt_salience_create(device,
+                              &(wt_salience_config){.n_bins = 1025, .frequencies = frequencies, .n_harmonics = 4,
+                                                    .harmonics = harmonics},
+                              plan);
+}
+
+static int bench_spectrogram(const float *noise)
+{
+    const size_t floats = (size_t)GPU_FRAMES * 1025;
+    wt_salience *salience;
+    float *x = malloc(floats * sizeof *x), *y = malloc(floats * sizeof *y);
+    double best[2] = {1e30, 1e30}, tuning;
+    if (!x || !y || salience_create(NULL, &salience)) return say("salience");
+    for (size_t i = 0; i < floats; i++) x[i] = noise[i % (RATE_HZ * SECONDS)] * noise[i % (RATE_HZ * SECONDS)];
+    for (int i = 0; i < REPEATS; i++) {
+        const int64_t begin = wt_clock_now_ns(NULL);
+        if (wt_tuning_estimate(&(wt_piptrack_config){0}, x, GPU_FRAMES, 0, 0, &tuning)) return say("tuning");
+        if (seconds_since(begin) < best[0]) best[0] = seconds_since(begin);
+        const int64_t middle = wt_clock_now_ns(NULL);
+        wt_salience_run(salience, x, GPU_FRAMES, y);
+        if (seconds_since(middle) < best[1]) best[1] = seconds_since(middle);
+    }
+    printf("%-16s one core  %7.0f x\n%-16s one core  %7.0f x\n", "tuning", SECONDS / best[0], "salience 4",
+           SECONDS / best[1]);
+    wt_salience_destroy(salience);
+    free(x), free(y);
+    return 0;
+}
+
 // ---- a GPU: noise on every line, timed by events
 
 typedef wt_status (*queue)(void *plan, wt_stream *stream, wt_buffer *in, wt_buffer *out);
@@ -124,6 +161,16 @@ static wt_status queue_nsgt(void *plan, wt_stream *stream, wt_buffer *in, wt_buf
 static wt_status queue_hpss(void *plan, wt_stream *stream, wt_buffer *in, wt_buffer *out)
 {
     return wt_hpss_enqueue(plan, stream, in, 0, GPU_FRAMES, out, 0, out, wt_buffer_size_bytes(out) / 2);
+}
+
+static wt_status queue_tuning(void *plan, wt_stream *stream, wt_buffer *in, wt_buffer *out)
+{
+    return wt_tuning_enqueue(plan, stream, in, 0, out, 0);
+}
+
+static wt_status queue_salience(void *plan, wt_stream *stream, wt_buffer *in, wt_buffer *out)
+{
+    return wt_salience_enqueue(plan, stream, in, 0, (int64_t)GPU_FRAMES * GPU_LINES, out, 0);
 }
 
 static int time_queue(wt_device *gpu, const char *name, queue run, void *plan, size_t in_bytes, size_t out_bytes)
@@ -162,6 +209,14 @@ static int bench_gpu(wt_device *gpu)
     int failed = time_queue(gpu, "cqt 84", queue_cqt, cqt, (size_t)n * GPU_LINES * sizeof(float), cqt_bytes);
     failed |= time_queue(gpu, "hpss spectrogram", queue_hpss, hpss, spectrum, 2 * spectrum);
     wt_cqt_destroy(cqt), wt_hpss_destroy(hpss);
+    wt_tuning *tuning;
+    wt_salience *salience;
+    if (wt_tuning_create(gpu, &(wt_tuning_config){.n_frames = GPU_FRAMES, .n_signals = GPU_LINES}, &tuning))
+        return say("tuning");
+    if (salience_create(gpu, &salience)) return say("salience");
+    failed |= time_queue(gpu, "tuning", queue_tuning, tuning, spectrum, GPU_LINES * sizeof(double));
+    failed |= time_queue(gpu, "salience 4", queue_salience, salience, spectrum, spectrum);
+    wt_tuning_destroy(tuning), wt_salience_destroy(salience);
     wt_nsgt *nsgt;
     if (wt_nsgt_create(gpu, &(wt_nsgt_config){.n_slices = NSGT_SLICES, .channels = GPU_LINES}, &nsgt))
         return say("nsgt");
@@ -180,6 +235,7 @@ int main(void)
     failed |= bench_cqt(x, "cqt 252", (wt_cqt_config){.n_bins = 252, .bins_per_octave = 36});
     failed |= bench_hpss(x);
     failed |= bench_nsgt(x);
+    failed |= bench_spectrogram(x);
     free(x);
     wt_device *gpu;
     if (wt_device_count() < 1 || wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &gpu)) {

@@ -48,7 +48,7 @@ static void finish_node(wt_chain *chain, chain_node *node)
     for (int k = 0; k < node->type->n_params; k++)
         if (node->type->params[k].logarithmic) p->logarithmic |= 1u << k;
     node->first_param = chain->n_params;
-    node->first_reading = chain->n_readings;
+    node->first_reading = p->first_reading = chain->n_readings;
     chain->n_params += node->type->n_params;
     chain->n_readings += node->type->n_readings;
     chain->n_nodes++;
@@ -318,11 +318,13 @@ static wt_status lay_out(const wt_chain_config *config, const wt_chain_desc *des
     wt_status status = check_config(config, desc);
     if (status) return status;
     wiring *w = calloc(1, sizeof *w);
+    static atomic_ullong n_chains;
     wt_chain *c = calloc(1, sizeof *c);
     status = !w || !c || !(c->name = strdup(desc->name ? desc->name : "chain"))
                  ? wt_fail(WT_ERR_NO_MEMORY, "chain: handle")
                  : wt__wire(w, desc, config->fault);
     if (status) goto done;
+    c->number = atomic_fetch_add_explicit(&n_chains, 1, memory_order_relaxed) + 1;
     c->rate_hz = config->rate_hz;
     c->channels = config->channels;
     c->n_instances = config->n_instances ? config->n_instances : 1;
@@ -428,6 +430,7 @@ wt_status wt_chain_enqueue(wt_chain *chain, wt_stream *stream, const wt_chain_jo
 }
 
 int wt_chain_out_channels(const wt_chain *chain) { return chain->out_channels; }
+uint64_t wt_chain_number(const wt_chain *chain) { return chain->number; }
 int wt_chain_latency_frames(const wt_chain *chain) { return chain->latency_frames; }
 int wt_chain_tail_frames(const wt_chain *chain) { return chain->tail_frames; }
 int wt_chain_n_nodes(const wt_chain *chain) { return chain->n_described; }

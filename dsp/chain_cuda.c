@@ -68,6 +68,18 @@ static bool seen_before(const wt_chain *chain, int k)
     return false;
 }
 
+// One of a type's functions, out of line, for any node of the type.
+static void append_function(text *t, const char *verb, const char *name, const char *function)
+{
+    append(t, "static __device__ __noinline__ void %s_%s(const chain_args &a, unsigned char *memory, float *buffers,"
+              " int n, long long position, int k)\n{\n"
+              "    const wt_node_place &p = a.places[k];\n"
+              "    wt_node_io io = chain_io(a, memory, buffers, n, position, p);\n"
+              "    %s_%s(&io, chain_pointer{(void *)(a.plans + p.plan)}, chain_pointer{memory + p.coeffs},"
+              " chain_pointer{memory + p.state});\n}\n",
+           verb, name, name, function);
+}
+
 // Texts that the chain includes; the nodes' own, each in a namespace; and one function a type, kept out of line, so that
 // a chain of five equal filters compiles and stays in the instruction cache as one.
 static void append_nodes(text *t, const wt_chain *chain)
@@ -79,15 +91,11 @@ static void append_nodes(text *t, const wt_chain *chain)
         if (node->plan.cuda_text)
             append(t, "#include \"cuda_kernel.h\"\nnamespace node_%d {\n#line 1 \"%s\"\n%s\n}\n", k, node->id,
                    node->plan.cuda_text);
-        else if (!seen_before(chain, k))
-            append(t, "#include \"%s.cuh\"\n"
-                      "static __device__ __noinline__ void run_%s(const chain_args &a, unsigned char *memory,"
-                      " float *buffers, int n, long long position, int k)\n{\n"
-                      "    const wt_node_place &p = a.places[k];\n"
-                      "    wt_node_io io = chain_io(a, memory, buffers, n, position, p);\n"
-                      "    %s_process(&io, chain_pointer{(void *)(a.plans + p.plan)}, chain_pointer{memory + p.coeffs},"
-                      " chain_pointer{memory + p.state});\n}\n",
-                   name, name, name);
+        else if (!seen_before(chain, k)) {
+            append(t, "#include \"%s.cuh\"\n", name);
+            append_function(t, "run", name, "process");
+            if (node->type->flags & WT_NODE_CUDA_AFTER) append_function(t, "after", name, "after");
+        }
     }
 }
 
@@ -123,7 +131,18 @@ static void append_calls(text *t, const wt_chain *chain, bool resident)
         append(t, "    __syncthreads();\n");
         if (resident) append(t, "    if (message.points) chain_visit(a, buffers, n, %d);\n", k);
     }
-    append(t, "}\n#include \"%s\"\n", resident ? "resident.cuh" : "chain_main.cuh");
+    append(t, "}\n");
+}
+
+static void append_after(text *t, const wt_chain *chain)
+{
+    append(t, "static __device__ void chain_after(const chain_args &a, unsigned char *memory, float *buffers,"
+              " long long end)\n{\n");
+    for (int k = 0; k < chain->n_nodes; k++)
+        if (chain->nodes[k].type->flags & WT_NODE_CUDA_AFTER)
+            append(t, "    after_%s(a, memory, buffers, 0, end, %d);\n    __syncthreads();\n",
+                   kernel_name(chain->nodes[k].type), k);
+    append(t, "}\n");
 }
 
 char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames)
@@ -133,6 +152,8 @@ char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames)
     append_nodes(&t, chain);
     append_designs(&t, chain);
     append_calls(&t, chain, resident_frames > 0);
+    append_after(&t, chain);
+    append(&t, "#include \"%s\"\n", resident_frames ? "resident.cuh" : "chain_main.cuh");
     if (!t.failed) return t.at;
     free(t.at);
     return NULL;

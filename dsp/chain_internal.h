@@ -22,6 +22,7 @@ typedef struct chain_cuda chain_cuda;
 
 struct wt_chain {
     char *name;
+    uint64_t number;
     double rate_hz;
     int channels, out_channels, n_instances, ramp_quanta;
     chain_node *nodes; // in processing order, the builder's own `align` nodes among them

@@ -403,6 +403,7 @@ const wt_node_type wt__node_convolution = {
     .n_params = 2,
     .options = options,
     .n_options = sizeof options / sizeof *options,
+    .flags = WT_NODE_CUDA_AFTER,
     .plan = wt__convolution_plan,
     .design = design,
     .process = process,

@@ -15,6 +15,7 @@
 #include <warptone/live.h>
 #include <warptone/ring.h>
 #include "chain_internal.h"
+#include "live_workers.h"
 
 enum {
     LIVE_MAX_POINTS = 8,
@@ -91,6 +92,8 @@ struct wt_live {
     live_player *_Atomic next, *_Atomic left, *_Atomic shown;
     atomic_uint reader_turn;
     atomic_int readers[2];
+
+    live_workers *workers; // NULL = none
 
     // the audio thread's
     live_player *current, *leaving;

@@ -129,6 +129,7 @@ static void reclaim(wt_live *live)
 // The present values of the chain that plays, for its successor of the same description.
 static void carry_values(const live_player *from, live_player *to)
 {
+    if (from) to->chain->number = from->chain->number;
     for (int k = 0; from && k < to->chain->n_described; k++)
         for (int p = 0; p < wt_chain_node_type(to->chain, k)->n_params; p++) {
             float value = wt_chain_get(from->chain, k, p);
@@ -384,6 +385,9 @@ static wt_status check_config(const wt_live_config *config)
     if (config->n_streams < 0 || config->n_streams > LIVE_MAX_LINES / WT_MAX_CHANNELS)
         return wt_fail(WT_ERR_BAD_ARG, "live: %d streams, want 1..%d", config->n_streams,
                        LIVE_MAX_LINES / WT_MAX_CHANNELS);
+    if (config->n_workers < 0 || config->n_workers > 64 || config->worker_priority < 0 || config->worker_priority > 99)
+        return wt_fail(WT_ERR_BAD_ARG, "live: %d workers of priority %d, want 0..64, 0..99", config->n_workers,
+                       config->worker_priority);
     if (config->pipeline_blocks < 0 || config->pipeline_blocks > 8)
         return wt_fail(WT_ERR_BAD_ARG, "live: %d blocks of pipeline, want 1..8", config->pipeline_blocks);
     if (!(config->wait_share >= 0 && config->wait_share <= 1 && config->life_s >= 0 && config->life_s <= 60 &&
@@ -425,6 +429,9 @@ wt_status wt_live_create(const wt_live_config *config, wt_live **live)
     status = wt_histogram_create(&l->process_ns);
     if (!status) status = wt_histogram_create(&l->round_trip_ns);
     if (!status) status = wt__live_take_buffers(l, l->config.rate_hz, l->config.max_frames);
+    if (!status)
+        status = wt__live_workers_create(l->config.n_streams > 1 ? l->config.n_workers : 0, l->config.n_streams,
+                                         l->config.worker_priority, &l->workers);
     if (status) {
         wt_live_destroy(l);
         return status;
@@ -442,6 +449,7 @@ void wt_live_destroy(wt_live *live)
         (void)!wt_device_set_safe_point(live->config.device, NULL);
     }
     replace(live, NULL);
+    wt__live_workers_destroy(live->workers);
     wt__live_close_points(live);
     wt_histogram_destroy(live->process_ns);
     wt_histogram_destroy(live->round_trip_ns);

@@ -34,6 +34,16 @@ WT_RT wt_status wt_live_set(wt_live *live, int node, int param, float value)
     return status;
 }
 
+WT_RT wt_status wt_live_set_if(wt_live *live, uint64_t number, int node, int param, float value)
+{
+    unsigned turn;
+    const live_player *player = begin_use(live, &turn);
+    const bool plays = player && player->chain->number == number;
+    wt_status status = plays ? wt_chain_set(player->chain, node, param, value) : WT_ERR_STATE;
+    end_use(live, turn);
+    return status;
+}
+
 WT_RT float wt_live_get(const wt_live *live, int node, int param)
 {
     unsigned turn;
@@ -99,6 +109,7 @@ void wt_live_get_stats(const wt_live *live, wt_live_stats *stats)
                       (player && player->far ? wt__live_far_launches(player->far) : 0),
         .n_moves = atomic_load_explicit(&live->n_moves, memory_order_relaxed),
         .n_loads = atomic_load_explicit(&live->n_loads, memory_order_relaxed),
+        .n_helped = live->workers ? atomic_load_explicit(&live->workers->n_taken, memory_order_relaxed) : 0,
         .rate_hz = atomic_load_explicit(&live->rate_hz, memory_order_relaxed),
         .block_frames = atomic_load_explicit(&live->block_frames, memory_order_relaxed),
         .latency_frames = player ? player->latency_frames : 0,

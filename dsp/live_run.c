@@ -87,6 +87,8 @@ static int run_player(wt_live *live, live_player *player, const float *const *in
     int miss = -1;
     if (player->far)
         miss = wt__live_far_run(player->far, in, wet, out_channels, n_frames);
+    else if (live->workers)
+        wt__live_workers_run(live->workers, player->chain, in, wet, out_channels, n_frames);
     else
         for (int s = 0; s < live->config.n_streams; s++)
             wt__chain_span(player->chain, s, in + s * live->config.channels, wet + s * out_channels, n_frames);

@@ -54,8 +54,6 @@ wt_status wt_pyin_create(wt_device *device, const wt_pyin_config *config, wt_pyi
     wt_pyin_config c = *config;
     wt_status status = wt__yin_layout("pyin", &c.frames, &p->args);
     if (!status) status = wt__pyin_tables_create(&c, &p->args, &p->tables);
-    if (!status && config->calibrated && wt__op_on_gpu(device))
-        status = wt_fail(WT_ERR_UNSUPPORTED, "pyin: calibrated on a GPU, want the CPU");
     if (status) goto fail;
     const int64_t rows = SEGMENT_BYTES / (int64_t)(wt__pyin_row_doubles(&p->tables.model) * sizeof(double));
     p->segment = p->args.n_frames < rows ? p->args.n_frames : rows;
@@ -68,7 +66,7 @@ wt_status wt_pyin_create(wt_device *device, const wt_pyin_config *config, wt_pyi
     status = p->workers ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "pyin: %d threads", p->n_slots);
     for (int slot = 0; slot < p->n_slots && !status; slot++) status = create_worker(p, &p->workers[slot]);
     if (!status && wt__op_on_gpu(device))
-        status = wt__pyin_cuda_create(device, &p->args, &p->tables, p->keep_unvoiced, &p->cuda);
+        status = wt__pyin_cuda_create(device, &p->args, &p->tables, p->keep_unvoiced, p->calibrated, &p->cuda);
     if (status) goto fail;
     *plan = p;
     return WT_OK;

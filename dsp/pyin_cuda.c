@@ -12,11 +12,12 @@ enum { THREADS = 256, WARPS = THREADS / 32, MOST_THREADS = 1024 };
 
 struct wt__pyin_cuda {
     wt_pyin_args args;
-    wt_launch observe, path;
+    wt_launch observe, path, calibrate;
     int at_once; // signals
     wt_module *module;
-    wt_kernel *observe_kernel, *path_kernel;
+    wt_kernel *observe_kernel, *path_kernel, *voicing_kernel, *calibrate_kernel;
     wt_buffer *tables, *frames, *bins, *log_probs, *from;
+    wt_buffer *voicing; // NULL: not calibrated
 };
 
 static wt_status upload_tables(wt__pyin_cuda *c, wt_device *device, const wt__pyin_tables *tables)
@@ -75,8 +76,19 @@ static wt_status shape_path(wt__pyin_cuda *c, wt_device *device)
     return WT_OK;
 }
 
+static wt_status prepare_voicing(wt__pyin_cuda *c, wt_device *device)
+{
+    const size_t frames = (size_t)c->at_once * (size_t)c->args.yin.n_frames;
+    c->calibrate.block[0] = THREADS;
+    wt_status status = wt_buffer_create(device, WT_MEMORY_DEVICE, frames * sizeof(wt_pyin_voicing), &c->voicing);
+    if (status) return status;
+    c->args.voicing = (wt_pyin_voicing *)wt_buffer_address(c->voicing);
+    status = wt_module_get_kernel(c->module, "pyin_voicing", &c->voicing_kernel);
+    return status ? status : wt_module_get_kernel(c->module, "pyin_calibrate", &c->calibrate_kernel);
+}
+
 wt_status wt__pyin_cuda_create(wt_device *device, const wt_yin_args *args, const wt__pyin_tables *tables,
-                               bool keep_unvoiced, wt__pyin_cuda **cuda)
+                               bool keep_unvoiced, bool calibrated, wt__pyin_cuda **cuda)
 {
     *cuda = NULL;
     wt__pyin_cuda *c = calloc(1, sizeof *c);
@@ -90,6 +102,7 @@ wt_status wt__pyin_cuda_create(wt_device *device, const wt_yin_args *args, const
     if (!status) status = wt_module_create(device, &(wt_module_config){.name = "kernels/pyin.cu"}, &c->module);
     if (!status) status = wt_module_get_kernel(c->module, "pyin_observe", &c->observe_kernel);
     if (!status) status = wt_module_get_kernel(c->module, "pyin_path", &c->path_kernel);
+    if (!status && calibrated) status = prepare_voicing(c, device);
     if (status)
         wt__pyin_cuda_destroy(c);
     else
@@ -105,8 +118,18 @@ void wt__pyin_cuda_destroy(wt__pyin_cuda *cuda)
     wt_buffer_destroy(cuda->bins);
     wt_buffer_destroy(cuda->log_probs);
     wt_buffer_destroy(cuda->from);
+    wt_buffer_destroy(cuda->voicing);
     wt_module_destroy(cuda->module);
     free(cuda);
+}
+
+static wt_status calibrate(const wt__pyin_cuda *cuda, wt_stream *stream, const wt_pyin_args *args, int n_signals)
+{
+    wt_launch voicing = cuda->calibrate, calibrate = cuda->calibrate;
+    voicing.grid[0] = (int)((args->yin.n_frames + WARPS - 1) / WARPS);
+    voicing.grid[1] = calibrate.grid[0] = n_signals;
+    wt_status status = wt_kernel_launch(cuda->voicing_kernel, stream, &voicing, &WT_ARG(*args), 1);
+    return status ? status : wt_kernel_launch(cuda->calibrate_kernel, stream, &calibrate, &WT_ARG(*args), 1);
 }
 
 wt_status wt__pyin_cuda_enqueue(const wt__pyin_cuda *cuda, wt_stream *stream, const float *pcm, float *out)
@@ -122,6 +145,7 @@ wt_status wt__pyin_cuda_enqueue(const wt__pyin_cuda *cuda, wt_stream *stream, co
         observe.grid[1] = path.grid[0] = rest < cuda->at_once ? rest : cuda->at_once;
         status = wt_kernel_launch(cuda->observe_kernel, stream, &observe, &WT_ARG(args), 1);
         if (!status) status = wt_kernel_launch(cuda->path_kernel, stream, &path, &WT_ARG(args), 1);
+        if (!status && cuda->voicing) status = calibrate(cuda, stream, &args, path.grid[0]);
     }
     return status;
 }

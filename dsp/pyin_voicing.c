@@ -10,22 +10,10 @@
 
 #include <math.h>
 
-static const double LEAST_PERIODICITY = 0.4, SURE_PERIODICITY = 0.8, LEAST_LEVEL = 2e-4; // -37 dB
-
-typedef struct span {
-    int64_t begin, end;
-} span;
-
-static span centred(const wt_yin_args *a, int64_t t, int64_t n)
-{
-    const int64_t begin = t * a->hop - a->margin + a->frame / 2 - n / 2, end = begin + n;
-    return (span){begin > 0 ? begin : 0, end < a->n_samples ? end : a->n_samples};
-}
-
 static double power_at(const wt_yin_args *a, const float *pcm, int64_t t, double period)
 {
     const int64_t n = period > 64 ? (int64_t)period : 64;
-    const span s = centred(a, t, n);
+    const wt_pyin_span s = wt__pyin_centred(a, t, n);
     double sum = 0;
     for (int64_t i = s.begin; i < s.end; i++) sum += (double)pcm[i] * pcm[i];
     return sum / (double)n;
@@ -46,7 +34,7 @@ static double correlation(const float *x, int64_t n, int64_t lag)
 static double periodicity_at(const wt_yin_args *a, const float *pcm, int64_t t, double period)
 {
     const int64_t lag = llrint(period), quarter = a->frame / 4, n = quarter > 2 * lag ? quarter : 2 * lag;
-    const span s = centred(a, t, n + lag);
+    const wt_pyin_span s = wt__pyin_centred(a, t, n + lag);
     double best = 0;
     for (int64_t k = lag - 1; k <= lag + 1; k++) {
         const double here = correlation(pcm + s.begin, s.end - s.begin, k);
@@ -62,15 +50,15 @@ WT_RT void wt__pyin_calibrate(const wt_yin_args *a, const float *pcm, float *f0,
     for (int64_t t = 0; t < a->n_frames; t++) {
         if (voiced[t] == 0) continue;
         const double period = a->rate_hz / (double)f0[t];
-        if (!(periodicity_at(a, pcm, t, period) >= SURE_PERIODICITY)) continue;
+        if (!(periodicity_at(a, pcm, t, period) >= WT_PYIN_SURE_PERIODICITY)) continue;
         sum += power_at(a, pcm, t, period);
         sure++;
     }
-    const double least = sure ? LEAST_LEVEL * sum / (double)sure : 0;
+    const double least = sure ? WT_PYIN_LEAST_LEVEL * sum / (double)sure : 0;
     for (int64_t t = 0; t < a->n_frames; t++) {
         if (voiced[t] == 0) continue;
         const double period = a->rate_hz / (double)f0[t];
-        if (periodicity_at(a, pcm, t, period) >= LEAST_PERIODICITY && power_at(a, pcm, t, period) >= least) continue;
+        if (periodicity_at(a, pcm, t, period) >= WT_PYIN_LEAST_PERIODICITY && power_at(a, pcm, t, period) >= least) continue;
         voiced[t] = 0;
         if (!keep_unvoiced) f0[t] = NAN;
     }

@@ -1,9 +1,10 @@
-// Whole lines at once. A GPU gets its own copy of the taps, turned so that threads side by side read side by side; on
-// the CPU backend each line has a streaming resampler, and lines run on the stream's threads.
+// Whole lines at once. A GPU gets its own copy of the taps, laid out for tiles (kernels/resample.cu) where the phases
+// come again soon enough, else turned so that threads side by side read side by side; on the CPU backend each line has
+// a streaming resampler, and lines run on the stream's threads.
+#include "op.h"
 #include "resample_table.h"
 
-#include <warptone/kernel.h>
-
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,9 @@ struct wt_resample_plan {
     wt_module *module;   // GPU
     wt_kernel *kernel;
     wt_buffer *taps;
+    wt_resample_tile_args tile; // units 0: no tiles
+    int phases, repeat;         // of a tile's kernel
+    wt_launch launch;
 };
 
 static int columns_of(const wt__resample_table *t)
@@ -40,18 +44,110 @@ void *wt__resample_turned_taps(const wt__resample_table *t, size_t *size_bytes)
     return turned;
 }
 
-static wt_status upload_taps(wt_resample_plan *plan)
+static wt_status upload_taps(wt_resample_plan *plan, void *turned, size_t size_bytes)
 {
-    size_t size_bytes;
-    void *turned = wt__resample_turned_taps(&plan->table, &size_bytes);
     if (!turned) return wt_fail(WT_ERR_NO_MEMORY, "resample: %zu bytes of taps", size_bytes);
-    wt_stream *stream = NULL;
-    wt_status status = wt_buffer_create(plan->device, WT_MEMORY_DEVICE, size_bytes, &plan->taps);
-    if (!status) status = wt_stream_create(plan->device, NULL, &stream);
-    if (!status) status = wt_stream_upload(stream, plan->taps, 0, turned, size_bytes);
-    if (!status) status = wt_stream_synchronize(stream);
-    wt_stream_destroy(stream);
+    wt_status status = wt__op_upload(plan->device, turned, size_bytes, &plan->taps);
     free(turned);
+    return status;
+}
+
+// ---- tiles
+
+// Input frames that a block of `phases` outputs reads, at most.
+static int window_of(const wt__resample_table *t, int units, int phases)
+{
+    int widest = 0;
+    for (int u = 0; u < units; u++) {
+        const int64_t last = ((int64_t)u * phases + phases - 1) * t->numerator / t->denominator;
+        const int way = (int)last - wt__resample_tile_begin(t->numerator, t->denominator, phases, u);
+        if (way > widest) widest = way;
+    }
+    return t->n_taps + widest;
+}
+
+static size_t tile_bytes(const wt_resample_plan *p, int warps)
+{
+    const int rows = wt__resample_tile_rows(32 * p->repeat * p->tile.groups, p->tile.step, p->tile.window);
+    return sizeof(float) * ((size_t)rows * (size_t)(p->tile.step | 1) + (size_t)warps * 32 * (size_t)(p->phases | 1));
+}
+
+enum { TILE_WARPS = 10 }; // of a block, at most
+
+// A tile of which an SM holds two, with as many warps as share its blocks evenly. False when there is none.
+static bool shape_tile(wt_resample_plan *p, int phases, int repeat)
+{
+    const wt__resample_table *t = &p->table;
+    const size_t room = wt_device_get_info(p->device)->shared_bytes / 2 - 1024;
+    const int64_t divisor = wt__common_divisor(t->denominator, phases);
+    if (t->numerator * phases / divisor > INT16_MAX) return false;
+    p->phases = phases, p->repeat = repeat;
+    p->tile = (wt_resample_tile_args){.numerator = t->numerator,
+                                      .denominator = t->denominator,
+                                      .units = (int)(t->denominator / divisor),
+                                      .step = (int)(t->numerator * phases / divisor),
+                                      .before = t->before,
+                                      .n_in = p->args.n_in,
+                                      .n_out = p->args.n_out};
+    p->tile.window = window_of(t, p->tile.units, phases);
+    for (p->tile.groups = 1; p->tile.units * p->tile.groups < TILE_WARPS - 2; p->tile.groups++) continue;
+    while (p->tile.groups > 1 && tile_bytes(p, TILE_WARPS) > room) p->tile.groups--;
+    const int shares = p->tile.units * p->tile.groups, rounds = (shares + TILE_WARPS - 1) / TILE_WARPS;
+    const int warps = (shares + rounds - 1) / rounds;
+    const int64_t block = (int64_t)32 * repeat * shares * phases;
+    p->launch = (wt_launch){.grid = {(int)((p->args.n_out + block - 1) / block), p->args.n_lines, 1},
+                            .block = {32 * warps, 1, 1},
+                            .shared_bytes = tile_bytes(p, warps)};
+    return p->launch.shared_bytes <= room;
+}
+
+// The more products a read makes the better: repeats first, then phases.
+static bool choose_tile(wt_resample_plan *p)
+{
+    for (int repeat = p->table.wide ? 2 : 4; repeat && !p->table.interpolated; repeat /= 2)
+        for (int phases = WT_RESAMPLE_COLUMNS; phases > WT_RESAMPLE_COLUMNS / 2; phases--)
+            if (shape_tile(p, phases, repeat)) return true;
+    p->tile.units = 0;
+    return false;
+}
+
+static void *tile_taps(const wt_resample_plan *p, size_t *size_bytes)
+{
+    const wt__resample_table *t = &p->table;
+    const wt_resample_tile_args *a = &p->tile;
+    const size_t size = t->wide ? sizeof(double) : sizeof(float);
+    const size_t n_taps = (size_t)t->n_taps, of_unit = (size_t)a->window * WT_RESAMPLE_COLUMNS;
+    *size_bytes = (size_t)a->units * of_unit * size;
+    char *taps = calloc(1, *size_bytes);
+    for (int64_t n = 0; taps && n < (int64_t)a->units * p->phases; n++) {
+        const int64_t frame = n * t->numerator / t->denominator, phase = n * t->numerator % t->denominator;
+        const int u = (int)(n / p->phases);
+        const size_t late = (size_t)(frame - wt__resample_tile_begin(t->numerator, t->denominator, p->phases, u));
+        for (size_t k = 0; k < n_taps; k++) {
+            const size_t to = (size_t)u * of_unit + (late + k) * WT_RESAMPLE_COLUMNS + (size_t)(n % p->phases);
+            const size_t from = (size_t)phase * n_taps + k;
+            memcpy(taps + to * size, t->wide ? (void *)(t->taps + from) : (void *)(t->taps_f32 + from), size);
+        }
+    }
+    return taps;
+}
+
+// ---- creating
+
+static wt_status prepare_tile(wt_resample_plan *plan)
+{
+    char options[2][48];
+    size_t size_bytes = 0;
+    snprintf(options[0], sizeof options[0], "-DRESAMPLE_PHASES=%d", plan->phases);
+    snprintf(options[1], sizeof options[1], "-DRESAMPLE_REPEAT=%d", plan->repeat);
+    wt_status status = wt__op_module(plan->device, "kernels/resample.cu", options, 2, &plan->module);
+    if (!status)
+        status = wt_module_get_kernel(plan->module, plan->table.wide ? "resample_tile_wide" : "resample_tile",
+                                      &plan->kernel);
+    if (status) return status;
+    void *taps = tile_taps(plan, &size_bytes);
+    status = upload_taps(plan, taps, size_bytes);
+    if (!status) plan->tile.taps = (const void *)wt_buffer_address(plan->taps);
     return status;
 }
 
@@ -59,12 +155,29 @@ static wt_status prepare_gpu(wt_resample_plan *plan)
 {
     static const char *const names[2][2] = {{"resample_exact", "resample_exact_wide"},
                                             {"resample_blend", "resample_blend_wide"}};
-    wt_status status =
-        wt_module_create(plan->device, &(wt_module_config){.name = "kernels/resample.cu"}, &plan->module);
-    if (status) return status;
-    status = wt_module_get_kernel(plan->module, names[plan->table.interpolated][plan->table.wide], &plan->kernel);
-    if (status) return status;
-    status = upload_taps(plan);
+    const wt__resample_table *t = &plan->table;
+    const wt_resample_args *a = &plan->args;
+    size_t size_bytes = 0;
+    if (choose_tile(plan)) return prepare_tile(plan);
+    if (t->interpolated) {
+        plan->launch =
+            (wt_launch){.grid = {(a->n_out + WT_RESAMPLE_BLEND - 1) / WT_RESAMPLE_BLEND, (a->n_lines + 31) / 32},
+                        .block = {32 * WT_RESAMPLE_BLEND_WARPS}};
+    } else {
+        const int64_t tiles = (a->stride + WT_RESAMPLE_THREADS - 1) / WT_RESAMPLE_THREADS;
+        const int64_t group = a->stride * WT_RESAMPLE_REPEAT;
+        plan->launch = (wt_launch){.grid = {(int)((a->n_out + group - 1) / group * tiles), a->n_lines},
+                                   .block = {WT_RESAMPLE_THREADS}};
+    }
+    wt_status status = wt__op_module(plan->device, "kernels/resample.cu", NULL, 0, &plan->module);
+    if (!status) status = wt_module_get_kernel(plan->module, names[t->interpolated][t->wide], &plan->kernel);
+    if (!status && t->interpolated) {
+        size_bytes = (t->wide ? sizeof(double) : sizeof(float)) * (size_t)columns_of(t) * (size_t)t->n_taps;
+        status = wt__op_upload(plan->device, t->wide ? (void *)t->taps : (void *)t->taps_f32, size_bytes, &plan->taps);
+    } else if (!status) {
+        void *turned = wt__resample_turned_taps(t, &size_bytes);
+        status = upload_taps(plan, turned, size_bytes);
+    }
     if (!status) plan->args.taps = (const void *)wt_buffer_address(plan->taps);
     return status;
 }
@@ -136,10 +249,7 @@ void wt_resample_plan_destroy(wt_resample_plan *plan)
     free(plan);
 }
 
-int wt_resample_plan_out_frames(const wt_resample_plan *plan)
-{
-    return plan->args.n_out;
-}
+int wt_resample_plan_out_frames(const wt_resample_plan *plan) { return plan->args.n_out; }
 
 // ---- running
 
@@ -164,12 +274,10 @@ static void run_line(const void *args, int line)
 
 static wt_status launch(wt_resample_plan *plan, wt_stream *stream, const wt_resample_args *args)
 {
-    const int64_t tiles = (args->stride + WT_RESAMPLE_THREADS - 1) / WT_RESAMPLE_THREADS;
-    const int64_t group = args->stride * WT_RESAMPLE_REPEAT;
-    const int64_t blocks = plan->table.interpolated ? (args->n_out + WT_RESAMPLE_THREADS - 1) / WT_RESAMPLE_THREADS
-                                                    : (args->n_out + group - 1) / group * tiles;
-    const wt_launch shape = {.grid = {(int)blocks, args->n_lines, 1}, .block = {WT_RESAMPLE_THREADS, 1, 1}};
-    return wt_kernel_launch(plan->kernel, stream, &shape, &(wt_arg){args, sizeof *args}, 1);
+    if (!plan->tile.units) return wt_kernel_launch(plan->kernel, stream, &plan->launch, &WT_ARG(*args), 1);
+    wt_resample_tile_args tile = plan->tile;
+    tile.in = args->in, tile.out = args->out;
+    return wt_kernel_launch(plan->kernel, stream, &plan->launch, &WT_ARG(tile), 1);
 }
 
 static wt_status check_range(const char *name, const wt_buffer *buffer, size_t offset, size_t frames)

@@ -19,7 +19,7 @@ typedef struct recipe {
 } recipe;
 static const recipe recipes[] = {{158, 0.955}, {108, 0.90}};
 
-static int64_t common_divisor(int64_t a, int64_t b)
+int64_t wt__common_divisor(int64_t a, int64_t b)
 {
     while (b) {
         const int64_t rest = a % b;
@@ -119,7 +119,7 @@ wt_status wt__resample_table_create(const wt_resample_config *config, wt__resamp
     *t = (wt__resample_table){0};
     wt_status status = check(config, config->channels ? config->channels : 2);
     if (status) return status;
-    const int64_t divisor = common_divisor(config->in_hz, config->out_hz);
+    const int64_t divisor = wt__common_divisor(config->in_hz, config->out_hz);
     t->numerator = config->in_hz / divisor;
     t->denominator = config->out_hz / divisor;
     t->wide = config->quality == WT_RESAMPLE_BEST;

@@ -26,6 +26,8 @@ void wt__resample_table_destroy(wt__resample_table *table);
 // n_taps doubles.
 const void *wt__resample_row(const wt__resample_table *table, int64_t phase, void *scratch);
 
+int64_t wt__common_divisor(int64_t a, int64_t b);
+
 // A resampler whose table belongs to someone else, who keeps it longer.
 wt_status wt__resample_create_sharing(const wt__resample_table *table, int channels, wt_resample **resampler);
 

@@ -108,12 +108,18 @@ WT_CLONES static void multiply_add(const float *x, const float *w, float *y, int
 WT_RT void wt__spectral_forward(const spectral_plan *p, const wt__real_core *fft, const float *ring, long long end,
                                 wt__spectral_work *work)
 {
-    const int half = p->n_fft / 2, begin = (int)((end - p->n_fft) & (p->in_ring - 1));
+    const int begin = (int)((end - p->n_fft) & (p->in_ring - 1));
     const int first = p->n_fft < p->in_ring - begin ? p->n_fft : p->in_ring - begin;
     const float *window = spectral_table(p, p->window);
-    float *z_im = work->z + half + 16;
     multiply(ring + begin, window, work->z, first);
     multiply(ring, window + first, work->z + first, p->n_fft - first);
+    wt__spectral_bins(p, fft, work);
+}
+
+WT_RT void wt__spectral_bins(const spectral_plan *p, const wt__real_core *fft, wt__spectral_work *work)
+{
+    const int half = p->n_fft / 2;
+    float *z_im = work->z + half + 16;
     wt__fft_side in = {work->z, NULL, 0, WT__FFT_PAIRS}, out = {work->z, z_im, 0, WT__FFT_SPLIT};
     wt__fft_core_run(fft->core, work->core, &in, &out, 1, 1);
     wt__fft_core_kernels(fft->core)->real_bins(work->z, z_im, fft->twiddles, half, work->re, work->im);

@@ -45,6 +45,8 @@ typedef struct wt__spectral_work {
 /// n_fft frames before position `end` of a channel's ring, windowed, to work->re, im.  [rt]
 WT_RT void wt__spectral_forward(const spectral_plan *p, const wt__real_core *fft, const float *ring, long long end,
                                 wt__spectral_work *work);
+/// n_fft points in work->z to work->re, im.  [rt]
+WT_RT void wt__spectral_bins(const spectral_plan *p, const wt__real_core *fft, wt__spectral_work *work);
 /// work->re, im to n_fft points in work->z, times n_fft.  [rt]
 WT_RT void wt__spectral_inverse(const spectral_plan *p, const wt__real_core *fft, wt__spectral_work *work);
 

@@ -34,7 +34,8 @@ struct wt_stretch {
     int n_signals, n_slots, n_fft, hop;
     double *window; // [n_fft]
     worker *workers;
-    wt__stretch_cuda *cuda;
+    wt__stretch_cuda *cuda; // on a GPU one of these
+    wt__wsola_cuda *wsola;
 };
 
 static wt_status check(const wt_stretch_config *c)
@@ -89,8 +90,6 @@ static wt_status create_worker(wt_stretch *p, const wt_stretch_config *c, worker
 
 static wt_status make_cuda(wt_stretch *p)
 {
-    if (keeps_attacks(p->mode))
-        return wt_fail(WT_ERR_UNSUPPORTED, "stretch: mode %d on a GPU, want 0..%d", (int)p->mode, WT_STRETCH_LIBROSA);
     const wt__stretch_shape shape = {.mode = p->mode,
                                      .rate = p->rate,
                                      .n_samples = p->n_samples,
@@ -101,6 +100,7 @@ static wt_status make_cuda(wt_stretch *p)
                                      .n_fft = p->n_fft,
                                      .hop = p->hop,
                                      .window = p->window};
+    if (p->mode == WT_STRETCH_WSOLA) return wt__wsola_cuda_create(p->device, &shape, &p->wsola);
     return wt__stretch_cuda_create(p->device, &shape, &p->cuda);
 }
 
@@ -155,6 +155,7 @@ void wt_stretch_destroy(wt_stretch *plan)
         wt__wsola_destroy(&plan->workers[slot].wsola);
     }
     wt__stretch_cuda_destroy(plan->cuda);
+    wt__wsola_cuda_destroy(plan->wsola);
     free(plan->workers);
     free(plan->window);
     free(plan);
@@ -206,7 +207,7 @@ static void analyse_attack(const wt_stretch *p, const worker *w, const float *pc
 {
     float *spectra[2] = {w->attack, w->attack + 2 * wt_stft_bins(w->stft)};
     double *in = wt__fft_lanes_input(w->fft);
-    const wt__transient *attack = &w->transients.at[i];
+    const wt_transient *attack = &w->transients.at[i];
     const int64_t quiet = attack->in - p->n_fft / 2 - p->n_fft / 32;
     const bool alone = !i || attack[-1].in < quiet - p->n_fft / 2;
     put_frame(p, pcm, attack->in, in, 0);
@@ -220,14 +221,14 @@ static void run_locked(const wt_stretch *p, const worker *w, const float *pcm)
     enum { PAIRS = WT__FFT_LANES_SIGNALS / 2 };
     const int64_t frame = 2 * wt_stft_bins(w->stft);
     float *spectra[WT__FFT_LANES_SIGNALS];
-    int64_t held[PAIRS] = {0}, known = -1, cursor = 0;
+    int64_t held[PAIRS] = {0}, known = -1;
     for (int s = 0; s < 2 * PAIRS; s++) spectra[s] = w->in + s * frame;
     for (int64_t t = 0; t < p->n_made; t++) {
         const int pair = (int)(t % PAIRS);
         for (int s = 0; s < PAIRS && !pair; s++) {
             const int64_t to = (t + s) * p->hop;
-            wt__stretch_place place = {.centre = llrint((double)to * p->rate), .held = -1};
-            if (p->mode == WT_STRETCH_TRANSIENT) place = wt__transients_place(&w->transients, to, &cursor);
+            wt_stretch_place place = {.centre = llrint((double)to * p->rate), .held = -1};
+            if (p->mode == WT_STRETCH_TRANSIENT) place = wt__transients_place(&w->transients, to);
             put_frame(p, pcm, place.centre, wt__fft_lanes_input(w->fft), 2 * s);
             put_frame(p, pcm, place.centre - p->hop, wt__fft_lanes_input(w->fft), 2 * s + 1);
             held[s] = place.held;
@@ -281,6 +282,7 @@ wt_status wt_stretch_enqueue(wt_stretch *plan, wt_stream *stream, const wt_buffe
     if (status) return status;
     const call c = {plan, (const float *)(wt_buffer_address(pcm) + pcm_offset),
                     (float *)(wt_buffer_address(out) + out_offset)};
+    if (plan->wsola) return wt__wsola_cuda_enqueue(plan->wsola, stream, c.pcm, c.out);
     if (plan->cuda) return wt__stretch_cuda_enqueue(plan->cuda, stream, c.pcm, out, out_offset);
     return wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
 }

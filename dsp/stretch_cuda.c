@@ -1,8 +1,11 @@
-// Three kernels a group of signals: frames in double, the vocoder, and the short-time transform's way back. A group is
-// as many signals as the work space has room for; the last one begins early enough to be as large as the others.
+// Three kernels a group of signals: frames in double, the vocoder, and the short-time transform's way back; before them
+// the attacks, with the bins that each rules. A group is as many signals as the work space has room for; the last one
+// begins early enough to be as large as the others.
 
 #include "stretch_cuda.h"
 #include "spectrum_cuda.h"
+#include "stretch_transients.h"
+#include "transients_cuda.h"
 
 #include "vocoder_kernel.h"
 #include <limits.h>
@@ -15,13 +18,15 @@
 struct wt__stretch_cuda {
     wt__stretch_shape shape;
     wt__vocoder_cuda vocoder;
+    wt__transients_cuda transients; // with care for attacks
     wt_module *module;
-    wt_kernel *frames, *lock;
-    wt_buffer *tables, *analysed, *made;
+    wt_kernel *frames, *lock, *attacks;
+    wt_buffer *tables, *analysed, *made, *rules;
     wt_stft_plan *inverse;
     wt_vocoder_frames_args args;
     wt_launch frames_launch, lock_launch;
     int at_once, bins;
+    int64_t most_attacks; // of a signal; 0 = no care for them
 };
 
 // ---- kernels that need no transform
@@ -74,7 +79,8 @@ static wt_status make_tables(wt_device *device, const wt__stretch_shape *s, wt__
 // Equal groups, as few as there can be.
 static void choose_group(wt_device *device, const wt__stretch_shape *s, wt__stretch_cuda *c)
 {
-    const int64_t bytes = (c->args.n_frames + s->n_made) * c->bins * 2 * (int64_t)sizeof(float);
+    const int64_t bytes =
+        (c->args.n_frames + s->n_made) * c->bins * 2 * (int64_t)sizeof(float) + c->most_attacks * c->bins;
     int64_t room = (int64_t)(wt_device_get_info(device)->memory_free_bytes / 4);
     if (room > WORK_BYTES) room = WORK_BYTES;
     int64_t most = room / bytes;
@@ -106,6 +112,7 @@ static wt_status load(wt_device *device, int n_fft, wt__stretch_cuda *c)
     wt_status status = wt__op_module(device, "kernels/vocoder_frames.cu", options, 1, &c->module);
     if (!status) status = wt_module_get_kernel(c->module, "vocoder_frames", &c->frames);
     if (!status) status = wt_module_get_kernel(c->module, "vocoder_lock", &c->lock);
+    if (!status) status = wt_module_get_kernel(c->module, "vocoder_attacks", &c->attacks);
     return status ? status : wt__vocoder_cuda_load(device, &c->vocoder);
 }
 
@@ -120,10 +127,19 @@ static wt_status take_work(wt_device *device, const wt__stretch_shape *s, wt__st
     return wt_stft_plan_create(device, &back, &c->inverse);
 }
 
+static wt_status prepare_attacks(wt_device *device, const wt__stretch_shape *s, wt__stretch_cuda *c)
+{
+    const size_t bytes = (size_t)c->at_once * (size_t)c->most_attacks * (size_t)c->bins;
+    wt_status status = wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &c->rules);
+    if (!status) status = wt__transients_cuda_create(device, s, c->at_once, s->n_made, &c->transients);
+    c->args.places = c->transients.args.places;
+    return status;
+}
+
 static wt_status prepare(wt_device *device, wt__stretch_cuda *c)
 {
     const wt__stretch_shape *s = &c->shape;
-    const bool locked = s->mode == WT_STRETCH_LOCKED;
+    const bool locked = s->mode != WT_STRETCH_LIBROSA;
     const int64_t n_frames = locked ? 2 * s->n_made : s->n_frames;
     wt_status status = wt__spectrum_cuda_check("stretch", s->n_fft);
     if (status || !s->n_out) return status;
@@ -133,10 +149,12 @@ static wt_status prepare(wt_device *device, wt__stretch_cuda *c)
     c->bins = s->n_fft / 2 + 1;
     c->args.n_samples = s->n_samples, c->args.n_frames = (int)n_frames, c->args.hop = s->hop;
     c->args.rate = locked ? s->rate : 0;
+    if (s->mode == WT_STRETCH_TRANSIENT) c->most_attacks = wt__transients_most(s->n_samples, s->n_fft);
     choose_group(device, s, c);
     status = shape_launches(device, s, c);
     if (!status) status = load(device, s->n_fft, c);
     if (!status) status = make_tables(device, s, c);
+    if (!status && c->most_attacks) status = prepare_attacks(device, s, c);
     return status ? status : take_work(device, s, c);
 }
 
@@ -161,6 +179,8 @@ void wt__stretch_cuda_destroy(wt__stretch_cuda *cuda)
     wt_stft_plan_destroy(cuda->inverse);
     wt_module_destroy(cuda->module);
     wt_module_destroy(cuda->vocoder.module);
+    wt__transients_cuda_release(&cuda->transients);
+    wt_buffer_destroy(cuda->rules);
     wt_buffer_destroy(cuda->tables);
     wt_buffer_destroy(cuda->analysed);
     wt_buffer_destroy(cuda->made);
@@ -169,18 +189,41 @@ void wt__stretch_cuda_destroy(wt__stretch_cuda *cuda)
 
 // ---- running
 
+// The attacks of a group's signals, where its frames come from, the bins that begin anew.
+static wt_status find_attacks(const wt__stretch_cuda *c, wt_stream *stream, const wt_vocoder_frames_args *frames)
+{
+    enum { BLOCKS = 16 }; // of a line, each with every sixteenth of its attacks
+    wt_status status = wt__transients_cuda_enqueue(&c->transients, stream, frames->pcm);
+    if (status) return status;
+    const wt_vocoder_attacks_args args = {.frames = *frames,
+                                          .at = c->transients.args.at,
+                                          .counts = c->transients.args.counts,
+                                          .rules = (unsigned char *)wt_buffer_address(c->rules),
+                                          .most = c->most_attacks,
+                                          .blocks = BLOCKS};
+    wt_launch launch = c->frames_launch;
+    status = wt__spectrum_cuda_grid("stretch", c->at_once, BLOCKS, 1, &launch.grid[0]);
+    return status ? status : wt_kernel_launch(c->attacks, stream, &launch, &WT_ARG(args), 1);
+}
+
 static wt_status stretch_group(const wt__stretch_cuda *c, wt_stream *stream, const float *pcm)
 {
     const wt__stretch_shape *s = &c->shape;
     float *analysed = (float *)wt_buffer_address(c->analysed), *made = (float *)wt_buffer_address(c->made);
     wt_vocoder_frames_args args = c->args;
     args.pcm = pcm, args.out = analysed;
-    wt_status status = wt_kernel_launch(c->frames, stream, &c->frames_launch, &WT_ARG(args), 1);
+    wt_status status = c->most_attacks ? find_attacks(c, stream, &args) : WT_OK;
+    if (!status) status = wt_kernel_launch(c->frames, stream, &c->frames_launch, &WT_ARG(args), 1);
     if (status) return status;
     if (s->mode == WT_STRETCH_LIBROSA)
         return wt__vocoder_cuda_follow(&c->vocoder, stream, c->at_once, c->bins, s->rate, s->n_frames, analysed,
                                        s->n_made, made);
-    const wt_vocoder_lock_args lock = {.in = analysed, .out = made, .n_out = (int)s->n_made};
+    const wt_vocoder_lock_args lock = {.in = analysed,
+                                       .out = made,
+                                       .places = args.places,
+                                       .rules = c->most_attacks ? (unsigned char *)wt_buffer_address(c->rules) : NULL,
+                                       .most = c->most_attacks,
+                                       .n_out = (int)s->n_made};
     return wt_kernel_launch(c->lock, stream, &c->lock_launch, &WT_ARG(lock), 1);
 }
 

@@ -1,4 +1,4 @@
-/// Private to dsp/stretch.c and phase_vocoder.c: phase vocoders on a GPU.
+/// Private to dsp/stretch.c and phase_vocoder.c: stretches on a GPU.
 #ifndef WT_STRETCH_CUDA_H
 #define WT_STRETCH_CUDA_H
 
@@ -21,6 +21,13 @@ WT_CHECKED wt_status wt__stretch_cuda_create(wt_device *device, const wt__stretc
 void wt__stretch_cuda_destroy(wt__stretch_cuda *cuda); ///< NULL is allowed.
 WT_CHECKED wt_status wt__stretch_cuda_enqueue(const wt__stretch_cuda *cuda, wt_stream *stream, const float *pcm,
                                               wt_buffer *out, size_t out_offset);
+
+/// All signals by overlapped pieces. Errors: WT_ERR_UNSUPPORTED (n_fft above what shared memory holds).
+typedef struct wt__wsola_cuda wt__wsola_cuda;
+WT_CHECKED wt_status wt__wsola_cuda_create(wt_device *device, const wt__stretch_shape *shape, wt__wsola_cuda **cuda);
+void wt__wsola_cuda_destroy(wt__wsola_cuda *cuda); ///< NULL is allowed.
+WT_CHECKED wt_status wt__wsola_cuda_enqueue(const wt__wsola_cuda *cuda, wt_stream *stream, const float *pcm,
+                                            float *out);
 
 /// kernels/vocoder.cu, and its kernel that makes n_out frames of n_frames.
 typedef struct wt__vocoder_cuda {

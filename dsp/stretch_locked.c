@@ -68,11 +68,11 @@ WT_RT void wt__stretch_lock(const wt__locked *scratch, int bins, const float *he
     }
 }
 
+// Exact but for one sum.
+static double power_of(const float *x) { return (double)x[0] * x[0] + (double)x[1] * x[1]; }
+
 WT_RT void wt__stretch_attack(int bins, const float *attack, const float *quiet, const float *here, float *out)
 {
-    for (int k = 0; k < 2 * bins; k += 2) {
-        const float power = attack[k] * attack[k] + attack[k + 1] * attack[k + 1],
-                    before = quiet[k] * quiet[k] + quiet[k + 1] * quiet[k + 1];
-        if (power > 4 * before) out[k] = here[k], out[k + 1] = here[k + 1];
-    }
+    for (int k = 0; k < 2 * bins; k += 2)
+        if (power_of(attack + k) > 4 * power_of(quiet + k)) out[k] = here[k], out[k + 1] = here[k + 1];
 }

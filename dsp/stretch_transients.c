@@ -18,13 +18,15 @@ enum { BLOCKS = 32, LANES = 8 }; // blocks of a window
 
 static int64_t smallest(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static int block_of(const wt__transients *t) { return t->n_fft > BLOCKS ? t->n_fft / BLOCKS : 1; }
+int wt__transients_block(int n_fft) { return n_fft > BLOCKS ? n_fft / BLOCKS : 1; }
 
-static int64_t gap_of(const wt__transients *t) { return t->n_fft > 4 ? t->n_fft / 4 : 1; }
+int wt__transients_gap(int n_fft) { return n_fft > 4 ? n_fft / 4 : 1; }
+
+int64_t wt__transients_most(int64_t n_samples, int n_fft) { return n_samples / wt__transients_gap(n_fft) + 1; }
 
 wt_status wt__transients_create(wt__transients *t)
 {
-    t->most = t->n_samples / gap_of(t) + 1;
+    t->most = wt__transients_most(t->n_samples, t->n_fft);
     t->at = malloc((size_t)t->most * sizeof *t->at);
     return t->at ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "stretch: %lld attacks", (long long)t->most);
 }
@@ -49,14 +51,14 @@ WT_CLONES static double energy_of(const float *x, int n)
 
 static double block_energy(const wt__transients *t, const float *pcm, int64_t begin)
 {
-    const int n = (int)smallest(block_of(t), t->n_samples - begin);
+    const int n = (int)smallest(wt__transients_block(t->n_fft), t->n_samples - begin);
     return begin ? energy_of(pcm + begin, n) : (double)pcm[0] * pcm[0] + energy_of(pcm + 1, n - 1);
 }
 
 // The largest difference of two blocks.
 static int64_t steepest(const wt__transients *t, const float *pcm, int64_t begin)
 {
-    const int64_t end = smallest(begin + 2 * block_of(t), t->n_samples);
+    const int64_t end = smallest(begin + 2 * wt__transients_block(t->n_fft), t->n_samples);
     float most = -1;
     int64_t at = begin;
     for (int64_t i = begin; i < end; i++) {
@@ -79,7 +81,7 @@ static void measure_halves(wt__transients *t)
 
 WT_RT void wt__transients_find(wt__transients *t, const float *pcm)
 {
-    const int block = block_of(t);
+    const int block = wt__transients_block(t->n_fft);
     double past[BLOCKS] = {0}, loudest = 0;
     for (int64_t begin = 0; begin < t->n_samples; begin += block) {
         const double energy = block_energy(t, pcm, begin);
@@ -95,27 +97,9 @@ WT_RT void wt__transients_find(wt__transients *t, const float *pcm)
         // what is 60 dB below the loudest attack is none
         if (!(energy > 10 * before / BLOCKS && energy > 1e-6 * loudest) || k * block < free_from) continue;
         const int64_t at = steepest(t, pcm, k * block);
-        t->at[t->count++] = (wt__transient){at, llrint((double)at / t->rate), 0};
-        free_from = at + gap_of(t);
+        t->at[t->count++] = (wt_transient){at, llrint((double)at / t->rate), 0};
+        free_from = at + wt__transients_gap(t->n_fft);
         if (t->count == t->most) break;
     }
     measure_halves(t);
-}
-
-WT_RT wt__stretch_place wt__transients_place(const wt__transients *t, int64_t out, int64_t *cursor)
-{
-    int64_t i = *cursor; // the first attack whose surroundings end behind `out`
-    while (i < t->count && t->at[i].out + t->at[i].half < out) i++;
-    *cursor = i;
-    const wt__transient none = {0, 0, 0}, end = {t->n_samples, t->n_out, 0};
-    const wt__transient left = i ? t->at[i - 1] : none, right = i < t->count ? t->at[i] : end;
-    if (i < t->count && out >= right.out - right.half) {
-        const int64_t centre = right.in + out - right.out;
-        return (wt__stretch_place){centre, centre, centre, i};
-    }
-    const int64_t from = left.in + left.half, to = right.in - right.half, begin = left.out + left.half,
-                  span = right.out - right.half - begin;
-    const double by = span > 0 ? (double)(out - begin) / (double)span : 0;
-    const int64_t centre = from + (span > 0 ? llrint(by * (double)(to - from)) : out - begin);
-    return (wt__stretch_place){centre, from, to > from ? to : from, -1};
 }

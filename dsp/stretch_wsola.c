@@ -9,20 +9,25 @@
 
 #include "stretch_wsola.h"
 
+#include "wsola_kernel.h"
+
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/simd.h>
 
-enum { LANES = 16 };
+enum { LANES = WT_WSOLA_LANES, AT_ONCE = 4 };
 
 wt_status wt__wsola_create(wt__wsola *w, int64_t n_out)
 {
     const size_t n = (size_t)w->n_fft;
-    w->wanted = malloc(n * sizeof(float));
-    w->near = malloc(2 * n * sizeof(float));
+    w->wanted = malloc(n * sizeof(double));
+    w->near = malloc((2 * n + AT_ONCE) * sizeof(double));
+    w->squares = malloc((2 * n + 1) * sizeof(double));
+    w->like = malloc((n + AT_ONCE) * sizeof(double));
     w->weight = malloc((size_t)(n_out + 1) * sizeof(float));
-    if (w->wanted && w->near && w->weight) return WT_OK;
+    if (w->wanted && w->near && w->squares && w->like && w->weight) return WT_OK;
     return wt_fail(WT_ERR_NO_MEMORY, "stretch: pieces of %d samples", w->n_fft);
 }
 
@@ -30,61 +35,84 @@ void wt__wsola_destroy(wt__wsola *w)
 {
     free(w->wanted);
     free(w->near);
+    free(w->squares);
+    free(w->like);
     free(w->weight);
     *w = (wt__wsola){0};
 }
 
 // n samples from `begin` on, zeros outside the signal.
-static void cut(const wt__transients *t, const float *pcm, int64_t begin, int n, float *out)
+static void cut(const wt__transients *t, const float *pcm, int64_t begin, int n, double *out)
 {
-    for (int i = 0; i < n; i++) out[i] = begin + i >= 0 && begin + i < t->n_samples ? pcm[begin + i] : 0;
+    for (int i = 0; i < n; i++) out[i] = begin + i >= 0 && begin + i < t->n_samples ? (double)pcm[begin + i] : 0;
 }
 
-WT_CLONES static float dot(const float *x, const float *y, int n)
+// Products with AT_ONCE neighbouring places of y. They are exact; the order of the sums is part of the result: a GPU
+// has the same.
+WT_CLONES static void compare(const double *x, const double *y, int n, double *sums)
 {
-    float part[LANES] = {0}, sum = 0;
-    int i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) part[j] += x[i + j] * y[i + j];
-    for (; i < n; i++) sum += x[i] * y[i];
-    for (int j = 0; j < LANES; j++) sum += part[j];
-    return sum;
+    wt_f64x8 part[AT_ONCE][2] = {0}, a[2], b[2];
+    int whole = 0;
+    for (; whole + LANES <= n; whole += LANES) {
+        memcpy(a, x + whole, sizeof a);
+        for (int k = 0; k < AT_ONCE; k++) {
+            memcpy(b, y + whole + k, sizeof b);
+            part[k][0] += a[0] * b[0], part[k][1] += a[1] * b[1];
+        }
+    }
+    for (int k = 0; k < AT_ONCE; k++) {
+        double sum = 0, lanes[LANES];
+        memcpy(lanes, part[k], sizeof lanes);
+        for (int i = whole; i < n; i++) sum += x[i] * y[i + k];
+        for (int j = 0; j < LANES; j++) sum += lanes[j];
+        sums[k] = sum;
+    }
+}
+
+// squares[i]: those of the first i samples, run by run.
+static void sum_squares(const double *x, int n, double *squares)
+{
+    double before = 0, run = 0;
+    squares[0] = 0;
+    for (int i = 0; i < n; i++) {
+        if (i && i % WT_WSOLA_RUN == 0) before += run, run = 0;
+        run += x[i] * x[i];
+        squares[i + 1] = before + run;
+    }
 }
 
 // The place within first .. last most like `wanted`; of places that are equally so, the one nearest to the centre.
-static int64_t most_alike(const wt__wsola *w, const wt__transients *t, const float *pcm, wt__stretch_place p)
+static int64_t most_alike(const wt__wsola *w, const wt__transients *t, const float *pcm, wt_stretch_place p)
 {
     const int reach = w->n_fft / 4, n = w->n_fft;
     const int64_t begin = p.centre - reach;
+    double most = 0;
     cut(t, pcm, begin - n / 2, n + 2 * reach, w->near);
-    int64_t best = p.centre;
-    double most = 0, energy = 0, all = 0;
-    for (int i = 0; i < n; i++) energy += (double)w->near[i] * w->near[i];
-    for (int i = 0; i < n + 2 * reach; i++) all += (double)w->near[i] * w->near[i];
+    sum_squares(w->near, n + 2 * reach, w->squares);
+    for (int i = 0; i < AT_ONCE; i++) w->near[n + 2 * reach + i] = 0;
+    for (int i = 0; i <= 2 * reach; i += AT_ONCE) compare(w->wanted, w->near + i, n, w->like + i);
     for (int i = 0; i <= 2 * reach; i++) {
-        const int64_t at = begin + i;
-        if (at >= p.first && at <= p.last && energy > 1e-12 * all) {
-            const double like = dot(w->wanted, w->near + i, n) / sqrt(energy), margin = 1e-5 * fabs(most);
-            const bool nearer = llabs(at - p.centre) < llabs(best - p.centre);
-            if (like > 0 && like > most + (nearer ? -margin : margin)) {
-                best = at;
-                if (like > most) most = like;
-            }
-        }
-        energy += (double)w->near[i + n] * w->near[i + n] - (double)w->near[i] * w->near[i];
+        const double energy = w->squares[i + n] - w->squares[i];
+        const bool fits = begin + i >= p.first && begin + i <= p.last && energy > 1e-12 * w->squares[n + 2 * reach];
+        w->like[i] = fits && w->like[i] > 0 ? w->like[i] / sqrt(energy) : 0;
+        if (w->like[i] > most) most = w->like[i];
     }
-    return best;
+    for (int off = 0; off <= reach && most > 0; off++) {
+        if (w->like[reach - off] >= most * (1 - WT_WSOLA_TIE)) return p.centre - off;
+        if (w->like[reach + off] >= most * (1 - WT_WSOLA_TIE)) return p.centre + off;
+    }
+    return p.centre;
 }
 
 // The first place has nothing to follow, and an attack none but its own.
 WT_RT void wt__wsola_run(const wt__wsola *w, const wt__transients *t, const float *pcm, float *out)
 {
     const int n = w->n_fft;
-    int64_t cursor = 0, before = 0;
+    int64_t before = 0;
     memset(out, 0, (size_t)t->n_out * sizeof *out);
     memset(w->weight, 0, (size_t)t->n_out * sizeof *w->weight);
     for (int64_t to = 0; to < t->n_out + w->hop; to += w->hop) {
-        const wt__stretch_place p = wt__transients_place(t, to, &cursor);
+        const wt_stretch_place p = wt__transients_place(t, to);
         int64_t from = p.centre;
         if (to && p.held < 0) {
             cut(t, pcm, before + w->hop - n / 2, n, w->wanted);
@@ -94,7 +122,7 @@ WT_RT void wt__wsola_run(const wt__wsola *w, const wt__transients *t, const floa
         for (int i = 0; i < n; i++) {
             const int64_t at = to - n / 2 + i;
             if (at < 0 || at >= t->n_out) continue;
-            out[at] += (float)w->window[i] * w->near[i];
+            out[at] += (float)w->window[i] * (float)w->near[i];
             w->weight[at] += (float)w->window[i];
         }
         before = from;

@@ -6,9 +6,11 @@
 
 typedef struct wt__wsola {
     int n_fft, hop;
-    const double *window; ///< [n_fft] borrowed
-    float *wanted, *near; ///< [n_fft], [2 n_fft]: how the piece before goes on; where to look for the like
-    float *weight;        ///< [n_out] the windows' sum
+    const double *window;  ///< [n_fft] borrowed
+    double *wanted, *near; ///< [n_fft], [2 n_fft]: how the piece before goes on; where to look for the like
+    double *squares;       ///< [2 n_fft + 1] of `near`, added up
+    double *like;          ///< [n_fft] likenesses
+    float *weight;         ///< [n_out] the windows' sum
 } wt__wsola;
 
 /// The sizes and the window are filled in.

@@ -201,17 +201,27 @@ wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r)
     return status;
 }
 
+static wt_status enqueue_plp(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    return wt_plp_enqueue(op, stream, in, 0, out, 0);
+}
+
 wt_status analyze_plp(const analyze_signal *s, analyze_result *r)
 {
     float *envelope;
     int64_t n;
     void *data;
     wt_plp *plp = NULL;
+    wt_device *gpu = analyze_gpu(s);
     wt_status status = strength(s, true, &envelope, &n);
     const wt_plp_config config = {.rate_hz = s->rate_hz, .hop = analyze_hop(s->options), .max_frames = n};
-    if (!status) status = wt_plp_create(&config, &plp);
+    if (!status) {
+        status = wt_plp_create(gpu, &config, &plp);
+        if (analyze_left_to_cpu(s, status)) status = wt_plp_create(gpu = NULL, &config, &plp);
+    }
     if (!status) status = analyze_add(r, &(analyze_array){.name = "plp", .unit = ""}, 1, n, &data);
-    if (!status) wt_plp_run(plp, envelope, n, data);
+    if (!status && gpu) status = analyze_queue(s, enqueue_plp, plp, envelope, (size_t)n, data, (size_t)n);
+    else if (!status) wt_plp_run(plp, envelope, n, data);
     wt_plp_destroy(plp);
     free(envelope);
     return status;

@@ -285,10 +285,24 @@ wt_status analyze_cqt(const analyze_signal *s, analyze_result *r)
 
 // ---- chroma
 
+static wt_status enqueue_tuning(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    return wt_tuning_enqueue(op, stream, in, 0, out, 0);
+}
+
 static wt_status tuning_of(const analyze_signal *s, const analyze_spectra *x, int bins_per_octave, double *tuning)
 {
-    const wt_piptrack_config config = {.rate_hz = s->rate_hz, .n_fft = analyze_n_fft(s->options)};
-    return wt_tuning_estimate(&config, x->values, x->n_frames, bins_per_octave, 0, tuning);
+    wt_tuning *plan = NULL;
+    const wt_tuning_config config = {.peaks = {.rate_hz = s->rate_hz, .n_fft = analyze_n_fft(s->options)},
+                                     .n_frames = x->n_frames, .bins_per_octave = bins_per_octave};
+    wt_status status = analyze_gpu(s) ? wt_tuning_create(analyze_gpu(s), &config, &plan) : WT_OK;
+    if (analyze_left_to_cpu(s, status)) status = WT_OK;
+    if (!status && plan) // a double is two floats
+        status = analyze_queue(s, enqueue_tuning, plan, x->values, (size_t)(x->n_frames * x->bins), (float *)tuning, 2);
+    else if (!status)
+        status = wt_tuning_estimate(&config.peaks, x->values, x->n_frames, bins_per_octave, 0, tuning);
+    wt_tuning_destroy(plan);
+    return status;
 }
 
 wt_status analyze_tuning(const analyze_signal *s, analyze_result *r)

@@ -116,6 +116,8 @@ static wt_status check_use(const arguments *a)
     if (!jack && (a->connect || a->no_auto_connect))
         return wt_fail(WT_ERR_BAD_ARG, "--%s is for JACK, want --jack with it",
                        a->connect ? "connect" : "no-auto-connect");
+    if (a->session.n_workers && a->session.n_streams < 2)
+        return wt_fail(WT_ERR_BAD_ARG, "--workers shares out the copies of --streams, want 2 or more of them");
     if (a->control.bind && !a->control.tcp_port && !a->control.osc_port)
         return wt_fail(WT_ERR_BAD_ARG, "--bind is given alone, want --tcp or --osc with it");
     return WT_OK;
@@ -286,6 +288,10 @@ int cmd_live(int argc, char **argv)
         {"no-auto-connect", 0, WT_OPTION_FLAG, &a.no_auto_connect, NULL, "JACK: not to the physical ports", 0, 0},
         {"channels", 0, WT_OPTION_INT, &h->channels, "N", "of the input; the preset's, else 2", 1, 64},
         {"out-channels", 0, WT_OPTION_INT, &h->out_channels, "N", "of the output; the chain's", 1, 64},
+        {"streams", 0, WT_OPTION_INT, &s->n_streams, "N", "copies of the chain, each with such channels of its own", 1,
+         64},
+        {"workers", 0, WT_OPTION_INT, &s->n_workers, "N", "threads that help with them on the CPU, none if left out", 0,
+         64},
         {"rate", 0, WT_OPTION_NUMBER, &h->rate_hz, "HZ", "the host's if left out", 1000, 768000},
         {"block", 0, WT_OPTION_INT, &h->block_frames, "FRAMES", "of a block; the host's if left out", 1, 8192},
         {"latency", 0, WT_OPTION_NUMBER, &h->latency_ms, "MS", "PortAudio: wanted of the device", 0.1, 2000},

@@ -13,10 +13,10 @@ typedef struct moved {
     int node, param;
 } moved;
 
-static void set(void *user, int node, int param, float value)
+static void set(void *user, uint64_t number, int node, int param, float value)
 {
     live_session *s = user;
-    if (wt_live_set(s->live, node, param, value)) return;
+    if (wt_live_set_if(s->live, number, node, param, value)) return;
     wt_ring_push(s->moved, &(moved){node, param}, 1); // full: listeners hear of it with the next one
 }
 

@@ -1,6 +1,6 @@
-// What plays, by name. A name is looked up, and its value set, under `table`; chains come and go under `change`, so for
-// the moment between the two a name of the old chain may turn a parameter of the new one. live__load puts that right:
-// it sets every parameter to what its preset says once the table is the new chain's.
+// What plays, by name. A name is looked up, and its value set, under `table`; chains come and go under `change`. For
+// the moment between the two the table is the old chain's, and its number keeps a name of it off the new one's
+// parameters.
 #include "live_session_internal.h"
 
 #include <math.h>
@@ -67,6 +67,7 @@ wt_status live__playing_create(live_session *s, wt_preset *preset, const char *a
         *playing = NULL;
         return wt_fail(WT_ERR_NO_MEMORY, "live: names");
     }
+    p->number = wt_chain_number(chain);
     fill(s, chain, p);
     p->preset = preset;
     return WT_OK;
@@ -148,7 +149,8 @@ wt_status live_session_set(live_session *s, const char *name, float value)
     const live_playing *p = s->playing;
     const int k = find(p->params, p->n_params, name);
     wt_status status = k < 0 ? refuse(p->params, p->n_params, "parameter", name)
-                             : wt_live_set(s->live, p->params[k].node, p->params[k].index, value);
+                             : wt_live_set_if(s->live, p->number, p->params[k].node, p->params[k].index, value);
+    if (status == WT_ERR_STATE) wt_fail(status, "live: %s: its preset is being replaced", name);
     if (!status) {
         value = wt_live_get(s->live, p->params[k].node, p->params[k].index);
         snprintf(full, sizeof full, "%s", p->params[k].name);

@@ -18,11 +18,6 @@ static void show(live_session *s, live_playing *fresh)
     s->retired = s->playing;
     s->playing = fresh;
     s->followed_ms = 0; // its delays have not heard of the tempo
-    for (int k = 0; k < fresh->n_params; k++) { // see the top of live_playing.c
-        const live_name *p = &fresh->params[k];
-        if (wt_live_get(s->live, p->node, p->index) != fresh->saved[k])
-            (void)wt_live_set(s->live, p->node, p->index, fresh->saved[k]);
-    }
     pthread_mutex_unlock(&s->table);
 }
 

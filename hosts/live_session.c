@@ -149,12 +149,14 @@ static wt_status check_preset(live_session *s)
     wt_status status = wt_preset_load(s->config.preset, &preset);
     if (status) return status;
     const int wanted = s->config.host.channels ? s->config.host.channels : wt_preset_channels(preset);
-    s->channels = s->out_channels = wanted ? wanted : 2;
+    int channels = wanted ? wanted : 2, out_channels = channels;
     if (!wt_preset_needs_gpu(preset))
-        status = wt_preset_build(preset, &(wt_chain_config){.rate_hz = 48000, .channels = s->channels}, &chain);
-    if (chain && wt_chain_out_channels(chain) != 1) s->out_channels = wt_chain_out_channels(chain);
-    if (s->config.host.out_channels) s->out_channels = s->config.host.out_channels;
-    s->config.host.channels = s->channels, s->config.host.out_channels = s->out_channels;
+        status = wt_preset_build(preset, &(wt_chain_config){.rate_hz = 48000, .channels = channels}, &chain);
+    if (chain && wt_chain_out_channels(chain) != 1) out_channels = wt_chain_out_channels(chain);
+    if (s->config.host.out_channels) out_channels = s->config.host.out_channels;
+    if (!s->config.n_streams) s->config.n_streams = 1;
+    s->config.host.channels = s->channels = channels * s->config.n_streams;
+    s->config.host.out_channels = s->out_channels = out_channels * s->config.n_streams;
     if (s->channels > LIVE_MAX_CHANNELS || s->out_channels > LIVE_MAX_CHANNELS)
         status = wt_fail(WT_ERR_BAD_ARG, "live: %d channels in, %d out, want at most %d", s->channels, s->out_channels,
                          LIVE_MAX_CHANNELS);
@@ -224,8 +226,11 @@ static wt_status open_live(live_session *s)
     s->rate_hz = atomic_load(&s->wanted_rate_hz);
     s->max_frames = max_frames_of(s);
     const wt_live_config config = {.rate_hz = s->rate_hz,
-                                   .channels = s->channels,
-                                   .out_channels = s->out_channels,
+                                   .channels = s->channels / s->config.n_streams,
+                                   .out_channels = s->out_channels / s->config.n_streams,
+                                   .n_streams = s->config.n_streams,
+                                   .n_workers = s->config.n_workers,
+                                   .worker_priority = 1, // the audio thread's is higher
                                    .max_frames = s->max_frames,
                                    .device = s->device,
                                    .partition = partition,
@@ -316,6 +321,8 @@ void live_session_set_bypass(live_session *s, bool bypass)
     wt_live_set_bypass(s->live, bypass);
     live__notify(s, "bypass", bypass ? 1 : 0);
 }
+
+wt_layout *live_session_layout(live_session *s) { return s->layout; }
 
 int live_session_levels(live_session *s, bool output, float *peak, float *rms, int max_channels)
 {

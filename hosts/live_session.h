@@ -14,7 +14,9 @@ typedef struct live_session live_session;
 typedef struct live_session_config {
     const char *preset; ///< name or path
     const audio_host_type *host_type;
-    audio_host_config host; ///< callbacks are filled in by the session; channels 0 = the preset's, else 2
+    audio_host_config host; ///< callbacks are filled in by the session; channels, of a stream: 0 = the preset's, else 2
+    int n_streams;          ///< copies of the chain side by side, each with channels of its own, 64 in all; 0 = 1
+    int n_workers;          ///< threads that help the audio thread with them on the CPU
     const char *backend;    ///< "auto", "cpu", "cuda"; NULL = auto
     wt_live_path path;
     wt_live_mode mode;
@@ -47,6 +49,8 @@ typedef struct live_param {
     bool logarithmic;
 } live_param;
 
+/// The GPU's partitions, "audio" and "llm"; NULL on the CPU and on a GPU that cannot be cut. Borrowed.  [any but rt]
+wt_layout *live_session_layout(live_session *session);
 int live_session_n_params(live_session *session);                                  ///< [any but rt]
 wt_status live_session_param(live_session *session, int index, live_param *param); ///< [any but rt]
 /// `name` is "node/param" or "node.param". Values are clamped to their range. WT_ERR_NOT_FOUND with the nearest.

@@ -37,7 +37,8 @@ typedef struct live_name {
 /// What plays: made when a preset is loaded, and never changed but for `saved`.
 typedef struct live_playing {
     wt_preset *preset;
-    char *asked; ///< name or path that was asked for
+    char *asked;     ///< name or path that was asked for
+    uint64_t number; ///< of its chain
     int n_params, n_readings;
     live_name *params, *readings;
     live_param *infos; ///< [n_params]
@@ -61,7 +62,7 @@ struct live_session {
     wt_device *device;
     wt_layout *layout;
     wt_live *live;
-    int channels, out_channels;
+    int channels, out_channels; ///< of all streams
 
     pthread_mutex_t change;
     double rate_hz; ///< of `live`, and its longest block

@@ -77,6 +77,7 @@ typedef struct entry {
 } entry;
 
 typedef struct table {
+    uint64_t number; ///< of the chain
     int n;
     entry entries[];
 } table;
@@ -122,6 +123,7 @@ static wt_status make_table(const wt_chain *chain, const wt_midi_row *rows, int 
         return wt_fail(WT_ERR_FULL, "midi: %d rows, want at most %d", n_rows, PRESET_MAX_MIDI);
     table *t = calloc(1, sizeof *t + sizeof *t->entries * (size_t)n_rows);
     if (!t) return wt_fail(WT_ERR_NO_MEMORY, "midi: table");
+    t->number = chain ? wt_chain_number(chain) : 0;
     wt_status status = WT_OK;
     for (t->n = 0; t->n < n_rows && !status; t->n++) status = fill_entry(&t->entries[t->n], chain, &rows[t->n]);
     if (status)
@@ -242,7 +244,7 @@ static WT_RT void move(midi_map *map, entry *e, float x, bool press)
         return;
     else
         value = t->value(t->min, t->max, x);
-    map->sink.set(map->sink.user, t->node, t->param, value);
+    map->sink.set(map->sink.user, map->current->number, t->node, t->param, value);
     e->sent = map->sink.get(map->sink.user, t->node, t->param);
 }
 

@@ -45,11 +45,12 @@ WT_RT bool midi_parse(midi_parser *parser, uint8_t byte, midi_event *event);
 
 typedef struct midi_map midi_map;
 
-/// Where parameters are set: wt_live_set and wt_live_get, or a chain's. Indices are those of the chain loaded with.
+/// Where parameters are set: wt_live_set_if and wt_live_get, or a chain's. Number and indices are those of the chain
+/// loaded with.
 typedef struct midi_sink {
     void *user;
-    void (*set)(void *user, int node, int param, float value); ///< [rt]
-    float (*get)(void *user, int node, int param);             ///< present target  [rt]
+    void (*set)(void *user, uint64_t number, int node, int param, float value); ///< [rt]
+    float (*get)(void *user, int node, int param);                              ///< present target  [rt]
 } midi_sink;
 
 /// An empty map. Errors: WT_ERR_NO_MEMORY.  [any but rt]
@@ -59,8 +60,8 @@ void midi_map_destroy(midi_map *map);
 
 // The following five are for one worker at a time.
 
-/// Replace all rows; they are copied. `chain` resolves their parameters and is borrowed for the call. Until the next
-/// block the old rows move whatever chain plays: who replaced that sets its parameters to their values after this.
+/// Replace all rows; they are copied. `chain` resolves their parameters and is borrowed for the call. The old
+/// rows are heard until the next block; the chain's number keeps them off another's parameters.
 /// Errors: WT_ERR_NOT_FOUND, WT_ERR_BAD_ARG, WT_ERR_FULL (more than 256), WT_ERR_NO_MEMORY; the old rows stay. [worker]
 WT_CHECKED wt_status midi_map_load(midi_map *map, const wt_chain *chain, const wt_midi_row *rows, int n_rows);
 /// Add a row to those there; rows of the same parameter from the same kind of source give way. Errors: as

@@ -40,7 +40,7 @@ typedef struct wt_node_place {
     int input_channels[WT_MAX_NODE_INPUTS];
     int side, side_channels; // -1 = none
     int output, output_channels;
-    int pad;
+    int first_reading; // among the readings of all nodes
 } wt_node_place;
 
 // The start of an instance's memory.

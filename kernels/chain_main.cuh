@@ -1,6 +1,7 @@
 // The kernel of a composed chain. The text before this file defines, for the chain at hand,
 //   chain_design(node, plan, v0, v1, coeffs)                     coefficients of one node
 //   chain_process(args, memory, buffers, n, position)            all nodes in order, a barrier after each
+//   chain_after(args, memory, buffers, end)                      what the block up to `end` leaves to be done
 #pragma once
 #include "chain_control.cuh"
 
@@ -57,6 +58,7 @@ extern "C" __global__ void chain_run(const __grid_constant__ chain_args a)
         chain_process(a, memory, shared, n, position);
         chain_store(a, memory, shared + a.output * buffer_floats, out + done, span.out_stride, n);
         __syncthreads();
+        chain_after(a, memory, shared, position + n);
     }
     if (span.instance == 0) chain_publish(a, memory);
     if (threadIdx.x == 0) {

@@ -193,11 +193,24 @@ static __device__ float convolution_hear(const convolution_job &job, int c, long
     return y;
 }
 
+// What is due when the position is `end`: at a tick's end. Nothing of it is heard before that.
+static __device__ __noinline__ void convolution_ticks(const wt_node_io *io, const convolution_plan *p, float *state,
+                                                      long long end)
+{
+    const convolution_job job = {p, state, io->scratch, end / CONV_TICK};
+    if (end % CONV_TICK) return;
+    for (int stage = 0; stage < p->n_stages; stage++) convolution_tick(job, stage);
+}
+
 static __device__ void convolution_process(const wt_node_io *io, const convolution_plan *p, const convolution_coeffs *k,
                                            float *state)
 {
-    convolution_job job = {p, state, io->scratch, 0};
+    const convolution_job job = {p, state, io->scratch, 0};
     for (int done = 0, n; done < io->n_frames; done += n) {
+        if (done) {
+            __syncthreads();
+            convolution_ticks(io, p, state, io->position + done);
+        }
         const long long position = io->position + done;
         const int left = CONV_TICK - (int)(position & (CONV_TICK - 1)), phase = (int)(position & (WT_QUANTUM - 1));
         n = min(io->n_frames - done, left);
@@ -215,8 +228,11 @@ static __device__ void convolution_process(const wt_node_io *io, const convoluti
                         wet = k->wet + k->wet_slope * (float)(phase + f);
             io->out[c * io->stride + done + f] = x * dry + convolution_hear(job, c, position + f) * wet;
         }
-        __syncthreads();
-        job.tick = (position + n) / CONV_TICK;
-        for (int stage = 0; n == left && stage < p->n_stages; stage++) convolution_tick(job, stage);
     }
+}
+
+static __device__ void convolution_after(const wt_node_io *io, const convolution_plan *p, const convolution_coeffs *,
+                                         float *state)
+{
+    convolution_ticks(io, p, state, io->position + io->n_frames);
 }

@@ -70,6 +70,7 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_W
             const bool first = t < a.frames.n_frames, second = t + 1 < a.frames.n_frames;
             const long long row = (line * a.frames.n_frames + t) * SPECTRUM_BINS;
             spectrum_frames(a.frames, thread, points, a.frames.pcm + line * a.frames.n_samples, t);
+#pragma unroll 3
             for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) { // its mirror no other thread touches
                 float2 x, y;
                 spectrum_part(points, k, x, y);

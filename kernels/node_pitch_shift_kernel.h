@@ -2,15 +2,20 @@
 //
 // Stretched time s runs on by the ratio each frame, in units of 2^-24 frames, so that no rounding adds up and blocks
 // do not matter. Whenever s passes a multiple of the hop S = n_fft / 4, seen at the end of a quantum, the n_fft frames
-// before that moment are transformed, and those S frames earlier; peaks are turned to go on where the output's spectrum
-// before left them, each with its surroundings (identity phase locking, as dsp/stretch_locked.c), and the result is
-// added to a ring at stretched time. It is read by a windowed sinc at s of D frames ago:
+// before that moment are transformed, and those S frames earlier; each bin is turned to go on where the output's
+// spectrum before left it, together with the bins around its peak, and the result is added to a ring at stretched time.
+// It is read by a windowed sinc at s of D frames ago:
 //
 //     input centred at n_fft / 2 before now  ->  stretched place s  ->  heard when s of D frames ago is there
 //
 // so the latency is n_fft / 2 + D whatever the pitch. D is so long that at the lowest ratio r all frames over the place
 // are there: (n_fft / 2 + half a sinc) / r + a quantum. Above the ratio's Nyquist frequency bins are silent.
-// Source: J. Laroche and M. Dolson, Improved phase vocoder time-scale modification of audio, 1999.
+// Source: J. Laroche and M. Dolson, Improved phase vocoder time-scale modification of audio, 1999: identity phase
+// locking. They choose a peak for each bin, and between two almost equal bins a rounding error chooses: the region
+// turns another way, and as phases add up, all that comes after. So here nothing is chosen. A bin takes the turn of its
+// neighbours as far as they are higher (SHIFT_CLIMB steps uphill, weights by the 8th power of the power), and where
+// power rises steeply the input's own phase is taken up again, which keeps attacks whole and ends what errors there
+// are.
 #ifndef WT_NODE_PITCH_SHIFT_KERNEL_H
 #define WT_NODE_PITCH_SHIFT_KERNEL_H
 #include "spectral_node_kernel.h"
@@ -21,17 +26,26 @@
 #define SHIFT_TAPS   32                  // of the sinc
 #define SHIFT_PHASES 512                 // of its table, in a frame
 #define SHIFT_HOPS   4                   // of n_fft
+#define SHIFT_CLIMB  2                   // bins that a turn reaches from its peak: half the main lobe of Hann's window
+#define SHIFT_MARGIN 4                   // of rows of power
+#define SHIFT_ATTACK 4.0f                // times the power a hop before
+
+#define SHIFT_ROUNDS 8     // of the envelope
+#define SHIFT_LIFT   6.64f // most a bin is moved by the envelope, in octaves of amplitude: 40 dB
 
 enum { SHIFT_SEMITONES, SHIFT_N_PARAMS };
 
-// A channel's own floats: the output's spectrum before [2][row], the input's here [2][row], each bin's peak [row]. The
-// base's ring of output holds sums at stretched time.
+// A channel's own floats: the output's spectrum before [2][row], the input's here [2][row], its power [row] and how far
+// that is above SHIFT_ATTACK times the power a hop before [row], how far a bin follows the one below and the one above
+// [2][row]; where formants are kept the envelope [row]. Rows have room for SHIFT_MARGIN zeros at either end. The base's
+// ring of output holds sums at stretched time.
 typedef struct node_pitch_shift_plan {
     spectral_plan base;
     int row, delay_quanta; // D
     int ratios;            // of the ring of ratios, a power of two of quanta
     int sinc;              // floats from the plan's start: [SHIFT_PHASES + 1][SHIFT_TAPS]
     float lowest;          // semitones
+    int order;             // of the cepstrum that makes the envelope; 0 = formants move with the pitch
 } node_pitch_shift_plan;
 
 typedef struct node_pitch_shift_coeffs {
@@ -99,55 +113,45 @@ WT_SHARED_FN float shift_read(const node_pitch_shift_plan *p, const float *ring,
     return y;
 }
 
-// Which peak each bin belongs to: uphill until no neighbour is higher.
-WT_SHARED_FN void shift_find_peaks(spectral_team team, const float *power, int *peak, int bins)
+// How far each bin follows its neighbours: all but wholly the highest of the three, by half and half at a tie.
+WT_SHARED_FN void shift_weigh(spectral_team team, const float *power, float *left, float *right, int bins)
 {
     (void)team;
-#ifdef __CUDACC__
     SPECTRAL_EACH(k, bins)
     {
-        int at = k;
-        while (at + 1 < bins && power[at + 1] > power[at]) at++;
-        if (at == k)
-            while (at > 0 && power[at - 1] > power[at]) at--;
-        peak[k] = at;
+        const float most = wt_max(wt_max(power[k - 1], power[k]), power[k + 1]), safe = most > 0.0f ? most : 1.0f;
+        float l = power[k - 1] / safe, m = power[k] / safe, r = power[k + 1] / safe;
+        l *= l, l *= l, l *= l, m *= m, m *= m, m *= m, r *= r, r *= r, r *= r; // the 8th power
+        const float sum = most > 0.0f ? 1.0f / (l + m + r) : 0.0f;
+        left[k] = l * sum, right[k] = r * sum;
     }
-#else
-    for (int k = 0; k < bins; k++) peak[k] = k > 0 && power[k - 1] > power[k] ? peak[k - 1] : k;
-    for (int k = bins - 2; k >= 0; k--)
-        if (power[k + 1] > power[k]) peak[k] = peak[k + 1];
-#endif
 }
 
-// `here` holds the input's spectrum, re and im the one a hop earlier: they become the output's. Spare holds two planes
-// of `plane` floats; bins from `keep` on are silent.
-WT_SHARED_FN void shift_turn(spectral_team team, const node_pitch_shift_plan *p, float *own, float *re, float *im,
-                             float *spare, int plane, int keep)
+// What turns the input's spectrum a hop earlier (re, im) to the output's `before`, times their size; and towards 1, the
+// input's own phase, as far as the power around the bin has risen.
+WT_SHARED_FN void shift_wanted(spectral_team team, const float *before, const float *re, const float *im,
+                               const float *rise, float *x, float *y, int row, int bins)
 {
     (void)team;
-    const int bins = p->base.bins, row = p->row;
-    float *before = own, *here = own + 2 * row;
-    int *peak = (int *)(own + 4 * row);
-    SPECTRAL_EACH(k, bins) spare[k] = here[k] * here[k] + here[row + k] * here[row + k];
-    SPECTRAL_SYNC();
-    shift_find_peaks(team, spare, peak, bins);
-    SPECTRAL_SYNC();
     SPECTRAL_EACH(k, bins)
     {
-        const int at = peak[k];
-        float x = before[at] * re[at] + before[row + at] * im[at], y = before[row + at] * re[at] - before[at] * im[at];
-        const float most = wt_max(fabsf(x), fabsf(y)), safe = most > 0.0f ? most : 1.0f;
-        x /= safe, y /= safe;
-        const float size = 1.0f / sqrtf(wt_max(x * x + y * y, 0.25f)); // 1 or more, or both are 0
-        spare[k] = most > 0.0f ? x * size : 1.0f;
-        spare[plane + k] = most > 0.0f ? y * size : 0.0f;
+        const float risen = rise[k - 2] + rise[k - 1] + rise[k] + rise[k + 1] + rise[k + 2];
+        x[k] = before[k] * re[k] + before[row + k] * im[k] + wt_max(risen, 0.0f);
+        y[k] = before[row + k] * re[k] - before[k] * im[k];
     }
-    SPECTRAL_SYNC();
+}
+
+// One step uphill: from x, y to u, v.
+WT_SHARED_FN void shift_climb(spectral_team team, const float *left, const float *right, const float *x, const float *y,
+                              float *u, float *v, int bins)
+{
+    (void)team;
     SPECTRAL_EACH(k, bins)
     {
-        const float x = k < keep ? here[k] : 0.0f, y = k < keep ? here[row + k] : 0.0f;
-        before[k] = re[k] = x * spare[k] - y * spare[plane + k];
-        before[row + k] = im[k] = x * spare[plane + k] + y * spare[k];
+        const int a = k > 0 ? k - 1 : 0, b = k + 1 < bins ? k + 1 : k;
+        const float l = left[k], r = right[k], m = 1.0f - l - r;
+        u[k] = l * x[a] + m * x[k] + r * x[b];
+        v[k] = l * y[a] + m * y[k] + r * y[b];
     }
 }
 
@@ -155,5 +159,86 @@ WT_SHARED_FN void shift_turn(spectral_team team, const node_pitch_shift_plan *p,
 WT_SHARED_FN int shift_keep(const node_pitch_shift_plan *p, int step)
 {
     return step > SHIFT_UNIT ? (int)((p->base.bins - 1) * SHIFT_UNIT / step) : p->base.bins;
+}
+
+// ---- formants: the true envelope V of dsp/formants.c, in a number of rounds that nothing decides. Bin k will be heard
+// at the ratio times k, so it gets V there for V here.
+
+WT_SHARED_FN float *shift_lifted(const node_pitch_shift_plan *p, float *own) { return own + 6 * p->row; }
+WT_SHARED_FN float *shift_smooth(const node_pitch_shift_plan *p, float *own) { return own + 8 * p->row; }
+
+// Octaves of amplitude, no deeper than -120 dB of a full-scale sine.
+WT_SHARED_FN void shift_measure(spectral_team team, const node_pitch_shift_plan *p, float *own)
+{
+    (void)team;
+    const float *re = own + 2 * p->row, *im = re + p->row, peak = 0.25f * (float)p->base.n_fft;
+    float *lifted = shift_lifted(p, own);
+    SPECTRAL_EACH(k, p->base.bins) lifted[k] = 0.5f * wt_log2(re[k] * re[k] + im[k] * im[k] + 1e-12f * peak * peak);
+}
+
+// What remains of point i of a cepstrum that was made times n_fft.
+WT_SHARED_FN float shift_lifter(const node_pitch_shift_plan *p, float x, int i)
+{
+    const int n = p->base.n_fft;
+    return i <= p->order || i >= n - p->order ? x / (float)n : 0.0f;
+}
+
+// After a round: `smooth` is kept, and what lies below it is lifted.
+WT_SHARED_FN void shift_raise(spectral_team team, const node_pitch_shift_plan *p, float *own, const float *re)
+{
+    (void)team;
+    float *lifted = shift_lifted(p, own), *smooth = shift_smooth(p, own);
+    SPECTRAL_EACH(k, p->base.bins)
+    {
+        smooth[k] = re[k];
+        lifted[k] = wt_max(lifted[k], re[k]);
+    }
+}
+
+WT_SHARED_FN float shift_formant_gain(const node_pitch_shift_plan *p, const float *smooth, int step, int k)
+{
+    const float at = (float)step / (float)SHIFT_UNIT * (float)k;
+    const int low = at < (float)(p->base.bins - 2) ? (int)at : p->base.bins - 2;
+    const float there = smooth[low] + wt_min(at - (float)low, 1.0f) * (smooth[low + 1] - smooth[low]);
+    return wt_exp2(wt_min(wt_max(there - smooth[k], -SHIFT_LIFT), SHIFT_LIFT));
+}
+
+// `here` holds the input's spectrum, re and im the one a hop earlier: they become the output's. Spare holds two planes
+// of `plane` floats.
+WT_SHARED_FN void shift_turn(spectral_team team, const node_pitch_shift_plan *p, float *own, float *re, float *im,
+                             float *spare, int plane, int step)
+{
+    (void)team;
+    const int bins = p->base.bins, row = p->row, keep = shift_keep(p, step);
+    float *before = own, *here = own + 2 * row, *power = own + 4 * row + SHIFT_MARGIN;
+    float *rise = own + 5 * row + SHIFT_MARGIN, *left = own + 6 * row, *right = own + 7 * row;
+    float *x = spare, *y = spare + plane, *u = re, *v = im;
+    SPECTRAL_EACH(k, bins)
+    {
+        power[k] = here[k] * here[k] + here[row + k] * here[row + k];
+        rise[k] = power[k] - SHIFT_ATTACK * (re[k] * re[k] + im[k] * im[k]);
+    }
+    SPECTRAL_SYNC();
+    shift_weigh(team, power, left, right, bins);
+    shift_wanted(team, before, re, im, rise, x, y, row, bins);
+    SPECTRAL_SYNC();
+    for (int i = 0; i < SHIFT_CLIMB; i++) {
+        shift_climb(team, left, right, x, y, u, v, bins);
+        SPECTRAL_SYNC();
+        float *t = x;
+        x = u, u = t, t = y, y = v, v = t;
+    }
+    SPECTRAL_EACH(k, bins)
+    {
+        const float most = wt_max(fabsf(x[k]), fabsf(y[k])), safe = most > 0.0f ? most : 1.0f;
+        const float c = x[k] / safe, s = y[k] / safe;
+        const float size = 1.0f / sqrtf(wt_max(c * c + s * s, 0.25f)); // of 1 or more, or both are 0
+        const float cosine = most > 0.0f ? c * size : 1.0f, sine = s * size;
+        const float a = k < keep ? here[k] : 0.0f, b = k < keep ? here[row + k] : 0.0f;
+        const float gain = p->order ? shift_formant_gain(p, shift_smooth(p, own), step, k) : 1.0f;
+        before[k] = a * cosine - b * sine;
+        before[row + k] = a * sine + b * cosine;
+        re[k] = gain * before[k], im[k] = gain * before[row + k];
+    }
 }
 #endif

@@ -1,10 +1,12 @@
-// pYIN in two kernels.
+// pYIN in two kernels, and two more for calibrated voicing.
 //
 // pyin_observe: as yin.cu, a tile of frames a block; then a warp a frame weighs its troughs and writes the candidates.
 // pyin_path: one block a signal walks through its frames and back. Threads are target bins, each for its voiced and its
 // unvoiced state, so that one source read from shared memory serves both. Voiced sources that cannot beat what an
 // unvoiced one offers to every target are left out: nearly all, as only candidates are observed. Two barriers a frame;
 // the next frame's candidates are fetched meanwhile. Equal values go to the lower state, as numpy's argmax has it.
+// pyin_voicing: a warp a voiced frame, how periodic and how loud its centre is; pyin_calibrate: one block a signal
+// keeps the frames that are voiced there. Sums run in double, in an order that is the same for every batch.
 // Judge: the CPU (dsp/pyin.c): bins and flags identical.
 #include "pyin_kernel.h"
 #include "yin.cuh"
@@ -329,4 +331,83 @@ extern "C" __global__ void __launch_bounds__(1024) pyin_path(wt_pyin_args a)
         __syncthreads();
     }
     if (tid == 0) walk_back(a, a.first_signal + blockIdx.x, from, anywhere.state);
+}
+
+// ---- voicing
+
+static __device__ double sum_over_warp(double x)
+{
+    for (int step = 16; step; step /= 2) x += __shfl_xor_sync(ALL, x, step);
+    return x;
+}
+
+static __device__ double correlation(const float *x, long long n, long long lag)
+{
+    double xy = 0, xx = 0, yy = 0;
+    for (long long i = threadIdx.x & 31; i + lag < n; i += 32) {
+        const double here = x[i], there = x[i + lag];
+        xy += here * there;
+        xx += here * here;
+        yy += there * there;
+    }
+    xy = sum_over_warp(xy), xx = sum_over_warp(xx), yy = sum_over_warp(yy);
+    return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : 0;
+}
+
+static __device__ double periodicity_at(const wt_yin_args &a, const float *pcm, long long t, double period)
+{
+    const long long lag = llrint(period), quarter = a.frame / 4, n = quarter > 2 * lag ? quarter : 2 * lag;
+    const wt_pyin_span s = wt__pyin_centred(&a, t, n + lag);
+    double best = 0;
+    for (long long k = lag - 1; k <= lag + 1; k++) {
+        const double here = correlation(pcm + s.begin, s.end - s.begin, k);
+        if (here > best) best = here;
+    }
+    return best;
+}
+
+static __device__ double power_at(const wt_yin_args &a, const float *pcm, long long t, double period)
+{
+    const long long n = period > 64 ? (long long)period : 64;
+    const wt_pyin_span s = wt__pyin_centred(&a, t, n);
+    double sum = 0;
+    for (long long i = s.begin + (threadIdx.x & 31); i < s.end; i += 32) sum += (double)pcm[i] * pcm[i];
+    return sum_over_warp(sum) / (double)n;
+}
+
+extern "C" __global__ void __launch_bounds__(YIN_THREADS) pyin_voicing(wt_pyin_args a)
+{
+    const long long t = (long long)blockIdx.x * YIN_WARPS + threadIdx.x / 32;
+    const long long signal = a.first_signal + blockIdx.y, frame = signal * a.yin.n_frames + t;
+    const float *voiced = a.out + (long long)a.yin.n_signals * a.yin.n_frames;
+    if (t >= a.yin.n_frames || voiced[frame] == 0) return; // the whole warp
+    const float *pcm = a.yin.pcm + signal * a.yin.n_samples;
+    const double period = a.yin.rate_hz / (double)a.out[frame];
+    const wt_pyin_voicing v = {periodicity_at(a.yin, pcm, t, period), power_at(a.yin, pcm, t, period)};
+    if ((threadIdx.x & 31) == 0) a.voicing[blockIdx.y * a.yin.n_frames + t] = v;
+}
+
+extern "C" __global__ void __launch_bounds__(YIN_THREADS) pyin_calibrate(wt_pyin_args a)
+{
+    __shared__ double sums[YIN_WARPS];
+    __shared__ int counts[YIN_WARPS];
+    const long long T = a.yin.n_frames, signal = a.first_signal + blockIdx.x;
+    float *f0 = a.out + signal * T, *voiced = f0 + (long long)a.yin.n_signals * T;
+    const wt_pyin_voicing *voicing = a.voicing + blockIdx.x * T;
+    double sum = 0;
+    int sure = 0;
+    for (long long t = threadIdx.x; t < T; t += YIN_THREADS)
+        if (voiced[t] != 0 && voicing[t].periodicity >= WT_PYIN_SURE_PERIODICITY) sum += voicing[t].power, sure++;
+    sum = sum_over_warp(sum), sure = __reduce_add_sync(ALL, sure);
+    if ((threadIdx.x & 31) == 0) sums[threadIdx.x / 32] = sum, counts[threadIdx.x / 32] = sure;
+    __syncthreads();
+    sum = 0, sure = 0;
+    for (int w = 0; w < YIN_WARPS; w++) sum += sums[w], sure += counts[w];
+    const double least = sure ? WT_PYIN_LEAST_LEVEL * sum / (double)sure : 0;
+    for (long long t = threadIdx.x; t < T; t += YIN_THREADS) {
+        if (voiced[t] == 0) continue;
+        if (voicing[t].periodicity >= WT_PYIN_LEAST_PERIODICITY && voicing[t].power >= least) continue;
+        voiced[t] = 0;
+        if (!a.keep_unvoiced) f0[t] = nanf("");
+    }
 }

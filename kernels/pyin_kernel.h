@@ -25,6 +25,27 @@ typedef struct wt_pyin_frame {
     int n;
 } wt_pyin_frame;
 
+/// How voiced a frame's centre is; dsp/pyin_voicing.c says what the bounds are.
+typedef struct wt_pyin_voicing {
+    double periodicity, power;
+} wt_pyin_voicing;
+
+#define WT_PYIN_LEAST_PERIODICITY 0.4
+#define WT_PYIN_SURE_PERIODICITY  0.8
+#define WT_PYIN_LEAST_LEVEL       2e-4 ///< -37 dB of the surely voiced frames' mean power
+
+/// n samples around the centre of frame t, as far as the signal goes.
+typedef struct wt_pyin_span {
+    long long begin, end;
+} wt_pyin_span;
+
+WT_YIN_FN wt_pyin_span wt__pyin_centred(const wt_yin_args *a, long long t, long long n)
+{
+    const long long begin = t * a->hop - a->margin + a->frame / 2 - n / 2, end = begin + n;
+    const wt_pyin_span span = {begin > 0 ? begin : 0, end < a->n_samples ? end : a->n_samples};
+    return span;
+}
+
 typedef struct wt_pyin_args {
     wt_yin_args yin;
     wt_pyin_model model;
@@ -33,6 +54,7 @@ typedef struct wt_pyin_args {
     int *bins;                       ///< [signals at work][n_frames][max_troughs]
     double *log_probs;               ///< as bins
     unsigned short *from;            ///< [signals at work][n_frames][2 n_bins]
+    wt_pyin_voicing *voicing;        ///< [signals at work][n_frames], calibrated alone
     int first_signal, keep_unvoiced;
 } wt_pyin_args;
 

@@ -1,11 +1,14 @@
 // The resident kernel: stays, waits for blocks at a doorbell in host memory, runs the composed chain on each, answers.
 //
 // A thread block has one stream or several, which it runs in turn; buffers lie in shared memory, and with one stream
-// the instance and the plans do too as far as they fit. While it waits, one warp polls the doorbell and the orders.
+// the instance and the plans do too as far as they fit. While it waits it polls the doorbell and the orders. What a
+// block's own answer does not need (chain_after) runs when all streams' answers are on their way.
 // It leaves at a block boundary: by order, when it has lived long enough, or after one block (the graph path).
 // Judge: the CPU's chain, 90 dB (sums in another order). tests/models/block_ring.pml has the ring's protocol.
 #pragma once
 #include "chain_control.cuh"
+
+#define RESIDENT_REST_NS 2000 // between two looks at the doorbell while no block is due
 
 enum resident_verdict { RESIDENT_GO_ON, RESIDENT_BLOCK, RESIDENT_LEAVE, RESIDENT_KILLED, RESIDENT_OVER };
 
@@ -41,73 +44,106 @@ static __device__ resident_place resident_term(const resident_args &r, bool *lea
     return place;
 }
 
+// The block at hand, as every thread knows it.
+struct resident_block {
+    unsigned int turn, flags;
+    int frames;
+};
+
+// How blocks come: at a pace, so most of the time between two need not be spent on the bus. In clocks.
+struct resident_pace {
+    long long last, gap; // when the last block came, and how long after the one before
+};
+
+// The slot of a turn on the way down; there is a power of two of them.
+static __device__ __forceinline__ const wt_block_word *resident_slot(const resident_args &r, unsigned int turn)
+{
+    return r.down + (turn & (r.layout.slots - 1)) * r.layout.down_words;
+}
+
+static __device__ __forceinline__ const wt_block_word *resident_input(const resident_args &r, unsigned int turn, int s,
+                                                                      int frames)
+{
+    return resident_slot(r, turn) + r.layout.in_at + (long long)s * r.chain.channels * frames;
+}
+
+// This thread's first sample of a block of so many frames, as resident_fetch takes it; 0 when it has none.
+static __device__ __forceinline__ const wt_block_word *resident_ahead(const resident_args &r, unsigned int turn,
+                                                                      int frames)
+{
+    const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x % CHAIN_MOST_FRAMES;
+    return c < r.chain.channels && f < frames ? resident_input(r, turn, blockIdx.x, frames) + c * frames + f : 0;
+}
+
 // Wait for a turn's doorbell; all threads get the verdict and the doorbell's data. Two lanes poll, doorbell and orders in
-// one load: what more threads load while they wait takes from the rate at which the neighbours read their memory.
-static __device__ int resident_wait(const resident_args &r, resident_place next, long long end_ns,
-                                    unsigned int *doorbell)
+// one load: what more threads load while they wait takes from the rate at which the neighbours read their memory. Only
+// when a block is soon due each thread loads the word `ahead` as well, so that a block needs one trip over the bus and
+// not two; `word` is what it found there, of this turn or not.
+static __device__ int resident_wait(const resident_args &r, resident_place next, long long end_ns, resident_pace *pace,
+                                    const wt_block_word *ahead, wt_block_word *word, unsigned int *doorbell)
 {
     __shared__ int verdict;
     __shared__ unsigned int data;
-    const wt_block_word *slot = r.down + next.turn % r.layout.slots * r.layout.down_words;
-    if (threadIdx.x < 32) {
-        const int lane = threadIdx.x;
-        const wt_block_word *at = lane == 0 ? slot : &r.control->orders;
-        for (int v = RESIDENT_GO_ON; v == RESIDENT_GO_ON;) {
-            const wt_block_word word = lane < 2 ? block_load(at) : 0;
-            const wt_block_word orders = __shfl_sync(~0u, word, 1), bell = __shfl_sync(~0u, word, 0);
-            if (wt_block_turn(orders) == next.term) v = RESIDENT_KILLED;
-            else if (wt_block_data(orders) == next.term) v = RESIDENT_LEAVE;
-            else if (wt_block_turn(bell) == next.turn) v = RESIDENT_BLOCK;
-            else if (__shfl_sync(~0u, resident_now(), 0) > end_ns) v = RESIDENT_OVER;
-            if (lane == 0) verdict = v, data = wt_block_data(bell);
-        }
+    const wt_block_word *at = threadIdx.x == 0 ? resident_slot(r, next.turn) : &r.control->orders;
+    const long long soon = pace->last + pace->gap - pace->gap / 4;
+    int v = RESIDENT_GO_ON;
+    for (unsigned int round = 1; !__syncthreads_or(v); round++) {
+        const bool due = clock64() >= soon;
+        *word = due && ahead ? block_load(ahead) : 0;
+        if (threadIdx.x >= 32) continue;
+        const wt_block_word told = threadIdx.x < 2 ? block_load(at) : 0;
+        const wt_block_word bell = __shfl_sync(~0u, told, 0), orders = __shfl_sync(~0u, told, 1);
+        if (wt_block_turn(orders) == next.term) v = RESIDENT_KILLED;
+        else if (wt_block_data(orders) == next.term) v = RESIDENT_LEAVE;
+        else if (wt_block_turn(bell) == next.turn) v = RESIDENT_BLOCK;
+        else if (round % 64 == 0 && __shfl_sync(~0u, resident_now(), 0) > end_ns) v = RESIDENT_OVER;
+        else if (!due) __nanosleep(RESIDENT_REST_NS);
+        if (threadIdx.x == 0) verdict = v, data = wt_block_data(bell);
     }
-    __syncthreads();
+    const long long now = clock64();
+    pace->gap = now - pace->last;
+    pace->last = now;
     *doorbell = data;
-    const int v = verdict;
-    __syncthreads(); // before a later turn's answer takes their place
-    return v;
+    return verdict;
 }
 
 // What the block says of parameters and points, for all streams of this thread block.
-static __device__ void resident_header(const resident_args &r, const wt_block_word *slot, unsigned int turn,
-                                       unsigned int doorbell)
+static __device__ __noinline__ void resident_header(const resident_args &r, const resident_block &b)
 {
     const resident_layout &l = r.layout;
-#pragma unroll 1
-    for (int i = threadIdx.x; doorbell & RESIDENT_HAS_TARGETS && i < l.n_params; i += blockDim.x)
-        r.targets[blockIdx.x * l.n_params + i] =
-            __uint_as_float(block_take(slot + RESIDENT_TARGETS + i, turn, block_load(slot + RESIDENT_TARGETS + i)));
-#pragma unroll 1
-    for (int k = threadIdx.x; doorbell & RESIDENT_HAS_POINTS && k < WT_MAX_POINTS; k += blockDim.x) {
-        const wt_block_word *tap = slot + RESIDENT_TAPS + k, *insert = slot + RESIDENT_INSERTS + k;
-        message.tap[k] = (int)block_take(tap, turn, block_load(tap));
-        message.insert[k] = (int)block_take(insert, turn, block_load(insert));
+    const wt_block_word *slot = resident_slot(r, b.turn);
+    for (int i = threadIdx.x; b.flags & RESIDENT_HAS_TARGETS && i < l.n_params; i += blockDim.x)
+        r.targets[blockIdx.x * l.n_params + i] = __uint_as_float(block_take(slot + RESIDENT_TARGETS + i, b.turn, 0));
+    for (int k = threadIdx.x; b.flags & RESIDENT_HAS_POINTS && k < WT_MAX_POINTS; k += blockDim.x) {
+        message.tap[k] = (int)block_take(slot + RESIDENT_TAPS + k, b.turn, 0);
+        message.insert[k] = (int)block_take(slot + RESIDENT_INSERTS + k, b.turn, 0);
     }
     if (threadIdx.x == 0) {
-        if (doorbell & RESIDENT_HAS_TARGETS)
-            message.sequence = block_take(slot + RESIDENT_SEQUENCE, turn, block_load(slot + RESIDENT_SEQUENCE));
+        if (b.flags & RESIDENT_HAS_TARGETS)
+            message.sequence = block_take(slot + RESIDENT_SEQUENCE, b.turn, 0);
         message.inserts = slot + l.inserts_at;
-        message.turn = turn;
         message.plane = l.point_channels * l.max_frames;
-        message.frames = (int)(doorbell & RESIDENT_FRAMES);
+        message.turn = b.turn;
+        message.frames = b.frames;
     }
     __syncthreads();
 }
 
-// A piece of the input into the chain's first buffer.
-static __device__ void resident_fetch(const chain_args &a, const wt_block_word *in, float *buffers, int n)
+// A piece of the input into the chain's first buffer; `word` is what the thread already has of its first sample.
+static __device__ void resident_fetch(const chain_args &a, const resident_block &b, const wt_block_word *in,
+                                      float *buffers, int done, int n, wt_block_word word)
 {
     for_each_frame(a.channels, n, [&](int c, int f) {
-        const int at = c * message.frames + message.done + f;
-        buffers[c * a.block_frames + f] = __uint_as_float(block_take(in + at, message.turn, block_load(in + at)));
+        const wt_block_word *at = in + c * b.frames + done + f;
+        const bool mine = c * CHAIN_MOST_FRAMES + f == (int)threadIdx.x;
+        buffers[c * a.block_frames + f] = __uint_as_float(block_take(at, b.turn, mine ? word : 0));
     });
     __syncthreads();
 }
 
 // A piece of the answer; silence, and the instance anew, when a sample is not finite.
-static __device__ void resident_answer(const chain_args &a, unsigned char *memory, const float *result,
-                                       wt_block_word *out, int n)
+static __device__ void resident_answer(const chain_args &a, const resident_block &b, unsigned char *memory,
+                                       const float *result, wt_block_word *out, int done, int n)
 {
     int finite = 1;
     for_each_frame(a.out_channels, n, [&](int c, int f) {
@@ -116,62 +152,63 @@ static __device__ void resident_answer(const chain_args &a, unsigned char *memor
     finite = __syncthreads_and(finite);
     for_each_frame(a.out_channels, n, [&](int c, int f) {
         const unsigned int y = finite ? __float_as_uint(result[c * a.block_frames + f]) : 0u;
-        block_store(out + c * message.frames + message.done + f, y, message.turn);
+        block_store(out + c * b.frames + done + f, y, b.turn);
     });
     if (finite) return;
     if (threadIdx.x == 0) atomicAdd_system(a.faults, 1ull);
     chain_rest(a, memory);
 }
 
-static __device__ void resident_readings(const resident_args &r, const chain_args &a, const unsigned char *memory,
+// A warp a node.
+static __device__ void resident_readings(const chain_args &a, const resident_block &b, const unsigned char *memory,
                                          wt_block_word *to)
 {
-    int first = 0;
-    for (int k = 0; k < a.n_nodes; first += a.places[k++].n_readings)
 #pragma unroll 1
-        for (int i = threadIdx.x; i < a.places[k].n_readings; i += blockDim.x)
-            block_store(to + first + i, __float_as_uint(((const float *)(memory + a.places[k].readings))[i]),
-                        message.turn);
+    for (int k = threadIdx.x / 32; k < a.n_nodes; k += blockDim.x / 32) {
+        const wt_node_place &p = a.places[k];
+        const unsigned int *readings = (const unsigned int *)(memory + p.readings);
+#pragma unroll 1
+        for (int i = threadIdx.x & 31; i < p.n_readings; i += 32)
+            block_store(to + p.first_reading + i, readings[i], b.turn);
+    }
 }
 
-// One block of one stream.
-static __device__ void resident_stream(const resident_args &r, const chain_args &a, int s, unsigned char *memory,
-                                       float *buffers, unsigned int doorbell)
+// One block of one stream: the answer, with what comes after it left to be done. `word` is as in resident_fetch.
+static __device__ void resident_stream(const resident_args &r, const chain_args &a, const resident_block &b, int s,
+                                       unsigned char *memory, float *buffers, wt_block_word word)
 {
     const resident_layout &l = r.layout;
-    const unsigned int slot = message.turn % l.slots;
-    wt_block_word *up = r.up + ((long long)slot * l.n_streams + s) * l.up_words;
-    const wt_block_word *in =
-        r.down + slot * l.down_words + l.in_at + (long long)s * a.channels * message.frames;
+    wt_block_word *up = r.up + ((long long)(b.turn & (l.slots - 1)) * l.n_streams + s) * l.up_words;
     wt_instance *instance = (wt_instance *)memory;
     long long position = instance->position;
     int moving = instance->moving;
-    if (doorbell & RESIDENT_HAS_TARGETS && instance->sequence != message.sequence)
-        moving = chain_aim(a, memory, a.ramp_quanta);
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        if (doorbell & RESIDENT_HAS_TARGETS) instance->sequence = message.sequence;
-        message.taps = up + l.taps_at;
-        message.points = s == 0 && doorbell & RESIDENT_HAS_POINTS ? 1 : 0;
-        message.done = 0;
+    if (b.flags & RESIDENT_HAS_TARGETS) {
+        if (instance->sequence != message.sequence) moving = chain_aim(a, memory, a.ramp_quanta);
+        __syncthreads();
+        if (threadIdx.x == 0) instance->sequence = message.sequence;
     }
-    __syncthreads();
-    for (int done = 0, n; done < message.frames; done += n, position += n) {
+    for (int done = 0, n; done < b.frames; done += n, position += n) {
+        if (done) {
+            __syncthreads();
+            chain_after(a, memory, buffers, position);
+        }
         const int phase = (int)(position & (WT_QUANTUM - 1));
         if (moving && phase == 0) moving = chain_control(a, memory, false);
-        n = min(message.frames - done, moving ? WT_QUANTUM - phase : a.block_frames);
-        resident_fetch(a, in, buffers, n);
+        n = min(b.frames - done, moving ? WT_QUANTUM - phase : a.block_frames);
+        if (threadIdx.x == 0) {
+            message.taps = up + l.taps_at;
+            message.points = s == 0 && b.flags & RESIDENT_HAS_POINTS ? 1 : 0;
+            message.done = done;
+        }
+        resident_fetch(a, b, resident_input(r, b.turn, s, b.frames), buffers, done, n, done ? 0 : word);
         chain_process(a, memory, buffers, n, position);
-        resident_answer(a, memory, buffers + a.output * a.buffer_channels * a.block_frames, up + l.out_at, n);
-        __syncthreads();
-        if (threadIdx.x == 0) message.done = done + n;
-        __syncthreads();
+        resident_answer(a, b, memory, buffers + a.output * a.buffer_channels * a.block_frames, up + l.out_at, done, n);
     }
-    if (s == 0) resident_readings(r, a, memory, up + l.readings_at);
+    if (s == 0) resident_readings(a, b, memory, up + l.readings_at);
     if (threadIdx.x == 0) {
+        block_store(up, (unsigned int)b.frames, b.turn);
         instance->position = position;
         instance->moving = moving;
-        block_store(up, (unsigned int)message.frames, message.turn);
     }
     __syncthreads();
 }
@@ -227,20 +264,27 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
         __syncthreads();
     }
     unsigned char *memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats));
+    const auto memory_of = [&](int s) { return r.copy_memory ? memory : r.chain.memory + s * r.chain.instance_bytes; };
     if (threadIdx.x == 0 && blockIdx.x == 0) atomicAdd_system(&r.control->n_started, 1u);
 
-    int verdict;
+    int verdict, frames = 0;
+    resident_pace pace = {clock64(), 0};
     for (;;) {
         resident_place next = here;
         next.turn = wt_block_next(here.turn);
         unsigned int doorbell;
-        verdict = resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &doorbell);
+        wt_block_word word;
+        verdict = resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &pace,
+                                resident_ahead(r, next.turn, frames), &word, &doorbell);
         if (verdict != RESIDENT_BLOCK) break;
-        const wt_block_word *slot = r.down + next.turn % l.slots * l.down_words;
-        resident_header(r, slot, next.turn, doorbell);
+        const resident_block block = {next.turn, doorbell, (int)(doorbell & RESIDENT_FRAMES)};
+        if (block.frames != frames) word = 0; // of another place in the block
+        frames = block.frames;
+        if (doorbell & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
+        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x, word = 0)
+            resident_stream(r, a, block, s, memory_of(s), shared, word);
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
-            resident_stream(r, a, s, r.copy_memory ? memory : r.chain.memory + s * r.chain.instance_bytes, shared,
-                            doorbell);
+            chain_after(a, memory_of(s), shared, ((const wt_instance *)memory_of(s))->position);
         here = next;
         if (__syncthreads_or(r.once || resident_now() > begin_ns + r.life_ns)) {
             verdict = RESIDENT_OVER;

@@ -56,13 +56,19 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
         spectrum_frames(a.frames, p.thread, p.points, pcm, t);
         const long long row = (p.line * a.frames.n_frames + t) * SPECTRUM_BINS;
         const bool first = t < a.frames.n_frames, second = t + 1 < a.frames.n_frames;
-        for (int k = p.thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
-            float2 x, y;
-            spectrum_part(p.points, k, x, y);
-            if (a.kind == 0) {
-                if (first) ((float2 *)a.out)[row + k] = x;
-                if (second) ((float2 *)a.out)[row + SPECTRUM_BINS + k] = y;
-            } else {
+        if (a.kind == 0) {
+            float2 *out = (float2 *)a.out + row;
+#pragma unroll
+            for (int k = p.thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
+                float2 x, y;
+                spectrum_part(p.points, k, x, y);
+                if (first) out[k] = x;
+                if (second) out[SPECTRUM_BINS + k] = y;
+            }
+        } else {
+            for (int k = p.thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
+                float2 x, y;
+                spectrum_part(p.points, k, x, y);
                 if (first) a.out[row + k] = as_real(x, a.kind);
                 if (second) a.out[row + SPECTRUM_BINS + k] = as_real(y, a.kind);
             }
@@ -92,9 +98,19 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
         [&](long long line, int t, bool, int thread, float2 *points) {
             const float2 *in = (const float2 *)a.in + (line * a.stored_frames + t) * SPECTRUM_BINS;
             const bool first = t < a.n_frames, second = t + 1 < a.n_frames;
-            for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS)
-                spectrum_put_pair(points, k, first ? __ldg(in + k) : make_float2(0, 0),
-                                  second ? __ldg(in + SPECTRUM_BINS + k) : make_float2(0, 0));
+            float2 x[SPECTRUM_BINS_EACH], y[SPECTRUM_BINS_EACH]; // all loads are on their way before one is used
+#pragma unroll
+            for (int e = 0; e < SPECTRUM_BINS_EACH; e++) {
+                const int k = thread + e * SPECTRUM_THREADS;
+                x[e] = y[e] = make_float2(0, 0);
+                if (first && k < SPECTRUM_BINS) x[e] = __ldg(in + k);
+                if (second && k < SPECTRUM_BINS) y[e] = __ldg(in + SPECTRUM_BINS + k);
+            }
+#pragma unroll
+            for (int e = 0; e < SPECTRUM_BINS_EACH; e++) {
+                const int k = thread + e * SPECTRUM_THREADS;
+                if (k < SPECTRUM_BINS) spectrum_put_pair(points, k, x[e], y[e]);
+            }
         },
         [&](long long line, long long at, long long to, float sum) {
             const float by = squares(a, at);
@@ -116,6 +132,7 @@ static __device__ __forceinline__ float2 band(const wt_spectrum_mel_args &a, con
     const int begin = __ldg(a.begins + m), length = __ldg(a.lengths + m);
     const float *weights = a.weights + m;
     float2 sum = make_float2(0, 0);
+#pragma unroll 4
     for (int i = 0; i < length; i++, weights += a.n_mels) {
         const float2 power = points[spectrum_at(begin + i)];
         const float w = __ldg(weights);

@@ -17,6 +17,9 @@ enum {
     SPECTRUM_POINTS = wt__spectrum_points(SPECTRUM_N),
     SPECTRUM_BLOCK = SPECTRUM_THREADS * SPECTRUM_SEQUENCES,
     SPECTRUM_BINS = SPECTRUM_N / 2 + 1,
+    SPECTRUM_RADIX = wt__spectrum_radix(SPECTRUM_N), // of the first pass, whose points lie SPECTRUM_STEP apart
+    SPECTRUM_STEP = SPECTRUM_N / SPECTRUM_RADIX,
+    SPECTRUM_BINS_EACH = (SPECTRUM_BINS + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS,
     // Blocks an SM is to hold: 768 threads leave each 80 registers; without a bound the loads of a frame take 160.
     SPECTRUM_RESIDENT = SPECTRUM_BLOCK < 768 ? 768 / SPECTRUM_BLOCK : 1,
     SPECTRUM_RESIDENT_WIDE = SPECTRUM_BLOCK < 640 ? 640 / SPECTRUM_BLOCK : 1 // 96 registers: there and back in one
@@ -27,8 +30,8 @@ __device__ __forceinline__ int spectrum_at(int i)
     return i + (i >> 4);
 }
 
-template <int S, class V, class Load, class Store>
-__device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddles, Load load, Store store)
+template <int S, class V, class Fill, class Store>
+__device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddles, Fill fill, Store store)
 {
     constexpr int R = wt__spectrum_radix(SPECTRUM_N / S), B = SPECTRUM_N / R, M = B / S;
     constexpr int E = (B + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS;
@@ -36,14 +39,12 @@ __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddle
 #pragma unroll
     for (int e = 0; e < E; e++) {
         const int b = t + e * SPECTRUM_THREADS;
-        if (b < B) {
+        if (b >= B) continue;
+        if constexpr (S == 1) {
+            fill(b, v[e]);
+        } else {
 #pragma unroll
-            for (int k = 0; k < R; k++) {
-                if constexpr (S == 1)
-                    v[e][k] = load(b + k * B);
-                else
-                    v[e][k] = points[spectrum_at(b + k * B)];
-            }
+            for (int k = 0; k < R; k++) v[e][k] = points[spectrum_at(b + k * B)];
         }
     }
     __syncthreads();
@@ -63,7 +64,7 @@ __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddle
         }
     }
     __syncthreads();
-    if constexpr (M > 1) spectrum_pass<S * R>(t, points, twiddles + (R - 1) * M, load, store);
+    if constexpr (M > 1) spectrum_pass<S * R>(t, points, twiddles + (R - 1) * M, fill, store);
 }
 
 /// All threads of the block together; `points` are this sequence's. Reads through load(i), leaves the result through
@@ -71,7 +72,13 @@ __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddle
 template <class V, class Load, class Store>
 __device__ __forceinline__ void spectrum_transform(int t, V *points, const void *twiddles, Load load, Store store)
 {
-    spectrum_pass<1>(t, points, (const V *)twiddles, load, store);
+    spectrum_pass<1>(
+        t, points, (const V *)twiddles,
+        [&](int b, V(&v)[SPECTRUM_RADIX]) {
+#pragma unroll
+            for (int k = 0; k < SPECTRUM_RADIX; k++) v[k] = load(b + k * SPECTRUM_STEP);
+        },
+        store);
 }
 
 // The sample at `at`, which may lie before or behind the signal (dsp/stft.c: wt__stft_padded).
@@ -86,10 +93,34 @@ __device__ inline float spectrum_padded(const float *pcm, long long n, long long
     }
     if (pad == 3 || n == 1) return edge;
     const int symmetric = pad == 2;
-    const long long period = symmetric ? 2 * n : 2 * (n - 1);
-    at %= period;
-    if (at < 0) at += period;
-    return pcm[at < n ? at : period - at - symmetric];
+    while (at < 0 || at >= n) at = at < 0 ? -at - symmetric : 2 * (n - 1) - at + symmetric;
+    return pcm[at];
+}
+
+// Points b + k STEP of the windowed frames that begin at `begin` and a hop later, of a line that has them whole. All
+// loads are on their way before one is used. A quarter of a frame apart, the frames share three quarters of them.
+__device__ __forceinline__ void spectrum_fill(const wt_spectrum_frames &f, const float *begin, int b,
+                                              float2 (&v)[SPECTRUM_RADIX])
+{
+    constexpr int R = SPECTRUM_RADIX;
+    const float *window = f.window + b, *x = begin + b;
+    asm("" : "+l"(window), "+l"(x)); // else every load gets 64-bit sums of its own in place of a constant offset
+    if (R % 4 == 0 && 4 * f.hop == SPECTRUM_N) {
+        float samples[R + R / 4];
+#pragma unroll
+        for (int k = 0; k < R + R / 4; k++) samples[k] = __ldg(x + k * SPECTRUM_STEP);
+#pragma unroll
+        for (int k = 0; k < R; k++) {
+            const float w = __ldg(window + k * SPECTRUM_STEP);
+            v[k] = make_float2(w * samples[k], w * samples[k + R / 4]);
+        }
+    } else {
+#pragma unroll
+        for (int k = 0; k < R; k++)
+            v[k] = make_float2(__ldg(x + k * SPECTRUM_STEP), __ldg(x + f.hop + k * SPECTRUM_STEP));
+#pragma unroll
+        for (int k = 0; k < R; k++) v[k] = fft_scale(v[k], __ldg(window + k * SPECTRUM_STEP));
+    }
 }
 
 /// Transform the windowed frames t and t + 1 of one line; frames that do not exist are zeros.
@@ -98,16 +129,19 @@ __device__ __forceinline__ void spectrum_frames(const wt_spectrum_frames &f, int
 {
     const long long begin = (long long)t * f.hop - f.margin;
     const bool inside = begin >= 0 && begin + f.hop + SPECTRUM_N <= f.n_samples && t + 1 < f.n_frames;
-    const float *a = pcm + begin, *b = a + f.hop;
-    spectrum_transform(
-        thread, points, f.twiddles,
-        [&](int i) {
-            const float w = __ldg(f.window + i);
-            if (inside) return make_float2(w * __ldg(a + i), w * __ldg(b + i));
-            float2 v = make_float2(0, 0);
-            if (t < f.n_frames) v.x = w * spectrum_padded(pcm, f.n_samples, begin + i, f.margin, f.pad);
-            if (t + 1 < f.n_frames) v.y = w * spectrum_padded(pcm, f.n_samples, begin + f.hop + i, f.margin, f.pad);
-            return v;
+    spectrum_pass<1>(
+        thread, points, (const float2 *)f.twiddles,
+        [&](int b, float2(&v)[SPECTRUM_RADIX]) {
+            if (inside) return spectrum_fill(f, pcm + begin, b, v);
+#pragma unroll
+            for (int k = 0; k < SPECTRUM_RADIX; k++) {
+                const int i = b + k * SPECTRUM_STEP;
+                const float w = __ldg(f.window + i);
+                v[k] = make_float2(0, 0);
+                if (t < f.n_frames) v[k].x = w * spectrum_padded(pcm, f.n_samples, begin + i, f.margin, f.pad);
+                if (t + 1 < f.n_frames)
+                    v[k].y = w * spectrum_padded(pcm, f.n_samples, begin + f.hop + i, f.margin, f.pad);
+            }
         },
         [&](int k, float2 v) { points[spectrum_at(k)] = v; });
 }

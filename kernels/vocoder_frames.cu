@@ -6,6 +6,8 @@
 // vocoder_lock: a block walks along one line's output frames. A thread has a few neighbouring bins: their peaks are
 // counted by a scan over the block, each peak finds where its region ends and how it turns, and each bin looks up its
 // region. The frame before stays in shared memory, the next one's bins are read while this one is made.
+//
+// vocoder_attacks: the frames at an attack and before it make a pair; a line's attacks are shared out over `blocks`.
 // Judge: the CPU's stretch, 2e-6 of the peak.
 #ifndef SPECTRUM_N
 #    define SPECTRUM_N 2048
@@ -20,15 +22,10 @@ static __device__ __forceinline__ double sample_at(const wt_vocoder_frames_args 
     return at >= 0 && at < a.n_samples ? (double)__ldg(pcm + at) : 0;
 }
 
-extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) vocoder_frames(wt_vocoder_frames_args a)
+// Two frames that begin at `first` and `second`, as one complex signal, to `points`. All threads together.
+static __device__ __forceinline__ void transform_pair(const wt_vocoder_frames_args &a, int thread, const float *pcm,
+                                                      long long first, long long second, double2 *points)
 {
-    const int thread = threadIdx.x % SPECTRUM_THREADS, sequence = threadIdx.x / SPECTRUM_THREADS;
-    const int pairs = (a.n_frames + 1) / 2, blocks = (pairs + SPECTRUM_SEQUENCES - 1) / SPECTRUM_SEQUENCES;
-    const long long line = blockIdx.x / blocks, pair = blockIdx.x % blocks * SPECTRUM_SEQUENCES + sequence;
-    double2 *points = all_shared + sequence * SPECTRUM_POINTS;
-    const float *pcm = a.pcm + line * a.n_samples;
-    const long long centre = a.rate ? llrint((double)(pair * a.hop) * a.rate) : 2 * pair * a.hop;
-    const long long first = centre - SPECTRUM_N / 2, second = a.rate ? first - a.hop : first + a.hop;
     spectrum_transform(
         thread, points, a.twiddles,
         [&](int i) {
@@ -36,6 +33,23 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) vocoder_frames(wt_v
             return make_double2(w * sample_at(a, pcm, first + i), w * sample_at(a, pcm, second + i));
         },
         [&](int k, double2 v) { points[spectrum_at(k)] = v; });
+}
+
+static __device__ __forceinline__ long long centre_of(const wt_vocoder_frames_args &a, long long line, long long pair)
+{
+    if (!a.rate) return 2 * pair * a.hop;
+    if (!a.places) return llrint((double)(pair * a.hop) * a.rate);
+    return 2 * pair < a.n_frames ? a.places[line * (a.n_frames / 2) + pair].centre : 0;
+}
+
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) vocoder_frames(wt_vocoder_frames_args a)
+{
+    const int thread = threadIdx.x % SPECTRUM_THREADS, sequence = threadIdx.x / SPECTRUM_THREADS;
+    const int pairs = (a.n_frames + 1) / 2, blocks = (pairs + SPECTRUM_SEQUENCES - 1) / SPECTRUM_SEQUENCES;
+    const long long line = blockIdx.x / blocks, pair = blockIdx.x % blocks * SPECTRUM_SEQUENCES + sequence;
+    double2 *points = all_shared + sequence * SPECTRUM_POINTS;
+    const long long first = centre_of(a, line, pair) - SPECTRUM_N / 2, second = a.rate ? first - a.hop : first + a.hop;
+    transform_pair(a, thread, a.pcm + line * a.n_samples, first, second, points);
     const long long t = 2 * pair;
     float2 *out = (float2 *)a.out + (line * a.n_frames + t) * SPECTRUM_BINS;
     for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
@@ -43,6 +57,41 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) vocoder_frames(wt_v
         spectrum_part(points, k, x, y);
         if (t < a.n_frames) out[k] = make_float2((float)x.x, (float)x.y);
         if (t + 1 < a.n_frames) out[SPECTRUM_BINS + k] = make_float2((float)y.x, (float)y.y);
+    }
+}
+
+// ---- attacks
+
+// Of numbers rounded to float: exact but for one sum.
+static __device__ __forceinline__ double power_of(double2 x)
+{
+    const double re = (float)x.x, im = (float)x.y;
+    return re * re + im * im;
+}
+
+// dsp/stretch.c, analyse_attack() and wt__stretch_attack()
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) vocoder_attacks(wt_vocoder_attacks_args a)
+{
+    const int thread = threadIdx.x % SPECTRUM_THREADS, sequence = threadIdx.x / SPECTRUM_THREADS;
+    const long long line = blockIdx.x / a.blocks, count = a.counts[line];
+    const wt_transient *at = a.at + line * a.most;
+    double2 *points = all_shared + sequence * SPECTRUM_POINTS;
+    for (long long begin = blockIdx.x % a.blocks * SPECTRUM_SEQUENCES; begin < count;
+         begin += a.blocks * SPECTRUM_SEQUENCES) {
+        const long long i = begin + sequence;
+        long long first = -SPECTRUM_N, quiet = -SPECTRUM_N; // silence
+        if (i < count) {
+            const long long before = at[i].in - SPECTRUM_N / 2 - SPECTRUM_N / 32;
+            first = at[i].in - SPECTRUM_N / 2;
+            if (!i || at[i - 1].in < before - SPECTRUM_N / 2) quiet = before - SPECTRUM_N / 2;
+        }
+        transform_pair(a.frames, thread, a.frames.pcm + line * a.frames.n_samples, first, quiet, points);
+        unsigned char *rules = a.rules + (line * a.most + i) * SPECTRUM_BINS;
+        for (int k = thread; k < SPECTRUM_BINS && i < count; k += SPECTRUM_THREADS) {
+            double2 x, y;
+            spectrum_part(points, k, x, y);
+            rules[k] = power_of(x) > 4 * power_of(y);
+        }
     }
 }
 
@@ -117,8 +166,11 @@ extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocod
     lock_frame &f = *(lock_frame *)all_shared;
     const float2 *in = (const float2 *)a.in + (long long)blockIdx.x * a.n_out * 2 * SPECTRUM_BINS;
     float2 *out = (float2 *)a.out + (long long)blockIdx.x * a.n_out * SPECTRUM_BINS;
+    const wt_stretch_place *places = a.places ? a.places + (long long)blockIdx.x * a.n_out : nullptr;
     float2 here[LOCK_BINS], earlier[LOCK_BINS];
+    long long held = -1; // the attack that the frame goes with
     const auto read = [&](int t) {
+        if (places && t < a.n_out) held = places[t].held;
 #pragma unroll
         for (int i = 0; i < LOCK_BINS; i++) {
             const int k = threadIdx.x + i * LOCK_THREADS;
@@ -136,15 +188,17 @@ extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocod
             f.here[k] = here[i], f.earlier[k] = earlier[i];
             f.power[k] = here[i].x * here[i].x + here[i].y * here[i].y;
         }
+        const long long attack = held;
         read(t + 1);
         __syncthreads();
         const int n_peaks = list_peaks(f);
         const bool turns = t && n_peaks;
+        const unsigned char *rules = a.rules + (blockIdx.x * a.most + attack) * SPECTRUM_BINS;
         for (int i = threadIdx.x; i < n_peaks && turns; i += LOCK_THREADS) measure_region(f, i);
         __syncthreads();
         for (int k = threadIdx.x; k < SPECTRUM_BINS; k += LOCK_THREADS) {
             float2 x = f.here[k];
-            if (turns) {
+            if (turns && !(attack >= 0 && rules[k])) {
                 int low = 0, high = n_peaks; // the last region that begins at or before k
                 while (high - low > 1) {
                     const int middle = (low + high) / 2;

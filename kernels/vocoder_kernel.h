@@ -2,6 +2,7 @@
 #ifndef WT_VOCODER_KERNEL_H
 #define WT_VOCODER_KERNEL_H
 #include "spectrum_kernel.h"
+#include "transient_kernel.h"
 
 /// Pairs of frames in double, rounded once. Frames are centred, zeros lie around the signals.
 typedef struct wt_vocoder_frames_args {
@@ -10,7 +11,9 @@ typedef struct wt_vocoder_frames_args {
     const double *window;   ///< [n_fft]
     const double *twiddles; ///< pass by pass [radix - 1][m][2]
     long long n_samples;
-    double rate; ///< 0: frame t at sample t hop. Else frame 2 t at round(t hop rate), frame 2 t + 1 a hop earlier
+    const wt_stretch_place
+        *places; ///< [n_lines][n_frames / 2] of frame 2 t, when rate is not 0; NULL: round(t hop rate)
+    double rate; ///< 0: frame t at sample t hop. Else frame 2 t at its place, frame 2 t + 1 a hop earlier
     int n_frames, hop;
 } wt_vocoder_frames_args;
 
@@ -22,10 +25,23 @@ typedef struct wt_vocoder_follow_args {
     int bins, n_frames, n_out;
 } wt_vocoder_follow_args;
 
+/// The bins that each attack rules, at least four times their power before it.
+typedef struct wt_vocoder_attacks_args {
+    wt_vocoder_frames_args frames; ///< samples, window, twiddles
+    const wt_transient *at;        ///< [n_lines][most]
+    const long long *counts;       ///< [n_lines]
+    unsigned char *rules;          ///< [n_lines][most][bins] 1 = it does
+    long long most;
+    int blocks; ///< of a line
+} wt_vocoder_attacks_args;
+
 /// Identity phase locking.
 typedef struct wt_vocoder_lock_args {
     const float *in; ///< [n_lines][n_out][2][bins][2]: each output frame's place in the input, and a hop earlier
     float *out;      ///< [n_lines][n_out][bins][2]
+    const wt_stretch_place *places; ///< [n_lines][n_out] of the frames; NULL = no attacks
+    const unsigned char *rules;     ///< [n_lines][most][bins] which bins begin anew at an attack
+    long long most;
     int n_out;
 } wt_vocoder_lock_args;
 

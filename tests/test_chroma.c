@@ -315,8 +315,76 @@ static void check_tonal(wt_device *device, const wt_tonal_config *config, size_t
     free(x), free(want), free(got);
 }
 
+// Noise, then pure tones a little sharp, a frame of them not a number, silence, and one tone alone: A440 in its bin.
+static float *tuned_spectra(int n_signals, int n_frames, int bins)
+{
+    float *x = noise_floats((size_t)n_signals * (size_t)n_frames * (size_t)bins, 23);
+    for (int f = 0; f < n_signals * n_frames; f++)
+        for (int k = 0; k < bins; k++) {
+            float *m = x + (size_t)f * (size_t)bins + k;
+            const double away = fmod(k + 0.1 * f, 17) - 8;
+            const float bump = (float)exp(-away * away);
+            const int signal = f / n_frames;
+            *m = signal == 0 ? *m * *m : signal == 1 ? bump + 1e-3f * *m * *m : 0;
+            if (signal == 3 && k == 40) *m = 1;
+            if (signal == 1 && f % n_frames == 3 && k > 100) *m = NAN;
+            if (signal == 1 && f % n_frames == 4 && k == 0) *m = NAN;
+        }
+    return x;
+}
+
+static void check_tunings(wt_device *device, const wt_tuning_config *config)
+{
+    enum { N = 4, N_FRAMES = 19 };
+    wt_tuning_config c = *config;
+    c.n_frames = N_FRAMES, c.n_signals = N;
+    const size_t bins = (size_t)c.peaks.n_fft / 2 + 1, area = bins * N_FRAMES, bytes = N * area * sizeof(float);
+    float *x = tuned_spectra(N, N_FRAMES, (int)bins), *got = floats(2 * N * area);
+    float *want[] = {floats(area), floats(area)};
+    double tunings[2][N], tuning;
+    wt_tuning *plan;
+    wt_stream *stream;
+    wt_buffer *in, *out;
+    assert_ok(wt_tuning_create(device, &c, &plan));
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &in));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, 2 * bytes, &out));
+    assert_ok(wt_stream_upload(stream, in, 0, x, bytes));
+    for (int repeat = 0; repeat < 2; repeat++) {
+        assert_ok(wt_tuning_enqueue(plan, stream, in, 0, out, 8));
+        assert_ok(wt_stream_download(stream, tunings[repeat], out, 8, sizeof tunings[0]));
+    }
+    assert_ok(wt_tuning_enqueue_peaks(plan, stream, in, 0, out, 0, out, bytes));
+    assert_ok(wt_stream_download(stream, got, out, 0, 2 * bytes));
+    assert_ok(wt_stream_synchronize(stream));
+    for (int s = 0; s < N; s++) {
+        assert_ok(wt_tuning_estimate(&c.peaks, x + s * area, N_FRAMES, c.bins_per_octave, c.resolution, &tuning));
+        if (tunings[0][s] != tuning || tunings[1][s] != tuning)
+            fail_msg("signal %d: tunings %.17g and %.17g, want %.17g", s, tunings[0][s], tunings[1][s], tuning);
+        assert_ok(wt_piptrack(&c.peaks, x + s * area, N_FRAMES, want[0], want[1]));
+        for (size_t i = 0; i < 2 * area; i++) {
+            const float w = want[i / area][i % area], g = got[(i / area * N + (size_t)s) * area + i % area];
+            if (g != w && !(isnan(g) && isnan(w)))
+                fail_msg("signal %d, frame %zu, bin %zu, %s: %.9g, want %.9g", s, i % area / bins, i % bins,
+                         i < area ? "hz" : "height", g, w);
+        }
+    }
+    assert_fails(wt_tuning_enqueue(plan, stream, in, 0, out, 4), WT_ERR_BAD_ARG,
+                 "tuning: tuning offset 4, want a multiple of 8");
+    assert_int_equal(wt_tuning_enqueue_peaks(plan, stream, in, 4, out, 0, out, bytes), WT_ERR_BAD_ARG);
+    assert_int_equal(wt_tuning_enqueue_peaks(plan, stream, in, 0, out, 0, out, bytes + 4), WT_ERR_BAD_ARG);
+    wt_tuning_destroy(plan), wt_stream_destroy(stream);
+    wt_buffer_destroy(in), wt_buffer_destroy(out);
+    free(x), free(want[0]), free(want[1]), free(got);
+}
+
 static void check_device(wt_device *device)
 {
+    // A bin is 11 Hz, A440 the 40th.
+    check_tunings(device, &(wt_tuning_config){.peaks = {.n_fft = 1024, .rate_hz = 11264}});
+    check_tunings(device, &(wt_tuning_config){.peaks = {.n_fft = 601, .fmin_hz = 1, .fmax_hz = 1e5, .threshold = 0.5},
+                                              .bins_per_octave = 36,
+                                              .resolution = 0.003});
     check_chroma(device, WT_CHROMA_NORM_MAX, 12);
     check_chroma(device, WT_CHROMA_NORM_1, 12);
     check_chroma(device, WT_CHROMA_NORM_2, 36);
@@ -362,6 +430,12 @@ static void bad_input_gets_a_sentence(void **state)
                  "tuning: -1 bins an octave in steps of 0.01, want 1 or more, and 1e-6..1");
     assert_fails(wt_piptrack(&(wt_piptrack_config){.n_fft = 1}, x, 1, out, out), WT_ERR_BAD_ARG,
                  "piptrack: n_fft 1, want 2..4194304");
+    wt_tuning *plan;
+    assert_fails(wt_tuning_create(NULL, &(wt_tuning_config){.n_signals = 2}, &plan), WT_ERR_BAD_ARG,
+                 "tuning: 2 signals of 0 frames, want 1 or more");
+    assert_fails(wt_tuning_create(NULL, &(wt_tuning_config){.n_frames = 1, .resolution = 2}, &plan), WT_ERR_BAD_ARG,
+                 "tuning: 12 bins an octave in steps of 2, want 1 or more, and 1e-6..1");
+    assert_null(plan);
     wt_chroma_destroy(NULL);
 }
 

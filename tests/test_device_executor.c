@@ -705,11 +705,9 @@ static void many_of_them_leave_nothing(void **state)
     }
     failing_alloc_counts counts = failing_alloc_stop();
     assert_ok(wt_layout_destroy(layout));
-    if (failing_alloc_works())
-        assert_in_range(counts.n_live, 0,
-                        wt_device_get_info(device_of(state))->backend == WT_BACKEND_CUDA
-                            ? 100
-                            : 0); // a driver keeps some of its own
+    // a driver keeps some of its own, and libc the stacks of ended threads, each with a table
+    const long most = wt_device_get_info(device_of(state))->backend == WT_BACKEND_CUDA ? 100 : 8;
+    if (failing_alloc_works()) assert_in_range(counts.n_live, 0, most);
 }
 
 static void bad_configs_are_refused(void **state)

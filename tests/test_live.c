@@ -10,6 +10,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <warptone/clock.h>
 #if defined(__x86_64__)
 #    include <xmmintrin.h>
 #endif
@@ -64,6 +66,39 @@ static void streams_are_copies_of_the_chain_side_by_side(void **state)
         wt_chain_destroy(chain);
     }
     wt_live_destroy(live);
+    free(x), free(y), free(want);
+}
+
+// Whoever computes a stream, its samples are the same; the blocks come at the pace of audio, so workers take some.
+static void workers_take_streams_and_change_nothing(void **state)
+{
+    (void)state;
+    enum { FRAMES = 64, STREAMS = 24, BLOCKS = 40000 };
+    float *x = noise_signal(2 * STREAMS * FRAMES, 5), *y = calloc(2 * STREAMS * FRAMES, sizeof *y);
+    float *want = calloc(2 * STREAMS * FRAMES, sizeof *want);
+    const wt_live_config alone = {.rate_hz = RATE, .channels = 2, .n_streams = STREAMS};
+    wt_live_config helped = alone;
+    helped.n_workers = 2;
+    wt_live *lives[2] = {live_of(&alone, &live_voice), live_of(&helped, &live_voice)};
+    wt_live_stats stats = {0};
+    const int64_t period_ns = (int64_t)(FRAMES * 1e9 / RATE);
+    int n = 0;
+    for (int64_t next_ns = wt_clock_now_ns(NULL); n < BLOCKS && stats.n_helped < 100; n++) {
+        while (wt_clock_now_ns(NULL) < next_ns) nanosleep(&(struct timespec){0, 100000}, NULL);
+        next_ns += period_ns;
+        live_blocks(lives[0], x, want, FRAMES, FRAMES, FRAMES);
+        RT_SECTION { live_blocks(lives[1], x, y, FRAMES, FRAMES, FRAMES); }
+        assert_memory_equal(want, y, sizeof *y * 2 * STREAMS * FRAMES);
+        wt_live_get_stats(lives[1], &stats);
+    }
+    assert_in_range(stats.n_helped, 100, STREAMS * BLOCKS);
+    wt_live_get_stats(lives[0], &stats);
+    assert_int_equal(stats.n_helped, 0);
+    wt_live *refused;
+    helped.n_workers = 65;
+    assert_fails(wt_live_create(&helped, &refused), WT_ERR_BAD_ARG,
+                 "live: 65 workers of priority 0, want 0..64, 0..99");
+    for (int k = 0; k < 2; k++) wt_live_destroy(lives[k]);
     free(x), free(y), free(want);
 }
 
@@ -514,6 +549,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(live_equals_the_chain_to_the_bit_in_any_blocks),
         cmocka_unit_test(streams_are_copies_of_the_chain_side_by_side),
+        cmocka_unit_test(workers_take_streams_and_change_nothing),
         cmocka_unit_test(without_a_chain_the_input_is_the_output),
         cmocka_unit_test(a_chain_is_swapped_without_a_step),
         cmocka_unit_test(a_refused_chain_leaves_the_old_one_playing),

@@ -97,6 +97,58 @@ static void a_file_that_changes_is_played_and_one_that_is_wrong_is_told(void **s
     live_session_close(session);
 }
 
+static void write_kernel(void **state, const char *factor)
+{
+    char text[512], path[512];
+    const int length = snprintf(text, sizeof text,
+                                "__device__ void process(const wt_node_io *io, const float *, float *)\n"
+                                "{\n"
+                                "    for_each_sample(io, [&](int c, int n) {\n"
+                                "        io->out[c * io->stride + n] = %s * io->in[0][c * io->stride + n];\n"
+                                "    });\n"
+                                "}\n",
+                                factor);
+    snprintf(path, sizeof path, "%s", test_path(state, "mine.cu"));
+    char beside[sizeof path + 8];
+    snprintf(beside, sizeof beside, "%s.new", path);
+    test_spill(beside, text, (size_t)length);
+    assert_int_equal(rename(beside, path), 0);
+}
+
+// Compiled and swapped while blocks go through the resident kernel: none is missed, and with a mistake in the text the
+// old one plays on.
+static void a_users_kernel_is_edited_while_it_plays(void **state)
+{
+    wt_device_info gpu;
+    if (wt_device_query(0, &gpu)) {
+        print_message("skipped: %s\n", wt_last_error());
+        skip();
+    }
+    need_server();
+    write_kernel(state, "0.5f");
+    live_session_config config = config_of(write_preset(state, "mine.yaml", "  - {node: cuda, file: mine.cu}\n"));
+    config.backend = "cuda";
+    config.watch = true;
+    live_session *session = started(&config);
+    jack_wire *wire = jack_wire_open(&live_server);
+    jack_wire_through(wire, "session");
+    assert_float_equal(gain_of(wire), 0.5, 1e-4);
+    const uint64_t n_before = stats_of(session).live.n_misses;
+    write_kernel(state, "0.25f");
+    await(session, s.n_reloads == 1);
+    assert_float_equal(gain_of(wire), 0.25, 1e-4);
+    write_kernel(state, "nonsense");
+    await(session, s.n_reload_errors == 1);
+    assert_non_null(strstr(stats_of(session).last_error, "nonsense"));
+    assert_float_equal(gain_of(wire), 0.25, 1e-4);
+    write_kernel(state, "1.0f");
+    await(session, s.n_reloads == 2);
+    assert_float_equal(gain_of(wire), 1, 1e-4);
+    assert_int_equal(stats_of(session).live.n_misses - n_before, 0);
+    jack_wire_close(wire);
+    live_session_close(session);
+}
+
 static void a_preset_is_saved_as_it_stands_and_not_read_again(void **state)
 {
     need_server();
@@ -245,6 +297,7 @@ int main(void)
         cmocka_unit_test(parameters_are_set_and_heard_by_name),
         cmocka_unit_test(a_preset_is_loaded_or_the_old_one_plays_on),
         cmocka_unit_test(a_file_that_changes_is_played_and_one_that_is_wrong_is_told),
+        cmocka_unit_test(a_users_kernel_is_edited_while_it_plays),
         cmocka_unit_test(a_preset_is_saved_as_it_stands_and_not_read_again),
         cmocka_unit_test(a_controller_moves_a_gain_in_the_block_it_comes_in),
         cmocka_unit_test(a_controller_is_learned_kept_and_forgotten),

@@ -85,6 +85,29 @@ static void another_block_length_is_taken_up_while_it_plays(void **state)
     live_session_close(session);
 }
 
+static void copies_of_a_chain_have_channels_of_their_own(void **state)
+{
+    enum { SILENCE = RATE, FRAMES = 2 * RATE };
+    need_server();
+    const char *path = write_preset(state, "copies.yaml", "  - {node: biquad, shape: highpass, frequency_hz: 500}\n");
+    live_session_config config = config_of(path);
+    config.host.channels = 1;
+    config.n_streams = 2;
+    config.n_workers = 1;
+    live_session *session = started(&config);
+    jack_wire *wire = jack_wire_open(&live_server);
+    float *x = signal_of(SILENCE, FRAMES), *y = malloc(sizeof *y * 2 * FRAMES), *wanted = offline(path, x, FRAMES);
+    jack_wire_through(wire, "session");
+    jack_wire_run(wire, true, x, NULL, 0, y, FRAMES);
+    for (int c = 0; c < 2; c++) assert_snr_db(wanted + c * FRAMES + SILENCE, y + c * FRAMES + SILENCE, RATE, 100);
+    free(x), free(y), free(wanted);
+    jack_wire_close(wire);
+    live_session_close(session);
+    live_session *none;
+    config.n_streams = 65;
+    assert_fails(live_session_open(&config, &none), WT_ERR_BAD_ARG, "live: 65 channels in, 65 out, want at most 64");
+}
+
 static void two_sessions_play_one_after_the_other(void **state)
 {
     need_server();
@@ -205,6 +228,7 @@ int main(void)
         cmocka_unit_test(a_chain_sounds_as_it_does_offline),
         cmocka_unit_test(on_a_gpu_it_sounds_the_same),
         cmocka_unit_test(another_block_length_is_taken_up_while_it_plays),
+        cmocka_unit_test(copies_of_a_chain_have_channels_of_their_own),
         cmocka_unit_test(two_sessions_play_one_after_the_other),
         cmocka_unit_test(the_latency_that_is_told_is_the_one_measured),
         cmocka_unit_test(without_a_server_the_session_ends_with_a_sentence),

@@ -74,8 +74,9 @@ typedef struct rig {
     midi_map *map;
 } rig;
 
-static void chain_set(void *user, int node, int param, float value)
+static void chain_set(void *user, uint64_t number, int node, int param, float value)
 {
+    assert_true(number == wt_chain_number(((rig *)user)->chain));
     (void)!wt_chain_set(((rig *)user)->chain, node, param, value);
 }
 

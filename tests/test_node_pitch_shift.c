@@ -1,10 +1,12 @@
 #include "support/testing.h"
 #include "support/chain_check.h"
 #include "support/node_check.h"
+#include "support/vowel.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/audio_file.h>
 
 #define RATE 48000.0
 enum { N = 2 * 48000, FROM = 24000 };
@@ -126,20 +128,102 @@ static void a_turned_pitch_does_not_click(void **state)
     wt_chain_destroy(chain);
 }
 
-static const wt_setting busy[] = {{"n_fft", NULL, 512}, {"semitones", NULL, 5}, {"lowest", NULL, -7}};
+// Phases add up, so what a rounding error decides is never made good again; nothing may be decided. Speech behind
+// silence, and the same with 1e-8 of full scale of noise, half a unit in the last place of a sample at 1/8 (-148 dB of
+// the speech). Measured: 118 and 115 dB. While a region of bins followed its highest bin, it was -4 dB.
+static void a_rounding_error_stays_one_in_speech(void **state)
+{
+    (void)state;
+    const double shifts[] = {4, -5};
+    wt_audio speech;
+    assert_ok(wt_audio_load("tests/data/jfk.flac", 0, &speech));
+    const int n = (int)speech.n_frames;
+    float *near_by = malloc(sizeof *near_by * (size_t)n), *out[2];
+    uint64_t seed = 5;
+    for (int k = 0; k < n; k++) near_by[k] = speech.samples[k] + 1e-8f * noise(&seed);
+    for (int s = 0; s < 2; s++) {
+        const wt_setting settings[] = {{"semitones", NULL, shifts[s]}, {"lowest", NULL, -5}};
+        for (int k = 0; k < 2; k++) {
+            out[k] = malloc(sizeof *out[k] * (size_t)n);
+            wt_chain *chain = node_chain("pitch_shift", settings, 2, 1, speech.rate_hz);
+            process_blocks(chain, k ? near_by : speech.samples, out[k], n, 256, n);
+            wt_chain_destroy(chain);
+        }
+        assert_snr_db(out[0], out[1], (size_t)n, 105);
+        free(out[0]), free(out[1]);
+    }
+    free(near_by);
+    wt_audio_free(&speech);
+}
+
+// Two tones 411 Hz apart, 9 bins of 1024, each keep to their frequency: what is left of the sum is each one's lobe in
+// the other's bins. Measured 57.6 to 60.5 dB.
+static void two_tones_stay_two_tones(void **state)
+{
+    (void)state;
+    const double hz[] = {440, 851}, ratio = round(exp2(4 / 12.0) * 65536) / 65536;
+    for (int k = 0; k < N; k++)
+        x[k] = (float)(0.3 * sin(2 * M_PI * hz[0] / RATE * k) + 0.25 * sin(2 * M_PI * hz[1] / RATE * k + 1));
+    const wt_setting settings[] = {{"semitones", NULL, 4}};
+    wt_chain *chain = node_chain("pitch_shift", settings, 1, 1, RATE);
+    process_blocks(chain, x, y, N, 64, N);
+    wt_chain_destroy(chain);
+    const double low_db = sinad_db(y + FROM, N - FROM, hz[0] * ratio),
+                 high_db = sinad_db(y + FROM, N - FROM, hz[1] * ratio);
+    // of what is no sine at all: the sum of both sines' powers against the rest
+    const double low = pow(10, low_db / 10), high = pow(10, high_db / 10), a = low / (1 + low), b = high / (1 + high);
+    const double db = 10 * log10((a + b) / (1 - a - b));
+    print_message("two tones: %.1f dB\n", db);
+    assert_true(db > 57);
+}
+
+// How far the vowel's formants have moved between two frequencies.
+static double moved_by(const float *vowel, double semitones, double f0_hz, double low_hz, double high_hz)
+{
+    const double now_hz = f0_hz * round(exp2(semitones / 12) * 65536) / 65536;
+    double got[VOWEL_HARMONICS] = {0};
+    for (int m = 1; m < VOWEL_HARMONICS; m++) got[m] = amplitude_at(vowel, N, m * now_hz, RATE);
+    return vowel_moved_by(got, now_hz, low_hz, high_hz);
+}
+
+// A voice of 110 Hz under an envelope of 43 ms; measured within 0.8 %.
+static void a_vowels_formants_stay_where_wanted(void **state)
+{
+    (void)state;
+    const double f0_hz = 110, shifts[] = {-5, 5};
+    memset(x, 0, sizeof x);
+    vowel_signal(x, N, f0_hz, RATE);
+    for (int s = 0; s < 2; s++)
+        for (int keep = 0; keep < 2; keep++) {
+            const wt_setting settings[] = {
+                {"semitones", NULL, shifts[s]}, {"n_fft", NULL, 2048}, {"formant", keep ? "keep" : "move", 0}};
+            wt_chain *chain = node_chain("pitch_shift", settings, 3, 1, RATE);
+            process_blocks(chain, x, y, N, 64, N);
+            wt_chain_destroy(chain);
+            const double by = moved_by(y, shifts[s], f0_hz, 100, 4000), want = keep ? 1 : exp2(shifts[s] / 12);
+            print_message("%g semitones, %s: formants moved by %.3f\n", shifts[s], keep ? "keep" : "move", by);
+            assert_true(fabs(by / want - 1) <= 0.02);
+            for (int i = 0; i < 3 && keep; i++) {
+                const double middle_hz = vowel_formants_hz[i];
+                assert_true(fabs(moved_by(y, shifts[s], f0_hz, middle_hz - 300, middle_hz + 300) - 1) <= 0.02);
+            }
+        }
+}
+
+static const wt_setting busy[] = {
+    {"n_fft", NULL, 512}, {"semitones", NULL, 5}, {"lowest", NULL, -7}, {"formant", "keep", 0}};
 
 static void blocks_change_no_bit_and_processing_is_real_time(void **state)
 {
     (void)state;
-    check_node("pitch_shift", busy, 3);
+    check_node("pitch_shift", busy, 4);
     check_node("pitch_shift", NULL, 0);
 }
 
-// Noise has peaks between neighbours that differ in their last bits; such a peak's region may turn another way.
 static void cuda_agrees(void **state)
 {
     (void)state;
-    check_node_cuda("pitch_shift", busy, 3, 0, -4, 60);
+    check_node_cuda("pitch_shift", busy, 4, 0, -4, 60);
     check_node_cuda("pitch_shift", NULL, 0, 0, 7, 60);
 }
 
@@ -158,6 +242,9 @@ int main(void)
         cmocka_unit_test(a_burst_keeps_its_place_at_any_pitch),
         cmocka_unit_test(silence_stays_silence_and_what_is_not_a_number_goes),
         cmocka_unit_test(a_turned_pitch_does_not_click),
+        cmocka_unit_test(a_rounding_error_stays_one_in_speech),
+        cmocka_unit_test(two_tones_stay_two_tones),
+        cmocka_unit_test(a_vowels_formants_stay_where_wanted),
         cmocka_unit_test(blocks_change_no_bit_and_processing_is_real_time),
         cmocka_unit_test(cuda_agrees),
         cmocka_unit_test(refusals_name_what_was_met_and_wanted),

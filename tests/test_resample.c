@@ -260,14 +260,21 @@ static void steering_bends_time_smoothly(void **state)
 
 // ---- plans
 
-enum { LINES = 3, PLAN_IN = 6007 };
+enum { LINES = 35, PLAN_IN = 2503 }; // a warp of blends has 32 lines
 
+
+// Tiles of 8, 7 and 8 phases in 2, 4 and 1 repeats, two of them in a line, one with several groups; blends; what has no
+// tile.
 static const wt_resample_config plan_ways[] = {{44100, 48000, 1, WT_RESAMPLE_BEST, false},
                                                {48000, 44100, 1, WT_RESAMPLE_FAST, false},
                                                {44101, 47999, 1, WT_RESAMPLE_BEST, false},
                                                {47999, 16001, 1, WT_RESAMPLE_FAST, false},
                                                {44100, 22050, 1, WT_RESAMPLE_SOXR_HQ, false},
-                                               {48000, 16000, 1, WT_RESAMPLE_FAST, false}};
+                                               {48000, 16000, 1, WT_RESAMPLE_FAST, false},
+                                               {22050, 16000, 1, WT_RESAMPLE_FAST, false},
+                                               {1000, 3000, 1, WT_RESAMPLE_BEST, false},
+                                               {48000, 1000, 1, WT_RESAMPLE_BEST, false},
+                                               {1009, 1013, 1, WT_RESAMPLE_FAST, false}};
 
 static float *plan_input(void)
 {
@@ -325,7 +332,7 @@ static void plans_on_the_cpu_agree_with_their_judge(void **state)
         void *taps = wt__resample_turned_taps(&table, &size_bytes);
         args.in = in;
         args.taps = taps;
-        for (int line = 0; line < LINES; line += 2) {
+        for (int line = 0; line < LINES; line += LINES - 1) {
             for (int n = 0; n < n_out; n++)
                 want[n] = (float)wt__resample_ref(&args, table.wide, table.interpolated, line, n);
             assert_snr_db(want, out + (size_t)line * (size_t)n_out, (size_t)n_out, plan_bound_db(&plan_ways[i]));

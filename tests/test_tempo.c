@@ -4,6 +4,7 @@
 #include "support/testing.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/onset.h>
@@ -170,7 +171,7 @@ static void pulses_equal_librosas(void **state)
         size_t n;
         float *envelope = envelope_of(g, true, &n);
         wt_plp *plan;
-        assert_ok(wt_plp_create(&(wt_plp_config){.win_length = golden_int(g, "win_length", 0),
+        assert_ok(wt_plp_create(NULL, &(wt_plp_config){.win_length = golden_int(g, "win_length", 0),
                                                  .min_bpm = golden_double(g, "tempo_min", 0),
                                                  .max_bpm = golden_double(g, "tempo_max", 0),
                                                  .max_frames = (int64_t)n},
@@ -221,7 +222,7 @@ static void silence_has_no_beat(void **state)
     assert_true(bpm > 0);
     wt_beat_destroy(beat);
     envelope[0] = 0;
-    assert_ok(wt_plp_create(&(wt_plp_config){.max_frames = 300}, &plp));
+    assert_ok(wt_plp_create(NULL, &(wt_plp_config){.max_frames = 300}, &plp));
     wt_plp_run(plp, envelope, 300, pulse);
     for (int t = 0; t < 300; t++) assert_true(pulse[t] == 0);
     wt_plp_destroy(plp);
@@ -242,8 +243,8 @@ static void bad_input_gets_a_sentence(void **state)
                  "tempo: a window of 0.01 s is 0 frames, want 2 or more");
     assert_fails(wt_beat_create(NULL, &(wt_beat_config){.bpm = 1e6, .max_frames = 5}, &beat), WT_ERR_BAD_ARG,
                  "beat: bpm 1e+06 is 0 frames a beat, want 1 or more");
-    assert_fails(wt_plp_create(&(wt_plp_config){.min_bpm = 90, .max_bpm = 60, .max_frames = 5}, &plp), WT_ERR_BAD_ARG,
-                 "plp: 90 to 60 BPM, want 0 < min < max");
+    assert_fails(wt_plp_create(NULL, &(wt_plp_config){.min_bpm = 90, .max_bpm = 60, .max_frames = 5}, &plp),
+                 WT_ERR_BAD_ARG, "plp: 90 to 60 BPM, want 0 < min < max");
     assert_true(!tempogram && !tempo && !beat && !plp);
 }
 
@@ -374,6 +375,39 @@ static void check_tempogram(wt_device *device, wt_stream *stream, const float *x
     free(got), free(want);
 }
 
+// All but signal 4: of a single pulse every bin is as strong as the others, so that rounding chooses.
+static void check_pulses(wt_device *device, wt_stream *stream, const float *x, wt_plp_config c, int n_signals)
+{
+    wt_plp *one, *many;
+    c.max_frames = FRAMES;
+    assert_ok(wt_plp_create(NULL, &c, &one));
+    c.n_signals = n_signals;
+    assert_ok(wt_plp_create(device, &c, &many));
+    const size_t bytes = sizeof(float) * (size_t)n_signals * FRAMES;
+    wt_buffer *in = buffer_of(device, bytes + 8), *out = buffer_of(device, bytes + 8);
+    static float got[2][BATCH * FRAMES], want[FRAMES];
+    for (int repeat = 0; repeat < 2; repeat++) {
+        assert_ok(wt_stream_fill(stream, out, 0, 0xff, bytes + 8));
+        assert_ok(wt_stream_upload(stream, in, 8, x, bytes));
+        assert_ok(wt_plp_enqueue(many, stream, in, 8, out, 8));
+        assert_ok(wt_stream_download(stream, got[repeat], out, 8, bytes));
+        assert_ok(wt_stream_synchronize(stream));
+    }
+    assert_memory_equal(got[0], got[1], bytes);
+    for (int s = 0; s < n_signals; s++) {
+        if (s == 4) continue;
+        wt_plp_run(one, x + s * FRAMES, FRAMES, want);
+        for (int t = 0; t < FRAMES; t++)
+            if (!(fabs((double)got[0][s * FRAMES + t] - want[t]) <= 2e-6))
+                fail_msg("signal %d, frame %d: %.9g, want %.9g", s, t, got[0][s * FRAMES + t], want[t]);
+    }
+    char sentence[96];
+    snprintf(sentence, sizeof sentence, "plp: pulse takes %zu bytes at 12, the buffer has %zu", bytes, bytes + 8);
+    assert_fails(wt_plp_enqueue(many, stream, in, 8, out, 12), WT_ERR_BAD_ARG, sentence);
+    wt_buffer_destroy(in), wt_buffer_destroy(out);
+    wt_plp_destroy(one), wt_plp_destroy(many);
+}
+
 static void check_device(wt_backend backend)
 {
     wt_device *device;
@@ -386,6 +420,9 @@ static void check_device(wt_backend backend)
     check_tempi(device, stream, x, true);
     check_tempogram(device, stream, x, (wt_tempogram_config){.win_length = 100}, 3);
     check_tempogram(device, stream, x, (wt_tempogram_config){.win_length = 63, .no_norm = true, .no_center = true}, BATCH);
+    check_pulses(device, stream, x, (wt_plp_config){.win_length = 0}, BATCH);
+    check_pulses(device, stream, x, (wt_plp_config){.win_length = 63, .min_bpm = 60}, 2);
+    check_pulses(device, stream, x, (wt_plp_config){.win_length = 100, .max_bpm = 5000}, 3);
     check_beats(device, stream, x, &(wt_beat_config){.tightness = 0});
     check_beats(device, stream, x, &(wt_beat_config){.bpm = 97, .no_trim = true});
     check_beats(device, stream, x, &(wt_beat_config){.bpm = 2583, .tightness = 3}); // a frame a beat

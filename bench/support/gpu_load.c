@@ -1,5 +1,6 @@
 #include "support/gpu_load.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <warptone/clock.h>
 
@@ -11,8 +12,8 @@ enum {
     PREFILL = 2048,
     WORKSPACE_BYTES = 32 << 20,
     DEPTH = GPU_LOAD_DEPTH,
+    MOST_WINDOWS = 10,
 };
-static const int64_t SETTLE_NS = 250000000;
 
 const char *const gpu_load_names[] = {"reads", "gemm", "prefill"};
 
@@ -178,17 +179,35 @@ void gpu_load_print_rate(gpu_load_kind kind, double rate)
     if (kind == GPU_PREFILLS) printf("%7.0f TFLOP/s + %.0f GB/s", product * PREFILL * rate, 8 * read * rate);
 }
 
-wt_status gpu_load_alone(gpu_loads *all, gpu_load_kind kind, wt_stream *stream, int n_sms, double seconds, double *rate)
+static double rate_over(const gpu_load *loads, int n, double seconds)
 {
-    gpu_load l;
-    wt_status status = gpu_load_start(&l, all, kind, stream, n_sms);
-    if (status) return status;
-    spin_until(wt_clock_now_ns(NULL) + SETTLE_NS);
-    long long n_before = atomic_load(&l.n_done);
-    int64_t begin_ns = wt_clock_now_ns(NULL);
+    long long before[GPU_LOAD_THREADS];
+    double rate = 0;
+    for (int k = 0; k < n; k++) before[k] = atomic_load(&loads[k].n_done);
+    const int64_t begin_ns = wt_clock_now_ns(NULL);
     spin_until(begin_ns + (int64_t)(seconds * 1e9));
-    *rate = gpu_load_rate(&l, n_before, begin_ns);
-    return gpu_load_stop(&l);
+    for (int k = 0; k < n; k++) rate += gpu_load_rate(&loads[k], before[k], begin_ns);
+    return rate;
+}
+
+wt_status gpu_load_alone(gpu_loads *all, gpu_load_kind kind, wt_stream *const *streams, int n, int n_sms,
+                         double seconds, double *rate)
+{
+    gpu_load loads[GPU_LOAD_THREADS];
+    wt_status status = WT_OK, stopped;
+    int n_started = 0;
+    for (; n_started < n && !status; n_started++)
+        status = gpu_load_start(&loads[n_started], all, kind, streams[n_started], n_sms);
+    if (status) n_started--; // that one has no thread
+    *rate = 0;
+    for (int window = 0; window < MOST_WINDOWS && !status; window++) {
+        const double before = *rate;
+        *rate = rate_over(loads, n, seconds);
+        if (window && fabs(*rate - before) < 0.005 * before) break;
+    }
+    for (int k = 0; k < n_started; k++)
+        if ((stopped = gpu_load_stop(&loads[k])) && !status) status = stopped;
+    return status;
 }
 
 int gpu_loads_count(const gpu_loads *loads) { return loads->lt ? N_GPU_LOADS : GPU_GEMMS; }

@@ -59,9 +59,10 @@ WT_CHECKED wt_status gpu_load_stop(gpu_load *load);
 /// Pieces a second since `begin_ns`, when `n_before` were done.
 double gpu_load_rate(const gpu_load *load, long long n_before, int64_t begin_ns);
 void gpu_load_print_rate(gpu_load_kind kind, double rate);
-/// The rate of a load with nothing beside it.
-WT_CHECKED wt_status gpu_load_alone(gpu_loads *all, gpu_load_kind kind, wt_stream *stream, int n_sms, double seconds,
-                                    double *rate);
+/// The rate of `n` loads of a kind together, a stream each, with nothing beside them: in windows of so many seconds
+/// until two agree to 0.5 %, for clocks rise slowly.
+WT_CHECKED wt_status gpu_load_alone(gpu_loads *all, gpu_load_kind kind, wt_stream *const *streams, int n, int n_sms,
+                                    double seconds, double *rate);
 
 /// Read the clock until then.
 void spin_until(int64_t time_ns);

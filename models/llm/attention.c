@@ -1,12 +1,12 @@
-// Attention of the batch's tokens over the cache. Positions are taken in blocks that lie at multiples of BLOCK whatever
-// the batch, with a running maximum: what is summed, and in which order, depends on the position alone.
+// Attention of the batch's tokens over the cache. Positions are taken page by page, with a running maximum: what is
+// summed, and in which order, depends on the position alone.
 #include "attention.h"
 
 #include <math.h>
 #include <string.h>
 #include <warptone/simd.h>
 
-enum { BLOCK = 64, LANES = 16 };
+enum { LANES = 16 };
 
 WT_INLINE float dot(const float *a, const float *b, int n)
 {
@@ -27,24 +27,33 @@ WT_INLINE float dot(const float *a, const float *b, int n)
     return lanes[0] + sum;
 }
 
+typedef struct range {
+    const wt__attention *attention;
+    int sequence, kv_head, first, last; ///< positions
+    float scale;
+} range;
+
 /// One head: out = sum over positions of softmax(q k scale) v.
-WT_INLINE void attend_head(const float *q, const float *keys, const float *values, int first, int last, int d_head,
-                           float scale, float *out)
+WT_INLINE void attend_head(const range *r, const float *q, int d_head, float *out)
 {
+    const wt_llm_session *s = r->attention->session;
     float most = -INFINITY, total = 0;
     memset(out, 0, sizeof *out * (size_t)d_head);
-    for (int begin = first - first % BLOCK; begin <= last; begin += BLOCK) {
-        const int from = begin < first ? first : begin, to = begin + BLOCK - 1 < last ? begin + BLOCK - 1 : last;
-        float scores[BLOCK], before = most;
+    for (int begin = r->first - r->first % WT__LLM_PAGE; begin <= r->last; begin += WT__LLM_PAGE) {
+        const int64_t page = wt__cache_at(r->attention, r->sequence, begin, r->kv_head);
+        const float *keys = (const float *)s->keys + page, *values = (const float *)s->values + page;
+        const int from = begin < r->first ? r->first - begin : 0;
+        const int to = begin + WT__LLM_PAGE - 1 < r->last ? WT__LLM_PAGE - 1 : r->last - begin;
+        float scores[WT__LLM_PAGE], before = most;
         for (int j = from; j <= to; j++) {
-            const float score = scores[j - begin] = dot(q, keys + (int64_t)j * d_head, d_head) * scale;
+            const float score = scores[j] = dot(q, keys + (int64_t)j * d_head, d_head) * r->scale;
             most = score > most ? score : most;
         }
         const float fade = total > 0 ? expf(before - most) : 0; // of what was summed under the old maximum
         total *= fade;
         for (int d = 0; d < d_head; d++) out[d] *= fade;
         for (int j = from; j <= to; j++) {
-            const float share = expf(scores[j - begin] - most), *v = values + (int64_t)j * d_head;
+            const float share = expf(scores[j] - most), *v = values + (int64_t)j * d_head;
             total += share;
             for (int d = 0; d < d_head; d++) out[d] += share * v[d];
         }
@@ -52,17 +61,25 @@ WT_INLINE void attend_head(const float *q, const float *keys, const float *value
     for (int d = 0; d < d_head; d++) out[d] /= total;
 }
 
+float wt__attention_scale(const wt_model_config *config, int layer)
+{
+    const float scale = 1 / sqrtf((float)config->d_head);
+    return config->scale_by_layer ? scale / (float)(layer + 1) : scale;
+}
+
 WT_CLONES void wt__attend(const wt__attention *a, int token, int kv_head)
 {
     const wt_llm_session *s = a->session;
     const wt_model_config *c = &s->llm->config;
-    const int group = c->n_heads / c->n_kv_heads, last = s->base + token;
-    const int first = c->layer_slides[a->layer] && last >= c->sliding_window ? last - c->sliding_window + 1 : 0;
-    const int64_t cache = ((int64_t)a->layer * c->n_kv_heads + kv_head) * s->n_positions * c->d_head;
-    float scale = 1 / sqrtf((float)c->d_head);
-    if (c->scale_by_layer) scale /= (float)(a->layer + 1);
+    const int group = c->n_heads / c->n_kv_heads, last = s->tokens[token].place;
+    const range r = {.attention = a,
+                     .sequence = s->tokens[token].sequence,
+                     .kv_head = kv_head,
+                     .first = c->layer_slides[a->layer] && last >= c->sliding_window ? last - c->sliding_window + 1 : 0,
+                     .last = last,
+                     .scale = wt__attention_scale(c, a->layer)};
     for (int h = kv_head * group; h < (kv_head + 1) * group; h++) {
         const int64_t at = ((int64_t)token * c->n_heads + h) * c->d_head;
-        attend_head(s->q + at, s->keys + cache, s->values + cache, first, last, c->d_head, scale, s->a + at);
+        attend_head(&r, s->q + at, c->d_head, s->a + at);
     }
 }

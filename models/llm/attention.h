@@ -1,4 +1,4 @@
-/// Attention over a session's cache.
+/// Attention over a session's cache, on the CPU.
 #ifndef WT_LLM_ATTENTION_H
 #define WT_LLM_ATTENTION_H
 
@@ -8,6 +8,16 @@ typedef struct wt__attention {
     const wt_llm_session *session;
     int layer;
 } wt__attention;
+
+/// Where the cache has the keys (or values) of a position, in elements; those of a page follow.
+static inline int64_t wt__cache_at(const wt__attention *a, int sequence, int position, int kv_head)
+{
+    const wt_llm_session *s = a->session;
+    const wt_model_config *c = &s->llm->config;
+    const int64_t page = s->pages[sequence * s->n_pages + position / WT__LLM_PAGE];
+    return (((page * c->n_layers + a->layer) * c->n_kv_heads + kv_head) * WT__LLM_PAGE + position % WT__LLM_PAGE) *
+           c->d_head;
+}
 
 /// The heads that share one head of keys and values, for one token of the batch: session->q to session->a.
 void wt__attend(const wt__attention *attention, int token, int kv_head);

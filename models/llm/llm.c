@@ -1,4 +1,5 @@
 // Models and sessions: opening, memory, and tokens in batches through the forward pass.
+#include "gpu.h"
 #include "matrix.h"
 
 #include <math.h>
@@ -65,7 +66,7 @@ bool wt_llm_ends(const wt_llm *llm, int32_t id)
 
 // ---- sessions
 
-enum { DEFAULT_POSITIONS = 4096, DEFAULT_BATCH = 64, ALIGN = 64 };
+enum { DEFAULT_POSITIONS = 4096, DEFAULT_BATCH = 64, DEFAULT_GPU_BATCH = 512, ALIGN = 64 };
 
 /// The next `count` numbers of 4 bytes; with memory NULL only measures.
 static void *lay(unsigned char *memory, size_t *at, size_t count)
@@ -104,10 +105,11 @@ static size_t lay_out(wt_llm_session *s, unsigned char *memory)
     const size_t n = (size_t)s->n_batch, d = (size_t)c->d_model, q = (size_t)c->n_heads * (size_t)c->d_head;
     const size_t kv = (size_t)c->n_kv_heads * (size_t)c->d_head, used = (size_t)c->n_experts_used;
     const size_t ff = larger((size_t)c->d_ff, used * (size_t)c->d_ff_expert), half = (size_t)c->rope.n_dims / 2;
-    const size_t cache = (size_t)c->n_layers * (size_t)s->n_positions * kv;
+    const size_t cache = (size_t)c->n_layers * (size_t)s->n_pages * WT__LLM_PAGE * kv;
     const size_t columns = larger(larger(d, q), larger((size_t)c->d_ff, (size_t)c->d_ff_expert));
     size_t at = 0;
-    s->ids = lay(memory, &at, n);
+    s->tokens = lay(memory, &at, n * sizeof *s->tokens / 4);
+    s->pages = lay(memory, &at, (size_t)s->n_pages);
     s->x = lay(memory, &at, n * d);
     s->n = lay(memory, &at, n * d);
     s->q = lay(memory, &at, n * q);
@@ -134,16 +136,28 @@ static wt_status choose_sizes(const wt_llm *llm, const wt_llm_session_config *co
 {
     const int most = llm->config.max_positions;
     const wt_device_info *info = wt_device_get_info(config->device);
-    if (info->backend != WT_BACKEND_CPU)
-        return wt_fail(WT_ERR_UNSUPPORTED, "llm: the device is %s, want the CPU backend", info->name);
     if (config->n_positions < 0 || config->n_batch < 0 || config->n_batch > 4096)
         return wt_fail(WT_ERR_BAD_ARG, "llm: %d positions, batches of %d, want 0 or more, and 0..4096",
                        config->n_positions, config->n_batch);
     if (llm->positions.data && config->n_positions > most)
         return wt_fail(WT_ERR_BAD_ARG, "llm: %d positions, the model learnt %d", config->n_positions, most);
+    const bool on_gpu = info->backend == WT_BACKEND_CUDA;
     s->n_positions = config->n_positions ? config->n_positions : most < DEFAULT_POSITIONS ? most : DEFAULT_POSITIONS;
-    s->n_batch = config->n_batch ? config->n_batch : DEFAULT_BATCH;
+    s->n_batch = config->n_batch ? config->n_batch : on_gpu ? DEFAULT_GPU_BATCH : DEFAULT_BATCH;
+    s->n_pages = (s->n_positions + WT__LLM_PAGE - 1) / WT__LLM_PAGE;
     s->n_items = 4 * info->n_sms + WT__LLM_MAX_PARTS;
+    s->ops = on_gpu ? &wt__llm_cuda_ops : &wt__llm_cpu_ops;
+    return WT_OK;
+}
+
+static wt_status open_on_cpu(wt_llm_session *s, const wt_llm_session_config *config)
+{
+    wt_status status = config->partition ? wt_partition_stream_create(config->partition, NULL, &s->stream)
+                                         : wt_stream_create(config->device, NULL, &s->stream);
+    if (!status) status = wt_buffer_create(config->device, WT_MEMORY_DEVICE, lay_out(s, NULL), &s->memory);
+    if (status) return status;
+    lay_out(s, wt_buffer_host(s->memory));
+    for (int k = 0; k < s->n_pages; k++) s->pages[k] = k;
     return WT_OK;
 }
 
@@ -154,12 +168,8 @@ wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *
     s->llm = llm;
     s->exact = config->exact_products;
     wt_status status = choose_sizes(llm, config, s);
-    if (!status) status = wt_stream_create(config->device, NULL, &s->stream);
-    if (!status) status = wt_buffer_create(config->device, WT_MEMORY_DEVICE, lay_out(s, NULL), &s->memory);
-    if (!status) {
-        lay_out(s, wt_buffer_host(s->memory));
-        return WT_OK;
-    }
+    if (!status) status = s->ops == &wt__llm_cuda_ops ? wt__gpu_create(s, llm, config) : open_on_cpu(s, config);
+    if (!status) return WT_OK;
     wt_llm_session_destroy(s);
     *session = NULL;
     return status;
@@ -168,6 +178,7 @@ wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *
 void wt_llm_session_destroy(wt_llm_session *session)
 {
     if (!session) return;
+    wt__gpu_destroy(session);
     wt_stream_destroy(session->stream);
     wt_buffer_destroy(session->memory);
     free(session);
@@ -200,16 +211,24 @@ static void prepare_rope(wt_llm_session *s, int length)
 static void prepare_batch(wt_llm_session *s, const int32_t *ids, int n)
 {
     const int half = s->llm->config.rope.n_dims / 2;
-    s->base = s->position;
     s->n_tokens = n;
     for (int t = 0; t < n; t++) {
-        s->ids[t] = ids[t];
-        for (int k = 0; k < half; k++) {
-            const float angle = (float)(s->base + t) * s->frequencies[k];
+        s->tokens[t] = (wt_llm_token){.id = ids[t], .place = s->position + t};
+        for (int k = 0; !s->gpu && k < half; k++) {
+            const float angle = (float)s->tokens[t].place * s->frequencies[k];
             s->cosines[t * half + k] = cosf(angle) * s->rope_scale;
             s->sines[t * half + k] = sinf(angle) * s->rope_scale;
         }
     }
+}
+
+/// The batch through the first n_layers, and the logits of its last n_logits tokens to `logits`.
+static wt_status run_batch(wt_llm_session *s, int n_layers, float *logits, int n_logits)
+{
+    wt_status status =
+        s->gpu ? wt__gpu_run(s, n_layers, logits, n_logits) : wt__llm_forward(s, n_layers, logits, n_logits);
+    const wt_status ran = wt_stream_synchronize(s->stream);
+    return status ? status : ran;
 }
 
 /// Tokens through the first n_layers; the logits of the last to the session, or those of each to `all`
@@ -217,17 +236,16 @@ static void prepare_batch(wt_llm_session *s, const int32_t *ids, int n)
 static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_layers, float *all)
 {
     const size_t vocab = (size_t)s->llm->config.vocab_size;
+    const int n_batch = all && s->gpu && s->gpu->n_logits < s->n_batch ? s->gpu->n_logits : s->n_batch;
     wt_status status = check_tokens(s, ids, n);
     if (status) return status;
     s->has_logits = false;
     prepare_rope(s, s->position + n);
-    for (int first = 0; first < n && !status; first += s->n_batch) {
-        const int left = n - first, batch = left < s->n_batch ? left : s->n_batch;
+    for (int first = 0; first < n && !status; first += n_batch) {
+        const int left = n - first, batch = left < n_batch ? left : n_batch;
         prepare_batch(s, ids + first, batch);
-        status = all ? wt__llm_forward(s, n_layers, all + vocab * (size_t)first, batch)
-                     : wt__llm_forward(s, n_layers, s->logits, batch == left);
-        const wt_status ran = wt_stream_synchronize(s->stream);
-        if (!status) status = ran;
+        status = all ? run_batch(s, n_layers, all + vocab * (size_t)first, batch)
+                     : run_batch(s, n_layers, s->logits, batch == left);
         if (!status) s->position += batch;
     }
     if (!status && all) memcpy(s->logits, all + vocab * (size_t)(n - 1), vocab * sizeof *all);

@@ -5,7 +5,9 @@
 #include <warptone/kernel.h>
 #include <warptone/llm.h>
 
-enum { WT__LLM_MAX_PARTS = 3 };
+#include "llm_kernel.h"
+
+enum { WT__LLM_MAX_PARTS = 3, WT__LLM_PAGE = WT_LLM_PAGE };
 
 /// y = W x + bias. A weight is (element - zero) scale; scales [rows / scale_rows][columns / scale_columns], both
 /// rounded up.
@@ -41,6 +43,7 @@ typedef struct wt__layer {
     wt__expert *experts;               ///< [n_experts]; NULL = a dense layer
 } wt__layer;
 
+/// Of the host, or a GPU's copy of one: then all but the experts' array are addresses of the GPU (resident.c).
 struct wt_llm {
     wt_model_config config;
     wt_weights *weights;
@@ -50,24 +53,29 @@ struct wt_llm {
     wt__norm norm;             ///< [d_model], before the head
     wt__linear head;           ///< [vocab_size][d_model]
     wt__layer *layers;         ///< [n_layers]
-    const float *rope_factors; ///< [n_dims / 2] of WT_ROPE_FACTORS
+    const float *rope_factors; ///< [n_dims / 2] of WT_ROPE_FACTORS, the host's
 };
 
 /// Find every tensor of the config's family in the open weights.
 WT_CHECKED wt_status wt__llm_bind(wt_llm *llm);
 void wt__llm_give_back(wt_llm *llm); ///< What bind took.
 
+typedef struct wt__llm_ops wt__llm_ops;
+
 struct wt_llm_session {
-    const wt_llm *llm;
+    const wt_llm *llm;      ///< whose weights the steps read: the host's, or the GPU's copy
+    const wt__llm_ops *ops; ///< of the backend
     wt_stream *stream;
-    wt_buffer *memory; ///< what all the pointers below point into
+    wt_buffer *memory;   ///< of the CPU backend: what the pointers below point into
+    struct wt__gpu *gpu; ///< of a GPU, where they are addresses of it; else NULL
     int n_positions, n_batch, n_items;
+    int n_pages; ///< of a sequence, WT__LLM_PAGE positions each
     int position, rope_length;
     bool has_logits;
 
-    int base;     ///< position of the batch's first token
-    int n_tokens; ///< in the batch
-    int32_t *ids; ///< [n_batch]
+    int n_tokens;         ///< in the batch
+    wt_llm_token *tokens; ///< [n_batch]
+    int32_t *pages;       ///< [n_pages] of the cache
 
     float *x;               ///< [n_batch][d_model] the residual stream
     float *n;               ///< [n_batch][d_model] normalised
@@ -81,19 +89,44 @@ struct wt_llm_session {
     float *cosines, *sines; ///< [n_batch][n_dims / 2]
     float *frequencies;     ///< [n_dims / 2] radians a position
     float rope_scale;       ///< of cosines and sines
-    float *keys, *values;   ///< [n_layers][n_kv_heads][n_positions][d_head]
+    void *keys, *values;    ///< [pages][n_layers][n_kv_heads][WT__LLM_PAGE][d_head]
     float *rows;            ///< [n_items][4][most columns] room of wt__product.rows; NULL when no matrix needs it
     bool exact;             ///< vectors are not rounded to bytes
     float *logits;          ///< [vocab_size]
 };
 
-/// Queue the batch's way through the first n_layers; the logits of its last n_logits tokens go to `logits`
-/// [n_logits][vocab_size].
+// ---- the pass, whose steps each backend has
+
+/// A way through the layers that is being queued.
+typedef struct wt__pass {
+    wt_llm_session *s;
+    int n_logits;     ///< of the last tokens
+    float *logits;    ///< [n_logits][vocab_size]
+    wt_status status; ///< the first error; nothing is queued after it
+} wt__pass;
+
+/// All take the batch's n_tokens; n is norm(x), by whichever norm comes with the matrices.
+struct wt__llm_ops {
+    void (*embed)(wt__pass *);                                        ///< x = embedding (+ learnt position)
+    void (*qkv)(wt__pass *, const wt__layer *);                       ///< q = Wq n, k = Wk n, v = Wv n
+    void (*place)(wt__pass *, int layer);                             ///< norms and RoPE of q and k; k, v to the cache
+    void (*attend)(wt__pass *, int layer);                            ///< a = softmax(q k) v
+    void (*project)(wt__pass *, const wt__linear *, const float *in); ///< x += W in
+    void (*gate)(wt__pass *, const wt__layer *);                      ///< up = activation(Wgate n) Wup n, or (Wup n)
+    void (*mixture)(wt__pass *, const wt__layer *); ///< x += sum over chosen experts of share expert(n)
+    void (*head)(wt__pass *);                       ///< logits
+};
+extern const wt__llm_ops wt__llm_cpu_ops, wt__llm_cuda_ops;
+
+/// Queue the batch's way through the first n_layers.
 WT_CHECKED wt_status wt__llm_forward(wt_llm_session *session, int n_layers, float *logits, int n_logits);
 
 /// Radians a position for each pair of dimensions at a length of `length` tokens, and the scale of cosines and sines.
 void wt__rope_frequencies(const wt_rope_config *rope, const float *factors, int length, float *frequencies,
                           float *scale);
+
+/// What scores are multiplied with.
+float wt__attention_scale(const wt_model_config *config, int layer);
 
 /// Rows first .. first + n_rows - 1 of W x (+ bias) for `n` vectors: out[t][row] = or += them.
 typedef struct wt__product {

@@ -2,6 +2,8 @@
 #ifndef WARPTONE_AUTOCORRELATE_H
 #define WARPTONE_AUTOCORRELATE_H
 
+#include <stddef.h>
+#include <warptone/device.h>
 #include <warptone/status.h>
 
 #ifdef __cplusplus
@@ -17,8 +19,11 @@ typedef struct wt_autocorrelate_config {
 /// Tables, and scratch that one call at a time uses.
 typedef struct wt_autocorrelate wt_autocorrelate;
 
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY.  [worker]
-WT_CHECKED wt_status wt_autocorrelate_create(const wt_autocorrelate_config *config, wt_autocorrelate **plan);
+/// `device`: NULL = immediate calls only, else borrowed until the plan is destroyed. On a GPU signals go through 1 GB
+/// of work space, as many at a time as fit.
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, on a GPU the compiler's.  [worker]
+WT_CHECKED wt_status wt_autocorrelate_create(wt_device *device, const wt_autocorrelate_config *config,
+                                             wt_autocorrelate **plan);
 void wt_autocorrelate_destroy(wt_autocorrelate *plan); ///< NULL is allowed.  [worker]
 int wt_autocorrelate_lags(const wt_autocorrelate *plan); ///< lags of a result.  [any]
 
@@ -29,6 +34,10 @@ int wt_autocorrelate_lags(const wt_autocorrelate *plan); ///< lags of a result. 
 ///
 /// Source: librosa 0.11.0 core/audio.py, autocorrelate().  Judge: librosa in float64, 1e-6 of lag 0.  [rt, running]
 WT_RT void wt_autocorrelate_run(wt_autocorrelate *plan, const float *in, float *out);
+/// Queue it for every signal; offsets in bytes. Errors: WT_ERR_BAD_ARG.
+/// Judge:  CUDA: the CPU, 2e-6 of lag 0.  [worker]
+WT_CHECKED wt_status wt_autocorrelate_enqueue(wt_autocorrelate *plan, wt_stream *stream, const wt_buffer *in,
+                                              size_t in_offset, wt_buffer *out, size_t out_offset);
 
 #ifdef __cplusplus
 }

@@ -71,6 +71,8 @@ WT_CHECKED wt_status wt_chain_create(const wt_chain_config *config, const wt_cha
 void wt_chain_destroy(wt_chain *chain); ///< NULL is allowed.  [worker]
 
 int wt_chain_out_channels(const wt_chain *chain);
+/// Tells chains of this process apart, from 1; a chain that wt_live_prepare made anew keeps its number.
+uint64_t wt_chain_number(const wt_chain *chain);
 int wt_chain_latency_frames(const wt_chain *chain); ///< exact, input to output
 int wt_chain_tail_frames(const wt_chain *chain);    ///< latency included
 int wt_chain_n_nodes(const wt_chain *chain);        ///< those of the description

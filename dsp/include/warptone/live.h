@@ -61,7 +61,10 @@ typedef struct wt_live_config {
                        ///< parameters. `in` and `out` of wt_live_process then have the channels of each in turn,
                        ///< and out_channels 0 is `channels`
     int max_frames;    ///< longest block, 1 .. 8192; 0 = 1024
-    wt_device *device; ///< NULL = the CPU
+    int n_workers;       ///< threads that help the audio thread with the streams of a chain on the CPU, 0 .. 64: each
+                         ///< wakes 150 us before a block is due and spins until it comes
+    int worker_priority; ///< of SCHED_FIFO where permitted, 1 .. 99, below the audio thread's; 0 = ordinary threads
+    wt_device *device;   ///< NULL = the CPU
     wt_partition *partition; ///< of that device; NULL = all of it
     wt_live_path path;
     wt_live_mode mode;
@@ -113,6 +116,9 @@ WT_CHECKED wt_status wt_live_move(wt_live *live, bool to_cpu);
 int wt_live_latency_frames(const wt_live *live); ///< input to output, pipelining included  [any]
 int wt_live_out_channels(const wt_live *live);   ///< [any]
 WT_RT wt_status wt_live_set(wt_live *live, int node, int param, float value);             ///< [rt, any]
+/// As above, for the chain of this number (chain.h): WT_ERR_STATE, and nothing is set, when another plays by now.
+/// [rt, any]
+WT_RT wt_status wt_live_set_if(wt_live *live, uint64_t number, int node, int param, float value);
 WT_RT float wt_live_get(const wt_live *live, int node, int param);                        ///< [rt, any]
 WT_RT int wt_live_readings(const wt_live *live, int node, float *values, int max_values); ///< [rt, any]
 WT_CHECKED wt_status wt_live_find(const wt_live *live, const char *node_id, const char *param, int *node,
@@ -162,6 +168,7 @@ typedef struct wt_live_stats {
     uint64_t n_launches; ///< of the resident kernel
     uint64_t n_moves;    ///< hand-overs between GPU and CPU
     uint64_t n_loads;    ///< chains swapped in
+    uint64_t n_helped;   ///< streams' blocks that workers took
     double rate_hz;
     int block_frames; ///< of the last block
     int latency_frames;

@@ -51,6 +51,7 @@ enum {
     WT_NODE_MANY_INPUTS = 2,  ///< takes 1 .. WT_MAX_NODE_INPUTS inputs, else exactly one
     WT_NODE_CUDA_ONLY = 4,
     WT_NODE_INTERNAL = 8,     ///< placed by the chain itself, not by presets
+    WT_NODE_CUDA_AFTER = 16,  ///< kernels/foo.cuh has `foo_after` too: the work that this block's output does not need
 };
 
 typedef struct wt_node_type {

@@ -75,7 +75,7 @@ typedef struct wt_pyin_config {
     double switch_prob;         ///< of voiced to unvoiced and back, 0 = 0.01
     double no_trough_prob;      ///< left to the lowest trough when none is below the threshold, 0 = 0.01
     bool keep_unvoiced;         ///< f0 of unvoiced frames: the model's, not NaN (librosa's fill_na=None)
-    bool calibrated;            ///< voiced only where the frame's centre is, see wt_pyin_run; on the CPU only
+    bool calibrated;            ///< voiced only where the frame's centre is, see wt_pyin_run
 } wt_pyin_config;
 
 typedef struct wt_pyin wt_pyin;

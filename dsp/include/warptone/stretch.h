@@ -52,19 +52,19 @@ WT_CHECKED wt_status wt_phase_vocoder_enqueue(wt_phase_vocoder *vocoder, wt_stre
 // ---- signals
 
 typedef enum wt_stretch_mode {
-    WT_STRETCH_LOCKED,  ///< identity phase locking: a sine stays one to 80 dB and more
-    WT_STRETCH_LIBROSA, ///< librosa's phase vocoder: 41 dB
-    /// Locked, and time runs at rate 1 around attacks, whose bins begin anew: an impulse keeps its shape and lies
-    /// within 64 samples of its place. Attacks nearer than n_fft, in the input or the output, share what lies between
-    /// them and leave echoes there. On the CPU only.
+    /// Phase-locked, and time runs at rate 1 around attacks, whose bins begin anew: a sine stays one to 80 dB and more,
+    /// an impulse keeps its shape and lies within 64 samples of its place. Attacks nearer than n_fft, in the input or
+    /// the output, share what lies between them and leave echoes there.
     WT_STRETCH_TRANSIENT,
+    WT_STRETCH_LOCKED,  ///< the same without care for attacks
+    WT_STRETCH_LIBROSA, ///< librosa's phase vocoder: a sine at 41 dB
     /// Overlapped pieces of n_fft samples, a hop apart: for one voice. What repeats within n_fft / 2 samples keeps its
-    /// period; attacks as above. On the CPU only.
+    /// period; attacks as above.
     WT_STRETCH_WSOLA,
 } wt_stretch_mode;
 
 typedef struct wt_stretch_config {
-    wt_stretch_mode mode; ///< 0 = locked
+    wt_stretch_mode mode; ///< 0 = transient
     double rate;       ///< 0 = 1; 1/256 .. 256, 2 = half as long
     int n_fft;         ///< 0 = 2048, WSOLA: 1024
     int hop;           ///< 0 = n_fft / 4, WSOLA: n_fft / 2
@@ -77,8 +77,9 @@ typedef struct wt_stretch wt_stretch;
 
 /// `device` NULL = immediate calls only; else it is borrowed until the plan is destroyed. On a GPU the plan takes up to
 /// 16 GB, at most a quarter of what is free, for the spectra of as many signals as fit.
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_UNSUPPORTED (on a GPU: the modes that keep attacks, n_fft of 1,
-/// above 8192 or with a prime factor above 13, a hop above 8192), WT_ERR_NO_MEMORY, those of wt_module_create. [worker]
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_UNSUPPORTED (on a GPU: n_fft of 1, above 8192 or with a prime factor
+/// above 13, a hop above 8192; WSOLA: pieces that shared memory does not hold: on an H100 up to 5000 samples),
+/// WT_ERR_NO_MEMORY, those of wt_module_create.  [worker]
 WT_CHECKED wt_status wt_stretch_create(wt_device *device, const wt_stretch_config *config, wt_stretch **plan);
 void wt_stretch_destroy(wt_stretch *plan); ///< NULL is allowed.  [worker]
 int64_t wt_stretch_n_out(const wt_stretch *plan); ///< samples of a result: round(n_samples / rate).  [any]
@@ -93,7 +94,8 @@ int64_t wt_stretch_n_out(const wt_stretch *plan); ///< samples of a result: roun
 /// (locked, transient); librosa in float64, 2e-6 of the peak; impulses, periodic signals (tests).  [rt, running]
 WT_RT void wt_stretch_run(wt_stretch *plan, const float *pcm, float *out);
 /// Queue it on a stream of the plan's device; offsets in bytes. Errors: WT_ERR_BAD_ARG, WT_ERR_CUDA.
-/// Judge: wt_stretch_run; on a GPU 2e-6 of the peak (locked: see the tests).  [worker]
+/// Judge: wt_stretch_run; on a GPU 2e-6 of the peak, attacks and places of pieces the same (locked, transient: 1e-5,
+/// see the tests).  [worker]
 WT_CHECKED wt_status wt_stretch_enqueue(wt_stretch *plan, wt_stream *stream, const wt_buffer *pcm, size_t pcm_offset,
                                         wt_buffer *out, size_t out_offset);
 
@@ -102,7 +104,7 @@ typedef struct wt_pitch_shift_config {
     double n_steps;      ///< up when positive, at most 8 octaves
     int bins_per_octave; ///< steps of an octave, 0 = 12
     bool scale;          ///< keep the energy (librosa's scale=True), not the amplitude
-    wt_stretch_mode mode; ///< of the stretch, 0 = locked
+    wt_stretch_mode mode; ///< of the stretch, 0 = transient
     int n_fft, hop;      ///< as of the stretch
     int64_t n_samples;   ///< of one signal, 1 or more; a result has as many
     int n_signals;       ///< 0 = 1

@@ -4,7 +4,8 @@
 ///
 /// Plans work on the calling thread, on an envelope of any length; with a `device`, which is borrowed until the plan is
 /// destroyed, also on its streams, on n_signals envelopes of n_frames (max_frames) each. On a GPU creating one may also
-/// give WT_ERR_UNSUPPORTED (a window above 4096 frames, or beats that far apart) and the compiler's errors.
+/// give WT_ERR_UNSUPPORTED (a window above 4096 frames, 8192 of a pulse, or beats that far apart) and the compiler's
+/// errors.
 #ifndef WARPTONE_TEMPO_H
 #define WARPTONE_TEMPO_H
 
@@ -148,18 +149,23 @@ typedef struct wt_plp_config {
     int win_length;              ///< frames, 0 = 384
     double min_bpm, max_bpm;     ///< 0 = 30 and 300
     int64_t max_frames;          ///< of an envelope, 1 or more
+    int n_signals;               ///< on a stream, 0 = 1
 } wt_plp_config;
 
 typedef struct wt_plp wt_plp;
 
 /// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY.  [worker]
-WT_CHECKED wt_status wt_plp_create(const wt_plp_config *config, wt_plp **plan);
+WT_CHECKED wt_status wt_plp_create(wt_device *device, const wt_plp_config *config, wt_plp **plan);
 void wt_plp_destroy(wt_plp *plan); ///< NULL is allowed.  [worker]
 
 /// Pulse curve, 0 .. 1, of an envelope of n frames, 1 .. max_frames.
 /// Source: P. Grosche and M. Mueller, 2011; librosa 0.11.0 beat.py, plp().
 /// Judge:  librosa in float64, 2.3e-6.  [rt, running]
 WT_RT void wt_plp_run(wt_plp *plan, const float *envelope, int64_t n, float *pulse);
+/// Queue it for every signal: envelope and pulse [n_signals][max_frames]; offsets in bytes. Errors: WT_ERR_BAD_ARG.
+/// Judge:  CUDA: the CPU, 2e-6; where two tempi are as strong but for rounding either may be kept.  [worker]
+WT_CHECKED wt_status wt_plp_enqueue(wt_plp *plan, wt_stream *stream, const wt_buffer *envelope, size_t envelope_offset,
+                                    wt_buffer *pulse, size_t pulse_offset);
 
 #ifdef __cplusplus
 }

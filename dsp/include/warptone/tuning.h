@@ -2,7 +2,9 @@
 #ifndef WARPTONE_TUNING_H
 #define WARPTONE_TUNING_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <warptone/device.h>
 #include <warptone/status.h>
 
 #ifdef __cplusplus
@@ -37,6 +39,38 @@ WT_CHECKED wt_status wt_piptrack(const wt_piptrack_config *config, const float *
 /// Judge: librosa in float64, identical.  [worker]
 WT_CHECKED wt_status wt_tuning_estimate(const wt_piptrack_config *config, const float *spectrum, int64_t n_frames,
                                         int bins_per_octave, double resolution, double *tuning);
+
+// ---- spectra of many signals, on a stream
+
+typedef struct wt_tuning_config {
+    wt_piptrack_config peaks;
+    int64_t n_frames;    ///< of one signal, 1 or more
+    int n_signals;       ///< 0 = 1
+    int bins_per_octave; ///< 0 = 12
+    double resolution;   ///< 0 = 0.01
+} wt_tuning_config;
+
+/// Peaks of up to 1 GB of signals, or of one; more go one after the other.
+typedef struct wt_tuning wt_tuning;
+
+/// `device` is borrowed until the plan is destroyed.
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, on a GPU the compiler's.  [worker]
+WT_CHECKED wt_status wt_tuning_create(wt_device *device, const wt_tuning_config *config, wt_tuning **plan);
+void wt_tuning_destroy(wt_tuning *plan); ///< NULL is allowed.  [worker]
+
+/// Queue wt_tuning_estimate of every signal; offsets in bytes, tuning's a multiple of 8.
+///
+///   spectrum   float [n_signals][n_frames][n_fft / 2 + 1]
+///   tuning     double [n_signals]
+///
+/// Errors: WT_ERR_BAD_ARG.  Judge: wt_tuning_estimate, identical.  [worker]
+WT_CHECKED wt_status wt_tuning_enqueue(wt_tuning *plan, wt_stream *stream, const wt_buffer *spectrum,
+                                       size_t spectrum_offset, wt_buffer *tuning, size_t tuning_offset);
+/// Queue wt_piptrack of every signal: hz and height as spectrum. Errors: WT_ERR_BAD_ARG.
+/// Judge: wt_piptrack, identical.  [worker]
+WT_CHECKED wt_status wt_tuning_enqueue_peaks(wt_tuning *plan, wt_stream *stream, const wt_buffer *spectrum,
+                                             size_t spectrum_offset, wt_buffer *hz, size_t hz_offset,
+                                             wt_buffer *height, size_t height_offset);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/// Language models: a decoder-only transformer of one of wt_model_config's families, run on the CPU backend.
+/// Language models: a decoder-only transformer of one of wt_model_config's families, on a GPU or the CPU.
 ///
 ///     wt_llm_open("TinyLlama-1.1B", &llm);
 ///     wt_llm_session_create(llm, &(wt_llm_session_config){.device = cpu}, &session);
@@ -13,8 +13,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <warptone/device.h>
 #include <warptone/model_config.h>
+#include <warptone/partition.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,22 +36,45 @@ const wt_model_config *wt_llm_config(const wt_llm *llm); ///< borrowed until clo
 size_t wt_llm_step_bytes(const wt_llm *llm);
 bool wt_llm_ends(const wt_llm *llm, int32_t id); ///< Is it one of eos_ids?  [any]
 
+// ---- weights on a GPU
+
+typedef struct wt_llm_resident wt_llm_resident;
+
+typedef struct wt_llm_resident_config {
+    wt_device *device;       ///< a GPU; borrowed until destroy
+    wt_partition *partition; ///< whose memory quota is used; NULL = none. Borrowed until destroy
+    void (*progress)(void *user, size_t done_bytes, size_t all_bytes); ///< after each piece, by the calling thread
+    void *user;
+} wt_llm_resident_config;
+
+/// Copy a model's weights to a GPU, for any number of sessions there. F32, F16 and BF16 stay what they are, other types
+/// become F32. The model is borrowed until destroy. Errors: WT_ERR_UNSUPPORTED (no GPU), WT_ERR_QUOTA,
+/// WT_ERR_NO_MEMORY, WT_ERR_ARMED, WT_ERR_CUDA.  [worker, not armed]
+WT_CHECKED wt_status wt_llm_resident_create(const wt_llm *llm, const wt_llm_resident_config *config,
+                                            wt_llm_resident **resident);
+void wt_llm_resident_destroy(wt_llm_resident *resident); ///< After its sessions. NULL is allowed.  [worker]
+
 // ---- sessions
 
 typedef struct wt_llm_session wt_llm_session;
 
 typedef struct wt_llm_session_config {
-    wt_device *device; ///< of the CPU backend: its threads do the work; borrowed until destroy
-    int n_positions;   ///< tokens that prompt and answer may have together; 0 = the model's max_positions, at most 4096
-    int n_batch;       ///< tokens of a prompt that go through the layers together; 0 = 64
+    wt_device *device;         ///< a GPU, or of the CPU backend: its threads do the work; borrowed until destroy
+    wt_partition *partition;   ///< of the device: its processors and memory quota; NULL = none. Borrowed until destroy
+    wt_llm_resident *resident; ///< on the same GPU; borrowed until destroy. NULL = weights of the session's own
+    int n_positions;           ///< tokens that prompt and answer may have together; 0 = the model's, at most 4096
+    int n_batch;               ///< tokens of a prompt that go through the layers together; 0 = 64, on a GPU 512
+    wt_dtype kv_type;          ///< of the cache of keys and values on a GPU: F32 (0), F16 or BF16
     /// Multiply quantised weights (GGUF's blocks, int8, int4) in float. By default, where the CPU has AVX2, activations
     /// are rounded to 8 bits with a scale for 32 of them, and products are 3 to 20 times as fast.
     bool exact_products;
 } wt_llm_session_config;
 
-/// Takes all memory: keys and values are f32, 8 n_layers n_positions n_kv_heads d_head bytes.
-/// Errors: WT_ERR_BAD_ARG (more positions than a model of learnt positions has), WT_ERR_UNSUPPORTED (a GPU),
-/// WT_ERR_NO_MEMORY.  [worker]
+/// Takes all memory: keys and values are 2 n_layers n_positions n_kv_heads d_head numbers, n_positions in whole pages
+/// of
+/// 64. Errors: WT_ERR_BAD_ARG (more positions than a model of learnt positions has, a partition or weights of another
+/// device), WT_ERR_UNSUPPORTED (a type of the cache; a row of a matrix that does not fit into a GPU's shared memory),
+/// WT_ERR_QUOTA, WT_ERR_NO_MEMORY; on a GPU also WT_ERR_NO_NVRTC, WT_ERR_COMPILE, WT_ERR_ARMED.  [worker, not armed]
 WT_CHECKED wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *config,
                                            wt_llm_session **session);
 void wt_llm_session_destroy(wt_llm_session *session); ///< NULL is allowed.  [worker]

@@ -1,4 +1,4 @@
-#include "support/live_voice.h"
+#include "support/live_chains.h"
 
 #define NUMBER(name, value)                                                                                            \
     {                                                                                                                  \
@@ -32,3 +32,9 @@ static const wt_node_desc nodes[] = VOICE(room), long_nodes[] = VOICE(hall);
 const wt_chain_desc bench_voice = {.name = "voice", .nodes = nodes, .n_nodes = sizeof nodes / sizeof *nodes};
 const wt_chain_desc bench_voice_long = {
     .name = "voice with a hall", .nodes = long_nodes, .n_nodes = sizeof long_nodes / sizeof *long_nodes};
+
+static const wt_setting fine[] = {NUMBER("n_fft", 1024), NUMBER("hop", 64)};
+static const wt_node_desc analysis[] = {
+    {.type = "spectrum", .settings = fine, .n_settings = 2}, {.type = "hpss"}, {.type = "cqt"}, {.type = "pitch"}};
+const wt_chain_desc bench_analysis = {
+    .name = "analysis", .nodes = analysis, .n_nodes = sizeof analysis / sizeof *analysis};

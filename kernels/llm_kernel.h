@@ -1,0 +1,110 @@
+/// Arguments of the language models' kernels: what is neither a product of matrices nor attention over many tokens.
+#ifndef WT_LLM_KERNEL_H
+#define WT_LLM_KERNEL_H
+
+#define WT_LLM_PAGE 64 ///< positions of a page of the cache
+
+// Types of weights, activations and the cache.
+#define WT_LLM_F32  0
+#define WT_LLM_F16  1
+#define WT_LLM_BF16 2
+
+/// One token of a batch.
+typedef struct wt_llm_token {
+    int id, place, sequence; ///< place: its position in the sequence
+} wt_llm_token;
+
+typedef struct wt_llm_embed_args {
+    const wt_llm_token *tokens; ///< [n_tokens], a block each
+    const void *embedding;      ///< [vocab_size][d_model]
+    const void *positions;      ///< [..][d_model] learnt; NULL = none
+    const float *frequencies;   ///< [half]
+    float *x;                   ///< [n_tokens][d_model]
+    float *cosines, *sines;     ///< [n_tokens][half]
+    float rope_scale;
+    int d_model, half, embedding_type, positions_type;
+} wt_llm_embed_args;
+
+/// RMSNorm, or LayerNorm with a bias, of rows; out may be of a smaller type.
+typedef struct wt_llm_norm_args {
+    const float *x; ///< [n][width], a block a row
+    const float *weight, *bias;
+    void *out; ///< [n][width] of `type`
+    float eps;
+    int width, type;
+} wt_llm_norm_args;
+
+/// The cache of a layer: element of page p, head h, position j of the page, dimension d is
+/// [p * page_stride + (h * WT_LLM_PAGE + j) * d_head + d].
+typedef struct wt_llm_cache {
+    void *keys, *values;
+    const int *pages; ///< [n_sequences][n_pages]
+    long long page_stride;
+    int n_pages;
+} wt_llm_cache;
+
+/// Norms and RoPE of a token's heads of q and k, in place; k and v to the cache.
+typedef struct wt_llm_place_args {
+    const wt_llm_token *tokens;
+    wt_llm_cache cache;
+    float *q;                     ///< [n_tokens][n_heads][d_head]
+    const float *k, *v;           ///< [n_tokens][n_kv_heads][d_head]
+    const float *cosines, *sines; ///< [n_tokens][n_dims / 2]
+    const float *q_norm, *k_norm; ///< [d_head] or NULL
+    float eps;
+    int n_heads, n_kv_heads, n_dims, interleaved;
+} wt_llm_place_args;
+
+typedef struct wt_llm_attend_args {
+    const wt_llm_token *tokens;
+    wt_llm_cache cache;
+    const float *q; ///< [n_tokens][n_heads][d_head]
+    void *out;      ///< likewise, of out_type
+    float *partial; ///< [n_tokens][n_heads][n_splits][d_head + 2]: sums, maximum, total
+    int *arrived;   ///< [n_tokens][n_heads], 0 before and after
+    float scale;
+    int n_heads, n_kv_heads, n_splits, window; ///< window 0 = none
+    int out_type;
+} wt_llm_attend_args;
+
+typedef struct wt_llm_part {
+    const void *weight; ///< [rows][columns]
+    const float *bias;  ///< [rows] or NULL
+    float *out;         ///< [n][rows]
+    int rows;
+} wt_llm_part;
+
+/// One vector a token times up to three matrices of one type, with the norm before and what comes after in one.
+typedef struct wt_llm_matvec_args {
+    wt_llm_part parts[3];
+    const float *x;                       ///< [n][columns]
+    const float *norm_weight, *norm_bias; ///< of a norm of x; NULL = x as it is
+    float eps;
+    int n_parts, columns;
+    int n_rows;     ///< of the parts together; of a gated product of one part
+    int gated;      ///< parts 0 and 1: out = activation(W1 x) * (W0 x)
+    int activation; ///< -1 = none, else wt_activation: of a single part, or of the gate
+    int add;        ///< out +=
+} wt_llm_matvec_args;
+
+/// The most probable experts of a token and their shares.
+typedef struct wt_llm_choose_args {
+    const float *routes; ///< [n_tokens][n_experts]
+    int *chosen;         ///< [n_tokens][n_used]
+    float *shares;       ///< [n_tokens][n_used]
+    int n_tokens, n_experts, n_used, normalise;
+} wt_llm_choose_args;
+
+/// A token's chosen experts: up = share activation(Wgate n) (Wup n), or x += sum of Wdown up.
+typedef struct wt_llm_expert_args {
+    const void *gate, *up, *down;                  ///< of the first expert
+    long long gate_stride, up_stride, down_stride; ///< bytes to the next one's
+    const int *chosen;                             ///< [n_tokens][n_used]
+    const float *shares;                           ///< [n_tokens][n_used]
+    const float *n;                                ///< [n_tokens][d_model]
+    float *hidden;                                 ///< [n_tokens][n_used][d_ff]
+    float *x;                                      ///< [n_tokens][d_model]
+    int d_model, d_ff, n_used, activation;
+} wt_llm_expert_args;
+
+#endif

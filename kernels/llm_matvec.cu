@@ -1,0 +1,247 @@
+// Products with one vector a token, at the speed at which the weights are read: a warp takes a row, its lanes 16 bytes
+// each side by side, UNROLL of them in flight, the next ones asked for before the last are used, also from one row to
+// the next. Blocks stay and take rows a grid apart, so that neighbours read neighbouring addresses. The vector lies in
+// shared memory as floats; with a norm every block computes it again, while the first weights are on their way.
+//
+//   llm_matvec_*   up to three matrices, or gate and up with the activation between; bias, += (grid y: tokens)
+//   llm_expert_*   the same for the experts a token chose (grid y: tokens times experts used)
+//   llm_down_*     and back: a warp sums a row over the experts of its token
+//
+// A lane's elements are summed in order and then the lanes, so a row does not depend on the grid. Rows that do not lie at
+// 16 bytes are read element by element. Judge: the CPU's steps (models/llm/ops_cpu.c).
+#include "llm_types.cuh"
+
+#define WARPS   16
+#define THREADS (32 * WARPS)
+#define UNROLL  4
+
+template <class T> struct row_reader {
+    static constexpr int N = 16 / sizeof(T);
+    typedef pack<T, N> chunk;
+};
+
+// The vector in shared memory, rearranged so that lanes that read chunks side by side meet no bank twice: quarter q of
+// chunk c at [q][c], four floats each. `whole`: there are whole chunks.
+template <class T> static __device__ __forceinline__ int place_of(int k, int columns, bool whole)
+{
+    constexpr int N = row_reader<T>::N;
+    return whole ? (k % N / 4 * (columns / N) + k / N) * 4 + k % 4 : k;
+}
+
+// x, or its norm, to shared memory; `scratch` is [32]. All threads of the block.
+template <class T>
+static __device__ void stage(float *shared, const float *x, const float *weight, const float *bias, float eps,
+                             int columns, bool whole, float *scratch)
+{
+    float mean = 0, squares = 0;
+    if (weight && bias) {
+        for (int k = threadIdx.x; k < columns; k += THREADS) mean += x[k];
+        mean = block_sum(mean, scratch) / (float)columns;
+    }
+    for (int k = threadIdx.x; k < columns; k += THREADS) {
+        const float y = x[k] - mean;
+        squares += y * y;
+        shared[place_of<T>(k, columns, whole)] = y;
+    }
+    if (weight) {
+        const float scale = 1 / sqrtf(block_sum(squares, scratch) / (float)columns + eps);
+        for (int k = threadIdx.x; k < columns; k += THREADS)
+            shared[place_of<T>(k, columns, whole)] =
+                shared[place_of<T>(k, columns, whole)] * scale * weight[k] + (bias ? bias[k] : 0);
+    }
+    __syncthreads();
+}
+
+template <class T> struct strip {
+    typename row_reader<T>::chunk at[UNROLL];
+};
+
+// Chunks group * UNROLL * 32 + u * 32 + lane of a row.
+template <class T> static __device__ __forceinline__ void fetch(strip<T> *s, const T *row, int group, int n_chunks)
+{
+    typedef typename row_reader<T>::chunk chunk;
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) {
+        const int c = (group * UNROLL + u) * 32 + (int)threadIdx.x % 32;
+        if (c < n_chunks) s->at[u] = ((const chunk *)row)[c];
+    }
+}
+
+template <class T>
+static __device__ __forceinline__ float multiply(const strip<T> &s, const float *shared, int group, int n_chunks,
+                                                 float sum)
+{
+    constexpr int N = row_reader<T>::N;
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) {
+        const int c = (group * UNROLL + u) * 32 + (int)threadIdx.x % 32;
+        if (c >= n_chunks) continue;
+#pragma unroll
+        for (int q = 0; q < N / 4; q++) {
+            const pack<float, 4> x = ((const pack<float, 4> *)shared)[q * n_chunks + c];
+#pragma unroll
+            for (int k = 0; k < 4; k++) sum += widen(s.at[u].at[4 * q + k]) * x.at[k];
+        }
+    }
+    return sum;
+}
+
+template <class T> static __device__ float plain_dot(const T *row, const float *shared, int columns)
+{
+    float sum = 0;
+    for (int k = threadIdx.x % 32; k < columns; k += 32) sum += widen(row[k]) * shared[k];
+    return sum;
+}
+
+template <class T> static __device__ __forceinline__ bool is_whole(const void *weight, int columns)
+{
+    return columns % row_reader<T>::N == 0 && (unsigned long long)weight % 16 == 0;
+}
+
+// A row's number to its matrix and row there.
+struct row_place {
+    int part, row;
+};
+
+static __device__ __forceinline__ row_place place_row(const wt_llm_matvec_args &a, int row)
+{
+    row_place p = {0, row};
+    while (!a.gated && p.part + 1 < a.n_parts && p.row >= a.parts[p.part].rows) p.row -= a.parts[p.part++].rows;
+    return p;
+}
+
+template <class T> static __device__ __forceinline__ const T *row_of(const wt_llm_part &p, int row, int columns)
+{
+    return (const T *)p.weight + (long long)row * columns;
+}
+
+static __device__ __forceinline__ float biased(const wt_llm_part &p, int row, float x)
+{
+    return p.bias ? x + p.bias[row] : x;
+}
+
+// A row's sum is there: what comes after it. Lane 0.
+static __device__ __forceinline__ void finish(const wt_llm_matvec_args &a, row_place at, float sum, float gate)
+{
+    const wt_llm_part &p = a.parts[at.part];
+    float y = biased(p, at.row, sum);
+    if (a.gated)
+        y *= activate(a.activation, biased(a.parts[1], at.row, gate));
+    else
+        y = activate(a.activation, y);
+    float *out = p.out + (long long)blockIdx.y * p.rows + at.row;
+    *out = a.add ? *out + y : y;
+}
+
+template <class T> static __device__ __forceinline__ void matvec(const wt_llm_matvec_args &a)
+{
+    extern __shared__ float4 memory[];
+    float *shared = (float *)memory;
+    __shared__ float scratch[32];
+    constexpr int N = row_reader<T>::N;
+    const int columns = a.columns, n_chunks = columns / N, n_groups = (n_chunks + 32 * UNROLL - 1) / (32 * UNROLL);
+    const int step = gridDim.x * WARPS, n_sides = a.gated ? 2 : 1;
+    bool whole = is_whole<T>(a.parts[0].weight, columns);
+    for (int k = 1; k < a.n_parts; k++) whole = whole && is_whole<T>(a.parts[k].weight, columns);
+    int row = blockIdx.x * WARPS + threadIdx.x / 32;
+    row_place at = place_row(a, row < a.n_rows ? row : 0);
+    const T *weights = row_of<T>(a.parts[at.part], at.row, columns);
+    strip<T> now;
+    if (whole && row < a.n_rows) fetch(&now, weights, 0, n_chunks);
+    stage<T>(shared, a.x + (long long)blockIdx.y * columns, a.norm_weight, a.norm_bias, a.eps, columns, whole, scratch);
+    float sum = 0, gate = 0;
+    int side = 0, group = 0;
+    while (row < a.n_rows) { // the whole warp
+        // the next group of this row, of the gate's row, or of the warp's next row
+        int next_row = row, next_side = side, next_group = group + 1;
+        if (!whole) {
+            const float dot = plain_dot(weights, shared, columns);
+            if (side) gate = dot;
+            else sum = dot;
+            next_group = n_groups;
+        }
+        if (next_group >= n_groups) {
+            next_group = 0;
+            if (++next_side == n_sides) {
+                next_side = 0;
+                next_row += step;
+            }
+        }
+        const row_place next_at = next_row == row ? at : place_row(a, next_row < a.n_rows ? next_row : 0);
+        const T *next_weights = row_of<T>(a.parts[next_side ? 1 : next_at.part], next_at.row, columns);
+        strip<T> next;
+        if (whole && next_row < a.n_rows) fetch(&next, next_weights, next_group, n_chunks);
+        if (whole && side) gate = multiply(now, shared, group, n_chunks, gate);
+        if (whole && !side) sum = multiply(now, shared, group, n_chunks, sum);
+        if (next_row != row) {
+            sum = warp_sum(sum);
+            if (a.gated) gate = warp_sum(gate);
+            if (threadIdx.x % 32 == 0) finish(a, at, sum, gate);
+            sum = gate = 0;
+        }
+        row = next_row, side = next_side, group = next_group, at = next_at, weights = next_weights, now = next;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_f32(wt_llm_matvec_args a) { matvec<float>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_f16(wt_llm_matvec_args a) { matvec<f16>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_bf16(wt_llm_matvec_args a) { matvec<bf16>(a); }
+
+// ---- experts
+
+// A whole row times the staged vector.
+template <class T>
+static __device__ float row_dot(const T *row, const float *shared, int columns, bool whole)
+{
+    if (!whole) return warp_sum(plain_dot(row, shared, columns));
+    const int n_chunks = columns / row_reader<T>::N;
+    float sum = 0;
+    for (int group = 0; group * 32 * UNROLL < n_chunks; group++) {
+        strip<T> s;
+        fetch(&s, row, group, n_chunks);
+        sum = multiply(s, shared, group, n_chunks, sum);
+    }
+    return warp_sum(sum);
+}
+
+template <class T> static __device__ __forceinline__ void expert(const wt_llm_expert_args &a)
+{
+    extern __shared__ float4 memory[];
+    float *shared = (float *)memory;
+    const int pair = blockIdx.y, e = a.chosen[pair], lane = threadIdx.x % 32;
+    const T *gate = (const T *)((const char *)a.gate + e * a.gate_stride);
+    const T *up = (const T *)((const char *)a.up + e * a.up_stride);
+    const bool whole = is_whole<T>(gate, a.d_model) && is_whole<T>(up, a.d_model);
+    stage<T>(shared, a.n + (long long)(pair / a.n_used) * a.d_model, 0, 0, 0, a.d_model, whole, 0);
+    for (int r = blockIdx.x * WARPS + threadIdx.x / 32; r < a.d_ff; r += gridDim.x * WARPS) {
+        const float u = row_dot(up + (long long)r * a.d_model, shared, a.d_model, whole);
+        const float g = row_dot(gate + (long long)r * a.d_model, shared, a.d_model, whole);
+        if (!lane) a.hidden[(long long)pair * a.d_ff + r] = activate(a.activation, g) * u * a.shares[pair];
+    }
+}
+
+template <class T> static __device__ __forceinline__ void down(const wt_llm_expert_args &a)
+{
+    extern __shared__ float4 memory[];
+    float *shared = (float *)memory;
+    const int t = blockIdx.y;
+    for (int first = blockIdx.x * WARPS; first < a.d_model; first += gridDim.x * WARPS) { // the whole block
+        const int r = first + threadIdx.x / 32;
+        float sum = 0;
+        for (int k = 0; k < a.n_used; k++) {
+            const T *w = (const T *)((const char *)a.down + a.chosen[t * a.n_used + k] * a.down_stride);
+            const bool whole = is_whole<T>(w, a.d_ff);
+            __syncthreads(); // the vector before was read
+            stage<T>(shared, a.hidden + ((long long)t * a.n_used + k) * a.d_ff, 0, 0, 0, a.d_ff, whole, 0);
+            if (r < a.d_model) sum += row_dot(w + (long long)r * a.d_ff, shared, a.d_ff, whole);
+        }
+        if (r < a.d_model && threadIdx.x % 32 == 0) a.x[(long long)t * a.d_model + r] += sum;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_expert_f32(wt_llm_expert_args a) { expert<float>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_expert_f16(wt_llm_expert_args a) { expert<f16>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_expert_bf16(wt_llm_expert_args a) { expert<bf16>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_down_f32(wt_llm_expert_args a) { down<float>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_down_f16(wt_llm_expert_args a) { down<f16>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_down_bf16(wt_llm_expert_args a) { down<bf16>(a); }

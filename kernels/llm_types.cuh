@@ -1,0 +1,79 @@
+// Types of weights and caches as floats, sums over warps and blocks, and the activations.
+#include "llm_kernel.h"
+
+#define ALL 0xffffffffu
+
+struct f16 {
+    unsigned short bits;
+};
+struct bf16 {
+    unsigned short bits;
+};
+
+static __device__ __forceinline__ float widen(float x) { return x; }
+static __device__ __forceinline__ float widen(bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
+static __device__ __forceinline__ float widen(f16 x)
+{
+    float y;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+    return y;
+}
+
+static __device__ __forceinline__ void narrow(float x, float *y) { *y = x; }
+static __device__ __forceinline__ void narrow(float x, bf16 *y)
+{
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y->bits) : "f"(x));
+}
+static __device__ __forceinline__ void narrow(float x, f16 *y)
+{
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y->bits) : "f"(x));
+}
+
+// Element `at` of an array of `type`.
+static __device__ __forceinline__ float load(const void *p, int type, long long at)
+{
+    if (type == WT_LLM_F32) return ((const float *)p)[at];
+    return type == WT_LLM_F16 ? widen(((const f16 *)p)[at]) : widen(((const bf16 *)p)[at]);
+}
+
+static __device__ __forceinline__ void store(void *p, int type, long long at, float x)
+{
+    if (type == WT_LLM_F32) ((float *)p)[at] = x;
+    if (type == WT_LLM_F16) narrow(x, (f16 *)p + at);
+    if (type == WT_LLM_BF16) narrow(x, (bf16 *)p + at);
+}
+
+// Elements that come from memory at once.
+template <class T, int N> struct alignas(sizeof(T) * N) pack {
+    T at[N];
+};
+
+static __device__ __forceinline__ float warp_sum(float x)
+{
+    for (int step = 16; step; step /= 2) x += __shfl_xor_sync(ALL, x, step);
+    return x;
+}
+
+// Sum over the block's threads, a multiple of 32 and at most 1024, for all of them; `scratch` [32] is shared.
+static __device__ float block_sum(float x, float *scratch)
+{
+    const int lane = threadIdx.x % 32, n_warps = blockDim.x / 32;
+    x = warp_sum(x);
+    __syncthreads(); // scratch may hold the sum before
+    if (!lane) scratch[threadIdx.x / 32] = x;
+    __syncthreads();
+    return warp_sum(lane < n_warps ? scratch[lane] : 0);
+}
+
+enum { NO_ACTIVATION = -1, SILU, GELU, GELU_TANH, RELU }; // wt_activation
+
+static __device__ __forceinline__ float activate(int kind, float x)
+{
+    switch (kind) {
+    case SILU: return x / (1 + expf(-x));
+    case GELU: return 0.5f * x * (1 + erff(x * 0.70710678f));
+    case GELU_TANH: return 0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
+    case RELU: return x > 0 ? x : 0;
+    default: return x;
+    }
+}

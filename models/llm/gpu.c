@@ -1,0 +1,247 @@
+// A session's memory, kernels and exchange with the host on a GPU.
+#include "gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOGITS_ROWS = 16, ALIGN = 256 };
+
+// ---- kernels
+
+static const struct {
+    const char *file;
+    int first, n;
+} modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, 3},
+                                {"kernels/llm_attend.cu", WT__LLM_PLACE, 2},
+                                {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 9}};
+
+static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
+                                                     [WT__LLM_NORM] = "llm_norm",
+                                                     [WT__LLM_CHOOSE] = "llm_choose",
+                                                     [WT__LLM_PLACE] = "llm_place",
+                                                     [WT__LLM_ATTEND] = "llm_attend",
+                                                     [WT__LLM_MATVEC] = "llm_matvec_f32",
+                                                     [WT__LLM_MATVEC + 1] = "llm_matvec_f16",
+                                                     [WT__LLM_MATVEC + 2] = "llm_matvec_bf16",
+                                                     [WT__LLM_EXPERT] = "llm_expert_f32",
+                                                     [WT__LLM_EXPERT + 1] = "llm_expert_f16",
+                                                     [WT__LLM_EXPERT + 2] = "llm_expert_bf16",
+                                                     [WT__LLM_DOWN] = "llm_down_f32",
+                                                     [WT__LLM_DOWN + 1] = "llm_down_f16",
+                                                     [WT__LLM_DOWN + 2] = "llm_down_bf16"};
+
+/// As llm_attend.cu: the largest divisor of the heads that share keys and values, up to 8.
+static int heads_at_once(int group)
+{
+    int n = group < 8 ? group : 8;
+    while (group % n) n--;
+    return n;
+}
+
+static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
+{
+    char head[32], group[32], type[32];
+    snprintf(head, sizeof head, "-DD_HEAD=%d", c->d_head);
+    snprintf(group, sizeof group, "-DGROUP=%d", c->n_heads / c->n_kv_heads);
+    snprintf(type, sizeof type, "-DKV=%d", g->kv_type);
+    const char *const options[] = {head, group, type};
+    wt_status status = WT_OK;
+    for (int m = 0; m < WT__N_LLM_MODULES && !status; m++) {
+        const bool attend = modules[m].first == WT__LLM_PLACE;
+        status = wt_module_create(
+            g->device, &(wt_module_config){.name = modules[m].file, .options = options, .n_options = attend ? 3 : 0},
+            &g->modules[m]);
+        for (int k = modules[m].first; k < modules[m].first + modules[m].n && !status; k++)
+            status = wt_module_get_kernel(g->modules[m], names[k], &g->kernels[k]);
+    }
+    return status;
+}
+
+// ---- memory
+
+static void *lay(uintptr_t base, size_t *at, size_t bytes)
+{
+    void *here = base ? (void *)(base + *at) : NULL;
+    *at += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return here;
+}
+
+/// What stays on the device, at `base`, or with 0 how many bytes it takes.
+static size_t lay_out(wt_llm_session *s, uintptr_t base)
+{
+    const wt_model_config *c = &s->llm->config;
+    const size_t n = sizeof(float) * (size_t)s->n_batch, q = (size_t)c->n_heads * (size_t)c->d_head;
+    const size_t kv = (size_t)c->n_kv_heads * (size_t)c->d_head, half = (size_t)c->rope.n_dims / 2;
+    const size_t used = (size_t)c->n_experts_used, experts = used * (size_t)c->d_ff_expert;
+    const size_t ff = (size_t)c->d_ff > experts ? (size_t)c->d_ff : experts;
+    const size_t cache = (s->gpu->kv_type ? 2 : 4) * (size_t)c->n_layers * kv * (size_t)s->n_pages * WT__LLM_PAGE;
+    const size_t parts = 4 * (size_t)s->gpu->n_sms * (size_t)s->gpu->heads_at_once * (size_t)(c->d_head + 2);
+    size_t at = 0;
+    s->x = lay(base, &at, n * (size_t)c->d_model);
+    s->n = lay(base, &at, n * (size_t)c->d_model);
+    s->q = lay(base, &at, n * q);
+    s->k = lay(base, &at, n * kv);
+    s->v = lay(base, &at, n * kv);
+    s->a = lay(base, &at, n * q);
+    s->up = lay(base, &at, n * ff);
+    s->routes = lay(base, &at, n * (size_t)c->n_experts);
+    s->chosen = lay(base, &at, n * used);
+    s->shares = lay(base, &at, n * used);
+    s->cosines = lay(base, &at, n * half);
+    s->sines = lay(base, &at, n * half);
+    s->gpu->partial = lay(base, &at, sizeof(float) * parts);
+    s->keys = lay(base, &at, cache);
+    s->values = lay(base, &at, cache);
+    return at;
+}
+
+static size_t next_at(wt__gpu *g, size_t bytes)
+{
+    const size_t at = g->io_bytes;
+    g->io_bytes += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return at;
+}
+
+static void lay_out_io(wt_llm_session *s)
+{
+    const wt_model_config *c = &s->llm->config;
+    wt__gpu *g = s->gpu;
+    g->n_logits = s->n_batch < LOGITS_ROWS ? s->n_batch : LOGITS_ROWS;
+    g->io_bytes = 0;
+    g->tokens_at = next_at(g, sizeof(wt_llm_token) * (size_t)s->n_batch);
+    g->frequencies_at = next_at(g, sizeof(float) * (size_t)c->rope.n_dims / 2);
+    g->pages_at = next_at(g, sizeof(int32_t) * (size_t)s->n_pages);
+    g->arrived_at = next_at(g, sizeof(int) * (size_t)s->n_batch * (size_t)c->n_heads);
+    g->logits_at = next_at(g, sizeof(float) * (size_t)g->n_logits * (size_t)c->vocab_size);
+}
+
+wt_status wt__gpu_push(wt_llm_session *s, size_t at, size_t size_bytes)
+{
+    if (!size_bytes) return WT_OK;
+    return wt_pool_upload(s->gpu->pool, s->gpu->io, s->stream, at, wt__gpu_host(s->gpu, at), size_bytes);
+}
+
+/// Pages in order, counters zero.
+static wt_status prepare_io(wt_llm_session *s)
+{
+    wt__gpu *g = s->gpu;
+    memset(wt__gpu_host(g, 0), 0, g->io_bytes);
+    s->tokens = wt__gpu_host(g, g->tokens_at);
+    s->frequencies = wt__gpu_host(g, g->frequencies_at);
+    s->logits = wt__gpu_host(g, g->logits_at);
+    s->pages = wt__gpu_host(g, g->pages_at);
+    for (int k = 0; k < s->n_pages; k++) s->pages[k] = k;
+    g->arrived = (int *)(g->io_address + g->arrived_at);
+    wt_status status = wt__gpu_push(s, 0, g->logits_at);
+    return status ? status : wt_stream_synchronize(s->stream);
+}
+
+static wt_status take_memory(wt_llm_session *s, wt_partition *partition)
+{
+    wt__gpu *g = s->gpu;
+    uintptr_t base;
+    lay_out_io(s);
+    const size_t bytes = lay_out(s, 0);
+    wt_status status = wt__llm_pool(g->device, partition, "llm session", &g->pool);
+    if (!status) status = wt_pool_arena_create(g->pool, bytes, &g->arena);
+    if (!status) status = wt_pool_arena_take(g->arena, bytes, 64, &base);
+    if (status) return status;
+    lay_out(s, base);
+    const wt_pool_request request = {.size_bytes = g->io_bytes, .no_evict = true};
+    status = wt_pool_allocate(g->pool, &request, s->stream, &g->io);
+    if (!status) status = wt_pool_access(g->pool, g->io, s->stream, &g->io_address);
+    if (!status) status = wt_buffer_create(g->device, WT_MEMORY_PINNED, g->io_bytes, &g->host);
+    return status ? status : prepare_io(s);
+}
+
+// ---- create
+
+static int type_of(wt_dtype dtype)
+{
+    return dtype == WT_DTYPE_F16 ? WT_LLM_F16 : dtype == WT_DTYPE_BF16 ? WT_LLM_BF16 : WT_LLM_F32;
+}
+
+static wt_status check(const wt_llm_session_config *config)
+{
+    if (config->kv_type != WT_DTYPE_F32 && config->kv_type != WT_DTYPE_F16 && config->kv_type != WT_DTYPE_BF16)
+        return wt_fail(WT_ERR_UNSUPPORTED, "llm: keys and values of type %s, want F32, F16 or BF16",
+                       wt_dtype_name(config->kv_type));
+    if (config->partition && wt_partition_device(config->partition) != config->device)
+        return wt_fail(WT_ERR_BAD_ARG, "llm: the partition belongs to another device");
+    if (config->resident && config->resident->device != config->device)
+        return wt_fail(WT_ERR_BAD_ARG, "llm: the weights lie on another device");
+    return WT_OK;
+}
+
+/// Vectors lie in shared memory as floats.
+static wt_status check_widths(const wt_model_config *c, const wt_device_info *info)
+{
+    const int q = c->n_heads * c->d_head, ff = c->d_ff > c->d_ff_expert ? c->d_ff : c->d_ff_expert;
+    const int widest = ff > q ? ff > c->d_model ? ff : c->d_model : q > c->d_model ? q : c->d_model;
+    const int most = (int)((info->shared_bytes - 1024) / sizeof(float));
+    if (widest > most)
+        return wt_fail(WT_ERR_UNSUPPORTED, "llm: rows of %d, want at most %d on %s", widest, most, info->name);
+    return WT_OK;
+}
+
+wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_session_config *config)
+{
+    wt_status status = check(config);
+    if (!status) status = check_widths(&llm->config, wt_device_get_info(config->device));
+    if (status) return status;
+    wt__gpu *g = s->gpu = calloc(1, sizeof *g);
+    if (!g) return wt_fail(WT_ERR_NO_MEMORY, "llm: session");
+    wt_partition_info info = {.n_sms = wt_device_get_info(config->device)->n_sms};
+    if (config->partition) wt_partition_get_info(config->partition, &info);
+    g->device = config->device;
+    g->n_sms = info.n_sms;
+    g->kv_type = type_of(config->kv_type);
+    g->heads_at_once = heads_at_once(llm->config.n_heads / llm->config.n_kv_heads);
+    g->resident = config->resident;
+    g->owns_resident = !config->resident;
+    if (g->owns_resident)
+        status = wt_llm_resident_create(
+            llm, &(wt_llm_resident_config){.device = config->device, .partition = config->partition}, &g->resident);
+    if (status) return status;
+    s->llm = &g->resident->llm;
+    status = config->partition ? wt_partition_stream_create(config->partition, NULL, &s->stream)
+                               : wt_stream_create(config->device, NULL, &s->stream);
+    if (!status) status = load_kernels(g, &llm->config);
+    return status ? status : take_memory(s, config->partition);
+}
+
+void wt__gpu_destroy(wt_llm_session *s)
+{
+    wt__gpu *g = s->gpu;
+    if (!g) return;
+    wt_status status = s->stream ? wt_stream_synchronize(s->stream) : WT_OK;
+    if (g->io_address) status = wt_pool_release_access(g->pool, g->io, s->stream);
+    if (g->io.slot || g->io.generation) status = wt_pool_free(g->pool, g->io, s->stream);
+    wt_pool_arena_destroy(g->arena, NULL);
+    if (g->pool && s->stream) status = wt_pool_detach_stream(g->pool, s->stream);
+    (void)status; // nothing of it is left in any case
+    wt_pool_destroy(g->pool);
+    wt_buffer_destroy(g->host);
+    for (int m = 0; m < WT__N_LLM_MODULES; m++) wt_module_destroy(g->modules[m]);
+    if (g->owns_resident) wt_llm_resident_destroy(g->resident);
+    free(g);
+}
+
+int wt__gpu_n_splits(const wt_llm_session *s, int n_tokens)
+{
+    const int blocks = s->llm->config.n_heads / s->gpu->heads_at_once * n_tokens;
+    const int n = (2 * s->gpu->n_sms + blocks - 1) / blocks;
+    return n < s->n_pages ? n : s->n_pages;
+}
+
+wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logits)
+{
+    wt__gpu *g = s->gpu;
+    const size_t bytes = sizeof(float) * (size_t)n_logits * (size_t)s->llm->config.vocab_size;
+    wt_status status = wt__gpu_push(s, g->tokens_at, sizeof(wt_llm_token) * (size_t)s->n_tokens);
+    if (!status) status = wt__gpu_push(s, g->frequencies_at, g->pages_at - g->frequencies_at);
+    if (!status) status = wt__llm_forward(s, n_layers, (float *)(g->io_address + g->logits_at), n_logits);
+    if (!status && n_logits) status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits, bytes);
+    return status;
+}

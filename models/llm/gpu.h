@@ -1,0 +1,75 @@
+/// What sessions of a GPU have besides: weights on the device, modules, and the memory that is exchanged with the host.
+#ifndef WT_LLM_GPU_H
+#define WT_LLM_GPU_H
+
+#include "llm_internal.h"
+#include "llm_kernel.h"
+
+#include <warptone/pool.h>
+
+struct wt_llm_resident {
+    wt_llm llm; ///< the host's, with addresses of the device
+    wt_device *device;
+    wt_pool *pool;
+    wt_pool_arena *arena;
+};
+
+/// A pool of the partition's quota, or of all the device's memory.
+WT_CHECKED wt_status wt__llm_pool(wt_device *device, wt_partition *partition, const char *name, wt_pool **pool);
+
+/// Bytes from one expert's matrix to the next expert's.
+int64_t wt__llm_expert_stride(const wt_llm *llm, const wt__linear *first, const wt__linear *second);
+
+typedef enum wt__llm_kernel {
+    WT__LLM_EMBED,
+    WT__LLM_NORM,
+    WT__LLM_CHOOSE,
+    WT__LLM_PLACE,
+    WT__LLM_ATTEND,
+    WT__LLM_MATVEC,                      ///< of F32, F16, BF16
+    WT__LLM_EXPERT = WT__LLM_MATVEC + 3, ///< likewise
+    WT__LLM_DOWN = WT__LLM_EXPERT + 3,   ///< likewise
+    WT__N_LLM_KERNELS = WT__LLM_DOWN + 3,
+} wt__llm_kernel;
+
+enum { WT__N_LLM_MODULES = 3 };
+
+typedef struct wt__gpu {
+    wt_llm_resident *resident;
+    bool owns_resident;
+    wt_device *device;
+    int n_sms; ///< of the stream's partition
+    int kv_type, heads_at_once;
+    wt_module *modules[WT__N_LLM_MODULES];
+    wt_kernel *kernels[WT__N_LLM_KERNELS];
+    wt_pool *pool;
+    wt_pool_arena *arena; ///< the session's bulk
+    wt_pool_block io;     ///< tokens, frequencies, logits and what else the host sees; accessed as long as it lives
+    wt_buffer *host;      ///< page-locked, laid out as io
+    uintptr_t io_address;
+    size_t tokens_at, frequencies_at, pages_at, arrived_at, logits_at, io_bytes; ///< in io
+    int n_logits;                                                                ///< rows of logits
+    float *partial;                                                              ///< of attention's parts
+    int *arrived;                                                                ///< [n_batch][n_heads]
+} wt__gpu;
+
+WT_CHECKED wt_status wt__gpu_create(wt_llm_session *session, const wt_llm *llm, const wt_llm_session_config *config);
+void wt__gpu_destroy(wt_llm_session *session);
+
+/// Where the host prepares a part of io.
+static inline void *wt__gpu_host(const wt__gpu *gpu, size_t at)
+{
+    return (unsigned char *)wt_buffer_host(gpu->host) + at;
+}
+
+/// Queue a copy of a part of io to the device.
+WT_CHECKED wt_status wt__gpu_push(wt_llm_session *session, size_t at, size_t size_bytes);
+
+/// Queue the batch's way through the first n_layers, with its tokens there and its last n_logits logits back to
+/// `logits` of the host, at most n_logits of the GPU.
+WT_CHECKED wt_status wt__gpu_run(wt_llm_session *session, int n_layers, float *logits, int n_logits);
+
+/// Blocks that share the positions of a token's heads, for a batch of n_tokens.
+int wt__gpu_n_splits(const wt_llm_session *session, int n_tokens);
+
+#endif

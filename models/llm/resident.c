@@ -1,0 +1,282 @@
+// A model's weights on a GPU: one arena, filled in pieces of CHUNK bytes. While one piece is on its way from
+// page-locked memory, threads copy the next out of the mapped file; pages that are not in memory yet are read by all of
+// them at once.
+#include "gpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK = 32 << 20, ITEM = 1 << 20, SLOTS = 3, ALIGN = 1024, MAX_THREADS = 16 };
+
+typedef struct piece {
+    const void *from;
+    wt_tensor tensor; ///< to be widened to floats; data NULL = bytes as they are
+    size_t at, bytes; ///< in the arena
+    const void **address;
+} piece;
+
+typedef struct loader {
+    wt_llm_resident *resident;
+    piece *pieces; ///< in the order of the arena
+    int n_pieces, capacity;
+    size_t size;
+    wt_status status; ///< the first error; nothing is done after it
+    wt_device *cpu;
+    wt_stream *copying, *sending;
+    wt_buffer *slots[SLOTS];
+    wt_event *sent[SLOTS];
+} loader;
+
+// ---- what there is
+
+static void add(loader *l, piece p)
+{
+    if (l->status) return;
+    if (l->n_pieces == l->capacity) {
+        const int capacity = 2 * l->capacity + 64;
+        piece *more = realloc(l->pieces, sizeof *more * (size_t)capacity);
+        if (!more) {
+            l->status = wt_fail(WT_ERR_NO_MEMORY, "llm: a list of %d tensors", capacity);
+            return;
+        }
+        l->pieces = more;
+        l->capacity = capacity;
+    }
+    p.at = l->size;
+    l->size += (p.bytes + ALIGN - 1) / ALIGN * ALIGN;
+    l->pieces[l->n_pieces++] = p;
+}
+
+/// Types that the kernels read stay; others become floats.
+static void add_tensor(loader *l, wt_tensor *t)
+{
+    if (!t->data) return;
+    const bool stays = t->dtype == WT_DTYPE_F32 || t->dtype == WT_DTYPE_F16 || t->dtype == WT_DTYPE_BF16;
+    piece p = {.from = t->data, .bytes = wt_tensor_bytes(t), .address = &t->data};
+    if (!stays) {
+        p.tensor = *t;
+        p.bytes = sizeof(float) * (size_t)wt_tensor_elements(t);
+        t->dtype = WT_DTYPE_F32;
+    }
+    add(l, p);
+}
+
+static void add_vector(loader *l, const float **v, int64_t n)
+{
+    if (*v) add(l, (piece){.from = *v, .bytes = sizeof(float) * (size_t)n, .address = (const void **)v});
+}
+
+static void add_norm(loader *l, wt__norm *norm, int width)
+{
+    add_vector(l, &norm->weight, width);
+    add_vector(l, &norm->bias, width);
+}
+
+static void add_linear(loader *l, wt__linear *linear)
+{
+    if (linear->scales && !l->status)
+        l->status = wt_fail(WT_ERR_UNSUPPORTED, "llm: weights in fp8, int8 or int4 run on the CPU backend only");
+    add_vector(l, &linear->bias, linear->weight.shape[0]);
+    add_tensor(l, &linear->weight);
+}
+
+/// Equal matrices of all experts lie one after the other.
+static void add_experts(loader *l, wt__layer *w)
+{
+    const int n = l->resident->llm.config.n_experts;
+    for (int e = 0; e < n; e++) add_linear(l, &w->experts[e].gate);
+    for (int e = 0; e < n; e++) add_linear(l, &w->experts[e].up);
+    for (int e = 0; e < n; e++) add_linear(l, &w->experts[e].down);
+}
+
+static void add_layer(loader *l, wt__layer *w)
+{
+    const wt_model_config *c = &l->resident->llm.config;
+    add_norm(l, &w->attention_norm, c->d_model);
+    add_norm(l, &w->ffn_norm, c->d_model);
+    add_norm(l, &w->q_norm, c->d_head);
+    add_norm(l, &w->k_norm, c->d_head);
+    wt__linear *all[] = {&w->q, &w->k, &w->v, &w->o, &w->gate, &w->up, &w->down, &w->router};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_linear(l, all[k]);
+    if (w->experts) add_experts(l, w);
+}
+
+static void add_all(loader *l)
+{
+    wt_llm *m = &l->resident->llm;
+    const bool tied = m->head.weight.data == m->embedding.data;
+    add_tensor(l, &m->embedding);
+    add_tensor(l, &m->positions);
+    add_norm(l, &m->norm, m->config.d_model);
+    if (!tied) add_linear(l, &m->head);
+    for (int k = 0; k < m->config.n_layers; k++) add_layer(l, &m->layers[k]);
+}
+
+/// The layers of the host's model, to be given other addresses.
+static wt_status copy_layers(const wt_llm *from, wt_llm *to)
+{
+    const int n = from->config.n_layers;
+    to->layers = calloc((size_t)n, sizeof *to->layers);
+    if (!to->layers) return wt_fail(WT_ERR_NO_MEMORY, "llm: %d layers", n);
+    memcpy(to->layers, from->layers, sizeof *to->layers * (size_t)n);
+    for (int k = 0; k < n; k++) to->layers[k].experts = NULL;
+    for (int k = 0; k < n; k++) {
+        if (!from->layers[k].experts) continue;
+        const size_t bytes = sizeof(wt__expert) * (size_t)from->config.n_experts;
+        to->layers[k].experts = malloc(bytes);
+        if (!to->layers[k].experts) return wt_fail(WT_ERR_NO_MEMORY, "llm: %d experts", from->config.n_experts);
+        memcpy(to->layers[k].experts, from->layers[k].experts, bytes);
+    }
+    return WT_OK;
+}
+
+// ---- the way there
+
+typedef struct filling {
+    const loader *loader;
+    size_t begin, end; ///< of the arena
+    unsigned char *to;
+} filling;
+
+static void fill_piece(const piece *p, size_t begin, size_t end, unsigned char *to)
+{
+    if (p->tensor.data)
+        wt_tensor_to_f32(&p->tensor, (int64_t)(begin / sizeof(float)), (int64_t)((end - begin) / sizeof(float)),
+                         (float *)(void *)to);
+    else
+        memcpy(to, (const unsigned char *)p->from + begin, end - begin);
+}
+
+/// ITEM bytes of the arena, from the pieces that lie there.
+static void fill_item(const void *args, int item)
+{
+    const filling *f = args;
+    const size_t begin = f->begin + (size_t)item * ITEM, end = begin + ITEM < f->end ? begin + ITEM : f->end;
+    int low = 0, high = f->loader->n_pieces; // the last piece that begins at or before `begin`
+    while (high - low > 1) {
+        const int middle = (low + high) / 2;
+        if (f->loader->pieces[middle].at <= begin)
+            low = middle;
+        else
+            high = middle;
+    }
+    for (const piece *p = f->loader->pieces + low; p < f->loader->pieces + f->loader->n_pieces && p->at < end; p++) {
+        const size_t from = p->at > begin ? p->at : begin, to = p->at + p->bytes < end ? p->at + p->bytes : end;
+        if (from < to) fill_piece(p, from - p->at, to - p->at, f->to + (from - f->begin));
+    }
+}
+
+static wt_status open_loader(loader *l)
+{
+    wt_status status =
+        wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = MAX_THREADS}, &l->cpu);
+    if (!status) status = wt_stream_create(l->cpu, NULL, &l->copying);
+    if (!status) status = wt_stream_create(l->resident->device, NULL, &l->sending);
+    const size_t bytes = l->size < CHUNK ? l->size : CHUNK;
+    for (int k = 0; k < SLOTS && !status; k++) {
+        status = wt_buffer_create(l->resident->device, WT_MEMORY_PINNED, bytes, &l->slots[k]);
+        if (!status) status = wt_event_create(l->resident->device, &l->sent[k]);
+    }
+    return status;
+}
+
+static void close_loader(loader *l)
+{
+    if (l->sending) {
+        const wt_status status = wt_pool_detach_stream(l->resident->pool, l->sending);
+        (void)status;
+    }
+    wt_stream_destroy(l->copying);
+    wt_stream_destroy(l->sending);
+    for (int k = 0; k < SLOTS; k++) {
+        wt_event_destroy(l->sent[k]);
+        wt_buffer_destroy(l->slots[k]);
+    }
+    wt_device_close(l->cpu);
+    free(l->pieces);
+}
+
+static wt_status send_chunk(loader *l, uintptr_t base, size_t begin, int slot)
+{
+    const size_t end = begin + CHUNK < l->size ? begin + CHUNK : l->size;
+    const filling f = {l, begin, end, wt_buffer_host(l->slots[slot])};
+    wt_status status = wt_event_synchronize(l->sent[slot]);
+    if (!status) status = wt_stream_run(l->copying, fill_item, &f, sizeof f, (int)((end - begin + ITEM - 1) / ITEM));
+    if (!status) status = wt_stream_synchronize(l->copying);
+    if (!status) status = wt_pool_arena_upload(l->resident->arena, l->sending, base + begin, f.to, end - begin);
+    return status ? status : wt_event_record(l->sent[slot], l->sending);
+}
+
+static wt_status send_all(loader *l, const wt_llm_resident_config *config)
+{
+    uintptr_t base;
+    wt_status status = wt_pool_arena_create(l->resident->pool, l->size, &l->resident->arena);
+    if (!status) status = wt_pool_arena_take(l->resident->arena, l->size, 64, &base);
+    if (!status) status = open_loader(l);
+    int slot = 0;
+    for (size_t at = 0; at < l->size && !status; at += CHUNK, slot = (slot + 1) % SLOTS) {
+        status = send_chunk(l, base, at, slot);
+        if (config->progress) config->progress(config->user, at + CHUNK < l->size ? at + CHUNK : l->size, l->size);
+    }
+    if (!status) status = wt_stream_synchronize(l->sending);
+    if (status) return status;
+    wt_pool_arena_seal(l->resident->arena);
+    for (int k = 0; k < l->n_pieces; k++) *l->pieces[k].address = (const void *)(base + l->pieces[k].at);
+    return WT_OK;
+}
+
+wt_status wt__llm_pool(wt_device *device, wt_partition *partition, const char *name, wt_pool **pool)
+{
+    wt_partition_info info = {.memory_quota_bytes = 0};
+    if (partition) wt_partition_get_info(partition, &info);
+    const size_t quota = info.memory_quota_bytes ? 0 : wt_device_get_info(device)->memory_bytes;
+    return wt_pool_create(
+        device,
+        &(wt_pool_config){
+            .name = name, .quota_bytes = quota, .soft = true, .partition = partition, .no_eviction = true},
+        pool);
+}
+
+wt_status wt_llm_resident_create(const wt_llm *llm, const wt_llm_resident_config *config, wt_llm_resident **resident)
+{
+    wt_llm_resident *r = *resident = NULL;
+    if (wt_device_get_info(config->device)->backend != WT_BACKEND_CUDA)
+        return wt_fail(WT_ERR_UNSUPPORTED, "llm: weights are copied to a GPU, the device is %s",
+                       wt_device_get_info(config->device)->name);
+    if (!(r = calloc(1, sizeof *r))) return wt_fail(WT_ERR_NO_MEMORY, "llm: handle");
+    r->llm = *llm;
+    r->llm.taken = NULL;
+    r->llm.layers = NULL;
+    r->device = config->device;
+    loader l = {.resident = r};
+    l.status = copy_layers(llm, &r->llm);
+    if (!l.status) add_all(&l);
+    if (!l.status) l.status = wt__llm_pool(config->device, config->partition, "llm weights", &r->pool);
+    if (!l.status) l.status = send_all(&l, config);
+    if (llm->head.weight.data == llm->embedding.data) r->llm.head.weight = r->llm.embedding;
+    close_loader(&l);
+    if (!l.status) {
+        *resident = r;
+        return WT_OK;
+    }
+    wt_llm_resident_destroy(r);
+    return l.status;
+}
+
+void wt_llm_resident_destroy(wt_llm_resident *resident)
+{
+    if (!resident) return;
+    wt_pool_arena_destroy(resident->arena, NULL);
+    wt_pool_destroy(resident->pool);
+    for (int k = 0; resident->llm.layers && k < resident->llm.config.n_layers; k++)
+        free(resident->llm.layers[k].experts);
+    free(resident->llm.layers);
+    free(resident);
+}
+
+int64_t wt__llm_expert_stride(const wt_llm *llm, const wt__linear *first, const wt__linear *second)
+{
+    return llm->config.n_experts > 1
+               ? (const unsigned char *)second->weight.data - (const unsigned char *)first->weight.data
+               : 0;
+}
