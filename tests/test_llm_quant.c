@@ -3,94 +3,23 @@
 #include "../models/llm/matrix.h"
 #include "support/audio_files.h"
 #include "support/failing_alloc.h"
+#include "support/llm_files.h"
 #include "support/npy.h"
 #include "support/testing.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <warptone/llm.h>
 
-enum { MAX_TENSORS = 128, GROUP = 32, N_TOKENS = 40 };
-
-// ---- safetensors
-
-typedef struct stored {
-    char name[112], shape[32];
-    const char *dtype;
-    size_t bytes;
-    void *data; ///< freed when written
-} stored;
-
-typedef struct model_file {
-    stored tensors[MAX_TENSORS];
-    int n;
-} model_file;
-
-static void *add(model_file *f, const char *stem, const char *part, const char *dtype, size_t width, int rows,
-                 int columns)
-{
-    stored *t = &f->tensors[f->n++];
-    assert_true(f->n < MAX_TENSORS);
-    snprintf(t->name, sizeof t->name, "%s.%s", stem, part);
-    if (columns)
-        snprintf(t->shape, sizeof t->shape, "%d,%d", rows, columns);
-    else
-        snprintf(t->shape, sizeof t->shape, "%d", rows);
-    t->dtype = dtype;
-    t->bytes = width * (size_t)rows * (size_t)(columns ? columns : 1);
-    t->data = calloc(1, t->bytes);
-    assert_non_null(t->data);
-    return t->data;
-}
-
-static void write_file(model_file *f, const char *path)
-{
-    static char header[MAX_TENSORS * 200];
-    size_t length = 0, at = 0;
-    for (int k = 0; k < f->n; k++) {
-        const stored *t = &f->tensors[k];
-        length += (size_t)snprintf(header + length, sizeof header - length,
-                                   "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
-                                   k ? "," : "{", t->name, t->dtype, t->shape, at, at + t->bytes);
-        at += t->bytes;
-    }
-    header[length++] = '}';
-    while (length % 8) header[length++] = ' ';
-    unlink(path);
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    fwrite(&(uint64_t){length}, 8, 1, file);
-    fwrite(header, 1, length, file);
-    for (int k = 0; k < f->n; k++) {
-        fwrite(f->tensors[k].data, 1, f->tensors[k].bytes, file);
-        free(f->tensors[k].data);
-    }
-    assert_int_equal(fclose(file), 0);
-    f->n = 0;
-}
-
-/// The config of the golden llama, with a quantization_config when there is one.
-static void write_config(const char *path, const char *quantization)
-{
-    char golden[512];
-    const char *folder = getenv("WARPTONE_TEST_GOLDEN");
-    snprintf(golden, sizeof golden, "%s/llm/llama/config.json", folder ? folder : "tests/golden");
-    json_t *config = json_load_file(golden, 0, NULL);
-    assert_non_null(config);
-    if (quantization) json_object_set_new(config, "quantization_config", json_loads(quantization, 0, NULL));
-    assert_int_equal(json_dump_file(config, path, 0), 0);
-    json_decref(config);
-}
+enum { GROUP = 32, N_TOKENS = 40 };
 
 // ---- packing: each fills the tensors of a linear layer and gives the floats that they mean
 
 typedef struct packing {
     const char *name, *config;
-    void (*pack)(model_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide);
+    llm_fill pack;
     double bound; ///< of the logits, against the plain model
 } packing;
 
@@ -109,12 +38,12 @@ static float e4m3(unsigned b)
     return (b & 0x80 ? -1.0f : 1.0f) * (e ? ldexpf((float)(8 + m), e - 10) : ldexpf((float)m, -9));
 }
 
-static void pack_fp8(model_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide, int side)
+static void pack_fp8(llm_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide, int side)
 {
     const int down = side ? rows / side : 1, across = side ? columns / side : 1;
-    unsigned char *q = add(f, stem, "weight", "F8_E4M3", 1, rows, columns);
-    float *scales =
-        side ? add(f, stem, "weight_scale_inv", "F32", 4, down, across) : add(f, stem, "weight_scale", "F32", 4, 1, 0);
+    unsigned char *q = llm_file_add(f, stem, "weight", "F8_E4M3", 1, rows, columns);
+    float *scales = side ? llm_file_add(f, stem, "weight_scale_inv", "F32", 4, down, across)
+                         : llm_file_add(f, stem, "weight_scale", "F32", 4, 1, 0);
     for (int k = 0; k < down * across; k++) scales[k] = a_scale(seed) / 8;
     for (int r = 0; r < rows; r++)
         for (int k = 0; k < columns; k++) {
@@ -124,20 +53,20 @@ static void pack_fp8(model_file *f, const char *stem, int rows, int columns, uin
         }
 }
 
-static void pack_fp8_blocks(model_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
+static void pack_fp8_blocks(llm_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
 {
     pack_fp8(f, stem, rows, columns, seed, wide, 32);
 }
 
-static void pack_fp8_tensor(model_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
+static void pack_fp8_tensor(llm_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
 {
     pack_fp8(f, stem, rows, columns, seed, wide, 0);
 }
 
-static void pack_int8(model_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
+static void pack_int8(llm_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
 {
-    signed char *q = add(f, stem, "weight", "I8", 1, rows, columns);
-    float *scales = add(f, stem, "weight_scale", "F32", 4, rows, 1);
+    signed char *q = llm_file_add(f, stem, "weight", "I8", 1, rows, columns);
+    float *scales = llm_file_add(f, stem, "weight_scale", "F32", 4, rows, 1);
     for (int r = 0; r < rows; r++) {
         scales[r] = a_scale(seed) / 16;
         for (int k = 0; k < columns; k++) {
@@ -191,20 +120,20 @@ static packed_weights draw_weights(int rows, int columns, int bits, int fixed_ze
 
 static void free_weights(packed_weights *p) { free(p->q), free(p->zeros), free(p->groups), free(p->scales); }
 
-static void put_scales(model_file *f, const char *stem, const packed_weights *p, int rows)
+static void put_scales(llm_file *f, const char *stem, const packed_weights *p, int rows)
 {
-    uint16_t *scales = add(f, stem, "scales", "F16", 2, p->n_groups, rows);
+    uint16_t *scales = llm_file_add(f, stem, "scales", "F16", 2, p->n_groups, rows);
     for (int g = 0; g < p->n_groups; g++)
         for (int r = 0; r < rows; r++) scales[g * rows + r] = half_of(p->scales[r * p->n_groups + g]);
 }
 
 /// AutoAWQ packs outputs 0, 2, 4, 6, 1, 3, 5, 7 of eight from the low bits up.
-static void pack_awq(model_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
+static void pack_awq(llm_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
 {
     static const int order[8] = {0, 2, 4, 6, 1, 3, 5, 7};
     packed_weights p = draw_weights(rows, columns, 4, 0, false, seed, wide);
-    uint32_t *q = add(f, stem, "qweight", "I32", 4, columns, rows / 8);
-    uint32_t *zeros = add(f, stem, "qzeros", "I32", 4, p.n_groups, rows / 8);
+    uint32_t *q = llm_file_add(f, stem, "qweight", "I32", 4, columns, rows / 8);
+    uint32_t *zeros = llm_file_add(f, stem, "qzeros", "I32", 4, p.n_groups, rows / 8);
     for (int r = 0; r < rows; r += 8)
         for (int i = 0; i < 8; i++) {
             const int from = r + order[i];
@@ -216,14 +145,14 @@ static void pack_awq(model_file *f, const char *stem, int rows, int columns, uin
     free_weights(&p);
 }
 
-static void pack_gptq(model_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide, int bits,
+static void pack_gptq(llm_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide, int bits,
                       int less, int fixed_zero, bool act_order)
 {
     packed_weights p = draw_weights(rows, columns, bits, fixed_zero, act_order, seed, wide);
     const int a_word = 32 / bits;
-    uint32_t *q = add(f, stem, "qweight", "I32", 4, columns / a_word, rows);
-    uint32_t *zeros = add(f, stem, "qzeros", "I32", 4, p.n_groups, rows / a_word);
-    int32_t *groups = add(f, stem, "g_idx", "I32", 4, columns, 0);
+    uint32_t *q = llm_file_add(f, stem, "qweight", "I32", 4, columns / a_word, rows);
+    uint32_t *zeros = llm_file_add(f, stem, "qzeros", "I32", 4, p.n_groups, rows / a_word);
+    int32_t *groups = llm_file_add(f, stem, "g_idx", "I32", 4, columns, 0);
     for (int k = 0; k < columns; k++) {
         groups[k] = p.groups[k];
         for (int r = 0; r < rows; r++) q[k / a_word * rows + r] |= (uint32_t)p.q[r * columns + k] << k % a_word * bits;
@@ -235,22 +164,22 @@ static void pack_gptq(model_file *f, const char *stem, int rows, int columns, ui
     free_weights(&p);
 }
 
-static void pack_gptq_v1(model_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
+static void pack_gptq_v1(llm_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
 {
     pack_gptq(f, stem, rows, columns, seed, wide, 4, 1, 0, false);
 }
 
-static void pack_gptq_v2(model_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
+static void pack_gptq_v2(llm_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
 {
     pack_gptq(f, stem, rows, columns, seed, wide, 4, 0, 8, false);
 }
 
-static void pack_gptq_order(model_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
+static void pack_gptq_order(llm_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
 {
     pack_gptq(f, stem, rows, columns, seed, wide, 4, 1, 0, true);
 }
 
-static void pack_gptq_8(model_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
+static void pack_gptq_8(llm_file *f, const char *stem, int rows, int columns, uint64_t *seed, float *wide)
 {
     pack_gptq(f, stem, rows, columns, seed, wide, 8, 1, 0, false);
 }
@@ -279,33 +208,10 @@ static const packing packings[] = {
 /// Two models in the test's folder: `quantised` by the packing (NULL = not written) and `plain`, which means the same.
 static void write_models(void **state, const packing *p)
 {
-    char golden[512], quantised[1024], plain[1024], name[112], shape[32];
-    const char *folder = getenv("WARPTONE_TEST_GOLDEN");
-    snprintf(golden, sizeof golden, "%s/llm/llama/tensors.tsv", folder ? folder : "tests/golden");
-    snprintf(quantised, sizeof quantised, "%s", test_path(state, "quantised.safetensors"));
-    snprintf(plain, sizeof plain, "%s", test_path(state, "plain.safetensors"));
-    FILE *list = fopen(golden, "r");
-    assert_non_null(list);
-    static model_file q, f;
-    uint64_t seed = 11;
-    while (fscanf(list, "%111s %31s", name, shape) == 2) {
-        int rows = 1, columns = 0;
-        sscanf(shape, "%d,%d", &rows, &columns);
-        char *part = strrchr(name, '.');
-        *part++ = 0;
-        float *wide = add(&f, name, part, "F32", 4, rows, columns);
-        if (p && strstr(name, "_proj")) {
-            p->pack(&q, name, rows, columns, &seed, wide);
-            continue;
-        }
-        for (int k = 0; k < rows * (columns ? columns : 1); k++)
-            wide[k] = columns ? noise(&seed) / 4 : 1 + noise(&seed) / 4;
-        float *same = add(&q, name, part, "F32", 4, rows, columns);
-        memcpy(same, wide, f.tensors[f.n - 1].bytes);
-    }
-    fclose(list);
-    write_file(&q, quantised);
-    write_file(&f, plain);
+    static llm_file quantised, plain;
+    llm_llama_add(&plain, p ? &quantised : NULL, p ? p->pack : NULL, 11);
+    if (p) llm_file_write(&quantised, test_path(state, "quantised.safetensors"));
+    llm_file_write(&plain, test_path(state, "plain.safetensors"));
 }
 
 // ---- running
@@ -370,9 +276,9 @@ static void checkpoints_of_the_hub_mean_their_floats(void **state)
         const packing *p = &packings[k];
         write_models(state, p);
         wt_llm *quantised, *plain;
-        write_config(test_path(state, "config.json"), NULL);
+        llm_config_write(test_path(state, "config.json"), NULL);
         assert_ok(wt_llm_open(test_path(state, "plain.safetensors"), &plain));
-        write_config(test_path(state, "config.json"), p->config);
+        llm_config_write(test_path(state, "config.json"), p->config);
         assert_ok(wt_llm_open(test_path(state, "quantised.safetensors"), &quantised));
         float *want = logits_of(plain, true, some_ids(), N_TOKENS),
               *exact = logits_of(quantised, true, some_ids(), N_TOKENS);
@@ -403,7 +309,7 @@ static void wrong_checkpoints_are_refused(void **state)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         wt_llm *llm = NULL;
         write_models(state, &packings[cases[k].file]);
-        write_config(test_path(state, "config.json"), packings[cases[k].config].config);
+        llm_config_write(test_path(state, "config.json"), packings[cases[k].config].config);
         const wt_status status = wt_llm_open(test_path(state, "quantised.safetensors"), &llm);
         assert_int_equal(status, cases[k].status);
         assert_null(llm);
@@ -451,7 +357,7 @@ static void count_progress(void *user, int done, int of)
 static void weights_quantised_at_load_are_the_nearest(void **state)
 {
     write_models(state, NULL);
-    write_config(test_path(state, "config.json"), NULL);
+    llm_config_write(test_path(state, "config.json"), NULL);
     wt_llm *plain;
     assert_ok(wt_llm_open(test_path(state, "plain.safetensors"), &plain));
     for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++) {
