@@ -1,5 +1,6 @@
 // Models and sessions: opening, memory, and tokens in batches through the forward pass.
 #include "gpu.h"
+#include "matrix.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,12 +12,6 @@ static wt_status open_files(const char *path, wt_llm *llm)
 {
     wt_status status = wt_model_config_open(path, &llm->config);
     if (status) return status;
-    const wt_quant_method method = llm->config.quant.method;
-    if (method)
-        return wt_fail(WT_ERR_UNSUPPORTED,
-                       "llm: %s is quantised by %s, which the CPU does not run; want f32, f16, bf16 "
-                       "or GGUF",
-                       path, wt_quant_method_name(method));
     status = wt_weights_open(path, &llm->weights);
     return status ? status : wt__llm_bind(llm);
 }
@@ -42,19 +37,22 @@ void wt_llm_close(wt_llm *llm)
 
 const wt_model_config *wt_llm_config(const wt_llm *llm) { return &llm->config; }
 
+static size_t linear_bytes(const wt__linear *m)
+{
+    return m->weight.data ? wt__row_bytes(m) * (size_t)m->weight.shape[0] : 0;
+}
+
 size_t wt_llm_step_bytes(const wt_llm *llm)
 {
     const wt_model_config *c = &llm->config;
-    size_t bytes = wt_tensor_bytes(&llm->head.weight);
+    size_t bytes = linear_bytes(&llm->head);
     for (int l = 0; l < c->n_layers; l++) {
         const wt__layer *w = &llm->layers[l];
         const wt__linear *all[] = {&w->q, &w->k, &w->v, &w->o, &w->gate, &w->up, &w->down, &w->router};
-        for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-            if (all[k]->weight.data) bytes += wt_tensor_bytes(&all[k]->weight);
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) bytes += linear_bytes(all[k]);
         if (w->experts)
-            bytes += (size_t)c->n_experts_used *
-                     (wt_tensor_bytes(&w->experts->gate.weight) + wt_tensor_bytes(&w->experts->up.weight) +
-                      wt_tensor_bytes(&w->experts->down.weight));
+            bytes += (size_t)c->n_experts_used * (linear_bytes(&w->experts->gate) + linear_bytes(&w->experts->up) +
+                                                  linear_bytes(&w->experts->down));
     }
     return bytes;
 }
@@ -78,11 +76,10 @@ static void *lay(unsigned char *memory, size_t *at, size_t count)
     return here;
 }
 
-/// Types that matrix.c widens row by row.
+/// Types whose products need room: for widened rows or rounded vectors.
 static bool wants_rows(const wt_tensor *t)
 {
-    return t->data && t->dtype != WT_DTYPE_F32 && t->dtype != WT_DTYPE_F16 && t->dtype != WT_DTYPE_BF16 &&
-           t->dtype != WT_DTYPE_Q8_0;
+    return t->data && t->dtype != WT_DTYPE_F32 && t->dtype != WT_DTYPE_F16 && t->dtype != WT_DTYPE_BF16;
 }
 
 static bool any_wants_rows(const wt_llm *llm)
@@ -169,6 +166,7 @@ wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *
     wt_llm_session *s = *session = calloc(1, sizeof *s);
     if (!s) return wt_fail(WT_ERR_NO_MEMORY, "llm: session");
     s->llm = llm;
+    s->exact = config->exact_products;
     wt_status status = choose_sizes(llm, config, s);
     if (!status) status = s->ops == &wt__llm_cuda_ops ? wt__gpu_create(s, llm, config) : open_on_cpu(s, config);
     if (!status) return WT_OK;

@@ -74,6 +74,8 @@ static void add_norm(loader *l, wt__norm *norm, int width)
 
 static void add_linear(loader *l, wt__linear *linear)
 {
+    if (linear->scales && !l->status)
+        l->status = wt_fail(WT_ERR_UNSUPPORTED, "llm: weights in fp8, int8 or int4 run on the CPU backend only");
     add_vector(l, &linear->bias, linear->weight.shape[0]);
     add_tensor(l, &linear->weight);
 }
