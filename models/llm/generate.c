@@ -184,7 +184,8 @@ static bool may_go_on(wt_generator *g)
     pthread_mutex_lock(&g->mutex);
     while (g->paused && !g->cancelled) pthread_cond_wait(&g->changed, &g->mutex);
     pthread_mutex_unlock(&g->mutex);
-    if (g->cancelled) end(g, WT_FINISH_CANCELLED);
+    const wt_generator_config *c = &g->config;
+    if (g->cancelled || (c->may_go_on && !c->may_go_on(c->user))) end(g, WT_FINISH_CANCELLED);
     return !g->ended;
 }
 
@@ -377,6 +378,7 @@ static wt_status begin_answer(wt_generator *g, const int32_t *ids, int n)
         wt_status status = wt_detokenizer_create(g->config.tokenizer, true, &g->stream);
         if (status) return status;
     }
+    wt_sampler_forget(g->config.sampler);
     wt_sampler_see(g->config.sampler, ids, n);
     return reuse(g, ids, n);
 }

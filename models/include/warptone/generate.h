@@ -90,7 +90,7 @@ typedef struct wt_generator wt_generator;
 
 typedef struct wt_generator_config {
     wt_llm_session *session; ///< the generator's alone until destroy; its tokens are taken back at the first prompt
-    wt_sampler *sampler;     ///< likewise
+    wt_sampler *sampler;     ///< likewise; what it has seen is the prompt of each answer
     int n_positions;         ///< of the session
     int max_tokens;          ///< of an answer; 0 = as many as there is room for
     bool ignore_eos;
@@ -105,6 +105,8 @@ typedef struct wt_generator_config {
     bool keep_guessing;    ///< also when it does not pay
     /// Gets each token, in the thread of run; false ends the answer. NULL = none.
     bool (*on_token)(void *user, const wt_generated *token);
+    /// Asked there too, between steps and between batches of the prompt; false ends the answer. NULL = none.
+    bool (*may_go_on)(void *user);
     void *user;
 } wt_generator_config;
 
