@@ -73,7 +73,7 @@ static void check_split(const split *s, size_t n_piece)
         if (strcmp(thinking, s->thinking) || strcmp(answer, s->answer) || stopped != s->stopped)
             fail_msg("\"%s\" by %zu gives \"%s\" and \"%s\"%s", s->text, n_piece, thinking, answer,
                      stopped ? ", stopped" : "");
-        wt_answer_text_begin(text);
+        wt_answer_text_begin(text, s->starts_thinking);
     }
     wt_answer_text_destroy(text);
 }

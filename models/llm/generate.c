@@ -29,6 +29,7 @@ struct wt_generator {
     payoff payoff;
     wt_detokenizer *stream;
     wt_answer_text *text;
+    bool starts_thinking;
     wt_generation report;
     bool ended;
     atomic_bool cancelled;
@@ -132,6 +133,7 @@ wt_status wt_generator_create(const wt_generator_config *config, wt_generator **
     settle(g);
     status = take_memory(g);
     if (!status) status = wt_answer_text_create(config->text ? config->text : &(wt_answer_text_config){0}, &g->text);
+    g->starts_thinking = config->text && config->text->starts_thinking;
     g->config.text = NULL;
     if (!status) {
         *generator = g;
@@ -153,6 +155,8 @@ void wt_generator_destroy(wt_generator *generator)
     pthread_mutex_destroy(&generator->mutex);
     free(generator);
 }
+
+void wt_generator_start_thinking(wt_generator *generator, bool thinking) { generator->starts_thinking = thinking; }
 
 // ---- wishes of other threads
 
@@ -367,7 +371,7 @@ static wt_status begin_answer(wt_generator *g, const int32_t *ids, int n)
 {
     g->report = (wt_generation){.n_prompt = n};
     g->ended = false;
-    wt_answer_text_begin(g->text);
+    wt_answer_text_begin(g->text, g->starts_thinking);
     wt_detokenizer_destroy(g->stream);
     g->stream = NULL;
     g->guesser.n_coming = g->guesser.n_input = 0;
