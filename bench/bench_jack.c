@@ -106,7 +106,7 @@ static wt_status start_neighbour(void *user)
     if (!status && (int)n->kind >= gpu_loads_count(&n->all))
         status = wt_fail(WT_ERR_UNSUPPORTED, "%s needs cuBLASLt", n->name);
     if (!status) status = wt_partition_stream_create(n->partition, NULL, &n->stream);
-    if (!status) status = gpu_load_alone(&n->all, n->kind, n->stream, info.n_sms, 0.5, &n->alone);
+    if (!status) status = gpu_load_alone(&n->all, n->kind, &n->stream, 1, info.n_sms, 0.5, &n->alone);
     if (!status) status = gpu_load_start(&n->load, &n->all, n->kind, n->stream, info.n_sms);
     n->started = !status;
     return status;

@@ -1,0 +1,179 @@
+// What the kernels of matrix products share: elements and scales of every type, and what is done with a finished sum.
+#include "matmul_kernel.h"
+#include "mma.cuh"
+
+static __device__ __forceinline__ float f32_of_bf16(unsigned short h) { return __uint_as_float((unsigned)h << 16); }
+
+// OCP FP8 1.0 without NaN and infinities: the fields moved into a float's, and its exponent's offset by a product,
+// which is exact, subnormals included.
+static __device__ __forceinline__ float f32_of_e4m3(unsigned char b)
+{
+    return __uint_as_float((b & 0x7fu) << 20 | (b & 0x80u) << 24) * 0x1p120f;
+}
+
+static __device__ __forceinline__ float f32_of_e5m2(unsigned char b)
+{
+    return __uint_as_float((b & 0x7fu) << 21 | (b & 0x80u) << 24) * 0x1p112f;
+}
+
+// OCP FP4: 0, 0.5, 1, 1.5, 2, 3, 4, 6.
+static __device__ __forceinline__ float f32_of_e2m1(unsigned n)
+{
+    return __uint_as_float((n & 7u) << 22 | (n & 8u) << 28) * 0x1p126f;
+}
+
+// Element k of a plain type.
+static __device__ __forceinline__ float element(int type, const unsigned char *p, long long k)
+{
+    switch (type) {
+    case WT_MM_F32:
+        return ((const float *)p)[k];
+    case WT_MM_F16:
+        return f32_of_f16(((const unsigned short *)p)[k]);
+    case WT_MM_BF16:
+        return f32_of_bf16(((const unsigned short *)p)[k]);
+    case WT_MM_E4M3:
+        return f32_of_e4m3(p[k]);
+    case WT_MM_E5M2:
+        return f32_of_e5m2(p[k]);
+    case WT_MM_I8:
+        return (float)(signed char)p[k];
+    default:
+        return 0;
+    }
+}
+
+// ---- blocks of GGUF: element k of a row. Source: ggml/src/ggml-common.h and dequantize_row_* of ggml-quants.c. A
+// scale and a minimum are multiplied and rounded as there, without fused sums.
+
+static __device__ __forceinline__ float half_at(const unsigned char *p)
+{
+    return f32_of_f16((unsigned short)(p[0] | p[1] << 8));
+}
+
+static __device__ float q8_0_at(const unsigned char *row, int k)
+{
+    const unsigned char *p = row + k / 32 * 34;
+    return half_at(p) * (float)(signed char)p[2 + k % 32];
+}
+
+static __device__ float q4_0_at(const unsigned char *row, int k)
+{
+    const unsigned char *p = row + k / 32 * 18;
+    const int q = p[2 + k % 16] >> (k & 16 ? 4 : 0) & 15;
+    return half_at(p) * (float)(q - 8);
+}
+
+// Scale and minimum of part j of 8 of a Q4_K block, 6 bits each.
+static __device__ __forceinline__ void q4_k_part(const unsigned char *s, int j, int *scale, int *minimum)
+{
+    *scale = j < 4 ? s[j] & 63 : (s[j + 4] & 15) | s[j - 4] >> 6 << 4;
+    *minimum = j < 4 ? s[j + 4] & 63 : s[j + 4] >> 4 | s[j] >> 6 << 4;
+}
+
+static __device__ float q4_k_at(const unsigned char *row, int k)
+{
+    const unsigned char *p = row + k / 256 * 144;
+    const int j = k % 256 / 32, q = p[16 + j / 2 * 32 + k % 32] >> (j & 1 ? 4 : 0) & 15;
+    int scale, minimum;
+    q4_k_part(p + 4, j, &scale, &minimum);
+    return __fsub_rn(__fmul_rn(half_at(p) * (float)scale, (float)q), half_at(p + 2) * (float)minimum);
+}
+
+static __device__ float q6_k_at(const unsigned char *row, int k)
+{
+    const unsigned char *p = row + k / 256 * 210;
+    const int i = k % 256, half = i / 128, part = i % 128 / 32, n = i % 32;
+    const int low = p[half * 64 + part % 2 * 32 + n] >> (part & 2 ? 4 : 0) & 15;
+    const int high = p[128 + half * 32 + n] >> 2 * part & 3;
+    return half_at(p + 208) * (float)(signed char)p[192 + i / 16] * (float)((low | high << 4) - 32);
+}
+
+// ---- scales
+
+static __device__ __forceinline__ float scale_at(const wt_mm_args &a, const wt_mm_part &p, int stack, int r, int k)
+{
+    if (!p.scales) return 1;
+    const float s = element(a.scale_type, p.scales + stack * p.scales_next,
+                            (long long)(r / a.scale_rows) * a.scale_stride + k / a.scale_columns);
+    return p.tensor_scale ? s * *p.tensor_scale : s;
+}
+
+static __device__ __forceinline__ int zero_at(const wt_mm_args &a, const wt_mm_part &p, int stack, int r, int k)
+{
+    if (!p.zeros) return 8;
+    return p.zeros[stack * p.zeros_next + (long long)r * a.scale_stride + k / a.scale_columns];
+}
+
+// Weight k of row r, of any type, with its scale.
+static __device__ float weight_at(const wt_mm_args &a, const wt_mm_part &p, int stack, int r, int k)
+{
+    const unsigned char *row = p.w + stack * p.w_next + r * a.row_bytes;
+    const unsigned nibble = a.w_type == WT_MM_U4 || a.w_type == WT_MM_E2M1 ? row[k / 2] >> (k & 1 ? 4 : 0) & 15u : 0;
+    switch (a.w_type) {
+    case WT_MM_Q8_0:
+        return q8_0_at(row, k);
+    case WT_MM_Q4_0:
+        return q4_0_at(row, k);
+    case WT_MM_Q4_K:
+        return q4_k_at(row, k);
+    case WT_MM_Q6_K:
+        return q6_k_at(row, k);
+    case WT_MM_U4:
+        return (float)((int)nibble - zero_at(a, p, stack, r, k)) * scale_at(a, p, stack, r, k);
+    case WT_MM_E2M1:
+        return f32_of_e2m1(nibble) * scale_at(a, p, stack, r, k);
+    default:
+        return element(a.w_type, row, k) * scale_at(a, p, stack, r, k);
+    }
+}
+
+// ---- finished sums
+
+static __device__ __forceinline__ float activated(int activation, float v)
+{
+    switch (activation) {
+    case WT_MM_RELU:
+        return fmaxf(v, 0.0f);
+    case WT_MM_SILU:
+        return v / (1.0f + expf(-v));
+    case WT_MM_GELU:
+        return 0.5f * v * (1.0f + erff(v * 0.70710678f));
+    case WT_MM_GELU_TANH:
+        return 0.5f * v * (1.0f + tanhf(0.79788456f * (v + 0.044715f * v * v * v)));
+    default:
+        return v;
+    }
+}
+
+static __device__ __forceinline__ float biased(const wt_mm_part &p, int stack, int r, float v)
+{
+    return p.bias ? v + p.bias[(long long)stack * p.rows + r] : v;
+}
+
+// Row i of y and its batch, element r.
+static __device__ __forceinline__ void store(const wt_mm_args &a, const wt_mm_part &p, const wt_mm_tile &t, int i,
+                                             int r, float v)
+{
+    const long long at = t.y_batches * p.y_batch + (t.first + i) * p.y_stride + r;
+    if (a.y_type == WT_MM_F32) {
+        float *y = (float *)p.y + at;
+        *y = a.add ? *y + v : v;
+        return;
+    }
+    unsigned short *y = (unsigned short *)p.y + at;
+    if (a.y_type == WT_MM_F16)
+        *y = f16_of_f32(a.add ? f32_of_f16(*y) + v : v);
+    else
+        *y = bf16_of_f32(a.add ? f32_of_bf16(*y) + v : v);
+}
+
+// Row i of the tile, element r of part `part`; of a gated product `v1` is part 1's sum.
+static __device__ __forceinline__ void finish(const wt_mm_args &a, int part, const wt_mm_tile &t, int i, int r, float v,
+                                              float v1)
+{
+    const wt_mm_part &p = a.parts[part];
+    v = activated(a.activation, biased(p, t.stack, r, v));
+    if (a.gated) v *= biased(a.parts[1], t.stack, r, v1);
+    store(a, p, t, i, r, v);
+}

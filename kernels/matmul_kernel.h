@@ -1,0 +1,140 @@
+/// Arguments of the kernels that multiply weight matrices with activations, and where their tiles lie; read by CUDA and
+/// by the CPU's functions.
+#ifndef WT_MATMUL_KERNEL_H
+#define WT_MATMUL_KERNEL_H
+
+#ifndef __CUDACC__
+#    include <math.h>
+#endif
+
+#define WT_MM_PARTS 4
+
+// Types of elements: of W what MM_W is compiled with, of x MM_X, the rest at run time.
+#define WT_MM_F32  0
+#define WT_MM_F16  1
+#define WT_MM_BF16 2
+#define WT_MM_E4M3 3
+#define WT_MM_E5M2 4
+#define WT_MM_I8   5
+#define WT_MM_I32  6
+#define WT_MM_U4   7
+#define WT_MM_E2M1 8
+#define WT_MM_Q8_0 9
+#define WT_MM_Q4_0 10
+#define WT_MM_Q4_K 11
+#define WT_MM_Q6_K 12
+
+#define WT_MM_SKINNY_WARPS 16 // most of a block of matmul_skinny
+#define WT_MM_SKINNY_PITCH 17 // floats between rows of x in its shared memory
+
+#define WT_MM_RELU      1
+#define WT_MM_SILU      2
+#define WT_MM_GELU      3
+#define WT_MM_GELU_TANH 4
+
+typedef struct wt_mm_part {
+    const unsigned char *w;                    ///< [stack][rows][row_bytes]
+    const unsigned char *scales;               ///< [stack][rows / scale_rows][scale_stride] of scale_type; NULL = 1
+    const unsigned char *zeros;                ///< [stack][rows][scale_stride]; NULL = 8
+    const float *tensor_scale;                 ///< [1]; NULL = 1
+    const float *bias;                         ///< [stack][rows]; NULL = 0
+    void *y;                                   ///< [m][y_stride] of y_type
+    long long y_stride, y_batch;               ///< elements
+    long long w_next, scales_next, zeros_next; ///< bytes
+    int rows;
+    int first_tile; ///< of the tiles of rows, counted over all parts
+} wt_mm_part;
+
+typedef struct wt_mm_args {
+    wt_mm_part parts[WT_MM_PARTS];
+    const unsigned char *x;
+    const float *x_scales;       ///< [m] or NULL
+    const int *experts;          ///< [m] or NULL
+    const int *offsets;          ///< [n_experts + 1] or NULL
+    long long x_stride, x_batch; ///< elements
+    long long row_bytes;         ///< of W
+    int n_parts, columns, m, n_batches, n_experts, x_repeat;
+    int scale_rows, scale_columns, scale_stride; ///< rows and columns a scale, scales in a row of them
+    int scale_shift;                             ///< log2 of scale_columns where that is a power of two, else -1
+    int w_type, x_type, y_type, scale_type;
+    int activation, gated, add;
+} wt_mm_args;
+
+typedef struct wt_mm_quantize_args {
+    const unsigned char *x;
+    unsigned char *out; ///< [m][columns]
+    float *scales;      ///< [m]
+    long long x_stride;
+    int m, columns, x_type, out_type;
+} wt_mm_quantize_args;
+
+/// Some rows of x that share a matrix: rows first .. first + count - 1 of y with matrix `stack`.
+typedef struct wt_mm_tile {
+    int stack, first, count;
+    long long x, y_batches; ///< element of x where row `first` begins; batches of y before
+} wt_mm_tile;
+
+/// Number of tiles of at most `size` rows; with offsets an upper bound. With experts a tile is a row.
+static inline int wt_mm_n_tiles(const wt_mm_args *a, int size)
+{
+    const int n = (a->m + size - 1) / size;
+    return a->experts ? a->m : a->offsets ? n + a->n_experts : n * a->n_batches;
+}
+
+/// False when there is nothing to do in that tile.
+static inline int wt_mm_find_tile(const wt_mm_args *a, int tile, int size, wt_mm_tile *t)
+{
+    t->y_batches = 0;
+    if (a->experts) {
+        t->stack = a->experts[tile];
+        t->first = tile;
+        t->count = 1;
+        t->x = tile / a->x_repeat * a->x_stride;
+        return t->stack >= 0 && t->stack < a->n_experts;
+    }
+    int begin = 0, end = a->m;
+    if (a->offsets) {
+        for (t->stack = 0; t->stack < a->n_experts; t->stack++) {
+            begin = a->offsets[t->stack];
+            end = a->offsets[t->stack + 1];
+            const int n = (end - begin + size - 1) / size;
+            if (tile < n) break;
+            tile -= n;
+        }
+        if (t->stack == a->n_experts) return 0;
+        t->x = 0;
+    } else {
+        const int n = (a->m + size - 1) / size;
+        t->stack = tile / n;
+        t->y_batches = t->stack;
+        t->x = t->stack * a->x_batch;
+        tile %= n;
+    }
+    t->first = begin + tile * size;
+    t->count = end - t->first < size ? end - t->first : size;
+    t->x += t->first * a->x_stride;
+    return 1;
+}
+
+/// The scale of a row whose largest magnitude is `most`.
+static inline float wt_mm_quantum(float most, int out_type)
+{
+    return most > 0 ? most / (out_type == WT_MM_I8 ? 127.0f : 448.0f) : 1;
+}
+
+/// A quotient of magnitude 127 or 448 at most, as I8 or FP8 E4M3; halves go to the even neighbour.
+static inline unsigned char wt_mm_quantized(float v, int out_type)
+{
+    if (out_type == WT_MM_I8) return (unsigned char)(signed char)rintf(v);
+    const float size = fabsf(v) < 448 ? fabsf(v) : 448;
+    int exponent = 0; // above that of the smallest normal number, whose step those below share
+    float top = 0x1p-5f;
+    while (size >= top) {
+        top *= 2;
+        exponent++;
+    }
+    const int steps = (int)rintf(size * (16 / top)); // units of the last place: 8 .. 16, and 0 .. 16 for exponent 0
+    return (unsigned char)((v < 0 ? 0x80 : 0) | (exponent * 8 + steps));
+}
+
+#endif

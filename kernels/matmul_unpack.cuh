@@ -1,0 +1,96 @@
+// Eight weights of type MM_W as four pairs of the activations' 16-bit type MM_X, exactly. Small types are placed into
+// the bits of a float whose exponent is known, and one fused multiply and add takes the offset away (or moves the
+// exponent). What is not needed for MM_W is compiled out.
+
+#define MM_BF (MM_X == WT_MM_BF16)
+
+// Elements of W in 16 bytes, and words of W that hold eight.
+#define MM_IS_16 (MM_W == WT_MM_F16 || MM_W == WT_MM_BF16)
+#define MM_IS_8  (MM_W == WT_MM_I8 || MM_W == WT_MM_E4M3 || MM_W == WT_MM_E5M2)
+#define VECTOR   (MM_IS_16 ? 8 : MM_IS_8 ? 16 : 32)
+#define WORDS    (32 / VECTOR)
+
+static __device__ __forceinline__ unsigned fma_x2(unsigned a, unsigned b, unsigned c)
+{
+    return MM_BF ? fma_bf16x2(a, b, c) : fma_f16x2(a, b, c);
+}
+
+static __device__ __forceinline__ void mma_x2(float *d, const unsigned *a, unsigned b0, unsigned b1)
+{
+    if (MM_BF)
+        mma_bf16(d, a, b0, b1);
+    else
+        mma_f16(d, a, b0, b1);
+}
+
+#define ONE_X2        (MM_BF ? 0x3f803f80u : 0x3c003c00u)
+#define MINUS_ONE_X2  (MM_BF ? 0xbf80bf80u : 0xbc00bc00u)
+#define MINUS_ZERO_X2 0x80008000u
+
+// Four bytes as two pairs, in order.
+static __device__ __forceinline__ void unpack_4(unsigned word, unsigned *pairs)
+{
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+        if (MM_W == WT_MM_I8) {
+            const unsigned p = __byte_perm(word, 0, k ? 0x4342 : 0x4140); // in the low bytes
+            if (MM_BF) // 128 + the low 7 bits, less 128, or 256 with the sign
+                pairs[k] = fma_x2((p & 0x00800080u) | 0x43004300u, MINUS_ONE_X2, (p & 0x007f007fu) | 0x43004300u);
+            else // 1024 + 128 + value
+                pairs[k] = fma_x2((p ^ 0x00800080u) | 0x64006400u, ONE_X2, 0xe480e480u);
+            continue;
+        }
+        const unsigned p = __byte_perm(word, 0, k ? 0x3424 : 0x1404), sign = p & 0x80008000u; // in the high bytes
+        if (MM_W == WT_MM_E4M3)
+            pairs[k] = MM_BF ? fma_x2(sign | (p >> 4 & 0x07f007f0u), 0x7b807b80u, MINUS_ZERO_X2)  // 2^(127 - 7)
+                             : fma_x2(sign | (p >> 1 & 0x3f803f80u), 0x5c005c00u, MINUS_ZERO_X2); // 2^(15 - 7)
+        else
+            pairs[k] = MM_BF ? fma_x2(sign | (p >> 3 & 0x0fe00fe0u), 0x77807780u, MINUS_ZERO_X2) // 2^(127 - 15)
+                             : p;
+    }
+}
+
+// Eight nibbles k0 .. k7 as the pairs (k0, k4), (k1, k5), (k2, k6), (k3, k7). `zero` is minus (zero + the base that the
+// nibbles are placed on) in both halves.
+static __device__ __forceinline__ void unpack_8(unsigned word, unsigned zero, unsigned *pairs)
+{
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        if (MM_W == WT_MM_U4) {
+            pairs[k] = fma_x2((word >> 4 * k & 0x000f000fu) | (MM_BF ? 0x43004300u : 0x64006400u), ONE_X2, zero);
+            continue;
+        }
+        const unsigned sign = word << 12 - 4 * k & 0x80008000u, n = word >> 4 * k & 0x00070007u;
+        pairs[k] = MM_BF ? fma_x2(sign | n << 6, 0x7e807e80u, MINUS_ZERO_X2)  // 2^(127 - 1)
+                         : fma_x2(sign | n << 9, 0x74007400u, MINUS_ZERO_X2); // 2^(15 - 1)
+    }
+}
+
+// The zero point as unpack_8 wants it.
+static __device__ __forceinline__ unsigned placed_zero(unsigned zero)
+{
+    return (zero | zero << 16) + (MM_BF ? 0xc300c300u : 0xe400e400u);
+}
+
+// Eight weights in WORDS words.
+static __device__ __forceinline__ void unpack(const unsigned *words, unsigned zero, unsigned *pairs)
+{
+    if (MM_IS_16) {
+#pragma unroll
+        for (int k = 0; k < 4; k++) pairs[k] = words[k % WORDS];
+    } else if (MM_IS_8) {
+        unpack_4(words[0], pairs);
+        unpack_4(words[1 % WORDS], pairs + 2);
+    } else
+        unpack_8(words[0], zero, pairs);
+}
+
+// Eight activations in the order of those pairs.
+static __device__ __forceinline__ void arrange(uint4 x, unsigned *pairs)
+{
+    const bool nibbles = VECTOR == 32;
+    pairs[0] = nibbles ? __byte_perm(x.x, x.z, 0x5410) : x.x;
+    pairs[1] = nibbles ? __byte_perm(x.x, x.z, 0x7632) : x.y;
+    pairs[2] = nibbles ? __byte_perm(x.y, x.w, 0x5410) : x.z;
+    pairs[3] = nibbles ? __byte_perm(x.y, x.w, 0x7632) : x.w;
+}

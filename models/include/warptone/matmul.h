@@ -1,0 +1,150 @@
+/// Products of weight matrices with activations, y = x W^T, on a GPU or the CPU: from one vector to a long prompt, with
+/// dense, quantised, batched and expert weights, and what usually follows (bias, activation, gate, residual).
+///
+///     wt_matmul_create(&(wt_matmul_config){.device = device}, &matmul);
+///     wt_matmul_args qkv = {.n_parts = 3, .parts = {{q, .y = ...}, {k, .y = ...}, {v, .y = ...}}, .x = ..., .m = 1};
+///     wt_matmul_prepare(matmul, &qkv);          // compiles kernels, asks the library: before arming and capture
+///     wt_matmul_enqueue(matmul, stream, &qkv);  // as often as wanted, also into a graph
+///
+/// Addresses are those of wt_buffer_address plus an offset. Results are the same to the bit in every run, in a graph or
+/// not. With x in 16 bits and m of 1 .. WT_MATMUL_SKINNY, a row of y does not depend on m nor on the other rows of x.
+/// docs/matmul.md tells which kernel computes what, and where it ran.
+#ifndef WARPTONE_MATMUL_H
+#define WARPTONE_MATMUL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <warptone/partition.h>
+#include <warptone/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    WT_MATMUL_MAX_PARTS = 4,
+    WT_MATMUL_SKINNY = 16, ///< most rows of x that cost about as much as one: the reading of the weights
+};
+
+/// 4-bit elements, two a byte, the low nibble first.
+typedef enum wt_packing {
+    WT_PACKING_NONE, ///< elements of `dtype`
+    WT_PACKING_U4,   ///< unsigned; the value is nibble - zero, or nibble - 8 without zeros
+    WT_PACKING_E2M1, ///< OCP FP4: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives (NVFP4, MXFP4)
+} wt_packing;
+
+/// What a weight is multiplied with: scales[r / rows a scale][k / columns a scale].
+typedef enum wt_scaling {
+    WT_SCALING_NONE,
+    WT_SCALING_TENSOR, ///< [1]
+    WT_SCALING_ROW,    ///< [rows]: a channel of the output
+    WT_SCALING_BLOCK,  ///< [ceil(rows / 128)][ceil(columns / 128)]
+    WT_SCALING_GROUP,  ///< [rows][columns / group]
+} wt_scaling;
+
+/// A weight matrix, or a stack of equal ones (experts, batches), one after the other at `next` bytes.
+typedef struct wt_matrix {
+    uintptr_t data;         ///< [rows][columns], row-major, dense; aligned to 16 bytes for the fast kernels
+    int rows, columns;      ///< of the output and the input
+    wt_dtype dtype;         ///< F32 F16 BF16 F8_E4M3 F8_E5M2 I8 Q8_0 Q4_0 Q4_K Q6_K; U8 where packed. fp8: no NaN
+    wt_packing packing;     ///< columns are even then
+    wt_scaling scaling;     ///< NONE for GGUF's blocks, which hold their scales
+    wt_dtype scale_dtype;   ///< F32 (0) F16 BF16; F8_E4M3 too with GROUP
+    int group;              ///< columns a group: a multiple of 16 that divides `columns`
+    uintptr_t scales;       ///< as `scaling` tells
+    uintptr_t zeros;        ///< u8 [rows][columns / group], with U4 and GROUP; 0 = none
+    uintptr_t tensor_scale; ///< f32 [1], a further factor (NVFP4's second level), with GROUP; 0 = none
+    int64_t next, scales_next, zeros_next; ///< bytes to the next of a stack; 0 = dense
+} wt_matrix;
+
+typedef enum wt_activation {
+    WT_ACTIVATION_NONE,
+    WT_ACTIVATION_RELU,
+    WT_ACTIVATION_SILU,      ///< v / (1 + exp(-v))
+    WT_ACTIVATION_GELU,      ///< v (1 + erf(v / sqrt(2))) / 2
+    WT_ACTIVATION_GELU_TANH, ///< its approximation by tanh, GPT-2's
+    WT_N_ACTIVATIONS
+} wt_activation;
+
+/// One matrix of a product and where its result goes.
+typedef struct wt_matmul_part {
+    wt_matrix weight;
+    uintptr_t y;      ///< [m][rows] of y_dtype; not used by part 1 of a gated product
+    int64_t y_stride; ///< elements between rows of y; 0 = rows
+    uintptr_t bias;   ///< f32 [rows], of a stack [n][rows]; 0 = none
+} wt_matmul_part;
+
+/// y[i] = activation(x[i] W^T + bias) for each part, or y[i] = activation(x[i] W0^T + b0) * (x[i] W1^T + b1).
+typedef struct wt_matmul_args {
+    int n_parts; ///< 1 .. WT_MATMUL_MAX_PARTS matrices of the same input, type and scaling (Q, K, V; gate, up)
+    wt_matmul_part parts[WT_MATMUL_MAX_PARTS];
+    uintptr_t x;        ///< [m][columns]
+    wt_dtype x_dtype;   ///< F32 F16 BF16; I8 (exact, weights I8) and F8_E4M3 (weights F8_E4M3) with x_scales
+    int64_t x_stride;   ///< elements between rows of x; 0 = columns
+    uintptr_t x_scales; ///< f32 [m] of x in I8 and F8_E4M3: x[i][k] stands for x_scales[i] times it; 0 = none
+    int m;              ///< rows of x and y, 0 = nothing is done; with `experts` rows of y
+    wt_dtype y_dtype;   ///< F32 F16 BF16; I32: the exact sums of an I8 product, with neither scales nor epilogue
+    wt_activation activation;
+    bool gated; ///< two parts of equal shape: see above
+    bool add;   ///< y += instead of y =
+
+    int n_batches;                          ///< as many products with the matrices of a stack; 0 = one
+    int64_t x_batch_stride, y_batch_stride; ///< elements between batches; 0 = dense, m times the row stride
+
+    /// Experts of a stack, chosen on the device. Decode: `experts` i32 [m] names the matrix of each row of y, whose row
+    /// of x is i / x_repeat. Prefill: rows offsets[e] .. offsets[e + 1] - 1 of x and y belong to expert e, `offsets`
+    /// i32 [n_experts + 1] from 0 to m. An expert below 0 or from n_experts on gives rows that are not written.
+    uintptr_t experts, offsets; ///< at most one of them; 0 = no experts
+    int n_experts;
+    int x_repeat; ///< rows of y in a row that share a row of x, with `experts`; 0 = 1
+} wt_matmul_args;
+
+typedef struct wt_matmul wt_matmul;
+
+typedef struct wt_matmul_config {
+    wt_device *device;              ///< borrowed until destroy
+    wt_partition *partition;        ///< whose streams it will run on, for the number of SMs; NULL = the whole device
+    int skinny_warps, skinny_steps; ///< of the kernel for few rows of x, to try others than it chooses; 0 = chosen
+    bool no_library;                ///< own kernels only, also where cuBLASLt is there
+    bool tf32; ///< f32 products of many rows may round their inputs to tf32 (10 bits); default exact f32
+} wt_matmul_config;
+
+/// For one partition and one stream at a time: its workspace (32 MiB on a GPU) is shared by what it queues.
+/// Errors: WT_ERR_BAD_ARG, WT_ERR_NO_MEMORY, WT_ERR_ARMED, WT_ERR_CUDA. Without cuBLASLt it works with its own kernels.
+/// [worker]
+WT_CHECKED wt_status wt_matmul_create(const wt_matmul_config *config, wt_matmul **matmul);
+void wt_matmul_destroy(wt_matmul *matmul); ///< What it queued must have run. NULL is allowed.  [worker]
+
+/// Make ready for products of this form: kernels compiled and loaded, the library's algorithm chosen and loaded (which
+/// runs it once, on memory of its own). Addresses need not be valid yet, but have the alignment of the real ones.
+/// Errors: those of enqueue; WT_ERR_ARMED, WT_ERR_NO_NVRTC, WT_ERR_COMPILE, WT_ERR_NO_MEMORY.  [worker]
+WT_CHECKED wt_status wt_matmul_prepare(wt_matmul *matmul, const wt_matmul_args *args);
+
+/// Queue the product. `args` is copied, what it points to is borrowed until it has run. Takes no memory and waits for
+/// nothing once a product of this form was prepared (else it prepares now).
+/// Errors: WT_ERR_BAD_ARG (what was met, what is wanted), WT_ERR_UNSUPPORTED (types that do not go together),
+/// WT_ERR_CUDA.  [worker]
+WT_CHECKED wt_status wt_matmul_enqueue(wt_matmul *matmul, wt_stream *stream, const wt_matmul_args *args);
+
+/// The kernel that computes such a product, as docs/matmul.md names it, for benches and reports; "" for wrong
+/// arguments. Borrowed until destroy.  [worker]
+const char *wt_matmul_kernel(wt_matmul *matmul, const wt_matmul_args *args);
+
+/// Rows of activations to I8 or F8_E4M3 with a scale a row: out = round(x / scale), scale = max |x| / 127 (or 448), 1
+/// for a row of zeros.
+typedef struct wt_quantize_args {
+    uintptr_t x;      ///< [m][columns]
+    wt_dtype x_dtype; ///< F32 F16 BF16
+    int64_t x_stride; ///< elements; 0 = columns
+    int m, columns;
+    uintptr_t out;      ///< [m][columns] of out_dtype, dense
+    wt_dtype out_dtype; ///< I8 or F8_E4M3
+    uintptr_t scales;   ///< f32 [m]
+} wt_quantize_args;
+/// Errors: WT_ERR_BAD_ARG, WT_ERR_UNSUPPORTED, WT_ERR_CUDA.  [worker]
+WT_CHECKED wt_status wt_matmul_quantize(wt_matmul *matmul, wt_stream *stream, const wt_quantize_args *args);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,200 @@
+// Products on a GPU: which kernel takes which, compiled for its types and shape when first wanted, and its launch.
+#include "matmul_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ANY_ROWS = 8, ANY_WARPS = 8 }; // of kernels/matmul_any.cu
+enum { MAX_OPTIONS = 7, OPTION_BYTES = 24 };
+
+/// A kernel compiled with some options.
+typedef struct variant {
+    struct variant *next;
+    const char *file, *function;
+    char options[MAX_OPTIONS][OPTION_BYTES];
+    wt_module *module;
+    wt_kernel *kernel;
+} variant;
+
+struct wt__mm_cuda {
+    wt_matmul_config config;
+    int n_sms;
+    variant *variants;
+};
+
+/// How a product is computed.
+typedef struct plan {
+    const char *file, *function;
+    char options[MAX_OPTIONS][OPTION_BYTES]; ///< the rest empty
+    wt_launch launch;
+} plan;
+
+wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_cuda **cuda)
+{
+    wt__mm_cuda *c = calloc(1, sizeof *c);
+    if (!c) return wt_fail(WT_ERR_NO_MEMORY, "matmul: no memory for a handle");
+    c->config = *config;
+    c->n_sms = n_sms;
+    *cuda = c;
+    return WT_OK;
+}
+
+void wt__mm_cuda_destroy(wt__mm_cuda *cuda)
+{
+    if (!cuda) return;
+    while (cuda->variants) {
+        variant *next = cuda->variants->next;
+        wt_module_destroy(cuda->variants->module);
+        free(cuda->variants);
+        cuda->variants = next;
+    }
+    free(cuda);
+}
+
+// ---- kernels, compiled once
+
+static wt_status compile(wt__mm_cuda *cuda, variant *v)
+{
+    const char *options[MAX_OPTIONS];
+    int n = 0;
+    while (n < MAX_OPTIONS && v->options[n][0]) {
+        options[n] = v->options[n];
+        n++;
+    }
+    const wt_module_config config = {.name = v->file, .options = options, .n_options = n};
+    wt_status status = wt_module_create(cuda->config.device, &config, &v->module);
+    return status ? status : wt_module_get_kernel(v->module, v->function, &v->kernel);
+}
+
+static wt_status kernel_of(wt__mm_cuda *cuda, const plan *p, wt_kernel **kernel)
+{
+    for (const variant *v = cuda->variants; v; v = v->next)
+        if (!strcmp(v->file, p->file) && !strcmp(v->function, p->function) &&
+            !memcmp(v->options, p->options, sizeof p->options)) {
+            *kernel = v->kernel;
+            return WT_OK;
+        }
+    variant *v = calloc(1, sizeof *v);
+    if (!v) return wt_fail(WT_ERR_NO_MEMORY, "matmul: no memory for a kernel");
+    v->file = p->file;
+    v->function = p->function;
+    memcpy(v->options, p->options, sizeof p->options);
+    wt_status status = compile(cuda, v);
+    if (status) {
+        wt_module_destroy(v->module);
+        free(v);
+        return status;
+    }
+    v->next = cuda->variants;
+    cuda->variants = v;
+    *kernel = v->kernel;
+    return WT_OK;
+}
+
+// ---- few rows of x
+
+static int vector_of(int w_type) // elements of 16 bytes, 0 = not for matmul_skinny
+{
+    switch (w_type) {
+    case WT_MM_F16:
+    case WT_MM_BF16:
+        return 8;
+    case WT_MM_E4M3:
+    case WT_MM_E5M2:
+    case WT_MM_I8:
+        return 16;
+    case WT_MM_U4:
+    case WT_MM_E2M1:
+        return 32;
+    default:
+        return 0;
+    }
+}
+
+static bool is_aligned(const wt_mm_args *a)
+{
+    bool aligned = a->row_bytes % 16 == 0 && (uintptr_t)a->x % 16 == 0 && a->x_stride % 8 == 0 && a->x_batch % 8 == 0;
+    for (int k = 0; k < a->n_parts; k++) aligned &= (uintptr_t)a->parts[k].w % 16 == 0 && a->parts[k].w_next % 16 == 0;
+    return aligned;
+}
+
+/// MM_SCALES of kernels/matmul_skinny.cu, -1 = not for it.
+static int scales_of(const wt_mm_args *a, int vector)
+{
+    if (!a->parts[0].scales || a->scale_columns > a->columns) return 0;
+    if (a->scale_shift < 0) return -1;
+    if (a->scale_columns % (4 * vector) == 0) return 1;
+    return vector > 8 && a->scale_columns % vector == 0 ? 2 : 3;
+}
+
+/// Warps of a block: many where there are few blocks, and no more than there are chunks of columns. It depends on the
+/// shape of W alone, and so does the order of sums.
+static int warps_of(int n_tiles, int n_chunks)
+{
+    int warps = n_tiles >= 1024 ? 4 : n_tiles >= 264 ? 8 : WT_MM_SKINNY_WARPS;
+    while (warps > 1 && warps / 2 >= n_chunks) warps /= 2;
+    return warps;
+}
+
+static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
+{
+    const int vector = vector_of(a->w_type), scales = vector ? scales_of(a, vector) : -1, pair = a->gated ? 2 : 1;
+    if (scales < 0 || !is_aligned(a) || (a->x_type != WT_MM_F16 && a->x_type != WT_MM_BF16)) return false;
+    if (vector == 8 && a->w_type != a->x_type) return false;
+    const int n_tiles = wt__mm_number_tiles(a, 16), width = a->experts || a->m <= 8 ? 8 : 16;
+    const int steps = cuda->config.skinny_steps ? cuda->config.skinny_steps : 4 / pair;
+    const int n_chunks = (a->columns + steps * 4 * vector - 1) / (steps * 4 * vector);
+    const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps : warps_of(n_tiles, n_chunks);
+    const struct {
+        const char *name;
+        int value;
+    } options[MAX_OPTIONS] = {{"W", a->w_type}, {"X", a->x_type}, {"SCALES", scales}, {"S", a->scale_type},
+                              {"N", width / 8}, {"PAIR", pair},   {"STEPS", steps}};
+    *p = (plan){.file = "kernels/matmul_skinny.cu", .function = "matmul_skinny"};
+    for (int k = 0; k < MAX_OPTIONS; k++)
+        snprintf(p->options[k], OPTION_BYTES, "-DMM_%s=%d", options[k].name, options[k].value);
+    p->launch = (wt_launch){.grid = {n_tiles, wt_mm_n_tiles(a, width), 1},
+                            .block = {32 * warps},
+                            .shared_bytes = sizeof(float) * (size_t)(warps * pair * width * WT_MM_SKINNY_PITCH)};
+    return true;
+}
+
+// ---- the rest
+
+static void plan_any(wt_mm_args *a, plan *p)
+{
+    const int n_groups = wt__mm_number_tiles(a, ANY_WARPS);
+    *p = (plan){.file = "kernels/matmul_any.cu",
+                .function = wt__mm_is_exact(a) ? "matmul_any_i8" : "matmul_any",
+                .launch = {.grid = {n_groups, wt_mm_n_tiles(a, ANY_ROWS), 1}, .block = {32 * ANY_WARPS}}};
+}
+
+wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *args)
+{
+    wt_mm_args a = *args;
+    plan p;
+    wt_kernel *kernel;
+    if (!plan_skinny(cuda, &a, &p)) plan_any(&a, &p);
+    wt_status status = kernel_of(cuda, &p, &kernel);
+    if (status || !stream) return status;
+    return wt_kernel_launch(kernel, stream, &p.launch, &WT_ARG(a), 1);
+}
+
+wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_quantize_args *args)
+{
+    const plan p = {.file = "kernels/matmul_quantize.cu",
+                    .function = "matmul_quantize",
+                    .launch = {.grid = {args->m}, .block = {256}}};
+    wt_kernel *kernel;
+    wt_status status = kernel_of(cuda, &p, &kernel);
+    return status ? status : wt_kernel_launch(kernel, stream, &p.launch, &WT_ARG(*args), 1);
+}
+
+const char *wt__mm_cuda_kernel(wt__mm_cuda *cuda, const wt_mm_args *args)
+{
+    wt_mm_args a = *args;
+    plan p;
+    if (!plan_skinny(cuda, &a, &p)) plan_any(&a, &p);
+    return p.function;
+}

@@ -1,0 +1,38 @@
+/// A product as its kernels see it, and the two backends.
+#ifndef WT_MATMUL_INTERNAL_H
+#define WT_MATMUL_INTERNAL_H
+
+#include "matmul_kernel.h"
+
+#include <warptone/kernel.h>
+#include <warptone/matmul.h>
+
+typedef struct wt__mm_cuda wt__mm_cuda;
+
+struct wt_matmul {
+    wt_matmul_config config;
+    int n_sms;
+    wt__mm_cuda *cuda; ///< NULL on the CPU
+};
+
+/// Check `args` and write them as a kernel's; first_tile of the parts is left to the kernel's host.
+WT_CHECKED wt_status wt__mm_fill(const wt_matmul_args *args, wt_mm_args *filled);
+/// Number the tiles of `rows` rows over the parts; returns how many there are. A gated product has part 0's.
+int wt__mm_number_tiles(wt_mm_args *args, int rows);
+WT_CHECKED wt_status wt__mm_fill_quantize(const wt_quantize_args *args, wt_mm_quantize_args *filled);
+
+/// Weights and activations in I8, summed in whole numbers.
+static inline bool wt__mm_is_exact(const wt_mm_args *a) { return a->x_type == WT_MM_I8; }
+
+/// The CPU: matmul_cpu.c.
+WT_CHECKED wt_status wt__mm_cpu_enqueue(wt_stream *stream, const wt_mm_args *args);
+WT_CHECKED wt_status wt__mm_cpu_quantize(wt_stream *stream, const wt_mm_quantize_args *args);
+
+/// CUDA: matmul_cuda.c. Without a stream: make ready.
+WT_CHECKED wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_cuda **cuda);
+void wt__mm_cuda_destroy(wt__mm_cuda *cuda);
+WT_CHECKED wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *args);
+WT_CHECKED wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_quantize_args *args);
+const char *wt__mm_cuda_kernel(wt__mm_cuda *cuda, const wt_mm_args *args);
+
+#endif
