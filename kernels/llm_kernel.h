@@ -83,9 +83,28 @@ typedef struct wt_llm_matvec_args {
     int n_parts, columns;
     int n_rows;     ///< of the parts together; of a gated product of one part
     int gated;      ///< parts 0 and 1: out = activation(W1 x) * (W0 x)
-    int activation; ///< -1 = none, else wt_activation: of a single part, or of the gate
+    int activation; ///< wt_activation: of a single part, or of the gate
     int add;        ///< out +=
 } wt_llm_matvec_args;
+
+#define WT_LLM_PICK_BLOCKS 64
+#define WT_LLM_RING        64
+
+/// What a step chose, as the host reads it: `step` counts from 1 and comes last.
+typedef struct wt_llm_choice {
+    int id, step; ///< id -1 = a logit is not a number
+} wt_llm_choice;
+
+/// The largest logit, the first of equals: it becomes the next step's token, one place on.
+typedef struct wt_llm_pick_args {
+    const float *logits; ///< [vocab_size]
+    wt_llm_token *tokens;
+    float *best;         ///< [WT_LLM_PICK_BLOCKS][2]: logit and id of a block
+    int *arrived;        ///< [1], 0 before and after
+    int *step;           ///< [1] steps so far
+    wt_llm_choice *ring; ///< [WT_LLM_RING] of the host
+    int vocab_size;
+} wt_llm_pick_args;
 
 /// The most probable experts of a token and their shares.
 typedef struct wt_llm_choose_args {

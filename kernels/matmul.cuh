@@ -168,6 +168,12 @@ static __device__ __forceinline__ void store(const wt_mm_args &a, const wt_mm_pa
         *y = bf16_of_f32(a.add ? f32_of_bf16(*y) + v : v);
 }
 
+// The bare sum of an I8 product.
+static __device__ __forceinline__ void store_sum(const wt_mm_part &p, const wt_mm_tile &t, int i, int r, int sum)
+{
+    ((int *)p.y)[t.y_batches * p.y_batch + (t.first + i) * p.y_stride + r] = sum;
+}
+
 // Row i of the tile, element r of part `part`; of a gated product `v1` is part 1's sum.
 static __device__ __forceinline__ void finish(const wt_mm_args &a, int part, const wt_mm_tile &t, int i, int r, float v,
                                               float v1)

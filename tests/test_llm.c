@@ -361,6 +361,47 @@ static void verified_logits_are_those_of_single_steps(void **state)
     }
 }
 
+typedef struct listener {
+    int32_t ids[STEPS];
+    int n, last; ///< heard, and after how many to stop
+} listener;
+
+static bool listen(void *user, int32_t id)
+{
+    listener *l = user;
+    l->ids[l->n++] = id;
+    return l->n != l->last;
+}
+
+/// In one run or stopped on the way: the tokens of single steps, the position they leave, and their logits.
+static void runs_give_the_tokens_of_single_steps(void **state)
+{
+    static const char *const some[] = {"gpt2", "llama_dynamic", "mistral", "qwen3_moe"};
+    for (int m = 0; m < 4; m++) {
+        fixture f = open_model(make_model(state, some[m], WT_DTYPE_F32), 2, 0);
+        npy ids;
+        assert_ok(npy_read(golden_path(some[m], "ids.npy"), &ids));
+        const int32_t *want = ids.data;
+        const int n_prompt = (int)ids.count - STEPS;
+        listener l = {.last = 40};
+        const wt_llm_run_config run = {.n_tokens = STEPS, .on_token = listen, .user = &l};
+        assert_ok(wt_llm_prefill(f.session, want, n_prompt - 1));
+        assert_ok(wt_llm_run(f.session, want[n_prompt - 1], &run));
+        assert_int_equal(l.n, 40);
+        assert_int_equal(wt_llm_position(f.session), n_prompt + 39);
+        const wt_llm_run_config rest = {.n_tokens = STEPS - 40, .on_token = listen, .user = &l};
+        assert_ok(wt_llm_run(f.session, l.ids[39], &rest));
+        assert_int_equal(l.n, STEPS);
+        assert_memory_equal(l.ids, want + n_prompt, sizeof l.ids);
+        assert_int_equal(wt_llm_position(f.session), n_prompt + STEPS - 1);
+        assert_int_equal(largest(wt_llm_logits(f.session), f.vocab), l.ids[STEPS - 1]);
+        assert_fails(wt_llm_run(f.session, 0, &run), WT_ERR_FULL,
+                     "llm: 256 tokens after 275, the session has room for 300");
+        npy_free(&ids);
+        close_model(&f);
+    }
+}
+
 static void bad_use_is_refused(void **state)
 {
     const char *path = make_model(state, "gpt2", WT_DTYPE_F32);
@@ -681,7 +722,7 @@ int main(void)
     IN_FOLDER(families_equal_transformers), IN_FOLDER(half_types_of_the_same_weights_give_the_same_tokens),            \
         cmocka_unit_test(a_trained_model_equals_transformers), cmocka_unit_test(a_llama2c_checkpoint_tells_its_story), \
         IN_FOLDER(logits_do_not_depend_on_how_tokens_came), IN_FOLDER(verified_logits_are_those_of_single_steps),      \
-        IN_FOLDER(bad_use_is_refused)
+        IN_FOLDER(runs_give_the_tokens_of_single_steps), IN_FOLDER(bad_use_is_refused)
     const struct CMUnitTest cpu[] = {SESSIONS}, cuda[] = {SESSIONS};
     const struct CMUnitTest rest[] = {
         cmocka_unit_test(opening_survives_failing_allocations),

@@ -321,10 +321,12 @@ static double sum_of(const bench *b, int part, int64_t i, int64_t r, double *siz
 }
 
 /// Half a step of the type, as a share; how far a product may be moved by rounding: sums of floats in any order and
-/// the epilogue's functions 4e-6, and 16-bit products of weights that are rounded after scaling (groups) their step.
+/// the epilogue's functions 4e-6, and 16-bit products of weights that are rounded after scaling (groups; blocks beside
+/// many rows of x) their step.
 static double share_of(const problem *p)
 {
-    const bool rounded = p->scaling == WT_SCALING_GROUP || wt_dtype_block(p->w) > 1;
+    const bool blocks = p->scaling == WT_SCALING_BLOCK && p->m > WT_MATMUL_SKINNY;
+    const bool rounded = blocks || p->scaling == WT_SCALING_GROUP || wt_dtype_block(p->w) > 1;
     return 4e-6 + (!rounded || p->x == WT_DTYPE_F32 ? 0 : p->x == WT_DTYPE_F16 ? 0x1p-11 : 0x1p-8);
 }
 
@@ -341,6 +343,8 @@ static void check_element(const bench *b, int part, int64_t i, int64_t r, const 
         const double up = sum_of(b, 1, i, r, &other);
         size = size * fabs(up) + other * fabs(want) + size * other * share_of(p);
         want *= up;
+        if (p->m > WT_MATMUL_SKINNY)
+            size += 2 * step_of(p->y) / share_of(p) * fabs(want); // the library's sums in 16 bits
     }
     if (p->add) want += element(p->y, before, k);
     const double got = element(p->y, b->y[part].host, k);

@@ -12,13 +12,14 @@ enum { LOGITS_ROWS = 16, ALIGN = 256 };
 static const struct {
     const char *file;
     int first, n;
-} modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, 3},
+} modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, 4},
                                 {"kernels/llm_attend.cu", WT__LLM_PLACE, 2},
                                 {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 9}};
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
                                                      [WT__LLM_NORM] = "llm_norm",
                                                      [WT__LLM_CHOOSE] = "llm_choose",
+                                                     [WT__LLM_PICK] = "llm_pick",
                                                      [WT__LLM_PLACE] = "llm_place",
                                                      [WT__LLM_ATTEND] = "llm_attend",
                                                      [WT__LLM_MATVEC] = "llm_matvec_f32",
@@ -76,7 +77,8 @@ static size_t lay_out(wt_llm_session *s, uintptr_t base)
     const size_t used = (size_t)c->n_experts_used, experts = used * (size_t)c->d_ff_expert;
     const size_t ff = (size_t)c->d_ff > experts ? (size_t)c->d_ff : experts;
     const size_t cache = (s->gpu->kv_type ? 2 : 4) * (size_t)c->n_layers * kv * (size_t)s->n_pages * WT__LLM_PAGE;
-    const size_t parts = 4 * (size_t)s->gpu->n_sms * (size_t)s->gpu->heads_at_once * (size_t)(c->d_head + 2);
+    const size_t parts =
+        4 * (size_t)wt_device_get_info(s->gpu->device)->n_sms * (size_t)s->gpu->heads_at_once * (size_t)(c->d_head + 2);
     size_t at = 0;
     s->x = lay(base, &at, n * (size_t)c->d_model);
     s->n = lay(base, &at, n * (size_t)c->d_model);
@@ -113,6 +115,8 @@ static void lay_out_io(wt_llm_session *s)
     g->frequencies_at = next_at(g, sizeof(float) * (size_t)c->rope.n_dims / 2);
     g->pages_at = next_at(g, sizeof(int32_t) * (size_t)s->n_pages);
     g->arrived_at = next_at(g, sizeof(int) * (size_t)s->n_batch * (size_t)c->n_heads);
+    g->step_at = next_at(g, sizeof(int));
+    g->best_at = next_at(g, sizeof(float) * 2 * WT_LLM_PICK_BLOCKS);
     g->logits_at = next_at(g, sizeof(float) * (size_t)g->n_logits * (size_t)c->vocab_size);
 }
 
@@ -152,6 +156,7 @@ static wt_status take_memory(wt_llm_session *s, wt_partition *partition)
     status = wt_pool_allocate(g->pool, &request, s->stream, &g->io);
     if (!status) status = wt_pool_access(g->pool, g->io, s->stream, &g->io_address);
     if (!status) status = wt_buffer_create(g->device, WT_MEMORY_PINNED, g->io_bytes, &g->host);
+    if (!status) status = wt_buffer_create(g->device, WT_MEMORY_MAPPED, sizeof(wt_llm_choice) * WT_LLM_RING, &g->ring);
     return status ? status : prepare_io(s);
 }
 
@@ -195,6 +200,7 @@ wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_sess
     wt_partition_info info = {.n_sms = wt_device_get_info(config->device)->n_sms};
     if (config->partition) wt_partition_get_info(config->partition, &info);
     g->device = config->device;
+    g->partition = config->partition;
     g->n_sms = info.n_sms;
     g->kv_type = type_of(config->kv_type);
     g->heads_at_once = heads_at_once(llm->config.n_heads / llm->config.n_kv_heads);
@@ -216,6 +222,7 @@ void wt__gpu_destroy(wt_llm_session *s)
     wt__gpu *g = s->gpu;
     if (!g) return;
     wt_status status = s->stream ? wt_stream_synchronize(s->stream) : WT_OK;
+    for (int k = 0; k < WT__LLM_MAX_VARIANTS; k++) wt_graph_destroy(g->steps[k]);
     if (g->io_address) status = wt_pool_release_access(g->pool, g->io, s->stream);
     if (g->io.slot || g->io.generation) status = wt_pool_free(g->pool, g->io, s->stream);
     wt_pool_arena_destroy(g->arena, NULL);
@@ -223,6 +230,7 @@ void wt__gpu_destroy(wt_llm_session *s)
     (void)status; // nothing of it is left in any case
     wt_pool_destroy(g->pool);
     wt_buffer_destroy(g->host);
+    wt_buffer_destroy(g->ring);
     for (int m = 0; m < WT__N_LLM_MODULES; m++) wt_module_destroy(g->modules[m]);
     if (g->owns_resident) wt_llm_resident_destroy(g->resident);
     free(g);
@@ -242,6 +250,18 @@ wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logi
     wt_status status = wt__gpu_push(s, g->tokens_at, sizeof(wt_llm_token) * (size_t)s->n_tokens);
     if (!status) status = wt__gpu_push(s, g->frequencies_at, g->pages_at - g->frequencies_at);
     if (!status) status = wt__llm_forward(s, n_layers, (float *)(g->io_address + g->logits_at), n_logits);
+    g->logits_away = false;
     if (!status && n_logits) status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits, bytes);
+    return status;
+}
+
+wt_status wt__gpu_fetch_logits(const wt_llm_session *s)
+{
+    wt__gpu *g = s->gpu;
+    if (!g->logits_away) return WT_OK;
+    wt_status status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, s->logits,
+                                        sizeof(float) * (size_t)s->llm->config.vocab_size);
+    if (!status) status = wt_stream_synchronize(s->stream);
+    g->logits_away = status != WT_OK;
     return status;
 }

@@ -273,7 +273,50 @@ wt_status wt_llm_draft(wt_llm_session *session, int32_t id, int n_layers)
     return append(session, &id, 1, n_layers, NULL);
 }
 
-const float *wt_llm_logits(const wt_llm_session *session) { return session->has_logits ? session->logits : NULL; }
+/// The largest, the first of equals; -1 when one is not a number or none is finite.
+static int32_t most_probable(const float *logits, int n)
+{
+    int best = 0;
+    for (int k = 0; k < n; k++) {
+        if (isnan(logits[k])) return -1;
+        if (logits[k] > logits[best]) best = k;
+    }
+    return isfinite(logits[best]) ? best : -1;
+}
+
+static wt_status run_by_steps(wt_llm_session *s, int32_t id, const wt_llm_run_config *config)
+{
+    wt_status status = WT_OK;
+    for (int k = 0; k < config->n_tokens && !status; k++) {
+        status = wt_llm_decode(s, id);
+        if (status) break;
+        id = most_probable(s->logits, s->llm->config.vocab_size);
+        if (id < 0) return wt_fail(WT_ERR_FORMAT, "llm: after %d tokens a logit is not a number", s->position);
+        if (config->on_token && !config->on_token(config->user, id)) break;
+    }
+    return status;
+}
+
+wt_status wt_llm_run(wt_llm_session *session, int32_t id, const wt_llm_run_config *config)
+{
+    wt_llm_session *s = session;
+    if (config->n_tokens > s->n_positions - s->position)
+        return wt_fail(WT_ERR_FULL, "llm: %d tokens after %d, the session has room for %d", config->n_tokens,
+                       s->position, s->n_positions);
+    wt_status status = check_tokens(s, &id, 1);
+    if (status || config->n_tokens < 1) return status;
+    if (!s->gpu || s->llm->config.rope.kind == WT_ROPE_DYNAMIC) return run_by_steps(s, id, config);
+    s->has_logits = false;
+    prepare_rope(s, s->position + config->n_tokens);
+    prepare_batch(s, &id, 1);
+    return wt__gpu_generate(s, config);
+}
+
+const float *wt_llm_logits(const wt_llm_session *session)
+{
+    if (!session->has_logits) return NULL;
+    return session->gpu && wt__gpu_fetch_logits(session) ? NULL : session->logits;
+}
 
 int wt_llm_position(const wt_llm_session *session) { return session->position; }
 

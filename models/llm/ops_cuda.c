@@ -91,7 +91,7 @@ static void qkv(wt__pass *p, const wt__layer *w)
     const wt__linear *all[3] = {&w->q, &w->k, &w->v};
     float *out[3] = {s->q, s->k, s->v};
     for (int first = 0, n; first < 3; first += n) { // those of one type together
-        wt_llm_matvec_args a = {.x = s->x, .activation = -1};
+        wt_llm_matvec_args a = {.x = s->x};
         for (n = 0; first + n < 3 && all[first + n]->weight.dtype == all[first]->weight.dtype; n++)
             a.parts[n] = part_of(all[first + n], out[first + n]);
         a.n_parts = n;
@@ -101,8 +101,7 @@ static void qkv(wt__pass *p, const wt__layer *w)
 
 static void project(wt__pass *p, const wt__linear *linear, const float *in)
 {
-    const wt_llm_matvec_args a = {
-        .parts = {part_of(linear, p->s->x)}, .n_parts = 1, .x = in, .activation = -1, .add = true};
+    const wt_llm_matvec_args a = {.parts = {part_of(linear, p->s->x)}, .n_parts = 1, .x = in, .add = true};
     matvec(p, &linear->weight, a, NULL, p->s->n_tokens);
 }
 
@@ -124,8 +123,7 @@ static void head(wt__pass *p)
     const wt_llm *m = s->llm;
     const wt_llm_matvec_args a = {.parts = {part_of(&m->head, p->logits)},
                                   .n_parts = 1,
-                                  .x = s->x + (int64_t)(s->n_tokens - p->n_logits) * m->config.d_model,
-                                  .activation = -1};
+                                  .x = s->x + (int64_t)(s->n_tokens - p->n_logits) * m->config.d_model};
     matvec(p, &m->head.weight, a, &m->norm, p->n_logits);
 }
 
@@ -200,8 +198,7 @@ static void mixture(wt__pass *p, const wt__layer *w)
     const wt__expert *first = &w->experts[0], *second = &w->experts[c->n_experts > 1];
     const int type = type_of(&first->up.weight);
     normalise(p, &w->ffn_norm);
-    const wt_llm_matvec_args routes = {
-        .parts = {part_of(&w->router, s->routes)}, .n_parts = 1, .x = s->n, .activation = -1};
+    const wt_llm_matvec_args routes = {.parts = {part_of(&w->router, s->routes)}, .n_parts = 1, .x = s->n};
     matvec(p, &w->router.weight, routes, NULL, s->n_tokens);
     const wt_llm_choose_args choose = {.routes = s->routes,
                                        .chosen = s->chosen,
@@ -231,6 +228,22 @@ static void mixture(wt__pass *p, const wt__layer *w)
     launch(p, WT__LLM_EXPERT + type, rows_launch(p, c->d_ff_expert, c->d_model, s->n_tokens * c->n_experts_used), &a,
            sizeof a);
     launch(p, WT__LLM_DOWN + type, rows_launch(p, c->d_model, c->d_ff_expert, s->n_tokens), &a, sizeof a);
+}
+
+// ---- the next token
+
+void wt__gpu_pick(wt__pass *p)
+{
+    const wt_llm_session *s = p->s;
+    const wt__gpu *g = s->gpu;
+    const wt_llm_pick_args a = {.logits = p->logits,
+                                .tokens = (wt_llm_token *)(g->io_address + g->tokens_at),
+                                .best = (float *)(g->io_address + g->best_at),
+                                .arrived = g->arrived,
+                                .step = (int *)(g->io_address + g->step_at),
+                                .ring = (wt_llm_choice *)wt_buffer_address(g->ring),
+                                .vocab_size = s->llm->config.vocab_size};
+    launch(p, WT__LLM_PICK, (wt_launch){.grid = {WT_LLM_PICK_BLOCKS}, .block = {THREADS}}, &a, sizeof a);
 }
 
 const wt__llm_ops wt__llm_cuda_ops = {.embed = embed,

@@ -86,6 +86,19 @@ void wt_llm_session_destroy(wt_llm_session *session); ///< NULL is allowed.  [wo
 WT_CHECKED wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n);
 WT_CHECKED wt_status wt_llm_decode(wt_llm_session *session, int32_t id); ///< Likewise, one token.  [worker]
 
+typedef struct wt_llm_run_config {
+    int n_tokens; ///< to be chosen, at most
+    /// Each token as it is chosen, by the calling thread; false ends the run before the next. NULL = none.
+    bool (*on_token)(void *user, int32_t id);
+    void *user;
+} wt_llm_run_config;
+
+/// Append `id`, choose the most probable token, append that, and so on. The last chosen one is not appended: it begins
+/// the next run. On a GPU a step is recorded once and launched ahead, tokens go from step to step on the device, and
+/// the host reads them as they come; what was launched beyond the end of a run is forgotten. Errors: those of
+/// wt_llm_prefill, before anything is changed (n_tokens must fit); WT_ERR_FORMAT when a logit is not a number. [worker]
+WT_CHECKED wt_status wt_llm_run(wt_llm_session *session, int32_t id, const wt_llm_run_config *config);
+
 /// [vocab_size] after the last token; NULL before the first and after a restore. Borrowed until the next call. [worker]
 const float *wt_llm_logits(const wt_llm_session *session);
 int wt_llm_position(const wt_llm_session *session); ///< tokens so far  [worker]
