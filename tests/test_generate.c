@@ -221,6 +221,8 @@ static void strategies_give_the_tokens_of_single_steps(void **state)
     for (int sampling = 0; sampling < 3; sampling++) {
         answer(&f, NULL, sampling, (wt_generator_config){.logprobs = true}, &want);
         assert_int_equal(want.n, ANSWER);
+        answer(&f, NULL, sampling, (wt_generator_config){0}, &got); // greedy ones in one run
+        assert_memory_equal(got.ids, want.ids, sizeof *want.ids * ANSWER);
         for (int strategy = WT_STRATEGY_NGRAM; strategy < WT_N_STRATEGIES; strategy++)
             for (int k = 0; k < 3; k++) {
                 const wt_generation r = answer(&f, strategy == WT_STRATEGY_DRAFT ? f.other : NULL, sampling,

@@ -1,6 +1,6 @@
 // Choosing a token. Only as many candidates are put in order as the choice needs: they lie in a heap and are taken from
 // it, the most probable first.
-#include <warptone/llm.h>
+#include "llm_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -121,6 +121,13 @@ void wt_sampler_see(wt_sampler *sampler, const int32_t *ids, int n)
 {
     for (int k = 0; k < n; k++)
         if (ids[k] >= 0 && ids[k] < sampler->vocab_size) sampler->seen[ids[k]] = true;
+}
+
+bool wt__sampler_is_plain(const wt_sampler *sampler)
+{
+    const wt_sampler_config *c = &sampler->config;
+    const bool repeats = c->repetition_penalty == 0 || c->repetition_penalty == 1;
+    return c->temperature == 0 && repeats && c->presence_penalty == 0 && c->frequency_penalty == 0 && !c->n_biases;
 }
 
 // ---- the heap: larger logits first, of equal ones the smaller id
