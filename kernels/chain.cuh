@@ -58,6 +58,14 @@ struct chain_room {
 static __shared__ int chain_memory_at, chain_plans_at, chain_places_at; // bytes
 #endif
 
+// One thread, between barriers: the instance at hand is another one, so many bytes further.
+static __device__ __forceinline__ void chain_move_room(int bytes)
+{
+#ifdef CHAIN_IN_SHARED
+    chain_memory_at += bytes;
+#endif
+}
+
 static __device__ __forceinline__ chain_room chain_room_of(const chain_args &a, unsigned char *memory)
 {
 #ifdef CHAIN_IN_SHARED
