@@ -137,8 +137,8 @@ static __device__ __noinline__ void resident_header(const resident_args &r, cons
 }
 
 // A piece of the input into the chain's first buffer; `word` is what the thread already has of its first sample.
-static __device__ void resident_fetch(const chain_args &a, const resident_block &b, const wt_block_word *in,
-                                      int done, int n, wt_block_word word)
+static __device__ __noinline__ void resident_fetch(const chain_args &a, resident_block b, const wt_block_word *in,
+                                                   int done, int n, wt_block_word word)
 {
     for_each_frame(a.channels, n, [&](int c, int f) {
         const wt_block_word *at = in + c * b.frames + done + f;
@@ -149,8 +149,8 @@ static __device__ void resident_fetch(const chain_args &a, const resident_block 
 }
 
 // A piece of the answer; silence, and the instance anew, when a sample is not finite.
-static __device__ void resident_answer(const chain_args &a, const resident_block &b, unsigned char *memory,
-                                       const float *result, wt_block_word *out, int done, int n)
+static __device__ __noinline__ void resident_answer(const chain_args &a, resident_block b, unsigned char *memory,
+                                                    const float *result, wt_block_word *out, int done, int n)
 {
     int finite = 1;
     for_each_frame(a.out_channels, n, [&](int c, int f) {
@@ -224,13 +224,15 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
 // and the neighbours' data out of L2, where a block would have to wait for it. On silence, and on a spare instance.
 static __device__ void resident_rehearse(const chain_args &a, unsigned char *memory, unsigned char *spare, int n)
 {
+    const resident_block b = {0, 0, n};
     if (threadIdx.x == 0) {
         message.points = 0;
         chain_move_room((int)(spare - memory));
     }
     for_each_frame(a.channels, n, [&](int c, int f) { shared[c * a.block_frames + f] = 0.0f; });
-    __syncthreads();
+    resident_fetch(a, b, 0, 0, 0, 0); // no frames: for their text too
     chain_process(a, spare, n, ((const wt_instance *)spare)->position);
+    resident_answer(a, b, spare, shared, 0, 0, 0);
     if (threadIdx.x == 0) chain_move_room((int)(memory - spare));
     __syncthreads();
 }
