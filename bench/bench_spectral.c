@@ -20,6 +20,7 @@
 #include <warptone/loudness.h>
 #include <warptone/mfcc.h>
 #include <warptone/pcen.h>
+#include <warptone/reassigned.h>
 #include <warptone/silence.h>
 #include <warptone/spectral.h>
 
@@ -217,6 +218,25 @@ static wt_status bench_sos(const bench *b)
     return status;
 }
 
+static wt_status run_reassigned(void *op, const bench *b)
+{
+    return wt_reassigned_enqueue(op, b->stream, b->pcm, 0, b->out, 0);
+}
+
+// On a GPU fewer signals: each has three numbers a bin, and `out` room for two.
+static wt_status bench_reassigned(const bench *b)
+{
+    wt_reassigned *plan;
+    bench some = *b;
+    if (b->gpu) some.n_signals = b->n_signals * 2 / 3;
+    wt_status status = wt_reassigned_create(
+        b->device, &(wt_reassigned_config){.n_samples = 22050 * SECONDS, .n_signals = some.n_signals}, &plan);
+    if (status) return status;
+    status = measure(&some, "reassigned", "2048/512  22.05 kHz", run_reassigned, plan, 5);
+    wt_reassigned_destroy(plan);
+    return status;
+}
+
 // ---- level of the samples in `pcm`, into `out`
 
 static wt_status run_level(void *op, const bench *b)
@@ -281,6 +301,7 @@ static wt_status bench_all(const bench *b)
                             (wt_mfcc_config){.mel = {.bank = narrow, .stft = short_frames}, .n_mfcc = 40});
     for (int precise = 0; precise < (b->gpu ? 1 : 2) && !status; precise++) status = bench_griffin_lim(b, precise);
     if (!status) status = bench_sos(b);
+    if (!status) status = bench_reassigned(b);
     if (!status) status = bench_levels(b);
     return status ? status : bench_features(b); // the last: they write where the samples were
 }

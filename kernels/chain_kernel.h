@@ -16,6 +16,11 @@
 #include <math.h>
 #define WT_SHARED_FN static inline
 #endif
+#ifdef __cplusplus
+#define WT_ALIGNED(n) alignas(n)
+#else
+#define WT_ALIGNED(n) _Alignas(n)
+#endif
 
 #define WT_QUANTUM 32          // frames between control points
 #define WT_CHAIN_BLOCK 256     // most frames a node sees in one call
