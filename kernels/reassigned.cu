@@ -19,7 +19,7 @@ struct reassigned_place {
 static __device__ __forceinline__ double sample_of(const wt_reassigned_args &a, const reassigned_place &p, int t, int i)
 {
     const long long at = (long long)t * a.frames.hop - a.frames.margin + i;
-    return t < a.frames.n_frames ? (double)spectrum_padded(p.pcm, a.frames.n_samples, at, a.frames.margin, a.frames.pad)
+    return t < a.frames.n_frames ? (double)padded_sample(p.pcm, a.frames.n_samples, at, a.frames.margin, a.frames.pad)
                                  : 0;
 }
 
