@@ -390,8 +390,8 @@ static void a_gpu_vocodes_and_shifts_as_the_cpu_does(void **state)
     wt_device *gpu = gpu_device();
     compare_vocoders(gpu, 2e-6);
     compare_shifts(gpu, false, 2e-6);
-    // the way back from moved envelopes is in float; phases of noise 40 dB down follow its rounding, and a vocoder keeps
-    // them: 2.5e-5 of the peak at n_fft 400
+    // the way back from moved envelopes is in float; phases of noise 40 dB down follow its rounding, and a vocoder
+    // keeps them: 2.5e-5 of the peak at n_fft 400
     compare_shifts(gpu, true, 5e-5);
     wt_device_close(gpu);
 }
