@@ -171,7 +171,8 @@ static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     const int vector = tensor_vector(cuda, a), scales = vector ? skinny_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
     if (scales < 0) return false;
     const int n_tiles = wt__mm_number_tiles(a, 16), width = a->experts || a->m <= 8 ? 8 : 16;
-    const int steps = cuda->config.skinny_steps ? cuda->config.skinny_steps : 4 / pair;
+    const int usual = (scales == 2 || a->w_type == WT_MM_Q4_K ? 2 : 4) / pair; // what registers allow
+    const int steps = cuda->config.skinny_steps ? cuda->config.skinny_steps : usual;
     const int n_chunks = (a->columns + steps * 4 * vector - 1) / (steps * 4 * vector);
     const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps : warps_of(n_tiles, n_chunks);
     const option options[] = {{"W", a->w_type}, {"X", a->x_type}, {"SCALES", scales}, {"S", a->scale_type},
@@ -198,7 +199,7 @@ static bool plan_tiles(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
     const int vector = tensor_vector(cuda, a), scales = vector ? tiles_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
     const int rows = a->experts ? 1 : a->offsets ? a->m / a->n_experts : a->m;
-    if (scales < 0 || rows <= WT_MATMUL_SKINNY) return false;
+    if (scales < 0 || rows <= WT_MATMUL_SKINNY || a->w_type == WT_MM_Q4_K) return false;
     const int units = is_eight_bits(a) ? 1 : vector / 8, stages = units == 1 ? 4 : units == 2 ? 4 : 2;
     const size_t stage_bytes = (size_t)WT_MM_TILE * 64 * (size_t)(1 + units) * (size_t)stages;
     const size_t sum_bytes = sizeof(float) * WT_MM_TILE * (WT_MM_TILE + 4);

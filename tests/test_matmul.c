@@ -333,16 +333,18 @@ static double sum_of(const bench *b, int part, int64_t i, int64_t r, double *siz
     return sum;
 }
 
-/// Half a step of the type, as a share; how far a product may be moved by rounding: sums of floats in any order and
-/// the epilogue's functions 4e-6, and 16-bit products of weights that are rounded after scaling (groups; all beside
-/// many rows of x) their step.
+/// How far a sum may be moved by rounding, as a share of its magnitudes: sums of floats in any order and the epilogue's
+/// functions 4e-6; weights that are rounded to a 16-bit x after scaling (beside many rows of x, and groups of 16
+/// nibbles) half their step.
 static double share_of(const problem *p)
 {
-    const bool many = p->m > WT_MATMUL_SKINNY && p->w != p->x && p->x != WT_DTYPE_F32 && (p->scaling || p->packing);
-    const bool rounded = many || p->scaling == WT_SCALING_GROUP || wt_dtype_block(p->w) > 1;
+    const bool wider = p->w != p->x && (p->scaling || p->packing || wt_dtype_block(p->w) > 1);
+    const bool rounded =
+        (wider && p->m > WT_MATMUL_SKINNY) || (p->packing && p->group == 16 && p->scale_dtype != WT_DTYPE_F8_E4M3);
     return 4e-6 + (!rounded || p->x == WT_DTYPE_F32 ? 0 : p->x == WT_DTYPE_F16 ? 0x1p-11 : 0x1p-8);
 }
 
+/// Half a step of the type, as a share.
 static double step_of(wt_dtype dtype) { return dtype == WT_DTYPE_BF16 ? 0x1p-8 : dtype == WT_DTYPE_F16 ? 0x1p-11 : 0; }
 
 /// One element of y against its double; `before` is what y held.
@@ -500,6 +502,7 @@ static void every_number_of_rows_of_x(void **state)
          .n_parts = 3,
          .add = true},
         {.w = WT_DTYPE_Q4_K, .x = BF16, .y = BF16, .rows = 40, .columns = 512, .m = 20, .bias = true},
+        {.w = WT_DTYPE_Q4_K, .x = F16, .y = F32, .rows = 20, .columns = 2560, .m = 11},
         {.w = WT_DTYPE_Q6_K, .x = F16, .y = F32, .rows = 40, .columns = 512, .m = 33},
     };
     SOLVE_ALL(device, many);
