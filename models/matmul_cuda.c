@@ -269,6 +269,17 @@ wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm
     return status ? status : wt_kernel_launch(kernel, stream, &p.launch, &WT_ARG(*args), 1);
 }
 
+wt_status wt__mm_cuda_repack(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_repack_args *args)
+{
+    const int64_t n_blocks = ((int64_t)args->rows * args->columns / 16 + 255) / 256;
+    const plan p = {.file = "kernels/matmul_repack.cu",
+                    .function = "matmul_repack",
+                    .launch = {.grid = {n_blocks < 1 << 16 ? (int)n_blocks : 1 << 16}, .block = {256}}};
+    wt_kernel *kernel;
+    wt_status status = kernel_of(cuda, &p, &kernel);
+    return status ? status : wt_kernel_launch(kernel, stream, &p.launch, &WT_ARG(*args), 1);
+}
+
 const char *wt__mm_cuda_kernel(wt__mm_cuda *cuda, const wt_mm_args *args)
 {
     wt_mm_args a = *args;

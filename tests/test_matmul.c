@@ -936,6 +936,36 @@ static void activations_are_quantised_by_rows(void **state)
     }
 }
 
+/// Products with the repacked matrix are those with its blocks, to rounding of sums.
+static void blocks_keep_their_values_when_repacked(void **state)
+{
+    static const wt_dtype types[] = {WT_DTYPE_Q8_0, WT_DTYPE_Q4_0, WT_DTYPE_Q6_K};
+    for (int k = 0; k < 3; k++) {
+        bench b;
+        wt_matmul *matmul = NULL;
+        wt_buffer *memory = NULL;
+        wt_matrix to;
+        make(&b, device_of(state), &(problem){.w = types[k], .x = BF16, .y = F32, .rows = 35, .columns = 768, .m = 3});
+        assert_ok(wt_matmul_create(&(wt_matmul_config){.device = b.device}, &matmul));
+        const wt_matrix from = b.args.parts[0].weight;
+        assert_ok(wt_buffer_create(b.device, WT_MEMORY_DEVICE, wt_matrix_repacked(&from, 0, &to), &memory));
+        assert_int_not_equal(wt_matrix_repacked(&from, wt_buffer_address(memory), &to), 0);
+        assert_ok(wt_matmul_repack(matmul, b.stream, &from, &to));
+        b.args.parts[0].weight = to;
+        assert_ok(wt_matmul_enqueue(matmul, b.stream, &b.args));
+        unsigned char *before = malloc(b.y[0].bytes);
+        memcpy(before, b.y[0].host, b.y[0].bytes);
+        fetch(&b, 0);
+        check(&b, 0, before);
+        to.group *= 2;
+        assert_int_equal(wt_matmul_repack(matmul, b.stream, &from, &to), WT_ERR_BAD_ARG);
+        free(before);
+        wt_buffer_destroy(memory);
+        wt_matmul_destroy(matmul);
+        unmake(&b);
+    }
+}
+
 static void wrong_arguments_are_refused(void **state)
 {
     bench b;
@@ -1041,6 +1071,7 @@ int main(void)
         cmocka_unit_test(bare_sums_are_exact),
         cmocka_unit_test(a_row_does_not_depend_on_the_others),
         cmocka_unit_test(activations_are_quantised_by_rows),
+        cmocka_unit_test(blocks_keep_their_values_when_repacked),
         cmocka_unit_test(wrong_arguments_are_refused),
         cmocka_unit_test(works_in_a_partition),
     };

@@ -130,6 +130,15 @@ WT_CHECKED wt_status wt_matmul_enqueue(wt_matmul *matmul, wt_stream *stream, con
 /// arguments. Borrowed until destroy.  [worker]
 const char *wt_matmul_kernel(wt_matmul *matmul, const wt_matmul_args *args);
 
+/// A matrix of GGUF's blocks in a form that few rows of x read at full speed, with the same values: Q8_0 as I8 with f16
+/// scales of groups of 32, Q4_0 as U4 likewise, Q6_K as I8 with f32 scales of groups of 16. `to` becomes that matrix,
+/// at `memory` (aligned to 64 bytes; 0 = to learn the size). Returns the bytes it takes; 0 for other types, Q4_K too,
+/// which are best as they are.  [any]
+size_t wt_matrix_repacked(const wt_matrix *from, uintptr_t memory, wt_matrix *to);
+/// Queue the change from `from` to `to`, which came from wt_matrix_repacked; a single matrix, no stack.
+/// Errors: WT_ERR_BAD_ARG, WT_ERR_CUDA.  [worker]
+WT_CHECKED wt_status wt_matmul_repack(wt_matmul *matmul, wt_stream *stream, const wt_matrix *from, const wt_matrix *to);
+
 /// Rows of activations to I8 or F8_E4M3 with a scale a row: out = round(x / scale), scale = max |x| / 127 (or 448), 1
 /// for a row of zeros.
 typedef struct wt_quantize_args {
