@@ -15,6 +15,7 @@
 #    define MM_N      1
 #    define MM_PAIR   1
 #    define MM_STEPS  4
+#    define MM_STAGES 2
 #endif
 #include "matmul.cuh"
 
@@ -272,38 +273,75 @@ static __device__ __forceinline__ long long byte_of(int k)
     return k / 256 * 144ll + 16 + k % 256 / 2;
 }
 
-// The warp's share of the sums.
+// ---- W to shared memory: each warp has MM_STAGES stages of its own, of MM_STEPS steps of 16 rows by 64 bytes. Copies
+// read MM_STEPS * 64 bytes of a row side by side; lanes of a step find their 16 bytes at (row, lane % 4).
+
+#define STEP_BYTES  (16 * 64 + 64) // so that copies to neighbouring steps meet other banks
+#define STAGE_BYTES (MM_PAIR * MM_STEPS * STEP_BYTES)
+
+static __device__ __forceinline__ void load_stage(const wt_mm_args &a, const wt_mm_part *parts, int stack, int first,
+                                                  int begin, unsigned char *to)
+{
+#pragma unroll
+    for (int m = 0; m < MM_PAIR; m++) {
+        const wt_mm_part &p = parts[m];
+#pragma unroll
+        for (int i = 0; i < 2 * MM_STEPS; i++) {
+            const int at = threadIdx.x % 32 + 32 * i, row = at / (4 * MM_STEPS), piece = at % (4 * MM_STEPS);
+            const int r = first + row < p.rows ? first + row : p.rows - 1, k = begin + piece * VECTOR;
+            const bool valid = k < a.columns;
+            copy_async_16(to + (m * MM_STEPS + piece / 4) * STEP_BYTES + row * 64 + piece % 4 * 16,
+                          p.w + stack * p.w_next + r * a.row_bytes + (valid ? byte_of(k) : 0), valid);
+        }
+    }
+}
+
+// One step of one matrix, whose rows lie at `from`.
+static __device__ __forceinline__ void any_step(const wt_mm_args &a, const wt_mm_tile &t, const lane_rows &rows,
+                                                const unsigned char *from, int k, mm_sum (*sums)[4])
+{
+    const int lane = threadIdx.x % 32;
+    const uint4 *at = (const uint4 *)(from + lane / 4 * 64 + lane % 4 * 16);
+    const uint4 vectors[2] = {at[0], at[32]};
+    if (MM_W == WT_MM_Q4_K) {
+        const int block = k < a.columns ? k / 256 : 0; // beyond: activations of 0
+        const uint4 headers[2] = {load_w(rows.w[0] + block * 144ll), load_w(rows.w[1] + block * 144ll)};
+        step_of_q4_k(a, t, headers, vectors, k, sums);
+    } else if (MM_SCALES == 2)
+        step_of_groups(a, t, rows, vectors, k, sums);
+    else
+        step(a, t, rows, vectors, k, sums);
+}
+
+// The warp's share of the sums: every blockDim.x / 32-th chunk of columns.
 static __device__ __forceinline__ void multiply(const wt_mm_args &a, const wt_mm_tile &t, const lane_rows *rows,
+                                                const wt_mm_part *parts, int first, unsigned char *stages,
                                                 mm_sum (*sums)[MM_N][4])
 {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    for (int begin = warp * CHUNK; begin < a.columns; begin += blockDim.x / 32 * CHUNK) {
-        const int first = begin + lane % 4 * VECTOR;
-        uint4 vectors[MM_STEPS][MM_PAIR][2];
+    const int lane = threadIdx.x % 32, stride = blockDim.x / 32 * CHUNK, warp_begin = threadIdx.x / 32 * CHUNK;
 #pragma unroll
-        for (int s = 0; s < MM_STEPS; s++)
-#pragma unroll
-            for (int m = 0; m < MM_PAIR; m++)
-#pragma unroll
-                for (int h = 0; h < 2; h++) {
-                    const int k = first + s * SPAN;
-                    vectors[s][m][h] = {0, 0, 0, 0};
-                    if (k < a.columns) vectors[s][m][h] = load_w(rows[m].w[h] + byte_of(k));
-                }
-#pragma unroll
-        for (int s = 0; s < MM_STEPS; s++)
-#pragma unroll
-            for (int m = 0; m < MM_PAIR; m++)
-                if (MM_W == WT_MM_Q4_K) {
-                    const int k = first + s * SPAN, block = k < a.columns ? k / 256 : 0; // beyond: weights of 0 columns
-                    const uint4 headers[2] = {load_w(rows[m].w[0] + block * 144ll),
-                                              load_w(rows[m].w[1] + block * 144ll)};
-                    step_of_q4_k(a, t, headers, vectors[s][m], k, sums[m]);
-                } else if (MM_SCALES == 2)
-                    step_of_groups(a, t, rows[m], vectors[s][m], first + s * SPAN, sums[m]);
-                else
-                    step(a, t, rows[m], vectors[s][m], first + s * SPAN, sums[m]);
+    for (int n = 0; n < MM_STAGES - 1; n++) {
+        if (warp_begin + n * stride < a.columns)
+            load_stage(a, parts, t.stack, first, warp_begin + n * stride, stages + n * STAGE_BYTES);
+        copy_async_commit();
     }
+    int slot = 0;
+    for (int begin = warp_begin; begin < a.columns; begin += stride) {
+        copy_async_wait<MM_STAGES - 2>();
+        __syncwarp(); // all lanes' copies are there, and nobody reads the stage that is filled now
+        const int next = begin + (MM_STAGES - 1) * stride, free = slot ? slot - 1 : MM_STAGES - 1;
+        if (next < a.columns) load_stage(a, parts, t.stack, first, next, stages + free * STAGE_BYTES);
+        copy_async_commit();
+        const unsigned char *from = stages + slot * STAGE_BYTES;
+#pragma unroll
+        for (int s = 0; s < MM_STEPS; s++)
+#pragma unroll
+            for (int m = 0; m < MM_PAIR; m++)
+                any_step(a, t, rows[m], from + (m * MM_STEPS + s) * STEP_BYTES, begin + lane % 4 * VECTOR + s * SPAN,
+                         sums[m]);
+        slot = slot + 1 == MM_STAGES ? 0 : slot + 1;
+    }
+    copy_async_wait<0>();
 }
 
 typedef mm_sum shared_sums[MM_PAIR][WIDTH][WT_MM_SKINNY_PITCH]; // [row of x][row of W]
@@ -325,7 +363,9 @@ extern "C" __global__ void __launch_bounds__(32 * WT_MM_SKINNY_WARPS)
     mm_sum sums[MM_PAIR][MM_N][4] = {};
 #pragma unroll
     for (int m = 0; m < MM_PAIR; m++) rows[m] = rows_of(a, a.parts[part + m], t.stack, first);
-    multiply(a, t, rows, sums);
+    multiply(a, t, rows, a.parts + part, first,
+             (unsigned char *)skinny_shared + threadIdx.x / 32 * MM_STAGES * STAGE_BYTES, sums);
+    __syncthreads(); // the sums take the place of W
 #pragma unroll
     for (int m = 0; m < MM_PAIR; m++)
 #pragma unroll

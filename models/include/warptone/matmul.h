@@ -94,11 +94,12 @@ typedef struct wt_matmul_args {
 typedef struct wt_matmul wt_matmul;
 
 typedef struct wt_matmul_config {
-    wt_device *device;              ///< borrowed until destroy
-    wt_partition *partition;        ///< whose streams it will run on, for the number of SMs; NULL = the whole device
-    int skinny_warps, skinny_steps; ///< of the kernel for few rows of x, to try others than it chooses; 0 = chosen
-    bool no_library;                ///< own kernels only, also where cuBLASLt is there
-    bool tf32; ///< f32 products of many rows may round their inputs to tf32 (10 bits); default exact f32
+    wt_device *device;       ///< borrowed until destroy
+    wt_partition *partition; ///< whose streams it will run on, for the number of SMs; NULL = the whole device
+    int skinny_warps, skinny_steps,
+        skinny_stages; ///< of the kernel for few rows of x, to try others than it chooses; 0 = chosen
+    bool no_library;   ///< own kernels only, also where cuBLASLt is there
+    bool tf32;         ///< f32 products of many rows may round their inputs to tf32 (10 bits); default exact f32
 } wt_matmul_config;
 
 /// For one partition and one stream at a time: its workspace (32 MiB on a GPU) is shared by what it queues.
