@@ -60,7 +60,7 @@ static __device__ void prepare_head(const wt_llm_place_args &a, int t, const flo
     __syncwarp();
 }
 
-extern "C" __global__ void __launch_bounds__(32 * PLACE_WARPS) llm_place(wt_llm_place_args a)
+extern "C" __global__ void __launch_bounds__(32 * PLACE_WARPS) llm_place(const __grid_constant__ wt_llm_place_args a)
 {
     __shared__ float heads[PLACE_WARPS][D_HEAD];
     const int t = blockIdx.x, lane = threadIdx.x % 32;
@@ -189,7 +189,7 @@ static __device__ __forceinline__ float merge(const float *parts, int n, int str
     return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) llm_attend(wt_llm_attend_args a)
+extern "C" __global__ void __launch_bounds__(THREADS) llm_attend(const __grid_constant__ wt_llm_attend_args a)
 {
     __shared__ float teams[HEADS][TEAMS][D_HEAD + 2];
     __shared__ int is_last;

@@ -181,6 +181,6 @@ template <class T> static __device__ __forceinline__ void matvec(const wt_llm_ma
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_f32(wt_llm_matvec_args a) { matvec<float>(a); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_f16(wt_llm_matvec_args a) { matvec<f16>(a); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_bf16(wt_llm_matvec_args a) { matvec<bf16>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_f32(const __grid_constant__ wt_llm_matvec_args a) { matvec<float>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_f16(const __grid_constant__ wt_llm_matvec_args a) { matvec<f16>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_bf16(const __grid_constant__ wt_llm_matvec_args a) { matvec<bf16>(a); }
