@@ -73,7 +73,7 @@ static void check_split(const split *s, size_t n_piece)
         if (strcmp(thinking, s->thinking) || strcmp(answer, s->answer) || stopped != s->stopped)
             fail_msg("\"%s\" by %zu gives \"%s\" and \"%s\"%s", s->text, n_piece, thinking, answer,
                      stopped ? ", stopped" : "");
-        wt_answer_text_begin(text);
+        wt_answer_text_begin(text, s->starts_thinking);
     }
     wt_answer_text_destroy(text);
 }
@@ -221,6 +221,8 @@ static void strategies_give_the_tokens_of_single_steps(void **state)
     for (int sampling = 0; sampling < 3; sampling++) {
         answer(&f, NULL, sampling, (wt_generator_config){.logprobs = true}, &want);
         assert_int_equal(want.n, ANSWER);
+        answer(&f, NULL, sampling, (wt_generator_config){0}, &got); // greedy ones in one run
+        assert_memory_equal(got.ids, want.ids, sizeof *want.ids * ANSWER);
         for (int strategy = WT_STRATEGY_NGRAM; strategy < WT_N_STRATEGIES; strategy++)
             for (int k = 0; k < 3; k++) {
                 const wt_generation r = answer(&f, strategy == WT_STRATEGY_DRAFT ? f.other : NULL, sampling,

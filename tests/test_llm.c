@@ -666,6 +666,14 @@ static void draws_follow_the_probabilities(void **state)
                  (double[]){0, 0.4 / 0.85, 0, 0.25 / 0.85, 0.2 / 0.85});
     check_shares(&(wt_sampler_config){.temperature = 1, .top_k = 3, .top_p = 0.6},
                  (double[]){0, 0.4 / 0.65, 0, 0.25 / 0.65, 0});
+    // a mean surprise of 1.415: 0.25 (1.386), 0.2 (1.609) and 0.4 (0.916) are nearest, in this order
+    check_shares(&(wt_sampler_config){.temperature = 1, .typical_p = 0.2}, (double[]){0, 0, 0, 1, 0});
+    check_shares(&(wt_sampler_config){.temperature = 1, .typical_p = 0.4},
+                 (double[]){0, 0, 0, 0.25 / 0.45, 0.2 / 0.45});
+    check_shares(&(wt_sampler_config){.temperature = 1, .typical_p = 0.8},
+                 (double[]){0, 0.4 / 0.85, 0, 0.25 / 0.85, 0.2 / 0.85});
+    check_shares(&(wt_sampler_config){.temperature = 1, .top_k = 2, .typical_p = 0.5},
+                 (double[]){0, 1, 0, 0, 0}); // of 0.615 and 0.385, with a mean of 0.666, surprises 0.486 and 0.956
     check_shares(&(wt_sampler_config){.temperature = 0.5},
                  (double[]){0.01 / 0.275, 0.16 / 0.275, 0.0025 / 0.275, 0.0625 / 0.275, 0.04 / 0.275});
     check_shares(&(wt_sampler_config){.temperature = 1, .biases = &ban, .n_biases = 1},
@@ -678,6 +686,16 @@ static void penalties_count_what_was_seen(void **state)
     const float logits[3] = {4, 3, -1};
     const wt_sampler_config configs[] = {
         {.repetition_penalty = 2}, {.presence_penalty = 1.5}, {.frequency_penalty = 0.6}};
+    // what was forgotten is not penalised
+    wt_sampler *again;
+    assert_ok(wt_sampler_create(&configs[1], 3, &again));
+    for (int k = 0; k < 3; k++) {
+        int32_t id;
+        assert_ok(wt_sampler_pick(again, logits, &id));
+        assert_int_equal(id, 0);
+        wt_sampler_forget(again);
+    }
+    wt_sampler_destroy(again);
     // 4 3 -1: 2 3 -1, 2 1.5 -1, then on | 2.5 3, 2.5 1.5 | 3.4 3, 2.8 3, 2.8 2.4
     static const int32_t want[3][4] = {{0, 1, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};
     for (int c = 0; c < 3; c++) {

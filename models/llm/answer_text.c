@@ -46,11 +46,12 @@ static void drop(characters *c, size_t n)
     c->n -= n;
 }
 
-void wt_answer_text_begin(wt_answer_text *t)
+void wt_answer_text_begin(wt_answer_text *text, bool starts_thinking)
 {
+    wt_answer_text *t = text;
     t->held.n = t->thinking.n = t->answer.n = 0;
     t->held.at[0] = t->thinking.at[0] = t->answer.at[0] = 0;
-    t->state = !t->config.split_thinking ? ANSWER : t->config.starts_thinking ? THINKING : BEFORE;
+    t->state = !t->config.split_thinking ? ANSWER : starts_thinking ? THINKING : BEFORE;
     t->trim = t->state == THINKING;
 }
 
@@ -73,7 +74,7 @@ wt_status wt_answer_text_create(const wt_answer_text_config *config, wt_answer_t
         wt_answer_text_destroy(t);
         return wt_fail(WT_ERR_NO_MEMORY, "answer: %d stop strings", config->n_stops);
     }
-    wt_answer_text_begin(t);
+    wt_answer_text_begin(t, config->starts_thinking);
     *text = t;
     return WT_OK;
 }

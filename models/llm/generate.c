@@ -29,7 +29,9 @@ struct wt_generator {
     payoff payoff;
     wt_detokenizer *stream;
     wt_answer_text *text;
+    bool starts_thinking;
     wt_generation report;
+    wt_status run_status; ///< of take_run
     bool ended;
     atomic_bool cancelled;
     pthread_mutex_t mutex;
@@ -132,6 +134,7 @@ wt_status wt_generator_create(const wt_generator_config *config, wt_generator **
     settle(g);
     status = take_memory(g);
     if (!status) status = wt_answer_text_create(config->text ? config->text : &(wt_answer_text_config){0}, &g->text);
+    g->starts_thinking = config->text && config->text->starts_thinking;
     g->config.text = NULL;
     if (!status) {
         *generator = g;
@@ -153,6 +156,8 @@ void wt_generator_destroy(wt_generator *generator)
     pthread_mutex_destroy(&generator->mutex);
     free(generator);
 }
+
+void wt_generator_start_thinking(wt_generator *generator, bool thinking) { generator->starts_thinking = thinking; }
 
 // ---- wishes of other threads
 
@@ -184,7 +189,8 @@ static bool may_go_on(wt_generator *g)
     pthread_mutex_lock(&g->mutex);
     while (g->paused && !g->cancelled) pthread_cond_wait(&g->changed, &g->mutex);
     pthread_mutex_unlock(&g->mutex);
-    if (g->cancelled) end(g, WT_FINISH_CANCELLED);
+    const wt_generator_config *c = &g->config;
+    if (g->cancelled || (c->may_go_on && !c->may_go_on(c->user))) end(g, WT_FINISH_CANCELLED);
     return !g->ended;
 }
 
@@ -205,28 +211,32 @@ static void tell(wt_generator *g, const wt_generated *token)
     if (token->text.stopped) end(g, WT_FINISH_STOP);
 }
 
-/// Choose by `logits` and tell; the answer may end with it.
-static wt_status choose(wt_generator *g, const float *logits, int32_t *id)
+/// A token of the answer, by `logits` (NULL = its logprob is not wanted), is told; the answer may end with it.
+static wt_status take(wt_generator *g, int32_t id, const float *logits)
 {
     const wt_generator_config *c = &g->config;
-    wt_status status = wt_sampler_pick(c->sampler, logits, id);
-    if (status) return status;
-    if (!c->ignore_eos && wt_llm_ends(g->llm, *id)) {
+    if (!c->ignore_eos && wt_llm_ends(g->llm, id)) {
         end(g, WT_FINISH_EOS);
         return WT_OK;
     }
-    wt_generated token = {.id = *id};
+    wt_generated token = {.id = id};
     size_t length;
-    const char *piece = piece_of(g, *id, &length);
-    if (c->logprobs) token.logprob = wt_llm_logprob(logits, g->vocab_size, *id);
-    status = wt_answer_text_push(g->text, piece, length, &token.text);
+    const char *piece = piece_of(g, id, &length);
+    if (c->logprobs) token.logprob = wt_llm_logprob(logits, g->vocab_size, id);
+    wt_status status = wt_answer_text_push(g->text, piece, length, &token.text);
     if (status) return status;
-    g->ids[g->n_ids++] = *id;
+    g->ids[g->n_ids++] = id;
     g->report.n_tokens++;
     tell(g, &token);
     if (c->max_tokens && g->report.n_tokens >= c->max_tokens) end(g, WT_FINISH_LENGTH);
     if (g->n_ids >= c->n_positions) end(g, WT_FINISH_CONTEXT);
     return WT_OK;
+}
+
+static wt_status choose(wt_generator *g, const float *logits, int32_t *id)
+{
+    wt_status status = wt_sampler_pick(g->config.sampler, logits, id);
+    return status ? status : take(g, *id, logits);
 }
 
 /// What was held back: of a character, a tag or a stop string.
@@ -327,6 +337,32 @@ static wt_status step(wt_generator *g)
     return status ? status : choose(g, wt_llm_logits(g->config.session), &id);
 }
 
+/// The most probable tokens in one run, which a GPU does without waiting for the host.
+static bool take_run(void *user, int32_t id)
+{
+    wt_generator *g = user;
+    g->report.n_steps++;
+    g->run_status = take(g, id, NULL);
+    return !g->run_status && may_go_on(g);
+}
+
+static wt_status run_greedily(wt_generator *g)
+{
+    const int room = g->config.n_positions - g->n_ids, left = g->config.max_tokens - g->report.n_tokens;
+    const wt_llm_run_config run = {
+        .n_tokens = g->config.max_tokens && left < room ? left : room, .on_token = take_run, .user = g};
+    g->run_status = WT_OK;
+    wt_status status = wt_llm_run(g->config.session, g->ids[g->n_ids - 1], &run);
+    return status ? status : g->run_status;
+}
+
+/// The next tokens: one step, or as many as need no look at the logits.
+static wt_status go_on(wt_generator *g)
+{
+    const bool greedy = g->config.strategy == WT_STRATEGY_SINGLE && !g->config.logprobs;
+    return greedy && wt__sampler_is_plain(g->config.sampler) ? run_greedily(g) : step(g);
+}
+
 // ---- the prompt
 
 /// Take back what is not the beginning of the prompt; at least its last token is to come.
@@ -366,7 +402,7 @@ static wt_status begin_answer(wt_generator *g, const int32_t *ids, int n)
 {
     g->report = (wt_generation){.n_prompt = n};
     g->ended = false;
-    wt_answer_text_begin(g->text);
+    wt_answer_text_begin(g->text, g->starts_thinking);
     wt_detokenizer_destroy(g->stream);
     g->stream = NULL;
     g->guesser.n_coming = g->guesser.n_input = 0;
@@ -377,6 +413,7 @@ static wt_status begin_answer(wt_generator *g, const int32_t *ids, int n)
         wt_status status = wt_detokenizer_create(g->config.tokenizer, true, &g->stream);
         if (status) return status;
     }
+    wt_sampler_forget(g->config.sampler);
     wt_sampler_see(g->config.sampler, ids, n);
     return reuse(g, ids, n);
 }
@@ -389,7 +426,7 @@ wt_status wt_generator_run(wt_generator *generator, const int32_t *ids, int n, w
     if (!status) status = prefill(g);
     const int64_t begin = wt_clock_now_ns(NULL);
     if (!status && may_go_on(g)) status = choose(g, wt_llm_logits(g->config.session), &id);
-    while (!status && may_go_on(g)) status = step(g);
+    while (!status && may_go_on(g)) status = go_on(g);
     if (!status) status = tell_rest(g);
     if (g->ended && g->report.finish == WT_FINISH_CANCELLED) g->cancelled = false;
     g->report.decode_s = seconds_since(begin);

@@ -32,7 +32,8 @@ typedef struct wt_answer_text_config {
 /// Errors: WT_ERR_BAD_ARG (an empty stop string), WT_ERR_NO_MEMORY.  [worker]
 WT_CHECKED wt_status wt_answer_text_create(const wt_answer_text_config *config, wt_answer_text **text);
 void wt_answer_text_destroy(wt_answer_text *text); ///< NULL is allowed.  [worker]
-void wt_answer_text_begin(wt_answer_text *text);   ///< Forget all, for the next answer.  [worker]
+/// Forget all, for the next answer.  [worker]
+void wt_answer_text_begin(wt_answer_text *text, bool starts_thinking);
 
 typedef struct wt_answer_part {
     const char *thinking, *answer; ///< what is certain now, each ended by a zero; borrowed until the next call
@@ -90,7 +91,7 @@ typedef struct wt_generator wt_generator;
 
 typedef struct wt_generator_config {
     wt_llm_session *session; ///< the generator's alone until destroy; its tokens are taken back at the first prompt
-    wt_sampler *sampler;     ///< likewise
+    wt_sampler *sampler;     ///< likewise; what it has seen is the prompt of each answer
     int n_positions;         ///< of the session
     int max_tokens;          ///< of an answer; 0 = as many as there is room for
     bool ignore_eos;
@@ -105,6 +106,8 @@ typedef struct wt_generator_config {
     bool keep_guessing;    ///< also when it does not pay
     /// Gets each token, in the thread of run; false ends the answer. NULL = none.
     bool (*on_token)(void *user, const wt_generated *token);
+    /// Asked there too, between steps and between batches of the prompt; false ends the answer. NULL = none.
+    bool (*may_go_on)(void *user);
     void *user;
 } wt_generator_config;
 
@@ -130,7 +133,10 @@ void wt_generator_destroy(wt_generator *generator); ///< NULL is allowed.  [work
 /// WT_ERR_FULL when the prompt has n_positions tokens or more.  [worker]
 WT_CHECKED wt_status wt_generator_run(wt_generator *generator, const int32_t *ids, int n, wt_generation *report);
 
-/// The running answer, or the next, ends within a step (a prompt: within 64 of its tokens).  [any]
+/// The prompts to come end with <think>, or do not: instead of text.starts_thinking.  [worker]
+void wt_generator_start_thinking(wt_generator *generator, bool thinking);
+
+/// The running answer, or the next, ends within a step (a prompt: within a batch of the session).  [any]
 void wt_generator_cancel(wt_generator *generator);
 /// It waits after the step that is under way, until it is to go on or is cancelled.  [any]
 void wt_generator_pause(wt_generator *generator, bool pause);

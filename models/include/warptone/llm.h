@@ -120,12 +120,16 @@ typedef struct wt_logit_bias {
     float bias; ///< added to its logit; -INFINITY bans it
 } wt_logit_bias;
 
-/// Applied in this order: repetition penalty, presence and frequency penalty, bias, temperature, top-k, top-p, min-p.
+/// Applied in this order: repetition penalty, presence and frequency penalty, bias, temperature, top-k, top-p, min-p,
+/// typical.
 typedef struct wt_sampler_config {
     double temperature; ///< 0 = the most probable token, the first of equals
     int top_k;          ///< only the k most probable; 0 = all
     double top_p;       ///< only the most probable whose sum reaches p; 0 and 1 = all
     double min_p;       ///< only those with p times the most probable's probability, or more; 0 = all
+    /// Only those whose surprise, - log p, is nearest to its mean, until their sum reaches p; 0 and 1 = all. Source:
+    /// Meister et al., Locally Typical Sampling, 2022.
+    double typical_p;
     double
         repetition_penalty; ///< positive logits of tokens seen are divided by it, negative multiplied; 0 and 1 = none
     double presence_penalty, frequency_penalty; ///< subtracted from logits of tokens generated: once, and each time
@@ -142,6 +146,9 @@ void wt_sampler_destroy(wt_sampler *sampler); ///< NULL is allowed.  [worker]
 
 /// Count tokens of the prompt as seen, for the repetition penalty. Ids out of the vocabulary are passed over.  [worker]
 void wt_sampler_see(wt_sampler *sampler, const int32_t *ids, int n);
+
+/// Nothing has been seen or generated; the numbers drawn go on.  [worker]
+void wt_sampler_forget(wt_sampler *sampler);
 
 /// Choose a token of `logits` [vocab_size] and count it as generated. The n-th choice takes the n-th number of Philox
 /// 4x32-10 with the seed as its key (Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011).
