@@ -64,7 +64,7 @@ typedef struct wt_llm_attend_args {
     int *arrived;   ///< [n_tokens][n_heads], 0 before and after
     float scale;
     int n_heads, n_kv_heads, n_splits, window; ///< window 0 = none
-    int out_type;
+    int n_tokens, out_type;
 } wt_llm_attend_args;
 
 typedef struct wt_llm_part {

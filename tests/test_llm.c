@@ -412,6 +412,47 @@ static void runs_give_the_tokens_of_single_steps(void **state)
     }
 }
 
+/// Keys and values in 16 bits, and prompts that are attended to on tensor cores where heads are multiples of 16: in
+/// batches that do not end with a page, and in single steps. Each score and share is off by some 2^-12, or 2^-9.
+static void caches_of_16_bits_are_near(void **state)
+{
+    static const char *const some[] = {"llama", "mistral", "qwen3"}; // heads of 16, 16 with a window, 24
+    static const wt_dtype types[] = {WT_DTYPE_F16, WT_DTYPE_BF16};
+    enum { N = 150 };
+    int32_t ids[N];
+    if (backend == WT_BACKEND_CPU) skip();
+    for (int k = 0; k < N; k++) ids[k] = k * 37 % 128;
+    for (int m = 0; m < 6; m++) {
+        fixture f = open_model(make_model(state, some[m / 2], types[m % 2]), 1, 0);
+        const double bound = types[m % 2] == WT_DTYPE_F16 ? 5e-3 : 4e-2;
+        float want[128], peak = 0, error = 0;
+        wt_device *cpu;
+        wt_llm_session *exact, *near;
+        assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU}, &cpu));
+        assert_ok(wt_llm_session_create(f.llm, &(wt_llm_session_config){.device = cpu, .n_positions = N}, &exact));
+        assert_ok(wt_llm_session_create(
+            f.llm,
+            &(wt_llm_session_config){.device = f.device, .n_positions = N, .n_batch = 133, .kv_type = types[m % 2]},
+            &near));
+        assert_ok(wt_llm_prefill(exact, ids, N));
+        memcpy(want, wt_llm_logits(exact), sizeof want);
+        assert_ok(wt_llm_prefill(near, ids, N - 10)); // 133 and 7
+        for (int k = N - 10; k < N; k++) assert_ok(wt_llm_decode(near, ids[k]));
+        const float *got = wt_llm_logits(near);
+        for (int k = 0; k < 128; k++) {
+            peak = fmaxf(peak, fabsf(want[k]));
+            error = fmaxf(error, fabsf(got[k] - want[k]));
+        }
+        print_message("%-8s %-5s %.1e of the largest logit\n", some[m / 2], wt_dtype_name(types[m % 2]),
+                      (double)(error / peak));
+        if (!(error <= bound * peak)) fail_msg("%s: %g of %g", some[m / 2], error, peak);
+        wt_llm_session_destroy(exact);
+        wt_llm_session_destroy(near);
+        wt_device_close(cpu);
+        close_model(&f);
+    }
+}
+
 static void bad_use_is_refused(void **state)
 {
     const char *path = make_model(state, "gpt2", WT_DTYPE_F32);
@@ -732,7 +773,8 @@ int main(void)
     IN_FOLDER(families_equal_transformers), IN_FOLDER(half_types_of_the_same_weights_give_the_same_tokens),            \
         cmocka_unit_test(a_trained_model_equals_transformers), cmocka_unit_test(a_llama2c_checkpoint_tells_its_story), \
         IN_FOLDER(logits_do_not_depend_on_how_tokens_came), IN_FOLDER(verified_logits_are_those_of_single_steps),      \
-        IN_FOLDER(runs_give_the_tokens_of_single_steps), IN_FOLDER(bad_use_is_refused)
+        IN_FOLDER(runs_give_the_tokens_of_single_steps), IN_FOLDER(caches_of_16_bits_are_near),                        \
+        IN_FOLDER(bad_use_is_refused)
     const struct CMUnitTest cpu[] = {SESSIONS}, cuda[] = {SESSIONS};
     const struct CMUnitTest rest[] = {
         cmocka_unit_test(opening_survives_failing_allocations),

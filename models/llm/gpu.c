@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOGITS_ROWS = 16, ALIGN = 256, MAX_EXPERTS = 1024 };
+enum { LOGITS_ROWS = 16, ALIGN = 256, MAX_EXPERTS = 1024, MAX_FLASH_HEAD = 256 };
 
 // ---- kernels
 
@@ -14,6 +14,7 @@ static const struct {
     int first, n;
 } modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE},
                                 {"kernels/llm_attend.cu", WT__LLM_PLACE, 2},
+                                {"kernels/llm_flash.cu", WT__LLM_FLASH, 1},
                                 {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 3}};
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
@@ -25,6 +26,7 @@ static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embe
                                                      [WT__LLM_PICK] = "llm_pick",
                                                      [WT__LLM_PLACE] = "llm_place",
                                                      [WT__LLM_ATTEND] = "llm_attend",
+                                                     [WT__LLM_FLASH] = "llm_flash",
                                                      [WT__LLM_MATVEC] = "llm_matvec_f32",
                                                      [WT__LLM_MATVEC + 1] = "llm_matvec_f16",
                                                      [WT__LLM_MATVEC + 2] = "llm_matvec_bf16"};
@@ -46,7 +48,9 @@ static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
     const char *const options[] = {head, group, type};
     wt_status status = WT_OK;
     for (int m = 0; m < WT__N_LLM_MODULES && !status; m++) {
-        const bool attend = modules[m].first == WT__LLM_PLACE;
+        const bool attend = modules[m].first == WT__LLM_PLACE || modules[m].first == WT__LLM_FLASH;
+        if (modules[m].first == WT__LLM_FLASH && (!g->kv_type || c->d_head % 16 || c->d_head > MAX_FLASH_HEAD))
+            continue;
         status = wt_module_create(
             g->device, &(wt_module_config){.name = modules[m].file, .options = options, .n_options = attend ? 3 : 0},
             &g->modules[m]);

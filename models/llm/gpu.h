@@ -36,11 +36,12 @@ typedef enum wt__llm_kernel {
     WT__LLM_PICK,
     WT__LLM_PLACE,
     WT__LLM_ATTEND,
+    WT__LLM_FLASH,  ///< NULL where the cache or the head's size is not for it
     WT__LLM_MATVEC, ///< of F32, F16, BF16
     WT__N_LLM_KERNELS = WT__LLM_MATVEC + 3,
 } wt__llm_kernel;
 
-enum { WT__N_LLM_MODULES = 3, WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS };
+enum { WT__N_LLM_MODULES = 4, WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS };
 
 typedef struct wt__gpu {
     wt_llm_resident *resident;
