@@ -2,7 +2,9 @@
 // reads, and large ones. Weights are random and rotate over 512 MB or more, so that no cache holds them; launches are
 // replayed from a graph, as a decoder does; the median of several replays.
 //
-//   bench_matmul [skinny|large] [filter] [warps steps]     rows whose name contains `filter`; of matmul_skinny
+//   bench_matmul [skinny|large|sweep] [filter]     rows whose name contains `filter`
+//
+// `sweep` gives the times of the five products with one row of x for warps and steps of matmul_skinny.
 //
 //   read     4651 GB/s
 //   skinny   qkv 6144 x 4096 bf16 m=1      13.20 us   3813 GB/s   0.82   matmul_skinny
@@ -173,29 +175,58 @@ static double launch_us(bench *b, wt_matmul_args *args, size_t matrix_bytes)
     return us;
 }
 
+static const struct {
+    const char *name;
+    int rows, columns;
+    bool gated;
+} shapes[] = {{"qkv", 6144, 4096, false},
+              {"o", 4096, 4096, false},
+              {"gate+up", 24576, 4096, true},
+              {"down", 4096, 12288, false},
+              {"head", 151936, 4096, false}};
+enum { N_SHAPES = 5 };
+
+static double skinny_us(bench *b, int f, int s, int m, const char **kernel)
+{
+    wt_matmul_args args = product(b, &formats[f], shapes[s].rows, shapes[s].columns, m, shapes[s].gated);
+    const double bytes = formats[f].bytes * shapes[s].rows * shapes[s].columns;
+    *kernel = wt_matmul_kernel(b->matmul, &args);
+    return launch_us(b, &args, (size_t)(bytes / args.n_parts));
+}
+
 static void skinny(bench *b)
 {
-    static const struct {
-        const char *name;
-        int rows, columns;
-        bool gated;
-    } shapes[] = {{"qkv", 6144, 4096, false},
-                  {"o", 4096, 4096, false},
-                  {"gate+up", 24576, 4096, true},
-                  {"down", 4096, 12288, false},
-                  {"head", 151936, 4096, false}};
     for (int f = 0; f < N_FORMATS; f++)
-        for (int s = 0; s < 5; s++)
+        for (int s = 0; s < N_SHAPES; s++)
             for (int m = 1; m <= 16; m *= 2) {
                 char name[96];
+                const char *kernel;
                 snprintf(name, sizeof name, "%s %d x %d %s m=%d ", shapes[s].name, shapes[s].rows, shapes[s].columns,
                          formats[f].name, m);
                 if (!strstr(name, b->filter)) continue;
-                wt_matmul_args args = product(b, &formats[f], shapes[s].rows, shapes[s].columns, m, shapes[s].gated);
-                const double bytes = formats[f].bytes * shapes[s].rows * shapes[s].columns;
-                const double us = launch_us(b, &args, (size_t)(bytes / args.n_parts)), gbps = bytes / us / 1e3;
+                const double us = skinny_us(b, f, s, m, &kernel);
+                const double gbps = formats[f].bytes * shapes[s].rows * shapes[s].columns / us / 1e3;
                 printf("skinny   %-36s %8.2f us   %5.0f GB/s   %.2f   %s\n", name, us, gbps, gbps / b->read_gbps,
-                       wt_matmul_kernel(b->matmul, &args));
+                       kernel);
+            }
+}
+
+static void sweep(bench *b)
+{
+    for (int f = 0; f < N_FORMATS; f++)
+        for (int warps = 4; warps <= 16; warps *= 2)
+            for (int steps = 1; steps <= 8; steps *= 2) {
+                if (!strstr(formats[f].name, b->filter)) continue;
+                need(wt_matmul_create(
+                    &(wt_matmul_config){.device = b->device, .skinny_warps = warps, .skinny_steps = steps},
+                    &b->matmul));
+                printf("sweep    %-8s warps %2d steps %d  ", formats[f].name, warps, steps);
+                for (int s = 0; s < N_SHAPES; s++) {
+                    const char *kernel;
+                    printf(" %s %.2f", shapes[s].name, skinny_us(b, f, s, 1, &kernel));
+                }
+                printf(" us\n");
+                wt_matmul_destroy(b->matmul);
             }
 }
 
@@ -286,11 +317,9 @@ int main(int argc, char **argv)
     }
     open_all(&b);
     measure_reading(&b);
-    wt_matmul_config config = {
-        .device = b.device, .skinny_warps = argc > 3 ? atoi(argv[3]) : 0, .skinny_steps = argc > 4 ? atoi(argv[4]) : 0};
-    for (int own = 0; own < 2; own++) { // with the library, then without
-        config.no_library = own;
-        need(wt_matmul_create(&config, &b.matmul));
+    if (!strcmp(what, "sweep")) sweep(&b);
+    for (int own = 0; own < 2 && strcmp(what, "sweep"); own++) { // with the library, then without
+        need(wt_matmul_create(&(wt_matmul_config){.device = b.device, .no_library = own}, &b.matmul));
         if (own && strcmp(what, "large")) skinny(&b);
         if (strcmp(what, "skinny")) large(&b);
         wt_matmul_destroy(b.matmul);

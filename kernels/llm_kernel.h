@@ -70,14 +70,14 @@ typedef struct wt_llm_attend_args {
 typedef struct wt_llm_part {
     const void *weight; ///< [rows][columns]
     const float *bias;  ///< [rows] or NULL
-    float *out;         ///< [n][rows]
+    float *out;         ///< [rows]
     int rows;
 } wt_llm_part;
 
-/// One vector a token times up to three matrices of one type, with the norm before and what comes after in one.
+/// One vector times up to three matrices of one type, with the norm before and what comes after in one.
 typedef struct wt_llm_matvec_args {
     wt_llm_part parts[3];
-    const float *x;                       ///< [n][columns]
+    const float *x;                       ///< [columns]
     const float *norm_weight, *norm_bias; ///< of a norm of x; NULL = x as it is
     float eps;
     int n_parts, columns;
@@ -114,16 +114,17 @@ typedef struct wt_llm_choose_args {
     int n_tokens, n_experts, n_used, normalise;
 } wt_llm_choose_args;
 
-/// A token's chosen experts: up = share activation(Wgate n) (Wup n), or x += sum of Wdown up.
-typedef struct wt_llm_expert_args {
-    const void *gate, *up, *down;                  ///< of the first expert
-    long long gate_stride, up_stride, down_stride; ///< bytes to the next one's
-    const int *chosen;                             ///< [n_tokens][n_used]
-    const float *shares;                           ///< [n_tokens][n_used]
-    const float *n;                                ///< [n_tokens][d_model]
-    float *hidden;                                 ///< [n_tokens][n_used][d_ff]
-    float *x;                                      ///< [n_tokens][d_model]
-    int d_model, d_ff, n_used, activation;
-} wt_llm_expert_args;
+/// Tokens to the experts they chose, and back.
+typedef struct wt_llm_mix_args {
+    const int *chosen;   ///< [n_pairs], n_used of a token
+    const float *shares; ///< [n_pairs]
+    int *offsets;        ///< [n_experts + 1] where an expert's rows begin
+    int *slots;          ///< [n_pairs] rows of the pairs; NULL = their own numbers
+    const void *n;       ///< [n_tokens][d_model] of `type`
+    void *grouped;       ///< [n_pairs][d_model] of `type`, by expert
+    const float *mixed;  ///< [n_pairs][d_model] what the experts gave
+    float *x;            ///< [n_tokens][d_model] += sum of share mixed
+    int n_pairs, n_experts, n_used, d_model, type;
+} wt_llm_mix_args;
 
 #endif

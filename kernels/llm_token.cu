@@ -3,6 +3,9 @@
 //   llm_embed    a block a token: its row of the embedding, and the cosines and sines of its position
 //   llm_norm     a block a row: RMSNorm or LayerNorm, to the type that the products take
 //   llm_choose   a warp a token: softmax over the experts, the most probable ones and their shares
+//   llm_group    a thread an expert: where its rows begin, and which of its rows a pair of token and expert has
+//   llm_gather   a block a pair: the token's vector to that row
+//   llm_mix      a block a token: the sum of what its experts gave, in the order of the choice
 //   llm_pick     blocks share the logits, the last one done takes the largest: the next token, for the device and the host
 //
 // All positions and ids are read from memory, so that a recorded step serves every token.
@@ -81,6 +84,45 @@ extern "C" __global__ void __launch_bounds__(32) llm_choose(wt_llm_choose_args a
     __syncwarp();
     if (a.normalise && !lane)
         for (int k = 0; k < a.n_used; k++) a.shares[at + k] /= kept;
+}
+
+extern "C" __global__ void __launch_bounds__(1024) llm_group(wt_llm_mix_args a)
+{
+    __shared__ int counts[1024];
+    const int e = threadIdx.x;
+    int n = 0;
+    for (int k = 0; k < a.n_pairs; k++) n += a.chosen[k] == e;
+    counts[e] = n;
+    __syncthreads();
+    int at = 0;
+    for (int k = 0; k < e; k++) at += counts[k];
+    a.offsets[e] = at;
+    if (e == a.n_experts - 1) a.offsets[a.n_experts] = at + n;
+    for (int k = 0; k < a.n_pairs; k++)
+        if (a.chosen[k] == e) a.slots[k] = at++;
+}
+
+extern "C" __global__ void __launch_bounds__(256) llm_gather(wt_llm_mix_args a)
+{
+    const long long from = (long long)(blockIdx.x / a.n_used) * a.d_model, to = (long long)a.slots[blockIdx.x] * a.d_model;
+    for (int k = threadIdx.x; k < a.d_model; k += 256)
+        if (a.type == WT_LLM_F32)
+            ((float *)a.grouped)[to + k] = ((const float *)a.n)[from + k];
+        else
+            ((unsigned short *)a.grouped)[to + k] = ((const unsigned short *)a.n)[from + k];
+}
+
+extern "C" __global__ void __launch_bounds__(256) llm_mix(wt_llm_mix_args a)
+{
+    const long long t = blockIdx.x;
+    for (int k = threadIdx.x; k < a.d_model; k += 256) {
+        float sum = 0;
+        for (int j = 0; j < a.n_used; j++) {
+            const long long pair = t * a.n_used + j, row = a.slots ? a.slots[pair] : pair;
+            sum += a.shares[pair] * a.mixed[row * a.d_model + k];
+        }
+        a.x[t * a.d_model + k] += sum;
+    }
 }
 
 struct choice {

@@ -61,6 +61,13 @@ typedef struct wt_mm_args {
     int activation, gated, add;
 } wt_mm_args;
 
+/// The matrix of a part as elements of x_type, [rows][columns].
+typedef struct wt_mm_widen_args {
+    wt_mm_args args;
+    unsigned short *out;
+    int part;
+} wt_mm_widen_args;
+
 /// Bare sums of rows first .. of a batch of a part, [count][pitch], and of part 1 when gated.
 typedef struct wt_mm_finish_args {
     wt_mm_args args;

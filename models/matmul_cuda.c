@@ -234,11 +234,13 @@ static void choose(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 static wt_status enqueue_library(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *a)
 {
     static const plan finish = {.file = "kernels/matmul_finish.cu", .function = "matmul_finish"};
-    wt_kernel *kernel;
+    static const plan widen = {.file = "kernels/matmul_widen.cu", .function = "matmul_widen"};
+    wt__mm_helpers helpers;
     wt_status status = wt__mm_library_prepare(cuda->library, a);
-    if (!status) status = kernel_of(cuda, &finish, &kernel);
+    if (!status) status = kernel_of(cuda, &finish, &helpers.finish);
+    if (!status) status = kernel_of(cuda, &widen, &helpers.widen);
     if (status || !stream) return status;
-    return wt__mm_library_enqueue(cuda->library, kernel, stream, a);
+    return wt__mm_library_enqueue(cuda->library, &helpers, stream, a);
 }
 
 wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *args)

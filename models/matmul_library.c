@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <warptone/cublaslt.h>
 
-enum { SCRATCH_BYTES = 64 << 20, LEAST_ROWS_F32 = 9, FINISH_ROWS = 1024 };
+enum { SCRATCH_BYTES = 64 << 20, WIDE_BYTES = 256 << 20, LEAST_ROWS_F32 = 9, LEAST_ROWS_WIDENED = 128 };
+enum { FINISH_ROWS = 1024, WIDEN_COLUMNS = 2048 }; // of a block
 
 struct wt__mm_library {
     wt_device *device;
     wt_cublaslt *cublaslt;
-    wt_buffer *scratch; ///< taken by the first prepare that needs it
+    wt_buffer *scratch, *wide; ///< taken by the first prepare that needs them
     bool tf32;
 };
 
@@ -46,10 +47,37 @@ void wt__mm_library_destroy(wt__mm_library *library)
     if (!library) return;
     wt_cublaslt_destroy(library->cublaslt);
     wt_buffer_destroy(library->scratch);
+    wt_buffer_destroy(library->wide);
     free(library);
 }
 
 // ---- which
+
+/// Weights to be made those of a 16-bit x, which fit the memory for that: both of a gated product, else one at a time.
+static bool is_widened(const wt_mm_args *a)
+{
+    const int least = a->w_type >= WT_MM_Q8_0 ? WT_MATMUL_SKINNY + 1 : LEAST_ROWS_WIDENED;
+    int most = 0;
+    for (int k = 0; k < a->n_parts; k++) most = a->parts[k].rows > most ? a->parts[k].rows : most;
+    return (a->x_type == WT_MM_F16 || a->x_type == WT_MM_BF16) && a->w_type != a->x_type && a->m >= least &&
+           a->n_batches == 1 && a->columns % 8 == 0 &&
+           (int64_t)most * a->columns * 2 * (a->gated ? 2 : 1) <= WIDE_BYTES;
+}
+
+/// The same product with part `part`'s weights widened at `wide`, the next part's behind them.
+static wt_mm_args widened(const wt_mm_args *a, uintptr_t wide, int part)
+{
+    wt_mm_args b = *a;
+    b.w_type = a->x_type;
+    b.row_bytes = 2 * (int64_t)a->columns;
+    for (int k = 0; k < a->n_parts; k++) {
+        b.parts[k].w_next = b.row_bytes * b.parts[k].rows;
+        b.parts[k].w = (const unsigned char *)wide + (k > part ? b.parts[part].rows * b.row_bytes : 0);
+        b.parts[k].scales = NULL;
+        b.parts[k].tensor_scale = NULL;
+    }
+    return b;
+}
 
 static bool types_fit(const wt_mm_args *a)
 {
@@ -77,7 +105,9 @@ bool wt__mm_library_takes(const wt_mm_args *a)
 {
     if (a->experts || a->offsets || a->m < (a->x_type == WT_MM_F32 ? LEAST_ROWS_F32 : WT_MATMUL_SKINNY + 1))
         return false;
-    return types_fit(a) && is_aligned(a);
+    if (!is_widened(a)) return types_fit(a) && is_aligned(a);
+    const wt_mm_args wide = widened(a, 16, 0); // any aligned address
+    return types_fit(&wide) && is_aligned(&wide);
 }
 
 // ---- how
@@ -149,6 +179,12 @@ static wt_status prepare_part(wt__mm_library *l, const wt_mm_args *a, const wt_m
 wt_status wt__mm_library_prepare(wt__mm_library *l, const wt_mm_args *a)
 {
     wt_status status = WT_OK;
+    if (is_widened(a)) {
+        if (!l->wide) status = wt_buffer_create(l->device, WT_MEMORY_DEVICE, WIDE_BYTES, &l->wide);
+        if (status) return status;
+        const wt_mm_args wide = widened(a, wt_buffer_address(l->wide), 0);
+        return wt__mm_library_prepare(l, &wide);
+    }
     if (!is_direct(a) && !l->scratch)
         status = wt_buffer_create(l->device, WT_MEMORY_DEVICE, SCRATCH_BYTES, &l->scratch);
     for (int k = 0; k < a->n_parts && !status; k++) status = prepare_part(l, a, &a->parts[k]);
@@ -202,9 +238,34 @@ static wt_status queue_part(wt__mm_library *l, wt_kernel *finish, wt_stream *str
     return status;
 }
 
-wt_status wt__mm_library_enqueue(wt__mm_library *l, wt_kernel *finish, wt_stream *stream, const wt_mm_args *a)
+static wt_status queue_widening(wt_kernel *widen, wt_stream *stream, const wt_mm_args *a, const wt_mm_args *wide,
+                                int part)
+{
+    const wt_mm_widen_args f = {.args = *a, .out = (unsigned short *)wide->parts[part].w, .part = part};
+    const wt_launch launch = {.grid = {a->parts[part].rows, (a->columns + WIDEN_COLUMNS - 1) / WIDEN_COLUMNS},
+                              .block = {WIDEN_COLUMNS / 8}};
+    return wt_kernel_launch(widen, stream, &launch, &WT_ARG(f), 1);
+}
+
+/// Part by part in the same memory, both of a gated product behind each other.
+static wt_status queue_widened(wt__mm_library *l, const wt__mm_helpers *helpers, wt_stream *stream, const wt_mm_args *a)
 {
     wt_status status = WT_OK;
-    for (int k = 0; k < (a->gated ? 1 : a->n_parts) && !status; k++) status = queue_part(l, finish, stream, a, k);
+    for (int k = 0; k < (a->gated ? 1 : a->n_parts) && !status; k++) {
+        const wt_mm_args wide = widened(a, wt_buffer_address(l->wide), k);
+        status = queue_widening(helpers->widen, stream, a, &wide, k);
+        if (!status && a->gated) status = queue_widening(helpers->widen, stream, a, &wide, 1);
+        if (!status) status = queue_part(l, helpers->finish, stream, &wide, k);
+    }
+    return status;
+}
+
+wt_status wt__mm_library_enqueue(wt__mm_library *l, const wt__mm_helpers *helpers, wt_stream *stream,
+                                 const wt_mm_args *a)
+{
+    if (is_widened(a)) return queue_widened(l, helpers, stream, a);
+    wt_status status = WT_OK;
+    for (int k = 0; k < (a->gated ? 1 : a->n_parts) && !status; k++)
+        status = queue_part(l, helpers->finish, stream, a, k);
     return status;
 }

@@ -34,7 +34,8 @@ void wt__product_store(const wt__product *p, int64_t row, int64_t t, float y)
 {
     const wt__linear *l = p->linear;
     float *out = p->out + p->out_stride * t + row;
-    if (!p->widened && l->scales && !l->nibbles && l->scale_columns == l->weight.shape[1]) y *= l->scales[row / l->scale_rows];
+    if (!p->widened && l->scales && !l->nibbles && l->scale_columns == l->weight.shape[1])
+        y *= l->scales[row / l->scale_rows];
     if (l->bias) y += l->bias[row];
     *out = p->add ? *out + y : y;
 }
