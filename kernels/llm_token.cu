@@ -151,24 +151,27 @@ extern "C" __global__ void __launch_bounds__(256) llm_pick(const __grid_constant
 {
     __shared__ choice scratch[8];
     const float lowest = -__int_as_float(0x7f800000);
+    const float *logits = a.logits + (long long)blockIdx.y * a.vocab_size;
+    float *best = a.best + blockIdx.y * 2 * gridDim.x;
     choice c = {lowest, 0x7fffffff};
     for (int k = blockIdx.x * 256 + threadIdx.x; k < a.vocab_size; k += gridDim.x * 256) {
-        const float x = a.logits[k];
+        const float x = logits[k];
         c = better(c, {x, x == x ? k : -1});
     }
     c = block_best(c, scratch);
     if (threadIdx.x) return;
-    a.best[2 * blockIdx.x] = c.logit;
-    a.best[2 * blockIdx.x + 1] = __int_as_float(c.id);
+    best[2 * blockIdx.x] = c.logit;
+    best[2 * blockIdx.x + 1] = __int_as_float(c.id);
     __threadfence(); // a block's best is written before it is counted
-    if (atomicAdd(a.arrived, 1) != (int)gridDim.x - 1) return;
+    if (atomicAdd(a.arrived + blockIdx.y, 1) != (int)gridDim.x - 1) return;
     __threadfence();
-    for (int k = 0; k < (int)gridDim.x; k++) c = better(c, {a.best[2 * k], __float_as_int(a.best[2 * k + 1])});
+    for (int k = 0; k < (int)gridDim.x; k++) c = better(c, {best[2 * k], __float_as_int(best[2 * k + 1])});
     if (c.logit == lowest) c.id = -1;
-    *a.arrived = 0;
+    a.arrived[blockIdx.y] = 0;
+    a.tokens[blockIdx.y].id = c.id;
+    a.tokens[blockIdx.y].place++;
+    if (!a.ring) return;
     const int step = ++*a.step;
-    a.tokens[0].id = c.id;
-    a.tokens[0].place++;
     union {
         wt_llm_choice choice;
         long long word; // one store: the host never sees half of it

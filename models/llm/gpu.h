@@ -92,6 +92,10 @@ void wt__gpu_pick(wt__pass *pass);
 /// wt_llm_run without a sampler: up to config->n_tokens steps, recorded once and launched ahead of their results.
 WT_CHECKED wt_status wt__gpu_generate(wt_llm_session *session, const wt_llm_run_config *config);
 
+/// The batch, of one token of each of several sequences, through all layers; the most probable next ones to `best`
+/// [n_tokens], -1 where a logit is not a number; logits to `logits` [n_tokens][vocab_size] unless NULL. Waits.
+WT_CHECKED wt_status wt__gpu_step(wt_llm_session *session, int32_t *best, float *logits);
+
 /// The last token's logits to the host, if they are not there.
 WT_CHECKED wt_status wt__gpu_fetch_logits(const wt_llm_session *session);
 

@@ -297,7 +297,7 @@ static void attend(wt__pass *p, int layer)
                             .window = c->layer_slides[layer] ? c->sliding_window : 0,
                             .n_tokens = s->n_tokens,
                             .out_type = kernel_type(input_type(&s->llm->layers[layer].o, s->n_tokens))};
-    if (s->n_tokens >= FLASH_TOKENS && s->gpu->kernels[WT__LLM_FLASH]) {
+    if (s->is_prompt && s->n_tokens >= FLASH_TOKENS && s->gpu->kernels[WT__LLM_FLASH]) {
         const size_t page = 2 * WT__LLM_PAGE * (size_t)(c->d_head + 8);
         launch(p, WT__LLM_FLASH,
                (wt_launch){.grid = {(s->n_tokens + FLASH_BLOCK - 1) / FLASH_BLOCK, c->n_heads},
@@ -411,9 +411,9 @@ void wt__gpu_pick(wt__pass *p)
                                 .best = (float *)(g->io_address + g->best_at),
                                 .arrived = g->arrived,
                                 .step = (int *)(g->io_address + g->step_at),
-                                .ring = (wt_llm_choice *)wt_buffer_address(g->ring),
+                                .ring = s->is_run ? (wt_llm_choice *)wt_buffer_address(g->ring) : NULL,
                                 .vocab_size = s->llm->config.vocab_size};
-    launch(p, WT__LLM_PICK, (wt_launch){.grid = {WT_LLM_PICK_BLOCKS}, .block = {THREADS}}, &a, sizeof a);
+    launch(p, WT__LLM_PICK, (wt_launch){.grid = {WT_LLM_PICK_BLOCKS, p->n_logits}, .block = {THREADS}}, &a, sizeof a);
 }
 
 const wt__llm_ops wt__llm_cuda_ops = {.embed = embed,
