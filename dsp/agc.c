@@ -1,21 +1,18 @@
-// The level is the power of the last 50 ms or so (one pole), looked at every STEP frames since reset. The gain then
-// moves towards target - level by at most its rates, along a straight line over the next STEP frames: no clicks, and
-// nothing depends on the caller's blocks.
+#include "agc_kernel.h"
+
 #include <warptone/agc.h>
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { STEP = 64, MAX_CHANNELS = 64 };
+enum { MAX_CHANNELS = 64 };
 
 struct wt_agc {
-    int channels, at;                                                         // at: frames into the present step
-    double target_db, max_gain_db, min_gain_db, gate_power, rise_db, fall_db; // rates: of a step
-    double keep;                                                              // part of the power that a step leaves
-    double power[MAX_CHANNELS];                                               // smoothed, of each channel
-    double sum[MAX_CHANNELS];                                                 // of squares in the present step
-    double gain_db, gain, gain_change; // at the present frame; linear, and its change a frame
+    int channels, at; // at: frames into the present step
+    agc_rules rules;
+    agc_line line;
+    agc_ear ears[MAX_CHANNELS];
 };
 
 static wt_status check(const wt_agc_config *c, int rate_hz, int channels)
@@ -37,10 +34,7 @@ static wt_status check(const wt_agc_config *c, int rate_hz, int channels)
     return WT_OK;
 }
 
-static double or_default(double value, double otherwise)
-{
-    return value != 0 ? value : otherwise;
-}
+static double or_default(double value, double otherwise) { return value != 0 ? value : otherwise; }
 
 wt_status wt_agc_create(const wt_agc_config *config, wt_agc **agc)
 {
@@ -50,70 +44,47 @@ wt_status wt_agc_create(const wt_agc_config *config, wt_agc **agc)
     if (status) return status;
     wt_agc *a = calloc(1, sizeof *a);
     if (!a) return wt_fail(WT_ERR_NO_MEMORY, "agc: handle");
-    const double step_s = (double)STEP / rate_hz;
+    const double step_s = (double)AGC_STEP / rate_hz;
     a->channels = channels;
-    a->target_db = or_default(config->target_db, -20);
-    a->max_gain_db = or_default(config->max_gain_db, 24);
-    a->min_gain_db = or_default(config->min_gain_db, -24);
-    a->gate_power = pow(10, or_default(config->gate_db, -50) / 10);
-    a->rise_db = or_default(config->rise_db_per_s, 6) * step_s;
-    a->fall_db = or_default(config->fall_db_per_s, 24) * step_s;
-    a->keep = exp(-step_s / 0.05);
+    a->rules = (agc_rules){
+        .target_db = or_default(config->target_db, -20),
+        .max_gain_db = or_default(config->max_gain_db, 24),
+        .min_gain_db = or_default(config->min_gain_db, -24),
+        .gate_power = pow(10, or_default(config->gate_db, -50) / 10),
+        .rise_db = or_default(config->rise_db_per_s, 6) * step_s,
+        .fall_db = or_default(config->fall_db_per_s, 24) * step_s,
+        .keep = exp(-step_s / 0.05),
+    };
     wt_agc_reset(a);
     *agc = a;
     return WT_OK;
 }
 
-void wt_agc_destroy(wt_agc *agc)
-{
-    free(agc);
-}
+void wt_agc_destroy(wt_agc *agc) { free(agc); }
 
 WT_RT void wt_agc_reset(wt_agc *a)
 {
-    for (int c = 0; c < a->channels; c++) a->power[c] = a->sum[c] = 0;
     a->at = 0;
-    a->gain_db = a->gain_change = 0;
-    a->gain = 1;
+    a->line = (agc_line){0};
+    memset(a->ears, 0, sizeof a->ears);
 }
 
-WT_RT double wt_agc_gain_db(const wt_agc *a)
-{
-    return 20 * log10(a->gain);
-}
-
-WT_RT static void end_step(wt_agc *a)
-{
-    double loudest = 0;
-    for (int c = 0; c < a->channels; c++) {
-        if (a->sum[c] <= DBL_MAX) a->power[c] = a->keep * a->power[c] + (1 - a->keep) * a->sum[c] / STEP;
-        if (a->power[c] < 1e-30) a->power[c] = 0;
-        if (a->power[c] > loudest) loudest = a->power[c];
-        a->sum[c] = 0;
-    }
-    const double now = pow(10, a->gain_db / 20);
-    if (loudest > a->gate_power) {
-        const double wanted = fmin(fmax(a->target_db - 10 * log10(loudest), a->min_gain_db), a->max_gain_db);
-        a->gain_db += fmin(fmax(wanted - a->gain_db, -a->fall_db), a->rise_db);
-    }
-    a->gain = now; // exactly where the last line was to end
-    a->gain_change = (pow(10, a->gain_db / 20) - now) / STEP;
-}
+WT_RT double wt_agc_gain_db(const wt_agc *a) { return 20 * log10(1 + a->line.above); }
 
 WT_RT void wt_agc_process(wt_agc *a, const float *const *in, float *const *out, int n_frames)
 {
     for (int done = 0; done < n_frames;) {
-        const int room = STEP - a->at, n = n_frames - done < room ? n_frames - done : room;
+        const int room = AGC_STEP - a->at, n = n_frames - done < room ? n_frames - done : room;
         for (int c = 0; c < a->channels; c++)
             for (int k = 0; k < n; k++) {
-                const double x = in[c][done + k];
-                a->sum[c] += x * x;
-                out[c][done + k] = (float)(x * (a->gain + a->gain_change * (a->at + k)));
+                const float x = in[c][done + k];
+                a->ears[c].sum += (double)x * x;
+                out[c][done + k] = agc_turn(&a->line, x, a->at + k);
             }
         a->at += n;
         done += n;
-        if (a->at < STEP) continue;
-        end_step(a);
+        if (a->at < AGC_STEP) continue;
+        agc_end_step(&a->rules, &a->line, a->ears, a->channels);
         a->at = 0;
     }
 }

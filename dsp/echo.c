@@ -12,6 +12,7 @@
 //
 // What the filter finds is only taken off while that makes the microphone quieter; `trust` fades between the two over
 // a block. An error 1 dB louder than the microphone says that the room has changed: all is in doubt again.
+#include "echo_rules.h"
 #include "fft_internal.h"
 
 #include <warptone/echo.h>
@@ -23,23 +24,16 @@
 
 enum { MAX_CHANNELS = 64 };
 
-static const float LOUDEST = 1e9f;
-static const float SILENT = 1e-12f; // mean square of a block: -120 dB full scale
-// Constants chosen in 16 kHz rooms of 256 ms (tests/test_echo.c). FIRST_DOUBT: of 1, 0.1, 0.05 and 0.02 a part, noise
-// and speech are learnt fastest with the last two. WORSE: 1 dB.
-static const float FIRST_DOUBT = 0.05f, WORSE = 1.26f;
-
 typedef struct voice {
-    float *w_re, *w_im, *doubt;   // [n_parts][n_bins]
-    float *near;                  // [n_bins] smoothed power of the error
-    float *mic, *ready;           // [block] coming in, going out
-    float mic_power, error_power; // smoothed mean squares
-    float trust;                  // 0 = the output is the microphone, 1 = the filter's error
+    float *w_re, *w_im, *doubt; // [n_parts][n_bins]
+    float *near;                // [n_bins] smoothed power of the error
+    float *mic, *ready;         // [block] coming in, going out
+    echo_worth worth;
 } voice;
 
 struct wt_echo {
     int channels, block, n_bins, n_parts, at, head; // head: part of the newest playback spectrum
-    float keep, near_keep, power_keep;
+    echo_rules rules;
     wt_fft *forward, *inverse;
     float *x_re, *x_im, *x_power; // [n_parts][n_bins] spectra of the playback, a ring
     float *past;                  // [2 block] playback
@@ -51,10 +45,7 @@ struct wt_echo {
     voice voices[MAX_CHANNELS];
 };
 
-static double or_default(double value, double otherwise)
-{
-    return value != 0 ? value : otherwise;
-}
+static double or_default(double value, double otherwise) { return value != 0 ? value : otherwise; }
 
 static wt_status check(const wt_echo_config *c)
 {
@@ -67,6 +58,15 @@ static wt_status check(const wt_echo_config *c)
     if (!(c->latency_ms >= 2 && c->latency_ms <= 100))
         return wt_fail(WT_ERR_BAD_ARG, "echo: latency %g ms, want 2..100", c->latency_ms);
     return WT_OK;
+}
+
+echo_rules wt__echo_rules(double block_s)
+{
+    return (echo_rules){
+        .keep = (float)exp(-block_s / 20), // 5 s follows a changing room faster and keeps 4 dB less of the near end
+        .near_keep = (float)exp(-block_s / 0.05),
+        .power_keep = (float)exp(-block_s / 0.05),
+    };
 }
 
 static float *take(float **memory, size_t floats)
@@ -126,10 +126,7 @@ wt_status wt_echo_create(const wt_echo_config *config, wt_echo **echo)
     e->block = (int)lround(c.latency_ms * c.rate_hz / 1000);
     e->n_bins = e->block + 1;
     e->n_parts = (int)ceil(c.tail_ms * c.rate_hz / 1000 / e->block);
-    const double block_s = (double)e->block / c.rate_hz;
-    e->keep = (float)exp(-block_s / 20); // 5 s follows a changing room faster and keeps 4 dB less of the near end
-    e->near_keep = (float)exp(-block_s / 0.05);
-    e->power_keep = (float)exp(-block_s / 0.05);
+    e->rules = wt__echo_rules((double)e->block / c.rate_hz);
     status = take_memory(e);
     if (status) goto fail;
     wt_echo_reset(e);
@@ -150,10 +147,7 @@ void wt_echo_destroy(wt_echo *e)
     free(e);
 }
 
-int wt_echo_latency_frames(const wt_echo *e)
-{
-    return e->block;
-}
+int wt_echo_latency_frames(const wt_echo *e) { return e->block; }
 
 WT_RT void wt_echo_reset(wt_echo *e)
 {
@@ -164,9 +158,8 @@ WT_RT void wt_echo_reset(wt_echo *e)
     for (int c = 0; c < e->channels; c++) {
         voice *v = &e->voices[c];
         memset(v->w_re, 0, sizeof(float) * e->voice_floats); // all of the voice
-        for (size_t k = 0; k < spectra; k++) v->doubt[k] = FIRST_DOUBT;
-        v->mic_power = v->error_power = 0;
-        v->trust = 1;
+        for (size_t k = 0; k < spectra; k++) v->doubt[k] = ECHO_FIRST_DOUBT;
+        v->worth = (echo_worth){.trust = 1};
     }
 }
 
@@ -189,14 +182,11 @@ WT_CLONES static void add_half_product(const float *a, const float *b, float *su
     for (int k = 0; k < n; k++) sum[k] += 0.5f * a[k] * b[k];
 }
 
-// near: smoothed with the error's power; step: 1 / D from the sum in it.
-WT_CLONES static void normalise(const float *e_re, const float *e_im, float *near, float keep, float *step, int n)
+// step: from the echo's part of D to 1 / D.
+WT_CLONES static void normalise(const echo_rules *r, const float *e_re, const float *e_im, float *near, float *step,
+                                int n)
 {
-    for (int k = 0; k < n; k++) {
-        const float power = e_re[k] * e_re[k] + e_im[k] * e_im[k];
-        near[k] = keep * near[k] + (1 - keep) * power;
-        step[k] = 1 / (step[k] + (near[k] > power ? near[k] : power) + 1e-12f);
-    }
+    for (int k = 0; k < n; k++) step[k] = echo_step(r, &near[k], step[k], e_re[k], e_im[k]);
 }
 
 // re, im = doubt X* E / D
@@ -213,20 +203,16 @@ WT_CLONES static void gradient(const wt_echo *e, size_t x_at, const float *doubt
 
 WT_CLONES static void move(const wt_echo *e, const float *x_power, float *w_re, float *w_im, float *doubt, int n)
 {
-    const float *re = e->re, *im = e->im, *step = e->step, keep = e->keep * e->keep;
+    const float *re = e->re, *im = e->im, *step = e->step;
     for (int k = 0; k < n; k++) {
         w_re[k] += re[k];
         w_im[k] += im[k];
-        doubt[k] = keep * (1 - 0.5f * doubt[k] * step[k] * x_power[k]) * doubt[k] +
-                   (1 - keep) * (w_re[k] * w_re[k] + w_im[k] * w_im[k]);
+        doubt[k] = echo_doubt(&e->rules, doubt[k], step[k], x_power[k], w_re[k], w_im[k]);
     }
 }
 
 // Where in the ring lies the playback's spectrum of p blocks ago?
-static size_t x_of(const wt_echo *e, int p)
-{
-    return (size_t)((e->head + p) % e->n_parts) * (size_t)e->n_bins;
-}
+static size_t x_of(const wt_echo *e, int p) { return (size_t)((e->head + p) % e->n_parts) * (size_t)e->n_bins; }
 
 // Filter the playback: echo [block] in the second half of `wave`.
 WT_RT static void imagine(wt_echo *e, const voice *v)
@@ -251,19 +237,18 @@ WT_RT static void cancel(wt_echo *e, voice *v)
         mic_power += v->mic[k] * v->mic[k] / (float)block;
         error_power += error * error / (float)block;
     }
-    v->mic_power += (1 - e->power_keep) * (mic_power - v->mic_power);
-    v->error_power += (1 - e->power_keep) * (error_power - v->error_power);
-    const float before = v->trust, change = (v->error_power <= v->mic_power ? 1 : 0) - before;
+    const float before = v->worth.trust;
+    v->worth = echo_judge(&e->rules, v->worth, mic_power, error_power);
+    const float change = v->worth.trust - before;
     for (int k = 0; k < block; k++) {
         const float echo = e->wave[block + k];
         v->ready[k] = v->mic[k] - (before + change * (float)k / (float)block) * echo;
         e->wave[block + k] = v->mic[k] - echo;
         e->wave[k] = 0;
     }
-    v->trust = before + change;
-    if (v->error_power > WORSE * v->mic_power)
+    if (v->worth.error_power > ECHO_WORSE * v->worth.mic_power)
         for (size_t k = 0; k < (size_t)e->n_parts * (size_t)e->n_bins; k++)
-            v->doubt[k] = fmaxf(v->doubt[k], FIRST_DOUBT);
+            v->doubt[k] = fmaxf(v->doubt[k], ECHO_FIRST_DOUBT);
 }
 
 WT_RT static void adapt(wt_echo *e, voice *v)
@@ -273,7 +258,7 @@ WT_RT static void adapt(wt_echo *e, voice *v)
     memset(e->step, 0, sizeof(float) * n_bins);
     for (int p = 0; p < e->n_parts; p++)
         add_half_product(e->x_power + x_of(e, p), v->doubt + (size_t)p * n_bins, e->step, e->n_bins);
-    normalise(e->e_re, e->e_im, v->near, e->near_keep, e->step, e->n_bins);
+    normalise(&e->rules, e->e_re, e->e_im, v->near, e->step, e->n_bins);
     for (int p = 0; p < e->n_parts; p++) {
         const size_t x = x_of(e, p), w = (size_t)p * n_bins;
         gradient(e, x, v->doubt + w, e->n_bins);
@@ -296,14 +281,14 @@ WT_RT static void end_block(wt_echo *e)
     for (int c = 0; c < e->channels; c++) {
         imagine(e, &e->voices[c]);
         cancel(e, &e->voices[c]);
-        if (power > SILENT * 2 * (float)block) adapt(e, &e->voices[c]);
+        if (power > ECHO_SILENT * 2 * (float)block) adapt(e, &e->voices[c]);
     }
     memcpy(e->past, e->past + block, sizeof(float) * block);
 }
 
 WT_RT static void copy_tame(float *to, const float *from, int n)
 {
-    for (int k = 0; k < n; k++) to[k] = fabsf(from[k]) <= LOUDEST ? from[k] : 0;
+    for (int k = 0; k < n; k++) to[k] = echo_tame(from[k]);
 }
 
 WT_RT void wt_echo_process(wt_echo *e, const float *const *mic, const float *playback, float *const *out, int n_frames)

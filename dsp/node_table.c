@@ -4,6 +4,7 @@
 #include <string.h>
 
 const wt_node_type *const wt_node_types[] = {
+    &wt__node_agc,
     &wt__node_biquad,
     &wt__node_chorus,
     &wt__node_compressor,
@@ -15,6 +16,7 @@ const wt_node_type *const wt_node_types[] = {
     &wt__node_deesser,
     &wt__node_delay,
     &wt__node_denoise,
+    &wt__node_echo_cancel,
     &wt__node_expander,
     &wt__node_fir,
     &wt__node_flanger,
@@ -32,6 +34,7 @@ const wt_node_type *const wt_node_types[] = {
     &wt__node_reverb,
     &wt__node_saturation,
     &wt__node_spectrum,
+    &wt__node_vad,
     // internal
     &wt__node_align,
 };

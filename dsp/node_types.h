@@ -21,6 +21,7 @@ void wt__fir_run(const float *x, const float *h, int n_taps, float *y);
 struct meter_plan;
 WT_CHECKED wt_status wt__meter_weighting(struct meter_plan *p, double rate_hz, int channels);
 
+extern const wt_node_type wt__node_agc;
 extern const wt_node_type wt__node_align;
 extern const wt_node_type wt__node_biquad;
 extern const wt_node_type wt__node_chorus;
@@ -33,6 +34,7 @@ extern const wt_node_type wt__node_dc_block;
 extern const wt_node_type wt__node_deesser;
 extern const wt_node_type wt__node_delay;
 extern const wt_node_type wt__node_denoise;
+extern const wt_node_type wt__node_echo_cancel;
 extern const wt_node_type wt__node_expander;
 extern const wt_node_type wt__node_fir;
 extern const wt_node_type wt__node_flanger;
@@ -50,5 +52,6 @@ extern const wt_node_type wt__node_pitch_shift;
 extern const wt_node_type wt__node_reverb;
 extern const wt_node_type wt__node_saturation;
 extern const wt_node_type wt__node_spectrum;
+extern const wt_node_type wt__node_vad;
 
 #endif

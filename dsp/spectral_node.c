@@ -57,7 +57,7 @@ static void fill_windows(const wt__spectral_config *config, spectral_plan *p)
 wt_status wt__spectral_plan(const wt_node_setup *setup, const wt__spectral_config *config, wt_node_plan *out,
                             int *table)
 {
-    const int channels = wt_setup_channels(setup, 0), n = config->n_fft;
+    const int channels = config->channels ? config->channels : wt_setup_channels(setup, 0), n = config->n_fft;
     int floats = (int)(config->plan_bytes / sizeof(float) + 15) / 16 * 16;
     spectral_plan p = {.n_fft = n, .hop = config->hop, .channels = channels, .bins = n / 2 + 1};
     p.out_frames = config->out_frames;

@@ -11,6 +11,7 @@
 /// What a node's plan() asks for.
 typedef struct wt__spectral_config {
     int n_fft, hop;
+    int channels;                ///< 0 = of the first input
     int out_frames;              ///< of the synthesis window, up to n_fft; 0 = the sound passes unchanged
     const double *window;        ///< [n_fft]; NULL = Hann, periodic
     const double *synthesis;     ///< [out_frames]; NULL = Hann, scaled so that the bins untouched give the sound back

@@ -81,6 +81,24 @@ static __device__ __forceinline__ float spectral_point(fft_planes z, int i, floa
     return (i & 1 ? z.re[i / 2] : z.im[i / 2]) * scale;
 }
 
+// The points that spectral_inverse left in z, each replaced by f(point, its index), to their bins.
+template <class F>
+static __device__ spectral_bins spectral_again(const spectral_team &team, const spectral_plan *p, fft_planes z,
+                                               float *scratch, F f)
+{
+    const int half = p->n_fft / 2;
+    const float2 *roots = (const float2 *)spectral_table(p, p->roots);
+    for (int k = team.rank; k < half; k += team.size) {
+        const float even = z.im[k], odd = z.re[k];
+        z.re[k] = f(even, 2 * k), z.im[k] = f(odd, 2 * k + 1);
+    }
+    team.sync();
+    const fft_planes other = spectral_planes(spectral_bins_of(z, scratch, p->n_fft).spare, p->n_fft);
+    z = fft_block(team, z, other, half, roots, p->n_fft);
+    spectral_unpack(team, z, half, roots);
+    return spectral_bins_of(z, scratch, p->n_fft);
+}
+
 // Call f(team, team's scratch, channel) for every channel; all threads of the block come here and meet again.
 template <class F> static __device__ void for_each_channel_team(const spectral_plan *p, float *scratch, F f)
 {
@@ -88,8 +106,8 @@ template <class F> static __device__ void for_each_channel_team(const spectral_p
     int teams = p->n_teams;
     while (teams > warps) teams /= 2;
     spectral_team team;
-    team.warp = false;
     team.size = warps / teams * 32;
+    team.warp = team.size == 32;
     const int mine = threadIdx.x / team.size;
     team.rank = threadIdx.x - mine * team.size;
     team.barrier = 1 + mine;

@@ -7,6 +7,7 @@
 #ifndef WT_SPECTRUM_CUH
 #define WT_SPECTRUM_CUH
 #include "fft.cuh"
+#include "padded.cuh"
 #include "spectrum_kernel.h"
 
 enum {
@@ -119,22 +120,6 @@ __device__ __forceinline__ void spectrum_transform(int t, V *points, const void 
         store);
 }
 
-// The sample at `at`, which may lie before or behind the signal (dsp/stft.c: wt__stft_padded).
-__device__ inline float spectrum_padded(const float *pcm, long long n, long long at, int margin, int pad)
-{
-    if (at >= 0 && at < n) return pcm[at];
-    if (pad == 0) return 0;
-    const float edge = pcm[at < 0 ? 0 : n - 1];
-    if (pad == 4) {
-        const long long outside = at < 0 ? -at : at - n + 1;
-        return outside < margin ? edge * (float)(margin - outside) / (float)margin : 0;
-    }
-    if (pad == 3 || n == 1) return edge;
-    const int symmetric = pad == 2;
-    while (at < 0 || at >= n) at = at < 0 ? -at - symmetric : 2 * (n - 1) - at + symmetric;
-    return pcm[at];
-}
-
 // Points b + k STEP of the windowed frames that begin at `begin` and a hop later, of a line that has them whole. All
 // loads are on their way before one is used. A quarter of a frame apart, the frames share three quarters of them.
 __device__ __forceinline__ void spectrum_fill(const wt_spectrum_frames &f, const float *begin, int b,
@@ -209,8 +194,8 @@ __device__ __forceinline__ void spectrum_bins(const wt_spectrum_frames &f, int t
             const int i = b + k * SPECTRUM_STEP;
             const float w = __ldg(f.window + i);
             v[k] = make_float2(0, 0);
-            if (t < f.n_frames) v[k].x = w * spectrum_padded(pcm, f.n_samples, begin + i, f.margin, f.pad);
-            if (t + 1 < f.n_frames) v[k].y = w * spectrum_padded(pcm, f.n_samples, begin + f.hop + i, f.margin, f.pad);
+            if (t < f.n_frames) v[k].x = w * padded_sample(pcm, f.n_samples, begin + i, f.margin, f.pad);
+            if (t + 1 < f.n_frames) v[k].y = w * padded_sample(pcm, f.n_samples, begin + f.hop + i, f.margin, f.pad);
         }
     };
     if constexpr (SPECTRUM_PAIRED) {

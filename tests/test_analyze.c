@@ -475,7 +475,9 @@ static void cuda_gives_what_the_cpu_gives(void **state)
         double bound; // of the peak
     } cases[] = {{"stft", 2e-6},  {"spectrogram", 2e-6},    {"logmel", 1e-4}, {"mfcc", 1e-4},     {"pcen", 1e-4},
                  {"cqt", 2e-6},   {"onset_strength", 1e-4}, {"yin", 1e-5},    {"centroid", 1e-5}, {"hpss", 2e-6},
-                 {"tempo", 1e-9}, {"beats", 0}};
+                 {"tempo", 1e-9}, {"beats", 0},             {"rms", 2e-6},    {"zcr", 0},        {"trim", 0},
+                 {"split", 0},    {"tuning", 0},            {"flux", 1e-5},   {"rolloff", 1e-9}, {"contrast", 1e-4},
+                 {"plp", 1e-3},   {"loudness", 1}};
     if (wt_device_count() < 1) {
         print_message("skipped: no CUDA device\n");
         skip();
@@ -483,7 +485,8 @@ static void cuda_gives_what_the_cpu_gives(void **state)
     tones_file(state, "in.wav");
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         char arguments[256], on_cpu[4096], on_gpu[4096];
-        const bool several = !strcmp(cases[k].feature, "beats") || !strcmp(cases[k].feature, "hpss");
+        const bool several = !strcmp(cases[k].feature, "beats") || !strcmp(cases[k].feature, "hpss") ||
+                             !strcmp(cases[k].feature, "loudness");
         snprintf(on_cpu, sizeof on_cpu, "%s", test_path(state, "cpu.npz"));
         snprintf(on_gpu, sizeof on_gpu, "%s", test_path(state, "gpu.npz"));
         if (!several) memcpy(strrchr(on_cpu, '.'), ".npy", 5), memcpy(strrchr(on_gpu, '.'), ".npy", 5);

@@ -220,11 +220,13 @@ static void blocks_change_no_bit_and_processing_is_real_time(void **state)
     check_node("pitch_shift", NULL, 0);
 }
 
+// On noise the weights of some neighbours all but cancel, and their rounding errors grow; on speech and music the
+// preset harmonizer agrees to 114 and 103 dB (tests/test_backends.c).
 static void cuda_agrees(void **state)
 {
     (void)state;
-    check_node_cuda("pitch_shift", busy, 4, 0, -4, 60);
-    check_node_cuda("pitch_shift", NULL, 0, 0, 7, 60);
+    check_node_cuda("pitch_shift", busy, 4, 0, -4, 80);
+    check_node_cuda("pitch_shift", NULL, 0, 0, 7, 80);
 }
 
 static void refusals_name_what_was_met_and_wanted(void **state)

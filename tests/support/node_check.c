@@ -67,6 +67,13 @@ void check_node(const char *type, const wt_setting *settings, int n_settings)
     wt_chain_desc desc = node_desc(&node, type, settings, n_settings);
     const int channels[] = {1, 2, 11};
     for (int k = 0; k < 3; k++) check_block_sizes(&desc, channels[k], RATE);
+    check_node_runs(type, settings, n_settings);
+}
+
+void check_node_runs(const char *type, const wt_setting *settings, int n_settings)
+{
+    wt_node_desc node;
+    wt_chain_desc desc = node_desc(&node, type, settings, n_settings);
     wt_chain *chain = node_chain(type, settings, n_settings, 2, RATE);
     check_real_time(chain);
     wt_chain_destroy(chain);

@@ -14,9 +14,12 @@ wt_chain *node_chain(const char *type, const wt_setting *settings, int n_setting
 void check_refusal(const char *type, const wt_setting *settings, int n_settings, wt_status status,
                    const char *sentence);
 
-/// CPU blocks to the bit with 1, 2 and 11 channels; processing and turning parameters reach nothing that the audio
-/// thread must not; creation survives each failing allocation.
+/// CPU blocks to the bit with 1, 2 and 11 channels, and check_node_runs.
 void check_node(const char *type, const wt_setting *settings, int n_settings);
+
+/// Processing and turning parameters of two channels reach nothing that the audio thread must not; creation survives
+/// each failing allocation.
+void check_node_runs(const char *type, const wt_setting *settings, int n_settings);
 
 /// CUDA against the CPU with 2 and 11 channels, `param` turned to `value` half-way.
 void check_node_cuda(const char *type, const wt_setting *settings, int n_settings, int param, float value,
