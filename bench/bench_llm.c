@@ -4,7 +4,8 @@
 //   read                 20.0 GB/s
 //   BF16   x 1           15.0 GB/s   75 % of read
 //   BF16   x 64           100 GFLOP/s
-#include "../models/llm/llm_internal.h"
+// "exact" are quantised weights times vectors that stay floats.
+#include "../models/llm/matrix.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include <warptone/clock.h>
 #include <warptone/simd.h>
 
-enum { COLUMNS = 4096, ITEM_ROWS = 64, REPEATS = 6, VECTORS = 64, MEGABYTES = 256 };
+enum { COLUMNS = 4096, ITEM_ROWS = 64, REPEATS = 4, VECTORS = 64, MEGABYTES = 256 };
 
 typedef struct job {
     wt__product product;
@@ -23,7 +24,7 @@ typedef struct job {
 WT_CLONES static void sum_item(const void *args, int item)
 {
     const job *j = args;
-    const size_t bytes = wt_dtype_bytes(j->product.linear->weight.dtype, COLUMNS) * ITEM_ROWS;
+    const size_t bytes = wt__row_bytes(j->product.linear) * ITEM_ROWS;
     const unsigned char *data = (const unsigned char *)j->product.linear->weight.data + bytes * (size_t)item;
     wt_f32x16 sums[4] = {{0}}, v;
     for (size_t at = 0; at + 4 * sizeof v <= bytes; at += 4 * sizeof v)
@@ -38,7 +39,9 @@ WT_CLONES static void sum_item(const void *args, int item)
 static void multiply_item(const void *args, int item)
 {
     const job *j = args;
-    wt__multiply(&j->product, (int64_t)item * ITEM_ROWS, ITEM_ROWS);
+    wt__product p = j->product;
+    p.rows += 4 * COLUMNS * (size_t)item;
+    wt__multiply(&p, (int64_t)item * ITEM_ROWS, ITEM_ROWS);
 }
 
 /// The fastest of REPEATS, in seconds; negative on an error.
@@ -55,47 +58,91 @@ static double best_of(wt_stream *stream, wt_cpu_function function, const job *j)
     return best;
 }
 
-static int bench_type(wt_stream *stream, wt_dtype dtype, const void *data, float *x, float *out, double *ceiling)
+typedef struct row {
+    const char *name;
+    wt_dtype dtype;
+    bool scales, nibbles, exact;
+} row;
+
+static const row cases[] = {
+    {"F32", WT_DTYPE_F32, false, false, false},        {"BF16", WT_DTYPE_BF16, false, false, false},
+    {"F16", WT_DTYPE_F16, false, false, false},        {"Q8_0", WT_DTYPE_Q8_0, false, false, false},
+    {"Q6_K", WT_DTYPE_Q6_K, false, false, false},      {"Q4_K", WT_DTYPE_Q4_K, false, false, false},
+    {"Q4_0", WT_DTYPE_Q4_0, false, false, false},      {"fp8, 128x128", WT_DTYPE_F8_E4M3, true, false, false},
+    {"int8, row", WT_DTYPE_I8, true, false, false},    {"int4, 128", WT_DTYPE_U8, true, true, false},
+    {"Q8_0 exact", WT_DTYPE_Q8_0, false, false, true},
+};
+
+typedef struct memory {
+    unsigned char *weights;         ///< [MEGABYTES << 20]
+    float *x, *out, *scales, *room; ///< room: [items][4][COLUMNS]
+} memory;
+
+static int bench_type(wt_stream *stream, const row *c, const memory *m, double *ceiling)
 {
-    const size_t row_bytes = wt_dtype_bytes(dtype, COLUMNS);
+    const wt__linear probe = {.weight = {.dtype = c->dtype, .rank = 2, .shape = {1, COLUMNS}}, .nibbles = c->nibbles};
+    const size_t row_bytes = wt__row_bytes(&probe);
     const int64_t rows = (int64_t)(((size_t)MEGABYTES << 20) / row_bytes) / ITEM_ROWS * ITEM_ROWS;
-    const wt__linear w = {.weight = {data, dtype, 2, {rows, COLUMNS}}};
-    job j = {{&w, x, out, NULL, COLUMNS, rows, 1, false}, rows, out};
+    const bool row_scale = c->dtype == WT_DTYPE_I8;
+    const wt__linear w = {.weight = {m->weights, c->dtype, 2, {rows, COLUMNS}},
+                          .scales = c->scales ? m->scales : NULL,
+                          .scale_rows = c->dtype == WT_DTYPE_F8_E4M3 ? 128 : 1,
+                          .scale_columns = row_scale ? COLUMNS : 128,
+                          .nibbles = c->nibbles};
+    job j = {.product = {.linear = &w,
+                         .x = m->x,
+                         .out = m->out,
+                         .rows = m->room,
+                         .x_stride = COLUMNS,
+                         .out_stride = rows,
+                         .n = 1,
+                         .exact = c->exact},
+             .rows = rows,
+             .sums = m->out};
     const double gigabytes = (double)row_bytes * (double)rows * 1e-9;
     if (!*ceiling) {
         const double read = best_of(stream, sum_item, &j);
         if (read < 0) return 1;
         *ceiling = gigabytes / read;
-        printf("%-16s %8.1f GB/s\n", "read", *ceiling);
+        printf("%-18s %8.1f GB/s\n", "read", *ceiling);
     }
     const double one = best_of(stream, multiply_item, &j);
     j.product.n = VECTORS;
+    j.rows = rows / 8 / ITEM_ROWS * ITEM_ROWS;
     const double many = best_of(stream, multiply_item, &j);
     if (one < 0 || many < 0) return 1;
-    printf("%-6s x 1       %8.1f GB/s  %3.0f %% of read\n", wt_dtype_name(dtype), gigabytes / one,
-           100 * gigabytes / one / *ceiling);
-    printf("%-6s x %-7d %8.0f GFLOP/s\n", wt_dtype_name(dtype), VECTORS,
-           2e-9 * (double)rows * COLUMNS * VECTORS / many);
+    printf("%-12s x 1  %8.1f GB/s  %3.0f %% of read\n", c->name, gigabytes / one, 100 * gigabytes / one / *ceiling);
+    printf("%-12s x %-3d %7.0f GFLOP/s\n", c->name, VECTORS, 2e-9 * (double)j.rows * COLUMNS * VECTORS / many);
     return 0;
 }
 
-int main(void)
+/// Bytes of 0x3c .. 0x3f: of every type ordinary numbers, neither tiny nor large.
+static int fill(memory *m)
 {
-    static const wt_dtype types[] = {WT_DTYPE_F32, WT_DTYPE_BF16, WT_DTYPE_F16, WT_DTYPE_Q8_0};
-    const size_t bytes = (size_t)MEGABYTES << 20;
+    const size_t bytes = (size_t)MEGABYTES << 20, most_rows = bytes / (COLUMNS / 2);
+    *m = (memory){malloc(bytes), malloc(sizeof(float) * COLUMNS * VECTORS), calloc(most_rows * VECTORS, sizeof(float)),
+                  malloc(sizeof(float) * most_rows * (COLUMNS / 128)),
+                  malloc(sizeof(float) * 4 * COLUMNS * (most_rows / ITEM_ROWS))};
+    if (!m->weights || !m->x || !m->out || !m->scales || !m->room) return 1;
+    for (size_t k = 0; k < bytes; k++) m->weights[k] = (unsigned char)((k * 2654435761u >> 16 & 3) | 0x3c);
+    for (size_t k = 0; k < COLUMNS * VECTORS; k++) m->x[k] = (float)(k * 2654435761u >> 16 & 255) / 128 - 1;
+    for (size_t k = 0; k < most_rows * (COLUMNS / 128); k++) m->scales[k] = 0.01f;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
     wt_device *device = NULL;
     wt_stream *stream = NULL;
-    unsigned char *data = malloc(bytes);
-    float *x = calloc((size_t)COLUMNS * VECTORS, sizeof *x), *out = calloc(bytes / COLUMNS * VECTORS, sizeof *out);
-    int failed = !data || !x || !out || wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU}, &device) ||
+    memory m = {0};
+    int failed = fill(&m) || wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU}, &device) ||
                  wt_stream_create(device, NULL, &stream);
-    for (size_t k = 0; !failed && k < bytes; k++) data[k] = (unsigned char)(k * 2654435761u >> 16) & 0x3f;
     double ceiling = 0;
-    for (size_t k = 0; !failed && k < sizeof types / sizeof *types; k++)
-        failed = bench_type(stream, types[k], data, x, out, &ceiling);
+    for (size_t k = 0; !failed && k < sizeof cases / sizeof *cases; k++)
+        if (argc < 2 || strstr(cases[k].name, argv[1])) failed = bench_type(stream, &cases[k], &m, &ceiling);
     if (failed) fprintf(stderr, "bench_llm: %s\n", wt_last_error());
     wt_stream_destroy(stream);
     wt_device_close(device);
-    free(data), free(x), free(out);
+    free(m.weights), free(m.x), free(m.out), free(m.scales), free(m.room);
     return failed;
 }

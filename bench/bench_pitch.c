@@ -121,10 +121,21 @@ static wt_status stretch_enqueue(void *plan, wt_stream *stream, const wt_buffer 
     return wt_stretch_enqueue(plan, stream, in, 0, out, 0);
 }
 
+static wt_status make_shift(wt_device *device, bool keep_formants, int n_signals, void **plan)
+{
+    const wt_pitch_shift_config config = {
+        .n_steps = 4, .n_samples = RATE_HZ * SECONDS, .n_signals = n_signals, .keep_formants = keep_formants};
+    return wt_pitch_shift_create(device, &config, (wt_pitch_shift **)plan);
+}
+
 static wt_status shift_create(wt_device *device, int n_signals, void **plan)
 {
-    const wt_pitch_shift_config config = {.n_steps = 4, .n_samples = RATE_HZ * SECONDS, .n_signals = n_signals};
-    return wt_pitch_shift_create(device, &config, (wt_pitch_shift **)plan);
+    return make_shift(device, false, n_signals, plan);
+}
+
+static wt_status voice_create(wt_device *device, int n_signals, void **plan)
+{
+    return make_shift(device, true, n_signals, plan);
 }
 
 static void shift_destroy(void *plan)
@@ -207,6 +218,7 @@ static const op ops[] = {
     {"stretch attacks", attacks_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
     {"stretch wsola", wsola_create, stretch_destroy, stretch_enqueue, RATE_HZ * SECONDS, true},
     {"pitch shift 4", shift_create, shift_destroy, shift_enqueue, RATE_HZ * SECONDS, true},
+    {"pitch shift voice", voice_create, shift_destroy, shift_enqueue, RATE_HZ * SECONDS, true},
     {"onset strength", beats_create, beats_destroy, onset_enqueue, 1, true},
     {"beats", beats_create, beats_destroy, beats_enqueue, 1, true},
     {"pulse", beats_create, beats_destroy, pulse_enqueue, 1, true},
@@ -274,9 +286,9 @@ static int bench(wt_backend backend, const char *filter)
         failed |= time_op(&ops[i], device, n_signals, &seconds) != WT_OK;
         const double audio_s = (double)SECONDS * n_signals;
         if (cuda)
-            printf("pitch  %-15s cuda %8.1f h/s\n", ops[i].name, audio_s / 3600 / seconds);
+            printf("pitch  %-17s cuda %8.1f h/s\n", ops[i].name, audio_s / 3600 / seconds);
         else
-            printf("pitch  %-15s cpu  %8.0f x on %d threads\n", ops[i].name, audio_s / seconds,
+            printf("pitch  %-17s cpu  %8.0f x on %d threads\n", ops[i].name, audio_s / seconds,
                    wt_device_get_info(device)->n_sms);
         fflush(stdout);
     }

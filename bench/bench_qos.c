@@ -273,7 +273,7 @@ static void print_row(const char *protection, const task *t, const char *beside,
     const percentiles *d = &f->of[DEVICE_US], *h = &f->of[HOST_US], *c = &f->of[KCYCLES];
     const percentiles *d0 = &solo->of[DEVICE_US], *h0 = &solo->of[HOST_US], *c0 = &solo->of[KCYCLES];
     double mhz = f->of[MHZ].p50;
-    printf("qos  %-8s %-6s %-7s %-7s", protection, start_names[t->start], t->name, beside);
+    printf("qos  %-8s %-6s %-7s %-8s", protection, start_names[t->start], t->name, beside);
     printf(" | %6.1f %6.1f %6.1f %7.1f us %+6.1f %+6.1f %%", d->p50, d->p99, d->p999, d->max, percent(d->p50, d0->p50),
            percent(d->p99, d0->p99));
     printf(" | %5.0f MHz %+6.1f %%", mhz, percent(mhz, solo->of[MHZ].p50));
@@ -311,31 +311,57 @@ static wt_status pair_open(const bench *b, wt_isolation isolation, pair *p)
     return WT_OK;
 }
 
+static bool bench_beside(bench *b, const pair *p, const char *protection, task *t, const figures *solo,
+                         gpu_load_kind kind, double share, double alone)
+{
+    figures f;
+    gpu_load l;
+    char name[32];
+    if (gpu_load_start(&l, &b->loads, kind, p->load, p->load_sms)) return !fail(gpu_load_names[kind]);
+    atomic_store(&l.share, share);
+    spin_until(wt_clock_now_ns(NULL) + SETTLE_NS);
+    long long n_before = atomic_load(&l.n_done);
+    int64_t begin_ns = wt_clock_now_ns(NULL);
+    bool ok = run_tasks(b, t, b->seconds, &f);
+    double rate = gpu_load_rate(&l, n_before, begin_ns);
+    if (gpu_load_stop(&l)) return !fail(gpu_load_names[kind]);
+    if (!ok) return false;
+    snprintf(name, sizeof name, share < 1 ? "%s %.0f%%" : "%s", gpu_load_names[kind], 100 * share);
+    print_row(protection, t, name, &f, solo);
+    printf(" | kept %5.1f %% ", 100 * rate / alone);
+    gpu_load_print_rate(kind, rate);
+    printf("\n");
+    fflush(stdout);
+    return true;
+}
+
+static bool bench_solo(bench *b, const pair *p, const char *protection, task *t, figures *solo)
+{
+    t->stream = p->task;
+    if (!run_tasks(b, t, b->seconds, solo)) return false;
+    print_row(protection, t, "alone", solo, solo);
+    printf("\n");
+    return true;
+}
+
 static bool bench_task(bench *b, const pair *p, const char *protection, task *t, const double *alone)
 {
-    figures solo, f;
-    t->stream = p->task;
-    if (!run_tasks(b, t, b->seconds, &solo)) return false;
-    print_row(protection, t, "alone", &solo, &solo);
-    printf("\n");
-    for (int kind = 0; kind < gpu_loads_count(&b->loads); kind++) {
-        gpu_load l;
-        if (gpu_load_start(&l, &b->loads, (gpu_load_kind)kind, p->load, p->load_sms))
-            return !fail(gpu_load_names[kind]);
-        spin_until(wt_clock_now_ns(NULL) + SETTLE_NS);
-        long long n_before = atomic_load(&l.n_done);
-        int64_t begin_ns = wt_clock_now_ns(NULL);
-        bool ok = run_tasks(b, t, b->seconds, &f);
-        double rate = gpu_load_rate(&l, n_before, begin_ns);
-        if (gpu_load_stop(&l)) return !fail(gpu_load_names[kind]);
-        if (!ok) return false;
-        print_row(protection, t, gpu_load_names[kind], &f, &solo);
-        printf(" | kept %5.1f %% ", 100 * rate / alone[kind]);
-        gpu_load_print_rate((gpu_load_kind)kind, rate);
-        printf("\n");
-        fflush(stdout);
-    }
-    return true;
+    figures solo;
+    bool ok = bench_solo(b, p, protection, t, &solo);
+    for (int kind = 0; kind < gpu_loads_count(&b->loads) && ok; kind++)
+        ok = bench_beside(b, p, protection, t, &solo, (gpu_load_kind)kind, 1, alone[kind]);
+    return ok;
+}
+
+/// Products that rest between pieces draw less power: what that does to the clock, and what they keep.
+static bool bench_rests(bench *b, const pair *p, task *t, const double *alone)
+{
+    static const double shares[] = {0.9, 0.8, 0.7, 0.6, 0.5};
+    figures solo;
+    if (gpu_loads_count(&b->loads) <= GPU_GEMMS) return true; // no cuBLASLt
+    bool ok = bench_solo(b, p, "sms", t, &solo);
+    for (int k = 0; k < 5 && ok; k++) ok = bench_beside(b, p, "sms", t, &solo, GPU_GEMMS, shares[k], alone[GPU_GEMMS]);
+    return ok;
 }
 
 static bool measure_loads(bench *b, const pair *p, double alone[N_GPU_LOADS])
@@ -376,6 +402,10 @@ static bool bench_protections(bench *b)
         }
         if (ok) ok = bench_task(b, &p, names[isolation], &chain, alone);
         if (own_sms && ok) ok = bench_task(b, &p, names[isolation], &tables, alone);
+        if (own_sms && ok) {
+            chip.start = LAUNCH;
+            ok = bench_rests(b, &p, &chip, alone);
+        }
         pair_close(&p);
     }
     return ok;

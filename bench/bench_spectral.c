@@ -17,8 +17,11 @@
 #include <warptone/filter.h>
 #include <warptone/griffin_lim.h>
 #include <warptone/kernel.h>
+#include <warptone/loudness.h>
 #include <warptone/mfcc.h>
 #include <warptone/pcen.h>
+#include <warptone/reassigned.h>
+#include <warptone/silence.h>
 #include <warptone/spectral.h>
 
 enum { SECONDS = 60, GPU_SIGNALS = 256 };
@@ -182,6 +185,8 @@ static wt_status bench_features(const bench *b)
     if (!status) status = bench_feature(b, "roll-off", (wt_spectral_config){.kind = WT_SPECTRAL_ROLLOFF});
     if (!status) status = bench_feature(b, "flatness", (wt_spectral_config){.kind = WT_SPECTRAL_FLATNESS});
     if (!status) status = bench_feature(b, "contrast", (wt_spectral_config){.kind = WT_SPECTRAL_CONTRAST});
+    if (!status)
+        status = bench_feature(b, "polynomial 1", (wt_spectral_config){.kind = WT_SPECTRAL_POLYNOMIAL, .order = 1});
     if (!status) status = wt_chroma_create(b->device, &(wt_chroma_config){.channels = b->n_signals}, &chroma);
     if (!status) status = measure(b, "chroma 12", "of 1025 magnitudes", run_chroma, chroma, 5);
     if (!status) status = wt_delta_create(b->device, NULL, (int64_t)b->n_signals * ROWS, FRAMES, &delta);
@@ -213,6 +218,71 @@ static wt_status bench_sos(const bench *b)
     return status;
 }
 
+static wt_status run_reassigned(void *op, const bench *b)
+{
+    return wt_reassigned_enqueue(op, b->stream, b->pcm, 0, b->out, 0);
+}
+
+// On a GPU fewer signals: each has three numbers a bin, and `out` room for two.
+static wt_status bench_reassigned(const bench *b)
+{
+    wt_reassigned *plan;
+    bench some = *b;
+    if (b->gpu) some.n_signals = b->n_signals * 2 / 3;
+    wt_status status = wt_reassigned_create(
+        b->device, &(wt_reassigned_config){.n_samples = 22050 * SECONDS, .n_signals = some.n_signals}, &plan);
+    if (status) return status;
+    status = measure(&some, "reassigned", "2048/512  22.05 kHz", run_reassigned, plan, 5);
+    wt_reassigned_destroy(plan);
+    return status;
+}
+
+// ---- level of the samples in `pcm`, into `out`
+
+static wt_status run_level(void *op, const bench *b)
+{
+    return wt_level_plan_enqueue(op, b->stream, b->pcm, 0, b->out, 0);
+}
+
+static wt_status run_silence(void *op, const bench *b)
+{
+    const size_t spans = sizeof(wt_span) * (size_t)wt_silence_room(op) * (size_t)b->n_signals;
+    return wt_silence_enqueue(op, b->stream, b->pcm, 0, b->out, 0, b->out, spans);
+}
+
+static wt_status run_loudness(void *op, const bench *b)
+{
+    return wt_loudness_batch_enqueue(op, b->stream, b->pcm, 0, b->out, 0);
+}
+
+static wt_status bench_level(const bench *b, const char *name, wt_level_kind kind)
+{
+    wt_level_plan *plan;
+    const wt_level_plan_config c = {.kind = kind, .n_samples = 22050 * SECONDS, .n_signals = b->n_signals};
+    wt_status status = wt_level_plan_create(b->device, &c, &plan);
+    if (status) return status;
+    status = measure(b, name, "2048/512  22.05 kHz", run_level, plan, 5);
+    wt_level_plan_destroy(plan);
+    return status;
+}
+
+static wt_status bench_levels(const bench *b)
+{
+    wt_silence *silence = NULL;
+    wt_loudness_batch *loudness = NULL;
+    const wt_silence_config split = {.n_samples = 22050 * SECONDS, .n_signals = b->n_signals};
+    const wt_loudness_batch_config programmes = {{.rate_hz = 22050, .channels = 1}, 22050 * SECONDS, b->n_signals};
+    wt_status status = bench_level(b, "rms", WT_LEVEL_RMS);
+    if (!status) status = bench_level(b, "zero crossings", WT_LEVEL_ZERO_CROSSINGS);
+    if (!status) status = wt_silence_create(b->device, &split, &silence);
+    if (!status) status = measure(b, "split by silence", "2048/512  22.05 kHz", run_silence, silence, 5);
+    if (!status) status = wt_loudness_batch_create(b->device, &programmes, &loudness);
+    if (!status) status = measure(b, "loudness, true peak", "22.05 kHz", run_loudness, loudness, 5);
+    wt_silence_destroy(silence);
+    wt_loudness_batch_destroy(loudness);
+    return status;
+}
+
 static wt_status bench_all(const bench *b)
 {
     const char *music = "2048/512  22.05 kHz", *speech = "400/160   16 kHz";
@@ -231,6 +301,8 @@ static wt_status bench_all(const bench *b)
                             (wt_mfcc_config){.mel = {.bank = narrow, .stft = short_frames}, .n_mfcc = 40});
     for (int precise = 0; precise < (b->gpu ? 1 : 2) && !status; precise++) status = bench_griffin_lim(b, precise);
     if (!status) status = bench_sos(b);
+    if (!status) status = bench_reassigned(b);
+    if (!status) status = bench_levels(b);
     return status ? status : bench_features(b); // the last: they write where the samples were
 }
 

@@ -9,6 +9,7 @@
 #include <warptone/clock.h>
 #include <warptone/cqt.h>
 #include <warptone/hpss.h>
+#include <warptone/icqt.h>
 #include <warptone/nsgt.h>
 #include <warptone/salience.h>
 #include <warptone/stft.h>
@@ -53,6 +54,24 @@ static int bench_cqt(const float *x, const char *name, wt_cqt_config config)
     printf("%-16s one core  %7.0f x\n", name, SECONDS / best);
     wt_cqt_destroy(cqt);
     free(out);
+    return 0;
+}
+
+static int bench_icqt(const float *x)
+{
+    const int64_t frames = 1 + (int64_t)RATE_HZ * SECONDS / 512;
+    wt_icqt *icqt;
+    if (wt_icqt_create(NULL, &(wt_cqt_config){0}, frames, &icqt)) return say("icqt");
+    float *y = malloc((size_t)wt_icqt_samples(icqt, frames) * sizeof *y);
+    double best = 1e30;
+    for (int i = 0; y && i < REPEATS; i++) { // 84 pairs a frame are fewer numbers than 512 samples
+        const int64_t begin = wt_clock_now_ns(NULL);
+        if (wt_icqt_run(icqt, x, frames, 0, y)) return say("icqt");
+        if (seconds_since(begin) < best) best = seconds_since(begin);
+    }
+    printf("%-16s one core  %7.0f x\n", "icqt 84", SECONDS / best);
+    wt_icqt_destroy(icqt);
+    free(y);
     return 0;
 }
 
@@ -153,6 +172,11 @@ static wt_status queue_cqt(void *plan, wt_stream *stream, wt_buffer *in, wt_buff
     return wt_cqt_enqueue(plan, stream, in, 0, (int64_t)RATE_HZ * SECONDS, out, 0);
 }
 
+static wt_status queue_icqt(void *plan, wt_stream *stream, wt_buffer *in, wt_buffer *out)
+{
+    return wt_icqt_enqueue(plan, stream, in, 0, GPU_FRAMES, 0, out, 0);
+}
+
 static wt_status queue_nsgt(void *plan, wt_stream *stream, wt_buffer *in, wt_buffer *out)
 {
     return wt_nsgt_enqueue_forward(plan, stream, in, 0, (int64_t)RATE_HZ * SECONDS, 0, out, 0);
@@ -202,6 +226,7 @@ static int bench_gpu(wt_device *gpu)
     const int64_t n = (int64_t)RATE_HZ * SECONDS;
     wt_cqt *cqt;
     wt_hpss *hpss;
+    wt_icqt *icqt;
     if (wt_cqt_create(gpu, &(wt_cqt_config){.channels = GPU_LINES}, n, &cqt)) return say("cqt");
     if (wt_hpss_create(gpu, &(wt_hpss_config){.bins = 1025, .lines = GPU_LINES}, &hpss)) return say("hpss");
     const size_t cqt_bytes = (size_t)(wt_cqt_frames(cqt, n) * 84 * 2) * GPU_LINES * sizeof(float);
@@ -209,6 +234,9 @@ static int bench_gpu(wt_device *gpu)
     int failed = time_queue(gpu, "cqt 84", queue_cqt, cqt, (size_t)n * GPU_LINES * sizeof(float), cqt_bytes);
     failed |= time_queue(gpu, "hpss spectrogram", queue_hpss, hpss, spectrum, 2 * spectrum);
     wt_cqt_destroy(cqt), wt_hpss_destroy(hpss);
+    if (wt_icqt_create(gpu, &(wt_cqt_config){.channels = GPU_LINES}, GPU_FRAMES, &icqt)) return say("icqt");
+    failed |= time_queue(gpu, "icqt 84", queue_icqt, icqt, cqt_bytes, (size_t)n * GPU_LINES * sizeof(float));
+    wt_icqt_destroy(icqt);
     wt_tuning *tuning;
     wt_salience *salience;
     if (wt_tuning_create(gpu, &(wt_tuning_config){.n_frames = GPU_FRAMES, .n_signals = GPU_LINES}, &tuning))
@@ -233,6 +261,7 @@ int main(void)
     int failed = bench_cqt(x, "cqt 84", (wt_cqt_config){0});
     failed |= bench_cqt(x, "vqt 84", (wt_cqt_config){.erb_gamma = true});
     failed |= bench_cqt(x, "cqt 252", (wt_cqt_config){.n_bins = 252, .bins_per_octave = 36});
+    failed |= bench_icqt(x);
     failed |= bench_hpss(x);
     failed |= bench_nsgt(x);
     failed |= bench_spectrogram(x);

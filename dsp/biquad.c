@@ -76,6 +76,7 @@ const wt_node_type wt__node_biquad = {
     .n_params = 3,
     .options = options,
     .n_options = 1,
+    .flags = WT_NODE_CUDA_LINE,
     .plan = plan,
     .design = design,
     .process = process,

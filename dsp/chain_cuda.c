@@ -71,13 +71,36 @@ static bool seen_before(const wt_chain *chain, int k)
 // One of a type's functions, out of line, for any node of the type.
 static void append_function(text *t, const char *verb, const char *name, const char *function)
 {
-    append(t, "static __device__ __noinline__ void %s_%s(const chain_args &a, unsigned char *memory, float *buffers,"
-              " int n, long long position, int k)\n{\n"
-              "    const wt_node_place &p = a.places[k];\n"
-              "    wt_node_io io = chain_io(a, memory, buffers, n, position, p);\n"
-              "    %s_%s(&io, chain_pointer{(void *)(a.plans + p.plan)}, chain_pointer{memory + p.coeffs},"
-              " chain_pointer{memory + p.state});\n}\n",
+    append(t, "static __device__ __noinline__ void %s_%s(const chain_args &a, unsigned char *memory, int n,"
+              " long long position, int k)\n{\n"
+              "    const chain_room room = chain_room_of(a, memory);\n"
+              "    const wt_node_place &p = room.places[k];\n"
+              "    const wt_node_io io = chain_io(a, room, n, position, p);\n"
+              "    %s_%s(&io, chain_pointer{(void *)(room.plans + p.plan)}, chain_pointer{room.memory + p.coeffs},"
+              " chain_pointer{room.memory + p.state});\n}\n",
            verb, name, name, function);
+}
+
+static void append_line(text *t, const char *name)
+{
+    append(t, "static __device__ __noinline__ void line_%s(const chain_args &a, unsigned char *memory, int n,"
+              " int k, int count)\n{\n    %s_line(a, chain_room_of(a, memory), n, k, count);\n}\n",
+           name, name);
+}
+
+// Nodes from k on that run at once: each takes only what the one before has put into the same buffer.
+static int line_length(const wt_chain *chain, int k)
+{
+    const chain_node *first = &chain->nodes[k];
+    int n = 1;
+    for (; first->type->flags & WT_NODE_CUDA_LINE && k + n < chain->n_nodes; n++) {
+        const chain_node *node = &chain->nodes[k + n];
+        if (node->type != first->type || node->place.n_inputs != 1 ||
+            node->place.input[0] != first->place.output || node->place.output != first->place.output ||
+            node->place.output_channels != first->place.output_channels)
+            break;
+    }
+    return n;
 }
 
 // Texts that the chain includes; the nodes' own, each in a namespace; and one function a type, kept out of line, so that
@@ -93,7 +116,8 @@ static void append_nodes(text *t, const wt_chain *chain)
                    node->plan.cuda_text);
         else if (!seen_before(chain, k)) {
             append(t, "#include \"%s.cuh\"\n", name);
-            append_function(t, "run", name, "process");
+            if (node->type->flags & WT_NODE_CUDA_LINE) append_line(t, name);
+            else append_function(t, "run", name, "process");
             if (node->type->flags & WT_NODE_CUDA_AFTER) append_function(t, "after", name, "after");
         }
     }
@@ -117,38 +141,52 @@ static void append_designs(text *t, const wt_chain *chain)
 static void append_calls(text *t, const wt_chain *chain, bool resident)
 {
     if (resident) append(t, "#include \"resident_points.cuh\"\n");
-    append(t, "static __device__ void chain_process(const chain_args &a, unsigned char *memory, float *buffers, int n,"
+    append(t, "static __device__ void chain_process(const chain_args &a, unsigned char *memory, int n,"
               " long long position)\n{\n");
-    for (int k = 0; k < chain->n_nodes; k++) {
-        if (chain->nodes[k].plan.cuda_text)
-            append(t, "    {\n        const wt_node_place &p = a.places[%d];\n"
-                      "        wt_node_io io = chain_io(a, memory, buffers, n, position, p);\n"
-                      "        node_%d::process(&io, (const float *)(memory + p.coeffs), (float *)(memory + p.state));\n"
+    for (int k = 0, n; k < chain->n_nodes; k += n) {
+        const chain_node *node = &chain->nodes[k];
+        const char *name = kernel_name(node->type);
+        n = line_length(chain, k);
+        if (n > 1 && resident) {
+            append(t, "    for (int k = %d, count = message.points ? 1 : %d; k < %d; k += count) {\n"
+                      "        line_%s(a, memory, n, k, count);\n"
+                      "        __syncthreads();\n"
+                      "        if (message.points) chain_visit(a, n, k);\n    }\n", k, n, k + n, name);
+            continue;
+        }
+        if (node->plan.cuda_text)
+            append(t, "    {\n        const chain_room room = chain_room_of(a, memory);\n"
+                      "        const wt_node_place &p = room.places[%d];\n"
+                      "        wt_node_io io = chain_io(a, room, n, position, p);\n"
+                      "        node_%d::process(&io, (const float *)(room.memory + p.coeffs),"
+                      " (float *)(room.memory + p.state));\n"
                       "    }\n", k, k);
+        else if (node->type->flags & WT_NODE_CUDA_LINE)
+            append(t, "    line_%s(a, memory, n, %d, %d);\n", name, k, n);
         else
-            append(t, "    run_%s(a, memory, buffers, n, position, %d);\n", kernel_name(chain->nodes[k].type),
-                   k);
+            append(t, "    run_%s(a, memory, n, position, %d);\n", name, k);
         append(t, "    __syncthreads();\n");
-        if (resident) append(t, "    if (message.points) chain_visit(a, buffers, n, %d);\n", k);
+        if (resident) append(t, "    if (message.points) chain_visit(a, n, %d);\n", k);
     }
     append(t, "}\n");
 }
 
 static void append_after(text *t, const wt_chain *chain)
 {
-    append(t, "static __device__ void chain_after(const chain_args &a, unsigned char *memory, float *buffers,"
+    append(t, "static __device__ void chain_after(const chain_args &a, unsigned char *memory,"
               " long long end)\n{\n");
     for (int k = 0; k < chain->n_nodes; k++)
         if (chain->nodes[k].type->flags & WT_NODE_CUDA_AFTER)
-            append(t, "    after_%s(a, memory, buffers, 0, end, %d);\n    __syncthreads();\n",
+            append(t, "    after_%s(a, memory, 0, end, %d);\n    __syncthreads();\n",
                    kernel_name(chain->nodes[k].type), k);
     append(t, "}\n");
 }
 
-char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames)
+char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames, bool in_shared)
 {
     text t = {0};
     if (resident_frames) append(&t, "#define CHAIN_MOST_FRAMES %d\n", resident_frames);
+    if (in_shared) append(&t, "#define CHAIN_IN_SHARED\n");
     append_nodes(&t, chain);
     append_designs(&t, chain);
     append_calls(&t, chain, resident_frames > 0);
@@ -162,7 +200,7 @@ char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames)
 static wt_status compile(wt_chain *chain)
 {
     chain_cuda *g = chain->cuda;
-    char *source = wt__chain_cuda_text(chain, 0);
+    char *source = wt__chain_cuda_text(chain, 0, false);
     if (!source) return wt_fail(WT_ERR_NO_MEMORY, "%s: kernel text", chain->name);
     wt_status status = wt_module_create(
         chain->device, &(wt_module_config){.name = "chain.cu", .source = source}, &g->module);

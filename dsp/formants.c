@@ -1,67 +1,79 @@
-// The envelope of a frame is its true envelope: the log magnitudes smoothed by their first cepstral coefficients, which
-// run through the mean of peaks and valleys; what lies below the smooth curve is lifted to it, and smoothed again,
-// until no peak stands out by more than 2 dB. So the curve rests on the harmonics. Source: S. Imai and Y. Abe, Spectral
-// envelope extraction by improved cepstral method, 1979; A. Roebel and X. Rodet, Efficient spectral envelope estimation
-// and its application to pitch shifting and envelope preservation, DAFx 2005, whose order is rate / (2 f0): rate / 300
-// is for voices to 150 Hz, and serves above, where the curve begins to sink between harmonics.
+// The envelope of a frame goes through its harmonics: from the lowest frequencies up, the largest bin within half a
+// period's frequency around where the next harmonic is due; between them it is a cubic. So it follows the pitch, and
+// rests on nothing else: a smooth curve of cepstral coefficients, which the valleys draw down, puts the first formant
+// of a low voice 5 % off. Source: D. B. Paul, The spectral envelope estimation vocoder, 1981 (the search); A. Roebel
+// and X. Rodet, Efficient spectral envelope estimation and its application to pitch shifting and envelope preservation,
+// DAFx 2005 (what it is for). The period is the first large peak of the cepstrum: A. M. Noll, Cepstrum pitch
+// determination, 1967. A frame without one gets peaks 150 Hz apart.
 //
 // A signal that is to be shifted by `ratio` gets the envelope V(ratio f) for V(f) first: the shift moves it back.
 
-#include "formants.h"
+#include "formants_plan.h"
+#include "fft_double.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <warptone/fft.h>
 #include <warptone/stft.h>
+
+enum { LOWEST_HZ = 60, HIGHEST_HZ = 500, UNVOICED_HZ = 150, FRAMES = WT__FFT64_FRAMES, LANES = WT__FFT64_LANES };
 
 struct wt__formants {
     wt_stft *stft;
-    wt_fft *to_cepstrum, *to_spectrum;
-    int n_fft, bins, order;
-    double ratio;
+    wt__fft64 *fft;
+    wt_formants_args args;
+    int bins;
     int64_t n_samples, n_frames;
-    float *spectra;                 // [n_frames][bins][2]
-    float *peaks, *lifted, *smooth; // [bins] natural logarithms: of the frame, lifted, their envelope
-    float *pairs, *cepstrum;        // [bins][2], [n_fft]
+    float *spectra;            // [n_frames][bins][2]
+    double *logarithms, *work; // [n_fft][2][LANES]
+    double *cepstrum;          // of one frame
+    wt_formants_knots knots;
 };
 
-enum { MAX_ROUNDS = 24 };
+wt_formants_args wt__formants_plan(const wt__formants_config *c, int n_fft, int64_t n_frames)
+{
+    const double spacing = c->order ? n_fft / (2.0 * c->order) : 0, unvoiced = n_fft * UNVOICED_HZ / c->rate_hz;
+    wt_formants_args a = {.ratio = c->ratio,
+                          .spacing = c->order ? fmax(spacing, WT_FORMANTS_LEAST) : 0,
+                          .unvoiced = fmax(unvoiced, WT_FORMANTS_LEAST),
+                          .n_fft = n_fft,
+                          .n_frames = (int)n_frames};
+    const double first = ceil(c->rate_hz / HIGHEST_HZ), last = fmin(floor(c->rate_hz / LOWEST_HZ), n_fft / 4);
+    a.first = first < n_fft ? (int)fmax(first, 2) : n_fft;
+    a.last = last < a.first ? a.first - 1 : (int)last;
+    return a;
+}
 
 static wt_status take_memory(wt__formants *f)
 {
-    const size_t bins = (size_t)f->bins;
+    const size_t bins = (size_t)f->bins, points = wt__fft64_doubles(f->args.n_fft) * sizeof(double),
+                 room = (size_t)wt__formants_room(f->args.n_fft);
     f->spectra = malloc((size_t)f->n_frames * bins * 2 * sizeof(float));
-    f->peaks = malloc(bins * sizeof(float));
-    f->lifted = malloc(bins * sizeof(float));
-    f->smooth = malloc(bins * sizeof(float));
-    f->pairs = malloc(2 * bins * sizeof(float));
-    f->cepstrum = malloc((size_t)f->n_fft * sizeof(float));
-    if (f->spectra && f->peaks && f->lifted && f->smooth && f->pairs && f->cepstrum) return WT_OK;
+    f->logarithms = aligned_alloc(64, points);
+    f->work = aligned_alloc(64, points);
+    f->cepstrum = malloc((size_t)(f->args.last - f->args.first + 3) * sizeof(double));
+    f->knots.x = malloc(room * sizeof(double));
+    f->knots.y = malloc(room * sizeof(double));
+    f->knots.slope = malloc(room * sizeof(double));
+    if (f->spectra && f->logarithms && f->work && f->cepstrum && f->knots.x && f->knots.y && f->knots.slope)
+        return WT_OK;
     return wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: spectra of %lld samples", (long long)f->n_samples);
 }
 
-wt_status wt__formants_create(int n_fft, double rate_hz, int order, double ratio, int64_t n_samples,
-                              wt__formants **formants)
+wt_status wt__formants_create(const wt__formants_config *config, wt__formants **formants)
 {
     *formants = NULL;
     wt__formants *f = calloc(1, sizeof *f);
     if (!f) return wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: formants");
-    f->n_fft = n_fft ? n_fft : 2048;
-    f->ratio = ratio;
-    f->n_samples = n_samples;
-    wt_status status =
-        wt_stft_create(&(wt_stft_config){.n_fft = f->n_fft, .hop = f->n_fft > 4 ? f->n_fft / 4 : 1}, &f->stft);
-    if (!status)
-        status = wt_fft_create(NULL, &(wt_fft_config){.n = f->n_fft, .kind = WT_FFT_COMPLEX_TO_REAL}, &f->to_cepstrum);
-    if (!status)
-        status = wt_fft_create(NULL, &(wt_fft_config){.n = f->n_fft, .kind = WT_FFT_REAL_TO_COMPLEX}, &f->to_spectrum);
+    const int n_fft = config->n_fft ? config->n_fft : 2048;
+    const wt_stft_config stft = {.n_fft = n_fft, .hop = n_fft > 4 ? n_fft / 4 : 1, .precise = true};
+    f->n_samples = config->n_samples;
+    wt_status status = wt_stft_create(&stft, &f->stft);
+    if (!status) status = wt__fft64_create(n_fft, &f->fft);
     if (status) goto fail;
     f->bins = wt_stft_bins(f->stft);
-    f->n_frames = wt_stft_frames(f->stft, n_samples);
-    const double wanted = order ? order : rint(rate_hz / 300);
-    f->order = wanted < 1 ? 1 : wanted < f->n_fft / 2 ? (int)wanted : f->n_fft / 2;
+    f->n_frames = wt_stft_frames(f->stft, config->n_samples);
+    f->args = wt__formants_plan(config, n_fft, f->n_frames);
     status = take_memory(f);
     if (status) goto fail;
     *formants = f;
@@ -76,73 +88,110 @@ void wt__formants_destroy(wt__formants *f)
 {
     if (!f) return;
     wt_stft_destroy(f->stft);
-    wt_fft_destroy(f->to_cepstrum);
-    wt_fft_destroy(f->to_spectrum);
+    wt__fft64_destroy(f->fft);
     free(f->spectra);
-    free(f->peaks);
-    free(f->lifted);
-    free(f->smooth);
-    free(f->pairs);
+    free(f->logarithms);
+    free(f->work);
     free(f->cepstrum);
+    free(f->knots.x);
+    free(f->knots.y);
+    free(f->knots.slope);
     free(f);
 }
 
-// The first cepstral coefficients of `lifted` alone, to `smooth`. The plans were checked when they were made.
-static void smoothen(wt__formants *f)
-{
-    for (int k = 0; k < f->bins; k++) f->pairs[2 * k] = f->lifted[k], f->pairs[2 * k + 1] = 0;
-    (void)!wt_fft_run(f->to_cepstrum, f->pairs, f->cepstrum);
-    for (int i = f->order + 1; i < f->n_fft - f->order; i++) f->cepstrum[i] = 0;
-    (void)!wt_fft_run(f->to_spectrum, f->cepstrum, f->pairs);
-    for (int k = 0; k < f->bins; k++) f->smooth[k] = f->pairs[2 * k];
-}
+// ---- one frame
 
-static void find_envelope(wt__formants *f)
+static double largest_power(const wt__formants *f, const float *x)
 {
-    memcpy(f->lifted, f->peaks, (size_t)f->bins * sizeof *f->lifted);
-    for (int round = 0; round < MAX_ROUNDS; round++) {
-        smoothen(f);
-        float over = 0;
-        for (int k = 0; k < f->bins; k++) {
-            if (f->peaks[k] - f->smooth[k] > over) over = f->peaks[k] - f->smooth[k];
-            if (f->smooth[k] > f->lifted[k]) f->lifted[k] = f->smooth[k];
-        }
-        if (over < 0.23f) return; // 2 dB
-    }
-}
-
-// Logarithms, no deeper than 100 dB below the peak; false for silence.
-static bool measure(wt__formants *f, const float *x)
-{
-    float most = 0;
+    double most = 0;
     for (int k = 0; k < f->bins; k++) {
-        f->peaks[k] = x[2 * k] * x[2 * k] + x[2 * k + 1] * x[2 * k + 1];
-        if (f->peaks[k] > most) most = f->peaks[k];
+        const double power = wt__formants_power(x + 2 * k);
+        if (power > most) most = power;
     }
-    for (int k = 0; k < f->bins && most > 0; k++) f->peaks[k] = 0.5f * logf(f->peaks[k] + 1e-10f * most);
-    return most > 0;
+    return most;
 }
 
-static void move(const wt__formants *f, float *x)
+// Bins between harmonics. The cepstrum holds one quefrency more on both sides.
+static double spacing_of(const wt__formants *f)
 {
-    for (int k = 0; k < f->bins; k++) {
-        const double at = f->ratio * k, last = f->bins - 1;
-        const int low = at < last ? (int)at : f->bins - 1, high = low + 1 < f->bins ? low + 1 : low;
-        const float part = at < last ? (float)(at - low) : 0;
-        const float lift = (1 - part) * f->smooth[low] + part * f->smooth[high] - f->smooth[k];
-        const float gain = expf(fminf(fmaxf(lift, -4.6f), 4.6f)); // within 40 dB
+    const wt_formants_args *a = &f->args;
+    const double *c = f->cepstrum + 1;
+    const int n = a->last - a->first + 1;
+    double most = 0;
+    if (a->spacing > 0) return a->spacing;
+    for (int q = 0; q < n; q++)
+        if (c[q] > most) most = c[q];
+    for (int q = 0; q < n && most >= WT_FORMANTS_VOICED; q++)
+        if (c[q] >= WT_FORMANTS_SHARE * most && c[q] >= c[q - 1] && c[q] >= c[q + 1])
+            return a->n_fft / (a->first + q + wt__formants_peak(c[q - 1], c[q], c[q + 1]));
+    return a->unvoiced;
+}
+
+static int largest_bin(const float *x, int begin, int end)
+{
+    double most = -1;
+    int at = begin;
+    for (int k = begin; k <= end; k++) {
+        const double power = wt__formants_power(x + 2 * k);
+        if (power > most) most = power, at = k;
+    }
+    return at;
+}
+
+static void move(wt__formants *f, float *x, double most)
+{
+    const double spacing = spacing_of(f);
+    wt_formants_knots *knots = &f->knots;
+    knots->n = 1;
+    for (int at = 0; wt__formants_end(at, spacing) < f->bins - 1;) {
+        at = largest_bin(x, wt__formants_begin(at, spacing), wt__formants_end(at, spacing));
+        wt__formants_add(knots, x, at, most);
+    }
+    if (knots->n == 1) return;
+    knots->x[0] = 0, knots->y[0] = knots->y[1];
+    knots->x[knots->n] = f->bins - 1, knots->y[knots->n] = knots->y[knots->n - 1];
+    knots->n++;
+    for (int i = 0; i < knots->n; i++) knots->slope[i] = wt__formants_slope(knots, i);
+    for (int k = 0, there = 0, here = 0; k < f->bins; k++) {
+        const double from = wt__formants_from(&f->args, k);
+        while (there + 2 < knots->n && knots->x[there + 1] <= from) there++;
+        while (here + 2 < knots->n && knots->x[here + 1] <= k) here++;
+        const float gain = wt__formants_gain(wt__formants_at(knots, there, from) - wt__formants_at(knots, here, k));
         x[2 * k] *= gain, x[2 * k + 1] *= gain;
     }
+}
+
+// ---- sixteen frames
+
+// Their logarithms, even and real, two frames a lane; returns the cepstra times n_fft in the same places.
+static const double *transform(const wt__formants *f, const float *x, int count, double *most)
+{
+    const int n = f->args.n_fft;
+    memset(f->logarithms, 0, wt__fft64_doubles(n) * sizeof(double));
+    for (int i = 0; i < count; i++) {
+        const float *row = x + (int64_t)i * f->bins * 2;
+        most[i] = largest_power(f, row);
+        for (int k = 0; k < f->bins; k++) {
+            const double level = wt__formants_log(wt__formants_power(row + 2 * k), most[i]);
+            f->logarithms[k * FRAMES + i] = level;
+            if (k) f->logarithms[(n - k) * FRAMES + i] = level;
+        }
+    }
+    return wt__fft64_run(f->fft, f->logarithms, f->work);
 }
 
 WT_RT void wt__formants_run(wt__formants *f, const float *pcm, float *out)
 {
     (void)!wt_stft_forward(f->stft, pcm, f->n_samples, f->spectra);
-    for (int64_t t = 0; t < f->n_frames; t++) {
-        float *x = f->spectra + t * f->bins * 2;
-        if (!measure(f, x)) continue;
-        find_envelope(f);
-        move(f, x);
+    for (int64_t t = 0; t < f->n_frames; t += FRAMES) {
+        const int count = f->n_frames - t < FRAMES ? (int)(f->n_frames - t) : FRAMES;
+        double most[FRAMES];
+        const double *cepstra = transform(f, f->spectra + t * f->bins * 2, count, most);
+        for (int i = 0; i < count; i++) {
+            for (int q = f->args.first - 1; q <= f->args.last + 1 && f->args.last >= f->args.first; q++)
+                f->cepstrum[q - f->args.first + 1] = cepstra[q * FRAMES + i] / f->args.n_fft;
+            if (most[i] > 0) move(f, f->spectra + (t + i) * f->bins * 2, most[i]);
+        }
     }
     (void)!wt_stft_inverse(f->stft, f->spectra, f->n_frames, f->n_samples, out);
 }

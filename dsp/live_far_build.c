@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { OWN_SHARED_BYTES = 2048 }; // that the kernel's own variables take at most
+
 // ---- the kernel
 
 static wt_module_config module_config(const char *source)
@@ -20,11 +22,35 @@ static int most_frames(int max_frames)
     return frames;
 }
 
+// Of the buffers and the scratch behind them.
+static size_t buffer_floats(const wt_chain *chain, int frames)
+{
+    return (size_t)chain->n_buffers * (size_t)chain->buffer_channels * (size_t)frames +
+           (((size_t)chain->scratch_floats + 3) & ~(size_t)3);
+}
+
+static size_t places_bytes(const wt_chain *chain) { return sizeof(wt_node_place) * (size_t)chain->n_nodes; }
+
+// Whether shared memory holds one stream's instance and plans beside its buffers, so that the text may say so.
+static bool fits_shared(const wt_device_info *info, const wt_chain *chain, int frames)
+{
+    return chain->n_instances == 1 &&
+           OWN_SHARED_BYTES + sizeof(float) * buffer_floats(chain, frames) + chain->instance_bytes +
+                   chain->plans_bytes + places_bytes(chain) <=
+               info->shared_bytes;
+}
+
+static char *kernel_text(const wt_device_info *info, const wt_chain *chain, int max_frames)
+{
+    const int frames = most_frames(max_frames);
+    return wt__chain_cuda_text(chain, frames, fits_shared(info, chain, frames));
+}
+
 wt_status wt__live_far_compile(const wt_live *live, const wt_chain *chain)
 {
     const wt_device_info *info = wt_device_get_info(live->config.device);
     if (info->backend != WT_BACKEND_CUDA) return WT_OK;
-    char *source = wt__chain_cuda_text(chain, most_frames(live->max_frames));
+    char *source = kernel_text(info, chain, live->max_frames);
     if (!source) return wt_fail(WT_ERR_NO_MEMORY, "%s: kernel text", chain->name);
     const wt_module_config config = module_config(source);
     wt_compiled compiled = {0};
@@ -37,7 +63,7 @@ wt_status wt__live_far_compile(const wt_live *live, const wt_chain *chain)
 static wt_status load_kernel(live_far *f)
 {
     if (!f->on_gpu) return WT_OK;
-    char *source = wt__chain_cuda_text(f->chain, most_frames(f->args.layout.max_frames));
+    char *source = kernel_text(wt_device_get_info(f->device), f->chain, f->args.layout.max_frames);
     if (!source) return wt_fail(WT_ERR_NO_MEMORY, "%s: kernel text", f->chain->name);
     const wt_module_config config = module_config(source);
     wt_status status = wt_module_create(f->device, &config, &f->module);
@@ -166,7 +192,7 @@ static int n_resident_blocks(const live_far *f, int threads, size_t shared_bytes
 static size_t choose_copies(live_far *f, size_t room)
 {
     const wt_chain *chain = f->chain;
-    const size_t places = sizeof(wt_node_place) * (size_t)chain->n_nodes;
+    const size_t places = places_bytes(chain);
     size_t used = 0;
     if (chain->n_instances == 1 && chain->instance_bytes <= room) {
         f->args.copy_memory = 1;
@@ -190,8 +216,7 @@ static wt_status choose_launch(live_far *f)
     int frames = most_frames(f->args.layout.max_frames);
     size_t floats;
     for (;; frames /= 2) {
-        floats = (size_t)chain->n_buffers * (size_t)chain->buffer_channels * (size_t)frames +
-                 (((size_t)chain->scratch_floats + 3) & ~(size_t)3);
+        floats = buffer_floats(chain, frames);
         if (sizeof(float) * floats <= room) break;
         if (frames == WT_QUANTUM)
             return wt_fail(WT_ERR_UNSUPPORTED, "%s: needs %zu bytes of shared memory, the device has %zu", chain->name,
@@ -199,6 +224,10 @@ static wt_status choose_launch(live_far *f)
     }
     f->args.shared_floats = (int)floats;
     const size_t bytes = sizeof(float) * floats + choose_copies(f, room - sizeof(float) * floats);
+    if (fits_shared(wt_device_get_info(f->device), chain, most_frames(f->args.layout.max_frames)) &&
+        !(f->args.copy_memory && f->args.copy_plans && f->args.copy_places))
+        return wt_fail(WT_ERR_UNSUPPORTED, "%s: the kernel has %d bytes of shared memory of its own, want at most %d",
+                       chain->name, wt_kernel_get_info(f->kernel).shared_bytes, OWN_SHARED_BYTES);
     int threads = 128 * chain->buffer_channels, most = wt_kernel_get_info(f->kernel).max_threads & ~31;
     if (threads > 512) threads = 512;
     if (threads > most) threads = most;

@@ -6,10 +6,9 @@
 // Gating needs every block twice: once for the relative threshold, once above it. Two histograms of 0.01 LU hold the
 // count and the exact power of the blocks in each bin instead, so means are exact, and only blocks within 0.01 LU of
 // the relative threshold can fall on its other side.
-#include <warptone/loudness.h>
 #include <warptone/simd.h>
 
-#include "loudness_kernel.h"
+#include "loudness_internal.h"
 
 #include <float.h>
 #include <math.h>
@@ -19,14 +18,12 @@
 enum {
     PIECE = 256,       // frames filtered at once
     WIDE = 16,         // floats of one vector
-    STEPS_PER_S = 100, // ring entries a second
-    MOMENTARY = 40,
-    SHORT_TERM = 300, // windows, in steps
-    BIN_PER_LU = 100,
-    N_BINS = 85 * BIN_PER_LU, // -70 .. +15 LUFS; louder blocks share the last bin
-    GROUP = 4,                // channels filtered side by side
+    STEPS_PER_S = LOUDNESS_STEPS_PER_S, // ring entries a second
+    MOMENTARY = LOUDNESS_MOMENTARY,
+    SHORT_TERM = LOUDNESS_SHORT_TERM, // windows, in steps
+    N_BINS = LOUDNESS_N_BINS,
+    GROUP = 4, // channels filtered side by side
 };
-static const double gate_lufs = -70;
 
 typedef struct histogram {
     int64_t count[N_BINS];
@@ -56,16 +53,6 @@ struct wt_loudness {
     wt_f64x4 lanes[PIECE];
     float line[LOUDNESS_TAPS - 1 + PIECE + WIDE];
 };
-
-static double lufs(double power)
-{
-    return power > 0 ? -0.691 + 10 * log10(power) : -INFINITY;
-}
-
-static double decibels(double peak)
-{
-    return peak > 0 ? 20 * log10(peak) : -INFINITY;
-}
 
 // ---- create
 
@@ -124,7 +111,16 @@ void wt_loudness_destroy(wt_loudness *meter)
 
 WT_RT static int64_t end_of_step(const wt_loudness *m, int64_t step)
 {
-    return (step * m->rate_hz + STEPS_PER_S / 2) / STEPS_PER_S;
+    return loudness_end_of_step(m->rate_hz, step);
+}
+
+void wt__loudness_describe(const wt_loudness *m, loudness_args *args)
+{
+    args->rate_hz = m->rate_hz;
+    args->channels = m->channels;
+    args->oversampling = m->oversampling;
+    args->weighting = m->weighting;
+    memcpy(args->weights, m->weights, sizeof args->weights);
 }
 
 WT_RT void wt_loudness_reset(wt_loudness *m)
@@ -233,10 +229,8 @@ WT_CLONES static void meter_piece(wt_loudness *m, const float *const *in, int64_
 
 WT_RT static void histogram_add(histogram *h, double power)
 {
-    const double level = lufs(power);
-    if (!(level > gate_lufs)) return;
-    const double bin = (level - gate_lufs) * BIN_PER_LU;
-    const int k = bin < N_BINS - 1 ? (int)bin : N_BINS - 1;
+    const int k = loudness_bin(loudness_lufs(power));
+    if (k < 0) return;
     h->count[k]++;
     h->power[k] += power;
 }
@@ -308,11 +302,10 @@ WT_RT static double mean_above(const histogram *h, int first, int64_t *count)
 WT_RT static int gated_bin(const histogram *h, double below_lu)
 {
     int64_t count;
-    const double threshold = lufs(mean_above(h, 0, &count)) - below_lu;
-    if (!(threshold > gate_lufs)) return 0;
-    const double bin = (threshold - gate_lufs) * BIN_PER_LU;
-    const int k = bin < N_BINS - 1 ? (int)bin : N_BINS - 1;
-    const bool above = h->count[k] && lufs(h->power[k] / (double)h->count[k]) >= threshold;
+    const double threshold = loudness_lufs(mean_above(h, 0, &count)) - below_lu;
+    const int k = loudness_bin(threshold);
+    if (k < 0) return 0;
+    const bool above = h->count[k] && loudness_lufs(h->power[k] / (double)h->count[k]) >= threshold;
     return above ? k : k + 1;
 }
 
@@ -320,7 +313,7 @@ WT_RT static int gated_bin(const histogram *h, double below_lu)
 WT_RT static double level_of_rank(const histogram *h, int first, int64_t rank)
 {
     for (int k = first; k < N_BINS; k++) {
-        if (rank < h->count[k]) return lufs(h->power[k] / (double)h->count[k]);
+        if (rank < h->count[k]) return loudness_lufs(h->power[k] / (double)h->count[k]);
         rank -= h->count[k];
     }
     return -INFINITY;
@@ -349,14 +342,14 @@ WT_RT void wt_loudness_query(const wt_loudness *m, wt_loudness_values *values)
 {
     int64_t count;
     *values = (wt_loudness_values){
-        .momentary_lufs = lufs(m->momentary),
-        .short_term_lufs = lufs(m->short_term),
-        .max_momentary_lufs = lufs(m->max_momentary),
-        .max_short_term_lufs = lufs(m->max_short_term),
-        .integrated_lufs = lufs(mean_above(&m->blocks, gated_bin(&m->blocks, 10), &count)),
+        .momentary_lufs = loudness_lufs(m->momentary),
+        .short_term_lufs = loudness_lufs(m->short_term),
+        .max_momentary_lufs = loudness_lufs(m->max_momentary),
+        .max_short_term_lufs = loudness_lufs(m->max_short_term),
+        .integrated_lufs = loudness_lufs(mean_above(&m->blocks, gated_bin(&m->blocks, 10), &count)),
         .range_lu = range(&m->ranges),
-        .sample_peak_db = decibels(highest(m->sample_peaks, m->channels)),
-        .true_peak_db = decibels(highest(m->true_peaks, m->channels)),
+        .sample_peak_db = loudness_decibels(highest(m->sample_peaks, m->channels)),
+        .true_peak_db = loudness_decibels(highest(m->true_peaks, m->channels)),
         .n_frames = m->frame + m->n_merged_frames,
         .n_bad = m->n_bad,
     };

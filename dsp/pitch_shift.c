@@ -21,7 +21,8 @@ typedef struct on_gpu {
     wt_stretch *stretch; // of all signals
     wt_resample_plan *resampler;
     wt__vocoder_cuda vocoder;
-    wt_buffer *stretched, *resampled;
+    wt__formants_cuda *formants; // NULL = they move with the pitch
+    wt_buffer *warped, *stretched, *resampled;
 } on_gpu;
 
 struct wt_pitch_shift {
@@ -53,7 +54,7 @@ static void nearest_rates(double ratio, int *in_hz, int *out_hz)
     *out_hz = (int)q1;
 }
 
-static wt_status check(wt_device *device, const wt_pitch_shift_config *c)
+static wt_status check(const wt_pitch_shift_config *c)
 {
     if (!(c->rate_hz > 0)) return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: rate %g Hz, want above 0", c->rate_hz);
     if (c->bins_per_octave < 1)
@@ -62,8 +63,6 @@ static wt_status check(wt_device *device, const wt_pitch_shift_config *c)
         return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: %g steps, want at most 8 octaves", c->n_steps);
     if (c->formant_order < 0)
         return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: formant_order %d, want 0 or more", c->formant_order);
-    if (c->keep_formants && wt__op_on_gpu(device))
-        return wt_fail(WT_ERR_UNSUPPORTED, "pitch_shift: keep_formants on a GPU, want the CPU");
     return WT_OK;
 }
 
@@ -78,12 +77,30 @@ static wt_status prepare_worker(wt_pitch_shift *p, const wt_stretch_config *stre
     return w->stretched ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: %lld samples", (long long)p->n_stretched);
 }
 
+static wt__formants_config formants_config(const wt_pitch_shift_config *c)
+{
+    return (wt__formants_config){.n_fft = c->n_fft,
+                                 .rate_hz = c->rate_hz,
+                                 .order = c->formant_order,
+                                 .ratio = exp2(c->n_steps / c->bins_per_octave),
+                                 .n_samples = c->n_samples,
+                                 .n_signals = c->n_signals};
+}
+
 static wt_status prepare_formants(const wt_pitch_shift_config *c, worker *w)
 {
+    const wt__formants_config formants = formants_config(c);
     w->warped = malloc((size_t)c->n_samples * sizeof *w->warped);
     if (!w->warped) return wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: %lld samples", (long long)c->n_samples);
-    return wt__formants_create(c->n_fft, c->rate_hz, c->formant_order, exp2(c->n_steps / c->bins_per_octave),
-                               c->n_samples, &w->formants);
+    return wt__formants_create(&formants, &w->formants);
+}
+
+static wt_status prepare_gpu_formants(wt_pitch_shift *p, const wt_pitch_shift_config *c)
+{
+    const wt__formants_config formants = formants_config(c);
+    const size_t bytes = (size_t)c->n_signals * (size_t)c->n_samples * sizeof(float);
+    wt_status status = wt_buffer_create(p->device, WT_MEMORY_DEVICE, bytes, &p->gpu.warped);
+    return status ? status : wt__formants_cuda_create(p->device, &formants, &p->gpu.formants);
 }
 
 static wt_status prepare_gpu(wt_pitch_shift *p, const wt_stretch_config *stretch, const wt_resample_config *rates)
@@ -125,7 +142,11 @@ static wt_status prepare(const wt_pitch_shift_config *c, wt_pitch_shift *p)
         status = prepare_worker(p, &stretch, &rates, &p->workers[i]);
         if (!status && c->keep_formants) status = prepare_formants(c, &p->workers[i]);
     }
-    return status || !wt__op_on_gpu(p->device) ? status : prepare_gpu(p, &stretch, &rates);
+    if (!status && wt__op_on_gpu(p->device)) {
+        status = prepare_gpu(p, &stretch, &rates);
+        if (!status && c->keep_formants) status = prepare_gpu_formants(p, c);
+    }
+    return status;
 }
 
 wt_status wt_pitch_shift_create(wt_device *device, const wt_pitch_shift_config *config, wt_pitch_shift **plan)
@@ -135,7 +156,7 @@ wt_status wt_pitch_shift_create(wt_device *device, const wt_pitch_shift_config *
     if (c.rate_hz == 0) c.rate_hz = 22050;
     if (!c.bins_per_octave) c.bins_per_octave = 12;
     if (!c.n_signals) c.n_signals = 1;
-    wt_status status = check(device, &c);
+    wt_status status = check(&c);
     if (status) return status;
     wt_pitch_shift *p = calloc(1, sizeof *p);
     if (!p) return wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: plan");
@@ -162,6 +183,8 @@ void wt_pitch_shift_destroy(wt_pitch_shift *plan)
     wt_stretch_destroy(plan->gpu.stretch);
     wt_resample_plan_destroy(plan->gpu.resampler);
     wt_module_destroy(plan->gpu.vocoder.module);
+    wt__formants_cuda_destroy(plan->gpu.formants);
+    wt_buffer_destroy(plan->gpu.warped);
     wt_buffer_destroy(plan->gpu.stretched);
     wt_buffer_destroy(plan->gpu.resampled);
     free(plan);
@@ -223,7 +246,13 @@ static wt_status enqueue_gpu(const wt_pitch_shift *p, wt_stream *stream, const w
                              float *out)
 {
     const on_gpu *g = &p->gpu;
-    wt_status status = wt_stretch_enqueue(g->stretch, stream, pcm, pcm_offset, g->stretched, 0);
+    wt_status status = WT_OK;
+    if (g->formants) {
+        status = wt__formants_cuda_enqueue(g->formants, stream, (const float *)(wt_buffer_address(pcm) + pcm_offset),
+                                           g->warped);
+        pcm = g->warped, pcm_offset = 0;
+    }
+    if (!status) status = wt_stretch_enqueue(g->stretch, stream, pcm, pcm_offset, g->stretched, 0);
     if (!status) status = wt_resample_plan_enqueue(g->resampler, stream, g->stretched, 0, g->resampled, 0);
     if (status) return status;
     return wt__vocoder_cuda_cut(&g->vocoder, stream, p->n_signals, p->gain, wt_resample_plan_out_frames(g->resampler),

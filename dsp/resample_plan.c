@@ -8,6 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+// How a tile's kernel is compiled.
+typedef struct tile_way {
+    int repeat, phases, warps;
+    bool kept; // taps in shared memory
+} tile_way;
+
 struct wt_resample_plan {
     wt_device *device;
     wt__resample_table table;
@@ -17,7 +23,7 @@ struct wt_resample_plan {
     wt_kernel *kernel;
     wt_buffer *taps;
     wt_resample_tile_args tile; // units 0: no tiles
-    int phases, repeat;         // of a tile's kernel
+    tile_way way;
     wt_launch launch;
 };
 
@@ -68,45 +74,64 @@ static int window_of(const wt__resample_table *t, int units, int phases)
 
 static size_t tile_bytes(const wt_resample_plan *p, int warps)
 {
-    const int rows = wt__resample_tile_rows(32 * p->repeat * p->tile.groups, p->tile.step, p->tile.window);
-    return sizeof(float) * ((size_t)rows * (size_t)(p->tile.step | 1) + (size_t)warps * 32 * (size_t)(p->phases | 1));
+    const tile_way *w = &p->way;
+    const wt_resample_tile_args *a = &p->tile;
+    const size_t rows = (size_t)wt__resample_tile_rows(32 * w->repeat * a->groups, a->step, a->window);
+    const size_t taps = w->kept ? (size_t)a->units * (size_t)a->window * WT_RESAMPLE_COLUMNS : 0;
+    return taps * (p->table.wide ? sizeof(double) : sizeof(float)) +
+           (rows * (size_t)(a->step | 1) + (size_t)warps * 32 * (size_t)(w->phases | 1)) * sizeof(float);
 }
 
-enum { TILE_WARPS = 10 }; // of a block, at most
+enum { LEAST_WARPS = 6 }; // of an SM, else it waits for memory more than it computes
 
-// A tile of which an SM holds two, with as many warps as share its blocks evenly. False when there is none.
-static bool shape_tile(wt_resample_plan *p, int phases, int repeat)
+// A tile of which an SM holds `per_sm`, with as many warps as share its blocks evenly. False when there is none.
+static bool shape_tile(wt_resample_plan *p, int phases, int per_sm, int most_warps)
 {
     const wt__resample_table *t = &p->table;
-    const size_t room = wt_device_get_info(p->device)->shared_bytes / 2 - 1024;
-    const int64_t divisor = wt__common_divisor(t->denominator, phases);
-    if (t->numerator * phases / divisor > INT16_MAX) return false;
-    p->phases = phases, p->repeat = repeat;
+    const wt_device_info *gpu = wt_device_get_info(p->device);
+    const size_t room = per_sm > 1 ? gpu->shared_bytes / (size_t)per_sm - 1024 : gpu->shared_bytes;
+    const int64_t divisor = wt__common_divisor(t->denominator, phases), step = t->numerator * phases / divisor;
+    if (step > INT16_MAX) return false;
+    p->way.phases = phases;
     p->tile = (wt_resample_tile_args){.numerator = t->numerator,
                                       .denominator = t->denominator,
                                       .units = (int)(t->denominator / divisor),
-                                      .step = (int)(t->numerator * phases / divisor),
+                                      .step = (int)step,
                                       .before = t->before,
                                       .n_in = p->args.n_in,
-                                      .n_out = p->args.n_out};
+                                      .n_out = p->args.n_out,
+                                      .n_lines = p->args.n_lines};
     p->tile.window = window_of(t, p->tile.units, phases);
-    for (p->tile.groups = 1; p->tile.units * p->tile.groups < TILE_WARPS - 2; p->tile.groups++) continue;
-    while (p->tile.groups > 1 && tile_bytes(p, TILE_WARPS) > room) p->tile.groups--;
-    const int shares = p->tile.units * p->tile.groups, rounds = (shares + TILE_WARPS - 1) / TILE_WARPS;
-    const int warps = (shares + rounds - 1) / rounds;
-    const int64_t block = (int64_t)32 * repeat * shares * phases;
-    p->launch = (wt_launch){.grid = {(int)((p->args.n_out + block - 1) / block), p->args.n_lines, 1},
-                            .block = {32 * warps, 1, 1},
-                            .shared_bytes = tile_bytes(p, warps)};
-    return p->launch.shared_bytes <= room;
+    for (p->tile.groups = 1; p->tile.units * p->tile.groups < most_warps * 3 / 4; p->tile.groups++) continue;
+    while (p->tile.groups > 1 && tile_bytes(p, most_warps) > room) p->tile.groups--;
+    const int shares = p->tile.units * p->tile.groups, rounds = (shares + most_warps - 1) / most_warps;
+    p->way.warps = (shares + rounds - 1) / rounds;
+    const int64_t block = (int64_t)32 * p->way.repeat * shares * phases;
+    p->tile.n_tiles = (int)((p->args.n_out + block - 1) / block);
+    const int64_t all = (int64_t)p->tile.n_tiles * p->args.n_lines, at_once = (int64_t)gpu->n_sms * per_sm;
+    p->launch = (wt_launch){.grid = {(int)(all < at_once ? all : at_once)},
+                            .block = {32 * p->way.warps},
+                            .shared_bytes = tile_bytes(p, p->way.warps)};
+    return p->launch.shared_bytes <= room && all <= INT32_MAX / 2 && p->way.warps * per_sm >= LEAST_WARPS;
 }
 
-// The more products a read makes the better: repeats first, then phases.
+// The more products a read makes the better: kept taps first, then repeats, then phases. Sums of 4 repeats in double
+// leave an SM registers for 14 warps.
 static bool choose_tile(wt_resample_plan *p)
 {
-    for (int repeat = p->table.wide ? 2 : 4; repeat && !p->table.interpolated; repeat /= 2)
-        for (int phases = WT_RESAMPLE_COLUMNS; phases > WT_RESAMPLE_COLUMNS / 2; phases--)
-            if (shape_tile(p, phases, repeat)) return true;
+    static const struct {
+        bool wide, kept;
+        int repeat, per_sm, warps;
+    } ways[] = {{false, true, 6, 2, 10},  {false, true, 5, 2, 10},  {false, true, 4, 2, 10},  {false, true, 6, 1, 21},
+                {false, true, 5, 1, 21},  {false, true, 4, 1, 21},  {false, true, 3, 1, 21},  {false, false, 4, 2, 10},
+                {false, false, 4, 1, 20}, {false, false, 2, 2, 10}, {false, false, 2, 1, 20}, {false, false, 1, 1, 20},
+                {true, true, 4, 2, 7},    {true, true, 4, 1, 14},   {true, false, 4, 2, 7},   {true, false, 4, 1, 14},
+                {true, false, 2, 2, 10},  {true, false, 2, 1, 20},  {true, false, 1, 1, 20}};
+    for (size_t k = 0; k < sizeof ways / sizeof *ways && !p->table.interpolated; k++)
+        for (int phases = WT_RESAMPLE_COLUMNS; phases > WT_RESAMPLE_COLUMNS / 2; phases--) {
+            p->way = (tile_way){.repeat = ways[k].repeat, .kept = ways[k].kept};
+            if (ways[k].wide == p->table.wide && shape_tile(p, phases, ways[k].per_sm, ways[k].warps)) return true;
+        }
     p->tile.units = 0;
     return false;
 }
@@ -119,12 +144,12 @@ static void *tile_taps(const wt_resample_plan *p, size_t *size_bytes)
     const size_t n_taps = (size_t)t->n_taps, of_unit = (size_t)a->window * WT_RESAMPLE_COLUMNS;
     *size_bytes = (size_t)a->units * of_unit * size;
     char *taps = calloc(1, *size_bytes);
-    for (int64_t n = 0; taps && n < (int64_t)a->units * p->phases; n++) {
+    for (int64_t n = 0; taps && n < (int64_t)a->units * p->way.phases; n++) {
         const int64_t frame = n * t->numerator / t->denominator, phase = n * t->numerator % t->denominator;
-        const int u = (int)(n / p->phases);
-        const size_t late = (size_t)(frame - wt__resample_tile_begin(t->numerator, t->denominator, p->phases, u));
+        const int u = (int)(n / p->way.phases);
+        const size_t late = (size_t)(frame - wt__resample_tile_begin(t->numerator, t->denominator, p->way.phases, u));
         for (size_t k = 0; k < n_taps; k++) {
-            const size_t to = (size_t)u * of_unit + (late + k) * WT_RESAMPLE_COLUMNS + (size_t)(n % p->phases);
+            const size_t to = (size_t)u * of_unit + (late + k) * WT_RESAMPLE_COLUMNS + (size_t)(n % p->way.phases);
             const size_t from = (size_t)phase * n_taps + k;
             memcpy(taps + to * size, t->wide ? (void *)(t->taps + from) : (void *)(t->taps_f32 + from), size);
         }
@@ -136,11 +161,13 @@ static void *tile_taps(const wt_resample_plan *p, size_t *size_bytes)
 
 static wt_status prepare_tile(wt_resample_plan *plan)
 {
-    char options[2][48];
+    char options[4][48];
     size_t size_bytes = 0;
-    snprintf(options[0], sizeof options[0], "-DRESAMPLE_PHASES=%d", plan->phases);
-    snprintf(options[1], sizeof options[1], "-DRESAMPLE_REPEAT=%d", plan->repeat);
-    wt_status status = wt__op_module(plan->device, "kernels/resample.cu", options, 2, &plan->module);
+    snprintf(options[0], sizeof options[0], "-DRESAMPLE_PHASES=%d", plan->way.phases);
+    snprintf(options[1], sizeof options[1], "-DRESAMPLE_REPEAT=%d", plan->way.repeat);
+    snprintf(options[2], sizeof options[2], "-DRESAMPLE_WARPS=%d", plan->way.warps);
+    snprintf(options[3], sizeof options[3], "-DRESAMPLE_KEPT=%d", plan->way.kept);
+    wt_status status = wt__op_module(plan->device, "kernels/resample.cu", options, 4, &plan->module);
     if (!status)
         status = wt_module_get_kernel(plan->module, plan->table.wide ? "resample_tile_wide" : "resample_tile",
                                       &plan->kernel);

@@ -1,11 +1,10 @@
-#include <warptone/silence.h>
-
+#include "silence_internal.h"
 #include "stft_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-static wt_level_config defaults_of(const wt_level_config *config)
+wt_level_config wt__level_defaults(const wt_level_config *config)
 {
     wt_level_config c = config ? *config : (wt_level_config){.hop = 0};
     if (!c.frame_length) c.frame_length = 2048;
@@ -15,13 +14,13 @@ static wt_level_config defaults_of(const wt_level_config *config)
 
 int64_t wt_level_frames(const wt_level_config *config, int64_t n)
 {
-    const wt_level_config c = defaults_of(config);
+    const wt_level_config c = wt__level_defaults(config);
     const int64_t padded = n + (c.no_center ? 0 : c.frame_length / 2 * 2);
     return n < 1 || c.frame_length < 1 || c.hop < 1 || padded < c.frame_length ? 0
                                                                               : 1 + (padded - c.frame_length) / c.hop;
 }
 
-static wt_status check(const wt_level_config *c, int64_t n)
+wt_status wt__level_check(const wt_level_config *c, int64_t n)
 {
     if (c->frame_length < 1) return wt_fail(WT_ERR_BAD_ARG, "level: frame length %d, want 1 or more", c->frame_length);
     if (c->hop < 1) return wt_fail(WT_ERR_BAD_ARG, "level: hop %d, want 1 or more", c->hop);
@@ -45,24 +44,24 @@ static double mean_square(const wt_level_config *c, const float *pcm, int64_t n,
 
 wt_status wt_level_energy(const wt_level_config *config, const float *pcm, int64_t n, float *out)
 {
-    const wt_level_config c = defaults_of(config);
-    wt_status status = check(&c, n);
+    const wt_level_config c = wt__level_defaults(config);
+    wt_status status = wt__level_check(&c, n);
     for (int64_t t = 0; !status && t < wt_level_frames(&c, n); t++) out[t] = (float)mean_square(&c, pcm, n, t);
     return status;
 }
 
 wt_status wt_level_rms(const wt_level_config *config, const float *pcm, int64_t n, float *out)
 {
-    const wt_level_config c = defaults_of(config);
-    wt_status status = check(&c, n);
+    const wt_level_config c = wt__level_defaults(config);
+    wt_status status = wt__level_check(&c, n);
     for (int64_t t = 0; !status && t < wt_level_frames(&c, n); t++) out[t] = (float)sqrt(mean_square(&c, pcm, n, t));
     return status;
 }
 
 wt_status wt_level_zero_crossings(const wt_level_config *config, const float *pcm, int64_t n, float *out)
 {
-    const wt_level_config c = defaults_of(config);
-    wt_status status = check(&c, n);
+    const wt_level_config c = wt__level_defaults(config);
+    wt_status status = wt__level_check(&c, n);
     for (int64_t t = 0; !status && t < wt_level_frames(&c, n); t++) {
         const int64_t begin = t * c.hop - (c.no_center ? 0 : c.frame_length / 2);
         int count = 0;
@@ -94,27 +93,41 @@ static void find_loud(const wt_level_config *c, double top_db, const float *pcm,
     for (int64_t t = 0; t < n_frames; t++) level[t] = 20 * log10(level[t]) - 20 * log10(peak) > -top_db;
 }
 
+int64_t wt__silence_find(const wt_level_config *c, double top_db, const float *pcm, int channels, int64_t n,
+                         double *loud, wt_span *spans, int64_t room)
+{
+    const int64_t n_frames = wt_level_frames(c, n);
+    int64_t count = 0;
+    find_loud(c, top_db, pcm, channels, n, loud);
+    for (int64_t t = 0; t < n_frames; t++) {
+        if (loud[t] == 0) continue;
+        const int64_t begin = t * c->hop < n ? t * c->hop : n;
+        while (t < n_frames && loud[t] != 0) t++;
+        if (count < room) spans[count] = (wt_span){begin, t * c->hop < n ? t * c->hop : n};
+        count++;
+    }
+    return count;
+}
+
+wt_status wt__silence_check(const wt_level_config *c, double top_db, int channels, int64_t n)
+{
+    wt_status status = wt__level_check(c, n);
+    if (status || (channels >= 1 && top_db > 0)) return status;
+    return wt_fail(WT_ERR_BAD_ARG, "silence: %d channels, %g dB, want 1 or more, above 0", channels, top_db);
+}
+
 wt_status wt_silence_split(const wt_level_config *config, double top_db, const float *pcm, int channels, int64_t n,
                            wt_span *spans, int64_t room, int64_t *n_spans)
 {
-    const wt_level_config c = defaults_of(config);
+    const wt_level_config c = wt__level_defaults(config);
     *n_spans = 0;
     if (!top_db) top_db = 60;
-    wt_status status = check(&c, n);
-    if (!status && (channels < 1 || !(top_db > 0)))
-        status = wt_fail(WT_ERR_BAD_ARG, "silence: %d channels, %g dB, want 1 or more, above 0", channels, top_db);
+    wt_status status = wt__silence_check(&c, top_db, channels, n);
     if (status) return status;
     const int64_t n_frames = wt_level_frames(&c, n);
     double *loud = malloc((size_t)n_frames * sizeof *loud);
     if (!loud) return wt_fail(WT_ERR_NO_MEMORY, "silence: %lld frames", (long long)n_frames);
-    find_loud(&c, top_db, pcm, channels, n, loud);
-    for (int64_t t = 0; t < n_frames; t++) {
-        if (loud[t] == 0) continue;
-        const int64_t begin = t * c.hop < n ? t * c.hop : n;
-        while (t < n_frames && loud[t] != 0) t++;
-        if (*n_spans < room) spans[*n_spans] = (wt_span){begin, t * c.hop < n ? t * c.hop : n};
-        ++*n_spans;
-    }
+    *n_spans = wt__silence_find(&c, top_db, pcm, channels, n, loud, spans, room);
     free(loud);
     return status;
 }

@@ -3,6 +3,7 @@
 
 #include "spectrum_cuda.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ struct wt_stft_plan {
     wt_kernel *forward, *inverse;
     wt_spectrum_walk walk;
     wt_launch inverse_launch;
+    wt_buffer *squares; // [hop]
 };
 
 // ---- creating
@@ -56,12 +58,30 @@ static wt_status make_slots(wt_stft_plan *p)
     return status;
 }
 
+// Reciprocals of what the squared windows of all frames that touch a sample add up to.
+static wt_status upload_squares(wt_stft_plan *p)
+{
+    const wt_stft_config *c = wt__stft_config(p->slots[0]);
+    const float *window = wt__stft_window(p->slots[0]);
+    float *fix = malloc((size_t)c->hop * sizeof *fix);
+    if (!fix) return wt_fail(WT_ERR_NO_MEMORY, "stft: hop %d", c->hop);
+    for (int i = 0; i < c->hop; i++) {
+        float sum = 0;
+        for (int at = i; at < c->n_fft; at += c->hop) sum += window[at] * window[at];
+        fix[i] = sum > FLT_MIN ? 1 / sum : 1;
+    }
+    wt_status status = wt__op_upload(p->device, fix, (size_t)c->hop * sizeof *fix, &p->squares);
+    free(fix);
+    return status;
+}
+
 static wt_status make_cuda(wt_stft_plan *p)
 {
     wt_status status = wt__spectrum_cuda_create("stft", p->device, p->slots[0], &p->spectrum);
     if (!status)
         status = wt__spectrum_cuda_walk("stft", p->device, &p->spectrum, p->n_lines, p->length, &p->walk,
                                         &p->inverse_launch);
+    if (!status) status = upload_squares(p);
     if (!status) status = wt_module_get_kernel(p->spectrum.module, "spectrum_stft", &p->forward);
     if (!status) status = wt_module_get_kernel(p->spectrum.module, "spectrum_istft", &p->inverse);
     return status;
@@ -93,6 +113,7 @@ void wt_stft_plan_destroy(wt_stft_plan *plan)
 {
     if (!plan) return;
     wt__spectrum_cuda_release(&plan->spectrum);
+    wt_buffer_destroy(plan->squares);
     for (int i = 0; i < plan->n_slots; i++) {
         if (plan->slots) wt_stft_destroy(plan->slots[i]);
         if (plan->rows) free(plan->rows[i]);
@@ -182,6 +203,7 @@ static wt_status inverse_cuda(const wt_stft_plan *p, wt_stream *stream, uintptr_
         .walk = p->walk,
         .in = (const float *)in,
         .out = (float *)out,
+        .squares = (const float *)wt_buffer_address(p->squares),
         .stored_frames = (int)p->n_frames,
         .n_frames = (int)wt__stft_used_frames(p->slots[0], p->n_frames, p->length)};
     return wt_kernel_launch(p->inverse, stream, &p->inverse_launch, &WT_ARG(args), 1);

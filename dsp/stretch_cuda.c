@@ -7,26 +7,20 @@
 #include "stretch_transients.h"
 #include "transients_cuda.h"
 
-#include "vocoder_kernel.h"
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#define WORK_BYTES (16LL << 30) // of spectra, at most a quarter of what the device has free
 
 struct wt__stretch_cuda {
     wt__stretch_shape shape;
     wt__vocoder_cuda vocoder;
     wt__transients_cuda transients; // with care for attacks
-    wt_module *module;
-    wt_kernel *frames, *lock, *attacks;
-    wt_buffer *tables, *analysed, *made, *rules;
+    wt__frames_cuda frames;
+    wt_kernel *lock, *attacks;
+    wt_buffer *analysed, *made, *rules;
     wt_stft_plan *inverse;
-    wt_vocoder_frames_args args;
-    wt_launch frames_launch, lock_launch;
-    int at_once, bins;
-    int64_t most_attacks; // of a signal; 0 = no care for them
+    wt_launch lock_launch;
+    int at_once, bins, n_frames; // of a signal, analysed
+    int64_t most_attacks;        // of a signal; 0 = no care for them
 };
 
 // ---- kernels that need no transform
@@ -61,65 +55,25 @@ wt_status wt__vocoder_cuda_cut(const wt__vocoder_cuda *v, wt_stream *stream, int
 
 // ---- creating
 
-static wt_status make_tables(wt_device *device, const wt__stretch_shape *s, wt__stretch_cuda *c)
+static wt_status load(wt_device *device, const wt__stretch_shape *s, wt__stretch_cuda *c)
 {
-    const size_t n = (size_t)s->n_fft, n_window = (n + 1) / 2 * 2, factors = wt__spectrum_twiddles(s->n_fft, NULL);
-    double *table = calloc(n_window + factors + 2, sizeof *table);
-    if (!table) return wt_fail(WT_ERR_NO_MEMORY, "stretch: tables of %zu doubles", n_window + factors + 2);
-    memcpy(table, s->window, n * sizeof *table);
-    wt__spectrum_twiddles(s->n_fft, table + n_window);
-    wt_status status = wt__op_upload(device, table, (n_window + factors + 2) * sizeof *table, &c->tables);
-    free(table);
-    if (status) return status;
-    c->args.window = (const double *)wt_buffer_address(c->tables);
-    c->args.twiddles = c->args.window + n_window;
-    return WT_OK;
-}
-
-// Equal groups, as few as there can be.
-static void choose_group(wt_device *device, const wt__stretch_shape *s, wt__stretch_cuda *c)
-{
-    const int64_t bytes =
-        (c->args.n_frames + s->n_made) * c->bins * 2 * (int64_t)sizeof(float) + c->most_attacks * c->bins;
-    int64_t room = (int64_t)(wt_device_get_info(device)->memory_free_bytes / 4);
-    if (room > WORK_BYTES) room = WORK_BYTES;
-    int64_t most = room / bytes;
-    if (most < 1) most = 1;
-    const int64_t groups = (s->n_signals + most - 1) / most;
-    c->at_once = (int)((s->n_signals + groups - 1) / groups);
-}
-
-static wt_status shape_launches(wt_device *device, const wt__stretch_shape *s, wt__stretch_cuda *c)
-{
-    const int sequences = wt__spectrum_sequences(s->n_fft), threads = wt__spectrum_threads(s->n_fft);
-    const size_t points = (size_t)sequences * (size_t)wt__spectrum_points(s->n_fft);
-    c->frames_launch = (wt_launch){.block = {threads * sequences}, .shared_bytes = points * 2 * sizeof(double)};
     c->lock_launch = (wt_launch){.grid = {c->at_once},
                                  .block = {wt__vocoder_threads(s->n_fft)},
                                  .shared_bytes = (size_t)wt__vocoder_lock_bytes(s->n_fft)};
-    const size_t room = wt_device_get_info(device)->shared_bytes;
-    if (c->frames_launch.shared_bytes > room || c->lock_launch.shared_bytes > room)
-        return wt_fail(WT_ERR_UNSUPPORTED, "stretch: n_fft %d takes more shared memory than the %zu bytes of this GPU",
-                       s->n_fft, room);
-    return wt__spectrum_cuda_grid("stretch", c->at_once, (c->args.n_frames + 1) / 2, sequences,
-                                  &c->frames_launch.grid[0]);
-}
-
-static wt_status load(wt_device *device, int n_fft, wt__stretch_cuda *c)
-{
-    char options[1][48];
-    snprintf(options[0], sizeof options[0], "-DSPECTRUM_N=%d", n_fft);
-    wt_status status = wt__op_module(device, "kernels/vocoder_frames.cu", options, 1, &c->module);
-    if (!status) status = wt_module_get_kernel(c->module, "vocoder_frames", &c->frames);
-    if (!status) status = wt_module_get_kernel(c->module, "vocoder_lock", &c->lock);
-    if (!status) status = wt_module_get_kernel(c->module, "vocoder_attacks", &c->attacks);
+    wt_status status = wt__frames_cuda_create("stretch", device, s->n_fft, s->window, &c->frames);
+    if (!status) status = wt_module_get_kernel(c->frames.module, "vocoder_lock", &c->lock);
+    if (!status) status = wt_module_get_kernel(c->frames.module, "vocoder_attacks", &c->attacks);
+    if (!status && c->lock_launch.shared_bytes > wt_device_get_info(device)->shared_bytes)
+        status =
+            wt_fail(WT_ERR_UNSUPPORTED, "stretch: n_fft %d takes more shared memory than the %zu bytes of this GPU",
+                    s->n_fft, wt_device_get_info(device)->shared_bytes);
     return status ? status : wt__vocoder_cuda_load(device, &c->vocoder);
 }
 
 static wt_status take_work(wt_device *device, const wt__stretch_shape *s, wt__stretch_cuda *c)
 {
     const size_t row = (size_t)c->at_once * (size_t)c->bins * 2 * sizeof(float);
-    wt_status status = wt_buffer_create(device, WT_MEMORY_DEVICE, row * (size_t)c->args.n_frames, &c->analysed);
+    wt_status status = wt_buffer_create(device, WT_MEMORY_DEVICE, row * (size_t)c->n_frames, &c->analysed);
     if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, row * (size_t)s->n_made, &c->made);
     if (status) return status;
     const wt_stft_plan_config back = {
@@ -132,7 +86,7 @@ static wt_status prepare_attacks(wt_device *device, const wt__stretch_shape *s, 
     const size_t bytes = (size_t)c->at_once * (size_t)c->most_attacks * (size_t)c->bins;
     wt_status status = wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &c->rules);
     if (!status) status = wt__transients_cuda_create(device, s, c->at_once, s->n_made, &c->transients);
-    c->args.places = c->transients.args.places;
+    c->frames.args.places = c->transients.args.places;
     return status;
 }
 
@@ -141,19 +95,19 @@ static wt_status prepare(wt_device *device, wt__stretch_cuda *c)
     const wt__stretch_shape *s = &c->shape;
     const bool locked = s->mode != WT_STRETCH_LIBROSA;
     const int64_t n_frames = locked ? 2 * s->n_made : s->n_frames;
-    wt_status status = wt__spectrum_cuda_check("stretch", s->n_fft);
-    if (status || !s->n_out) return status;
+    if (!s->n_out) return wt__spectrum_cuda_check("stretch", s->n_fft);
     if (n_frames > INT_MAX / 2 || s->n_made > INT_MAX / 2)
         return wt_fail(WT_ERR_BAD_ARG, "stretch: %lld samples to %lld, want fewer on a GPU", (long long)s->n_samples,
                        (long long)s->n_out);
     c->bins = s->n_fft / 2 + 1;
-    c->args.n_samples = s->n_samples, c->args.n_frames = (int)n_frames, c->args.hop = s->hop;
-    c->args.rate = locked ? s->rate : 0;
+    c->n_frames = (int)n_frames;
     if (s->mode == WT_STRETCH_TRANSIENT) c->most_attacks = wt__transients_most(s->n_samples, s->n_fft);
-    choose_group(device, s, c);
-    status = shape_launches(device, s, c);
-    if (!status) status = load(device, s->n_fft, c);
-    if (!status) status = make_tables(device, s, c);
+    c->at_once = wt__frames_cuda_group(device, s->n_signals,
+                                       (n_frames + s->n_made) * c->bins * 2 * (int64_t)sizeof(float) +
+                                           c->most_attacks * c->bins);
+    wt_status status = load(device, s, c);
+    c->frames.args.n_samples = s->n_samples, c->frames.args.n_frames = c->n_frames, c->frames.args.hop = s->hop;
+    c->frames.args.rate = locked ? s->rate : 0;
     if (!status && c->most_attacks) status = prepare_attacks(device, s, c);
     return status ? status : take_work(device, s, c);
 }
@@ -177,11 +131,10 @@ void wt__stretch_cuda_destroy(wt__stretch_cuda *cuda)
 {
     if (!cuda) return;
     wt_stft_plan_destroy(cuda->inverse);
-    wt_module_destroy(cuda->module);
+    wt__frames_cuda_release(&cuda->frames);
     wt_module_destroy(cuda->vocoder.module);
     wt__transients_cuda_release(&cuda->transients);
     wt_buffer_destroy(cuda->rules);
-    wt_buffer_destroy(cuda->tables);
     wt_buffer_destroy(cuda->analysed);
     wt_buffer_destroy(cuda->made);
     free(cuda);
@@ -190,18 +143,19 @@ void wt__stretch_cuda_destroy(wt__stretch_cuda *cuda)
 // ---- running
 
 // The attacks of a group's signals, where its frames come from, the bins that begin anew.
-static wt_status find_attacks(const wt__stretch_cuda *c, wt_stream *stream, const wt_vocoder_frames_args *frames)
+static wt_status find_attacks(const wt__stretch_cuda *c, wt_stream *stream, const float *pcm)
 {
     enum { BLOCKS = 16 }; // of a line, each with every sixteenth of its attacks
-    wt_status status = wt__transients_cuda_enqueue(&c->transients, stream, frames->pcm);
+    wt_status status = wt__transients_cuda_enqueue(&c->transients, stream, pcm);
     if (status) return status;
-    const wt_vocoder_attacks_args args = {.frames = *frames,
-                                          .at = c->transients.args.at,
-                                          .counts = c->transients.args.counts,
-                                          .rules = (unsigned char *)wt_buffer_address(c->rules),
-                                          .most = c->most_attacks,
-                                          .blocks = BLOCKS};
-    wt_launch launch = c->frames_launch;
+    wt_vocoder_attacks_args args = {.frames = c->frames.args,
+                                    .at = c->transients.args.at,
+                                    .counts = c->transients.args.counts,
+                                    .rules = (unsigned char *)wt_buffer_address(c->rules),
+                                    .most = c->most_attacks,
+                                    .blocks = BLOCKS};
+    wt_launch launch = c->frames.launch;
+    args.frames.pcm = pcm;
     status = wt__spectrum_cuda_grid("stretch", c->at_once, BLOCKS, 1, &launch.grid[0]);
     return status ? status : wt_kernel_launch(c->attacks, stream, &launch, &WT_ARG(args), 1);
 }
@@ -210,17 +164,15 @@ static wt_status stretch_group(const wt__stretch_cuda *c, wt_stream *stream, con
 {
     const wt__stretch_shape *s = &c->shape;
     float *analysed = (float *)wt_buffer_address(c->analysed), *made = (float *)wt_buffer_address(c->made);
-    wt_vocoder_frames_args args = c->args;
-    args.pcm = pcm, args.out = analysed;
-    wt_status status = c->most_attacks ? find_attacks(c, stream, &args) : WT_OK;
-    if (!status) status = wt_kernel_launch(c->frames, stream, &c->frames_launch, &WT_ARG(args), 1);
+    wt_status status = c->most_attacks ? find_attacks(c, stream, pcm) : WT_OK;
+    if (!status) status = wt__frames_cuda_enqueue("stretch", &c->frames, stream, c->at_once, s->n_fft, pcm, analysed);
     if (status) return status;
     if (s->mode == WT_STRETCH_LIBROSA)
         return wt__vocoder_cuda_follow(&c->vocoder, stream, c->at_once, c->bins, s->rate, s->n_frames, analysed,
                                        s->n_made, made);
     const wt_vocoder_lock_args lock = {.in = analysed,
                                        .out = made,
-                                       .places = args.places,
+                                       .places = c->frames.args.places,
                                        .rules = c->most_attacks ? (unsigned char *)wt_buffer_address(c->rules) : NULL,
                                        .most = c->most_attacks,
                                        .n_out = (int)s->n_made};

@@ -3,6 +3,7 @@
 #define WT_STRETCH_CUDA_H
 
 #include "op.h"
+#include "vocoder_kernel.h"
 
 #include <warptone/stretch.h>
 
@@ -28,6 +29,26 @@ WT_CHECKED wt_status wt__wsola_cuda_create(wt_device *device, const wt__stretch_
 void wt__wsola_cuda_destroy(wt__wsola_cuda *cuda); ///< NULL is allowed.
 WT_CHECKED wt_status wt__wsola_cuda_enqueue(const wt__wsola_cuda *cuda, wt_stream *stream, const float *pcm,
                                             float *out);
+
+/// Frames of signals in double, rounded once (kernels/vocoder_frames.cu): one pair of frames for each of SEQUENCES
+/// teams.
+typedef struct wt__frames_cuda {
+    wt_module *module;
+    wt_kernel *kernel;
+    wt_buffer *tables;
+    wt_vocoder_frames_args args; ///< window, twiddles, and what the op fills in
+    wt_launch launch;            ///< without a grid
+} wt__frames_cuda;
+
+/// Errors: WT_ERR_UNSUPPORTED (lengths that no block transforms), those of wt_module_create.
+WT_CHECKED wt_status wt__frames_cuda_create(const char *op, wt_device *device, int n_fft, const double *window,
+                                            wt__frames_cuda *f);
+void wt__frames_cuda_release(wt__frames_cuda *f); ///< a zeroed one is allowed
+/// Spectra of args.n_frames frames of n_lines signals.
+WT_CHECKED wt_status wt__frames_cuda_enqueue(const char *op, const wt__frames_cuda *f, wt_stream *stream, int n_lines,
+                                             int n_fft, const float *pcm, float *out);
+/// How many of n_signals to work on at once when each takes `bytes`: equal groups, as few as there can be.
+int wt__frames_cuda_group(wt_device *device, int n_signals, int64_t bytes);
 
 /// kernels/vocoder.cu, and its kernel that makes n_out frames of n_frames.
 typedef struct wt__vocoder_cuda {

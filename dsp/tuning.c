@@ -26,13 +26,15 @@ static wt_status resolve(wt_piptrack_config *c, int64_t n_frames)
     return WT_OK;
 }
 
+static double centre_of(const wt_piptrack_config *c, int k) { return k * c->rate_hz / c->n_fft; }
+
 static void track_frame(const wt_piptrack_config *c, const float *s, float *hz, float *height)
 {
     const int bins = c->n_fft / 2 + 1;
     float most = s[0];
     for (int k = 1; k < bins; k++) most = s[k] > most ? s[k] : most;
     for (int k = 0; k < bins; k++) {
-        const double centre = k * c->rate_hz / c->n_fft;
+        const double centre = centre_of(c, k);
         hz[k] = height[k] = 0;
         if (!(centre >= c->fmin_hz && centre < c->fmax_hz) || !wt__peak_is(s, k, bins, c->threshold * most)) continue;
         double shift, top;
@@ -153,19 +155,10 @@ struct wt_tuning {
     int at_once; // signals
 };
 
-// No two neighbours are peaks.
-static int64_t most_peaks(const wt_tuning *p)
-{
-    const wt_piptrack_config *c = &p->config.peaks;
-    const double per_hz = c->n_fft / c->rate_hz, low = c->fmin_hz > 0 ? c->fmin_hz : 0;
-    double range = (c->fmax_hz - low) * per_hz + 2;
-    if (!(range < p->bins)) range = p->bins;
-    return p->config.n_frames * (range > 0 ? (int64_t)range / 2 + 1 : 1);
-}
-
 static wt_status take_work(wt_tuning *p)
 {
-    const int64_t most = most_peaks(p), room = WORK_BYTES / (most * (int64_t)sizeof(wt_tuning_peak));
+    const int64_t most = p->config.n_frames * ((p->args.end - p->args.first) / 2 + 1); // no two neighbours are peaks
+    const int64_t room = WORK_BYTES / (most * (int64_t)sizeof(wt_tuning_peak));
     if (most > INT_MAX)
         return wt_fail(WT_ERR_UNSUPPORTED, "tuning: %lld frames on a GPU, want fewer", (long long)p->config.n_frames);
     p->at_once = room < 1 ? 1 : room < p->config.n_signals ? (int)room : p->config.n_signals;
@@ -192,9 +185,10 @@ static wt_status create_cuda(wt_tuning *p)
                                .bins_per_octave = c->bins_per_octave,
                                .n_steps = p->n_steps,
                                .rate_hz = c->peaks.rate_hz,
-                               .fmin_hz = c->peaks.fmin_hz,
-                               .fmax_hz = c->peaks.fmax_hz,
                                .threshold = c->peaks.threshold};
+    while (p->args.first < p->bins && centre_of(&c->peaks, p->args.first) < c->peaks.fmin_hz) p->args.first++;
+    p->args.end = p->args.first;
+    while (p->args.end < p->bins && centre_of(&c->peaks, p->args.end) < c->peaks.fmax_hz) p->args.end++;
     wt_status status = take_work(p);
     if (!status) status = wt__op_exact_module(p->device, "kernels/tuning.cu", &p->module);
     if (!status) status = wt_module_get_kernel(p->module, "tuning_peaks", &p->peaks);

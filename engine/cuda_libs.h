@@ -65,6 +65,7 @@ enum { // cublasLtMatmulDescAttributes_t, cublasLtMatrixLayoutAttribute_t, cubla
     CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,
     CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6,
     CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5, // and of B, C, D
 };
 
 enum { // cublasComputeType_t and cudaDataType_t

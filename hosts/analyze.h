@@ -8,6 +8,7 @@
 /// analyze_array.c      what a feature makes: named arrays
 /// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
 /// analyze_job.c        files: load, compute, write, many at once
+/// analyze_tiles.c      files too long to be loaded
 #ifndef WT_ANALYZE_H
 #define WT_ANALYZE_H
 
@@ -91,7 +92,7 @@ typedef struct analyze_options {
     bool htk, backtrack;
     analyze_format format;
     const char *extension; ///< of audio
-    int n_jobs, width, height;
+    int n_jobs, width, height, tile;
     wt_backend backend;
 } analyze_options;
 
@@ -107,13 +108,25 @@ typedef struct analyze_signal {
     const char *path; ///< for what needs the file as it is
     const float *pcm;
     int64_t n;
+    int64_t stride; ///< samples from channel to channel; 0 = n
     int rate_hz;
     const analyze_place *place; ///< NULL = the calling thread
+    const float *peak_db;       ///< [channels] of the bands of the signal that this is a tile of; NULL = no tile
 } analyze_signal;
+
+/// Whether a feature's columns can be made a tile at a time.
+typedef enum analyze_tiles {
+    ANALYZE_WHOLE,            ///< no
+    ANALYZE_TILES,            ///< each from its own frame and ANALYZE_CONTEXT frames beside it
+    ANALYZE_TILES_BELOW_PEAK, ///< and the largest mel band of the signal
+    ANALYZE_OF_FILE,          ///< it looks at the file itself, all channels at its own rate, in order
+} analyze_tiles;
+
+enum { ANALYZE_CONTEXT = 4 };
 
 struct analyze_feature {
     const char *name, *help;
-    bool of_file; ///< looks at the file itself, all channels at its own rate
+    analyze_tiles tiles;
     wt_status (*compute)(const analyze_signal *signal, analyze_result *result);
 };
 
@@ -129,6 +142,11 @@ WT_CHECKED wt_status analyze_features_parse(const char *text, analyze_options *o
 ///
 /// Errors: WT_ERR_BAD_ARG (lists of several channels), WT_ERR_NO_MEMORY, those of the ops.  [worker]
 WT_CHECKED wt_status analyze_compute(const analyze_signal *signal, int channels, analyze_result *result);
+
+/// Does every feature go in tiles?
+bool analyze_features_go_in_tiles(const analyze_options *options);
+/// Mel bands in decibels without a limit: their largest is what ANALYZE_TILES_BELOW_PEAK wants.
+const analyze_feature *analyze_bands_of_peak(void);
 
 // ---- analyze_device.c
 
@@ -166,6 +184,7 @@ wt_status analyze_stft(const analyze_signal *s, analyze_result *r);
 wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r);
 wt_status analyze_mel(const analyze_signal *s, analyze_result *r);
 wt_status analyze_logmel(const analyze_signal *s, analyze_result *r);
+wt_status analyze_bands(const analyze_signal *s, analyze_result *r);
 wt_status analyze_mfcc(const analyze_signal *s, analyze_result *r);
 wt_status analyze_mfcc_delta(const analyze_signal *s, analyze_result *r);
 wt_status analyze_mfcc_delta2(const analyze_signal *s, analyze_result *r);
@@ -234,7 +253,30 @@ typedef struct analyze_report {
 WT_CHECKED wt_status analyze_write_npy(const analyze_report *report, FILE *out);
 WT_CHECKED wt_status analyze_write_npz(const analyze_report *report, FILE *out);
 WT_CHECKED wt_status analyze_write_csv(const analyze_report *report, FILE *out);
+/// A table in parts: its head, and `count` rows from column `from` of `tile` on, which begin at frame `first`.
+WT_CHECKED wt_status analyze_csv_head(const analyze_report *report, FILE *out);
+void analyze_csv_rows(const analyze_report *report, const analyze_result *tile, int64_t first, int64_t from,
+                      int64_t count, FILE *out);
 WT_CHECKED wt_status analyze_write_json(const analyze_report *report, FILE *out);
+
+/// NPY or NPZ in parts, in any order, on a file that can be read: where each array's data stands.
+typedef struct analyze_numpy {
+    struct analyze_member {
+        char name[64];
+        uint32_t crc, size, offset;
+    } members[ANALYZE_MAX_ARRAYS];
+    int64_t data[ANALYZE_MAX_ARRAYS];
+    bool zip;
+} analyze_numpy;
+
+/// From the report's arrays, whose data is not read.
+WT_CHECKED wt_status analyze_numpy_lay(const analyze_report *report, analyze_numpy *file);
+/// Columns `from` .. of a tile's arrays as columns `first` .. of the whole's; `count` of each, or, -1, all there are.
+WT_CHECKED wt_status analyze_numpy_put(const analyze_numpy *file, int fd, const analyze_result *whole,
+                                       const analyze_result *tile, int64_t first, int64_t from, int64_t count);
+/// Write the headers, which have check sums of what was put.
+WT_CHECKED wt_status analyze_numpy_finish(analyze_numpy *file, int fd, const analyze_result *whole);
+
 /// Errors: WT_ERR_BAD_ARG (nothing to draw), WT_ERR_NO_MEMORY, WT_ERR_FILE.  [worker]
 WT_CHECKED wt_status analyze_plot(const analyze_report *report, const char *path);
 
@@ -242,10 +284,21 @@ WT_CHECKED wt_status analyze_plot(const analyze_report *report, const char *path
 
 /// The format of an extension, without its dot, and whether there is one. For audio options->extension is set.
 WT_CHECKED wt_status analyze_format_of(const char *path, const char *extension, analyze_options *options);
+/// The mean of rows `stride` apart, into the first.
+void analyze_fold(float *rows, int channels, int64_t n, int64_t stride);
 /// Do all items on options->n_jobs threads; errors of single files stand in their items.
 /// Errors: only what ends the whole run.  [main]
 WT_CHECKED wt_status analyze_run(const analyze_options *options, process_run *run, void (*tick)(void *user),
                                  void *user);
+
+// ---- analyze_tiles.c
+
+int analyze_tile(const analyze_options *options); ///< samples
+/// How many samples the features will see of a channel.  [worker]
+WT_CHECKED wt_status analyze_length(const analyze_options *options, const char *path, int64_t *n);
+/// One file of about `n` samples, tile by tile, to NPY, NPZ or CSV. Errors: as for a whole file.  [worker]
+WT_CHECKED wt_status analyze_in_tiles(const analyze_options *options, const analyze_place *place, process_item *item,
+                                      int64_t n);
 
 #ifdef __cplusplus
 }

@@ -5,41 +5,41 @@
 #include <warptone/names.h>
 
 static const analyze_feature features[] = {
-    {"stft", "complex spectra [bins][frames]", false, analyze_stft},
-    {"spectrogram", "magnitudes [bins][frames]", false, analyze_spectrogram},
-    {"mel", "power of mel bands [n_mels][frames]", false, analyze_mel},
-    {"logmel", "the same in dB, 80 dB deep", false, analyze_logmel},
-    {"mfcc", "cepstral coefficients [n_mfcc][frames]", false, analyze_mfcc},
-    {"mfcc_delta", "their slopes over 9 frames", false, analyze_mfcc_delta},
-    {"mfcc_delta2", "the slopes' slopes", false, analyze_mfcc_delta2},
-    {"pcen", "mel bands over their own slow mean [n_mels][frames]", false, analyze_pcen},
-    {"cqt", "complex constant-Q transform [n_bins][frames]", false, analyze_cqt},
-    {"chroma", "pitch classes, from spectra [n_chroma][frames]", false, analyze_chroma},
-    {"chroma_cqt", "pitch classes, from the constant-Q transform", false, analyze_chroma_cqt},
-    {"chroma_cens", "their energy statistics, smoothed", false, analyze_chroma_cens},
-    {"tonnetz", "tonal centroids [6][frames]", false, analyze_tonnetz},
-    {"tuning", "deviation from A440 in semitones", false, analyze_tuning},
-    {"hpss", "harmonic and percussive part of the signal", false, analyze_hpss},
-    {"yin", "pitch in Hz [frames]", false, analyze_yin},
-    {"pyin", "pitch f0, voiced, voiced_prob [frames]", false, analyze_pyin},
-    {"onset_strength", "how much begins in each frame [frames]", false, analyze_onset_strength},
-    {"onsets", "frames in which notes begin", false, analyze_onsets},
-    {"tempo", "one tempo in BPM", false, analyze_tempo},
-    {"beats", "frames of the beats, and beat_tempo in BPM", false, analyze_beats},
-    {"tempogram", "autocorrelation of the onset strength [lags][frames]", false, analyze_tempogram},
-    {"plp", "predominant local pulse [frames]", false, analyze_plp},
-    {"centroid", "mean frequency of the spectra in Hz [frames]", false, analyze_centroid},
-    {"bandwidth", "their spread about it in Hz", false, analyze_bandwidth},
-    {"rolloff", "frequency below which 85 % of a spectrum lies", false, analyze_rolloff},
-    {"flatness", "1 of white noise, 0 of a tone", false, analyze_flatness},
-    {"contrast", "peaks over valleys of octaves in dB [7][frames]", false, analyze_contrast},
-    {"flux", "what the bins gain from frame to frame", false, analyze_flux},
-    {"rms", "root mean square of the samples [frames]", false, analyze_rms},
-    {"zcr", "share of samples that change sign [frames]", false, analyze_zcr},
-    {"trim", "the part between silent ends, in samples [1][2]", false, analyze_trim},
-    {"split", "the parts between silences, in samples [n][2]", false, analyze_split},
-    {"vad", "the parts with a voice, by energy, in samples [n][2]", false, analyze_vad},
-    {"loudness", "EBU R 128 loudness and peaks of the file", true, analyze_loudness},
+    {"stft", "complex spectra [bins][frames]", ANALYZE_TILES, analyze_stft},
+    {"spectrogram", "magnitudes [bins][frames]", ANALYZE_TILES, analyze_spectrogram},
+    {"mel", "power of mel bands [n_mels][frames]", ANALYZE_TILES, analyze_mel},
+    {"logmel", "the same in dB, 80 dB deep", ANALYZE_TILES_BELOW_PEAK, analyze_logmel},
+    {"mfcc", "cepstral coefficients [n_mfcc][frames]", ANALYZE_TILES_BELOW_PEAK, analyze_mfcc},
+    {"mfcc_delta", "their slopes over 9 frames", ANALYZE_TILES_BELOW_PEAK, analyze_mfcc_delta},
+    {"mfcc_delta2", "the slopes' slopes", ANALYZE_TILES_BELOW_PEAK, analyze_mfcc_delta2},
+    {"pcen", "mel bands over their own slow mean [n_mels][frames]", ANALYZE_WHOLE, analyze_pcen},
+    {"cqt", "complex constant-Q transform [n_bins][frames]", ANALYZE_WHOLE, analyze_cqt},
+    {"chroma", "pitch classes, from spectra [n_chroma][frames]", ANALYZE_WHOLE, analyze_chroma},
+    {"chroma_cqt", "pitch classes, from the constant-Q transform", ANALYZE_WHOLE, analyze_chroma_cqt},
+    {"chroma_cens", "their energy statistics, smoothed", ANALYZE_WHOLE, analyze_chroma_cens},
+    {"tonnetz", "tonal centroids [6][frames]", ANALYZE_WHOLE, analyze_tonnetz},
+    {"tuning", "deviation from A440 in semitones", ANALYZE_WHOLE, analyze_tuning},
+    {"hpss", "harmonic and percussive part of the signal", ANALYZE_WHOLE, analyze_hpss},
+    {"yin", "pitch in Hz [frames]", ANALYZE_TILES, analyze_yin},
+    {"pyin", "pitch f0, voiced, voiced_prob [frames]", ANALYZE_WHOLE, analyze_pyin},
+    {"onset_strength", "how much begins in each frame [frames]", ANALYZE_WHOLE, analyze_onset_strength},
+    {"onsets", "frames in which notes begin", ANALYZE_WHOLE, analyze_onsets},
+    {"tempo", "one tempo in BPM", ANALYZE_WHOLE, analyze_tempo},
+    {"beats", "frames of the beats, and beat_tempo in BPM", ANALYZE_WHOLE, analyze_beats},
+    {"tempogram", "autocorrelation of the onset strength [lags][frames]", ANALYZE_WHOLE, analyze_tempogram},
+    {"plp", "predominant local pulse [frames]", ANALYZE_WHOLE, analyze_plp},
+    {"centroid", "mean frequency of the spectra in Hz [frames]", ANALYZE_TILES, analyze_centroid},
+    {"bandwidth", "their spread about it in Hz", ANALYZE_TILES, analyze_bandwidth},
+    {"rolloff", "frequency below which 85 % of a spectrum lies", ANALYZE_TILES, analyze_rolloff},
+    {"flatness", "1 of white noise, 0 of a tone", ANALYZE_TILES, analyze_flatness},
+    {"contrast", "peaks over valleys of octaves in dB [7][frames]", ANALYZE_WHOLE, analyze_contrast},
+    {"flux", "what the bins gain from frame to frame", ANALYZE_TILES, analyze_flux},
+    {"rms", "root mean square of the samples [frames]", ANALYZE_TILES, analyze_rms},
+    {"zcr", "share of samples that change sign [frames]", ANALYZE_TILES, analyze_zcr},
+    {"trim", "the part between silent ends, in samples [1][2]", ANALYZE_WHOLE, analyze_trim},
+    {"split", "the parts between silences, in samples [n][2]", ANALYZE_WHOLE, analyze_split},
+    {"vad", "the parts with a voice, by energy, in samples [n][2]", ANALYZE_WHOLE, analyze_vad},
+    {"loudness", "EBU R 128 loudness and peaks of the file", ANALYZE_OF_FILE, analyze_loudness},
 };
 
 enum { N_FEATURES = (int)(sizeof features / sizeof *features) };
@@ -47,6 +47,20 @@ enum { N_FEATURES = (int)(sizeof features / sizeof *features) };
 int analyze_n_features(void) { return N_FEATURES; }
 
 const analyze_feature *analyze_feature_at(int k) { return &features[k]; }
+
+bool analyze_features_go_in_tiles(const analyze_options *options)
+{
+    for (int k = 0; k < options->n_features; k++)
+        if (options->features[k]->tiles != ANALYZE_TILES && options->features[k]->tiles != ANALYZE_TILES_BELOW_PEAK)
+            return false;
+    return true;
+}
+
+const analyze_feature *analyze_bands_of_peak(void)
+{
+    static const analyze_feature bands = {"logmel", "", ANALYZE_TILES, analyze_bands};
+    return &bands;
+}
 
 static wt_status add_feature(const char *name, analyze_options *options)
 {
@@ -107,7 +121,8 @@ static wt_status compute_channels(const analyze_feature *feature, const analyze_
     for (int c = 0; c < channels && !status; c++) {
         analyze_signal one = *signal;
         analyze_result part = {.n_arrays = 0};
-        one.pcm += (size_t)c * (size_t)signal->n;
+        one.pcm += c * (signal->stride ? signal->stride : signal->n);
+        if (one.peak_db) one.peak_db += c;
         status = feature->compute(&one, &part);
         if (!status) status = stack(result, first, &part, c, channels);
         analyze_result_free(&part);
@@ -121,7 +136,7 @@ wt_status analyze_compute(const analyze_signal *signal, int channels, analyze_re
     result->n_arrays = 0;
     for (int k = 0; k < signal->options->n_features && !status; k++) {
         const analyze_feature *feature = signal->options->features[k];
-        if (channels == 1 || feature->of_file) status = feature->compute(signal, result);
+        if (channels == 1 || feature->tiles == ANALYZE_OF_FILE) status = feature->compute(signal, result);
         else status = compute_channels(feature, signal, channels, result);
     }
     return status;

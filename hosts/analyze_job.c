@@ -42,15 +42,14 @@ wt_status analyze_format_of(const char *path, const char *extension, analyze_opt
 
 // ---- one file
 
-static void fold_to_mono(wt_audio *audio)
+void analyze_fold(float *rows, int channels, int64_t n, int64_t stride)
 {
-    const float gain = 1.0f / (float)audio->channels;
-    for (int64_t t = 0; t < audio->n_frames; t++) {
+    const float gain = 1.0f / (float)channels;
+    for (int64_t t = 0; t < n; t++) {
         float sum = 0;
-        for (int c = 0; c < audio->channels; c++) sum += audio->samples[c * audio->n_frames + t];
-        audio->samples[t] = sum * gain;
+        for (int c = 0; c < channels; c++) sum += rows[c * stride + t];
+        rows[t] = sum * gain;
     }
-    audio->channels = 1;
 }
 
 /// All of [channels][n_in] through a resampler into [channels][n_out], zeros behind what it gives.
@@ -98,7 +97,10 @@ static wt_status resample(wt_audio *audio, int rate_hz)
 static wt_status load(const analyze_options *options, const char *path, wt_audio *audio)
 {
     wt_status status = wt_audio_load(path, 0, audio);
-    if (!status && !options->keep_channels && audio->channels > 1) fold_to_mono(audio);
+    if (!status && !options->keep_channels && audio->channels > 1) {
+        analyze_fold(audio->samples, audio->channels, audio->n_frames, audio->n_frames);
+        audio->channels = 1;
+    }
     if (!status && options->rate_hz && options->rate_hz != audio->rate_hz) status = resample(audio, options->rate_hz);
     return status;
 }
@@ -179,7 +181,25 @@ static wt_status write_result(const analyze_report *report, const char *output)
     return status;
 }
 
-static wt_status do_item(const analyze_options *options, const analyze_place *place, process_item *item)
+enum { WHOLE_TILES = 64 }; // a signal that is held is at most so many tiles long
+
+static bool goes_in_tiles(const analyze_options *options, const char *output)
+{
+    const bool arrays = options->format == ANALYZE_NPY || options->format == ANALYZE_NPZ;
+    return analyze_features_go_in_tiles(options) &&
+           (options->format == ANALYZE_CSV || (arrays && strcmp(output, "-") != 0));
+}
+
+static wt_status refuse_length(const analyze_options *options, int64_t n)
+{
+    const char *name = options->extension;
+    for (int k = 0; k < options->n_features; k++)
+        if (options->features[k]->tiles == ANALYZE_WHOLE) name = options->features[k]->name;
+    return wt_fail(WT_ERR_BAD_ARG, "%s takes the signal whole: %lld samples, want at most %lld (%d of --tile)", name,
+                   (long long)n, (long long)analyze_tile(options) * WHOLE_TILES, WHOLE_TILES);
+}
+
+static wt_status do_whole(const analyze_options *options, const analyze_place *place, process_item *item)
 {
     wt_audio audio = {0};
     analyze_result *result = calloc(1, sizeof *result);
@@ -205,6 +225,16 @@ static wt_status do_item(const analyze_options *options, const analyze_place *pl
     free(result);
     wt_audio_free(&audio);
     return status;
+}
+
+static wt_status do_item(const analyze_options *options, const analyze_place *place, process_item *item)
+{
+    int64_t n;
+    const int64_t tile = analyze_tile(options);
+    wt_status status = analyze_length(options, item->input, &n);
+    if (status) return status;
+    if (n > tile && goes_in_tiles(options, item->output)) return analyze_in_tiles(options, place, item, n);
+    return n > WHOLE_TILES * tile ? refuse_length(options, n) : do_whole(options, place, item);
 }
 
 /// Sentences of the ops do not know the file.

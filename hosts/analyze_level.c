@@ -1,6 +1,7 @@
 #include "analyze.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <warptone/silence.h>
 #include <warptone/spectral.h>
 #include <warptone/vad.h>
@@ -24,21 +25,43 @@ static wt_status magnitudes_make(const analyze_signal *s, magnitudes *x)
 
 typedef wt_status (*shape_function)(const wt_spectral_shape *shape, const float *magnitude, float *out);
 
+static wt_status enqueue_shape(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    return wt_spectral_enqueue(op, stream, in, 0, out, 0);
+}
+
+/// One op of spectra: its kind on a GPU, its function on the calling thread.
+static wt_status run_shape(const analyze_signal *s, const magnitudes *x, wt_spectral_kind kind, shape_function run,
+                           float *out)
+{
+    wt_spectral *plan;
+    const wt_spectral_config config = {.kind = kind, .shape = x->shape};
+    wt_status status = analyze_gpu(s) ? wt_spectral_create(analyze_gpu(s), &config, &plan) : WT_ERR_UNSUPPORTED;
+    if (!analyze_gpu(s) || analyze_left_to_cpu(s, status)) return run(&x->shape, x->values, out);
+    if (status) return status;
+    const size_t n = (size_t)x->shape.n_frames;
+    status = analyze_queue(s, enqueue_shape, plan, x->values, n * (size_t)(x->shape.n_fft / 2 + 1), out,
+                           n * (size_t)wt_spectral_rows(plan));
+    wt_spectral_destroy(plan);
+    return status;
+}
+
 static wt_status add_shape(const analyze_signal *s, analyze_result *r, const analyze_array *like, int64_t n_rows,
-                           shape_function run)
+                           wt_spectral_kind kind, shape_function run)
 {
     magnitudes x;
     void *data;
     wt_status status = magnitudes_make(s, &x);
     if (!status) status = analyze_add(r, like, n_rows, x.shape.n_frames, &data);
-    if (!status) status = run(&x.shape, x.values, data);
+    if (!status) status = run_shape(s, &x, kind, run, data);
     free(x.values);
     return status;
 }
 
 wt_status analyze_centroid(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &(analyze_array){.name = "centroid", .unit = "Hz"}, 1, wt_spectral_centroid);
+    const analyze_array like = {.name = "centroid", .unit = "Hz"};
+    return add_shape(s, r, &like, 1, WT_SPECTRAL_CENTROID, wt_spectral_centroid);
 }
 
 static wt_status bandwidth(const wt_spectral_shape *shape, const float *magnitude, float *out)
@@ -48,7 +71,8 @@ static wt_status bandwidth(const wt_spectral_shape *shape, const float *magnitud
 
 wt_status analyze_bandwidth(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &(analyze_array){.name = "bandwidth", .unit = "Hz"}, 1, bandwidth);
+    const analyze_array like = {.name = "bandwidth", .unit = "Hz"};
+    return add_shape(s, r, &like, 1, WT_SPECTRAL_BANDWIDTH, bandwidth);
 }
 
 static wt_status rolloff(const wt_spectral_shape *shape, const float *magnitude, float *out)
@@ -58,7 +82,7 @@ static wt_status rolloff(const wt_spectral_shape *shape, const float *magnitude,
 
 wt_status analyze_rolloff(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &(analyze_array){.name = "rolloff", .unit = "Hz"}, 1, rolloff);
+    return add_shape(s, r, &(analyze_array){.name = "rolloff", .unit = "Hz"}, 1, WT_SPECTRAL_ROLLOFF, rolloff);
 }
 
 static wt_status flatness(const wt_spectral_shape *shape, const float *magnitude, float *out)
@@ -68,7 +92,7 @@ static wt_status flatness(const wt_spectral_shape *shape, const float *magnitude
 
 wt_status analyze_flatness(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &(analyze_array){.name = "flatness", .unit = ""}, 1, flatness);
+    return add_shape(s, r, &(analyze_array){.name = "flatness", .unit = ""}, 1, WT_SPECTRAL_FLATNESS, flatness);
 }
 
 static wt_status contrast(const wt_spectral_shape *shape, const float *magnitude, float *out)
@@ -80,12 +104,12 @@ wt_status analyze_contrast(const analyze_signal *s, analyze_result *r)
 {
     enum { BANDS = 6 };
     const analyze_array like = {.name = "contrast", .unit = "dB", .rows = ANALYZE_ROWS_INDEX};
-    return add_shape(s, r, &like, BANDS + 1, contrast);
+    return add_shape(s, r, &like, BANDS + 1, WT_SPECTRAL_CONTRAST, contrast);
 }
 
 wt_status analyze_flux(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &(analyze_array){.name = "flux", .unit = ""}, 1, wt_spectral_flux);
+    return add_shape(s, r, &(analyze_array){.name = "flux", .unit = ""}, 1, WT_SPECTRAL_FLUX, wt_spectral_flux);
 }
 
 // ---- samples
@@ -95,22 +119,38 @@ static wt_level_config level_config(const analyze_signal *s)
     return (wt_level_config){.frame_length = analyze_n_fft(s->options), .hop = analyze_hop(s->options)};
 }
 
-wt_status analyze_rms(const analyze_signal *s, analyze_result *r)
+typedef wt_status (*level_function)(const wt_level_config *config, const float *pcm, int64_t n, float *out);
+
+static wt_status enqueue_level(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    return wt_level_plan_enqueue(op, stream, in, 0, out, 0);
+}
+
+static wt_status add_level(const analyze_signal *s, analyze_result *r, const char *name, wt_level_kind kind,
+                           level_function run)
 {
     void *data;
-    const wt_level_config config = level_config(s);
-    const int64_t n = wt_level_frames(&config, s->n);
-    wt_status status = analyze_add(r, &(analyze_array){.name = "rms", .unit = ""}, 1, n, &data);
-    return status ? status : wt_level_rms(&config, s->pcm, s->n, data);
+    wt_level_plan *plan;
+    const wt_level_plan_config config = {.kind = kind, .level = level_config(s), .n_samples = s->n};
+    const int64_t n = wt_level_frames(&config.level, s->n);
+    wt_status status = analyze_add(r, &(analyze_array){.name = name, .unit = ""}, 1, n, &data);
+    if (status) return status;
+    if (!analyze_gpu(s)) return run(&config.level, s->pcm, s->n, data);
+    status = wt_level_plan_create(analyze_gpu(s), &config, &plan);
+    if (status) return status;
+    status = analyze_queue(s, enqueue_level, plan, s->pcm, (size_t)s->n, data, (size_t)n);
+    wt_level_plan_destroy(plan);
+    return status;
+}
+
+wt_status analyze_rms(const analyze_signal *s, analyze_result *r)
+{
+    return add_level(s, r, "rms", WT_LEVEL_RMS, wt_level_rms);
 }
 
 wt_status analyze_zcr(const analyze_signal *s, analyze_result *r)
 {
-    void *data;
-    const wt_level_config config = level_config(s);
-    const int64_t n = wt_level_frames(&config, s->n);
-    wt_status status = analyze_add(r, &(analyze_array){.name = "zcr", .unit = ""}, 1, n, &data);
-    return status ? status : wt_level_zero_crossings(&config, s->pcm, s->n, data);
+    return add_level(s, r, "zcr", WT_LEVEL_ZERO_CROSSINGS, wt_level_zero_crossings);
 }
 
 static wt_status add_spans(analyze_result *r, const char *name, const wt_span *spans, int64_t count)
@@ -125,25 +165,55 @@ static wt_status add_spans(analyze_result *r, const char *name, const wt_span *s
     return status;
 }
 
-wt_status analyze_trim(const analyze_signal *s, analyze_result *r)
+/// In one buffer: the spans, and behind them how many there are.
+static wt_status enqueue_silence(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
 {
-    wt_span span;
-    const wt_level_config config = level_config(s);
-    wt_status status = wt_silence_trim(&config, s->options->top_db, s->pcm, 1, s->n, &span);
-    return status ? status : add_spans(r, "trim", &span, 1);
+    return wt_silence_enqueue(op, stream, in, 0, out, 0, out, sizeof(wt_span) * (size_t)wt_silence_room(op));
+}
+
+/// The parts that are not silent, from the signal's GPU; `spans` has room for one more than there can be.
+static wt_status find_on_gpu(const analyze_signal *s, wt_silence *plan, wt_span *spans, int64_t *count)
+{
+    const int64_t room = wt_silence_room(plan);
+    const size_t floats = sizeof(wt_span) / sizeof(float) * (size_t)room + 1;
+    int found = 0;
+    wt_status status = analyze_queue(s, enqueue_silence, plan, s->pcm, (size_t)s->n, (float *)spans, floats);
+    memcpy(&found, spans + room, sizeof found);
+    *count = found;
+    return status;
 }
 
 wt_status analyze_split(const analyze_signal *s, analyze_result *r)
 {
-    const wt_level_config config = level_config(s);
-    const int64_t room = wt_level_frames(&config, s->n) / 2 + 1; // silent frames stand between two parts
+    const wt_silence_config config = {.level = level_config(s), .top_db = s->options->top_db, .n_samples = s->n};
+    const int64_t room = wt_level_frames(&config.level, s->n) / 2 + 1; // silent frames stand between two parts
     int64_t count = 0;
-    wt_span *spans = malloc(sizeof *spans * (size_t)room);
+    wt_silence *plan = NULL;
+    wt_span *spans = calloc((size_t)room + 1, sizeof *spans);
     if (!spans) return wt_fail(WT_ERR_NO_MEMORY, "split: %lld parts", (long long)room);
-    wt_status status = wt_silence_split(&config, s->options->top_db, s->pcm, 1, s->n, spans, room, &count);
+    wt_status status = analyze_gpu(s) ? wt_silence_create(analyze_gpu(s), &config, &plan) : WT_OK;
+    if (plan) status = find_on_gpu(s, plan, spans, &count);
+    else if (!status || analyze_left_to_cpu(s, status))
+        status = wt_silence_split(&config.level, config.top_db, s->pcm, 1, s->n, spans, room, &count);
     if (!status) status = add_spans(r, "split", spans, count);
+    wt_silence_destroy(plan);
     free(spans);
     return status;
+}
+
+wt_status analyze_trim(const analyze_signal *s, analyze_result *r)
+{
+    const wt_silence_config config = {
+        .level = level_config(s), .top_db = s->options->top_db, .trim = true, .n_samples = s->n};
+    int64_t count = 0;
+    wt_silence *plan = NULL;
+    wt_span spans[2] = {{0, 0}, {0, 0}};
+    wt_status status = analyze_gpu(s) ? wt_silence_create(analyze_gpu(s), &config, &plan) : WT_OK;
+    if (plan) status = find_on_gpu(s, plan, spans, &count);
+    else if (!status || analyze_left_to_cpu(s, status))
+        status = wt_silence_trim(&config.level, config.top_db, s->pcm, 1, s->n, spans);
+    wt_silence_destroy(plan);
+    return status ? status : add_spans(r, "trim", spans, 1);
 }
 
 /// Runs of windows that hold speech, [n_windows / 2 + 1] of room; how many is returned.

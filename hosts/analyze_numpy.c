@@ -2,7 +2,10 @@
 // APPNOTE.TXT 6.3.10, 4.3.7 local header, 4.3.12 central directory, 4.3.16 its end. Numbers are little-endian.
 #include "analyze.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { NPY_HEADER_MAX = 256, ZIP_LOCAL = 30, ZIP_CENTRAL = 46, ZIP_END = 22 };
 
@@ -29,12 +32,18 @@ static int npy_header(const analyze_array *a, char header[NPY_HEADER_MAX])
 
 static size_t data_bytes(const analyze_array *a) { return (size_t)analyze_count(a) * analyze_item_bytes(a->type); }
 
+static wt_status check_single(const analyze_result *r)
+{
+    if (r->n_arrays == 1) return WT_OK;
+    return wt_fail(WT_ERR_BAD_ARG, "npy holds one array, these features make %d: want npz", r->n_arrays);
+}
+
 wt_status analyze_write_npy(const analyze_report *report, FILE *out)
 {
     const analyze_result *r = report->result;
     char header[NPY_HEADER_MAX];
-    if (r->n_arrays != 1)
-        return wt_fail(WT_ERR_BAD_ARG, "npy holds one array, these features make %d: want npz", r->n_arrays);
+    wt_status status = check_single(r);
+    if (status) return status;
     const int n = npy_header(&r->arrays[0], header);
     fwrite(header, 1, (size_t)n, out);
     fwrite(r->arrays[0].data, 1, data_bytes(&r->arrays[0]), out);
@@ -43,10 +52,7 @@ wt_status analyze_write_npy(const analyze_report *report, FILE *out)
 
 // ---- ZIP
 
-typedef struct member {
-    char name[64];
-    uint32_t crc, size, offset;
-} member;
+typedef struct analyze_member member;
 
 /// CRC-32 as in ISO 3309, polynomial 0x04c11db7 reflected, four bits at a time.
 static uint32_t crc_add(uint32_t crc, const void *bytes, size_t n)
@@ -84,18 +90,23 @@ static unsigned char *put_facts(unsigned char *p, const member *m)
     return put(p, 2, 0);
 }
 
+static void write_local(const member *m, FILE *out)
+{
+    unsigned char local[ZIP_LOCAL];
+    put_facts(put(local, 4, 0x04034b50), m);
+    fwrite(local, 1, ZIP_LOCAL, out);
+    fwrite(m->name, 1, strlen(m->name), out);
+}
+
 static void write_member(member *m, const analyze_array *a, uint32_t offset, FILE *out)
 {
     char header[NPY_HEADER_MAX];
-    unsigned char local[ZIP_LOCAL];
     const int n = npy_header(a, header);
     snprintf(m->name, sizeof m->name, "%s.npy", a->name);
     m->offset = offset;
     m->size = (uint32_t)((size_t)n + data_bytes(a));
     m->crc = crc_add(crc_add(0, header, (size_t)n), a->data, data_bytes(a));
-    put_facts(put(local, 4, 0x04034b50), m);
-    fwrite(local, 1, ZIP_LOCAL, out);
-    fwrite(m->name, 1, strlen(m->name), out);
+    write_local(m, out);
     fwrite(header, 1, (size_t)n, out);
     fwrite(a->data, 1, data_bytes(a), out);
 }
@@ -111,27 +122,132 @@ static uint32_t write_entry(const member *m, FILE *out)
     return (uint32_t)(ZIP_CENTRAL + strlen(m->name));
 }
 
+/// What stands behind the members, which end at `offset`.
+static void write_directory(const member *members, int n, uint32_t offset, FILE *out)
+{
+    unsigned char end[ZIP_END] = {0}, *p = put(put(end, 4, 0x06054b50) + 4, 2, (uint32_t)n);
+    uint32_t bytes = 0;
+    for (int k = 0; k < n; k++) bytes += write_entry(&members[k], out);
+    p = put(p, 2, (uint32_t)n);
+    put(put(p, 4, bytes), 4, offset);
+    fwrite(end, 1, ZIP_END, out);
+}
+
+static wt_status check_size(const analyze_result *r)
+{
+    int64_t total = 0;
+    for (int k = 0; k < r->n_arrays; k++)
+        total += (int64_t)data_bytes(&r->arrays[k]) + NPY_HEADER_MAX + 2 * (int64_t)sizeof((member *)0)->name + 128;
+    if (total > zip_limit)
+        return wt_fail(WT_ERR_BAD_ARG, "npz holds 4 GiB, these features make %.1f: want npy, one feature a run",
+                       (double)total / (1 << 30));
+    return WT_OK;
+}
+
 wt_status analyze_write_npz(const analyze_report *report, FILE *out)
 {
     const analyze_result *r = report->result;
     member members[ANALYZE_MAX_ARRAYS];
-    unsigned char end[ZIP_END] = {0}, *p;
-    int64_t total = 0;
-    uint32_t offset = 0, directory = 0;
-    for (int k = 0; k < r->n_arrays; k++)
-        total += (int64_t)data_bytes(&r->arrays[k]) + NPY_HEADER_MAX + 2 * (int64_t)sizeof members->name + 128;
-    if (total > zip_limit)
-        return wt_fail(WT_ERR_BAD_ARG, "npz holds 4 GiB, these features make %.1f: want npy, one feature a run",
-                       (double)total / (1 << 30));
+    uint32_t offset = 0;
+    wt_status status = check_size(r);
+    if (status) return status;
     for (int k = 0; k < r->n_arrays; k++) {
         write_member(&members[k], &r->arrays[k], offset, out);
         offset += ZIP_LOCAL + (uint32_t)strlen(members[k].name) + members[k].size;
     }
-    for (int k = 0; k < r->n_arrays; k++) directory += write_entry(&members[k], out);
-    p = put(end, 4, 0x06054b50);
-    p = put(p + 4, 2, (uint32_t)r->n_arrays);
-    p = put(p, 2, (uint32_t)r->n_arrays);
-    put(put(p, 4, directory), 4, offset);
-    fwrite(end, 1, ZIP_END, out);
+    write_directory(members, r->n_arrays, offset, out);
+    return WT_OK;
+}
+
+// ---- in parts
+
+wt_status analyze_numpy_lay(const analyze_report *report, analyze_numpy *file)
+{
+    const analyze_result *r = report->result;
+    char header[NPY_HEADER_MAX];
+    int64_t offset = 0;
+    file->zip = report->options->format == ANALYZE_NPZ;
+    wt_status status = file->zip ? check_size(r) : check_single(r);
+    for (int k = 0; k < r->n_arrays && !status; k++) {
+        member *m = &file->members[k];
+        const int n = npy_header(&r->arrays[k], header);
+        snprintf(m->name, sizeof m->name, "%s.npy", r->arrays[k].name);
+        m->offset = (uint32_t)offset;
+        m->size = (uint32_t)((size_t)n + data_bytes(&r->arrays[k]));
+        file->data[k] = offset + n + (file->zip ? ZIP_LOCAL + (int64_t)strlen(m->name) : 0);
+        offset = file->data[k] + (int64_t)data_bytes(&r->arrays[k]);
+    }
+    return status;
+}
+
+static wt_status put_at(int fd, const void *bytes, size_t n, int64_t at)
+{
+    for (ssize_t done; n; bytes = (const char *)bytes + done, n -= (size_t)done, at += done)
+        if ((done = pwrite(fd, bytes, n, at)) < 1)
+            return wt_fail(WT_ERR_FILE, "output: cannot be written: %s", strerror(errno));
+    return WT_OK;
+}
+
+wt_status analyze_numpy_put(const analyze_numpy *file, int fd, const analyze_result *whole, const analyze_result *tile,
+                            int64_t first, int64_t from, int64_t count)
+{
+    wt_status status = WT_OK;
+    for (int k = 0; k < tile->n_arrays; k++) {
+        const analyze_array *a = &tile->arrays[k];
+        const int64_t item = (int64_t)analyze_item_bytes(a->type), n = analyze_n_columns(a);
+        const int64_t n_whole = analyze_n_columns(&whole->arrays[k]), n_put = count < 0 ? n - from : count;
+        for (int64_t row = 0; row < analyze_n_rows(a) && !status; row++)
+            status = put_at(fd, (const char *)a->data + (row * n + from) * item, (size_t)(n_put * item),
+                            file->data[k] + (row * n_whole + first) * item);
+    }
+    return status;
+}
+
+static wt_status crc_of_data(int fd, int64_t at, int64_t n, uint32_t *crc)
+{
+    enum { BLOCK = 1 << 20 };
+    char *block = malloc(BLOCK);
+    wt_status status = block ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "npz: a block");
+    for (ssize_t done; n && !status; n -= done, at += done)
+        if ((done = pread(fd, block, n < BLOCK ? (size_t)n : BLOCK, at)) < 1)
+            status = wt_fail(WT_ERR_FILE, "output: cannot be read back: %s", strerror(errno)), done = 0;
+        else
+            *crc = crc_add(*crc, block, (size_t)done);
+    free(block);
+    return status;
+}
+
+static wt_status finish_zip(analyze_numpy *file, FILE *out, int n)
+{
+    const member *last = &file->members[n - 1];
+    const uint32_t offset = last->offset + ZIP_LOCAL + (uint32_t)strlen(last->name) + last->size;
+    for (int k = 0; k < n; k++) {
+        fseeko(out, file->members[k].offset, SEEK_SET);
+        write_local(&file->members[k], out);
+    }
+    fseeko(out, offset, SEEK_SET);
+    write_directory(file->members, n, offset, out);
+    return WT_OK;
+}
+
+wt_status analyze_numpy_finish(analyze_numpy *file, int fd, const analyze_result *whole)
+{
+    wt_status status = WT_OK;
+    for (int k = 0; k < whole->n_arrays && !status; k++) {
+        char header[NPY_HEADER_MAX];
+        const analyze_array *a = &whole->arrays[k];
+        const int n = npy_header(a, header);
+        status = put_at(fd, header, (size_t)n, file->data[k] - n);
+        file->members[k].crc = crc_add(0, header, (size_t)n);
+        if (!status && file->zip)
+            status = crc_of_data(fd, file->data[k], (int64_t)data_bytes(a), &file->members[k].crc);
+    }
+    if (status || !file->zip) return status;
+    const int copy = dup(fd);
+    FILE *out = copy < 0 ? NULL : fdopen(copy, "r+b");
+    if (out) finish_zip(file, out, whole->n_arrays);
+    const bool bad = !out || ferror(out);
+    if (!out && copy >= 0) close(copy);
+    if ((out && fclose(out)) || bad) return wt_fail(WT_ERR_FILE, "output: cannot be written: %s", strerror(errno));
     return WT_OK;
 }

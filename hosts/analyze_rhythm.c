@@ -255,10 +255,35 @@ static wt_status meter_file(const char *path, wt_loudness_values *values)
     return status;
 }
 
+static wt_status enqueue_loudness(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
+{
+    return wt_loudness_batch_enqueue(op, stream, in, 0, out, 0);
+}
+
+/// The same on the signal's GPU, which takes the file whole.
+static wt_status meter_on_gpu(const analyze_signal *s, wt_loudness_values *values)
+{
+    wt_audio audio;
+    wt_loudness_batch *batch = NULL;
+    wt_status status = wt_audio_load(s->path, 0, &audio);
+    if (status) return status;
+    const wt_loudness_batch_config config = {{.rate_hz = audio.rate_hz, .channels = audio.channels}, audio.n_frames, 1};
+    status = wt_loudness_batch_create(analyze_gpu(s), &config, &batch);
+    if (!status) // the values are numbers of 8 bytes
+        status = analyze_queue(s, enqueue_loudness, batch, audio.samples,
+                               (size_t)audio.channels * (size_t)audio.n_frames, (float *)values,
+                               sizeof *values / sizeof(float));
+    wt_loudness_batch_destroy(batch);
+    wt_audio_free(&audio);
+    return status;
+}
+
 wt_status analyze_loudness(const analyze_signal *s, analyze_result *r)
 {
     wt_loudness_values v;
-    wt_status status = meter_file(s->path, &v);
+    const bool on_gpu = analyze_gpu(s) && s->n > 0;
+    wt_status status = on_gpu ? meter_on_gpu(s, &v) : meter_file(s->path, &v);
+    if (on_gpu && analyze_left_to_cpu(s, status)) status = meter_file(s->path, &v);
     if (!status) status = analyze_add_value(r, "integrated_lufs", "LUFS", v.integrated_lufs);
     if (!status) status = analyze_add_value(r, "range_lu", "LU", v.range_lu);
     if (!status) status = analyze_add_value(r, "max_momentary_lufs", "LUFS", v.max_momentary_lufs);

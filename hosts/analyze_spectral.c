@@ -159,11 +159,43 @@ wt_status analyze_mel(const analyze_signal *s, analyze_result *r)
     return add_mel(s, r, &config, &like);
 }
 
+static const analyze_array decibels = {.name = "logmel", .unit = "dB", .rows = ANALYZE_ROWS_MEL};
+
+wt_status analyze_bands(const analyze_signal *s, analyze_result *r)
+{
+    wt_mel_config config = mel_config(s, WT_MEL_DB);
+    config.db.no_top = true;
+    return add_mel(s, r, &config, &decibels);
+}
+
+/// Of a tile: the limit lies below the whole signal's peak.
+static wt_status bands_of_tile(const analyze_signal *s, analyze_result *r)
+{
+    wt_status status = analyze_bands(s, r);
+    if (status) return status;
+    const analyze_array *bands = &r->arrays[r->n_arrays - 1];
+    float *x = bands->data, floor = *s->peak_db - 80;
+    for (int64_t k = 0; k < analyze_count(bands); k++) x[k] = x[k] < floor ? floor : x[k];
+    return WT_OK;
+}
+
 wt_status analyze_logmel(const analyze_signal *s, analyze_result *r)
 {
-    const analyze_array like = {.name = "logmel", .unit = "dB", .rows = ANALYZE_ROWS_MEL};
     const wt_mel_config config = mel_config(s, WT_MEL_DB);
-    return add_mel(s, r, &config, &like);
+    return s->peak_db ? bands_of_tile(s, r) : add_mel(s, r, &config, &decibels);
+}
+
+static wt_status mfcc_of_tile(const analyze_signal *s, analyze_result *r, const wt_mfcc_config *config,
+                              const analyze_array *like)
+{
+    analyze_result of = {.n_arrays = 0};
+    void *data;
+    wt_status status = bands_of_tile(s, &of);
+    const int64_t n_frames = status ? 0 : of.arrays[0].shape[1];
+    if (!status) status = analyze_add(r, like, config->n_mfcc ? config->n_mfcc : 20, n_frames, &data);
+    if (!status) status = wt_mfcc_of_db(config, of.arrays[0].data, n_frames, data);
+    analyze_result_free(&of);
+    return status;
 }
 
 static wt_status enqueue_mfcc(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
@@ -178,6 +210,7 @@ wt_status analyze_mfcc(const analyze_signal *s, analyze_result *r)
     const wt_mfcc_config config = {.mel = mel_config(s, WT_MEL_LINEAR), .n_mfcc = s->options->n_mfcc};
     const analyze_array like = {.name = "mfcc", .unit = "", .rows = ANALYZE_ROWS_INDEX};
     wt_device *gpu = analyze_gpu(s);
+    if (s->peak_db) return mfcc_of_tile(s, r, &config, &like);
     wt_status status = wt_mfcc_create(gpu, &config, &mfcc);
     if (analyze_left_to_cpu(s, status)) status = wt_mfcc_create(gpu = NULL, &config, &mfcc);
     if (status) return status;

@@ -55,18 +55,26 @@ static void write_cell(const analyze_array *a, int64_t k, FILE *out)
     else fputc(',', out);
 }
 
-static void write_steps(const analyze_report *report, FILE *out)
+wt_status analyze_csv_head(const analyze_report *report, FILE *out)
 {
     const analyze_result *r = report->result;
+    wt_status status = check_table(r);
+    if (status) return status;
     fputs("time_s", out);
     for (int k = 0; k < r->n_arrays; k++) write_head(&r->arrays[k], out);
     fputs("\r\n", out);
-    const int64_t n = analyze_n_columns(&r->arrays[0]);
-    for (int64_t t = 0; t < n; t++) {
-        fprintf(out, "%.9g", column_s(report, &r->arrays[0], t));
-        for (int k = 0; k < r->n_arrays; k++)
-            for (int64_t row = 0; row < analyze_n_rows(&r->arrays[k]); row++)
-                write_cell(&r->arrays[k], row * n + t, out);
+    return WT_OK;
+}
+
+void analyze_csv_rows(const analyze_report *report, const analyze_result *tile, int64_t first, int64_t from,
+                      int64_t count, FILE *out)
+{
+    const int64_t n = analyze_n_columns(&tile->arrays[0]);
+    for (int64_t t = 0; t < count; t++) {
+        fprintf(out, "%.9g", column_s(report, &tile->arrays[0], first + t));
+        for (int k = 0; k < tile->n_arrays; k++)
+            for (int64_t row = 0; row < analyze_n_rows(&tile->arrays[k]); row++)
+                write_cell(&tile->arrays[k], row * n + from + t, out);
         fputs("\r\n", out);
     }
 }
@@ -109,8 +117,9 @@ wt_status analyze_write_csv(const analyze_report *report, FILE *out)
     if (r.arrays[0].layout == ANALYZE_VALUE) write_values(&r, out);
     else if (r.arrays[0].layout == ANALYZE_EVENTS) write_events(report, &r.arrays[0], out);
     else if (r.arrays[0].layout == ANALYZE_SPANS) write_spans(report, &r.arrays[0], out);
-    else write_steps(&short_report, out);
-    return WT_OK;
+    else if (!(status = analyze_csv_head(&short_report, out)))
+        analyze_csv_rows(report, &r, 0, 0, analyze_n_columns(&r.arrays[0]), out);
+    return status;
 }
 
 // ---- JSON (RFC 8259): null for what is no number; complex numbers as [re, im]

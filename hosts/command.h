@@ -17,6 +17,7 @@
     X(analyze,  "spectrograms, pitch, beats and other features of audio files") \
     X(models,   "what is in a model's files: config, types, tensors")           \
     X(generate, "continue a text with a language model")                        \
+    X(chat,     "talk with a language model in the terminal")                   \
     X(simulate, "play a plan of devices and loads in virtual time")             \
     X(top,      "live figures of a running warptone: partitions, tasks, memory") \
     X(doctor,   "what on this machine stands in the way of low latency")

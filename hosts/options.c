@@ -60,6 +60,13 @@ static wt_status take_value(const wt_option *o, const char *text)
     case WT_OPTION_TEXT:
         *(const char **)o->value = text;
         break;
+    case WT_OPTION_TEXTS: {
+        wt_option_texts *texts = o->value;
+        if (texts->n == WT_OPTION_MAX_TEXTS)
+            return wt_fail(WT_ERR_BAD_ARG, "option --%s is given more than %d times", o->name, WT_OPTION_MAX_TEXTS);
+        texts->at[texts->n++] = text;
+        break;
+    }
     case WT_OPTION_INT: {
         long value = strtol(text, &end, 10);
         if (end == text || *end || errno || value < INT_MIN || value > INT_MAX || !in_range(o, (double)value))

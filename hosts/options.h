@@ -12,7 +12,15 @@ typedef enum wt_option_kind {
     WT_OPTION_TEXT,   ///< const char *, points into argv
     WT_OPTION_INT,    ///< int, min .. max
     WT_OPTION_NUMBER, ///< double, min .. max
+    WT_OPTION_TEXTS,  ///< wt_option_texts: one each time the option is given
 } wt_option_kind;
+
+enum { WT_OPTION_MAX_TEXTS = 16 };
+
+typedef struct wt_option_texts {
+    const char *at[WT_OPTION_MAX_TEXTS]; ///< point into argv
+    int n;
+} wt_option_texts;
 
 typedef struct wt_option {
     const char *name; ///< "jobs" for --jobs

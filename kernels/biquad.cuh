@@ -1,51 +1,94 @@
 // biquad: one warp a channel, F neighbouring frames a lane. Each lane runs its frames from rest, a scan over the lanes
-// joins their end states (by the step's powers F, 2F, ... 16F), and each lane runs again from its true state.
+// joins their end states (by the step's powers F, 2F, ... 16F), and each lane runs again from its true state. Sections
+// that follow each other pass their frames on in registers.
 #pragma once
+#include "chain.cuh"
 #include "biquad_kernel.h"
 
+// One section over a lane's frames, in place; those from n on are of no account.
 template <int F>
-static __device__ void biquad_scan(const float *x, float *y, int n, const biquad_coeffs *k, float *state)
+static __device__ __forceinline__ void biquad_scan(float (&x)[F], int n, const biquad_coeffs *k, float *state)
 {
     const int lane = threadIdx.x & 31, first = lane * F, log2_f = F == 1 ? 0 : F == 2 ? 1 : F == 4 ? 2 : 3;
-    float in[F], s0 = lane == 0 ? state[0] : 0.0f, s1 = lane == 0 ? state[1] : 0.0f;
-    float begin0 = s0, begin1 = s1;
-    for (int i = 0; i < F; i++) {
-        in[i] = first + i < n ? x[first + i] : 0.0f;
-        float t = s0 + (k->a[0] * s0 + k->a[1] * s1 + k->b[0] * in[i]);
-        s1 += k->a[2] * s0 + k->a[3] * s1 + k->b[1] * in[i];
+    const float4 a = *(const float4 *)k->a, bc = *(const float4 *)k->b;
+    const float d = k->d, begin0 = lane == 0 ? state[0] : 0.0f, begin1 = lane == 0 ? state[1] : 0.0f;
+    float s0 = begin0, s1 = begin1;
+    const auto step = [&](float in) {
+        const float t = s0 + (a.x * s0 + a.y * s1 + bc.x * in);
+        s1 += a.z * s0 + a.w * s1 + bc.y * in;
         s0 = t;
+    };
+#pragma unroll
+    for (int i = 0; i < F; i++) step(x[i]);
+#pragma unroll
+    for (int j = 0; j < 5; j++) {
+        const float e0 = __shfl_up_sync(~0u, s0, 1 << j), e1 = __shfl_up_sync(~0u, s1, 1 << j);
+        const float4 p = *(const float4 *)k->power[log2_f + j];
+        if (lane >= 1 << j) s0 += e0 + (p.x * e0 + p.y * e1), s1 += e1 + (p.z * e0 + p.w * e1);
     }
-    for (int d = 0; d < 5; d++) {
-        float e0 = __shfl_up_sync(~0u, s0, 1 << d), e1 = __shfl_up_sync(~0u, s1, 1 << d);
-        const float *p = k->power[log2_f + d];
-        if (lane >= 1 << d) s0 += e0 + (p[0] * e0 + p[1] * e1), s1 += e1 + (p[2] * e0 + p[3] * e1);
-    }
-    float e0 = __shfl_up_sync(~0u, s0, 1), e1 = __shfl_up_sync(~0u, s1, 1);
+    const float e0 = __shfl_up_sync(~0u, s0, 1), e1 = __shfl_up_sync(~0u, s1, 1);
     s0 = lane == 0 ? begin0 : e0, s1 = lane == 0 ? begin1 : e1;
-    for (int i = 0; i < F && first + i < n; i++) {
-        y[first + i] = k->c[0] * s0 + k->c[1] * s1 + k->d * in[i];
-        float t = s0 + (k->a[0] * s0 + k->a[1] * s1 + k->b[0] * in[i]);
-        s1 += k->a[2] * s0 + k->a[3] * s1 + k->b[1] * in[i];
-        s0 = t;
+#pragma unroll
+    for (int i = 0; i < F; i++) {
+        if (first + i >= n) continue;
+        const float y = bc.z * s0 + bc.w * s1 + d * x[i];
+        step(x[i]);
+        x[i] = y;
     }
     __syncwarp();
     if (lane == (n - 1) / F) state[0] = s0, state[1] = s1;
 }
 
-// One channel of up to CHAIN_MOST_FRAMES frames by the calling warp. Where blocks are short one form serves
-// all lengths.
-static __device__ void biquad_channel(const float *x, float *y, int n, const biquad_coeffs *k, float *state)
+// Sections in a line over one channel; section(i) sets the coefficients and the state of section i.
+template <int F, class Section>
+static __device__ void biquad_sections(const float *x, float *y, int n, int count, Section section)
 {
-    if (CHAIN_MOST_FRAMES <= 64) biquad_scan<2>(x, y, n, k, state);
-    else if (n <= 32) biquad_scan<1>(x, y, n, k, state);
-    else if (n <= 64) biquad_scan<2>(x, y, n, k, state);
-    else if (n <= 128) biquad_scan<4>(x, y, n, k, state);
-    else biquad_scan<8>(x, y, n, k, state);
+    const int first = (threadIdx.x & 31) * F;
+    float at[F];
+#pragma unroll
+    for (int i = 0; i < F; i++) at[i] = first + i < n ? x[first + i] : 0.0f;
+#pragma unroll 1
+    for (int i = 0; i < count; i++) {
+        const biquad_coeffs *k;
+        float *state;
+        section(i, &k, &state);
+        biquad_scan<F>(at, n, k, state);
+    }
+#pragma unroll
+    for (int i = 0; i < F; i++)
+        if (first + i < n) y[first + i] = at[i];
+    __syncwarp();
 }
 
-static __device__ void biquad_process(const wt_node_io *io, const biquad_plan *, const biquad_coeffs *k, biquad_state *s)
+// One channel of up to CHAIN_MOST_FRAMES frames by the calling warp. Where blocks are short one form serves
+// all lengths.
+template <class Section>
+static __device__ __forceinline__ void biquad_cascade(const float *x, float *y, int n, int count, Section section)
 {
-    for_each_channel_warp(io->out_channels, [&](int c) {
-        biquad_channel(io->in[0] + c * io->stride, io->out + c * io->stride, io->n_frames, k, s->s[c]);
+    if (CHAIN_MOST_FRAMES <= 64) biquad_sections<2>(x, y, n, count, section);
+    else if (n <= 32) biquad_sections<1>(x, y, n, count, section);
+    else if (n <= 64) biquad_sections<2>(x, y, n, count, section);
+    else if (n <= 128) biquad_sections<4>(x, y, n, count, section);
+    else biquad_sections<8>(x, y, n, count, section);
+}
+
+static __device__ void biquad_channel(const float *x, float *y, int n, const biquad_coeffs *coeffs, float *own)
+{
+    biquad_cascade(x, y, n, 1, [&](int, const biquad_coeffs **k, float **state) { *k = coeffs, *state = own; });
+}
+
+// Nodes `node` .. `node` + count - 1, each working in place on what the one before left.
+static __device__ void biquad_line(const chain_args &a, const chain_room &room, int n, int node, int count)
+{
+    const wt_node_place *p = room.places + node;
+    const int buffer_floats = a.buffer_channels * a.block_frames;
+    const float *in = shared + p->input[0] * buffer_floats;
+    float *out = shared + p->output * buffer_floats;
+    for_each_channel_warp(p->output_channels, [&](int c) {
+        biquad_cascade(in + c * a.block_frames, out + c * a.block_frames, n, count,
+                       [&](int i, const biquad_coeffs **k, float **state) {
+                           *k = (const biquad_coeffs *)(room.memory + p[i].coeffs);
+                           *state = ((biquad_state *)(room.memory + p[i].state))->s[c];
+                       });
     });
 }

@@ -18,7 +18,8 @@ typedef struct biquad_plan {
 } biquad_plan;
 
 typedef struct biquad_coeffs {
-    float a[4], b[2], c[2], d; // a: row major
+    WT_ALIGNED(16) float a[4]; // row major
+    float b[2], c[2], d, unused[3];
     float power[BIQUAD_POWERS][4];
 } biquad_coeffs;
 

@@ -44,8 +44,33 @@ static __device__ __forceinline__ float scan_decay(float x, const float *power)
     return x;
 }
 
+// A thread block's shared memory: the chain's buffers, the scratch behind them, then what chain_room names.
+extern __shared__ __align__(16) float shared[];
+
+// Where the instance at hand lies, and what is the same for all. The text before this file defines CHAIN_IN_SHARED when
+// all of that is in shared memory; from these offsets the compiler knows, and takes short addresses and loads.
+struct chain_room {
+    unsigned char *memory;
+    const unsigned char *plans;
+    const wt_node_place *places;
+};
+#ifdef CHAIN_IN_SHARED
+static __shared__ int chain_memory_at, chain_plans_at, chain_places_at; // bytes
+#endif
+
+static __device__ __forceinline__ chain_room chain_room_of(const chain_args &a, unsigned char *memory)
+{
+#ifdef CHAIN_IN_SHARED
+    unsigned char *bytes = (unsigned char *)shared;
+    chain_room room = {bytes + chain_memory_at, bytes + chain_plans_at, (wt_node_place *)(bytes + chain_places_at)};
+#else
+    chain_room room = {memory, a.plans, a.places};
+#endif
+    return room;
+}
+
 // What a node's process function gets, from its place.
-static __device__ __forceinline__ wt_node_io chain_io(const chain_args &a, unsigned char *memory, float *buffers, int n,
+static __device__ __forceinline__ wt_node_io chain_io(const chain_args &a, const chain_room &room, int n,
                                                       long long position, const wt_node_place &p)
 {
     const int buffer_floats = a.buffer_channels * a.block_frames;
@@ -54,18 +79,18 @@ static __device__ __forceinline__ wt_node_io chain_io(const chain_args &a, unsig
 #pragma unroll
     for (int i = 0; i < WT_MAX_NODE_INPUTS; i++) { // by constants, so that what a node does not use is left out
         if (i >= p.n_inputs) continue;
-        io.in[i] = buffers + p.input[i] * buffer_floats;
+        io.in[i] = shared + p.input[i] * buffer_floats;
         io.channels[i] = p.input_channels[i];
     }
-    io.side = p.side < 0 ? 0 : buffers + p.side * buffer_floats;
+    io.side = p.side < 0 ? 0 : shared + p.side * buffer_floats;
     io.side_channels = p.side_channels;
-    io.out = buffers + p.output * buffer_floats;
+    io.out = shared + p.output * buffer_floats;
     io.out_channels = p.output_channels;
     io.stride = a.block_frames;
     io.n_frames = n;
     io.position = position;
-    io.scratch = buffers + a.n_buffers * buffer_floats;
-    io.readings = (float *)(memory + p.readings);
+    io.scratch = shared + a.n_buffers * buffer_floats;
+    io.readings = (float *)(room.memory + p.readings);
     io.host = 0;
     return io;
 }

@@ -12,9 +12,11 @@
 
 #ifdef __CUDACC__
 #define WT_SHARED_FN static __device__ __forceinline__
+#define WT_ALIGNED(n) alignas(n)
 #else
 #include <math.h>
 #define WT_SHARED_FN static inline
+#define WT_ALIGNED(n) _Alignas(n)
 #endif
 
 #define WT_QUANTUM 32          // frames between control points

@@ -1,7 +1,7 @@
 // The kernel of a composed chain. The text before this file defines, for the chain at hand,
 //   chain_design(node, plan, v0, v1, coeffs)                     coefficients of one node
-//   chain_process(args, memory, buffers, n, position)            all nodes in order, a barrier after each
-//   chain_after(args, memory, buffers, end)                      what the block up to `end` leaves to be done
+//   chain_process(args, memory, n, position)                     all nodes in order, a barrier after each
+//   chain_after(args, memory, end)                               what the block up to `end` leaves to be done
 #pragma once
 #include "chain_control.cuh"
 
@@ -33,7 +33,6 @@ static __device__ void chain_publish(const chain_args &a, const unsigned char *m
 
 extern "C" __global__ void chain_run(const __grid_constant__ chain_args a)
 {
-    extern __shared__ float shared[];
     const wt_chain_span span = a.spans[blockIdx.x];
     unsigned char *memory = a.memory + (unsigned long long)span.instance * a.instance_bytes;
     wt_instance *instance = (wt_instance *)memory;
@@ -55,10 +54,10 @@ extern "C" __global__ void chain_run(const __grid_constant__ chain_args a)
             shared[c * a.block_frames + f] = in[c * span.in_stride + done + f];
         }
         __syncthreads();
-        chain_process(a, memory, shared, n, position);
+        chain_process(a, memory, n, position);
         chain_store(a, memory, shared + a.output * buffer_floats, out + done, span.out_stride, n);
         __syncthreads();
-        chain_after(a, memory, shared, position + n);
+        chain_after(a, memory, position + n);
     }
     if (span.instance == 0) chain_publish(a, memory);
     if (threadIdx.x == 0) {

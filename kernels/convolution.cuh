@@ -138,8 +138,8 @@ static __device__ void convolution_multiply(const convolution_job &job, const co
 }
 
 // The transforms due at this tick. Scratch: four planes' halves a team, 4 P floats.
-static __device__ void convolution_transforms(const convolution_job &job, const convolution_stage *s, int channels,
-                                              bool back)
+static __device__ __noinline__ void convolution_transforms(const convolution_job &job, const convolution_stage *s,
+                                                           int channels, bool back)
 {
     const int warps = blockDim.x / 32, room = max(1024, job.p->stages[job.p->n_stages - 1].size);
     const bool by_warp = warps * s->size <= room;
@@ -177,14 +177,25 @@ static __device__ float convolution_hear(const convolution_job &job, int c, long
     for (int f = 0; f < p->n_feeds; f++) {
         const float *h = job.table(p->head) + convolution_response(p, c, f) * p->head_taps;
         const float *ring = job.channel(convolution_input(p, c, f));
+        const int now = (int)(position & mask), fours = p->head_taps & 3 ? 0 : p->head_taps; // else h is not aligned
+        int k = 0;
 #pragma unroll 4
-        for (int k = 0; k + 1 < p->head_taps; k += 2) {
-            even = fmaf(h[k], ring[(position - k) & mask], even);
-            odd = fmaf(h[k + 1], ring[(position - k - 1) & mask], odd);
+        for (; k < fours; k += 4) {
+            const float4 four = *(const float4 *)(h + k);
+            even = fmaf(four.x, ring[(now - k) & mask], even);
+            odd = fmaf(four.y, ring[(now - k - 1) & mask], odd);
+            even = fmaf(four.z, ring[(now - k - 2) & mask], even);
+            odd = fmaf(four.w, ring[(now - k - 3) & mask], odd);
         }
-        if (p->head_taps & 1) even = fmaf(h[p->head_taps - 1], ring[(position - p->head_taps + 1) & mask], even);
+#pragma unroll 1
+        for (; k < p->head_taps; k++) {
+            const float x = ring[(now - k) & mask];
+            if (k & 1) odd = fmaf(h[k], x, odd);
+            else even = fmaf(h[k], x, even);
+        }
     }
     float y = even + odd;
+#pragma unroll 1
     for (int stage = 0; stage < p->n_stages; stage++) {
         const convolution_stage *s = &p->stages[stage];
         const int at = convolution_now(p, s, c, position / CONV_TICK).at * CONV_TICK + (int)(position % CONV_TICK);
@@ -214,20 +225,16 @@ static __device__ void convolution_process(const wt_node_io *io, const convoluti
         const long long position = io->position + done;
         const int left = CONV_TICK - (int)(position & (CONV_TICK - 1)), phase = (int)(position & (WT_QUANTUM - 1));
         n = min(io->n_frames - done, left);
-#pragma unroll 1
-        for (int i = threadIdx.x; i < p->n_inputs * n; i += blockDim.x) {
-            const int c = i / n, f = i - c * n;
+        for_each_frame(p->n_inputs, n, [&](int c, int f) {
             job.channel(c)[(position + f) & (p->ring_frames - 1)] = io->in[0][c * io->stride + done + f];
-        }
+        });
         __syncthreads();
-#pragma unroll 1
-        for (int i = threadIdx.x; i < p->n_outputs * n; i += blockDim.x) {
-            const int c = i / n, f = i - c * n;
+        for_each_frame(p->n_outputs, n, [&](int c, int f) {
             const float x = io->in[0][(p->n_inputs == 1 ? 0 : c) * io->stride + done + f];
             const float dry = k->dry + k->dry_slope * (float)(phase + f),
                         wet = k->wet + k->wet_slope * (float)(phase + f);
             io->out[c * io->stride + done + f] = x * dry + convolution_hear(job, c, position + f) * wet;
-        }
+        });
     }
 }
 

@@ -70,19 +70,33 @@ static __device__ __forceinline__ float gate_scan(float level, bool active, long
     return g->last_open && frame + 1 - g->last_open <= k->hold_frames ? 1.0f : 0.0f;
 }
 
+// What the detector looks at, of F neighbouring frames from `first`; 0 from the block's end on.
+template <int F, class Key>
+static __device__ __forceinline__ void dynamics_levels(const wt_node_io *io, const dynamics_plan *p, int group,
+                                                       int key_channels, Key key, int first, float *level)
+{
+    const int from = p->n_groups > 1 ? group : 0, to = p->n_groups > 1 ? group + 1 : key_channels;
+#pragma unroll
+    for (int i = 0; i < F; i++) level[i] = 0.0f;
+#pragma unroll 1
+    for (int c = from; c < to; c++)
+#pragma unroll
+        for (int i = 0; i < F; i++)
+            if (first + i < io->n_frames) level[i] = wt_max(fabsf(key(c, first + i)), level[i]);
+}
+
 // v of every frame of a group, 32 at a time, into `gains`; moves the detector's own state.
 template <class Key>
-static __device__ void dynamics_detect(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
-                                       dynamics_group *g, int group, int key_channels, Key key, float *gains)
+static __device__ __noinline__ void dynamics_detect(const wt_node_io *io, const dynamics_plan *p,
+                                                    const dynamics_coeffs *k, dynamics_group *g, int group,
+                                                    int key_channels, Key key, float *gains)
 {
     const int lane = threadIdx.x & 31;
     for (int first = 0; first < io->n_frames; first += 32) {
         const int n = first + lane, last = min(31, io->n_frames - 1 - first);
         const bool active = n < io->n_frames;
-        float level = 0.0f;
-        if (active && p->n_groups > 1) level = fabsf(key(group, n));
-        if (active && p->n_groups == 1)
-            for (int c = 0; c < key_channels; c++) level = wt_max(fabsf(key(c, n)), level);
+        float level;
+        dynamics_levels<1>(io, p, group, key_channels, key, n, &level);
         if (p->rms) level = scan_pole(level * level, k->rms, g->power);
         float v = p->gate ? gate_scan(level, active, io->position + n, k, g)
                           : dynamics_curve(k, dynamics_level_db(level, p->rms));
@@ -95,13 +109,21 @@ static __device__ void dynamics_detect(const wt_node_io *io, const dynamics_plan
     __syncwarp();
 }
 
-// v to gain in place: release, attack, curve of the gain.
-template <int F>
-static __device__ void dynamics_smooth(const wt_node_io *io, const dynamics_coeffs *k, dynamics_group *g, float *gains)
+// Gains of a group from its levels, F neighbouring frames a lane: v, which the peak detector finds here and the others
+// have left in `gains`; release, attack, curve of the gain.
+template <int F, class Key>
+static __device__ void dynamics_smooth(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
+                                       dynamics_group *g, int group, int key_channels, Key key, float *gains)
 {
     const int first = (threadIdx.x & 31) * F, phase = (int)(io->position & (WT_QUANTUM - 1));
+    const bool peak = !p->rms && !p->gate;
     float v[F];
-    for (int i = 0; i < F; i++) v[i] = first + i < io->n_frames ? gains[first + i] : 0.0f;
+    if (peak) dynamics_levels<F>(io, p, group, key_channels, key, first, v);
+#pragma unroll
+    for (int i = 0; i < F; i++) {
+        if (peak) v[i] = dynamics_curve(k, dynamics_level_db(v[i], 0));
+        else v[i] = first + i < io->n_frames ? gains[first + i] : 0.0f;
+    }
     float y1 = before_branch<F>(v, k->release, g->y1), y;
     for (int i = 0; i < F; i++) v[i] = y1 = wt_max(v[i], k->release * y1 + (1.0f - k->release) * v[i]);
     y = before_pole<F>(v, k->attack, g->y);
@@ -124,12 +146,16 @@ static __device__ void dynamics_gains(const wt_node_io *io, const dynamics_plan 
     for_each_channel_warp(p->n_groups, [&](int group) {
         dynamics_group g = s->group[group];
         float *line = gains + group * WT_CHAIN_BLOCK;
-        dynamics_detect(io, p, k, &g, group, key_channels, key, line);
-        if (CHAIN_MOST_FRAMES <= 64) dynamics_smooth<2>(io, k, &g, line);
-        else if (io->n_frames <= 32) dynamics_smooth<1>(io, k, &g, line);
-        else if (io->n_frames <= 64) dynamics_smooth<2>(io, k, &g, line);
-        else if (io->n_frames <= 128) dynamics_smooth<4>(io, k, &g, line);
-        else dynamics_smooth<8>(io, k, &g, line);
+        if (p->rms || p->gate) {
+            dynamics_group moved = g;
+            dynamics_detect(io, p, k, &moved, group, key_channels, key, line);
+            g = moved;
+        }
+        if (CHAIN_MOST_FRAMES <= 64) dynamics_smooth<2>(io, p, k, &g, group, key_channels, key, line);
+        else if (io->n_frames <= 32) dynamics_smooth<1>(io, p, k, &g, group, key_channels, key, line);
+        else if (io->n_frames <= 64) dynamics_smooth<2>(io, p, k, &g, group, key_channels, key, line);
+        else if (io->n_frames <= 128) dynamics_smooth<4>(io, p, k, &g, group, key_channels, key, line);
+        else dynamics_smooth<8>(io, p, k, &g, group, key_channels, key, line);
         __syncwarp();
         if ((threadIdx.x & 31) == 0) s->group[group] = g;
     });
@@ -141,6 +167,7 @@ static __device__ void dynamics_show(const wt_node_io *io, const dynamics_plan *
 {
     if (threadIdx.x) return;
     float most = 0.0f;
+#pragma unroll 1
     for (int g = 0; g < p->n_groups; g++) most = wt_max(-(k->base_db + k->span_db * s->group[g].y), most);
     io->readings[0] = most;
 }

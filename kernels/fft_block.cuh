@@ -28,10 +28,10 @@ static __device__ __forceinline__ void fft_store(fft_planes y, int at, float re,
 static __device__ __forceinline__ void fft_pass4(const fft_team &team, fft_planes x, fft_planes y, int n, int s,
                                                  const float2 *roots, int n_roots)
 {
-    const int m = n / 4, quarter = s * m, step = n_roots / n;
+    const int log2_s = 31 - __clz(s), quarter = s * (n / 4), step = n_roots >> (31 - __clz(n)); // all powers of two
 #pragma unroll 1
     for (int i = team.rank; i < quarter; i += team.size) {
-        const int p = i / s, at = i % s + 4 * s * p;
+        const int p = i >> log2_s, at = (i & (s - 1)) + 4 * s * p;
         const float2 w1 = roots[p * step], w2 = roots[2 * p * step], w3 = roots[3 * p * step];
         float a_re = x.re[i], a_im = x.im[i], b_re = x.re[i + quarter], b_im = x.im[i + quarter];
         float c_re = x.re[i + 2 * quarter], c_im = x.im[i + 2 * quarter];

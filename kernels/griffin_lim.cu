@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
                 spectrum_put_pair(points, k, x, y);
             }
         },
-        [&](long long line, long long at, long long to, float sum) { give(a, line, at, to, sum); });
+        [&](long long line, int, long long at, long long to, float sum) { give(a, line, at, to, sum); });
 }
 
 extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_WIDE)
@@ -69,16 +69,14 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_W
             const float *magnitude = a.magnitude + (line * a.stored_frames + t) * SPECTRUM_BINS;
             const bool first = t < a.frames.n_frames, second = t + 1 < a.frames.n_frames;
             const long long row = (line * a.frames.n_frames + t) * SPECTRUM_BINS;
-            spectrum_frames(a.frames, thread, points, a.frames.pcm + line * a.frames.n_samples, t);
-#pragma unroll 3
-            for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) { // its mirror no other thread touches
-                float2 x, y;
-                spectrum_part(points, k, x, y);
-                x = first ? turn(a, x, row + k, __ldg(magnitude + k), own) : make_float2(0, 0);
-                y = second ? turn(a, y, row + SPECTRUM_BINS + k, __ldg(magnitude + SPECTRUM_BINS + k), own)
-                           : make_float2(0, 0);
-                spectrum_put_pair(points, k, x, y);
-            }
+            spectrum_bins(a.frames, thread, points, a.frames.pcm + line * a.frames.n_samples, t,
+                          [&](int k, float2 x, float2 y) {
+                              const float *own_magnitude = magnitude + k;
+                              x = first ? turn(a, x, row + k, __ldg(own_magnitude), own) : make_float2(0, 0);
+                              y = second ? turn(a, y, row + SPECTRUM_BINS + k, __ldg(own_magnitude + SPECTRUM_BINS), own)
+                                         : make_float2(0, 0);
+                              spectrum_put_pair(points, k, x, y);
+                          });
         },
-        [&](long long line, long long at, long long to, float sum) { give(a, line, at, to, sum); });
+        [&](long long line, int, long long at, long long to, float sum) { give(a, line, at, to, sum); });
 }

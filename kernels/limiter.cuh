@@ -1,17 +1,23 @@
-// limiter: one thread a sample for peaks, the sliding maximum and output, one warp for release and sums.
+// limiter: one thread a sample for peaks, the sliding maximum and output, one warp for release and sums. What a stereo
+// block of 64 frames waits for is its barriers and its longest chain of shuffles, so both are kept few.
 #pragma once
 #include "dynamics.cuh"
 #include "limiter_kernel.h"
 #include "true_peak.cuh"
 
-static __device__ __forceinline__ unsigned long long scan_sum(unsigned long long x)
+// Running sums over the warp's lanes of F values each, in place, on top of `before`.
+template <int F>
+static __device__ __forceinline__ void limiter_running_sum(unsigned long long (&x)[F], unsigned long long before)
 {
     const int lane = threadIdx.x & 31;
+    for (int i = 1; i < F; i++) x[i] += x[i - 1];
+    unsigned long long sum = x[F - 1];
     for (int d = 1; d < 32; d *= 2) {
-        unsigned long long before = __shfl_up_sync(~0u, x, d);
-        if (lane >= d) x += before;
+        unsigned long long earlier = __shfl_up_sync(~0u, sum, d);
+        if (lane >= d) sum += earlier;
     }
-    return x;
+    before += sum - x[F - 1];
+    for (int i = 0; i < F; i++) x[i] += before;
 }
 
 // Keep the block, then find the need of every frame behind `before` floats of history in `line`.
@@ -29,62 +35,86 @@ static __device__ void limiter_find_need(const wt_node_io *io, const limiter_pla
     for (int n = threadIdx.x; n < io->n_frames; n += blockDim.x) line[before + n] = 0.0f;
     __syncthreads();
     for_each_sample(io, [&](int c, int n) {
+        const float *ring = audio + c * p->ring_frames;
+        const int now = (int)((io->position + n) & mask);
         float x[TRUE_PEAK_TAPS + 1];
-        true_peak_load<TRUE_PEAK_TAPS>(
-            [&](int k) { return audio[c * p->ring_frames + (int)((io->position + n - k) & mask)]; }, x);
-        atomicMax((int *)&line[before + n], __float_as_int(true_peak_top_of(x))); // floats >= 0 order like their bits
+        true_peak_load<TRUE_PEAK_TAPS>([&](int k) { return ring[(now - k) & mask]; }, x);
+        const float need = limiter_need(k, true_peak_top_of(x));
+        atomicMax((int *)&line[before + n], __float_as_int(need)); // floats >= 0 order like their bits
     });
     __syncthreads();
 #pragma unroll 1
     for (int n = threadIdx.x; n < io->n_frames; n += blockDim.x)
-        s->need[(int)((io->position + n) & mask)] = line[before + n] = limiter_need(k, line[before + n]);
-    __syncthreads();
+        s->need[(int)((io->position + n) & mask)] = line[before + n];
 }
 
+// highest[i] is the highest of line[i .. i + window - 1]. A pass joins eight neighbours of the one before, the last
+// as many as the window holds, and one that ends with it.
 static __device__ void limiter_sliding_maximum(float *line, float *other, int window, int n_frames, float *highest)
 {
     int reach = 1;
-    for (; 2 * reach <= window; reach *= 2) {
+    for (; 8 * reach < window; reach *= 8) {
 #pragma unroll 1
-        for (int i = threadIdx.x; i < n_frames + window - 2 * reach; i += blockDim.x)
-            other[i] = wt_max(line[i], line[i + reach]);
+        for (int i = threadIdx.x; i < n_frames + window - 8 * reach; i += blockDim.x) {
+            float most = line[i];
+#pragma unroll
+            for (int k = 1; k < 8; k++) most = wt_max(line[i + k * reach], most);
+            other[i] = most;
+        }
         __syncthreads();
         float *swap = line;
         line = other, other = swap;
     }
 #pragma unroll 1
-    for (int i = threadIdx.x; i < n_frames; i += blockDim.x) highest[i] = wt_max(line[i], line[i + window - reach]);
+    for (int i = threadIdx.x; i < n_frames; i += blockDim.x) {
+        float most = line[i + window - reach];
+#pragma unroll
+        for (int k = 0; k < 7; k++) most = wt_max(line[i + min(k * reach, window - reach)], most);
+        highest[i] = most;
+    }
     __syncthreads();
 }
 
-// Needs to gains in place, by the first warp.
+// Needs to gains in place, by the first warp, two neighbouring frames a lane.
 static __device__ void limiter_find_gain(const wt_node_io *io, const limiter_plan *p, const limiter_coeffs *k,
                                          limiter_state *s, float *gain)
 {
-    const int lane = threadIdx.x, mask = p->ring_frames - 1;
+    enum { F = 2 };
+    const int mask = p->ring_frames - 1;
     unsigned long long *ring1 = (unsigned long long *)((char *)s + p->sums1),
                        *ring2 = (unsigned long long *)((char *)s + p->sums2), before1 = s->sum1, before2 = s->sum2;
     float y = s->y;
-    for (int first = 0; first < io->n_frames; first += 32) {
-        const int n = first + lane, last = min(31, io->n_frames - 1 - first);
-        const bool active = n < io->n_frames;
-        const long long frame = io->position + n;
-        const float need = active ? gain[n] : 0.0f;
-        const float earlier = before_branch<1>(&need, k->release, y);
-        const float released = wt_max(need, k->release * earlier + (1.0f - k->release) * need);
-        unsigned long long sum1 = before1 + scan_sum(active ? limiter_attenuation(released) : 0u);
-        if (active) ring1[frame & mask] = sum1;
+#pragma unroll 1
+    for (int first = 0; first < io->n_frames; first += 32 * F) {
+        const int n = first + (int)threadIdx.x * F, last = min(31, (io->n_frames - 1 - first) / F);
+        const int place = (int)((io->position + n) & mask);
+        float x[F];
+        unsigned long long sum[F], more[F];
+        for (int i = 0; i < F; i++) x[i] = n + i < io->n_frames ? gain[n + i] : 0.0f;
+        float released = before_branch<F>(x, k->release, y);
+        for (int i = 0; i < F; i++) {
+            if (n + i < io->n_frames) released = wt_max(x[i], k->release * released + (1.0f - k->release) * x[i]);
+            sum[i] = n + i < io->n_frames ? limiter_attenuation(released) : 0u;
+        }
+        limiter_running_sum(sum, before1);
+        for (int i = 0; i < F; i++)
+            if (n + i < io->n_frames) ring1[(place + i) & mask] = sum[i];
         __syncwarp();
-        unsigned long long sum2 = before2 + scan_sum(active ? sum1 - ring1[(frame - p->box1) & mask] : 0ull);
-        if (active) ring2[frame & mask] = sum2;
+        for (int i = 0; i < F; i++)
+            more[i] = n + i < io->n_frames ? sum[i] - ring1[(place + i - p->box1) & mask] : 0ull;
+        limiter_running_sum(more, before2);
+        for (int i = 0; i < F; i++)
+            if (n + i < io->n_frames) ring2[(place + i) & mask] = more[i];
         __syncwarp();
-        if (active) gain[n] = 1.0f - (float)(long long)(sum2 - ring2[(frame - p->box2) & mask]) * p->scale;
+        for (int i = 0; i < F; i++)
+            if (n + i < io->n_frames)
+                gain[n + i] = 1.0f - (float)(long long)(more[i] - ring2[(place + i - p->box2) & mask]) * p->scale;
         y = __shfl_sync(~0u, released, last);
-        before1 = __shfl_sync(~0u, sum1, last);
-        before2 = __shfl_sync(~0u, sum2, last);
+        before1 = __shfl_sync(~0u, sum[F - 1], 31);
+        before2 = __shfl_sync(~0u, more[F - 1], 31);
     }
     __syncwarp();
-    if (lane) return;
+    if (threadIdx.x) return;
     s->y = y;
     s->sum1 = before1, s->sum2 = before2;
     io->readings[0] = -WT_DB_PER_OCTAVE * wt_log2(gain[io->n_frames - 1]);

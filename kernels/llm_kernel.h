@@ -70,22 +70,41 @@ typedef struct wt_llm_attend_args {
 typedef struct wt_llm_part {
     const void *weight; ///< [rows][columns]
     const float *bias;  ///< [rows] or NULL
-    float *out;         ///< [n][rows]
+    float *out;         ///< [rows]
     int rows;
 } wt_llm_part;
 
-/// One vector a token times up to three matrices of one type, with the norm before and what comes after in one.
+/// One vector times up to three matrices of one type, with the norm before and what comes after in one.
 typedef struct wt_llm_matvec_args {
     wt_llm_part parts[3];
-    const float *x;                       ///< [n][columns]
+    const float *x;                       ///< [columns]
     const float *norm_weight, *norm_bias; ///< of a norm of x; NULL = x as it is
     float eps;
     int n_parts, columns;
     int n_rows;     ///< of the parts together; of a gated product of one part
     int gated;      ///< parts 0 and 1: out = activation(W1 x) * (W0 x)
-    int activation; ///< -1 = none, else wt_activation: of a single part, or of the gate
+    int activation; ///< wt_activation: of a single part, or of the gate
     int add;        ///< out +=
 } wt_llm_matvec_args;
+
+#define WT_LLM_PICK_BLOCKS 64
+#define WT_LLM_RING        64
+
+/// What a step chose, as the host reads it: `step` counts from 1 and comes last.
+typedef struct wt_llm_choice {
+    int id, step; ///< id -1 = a logit is not a number
+} wt_llm_choice;
+
+/// The largest logit, the first of equals: it becomes the next step's token, one place on.
+typedef struct wt_llm_pick_args {
+    const float *logits; ///< [vocab_size]
+    wt_llm_token *tokens;
+    float *best;         ///< [WT_LLM_PICK_BLOCKS][2]: logit and id of a block
+    int *arrived;        ///< [1], 0 before and after
+    int *step;           ///< [1] steps so far
+    wt_llm_choice *ring; ///< [WT_LLM_RING] of the host
+    int vocab_size;
+} wt_llm_pick_args;
 
 /// The most probable experts of a token and their shares.
 typedef struct wt_llm_choose_args {
@@ -95,16 +114,17 @@ typedef struct wt_llm_choose_args {
     int n_tokens, n_experts, n_used, normalise;
 } wt_llm_choose_args;
 
-/// A token's chosen experts: up = share activation(Wgate n) (Wup n), or x += sum of Wdown up.
-typedef struct wt_llm_expert_args {
-    const void *gate, *up, *down;                  ///< of the first expert
-    long long gate_stride, up_stride, down_stride; ///< bytes to the next one's
-    const int *chosen;                             ///< [n_tokens][n_used]
-    const float *shares;                           ///< [n_tokens][n_used]
-    const float *n;                                ///< [n_tokens][d_model]
-    float *hidden;                                 ///< [n_tokens][n_used][d_ff]
-    float *x;                                      ///< [n_tokens][d_model]
-    int d_model, d_ff, n_used, activation;
-} wt_llm_expert_args;
+/// Tokens to the experts they chose, and back.
+typedef struct wt_llm_mix_args {
+    const int *chosen;   ///< [n_pairs], n_used of a token
+    const float *shares; ///< [n_pairs]
+    int *offsets;        ///< [n_experts + 1] where an expert's rows begin
+    int *slots;          ///< [n_pairs] rows of the pairs; NULL = their own numbers
+    const void *n;       ///< [n_tokens][d_model] of `type`
+    void *grouped;       ///< [n_pairs][d_model] of `type`, by expert
+    const float *mixed;  ///< [n_pairs][d_model] what the experts gave
+    float *x;            ///< [n_tokens][d_model] += sum of share mixed
+    int n_pairs, n_experts, n_used, d_model, type;
+} wt_llm_mix_args;
 
 #endif

@@ -1,11 +1,9 @@
-// Products with one vector a token, at the speed at which the weights are read: a warp takes a row, its lanes 16 bytes
+// Products with one vector, at the speed at which the weights are read: a warp takes a row, its lanes 16 bytes
 // each side by side, UNROLL of them in flight, the next ones asked for before the last are used, also from one row to
 // the next. Blocks stay and take rows a grid apart, so that neighbours read neighbouring addresses. The vector lies in
 // shared memory as floats; with a norm every block computes it again, while the first weights are on their way.
 //
-//   llm_matvec_*   up to three matrices, or gate and up with the activation between; bias, += (grid y: tokens)
-//   llm_expert_*   the same for the experts a token chose (grid y: tokens times experts used)
-//   llm_down_*     and back: a warp sums a row over the experts of its token
+// Up to three matrices, or gate and up with the activation between; bias, +=.
 //
 // A lane's elements are summed in order and then the lanes, so a row does not depend on the grid. Rows that do not lie at
 // 16 bytes are read element by element. Judge: the CPU's steps (models/llm/ops_cpu.c).
@@ -129,7 +127,7 @@ static __device__ __forceinline__ void finish(const wt_llm_matvec_args &a, row_p
         y *= activate(a.activation, biased(a.parts[1], at.row, gate));
     else
         y = activate(a.activation, y);
-    float *out = p.out + (long long)blockIdx.y * p.rows + at.row;
+    float *out = p.out + at.row;
     *out = a.add ? *out + y : y;
 }
 
@@ -148,7 +146,7 @@ template <class T> static __device__ __forceinline__ void matvec(const wt_llm_ma
     const T *weights = row_of<T>(a.parts[at.part], at.row, columns);
     strip<T> now;
     if (whole && row < a.n_rows) fetch(&now, weights, 0, n_chunks);
-    stage<T>(shared, a.x + (long long)blockIdx.y * columns, a.norm_weight, a.norm_bias, a.eps, columns, whole, scratch);
+    stage<T>(shared, a.x, a.norm_weight, a.norm_bias, a.eps, columns, whole, scratch);
     float sum = 0, gate = 0;
     int side = 0, group = 0;
     while (row < a.n_rows) { // the whole warp
@@ -186,62 +184,3 @@ template <class T> static __device__ __forceinline__ void matvec(const wt_llm_ma
 extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_f32(wt_llm_matvec_args a) { matvec<float>(a); }
 extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_f16(wt_llm_matvec_args a) { matvec<f16>(a); }
 extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_bf16(wt_llm_matvec_args a) { matvec<bf16>(a); }
-
-// ---- experts
-
-// A whole row times the staged vector.
-template <class T>
-static __device__ float row_dot(const T *row, const float *shared, int columns, bool whole)
-{
-    if (!whole) return warp_sum(plain_dot(row, shared, columns));
-    const int n_chunks = columns / row_reader<T>::N;
-    float sum = 0;
-    for (int group = 0; group * 32 * UNROLL < n_chunks; group++) {
-        strip<T> s;
-        fetch(&s, row, group, n_chunks);
-        sum = multiply(s, shared, group, n_chunks, sum);
-    }
-    return warp_sum(sum);
-}
-
-template <class T> static __device__ __forceinline__ void expert(const wt_llm_expert_args &a)
-{
-    extern __shared__ float4 memory[];
-    float *shared = (float *)memory;
-    const int pair = blockIdx.y, e = a.chosen[pair], lane = threadIdx.x % 32;
-    const T *gate = (const T *)((const char *)a.gate + e * a.gate_stride);
-    const T *up = (const T *)((const char *)a.up + e * a.up_stride);
-    const bool whole = is_whole<T>(gate, a.d_model) && is_whole<T>(up, a.d_model);
-    stage<T>(shared, a.n + (long long)(pair / a.n_used) * a.d_model, 0, 0, 0, a.d_model, whole, 0);
-    for (int r = blockIdx.x * WARPS + threadIdx.x / 32; r < a.d_ff; r += gridDim.x * WARPS) {
-        const float u = row_dot(up + (long long)r * a.d_model, shared, a.d_model, whole);
-        const float g = row_dot(gate + (long long)r * a.d_model, shared, a.d_model, whole);
-        if (!lane) a.hidden[(long long)pair * a.d_ff + r] = activate(a.activation, g) * u * a.shares[pair];
-    }
-}
-
-template <class T> static __device__ __forceinline__ void down(const wt_llm_expert_args &a)
-{
-    extern __shared__ float4 memory[];
-    float *shared = (float *)memory;
-    const int t = blockIdx.y;
-    for (int first = blockIdx.x * WARPS; first < a.d_model; first += gridDim.x * WARPS) { // the whole block
-        const int r = first + threadIdx.x / 32;
-        float sum = 0;
-        for (int k = 0; k < a.n_used; k++) {
-            const T *w = (const T *)((const char *)a.down + a.chosen[t * a.n_used + k] * a.down_stride);
-            const bool whole = is_whole<T>(w, a.d_ff);
-            __syncthreads(); // the vector before was read
-            stage<T>(shared, a.hidden + ((long long)t * a.n_used + k) * a.d_ff, 0, 0, 0, a.d_ff, whole, 0);
-            if (r < a.d_model) sum += row_dot(w + (long long)r * a.d_ff, shared, a.d_ff, whole);
-        }
-        if (r < a.d_model && threadIdx.x % 32 == 0) a.x[(long long)t * a.d_model + r] += sum;
-    }
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_expert_f32(wt_llm_expert_args a) { expert<float>(a); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_expert_f16(wt_llm_expert_args a) { expert<f16>(a); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_expert_bf16(wt_llm_expert_args a) { expert<bf16>(a); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_down_f32(wt_llm_expert_args a) { down<float>(a); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_down_f16(wt_llm_expert_args a) { down<f16>(a); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_down_bf16(wt_llm_expert_args a) { down<bf16>(a); }

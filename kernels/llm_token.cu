@@ -3,6 +3,10 @@
 //   llm_embed    a block a token: its row of the embedding, and the cosines and sines of its position
 //   llm_norm     a block a row: RMSNorm or LayerNorm, to the type that the products take
 //   llm_choose   a warp a token: softmax over the experts, the most probable ones and their shares
+//   llm_group    a thread an expert: where its rows begin, and which of its rows a pair of token and expert has
+//   llm_gather   a block a pair: the token's vector to that row
+//   llm_mix      a block a token: the sum of what its experts gave, in the order of the choice
+//   llm_pick     blocks share the logits, the last one done takes the largest: the next token, for the device and the host
 //
 // All positions and ids are read from memory, so that a recorded step serves every token.
 // Judge: the CPU's steps (models/llm/ops_cpu.c), and through them transformers.
@@ -12,8 +16,9 @@ extern "C" __global__ void __launch_bounds__(256) llm_embed(wt_llm_embed_args a)
 {
     const long long t = blockIdx.x, d = a.d_model;
     const wt_llm_token token = a.tokens[t];
+    const long long id = token.id < 0 ? 0 : token.id; // there is no next token after logits that are no numbers
     for (int k = threadIdx.x; k < d; k += 256) {
-        float x = load(a.embedding, a.embedding_type, token.id * d + k);
+        float x = load(a.embedding, a.embedding_type, id * d + k);
         if (a.positions) x += load(a.positions, a.positions_type, token.place * d + k);
         a.x[t * d + k] = x;
     }
@@ -79,4 +84,94 @@ extern "C" __global__ void __launch_bounds__(32) llm_choose(wt_llm_choose_args a
     __syncwarp();
     if (a.normalise && !lane)
         for (int k = 0; k < a.n_used; k++) a.shares[at + k] /= kept;
+}
+
+extern "C" __global__ void __launch_bounds__(1024) llm_group(wt_llm_mix_args a)
+{
+    __shared__ int counts[1024];
+    const int e = threadIdx.x;
+    int n = 0;
+    for (int k = 0; k < a.n_pairs; k++) n += a.chosen[k] == e;
+    counts[e] = n;
+    __syncthreads();
+    int at = 0;
+    for (int k = 0; k < e; k++) at += counts[k];
+    a.offsets[e] = at;
+    if (e == a.n_experts - 1) a.offsets[a.n_experts] = at + n;
+    for (int k = 0; k < a.n_pairs; k++)
+        if (a.chosen[k] == e) a.slots[k] = at++;
+}
+
+extern "C" __global__ void __launch_bounds__(256) llm_gather(wt_llm_mix_args a)
+{
+    const long long from = (long long)(blockIdx.x / a.n_used) * a.d_model, to = (long long)a.slots[blockIdx.x] * a.d_model;
+    for (int k = threadIdx.x; k < a.d_model; k += 256)
+        if (a.type == WT_LLM_F32)
+            ((float *)a.grouped)[to + k] = ((const float *)a.n)[from + k];
+        else
+            ((unsigned short *)a.grouped)[to + k] = ((const unsigned short *)a.n)[from + k];
+}
+
+extern "C" __global__ void __launch_bounds__(256) llm_mix(wt_llm_mix_args a)
+{
+    const long long t = blockIdx.x;
+    for (int k = threadIdx.x; k < a.d_model; k += 256) {
+        float sum = 0;
+        for (int j = 0; j < a.n_used; j++) {
+            const long long pair = t * a.n_used + j, row = a.slots ? a.slots[pair] : pair;
+            sum += a.shares[pair] * a.mixed[row * a.d_model + k];
+        }
+        a.x[t * a.d_model + k] += sum;
+    }
+}
+
+struct choice {
+    float logit;
+    int id; // -1 = not a number
+};
+
+static __device__ __forceinline__ choice better(choice a, choice b)
+{
+    if (a.id < 0 || b.id < 0) return a.id < 0 ? a : b;
+    return b.logit > a.logit || (b.logit == a.logit && b.id < a.id) ? b : a;
+}
+
+// Of all threads of the block, for thread 0.
+static __device__ choice block_best(choice c, choice *scratch)
+{
+    for (int step = 16; step; step /= 2)
+        c = better(c, {__shfl_xor_sync(ALL, c.logit, step), __shfl_xor_sync(ALL, c.id, step)});
+    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = c;
+    __syncthreads();
+    for (int k = 1; !threadIdx.x && k < (int)blockDim.x / 32; k++) c = better(c, scratch[k]);
+    return c;
+}
+
+extern "C" __global__ void __launch_bounds__(256) llm_pick(wt_llm_pick_args a)
+{
+    __shared__ choice scratch[8];
+    const float lowest = -__int_as_float(0x7f800000);
+    choice c = {lowest, 0x7fffffff};
+    for (int k = blockIdx.x * 256 + threadIdx.x; k < a.vocab_size; k += gridDim.x * 256) {
+        const float x = a.logits[k];
+        c = better(c, {x, x == x ? k : -1});
+    }
+    c = block_best(c, scratch);
+    if (threadIdx.x) return;
+    a.best[2 * blockIdx.x] = c.logit;
+    a.best[2 * blockIdx.x + 1] = __int_as_float(c.id);
+    __threadfence(); // a block's best is written before it is counted
+    if (atomicAdd(a.arrived, 1) != (int)gridDim.x - 1) return;
+    __threadfence();
+    for (int k = 0; k < (int)gridDim.x; k++) c = better(c, {a.best[2 * k], __float_as_int(a.best[2 * k + 1])});
+    if (c.logit == lowest) c.id = -1;
+    *a.arrived = 0;
+    const int step = ++*a.step;
+    a.tokens[0].id = c.id;
+    a.tokens[0].place++;
+    union {
+        wt_llm_choice choice;
+        long long word; // one store: the host never sees half of it
+    } said = {{c.id, step}};
+    *(volatile long long *)&a.ring[step % WT_LLM_RING] = said.word;
 }

@@ -65,7 +65,7 @@ static __device__ float block_sum(float x, float *scratch)
     return warp_sum(lane < n_warps ? scratch[lane] : 0);
 }
 
-enum { NO_ACTIVATION = -1, SILU, GELU, GELU_TANH, RELU }; // wt_activation
+enum { NO_ACTIVATION, RELU, SILU, GELU, GELU_TANH }; // wt_activation
 
 static __device__ __forceinline__ float activate(int kind, float x)
 {

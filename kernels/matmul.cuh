@@ -105,12 +105,11 @@ static __device__ __forceinline__ int zero_at(const wt_mm_args &a, const wt_mm_p
     return p.zeros[stack * p.zeros_next + (long long)r * a.scale_stride + k / a.scale_columns];
 }
 
-// Weight k of row r, of any type, with its scale.
-static __device__ float weight_at(const wt_mm_args &a, const wt_mm_part &p, int stack, int r, int k)
+// Element k of a row of W, of any type; blocks of GGUF with the scales they hold, others without.
+static __device__ float unscaled_at(int type, const unsigned char *row, int k, int zero)
 {
-    const unsigned char *row = p.w + stack * p.w_next + r * a.row_bytes;
-    const unsigned nibble = a.w_type == WT_MM_U4 || a.w_type == WT_MM_E2M1 ? row[k / 2] >> (k & 1 ? 4 : 0) & 15u : 0;
-    switch (a.w_type) {
+    const unsigned nibble = type == WT_MM_U4 || type == WT_MM_E2M1 ? row[k / 2] >> (k & 1 ? 4 : 0) & 15u : 0;
+    switch (type) {
     case WT_MM_Q8_0:
         return q8_0_at(row, k);
     case WT_MM_Q4_0:
@@ -120,12 +119,20 @@ static __device__ float weight_at(const wt_mm_args &a, const wt_mm_part &p, int 
     case WT_MM_Q6_K:
         return q6_k_at(row, k);
     case WT_MM_U4:
-        return (float)((int)nibble - zero_at(a, p, stack, r, k)) * scale_at(a, p, stack, r, k);
+        return (float)((int)nibble - zero);
     case WT_MM_E2M1:
-        return f32_of_e2m1(nibble) * scale_at(a, p, stack, r, k);
+        return f32_of_e2m1(nibble);
     default:
-        return element(a.w_type, row, k) * scale_at(a, p, stack, r, k);
+        return element(type, row, k);
     }
+}
+
+// Weight k of row r with its scale.
+static __device__ float weight_at(const wt_mm_args &a, const wt_mm_part &p, int stack, int r, int k)
+{
+    const unsigned char *row = p.w + stack * p.w_next + r * a.row_bytes;
+    const int zero = a.w_type == WT_MM_U4 ? zero_at(a, p, stack, r, k) : 0;
+    return unscaled_at(a.w_type, row, k, zero) * scale_at(a, p, stack, r, k);
 }
 
 // ---- finished sums
@@ -166,6 +173,12 @@ static __device__ __forceinline__ void store(const wt_mm_args &a, const wt_mm_pa
         *y = f16_of_f32(a.add ? f32_of_f16(*y) + v : v);
     else
         *y = bf16_of_f32(a.add ? f32_of_bf16(*y) + v : v);
+}
+
+// The bare sum of an I8 product.
+static __device__ __forceinline__ void store_sum(const wt_mm_part &p, const wt_mm_tile &t, int i, int r, int sum)
+{
+    ((int *)p.y)[t.y_batches * p.y_batch + (t.first + i) * p.y_stride + r] = sum;
 }
 
 // Row i of the tile, element r of part `part`; of a gated product `v1` is part 1's sum.

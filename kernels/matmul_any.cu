@@ -80,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(32 * MM_WARPS) matmul_any_i8(const 
     for (int i = 0; i < MM_ROWS; i++) {
         if (lane != i || i >= t.count) continue;
         if (a.y_type == WT_MM_I32) {
-            ((int *)p.y)[t.y_batches * p.y_batch + (t.first + i) * p.y_stride + r] = v[i];
+            store_sum(p, t, i, r, v[i]);
             continue;
         }
         const float s = a.x_scales ? a.x_scales[t.first + i] : 1;

@@ -24,8 +24,9 @@
 #define WT_MM_Q4_K 11
 #define WT_MM_Q6_K 12
 
-#define WT_MM_SKINNY_WARPS 16 // most of a block of matmul_skinny
-#define WT_MM_SKINNY_PITCH 17 // floats between rows of x in its shared memory
+#define WT_MM_TILE         128 // rows of W and of x of a block of matmul_tiles
+#define WT_MM_SKINNY_WARPS 16  // most of a block of matmul_skinny
+#define WT_MM_SKINNY_PITCH 17  // floats between rows of x in its shared memory
 
 #define WT_MM_RELU      1
 #define WT_MM_SILU      2
@@ -59,6 +60,21 @@ typedef struct wt_mm_args {
     int w_type, x_type, y_type, scale_type;
     int activation, gated, add;
 } wt_mm_args;
+
+/// The matrix of a part as elements of x_type, [rows][columns].
+typedef struct wt_mm_widen_args {
+    wt_mm_args args;
+    unsigned short *out;
+    int part;
+} wt_mm_widen_args;
+
+/// Bare sums of rows first .. of a batch of a part, [count][pitch], and of part 1 when gated.
+typedef struct wt_mm_finish_args {
+    wt_mm_args args;
+    const void *sums, *sums1;
+    int sum_type, pitch, part, batch, first;
+    int whole; ///< rows of W in eights, and y aligned to 16 bytes
+} wt_mm_finish_args;
 
 typedef struct wt_mm_quantize_args {
     const unsigned char *x;

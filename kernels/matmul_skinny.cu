@@ -61,66 +61,59 @@ static __device__ __forceinline__ unsigned zero_of(const wt_mm_args &a, const la
     return l.part->zeros && k < a.columns ? l.zeros[h][k >> a.scale_shift] : 8;
 }
 
-// Eight columns of the lane's rows of x (n = g, g + 8), as pairs; zeros beyond the columns and the rows there are.
+// A unit of columns of the lane's rows of x (n = g, g + 8); zeros beyond the columns and the rows there are.
 static __device__ __forceinline__ void load_x(const wt_mm_args &a, const wt_mm_tile &t, int k, unsigned (*b)[4])
 {
 #pragma unroll
     for (int n = 0; n < MM_N; n++) {
         const int i = threadIdx.x % 32 / 4 + 8 * n;
         uint4 x = {0, 0, 0, 0};
-        if (i < t.count && k < a.columns) x = *(const uint4 *)(a.x + 2 * (t.x + i * a.x_stride + k));
+        if (i < t.count && k < a.columns) x = *(const uint4 *)(a.x + (t.x + i * a.x_stride + k) * 16 / UNIT);
         arrange(x, b[n]);
     }
 }
 
-// sums += eight columns of 16 rows times x.
-static __device__ __forceinline__ void multiply_8(const unsigned (*w)[4], const unsigned (*b)[4], float (*sums)[4])
+// sums += a unit of columns of 16 rows times x.
+static __device__ __forceinline__ void multiply_unit(const unsigned (*w)[4], const unsigned (*b)[4], mm_sum (*sums)[4])
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        const unsigned fragment[4] = {w[0][2 * half], w[1][2 * half], w[0][2 * half + 1], w[1][2 * half + 1]};
+        unsigned fragment[4];
+        fragment_of(w, half, fragment);
 #pragma unroll
-        for (int n = 0; n < MM_N; n++) mma_x2(sums[n], fragment, b[n][2 * half], b[n][2 * half + 1]);
+        for (int n = 0; n < MM_N; n++) mma_x(sums[n], fragment, b[n][2 * half], b[n][2 * half + 1]);
     }
 }
 
-static __device__ __forceinline__ void add_scaled(float (*sums)[4], const float (*some)[4], float s0, float s1)
+static __device__ __forceinline__ void add_scaled(mm_sum (*sums)[4], const mm_sum (*some)[4], float s0, float s1)
 {
 #pragma unroll
     for (int n = 0; n < MM_N; n++)
 #pragma unroll
-        for (int c = 0; c < 4; c++) sums[n][c] += (c < 2 ? s0 : s1) * some[n][c];
-}
-
-// Pairs times a scale, rounded to the pairs' type.
-static __device__ __forceinline__ void scale_pairs(unsigned *pairs, float scale)
-{
-    const unsigned s = MM_BF ? bf16_of_f32(scale) : f16_of_f32(scale);
-#pragma unroll
-    for (int k = 0; k < 4; k++) pairs[k] = fma_x2(pairs[k], s | s << 16, MINUS_ZERO_X2);
+        for (int c = 0; c < 4; c++) sums[n][c] += (c < 2 ? s0 : s1) * some[n][c]; // never of I8
 }
 
 // One step: the lane's vectors of its two rows, whose columns begin at `k`.
 static __device__ __forceinline__ void step(const wt_mm_args &a, const wt_mm_tile &t, const lane_rows &l,
-                                            const uint4 *vectors, int k, float (*sums)[4])
+                                            const uint4 *vectors, int k, mm_sum (*sums)[4])
 {
     const unsigned words[2][4] = {{vectors[0].x, vectors[0].y, vectors[0].z, vectors[0].w},
                                   {vectors[1].x, vectors[1].y, vectors[1].z, vectors[1].w}};
-    float part[MM_N][4] = {};
+    mm_sum part[MM_N][4] = {};
     unsigned zeros[2] = {0, 0};
     if (MM_W == WT_MM_U4)
         for (int h = 0; h < 2; h++) zeros[h] = placed_zero(zero_of(a, l, h, k));
 #pragma unroll
-    for (int i = 0; i < VECTOR / 8; i++) {
+    for (int i = 0; i < UNITS; i++) {
         unsigned b[MM_N][4], w[2][4];
-        load_x(a, t, k + 8 * i, b);
+        load_x(a, t, k + UNIT * i, b);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             if (MM_SCALES == 3 && MM_W == WT_MM_U4 && i == 2) zeros[h] = placed_zero(zero_of(a, l, h, k + 16));
             unpack(words[h] + WORDS * i, zeros[h], w[h]);
-            if (MM_SCALES == 3) scale_pairs(w[h], scale_of(a, l, h, k + 8 * i));
+            if (MM_SCALES == 3) scale_pairs(w[h], scale_of(a, l, h, k + UNIT * i));
         }
-        multiply_8(w, b, MM_SCALES == 1 ? part : sums);
+        multiply_unit(w, b, MM_SCALES == 1 ? part : sums);
     }
     const int begin = k - threadIdx.x % 4 * VECTOR; // of the step: beyond the columns a lane has no scale of its own
     if (MM_SCALES == 1) add_scaled(sums, part, scale_of(a, l, 0, begin), scale_of(a, l, 1, begin));
@@ -144,7 +137,7 @@ static __device__ __forceinline__ void transpose(unsigned *w)
 
 // One step whose groups are smaller: the columns of lane j's vector are multiplied together, then scaled.
 static __device__ __forceinline__ void step_of_groups(const wt_mm_args &a, const wt_mm_tile &t, const lane_rows &l,
-                                                      const uint4 *vectors, int k, float (*sums)[4])
+                                                      const uint4 *vectors, int k, mm_sum (*sums)[4])
 {
     unsigned words[2][4] = {{vectors[0].x, vectors[0].y, vectors[0].z, vectors[0].w},
                             {vectors[1].x, vectors[1].y, vectors[1].z, vectors[1].w}};
@@ -161,7 +154,7 @@ static __device__ __forceinline__ void step_of_groups(const wt_mm_args &a, const
     for (int j = 0; j < 4; j++) {
         const int from = (lane & ~3) + j, column = begin + j * VECTOR + lane % 4 * (VECTOR / 4);
         unsigned b[MM_N][4], w[2][4];
-        float part[MM_N][4] = {};
+        mm_sum part[MM_N][4] = {};
         if (VECTOR == 32) load_x(a, t, column, b);
 #pragma unroll
         for (int n = 0; n < MM_N && VECTOR == 16; n++) {
@@ -180,11 +173,11 @@ static __device__ __forceinline__ void step_of_groups(const wt_mm_args &a, const
                 unpack_4(words[h][j], w[h]);
         }
         if (VECTOR == 32)
-            multiply_8(w, b, part);
+            multiply_unit(w, b, part);
         else {
             const unsigned fragment[4] = {w[0][0], w[1][0], w[0][1], w[1][1]};
 #pragma unroll
-            for (int n = 0; n < MM_N; n++) mma_x2(part[n], fragment, b[n][0], b[n][1]);
+            for (int n = 0; n < MM_N; n++) mma_x(part[n], fragment, b[n][0], b[n][1]);
         }
         add_scaled(sums, part, __shfl_sync(ALL, scales[0], from), __shfl_sync(ALL, scales[1], from));
     }
@@ -192,7 +185,7 @@ static __device__ __forceinline__ void step_of_groups(const wt_mm_args &a, const
 
 // The warp's share of the sums.
 static __device__ __forceinline__ void multiply(const wt_mm_args &a, const wt_mm_tile &t, const lane_rows *rows,
-                                                float (*sums)[MM_N][4])
+                                                mm_sum (*sums)[MM_N][4])
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (int begin = warp * CHUNK; begin < a.columns; begin += blockDim.x / 32 * CHUNK) {
@@ -219,12 +212,12 @@ static __device__ __forceinline__ void multiply(const wt_mm_args &a, const wt_mm
     }
 }
 
-typedef float shared_sums[MM_PAIR][WIDTH][WT_MM_SKINNY_PITCH]; // [row of x][row of W]
+typedef mm_sum shared_sums[MM_PAIR][WIDTH][WT_MM_SKINNY_PITCH]; // [row of x][row of W]
 
 extern "C" __global__ void __launch_bounds__(32 * WT_MM_SKINNY_WARPS)
     matmul_skinny(const __grid_constant__ wt_mm_args a)
 {
-    extern __shared__ float skinny_shared[];
+    extern __shared__ uint4 skinny_shared[];
     shared_sums *shared = (shared_sums *)skinny_shared; // of each warp
     int part = 0;
     for (int k = 1; k < a.n_parts && MM_PAIR == 1; k++)
@@ -235,7 +228,7 @@ extern "C" __global__ void __launch_bounds__(32 * WT_MM_SKINNY_WARPS)
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 
     lane_rows rows[MM_PAIR];
-    float sums[MM_PAIR][MM_N][4] = {};
+    mm_sum sums[MM_PAIR][MM_N][4] = {};
 #pragma unroll
     for (int m = 0; m < MM_PAIR; m++) rows[m] = rows_of(a, a.parts[part + m], t.stack, first);
     multiply(a, t, rows, sums);
@@ -255,12 +248,16 @@ extern "C" __global__ void __launch_bounds__(32 * WT_MM_SKINNY_WARPS)
 #pragma unroll
         for (int m = 0; m < MM_PAIR; m++) {
             const wt_mm_part &p = a.parts[part + m];
-            for (int w = 0; w < blockDim.x / 32; w++) v[m] += shared[w][m][i][at % 16];
-            if (MM_SCALES == 0)
-                v[m] *= scale_at(a, p, t.stack, r, 0);
-            else if (p.tensor_scale)
-                v[m] *= *p.tensor_scale;
+            mm_sum sum = 0;
+            for (int w = 0; w < blockDim.x / 32; w++) sum += shared[w][m][i][at % 16];
+            if (MM_X == WT_MM_I8 && a.y_type == WT_MM_I32) {
+                store_sum(p, t, i, r, sum);
+                continue;
+            }
+            float scale = MM_SCALES == 0 ? scale_at(a, p, t.stack, r, 0) : p.tensor_scale ? *p.tensor_scale : 1;
+            if (MM_X_IS_8 && a.x_scales) scale *= a.x_scales[t.first + i];
+            v[m] = (float)sum * scale;
         }
-        finish(a, part, t, i, r, v[0], v[1]);
+        if (MM_X != WT_MM_I8 || a.y_type != WT_MM_I32) finish(a, part, t, i, r, v[0], v[1]);
     }
 }

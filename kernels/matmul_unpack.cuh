@@ -1,26 +1,36 @@
-// Eight weights of type MM_W as four pairs of the activations' 16-bit type MM_X, exactly. Small types are placed into
-// the bits of a float whose exponent is known, and one fused multiply and add takes the offset away (or moves the
-// exponent). What is not needed for MM_W is compiled out.
+// Weights of type MM_W as the tensor cores take them beside activations of type MM_X. Activations of 8 bits meet
+// weights of their own type as they are. Else eight weights become four pairs of MM_X's 16-bit type, exactly: small
+// types are placed into the bits of a float whose exponent is known, and one fused multiply and add takes the offset
+// away (or moves the exponent). What is not needed for MM_W and MM_X is compiled out.
 
 #define MM_BF (MM_X == WT_MM_BF16)
 
-// Elements of W in 16 bytes, and words of W that hold eight.
-#define MM_IS_16 (MM_W == WT_MM_F16 || MM_W == WT_MM_BF16)
-#define MM_IS_8  (MM_W == WT_MM_I8 || MM_W == WT_MM_E4M3 || MM_W == WT_MM_E5M2)
-#define VECTOR   (MM_IS_16 ? 8 : MM_IS_8 ? 16 : 32)
-#define WORDS    (32 / VECTOR)
+#define MM_W_IS_16 (MM_W == WT_MM_F16 || MM_W == WT_MM_BF16)
+#define MM_W_IS_8  (MM_W == WT_MM_I8 || MM_W == WT_MM_E4M3 || MM_W == WT_MM_E5M2)
+#define MM_X_IS_8  (MM_X == WT_MM_I8 || MM_X == WT_MM_E4M3)
+
+#define VECTOR (MM_W_IS_16 ? 8 : MM_W_IS_8 ? 16 : 32) // elements of W in 16 bytes
+#define UNIT   (MM_X_IS_8 ? 16 : 8)                   // elements of x in 16 bytes; two products of the tensor cores
+#define UNITS  (VECTOR / UNIT)
+#define WORDS  (4 / UNITS) // of W in a unit
+
+#if MM_X == WT_MM_I8
+typedef int mm_sum;
+#    define mma_x mma_i8
+#elif MM_X == WT_MM_E4M3
+typedef float mm_sum;
+#    define mma_x mma_e4m3
+#elif MM_X == WT_MM_BF16
+typedef float mm_sum;
+#    define mma_x mma_bf16
+#else
+typedef float mm_sum;
+#    define mma_x mma_f16
+#endif
 
 static __device__ __forceinline__ unsigned fma_x2(unsigned a, unsigned b, unsigned c)
 {
     return MM_BF ? fma_bf16x2(a, b, c) : fma_f16x2(a, b, c);
-}
-
-static __device__ __forceinline__ void mma_x2(float *d, const unsigned *a, unsigned b0, unsigned b1)
-{
-    if (MM_BF)
-        mma_bf16(d, a, b0, b1);
-    else
-        mma_f16(d, a, b0, b1);
 }
 
 #define ONE_X2        (MM_BF ? 0x3f803f80u : 0x3c003c00u)
@@ -72,20 +82,20 @@ static __device__ __forceinline__ unsigned placed_zero(unsigned zero)
     return (zero | zero << 16) + (MM_BF ? 0xc300c300u : 0xe400e400u);
 }
 
-// Eight weights in WORDS words.
+// A unit of weights in WORDS words.
 static __device__ __forceinline__ void unpack(const unsigned *words, unsigned zero, unsigned *pairs)
 {
-    if (MM_IS_16) {
+    if (MM_W_IS_16 || MM_X_IS_8) {
 #pragma unroll
         for (int k = 0; k < 4; k++) pairs[k] = words[k % WORDS];
-    } else if (MM_IS_8) {
+    } else if (MM_W_IS_8) {
         unpack_4(words[0], pairs);
         unpack_4(words[1 % WORDS], pairs + 2);
     } else
         unpack_8(words[0], zero, pairs);
 }
 
-// Eight activations in the order of those pairs.
+// A unit of activations in the order of those pairs.
 static __device__ __forceinline__ void arrange(uint4 x, unsigned *pairs)
 {
     const bool nibbles = VECTOR == 32;
@@ -93,4 +103,21 @@ static __device__ __forceinline__ void arrange(uint4 x, unsigned *pairs)
     pairs[1] = nibbles ? __byte_perm(x.x, x.z, 0x7632) : x.y;
     pairs[2] = nibbles ? __byte_perm(x.y, x.w, 0x5410) : x.z;
     pairs[3] = nibbles ? __byte_perm(x.y, x.w, 0x7632) : x.w;
+}
+
+// Pairs times a scale, rounded to the pairs' type.
+static __device__ __forceinline__ void scale_pairs(unsigned *pairs, float scale)
+{
+    const unsigned s = MM_BF ? bf16_of_f32(scale) : f16_of_f32(scale);
+#pragma unroll
+    for (int k = 0; k < 4; k++) pairs[k] = fma_x2(pairs[k], s | s << 16, MINUS_ZERO_X2);
+}
+
+// Two rows of a unit of weights (g and g + 8) as the fragments of its two products.
+static __device__ __forceinline__ void fragment_of(const unsigned (*w)[4], int half, unsigned *fragment)
+{
+    fragment[0] = w[0][2 * half];
+    fragment[1] = w[1][2 * half];
+    fragment[2] = w[0][2 * half + 1];
+    fragment[3] = w[1][2 * half + 1];
 }

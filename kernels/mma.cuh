@@ -1,4 +1,5 @@
-// Instructions that CUDA C has no plain word for: conversions of small types, pairs of 16-bit floats, tensor cores.
+// Instructions that CUDA C has no plain word for: conversions of small types, pairs of 16-bit floats, tensor cores,
+// copies to shared memory in the background.
 
 static __device__ __forceinline__ float f32_of_f16(unsigned short h)
 {
@@ -51,4 +52,37 @@ static __device__ __forceinline__ void mma_f16(float *d, const unsigned *a, unsi
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// The same of 8-bit types, four to a word: A 16 x 32 with columns 4t .. 4t + 3 and 16 + 4t .., B 32 x 8 likewise.
+// Source: PTX ISA, mma.m16n8k32 with .s8 and .e4m3.
+static __device__ __forceinline__ void mma_i8(int *d, const unsigned *a, unsigned b0, unsigned b1)
+{
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// Compute capability 8.9 and newer.
+static __device__ __forceinline__ void mma_e4m3(float *d, const unsigned *a, unsigned b0, unsigned b1)
+{
+    asm("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// 16 bytes to shared memory, or zeros when not `valid`; both ends aligned. A group of them ends with commit; wait<n>
+// waits until all but the last n groups of this thread have arrived.
+static __device__ __forceinline__ void copy_async_16(void *shared, const void *from, bool valid)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(shared)),
+                 "l"(from), "r"(valid ? 16 : 0)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+template <int N> static __device__ __forceinline__ void copy_async_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }

@@ -12,32 +12,54 @@
 
 #define ALL 0xffffffffu
 
-// How many of the frame's rises are below `key`, or not above it. Rises are not negative: bits have their order.
-static __device__ int count_below(const float *column, int n, int key, bool and_equal)
-{
-    int count = 0;
-    for (int b = threadIdx.x % 32; b < n; b += 32) {
-        const int bits = __float_as_int(column[b * (WT_ONSET_TILE + 1)]) & 0x7fffffff;
-        count += bits < key || (and_equal && bits == key);
-    }
-    return __reduce_add_sync(ALL, count);
-}
+// Rises are not negative: their bits have their order. A lane's keys of a frame: in registers when it has HELD at most.
+template <int HELD> struct rise_keys {
+    const float *column;
+    int n, held[HELD ? HELD : 1];
 
-static __device__ float median_of(const float *column, int n)
-{
-    int low = 0;
-    for (int bit = 1 << 30; bit; bit >>= 1)
-        if (count_below(column, n, low | bit, false) <= (n - 1) / 2) low |= bit;
-    int high = low;
-    if (count_below(column, n, low, true) <= n / 2) { // the next one up
-        high = 0x7fffffff;
-        for (int b = threadIdx.x % 32; b < n; b += 32) {
-            const int bits = __float_as_int(column[b * (WT_ONSET_TILE + 1)]) & 0x7fffffff;
-            if (bits > low && bits < high) high = bits;
+    __device__ __forceinline__ rise_keys(const float *from, int count) : column(from), n(count)
+    {
+#pragma unroll
+        for (int i = 0; i < HELD; i++)
+            held[i] = (int)threadIdx.x % 32 + 32 * i < n ? read(threadIdx.x % 32 + 32 * i) : ~0;
+    }
+    __device__ __forceinline__ int read(int b) const
+    {
+        return __float_as_int(column[b * (WT_ONSET_TILE + 1)]) & 0x7fffffff;
+    }
+    template <class Visit> __device__ __forceinline__ void each(Visit visit) const
+    {
+        if constexpr (HELD) {
+#pragma unroll
+            for (int i = 0; i < HELD; i++) visit(held[i]);
+        } else {
+            for (int b = threadIdx.x % 32; b < n; b += 32) visit(read(b));
         }
+    }
+    // How many are below `key`, which is at most 2^31: what no lane holds, ~0, is never.
+    __device__ __forceinline__ int below(unsigned key) const
+    {
+        int count = 0;
+        each([&](int bits) { count += (unsigned)bits < key; });
+        return __reduce_add_sync(ALL, count);
+    }
+};
+
+template <int HELD> static __device__ __forceinline__ float median_of(const rise_keys<HELD> &keys)
+{
+    const int n = keys.n;
+    unsigned low = 0;
+    for (unsigned bit = 1u << 30; bit; bit >>= 1)
+        if (keys.below(low | bit) <= (n - 1) / 2) low |= bit;
+    unsigned high = low;
+    if (keys.below(low + 1) <= n / 2) { // the next one up
+        high = 0x7fffffff;
+        keys.each([&](int bits) {
+            if ((unsigned)bits > low && (unsigned)bits < high) high = (unsigned)bits;
+        });
         high = __reduce_min_sync(ALL, high);
     }
-    return (float)(((double)__int_as_float(low) + (double)__int_as_float(high)) / 2);
+    return (float)(((double)__int_as_float((int)low) + (double)__int_as_float((int)high)) / 2);
 }
 
 static __device__ float mean_of(const float *column, int n)
@@ -75,7 +97,8 @@ extern "C" __global__ void __launch_bounds__(256) onset_strength(wt_onset_args a
     __syncthreads();
     if (a.median) {
         for (int f = warp; f < WT_ONSET_TILE; f += 8) {
-            const float value = median_of(rises + f, a.n_bands);
+            const float value = a.n_bands <= 128 ? median_of(rise_keys<4>(rises + f, a.n_bands))
+                                                 : median_of(rise_keys<0>(rises + f, a.n_bands));
             if (lane == 0 && first + f < a.n_frames) out[first + f] = value;
         }
     } else if (warp == 0 && first + lane < a.n_frames) {

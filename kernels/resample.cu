@@ -3,7 +3,8 @@
 // resample_tile: phases that come again after a few hundred outputs. A warp makes one block of RESAMPLE_PHASES
 // neighbouring outputs of 32 RESAMPLE_REPEAT periods: its taps are the same for all lanes, one 16-byte read for four,
 // and each input frame, from shared memory, is multiplied by all of them. Lanes lie a period apart, rows of an odd
-// pitch: no two meet in a bank. Outputs pass through shared memory, so that they are written in runs.
+// pitch: no two meet in a bank. Outputs pass through shared memory, so that they are written in runs. Blocks go from
+// tile to tile; where there is room they keep all taps in shared memory.
 //
 // resample_exact: every phase has its own taps, where a tile does not fit. A thread makes WT_RESAMPLE_REPEAT outputs
 // `stride` apart, which share their phase: one tap is read for eight products. Neighbouring threads make neighbouring
@@ -157,14 +158,25 @@ template <typename T> static __device__ __forceinline__ void blend(const wt_resa
 #ifndef RESAMPLE_REPEAT
 #    define RESAMPLE_REPEAT 4
 #endif
+#ifndef RESAMPLE_WARPS // of a block
+#    define RESAMPLE_WARPS 10
+#endif
+#ifndef RESAMPLE_KEPT // 1: a block keeps all taps in shared memory
+#    define RESAMPLE_KEPT 0
+#endif
 
 extern __shared__ float tile_shared[];
 
 enum { TILE_PERIODS = 32 * RESAMPLE_REPEAT, TILE_COLUMNS = WT_RESAMPLE_COLUMNS, TILE_PITCH = RESAMPLE_PHASES | 1 };
 
+template <typename V> static __device__ __forceinline__ V tile_read(const V *from)
+{
+    return RESAMPLE_KEPT ? *from : __ldg(from);
+}
+
 static __device__ __forceinline__ void read_columns(const float *taps, float *column)
 {
-    const float4 a = __ldg((const float4 *)taps), b = __ldg((const float4 *)taps + 1);
+    const float4 a = tile_read((const float4 *)taps), b = tile_read((const float4 *)taps + 1);
     column[0] = a.x, column[1] = a.y, column[2] = a.z, column[3] = a.w;
     column[4] = b.x, column[5] = b.y, column[6] = b.z, column[7] = b.w;
 }
@@ -173,7 +185,7 @@ static __device__ __forceinline__ void read_columns(const double *taps, double *
 {
 #pragma unroll
     for (int p = 0; p < TILE_COLUMNS; p += 2) {
-        const double2 a = __ldg((const double2 *)taps + p / 2);
+        const double2 a = tile_read((const double2 *)taps + p / 2);
         column[p] = a.x, column[p + 1] = a.y;
     }
 }
@@ -201,36 +213,52 @@ static __device__ __forceinline__ void tile_sums(const wt_resample_tile_args &a,
     }
 }
 
+template <typename T>
+static __device__ __forceinline__ void tile_write(const wt_resample_tile_args &a, const T *sum, float *own, float *out,
+                                                  long long period, int u)
+{
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int p = 0; p < RESAMPLE_PHASES; p++) own[lane * TILE_PITCH + p] = (float)sum[p];
+    __syncwarp();
+    for (int i = lane; i < 32 * RESAMPLE_PHASES; i += 32) {
+        const int later = i / RESAMPLE_PHASES, p = i % RESAMPLE_PHASES;
+        const long long n = ((period + later) * a.units + u) * RESAMPLE_PHASES + p;
+        if (n < a.n_out) out[n] = own[later * TILE_PITCH + p];
+    }
+    __syncwarp();
+}
+
+// Shared memory: the taps where they are kept, rows of input frames, and each warp's outputs.
 template <typename T> static __device__ __forceinline__ void tile(const wt_resample_tile_args &a)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32, pitch = a.step | 1;
     const int periods = a.groups * TILE_PERIODS, rows = wt__resample_tile_rows(periods, a.step, a.window);
-    const long long first = (long long)blockIdx.x * periods, begin = first * a.step - a.before;
-    const float *in = a.in + (long long)blockIdx.y * a.n_in;
-    float *out = a.out + (long long)blockIdx.y * a.n_out, *own = tile_shared + rows * pitch + warp * 32 * TILE_PITCH;
-    for (int row = warp; row < rows; row += n_warps)
-        for (int c = lane; c < a.step; c += 32) {
-            const long long at = begin + (long long)row * a.step + c;
-            tile_shared[row * pitch + c] = at >= 0 && at < a.n_in ? __ldg(in + at) : 0;
-        }
-    __syncthreads();
-    for (int w = warp; w < a.units * a.groups; w += n_warps) {
-        const int u = w % a.units, from = w / a.units * TILE_PERIODS;
-        T sum[RESAMPLE_REPEAT][RESAMPLE_PHASES] = {};
-        tile_sums(a, tile_shared + (from + lane) * pitch, (const T *)a.taps + (long long)u * a.window * TILE_COLUMNS,
-                  pitch, wt__resample_tile_begin(a.numerator, a.denominator, RESAMPLE_PHASES, u), sum);
-#pragma unroll
-        for (int r = 0; r < RESAMPLE_REPEAT; r++) {
-#pragma unroll
-            for (int p = 0; p < RESAMPLE_PHASES; p++) own[lane * TILE_PITCH + p] = (float)sum[r][p];
-            __syncwarp();
-            for (int i = lane; i < 32 * RESAMPLE_PHASES; i += 32) {
-                const int period = i / RESAMPLE_PHASES, p = i % RESAMPLE_PHASES;
-                const long long n = ((first + from + r * 32 + period) * a.units + u) * RESAMPLE_PHASES + p;
-                if (n < a.n_out) out[n] = own[period * TILE_PITCH + p];
+    const int of_unit = a.window * TILE_COLUMNS, n_kept = RESAMPLE_KEPT ? a.units * of_unit : 0;
+    const T *taps = RESAMPLE_KEPT ? (const T *)tile_shared : (const T *)a.taps;
+    float *frames = tile_shared + n_kept * (int)(sizeof(T) / sizeof(float));
+    float *own = frames + rows * pitch + warp * 32 * TILE_PITCH;
+    for (int i = threadIdx.x; i < n_kept; i += blockDim.x) ((T *)tile_shared)[i] = ((const T *)a.taps)[i];
+    for (int w = blockIdx.x; w < a.n_tiles * a.n_lines; w += gridDim.x) {
+        const long long line = w / a.n_tiles, first = w % a.n_tiles * (long long)periods,
+                        begin = first * a.step - a.before;
+        const float *in = a.in + line * a.n_in;
+        for (int row = warp; row < rows; row += n_warps)
+            for (int c = lane; c < a.step; c += 32) {
+                const long long at = begin + (long long)row * a.step + c;
+                frames[row * pitch + c] = at >= 0 && at < a.n_in ? __ldg(in + at) : 0;
             }
-            __syncwarp();
+        __syncthreads();
+        for (int share = warp; share < a.units * a.groups; share += n_warps) {
+            const int u = share % a.units, from = share / a.units * TILE_PERIODS;
+            T sum[RESAMPLE_REPEAT][RESAMPLE_PHASES] = {};
+            tile_sums(a, frames + (from + lane) * pitch, taps + u * of_unit, pitch,
+                      wt__resample_tile_begin(a.numerator, a.denominator, RESAMPLE_PHASES, u), sum);
+#pragma unroll
+            for (int r = 0; r < RESAMPLE_REPEAT; r++)
+                tile_write(a, sum[r], own, a.out + line * a.n_out, first + from + r * 32, u);
         }
+        __syncthreads();
     }
 }
 
@@ -244,5 +272,11 @@ extern "C" __global__ void __launch_bounds__(WT_RESAMPLE_BLEND_WARPS * 32) resam
 {
     blend<double>(a);
 }
-extern "C" __global__ void __launch_bounds__(320) resample_tile(wt_resample_tile_args a) { tile<float>(a); }
-extern "C" __global__ void __launch_bounds__(320) resample_tile_wide(wt_resample_tile_args a) { tile<double>(a); }
+extern "C" __global__ void __launch_bounds__(32 * RESAMPLE_WARPS) resample_tile(wt_resample_tile_args a)
+{
+    tile<float>(a);
+}
+extern "C" __global__ void __launch_bounds__(32 * RESAMPLE_WARPS) resample_tile_wide(wt_resample_tile_args a)
+{
+    tile<double>(a);
+}

@@ -31,7 +31,8 @@ typedef struct wt_resample_tile_args {
     long long numerator, denominator;
     int units, window, step, before;
     int groups; ///< of 32 RESAMPLE_REPEAT periods that a thread block makes
-    int n_in, n_out;
+    int n_tiles; ///< of a line
+    int n_in, n_out, n_lines;
 } wt_resample_tile_args;
 
 #define WT_RESAMPLE_COLUMNS 8 ///< RESAMPLE_PHASES at most

@@ -75,10 +75,10 @@ static __device__ __forceinline__ const wt_block_word *resident_ahead(const resi
     return c < r.chain.channels && f < frames ? resident_input(r, turn, blockIdx.x, frames) + c * frames + f : 0;
 }
 
-// Wait for a turn's doorbell; all threads get the verdict and the doorbell's data. Two lanes poll, doorbell and orders in
-// one load: what more threads load while they wait takes from the rate at which the neighbours read their memory. Only
-// when a block is soon due each thread loads the word `ahead` as well, so that a block needs one trip over the bus and
-// not two; `word` is what it found there, of this turn or not.
+// Wait for a turn's doorbell; all threads get the verdict and the doorbell's data. Two lanes poll, doorbell and orders
+// in one load: what more threads load while they wait takes from the rate at which the neighbours read their memory.
+// Only when a block is soon due each thread loads the word `ahead` as well, so that a block needs one trip over the bus
+// and not two; `word` is what it found there, of this turn or not.
 static __device__ int resident_wait(const resident_args &r, resident_place next, long long end_ns, resident_pace *pace,
                                     const wt_block_word *ahead, wt_block_word *word, unsigned int *doorbell)
 {
@@ -131,12 +131,12 @@ static __device__ __noinline__ void resident_header(const resident_args &r, cons
 
 // A piece of the input into the chain's first buffer; `word` is what the thread already has of its first sample.
 static __device__ void resident_fetch(const chain_args &a, const resident_block &b, const wt_block_word *in,
-                                      float *buffers, int done, int n, wt_block_word word)
+                                      int done, int n, wt_block_word word)
 {
     for_each_frame(a.channels, n, [&](int c, int f) {
         const wt_block_word *at = in + c * b.frames + done + f;
         const bool mine = c * CHAIN_MOST_FRAMES + f == (int)threadIdx.x;
-        buffers[c * a.block_frames + f] = __uint_as_float(block_take(at, b.turn, mine ? word : 0));
+        shared[c * a.block_frames + f] = __uint_as_float(block_take(at, b.turn, mine ? word : 0));
     });
     __syncthreads();
 }
@@ -175,7 +175,7 @@ static __device__ void resident_readings(const chain_args &a, const resident_blo
 
 // One block of one stream: the answer, with what comes after it left to be done. `word` is as in resident_fetch.
 static __device__ void resident_stream(const resident_args &r, const chain_args &a, const resident_block &b, int s,
-                                       unsigned char *memory, float *buffers, wt_block_word word)
+                                       unsigned char *memory, wt_block_word word)
 {
     const resident_layout &l = r.layout;
     wt_block_word *up = r.up + ((long long)(b.turn & (l.slots - 1)) * l.n_streams + s) * l.up_words;
@@ -190,7 +190,7 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
     for (int done = 0, n; done < b.frames; done += n, position += n) {
         if (done) {
             __syncthreads();
-            chain_after(a, memory, buffers, position);
+            chain_after(a, memory, position);
         }
         const int phase = (int)(position & (WT_QUANTUM - 1));
         if (moving && phase == 0) moving = chain_control(a, memory, false);
@@ -200,9 +200,9 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
             message.points = s == 0 && b.flags & RESIDENT_HAS_POINTS ? 1 : 0;
             message.done = done;
         }
-        resident_fetch(a, b, resident_input(r, b.turn, s, b.frames), buffers, done, n, done ? 0 : word);
-        chain_process(a, memory, buffers, n, position);
-        resident_answer(a, b, memory, buffers + a.output * a.buffer_channels * a.block_frames, up + l.out_at, done, n);
+        resident_fetch(a, b, resident_input(r, b.turn, s, b.frames), done, n, done ? 0 : word);
+        chain_process(a, memory, n, position);
+        resident_answer(a, b, memory, shared + a.output * a.buffer_channels * a.block_frames, up + l.out_at, done, n);
     }
     if (s == 0) resident_readings(a, b, memory, up + l.readings_at);
     if (threadIdx.x == 0) {
@@ -222,6 +222,13 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
         a->targets = r.targets + blockIdx.x * r.layout.n_params;
     }
     __syncthreads();
+#ifdef CHAIN_IN_SHARED
+    if (threadIdx.x == 0) {
+        chain_memory_at = (int)(room - (unsigned char *)shared);
+        chain_plans_at = chain_memory_at + (int)r.chain.instance_bytes;
+        chain_places_at = chain_plans_at + (int)r.plans_bytes;
+    }
+#endif
     if (r.copy_memory) {
         resident_copy(room, memory, r.chain.instance_bytes);
         memory = room;
@@ -248,7 +255,6 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
 
 extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
 {
-    extern __shared__ __align__(16) float shared[];
     __shared__ chain_args a;
     const long long begin_ns = resident_now();
     const resident_layout &l = r.layout;
@@ -282,9 +288,9 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
         frames = block.frames;
         if (doorbell & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x, word = 0)
-            resident_stream(r, a, block, s, memory_of(s), shared, word);
+            resident_stream(r, a, block, s, memory_of(s), word);
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
-            chain_after(a, memory_of(s), shared, ((const wt_instance *)memory_of(s))->position);
+            chain_after(a, memory_of(s), ((const wt_instance *)memory_of(s))->position);
         here = next;
         if (__syncthreads_or(r.once || resident_now() > begin_ns + r.life_ns)) {
             verdict = RESIDENT_OVER;

@@ -2,6 +2,7 @@
 // block has points.
 #pragma once
 #include "block_ring.cuh"
+#include "chain.cuh"
 #include "resident_kernel.h"
 
 // The block at hand: what all threads know of it, and what nodes' points need.
@@ -17,10 +18,10 @@ struct resident_message {
 };
 static __shared__ resident_message message;
 
-static __device__ __noinline__ void chain_visit(const chain_args &a, float *buffers, int n, int node)
+static __device__ __noinline__ void chain_visit(const chain_args &a, int n, int node)
 {
     const wt_node_place &p = a.places[node];
-    float *out = buffers + p.output * a.buffer_channels * a.block_frames;
+    float *out = shared + p.output * a.buffer_channels * a.block_frames;
     for (int k = 0; k < WT_MAX_POINTS; k++) {
         const int channels = message.insert[k] >> 16;
 #pragma unroll 1

@@ -106,8 +106,8 @@ template <class F> static __device__ void for_each_channel_team(const spectral_p
     int teams = p->n_teams;
     while (teams > warps) teams /= 2;
     spectral_team team;
-    team.warp = false;
     team.size = warps / teams * 32;
+    team.warp = team.size == 32;
     const int mine = threadIdx.x / team.size;
     team.rank = threadIdx.x - mine * team.size;
     team.barrier = 1 + mine;

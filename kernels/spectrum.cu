@@ -53,26 +53,18 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
     const float *pcm = a.frames.pcm + p.line * a.frames.n_samples;
     for (int round = 0; round < SPECTRUM_ROUNDS; round++) {
         const int t = p.block * SPECTRUM_FRAMES + 2 * (round * SPECTRUM_SEQUENCES + p.sequence);
-        spectrum_frames(a.frames, p.thread, p.points, pcm, t);
         const long long row = (p.line * a.frames.n_frames + t) * SPECTRUM_BINS;
         const bool first = t < a.frames.n_frames, second = t + 1 < a.frames.n_frames;
-        if (a.kind == 0) {
-            float2 *out = (float2 *)a.out + row;
-#pragma unroll
-            for (int k = p.thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
-                float2 x, y;
-                spectrum_part(p.points, k, x, y);
-                if (first) out[k] = x;
-                if (second) out[SPECTRUM_BINS + k] = y;
+        float *out = a.out + row;
+        spectrum_bins(a.frames, p.thread, p.points, pcm, t, [&](int k, float2 x, float2 y) {
+            if (a.kind == 0) {
+                if (first) ((float2 *)a.out)[row + k] = x;
+                if (second) ((float2 *)a.out)[row + SPECTRUM_BINS + k] = y;
+            } else {
+                if (first) out[k] = as_real(x, a.kind);
+                if (second) out[SPECTRUM_BINS + k] = as_real(y, a.kind);
             }
-        } else {
-            for (int k = p.thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
-                float2 x, y;
-                spectrum_part(p.points, k, x, y);
-                if (first) a.out[row + k] = as_real(x, a.kind);
-                if (second) a.out[row + SPECTRUM_BINS + k] = as_real(y, a.kind);
-            }
-        }
+        });
     }
 }
 
@@ -112,18 +104,18 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
                 if (k < SPECTRUM_BINS) spectrum_put_pair(points, k, x[e], y[e]);
             }
         },
-        [&](long long line, long long at, long long to, float sum) {
-            const float by = squares(a, at);
-            a.out[line * a.walk.length + to] = by > 1.17549435e-38f ? sum / by : sum;
+        [&](long long line, int i, long long at, long long to, float sum) {
+            const bool all = at >= SPECTRUM_N && at < (long long)a.n_frames * a.walk.hop;
+            const float by = all ? 0 : squares(a, at), fix = all ? __ldg(a.squares + i % a.walk.hop) : 1;
+            a.out[line * a.walk.length + to] = by > 1.17549435e-38f ? sum / by : sum * fix;
         });
 }
 
 // ---- mel
 
-static __device__ __forceinline__ float raised(float2 x, float power)
+static __device__ __forceinline__ float raised(float square, float power)
 {
-    const float square = x.x * x.x + x.y * x.y;
-    return power == 2 ? square : power == 1 ? sqrtf(square) : powf(square, 0.5f * power);
+    return power == 1 ? sqrtf(square) : powf(square, 0.5f * power);
 }
 
 // One band of both frames.
@@ -154,11 +146,16 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
     if (threadIdx.x == 0) *peak = (int)0x80000000;
     for (int round = 0; round < SPECTRUM_ROUNDS; round++) {
         const int local = 2 * (round * SPECTRUM_SEQUENCES + p.sequence);
-        spectrum_frames(a.frames, p.thread, p.points, pcm, p.block * SPECTRUM_FRAMES + local);
-        for (int k = p.thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) { // its mirror no other thread touches
-            float2 x, y;
-            spectrum_part(p.points, k, x, y);
-            p.points[spectrum_at(k)] = make_float2(raised(x, a.power), raised(y, a.power));
+        spectrum_bins(a.frames, p.thread, p.points, pcm, p.block * SPECTRUM_FRAMES + local,
+                      [&](int k, float2 x, float2 y) {
+                          p.points[spectrum_at(k)] = make_float2(x.x * x.x + x.y * x.y, y.x * y.x + y.y * y.y);
+                      });
+        if (a.power != 2) {
+            __syncthreads();
+            for (int k = p.thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
+                const float2 square = p.points[spectrum_at(k)];
+                p.points[spectrum_at(k)] = make_float2(raised(square.x, a.power), raised(square.y, a.power));
+            }
         }
         __syncthreads();
         for (int m = p.thread; m < a.n_mels; m += SPECTRUM_THREADS) {

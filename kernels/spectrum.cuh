@@ -7,6 +7,7 @@
 #ifndef WT_SPECTRUM_CUH
 #define WT_SPECTRUM_CUH
 #include "fft.cuh"
+#include "padded.cuh"
 #include "spectrum_kernel.h"
 
 enum {
@@ -30,15 +31,49 @@ __device__ __forceinline__ int spectrum_at(int i)
     return i + (i >> 4);
 }
 
-template <int S, class V, class Fill, class Store>
+// The last pass makes points S apart. Where it is two butterflies a thread, those of q and S - q, a thread has each of
+// its bins beside the mirror, and what follows needs no way through shared memory.
+constexpr int spectrum_last(int rest)
+{
+    return rest == wt__spectrum_radix(rest) ? rest : spectrum_last(rest / wt__spectrum_radix(rest));
+}
+enum {
+    SPECTRUM_LAST = spectrum_last(SPECTRUM_N),
+    SPECTRUM_PAIRED = SPECTRUM_LAST % 2 == 0 && SPECTRUM_N / SPECTRUM_LAST == 2 * SPECTRUM_THREADS
+};
+
+// v[j] w^j. A sixteenth root's powers are products of two that are read: reading all fifteen takes longer.
+template <int R, class V> __device__ __forceinline__ void spectrum_turn(V *v, const V *twiddles, int stride)
+{
+    if constexpr (R == 16) {
+        V low[4];
+#pragma unroll
+        for (int i = 1; i < 4; i++) low[i] = twiddles[(i - 1) * stride], v[i] = fft_mul(v[i], low[i]);
+#pragma unroll
+        for (int j = 4; j < 16; j += 4) {
+            const V high = twiddles[(j - 1) * stride];
+            v[j] = fft_mul(v[j], high);
+#pragma unroll
+            for (int i = 1; i < 4; i++) v[j + i] = fft_mul(v[j + i], fft_mul(high, low[i]));
+        }
+    } else {
+#pragma unroll
+        for (int j = 1; j < R; j++) v[j] = fft_mul(v[j], twiddles[(j - 1) * stride]);
+    }
+}
+
+// store(k, v), or of a PAIRED transform store(v) with both butterflies of the last pass.
+template <int S, bool PAIRED, class V, class Fill, class Store>
 __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddles, Fill fill, Store store)
 {
     constexpr int R = wt__spectrum_radix(SPECTRUM_N / S), B = SPECTRUM_N / R, M = B / S;
     constexpr int E = (B + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS;
+    constexpr bool LAST = PAIRED && M == 1;
+    const auto butterfly = [&](int e) { return LAST && e ? t ? B - t : B / 2 : t + e * SPECTRUM_THREADS; };
     V v[E][R];
 #pragma unroll
     for (int e = 0; e < E; e++) {
-        const int b = t + e * SPECTRUM_THREADS;
+        const int b = butterfly(e);
         if (b >= B) continue;
         if constexpr (S == 1) {
             fill(b, v[e]);
@@ -50,21 +85,25 @@ __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddle
     __syncthreads();
 #pragma unroll
     for (int e = 0; e < E; e++) {
-        const int b = t + e * SPECTRUM_THREADS, p = b / S, q = b % S;
-        if (b < B) {
-            fft_butterfly<R>(v[e]);
+        const int b = butterfly(e), p = b / S, q = b % S;
+        if (b >= B) continue;
+        fft_butterfly<R>(v[e]);
+        if constexpr (M > 1) spectrum_turn<R>(v[e], twiddles + p, M);
 #pragma unroll
-            for (int j = 0; j < R; j++) {
-                const int to = q + S * (R * p + j);
-                if constexpr (M == 1)
-                    store(to, v[e][j]);
-                else
-                    points[spectrum_at(to)] = j ? fft_mul(v[e][j], twiddles[(j - 1) * M + p]) : v[e][j];
-            }
+        for (int j = 0; j < R && !LAST; j++) {
+            const int to = q + S * (R * p + j);
+            if constexpr (M > 1)
+                points[spectrum_at(to)] = v[e][j];
+            else if constexpr (!LAST)
+                store(to, v[e][j]);
         }
     }
-    __syncthreads();
-    if constexpr (M > 1) spectrum_pass<S * R>(t, points, twiddles + (R - 1) * M, fill, store);
+    if constexpr (LAST) {
+        store(v);
+    } else {
+        __syncthreads();
+        if constexpr (M > 1) spectrum_pass<S * R, PAIRED>(t, points, twiddles + (R - 1) * M, fill, store);
+    }
 }
 
 /// All threads of the block together; `points` are this sequence's. Reads through load(i), leaves the result through
@@ -72,29 +111,13 @@ __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddle
 template <class V, class Load, class Store>
 __device__ __forceinline__ void spectrum_transform(int t, V *points, const void *twiddles, Load load, Store store)
 {
-    spectrum_pass<1>(
+    spectrum_pass<1, false>(
         t, points, (const V *)twiddles,
         [&](int b, V(&v)[SPECTRUM_RADIX]) {
 #pragma unroll
             for (int k = 0; k < SPECTRUM_RADIX; k++) v[k] = load(b + k * SPECTRUM_STEP);
         },
         store);
-}
-
-// The sample at `at`, which may lie before or behind the signal (dsp/stft.c: wt__stft_padded).
-__device__ inline float spectrum_padded(const float *pcm, long long n, long long at, int margin, int pad)
-{
-    if (at >= 0 && at < n) return pcm[at];
-    if (pad == 0) return 0;
-    const float edge = pcm[at < 0 ? 0 : n - 1];
-    if (pad == 4) {
-        const long long outside = at < 0 ? -at : at - n + 1;
-        return outside < margin ? edge * (float)(margin - outside) / (float)margin : 0;
-    }
-    if (pad == 3 || n == 1) return edge;
-    const int symmetric = pad == 2;
-    while (at < 0 || at >= n) at = at < 0 ? -at - symmetric : 2 * (n - 1) - at + symmetric;
-    return pcm[at];
 }
 
 // Points b + k STEP of the windowed frames that begin at `begin` and a hop later, of a line that has them whole. All
@@ -123,35 +146,70 @@ __device__ __forceinline__ void spectrum_fill(const wt_spectrum_frames &f, const
     }
 }
 
-/// Transform the windowed frames t and t + 1 of one line; frames that do not exist are zeros.
-__device__ __forceinline__ void spectrum_frames(const wt_spectrum_frames &f, int thread, float2 *points,
-                                                const float *pcm, int t)
+// Both frames' bin from its point and the mirror's.
+template <class V> __device__ __forceinline__ void spectrum_split(V z, V m, V &a, V &b)
 {
-    const long long begin = (long long)t * f.hop - f.margin;
-    const bool inside = begin >= 0 && begin + f.hop + SPECTRUM_N <= f.n_samples && t + 1 < f.n_frames;
-    spectrum_pass<1>(
-        thread, points, (const float2 *)f.twiddles,
-        [&](int b, float2(&v)[SPECTRUM_RADIX]) {
-            if (inside) return spectrum_fill(f, pcm + begin, b, v);
-#pragma unroll
-            for (int k = 0; k < SPECTRUM_RADIX; k++) {
-                const int i = b + k * SPECTRUM_STEP;
-                const float w = __ldg(f.window + i);
-                v[k] = make_float2(0, 0);
-                if (t < f.n_frames) v[k].x = w * spectrum_padded(pcm, f.n_samples, begin + i, f.margin, f.pad);
-                if (t + 1 < f.n_frames)
-                    v[k].y = w * spectrum_padded(pcm, f.n_samples, begin + f.hop + i, f.margin, f.pad);
-            }
-        },
-        [&](int k, float2 v) { points[spectrum_at(k)] = v; });
+    const decltype(V::x) half = 0.5;
+    a = V{half * (z.x + m.x), half * (z.y - m.y)};
+    b = V{half * (z.y + m.y), half * (m.x - z.x)};
 }
 
 /// Bin k of both frames.
 template <class V> __device__ __forceinline__ void spectrum_part(const V *points, int k, V &a, V &b)
 {
-    const decltype(V::x) half = 0.5;
-    const V z = points[spectrum_at(k)], m = points[spectrum_at(k ? SPECTRUM_N - k : 0)];
-    a = V{half * (z.x + m.x), half * (z.y - m.y)};
-    b = V{half * (z.y + m.y), half * (m.x - z.x)};
+    spectrum_split(points[spectrum_at(k)], points[spectrum_at(k ? SPECTRUM_N - k : 0)], a, b);
+}
+
+// give(k, x, y): bin k of both frames, from the last pass's butterflies of thread t.
+template <class Give>
+__device__ __forceinline__ void spectrum_give(int t, const float2 (&v)[2][SPECTRUM_LAST], Give give)
+{
+    constexpr int R = SPECTRUM_LAST, S = SPECTRUM_N / R;
+    float2 x, y;
+#pragma unroll
+    for (int j = 0; j < R / 2; j++) {
+        spectrum_split(v[0][j], t ? v[1][R - 1 - j] : v[0][j ? R - j : 0], x, y);
+        give(t + S * j, x, y);
+        spectrum_split(v[1][j], t ? v[0][R - 1 - j] : v[1][R - 1 - j], x, y);
+        give((t ? S - t : S / 2) + S * j, x, y);
+    }
+    if (t) return;
+    spectrum_split(v[0][R / 2], v[0][R / 2], x, y);
+    give(SPECTRUM_N / 2, x, y);
+}
+
+/// Transform the windowed frames t and t + 1 of one line, frames that do not exist as zeros, and give(k, x, y) each bin
+/// of both once, on any thread. What is given at k may be written to points k and N - k: no other thread asks for them.
+/// All threads of the block together; a barrier must follow before the points are read.
+template <class Give>
+__device__ __forceinline__ void spectrum_bins(const wt_spectrum_frames &f, int thread, float2 *points, const float *pcm,
+                                              int t, Give give)
+{
+    const long long begin = (long long)t * f.hop - f.margin;
+    const bool inside = begin >= 0 && begin + f.hop + SPECTRUM_N <= f.n_samples && t + 1 < f.n_frames;
+    const auto fill = [&](int b, float2(&v)[SPECTRUM_RADIX]) {
+        if (inside) return spectrum_fill(f, pcm + begin, b, v);
+#pragma unroll
+        for (int k = 0; k < SPECTRUM_RADIX; k++) {
+            const int i = b + k * SPECTRUM_STEP;
+            const float w = __ldg(f.window + i);
+            v[k] = make_float2(0, 0);
+            if (t < f.n_frames) v[k].x = w * padded_sample(pcm, f.n_samples, begin + i, f.margin, f.pad);
+            if (t + 1 < f.n_frames) v[k].y = w * padded_sample(pcm, f.n_samples, begin + f.hop + i, f.margin, f.pad);
+        }
+    };
+    if constexpr (SPECTRUM_PAIRED) {
+        spectrum_pass<1, true>(thread, points, (const float2 *)f.twiddles, fill,
+                               [&](const auto &v) { spectrum_give(thread, v, give); });
+    } else {
+        spectrum_pass<1, false>(thread, points, (const float2 *)f.twiddles, fill,
+                                [&](int k, float2 v) { points[spectrum_at(k)] = v; });
+#pragma unroll 3
+        for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
+            float2 x, y;
+            spectrum_part(points, k, x, y);
+            give(k, x, y);
+        }
+    }
 }
 #endif

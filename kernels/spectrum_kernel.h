@@ -87,6 +87,7 @@ typedef struct wt_spectrum_istft_args {
     wt_spectrum_walk walk;
     const float *in;             ///< [n_lines][n_frames][bins][2]
     float *out;                  ///< [n_lines][length]
+    const float *squares;        ///< [hop] reciprocals of the sum of squared windows where all frames are there
     int stored_frames, n_frames; ///< frames of a line; frames that count
 } wt_spectrum_istft_args;
 

@@ -49,7 +49,8 @@ __device__ __forceinline__ void spectrum_overlap(const float2 *points, float *ri
 
 /// A block's way along its line, `shared` its transforms' points and the ring. pair(line, t, own, thread, points) has
 /// spectrum_put_pair write frames t and t + 1 of the line; `own`: no other block makes them but for their neighbours'
-/// sake. give(line, at, to, sum): the overlapped sum at sample `at` of the padded signal, `to` of the line.
+/// sake. give(line, i, at, to, sum): the overlapped sum at sample `at` of the padded signal, `to` of the line; `i` is at
+/// but for a multiple of the hop.
 template <class Pair, class Give>
 __device__ __forceinline__ void spectrum_walk(const wt_spectrum_walk &w, float2 *shared, Pair pair, Give give)
 {
@@ -73,7 +74,7 @@ __device__ __forceinline__ void spectrum_walk(const wt_spectrum_walk &w, float2 
         spectrum_overlap(shared, ring, w.ring, start, hop, [&](int i, float sum) {
             const long long at = from + i, to = at - w.margin;
             if (at >= (long long)begin * hop && at < (long long)end * hop && to >= 0 && to < w.length)
-                give(line, at, to, sum);
+                give(line, i, at, to, sum);
         });
         start = (start + SPECTRUM_PAIR_FRAMES * hop) % w.ring;
         __syncthreads();

@@ -37,10 +37,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) tuning_peaks(wt_tuning_
     if (frame >= a.n_signals * a.n_frames) return; // the whole warp
     const float *s = a.spectrum + frame * a.bins;
     const double floor = a.threshold * most_of(s, a.bins);
-    for (int begin = 0; begin < a.bins; begin += 32) {
+    const int end = a.hz ? a.bins : a.end;
+    for (int begin = a.hz ? 0 : a.first; begin < end; begin += 32) {
         const int k = begin + threadIdx.x % 32;
-        const double centre = k * a.rate_hz / a.n_fft;
-        const bool peak = k < a.bins && centre >= a.fmin_hz && centre < a.fmax_hz && wt__peak_is(s, k, a.bins, floor);
+        const bool peak = k >= a.first && k < a.end && wt__peak_is(s, k, a.bins, floor);
         double shift = 0, top = 0;
         if (peak) wt__peak_refine(s, k, a.bins, &shift, &top);
         const float hz = peak ? (float)((k + shift) * a.rate_hz / a.n_fft) : 0.0f, height = (float)top;

@@ -25,7 +25,8 @@ typedef struct wt_tuning_args {
     double *tuning;        ///< [n_signals]
     long long n_frames, most;
     int n_signals, bins, n_fft, bins_per_octave, n_steps;
-    double rate_hz, fmin_hz, fmax_hz, threshold;
+    int first, end; ///< bins whose centre is within the range searched
+    double rate_hz, threshold;
 } wt_tuning_args;
 
 /// What of s[k] is above the floor, as the peaks are searched in.

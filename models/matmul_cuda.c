@@ -19,8 +19,8 @@ typedef struct variant {
 
 struct wt__mm_cuda {
     wt_matmul_config config;
-    int n_sms;
     variant *variants;
+    wt__mm_library *library; ///< NULL: not there, or not wanted
 };
 
 /// How a product is computed.
@@ -35,9 +35,9 @@ wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_c
     wt__mm_cuda *c = calloc(1, sizeof *c);
     if (!c) return wt_fail(WT_ERR_NO_MEMORY, "matmul: no memory for a handle");
     c->config = *config;
-    c->n_sms = n_sms;
     *cuda = c;
-    return WT_OK;
+    if (config->no_library || !wt_cublaslt_version()) return WT_OK;
+    return wt__mm_library_create(config->device, n_sms, config->tf32, &c->library);
 }
 
 void wt__mm_cuda_destroy(wt__mm_cuda *cuda)
@@ -49,6 +49,7 @@ void wt__mm_cuda_destroy(wt__mm_cuda *cuda)
         free(cuda->variants);
         cuda->variants = next;
     }
+    wt__mm_library_destroy(cuda->library);
     free(cuda);
 }
 
@@ -112,19 +113,37 @@ static int vector_of(int w_type) // elements of 16 bytes, 0 = not for matmul_ski
     }
 }
 
+static bool is_eight_bits(const wt_mm_args *a) { return a->x_type == WT_MM_I8 || a->x_type == WT_MM_E4M3; }
+
+/// Rows of W and x begin at multiples of 16 bytes.
 static bool is_aligned(const wt_mm_args *a)
 {
-    bool aligned = a->row_bytes % 16 == 0 && (uintptr_t)a->x % 16 == 0 && a->x_stride % 8 == 0 && a->x_batch % 8 == 0;
+    const int unit = is_eight_bits(a) ? 16 : 8;
+    bool aligned = a->row_bytes % 16 == 0 && (uintptr_t)a->x % 16 == 0;
+    aligned &= a->x_stride % unit == 0 && a->x_batch % unit == 0;
     for (int k = 0; k < a->n_parts; k++) aligned &= (uintptr_t)a->parts[k].w % 16 == 0 && a->parts[k].w_next % 16 == 0;
     return aligned;
 }
 
-/// MM_SCALES of kernels/matmul_skinny.cu, -1 = not for it.
-static int scales_of(const wt_mm_args *a, int vector)
+/// The elements of 16 bytes of W when tensor cores take W and x as they lie, else 0.
+static int tensor_vector(const wt__mm_cuda *cuda, const wt_mm_args *a)
 {
-    if (!a->parts[0].scales || a->scale_columns > a->columns) return 0;
+    const wt_device_info *info = wt_device_get_info(cuda->config.device);
+    const int vector = vector_of(a->w_type);
+    if (!is_aligned(a) || a->x_type == WT_MM_F32 || (vector == 8 && a->w_type != a->x_type)) return 0;
+    if (a->x_type == WT_MM_E4M3 && info->compute_major * 10 + info->compute_minor < 89) return 0;
+    return vector;
+}
+
+static bool is_constant(const wt_mm_args *a) { return !a->parts[0].scales || a->scale_columns > a->columns; }
+
+/// MM_SCALES of kernels/matmul_skinny.cu, -1 = not for it.
+static int skinny_scales(const wt_mm_args *a, int vector)
+{
+    if (is_constant(a)) return 0;
     if (a->scale_shift < 0) return -1;
     if (a->scale_columns % (4 * vector) == 0) return 1;
+    if (is_eight_bits(a)) return -1;
     return vector > 8 && a->scale_columns % vector == 0 ? 2 : 3;
 }
 
@@ -137,26 +156,60 @@ static int warps_of(int n_tiles, int n_chunks)
     return warps;
 }
 
+typedef struct option {
+    const char *name;
+    int value;
+} option;
+
+static void write_options(plan *p, const option *options, int n)
+{
+    for (int k = 0; k < n; k++) snprintf(p->options[k], OPTION_BYTES, "-DMM_%s=%d", options[k].name, options[k].value);
+}
+
 static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
-    const int vector = vector_of(a->w_type), scales = vector ? scales_of(a, vector) : -1, pair = a->gated ? 2 : 1;
-    if (scales < 0 || !is_aligned(a) || (a->x_type != WT_MM_F16 && a->x_type != WT_MM_BF16)) return false;
-    if (vector == 8 && a->w_type != a->x_type) return false;
+    const int vector = tensor_vector(cuda, a), scales = vector ? skinny_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
+    if (scales < 0) return false;
     const int n_tiles = wt__mm_number_tiles(a, 16), width = a->experts || a->m <= 8 ? 8 : 16;
     const int steps = cuda->config.skinny_steps ? cuda->config.skinny_steps : 4 / pair;
     const int n_chunks = (a->columns + steps * 4 * vector - 1) / (steps * 4 * vector);
     const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps : warps_of(n_tiles, n_chunks);
-    const struct {
-        const char *name;
-        int value;
-    } options[MAX_OPTIONS] = {{"W", a->w_type}, {"X", a->x_type}, {"SCALES", scales}, {"S", a->scale_type},
+    const option options[] = {{"W", a->w_type}, {"X", a->x_type}, {"SCALES", scales}, {"S", a->scale_type},
                               {"N", width / 8}, {"PAIR", pair},   {"STEPS", steps}};
     *p = (plan){.file = "kernels/matmul_skinny.cu", .function = "matmul_skinny"};
-    for (int k = 0; k < MAX_OPTIONS; k++)
-        snprintf(p->options[k], OPTION_BYTES, "-DMM_%s=%d", options[k].name, options[k].value);
+    write_options(p, options, 7);
     p->launch = (wt_launch){.grid = {n_tiles, wt_mm_n_tiles(a, width), 1},
                             .block = {32 * warps},
                             .shared_bytes = sizeof(float) * (size_t)(warps * pair * width * WT_MM_SKINNY_PITCH)};
+    return true;
+}
+
+// ---- many rows of x
+
+/// MM_SCALES of kernels/matmul_tiles.cu, -1 = not for it.
+static int tiles_scales(const wt_mm_args *a, int vector)
+{
+    if (is_constant(a)) return 0;
+    if (a->scale_shift < 0 || is_eight_bits(a)) return -1;
+    return a->scale_columns % vector == 0 ? 4 : 3;
+}
+
+static bool plan_tiles(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
+{
+    const int vector = tensor_vector(cuda, a), scales = vector ? tiles_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
+    const int rows = a->experts ? 1 : a->offsets ? a->m / a->n_experts : a->m;
+    if (scales < 0 || rows <= WT_MATMUL_SKINNY) return false;
+    const int units = is_eight_bits(a) ? 1 : vector / 8, stages = units == 1 ? 4 : units == 2 ? 4 : 2;
+    const size_t stage_bytes = (size_t)WT_MM_TILE * 64 * (size_t)(1 + units) * (size_t)stages;
+    const size_t sum_bytes = sizeof(float) * WT_MM_TILE * (WT_MM_TILE + 4);
+    const option options[] = {{"W", a->w_type},     {"X", a->x_type}, {"SCALES", scales},
+                              {"S", a->scale_type}, {"PAIR", pair},   {"STAGES", stages}};
+    *p = (plan){.file = "kernels/matmul_tiles.cu", .function = "matmul_tiles"};
+    write_options(p, options, 6);
+    const int64_t n_blocks = (int64_t)wt__mm_number_tiles(a, WT_MM_TILE / pair) * wt_mm_n_tiles(a, WT_MM_TILE);
+    if (n_blocks > INT32_MAX) return false;
+    p->launch = (wt_launch){
+        .grid = {(int)n_blocks}, .block = {128}, .shared_bytes = stage_bytes > sum_bytes ? stage_bytes : sum_bytes};
     return true;
 }
 
@@ -170,12 +223,36 @@ static void plan_any(wt_mm_args *a, plan *p)
                 .launch = {.grid = {n_groups, wt_mm_n_tiles(a, ANY_ROWS), 1}, .block = {32 * ANY_WARPS}}};
 }
 
+/// What the first that takes it makes of a product; `a` gets the numbers of its tiles.
+static void choose(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
+{
+    if (plan_tiles(cuda, a, p) || plan_skinny(cuda, a, p)) return;
+    plan_any(a, p);
+}
+
+/// Through the library. Errors: WT_ERR_UNSUPPORTED when it has nothing for a product of that form.
+static wt_status enqueue_library(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *a)
+{
+    static const plan finish = {.file = "kernels/matmul_finish.cu", .function = "matmul_finish"};
+    static const plan widen = {.file = "kernels/matmul_widen.cu", .function = "matmul_widen"};
+    wt__mm_helpers helpers;
+    wt_status status = wt__mm_library_prepare(cuda->library, a);
+    if (!status) status = kernel_of(cuda, &finish, &helpers.finish);
+    if (!status) status = kernel_of(cuda, &widen, &helpers.widen);
+    if (status || !stream) return status;
+    return wt__mm_library_enqueue(cuda->library, &helpers, stream, a);
+}
+
 wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *args)
 {
     wt_mm_args a = *args;
     plan p;
     wt_kernel *kernel;
-    if (!plan_skinny(cuda, &a, &p)) plan_any(&a, &p);
+    if (cuda->library && wt__mm_library_takes(&a)) {
+        wt_status status = enqueue_library(cuda, stream, &a);
+        if (status != WT_ERR_UNSUPPORTED) return status;
+    }
+    choose(cuda, &a, &p);
     wt_status status = kernel_of(cuda, &p, &kernel);
     if (status || !stream) return status;
     return wt_kernel_launch(kernel, stream, &p.launch, &WT_ARG(a), 1);
@@ -195,6 +272,7 @@ const char *wt__mm_cuda_kernel(wt__mm_cuda *cuda, const wt_mm_args *args)
 {
     wt_mm_args a = *args;
     plan p;
-    if (!plan_skinny(cuda, &a, &p)) plan_any(&a, &p);
+    if (cuda->library && wt__mm_library_takes(&a) && !wt__mm_library_prepare(cuda->library, &a)) return "library";
+    choose(cuda, &a, &p);
     return p.function;
 }

@@ -35,4 +35,18 @@ WT_CHECKED wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, c
 WT_CHECKED wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_quantize_args *args);
 const char *wt__mm_cuda_kernel(wt__mm_cuda *cuda, const wt_mm_args *args);
 
+/// What is queued through the library: matmul_library.c, with two kernels of ours (matmul_finish.cu, matmul_widen.cu).
+typedef struct wt__mm_library wt__mm_library;
+typedef struct wt__mm_helpers {
+    wt_kernel *finish, *widen;
+} wt__mm_helpers;
+WT_CHECKED wt_status wt__mm_library_create(wt_device *device, int n_sms, bool tf32, wt__mm_library **library);
+void wt__mm_library_destroy(wt__mm_library *library);
+/// Is it a product that the library computes?
+bool wt__mm_library_takes(const wt_mm_args *args);
+/// Errors: WT_ERR_UNSUPPORTED when it has no algorithm for one that it should take.
+WT_CHECKED wt_status wt__mm_library_prepare(wt__mm_library *library, const wt_mm_args *args);
+WT_CHECKED wt_status wt__mm_library_enqueue(wt__mm_library *library, const wt__mm_helpers *helpers, wt_stream *stream,
+                                            const wt_mm_args *args);
+
 #endif

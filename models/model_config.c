@@ -23,7 +23,7 @@ static const struct {
 static const char *const rope_kinds[WT_N_ROPE_KINDS] = {"none", "default", "linear", "dynamic",
                                                         "yarn", "llama3",  "factors"};
 
-static const char *const activations[WT_N_ACTIVATIONS] = {"silu", "gelu", "gelu_tanh", "relu"};
+static const char *const activations[WT_N_ACTIVATIONS] = {"none", "relu", "silu", "gelu", "gelu_tanh"};
 
 const char *wt_model_family_name(wt_model_family family) { return families[family].type; }
 const char *wt_rope_kind_name(wt_rope_kind kind) { return rope_kinds[kind]; }

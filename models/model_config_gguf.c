@@ -162,6 +162,7 @@ static void read_gguf(gguf_fields *g, const wt_weights *weights, wt_model_config
 static void read_llama2c(wt__fields *f, const wt_weights *weights, wt_model_config *c)
 {
     c->family = WT_MODEL_LLAMA;
+    c->activation = WT_ACTIVATION_SILU;
     c->n_layers = wt__field_int(f, "n_layers", 1, WT_MODEL_MAX_LAYERS, WT__REQUIRED);
     c->d_model = wt__field_int(f, "dim", 1, WT__MAX_WIDTH, WT__REQUIRED);
     c->d_ff = wt__field_int(f, "hidden_dim", 1, WT__MAX_WIDTH, WT__REQUIRED);

@@ -31,12 +31,12 @@ static void *compile_one(void *user)
     return NULL;
 }
 
-static void compile(const wt_chain *chain, int resident_frames)
+static void compile(const wt_chain *chain, int resident_frames, bool in_shared)
 {
     enum { N = sizeof architectures / sizeof *architectures };
     compilation all[N];
     pthread_t threads[N];
-    char *text = wt__chain_cuda_text(chain, resident_frames);
+    char *text = wt__chain_cuda_text(chain, resident_frames, in_shared);
     for (int k = 0; k < N; k++) {
         all[k] = (compilation){.text = text, .architecture = architectures[k]};
         assert_int_equal(pthread_create(&threads[k], NULL, compile_one, &all[k]), 0);
@@ -78,7 +78,7 @@ static void every_node_type_compiles(void **state)
     wt_chain *chain;
     assert_ok(wt_chain_create(&(wt_chain_config){.rate_hz = 48000, .channels = 2},
                               &(wt_chain_desc){.nodes = nodes, .n_nodes = n}, &chain));
-    compile(chain, 0);
+    compile(chain, 0, false);
     wt_chain_destroy(chain);
 }
 
@@ -92,7 +92,7 @@ static void the_resident_kernel_compiles(void **state)
     }
     wt_chain *chain;
     assert_ok(wt_chain_create(&(wt_chain_config){.rate_hz = 48000, .channels = 2}, &live_full_voice, &chain));
-    compile(chain, 64);
+    compile(chain, 64, true);
     wt_chain_destroy(chain);
 }
 

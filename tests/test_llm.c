@@ -1,6 +1,6 @@
 // Language models against transformers: tests/golden/make_llm.py says what the golden folders hold. Weights are made
 // here by its rule, in several types that hold the same numbers, and written as the hub writes them.
-#include "../models/llm/llm_internal.h"
+#include "../models/llm/matrix.h"
 #include "support/audio_files.h"
 #include "support/failing_alloc.h"
 #include "support/npy.h"
@@ -176,6 +176,9 @@ static void assert_same_logits(const float *got, const float *want, int n)
         if (!(fabsf(got[k] - want[k]) <= 1e-5f * peak)) fail_msg("logit %d is %g, want %g", k, got[k], want[k]);
 }
 
+/// Of weights whose products a backend does not round.
+static wt_dtype exact_type(void) { return backend == WT_BACKEND_CPU ? WT_DTYPE_BF16 : WT_DTYPE_F32; }
+
 static int32_t largest(const float *x, int n)
 {
     int best = 0;
@@ -184,8 +187,9 @@ static int32_t largest(const float *x, int n)
     return best;
 }
 
-/// Greedy tokens equal the golden ones, and the logits at the golden steps are within `bound` of the largest.
-static double check_greedy(fixture *f, const char *name, double bound)
+/// Greedy tokens equal the golden ones, unless `forced`, which feeds the golden ones whatever was chosen; and the
+/// logits at the golden steps are within `bound` of the largest.
+static double check_tokens(fixture *f, const char *name, double bound, bool forced)
 {
     static const int at[] = {0, 1, 15, 63, 127, 255};
     npy ids, golden;
@@ -210,7 +214,7 @@ static double check_greedy(fixture *f, const char *name, double bound)
             worst = fmax(worst, error / peak);
             if (!(error <= bound * peak)) fail_msg("%s: step %d: logits differ by %.2g of %.3g", name, n, error, peak);
         }
-        const int32_t id = largest(logits, f->vocab);
+        const int32_t id = forced ? want[n_prompt + n] : largest(logits, f->vocab);
         if (id != want[n_prompt + n]) fail_msg("%s: step %d gives %d, want %d", name, n, id, want[n_prompt + n]);
         if (n < STEPS - 1) assert_ok(wt_llm_decode(f->session, id));
     }
@@ -218,6 +222,8 @@ static double check_greedy(fixture *f, const char *name, double bound)
     npy_free(&golden);
     return worst;
 }
+
+static double check_greedy(fixture *f, const char *name, double bound) { return check_tokens(f, name, bound, false); }
 
 static void families_equal_transformers(void **state)
 {
@@ -228,13 +234,17 @@ static void families_equal_transformers(void **state)
     }
 }
 
+/// A GPU rounds the vectors of a prompt to the weights' type, 8 or 11 bits: errors of 2^-9 and 2^-12 in each of some
+/// twenty products, of which the logits keep a few.
 static void half_types_of_the_same_weights_give_the_same_tokens(void **state)
 {
     static const wt_dtype types[] = {WT_DTYPE_F16, WT_DTYPE_BF16};
     static const char *const some[] = {"gpt2", "qwen3", "mixtral"};
     for (int k = 0; k < 6; k++) {
         fixture f = open_model(make_model(state, some[k / 2], types[k % 2]), 1, 0);
-        check_greedy(&f, some[k / 2], 1e-5);
+        const bool exact = backend == WT_BACKEND_CPU;
+        const double bound = exact ? 1e-5 : k % 2 ? 4e-2 : 5e-3, met = check_tokens(&f, some[k / 2], bound, !exact);
+        print_message("%-8s %-5s %.1e of the largest logit\n", some[k / 2], wt_dtype_name(types[k % 2]), met);
         close_model(&f);
     }
 }
@@ -309,7 +319,7 @@ static void logits_do_not_depend_on_how_tokens_came(void **state)
     float want[128];
     for (int k = 0; k < 100; k++) ids[k] = k * 37 % 128;
     for (int m = 0; m < 3; m++) {
-        const char *path = make_model(state, some[m], WT_DTYPE_BF16);
+        const char *path = make_model(state, some[m], exact_type());
         fixture whole = open_model(path, 1, 128), parts = open_model(path, 3, 7);
         assert_null(wt_llm_logits(whole.session));
         assert_ok(wt_llm_prefill(whole.session, ids, 100));
@@ -338,7 +348,7 @@ static void verified_logits_are_those_of_single_steps(void **state)
     for (int k = 0; k < N; k++) ids[k] = k * 29 % VOCAB;
     for (int k = 0; k < 9; k++) wrong[k] = k * 53 % VOCAB;
     for (int m = 0; m < 3; m++) {
-        const char *path = make_model(state, some[m], WT_DTYPE_BF16);
+        const char *path = make_model(state, some[m], exact_type());
         fixture single = open_model(path, 1, 0), many = open_model(path, 2, 8);
         assert_ok(wt_llm_decode(many.session, 5));
         const wt_llm_snapshot at = wt_llm_session_snapshot(many.session);
@@ -358,6 +368,47 @@ static void verified_logits_are_those_of_single_steps(void **state)
                      "llm: a draft of 3 layers, want 1..2");
         close_model(&single);
         close_model(&many);
+    }
+}
+
+typedef struct listener {
+    int32_t ids[STEPS];
+    int n, last; ///< heard, and after how many to stop
+} listener;
+
+static bool listen(void *user, int32_t id)
+{
+    listener *l = user;
+    l->ids[l->n++] = id;
+    return l->n != l->last;
+}
+
+/// In one run or stopped on the way: the tokens of single steps, the position they leave, and their logits.
+static void runs_give_the_tokens_of_single_steps(void **state)
+{
+    static const char *const some[] = {"gpt2", "llama_dynamic", "mistral", "qwen3_moe"};
+    for (int m = 0; m < 4; m++) {
+        fixture f = open_model(make_model(state, some[m], WT_DTYPE_F32), 2, 0);
+        npy ids;
+        assert_ok(npy_read(golden_path(some[m], "ids.npy"), &ids));
+        const int32_t *want = ids.data;
+        const int n_prompt = (int)ids.count - STEPS;
+        listener l = {.last = 40};
+        const wt_llm_run_config run = {.n_tokens = STEPS, .on_token = listen, .user = &l};
+        assert_ok(wt_llm_prefill(f.session, want, n_prompt - 1));
+        assert_ok(wt_llm_run(f.session, want[n_prompt - 1], &run));
+        assert_int_equal(l.n, 40);
+        assert_int_equal(wt_llm_position(f.session), n_prompt + 39);
+        const wt_llm_run_config rest = {.n_tokens = STEPS - 40, .on_token = listen, .user = &l};
+        assert_ok(wt_llm_run(f.session, l.ids[39], &rest));
+        assert_int_equal(l.n, STEPS);
+        assert_memory_equal(l.ids, want + n_prompt, sizeof l.ids);
+        assert_int_equal(wt_llm_position(f.session), n_prompt + STEPS - 1);
+        assert_int_equal(largest(wt_llm_logits(f.session), f.vocab), l.ids[STEPS - 1]);
+        assert_fails(wt_llm_run(f.session, 0, &run), WT_ERR_FULL,
+                     "llm: 256 tokens after 275, the session has room for 300");
+        npy_free(&ids);
+        close_model(&f);
     }
 }
 
@@ -428,38 +479,152 @@ static void a_sampler_survives_failing_allocations(void **state)
 
 // ---- products
 
+enum { ROWS = 7, VECTORS = 6, MOST_COLUMNS = 512 };
+
+typedef struct sums {
+    double sum, size; ///< of the products and of their sizes
+    double rounding;  ///< what vectors rounded to bytes may err by: half a step of each block, times the weights
+} sums;
+
+static sums sums_of(const float *w, const float *x, int n)
+{
+    sums s = {0};
+    for (int k = 0; k < n; k += 32) {
+        double most = 0, weights = 0;
+        for (int c = k; c < k + 32 && c < n; c++) {
+            s.sum += (double)w[c] * x[c];
+            s.size += fabs((double)w[c] * x[c]);
+            most = fmax(most, fabs(x[c]));
+            weights += fabs(w[c]);
+        }
+        s.rounding += weights * most / 254;
+    }
+    return s;
+}
+
+static float vectors[VECTORS * MOST_COLUMNS], widened[ROWS * MOST_COLUMNS], products[VECTORS * ROWS];
+
+/// A sum of n floats rounds by n / 16 lanes + 6 steps of 6e-8 at most; `rounded` vectors err by what sums_of tells and
+/// a hundredth, as a block's scale is a float.
+static void compare_products(const char *what, int columns, bool rounded)
+{
+    for (int t = 0; t < VECTORS; t++)
+        for (int r = 0; r < ROWS; r++) {
+            const sums s = sums_of(widened + r * columns, vectors + t * columns, columns);
+            const double got = products[t * ROWS + r];
+            if (!(fabs(got - s.sum) <= s.size * 6e-8 * (columns / 16 + 6) + (rounded ? 1.01 * s.rounding : 0)))
+                fail_msg("%s [%d][%d], vector %d: %.9g, want %.9g", what, r, columns, t, got, s.sum);
+        }
+}
+
+/// Widened rows are in `widened`. All of this processor's functions for the type, and the choice of wt__multiply.
+static void check_products(const wt__linear *w, const char *what)
+{
+    static float scratch[4 * MOST_COLUMNS];
+    const int columns = (int)w->weight.shape[1];
+    wt__product p = {.linear = w,
+                     .x = vectors,
+                     .out = products,
+                     .rows = scratch,
+                     .x_stride = columns,
+                     .out_stride = ROWS,
+                     .n = VECTORS,
+                     .exact = true};
+    wt__multiply(&p, 0, ROWS);
+    compare_products(what, columns, false);
+    p.exact = false;
+    memset(products, 0, sizeof products);
+    wt__multiply(&p, 0, 3);
+    wt__multiply(&p, 3, ROWS - 3);
+    const bool bytes = w->nibbles || w->weight.dtype == WT_DTYPE_I8 || wt_dtype_block(w->weight.dtype) > 1;
+    compare_products(what, columns, bytes);
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+    const wt__strips strips = wt__strips_avx2[w->weight.dtype];
+    const bool odd = bytes && (columns % 32 || w->scale_columns & (w->scale_columns - 1)); // not for it
+    if (!__builtin_cpu_supports("x86-64-v3") || !strips || odd) return;
+    memset(products, 0, sizeof products);
+    strips(&p, 0, ROWS);
+    compare_products(what, columns, bytes);
+#endif
+}
+
+static void make_vectors(uint64_t *seed, int columns)
+{
+    for (int j = 0; j < VECTORS * columns; j++) vectors[j] = noise(seed);
+}
+
 /// Types of weights, awkward sizes, against sums in double.
 static void products_equal_sums_in_double(void **state)
 {
     (void)state;
     static const wt_dtype types[] = {WT_DTYPE_F32,  WT_DTYPE_F16,  WT_DTYPE_BF16, WT_DTYPE_Q8_0,
-                                     WT_DTYPE_Q4_0, WT_DTYPE_Q4_K, WT_DTYPE_Q6_K};
-    enum { ROWS = 7, VECTORS = 6, MOST = 512 };
-    static unsigned char data[ROWS * MOST * 8 + 1];
-    static float x[VECTORS * MOST], out[VECTORS * ROWS], scratch[4 * MOST], wide[ROWS * MOST];
+                                     WT_DTYPE_Q4_0, WT_DTYPE_Q4_K, WT_DTYPE_Q6_K, WT_DTYPE_F8_E4M3};
+    static unsigned char data[ROWS * MOST_COLUMNS * 8 + 1];
     uint64_t seed = 3;
     for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
         const int block = wt_dtype_block(types[k]);
-        for (int columns = block > 1 ? block : 1; columns <= MOST;
+        for (int columns = block > 1 ? block : 1; columns <= MOST_COLUMNS;
              columns = block > 1 ? 2 * columns : 3 * columns + 1) {
             const wt__linear w = {.weight = {data + 1, types[k], 2, {ROWS, columns}}}; // at an odd address
             for (size_t j = 0; j < sizeof data; j++) data[j] = (unsigned char)(noise(&seed) * 60 + 60); // all finite
-            for (int j = 0; j < VECTORS * columns; j++) x[j] = noise(&seed);
-            wt_tensor_to_f32(&w.weight, 0, ROWS * columns, wide);
-            wt__multiply(&(wt__product){&w, x, out, scratch, columns, ROWS, VECTORS, false}, 0, ROWS);
-            for (int t = 0; t < VECTORS; t++)
-                for (int r = 0; r < ROWS; r++) {
-                    double sum = 0, size = 0;
-                    for (int c = 0; c < columns; c++) {
-                        sum += (double)wide[r * columns + c] * x[t * columns + c];
-                        size += fabs((double)wide[r * columns + c] * x[t * columns + c]);
-                    }
-                    // a sum of n floats rounds by n / 16 lanes + 5 steps of 6e-8 at most
-                    if (!(fabs(out[t * ROWS + r] - sum) <= size * 6e-8 * (columns / 16 + 6)))
-                        fail_msg("%s [%d][%d], vector %d: %.9g, want %.9g", wt_dtype_name(types[k]), r, columns, t,
-                                 (double)out[t * ROWS + r], sum);
-                }
+            make_vectors(&seed, columns);
+            wt_tensor_to_f32(&w.weight, 0, ROWS * columns, widened);
+            check_products(&w, wt_dtype_name(types[k]));
         }
+    }
+}
+
+/// Scales a tensor, a row, a block and a group, with and without zeros, applied here one by one.
+static void scaled_weights_are_multiplied_as_they_stand(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        wt_dtype dtype;
+        int columns, scale_rows, scale_columns;
+        bool nibbles, zeros;
+    } cases[] = {
+        {"fp8, tensor", WT_DTYPE_F8_E4M3, 65, ROWS, 65, false, false},
+        {"fp8, row", WT_DTYPE_F8_E4M3, 96, 1, 96, false, false},
+        {"fp8, block", WT_DTYPE_F8_E4M3, 300, 3, 128, false, false},
+        {"int8, row", WT_DTYPE_I8, 256, 1, 256, false, false},
+        {"int8, odd", WT_DTYPE_I8, 77, 1, 77, false, false},
+        {"int4, 32", WT_DTYPE_U8, 96, 1, 32, true, false},
+        {"int4, one group", WT_DTYPE_U8, 128, 1, 128, true, true},
+        {"int4, 128 with zeros", WT_DTYPE_U8, 512, 1, 128, true, true},
+        {"int4, 48 with zeros", WT_DTYPE_U8, 96, 1, 48, true, true},
+    };
+    static unsigned char data[ROWS * MOST_COLUMNS], zeros[ROWS * 16];
+    float scales[ROWS * 16];
+    uint64_t seed = 5;
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        const int columns = cases[n].columns, per = cases[n].scale_columns, a_row = (columns + per - 1) / per;
+        for (size_t k = 0; k < sizeof data; k++) {
+            data[k] = (unsigned char)(noise(&seed) * 127 + 128);
+            if (cases[n].dtype == WT_DTYPE_F8_E4M3 && (data[k] & 0x7f) == 0x7f) data[k]--; // NaN
+        }
+        for (int k = 0; k < ROWS * 16; k++) {
+            scales[k] = 1 + noise(&seed) / 2;
+            zeros[k] = (unsigned char)(noise(&seed) * 7.9f + 8);
+        }
+        const wt__linear w = {.weight = {data, cases[n].dtype, 2, {ROWS, columns}},
+                              .scales = scales,
+                              .zeros = cases[n].zeros ? zeros : NULL,
+                              .scale_rows = cases[n].scale_rows,
+                              .scale_columns = per,
+                              .nibbles = cases[n].nibbles};
+        make_vectors(&seed, columns);
+        for (int r = 0; r < ROWS; r++)
+            for (int c = 0; c < columns; c++) {
+                const int at = r / cases[n].scale_rows * a_row + c / per;
+                float *q = &widened[r * columns + c];
+                if (w.nibbles)
+                    *q = (float)((data[r * columns / 2 + c / 2] >> (c % 2 ? 4 : 0) & 15) - (w.zeros ? zeros[at] : 8));
+                else
+                    wt_tensor_to_f32(&w.weight, r * columns + c, 1, q);
+                *q *= scales[at];
+            }
+        check_products(&w, cases[n].what);
     }
 }
 
@@ -501,6 +666,14 @@ static void draws_follow_the_probabilities(void **state)
                  (double[]){0, 0.4 / 0.85, 0, 0.25 / 0.85, 0.2 / 0.85});
     check_shares(&(wt_sampler_config){.temperature = 1, .top_k = 3, .top_p = 0.6},
                  (double[]){0, 0.4 / 0.65, 0, 0.25 / 0.65, 0});
+    // a mean surprise of 1.415: 0.25 (1.386), 0.2 (1.609) and 0.4 (0.916) are nearest, in this order
+    check_shares(&(wt_sampler_config){.temperature = 1, .typical_p = 0.2}, (double[]){0, 0, 0, 1, 0});
+    check_shares(&(wt_sampler_config){.temperature = 1, .typical_p = 0.4},
+                 (double[]){0, 0, 0, 0.25 / 0.45, 0.2 / 0.45});
+    check_shares(&(wt_sampler_config){.temperature = 1, .typical_p = 0.8},
+                 (double[]){0, 0.4 / 0.85, 0, 0.25 / 0.85, 0.2 / 0.85});
+    check_shares(&(wt_sampler_config){.temperature = 1, .top_k = 2, .typical_p = 0.5},
+                 (double[]){0, 1, 0, 0, 0}); // of 0.615 and 0.385, with a mean of 0.666, surprises 0.486 and 0.956
     check_shares(&(wt_sampler_config){.temperature = 0.5},
                  (double[]){0.01 / 0.275, 0.16 / 0.275, 0.0025 / 0.275, 0.0625 / 0.275, 0.04 / 0.275});
     check_shares(&(wt_sampler_config){.temperature = 1, .biases = &ban, .n_biases = 1},
@@ -513,6 +686,16 @@ static void penalties_count_what_was_seen(void **state)
     const float logits[3] = {4, 3, -1};
     const wt_sampler_config configs[] = {
         {.repetition_penalty = 2}, {.presence_penalty = 1.5}, {.frequency_penalty = 0.6}};
+    // what was forgotten is not penalised
+    wt_sampler *again;
+    assert_ok(wt_sampler_create(&configs[1], 3, &again));
+    for (int k = 0; k < 3; k++) {
+        int32_t id;
+        assert_ok(wt_sampler_pick(again, logits, &id));
+        assert_int_equal(id, 0);
+        wt_sampler_forget(again);
+    }
+    wt_sampler_destroy(again);
     // 4 3 -1: 2 3 -1, 2 1.5 -1, then on | 2.5 3, 2.5 1.5 | 3.4 3, 2.8 3, 2.8 2.4
     static const int32_t want[3][4] = {{0, 1, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};
     for (int c = 0; c < 3; c++) {
@@ -549,12 +732,13 @@ int main(void)
     IN_FOLDER(families_equal_transformers), IN_FOLDER(half_types_of_the_same_weights_give_the_same_tokens),            \
         cmocka_unit_test(a_trained_model_equals_transformers), cmocka_unit_test(a_llama2c_checkpoint_tells_its_story), \
         IN_FOLDER(logits_do_not_depend_on_how_tokens_came), IN_FOLDER(verified_logits_are_those_of_single_steps),      \
-        IN_FOLDER(bad_use_is_refused)
+        IN_FOLDER(runs_give_the_tokens_of_single_steps), IN_FOLDER(bad_use_is_refused)
     const struct CMUnitTest cpu[] = {SESSIONS}, cuda[] = {SESSIONS};
     const struct CMUnitTest rest[] = {
         cmocka_unit_test(opening_survives_failing_allocations),
         cmocka_unit_test(a_sampler_survives_failing_allocations),
         cmocka_unit_test(products_equal_sums_in_double),
+        cmocka_unit_test(scaled_weights_are_multiplied_as_they_stand),
         cmocka_unit_test(draws_follow_the_probabilities),
         cmocka_unit_test(penalties_count_what_was_seen),
         cmocka_unit_test(bad_logits_are_reported),

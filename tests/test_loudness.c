@@ -2,12 +2,13 @@
 // to their tolerances; libebur128 as a second opinion; and what a meter promises besides.
 #include "support/failing_alloc.h"
 #include "support/realtime.h"
-#include "support/testing.h"
+#include "support/spectral_check.h"
 
 #include <warptone/loudness.h>
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -410,11 +411,23 @@ static void destroy_meter(void *user)
     wt_loudness_destroy(*(wt_loudness **)user);
 }
 
+static wt_status create_batch(void *user)
+{
+    return wt_loudness_batch_create(NULL, &(wt_loudness_batch_config){.n_frames = 9}, user);
+}
+
+static void destroy_batch(void *user)
+{
+    wt_loudness_batch_destroy(*(wt_loudness_batch **)user);
+}
+
 static void survives_failing_allocations(void **state)
 {
     (void)state;
     wt_loudness *meter = NULL;
+    wt_loudness_batch *batch = NULL;
     assert_true(assert_survives_failing_alloc(create_meter, destroy_meter, &meter) >= 1);
+    assert_true(assert_survives_failing_alloc(create_batch, destroy_batch, &batch) >= 3);
 }
 
 static void meters_in_the_audio_thread(void **state)
@@ -432,6 +445,145 @@ static void meters_in_the_audio_thread(void **state)
         wt_loudness_reset(meter);
     }
     wt_loudness_destroy(meter);
+}
+
+// ---- many programmes at once
+
+typedef struct batch_case {
+    wt_loudness_config meter;
+    int64_t n_frames;
+} batch_case;
+
+// Noise that swells and fades, a pause, a click, and in the second programme samples that are no numbers.
+static float *programmes(int n_signals, int channels, int64_t n_frames)
+{
+    const size_t area = (size_t)channels * (size_t)n_frames;
+    float *x = noise_floats((size_t)n_signals * area, 41);
+    for (int s = 0; s < n_signals; s++)
+        for (size_t i = 0; i < area; i++) {
+            const double t = (double)(i % (size_t)n_frames) / (double)n_frames;
+            x[(size_t)s * area + i] *= (float)(0.3 / (1 + s) * (1.01 + sin(20 * t + (double)(i / (size_t)n_frames)))) *
+                                       (t > 0.4 && t < 0.5 ? 1e-3f : 1);
+        }
+    x[area / 3] = 0.99f;
+    if (n_signals > 1 && area > 9) x[area + 5] = NAN, x[area + 7] = INFINITY;
+    return x;
+}
+
+static void assert_values_near(const wt_loudness_values *got, const wt_loudness_values *want, const char *what)
+{
+    const double *g = &got->momentary_lufs, *w = &want->momentary_lufs;
+    static const char *const names[] = {"momentary", "short-term", "highest momentary", "highest short-term",
+                                        "integrated", "range", "sample peak", "true peak"};
+    for (int k = 0; k < 8; k++)
+        if (!(fabs(g[k] - w[k]) <= 1e-6) && !(isinf(g[k]) && g[k] == w[k]))
+            fail_msg("%s, %s: %.12g, want %.12g", what, names[k], g[k], w[k]);
+    if (got->n_frames != want->n_frames || got->n_bad != want->n_bad)
+        fail_msg("%s: %lld frames, %lld bad, want %lld and %lld", what, (long long)got->n_frames,
+                 (long long)got->n_bad, (long long)want->n_frames, (long long)want->n_bad);
+}
+
+static wt_status enqueue_batch(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                               size_t out_offset)
+{
+    return wt_loudness_batch_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
+static void check_batch(wt_device *device, const batch_case *c)
+{
+    enum { SIGNALS = 3, FLOATS = sizeof(wt_loudness_values) / sizeof(float) };
+    const int channels = c->meter.channels;
+    const size_t area = (size_t)channels * (size_t)c->n_frames;
+    float *x = programmes(SIGNALS, channels, c->n_frames);
+    wt_loudness_values got[2][SIGNALS], alone;
+    wt_loudness_batch *batch, *one;
+    wt_loudness_batch_config config = {c->meter, c->n_frames, SIGNALS};
+    assert_ok(wt_loudness_batch_create(device, &config, &batch));
+    config.n_signals = 1;
+    assert_ok(wt_loudness_batch_create(device, &config, &one));
+    const stream_call all = {device, enqueue_batch, batch}, single = {device, enqueue_batch, one};
+    for (int repeat = 0; repeat < 2; repeat++)
+        run_on_stream(&all, x, SIGNALS * area, (float *)got[repeat], SIGNALS * FLOATS);
+    assert_memory_equal(got[0], got[1], sizeof got[0]);
+    for (int s = 0; s < SIGNALS; s++) {
+        char what[64];
+        snprintf(what, sizeof what, "%d Hz, %d channels, %lld frames, programme %d", c->meter.rate_hz, channels,
+                 (long long)c->n_frames, s);
+        const float *in[8];
+        wt_loudness *meter;
+        assert_ok(wt_loudness_create(&c->meter, &meter));
+        for (int k = 0; k < channels; k++) in[k] = x + (size_t)s * area + (size_t)(k * c->n_frames);
+        wt_loudness_process(meter, in, (int)c->n_frames);
+        const wt_loudness_values want = values_of(meter);
+        wt_loudness_destroy(meter);
+        assert_values_near(&got[0][s], &want, what);
+        run_on_stream(&single, x + (size_t)s * area, area, (float *)&alone, FLOATS);
+        assert_memory_equal(&alone, &got[0][s], sizeof alone); // whatever it is batched with
+        wt_loudness_batch_run(one, x + (size_t)s * area, &alone);
+        assert_memory_equal(&alone, &want, sizeof alone);
+    }
+    wt_loudness_batch_destroy(batch), wt_loudness_batch_destroy(one);
+    free(x);
+}
+
+static void check_batches(wt_device *device)
+{
+    static const float weights[3] = {1, 0, 0.5f};
+    const batch_case cases[] = {
+        {{.rate_hz = 48000, .channels = 2}, 48000 * 4 + 777},
+        {{.rate_hz = 44100, .channels = 1, .dual_mono = true}, 44100 * 3},
+        {{.rate_hz = 8000, .channels = 6}, 8000 * 12 + 1},           // range and gates
+        {{.rate_hz = 7919, .channels = 3, .weights = weights}, 7919 * 5 + 41}, // no whole number of frames in 10 ms
+        {{.rate_hz = 176400, .channels = 1}, 176400},                // twice oversampled
+        {{.rate_hz = 22050, .channels = 1, .no_true_peak = true}, 22050},
+        {{.rate_hz = 48000, .channels = 2}, 479},                    // no step
+        {{.rate_hz = 48000, .channels = 1}, 481},                    // one step, no block
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) check_batch(device, &cases[k]);
+    wt_loudness_batch *batch;
+    wt_stream *stream;
+    wt_buffer *buffer;
+    const wt_loudness_batch_config config = {.n_frames = 10, .n_signals = 2};
+    assert_ok(wt_loudness_batch_create(device, &config, &batch));
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, 164, &buffer));
+    assert_fails(wt_loudness_batch_enqueue(batch, stream, buffer, 8, buffer, 0), WT_ERR_BAD_ARG,
+                 "loudness: pcm takes 160 bytes at 8, the buffer has 164");
+    assert_fails(wt_loudness_batch_enqueue(batch, stream, buffer, 0, buffer, 8), WT_ERR_BAD_ARG,
+                 "loudness: values takes 160 bytes at 8, the buffer has 164");
+    assert_fails(wt_loudness_batch_enqueue(batch, stream, buffer, 0, buffer, 4), WT_ERR_BAD_ARG,
+                 "loudness: values offset 4, want a multiple of 8");
+    wt_loudness_batch_destroy(batch), wt_stream_destroy(stream), wt_buffer_destroy(buffer);
+    wt_device_close(device);
+}
+
+static void batches_on_a_cpu_give_what_each_meter_gives(void **state)
+{
+    (void)state;
+    check_batches(cpu_device());
+}
+
+static void cuda_gives_what_the_cpu_gives(void **state)
+{
+    (void)state;
+    check_batches(gpu_device());
+}
+
+static void digital_silence_has_no_loudness_in_a_batch(void **state)
+{
+    (void)state;
+    enum { N = 48000 * 2 };
+    float *x = floats(2 * N);
+    wt_loudness_values v;
+    wt_loudness_batch *batch;
+    assert_ok(wt_loudness_batch_create(NULL, &(wt_loudness_batch_config){.n_frames = N}, &batch));
+    wt_loudness_batch_run(batch, x, &v);
+    assert_true(v.integrated_lufs == -INFINITY && v.true_peak_db == -INFINITY && v.range_lu == 0 && v.n_frames == N);
+    wt_loudness_batch_destroy(batch);
+    free(x);
+    assert_fails(wt_loudness_batch_create(NULL, &(wt_loudness_batch_config){.n_signals = 2}, &batch), WT_ERR_BAD_ARG,
+                 "loudness: 2 programmes of 0 frames, want 1 or more");
+    assert_null(batch);
 }
 
 int main(void)
@@ -458,6 +610,9 @@ int main(void)
         cmocka_unit_test(refuses_what_it_cannot_meter),
         cmocka_unit_test(survives_failing_allocations),
         cmocka_unit_test(meters_in_the_audio_thread),
+        cmocka_unit_test(batches_on_a_cpu_give_what_each_meter_gives),
+        cmocka_unit_test(cuda_gives_what_the_cpu_gives),
+        cmocka_unit_test(digital_silence_has_no_loudness_in_a_batch),
     };
     return cmocka_run_group_tests_name("loudness", tests, NULL, NULL);
 }

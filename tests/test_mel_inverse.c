@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/mel_inverse.h>
-#include <warptone/reassigned.h>
 
 static void least_squares_equal_scipys(void **state)
 {
@@ -56,48 +55,16 @@ static void spectra_fit_the_bands(void **state)
     free(x), free(bank);
 }
 
-static void reassigned_spectra_equal_librosas(void **state)
-{
-    (void)state;
-    static const char *const names[2][3] = {
-        {"reassigned_plucks_freqs", "reassigned_plucks_times", "reassigned_plucks_mags"},
-        {"reassigned_chirp_freqs", "reassigned_chirp_times", "reassigned_chirp_mags"}};
-    for (int k = 0; k < 2; k++) {
-        const golden_case *g = golden_find(names[k][0]);
-        size_t n;
-        const float *x = golden_input(g, 0, &n);
-        const wt_reassigned_config c = {.stft = golden_stft_config(g),
-                                        .rate_hz = golden_int(g, "sr", 0),
-                                        .ref_power = golden_double(g, "ref_power", 0),
-                                        .fill_nan = golden_int(g, "fill_nan", 0),
-                                        .no_clip = !golden_int(g, "clip", 1)};
-        float *out[3];
-        for (int i = 0; i < 3; i++) out[i] = floats(g->rows * g->columns);
-        assert_ok(wt_reassigned_run(&c, x, (int64_t)n, out[0], out[1], out[2]));
-        for (int i = 0; i < 3; i++) {
-            float *rows = turned(out[i], g->columns, g->rows, 1);
-            golden_check(golden_find(names[k][i]), rows, g->rows, g->columns);
-            free(rows), free(out[i]);
-        }
-    }
-}
-
 static void silence_and_bad_input(void **state)
 {
     (void)state;
-    float mel[128 * 2] = {0}, out[3][1025 * 2], x[1000] = {0};
-    assert_ok(wt_mel_to_stft(&(wt_mel_bank_config){.n_mels = 0}, 0, mel, 2, out[0]));
-    for (int i = 0; i < 1025 * 2; i++) assert_true(out[0][i] == 0);
-    assert_ok(wt_reassigned_run(&(wt_reassigned_config){.fill_nan = true}, x, 1000, out[0], out[1], out[2]));
-    for (int i = 0; i < 1025 * 2; i++) assert_true(isfinite(out[0][i]) && isfinite(out[1][i]) && out[2][i] == 0);
-    assert_fails(wt_mel_to_stft(&(wt_mel_bank_config){.fmax_hz = 20000}, 0, mel, 2, out[0]), WT_ERR_BAD_ARG,
+    float mel[128 * 2] = {0}, out[1025 * 2];
+    assert_ok(wt_mel_to_stft(&(wt_mel_bank_config){.n_mels = 0}, 0, mel, 2, out));
+    for (int i = 0; i < 1025 * 2; i++) assert_true(out[i] == 0);
+    assert_fails(wt_mel_to_stft(&(wt_mel_bank_config){.fmax_hz = 20000}, 0, mel, 2, out), WT_ERR_BAD_ARG,
                  "mel: fmax 20000 Hz, want at most 11025 (half the rate)");
     assert_fails(wt_nnls_run(NULL, 0, 1, NULL, 1, false, 0, NULL), WT_ERR_BAD_ARG,
                  "nnls: 0 rows, 1 columns, 1 right sides, want 1 or more");
-    assert_fails(wt_reassigned_run(&(wt_reassigned_config){.rate_hz = -1}, x, 9, out[0], out[1], out[2]), WT_ERR_BAD_ARG,
-                 "reassigned: rate -1 Hz, ref_power 1e-06, want 1 or more, above 0");
-    assert_fails(wt_reassigned_run(&(wt_reassigned_config){.rate_hz = 0}, x, 0, out[0], out[1], out[2]), WT_ERR_BAD_ARG,
-                 "reassigned: no frame of 2048 in 0 samples");
 }
 
 static wt_status enqueue(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
@@ -176,7 +143,6 @@ int main(void)
         cmocka_unit_test(threads_give_the_same_bits),
         cmocka_unit_test(a_gpu_gives_what_the_cpu_gives),
         cmocka_unit_test(plans_survive_failing_memory),
-        cmocka_unit_test(reassigned_spectra_equal_librosas),
         cmocka_unit_test(silence_and_bad_input),
     };
     return cmocka_run_group_tests_name("mel_inverse", tests, NULL, NULL);

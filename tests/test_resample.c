@@ -263,8 +263,7 @@ static void steering_bends_time_smoothly(void **state)
 enum { LINES = 35, PLAN_IN = 2503 }; // a warp of blends has 32 lines
 
 
-// Tiles of 8, 7 and 8 phases in 2, 4 and 1 repeats, two of them in a line, one with several groups; blends; what has no
-// tile.
+// Tiles with and without their taps in shared memory, of several groups, two to a line; blends; what has no tile.
 static const wt_resample_config plan_ways[] = {{44100, 48000, 1, WT_RESAMPLE_BEST, false},
                                                {48000, 44100, 1, WT_RESAMPLE_FAST, false},
                                                {44101, 47999, 1, WT_RESAMPLE_BEST, false},

@@ -350,19 +350,24 @@ static void a_gpu_stretches_as_the_cpu_does(void **state)
     wt_device_close(gpu);
 }
 
-static void compare_shifts(wt_device *device, double bound)
+static void compare_shifts(wt_device *device, bool keep_formants, double bound)
 {
     enum { N = 15000, SIGNALS = 2 };
     static const double steps[] = {4, -7, 12};
     float *pcm = voices(SIGNALS, N), *want = floats(SIGNALS * N), *got = floats(SIGNALS * N);
     for (int i = 0; i < 3; i++) {
         wt_pitch_shift *plan;
-        assert_ok(wt_pitch_shift_create(device, &(wt_pitch_shift_config){.mode = WT_STRETCH_LIBROSA, .n_steps = steps[i],
-                                                                         .scale = i == 1, .n_samples = N,
-                                                                         .n_signals = SIGNALS}, &plan));
+        const wt_pitch_shift_config config = {.mode = WT_STRETCH_LIBROSA,
+                                              .n_steps = steps[i],
+                                              .scale = i == 1,
+                                              .n_samples = N,
+                                              .n_signals = SIGNALS,
+                                              .keep_formants = keep_formants,
+                                              .formant_order = i == 2 ? 60 : 0};
+        assert_ok(wt_pitch_shift_create(device, &config, &plan));
         wt_pitch_shift_run(plan, pcm, want);
         run_on_stream(&(stream_call){device, enqueue_shift, plan}, pcm, SIGNALS * N, got, SIGNALS * N);
-        assert_near_peak(want, got, SIGNALS * N, bound, "pitch shift");
+        assert_near_peak(want, got, SIGNALS * N, bound, keep_formants ? "kept formants" : "pitch shift");
         wt_pitch_shift_destroy(plan);
     }
     free(pcm), free(want), free(got);
@@ -373,7 +378,8 @@ static void streams_give_the_same_bits(void **state)
     (void)state;
     wt_device *cpu = cpu_device();
     compare_vocoders(cpu, 0);
-    compare_shifts(cpu, 0);
+    compare_shifts(cpu, false, 0);
+    compare_shifts(cpu, true, 0);
     wt_device_close(cpu);
 }
 
@@ -382,7 +388,8 @@ static void a_gpu_vocodes_and_shifts_as_the_cpu_does(void **state)
     (void)state;
     wt_device *gpu = gpu_device();
     compare_vocoders(gpu, 2e-6);
-    compare_shifts(gpu, 2e-6);
+    compare_shifts(gpu, false, 2e-6);
+    compare_shifts(gpu, true, 2e-5); // a vocoder keeps phases of bins 40 dB down from what differs by a float's rounding
     wt_device_close(gpu);
 }
 
@@ -531,26 +538,27 @@ static void pieces_of_any_size_fit(void **state)
 
 enum { VOWEL = 44100 };
 
-static void check_vowel(wt_pitch_shift_config config, const float *pcm, double f0_hz)
+// `each`: the pitch too, and each formant by itself, which with few harmonics is found less surely than all together.
+static void check_vowel(wt_pitch_shift_config config, const float *pcm, double f0_hz, bool each)
 {
     wt_pitch_shift *plan;
     assert_ok(wt_pitch_shift_create(NULL, &config, &plan));
     float *out = floats(VOWEL);
     RT_SECTION wt_pitch_shift_run(plan, pcm, out);
     double best = 0, most = 0, got[VOWEL_HARMONICS] = {0};
-    for (int tenths = -100; tenths <= 100; tenths++) { // of a cent, by a harmonic near the first formant
+    for (int tenths = -100; tenths <= 100 && each; tenths++) { // of a cent, by a harmonic near the first formant
         const double f = f0_hz * exp2(tenths / 12000.0), a = amplitude_at(out, VOWEL, 4 * f, 22050);
         if (a > most) most = a, best = f;
     }
-    if (!(fabs(best / f0_hz - 1) < 1e-4)) fail_msg("%g steps: f0 %.3f Hz, want %.3f", config.n_steps, best, f0_hz);
+    if (each && !(fabs(best / f0_hz - 1) < 1e-4)) fail_msg("%g steps: f0 %.3f Hz, want %.3f", config.n_steps, best, f0_hz);
     for (int m = 1; m < VOWEL_HARMONICS; m++) got[m] = amplitude_at(out, VOWEL, m * f0_hz, 22050);
-    for (int i = 0; i < 3 && config.keep_formants; i++) {
+    for (int i = 0; i < 3 && each && config.keep_formants; i++) {
         const double by = vowel_moved_by(got, f0_hz, vowel_formants_hz[i] - 300, vowel_formants_hz[i] + 300);
         if (!(fabs(by - 1) <= 0.03))
             fail_msg("%g steps: a formant at %.0f Hz, want %.0f", config.n_steps, by * vowel_formants_hz[i], vowel_formants_hz[i]);
     }
     const double by = vowel_moved_by(got, f0_hz, 100, 4000), want = config.keep_formants ? 1 : exp2(config.n_steps / 12);
-    if (!(fabs(by / want - 1) <= 0.03))
+    if (!(fabs(by / want - 1) <= 0.01))
         fail_msg("%g steps, keep %d: formants moved by %.3f, want %.3f", config.n_steps, config.keep_formants, by,
                  want);
     wt_pitch_shift_destroy(plan);
@@ -560,15 +568,19 @@ static void check_vowel(wt_pitch_shift_config config, const float *pcm, double f
 static void a_vowels_formants_stay(void **state)
 {
     (void)state;
-    const double f0_hz = 110;
-    float *pcm = floats(VOWEL);
-    vowel_signal(pcm, VOWEL, f0_hz, 22050);
-    for (int k = 0; k < 4; k++) {
-        const double steps = k % 2 ? 5 : -5;
-        check_vowel((wt_pitch_shift_config){.n_steps = steps, .n_samples = VOWEL, .keep_formants = k < 2}, pcm,
-                    f0_hz * exp2(steps / 12));
+    static const double f0s_hz[] = {90, 110, 125, 80, 100, 140, 160, 200};
+    for (int v = 0; v < 8; v++) {
+        float *pcm = floats(VOWEL);
+        vowel_signal(pcm, VOWEL, f0s_hz[v], 22050);
+        for (double steps = -5; steps <= 5; steps += 10) {
+            const double f0_hz = f0s_hz[v] * exp2(steps / 12);
+            wt_pitch_shift_config config = {.n_steps = steps, .n_samples = VOWEL, .keep_formants = true};
+            check_vowel(config, pcm, f0_hz, v < 3);
+            config.keep_formants = false;
+            if (v == 1) check_vowel(config, pcm, f0_hz, true);
+        }
+        free(pcm);
     }
-    free(pcm);
 }
 
 static void silence_stays_silent(void **state)

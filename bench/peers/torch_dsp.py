@@ -47,6 +47,21 @@ def main():
     row("low-pass, 1 section 22k 64x60s", 64 * 60, lambda: low_pass(music, 22050, 1000.0))
     deltas, bands = transforms.ComputeDeltas(9).cuda(), mel2(music)
     row("delta 9 of 128 bands 22k 64x60s", 64 * 60, lambda: deltas(bands))
+    frames = torch.nn.functional.pad(music, (1024, 1024)).unfold(1, 2048, 512)
+    row("rms 2048/512 22k 64x60s", 64 * 60, lambda: torch.sqrt(torch.mean(frames * frames, -1)))
+    signs = (torch.nn.functional.pad(music.unsqueeze(1), (1024, 1024), "replicate").squeeze(1) < -1e-10)
+    row("zero crossings 2048/512 22k 64x60s", 64 * 60,
+        lambda: (signs[:, 1:] != signs[:, :-1]).unfold(1, 2047, 512).float().mean(-1))
+    half = music[:, :30 * 22050]
+    n_fft = 1 << 21
+
+    def autocorrelation():
+        z = torch.fft.rfft(half, n_fft)
+        return torch.fft.irfft(z * z.conj(), n_fft)[:, :half.shape[1]]
+
+    row("autocorrelation 22k 64x30s", 64 * 30, autocorrelation)
+    loudness = transforms.Loudness(22050).cuda()
+    row("integrated loudness, no true peak 22k 8x60s", 8 * 60, lambda: loudness(music[:8].unsqueeze(1)))
     spectrum = torch.stft(wide, 2048, 512, window=hann[2048], return_complex=True)
     row("stft 2048/512 44k 64x60s", 64 * 60, lambda: torch.stft(wide, 2048, 512, window=hann[2048], return_complex=True))
     row("istft 2048/512 44k 64x60s", 64 * 60, lambda: torch.istft(spectrum, 2048, 512, window=hann[2048]))

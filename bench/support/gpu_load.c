@@ -127,6 +127,15 @@ static wt_status queue_piece(const gpu_load *l, int *window)
     return status || l->kind == GPU_GEMMS ? status : queue_reads(l, 8, window);
 }
 
+/// A load that takes a share of the time waits for its piece, then rests in proportion.
+static wt_status rest(wt_event *event, double share, int64_t begin_ns)
+{
+    wt_status status = wt_event_synchronize(event);
+    const int64_t now_ns = wt_clock_now_ns(NULL);
+    if (!status) spin_until(now_ns + (int64_t)((double)(now_ns - begin_ns) * (1 / share - 1)));
+    return status;
+}
+
 static void *load_thread(void *user)
 {
     gpu_load *l = user;
@@ -135,8 +144,11 @@ static void *load_thread(void *user)
     for (long long n = 0; !atomic_load(&l->quit) && !status; n++) {
         if (n >= DEPTH) status = wt_event_synchronize(l->events[n % DEPTH]);
         if (n >= DEPTH) atomic_store(&l->n_done, n - DEPTH + 1);
+        const double share = atomic_load(&l->share);
+        const int64_t begin_ns = wt_clock_now_ns(NULL);
         if (!status) status = queue_piece(l, &window);
         if (!status) status = wt_event_record(l->events[n % DEPTH], l->stream);
+        if (!status && share < 1) status = rest(l->events[n % DEPTH], share, begin_ns);
     }
     if (!status) status = wt_stream_synchronize(l->stream);
     l->status = status;
@@ -145,7 +157,7 @@ static void *load_thread(void *user)
 
 wt_status gpu_load_start(gpu_load *l, gpu_loads *all, gpu_load_kind kind, wt_stream *stream, int n_sms)
 {
-    *l = (gpu_load){.all = all, .kind = kind, .stream = stream, .n_sms = n_sms};
+    *l = (gpu_load){.all = all, .kind = kind, .stream = stream, .n_sms = n_sms, .share = 1};
     l->number = all->n_started++ % GPU_LOAD_THREADS;
     wt_status status =
         kind == GPU_READS ? WT_OK : gemm_plan(all, GEMM, kind == GPU_GEMMS ? GEMM : PREFILL, n_sms, &l->gemm);

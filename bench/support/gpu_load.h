@@ -40,6 +40,7 @@ typedef struct gpu_load {
     wt_stream *stream;
     int n_sms, number;
     gpu_gemm gemm;
+    _Atomic double share; ///< of the time that it may take, 1 from the start
     wt_event *events[GPU_LOAD_DEPTH];
     atomic_bool quit;
     atomic_llong n_done; ///< pieces

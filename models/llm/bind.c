@@ -1,5 +1,5 @@
 // From names to layers: which tensors a family has, under the hub's names or GGUF's, and of what shape.
-#include "llm_internal.h"
+#include "quant.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,8 +105,7 @@ typedef struct binder {
     char name[128];
 } binder;
 
-/// Zeroed, aligned to 64 bytes; NULL when there is no memory.
-static void *take_from(wt_llm *llm, size_t bytes)
+void *wt__llm_take(wt_llm *llm, size_t bytes)
 {
     const size_t padded = (sizeof(taken) + bytes + 63) / 64 * 64;
     taken *t = aligned_alloc(64, padded);
@@ -127,7 +126,7 @@ void wt__llm_give_back(wt_llm *llm)
 
 static void *take(binder *b, size_t bytes)
 {
-    void *memory = b->status ? NULL : take_from(b->llm, bytes);
+    void *memory = b->status ? NULL : wt__llm_take(b->llm, bytes);
     if (!memory && !b->status) b->status = wt_fail(WT_ERR_NO_MEMORY, "llm: no memory for %zu bytes of weights", bytes);
     return memory;
 }
@@ -215,13 +214,33 @@ static wt_tensor table(binder *b, role r, int64_t rows, int64_t columns)
     return t;
 }
 
+/// A matrix that the checkpoint has quantised; false when it has not.
+static bool quantised(binder *b, int64_t rows, int64_t columns, wt__linear *m)
+{
+    char stem[128];
+    snprintf(stem, sizeof stem, "%.*s", (int)(strlen(b->name) - strlen(".weight")), b->name);
+    if (b->status || !wt__llm_is_quantised(b->llm, stem)) return false;
+    b->status = wt__llm_bind_quantised(b->llm, stem, rows, columns, m);
+    return true;
+}
+
+static wt__linear head(binder *b)
+{
+    const wt_model_config *c = &b->llm->config;
+    wt__linear m = {0};
+    name_of(b, HEAD, "weight", 0, 0);
+    if (!quantised(b, c->vocab_size, c->d_model, &m)) m.weight = table(b, HEAD, c->vocab_size, c->d_model);
+    return m;
+}
+
 static wt__linear linear(binder *b, role r, int layer, int64_t rows, int64_t columns, bool bias)
 {
     wt__linear m = {0};
+    if (bias) m.bias = vector(b, r, "bias", layer, (int)rows);
     name_of(b, r, "weight", layer, 0);
+    if (quantised(b, rows, columns, &m)) return m;
     get(b, 2, b->transposed ? (int64_t[]){columns, rows} : (int64_t[]){rows, columns}, &m.weight);
     if (b->transposed && !b->status) transpose(b, &m.weight);
-    if (bias) m.bias = vector(b, r, "bias", layer, (int)rows);
     return m;
 }
 
@@ -229,6 +248,7 @@ static wt__linear expert_linear(binder *b, role r, int layer, int expert, int64_
 {
     wt__linear m = {0};
     name_of(b, r, "weight", layer, expert);
+    if (quantised(b, rows, columns, &m)) return m;
     if (!b->gguf) {
         get(b, 2, (int64_t[]){rows, columns}, &m.weight);
         return m;
@@ -246,10 +266,10 @@ static wt__linear expert_linear(binder *b, role r, int layer, int expert, int64_
 /// Some rows of a matrix as a matrix.
 static wt__linear rows_of(const wt__linear *all, int64_t first, int64_t n)
 {
-    const wt_tensor *t = &all->weight;
-    wt__linear m = {*t, all->bias ? all->bias + first : NULL};
+    wt__linear m = *all;
     m.weight.shape[0] = n;
-    if (t->data) m.weight.data = (const unsigned char *)t->data + wt_dtype_bytes(t->dtype, t->shape[1]) * (size_t)first;
+    if (m.weight.data) m.weight.data = wt__row(all, first);
+    if (m.bias) m.bias += first;
     return m;
 }
 
@@ -314,7 +334,10 @@ wt_status wt__llm_bind(wt_llm *llm)
     if (c->rope.kind == WT_ROPE_NONE) llm->positions = table(&b, POSITIONS, c->max_positions, c->d_model);
     if (c->rope.kind == WT_ROPE_FACTORS) bind_rope_factors(&b);
     llm->norm = norm(&b, NORM, 0, c->d_model);
-    llm->head.weight = c->tied_head ? llm->embedding : table(&b, HEAD, c->vocab_size, c->d_model);
+    if (c->tied_head)
+        llm->head.weight = llm->embedding;
+    else
+        llm->head = head(&b);
     llm->layers = take(&b, sizeof *llm->layers * (size_t)c->n_layers);
     for (int l = 0; l < c->n_layers && !b.status; l++) {
         bind_attention(&b, l, &llm->layers[l]);

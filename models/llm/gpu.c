@@ -5,31 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOGITS_ROWS = 16, ALIGN = 256 };
+enum { LOGITS_ROWS = 16, ALIGN = 256, MAX_EXPERTS = 1024 };
 
 // ---- kernels
 
 static const struct {
     const char *file;
     int first, n;
-} modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, 3},
+} modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE},
                                 {"kernels/llm_attend.cu", WT__LLM_PLACE, 2},
-                                {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 9}};
+                                {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 3}};
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
                                                      [WT__LLM_NORM] = "llm_norm",
                                                      [WT__LLM_CHOOSE] = "llm_choose",
+                                                     [WT__LLM_GROUP] = "llm_group",
+                                                     [WT__LLM_GATHER] = "llm_gather",
+                                                     [WT__LLM_MIX] = "llm_mix",
+                                                     [WT__LLM_PICK] = "llm_pick",
                                                      [WT__LLM_PLACE] = "llm_place",
                                                      [WT__LLM_ATTEND] = "llm_attend",
                                                      [WT__LLM_MATVEC] = "llm_matvec_f32",
                                                      [WT__LLM_MATVEC + 1] = "llm_matvec_f16",
-                                                     [WT__LLM_MATVEC + 2] = "llm_matvec_bf16",
-                                                     [WT__LLM_EXPERT] = "llm_expert_f32",
-                                                     [WT__LLM_EXPERT + 1] = "llm_expert_f16",
-                                                     [WT__LLM_EXPERT + 2] = "llm_expert_bf16",
-                                                     [WT__LLM_DOWN] = "llm_down_f32",
-                                                     [WT__LLM_DOWN + 1] = "llm_down_f16",
-                                                     [WT__LLM_DOWN + 2] = "llm_down_bf16"};
+                                                     [WT__LLM_MATVEC + 2] = "llm_matvec_bf16"};
 
 /// As llm_attend.cu: the largest divisor of the heads that share keys and values, up to 8.
 static int heads_at_once(int group)
@@ -76,7 +74,8 @@ static size_t lay_out(wt_llm_session *s, uintptr_t base)
     const size_t used = (size_t)c->n_experts_used, experts = used * (size_t)c->d_ff_expert;
     const size_t ff = (size_t)c->d_ff > experts ? (size_t)c->d_ff : experts;
     const size_t cache = (s->gpu->kv_type ? 2 : 4) * (size_t)c->n_layers * kv * (size_t)s->n_pages * WT__LLM_PAGE;
-    const size_t parts = 4 * (size_t)s->gpu->n_sms * (size_t)s->gpu->heads_at_once * (size_t)(c->d_head + 2);
+    const size_t parts =
+        4 * (size_t)wt_device_get_info(s->gpu->device)->n_sms * (size_t)s->gpu->heads_at_once * (size_t)(c->d_head + 2);
     size_t at = 0;
     s->x = lay(base, &at, n * (size_t)c->d_model);
     s->n = lay(base, &at, n * (size_t)c->d_model);
@@ -90,6 +89,10 @@ static size_t lay_out(wt_llm_session *s, uintptr_t base)
     s->shares = lay(base, &at, n * used);
     s->cosines = lay(base, &at, n * half);
     s->sines = lay(base, &at, n * half);
+    s->gpu->offsets = lay(base, &at, sizeof(int) * (size_t)(c->n_experts + 1));
+    s->gpu->slots = lay(base, &at, n * used);
+    s->gpu->grouped = lay(base, &at, n * used * (size_t)c->d_model);
+    s->gpu->mixed = lay(base, &at, n * used * (size_t)c->d_model);
     s->gpu->partial = lay(base, &at, sizeof(float) * parts);
     s->keys = lay(base, &at, cache);
     s->values = lay(base, &at, cache);
@@ -113,6 +116,8 @@ static void lay_out_io(wt_llm_session *s)
     g->frequencies_at = next_at(g, sizeof(float) * (size_t)c->rope.n_dims / 2);
     g->pages_at = next_at(g, sizeof(int32_t) * (size_t)s->n_pages);
     g->arrived_at = next_at(g, sizeof(int) * (size_t)s->n_batch * (size_t)c->n_heads);
+    g->step_at = next_at(g, sizeof(int));
+    g->best_at = next_at(g, sizeof(float) * 2 * WT_LLM_PICK_BLOCKS);
     g->logits_at = next_at(g, sizeof(float) * (size_t)g->n_logits * (size_t)c->vocab_size);
 }
 
@@ -152,6 +157,7 @@ static wt_status take_memory(wt_llm_session *s, wt_partition *partition)
     status = wt_pool_allocate(g->pool, &request, s->stream, &g->io);
     if (!status) status = wt_pool_access(g->pool, g->io, s->stream, &g->io_address);
     if (!status) status = wt_buffer_create(g->device, WT_MEMORY_PINNED, g->io_bytes, &g->host);
+    if (!status) status = wt_buffer_create(g->device, WT_MEMORY_MAPPED, sizeof(wt_llm_choice) * WT_LLM_RING, &g->ring);
     return status ? status : prepare_io(s);
 }
 
@@ -174,14 +180,33 @@ static wt_status check(const wt_llm_session_config *config)
     return WT_OK;
 }
 
-/// Vectors lie in shared memory as floats.
+/// Vectors lie in shared memory as floats, and a thread has an expert.
 static wt_status check_widths(const wt_model_config *c, const wt_device_info *info)
 {
-    const int q = c->n_heads * c->d_head, ff = c->d_ff > c->d_ff_expert ? c->d_ff : c->d_ff_expert;
-    const int widest = ff > q ? ff > c->d_model ? ff : c->d_model : q > c->d_model ? q : c->d_model;
+    const int q = c->n_heads * c->d_head;
+    const int widest = c->d_ff > q ? c->d_ff > c->d_model ? c->d_ff : c->d_model : q > c->d_model ? q : c->d_model;
     const int most = (int)((info->shared_bytes - 1024) / sizeof(float));
     if (widest > most)
         return wt_fail(WT_ERR_UNSUPPORTED, "llm: rows of %d, want at most %d on %s", widest, most, info->name);
+    if (c->n_experts > MAX_EXPERTS)
+        return wt_fail(WT_ERR_UNSUPPORTED, "llm: %d experts, want at most %d", c->n_experts, MAX_EXPERTS);
+    return WT_OK;
+}
+
+static wt_status check_matrices(const wt_llm *llm)
+{
+    for (int l = 0; l < llm->config.n_layers; l++) {
+        const wt__layer *w = &llm->layers[l];
+        const wt__linear *gate = w->experts ? &w->experts->gate : &w->gate, *up = w->experts ? &w->experts->up : &w->up;
+        const wt__linear *all[] = {&w->q, &w->k, &w->v, &w->o, up, w->experts ? &w->experts->down : &w->down};
+        if (gate->weight.data && !wt__llm_alike(gate, up))
+            return wt_fail(WT_ERR_UNSUPPORTED, "llm: layer %d has gate and up of two types", l);
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+            if (wt__llm_scaling(all[k]) == WT_SCALING_BLOCK &&
+                (all[k]->scale_rows != 128 || all[k]->scale_columns != 128))
+                return wt_fail(WT_ERR_UNSUPPORTED, "llm: layer %d has scales of blocks of %d x %d, want 128 x 128", l,
+                               all[k]->scale_rows, all[k]->scale_columns);
+    }
     return WT_OK;
 }
 
@@ -189,12 +214,14 @@ wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_sess
 {
     wt_status status = check(config);
     if (!status) status = check_widths(&llm->config, wt_device_get_info(config->device));
+    if (!status) status = check_matrices(llm);
     if (status) return status;
     wt__gpu *g = s->gpu = calloc(1, sizeof *g);
     if (!g) return wt_fail(WT_ERR_NO_MEMORY, "llm: session");
     wt_partition_info info = {.n_sms = wt_device_get_info(config->device)->n_sms};
     if (config->partition) wt_partition_get_info(config->partition, &info);
     g->device = config->device;
+    g->partition = config->partition;
     g->n_sms = info.n_sms;
     g->kv_type = type_of(config->kv_type);
     g->heads_at_once = heads_at_once(llm->config.n_heads / llm->config.n_kv_heads);
@@ -208,6 +235,9 @@ wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_sess
     status = config->partition ? wt_partition_stream_create(config->partition, NULL, &s->stream)
                                : wt_stream_create(config->device, NULL, &s->stream);
     if (!status) status = load_kernels(g, &llm->config);
+    if (!status)
+        status =
+            wt_matmul_create(&(wt_matmul_config){.device = config->device, .partition = config->partition}, &g->matmul);
     return status ? status : take_memory(s, config->partition);
 }
 
@@ -216,6 +246,7 @@ void wt__gpu_destroy(wt_llm_session *s)
     wt__gpu *g = s->gpu;
     if (!g) return;
     wt_status status = s->stream ? wt_stream_synchronize(s->stream) : WT_OK;
+    for (int k = 0; k < WT__LLM_MAX_VARIANTS; k++) wt_graph_destroy(g->steps[k]);
     if (g->io_address) status = wt_pool_release_access(g->pool, g->io, s->stream);
     if (g->io.slot || g->io.generation) status = wt_pool_free(g->pool, g->io, s->stream);
     wt_pool_arena_destroy(g->arena, NULL);
@@ -223,6 +254,8 @@ void wt__gpu_destroy(wt_llm_session *s)
     (void)status; // nothing of it is left in any case
     wt_pool_destroy(g->pool);
     wt_buffer_destroy(g->host);
+    wt_buffer_destroy(g->ring);
+    wt_matmul_destroy(g->matmul);
     for (int m = 0; m < WT__N_LLM_MODULES; m++) wt_module_destroy(g->modules[m]);
     if (g->owns_resident) wt_llm_resident_destroy(g->resident);
     free(g);
@@ -242,6 +275,18 @@ wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logi
     wt_status status = wt__gpu_push(s, g->tokens_at, sizeof(wt_llm_token) * (size_t)s->n_tokens);
     if (!status) status = wt__gpu_push(s, g->frequencies_at, g->pages_at - g->frequencies_at);
     if (!status) status = wt__llm_forward(s, n_layers, (float *)(g->io_address + g->logits_at), n_logits);
+    g->logits_away = false;
     if (!status && n_logits) status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits, bytes);
+    return status;
+}
+
+wt_status wt__gpu_fetch_logits(const wt_llm_session *s)
+{
+    wt__gpu *g = s->gpu;
+    if (!g->logits_away) return WT_OK;
+    wt_status status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, s->logits,
+                                        sizeof(float) * (size_t)s->llm->config.vocab_size);
+    if (!status) status = wt_stream_synchronize(s->stream);
+    g->logits_away = status != WT_OK;
     return status;
 }

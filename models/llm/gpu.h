@@ -5,6 +5,8 @@
 #include "llm_internal.h"
 #include "llm_kernel.h"
 
+#include <warptone/graph.h>
+#include <warptone/matmul.h>
 #include <warptone/pool.h>
 
 struct wt_llm_resident {
@@ -17,22 +19,28 @@ struct wt_llm_resident {
 /// A pool of the partition's quota, or of all the device's memory.
 WT_CHECKED wt_status wt__llm_pool(wt_device *device, wt_partition *partition, const char *name, wt_pool **pool);
 
-/// Bytes from one expert's matrix to the next expert's.
-int64_t wt__llm_expert_stride(const wt_llm *llm, const wt__linear *first, const wt__linear *second);
+/// Bytes from something of the first expert to the same of the second, and of all.
+int64_t wt__llm_expert_stride(const wt_llm *llm, const void *first, const void *second);
+
+wt_scaling wt__llm_scaling(const wt__linear *linear);
+/// May they be parts of one product?
+bool wt__llm_alike(const wt__linear *a, const wt__linear *b);
 
 typedef enum wt__llm_kernel {
     WT__LLM_EMBED,
     WT__LLM_NORM,
     WT__LLM_CHOOSE,
+    WT__LLM_GROUP,
+    WT__LLM_GATHER,
+    WT__LLM_MIX,
+    WT__LLM_PICK,
     WT__LLM_PLACE,
     WT__LLM_ATTEND,
-    WT__LLM_MATVEC,                      ///< of F32, F16, BF16
-    WT__LLM_EXPERT = WT__LLM_MATVEC + 3, ///< likewise
-    WT__LLM_DOWN = WT__LLM_EXPERT + 3,   ///< likewise
-    WT__N_LLM_KERNELS = WT__LLM_DOWN + 3,
+    WT__LLM_MATVEC, ///< of F32, F16, BF16
+    WT__N_LLM_KERNELS = WT__LLM_MATVEC + 3,
 } wt__llm_kernel;
 
-enum { WT__N_LLM_MODULES = 3 };
+enum { WT__N_LLM_MODULES = 3, WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS };
 
 typedef struct wt__gpu {
     wt_llm_resident *resident;
@@ -42,15 +50,23 @@ typedef struct wt__gpu {
     int kv_type, heads_at_once;
     wt_module *modules[WT__N_LLM_MODULES];
     wt_kernel *kernels[WT__N_LLM_KERNELS];
+    wt_matmul *matmul;
     wt_pool *pool;
     wt_pool_arena *arena; ///< the session's bulk
     wt_pool_block io;     ///< tokens, frequencies, logits and what else the host sees; accessed as long as it lives
     wt_buffer *host;      ///< page-locked, laid out as io
     uintptr_t io_address;
-    size_t tokens_at, frequencies_at, pages_at, arrived_at, logits_at, io_bytes; ///< in io
-    int n_logits;                                                                ///< rows of logits
-    float *partial;                                                              ///< of attention's parts
-    int *arrived;                                                                ///< [n_batch][n_heads]
+    size_t tokens_at, frequencies_at, pages_at, arrived_at, step_at, best_at, logits_at, io_bytes; ///< in io
+    int n_logits;                                                                                  ///< rows of logits
+    float *partial;       ///< of attention's parts
+    int *arrived;         ///< [n_batch][n_heads]
+    int *offsets, *slots; ///< [n_experts + 1], [n_batch][n_experts_used]: see wt_llm_mix_args
+    void *grouped;        ///< [n_batch][n_experts_used][d_model]
+    float *mixed;         ///< [n_batch][n_experts_used][d_model]
+    wt_buffer *ring;      ///< [WT_LLM_RING] of wt_llm_choice, mapped
+    wt_partition *partition;
+    wt_graph *steps[WT__LLM_MAX_VARIANTS]; ///< a step of one token on each of the partition's streams
+    bool logits_away;                      ///< the last token's logits are on the device alone
 } wt__gpu;
 
 WT_CHECKED wt_status wt__gpu_create(wt_llm_session *session, const wt_llm *llm, const wt_llm_session_config *config);
@@ -68,6 +84,15 @@ WT_CHECKED wt_status wt__gpu_push(wt_llm_session *session, size_t at, size_t siz
 /// Queue the batch's way through the first n_layers, with its tokens there and its last n_logits logits back to
 /// `logits` of the host, at most n_logits of the GPU.
 WT_CHECKED wt_status wt__gpu_run(wt_llm_session *session, int n_layers, float *logits, int n_logits);
+
+/// Choose the most probable token after p->logits: the next step's token on the device, and in the ring.
+void wt__gpu_pick(wt__pass *pass);
+
+/// wt_llm_run without a sampler: up to config->n_tokens steps, recorded once and launched ahead of their results.
+WT_CHECKED wt_status wt__gpu_generate(wt_llm_session *session, const wt_llm_run_config *config);
+
+/// The last token's logits to the host, if they are not there.
+WT_CHECKED wt_status wt__gpu_fetch_logits(const wt_llm_session *session);
 
 /// Blocks that share the positions of a token's heads, for a batch of n_tokens.
 int wt__gpu_n_splits(const wt_llm_session *session, int n_tokens);

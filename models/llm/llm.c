@@ -1,5 +1,6 @@
 // Models and sessions: opening, memory, and tokens in batches through the forward pass.
 #include "gpu.h"
+#include "matrix.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,12 +12,6 @@ static wt_status open_files(const char *path, wt_llm *llm)
 {
     wt_status status = wt_model_config_open(path, &llm->config);
     if (status) return status;
-    const wt_quant_method method = llm->config.quant.method;
-    if (method)
-        return wt_fail(WT_ERR_UNSUPPORTED,
-                       "llm: %s is quantised by %s, which the CPU does not run; want f32, f16, bf16 "
-                       "or GGUF",
-                       path, wt_quant_method_name(method));
     status = wt_weights_open(path, &llm->weights);
     return status ? status : wt__llm_bind(llm);
 }
@@ -42,19 +37,22 @@ void wt_llm_close(wt_llm *llm)
 
 const wt_model_config *wt_llm_config(const wt_llm *llm) { return &llm->config; }
 
+static size_t linear_bytes(const wt__linear *m)
+{
+    return m->weight.data ? wt__row_bytes(m) * (size_t)m->weight.shape[0] : 0;
+}
+
 size_t wt_llm_step_bytes(const wt_llm *llm)
 {
     const wt_model_config *c = &llm->config;
-    size_t bytes = wt_tensor_bytes(&llm->head.weight);
+    size_t bytes = linear_bytes(&llm->head);
     for (int l = 0; l < c->n_layers; l++) {
         const wt__layer *w = &llm->layers[l];
         const wt__linear *all[] = {&w->q, &w->k, &w->v, &w->o, &w->gate, &w->up, &w->down, &w->router};
-        for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-            if (all[k]->weight.data) bytes += wt_tensor_bytes(&all[k]->weight);
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) bytes += linear_bytes(all[k]);
         if (w->experts)
-            bytes += (size_t)c->n_experts_used *
-                     (wt_tensor_bytes(&w->experts->gate.weight) + wt_tensor_bytes(&w->experts->up.weight) +
-                      wt_tensor_bytes(&w->experts->down.weight));
+            bytes += (size_t)c->n_experts_used * (linear_bytes(&w->experts->gate) + linear_bytes(&w->experts->up) +
+                                                  linear_bytes(&w->experts->down));
     }
     return bytes;
 }
@@ -78,11 +76,10 @@ static void *lay(unsigned char *memory, size_t *at, size_t count)
     return here;
 }
 
-/// Types that matrix.c widens row by row.
+/// Types whose products need room: for widened rows or rounded vectors.
 static bool wants_rows(const wt_tensor *t)
 {
-    return t->data && t->dtype != WT_DTYPE_F32 && t->dtype != WT_DTYPE_F16 && t->dtype != WT_DTYPE_BF16 &&
-           t->dtype != WT_DTYPE_Q8_0;
+    return t->data && t->dtype != WT_DTYPE_F32 && t->dtype != WT_DTYPE_F16 && t->dtype != WT_DTYPE_BF16;
 }
 
 static bool any_wants_rows(const wt_llm *llm)
@@ -169,6 +166,7 @@ wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *
     wt_llm_session *s = *session = calloc(1, sizeof *s);
     if (!s) return wt_fail(WT_ERR_NO_MEMORY, "llm: session");
     s->llm = llm;
+    s->exact = config->exact_products;
     wt_status status = choose_sizes(llm, config, s);
     if (!status) status = s->ops == &wt__llm_cuda_ops ? wt__gpu_create(s, llm, config) : open_on_cpu(s, config);
     if (!status) return WT_OK;
@@ -275,7 +273,50 @@ wt_status wt_llm_draft(wt_llm_session *session, int32_t id, int n_layers)
     return append(session, &id, 1, n_layers, NULL);
 }
 
-const float *wt_llm_logits(const wt_llm_session *session) { return session->has_logits ? session->logits : NULL; }
+/// The largest, the first of equals; -1 when one is not a number or none is finite.
+static int32_t most_probable(const float *logits, int n)
+{
+    int best = 0;
+    for (int k = 0; k < n; k++) {
+        if (isnan(logits[k])) return -1;
+        if (logits[k] > logits[best]) best = k;
+    }
+    return isfinite(logits[best]) ? best : -1;
+}
+
+static wt_status run_by_steps(wt_llm_session *s, int32_t id, const wt_llm_run_config *config)
+{
+    wt_status status = WT_OK;
+    for (int k = 0; k < config->n_tokens && !status; k++) {
+        status = wt_llm_decode(s, id);
+        if (status) break;
+        id = most_probable(s->logits, s->llm->config.vocab_size);
+        if (id < 0) return wt_fail(WT_ERR_FORMAT, "llm: after %d tokens a logit is not a number", s->position);
+        if (config->on_token && !config->on_token(config->user, id)) break;
+    }
+    return status;
+}
+
+wt_status wt_llm_run(wt_llm_session *session, int32_t id, const wt_llm_run_config *config)
+{
+    wt_llm_session *s = session;
+    if (config->n_tokens > s->n_positions - s->position)
+        return wt_fail(WT_ERR_FULL, "llm: %d tokens after %d, the session has room for %d", config->n_tokens,
+                       s->position, s->n_positions);
+    wt_status status = check_tokens(s, &id, 1);
+    if (status || config->n_tokens < 1) return status;
+    if (!s->gpu || s->llm->config.rope.kind == WT_ROPE_DYNAMIC) return run_by_steps(s, id, config);
+    s->has_logits = false;
+    prepare_rope(s, s->position + config->n_tokens);
+    prepare_batch(s, &id, 1);
+    return wt__gpu_generate(s, config);
+}
+
+const float *wt_llm_logits(const wt_llm_session *session)
+{
+    if (!session->has_logits) return NULL;
+    return session->gpu && wt__gpu_fetch_logits(session) ? NULL : session->logits;
+}
 
 int wt_llm_position(const wt_llm_session *session) { return session->position; }
 

@@ -9,10 +9,16 @@
 
 enum { WT__LLM_MAX_PARTS = 3, WT__LLM_PAGE = WT_LLM_PAGE };
 
-/// y = W x + bias.
+/// y = W x + bias. A weight is (element - zero) scale; scales [rows / scale_rows][columns / scale_columns], both
+/// rounded up.
 typedef struct wt__linear {
-    wt_tensor weight;  ///< [rows][columns]; data NULL = there is none
-    const float *bias; ///< [rows]; NULL = none
+    wt_tensor weight;     ///< [rows][columns]; data NULL = there is none
+    const float *bias;    ///< [rows]; NULL = none
+    const float *scales;  ///< of F8_E4M3, I8 and nibbles; NULL = 1
+    const uint8_t *zeros; ///< one a scale, of nibbles; NULL = 8
+    int scale_rows;       ///< rows that share a scale: all, 1, or those of a block
+    int scale_columns;    ///< columns that share one: all, or those of a block or group, at most all
+    bool nibbles;         ///< two elements a byte of U8, the first in the low bits; the shape counts elements
 } wt__linear;
 
 typedef struct wt__norm {
@@ -84,7 +90,8 @@ struct wt_llm_session {
     float *frequencies;     ///< [n_dims / 2] radians a position
     float rope_scale;       ///< of cosines and sines
     void *keys, *values;    ///< [pages][n_layers][n_kv_heads][WT__LLM_PAGE][d_head]
-    float *rows;            ///< [n_items][4][most columns] rows of block types, as floats; NULL when there are none
+    float *rows;            ///< [n_items][4][most columns] room of wt__product.rows; NULL when no matrix needs it
+    bool exact;             ///< vectors are not rounded to bytes
     float *logits;          ///< [vocab_size]
 };
 
@@ -126,11 +133,16 @@ typedef struct wt__product {
     const wt__linear *linear;
     const float *x; ///< [n] vectors of `columns`, x_stride apart
     float *out;     ///< [n] vectors, out_stride apart
-    float *rows;    ///< [4][columns] for block types
+    float *rows;    ///< [4][columns] for types other than F32, F16 and BF16
     int64_t x_stride, out_stride;
     int n;
     bool add;
+    bool exact;   ///< vectors are not rounded to bytes
+    bool widened; ///< `rows` hold floats, with scales: matrix.c's own
 } wt__product;
 void wt__multiply(const wt__product *product, int64_t first, int64_t n_rows);
+
+/// Does it always choose the most probable token of the logits as they are?
+bool wt__sampler_is_plain(const wt_sampler *sampler);
 
 #endif

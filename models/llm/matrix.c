@@ -1,40 +1,68 @@
-// Products of a matrix in a model's own type with one vector or several. Four rows at a time, up to four vectors: a
-// weight is read and widened once for all of them. What is summed for a row and a vector, and in which order, does not
-// depend on how many vectors there are, so a prompt in one batch gives the bits that token by token gives.
-#include "llm_internal.h"
-
-#include <string.h>
-#include <warptone/simd.h>
-
-enum { LANES = 16, ROWS = 4, VECTORS = 4 };
+// Products of a matrix in a model's own type with one vector or several: which function a type has on this processor,
+// and those that need no instructions of its own.
+#include "matrix.h"
+#include "matrix_tile.h"
 
 typedef uint16_t u16x16 __attribute__((vector_size(32)));
 typedef uint32_t u32x16 __attribute__((vector_size(64)));
-typedef int16_t i16x16 __attribute__((vector_size(32)));
-typedef int8_t i8x16 __attribute__((vector_size(16)));
 
-// ---- 16 weights of a row, from column k on, as floats
+// ---- rows
 
-WT_INLINE wt_f32x16 load_f32(const uint8_t *row, int64_t k)
+size_t wt__row_bytes(const wt__linear *l)
 {
-    wt_f32x16 w;
-    memcpy(&w, row + 4 * k, sizeof w);
-    return w;
+    return l->nibbles ? (size_t)l->weight.shape[1] / 2 : wt_dtype_bytes(l->weight.dtype, l->weight.shape[1]);
 }
 
-WT_INLINE u32x16 load_u16(const uint8_t *row, int64_t k)
+void wt__row_widen(const wt__linear *l, int64_t row, float *out)
 {
-    u16x16 h;
-    memcpy(&h, row + 2 * k, sizeof h);
-    return __builtin_convertvector(h, u32x16);
+    const int64_t columns = l->weight.shape[1];
+    const uint8_t *q = wt__row(l, row);
+    if (l->nibbles)
+        for (int64_t k = 0; k < columns; k++) out[k] = (float)(q[k / 2] >> k % 2 * 4 & 15);
+    else
+        wt_tensor_to_f32(&l->weight, row * columns, columns, out);
+    if (!l->scales) return;
+    const int64_t n = (columns + l->scale_columns - 1) / l->scale_columns, first = row / l->scale_rows * n;
+    for (int64_t k = 0; k < columns; k++) {
+        const int64_t at = first + k / l->scale_columns;
+        const float zero = l->zeros ? (float)l->zeros[at] : l->nibbles ? 8 : 0;
+        out[k] = (out[k] - zero) * l->scales[at];
+    }
 }
 
-WT_INLINE wt_f32x16 load_bf16(const uint8_t *row, int64_t k) { return (wt_f32x16)(load_u16(row, k) << 16); }
+void wt__product_store(const wt__product *p, int64_t row, int64_t t, float y)
+{
+    const wt__linear *l = p->linear;
+    float *out = p->out + p->out_stride * t + row;
+    if (!p->widened && l->scales && !l->nibbles && l->scale_columns == l->weight.shape[1])
+        y *= l->scales[row / l->scale_rows];
+    if (l->bias) y += l->bias[row];
+    *out = p->add ? *out + y : y;
+}
+
+// ---- in float
+
+/// 32 bf16 as floats: the even columns, then the odd ones.
+WT_INLINE pair load_bf16(const uint8_t *row, int64_t k)
+{
+    u32x16 both;
+    memcpy(&both, row + 2 * k, sizeof both);
+    return (pair){(wt_f32x16)(both << 16), (wt_f32x16)(both & 0xffff0000)};
+}
+
+WT_INLINE pair load_even_odd(const uint8_t *row, int64_t k)
+{
+    const pair p = load_in_order(row, k);
+    return (pair){__builtin_shufflevector(p.a, p.b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
+                  __builtin_shufflevector(p.a, p.b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)};
+}
 
 /// As tensor.c: subnormals by a difference of normal numbers, which costs no assist of the processor.
-WT_INLINE wt_f32x16 load_f16(const uint8_t *row, int64_t k)
+WT_INLINE wt_f32x16 halves_at(const uint8_t *p)
 {
-    const u32x16 h = load_u16(row, k), m = h & 0x7fff, shifted = (m << 13) + (112u << 23);
+    u16x16 narrow;
+    memcpy(&narrow, p, sizeof narrow);
+    const u32x16 h = __builtin_convertvector(narrow, u32x16), m = h & 0x7fff, shifted = (m << 13) + (112u << 23);
     const u32x16 one = (u32x16){0} + (113u << 23);
     const u32x16 small = (u32x16)((wt_f32x16)(shifted + (1u << 23)) - (wt_f32x16)one);
     const u32x16 is_small = (u32x16)(m < 0x400), is_special = (u32x16)(m >= 0x7c00);
@@ -42,130 +70,69 @@ WT_INLINE wt_f32x16 load_f16(const uint8_t *row, int64_t k)
     return (wt_f32x16)((bits + (is_special & (112u << 23))) | (h & 0x8000) << 16);
 }
 
-/// f16 d and 32 of i8 a block.
-WT_INLINE wt_f32x16 load_q8_0(const uint8_t *row, int64_t k)
+WT_INLINE pair load_f16(const uint8_t *row, int64_t k)
 {
-    const uint8_t *block = row + k / 32 * 34;
-    uint16_t h;
-    i8x16 q;
-    memcpy(&h, block, sizeof h);
-    memcpy(&q, block + 2 + k % 32, sizeof q);
-    const uint32_t m = h & 0x7fff, shifted = (m << 13) + (112u << 23);
-    union {
-        uint32_t bits;
-        float value;
-    } d = {shifted + (1u << 23)}, one = {113u << 23};
-    d.value -= one.value;
-    if (m >= 0x400) d.bits = shifted + (m >= 0x7c00 ? 112u << 23 : 0);
-    d.bits |= (uint32_t)(h & 0x8000) << 16;
-    return __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(q, i16x16), wt_i32x16), wt_f32x16) *
-           d.value;
+    return (pair){halves_at(row + 2 * k), halves_at(row + 2 * k + 32)};
 }
 
-// ---- rows times vectors
-
-WT_INLINE float sum_of(wt_f32x16 v)
-{
-    float sum[LANES];
-    memcpy(sum, &v, sizeof sum);
-    for (int half = LANES / 2; half; half /= 2)
-        for (int k = 0; k < half; k++) sum[k] += sum[k + half];
-    return sum[0];
-}
-
-typedef wt_f32x16 (*loader)(const uint8_t *row, int64_t k);
-
-/// The last columns, fewer than LANES, as a whole vector with zeros.
-WT_INLINE wt_f32x16 load_tail(loader load, const uint8_t *row, int64_t k, int n, size_t width)
-{
-    uint8_t padded[LANES * 4] = {0};
-    memcpy(padded, row + (size_t)k * width, (size_t)n * width);
-    return load(padded, 0);
-}
-
-/// out[t][r] = sum over k of w[r][k] x[t][k]. Rows beyond n_rows are computed again from the last and not stored.
-WT_INLINE void tile(const wt__product *p, loader load, size_t width, const uint8_t *data, size_t row_bytes,
-                    int64_t columns, int64_t first, int n_rows, int t, const int n_vectors)
-{
-    const uint8_t *w[ROWS];
-    const float *x[VECTORS];
-    wt_f32x16 sums[ROWS][VECTORS];
-    for (int r = 0; r < ROWS; r++) {
-        w[r] = data + row_bytes * (size_t)(r < n_rows ? r : n_rows - 1);
-        for (int j = 0; j < n_vectors; j++) sums[r][j] = (wt_f32x16){0};
-    }
-    for (int j = 0; j < n_vectors; j++) x[j] = p->x + p->x_stride * (t + j);
-    const int64_t whole = columns - columns % LANES;
-    for (int64_t k = 0; k < whole; k += LANES) {
-        wt_f32x16 wide[ROWS];
-#pragma GCC unroll 4
-        for (int r = 0; r < ROWS; r++) wide[r] = load(w[r], k);
-#pragma GCC unroll 4
-        for (int j = 0; j < n_vectors; j++) {
-            const wt_f32x16 v = load_f32((const uint8_t *)x[j], k);
-#pragma GCC unroll 4
-            for (int r = 0; r < ROWS; r++) sums[r][j] += wide[r] * v;
-        }
-    }
-    if (whole < columns)
-        for (int r = 0; r < ROWS; r++) {
-            const wt_f32x16 wide = load_tail(load, w[r], whole, (int)(columns - whole), width);
-            for (int j = 0; j < n_vectors; j++)
-                sums[r][j] += wide * load_tail(load_f32, (const uint8_t *)x[j], whole, (int)(columns - whole), 4);
-        }
-    for (int j = 0; j < n_vectors; j++)
-        for (int r = 0; r < n_rows; r++) {
-            float *out = p->out + p->out_stride * (t + j) + first + r;
-            const float bias = p->linear->bias ? p->linear->bias[first + r] : 0, y = sum_of(sums[r][j]) + bias;
-            *out = p->add ? *out + y : y;
-        }
-}
-
-/// `n_rows` of at most ROWS rows, whose first is row `first` of the matrix, with all vectors.
-WT_INLINE void strip(const wt__product *p, loader load, size_t width, const uint8_t *data, size_t row_bytes,
-                     int64_t columns, int64_t first, int n_rows)
-{
-    int t = 0;
-    for (; t + VECTORS <= p->n; t += VECTORS) tile(p, load, width, data, row_bytes, columns, first, n_rows, t, VECTORS);
-    for (; t < p->n; t++) tile(p, load, width, data, row_bytes, columns, first, n_rows, t, 1);
-}
-
-#define STRIPS(name, load, width)                                                                                      \
-    WT_CLONES static void name(const wt__product *p, const uint8_t *data, size_t row_bytes, int64_t first,             \
-                               int64_t n_rows)                                                                         \
+#define STRIPS(name, load, load_x, width)                                                                              \
+    WT_CLONES static void name(const wt__product *p, int64_t first, int64_t n_rows)                                    \
     {                                                                                                                  \
-        for (int64_t r = 0; r < n_rows; r += ROWS)                                                                     \
-            strip(p, load, width, data + row_bytes * (size_t)r, row_bytes, p->linear->weight.shape[1], first + r,      \
-                  (int)(n_rows - r < ROWS ? n_rows - r : ROWS));                                                       \
+        tiles(p, load, load_x, width, wt__row(p->linear, first), wt__row_bytes(p->linear), first, n_rows);             \
     }
-STRIPS(strips_f32, load_f32, 4)
-STRIPS(strips_f16, load_f16, 2)
-STRIPS(strips_bf16, load_bf16, 2)
-STRIPS(strips_q8_0, load_q8_0, 0)
+STRIPS(strips_f32, load_in_order, load_in_order, 4)
+STRIPS(strips_f16, load_f16, load_in_order, 2)
+STRIPS(strips_bf16, load_bf16, load_even_odd, 2)
 #undef STRIPS
 
-/// Types without a loader: rows are widened to floats first.
-static void strips_any(const wt__product *p, int64_t first, int64_t n_rows)
+WT_CLONES static void widened_strip(const wt__product *p, int64_t first, int64_t n_rows)
 {
     const int64_t columns = p->linear->weight.shape[1];
-    for (int64_t r = 0; r < n_rows; r += ROWS) {
-        const int64_t n = n_rows - r < ROWS ? n_rows - r : ROWS;
-        wt_tensor_to_f32(&p->linear->weight, (first + r) * columns, n * columns, p->rows);
-        strips_f32(p, (const uint8_t *)p->rows, sizeof(float) * (size_t)columns, first + r, n);
+    tiles(p, load_in_order, load_in_order, 4, (const uint8_t *)p->rows, sizeof(float) * (size_t)columns, first, n_rows);
+}
+
+/// Types without their own: four rows are widened to floats first.
+static void strips_any(const wt__product *p, int64_t first, int64_t n_rows)
+{
+    wt__product widened = *p;
+    widened.widened = true;
+    for (int64_t r = 0, n; r < n_rows; r += n) {
+        n = n_rows - r < TILE_ROWS ? n_rows - r : TILE_ROWS;
+        for (int64_t k = 0; k < n; k++)
+            wt__row_widen(p->linear, first + r + k, p->rows + k * p->linear->weight.shape[1]);
+        widened_strip(&widened, first + r, n);
     }
+}
+
+// ---- the choice
+
+/// Rounding to bytes wants blocks of 32 columns, and groups that are 32 times a power of two.
+static bool suits(const wt__linear *l)
+{
+    const int64_t columns = l->weight.shape[1];
+    if (columns % 32) return false;
+    return !l->nibbles || (l->scale_columns % 32 == 0 && !(l->scale_columns & (l->scale_columns - 1)));
+}
+
+static wt__strips choose(const wt__product *p)
+{
+    static const wt__strips portable[WT_N_DTYPES] = {
+        [WT_DTYPE_F32] = strips_f32, [WT_DTYPE_F16] = strips_f16, [WT_DTYPE_BF16] = strips_bf16};
+    const wt_dtype dtype = p->linear->weight.dtype;
+    wt__strips strips = NULL;
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+    const bool bytes = dtype != WT_DTYPE_F16 && dtype != WT_DTYPE_F8_E4M3;
+    if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni"))
+        strips = wt__strips_vnni[dtype];
+    else if (__builtin_cpu_supports("x86-64-v3"))
+        strips = wt__strips_avx2[dtype];
+    if (bytes && (p->exact || !suits(p->linear))) strips = NULL;
+#endif
+    if (!strips) strips = portable[dtype];
+    return strips ? strips : strips_any;
 }
 
 void wt__multiply(const wt__product *product, int64_t first, int64_t n_rows)
 {
-    static void (*const strips[WT_N_DTYPES])(const wt__product *, const uint8_t *, size_t, int64_t,
-                                             int64_t) = {[WT_DTYPE_F32] = strips_f32,
-                                                         [WT_DTYPE_F16] = strips_f16,
-                                                         [WT_DTYPE_BF16] = strips_bf16,
-                                                         [WT_DTYPE_Q8_0] = strips_q8_0};
-    const wt_tensor *w = &product->linear->weight;
-    const size_t row_bytes = wt_dtype_bytes(w->dtype, w->shape[1]);
-    if (strips[w->dtype])
-        strips[w->dtype](product, (const uint8_t *)w->data + row_bytes * (size_t)first, row_bytes, first, n_rows);
-    else
-        strips_any(product, first, n_rows);
+    choose(product)(product, first, n_rows);
 }

@@ -1,6 +1,7 @@
 // The steps of the forward pass on the CPU: functions over items that the device's threads share. The steps of a batch
 // are queued in one go and the caller waits once, at the end.
 #include "attention.h"
+#include "matrix.h"
 
 #include <math.h>
 #include <string.h>
@@ -119,19 +120,19 @@ static wt__product product(const wt_llm_session *s, const wt__linear *linear, co
                          .rows = s->rows,
                          .x_stride = linear->weight.shape[1],
                          .out_stride = linear->weight.shape[0],
-                         .n = n};
+                         .n = n,
+                         .exact = s->exact};
 }
 
 static void multiply(wt__pass *p, int n_parts, const wt__product *parts)
 {
-    const wt_tensor *w = &parts[0].linear->weight;
-    multiply_args a = {.n_parts = n_parts, .scratch_floats = 4 * (size_t)w->shape[1]};
+    multiply_args a = {.n_parts = n_parts, .scratch_floats = 4 * (size_t)parts[0].linear->weight.shape[1]};
     int64_t rows = 0, n_items = 0;
     for (int k = 0; k < n_parts; k++) {
         a.parts[k] = parts[k];
         rows += parts[k].linear->weight.shape[0];
     }
-    a.rows_an_item = rows_an_item(p->s, rows, wt_dtype_bytes(w->dtype, w->shape[1]), parts[0].n);
+    a.rows_an_item = rows_an_item(p->s, rows, wt__row_bytes(parts[0].linear), parts[0].n);
     for (int k = 0; k < n_parts; k++) n_items += items_of(&a, &parts[k]);
     run(p, multiply_rows, &a, sizeof a, (int)n_items);
 }
@@ -297,10 +298,9 @@ static void expert_rows(const void *args, int item)
 
 static void multiply_experts(wt__pass *p, const wt__layer *w, bool down)
 {
-    const wt_tensor *t = down ? &w->experts[0].down.weight : &w->experts[0].up.weight;
-    const int64_t rows = rows_an_item(p->s, t->shape[0], wt_dtype_bytes(t->dtype, t->shape[1]), 1);
-    run(p, expert_rows, &(expert_args){p->s, w, down, rows}, sizeof(expert_args),
-        (int)((t->shape[0] + rows - 1) / rows));
+    const wt__linear *m = down ? &w->experts[0].down : &w->experts[0].up;
+    const int64_t n_rows = m->weight.shape[0], rows = rows_an_item(p->s, n_rows, wt__row_bytes(m), 1);
+    run(p, expert_rows, &(expert_args){p->s, w, down, rows}, sizeof(expert_args), (int)((n_rows + rows - 1) / rows));
 }
 
 static void mixture(wt__pass *p, const wt__layer *w)

@@ -2,8 +2,6 @@
 // be recorded into a graph; where tokens stand is read on the device.
 #include "gpu.h"
 
-#include <math.h>
-
 enum { MATVEC_WARPS = 16, PLACE_WARPS = 8, ATTEND_THREADS = 128, THREADS = 256, SCRATCH_BYTES = 1024 };
 
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
@@ -12,9 +10,9 @@ static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, s
     if (!p->status) p->status = wt_kernel_launch(p->s->gpu->kernels[kernel], p->s->stream, &shape, &arg, 1);
 }
 
-static int type_of(const wt_tensor *t)
+static int kernel_type(wt_dtype t)
 {
-    return t->dtype == WT_DTYPE_F16 ? WT_LLM_F16 : t->dtype == WT_DTYPE_BF16 ? WT_LLM_BF16 : WT_LLM_F32;
+    return t == WT_DTYPE_F16 ? WT_LLM_F16 : t == WT_DTYPE_BF16 ? WT_LLM_BF16 : WT_LLM_F32;
 }
 
 static const void *io_at(const wt__pass *p, size_t at) { return (const void *)(p->s->gpu->io_address + at); }
@@ -37,25 +35,40 @@ static void embed(wt__pass *p)
                                  .rope_scale = s->rope_scale,
                                  .d_model = m->config.d_model,
                                  .half = m->config.rope.n_dims / 2,
-                                 .embedding_type = type_of(&m->embedding),
-                                 .positions_type = type_of(&m->positions)};
+                                 .embedding_type = kernel_type(m->embedding.dtype),
+                                 .positions_type = kernel_type(m->positions.dtype)};
     launch(p, WT__LLM_EMBED, (wt_launch){.grid = {s->n_tokens}, .block = {THREADS}}, &a, sizeof a);
 }
 
-static void normalise(wt__pass *p, const wt__norm *norm)
+/// To s->n, in the type that the products take.
+static void normalise(wt__pass *p, const wt__norm *norm, const float *x, int n, wt_dtype type)
 {
     const wt_model_config *c = &p->s->llm->config;
-    const wt_llm_norm_args a = {.x = p->s->x,
+    const wt_llm_norm_args a = {.x = x,
                                 .weight = norm->weight,
                                 .bias = norm->bias,
                                 .out = p->s->n,
                                 .eps = (float)c->norm_eps,
                                 .width = c->d_model,
-                                .type = WT_LLM_F32};
-    launch(p, WT__LLM_NORM, (wt_launch){.grid = {p->s->n_tokens}, .block = {THREADS}}, &a, sizeof a);
+                                .type = kernel_type(type)};
+    launch(p, WT__LLM_NORM, (wt_launch){.grid = {n}, .block = {THREADS}}, &a, sizeof a);
 }
 
-// ---- matrices
+// ---- matrices: one vector times plain weights by llm_matvec.cu, with the norm before it, all else by matmul.h
+
+static bool by_matvec(const wt__linear *w, int n)
+{
+    const wt_dtype t = w->weight.dtype;
+    return n == 1 && !w->scales && (t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16);
+}
+
+/// Of the vectors that `w` is multiplied with: its own type, 16 bits for smaller ones. GGUF's blocks take floats.
+static wt_dtype input_type(const wt__linear *w, int n)
+{
+    const wt_dtype t = w->weight.dtype;
+    if (by_matvec(w, n) || wt_dtype_block(t) > 1) return WT_DTYPE_F32;
+    return t == WT_DTYPE_F32 || t == WT_DTYPE_F16 ? t : WT_DTYPE_BF16;
+}
 
 /// Blocks stay, two on a processor, unless the vector fills its shared memory.
 static wt_launch rows_launch(const wt__pass *p, int n_rows, int columns, int n)
@@ -67,22 +80,63 @@ static wt_launch rows_launch(const wt__pass *p, int n_rows, int columns, int n)
         .grid = {wanted < there ? wanted : there, n}, .block = {32 * MATVEC_WARPS}, .shared_bytes = shared};
 }
 
-static wt_llm_part part_of(const wt__linear *linear, float *out)
+static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const wt__norm *norm)
 {
-    return (wt_llm_part){linear->weight.data, linear->bias, out, (int)linear->weight.shape[0]};
-}
-
-static void matvec(wt__pass *p, const wt_tensor *w, wt_llm_matvec_args a, const wt__norm *norm, int n)
-{
-    a.columns = (int)w->shape[1];
+    a.columns = (int)w->weight.shape[1];
     a.eps = (float)p->s->llm->config.norm_eps;
     if (norm) {
         a.norm_weight = norm->weight;
         a.norm_bias = norm->bias;
     }
-    a.n_rows = 0;
     for (int k = 0; k < (a.gated ? 1 : a.n_parts); k++) a.n_rows += a.parts[k].rows;
-    launch(p, WT__LLM_MATVEC + type_of(w), rows_launch(p, a.n_rows, a.columns, n), &a, sizeof a);
+    launch(p, WT__LLM_MATVEC + kernel_type(w->weight.dtype), rows_launch(p, a.n_rows, a.columns, 1), &a, sizeof a);
+}
+
+wt_scaling wt__llm_scaling(const wt__linear *w)
+{
+    if (!w->scales) return WT_SCALING_NONE;
+    if (w->scale_columns < w->weight.shape[1]) return w->scale_rows > 1 ? WT_SCALING_BLOCK : WT_SCALING_GROUP;
+    return w->scale_rows > 1 ? WT_SCALING_TENSOR : WT_SCALING_ROW;
+}
+
+static wt_matrix matrix_of(const wt__linear *w)
+{
+    const wt_scaling scaling = wt__llm_scaling(w);
+    return (wt_matrix){.data = (uintptr_t)w->weight.data,
+                       .rows = (int)w->weight.shape[0],
+                       .columns = (int)w->weight.shape[1],
+                       .dtype = w->weight.dtype,
+                       .packing = w->nibbles ? WT_PACKING_U4 : WT_PACKING_NONE,
+                       .scaling = scaling,
+                       .group = scaling == WT_SCALING_GROUP ? w->scale_columns : 0,
+                       .scales = (uintptr_t)w->scales,
+                       .zeros = (uintptr_t)w->zeros};
+}
+
+/// The matrices of several experts, which lie one after the other.
+static wt_matrix stack_of(const wt_llm *m, const wt__linear *first, const wt__linear *second)
+{
+    wt_matrix all = matrix_of(first);
+    all.next = wt__llm_expert_stride(m, first->weight.data, second->weight.data);
+    all.scales_next = wt__llm_expert_stride(m, first->scales, second->scales);
+    all.zeros_next = wt__llm_expert_stride(m, first->zeros, second->zeros);
+    return all;
+}
+
+static wt_matmul_part part_of(const wt__linear *w, void *y)
+{
+    return (wt_matmul_part){.weight = matrix_of(w), .y = (uintptr_t)y, .bias = (uintptr_t)w->bias};
+}
+
+static void multiply(wt__pass *p, const wt_matmul_args *a)
+{
+    if (!p->status) p->status = wt_matmul_enqueue(p->s->gpu->matmul, p->s->stream, a);
+}
+
+bool wt__llm_alike(const wt__linear *a, const wt__linear *b)
+{
+    return a->weight.dtype == b->weight.dtype && a->nibbles == b->nibbles && wt__llm_scaling(a) == wt__llm_scaling(b) &&
+           a->scale_columns == b->scale_columns;
 }
 
 static void qkv(wt__pass *p, const wt__layer *w)
@@ -90,43 +144,92 @@ static void qkv(wt__pass *p, const wt__layer *w)
     const wt_llm_session *s = p->s;
     const wt__linear *all[3] = {&w->q, &w->k, &w->v};
     float *out[3] = {s->q, s->k, s->v};
-    for (int first = 0, n; first < 3; first += n) { // those of one type together
-        wt_llm_matvec_args a = {.x = s->x, .activation = -1};
-        for (n = 0; first + n < 3 && all[first + n]->weight.dtype == all[first]->weight.dtype; n++)
-            a.parts[n] = part_of(all[first + n], out[first + n]);
-        a.n_parts = n;
-        matvec(p, &all[first]->weight, a, &w->attention_norm, s->n_tokens);
+    for (int first = 0, n; first < 3; first += n) { // those of one kind together
+        wt_llm_matvec_args single = {.x = s->x};
+        const wt_dtype type = input_type(all[first], s->n_tokens);
+        wt_matmul_args a = {
+            .x = (uintptr_t)s->n, .x_dtype = type, .y_dtype = WT_DTYPE_F32, .m = s->n_tokens, .n_parts = 0};
+        for (n = 0; first + n < 3 && wt__llm_alike(all[first], all[first + n]); n++) {
+            const wt__linear *l = all[first + n];
+            a.parts[n] = part_of(l, out[first + n]);
+            single.parts[n] = (wt_llm_part){l->weight.data, l->bias, out[first + n], (int)l->weight.shape[0]};
+        }
+        single.n_parts = a.n_parts = n;
+        if (by_matvec(all[first], s->n_tokens)) {
+            matvec(p, all[first], single, &w->attention_norm);
+            continue;
+        }
+        normalise(p, &w->attention_norm, s->x, s->n_tokens, type);
+        multiply(p, &a);
     }
 }
 
-static void project(wt__pass *p, const wt__linear *linear, const float *in)
+static void project(wt__pass *p, const wt__linear *w, const float *in)
 {
-    const wt_llm_matvec_args a = {
-        .parts = {part_of(linear, p->s->x)}, .n_parts = 1, .x = in, .activation = -1, .add = true};
-    matvec(p, &linear->weight, a, NULL, p->s->n_tokens);
+    const wt_llm_session *s = p->s;
+    if (by_matvec(w, s->n_tokens)) {
+        const wt_llm_part part = {w->weight.data, w->bias, s->x, (int)w->weight.shape[0]};
+        matvec(p, w, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = in, .add = true}, NULL);
+        return;
+    }
+    multiply(p, &(wt_matmul_args){.n_parts = 1,
+                                  .parts = {part_of(w, s->x)},
+                                  .x = (uintptr_t)in,
+                                  .x_dtype = input_type(w, s->n_tokens),
+                                  .y_dtype = WT_DTYPE_F32,
+                                  .m = s->n_tokens,
+                                  .add = true});
 }
 
 static void gate(wt__pass *p, const wt__layer *w)
 {
+    const wt_llm_session *s = p->s;
     const bool gated = w->gate.weight.data;
-    wt_llm_matvec_args a = {.parts = {part_of(&w->up, p->s->up)},
-                            .n_parts = gated ? 2 : 1,
-                            .x = p->s->x,
-                            .gated = gated,
-                            .activation = (int)p->s->llm->config.activation};
-    if (gated) a.parts[1] = part_of(&w->gate, NULL);
-    matvec(p, &w->up.weight, a, &w->ffn_norm, p->s->n_tokens);
+    const wt_activation activation = s->llm->config.activation;
+    if (by_matvec(&w->up, s->n_tokens)) {
+        const int rows = (int)w->up.weight.shape[0];
+        matvec(p, &w->up,
+               (wt_llm_matvec_args){.parts = {{w->up.weight.data, w->up.bias, s->up, rows},
+                                              {w->gate.weight.data, w->gate.bias, NULL, rows}},
+                                    .n_parts = gated ? 2 : 1,
+                                    .x = s->x,
+                                    .gated = gated,
+                                    .activation = (int)activation},
+               &w->ffn_norm);
+        return;
+    }
+    const wt_dtype type = input_type(&w->up, s->n_tokens);
+    wt_matmul_args a = {.n_parts = gated ? 2 : 1,
+                        .parts = {part_of(gated ? &w->gate : &w->up, s->up), part_of(&w->up, s->up)},
+                        .x = (uintptr_t)s->n,
+                        .x_dtype = type,
+                        .y_dtype = input_type(&w->down, s->n_tokens),
+                        .m = s->n_tokens,
+                        .activation = activation,
+                        .gated = gated};
+    normalise(p, &w->ffn_norm, s->x, s->n_tokens, type);
+    multiply(p, &a);
 }
 
 static void head(wt__pass *p)
 {
     const wt_llm_session *s = p->s;
-    const wt_llm *m = s->llm;
-    const wt_llm_matvec_args a = {.parts = {part_of(&m->head, p->logits)},
-                                  .n_parts = 1,
-                                  .x = s->x + (int64_t)(s->n_tokens - p->n_logits) * m->config.d_model,
-                                  .activation = -1};
-    matvec(p, &m->head.weight, a, &m->norm, p->n_logits);
+    const wt__linear *w = &s->llm->head;
+    const wt__norm *norm = &s->llm->norm;
+    const float *x = s->x + (int64_t)(s->n_tokens - p->n_logits) * s->llm->config.d_model;
+    if (by_matvec(w, p->n_logits)) {
+        const wt_llm_part part = {w->weight.data, w->bias, p->logits, (int)w->weight.shape[0]};
+        matvec(p, w, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = x}, norm);
+        return;
+    }
+    const wt_dtype type = input_type(w, p->n_logits);
+    normalise(p, norm, x, p->n_logits, type);
+    multiply(p, &(wt_matmul_args){.n_parts = 1,
+                                  .parts = {part_of(w, p->logits)},
+                                  .x = (uintptr_t)s->n,
+                                  .x_dtype = type,
+                                  .y_dtype = WT_DTYPE_F32,
+                                  .m = p->n_logits});
 }
 
 // ---- attention
@@ -184,7 +287,7 @@ static void attend(wt__pass *p, int layer)
                                   .n_kv_heads = c->n_kv_heads,
                                   .n_splits = wt__gpu_n_splits(s, s->n_tokens),
                                   .window = c->layer_slides[layer] ? c->sliding_window : 0,
-                                  .out_type = WT_LLM_F32};
+                                  .out_type = kernel_type(input_type(&s->llm->layers[layer].o, s->n_tokens))};
     launch(
         p, WT__LLM_ATTEND,
         (wt_launch){.grid = {a.n_splits, c->n_heads / s->gpu->heads_at_once, s->n_tokens}, .block = {ATTEND_THREADS}},
@@ -193,44 +296,105 @@ static void attend(wt__pass *p, int layer)
 
 // ---- experts
 
+static void route(wt__pass *p, const wt__layer *w)
+{
+    const wt_llm_session *s = p->s;
+    const wt_model_config *c = &s->llm->config;
+    const int n = s->n_tokens;
+    if (by_matvec(&w->router, n)) {
+        const wt_llm_part part = {w->router.weight.data, NULL, s->routes, c->n_experts};
+        matvec(p, &w->router, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = s->x}, &w->ffn_norm);
+    } else {
+        const wt_dtype type = input_type(&w->router, n);
+        normalise(p, &w->ffn_norm, s->x, n, type);
+        multiply(p, &(wt_matmul_args){.n_parts = 1,
+                                      .parts = {part_of(&w->router, s->routes)},
+                                      .x = (uintptr_t)s->n,
+                                      .x_dtype = type,
+                                      .y_dtype = WT_DTYPE_F32,
+                                      .m = n});
+    }
+    const wt_llm_choose_args choose = {.routes = s->routes,
+                                       .chosen = s->chosen,
+                                       .shares = s->shares,
+                                       .n_tokens = n,
+                                       .n_experts = c->n_experts,
+                                       .n_used = c->n_experts_used,
+                                       .normalise = c->norm_expert_weights};
+    launch(p, WT__LLM_CHOOSE,
+           (wt_launch){.grid = {n}, .block = {32}, .shared_bytes = sizeof(float) * (size_t)c->n_experts}, &choose,
+           sizeof choose);
+}
+
+/// Few tokens: each row of an expert is read for each token that chose it. Many: tokens stand together by expert.
 static void mixture(wt__pass *p, const wt__layer *w)
 {
     const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
     const wt__expert *first = &w->experts[0], *second = &w->experts[c->n_experts > 1];
-    const int type = type_of(&first->up.weight);
-    normalise(p, &w->ffn_norm);
-    const wt_llm_matvec_args routes = {
-        .parts = {part_of(&w->router, s->routes)}, .n_parts = 1, .x = s->n, .activation = -1};
-    matvec(p, &w->router.weight, routes, NULL, s->n_tokens);
-    const wt_llm_choose_args choose = {.routes = s->routes,
-                                       .chosen = s->chosen,
-                                       .shares = s->shares,
-                                       .n_tokens = s->n_tokens,
-                                       .n_experts = c->n_experts,
-                                       .n_used = c->n_experts_used,
-                                       .normalise = c->norm_expert_weights};
-    launch(p, WT__LLM_CHOOSE,
-           (wt_launch){.grid = {s->n_tokens}, .block = {32}, .shared_bytes = sizeof(float) * (size_t)c->n_experts},
-           &choose, sizeof choose);
-    const wt_llm_expert_args a = {.gate = first->gate.weight.data,
-                                  .up = first->up.weight.data,
-                                  .down = first->down.weight.data,
-                                  .gate_stride = wt__llm_expert_stride(s->llm, &first->gate, &second->gate),
-                                  .up_stride = wt__llm_expert_stride(s->llm, &first->up, &second->up),
-                                  .down_stride = wt__llm_expert_stride(s->llm, &first->down, &second->down),
-                                  .chosen = s->chosen,
-                                  .shares = s->shares,
-                                  .n = s->n,
-                                  .hidden = s->up,
-                                  .x = s->x,
-                                  .d_model = c->d_model,
-                                  .d_ff = c->d_ff_expert,
-                                  .n_used = c->n_experts_used,
-                                  .activation = (int)c->activation};
-    launch(p, WT__LLM_EXPERT + type, rows_launch(p, c->d_ff_expert, c->d_model, s->n_tokens * c->n_experts_used), &a,
-           sizeof a);
-    launch(p, WT__LLM_DOWN + type, rows_launch(p, c->d_model, c->d_ff_expert, s->n_tokens), &a, sizeof a);
+    const int n_pairs = s->n_tokens * c->n_experts_used;
+    const bool grouped = n_pairs > 4 * c->n_experts;
+    const wt_dtype type = input_type(&first->up, 0), inner = input_type(&first->down, 0);
+    const wt_llm_mix_args mix = {.chosen = s->chosen,
+                                 .shares = s->shares,
+                                 .offsets = s->gpu->offsets,
+                                 .slots = grouped ? s->gpu->slots : NULL,
+                                 .n = s->n,
+                                 .grouped = s->gpu->grouped,
+                                 .mixed = s->gpu->mixed,
+                                 .x = s->x,
+                                 .n_pairs = n_pairs,
+                                 .n_experts = c->n_experts,
+                                 .n_used = c->n_experts_used,
+                                 .d_model = c->d_model,
+                                 .type = kernel_type(type)};
+    route(p, w);
+    normalise(p, &w->ffn_norm, s->x, s->n_tokens, type);
+    if (grouped) {
+        launch(p, WT__LLM_GROUP, (wt_launch){.block = {c->n_experts}}, &mix, sizeof mix);
+        launch(p, WT__LLM_GATHER, (wt_launch){.grid = {n_pairs}, .block = {THREADS}}, &mix, sizeof mix);
+    }
+    wt_matmul_args a = {.n_parts = 2,
+                        .parts = {{.weight = stack_of(s->llm, &first->gate, &second->gate), .y = (uintptr_t)s->up},
+                                  {.weight = stack_of(s->llm, &first->up, &second->up)}},
+                        .x = (uintptr_t)(grouped ? s->gpu->grouped : s->n),
+                        .x_dtype = type,
+                        .y_dtype = inner,
+                        .m = n_pairs,
+                        .activation = c->activation,
+                        .gated = true,
+                        .experts = grouped ? 0 : (uintptr_t)s->chosen,
+                        .offsets = grouped ? (uintptr_t)s->gpu->offsets : 0,
+                        .n_experts = c->n_experts,
+                        .x_repeat = grouped ? 0 : c->n_experts_used};
+    multiply(p, &a);
+    a.n_parts = 1;
+    a.parts[0] =
+        (wt_matmul_part){.weight = stack_of(s->llm, &first->down, &second->down), .y = (uintptr_t)s->gpu->mixed};
+    a.x = (uintptr_t)s->up;
+    a.x_dtype = inner;
+    a.y_dtype = WT_DTYPE_F32;
+    a.activation = WT_ACTIVATION_NONE;
+    a.gated = false;
+    a.x_repeat = 0;
+    multiply(p, &a);
+    launch(p, WT__LLM_MIX, (wt_launch){.grid = {s->n_tokens}, .block = {THREADS}}, &mix, sizeof mix);
+}
+
+// ---- the next token
+
+void wt__gpu_pick(wt__pass *p)
+{
+    const wt_llm_session *s = p->s;
+    const wt__gpu *g = s->gpu;
+    const wt_llm_pick_args a = {.logits = p->logits,
+                                .tokens = (wt_llm_token *)(g->io_address + g->tokens_at),
+                                .best = (float *)(g->io_address + g->best_at),
+                                .arrived = g->arrived,
+                                .step = (int *)(g->io_address + g->step_at),
+                                .ring = (wt_llm_choice *)wt_buffer_address(g->ring),
+                                .vocab_size = s->llm->config.vocab_size};
+    launch(p, WT__LLM_PICK, (wt_launch){.grid = {WT_LLM_PICK_BLOCKS}, .block = {THREADS}}, &a, sizeof a);
 }
 
 const wt__llm_ops wt__llm_cuda_ops = {.embed = embed,

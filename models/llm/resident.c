@@ -47,13 +47,19 @@ static void add(loader *l, piece p)
     l->pieces[l->n_pieces++] = p;
 }
 
-/// Types that the kernels read stay; others become floats.
-static void add_tensor(loader *l, wt_tensor *t)
+static bool is_plain(wt_dtype t) { return t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16; }
+
+static void add_bytes(loader *l, const void **data, size_t bytes)
+{
+    if (*data && bytes) add(l, (piece){.from = *data, .bytes = bytes, .address = data});
+}
+
+/// A table whose rows are looked up: plain types stay, others become floats.
+static void add_table(loader *l, wt_tensor *t)
 {
     if (!t->data) return;
-    const bool stays = t->dtype == WT_DTYPE_F32 || t->dtype == WT_DTYPE_F16 || t->dtype == WT_DTYPE_BF16;
     piece p = {.from = t->data, .bytes = wt_tensor_bytes(t), .address = &t->data};
-    if (!stays) {
+    if (!is_plain(t->dtype)) {
         p.tensor = *t;
         p.bytes = sizeof(float) * (size_t)wt_tensor_elements(t);
         t->dtype = WT_DTYPE_F32;
@@ -72,10 +78,22 @@ static void add_norm(loader *l, wt__norm *norm, int width)
     add_vector(l, &norm->bias, width);
 }
 
-static void add_linear(loader *l, wt__linear *linear)
+/// Matrices stay as they are, but for F64.
+static void add_linear(loader *l, wt__linear *w)
 {
-    add_vector(l, &linear->bias, linear->weight.shape[0]);
-    add_tensor(l, &linear->weight);
+    add_vector(l, &w->bias, w->weight.shape[0]);
+    if (!w->weight.data) return;
+    if (w->weight.dtype == WT_DTYPE_F64) {
+        add_table(l, &w->weight);
+        return;
+    }
+    const size_t bytes = wt_tensor_bytes(&w->weight) / (w->nibbles ? 2 : 1);
+    add_bytes(l, &w->weight.data, bytes);
+    if (!w->scales) return;
+    const int64_t across = (w->weight.shape[1] + w->scale_columns - 1) / w->scale_columns;
+    const int64_t n = (w->weight.shape[0] + w->scale_rows - 1) / w->scale_rows * across;
+    add_vector(l, &w->scales, n);
+    add_bytes(l, (const void **)&w->zeros, (size_t)n);
 }
 
 /// Equal matrices of all experts lie one after the other.
@@ -103,8 +121,8 @@ static void add_all(loader *l)
 {
     wt_llm *m = &l->resident->llm;
     const bool tied = m->head.weight.data == m->embedding.data;
-    add_tensor(l, &m->embedding);
-    add_tensor(l, &m->positions);
+    add_table(l, &m->embedding);
+    add_table(l, &m->positions);
     add_norm(l, &m->norm, m->config.d_model);
     if (!tied) add_linear(l, &m->head);
     for (int k = 0; k < m->config.n_layers; k++) add_layer(l, &m->layers[k]);
@@ -251,7 +269,7 @@ wt_status wt_llm_resident_create(const wt_llm *llm, const wt_llm_resident_config
     if (!l.status) add_all(&l);
     if (!l.status) l.status = wt__llm_pool(config->device, config->partition, "llm weights", &r->pool);
     if (!l.status) l.status = send_all(&l, config);
-    if (llm->head.weight.data == llm->embedding.data) r->llm.head.weight = r->llm.embedding;
+    if (llm->head.weight.data == llm->embedding.data) r->llm.head = (wt__linear){.weight = r->llm.embedding};
     close_loader(&l);
     if (!l.status) {
         *resident = r;
@@ -272,9 +290,7 @@ void wt_llm_resident_destroy(wt_llm_resident *resident)
     free(resident);
 }
 
-int64_t wt__llm_expert_stride(const wt_llm *llm, const wt__linear *first, const wt__linear *second)
+int64_t wt__llm_expert_stride(const wt_llm *llm, const void *first, const void *second)
 {
-    return llm->config.n_experts > 1
-               ? (const unsigned char *)second->weight.data - (const unsigned char *)first->weight.data
-               : 0;
+    return llm->config.n_experts > 1 ? (const unsigned char *)second - (const unsigned char *)first : 0;
 }

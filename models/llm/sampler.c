@@ -1,6 +1,6 @@
 // Choosing a token. Only as many candidates are put in order as the choice needs: they lie in a heap and are taken from
 // it, the most probable first.
-#include <warptone/llm.h>
+#include "llm_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,6 +10,12 @@ typedef struct candidate {
     float logit; ///< less the largest, divided by the temperature
     int32_t id;
 } candidate;
+
+typedef struct typical {
+    double distance; ///< of its surprise from the mean
+    double weight;
+    int32_t id;
+} typical;
 
 struct wt_sampler {
     wt_sampler_config config;
@@ -21,6 +27,7 @@ struct wt_sampler {
     float *logits;   ///< [vocab_size] after penalties and bias
     candidate *heap; ///< [vocab_size]: [0 .. n_heap - 1] a heap, from the end on what was taken
     int n_heap, n_taken;
+    typical *typicals; ///< [vocab_size] of typical sampling; NULL without
 };
 
 // ---- Philox 4x32-10
@@ -51,6 +58,8 @@ static wt_status check(const wt_sampler_config *c, int vocab_size)
     if (c->top_k < 0) return wt_fail(WT_ERR_BAD_ARG, "sampler: top_k %d, want 0 or more", c->top_k);
     if (!(c->top_p >= 0 && c->top_p <= 1)) return wt_fail(WT_ERR_BAD_ARG, "sampler: top_p %g, want 0..1", c->top_p);
     if (!(c->min_p >= 0 && c->min_p <= 1)) return wt_fail(WT_ERR_BAD_ARG, "sampler: min_p %g, want 0..1", c->min_p);
+    if (!(c->typical_p >= 0 && c->typical_p <= 1))
+        return wt_fail(WT_ERR_BAD_ARG, "sampler: typical_p %g, want 0..1", c->typical_p);
     if (!(c->repetition_penalty >= 0 && c->repetition_penalty <= 1e3))
         return wt_fail(WT_ERR_BAD_ARG, "sampler: repetition_penalty %g, want 0..1000", c->repetition_penalty);
     if (!(fabs(c->presence_penalty) <= 1e3 && fabs(c->frequency_penalty) <= 1e3))
@@ -78,7 +87,9 @@ wt_status wt_sampler_create(const wt_sampler_config *config, int vocab_size, wt_
     s->logits = malloc(n * sizeof *s->logits);
     s->heap = malloc(n * sizeof *s->heap);
     s->biases = malloc(((size_t)config->n_biases + 1) * sizeof *s->biases);
-    if (!s->seen || !s->counts || !s->logits || !s->heap || !s->biases) {
+    const bool typical_p = config->typical_p > 0 && config->typical_p < 1;
+    if (typical_p) s->typicals = malloc(n * sizeof *s->typicals);
+    if ((typical_p && !s->typicals) || !s->seen || !s->counts || !s->logits || !s->heap || !s->biases) {
         wt_sampler_destroy(s);
         return wt_fail(WT_ERR_NO_MEMORY, "sampler: a vocabulary of %d", vocab_size);
     }
@@ -95,14 +106,28 @@ void wt_sampler_destroy(wt_sampler *sampler)
     free(sampler->counts);
     free(sampler->logits);
     free(sampler->heap);
+    free(sampler->typicals);
     free(sampler->biases);
     free(sampler);
+}
+
+void wt_sampler_forget(wt_sampler *sampler)
+{
+    memset(sampler->seen, 0, (size_t)sampler->vocab_size * sizeof *sampler->seen);
+    memset(sampler->counts, 0, (size_t)sampler->vocab_size * sizeof *sampler->counts);
 }
 
 void wt_sampler_see(wt_sampler *sampler, const int32_t *ids, int n)
 {
     for (int k = 0; k < n; k++)
         if (ids[k] >= 0 && ids[k] < sampler->vocab_size) sampler->seen[ids[k]] = true;
+}
+
+bool wt__sampler_is_plain(const wt_sampler *sampler)
+{
+    const wt_sampler_config *c = &sampler->config;
+    const bool repeats = c->repetition_penalty == 0 || c->repetition_penalty == 1;
+    return c->temperature == 0 && repeats && c->presence_penalty == 0 && c->frequency_penalty == 0 && !c->n_biases;
 }
 
 // ---- the heap: larger logits first, of equal ones the smaller id
@@ -164,6 +189,36 @@ static int32_t largest(const float *x, int n)
     return best;
 }
 
+static int nearer(const void *a, const void *b)
+{
+    const typical *x = a, *y = b;
+    if (x->distance != y->distance) return x->distance < y->distance ? -1 : 1;
+    return x->id < y->id ? -1 : 1;
+}
+
+/// Of the first n taken, those whose surprise is nearest to the mean, until their share reaches typical_p; one of them
+/// by `number` in [0, 1).
+static int32_t draw_typical(wt_sampler *s, int n, double number)
+{
+    double total = 0, mean = 0, mass = 0, sum = 0;
+    for (int k = 0; k < n; k++) {
+        const candidate c = taken(s, k);
+        s->typicals[k] = (typical){.weight = exp(c.logit), .id = c.id};
+        total += s->typicals[k].weight;
+    }
+    for (int k = 0; k < n; k++)
+        if (s->typicals[k].weight > 0) mean -= s->typicals[k].weight / total * log(s->typicals[k].weight / total);
+    for (int k = 0; k < n; k++) s->typicals[k].distance = fabs(-log(s->typicals[k].weight / total) - mean);
+    qsort(s->typicals, (size_t)n, sizeof *s->typicals, nearer);
+    int kept = 0;
+    while (kept < n && mass < s->config.typical_p * total) mass += s->typicals[kept++].weight;
+    for (int k = 0; k < kept; k++) {
+        sum += s->typicals[k].weight;
+        if (sum > number * mass) return s->typicals[k].id;
+    }
+    return s->typicals[0].id;
+}
+
 /// Weights are exp(logit), of the largest 1. Take what top-k, top-p and min-p leave, then as many as the number drawn
 /// asks.
 static int32_t draw(wt_sampler *s, double most)
@@ -184,8 +239,12 @@ static int32_t draw(wt_sampler *s, double most)
         if (n && ((top_p && mass >= c->top_p * total) || weight < c->min_p)) break;
         mass += weight;
     }
-    const double target = philox(c->seed, s->n_drawn++) * (cut ? mass : total);
+    const double number = philox(c->seed, s->n_drawn++), target = number * (cut ? mass : total);
     const int n_left = cut ? n : s->vocab_size;
+    if (s->typicals) {
+        while (s->n_taken < n_left) take(s);
+        return draw_typical(s, n_left, number);
+    }
     double sum = 0;
     for (int k = 0; k < n_left; k++) {
         if (k >= s->n_taken) take(s);

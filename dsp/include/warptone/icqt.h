@@ -12,8 +12,11 @@ extern "C" {
 typedef struct wt_icqt wt_icqt; ///< Filters and buffers; one call at a time uses it.
 
 /// `config` as the forward transform had it (kind full, equal temperament, no gamma). Buffers hold `max_frames`.
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY.  [worker]
-WT_CHECKED wt_status wt_icqt_create(const wt_cqt_config *config, int64_t max_frames, wt_icqt **icqt);
+/// `device` NULL = immediate calls only; else it is borrowed until the plan is destroyed.
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, on a GPU those of wt_module_create and
+/// WT_ERR_UNSUPPORTED (filters whose spectra have more than 8192 points).  [worker]
+WT_CHECKED wt_status wt_icqt_create(wt_device *device, const wt_cqt_config *config, int64_t max_frames,
+                                    wt_icqt **icqt);
 void wt_icqt_destroy(wt_icqt *icqt); ///< NULL is allowed.  [worker]
 
 /// Samples that n_frames give when no length is asked for: hop (n_frames - 1).  [any]
@@ -30,6 +33,14 @@ int64_t wt_icqt_samples(const wt_icqt *icqt, int64_t n_frames);
 /// Source: librosa 0.11.0 core/constantq.py, icqt().  Judge: librosa in float64, 1e-6 of the peak, but for the first
 /// 4096 and last 2048 samples, where it shows how soxr begins a doubling by 4 and more: there 2e-4.  [rt, running]
 WT_RT wt_status wt_icqt_run(wt_icqt *icqt, const float *in, int64_t n_frames, int64_t length, float *out);
+
+/// Queue the same on a stream of the plan's device; offsets in bytes. On the CPU backend channels are spread over the
+/// device's threads. Until the stream has passed it no other call may use the plan, but for further enqueues on the
+/// same stream.
+/// Errors: WT_ERR_BAD_ARG (frames, length, a range that does not fit its buffer), WT_ERR_CUDA.
+/// Judge:  on a GPU, wt_icqt_run, 2e-6 of the peak.  [worker]
+WT_CHECKED wt_status wt_icqt_enqueue(wt_icqt *icqt, wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                                     int64_t n_frames, int64_t length, wt_buffer *out, size_t out_offset);
 
 #ifdef __cplusplus
 }

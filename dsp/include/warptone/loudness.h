@@ -6,7 +6,9 @@
 #define WARPTONE_LOUDNESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <warptone/device.h>
 #include <warptone/status.h>
 
 #ifdef __cplusplus
@@ -73,6 +75,36 @@ void wt_loudness_merge(wt_loudness *into, const wt_loudness *from);
 
 /// Gain in dB that brings a programme to `target_lufs` without its true peak passing `ceiling_dbtp`; 0 for silence.
 double wt_loudness_gain_db(const wt_loudness_values *values, double target_lufs, double ceiling_dbtp);
+
+// ---- many whole programmes
+
+typedef struct wt_loudness_batch_config {
+    wt_loudness_config meter;
+    int64_t n_frames; ///< of one programme, 1 or more
+    int n_signals;    ///< programmes, 0 = 1
+} wt_loudness_batch_config;
+
+/// Meters, or on a GPU 800 bytes for each second of a channel; one call at a time uses it.
+typedef struct wt_loudness_batch wt_loudness_batch;
+
+/// `device`: NULL = immediate calls only, else borrowed until the batch is destroyed.
+/// Errors: those of wt_loudness_create, on a GPU the compiler's.  [worker]
+WT_CHECKED wt_status wt_loudness_batch_create(wt_device *device, const wt_loudness_batch_config *config,
+                                              wt_loudness_batch **batch);
+void wt_loudness_batch_destroy(wt_loudness_batch *batch); ///< NULL is allowed.  [worker]
+
+/// Meter each programme from its beginning to its end, on the calling thread.
+///
+///   pcm      [n_signals][channels][n_frames]
+///   values   [n_signals]   what wt_loudness_query would say at the end
+///
+/// Judge: the meter, the same bits.  [rt, running]
+WT_RT void wt_loudness_batch_run(wt_loudness_batch *batch, const float *pcm, wt_loudness_values *values);
+/// Queue it; offsets in bytes, values' a multiple of 8. Errors: WT_ERR_BAD_ARG.
+/// Judge: CUDA: the meter, 1e-6 LU and dB; where nothing but zeros follow a sound it may give -INFINITY as soon as the
+/// filters have rung down by 480 dB.  [worker]
+WT_CHECKED wt_status wt_loudness_batch_enqueue(wt_loudness_batch *batch, wt_stream *stream, const wt_buffer *pcm,
+                                               size_t pcm_offset, wt_buffer *values, size_t values_offset);
 
 #ifdef __cplusplus
 }

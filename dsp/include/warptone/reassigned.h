@@ -15,20 +15,35 @@ typedef struct wt_reassigned_config {
     bool keep_all;       ///< no such limit
     bool fill_nan;       ///< a bin's own frequency and time instead of NaN
     bool no_clip;        ///< false: frequencies within 0 .. rate / 2, times within the signal
+    int64_t n_samples;   ///< of one signal
+    int n_signals;       ///< 0 = 1
 } wt_reassigned_config;
 
-/// Analyse a signal. Frames are those of wt_stft_frames.
+/// Windows and scratch; one call at a time uses it.
+typedef struct wt_reassigned wt_reassigned;
+
+/// `device` NULL = immediate calls only; else it is borrowed until the plan is destroyed.
+/// Errors: those of wt_stft_create; WT_ERR_BAD_ARG (rate, ref_power, n_signals, signals without a frame),
+/// WT_ERR_NO_MEMORY; on a GPU those of wt_module_create and WT_ERR_UNSUPPORTED (n_fft of 1, with a prime factor above
+/// 13, or more than shared memory holds: 4096 on an H100).  [worker]
+WT_CHECKED wt_status wt_reassigned_create(wt_device *device, const wt_reassigned_config *config, wt_reassigned **plan);
+void wt_reassigned_destroy(wt_reassigned *plan); ///< NULL is allowed.  [worker]
+
+int64_t wt_reassigned_frames(const wt_reassigned *plan); ///< of a signal: wt_stft_frames.  [any]
+int wt_reassigned_bins(const wt_reassigned *plan);       ///< n_fft / 2 + 1.  [any]
+
+/// Analyse the signals, on the calling thread.
 ///
-///   pcm          [n]                  borrowed for the call
-///   frequencies  [n_frames][bins]     Hz
-///   times        [n_frames][bins]     s
-///   magnitudes   [n_frames][bins]
+///   pcm   [n_signals][n_samples]
+///   out   [n_signals][3][n_frames][bins]   Hz; s; magnitudes
 ///
-/// Errors: those of wt_stft_create; WT_ERR_BAD_ARG (rate, ref_power, a signal without a frame), WT_ERR_NO_MEMORY.
 /// Source: librosa 0.11.0 core/spectrum.py, reassigned_spectrogram(); Auger, Flandrin, 1995.
-/// Judge:  librosa in float64, 1e-6 of the peak.  [worker]
-WT_CHECKED wt_status wt_reassigned_run(const wt_reassigned_config *config, const float *pcm, int64_t n,
-                                       float *frequencies, float *times, float *magnitudes);
+/// Judge:  librosa in float64, 1e-6 of the peak.  [rt, running]
+WT_RT void wt_reassigned_run(wt_reassigned *plan, const float *pcm, float *out);
+/// Queue it on a stream of the plan's device; offsets in bytes. A GPU computes in double too.
+/// Errors: WT_ERR_BAD_ARG, WT_ERR_CUDA.  Judge: wt_reassigned_run; on a GPU 2e-6 of each part's peak.  [worker]
+WT_CHECKED wt_status wt_reassigned_enqueue(wt_reassigned *plan, wt_stream *stream, const wt_buffer *pcm,
+                                           size_t pcm_offset, wt_buffer *out, size_t out_offset);
 
 #ifdef __cplusplus
 }

@@ -108,14 +108,14 @@ typedef struct wt_pitch_shift_config {
     int n_fft, hop;      ///< as of the stretch
     int64_t n_samples;   ///< of one signal, 1 or more; a result has as many
     int n_signals;       ///< 0 = 1
-    bool keep_formants;  ///< the spectral envelope stays where it is, as of a voice; on the CPU only
-    int formant_order;   ///< cepstral coefficients of the envelope, 0 = rate_hz / 300: voices to 150 Hz and above
+    bool keep_formants;  ///< the spectral envelope stays where it is, as of a voice
+    int formant_order;   ///< the envelope rests on peaks rate_hz / (2 formant_order) apart; 0 = on the harmonics of the
+                         ///< pitch, 60 to 500 Hz
 } wt_pitch_shift_config;
 
 typedef struct wt_pitch_shift wt_pitch_shift;
 
-/// `device` as of a stretch. Errors: as wt_stretch_create, WT_ERR_UNSUPPORTED (keep_formants on a GPU), and those of
-/// wt_resample_plan_create.  [worker]
+/// `device` as of a stretch. Errors: as wt_stretch_create, and those of wt_resample_plan_create.  [worker]
 WT_CHECKED wt_status wt_pitch_shift_create(wt_device *device, const wt_pitch_shift_config *config,
                                            wt_pitch_shift **plan);
 void wt_pitch_shift_destroy(wt_pitch_shift *plan); ///< NULL is allowed.  [worker]
@@ -125,8 +125,9 @@ void wt_pitch_shift_destroy(wt_pitch_shift *plan); ///< NULL is allowed.  [worke
 ///   pcm, out   [n_signals][n_samples]
 ///
 /// Source: librosa 0.11.0 effects.py, pitch_shift(); the resampler is Warptone's best, which keeps more of the highest
-/// twentieth of the band than librosa's soxr_hq. keep_formants: A. Roebel and X. Rodet, Efficient spectral envelope
-/// estimation and its application to pitch shifting and envelope preservation, DAFx 2005.
+/// twentieth of the band than librosa's soxr_hq. keep_formants: D. B. Paul, The spectral envelope
+/// estimation vocoder, 1981; A. Roebel and X. Rodet, Efficient spectral envelope estimation and its application to pitch
+/// shifting and envelope preservation, DAFx 2005.
 /// Judge of keep_formants: a vowel's formants within 3 % (tests).  [rt, running]
 WT_RT void wt_pitch_shift_run(wt_pitch_shift *plan, const float *pcm, float *out);
 /// Queue it on a stream of the plan's device; offsets in bytes. Errors, judge: as wt_stretch_enqueue.  [worker]

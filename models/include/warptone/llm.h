@@ -25,7 +25,8 @@ typedef struct wt_llm wt_llm;
 /// Open a model as wt_weights_open and wt_model_config_open do. Matrices of F32, F16, BF16 and GGUF's blocks are read
 /// in place from the mapping; the linear layers of a GPT-2 of the hub, which lie transposed, are copied. Errors:
 /// theirs; WT_ERR_NOT_FOUND and WT_ERR_FORMAT naming a tensor, its shape and the one wanted; WT_ERR_UNSUPPORTED for
-/// quantised checkpoints of the hub (fp8, AWQ, GPTQ, compressed-tensors) and types that no matrix has.  [worker]
+/// types that no matrix has. Quantised checkpoints of the hub: fp8 and int8 are read in place, int4 of AWQ and GPTQ is
+/// turned to rows, GPTQ of 8 bits or with act-order becomes F16.  [worker]
 WT_CHECKED wt_status wt_llm_open(const char *path, wt_llm **llm);
 void wt_llm_close(wt_llm *llm); ///< After its sessions. NULL is allowed.  [worker]
 
@@ -64,6 +65,9 @@ typedef struct wt_llm_session_config {
     int n_positions;           ///< tokens that prompt and answer may have together; 0 = the model's, at most 4096
     int n_batch;               ///< tokens of a prompt that go through the layers together; 0 = 64, on a GPU 512
     wt_dtype kv_type;          ///< of the cache of keys and values on a GPU: F32 (0), F16 or BF16
+    /// Multiply quantised weights (GGUF's blocks, int8, int4) in float. By default, where the CPU has AVX2, activations
+    /// are rounded to 8 bits with a scale for 32 of them, and products are 3 to 20 times as fast.
+    bool exact_products;
 } wt_llm_session_config;
 
 /// Takes all memory: keys and values are 2 n_layers n_positions n_kv_heads d_head numbers, n_positions in whole pages
@@ -81,6 +85,19 @@ void wt_llm_session_destroy(wt_llm_session *session); ///< NULL is allowed.  [wo
 /// n_positions in all).  [worker]
 WT_CHECKED wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n);
 WT_CHECKED wt_status wt_llm_decode(wt_llm_session *session, int32_t id); ///< Likewise, one token.  [worker]
+
+typedef struct wt_llm_run_config {
+    int n_tokens; ///< to be chosen, at most
+    /// Each token as it is chosen, by the calling thread; false ends the run before the next. NULL = none.
+    bool (*on_token)(void *user, int32_t id);
+    void *user;
+} wt_llm_run_config;
+
+/// Append `id`, choose the most probable token, append that, and so on. The last chosen one is not appended: it begins
+/// the next run. On a GPU a step is recorded once and launched ahead, tokens go from step to step on the device, and
+/// the host reads them as they come; what was launched beyond the end of a run is forgotten. Errors: those of
+/// wt_llm_prefill, before anything is changed (n_tokens must fit); WT_ERR_FORMAT when a logit is not a number. [worker]
+WT_CHECKED wt_status wt_llm_run(wt_llm_session *session, int32_t id, const wt_llm_run_config *config);
 
 /// [vocab_size] after the last token; NULL before the first and after a restore. Borrowed until the next call. [worker]
 const float *wt_llm_logits(const wt_llm_session *session);
@@ -103,12 +120,16 @@ typedef struct wt_logit_bias {
     float bias; ///< added to its logit; -INFINITY bans it
 } wt_logit_bias;
 
-/// Applied in this order: repetition penalty, presence and frequency penalty, bias, temperature, top-k, top-p, min-p.
+/// Applied in this order: repetition penalty, presence and frequency penalty, bias, temperature, top-k, top-p, min-p,
+/// typical.
 typedef struct wt_sampler_config {
     double temperature; ///< 0 = the most probable token, the first of equals
     int top_k;          ///< only the k most probable; 0 = all
     double top_p;       ///< only the most probable whose sum reaches p; 0 and 1 = all
     double min_p;       ///< only those with p times the most probable's probability, or more; 0 = all
+    /// Only those whose surprise, - log p, is nearest to its mean, until their sum reaches p; 0 and 1 = all. Source:
+    /// Meister et al., Locally Typical Sampling, 2022.
+    double typical_p;
     double
         repetition_penalty; ///< positive logits of tokens seen are divided by it, negative multiplied; 0 and 1 = none
     double presence_penalty, frequency_penalty; ///< subtracted from logits of tokens generated: once, and each time
@@ -125,6 +146,9 @@ void wt_sampler_destroy(wt_sampler *sampler); ///< NULL is allowed.  [worker]
 
 /// Count tokens of the prompt as seen, for the repetition penalty. Ids out of the vocabulary are passed over.  [worker]
 void wt_sampler_see(wt_sampler *sampler, const int32_t *ids, int n);
+
+/// Nothing has been seen or generated; the numbers drawn go on.  [worker]
+void wt_sampler_forget(wt_sampler *sampler);
 
 /// Choose a token of `logits` [vocab_size] and count it as generated. The n-th choice takes the n-th number of Philox
 /// 4x32-10 with the seed as its key (Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011).
@@ -145,6 +169,21 @@ WT_CHECKED wt_status wt_llm_verify(wt_llm_session *session, const int32_t *ids, 
 /// at a part of the cost. The other layers' keys and values are not there, so the session must be restored to the
 /// position before it ahead of anything but the next draft. Errors: also WT_ERR_BAD_ARG.  [worker]
 WT_CHECKED wt_status wt_llm_draft(wt_llm_session *session, int32_t id, int n_layers);
+
+// ---- smaller weights
+
+typedef enum wt_llm_quantization {
+    WT_LLM_AS_STORED,
+    WT_LLM_FP8,  ///< e4m3, a scale for 128 x 128
+    WT_LLM_INT8, ///< a scale a row
+    WT_LLM_INT4, ///< a scale and a zero for groups of up to 128 columns; the head in int8
+} wt_llm_quantization;
+
+/// Quantise the matrices of layers and head that are in F32, F16, BF16 or F64, by rounding, before the model's first
+/// session; embedding, norms and experts' routers stay. `progress` (NULL = none) is told after each layer. Errors:
+/// WT_ERR_BAD_ARG, WT_ERR_NO_MEMORY: the model then has to be closed.  [worker]
+WT_CHECKED wt_status wt_llm_quantize(wt_llm *llm, wt_llm_quantization kind,
+                                     void (*progress)(void *user, int done, int of), void *user);
 
 #ifdef __cplusplus
 }

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <warptone/activation.h>
 #include <warptone/partition.h>
 #include <warptone/tensor.h>
 
@@ -56,15 +57,6 @@ typedef struct wt_matrix {
     uintptr_t tensor_scale; ///< f32 [1], a further factor (NVFP4's second level), with GROUP; 0 = none
     int64_t next, scales_next, zeros_next; ///< bytes to the next of a stack; 0 = dense
 } wt_matrix;
-
-typedef enum wt_activation {
-    WT_ACTIVATION_NONE,
-    WT_ACTIVATION_RELU,
-    WT_ACTIVATION_SILU,      ///< v / (1 + exp(-v))
-    WT_ACTIVATION_GELU,      ///< v (1 + erf(v / sqrt(2))) / 2
-    WT_ACTIVATION_GELU_TANH, ///< its approximation by tanh, GPT-2's
-    WT_N_ACTIVATIONS
-} wt_activation;
 
 /// One matrix of a product and where its result goes.
 typedef struct wt_matmul_part {

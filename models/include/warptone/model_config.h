@@ -4,6 +4,7 @@
 #ifndef WARPTONE_MODEL_CONFIG_H
 #define WARPTONE_MODEL_CONFIG_H
 
+#include <warptone/activation.h>
 #include <warptone/weights.h>
 
 #ifdef __cplusplus
@@ -28,14 +29,6 @@ typedef enum wt_model_family {
 #undef WT_MODEL_FAMILY_ENUM
         WT_N_MODEL_FAMILIES
 } wt_model_family;
-
-typedef enum wt_activation {
-    WT_ACTIVATION_SILU,
-    WT_ACTIVATION_GELU,      ///< with erf: "gelu"
-    WT_ACTIVATION_GELU_TANH, ///< "gelu_new", "gelu_pytorch_tanh", "gelu_fast"
-    WT_ACTIVATION_RELU,
-    WT_N_ACTIVATIONS
-} wt_activation;
 
 /// With d = n_dims and f_k = theta^(-2k/d), k = 0 .. d/2 - 1, how frequencies come from f_k. Source: transformers,
 /// modeling_rope_utils.py.

@@ -1,0 +1,363 @@
+// warptone chat: a conversation with a language model in the terminal, or through pipes, a line a message.
+#include "chat_history.h"
+#include "command.h"
+#include "interrupt.h"
+#include "language_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef enum thinking { THINKING_DIM, THINKING_SHOW, THINKING_HIDE, N_THINKING } thinking;
+
+static const char *const thinking_names[N_THINKING] = {"dim", "show", "hide"};
+
+typedef struct chat {
+    language_options o;
+    const char *template_path, *system, *thinking_name;
+    bool no_thinking, stats;
+    thinking thinking;
+    bool terminal; ///< both ends are one
+    language_model model;
+    chat_history *history;
+    int32_t *ids; ///< [n_positions]
+    char *said;   ///< the answer so far
+    size_t n_said, said_size;
+    bool dimmed, thought; ///< the terminal is dim now; something was thought in this answer
+    bool done;
+    wt_generation report; ///< of the last answer
+} chat;
+
+static int print_help(FILE *out, const wt_option *options, int n)
+{
+    fprintf(out,
+            "usage: warptone chat --model PATH [options]\n\n"
+            "Talk with a language model that has a chat template. Each line is a message; an answer is stopped by\n"
+            "Ctrl-C. /help lists what else can be typed. Without a terminal, lines come from standard input and\n"
+            "answers go to standard output, each with a newline.\n");
+    wt_options_print(out, options, n);
+    return out == stdout ? EXIT_OK : EXIT_USAGE;
+}
+
+// ---- showing an answer
+
+static void set_dim(chat *c, bool dim)
+{
+    if (dim != c->dimmed && c->thinking == THINKING_DIM && c->terminal) fputs(dim ? "\033[2m" : "\033[22m", stdout);
+    c->dimmed = dim;
+}
+
+static void show_thinking(chat *c, const char *text, size_t n)
+{
+    if (!n || c->thinking == THINKING_HIDE) return;
+    set_dim(c, true);
+    fwrite(text, 1, n, stdout);
+    c->thought = true;
+}
+
+/// Without memory the history gets what there was room for.
+static void keep(chat *c, const char *text, size_t n)
+{
+    if (c->n_said + n > c->said_size) {
+        const size_t size = 2 * (c->n_said + n) + 256;
+        char *larger = realloc(c->said, size);
+        if (!larger) return;
+        c->said = larger;
+        c->said_size = size;
+    }
+    memcpy(c->said + c->n_said, text, n);
+    c->n_said += n;
+}
+
+static void show_answer(chat *c, const char *text, size_t n)
+{
+    if (!n) return;
+    if (c->thought && !c->n_said) fputs("\n", stdout);
+    set_dim(c, false);
+    fwrite(text, 1, n, stdout);
+    keep(c, text, n);
+}
+
+static bool show(void *user, const wt_generated *token)
+{
+    chat *c = user;
+    show_thinking(c, token->text.thinking, token->text.n_thinking);
+    show_answer(c, token->text.answer, token->text.n_answer);
+    fflush(stdout);
+    return true;
+}
+
+static bool may_go_on(void *user)
+{
+    (void)user;
+    return !wt_interrupted();
+}
+
+static void progress(void *user, int done, int of)
+{
+    (void)user;
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\rquantising %d of %d%s", done, of, done == of ? "\n" : "");
+}
+
+static void print_stats(const chat *c)
+{
+    const wt_generation *r = &c->report;
+    const double speed = r->decode_s > 0 && r->n_tokens > 1 ? (r->n_tokens - 1) / r->decode_s : 0;
+    fprintf(stderr, "[%d + %d tokens, %d reused, first after %.2f s, %.1f tok/s, %s", r->n_prompt, r->n_tokens,
+            r->n_reused, r->prefill_s, speed, wt_finish_name(r->finish));
+    if (r->n_guessed) fprintf(stderr, "; %d of %d guesses right", r->n_correct, r->n_guessed);
+    fprintf(stderr, "]\n");
+}
+
+// ---- a turn
+
+/// The prompt's tokens, with the oldest turns forgotten until a quarter of the context is left for the answer.
+static wt_status prepare(chat *c, int *n_ids, bool *thinks)
+{
+    const int most = c->model.n_positions - c->model.n_positions / 4;
+    for (;;) {
+        char *prompt;
+        wt_status status = chat_history_render(c->history, c->no_thinking, &prompt, thinks);
+        if (status) return status;
+        status = language_model_encode(&c->model, prompt, strlen(prompt), false, c->ids, most, n_ids);
+        free(prompt);
+        if (status != WT_ERR_FULL || !chat_history_drop_oldest(c->history)) return status;
+        fprintf(stderr, "(the oldest turn is forgotten: the context is full)\n");
+    }
+}
+
+/// Answer the last message of the user's.
+static wt_status answer(chat *c)
+{
+    int n;
+    bool thinks;
+    wt_status status = prepare(c, &n, &thinks);
+    if (status) return status;
+    c->n_said = 0;
+    c->thought = false;
+    wt_generator_start_thinking(c->model.generator, thinks);
+    status = wt_generator_run(c->model.generator, c->ids, n, &c->report);
+    set_dim(c, false);
+    fputs("\n", stdout);
+    fflush(stdout);
+    if (wt_interrupted()) {
+        const wt_status cleared = wt_interrupt_clear();
+        if (!status) status = cleared;
+    }
+    if (!status && c->stats) print_stats(c);
+    return status ? status : chat_history_add(c->history, "assistant", c->said ? c->said : "", c->n_said);
+}
+
+static wt_status say(chat *c, const char *text)
+{
+    wt_status status = chat_history_add(c->history, "user", text, strlen(text));
+    return status ? status : answer(c);
+}
+
+// ---- commands
+
+static wt_status do_help(chat *c, const char *rest);
+
+static wt_status do_quit(chat *c, const char *rest)
+{
+    (void)rest;
+    c->done = true;
+    return WT_OK;
+}
+
+static wt_status do_clear(chat *c, const char *rest)
+{
+    (void)rest;
+    chat_history_clear(c->history);
+    return WT_OK;
+}
+
+static wt_status do_system(chat *c, const char *rest) { return chat_history_set_system(c->history, rest); }
+
+static wt_status do_retry(chat *c, const char *rest)
+{
+    (void)rest;
+    if (!chat_history_drop_answer(c->history)) return wt_fail(WT_ERR_BAD_ARG, "there is no answer to try again");
+    return answer(c);
+}
+
+static wt_status do_undo(chat *c, const char *rest)
+{
+    (void)rest;
+    return chat_history_undo(c->history) ? WT_OK : wt_fail(WT_ERR_BAD_ARG, "there is nothing to take back");
+}
+
+static wt_status do_history(chat *c, const char *rest)
+{
+    (void)rest;
+    for (int k = 0; k < chat_history_count(c->history); k++) {
+        const char *role, *text;
+        chat_history_at(c->history, k, &role, &text);
+        printf("%s: %s\n", role, text);
+    }
+    return WT_OK;
+}
+
+static wt_status do_thinking(chat *c, const char *rest)
+{
+    for (int k = 0; k < N_THINKING; k++)
+        if (!strcmp(rest, thinking_names[k])) {
+            c->thinking = (thinking)k;
+            return WT_OK;
+        }
+    return wt_fail(WT_ERR_BAD_ARG, "thinking is \"%.40s\", want dim, show or hide", rest);
+}
+
+static wt_status do_stats(chat *c, const char *rest)
+{
+    (void)rest;
+    c->stats = !c->stats;
+    return WT_OK;
+}
+
+static wt_status do_save(chat *c, const char *rest) { return chat_history_save(c->history, rest); }
+
+static wt_status do_load(chat *c, const char *rest) { return chat_history_load(c->history, rest); }
+
+static const struct {
+    const char *name, *argument, *help;
+    wt_status (*run)(chat *c, const char *rest);
+} commands[] = {
+    {"help", "", "this list", do_help},
+    {"clear", "", "forget the conversation", do_clear},
+    {"system", "[TEXT]", "set or take away the system's message", do_system},
+    {"retry", "", "another answer to the last message", do_retry},
+    {"undo", "", "take back the last message and its answer", do_undo},
+    {"history", "", "what was said", do_history},
+    {"thinking", "dim|show|hide", "how thinking is shown", do_thinking},
+    {"stats", "", "tokens and speed after each answer, or not", do_stats},
+    {"save", "FILE", "the conversation as JSON", do_save},
+    {"load", "FILE", "a saved conversation", do_load},
+    {"quit", "", "end, as Ctrl-D does", do_quit},
+};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static wt_status do_help(chat *c, const char *rest)
+{
+    (void)c;
+    (void)rest;
+    for (int k = 0; k < N_COMMANDS; k++) {
+        const int n = fprintf(stderr, "  /%s %s", commands[k].name, commands[k].argument);
+        fprintf(stderr, "%*s%s\n", n < 28 ? 28 - n : 1, "", commands[k].help);
+    }
+    return WT_OK;
+}
+
+static wt_status run_command(chat *c, const char *line)
+{
+    const size_t n = strcspn(line, " ");
+    for (int k = 0; k < N_COMMANDS; k++)
+        if (strlen(commands[k].name) == n && !strncmp(commands[k].name, line, n))
+            return commands[k].run(c, line + n + strspn(line + n, " "));
+    return wt_fail(WT_ERR_BAD_ARG, "/%.*s is not known; /help lists what is", (int)(n < 40 ? n : 40), line);
+}
+
+// ---- the conversation
+
+static bool is_fatal(wt_status status)
+{
+    return status && status != WT_ERR_BAD_ARG && status != WT_ERR_FULL && status != WT_ERR_FILE &&
+           status != WT_ERR_FORMAT;
+}
+
+/// Errors of one message or command are told, and the conversation goes on: the message is taken back.
+static wt_status talk(chat *c)
+{
+    char *line = NULL;
+    size_t size = 0;
+    wt_status status = WT_OK;
+    while (!c->done && !is_fatal(status)) {
+        if (c->terminal) fputs("> ", stdout), fflush(stdout);
+        ssize_t n = getline(&line, &size, stdin);
+        if (n < 0) break;
+        while (n && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = 0;
+        if (!n) continue;
+        const int before = chat_history_count(c->history);
+        status = line[0] == '/' ? run_command(c, line + 1) : say(c, line);
+        if (!status) continue;
+        fprintf(stderr, "%s\n", wt_last_error());
+        if (line[0] != '/' && chat_history_count(c->history) > before) chat_history_undo(c->history);
+    }
+    free(line);
+    if (c->terminal && !c->done) fputs("\n", stdout);
+    return is_fatal(status) ? status : WT_OK;
+}
+
+/// --template's file, or the tokenizer's.
+static wt_status open_history(chat *c)
+{
+    const wt_tokenizer *t = c->model.tokenizer;
+    if (!t) return wt_fail(WT_ERR_UNSUPPORTED, "chat: %s has no tokenizer.json, which chat wants", c->o.model);
+    const int32_t bos = wt_tokenizer_bos(t), eos = wt_tokenizer_eos(t);
+    const char *text = wt_tokenizer_chat_template(t), *first = bos < 0 ? NULL : wt_tokenizer_token(t, bos);
+    const char *last = eos < 0 ? NULL : wt_tokenizer_token(t, eos);
+    char *file = NULL;
+    size_t size = 0;
+    if (c->template_path) {
+        FILE *f = fopen(c->template_path, "rb");
+        const bool got = f && getdelim(&file, &size, 0, f) >= 0;
+        if (f) fclose(f);
+        if (!got) {
+            free(file);
+            return wt_fail(WT_ERR_FILE, "chat: the template %s cannot be read", c->template_path);
+        }
+        text = file;
+    }
+    wt_status status =
+        text ? chat_history_create(text, first, last, &c->history)
+             : wt_fail(WT_ERR_NOT_FOUND, "chat: %s has no chat template, want --template FILE", c->o.model);
+    free(file);
+    return status ? status : chat_history_set_system(c->history, c->system);
+}
+
+static wt_status open_all(chat *c)
+{
+    wt_status status = c->thinking_name ? do_thinking(c, c->thinking_name) : WT_OK;
+    if (status) return status;
+    status = language_model_open(&c->o,
+                                 &(language_use){.text = {.split_thinking = true},
+                                                 .on_token = show,
+                                                 .may_go_on = may_go_on,
+                                                 .progress = progress,
+                                                 .user = c},
+                                 &c->model);
+    if (status) return status;
+    if (!(c->ids = calloc((size_t)c->model.n_positions, sizeof *c->ids)))
+        return wt_fail(WT_ERR_NO_MEMORY, "chat: %d tokens", c->model.n_positions);
+    return open_history(c);
+}
+
+int cmd_chat(int argc, char **argv)
+{
+    chat c = {.o = {.temperature = -1, .top_k = -1, .top_p = -1, .min_p = -1, .typical_p = -1, .repetition = -1},
+              .terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
+    c.thinking = c.terminal ? THINKING_DIM : THINKING_HIDE;
+    c.stats = c.terminal;
+    bool help;
+    const wt_option options[] = {
+        LANGUAGE_OPTIONS(&c.o),
+        {"system", 0, WT_OPTION_TEXT, &c.system, "TEXT", "the system's message", 0, 0},
+        {"template", 0, WT_OPTION_TEXT, &c.template_path, "FILE", "a chat template, instead of the model's", 0, 0},
+        {"thinking", 0, WT_OPTION_TEXT, &c.thinking_name, "HOW", "dim (terminals), show or hide (pipes)", 0, 0},
+        {"no-thinking", 0, WT_OPTION_FLAG, &c.no_thinking, NULL, "ask the template for none (enable_thinking)", 0, 0},
+    };
+    enum { N_OPTIONS = sizeof options / sizeof *options };
+    wt_status status = wt_options_parse(options, N_OPTIONS, &argc, argv, &help);
+    if (status) return command_fail("chat", status);
+    if (help) return print_help(stdout, options, N_OPTIONS);
+    if (argc != 1 || !c.o.model) return print_help(stderr, options, N_OPTIONS);
+    status = wt_interrupt_install();
+    if (!status) status = open_all(&c);
+    if (!status) status = talk(&c);
+    const int code = status ? command_fail("chat", status) : wt_interrupted() ? EXIT_INTERRUPTED : EXIT_OK;
+    chat_history_destroy(c.history);
+    language_model_close(&c.model);
+    free(c.ids);
+    free(c.said);
+    return code;
+}

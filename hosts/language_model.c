@@ -1,0 +1,168 @@
+#include "language_model.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <warptone/clock.h>
+
+// ---- the tokenizer
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && !strcmp(text + n - m, end);
+}
+
+/// llama2.c's: tok<size>.bin or tokenizer.bin beside the checkpoint.
+static wt_status find_vocab(const char *model, int vocab_size, char path[PATH_MAX])
+{
+    const char *slash = strrchr(model, '/');
+    const int folder = slash ? (int)(slash - model) + 1 : 0;
+    snprintf(path, PATH_MAX, "%.*stok%d.bin", folder, model, vocab_size);
+    if (!access(path, F_OK)) return WT_OK;
+    snprintf(path, PATH_MAX, "%.*stokenizer.bin", folder, model);
+    if (!access(path, F_OK)) return WT_OK;
+    return wt_fail(WT_ERR_NOT_FOUND, "%s: neither tok%d.bin nor tokenizer.bin lies beside, want --tokenizer", model,
+                   vocab_size);
+}
+
+/// A file of the hub lies in the folder that has tokenizer.json.
+static wt_status open_beside(const char *model, wt_tokenizer **tokenizer)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(model, '/');
+    const bool file = ends_with(model, ".safetensors") || ends_with(model, ".json") || ends_with(model, ".gguf");
+    if (!file) return wt_tokenizer_open(model, tokenizer);
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - model) : 1, slash ? model : ".");
+    return wt_tokenizer_open(folder, tokenizer);
+}
+
+static wt_status open_tokenizer(const language_options *o, int vocab_size, language_model *m)
+{
+    char path[PATH_MAX];
+    if (!ends_with(o->tokenizer ? o->tokenizer : o->model, ".bin"))
+        return o->tokenizer ? wt_tokenizer_open(o->tokenizer, &m->tokenizer) : open_beside(o->model, &m->tokenizer);
+    wt_status status = o->tokenizer ? WT_OK : find_vocab(o->model, vocab_size, path);
+    return status ? status : wt_llama2c_vocab_open(o->tokenizer ? o->tokenizer : path, vocab_size, &m->vocab);
+}
+
+wt_status language_model_encode(const language_model *model, const char *text, size_t length, bool special,
+                                int32_t *ids, int max_ids, int *n_ids)
+{
+    if (model->vocab) return wt_llama2c_encode(model->vocab, text, length, ids, max_ids, n_ids);
+    wt_status status = wt_tokenizer_encode(model->tokenizer, text, length, special, ids, max_ids, n_ids);
+    if (status || *n_ids <= max_ids) return status;
+    return wt_fail(WT_ERR_FULL, "the prompt has %d tokens, want %d at most", *n_ids, max_ids);
+}
+
+// ---- weights and sessions
+
+static wt_status find_quantization(const char *name, wt_llm_quantization *kind)
+{
+    static const char *const names[] = {
+        [WT_LLM_AS_STORED] = "none", [WT_LLM_FP8] = "fp8", [WT_LLM_INT8] = "int8", [WT_LLM_INT4] = "int4"};
+    *kind = WT_LLM_AS_STORED;
+    for (int k = 0; name && k <= WT_LLM_INT4; k++)
+        if (!strcmp(name, names[k])) *kind = (wt_llm_quantization)k;
+    if (name && strcmp(name, names[*kind]))
+        return wt_fail(WT_ERR_BAD_ARG, "--quantize is \"%s\", want none, fp8, int8 or int4", name);
+    return WT_OK;
+}
+
+static wt_status open_weights(const language_options *o, const language_use *use, language_model *m)
+{
+    wt_llm_quantization kind;
+    wt_backend backend;
+    wt_status status = find_quantization(o->quantize, &kind);
+    if (!status) status = wt_options_backend(o->backend ? o->backend : "cpu", &backend);
+    if (!status) status = wt_llm_open(o->model, &m->llm);
+    if (!status) status = wt_llm_quantize(m->llm, kind, use->progress, use->user);
+    if (!status && o->draft) status = wt_llm_open(o->draft, &m->draft_llm);
+    if (!status) status = wt_device_open(&(wt_device_config){.backend = backend, .n_threads = o->threads}, &m->device);
+    return status;
+}
+
+static wt_status open_sessions(const language_options *o, language_model *m)
+{
+    const int most = wt_llm_config(m->llm)->max_positions;
+    m->n_positions = o->context ? o->context : most < 4096 ? most : 4096;
+    const wt_llm_session_config config = {
+        .device = m->device, .n_positions = m->n_positions, .exact_products = o->exact};
+    wt_status status = wt_llm_session_create(m->llm, &config, &m->session);
+    if (!status && m->draft_llm) status = wt_llm_session_create(m->draft_llm, &config, &m->draft);
+    return status;
+}
+
+/// An option that was given, or what the model says.
+static double chosen(double option, double model) { return option >= 0 ? option : model; }
+
+static wt_status open_sampler(const language_options *o, language_model *m)
+{
+    const wt_model_config *c = wt_llm_config(m->llm);
+    const wt_generation_config *g = &c->generation;
+    const double warm = !g->do_sample ? 0 : g->temperature > 0 ? g->temperature : 1;
+    const wt_sampler_config config = {.temperature = chosen(o->temperature, warm),
+                                      .top_k = o->top_k >= 0 ? o->top_k : g->top_k,
+                                      .top_p = chosen(o->top_p, g->top_p),
+                                      .min_p = chosen(o->min_p, g->min_p),
+                                      .typical_p = chosen(o->typical_p, g->typical_p),
+                                      .repetition_penalty = chosen(o->repetition, g->repetition_penalty),
+                                      .presence_penalty = o->presence,
+                                      .frequency_penalty = o->frequency,
+                                      .seed = (uint64_t)o->seed};
+    return wt_sampler_create(&config, c->vocab_size, &m->sampler);
+}
+
+static wt_status open_generator(const language_options *o, const language_use *use, language_model *m)
+{
+    wt_answer_text_config text = use->text;
+    text.stops = o->stops.at;
+    text.n_stops = o->stops.n;
+    wt_generator_config config = {.session = m->session,
+                                  .sampler = m->sampler,
+                                  .n_positions = m->n_positions,
+                                  .max_tokens = o->max_tokens,
+                                  .ignore_eos = o->ignore_eos,
+                                  .logprobs = use->logprobs,
+                                  .tokenizer = m->tokenizer,
+                                  .vocab = m->vocab,
+                                  .text = &text,
+                                  .draft = m->draft,
+                                  .strategy = o->draft ? WT_STRATEGY_DRAFT : WT_STRATEGY_SINGLE,
+                                  .n_guesses = o->n_guesses,
+                                  .n_draft_layers = o->draft_layers,
+                                  .on_token = use->on_token,
+                                  .may_go_on = use->may_go_on,
+                                  .user = use->user};
+    wt_status status = o->strategy ? wt_strategy_find(o->strategy, &config.strategy) : WT_OK;
+    return status ? status : wt_generator_create(&config, &m->generator);
+}
+
+wt_status language_model_open(const language_options *options, const language_use *use, language_model *model)
+{
+    *model = (language_model){0};
+    const int64_t begin = wt_clock_now_ns(NULL);
+    wt_status status = open_weights(options, use, model);
+    if (!status) status = open_sessions(options, model);
+    if (!status) status = open_sampler(options, model);
+    if (!status && !use->numbers) status = open_tokenizer(options, wt_llm_config(model->llm)->vocab_size, model);
+    if (!status) status = open_generator(options, use, model);
+    model->load_s = (double)(wt_clock_now_ns(NULL) - begin) * 1e-9;
+    if (status) language_model_close(model);
+    return status;
+}
+
+void language_model_close(language_model *model)
+{
+    wt_generator_destroy(model->generator);
+    wt_sampler_destroy(model->sampler);
+    wt_tokenizer_close(model->tokenizer);
+    wt_llama2c_vocab_close(model->vocab);
+    wt_llm_session_destroy(model->draft);
+    wt_llm_session_destroy(model->session);
+    wt_device_close(model->device);
+    wt_llm_close(model->draft_llm);
+    wt_llm_close(model->llm);
+    *model = (language_model){0};
+}

@@ -1,0 +1,62 @@
+// What follows a product whose bare sums a library left in scratch memory: scales, bias, activation, gate, residual. A
+// thread has eight neighbours of a row of y. Bound by reading the sums and writing y. Judge: the CPU.
+#include "matmul.cuh"
+
+#define EACH 8
+
+// Eight sums at `at`, a multiple of eight.
+static __device__ __forceinline__ void load_sums(int type, const void *sums, long long at, float *v)
+{
+    if (type == WT_MM_F16 || type == WT_MM_BF16) {
+        const uint4 four = *(const uint4 *)((const unsigned short *)sums + at);
+        const unsigned words[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            const unsigned short h = (unsigned short)(words[k / 2] >> k % 2 * 16);
+            v[k] = type == WT_MM_F16 ? f32_of_f16(h) : f32_of_bf16(h);
+        }
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+        v[k] = type == WT_MM_I32 ? (float)((const int *)sums)[at + k] : ((const float *)sums)[at + k];
+}
+
+static __device__ __forceinline__ unsigned pair_of(int type, float a, float b)
+{
+    return type == WT_MM_F16 ? f16_of_f32(a) | (unsigned)f16_of_f32(b) << 16
+                             : bf16_of_f32(a) | (unsigned)bf16_of_f32(b) << 16;
+}
+
+extern "C" __global__ void __launch_bounds__(128) matmul_finish(const __grid_constant__ wt_mm_finish_args f)
+{
+    const wt_mm_args &a = f.args;
+    const wt_mm_part &p = a.parts[f.part];
+    const int r = (blockIdx.x * blockDim.x + threadIdx.x) * EACH, i = blockIdx.y;
+    if (r >= p.rows) return;
+    wt_mm_tile t;
+    t.stack = t.y_batches = f.batch;
+    t.first = f.first;
+    const float x_scale = a.x_scales ? a.x_scales[f.first + i] : 1; // as everywhere, batches share them
+    float v[EACH], v1[EACH];
+    load_sums(f.sum_type, f.sums, (long long)i * f.pitch + r, v);
+    if (a.gated) load_sums(f.sum_type, f.sums1, (long long)i * f.pitch + r, v1);
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const int row = r + k < p.rows ? r + k : p.rows - 1;
+        v[k] = activated(a.activation, biased(p, t.stack, row, v[k] * (x_scale * scale_at(a, p, t.stack, row, 0))));
+        if (a.gated) {
+            const wt_mm_part &q = a.parts[1];
+            v[k] *= biased(q, t.stack, row, v1[k] * (x_scale * scale_at(a, q, t.stack, row, 0)));
+        }
+    }
+    if (f.whole && !a.add && a.y_type != WT_MM_F32) {
+        const long long at = t.y_batches * p.y_batch + (long long)(t.first + i) * p.y_stride + r;
+        *(uint4 *)((unsigned short *)p.y + at) = {pair_of(a.y_type, v[0], v[1]), pair_of(a.y_type, v[2], v[3]),
+                                                  pair_of(a.y_type, v[4], v[5]), pair_of(a.y_type, v[6], v[7])};
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+        if (r + k < p.rows) store(a, p, t, i, r + k, v[k]);
+}

@@ -1,0 +1,217 @@
+// Products with many rows of x on tensor cores: a block computes 128 rows of W (64 of each matrix of a gated product)
+// by 128 rows of x with four warps of 64 by 64. W and x come to shared memory by background copies, MM_STAGES steps
+// ahead; W as it is stored, widened in registers. A step is 64 bytes of a row of W; four lanes use 16 bytes each of a
+// row where they lie, as matmul_skinny does, so neither side is rearranged. In shared memory a row of a step is 64
+// bytes, rows close up: eight lanes of a load meet all 32 banks once. Where a step of x is longer than 64 bytes, its
+// 16-byte pieces are dealt out to planes such that this holds for each. Scales along columns are applied to the
+// weights, rounded to MM_X (MM_SCALES 3, 4 when a vector has one), constant ones at the end. Bound by tensor cores; an
+// element is summed in the order of the columns. Judge: the CPU.
+#ifndef MM_W
+#    define MM_W      2
+#    define MM_X      2
+#    define MM_SCALES 0
+#    define MM_S      0
+#    define MM_PAIR   1
+#    define MM_STAGES 4
+#endif
+#include "matmul.cuh"
+
+#include "matmul_unpack.cuh"
+
+#define SIZE    WT_MM_TILE
+#define THREADS 128
+#define SPAN    (4 * VECTOR) // columns of a step
+#define PITCH   (SIZE + 4)   // of the sums in shared memory: [row of x][row of W]
+#define BAND    16           // tiles of x whose blocks run together
+
+struct stage {
+    uint4 w[SIZE][4];
+    uint4 x[UNITS][SIZE][4];
+};
+
+struct place {
+    int part, first; // row of W
+    wt_mm_tile tile;
+};
+
+// Blocks in bands of BAND tiles of x, so that those which run together share rows of both.
+static __device__ bool find_place(const wt_mm_args &a, place *p)
+{
+    const int n_x = wt_mm_n_tiles(&a, SIZE), n_w = gridDim.x / n_x;
+    const int band = blockIdx.x / (BAND * n_w), in = blockIdx.x - band * BAND * n_w;
+    const int left = n_x - band * BAND, width = left < BAND ? left : BAND, row_tile = in / width;
+    p->part = 0;
+    for (int k = 1; k < a.n_parts && MM_PAIR == 1; k++)
+        if (row_tile >= a.parts[k].first_tile) p->part = k;
+    p->first = (row_tile - a.parts[p->part].first_tile) * (SIZE / MM_PAIR);
+    return wt_mm_find_tile(&a, band * BAND + in % width, SIZE, &p->tile);
+}
+
+// Row `s` of the block's rows of W: of a gated product 32 of part 0, the same 32 of part 1, and so on.
+static __device__ __forceinline__ int row_of(const place &p, int s)
+{
+    return p.first + (MM_PAIR == 2 ? s / 64 * 32 + s % 32 : s);
+}
+
+static __device__ __forceinline__ int part_of(const place &p, int s) { return MM_PAIR == 2 ? s % 64 / 32 : p.part; }
+
+static __device__ __forceinline__ int clamped(int k, int n) { return k < n ? k : n - 1; }
+
+// ---- to shared memory: thread k copies piece k % 4 (of x: of 4 UNITS) of every 32nd row
+
+struct source {
+    const unsigned char *w[SIZE * 4 / THREADS], *x[SIZE * 4 / THREADS];
+};
+
+static __device__ __forceinline__ source source_of(const wt_mm_args &a, const place &p)
+{
+    source s;
+#pragma unroll
+    for (int i = 0; i < SIZE * 4 / THREADS; i++) {
+        const int at = threadIdx.x / 4 + i * THREADS / 4;
+        const wt_mm_part &part = a.parts[part_of(p, at)];
+        s.w[i] = part.w + p.tile.stack * part.w_next + clamped(row_of(p, at), part.rows) * a.row_bytes;
+        s.x[i] = a.x + (p.tile.x + clamped(at, p.tile.count) * a.x_stride) * 16 / UNIT;
+    }
+    return s;
+}
+
+// Piece c of a row of x goes to plane c % UNITS, place c / UNITS: a lane's pieces, one in each plane, lie at its place.
+static __device__ __forceinline__ void load(const wt_mm_args &a, const source &s, int step, stage *to)
+{
+    const int piece = threadIdx.x % 4, k = step * SPAN;
+#pragma unroll
+    for (int i = 0; i < SIZE * 4 / THREADS; i++) {
+        const int at = threadIdx.x / 4 + i * THREADS / 4;
+        const bool valid = k + piece * VECTOR < a.columns;
+        copy_async_16(&to->w[at][piece], s.w[i] + (valid ? (k / VECTOR + piece) * 16ll : 0), valid);
+#pragma unroll
+        for (int u = 0; u < UNITS; u++) {
+            const int c = u * 4 + piece, column = k + c * UNIT;
+            copy_async_16(&to->x[c % UNITS][at][c / UNITS], s.x[i] + (column < a.columns ? (k / UNIT + c) * 16ll : 0),
+                          column < a.columns);
+        }
+    }
+}
+
+// ---- products
+
+// Scale and zero point of row s, column k.
+static __device__ __forceinline__ float scale_of(const wt_mm_args &a, const place &p, int s, int k)
+{
+    const wt_mm_part &part = a.parts[part_of(p, s)];
+    const int r = clamped(row_of(p, s), part.rows), c = clamped(k, a.columns);
+    return element(MM_S, part.scales + p.tile.stack * part.scales_next,
+                   (long long)(r / a.scale_rows) * a.scale_stride + (c >> a.scale_shift));
+}
+
+static __device__ __forceinline__ unsigned zero_of(const wt_mm_args &a, const place &p, int s, int k)
+{
+    const wt_mm_part &part = a.parts[part_of(p, s)];
+    if (!part.zeros) return placed_zero(8);
+    const int r = clamped(row_of(p, s), part.rows), c = clamped(k, a.columns);
+    return placed_zero(
+        part.zeros[p.tile.stack * part.zeros_next + (long long)r * a.scale_stride + (c >> a.scale_shift)]);
+}
+
+// The warp's 64 by 64 of a step: sums[row tile][tile of x].
+static __device__ __forceinline__ void multiply(const wt_mm_args &a, const place &p, const stage *s, int step,
+                                                mm_sum (*sums)[8][4])
+{
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, warp = threadIdx.x / 32;
+    const int first_w = warp / 2 * 64 + g, first_x = warp % 2 * 64 + g, column = step * SPAN + t * VECTOR;
+#pragma unroll
+    for (int u = 0; u < UNITS; u++) {
+        unsigned b[8][4];
+#pragma unroll
+        for (int n = 0; n < 8; n++) arrange(s->x[u][first_x + 8 * n][t], b[n]);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            unsigned w[2][4];
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                const int row = first_w + 16 * i + 8 * h;
+                const unsigned *words = (const unsigned *)&s->w[row][t] + WORDS * u;
+                const int k = column + (MM_SCALES == 3 ? UNIT * u : 0);
+                unpack(words, MM_W == WT_MM_U4 ? MM_SCALES ? zero_of(a, p, row, k) : placed_zero(8) : 0, w[h]);
+                if (MM_SCALES) scale_pairs(w[h], scale_of(a, p, row, k));
+            }
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                unsigned fragment[4];
+                fragment_of(w, half, fragment);
+#pragma unroll
+                for (int n = 0; n < 8; n++) mma_x(sums[i][n], fragment, b[n][2 * half], b[n][2 * half + 1]);
+            }
+        }
+    }
+}
+
+// ---- the end
+
+// All sums to shared memory, part 1's of a gated product behind part 0's.
+static __device__ __forceinline__ void lay_out(mm_sum (*sums)[8][4], mm_sum *all)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int n = 0; n < 8; n++)
+#pragma unroll
+            for (int c = 0; c < 4; c++) {
+                const int x = warp % 2 * 64 + 8 * n + lane % 4 * 2 + c % 2, w = 16 * i + lane / 4 + c / 2 * 8;
+                const int at = MM_PAIR == 2 ? w / 32 * 64 + warp / 2 * 32 + w % 32 : warp / 2 * 64 + w;
+                all[x * PITCH + at] = sums[i][n][c];
+            }
+}
+
+static __device__ void finish_all(const wt_mm_args &a, const place &p, const mm_sum *all)
+{
+    const int n_rows = SIZE / MM_PAIR, at = threadIdx.x % n_rows, r = p.first + at;
+    const wt_mm_part &part = a.parts[p.part], &other = a.parts[MM_PAIR - 1];
+    if (r >= part.rows) return;
+    const bool constant = MM_SCALES == 0;
+    const float scale = constant ? scale_at(a, part, p.tile.stack, r, 0) : part.tensor_scale ? *part.tensor_scale : 1;
+    const float scale1 = MM_PAIR == 1         ? 0
+                         : constant           ? scale_at(a, other, p.tile.stack, r, 0)
+                         : other.tensor_scale ? *other.tensor_scale
+                                              : 1;
+    for (int i = threadIdx.x / n_rows; i < p.tile.count; i += MM_PAIR) {
+        const mm_sum sum = all[i * PITCH + at];
+        if (MM_X == WT_MM_I8 && a.y_type == WT_MM_I32) {
+            store_sum(part, p.tile, i, r, sum);
+            continue;
+        }
+        const float x = MM_X_IS_8 && a.x_scales ? a.x_scales[p.tile.first + i] : 1;
+        finish(a, p.part, p.tile, i, r, (float)sum * (scale * x),
+               MM_PAIR == 2 ? (float)all[i * PITCH + 64 + at] * (scale1 * x) : 0);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2) matmul_tiles(const __grid_constant__ wt_mm_args a)
+{
+    extern __shared__ uint4 tiles_shared[];
+    stage *stages = (stage *)tiles_shared;
+    place p;
+    if (!find_place(a, &p)) return;
+    const source s = source_of(a, p);
+    const int n_steps = (a.columns + SPAN - 1) / SPAN;
+    mm_sum sums[4][8][4] = {};
+    for (int k = 0; k < MM_STAGES - 1; k++) {
+        if (k < n_steps) load(a, s, k, stages + k);
+        copy_async_commit();
+    }
+    for (int k = 0; k < n_steps; k++) {
+        copy_async_wait<MM_STAGES - 2>();
+        __syncthreads(); // the step's copies of all threads are there, and nobody reads the stage that is filled now
+        const int next = k + MM_STAGES - 1;
+        if (next < n_steps) load(a, s, next, stages + next % MM_STAGES);
+        copy_async_commit();
+        multiply(a, p, stages + k % MM_STAGES, k, sums);
+    }
+    copy_async_wait<0>();
+    __syncthreads();
+    lay_out(sums, (mm_sum *)tiles_shared);
+    __syncthreads();
+    finish_all(a, p, (const mm_sum *)tiles_shared);
+}

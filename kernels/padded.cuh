@@ -1,0 +1,20 @@
+// Signals beyond their ends.
+#ifndef WT_PADDED_CUH
+#define WT_PADDED_CUH
+
+// The sample at `at`, which may lie before or behind the signal (dsp/stft.c: wt__stft_padded).
+__device__ inline float padded_sample(const float *pcm, long long n, long long at, int margin, int pad)
+{
+    if (at >= 0 && at < n) return pcm[at];
+    if (pad == 0) return 0;
+    const float edge = pcm[at < 0 ? 0 : n - 1];
+    if (pad == 4) {
+        const long long outside = at < 0 ? -at : at - n + 1;
+        return outside < margin ? edge * (float)(margin - outside) / (float)margin : 0;
+    }
+    if (pad == 3 || n == 1) return edge;
+    const int symmetric = pad == 2;
+    while (at < 0 || at >= n) at = at < 0 ? -at - symmetric : 2 * (n - 1) - at + symmetric;
+    return pcm[at];
+}
+#endif

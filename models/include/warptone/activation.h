@@ -1,0 +1,14 @@
+/// What comes after a product in a feed-forward layer.
+#ifndef WARPTONE_ACTIVATION_H
+#define WARPTONE_ACTIVATION_H
+
+typedef enum wt_activation {
+    WT_ACTIVATION_NONE,
+    WT_ACTIVATION_RELU,
+    WT_ACTIVATION_SILU,      ///< v / (1 + exp(-v))
+    WT_ACTIVATION_GELU,      ///< v (1 + erf(v / sqrt(2))) / 2: "gelu"
+    WT_ACTIVATION_GELU_TANH, ///< its approximation by tanh: "gelu_new", "gelu_pytorch_tanh", "gelu_fast"
+    WT_N_ACTIVATIONS
+} wt_activation;
+
+#endif

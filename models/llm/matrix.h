@@ -1,0 +1,27 @@
+/// Products of a model's matrices with vectors, one function a type of weights.
+#ifndef WT_LLM_MATRIX_H
+#define WT_LLM_MATRIX_H
+
+#include "llm_internal.h"
+
+/// Rows first .. first + n_rows - 1 with all vectors of the product.
+typedef void (*wt__strips)(const wt__product *p, int64_t first, int64_t n_rows);
+
+/// By the type of the weights; NULL = none. What needs the instructions of one kind of processor: halves and fp8
+/// widened by F16C, and products of bytes, whose vectors are rounded to 8 bits with a scale for 32 numbers.
+extern const wt__strips wt__strips_avx2[WT_N_DTYPES];
+extern const wt__strips wt__strips_vnni[WT_N_DTYPES]; ///< AVX-512 with VNNI
+
+size_t wt__row_bytes(const wt__linear *linear);
+static inline const uint8_t *wt__row(const wt__linear *linear, int64_t row)
+{
+    return (const uint8_t *)linear->weight.data + wt__row_bytes(linear) * (size_t)row;
+}
+
+/// A row as floats, scales and zeros applied.
+void wt__row_widen(const wt__linear *linear, int64_t row, float *out);
+
+/// out[t][row] = or += y scale + bias, with the scale of types that have one for a row or for the whole matrix.
+void wt__product_store(const wt__product *p, int64_t row, int64_t t, float y);
+
+#endif

@@ -1,0 +1,356 @@
+/// Products for x86-64-v3 and up; the file that includes this names the instructions by a pragma, DOT and STRIPS.
+///
+/// Bytes: a vector is rounded to d q for each 32 numbers, d = max |x| / 127, so that it errs by at most d / 2 a number,
+/// 0.4 % of the largest of the 32. A weight is scale (w - zero); sums of w q are exact in 32 bits, and so is
+/// less = - zero times the sum of q, with which they begin. Lanes hold sums of four neighbours.
+#include "matrix_tile.h"
+
+#include <immintrin.h>
+
+enum { BLOCK = 32, ROWS = 4, VECTORS = 4 };
+
+typedef struct bytes {
+    int8_t *q;     ///< [columns]
+    int32_t *less; ///< [columns / 4] of the type's zero
+    float *d;      ///< [columns / 32]
+    float *sum;    ///< [columns / 32] d times the sum of q
+} bytes;
+
+typedef struct weights {
+    const uint8_t *row;
+    const float *scales;  ///< of U4: the row's
+    const uint8_t *zeros; ///< of U4: the row's; NULL = 8
+    int shift;            ///< of U4: blocks share a scale by 1 << shift
+} weights;
+
+/// One step: the row's k-th block with n vectors, whose lanes are added to sums.
+typedef void (*stepper)(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums);
+
+WT_INLINE __m256i bytes_at(const void *p) { return _mm256_loadu_si256(p); }
+
+WT_INLINE __m256 half_at(const uint8_t *p)
+{
+    short h;
+    memcpy(&h, p, sizeof h);
+    return _mm256_cvtph_ps(_mm_set1_epi16(h));
+}
+
+WT_INLINE __m256 scaled(__m256i dots, __m256 scale, __m256 sum)
+{
+    return _mm256_fmadd_ps(_mm256_cvtepi32_ps(dots), scale, sum);
+}
+
+/// 16 bytes: the low nibbles in lanes 0 .. 15, the high ones in 16 .. 31.
+WT_INLINE __m256i nibbles_at(const uint8_t *p)
+{
+    const __m256i twice = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p));
+    return _mm256_and_si256(_mm256_srlv_epi32(twice, _mm256_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4)), _mm256_set1_epi8(15));
+}
+
+// ---- types: layouts as in tensor.c
+
+WT_INLINE void signed_bytes(__m256i w, __m256 scale, int64_t k, const bytes *x, const int n, __m256 *sums)
+{
+#pragma GCC unroll 4
+    for (int j = 0; j < n; j++) {
+        const __m256i dots = DOT_SIGNED(bytes_at(x[j].less + BLOCK / 4 * k), w, bytes_at(x[j].q + BLOCK * k));
+        sums[j] = scaled(dots, scale * _mm256_set1_ps(x[j].d[k]), sums[j]);
+    }
+}
+
+WT_INLINE void step_q8_0(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
+{
+    const uint8_t *p = w->row + 34 * k;
+    signed_bytes(bytes_at(p + 2), half_at(p), k, x, n, sums);
+}
+
+WT_INLINE void step_i8(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
+{
+    signed_bytes(bytes_at(w->row + BLOCK * k), _mm256_set1_ps(1), k, x, n, sums);
+}
+
+WT_INLINE void step_q4_0(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
+{
+    const uint8_t *p = w->row + 18 * k;
+    const __m256i q = nibbles_at(p + 2);
+    const __m256 d = half_at(p);
+#pragma GCC unroll 4
+    for (int j = 0; j < n; j++) {
+        const __m256i less = bytes_at(x[j].less + BLOCK / 4 * k);
+        sums[j] = scaled(DOT(less, q, bytes_at(x[j].q + BLOCK * k)), d * _mm256_set1_ps(x[j].d[k]), sums[j]);
+    }
+}
+
+/// Nibbles of neighbours share a byte: the vector lies with the even numbers of a block first.
+WT_INLINE void step_u4(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
+{
+    const __m256i q = nibbles_at(w->row + 16 * k);
+    const __m256i zero = _mm256_set1_epi32(w->zeros ? w->zeros[k >> w->shift] : 0);
+    const __m256 scale = _mm256_set1_ps(w->scales[k >> w->shift]);
+#pragma GCC unroll 4
+    for (int j = 0; j < n; j++) {
+        __m256i less = bytes_at(x[j].less + BLOCK / 4 * k); // times 8 already when there are no zeros
+        if (w->zeros) less = _mm256_mullo_epi32(less, zero);
+        sums[j] = scaled(DOT(less, q, bytes_at(x[j].q + BLOCK * k)), scale * _mm256_set1_ps(x[j].d[k]), sums[j]);
+    }
+}
+
+WT_INLINE __m256 eight_bytes(uint32_t low, uint32_t high)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)((uint64_t)high << 32 | low))));
+}
+
+/// 256 columns: 8 parts of 32, each with a scale and a minimum of 6 bits.
+WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
+{
+    const uint8_t *p = w->row + 144 * k;
+    uint32_t s[3];
+    memcpy(s, p + 4, sizeof s);
+    const uint32_t six = 0x3f3f3f3f, four = 0x0f0f0f0f, top = 0x30303030;
+    const __m256 scales = half_at(p) * eight_bytes(s[0] & six, (s[2] & four) | (s[0] >> 2 & top));
+    const __m256 minima = half_at(p + 2) * eight_bytes(s[1] & six, (s[2] >> 4 & four) | (s[1] >> 2 & top));
+    float factors[VECTORS][8];
+#pragma GCC unroll 4
+    for (int j = 0; j < n; j++) {
+        _mm256_storeu_ps(factors[j], scales * _mm256_loadu_ps(x[j].d + 8 * k));
+        sums[j] = _mm256_fnmadd_ps(minima, _mm256_loadu_ps(x[j].sum + 8 * k), sums[j]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        const __m256i q = bytes_at(p + 16 + 32 * i), low = _mm256_and_si256(q, _mm256_set1_epi8(15));
+        const __m256i high = _mm256_and_si256(_mm256_srli_epi16(q, 4), _mm256_set1_epi8(15));
+#pragma GCC unroll 4
+        for (int j = 0; j < n; j++) {
+            const int8_t *v = x[j].q + 256 * k + 64 * i;
+            sums[j] = scaled(DOT(_mm256_setzero_si256(), low, bytes_at(v)), _mm256_set1_ps(factors[j][2 * i]), sums[j]);
+            sums[j] = scaled(DOT(_mm256_setzero_si256(), high, bytes_at(v + 32)), _mm256_set1_ps(factors[j][2 * i + 1]),
+                             sums[j]);
+        }
+    }
+}
+
+/// 256 columns: 8 parts of 32, each with two scales; zero is 32.
+WT_INLINE void step_q6_k(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
+{
+    const uint8_t *p = w->row + 210 * k;
+    const __m256 d = half_at(p + 208);
+    const __m256i four = _mm256_set1_epi8(15), top = _mm256_set1_epi8(0x30);
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; h++) {
+        const __m128i s = _mm_loadl_epi64((const __m128i *)(p + 192 + 8 * h));
+        const __m256 scales = d * _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(s));
+        const __m256i high = bytes_at(p + 128 + 32 * h);
+        const __m256i tops[4] = {_mm256_slli_epi16(high, 4), _mm256_slli_epi16(high, 2), high,
+                                 _mm256_srli_epi16(high, 2)};
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) {
+            const __m256i low = bytes_at(p + 64 * h + 32 * (i & 1)), q = i < 2 ? low : _mm256_srli_epi16(low, 4);
+            const __m256i w6 = _mm256_or_si256(_mm256_and_si256(q, four), _mm256_and_si256(tops[i], top));
+            const int a = 2 * i, b = 2 * i + 1;
+            const __m256 scale = _mm256_permutevar8x32_ps(scales, _mm256_setr_epi32(a, a, a, a, b, b, b, b));
+            const int64_t block = 8 * k + 4 * h + i;
+#pragma GCC unroll 4
+            for (int j = 0; j < n; j++) {
+                const __m256i less = bytes_at(x[j].less + BLOCK / 4 * block);
+                sums[j] = scaled(DOT(less, w6, bytes_at(x[j].q + BLOCK * block)), scale * _mm256_set1_ps(x[j].d[block]),
+                                 sums[j]);
+            }
+        }
+    }
+}
+
+// ---- vectors to bytes
+
+WT_INLINE float most_of(__m256 v)
+{
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+
+WT_INLINE void round_block(const float *x, int64_t k, int zero, bool even_first, bytes *out)
+{
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    __m256 v[4], most = _mm256_setzero_ps();
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        v[i] = _mm256_loadu_ps(x + BLOCK * k + 8 * i);
+        most = _mm256_max_ps(_mm256_andnot_ps(sign, v[i]), most);
+    }
+    const float largest = most_of(most), d = largest / 127;
+    const __m256 by = _mm256_set1_ps(d > 0 ? 1 / d : 0);
+    __m256i n[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) n[i] = _mm256_cvtps_epi32(v[i] * by);
+    __m256i q = _mm256_packs_epi16(_mm256_packs_epi32(n[0], n[1]), _mm256_packs_epi32(n[2], n[3]));
+    q = _mm256_permutevar8x32_epi32(q, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    if (even_first) {
+        const __m256i within = _mm256_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8, 10,
+                                                12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+        q = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(q, within), 0xd8);
+    }
+    const __m256i sums = DOT(_mm256_setzero_si256(), _mm256_set1_epi8(1), q);
+    _mm256_storeu_si256((__m256i *)(out->q + BLOCK * k), q);
+    _mm256_storeu_si256((__m256i *)(out->less + BLOCK / 4 * k), _mm256_mullo_epi32(sums, _mm256_set1_epi32(-zero)));
+    const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    out->d[k] = d;
+    out->sum[k] = d * (float)(_mm_cvtsi128_si32(two) + _mm_extract_epi32(two, 1));
+}
+
+/// A vector takes 2.25 bytes a column of the 4 that the scratch has for each of VECTORS.
+static bytes round_vector(const wt__product *p, int t, int slot, int zero, bool even_first)
+{
+    const int64_t columns = p->linear->weight.shape[1], blocks = columns / BLOCK;
+    float *at = p->rows + slot * columns;
+    bytes out = {(int8_t *)at, (int32_t *)(at + columns / 4), at + columns / 2, at + columns / 2 + blocks};
+    for (int64_t k = 0; k < blocks; k++) round_block(p->x + p->x_stride * t, k, zero, even_first, &out);
+    return out;
+}
+
+// ---- rows
+
+WT_INLINE float lanes_sum(__m256 v)
+{
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+WT_INLINE weights weights_of(const wt__linear *l, int64_t row)
+{
+    const bool groups = l->zeros || l->nibbles;
+    const int64_t at = groups ? row * (l->weight.shape[1] / l->scale_columns) : 0;
+    return (weights){wt__row(l, row), l->scales + at, l->zeros ? l->zeros + at : NULL,
+                     groups ? __builtin_ctz((unsigned)l->scale_columns / BLOCK) : 0};
+}
+
+/// n_rows rows with n_vectors vectors, at most `n_stored` rows of which count.
+WT_INLINE void bytes_tile(const wt__product *p, stepper step, int step_bytes, int64_t n_steps, int64_t first,
+                          const int n_rows, int n_stored, const bytes *x, int t, const int n_vectors)
+{
+    weights w[ROWS];
+    __m256 sums[ROWS][VECTORS];
+    for (int r = 0; r < n_rows; r++) {
+        w[r] = weights_of(p->linear, first + (r < n_stored ? r : n_stored - 1));
+        for (int j = 0; j < n_vectors; j++) sums[r][j] = _mm256_setzero_ps();
+    }
+    const int64_t ahead = n_rows * (int64_t)wt__row_bytes(p->linear); // the same place of the next rows
+    for (int64_t k = 0; k < n_steps; k++)
+#pragma GCC unroll 4
+        for (int r = 0; r < n_rows; r++) {
+            for (int at = 0; at < step_bytes; at += 64)
+                __builtin_prefetch(w[r].row + ahead + k * step_bytes + at, 0, 2);
+            step(&w[r], k, x, n_vectors, sums[r]);
+        }
+    for (int r = 0; r < n_stored; r++)
+        for (int j = 0; j < n_vectors; j++) wt__product_store(p, first + r, t + j, lanes_sum(sums[r][j]));
+}
+
+/// One vector with four rows at a time, or four vectors with one.
+WT_INLINE void bytes_strips(const wt__product *p, stepper step, int columns_a_step, int step_bytes, int zero,
+                            bool even_first, int64_t first, int64_t n_rows)
+{
+    const int64_t n_steps = p->linear->weight.shape[1] / columns_a_step, end = first + n_rows;
+    for (int t = 0; t < p->n;) {
+        const int n = p->n - t < VECTORS ? 1 : VECTORS;
+        bytes x[VECTORS];
+        for (int j = 0; j < n; j++) x[j] = round_vector(p, t + j, j, zero, even_first);
+        if (n == 1)
+            for (int64_t r = first; r < end; r += ROWS)
+                bytes_tile(p, step, step_bytes, n_steps, r, ROWS, end - r < ROWS ? (int)(end - r) : ROWS, x, t, 1);
+        else
+            for (int64_t r = first; r < end; r++) bytes_tile(p, step, step_bytes, n_steps, r, 1, 1, x, t, VECTORS);
+        t += n;
+    }
+}
+
+#define BYTES(name, columns_a_step, step_bytes, zero, even_first)                                                      \
+    static void strips_##name(const wt__product *p, int64_t first, int64_t n_rows)                                     \
+    {                                                                                                                  \
+        bytes_strips(p, step_##name, columns_a_step, step_bytes, zero, even_first, first, n_rows);                     \
+    }
+BYTES(q8_0, BLOCK, 34, SIGNED_ZERO, false)
+BYTES(i8, BLOCK, 32, SIGNED_ZERO, false)
+BYTES(q4_0, BLOCK, 18, 8, false)
+BYTES(u4, BLOCK, 16, p->linear->zeros ? 1 : 8, true)
+BYTES(q4_k, 256, 144, 0, false)
+BYTES(q6_k, 256, 210, 32, false)
+#undef BYTES
+
+// ---- halves and fp8, in float
+
+WT_INLINE wt_f32x16 sixteen_halves(__m256i h)
+{
+#ifdef __AVX512F__
+    return (wt_f32x16)_mm512_cvtph_ps(h);
+#else
+    const __m256 v[2] = {_mm256_cvtph_ps(_mm256_castsi256_si128(h)), _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1))};
+    wt_f32x16 wide;
+    memcpy(&wide, v, sizeof wide);
+    return wide;
+#endif
+}
+
+WT_INLINE pair load_f16(const uint8_t *row, int64_t k)
+{
+    return (pair){sixteen_halves(bytes_at(row + 2 * k)), sixteen_halves(bytes_at(row + 2 * k + 32))};
+}
+
+/// e4m3's bits at the place of binary16's give the value times 2^-8; there is no NaN among weights.
+WT_INLINE wt_f32x16 sixteen_e4m3(const uint8_t *p)
+{
+    const __m256i h = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), 7);
+    return sixteen_halves(_mm256_and_si256(h, _mm256_set1_epi16((short)0xbf80)));
+}
+
+WT_INLINE pair load_e4m3(const uint8_t *row, int64_t k)
+{
+    return (pair){sixteen_e4m3(row + k), sixteen_e4m3(row + k + 16)};
+}
+
+static void strips_f16(const wt__product *p, int64_t first, int64_t n_rows)
+{
+    tiles(p, load_f16, load_in_order, 2, wt__row(p->linear, first), wt__row_bytes(p->linear), first, n_rows);
+}
+
+/// Vectors, four at a time, get the 2^8 and the scales of the blocks that the rows from `row` on have.
+static wt__product prescale(const wt__product *p, int64_t row, int t, int n)
+{
+    const wt__linear *l = p->linear;
+    const int64_t columns = l->weight.shape[1];
+    const bool blocks = l->scales && l->scale_columns < columns;
+    const int64_t step = blocks ? l->scale_columns : columns, n_scales = (columns + step - 1) / step;
+    for (int j = 0; j < n; j++)
+        for (int64_t b = 0; b < n_scales; b++) {
+            const float scale = 256 * (blocks ? l->scales[row / l->scale_rows * n_scales + b] : 1);
+            const int64_t end = b * step + step < columns ? b * step + step : columns;
+            for (int64_t k = b * step; k < end; k++) p->rows[j * columns + k] = p->x[p->x_stride * (t + j) + k] * scale;
+        }
+    wt__product scaled = *p;
+    scaled.x = p->rows;
+    scaled.x_stride = columns;
+    scaled.out += t * p->out_stride;
+    scaled.n = n;
+    return scaled;
+}
+
+static void strips_e4m3(const wt__product *p, int64_t first, int64_t n_rows)
+{
+    const wt__linear *l = p->linear;
+    const bool blocks = l->scales && l->scale_columns < l->weight.shape[1];
+    for (int64_t r = first, n; r < first + n_rows; r += n) {
+        const int64_t left = first + n_rows - r, until = blocks ? l->scale_rows - r % l->scale_rows : left;
+        n = until < left ? until : left;
+        for (int t = 0; t < p->n; t += VECTORS) {
+            const wt__product scaled = prescale(p, r, t, p->n - t < VECTORS ? p->n - t : VECTORS);
+            tiles(&scaled, load_e4m3, load_in_order, 1, wt__row(l, r), wt__row_bytes(l), r, n);
+        }
+    }
+}
+
+const wt__strips STRIPS[WT_N_DTYPES] = {
+    [WT_DTYPE_F16] = strips_f16,   [WT_DTYPE_F8_E4M3] = strips_e4m3, [WT_DTYPE_I8] = strips_i8,
+    [WT_DTYPE_U8] = strips_u4,     [WT_DTYPE_Q8_0] = strips_q8_0,    [WT_DTYPE_Q4_0] = strips_q4_0,
+    [WT_DTYPE_Q4_K] = strips_q4_k, [WT_DTYPE_Q6_K] = strips_q6_k,
+};

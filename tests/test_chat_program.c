@@ -1,0 +1,315 @@
+// warptone chat and generate with TinyStories-656K, as scripts and terminals use them, and the conversation they keep.
+#include "../hosts/chat_history.h"
+#include "support/audio_files.h"
+#include "support/testing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+static char program[4096], model[1024];
+static char out[1 << 16];
+
+static void need_model(void)
+{
+    const char *path = shared_data("llm/TinyStories-656K/models/story");
+    if (!path || access(program, X_OK)) {
+        print_message("skipped: %s is not there\n", path ? program : "the model");
+        skip();
+    }
+    snprintf(model, sizeof model, "%s", path);
+}
+
+/// Run `warptone ARGUMENTS --model MODEL < INPUT`: stdout to `out`.
+static int run(const char *arguments, const char *input)
+{
+    static char command[8192];
+    snprintf(command, sizeof command, "printf '%s' | '%s' %s --model '%s' 2>/dev/null", input, program, arguments,
+             model);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    out[fread(out, 1, sizeof out - 1, pipe)] = 0;
+    const int status = pclose(pipe);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+// ---- generate
+
+static json_t *generated(const char *arguments)
+{
+    char all[1024];
+    snprintf(all, sizeof all, "generate --json %s", arguments);
+    assert_int_equal(run(all, "Once upon a time"), 0);
+    json_t *answer = json_loads(out, 0, NULL);
+    if (!answer) fail_msg("no JSON: %s", out);
+    return answer;
+}
+
+static const char *text_of(const json_t *answer, const char *key)
+{
+    const char *text = json_string_value(json_object_get(answer, key));
+    assert_non_null(text);
+    return text;
+}
+
+/// A strategy changes the steps, not the text; a stop string cuts it; quantised weights still tell a story.
+static void generate_takes_strategies_stops_and_quantising(void **state)
+{
+    (void)state;
+    need_model();
+    json_t *single = generated("-n 60"), *guessed = generated("-n 60 --strategy lookahead --guesses 3");
+    assert_string_equal(text_of(guessed, "text"), text_of(single, "text"));
+    assert_true(json_equal(json_object_get(guessed, "logprobs"), json_object_get(single, "logprobs")));
+    assert_true(json_integer_value(json_object_get(json_object_get(guessed, "guesses"), "guessed")) > 0);
+    assert_int_equal(json_array_size(json_object_get(single, "ids")), 60);
+    assert_string_equal(text_of(single, "end"), "length");
+
+    json_t *stopped = generated("-n 60 --stop zebra --stop ' in a'");
+    const char *whole = text_of(single, "text"), *cut = strstr(whole, " in a");
+    assert_non_null(cut);
+    assert_int_equal(strlen(text_of(stopped, "text")), cut - whole);
+    assert_memory_equal(text_of(stopped, "text"), whole, (size_t)(cut - whole));
+    assert_string_equal(text_of(stopped, "end"), "stop");
+
+    json_t *small = generated("-n 60 --quantize int8"), *exact = generated("-n 60 --quantize int8 --exact");
+    assert_int_equal(json_array_size(json_object_get(small, "ids")), 60);
+    assert_memory_equal(text_of(exact, "text"), whole, 20); // the first words of the story are the same
+    assert_int_equal(run("generate --quantize int9", ""), 2);
+    assert_int_equal(run("generate --strategy draft", ""), 2);
+    json_decref(single), json_decref(guessed), json_decref(stopped), json_decref(small), json_decref(exact);
+}
+
+// ---- chat through pipes
+
+static char template_option[1200];
+
+static const char *with_template(void **state, const char *text, const char *arguments)
+{
+    test_spill(test_path(state, "chat.jinja"), text, strlen(text));
+    snprintf(template_option, sizeof template_option, "chat --template '%s' %s", test_path(state, "chat.jinja"),
+             arguments);
+    return template_option;
+}
+
+static const char plain_template[] = "{% for m in messages %}{{ m['content'] }} {% endfor %}";
+
+static void a_conversation_goes_through_pipes(void **state)
+{
+    need_model();
+    const char *arguments = with_template(state, plain_template, "-n 8 --temperature 0");
+    assert_int_equal(run(arguments, "Once upon a time\\n/history\\n/undo\\n/history\\n/quit\\nnever\\n"), 0);
+    char *first = strchr(out, '\n');
+    assert_non_null(first);
+    char answer[256], want[1024];
+    snprintf(answer, sizeof answer, "%.*s", (int)(first - out), out);
+    assert_true(strlen(answer) > 8);
+    snprintf(want, sizeof want, "%s\nuser: Once upon a time\nassistant: %s\n", answer, answer);
+    assert_string_equal(out, want);
+    // the same question gives the same answer in a new conversation; unknown commands and empty lines change nothing
+    assert_int_equal(run(arguments, "/nothing\\n\\nOnce upon a time\\n/clear\\nOnce upon a time\\n"), 0);
+    snprintf(want, sizeof want, "%s\n%s\n", answer, answer);
+    assert_string_equal(out, want);
+    assert_int_equal(run("chat", "x\\n"), 3); // TinyStories has no template
+}
+
+static void a_conversation_is_saved_and_loaded(void **state)
+{
+    need_model();
+    char input[2048];
+    snprintf(input, sizeof input, "/system Be brief.\\nLily\\n/save %s\\n", test_path(state, "talk.json"));
+    assert_int_equal(run(with_template(state, plain_template, "-n 4"), input), 0);
+    json_t *saved = json_load_file(test_path(state, "talk.json"), 0, NULL);
+    assert_int_equal(json_array_size(saved), 3);
+    json_decref(saved);
+    snprintf(input, sizeof input, "/load %s\\n/history\\n/load /nowhere\\n/history\\n", test_path(state, "talk.json"));
+    assert_int_equal(run(with_template(state, plain_template, "-n 4"), input), 0);
+    assert_int_equal(strncmp(out, "system: Be brief.\nuser: Lily\nassistant: ", 40), 0);
+    const size_t half = strlen(out) / 2;
+    assert_memory_equal(out, out + half, half); // twice the same: what cannot be loaded changes nothing
+}
+
+/// A template that ends with <think>: all that comes is thinking, which pipes do not get unless asked.
+static void thinking_is_hidden_or_shown(void **state)
+{
+    need_model();
+    static const char thinks[] = "{% for m in messages %}{{ m['content'] }} {% endfor %}<think>\n";
+    assert_int_equal(run(with_template(state, thinks, "-n 8"), "Lily\\n"), 0);
+    assert_string_equal(out, "\n");
+    assert_int_equal(run(with_template(state, thinks, "-n 8 --thinking show"), "Lily\\n"), 0);
+    assert_true(strlen(out) > 8);
+    assert_int_equal(run(with_template(state, thinks, "-n 8 --thinking loud"), "Lily\\n"), 2);
+}
+
+// ---- chat in a terminal
+
+typedef struct terminal {
+    pid_t child;
+    int fd;
+    size_t n;
+} terminal;
+
+static terminal open_terminal(void **state, const char *text, const char *tokens)
+{
+    terminal t = {.fd = posix_openpt(O_RDWR | O_NOCTTY)};
+    char path[1024], name[128];
+    snprintf(path, sizeof path, "%s", test_path(state, "chat.jinja"));
+    test_spill(path, text, strlen(text));
+    assert_true(t.fd >= 0 && !grantpt(t.fd) && !unlockpt(t.fd) && !ptsname_r(t.fd, name, sizeof name));
+    fflush(stdout);
+    t.child = fork();
+    assert_true(t.child >= 0);
+    if (t.child) return t;
+    setsid();
+    const int fd = open(name, O_RDWR); // the controlling terminal of the new session
+    if (fd < 0) _exit(99);
+    ioctl(fd, TIOCSCTTY, 0);
+    for (int k = 0; k < 3; k++) dup2(fd, k);
+    execl(program, "warptone", "chat", "--model", model, "--template", path, "-n", tokens, "--ignore-eos", "--context",
+          "50000", (char *)NULL);
+    _exit(98);
+}
+
+/// Read until `what` has come after `from`; the place behind it. Ten seconds are far more than it takes.
+static size_t expect(terminal *t, size_t from, const char *what)
+{
+    for (;;) {
+        out[t->n] = 0;
+        const char *at = from <= t->n ? strstr(out + from, what) : NULL;
+        if (at) return (size_t)(at - out) + strlen(what);
+        struct pollfd p = {.fd = t->fd, .events = POLLIN};
+        if (poll(&p, 1, 10000) <= 0) fail_msg("no \"%s\" in %s", what, out);
+        const ssize_t n = read(t->fd, out + t->n, sizeof out - 1 - t->n);
+        if (n <= 0) fail_msg("no \"%s\" before the end in %s", what, out);
+        t->n += (size_t)n;
+    }
+}
+
+static void type(const terminal *t, const char *keys)
+{
+    assert_int_equal(write(t->fd, keys, strlen(keys)), strlen(keys));
+}
+
+static int close_terminal(terminal *t)
+{
+    int status = 0;
+    while (poll(&(struct pollfd){.fd = t->fd, .events = POLLIN}, 1, 10000) > 0 && read(t->fd, out, 512) > 0) {
+    }
+    if (waitpid(t->child, &status, 0) < 0) status = -1;
+    close(t->fd);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void a_terminal_gets_prompts_speed_and_dim_thinking(void **state)
+{
+    need_model();
+    terminal t =
+        open_terminal(state, "{{ messages[-1]['content'] }}{% if messages|length == 1 %}<think>{% endif %}", "5");
+    size_t at = expect(&t, 0, "> ");
+    type(&t, "Lily\n");
+    at = expect(&t, at, "Lily");
+    at = expect(&t, at, "\033[2m"); // dim
+    at = expect(&t, at, "\033[22m");
+    at = expect(&t, at, "tok/s");
+    at = expect(&t, at, "> ");
+    type(&t, "Tom\n");
+    const size_t end = expect(&t, at, "tok/s");
+    assert_null(strstr(out + at, "\033[2m")); // no thinking now
+    expect(&t, end, "> ");
+    type(&t, "\004"); // Ctrl-D
+    assert_int_equal(close_terminal(&t), 0);
+}
+
+/// Ctrl-C ends the answer and not the conversation; at the prompt it ends that.
+static void an_answer_is_stopped_by_ctrl_c(void **state)
+{
+    need_model();
+    terminal t = open_terminal(state, plain_template, "100000");
+    size_t at = expect(&t, 0, "> ");
+    type(&t, "Once upon a time\n");
+    at = expect(&t, at, "Once upon a time");
+    at = expect(&t, at, "the"); // the answer is under way
+    type(&t, "\003");
+    at = expect(&t, at, "> ");
+    type(&t, "/history\n");
+    at = expect(&t, at, "assistant: "); // what came is kept
+    expect(&t, at, "> ");
+    type(&t, "\003");
+    assert_int_equal(close_terminal(&t), 130);
+}
+
+// ---- the history
+
+static void messages_are_forgotten_in_pairs(void **state)
+{
+    (void)state;
+    chat_history *h;
+    const char *role, *text;
+    char *prompt;
+    bool thinks;
+    assert_ok(chat_history_create(
+        "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}<think>\n", "<s>", NULL, &h));
+    assert_ok(chat_history_set_system(h, "sys"));
+    for (int k = 0; k < 2; k++) {
+        assert_ok(chat_history_add(h, "user", k ? "q2" : "q1", 2));
+        assert_ok(chat_history_add(h, "assistant", k ? "a2" : "a1", 2));
+    }
+    assert_ok(chat_history_add(h, "user", "q3", 2));
+    assert_false(chat_history_drop_answer(h));
+    assert_true(chat_history_drop_oldest(h));
+    assert_ok(chat_history_render(h, false, &prompt, &thinks));
+    assert_string_equal(prompt, "<s>[system]sys[user]q2[assistant]a2[user]q3<think>");
+    assert_true(thinks);
+    free(prompt);
+    assert_true(chat_history_drop_oldest(h));
+    assert_false(chat_history_drop_oldest(h)); // the system's and the last
+    chat_history_at(h, 1, &role, &text);
+    assert_string_equal(text, "q3");
+    assert_ok(chat_history_set_system(h, "other"));
+    chat_history_at(h, 0, &role, &text);
+    assert_string_equal(text, "other");
+    assert_true(chat_history_undo(h));
+    assert_false(chat_history_undo(h));
+    chat_history_clear(h);
+    assert_int_equal(chat_history_count(h), 1);
+    assert_ok(chat_history_set_system(h, ""));
+    assert_int_equal(chat_history_count(h), 0);
+    assert_int_equal(chat_history_add(h, "user", "\xff", 1), WT_ERR_FORMAT);
+    chat_history_destroy(h);
+}
+
+static int find_program(void **state)
+{
+    (void)state;
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 16);
+    char *slash = length > 0 ? strrchr(program, '/') : NULL; // .../tests/test_chat_program
+    if (!slash) return 1;
+    strcpy(slash, "/../warptone");
+    return 0;
+}
+
+int main(void)
+{
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, test_folder_create, test_folder_remove)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(generate_takes_strategies_stops_and_quantising),
+        IN_FOLDER(a_conversation_goes_through_pipes),
+        IN_FOLDER(a_conversation_is_saved_and_loaded),
+        IN_FOLDER(thinking_is_hidden_or_shown),
+        IN_FOLDER(a_terminal_gets_prompts_speed_and_dim_thinking),
+        IN_FOLDER(an_answer_is_stopped_by_ctrl_c),
+        cmocka_unit_test(messages_are_forgotten_in_pairs),
+    };
+    return cmocka_run_group_tests_name("chat program", tests, find_program, NULL);
+}

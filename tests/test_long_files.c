@@ -1,0 +1,95 @@
+// Long files take no more memory than short ones: the program's largest resident set, of 30 minutes against 3.
+#include "support/audio_files.h"
+#include "support/testing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RATE_HZ = 8000, SHORT_S = 180, LONG_S = 1800 };
+
+static char program[4096];
+
+// Minutes of silence after noise, 16 bits.
+static void make_file(const char *path, int seconds)
+{
+    enum { BLOCK = 8000 };
+    wt_audio_writer *writer;
+    const wt_audio_writer_config config = {
+        .rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_S16, .no_dither = true};
+    float *noise = test_noise(1, BLOCK, 0.3f), *silence = calloc(BLOCK, sizeof *silence);
+    assert_ok(wt_audio_writer_open(path, &config, &writer));
+    for (int t = 0; t < seconds; t++)
+        assert_ok(wt_audio_writer_write(writer, t / 60 % 2 ? silence : noise, BLOCK, BLOCK));
+    assert_ok(wt_audio_writer_commit(writer));
+    free(noise), free(silence);
+}
+
+// The largest resident set of `warptone ARGUMENTS` in KB.
+static long resident_kb(const char *arguments, const char *in, const char *out)
+{
+    char command[16384], words[512];
+    struct rusage usage;
+    int status;
+    snprintf(words, sizeof words, "%s", arguments);
+    snprintf(command, sizeof command, "WARPTONE_BACKEND=cpu exec '%s' %s '%s' '%s' >/dev/null", program, words, in,
+             out);
+    const pid_t child = fork();
+    if (child == 0) {
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    assert_int_equal(wait4(child, &status, 0, &usage), child);
+    if (!WIFEXITED(status) || WEXITSTATUS(status)) fail_msg("status %d: %s", status, command);
+    return usage.ru_maxrss;
+}
+
+static void assert_bounded(void **state, const char *arguments, const char *name)
+{
+    char in[4096], out[4096];
+    if (access(program, X_OK)) {
+        print_message("skipped: %s is not built\n", program);
+        skip();
+    }
+    snprintf(out, sizeof out, "%s", test_path(state, name));
+    snprintf(in, sizeof in, "%s", test_path(state, "short.wav"));
+    const long few = resident_kb(arguments, in, out);
+    snprintf(in, sizeof in, "%s", test_path(state, "long.wav"));
+    const long many = resident_kb(arguments, in, out);
+    // the samples alone of the longer one take 50 MB more
+    if (many > few + 8192) fail_msg("%s: %ld KB of %d s, %ld KB of %d s", arguments, many, LONG_S, few, SHORT_S);
+}
+
+static void features_of_long_files_go_in_tiles(void **state)
+{
+    assert_bounded(state, "analyze -q -j 1 --rate 0 --tile 65536 -f logmel,mfcc,rms,centroid", "f.npz");
+}
+
+static void chains_stream_long_files(void **state)
+{
+    assert_bounded(state, "process -q -j 1 --no-loudness -p telephone", "p.wav");
+}
+
+static int create(void **state)
+{
+    if (test_folder_create(state)) return -1;
+    make_file(test_path(state, "short.wav"), SHORT_S);
+    make_file(test_path(state, "long.wav"), LONG_S);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(features_of_long_files_go_in_tiles),
+        cmocka_unit_test(chains_stream_long_files),
+    };
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 32);
+    if (length > 0) program[length] = 0;
+    char *slash = strrchr(program, '/');
+    if (slash) strcpy(slash, "/../warptone");
+    return cmocka_run_group_tests_name("long_files", tests, create, test_folder_remove);
+}
