@@ -39,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
                 spectrum_put_pair(points, k, first ? bin_of(a, in, k) : make_float2(0, 0),
                                   second ? bin_of(a, in + a.n_bins, k) : make_float2(0, 0));
         },
-        [&](long long line, long long at, long long to, float sum) {
+        [&](long long line, int, long long at, long long to, float sum) {
             const int over = frames_over(a, at);
             const long long under = line * (a.n + 2 * WT_ICQT_TAIL) + WT_ICQT_TAIL + to;
             float x = over && to < a.n ? sum / (float)over : 0;
