@@ -20,11 +20,8 @@
 #include <warptone/loudness.h>
 #include <warptone/mfcc.h>
 #include <warptone/pcen.h>
-<<<<<<< HEAD
 #include <warptone/reassigned.h>
-=======
 #include <warptone/silence.h>
->>>>>>> b6356e563927df8f6c8785388893fff98e435161
 #include <warptone/spectral.h>
 
 enum { SECONDS = 60, GPU_SIGNALS = 256 };
@@ -221,7 +218,6 @@ static wt_status bench_sos(const bench *b)
     return status;
 }
 
-<<<<<<< HEAD
 static wt_status run_reassigned(void *op, const bench *b)
 {
     return wt_reassigned_enqueue(op, b->stream, b->pcm, 0, b->out, 0);
@@ -238,7 +234,9 @@ static wt_status bench_reassigned(const bench *b)
     if (status) return status;
     status = measure(&some, "reassigned", "2048/512  22.05 kHz", run_reassigned, plan, 5);
     wt_reassigned_destroy(plan);
-=======
+    return status;
+}
+
 // ---- level of the samples in `pcm`, into `out`
 
 static wt_status run_level(void *op, const bench *b)
@@ -282,7 +280,6 @@ static wt_status bench_levels(const bench *b)
     if (!status) status = measure(b, "loudness, true peak", "22.05 kHz", run_loudness, loudness, 5);
     wt_silence_destroy(silence);
     wt_loudness_batch_destroy(loudness);
->>>>>>> b6356e563927df8f6c8785388893fff98e435161
     return status;
 }
 
@@ -304,11 +301,8 @@ static wt_status bench_all(const bench *b)
                             (wt_mfcc_config){.mel = {.bank = narrow, .stft = short_frames}, .n_mfcc = 40});
     for (int precise = 0; precise < (b->gpu ? 1 : 2) && !status; precise++) status = bench_griffin_lim(b, precise);
     if (!status) status = bench_sos(b);
-<<<<<<< HEAD
     if (!status) status = bench_reassigned(b);
-=======
     if (!status) status = bench_levels(b);
->>>>>>> b6356e563927df8f6c8785388893fff98e435161
     return status ? status : bench_features(b); // the last: they write where the samples were
 }
 

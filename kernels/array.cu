@@ -12,7 +12,7 @@
 #include "array_kernel.h"
 
 #define THREADS 256
-#define ALL     0xffffffffu
+#define HUGE_VALUE __longlong_as_double(0x7ff0000000000000LL)
 
 template <class T> struct value;
 template <> struct value<float> {
@@ -231,7 +231,7 @@ template <bool LARGEST> static __device__ double block_join(double x)
 extern "C" __global__ void __launch_bounds__(THREADS) array_softmax(array_line_args a)
 {
     const long long in = line_base(a, a.in), out = line_base(a, a.out);
-    double most = -INFINITY, sum = 0;
+    double most = -HUGE_VALUE, sum = 0;
     for (long long k = threadIdx.x; k < a.n; k += THREADS) {
         const double x = value<double>::get(a.in, in + k * a.in_stride);
         if (array_beats(R_MAX, most, x)) most = x;

@@ -12,10 +12,13 @@
 
 #ifdef __CUDACC__
 #define WT_SHARED_FN static __device__ __forceinline__
-#define WT_ALIGNED(n) alignas(n)
 #else
 #include <math.h>
 #define WT_SHARED_FN static inline
+#endif
+#ifdef __cplusplus
+#define WT_ALIGNED(n) alignas(n)
+#else
 #define WT_ALIGNED(n) _Alignas(n)
 #endif
 
