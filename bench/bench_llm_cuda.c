@@ -218,6 +218,38 @@ static void bench_decode(const char *name, wt_llm_session *session, const wt_llm
            rate, rate / read);
 }
 
+/// Steps of several sequences of BATCH_CONTEXT tokens each, most probable tokens, not recorded.
+static void bench_batch(const char *name, const wt_llm *m, wt_device *device, wt_llm_resident *resident, int n)
+{
+    enum { BATCH_CONTEXT = 256, STEPS = 32 };
+    wt_llm_session *session;
+    wt_llm_turn turns[64];
+    int32_t best[64], prompt[BATCH_CONTEXT];
+    need(wt_llm_session_create(m,
+                               &(wt_llm_session_config){.device = device,
+                                                        .resident = resident,
+                                                        .n_positions = BATCH_CONTEXT + STEPS + 8,
+                                                        .n_batch = BATCH_CONTEXT,
+                                                        .n_sequences = n,
+                                                        .kv_type = WT_DTYPE_BF16},
+                               &session));
+    for (int k = 0; k < BATCH_CONTEXT; k++) prompt[k] = k * 37 % 30000;
+    for (int q = 0; q < n; q++) {
+        need(wt_llm_select(session, q));
+        need(wt_llm_prefill(session, prompt, BATCH_CONTEXT));
+        turns[q] = (wt_llm_turn){q, 100 + q};
+    }
+    int64_t begin = 0;
+    for (int k = -4; k < STEPS; k++) {
+        if (!k) begin = wt_clock_now_ns(NULL);
+        need(wt_llm_step(session, turns, n, best, NULL));
+        for (int q = 0; q < n; q++) turns[q].id = best[q];
+    }
+    const double s = seconds_since(begin) / STEPS;
+    printf("%-10s steps   of %-5d  %10.1f tok/s  %8.3f ms\n", name, n, n / s, s * 1e3);
+    wt_llm_session_destroy(session);
+}
+
 int main(int argc, char **argv)
 {
     const shape *s = shapes;
@@ -252,6 +284,8 @@ int main(int argc, char **argv)
     bench_prompt(s->name, session, context > PROMPT || rate < 1000 ? context : PROMPT);
     bench_decode(s->name, session, &m, context, n, read);
     wt_llm_session_destroy(session);
+    bench_batch(s->name, &m, device, resident, 8);
+    bench_batch(s->name, &m, device, resident, 64);
     wt_llm_resident_destroy(resident);
     wt_device_close(device);
     return 0;

@@ -3,6 +3,7 @@
 #include "command.h"
 #include "interrupt.h"
 #include "language_model.h"
+#include "terminal_model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -85,18 +86,6 @@ static bool show(void *user, const wt_generated *token)
     show_answer(c, token->text.answer, token->text.n_answer);
     fflush(stdout);
     return true;
-}
-
-static bool may_go_on(void *user)
-{
-    (void)user;
-    return !wt_interrupted();
-}
-
-static void progress(void *user, int done, int of)
-{
-    (void)user;
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\rquantising %d of %d%s", done, of, done == of ? "\n" : "");
 }
 
 static void print_stats(const chat *c)
@@ -319,13 +308,11 @@ static wt_status open_all(chat *c)
 {
     wt_status status = c->thinking_name ? do_thinking(c, c->thinking_name) : WT_OK;
     if (status) return status;
-    status = language_model_open(&c->o,
-                                 &(language_use){.text = {.split_thinking = true},
-                                                 .on_token = show,
-                                                 .may_go_on = may_go_on,
-                                                 .progress = progress,
-                                                 .user = c},
-                                 &c->model);
+    status = language_model_open(
+        &c->o,
+        &(language_use){
+            .text = {.split_thinking = true}, .on_token = show, .progress = terminal_model_progress, .user = c},
+        &c->model);
     if (status) return status;
     if (!(c->ids = calloc((size_t)c->model.n_positions, sizeof *c->ids)))
         return wt_fail(WT_ERR_NO_MEMORY, "chat: %d tokens", c->model.n_positions);

@@ -2,11 +2,11 @@
 #include "command.h"
 #include "interrupt.h"
 #include "language_model.h"
+#include "terminal_model.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct text {
     char *at;
@@ -107,18 +107,6 @@ static bool show(void *user, const wt_generated *token)
     return true;
 }
 
-static bool may_go_on(void *user)
-{
-    (void)user;
-    return !wt_interrupted();
-}
-
-static void progress(void *user, int done, int of)
-{
-    (void)user;
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\rquantising %d of %d%s", done, of, done == of ? "\n" : "");
-}
-
 static wt_status generate(generation *g)
 {
     wt_status status = language_model_open(&g->o,
@@ -126,8 +114,7 @@ static wt_status generate(generation *g)
                                                            .logprobs = g->json,
                                                            .text = {.split_thinking = g->split_thinking},
                                                            .on_token = show,
-                                                           .may_go_on = may_go_on,
-                                                           .progress = progress,
+                                                           .progress = terminal_model_progress,
                                                            .user = g},
                                            &g->model);
     if (status) return status;

@@ -1,5 +1,7 @@
 #include "language_model.h"
 
+#include "interrupt.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,25 +75,38 @@ static wt_status find_quantization(const char *name, wt_llm_quantization *kind)
 static wt_status open_weights(const language_options *o, const language_use *use, language_model *m)
 {
     wt_llm_quantization kind;
-    wt_backend backend;
     wt_status status = find_quantization(o->quantize, &kind);
-    if (!status) status = wt_options_backend(o->backend ? o->backend : "cpu", &backend);
     if (!status) status = wt_llm_open(o->model, &m->llm);
     if (!status) status = wt_llm_quantize(m->llm, kind, use->progress, use->user);
     if (!status && o->draft) status = wt_llm_open(o->draft, &m->draft_llm);
-    if (!status) status = wt_device_open(&(wt_device_config){.backend = backend, .n_threads = o->threads}, &m->device);
     return status;
 }
 
+static wt_status open_on(wt_backend backend, const language_options *o, language_model *m)
+{
+    wt_status status = wt_device_open(&(wt_device_config){.backend = backend, .n_threads = o->threads}, &m->device);
+    if (status) return status;
+    const wt_llm_session_config config = {
+        .device = m->device, .n_positions = m->n_positions, .exact_products = o->exact};
+    status = wt_llm_session_create(m->llm, &config, &m->session);
+    if (!status && m->draft_llm) status = wt_llm_session_create(m->draft_llm, &config, &m->draft);
+    return status;
+}
+
+/// "auto" is a GPU, where there is one that runs the model's types, and else the CPU.
 static wt_status open_sessions(const language_options *o, language_model *m)
 {
     const int most = wt_llm_config(m->llm)->max_positions;
     m->n_positions = o->context ? o->context : most < 4096 ? most : 4096;
-    const wt_llm_session_config config = {
-        .device = m->device, .n_positions = m->n_positions, .exact_products = o->exact};
-    wt_status status = wt_llm_session_create(m->llm, &config, &m->session);
-    if (!status && m->draft_llm) status = wt_llm_session_create(m->draft_llm, &config, &m->draft);
-    return status;
+    wt_backend backend;
+    wt_status status = wt_options_backend(o->backend, &backend);
+    if (!status) status = open_on(backend, o, m);
+    if (status != WT_ERR_UNSUPPORTED || backend != WT_BACKEND_AUTO) return status;
+    wt_llm_session_destroy(m->session);
+    wt_device_close(m->device);
+    m->session = NULL;
+    m->device = NULL;
+    return open_on(WT_BACKEND_CPU, o, m);
 }
 
 /// An option that was given, or what the model says.
@@ -114,6 +129,12 @@ static wt_status open_sampler(const language_options *o, language_model *m)
     return wt_sampler_create(&config, c->vocab_size, &m->sampler);
 }
 
+static bool not_interrupted(void *user)
+{
+    (void)user;
+    return !wt_interrupted();
+}
+
 static wt_status open_generator(const language_options *o, const language_use *use, language_model *m)
 {
     wt_answer_text_config text = use->text;
@@ -133,7 +154,7 @@ static wt_status open_generator(const language_options *o, const language_use *u
                                   .n_guesses = o->n_guesses,
                                   .n_draft_layers = o->draft_layers,
                                   .on_token = use->on_token,
-                                  .may_go_on = use->may_go_on,
+                                  .may_go_on = not_interrupted,
                                   .user = use->user};
     wt_status status = o->strategy ? wt_strategy_find(o->strategy, &config.strategy) : WT_OK;
     return status ? status : wt_generator_create(&config, &m->generator);

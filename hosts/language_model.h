@@ -55,7 +55,7 @@ typedef struct language_options {
         {"exact", 0, WT_OPTION_FLAG, &(o)->exact, NULL, "quantised weights times floats, not bytes; slower", 0, 0},      \
         {"context", 0, WT_OPTION_INT, &(o)->context, "N", "tokens of prompt and answer (the model's, at most 4096)", 1,  \
          1 << 22},                                                                                                       \
-        {"backend", 0, WT_OPTION_TEXT, &(o)->backend, "NAME", "auto, cuda or cpu (cpu)", 0, 0},                          \
+        {"backend", 0, WT_OPTION_TEXT, &(o)->backend, "NAME", "auto, cuda or cpu (auto)", 0, 0},                         \
         {"threads", 0, WT_OPTION_INT, &(o)->threads, "N", "of the CPU; 0: one a processor (0)", 0, 4096},                \
     {                                                                                                                    \
         "ignore-eos", 0, WT_OPTION_FLAG, &(o)->ignore_eos, NULL, "go on after the model's end", 0, 0                     \
@@ -73,13 +73,13 @@ typedef struct language_model {
     double load_s;
 } language_model;
 
-/// What the program adds to the generator; the rest comes from the options.
+/// What the program adds to the generator; the rest comes from the options. An answer ends when a signal has come
+/// (interrupt.h).
 typedef struct language_use {
     bool numbers;  ///< no text: tokens in, tokens out
     bool logprobs; ///< of each token
     wt_answer_text_config text;
     bool (*on_token)(void *user, const wt_generated *token);
-    bool (*may_go_on)(void *user);
     void (*progress)(void *user, int done, int of); ///< of quantising; NULL = none
     void *user;
 } language_use;

@@ -8,31 +8,12 @@
 //
 // Compiled for a head's size (D_HEAD), the heads that share one of keys and values (GROUP) and the cache's type (KV).
 // Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c).
-#include "llm_types.cuh"
+#include "llm_cache.cuh"
 
-#ifndef D_HEAD
-#    define D_HEAD 128
-#    define GROUP  4
-#    define KV     WT_LLM_BF16
-#endif
 #define PLACE_WARPS 8
 #define THREADS     128
 #define UNROLL      4
-#define NOTHING     (-3.402823466e38f) // below every score
-
-#if KV == WT_LLM_F32
-typedef float kv_type;
-#elif KV == WT_LLM_F16
-typedef f16 kv_type;
-#else
-typedef bf16 kv_type;
-#endif
-
-static __device__ __forceinline__ long long cache_at(const wt_llm_cache &c, int sequence, int position, int kv_head)
-{
-    const long long page = c.pages[sequence * c.n_pages + position / WT_LLM_PAGE];
-    return page * c.page_stride + ((long long)kv_head * WT_LLM_PAGE + position % WT_LLM_PAGE) * D_HEAD;
-}
+#define MAX_PARTS   WT_LLM_MAX_PARTS
 
 // ---- into the cache
 
@@ -60,7 +41,7 @@ static __device__ void prepare_head(const wt_llm_place_args &a, int t, const flo
     __syncwarp();
 }
 
-extern "C" __global__ void __launch_bounds__(32 * PLACE_WARPS) llm_place(wt_llm_place_args a)
+extern "C" __global__ void __launch_bounds__(32 * PLACE_WARPS) llm_place(const __grid_constant__ wt_llm_place_args a)
 {
     __shared__ float heads[PLACE_WARPS][D_HEAD];
     const int t = blockIdx.x, lane = threadIdx.x % 32;
@@ -107,6 +88,7 @@ static constexpr int TEAM = lanes_for(CHUNKS);              // lanes of a positi
 static constexpr int TEAMS = THREADS / TEAM;
 static constexpr int PER = (CHUNKS + TEAM - 1) / TEAM;      // chunks of a lane
 static constexpr int HEADS = heads_at_once(GROUP < 8 ? GROUP : 8);
+static constexpr int EACH = (HEADS * D_HEAD + THREADS - 1) / THREADS; // elements of a thread
 typedef pack<kv_type, N> chunk;
 
 struct running {
@@ -171,27 +153,61 @@ static __device__ __forceinline__ void take_positions(const wt_llm_attend_args &
     }
 }
 
-// `n` parts of a head, `stride` floats apart, each [D_HEAD] sums, their maximum, their total: element d of the sum under
-// the common maximum, and the common total.
-static __device__ __forceinline__ float merge(const float *parts, int n, int stride, int d, float *most, float *total)
+// The teams of a head, each [D_HEAD] sums, their maximum, their total: element d of the sum under the common maximum. A
+// team without a position has zeros.
+static __device__ __forceinline__ float merge(const float (*teams)[D_HEAD + 2], int d, float *most, float *total)
 {
     float sum = 0;
     *most = NOTHING;
     *total = 0;
-    for (int k = 0; k < n; k++) *most = fmaxf(*most, parts[k * stride + D_HEAD]);
-    for (int k = 0; k < n; k++) {
-        const float *part = parts + k * stride;
-        if (part[D_HEAD] == NOTHING) continue;
-        const float fade = expf(part[D_HEAD] - *most);
-        *total += fade * part[D_HEAD + 1];
-        sum += fade * part[d];
+    for (int k = 0; k < TEAMS; k++) *most = fmaxf(*most, teams[k][D_HEAD]);
+    for (int k = 0; k < TEAMS; k++) {
+        const float fade = expf(teams[k][D_HEAD] - *most);
+        *total += fade * teams[k][D_HEAD + 1];
+        sum += fade * teams[k][d];
     }
     return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) llm_attend(wt_llm_attend_args a)
+// The parts of this block's heads, from `row` on. First a warp finds a head's factors, then threads add the sums, some of
+// them in flight at once.
+static __device__ void merge_parts(const wt_llm_attend_args &a, long long row, int n, float (*factors)[MAX_PARTS])
+{
+    const int lane = threadIdx.x % 32;
+    for (int h = threadIdx.x / 32; h < HEADS; h += THREADS / 32) {
+        const float *parts = a.partial + (row + h) * a.n_splits * (D_HEAD + 2) + D_HEAD;
+        float most = NOTHING, total = 0;
+        for (int k = lane; k < n; k += 32) most = fmaxf(most, parts[k * (D_HEAD + 2)]);
+        for (int step = 16; step; step /= 2) most = fmaxf(most, __shfl_xor_sync(ALL, most, step));
+        for (int k = lane; k < n; k += 32) {
+            const float fade = expf(parts[k * (D_HEAD + 2)] - most);
+            factors[h][k] = fade;
+            total += fade * parts[k * (D_HEAD + 2) + 1];
+        }
+        total = warp_sum(total);
+        for (int k = lane; k < n; k += 32) factors[h][k] /= total;
+    }
+    __syncthreads();
+    float sums[EACH] = {};
+#pragma unroll 4
+    for (int k = 0; k < n; k++)
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            const int i = e * THREADS + threadIdx.x, h = i / D_HEAD;
+            if (i < HEADS * D_HEAD)
+                sums[e] += factors[h][k] * a.partial[((row + h) * a.n_splits + k) * (D_HEAD + 2) + i % D_HEAD];
+        }
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {
+        const int i = e * THREADS + threadIdx.x;
+        if (i < HEADS * D_HEAD) store(a.out, a.out_type, row * D_HEAD + i, sums[e]);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) llm_attend(const __grid_constant__ wt_llm_attend_args a)
 {
     __shared__ float teams[HEADS][TEAMS][D_HEAD + 2];
+    __shared__ float factors[HEADS][MAX_PARTS];
     __shared__ int is_last;
     const int t = blockIdx.z, head = blockIdx.y * HEADS, kv_head = head / GROUP, lane = threadIdx.x % TEAM;
     const int team = threadIdx.x / TEAM;
@@ -235,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) llm_attend(wt_llm_attend_a
     const long long row = (long long)t * a.n_heads + head;
     for (int i = threadIdx.x; i < HEADS * D_HEAD; i += THREADS) {
         const int h = i / D_HEAD, d = i % D_HEAD;
-        float most, total, sum = merge(&teams[h][0][0], TEAMS, D_HEAD + 2, d, &most, &total);
+        float most, total, sum = merge(teams[h], d, &most, &total);
         if (a.n_splits == 1) {
             store(a.out, a.out_type, (row + h) * D_HEAD + d, sum / total);
             continue;
@@ -255,12 +271,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) llm_attend(wt_llm_attend_a
     __syncthreads();
     if (!is_last) return;
     __threadfence();
-    for (int i = threadIdx.x; i < HEADS * D_HEAD; i += THREADS) {
-        const int h = i / D_HEAD, d = i % D_HEAD;
-        float most, total;
-        const float sum =
-            merge(a.partial + (row + h) * a.n_splits * (D_HEAD + 2), a.n_splits, D_HEAD + 2, d, &most, &total);
-        store(a.out, a.out_type, (row + h) * D_HEAD + d, sum / total);
-    }
+    merge_parts(a, row, (n_pages + share - 1) / share, factors);
     if (!threadIdx.x) a.arrived[row] = 0;
 }

@@ -55,6 +55,8 @@ typedef struct wt_llm_place_args {
     int n_heads, n_kv_heads, n_dims, interleaved;
 } wt_llm_place_args;
 
+#define WT_LLM_MAX_PARTS 64 ///< of the positions of a token
+
 typedef struct wt_llm_attend_args {
     const wt_llm_token *tokens;
     wt_llm_cache cache;
@@ -64,7 +66,7 @@ typedef struct wt_llm_attend_args {
     int *arrived;   ///< [n_tokens][n_heads], 0 before and after
     float scale;
     int n_heads, n_kv_heads, n_splits, window; ///< window 0 = none
-    int out_type;
+    int n_tokens, out_type;
 } wt_llm_attend_args;
 
 typedef struct wt_llm_part {
@@ -95,14 +97,14 @@ typedef struct wt_llm_choice {
     int id, step; ///< id -1 = a logit is not a number
 } wt_llm_choice;
 
-/// The largest logit, the first of equals: it becomes the next step's token, one place on.
+/// The largest logit of each row (grid y), the first of equals: it becomes the next step's token, one place on.
 typedef struct wt_llm_pick_args {
-    const float *logits; ///< [vocab_size]
-    wt_llm_token *tokens;
-    float *best;         ///< [WT_LLM_PICK_BLOCKS][2]: logit and id of a block
-    int *arrived;        ///< [1], 0 before and after
-    int *step;           ///< [1] steps so far
-    wt_llm_choice *ring; ///< [WT_LLM_RING] of the host
+    const float *logits;  ///< [n][vocab_size]
+    wt_llm_token *tokens; ///< [n]
+    float *best;          ///< [n][WT_LLM_PICK_BLOCKS][2]: logit and id of a block
+    int *arrived;         ///< [n], 0 before and after
+    int *step;            ///< [1] steps so far
+    wt_llm_choice *ring;  ///< [WT_LLM_RING] of the host, of one row; NULL = none
     int vocab_size;
 } wt_llm_pick_args;
 

@@ -14,9 +14,21 @@
 #define UNROLL  4
 
 template <class T> struct row_reader {
-    static constexpr int N = 16 / sizeof(T);
-    typedef pack<T, N> chunk;
+    static constexpr int N = 16 / sizeof(T); // elements of a chunk
 };
+
+// The chunk's word `w` as one or two floats.
+static __device__ __forceinline__ void widen_word(unsigned w, const float *, float *x) { x[0] = __uint_as_float(w); }
+static __device__ __forceinline__ void widen_word(unsigned w, const bf16 *, float *x)
+{
+    x[0] = __uint_as_float(w << 16);
+    x[1] = __uint_as_float(w & 0xffff0000u);
+}
+static __device__ __forceinline__ void widen_word(unsigned w, const f16 *, float *x)
+{
+    x[0] = widen(f16{(unsigned short)w});
+    x[1] = widen(f16{(unsigned short)(w >> 16)});
+}
 
 // The vector in shared memory, rearranged so that lanes that read chunks side by side meet no bank twice: quarter q of
 // chunk c at [q][c], four floats each. `whole`: there are whole chunks.
@@ -50,35 +62,39 @@ static __device__ void stage(float *shared, const float *x, const float *weight,
     __syncthreads();
 }
 
-template <class T> struct strip {
-    typename row_reader<T>::chunk at[UNROLL];
+struct strip {
+    uint4 at[UNROLL];
 };
 
 // Chunks group * UNROLL * 32 + u * 32 + lane of a row.
-template <class T> static __device__ __forceinline__ void fetch(strip<T> *s, const T *row, int group, int n_chunks)
+template <class T> static __device__ __forceinline__ void fetch(strip *s, const T *row, int group, int n_chunks)
 {
-    typedef typename row_reader<T>::chunk chunk;
 #pragma unroll
     for (int u = 0; u < UNROLL; u++) {
         const int c = (group * UNROLL + u) * 32 + (int)threadIdx.x % 32;
-        if (c < n_chunks) s->at[u] = ((const chunk *)row)[c];
+        if (c < n_chunks) s->at[u] = ((const uint4 *)row)[c];
     }
 }
 
 template <class T>
-static __device__ __forceinline__ float multiply(const strip<T> &s, const float *shared, int group, int n_chunks,
-                                                 float sum)
+static __device__ __forceinline__ float multiply(const strip &s, const float *shared, int group, int n_chunks, float sum)
 {
     constexpr int N = row_reader<T>::N;
 #pragma unroll
     for (int u = 0; u < UNROLL; u++) {
         const int c = (group * UNROLL + u) * 32 + (int)threadIdx.x % 32;
         if (c >= n_chunks) continue;
+        const unsigned words[4] = {s.at[u].x, s.at[u].y, s.at[u].z, s.at[u].w};
+        float w[N];
+#pragma unroll
+        for (int k = 0; k < 4; k++) widen_word(words[k], (const T *)0, w + k * N / 4);
 #pragma unroll
         for (int q = 0; q < N / 4; q++) {
-            const pack<float, 4> x = ((const pack<float, 4> *)shared)[q * n_chunks + c];
-#pragma unroll
-            for (int k = 0; k < 4; k++) sum += widen(s.at[u].at[4 * q + k]) * x.at[k];
+            const float4 x = ((const float4 *)shared)[q * n_chunks + c];
+            sum += w[4 * q] * x.x;
+            sum += w[4 * q + 1] * x.y;
+            sum += w[4 * q + 2] * x.z;
+            sum += w[4 * q + 3] * x.w;
         }
     }
     return sum;
@@ -144,7 +160,7 @@ template <class T> static __device__ __forceinline__ void matvec(const wt_llm_ma
     int row = blockIdx.x * WARPS + threadIdx.x / 32;
     row_place at = place_row(a, row < a.n_rows ? row : 0);
     const T *weights = row_of<T>(a.parts[at.part], at.row, columns);
-    strip<T> now;
+    strip now;
     if (whole && row < a.n_rows) fetch(&now, weights, 0, n_chunks);
     stage<T>(shared, a.x, a.norm_weight, a.norm_bias, a.eps, columns, whole, scratch);
     float sum = 0, gate = 0;
@@ -167,10 +183,10 @@ template <class T> static __device__ __forceinline__ void matvec(const wt_llm_ma
         }
         const row_place next_at = next_row == row ? at : place_row(a, next_row < a.n_rows ? next_row : 0);
         const T *next_weights = row_of<T>(a.parts[next_side ? 1 : next_at.part], next_at.row, columns);
-        strip<T> next;
+        strip next;
         if (whole && next_row < a.n_rows) fetch(&next, next_weights, next_group, n_chunks);
-        if (whole && side) gate = multiply(now, shared, group, n_chunks, gate);
-        if (whole && !side) sum = multiply(now, shared, group, n_chunks, sum);
+        if (whole && side) gate = multiply<T>(now, shared, group, n_chunks, gate);
+        if (whole && !side) sum = multiply<T>(now, shared, group, n_chunks, sum);
         if (next_row != row) {
             sum = warp_sum(sum);
             if (a.gated) gate = warp_sum(gate);
@@ -181,6 +197,6 @@ template <class T> static __device__ __forceinline__ void matvec(const wt_llm_ma
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_f32(wt_llm_matvec_args a) { matvec<float>(a); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_f16(wt_llm_matvec_args a) { matvec<f16>(a); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_bf16(wt_llm_matvec_args a) { matvec<bf16>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_f32(const __grid_constant__ wt_llm_matvec_args a) { matvec<float>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_f16(const __grid_constant__ wt_llm_matvec_args a) { matvec<f16>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_bf16(const __grid_constant__ wt_llm_matvec_args a) { matvec<bf16>(a); }

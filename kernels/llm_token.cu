@@ -12,7 +12,7 @@
 // Judge: the CPU's steps (models/llm/ops_cpu.c), and through them transformers.
 #include "llm_types.cuh"
 
-extern "C" __global__ void __launch_bounds__(256) llm_embed(wt_llm_embed_args a)
+extern "C" __global__ void __launch_bounds__(256) llm_embed(const __grid_constant__ wt_llm_embed_args a)
 {
     const long long t = blockIdx.x, d = a.d_model;
     const wt_llm_token token = a.tokens[t];
@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(256) llm_embed(wt_llm_embed_args a)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) llm_norm(wt_llm_norm_args a)
+extern "C" __global__ void __launch_bounds__(256) llm_norm(const __grid_constant__ wt_llm_norm_args a)
 {
     __shared__ float scratch[32];
     const float *x = a.x + (long long)blockIdx.x * a.width;
@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(256) llm_norm(wt_llm_norm_args a)
 }
 
 // Lanes hold experts lane, lane + 32 ...; a chosen one is marked by a probability below 0.
-extern "C" __global__ void __launch_bounds__(32) llm_choose(wt_llm_choose_args a)
+extern "C" __global__ void __launch_bounds__(32) llm_choose(const __grid_constant__ wt_llm_choose_args a)
 {
     extern __shared__ float p[];
     const int lane = threadIdx.x, n = a.n_experts;
@@ -86,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(32) llm_choose(wt_llm_choose_args a
         for (int k = 0; k < a.n_used; k++) a.shares[at + k] /= kept;
 }
 
-extern "C" __global__ void __launch_bounds__(1024) llm_group(wt_llm_mix_args a)
+extern "C" __global__ void __launch_bounds__(1024) llm_group(const __grid_constant__ wt_llm_mix_args a)
 {
     __shared__ int counts[1024];
     const int e = threadIdx.x;
@@ -102,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(1024) llm_group(wt_llm_mix_args a)
         if (a.chosen[k] == e) a.slots[k] = at++;
 }
 
-extern "C" __global__ void __launch_bounds__(256) llm_gather(wt_llm_mix_args a)
+extern "C" __global__ void __launch_bounds__(256) llm_gather(const __grid_constant__ wt_llm_mix_args a)
 {
     const long long from = (long long)(blockIdx.x / a.n_used) * a.d_model, to = (long long)a.slots[blockIdx.x] * a.d_model;
     for (int k = threadIdx.x; k < a.d_model; k += 256)
@@ -112,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(256) llm_gather(wt_llm_mix_args a)
             ((unsigned short *)a.grouped)[to + k] = ((const unsigned short *)a.n)[from + k];
 }
 
-extern "C" __global__ void __launch_bounds__(256) llm_mix(wt_llm_mix_args a)
+extern "C" __global__ void __launch_bounds__(256) llm_mix(const __grid_constant__ wt_llm_mix_args a)
 {
     const long long t = blockIdx.x;
     for (int k = threadIdx.x; k < a.d_model; k += 256) {
@@ -147,28 +147,31 @@ static __device__ choice block_best(choice c, choice *scratch)
     return c;
 }
 
-extern "C" __global__ void __launch_bounds__(256) llm_pick(wt_llm_pick_args a)
+extern "C" __global__ void __launch_bounds__(256) llm_pick(const __grid_constant__ wt_llm_pick_args a)
 {
     __shared__ choice scratch[8];
     const float lowest = -__int_as_float(0x7f800000);
+    const float *logits = a.logits + (long long)blockIdx.y * a.vocab_size;
+    float *best = a.best + blockIdx.y * 2 * gridDim.x;
     choice c = {lowest, 0x7fffffff};
     for (int k = blockIdx.x * 256 + threadIdx.x; k < a.vocab_size; k += gridDim.x * 256) {
-        const float x = a.logits[k];
+        const float x = logits[k];
         c = better(c, {x, x == x ? k : -1});
     }
     c = block_best(c, scratch);
     if (threadIdx.x) return;
-    a.best[2 * blockIdx.x] = c.logit;
-    a.best[2 * blockIdx.x + 1] = __int_as_float(c.id);
+    best[2 * blockIdx.x] = c.logit;
+    best[2 * blockIdx.x + 1] = __int_as_float(c.id);
     __threadfence(); // a block's best is written before it is counted
-    if (atomicAdd(a.arrived, 1) != (int)gridDim.x - 1) return;
+    if (atomicAdd(a.arrived + blockIdx.y, 1) != (int)gridDim.x - 1) return;
     __threadfence();
-    for (int k = 0; k < (int)gridDim.x; k++) c = better(c, {a.best[2 * k], __float_as_int(a.best[2 * k + 1])});
+    for (int k = 0; k < (int)gridDim.x; k++) c = better(c, {best[2 * k], __float_as_int(best[2 * k + 1])});
     if (c.logit == lowest) c.id = -1;
-    *a.arrived = 0;
+    a.arrived[blockIdx.y] = 0;
+    a.tokens[blockIdx.y].id = c.id;
+    a.tokens[blockIdx.y].place++;
+    if (!a.ring) return;
     const int step = ++*a.step;
-    a.tokens[0].id = c.id;
-    a.tokens[0].place++;
     union {
         wt_llm_choice choice;
         long long word; // one store: the host never sees half of it

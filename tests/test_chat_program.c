@@ -35,8 +35,8 @@ static void need_model(void)
 static int run(const char *arguments, const char *input)
 {
     static char command[8192];
-    snprintf(command, sizeof command, "printf '%s' | '%s' %s --model '%s' 2>/dev/null", input, program, arguments,
-             model);
+    snprintf(command, sizeof command, "printf '%s' | '%s' %s --backend cpu --model '%s' 2>/dev/null", input, program,
+             arguments, model);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     out[fread(out, 1, sizeof out - 1, pipe)] = 0;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOGITS_ROWS = 16, ALIGN = 256, MAX_EXPERTS = 1024 };
+enum { LOGITS_ROWS = 16, ALIGN = 256, MAX_EXPERTS = 1024, MAX_FLASH_HEAD = 256 };
 
 // ---- kernels
 
@@ -14,6 +14,7 @@ static const struct {
     int first, n;
 } modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE},
                                 {"kernels/llm_attend.cu", WT__LLM_PLACE, 2},
+                                {"kernels/llm_flash.cu", WT__LLM_FLASH, 1},
                                 {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 3}};
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
@@ -25,6 +26,7 @@ static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embe
                                                      [WT__LLM_PICK] = "llm_pick",
                                                      [WT__LLM_PLACE] = "llm_place",
                                                      [WT__LLM_ATTEND] = "llm_attend",
+                                                     [WT__LLM_FLASH] = "llm_flash",
                                                      [WT__LLM_MATVEC] = "llm_matvec_f32",
                                                      [WT__LLM_MATVEC + 1] = "llm_matvec_f16",
                                                      [WT__LLM_MATVEC + 2] = "llm_matvec_bf16"};
@@ -46,7 +48,9 @@ static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
     const char *const options[] = {head, group, type};
     wt_status status = WT_OK;
     for (int m = 0; m < WT__N_LLM_MODULES && !status; m++) {
-        const bool attend = modules[m].first == WT__LLM_PLACE;
+        const bool attend = modules[m].first == WT__LLM_PLACE || modules[m].first == WT__LLM_FLASH;
+        if (modules[m].first == WT__LLM_FLASH && (!g->kv_type || c->d_head % 16 || c->d_head > MAX_FLASH_HEAD))
+            continue;
         status = wt_module_create(
             g->device, &(wt_module_config){.name = modules[m].file, .options = options, .n_options = attend ? 3 : 0},
             &g->modules[m]);
@@ -73,7 +77,8 @@ static size_t lay_out(wt_llm_session *s, uintptr_t base)
     const size_t kv = (size_t)c->n_kv_heads * (size_t)c->d_head, half = (size_t)c->rope.n_dims / 2;
     const size_t used = (size_t)c->n_experts_used, experts = used * (size_t)c->d_ff_expert;
     const size_t ff = (size_t)c->d_ff > experts ? (size_t)c->d_ff : experts;
-    const size_t cache = (s->gpu->kv_type ? 2 : 4) * (size_t)c->n_layers * kv * (size_t)s->n_pages * WT__LLM_PAGE;
+    const size_t cache = (s->gpu->kv_type ? 2 : 4) * (size_t)c->n_layers * kv * (size_t)s->n_pages *
+                         (size_t)s->n_sequences * WT__LLM_PAGE;
     const size_t parts =
         4 * (size_t)wt_device_get_info(s->gpu->device)->n_sms * (size_t)s->gpu->heads_at_once * (size_t)(c->d_head + 2);
     size_t at = 0;
@@ -111,13 +116,14 @@ static void lay_out_io(wt_llm_session *s)
     const wt_model_config *c = &s->llm->config;
     wt__gpu *g = s->gpu;
     g->n_logits = s->n_batch < LOGITS_ROWS ? s->n_batch : LOGITS_ROWS;
+    if (g->n_logits < s->n_sequences) g->n_logits = s->n_sequences;
     g->io_bytes = 0;
     g->tokens_at = next_at(g, sizeof(wt_llm_token) * (size_t)s->n_batch);
     g->frequencies_at = next_at(g, sizeof(float) * (size_t)c->rope.n_dims / 2);
-    g->pages_at = next_at(g, sizeof(int32_t) * (size_t)s->n_pages);
+    g->pages_at = next_at(g, sizeof(int32_t) * (size_t)s->n_pages * (size_t)s->n_sequences);
     g->arrived_at = next_at(g, sizeof(int) * (size_t)s->n_batch * (size_t)c->n_heads);
     g->step_at = next_at(g, sizeof(int));
-    g->best_at = next_at(g, sizeof(float) * 2 * WT_LLM_PICK_BLOCKS);
+    g->best_at = next_at(g, sizeof(float) * 2 * WT_LLM_PICK_BLOCKS * (size_t)g->n_logits);
     g->logits_at = next_at(g, sizeof(float) * (size_t)g->n_logits * (size_t)c->vocab_size);
 }
 
@@ -136,7 +142,7 @@ static wt_status prepare_io(wt_llm_session *s)
     s->frequencies = wt__gpu_host(g, g->frequencies_at);
     s->logits = wt__gpu_host(g, g->logits_at);
     s->pages = wt__gpu_host(g, g->pages_at);
-    for (int k = 0; k < s->n_pages; k++) s->pages[k] = k;
+    for (int k = 0; k < s->n_pages * s->n_sequences; k++) s->pages[k] = k;
     g->arrived = (int *)(g->io_address + g->arrived_at);
     wt_status status = wt__gpu_push(s, 0, g->logits_at);
     return status ? status : wt_stream_synchronize(s->stream);
@@ -265,7 +271,8 @@ int wt__gpu_n_splits(const wt_llm_session *s, int n_tokens)
 {
     const int blocks = s->llm->config.n_heads / s->gpu->heads_at_once * n_tokens;
     const int n = (2 * s->gpu->n_sms + blocks - 1) / blocks;
-    return n < s->n_pages ? n : s->n_pages;
+    const int most = s->n_pages < WT_LLM_MAX_PARTS ? s->n_pages : WT_LLM_MAX_PARTS;
+    return n < most ? n : most;
 }
 
 wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logits)
@@ -289,4 +296,23 @@ wt_status wt__gpu_fetch_logits(const wt_llm_session *s)
     if (!status) status = wt_stream_synchronize(s->stream);
     g->logits_away = status != WT_OK;
     return status;
+}
+
+wt_status wt__gpu_step(wt_llm_session *s, int32_t *best, float *logits)
+{
+    wt__gpu *g = s->gpu;
+    const size_t vocab = (size_t)s->llm->config.vocab_size, bytes = sizeof(wt_llm_token) * (size_t)s->n_tokens;
+    wt__pass p = {.s = s, .n_logits = s->n_tokens, .logits = (float *)(g->io_address + g->logits_at)};
+    wt_status status = wt__gpu_push(s, g->tokens_at, bytes);
+    if (!status) status = wt__gpu_push(s, g->frequencies_at, g->pages_at - g->frequencies_at);
+    if (!status) p.status = wt__llm_forward(s, s->llm->config.n_layers, p.logits, p.n_logits);
+    wt__gpu_pick(&p);
+    if (!status) status = p.status;
+    if (!status) status = wt_pool_download(g->pool, g->io, s->stream, g->tokens_at, s->tokens, bytes);
+    if (!status && logits)
+        status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits,
+                                  sizeof *logits * vocab * (size_t)s->n_tokens);
+    const wt_status ran = wt_stream_synchronize(s->stream);
+    for (int k = 0; k < s->n_tokens; k++) best[k] = s->tokens[k].id;
+    return status ? status : ran;
 }

@@ -36,11 +36,12 @@ typedef enum wt__llm_kernel {
     WT__LLM_PICK,
     WT__LLM_PLACE,
     WT__LLM_ATTEND,
+    WT__LLM_FLASH,  ///< NULL where the cache or the head's size is not for it
     WT__LLM_MATVEC, ///< of F32, F16, BF16
     WT__N_LLM_KERNELS = WT__LLM_MATVEC + 3,
 } wt__llm_kernel;
 
-enum { WT__N_LLM_MODULES = 3, WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS };
+enum { WT__N_LLM_MODULES = 4, WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS };
 
 typedef struct wt__gpu {
     wt_llm_resident *resident;
@@ -90,6 +91,10 @@ void wt__gpu_pick(wt__pass *pass);
 
 /// wt_llm_run without a sampler: up to config->n_tokens steps, recorded once and launched ahead of their results.
 WT_CHECKED wt_status wt__gpu_generate(wt_llm_session *session, const wt_llm_run_config *config);
+
+/// The batch, of one token of each of several sequences, through all layers; the most probable next ones to `best`
+/// [n_tokens], -1 where a logit is not a number; logits to `logits` [n_tokens][vocab_size] unless NULL. Waits.
+WT_CHECKED wt_status wt__gpu_step(wt_llm_session *session, int32_t *best, float *logits);
 
 /// The last token's logits to the host, if they are not there.
 WT_CHECKED wt_status wt__gpu_fetch_logits(const wt_llm_session *session);

@@ -21,6 +21,7 @@ static wt_status record(wt_llm_session *s, wt_stream *stream, int n_sms, wt_grap
     wt__pass pick = {.s = s, .n_logits = 1, .logits = (float *)(g->io_address + g->logits_at)};
     s->stream = stream;
     s->n_tokens = 1;
+    s->is_run = true;
     g->n_sms = n_sms;
     // once without recording, so that every kernel is there; what it leaves the step itself leaves again
     wt_status status = wt__llm_forward(s, s->llm->config.n_layers, pick.logits, 1);
@@ -28,6 +29,7 @@ static wt_status record(wt_llm_session *s, wt_stream *stream, int n_sms, wt_grap
     if (!status) pick.status = wt__llm_forward(s, s->llm->config.n_layers, pick.logits, 1);
     if (!status) wt__gpu_pick(&pick);
     s->stream = own;
+    s->is_run = false;
     g->n_sms = own_sms;
     if (!status) status = wt_graph_end(*graph);
     return pick.status ? pick.status : status;

@@ -105,11 +105,11 @@ static size_t lay_out(wt_llm_session *s, unsigned char *memory)
     const size_t n = (size_t)s->n_batch, d = (size_t)c->d_model, q = (size_t)c->n_heads * (size_t)c->d_head;
     const size_t kv = (size_t)c->n_kv_heads * (size_t)c->d_head, used = (size_t)c->n_experts_used;
     const size_t ff = larger((size_t)c->d_ff, used * (size_t)c->d_ff_expert), half = (size_t)c->rope.n_dims / 2;
-    const size_t cache = (size_t)c->n_layers * (size_t)s->n_pages * WT__LLM_PAGE * kv;
+    const size_t cache = (size_t)c->n_layers * (size_t)s->n_pages * (size_t)s->n_sequences * WT__LLM_PAGE * kv;
     const size_t columns = larger(larger(d, q), larger((size_t)c->d_ff, (size_t)c->d_ff_expert));
     size_t at = 0;
     s->tokens = lay(memory, &at, n * sizeof *s->tokens / 4);
-    s->pages = lay(memory, &at, (size_t)s->n_pages);
+    s->pages = lay(memory, &at, (size_t)s->n_pages * (size_t)s->n_sequences);
     s->x = lay(memory, &at, n * d);
     s->n = lay(memory, &at, n * d);
     s->q = lay(memory, &at, n * q);
@@ -126,7 +126,7 @@ static size_t lay_out(wt_llm_session *s, unsigned char *memory)
     s->frequencies = lay(memory, &at, half);
     s->keys = lay(memory, &at, cache);
     s->values = lay(memory, &at, cache);
-    s->logits = lay(memory, &at, (size_t)c->vocab_size);
+    s->logits = lay(memory, &at, (size_t)c->vocab_size * (size_t)s->n_sequences);
     s->rows = any_wants_rows(s->llm) ? lay(memory, &at, 4 * columns * (size_t)s->n_items) : NULL;
     return at;
 }
@@ -144,6 +144,14 @@ static wt_status choose_sizes(const wt_llm *llm, const wt_llm_session_config *co
     const bool on_gpu = info->backend == WT_BACKEND_CUDA;
     s->n_positions = config->n_positions ? config->n_positions : most < DEFAULT_POSITIONS ? most : DEFAULT_POSITIONS;
     s->n_batch = config->n_batch ? config->n_batch : on_gpu ? DEFAULT_GPU_BATCH : DEFAULT_BATCH;
+    s->n_sequences = config->n_sequences ? config->n_sequences : 1;
+    if (s->n_sequences < 1 || s->n_sequences > s->n_batch)
+        return wt_fail(WT_ERR_BAD_ARG, "llm: %d sequences, want 0 to %d, a batch", s->n_sequences, s->n_batch);
+    if (s->n_sequences > 1 && llm->config.rope.kind == WT_ROPE_DYNAMIC)
+        return wt_fail(WT_ERR_UNSUPPORTED, "llm: %d sequences, whose dynamic angles would differ; want 1",
+                       s->n_sequences);
+    s->sequences = calloc((size_t)s->n_sequences, sizeof *s->sequences);
+    if (!s->sequences) return wt_fail(WT_ERR_NO_MEMORY, "llm: %d sequences", s->n_sequences);
     s->n_pages = (s->n_positions + WT__LLM_PAGE - 1) / WT__LLM_PAGE;
     s->n_items = 4 * info->n_sms + WT__LLM_MAX_PARTS;
     s->ops = on_gpu ? &wt__llm_cuda_ops : &wt__llm_cpu_ops;
@@ -157,7 +165,7 @@ static wt_status open_on_cpu(wt_llm_session *s, const wt_llm_session_config *con
     if (!status) status = wt_buffer_create(config->device, WT_MEMORY_DEVICE, lay_out(s, NULL), &s->memory);
     if (status) return status;
     lay_out(s, wt_buffer_host(s->memory));
-    for (int k = 0; k < s->n_pages; k++) s->pages[k] = k;
+    for (int k = 0; k < s->n_pages * s->n_sequences; k++) s->pages[k] = k;
     return WT_OK;
 }
 
@@ -181,6 +189,7 @@ void wt_llm_session_destroy(wt_llm_session *session)
     wt__gpu_destroy(session);
     wt_stream_destroy(session->stream);
     wt_buffer_destroy(session->memory);
+    free(session->sequences);
     free(session);
 }
 
@@ -208,18 +217,22 @@ static void prepare_rope(wt_llm_session *s, int length)
     wt__rope_frequencies(r, s->llm->rope_factors, s->rope_length, s->frequencies, &s->rope_scale);
 }
 
-static void prepare_batch(wt_llm_session *s, const int32_t *ids, int n)
+static void put_token(wt_llm_session *s, int t, wt_llm_token token)
 {
     const int half = s->llm->config.rope.n_dims / 2;
-    s->n_tokens = n;
-    for (int t = 0; t < n; t++) {
-        s->tokens[t] = (wt_llm_token){.id = ids[t], .place = s->position + t};
-        for (int k = 0; !s->gpu && k < half; k++) {
-            const float angle = (float)s->tokens[t].place * s->frequencies[k];
-            s->cosines[t * half + k] = cosf(angle) * s->rope_scale;
-            s->sines[t * half + k] = sinf(angle) * s->rope_scale;
-        }
+    s->tokens[t] = token;
+    for (int k = 0; !s->gpu && k < half; k++) {
+        const float angle = (float)token.place * s->frequencies[k];
+        s->cosines[t * half + k] = cosf(angle) * s->rope_scale;
+        s->sines[t * half + k] = sinf(angle) * s->rope_scale;
     }
+}
+
+static void prepare_batch(wt_llm_session *s, const int32_t *ids, int n)
+{
+    s->n_tokens = n;
+    s->is_prompt = true;
+    for (int t = 0; t < n; t++) put_token(s, t, (wt_llm_token){ids[t], s->position + t, s->sequence});
 }
 
 /// The batch through the first n_layers, and the logits of its last n_logits tokens to `logits`.
@@ -334,4 +347,73 @@ wt_status wt_llm_session_restore(wt_llm_session *session, wt_llm_snapshot snapsh
     session->rope_length = snapshot.rope_length;
     session->has_logits = false;
     return WT_OK;
+}
+
+// ---- several sequences
+
+wt_status wt_llm_select(wt_llm_session *session, int sequence)
+{
+    wt_llm_session *s = session;
+    if (sequence < 0 || sequence >= s->n_sequences)
+        return wt_fail(WT_ERR_BAD_ARG, "llm: sequence %d, want 0..%d", sequence, s->n_sequences - 1);
+    if (sequence == s->sequence) return WT_OK;
+    s->sequences[s->sequence] = wt_llm_session_snapshot(s);
+    s->sequence = sequence;
+    s->position = s->sequences[sequence].position;
+    s->rope_length = s->sequences[sequence].rope_length;
+    s->has_logits = false;
+    return WT_OK;
+}
+
+static wt_status check_turns(const wt_llm_session *s, const wt_llm_turn *turns, int n)
+{
+    const int vocab = s->llm->config.vocab_size;
+    if (n < 1 || n > s->n_sequences)
+        return wt_fail(WT_ERR_BAD_ARG, "llm: %d turns, want 1..%d, one of a sequence", n, s->n_sequences);
+    for (int k = 0; k < n; k++) {
+        const wt_llm_turn *t = &turns[k];
+        if (t->sequence < 0 || t->sequence >= s->n_sequences || t->id < 0 || t->id >= vocab)
+            return wt_fail(WT_ERR_BAD_ARG, "llm: turn %d is token %d of sequence %d, want 0..%d of 0..%d", k, t->id,
+                           t->sequence, vocab - 1, s->n_sequences - 1);
+        for (int j = 0; j < k; j++)
+            if (turns[j].sequence == t->sequence)
+                return wt_fail(WT_ERR_BAD_ARG, "llm: turns %d and %d are both of sequence %d", j, k, t->sequence);
+        if (s->sequences[t->sequence].position >= s->n_positions)
+            return wt_fail(WT_ERR_FULL, "llm: sequence %d is full with %d tokens", t->sequence, s->n_positions);
+    }
+    return WT_OK;
+}
+
+static wt_status step_on_cpu(wt_llm_session *s, int32_t *best, float *logits)
+{
+    const int n = s->n_tokens, vocab = s->llm->config.vocab_size;
+    wt_status status = wt__llm_forward(s, s->llm->config.n_layers, s->logits, n);
+    const wt_status ran = wt_stream_synchronize(s->stream);
+    if (status || ran) return status ? status : ran;
+    for (int k = 0; k < n; k++) best[k] = most_probable(s->logits + (size_t)k * (size_t)vocab, vocab);
+    if (logits) memcpy(logits, s->logits, sizeof *logits * (size_t)n * (size_t)vocab);
+    return WT_OK;
+}
+
+wt_status wt_llm_step(wt_llm_session *session, const wt_llm_turn *turns, int n, int32_t *best, float *logits)
+{
+    wt_llm_session *s = session;
+    s->sequences[s->sequence] = wt_llm_session_snapshot(s);
+    wt_status status = check_turns(s, turns, n);
+    if (status) return status;
+    s->has_logits = false;
+    s->n_tokens = n;
+    s->is_prompt = false;
+    prepare_rope(s, s->position + 1);
+    for (int k = 0; k < n; k++) {
+        const int sequence = turns[k].sequence;
+        put_token(s, k, (wt_llm_token){turns[k].id, s->sequences[sequence].position, sequence});
+    }
+    status = s->gpu ? wt__gpu_step(s, best, logits) : step_on_cpu(s, best, logits);
+    for (int k = 0; k < n && !status; k++) {
+        s->sequences[turns[k].sequence].position++;
+        if (best[k] < 0) status = wt_fail(WT_ERR_FORMAT, "llm: turn %d gives a logit that is not a number", k);
+    }
+    s->position = s->sequences[s->sequence].position;
+    return status;
 }

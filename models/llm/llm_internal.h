@@ -69,13 +69,17 @@ struct wt_llm_session {
     wt_buffer *memory;   ///< of the CPU backend: what the pointers below point into
     struct wt__gpu *gpu; ///< of a GPU, where they are addresses of it; else NULL
     int n_positions, n_batch, n_items;
-    int n_pages; ///< of a sequence, WT__LLM_PAGE positions each
-    int position, rope_length;
+    int n_pages;                ///< of a sequence, WT__LLM_PAGE positions each
+    int n_sequences, sequence;  ///< and the one that calls are for
+    int position, rope_length;  ///< of that one
+    wt_llm_snapshot *sequences; ///< [n_sequences] those of the others
     bool has_logits;
+    bool is_prompt; ///< the batch's tokens follow each other in one sequence
+    bool is_run;    ///< the step's choice is told to the host by the ring
 
     int n_tokens;         ///< in the batch
     wt_llm_token *tokens; ///< [n_batch]
-    int32_t *pages;       ///< [n_pages] of the cache
+    int32_t *pages;       ///< [n_sequences][n_pages] of the cache
 
     float *x;               ///< [n_batch][d_model] the residual stream
     float *n;               ///< [n_batch][d_model] normalised
@@ -92,7 +96,7 @@ struct wt_llm_session {
     void *keys, *values;    ///< [pages][n_layers][n_kv_heads][WT__LLM_PAGE][d_head]
     float *rows;            ///< [n_items][4][most columns] room of wt__product.rows; NULL when no matrix needs it
     bool exact;             ///< vectors are not rounded to bytes
-    float *logits;          ///< [vocab_size]
+    float *logits;          ///< [vocab_size], and on the CPU [n_sequences] of them
 };
 
 // ---- the pass, whose steps each backend has

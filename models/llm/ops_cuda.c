@@ -2,7 +2,15 @@
 // be recorded into a graph; where tokens stand is read on the device.
 #include "gpu.h"
 
-enum { MATVEC_WARPS = 16, PLACE_WARPS = 8, ATTEND_THREADS = 128, THREADS = 256, SCRATCH_BYTES = 1024 };
+enum {
+    FLASH_TOKENS = 17,
+    FLASH_BLOCK = 128,
+    MATVEC_WARPS = 16,
+    PLACE_WARPS = 8,
+    ATTEND_THREADS = 128,
+    THREADS = 256,
+    SCRATCH_BYTES = 1024
+};
 
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
 {
@@ -276,18 +284,29 @@ static void attend(wt__pass *p, int layer)
 {
     const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
-    const wt_llm_attend_args a = {.tokens = tokens_of(p),
-                                  .cache = cache_of(p, layer),
-                                  .q = s->q,
-                                  .out = s->a,
-                                  .partial = s->gpu->partial,
-                                  .arrived = s->gpu->arrived,
-                                  .scale = wt__attention_scale(c, layer),
-                                  .n_heads = c->n_heads,
-                                  .n_kv_heads = c->n_kv_heads,
-                                  .n_splits = wt__gpu_n_splits(s, s->n_tokens),
-                                  .window = c->layer_slides[layer] ? c->sliding_window : 0,
-                                  .out_type = kernel_type(input_type(&s->llm->layers[layer].o, s->n_tokens))};
+    wt_llm_attend_args a = {.tokens = tokens_of(p),
+                            .cache = cache_of(p, layer),
+                            .q = s->q,
+                            .out = s->a,
+                            .partial = s->gpu->partial,
+                            .arrived = s->gpu->arrived,
+                            .scale = wt__attention_scale(c, layer),
+                            .n_heads = c->n_heads,
+                            .n_kv_heads = c->n_kv_heads,
+                            .n_splits = 1,
+                            .window = c->layer_slides[layer] ? c->sliding_window : 0,
+                            .n_tokens = s->n_tokens,
+                            .out_type = kernel_type(input_type(&s->llm->layers[layer].o, s->n_tokens))};
+    if (s->is_prompt && s->n_tokens >= FLASH_TOKENS && s->gpu->kernels[WT__LLM_FLASH]) {
+        const size_t page = 2 * WT__LLM_PAGE * (size_t)(c->d_head + 8);
+        launch(p, WT__LLM_FLASH,
+               (wt_launch){.grid = {(s->n_tokens + FLASH_BLOCK - 1) / FLASH_BLOCK, c->n_heads},
+                           .block = {THREADS},
+                           .shared_bytes = 4 * page},
+               &a, sizeof a);
+        return;
+    }
+    a.n_splits = wt__gpu_n_splits(s, s->n_tokens);
     launch(
         p, WT__LLM_ATTEND,
         (wt_launch){.grid = {a.n_splits, c->n_heads / s->gpu->heads_at_once, s->n_tokens}, .block = {ATTEND_THREADS}},
@@ -392,9 +411,9 @@ void wt__gpu_pick(wt__pass *p)
                                 .best = (float *)(g->io_address + g->best_at),
                                 .arrived = g->arrived,
                                 .step = (int *)(g->io_address + g->step_at),
-                                .ring = (wt_llm_choice *)wt_buffer_address(g->ring),
+                                .ring = s->is_run ? (wt_llm_choice *)wt_buffer_address(g->ring) : NULL,
                                 .vocab_size = s->llm->config.vocab_size};
-    launch(p, WT__LLM_PICK, (wt_launch){.grid = {WT_LLM_PICK_BLOCKS}, .block = {THREADS}}, &a, sizeof a);
+    launch(p, WT__LLM_PICK, (wt_launch){.grid = {WT_LLM_PICK_BLOCKS, p->n_logits}, .block = {THREADS}}, &a, sizeof a);
 }
 
 const wt__llm_ops wt__llm_cuda_ops = {.embed = embed,

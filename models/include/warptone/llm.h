@@ -64,17 +64,18 @@ typedef struct wt_llm_session_config {
     wt_llm_resident *resident; ///< on the same GPU; borrowed until destroy. NULL = weights of the session's own
     int n_positions;           ///< tokens that prompt and answer may have together; 0 = the model's, at most 4096
     int n_batch;               ///< tokens of a prompt that go through the layers together; 0 = 64, on a GPU 512
+    int n_sequences;           ///< at the same time, at most n_batch; 0 = 1
     wt_dtype kv_type;          ///< of the cache of keys and values on a GPU: F32 (0), F16 or BF16
     /// Multiply quantised weights (GGUF's blocks, int8, int4) in float. By default, where the CPU has AVX2, activations
     /// are rounded to 8 bits with a scale for 32 of them, and products are 3 to 20 times as fast.
     bool exact_products;
 } wt_llm_session_config;
 
-/// Takes all memory: keys and values are 2 n_layers n_positions n_kv_heads d_head numbers, n_positions in whole pages
-/// of
-/// 64. Errors: WT_ERR_BAD_ARG (more positions than a model of learnt positions has, a partition or weights of another
-/// device), WT_ERR_UNSUPPORTED (a type of the cache; a row of a matrix that does not fit into a GPU's shared memory),
-/// WT_ERR_QUOTA, WT_ERR_NO_MEMORY; on a GPU also WT_ERR_NO_NVRTC, WT_ERR_COMPILE, WT_ERR_ARMED.  [worker, not armed]
+/// Takes all memory: keys and values are 2 n_layers n_positions n_kv_heads d_head numbers a sequence, n_positions in
+/// whole pages of 64. Errors: WT_ERR_BAD_ARG (more positions than a model of learnt positions has, more sequences than
+/// a batch, a partition or weights of another device), WT_ERR_UNSUPPORTED (a type of the cache; a row of a matrix that
+/// does not fit into a GPU's shared memory; several sequences with RoPE of kind dynamic), WT_ERR_QUOTA,
+/// WT_ERR_NO_MEMORY; on a GPU also WT_ERR_NO_NVRTC, WT_ERR_COMPILE, WT_ERR_ARMED.  [worker, not armed]
 WT_CHECKED wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *config,
                                            wt_llm_session **session);
 void wt_llm_session_destroy(wt_llm_session *session); ///< NULL is allowed.  [worker]
@@ -85,6 +86,22 @@ void wt_llm_session_destroy(wt_llm_session *session); ///< NULL is allowed.  [wo
 /// n_positions in all).  [worker]
 WT_CHECKED wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n);
 WT_CHECKED wt_status wt_llm_decode(wt_llm_session *session, int32_t id); ///< Likewise, one token.  [worker]
+
+/// The sequence that the calls after this are for; 0 at first. Each has its own tokens and position; the logits of the
+/// one before are forgotten. Errors: WT_ERR_BAD_ARG.  [worker]
+WT_CHECKED wt_status wt_llm_select(wt_llm_session *session, int sequence);
+
+typedef struct wt_llm_turn {
+    int sequence;
+    int32_t id; ///< to be appended there
+} wt_llm_turn;
+
+/// One token of each of `n` sequences in one step, at the cost of little more than one: append them, and write the most
+/// probable next ones to `best` [n], and all logits to `logits` [n][vocab_size] unless NULL. Sequences may join and
+/// leave from step to step. On the CPU a sequence's logits are to the bit those it has alone. Errors, before anything
+/// is changed: WT_ERR_BAD_ARG, WT_ERR_FULL; WT_ERR_FORMAT when a logit is not a number.  [worker]
+WT_CHECKED wt_status wt_llm_step(wt_llm_session *session, const wt_llm_turn *turns, int n, int32_t *best,
+                                 float *logits);
 
 typedef struct wt_llm_run_config {
     int n_tokens; ///< to be chosen, at most
