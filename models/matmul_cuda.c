@@ -172,7 +172,8 @@ static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     const int vector = tensor_vector(cuda, a), scales = vector ? skinny_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
     if (scales < 0) return false;
     const int n_tiles = wt__mm_number_tiles(a, 16), width = a->experts || a->m <= 8 ? 8 : 16;
-    const int steps = cuda->config.skinny_steps ? cuda->config.skinny_steps : 4;
+    const int chosen = a->w_type == WT_MM_F16 || a->w_type == WT_MM_BF16 ? 2 : 4; // bench_matmul sweep, H200
+    const int steps = cuda->config.skinny_steps ? cuda->config.skinny_steps : chosen;
     const int stages = cuda->config.skinny_stages ? cuda->config.skinny_stages : 2;
     const int n_chunks = (a->columns + steps * 4 * vector - 1) / (steps * 4 * vector);
     const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps : warps_of(n_chunks, pair);
