@@ -4,7 +4,8 @@
 //
 //   bench_matmul [skinny|large|sweep] [filter]     rows whose name contains `filter`
 //
-// `sweep` gives the times of the five products with one row of x for warps and steps of matmul_skinny.
+// `sweep` gives the times of the five products with one row of x for warps, steps and stages of
+// matmul_skinny.
 //
 //   read     4651 GB/s
 //   skinny   qkv 6144 x 4096 bf16 m=1      13.20 us   3813 GB/s   0.82   matmul_skinny
@@ -211,23 +212,28 @@ static void skinny(bench *b)
             }
 }
 
+static void sweep_one(bench *b, int f, int warps, int steps, int stages)
+{
+    need(wt_matmul_create(
+        &(wt_matmul_config){.device = b->device, .skinny_warps = warps, .skinny_steps = steps, .skinny_stages = stages},
+        &b->matmul));
+    printf("sweep %s warps %d steps %d stages %d  ", formats[f].name, warps, steps, stages);
+    for (int s = 0; s < N_SHAPES; s++) {
+        const char *kernel;
+        printf(" %s %.2f", shapes[s].name, skinny_us(b, f, s, 1, &kernel));
+    }
+    printf(" us\n");
+    wt_matmul_destroy(b->matmul);
+}
+
+/// Of stages that shared memory (227 KB) holds also for a gated product.
 static void sweep(bench *b)
 {
     for (int f = 0; f < N_FORMATS; f++)
-        for (int warps = 4; warps <= 16; warps *= 2)
-            for (int steps = 1; steps <= 8; steps *= 2) {
-                if (!strstr(formats[f].name, b->filter)) continue;
-                need(wt_matmul_create(
-                    &(wt_matmul_config){.device = b->device, .skinny_warps = warps, .skinny_steps = steps},
-                    &b->matmul));
-                printf("sweep    %-8s warps %2d steps %d  ", formats[f].name, warps, steps);
-                for (int s = 0; s < N_SHAPES; s++) {
-                    const char *kernel;
-                    printf(" %s %.2f", shapes[s].name, skinny_us(b, f, s, 1, &kernel));
-                }
-                printf(" us\n");
-                wt_matmul_destroy(b->matmul);
-            }
+        for (int steps = 2; steps <= 8 && strstr(formats[f].name, b->filter); steps *= 2)
+            for (int stages = 2; stages <= 4; stages++)
+                for (int warps = 4; warps <= 16; warps *= 2)
+                    if (warps * steps * stages * 2 * 1088 <= 227 * 1024) sweep_one(b, f, warps, steps, stages);
 }
 
 static void large_one(bench *b, const char *type, int n, int m, wt_matmul_args *args)

@@ -23,6 +23,7 @@
 #include <warptone/reassigned.h>
 #include <warptone/silence.h>
 #include <warptone/spectral.h>
+#include <warptone/stft_stream.h>
 
 enum { SECONDS = 60, GPU_SIGNALS = 256 };
 
@@ -283,6 +284,30 @@ static wt_status bench_levels(const bench *b)
     return status;
 }
 
+enum { STREAM_BLOCK = 4096 };
+
+// There and back, block by block, in place.
+static wt_status run_stream(void *op, const bench *b)
+{
+    wt_status status = WT_OK;
+    for (int done = 0; done < SECONDS * 22050 && !status; done += STREAM_BLOCK) {
+        status = wt_stft_stream_plan_forward(op, b->stream, b->pcm, 0, STREAM_BLOCK, b->out, 0);
+        if (!status) status = wt_stft_stream_plan_inverse(op, b->stream, b->out, 0, b->pcm, 0);
+    }
+    return status;
+}
+
+static wt_status bench_stream(const bench *b)
+{
+    wt_stft_stream_plan *plan;
+    wt_status status = wt_stft_stream_plan_create(
+        b->device, &(wt_stft_stream_plan_config){.n_signals = b->n_signals, .max_samples = STREAM_BLOCK}, &plan);
+    if (status) return status;
+    status = measure(b, "stream there, back", "2048/512  22.05 kHz", run_stream, plan, 5);
+    wt_stft_stream_plan_destroy(plan);
+    return status;
+}
+
 static wt_status bench_all(const bench *b)
 {
     const char *music = "2048/512  22.05 kHz", *speech = "400/160   16 kHz";
@@ -302,6 +327,7 @@ static wt_status bench_all(const bench *b)
     for (int precise = 0; precise < (b->gpu ? 1 : 2) && !status; precise++) status = bench_griffin_lim(b, precise);
     if (!status) status = bench_sos(b);
     if (!status) status = bench_reassigned(b);
+    if (!status) status = bench_stream(b);
     if (!status) status = bench_levels(b);
     return status ? status : bench_features(b); // the last: they write where the samples were
 }

@@ -141,7 +141,7 @@ static void append_designs(text *t, const wt_chain *chain)
 static void append_calls(text *t, const wt_chain *chain, bool resident)
 {
     if (resident) append(t, "#include \"resident_points.cuh\"\n");
-    append(t, "static __device__ void chain_process(const chain_args &a, unsigned char *memory, int n,"
+    append(t, "static __device__ __noinline__ void chain_process(const chain_args &a, unsigned char *memory, int n,"
               " long long position)\n{\n");
     for (int k = 0, n; k < chain->n_nodes; k += n) {
         const chain_node *node = &chain->nodes[k];

@@ -206,6 +206,10 @@ static size_t choose_copies(live_far *f, size_t room)
         f->args.copy_places = 1;
         used += places;
     }
+    if (f->args.copy_memory && !f->args.once && used + chain->instance_bytes <= room) {
+        f->args.has_spare = 1;
+        used += chain->instance_bytes;
+    }
     return used;
 }
 

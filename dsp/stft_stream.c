@@ -2,11 +2,12 @@
 // call takes what is finished. Sample s of the stream is last touched by the frame that begins at or before s, so at
 // most n_fft samples later it is whole: the output lags by n_fft, whatever the blocks.
 //
-// The first frame holds n_fft - hop samples of the silence before the stream: so every sample lies under all its windows.
+// The first frame holds n_fft - hop samples of the silence before the stream: so every sample lies under all its
+// windows.
+
+#include "stft_stream_internal.h"
 
 #include "stft_internal.h"
-
-#include <warptone/stft_stream.h>
 
 #include <float.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ struct wt_stft_stream {
     wt_fft *inverse;
     int n_fft, hop, channels, bins;
     int n_held;   // samples of the present frame that have come, 0 .. n_fft - 1
+    int n_given;  // and the place in `ready` of what is given next
     int64_t t;    // frames so far
     float *held;  // [channels][n_fft] the newest samples
     float *sums;  // [channels][n_fft + hop] from the present frame's first sample on
@@ -82,16 +84,13 @@ void wt_stft_stream_destroy(wt_stft_stream *stream)
     if (!stream) return;
     wt_stft_destroy(stream->stft);
     wt_fft_destroy(stream->inverse);
-    float *const arrays[] = {stream->held, stream->sums, stream->ready, stream->spectrum,
-                             stream->frame, stream->re,  stream->im,    stream->steady};
+    float *const arrays[] = {stream->held,  stream->sums, stream->ready, stream->spectrum,
+                             stream->frame, stream->re,   stream->im,    stream->steady};
     for (int i = 0; i < 8; i++) free(arrays[i]);
     free(stream);
 }
 
-int wt_stft_stream_latency_frames(const wt_stft_stream *stream)
-{
-    return stream->n_fft;
-}
+int wt_stft_stream_latency_frames(const wt_stft_stream *stream) { return stream->n_fft; }
 
 WT_RT void wt_stft_stream_reset(wt_stft_stream *stream)
 {
@@ -99,12 +98,12 @@ WT_RT void wt_stft_stream_reset(wt_stft_stream *stream)
     memset(stream->held, 0, channels * n * sizeof(float));
     memset(stream->sums, 0, channels * (n + hop) * sizeof(float));
     memset(stream->ready, 0, channels * (n + hop) * sizeof(float));
-    stream->n_held = stream->n_fft - stream->hop;
+    stream->n_held = stream->n_given = stream->n_fft - stream->hop;
     stream->t = 0;
 }
 
-// A whole frame is held: analyse it, hand it out, add it to the sums, move all on by a hop.
-WT_RT static void run_frame(wt_stft_stream *s, bool back, wt_stft_stream_frame frame, void *user)
+// A whole frame is held: analyse it, move on by a hop.
+WT_RT static void analyse(wt_stft_stream *s)
 {
     const int n = s->n_fft, hop = s->hop;
     const float *window = wt__stft_window(s->stft);
@@ -113,35 +112,86 @@ WT_RT static void run_frame(wt_stft_stream *s, bool back, wt_stft_stream_frame f
         wt__stft_transform(s->stft, s->frame, s->spectrum + (size_t)c * (size_t)s->bins * 2);
         memmove(s->held + c * n, s->held + c * n + hop, (size_t)(n - hop) * sizeof(float));
     }
-    if (frame) frame(user, s->t, s->spectrum);
-    s->t++;
-    for (int c = 0; c < s->channels && back; c++) {
+    s->n_held = n - hop;
+}
+
+// Add a frame to the sums, make a hop of them ready, move on.
+WT_RT static void add_back(wt_stft_stream *s)
+{
+    const int n = s->n_fft, hop = s->hop;
+    const float *window = wt__stft_window(s->stft);
+    for (int c = 0; c < s->channels; c++) {
         float *sums = s->sums + (size_t)c * (size_t)(n + hop), *ready = s->ready + (size_t)c * (size_t)(n + hop);
         (void)!wt_fft_run(s->inverse, s->spectrum + (size_t)c * (size_t)s->bins * 2, s->frame);
         for (int i = 0; i < n; i++) sums[i] += s->frame[i] * window[i];
-        // The ready samples behind the present one's place: n_held = n now, and it becomes n - hop.
+        // The ready samples behind the present one's place: n_given = n now, and it becomes n - hop.
         for (int i = 0; i < hop; i++) ready[n - hop + i] = sums[i] * s->steady[i];
         memmove(sums, sums + hop, (size_t)n * sizeof(float));
         memset(sums + n, 0, (size_t)hop * sizeof(float));
     }
+    s->n_given = n - hop;
+}
+
+static void take(wt_stft_stream *s, int channel, const float *in, int count)
+{
+    memcpy(s->held + channel * s->n_fft + s->n_held, in, (size_t)count * sizeof(float));
+}
+
+static void give(const wt_stft_stream *s, int channel, float *out, int count)
+{
+    memcpy(out, s->ready + (size_t)channel * (size_t)(s->n_fft + s->hop) + s->n_given, (size_t)count * sizeof(float));
 }
 
 WT_RT void wt_stft_stream_process(wt_stft_stream *s, const float *const *in, int n, float *const *out,
                                   wt_stft_stream_frame frame, void *user)
 {
-    const int n_fft = s->n_fft, hop = s->hop;
     for (int done = 0; done < n;) {
-        int count = n_fft - s->n_held;
+        int count = s->n_fft - s->n_held;
         if (count > n - done) count = n - done;
         for (int c = 0; c < s->channels; c++) {
-            float *ready = s->ready + (size_t)c * (size_t)(n_fft + hop);
-            memcpy(s->held + c * n_fft + s->n_held, in[c] + done, (size_t)count * sizeof(float));
-            if (out) memcpy(out[c] + done, ready + s->n_held, (size_t)count * sizeof(float));
+            take(s, c, in[c] + done, count);
+            if (out) give(s, c, out[c] + done, count);
         }
-        s->n_held += count;
+        s->n_held += count, s->n_given = s->n_held;
         done += count;
-        if (s->n_held < n_fft) continue;
-        run_frame(s, out != NULL, frame, user);
-        s->n_held = n_fft - hop;
+        if (s->n_held < s->n_fft) continue;
+        analyse(s);
+        if (frame) frame(user, s->t, s->spectrum);
+        s->t++;
+        if (out) add_back(s);
     }
 }
+
+// ---- of one channel, there and back apart
+
+WT_RT void wt__stft_stream_forward(wt_stft_stream *s, const float *in, int n, float *frames)
+{
+    for (int done = 0; done < n;) {
+        int count = s->n_fft - s->n_held;
+        if (count > n - done) count = n - done;
+        take(s, 0, in + done, count);
+        s->n_held += count, done += count;
+        if (s->n_held < s->n_fft) continue;
+        analyse(s);
+        memcpy(frames, s->spectrum, (size_t)s->bins * 2 * sizeof(float));
+        frames += 2 * s->bins;
+    }
+}
+
+WT_RT void wt__stft_stream_inverse(wt_stft_stream *s, const float *frames, int n, float *out)
+{
+    for (int done = 0; done < n;) {
+        int count = s->n_fft - s->n_given;
+        if (count > n - done) count = n - done;
+        give(s, 0, out + done, count);
+        s->n_given += count, done += count;
+        if (s->n_given < s->n_fft) continue;
+        memcpy(s->spectrum, frames, (size_t)s->bins * 2 * sizeof(float));
+        add_back(s);
+        frames += 2 * s->bins;
+    }
+}
+
+const float *wt__stft_stream_steady(const wt_stft_stream *s) { return s->steady; }
+
+const wt_stft *wt__stft_stream_stft(const wt_stft_stream *s) { return s->stft; }

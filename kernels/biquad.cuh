@@ -22,9 +22,9 @@ static __device__ __forceinline__ void biquad_scan(float (&x)[F], int n, const b
     for (int i = 0; i < F; i++) step(x[i]);
 #pragma unroll
     for (int j = 0; j < 5; j++) {
-        const float e0 = __shfl_up_sync(~0u, s0, 1 << j), e1 = __shfl_up_sync(~0u, s1, 1 << j);
         const float4 p = *(const float4 *)k->power[log2_f + j];
-        if (lane >= 1 << j) s0 += e0 + (p.x * e0 + p.y * e1), s1 += e1 + (p.z * e0 + p.w * e1);
+        const float e0 = shift_up(s0, 1 << j, 0.0f), e1 = shift_up(s1, 1 << j, 0.0f);
+        s0 += e0 + (p.x * e0 + p.y * e1), s1 += e1 + (p.z * e0 + p.w * e1);
     }
     const float e0 = __shfl_up_sync(~0u, s0, 1), e1 = __shfl_up_sync(~0u, s1, 1);
     s0 = lane == 0 ? begin0 : e0, s1 = lane == 0 ? begin1 : e1;

@@ -32,15 +32,19 @@ template <class F> static __device__ __forceinline__ void for_each_channel_warp(
     for (int c = threadIdx.x / 32; c < channels; c += blockDim.x / 32) f(c);
 }
 
+// x of the lane so many before, `first` in lanes that have none: scans go on from this without a branch, which would
+// keep loads and sums from starting before it.
+template <class T> static __device__ __forceinline__ T shift_up(T x, int lanes, T first)
+{
+    const T before = __shfl_up_sync(~0u, x, lanes);
+    return (int)(threadIdx.x & 31) >= lanes ? before : first;
+}
+
 // Inclusive scan of y = a * y_before + x over a warp's lanes, `a` a constant: lane l gets sum a^(l-m) x_m. `power` holds
 // a^1, a^2, a^4, a^8, a^16 (that is a^(2^d) at d).
 static __device__ __forceinline__ float scan_decay(float x, const float *power)
 {
-    int lane = threadIdx.x & 31;
-    for (int d = 0; d < 5; d++) {
-        float before = __shfl_up_sync(~0u, x, 1 << d);
-        if (lane >= 1 << d) x = fmaf(power[d], before, x);
-    }
+    for (int d = 0; d < 5; d++) x = fmaf(power[d], shift_up(x, 1 << d, 0.0f), x);
     return x;
 }
 
@@ -57,6 +61,14 @@ struct chain_room {
 #ifdef CHAIN_IN_SHARED
 static __shared__ int chain_memory_at, chain_plans_at, chain_places_at; // bytes
 #endif
+
+// One thread, between barriers: the instance at hand is another one, so many bytes further.
+static __device__ __forceinline__ void chain_move_room(int bytes)
+{
+#ifdef CHAIN_IN_SHARED
+    chain_memory_at += bytes;
+#endif
+}
 
 static __device__ __forceinline__ chain_room chain_room_of(const chain_args &a, unsigned char *memory)
 {

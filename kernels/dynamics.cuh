@@ -25,10 +25,9 @@ template <int F> static __device__ __forceinline__ float before_branch(const flo
     }
     decay_powers(whole, power);
     for (int d = 0; d < 5; d++) {
-        float earlier_c = __shfl_up_sync(~0u, c, 1 << d), earlier_b = __shfl_up_sync(~0u, b, 1 << d);
-        if (lane < 1 << d) continue;
-        c = wt_max(c, power[d] * earlier_c + b);
-        b = power[d] * earlier_b + b;
+        const float earlier_c = __shfl_up_sync(~0u, c, 1 << d), joined = wt_max(c, power[d] * earlier_c + b);
+        c = lane < 1 << d ? c : joined;
+        b = power[d] * shift_up(b, 1 << d, 0.0f) + b;
     }
     float y = __shfl_up_sync(~0u, wt_max(c, b), 1);
     return lane == 0 ? before : y;

@@ -2,6 +2,12 @@
 // Stockham's autosort passes of radix 4, one of radix 2 at the end of odd powers. One thread a butterfly.
 #pragma once
 
+// So many threads, whole warps, meet at a barrier of theirs.
+static __device__ __noinline__ void fft_meet(int barrier, int size)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(size) : "memory");
+}
+
 struct fft_team {
     int rank, size;
     bool warp;       // the calling warp, else
@@ -9,7 +15,7 @@ struct fft_team {
     __device__ void sync() const
     {
         if (warp) __syncwarp();
-        else if (barrier) asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(size) : "memory");
+        else if (barrier) fft_meet(barrier, size);
         else __syncthreads();
     }
 };

@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) formants_cepstra(wt
         const long long at = t + f < a.n_frames ? t + f : a.n_frames - 1;
         rows[f] = a.spectra + (line * a.n_frames + at) * SPECTRUM_BINS * 2;
     }
-    if (thread < 2) most[sequence][thread] = 0;
+    for (int f = thread; f < 2; f += SPECTRUM_THREADS) most[sequence][f] = 0;
     __syncthreads();
     for (int f = 0; f < 2; f++) {
         double largest = 0;

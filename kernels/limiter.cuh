@@ -9,13 +9,9 @@
 template <int F>
 static __device__ __forceinline__ void limiter_running_sum(unsigned long long (&x)[F], unsigned long long before)
 {
-    const int lane = threadIdx.x & 31;
     for (int i = 1; i < F; i++) x[i] += x[i - 1];
     unsigned long long sum = x[F - 1];
-    for (int d = 1; d < 32; d *= 2) {
-        unsigned long long earlier = __shfl_up_sync(~0u, sum, d);
-        if (lane >= d) sum += earlier;
-    }
+    for (int d = 1; d < 32; d *= 2) sum += shift_up(sum, d, 0ull);
     before += sum - x[F - 1];
     for (int i = 0; i < F; i++) x[i] += before;
 }

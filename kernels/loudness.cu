@@ -27,7 +27,7 @@ static __device__ __forceinline__ double weighted(const loudness_weighting &w, w
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         const double y = w.b[i][0] * x + f.s[i][0];
-        f.s[i][0] = w.b[i][1] * x - w.a[i][1] * y + f.s[i][1];
+        f.s[i][0] = (w.b[i][1] * x + f.s[i][1]) - w.a[i][1] * y; // from y to the next y two steps, not three
         f.s[i][1] = w.b[i][2] * x - w.a[i][2] * y;
         x = y;
     }
@@ -48,17 +48,33 @@ extern "C" __global__ void __launch_bounds__(32 * POWER_WARPS) loudness_power(lo
     const int warm = (a.rate_hz * LOUDNESS_WARM_STEPS / LOUDNESS_STEPS_PER_S + TILE - 1) / TILE * TILE;
     weighting_state f = {};
     double power = 0;
-    int step = 0, end = (int)loudness_end_of_step(a.rate_hz, 1);
-    for (int base = -warm; base < a.rate_hz; base += TILE) {
-#pragma unroll 8
+    float ahead[32]; // of the tile after this one: on its way while this one is filtered
+    const auto fetch = [&](int base) {
+#pragma unroll
         for (int row = 0; row < 32; row++) {
             const long long at = __shfl_sync(ALL, first, row) + base + lane, from = __shfl_sync(ALL, begin, row);
-            tile[row][lane] = at >= 0 && at < a.n_frames ? good(__ldg(a.pcm + from + at)) : 0.0f;
+            ahead[row] = at >= 0 && at < a.n_frames ? good(__ldg(a.pcm + from + at)) : 0.0f;
         }
+    };
+    fetch(-warm);
+    int step = 0, end = (int)loudness_end_of_step(a.rate_hz, 1);
+    for (int base = -warm; base < a.rate_hz; base += TILE) { // the same for all lanes
+#pragma unroll
+        for (int row = 0; row < 32; row++) tile[row][lane] = ahead[row];
         __syncwarp();
-        for (int k = 0; k < TILE && base + k < a.rate_hz; k++) { // the same for all lanes
+        fetch(base + TILE);
+        if (base == 0) power = 0;
+        if (base + TILE < end) {
+#pragma unroll
+            for (int k = 0; k < TILE; k++) {
+                const double y = weighted(a.weighting, f, tile[lane][k]);
+                power += y * y;
+            }
+            __syncwarp();
+            continue;
+        }
+        for (int k = 0; k < TILE && base + k < a.rate_hz; k++) {
             const double y = weighted(a.weighting, f, tile[lane][k]);
-            if (base < 0) continue;
             power += y * y;
             if (base + k + 1 < end) continue;
             const long long at = second * LOUDNESS_STEPS_PER_S + step;

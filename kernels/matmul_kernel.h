@@ -76,6 +76,13 @@ typedef struct wt_mm_finish_args {
     int whole; ///< rows of W in eights, and y aligned to 16 bytes
 } wt_mm_finish_args;
 
+/// Q8_0 and Q6_K to I8, Q4_0 to packed U4: elements and scales apart.
+typedef struct wt_mm_repack_args {
+    const unsigned char *from;
+    unsigned char *to, *scales; ///< Q8_0, Q4_0: f16 a 32; Q6_K: f32 a 16
+    int type, rows, columns;
+} wt_mm_repack_args;
+
 typedef struct wt_mm_quantize_args {
     const unsigned char *x;
     unsigned char *out; ///< [m][columns]
@@ -130,6 +137,41 @@ static inline int wt_mm_find_tile(const wt_mm_args *a, int tile, int size, wt_mm
     t->count = end - t->first < size ? end - t->first : size;
     t->x += t->first * a->x_stride;
     return 1;
+}
+
+/// f16 of two bytes, as a float; no infinities or NaN.
+static inline float wt_mm_half(const unsigned char *p)
+{
+    const int bits = p[0] | p[1] << 8, exponent = bits >> 10 & 31;
+    float v = (float)(exponent ? (bits & 0x3ff) | 0x400 : bits & 0x3ff) * 0x1p-24f;
+    for (int k = 1; k < exponent; k++) v *= 2;
+    return bits & 0x8000 ? -v : v;
+}
+
+/// The `at`-th 16 elements of a matrix. The layouts are those of tensor.c: of Q4_0 the low nibbles are the first 16 of
+/// 32, of Q6_K six bits are parted in four and two.
+static inline void wt_mm_repack_16(const wt_mm_repack_args *a, long long at)
+{
+    if (a->type == WT_MM_Q6_K) {
+        const unsigned char *p = a->from + at / 16 * 210;
+        const int j = (int)(at % 16), low_shift = j & 4 ? 4 : 0, high_shift = j / 2 % 4 * 2;
+        const unsigned char *low = p + j / 8 * 64 + j % 4 * 16, *high = p + 128 + j / 8 * 32 + j % 2 * 16;
+        ((float *)a->scales)[at] = wt_mm_half(p + 208) * (float)(signed char)p[192 + j];
+        for (int k = 0; k < 16; k++)
+            a->to[at * 16 + k] = (unsigned char)(((low[k] >> low_shift & 15) | (high[k] >> high_shift & 3) << 4) - 32);
+        return;
+    }
+    const int second = (int)(at & 1), q8 = a->type == WT_MM_Q8_0;
+    const unsigned char *p = a->from + at / 2 * (q8 ? 34 : 18);
+    if (!second) {
+        a->scales[at] = p[0]; // two bytes for two sixteens
+        a->scales[at + 1] = p[1];
+    }
+    for (int k = 0; q8 && k < 16; k++) a->to[at * 16 + k] = p[2 + second * 16 + k];
+    for (int k = 0; !q8 && k < 8; k++) {
+        const int pair = p[2 + 2 * k] | p[3 + 2 * k] << 8, nibbles = second ? pair >> 4 : pair;
+        a->to[at * 8 + k] = (unsigned char)((nibbles & 15) | (nibbles >> 4 & 0xf0));
+    }
 }
 
 /// The scale of a row whose largest magnitude is `most`.

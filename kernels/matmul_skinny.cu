@@ -15,6 +15,7 @@
 #    define MM_N      1
 #    define MM_PAIR   1
 #    define MM_STEPS  4
+#    define MM_STAGES 2
 #endif
 #include "matmul.cuh"
 
@@ -183,33 +184,164 @@ static __device__ __forceinline__ void step_of_groups(const wt_mm_args &a, const
     }
 }
 
-// The warp's share of the sums.
+// Scale and minimum of part j of 8 of a Q4_K block, from its first 16 bytes; as q4_k_part.
+static __device__ __forceinline__ void q4_k_scales(uint4 header, int j, float *scale, float *minimum)
+{
+    const unsigned low = header.y >> 8 * (j & 3), middle = header.z >> 8 * (j & 3), high = header.w >> 8 * (j & 3);
+    const unsigned s = j < 4 ? low & 63 : (high & 15) | (low >> 6 & 3) << 4;
+    const unsigned m = j < 4 ? middle & 63 : (high >> 4 & 15) | (middle >> 6 & 3) << 4;
+    *scale = f32_of_f16((unsigned short)header.x) * (float)s;
+    *minimum = f32_of_f16((unsigned short)(header.x >> 16)) * (float)m;
+}
+
+// Four columns of the lane's rows of x as the pairs (0, 2), (1, 3).
+static __device__ __forceinline__ void load_x_4(const wt_mm_args &a, const wt_mm_tile &t, int k, unsigned (*b)[2])
+{
+#pragma unroll
+    for (int n = 0; n < MM_N; n++) {
+        const int i = threadIdx.x % 32 / 4 + 8 * n;
+        uint2 x = {0, 0};
+        if (i < t.count && k < a.columns) x = *(const uint2 *)(a.x + 2 * (t.x + i * a.x_stride + k));
+        b[n][0] = __byte_perm(x.x, x.y, 0x5410);
+        b[n][1] = __byte_perm(x.x, x.y, 0x7632);
+    }
+}
+
+// sums += scale (part of W times x) - minimum (sum of x) for 32 columns; two lanes' words have 16 each, of the low
+// nibbles (`high` 0) or the high ones.
+static __device__ __forceinline__ void q4_k_part_sums(const wt_mm_args &a, const wt_mm_tile &t,
+                                                      const unsigned (*w)[2][4], int column, int high,
+                                                      const float *scale, const float *minimum, mm_sum (*sums)[4])
+{
+    const unsigned ones[4] = {ONE_X2, ONE_X2, ONE_X2, ONE_X2};
+    mm_sum part[MM_N][4] = {}, x_sums[MM_N][4] = {};
+#pragma unroll
+    for (int j = 0; j < 2; j++) {
+        const unsigned fragment[4] = {w[j][0][high], w[j][1][high], w[j][0][high + 2], w[j][1][high + 2]};
+        unsigned b[MM_N][2];
+        load_x_4(a, t, column + 16 * j + 32 * high, b);
+#pragma unroll
+        for (int n = 0; n < MM_N; n++) {
+            mma_x(part[n], fragment, b[n][0], b[n][1]);
+            mma_x(x_sums[n], ones, b[n][0], b[n][1]);
+        }
+    }
+#pragma unroll
+    for (int n = 0; n < MM_N; n++)
+#pragma unroll
+        for (int c = 0; c < 4; c++) sums[n][c] += scale[c / 2] * part[n][c] - minimum[c / 2] * x_sums[n][c];
+}
+
+// One step of Q4_K, half a block of 256 columns. Lane j's vector has columns 64 (j / 2) + 16 (j % 2) .. + 15 in its low
+// nibbles and those 32 further on in the high ones; each lane reads the scales of one of the four parts of 32 columns.
+static __device__ __forceinline__ void step_of_q4_k(const wt_mm_args &a, const wt_mm_tile &t, const uint4 *headers,
+                                                    const uint4 *vectors, int k, mm_sum (*sums)[4])
+{
+    unsigned words[2][4] = {{vectors[0].x, vectors[0].y, vectors[0].z, vectors[0].w},
+                            {vectors[1].x, vectors[1].y, vectors[1].z, vectors[1].w}};
+    const int lane = threadIdx.x % 32, begin = k - lane % 4 * VECTOR;
+    float scales[2], minima[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        transpose(words[h]);
+        q4_k_scales(headers[h], begin % 256 / 32 + lane % 4, &scales[h], &minima[h]);
+    }
+#pragma unroll
+    for (int q = 0; q < 2; q++) {
+        unsigned w[2][2][4];
+#pragma unroll
+        for (int j = 0; j < 2; j++)
+#pragma unroll
+            for (int h = 0; h < 2; h++) unpack_8(words[h][2 * q + j], placed_zero(0), w[j][h]);
+#pragma unroll
+        for (int high = 0; high < 2; high++) {
+            float scale[2], minimum[2];
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                scale[h] = __shfl_sync(ALL, scales[h], (lane & ~3) + 2 * q + high);
+                minimum[h] = __shfl_sync(ALL, minima[h], (lane & ~3) + 2 * q + high);
+            }
+            q4_k_part_sums(a, t, w, begin + 64 * q + lane % 4 * 4, high, scale, minimum, sums);
+        }
+    }
+}
+
+// Byte of a row where the lane's 16 of columns `k` .. lie.
+static __device__ __forceinline__ long long byte_of(int k)
+{
+    if (MM_W != WT_MM_Q4_K) return (long long)k * 16 / VECTOR;
+    return k / 256 * 144ll + 16 + k % 256 / 2;
+}
+
+// ---- W to shared memory: each warp has MM_STAGES stages of its own, of MM_STEPS steps of 16 rows by 64 bytes. Copies
+// read MM_STEPS * 64 bytes of a row side by side; lanes of a step find their 16 bytes at (row, lane % 4).
+
+#define STEP_BYTES  (16 * 64 + 64) // so that copies to neighbouring steps meet other banks
+#define STAGE_BYTES (MM_PAIR * MM_STEPS * STEP_BYTES)
+
+static __device__ __forceinline__ void load_stage(const wt_mm_args &a, const wt_mm_part *parts, int stack, int first,
+                                                  int begin, unsigned char *to)
+{
+#pragma unroll
+    for (int m = 0; m < MM_PAIR; m++) {
+        const wt_mm_part &p = parts[m];
+#pragma unroll
+        for (int i = 0; i < 2 * MM_STEPS; i++) {
+            const int at = threadIdx.x % 32 + 32 * i, row = at / (4 * MM_STEPS), piece = at % (4 * MM_STEPS);
+            const int r = first + row < p.rows ? first + row : p.rows - 1, k = begin + piece * VECTOR;
+            const bool valid = k < a.columns;
+            copy_async_16(to + (m * MM_STEPS + piece / 4) * STEP_BYTES + row * 64 + piece % 4 * 16,
+                          p.w + stack * p.w_next + r * a.row_bytes + (valid ? byte_of(k) : 0), valid);
+        }
+    }
+}
+
+// One step of one matrix, whose rows lie at `from`.
+static __device__ __forceinline__ void any_step(const wt_mm_args &a, const wt_mm_tile &t, const lane_rows &rows,
+                                                const unsigned char *from, int k, mm_sum (*sums)[4])
+{
+    const int lane = threadIdx.x % 32;
+    const uint4 *at = (const uint4 *)(from + lane / 4 * 64 + lane % 4 * 16);
+    const uint4 vectors[2] = {at[0], at[32]};
+    if (MM_W == WT_MM_Q4_K) {
+        const int block = k < a.columns ? k / 256 : 0; // beyond: activations of 0
+        const uint4 headers[2] = {load_w(rows.w[0] + block * 144ll), load_w(rows.w[1] + block * 144ll)};
+        step_of_q4_k(a, t, headers, vectors, k, sums);
+    } else if (MM_SCALES == 2)
+        step_of_groups(a, t, rows, vectors, k, sums);
+    else
+        step(a, t, rows, vectors, k, sums);
+}
+
+// The warp's share of the sums: every blockDim.x / 32-th chunk of columns.
 static __device__ __forceinline__ void multiply(const wt_mm_args &a, const wt_mm_tile &t, const lane_rows *rows,
+                                                const wt_mm_part *parts, int first, unsigned char *stages,
                                                 mm_sum (*sums)[MM_N][4])
 {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    for (int begin = warp * CHUNK; begin < a.columns; begin += blockDim.x / 32 * CHUNK) {
-        const int first = begin + lane % 4 * VECTOR;
-        uint4 vectors[MM_STEPS][MM_PAIR][2];
+    const int lane = threadIdx.x % 32, stride = blockDim.x / 32 * CHUNK, warp_begin = threadIdx.x / 32 * CHUNK;
 #pragma unroll
-        for (int s = 0; s < MM_STEPS; s++)
-#pragma unroll
-            for (int m = 0; m < MM_PAIR; m++)
-#pragma unroll
-                for (int h = 0; h < 2; h++) {
-                    const int k = first + s * SPAN;
-                    vectors[s][m][h] = {0, 0, 0, 0};
-                    if (k < a.columns) vectors[s][m][h] = load_w(rows[m].w[h] + (long long)k * 16 / VECTOR);
-                }
-#pragma unroll
-        for (int s = 0; s < MM_STEPS; s++)
-#pragma unroll
-            for (int m = 0; m < MM_PAIR; m++)
-                if (MM_SCALES == 2)
-                    step_of_groups(a, t, rows[m], vectors[s][m], first + s * SPAN, sums[m]);
-                else
-                    step(a, t, rows[m], vectors[s][m], first + s * SPAN, sums[m]);
+    for (int n = 0; n < MM_STAGES - 1; n++) {
+        if (warp_begin + n * stride < a.columns)
+            load_stage(a, parts, t.stack, first, warp_begin + n * stride, stages + n * STAGE_BYTES);
+        copy_async_commit();
     }
+    int slot = 0;
+    for (int begin = warp_begin; begin < a.columns; begin += stride) {
+        copy_async_wait<MM_STAGES - 2>();
+        __syncwarp(); // all lanes' copies are there, and nobody reads the stage that is filled now
+        const int next = begin + (MM_STAGES - 1) * stride, free = slot ? slot - 1 : MM_STAGES - 1;
+        if (next < a.columns) load_stage(a, parts, t.stack, first, next, stages + free * STAGE_BYTES);
+        copy_async_commit();
+        const unsigned char *from = stages + slot * STAGE_BYTES;
+#pragma unroll
+        for (int s = 0; s < MM_STEPS; s++)
+#pragma unroll
+            for (int m = 0; m < MM_PAIR; m++)
+                any_step(a, t, rows[m], from + (m * MM_STEPS + s) * STEP_BYTES, begin + lane % 4 * VECTOR + s * SPAN,
+                         sums[m]);
+        slot = slot + 1 == MM_STAGES ? 0 : slot + 1;
+    }
+    copy_async_wait<0>();
 }
 
 typedef mm_sum shared_sums[MM_PAIR][WIDTH][WT_MM_SKINNY_PITCH]; // [row of x][row of W]
@@ -231,7 +363,9 @@ extern "C" __global__ void __launch_bounds__(32 * WT_MM_SKINNY_WARPS)
     mm_sum sums[MM_PAIR][MM_N][4] = {};
 #pragma unroll
     for (int m = 0; m < MM_PAIR; m++) rows[m] = rows_of(a, a.parts[part + m], t.stack, first);
-    multiply(a, t, rows, sums);
+    multiply(a, t, rows, a.parts + part, first,
+             (unsigned char *)skinny_shared + threadIdx.x / 32 * MM_STAGES * STAGE_BYTES, sums);
+    __syncthreads(); // the sums take the place of W
 #pragma unroll
     for (int m = 0; m < MM_PAIR; m++)
 #pragma unroll

@@ -66,7 +66,7 @@ static __device__ __forceinline__ void unpack_8(unsigned word, unsigned zero, un
 {
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-        if (MM_W == WT_MM_U4) {
+        if (MM_W != WT_MM_E2M1) {
             pairs[k] = fma_x2((word >> 4 * k & 0x000f000fu) | (MM_BF ? 0x43004300u : 0x64006400u), ONE_X2, zero);
             continue;
         }

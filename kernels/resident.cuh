@@ -9,6 +9,7 @@
 #include "chain_control.cuh"
 
 #define RESIDENT_REST_NS 2000 // between two looks at the doorbell while no block is due
+#define RESIDENT_BEHIND 128   // clocks by which input is asked for after the doorbell, which the host writes last
 
 enum resident_verdict { RESIDENT_GO_ON, RESIDENT_BLOCK, RESIDENT_LEAVE, RESIDENT_KILLED, RESIDENT_OVER };
 
@@ -85,13 +86,19 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
     __shared__ int verdict;
     __shared__ unsigned int data;
     const wt_block_word *at = threadIdx.x == 0 ? resident_slot(r, next.turn) : &r.control->orders;
-    const long long soon = pace->last + pace->gap - pace->gap / 4;
+    const long long soon = pace->last + pace->gap - pace->gap / 4, late = pace->last + 2 * pace->gap;
     int v = RESIDENT_GO_ON;
     for (unsigned int round = 1; !__syncthreads_or(v); round++) {
-        const bool due = clock64() >= soon;
-        *word = due && ahead ? block_load(ahead) : 0;
-        if (threadIdx.x >= 32) continue;
+        const long long now = clock64();
+        const bool due = now >= soon && now < late;
         const wt_block_word told = threadIdx.x < 2 ? block_load(at) : 0;
+        *word = 0;
+        if (due && ahead) {
+            while (clock64() < now + RESIDENT_BEHIND) {
+            }
+            *word = block_load(ahead);
+        }
+        if (threadIdx.x >= 32) continue;
         const wt_block_word bell = __shfl_sync(~0u, told, 0), orders = __shfl_sync(~0u, told, 1);
         if (wt_block_turn(orders) == next.term) v = RESIDENT_KILLED;
         else if (wt_block_data(orders) == next.term) v = RESIDENT_LEAVE;
@@ -130,8 +137,8 @@ static __device__ __noinline__ void resident_header(const resident_args &r, cons
 }
 
 // A piece of the input into the chain's first buffer; `word` is what the thread already has of its first sample.
-static __device__ void resident_fetch(const chain_args &a, const resident_block &b, const wt_block_word *in,
-                                      int done, int n, wt_block_word word)
+static __device__ __noinline__ void resident_fetch(const chain_args &a, resident_block b, const wt_block_word *in,
+                                                   int done, int n, wt_block_word word)
 {
     for_each_frame(a.channels, n, [&](int c, int f) {
         const wt_block_word *at = in + c * b.frames + done + f;
@@ -142,8 +149,8 @@ static __device__ void resident_fetch(const chain_args &a, const resident_block 
 }
 
 // A piece of the answer; silence, and the instance anew, when a sample is not finite.
-static __device__ void resident_answer(const chain_args &a, const resident_block &b, unsigned char *memory,
-                                       const float *result, wt_block_word *out, int done, int n)
+static __device__ __noinline__ void resident_answer(const chain_args &a, resident_block b, unsigned char *memory,
+                                                    const float *result, wt_block_word *out, int done, int n)
 {
     int finite = 1;
     for_each_frame(a.out_channels, n, [&](int c, int f) {
@@ -213,8 +220,26 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
     __syncthreads();
 }
 
+// The nodes once more, for the sake of their text: what comes after an answer has put it out of the instruction cache,
+// and the neighbours' data out of L2, where a block would have to wait for it. On silence, and on a spare instance.
+static __device__ void resident_rehearse(const chain_args &a, unsigned char *memory, unsigned char *spare, int n)
+{
+    const resident_block b = {0, 0, n};
+    if (threadIdx.x == 0) {
+        message.points = 0;
+        chain_move_room((int)(spare - memory));
+    }
+    for_each_frame(a.channels, n, [&](int c, int f) { shared[c * a.block_frames + f] = 0.0f; });
+    resident_fetch(a, b, 0, 0, 0, 0); // no frames: for their text too
+    chain_process(a, spare, n, ((const wt_instance *)spare)->position);
+    resident_answer(a, b, spare, shared, 0, 0, 0);
+    if (threadIdx.x == 0) chain_move_room((int)(memory - spare));
+    __syncthreads();
+}
+
 // Where this thread block works: `a` with what lies in shared memory, and the memory of its first stream.
-static __device__ unsigned char *resident_move_in(const resident_args &r, chain_args *a, unsigned char *room)
+static __device__ unsigned char *resident_move_in(const resident_args &r, chain_args *a, unsigned char *room,
+                                                  unsigned char **spare)
 {
     unsigned char *memory = r.chain.memory + blockIdx.x * r.chain.instance_bytes;
     if (threadIdx.x == 0) {
@@ -242,7 +267,10 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
     if (r.copy_places) {
         resident_copy(room, r.chain.places, r.chain.n_nodes * sizeof(wt_node_place));
         if (threadIdx.x == 0) a->places = (const wt_node_place *)room;
+        room += r.chain.n_nodes * sizeof(wt_node_place);
     }
+    *spare = r.has_spare ? room : 0;
+    if (r.has_spare) resident_copy(room, memory, r.chain.instance_bytes);
     __syncthreads();
     // what the parameters aim at, for a reset before any of them is set
     for (int k = 0, first = 0; k < a->n_nodes; first += a->places[k++].n_params)
@@ -269,7 +297,7 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
         here = first;
         __syncthreads();
     }
-    unsigned char *memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats));
+    unsigned char *spare, *memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats), &spare);
     const auto memory_of = [&](int s) { return r.copy_memory ? memory : r.chain.memory + s * r.chain.instance_bytes; };
     if (threadIdx.x == 0 && blockIdx.x == 0) atomicAdd_system(&r.control->n_started, 1u);
 
@@ -289,6 +317,7 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
         if (doorbell & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x, word = 0)
             resident_stream(r, a, block, s, memory_of(s), word);
+        const bool quick = 8 * (clock64() - pace.last) < pace.gap;
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
             chain_after(a, memory_of(s), ((const wt_instance *)memory_of(s))->position);
         here = next;
@@ -296,6 +325,8 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
             verdict = RESIDENT_OVER;
             break;
         }
+        if (spare && __syncthreads_or(threadIdx.x == 0 && quick))
+            resident_rehearse(a, memory, spare, min(frames, a.block_frames));
     }
     if (verdict == RESIDENT_KILLED) return;
     if (r.copy_memory)

@@ -69,5 +69,6 @@ typedef struct resident_args {
     int once;         // 1: leave after one block (the graph path)
     int shared_floats; // of buffers and scratch, before what is copied to shared memory
     int copy_memory, copy_plans, copy_places; // 1: lies in shared memory while the kernel runs, in this order
+    int has_spare;                            // 1: and behind them a second instance, for rehearsals
 } resident_args;
 #endif

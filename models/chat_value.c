@@ -1,7 +1,7 @@
 // Values of chat templates: memory, comparison, and their text as Python and JSON write it.
 // Judge: jinja2 3.1 on CPython 3.11 and json.dumps as transformers calls it.
 #include "chat_internal.h"
-#include "json_load.h"
+#include "json.h"
 #include "utf8.h"
 
 #include <math.h>

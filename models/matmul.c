@@ -343,3 +343,40 @@ wt_status wt_matmul_quantize(wt_matmul *matmul, wt_stream *stream, const wt_quan
     if (status || !a.m) return status;
     return matmul->cuda ? wt__mm_cuda_quantize(matmul->cuda, stream, &a) : wt__mm_cpu_quantize(stream, &a);
 }
+
+size_t wt_matrix_repacked(const wt_matrix *from, uintptr_t memory, wt_matrix *to)
+{
+    const bool q6 = from->dtype == WT_DTYPE_Q6_K, q4 = from->dtype == WT_DTYPE_Q4_0;
+    if (from->packing || from->rows < 1 || from->columns < 1 || (from->dtype != WT_DTYPE_Q8_0 && !q6 && !q4)) return 0;
+    const int group = q6 ? 16 : 32;
+    const size_t n = (size_t)from->rows * (size_t)from->columns, data_bytes = ((q4 ? n / 2 : n) + 255) / 256 * 256;
+    *to = (wt_matrix){.data = memory,
+                      .rows = from->rows,
+                      .columns = from->columns,
+                      .dtype = q4 ? WT_DTYPE_U8 : WT_DTYPE_I8,
+                      .packing = q4 ? WT_PACKING_U4 : WT_PACKING_NONE,
+                      .scaling = WT_SCALING_GROUP,
+                      .scale_dtype = q6 ? WT_DTYPE_F32 : WT_DTYPE_F16,
+                      .group = group,
+                      .scales = memory ? memory + data_bytes : 0};
+    return data_bytes + n / (size_t)group * (q6 ? 4 : 2);
+}
+
+wt_status wt_matmul_repack(wt_matmul *matmul, wt_stream *stream, const wt_matrix *from, const wt_matrix *to)
+{
+    wt_matrix want;
+    wt_status status = check_stream(matmul, stream);
+    if (!status) status = check_matrix(from);
+    if (status) return status;
+    if (!wt_matrix_repacked(from, to->data, &want) || !to->data || to->data % 64 || to->scales != want.scales ||
+        !alike(to, &want) || to->rows != want.rows)
+        return wt_fail(WT_ERR_BAD_ARG, "matmul: repack %s, want Q8_0, Q4_0 or Q6_K and what wt_matrix_repacked gave",
+                       wt_dtype_name(from->dtype));
+    const wt_mm_repack_args a = {.from = (const unsigned char *)from->data,
+                                 .to = (unsigned char *)to->data,
+                                 .scales = (unsigned char *)to->scales,
+                                 .type = type_of(from->dtype),
+                                 .rows = from->rows,
+                                 .columns = from->columns};
+    return matmul->cuda ? wt__mm_cuda_repack(matmul->cuda, stream, &a) : wt__mm_cpu_repack(stream, &a);
+}

@@ -266,3 +266,17 @@ wt_status wt__mm_cpu_quantize(wt_stream *stream, const wt_mm_quantize_args *args
 {
     return wt_stream_run(stream, quantize_row, args, sizeof *args, args->m);
 }
+
+// ---- blocks of GGUF as plain elements
+
+static void repack_row(const void *args, int r)
+{
+    const wt_mm_repack_args *a = args;
+    const int64_t n = a->columns / 16;
+    for (int64_t k = 0; k < n; k++) wt_mm_repack_16(a, r * n + k);
+}
+
+wt_status wt__mm_cpu_repack(wt_stream *stream, const wt_mm_repack_args *args)
+{
+    return wt_stream_run(stream, repack_row, args, sizeof *args, args->rows);
+}

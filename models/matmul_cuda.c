@@ -6,7 +6,8 @@
 #include <string.h>
 
 enum { ANY_ROWS = 8, ANY_WARPS = 8 }; // of kernels/matmul_any.cu
-enum { MAX_OPTIONS = 7, OPTION_BYTES = 24 };
+enum { MOST_SKINNY_ROWS = 128 };      ///< up to which matmul_skinny, 16 rows at a time, was faster than matmul_tiles
+enum { MAX_OPTIONS = 8, OPTION_BYTES = 24 };
 
 /// A kernel compiled with some options.
 typedef struct variant {
@@ -147,11 +148,11 @@ static int skinny_scales(const wt_mm_args *a, int vector)
     return vector > 8 && a->scale_columns % vector == 0 ? 2 : 3;
 }
 
-/// Warps of a block: many where there are few blocks, and no more than there are chunks of columns. It depends on the
-/// shape of W alone, and so does the order of sums.
-static int warps_of(int n_tiles, int n_chunks)
+/// Warps of a block: no more than there are chunks of columns. It depends on the shape of W alone, and so does the
+/// order of sums.
+static int warps_of(int n_chunks, int pair)
 {
-    int warps = n_tiles >= 1024 ? 4 : n_tiles >= 264 ? 8 : WT_MM_SKINNY_WARPS;
+    int warps = 8 / pair; // three blocks fit the shared memory of an SM of 228 KB
     while (warps > 1 && warps / 2 >= n_chunks) warps /= 2;
     return warps;
 }
@@ -171,16 +172,17 @@ static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     const int vector = tensor_vector(cuda, a), scales = vector ? skinny_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
     if (scales < 0) return false;
     const int n_tiles = wt__mm_number_tiles(a, 16), width = a->experts || a->m <= 8 ? 8 : 16;
-    const int steps = cuda->config.skinny_steps ? cuda->config.skinny_steps : 4 / pair;
+    const int steps = cuda->config.skinny_steps ? cuda->config.skinny_steps : 4;
+    const int stages = cuda->config.skinny_stages ? cuda->config.skinny_stages : 2;
     const int n_chunks = (a->columns + steps * 4 * vector - 1) / (steps * 4 * vector);
-    const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps : warps_of(n_tiles, n_chunks);
+    const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps : warps_of(n_chunks, pair);
     const option options[] = {{"W", a->w_type}, {"X", a->x_type}, {"SCALES", scales}, {"S", a->scale_type},
-                              {"N", width / 8}, {"PAIR", pair},   {"STEPS", steps}};
+                              {"N", width / 8}, {"PAIR", pair},   {"STEPS", steps},   {"STAGES", stages}};
     *p = (plan){.file = "kernels/matmul_skinny.cu", .function = "matmul_skinny"};
-    write_options(p, options, 7);
+    write_options(p, options, 8);
     p->launch = (wt_launch){.grid = {n_tiles, wt_mm_n_tiles(a, width), 1},
                             .block = {32 * warps},
-                            .shared_bytes = sizeof(float) * (size_t)(warps * pair * width * WT_MM_SKINNY_PITCH)};
+                            .shared_bytes = (size_t)(warps * stages * pair * steps * (16 * 64 + 64))};
     return true;
 }
 
@@ -198,7 +200,7 @@ static bool plan_tiles(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
     const int vector = tensor_vector(cuda, a), scales = vector ? tiles_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
     const int rows = a->experts ? 1 : a->offsets ? a->m / a->n_experts : a->m;
-    if (scales < 0 || rows <= WT_MATMUL_SKINNY) return false;
+    if (scales < 0 || rows <= MOST_SKINNY_ROWS || a->w_type == WT_MM_Q4_K) return false;
     const int units = is_eight_bits(a) ? 1 : vector / 8, stages = units == 1 ? 4 : units == 2 ? 4 : 2;
     const size_t stage_bytes = (size_t)WT_MM_TILE * 64 * (size_t)(1 + units) * (size_t)stages;
     const size_t sum_bytes = sizeof(float) * WT_MM_TILE * (WT_MM_TILE + 4);
@@ -263,6 +265,17 @@ wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm
     const plan p = {.file = "kernels/matmul_quantize.cu",
                     .function = "matmul_quantize",
                     .launch = {.grid = {args->m}, .block = {256}}};
+    wt_kernel *kernel;
+    wt_status status = kernel_of(cuda, &p, &kernel);
+    return status ? status : wt_kernel_launch(kernel, stream, &p.launch, &WT_ARG(*args), 1);
+}
+
+wt_status wt__mm_cuda_repack(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_repack_args *args)
+{
+    const int64_t n_blocks = ((int64_t)args->rows * args->columns / 16 + 255) / 256;
+    const plan p = {.file = "kernels/matmul_repack.cu",
+                    .function = "matmul_repack",
+                    .launch = {.grid = {n_blocks < 1 << 16 ? (int)n_blocks : 1 << 16}, .block = {256}}};
     wt_kernel *kernel;
     wt_status status = kernel_of(cuda, &p, &kernel);
     return status ? status : wt_kernel_launch(kernel, stream, &p.launch, &WT_ARG(*args), 1);

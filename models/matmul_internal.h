@@ -27,12 +27,14 @@ static inline bool wt__mm_is_exact(const wt_mm_args *a) { return a->x_type == WT
 /// The CPU: matmul_cpu.c.
 WT_CHECKED wt_status wt__mm_cpu_enqueue(wt_stream *stream, const wt_mm_args *args);
 WT_CHECKED wt_status wt__mm_cpu_quantize(wt_stream *stream, const wt_mm_quantize_args *args);
+WT_CHECKED wt_status wt__mm_cpu_repack(wt_stream *stream, const wt_mm_repack_args *args);
 
 /// CUDA: matmul_cuda.c. Without a stream: make ready.
 WT_CHECKED wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_cuda **cuda);
 void wt__mm_cuda_destroy(wt__mm_cuda *cuda);
 WT_CHECKED wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *args);
 WT_CHECKED wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_quantize_args *args);
+WT_CHECKED wt_status wt__mm_cuda_repack(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_repack_args *args);
 const char *wt__mm_cuda_kernel(wt__mm_cuda *cuda, const wt_mm_args *args);
 
 /// What is queued through the library: matmul_library.c, with two kernels of ours (matmul_finish.cu, matmul_widen.cu).

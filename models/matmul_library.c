@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <warptone/cublaslt.h>
 
-enum { SCRATCH_BYTES = 64 << 20, WIDE_BYTES = 256 << 20, LEAST_ROWS_F32 = 9, LEAST_ROWS_WIDENED = 128 };
+enum { SCRATCH_BYTES = 64 << 20, WIDE_BYTES = 256 << 20, LEAST_ROWS_F32 = 9, LEAST_ROWS_WIDENED = 64 };
 enum { FINISH_ROWS = 1024, WIDEN_COLUMNS = 2048 }; // of a block
 
 struct wt__mm_library {

@@ -11,7 +11,7 @@
 /// The metadata as JSON; a text that reads as a number or truth value becomes one. Caller: json_decref.
 static wt_status metadata_json(const wt_weights *weights, json_t **object)
 {
-    errno = 0; // as in json_file.c
+    errno = 0; // as in json.c
     *object = json_object();
     for (int k = 0; *object && !errno && k < weights->n_notes; k++) {
         const char *text = weights->notes[k].text;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <warptone/model_config.h>
 
-#include "json_file.h"
+#include "json.h"
 
 typedef struct wt__fields {
     const char *file; ///< stands in messages, with the part of the file: "config.json: rope_scaling"

@@ -1,7 +1,7 @@
 // Opening a tokenizer and encoding text: added tokens cut the text, the normalizer, the pre-tokenizer and the merges
 // turn what lies between into ids.
 // Judge: the `tokenizers` package (tokenizer/mod.rs, added_vocabulary.rs).
-#include "json_load.h"
+#include "json.h"
 #include "tokenizer_internal.h"
 #include "utf8.h"
 

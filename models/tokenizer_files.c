@@ -1,6 +1,6 @@
 // Vocabularies that are no tokenizer.json: SentencePiece's tokenizer.model, the ranks of Llama 3's, llama2.c's .bin.
 // They have no merges of their own: any two neighbours whose joined text is a token may be joined, best rank first.
-#include "json_load.h"
+#include "json.h"
 #include "tokenizer_internal.h"
 #include "utf8.h"
 

@@ -1,6 +1,6 @@
 // tokenizer.json: what is known of it becomes steps and tables, what is not is named.
 // Source: the `tokenizers` package, whose serialization the file is; defaults are its own.
-#include "json_load.h"
+#include "json.h"
 #include "tokenizer_internal.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 // a tensor {"dtype", "shape", "data_offsets": [begin, end)} but __metadata__, an object of strings. Offsets count from
 // the end of the header. Every byte of the data belongs to exactly one tensor.
 // Source: github.com/huggingface/safetensors, README.md "Format" and safetensors/src/tensor.rs (the header's limit).
-#include "json_file.h"
+#include "json.h"
 #include "weights_file.h"
 
 #include <stdlib.h>

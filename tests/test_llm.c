@@ -662,7 +662,7 @@ static void check_products(const wt__linear *w, const char *what)
     compare_products(what, columns, bytes);
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
     const wt__strips strips = wt__strips_avx2[w->weight.dtype];
-    const bool odd = bytes && (columns % 32 || w->scale_columns & (w->scale_columns - 1)); // not for it
+    const bool odd = bytes && (columns % 32 || w->scale_columns % 32); // not for it
     if (!__builtin_cpu_supports("x86-64-v3") || !strips || odd) return;
     memset(products, 0, sizeof products);
     strips(&p, 0, ROWS);

@@ -360,6 +360,7 @@ static void compare_shifts(wt_device *device, bool keep_formants, double bound)
         const wt_pitch_shift_config config = {.mode = WT_STRETCH_LIBROSA,
                                               .n_steps = steps[i],
                                               .scale = i == 1,
+                                              .n_fft = keep_formants && i == 1 ? 400 : 0,
                                               .n_samples = N,
                                               .n_signals = SIGNALS,
                                               .keep_formants = keep_formants,
@@ -389,7 +390,9 @@ static void a_gpu_vocodes_and_shifts_as_the_cpu_does(void **state)
     wt_device *gpu = gpu_device();
     compare_vocoders(gpu, 2e-6);
     compare_shifts(gpu, false, 2e-6);
-    compare_shifts(gpu, true, 2e-5); // a vocoder keeps phases of bins 40 dB down from what differs by a float's rounding
+    // the way back from moved envelopes is in float; phases of noise 40 dB down follow its rounding, and a vocoder
+    // keeps them: 2.5e-5 of the peak at n_fft 400
+    compare_shifts(gpu, true, 5e-5);
     wt_device_close(gpu);
 }
 

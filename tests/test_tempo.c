@@ -408,6 +408,34 @@ static void check_pulses(wt_device *device, wt_stream *stream, const float *x, w
     wt_plp_destroy(one), wt_plp_destroy(many);
 }
 
+// A Fourier tempogram is a short-time transform of hop 1.
+static void check_fourier(wt_device *device, wt_stream *stream, const float *x)
+{
+    enum { LENGTH = 384, BINS = LENGTH / 2 + 1, SIGNALS = 3, AREA = (FRAMES + 1) * BINS * 2 };
+    wt_stft *one;
+    wt_stft_plan *many;
+    const wt_stft_plan_config c = {.stft = {.n_fft = LENGTH, .hop = 1}, .n_samples = FRAMES, .n_signals = SIGNALS};
+    assert_ok(wt_stft_create(&c.stft, &one));
+    assert_ok(wt_stft_plan_create(device, &c, &many));
+    assert_int_equal(wt_stft_plan_frames(many), FRAMES + 1);
+    static float got[SIGNALS * AREA], want[AREA];
+    wt_buffer *in = buffer_of(device, sizeof(float) * SIGNALS * FRAMES), *out = buffer_of(device, sizeof got);
+    assert_ok(wt_stream_upload(stream, in, 0, x, sizeof(float) * SIGNALS * FRAMES));
+    assert_ok(wt_stft_plan_forward(many, stream, in, 0, out, 0));
+    assert_ok(wt_stream_download(stream, got, out, 0, sizeof got));
+    assert_ok(wt_stream_synchronize(stream));
+    for (int s = 0; s < SIGNALS; s++) {
+        double peak = 0;
+        assert_int_equal(wt_stft_forward(one, x + s * FRAMES, FRAMES, want), WT_OK);
+        for (int i = 0; i < AREA; i++) peak = fmax(peak, fabs((double)want[i]));
+        for (int i = 0; i < AREA; i++)
+            if (!(fabs((double)got[s * AREA + i] - want[i]) <= 2e-6 * peak))
+                fail_msg("signal %d, value %d: %.9g, want %.9g, peak %g", s, i, got[s * AREA + i], want[i], peak);
+    }
+    wt_buffer_destroy(in), wt_buffer_destroy(out);
+    wt_stft_destroy(one), wt_stft_plan_destroy(many);
+}
+
 static void check_device(wt_backend backend)
 {
     wt_device *device;
@@ -423,6 +451,7 @@ static void check_device(wt_backend backend)
     check_pulses(device, stream, x, (wt_plp_config){.win_length = 0}, BATCH);
     check_pulses(device, stream, x, (wt_plp_config){.win_length = 63, .min_bpm = 60}, 2);
     check_pulses(device, stream, x, (wt_plp_config){.win_length = 100, .max_bpm = 5000}, 3);
+    check_fourier(device, stream, x);
     check_beats(device, stream, x, &(wt_beat_config){.tightness = 0});
     check_beats(device, stream, x, &(wt_beat_config){.bpm = 97, .no_trim = true});
     check_beats(device, stream, x, &(wt_beat_config){.bpm = 2583, .tightness = 3}); // a frame a beat

@@ -106,12 +106,12 @@ static void strips_any(const wt__product *p, int64_t first, int64_t n_rows)
 
 // ---- the choice
 
-/// Rounding to bytes wants blocks of 32 columns, and groups that are 32 times a power of two.
+/// Rounding to bytes wants blocks of 32 columns, and groups of whole blocks.
 static bool suits(const wt__linear *l)
 {
     const int64_t columns = l->weight.shape[1];
     if (columns % 32) return false;
-    return !l->nibbles || (l->scale_columns % 32 == 0 && !(l->scale_columns & (l->scale_columns - 1)));
+    return !l->nibbles || l->scale_columns % 32 == 0;
 }
 
 static wt__strips choose(const wt__product *p)

@@ -20,7 +20,7 @@ typedef struct weights {
     const uint8_t *row;
     const float *scales;  ///< of U4: the row's
     const uint8_t *zeros; ///< of U4: the row's; NULL = 8
-    int shift;            ///< of U4: blocks share a scale by 1 << shift
+    int blocks;           ///< of U4: that share a scale
 } weights;
 
 /// One step: the row's k-th block with n vectors, whose lanes are added to sums.
@@ -81,18 +81,24 @@ WT_INLINE void step_q4_0(const weights *w, int64_t k, const bytes *x, const int 
     }
 }
 
-/// Nibbles of neighbours share a byte: the vector lies with the even numbers of a block first.
+/// A group. Nibbles of neighbours share a byte: the vector lies with the even numbers of a block first. Without zeros
+/// `less` is times 8 already.
 WT_INLINE void step_u4(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
 {
-    const __m256i q = nibbles_at(w->row + 16 * k);
-    const __m256i zero = _mm256_set1_epi32(w->zeros ? w->zeros[k >> w->shift] : 0);
-    const __m256 scale = _mm256_set1_ps(w->scales[k >> w->shift]);
+    const __m256i zero = _mm256_set1_epi32(w->zeros ? w->zeros[k] : 1);
+    const __m256 scale = _mm256_set1_ps(w->scales[k]);
+    __m256 group[VECTORS];
+    for (int j = 0; j < n; j++) group[j] = _mm256_setzero_ps();
+    for (int64_t b = k * w->blocks; b < (k + 1) * w->blocks; b++) {
+        const __m256i q = nibbles_at(w->row + 16 * b);
 #pragma GCC unroll 4
-    for (int j = 0; j < n; j++) {
-        __m256i less = bytes_at(x[j].less + BLOCK / 4 * k); // times 8 already when there are no zeros
-        if (w->zeros) less = _mm256_mullo_epi32(less, zero);
-        sums[j] = scaled(DOT(less, q, bytes_at(x[j].q + BLOCK * k)), scale * _mm256_set1_ps(x[j].d[k]), sums[j]);
+        for (int j = 0; j < n; j++) {
+            __m256i less = bytes_at(x[j].less + BLOCK / 4 * b);
+            if (w->zeros) less = _mm256_mullo_epi32(less, zero);
+            group[j] = scaled(DOT(less, q, bytes_at(x[j].q + BLOCK * b)), _mm256_set1_ps(x[j].d[b]), group[j]);
+        }
     }
+    for (int j = 0; j < n; j++) sums[j] = _mm256_fmadd_ps(group[j], scale, sums[j]);
 }
 
 WT_INLINE __m256 eight_bytes(uint32_t low, uint32_t high)
@@ -219,10 +225,9 @@ WT_INLINE float lanes_sum(__m256 v)
 
 WT_INLINE weights weights_of(const wt__linear *l, int64_t row)
 {
-    const bool groups = l->zeros || l->nibbles;
-    const int64_t at = groups ? row * (l->weight.shape[1] / l->scale_columns) : 0;
-    return (weights){wt__row(l, row), l->scales + at, l->zeros ? l->zeros + at : NULL,
-                     groups ? __builtin_ctz((unsigned)l->scale_columns / BLOCK) : 0};
+    if (!l->nibbles) return (weights){.row = wt__row(l, row)};
+    const int64_t at = row * (l->weight.shape[1] / l->scale_columns);
+    return (weights){wt__row(l, row), l->scales + at, l->zeros ? l->zeros + at : NULL, l->scale_columns / BLOCK};
 }
 
 /// n_rows rows with n_vectors vectors, at most `n_stored` rows of which count.
@@ -273,7 +278,7 @@ WT_INLINE void bytes_strips(const wt__product *p, stepper step, int columns_a_st
 BYTES(q8_0, BLOCK, 34, SIGNED_ZERO, false)
 BYTES(i8, BLOCK, 32, SIGNED_ZERO, false)
 BYTES(q4_0, BLOCK, 18, 8, false)
-BYTES(u4, BLOCK, 16, p->linear->zeros ? 1 : 8, true)
+BYTES(u4, p->linear->scale_columns, p->linear->scale_columns / 2, p->linear->zeros ? 1 : 8, true)
 BYTES(q4_k, 256, 144, 0, false)
 BYTES(q6_k, 256, 210, 32, false)
 #undef BYTES

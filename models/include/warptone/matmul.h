@@ -94,11 +94,12 @@ typedef struct wt_matmul_args {
 typedef struct wt_matmul wt_matmul;
 
 typedef struct wt_matmul_config {
-    wt_device *device;              ///< borrowed until destroy
-    wt_partition *partition;        ///< whose streams it will run on, for the number of SMs; NULL = the whole device
-    int skinny_warps, skinny_steps; ///< of the kernel for few rows of x, to try others than it chooses; 0 = chosen
-    bool no_library;                ///< own kernels only, also where cuBLASLt is there
-    bool tf32; ///< f32 products of many rows may round their inputs to tf32 (10 bits); default exact f32
+    wt_device *device;       ///< borrowed until destroy
+    wt_partition *partition; ///< whose streams it will run on, for the number of SMs; NULL = the whole device
+    int skinny_warps, skinny_steps,
+        skinny_stages; ///< of the kernel for few rows of x, to try others than it chooses; 0 = chosen
+    bool no_library;   ///< own kernels only, also where cuBLASLt is there
+    bool tf32;         ///< f32 products of many rows may round their inputs to tf32 (10 bits); default exact f32
 } wt_matmul_config;
 
 /// For one partition and one stream at a time: its workspace (32 MiB on a GPU) is shared by what it queues.
@@ -121,6 +122,15 @@ WT_CHECKED wt_status wt_matmul_enqueue(wt_matmul *matmul, wt_stream *stream, con
 /// The kernel that computes such a product, as docs/matmul.md names it, for benches and reports; "" for wrong
 /// arguments. Borrowed until destroy.  [worker]
 const char *wt_matmul_kernel(wt_matmul *matmul, const wt_matmul_args *args);
+
+/// A matrix of GGUF's blocks in a form that few rows of x read at full speed, with the same values: Q8_0 as I8 with f16
+/// scales of groups of 32, Q4_0 as U4 likewise, Q6_K as I8 with f32 scales of groups of 16. `to` becomes that matrix,
+/// at `memory` (aligned to 64 bytes; 0 = to learn the size). Returns the bytes it takes; 0 for other types, Q4_K too,
+/// which are best as they are.  [any]
+size_t wt_matrix_repacked(const wt_matrix *from, uintptr_t memory, wt_matrix *to);
+/// Queue the change from `from` to `to`, which came from wt_matrix_repacked; a single matrix, no stack.
+/// Errors: WT_ERR_BAD_ARG, WT_ERR_CUDA.  [worker]
+WT_CHECKED wt_status wt_matmul_repack(wt_matmul *matmul, wt_stream *stream, const wt_matrix *from, const wt_matrix *to);
 
 /// Rows of activations to I8 or F8_E4M3 with a scale a row: out = round(x / scale), scale = max |x| / 127 (or 448), 1
 /// for a row of zeros.

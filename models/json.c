@@ -1,7 +1,8 @@
-#include "json_file.h"
+#include "json.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,26 +10,41 @@
 
 enum { MAX_BYTES = 256 << 20 };
 
-wt_status wt__json_parse(const char *file, const char *text, size_t size, json_t **object)
+// jansson 2.14 reports most refusals of memory as wrong text, or without a sentence: text that is right when it is
+// read again was not wrong.
+static bool right_again(const char *text, size_t size, size_t flags)
+{
+    json_t *json = json_loadb(text, size, flags, NULL);
+    json_decref(json);
+    return json != NULL;
+}
+
+wt_status wt__json_load(const char *what, const char *text, size_t size, size_t flags, json_t **json)
 {
     json_error_t error;
-    // Where memory ends within a string, jansson 2.14 drops a byte of it, or says "invalid token"; errno tells, unless
-    // a number comes later, which sets it back.
+    // Where memory ends within a string, jansson 2.14 drops a byte of it; errno tells, unless a number comes later,
+    // which sets it back.
     errno = 0;
-    *object = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-    if (errno == ENOMEM) {
-        json_decref(*object);
-        *object = NULL;
-        return wt_fail(WT_ERR_NO_MEMORY, "%s: JSON of %zu bytes", file, size);
+    *json = json_loadb(text, size, flags, &error);
+    const bool refused = errno == ENOMEM;
+    if (*json && !refused) return WT_OK;
+    if (*json || refused || !*error.text || json_error_code(&error) == json_error_out_of_memory ||
+        right_again(text, size, flags)) {
+        json_decref(*json);
+        *json = NULL;
+        return wt_fail(WT_ERR_NO_MEMORY, "%s: JSON of %zu bytes", what, size);
     }
-    if (json_is_object(*object)) return WT_OK;
-    if (*object) {
-        wt_status status = wt_fail(WT_ERR_FORMAT, "%s: the JSON is %s, want an object", file, wt__json_kind(*object));
-        json_decref(*object);
-        *object = NULL;
-        return status;
-    }
-    return wt_fail(WT_ERR_FORMAT, "%s: JSON line %d column %d: %s", file, error.line, error.column, error.text);
+    return wt_fail(WT_ERR_FORMAT, "%s: JSON line %d column %d: %s", what, error.line, error.column, error.text);
+}
+
+wt_status wt__json_parse(const char *file, const char *text, size_t size, json_t **object)
+{
+    wt_status status = wt__json_load(file, text, size, JSON_REJECT_DUPLICATES, object);
+    if (status || json_is_object(*object)) return status;
+    status = wt_fail(WT_ERR_FORMAT, "%s: the JSON is %s, want an object", file, wt__json_kind(*object));
+    json_decref(*object);
+    *object = NULL;
+    return status;
 }
 
 static wt_status read_all(const char *path, int fd, char **text, size_t *size)
