@@ -60,7 +60,7 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
     if (status) return status;
     node_pitch_shift_plan *p = out->plan;
     p->row = row, p->delay_quanta = quanta, p->ratios = ratios, p->sinc = table, p->lowest = (float)lowest;
-    const int order = (int)lround(wt_setup_rate_hz(setup) / 300); // as dsp/formants.c
+    const int order = (int)lround(wt_setup_rate_hz(setup) / 300); // for voices to 150 Hz; higher ones sink a little
     p->order = !keep ? 0 : order < 1 ? 1 : order < n_fft / 2 ? order : n_fft / 2;
     fill_sinc((float *)p + table);
     out->coeffs_bytes = sizeof(node_pitch_shift_coeffs);

@@ -215,7 +215,7 @@ static wt_generation answer(fixture *f, const wt_llm *draft, int sampling, wt_ge
 /// Every strategy gives the tokens of single steps, bit for bit the same logprobs too, greedy and drawn.
 static void strategies_give_the_tokens_of_single_steps(void **state)
 {
-    static const int guesses[] = {1, 5, 16};
+    static const int guesses[] = {5, 16};
     static tokens want, got;
     fixture f = open_models(state);
     for (int sampling = 0; sampling < 3; sampling++) {
@@ -224,14 +224,14 @@ static void strategies_give_the_tokens_of_single_steps(void **state)
         answer(&f, NULL, sampling, (wt_generator_config){0}, &got); // greedy ones in one run
         assert_memory_equal(got.ids, want.ids, sizeof *want.ids * ANSWER);
         for (int strategy = WT_STRATEGY_NGRAM; strategy < WT_N_STRATEGIES; strategy++)
-            for (int k = 0; k < 3; k++) {
+            for (int k = 0; k < 2; k++) {
                 const wt_generation r = answer(&f, strategy == WT_STRATEGY_DRAFT ? f.other : NULL, sampling,
                                                (wt_generator_config){.strategy = (wt_strategy)strategy,
                                                                      .n_guesses = guesses[k],
                                                                      .keep_guessing = true,
                                                                      .logprobs = true},
                                                &got);
-                if (k == 1)
+                if (k == 0)
                     print_message("%d %-10s %3d tokens, %3d steps, %3d of %3d guesses right\n", sampling,
                                   wt_strategy_name((wt_strategy)strategy), r.n_tokens, r.n_steps, r.n_correct,
                                   r.n_guessed);

@@ -186,28 +186,36 @@ static double moved_by(const float *vowel, double semitones, double f0_hz, doubl
     return vowel_moved_by(got, now_hz, low_hz, high_hz);
 }
 
-// A voice of 110 Hz under an envelope of 43 ms; measured within 0.8 %.
+static void check_vowel(double f0_hz, double semitones, int keep)
+{
+    const wt_setting settings[] = {
+        {"semitones", NULL, semitones}, {"n_fft", NULL, 2048}, {"formant", keep ? "keep" : "move", 0}};
+    memset(x, 0, sizeof x);
+    vowel_signal(x, N, f0_hz, RATE);
+    wt_chain *chain = node_chain("pitch_shift", settings, 3, 1, RATE);
+    process_blocks(chain, x, y, N, 64, N);
+    wt_chain_destroy(chain);
+    const double by = moved_by(y, semitones, f0_hz, 100, 4000), want = keep ? 1 : exp2(semitones / 12);
+    if (!(fabs(by / want - 1) <= 0.02))
+        fail_msg("%g Hz, %g semitones, %s: formants moved by %.3f, want %.3f", f0_hz, semitones, keep ? "keep" : "move",
+                 by, want);
+    for (int i = 0; i < 3 && keep && f0_hz == 110; i++) {
+        const double middle_hz = vowel_formants_hz[i];
+        assert_true(fabs(moved_by(y, semitones, f0_hz, middle_hz - 300, middle_hz + 300) - 1) <= 0.02);
+    }
+}
+
+// Under an envelope of 43 ms. Measured: all formants together within 1.6 % for voices of 80 to 200 Hz, each of the
+// first three of the voice of 110 Hz within 0.8 %; of higher voices the first alone is up to 7 % off, for the smooth
+// curve sinks between few harmonics.
 static void a_vowels_formants_stay_where_wanted(void **state)
 {
     (void)state;
-    const double f0_hz = 110, shifts[] = {-5, 5};
-    memset(x, 0, sizeof x);
-    vowel_signal(x, N, f0_hz, RATE);
-    for (int s = 0; s < 2; s++)
-        for (int keep = 0; keep < 2; keep++) {
-            const wt_setting settings[] = {
-                {"semitones", NULL, shifts[s]}, {"n_fft", NULL, 2048}, {"formant", keep ? "keep" : "move", 0}};
-            wt_chain *chain = node_chain("pitch_shift", settings, 3, 1, RATE);
-            process_blocks(chain, x, y, N, 64, N);
-            wt_chain_destroy(chain);
-            const double by = moved_by(y, shifts[s], f0_hz, 100, 4000), want = keep ? 1 : exp2(shifts[s] / 12);
-            print_message("%g semitones, %s: formants moved by %.3f\n", shifts[s], keep ? "keep" : "move", by);
-            assert_true(fabs(by / want - 1) <= 0.02);
-            for (int i = 0; i < 3 && keep; i++) {
-                const double middle_hz = vowel_formants_hz[i];
-                assert_true(fabs(moved_by(y, shifts[s], f0_hz, middle_hz - 300, middle_hz + 300) - 1) <= 0.02);
-            }
-        }
+    for (int shift = -5; shift <= 5; shift += 10) {
+        check_vowel(110, shift, 0);
+        check_vowel(110, shift, 1);
+        check_vowel(200, shift, 1);
+    }
 }
 
 static const wt_setting busy[] = {
