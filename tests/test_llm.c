@@ -2,6 +2,7 @@
 // here by its rule, in several types that hold the same numbers, and written as the hub writes them.
 #include "../models/llm/matrix.h"
 #include "support/audio_files.h"
+#include "support/device_check.h"
 #include "support/failing_alloc.h"
 #include "support/npy.h"
 #include "support/testing.h"
@@ -460,6 +461,38 @@ static void sequences_do_not_meet(void **state)
     }
 }
 
+/// A session of a partition, with its weights there, gives the tokens it gives elsewhere.
+static void a_session_lives_in_a_partition(void **state)
+{
+    enum { N = 40 };
+    skip_without_device();
+    const char *path = make_model(state, "qwen3", WT_DTYPE_F32);
+    wt_device *device;
+    wt_llm *llm;
+    wt_llm_session *session;
+    npy ids;
+    assert_ok(wt_device_open(&(wt_device_config){.backend = backend, .n_threads = 2}, &device));
+    if (wt_device_get_info(device)->n_sms < 2) skip();
+    wt_layout *layout = layout_of(device, &two_config);
+    assert_ok(wt_llm_open(path, &llm));
+    assert_ok(wt_llm_session_create(
+        llm, &(wt_llm_session_config){.device = device, .partition = wt_layout_find(layout, "llm"), .n_positions = 100},
+        &session));
+    assert_ok(npy_read(golden_path("qwen3", "ids.npy"), &ids));
+    const int32_t *want = ids.data;
+    const int n_prompt = (int)ids.count - STEPS;
+    listener l = {.last = 0};
+    assert_ok(wt_llm_prefill(session, want, n_prompt - 1));
+    assert_ok(
+        wt_llm_run(session, want[n_prompt - 1], &(wt_llm_run_config){.n_tokens = N, .on_token = listen, .user = &l}));
+    assert_memory_equal(l.ids, want + n_prompt, sizeof *l.ids * N);
+    npy_free(&ids);
+    wt_llm_session_destroy(session);
+    wt_llm_close(llm);
+    assert_ok(wt_layout_destroy(layout));
+    wt_device_close(device);
+}
+
 /// Keys and values in 16 bits, and prompts that are attended to on tensor cores where heads are multiples of 16: in
 /// batches that do not end with a page, and in single steps. Each score and share is off by some 2^-12, or 2^-9.
 static void caches_of_16_bits_are_near(void **state)
@@ -822,7 +855,8 @@ int main(void)
         cmocka_unit_test(a_trained_model_equals_transformers), cmocka_unit_test(a_llama2c_checkpoint_tells_its_story), \
         IN_FOLDER(logits_do_not_depend_on_how_tokens_came), IN_FOLDER(verified_logits_are_those_of_single_steps),      \
         IN_FOLDER(runs_give_the_tokens_of_single_steps), IN_FOLDER(sequences_do_not_meet),                             \
-        IN_FOLDER(caches_of_16_bits_are_near), IN_FOLDER(bad_use_is_refused)
+        IN_FOLDER(a_session_lives_in_a_partition), IN_FOLDER(caches_of_16_bits_are_near),                              \
+        IN_FOLDER(bad_use_is_refused)
     const struct CMUnitTest cpu[] = {SESSIONS}, cuda[] = {SESSIONS};
     const struct CMUnitTest rest[] = {
         cmocka_unit_test(opening_survives_failing_allocations),

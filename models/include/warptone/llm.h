@@ -80,10 +80,12 @@ WT_CHECKED wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_sessi
                                            wt_llm_session **session);
 void wt_llm_session_destroy(wt_llm_session *session); ///< NULL is allowed.  [worker]
 
-/// Append `n` tokens and compute the logits after the last. The same tokens give the same logits, bit for bit, in one
-/// call or in many, except with RoPE of kind dynamic, whose angles depend on the length that a call reaches.
-/// Errors, before anything is changed: WT_ERR_BAD_ARG (no tokens, an id out of the vocabulary), WT_ERR_FULL (more than
-/// n_positions in all).  [worker]
+/// Append `n` tokens and compute the logits after the last. On the CPU the same tokens give the same logits, bit for
+/// bit, in one call or in many, except with RoPE of kind dynamic, whose angles depend on the length that a call
+/// reaches. On a GPU the same calls do; other calls differ in the order of sums, and with weights of 16 bits and fewer
+/// in that several tokens have their vectors rounded to 16 bits and single ones have not. Errors, before anything is
+/// changed: WT_ERR_BAD_ARG (no tokens, an id out of the vocabulary), WT_ERR_FULL (more than n_positions in all).
+/// [worker]
 WT_CHECKED wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n);
 WT_CHECKED wt_status wt_llm_decode(wt_llm_session *session, int32_t id); ///< Likewise, one token.  [worker]
 
@@ -177,9 +179,10 @@ double wt_llm_logprob(const float *logits, int vocab_size, int32_t id);
 
 // ---- several tokens at the cost of one
 
-/// Append `n` guessed tokens and write the logits after each, bit for bit those that wt_llm_decode one by one would
-/// give, to `logits` [n][vocab_size]. wt_llm_logits has the last. Guesses that were wrong are taken back by
-/// wt_llm_session_restore with the position before them (wt_llm_snapshot). Errors: those of wt_llm_prefill.  [worker]
+/// Append `n` guessed tokens and write the logits after each, those that wt_llm_decode one by one would give (on the
+/// CPU bit for bit, on a GPU as far as wt_llm_prefill promises), to `logits` [n][vocab_size]. wt_llm_logits has the
+/// last. Guesses that were wrong are taken back by wt_llm_session_restore with the position before them
+/// (wt_llm_snapshot). Errors: those of wt_llm_prefill.  [worker]
 WT_CHECKED wt_status wt_llm_verify(wt_llm_session *session, const int32_t *ids, int n, float *logits);
 
 /// Append a token through the first `n_layers` layers alone, 1 .. n_layers of the model: wt_llm_logits then has a guess
