@@ -10,7 +10,7 @@
 
 // How a tile's kernel is compiled.
 typedef struct tile_way {
-    int repeat, phases, warps;
+    int repeat, phases, warps, per_sm;
     bool kept; // taps in shared memory
 } tile_way;
 
@@ -129,7 +129,7 @@ static bool choose_tile(wt_resample_plan *p)
                 {true, false, 2, 2, 10},  {true, false, 2, 1, 20},  {true, false, 1, 1, 20}};
     for (size_t k = 0; k < sizeof ways / sizeof *ways && !p->table.interpolated; k++)
         for (int phases = WT_RESAMPLE_COLUMNS; phases > WT_RESAMPLE_COLUMNS / 2; phases--) {
-            p->way = (tile_way){.repeat = ways[k].repeat, .kept = ways[k].kept};
+            p->way = (tile_way){.repeat = ways[k].repeat, .per_sm = ways[k].per_sm, .kept = ways[k].kept};
             if (ways[k].wide == p->table.wide && shape_tile(p, phases, ways[k].per_sm, ways[k].warps)) return true;
         }
     p->tile.units = 0;
@@ -161,13 +161,14 @@ static void *tile_taps(const wt_resample_plan *p, size_t *size_bytes)
 
 static wt_status prepare_tile(wt_resample_plan *plan)
 {
-    char options[4][48];
+    char options[5][48];
     size_t size_bytes = 0;
     snprintf(options[0], sizeof options[0], "-DRESAMPLE_PHASES=%d", plan->way.phases);
     snprintf(options[1], sizeof options[1], "-DRESAMPLE_REPEAT=%d", plan->way.repeat);
     snprintf(options[2], sizeof options[2], "-DRESAMPLE_WARPS=%d", plan->way.warps);
     snprintf(options[3], sizeof options[3], "-DRESAMPLE_KEPT=%d", plan->way.kept);
-    wt_status status = wt__op_module(plan->device, "kernels/resample.cu", options, 4, &plan->module);
+    snprintf(options[4], sizeof options[4], "-DRESAMPLE_RESIDENT=%d", plan->way.per_sm);
+    wt_status status = wt__op_module(plan->device, "kernels/resample.cu", options, 5, &plan->module);
     if (!status)
         status = wt_module_get_kernel(plan->module, plan->table.wide ? "resample_tile_wide" : "resample_tile",
                                       &plan->kernel);

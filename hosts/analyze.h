@@ -96,10 +96,20 @@ typedef struct analyze_options {
     wt_backend backend;
 } analyze_options;
 
-/// A worker's GPU; device NULL = none.
+enum { ANALYZE_MAX_KEPT = 32 };
+
+/// A worker's GPU; device NULL = none. Plans and buffers stay from file to file.
 typedef struct analyze_place {
     wt_device *device;
     wt_stream *stream;
+    wt_buffer *from, *to;
+    struct analyze_kept {
+        void *plan;
+        void (*destroy)(void *plan);
+        int variant;
+        int64_t n;
+    } kept[ANALYZE_MAX_KEPT];
+    int n_kept;
 } analyze_place;
 
 /// A signal at work: one channel.
@@ -110,7 +120,7 @@ typedef struct analyze_signal {
     int64_t n;
     int64_t stride; ///< samples from channel to channel; 0 = n
     int rate_hz;
-    const analyze_place *place; ///< NULL = the calling thread
+    analyze_place *place; ///< NULL = the calling thread
     const float *peak_db;       ///< [channels] of the bands of the signal that this is a tile of; NULL = no tile
 } analyze_signal;
 
@@ -161,6 +171,27 @@ bool analyze_left_to_cpu(const analyze_signal *signal, wt_status status);
 typedef wt_status (*analyze_enqueue)(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out);
 WT_CHECKED wt_status analyze_queue(const analyze_signal *signal, analyze_enqueue enqueue, void *op, const float *in,
                                    size_t n_in, float *out, size_t n_out);
+/// The same of an op that takes more than there is, zeros behind it, and makes more than is wanted.
+typedef struct analyze_flow {
+    const float *in;
+    size_t n_in, n_taken;
+    float *out;
+    size_t n_out, n_made;
+} analyze_flow;
+WT_CHECKED wt_status analyze_run_flow(const analyze_signal *signal, analyze_enqueue enqueue, void *op,
+                                      const analyze_flow *flow);
+
+/// A length that many files share: up to an eighth more than `n`. What lies behind a signal is silence to every op that
+/// pads it with zeros, and the frames that a signal has not are left out.
+int64_t analyze_shared_length(int64_t n);
+/// How to make a plan for `n` samples; each variant of it has its own.
+typedef struct analyze_maker {
+    wt_status (*create)(const analyze_signal *signal, int variant, int64_t n, void **plan);
+    void (*destroy)(void *plan);
+} analyze_maker;
+/// The place's plan of this kind, made when it is not there yet; the place keeps it.
+WT_CHECKED wt_status analyze_kept_plan(const analyze_signal *signal, const analyze_maker *maker, int variant, int64_t n,
+                                       void **plan);
 
 // ---- analyze_array.c
 
@@ -297,7 +328,7 @@ int analyze_tile(const analyze_options *options); ///< samples
 /// How many samples the features will see of a channel.  [worker]
 WT_CHECKED wt_status analyze_length(const analyze_options *options, const char *path, int64_t *n);
 /// One file of about `n` samples, tile by tile, to NPY, NPZ or CSV. Errors: as for a whole file.  [worker]
-WT_CHECKED wt_status analyze_in_tiles(const analyze_options *options, const analyze_place *place, process_item *item,
+WT_CHECKED wt_status analyze_in_tiles(const analyze_options *options, analyze_place *place, process_item *item,
                                       int64_t n);
 
 #ifdef __cplusplus

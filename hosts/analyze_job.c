@@ -199,7 +199,7 @@ static wt_status refuse_length(const analyze_options *options, int64_t n)
                    (long long)n, (long long)analyze_tile(options) * WHOLE_TILES, WHOLE_TILES);
 }
 
-static wt_status do_whole(const analyze_options *options, const analyze_place *place, process_item *item)
+static wt_status do_whole(const analyze_options *options, analyze_place *place, process_item *item)
 {
     wt_audio audio = {0};
     analyze_result *result = calloc(1, sizeof *result);
@@ -227,7 +227,7 @@ static wt_status do_whole(const analyze_options *options, const analyze_place *p
     return status;
 }
 
-static wt_status do_item(const analyze_options *options, const analyze_place *place, process_item *item)
+static wt_status do_item(const analyze_options *options, analyze_place *place, process_item *item)
 {
     int64_t n;
     const int64_t tile = analyze_tile(options);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <warptone/chroma.h>
 #include <warptone/cqt.h>
 #include <warptone/delta.h>
@@ -60,16 +61,25 @@ static wt_status enqueue_stft(void *op, wt_stream *stream, const wt_buffer *in, 
     return wt_stft_plan_forward(op, stream, in, 0, out, 0);
 }
 
+static wt_status make_stft(const analyze_signal *s, int variant, int64_t n, void **plan)
+{
+    (void)variant;
+    const wt_stft_plan_config config = {.stft = stft_config(s->options), .n_samples = n};
+    return wt_stft_plan_create(analyze_gpu(s), &config, (wt_stft_plan **)plan);
+}
+
+static void destroy_stft(void *plan) { wt_stft_plan_destroy(plan); }
+
 static wt_status spectra_on_gpu(const analyze_signal *s, analyze_spectra *x)
 {
-    wt_stft_plan *plan;
-    const wt_stft_plan_config config = {.stft = stft_config(s->options), .n_samples = s->n};
-    wt_status status = wt_stft_plan_create(analyze_gpu(s), &config, &plan);
+    void *plan;
+    const int64_t n = analyze_shared_length(s->n);
+    wt_status status = analyze_kept_plan(s, &(analyze_maker){make_stft, destroy_stft}, 0, n, &plan);
     if (status) return status;
-    status = analyze_queue(s, enqueue_stft, plan, s->pcm, (size_t)s->n, x->values,
-                           (size_t)x->n_frames * (size_t)x->bins * 2);
-    wt_stft_plan_destroy(plan);
-    return status;
+    const size_t row = (size_t)x->bins * 2;
+    const analyze_flow flow = {s->pcm, (size_t)s->n, (size_t)n, x->values, (size_t)x->n_frames * row,
+                               (size_t)wt_stft_plan_frames(plan) * row};
+    return analyze_run_flow(s, enqueue_stft, plan, &flow);
 }
 
 wt_status analyze_spectra_make(const analyze_signal *s, analyze_spectra *x)
@@ -133,21 +143,57 @@ static wt_status enqueue_mel(void *op, wt_stream *stream, const wt_buffer *in, w
     return wt_mel_enqueue(op, stream, in, 0, out, 0);
 }
 
-static wt_status add_mel(const analyze_signal *s, analyze_result *r, const wt_mel_config *config,
-                         const analyze_array *like)
+/// What an op for `n` samples made of the signal, [n_rows][n_made], without the frames that the signal has not.
+static wt_status add_shared(const analyze_signal *s, analyze_result *r, const analyze_array *like,
+                            analyze_enqueue enqueue, void *op, int64_t n, int64_t n_rows, int64_t n_made)
 {
-    wt_mel *mel;
+    const int64_t n_fft = analyze_n_fft(s->options), n_frames = 1 + (s->n + n_fft / 2 * 2 - n_fft) / analyze_hop(s->options);
+    const size_t count = (size_t)(n_rows * n_made);
+    float *made = malloc(count * sizeof *made);
     void *data;
-    wt_device *gpu = analyze_gpu(s);
-    wt_status status = wt_mel_create(gpu, config, &mel);
-    if (analyze_left_to_cpu(s, status)) status = wt_mel_create(gpu = NULL, config, &mel);
-    if (status) return status;
-    const int64_t n_bands = wt_mel_bands(mel), n_frames = wt_mel_frames(mel);
-    status = analyze_add(r, like, n_bands, n_frames, &data);
-    if (!status && gpu)
-        status = analyze_queue(s, enqueue_mel, mel, s->pcm, (size_t)s->n, data, (size_t)(n_bands * n_frames));
-    else if (!status)
-        wt_mel_run(mel, s->pcm, data);
+    if (!made) return wt_fail(WT_ERR_NO_MEMORY, "%s: %lld frames", like->name, (long long)n_made);
+    const analyze_flow flow = {s->pcm, (size_t)s->n, (size_t)n, made, count, count};
+    wt_status status = analyze_run_flow(s, enqueue, op, &flow);
+    if (!status) status = analyze_add(r, like, n_rows, n_frames, &data);
+    for (int64_t row = 0; row < n_rows && !status; row++)
+        memcpy((float *)data + row * n_frames, made + row * n_made, sizeof *made * (size_t)n_frames);
+    free(made);
+    return status;
+}
+
+typedef enum mel_kind { MEL_POWER, MEL_MAGNITUDE, MEL_DB, MEL_DB_UNLIMITED } mel_kind;
+
+static wt_mel_config mel_config_of(const analyze_signal *s, mel_kind kind)
+{
+    wt_mel_config config = mel_config(s, kind < MEL_DB ? WT_MEL_LINEAR : WT_MEL_DB);
+    if (kind == MEL_MAGNITUDE) config.power = 1;
+    config.db.no_top = kind == MEL_DB_UNLIMITED;
+    return config;
+}
+
+static wt_status make_mel(const analyze_signal *s, int variant, int64_t n, void **plan)
+{
+    wt_mel_config config = mel_config_of(s, (mel_kind)variant);
+    config.n_samples = n;
+    return wt_mel_create(analyze_gpu(s), &config, (wt_mel **)plan);
+}
+
+static void destroy_mel(void *plan) { wt_mel_destroy(plan); }
+
+static wt_status add_mel(const analyze_signal *s, analyze_result *r, mel_kind kind, const analyze_array *like)
+{
+    wt_mel *mel = NULL;
+    void *data;
+    if (analyze_gpu(s)) {
+        const int64_t n = analyze_shared_length(s->n);
+        wt_status status = analyze_kept_plan(s, &(analyze_maker){make_mel, destroy_mel}, (int)kind, n, &data);
+        if (!status) return add_shared(s, r, like, enqueue_mel, data, n, wt_mel_bands(data), wt_mel_frames(data));
+        if (!analyze_left_to_cpu(s, status)) return status;
+    }
+    const wt_mel_config config = mel_config_of(s, kind);
+    wt_status status = wt_mel_create(NULL, &config, &mel);
+    if (!status) status = analyze_add(r, like, wt_mel_bands(mel), wt_mel_frames(mel), &data);
+    if (!status) wt_mel_run(mel, s->pcm, data);
     wt_mel_destroy(mel);
     return status;
 }
@@ -155,17 +201,14 @@ static wt_status add_mel(const analyze_signal *s, analyze_result *r, const wt_me
 wt_status analyze_mel(const analyze_signal *s, analyze_result *r)
 {
     const analyze_array like = {.name = "mel", .unit = "power", .rows = ANALYZE_ROWS_MEL};
-    const wt_mel_config config = mel_config(s, WT_MEL_LINEAR);
-    return add_mel(s, r, &config, &like);
+    return add_mel(s, r, MEL_POWER, &like);
 }
 
 static const analyze_array decibels = {.name = "logmel", .unit = "dB", .rows = ANALYZE_ROWS_MEL};
 
 wt_status analyze_bands(const analyze_signal *s, analyze_result *r)
 {
-    wt_mel_config config = mel_config(s, WT_MEL_DB);
-    config.db.no_top = true;
-    return add_mel(s, r, &config, &decibels);
+    return add_mel(s, r, MEL_DB_UNLIMITED, &decibels);
 }
 
 /// Of a tile: the limit lies below the whole signal's peak.
@@ -181,8 +224,7 @@ static wt_status bands_of_tile(const analyze_signal *s, analyze_result *r)
 
 wt_status analyze_logmel(const analyze_signal *s, analyze_result *r)
 {
-    const wt_mel_config config = mel_config(s, WT_MEL_DB);
-    return s->peak_db ? bands_of_tile(s, r) : add_mel(s, r, &config, &decibels);
+    return s->peak_db ? bands_of_tile(s, r) : add_mel(s, r, MEL_DB, &decibels);
 }
 
 static wt_status mfcc_of_tile(const analyze_signal *s, analyze_result *r, const wt_mfcc_config *config,
@@ -203,23 +245,38 @@ static wt_status enqueue_mfcc(void *op, wt_stream *stream, const wt_buffer *in, 
     return wt_mfcc_enqueue(op, stream, in, 0, out, 0);
 }
 
+static wt_mfcc_config mfcc_config(const analyze_signal *s)
+{
+    return (wt_mfcc_config){.mel = mel_config(s, WT_MEL_LINEAR), .n_mfcc = s->options->n_mfcc};
+}
+
+static wt_status make_mfcc(const analyze_signal *s, int variant, int64_t n, void **plan)
+{
+    (void)variant;
+    wt_mfcc_config config = mfcc_config(s);
+    config.mel.n_samples = n;
+    return wt_mfcc_create(analyze_gpu(s), &config, (wt_mfcc **)plan);
+}
+
+static void destroy_mfcc(void *plan) { wt_mfcc_destroy(plan); }
+
 wt_status analyze_mfcc(const analyze_signal *s, analyze_result *r)
 {
-    wt_mfcc *mfcc;
+    wt_mfcc *mfcc = NULL;
     void *data;
-    const wt_mfcc_config config = {.mel = mel_config(s, WT_MEL_LINEAR), .n_mfcc = s->options->n_mfcc};
+    const wt_mfcc_config config = mfcc_config(s);
     const analyze_array like = {.name = "mfcc", .unit = "", .rows = ANALYZE_ROWS_INDEX};
-    wt_device *gpu = analyze_gpu(s);
     if (s->peak_db) return mfcc_of_tile(s, r, &config, &like);
-    wt_status status = wt_mfcc_create(gpu, &config, &mfcc);
-    if (analyze_left_to_cpu(s, status)) status = wt_mfcc_create(gpu = NULL, &config, &mfcc);
-    if (status) return status;
-    const int64_t n = wt_mfcc_coefficients(mfcc), n_frames = wt_mfcc_frames(mfcc);
-    status = analyze_add(r, &like, n, n_frames, &data);
-    if (!status && gpu)
-        status = analyze_queue(s, enqueue_mfcc, mfcc, s->pcm, (size_t)s->n, data, (size_t)(n * n_frames));
-    else if (!status)
-        wt_mfcc_run(mfcc, s->pcm, data);
+    if (analyze_gpu(s)) {
+        const int64_t n = analyze_shared_length(s->n);
+        wt_status status = analyze_kept_plan(s, &(analyze_maker){make_mfcc, destroy_mfcc}, 0, n, &data);
+        if (!status)
+            return add_shared(s, r, &like, enqueue_mfcc, data, n, wt_mfcc_coefficients(data), wt_mfcc_frames(data));
+        if (!analyze_left_to_cpu(s, status)) return status;
+    }
+    wt_status status = wt_mfcc_create(NULL, &config, &mfcc);
+    if (!status) status = analyze_add(r, &like, wt_mfcc_coefficients(mfcc), wt_mfcc_frames(mfcc), &data);
+    if (!status) wt_mfcc_run(mfcc, s->pcm, data);
     wt_mfcc_destroy(mfcc);
     return status;
 }
@@ -246,12 +303,10 @@ wt_status analyze_mfcc_delta2(const analyze_signal *s, analyze_result *r) { retu
 /// Of mel magnitudes of 32-bit samples, as librosa's page on pcen() has it.
 wt_status analyze_pcen(const analyze_signal *s, analyze_result *r)
 {
-    wt_mel_config config = mel_config(s, WT_MEL_LINEAR);
     wt_pcen_config pcen = wt_pcen_defaults();
     const analyze_array like = {.name = "pcen", .unit = "", .rows = ANALYZE_ROWS_MEL};
-    config.power = 1;
     pcen.rate_hz = s->rate_hz, pcen.hop = analyze_hop(s->options);
-    wt_status status = add_mel(s, r, &config, &like);
+    wt_status status = add_mel(s, r, MEL_MAGNITUDE, &like);
     if (status) return status;
     const analyze_array *mel = &r->arrays[r->n_arrays - 1];
     float *data = mel->data;
@@ -441,12 +496,13 @@ wt_status analyze_tonnetz(const analyze_signal *s, analyze_result *r)
 typedef struct hpss_call {
     wt_hpss *hpss;
     int64_t n_frames;
+    size_t bytes; // of a part
 } hpss_call;
 
 static wt_status enqueue_hpss(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out)
 {
     const hpss_call *c = op;
-    return wt_hpss_enqueue(c->hpss, stream, in, 0, c->n_frames, out, 0, out, wt_buffer_size_bytes(out) / 2);
+    return wt_hpss_enqueue(c->hpss, stream, in, 0, c->n_frames, out, 0, out, c->bytes);
 }
 
 /// Both parts of the spectra, one behind the other.
@@ -458,7 +514,7 @@ static wt_status separate(const analyze_signal *s, const analyze_spectra *x, con
     wt_status status = wt_hpss_create(gpu, config, &hpss);
     if (analyze_left_to_cpu(s, status)) status = wt_hpss_create(gpu = NULL, config, &hpss);
     if (status) return status;
-    status = gpu ? analyze_queue(s, enqueue_hpss, &(hpss_call){hpss, x->n_frames}, x->values, floats, parts, 2 * floats)
+    status = gpu ? analyze_queue(s, enqueue_hpss, &(hpss_call){hpss, x->n_frames, floats * sizeof(float)}, x->values, floats, parts, 2 * floats)
                  : wt_hpss_run(hpss, x->values, x->n_frames, parts, parts + floats);
     wt_hpss_destroy(hpss);
     return status;

@@ -107,7 +107,7 @@ typedef wt_status (*visit_function)(void *user, const analyze_result *tile, int6
 
 typedef struct walk {
     const analyze_options *options;
-    const analyze_place *place;
+    analyze_place *place;
     const char *path;
     int64_t n, n_frames;     // samples; frames of the first array
     int64_t n_own, n_beside; // frames of a tile, and before and behind them
@@ -342,7 +342,7 @@ wt_status analyze_length(const analyze_options *options, const char *path, int64
     return status;
 }
 
-wt_status analyze_in_tiles(const analyze_options *options, const analyze_place *place, process_item *item, int64_t n)
+wt_status analyze_in_tiles(const analyze_options *options, analyze_place *place, process_item *item, int64_t n)
 {
     source s;
     wt_status status = source_open(options, item->input, &s);

@@ -161,13 +161,16 @@ template <typename T> static __device__ __forceinline__ void blend(const wt_resa
 #ifndef RESAMPLE_WARPS // of a block
 #    define RESAMPLE_WARPS 10
 #endif
+#ifndef RESAMPLE_RESIDENT // blocks an SM is to hold
+#    define RESAMPLE_RESIDENT 1
+#endif
 #ifndef RESAMPLE_KEPT // 1: a block keeps all taps in shared memory
 #    define RESAMPLE_KEPT 0
 #endif
 
 extern __shared__ float tile_shared[];
 
-enum { TILE_PERIODS = 32 * RESAMPLE_REPEAT, TILE_COLUMNS = WT_RESAMPLE_COLUMNS, TILE_PITCH = RESAMPLE_PHASES | 1 };
+enum { TILE_LOADS = 5, TILE_PERIODS = 32 * RESAMPLE_REPEAT, TILE_COLUMNS = WT_RESAMPLE_COLUMNS, TILE_PITCH = RESAMPLE_PHASES | 1 };
 
 template <typename V> static __device__ __forceinline__ V tile_read(const V *from)
 {
@@ -244,9 +247,17 @@ template <typename T> static __device__ __forceinline__ void tile(const wt_resam
                         begin = first * a.step - a.before;
         const float *in = a.in + line * a.n_in;
         for (int row = warp; row < rows; row += n_warps)
-            for (int c = lane; c < a.step; c += 32) {
+            for (int c = lane; c < a.step; c += 32 * TILE_LOADS) {
                 const long long at = begin + (long long)row * a.step + c;
-                frames[row * pitch + c] = at >= 0 && at < a.n_in ? __ldg(in + at) : 0;
+                float some[TILE_LOADS]; // all on their way before one is used
+#pragma unroll
+                for (int i = 0; i < TILE_LOADS; i++) {
+                    const bool there = c + 32 * i < a.step && at + 32 * i >= 0 && at + 32 * i < a.n_in;
+                    some[i] = there ? __ldg(in + at + 32 * i) : 0;
+                }
+#pragma unroll
+                for (int i = 0; i < TILE_LOADS; i++)
+                    if (c + 32 * i < a.step) frames[row * pitch + c + 32 * i] = some[i];
             }
         __syncthreads();
         for (int share = warp; share < a.units * a.groups; share += n_warps) {
@@ -272,11 +283,13 @@ extern "C" __global__ void __launch_bounds__(WT_RESAMPLE_BLEND_WARPS * 32) resam
 {
     blend<double>(a);
 }
-extern "C" __global__ void __launch_bounds__(32 * RESAMPLE_WARPS) resample_tile(wt_resample_tile_args a)
+extern "C" __global__ void __launch_bounds__(32 * RESAMPLE_WARPS, RESAMPLE_RESIDENT)
+    resample_tile(wt_resample_tile_args a)
 {
     tile<float>(a);
 }
-extern "C" __global__ void __launch_bounds__(32 * RESAMPLE_WARPS) resample_tile_wide(wt_resample_tile_args a)
+extern "C" __global__ void __launch_bounds__(32 * RESAMPLE_WARPS, RESAMPLE_RESIDENT)
+    resample_tile_wide(wt_resample_tile_args a)
 {
     tile<double>(a);
 }

@@ -118,17 +118,26 @@ static __device__ __forceinline__ float raised(float square, float power)
     return power == 1 ? sqrtf(square) : powf(square, 0.5f * power);
 }
 
-// One band of both frames.
-static __device__ __forceinline__ float2 band(const wt_spectrum_mel_args &a, const float2 *points, int m)
+// Bands are as long as they are high: where whole warps share a transform, four neighbouring threads share a band.
+enum { BAND_THREADS = SPECTRUM_THREADS % 32 == 0 ? 4 : 1 };
+
+// One band of both frames, the bins of one of its threads; the sums of all of them in each.
+static __device__ __forceinline__ float2 band(const wt_spectrum_mel_args &a, const float2 *points, int m, int share)
 {
-    const int begin = __ldg(a.begins + m), length = __ldg(a.lengths + m);
+    const bool there = m < a.n_mels;
+    const int begin = there ? __ldg(a.begins + m) : 0, length = there ? __ldg(a.lengths + m) : 0;
     const float *weights = a.weights + m;
     float2 sum = make_float2(0, 0);
 #pragma unroll 4
-    for (int i = 0; i < length; i++, weights += a.n_mels) {
+    for (int i = share; i < length; i += BAND_THREADS) {
         const float2 power = points[spectrum_at(begin + i)];
-        const float w = __ldg(weights);
+        const float w = __ldg(weights + i * a.n_mels);
         sum.x += w * power.x, sum.y += w * power.y;
+    }
+#pragma unroll
+    for (int d = 1; d < BAND_THREADS; d *= 2) {
+        sum.x += __shfl_xor_sync(0xffffffff, sum.x, d);
+        sum.y += __shfl_xor_sync(0xffffffff, sum.y, d);
     }
     if (a.logarithm) {
         sum.x = wt__spectrum_log(sum.x, a.amin, a.scale, a.offset);
@@ -158,8 +167,11 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
             }
         }
         __syncthreads();
-        for (int m = p.thread; m < a.n_mels; m += SPECTRUM_THREADS) {
-            const float2 sum = band(a, p.points, m);
+        const int share = p.thread % BAND_THREADS;
+        for (int first = 0; first < a.n_mels; first += SPECTRUM_THREADS / BAND_THREADS) { // the same for whole warps
+            const int m = first + p.thread / BAND_THREADS;
+            const float2 sum = band(a, p.points, m, share);
+            if (m >= a.n_mels || share) continue;
             sums[m * (SPECTRUM_FRAMES + 1) + local] = sum.x;
             sums[m * (SPECTRUM_FRAMES + 1) + local + 1] = sum.y;
         }
@@ -199,7 +211,10 @@ extern "C" __global__ void __launch_bounds__(256) spectrum_limit(wt_spectrum_fin
     const long long signal = blockIdx.x / chunks, at = blockIdx.x % chunks * 1024 + threadIdx.x;
     float *x = a.mel + signal * count;
     for (int i = 0; i < 4; i++)
-        if (at + i * 256 < count) x[at + i * 256] = limited(a, signal, x[at + i * 256]);
+        if (at + i * 256 < count) {
+            const float value = x[at + i * 256], within = limited(a, signal, value);
+            if (within != value) x[at + i * 256] = within; // most are
+        }
 }
 
 // 32 frames by 8 rows of threads; each row makes every eighth coefficient, four at a time.

@@ -16,7 +16,10 @@
 
 #define ALL 0xffffffffu
 
-enum { TEMPO_BINS_A_THREAD = (SPECTRUM_BINS + SPECTRUM_BLOCK - 1) / SPECTRUM_BLOCK };
+enum {
+    TEMPO_BINS_A_THREAD = (SPECTRUM_BINS + SPECTRUM_BLOCK - 1) / SPECTRUM_BLOCK,
+    TEMPO_RESIDENT = SPECTRUM_BLOCK < 512 ? 512 / SPECTRUM_BLOCK : 1, // blocks an SM is to hold
+};
 
 extern __shared__ float2 tempo_shared[];
 
@@ -34,14 +37,29 @@ static __device__ __forceinline__ float windowed(const wt_tempogram_args &a, con
     return i < a.length ? __ldg(a.window + i) * ramped(x, a.n_frames, begin + i, a.length / 2) : 0.0f;
 }
 
-static __device__ double energy_of(const wt_tempogram_args &a, const float *x, long long begin)
+// What the windowed row that begins at `begin` has of energy: samples `first`, `first` + `step`, ...
+static __device__ double energy_of(const wt_tempogram_args &a, const float *x, long long begin, int first, int step)
 {
     double energy = 0;
-    for (int i = 0; i < a.length; i++) {
+    for (int i = first; i < a.length; i += step) {
         const double value = windowed(a, x, begin, i);
         energy += value * value;
     }
     return energy;
+}
+
+// Of rows first .. first + count - 1, to scales: a warp a row where the block has whole warps.
+static __device__ __forceinline__ void scale_rows(const wt_tempogram_args &a, const float *x, long long first, int count,
+                                                  double *scales)
+{
+    constexpr int LANES = SPECTRUM_BLOCK % 32 == 0 ? 32 : 1;
+    const int lane = threadIdx.x % LANES;
+    for (int f = threadIdx.x / LANES; f < WT_TEMPO_TILE; f += SPECTRUM_BLOCK / LANES) {
+        double energy = f < count ? energy_of(a, x, first + f - a.begin, lane, LANES) : 0;
+#pragma unroll
+        for (int step = LANES / 2; step; step /= 2) energy += __shfl_xor_sync(ALL, energy, step);
+        if (lane == 0) scales[f] = energy > 2.2250738585072014e-308 ? 1 / energy : 1;
+    }
 }
 
 static __device__ __forceinline__ float power_at(const float2 *points, int k)
@@ -88,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) tempogram(wt_tempog
     }
 }
 
-extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) tempo_power(wt_tempogram_args a)
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, TEMPO_RESIDENT) tempo_power(wt_tempogram_args a)
 {
     __shared__ double scales[WT_TEMPO_TILE];
     const long long tiles = (a.n_rows + WT_TEMPO_TILE - 1) / WT_TEMPO_TILE, signal = blockIdx.x / tiles;
@@ -96,10 +114,7 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) tempo_power(wt_temp
     const int sequence = threadIdx.x / SPECTRUM_THREADS;
     const int count = a.n_rows - first < WT_TEMPO_TILE ? (int)(a.n_rows - first) : WT_TEMPO_TILE;
     const float *x = a.envelope + signal * a.n_frames;
-    for (int f = threadIdx.x; f < WT_TEMPO_TILE; f += SPECTRUM_BLOCK) {
-        const double energy = f < count ? energy_of(a, x, first + f - a.begin) : 0;
-        scales[f] = energy > 2.2250738585072014e-308 ? 1 / energy : 1;
-    }
+    scale_rows(a, x, first, count, scales);
     double sums[TEMPO_BINS_A_THREAD] = {};
     for (int f = 0; f < count; f += SPECTRUM_SEQUENCES) { // the transform's barriers part rounds, and the scales
         transform_row(a, x, tempo_shared + sequence * SPECTRUM_POINTS, first + f + sequence, f + sequence < count);

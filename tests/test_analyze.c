@@ -462,7 +462,7 @@ static void what_needs_the_whole_signal_says_so(void **state)
 static int remove_folders(void **state)
 {
     char command[9000];
-    snprintf(command, sizeof command, "cd '%s' && rm -rf many results", test_path(state, "."));
+    snprintf(command, sizeof command, "cd '%s' && rm -rf many results lengths*", test_path(state, "."));
     return system(command) || test_folder_remove(state);
 }
 
@@ -521,6 +521,48 @@ static void cuda_gives_what_the_cpu_gives(void **state)
     }
 }
 
+/// One worker, plans and buffers that were made for files before.
+static void cuda_keeps_its_plans_for_files_of_several_lengths(void **state)
+{
+    static const int lengths[] = {30000, 9001, 30500, 500, 12288};
+    char folder[4096], command[9000], path[4200];
+    if (wt_device_count() < 1) {
+        print_message("skipped: no CUDA device\n");
+        skip();
+    }
+    snprintf(folder, sizeof folder, "%s", test_path(state, "lengths"));
+    assert_int_equal(mkdir(folder, 0777), 0);
+    float *x = test_noise(1, 30500, 0.3f);
+    for (int k = 0; k < 5; k++) {
+        snprintf(path, sizeof path, "%s/%d.wav", folder, k);
+        test_write(path, &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_F32}, x,
+                   lengths[k], 1000);
+    }
+    free(x);
+    for (int pass = 0; pass < 2; pass++) {
+        const char *const feature[] = {"mfcc", "spectrogram"};
+        snprintf(command, sizeof command, "-f %s --format npy -j 1 --backend %%s '%s' %%s", feature[pass], folder);
+        assert_runs(command, "cpu", test_path(state, "lengths_cpu"));
+        assert_runs(command, "cuda", test_path(state, "lengths_cuda"));
+        for (int k = 0; k < 5; k++) {
+            npy want, got;
+            snprintf(path, sizeof path, "%s_cpu/%d.npy", folder, k);
+            assert_ok(npy_read(path, &want));
+            snprintf(path, sizeof path, "%s_cuda/%d.npy", folder, k);
+            assert_ok(npy_read(path, &got));
+            assert_true(want.count == got.count && want.shape[1] == got.shape[1]);
+            const float *w = want.data, *g = got.data;
+            float peak = 0;
+            for (size_t i = 0; i < want.count; i++) peak = fmaxf(peak, fabsf(w[i]));
+            for (size_t i = 0; i < want.count; i++) // of mfcc as above, for decibels of quiet bands
+                if (!(fabsf(w[i] - g[i]) <= (pass ? 2e-6f : 1e-4f) * peak))
+                    fail_msg("%s of %d samples, value %zu: %.9g, want %.9g", feature[pass], lengths[k], i, (double)g[i],
+                             (double)w[i]);
+            npy_free(&want), npy_free(&got);
+        }
+    }
+}
+
 static void a_backend_must_be_one(void **state)
 {
     assert_int_equal(runf("-f tempo --backend gpu %s %s", tones_file(state, "in.wav"), test_path(state, "x.csv")), 2);
@@ -540,6 +582,7 @@ int main(void)
         cmocka_unit_test(mistakes_give_a_sentence),    cmocka_unit_test(short_and_silent_files_work),
         cmocka_unit_test(other_rates_are_resampled),
         cmocka_unit_test(cuda_gives_what_the_cpu_gives),
+        cmocka_unit_test(cuda_keeps_its_plans_for_files_of_several_lengths),
         cmocka_unit_test(a_backend_must_be_one),
         cmocka_unit_test(tiles_give_the_bytes_of_the_whole_signal),
         cmocka_unit_test(tiles_give_the_mfcc_of_the_whole_signal),

@@ -111,6 +111,75 @@ static void mono_is_the_mean(void **state)
     assert_true(left[0] == 0.5f && left[1] == 0.5f && left[2] == 0);
 }
 
+enum { SIGNALS = 3, CHANNELS = 2, PLAN_FRAMES = 1001, SAMPLES = SIGNALS * CHANNELS * PLAN_FRAMES };
+
+// Every format, noise of which a third is far below a step.
+static void check_plan(wt_device *device, wt_pcm_format format)
+{
+    static unsigned char in[8 * SAMPLES];
+    static float got[SAMPLES], want[SAMPLES];
+    const size_t bytes = (size_t)wt_pcm_bytes(format);
+    uint64_t seed = 7;
+    for (int k = 0; k < SAMPLES; k++) {
+        const double f64 = noise(&seed) * (k % 3 ? 1 : 1e-30);
+        const float f32 = (float)f64;
+        const int32_t s32 = (int32_t)(f64 * 2e9);
+        if (format == WT_PCM_F64) memcpy(in + 8 * k, &f64, 8);
+        else memcpy(in + bytes * (size_t)k, format == WT_PCM_F32 ? (const void *)&f32 : &s32, bytes);
+    }
+    wt_pcm_plan *plan = NULL;
+    wt_stream *stream = NULL;
+    wt_buffer *from = NULL, *to = NULL;
+    assert_ok(wt_pcm_plan_create(device, format, CHANNELS, PLAN_FRAMES, SIGNALS, &plan));
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, bytes * SAMPLES, &from));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, sizeof got, &to));
+    assert_ok(wt_stream_upload(stream, from, 0, in, bytes * SAMPLES));
+    assert_ok(wt_pcm_plan_enqueue(plan, stream, from, 0, to, 0));
+    assert_ok(wt_stream_download(stream, got, to, 0, sizeof got));
+    assert_ok(wt_stream_synchronize(stream));
+    assert_int_equal(wt_pcm_plan_enqueue(plan, stream, from, bytes, to, 0), WT_ERR_BAD_ARG);
+    for (int s = 0; s < SIGNALS; s++) {
+        float *rows[CHANNELS];
+        for (int c = 0; c < CHANNELS; c++) rows[c] = want + (s * CHANNELS + c) * PLAN_FRAMES;
+        wt_pcm_read(format, in + (size_t)(s * CHANNELS * PLAN_FRAMES) * bytes, CHANNELS, PLAN_FRAMES, rows);
+    }
+    for (int k = 0; k < SAMPLES; k++)
+        if (memcmp(&got[k], &want[k], sizeof *got))
+            fail_msg("format %d, sample %d: %.9g, want %.9g", (int)format, k, (double)got[k], (double)want[k]);
+    wt_buffer_destroy(from), wt_buffer_destroy(to);
+    wt_stream_destroy(stream);
+    wt_pcm_plan_destroy(plan);
+}
+
+static void check_plans(wt_backend backend)
+{
+    wt_device *device = NULL;
+    wt_pcm_plan *plan = NULL;
+    assert_ok(wt_device_open(&(wt_device_config){.backend = backend}, &device));
+    for (int format = 0; format <= WT_PCM_F64; format++) check_plan(device, (wt_pcm_format)format);
+    assert_fails(wt_pcm_plan_create(device, WT_PCM_S16, 0, 5, 1, &plan), WT_ERR_BAD_ARG,
+                 "pcm: 1 signals of 0 channels and 5 frames, want 1..65535, 1..1024, 1..2147483647");
+    assert_null(plan);
+    wt_device_close(device);
+}
+
+static void plans_read_as_the_function_does(void **state)
+{
+    (void)state;
+    check_plans(WT_BACKEND_CPU);
+}
+
+static void plans_on_a_gpu_read_the_same_bits(void **state)
+{
+    (void)state;
+    if (!wt_device_count()) {
+        print_message("skipped: no CUDA device\n");
+        skip();
+    }
+    check_plans(WT_BACKEND_CUDA);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +189,8 @@ int main(void)
         cmocka_unit_test(dither_decouples_the_error_from_the_signal),
         cmocka_unit_test(every_block_size_gives_the_same_bytes),
         cmocka_unit_test(mono_is_the_mean),
+        cmocka_unit_test(plans_read_as_the_function_does),
+        cmocka_unit_test(plans_on_a_gpu_read_the_same_bits),
     };
     return cmocka_run_group_tests_name("pcm", tests, NULL, NULL);
 }

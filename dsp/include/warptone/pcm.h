@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <warptone/status.h>
+#include <warptone/device.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,6 +28,25 @@ int wt_pcm_bytes(wt_pcm_format format); ///< bytes of a sample: 2, 3, 4, 4, 8.  
 ///
 /// Exact but for S32 and F64, which round to float.  [rt, running]
 WT_RT void wt_pcm_read(wt_pcm_format format, const void *in, int channels, int n_frames, float *const *out);
+
+/// The same of many signals on a stream, so that they travel to a GPU as files hold them.
+typedef struct wt_pcm_plan wt_pcm_plan;
+
+/// Plan. `device` is borrowed until the plan is destroyed.
+/// Errors: WT_ERR_BAD_ARG naming what, WT_ERR_NO_MEMORY, and those of wt_module_create.  [worker, not armed]
+WT_CHECKED wt_status wt_pcm_plan_create(wt_device *device, wt_pcm_format format, int channels, int64_t n_frames,
+                                        int n_signals, wt_pcm_plan **plan);
+void wt_pcm_plan_destroy(wt_pcm_plan *plan); ///< NULL is allowed.  [worker, not armed]
+
+/// Queue; offsets in bytes.
+///
+///   in    [n_signals][n_frames][channels]   of the format, aligned as it
+///   out   [n_signals][channels][n_frames]   float
+///
+/// Errors: WT_ERR_BAD_ARG (a stream of another device, a range that does not fit), WT_ERR_CUDA.
+/// Judge:  on a GPU, wt_pcm_read, identical.  [worker]
+WT_CHECKED wt_status wt_pcm_plan_enqueue(wt_pcm_plan *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                                         wt_buffer *out, size_t out_offset);
 
 /// What a writer carries from block to block; zero it to begin.
 typedef struct wt_pcm_writer {
