@@ -57,10 +57,10 @@ template <class T> static __device__ T made_up(const array_map_args &a, long lon
     const unsigned long long n = a.count + (unsigned long long)k;
     switch (a.op) {
     case ARRAY_ARANGE: return (T)(a.first + a.step * (double)k);
-    case ARRAY_UNIFORM: return (T)array_uniform(a.seed, n);
+    case ARRAY_UNIFORM: return (T)wt_philox_uniform(a.seed, n);
     case ARRAY_NORMAL: return (T)array_normal(a.seed, n);
     default:
-        array_philox(a.seed, n, &w0, &w1);
+        wt_philox(a.seed, n, &w0, &w1);
         return (T)(long long)(((unsigned long long)w0 << 32 | w1) >> 1);
     }
 }
@@ -70,7 +70,7 @@ template <> __device__ float made_up<float>(const array_map_args &a, long long k
 {
     unsigned w0, w1;
     if (a.op != ARRAY_UNIFORM) return (float)made_up<double>(a, k);
-    array_philox(a.seed, a.count + (unsigned long long)k, &w0, &w1);
+    wt_philox(a.seed, a.count + (unsigned long long)k, &w0, &w1);
     return (float)(w0 >> 8) * 5.9604644775390625e-8f; // 2^-24
 }
 

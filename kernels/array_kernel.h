@@ -5,6 +5,7 @@
 #ifndef WT_ARRAY_KERNEL_H
 #define WT_ARRAY_KERNEL_H
 #include "fastmath_kernel.h"
+#include "philox_kernel.h"
 
 #define ARRAY_MAX_RANK 8
 #define ARRAY_INPUTS   3
@@ -354,35 +355,11 @@ WT_SHARED_FN long long array_binary_integer(int op, long long a, long long b)
     }
 }
 
-// Philox 4x32-10 (Salmon, Moraes, Dror and Shaw 2011): number n of the stream of a seed, two words of 32 bits.
-WT_SHARED_FN void array_philox(unsigned long long seed, unsigned long long n, unsigned *w0, unsigned *w1)
-{
-    unsigned c0 = (unsigned)n, c1 = (unsigned)(n >> 32), c2 = 0, c3 = 0;
-    unsigned k0 = (unsigned)seed, k1 = (unsigned)(seed >> 32);
-    for (int round = 0; round < 10; round++) {
-        const unsigned long long a = 0xd2511f53ull * c0, b = 0xcd9e8d57ull * c2;
-        c0 = (unsigned)(b >> 32) ^ c1 ^ k0;
-        c1 = (unsigned)b;
-        c2 = (unsigned)(a >> 32) ^ c3 ^ k1;
-        c3 = (unsigned)a;
-        k0 += 0x9e3779b9u;
-        k1 += 0xbb67ae85u;
-    }
-    *w0 = c0;
-    *w1 = c1;
-}
-
-WT_SHARED_FN double array_uniform(unsigned long long seed, unsigned long long n)
-{
-    unsigned a, b;
-    array_philox(seed, n, &a, &b);
-    return (double)((unsigned long long)(a >> 5) << 26 | b >> 6) * 1.1102230246251565e-16; // 2^-53
-}
-
+// Box and Muller (1958).
 WT_SHARED_FN double array_normal(unsigned long long seed, unsigned long long n)
 {
     unsigned a, b;
-    array_philox(seed, n, &a, &b);
+    wt_philox(seed, n, &a, &b);
     const double radius = sqrt(-2 * log(((double)a + 0.5) * 2.3283064365386963e-10)); // 2^-32
     return radius * cos(2 * WT_PI * 2.3283064365386963e-10 * (double)b);
 }

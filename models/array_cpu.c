@@ -91,13 +91,13 @@ APPLY(long long, integer, BINARY(integer, B_AND) BINARY(integer, B_OR) BINARY(in
 
 static double random_double(const array_map_args *a, unsigned long long n)
 {
-    return a->op == ARRAY_UNIFORM ? array_uniform(a->seed, n) : array_normal(a->seed, n);
+    return a->op == ARRAY_UNIFORM ? wt_philox_uniform(a->seed, n) : array_normal(a->seed, n);
 }
 
 static long long random_bits(const array_map_args *a, unsigned long long n)
 {
     unsigned w0, w1;
-    array_philox(a->seed, n, &w0, &w1);
+    wt_philox(a->seed, n, &w0, &w1);
     return (long long)(((unsigned long long)w0 << 32 | w1) >> 1);
 }
 
@@ -105,7 +105,7 @@ static float random_float(const array_map_args *a, unsigned long long n)
 {
     unsigned w0, w1;
     if (a->op != ARRAY_UNIFORM) return (float)random_double(a, n);
-    array_philox(a->seed, n, &w0, &w1);
+    wt_philox(a->seed, n, &w0, &w1);
     return (float)(w0 >> 8) * 0x1p-24f; // the first 24 bits: rounding could make 1
 }
 

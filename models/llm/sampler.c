@@ -1,6 +1,7 @@
 // Choosing a token. Only as many candidates are put in order as the choice needs: they lie in a heap and are taken from
 // it, the most probable first.
 #include "llm_internal.h"
+#include "philox_kernel.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,24 +30,6 @@ struct wt_sampler {
     int n_heap, n_taken;
     typical *typicals; ///< [vocab_size] of typical sampling; NULL without
 };
-
-// ---- Philox 4x32-10
-
-static uint32_t high(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
-
-/// A number in [0, 1) of 53 bits: number `n` of the key `seed`.
-static double philox(uint64_t seed, uint64_t n)
-{
-    uint32_t c[4] = {(uint32_t)n, (uint32_t)(n >> 32), 0, 0}, key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    for (int round = 0; round < 10; round++) {
-        const uint32_t a = high(0xd2511f53, c[0]), b = high(0xcd9e8d57, c[2]);
-        const uint32_t next[4] = {b ^ c[1] ^ key[0], 0xcd9e8d57 * c[2], a ^ c[3] ^ key[1], 0xd2511f53 * c[0]};
-        memcpy(c, next, sizeof c);
-        key[0] += 0x9e3779b9;
-        key[1] += 0xbb67ae85;
-    }
-    return (double)((uint64_t)(c[0] >> 5) << 26 | c[1] >> 6) * 0x1p-53;
-}
 
 // ---- create
 
@@ -239,7 +222,7 @@ static int32_t draw(wt_sampler *s, double most)
         if (n && ((top_p && mass >= c->top_p * total) || weight < c->min_p)) break;
         mass += weight;
     }
-    const double number = philox(c->seed, s->n_drawn++), target = number * (cut ? mass : total);
+    const double number = wt_philox_uniform(c->seed, s->n_drawn++), target = number * (cut ? mass : total);
     const int n_left = cut ? n : s->vocab_size;
     if (s->typicals) {
         while (s->n_taken < n_left) take(s);
