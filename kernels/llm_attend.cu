@@ -102,6 +102,7 @@ static constexpr int TEAMS = THREADS / TEAM;
 static constexpr int PER = (CHUNKS + TEAM - 1) / TEAM;      // chunks of a lane
 static constexpr int HEADS = heads_at_once(GROUP < 8 ? GROUP : 8);
 static constexpr int PIECE = TEAMS * UNROLL < WT_LLM_PAGE ? TEAMS * UNROLL : WT_LLM_PAGE; // positions taken at once
+static constexpr int BLOCKS = HEADS * PER * N <= 32 ? 4 : 2; // half of a processor's registers at two blocks
 static constexpr int PITCH = WT_LLM_PART_PITCH(D_HEAD);
 static constexpr int WIDE = D_HEAD % 4 ? 1 : 4; // elements of a part that are read at once
 static constexpr int EACH = (HEADS * D_HEAD / WIDE + THREADS - 1) / THREADS;
@@ -135,23 +136,30 @@ static __device__ __forceinline__ void load_positions(const wt_llm_attend_args &
     }
 }
 
-static __device__ __forceinline__ void take_positions(const positions &p, const float (*q)[PER * N], running *r)
+static __device__ __forceinline__ void take_positions(const positions &p, const float (*heads)[D_HEAD], float scale,
+                                                      running *r)
 {
     const int lane = threadIdx.x % TEAM;
     float scores[HEADS][UNROLL];
 #pragma unroll
-    for (int u = 0; u < UNROLL; u++) {
-        const bool is_there = u < p.n;
+    for (int h = 0; h < HEADS; h++) {
+        float q[PER * N]; // from shared memory, so that a block of the next launch finds registers
 #pragma unroll
-        for (int h = 0; h < HEADS; h++) {
+        for (int k = 0; k < PER * N; k++) {
+            const int d = (k / N * TEAM + lane) * N + k % N;
+            q[k] = d < D_HEAD ? heads[h][d] : 0;
+        }
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++) {
+            const bool is_there = u < p.n;
             float dot = 0;
 #pragma unroll
             for (int i = 0; i < PER; i++)
 #pragma unroll
                 for (int k = 0; k < N; k++)
-                    if (is_there && i * TEAM + lane < CHUNKS) dot += q[h][i * N + k] * widen(p.keys[u][i].at[k]);
+                    if (is_there && i * TEAM + lane < CHUNKS) dot += q[i * N + k] * widen(p.keys[u][i].at[k]);
             for (int step = TEAM / 2; step; step /= 2) dot += __shfl_xor_sync(ALL, dot, step);
-            scores[h][u] = is_there ? dot : NOTHING;
+            scores[h][u] = is_there ? dot * scale : NOTHING;
         }
     }
 #pragma unroll
@@ -268,7 +276,7 @@ static __device__ __forceinline__ void load_own(const kv_type (*own)[D_HEAD], po
         }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) llm_attend(const __grid_constant__ wt_llm_attend_args a)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) llm_attend(const __grid_constant__ wt_llm_attend_args a)
 {
     __shared__ float teams[HEADS][TEAMS][D_HEAD + 2];
     __shared__ float factors[HEADS][MAX_PARTS], heads[HEADS + 1][D_HEAD];
@@ -298,29 +306,26 @@ extern "C" __global__ void __launch_bounds__(THREADS) llm_attend(const __grid_co
     if (a.k) {
         wait_for_earlier();
         turn_and_place(a, t, head, token, has_own, heads, own);
-        __syncthreads();
+    } else {
+        for (int i = threadIdx.x; i < HEADS * D_HEAD; i += THREADS)
+            heads[i / D_HEAD][i % D_HEAD] = a.q[((long long)t * a.n_heads + head) * D_HEAD + i];
     }
-    float q[HEADS][PER * N];
+    __syncthreads();
     running r;
 #pragma unroll
     for (int h = 0; h < HEADS; h++) {
-        const float *of_head = a.k ? heads[h] : a.q + ((long long)t * a.n_heads + head + h) * D_HEAD;
         r.most[h] = NOTHING;
         r.total[h] = 0;
 #pragma unroll
-        for (int k = 0; k < PER * N; k++) {
-            const int d = (k / N * TEAM + lane) * N + k % N;
-            q[h][k] = d < D_HEAD ? of_head[d] * a.scale : 0;
-            r.sum[h][k] = 0;
-        }
+        for (int k = 0; k < PER * N; k++) r.sum[h][k] = 0;
     }
     for (int j = from; j < to_old; j += TEAMS * UNROLL) {
-        take_positions(p, q, &r);
+        take_positions(p, heads, a.scale, &r);
         load_positions(a, token.sequence, kv_head, j + TEAMS * UNROLL + team, to_old, &p);
     }
     if (has_own) {
         load_own(own, &p);
-        take_positions(p, q, &r);
+        take_positions(p, heads, a.scale, &r);
     }
 #pragma unroll
     for (int h = 0; h < HEADS; h++) {
