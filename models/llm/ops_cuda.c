@@ -12,10 +12,18 @@ enum {
     THREADS = 256
 };
 
+/// Those that wait for earlier ones themselves (kernels/overlap.cuh). The embedding does not: all that comes before a
+/// step is done before any of it.
+static const bool overlaps[WT__N_LLM_KERNELS] = {
+    [WT__LLM_NORM] = true,  [WT__LLM_CHOOSE] = true, [WT__LLM_GROUP] = true,      [WT__LLM_GATHER] = true,
+    [WT__LLM_MIX] = true,   [WT__LLM_PICK] = true,   [WT__LLM_PLACE] = true,      [WT__LLM_ATTEND] = true,
+    [WT__LLM_FLASH] = true, [WT__LLM_MATVEC] = true, [WT__LLM_MATVEC + 1] = true, [WT__LLM_MATVEC + 2] = true,
+};
+
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
 {
     const wt_arg arg = {args, bytes};
-    shape.overlap = kernel != WT__LLM_EMBED; // all that comes before a step is done before any of it
+    shape.overlap = overlaps[kernel];
     if (!p->status) p->status = wt_kernel_launch(p->s->gpu->kernels[kernel], p->s->stream, &shape, &arg, 1);
 }
 
