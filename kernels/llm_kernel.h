@@ -43,26 +43,36 @@ typedef struct wt_llm_cache {
     int n_pages;
 } wt_llm_cache;
 
-/// Norms and RoPE of a token's heads of q and k, in place; k and v to the cache.
-typedef struct wt_llm_place_args {
-    const wt_llm_token *tokens;
-    wt_llm_cache cache;
-    float *q;                     ///< [n_tokens][n_heads][d_head]
-    const float *k, *v;           ///< [n_tokens][n_kv_heads][d_head]
+/// What is done to a token's heads of q and k: norm and RoPE.
+typedef struct wt_llm_turn_args {
     const float *cosines, *sines; ///< [n_tokens][n_dims / 2]
     const float *q_norm, *k_norm; ///< [d_head] or NULL
     float eps;
-    int n_heads, n_kv_heads, n_dims, interleaved;
+    int n_dims, interleaved;
+} wt_llm_turn_args;
+
+/// Heads of q are turned in place, k and v go to the cache.
+typedef struct wt_llm_place_args {
+    const wt_llm_token *tokens;
+    wt_llm_cache cache;
+    wt_llm_turn_args turn;
+    float *q;           ///< [n_tokens][n_heads][d_head]
+    const float *k, *v; ///< [n_tokens][n_kv_heads][d_head]
+    int n_heads, n_kv_heads;
 } wt_llm_place_args;
 
 #define WT_LLM_MAX_PARTS 64 ///< of the positions of a token
+#define WT_LLM_PART_PITCH(d_head) (((d_head) + 5) / 4 * 4)
 
 typedef struct wt_llm_attend_args {
     const wt_llm_token *tokens;
     wt_llm_cache cache;
-    const float *q; ///< [n_tokens][n_heads][d_head]
-    void *out;      ///< likewise, of out_type
-    float *partial; ///< [n_tokens][n_heads][n_splits][d_head + 2]: sums, maximum, total
+    wt_llm_turn_args turn; ///< with k
+    const float *q;        ///< [n_tokens][n_heads][d_head]
+    const float *k, *v;    ///< [n_tokens][n_kv_heads][d_head] to be turned and put into the cache here, as q is turned;
+                           ///< tokens are of different sequences. NULL = llm_place did it
+    void *out;             ///< as q, of out_type
+    float *partial;        ///< [n_tokens][n_heads][n_splits][WT_LLM_PART_PITCH(d_head)]: sums, maximum, total
     int *arrived;   ///< [n_tokens][n_heads], 0 before and after
     float scale;
     int n_heads, n_kv_heads, n_splits, window; ///< window 0 = none
@@ -83,7 +93,9 @@ typedef struct wt_llm_matvec_args {
     const float *norm_weight, *norm_bias; ///< of a norm of x; NULL = x as it is
     float eps;
     int n_parts, columns;
-    int n_rows;     ///< of the parts together; of a gated product of one part
+    int warps; ///< 1, 2, 4, 8 or 16 that share a row
+    int ahead; ///< rounds of rows asked for before the vector is there
+    int n_rows;    ///< of the parts together; of a gated product of one part
     int gated;      ///< parts 0 and 1: out = activation(W1 x) * (W0 x)
     int activation; ///< wt_activation: of a single part, or of the gate
     int add;        ///< out +=
