@@ -27,10 +27,14 @@ typedef struct wt_module_config {
 /// Errors: WT_ERR_UNSUPPORTED (CPU device), WT_ERR_NO_NVRTC, WT_ERR_COMPILE with NVRTC's log in the sentence,
 /// WT_ERR_NOT_FOUND (no embedded text of that name), WT_ERR_ARMED, WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_module_create(wt_device *device, const wt_module_config *config, wt_module **module);
+/// Its two halves, for a module that is to be loaded in a short quiesce. Prepare compiles or fetches, and calls the
+/// driver for nothing; load makes the kernels usable.  [worker]
+WT_CHECKED wt_status wt_module_prepare(wt_device *device, const wt_module_config *config, wt_module **module);
+WT_CHECKED wt_status wt_module_load(wt_module *module);
 void wt_module_destroy(wt_module *module); ///< NULL is allowed. Armed: put aside (arm.h).  [worker]
 
-/// One `extern "C" __global__` function of a module; lives as long as the module.
-/// Errors: WT_ERR_NOT_FOUND naming the module.
+/// One `extern "C" __global__` function of a module that is loaded; lives as long as the module.
+/// Errors: WT_ERR_NOT_FOUND naming the module, WT_ERR_STATE (not loaded).
 WT_CHECKED wt_status wt_module_get_kernel(wt_module *module, const char *function, wt_kernel **kernel);
 
 typedef struct wt_launch {
