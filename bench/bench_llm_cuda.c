@@ -2,7 +2,9 @@
 // weights of all matrices are the same random bytes on the host and lie one after the other on the GPU. A step reads
 // every weight once and the keys and values of the context: its rate stands beside that of a plain kernel that reads.
 //
-//   bench_llm_cuda [SHAPE [CONTEXT [TOKENS]]]     SHAPE: qwen3-8b (default), qwen3-0.6b, llama3-8b, mixtral
+//   bench_llm_cuda [SHAPE [CONTEXT [TOKENS [TYPE]]]]     SHAPE: qwen3-8b (default), qwen3-0.6b, llama3-8b, mixtral
+//
+// TYPE of the matrices: bf16 (default), fp8, int8, int4, q8_0, q4_0, q4_k, q6_k; of the others the decode alone.
 //
 //   read              4651 GB/s
 //   qwen3-8b  load    16.4 GB      7.9 GB/s
@@ -99,9 +101,15 @@ int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "qwen3-8b";
     const int context = argc > 2 ? atoi(argv[2]) : 1024, n = argc > 3 ? atoi(argv[3]) : 128;
+    const char *type = argc > 4 ? argv[4] : "bf16";
+    const bool plain = !strcmp(type, "bf16");
     wt_llm m;
     if (!random_llm_make(name, &m)) {
         fprintf(stderr, "bench_llm_cuda: shape \"%s\", want qwen3-8b, qwen3-0.6b, llama3-8b or mixtral\n", name);
+        return 1;
+    }
+    if (!random_llm_retype(&m, type)) {
+        fprintf(stderr, "bench_llm_cuda: type \"%s\", want bf16, fp8, int8, int4, q8_0, q4_0, q4_k or q6_k\n", type);
         return 1;
     }
     if (!wt_device_count()) {
@@ -131,12 +139,12 @@ int main(int argc, char **argv)
                                                         .n_batch = PROMPT,
                                                         .kv_type = WT_DTYPE_BF16},
                                &session));
-    const double rate = bench_prompt(name, session, 128);
-    bench_prompt(name, session, context > PROMPT || rate < 1000 ? context : PROMPT);
-    bench_decode(name, session, &m, context, n, read);
+    const double rate = plain ? bench_prompt(name, session, 128) : 0;
+    if (plain) bench_prompt(name, session, context > PROMPT || rate < 1000 ? context : PROMPT);
+    bench_decode(plain ? name : type, session, &m, context, n, read);
     wt_llm_session_destroy(session);
-    bench_batch(name, &m, device, resident, 8);
-    bench_batch(name, &m, device, resident, 64);
+    if (plain) bench_batch(name, &m, device, resident, 8);
+    if (plain) bench_batch(name, &m, device, resident, 64);
     wt_llm_resident_destroy(resident);
     wt_device_close(device);
     return 0;
