@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_BYTES = 256, PLAIN_SHARED_BYTES = 48 * 1024, MAX_GRID_YZ = 65535 };
+enum { NAME_BYTES = 256, PLAIN_SHARED_BYTES = 48 * 1024, MAX_GRID_YZ = 65535, FIRST_TO_OVERLAP = 12030 };
 
 struct wt_kernel {
     wt_module *module;
@@ -258,10 +258,29 @@ wt_status wt__kernel_prepare(wt_kernel *kernel, const wt_device *device, const w
         call->block[a] = launch->block[a] ? launch->block[a] : 1;
     }
     call->shared_bytes = launch->shared_bytes;
+    call->overlap = launch->overlap && d->cuda->LaunchKernelEx && d->base.info.compute_major >= 9 &&
+                    d->cuda->driver_version >= FIRST_TO_OVERLAP;
     wt_status status = check_shape(kernel, call->grid, call->block);
     if (!status) status = check_args(kernel, args, n_args, call->params);
     if (!status) status = wt__cuda_enter(d);
     return status ? status : opt_in(kernel, launch->shared_bytes);
+}
+
+static CUresult launch_overlapped(const wt__cuda *cuda, CUfunction function, CUstream stream, wt__kernel_call *call)
+{
+    CUlaunchAttribute overlap = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                 .value.programmaticStreamSerializationAllowed = 1};
+    const CUlaunchConfig config = {.gridDimX = (unsigned)call->grid[0],
+                                   .gridDimY = (unsigned)call->grid[1],
+                                   .gridDimZ = (unsigned)call->grid[2],
+                                   .blockDimX = (unsigned)call->block[0],
+                                   .blockDimY = (unsigned)call->block[1],
+                                   .blockDimZ = (unsigned)call->block[2],
+                                   .sharedMemBytes = (unsigned)call->shared_bytes,
+                                   .hStream = stream,
+                                   .attrs = &overlap,
+                                   .numAttrs = 1};
+    return cuda->LaunchKernelEx(&config, function, call->params, NULL);
 }
 
 wt_status wt__kernel_issue(wt_kernel *kernel, wt_stream *stream, wt__kernel_call *call)
@@ -269,9 +288,11 @@ wt_status wt__kernel_issue(wt_kernel *kernel, wt_stream *stream, wt__kernel_call
     const wt__cuda *cuda = kernel->module->device->cuda;
     const int *grid = call->grid, *block = call->block;
     atomic_store_explicit(&stream->last_kernel, kernel->name, memory_order_relaxed);
-    CUresult result = cuda->LaunchKernel(kernel->function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
-                                         (unsigned)block[0], (unsigned)block[1], (unsigned)block[2],
-                                         (unsigned)call->shared_bytes, wt__cuda_stream_of(stream), call->params, NULL);
+    CUresult result = call->overlap ? launch_overlapped(cuda, kernel->function, wt__cuda_stream_of(stream), call)
+                                    : cuda->LaunchKernel(kernel->function, (unsigned)grid[0], (unsigned)grid[1],
+                                                         (unsigned)grid[2], (unsigned)block[0], (unsigned)block[1],
+                                                         (unsigned)block[2], (unsigned)call->shared_bytes,
+                                                         wt__cuda_stream_of(stream), call->params, NULL);
     return wt__cu(cuda, result, "launch of %s (%s)", kernel->name, kernel->module->name);
 }
 
