@@ -101,6 +101,15 @@ typedef struct wt_llm_matvec_args {
     int add;        ///< out +=
 } wt_llm_matvec_args;
 
+/// The same for 2 to 16 vectors, rounded to the type of the matrices; norms are taken before.
+typedef struct wt_llm_vectors_args {
+    wt_llm_part parts[3]; ///< out [n_vectors][rows] of out_type
+    const void *x;        ///< [n_vectors][columns]
+    int n_vectors, n_parts, columns, n_rows, gated, activation, add;
+    int warps; ///< 1, 2, 4, 8 or 16 that share a row
+    int out_type;
+} wt_llm_vectors_args;
+
 #define WT_LLM_PICK_BLOCKS 64
 #define WT_LLM_RING        64
 
