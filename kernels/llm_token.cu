@@ -12,6 +12,7 @@
 // plain order: what was before the step is done when anything of it runs, so later ones may read tokens, pages and what
 // the cache had at once.
 // Judge: the CPU's steps (models/llm/ops_cpu.c), and through them transformers.
+#include "llm_choice.cuh"
 #include "llm_types.cuh"
 
 #include "overlap.cuh"
@@ -140,28 +141,6 @@ extern "C" __global__ void __launch_bounds__(256) llm_mix(const __grid_constant_
     }
 }
 
-struct choice {
-    float logit;
-    int id; // -1 = not a number
-};
-
-static __device__ __forceinline__ choice better(choice a, choice b)
-{
-    if (a.id < 0 || b.id < 0) return a.id < 0 ? a : b;
-    return b.logit > a.logit || (b.logit == a.logit && b.id < a.id) ? b : a;
-}
-
-// Of all threads of the block, for thread 0.
-static __device__ choice block_best(choice c, choice *scratch)
-{
-    for (int step = 16; step; step /= 2)
-        c = better(c, {__shfl_xor_sync(ALL, c.logit, step), __shfl_xor_sync(ALL, c.id, step)});
-    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = c;
-    __syncthreads();
-    for (int k = 1; !threadIdx.x && k < (int)blockDim.x / 32; k++) c = better(c, scratch[k]);
-    return c;
-}
-
 extern "C" __global__ void __launch_bounds__(256) llm_pick(const __grid_constant__ wt_llm_pick_args a)
 {
     wait_for_earlier();
@@ -184,13 +163,5 @@ extern "C" __global__ void __launch_bounds__(256) llm_pick(const __grid_constant
     for (int k = 0; k < (int)gridDim.x; k++) c = better(c, {best[2 * k], __float_as_int(best[2 * k + 1])});
     if (c.logit == lowest) c.id = -1;
     a.arrived[blockIdx.y] = 0;
-    a.tokens[blockIdx.y].id = c.id;
-    a.tokens[blockIdx.y].place++;
-    if (!a.ring) return;
-    const int step = ++*a.step;
-    union {
-        wt_llm_choice choice;
-        long long word; // one store: the host never sees half of it
-    } said = {{c.id, step}};
-    *(volatile long long *)&a.ring[step % WT_LLM_RING] = said.word;
+    say_next(a.tokens + blockIdx.y, c.id, a.step, a.ring);
 }
