@@ -45,9 +45,9 @@ static __device__ __forceinline__ int group_of(const place &p, int round, int g)
 
 // A row of all parts, or of one of a gated product's matrices; beyond the rows NULL.
 template <class T>
-static __device__ __forceinline__ const T *row_at(const wt_llm_vectors_args &a, int row, bool is_gate)
+static __device__ __forceinline__ const T *row_at(const wt_llm_vectors_args &a, int row, bool is_second)
 {
-    int part = is_gate;
+    int part = is_second;
     if (row >= a.n_rows) return NULL;
     for (; !a.gated && part + 1 < a.n_parts && row >= a.parts[part].rows; part++) row -= a.parts[part].rows;
     return (const T *)a.parts[part].weight + (long long)row * a.columns;
@@ -124,18 +124,15 @@ static __device__ __forceinline__ float biased(const wt_llm_part &p, int row, fl
     return p.bias ? x + p.bias[row] : x;
 }
 
-// Row `row` of all parts of vector i is summed.
-static __device__ __forceinline__ void finish(const wt_llm_vectors_args &a, int row, int i, float sum, float gate)
+// Row `row` of all parts of vector i is summed; `other` is a gated product's part 1.
+static __device__ __forceinline__ void finish(const wt_llm_vectors_args &a, int row, int i, float sum, float other)
 {
     int part = 0, at = row;
     for (; !a.gated && part + 1 < a.n_parts && at >= a.parts[part].rows; part++) at -= a.parts[part].rows;
     const wt_llm_part &p = a.parts[part];
     const long long to = (long long)i * p.rows + at;
-    float y = biased(p, at, sum);
-    if (a.gated)
-        y *= activate(a.activation, biased(a.parts[1], at, gate));
-    else
-        y = activate(a.activation, y);
+    float y = activate(a.activation, biased(p, at, sum));
+    if (a.gated) y *= biased(a.parts[1], at, other);
     store(p.out, a.out_type, to, a.add ? load(p.out, a.out_type, to) + y : y);
 }
 
@@ -149,12 +146,12 @@ static __device__ __forceinline__ void finish_groups(const wt_llm_vectors_args &
         const int all = (round * GROUPS + g) * p.n_teams + team * (int)gridDim.x + (int)blockIdx.x;
         const int row = all * p.group_rows + r;
         if (row >= a.n_rows) continue;
-        float sum = 0, gate = 0;
+        float sum = 0, other = 0;
         for (int w = team * a.warps; w < (team + 1) * a.warps; w++) {
             sum += sums[w][r][i];
-            if (a.gated) gate += sums[w][r + 8][i];
+            if (a.gated) other += sums[w][r + 8][i];
         }
-        finish(a, row, i, sum, gate);
+        finish(a, row, i, sum, other);
     }
 }
 
