@@ -74,8 +74,7 @@ template <class T>
 static __device__ __forceinline__ void fetch(const wt_llm_vectors_args &a, const lane_rows<T> &rows, int column, uint4 *w)
 {
 #pragma unroll
-    for (int h = 0; h < 2; h++)
-        w[h] = rows.at[h] && column < a.columns ? *(const uint4 *)(rows.at[h] + column) : uint4{0, 0, 0, 0};
+    for (int h = 0; h < 2; h++) load_if(rows.at[h] && column < a.columns, rows.at[h] + column, &w[h]);
 }
 
 // The warp's columns of the vectors: zeros beyond the columns and the vectors.
