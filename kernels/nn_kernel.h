@@ -153,7 +153,8 @@ typedef struct nn_conv_args {
     long long length, out_length, next_group; // next_group: weights between groups, transposed and not
     int n, groups, inputs, outputs, taps;     // inputs and outputs of a group
     int stride, padding, dilation, transposed;
-    int phases; // stride of transposed, else 1
+    int phases;      // stride of transposed, else 1
+    int packs, wide; // GPU: weights in eights of channels; tiles of 128 outputs
 } nn_conv_args;
 
 // A convolution is one or, transposed, `stride` plain ones: output first + j step is the sum over taps

@@ -27,6 +27,12 @@ static const struct {
       {"nn_norm_wide", NN_NORM_WIDE},
       {"nn_norm_channels", NN_NORM_CHANNELS}}},
     {"kernels/nn_point.cu", NULL, {{"nn_point", NN_POINT}}},
+    {"kernels/nn_conv.cu",
+     NULL,
+     {{"nn_conv_few", NN_CONV_FEW},
+      {"nn_conv_f32", NN_CONV_F32},
+      {"nn_conv_f16", NN_CONV_F16},
+      {"nn_conv_bf16", NN_CONV_BF16}}},
     {"kernels/nn_token.cu", NULL, {{"nn_embed", NN_EMBED}, {"nn_rope", NN_ROPE}}},
 };
 static_assert(sizeof modules / sizeof *modules <= NN_MODULES, "the handle has room");
@@ -53,9 +59,7 @@ wt_status wt_nn_create(const wt_nn_config *config, wt_nn **nn)
     const wt_device_info *info = wt_device_get_info(config->device);
     wt_partition_info partition = {.n_sms = info->n_sms};
     if (config->partition) wt_partition_get_info(config->partition, &partition);
-    *n = (wt_nn){.device = config->device,
-                 .n_sms = partition.n_sms,
-                 .on_gpu = info->backend == WT_BACKEND_CUDA};
+    *n = (wt_nn){.device = config->device, .n_sms = partition.n_sms, .on_gpu = info->backend == WT_BACKEND_CUDA};
     wt_status status = n->on_gpu ? load_kernels(n) : WT_OK;
     if (status) {
         wt_nn_destroy(n);
@@ -86,7 +90,7 @@ bool wt__nn_in_packs(const nn_rows *r)
     return !r->data || ((uintptr_t)r->data % bytes == 0 && r->stride % NN_PACK == 0);
 }
 
-static wt_status check(const char *what, const wt_array *a)
+static wt_status check_any(const char *what, const wt_array *a)
 {
     char text[96];
     if (!a) return wt_fail(WT_ERR_BAD_ARG, "%s is missing", what);
@@ -97,13 +101,27 @@ static wt_status check(const char *what, const wt_array *a)
     for (int d = 0; d < a->rank; d++)
         if (a->shape[d] < 0)
             return wt_fail(WT_ERR_BAD_ARG, "%s is %s", what, wt_shape_describe(a->rank, a->shape, text));
-    if (a->shape[a->rank - 1] > 1 && a->strides[a->rank - 1] != 1)
-        return wt_fail(WT_ERR_BAD_ARG, "%s has stride %lld along its last axis, want 1", what,
-                       (long long)a->strides[a->rank - 1]);
     if (!a->data || a->data % wt_dtype_bytes(a->dtype, 1))
         return wt_fail(WT_ERR_BAD_ARG, "%s lies at %#llx, want an address aligned to its type", what,
                        (unsigned long long)a->data);
     return WT_OK;
+}
+
+static wt_status check(const char *what, const wt_array *a)
+{
+    wt_status status = check_any(what, a);
+    if (status) return status;
+    if (a->shape[a->rank - 1] > 1 && a->strides[a->rank - 1] != 1)
+        return wt_fail(WT_ERR_BAD_ARG, "%s has stride %lld along its last axis, want 1", what,
+                       (long long)a->strides[a->rank - 1]);
+    return WT_OK;
+}
+
+wt_status wt__nn_view(const char *what, const wt_array *a, int rank)
+{
+    wt_status status = check_any(what, a);
+    if (!status && a->rank != rank) status = wt_fail(WT_ERR_BAD_ARG, "%s has rank %d, want %d", what, a->rank, rank);
+    return status;
 }
 
 wt_status wt__nn_rows(const char *what, const wt_array *a, nn_rows *rows, long long *n, long long *width)

@@ -50,6 +50,8 @@ WT_CHECKED wt_status wt__nn_rows_like(const char *what, const wt_array *a, const
 WT_CHECKED wt_status wt__nn_vector(const char *what, const wt_array *a, long long n, nn_vector *vector);
 /// A given rank of at most 4 with a dense last axis; strides of the others free.
 WT_CHECKED wt_status wt__nn_strided(const char *what, const wt_array *a, int rank, nn_strided *strided);
+/// A given rank, strides free.
+WT_CHECKED wt_status wt__nn_view(const char *what, const wt_array *a, int rank);
 /// Dense, of a type among two, with so many elements; NULL is allowed.
 WT_CHECKED wt_status wt__nn_dense(const char *what, const wt_array *a, wt_dtype type, wt_dtype or, int64_t n,
                                   void **data);

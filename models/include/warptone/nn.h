@@ -1,6 +1,5 @@
 /// Fused operations of neural networks over arrays, on a GPU and the CPU by the same calls: norms, activations, gates,
-/// embeddings, RoPE. What has no op of its own is in array.h, products in
-/// matmul.h.
+/// embeddings, RoPE, convolution. What has no op of its own is in array.h, products in matmul.h.
 ///
 ///     wt_nn_create(&(wt_nn_config){.device = device}, &nn);
 ///     wt_nn_norm(nn, stream, &(wt_norm_args){.kind = WT_NORM_RMS, .x = &x, .residual = &h, .sum = &h, .weight = &w,
@@ -122,6 +121,28 @@ typedef struct wt_qkv_args {
     const wt_array *q, *k, *v; ///< [tokens][heads or kv_heads][d_head], strides of the first two free
 } wt_qkv_args;
 WT_CHECKED wt_status wt_nn_qkv(wt_nn *nn, wt_stream *stream, const wt_qkv_args *args);
+
+// ---- signals
+
+/// Convolution along the last axis (a correlation, as in PyTorch): of length n becomes
+/// (n + 2 padding - dilation (taps - 1) - 1) / stride + 1, transposed
+/// (n - 1) stride - 2 padding + dilation (taps - 1) + output_padding + 1. out = activation(conv + bias) + residual.
+typedef struct wt_conv1d_args {
+    const wt_array *x;      ///< [n][channels][length], strides of the first two free
+    const wt_array *weight; ///< [out_channels][channels / groups][taps], transposed [channels][out_channels /
+                            ///< groups][taps]; strides free. With x in 16 bits [out][taps][in] in memory (a transposed
+                            ///< view) is fastest
+    const wt_array *bias;   ///< [out_channels]; NULL = none
+    const wt_array *residual;     ///< shaped and strided as out; NULL = none
+    int stride, dilation, groups; ///< 0 = 1
+    int padding, output_padding;  ///< zeros on both sides; added at the end, below stride, of transposed
+    bool transposed;
+    wt_nn_activation activation;
+    const wt_array *out; ///< [n][out_channels][length], strides of the first two free; not x
+} wt_conv1d_args;
+WT_CHECKED wt_status wt_nn_conv1d(wt_nn *nn, wt_stream *stream, const wt_conv1d_args *args);
+/// The length that comes out, 0 where nothing does.  [any]
+int64_t wt_conv1d_length(const wt_conv1d_args *args, int64_t length, int64_t taps);
 
 #ifdef __cplusplus
 }
