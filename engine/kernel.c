@@ -237,6 +237,7 @@ wt_status wt__kernel_prepare(wt_kernel *kernel, const wt_device *device, const w
         call->block[a] = launch->block[a] ? launch->block[a] : 1;
     }
     call->shared_bytes = launch->shared_bytes;
+    call->cooperative = launch->cooperative;
     wt_status status = check_shape(kernel, call->grid, call->block);
     if (!status) status = check_args(kernel, args, n_args, call->params);
     if (!status) status = wt__cuda_enter(d);
@@ -248,9 +249,14 @@ wt_status wt__kernel_issue(wt_kernel *kernel, wt_stream *stream, wt__kernel_call
     const wt__cuda *cuda = kernel->module->device->cuda;
     const int *grid = call->grid, *block = call->block;
     atomic_store_explicit(&stream->last_kernel, kernel->name, memory_order_relaxed);
-    CUresult result = cuda->LaunchKernel(kernel->function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
-                                         (unsigned)block[0], (unsigned)block[1], (unsigned)block[2],
-                                         (unsigned)call->shared_bytes, wt__cuda_stream_of(stream), call->params, NULL);
+    const unsigned g[] = {(unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2]}, shared = (unsigned)call->shared_bytes;
+    const unsigned b[] = {(unsigned)block[0], (unsigned)block[1], (unsigned)block[2]};
+    const CUstream to = wt__cuda_stream_of(stream);
+    CUresult result = call->cooperative
+                          ? cuda->LaunchCooperativeKernel(kernel->function, g[0], g[1], g[2], b[0], b[1], b[2], shared, to,
+                                                          call->params)
+                          : cuda->LaunchKernel(kernel->function, g[0], g[1], g[2], b[0], b[1], b[2], shared, to,
+                                               call->params, NULL);
     return wt__cu(cuda, result, "launch of %s (%s)", kernel->name, kernel->module->name);
 }
 

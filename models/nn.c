@@ -14,26 +14,36 @@ static_assert((int)WT_ACTIVATION_SNAKE == NN_SNAKE && (int)WT_ACTIVATION_SIGMOID
 // ---- the handle
 
 static const struct {
-    const char *file, *option;
+    const char *file, *options[2];
     struct {
         const char *name;
         nn_kernel kernel;
     } functions[5];
 } modules[] = {
     {"kernels/nn_norm.cu",
-     NULL,
+     {NULL},
      {{"nn_norm_warp", NN_NORM_WARP},
       {"nn_norm_block", NN_NORM_BLOCK},
       {"nn_norm_wide", NN_NORM_WIDE},
       {"nn_norm_channels", NN_NORM_CHANNELS}}},
-    {"kernels/nn_point.cu", NULL, {{"nn_point", NN_POINT}}},
+    {"kernels/nn_point.cu", {NULL}, {{"nn_point", NN_POINT}}},
     {"kernels/nn_conv.cu",
-     NULL,
+     {NULL},
      {{"nn_conv_few", NN_CONV_FEW},
       {"nn_conv_f32", NN_CONV_F32},
       {"nn_conv_f16", NN_CONV_F16},
       {"nn_conv_bf16", NN_CONV_BF16}}},
-    {"kernels/nn_token.cu", NULL, {{"nn_embed", NN_EMBED}, {"nn_rope", NN_ROPE}}},
+    {"kernels/nn_lstm.cu", {NULL}, {{"nn_lstm_cluster", NN_LSTM_CLUSTER}, {"nn_lstm_grid", NN_LSTM_GRID}}},
+    {"kernels/nn_moe.cu",
+     {NULL},
+     {{"nn_route", NN_ROUTE}, {"nn_group", NN_GROUP}, {"nn_permute", NN_PERMUTE}, {"nn_unpermute", NN_UNPERMUTE}}},
+    {"kernels/nn_attend.cu",
+     {"-DBF16=0", "-DD_HEAD=64"},
+     {{"nn_attend_f32", NN_ATTEND_F32}, {"nn_attend_16", NN_ATTEND_F16}}},
+    {"kernels/nn_attend.cu", {"-DBF16=0", "-DD_HEAD=128"}, {{"nn_attend_16", NN_ATTEND_F16_128}}},
+    {"kernels/nn_attend.cu", {"-DBF16=1", "-DD_HEAD=64"}, {{"nn_attend_16", NN_ATTEND_BF16}}},
+    {"kernels/nn_attend.cu", {"-DBF16=1", "-DD_HEAD=128"}, {{"nn_attend_16", NN_ATTEND_BF16_128}}},
+    {"kernels/nn_token.cu", {NULL}, {{"nn_embed", NN_EMBED}, {"nn_rope", NN_ROPE}}},
 };
 static_assert(sizeof modules / sizeof *modules <= NN_MODULES, "the handle has room");
 
@@ -42,7 +52,7 @@ static wt_status load_kernels(wt_nn *nn)
     wt_status status = WT_OK;
     for (size_t m = 0; m < sizeof modules / sizeof *modules && !status; m++) {
         const wt_module_config config = {
-            .name = modules[m].file, .options = &modules[m].option, .n_options = modules[m].option ? 1 : 0};
+            .name = modules[m].file, .options = modules[m].options, .n_options = modules[m].options[0] ? 2 : 0};
         status = wt_module_create(nn->device, &config, &nn->modules[m]);
         for (int f = 0; f < 5 && modules[m].functions[f].name && !status; f++)
             status = wt_module_get_kernel(nn->modules[m], modules[m].functions[f].name,
@@ -59,8 +69,13 @@ wt_status wt_nn_create(const wt_nn_config *config, wt_nn **nn)
     const wt_device_info *info = wt_device_get_info(config->device);
     wt_partition_info partition = {.n_sms = info->n_sms};
     if (config->partition) wt_partition_get_info(config->partition, &partition);
-    *n = (wt_nn){.device = config->device, .n_sms = partition.n_sms, .on_gpu = info->backend == WT_BACKEND_CUDA};
+    *n = (wt_nn){.device = config->device,
+                 .matmul = config->matmul,
+                 .n_sms = partition.n_sms,
+                 .on_gpu = info->backend == WT_BACKEND_CUDA};
     wt_status status = n->on_gpu ? load_kernels(n) : WT_OK;
+    if (!status && n->on_gpu)
+        status = wt_buffer_create(n->device, WT_MEMORY_DEVICE, sizeof(int) * NN_COUNTERS, &n->counters);
     if (status) {
         wt_nn_destroy(n);
         return status;

@@ -27,13 +27,18 @@ typedef enum nn_kernel {
     NN_PERMUTE,
     NN_UNPERMUTE,
     NN_ATTEND_F32,
+    NN_ATTEND_F16, ///< heads up to 64; then up to 128
+    NN_ATTEND_F16_128,
+    NN_ATTEND_BF16,
+    NN_ATTEND_BF16_128,
     NN_N_KERNELS
 } nn_kernel;
 
-enum { NN_MODULES = 8, NN_PACK = 4 };
+enum { NN_MODULES = 12, NN_PACK = 4, NN_COUNTERS = 64 };
 
 struct wt_nn {
     wt_device *device;
+    wt_matmul *matmul;
     int n_sms;
     bool on_gpu;
     wt_module *modules[NN_MODULES];

@@ -37,6 +37,7 @@ typedef struct wt_launch {
     int grid[3];         ///< blocks; 0 = 1
     int block[3];        ///< threads; 0 = 1
     size_t shared_bytes; ///< dynamic shared memory; above 48 KB the engine opts in
+    bool cooperative;    ///< all blocks run at once, or it is an error: they may wait for each other
 } wt_launch;
 
 typedef struct wt_arg {
