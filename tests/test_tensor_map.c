@@ -10,7 +10,7 @@ enum { COLUMNS = 88, ROWS = 11, MATRICES = 3, ROW_BYTES = 192, BOX_ROWS = 8, BOX
 
 static const char copy_text[] =
     "#include \"wgmma.cuh\"\n"
-    "struct map { unsigned long long opaque[16]; } __attribute__((aligned(64)));\n"
+    "typedef struct map { unsigned long long opaque[16]; } __attribute__((aligned(64))) map;\n"
     "extern \"C\" __global__ void copy(const __grid_constant__ map m, int column, int row, int matrix, uint4 *out)\n"
     "{\n"
     "    __shared__ __align__(1024) uint4 box[64];\n"
