@@ -28,16 +28,24 @@ typedef struct wt_module_config {
 /// WT_ERR_NOT_FOUND (no embedded text of that name), WT_ERR_ARMED, WT_ERR_CUDA; WT_ERR_UNSUPPORTED also for an embedded
 /// text of another architecture (matmul_wgmma.cu is for 9.0 alone).  [worker]
 WT_CHECKED wt_status wt_module_create(wt_device *device, const wt_module_config *config, wt_module **module);
+/// Its two halves, for a module that is to be loaded in a short quiesce. Prepare compiles or fetches, and calls the
+/// driver for nothing; load makes the kernels usable.  [worker]
+WT_CHECKED wt_status wt_module_prepare(wt_device *device, const wt_module_config *config, wt_module **module);
+WT_CHECKED wt_status wt_module_load(wt_module *module);
 void wt_module_destroy(wt_module *module); ///< NULL is allowed. Armed: put aside (arm.h).  [worker]
 
-/// One `extern "C" __global__` function of a module; lives as long as the module.
-/// Errors: WT_ERR_NOT_FOUND naming the module.
+/// One `extern "C" __global__` function of a module that is loaded; lives as long as the module.
+/// Errors: WT_ERR_NOT_FOUND naming the module, WT_ERR_STATE (not loaded).
 WT_CHECKED wt_status wt_module_get_kernel(wt_module *module, const char *function, wt_kernel **kernel);
 
 typedef struct wt_launch {
     int grid[3];         ///< blocks; 0 = 1
     int block[3];        ///< threads; 0 = 1
     size_t shared_bytes; ///< dynamic shared memory; above 48 KB the engine opts in
+    /// The kernel may begin while the one before it in the stream still runs: it waits itself (griddepcontrol.wait, in
+    /// every block) before it reads what earlier ones write or writes what they read. Plain order where the device
+    /// (before 9.0) or the driver (before 12.3) does not know it.
+    bool overlap;
 } wt_launch;
 
 typedef struct wt_arg {
