@@ -2,10 +2,12 @@
 // reads, and large ones. Weights are random and rotate over 512 MB or more, so that no cache holds them; launches are
 // replayed from a graph, as a decoder does; the median of several replays.
 //
-//   bench_matmul [skinny|large|sweep|wgmma|straight] [filter]     rows whose name contains `filter`
+//   bench_matmul [skinny|large|sweep|wgmma|rows|straight] [filter]     rows whose name contains `filter`
 //
 // `large` goes through the library, then through matmul_wgmma (on compute capability 9.0), then through matmul_tiles.
 // `straight` compares what goes through us and cuBLASLt with the library called straight, in turn; the median of five.
+// `rows` has bf16 products of 24 to 512 rows of x, plain, gated and of experts, through the library, without it, and
+// through matmul_wgmma with 128 and 256 rows of W a block.
 // `wgmma` gives the times of the large products for rows of W a block, blocks a cluster and stages of matmul_wgmma.
 // `sweep` gives the times of the five products with one row of x for warps, steps and stages of
 // matmul_skinny.
@@ -293,6 +295,76 @@ static void large(bench *b)
         }
 }
 
+// ---- from few rows of x to many
+
+typedef struct expert_shape {
+    int n, rows, columns;
+    bool gated;
+} expert_shape;
+
+static double rows_us(bench *b, const wt_matmul_config *config, wt_matmul_args *args, const char **kernel)
+{
+    const wt_matrix *w = &args->parts[0].weight;
+    const int n_stack = args->n_experts ? args->n_experts : 1;
+    need(wt_matmul_create(config, &b->matmul));
+    *kernel = wt_matmul_kernel(b->matmul, args);
+    const double us = launch_us(b, args, wt_dtype_bytes(w->dtype, (int64_t)n_stack * w->rows * w->columns));
+    wt_matmul_destroy(b->matmul);
+    return us;
+}
+
+/// One product through the library, the kernel that we choose without it, and matmul_wgmma with both widths.
+static void rows_one(bench *b, const char *name, wt_matmul_args *args)
+{
+    const wt_matmul_config configs[] = {{.device = b->device},
+                                        {.device = b->device, .no_library = true, .no_wgmma = true},
+                                        {.device = b->device, .no_library = true, .wgmma_columns = 128},
+                                        {.device = b->device, .no_library = true, .wgmma_columns = 256}};
+    if (!strstr(name, b->filter)) return;
+    printf("rows     %-32s", name);
+    for (int k = 0; k < 4; k++) {
+        const char *kernel;
+        const double us = rows_us(b, &configs[k], args, &kernel);
+        printf(" %8.1f us %-13s", us, kernel);
+    }
+    printf("\n");
+}
+
+/// Equal numbers of rows an expert, whose offsets go to `b->scales`.
+static void expert_rows(bench *b, const expert_shape *e, int each)
+{
+    static const format bf16 = {"bf16", {.dtype = WT_DTYPE_BF16}, 2};
+    char name[96];
+    int32_t offsets[129];
+    wt_matmul_args args = product(b, &bf16, e->rows, e->columns, each * e->n, e->gated);
+    for (int k = 0; k <= e->n; k++) offsets[k] = k * each;
+    need(wt_stream_upload(b->stream, b->scales, 0, offsets, sizeof *offsets * (size_t)(e->n + 1)));
+    need(wt_stream_synchronize(b->stream));
+    args.offsets = wt_buffer_address(b->scales);
+    args.n_experts = e->n;
+    snprintf(name, sizeof name, "%d experts %d x %d m=%d each ", e->n, e->rows, e->columns, each);
+    rows_one(b, name, &args);
+}
+
+/// bf16: the products of Qwen3-8B, and experts as of Qwen3-30B-A3B and Mixtral 8x7B.
+static void sweep_rows(bench *b)
+{
+    static const expert_shape experts[] = {
+        {128, 1536, 2048, true}, {128, 2048, 768, false}, {8, 28672, 4096, true}, {8, 4096, 14336, false}};
+    static const int rows[] = {24, 48, 96, 128, 256, 512};
+    static const format bf16 = {"bf16", {.dtype = WT_DTYPE_BF16}, 2};
+    for (int s = 0; s < 4; s++)
+        for (int k = 0; k < 6; k++) {
+            char name[96];
+            wt_matmul_args args = product(b, &bf16, shapes[s].rows, shapes[s].columns, rows[k], shapes[s].gated);
+            snprintf(name, sizeof name, "%s %d x %d m=%d ", shapes[s].name, shapes[s].rows, shapes[s].columns, rows[k]);
+            rows_one(b, name, &args);
+        }
+    for (int e = 0; e < 4; e++)
+        for (int k = 0; k < 6; k++)
+            if (rows[k] * experts[e].n <= 1 << 15) expert_rows(b, &experts[e], rows[k]);
+}
+
 // ---- against the library called straight
 
 static const struct {
@@ -406,11 +478,17 @@ int main(int argc, char **argv)
     }
     open_all(&b);
     measure_reading(&b);
-    const bool sweeps = !strcmp(what, "sweep") || !strcmp(what, "wgmma") || !strcmp(what, "straight");
-    if (!strcmp(what, "straight")) compare_straight(&b);
-    if (!strcmp(what, "sweep")) sweep(&b);
-    if (!strcmp(what, "wgmma")) sweep_wgmma(&b);
-    for (int own = 0; own < 3 && !sweeps; own++) { // with the library, then without, then also without wgmma
+    static const struct {
+        const char *name;
+        void (*run)(bench *b);
+    } modes[] = {{"sweep", sweep}, {"wgmma", sweep_wgmma}, {"rows", sweep_rows}, {"straight", compare_straight}};
+    bool plain = true;
+    for (int k = 0; k < 4; k++)
+        if (!strcmp(what, modes[k].name)) {
+            modes[k].run(&b);
+            plain = false;
+        }
+    for (int own = 0; own < 3 && plain; own++) { // with the library, then without, then also without wgmma
         need(wt_matmul_create(&(wt_matmul_config){.device = b.device, .no_library = own > 0, .no_wgmma = own > 1},
                               &b.matmul));
         if (own == 1 && strcmp(what, "large")) skinny(&b);

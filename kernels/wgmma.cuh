@@ -134,6 +134,17 @@ template <int N> static __device__ __forceinline__ void products_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
 
+// Turns of two warpgroups: each waits for its own (barrier 1 or 2 of the block), and gives the other one.
+static __device__ __forceinline__ void turn_wait(int group)
+{
+    asm volatile("bar.sync %0, 256;" ::"r"(1 + group) : "memory");
+}
+
+static __device__ __forceinline__ void turn_give(int group)
+{
+    asm volatile("bar.arrive %0, 256;" ::"r"(1 + group) : "memory");
+}
+
 template <int N> static __device__ __forceinline__ void registers_up()
 {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
@@ -148,11 +159,15 @@ template <int N> static __device__ __forceinline__ void registers_down()
 // sides, and neither transposed). Of MM_X.
 #if MM_X == WT_MM_I8
 typedef int mm_sum;
+typedef int2 mm_sum_2;
+typedef int4 mm_sum_4;
 #    define MM_KIND   "k32.s32.s8.s8 "
 #    define MM_SIGNS  ""
 #    define MM_SUM(d) "+r"(d)
 #else
 typedef float mm_sum;
+typedef float2 mm_sum_2;
+typedef float4 mm_sum_4;
 #    define MM_SUM(d) "+f"(d)
 #    if MM_X == WT_MM_E4M3
 #        define MM_KIND  "k32.f32.e4m3.e4m3 "

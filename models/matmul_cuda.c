@@ -7,7 +7,7 @@
 
 enum { ANY_ROWS = 8, ANY_WARPS = 8 }; // of kernels/matmul_any.cu
 enum { MOST_SKINNY_ROWS = 128 };      ///< up to which matmul_skinny, 16 rows at a time, was faster than matmul_tiles
-enum { MAX_OPTIONS = 8, OPTION_BYTES = 24 };
+enum { MAX_OPTIONS = 9, OPTION_BYTES = 24 };
 
 /// A kernel compiled with some options.
 typedef struct variant {
@@ -217,16 +217,21 @@ static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     if (cuda->config.no_wgmma || info->compute_major != 9 || info->compute_minor || info->driver_version < 12000)
         return false;
     if (a->w_type != a->x_type || !tensor_vector(cuda, a) || scales < 0 || a->experts ||
-        rows_of_expert(a) <= MOST_SKINNY_ROWS)
+        rows_of_expert(a) <= (cuda->config.wgmma_columns ? WT_MATMUL_SKINNY : MOST_SKINNY_ROWS))
         return false;
     const wt__mm_wgmma_shape shape = wt__mm_wgmma_shape_of(&cuda->config, cuda->n_sms, a);
     if (shape.n_tiles > INT32_MAX) return false;
-    const option options[] = {{"X", a->x_type},           {"SCALES", scales},
-                              {"S", a->scale_type},       {"PAIR", pair},
-                              {"N", shape.columns},       {"STAGES", shape.stages},
-                              {"CLUSTER", shape.cluster}, {"PROMOTE", a->x_type == WT_MM_E4M3}};
+    const option options[] = {{"X", a->x_type},
+                              {"SCALES", scales},
+                              {"S", a->scale_type},
+                              {"PAIR", pair},
+                              {"N", shape.columns},
+                              {"STAGES", shape.stages},
+                              {"CLUSTER", shape.cluster},
+                              {"PROMOTE", a->x_type == WT_MM_E4M3},
+                              {"ACTIVATION", a->activation}};
     *p = (plan){.file = "kernels/matmul_wgmma.cu", .function = "matmul_wgmma", .wgmma = shape};
-    write_options(p, options, 8);
+    write_options(p, options, 9);
     p->launch =
         (wt_launch){.grid = {shape.n_blocks}, .block = {WT_MM_WGMMA_THREADS}, .shared_bytes = shape.shared_bytes};
     return true;
