@@ -4,7 +4,8 @@
 // resamples; when the features are back it writes the files. While one worker waits for the device others read and
 // write, so memory is that of one batch for each.
 //
-// A file that cannot be read, or that ends before its header says, leaves its place silent and is done by itself.
+// A file that cannot be read, or that ends before its header says, leaves its place silent and is done by itself; so are
+// all when a batch fails.
 
 #include "analyze.h"
 #include "crew.h"
@@ -316,7 +317,7 @@ static void finish(work *w, int k)
     if (status) analyze_note_error(item, status);
 }
 
-/// Read, compute, write; what is `left` is not done, all of it when the GPU refuses.
+/// Read, compute, write; what is `left` is not done. An error comes before the first file is written.
 static wt_status run(work *w)
 {
     shape(w);
@@ -362,15 +363,15 @@ void analyze_batches_do(const analyze_batches *b, int k, analyze_place *place)
         status = run(&w);
         if (status) settle(&w);
     }
-    const bool refused = status == WT_ERR_UNSUPPORTED || status == WT_ERR_NO_MEMORY;
+    const bool failed = status && status != WT_ERR_CANCELLED; // by one file, or all: each finds out by itself
     for (int f = 0; f < w.n_files; f++) {
         process_item *item = &w.items[w.files[f].item];
         item->wall_s = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-9 / w.n_files;
-        if (status && !refused && !w.left[f]) analyze_note_error(item, status);
+        if (status && !failed) analyze_note_error(item, status);
     }
-    for (int f = 0; f < w.n_files; f++) { // these have sentences of their own
+    for (int f = 0; f < w.n_files; f++) {
         process_item *item = &w.items[w.files[f].item];
-        if (alone || refused || w.left[f]) analyze_do_item(b->options, place, item);
+        if (alone || failed || (!status && w.left[f])) analyze_do_item(b->options, place, item);
         if (w.results) analyze_result_free(&w.results[f]);
         analyze_item_done(b->run, item);
     }

@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <warptone/device.h>
 
+enum { RATE_HZ = 22050 };
+
 static char program[4096], out[1 << 16];
 
 static int run(const char *arguments)
@@ -31,12 +33,12 @@ static const struct {
     int rate_hz, channels, n_frames;
     wt_sample_format sample;
 } files[] = {
-    {"a.wav", 22050, 1, 33000, WT_SAMPLE_S16},  {"b.wav", 22050, 1, 33000, WT_SAMPLE_S16},
-    {"c.wav", 22050, 1, 33000, WT_SAMPLE_S16},  {"d.wav", 22050, 1, 32001, WT_SAMPLE_S16},
-    {"e.wav", 22050, 1, 33000, WT_SAMPLE_F32},  {"f.wav", 44100, 2, 50000, WT_SAMPLE_S16},
+    {"a.wav", RATE_HZ, 1, 33000, WT_SAMPLE_S16},  {"b.wav", RATE_HZ, 1, 33000, WT_SAMPLE_S16},
+    {"c.wav", RATE_HZ, 1, 33000, WT_SAMPLE_S16},  {"d.wav", RATE_HZ, 1, 32001, WT_SAMPLE_S16},
+    {"e.wav", RATE_HZ, 1, 33000, WT_SAMPLE_F32},  {"f.wav", 44100, 2, 50000, WT_SAMPLE_S16},
     {"g.flac", 44100, 2, 50000, WT_SAMPLE_S16}, {"h.wav", 44100, 2, 49000, WT_SAMPLE_S16},
     {"i.flac", 44100, 2, 50000, WT_SAMPLE_S24}, {"j.wav", 16000, 3, 20000, WT_SAMPLE_S16},
-    {"k.wav", 22050, 1, 100, WT_SAMPLE_S16},
+    {"k.wav", RATE_HZ, 1, 6000, WT_SAMPLE_S16},
 };
 
 enum { N_FILES = sizeof files / sizeof *files };
@@ -136,6 +138,27 @@ static void a_broken_file_costs_a_sentence(void **state)
     snprintf(path, sizeof path, "%s/bad.wav", folder), unlink(path);
 }
 
+/// What one file of a batch is too short for, the others are given.
+static void a_short_file_costs_a_sentence(void **state)
+{
+    char folder[4096], path[4200], arguments[9000];
+    float *x = test_noise(1, 4000, 0.3f);
+    need_a_gpu();
+    snprintf(folder, sizeof folder, "%s", test_path(state, "short"));
+    assert_int_equal(mkdir(folder, 0777), 0);
+    for (int k = 0; k < 3; k++) {
+        snprintf(path, sizeof path, "%s/%d.wav", folder, k);
+        test_write(path, &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_S16}, x,
+                   k == 1 ? 500 : 4000, 1000);
+    }
+    snprintf(arguments, sizeof arguments, "-f mfcc_delta --hop 256 --backend cuda -j 1 --format npz '%s' '%s/'", folder,
+             test_path(state, "results"));
+    assert_int_equal(run(arguments), 1);
+    assert_non_null(strstr(out, "1.wav: delta: 2 frames, want 9 or more"));
+    assert_non_null(strstr(out, "2 done, 0 skipped, 1 failed"));
+    free(x);
+}
+
 static int make_folder(void **state)
 {
     if (test_folder_create(state) || mkdir(test_path(state, "in"), 0777)) return 1;
@@ -146,7 +169,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     char command[9000];
-    snprintf(command, sizeof command, "cd '%s' && rm -rf in together broken", test_path(state, "."));
+    snprintf(command, sizeof command, "cd '%s' && rm -rf in together broken short results", test_path(state, "."));
     return system(command) || test_folder_remove(state);
 }
 
@@ -156,6 +179,7 @@ int main(void)
         cmocka_unit_test(batches_of_any_length_are_files),
         cmocka_unit_test(batches_of_one_length_are_files),
         cmocka_unit_test(a_broken_file_costs_a_sentence),
+        cmocka_unit_test(a_short_file_costs_a_sentence),
     };
     const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 32);
     if (length > 0) program[length] = 0;
