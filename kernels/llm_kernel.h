@@ -86,6 +86,7 @@ typedef struct wt_llm_part {
     const float *bias;  ///< [rows] or NULL
     float *out;         ///< [rows]
     int rows;
+    const void *scales; ///< of quantised weights, see wt_llm_quant_args; NULL = 1
 } wt_llm_part;
 
 /// One vector times up to three matrices of one type, with the norm before and what comes after in one.
@@ -102,6 +103,26 @@ typedef struct wt_llm_matvec_args {
     int activation; ///< wt_activation: of a single part, or of the gate
     int add;        ///< out +=
 } wt_llm_matvec_args;
+
+#define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word
+
+/// The same of quantised weights: matrices of one type, rows of row_bytes at multiples of 16. Scales of a part: floats
+/// [rows / scale_rows] that are constant along a row, or words [rows / scale_rows][scale_words] of a float, an F16 with
+/// its zero, or two F16, for groups of columns. n_rows counts nothing here; gated products take 8 rows a tile of each.
+typedef struct wt_llm_quant_args {
+    wt_llm_matvec_args m;
+    long long row_bytes;
+    int n_tiles; ///< of 16 rows, of each part by itself
+    int scale_rows, scale_words;
+} wt_llm_quant_args;
+
+/// Bytes of shared memory of a block of llm_quant.cu: the vector twice, its sums, those of the warps, and the stages.
+static inline long long wt_llm_quant_shared(int columns, int warps, int stages, int columns_a_piece, int words)
+{
+    const long long padded = (columns + columns_a_piece - 1) / columns_a_piece * (long long)columns_a_piece;
+    const long long stage = words < 0 ? 16 * 160 : 16 * 128 + 64 * words; // words -1: Q4_K
+    return 4 * (padded + 32) + padded / 8 + 128 * warps + warps * stages * stage;
+}
 
 #define WT_LLM_PICK_BLOCKS 64
 #define WT_LLM_RING        64

@@ -209,7 +209,8 @@ static wt_status check_matrices(const wt_llm *llm)
             return wt_fail(WT_ERR_UNSUPPORTED, "llm: layer %d has gate and up of two types", l);
         for (size_t k = 0; k < sizeof all / sizeof *all; k++)
             if (wt__llm_scaling(all[k]) == WT_SCALING_BLOCK &&
-                (all[k]->scale_rows != 128 || all[k]->scale_columns != 128))
+                (all[k]->scale_rows != 128 ||
+                 (all[k]->scale_columns != 128 && all[k]->scale_columns < all[k]->weight.shape[1])))
                 return wt_fail(WT_ERR_UNSUPPORTED, "llm: layer %d has scales of blocks of %d x %d, want 128 x 128", l,
                                all[k]->scale_rows, all[k]->scale_columns);
     }
@@ -241,6 +242,7 @@ wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_sess
     status = config->partition ? wt_partition_stream_create(config->partition, NULL, &s->stream)
                                : wt_stream_create(config->device, NULL, &s->stream);
     if (!status) status = load_kernels(g, &llm->config);
+    if (!status) status = wt__gpu_load_quants(g, s->llm);
     if (!status)
         status =
             wt_matmul_create(&(wt_matmul_config){.device = config->device, .partition = config->partition}, &g->matmul);
@@ -263,6 +265,7 @@ void wt__gpu_destroy(wt_llm_session *s)
     wt_buffer_destroy(g->ring);
     wt_matmul_destroy(g->matmul);
     for (int m = 0; m < WT__N_LLM_MODULES; m++) wt_module_destroy(g->modules[m]);
+    wt__gpu_unload_quants(g);
     if (g->owns_resident) wt_llm_resident_destroy(g->resident);
     free(g);
 }

@@ -71,12 +71,19 @@ static void normalise(wt__pass *p, const wt__norm *norm, const float *x, int n, 
     launch(p, WT__LLM_NORM, (wt_launch){.grid = {n}, .block = {THREADS}}, &a, sizeof a);
 }
 
-// ---- matrices: one vector times plain weights by llm_matvec.cu, with the norm before it, all else by matmul.h
+// ---- matrices: one vector times plain weights by llm_matvec.cu and times quantised ones by llm_quant.cu, with the
+// norm before it, all else by matmul.h
 
 static bool by_matvec(const wt__linear *w, int n)
 {
+    wt__llm_quant kind;
     const wt_dtype t = w->weight.dtype;
-    return n == 1 && !w->scales && (t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16);
+    return n == 1 && (t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16 || wt__llm_is_quant(w, &kind));
+}
+
+static wt_llm_part vector_part(const wt__linear *w, float *out)
+{
+    return (wt_llm_part){w->weight.data, w->bias, out, (int)w->weight.shape[0], w->both ? (void *)w->both : w->scales};
 }
 
 /// Of the vectors that `w` is multiplied with: its own type, 16 bits for smaller ones. GGUF's blocks take floats.
@@ -111,6 +118,11 @@ static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const
         a.norm_weight = norm->weight;
         a.norm_bias = norm->bias;
     }
+    wt__llm_quant kind;
+    if (wt__llm_is_quant(w, &kind)) {
+        if (!p->status) p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a);
+        return;
+    }
     for (int k = 0; k < (a.gated ? 1 : a.n_parts); k++) a.n_rows += a.parts[k].rows;
     const int n_teams = MATVEC_WARPS / a.warps, wanted = (a.n_rows + n_teams - 1) / n_teams, there = p->s->gpu->n_sms;
     launch(p, WT__LLM_MATVEC + kernel_type(w->weight.dtype),
@@ -123,8 +135,8 @@ static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const
 wt_scaling wt__llm_scaling(const wt__linear *w)
 {
     if (!w->scales) return WT_SCALING_NONE;
-    if (w->scale_columns < w->weight.shape[1]) return w->scale_rows > 1 ? WT_SCALING_BLOCK : WT_SCALING_GROUP;
-    return w->scale_rows > 1 ? WT_SCALING_TENSOR : WT_SCALING_ROW;
+    if (w->scale_rows > 1) return w->scale_rows < w->weight.shape[0] ? WT_SCALING_BLOCK : WT_SCALING_TENSOR;
+    return w->nibbles || w->scale_columns < w->weight.shape[1] ? WT_SCALING_GROUP : WT_SCALING_ROW;
 }
 
 static wt_matrix matrix_of(const wt__linear *w)
@@ -137,6 +149,7 @@ static wt_matrix matrix_of(const wt__linear *w)
                        .packing = w->nibbles ? WT_PACKING_U4 : WT_PACKING_NONE,
                        .scaling = scaling,
                        .group = scaling == WT_SCALING_GROUP ? w->scale_columns : 0,
+                       .scale_dtype = w->half_scales ? WT_DTYPE_F16 : WT_DTYPE_F32,
                        .scales = (uintptr_t)w->scales,
                        .zeros = (uintptr_t)w->zeros};
 }
@@ -164,7 +177,7 @@ static void multiply(wt__pass *p, const wt_matmul_args *a)
 bool wt__llm_alike(const wt__linear *a, const wt__linear *b)
 {
     return a->weight.dtype == b->weight.dtype && a->nibbles == b->nibbles && wt__llm_scaling(a) == wt__llm_scaling(b) &&
-           a->scale_columns == b->scale_columns;
+           a->scale_columns == b->scale_columns && a->half_scales == b->half_scales && !a->both == !b->both;
 }
 
 static void qkv(wt__pass *p, const wt__layer *w)
@@ -180,7 +193,7 @@ static void qkv(wt__pass *p, const wt__layer *w)
         for (n = 0; first + n < 3 && wt__llm_alike(all[first], all[first + n]); n++) {
             const wt__linear *l = all[first + n];
             a.parts[n] = part_of(l, out[first + n]);
-            single.parts[n] = (wt_llm_part){l->weight.data, l->bias, out[first + n], (int)l->weight.shape[0]};
+            single.parts[n] = vector_part(l, out[first + n]);
         }
         single.n_parts = a.n_parts = n;
         if (by_matvec(all[first], s->n_tokens)) {
@@ -196,7 +209,7 @@ static void project(wt__pass *p, const wt__linear *w, const float *in)
 {
     const wt_llm_session *s = p->s;
     if (by_matvec(w, s->n_tokens)) {
-        const wt_llm_part part = {w->weight.data, w->bias, s->x, (int)w->weight.shape[0]};
+        const wt_llm_part part = vector_part(w, s->x);
         matvec(p, w, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = in, .add = true}, NULL);
         return;
     }
@@ -215,10 +228,8 @@ static void gate(wt__pass *p, const wt__layer *w)
     const bool gated = w->gate.weight.data;
     const wt_activation activation = s->llm->config.activation;
     if (by_matvec(&w->up, s->n_tokens)) {
-        const int rows = (int)w->up.weight.shape[0];
         matvec(p, &w->up,
-               (wt_llm_matvec_args){.parts = {{w->up.weight.data, w->up.bias, s->up, rows},
-                                              {w->gate.weight.data, w->gate.bias, NULL, rows}},
+               (wt_llm_matvec_args){.parts = {vector_part(&w->up, s->up), vector_part(&w->gate, NULL)},
                                     .n_parts = gated ? 2 : 1,
                                     .x = s->x,
                                     .gated = gated,
@@ -246,7 +257,7 @@ static void head(wt__pass *p)
     const wt__norm *norm = &s->llm->norm;
     const float *x = s->x + (int64_t)(s->n_tokens - p->n_logits) * s->llm->config.d_model;
     if (by_matvec(w, p->n_logits)) {
-        const wt_llm_part part = {w->weight.data, w->bias, p->logits, (int)w->weight.shape[0]};
+        const wt_llm_part part = vector_part(w, p->logits);
         matvec(p, w, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = x}, norm);
         return;
     }
@@ -357,7 +368,7 @@ static void route(wt__pass *p, const wt__layer *w)
     const wt_model_config *c = &s->llm->config;
     const int n = s->n_tokens;
     if (by_matvec(&w->router, n)) {
-        const wt_llm_part part = {w->router.weight.data, NULL, s->routes, c->n_experts};
+        const wt_llm_part part = vector_part(&w->router, s->routes);
         matvec(p, &w->router, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = s->x}, &w->ffn_norm);
     } else {
         const wt_dtype type = input_type(&w->router, n);
