@@ -124,6 +124,8 @@ static void lay_out_io(wt_llm_session *s)
     g->arrived_at = next_at(g, sizeof(int) * (size_t)s->n_batch * (size_t)c->n_heads);
     g->step_at = next_at(g, sizeof(int));
     g->best_at = next_at(g, sizeof(float) * 2 * WT_LLM_PICK_BLOCKS * (size_t)g->n_logits);
+    g->draws_at = next_at(g, sizeof(wt_llm_draw) * (size_t)s->n_sequences);
+    g->odds_at = next_at(g, sizeof(wt_llm_odds) * (size_t)s->n_sequences);
     g->logits_at = next_at(g, sizeof(float) * (size_t)g->n_logits * (size_t)c->vocab_size);
 }
 
@@ -164,7 +166,8 @@ static wt_status take_memory(wt_llm_session *s, wt_partition *partition)
     if (!status) status = wt_pool_access(g->pool, g->io, s->stream, &g->io_address);
     if (!status) status = wt_buffer_create(g->device, WT_MEMORY_PINNED, g->io_bytes, &g->host);
     if (!status) status = wt_buffer_create(g->device, WT_MEMORY_MAPPED, sizeof(wt_llm_choice) * WT_LLM_RING, &g->ring);
-    return status ? status : prepare_io(s);
+    if (!status) status = prepare_io(s);
+    return status ? status : wt__gpu_draw_open(s);
 }
 
 // ---- create
@@ -252,7 +255,9 @@ void wt__gpu_destroy(wt_llm_session *s)
     wt__gpu *g = s->gpu;
     if (!g) return;
     wt_status status = s->stream ? wt_stream_synchronize(s->stream) : WT_OK;
-    for (int k = 0; k < WT__LLM_MAX_VARIANTS; k++) wt_graph_destroy(g->steps[k]);
+    for (int k = 0; k < WT__N_STEP_KINDS * WT__LLM_MAX_VARIANTS; k++)
+        wt_graph_destroy(g->steps[k / WT__LLM_MAX_VARIANTS][k % WT__LLM_MAX_VARIANTS]);
+    wt__gpu_draw_close(s);
     if (g->io_address) status = wt_pool_release_access(g->pool, g->io, s->stream);
     if (g->io.slot || g->io.generation) status = wt_pool_free(g->pool, g->io, s->stream);
     wt_pool_arena_destroy(g->arena, NULL);
@@ -298,21 +303,53 @@ wt_status wt__gpu_fetch_logits(const wt_llm_session *s)
     return status;
 }
 
-wt_status wt__gpu_step(wt_llm_session *s, int32_t *best, float *logits)
+/// How each row chooses; *tops: some are asked for. False when all want the most probable token and no more.
+static wt_status prepare_rows(wt_llm_session *s, const wt_llm_turn *turns, bool *drawn, bool *tops)
+{
+    wt_status status = WT_OK;
+    *drawn = *tops = false;
+    for (int k = 0; k < s->n_tokens; k++) {
+        *drawn |= turns[k].sampler || turns[k].pick;
+        *tops |= turns[k].pick && turns[k].n_top;
+    }
+    for (int k = 0; *drawn && k < s->n_tokens && !status; k++)
+        status = wt__gpu_draw_by(s, k, turns[k].sequence, turns[k].sampler, turns[k].pick,
+                                 turns[k].pick ? turns[k].n_top : 0);
+    return status || !*drawn ? status : wt__gpu_push_draws(s, s->n_tokens);
+}
+
+static void take_choices(wt_llm_session *s, const wt_llm_turn *turns, int32_t *next)
+{
+    const wt_llm_odds *odds = wt__gpu_host(s->gpu, s->gpu->odds_at);
+    for (int k = 0; k < s->n_tokens; k++) {
+        next[k] = s->tokens[k].id;
+        if (next[k] >= 0) wt__gpu_drawn(s, turns[k].sequence, turns[k].sampler, next[k]);
+        if (!turns[k].pick) continue;
+        wt__gpu_odds(&odds[k], turns[k].pick);
+        turns[k].pick->id = next[k];
+    }
+}
+
+wt_status wt__gpu_step(wt_llm_session *s, const wt_llm_turn *turns, int32_t *next, float *logits)
 {
     wt__gpu *g = s->gpu;
-    const size_t vocab = (size_t)s->llm->config.vocab_size, bytes = sizeof(wt_llm_token) * (size_t)s->n_tokens;
+    const size_t vocab = (size_t)s->llm->config.vocab_size, n = (size_t)s->n_tokens;
     wt__pass p = {.s = s, .n_logits = s->n_tokens, .logits = (float *)(g->io_address + g->logits_at)};
-    wt_status status = wt__gpu_push(s, g->tokens_at, bytes);
+    bool drawn, tops;
+    wt_status status = prepare_rows(s, turns, &drawn, &tops);
+    if (!status) status = wt__gpu_push(s, g->tokens_at, sizeof(wt_llm_token) * n);
     if (!status) status = wt__gpu_push(s, g->frequencies_at, g->pages_at - g->frequencies_at);
     if (!status) p.status = wt__llm_forward(s, s->llm->config.n_layers, p.logits, p.n_logits);
-    wt__gpu_pick(&p);
+    drawn ? wt__gpu_pick_drawn(&p, tops) : wt__gpu_pick(&p);
     if (!status) status = p.status;
-    if (!status) status = wt_pool_download(g->pool, g->io, s->stream, g->tokens_at, s->tokens, bytes);
+    if (!status)
+        status = wt_pool_download(g->pool, g->io, s->stream, g->tokens_at, s->tokens, sizeof(wt_llm_token) * n);
+    if (!status && drawn)
+        status = wt_pool_download(g->pool, g->io, s->stream, g->odds_at, wt__gpu_host(g, g->odds_at),
+                                  sizeof(wt_llm_odds) * n);
     if (!status && logits)
-        status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits,
-                                  sizeof *logits * vocab * (size_t)s->n_tokens);
+        status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits, sizeof *logits * vocab * n);
     const wt_status ran = wt_stream_synchronize(s->stream);
-    for (int k = 0; k < s->n_tokens; k++) best[k] = s->tokens[k].id;
+    if (!status && !ran) take_choices(s, turns, next);
     return status ? status : ran;
 }

@@ -1,6 +1,7 @@
 // Models and sessions: opening, memory, and tokens in batches through the forward pass.
 #include "gpu.h"
 #include "matrix.h"
+#include "sampler.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -297,15 +298,37 @@ static int32_t most_probable(const float *logits, int n)
     return isfinite(logits[best]) ? best : -1;
 }
 
+/// -1 when a logit is not a number, or none is finite.
+static int32_t choose(const float *logits, int vocab, wt_sampler *sampler)
+{
+    int32_t id;
+    if (!sampler) return most_probable(logits, vocab);
+    return wt_sampler_pick(sampler, logits, &id) ? -1 : id;
+}
+
+static wt_status check_choice(const wt_llm_session *s, const wt_sampler *sampler, int n_top)
+{
+    const int vocab = s->llm->config.vocab_size;
+    if (n_top < 0 || n_top > WT_LLM_MOST_TOP)
+        return wt_fail(WT_ERR_BAD_ARG, "llm: %d most probable tokens, want 0..%d", n_top, WT_LLM_MOST_TOP);
+    if (sampler && wt__sampler_vocab_size(sampler) != vocab)
+        return wt_fail(WT_ERR_BAD_ARG, "llm: a sampler of %d tokens, want one of %d", wt__sampler_vocab_size(sampler),
+                       vocab);
+    return WT_OK;
+}
+
 static wt_status run_by_steps(wt_llm_session *s, int32_t id, const wt_llm_run_config *config)
 {
+    const int vocab = s->llm->config.vocab_size;
     wt_status status = WT_OK;
     for (int k = 0; k < config->n_tokens && !status; k++) {
         status = wt_llm_decode(s, id);
-        if (status) break;
-        id = most_probable(s->logits, s->llm->config.vocab_size);
+        const float *logits = status ? NULL : wt_llm_logits(s);
+        if (!logits) break;
+        wt_llm_pick pick = {.id = id = choose(logits, vocab, config->sampler)};
         if (id < 0) return wt_fail(WT_ERR_FORMAT, "llm: after %d tokens a logit is not a number", s->position);
-        if (config->on_token && !config->on_token(config->user, id)) break;
+        if (config->logprobs || config->n_top) wt_llm_tell(logits, vocab, config->n_top, &pick);
+        if (config->on_token && !config->on_token(config->user, &pick)) break;
     }
     return status;
 }
@@ -316,7 +339,8 @@ wt_status wt_llm_run(wt_llm_session *session, int32_t id, const wt_llm_run_confi
     if (config->n_tokens > s->n_positions - s->position)
         return wt_fail(WT_ERR_FULL, "llm: %d tokens after %d, the session has room for %d", config->n_tokens,
                        s->position, s->n_positions);
-    wt_status status = check_tokens(s, &id, 1);
+    wt_status status = check_choice(s, config->sampler, config->n_top);
+    if (!status) status = check_tokens(s, &id, 1);
     if (status || config->n_tokens < 1) return status;
     if (!s->gpu || s->llm->config.rope.kind == WT_ROPE_DYNAMIC) return run_by_steps(s, id, config);
     s->has_logits = false;
@@ -378,24 +402,32 @@ static wt_status check_turns(const wt_llm_session *s, const wt_llm_turn *turns, 
         for (int j = 0; j < k; j++)
             if (turns[j].sequence == t->sequence)
                 return wt_fail(WT_ERR_BAD_ARG, "llm: turns %d and %d are both of sequence %d", j, k, t->sequence);
+        wt_status status = check_choice(s, t->sampler, t->n_top);
+        if (status) return status;
         if (s->sequences[t->sequence].position >= s->n_positions)
             return wt_fail(WT_ERR_FULL, "llm: sequence %d is full with %d tokens", t->sequence, s->n_positions);
     }
     return WT_OK;
 }
 
-static wt_status step_on_cpu(wt_llm_session *s, int32_t *best, float *logits)
+static wt_status step_on_cpu(wt_llm_session *s, const wt_llm_turn *turns, int32_t *next, float *logits)
 {
     const int n = s->n_tokens, vocab = s->llm->config.vocab_size;
     wt_status status = wt__llm_forward(s, s->llm->config.n_layers, s->logits, n);
     const wt_status ran = wt_stream_synchronize(s->stream);
     if (status || ran) return status ? status : ran;
-    for (int k = 0; k < n; k++) best[k] = most_probable(s->logits + (size_t)k * (size_t)vocab, vocab);
+    for (int k = 0; k < n; k++) {
+        const float *row = s->logits + (size_t)k * (size_t)vocab;
+        next[k] = choose(row, vocab, turns[k].sampler);
+        if (!turns[k].pick) continue;
+        turns[k].pick->id = next[k];
+        if (next[k] >= 0) wt_llm_tell(row, vocab, turns[k].n_top, turns[k].pick);
+    }
     if (logits) memcpy(logits, s->logits, sizeof *logits * (size_t)n * (size_t)vocab);
     return WT_OK;
 }
 
-wt_status wt_llm_step(wt_llm_session *session, const wt_llm_turn *turns, int n, int32_t *best, float *logits)
+wt_status wt_llm_step(wt_llm_session *session, const wt_llm_turn *turns, int n, int32_t *next, float *logits)
 {
     wt_llm_session *s = session;
     s->sequences[s->sequence] = wt_llm_session_snapshot(s);
@@ -409,11 +441,10 @@ wt_status wt_llm_step(wt_llm_session *session, const wt_llm_turn *turns, int n, 
         const int sequence = turns[k].sequence;
         put_token(s, k, (wt_llm_token){turns[k].id, s->sequences[sequence].position, sequence});
     }
-    status = s->gpu ? wt__gpu_step(s, best, logits) : step_on_cpu(s, best, logits);
-    for (int k = 0; k < n && !status; k++) {
-        s->sequences[turns[k].sequence].position++;
-        if (best[k] < 0) status = wt_fail(WT_ERR_FORMAT, "llm: turn %d gives a logit that is not a number", k);
-    }
+    status = s->gpu ? wt__gpu_step(s, turns, next, logits) : step_on_cpu(s, turns, next, logits);
+    for (int k = 0; k < n && !status; k++) s->sequences[turns[k].sequence].position++;
     s->position = s->sequences[s->sequence].position;
+    for (int k = 0; k < n && !status; k++)
+        if (next[k] < 0) status = wt_fail(WT_ERR_FORMAT, "llm: turn %d gives a logit that is not a number", k);
     return status;
 }

@@ -146,7 +146,4 @@ typedef struct wt__product {
 } wt__product;
 void wt__multiply(const wt__product *product, int64_t first, int64_t n_rows);
 
-/// Does it always choose the most probable token of the logits as they are?
-bool wt__sampler_is_plain(const wt_sampler *sampler);
-
 #endif
