@@ -45,26 +45,36 @@ typedef struct wt_llm_cache {
     int n_pages;
 } wt_llm_cache;
 
-/// Norms and RoPE of a token's heads of q and k, in place; k and v to the cache.
-typedef struct wt_llm_place_args {
-    const wt_llm_token *tokens;
-    wt_llm_cache cache;
-    float *q;                     ///< [n_tokens][n_heads][d_head]
-    const float *k, *v;           ///< [n_tokens][n_kv_heads][d_head]
+/// What is done to a token's heads of q and k: norm and RoPE.
+typedef struct wt_llm_turn_args {
     const float *cosines, *sines; ///< [n_tokens][n_dims / 2]
     const float *q_norm, *k_norm; ///< [d_head] or NULL
     float eps;
-    int n_heads, n_kv_heads, n_dims, interleaved;
+    int n_dims, interleaved;
+} wt_llm_turn_args;
+
+/// Heads of q are turned in place, k and v go to the cache.
+typedef struct wt_llm_place_args {
+    const wt_llm_token *tokens;
+    wt_llm_cache cache;
+    wt_llm_turn_args turn;
+    float *q;           ///< [n_tokens][n_heads][d_head]
+    const float *k, *v; ///< [n_tokens][n_kv_heads][d_head]
+    int n_heads, n_kv_heads;
 } wt_llm_place_args;
 
 #define WT_LLM_MAX_PARTS 64 ///< of the positions of a token
+#define WT_LLM_PART_PITCH(d_head) (((d_head) + 5) / 4 * 4)
 
 typedef struct wt_llm_attend_args {
     const wt_llm_token *tokens;
     wt_llm_cache cache;
-    const float *q; ///< [n_tokens][n_heads][d_head]
-    void *out;      ///< likewise, of out_type
-    float *partial; ///< [n_tokens][n_heads][n_splits][d_head + 2]: sums, maximum, total
+    wt_llm_turn_args turn; ///< with k
+    const float *q;        ///< [n_tokens][n_heads][d_head]
+    const float *k, *v;    ///< [n_tokens][n_kv_heads][d_head] to be turned and put into the cache here, as q is turned;
+                           ///< tokens are of different sequences. NULL = llm_place did it
+    void *out;             ///< as q, of out_type
+    float *partial;        ///< [n_tokens][n_heads][n_splits][WT_LLM_PART_PITCH(d_head)]: sums, maximum, total
     int *arrived;   ///< [n_tokens][n_heads], 0 before and after
     float scale;
     int n_heads, n_kv_heads, n_splits, window; ///< window 0 = none
@@ -76,6 +86,7 @@ typedef struct wt_llm_part {
     const float *bias;  ///< [rows] or NULL
     float *out;         ///< [rows]
     int rows;
+    const void *scales; ///< of quantised weights, see wt_llm_quant_args; NULL = 1
 } wt_llm_part;
 
 /// One vector times up to three matrices of one type, with the norm before and what comes after in one.
@@ -85,11 +96,33 @@ typedef struct wt_llm_matvec_args {
     const float *norm_weight, *norm_bias; ///< of a norm of x; NULL = x as it is
     float eps;
     int n_parts, columns;
-    int n_rows;     ///< of the parts together; of a gated product of one part
+    int warps; ///< 1, 2, 4, 8 or 16 that share a row
+    int ahead; ///< rounds of rows asked for before the vector is there
+    int n_rows;    ///< of the parts together; of a gated product of one part
     int gated;      ///< parts 0 and 1: out = activation(W1 x) * (W0 x)
     int activation; ///< wt_activation: of a single part, or of the gate
     int add;        ///< out +=
 } wt_llm_matvec_args;
+
+#define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word
+
+/// The same of quantised weights: matrices of one type, rows of row_bytes at multiples of 16. Scales of a part: floats
+/// [rows / scale_rows] that are constant along a row, or words [rows / scale_rows][scale_words] of a float, an F16 with
+/// its zero, or two F16, for groups of columns. n_rows counts nothing here; gated products take 8 rows a tile of each.
+typedef struct wt_llm_quant_args {
+    wt_llm_matvec_args m;
+    long long row_bytes;
+    int n_tiles; ///< of 16 rows, of each part by itself
+    int scale_rows, scale_words;
+} wt_llm_quant_args;
+
+/// Bytes of shared memory of a block of llm_quant.cu: the vector twice, its sums, those of the warps, and the stages.
+static inline long long wt_llm_quant_shared(int columns, int warps, int stages, int columns_a_piece, int words)
+{
+    const long long padded = (columns + columns_a_piece - 1) / columns_a_piece * (long long)columns_a_piece;
+    const long long stage = words < 0 ? 16 * 160 : 16 * 128 + 64 * words; // words -1: Q4_K
+    return 4 * (padded + 32) + padded / 8 + 128 * warps + warps * stages * stage;
+}
 
 #define WT_LLM_PICK_BLOCKS 64
 #define WT_LLM_RING        64

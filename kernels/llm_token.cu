@@ -8,13 +8,18 @@
 //   llm_mix      a block a token: the sum of what its experts gave, in the order of the choice
 //   llm_pick     blocks share the logits, the last one done takes the largest: the next token, for the device and the host
 //
-// All positions and ids are read from memory, so that a recorded step serves every token.
+// All positions and ids are read from memory, so that a recorded step serves every token. llm_embed alone is launched in
+// plain order: what was before the step is done when anything of it runs, so later ones may read tokens, pages and what
+// the cache had at once.
 // Judge: the CPU's steps (models/llm/ops_cpu.c), and through them transformers.
 #include "llm_choice.cuh"
 #include "llm_types.cuh"
 
+#include "overlap.cuh"
+
 extern "C" __global__ void __launch_bounds__(256) llm_embed(const __grid_constant__ wt_llm_embed_args a)
 {
+    let_next_begin();
     const long long t = blockIdx.x, d = a.d_model;
     const wt_llm_token token = a.tokens[t];
     const long long id = token.id < 0 ? 0 : token.id; // there is no next token after logits that are no numbers
@@ -32,6 +37,8 @@ extern "C" __global__ void __launch_bounds__(256) llm_embed(const __grid_constan
 
 extern "C" __global__ void __launch_bounds__(256) llm_norm(const __grid_constant__ wt_llm_norm_args a)
 {
+    let_next_begin();
+    wait_for_earlier();
     __shared__ float scratch[32];
     const float *x = a.x + (long long)blockIdx.x * a.width;
     float mean = 0, squares = 0;
@@ -49,6 +56,8 @@ extern "C" __global__ void __launch_bounds__(256) llm_norm(const __grid_constant
 // Lanes hold experts lane, lane + 32 ...; a chosen one is marked by a probability below 0.
 extern "C" __global__ void __launch_bounds__(32) llm_choose(const __grid_constant__ wt_llm_choose_args a)
 {
+    let_next_begin();
+    wait_for_earlier();
     extern __shared__ float p[];
     const int lane = threadIdx.x, n = a.n_experts;
     const float *routes = a.routes + (long long)blockIdx.x * n;
@@ -89,6 +98,8 @@ extern "C" __global__ void __launch_bounds__(32) llm_choose(const __grid_constan
 
 extern "C" __global__ void __launch_bounds__(1024) llm_group(const __grid_constant__ wt_llm_mix_args a)
 {
+    let_next_begin();
+    wait_for_earlier();
     __shared__ int counts[1024];
     const int e = threadIdx.x;
     int n = 0;
@@ -105,6 +116,8 @@ extern "C" __global__ void __launch_bounds__(1024) llm_group(const __grid_consta
 
 extern "C" __global__ void __launch_bounds__(256) llm_gather(const __grid_constant__ wt_llm_mix_args a)
 {
+    let_next_begin();
+    wait_for_earlier();
     const long long from = (long long)(blockIdx.x / a.n_used) * a.d_model, to = (long long)a.slots[blockIdx.x] * a.d_model;
     for (int k = threadIdx.x; k < a.d_model; k += 256)
         if (a.type == WT_LLM_F32)
@@ -115,6 +128,8 @@ extern "C" __global__ void __launch_bounds__(256) llm_gather(const __grid_consta
 
 extern "C" __global__ void __launch_bounds__(256) llm_mix(const __grid_constant__ wt_llm_mix_args a)
 {
+    let_next_begin();
+    wait_for_earlier();
     const long long t = blockIdx.x;
     for (int k = threadIdx.x; k < a.d_model; k += 256) {
         float sum = 0;
@@ -128,6 +143,7 @@ extern "C" __global__ void __launch_bounds__(256) llm_mix(const __grid_constant_
 
 extern "C" __global__ void __launch_bounds__(256) llm_pick(const __grid_constant__ wt_llm_pick_args a)
 {
+    wait_for_earlier();
     __shared__ choice scratch[8];
     const float lowest = -__int_as_float(0x7f800000);
     const float *logits = a.logits + (long long)blockIdx.y * a.vocab_size;
