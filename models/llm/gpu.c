@@ -14,6 +14,7 @@ static const struct {
     int first, n;
 } modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE},
                                 {"kernels/llm_attend.cu", WT__LLM_PLACE, 2},
+                                {"kernels/llm_pages.cu", WT__LLM_COPY_PAGE, 2},
                                 {"kernels/llm_flash.cu", WT__LLM_FLASH, 1},
                                 {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 3}};
 
@@ -26,6 +27,8 @@ static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embe
                                                      [WT__LLM_PICK] = "llm_pick",
                                                      [WT__LLM_PLACE] = "llm_place",
                                                      [WT__LLM_ATTEND] = "llm_attend",
+                                                     [WT__LLM_COPY_PAGE] = "llm_copy_page",
+                                                     [WT__LLM_SHIFT] = "llm_shift",
                                                      [WT__LLM_FLASH] = "llm_flash",
                                                      [WT__LLM_MATVEC] = "llm_matvec_f32",
                                                      [WT__LLM_MATVEC + 1] = "llm_matvec_f16",
@@ -48,7 +51,7 @@ static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
     const char *const options[] = {head, group, type};
     wt_status status = WT_OK;
     for (int m = 0; m < WT__N_LLM_MODULES && !status; m++) {
-        const bool attend = modules[m].first == WT__LLM_PLACE || modules[m].first == WT__LLM_FLASH;
+        const bool attend = modules[m].first >= WT__LLM_PLACE && modules[m].first <= WT__LLM_FLASH;
         if (modules[m].first == WT__LLM_FLASH && (!g->kv_type || c->d_head % 16 || c->d_head > MAX_FLASH_HEAD))
             continue;
         status = wt_module_create(
@@ -77,8 +80,7 @@ static size_t lay_out(wt_llm_session *s, uintptr_t base)
     const size_t kv = (size_t)c->n_kv_heads * (size_t)c->d_head, half = (size_t)c->rope.n_dims / 2;
     const size_t used = (size_t)c->n_experts_used, experts = used * (size_t)c->d_ff_expert;
     const size_t ff = (size_t)c->d_ff > experts ? (size_t)c->d_ff : experts;
-    const size_t cache = (s->gpu->kv_type ? 2 : 4) * (size_t)c->n_layers * kv * (size_t)s->n_pages *
-                         (size_t)s->n_sequences * WT__LLM_PAGE;
+    const size_t cache = wt__cache_bytes(s, s->pool.n);
     const size_t parts = 4 * (size_t)wt_device_get_info(s->gpu->device)->n_sms * (size_t)s->gpu->heads_at_once *
                          (size_t)WT_LLM_PART_PITCH(c->d_head);
     size_t at = 0;
@@ -119,7 +121,7 @@ static void lay_out_io(wt_llm_session *s)
     if (g->n_logits < s->n_sequences) g->n_logits = s->n_sequences;
     g->io_bytes = 0;
     g->tokens_at = next_at(g, sizeof(wt_llm_token) * (size_t)s->n_batch);
-    g->frequencies_at = next_at(g, sizeof(float) * (size_t)c->rope.n_dims / 2);
+    g->frequencies_at = next_at(g, sizeof(float) * (size_t)s->n_sequences * (size_t)c->rope.n_dims / 2);
     g->pages_at = next_at(g, sizeof(int32_t) * (size_t)s->n_pages * (size_t)s->n_sequences);
     g->arrived_at = next_at(g, sizeof(int) * (size_t)s->n_batch * (size_t)c->n_heads);
     g->step_at = next_at(g, sizeof(int));
@@ -135,7 +137,12 @@ wt_status wt__gpu_push(wt_llm_session *s, size_t at, size_t size_bytes)
     return wt_pool_upload(s->gpu->pool, s->gpu->io, s->stream, at, wt__gpu_host(s->gpu, at), size_bytes);
 }
 
-/// Pages in order, counters zero.
+wt_status wt__gpu_push_tables(wt_llm_session *s)
+{
+    return wt__gpu_push(s, s->gpu->frequencies_at, s->gpu->arrived_at - s->gpu->frequencies_at);
+}
+
+/// Counters zero.
 static wt_status prepare_io(wt_llm_session *s)
 {
     wt__gpu *g = s->gpu;
@@ -144,7 +151,6 @@ static wt_status prepare_io(wt_llm_session *s)
     s->frequencies = wt__gpu_host(g, g->frequencies_at);
     s->logits = wt__gpu_host(g, g->logits_at);
     s->pages = wt__gpu_host(g, g->pages_at);
-    for (int k = 0; k < s->n_pages * s->n_sequences; k++) s->pages[k] = k;
     g->arrived = (int *)(g->io_address + g->arrived_at);
     wt_status status = wt__gpu_push(s, 0, g->logits_at);
     return status ? status : wt_stream_synchronize(s->stream);
@@ -174,14 +180,14 @@ static wt_status take_memory(wt_llm_session *s, wt_partition *partition)
 
 static int type_of(wt_dtype dtype)
 {
-    return dtype == WT_DTYPE_F16 ? WT_LLM_F16 : dtype == WT_DTYPE_BF16 ? WT_LLM_BF16 : WT_LLM_F32;
+    return dtype == WT_DTYPE_F16       ? WT_LLM_F16
+           : dtype == WT_DTYPE_BF16    ? WT_LLM_BF16
+           : dtype == WT_DTYPE_F8_E4M3 ? WT_LLM_E4M3
+                                       : WT_LLM_F32;
 }
 
 static wt_status check(const wt_llm_session_config *config)
 {
-    if (config->kv_type != WT_DTYPE_F32 && config->kv_type != WT_DTYPE_F16 && config->kv_type != WT_DTYPE_BF16)
-        return wt_fail(WT_ERR_UNSUPPORTED, "llm: keys and values of type %s, want F32, F16 or BF16",
-                       wt_dtype_name(config->kv_type));
     if (config->partition && wt_partition_device(config->partition) != config->device)
         return wt_fail(WT_ERR_BAD_ARG, "llm: the partition belongs to another device");
     if (config->resident && config->resident->device != config->device)
@@ -288,7 +294,7 @@ wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logi
     wt__gpu *g = s->gpu;
     const size_t bytes = sizeof(float) * (size_t)n_logits * (size_t)s->llm->config.vocab_size;
     wt_status status = wt__gpu_push(s, g->tokens_at, sizeof(wt_llm_token) * (size_t)s->n_tokens);
-    if (!status) status = wt__gpu_push(s, g->frequencies_at, g->pages_at - g->frequencies_at);
+    if (!status) status = wt__gpu_push_tables(s);
     if (!status) status = wt__llm_forward(s, n_layers, (float *)(g->io_address + g->logits_at), n_logits);
     g->logits_away = false;
     if (!status && n_logits) status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits, bytes);
@@ -341,7 +347,7 @@ wt_status wt__gpu_step(wt_llm_session *s, const wt_llm_turn *turns, int32_t *nex
     bool drawn, tops;
     wt_status status = prepare_rows(s, turns, &drawn, &tops);
     if (!status) status = wt__gpu_push(s, g->tokens_at, sizeof(wt_llm_token) * n);
-    if (!status) status = wt__gpu_push(s, g->frequencies_at, g->pages_at - g->frequencies_at);
+    if (!status) status = wt__gpu_push_tables(s);
     if (!status) p.status = wt__llm_forward(s, s->llm->config.n_layers, p.logits, p.n_logits);
     drawn ? wt__gpu_pick_drawn(&p, tops) : wt__gpu_pick(&p);
     if (!status) status = p.status;

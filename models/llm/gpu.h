@@ -50,6 +50,8 @@ typedef enum wt__llm_kernel {
     WT__LLM_PICK,
     WT__LLM_PLACE,
     WT__LLM_ATTEND,
+    WT__LLM_COPY_PAGE,
+    WT__LLM_SHIFT,
     WT__LLM_FLASH,  ///< NULL where the cache or the head's size is not for it
     WT__LLM_MATVEC, ///< of F32, F16, BF16
     WT__N_LLM_KERNELS = WT__LLM_MATVEC + 3,
@@ -72,7 +74,7 @@ typedef struct wt__llm_quant_kernel {
 /// Is it a matrix that llm_quant.cu multiplies with one vector?
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
 
-enum { WT__N_LLM_MODULES = 4, WT__LLM_MAX_QUANTS = 8, WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS };
+enum { WT__N_LLM_MODULES = 5, WT__LLM_MAX_QUANTS = 8, WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS };
 
 typedef struct wt__gpu {
     wt_llm_resident *resident;
@@ -129,6 +131,9 @@ static inline void *wt__gpu_host(const wt__gpu *gpu, size_t at)
 
 /// Queue a copy of a part of io to the device.
 WT_CHECKED wt_status wt__gpu_push(wt_llm_session *session, size_t at, size_t size_bytes);
+
+/// Queue what the host says of RoPE and pages to the device.
+WT_CHECKED wt_status wt__gpu_push_tables(wt_llm_session *session);
 
 /// Queue the batch's way through the first n_layers, with its tokens there and its last n_logits logits back to
 /// `logits` of the host, at most n_logits of the GPU.

@@ -88,7 +88,7 @@ static wt_status begin(wt_llm_session *s, const wt_llm_run_config *config)
     memset(wt_buffer_host(g->ring), 0, wt_buffer_size_bytes(g->ring));
     *(int *)wt__gpu_host(g, g->step_at) = 0;
     wt_status status = wt__gpu_push(s, g->tokens_at, sizeof(wt_llm_token));
-    if (!status) status = wt__gpu_push(s, g->frequencies_at, g->pages_at - g->frequencies_at);
+    if (!status) status = wt__gpu_push_tables(s);
     if (!status) status = wt__gpu_push(s, g->step_at, sizeof(int));
     if (!status) status = wt__gpu_draw_by(s, 0, s->sequence, config->sampler, config->logprobs, config->n_top);
     if (!status) status = wt__gpu_push_draws(s, 1);

@@ -65,17 +65,18 @@ typedef struct wt_llm_session_config {
     int n_positions;           ///< tokens that prompt and answer may have together; 0 = the model's, at most 4096
     int n_batch;               ///< tokens of a prompt that go through the layers together; 0 = 64, on a GPU 512
     int n_sequences;           ///< at the same time, at most n_batch; 0 = 1
-    wt_dtype kv_type;          ///< of the cache of keys and values on a GPU: F32 (0), F16 or BF16
+    int n_cached;              ///< positions of all sequences together; 0 = n_positions of each
+    wt_dtype kv_type;          ///< of the cache of keys and values: F32 (0), F16, BF16 or F8_E4M3
     /// Multiply quantised weights (GGUF's blocks, int8, int4) in float. By default, where the CPU has AVX2, activations
     /// are rounded to 8 bits with a scale for 32 of them, and products are 3 to 20 times as fast.
     bool exact_products;
 } wt_llm_session_config;
 
-/// Takes all memory: keys and values are 2 n_layers n_positions n_kv_heads d_head numbers a sequence, n_positions in
-/// whole pages of 64. Errors: WT_ERR_BAD_ARG (more positions than a model of learnt positions has, more sequences than
-/// a batch, a partition or weights of another device), WT_ERR_UNSUPPORTED (a type of the cache; a row of a matrix that
-/// does not fit into a GPU's shared memory; several sequences with RoPE of kind dynamic), WT_ERR_QUOTA,
-/// WT_ERR_NO_MEMORY; on a GPU also WT_ERR_NO_NVRTC, WT_ERR_COMPILE, WT_ERR_ARMED.  [worker, not armed]
+/// Takes all memory: keys and values are 2 n_layers n_cached n_kv_heads d_head numbers, in pages of 64 positions, which
+/// sequences take as they grow and give back. Errors: WT_ERR_BAD_ARG (more positions than a model of learnt positions
+/// has, more sequences than a batch, a partition or weights of another device), WT_ERR_UNSUPPORTED (a type of the
+/// cache; a row of a matrix that does not fit into a GPU's shared memory), WT_ERR_QUOTA, WT_ERR_NO_MEMORY; on a GPU
+/// also WT_ERR_NO_NVRTC, WT_ERR_COMPILE, WT_ERR_ARMED.  [worker, not armed]
 WT_CHECKED wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *config,
                                            wt_llm_session **session);
 void wt_llm_session_destroy(wt_llm_session *session); ///< NULL is allowed.  [worker]
@@ -84,8 +85,8 @@ void wt_llm_session_destroy(wt_llm_session *session); ///< NULL is allowed.  [wo
 /// bit, in one call or in many, except with RoPE of kind dynamic, whose angles depend on the length that a call
 /// reaches. On a GPU the same calls do; other calls differ in the order of sums, and with weights of 16 bits and fewer
 /// in that several tokens have their vectors rounded to 16 bits and single ones have not. Errors, before anything is
-/// changed: WT_ERR_BAD_ARG (no tokens, an id out of the vocabulary), WT_ERR_FULL (more than n_positions in all).
-/// [worker]
+/// changed: WT_ERR_BAD_ARG (no tokens, an id out of the vocabulary), WT_ERR_FULL (more than n_positions in all, or than
+/// pages are free). [worker]
 WT_CHECKED wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n);
 WT_CHECKED wt_status wt_llm_decode(wt_llm_session *session, int32_t id); ///< Likewise, one token.  [worker]
 
@@ -153,6 +154,23 @@ typedef struct wt_llm_snapshot {
 wt_llm_snapshot wt_llm_session_snapshot(const wt_llm_session *session); ///< [worker]
 /// Forget the tokens after the snapshot; {0} forgets all. Errors: WT_ERR_BAD_ARG when the session has fewer.  [worker]
 WT_CHECKED wt_status wt_llm_session_restore(wt_llm_session *session, wt_llm_snapshot snapshot);
+
+/// Sequence `to` forgets its tokens and begins with the first `n` of sequence `from`, without computing or copying
+/// them: both use the same pages until one of them writes there, and then gets a copy of its own. Errors:
+/// WT_ERR_BAD_ARG. [worker]
+WT_CHECKED wt_status wt_llm_share(wt_llm_session *session, int from, int to, int n);
+
+/// Positions in pages that no sequence uses.  [worker]
+int wt_llm_free_positions(const wt_llm_session *session);
+
+/// Can keys be moved to other positions? Not with learnt positions, nor with RoPE of kind dynamic.  [any]
+bool wt_llm_can_shift(const wt_llm *llm);
+
+/// Drop the `n_drop` tokens after the first `n_keep`: those behind move down, and their keys turn back by as many
+/// places, with the rounding of the cache's type. What they took over from the dropped ones in deeper layers stays with
+/// them, so the logits are near to those of the tokens that are left, and not the same. Errors: WT_ERR_BAD_ARG,
+/// WT_ERR_UNSUPPORTED (see wt_llm_can_shift), WT_ERR_FULL (no page for a copy of a shared one).  [worker]
+WT_CHECKED wt_status wt_llm_shift(wt_llm_session *session, int n_keep, int n_drop);
 
 // ---- choosing a token
 
