@@ -323,7 +323,7 @@ static wt_llm_cache cache_of(const wt__pass *p, int layer)
     const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
     const int64_t of_layer = (int64_t)c->n_kv_heads * WT__LLM_PAGE * c->d_head;
-    const int64_t skipped = layer * of_layer * (s->gpu->kv_type ? 2 : 4);
+    const int64_t skipped = (int64_t)wt_dtype_bytes(s->kv_type, layer * of_layer);
     return (wt_llm_cache){.keys = (unsigned char *)s->keys + skipped,
                           .values = (unsigned char *)s->values + skipped,
                           .pages = io_at(p, s->gpu->pages_at),
