@@ -79,8 +79,8 @@ static size_t lay_out(wt_llm_session *s, uintptr_t base)
     const size_t ff = (size_t)c->d_ff > experts ? (size_t)c->d_ff : experts;
     const size_t cache = (s->gpu->kv_type ? 2 : 4) * (size_t)c->n_layers * kv * (size_t)s->n_pages *
                          (size_t)s->n_sequences * WT__LLM_PAGE;
-    const size_t parts =
-        4 * (size_t)wt_device_get_info(s->gpu->device)->n_sms * (size_t)s->gpu->heads_at_once * (size_t)(c->d_head + 2);
+    const size_t parts = 4 * (size_t)wt_device_get_info(s->gpu->device)->n_sms * (size_t)s->gpu->heads_at_once *
+                         (size_t)WT_LLM_PART_PITCH(c->d_head);
     size_t at = 0;
     s->x = lay(base, &at, n * (size_t)c->d_model);
     s->n = lay(base, &at, n * (size_t)c->d_model);
@@ -274,7 +274,7 @@ int wt__gpu_n_splits(const wt_llm_session *s, int n_tokens)
 {
     const int blocks = s->llm->config.n_heads / s->gpu->heads_at_once * n_tokens;
     const int n = (2 * s->gpu->n_sms + blocks - 1) / blocks;
-    const int most = s->n_pages < WT_LLM_MAX_PARTS ? s->n_pages : WT_LLM_MAX_PARTS;
+    const int most = 2 * s->n_pages < WT_LLM_MAX_PARTS ? 2 * s->n_pages : WT_LLM_MAX_PARTS;
     return n < most ? n : most;
 }
 

@@ -127,10 +127,6 @@ extern const wt__llm_ops wt__llm_cpu_ops, wt__llm_cuda_ops;
 /// Queue the batch's way through the first n_layers.
 WT_CHECKED wt_status wt__llm_forward(wt_llm_session *session, int n_layers, float *logits, int n_logits);
 
-/// Radians a position for each pair of dimensions at a length of `length` tokens, and the scale of cosines and sines.
-void wt__rope_frequencies(const wt_rope_config *rope, const float *factors, int length, float *frequencies,
-                          float *scale);
-
 /// What scores are multiplied with.
 float wt__attention_scale(const wt_model_config *config, int layer);
 

@@ -6,15 +6,24 @@ enum {
     FLASH_TOKENS = 17,
     FLASH_BLOCK = 128,
     MATVEC_WARPS = 16,
+    MATVEC_AHEAD = 1, // rounds of rows that come to the L2 cache before the vector
     PLACE_WARPS = 8,
     ATTEND_THREADS = 128,
-    THREADS = 256,
-    SCRATCH_BYTES = 1024
+    THREADS = 256
+};
+
+/// Those that wait for earlier ones themselves (kernels/overlap.cuh). The embedding does not: all that comes before a
+/// step is done before any of it.
+static const bool overlaps[WT__N_LLM_KERNELS] = {
+    [WT__LLM_NORM] = true,  [WT__LLM_CHOOSE] = true, [WT__LLM_GROUP] = true,      [WT__LLM_GATHER] = true,
+    [WT__LLM_MIX] = true,   [WT__LLM_PICK] = true,   [WT__LLM_PLACE] = true,      [WT__LLM_ATTEND] = true,
+    [WT__LLM_FLASH] = true, [WT__LLM_MATVEC] = true, [WT__LLM_MATVEC + 1] = true, [WT__LLM_MATVEC + 2] = true,
 };
 
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
 {
     const wt_arg arg = {args, bytes};
+    shape.overlap = overlaps[kernel];
     if (!p->status) p->status = wt_kernel_launch(p->s->gpu->kernels[kernel], p->s->stream, &shape, &arg, 1);
 }
 
@@ -85,20 +94,26 @@ static wt_dtype input_type(const wt__linear *w, int n)
     return t == WT_DTYPE_F32 || t == WT_DTYPE_F16 ? t : WT_DTYPE_BF16;
 }
 
-/// Blocks stay, two on a processor, unless the vector fills its shared memory.
-static wt_launch rows_launch(const wt__pass *p, int n_rows, int columns, int n)
+/// The most warps that share a row of n_chunks 16 bytes each and have at most one lane of eight idle.
+static int team_of(int n_chunks)
 {
-    const size_t shared = sizeof(float) * (size_t)columns;
-    const size_t most = wt_device_get_info(p->s->gpu->device)->shared_bytes / 2 - 2 * SCRATCH_BYTES;
-    const int wanted = (n_rows + MATVEC_WARPS - 1) / MATVEC_WARPS, there = p->s->gpu->n_sms * (shared > most ? 1 : 2);
-    return (wt_launch){
-        .grid = {wanted < there ? wanted : there, n}, .block = {32 * MATVEC_WARPS}, .shared_bytes = shared};
+    int warps = MATVEC_WARPS;
+    for (; warps > 1; warps /= 2) {
+        const int lanes = 32 * warps, strips = (n_chunks + lanes - 1) / lanes;
+        if (8 * n_chunks >= 7 * lanes * strips) break;
+    }
+    return warps;
 }
 
+/// A block a processor, so that there is room for one of the next launch beside it.
 static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const wt__norm *norm)
 {
+    const int of_chunk = 16 / (int)wt_dtype_bytes(w->weight.dtype, 1);
     a.columns = (int)w->weight.shape[1];
+    const int n_chunks = (a.columns + of_chunk - 1) / of_chunk;
     a.eps = (float)p->s->llm->config.norm_eps;
+    a.warps = team_of(n_chunks);
+    a.ahead = MATVEC_AHEAD;
     if (norm) {
         a.norm_weight = norm->weight;
         a.norm_bias = norm->bias;
@@ -109,7 +124,12 @@ static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const
         return;
     }
     for (int k = 0; k < (a.gated ? 1 : a.n_parts); k++) a.n_rows += a.parts[k].rows;
-    launch(p, WT__LLM_MATVEC + kernel_type(w->weight.dtype), rows_launch(p, a.n_rows, a.columns, 1), &a, sizeof a);
+    const int n_teams = MATVEC_WARPS / a.warps, wanted = (a.n_rows + n_teams - 1) / n_teams, there = p->s->gpu->n_sms;
+    launch(p, WT__LLM_MATVEC + kernel_type(w->weight.dtype),
+           (wt_launch){.grid = {wanted < there ? wanted : there},
+                       .block = {32 * MATVEC_WARPS},
+                       .shared_bytes = sizeof(float) * (size_t)(n_chunks * of_chunk)},
+           &a, sizeof a);
 }
 
 wt_scaling wt__llm_scaling(const wt__linear *w)
@@ -266,25 +286,36 @@ static wt_llm_cache cache_of(const wt__pass *p, int layer)
                           .n_pages = s->n_pages};
 }
 
-static void place(wt__pass *p, int layer)
+static wt_llm_turn_args turn_of(const wt__pass *p, int layer)
 {
     const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
     const wt__layer *w = &s->llm->layers[layer];
+    return (wt_llm_turn_args){.cosines = s->cosines,
+                              .sines = s->sines,
+                              .q_norm = w->q_norm.weight,
+                              .k_norm = w->k_norm.weight,
+                              .eps = (float)c->norm_eps,
+                              .n_dims = c->rope.n_dims,
+                              .interleaved = c->rope.interleaved};
+}
+
+/// Tokens of different sequences do not see each other: attention itself can put them into the cache.
+static bool places_itself(const wt_llm_session *s) { return !s->is_prompt || s->n_tokens == 1; }
+
+static void place(wt__pass *p, int layer)
+{
+    const wt_llm_session *s = p->s;
+    const wt_model_config *c = &s->llm->config;
+    if (places_itself(s)) return;
     const wt_llm_place_args a = {.tokens = tokens_of(p),
                                  .cache = cache_of(p, layer),
+                                 .turn = turn_of(p, layer),
                                  .q = s->q,
                                  .k = s->k,
                                  .v = s->v,
-                                 .cosines = s->cosines,
-                                 .sines = s->sines,
-                                 .q_norm = w->q_norm.weight,
-                                 .k_norm = w->k_norm.weight,
-                                 .eps = (float)c->norm_eps,
                                  .n_heads = c->n_heads,
-                                 .n_kv_heads = c->n_kv_heads,
-                                 .n_dims = c->rope.n_dims,
-                                 .interleaved = c->rope.interleaved};
+                                 .n_kv_heads = c->n_kv_heads};
     const int n_heads = c->n_heads + 2 * c->n_kv_heads;
     launch(p, WT__LLM_PLACE,
            (wt_launch){.grid = {s->n_tokens, (n_heads + PLACE_WARPS - 1) / PLACE_WARPS}, .block = {32 * PLACE_WARPS}},
@@ -316,6 +347,11 @@ static void attend(wt__pass *p, int layer)
                            .shared_bytes = 4 * page},
                &a, sizeof a);
         return;
+    }
+    if (places_itself(s)) {
+        a.turn = turn_of(p, layer);
+        a.k = s->k;
+        a.v = s->v;
     }
     a.n_splits = wt__gpu_n_splits(s, s->n_tokens);
     launch(

@@ -1,0 +1,175 @@
+// A language model from files: loading, a prompt, greedy tokens one by one, and the logits of given tokens.
+//
+//   bench_llm_model MODEL [--backend cuda|cpu] [--threads N] [--context N] [--tokens N] [--prompt N]
+//                   [--ids FILE --first N --logits FILE]
+//
+//   load     16.4 GB   2.05 s   8.0 GB/s      twice: the first opens kernels too, the second finds the files in memory
+//   read     4651 GB/s                        a plain kernel over the loaded weights, or memcpy's on the CPU left out
+//   prompt   4096 tokens   30391 tok/s
+//   decode   at 1024   255.0 tok/s   3.92 ms   3900 GB/s
+// (The figures above only show the form.)
+//
+// --ids: int32 tokens; the first N are a prompt, the others follow one by one. --logits gets float32 [count - N +
+// 1][vocab_size]: after the prompt and after each that follows. bench/peers/llm.py compares them.
+#include "support/random_llm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/clock.h>
+
+enum { MAX_IDS = 1 << 16, MOST_BATCH = 4096 };
+
+typedef struct options {
+    const char *model, *backend, *ids, *logits;
+    int threads, context, tokens, prompt, first;
+} options;
+
+static void need(wt_status status)
+{
+    if (!status) return;
+    fprintf(stderr, "bench_llm_model: %s\n", wt_last_error());
+    exit(1);
+}
+
+static double seconds_since(int64_t begin) { return (double)(wt_clock_now_ns(NULL) - begin) * 1e-9; }
+
+static bool read_options(int argc, char **argv, options *o)
+{
+    const struct {
+        const char *name, **text;
+        int *number;
+    } all[] = {{"--backend", &o->backend, NULL}, {"--ids", &o->ids, NULL},         {"--logits", &o->logits, NULL},
+               {"--threads", NULL, &o->threads}, {"--context", NULL, &o->context}, {"--tokens", NULL, &o->tokens},
+               {"--prompt", NULL, &o->prompt},   {"--first", NULL, &o->first}};
+    if (argc < 2 || argc % 2) return false;
+    o->model = argv[1];
+    for (int k = 2; k < argc; k += 2) {
+        size_t n = 0;
+        while (n < sizeof all / sizeof *all && strcmp(all[n].name, argv[k])) n++;
+        if (n == sizeof all / sizeof *all) return false;
+        if (all[n].text)
+            *all[n].text = argv[k + 1];
+        else
+            *all[n].number = atoi(argv[k + 1]);
+    }
+    return o->context >= 0 && o->tokens >= 1 && o->prompt >= 1 && o->first >= 1;
+}
+
+// ---- rows
+
+static wt_llm_resident *bench_load(const wt_llm *m, wt_device *device)
+{
+    wt_llm_resident *resident = NULL;
+    for (int k = 0; k < 2; k++) {
+        wt_llm_resident_destroy(resident);
+        const int64_t begin = wt_clock_now_ns(NULL);
+        need(wt_llm_resident_create(m, &(wt_llm_resident_config){.device = device}, &resident));
+        const double s = seconds_since(begin), gb = (double)wt_pool_arena_used_bytes(resident->arena) * 1e-9;
+        printf("load    %6.2f GB  %8.3f s  %8.1f GB/s\n", gb, s, gb / s);
+    }
+    wt_stream *stream;
+    double rate;
+    need(wt_stream_create(device, NULL, &stream));
+    need(random_llm_read_rate(device, stream, wt_device_get_info(device)->n_sms,
+                              (uintptr_t)resident->llm.embedding.data, wt_pool_arena_used_bytes(resident->arena) / 2,
+                              &rate));
+    wt_stream_destroy(stream);
+    printf("read    %8.0f GB/s\n", rate);
+    return resident;
+}
+
+static void bench_prompt(wt_llm_session *session, int vocab, int n)
+{
+    int32_t *ids = calloc((size_t)n, sizeof *ids);
+    double best = 1e30;
+    for (int k = 0; k < n; k++) ids[k] = k * 37 % vocab;
+    for (int k = 0; k < 3; k++) {
+        need(wt_llm_session_restore(session, (wt_llm_snapshot){0, 0}));
+        const int64_t begin = wt_clock_now_ns(NULL);
+        need(wt_llm_prefill(session, ids, n));
+        const double s = seconds_since(begin);
+        best = s < best ? s : best;
+        if (s > 2) break;
+    }
+    printf("prompt  %5d tokens  %10.1f tok/s  %8.2f ms\n", n, n / best, best * 1e3);
+    free(ids);
+}
+
+/// From `context` tokens on, best of three runs.
+static void bench_decode(wt_llm_session *session, const wt_llm *m, const options *o, size_t number_bytes)
+{
+    const wt_model_config *c = &m->config;
+    const double kv = 2.0 * (double)number_bytes * c->n_layers * c->n_kv_heads * c->d_head;
+    const double bytes = (double)wt_llm_step_bytes(m) + kv * (o->context + o->tokens / 2);
+    double best = 1e30;
+    for (int k = 0; k < 4; k++) { // the first records the step
+        need(wt_llm_session_restore(session, (wt_llm_snapshot){o->context, 0}));
+        const int64_t begin = wt_clock_now_ns(NULL);
+        need(wt_llm_run(session, 1, &(wt_llm_run_config){.n_tokens = o->tokens}));
+        const double s = seconds_since(begin) / o->tokens;
+        if (k) best = s < best ? s : best;
+    }
+    printf("decode  at %-5d  %10.1f tok/s  %8.3f ms  %7.1f GB/s\n", o->context, 1 / best, best * 1e3,
+           bytes / best * 1e-9);
+}
+
+static void write_logits(wt_llm_session *session, int vocab, const options *o)
+{
+    static int32_t ids[MAX_IDS];
+    FILE *in = fopen(o->ids, "rb"), *out = fopen(o->logits ? o->logits : "/dev/null", "wb");
+    const int n = in ? (int)fread(ids, sizeof *ids, MAX_IDS, in) : 0;
+    if (!out || n < o->first) {
+        fprintf(stderr, "bench_llm_model: %d tokens in %s, want %d or more, or the logits cannot be written\n", n,
+                o->ids, o->first);
+        exit(1);
+    }
+    need(wt_llm_session_restore(session, (wt_llm_snapshot){0, 0}));
+    need(wt_llm_prefill(session, ids, o->first));
+    for (int k = o->first;; k++) {
+        fwrite(wt_llm_logits(session), sizeof(float), (size_t)vocab, out);
+        if (k == n) break;
+        need(wt_llm_decode(session, ids[k]));
+    }
+    fclose(in);
+    fclose(out);
+}
+
+int main(int argc, char **argv)
+{
+    options o = {.backend = "auto", .context = 1024, .tokens = 128, .prompt = 4096, .first = 1};
+    if (!read_options(argc, argv, &o)) {
+        printf("bench_llm_model: left out, want MODEL [--backend cuda|cpu] [--threads N] [--context N] [--tokens N] "
+               "[--prompt N] [--ids FILE --first N --logits FILE]\n");
+        return argc > 1;
+    }
+    const wt_backend backend = !strcmp(o.backend, "cpu")    ? WT_BACKEND_CPU
+                               : !strcmp(o.backend, "cuda") ? WT_BACKEND_CUDA
+                                                            : WT_BACKEND_AUTO;
+    wt_device *device;
+    wt_llm *m;
+    wt_llm_session *session;
+    need(wt_device_open(&(wt_device_config){.backend = backend, .n_threads = o.threads}, &device));
+    const int64_t begin = wt_clock_now_ns(NULL);
+    need(wt_llm_open(o.model, &m));
+    printf("open    %s  %.3f s\n", wt_model_family_name(m->config.family), seconds_since(begin));
+    const bool on_gpu = wt_device_get_info(device)->backend == WT_BACKEND_CUDA;
+    wt_llm_resident *resident = on_gpu ? bench_load(m, device) : NULL;
+    const int n_prompt = o.context > o.prompt ? o.context : o.prompt;
+    const wt_llm_session_config config = {.device = device,
+                                          .resident = resident,
+                                          .n_positions = n_prompt + o.tokens,
+                                          .n_batch = !on_gpu                 ? 0
+                                                     : n_prompt < MOST_BATCH ? n_prompt
+                                                                             : MOST_BATCH,
+                                          .kv_type = on_gpu ? WT_DTYPE_BF16 : WT_DTYPE_F32};
+    need(wt_llm_session_create(m, &config, &session));
+    if (o.ids) write_logits(session, m->config.vocab_size, &o);
+    bench_prompt(session, m->config.vocab_size, n_prompt);
+    bench_decode(session, m, &o, on_gpu ? 2 : 4);
+    wt_llm_session_destroy(session);
+    wt_llm_resident_destroy(resident);
+    wt_llm_close(m);
+    wt_device_close(device);
+    return 0;
+}
