@@ -32,6 +32,7 @@
 #    define LANE (GROUP / 4 < 16 ? GROUP / 4 : 16)
 #endif
 #include "llm_weights.cuh"
+#include "overlap.cuh"
 
 #define IS_Q4_K  (WEIGHT == WT_MM_Q4_K)
 #define COLUMNS  (IS_NIBBLES ? 256 : 128)  // of a piece
@@ -430,9 +431,11 @@ extern "C" __global__ void __launch_bounds__(512) llm_quant(const __grid_constan
     unsigned char *stages = m.stages + warp * (STAGES * STAGE);
     cursor ahead = {(int)blockIdx.x, warp};
     int turn = 0;
+    let_next_begin();
     aim(a, ahead);
 #pragma unroll
     for (int s = 0; s < STAGES - 1; s++) fetch(a, ahead, n_chunks, stages + s * STAGE);
+    wait_for_earlier();
     const float x_scale = stage_x(a.m, m);
     int slot = 0, next = STAGES - 1;
     for (int tile = blockIdx.x; tile < a.n_tiles; tile += gridDim.x, turn++) {
