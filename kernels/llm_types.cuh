@@ -66,6 +66,14 @@ template <class T, int N> struct alignas(sizeof(T) * N) pack {
     T at[N];
 };
 
+// 16 bytes if `wanted`, else what there was. Not a branch: a compiler that joins two ways waits for the load there.
+static __device__ __forceinline__ void load_if(bool wanted, const void *from, uint4 *to)
+{
+    asm volatile("{ .reg .pred p; setp.ne.s32 p, %5, 0; @p ld.global.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+                 : "+r"(to->x), "+r"(to->y), "+r"(to->z), "+r"(to->w)
+                 : "l"(from), "r"((int)wanted));
+}
+
 static __device__ __forceinline__ float warp_sum(float x)
 {
     for (int step = 16; step; step /= 2) x += __shfl_xor_sync(ALL, x, step);
