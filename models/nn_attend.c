@@ -1,5 +1,5 @@
-// Attention: kernels/nn_attend.cu on a GPU; on the CPU a query at a time, with its running maximum and total over tiles of
-// keys.
+// Attention: kernels/nn_attend.cu on a GPU; on the CPU a query at a time, with its running maximum and total over tiles
+// of keys.
 #include "nn_internal.h"
 
 #include <math.h>
@@ -49,13 +49,13 @@ static float score(const query *u, int key, float x)
     return fmaxf(x + nn_get(a->mask_type, a->mask, at), nothing);
 }
 
-static void look(query *u, int begin, int end)
+/// Keys begin .. end - 1, of a tile that begins at `first`.
+static void look(query *u, const float *keys, const float *values, int first, int begin, int end)
 {
-    const nn_attend_args *a = u->a;
-    float s[KEYS], row[MAX_HEAD], most = u->most;
+    const int d = u->a->d_head;
+    float s[KEYS], most = u->most;
     for (int key = begin; key < end; key++) {
-        wt__nn_read(a->k.type, a->k.data, row_of(&a->k, u->n, u->head / a->group, key), a->d_head, row);
-        s[key - begin] = score(u, key, dot(u->q, row, a->d_head));
+        s[key - begin] = score(u, key, dot(u->q, keys + (key - first) * d, d));
         most = fmaxf(most, s[key - begin]);
     }
     float fade = expf(u->most - most);
@@ -64,30 +64,47 @@ static void look(query *u, int begin, int end)
     for (int key = begin; key < end; key++) {
         if (!(s[key - begin] > nothing)) continue;
         const float share = expf(s[key - begin] - most);
-        wt__nn_read(a->v.type, a->v.data, row_of(&a->v, u->n, u->head / a->group, key), a->d_head, row);
-        add(u->sum, fade, share, row, a->d_head);
+        add(u->sum, fade, share, values + (key - first) * d, d);
         u->total += share;
         fade = 1;
     }
 }
 
+static void begin_query(query *u, const nn_attend_args *a, int n, int head, int at)
+{
+    const int last = a->causal ? at + a->keys - a->queries : a->keys - 1;
+    u->a = a;
+    u->n = n, u->head = head, u->at = at;
+    u->first = a->window && last - a->window + 1 > 0 ? last - a->window + 1 : 0;
+    u->end = last + 1 < a->keys ? last + 1 : a->keys;
+    u->most = nothing;
+    u->total = 0;
+    memset(u->sum, 0, sizeof u->sum);
+    wt__nn_read(a->q.type, a->q.data, row_of(&a->q, n, head, at), a->d_head, u->q);
+}
+
+/// Eight queries share each tile of keys.
 static void item(const void *args, int index)
 {
     const nn_attend_args *a = args;
     const int pieces = (a->queries + QUERIES_AN_ITEM - 1) / QUERIES_AN_ITEM, begin = index % pieces * QUERIES_AN_ITEM;
-    const int end = begin + QUERIES_AN_ITEM < a->queries ? begin + QUERIES_AN_ITEM : a->queries;
-    query u = {.a = a, .head = index / pieces % a->heads, .n = index / pieces / a->heads};
-    for (u.at = begin; u.at < end; u.at++) {
-        const int last = a->causal ? u.at + a->keys - a->queries : a->keys - 1;
-        u.first = a->window && last - a->window + 1 > 0 ? last - a->window + 1 : 0;
-        u.end = last + 1 < a->keys ? last + 1 : a->keys;
-        u.most = nothing;
-        u.total = 0;
-        memset(u.sum, 0, sizeof u.sum);
-        wt__nn_read(a->q.type, a->q.data, row_of(&a->q, u.n, u.head, u.at), a->d_head, u.q);
-        for (int key = u.first; key < u.end; key += KEYS) look(&u, key, key + KEYS < u.end ? key + KEYS : u.end);
-        for (int d = 0; d < a->d_head; d++) u.sum[d] *= u.total > 0 ? 1 / u.total : 0;
-        wt__nn_write(a->out.type, a->out.data, row_of(&a->out, u.n, u.head, u.at), a->d_head, u.sum);
+    const int count = a->queries - begin < QUERIES_AN_ITEM ? a->queries - begin : QUERIES_AN_ITEM;
+    const int head = index / pieces % a->heads, n = index / pieces / a->heads, d = a->d_head;
+    float keys[KEYS * MAX_HEAD], values[KEYS * MAX_HEAD];
+    query u[QUERIES_AN_ITEM] = {{0}};
+    for (int k = 0; k < count; k++) begin_query(&u[k], a, n, head, begin + k);
+    for (int first = u[0].first; first < u[count - 1].end; first += KEYS) { // spans only move on
+        const int end = first + KEYS < u[count - 1].end ? first + KEYS : u[count - 1].end;
+        for (int key = first; key < end; key++) {
+            wt__nn_read(a->k.type, a->k.data, row_of(&a->k, n, head / a->group, key), d, keys + (key - first) * d);
+            wt__nn_read(a->v.type, a->v.data, row_of(&a->v, n, head / a->group, key), d, values + (key - first) * d);
+        }
+        for (int k = 0; k < count; k++)
+            look(&u[k], keys, values, first, first > u[k].first ? first : u[k].first, end < u[k].end ? end : u[k].end);
+    }
+    for (int k = 0; k < count; k++) {
+        for (int i = 0; i < d; i++) u[k].sum[i] *= u[k].total > 0 ? 1 / u[k].total : 0;
+        wt__nn_write(a->out.type, a->out.data, row_of(&a->out, n, head, begin + k), d, u[k].sum);
     }
 }
 
@@ -142,10 +159,11 @@ wt_status wt_nn_attention(wt_nn *nn, wt_stream *stream, const wt_attention_args 
     if (status) return status;
     const int64_t heads = q->shape[1], kv_heads = k->shape[1], d = q->shape[3];
     if (d < 8 || d > MAX_HEAD || d % 8 || kv_heads < 1 || heads % kv_heads || args->window < 0)
-        return wt_fail(WT_ERR_BAD_ARG,
-                       "attention: %lld heads of %lld on %lld, window %d; want a multiple of 8 up to %d, heads a multiple "
-                       "of the others, a window of 0 or more",
-                       (long long)heads, (long long)d, (long long)kv_heads, args->window, MAX_HEAD);
+        return wt_fail(
+            WT_ERR_BAD_ARG,
+            "attention: %lld heads of %lld on %lld, window %d; want a multiple of 8 up to %d, heads a multiple "
+            "of the others, a window of 0 or more",
+            (long long)heads, (long long)d, (long long)kv_heads, args->window, MAX_HEAD);
     status = wt__nn_shape("attention: k", k, 4, (int64_t[]){q->shape[0], kv_heads, -1, d});
     if (!status) status = wt__nn_shape("attention: v", args->v, 4, k->shape);
     if (!status) status = wt__nn_shape("attention: out", args->out, 4, q->shape);
