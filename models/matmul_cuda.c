@@ -31,14 +31,14 @@ typedef struct plan {
     wt_launch launch;
 } plan;
 
-wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_cuda **cuda)
+wt_status wt__mm_cuda_create(const wt_matmul_config *config, wt__mm_cuda **cuda)
 {
     wt__mm_cuda *c = calloc(1, sizeof *c);
     if (!c) return wt_fail(WT_ERR_NO_MEMORY, "matmul: no memory for a handle");
     c->config = *config;
     *cuda = c;
     if (config->no_library || !wt_cublaslt_version()) return WT_OK;
-    return wt__mm_library_create(config->device, n_sms, config->tf32, &c->library);
+    return wt__mm_library_create(config, &c->library);
 }
 
 void wt__mm_cuda_destroy(wt__mm_cuda *cuda)

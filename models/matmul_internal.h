@@ -30,7 +30,7 @@ WT_CHECKED wt_status wt__mm_cpu_quantize(wt_stream *stream, const wt_mm_quantize
 WT_CHECKED wt_status wt__mm_cpu_repack(wt_stream *stream, const wt_mm_repack_args *args);
 
 /// CUDA: matmul_cuda.c. Without a stream: make ready.
-WT_CHECKED wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_cuda **cuda);
+WT_CHECKED wt_status wt__mm_cuda_create(const wt_matmul_config *config, wt__mm_cuda **cuda);
 void wt__mm_cuda_destroy(wt__mm_cuda *cuda);
 WT_CHECKED wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *args);
 WT_CHECKED wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_quantize_args *args);
@@ -42,7 +42,7 @@ typedef struct wt__mm_library wt__mm_library;
 typedef struct wt__mm_helpers {
     wt_kernel *finish, *widen;
 } wt__mm_helpers;
-WT_CHECKED wt_status wt__mm_library_create(wt_device *device, int n_sms, bool tf32, wt__mm_library **library);
+WT_CHECKED wt_status wt__mm_library_create(const wt_matmul_config *config, wt__mm_library **library);
 void wt__mm_library_destroy(wt__mm_library *library);
 /// Is it a product that the library computes?
 bool wt__mm_library_takes(const wt_mm_args *args);

@@ -148,14 +148,14 @@ static wt_status prepare_io(wt_llm_session *s)
     return status ? status : wt_stream_synchronize(s->stream);
 }
 
-static wt_status take_memory(wt_llm_session *s, wt_partition *partition)
+static wt_status take_memory(wt_llm_session *s)
 {
     wt__gpu *g = s->gpu;
     uintptr_t base;
     lay_out_io(s);
     const size_t bytes = lay_out(s, 0);
-    wt_status status = wt__llm_pool(g->device, partition, "llm session", &g->pool);
-    if (!status) status = wt_pool_arena_create(g->pool, bytes, &g->arena);
+    g->pool = s->pool;
+    wt_status status = wt_pool_arena_create(g->pool, bytes, &g->arena);
     if (!status) status = wt_pool_arena_take(g->arena, bytes, 64, &base);
     if (status) return status;
     lay_out(s, base);
@@ -227,7 +227,6 @@ wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_sess
     wt_partition_info info = {.n_sms = wt_device_get_info(config->device)->n_sms};
     if (config->partition) wt_partition_get_info(config->partition, &info);
     g->device = config->device;
-    g->partition = config->partition;
     g->n_sms = info.n_sms;
     g->kv_type = type_of(config->kv_type);
     g->heads_at_once = heads_at_once(llm->config.n_heads / llm->config.n_kv_heads);
@@ -238,13 +237,12 @@ wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_sess
             llm, &(wt_llm_resident_config){.device = config->device, .partition = config->partition}, &g->resident);
     if (status) return status;
     s->llm = &g->resident->llm;
-    status = config->partition ? wt_partition_stream_create(config->partition, NULL, &s->stream)
-                               : wt_stream_create(config->device, NULL, &s->stream);
-    if (!status) status = load_kernels(g, &llm->config);
+    status = load_kernels(g, &llm->config);
     if (!status)
         status =
             wt_matmul_create(&(wt_matmul_config){.device = config->device, .partition = config->partition}, &g->matmul);
-    return status ? status : take_memory(s, config->partition);
+    if (!status) status = take_memory(s);
+    return status || !config->partition ? status : wt__gpu_prepare(s);
 }
 
 void wt__gpu_destroy(wt_llm_session *s)
@@ -256,9 +254,7 @@ void wt__gpu_destroy(wt_llm_session *s)
     if (g->io_address) status = wt_pool_release_access(g->pool, g->io, s->stream);
     if (g->io.slot || g->io.generation) status = wt_pool_free(g->pool, g->io, s->stream);
     wt_pool_arena_destroy(g->arena, NULL);
-    if (g->pool && s->stream) status = wt_pool_detach_stream(g->pool, s->stream);
     (void)status; // nothing of it is left in any case
-    wt_pool_destroy(g->pool);
     wt_buffer_destroy(g->host);
     wt_buffer_destroy(g->ring);
     wt_matmul_destroy(g->matmul);

@@ -7,7 +7,6 @@
 
 #include <warptone/graph.h>
 #include <warptone/matmul.h>
-#include <warptone/pool.h>
 
 struct wt_llm_resident {
     wt_llm llm; ///< the host's, with addresses of the device
@@ -15,9 +14,6 @@ struct wt_llm_resident {
     wt_pool *pool;
     wt_pool_arena *arena;
 };
-
-/// A pool of the partition's quota, or of all the device's memory.
-WT_CHECKED wt_status wt__llm_pool(wt_device *device, wt_partition *partition, const char *name, wt_pool **pool);
 
 /// Bytes from something of the first expert to the same of the second, and of all.
 int64_t wt__llm_expert_stride(const wt_llm *llm, const void *first, const void *second);
@@ -47,12 +43,12 @@ typedef struct wt__gpu {
     wt_llm_resident *resident;
     bool owns_resident;
     wt_device *device;
-    int n_sms; ///< of the stream's partition
+    int n_sms; ///< of the step's stream
     int kv_type, heads_at_once;
     wt_module *modules[WT__N_LLM_MODULES];
     wt_kernel *kernels[WT__N_LLM_KERNELS];
     wt_matmul *matmul;
-    wt_pool *pool;
+    wt_pool *pool;        ///< the session's
     wt_pool_arena *arena; ///< the session's bulk
     wt_pool_block io;     ///< tokens, frequencies, logits and what else the host sees; accessed as long as it lives
     wt_buffer *host;      ///< page-locked, laid out as io
@@ -65,7 +61,6 @@ typedef struct wt__gpu {
     void *grouped;        ///< [n_batch][n_experts_used][d_model]
     float *mixed;         ///< [n_batch][n_experts_used][d_model]
     wt_buffer *ring;      ///< [WT_LLM_RING] of wt_llm_choice, mapped
-    wt_partition *partition;
     wt_graph *steps[WT__LLM_MAX_VARIANTS]; ///< a step of one token on each of the partition's streams
     bool logits_away;                      ///< the last token's logits are on the device alone
 } wt__gpu;
@@ -88,6 +83,16 @@ WT_CHECKED wt_status wt__gpu_run(wt_llm_session *session, int n_layers, float *l
 
 /// Choose the most probable token after p->logits: the next step's token on the device, and in the ring.
 void wt__gpu_pick(wt__pass *pass);
+
+/// All that later steps of any size may need: kernels, the library's algorithms, a recorded step for each stream.
+WT_CHECKED wt_status wt__gpu_prepare(wt_llm_session *session);
+
+/// Record a step of one token on each of the partition's streams.
+WT_CHECKED wt_status wt__gpu_record_all(wt_llm_session *session);
+
+/// Rows that a product of `n` is computed with, at most `most`: few sizes, so that all can be prepared beforehand. What
+/// stands in the others is not looked at.
+int wt__gpu_rows(int n, int most);
 
 /// wt_llm_run without a sampler: up to config->n_tokens steps, recorded once and launched ahead of their results.
 WT_CHECKED wt_status wt__gpu_generate(wt_llm_session *session, const wt_llm_run_config *config);

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <warptone/clock.h>
 
-enum { AHEAD = 3, PAUSE_NS = 20000, PATIENCE_MS = 2000 };
+enum { AHEAD = 2, PAUSE_NS = 20000, PATIENCE_MS = 2000 };
 
 // ---- a step
 
@@ -47,18 +47,31 @@ static wt_status launch_on(wt_llm_session *s, int variant, wt_stream *stream, in
     return status;
 }
 
-/// On the widest stream there is now.
 static wt_status launch_step(wt_llm_session *s)
 {
-    wt__gpu *g = s->gpu;
-    if (!g->partition || wt_partition_n_variants(g->partition) == 1) return launch_on(s, 0, s->stream, g->n_sms);
-    wt_partition_step step;
-    wt_status status = wt_partition_step_begin(g->partition, &step);
+    wt_status status = wt__llm_step_begin(s);
     if (status) return status;
-    status = launch_on(s, step.variant, step.stream, step.n_sms);
-    const wt_status ended = wt_partition_step_end(g->partition);
-    return status ? status : ended;
+    status = launch_on(s, s->step.variant, s->step.stream, s->step.n_sms);
+    const wt_status queued = wt__llm_step_queued(s);
+    return status ? status : queued;
 }
+
+wt_status wt__gpu_record_all(wt_llm_session *s)
+{
+    const int n = s->partition ? wt_partition_n_variants(s->partition) : 1;
+    wt_status status = WT_OK;
+    for (int v = 0; v < n && !status; v++) {
+        wt_stream *stream = n > 1 ? wt_partition_variant_stream(s->partition, v) : s->own;
+        const int n_sms = n > 1 ? wt_partition_variant_sms(s->partition, v) : s->gpu->n_sms;
+        status = record(s, stream, n_sms, &s->gpu->steps[v]);
+        if (!status) status = wt_stream_synchronize(stream);
+    }
+    return status;
+}
+
+/// Steps that may be under way. Borrowed processors go back after the step that has them, and a paced step waits for
+/// what the one before took.
+static int most_ahead(const wt_llm_session *s) { return s->is_paced || s->step.variant ? 1 : AHEAD; }
 
 // ---- the results
 
@@ -74,7 +87,7 @@ static wt_status wait_for(wt_llm_session *s, int number, int32_t *id)
         memcpy(&choice, &bits, sizeof choice);
         *id = choice.id;
         if (choice.step == number) break;
-        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+        if (!s->step.variant) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL); // else the GPU waits for us
         if (wt_clock_now_ns(NULL) - begin < PATIENCE_MS * (int64_t)1000000) continue;
         status = wt_stream_synchronize(s->stream); // which tells what went wrong
         begin = wt_clock_now_ns(NULL);
@@ -100,12 +113,13 @@ wt_status wt__gpu_generate(wt_llm_session *s, const wt_llm_run_config *config)
     bool goes_on = true;
     wt_status found = WT_OK, status = begin(s);
     while (!status && n_seen < config->n_tokens && (goes_on || n_seen < n_launched)) {
-        while (!status && goes_on && n_launched < config->n_tokens && n_launched < n_seen + AHEAD) {
+        while (!status && goes_on && n_launched < config->n_tokens && n_launched < n_seen + most_ahead(s)) {
             status = launch_step(s);
             n_launched += !status;
         }
         int32_t id;
         if (!status) status = wait_for(s, ++n_seen, &id);
+        if (!status) status = wt__llm_step_ran(s);
         if (status || !goes_on) continue; // launched ahead, and forgotten
         s->position = first + n_seen;
         if (id < 0) found = wt_fail(WT_ERR_FORMAT, "llm: after %d tokens a logit is not a number", s->position);

@@ -158,13 +158,14 @@ static wt_status choose_sizes(const wt_llm *llm, const wt_llm_session_config *co
     return WT_OK;
 }
 
-static wt_status open_on_cpu(wt_llm_session *s, const wt_llm_session_config *config)
+static wt_status open_on_cpu(wt_llm_session *s)
 {
-    wt_status status = config->partition ? wt_partition_stream_create(config->partition, NULL, &s->stream)
-                                         : wt_stream_create(config->device, NULL, &s->stream);
-    if (!status) status = wt_buffer_create(config->device, WT_MEMORY_DEVICE, lay_out(s, NULL), &s->memory);
+    const size_t bytes = lay_out(s, NULL);
+    uintptr_t memory;
+    wt_status status = wt_pool_arena_create(s->pool, bytes, &s->memory);
+    if (!status) status = wt_pool_arena_take(s->memory, bytes, ALIGN, &memory);
     if (status) return status;
-    lay_out(s, wt_buffer_host(s->memory));
+    lay_out(s, (unsigned char *)memory);
     for (int k = 0; k < s->n_pages * s->n_sequences; k++) s->pages[k] = k;
     return WT_OK;
 }
@@ -175,8 +176,14 @@ wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *
     if (!s) return wt_fail(WT_ERR_NO_MEMORY, "llm: session");
     s->llm = llm;
     s->exact = config->exact_products;
+    s->partition = config->partition;
     wt_status status = choose_sizes(llm, config, s);
-    if (!status) status = s->ops == &wt__llm_cuda_ops ? wt__gpu_create(s, llm, config) : open_on_cpu(s, config);
+    if (!status)
+        status = config->partition ? wt_partition_stream_create(config->partition, NULL, &s->own)
+                                   : wt_stream_create(config->device, NULL, &s->own);
+    s->stream = s->own;
+    if (!status) status = wt__llm_pool(config->device, config->partition, "llm session", &s->pool);
+    if (!status) status = s->ops == &wt__llm_cuda_ops ? wt__gpu_create(s, llm, config) : open_on_cpu(s);
     if (!status) return WT_OK;
     wt_llm_session_destroy(s);
     *session = NULL;
@@ -187,8 +194,11 @@ void wt_llm_session_destroy(wt_llm_session *session)
 {
     if (!session) return;
     wt__gpu_destroy(session);
-    wt_stream_destroy(session->stream);
-    wt_buffer_destroy(session->memory);
+    wt_pool_arena_destroy(session->memory, NULL);
+    wt_pool_destroy(session->pool);
+    wt_event_destroy(session->began);
+    wt_event_destroy(session->ended);
+    wt_stream_destroy(session->own);
     free(session->sequences);
     free(session);
 }
@@ -238,10 +248,10 @@ static void prepare_batch(wt_llm_session *s, const int32_t *ids, int n)
 /// The batch through the first n_layers, and the logits of its last n_logits tokens to `logits`.
 static wt_status run_batch(wt_llm_session *s, int n_layers, float *logits, int n_logits)
 {
-    wt_status status =
-        s->gpu ? wt__gpu_run(s, n_layers, logits, n_logits) : wt__llm_forward(s, n_layers, logits, n_logits);
-    const wt_status ran = wt_stream_synchronize(s->stream);
-    return status ? status : ran;
+    wt_status status = wt__llm_step_begin(s);
+    if (status) return status;
+    status = s->gpu ? wt__gpu_run(s, n_layers, logits, n_logits) : wt__llm_forward(s, n_layers, logits, n_logits);
+    return wt__llm_step_finish(s, status);
 }
 
 /// Tokens through the first n_layers; the logits of the last to the session, or those of each to `all`
@@ -409,7 +419,9 @@ wt_status wt_llm_step(wt_llm_session *session, const wt_llm_turn *turns, int n, 
         const int sequence = turns[k].sequence;
         put_token(s, k, (wt_llm_token){turns[k].id, s->sequences[sequence].position, sequence});
     }
-    status = s->gpu ? wt__gpu_step(s, best, logits) : step_on_cpu(s, best, logits);
+    status = wt__llm_step_begin(s);
+    if (status) return status;
+    status = wt__llm_step_finish(s, s->gpu ? wt__gpu_step(s, best, logits) : step_on_cpu(s, best, logits));
     for (int k = 0; k < n && !status; k++) {
         s->sequences[turns[k].sequence].position++;
         if (best[k] < 0) status = wt_fail(WT_ERR_FORMAT, "llm: turn %d gives a logit that is not a number", k);

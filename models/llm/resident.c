@@ -182,12 +182,14 @@ static void fill_item(const void *args, int item)
     }
 }
 
-static wt_status open_loader(loader *l)
+static wt_status open_loader(loader *l, wt_partition *partition)
 {
     wt_status status =
         wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = MAX_THREADS}, &l->cpu);
     if (!status) status = wt_stream_create(l->cpu, NULL, &l->copying);
-    if (!status) status = wt_stream_create(l->resident->device, NULL, &l->sending);
+    if (!status)
+        status = partition ? wt_partition_stream_create(partition, NULL, &l->sending)
+                           : wt_stream_create(l->resident->device, NULL, &l->sending);
     const size_t bytes = l->size < CHUNK ? l->size : CHUNK;
     for (int k = 0; k < SLOTS && !status; k++) {
         status = wt_buffer_create(l->resident->device, WT_MEMORY_PINNED, bytes, &l->slots[k]);
@@ -228,7 +230,7 @@ static wt_status send_all(loader *l, const wt_llm_resident_config *config)
     uintptr_t base;
     wt_status status = wt_pool_arena_create(l->resident->pool, l->size, &l->resident->arena);
     if (!status) status = wt_pool_arena_take(l->resident->arena, l->size, 64, &base);
-    if (!status) status = open_loader(l);
+    if (!status) status = open_loader(l, config->partition);
     int slot = 0;
     for (size_t at = 0; at < l->size && !status; at += CHUNK, slot = (slot + 1) % SLOTS) {
         status = send_chunk(l, base, at, slot);

@@ -132,6 +132,17 @@ wt_llm_snapshot wt_llm_session_snapshot(const wt_llm_session *session); ///< [wo
 /// Forget the tokens after the snapshot; {0} forgets all. Errors: WT_ERR_BAD_ARG when the session has fewer.  [worker]
 WT_CHECKED wt_status wt_llm_session_restore(wt_llm_session *session, wt_llm_snapshot snapshot);
 
+/// What a session has had of its device. A partition that borrows takes each step on the SMs (processors) of the
+/// partitions that lend and are idle at that moment, and gives them back with it. A partition with a bandwidth_share
+/// below 1 gets at most that share of time: before a step the session waits for what the steps before took.
+typedef struct wt_llm_usage {
+    uint64_t n_steps;      ///< batches of a prompt, steps of decoding
+    uint64_t n_wide_steps; ///< of these, with SMs of others
+    double paced_s;        ///< that paced steps took on the device
+    double waited_s;       ///< for the share
+} wt_llm_usage;
+void wt_llm_session_get_usage(const wt_llm_session *session, wt_llm_usage *usage); ///< [worker]
+
 // ---- choosing a token
 
 typedef struct wt_logit_bias {
