@@ -183,6 +183,9 @@ static wt_status take_memory(wt__mm_library *l, size_t bytes, wt_pool_arena **ar
 {
     wt_partition_info info = {.memory_quota_bytes = 0};
     if (l->config.partition) wt_partition_get_info(l->config.partition, &info);
+    if (info.memory_quota_bytes && bytes > info.memory_quota_bytes)
+        return wt_fail(WT_ERR_QUOTA, "matmul: %zu bytes of scratch memory, the quota of partition %s is %zu", bytes,
+                       info.name, info.memory_quota_bytes);
     const size_t all = wt_device_get_info(l->config.device)->memory_bytes;
     const wt_pool_config config = {.name = "matmul",
                                    .quota_bytes = info.memory_quota_bytes ? 0 : all,

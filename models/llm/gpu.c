@@ -155,8 +155,8 @@ static wt_status take_memory(wt_llm_session *s)
     lay_out_io(s);
     const size_t bytes = lay_out(s, 0);
     g->pool = s->pool;
-    wt_status status = wt_pool_arena_create(g->pool, bytes, &g->arena);
-    if (!status) status = wt_pool_arena_take(g->arena, bytes, 64, &base);
+    wt_status status = wt__llm_fits(g->pool, "logits", g->io_bytes);
+    if (!status) status = wt__llm_arena(g->pool, "keys, values and activations", bytes, &g->arena, &base);
     if (status) return status;
     lay_out(s, base);
     const wt_pool_request request = {.size_bytes = g->io_bytes, .no_evict = true};

@@ -160,10 +160,8 @@ static wt_status choose_sizes(const wt_llm *llm, const wt_llm_session_config *co
 
 static wt_status open_on_cpu(wt_llm_session *s)
 {
-    const size_t bytes = lay_out(s, NULL);
     uintptr_t memory;
-    wt_status status = wt_pool_arena_create(s->pool, bytes, &s->memory);
-    if (!status) status = wt_pool_arena_take(s->memory, bytes, ALIGN, &memory);
+    wt_status status = wt__llm_arena(s->pool, "keys, values and activations", lay_out(s, NULL), &s->memory, &memory);
     if (status) return status;
     lay_out(s, (unsigned char *)memory);
     for (int k = 0; k < s->n_pages * s->n_sequences; k++) s->pages[k] = k;

@@ -148,6 +148,12 @@ WT_CHECKED wt_status wt__llm_step_finish(wt_llm_session *session, wt_status stat
 /// A pool of the partition's quota, or of all the device's memory.
 WT_CHECKED wt_status wt__llm_pool(wt_device *device, wt_partition *partition, const char *name, wt_pool **pool);
 
+/// Errors: WT_ERR_QUOTA naming `what`, a plural, when the pool could never hold as much.
+WT_CHECKED wt_status wt__llm_fits(wt_pool *pool, const char *what, size_t bytes);
+/// An arena of so many bytes, aligned to 64. Errors: WT_ERR_QUOTA, WT_ERR_NO_MEMORY.
+WT_CHECKED wt_status wt__llm_arena(wt_pool *pool, const char *what, size_t bytes, wt_pool_arena **arena,
+                                   uintptr_t *address);
+
 /// Queue the batch's way through the first n_layers.
 WT_CHECKED wt_status wt__llm_forward(wt_llm_session *session, int n_layers, float *logits, int n_logits);
 

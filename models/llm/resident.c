@@ -228,8 +228,7 @@ static wt_status send_chunk(loader *l, uintptr_t base, size_t begin, int slot)
 static wt_status send_all(loader *l, const wt_llm_resident_config *config)
 {
     uintptr_t base;
-    wt_status status = wt_pool_arena_create(l->resident->pool, l->size, &l->resident->arena);
-    if (!status) status = wt_pool_arena_take(l->resident->arena, l->size, 64, &base);
+    wt_status status = wt__llm_arena(l->resident->pool, "weights", l->size, &l->resident->arena, &base);
     if (!status) status = open_loader(l, config->partition);
     int slot = 0;
     for (size_t at = 0; at < l->size && !status; at += CHUNK, slot = (slot + 1) % SLOTS) {
@@ -241,18 +240,6 @@ static wt_status send_all(loader *l, const wt_llm_resident_config *config)
     wt_pool_arena_seal(l->resident->arena);
     for (int k = 0; k < l->n_pieces; k++) *l->pieces[k].address = (const void *)(base + l->pieces[k].at);
     return WT_OK;
-}
-
-wt_status wt__llm_pool(wt_device *device, wt_partition *partition, const char *name, wt_pool **pool)
-{
-    wt_partition_info info = {.memory_quota_bytes = 0};
-    if (partition) wt_partition_get_info(partition, &info);
-    const size_t quota = info.memory_quota_bytes ? 0 : wt_device_get_info(device)->memory_bytes;
-    return wt_pool_create(
-        device,
-        &(wt_pool_config){
-            .name = name, .quota_bytes = quota, .soft = true, .partition = partition, .no_eviction = true},
-        pool);
 }
 
 wt_status wt_llm_resident_create(const wt_llm *llm, const wt_llm_resident_config *config, wt_llm_resident **resident)

@@ -81,4 +81,33 @@ wt_status wt__llm_step_finish(wt_llm_session *s, wt_status status)
     return status ? status : wt__llm_step_ran(s);
 }
 
+// ---- memory
+
+wt_status wt__llm_pool(wt_device *device, wt_partition *partition, const char *name, wt_pool **pool)
+{
+    wt_partition_info info = {.memory_quota_bytes = 0};
+    if (partition) wt_partition_get_info(partition, &info);
+    const size_t quota = info.memory_quota_bytes ? 0 : wt_device_get_info(device)->memory_bytes;
+    return wt_pool_create(
+        device,
+        &(wt_pool_config){
+            .name = name, .quota_bytes = quota, .soft = true, .partition = partition, .no_eviction = true},
+        pool);
+}
+
+wt_status wt__llm_fits(wt_pool *pool, const char *what, size_t bytes)
+{
+    wt_pool_stats stats;
+    wt_pool_query(pool, &stats);
+    if (bytes <= stats.quota_bytes) return WT_OK;
+    return wt_fail(WT_ERR_QUOTA, "llm: %s take %zu bytes, the memory quota is %zu", what, bytes, stats.quota_bytes);
+}
+
+wt_status wt__llm_arena(wt_pool *pool, const char *what, size_t bytes, wt_pool_arena **arena, uintptr_t *address)
+{
+    wt_status status = wt__llm_fits(pool, what, bytes);
+    if (!status) status = wt_pool_arena_create(pool, bytes, arena);
+    return status ? status : wt_pool_arena_take(*arena, bytes, 64, address);
+}
+
 void wt_llm_session_get_usage(const wt_llm_session *session, wt_llm_usage *usage) { *usage = session->usage; }
