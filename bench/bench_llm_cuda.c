@@ -2,7 +2,10 @@
 // weights of all matrices are the same random bytes on the host and lie one after the other on the GPU. A step reads
 // every weight once and the keys and values of the context: its rate stands beside that of a plain kernel that reads.
 //
-//   bench_llm_cuda [SHAPE [CONTEXT [TOKENS]]]     SHAPE: qwen3-8b (default), qwen3-0.6b, llama3-8b, mixtral
+//   bench_llm_cuda [SHAPE [CONTEXT [TOKENS [TYPE [WHAT]]]]]     SHAPE: qwen3-8b (default), qwen3-0.6b, llama3-8b, mixtral
+//
+// TYPE of the matrices: bf16 (default), fp8, int8, int4, q8_0, q4_0, q4_k, q6_k. WHAT: prompt, decode, steps; without it
+// all of them, of the other types the decode alone.
 //
 //   read              4651 GB/s
 //   qwen3-8b  load    16.4 GB      7.9 GB/s
@@ -29,22 +32,28 @@ static double seconds_since(int64_t begin) { return (double)(wt_clock_now_ns(NUL
 
 // ---- rows
 
+/// Returns the seconds it took.
+static double fill(wt_llm_session *session, int n)
+{
+    int32_t *ids = calloc((size_t)n, sizeof *ids);
+    for (int k = 0; k < n; k++) ids[k] = k * 37 % 30000;
+    need(wt_llm_session_restore(session, (wt_llm_snapshot){0, 0}));
+    const int64_t begin = wt_clock_now_ns(NULL);
+    need(wt_llm_prefill(session, ids, n));
+    const double s = seconds_since(begin);
+    free(ids);
+    return s;
+}
+
 /// Returns tokens a second.
 static double bench_prompt(const char *name, wt_llm_session *session, int n)
 {
-    int32_t *ids = calloc((size_t)n, sizeof *ids);
     double best = 1e30;
-    for (int k = 0; k < n; k++) ids[k] = k * 37 % 30000;
-    for (int k = 0; k < 3; k++) {
-        need(wt_llm_session_restore(session, (wt_llm_snapshot){0, 0}));
-        const int64_t begin = wt_clock_now_ns(NULL);
-        need(wt_llm_prefill(session, ids, n));
-        const double s = seconds_since(begin);
+    for (int k = 0; k < 3 && (!k || best < 2); k++) {
+        const double s = fill(session, n);
         best = s < best ? s : best;
-        if (s > 2) break;
     }
     printf("%-10s prompt  %5d tokens  %8.0f tok/s  %8.2f ms\n", name, n, n / best, best * 1e3);
-    free(ids);
     return n / best;
 }
 
@@ -53,7 +62,7 @@ static void bench_decode(const char *name, wt_llm_session *session, const wt_llm
     const wt_model_config *c = &m->config;
     const double kv = 4.0 * c->n_layers * c->n_kv_heads * c->d_head * (context + n / 2);
     const double bytes = (double)wt_llm_step_bytes(m) + kv;
-    need(wt_llm_session_restore(session, (wt_llm_snapshot){context, 0}));
+    fill(session, context);
     need(wt_llm_run(session, 1, &(wt_llm_run_config){.n_tokens = 8})); // records the step
     need(wt_llm_session_restore(session, (wt_llm_snapshot){context, 0}));
     const int64_t begin = wt_clock_now_ns(NULL);
@@ -95,13 +104,22 @@ static void bench_batch(const char *name, const wt_llm *m, wt_device *device, wt
     wt_llm_session_destroy(session);
 }
 
+static bool wants(const char *what, const char *row) { return !what || !strcmp(what, row); }
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "qwen3-8b";
     const int context = argc > 2 ? atoi(argv[2]) : 1024, n = argc > 3 ? atoi(argv[3]) : 128;
+    const char *type = argc > 4 ? argv[4] : "bf16";
+    const bool plain = !strcmp(type, "bf16");
+    const char *what = argc > 5 ? argv[5] : plain ? NULL : "decode";
     wt_llm m;
     if (!random_llm_make(name, &m)) {
         fprintf(stderr, "bench_llm_cuda: shape \"%s\", want qwen3-8b, qwen3-0.6b, llama3-8b or mixtral\n", name);
+        return 1;
+    }
+    if (!random_llm_retype(&m, type)) {
+        fprintf(stderr, "bench_llm_cuda: type \"%s\", want bf16, fp8, int8, int4, q8_0, q4_0, q4_k or q6_k\n", type);
         return 1;
     }
     if (!wt_device_count()) {
@@ -131,12 +149,16 @@ int main(int argc, char **argv)
                                                         .n_batch = PROMPT,
                                                         .kv_type = WT_DTYPE_BF16},
                                &session));
-    const double rate = bench_prompt(name, session, 128);
-    bench_prompt(name, session, context > PROMPT || rate < 1000 ? context : PROMPT);
-    bench_decode(name, session, &m, context, n, read);
+    if (wants(what, "prompt")) {
+        const double rate = bench_prompt(name, session, 128);
+        bench_prompt(name, session, context > PROMPT || rate < 1000 ? context : PROMPT);
+    }
+    if (wants(what, "decode")) bench_decode(plain ? name : type, session, &m, context, n, read);
     wt_llm_session_destroy(session);
-    bench_batch(name, &m, device, resident, 8);
-    bench_batch(name, &m, device, resident, 64);
+    if (wants(what, "steps")) {
+        bench_batch(name, &m, device, resident, 8);
+        bench_batch(name, &m, device, resident, 64);
+    }
     wt_llm_resident_destroy(resident);
     wt_device_close(device);
     return 0;

@@ -2,8 +2,10 @@
 // reads, and large ones. Weights are random and rotate over 512 MB or more, so that no cache holds them; launches are
 // replayed from a graph, as a decoder does; the median of several replays.
 //
-//   bench_matmul [skinny|large|sweep] [filter]     rows whose name contains `filter`
+//   bench_matmul [skinny|large|sweep|wgmma] [filter]     rows whose name contains `filter`
 //
+// `large` goes through the library, then through matmul_wgmma (on compute capability 9.0), then through matmul_tiles.
+// `wgmma` gives the times of the large products for rows of W a block and stages of matmul_wgmma.
 // `sweep` gives the times of the five products with one row of x for warps, steps and stages of
 // matmul_skinny.
 //
@@ -247,7 +249,7 @@ static void large_one(bench *b, const char *type, int n, int m, wt_matmul_args *
 }
 
 /// Both factors of the same type; those of 8 bits with a scale a tensor (fp8) or a row (int8).
-static void large(bench *b)
+static void squares(bench *b)
 {
     static const struct {
         const char *name;
@@ -267,6 +269,11 @@ static void large(bench *b)
             if (types[k].scaling == WT_SCALING_ROW) args.x_scales = wt_buffer_address(b->scales);
             large_one(b, types[k].name, n, n, &args);
         }
+}
+
+static void large(bench *b)
+{
+    squares(b);
     const int rows[] = {32, 64, 128, 256, 512};
     for (int f = 0; f < 4; f++)
         for (int k = 0; k < 5; k++) { // bf16 activations, as a prompt's
@@ -274,6 +281,20 @@ static void large(bench *b)
             wt_matmul_args args = product(b, &formats[f], 4096, 4096, rows[k], false);
             snprintf(name, sizeof name, "bf16 by %s", formats[f].name);
             large_one(b, name, 4096, rows[k], &args);
+        }
+}
+
+static void sweep_wgmma(bench *b)
+{
+    for (int columns = 128; columns <= 256; columns += 128)
+        for (int stages = 3; stages <= (columns == 256 ? 4 : 6); stages++) {
+            need(wt_matmul_create(
+                &(wt_matmul_config){
+                    .device = b->device, .no_library = true, .wgmma_columns = columns, .wgmma_stages = stages},
+                &b->matmul));
+            printf("wgmma    %d columns, %d stages\n", columns, stages);
+            squares(b);
+            wt_matmul_destroy(b->matmul);
         }
 }
 
@@ -323,10 +344,13 @@ int main(int argc, char **argv)
     }
     open_all(&b);
     measure_reading(&b);
+    const bool sweeps = !strcmp(what, "sweep") || !strcmp(what, "wgmma");
     if (!strcmp(what, "sweep")) sweep(&b);
-    for (int own = 0; own < 2 && strcmp(what, "sweep"); own++) { // with the library, then without
-        need(wt_matmul_create(&(wt_matmul_config){.device = b.device, .no_library = own}, &b.matmul));
-        if (own && strcmp(what, "large")) skinny(&b);
+    if (!strcmp(what, "wgmma")) sweep_wgmma(&b);
+    for (int own = 0; own < 3 && !sweeps; own++) { // with the library, then without, then also without wgmma
+        need(wt_matmul_create(&(wt_matmul_config){.device = b.device, .no_library = own > 0, .no_wgmma = own > 1},
+                              &b.matmul));
+        if (own == 1 && strcmp(what, "large")) skinny(&b);
         if (strcmp(what, "skinny")) large(&b);
         wt_matmul_destroy(b.matmul);
     }

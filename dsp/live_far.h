@@ -57,7 +57,8 @@ struct live_far {
     // hand-over
     atomic_int owner;
     atomic_bool give_back, lost;
-    bool recover;     // stored before `owner`: start from what was heard, nothing is known of the device's state
+    atomic_bool recover;  // stored before `owner`: start from what was heard, nothing is known of the device's state
+    atomic_llong away_ns; // since when the device is away in good order; 0 = never
     uint32_t *served; // [n_streams] the last turn, while the owner is not the device
     float *serve_in, *serve_out; // [channels], [out_channels] of max_frames: of whoever serves on the CPU
     live_visit visit;            // likewise
@@ -92,11 +93,12 @@ void wt__live_far_reside(const void *args, int item);
 
 // ---- workers (live_far_build.c, live_far_term.c)
 
-/// Make the device's side of a chain; audio_frames is the longest block. Errors: those of modules and buffers.
+/// Make the device's side of a chain but for its kernel, which is compiled and not loaded: beside a resident kernel this
+/// is allowed. max_frames is the longest block. Errors: those of modules and buffers.
 WT_CHECKED wt_status wt__live_far_create(wt_live *live, wt_chain *chain, wt_live_path path, int max_frames,
                                          live_far **far);
-/// Compile into the cache, so that create only loads. Nothing to do on the CPU backend.
-WT_CHECKED wt_status wt__live_far_compile(const wt_live *live, const wt_chain *chain);
+/// Load the kernel, once, in a quiesce where the device is armed.
+WT_CHECKED wt_status wt__live_far_load(live_far *far);
 /// The term must have ended. NULL is allowed.
 void wt__live_far_destroy(live_far *far);
 

@@ -9,11 +9,6 @@ enum { OWN_SHARED_BYTES = 2048 }; // that the kernel's own variables take at mos
 
 // ---- the kernel
 
-static wt_module_config module_config(const char *source)
-{
-    return (wt_module_config){.name = "resident.cu", .source = source};
-}
-
 // Frames that a node gets at most in a call: room for the longest block, as far as nodes take it at once.
 static int most_frames(int max_frames)
 {
@@ -34,10 +29,9 @@ static size_t places_bytes(const wt_chain *chain) { return sizeof(wt_node_place)
 // Whether shared memory holds one stream's instance and plans beside its buffers, so that the text may say so.
 static bool fits_shared(const wt_device_info *info, const wt_chain *chain, int frames)
 {
-    return chain->n_instances == 1 &&
-           OWN_SHARED_BYTES + sizeof(float) * buffer_floats(chain, frames) + chain->instance_bytes +
-                   chain->plans_bytes + places_bytes(chain) <=
-               info->shared_bytes;
+    return chain->n_instances == 1 && OWN_SHARED_BYTES + sizeof(float) * buffer_floats(chain, frames) +
+                                              chain->instance_bytes + chain->plans_bytes + places_bytes(chain) <=
+                                          info->shared_bytes;
 }
 
 static char *kernel_text(const wt_device_info *info, const wt_chain *chain, int max_frames)
@@ -46,29 +40,15 @@ static char *kernel_text(const wt_device_info *info, const wt_chain *chain, int 
     return wt__chain_cuda_text(chain, frames, fits_shared(info, chain, frames));
 }
 
-wt_status wt__live_far_compile(const wt_live *live, const wt_chain *chain)
-{
-    const wt_device_info *info = wt_device_get_info(live->config.device);
-    if (info->backend != WT_BACKEND_CUDA) return WT_OK;
-    char *source = kernel_text(info, chain, live->max_frames);
-    if (!source) return wt_fail(WT_ERR_NO_MEMORY, "%s: kernel text", chain->name);
-    const wt_module_config config = module_config(source);
-    wt_compiled compiled = {0};
-    wt_status status = wt_kernel_compile(&config, info->compute_major * 10 + info->compute_minor, &compiled);
-    free(compiled.image);
-    free(source);
-    return status;
-}
-
-static wt_status load_kernel(live_far *f)
+static wt_status compile(live_far *f)
 {
     if (!f->on_gpu) return WT_OK;
     char *source = kernel_text(wt_device_get_info(f->device), f->chain, f->args.layout.max_frames);
     if (!source) return wt_fail(WT_ERR_NO_MEMORY, "%s: kernel text", f->chain->name);
-    const wt_module_config config = module_config(source);
-    wt_status status = wt_module_create(f->device, &config, &f->module);
+    const wt_module_config config = {.name = "resident.cu", .source = source};
+    wt_status status = wt_module_prepare(f->device, &config, &f->module);
     free(source);
-    return status ? status : wt_module_get_kernel(f->module, "resident_run", &f->kernel);
+    return status;
 }
 
 // ---- memory
@@ -309,18 +289,25 @@ static wt_status build(live_far *f, int max_frames)
     f->args.once = f->path == WT_LIVE_GRAPH;
     f->args.life_ns = f->args.once ? 1000000 : (long long)(config->life_s * 1e9);
     lay_out(f, max_frames);
-    wt_status status = open_stream(f);
-    if (!status) status = load_kernel(f);
+    wt_status status = compile(f);
+    if (!status) status = open_stream(f);
     if (!status) status = take_device_memory(f);
     if (!status) status = take_rings(f);
     if (!status) status = take_host_memory(f);
-    if (status) return status;
-    if (f->on_gpu) {
-        status = choose_launch(f);
-        fill_args(f);
-    }
     for (int k = 0; k < FAR_QUEUED && !status; k++) status = wt_event_create(f->device, &f->events[k]);
-    return status || f->path != WT_LIVE_GRAPH ? status : capture(f);
+    return status;
+}
+
+wt_status wt__live_far_load(live_far *far)
+{
+    if (far->on_gpu) {
+        wt_status status = wt_module_load(far->module);
+        if (!status) status = wt_module_get_kernel(far->module, "resident_run", &far->kernel);
+        if (!status) status = choose_launch(far);
+        if (status) return status;
+        fill_args(far);
+    }
+    return far->path == WT_LIVE_GRAPH ? capture(far) : WT_OK;
 }
 
 wt_status wt__live_far_create(wt_live *live, wt_chain *chain, wt_live_path path, int max_frames, live_far **far)

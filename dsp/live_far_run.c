@@ -7,6 +7,8 @@
 #    include <immintrin.h>
 #endif
 
+static const int64_t AWAY_NS = 20000000; // so long blocks wait for a device that went away
+
 static void pause_a_moment(void)
 {
 #if defined(__x86_64__)
@@ -163,8 +165,9 @@ static void post(live_far *far, const float *const *in, int64_t position, int n_
 // The device has handed its state back: answer what is pending from where it left.
 void wt__live_far_serve_pending(live_far *far)
 {
-    for (int s = 0; far->recover && s < far->args.layout.n_streams; s++) far->served[s] = far->heard;
-    far->recover = false;
+    const bool recover = atomic_load_explicit(&far->recover, memory_order_relaxed);
+    for (int s = 0; recover && s < far->args.layout.n_streams; s++) far->served[s] = far->heard;
+    if (recover) atomic_store_explicit(&far->recover, false, memory_order_release);
     if (far->runs_on_cpu) wt__live_far_serve(far, far->turn);
 }
 
@@ -196,6 +199,14 @@ static void play(const live_far *far, float *const *wet, int out_channels, int64
 
 static bool has_room(const live_far *far) { return far->turn - far->heard < FAR_SLOTS - 1; }
 
+// A device that left in good order is mostly back in a moment, and then answers what was posted meanwhile: a quiesce in
+// which little is loaded need not be heard even where no CPU can play the chain.
+static bool is_back_soon(const live_far *far)
+{
+    return !atomic_load_explicit(&far->lost, memory_order_relaxed) &&
+           wt_clock_now_ns(NULL) - atomic_load_explicit(&far->away_ns, memory_order_relaxed) < AWAY_NS;
+}
+
 static int wait_for_answer(live_far *far, int64_t end, int64_t until_ns)
 {
     for (;;) {
@@ -216,7 +227,8 @@ static int run(live_far *far, const float *const *in, float *const *wet, int out
     const int64_t until_ns = wt_clock_now_ns(NULL) + wait_ns;
     const int64_t position = far->position, wanted = position - far->delay_frames;
     far->position += n_frames;
-    if (!far->runs_on_cpu && atomic_load_explicit(&far->owner, memory_order_acquire) != FAR_DEVICE) {
+    if (!far->runs_on_cpu && atomic_load_explicit(&far->owner, memory_order_acquire) != FAR_DEVICE &&
+        !is_back_soon(far)) {
         far->hole_begin = position, far->hole_end = position + n_frames;
         return atomic_load_explicit(&far->lost, memory_order_relaxed) ? WT_LIVE_MISS_LOST : WT_LIVE_MISS_LATE;
     }

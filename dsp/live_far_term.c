@@ -97,6 +97,7 @@ static void finish_term(live_far *far)
 {
     take_state(far);
     (void)has_left(far, far->served);
+    atomic_store(&far->away_ns, wt_clock_now_ns(NULL));
     hand_to_audio_thread(far);
     (void)!wt_stream_synchronize(far->stream); // what is queued behind finds the term ended
     memset(far->queued, 0, sizeof far->queued);
@@ -108,7 +109,7 @@ static void lose_term(live_far *far)
     if (!far->on_gpu) (void)!wt_stream_synchronize(far->stream); // it works in the same memory, to the end of its block
     for (int s = 0; s < far->chain->n_instances; s++)
         wt__chain_rest(far->chain, far->chain->memory + (size_t)s * far->chain->instance_bytes);
-    far->recover = true;
+    atomic_store(&far->recover, true);
     atomic_store(&far->lost, true);
     hand_to_audio_thread(far);
 }
@@ -185,12 +186,20 @@ static void *keep_resident(void *user)
 
 // ---- begin and end
 
-static bool was_given(void *user) { return atomic_load(&((live_far *)user)->owner) == FAR_MOVING; }
+// Given, or the chain has faded out meanwhile and is not played any more.
+static bool was_given(void *user)
+{
+    const live_far *far = user;
+    return atomic_load(&far->owner) == FAR_MOVING || (far == far->live->far_leaving && atomic_load(&far->live->left));
+}
 
-// Have the audio thread stop serving; behind the gate when no callback comes.
+// Have the audio thread stop serving; behind the gate when no callback comes. What it does not serve, since only the
+// device can or since it has not heard of it, need not be asked for.
 static bool claim(live_far *far)
 {
     wt_live *live = far->live;
+    if (!far->runs_on_cpu && !atomic_load(&far->recover)) atomic_store(&far->owner, FAR_MOVING);
+    if (atomic_load(&far->owner) == FAR_MOVING) return true;
     atomic_store(&far->give_back, true);
     (void)wt__live_wait(live, was_given, far);
     if (atomic_load(&far->owner) == FAR_CPU) {
@@ -253,7 +262,7 @@ wt_status wt__live_far_end(live_far *far, int64_t timeout_us)
         const int64_t end_ns = wt_clock_now_ns(NULL) + timeout_us * 1000;
         store_word(&far_control(far)->orders, far->term, 0);
         if (far->path == WT_LIVE_GRAPH) status = wt__live_far_launch(far);
-        while (!status && !has_left(far, NULL) && wt_clock_now_ns(NULL) < end_ns) nap(5000);
+        while (!status && !has_left(far, NULL) && wt_clock_now_ns(NULL) < end_ns) sched_yield(); // it leaves at once
         if (!status && !has_left(far, NULL)) {
             // what has left cannot come back: then the others are to follow, and the keeper ends the term
             if (!some_left(far)) store_word(&far_control(far)->orders, 0, 0);

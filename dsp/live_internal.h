@@ -121,6 +121,7 @@ struct wt_live {
     struct live_desc *desc;    // of the chain that plays; NULL = none
     pthread_mutex_t far_mutex; // what follows; taken inside of `mutex` and of a quiesce
     live_far *far;             // of the chain that plays
+    live_far *far_leaving;     // of the one that fades out beside it; NULL = none
     bool armed, quiesced;      // by us; between the safe point's stop and restart
     bool parked;               // moved to the CPU by wt_live_move
     wt_safe_point safe_point;

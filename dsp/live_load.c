@@ -228,11 +228,9 @@ static wt_status bring_in(void *user)
     live_player *p = b->player;
     wt_status status = WT_OK;
     if (live->far) status = wt__live_far_end(live->far, 1000000); // not armed: a graph
-    if (!status && p && b->path != WT_LIVE_CPU)
-        status = wt__live_far_create(live, p->chain, b->path, b->max_frames, &p->far);
+    if (!status && p && p->far) status = wt__live_far_load(p->far);
     if (!status) status = take_format(b);
     if (status) return status;
-    if (p && p->far) p->latency_frames += p->far->delay_frames;
     if (p) wt__live_find_points(live, p);
     pthread_mutex_lock(&live->far_mutex);
     live->far = p ? p->far : NULL;
@@ -247,11 +245,37 @@ static wt_status bring_in(void *user)
     return WT_OK;
 }
 
+// ---- the safe point
+
+typedef struct block_end {
+    const wt_live *live;
+    uint64_t n_blocks;
+} block_end;
+
+static bool has_ended(void *user)
+{
+    const block_end *b = user;
+    return atomic_load(&b->live->n_blocks) != b->n_blocks;
+}
+
+static wt_status stop_both(wt_live *live, int64_t timeout_us)
+{
+    wt_status status = live->far ? wt__live_far_end(live->far, timeout_us) : WT_OK;
+    if (status || !live->far_leaving) return status;
+    status = wt__live_far_end(live->far_leaving, timeout_us);
+    if (status && !live->parked) (void)!wt__live_far_begin(live->far); // no quiesce, no restart
+    return status;
+}
+
+// Just after a block, so that most of a period passes before the device is asked for again: a chain that only the
+// device can play has nobody to stand in.
 static wt_status stop_far(void *user, int64_t timeout_us)
 {
     wt_live *live = user;
     pthread_mutex_lock(&live->far_mutex);
-    wt_status status = live->far ? wt__live_far_end(live->far, timeout_us) : WT_OK;
+    block_end end = {live, atomic_load(&live->n_blocks)};
+    if (live->far && !live->far->runs_on_cpu) (void)wt__live_wait(live, has_ended, &end);
+    wt_status status = stop_both(live, timeout_us);
     live->quiesced = !status;
     pthread_mutex_unlock(&live->far_mutex);
     return status;
@@ -260,11 +284,13 @@ static wt_status stop_far(void *user, int64_t timeout_us)
 static wt_status restart_far(void *user)
 {
     wt_live *live = user;
+    wt_status status = WT_OK, other = WT_OK;
     pthread_mutex_lock(&live->far_mutex);
     live->quiesced = false;
-    wt_status status = live->far && !live->parked ? wt__live_far_begin(live->far) : WT_OK;
+    if (live->far && !live->parked) status = wt__live_far_begin(live->far);
+    if (live->far_leaving) other = wt__live_far_begin(live->far_leaving);
     pthread_mutex_unlock(&live->far_mutex);
-    return status;
+    return status ? status : other;
 }
 
 // A resident kernel may stay only where the calls that would hang beside it are refused.
@@ -286,6 +312,80 @@ static wt_live_path choose_path(const wt_live *live)
     return wt_device_is_armed(live->config.device) && !live->armed ? WT_LIVE_GRAPH : WT_LIVE_RESIDENT;
 }
 
+// ---- from one resident kernel to another
+
+// One stream is one thread block, and two of them run on any partition at once.
+static bool plays_beside(const bringing *b)
+{
+    const wt_live *live = b->live;
+    return b->player && !b->prepare && live->armed && live->far && !live->parked && live->config.n_streams == 1 &&
+           atomic_load(&live->n_blocks) > 0;
+}
+
+// In a quiesce, which is to be short: the new kernel is loaded, and both are started when it ends.
+static wt_status load_beside(void *user)
+{
+    bringing *b = user;
+    wt_live *live = b->live;
+    wt_status status = wt__live_far_load(b->player->far);
+    if (status) return status;
+    pthread_mutex_lock(&live->far_mutex);
+    live->far_leaving = live->far;
+    live->far = b->player->far;
+    pthread_mutex_unlock(&live->far_mutex);
+    b->done = true;
+    return WT_OK;
+}
+
+// The kernel of the chain that faded out, or of the one that did not start, leaves.
+static live_far *take_leaving(wt_live *live, bool back)
+{
+    pthread_mutex_lock(&live->far_mutex);
+    live_far *far = back ? live->far : live->far_leaving;
+    if (back) live->far = live->far_leaving;
+    live->far_leaving = NULL;
+    if (wt__live_far_end(far, 1000000)) wt__live_far_abandon(far);
+    pthread_mutex_unlock(&live->far_mutex);
+    return far;
+}
+
+// Both chains play on the device while one fades into the other; nobody has to stand in but while the new kernel is
+// loaded, and again while the old one's memory is given back.
+static wt_status bring_beside(bringing *b)
+{
+    wt_live *live = b->live;
+    live_player *p = b->player;
+    atomic_store(&p->far->owner, FAR_MOVING); // the audio thread has not heard of it
+    wt_status status = wt_quiesce(live->config.device, load_beside, b, 0);
+    if (!b->done) return status;
+    if (wt__live_far_path(p->far) == WT_LIVE_CPU) {
+        (void)take_leaving(live, true);
+        b->done = false;
+        return status;
+    }
+    wt__live_find_points(live, p);
+    publish(live, p);
+    const bool left = wt__live_wait(live, has_left, live);
+    (void)take_leaving(live, false);
+    if (left) {
+        reclaim(live);
+    } else {
+        wt__live_close_gate(live);
+        replace(live, p);
+        wt__live_open_gate(live);
+    }
+    return wt_quiesce(live->config.device, NULL, NULL, 0);
+}
+
+static wt_status make_far(const bringing *b)
+{
+    live_player *p = b->player;
+    if (!p) return WT_OK;
+    wt_status status = wt__live_far_create(b->live, p->chain, b->path, b->max_frames, &p->far);
+    if (!status) p->latency_frames += p->far->delay_frames;
+    return status;
+}
+
 static wt_status bring(bringing *b)
 {
     wt_live *live = b->live;
@@ -293,7 +393,8 @@ static wt_status bring(bringing *b)
     if (b->path == WT_LIVE_CPU) return bring_in(b);
     if (b->path == WT_LIVE_RESIDENT && !live->armed && wt_device_is_armed(live->config.device))
         return wt_fail(WT_ERR_STATE, "live: the device has another's resident kernel, want the graph path");
-    wt_status status = b->player ? wt__live_far_compile(live, b->player->chain) : WT_OK;
+    wt_status status = make_far(b);
+    if (!status && plays_beside(b)) return bring_beside(b);
     if (!status) status = wt_quiesce(live->config.device, bring_in, b, 0);
     if (b->done) { // what fails now leaves the new chain on the CPU
         status = arm(live);
@@ -303,6 +404,9 @@ static wt_status bring(bringing *b)
     if (!live->armed) (void)!restart_far(live);
     if (status && live->config.path == WT_LIVE_AUTO && !live->far && b->player &&
         wt__chain_runs_on_cpu(b->player->chain)) { // no NVRTC, say, or too little shared memory
+        if (b->player->far) b->player->latency_frames -= b->player->far->delay_frames;
+        wt__live_far_destroy(b->player->far);
+        b->player->far = NULL;
         b->path = WT_LIVE_CPU;
         return bring_in(b);
     }

@@ -16,14 +16,15 @@ struct wt__mel_cuda {
     wt_spectrum_finish_args finish_args;
 };
 
-// begins [n_mels], lengths [n_mels], weights [longest][n_mels], matrix [n_mels][n_out]
+// begins [n_mels], lengths [n_mels], weights [longest][n_mels], and at the next 16 bytes the matrix, a row a
+// band, n_out rounded up to four
 static wt_status upload_bands(const wt_mel *m, const float *matrix, int n_out, wt__mel_cuda *c)
 {
-    const size_t n_mels = (size_t)m->config.bank.n_mels, product = n_mels * (size_t)n_out;
+    const size_t n_mels = (size_t)m->config.bank.n_mels, row = ((size_t)n_out + 3) / 4 * 4;
     size_t longest = 0;
     for (size_t b = 0; b < n_mels; b++)
         if ((size_t)m->lengths[b] > longest) longest = (size_t)m->lengths[b];
-    const size_t count = (2 + longest) * n_mels + product;
+    const size_t begin = ((2 + longest) * n_mels + 3) / 4 * 4, count = begin + n_mels * row;
     union { int i; float f; } *table = calloc(count, sizeof *table);
     if (!table) return wt_fail(WT_ERR_NO_MEMORY, "mel: %zu words of tables", count);
     const float *weight = m->weights;
@@ -32,14 +33,15 @@ static wt_status upload_bands(const wt_mel *m, const float *matrix, int n_out, w
         table[n_mels + b].i = m->lengths[b];
         for (int k = 0; k < m->lengths[b]; k++) table[(2 + (size_t)k) * n_mels + b].f = *weight++;
     }
-    for (size_t i = 0; i < product; i++) table[(2 + longest) * n_mels + i].f = matrix[i];
+    for (size_t b = 0; b < n_mels; b++)
+        for (size_t k = 0; k < (size_t)n_out; k++) table[begin + b * row + k].f = matrix[b * (size_t)n_out + k];
     wt_status status = wt__op_upload(m->device, table, count * sizeof *table, &c->bands);
     free(table);
     if (status) return status;
     c->args.begins = (const int *)wt_buffer_address(c->bands);
     c->args.lengths = c->args.begins + n_mels;
     c->args.weights = (const float *)(c->args.lengths + n_mels);
-    c->finish_args.matrix = c->args.weights + longest * n_mels;
+    c->finish_args.matrix = (const float *)c->args.begins + begin;
     return WT_OK;
 }
 
@@ -70,15 +72,17 @@ static wt_status plan_launches(const wt_mel *m, int n_out, wt__mel_cuda *c)
     const int n_mels = m->config.bank.n_mels, n_signals = m->config.n_signals;
     const size_t sums = (size_t)n_mels * (size_t)(c->spectrum.frames + 1) * sizeof(float) + sizeof(int);
     c->launch = (wt_launch){.block = {c->spectrum.threads}, .shared_bytes = c->spectrum.shared_bytes + sums};
-    c->finish = (wt_launch){.block = {256}, .shared_bytes = n_out ? (size_t)n_mels * 32 * sizeof(float) : 0};
+    const int groups = (n_out + 3) / 4, warps = n_out ? (groups + (groups + 15) / 16 - 1) / ((groups + 15) / 16) : 8;
+    c->finish = (wt_launch){.block = {32 * (warps < 4 ? 4 : warps)},
+                            .shared_bytes = n_out ? (size_t)n_mels * WT_SPECTRUM_PRODUCT * sizeof(float) : 0};
     const size_t room = wt_device_get_info(m->device)->shared_bytes;
     if (c->launch.shared_bytes > room || c->finish.shared_bytes > room)
-        return wt_fail(WT_ERR_UNSUPPORTED, "mel: %d bands of n_fft %d take %zu bytes of shared memory, this GPU has %zu",
-                       n_mels, c->spectrum.n_fft, c->launch.shared_bytes, room);
-    wt_status status =
-        wt__spectrum_cuda_grid("mel", m->n_lines, m->n_frames, c->spectrum.frames, &c->launch.grid[0]);
+        return wt_fail(WT_ERR_UNSUPPORTED,
+                       "mel: %d bands of n_fft %d take %zu bytes of shared memory, this GPU has %zu", n_mels,
+                       c->spectrum.n_fft, c->launch.shared_bytes, room);
+    wt_status status = wt__spectrum_cuda_grid("mel", m->n_lines, m->n_frames, c->spectrum.frames, &c->launch.grid[0]);
     if (status) return status;
-    return n_out ? wt__spectrum_cuda_grid("mel", m->n_lines, m->n_frames, 32, &c->finish.grid[0])
+    return n_out ? wt__spectrum_cuda_grid("mel", m->n_lines, m->n_frames, WT_SPECTRUM_PRODUCT, &c->finish.grid[0])
                  : wt__spectrum_cuda_grid("mel", n_signals, m->n_lines / n_signals * m->n_frames * n_mels, 1024,
                                           &c->finish.grid[0]);
 }

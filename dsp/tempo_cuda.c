@@ -7,12 +7,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Even, at least twice the window. A pass costs about what a third more points do: of 16 * 3^a 5^b 2^c within that, the
+// one with the least points times passes (688 points: 768 in 16 * 16 * 3, not 720 in 16 * 3 * 3 * 5).
+static int transform_size(int win_length)
+{
+    int best = 0;
+    long least = LONG_MAX;
+    for (int n = (2 * win_length + 15) / 16 * 16; n <= 3 * win_length + 16 && n <= WT_SPECTRUM_MAX; n += 16) {
+        int passes = 0, rest = n;
+        for (int radix; rest > 1 && (radix = wt__spectrum_radix(rest)) > 0; rest /= radix) passes++;
+        if (rest == 1 && (long)n * passes < least) least = (long)n * passes, best = n;
+    }
+    return best ? best : 2 * win_length;
+}
+
 // Window and transform of a tempogram's rows, and where they lie.
 static wt_status open_rows(const char *op, wt_device *device, const wt_tempogram *tempogram, wt__spectrum_cuda *s,
                            wt_tempogram_args *args)
 {
     const wt_tempogram_config *c = wt__tempogram_config(tempogram);
-    const int n_fft = wt__tempogram_n_fft(tempogram);
+    const int n_fft = transform_size(c->win_length);
     if (c->n_frames < 1 || c->n_frames > INT_MAX)
         return wt_fail(WT_ERR_BAD_ARG, "%s: n_frames %lld, want 1..%d on a GPU", op, (long long)c->n_frames, INT_MAX);
     const int64_t n_rows = wt_tempogram_rows(tempogram, c->n_frames);
@@ -106,7 +120,9 @@ static wt_status plan_launches(wt_device *device, int n_signals, wt__tempo_cuda 
     const int n_fft = t->spectrum.n_fft, bins = n_fft / 2 + 1;
     t->args.n_rows = t->rows.n_rows, t->args.n_fft = n_fft;
     t->args.tiles = (int)((t->rows.n_rows + WT_TEMPO_TILE - 1) / WT_TEMPO_TILE);
-    t->power_launch = (wt_launch){.block = {t->spectrum.threads}, .shared_bytes = t->spectrum.shared_bytes};
+    t->power_launch =
+        (wt_launch){.block = {t->spectrum.threads},
+                    .shared_bytes = t->spectrum.shared_bytes + WT_TEMPO_SAMPLES((size_t)n_fft) * sizeof(float)};
     const size_t floats = 2 * (size_t)n_fft + (size_t)bins + (size_t)t->rows.length;
     t->choose_launch = (wt_launch){.grid = {n_signals}, .block = {256}, .shared_bytes = floats * sizeof(float)};
     if (t->choose_launch.shared_bytes > wt_device_get_info(device)->shared_bytes)

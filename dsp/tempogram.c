@@ -113,7 +113,6 @@ const wt_tempogram_config *wt__tempogram_config(const wt_tempogram *plan) { retu
 
 const float *wt__tempogram_window(const wt_tempogram *plan) { return plan->window; }
 
-int wt__tempogram_n_fft(const wt_tempogram *plan) { return plan->n_fft; }
 
 int wt__tempogram_bins(const wt_tempogram *plan) { return plan->bins; }
 

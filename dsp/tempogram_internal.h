@@ -4,10 +4,9 @@
 
 #include <warptone/tempo.h>
 
-/// Defaults resolved; the window [win_length]; the transforms' length.
+/// Defaults resolved; the window [win_length].
 const wt_tempogram_config *wt__tempogram_config(const wt_tempogram *plan);
 const float *wt__tempogram_window(const wt_tempogram *plan);
-int wt__tempogram_n_fft(const wt_tempogram *plan);
 /// Tap k of the bump that smooths the envelope for beats of `period` frames.
 double wt__beat_bump(int k, int period);
 /// Power spectrum of row t over twice the window, and the row's energy (lag 0).  [rt]

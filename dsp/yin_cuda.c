@@ -47,7 +47,7 @@ wt_status wt__yin_cuda_create(const char *op, wt_device *device, const wt_yin_ar
     if (!status) status = wt_module_create(device, &(wt_module_config){.name = "kernels/yin.cu"}, &c->module);
     if (!status) status = wt_module_get_kernel(c->module, "yin", &c->kernel);
     const int64_t tiles = (args->n_frames + c->args.tile - 1) / c->args.tile;
-    c->launch = (wt_launch){{(int)tiles, args->n_signals, 1}, {THREADS, 1, 1}, shared_bytes};
+    c->launch = (wt_launch){.grid = {(int)tiles, args->n_signals}, .block = {THREADS}, .shared_bytes = shared_bytes};
     if (status)
         wt__yin_cuda_destroy(c);
     else

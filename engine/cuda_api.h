@@ -148,6 +148,19 @@ typedef struct CUDA_KERNEL_NODE_PARAMS { // _v2
     CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS;
 
+typedef struct CUtensorMap {
+    uint64_t opaque[16];
+} __attribute__((aligned(64))) CUtensorMap;
+
+enum { // of tensor maps
+    CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
+    CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
+    CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
+    CU_TENSOR_MAP_SWIZZLE_128B = 3,
+    CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2,
+    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0, ///< zeros
+};
+
 enum { // CUlaunchAttributeID
     CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
@@ -267,6 +280,10 @@ typedef struct CUlaunchConfig {
       (const CUlaunchConfig *config, CUfunction function, void **params, void **extra))                                \
     X(OPTIONAL, FuncGetParamInfo, "cuFuncGetParamInfo",                                                                \
       (CUfunction function, size_t index, size_t *offset, size_t *bytes))                                              \
+    X(OPTIONAL, TensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                                        \
+      (CUtensorMap *map, int type, uint32_t rank, void *address, const uint64_t *sizes, const uint64_t *strides,       \
+       const uint32_t *box, const uint32_t *element_strides, int interleave, int swizzle, int l2_promotion,            \
+       int fill))                                                                                                      \
     X(OPTIONAL, FuncLoad, "cuFuncLoad", (CUfunction function))                                                         \
     X(OPTIONAL, MemAllocAsync, "cuMemAllocAsync", (CUdeviceptr *address, size_t bytes, CUstream stream))               \
     X(OPTIONAL, MemFreeAsync, "cuMemFreeAsync", (CUdeviceptr address, CUstream stream))                                \

@@ -14,6 +14,7 @@ enum { MAX_HEADERS = 256, MAX_OPTIONS = 64, MIN_ARCHITECTURE = 80, MAX_ARCHITECT
 
 typedef struct job {
     const char *name, *source;
+    const char *only; ///< of the table; NULL = any architecture
     int n_headers;
     const char *header_names[MAX_HEADERS], *header_texts[MAX_HEADERS];
     int n_options;
@@ -103,7 +104,10 @@ static wt_status find_options(job *j, const wt_module_config *config, int archit
         named |= names_architecture(config->options[k]);
         j->cached &= !names_folder(config->options[k]);
     }
-    snprintf(j->architecture, sizeof j->architecture, "-arch=sm_%d", architecture);
+    if (j->only)
+        snprintf(j->architecture, sizeof j->architecture, "-arch=sm_%s", j->only);
+    else
+        snprintf(j->architecture, sizeof j->architecture, "-arch=sm_%d", architecture);
     if (!named) j->options[j->n_options++] = j->architecture;
     j->options[j->n_options++] = "-std=c++17";
     j->options[j->n_options++] = "-default-device";
@@ -213,6 +217,9 @@ static wt_status prepare(job *j, const wt_module_config *config, int architectur
     if (!config->source && !text) return wt_fail(WT_ERR_NOT_FOUND, "%s: no such kernel is built in", config->name);
     j->name = config->name;
     j->source = text ? text->text : config->source;
+    j->only = text ? text->only : NULL;
+    if (j->only && atoi(j->only) != architecture)
+        return wt_fail(WT_ERR_UNSUPPORTED, "%s: it is for sm_%s alone, not sm_%d", j->name, j->only, architecture);
     wt_status status = find_headers(j);
     return status ? status : find_options(j, config, architecture);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_BYTES = 256, PLAIN_SHARED_BYTES = 48 * 1024, MAX_GRID_YZ = 65535 };
+enum { NAME_BYTES = 256, PLAIN_SHARED_BYTES = 48 * 1024, MAX_GRID_YZ = 65535, FIRST_TO_OVERLAP = 12030 };
 
 struct wt_kernel {
     wt_module *module;
@@ -24,6 +24,7 @@ struct wt_module {
     wt__aside aside;
     wt__cuda_device *device;
     CUmodule module;
+    wt_compiled compiled;  ///< until it is loaded
     pthread_mutex_t mutex; ///< guards the list
     wt_kernel *kernels;
     char name[NAME_BYTES];
@@ -31,42 +32,63 @@ struct wt_module {
 
 // ---- modules
 
-static wt_status load(wt_module *m, const wt_module_config *config)
+static wt_status refuse_cpu(const wt_device *device, const char *name)
 {
-    wt__cuda_device *d = m->device;
-    const wt_device_info *info = &d->base.info;
-    wt_compiled compiled;
-    wt_status status = wt_kernel_compile(config, info->compute_major * 10 + info->compute_minor, &compiled);
-    if (!status) status = wt__cuda_enter(d);
-    if (!status)
-        status = wt__cu(d->cuda, d->cuda->ModuleLoadData(&m->module, compiled.image),
-                        "%s: load into %s (the driver is CUDA %d.%d; it may refuse what a newer NVRTC made)", m->name,
-                        info->name, info->driver_version / 1000, info->driver_version % 1000 / 10);
-    free(compiled.image);
-    return status;
+    if (device->info.backend == WT_BACKEND_CUDA) return WT_OK;
+    return wt_fail(WT_ERR_UNSUPPORTED, "%s: CUDA kernels need a GPU; this device is the CPU", name);
 }
 
-wt_status wt_module_create(wt_device *device, const wt_module_config *config, wt_module **module)
+static const char *name_of(const wt_module_config *config) { return config->name ? config->name : "kernel"; }
+
+wt_status wt_module_prepare(wt_device *device, const wt_module_config *config, wt_module **module)
 {
     *module = NULL;
-    const char *name = config->name ? config->name : "kernel";
-    if (device->info.backend != WT_BACKEND_CUDA)
-        return wt_fail(WT_ERR_UNSUPPORTED, "%s: CUDA kernels need a GPU; this device is the CPU", name);
-    wt_status status = wt__guard_check(device->guard, WT_ARM_MODULE_LOAD, name); // before compiling for nothing
+    const char *name = name_of(config);
+    wt_status status = refuse_cpu(device, name);
     if (status) return status;
-    wt__guard_leave(device->guard); // the entry of the table holds it when it comes to loading
     wt_module *m = calloc(1, sizeof *m);
     if (!m) return wt_fail(WT_ERR_NO_MEMORY, "%s: no memory for a handle", name);
     m->device = wt__cuda_device_of(device);
     snprintf(m->name, sizeof m->name, "%s", name);
     pthread_mutex_init(&m->mutex, NULL);
-    status = load(m, config);
+    const wt_device_info *info = &device->info;
+    status = wt_kernel_compile(config, info->compute_major * 10 + info->compute_minor, &m->compiled);
     if (status) {
         wt_module_destroy(m);
         return status;
     }
     *module = m;
     return WT_OK;
+}
+
+wt_status wt_module_load(wt_module *m)
+{
+    wt__cuda_device *d = m->device;
+    const wt_device_info *info = &d->base.info;
+    wt_status status = m->module ? WT_OK : wt__cuda_enter(d);
+    if (status || m->module) return status;
+    status = wt__cu(d->cuda, d->cuda->ModuleLoadData(&m->module, m->compiled.image),
+                    "%s: load into %s (the driver is CUDA %d.%d; it may refuse what a newer NVRTC made)", m->name,
+                    info->name, info->driver_version / 1000, info->driver_version % 1000 / 10);
+    if (status) return status;
+    free(m->compiled.image);
+    m->compiled.image = NULL;
+    return WT_OK;
+}
+
+wt_status wt_module_create(wt_device *device, const wt_module_config *config, wt_module **module)
+{
+    *module = NULL;
+    wt_status status = refuse_cpu(device, name_of(config));
+    if (!status) status = wt__guard_check(device->guard, WT_ARM_MODULE_LOAD, name_of(config));
+    if (status) return status;      // before compiling for nothing
+    wt__guard_leave(device->guard); // the entry of the table holds it when it comes to loading
+    status = wt_module_prepare(device, config, module);
+    if (!status) status = wt_module_load(*module);
+    if (!status || !*module) return status;
+    wt_module_destroy(*module);
+    *module = NULL;
+    return status;
 }
 
 static void destroy_module(wt_module *module)
@@ -78,6 +100,7 @@ static void destroy_module(wt_module *module)
         module->kernels = next;
     }
     pthread_mutex_destroy(&module->mutex);
+    free(module->compiled.image);
     free(module);
 }
 
@@ -127,6 +150,7 @@ static wt_status read_facts(const wt__cuda *cuda, wt_kernel *k)
 static wt_status find_kernel(wt_module *m, const char *function, wt_kernel **kernel)
 {
     const wt__cuda *cuda = m->device->cuda;
+    if (!m->module) return wt_fail(WT_ERR_STATE, "%s: is not loaded", m->name);
     wt_status status = wt__cuda_enter(m->device);
     if (status) return status;
     size_t name_bytes = strlen(function) + 1;
@@ -164,10 +188,7 @@ wt_status wt_module_get_kernel(wt_module *module, const char *function, wt_kerne
     return status;
 }
 
-wt_kernel_info wt_kernel_get_info(const wt_kernel *kernel)
-{
-    return kernel->info;
-}
+wt_kernel_info wt_kernel_get_info(const wt_kernel *kernel) { return kernel->info; }
 
 // ---- launches
 
@@ -237,10 +258,29 @@ wt_status wt__kernel_prepare(wt_kernel *kernel, const wt_device *device, const w
         call->block[a] = launch->block[a] ? launch->block[a] : 1;
     }
     call->shared_bytes = launch->shared_bytes;
+    call->overlap = launch->overlap && d->cuda->LaunchKernelEx && d->base.info.compute_major >= 9 &&
+                    d->cuda->driver_version >= FIRST_TO_OVERLAP;
     wt_status status = check_shape(kernel, call->grid, call->block);
     if (!status) status = check_args(kernel, args, n_args, call->params);
     if (!status) status = wt__cuda_enter(d);
     return status ? status : opt_in(kernel, launch->shared_bytes);
+}
+
+static CUresult launch_overlapped(const wt__cuda *cuda, CUfunction function, CUstream stream, wt__kernel_call *call)
+{
+    CUlaunchAttribute overlap = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                 .value.programmaticStreamSerializationAllowed = 1};
+    const CUlaunchConfig config = {.gridDimX = (unsigned)call->grid[0],
+                                   .gridDimY = (unsigned)call->grid[1],
+                                   .gridDimZ = (unsigned)call->grid[2],
+                                   .blockDimX = (unsigned)call->block[0],
+                                   .blockDimY = (unsigned)call->block[1],
+                                   .blockDimZ = (unsigned)call->block[2],
+                                   .sharedMemBytes = (unsigned)call->shared_bytes,
+                                   .hStream = stream,
+                                   .attrs = &overlap,
+                                   .numAttrs = 1};
+    return cuda->LaunchKernelEx(&config, function, call->params, NULL);
 }
 
 wt_status wt__kernel_issue(wt_kernel *kernel, wt_stream *stream, wt__kernel_call *call)
@@ -248,9 +288,11 @@ wt_status wt__kernel_issue(wt_kernel *kernel, wt_stream *stream, wt__kernel_call
     const wt__cuda *cuda = kernel->module->device->cuda;
     const int *grid = call->grid, *block = call->block;
     atomic_store_explicit(&stream->last_kernel, kernel->name, memory_order_relaxed);
-    CUresult result = cuda->LaunchKernel(kernel->function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
-                                         (unsigned)block[0], (unsigned)block[1], (unsigned)block[2],
-                                         (unsigned)call->shared_bytes, wt__cuda_stream_of(stream), call->params, NULL);
+    CUresult result = call->overlap ? launch_overlapped(cuda, kernel->function, wt__cuda_stream_of(stream), call)
+                                    : cuda->LaunchKernel(kernel->function, (unsigned)grid[0], (unsigned)grid[1],
+                                                         (unsigned)grid[2], (unsigned)block[0], (unsigned)block[1],
+                                                         (unsigned)block[2], (unsigned)call->shared_bytes,
+                                                         wt__cuda_stream_of(stream), call->params, NULL);
     return wt__cu(cuda, result, "launch of %s (%s)", kernel->name, kernel->module->name);
 }
 
@@ -267,7 +309,4 @@ wt_status wt_kernel_launch(wt_kernel *kernel, wt_stream *stream, const wt_launch
     return wt__kernel_issue(kernel, stream, &call);
 }
 
-const char *wt__kernel_name(const wt_kernel *kernel)
-{
-    return kernel->name;
-}
+const char *wt__kernel_name(const wt_kernel *kernel) { return kernel->name; }

@@ -5,6 +5,7 @@
 typedef struct wt_kernel_text {
     const char *path; ///< "kernels/gain.cu": the name that compiler messages carry
     const char *text; ///< the whole file, NUL-terminated
+    const char *only; ///< "90a": for that architecture alone, with what is particular to it; NULL = for all
 } wt_kernel_text;
 
 extern const wt_kernel_text wt__kernel_table[]; ///< sorted by path

@@ -6,6 +6,7 @@
 #include "llm_cache.cuh"
 
 #include "mma.cuh"
+#include "overlap.cuh"
 
 #define WARPS   8
 #define THREADS (32 * WARPS)
@@ -156,6 +157,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) llm_flash(const __grid_con
 {
     extern __shared__ uint4 memory[];
     kv_type *shared = (kv_type *)memory; // [2][keys, values][TILE]
+    let_next_begin();
+    wait_for_earlier();
     const int first = ((int)gridDim.x - 1 - (int)blockIdx.x) * TOKENS, head = blockIdx.y, kv_head = head / GROUP;
     const int end = min(first + TOKENS, a.n_tokens);
     const wt_llm_token from = a.tokens[first];

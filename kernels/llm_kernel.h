@@ -2,6 +2,8 @@
 #ifndef WT_LLM_KERNEL_H
 #define WT_LLM_KERNEL_H
 
+#include "sample_kernel.h"
+
 #define WT_LLM_PAGE 64 ///< positions of a page of the cache
 
 // Types of weights, activations and the cache.
@@ -43,26 +45,36 @@ typedef struct wt_llm_cache {
     int n_pages;
 } wt_llm_cache;
 
-/// Norms and RoPE of a token's heads of q and k, in place; k and v to the cache.
-typedef struct wt_llm_place_args {
-    const wt_llm_token *tokens;
-    wt_llm_cache cache;
-    float *q;                     ///< [n_tokens][n_heads][d_head]
-    const float *k, *v;           ///< [n_tokens][n_kv_heads][d_head]
+/// What is done to a token's heads of q and k: norm and RoPE.
+typedef struct wt_llm_turn_args {
     const float *cosines, *sines; ///< [n_tokens][n_dims / 2]
     const float *q_norm, *k_norm; ///< [d_head] or NULL
     float eps;
-    int n_heads, n_kv_heads, n_dims, interleaved;
+    int n_dims, interleaved;
+} wt_llm_turn_args;
+
+/// Heads of q are turned in place, k and v go to the cache.
+typedef struct wt_llm_place_args {
+    const wt_llm_token *tokens;
+    wt_llm_cache cache;
+    wt_llm_turn_args turn;
+    float *q;           ///< [n_tokens][n_heads][d_head]
+    const float *k, *v; ///< [n_tokens][n_kv_heads][d_head]
+    int n_heads, n_kv_heads;
 } wt_llm_place_args;
 
 #define WT_LLM_MAX_PARTS 64 ///< of the positions of a token
+#define WT_LLM_PART_PITCH(d_head) (((d_head) + 5) / 4 * 4)
 
 typedef struct wt_llm_attend_args {
     const wt_llm_token *tokens;
     wt_llm_cache cache;
-    const float *q; ///< [n_tokens][n_heads][d_head]
-    void *out;      ///< likewise, of out_type
-    float *partial; ///< [n_tokens][n_heads][n_splits][d_head + 2]: sums, maximum, total
+    wt_llm_turn_args turn; ///< with k
+    const float *q;        ///< [n_tokens][n_heads][d_head]
+    const float *k, *v;    ///< [n_tokens][n_kv_heads][d_head] to be turned and put into the cache here, as q is turned;
+                           ///< tokens are of different sequences. NULL = llm_place did it
+    void *out;             ///< as q, of out_type
+    float *partial;        ///< [n_tokens][n_heads][n_splits][WT_LLM_PART_PITCH(d_head)]: sums, maximum, total
     int *arrived;   ///< [n_tokens][n_heads], 0 before and after
     float scale;
     int n_heads, n_kv_heads, n_splits, window; ///< window 0 = none
@@ -74,6 +86,7 @@ typedef struct wt_llm_part {
     const float *bias;  ///< [rows] or NULL
     float *out;         ///< [rows]
     int rows;
+    const void *scales; ///< of quantised weights, see wt_llm_quant_args; NULL = 1
 } wt_llm_part;
 
 /// One vector times up to three matrices of one type, with the norm before and what comes after in one.
@@ -83,11 +96,33 @@ typedef struct wt_llm_matvec_args {
     const float *norm_weight, *norm_bias; ///< of a norm of x; NULL = x as it is
     float eps;
     int n_parts, columns;
-    int n_rows;     ///< of the parts together; of a gated product of one part
+    int warps; ///< 1, 2, 4, 8 or 16 that share a row
+    int ahead; ///< rounds of rows asked for before the vector is there
+    int n_rows;    ///< of the parts together; of a gated product of one part
     int gated;      ///< parts 0 and 1: out = activation(W1 x) * (W0 x)
     int activation; ///< wt_activation: of a single part, or of the gate
     int add;        ///< out +=
 } wt_llm_matvec_args;
+
+#define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word
+
+/// The same of quantised weights: matrices of one type, rows of row_bytes at multiples of 16. Scales of a part: floats
+/// [rows / scale_rows] that are constant along a row, or words [rows / scale_rows][scale_words] of a float, an F16 with
+/// its zero, or two F16, for groups of columns. n_rows counts nothing here; gated products take 8 rows a tile of each.
+typedef struct wt_llm_quant_args {
+    wt_llm_matvec_args m;
+    long long row_bytes;
+    int n_tiles; ///< of 16 rows, of each part by itself
+    int scale_rows, scale_words;
+} wt_llm_quant_args;
+
+/// Bytes of shared memory of a block of llm_quant.cu: the vector twice, its sums, those of the warps, and the stages.
+static inline long long wt_llm_quant_shared(int columns, int warps, int stages, int columns_a_piece, int words)
+{
+    const long long padded = (columns + columns_a_piece - 1) / columns_a_piece * (long long)columns_a_piece;
+    const long long stage = words < 0 ? 16 * 160 : 16 * 128 + 64 * words; // words -1: Q4_K
+    return 4 * (padded + 32) + padded / 8 + 128 * warps + warps * stages * stage;
+}
 
 #define WT_LLM_PICK_BLOCKS 64
 #define WT_LLM_RING        64
@@ -107,6 +142,50 @@ typedef struct wt_llm_pick_args {
     wt_llm_choice *ring;  ///< [WT_LLM_RING] of the host, of one row; NULL = none
     int vocab_size;
 } wt_llm_pick_args;
+
+// ---- drawing
+
+#define WT_LLM_MAX_TOP     20   ///< probable tokens that are told besides the chosen one
+#define WT_LLM_DRAW_BLOCKS 64   ///< that share a row of logits
+#define WT_LLM_DRAW_BINS   1024 ///< of depths, 1/32 wide
+
+/// What is told of a choice: natural logarithms of probabilities by the logits as they are.
+typedef struct wt_llm_odds {
+    float logprob; ///< of the chosen token; 0 when not asked for
+    int n_top;
+    int top_ids[WT_LLM_MAX_TOP]; ///< the most probable first
+    float top_logprobs[WT_LLM_MAX_TOP];
+} wt_llm_odds;
+
+typedef struct wt_llm_bin {
+    unsigned long long mass, n; ///< of the tokens whose depths fall into it
+} wt_llm_bin;
+
+/// What the blocks of a row found.
+typedef struct wt_llm_extremes {
+    float most;  ///< the largest logit after penalties
+    int id;      ///< its token; -1 = a logit is not a number, or none is finite
+    float plain; ///< the largest as it is
+} wt_llm_extremes;
+
+/// The next token of each row of logits (grid y) by its own settings.
+typedef struct wt_llm_sample_args {
+    const float *logits;       ///< [n][vocab_size]
+    wt_llm_draw *draws;        ///< [n]
+    wt_llm_tally *tallies;     ///< [..][vocab_size]
+    unsigned *depths;          ///< [n][vocab_size]
+    wt_llm_bin *bins;          ///< [n][WT_LLM_DRAW_BINS], 0 before and after
+    unsigned long long *mass;  ///< [n] of the logits as they are, 0 before and after
+    wt_llm_extremes *extremes; ///< [n][1 + WT_LLM_DRAW_BLOCKS] of the row, then its blocks
+    unsigned long long *tops;  ///< [n][WT_LLM_DRAW_BLOCKS][WT_LLM_MAX_TOP] of the blocks: see llm_top
+    wt_llm_odds *odds;         ///< [n]
+    int *arrived;              ///< [n], 0 before and after
+    wt_llm_token *tokens;      ///< [n] become the next step's
+    int *step;                 ///< [1] steps so far
+    wt_llm_choice *ring;       ///< [WT_LLM_RING] of the host, of one row; NULL = none
+    wt_llm_odds *ring_odds;    ///< [WT_LLM_RING] of the host; NULL = none
+    int vocab_size;
+} wt_llm_sample_args;
 
 /// The most probable experts of a token and their shares.
 typedef struct wt_llm_choose_args {

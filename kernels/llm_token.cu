@@ -8,12 +8,18 @@
 //   llm_mix      a block a token: the sum of what its experts gave, in the order of the choice
 //   llm_pick     blocks share the logits, the last one done takes the largest: the next token, for the device and the host
 //
-// All positions and ids are read from memory, so that a recorded step serves every token.
+// All positions and ids are read from memory, so that a recorded step serves every token. llm_embed alone is launched in
+// plain order: what was before the step is done when anything of it runs, so later ones may read tokens, pages and what
+// the cache had at once.
 // Judge: the CPU's steps (models/llm/ops_cpu.c), and through them transformers.
+#include "llm_choice.cuh"
 #include "llm_types.cuh"
+
+#include "overlap.cuh"
 
 extern "C" __global__ void __launch_bounds__(256) llm_embed(const __grid_constant__ wt_llm_embed_args a)
 {
+    let_next_begin();
     const long long t = blockIdx.x, d = a.d_model;
     const wt_llm_token token = a.tokens[t];
     const long long id = token.id < 0 ? 0 : token.id; // there is no next token after logits that are no numbers
@@ -31,6 +37,8 @@ extern "C" __global__ void __launch_bounds__(256) llm_embed(const __grid_constan
 
 extern "C" __global__ void __launch_bounds__(256) llm_norm(const __grid_constant__ wt_llm_norm_args a)
 {
+    let_next_begin();
+    wait_for_earlier();
     __shared__ float scratch[32];
     const float *x = a.x + (long long)blockIdx.x * a.width;
     float mean = 0, squares = 0;
@@ -48,6 +56,8 @@ extern "C" __global__ void __launch_bounds__(256) llm_norm(const __grid_constant
 // Lanes hold experts lane, lane + 32 ...; a chosen one is marked by a probability below 0.
 extern "C" __global__ void __launch_bounds__(32) llm_choose(const __grid_constant__ wt_llm_choose_args a)
 {
+    let_next_begin();
+    wait_for_earlier();
     extern __shared__ float p[];
     const int lane = threadIdx.x, n = a.n_experts;
     const float *routes = a.routes + (long long)blockIdx.x * n;
@@ -88,6 +98,8 @@ extern "C" __global__ void __launch_bounds__(32) llm_choose(const __grid_constan
 
 extern "C" __global__ void __launch_bounds__(1024) llm_group(const __grid_constant__ wt_llm_mix_args a)
 {
+    let_next_begin();
+    wait_for_earlier();
     __shared__ int counts[1024];
     const int e = threadIdx.x;
     int n = 0;
@@ -104,6 +116,8 @@ extern "C" __global__ void __launch_bounds__(1024) llm_group(const __grid_consta
 
 extern "C" __global__ void __launch_bounds__(256) llm_gather(const __grid_constant__ wt_llm_mix_args a)
 {
+    let_next_begin();
+    wait_for_earlier();
     const long long from = (long long)(blockIdx.x / a.n_used) * a.d_model, to = (long long)a.slots[blockIdx.x] * a.d_model;
     for (int k = threadIdx.x; k < a.d_model; k += 256)
         if (a.type == WT_LLM_F32)
@@ -114,6 +128,8 @@ extern "C" __global__ void __launch_bounds__(256) llm_gather(const __grid_consta
 
 extern "C" __global__ void __launch_bounds__(256) llm_mix(const __grid_constant__ wt_llm_mix_args a)
 {
+    let_next_begin();
+    wait_for_earlier();
     const long long t = blockIdx.x;
     for (int k = threadIdx.x; k < a.d_model; k += 256) {
         float sum = 0;
@@ -125,30 +141,9 @@ extern "C" __global__ void __launch_bounds__(256) llm_mix(const __grid_constant_
     }
 }
 
-struct choice {
-    float logit;
-    int id; // -1 = not a number
-};
-
-static __device__ __forceinline__ choice better(choice a, choice b)
-{
-    if (a.id < 0 || b.id < 0) return a.id < 0 ? a : b;
-    return b.logit > a.logit || (b.logit == a.logit && b.id < a.id) ? b : a;
-}
-
-// Of all threads of the block, for thread 0.
-static __device__ choice block_best(choice c, choice *scratch)
-{
-    for (int step = 16; step; step /= 2)
-        c = better(c, {__shfl_xor_sync(ALL, c.logit, step), __shfl_xor_sync(ALL, c.id, step)});
-    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = c;
-    __syncthreads();
-    for (int k = 1; !threadIdx.x && k < (int)blockDim.x / 32; k++) c = better(c, scratch[k]);
-    return c;
-}
-
 extern "C" __global__ void __launch_bounds__(256) llm_pick(const __grid_constant__ wt_llm_pick_args a)
 {
+    wait_for_earlier();
     __shared__ choice scratch[8];
     const float lowest = -__int_as_float(0x7f800000);
     const float *logits = a.logits + (long long)blockIdx.y * a.vocab_size;
@@ -168,13 +163,5 @@ extern "C" __global__ void __launch_bounds__(256) llm_pick(const __grid_constant
     for (int k = 0; k < (int)gridDim.x; k++) c = better(c, {best[2 * k], __float_as_int(best[2 * k + 1])});
     if (c.logit == lowest) c.id = -1;
     a.arrived[blockIdx.y] = 0;
-    a.tokens[blockIdx.y].id = c.id;
-    a.tokens[blockIdx.y].place++;
-    if (!a.ring) return;
-    const int step = ++*a.step;
-    union {
-        wt_llm_choice choice;
-        long long word; // one store: the host never sees half of it
-    } said = {{c.id, step}};
-    *(volatile long long *)&a.ring[step % WT_LLM_RING] = said.word;
+    say_next(a.tokens + blockIdx.y, c.id, a.step, a.ring);
 }

@@ -135,6 +135,29 @@ static __device__ float weight_at(const wt_mm_args &a, const wt_mm_part &p, int 
     return unscaled_at(a.w_type, row, k, zero) * scale_at(a, p, stack, r, k);
 }
 
+// ---- tiles of many rows of x
+
+#define BAND 16 // tiles of x whose blocks run together
+
+struct mm_place {
+    int part, first; // row of W
+    wt_mm_tile tile;
+};
+
+// What a block of matmul_tiles or matmul_wgmma has: `rows` rows of W, of both parts of a gated product, by WT_MM_TILE
+// of x; false for nothing. Blocks in bands of BAND tiles of x, so that those which run together share rows of both.
+static __device__ bool find_place(const wt_mm_args &a, int block, int n_blocks, int rows, bool gated, mm_place *p)
+{
+    const int n_x = wt_mm_n_tiles(&a, WT_MM_TILE), n_w = n_blocks / n_x;
+    const int band = block / (BAND * n_w), in = block - band * BAND * n_w;
+    const int left = n_x - band * BAND, width = left < BAND ? left : BAND, row_tile = in / width;
+    p->part = 0;
+    for (int k = 1; k < a.n_parts && !gated; k++)
+        if (row_tile >= a.parts[k].first_tile) p->part = k;
+    p->first = (row_tile - a.parts[p->part].first_tile) * rows;
+    return wt_mm_find_tile(&a, band * BAND + in % width, WT_MM_TILE, &p->tile);
+}
+
 // ---- finished sums
 
 static __device__ __forceinline__ float activated(int activation, float v)
@@ -156,6 +179,13 @@ static __device__ __forceinline__ float activated(int activation, float v)
 static __device__ __forceinline__ float biased(const wt_mm_part &p, int stack, int r, float v)
 {
     return p.bias ? v + p.bias[(long long)stack * p.rows + r] : v;
+}
+
+// Two elements of F16 or BF16 in a word.
+static __device__ __forceinline__ unsigned pair_of(int type, float a, float b)
+{
+    return type == WT_MM_F16 ? f16_of_f32(a) | (unsigned)f16_of_f32(b) << 16
+                             : bf16_of_f32(a) | (unsigned)bf16_of_f32(b) << 16;
 }
 
 // Row i of y and its batch, element r.

@@ -22,12 +22,6 @@ static __device__ __forceinline__ void load_sums(int type, const void *sums, lon
         v[k] = type == WT_MM_I32 ? (float)((const int *)sums)[at + k] : ((const float *)sums)[at + k];
 }
 
-static __device__ __forceinline__ unsigned pair_of(int type, float a, float b)
-{
-    return type == WT_MM_F16 ? f16_of_f32(a) | (unsigned)f16_of_f32(b) << 16
-                             : bf16_of_f32(a) | (unsigned)bf16_of_f32(b) << 16;
-}
-
 extern "C" __global__ void __launch_bounds__(128) matmul_finish(const __grid_constant__ wt_mm_finish_args f)
 {
     const wt_mm_args &a = f.args;

@@ -24,7 +24,7 @@
 #define WT_MM_Q4_K 11
 #define WT_MM_Q6_K 12
 
-#define WT_MM_TILE         128 // rows of W and of x of a block of matmul_tiles
+#define WT_MM_TILE         128 // rows of W and of x of a block of matmul_tiles; rows of x of one of matmul_wgmma
 #define WT_MM_SKINNY_WARPS 16  // most of a block of matmul_skinny
 #define WT_MM_SKINNY_PITCH 17  // floats between rows of x in its shared memory
 
@@ -60,6 +60,17 @@ typedef struct wt_mm_args {
     int w_type, x_type, y_type, scale_type;
     int activation, gated, add;
 } wt_mm_args;
+
+/// What tensor copies are told of a matrix: wt_tensor_map of <warptone/kernel.h>.
+typedef struct wt_mm_map {
+    unsigned long long opaque[16];
+} __attribute__((aligned(64))) wt_mm_map;
+
+typedef struct wt_mm_wgmma_args {
+    wt_mm_map x, w[WT_MM_PARTS]; ///< boxes of WT_MM_TILE rows of x, and of all a block has of a part
+    wt_mm_args args;
+    int n_tiles; ///< that the blocks of the grid share out
+} wt_mm_wgmma_args;
 
 /// The matrix of a part as elements of x_type, [rows][columns].
 typedef struct wt_mm_widen_args {

@@ -22,38 +22,19 @@
 #define THREADS 128
 #define SPAN    (4 * VECTOR) // columns of a step
 #define PITCH   (SIZE + 4)   // of the sums in shared memory: [row of x][row of W]
-#define BAND    16           // tiles of x whose blocks run together
 
 struct stage {
     uint4 w[SIZE][4];
     uint4 x[UNITS][SIZE][4];
 };
 
-struct place {
-    int part, first; // row of W
-    wt_mm_tile tile;
-};
-
-// Blocks in bands of BAND tiles of x, so that those which run together share rows of both.
-static __device__ bool find_place(const wt_mm_args &a, place *p)
-{
-    const int n_x = wt_mm_n_tiles(&a, SIZE), n_w = gridDim.x / n_x;
-    const int band = blockIdx.x / (BAND * n_w), in = blockIdx.x - band * BAND * n_w;
-    const int left = n_x - band * BAND, width = left < BAND ? left : BAND, row_tile = in / width;
-    p->part = 0;
-    for (int k = 1; k < a.n_parts && MM_PAIR == 1; k++)
-        if (row_tile >= a.parts[k].first_tile) p->part = k;
-    p->first = (row_tile - a.parts[p->part].first_tile) * (SIZE / MM_PAIR);
-    return wt_mm_find_tile(&a, band * BAND + in % width, SIZE, &p->tile);
-}
-
 // Row `s` of the block's rows of W: of a gated product 32 of part 0, the same 32 of part 1, and so on.
-static __device__ __forceinline__ int row_of(const place &p, int s)
+static __device__ __forceinline__ int row_of(const mm_place &p, int s)
 {
     return p.first + (MM_PAIR == 2 ? s / 64 * 32 + s % 32 : s);
 }
 
-static __device__ __forceinline__ int part_of(const place &p, int s) { return MM_PAIR == 2 ? s % 64 / 32 : p.part; }
+static __device__ __forceinline__ int part_of(const mm_place &p, int s) { return MM_PAIR == 2 ? s % 64 / 32 : p.part; }
 
 static __device__ __forceinline__ int clamped(int k, int n) { return k < n ? k : n - 1; }
 
@@ -63,7 +44,7 @@ struct source {
     const unsigned char *w[SIZE * 4 / THREADS], *x[SIZE * 4 / THREADS];
 };
 
-static __device__ __forceinline__ source source_of(const wt_mm_args &a, const place &p)
+static __device__ __forceinline__ source source_of(const wt_mm_args &a, const mm_place &p)
 {
     source s;
 #pragma unroll
@@ -97,7 +78,7 @@ static __device__ __forceinline__ void load(const wt_mm_args &a, const source &s
 // ---- products
 
 // Scale and zero point of row s, column k.
-static __device__ __forceinline__ float scale_of(const wt_mm_args &a, const place &p, int s, int k)
+static __device__ __forceinline__ float scale_of(const wt_mm_args &a, const mm_place &p, int s, int k)
 {
     const wt_mm_part &part = a.parts[part_of(p, s)];
     const int r = clamped(row_of(p, s), part.rows), c = clamped(k, a.columns);
@@ -105,7 +86,7 @@ static __device__ __forceinline__ float scale_of(const wt_mm_args &a, const plac
                    (long long)(r / a.scale_rows) * a.scale_stride + (c >> a.scale_shift));
 }
 
-static __device__ __forceinline__ unsigned zero_of(const wt_mm_args &a, const place &p, int s, int k)
+static __device__ __forceinline__ unsigned zero_of(const wt_mm_args &a, const mm_place &p, int s, int k)
 {
     const wt_mm_part &part = a.parts[part_of(p, s)];
     if (!part.zeros) return placed_zero(8);
@@ -115,7 +96,7 @@ static __device__ __forceinline__ unsigned zero_of(const wt_mm_args &a, const pl
 }
 
 // The warp's 64 by 64 of a step: sums[row tile][tile of x].
-static __device__ __forceinline__ void multiply(const wt_mm_args &a, const place &p, const stage *s, int step,
+static __device__ __forceinline__ void multiply(const wt_mm_args &a, const mm_place &p, const stage *s, int step,
                                                 mm_sum (*sums)[8][4])
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, warp = threadIdx.x / 32;
@@ -165,7 +146,7 @@ static __device__ __forceinline__ void lay_out(mm_sum (*sums)[8][4], mm_sum *all
             }
 }
 
-static __device__ void finish_all(const wt_mm_args &a, const place &p, const mm_sum *all)
+static __device__ void finish_all(const wt_mm_args &a, const mm_place &p, const mm_sum *all)
 {
     const int n_rows = SIZE / MM_PAIR, at = threadIdx.x % n_rows, r = p.first + at;
     const wt_mm_part &part = a.parts[p.part], &other = a.parts[MM_PAIR - 1];
@@ -192,8 +173,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) matmul_tiles(const __gr
 {
     extern __shared__ uint4 tiles_shared[];
     stage *stages = (stage *)tiles_shared;
-    place p;
-    if (!find_place(a, &p)) return;
+    mm_place p;
+    if (!find_place(a, blockIdx.x, gridDim.x, SIZE / MM_PAIR, MM_PAIR == 2, &p)) return;
     const source s = source_of(a, p);
     const int n_steps = (a.columns + SPAN - 1) / SPAN;
     mm_sum sums[4][8][4] = {};

@@ -90,6 +90,8 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
         [&](long long line, int t, bool, int thread, float2 *points) {
             const float2 *in = (const float2 *)a.in + (line * a.stored_frames + t) * SPECTRUM_BINS;
             const bool first = t < a.n_frames, second = t + 1 < a.n_frames;
+            if (t + SPECTRUM_PAIR_FRAMES + 1 < a.n_frames)
+                spectrum_prefetch(in + SPECTRUM_PAIR_FRAMES * SPECTRUM_BINS, 2 * SPECTRUM_BINS, thread);
             float2 x[SPECTRUM_BINS_EACH], y[SPECTRUM_BINS_EACH]; // all loads are on their way before one is used
 #pragma unroll
             for (int e = 0; e < SPECTRUM_BINS_EACH; e++) {
@@ -205,30 +207,44 @@ extern "C" __global__ void __launch_bounds__(256) spectrum_limit(wt_spectrum_fin
         }
 }
 
-// 32 frames by 8 rows of threads; each row makes every eighth coefficient, four at a time.
-extern "C" __global__ void __launch_bounds__(256) spectrum_product(wt_spectrum_finish_args a)
+// Two frames a lane, four coefficients a warp at a time: a number of the tile meets four of the matrix, and one of the
+// matrix two of the tile.
+extern "C" __global__ void __launch_bounds__(512) spectrum_product(wt_spectrum_finish_args a)
 {
-    float *tile = (float *)all_shared; // [n_mels][32]
-    const int tiles = (a.n_frames + 31) / 32, x = threadIdx.x % 32, y = threadIdx.x / 32;
+    float *tile = (float *)all_shared; // [n_mels][WT_SPECTRUM_PRODUCT]
+    const int tiles = (a.n_frames + WT_SPECTRUM_PRODUCT - 1) / WT_SPECTRUM_PRODUCT, lane = threadIdx.x % 32;
+    const int warp = threadIdx.x / 32, warps = blockDim.x / 32, groups = (a.n_out + 3) / 4;
     const long long line = blockIdx.x / tiles;
-    const int t = blockIdx.x % tiles * 32 + x;
-    for (int m = y; m < a.n_mels && t < a.n_frames; m += 8)
-        tile[m * 32 + x] = limited(a, line / a.channels, a.mel[(line * a.n_mels + m) * a.n_frames + t]);
-    __syncthreads();
-    for (int k = y; k < a.n_out && t < a.n_frames; k += 32) {
-        float sum[4] = {0, 0, 0, 0};
-        for (int begin = 0; begin < a.n_mels; begin += 16) { // in parts, as dsp/mfcc.c says
-            float part[4] = {0, 0, 0, 0};
-            for (int m = begin; m < a.n_mels && m < begin + 16; m++) {
-                const float value = tile[m * 32 + x];
+    const int t = blockIdx.x % tiles * WT_SPECTRUM_PRODUCT + lane;
+    for (int m = warp; m < a.n_mels; m += warps)
 #pragma unroll
-                for (int i = 0; i < 4; i++)
-                    if (k + 8 * i < a.n_out) part[i] += value * __ldg(a.matrix + m * a.n_out + k + 8 * i);
+        for (int i = 0; i < 2; i++)
+            if (t + 32 * i < a.n_frames)
+                tile[m * WT_SPECTRUM_PRODUCT + 32 * i + lane] =
+                    limited(a, line / a.channels, a.mel[(line * a.n_mels + m) * a.n_frames + t + 32 * i]);
+    __syncthreads();
+    for (int g = warp; g < groups; g += warps) {
+        float sum[2][4] = {};
+        for (int begin = 0; begin < a.n_mels; begin += 16) { // in parts, as dsp/mfcc.c says
+            float part[2][4] = {};
+            const int end = begin + 16 < a.n_mels ? begin + 16 : a.n_mels;
+#pragma unroll 4
+            for (int m = begin; m < end; m++) {
+                const float4 w = __ldg((const float4 *)a.matrix + m * groups + g);
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    const float value = tile[m * WT_SPECTRUM_PRODUCT + 32 * i + lane];
+                    part[i][0] += value * w.x, part[i][1] += value * w.y;
+                    part[i][2] += value * w.z, part[i][3] += value * w.w;
+                }
             }
 #pragma unroll
-            for (int i = 0; i < 4; i++) sum[i] += part[i];
+            for (int i = 0; i < 8; i++) sum[i / 4][i % 4] += part[i / 4][i % 4];
         }
-        for (int i = 0; i < 4 && k + 8 * i < a.n_out; i++)
-            a.out[(line * a.n_out + k + 8 * i) * a.n_frames + t] = sum[i];
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            const int k = 4 * g + i % 4, at = t + 32 * (i / 4);
+            if (k < a.n_out && at < a.n_frames) a.out[(line * a.n_out + k) * a.n_frames + at] = sum[i / 4][i % 4];
+        }
     }
 }

@@ -102,13 +102,15 @@ typedef struct wt_spectrum_mel_args {
     float power, amin, scale, offset; ///< logarithm: scale log2(max(x, amin)) + offset
 } wt_spectrum_mel_args;
 
+#define WT_SPECTRUM_PRODUCT 64 ///< frames of a block of spectrum_product
+
 /// What follows when the largest value is known: x = max(x, peak - range) * gain + offset - relative * peak, then, when
 /// n_out is not 0, out[k] = sum over m of matrix[m][k] x[m].
 typedef struct wt_spectrum_finish_args {
     float *mel; ///< as wt_spectrum_mel_args.out, in place
     float *out; ///< [n_lines][n_out][n_frames]
     const int *peaks;
-    const float *matrix; ///< [n_mels][n_out]
+    const float *matrix; ///< [n_mels][n_out rounded up to 4], at 16 bytes
     int n_mels, n_frames, channels, n_out;
     float range, gain, offset, relative;
 } wt_spectrum_finish_args;

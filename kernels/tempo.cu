@@ -4,9 +4,10 @@
 //   tempo_power    a block adds up a tile's power spectra, each over its row's energy
 //   tempo_choose   a block a signal: the mean spectrum's lags, then the best of them
 //
-// SPECTRUM_SEQUENCES rows are transformed at once, each alone: two rows in one complex transform would leave the louder
-// one's rounding in the other. Energies are summed as the CPU does it; sums of spectra run in double in a fixed order,
-// so a signal's tempo does not depend on its batch.
+// tempogram transforms SPECTRUM_SEQUENCES rows at once, each alone: two rows in one complex transform would leave the
+// louder one's rounding in the other. tempo_power gives rows one energy first, then takes two at a time: |Z(k)|^2 +
+// |Z(N - k)|^2 is twice the sum of their powers, and no more is asked. Energies are summed as the CPU does it; sums of
+// spectra run in double in a fixed order, so a signal's tempo does not depend on its batch.
 // Judge: the CPU (dsp/tempogram.c, dsp/tempo.c), 2e-6 of the peak; lags identical.
 #ifndef SPECTRUM_N
 #    define SPECTRUM_N 720
@@ -17,7 +18,8 @@
 #define ALL 0xffffffffu
 
 enum {
-    TEMPO_BINS_A_THREAD = (SPECTRUM_BINS + SPECTRUM_BLOCK - 1) / SPECTRUM_BLOCK,
+    TEMPO_POINTS_A_THREAD = (SPECTRUM_N + SPECTRUM_BLOCK - 1) / SPECTRUM_BLOCK,
+    TEMPO_SAMPLES = WT_TEMPO_SAMPLES(SPECTRUM_N),
     TEMPO_RESIDENT = SPECTRUM_BLOCK < 512 ? 512 / SPECTRUM_BLOCK : 1, // blocks an SM is to hold
 };
 
@@ -37,28 +39,24 @@ static __device__ __forceinline__ float windowed(const wt_tempogram_args &a, con
     return i < a.length ? __ldg(a.window + i) * ramped(x, a.n_frames, begin + i, a.length / 2) : 0.0f;
 }
 
-// What the windowed row that begins at `begin` has of energy: samples `first`, `first` + `step`, ...
-static __device__ double energy_of(const wt_tempogram_args &a, const float *x, long long begin, int first, int step)
-{
-    double energy = 0;
-    for (int i = first; i < a.length; i += step) {
-        const double value = windowed(a, x, begin, i);
-        energy += value * value;
-    }
-    return energy;
-}
-
-// Of rows first .. first + count - 1, to scales: a warp a row where the block has whole warps.
-static __device__ __forceinline__ void scale_rows(const wt_tempogram_args &a, const float *x, long long first, int count,
-                                                  double *scales)
+// Of rows 0 .. count - 1 of the tile with samples `xs`, what makes their energies 1, as a product of two factors that
+// floats hold; 0 for the rest. A warp a row where the block has whole warps.
+static __device__ __forceinline__ void scale_rows(const wt_tempogram_args &a, const float *xs, int count,
+                                                  float2 *scales)
 {
     constexpr int LANES = SPECTRUM_BLOCK % 32 == 0 ? 32 : 1;
     const int lane = threadIdx.x % LANES;
     for (int f = threadIdx.x / LANES; f < WT_TEMPO_TILE; f += SPECTRUM_BLOCK / LANES) {
-        double energy = f < count ? energy_of(a, x, first + f - a.begin, lane, LANES) : 0;
+        double energy = 0;
+        for (int i = lane; f < count && i < a.length; i += LANES) {
+            const double value = __ldg(a.window + i) * xs[f + i];
+            energy += value * value;
+        }
 #pragma unroll
         for (int step = LANES / 2; step; step /= 2) energy += __shfl_xor_sync(ALL, energy, step);
-        if (lane == 0) scales[f] = energy > 2.2250738585072014e-308 ? 1 / energy : 1;
+        const double scale = energy > 2.2250738585072014e-308 ? 1 / sqrt(energy) : 1;
+        const float part = (float)sqrt(scale);
+        if (lane == 0) scales[f] = f < count ? make_float2(part, (float)(scale / part)) : make_float2(0.0f, 0.0f);
     }
 }
 
@@ -108,28 +106,52 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) tempogram(wt_tempog
 
 extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, TEMPO_RESIDENT) tempo_power(wt_tempogram_args a)
 {
-    __shared__ double scales[WT_TEMPO_TILE];
+    __shared__ float2 scales[WT_TEMPO_TILE];
+    float *xs = (float *)(tempo_shared + SPECTRUM_SEQUENCES * SPECTRUM_POINTS); // [TEMPO_SAMPLES] of the tile
     const long long tiles = (a.n_rows + WT_TEMPO_TILE - 1) / WT_TEMPO_TILE, signal = blockIdx.x / tiles;
     const long long first = blockIdx.x % tiles * WT_TEMPO_TILE;
-    const int sequence = threadIdx.x / SPECTRUM_THREADS;
+    const int sequence = threadIdx.x / SPECTRUM_THREADS, thread = threadIdx.x % SPECTRUM_THREADS;
     const int count = a.n_rows - first < WT_TEMPO_TILE ? (int)(a.n_rows - first) : WT_TEMPO_TILE;
     const float *x = a.envelope + signal * a.n_frames;
-    scale_rows(a, x, first, count, scales);
-    double sums[TEMPO_BINS_A_THREAD] = {};
-    for (int f = 0; f < count; f += SPECTRUM_SEQUENCES) { // the transform's barriers part rounds, and the scales
-        transform_row(a, x, tempo_shared + sequence * SPECTRUM_POINTS, first + f + sequence, f + sequence < count);
-        for (int s = 0; s < SPECTRUM_SEQUENCES && f + s < count; s++)
+    for (int i = threadIdx.x; i < TEMPO_SAMPLES; i += SPECTRUM_BLOCK)
+        xs[i] = i < count + a.length ? ramped(x, a.n_frames, first - a.begin + i, a.length / 2) : 0.0f;
+    __syncthreads();
+    scale_rows(a, xs, count, scales);
+    __syncthreads();
+    double sums[TEMPO_POINTS_A_THREAD] = {};
+    for (int f = 0; f < count; f += 2 * SPECTRUM_SEQUENCES) {
+        const int row = f + 2 * sequence;
+        const bool active = row < count; // behind the last row's partner is one of scale 0, or none
+        const float2 p = active ? scales[row] : make_float2(0.0f, 0.0f);
+        const float2 q = row + 1 < count ? scales[row + 1] : make_float2(0.0f, 0.0f);
+        float2 *points = tempo_shared + sequence * SPECTRUM_POINTS;
+        spectrum_transform(
+            thread, points, a.twiddles,
+            [&](int i) {
+                if (!active || i >= a.length) return make_float2(0.0f, 0.0f);
+                const float w = __ldg(a.window + i);
+                return make_float2(w * xs[row + i] * p.x * p.y, w * xs[row + 1 + i] * q.x * q.y);
+            },
+            [&](int k, float2 v) { points[spectrum_at(k)] = v; });
 #pragma unroll
-            for (int i = 0; i < TEMPO_BINS_A_THREAD; i++) {
-                const int k = threadIdx.x + i * SPECTRUM_BLOCK;
-                if (k < SPECTRUM_BINS) sums[i] += scales[f + s] * power_at(tempo_shared + s * SPECTRUM_POINTS, k);
-            }
+        for (int i = 0; i < TEMPO_POINTS_A_THREAD; i++) {
+            const int k = threadIdx.x + i * SPECTRUM_BLOCK;
+            float power = 0;
+            for (int s = 0; s < SPECTRUM_SEQUENCES && k < SPECTRUM_N; s++)
+                power += power_at(tempo_shared + s * SPECTRUM_POINTS, k);
+            sums[i] += power;
+        }
     }
+    __syncthreads();
+    double *whole = (double *)tempo_shared; // [n_fft]
 #pragma unroll
-    for (int i = 0; i < TEMPO_BINS_A_THREAD; i++) {
+    for (int i = 0; i < TEMPO_POINTS_A_THREAD; i++) {
         const int k = threadIdx.x + i * SPECTRUM_BLOCK;
-        if (k < SPECTRUM_BINS) a.sums[(long long)blockIdx.x * SPECTRUM_BINS + k] = sums[i];
+        if (k < SPECTRUM_N) whole[k] = sums[i];
     }
+    __syncthreads();
+    for (int k = threadIdx.x; k < SPECTRUM_BINS; k += SPECTRUM_BLOCK)
+        a.sums[(long long)blockIdx.x * SPECTRUM_BINS + k] = 0.5 * (whole[k] + whole[k ? SPECTRUM_N - k : 0]);
 }
 
 // ---- choice

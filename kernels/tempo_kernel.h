@@ -10,6 +10,8 @@
 #endif
 
 #define WT_TEMPO_TILE 64 ///< rows whose spectra a block adds up
+#define WT_TEMPO_SAMPLES(n_fft)                                                                                        \
+    (WT_TEMPO_TILE + (n_fft) / 2) ///< of the envelope under them: windows are n_fft / 2 at most
 
 typedef struct wt_tempogram_args {
     const float *envelope; ///< [n_signals][n_frames]

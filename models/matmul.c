@@ -289,7 +289,7 @@ wt_status wt_matmul_create(const wt_matmul_config *config, wt_matmul **matmul)
         wt_partition_get_info(config->partition, &of);
         m->n_sms = of.n_sms;
     }
-    wt_status status = info->backend == WT_BACKEND_CUDA ? wt__mm_cuda_create(config, &m->cuda) : WT_OK;
+    wt_status status = info->backend == WT_BACKEND_CUDA ? wt__mm_cuda_create(config, m->n_sms, &m->cuda) : WT_OK;
     if (status) {
         wt_matmul_destroy(m);
         return status;

@@ -20,6 +20,7 @@ typedef struct variant {
 
 struct wt__mm_cuda {
     wt_matmul_config config;
+    int n_sms; ///< of the partition
     variant *variants;
     wt__mm_library *library; ///< NULL: not there, or not wanted
 };
@@ -29,13 +30,15 @@ typedef struct plan {
     const char *file, *function;
     char options[MAX_OPTIONS][OPTION_BYTES]; ///< the rest empty
     wt_launch launch;
+    int wgmma_columns, n_tiles; ///< of matmul_wgmma; 0 = another kernel
 } plan;
 
-wt_status wt__mm_cuda_create(const wt_matmul_config *config, wt__mm_cuda **cuda)
+wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_cuda **cuda)
 {
     wt__mm_cuda *c = calloc(1, sizeof *c);
     if (!c) return wt_fail(WT_ERR_NO_MEMORY, "matmul: no memory for a handle");
     c->config = *config;
+    c->n_sms = n_sms;
     *cuda = c;
     if (config->no_library || !wt_cublaslt_version()) return WT_OK;
     return wt__mm_library_create(config, &c->library);
@@ -197,11 +200,60 @@ static int tiles_scales(const wt_mm_args *a, int vector)
     return a->scale_columns % vector == 0 ? 4 : 3;
 }
 
+static int rows_of_expert(const wt_mm_args *a) { return a->experts ? 1 : a->offsets ? a->m / a->n_experts : a->m; }
+
+/// MM_SCALES of kernels/matmul_wgmma.cu, -1 = not for it.
+static int wgmma_scales(const wt_mm_args *a)
+{
+    if (is_constant(a)) return 0;
+    return a->x_type == WT_MM_E4M3 && a->scale_rows == 128 && a->scale_columns == 128 ? 1 : -1;
+}
+
+/// Rows of W a block: 256, or 128 where that ends sooner, since the last blocks leave many SMs idle.
+static int wgmma_columns(const wt__mm_cuda *cuda, wt_mm_args *a, int pair)
+{
+    if (cuda->config.wgmma_columns) return cuda->config.wgmma_columns;
+    const int64_t n_x = wt_mm_n_tiles(a, WT_MM_TILE), n = cuda->n_sms;
+    const int64_t wide = (wt__mm_number_tiles(a, 256 / pair) * n_x + n - 1) / n;
+    const int64_t narrow = (wt__mm_number_tiles(a, 128 / pair) * n_x + n - 1) / n;
+    return 11 * narrow < 20 * wide ? 128 : 256; // a narrow one takes 0.55 of the time
+}
+
+/// Both factors of one type, as they lie, on compute capability 9.0.
+static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
+{
+    const wt_device_info *info = wt_device_get_info(cuda->config.device);
+    const int scales = wgmma_scales(a), pair = a->gated ? 2 : 1;
+    if (cuda->config.no_wgmma || info->compute_major != 9 || info->compute_minor || info->driver_version < 12000)
+        return false;
+    if (a->w_type != a->x_type || !tensor_vector(cuda, a) || scales < 0 || a->experts ||
+        rows_of_expert(a) <= MOST_SKINNY_ROWS)
+        return false;
+    const int columns = wgmma_columns(cuda, a, pair);
+    const int stages = cuda->config.wgmma_stages ? cuda->config.wgmma_stages : columns == 256 ? 4 : 6;
+    const int64_t n_tiles = (int64_t)wt__mm_number_tiles(a, columns / pair) * wt_mm_n_tiles(a, WT_MM_TILE);
+    if (n_tiles > INT32_MAX) return false;
+    const option options[] = {{"X", a->x_type},
+                              {"SCALES", scales},
+                              {"S", a->scale_type},
+                              {"PAIR", pair},
+                              {"N", columns},
+                              {"STAGES", stages},
+                              {"PROMOTE", a->x_type == WT_MM_E4M3}};
+    *p = (plan){.file = "kernels/matmul_wgmma.cu", .function = "matmul_wgmma"};
+    write_options(p, options, 7);
+    p->wgmma_columns = columns;
+    p->n_tiles = (int)n_tiles;
+    p->launch = (wt_launch){.grid = {n_tiles < cuda->n_sms ? (int)n_tiles : cuda->n_sms},
+                            .block = {384},
+                            .shared_bytes = (size_t)(1024 + stages * ((WT_MM_TILE + columns) * 128 + 16) + 32768)};
+    return true;
+}
+
 static bool plan_tiles(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
     const int vector = tensor_vector(cuda, a), scales = vector ? tiles_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
-    const int rows = a->experts ? 1 : a->offsets ? a->m / a->n_experts : a->m;
-    if (scales < 0 || rows <= MOST_SKINNY_ROWS || a->w_type == WT_MM_Q4_K) return false;
+    if (scales < 0 || rows_of_expert(a) <= MOST_SKINNY_ROWS || a->w_type == WT_MM_Q4_K) return false;
     const int units = is_eight_bits(a) ? 1 : vector / 8, stages = units == 1 ? 4 : units == 2 ? 4 : 2;
     const size_t stage_bytes = (size_t)WT_MM_TILE * 64 * (size_t)(1 + units) * (size_t)stages;
     const size_t sum_bytes = sizeof(float) * WT_MM_TILE * (WT_MM_TILE + 4);
@@ -229,7 +281,7 @@ static void plan_any(wt_mm_args *a, plan *p)
 /// What the first that takes it makes of a product; `a` gets the numbers of its tiles.
 static void choose(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
-    if (plan_tiles(cuda, a, p) || plan_skinny(cuda, a, p)) return;
+    if (plan_wgmma(cuda, a, p) || plan_tiles(cuda, a, p) || plan_skinny(cuda, a, p)) return;
     plan_any(a, p);
 }
 
@@ -246,6 +298,14 @@ static wt_status enqueue_library(wt__mm_cuda *cuda, wt_stream *stream, const wt_
     return wt__mm_library_enqueue(cuda->library, &helpers, stream, a);
 }
 
+static wt_status launch(wt__mm_cuda *cuda, wt_stream *stream, wt_kernel *kernel, const plan *p, const wt_mm_args *a)
+{
+    if (!p->wgmma_columns) return wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(*a), 1);
+    wt_mm_wgmma_args w = {.n_tiles = p->n_tiles};
+    wt_status status = wt__mm_wgmma_fill(cuda->config.device, a, p->wgmma_columns, &w);
+    return status ? status : wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(w), 1);
+}
+
 wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *args)
 {
     wt_mm_args a = *args;
@@ -257,8 +317,7 @@ wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_
     }
     choose(cuda, &a, &p);
     wt_status status = kernel_of(cuda, &p, &kernel);
-    if (status || !stream) return status;
-    return wt_kernel_launch(kernel, stream, &p.launch, &WT_ARG(a), 1);
+    return status || !stream ? status : launch(cuda, stream, kernel, &p, &a);
 }
 
 wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_quantize_args *args)

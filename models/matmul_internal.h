@@ -30,12 +30,16 @@ WT_CHECKED wt_status wt__mm_cpu_quantize(wt_stream *stream, const wt_mm_quantize
 WT_CHECKED wt_status wt__mm_cpu_repack(wt_stream *stream, const wt_mm_repack_args *args);
 
 /// CUDA: matmul_cuda.c. Without a stream: make ready.
-WT_CHECKED wt_status wt__mm_cuda_create(const wt_matmul_config *config, wt__mm_cuda **cuda);
+WT_CHECKED wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_cuda **cuda);
 void wt__mm_cuda_destroy(wt__mm_cuda *cuda);
 WT_CHECKED wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *args);
 WT_CHECKED wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_quantize_args *args);
 WT_CHECKED wt_status wt__mm_cuda_repack(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_repack_args *args);
 const char *wt__mm_cuda_kernel(wt__mm_cuda *cuda, const wt_mm_args *args);
+
+/// The arguments of matmul_wgmma.cu with `columns` rows of W a block: matmul_wgmma.c.
+WT_CHECKED wt_status wt__mm_wgmma_fill(wt_device *device, const wt_mm_args *args, int columns,
+                                       wt_mm_wgmma_args *filled);
 
 /// What is queued through the library: matmul_library.c, with two kernels of ours (matmul_finish.cu, matmul_widen.cu).
 typedef struct wt__mm_library wt__mm_library;

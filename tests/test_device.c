@@ -568,7 +568,7 @@ static int lose_the_device(void)
         wt_stream_create(device, NULL, &stream) ||
         wt_module_create(device, &(wt_module_config){.name = "stray.cu", .source = scale_text}, &module) ||
         wt_module_get_kernel(module, "stray", &stray) ||
-        wt_kernel_launch(stray, stream, &(wt_launch){{1}, {1}, 0}, &WT_ARG(address), 1))
+        wt_kernel_launch(stray, stream, &(wt_launch){.grid = {1}, .block = {1}}, &WT_ARG(address), 1))
         return 2;
     bool lost =
         wt_stream_synchronize(stream) == WT_ERR_DEVICE_LOST && wt_device_synchronize(device) == WT_ERR_DEVICE_LOST;

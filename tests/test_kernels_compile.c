@@ -14,6 +14,11 @@ static bool is_program(const char *path)
     return length > 3 && !strcmp(path + length - 3, ".cu");
 }
 
+static bool is_for(const wt_kernel_text *text, int architecture)
+{
+    return is_program(text->path) && (!text->only || atoi(text->only) == architecture);
+}
+
 static void the_table_is_sorted_and_whole(void **state)
 {
     (void)state;
@@ -35,7 +40,8 @@ static void every_kernel_compiles_for_every_architecture(void **state)
     }
     int n_failed = 0, n_compiled = 0, n_cached = 0;
     for (int k = 0; k < wt__n_kernel_texts; k++)
-        for (int a = 0; a < 4 && is_program(wt__kernel_table[k].path); a++) {
+        for (int a = 0; a < 4; a++) {
+            if (!is_for(&wt__kernel_table[k], architectures[a])) continue;
             wt_compiled compiled;
             if (wt_kernel_compile(&(wt_module_config){.name = wt__kernel_table[k].path}, architectures[a], &compiled)) {
                 print_error("sm_%d: %s\n", architectures[a], wt_last_error());
@@ -52,6 +58,23 @@ static void every_kernel_compiles_for_every_architecture(void **state)
         }
     print_message("%d compilations, %d of them from the cache\n", n_compiled, n_cached);
     assert_int_equal(n_failed, 0);
+}
+
+static void a_text_of_one_architecture_is_refused_for_others(void **state)
+{
+    (void)state;
+    int n = 0;
+    for (int k = 0; k < wt__n_kernel_texts; k++)
+        for (int a = 0; a < 4; a++) {
+            const wt_kernel_text *text = &wt__kernel_table[k];
+            if (!is_program(text->path) || is_for(text, architectures[a])) continue;
+            wt_compiled compiled;
+            assert_int_equal(wt_kernel_compile(&(wt_module_config){.name = text->path}, architectures[a], &compiled),
+                             WT_ERR_UNSUPPORTED);
+            assert_null(compiled.image);
+            n++;
+        }
+    assert_int_equal(n, 3); // matmul_wgmma.cu
 }
 
 /// What every kernel relies on, also while kernels/ holds none: the defaults of the engine's options.
@@ -78,6 +101,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_is_sorted_and_whole),
         cmocka_unit_test(every_kernel_compiles_for_every_architecture),
+        cmocka_unit_test(a_text_of_one_architecture_is_refused_for_others),
         cmocka_unit_test(plain_device_code_needs_no_qualifiers),
     };
     return cmocka_run_group_tests_name("kernels compile", tests, NULL, NULL);

@@ -506,7 +506,7 @@ static void a_copy_overlaps_with_a_kernel(void **state)
     wt_transfer_request request = {.device_address = wt_buffer_address(there), .host = wt_buffer_host(here),
                                    .size_bytes = BYTES};
     long long cycles = 10000000; // 5 to 10 ms at 1 to 2 GHz, as the copy takes at 25 to 50 GB/s
-    wt_launch launch = {{1, 1, 1}, {1, 1, 1}, 0};
+    wt_launch launch = {.grid = {1}, .block = {1}};
     double best = 1e9;
     for (int round = 0; round < 5; round++) {
         int64_t begin_ns = wt_clock_now_ns(NULL);

@@ -111,6 +111,59 @@ bool random_llm_make(const char *name, wt_llm *m)
     return true;
 }
 
+// ---- other types
+
+static const struct {
+    const char *name;
+    wt_dtype dtype, head; ///< U8 = nibbles
+} types[] = {{"bf16", WT_DTYPE_BF16, WT_DTYPE_BF16}, {"fp8", WT_DTYPE_F8_E4M3, WT_DTYPE_F8_E4M3},
+             {"int8", WT_DTYPE_I8, WT_DTYPE_I8},     {"int4", WT_DTYPE_U8, WT_DTYPE_I8},
+             {"q8_0", WT_DTYPE_Q8_0, WT_DTYPE_Q8_0}, {"q4_0", WT_DTYPE_Q4_0, WT_DTYPE_Q4_0},
+             {"q4_k", WT_DTYPE_Q4_K, WT_DTYPE_Q6_K}, {"q6_k", WT_DTYPE_Q6_K, WT_DTYPE_Q6_K}};
+
+/// Scales of 2^-6 for as many groups as the largest matrix has, and zeros.
+static float *scales;
+static uint8_t *zeros;
+
+static void retype(wt__linear *w, wt_dtype dtype)
+{
+    const int columns = (int)w->weight.shape[1];
+    if (!w->weight.data) return;
+    w->weight.dtype = dtype;
+    if (dtype != WT_DTYPE_F8_E4M3 && dtype != WT_DTYPE_I8 && dtype != WT_DTYPE_U8) return;
+    w->scales = scales;
+    w->scale_rows = dtype == WT_DTYPE_F8_E4M3 ? 128 : 1;
+    w->scale_columns = dtype == WT_DTYPE_I8 ? columns : 128;
+    w->nibbles = dtype == WT_DTYPE_U8;
+    if (w->nibbles) w->zeros = zeros;
+}
+
+bool random_llm_retype(wt_llm *m, const char *type)
+{
+    size_t t = 0;
+    while (t < sizeof types / sizeof *types && strcmp(types[t].name, type)) t++;
+    if (t == sizeof types / sizeof *types) return false;
+    const size_t n = (size_t)m->head.weight.shape[0] * (size_t)m->head.weight.shape[1] / 128;
+    if (!t) return true;
+    scales = malloc(sizeof *scales * n);
+    zeros = malloc(n);
+    for (size_t k = 0; k < n; k++) scales[k] = 0x1p-6f;
+    for (size_t k = 0; k < n; k++) zeros[k] = (uint8_t)(k * 7 % 16);
+    for (int l = 0; l < m->config.n_layers; l++) {
+        wt__layer *w = &m->layers[l];
+        wt__linear *all[] = {&w->q, &w->k, &w->v, &w->o, &w->gate, &w->up, &w->down};
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) retype(all[k], types[t].dtype);
+        for (int e = 0; e < m->config.n_experts; e++) {
+            retype(&w->experts[e].gate, types[t].dtype);
+            retype(&w->experts[e].up, types[t].dtype);
+            retype(&w->experts[e].down, types[t].dtype);
+        }
+    }
+    m->head.weight.data = random_bytes + 8; // not the embedding
+    retype(&m->head, types[t].head);
+    return true;
+}
+
 // ---- reading
 
 static const char read_text[] =

@@ -79,8 +79,8 @@ static size_t lay_out(wt_llm_session *s, uintptr_t base)
     const size_t ff = (size_t)c->d_ff > experts ? (size_t)c->d_ff : experts;
     const size_t cache = (s->gpu->kv_type ? 2 : 4) * (size_t)c->n_layers * kv * (size_t)s->n_pages *
                          (size_t)s->n_sequences * WT__LLM_PAGE;
-    const size_t parts =
-        4 * (size_t)wt_device_get_info(s->gpu->device)->n_sms * (size_t)s->gpu->heads_at_once * (size_t)(c->d_head + 2);
+    const size_t parts = 4 * (size_t)wt_device_get_info(s->gpu->device)->n_sms * (size_t)s->gpu->heads_at_once *
+                         (size_t)WT_LLM_PART_PITCH(c->d_head);
     size_t at = 0;
     s->x = lay(base, &at, n * (size_t)c->d_model);
     s->n = lay(base, &at, n * (size_t)c->d_model);
@@ -209,7 +209,8 @@ static wt_status check_matrices(const wt_llm *llm)
             return wt_fail(WT_ERR_UNSUPPORTED, "llm: layer %d has gate and up of two types", l);
         for (size_t k = 0; k < sizeof all / sizeof *all; k++)
             if (wt__llm_scaling(all[k]) == WT_SCALING_BLOCK &&
-                (all[k]->scale_rows != 128 || all[k]->scale_columns != 128))
+                (all[k]->scale_rows != 128 ||
+                 (all[k]->scale_columns != 128 && all[k]->scale_columns < all[k]->weight.shape[1])))
                 return wt_fail(WT_ERR_UNSUPPORTED, "llm: layer %d has scales of blocks of %d x %d, want 128 x 128", l,
                                all[k]->scale_rows, all[k]->scale_columns);
     }
@@ -238,6 +239,7 @@ wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_sess
     if (status) return status;
     s->llm = &g->resident->llm;
     status = load_kernels(g, &llm->config);
+    if (!status) status = wt__gpu_load_quants(g, s->llm);
     if (!status)
         status =
             wt_matmul_create(&(wt_matmul_config){.device = config->device, .partition = config->partition}, &g->matmul);
@@ -259,6 +261,7 @@ void wt__gpu_destroy(wt_llm_session *s)
     wt_buffer_destroy(g->ring);
     wt_matmul_destroy(g->matmul);
     for (int m = 0; m < WT__N_LLM_MODULES; m++) wt_module_destroy(g->modules[m]);
+    wt__gpu_unload_quants(g);
     if (g->owns_resident) wt_llm_resident_destroy(g->resident);
     free(g);
 }
@@ -267,7 +270,7 @@ int wt__gpu_n_splits(const wt_llm_session *s, int n_tokens)
 {
     const int blocks = s->llm->config.n_heads / s->gpu->heads_at_once * n_tokens;
     const int n = (2 * s->gpu->n_sms + blocks - 1) / blocks;
-    const int most = s->n_pages < WT_LLM_MAX_PARTS ? s->n_pages : WT_LLM_MAX_PARTS;
+    const int most = 2 * s->n_pages < WT_LLM_MAX_PARTS ? 2 * s->n_pages : WT_LLM_MAX_PARTS;
     return n < most ? n : most;
 }
 

@@ -15,6 +15,20 @@ struct wt_llm_resident {
     wt_pool_arena *arena;
 };
 
+/// Bytes begin .. end - 1, multiples of 1024 or the end, of something that a GPU has in another form than the host's
+/// `linear`.
+typedef void (*wt__llm_form)(const wt__linear *linear, size_t begin, size_t end, unsigned char *to);
+/// Scales as F16 with zeros above, in words.
+void wt__llm_scales_and_zeros(const wt__linear *linear, size_t begin, size_t end, unsigned char *to);
+/// Of Q8_0 and Q6_K (I8) and of Q4_0 (nibbles, two neighbours a byte).
+void wt__llm_elements(const wt__linear *linear, size_t begin, size_t end, unsigned char *to);
+/// Of Q8_0 and Q4_0 (F16 a 32) and of Q6_K (F32 a 16).
+void wt__llm_block_scales(const wt__linear *linear, size_t begin, size_t end, unsigned char *to);
+/// Is it of those types?
+bool wt__llm_is_repacked(const wt__linear *linear);
+/// Has F16 all of them?
+bool wt__llm_are_halves(const float *x, int64_t n);
+
 /// Bytes from something of the first expert to the same of the second, and of all.
 int64_t wt__llm_expert_stride(const wt_llm *llm, const void *first, const void *second);
 
@@ -37,7 +51,21 @@ typedef enum wt__llm_kernel {
     WT__N_LLM_KERNELS = WT__LLM_MATVEC + 3,
 } wt__llm_kernel;
 
-enum { WT__N_LLM_MODULES = 4, WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS };
+/// How llm_quant.cu is compiled for a matrix.
+typedef struct wt__llm_quant {
+    int weight, group, scale; ///< WT_MM_ types; group 0 = constant along the row
+} wt__llm_quant;
+
+typedef struct wt__llm_quant_kernel {
+    wt__llm_quant kind;
+    wt_module *module;
+    wt_kernel *kernel;
+} wt__llm_quant_kernel;
+
+/// Is it a matrix that llm_quant.cu multiplies with one vector?
+bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
+
+enum { WT__N_LLM_MODULES = 4, WT__LLM_MAX_QUANTS = 8, WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS };
 
 typedef struct wt__gpu {
     wt_llm_resident *resident;
@@ -47,6 +75,8 @@ typedef struct wt__gpu {
     int kv_type, heads_at_once;
     wt_module *modules[WT__N_LLM_MODULES];
     wt_kernel *kernels[WT__N_LLM_KERNELS];
+    wt__llm_quant_kernel quants[WT__LLM_MAX_QUANTS];
+    int n_quants;
     wt_matmul *matmul;
     wt_pool *pool;        ///< the session's
     wt_pool_arena *arena; ///< the session's bulk
@@ -67,6 +97,13 @@ typedef struct wt__gpu {
 
 WT_CHECKED wt_status wt__gpu_create(wt_llm_session *session, const wt_llm *llm, const wt_llm_session_config *config);
 void wt__gpu_destroy(wt_llm_session *session);
+
+/// The kernels of the model's quantised matrices.
+WT_CHECKED wt_status wt__gpu_load_quants(wt__gpu *gpu, const wt_llm *llm);
+void wt__gpu_unload_quants(wt__gpu *gpu);
+/// Queue a product of matrices like `linear`, of that kind.
+WT_CHECKED wt_status wt__gpu_multiply_quant(const wt__gpu *gpu, wt_stream *stream, const wt__linear *linear,
+                                            const wt_llm_matvec_args *args);
 
 /// Where the host prepares a part of io.
 static inline void *wt__gpu_host(const wt__gpu *gpu, size_t at)

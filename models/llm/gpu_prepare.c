@@ -46,7 +46,7 @@ static wt_status run_zeros(wt_llm_session *s, int n_layers, int n, int n_logits,
 {
     s->n_tokens = n;
     s->is_prompt = is_prompt;
-    for (int t = 0; t < n; t++) s->tokens[t] = (wt_llm_token){.place = t % s->n_positions};
+    for (int t = 0; t < n; t++) s->tokens[t] = (wt_llm_token){.place = is_prompt ? t : 0};
     wt_status status = wt__llm_step_begin(s);
     if (status) return status;
     status = wt__gpu_push(s, s->gpu->tokens_at, sizeof *s->tokens * (size_t)n);
@@ -56,14 +56,13 @@ static wt_status run_zeros(wt_llm_session *s, int n_layers, int n, int n_logits,
 
 wt_status wt__gpu_prepare(wt_llm_session *s)
 {
-    const int n_layers = layers_of_all_types(s->llm);
+    const int n_layers = layers_of_all_types(s->llm), most = s->n_batch < s->n_positions ? s->n_batch : s->n_positions;
     wt_status status = WT_OK;
-    for (int n = 1, rows = 0; n <= s->n_batch && !status; n++) {
+    for (int n = 1, rows = 0; n <= most && !status; n++) {
         if (wt__gpu_rows(n, s->n_batch) == rows) continue;
         rows = wt__gpu_rows(n, s->n_batch);
-        const int n_logits = rows < s->gpu->n_logits ? rows : s->gpu->n_logits;
-        status = run_zeros(s, n_layers, rows, 1, true);
-        if (!status && rows <= s->gpu->n_logits) status = run_zeros(s, n_layers, rows, n_logits, false);
+        status = run_zeros(s, n_layers, n, 1, true);
+        if (!status && n <= s->gpu->n_logits) status = run_zeros(s, n_layers, n, n, false);
     }
     if (!status) status = run_zeros(s, n_layers, 1, 1, true); // whose token a step is recorded with
     if (!status) status = wt__gpu_record_all(s);

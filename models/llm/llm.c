@@ -222,7 +222,7 @@ static void prepare_rope(wt_llm_session *s, int length)
     const wt_rope_config *r = &s->llm->config.rope;
     if (!r->kind) return;
     s->rope_length = length > s->rope_length || length < r->original_positions ? length : s->rope_length;
-    wt__rope_frequencies(r, s->llm->rope_factors, s->rope_length, s->frequencies, &s->rope_scale);
+    wt_rope_frequencies(r, s->llm->rope_factors, s->rope_length, s->frequencies, &s->rope_scale);
 }
 
 static void put_token(wt_llm_session *s, int t, wt_llm_token token)

@@ -21,6 +21,8 @@ typedef struct wt__linear {
     int scale_rows;       ///< rows that share a scale: all, 1, or those of a block
     int scale_columns;    ///< columns that share one: all, or those of a block or group, at most all
     bool nibbles;         ///< two elements a byte of U8, the first in the low bits; the shape counts elements
+    bool half_scales;     ///< of a GPU's copy: `scales` are F16
+    const uint32_t *both; ///< of a GPU's copy, of nibbles: scales as F16 and zeros above, where that is exact
 } wt__linear;
 
 typedef struct wt__norm {
@@ -156,10 +158,6 @@ WT_CHECKED wt_status wt__llm_arena(wt_pool *pool, const char *what, size_t bytes
 
 /// Queue the batch's way through the first n_layers.
 WT_CHECKED wt_status wt__llm_forward(wt_llm_session *session, int n_layers, float *logits, int n_logits);
-
-/// Radians a position for each pair of dimensions at a length of `length` tokens, and the scale of cosines and sines.
-void wt__rope_frequencies(const wt_rope_config *rope, const float *factors, int length, float *frequencies,
-                          float *scale);
 
 /// What scores are multiplied with.
 float wt__attention_scale(const wt_model_config *config, int layer);

@@ -6,15 +6,24 @@ enum {
     FLASH_TOKENS = 17,
     FLASH_BLOCK = 128,
     MATVEC_WARPS = 16,
+    MATVEC_AHEAD = 1, // rounds of rows that come to the L2 cache before the vector
     PLACE_WARPS = 8,
     ATTEND_THREADS = 128,
-    THREADS = 256,
-    SCRATCH_BYTES = 1024
+    THREADS = 256
+};
+
+/// Those that wait for earlier ones themselves (kernels/overlap.cuh). The embedding does not: all that comes before a
+/// step is done before any of it.
+static const bool overlaps[WT__N_LLM_KERNELS] = {
+    [WT__LLM_NORM] = true,  [WT__LLM_CHOOSE] = true, [WT__LLM_GROUP] = true,      [WT__LLM_GATHER] = true,
+    [WT__LLM_MIX] = true,   [WT__LLM_PICK] = true,   [WT__LLM_PLACE] = true,      [WT__LLM_ATTEND] = true,
+    [WT__LLM_FLASH] = true, [WT__LLM_MATVEC] = true, [WT__LLM_MATVEC + 1] = true, [WT__LLM_MATVEC + 2] = true,
 };
 
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
 {
     const wt_arg arg = {args, bytes};
+    shape.overlap = overlaps[kernel];
     if (!p->status) p->status = wt_kernel_launch(p->s->gpu->kernels[kernel], p->s->stream, &shape, &arg, 1);
 }
 
@@ -62,12 +71,19 @@ static void normalise(wt__pass *p, const wt__norm *norm, const float *x, int n, 
     launch(p, WT__LLM_NORM, (wt_launch){.grid = {n}, .block = {THREADS}}, &a, sizeof a);
 }
 
-// ---- matrices: one vector times plain weights by llm_matvec.cu, with the norm before it, all else by matmul.h
+// ---- matrices: one vector times plain weights by llm_matvec.cu and times quantised ones by llm_quant.cu, with the
+// norm before it, all else by matmul.h
 
 static bool by_matvec(const wt__linear *w, int n)
 {
+    wt__llm_quant kind;
     const wt_dtype t = w->weight.dtype;
-    return n == 1 && !w->scales && (t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16);
+    return n == 1 && (t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16 || wt__llm_is_quant(w, &kind));
+}
+
+static wt_llm_part vector_part(const wt__linear *w, float *out)
+{
+    return (wt_llm_part){w->weight.data, w->bias, out, (int)w->weight.shape[0], w->both ? (void *)w->both : w->scales};
 }
 
 /// Of the vectors that `w` is multiplied with: its own type, 16 bits for smaller ones. GGUF's blocks take floats.
@@ -78,33 +94,49 @@ static wt_dtype input_type(const wt__linear *w, int n)
     return t == WT_DTYPE_F32 || t == WT_DTYPE_F16 ? t : WT_DTYPE_BF16;
 }
 
-/// Blocks stay, two on a processor, unless the vector fills its shared memory.
-static wt_launch rows_launch(const wt__pass *p, int n_rows, int columns, int n)
+/// The most warps that share a row of n_chunks 16 bytes each and have at most one lane of eight idle.
+static int team_of(int n_chunks)
 {
-    const size_t shared = sizeof(float) * (size_t)columns;
-    const size_t most = wt_device_get_info(p->s->gpu->device)->shared_bytes / 2 - 2 * SCRATCH_BYTES;
-    const int wanted = (n_rows + MATVEC_WARPS - 1) / MATVEC_WARPS, there = p->s->gpu->n_sms * (shared > most ? 1 : 2);
-    return (wt_launch){
-        .grid = {wanted < there ? wanted : there, n}, .block = {32 * MATVEC_WARPS}, .shared_bytes = shared};
+    int warps = MATVEC_WARPS;
+    for (; warps > 1; warps /= 2) {
+        const int lanes = 32 * warps, strips = (n_chunks + lanes - 1) / lanes;
+        if (8 * n_chunks >= 7 * lanes * strips) break;
+    }
+    return warps;
 }
 
+/// A block a processor, so that there is room for one of the next launch beside it.
 static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const wt__norm *norm)
 {
+    const int of_chunk = 16 / (int)wt_dtype_bytes(w->weight.dtype, 1);
     a.columns = (int)w->weight.shape[1];
+    const int n_chunks = (a.columns + of_chunk - 1) / of_chunk;
     a.eps = (float)p->s->llm->config.norm_eps;
+    a.warps = team_of(n_chunks);
+    a.ahead = MATVEC_AHEAD;
     if (norm) {
         a.norm_weight = norm->weight;
         a.norm_bias = norm->bias;
     }
+    wt__llm_quant kind;
+    if (wt__llm_is_quant(w, &kind)) {
+        if (!p->status) p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a);
+        return;
+    }
     for (int k = 0; k < (a.gated ? 1 : a.n_parts); k++) a.n_rows += a.parts[k].rows;
-    launch(p, WT__LLM_MATVEC + kernel_type(w->weight.dtype), rows_launch(p, a.n_rows, a.columns, 1), &a, sizeof a);
+    const int n_teams = MATVEC_WARPS / a.warps, wanted = (a.n_rows + n_teams - 1) / n_teams, there = p->s->gpu->n_sms;
+    launch(p, WT__LLM_MATVEC + kernel_type(w->weight.dtype),
+           (wt_launch){.grid = {wanted < there ? wanted : there},
+                       .block = {32 * MATVEC_WARPS},
+                       .shared_bytes = sizeof(float) * (size_t)(n_chunks * of_chunk)},
+           &a, sizeof a);
 }
 
 wt_scaling wt__llm_scaling(const wt__linear *w)
 {
     if (!w->scales) return WT_SCALING_NONE;
-    if (w->scale_columns < w->weight.shape[1]) return w->scale_rows > 1 ? WT_SCALING_BLOCK : WT_SCALING_GROUP;
-    return w->scale_rows > 1 ? WT_SCALING_TENSOR : WT_SCALING_ROW;
+    if (w->scale_rows > 1) return w->scale_rows < w->weight.shape[0] ? WT_SCALING_BLOCK : WT_SCALING_TENSOR;
+    return w->nibbles || w->scale_columns < w->weight.shape[1] ? WT_SCALING_GROUP : WT_SCALING_ROW;
 }
 
 static wt_matrix matrix_of(const wt__linear *w)
@@ -117,6 +149,7 @@ static wt_matrix matrix_of(const wt__linear *w)
                        .packing = w->nibbles ? WT_PACKING_U4 : WT_PACKING_NONE,
                        .scaling = scaling,
                        .group = scaling == WT_SCALING_GROUP ? w->scale_columns : 0,
+                       .scale_dtype = w->half_scales ? WT_DTYPE_F16 : WT_DTYPE_F32,
                        .scales = (uintptr_t)w->scales,
                        .zeros = (uintptr_t)w->zeros};
 }
@@ -147,7 +180,7 @@ static void multiply(wt__pass *p, const wt_matmul_args *a)
 bool wt__llm_alike(const wt__linear *a, const wt__linear *b)
 {
     return a->weight.dtype == b->weight.dtype && a->nibbles == b->nibbles && wt__llm_scaling(a) == wt__llm_scaling(b) &&
-           a->scale_columns == b->scale_columns;
+           a->scale_columns == b->scale_columns && a->half_scales == b->half_scales && !a->both == !b->both;
 }
 
 static void qkv(wt__pass *p, const wt__layer *w)
@@ -163,7 +196,7 @@ static void qkv(wt__pass *p, const wt__layer *w)
         for (n = 0; first + n < 3 && wt__llm_alike(all[first], all[first + n]); n++) {
             const wt__linear *l = all[first + n];
             a.parts[n] = part_of(l, out[first + n]);
-            single.parts[n] = (wt_llm_part){l->weight.data, l->bias, out[first + n], (int)l->weight.shape[0]};
+            single.parts[n] = vector_part(l, out[first + n]);
         }
         single.n_parts = a.n_parts = n;
         if (by_matvec(all[first], s->n_tokens)) {
@@ -179,7 +212,7 @@ static void project(wt__pass *p, const wt__linear *w, const float *in)
 {
     const wt_llm_session *s = p->s;
     if (by_matvec(w, s->n_tokens)) {
-        const wt_llm_part part = {w->weight.data, w->bias, s->x, (int)w->weight.shape[0]};
+        const wt_llm_part part = vector_part(w, s->x);
         matvec(p, w, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = in, .add = true}, NULL);
         return;
     }
@@ -198,10 +231,8 @@ static void gate(wt__pass *p, const wt__layer *w)
     const bool gated = w->gate.weight.data;
     const wt_activation activation = s->llm->config.activation;
     if (by_matvec(&w->up, s->n_tokens)) {
-        const int rows = (int)w->up.weight.shape[0];
         matvec(p, &w->up,
-               (wt_llm_matvec_args){.parts = {{w->up.weight.data, w->up.bias, s->up, rows},
-                                              {w->gate.weight.data, w->gate.bias, NULL, rows}},
+               (wt_llm_matvec_args){.parts = {vector_part(&w->up, s->up), vector_part(&w->gate, NULL)},
                                     .n_parts = gated ? 2 : 1,
                                     .x = s->x,
                                     .gated = gated,
@@ -229,7 +260,7 @@ static void head(wt__pass *p)
     const wt__norm *norm = &s->llm->norm;
     const float *x = s->x + (int64_t)(s->n_tokens - p->n_logits) * s->llm->config.d_model;
     if (by_matvec(w, p->n_logits)) {
-        const wt_llm_part part = {w->weight.data, w->bias, p->logits, (int)w->weight.shape[0]};
+        const wt_llm_part part = vector_part(w, p->logits);
         matvec(p, w, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = x}, norm);
         return;
     }
@@ -258,25 +289,36 @@ static wt_llm_cache cache_of(const wt__pass *p, int layer)
                           .n_pages = s->n_pages};
 }
 
-static void place(wt__pass *p, int layer)
+static wt_llm_turn_args turn_of(const wt__pass *p, int layer)
 {
     const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
     const wt__layer *w = &s->llm->layers[layer];
+    return (wt_llm_turn_args){.cosines = s->cosines,
+                              .sines = s->sines,
+                              .q_norm = w->q_norm.weight,
+                              .k_norm = w->k_norm.weight,
+                              .eps = (float)c->norm_eps,
+                              .n_dims = c->rope.n_dims,
+                              .interleaved = c->rope.interleaved};
+}
+
+/// Tokens of different sequences do not see each other: attention itself can put them into the cache.
+static bool places_itself(const wt_llm_session *s) { return !s->is_prompt || s->n_tokens == 1; }
+
+static void place(wt__pass *p, int layer)
+{
+    const wt_llm_session *s = p->s;
+    const wt_model_config *c = &s->llm->config;
+    if (places_itself(s)) return;
     const wt_llm_place_args a = {.tokens = tokens_of(p),
                                  .cache = cache_of(p, layer),
+                                 .turn = turn_of(p, layer),
                                  .q = s->q,
                                  .k = s->k,
                                  .v = s->v,
-                                 .cosines = s->cosines,
-                                 .sines = s->sines,
-                                 .q_norm = w->q_norm.weight,
-                                 .k_norm = w->k_norm.weight,
-                                 .eps = (float)c->norm_eps,
                                  .n_heads = c->n_heads,
-                                 .n_kv_heads = c->n_kv_heads,
-                                 .n_dims = c->rope.n_dims,
-                                 .interleaved = c->rope.interleaved};
+                                 .n_kv_heads = c->n_kv_heads};
     const int n_heads = c->n_heads + 2 * c->n_kv_heads;
     launch(p, WT__LLM_PLACE,
            (wt_launch){.grid = {s->n_tokens, (n_heads + PLACE_WARPS - 1) / PLACE_WARPS}, .block = {32 * PLACE_WARPS}},
@@ -309,6 +351,11 @@ static void attend(wt__pass *p, int layer)
                &a, sizeof a);
         return;
     }
+    if (places_itself(s)) {
+        a.turn = turn_of(p, layer);
+        a.k = s->k;
+        a.v = s->v;
+    }
     a.n_splits = wt__gpu_n_splits(s, s->n_tokens);
     launch(
         p, WT__LLM_ATTEND,
@@ -324,7 +371,7 @@ static void route(wt__pass *p, const wt__layer *w)
     const wt_model_config *c = &s->llm->config;
     const int n = s->n_tokens;
     if (by_matvec(&w->router, n)) {
-        const wt_llm_part part = {w->router.weight.data, NULL, s->routes, c->n_experts};
+        const wt_llm_part part = vector_part(&w->router, s->routes);
         matvec(p, &w->router, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = s->x}, &w->ffn_norm);
     } else {
         const wt_dtype type = input_type(&w->router, n);

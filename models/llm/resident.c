@@ -10,7 +10,9 @@ enum { CHUNK = 32 << 20, ITEM = 1 << 20, SLOTS = 3, ALIGN = 1024, MAX_THREADS = 
 
 typedef struct piece {
     const void *from;
-    wt_tensor tensor; ///< to be widened to floats; data NULL = bytes as they are
+    wt_tensor tensor;        ///< to be widened to floats; data NULL = bytes as they are
+    const wt__linear *other; ///< the host's matrix that `form` makes bytes of
+    wt__llm_form form;
     size_t at, bytes; ///< in the arena
     const void **address;
 } piece;
@@ -78,11 +80,35 @@ static void add_norm(loader *l, wt__norm *norm, int width)
     add_vector(l, &norm->bias, width);
 }
 
-/// Matrices stay as they are, but for F64.
-static void add_linear(loader *l, wt__linear *w)
+static void add_formed(loader *l, const wt__linear *from, wt__llm_form form, size_t bytes, const void **address)
+{
+    *address = from->weight.data; // until it has its own
+    add(l, (piece){.other = from, .form = form, .bytes = bytes, .address = address});
+}
+
+/// Blocks of GGUF as elements and scales apart, which are read at multiples of 16 bytes; the host's matrix is `from`.
+static void add_repacked(loader *l, const wt__linear *from, wt__linear *w)
+{
+    const wt_dtype type = from->weight.dtype;
+    const size_t n = (size_t)wt_tensor_elements(&from->weight);
+    w->weight.dtype = type == WT_DTYPE_Q4_0 ? WT_DTYPE_U8 : WT_DTYPE_I8;
+    w->nibbles = type == WT_DTYPE_Q4_0;
+    w->half_scales = type != WT_DTYPE_Q6_K;
+    w->scale_rows = 1;
+    w->scale_columns = type == WT_DTYPE_Q6_K ? 16 : 32;
+    add_formed(l, from, wt__llm_elements, w->nibbles ? n / 2 : n, &w->weight.data);
+    add_formed(l, from, wt__llm_block_scales, type == WT_DTYPE_Q6_K ? n / 4 : n / 16, (const void **)&w->scales);
+}
+
+/// Matrices stay as they are, but for F64 and some of GGUF's types.
+static void add_linear(loader *l, const wt__linear *from, wt__linear *w)
 {
     add_vector(l, &w->bias, w->weight.shape[0]);
     if (!w->weight.data) return;
+    if (wt__llm_is_repacked(w)) {
+        add_repacked(l, from, w);
+        return;
+    }
     if (w->weight.dtype == WT_DTYPE_F64) {
         add_table(l, &w->weight);
         return;
@@ -94,18 +120,20 @@ static void add_linear(loader *l, wt__linear *w)
     const int64_t n = (w->weight.shape[0] + w->scale_rows - 1) / w->scale_rows * across;
     add_vector(l, &w->scales, n);
     add_bytes(l, (const void **)&w->zeros, (size_t)n);
+    if (w->nibbles && wt__llm_are_halves(from->scales, n))
+        add_formed(l, from, wt__llm_scales_and_zeros, 4 * (size_t)n, (const void **)&w->both);
 }
 
 /// Equal matrices of all experts lie one after the other.
-static void add_experts(loader *l, wt__layer *w)
+static void add_experts(loader *l, const wt__expert *from, wt__expert *experts)
 {
     const int n = l->resident->llm.config.n_experts;
-    for (int e = 0; e < n; e++) add_linear(l, &w->experts[e].gate);
-    for (int e = 0; e < n; e++) add_linear(l, &w->experts[e].up);
-    for (int e = 0; e < n; e++) add_linear(l, &w->experts[e].down);
+    for (int e = 0; e < n; e++) add_linear(l, &from[e].gate, &experts[e].gate);
+    for (int e = 0; e < n; e++) add_linear(l, &from[e].up, &experts[e].up);
+    for (int e = 0; e < n; e++) add_linear(l, &from[e].down, &experts[e].down);
 }
 
-static void add_layer(loader *l, wt__layer *w)
+static void add_layer(loader *l, const wt__layer *from, wt__layer *w)
 {
     const wt_model_config *c = &l->resident->llm.config;
     add_norm(l, &w->attention_norm, c->d_model);
@@ -113,19 +141,21 @@ static void add_layer(loader *l, wt__layer *w)
     add_norm(l, &w->q_norm, c->d_head);
     add_norm(l, &w->k_norm, c->d_head);
     wt__linear *all[] = {&w->q, &w->k, &w->v, &w->o, &w->gate, &w->up, &w->down, &w->router};
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_linear(l, all[k]);
-    if (w->experts) add_experts(l, w);
+    const wt__linear *host[] = {&from->q,    &from->k,  &from->v,    &from->o,
+                                &from->gate, &from->up, &from->down, &from->router};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_linear(l, host[k], all[k]);
+    if (w->experts) add_experts(l, from->experts, w->experts);
 }
 
-static void add_all(loader *l)
+static void add_all(loader *l, const wt_llm *from)
 {
     wt_llm *m = &l->resident->llm;
     const bool tied = m->head.weight.data == m->embedding.data;
     add_table(l, &m->embedding);
     add_table(l, &m->positions);
     add_norm(l, &m->norm, m->config.d_model);
-    if (!tied) add_linear(l, &m->head);
-    for (int k = 0; k < m->config.n_layers; k++) add_layer(l, &m->layers[k]);
+    if (!tied) add_linear(l, &from->head, &m->head);
+    for (int k = 0; k < m->config.n_layers; k++) add_layer(l, &from->layers[k], &m->layers[k]);
 }
 
 /// The layers of the host's model, to be given other addresses.
@@ -156,7 +186,9 @@ typedef struct filling {
 
 static void fill_piece(const piece *p, size_t begin, size_t end, unsigned char *to)
 {
-    if (p->tensor.data)
+    if (p->form)
+        p->form(p->other, begin, end, to);
+    else if (p->tensor.data)
         wt_tensor_to_f32(&p->tensor, (int64_t)(begin / sizeof(float)), (int64_t)((end - begin) / sizeof(float)),
                          (float *)(void *)to);
     else
@@ -255,7 +287,7 @@ wt_status wt_llm_resident_create(const wt_llm *llm, const wt_llm_resident_config
     r->device = config->device;
     loader l = {.resident = r};
     l.status = copy_layers(llm, &r->llm);
-    if (!l.status) add_all(&l);
+    if (!l.status) add_all(&l, llm);
     if (!l.status) l.status = wt__llm_pool(config->device, config->partition, "llm weights", &r->pool);
     if (!l.status) l.status = send_all(&l, config);
     if (llm->head.weight.data == llm->embedding.data) r->llm.head = (wt__linear){.weight = r->llm.embedding};

@@ -1,9 +1,8 @@
 // Frequencies of RoPE, in float where transformers computes in float: an angle of position 1000 turns a rounding of the
 // frequency into 1e-4 radians, and a model was trained with the rounded ones.
 // Source: transformers, modeling_rope_utils.py, _compute_*_parameters(); llama2.c's run.c has the default kind.
-#include "llm_internal.h"
-
 #include <math.h>
+#include <warptone/model_config.h>
 
 static const double pi = 3.14159265358979323846;
 
@@ -45,7 +44,7 @@ static void yarn(const wt_rope_config *r, float *frequencies)
     }
 }
 
-void wt__rope_frequencies(const wt_rope_config *r, const float *factors, int length, float *frequencies, float *scale)
+void wt_rope_frequencies(const wt_rope_config *r, const float *factors, int length, float *frequencies, float *scale)
 {
     double theta = r->theta;
     if (r->kind == WT_ROPE_DYNAMIC && length > r->original_positions)

@@ -1,34 +1,29 @@
-// Choosing a token. Only as many candidates are put in order as the choice needs: they lie in a heap and are taken from
-// it, the most probable first.
-#include "llm_internal.h"
-#include "philox_kernel.h"
+// Choosing a token, with the arithmetic of kernels/sample_kernel.h, which a GPU's kernel shares. Only as many
+// candidates are put in order as the choice needs: they lie in a heap and are taken from it, the most probable first.
+#include "sampler.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct candidate {
-    float logit; ///< less the largest, divided by the temperature
-    int32_t id;
-} candidate;
+enum { DEPTH = 32 }; ///< bits of a key below the depth
 
 typedef struct typical {
-    double distance; ///< of its surprise from the mean
-    double weight;
-    int32_t id;
+    uint64_t key; ///< its distance from the mean depth, then its id
+    uint64_t weight;
 } typical;
 
 struct wt_sampler {
     wt_sampler_config config;
-    wt_logit_bias *biases;
+    wt_llm_draw draw;
     int vocab_size;
-    uint64_t n_drawn;
-    bool *seen;      ///< [vocab_size] in prompt or answer
-    int *counts;     ///< [vocab_size] times generated
-    float *logits;   ///< [vocab_size] after penalties and bias
-    candidate *heap; ///< [vocab_size]: [0 .. n_heap - 1] a heap, from the end on what was taken
-    int n_heap, n_taken;
+    wt_llm_tally *tallies; ///< [vocab_size] of penalties and biases; NULL without
+    float *logits;         ///< [vocab_size] after them
+    uint64_t *heap;        ///< [vocab_size] keys: [0 .. n_heap - 1] a heap, from n_all backwards what was taken
+    int n_all, n_heap;
     typical *typicals; ///< [vocab_size] of typical sampling; NULL without
+    uint64_t serial;   ///< of this state of the tallies: no other state of any sampler has it
 };
 
 // ---- create
@@ -55,6 +50,40 @@ static wt_status check(const wt_sampler_config *c, int vocab_size)
     return WT_OK;
 }
 
+/// Biases of one token add up.
+static wt_status take_tallies(wt_sampler *s)
+{
+    const wt_sampler_config *c = &s->config;
+    const bool repeats = c->repetition_penalty != 0 && c->repetition_penalty != 1;
+    if (!repeats && c->presence_penalty == 0 && c->frequency_penalty == 0 && !c->n_biases) return WT_OK;
+    s->tallies = calloc((size_t)s->vocab_size, sizeof *s->tallies);
+    if (!s->tallies) return wt_fail(WT_ERR_NO_MEMORY, "sampler: a vocabulary of %d", s->vocab_size);
+    for (int k = 0; k < c->n_biases; k++) s->tallies[c->biases[k].id].bias += c->biases[k].bias;
+    return WT_OK;
+}
+
+static wt_llm_draw settings(const wt_sampler_config *c, int vocab_size)
+{
+    const double unit = 1u << WT_SAMPLE_DEPTH_BITS, deepest = c->min_p > 0 ? -log(c->min_p) * unit : WT_SAMPLE_DEEPEST;
+    return (wt_llm_draw){.depth_scale = c->temperature > 0 ? unit / c->temperature : 0,
+                         .top_p = c->top_p > 0 ? c->top_p : 1,
+                         .typical_p = c->typical_p > 0 ? c->typical_p : 1,
+                         .presence = llround(c->presence_penalty * 4294967296.0),
+                         .frequency = llround(c->frequency_penalty * 4294967296.0),
+                         .seed = c->seed,
+                         .repeated = c->repetition_penalty > 0 ? (float)c->repetition_penalty : 1,
+                         .deepest = deepest < WT_SAMPLE_DEEPEST ? (unsigned)deepest : WT_SAMPLE_DEEPEST,
+                         .top_k = c->top_k && c->top_k < vocab_size ? c->top_k : vocab_size,
+                         .tally = -1};
+}
+
+/// The tallies are in a state that none have been in.
+static void change(wt_sampler *s)
+{
+    static atomic_ullong last;
+    s->serial = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
 wt_status wt_sampler_create(const wt_sampler_config *config, int vocab_size, wt_sampler **sampler)
 {
     *sampler = NULL;
@@ -65,19 +94,19 @@ wt_status wt_sampler_create(const wt_sampler_config *config, int vocab_size, wt_
     const size_t n = (size_t)vocab_size;
     s->config = *config;
     s->vocab_size = vocab_size;
-    s->seen = calloc(n, sizeof *s->seen);
-    s->counts = calloc(n, sizeof *s->counts);
+    s->draw = settings(config, vocab_size);
     s->logits = malloc(n * sizeof *s->logits);
     s->heap = malloc(n * sizeof *s->heap);
-    s->biases = malloc(((size_t)config->n_biases + 1) * sizeof *s->biases);
-    const bool typical_p = config->typical_p > 0 && config->typical_p < 1;
-    if (typical_p) s->typicals = malloc(n * sizeof *s->typicals);
-    if ((typical_p && !s->typicals) || !s->seen || !s->counts || !s->logits || !s->heap || !s->biases) {
+    if (s->draw.typical_p < 1) s->typicals = malloc(n * sizeof *s->typicals);
+    status = take_tallies(s);
+    if (!status && (!s->logits || !s->heap || (s->draw.typical_p < 1 && !s->typicals)))
+        status = wt_fail(WT_ERR_NO_MEMORY, "sampler: a vocabulary of %d", vocab_size);
+    if (status) {
         wt_sampler_destroy(s);
-        return wt_fail(WT_ERR_NO_MEMORY, "sampler: a vocabulary of %d", vocab_size);
+        return status;
     }
-    if (config->n_biases) memcpy(s->biases, config->biases, (size_t)config->n_biases * sizeof *s->biases);
-    s->config.biases = s->biases;
+    s->config.biases = NULL;
+    change(s);
     *sampler = s;
     return WT_OK;
 }
@@ -85,83 +114,91 @@ wt_status wt_sampler_create(const wt_sampler_config *config, int vocab_size, wt_
 void wt_sampler_destroy(wt_sampler *sampler)
 {
     if (!sampler) return;
-    free(sampler->seen);
-    free(sampler->counts);
+    free(sampler->tallies);
     free(sampler->logits);
     free(sampler->heap);
     free(sampler->typicals);
-    free(sampler->biases);
     free(sampler);
 }
 
 void wt_sampler_forget(wt_sampler *sampler)
 {
-    memset(sampler->seen, 0, (size_t)sampler->vocab_size * sizeof *sampler->seen);
-    memset(sampler->counts, 0, (size_t)sampler->vocab_size * sizeof *sampler->counts);
+    if (!sampler->tallies) return;
+    for (int k = 0; k < sampler->vocab_size; k++) sampler->tallies[k].count = 0;
+    change(sampler);
 }
 
 void wt_sampler_see(wt_sampler *sampler, const int32_t *ids, int n)
 {
+    if (!sampler->tallies) return;
     for (int k = 0; k < n; k++)
-        if (ids[k] >= 0 && ids[k] < sampler->vocab_size) sampler->seen[ids[k]] = true;
+        if (ids[k] >= 0 && ids[k] < sampler->vocab_size) sampler->tallies[ids[k]].count |= WT_LLM_SEEN;
+    change(sampler);
 }
 
-bool wt__sampler_is_plain(const wt_sampler *sampler)
+const wt_llm_draw *wt__sampler_draw(const wt_sampler *sampler) { return &sampler->draw; }
+
+const wt_llm_tally *wt__sampler_tallies(const wt_sampler *sampler) { return sampler->tallies; }
+
+uint64_t wt__sampler_serial(const wt_sampler *sampler) { return sampler->serial; }
+
+void wt__sampler_chose(wt_sampler *sampler, int32_t id)
 {
-    const wt_sampler_config *c = &sampler->config;
-    const bool repeats = c->repetition_penalty == 0 || c->repetition_penalty == 1;
-    return c->temperature == 0 && repeats && c->presence_penalty == 0 && c->frequency_penalty == 0 && !c->n_biases;
+    if (sampler->draw.depth_scale > 0) sampler->draw.number++;
+    if (!sampler->tallies) return;
+    sampler->tallies[id].count = (sampler->tallies[id].count + 1) | WT_LLM_SEEN;
+    change(sampler);
 }
 
-// ---- the heap: larger logits first, of equal ones the smaller id
+bool wt__sampler_is_plain(const wt_sampler *sampler) { return sampler->draw.depth_scale == 0 && !sampler->tallies; }
 
-static bool before(candidate a, candidate b) { return a.logit > b.logit || (a.logit == b.logit && a.id < b.id); }
+// ---- the heap: smaller keys first
 
-static void sink(candidate *heap, int n, int at)
+static void sink(uint64_t *heap, int n, int at)
 {
-    const candidate moved = heap[at];
+    const uint64_t moved = heap[at];
     for (int child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && before(heap[child + 1], heap[child])) child++;
-        if (!before(heap[child], moved)) break;
+        if (child + 1 < n && heap[child + 1] < heap[child]) child++;
+        if (heap[child] >= moved) break;
         heap[at] = heap[child];
     }
     heap[at] = moved;
 }
 
-static void build_heap(wt_sampler *s, double most)
+/// All tokens that are not out, and their mass.
+static uint64_t build_heap(wt_sampler *s, float most)
 {
-    s->n_heap = s->vocab_size;
-    s->n_taken = 0;
-    for (int k = 0; k < s->vocab_size; k++)
-        s->heap[k] = (candidate){(float)((s->logits[k] - most) / s->config.temperature), k};
-    for (int k = s->n_heap / 2; k-- > 0;) sink(s->heap, s->n_heap, k);
+    uint64_t mass = 0;
+    int n = 0;
+    for (int k = 0; k < s->vocab_size; k++) {
+        const unsigned depth = wt_sample_depth(s->logits[k], most, s->draw.depth_scale);
+        if (depth == WT_SAMPLE_OUT) continue;
+        s->heap[n++] = wt_sample_key(depth, k);
+        mass += wt_sample_weight(depth);
+    }
+    for (int k = n / 2; k-- > 0;) sink(s->heap, n, k);
+    s->n_all = s->n_heap = n;
+    return mass;
 }
 
-/// The most probable that is left moves behind the heap: number k taken lies at vocab_size - 1 - k.
-static candidate take(wt_sampler *s)
+/// Key number n in their order. The smallest that is left moves behind the heap: number n lies at n_all - 1 - n.
+static uint64_t nth(wt_sampler *s, int n)
 {
-    const candidate top = s->heap[0];
-    s->heap[0] = s->heap[--s->n_heap];
-    s->heap[s->n_heap] = top;
-    s->n_taken++;
-    sink(s->heap, s->n_heap, 0);
-    return top;
+    while (s->n_all - s->n_heap <= n) {
+        const uint64_t top = s->heap[0];
+        s->heap[0] = s->heap[--s->n_heap];
+        s->heap[s->n_heap] = top;
+        sink(s->heap, s->n_heap, 0);
+    }
+    return s->heap[s->n_all - 1 - n];
 }
-
-static candidate taken(const wt_sampler *s, int k) { return s->heap[s->vocab_size - 1 - k]; }
 
 // ---- the choice
 
 static void penalise(wt_sampler *s)
 {
-    const wt_sampler_config *c = &s->config;
-    const float repeated = c->repetition_penalty > 0 ? (float)c->repetition_penalty : 1;
-    for (int k = 0; k < s->vocab_size; k++) {
-        float *x = &s->logits[k];
-        if (s->seen[k]) *x = *x < 0 ? *x * repeated : *x / repeated;
-        if (s->counts[k]) *x -= (float)(c->presence_penalty + c->frequency_penalty * s->counts[k]);
-    }
-    for (int k = 0; k < c->n_biases; k++) s->logits[c->biases[k].id] += c->biases[k].bias;
+    for (int k = 0; s->tallies && k < s->vocab_size; k++)
+        s->logits[k] = wt_sample_penalised(&s->draw, s->tallies[k], s->logits[k]);
 }
 
 static int32_t largest(const float *x, int n)
@@ -172,69 +209,66 @@ static int32_t largest(const float *x, int n)
     return best;
 }
 
-static int nearer(const void *a, const void *b)
+/// The first tokens: how many, their mass, the last of them.
+typedef struct prefix {
+    int n;
+    uint64_t mass;
+    int32_t last;
+} prefix;
+
+/// Those whose number is below `n`, with less than `mass` before them, no deeper than `deepest`.
+static prefix first(wt_sampler *s, int n, uint64_t mass, unsigned deepest)
+{
+    prefix p = {0};
+    for (uint64_t key; p.n < n && p.mass < mass && (key = nth(s, p.n)) >> DEPTH <= deepest; p.n++) {
+        p.mass += wt_sample_weight((unsigned)(key >> DEPTH));
+        p.last = (int32_t)(uint32_t)key;
+    }
+    return p;
+}
+
+static int by_key(const void *a, const void *b)
 {
     const typical *x = a, *y = b;
-    if (x->distance != y->distance) return x->distance < y->distance ? -1 : 1;
-    return x->id < y->id ? -1 : 1;
+    return x->key < y->key ? -1 : 1;
 }
 
-/// Of the first n taken, those whose surprise is nearest to the mean, until their share reaches typical_p; one of them
-/// by `number` in [0, 1).
-static int32_t draw_typical(wt_sampler *s, int n, double number)
+/// Of the first n, those whose surprise is nearest to its mean, until their share reaches typical_p; one of them. A
+/// surprise is a depth and what is the same for all.
+static int32_t draw_typical(wt_sampler *s, prefix kept)
 {
-    double total = 0, mean = 0, mass = 0, sum = 0;
-    for (int k = 0; k < n; k++) {
-        const candidate c = taken(s, k);
-        s->typicals[k] = (typical){.weight = exp(c.logit), .id = c.id};
-        total += s->typicals[k].weight;
+    unsigned long long high = 0, low = 0;
+    uint64_t mass = 0, sum = 0;
+    for (int k = 0; k < kept.n; k++) {
+        const uint64_t key = nth(s, k), weight = wt_sample_weight((unsigned)(key >> DEPTH));
+        s->typicals[k] = (typical){key, weight};
+        wt_sample_add_moment(weight, (unsigned)(key >> DEPTH), &high, &low);
     }
-    for (int k = 0; k < n; k++)
-        if (s->typicals[k].weight > 0) mean -= s->typicals[k].weight / total * log(s->typicals[k].weight / total);
-    for (int k = 0; k < n; k++) s->typicals[k].distance = fabs(-log(s->typicals[k].weight / total) - mean);
-    qsort(s->typicals, (size_t)n, sizeof *s->typicals, nearer);
-    int kept = 0;
-    while (kept < n && mass < s->config.typical_p * total) mass += s->typicals[kept++].weight;
-    for (int k = 0; k < kept; k++) {
-        sum += s->typicals[k].weight;
-        if (sum > number * mass) return s->typicals[k].id;
+    const unsigned mean = wt_sample_mean(high, low, kept.mass);
+    for (int k = 0; k < kept.n; k++) {
+        const uint64_t key = s->typicals[k].key;
+        s->typicals[k].key = wt_sample_key(wt_sample_distance((unsigned)(key >> DEPTH), mean), (int)(uint32_t)key);
     }
-    return s->typicals[0].id;
+    qsort(s->typicals, (size_t)kept.n, sizeof *s->typicals, by_key);
+    const uint64_t wanted = wt_sample_share(s->draw.typical_p, kept.mass);
+    for (int k = 0; k < kept.n && mass < wanted; k++) mass += s->typicals[k].weight;
+    const uint64_t target = wt_sample_target(&s->draw, mass);
+    const typical *t = s->typicals;
+    while ((sum += t->weight) <= target) t++;
+    return (int32_t)(uint32_t)t->key;
 }
 
-/// Weights are exp(logit), of the largest 1. Take what top-k, top-p and min-p leave, then as many as the number drawn
-/// asks.
-static int32_t draw(wt_sampler *s, double most)
+/// What top-k leaves, of that what top-p and min-p leave, and one of those.
+static int32_t draw(wt_sampler *s, float most)
 {
-    const wt_sampler_config *c = &s->config;
-    build_heap(s, most);
-    double total = 0, mass = 0;
-    if (c->top_k && c->top_k < s->vocab_size)
-        for (int k = 0; k < c->top_k; k++) total += exp(take(s).logit);
-    else
-        for (int k = 0; k < s->vocab_size; k++) total += exp(s->heap[k].logit);
-    const bool top_p = c->top_p > 0 && c->top_p < 1, cut = top_p || c->min_p > 0 || s->n_taken;
-    const int n_most = s->n_taken ? s->n_taken : s->vocab_size;
-    int n = 0;
-    for (; cut && n < n_most; n++) {
-        if (n >= s->n_taken) take(s);
-        const double weight = exp(taken(s, n).logit);
-        if (n && ((top_p && mass >= c->top_p * total) || weight < c->min_p)) break;
-        mass += weight;
-    }
-    const double number = wt_philox_uniform(c->seed, s->n_drawn++), target = number * (cut ? mass : total);
-    const int n_left = cut ? n : s->vocab_size;
-    if (s->typicals) {
-        while (s->n_taken < n_left) take(s);
-        return draw_typical(s, n_left, number);
-    }
-    double sum = 0;
-    for (int k = 0; k < n_left; k++) {
-        if (k >= s->n_taken) take(s);
-        sum += exp(taken(s, k).logit);
-        if (sum > target) return taken(s, k).id;
-    }
-    return taken(s, 0).id; // sums in another order may fall short of the target by a rounding
+    const wt_llm_draw *d = &s->draw;
+    prefix kept = {.mass = build_heap(s, most)};
+    kept.n = s->n_all;
+    if (d->top_k < kept.n) kept = first(s, d->top_k, WT_SAMPLE_ALL, WT_SAMPLE_OUT);
+    if (d->top_p < 1 || d->deepest < WT_SAMPLE_DEEPEST)
+        kept = first(s, kept.n, wt_sample_share(d->top_p, kept.mass), d->deepest);
+    if (s->typicals) return draw_typical(s, kept);
+    return first(s, kept.n, wt_sample_target(d, kept.mass) + 1, WT_SAMPLE_OUT).last;
 }
 
 wt_status wt_sampler_pick(wt_sampler *sampler, const float *logits, int32_t *id)
@@ -247,11 +281,12 @@ wt_status wt_sampler_pick(wt_sampler *sampler, const float *logits, int32_t *id)
     const int32_t best = largest(s->logits, s->vocab_size);
     if (!isfinite(s->logits[best]))
         return wt_fail(WT_ERR_FORMAT, "sampler: the largest logit is %g, want a finite one", (double)s->logits[best]);
-    *id = s->config.temperature > 0 ? draw(s, s->logits[best]) : best;
-    s->seen[*id] = true;
-    s->counts[*id]++;
+    *id = s->draw.depth_scale > 0 ? draw(s, s->logits[best]) : best;
+    wt__sampler_chose(s, *id);
     return WT_OK;
 }
+
+// ---- probabilities
 
 double wt_llm_logprob(const float *logits, int vocab_size, int32_t id)
 {

@@ -25,18 +25,27 @@ typedef struct wt_module_config {
 
 /// Compile or fetch from the cache, and load into the device (which must be a GPU).
 /// Errors: WT_ERR_UNSUPPORTED (CPU device), WT_ERR_NO_NVRTC, WT_ERR_COMPILE with NVRTC's log in the sentence,
-/// WT_ERR_NOT_FOUND (no embedded text of that name), WT_ERR_ARMED, WT_ERR_CUDA.  [worker]
+/// WT_ERR_NOT_FOUND (no embedded text of that name), WT_ERR_ARMED, WT_ERR_CUDA; WT_ERR_UNSUPPORTED also for an embedded
+/// text of another architecture (matmul_wgmma.cu is for 9.0 alone).  [worker]
 WT_CHECKED wt_status wt_module_create(wt_device *device, const wt_module_config *config, wt_module **module);
+/// Its two halves, for a module that is to be loaded in a short quiesce. Prepare compiles or fetches, and calls the
+/// driver for nothing; load makes the kernels usable.  [worker]
+WT_CHECKED wt_status wt_module_prepare(wt_device *device, const wt_module_config *config, wt_module **module);
+WT_CHECKED wt_status wt_module_load(wt_module *module);
 void wt_module_destroy(wt_module *module); ///< NULL is allowed. Armed: put aside (arm.h).  [worker]
 
-/// One `extern "C" __global__` function of a module; lives as long as the module.
-/// Errors: WT_ERR_NOT_FOUND naming the module.
+/// One `extern "C" __global__` function of a module that is loaded; lives as long as the module.
+/// Errors: WT_ERR_NOT_FOUND naming the module, WT_ERR_STATE (not loaded).
 WT_CHECKED wt_status wt_module_get_kernel(wt_module *module, const char *function, wt_kernel **kernel);
 
 typedef struct wt_launch {
     int grid[3];         ///< blocks; 0 = 1
     int block[3];        ///< threads; 0 = 1
     size_t shared_bytes; ///< dynamic shared memory; above 48 KB the engine opts in
+    /// The kernel may begin while the one before it in the stream still runs: it waits itself (griddepcontrol.wait, in
+    /// every block) before it reads what earlier ones write or writes what they read. Plain order where the device
+    /// (before 9.0) or the driver (before 12.3) does not know it.
+    bool overlap;
 } wt_launch;
 
 typedef struct wt_arg {
@@ -57,6 +66,27 @@ typedef struct wt_kernel_info {
     int n_registers, shared_bytes, local_bytes, max_threads;
 } wt_kernel_info;
 wt_kernel_info wt_kernel_get_info(const wt_kernel *kernel);
+
+/// Matrices [n_matrices][rows][columns] of which a kernel copies boxes to shared memory in the background
+/// (cp.async.bulk.tensor): 128 bytes of `box_rows` rows, their 16-byte pieces swizzled over eight rows. What lies beyond
+/// the sides reads as zeros.
+typedef struct wt_tensor_map_config {
+    uintptr_t data;                  ///< aligned to 16 bytes
+    int element_bytes;               ///< 1 or 2
+    int columns, rows, n_matrices;   ///< 1 or more
+    int64_t row_bytes, matrix_bytes; ///< to the next row or matrix; multiples of 16
+    int box_rows;                    ///< 1 .. 256
+} wt_tensor_map_config;
+
+typedef struct wt_tensor_map {
+    uint64_t opaque[16];
+} __attribute__((aligned(64))) wt_tensor_map;
+
+/// What such a kernel is told of the matrices, as a part of its arguments. Nothing is taken or queued.
+/// Errors: WT_ERR_UNSUPPORTED (a device older than compute capability 9.0, a driver older than 12.0), WT_ERR_CUDA (the
+/// driver refuses the sizes).  [any but rt]
+WT_CHECKED wt_status wt_tensor_map_create(wt_device *device, const wt_tensor_map_config *config,
+                                          wt_tensor_map *map);
 
 /// Run a C function on a CPU stream, in order with its copies: `function(args, k)` for k in 0 .. n_items - 1, spread over
 /// the device's threads. `args` is copied during the call (at most 4 KB). This is how ops run on the CPU backend. The

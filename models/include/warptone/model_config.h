@@ -57,6 +57,11 @@ typedef struct wt_rope_config {
     double low_freq_factor, high_freq_factor;
 } wt_rope_config;
 
+/// Radians a position for each pair of dimensions, [n_dims / 2], and the factor of cosines and sines. `factors`
+/// [n_dims / 2] only for WT_ROPE_FACTORS; `length`, of the text in tokens, only matters to WT_ROPE_DYNAMIC.  [any]
+void wt_rope_frequencies(const wt_rope_config *rope, const float *factors, int length, float *frequencies,
+                         float *scale);
+
 /// How quantised weights are stored; found in config.json. GGUF's blocks are types of their tensors, and no method.
 typedef enum wt_quant_method {
     WT_QUANT_NONE,

@@ -1,0 +1,312 @@
+// Products with many rows of x on the tensor cores of compute capability 9.0. A block computes tiles of 128 rows of x
+// by MM_N rows of W (of a gated product half of them of each matrix), one after the other: as many blocks as SMs. A
+// thread has boxes of both copied to shared memory, MM_STAGES steps of 128 bytes of a row ahead; two warpgroups
+// multiply, 64 rows of x each, and neither waits for the other, so that one finishes its sums while the other
+// multiplies. Scales of W are constant along columns and wait for the end, except those of blocks (FP8, MM_SCALES 1).
+// FP8 is added with 14 bits there: sums of a step of 128 columns are added to others in float registers (MM_PROMOTE).
+// Bound by tensor cores; an element is summed in the order of the columns. Judge: the CPU.
+//
+// Architecture: sm_90a
+#ifndef MM_X
+#    define MM_X       2
+#    define MM_SCALES  0
+#    define MM_PAIR    1
+#    define MM_N       256
+#    define MM_STAGES  4
+#    define MM_PROMOTE 0
+#endif
+#include "matmul.cuh"
+
+#include "wgmma.cuh"
+
+#define MM_X_IS_8 (MM_X == WT_MM_I8 || MM_X == WT_MM_E4M3)
+#define SPAN      (MM_X_IS_8 ? 128 : 64) // columns of a step
+#define WARPS     8                      // that multiply
+#define CHUNK     64                     // columns of sums that a warp finishes at a time
+
+struct stage {
+    uint4 x[WT_MM_TILE][8], w[MM_N][8];
+};
+
+struct shared {
+    stage stages[MM_STAGES];
+    mm_sum sums[WARPS][16][CHUNK];
+    unsigned long long full[MM_STAGES], empty[MM_STAGES];
+};
+
+// Where a user of the stages is; `parity` of the phase that their barriers are in.
+struct turn {
+    int stage;
+    unsigned parity;
+};
+
+static __device__ __forceinline__ void advance(turn *t)
+{
+    if (++t->stage < MM_STAGES) return;
+    t->stage = 0;
+    t->parity ^= 1;
+}
+
+static __device__ __forceinline__ int steps_of(const wt_mm_args &a) { return (a.columns + SPAN - 1) / SPAN; }
+
+// ---- to shared memory
+
+static __device__ void copy_tile(const wt_mm_wgmma_args &g, const mm_place &p, shared *s, turn *t)
+{
+    const int n_steps = steps_of(g.args);
+    for (int k = 0; k < n_steps; k++) {
+        stage *to = &s->stages[t->stage];
+        unsigned long long *full = &s->full[t->stage];
+        barrier_wait(&s->empty[t->stage], t->parity ^ 1);
+        barrier_expect(full, sizeof *to);
+        copy_box(to->x, &g.x, k * SPAN, p.tile.first, (int)p.tile.y_batches, full);
+        for (int q = 0; q < MM_PAIR; q++)
+            copy_box(to->w[q * (MM_N / MM_PAIR)], &g.w[MM_PAIR == 2 ? q : p.part], k * SPAN, p.first, p.tile.stack,
+                     full);
+        advance(t);
+    }
+}
+
+static __device__ void copy_all(const wt_mm_wgmma_args &g, shared *s)
+{
+    turn t = {0, 0};
+    prefetch_map(&g.x);
+    for (int k = 0; k < g.args.n_parts; k++) prefetch_map(&g.w[k]);
+    for (int at = blockIdx.x; at < g.n_tiles; at += gridDim.x) {
+        mm_place p;
+        if (find_place(g.args, at, g.n_tiles, MM_N / MM_PAIR, MM_PAIR == 2, &p)) copy_tile(g, p, s, &t);
+    }
+}
+
+// ---- products
+
+// A warp has read the stage.
+static __device__ __forceinline__ void release(shared *s, int stage)
+{
+    if (threadIdx.x % 32 == 0) barrier_arrive(&s->empty[stage]);
+}
+
+#if MM_PROMOTE || MM_SCALES
+// The scale of the block of 128 x 128 weights that meets step k, of sums n .. of the tile.
+static __device__ __forceinline__ float block_scale(const wt_mm_args &a, const mm_place &p, int n, int k)
+{
+    if (!MM_SCALES) return 1;
+    const int rows = MM_N / MM_PAIR, part = MM_PAIR == 2 ? n / rows : p.part;
+    const wt_mm_part &of = a.parts[part];
+    const int r = p.first + n % rows, last = of.rows - 1;
+    return element(a.scale_type, of.scales + p.tile.stack * of.scales_next,
+                   (long long)((r < last ? r : last) / a.scale_rows) * a.scale_stride + k);
+}
+
+static __device__ __forceinline__ void multiply_tile(const wt_mm_args &a, const mm_place &p, shared *s, int group,
+                                                     turn *t, mm_sum *sums)
+{
+    const int n_steps = steps_of(a);
+#    pragma unroll
+    for (int i = 0; i < MM_N / 2; i++) sums[i] = 0;
+    for (int k = 0; k < n_steps; k++) {
+        float scales[MM_N / 64];
+#    pragma unroll
+        for (int i = 0; i < MM_N / 64; i++) scales[i] = block_scale(a, p, 64 * i, k);
+        barrier_wait(&s->full[t->stage], t->parity);
+        const unsigned long long x = descriptor_of(s->stages[t->stage].x[64 * group]);
+        const unsigned long long w = descriptor_of(s->stages[t->stage].w);
+#    pragma unroll
+        for (int half = 0; half < MM_N / 128; half++) {
+            mm_sum step[64];
+            products_begin();
+#    pragma unroll
+            for (int i = 0; i < 4; i++) multiply_128(step, x + 2 * i, w + half * 1024 + 2 * i, i);
+            products_commit();
+            products_wait<0>();
+            settle<64>(step);
+            if (half == MM_N / 128 - 1) release(s, t->stage);
+#    pragma unroll
+            for (int i = 0; i < 64; i++) sums[half * 64 + i] += step[i] * scales[half * 2 + i / 32];
+        }
+        advance(t);
+    }
+}
+#else
+// The products of a step run while the next ones are queued; then its stage is free.
+static __device__ __forceinline__ void multiply_tile(const wt_mm_args &a, const mm_place &, shared *s, int group,
+                                                     turn *t, mm_sum *sums)
+{
+    const int n_steps = steps_of(a);
+    int before = 0;
+    for (int k = 0; k < n_steps; k++) {
+        barrier_wait(&s->full[t->stage], t->parity);
+        const unsigned long long x = descriptor_of(s->stages[t->stage].x[64 * group]);
+        const unsigned long long w = descriptor_of(s->stages[t->stage].w);
+        products_begin();
+#    pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (MM_N == 256)
+                multiply_256(sums, x + 2 * i, w + 2 * i, k | i);
+            else
+                multiply_128(sums, x + 2 * i, w + 2 * i, k | i);
+        products_commit();
+        products_wait<1>();
+        if (k) release(s, before);
+        before = t->stage;
+        advance(t);
+    }
+    products_wait<0>();
+    release(s, before);
+    settle<MM_N / 2>(sums);
+}
+#endif
+
+// ---- the end: 64 columns of sums at a time, 32 of each part of a gated product, from a warp's registers by way of its
+// piece of shared memory to y. There a row's 16-byte units are exchanged so that neither side meets a bank twice.
+
+static __device__ __forceinline__ mm_sum *unit_of(mm_sum (*sums)[CHUNK], int row, int unit)
+{
+    return sums[row] + (unit ^ row % 8 * 2) * 4;
+}
+
+// 32 columns of sums to units first ..
+static __device__ __forceinline__ void lay_out(const mm_sum *d, mm_sum (*sums)[CHUNK], int first)
+{
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            mm_sum *to = unit_of(sums, g + 8 * h, first + 2 * j + t / 2) + t % 2 * 2;
+            to[0] = d[4 * j + 2 * h];
+            to[1] = d[4 * j + 2 * h + 1];
+        }
+}
+
+struct four {
+    float v[4];
+};
+
+// Elements r .. r + 3 of row i; `whole`: they are there, and y is aligned to four elements.
+static __device__ __forceinline__ void store_four(const wt_mm_args &a, const wt_mm_part &part, const wt_mm_tile &tile,
+                                                  int i, int r, const four &f, bool whole)
+{
+    if (!whole || a.add) {
+        for (int c = 0; c < 4; c++)
+            if (r + c < part.rows) store(a, part, tile, i, r + c, f.v[c]);
+        return;
+    }
+    const long long at = tile.y_batches * part.y_batch + (tile.first + i) * part.y_stride + r;
+    if (a.y_type == WT_MM_F32)
+        *(float4 *)((float *)part.y + at) = {f.v[0], f.v[1], f.v[2], f.v[3]};
+    else
+        *(uint2 *)((unsigned short *)part.y + at) = {pair_of(a.y_type, f.v[0], f.v[1]),
+                                                     pair_of(a.y_type, f.v[2], f.v[3])};
+}
+
+static __device__ __forceinline__ bool is_whole(const wt_mm_args &a, const wt_mm_part &part, int r)
+{
+    const int bytes = a.y_type == WT_MM_F32 || a.y_type == WT_MM_I32 ? 4 : 2;
+    const long long all = (long long)part.y | part.y_stride * bytes | part.y_batch * bytes;
+    return r + 4 <= part.rows && all % (4 * bytes) == 0;
+}
+
+// Scale and bias of four rows of W.
+struct factors {
+    float scale[4], bias[4];
+};
+
+static __device__ __forceinline__ factors factors_of(const wt_mm_args &a, const wt_mm_part &part, int stack, int r)
+{
+    factors f;
+#pragma unroll
+    for (int c = 0; c < 4; c++) {
+        const int row = r + c < part.rows ? r + c : part.rows - 1;
+        f.scale[c] = MM_SCALES ? 1 : scale_at(a, part, stack, row, 0);
+        f.bias[c] = part.bias ? part.bias[(long long)stack * part.rows + row] : 0;
+    }
+    return f;
+}
+
+static __device__ __forceinline__ float finished(const factors &f, int c, mm_sum sum, float x_scale)
+{
+    return (float)sum * (f.scale[c] * x_scale) + f.bias[c];
+}
+
+// Rows first_row .. of the tile, at most 16, columns `column` .. of its part: lanes side by side in a row.
+static __device__ __forceinline__ void finish_chunk(const wt_mm_args &a, const mm_place &p, mm_sum (*sums)[CHUNK],
+                                                    int first_row, int column)
+{
+    const int lanes = CHUNK / MM_PAIR / 4, lane = threadIdx.x % 32, unit = lane % lanes;
+    const int r = p.first + column + 4 * unit, n_rows = min(16, p.tile.count - first_row);
+    const wt_mm_part &part = a.parts[p.part];
+    if (r >= part.rows) return;
+    const bool whole = is_whole(a, part, r);
+    const factors f = factors_of(a, part, p.tile.stack, r);
+    factors f1 = f;
+    if (MM_PAIR == 2) f1 = factors_of(a, a.parts[1], p.tile.stack, r);
+#pragma unroll 1
+    for (int row = lane / lanes; row < n_rows; row += 32 / lanes) {
+        const mm_sum *sum = unit_of(sums, row, unit), *sum1 = unit_of(sums, row, lanes + unit);
+        const int i = first_row + row;
+        if (MM_X == WT_MM_I8 && a.y_type == WT_MM_I32) {
+            for (int c = 0; c < 4; c++)
+                if (r + c < part.rows) store_sum(part, p.tile, i, r + c, sum[c]);
+            continue;
+        }
+        const float x_scale = MM_X_IS_8 && a.x_scales ? a.x_scales[p.tile.first + i] : 1;
+        four y;
+#pragma unroll
+        for (int c = 0; c < 4; c++) {
+            y.v[c] = activated(a.activation, finished(f, c, sum[c], x_scale));
+            if (MM_PAIR == 2) y.v[c] *= finished(f1, c, sum1[c], x_scale);
+        }
+        store_four(a, part, p.tile, i, r, y, whole);
+    }
+}
+
+static __device__ __forceinline__ void finish_tile(const wt_mm_args &a, const mm_place &p, mm_sum (*sums)[CHUNK],
+                                                   int first_row, const mm_sum *d)
+{
+    if (first_row >= p.tile.count) return;
+#pragma unroll
+    for (int q = 0; q < MM_N / CHUNK; q++) {
+        const mm_sum *first = d + q * (32 / MM_PAIR), *second = first + (MM_PAIR == 2 ? MM_N / 4 : 16);
+        __syncwarp(); // the chunk before is read
+        lay_out(first, sums, 0);
+        lay_out(second, sums, CHUNK / 8);
+        __syncwarp();
+        finish_chunk(a, p, sums, first_row, q * (CHUNK / MM_PAIR));
+    }
+}
+
+static __device__ void multiply_all(const wt_mm_wgmma_args &g, shared *s)
+{
+    const int warp = threadIdx.x / 32 - 4, group = warp / 4;
+    turn t = {0, 0};
+    for (int at = blockIdx.x; at < g.n_tiles; at += gridDim.x) {
+        mm_place p;
+        mm_sum sums[MM_N / 2];
+        if (!find_place(g.args, at, g.n_tiles, MM_N / MM_PAIR, MM_PAIR == 2, &p)) continue;
+        multiply_tile(g.args, p, s, group, &t, sums);
+        finish_tile(g.args, p, s->sums[warp], 16 * warp, sums);
+    }
+}
+
+// One warpgroup copies, with the registers that a thread of it needs; two multiply with the rest of 65536.
+extern "C" __global__ void __launch_bounds__(384, 1) matmul_wgmma(const __grid_constant__ wt_mm_wgmma_args g)
+{
+    extern __shared__ unsigned char wgmma_shared[];
+    shared *s = (shared *)(wgmma_shared + (-shared_of(wgmma_shared) & 1023u));
+    if (threadIdx.x == 0) {
+        for (int k = 0; k < MM_STAGES; k++) {
+            barrier_create(&s->full[k], 1);
+            barrier_create(&s->empty[k], WARPS);
+        }
+        barriers_created();
+    }
+    __syncthreads();
+    if (threadIdx.x < 128) {
+        registers_down<40>();
+        if (threadIdx.x == 0) copy_all(g, s);
+    } else {
+        registers_up<232>();
+        multiply_all(g, s);
+    }
+}

@@ -1,0 +1,97 @@
+// What the kernels of neural networks share: elements as floats, packs of 16 bytes, sums over warps and blocks.
+#include "nn_kernel.h"
+
+#include "mma.cuh"
+
+#define ALL 0xffffffffu
+
+struct f16 {
+    unsigned short bits;
+};
+struct bf16 {
+    unsigned short bits;
+};
+
+static __device__ __forceinline__ float widen(float x) { return x; }
+static __device__ __forceinline__ float widen(f16 x) { return f32_of_f16(x.bits); }
+static __device__ __forceinline__ float widen(bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
+
+static __device__ __forceinline__ void narrow(float x, float *y) { *y = x; }
+static __device__ __forceinline__ void narrow(float x, f16 *y) { y->bits = f16_of_f32(x); }
+static __device__ __forceinline__ void narrow(float x, bf16 *y) { y->bits = bf16_of_f32(x); }
+
+// Element `at` of an array of `type`.
+static __device__ __forceinline__ float load(const void *p, int type, long long at)
+{
+    if (type == NN_F32) return ((const float *)p)[at];
+    return type == NN_F16 ? widen(((const f16 *)p)[at]) : widen(((const bf16 *)p)[at]);
+}
+
+static __device__ __forceinline__ void store(void *p, int type, long long at, float x)
+{
+    if (type == NN_F32) ((float *)p)[at] = x;
+    else if (type == NN_F16) narrow(x, (f16 *)p + at);
+    else narrow(x, (bf16 *)p + at);
+}
+
+static __device__ __forceinline__ float load_or(const nn_vector &v, long long at, float otherwise)
+{
+    return v.data ? load(v.data, v.type, at) : otherwise;
+}
+
+// N neighbouring elements as floats, from memory at once.
+template <class T, int N> struct alignas(sizeof(T) * N) pack {
+    T at[N];
+};
+
+template <class T, int N> static __device__ __forceinline__ void load_pack(const void *p, long long at, float *x)
+{
+    const pack<T, N> own = *(const pack<T, N> *)((const T *)p + at);
+#pragma unroll
+    for (int i = 0; i < N; i++) x[i] = widen(own.at[i]);
+}
+
+template <class T, int N> static __device__ __forceinline__ void store_pack(void *p, long long at, const float *x)
+{
+    pack<T, N> own;
+#pragma unroll
+    for (int i = 0; i < N; i++) narrow(x[i], &own.at[i]);
+    *(pack<T, N> *)((T *)p + at) = own;
+}
+
+// N of a type known only now.
+template <int N> static __device__ __forceinline__ void load_some(const nn_rows &r, long long at, float *x)
+{
+    if (r.type == NN_F32) load_pack<float, N>(r.data, at, x);
+    else if (r.type == NN_F16) load_pack<f16, N>(r.data, at, x);
+    else load_pack<bf16, N>(r.data, at, x);
+}
+
+template <int N> static __device__ __forceinline__ void store_some(const nn_rows &r, long long at, const float *x)
+{
+    if (r.type == NN_F32) store_pack<float, N>(r.data, at, x);
+    else if (r.type == NN_F16) store_pack<f16, N>(r.data, at, x);
+    else store_pack<bf16, N>(r.data, at, x);
+}
+
+static __device__ __forceinline__ float warp_sum(float x)
+{
+    for (int step = 16; step; step /= 2) x += __shfl_xor_sync(ALL, x, step);
+    return x;
+}
+
+// Sum over the block's threads, a multiple of 32 and at most 1024, for all of them; `scratch` [32] is shared.
+static __device__ __forceinline__ float block_sum(float x, float *scratch)
+{
+    const int lane = threadIdx.x % 32, n_warps = blockDim.x / 32;
+    x = warp_sum(x);
+    __syncthreads(); // scratch may hold the sum before
+    if (!lane) scratch[threadIdx.x / 32] = x;
+    __syncthreads();
+    return warp_sum(lane < n_warps ? scratch[lane] : 0);
+}
+
+static __device__ __forceinline__ float after(const nn_after &a, float x, long long channel)
+{
+    return nn_activate(a.kind, x, a.kind == NN_SNAKE ? load(a.alpha.data, a.alpha.type, channel) : a.slope);
+}

@@ -1,0 +1,223 @@
+// Operations of neural networks, shared by the CPU and the GPU: arguments, and activations.
+#ifndef WT_NN_KERNEL_H
+#define WT_NN_KERNEL_H
+#include "fastmath_kernel.h"
+
+// Types of elements: numbers of wt_dtype.
+#define NN_F32  0
+#define NN_F16  2
+#define NN_BF16 3
+#define NN_I64  6
+#define NN_I32  7
+#define NN_BOOL 11
+
+// The order of wt_activation.
+enum { NN_NONE, NN_RELU, NN_SILU, NN_GELU, NN_GELU_TANH, NN_SIGMOID, NN_TANH, NN_LEAKY_RELU, NN_RELU2, NN_SNAKE,
+       NN_N_ACTIVATIONS };
+
+// ---- activations, without branches, so that loops vectorise
+
+// e^x for |x| < 87; the exponent's rounding makes errors of 6e-8 |x|. Not a number stays.
+WT_SHARED_FN float nn_exp(float x) { return x != x ? x : wt_exp2(x * 1.44269504f); }
+
+// erf by a ratio of polynomials in x^2 for |x| <= 4, where it is 1 - 1.5e-8; largest error 5e-7 (tests/test_nn.c).
+// Coefficients: Eigen, MathFunctionsImpl.h, generic_fast_erf_float of 3.3.
+WT_SHARED_FN float nn_erf(float x)
+{
+    const float v = x != x ? x : wt_min(wt_max(x, -4.0f), 4.0f), v2 = v * v;
+    float p = -2.72614225801306e-10f, q = -1.45660718464996e-05f;
+    p = p * v2 + 2.77068142495902e-08f;
+    p = p * v2 - 2.10102402082508e-06f;
+    p = p * v2 - 5.69250639462346e-05f;
+    p = p * v2 - 7.34990630326855e-04f;
+    p = p * v2 - 2.95459980854025e-03f;
+    p = p * v2 - 1.60960333262415e-02f;
+    q = q * v2 - 2.13374055278905e-04f;
+    q = q * v2 - 1.68282697438203e-03f;
+    q = q * v2 - 7.37332916720468e-03f;
+    q = q * v2 - 1.42647390514189e-02f;
+    return v * p / q;
+}
+
+WT_SHARED_FN float nn_tanh(float x) { return x != x ? x : wt_tanh(x); }
+
+// sin(x)^2: x less the nearest multiple of pi, in two parts, then the sine's series to x^11, cut below 6e-8 of 1.
+WT_SHARED_FN float nn_sin2(float x)
+{
+    const float turns = x * 0.318309886f, n = (float)(int)(turns + (turns < 0 ? -0.5f : 0.5f));
+    const float r = (x - n * 3.140625f) - n * 9.67653589793e-4f, r2 = r * r;
+    float s = -2.50521084e-8f;
+    s = s * r2 + 2.75573192e-6f;
+    s = s * r2 - 1.98412698e-4f;
+    s = s * r2 + 8.33333333e-3f;
+    s = s * r2 - 0.166666667f;
+    s = r + r * r2 * s;
+    return s * s;
+}
+
+// `p`: the slope of LEAKY_RELU, alpha of SNAKE.
+WT_SHARED_FN float nn_activate(int kind, float x, float p)
+{
+    switch (kind) {
+    case NN_RELU: return x < 0 ? 0 : x;
+    case NN_SILU: return x / (1 + nn_exp(-x));
+    case NN_GELU: return 0.5f * x * (1 + nn_erf(x * 0.70710678f));
+    case NN_GELU_TANH: return 0.5f * x * (1 + nn_tanh(0.79788456f * (x + 0.044715f * x * x * x)));
+    case NN_SIGMOID: return 1 / (1 + nn_exp(-x));
+    case NN_TANH: return nn_tanh(x);
+    case NN_LEAKY_RELU: return x < 0 ? x * p : x;
+    case NN_RELU2: return x < 0 ? 0 : x * x;
+    case NN_SNAKE: return x + nn_sin2(p * x) / p;
+    default: return x;
+    }
+}
+
+// ---- operands
+
+typedef struct nn_rows { // [rows][width], the last axis dense
+    void *data;          // NULL = not there
+    long long stride;    // elements between rows
+    int type;
+} nn_rows;
+
+typedef struct nn_vector { // dense
+    const void *data;      // NULL = not there
+    int type;
+} nn_vector;
+
+typedef struct nn_strided { // up to three strides before a dense axis
+    void *data;
+    long long strides[3];
+    int type;
+} nn_strided;
+
+typedef struct nn_after {
+    nn_vector alpha;
+    float slope;
+    int kind;
+} nn_after;
+
+// ---- pointwise: out = activation(x + bias) * up + residual
+
+typedef struct nn_point_args {
+    nn_rows x, up, residual, out;
+    nn_vector bias;
+    nn_after after;
+    long long rows, width;
+    int row_channels; // channels are rows, modulo this; 0 = columns
+    int packs;        // GPU: everything in fours
+} nn_point_args;
+
+// ---- norms of rows, and of channels
+
+typedef struct nn_norm_args {
+    nn_rows x, residual, sum, out, weight, bias;
+    nn_after after;
+    long long rows, width; // of CHANNELS rows are n, width the channels
+    long long inner;       // columns that share a channel; of CHANNELS the length
+    int rows_a_weight;     // rows that share a row of weights
+    int groups, channels;  // row r holds channels (r modulo groups) * channels ..
+    float eps;
+    int centre, l2, one_plus; // mean removed; the sum and not the mean of squares
+    int packs;                // GPU: everything in fours
+} nn_norm_args;
+
+// ---- tokens
+
+typedef struct nn_embed_args {
+    const void *ids, *places; // places NULL = row modulo n_places
+    nn_rows table, positions, out;
+    long long rows, width, bag, vocab, n_positions, n_places;
+    float scale;
+    int ids_type, places_type, mean;
+} nn_embed_args;
+
+// Heads of q, k and v out of one row a token; a single array: no kv_heads.
+typedef struct nn_rope_args {
+    nn_strided x; // strides of tokens and heads
+    nn_strided out[3];
+    nn_vector bias;
+    const int *positions; // NULL = nothing turns
+    const float *frequencies;
+    float scale;
+    int tokens, heads, kv_heads, d_head, half, interleaved;
+} nn_rope_args;
+
+// ---- convolution
+
+typedef struct nn_conv_args {
+    nn_strided x, residual, out; // strides of n and channels
+    nn_strided weight;           // of outputs, inputs, taps; of transposed the outputs of a group
+    nn_vector bias;
+    nn_after after;
+    long long length, out_length, next_group; // next_group: weights between groups, transposed and not
+    int n, groups, inputs, outputs, taps;     // inputs and outputs of a group
+    int stride, padding, dilation, transposed;
+    int phases; // stride of transposed, else 1
+} nn_conv_args;
+
+// A convolution is one or, transposed, `stride` plain ones: output first + j step is the sum over taps
+// tap + i tap_step, i < n_taps, of weight * x[at + i at_step + j x_step].
+typedef struct nn_phase {
+    int first, step, tap, tap_step, n_taps, at, at_step, x_step;
+    long long n; // outputs
+} nn_phase;
+
+WT_SHARED_FN nn_phase nn_phase_of(const nn_conv_args *a, int phase)
+{
+    nn_phase p = {0, 1, 0, 1, a->taps, -a->padding, a->dilation, a->stride, a->out_length};
+    if (!a->transposed) return p;
+    // x[(q + padding - tap dilation) / stride] where that is whole
+    p.first = phase;
+    p.step = a->stride;
+    p.x_step = 1;
+    p.n = (a->out_length - phase + a->stride - 1) / a->stride;
+    p.tap_step = 1;
+    while (p.tap_step * a->dilation % a->stride) p.tap_step++;
+    while (p.tap < p.tap_step && (phase + a->padding - p.tap * a->dilation) % a->stride) p.tap++;
+    p.n_taps = p.tap < p.tap_step && p.tap < a->taps ? (a->taps - p.tap + p.tap_step - 1) / p.tap_step : 0;
+    p.at = p.n_taps ? (phase + a->padding - p.tap * a->dilation) / a->stride : 0;
+    p.at_step = -(p.tap_step * a->dilation / a->stride);
+    return p;
+}
+
+// ---- LSTM
+
+typedef struct nn_lstm_args {
+    const float *gates; // the input's products: [..][directions][4 hidden]
+    long long gate_strides[2]; // of steps and batch
+    nn_vector recurrent[2], input_bias[2], recurrent_bias[2];
+    nn_vector h0, c0;   // [directions][batch][hidden]
+    const int *lengths; // NULL = all steps
+    nn_strided out;     // strides of steps and batch
+    nn_rows hn, cn;
+    float *states; // CPU: [directions][batch][2][hidden]; GPU: h, [2][directions][batch][hidden]
+    int *arrived;  // GPU: [directions][32]
+    int steps, batch, hidden, directions, units; // units: hidden ones of a block
+    int kept;      // GPU: columns of a thread whose weights lie in shared memory, beyond those in registers
+    int blocks;    // GPU: of a direction
+} nn_lstm_args;
+
+// ---- experts
+
+typedef struct nn_moe_args {
+    nn_rows scores, x, grouped, residual, out;
+    nn_vector bias;
+    int *chosen, *slots, *offsets;
+    float *shares;
+    long long width;
+    int tokens, experts, used, sigmoid, normalise;
+    float scale;
+} nn_moe_args;
+
+// ---- attention
+
+typedef struct nn_attend_args {
+    nn_strided q, k, v, out; // strides of n, heads, positions
+    const void *mask;
+    long long mask_strides[4];
+    int mask_type;
+    int n, heads, group, queries, keys, d_head, causal, window;
+    float scale;
+} nn_attend_args;
+#endif

@@ -1,0 +1,26 @@
+/// Drawing tokens on a GPU: the kernels of llm_sample.cu and their memory.
+#ifndef WT_LLM_GPU_SAMPLE_H
+#define WT_LLM_GPU_SAMPLE_H
+
+#include "llm_kernel.h"
+#include "sampler.h"
+
+#include <warptone/kernel.h>
+
+typedef struct wt__gpu_drawer {
+    wt_module *module;
+    wt_kernel *extremes, *depths, *top, *draw;
+} wt__gpu_drawer;
+
+WT_CHECKED wt_status wt__gpu_drawer_create(wt_device *device, wt__gpu_drawer *drawer);
+void wt__gpu_drawer_destroy(wt__gpu_drawer *drawer);
+
+/// Place what the kernels need between them for `n_rows` at `base`, or with 0 tell how many bytes it takes, of which
+/// the first `n_zeroed` must be 0. `args` gets the addresses, and room for the tallies of as many sequences.
+size_t wt__gpu_draw_layout(int n_rows, int vocab_size, uintptr_t base, wt_llm_sample_args *args, size_t *n_zeroed);
+
+/// Queue the choice of `n_rows` tokens; `tops` where some of them tells the most probable ones.
+WT_CHECKED wt_status wt__gpu_draw(const wt__gpu_drawer *drawer, wt_stream *stream, const wt_llm_sample_args *args,
+                                  int n_rows, bool tops);
+
+#endif

@@ -1,0 +1,231 @@
+// One chain gives way to another while audio runs on a device: on the CPU backend, where a C function stands for the
+// resident kernel, and on a GPU.
+#include "support/testing.h"
+#include "support/device_check.h"
+#include "support/live_check.h"
+#include "support/node_check.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <warptone/arm.h>
+#include <warptone/clock.h>
+
+#define RATE 48000.0
+enum { MAX_BLOCK = 256, LOUD = 1 << 20 };
+
+static wt_live_stats stats_of(const wt_live *live)
+{
+    wt_live_stats stats;
+    wt_live_get_stats(live, &stats);
+    return stats;
+}
+
+// An audio thread: a sine, block after block, and what came of it as long as there is room.
+typedef struct player {
+    wt_live *live;
+    int block;
+    bool paced; // in real time; else as fast as it goes, with a rest after each block
+    atomic_bool quit;
+    atomic_int n_blocks;
+    float *heard;
+    wt_status status;
+    pthread_t thread;
+} player;
+
+static void sleep_until(int64_t due_ns)
+{
+    int64_t left = due_ns - wt_clock_now_ns(NULL);
+    if (left > 200000) nanosleep(&(struct timespec){.tv_nsec = (long)(left - 200000)}, NULL);
+    while (wt_clock_now_ns(NULL) < due_ns) {
+    }
+}
+
+static void *play(void *user)
+{
+    player *p = user;
+    float x[MAX_BLOCK], y[MAX_BLOCK];
+    const float *in[] = {x};
+    float *out[] = {y};
+    const int64_t period_ns = (int64_t)(1e9 * p->block / RATE), begin_ns = wt_clock_now_ns(NULL);
+    for (int k = 0; !atomic_load(&p->quit); k++) {
+        for (int n = 0; n < p->block; n++) x[n] = 0.4f * (float)sin(2 * M_PI * 150 / RATE * (k * p->block + n));
+        const wt_status status = wt_live_process(p->live, in, out, p->block);
+        if (status && status != WT_ERR_TIMEOUT) p->status = status;
+        for (int n = 0; n < p->block && (k + 1) * p->block <= LOUD; n++) p->heard[k * p->block + n] = y[n];
+        atomic_store(&p->n_blocks, k + 1);
+        if (p->paced)
+            sleep_until(begin_ns + (k + 1) * period_ns);
+        else
+            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
+    return NULL;
+}
+
+static void let_play(const player *p, int n_blocks)
+{
+    const int until = atomic_load(&p->n_blocks) + n_blocks;
+    while (atomic_load(&p->n_blocks) < until) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void begin(player *p, wt_device *device, const wt_chain_desc *desc, int block, bool paced)
+{
+    const wt_live_config config = {
+        .rate_hz = RATE, .channels = 1, .max_frames = block, .device = device, .path = WT_LIVE_RESIDENT};
+    *p = (player){.live = live_of(&config, desc), .block = block, .paced = paced};
+    p->heard = calloc(LOUD, sizeof *p->heard);
+    assert_non_null(p->heard);
+    wt_live_set_freewheel(p->live, !paced);
+    assert_int_equal(pthread_create(&p->thread, NULL, play, p), 0);
+    let_play(p, 40);
+}
+
+static void end(player *p)
+{
+    atomic_store(&p->quit, true);
+    pthread_join(p->thread, NULL);
+    assert_int_equal(p->status, WT_OK);
+    wt_live_destroy(p->live);
+    free(p->heard);
+}
+
+static const wt_setting half_gain[] = {{"gain_db", NULL, -6}};
+static const wt_node_desc whole_nodes[] = {{.type = "gain"}};
+static const wt_node_desc half_nodes[] = {{.type = "gain", .settings = half_gain, .n_settings = 1}};
+static const wt_chain_desc whole = {.name = "whole", .nodes = whole_nodes, .n_nodes = 1};
+static const wt_chain_desc half = {.name = "half", .nodes = half_nodes, .n_nodes = 1};
+
+typedef struct disturber {
+    wt_device *device;
+    atomic_bool quit;
+    int n;
+    wt_status status;
+    pthread_t thread;
+} disturber;
+
+static void *disturb(void *user)
+{
+    disturber *d = user;
+    for (; !atomic_load(&d->quit) && !d->status; d->n++) {
+        d->status = wt_quiesce(d->device, NULL, NULL, 0);
+        nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+    }
+    return NULL;
+}
+
+// Others' quiesces fall before, into and after the fades, in which two kernels run.
+static void chains_fade_on_the_device_without_a_step(void **state)
+{
+    wt_device *device = device_of(state);
+    for (int disturbed = 0; disturbed < 2; disturbed++) {
+        player p;
+        disturber d = {.device = device};
+        begin(&p, device, &whole, 64, false);
+        if (disturbed) assert_int_equal(pthread_create(&d.thread, NULL, disturb, &d), 0);
+        for (int k = 0; k < 6; k++) {
+            assert_ok(wt_live_load(p.live, k & 1 ? &whole : &half, NULL));
+            let_play(&p, 20);
+        }
+        atomic_store(&d.quit, true);
+        if (disturbed) pthread_join(d.thread, NULL);
+        assert_int_equal(d.status, WT_OK);
+        const wt_live_stats s = stats_of(p.live);
+        assert_int_equal(s.path, WT_LIVE_RESIDENT);
+        assert_int_equal(s.n_loads, 7);
+        assert_int_equal(s.n_misses, 0);
+        int n = 64 * atomic_load(&p.n_blocks);
+        if (n > LOUD) n = LOUD;
+        const double step = largest_step_db(p.heard + 1024, n - 1024);
+        if (step > -80) fail_msg("a step of %.1f dB, want none above -80", step);
+        assert_true(fabsf(p.heard[n - 1]) <= 0.4001f);
+        wt_arm_counts counts;
+        wt_arm_stats(device, &counts);
+        assert_int_equal(counts.n_refused, 0);
+        assert_int_equal(counts.n_waiting, 0); // all that was put aside has been given back
+        end(&p);
+    }
+    assert_false(wt_device_is_armed(device));
+}
+
+// Without callbacks nobody fades: the new chain is there at once, and the old one's kernel has left.
+static void a_chain_is_exchanged_while_no_audio_comes(void **state)
+{
+    wt_device *device = device_of(state);
+    player p;
+    begin(&p, device, &whole, 64, false);
+    atomic_store(&p.quit, true);
+    pthread_join(p.thread, NULL);
+    assert_ok(wt_live_load(p.live, &half, NULL));
+    assert_int_equal(stats_of(p.live).path, WT_LIVE_RESIDENT);
+    float x[4096], y[4096];
+    for (int n = 0; n < 4096; n++) x[n] = 1;
+    live_blocks(p.live, x, y, 4096, 64, 4096);
+    assert_float_equal(y[4095], from_db(-6), 1e-5);
+    assert_int_equal(pthread_create(&p.thread, NULL, play, &p), 0); // for the end
+    end(&p);
+}
+
+static const char *const texts[] = {
+    "__device__ void process(const wt_node_io *io, const float *, float *)\n"
+    "{\n    for_each_sample(io, [&](int c, int n) { io->out[c * io->stride + n] = 0.5f * "
+    "io->in[0][c * io->stride + n]; });\n}\n",
+    "__device__ void process(const wt_node_io *io, const float *, float *)\n"
+    "{\n    for_each_sample(io, [&](int c, int n) { io->out[c * io->stride + n] = 0.25f * "
+    "io->in[0][c * io->stride + n]; });\n}\n",
+    "__device__ void process(const wt_node_io *io) { nonsense }\n"};
+
+static wt_status load_text(wt_live *live, const char *text)
+{
+    const wt_setting setting = {"text", text, 0};
+    const wt_node_desc node = {.type = "cuda", .settings = &setting, .n_settings = 1};
+    return wt_live_load(live, &(wt_chain_desc){.name = "mine", .nodes = &node, .n_nodes = 1}, NULL);
+}
+
+// No CPU can stand in for a user's kernel: blocks wait for the device, within their bound, while the next one is
+// loaded.
+static void a_users_kernel_gives_way_without_a_miss(void **state)
+{
+    wt_device *device = device_of(state);
+    if (wt_device_get_info(device)->backend != WT_BACKEND_CUDA) {
+        print_message("skipped: the CPU backend has no user's kernels\n");
+        skip();
+    }
+    for (int block = 256; block >= 64; block /= 2) {
+        player p;
+        begin(&p, device, &whole, block, true);
+        assert_ok(load_text(p.live, texts[0]));
+        let_play(&p, 20);
+        const wt_live_stats before = stats_of(p.live);
+        for (int k = 1; k <= 10; k++) {
+            assert_ok(load_text(p.live, texts[k & 1]));
+            let_play(&p, 20);
+        }
+        const wt_live_stats after = stats_of(p.live);
+        wt_arm_counts counts;
+        wt_arm_stats(device, &counts);
+        print_message(
+            "10 changes of a user's kernel at %d frames: %d blocks missed; the longest round trip %.0f us, the "
+            "longest quiesce %.0f us\n",
+            block, (int)(after.n_misses - before.n_misses), (double)after.round_trip_ns.max * 1e-3,
+            counts.quiesce_max_us);
+        assert_int_equal(load_text(p.live, texts[2]), WT_ERR_COMPILE);
+        let_play(&p, 20);
+        assert_int_equal(stats_of(p.live).path, WT_LIVE_RESIDENT);
+        if (block == 256) assert_int_equal(stats_of(p.live).n_misses - before.n_misses, 0); // 4.3 ms to wait
+        end(&p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chains_fade_on_the_device_without_a_step),
+        cmocka_unit_test(a_chain_is_exchanged_while_no_audio_comes),
+        cmocka_unit_test(a_users_kernel_gives_way_without_a_miss),
+    };
+    int failed = cmocka_run_group_tests_name("live change, CPU backend", tests, open_cpu, close_device);
+    return failed + cmocka_run_group_tests_name("live change, GPU", tests, open_cuda, close_device);
+}
