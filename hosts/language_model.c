@@ -29,14 +29,16 @@ static wt_status find_vocab(const char *model, int vocab_size, char path[PATH_MA
                    vocab_size);
 }
 
-/// A file of the hub lies in the folder that has tokenizer.json.
+/// A file of the hub lies in the folder that has tokenizer.json; a GGUF file has its own, unless one lies beside it.
 static wt_status open_beside(const char *model, wt_tokenizer **tokenizer)
 {
     char folder[PATH_MAX];
     const char *slash = strrchr(model, '/');
     const bool file = ends_with(model, ".safetensors") || ends_with(model, ".json") || ends_with(model, ".gguf");
     if (!file) return wt_tokenizer_open(model, tokenizer);
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - model) : 1, slash ? model : ".");
+    snprintf(folder, sizeof folder, "%.*s/tokenizer.json", slash ? (int)(slash - model) : 1, slash ? model : ".");
+    if (ends_with(model, ".gguf") && access(folder, F_OK)) return wt_tokenizer_open(model, tokenizer);
+    *strrchr(folder, '/') = 0;
     return wt_tokenizer_open(folder, tokenizer);
 }
 
