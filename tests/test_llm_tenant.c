@@ -163,6 +163,41 @@ static void idle_processors_are_borrowed_step_by_step(void **state)
     close_fixture(&f);
 }
 
+typedef struct runner {
+    pthread_t thread;
+    const fixture *f;
+    wt_llm_session *session;
+    listener l;
+} runner;
+
+static void *run_it(void *user)
+{
+    runner *r = user;
+    run(r->session, 60, &r->l);
+    return NULL;
+}
+
+/// Sessions of one partition that borrows, each with a thread of its own.
+static void sessions_share_what_is_borrowed(void **state)
+{
+    enum { SESSIONS = 3 };
+    static runner runners[SESSIONS];
+    fixture f = open_fixture(state, &lending_config);
+    listener alone = {.n = 0};
+    run_alone(&f, 60, &alone);
+    assert_ok(wt_partition_idle(f.lender, true));
+    for (int k = 0; k < SESSIONS; k++) runners[k] = (runner){.session = session_of(&f, f.llms)};
+    for (int k = 0; k < SESSIONS; k++)
+        assert_int_equal(pthread_create(&runners[k].thread, NULL, run_it, &runners[k]), 0);
+    for (int k = 0; k < SESSIONS; k++) {
+        pthread_join(runners[k].thread, NULL);
+        assert_memory_equal(runners[k].l.ids, alone.ids, sizeof *alone.ids * 60);
+        assert_int_equal(usage_of(runners[k].session).n_wide_steps, 61);
+        wt_llm_session_destroy(runners[k].session);
+    }
+    close_fixture(&f);
+}
+
 // ---- memory
 
 /// Whatever does not fit is refused in a sentence, and nothing of the quota stays taken.
@@ -465,8 +500,8 @@ int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, test_folder_create, test_folder_remove)
 #define TENANTS                                                                                                        \
-    IN_FOLDER(idle_processors_are_borrowed_step_by_step), IN_FOLDER(the_memory_quota_holds),                           \
-        IN_FOLDER(the_share_of_time_holds), IN_FOLDER(a_run_stops_within_a_step),                                      \
+    IN_FOLDER(idle_processors_are_borrowed_step_by_step), IN_FOLDER(sessions_share_what_is_borrowed),                  \
+        IN_FOLDER(the_memory_quota_holds), IN_FOLDER(the_share_of_time_holds), IN_FOLDER(a_run_stops_within_a_step),   \
         IN_FOLDER(a_pause_begins_with_the_step), IN_FOLDER(an_armed_device_refuses_nothing_a_session_needs),           \
         IN_FOLDER(nothing_is_launched_in_the_primary_context)
     const struct CMUnitTest cpu[] = {TENANTS}, cuda[] = {TENANTS};

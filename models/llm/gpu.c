@@ -297,7 +297,7 @@ wt_status wt__gpu_fetch_logits(const wt_llm_session *s)
     return status;
 }
 
-wt_status wt__gpu_step(wt_llm_session *s, int32_t *best, float *logits)
+wt_status wt__gpu_step(wt_llm_session *s, float *logits)
 {
     wt__gpu *g = s->gpu;
     const size_t vocab = (size_t)s->llm->config.vocab_size, bytes = sizeof(wt_llm_token) * (size_t)s->n_tokens;
@@ -311,7 +311,5 @@ wt_status wt__gpu_step(wt_llm_session *s, int32_t *best, float *logits)
     if (!status && logits)
         status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits,
                                   sizeof *logits * vocab * (size_t)s->n_tokens);
-    const wt_status ran = wt_stream_synchronize(s->stream);
-    for (int k = 0; k < s->n_tokens; k++) best[k] = s->tokens[k].id;
-    return status ? status : ran;
+    return status;
 }

@@ -85,12 +85,12 @@ typedef struct wt__gpu {
     uintptr_t io_address;
     size_t tokens_at, frequencies_at, pages_at, arrived_at, step_at, best_at, logits_at, io_bytes; ///< in io
     int n_logits;                                                                                  ///< rows of logits
-    float *partial;       ///< of attention's parts
-    int *arrived;         ///< [n_batch][n_heads]
-    int *offsets, *slots; ///< [n_experts + 1], [n_batch][n_experts_used]: see wt_llm_mix_args
-    void *grouped;        ///< [n_batch][n_experts_used][d_model]
-    float *mixed;         ///< [n_batch][n_experts_used][d_model]
-    wt_buffer *ring;      ///< [WT_LLM_RING] of wt_llm_choice, mapped
+    float *partial;                        ///< of attention's parts
+    int *arrived;                          ///< [n_batch][n_heads]
+    int *offsets, *slots;                  ///< [n_experts + 1], [n_batch][n_experts_used]: see wt_llm_mix_args
+    void *grouped;                         ///< [n_batch][n_experts_used][d_model]
+    float *mixed;                          ///< [n_batch][n_experts_used][d_model]
+    wt_buffer *ring;                       ///< [WT_LLM_RING] of wt_llm_choice, mapped
     wt_graph *steps[WT__LLM_MAX_VARIANTS]; ///< a step of one token on each of the partition's streams
     bool logits_away;                      ///< the last token's logits are on the device alone
 } wt__gpu;
@@ -134,9 +134,9 @@ int wt__gpu_rows(int n, int most);
 /// wt_llm_run without a sampler: up to config->n_tokens steps, recorded once and launched ahead of their results.
 WT_CHECKED wt_status wt__gpu_generate(wt_llm_session *session, const wt_llm_run_config *config);
 
-/// The batch, of one token of each of several sequences, through all layers; the most probable next ones to `best`
-/// [n_tokens], -1 where a logit is not a number; logits to `logits` [n_tokens][vocab_size] unless NULL. Waits.
-WT_CHECKED wt_status wt__gpu_step(wt_llm_session *session, int32_t *best, float *logits);
+/// Queue the batch, of one token of each of several sequences, through all layers; the most probable next ones go to
+/// the ids of s->tokens, -1 where a logit is not a number, and logits to `logits` [n_tokens][vocab_size] unless NULL.
+WT_CHECKED wt_status wt__gpu_step(wt_llm_session *session, float *logits);
 
 /// The last token's logits to the host, if they are not there.
 WT_CHECKED wt_status wt__gpu_fetch_logits(const wt_llm_session *session);

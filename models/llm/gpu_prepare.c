@@ -64,6 +64,7 @@ wt_status wt__gpu_prepare(wt_llm_session *s)
         status = run_zeros(s, n_layers, n, 1, true);
         if (!status && n <= s->gpu->n_logits) status = run_zeros(s, n_layers, n, n, false);
     }
+    if (!status) status = run_zeros(s, n_layers, most, 1, true);
     if (!status) status = run_zeros(s, n_layers, 1, 1, true); // whose token a step is recorded with
     if (!status) status = wt__gpu_record_all(s);
     s->usage = (wt_llm_usage){0};

@@ -59,14 +59,16 @@ static wt_status launch_step(wt_llm_session *s)
 wt_status wt__gpu_record_all(wt_llm_session *s)
 {
     const int n = s->partition ? wt_partition_n_variants(s->partition) : 1;
-    wt_status status = WT_OK;
+    wt_status status = wt__llm_step_begin(s); // nobody else's step is queued on a stream that is being recorded
+    if (status) return status;
     for (int v = 0; v < n && !status; v++) {
         wt_stream *stream = n > 1 ? wt_partition_variant_stream(s->partition, v) : s->own;
         const int n_sms = n > 1 ? wt_partition_variant_sms(s->partition, v) : s->gpu->n_sms;
         status = record(s, stream, n_sms, &s->gpu->steps[v]);
         if (!status) status = wt_stream_synchronize(stream);
     }
-    return status;
+    const wt_status queued = wt__llm_step_queued(s);
+    return status ? status : queued;
 }
 
 /// Steps that may be under way. Borrowed processors go back after the step that has them, and a paced step waits for

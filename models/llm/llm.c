@@ -392,15 +392,13 @@ static wt_status check_turns(const wt_llm_session *s, const wt_llm_turn *turns, 
     return WT_OK;
 }
 
-static wt_status step_on_cpu(wt_llm_session *s, int32_t *best, float *logits)
+/// The most probable next tokens of a step that has run.
+static void read_step(const wt_llm_session *s, int32_t *best, float *logits)
 {
     const int n = s->n_tokens, vocab = s->llm->config.vocab_size;
-    wt_status status = wt__llm_forward(s, s->llm->config.n_layers, s->logits, n);
-    const wt_status ran = wt_stream_synchronize(s->stream);
-    if (status || ran) return status ? status : ran;
-    for (int k = 0; k < n; k++) best[k] = most_probable(s->logits + (size_t)k * (size_t)vocab, vocab);
-    if (logits) memcpy(logits, s->logits, sizeof *logits * (size_t)n * (size_t)vocab);
-    return WT_OK;
+    for (int k = 0; k < n; k++)
+        best[k] = s->gpu ? s->tokens[k].id : most_probable(s->logits + (size_t)k * (size_t)vocab, vocab);
+    if (logits && !s->gpu) memcpy(logits, s->logits, sizeof *logits * (size_t)n * (size_t)vocab);
 }
 
 wt_status wt_llm_step(wt_llm_session *session, const wt_llm_turn *turns, int n, int32_t *best, float *logits)
@@ -419,7 +417,9 @@ wt_status wt_llm_step(wt_llm_session *session, const wt_llm_turn *turns, int n, 
     }
     status = wt__llm_step_begin(s);
     if (status) return status;
-    status = wt__llm_step_finish(s, s->gpu ? wt__gpu_step(s, best, logits) : step_on_cpu(s, best, logits));
+    status = s->gpu ? wt__gpu_step(s, logits) : wt__llm_forward(s, s->llm->config.n_layers, s->logits, n);
+    status = wt__llm_step_finish(s, status);
+    if (!status) read_step(s, best, logits);
     for (int k = 0; k < n && !status; k++) {
         s->sequences[turns[k].sequence].position++;
         if (best[k] < 0) status = wt_fail(WT_ERR_FORMAT, "llm: turn %d gives a logit that is not a number", k);

@@ -29,6 +29,15 @@ static wt_status keep_pace(wt_llm_session *s, double share)
     return WT_OK;
 }
 
+/// Another session of the partition may be queueing its step.
+static wt_status borrow(wt_llm_session *s)
+{
+    wt_status status;
+    while ((status = wt_partition_step_begin(s->partition, &s->step)) == WT_ERR_STATE)
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    return status;
+}
+
 wt_status wt__llm_step_begin(wt_llm_session *s)
 {
     wt_partition_info info;
@@ -39,7 +48,7 @@ wt_status wt__llm_step_begin(wt_llm_session *s)
         s->step.n_sms = info.n_sms;
         status = keep_pace(s, info.bandwidth_share);
         s->borrows = wt_partition_n_variants(s->partition) > 1;
-        if (!status && s->borrows) status = wt_partition_step_begin(s->partition, &s->step);
+        if (!status && s->borrows) status = borrow(s);
     }
     if (status) return status;
     s->stream = s->step.stream;

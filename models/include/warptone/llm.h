@@ -71,7 +71,8 @@ typedef struct wt_llm_session_config {
     bool exact_products;
 } wt_llm_session_config;
 
-/// Takes all memory: keys and values are 2 n_layers n_positions n_kv_heads d_head numbers a sequence, n_positions in
+/// Takes all memory, and in a partition of a GPU makes all ready that any call may want later, so that the calls work
+/// on an armed device (0.2 to 1 s). Keys and values are 2 n_layers n_positions n_kv_heads d_head numbers a sequence, n_positions in
 /// whole pages of 64. Errors: WT_ERR_BAD_ARG (more positions than a model of learnt positions has, more sequences than
 /// a batch, a partition or weights of another device), WT_ERR_UNSUPPORTED (a type of the cache; a row of a matrix that
 /// does not fit into a GPU's shared memory; several sequences with RoPE of kind dynamic), WT_ERR_QUOTA,
