@@ -60,10 +60,10 @@ static double seconds_since(int64_t begin) { return (double)(wt_clock_now_ns(NUL
 
 // ---- the model
 
-static bool on_token(void *user, int32_t id)
+static bool on_token(void *user, const wt_llm_pick *pick)
 {
     bench *b = user;
-    b->n_different += id != b->alone[b->n_run++];
+    b->n_different += pick->id != b->alone[b->n_run++];
     b->n_tokens++;
     return !b->quit;
 }
@@ -108,10 +108,10 @@ static void stop(bench *b)
     if (b->status) exit(1);
 }
 
-static bool keep_token(void *user, int32_t id)
+static bool keep_token(void *user, const wt_llm_pick *pick)
 {
     bench *b = user;
-    b->alone[b->n_run++] = id;
+    b->alone[b->n_run++] = pick->id;
     return true;
 }
 

@@ -10,6 +10,7 @@
 #define WT_LLM_F32  0
 #define WT_LLM_F16  1
 #define WT_LLM_BF16 2
+#define WT_LLM_E4M3 3 ///< of the cache alone
 
 /// One token of a batch.
 typedef struct wt_llm_token {
@@ -20,7 +21,7 @@ typedef struct wt_llm_embed_args {
     const wt_llm_token *tokens; ///< [n_tokens], a block each
     const void *embedding;      ///< [vocab_size][d_model]
     const void *positions;      ///< [..][d_model] learnt; NULL = none
-    const float *frequencies;   ///< [half]
+    const float *frequencies;   ///< [n_sequences][half]
     float *x;                   ///< [n_tokens][d_model]
     float *cosines, *sines;     ///< [n_tokens][half]
     float rope_scale;
@@ -63,6 +64,21 @@ typedef struct wt_llm_place_args {
     int n_heads, n_kv_heads;
 } wt_llm_place_args;
 
+/// Keys and values of a page to another.
+typedef struct wt_llm_copy_args {
+    void *keys, *values; ///< of all pages
+    long long from, to;  ///< in units of 16 bytes
+    int n;               ///< likewise
+} wt_llm_copy_args;
+
+/// The positions of one sequence from `first` + n_drop on move n_drop places down, and their keys turn back as far.
+typedef struct wt_llm_shift_args {
+    wt_llm_cache cache;               ///< of all layers: head l * n_kv_heads + h, a block each
+    const float *frequencies;         ///< [n_dims / 2]
+    int sequence, first, end, n_drop; ///< end: positions after the shift
+    int n_dims, interleaved;
+} wt_llm_shift_args;
+
 #define WT_LLM_MAX_PARTS 64 ///< of the positions of a token
 #define WT_LLM_PART_PITCH(d_head) (((d_head) + 5) / 4 * 4)
 
@@ -84,7 +100,7 @@ typedef struct wt_llm_attend_args {
 typedef struct wt_llm_part {
     const void *weight; ///< [rows][columns]
     const float *bias;  ///< [rows] or NULL
-    float *out;         ///< [rows]
+    float *out;         ///< [rows], or what wt_llm_vectors_args says
     int rows;
     const void *scales; ///< of quantised weights, see wt_llm_quant_args; NULL = 1
 } wt_llm_part;
@@ -103,6 +119,20 @@ typedef struct wt_llm_matvec_args {
     int activation; ///< wt_activation: of a single part, or of the gate
     int add;        ///< out +=
 } wt_llm_matvec_args;
+
+/// The same for 2 to 16 vectors, rounded to the type of the matrices; norms are taken before.
+typedef struct wt_llm_vectors_args {
+    wt_llm_part parts[3]; ///< out [n_vectors][rows] of out_type
+    const void *x;        ///< [n_vectors][columns]
+    int n_vectors, n_parts, columns;
+    int n_rows;     ///< of the parts together; of a gated product of one part
+    int gated;      ///< out = activation(W0 x) * (W1 x), as in matmul.h
+    int activation; ///< wt_activation
+    int add;        ///< out +=
+    int warps;      ///< 1, 2, 4, 8 or 16 that share a row
+    int out_type;
+} wt_llm_vectors_args;
+#define WT_LLM_VECTORS_SUMS(tiles) (2 * (tiles) * 16 * 16 * (8 * (tiles) + 1)) ///< floats of a block's shared memory
 
 #define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word
 

@@ -114,58 +114,78 @@ static __device__ float stage(const wt_llm_matvec_args &a, int n_chunks, float4 
 
 // ---- the weights
 
-// Which rows a warp's team takes: the round's k-th is (round * n_slots + k) * n_teams + team, for each matrix of a gated
+// What the matrices are: one, several whose rows follow each other, or a gated product's two.
+enum { ONE, SEVERAL, GATED };
+
+// Which rows a warp's team takes: the round's k-th is (round * SLOTS + k) * n_teams + team, for each matrix of a gated
 // product.
-struct rows {
-    int team, n_teams, n_slots, warps; // warps: of a team
+template <int KIND> static constexpr int SLOTS = KIND == GATED ? ROWS / 2 : ROWS;
+
+struct place {
+    int team, n_teams, warps; // warps: of a team
 };
 
-static __device__ __forceinline__ int row_of(const rows &t, int round, int slot)
+template <int KIND> static __device__ __forceinline__ int row_of(const place &p, int round, int slot)
 {
-    return (round * t.n_slots + slot) * t.n_teams + t.team;
+    return (round * SLOTS<KIND> + slot) * p.n_teams + p.team;
 }
 
-template <class T>
-static __device__ __forceinline__ const T *weights_of(const wt_llm_matvec_args &a, int row, bool is_gate)
+// The part that has a row, which becomes the row's number there.
+template <int KIND> static __device__ __forceinline__ int part_of(const wt_llm_matvec_args &a, int *row)
 {
-    int part = is_gate;
-    for (; !a.gated && part + 1 < a.n_parts && row >= a.parts[part].rows; part++) row -= a.parts[part].rows;
-    return (const T *)a.parts[part].weight + (long long)row * a.columns;
+    if (KIND != SEVERAL) return 0;
+    const int first = a.parts[0].rows, second = first + a.parts[1].rows;
+    const int part = *row < first ? 0 : *row < second ? 1 : 2;
+    *row -= part == 0 ? 0 : part == 1 ? first : second;
+    return part;
 }
 
-// Chunk c of a row; beyond the columns zeros.
-template <class T, bool WHOLE> static __device__ __forceinline__ uint4 load_chunk(const T *row, int c, int columns)
+// Row k of a round, of ROWS, where it begins.
+template <class T, int KIND>
+static __device__ __forceinline__ const T *weights_of(const wt_llm_matvec_args &a, int row, int k)
 {
-    if (WHOLE) return ((const uint4 *)row)[c];
+    const int part = KIND == GATED ? k >= ROWS / 2 : part_of<KIND>(a, &row);
+    const void *weight = part == 0 ? a.parts[0].weight : part == 1 ? a.parts[1].weight : a.parts[2].weight;
+    return (const T *)weight + (long long)row * a.columns;
+}
+
+// Chunk c of a row that is not whole, if wanted; beyond the columns zeros.
+template <class T> static __device__ void gather(bool wanted, const T *row, int c, int columns, uint4 *to)
+{
     union {
         T at[N<T>];
         uint4 all;
     } chunk;
     chunk.all = {0, 0, 0, 0};
+    if (!wanted) return;
     for (int k = 0; k < N<T>; k++)
         if (c * N<T> + k < columns) chunk.at[k] = row[c * N<T> + k];
-    return chunk.all;
+    *to = chunk.all;
 }
 
-// Chunk c of the k-th row of a round.
-template <class T, bool WHOLE>
-static __device__ __forceinline__ void fetch(const wt_llm_matvec_args &a, const rows &t, int round, int k, int c,
+// Chunk c of the k-th row of a round, if there is one.
+template <class T, bool WHOLE, int KIND>
+static __device__ __forceinline__ void fetch(const wt_llm_matvec_args &a, const place &p, int round, int k, int c,
                                              int n_chunks, uint4 *w)
 {
-    const int slot = a.gated ? k % (ROWS / 2) : k, row = row_of(t, round, slot);
-    if (row < a.n_rows && c < n_chunks)
-        *w = load_chunk<T, WHOLE>(weights_of<T>(a, row, a.gated && k >= ROWS / 2), c, a.columns);
+    const int row = row_of<KIND>(p, round, k % SLOTS<KIND>);
+    const bool wanted = row < a.n_rows && c < n_chunks;
+    const T *from = weights_of<T, KIND>(a, row, k);
+    if (WHOLE)
+        load_if(wanted, (const uint4 *)from + c, w);
+    else
+        gather(wanted, from, c, a.columns, w);
 }
 
 // What comes after the first strip of rows, to the L2 cache.
-template <class T> static __device__ __forceinline__ void ask_ahead(const wt_llm_matvec_args &a, const rows &t)
+template <class T, int KIND> static __device__ __forceinline__ void ask_ahead(const wt_llm_matvec_args &a, const place &p)
 {
-    const int k = threadIdx.x % (32 * t.warps);
+    const int k = threadIdx.x % (32 * p.warps);
     if (k >= ROWS) return;
     for (int round = 0; round < a.ahead; round++) {
-        const int row = row_of(t, round, a.gated ? k % (ROWS / 2) : k), had = round ? 0 : 32 * t.warps * N<T>;
+        const int row = row_of<KIND>(p, round, k % SLOTS<KIND>), had = round ? 0 : 32 * p.warps * N<T>;
         if (row < a.n_rows && had < a.columns)
-            ask_for(weights_of<T>(a, row, a.gated && k >= ROWS / 2) + had, (a.columns - had) * (int)sizeof(T));
+            ask_for(weights_of<T, KIND>(a, row, k) + had, (a.columns - had) * (int)sizeof(T));
     }
 }
 
@@ -201,19 +221,22 @@ static __device__ __forceinline__ float fold(float *sums)
 // Where threads 0 .. WARPS * ROWS - 1 finish a round: `warps` of them side by side have a row's sums of the team's warps,
 // and those beside them the gate's.
 struct ending {
-    int from, slot, part, row; // from: in the round's sums; row: of the part, -1 = none
+    int from, part, row; // from: in the round's sums; row: of the part, -1 = none
     bool is_first;
 };
 
-static __device__ __forceinline__ ending ending_of(const wt_llm_matvec_args &a, const rows &t, int round)
+template <int KIND>
+static __device__ __forceinline__ ending ending_of(const wt_llm_matvec_args &a, const place &p, int round)
 {
-    const int i = threadIdx.x, warp = i % t.warps, at = i / t.warps, side = a.gated ? at % 2 : 0;
-    const int of_all = a.gated ? at / 2 : at, team = of_all / t.n_slots, slot = of_all % t.n_slots;
-    ending e = {(team * t.warps + warp) * ROWS + slot + side * (ROWS / 2), slot, 0, -1, !warp && !side};
-    const int row = (round * t.n_slots + slot) * t.n_teams + team * (int)gridDim.x + (int)blockIdx.x;
-    if (row >= a.n_rows) return e;
-    e.row = row;
-    for (; !a.gated && e.part + 1 < a.n_parts && e.row >= a.parts[e.part].rows; e.part++) e.row -= a.parts[e.part].rows;
+    const int at = threadIdx.x / p.warps, warp = threadIdx.x % p.warps, side = KIND == GATED ? at % 2 : 0;
+    const int of_all = KIND == GATED ? at / 2 : at, team = of_all / SLOTS<KIND>, slot = of_all % SLOTS<KIND>;
+    const place of_team = {team * (int)gridDim.x + (int)blockIdx.x, p.n_teams, p.warps};
+    ending e = {(team * p.warps + warp) * ROWS + slot + side * (ROWS / 2), 0, row_of<KIND>(of_team, round, slot),
+                !warp && !side};
+    if (e.row < a.n_rows)
+        e.part = part_of<KIND>(a, &e.row);
+    else
+        e.row = -1;
     return e;
 }
 
@@ -223,39 +246,39 @@ static __device__ __forceinline__ float biased(const wt_llm_part &p, int row, fl
 }
 
 // All lanes of a warp; `before` is what the sum is added to.
-static __device__ __forceinline__ void finish(const wt_llm_matvec_args &a, const rows &t, const ending &e, const float *sums,
-                                              float scale, float before)
+template <int KIND>
+static __device__ __forceinline__ void finish(const wt_llm_matvec_args &a, const place &p, const ending &e,
+                                              const float *sums, float scale, float before)
 {
     float sum = sums[e.from];
-    for (int step = t.warps / 2; step; step /= 2) sum += __shfl_xor_sync(ALL, sum, step);
+    for (int step = p.warps / 2; step; step /= 2) sum += __shfl_xor_sync(ALL, sum, step);
     sum *= scale;
-    const float gate = a.gated ? __shfl_down_sync(ALL, sum, t.warps) : 0;
+    const float gate = KIND == GATED ? __shfl_down_sync(ALL, sum, p.warps) : 0;
     if (!e.is_first || e.row < 0) return;
-    const wt_llm_part &p = a.parts[e.part];
-    float y = biased(p, e.row, sum);
-    if (a.gated)
+    const wt_llm_part &part = a.parts[e.part];
+    float y = biased(part, e.row, sum);
+    if (KIND == GATED)
         y *= activate(a.activation, biased(a.parts[1], e.row, gate));
     else
         y = activate(a.activation, y);
-    p.out[e.row] = before + y;
+    part.out[e.row] = before + y;
 }
 
 // ---- all of it
 
-template <class T, bool WHOLE> static __device__ __forceinline__ void matvec(const wt_llm_matvec_args &a)
+template <class T, bool WHOLE, int KIND> static __device__ __forceinline__ void matvec(const wt_llm_matvec_args &a)
 {
     extern __shared__ float4 shared[];
     __shared__ float scratch[32], sums_of[2][WARPS * ROWS];
     const int n_chunks = (a.columns + N<T> - 1) / N<T>, warp = threadIdx.x / 32, width = 32 * a.warps;
     const int n_strips = (n_chunks + width - 1) / width, own = threadIdx.x % width;
-    const rows t = {warp / a.warps * (int)gridDim.x + (int)blockIdx.x, (int)gridDim.x * (WARPS / a.warps),
-                    a.gated ? ROWS / 2 : ROWS, a.warps};
-    const int n_rounds = (a.n_rows + t.n_slots * t.n_teams - 1) / (t.n_slots * t.n_teams);
+    const place p = {warp / a.warps * (int)gridDim.x + (int)blockIdx.x, (int)gridDim.x * (WARPS / a.warps), a.warps};
+    const int of_round = SLOTS<KIND> * p.n_teams, n_rounds = (a.n_rows + of_round - 1) / of_round;
     uint4 w[ROWS] = {};
     let_next_begin();
 #pragma unroll
-    for (int k = 0; k < ROWS; k++) fetch<T, WHOLE>(a, t, 0, k, own, n_chunks, &w[k]);
-    if (WHOLE) ask_ahead<T>(a, t);
+    for (int k = 0; k < ROWS; k++) fetch<T, WHOLE, KIND>(a, p, 0, k, own, n_chunks, &w[k]);
+    if (WHOLE) ask_ahead<T, KIND>(a, p);
     if (a.norm_weight && !a.norm_bias) stage_weights<T, WHOLE>(a, n_chunks, shared);
     wait_for_earlier();
     const float scale = stage<T, WHOLE>(a, n_chunks, shared, scratch);
@@ -263,7 +286,7 @@ template <class T, bool WHOLE> static __device__ __forceinline__ void matvec(con
     for (int round = 0; round < n_rounds; round++) {
         float sums[ROWS] = {}, before = 0;
         if (a.add && threadIdx.x < WARPS * ROWS) {
-            const ending e = ending_of(a, t, round);
+            const ending e = ending_of<KIND>(a, p, round);
             if (e.is_first && e.row >= 0) before = a.parts[e.part].out[e.row];
         }
         for (int strip = 0; strip < n_strips; strip++) {
@@ -275,26 +298,33 @@ template <class T, bool WHOLE> static __device__ __forceinline__ void matvec(con
             for (int q = 0; q < N<T> / 4; q++) x[q] = c < n_chunks ? shared[q * n_chunks + c] : float4{0, 0, 0, 0};
 #pragma unroll
             for (int k = 0; k < ROWS; k++) {
-                if (c < n_chunks) sums[k] = multiply<T>(w[k], x, sums[k]);
-                fetch<T, WHOLE>(a, t, next_round, k, next_c, n_chunks, &w[k]);
+                sums[k] = multiply<T>(w[k], x, sums[k]);
+                fetch<T, WHOLE, KIND>(a, p, next_round, k, next_c, n_chunks, &w[k]);
             }
         }
         const float sum = fold(sums);
         float *to = sums_of[round % 2];
         if (threadIdx.x % 4 == 0) to[warp * ROWS + threadIdx.x % 32 / 4] = sum;
         __syncthreads(); // those of the round before the last are used
-        if (threadIdx.x < WARPS * ROWS) finish(a, t, ending_of(a, t, round), to, scale, before);
+        if (threadIdx.x < WARPS * ROWS) finish<KIND>(a, p, ending_of<KIND>(a, p, round), to, scale, before);
     }
 }
 
 template <class T> static __device__ __forceinline__ void matvec_of(const wt_llm_matvec_args &a)
 {
-    bool whole = a.columns % N<T> == 0 && (unsigned long long)a.x % 16 == 0;
-    for (int k = 0; k < a.n_parts; k++) whole = whole && (unsigned long long)a.parts[k].weight % 16 == 0;
-    if (whole && (unsigned long long)a.norm_weight % 16 == 0)
-        matvec<T, true>(a);
+    unsigned long long all = (unsigned long long)a.x | (unsigned long long)a.norm_weight;
+    for (int k = 0; k < a.n_parts; k++) all |= (unsigned long long)a.parts[k].weight;
+    const bool whole = a.columns % N<T> == 0 && all % 16 == 0;
+    if (whole && a.gated)
+        matvec<T, true, GATED>(a);
+    else if (whole && a.n_parts == 1)
+        matvec<T, true, ONE>(a);
+    else if (whole)
+        matvec<T, true, SEVERAL>(a);
+    else if (a.gated)
+        matvec<T, false, GATED>(a);
     else
-        matvec<T, false>(a);
+        matvec<T, false, SEVERAL>(a);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_f32(const __grid_constant__ wt_llm_matvec_args a) { matvec_of<float>(a); }

@@ -99,10 +99,10 @@ typedef struct listener {
     wt_llm_usage at_back, before; ///< after `back_at` tokens, and when the last token came
 } listener;
 
-static bool listen(void *user, int32_t id)
+static bool listen(void *user, const wt_llm_pick *pick)
 {
     listener *l = user;
-    l->ids[l->n++] = id;
+    l->ids[l->n++] = pick->id;
     if (l->session) l->before = usage_of(l->session);
     if (l->lender && l->n == l->back_at) {
         l->at_back = l->before;
@@ -400,7 +400,7 @@ static void an_armed_device_refuses_nothing_a_session_needs(void **state)
     assert_memory_equal(l.ids, alone.ids, sizeof *l.ids * N);
     for (int n = 1; n <= SEQUENCES; n++) {
         wt_llm_turn turns[SEQUENCES];
-        for (int q = 0; q < n; q++) turns[q] = (wt_llm_turn){q, ids[q]};
+        for (int q = 0; q < n; q++) turns[q] = (wt_llm_turn){.sequence = q, .id = ids[q]};
         assert_ok(wt_llm_step(session, turns, n, best, NULL));
     }
     assert_int_equal(refused(f.device), before);

@@ -56,8 +56,12 @@ static wt_status run_zeros(wt_llm_session *s, int n_layers, int n, int n_logits,
 
 wt_status wt__gpu_prepare(wt_llm_session *s)
 {
-    const int n_layers = layers_of_all_types(s->llm), most = s->n_batch < s->n_positions ? s->n_batch : s->n_positions;
-    wt_status status = WT_OK;
+    const int n_layers = layers_of_all_types(s->llm), there = s->pool.n * WT__LLM_PAGE;
+    int most = s->n_batch < s->n_positions ? s->n_batch : s->n_positions;
+    if (most > there) most = there;
+    wt_status status = wt__pages_own(s, 0, 0, most);
+    wt__llm_prepare_rope(s, 0, most);
+    if (!status) status = wt__gpu_push_tables(s);
     for (int n = 1, rows = 0; n <= most && !status; n++) {
         if (wt__gpu_rows(n, s->n_batch) == rows) continue;
         rows = wt__gpu_rows(n, s->n_batch);
@@ -67,6 +71,7 @@ wt_status wt__gpu_prepare(wt_llm_session *s)
     if (!status) status = run_zeros(s, n_layers, most, 1, true);
     if (!status) status = run_zeros(s, n_layers, 1, 1, true); // whose token a step is recorded with
     if (!status) status = wt__gpu_record_all(s);
+    wt__pages_trim(s, 0, 0);
     s->usage = (wt_llm_usage){0};
     return status;
 }

@@ -141,8 +141,10 @@ wt_status wt__gpu_multiply_quant(const wt__gpu *g, wt_stream *stream, const wt__
     size_t shared;
     const shape s = shape_of(g, columns, kind, &shared);
     const int there = g->n_sms * s.blocks;
-    return wt_kernel_launch(
-        q->kernel, stream,
-        &(wt_launch){.grid = {a.n_tiles < there ? a.n_tiles : there}, .block = {32 * s.warps}, .shared_bytes = shared},
-        &WT_ARG(a), 1);
+    return wt_kernel_launch(q->kernel, stream,
+                            &(wt_launch){.grid = {a.n_tiles < there ? a.n_tiles : there},
+                                         .block = {32 * s.warps},
+                                         .shared_bytes = shared,
+                                         .overlap = true},
+                            &WT_ARG(a), 1);
 }
