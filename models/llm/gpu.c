@@ -271,6 +271,7 @@ void wt__gpu_destroy(wt_llm_session *s)
     wt_status status = s->stream ? wt_stream_synchronize(s->stream) : WT_OK;
     for (int k = 0; k < WT__N_STEP_KINDS * WT__LLM_MAX_VARIANTS; k++)
         wt_graph_destroy(g->steps[k / WT__LLM_MAX_VARIANTS][k % WT__LLM_MAX_VARIANTS]);
+    for (int k = 0; k < g->n_batches; k++) wt_graph_destroy(g->batches[k].graph);
     wt__gpu_draw_close(s);
     if (g->io_address) status = wt_pool_release_access(g->pool, g->io, s->stream);
     if (g->io.slot || g->io.generation) status = wt_pool_free(g->pool, g->io, s->stream);
@@ -299,7 +300,10 @@ wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logi
     const size_t bytes = sizeof(float) * (size_t)n_logits * (size_t)s->llm->config.vocab_size;
     wt_status status = wt__gpu_push(s, g->tokens_at, sizeof(wt_llm_token) * (size_t)s->n_tokens);
     if (!status) status = wt__gpu_push_tables(s);
-    if (!status) status = wt__llm_forward(s, n_layers, (float *)(g->io_address + g->logits_at), n_logits);
+    if (!status)
+        status = n_layers == s->llm->config.n_layers && n_logits == s->n_tokens
+                     ? wt__gpu_queue_batch(s, WT__STEP_LOGITS)
+                     : wt__llm_forward(s, n_layers, (float *)(g->io_address + g->logits_at), n_logits);
     g->logits_away = false;
     if (!status && n_logits) status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits, bytes);
     return status;
@@ -347,14 +351,11 @@ wt_status wt__gpu_step(wt_llm_session *s, const wt_llm_turn *turns, float *logit
 {
     wt__gpu *g = s->gpu;
     const size_t vocab = (size_t)s->llm->config.vocab_size, n = (size_t)s->n_tokens;
-    wt__pass p = {.s = s, .n_logits = s->n_tokens, .logits = (float *)(g->io_address + g->logits_at)};
     bool drawn, tops;
     wt_status status = prepare_rows(s, turns, &drawn, &tops);
     if (!status) status = wt__gpu_push(s, g->tokens_at, sizeof(wt_llm_token) * n);
     if (!status) status = wt__gpu_push_tables(s);
-    if (!status) p.status = wt__llm_forward(s, s->llm->config.n_layers, p.logits, p.n_logits);
-    drawn ? wt__gpu_pick_drawn(&p, tops) : wt__gpu_pick(&p);
-    if (!status) status = p.status;
+    if (!status) status = wt__gpu_queue_batch(s, tops ? WT__STEP_TOLD : drawn ? WT__STEP_DRAWN : WT__STEP_GREEDY);
     if (!status)
         status = wt_pool_download(g->pool, g->io, s->stream, g->tokens_at, s->tokens, sizeof(wt_llm_token) * n);
     if (!status && drawn)

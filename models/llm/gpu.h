@@ -54,8 +54,22 @@ typedef enum wt__llm_kernel {
     WT__N_LLM_KERNELS = WT__LLM_VECTORS + 4,
 } wt__llm_kernel;
 
-/// What a recorded step ends with.
-typedef enum wt__step_kind { WT__STEP_GREEDY, WT__STEP_DRAWN, WT__STEP_TOLD, WT__N_STEP_KINDS } wt__step_kind;
+/// What a step ends with: the most probable tokens, drawn ones, drawn ones and what is told of them; or the logits of
+/// tokens that follow each other.
+typedef enum wt__step_kind {
+    WT__STEP_GREEDY,
+    WT__STEP_DRAWN,
+    WT__STEP_TOLD,
+    WT__N_STEP_KINDS,
+    WT__STEP_LOGITS = WT__N_STEP_KINDS
+} wt__step_kind;
+
+/// A batch that came twice on one of the partition's streams: from then on it is recorded.
+typedef struct wt__gpu_batch {
+    wt__step_kind kind;
+    int n_tokens, variant;
+    wt_graph *graph; ///< NULL = it came once
+} wt__gpu_batch;
 
 /// How llm_quant.cu is compiled for a matrix.
 typedef struct wt__llm_quant {
@@ -71,7 +85,12 @@ typedef struct wt__llm_quant_kernel {
 /// Is it a matrix that llm_quant.cu multiplies with one vector?
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
 
-enum { WT__N_LLM_MODULES = 7, WT__LLM_MAX_QUANTS = 8, WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS };
+enum {
+    WT__N_LLM_MODULES = 7,
+    WT__LLM_MAX_QUANTS = 8,
+    WT__LLM_MAX_BATCHES = 64,
+    WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS
+};
 
 typedef struct wt__gpu {
     wt_llm_resident *resident;
@@ -99,6 +118,8 @@ typedef struct wt__gpu {
     wt_buffer *ring;      ///< [WT_LLM_RING] of wt_llm_choice, mapped
     /// A step of one token on each of the partition's streams.
     wt_graph *steps[WT__N_STEP_KINDS][WT__LLM_MAX_VARIANTS];
+    wt__gpu_batch batches[WT__LLM_MAX_BATCHES];
+    int n_batches;
     wt__gpu_drawer drawer;
     wt_pool_block draw_memory; ///< accessed as long as it lives
     uintptr_t draw_address;
@@ -130,6 +151,9 @@ WT_CHECKED wt_status wt__gpu_push(wt_llm_session *session, size_t at, size_t siz
 
 /// Queue what the host says of RoPE and pages to the device.
 WT_CHECKED wt_status wt__gpu_push_tables(wt_llm_session *session);
+
+/// Queue the batch's way through all layers and what it ends with, its tokens being there; small ones are recorded.
+WT_CHECKED wt_status wt__gpu_queue_batch(wt_llm_session *session, wt__step_kind kind);
 
 /// Queue the batch's way through the first n_layers, with its tokens there and its last n_logits logits back to
 /// `logits` of the host, at most n_logits of the GPU.
