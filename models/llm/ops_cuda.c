@@ -175,6 +175,9 @@ static wt_matmul_part part_of(const wt__linear *w, void *y)
     return (wt_matmul_part){.weight = matrix_of(w), .y = (uintptr_t)y, .bias = (uintptr_t)w->bias};
 }
 
+/// Of the batch, as products see it.
+static int rows_of(const wt_llm_session *s) { return wt__gpu_rows(s->n_tokens, s->n_batch); }
+
 /// Few vectors and plain weights of 16 bits, in rows that llm_vectors.cu reads.
 static bool by_vectors(const wt_matmul_args *a)
 {
@@ -239,7 +242,7 @@ static void qkv(wt__pass *p, const wt__layer *w)
         wt_llm_matvec_args single = {.x = s->x};
         const wt_dtype type = input_type(all[first], s->n_tokens);
         wt_matmul_args a = {
-            .x = (uintptr_t)s->n, .x_dtype = type, .y_dtype = WT_DTYPE_F32, .m = s->n_tokens, .n_parts = 0};
+            .x = (uintptr_t)s->n, .x_dtype = type, .y_dtype = WT_DTYPE_F32, .m = rows_of(s), .n_parts = 0};
         for (n = 0; first + n < 3 && wt__llm_alike(all[first], all[first + n]); n++) {
             const wt__linear *l = all[first + n];
             a.parts[n] = part_of(l, out[first + n]);
@@ -268,7 +271,7 @@ static void project(wt__pass *p, const wt__linear *w, const float *in)
                                   .x = (uintptr_t)in,
                                   .x_dtype = input_type(w, s->n_tokens),
                                   .y_dtype = WT_DTYPE_F32,
-                                  .m = s->n_tokens,
+                                  .m = rows_of(s),
                                   .add = true});
 }
 
@@ -293,7 +296,7 @@ static void gate(wt__pass *p, const wt__layer *w)
                         .x = (uintptr_t)s->n,
                         .x_dtype = type,
                         .y_dtype = input_type(&w->down, s->n_tokens),
-                        .m = s->n_tokens,
+                        .m = rows_of(s),
                         .activation = activation,
                         .gated = gated};
     normalise(p, &w->ffn_norm, s->x, s->n_tokens, type);
@@ -318,7 +321,7 @@ static void head(wt__pass *p)
                                   .x = (uintptr_t)s->n,
                                   .x_dtype = type,
                                   .y_dtype = WT_DTYPE_F32,
-                                  .m = p->n_logits});
+                                  .m = wt__gpu_rows(p->n_logits, s->gpu->n_logits)});
 }
 
 // ---- attention
@@ -428,7 +431,7 @@ static void route(wt__pass *p, const wt__layer *w)
                                       .x = (uintptr_t)s->n,
                                       .x_dtype = type,
                                       .y_dtype = WT_DTYPE_F32,
-                                      .m = n});
+                                      .m = rows_of(s)});
     }
     const wt_llm_choose_args choose = {.routes = s->routes,
                                        .chosen = s->chosen,
