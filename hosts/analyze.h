@@ -267,6 +267,8 @@ typedef struct analyze_maker {
 /// The place's plan of this kind, made when it is not there yet; the place keeps it.
 WT_CHECKED wt_status analyze_kept_plan(const analyze_batch *batch, const analyze_maker *maker, int variant,
                                        void **plan);
+/// Samples of the files in place->packed to planar float; variant 1: to the mean of their channels.
+extern const analyze_maker analyze_pcm_maker;
 /// Memory `k` of the place's on the device, whatever lay in it.
 WT_CHECKED wt_status analyze_room(const analyze_batch *batch, int k, size_t bytes, wt_buffer **room);
 /// Copy to the host and wait; `data` is borrowed until the next call.
