@@ -48,6 +48,8 @@ static int heads_at_once(int group)
 
 static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
 {
+    const wt_device_info *info = wt_device_get_info(g->device);
+    g->flash_by_wgmma = info->compute_major == 9 && !info->compute_minor && (c->d_head == 64 || c->d_head == 128);
     char head[32], group[32], type[32];
     snprintf(head, sizeof head, "-DD_HEAD=%d", c->d_head);
     snprintf(group, sizeof group, "-DGROUP=%d", c->n_heads / c->n_kv_heads);
@@ -56,10 +58,13 @@ static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
     wt_status status = WT_OK;
     for (int m = 0; m < WT__N_LLM_MODULES && !status; m++) {
         const bool attend = modules[m].first == WT__LLM_PLACE || modules[m].first == WT__LLM_FLASH;
-        if (modules[m].first == WT__LLM_FLASH && (!g->kv_type || c->d_head % 16 || c->d_head > MAX_FLASH_HEAD))
-            continue;
+        const char *file = modules[m].file;
+        if (modules[m].first == WT__LLM_FLASH) {
+            if (!g->kv_type || c->d_head % 16 || c->d_head > MAX_FLASH_HEAD) continue;
+            if (g->flash_by_wgmma) file = "kernels/llm_flash_wgmma.cu";
+        }
         status = wt_module_create(g->device,
-                                  &(wt_module_config){.name = modules[m].file,
+                                  &(wt_module_config){.name = file,
                                                       .options = attend ? cache : &modules[m].option,
                                                       .n_options = attend ? 3 : modules[m].option != NULL},
                                   &g->modules[m]);

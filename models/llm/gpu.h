@@ -78,6 +78,7 @@ typedef struct wt__gpu {
     wt_device *device;
     int n_sms; ///< of the stream's partition
     int kv_type, heads_at_once;
+    bool flash_by_wgmma;
     wt_module *modules[WT__N_LLM_MODULES];
     wt_kernel *kernels[WT__N_LLM_KERNELS];
     wt__llm_quant_kernel quants[WT__LLM_MAX_QUANTS];

@@ -385,11 +385,13 @@ static void attend(wt__pass *p, int layer)
                             .n_tokens = s->n_tokens,
                             .out_type = kernel_type(input_type(&s->llm->layers[layer].o, s->n_tokens))};
     if (s->is_prompt && s->n_tokens >= FLASH_TOKENS && s->gpu->kernels[WT__LLM_FLASH]) {
-        const size_t page = 2 * WT__LLM_PAGE * (size_t)(c->d_head + 8);
+        // the queries and two pages, swizzled and aligned, or two pages with room between rows
+        const size_t d = (size_t)c->d_head, page = 2 * 2 * WT__LLM_PAGE * d;
+        const size_t swizzled = 2 * FLASH_BLOCK * d + 2 * page + 1024, padded = 2 * (page + 2 * 2 * WT__LLM_PAGE * 8);
         launch(p, WT__LLM_FLASH,
                (wt_launch){.grid = {(s->n_tokens + FLASH_BLOCK - 1) / FLASH_BLOCK, c->n_heads},
                            .block = {THREADS},
-                           .shared_bytes = 4 * page},
+                           .shared_bytes = s->gpu->flash_by_wgmma ? swizzled : padded},
                &a, sizeof a);
         return;
     }
