@@ -141,8 +141,9 @@ static wt_status prepare(worker *w)
     wt_device *d = w->run->device;
     const wt_mel_config mel = {
         .n_samples = SAMPLES, .n_signals = AT_ONCE, .bank = {.rate_hz = RATE_HZ}, .scale = WT_MEL_DB};
+    const wt_pcm_plan_config pcm = {WT_PCM_S16, 1, SAMPLES, AT_ONCE, false};
     wt_status status = wt_stream_create(d, NULL, &w->stream);
-    if (!status) status = wt_pcm_plan_create(d, WT_PCM_S16, 1, SAMPLES, AT_ONCE, &w->pcm);
+    if (!status) status = wt_pcm_plan_create(d, &pcm, &w->pcm);
     if (!status) status = wt_mel_create(d, &mel, &w->mel);
     if (status) return status;
     w->result_bytes = sizeof(float) * AT_ONCE * (size_t)wt_mel_bands(w->mel) * (size_t)wt_mel_frames(w->mel);

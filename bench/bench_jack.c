@@ -4,12 +4,14 @@
 //                                                      on a GPU beside reads, gemm or prefill (support/gpu_load.h)
 //
 //   jack  cpu voice-clean  ch=2  block=64  seconds=20  p50 .. p99 .. p99.9 .. max .. us | 0.3 % of 1333 us at p99.9 |
-//   .. blocks, .. missed, .. xruns; beside it 10 s of a client that does nothing: .. xruns a minute, the session ..
+//   .. blocks, .. missed, .. xruns, another client ..; before it 10 s of a client that does nothing: .. xruns a minute,
+//   the session ..
 //
-// Xruns are the server's count, and the dummy driver counts one whenever its own timer wakes it late, whoever its
-// clients are. So a client that does nothing is measured first, on the same server: what it has, too, tells of the
-// machine's other work and of missing real-time rights (`warptone doctor`), not of the session. What the callback took
-// is told in any case: below a period it cannot have been the cause.
+// Xruns are what the server told the session, and what it told another client in the same time: they must agree. The
+// dummy driver counts one whenever its own timer wakes it late, whoever its clients are. So a client that does nothing
+// is measured first, on the same server: what it has, too, tells of the machine's other work and of missing real-time
+// rights (`warptone doctor`), not of the session. What the callback took is told in any case: below a period it cannot
+// have been the cause.
 #include "../hosts/jack_api.h"
 #include "../hosts/live_rights.h"
 #include "../hosts/live_session.h"
@@ -60,27 +62,39 @@ static int count_xrun(void *n)
     return 0;
 }
 
-/// Xruns a minute with a client that does nothing, below 0 when it cannot be had.
-static double idle_xruns(double seconds)
-{
+/// A client that does nothing but count what the server tells its clients.
+typedef struct watcher {
     const jack_api *jack;
-    atomic_uint n = 0;
-    jack_client_t *client = NULL;
-    if (jack_api_open(&jack)) return -1;
-    for (int k = 0; k < 100 && !client; k++) { // the server was just started
+    jack_client_t *client; ///< NULL = cannot be had
+    atomic_uint n_xruns;
+} watcher;
+
+static void open_watcher(watcher *w)
+{
+    if (jack_api_open(&w->jack)) return;
+    for (int k = 0; k < 100 && !w->client; k++) { // the server was just started
         nanosleep(&(struct timespec){0, 100000000}, NULL);
-        client = jack->client_open("idle", JackNoStartServer | JackServerName, NULL, server);
+        w->client = w->jack->client_open("idle", JackNoStartServer | JackServerName, NULL, server);
     }
-    if (!client) return -1;
-    jack->set_process_callback(client, do_nothing, NULL);
-    jack->set_xrun_callback(client, count_xrun, &n);
-    const bool runs = !jack->activate(client);
+    if (!w->client) return;
+    w->jack->set_process_callback(w->client, do_nothing, NULL);
+    w->jack->set_xrun_callback(w->client, count_xrun, &w->n_xruns);
+    w->jack->activate(w->client);
     nanosleep(&(struct timespec){1, 0}, NULL); // as below
-    const unsigned before = atomic_load(&n);
+}
+
+static void close_watcher(watcher *w)
+{
+    if (w->client) w->jack->client_close(w->client);
+}
+
+/// Xruns a minute with a client that does nothing, below 0 when it cannot be had.
+static double idle_xruns(watcher *w, double seconds)
+{
+    if (!w->client) return -1;
+    const unsigned before = atomic_load(&w->n_xruns);
     nanosleep(&(struct timespec){(time_t)seconds, 0}, NULL);
-    const unsigned after = atomic_load(&n);
-    jack->client_close(client);
-    return runs ? (after - before) * 60 / seconds : -1;
+    return (atomic_load(&w->n_xruns) - before) * 60 / seconds;
 }
 
 // ---- a load on the GPU's other partition
@@ -92,7 +106,7 @@ typedef struct neighbour {
     gpu_loads all;
     gpu_load load;
     wt_stream *stream;
-    double alone, beside; ///< rates
+    double alone[N_GPU_LOADS], beside; ///< rates
     bool started;
 } neighbour;
 
@@ -106,7 +120,7 @@ static wt_status start_neighbour(void *user)
     if (!status && (int)n->kind >= gpu_loads_count(&n->all))
         status = wt_fail(WT_ERR_UNSUPPORTED, "%s needs cuBLASLt", n->name);
     if (!status) status = wt_partition_stream_create(n->partition, NULL, &n->stream);
-    if (!status) status = gpu_load_alone(&n->all, n->kind, &n->stream, 1, info.n_sms, 0.5, &n->alone);
+    if (!status) status = gpu_load_alone(&n->all, &n->kind, &n->stream, 1, info.n_sms, 0.5, n->alone);
     if (!status) status = gpu_load_start(&n->load, &n->all, n->kind, n->stream, info.n_sms);
     n->started = !status;
     return status;
@@ -132,24 +146,25 @@ static void close_neighbour(neighbour *n)
 }
 
 static void print_row(const live_session_stats *s, const char *backend, double seconds, const live_session_stats *early,
-                      double idle)
+                      unsigned n_watched, double idle)
 {
     const double n_xruns = (double)(s->host.n_xruns - early->host.n_xruns);
     const wt_histogram_summary *p = s->live.round_trip_ns.count ? &s->live.round_trip_ns : &s->live.process_ns;
     const double period_us = 1e6 * BLOCK / RATE;
     printf("jack  %s %-14s ch=2  block=%d  seconds=%.0f  p50 %.2f  p99 %.2f  p99.9 %.2f  p99.99 %.2f  max %.2f us | "
-           "%.2f %% of %.0f us at p99.9 | %llu blocks, %llu missed, %.0f xruns; beside it %d s of a client that does "
-           "nothing: %.1f xruns a minute, "
+           "%.2f %% of %.0f us at p99.9 | %llu blocks, %llu missed, %.0f xruns, another client %u; before it %d s of a "
+           "client that does nothing: %.1f xruns a minute, "
            "the session %.1f%s\n",
            backend, s->preset, BLOCK, seconds, (double)p->p50 * 1e-3, (double)p->p99 * 1e-3, (double)p->p99_9 * 1e-3,
            (double)p->p99_99 * 1e-3, (double)p->max * 1e-3, (double)p->p99_9 * 1e-1 / period_us, period_us,
            (unsigned long long)(s->live.n_blocks - early->live.n_blocks),
-           (unsigned long long)(s->live.n_misses - early->live.n_misses), n_xruns, IDLE_SECONDS, idle,
+           (unsigned long long)(s->live.n_misses - early->live.n_misses), n_xruns, n_watched, IDLE_SECONDS, idle,
            n_xruns * 60 / seconds, s->host.realtime ? "" : " (no real-time rights)");
 }
 
 /// One row: the figures of `seconds` of a session that runs, beside the load.
-static wt_status measure(live_session *session, const char *backend, const char *load, double seconds, double idle)
+static wt_status measure(live_session *session, watcher *w, const char *backend, const char *load, double seconds,
+                         double idle)
 {
     live_session_stats early, stats;
     neighbour n;
@@ -157,13 +172,14 @@ static wt_status measure(live_session *session, const char *backend, const char 
     if (!status) {
         nanosleep(&(struct timespec){1, 0}, NULL); // connecting changes the graph, which may cost cycles
         live_session_get_stats(session, &early);
+        const unsigned n_watched = atomic_load(&w->n_xruns);
         const long long n_before = atomic_load(&n.load.n_done);
         const int64_t begin_ns = wt_clock_now_ns(NULL);
         nanosleep(&(struct timespec){(time_t)seconds, 0}, NULL);
         if (load) n.beside = gpu_load_rate(&n.load, n_before, begin_ns);
         live_session_get_stats(session, &stats);
-        print_row(&stats, backend, seconds, &early, idle);
-        if (load) printf("jack  beside %s, which kept %.1f %% of its rate\n", load, 100 * n.beside / n.alone);
+        print_row(&stats, backend, seconds, &early, atomic_load(&w->n_xruns) - n_watched, idle);
+        if (load) printf("jack  beside %s, which kept %.1f %% of its rate\n", load, 100 * n.beside / n.alone[n.kind]);
     }
     close_neighbour(&n);
     return status;
@@ -179,15 +195,21 @@ static wt_status run(const char *preset, const char *backend, const char *load, 
         .host = {.device = server, .channels = 2, .auto_connect = true},
     };
     live_session *session;
-    const double idle = idle_xruns(IDLE_SECONDS);
+    watcher w = {.jack = NULL};
+    open_watcher(&w);
+    const double idle = idle_xruns(&w, IDLE_SECONDS);
     wt_status status = live_session_open(&config, &session);
-    if (status) return status;
+    if (status) {
+        close_watcher(&w);
+        return status;
+    }
     status = live_session_start(session);
     char missing[512];
     if (!live_rights(missing, sizeof missing))
         fprintf(stderr, "bench_jack: %s\n", missing); // locks memory, as live does
-    if (!status) status = measure(session, backend, load, seconds, idle);
+    if (!status) status = measure(session, &w, backend, load, seconds, idle);
     live_session_close(session);
+    close_watcher(&w);
     return status;
 }
 

@@ -91,7 +91,7 @@ static void bench_batch(const char *name, const wt_llm *m, wt_device *device, wt
     for (int q = 0; q < n; q++) {
         need(wt_llm_select(session, q));
         need(wt_llm_prefill(session, prompt, BATCH_CONTEXT));
-        turns[q] = (wt_llm_turn){q, 100 + q};
+        turns[q] = (wt_llm_turn){.sequence = q, .id = 100 + q};
     }
     int64_t begin = 0;
     for (int k = -4; k < STEPS; k++) {

@@ -2,10 +2,13 @@
 // reads, and large ones. Weights are random and rotate over 512 MB or more, so that no cache holds them; launches are
 // replayed from a graph, as a decoder does; the median of several replays.
 //
-//   bench_matmul [skinny|large|sweep|wgmma] [filter]     rows whose name contains `filter`
+//   bench_matmul [skinny|large|sweep|wgmma|rows|straight] [filter]     rows whose name contains `filter`
 //
 // `large` goes through the library, then through matmul_wgmma (on compute capability 9.0), then through matmul_tiles.
-// `wgmma` gives the times of the large products for rows of W a block and stages of matmul_wgmma.
+// `straight` compares what goes through us and cuBLASLt with the library called straight, in turn; the median of five.
+// `rows` has bf16 products of 24 to 512 rows of x, plain, gated and of experts, through the library, without it, and
+// through matmul_wgmma with 128 and 256 rows of W a block.
+// `wgmma` gives the times of the large products for rows of W a block, blocks a cluster and stages of matmul_wgmma.
 // `sweep` gives the times of the five products with one row of x for warps, steps and stages of
 // matmul_skinny.
 //
@@ -13,6 +16,8 @@
 //   skinny   qkv 6144 x 4096 bf16 m=1      13.20 us   3813 GB/s   0.82   matmul_skinny
 //   large    4096 x 4096 x 4096 bf16      190.1 us    723 TFLOP/s        library
 // (The figures above only show the form.)
+
+#include "support/straight.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,24 +163,30 @@ static wt_matmul_args product(const bench *b, const format *f, int rows, int col
     return args;
 }
 
-/// Time of one launch, of a graph of many over different weights.
-static double launch_us(bench *b, wt_matmul_args *args, size_t matrix_bytes)
+/// Time of one launch, of a graph of many over different weights; through `s` unless that is NULL.
+static double launch_us_of(bench *b, wt_matmul_args *args, size_t matrix_bytes, const straight *s)
 {
     wt_graph *graph;
     const size_t stride = (matrix_bytes + 255) / 256 * 256, n_places = b->pool_bytes / (stride * (size_t)args->n_parts);
     const int n = n_places < 8 ? 8 : n_places > MAX_LAUNCHES ? MAX_LAUNCHES : (int)n_places;
-    need(wt_matmul_prepare(b->matmul, args));
+    if (!s) need(wt_matmul_prepare(b->matmul, args));
     need(wt_graph_begin(b->stream, &graph));
     for (int k = 0; k < n; k++) {
         for (int p = 0; p < args->n_parts; p++)
             args->parts[p].weight.data =
                 wt_buffer_address(b->weights) + stride * ((size_t)k % n_places * (size_t)args->n_parts + (size_t)p);
-        need(wt_matmul_enqueue(b->matmul, b->stream, args));
+        need(s ? straight_enqueue(s, b->stream, args->parts[0].weight.data, args->x, args->parts[0].y)
+               : wt_matmul_enqueue(b->matmul, b->stream, args));
     }
     need(wt_graph_end(graph));
     const double us = replay_us(b, graph) / n;
     wt_graph_destroy(graph);
     return us;
+}
+
+static double launch_us(bench *b, wt_matmul_args *args, size_t matrix_bytes)
+{
+    return launch_us_of(b, args, matrix_bytes, NULL);
 }
 
 static const struct {
@@ -284,18 +295,141 @@ static void large(bench *b)
         }
 }
 
+// ---- from few rows of x to many
+
+typedef struct expert_shape {
+    int n, rows, columns;
+    bool gated;
+} expert_shape;
+
+static double rows_us(bench *b, const wt_matmul_config *config, wt_matmul_args *args, const char **kernel)
+{
+    const wt_matrix *w = &args->parts[0].weight;
+    const int n_stack = args->n_experts ? args->n_experts : 1;
+    need(wt_matmul_create(config, &b->matmul));
+    *kernel = wt_matmul_kernel(b->matmul, args);
+    const double us = launch_us(b, args, wt_dtype_bytes(w->dtype, (int64_t)n_stack * w->rows * w->columns));
+    wt_matmul_destroy(b->matmul);
+    return us;
+}
+
+/// One product through the library, the kernel that we choose without it, and matmul_wgmma with both widths.
+static void rows_one(bench *b, const char *name, wt_matmul_args *args)
+{
+    const wt_matmul_config configs[] = {{.device = b->device},
+                                        {.device = b->device, .no_library = true, .no_wgmma = true},
+                                        {.device = b->device, .no_library = true, .wgmma_columns = 128},
+                                        {.device = b->device, .no_library = true, .wgmma_columns = 256}};
+    if (!strstr(name, b->filter)) return;
+    printf("rows     %-32s", name);
+    for (int k = 0; k < 4; k++) {
+        const char *kernel;
+        const double us = rows_us(b, &configs[k], args, &kernel);
+        printf(" %8.1f us %-13s", us, kernel);
+    }
+    printf("\n");
+}
+
+/// Equal numbers of rows an expert, whose offsets go to `b->scales`.
+static void expert_rows(bench *b, const expert_shape *e, int each)
+{
+    static const format bf16 = {"bf16", {.dtype = WT_DTYPE_BF16}, 2};
+    char name[96];
+    int32_t offsets[129];
+    wt_matmul_args args = product(b, &bf16, e->rows, e->columns, each * e->n, e->gated);
+    for (int k = 0; k <= e->n; k++) offsets[k] = k * each;
+    need(wt_stream_upload(b->stream, b->scales, 0, offsets, sizeof *offsets * (size_t)(e->n + 1)));
+    need(wt_stream_synchronize(b->stream));
+    args.offsets = wt_buffer_address(b->scales);
+    args.n_experts = e->n;
+    snprintf(name, sizeof name, "%d experts %d x %d m=%d each ", e->n, e->rows, e->columns, each);
+    rows_one(b, name, &args);
+}
+
+/// bf16: the products of Qwen3-8B, and experts as of Qwen3-30B-A3B and Mixtral 8x7B.
+static void sweep_rows(bench *b)
+{
+    static const expert_shape experts[] = {
+        {128, 1536, 2048, true}, {128, 2048, 768, false}, {8, 28672, 4096, true}, {8, 4096, 14336, false}};
+    static const int rows[] = {24, 48, 96, 128, 256, 512};
+    static const format bf16 = {"bf16", {.dtype = WT_DTYPE_BF16}, 2};
+    for (int s = 0; s < 4; s++)
+        for (int k = 0; k < 6; k++) {
+            char name[96];
+            wt_matmul_args args = product(b, &bf16, shapes[s].rows, shapes[s].columns, rows[k], shapes[s].gated);
+            snprintf(name, sizeof name, "%s %d x %d m=%d ", shapes[s].name, shapes[s].rows, shapes[s].columns, rows[k]);
+            rows_one(b, name, &args);
+        }
+    for (int e = 0; e < 4; e++)
+        for (int k = 0; k < 6; k++)
+            if (rows[k] * experts[e].n <= 1 << 15) expert_rows(b, &experts[e], rows[k]);
+}
+
+// ---- against the library called straight
+
+static const struct {
+    const char *name;
+    wt_dtype w, y;
+    int cuda_w, cuda_y;
+} straight_types[] = {{"bf16", WT_DTYPE_BF16, WT_DTYPE_BF16, CUDA_R_16BF, CUDA_R_16BF},
+                      {"f16", WT_DTYPE_F16, WT_DTYPE_F16, CUDA_R_16F, CUDA_R_16F},
+                      {"fp8", WT_DTYPE_F8_E4M3, WT_DTYPE_BF16, CUDA_R_8F_E4M3, CUDA_R_16BF},
+                      {"int8", WT_DTYPE_I8, WT_DTYPE_I32, CUDA_R_8I, CUDA_R_32I},
+                      {"f32", WT_DTYPE_F32, WT_DTYPE_F32, CUDA_R_32F, CUDA_R_32F}};
+
+static void straight_one(bench *b, int type, int m, int rows, int columns)
+{
+    enum { N_TURNS = 5 };
+    char name[96];
+    snprintf(name, sizeof name, "%d x %d x %d %s ", m, rows, columns, straight_types[type].name);
+    if (!strstr(name, b->filter)) return;
+    const bool scaled = straight_types[type].w == WT_DTYPE_F8_E4M3;
+    const format f = {
+        "", {.dtype = straight_types[type].w, .scaling = scaled ? WT_SCALING_TENSOR : WT_SCALING_NONE}, 0};
+    wt_matmul_args args = product(b, &f, rows, columns, m, false);
+    args.x_dtype = straight_types[type].w;
+    args.y_dtype = straight_types[type].y;
+    const size_t bytes = wt_dtype_bytes(args.x_dtype, (int64_t)rows * columns);
+    double ours[N_TURNS], theirs[N_TURNS];
+    straight s;
+    need(straight_create(b->device, straight_types[type].cuda_w, straight_types[type].cuda_y, rows, columns, m,
+                         scaled ? args.parts[0].weight.scales : 0, &s));
+    for (int k = 0; k < N_TURNS; k++) {
+        ours[k] = launch_us(b, &args, bytes);
+        theirs[k] = launch_us_of(b, &args, bytes, &s);
+    }
+    straight_destroy(&s);
+    qsort(ours, N_TURNS, sizeof *ours, by_value);
+    qsort(theirs, N_TURNS, sizeof *theirs, by_value);
+    const double our = ours[N_TURNS / 2], their = theirs[N_TURNS / 2];
+    printf("straight %-30s through us %8.1f us, straight %8.1f us, ratio %.3f   %s\n", name, our, their, our / their,
+           wt_matmul_kernel(b->matmul, &args));
+}
+
+static void compare_straight(bench *b)
+{
+    static const int sides[][3] = {{2048, 2048, 2048}, {4096, 4096, 4096}, {512, 6144, 4096}, {2048, 4096, 12288}};
+    need(wt_matmul_create(&(wt_matmul_config){.device = b->device}, &b->matmul));
+    for (int type = 0; type < 5; type++)
+        for (int k = 0; k < 4; k++) straight_one(b, type, sides[k][0], sides[k][1], sides[k][2]);
+    wt_matmul_destroy(b->matmul);
+}
+
 static void sweep_wgmma(bench *b)
 {
     for (int columns = 128; columns <= 256; columns += 128)
-        for (int stages = 3; stages <= (columns == 256 ? 4 : 6); stages++) {
-            need(wt_matmul_create(
-                &(wt_matmul_config){
-                    .device = b->device, .no_library = true, .wgmma_columns = columns, .wgmma_stages = stages},
-                &b->matmul));
-            printf("wgmma    %d columns, %d stages\n", columns, stages);
-            squares(b);
-            wt_matmul_destroy(b->matmul);
-        }
+        for (int cluster = 1; cluster <= 2; cluster++)
+            for (int stages = columns == 256 ? 3 : 5; stages <= (columns == 256 ? 4 : 6); stages++) {
+                const wt_matmul_config config = {.device = b->device,
+                                                 .no_library = true,
+                                                 .wgmma_columns = columns,
+                                                 .wgmma_cluster = cluster,
+                                                 .wgmma_stages = stages};
+                need(wt_matmul_create(&config, &b->matmul));
+                printf("wgmma    %d columns, blocks in %ds, %d stages\n", columns, cluster, stages);
+                squares(b);
+                wt_matmul_destroy(b->matmul);
+            }
 }
 
 // ---- set up
@@ -344,10 +478,17 @@ int main(int argc, char **argv)
     }
     open_all(&b);
     measure_reading(&b);
-    const bool sweeps = !strcmp(what, "sweep") || !strcmp(what, "wgmma");
-    if (!strcmp(what, "sweep")) sweep(&b);
-    if (!strcmp(what, "wgmma")) sweep_wgmma(&b);
-    for (int own = 0; own < 3 && !sweeps; own++) { // with the library, then without, then also without wgmma
+    static const struct {
+        const char *name;
+        void (*run)(bench *b);
+    } modes[] = {{"sweep", sweep}, {"wgmma", sweep_wgmma}, {"rows", sweep_rows}, {"straight", compare_straight}};
+    bool plain = true;
+    for (int k = 0; k < 4; k++)
+        if (!strcmp(what, modes[k].name)) {
+            modes[k].run(&b);
+            plain = false;
+        }
+    for (int own = 0; own < 3 && plain; own++) { // with the library, then without, then also without wgmma
         need(wt_matmul_create(&(wt_matmul_config){.device = b.device, .no_library = own > 0, .no_wgmma = own > 1},
                               &b.matmul));
         if (own == 1 && strcmp(what, "large")) skinny(&b);

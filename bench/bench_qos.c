@@ -366,16 +366,17 @@ static bool bench_rests(bench *b, const pair *p, task *t, const double *alone)
 
 static bool measure_loads(bench *b, const pair *p, double alone[N_GPU_LOADS])
 {
-    bool ok = true;
-    for (int kind = 0; kind < gpu_loads_count(&b->loads) && ok; kind++) {
-        ok = !gpu_load_alone(&b->loads, (gpu_load_kind)kind, &p->load, 1, wt_device_get_info(b->device)->n_sms,
-                             b->seconds, &alone[kind]) ||
-             !fail(gpu_load_names[kind]);
-        printf("qos  load alone, whole GPU: %-7s ", gpu_load_names[kind]);
-        gpu_load_print_rate((gpu_load_kind)kind, alone[kind]);
+    const int n_sms = wt_device_get_info(b->device)->n_sms;
+    double rates[N_GPU_LOADS];
+    for (int k = 0; k < gpu_loads_count(&b->loads); k++) {
+        const gpu_load_kind kind = (gpu_load_kind)k;
+        if (gpu_load_alone(&b->loads, &kind, &p->load, 1, n_sms, b->seconds, rates)) return !fail(gpu_load_names[k]);
+        alone[k] = rates[k];
+        printf("qos  load alone, whole GPU: %-7s ", gpu_load_names[k]);
+        gpu_load_print_rate(kind, alone[k]);
         printf("\n");
     }
-    return ok;
+    return true;
 }
 
 static bool bench_protections(bench *b)

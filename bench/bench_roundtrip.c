@@ -2,6 +2,9 @@
 // it keeps.
 //
 //   bench_roundtrip [--blocks N] [--block FRAMES] [--sms N] [--workers N] [--path NAME] [--load NAME] [--chain NAME]
+//   bench_roundtrip --row PATH:LOAD:FRAMES:BLOCKS ...     these rows in this order; each is printed when it is known
+//
+// SIGTERM and SIGINT end the row at hand, which is printed with the blocks it has, and leave out the others.
 //
 // Chains, at 48 kHz:
 //
@@ -21,13 +24,14 @@
 //   streams    64 stereo streams of the voice with a second of convolution each, by the kernel that stays; voice
 //
 // Loads, in a partition of all SMs but the audio partition's: idle; reads; gemm (8192 in bf16); reads4 and gemm4, the
-// same launched from four threads on streams of their own. `kept` is the load's rate against its rate alone on the
-// whole GPU, and against its rate alone on its partition, launched by as many
-// threads. Misses are late answers (wait_share 0.8 of the period).
+// same launched from four threads on streams of their own; both4, two threads of each. `kept` is the load's rate
+// against its rate alone on the whole GPU, and against its rate alone on its partition, launched by as many threads.
+// Misses are late answers (wait_share 0.8 of the period).
 #include "support/gpu_load.h"
 #include "support/live_chains.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,14 +41,31 @@
 #include <warptone/live.h>
 
 #define RATE 48000.0
-enum { STREAMS = 64, MAX_BLOCK = 1024, WARM_BLOCKS = 500 };
+enum { STREAMS = 64, MAX_BLOCK = 1024, WARM_BLOCKS = 500, MAX_ROWS = 64 };
 static const int64_t SETTLE_NS = 250000000;
 static const double ALONE_S = 0.25;
 
 typedef enum path { JITTER, CPU, DESK, RESIDENT, GRAPHS, COPIES, MANY, N_PATHS } path;
 static const char *const path_names[] = {"jitter", "cpu", "desk", "resident", "graph", "copies", "streams"};
-typedef enum load_case { IDLE, READS, READS_4, GEMM, GEMM_4, N_CASES } load_case;
-static const char *const load_names[] = {"idle", "reads", "reads4", "gemm", "gemm4"};
+typedef enum load_case { IDLE, READS, READS_4, GEMM, GEMM_4, BOTH_4, N_CASES } load_case;
+
+/// What runs beside the blocks: a kind for each thread.
+static const struct {
+    const char *name;
+    int n;
+    gpu_load_kind kinds[GPU_LOAD_THREADS];
+} cases[] = {{"idle", 0, {0}},
+             {"reads", 1, {GPU_READS}},
+             {"reads4", 4, {GPU_READS, GPU_READS, GPU_READS, GPU_READS}},
+             {"gemm", 1, {GPU_GEMMS}},
+             {"gemm4", 4, {GPU_GEMMS, GPU_GEMMS, GPU_GEMMS, GPU_GEMMS}},
+             {"both4", 4, {GPU_READS, GPU_GEMMS, GPU_READS, GPU_GEMMS}}};
+
+typedef struct row {
+    path path;
+    load_case load;
+    int block, n_blocks;
+} row;
 
 typedef struct bench_chain {
     const char *name;
@@ -56,16 +77,19 @@ static const bench_chain chains[] = {
 static const bench_chain many_voices = {"streams", &bench_voice_long, 2, STREAMS};
 
 typedef struct bench {
-    int n_blocks, block, n_sms, n_workers;
+    int n_blocks, block, n_sms, n_workers; ///< blocks: of the row at hand
     const bench_chain *chain;
     const char *only_path, *only_load;
+    row rows[MAX_ROWS];
+    int n_rows;
+    bool no_device;
     wt_device *device;
     gpu_loads loads;
     wt_layout *layout;
     wt_partition *audio;
     wt_stream *load_streams[GPU_LOAD_THREADS];
     int load_sms;
-    double alone[N_CASES][2]; ///< of the same threads with nothing beside them: on the whole GPU, on the partition
+    double alone[N_CASES][2][N_GPU_LOADS]; ///< with nothing beside them: on the whole GPU, on the partition
     wt_histogram *took, *late;
     float *in, *out;
     const float *ins[2 * STREAMS];
@@ -76,6 +100,14 @@ static int fail(const char *what)
 {
     fprintf(stderr, "bench_roundtrip: %s: %s\n", what, wt_last_error());
     return 1;
+}
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int number)
+{
+    (void)number;
+    stopped = 1;
 }
 
 // ---- blocks at their pace
@@ -89,7 +121,7 @@ static wt_status run_blocks(bench *b, int n, block_function function, void *user
     const int64_t begin_ns = wt_clock_now_ns(NULL) + 1000000;
     wt_histogram_reset(b->took);
     wt_histogram_reset(b->late);
-    for (int k = 0; k < n; k++) {
+    for (int k = 0; k < n && !stopped; k++) {
         const int64_t due_ns = begin_ns + (int64_t)(k * period_ns);
         spin_until(due_ns);
         const int64_t start_ns = wt_clock_now_ns(NULL);
@@ -120,7 +152,7 @@ static wt_status bench_jitter(bench *b)
     wt_histogram_reset(gaps);
     const int64_t end_ns = wt_clock_now_ns(NULL) + (int64_t)(b->n_blocks * b->block / RATE * 1e9);
     int over_20_us = 0;
-    for (int64_t before = wt_clock_now_ns(NULL), now = before; now < end_ns; before = now) {
+    for (int64_t before = wt_clock_now_ns(NULL), now = before; now < end_ns && !stopped; before = now) {
         now = wt_clock_now_ns(NULL);
         wt_histogram_record(gaps, now - before);
         over_20_us += now - before > 20000;
@@ -212,87 +244,74 @@ static void copies_close(copies *c)
 
 // ---- rows
 
-static bool wanted(const char *only, const char *name) { return !only || !strcmp(only, name); }
-
-static int n_load_threads(load_case which)
+static void print_kept(const bench *b, load_case which, const double *rates)
 {
-    return which == IDLE ? 0 : which == READS || which == GEMM ? 1 : GPU_LOAD_THREADS;
+    const double(*alone)[N_GPU_LOADS] = b->alone[which];
+    for (int kind = 0; kind < N_GPU_LOADS; kind++) {
+        if (!alone[0][kind]) continue;
+        printf(" | %s kept %.1f %% of the GPU's, %.1f %% of the partition's,", gpu_load_names[kind],
+               100 * rates[kind] / alone[0][kind], 100 * rates[kind] / alone[1][kind]);
+        gpu_load_print_rate((gpu_load_kind)kind, rates[kind]);
+    }
 }
 
-static gpu_load_kind kind_of(load_case which) { return which < GEMM ? GPU_READS : GPU_GEMMS; }
+/// What plays while rows of one path and block length are measured.
+typedef struct played {
+    wt_live *live; ///< NULL: the copies
+    copies copies;
+} played;
 
-static void print_kept(const bench *b, load_case which, double rate)
+static wt_status measure_row(bench *b, const row *r, played *p)
 {
-    const double *alone = b->alone[which];
-    printf(" | kept %.1f %% of the GPU's, %.1f %% of the partition's,", 100 * rate / alone[0], 100 * rate / alone[1]);
-    gpu_load_print_rate(kind_of(which), rate);
-}
-
-static wt_status bench_row(bench *b, path p, load_case which, wt_live *live, copies *c)
-{
+    const int n = cases[r->load].n;
     gpu_load loads[GPU_LOAD_THREADS];
     long long before[GPU_LOAD_THREADS];
-    double rate = 0;
-    wt_status status = WT_OK, stopped;
-    int n = 0;
-    for (; n < n_load_threads(which) && !status; n++)
-        status = gpu_load_start(&loads[n], &b->loads, kind_of(which), b->load_streams[n], b->load_sms);
+    double rates[N_GPU_LOADS];
+    wt_status status = WT_OK, ended;
+    int n_started = 0;
+    for (; n_started < n && !status; n_started++)
+        status = gpu_load_start(&loads[n_started], &b->loads, cases[r->load].kinds[n_started],
+                                b->load_streams[n_started], b->load_sms);
     if (status) return status;
     if (n) spin_until(wt_clock_now_ns(NULL) + SETTLE_NS);
-    block_function function = live ? live_block : copies_block;
-    void *user = live ? (void *)live : (void *)c;
+    block_function function = p->live ? live_block : copies_block;
+    void *user = p->live ? (void *)p->live : (void *)&p->copies;
     wt_live_stats first = {0}, last = {0};
     status = run_blocks(b, WARM_BLOCKS, function, user);
-    if (live) wt_live_get_stats(live, &first);
+    if (p->live) wt_live_get_stats(p->live, &first);
     for (int k = 0; k < n; k++) before[k] = atomic_load(&loads[k].n_done);
     const int64_t begin_ns = wt_clock_now_ns(NULL);
-    if (!status) status = run_blocks(b, b->n_blocks, function, user);
-    for (int k = 0; k < n; k++) rate += gpu_load_rate(&loads[k], before[k], begin_ns);
+    if (!status) status = run_blocks(b, r->n_blocks, function, user);
+    gpu_load_rates(loads, n, before, begin_ns, rates);
     for (int k = 0; k < n; k++)
-        if ((stopped = gpu_load_stop(&loads[k])) && !status) status = stopped;
+        if ((ended = gpu_load_stop(&loads[k])) && !status) status = ended;
     if (status) return status;
-    print_row(b, path_names[p], load_names[which], b->took);
-    if (live) wt_live_get_stats(live, &last);
-    if (live) print_live(b, &first, &last);
-    if (n) print_kept(b, which, rate);
+    print_row(b, path_names[r->path], cases[r->load].name, b->took);
+    if (p->live) wt_live_get_stats(p->live, &last);
+    if (p->live) print_live(b, &first, &last);
+    print_kept(b, r->load, rates);
     wt_histogram_summary late;
     wt_histogram_summarize(b->late, &late);
     printf(" | began late p99.9 %.1f max %.1f us\n", (double)late.p99_9 * 1e-3, (double)late.max * 1e-3);
-    fflush(stdout);
     return WT_OK;
 }
 
-static wt_status bench_path(bench *b, path p)
-{
-    wt_live *live = NULL;
-    copies c = {0};
-    wt_status status = p == COPIES ? copies_open(b, &c) : live_open(b, p, &live);
-    const int n_cases = p <= DESK || !b->device ? 1 : b->loads.lt ? N_CASES : GEMM;
-    for (int which = 0; which < n_cases && !status; which++)
-        if (wanted(b->only_load, load_names[which])) status = bench_row(b, p, (load_case)which, live, &c);
-    wt_live_destroy(live);
-    copies_close(&c);
-    return status;
-}
-
 // ---- setting up
-
-static bool wanted_load(const bench *b, int which)
-{
-    return which != IDLE && (b->loads.lt || kind_of(which) == GPU_READS) && wanted(b->only_load, load_names[which]);
-}
 
 // Each load with nothing beside it, on these streams. On a partition this also loads what the loads need there, which
 // cannot be done beside a resident kernel.
 static wt_status measure_alone(bench *b, wt_stream *const *streams, int n_sms, int where)
 {
+    bool wanted[N_CASES] = {false};
     wt_status status = WT_OK;
-    for (int which = 0; which < N_CASES && !status; which++) {
-        if (!wanted_load(b, which)) continue;
-        status = gpu_load_alone(&b->loads, kind_of(which), streams, n_load_threads(which), n_sms, ALONE_S,
-                                &b->alone[which][where]);
-        printf("roundtrip  load alone: %-6s on %d SMs", load_names[which], n_sms);
-        gpu_load_print_rate(kind_of(which), b->alone[which][where]);
+    for (int k = 0; k < b->n_rows; k++) wanted[b->rows[k].load] = true;
+    for (int which = READS; which < N_CASES && !status; which++) {
+        if (!wanted[which]) continue;
+        double *rates = b->alone[which][where];
+        status = gpu_load_alone(&b->loads, cases[which].kinds, streams, cases[which].n, n_sms, ALONE_S, rates);
+        printf("roundtrip  load alone: %-6s on %d SMs", cases[which].name, n_sms);
+        for (int kind = 0; kind < N_GPU_LOADS; kind++)
+            if (rates[kind] > 0) gpu_load_print_rate((gpu_load_kind)kind, rates[kind]);
         printf("\n");
     }
     return status;
@@ -308,13 +327,23 @@ static wt_status measure_whole(bench *b)
     return status;
 }
 
-static wt_status set_up_device(bench *b)
+static bool can_run(const bench *b, const row *r)
+{
+    if (r->path > DESK && b->no_device) return false;
+    for (int k = 0; k < cases[r->load].n; k++)
+        if (cases[r->load].kinds[k] != GPU_READS && b->device && !b->loads.lt) return false;
+    return true;
+}
+
+static wt_status cut_device(bench *b)
 {
     const wt_partition_config partitions[] = {{.name = "audio", .tier = WT_TIER_GUARANTEED, .n_sms = b->n_sms},
                                               {.name = "load"}};
     const bool fine = b->n_sms % wt_device_get_info(b->device)->partition_sms != 0;
     wt_partition_info info;
     wt_status status = gpu_loads_open(b->device, &b->loads);
+    for (int k = 0; k < b->n_rows; k++)
+        if (!can_run(b, &b->rows[k])) b->rows[k].load = IDLE, b->rows[k].n_blocks = 0;
     if (!status) status = measure_whole(b);
     if (!status)
         status = wt_layout_create(
@@ -325,7 +354,28 @@ static wt_status set_up_device(bench *b)
     b->load_sms = info.n_sms;
     for (int k = 0; k < GPU_LOAD_THREADS && !status; k++)
         status = wt_partition_stream_create(wt_layout_at(b->layout, 1), NULL, &b->load_streams[k]);
-    return status ? status : measure_alone(b, b->load_streams, b->load_sms, 1);
+    if (!status) status = measure_alone(b, b->load_streams, b->load_sms, 1);
+    if (!status)
+        printf("bench_roundtrip: %s, %s, audio on %d SMs, load on %d\n", wt_device_get_info(b->device)->name,
+               b->chain->name, b->n_sms, b->load_sms);
+    return status;
+}
+
+// At the first row that needs it, so that the rows before are those of a machine without it.
+static wt_status open_device(bench *b)
+{
+    if (b->device || b->no_device) return WT_OK;
+    b->no_device = wt_device_count() < 1;
+    wt_status status = WT_OK;
+    if (!b->no_device) status = wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &b->device);
+    if (status) return status;
+    if (b->device && wt_device_get_info(b->device)->partition_sms) return cut_device(b);
+    printf("bench_roundtrip: %s, paths of a device are left out\n",
+           b->device ? "no green contexts with this driver" : "no CUDA device");
+    wt_device_close(b->device);
+    b->device = NULL;
+    b->no_device = true;
+    return WT_OK;
 }
 
 static wt_status set_up(bench *b)
@@ -340,14 +390,7 @@ static wt_status set_up(bench *b)
         b->outs[c] = b->out + c * MAX_BLOCK;
         for (int n = 0; n < MAX_BLOCK; n++) b->in[c * MAX_BLOCK + n] = 0.3f * sinf(0.07f * (float)n + (float)c);
     }
-    if (status || wt_device_count() < 1) return status;
-    status = wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &b->device);
-    if (status) return status;
-    if (wt_device_get_info(b->device)->partition_sms) return set_up_device(b);
-    printf("bench_roundtrip: no green contexts with this driver\n");
-    wt_device_close(b->device);
-    b->device = NULL;
-    return WT_OK;
+    return status;
 }
 
 static void tear_down(bench *b)
@@ -359,6 +402,71 @@ static void tear_down(bench *b)
     wt_histogram_destroy(b->took);
     wt_histogram_destroy(b->late);
     free(b->in), free(b->out);
+}
+
+// ---- rows
+
+static wt_status play(bench *b, const row *r, played *p)
+{
+    return r->path == COPIES ? copies_open(b, &p->copies) : live_open(b, r->path, &p->live);
+}
+
+static void end_play(played *p)
+{
+    wt_live_destroy(p->live);
+    copies_close(&p->copies);
+    *p = (played){.live = NULL};
+}
+
+static wt_status bench_rows(bench *b)
+{
+    const row *before = NULL;
+    played p = {.live = NULL};
+    wt_status status = WT_OK;
+    for (const row *r = b->rows; r < b->rows + b->n_rows && !status && !stopped; r++) {
+        if (r->path > DESK) status = open_device(b);
+        if (status || !r->n_blocks || !can_run(b, r)) continue;
+        b->block = r->block, b->n_blocks = r->n_blocks;
+        const bool plays = before && before->path == r->path && before->block == r->block;
+        if (!plays) end_play(&p);
+        before = r->path == JITTER ? NULL : r;
+        if (r->path != JITTER && !plays) status = play(b, r, &p);
+        if (!status) status = r->path == JITTER ? bench_jitter(b) : measure_row(b, r, &p);
+        if (status) fail(path_names[r->path]);
+        fflush(stdout);
+    }
+    end_play(&p);
+    return status;
+}
+
+// Without --row: every path with every load, as far as they are wanted.
+static void add_rows(bench *b)
+{
+    for (int p = 0; p < N_PATHS; p++)
+        for (int which = 0; which < (p <= DESK ? 1 : N_CASES); which++) {
+            const bool fits = (p != DESK && p != COPIES && p != MANY) || b->chain == &chains[0];
+            if (!fits || (b->only_path && strcmp(b->only_path, path_names[p])) ||
+                (b->only_load && p > DESK && strcmp(b->only_load, cases[which].name)))
+                continue;
+            b->rows[b->n_rows++] = (row){(path)p, (load_case)which, b->block, b->n_blocks};
+        }
+}
+
+// "resident:reads4:64:100000"
+static bool read_row(const char *text, bench *b)
+{
+    char path_name[16], load_name[16];
+    row r = {.path = N_PATHS, .load = N_CASES};
+    if (sscanf(text, "%15[a-z]:%15[a-z0-9]:%d:%d", path_name, load_name, &r.block, &r.n_blocks) != 4) return false;
+    for (int p = 0; p < N_PATHS; p++)
+        if (!strcmp(path_name, path_names[p])) r.path = (path)p;
+    for (int which = 0; which < N_CASES; which++)
+        if (!strcmp(load_name, cases[which].name)) r.load = (load_case)which;
+    if (r.path == N_PATHS || r.load == N_CASES || (r.path <= DESK && r.load != IDLE) || r.block < 1 ||
+        r.block > MAX_BLOCK || r.n_blocks < 1 || b->n_rows == MAX_ROWS)
+        return false;
+    b->rows[b->n_rows++] = r;
+    return true;
 }
 
 static const bench_chain *find_chain(const char *name)
@@ -386,35 +494,29 @@ static bool read_options(int argc, char **argv, bench *b)
             b->only_load = argv[k + 1];
         else if (!strcmp(argv[k], "--chain"))
             b->chain = find_chain(argv[k + 1]);
-        else
+        else if (strcmp(argv[k], "--row") || !read_row(argv[k + 1], b))
             return false;
     }
-    return b->chain && b->n_blocks > 0 && b->n_sms > 0 && b->block > 0 && b->block <= MAX_BLOCK;
+    return b->chain && b->n_blocks >= 0 && b->n_sms > 0 && b->block > 0 && b->block <= MAX_BLOCK;
 }
 
 int main(int argc, char **argv)
 {
-    bench b = {.n_blocks = 0, .block = 64, .n_sms = 8, .chain = &chains[0]};
-    b.n_blocks = wt_device_count() > 0 ? 15000 : 3000;
+    bench b = {.block = 64, .n_sms = 8, .chain = &chains[0]};
     if (!read_options(argc, argv, &b)) {
-        fprintf(
-            stderr,
-            "bench_roundtrip: want [--blocks N] [--block 1..%d] [--sms N] [--workers N] [--path NAME] [--load NAME] "
-            "[--chain voice|analysis|analysis8]\n",
-            MAX_BLOCK);
+        fprintf(stderr,
+                "bench_roundtrip: want [--blocks N] [--block 1..%d] [--sms N] [--workers N] [--path NAME] "
+                "[--load NAME] [--chain voice|analysis|analysis8] [--row PATH:LOAD:FRAMES:BLOCKS]\n",
+                MAX_BLOCK);
         return 1;
     }
+    if (!b.n_blocks) b.n_blocks = !b.n_rows && wt_device_count() > 0 ? 15000 : 3000;
+    if (!b.n_rows) add_rows(&b);
+    signal(SIGTERM, stop);
+    signal(SIGINT, stop);
     wt_status status = set_up(&b);
-    if (!status && b.device)
-        printf("bench_roundtrip: %s, %s, audio on %d SMs, load on %d\n", wt_device_get_info(b.device)->name,
-               b.chain->name, b.n_sms, b.load_sms);
-    for (int p = 0; p < N_PATHS && !status; p++) {
-        if (!wanted(b.only_path, path_names[p]) || (p > DESK && !b.device)) continue;
-        if ((p == DESK || p == COPIES || p == MANY) && b.chain != &chains[0]) continue;
-        status = p == JITTER ? bench_jitter(&b) : bench_path(&b, (path)p);
-        if (status) fail(path_names[p]);
-    }
-    if (!b.device) printf("bench_roundtrip: no CUDA device, paths of a device are left out\n");
+    if (status) fail("setting up");
+    if (!status) status = bench_rows(&b);
     tear_down(&b);
     return status ? 1 : 0;
 }

@@ -94,7 +94,8 @@ static wt_status take_device_memory(live_far *f)
     free(places);
     if (!status) status = upload(f, chain->plans, chain->plans_bytes, &f->plans);
     if (!status) status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, chain->instance_bytes * streams, &f->memory);
-    if (!status) status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(resident_place) * streams, &f->places);
+    if (!status)
+        status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(resident_place) * (streams + 1), &f->places);
     if (!status)
         status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(float) * streams * (size_t)(chain->n_params + 1),
                                   &f->targets);

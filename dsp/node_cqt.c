@@ -47,7 +47,6 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
     p->hop = (int)hop;
     design_notes(p, wt_setup_rate_hz(setup), a4_hz);
     out->state_bytes = sizeof(node_cqt_state);
-    out->scratch_floats = WT_CHAIN_BLOCK;
     return WT_OK;
 }
 
@@ -91,6 +90,7 @@ static void process(const wt_node_io *io, const void *plan, const void *coeffs, 
             io->readings[r] = n == left ? cqt_level(s, r) : -120;
         if (n == left) s->known = 1;
     }
+    s->heard = io->position + io->n_frames;
     for (int c = 0; c < p->channels && io->out != io->in[0]; c++)
         memcpy(io->out + c * io->stride, io->in[0] + c * io->stride, sizeof(float) * (size_t)io->n_frames);
 }
@@ -105,4 +105,5 @@ const wt_node_type wt__node_cqt = {
     .plan = plan,
     .process = process,
     .kernel = "node_cqt",
+    .flags = WT_NODE_CUDA_AFTER,
 };

@@ -86,22 +86,16 @@ static void design(const void *plan, const float *v0, const float *v1, void *coe
     node_denoise_design(plan, v0, v1, coeffs);
 }
 
-typedef struct job {
-    const node_denoise_plan *p;
-    const node_denoise_coeffs *k;
-} job;
-
 WT_CLONES static void frame(const void *user, int c, float *own, wt__spectral_work *work, long long end)
 {
     (void)c, (void)end;
-    const job *j = user;
-    node_denoise_frame((spectral_team){0}, j->p, j->k, own, work->re, work->im, work->spare, NULL);
+    const wt__spectral_job *j = user;
+    node_denoise_frame((spectral_team){0}, j->plan, j->coeffs, own, work->re, work->im, work->spare, NULL);
 }
 
 static void process(const wt_node_io *io, const void *plan, const void *coeffs, void *state)
 {
-    const job j = {plan, coeffs};
-    wt__spectral_process(io, &j.p->base, state, frame, NULL, &j);
+    wt__spectral_process_frames(io, plan, coeffs, state, frame);
 }
 
 const wt_node_type wt__node_denoise = {

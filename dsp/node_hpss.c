@@ -43,11 +43,6 @@ static void design(const void *plan, const float *v0, const float *v1, void *coe
     node_hpss_design(plan, v0, v1, coeffs);
 }
 
-typedef struct job {
-    const node_hpss_plan *p;
-    const node_hpss_coeffs *k;
-} job;
-
 WT_CLONES static void take_keys(const float *re, const float *im, int *keys, int bins)
 {
     for (int k = 0; k < bins; k++) keys[k] = hpss_key(re[k], im[k]);
@@ -66,8 +61,8 @@ static void frame(const void *user, int c, float *own, wt__spectral_work *work, 
 {
     (void)c;
     enum { L = WT__MEDIAN_LANES, ROW = SPECTRAL_MAX_FFT / 2 + 2 * L };
-    const job *j = user;
-    const node_hpss_plan *p = j->p;
+    const wt__spectral_job *j = user;
+    const node_hpss_plan *p = j->plan;
     const int bins = p->base.bins, row = p->row;
     const long long t = end / p->base.hop;
     int *keys = (int *)own;
@@ -88,13 +83,12 @@ static void frame(const void *user, int c, float *own, wt__spectral_work *work, 
         wt__median_box(keys + k, row, HPSS_LIVE_TIME, 1, along_time + k, scratch);
         wt__median_box(edged + k, 0, 1, HPSS_LIVE_BINS, along_bins + k, scratch);
     }
-    turn(j->k, along_time, along_bins, heard, heard + row, work->re, work->im, bins);
+    turn(j->coeffs, along_time, along_bins, heard, heard + row, work->re, work->im, bins);
 }
 
 static void process(const wt_node_io *io, const void *plan, const void *coeffs, void *state)
 {
-    const job j = {plan, coeffs};
-    wt__spectral_process(io, &j.p->base, state, frame, NULL, &j);
+    wt__spectral_process_frames(io, plan, coeffs, state, frame);
 }
 
 const wt_node_type wt__node_hpss = {

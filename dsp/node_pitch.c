@@ -48,7 +48,7 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
     *(node_pitch_plan *)out->plan = p;
     out->out_channels = p.channels;
     out->coeffs_bytes = sizeof(node_pitch_coeffs);
-    out->state_bytes = sizeof(float) * (size_t)p.ring;
+    out->state_bytes = sizeof(node_pitch_state) + sizeof(float) * (size_t)p.ring;
     out->scratch_floats = (p.frame + p.lags) * 33 / 32 + 2 + 2 * p.lags;
     return WT_OK;
 }
@@ -104,7 +104,8 @@ static void find_pitch(const wt_node_io *io, const node_pitch_plan *p, const nod
 static void process(const wt_node_io *io, const void *plan, const void *coeffs, void *state)
 {
     const node_pitch_plan *p = plan;
-    float *ring = state, mono[WT_CHAIN_BLOCK];
+    node_pitch_state *s = state;
+    float *ring = (float *)(s + 1), mono[WT_CHAIN_BLOCK];
     for (int at = 0, n; at < io->n_frames; at += n) {
         const long long position = io->position + at;
         const int left = p->hop - (int)(position % p->hop);
@@ -114,7 +115,9 @@ static void process(const wt_node_io *io, const void *plan, const void *coeffs, 
             for (int f = 0; f < n; f++) mono[f] += io->in[0][c * io->stride + at + f];
         for (int f = 0; f < n; f++) mono[f] /= (float)p->channels;
         wt__ring_write(ring, p->ring, position, mono, n);
-        if (n == left) find_pitch(io, p, coeffs, ring, position + n);
+        if (n < left) continue;
+        find_pitch(io, p, coeffs, ring, position + n);
+        s->shown = position + n;
     }
     for (int c = 0; c < p->channels && io->out != io->in[0]; c++)
         memcpy(io->out + c * io->stride, io->in[0] + c * io->stride, sizeof(float) * (size_t)io->n_frames);
@@ -133,4 +136,5 @@ const wt_node_type wt__node_pitch = {
     .design = design,
     .process = process,
     .kernel = "node_pitch",
+    .flags = WT_NODE_CUDA_AFTER,
 };

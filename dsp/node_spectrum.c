@@ -32,6 +32,7 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
     if (status) return status;
     const wt__spectral_config config = {.n_fft = n_fft,
                                         .hop = hop,
+                                        .in_history = WT_CHAIN_BLOCK, // GPU: transforms run after the block
                                         .plan_bytes = sizeof(node_spectrum_plan),
                                         .own_floats = SPECTRUM_BANDS,
                                         .shared_floats = sizeof(node_spectrum_shared) / sizeof(float)};
@@ -72,10 +73,9 @@ static void frame(const void *user, int c, float *own, wt__spectral_work *work, 
 
 static void done(const void *user, long long end)
 {
-    (void)end;
     const job *j = user;
     for (int band = 0; band < SPECTRUM_BANDS; band++) spectrum_show(j->p, j->k, j->state, band, j->readings);
-    ((node_spectrum_shared *)(j->state + j->p->base.shared))->known = 1;
+    ((node_spectrum_shared *)(j->state + j->p->base.shared))->shown = end;
 }
 
 static void process(const wt_node_io *io, const void *plan, const void *coeffs, void *state)
@@ -83,7 +83,7 @@ static void process(const wt_node_io *io, const void *plan, const void *coeffs, 
     const job j = {plan, coeffs, state, io->readings};
     wt__spectral_process(io, &j.p->base, state, frame, done, &j);
     const node_spectrum_shared *s = (const node_spectrum_shared *)(j.state + j.p->base.shared);
-    for (int band = 0; band < SPECTRUM_BANDS && s->known == 0; band++) io->readings[band] = -120;
+    for (int band = 0; band < SPECTRUM_BANDS && s->shown == 0; band++) io->readings[band] = -120;
 }
 
 const wt_node_type wt__node_spectrum = {
@@ -100,4 +100,5 @@ const wt_node_type wt__node_spectrum = {
     .process = process,
     .release = wt__spectral_release,
     .kernel = "node_spectrum",
+    .flags = WT_NODE_CUDA_AFTER,
 };

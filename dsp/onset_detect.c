@@ -139,7 +139,8 @@ static void detect_signal(const void *args, int signal)
     const int64_t n = c->plan->config.n_frames;
     const float *envelope = c->envelope + signal * n;
     int *frames = c->frames + signal * n;
-    const int64_t count = wt_onset_detect(&c->plan->config.peaks, envelope, n, frames);
+    const int64_t count = c->plan->config.plain ? wt_peak_pick(&c->plan->config.peaks, envelope, n, frames)
+                                                : wt_onset_detect(&c->plan->config.peaks, envelope, n, frames);
     if (c->plan->config.backtrack) wt_onset_backtrack(envelope, n, frames, count, frames);
     c->counts[signal] = (int)count;
 }
@@ -168,6 +169,7 @@ wt_status wt_onsets_enqueue(wt_onsets *plan, wt_stream *stream, const wt_buffer 
                                  .post_avg = k->post_avg,
                                  .wait = k->wait,
                                  .backtrack = plan->config.backtrack,
+                                 .plain = plan->config.plain,
                                  .delta = k->delta};
     const wt_launch launch = {.grid = {plan->config.n_signals}, .block = {256}};
     return wt_kernel_launch(plan->kernel, stream, &launch, &WT_ARG(args), 1);

@@ -27,10 +27,7 @@ struct wt_resample_plan {
     wt_launch launch;
 };
 
-static int columns_of(const wt__resample_table *t)
-{
-    return t->n_phases + (t->interpolated ? 3 : 0);
-}
+static int columns_of(const wt__resample_table *t) { return t->n_phases + (t->interpolated ? 3 : 0); }
 
 void *wt__resample_turned_taps(const wt__resample_table *t, size_t *size_bytes)
 {
@@ -76,10 +73,11 @@ static size_t tile_bytes(const wt_resample_plan *p, int warps)
 {
     const tile_way *w = &p->way;
     const wt_resample_tile_args *a = &p->tile;
-    const size_t rows = (size_t)wt__resample_tile_rows(32 * w->repeat * a->groups, a->step, a->window);
+    const int rows = wt__resample_tile_rows(32 * w->repeat * a->groups, a->step, a->window);
     const size_t taps = w->kept ? (size_t)a->units * (size_t)a->window * WT_RESAMPLE_COLUMNS : 0;
     return taps * (p->table.wide ? sizeof(double) : sizeof(float)) +
-           (rows * (size_t)(a->step | 1) + (size_t)warps * 32 * (size_t)(w->phases | 1)) * sizeof(float);
+           ((size_t)wt__resample_tile_floats(rows, a->step) + (size_t)warps * 32 * (size_t)(w->phases | 1)) *
+               sizeof(float);
 }
 
 enum { LEAST_WARPS = 6 }; // of an SM, else it waits for memory more than it computes

@@ -176,3 +176,10 @@ WT_RT void wt__spectral_process(const wt_node_io *io, const spectral_plan *p, fl
         if (n == left && done) done(user, position + n);
     }
 }
+
+WT_RT void wt__spectral_process_frames(const wt_node_io *io, const void *plan, const void *coeffs, void *state,
+                                       wt__spectral_frame frame)
+{
+    const wt__spectral_job job = {plan, coeffs};
+    wt__spectral_process(io, plan, state, frame, NULL, &job); // a spectral_plan is a plan's first member
+}

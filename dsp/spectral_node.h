@@ -61,4 +61,11 @@ typedef void (*wt__spectral_frame)(const void *user, int c, float *own, wt__spec
 WT_RT void wt__spectral_process(const wt_node_io *io, const spectral_plan *p, float *state, wt__spectral_frame frame,
                                 void (*done)(const void *user, long long end), const void *user);
 
+/// Likewise for a node whose frames need nothing but its plan and coefficients, which are `user`.  [rt]
+typedef struct wt__spectral_job {
+    const void *plan, *coeffs;
+} wt__spectral_job;
+WT_RT void wt__spectral_process_frames(const wt_node_io *io, const void *plan, const void *coeffs, void *state,
+                                       wt__spectral_frame frame);
+
 #endif

@@ -20,7 +20,8 @@ struct wt_tempo {
     wt_device *device;
     wt_tempo **workers; // [n_slots], the first is the plan itself
     int n_slots;
-    wt__tempo_cuda *cuda; // NULL on a CPU
+    wt__tempo_cuda *cuda;        // NULL on a CPU
+    wt__tempo_rows_cuda *frames; // NULL without `frames`
 };
 
 static wt_status resolve(wt_tempo_config *c)
@@ -73,6 +74,8 @@ static wt_status take_device(wt_tempo *p, wt_device *device)
     p->workers[0] = p;
     wt_status status =
         wt__op_on_gpu(device) ? wt__tempo_cuda_create(device, p->tempogram, &p->choice, &p->cuda) : WT_OK;
+    if (!status && p->cuda && p->config.frames)
+        status = wt__tempo_rows_cuda_create(device, p->tempogram, p->cuda, &p->frames);
     for (int slot = 1; slot < p->n_slots && !status; slot++)
         status = wt_tempo_create(NULL, &p->config, &p->workers[slot]);
     return status;
@@ -127,6 +130,7 @@ void wt_tempo_destroy(wt_tempo *plan)
     if (!plan) return;
     for (int slot = 1; plan->workers && slot < plan->n_slots; slot++) wt_tempo_destroy(plan->workers[slot]);
     free(plan->workers);
+    wt__tempo_rows_cuda_destroy(plan->frames);
     wt__tempo_cuda_destroy(plan->cuda);
     wt_tempogram_destroy(plan->tempogram);
     free(plan->prior);
@@ -194,19 +198,53 @@ static void run_slot(const void *args, int slot)
 
 const wt__tempo_cuda *wt__tempo_on_gpu(const wt_tempo *plan) { return plan ? plan->cuda : NULL; }
 
+// `n_bpm` tempi go to `bpm`.
+static wt_status check(const wt_tempo *p, wt_stream *stream, const wt_buffer *envelope, size_t envelope_offset,
+                       const wt_buffer *bpm, size_t bpm_offset, size_t n_bpm)
+{
+    const size_t n = (size_t)p->config.n_signals * (size_t)p->config.n_frames;
+    wt_status status = wt__op_stream("tempo", p->device, stream);
+    if (!status) status = wt__op_range("tempo", "envelope", envelope, envelope_offset, n);
+    if (!status) status = wt__op_range("tempo", "bpm", bpm, bpm_offset, 2 * n_bpm);
+    if (!status && bpm_offset % sizeof(double))
+        status = wt_fail(WT_ERR_BAD_ARG, "tempo: bpm offset %zu, want a multiple of 8", bpm_offset);
+    return status;
+}
+
+static call call_of(const wt_tempo *p, const wt_buffer *envelope, size_t envelope_offset, wt_buffer *bpm,
+                    size_t bpm_offset)
+{
+    return (call){p, (const float *)(wt_buffer_address(envelope) + envelope_offset),
+                  (double *)(wt_buffer_address(bpm) + bpm_offset)};
+}
+
 wt_status wt_tempo_enqueue(wt_tempo *plan, wt_stream *stream, const wt_buffer *envelope, size_t envelope_offset,
                            wt_buffer *bpm, size_t bpm_offset)
 {
-    const size_t n = (size_t)plan->config.n_signals;
-    wt_status status = wt__op_stream("tempo", plan->device, stream);
-    if (!status)
-        status = wt__op_range("tempo", "envelope", envelope, envelope_offset, n * (size_t)plan->config.n_frames);
-    if (!status) status = wt__op_range("tempo", "bpm", bpm, bpm_offset, 2 * n);
-    if (!status && bpm_offset % sizeof(double))
-        status = wt_fail(WT_ERR_BAD_ARG, "tempo: bpm offset %zu, want a multiple of 8", bpm_offset);
+    wt_status status = check(plan, stream, envelope, envelope_offset, bpm, bpm_offset, (size_t)plan->config.n_signals);
     if (status) return status;
-    const call c = {plan, (const float *)(wt_buffer_address(envelope) + envelope_offset),
-                    (double *)(wt_buffer_address(bpm) + bpm_offset)};
+    const call c = call_of(plan, envelope, envelope_offset, bpm, bpm_offset);
     if (plan->cuda) return wt__tempo_cuda_enqueue(plan->cuda, stream, c.envelope, c.bpm);
     return wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
+}
+
+static void run_slot_frames(const void *args, int slot)
+{
+    const call *c = args;
+    const wt_tempo_config *f = &c->plan->config;
+    for (int s = slot; s < f->n_signals; s += c->plan->n_slots)
+        wt_tempo_run_frames(c->plan->workers[slot], c->envelope + s * f->n_frames, f->n_frames,
+                            c->bpm + s * f->n_frames);
+}
+
+wt_status wt_tempo_enqueue_frames(wt_tempo *plan, wt_stream *stream, const wt_buffer *envelope, size_t envelope_offset,
+                                  wt_buffer *bpm, size_t bpm_offset)
+{
+    const size_t n = (size_t)plan->config.n_signals * (size_t)plan->config.n_frames;
+    if (!plan->config.frames) return wt_fail(WT_ERR_BAD_ARG, "tempo: the plan is of one tempo a signal, want `frames`");
+    wt_status status = check(plan, stream, envelope, envelope_offset, bpm, bpm_offset, n);
+    if (status) return status;
+    const call c = call_of(plan, envelope, envelope_offset, bpm, bpm_offset);
+    if (plan->frames) return wt__tempo_rows_cuda_enqueue(plan->frames, stream, c.envelope, c.bpm);
+    return wt_stream_run(stream, run_slot_frames, &c, sizeof c, plan->n_slots);
 }

@@ -167,3 +167,8 @@ wt_status wt__tempo_cuda_enqueue(const wt__tempo_cuda *cuda, wt_stream *stream, 
     wt_status status = wt_kernel_launch(cuda->power, stream, &cuda->power_launch, &WT_ARG(rows), 1);
     return status ? status : wt_kernel_launch(cuda->choose, stream, &cuda->choose_launch, &WT_ARG(args), 1);
 }
+
+const wt_tempo_choice *wt__tempo_cuda_choice(const wt__tempo_cuda *cuda)
+{
+    return &cuda->args.choice;
+}

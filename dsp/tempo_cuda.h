@@ -8,6 +8,7 @@
 
 typedef struct wt__tempogram_cuda wt__tempogram_cuda;
 typedef struct wt__tempo_cuda wt__tempo_cuda;
+typedef struct wt__tempo_rows_cuda wt__tempo_rows_cuda;
 typedef struct wt__beat_cuda wt__beat_cuda;
 
 WT_CHECKED wt_status wt__tempogram_cuda_create(wt_device *device, const wt_tempogram *tempogram,
@@ -22,6 +23,15 @@ WT_CHECKED wt_status wt__tempo_cuda_create(wt_device *device, const wt_tempogram
 void wt__tempo_cuda_destroy(wt__tempo_cuda *cuda);
 WT_CHECKED wt_status wt__tempo_cuda_enqueue(const wt__tempo_cuda *cuda, wt_stream *stream, const float *envelope,
                                             double *bpm);
+
+/// A tempo a row of the tempogram's signals, by the choice of `tempo`, which is borrowed.
+WT_CHECKED wt_status wt__tempo_rows_cuda_create(wt_device *device, const wt_tempogram *tempogram,
+                                                const wt__tempo_cuda *tempo, wt__tempo_rows_cuda **cuda);
+void wt__tempo_rows_cuda_destroy(wt__tempo_rows_cuda *cuda);
+WT_CHECKED wt_status wt__tempo_rows_cuda_enqueue(const wt__tempo_rows_cuda *cuda, wt_stream *stream,
+                                                 const float *envelope, double *bpm);
+/// Its tables, on the device.
+const wt_tempo_choice *wt__tempo_cuda_choice(const wt__tempo_cuda *cuda);
 
 /// The GPU part of a plan, NULL without one.
 const wt__tempo_cuda *wt__tempo_on_gpu(const wt_tempo *plan);

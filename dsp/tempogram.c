@@ -113,7 +113,6 @@ const wt_tempogram_config *wt__tempogram_config(const wt_tempogram *plan) { retu
 
 const float *wt__tempogram_window(const wt_tempogram *plan) { return plan->window; }
 
-
 int wt__tempogram_bins(const wt_tempogram *plan) { return plan->bins; }
 
 WT_RT double wt__tempogram_power(wt_tempogram *p, const float *envelope, int64_t n, int64_t t, float *power)
@@ -184,19 +183,9 @@ wt_status wt_tempogram_enqueue(wt_tempogram *plan, wt_stream *stream, const wt_b
     return wt_stream_run(stream, run_slot, &k, sizeof k, plan->n_slots);
 }
 
-// Lag k is the tempo unit / k.
+_Static_assert((int)WT_TEMPO_RATIOS == WT_TEMPO_MULTIPLES, "one table");
+
 WT_RT void wt_tempogram_ratio(double rate_hz, int hop, const float *row, int win_length, double bpm, float *ratios)
 {
-    static const double multiples[WT_TEMPO_RATIOS] = {4,       8.0 / 3, 3,       2,       4.0 / 3, 1.5, 1,
-                                                      2.0 / 3, 3.0 / 4, 1.0 / 2, 1.0 / 3, 3.0 / 8, 0.25};
-    const double unit = 60 * rate_hz / hop;
-    for (int i = 0; i < WT_TEMPO_RATIOS; i++) {
-        const double wanted = bpm * multiples[i];
-        ratios[i] = 0;
-        if (!(wanted <= unit) || wanted < unit / (win_length - 1)) continue;
-        int k = (int)(unit / wanted); // unit / k >= wanted > unit / (k + 1)
-        if (k > win_length - 2) k = win_length - 2;
-        const double high = unit / k, low = unit / (k + 1);
-        ratios[i] = (float)(row[k + 1] + (wanted - low) / (high - low) * ((double)row[k] - row[k + 1]));
-    }
+    for (int i = 0; i < WT_TEMPO_RATIOS; i++) ratios[i] = wt__tempo_ratio(row, win_length, 60 * rate_hz / hop, bpm, i);
 }

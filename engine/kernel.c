@@ -258,6 +258,7 @@ wt_status wt__kernel_prepare(wt_kernel *kernel, const wt_device *device, const w
         call->block[a] = launch->block[a] ? launch->block[a] : 1;
     }
     call->shared_bytes = launch->shared_bytes;
+    call->cooperative = launch->cooperative;
     call->overlap = launch->overlap && d->cuda->LaunchKernelEx && d->base.info.compute_major >= 9 &&
                     d->cuda->driver_version >= FIRST_TO_OVERLAP;
     wt_status status = check_shape(kernel, call->grid, call->block);
@@ -288,11 +289,18 @@ wt_status wt__kernel_issue(wt_kernel *kernel, wt_stream *stream, wt__kernel_call
     const wt__cuda *cuda = kernel->module->device->cuda;
     const int *grid = call->grid, *block = call->block;
     atomic_store_explicit(&stream->last_kernel, kernel->name, memory_order_relaxed);
-    CUresult result = call->overlap ? launch_overlapped(cuda, kernel->function, wt__cuda_stream_of(stream), call)
-                                    : cuda->LaunchKernel(kernel->function, (unsigned)grid[0], (unsigned)grid[1],
-                                                         (unsigned)grid[2], (unsigned)block[0], (unsigned)block[1],
-                                                         (unsigned)block[2], (unsigned)call->shared_bytes,
-                                                         wt__cuda_stream_of(stream), call->params, NULL);
+    const unsigned g[] = {(unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2]};
+    const unsigned b[] = {(unsigned)block[0], (unsigned)block[1], (unsigned)block[2]};
+    const unsigned shared = (unsigned)call->shared_bytes;
+    const CUstream to = wt__cuda_stream_of(stream);
+    CUresult result;
+    if (call->cooperative)
+        result = cuda->LaunchCooperativeKernel(kernel->function, g[0], g[1], g[2], b[0], b[1], b[2], shared, to,
+                                               call->params);
+    else if (call->overlap)
+        result = launch_overlapped(cuda, kernel->function, to, call);
+    else
+        result = cuda->LaunchKernel(kernel->function, g[0], g[1], g[2], b[0], b[1], b[2], shared, to, call->params, NULL);
     return wt__cu(cuda, result, "launch of %s (%s)", kernel->name, kernel->module->name);
 }
 

@@ -9,6 +9,7 @@ enum { WT_MAX_PARAMS = 64 };
 typedef struct wt__kernel_call {
     int grid[3], block[3];
     size_t shared_bytes;
+    bool cooperative;
     bool overlap;
     void *params[WT_MAX_PARAMS]; ///< borrowed from the arguments
 } wt__kernel_call;

@@ -4,10 +4,11 @@
 /// analyze_spectral.c   spectra, mel bands, constant-Q, chroma, separation
 /// analyze_rhythm.c     pitch, onsets, beats, loudness
 /// analyze_level.c      shape of spectra, level, silence
-/// analyze_device.c     ops on a GPU
+/// analyze_gpu.c        batches of signals on a GPU; analyze_gpu_spectral.c, _rhythm.c, _level.c  the same features there
 /// analyze_array.c      what a feature makes: named arrays
 /// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
 /// analyze_job.c        files: load, compute, write, many at once
+/// analyze_batch.c      files of one kind, read, computed on a GPU and written together
 /// analyze_tiles.c      files too long to be loaded
 #ifndef WT_ANALYZE_H
 #define WT_ANALYZE_H
@@ -15,8 +16,19 @@
 #include "process.h"
 
 #include <stdio.h>
+#include <warptone/chroma.h>
+#include <warptone/cqt.h>
 #include <warptone/device.h>
+#include <warptone/hpss.h>
+#include <warptone/loudness.h>
 #include <warptone/mel.h>
+#include <warptone/mfcc.h>
+#include <warptone/onset.h>
+#include <warptone/pcen.h>
+#include <warptone/pitch.h>
+#include <warptone/silence.h>
+#include <warptone/tempo.h>
+#include <warptone/tuning.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -96,19 +108,28 @@ typedef struct analyze_options {
     wt_backend backend;
 } analyze_options;
 
-enum { ANALYZE_MAX_KEPT = 32 };
+enum { ANALYZE_MAX_KEPT = 64, ANALYZE_ROOMS = 6 };
 
-/// A worker's GPU; device NULL = none. Plans and buffers stay from file to file.
+/// Files of one kind as they are in memory: [n_files][n][channels].
+typedef struct analyze_packed {
+    bool integers; ///< int16, else float
+    int rate_hz, channels;
+    int64_t n;
+} analyze_packed;
+
+/// A worker's GPU; device NULL = none. Plans and memory stay from batch to batch.
 typedef struct analyze_place {
     wt_device *device;
     wt_stream *stream;
-    wt_buffer *from, *to;
+    wt_buffer *packed, *pcm, *rooms[ANALYZE_ROOMS]; // on the device
+    wt_buffer *read, *fetched;                      // page-locked
     struct analyze_kept {
         void *plan;
         void (*destroy)(void *plan);
-        int variant;
+        int variant, rate_hz, n_signals;
         int64_t n;
-    } kept[ANALYZE_MAX_KEPT];
+        analyze_packed packed;
+    } kept[ANALYZE_MAX_KEPT]; // the last used last
     int n_kept;
 } analyze_place;
 
@@ -121,7 +142,7 @@ typedef struct analyze_signal {
     int64_t stride; ///< samples from channel to channel; 0 = n
     int rate_hz;
     analyze_place *place; ///< NULL = the calling thread
-    const float *peak_db;       ///< [channels] of the bands of the signal that this is a tile of; NULL = no tile
+    const float *peak_db; ///< [channels] of the bands of the signal that this is a tile of; NULL = no tile
 } analyze_signal;
 
 /// Whether a feature's columns can be made a tile at a time.
@@ -134,10 +155,24 @@ typedef enum analyze_tiles {
 
 enum { ANALYZE_CONTEXT = 4 };
 
+/// Signals of one length on a worker's GPU: files of one kind, or the channels of one.
+typedef struct analyze_batch {
+    analyze_signal signal;     ///< each: options, place, rate and n; the rest is not looked at
+    int n_used, n_signals;     ///< signals, and signals of the plans: silence behind those that there are
+    int channels;              ///< of a file that are signals of their own
+    const int64_t *lengths;    ///< [n_used] what is not silence of them; NULL = all
+    const float *peak_db;      ///< [n_used] as a signal's; NULL = no tiles
+    const char *const *paths;  ///< [n_used / channels]
+    analyze_packed packed;     ///< the files in place->packed; channels 0 = they are not there
+    float *host;               ///< the signals for the calling thread, once one has asked for them
+} analyze_batch;
+
 struct analyze_feature {
     const char *name, *help;
     analyze_tiles tiles;
+    bool any_length; ///< on a GPU silence may follow: the frames behind the signal's are left out
     wt_status (*compute)(const analyze_signal *signal, analyze_result *result);
+    wt_status (*on_gpu)(const analyze_batch *batch, analyze_result *parts); ///< parts [n_used]; NULL = not there
 };
 
 // ---- analyze_features.c
@@ -158,42 +193,56 @@ bool analyze_features_go_in_tiles(const analyze_options *options);
 /// Mel bands in decibels without a limit: their largest is what ANALYZE_TILES_BELOW_PEAK wants.
 const analyze_feature *analyze_bands_of_peak(void);
 
-// ---- analyze_device.c
+/// Put a feature's parts, one a channel, behind what the result holds; data is taken. Errors: WT_ERR_BAD_ARG (lists of
+/// several channels), WT_ERR_NO_MEMORY.
+WT_CHECKED wt_status analyze_join(const analyze_feature *feature, analyze_result *parts, int channels,
+                                  analyze_result *result);
+
+// ---- analyze_gpu.c
 
 /// The first GPU for one worker; the CPU leaves the place empty. Errors: those of wt_device_open.  [worker]
 WT_CHECKED wt_status analyze_place_open(wt_backend backend, analyze_place *place);
 void analyze_place_close(analyze_place *place); ///< An empty one is allowed.  [worker]
-/// The signal's GPU, NULL = none.
-wt_device *analyze_gpu(const analyze_signal *signal);
-/// Did a plan on the GPU fail for what the CPU can do all the same?
-bool analyze_left_to_cpu(const analyze_signal *signal, wt_status status);
-/// Copy there, queue the op, copy back, wait.  [worker]
-typedef wt_status (*analyze_enqueue)(void *op, wt_stream *stream, const wt_buffer *in, wt_buffer *out);
-WT_CHECKED wt_status analyze_queue(const analyze_signal *signal, analyze_enqueue enqueue, void *op, const float *in,
-                                   size_t n_in, float *out, size_t n_out);
-/// The same of an op that takes more than there is, zeros behind it, and makes more than is wanted.
-typedef struct analyze_flow {
-    const float *in;
-    size_t n_in, n_taken;
-    float *out;
-    size_t n_out, n_made;
-} analyze_flow;
-WT_CHECKED wt_status analyze_run_flow(const analyze_signal *signal, analyze_enqueue enqueue, void *op,
-                                      const analyze_flow *flow);
-
-/// A length that many files share: up to an eighth more than `n`. What lies behind a signal is silence to every op that
-/// pads it with zeros, and the frames that a signal has not are left out.
+/// A buffer of at least so many bytes; what lay in a smaller one is lost.
+WT_CHECKED wt_status analyze_grow(wt_device *device, wt_memory memory, size_t bytes, wt_buffer **buffer);
+/// A length that many signals share, up to an eighth more than `n`; and whether all features allow it.
 int64_t analyze_shared_length(int64_t n);
-/// How to make a plan for `n` samples; each variant of it has its own.
+bool analyze_any_length(const analyze_options *options);
+
+/// All features of the signals in place->pcm; what a GPU refuses the calling thread does.
+///
+///   results   [n_used / channels]   empty; caller frees, also after an error
+WT_CHECKED wt_status analyze_batch_compute(analyze_batch *batch, analyze_result *results);
+/// analyze_compute on the signal's place: its channels as a batch.
+WT_CHECKED wt_status analyze_compute_on_gpu(const analyze_signal *signal, int channels, analyze_result *result);
+
+/// How to make a plan for a batch; each variant of it has its own.
 typedef struct analyze_maker {
-    wt_status (*create)(const analyze_signal *signal, int variant, int64_t n, void **plan);
+    wt_status (*create)(const analyze_batch *batch, int variant, void **plan);
     void (*destroy)(void *plan);
 } analyze_maker;
 /// The place's plan of this kind, made when it is not there yet; the place keeps it.
-WT_CHECKED wt_status analyze_kept_plan(const analyze_signal *signal, const analyze_maker *maker, int variant, int64_t n,
+WT_CHECKED wt_status analyze_kept_plan(const analyze_batch *batch, const analyze_maker *maker, int variant,
                                        void **plan);
+/// Memory `k` of the place's on the device, whatever lay in it.
+WT_CHECKED wt_status analyze_room(const analyze_batch *batch, int k, size_t bytes, wt_buffer **room);
+/// Copy to the host and wait; `data` is borrowed until the next call.
+WT_CHECKED wt_status analyze_fetch(const analyze_batch *batch, const wt_buffer *from, size_t bytes, const void **data);
+/// Each signal's own columns of [n_signals][n_rows][n_made], or, turned, of [n_signals][n_made][n_rows].
+WT_CHECKED wt_status analyze_give(const analyze_batch *batch, analyze_result *parts, const analyze_array *like,
+                                  const void *data, int64_t n_rows, int64_t n_made, bool turned);
+/// Magnitudes or whatever output of all signals' spectra, frame by frame, in room 0.
+WT_CHECKED wt_status analyze_spectra_on_gpu(const analyze_batch *batch, wt_stft_output output, wt_buffer **spectra,
+                                            int64_t *n_frames);
 
 // ---- analyze_array.c
+
+/// What the features' arrays are like.
+extern const struct analyze_likes {
+    analyze_array stft, spectrogram, mel, logmel, mfcc, mfcc_delta, mfcc_delta2, pcen, cqt, chroma, chroma_cqt, chroma_cens,
+        tonnetz, harmonic, percussive, yin, f0, voiced, voiced_prob, onset_strength, onsets, beats, tempogram, plp,
+        centroid, bandwidth, rolloff, flatness, contrast, flux, rms, zcr, trim, split, vad;
+} analyze_like;
 
 /// Add an array [n_rows][n_columns], [n_columns] when `rows` is none, or one number; its data is not initialised.
 WT_CHECKED wt_status analyze_add(analyze_result *result, const analyze_array *like, int64_t n_rows, int64_t n_columns,
@@ -237,6 +286,79 @@ wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r);
 wt_status analyze_plp(const analyze_signal *s, analyze_result *r);
 wt_status analyze_loudness(const analyze_signal *s, analyze_result *r);
 
+// ---- analyze_gpu_spectral.c, analyze_gpu_rhythm.c, analyze_gpu_level.c: the same on a GPU
+
+wt_status analyze_gpu_stft(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_spectrogram(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_mel(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_bands(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_logmel(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_mfcc(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_mfcc_delta(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_mfcc_delta2(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_pcen(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_cqt(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_chroma(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_chroma_cqt(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_chroma_cens(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_tonnetz(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_tuning(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_hpss(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_yin(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_pyin(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_onset_strength(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_onsets(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_tempo(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_beats(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_tempogram(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_plp(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_loudness(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_centroid(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_bandwidth(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_rolloff(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_flatness(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_contrast(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_flux(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_rms(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_zcr(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_trim(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_split(const analyze_batch *b, analyze_result *parts);
+
+// ---- what both ways share
+
+wt_stft_config analyze_stft_config(const analyze_options *options);
+typedef enum analyze_mel_kind {
+    ANALYZE_MEL_POWER,
+    ANALYZE_MEL_PCEN, ///< magnitudes, as pcen takes them
+    ANALYZE_MEL_DB,
+    ANALYZE_MEL_DB_UNLIMITED,
+} analyze_mel_kind;
+wt_mel_config analyze_mel_config(const analyze_signal *s, analyze_mel_kind kind);
+wt_mfcc_config analyze_mfcc_config(const analyze_signal *s);
+/// Keep the last array's decibels within 80 of the peak; NULL = its own.
+void analyze_limit(analyze_result *r, const float *peak_db);
+/// In place of the last array, of decibels and of coefficients.
+wt_status analyze_mfcc_of_bands(const analyze_signal *s, analyze_result *r);
+wt_status analyze_delta_of_mfcc(analyze_result *r, int order);
+wt_pcen_config analyze_pcen_config(const analyze_signal *s);
+wt_cqt_config analyze_cqt_config(const analyze_signal *s);
+/// librosa's chroma_cqt: 7 octaves in steps of a third of a semitone, and how they are folded.
+wt_cqt_config analyze_folded_cqt(const analyze_signal *s);
+wt_chroma_cqt_config analyze_folding(const analyze_signal *s, wt_chroma_norm norm);
+wt_chroma_config analyze_chroma_config(const analyze_signal *s);
+wt_tuning_config analyze_tuning_config(const analyze_signal *s, int64_t n_frames, int bins_per_octave);
+wt_hpss_config analyze_hpss_config(const analyze_signal *s);
+wt_pitch_frames analyze_pitch_frames(const analyze_signal *s);
+wt_onset_config analyze_onset_config(const analyze_signal *s, bool median);
+wt_tempo_config analyze_tempo_config(const analyze_signal *s);
+wt_status analyze_add_pyin(analyze_result *r, const float *f0, const float *voiced, const float *probability, int64_t n);
+wt_status analyze_add_events(analyze_result *r, const analyze_array *like, const int *frames, int64_t count);
+wt_status analyze_add_loudness(analyze_result *r, const wt_loudness_values *values);
+wt_status analyze_add_spans(analyze_result *r, const analyze_array *like, const wt_span *spans, int64_t count);
+wt_level_config analyze_level_config(const analyze_signal *s);
+/// [rows][columns] of items of `width` floats to [columns][rows], in tiles that stay in the cache.
+void analyze_turn(const float *in, int64_t rows, int64_t columns, int width, float *out);
+
 wt_status analyze_centroid(const analyze_signal *s, analyze_result *r);
 wt_status analyze_bandwidth(const analyze_signal *s, analyze_result *r);
 wt_status analyze_rolloff(const analyze_signal *s, analyze_result *r);
@@ -265,6 +387,7 @@ void analyze_spectra_free(analyze_spectra *x);
 
 int analyze_n_fft(const analyze_options *options);
 int analyze_hop(const analyze_options *options);
+int64_t analyze_frames(const analyze_options *options, int64_t n); ///< of `n` samples, centred
 wt_mel_bank_config analyze_bank(const analyze_options *options, int rate_hz);
 
 // ---- what is written
@@ -317,10 +440,30 @@ WT_CHECKED wt_status analyze_plot(const analyze_report *report, const char *path
 WT_CHECKED wt_status analyze_format_of(const char *path, const char *extension, analyze_options *options);
 /// The mean of rows `stride` apart, into the first.
 void analyze_fold(float *rows, int channels, int64_t n, int64_t stride);
+/// One file by itself: what became of it stands in the item.  [worker]
+void analyze_do_item(const analyze_options *options, analyze_place *place, process_item *item);
+/// The features to a file, or - for standard output. Errors: WT_ERR_FILE, those of the format.  [worker]
+WT_CHECKED wt_status analyze_write_result(const analyze_report *report, const char *output);
+/// This thread's last error into the item: sentences of the ops do not know the file.  [worker]
+void analyze_note_error(process_item *item, wt_status status);
+void analyze_item_done(process_run *run, process_item *item); ///< Count it.  [worker]
 /// Do all items on options->n_jobs threads; errors of single files stand in their items.
 /// Errors: only what ends the whole run.  [main]
 WT_CHECKED wt_status analyze_run(const analyze_options *options, process_run *run, void (*tick)(void *user),
                                  void *user);
+
+// ---- analyze_batch.c
+
+/// The run's files in batches for a GPU.
+typedef struct analyze_batches analyze_batches;
+/// Look at all files, on options->n_jobs threads; what cannot be read, or is too long, will be done by itself. Free
+/// with analyze_batches_free, also after an error.  [main]
+WT_CHECKED wt_status analyze_batches_make(const analyze_options *options, process_run *run, void (*tick)(void *user),
+                                          void *user, analyze_batches **batches);
+void analyze_batches_free(analyze_batches *batches); ///< NULL is allowed.  [main]
+int analyze_batches_count(const analyze_batches *batches);
+/// Batch k: read, compute, write.  [worker]
+void analyze_batches_do(const analyze_batches *batches, int k, analyze_place *place);
 
 // ---- analyze_tiles.c
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <warptone/clock.h>
+#include <warptone/pcm.h>
 #include <warptone/resample.h>
 
 // ---- formats
@@ -44,11 +45,11 @@ wt_status analyze_format_of(const char *path, const char *extension, analyze_opt
 
 void analyze_fold(float *rows, int channels, int64_t n, int64_t stride)
 {
-    const float gain = 1.0f / (float)channels;
-    for (int64_t t = 0; t < n; t++) {
-        float sum = 0;
-        for (int c = 0; c < channels; c++) sum += rows[c * stride + t];
-        rows[t] = sum * gain;
+    enum { BLOCK = 1 << 20 };
+    const float *in[WT_AUDIO_MAX_CHANNELS];
+    for (int64_t t = 0; t < n; t += BLOCK) {
+        for (int c = 0; c < channels; c++) in[c] = rows + c * stride + t;
+        wt_pcm_to_mono(in, channels, n - t < BLOCK ? (int)(n - t) : BLOCK, rows + t);
     }
 }
 
@@ -168,7 +169,7 @@ static wt_status write_file(const analyze_report *report, write_function write, 
     return status;
 }
 
-static wt_status write_result(const analyze_report *report, const char *output)
+wt_status analyze_write_result(const analyze_report *report, const char *output)
 {
     const analyze_format format = report->options->format;
     if (format == ANALYZE_PNG) return analyze_plot(report, output);
@@ -219,7 +220,7 @@ static wt_status do_whole(const analyze_options *options, analyze_place *place, 
         const analyze_report report = {.options = options, .result = result, .input = item->input,
                                        .pcm = audio.samples, .n = audio.n_frames, .rate_hz = audio.rate_hz,
                                        .channels = audio.channels};
-        status = write_result(&report, item->output);
+        status = analyze_write_result(&report, item->output);
     }
     if (result) analyze_result_free(result);
     free(result);
@@ -237,8 +238,7 @@ static wt_status do_item(const analyze_options *options, analyze_place *place, p
     return n > WHOLE_TILES * tile ? refuse_length(options, n) : do_whole(options, place, item);
 }
 
-/// Sentences of the ops do not know the file.
-static void note_error(process_item *item, wt_status status)
+void analyze_note_error(process_item *item, wt_status status)
 {
     const char *sentence = wt_last_error();
     const bool named = strstr(sentence, item->input) || strstr(sentence, item->output);
@@ -246,11 +246,31 @@ static void note_error(process_item *item, wt_status status)
     snprintf(item->message, sizeof item->message, "%s%s%s", named ? "" : item->input, named ? "" : ": ", sentence);
 }
 
+void analyze_do_item(const analyze_options *options, analyze_place *place, process_item *item)
+{
+    const int64_t begin_ns = wt_clock_now_ns(NULL);
+    const wt_status status = do_item(options, place, item);
+    if (status) analyze_note_error(item, status);
+    item->wall_s = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-9;
+}
+
+void analyze_item_done(process_run *run, process_item *item)
+{
+    if (!item->status && item->n_repaired)
+        snprintf(item->message, sizeof item->message, "%s: %lld samples were not finite and count as 0", item->input,
+                 (long long)item->n_repaired);
+    item->finished = true;
+    atomic_fetch_add(&run->done_milliseconds, (long long)(item->audio_s * 1000));
+    atomic_fetch_add(&run->n_done, 1);
+}
+
 // ---- many files
 
 typedef struct shift {
     const analyze_options *options;
     process_run *run;
+    const analyze_batches *batches; // NULL: a file at a time
+    int n;                          // batches or files
 } shift;
 
 static void work(void *user, int worker)
@@ -259,27 +279,29 @@ static void work(void *user, int worker)
     const shift *s = user;
     analyze_place place;
     if (analyze_place_open(s->options->backend, &place)) place = (analyze_place){.device = NULL}; // then on the CPU
-    for (int k; !wt_interrupted() && (k = atomic_fetch_add(&s->run->next, 1)) < s->run->n_items;) {
+    for (int k; !wt_interrupted() && (k = atomic_fetch_add(&s->run->next, 1)) < s->n;) {
         process_item *item = &s->run->items[k];
-        if (!item->skipped) {
-            const int64_t begin_ns = wt_clock_now_ns(NULL);
-            const wt_status status = do_item(s->options, &place, item);
-            if (status) note_error(item, status);
-            else if (item->n_repaired)
-                snprintf(item->message, sizeof item->message, "%s: %lld samples were not finite and count as 0",
-                         item->input, (long long)item->n_repaired);
-            item->wall_s = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-9;
-            item->finished = true;
-            atomic_fetch_add(&s->run->done_milliseconds, (long long)(item->audio_s * 1000));
+        if (s->batches) {
+            analyze_batches_do(s->batches, k, &place);
+        } else if (item->skipped) {
+            atomic_fetch_add(&s->run->n_done, 1);
+        } else {
+            analyze_do_item(s->options, &place, item);
+            analyze_item_done(s->run, item);
         }
-        atomic_fetch_add(&s->run->n_done, 1);
     }
     analyze_place_close(&place);
 }
 
 wt_status analyze_run(const analyze_options *options, process_run *run, void (*tick)(void *user), void *user)
 {
-    shift s = {.options = options, .run = run};
-    const int n = options->n_jobs < run->n_items ? options->n_jobs : run->n_items;
-    return wt__crew_run("analyze", n > 0 ? n : 1, work, &s, tick, user);
+    analyze_batches *batches = NULL;
+    wt_status status = WT_OK;
+    if (options->backend == WT_BACKEND_CUDA)
+        status = analyze_batches_make(options, run, tick, user, &batches);
+    shift s = {options, run, batches, batches ? analyze_batches_count(batches) : run->n_items};
+    const int n = options->n_jobs < s.n ? options->n_jobs : s.n;
+    if (!status) status = wt__crew_run("analyze", n > 0 ? n : 1, work, &s, tick, user);
+    analyze_batches_free(batches);
+    return status;
 }

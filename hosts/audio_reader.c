@@ -221,10 +221,7 @@ void wt_audio_reader_close(wt_audio_reader *r)
     free(r);
 }
 
-wt_audio_info wt_audio_reader_get_info(const wt_audio_reader *r)
-{
-    return r->info;
-}
+wt_audio_info wt_audio_reader_get_info(const wt_audio_reader *r) { return r->info; }
 
 bool wt__audio_reader_is_file(const wt_audio_reader *r, dev_t device, ino_t inode)
 {
@@ -269,24 +266,13 @@ static wt_status raw_frames(wt_audio_reader *r, int n_frames, int *n_read)
     return WT_OK;
 }
 
-/// Up to n_frames (at most WT__AUDIO_BLOCK) frames into r->block; fewer only at the end.
-static wt_status source_frames(wt_audio_reader *r, int n_frames, int *n_read)
+/// The source gave `n_read` of `n_wanted` frames: at the end the lengths are known for certain.
+static wt_status count_frames(wt_audio_reader *r, int64_t n_wanted, int64_t n_read)
 {
-    *n_read = 0;
-    if (r->ended) return WT_OK;
-    if (r->file) {
-        *n_read = (int)sf_readf_float(r->file, r->block, n_frames);
-        if (*n_read < n_frames && sf_error(r->file) == SF_ERR_SYSTEM)
-            return wt_fail(WT_ERR_FILE, "%s: cannot be read: %s", r->path, sf_strerror(r->file));
-    } else {
-        wt_status status = raw_frames(r, n_frames, n_read);
-        if (status) return status;
-    }
-    r->frames_in += *n_read;
-    r->info.n_repaired_samples += wt__audio_repair(r->block, (size_t)*n_read * (size_t)r->info.channels);
-    if (*n_read == n_frames) return WT_OK;
-
-    // the end: now the lengths are known for certain
+    r->frames_in += n_read;
+    if (n_read == n_wanted) return WT_OK;
+    if (r->file && sf_error(r->file) == SF_ERR_SYSTEM)
+        return wt_fail(WT_ERR_FILE, "%s: cannot be read: %s", r->path, sf_strerror(r->file));
     r->ended = true;
     if (r->frames_in < r->info.file_frames) r->info.truncated = true;
     r->info.file_frames = r->frames_in;
@@ -294,6 +280,34 @@ static wt_status source_frames(wt_audio_reader *r, int n_frames, int *n_read)
     r->info.n_frames = r->frames_out_total;
     if (r->frames_in) return WT_OK;
     return r->file ? no_audio(r) : wt_fail(WT_ERR_FORMAT, "%s: is empty", r->path);
+}
+
+/// Up to n_frames (at most WT__AUDIO_BLOCK) frames into r->block; fewer only at the end.
+static wt_status source_frames(wt_audio_reader *r, int n_frames, int *n_read)
+{
+    *n_read = 0;
+    if (r->ended) return WT_OK;
+    if (r->file) {
+        *n_read = (int)sf_readf_float(r->file, r->block, n_frames);
+    } else {
+        wt_status status = raw_frames(r, n_frames, n_read);
+        if (status) return status;
+    }
+    r->info.n_repaired_samples += wt__audio_repair(r->block, (size_t)*n_read * (size_t)r->info.channels);
+    return count_frames(r, n_frames, *n_read);
+}
+
+wt_status wt_audio_reader_read_packed(wt_audio_reader *r, void *out, int64_t n_frames, int64_t *n_read)
+{
+    *n_read = 0;
+    if (!r->file || r->converter)
+        return wt_fail(WT_ERR_BAD_ARG, "%s: %s, want a file at its own rate", r->path,
+                       r->file ? "is resampled" : "is raw PCM");
+    if (r->ended) return WT_OK;
+    const bool integers = r->info.sample == WT_SAMPLE_S16;
+    *n_read = integers ? sf_readf_short(r->file, out, n_frames) : sf_readf_float(r->file, out, n_frames);
+    if (!integers) r->info.n_repaired_samples += wt__audio_repair(out, (size_t)*n_read * (size_t)r->info.channels);
+    return count_frames(r, n_frames, *n_read);
 }
 
 // ---- resampling

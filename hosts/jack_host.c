@@ -13,7 +13,7 @@
 #    include <stdlib.h>
 #    include <string.h>
 
-enum { MAX_CHANNELS = 64, MAX_PATTERNS = 16, NAME_BYTES = 64, ALIAS_BYTES = 256 };
+enum { MAX_CHANNELS = 64, MAX_PATTERNS = 16, NAME_BYTES = 64, ALIAS_BYTES = 256, OPEN_TRIES = 5 };
 
 typedef struct jack_host {
     audio_host base;
@@ -160,9 +160,15 @@ static wt_status refuse_open(const char *server, jack_status_t code)
 static wt_status open_client(jack_host *h, const audio_host_config *config)
 {
     const char *name = config->client_name ? config->client_name : "warptone";
-    jack_status_t code = 0;
-    h->client = config->device ? h->jack->client_open(name, JackNoStartServer | JackServerName, &code, config->device)
-                               : h->jack->client_open(name, JackNoStartServer, &code);
+    jack_status_t code = JackServerError;
+    // A client's socket is named after the client alone: one of the same name that opens on another server at the same
+    // time takes it away, and then the server cannot reach us.
+    for (int k = 0; k < OPEN_TRIES && !h->client && code & JackServerError; k++) {
+        if (k) nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+        h->client = config->device
+                        ? h->jack->client_open(name, JackNoStartServer | JackServerName, &code, config->device)
+                        : h->jack->client_open(name, JackNoStartServer, &code);
+    }
     if (!h->client) return refuse_open(config->device, code);
     if (config->block_frames && h->jack->set_buffer_size(h->client, (jack_nframes_t)config->block_frames))
         return wt_fail(WT_ERR_UNSUPPORTED, "jack: the server refuses blocks of %d frames", config->block_frames);

@@ -1,6 +1,6 @@
-// biquad: one warp a channel, F neighbouring frames a lane. Each lane runs its frames from rest, a scan over the lanes
-// joins their end states (by the step's powers F, 2F, ... 16F), and each lane runs again from its true state. Sections
-// that follow each other pass their frames on in registers.
+// biquad: one warp a channel. In short blocks a lane a section. Else F neighbouring frames a lane: each lane runs its
+// frames from rest, a scan over the lanes joins their end states (by the step's powers F, 2F, ... 16F), and each lane
+// runs again from its true state; sections that follow each other pass their frames on in registers.
 #pragma once
 #include "chain.cuh"
 #include "biquad_kernel.h"
@@ -60,12 +60,51 @@ static __device__ void biquad_sections(const float *x, float *y, int n, int coun
     __syncwarp();
 }
 
+// The same for a short block: a lane a section, and at each step a pair of frames moves on by a lane, so that all
+// sections work at once, each on the frames in their order. `y` may be `x`.
+template <class Section>
+static __device__ void biquad_march(const float *x, float *y, int n, int count, Section section)
+{
+    const int lane = threadIdx.x & 31, pairs = (n + 1) / 2;
+#pragma unroll 1
+    for (int done = 0; done < count; done += 32, x = y) {
+        const int here = min(count - done, 32);
+        const biquad_coeffs *k;
+        float *state;
+        section(done + min(lane, here - 1), &k, &state);
+        const float4 a = *(const float4 *)k->a, bc = *(const float4 *)k->b;
+        const float d = k->d;
+        float s0 = state[0], s1 = state[1], next0 = x[0], next1 = n > 1 ? x[1] : 0.0f, y0 = 0.0f, y1 = 0.0f;
+        const auto step = [&](float in, bool there) {
+            const float out = bc.z * s0 + bc.w * s1 + d * in, t = s0 + (a.x * s0 + a.y * s1 + bc.x * in);
+            s1 = there ? s1 + (a.z * s0 + a.w * s1 + bc.y * in) : s1;
+            s0 = there ? t : s0;
+            return out;
+        };
+        __syncwarp();
+#pragma unroll 1
+        for (int t = 0; t < pairs + here - 1; t++) {
+            const int at = 2 * (t - lane); // this lane's frames
+            const int ahead = 2 * (t + 1); // the first lane's at the next step
+            const bool one = at >= 0 && at < n, two = at >= 0 && at + 1 < n;
+            const float before0 = __shfl_up_sync(~0u, y0, 1), before1 = __shfl_up_sync(~0u, y1, 1);
+            const float in0 = lane ? before0 : next0, in1 = lane ? before1 : next1;
+            next0 = ahead < n ? x[ahead] : 0.0f, next1 = ahead + 1 < n ? x[ahead + 1] : 0.0f;
+            y0 = step(in0, one), y1 = step(in1, two);
+            if (lane == here - 1 && one) y[at] = y0;
+            if (lane == here - 1 && two) y[at + 1] = y1;
+        }
+        if (lane < here) state[0] = s0, state[1] = s1;
+        __syncwarp();
+    }
+}
+
 // One channel of up to CHAIN_MOST_FRAMES frames by the calling warp. Where blocks are short one form serves
 // all lengths.
 template <class Section>
 static __device__ __forceinline__ void biquad_cascade(const float *x, float *y, int n, int count, Section section)
 {
-    if (CHAIN_MOST_FRAMES <= 64) biquad_sections<2>(x, y, n, count, section);
+    if (CHAIN_MOST_FRAMES <= 64) biquad_march(x, y, n, count, section);
     else if (n <= 32) biquad_sections<1>(x, y, n, count, section);
     else if (n <= 64) biquad_sections<2>(x, y, n, count, section);
     else if (n <= 128) biquad_sections<4>(x, y, n, count, section);

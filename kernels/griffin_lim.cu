@@ -69,11 +69,6 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_W
             const float *magnitude = a.magnitude + (line * a.stored_frames + t) * SPECTRUM_BINS;
             const bool first = t < a.frames.n_frames, second = t + 1 < a.frames.n_frames;
             const long long row = (line * a.frames.n_frames + t) * SPECTRUM_BINS;
-            if (t + SPECTRUM_PAIR_FRAMES + 1 < a.frames.n_frames) {
-                const int ahead = SPECTRUM_PAIR_FRAMES * SPECTRUM_BINS;
-                spectrum_prefetch(magnitude + ahead, 2 * SPECTRUM_BINS, thread);
-                if (a.before) spectrum_prefetch((const float2 *)a.before + row + ahead, 2 * SPECTRUM_BINS, thread);
-            }
             spectrum_bins(a.frames, thread, points, a.frames.pcm + line * a.frames.n_samples, t,
                           [&](int k, float2 x, float2 y) {
                               const float *own_magnitude = magnitude + k;

@@ -95,7 +95,7 @@ static constexpr int lanes_for(int n)
     return n >= 32 ? 32 : n > 16 ? 32 : n > 8 ? 16 : n > 4 ? 8 : n > 2 ? 4 : n;
 }
 
-static constexpr int N = widest(16 / (int)sizeof(kv_type)); // elements a lane reads at once
+static constexpr int N = widest(KV == WT_LLM_F32 ? 4 : 8); // elements a lane reads at once, 16 bytes or 8 of fp8
 static constexpr int CHUNKS = D_HEAD / N;
 static constexpr int TEAM = lanes_for(CHUNKS);              // lanes of a position
 static constexpr int TEAMS = THREADS / TEAM;

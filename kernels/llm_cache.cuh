@@ -13,6 +13,8 @@
 typedef float kv_type;
 #elif KV == WT_LLM_F16
 typedef f16 kv_type;
+#elif KV == WT_LLM_E4M3
+typedef e4m3 kv_type;
 #else
 typedef bf16 kv_type;
 #endif

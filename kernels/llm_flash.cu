@@ -1,5 +1,5 @@
-// Attention of many tokens that follow each other in one sequence, on tensor cores, for caches of 16 bits and heads of a
-// multiple of 16: a block 128 tokens of a head, a warp 16 of them (grid: groups of tokens, the last and longest first;
+// Attention of many tokens that follow each other in one sequence, on tensor cores, for caches of 16 bits or fp8 and heads
+// of a multiple of 16: a block 128 tokens of a head, a warp 16 of them (grid: groups of tokens, the last and longest first;
 // heads). Pages of keys and values come to shared memory, the next while one is used; a warp keeps its tokens' queries,
 // sums, maxima and totals in registers. Scores are floats; shares are rounded to the cache's type before they meet the
 // values. Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c), errors of 2^-9 (bf16) and 2^-12 (f16).
@@ -14,7 +14,7 @@
 
 static __device__ __forceinline__ void mma(float *d, const unsigned *a, unsigned b0, unsigned b1)
 {
-#if KV == WT_LLM_F16
+#if KV != WT_LLM_BF16
     mma_f16(d, a, b0, b1);
 #else
     mma_bf16(d, a, b0, b1);
@@ -22,7 +22,7 @@ static __device__ __forceinline__ void mma(float *d, const unsigned *a, unsigned
 }
 
 // Four 8 x 8 matrices, transposed: lane l names row l % 8 of matrix l / 8 and gets of each (rows 2t, 2t + 1; column g).
-static __device__ __forceinline__ void load_transposed(unsigned *r, const kv_type *row)
+static __device__ __forceinline__ void load_transposed(unsigned *r, const tile_type *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -30,16 +30,30 @@ static __device__ __forceinline__ void load_transposed(unsigned *r, const kv_typ
                  : "memory");
 }
 
+// Eight elements; fp8 become f16 on their way, which has all their values.
+static __device__ __forceinline__ void fetch_8(tile_type *to, const kv_type *from, bool valid)
+{
+#if KV == WT_LLM_E4M3
+    pack<kv_type, 8> eight = {};
+    pack<tile_type, 8> wide;
+    if (valid) eight = *(const pack<kv_type, 8> *)from;
+    for (int k = 0; k < 8; k++) narrow(widen(eight.at[k]), &wide.at[k]);
+    *(pack<tile_type, 8> *)to = wide;
+#else
+    copy_async_16(to, from, valid);
+#endif
+}
+
 // Keys and values of a page; zeros beyond position `last`, whose memory may hold anything.
 static __device__ __forceinline__ void fetch_page(const wt_llm_attend_args &a, int sequence, int kv_head, int page, int last,
-                                                  kv_type *keys, kv_type *values)
+                                                  tile_type *keys, tile_type *values)
 {
     const long long at = cache_at(a.cache, sequence, page * WT_LLM_PAGE, kv_head);
     for (int i = threadIdx.x; i < WT_LLM_PAGE * (D_HEAD / 8); i += THREADS) {
         const int j = i / (D_HEAD / 8), d = i % (D_HEAD / 8) * 8;
         const bool valid = page * WT_LLM_PAGE + j <= last;
-        copy_async_16(keys + j * PITCH + d, (const kv_type *)a.cache.keys + at + j * D_HEAD + d, valid);
-        copy_async_16(values + j * PITCH + d, (const kv_type *)a.cache.values + at + j * D_HEAD + d, valid);
+        fetch_8(keys + j * PITCH + d, (const kv_type *)a.cache.keys + at + j * D_HEAD + d, valid);
+        fetch_8(values + j * PITCH + d, (const kv_type *)a.cache.values + at + j * D_HEAD + d, valid);
     }
     copy_async_commit();
 }
@@ -61,7 +75,7 @@ static __device__ __forceinline__ void load_queries(const wt_llm_attend_args &a,
     }
 }
 
-static __device__ __forceinline__ void score(const unsigned (*q)[4], const kv_type *keys, float (*s)[4])
+static __device__ __forceinline__ void score(const unsigned (*q)[4], const tile_type *keys, float (*s)[4])
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
@@ -73,14 +87,14 @@ static __device__ __forceinline__ void score(const unsigned (*q)[4], const kv_ty
     }
 }
 
-static __device__ __forceinline__ void add_values(rows *r, const kv_type *values, const float (*s)[4])
+static __device__ __forceinline__ void add_values(rows *r, const tile_type *values, const float (*s)[4])
 {
     const int lane = threadIdx.x % 32, matrix = lane / 8;
 #pragma unroll
     for (int k = 0; k < WT_LLM_PAGE / 16; k++) {
         unsigned p[4];
         shares_of(s, k, p);
-        const kv_type *row = values + (16 * k + matrix % 2 * 8 + lane % 8) * PITCH + matrix / 2 * 8;
+        const tile_type *row = values + (16 * k + matrix % 2 * 8 + lane % 8) * PITCH + matrix / 2 * 8;
 #pragma unroll
         for (int n = 0; n < STEPS; n++) { // 16 dimensions
             unsigned b[4];
@@ -94,7 +108,7 @@ static __device__ __forceinline__ void add_values(rows *r, const kv_type *values
 extern "C" __global__ void __launch_bounds__(THREADS) llm_flash(const __grid_constant__ wt_llm_attend_args a)
 {
     extern __shared__ uint4 memory[];
-    kv_type *shared = (kv_type *)memory; // [2][keys, values][TILE]
+    tile_type *shared = (tile_type *)memory; // [2][keys, values][TILE]
     let_next_begin();
     wait_for_earlier();
     const int first = ((int)gridDim.x - 1 - (int)blockIdx.x) * TOKENS, head = blockIdx.y, kv_head = head / GROUP;
@@ -110,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) llm_flash(const __grid_con
     begin_rows(a, warp_first, &r);
     fetch_page(a, from.sequence, kv_head, first_page, last, shared, shared + TILE);
     for (int page = first_page; page <= last_page; page++) {
-        kv_type *now = shared + (page - first_page) % 2 * 2 * TILE, *next = shared + (page - first_page + 1) % 2 * 2 * TILE;
+        tile_type *now = shared + (page - first_page) % 2 * 2 * TILE, *next = shared + (page - first_page + 1) % 2 * 2 * TILE;
         copy_async_wait<0>();
         __syncthreads(); // the page is there, and the one before was used by all
         if (page < last_page) fetch_page(a, from.sequence, kv_head, page + 1, last, next, next + TILE);

@@ -14,9 +14,15 @@ struct rows {
     int low, high; // places of the warp's first and last token
 };
 
+#if KV == WT_LLM_E4M3
+typedef f16 tile_type; // of the tiles in shared memory, and of queries and shares
+#else
+typedef kv_type tile_type;
+#endif
+
 static __device__ __forceinline__ unsigned pair_of(float low, float high)
 {
-    kv_type l, h;
+    tile_type l, h;
     narrow(low, &l);
     narrow(high, &h);
     return l.bits | (unsigned)h.bits << 16;
@@ -113,7 +119,7 @@ static __device__ __forceinline__ void end_rows(const wt_llm_attend_args &a, int
 #pragma unroll
         for (int n = 0; n < D_HEAD / 8; n++)
             if (a.out_type == KV)
-                *(unsigned *)((kv_type *)a.out + at + 8 * n) = pair_of(r.sum[n][2 * h] * whole, r.sum[n][2 * h + 1] * whole);
+                *(unsigned *)((tile_type *)a.out + at + 8 * n) = pair_of(r.sum[n][2 * h] * whole, r.sum[n][2 * h + 1] * whole);
             else
                 for (int c = 0; c < 2; c++) store(a.out, a.out_type, at + 8 * n + c, r.sum[n][2 * h + c] * whole);
     }

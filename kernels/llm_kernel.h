@@ -10,6 +10,7 @@
 #define WT_LLM_F32  0
 #define WT_LLM_F16  1
 #define WT_LLM_BF16 2
+#define WT_LLM_E4M3 3 ///< of the cache alone
 
 /// One token of a batch.
 typedef struct wt_llm_token {
@@ -20,7 +21,7 @@ typedef struct wt_llm_embed_args {
     const wt_llm_token *tokens; ///< [n_tokens], a block each
     const void *embedding;      ///< [vocab_size][d_model]
     const void *positions;      ///< [..][d_model] learnt; NULL = none
-    const float *frequencies;   ///< [half]
+    const float *frequencies;   ///< [n_sequences][half]
     float *x;                   ///< [n_tokens][d_model]
     float *cosines, *sines;     ///< [n_tokens][half]
     float rope_scale;
@@ -62,6 +63,21 @@ typedef struct wt_llm_place_args {
     const float *k, *v; ///< [n_tokens][n_kv_heads][d_head]
     int n_heads, n_kv_heads;
 } wt_llm_place_args;
+
+/// Keys and values of a page to another.
+typedef struct wt_llm_copy_args {
+    void *keys, *values; ///< of all pages
+    long long from, to;  ///< in units of 16 bytes
+    int n;               ///< likewise
+} wt_llm_copy_args;
+
+/// The positions of one sequence from `first` + n_drop on move n_drop places down, and their keys turn back as far.
+typedef struct wt_llm_shift_args {
+    wt_llm_cache cache;               ///< of all layers: head l * n_kv_heads + h, a block each
+    const float *frequencies;         ///< [n_dims / 2]
+    int sequence, first, end, n_drop; ///< end: positions after the shift
+    int n_dims, interleaved;
+} wt_llm_shift_args;
 
 #define WT_LLM_MAX_PARTS 64 ///< of the positions of a token
 #define WT_LLM_PART_PITCH(d_head) (((d_head) + 5) / 4 * 4)

@@ -52,7 +52,7 @@
 // ---- what a block has in shared memory: see wt_llm_quant_shared
 
 struct memory {
-    unsigned short *x; // [2][pitch]
+    unsigned short *x; // [2][pitch], aligned to 16 bytes
     float *x_sums;     // [columns / 32]
     float *partial;    // [2][warps][16]
     unsigned char *stages;
@@ -73,43 +73,89 @@ static __device__ __forceinline__ memory memory_of(unsigned char *at, int column
 
 // ---- the vector
 
-// Column k's place among the 16-bit words of x: lanes of a row read 16 bytes each side by side (8 where PER is 4).
+// Where eight columns from k on stand among the 16-bit words of x: lanes of a row read 16 bytes each side by side (8
+// where PER is 4).
 static __device__ __forceinline__ int place_of(int k)
 {
     const int q = k / (4 * PER), t = k / PER % 4;
-    if (PER < 8) return (q * 4 + t) * 4 + slot_of(k % 4);
-    return ((q * N_SUB + k % PER / 8) * 4 + t) * 8 + slot_of(k % 8);
+    return PER < 8 ? (q * 4 + t) * 4 : ((q * N_SUB + k % PER / 8) * 4 + t) * 8;
+}
+
+struct eight {
+    float at[8];
+};
+
+// Columns 8 i .. 8 i + 7; beyond the columns zeros.
+static __device__ __forceinline__ eight load_eight(const float *x, int i, int columns)
+{
+    const float4 *from = (const float4 *)x + 2 * i;
+    const float4 zero = {0, 0, 0, 0}, a = 8 * i < columns ? from[0] : zero, b = 8 * i < columns ? from[1] : zero;
+    return {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
+}
+
+// To both halves of x; returns the sum of what they hold.
+static __device__ __forceinline__ float store_eight(const memory &m, int i, const eight &v)
+{
+    unsigned high[4], low[4];
+    float sum = 0;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const float a = v.at[column_of(2 * k)], b = v.at[column_of(2 * k + 1)];
+        high[k] = bf16_of_f32(a) | (unsigned)bf16_of_f32(b) << 16;
+        const float most_a = __uint_as_float(high[k] << 16), most_b = __uint_as_float(high[k] & 0xffff0000u);
+        low[k] = bf16_of_f32(a - most_a) | (unsigned)bf16_of_f32(b - most_b) << 16;
+        sum += most_a + __uint_as_float(low[k] << 16) + (most_b + __uint_as_float(low[k] & 0xffff0000u));
+    }
+    unsigned short *to = m.x + place_of(8 * i);
+    *(uint4 *)to = {high[0], high[1], high[2], high[3]};
+    *(uint4 *)(to + m.pitch) = {low[0], low[1], low[2], low[3]};
+    return sum;
+}
+
+// Mean of x and the scale of a LayerNorm.
+static __device__ void measure(const wt_llm_matvec_args &a, float *scratch, float *mean, float *scale)
+{
+    float sum = 0, squares = 0;
+    for (int k = threadIdx.x; k < a.columns; k += blockDim.x) sum += a.x[k];
+    *mean = block_sum(sum, scratch) / (float)a.columns;
+    for (int k = threadIdx.x; k < a.columns; k += blockDim.x) squares += (a.x[k] - *mean) * (a.x[k] - *mean);
+    *scale = 1 / sqrtf(block_sum(squares, scratch) / (float)a.columns + a.eps);
 }
 
 // x, or its norm, as pairs of bf16, and the sums of 32 columns each. Returns what sums are multiplied with: an
-// RMSNorm's scale. All threads of the block.
+// RMSNorm's scale. All threads of the block. EIGHTS of a thread are on their way together.
 static __device__ float stage_x(const wt_llm_matvec_args &a, const memory &m)
 {
+    enum { EIGHTS = 4 };
     __shared__ float scratch[32];
+    const bool weighed = a.norm_weight, centred = a.norm_bias;
     float mean = 0, scale = 1, squares = 0;
-    if (a.norm_bias) { // LayerNorm
-        for (int k = threadIdx.x; k < a.columns; k += blockDim.x) mean += a.x[k];
-        mean = block_sum(mean, scratch) / (float)a.columns;
-        for (int k = threadIdx.x; k < a.columns; k += blockDim.x) squares += (a.x[k] - mean) * (a.x[k] - mean);
-        scale = 1 / sqrtf(block_sum(squares, scratch) / (float)a.columns + a.eps);
-        squares = 0;
+    if (centred) measure(a, scratch, &mean, &scale);
+    for (int first = 0; first < m.padded / 8; first += EIGHTS * blockDim.x) { // all threads
+        eight x[EIGHTS], w[EIGHTS];
+#pragma unroll
+        for (int u = 0; u < EIGHTS; u++) {
+            const int i = first + u * blockDim.x + threadIdx.x;
+            x[u] = load_eight(a.x, i, a.columns);
+            if (weighed) w[u] = load_eight(a.norm_weight, i, a.columns);
+        }
+#pragma unroll
+        for (int u = 0; u < EIGHTS; u++) {
+            const int i = first + u * blockDim.x + threadIdx.x;
+#pragma unroll
+            for (int k = 0; k < 8; k++) {
+                squares += x[u].at[k] * x[u].at[k];
+                if (weighed) x[u].at[k] = (x[u].at[k] - mean) * scale * w[u].at[k];
+                if (centred && 8 * i < a.columns) x[u].at[k] += a.norm_bias[8 * i + k];
+            }
+            float sum = 8 * i < m.padded ? store_eight(m, i, x[u]) : 0;
+            if (!SUMMED) continue;
+            sum += __shfl_xor_sync(ALL, sum, 1);
+            sum += __shfl_xor_sync(ALL, sum, 2);
+            if (threadIdx.x % 4 == 0 && 8 * i < m.padded) m.x_sums[i / 4] = sum;
+        }
     }
-    for (int k = threadIdx.x; k < m.padded; k += blockDim.x) { // whole warps
-        float v = k < a.columns ? a.x[k] : 0;
-        squares += v * v;
-        if (a.norm_weight && k < a.columns)
-            v = (v - mean) * scale * a.norm_weight[k] + (a.norm_bias ? a.norm_bias[k] : 0);
-        const unsigned short high = bf16_of_f32(v);
-        const float most = __uint_as_float((unsigned)high << 16);
-        const unsigned short low = bf16_of_f32(v - most);
-        const int at = place_of(k);
-        m.x[at] = high;
-        m.x[m.pitch + at] = low;
-        if (!SUMMED) continue;
-        const float sum = warp_sum(most + __uint_as_float((unsigned)low << 16));
-        if (threadIdx.x % 32 == 0) m.x_sums[k / 32] = sum;
-    }
-    if (a.norm_weight && !a.norm_bias) // all are past their stores
+    if (weighed && !centred) // all are past their stores
         return 1 / sqrtf(block_sum(squares, scratch) / (float)a.columns + a.eps);
     __syncthreads();
     return 1;

@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(256) llm_embed(const __grid_constan
         a.x[t * d + k] = x;
     }
     for (int k = threadIdx.x; k < a.half; k += 256) {
-        const float angle = (float)token.place * a.frequencies[k];
+        const float angle = (float)token.place * a.frequencies[(long long)token.sequence * a.half + k];
         a.cosines[t * a.half + k] = cosf(angle) * a.rope_scale;
         a.sines[t * a.half + k] = sinf(angle) * a.rope_scale;
     }

@@ -29,6 +29,24 @@ static __device__ __forceinline__ void narrow(float x, f16 *y)
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y->bits) : "f"(x));
 }
 
+// OCP FP8 E4M3: 7 is the bias, 448 the largest, to which larger numbers are cut; no infinities.
+struct e4m3 {
+    unsigned char bits;
+};
+
+static __device__ __forceinline__ float widen(e4m3 x)
+{
+    return __uint_as_float((x.bits & 0x7fu) << 20 | (x.bits & 0x80u) << 24) * 0x1p120f;
+}
+
+static __device__ __forceinline__ void narrow(float x, e4m3 *y)
+{
+    const unsigned bits = __float_as_uint(fabsf(x)), even = bits + (1u << 19) - 1 + (bits >> 20 & 1);
+    const unsigned normal = (even >> 20) - (120u << 3), small = __float2uint_rn(fabsf(x) * 512); // units of 2^-9
+    const unsigned n = bits > 0x7f800000u ? 0x7f : min(bits < 0x3c800000u ? small : normal, 0x7eu);
+    y->bits = (unsigned char)(n | __float_as_uint(x) >> 24 & 0x80);
+}
+
 // Element `at` of an array of `type`.
 static __device__ __forceinline__ float load(const void *p, int type, long long at)
 {

@@ -11,10 +11,10 @@
 #define IS_NIBBLES (WEIGHT == WT_MM_U4 || WEIGHT == WT_MM_Q4_K)
 #define PER        (WEIGHT == WT_MM_Q4_K ? 8 : IS_NIBBLES ? 2 * LANE : LANE) // columns of a scale in a lane's bytes
 
-// Where column e of eight neighbours stands among them when they are pairs.
-static __device__ __forceinline__ int slot_of(int e)
+// Which of eight neighbouring columns stands at place e of them when they are pairs.
+static __device__ __forceinline__ int column_of(int e)
 {
-    return WEIGHT == WT_MM_U4 ? (e & 3) * 2 + (e >> 2 & 1) : (e & 1) * 2 + (e >> 1 & 1) + (e & 4);
+    return WEIGHT == WT_MM_U4 ? e / 2 + e % 2 * 4 : e / 4 * 4 + e % 4 / 2 + e % 2 * 2;
 }
 
 // Bits of a under a mask, those of c elsewhere 0 there: one instruction.

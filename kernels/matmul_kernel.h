@@ -24,9 +24,11 @@
 #define WT_MM_Q4_K 11
 #define WT_MM_Q6_K 12
 
-#define WT_MM_TILE         128 // rows of W and of x of a block of matmul_tiles; rows of x of one of matmul_wgmma
-#define WT_MM_SKINNY_WARPS 16  // most of a block of matmul_skinny
-#define WT_MM_SKINNY_PITCH 17  // floats between rows of x in its shared memory
+#define WT_MM_TILE          128 // rows of W and of x of a block of matmul_tiles; rows of x of one of matmul_wgmma
+#define WT_MM_WGMMA_THREADS 384 // of a block of matmul_wgmma
+#define WT_MM_WGMMA_SUMS    (8 * 16 * 64) // that it finishes at a time
+#define WT_MM_SKINNY_WARPS  16            // most of a block of matmul_skinny
+#define WT_MM_SKINNY_PITCH  17            // floats between rows of x in its shared memory
 
 #define WT_MM_RELU      1
 #define WT_MM_SILU      2

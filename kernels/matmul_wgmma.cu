@@ -8,12 +8,14 @@
 //
 // Architecture: sm_90a
 #ifndef MM_X
-#    define MM_X       2
-#    define MM_SCALES  0
-#    define MM_PAIR    1
-#    define MM_N       256
-#    define MM_STAGES  4
-#    define MM_PROMOTE 0
+#    define MM_X          2
+#    define MM_SCALES     0
+#    define MM_PAIR       1
+#    define MM_N          256
+#    define MM_STAGES     4
+#    define MM_CLUSTER    1
+#    define MM_PROMOTE    0
+#    define MM_ACTIVATION 0
 #endif
 #include "matmul.cuh"
 
@@ -21,8 +23,9 @@
 
 #define MM_X_IS_8 (MM_X == WT_MM_I8 || MM_X == WT_MM_E4M3)
 #define SPAN      (MM_X_IS_8 ? 128 : 64) // columns of a step
-#define WARPS     8                      // that multiply
-#define CHUNK     64                     // columns of sums that a warp finishes at a time
+#define IN_TURNS  (MM_PROMOTE || MM_SCALES)
+#define WARPS     8  // that multiply
+#define CHUNK     64 // columns of sums that a warp finishes at a time
 
 struct stage {
     uint4 x[WT_MM_TILE][8], w[MM_N][8];
@@ -51,6 +54,18 @@ static __device__ __forceinline__ int steps_of(const wt_mm_args &a) { return (a.
 
 // ---- to shared memory
 
+// What the block's cluster has next; false for nothing. Blocks of a cluster have the same rows of W, each its rows of
+// x, which may be none.
+static __device__ __forceinline__ bool find_tile(const wt_mm_wgmma_args &g, int at, mm_place *p)
+{
+    if (!find_place(g.args, at, g.n_tiles, MM_CLUSTER * WT_MM_TILE, MM_N / MM_PAIR, MM_PAIR == 2, p)) return false;
+    if (MM_CLUSTER == 1) return true;
+    p->tile.first += (int)cluster_rank() * WT_MM_TILE;
+    p->tile.count -= (int)cluster_rank() * WT_MM_TILE;
+    if (p->tile.count > WT_MM_TILE) p->tile.count = WT_MM_TILE;
+    return true;
+}
+
 static __device__ void copy_tile(const wt_mm_wgmma_args &g, const mm_place &p, shared *s, turn *t)
 {
     const int n_steps = steps_of(g.args);
@@ -60,9 +75,15 @@ static __device__ void copy_tile(const wt_mm_wgmma_args &g, const mm_place &p, s
         barrier_wait(&s->empty[t->stage], t->parity ^ 1);
         barrier_expect(full, sizeof *to);
         copy_box(to->x, &g.x, k * SPAN, p.tile.first, (int)p.tile.y_batches, full);
-        for (int q = 0; q < MM_PAIR; q++)
-            copy_box(to->w[q * (MM_N / MM_PAIR)], &g.w[MM_PAIR == 2 ? q : p.part], k * SPAN, p.first, p.tile.stack,
-                     full);
+        for (int q = 0; q < MM_PAIR; q++) {
+            const int shift = MM_CLUSTER == 2 ? (int)cluster_rank() * (MM_N / MM_PAIR / 2) : 0;
+            uint4(*w)[8] = to->w + q * (MM_N / MM_PAIR) + shift;
+            const wt_mm_map *map = &g.w[MM_PAIR == 2 ? q : p.part];
+            if (MM_CLUSTER == 2) // half of the rows, the other block brings the others
+                copy_box_to_both(w, map, k * SPAN, p.first + shift, p.tile.stack, full);
+            else
+                copy_box(w, map, k * SPAN, p.first, p.tile.stack, full);
+        }
         advance(t);
     }
 }
@@ -72,21 +93,23 @@ static __device__ void copy_all(const wt_mm_wgmma_args &g, shared *s)
     turn t = {0, 0};
     prefetch_map(&g.x);
     for (int k = 0; k < g.args.n_parts; k++) prefetch_map(&g.w[k]);
-    for (int at = blockIdx.x; at < g.n_tiles; at += gridDim.x) {
+    for (int at = blockIdx.x / MM_CLUSTER; at < g.n_tiles; at += gridDim.x / MM_CLUSTER) {
         mm_place p;
-        if (find_place(g.args, at, g.n_tiles, MM_N / MM_PAIR, MM_PAIR == 2, &p)) copy_tile(g, p, s, &t);
+        if (find_tile(g, at, &p)) copy_tile(g, p, s, &t);
     }
 }
 
 // ---- products
 
-// A warp has read the stage.
+// A warp has read the stage, which both blocks of a cluster fill.
 static __device__ __forceinline__ void release(shared *s, int stage)
 {
-    if (threadIdx.x % 32 == 0) barrier_arrive(&s->empty[stage]);
+    const unsigned lane = threadIdx.x % 32;
+    if (MM_CLUSTER == 1 && lane == 0) barrier_arrive(&s->empty[stage]);
+    if (MM_CLUSTER == 2 && lane < 2) barrier_arrive_at(&s->empty[stage], lane);
 }
 
-#if MM_PROMOTE || MM_SCALES
+#if IN_TURNS
 // The scale of the block of 128 x 128 weights that meets step k, of sums n .. of the tile.
 static __device__ __forceinline__ float block_scale(const wt_mm_args &a, const mm_place &p, int n, int k)
 {
@@ -98,6 +121,7 @@ static __device__ __forceinline__ float block_scale(const wt_mm_args &a, const m
                    (long long)((r < last ? r : last) / a.scale_rows) * a.scale_stride + k);
 }
 
+// The warpgroups take turns, so that one adds while the other multiplies.
 static __device__ __forceinline__ void multiply_tile(const wt_mm_args &a, const mm_place &p, shared *s, int group,
                                                      turn *t, mm_sum *sums)
 {
@@ -114,10 +138,12 @@ static __device__ __forceinline__ void multiply_tile(const wt_mm_args &a, const 
 #    pragma unroll
         for (int half = 0; half < MM_N / 128; half++) {
             mm_sum step[64];
+            turn_wait(group);
             products_begin();
 #    pragma unroll
             for (int i = 0; i < 4; i++) multiply_128(step, x + 2 * i, w + half * 1024 + 2 * i, i);
             products_commit();
+            turn_give(1 - group);
             products_wait<0>();
             settle<64>(step);
             if (half == MM_N / 128 - 1) release(s, t->stage);
@@ -174,59 +200,69 @@ static __device__ __forceinline__ void lay_out(const mm_sum *d, mm_sum (*sums)[C
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             mm_sum *to = unit_of(sums, g + 8 * h, first + 2 * j + t / 2) + t % 2 * 2;
-            to[0] = d[4 * j + 2 * h];
-            to[1] = d[4 * j + 2 * h + 1];
+            *(mm_sum_2 *)to = {d[4 * j + 2 * h], d[4 * j + 2 * h + 1]};
         }
 }
 
-struct four {
-    float v[4];
-};
-
-// Elements r .. r + 3 of row i; `whole`: they are there, and y is aligned to four elements.
-static __device__ __forceinline__ void store_four(const wt_mm_args &a, const wt_mm_part &part, const wt_mm_tile &tile,
-                                                  int i, int r, const four &f, bool whole)
+static __device__ __forceinline__ int bytes_of(int y_type)
 {
-    if (!whole || a.add) {
-        for (int c = 0; c < 4; c++)
-            if (r + c < part.rows) store(a, part, tile, i, r + c, f.v[c]);
-        return;
-    }
-    const long long at = tile.y_batches * part.y_batch + (tile.first + i) * part.y_stride + r;
-    if (a.y_type == WT_MM_F32)
-        *(float4 *)((float *)part.y + at) = {f.v[0], f.v[1], f.v[2], f.v[3]};
-    else
-        *(uint2 *)((unsigned short *)part.y + at) = {pair_of(a.y_type, f.v[0], f.v[1]),
-                                                     pair_of(a.y_type, f.v[2], f.v[3])};
+    return y_type == WT_MM_F32 || y_type == WT_MM_I32 ? 4 : 2;
 }
 
+// Elements r .. r + 3 are there, and y is aligned to four.
 static __device__ __forceinline__ bool is_whole(const wt_mm_args &a, const wt_mm_part &part, int r)
 {
-    const int bytes = a.y_type == WT_MM_F32 || a.y_type == WT_MM_I32 ? 4 : 2;
+    const int bytes = bytes_of(a.y_type);
     const long long all = (long long)part.y | part.y_stride * bytes | part.y_batch * bytes;
     return r + 4 <= part.rows && all % (4 * bytes) == 0;
 }
 
+static __device__ __forceinline__ void store_four(const wt_mm_args &a, unsigned char *y, float4 v)
+{
+    if (a.y_type == WT_MM_F32) {
+        if (a.add) {
+            const float4 b = *(const float4 *)y;
+            v = {v.x + b.x, v.y + b.y, v.z + b.z, v.w + b.w};
+        }
+        *(float4 *)y = v;
+        return;
+    }
+    if (a.add) {
+        const ushort4 b = *(const ushort4 *)y;
+        const bool f16 = a.y_type == WT_MM_F16;
+        v = {v.x + (f16 ? f32_of_f16(b.x) : f32_of_bf16(b.x)), v.y + (f16 ? f32_of_f16(b.y) : f32_of_bf16(b.y)),
+             v.z + (f16 ? f32_of_f16(b.z) : f32_of_bf16(b.z)), v.w + (f16 ? f32_of_f16(b.w) : f32_of_bf16(b.w))};
+    }
+    *(uint2 *)y = {pair_of(a.y_type, v.x, v.y), pair_of(a.y_type, v.z, v.w)};
+}
+
 // Scale and bias of four rows of W.
 struct factors {
-    float scale[4], bias[4];
+    float4 scale, bias;
 };
 
 static __device__ __forceinline__ factors factors_of(const wt_mm_args &a, const wt_mm_part &part, int stack, int r)
 {
-    factors f;
+    float scale[4], bias[4];
 #pragma unroll
     for (int c = 0; c < 4; c++) {
         const int row = r + c < part.rows ? r + c : part.rows - 1;
-        f.scale[c] = MM_SCALES ? 1 : scale_at(a, part, stack, row, 0);
-        f.bias[c] = part.bias ? part.bias[(long long)stack * part.rows + row] : 0;
+        scale[c] = MM_SCALES ? 1 : scale_at(a, part, stack, row, 0);
+        bias[c] = part.bias ? part.bias[(long long)stack * part.rows + row] : 0;
     }
-    return f;
+    return {{scale[0], scale[1], scale[2], scale[3]}, {bias[0], bias[1], bias[2], bias[3]}};
 }
 
-static __device__ __forceinline__ float finished(const factors &f, int c, mm_sum sum, float x_scale)
+static __device__ __forceinline__ float4 finished(const factors &f, mm_sum_4 sum, float x_scale)
 {
-    return (float)sum * (f.scale[c] * x_scale) + f.bias[c];
+    return {(float)sum.x * (f.scale.x * x_scale) + f.bias.x, (float)sum.y * (f.scale.y * x_scale) + f.bias.y,
+            (float)sum.z * (f.scale.z * x_scale) + f.bias.z, (float)sum.w * (f.scale.w * x_scale) + f.bias.w};
+}
+
+static __device__ __forceinline__ float4 activated_4(float4 v)
+{
+    return {activated(MM_ACTIVATION, v.x), activated(MM_ACTIVATION, v.y), activated(MM_ACTIVATION, v.z),
+            activated(MM_ACTIVATION, v.w)};
 }
 
 // Rows first_row .. of the tile, at most 16, columns `column` .. of its part: lanes side by side in a row.
@@ -237,27 +273,41 @@ static __device__ __forceinline__ void finish_chunk(const wt_mm_args &a, const m
     const int r = p.first + column + 4 * unit, n_rows = min(16, p.tile.count - first_row);
     const wt_mm_part &part = a.parts[p.part];
     if (r >= part.rows) return;
-    const bool whole = is_whole(a, part, r);
+    const bool whole = is_whole(a, part, r), bare = MM_X == WT_MM_I8 && a.y_type == WT_MM_I32;
     const factors f = factors_of(a, part, p.tile.stack, r);
-    factors f1 = f;
-    if (MM_PAIR == 2) f1 = factors_of(a, a.parts[1], p.tile.stack, r);
-#pragma unroll 1
-    for (int row = lane / lanes; row < n_rows; row += 32 / lanes) {
-        const mm_sum *sum = unit_of(sums, row, unit), *sum1 = unit_of(sums, row, lanes + unit);
-        const int i = first_row + row;
-        if (MM_X == WT_MM_I8 && a.y_type == WT_MM_I32) {
+    const factors f1 = MM_PAIR == 2 ? factors_of(a, a.parts[1], p.tile.stack, r) : f;
+    const int bytes = bytes_of(a.y_type);
+    unsigned char *y = (unsigned char *)part.y +
+                       (p.tile.y_batches * part.y_batch + (p.tile.first + first_row) * part.y_stride + r) * bytes;
+#pragma unroll(4 / MM_PAIR)
+    for (int k = 0; k < 16 * lanes / 32; k++) {
+        const int row = lane / lanes + k * (32 / lanes), i = first_row + row;
+        if (row >= n_rows) break;
+        const mm_sum_4 sum = *(const mm_sum_4 *)unit_of(sums, row, unit);
+        unsigned char *to = y + row * part.y_stride * bytes;
+        if (bare && whole) {
+            *(mm_sum_4 *)to = sum;
+            continue;
+        }
+        if (bare) {
+            const int all[4] = {(int)sum.x, (int)sum.y, (int)sum.z, (int)sum.w};
             for (int c = 0; c < 4; c++)
-                if (r + c < part.rows) store_sum(part, p.tile, i, r + c, sum[c]);
+                if (r + c < part.rows) store_sum(part, p.tile, i, r + c, all[c]);
             continue;
         }
         const float x_scale = MM_X_IS_8 && a.x_scales ? a.x_scales[p.tile.first + i] : 1;
-        four y;
-#pragma unroll
-        for (int c = 0; c < 4; c++) {
-            y.v[c] = activated(a.activation, finished(f, c, sum[c], x_scale));
-            if (MM_PAIR == 2) y.v[c] *= finished(f1, c, sum1[c], x_scale);
+        float4 v = activated_4(finished(f, sum, x_scale));
+        if (MM_PAIR == 2) {
+            const float4 v1 = finished(f1, *(const mm_sum_4 *)unit_of(sums, row, lanes + unit), x_scale);
+            v = {v.x * v1.x, v.y * v1.y, v.z * v1.z, v.w * v1.w};
         }
-        store_four(a, part, p.tile, i, r, y, whole);
+        if (whole) {
+            store_four(a, to, v);
+            continue;
+        }
+        const float all[4] = {v.x, v.y, v.z, v.w};
+        for (int c = 0; c < 4; c++)
+            if (r + c < part.rows) store(a, part, p.tile, i, r + c, all[c]);
     }
 }
 
@@ -280,27 +330,35 @@ static __device__ void multiply_all(const wt_mm_wgmma_args &g, shared *s)
 {
     const int warp = threadIdx.x / 32 - 4, group = warp / 4;
     turn t = {0, 0};
-    for (int at = blockIdx.x; at < g.n_tiles; at += gridDim.x) {
+    if (IN_TURNS && group == 1) turn_give(0); // the first; the last one given is not taken
+    for (int at = blockIdx.x / MM_CLUSTER; at < g.n_tiles; at += gridDim.x / MM_CLUSTER) {
         mm_place p;
         mm_sum sums[MM_N / 2];
-        if (!find_place(g.args, at, g.n_tiles, MM_N / MM_PAIR, MM_PAIR == 2, &p)) continue;
+        if (!find_tile(g, at, &p)) continue;
         multiply_tile(g.args, p, s, group, &t, sums);
         finish_tile(g.args, p, s->sums[warp], 16 * warp, sums);
     }
 }
 
+#if MM_CLUSTER == 2
+#    define LAUNCHED __cluster_dims__(2, 1, 1) __launch_bounds__(WT_MM_WGMMA_THREADS, 1)
+#else
+#    define LAUNCHED __launch_bounds__(WT_MM_WGMMA_THREADS, 1)
+#endif
+
 // One warpgroup copies, with the registers that a thread of it needs; two multiply with the rest of 65536.
-extern "C" __global__ void __launch_bounds__(384, 1) matmul_wgmma(const __grid_constant__ wt_mm_wgmma_args g)
+extern "C" __global__ void LAUNCHED matmul_wgmma(const __grid_constant__ wt_mm_wgmma_args g)
 {
     extern __shared__ unsigned char wgmma_shared[];
     shared *s = (shared *)(wgmma_shared + (-shared_of(wgmma_shared) & 1023u));
     if (threadIdx.x == 0) {
         for (int k = 0; k < MM_STAGES; k++) {
             barrier_create(&s->full[k], 1);
-            barrier_create(&s->empty[k], WARPS);
+            barrier_create(&s->empty[k], WARPS * MM_CLUSTER);
         }
         barriers_created();
     }
+    if (MM_CLUSTER == 2) cluster_wait();
     __syncthreads();
     if (threadIdx.x < 128) {
         registers_down<40>();
@@ -309,4 +367,5 @@ extern "C" __global__ void __launch_bounds__(384, 1) matmul_wgmma(const __grid_c
         registers_up<232>();
         multiply_all(g, s);
     }
+    if (MM_CLUSTER == 2) cluster_wait(); // the other block writes and arrives here until then
 }

@@ -93,3 +93,21 @@ template <int N> static __device__ __forceinline__ void copy_async_wait()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
+
+// Four 8 x 8 matrices of 16-bit elements: lane l names row l % 8 of matrix l / 8, at 16 aligned bytes, and gets of each
+// (row g; columns 2t, 2t + 1), or transposed (rows 2t, 2t + 1; column g).
+static __device__ __forceinline__ void load_matrices(unsigned *r, const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"((unsigned)__cvta_generic_to_shared(row))
+                 : "memory");
+}
+
+static __device__ __forceinline__ void load_matrices_transposed(unsigned *r, const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"((unsigned)__cvta_generic_to_shared(row))
+                 : "memory");
+}

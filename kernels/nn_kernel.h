@@ -153,7 +153,8 @@ typedef struct nn_conv_args {
     long long length, out_length, next_group; // next_group: weights between groups, transposed and not
     int n, groups, inputs, outputs, taps;     // inputs and outputs of a group
     int stride, padding, dilation, transposed;
-    int phases; // stride of transposed, else 1
+    int phases;      // stride of transposed, else 1
+    int packs, wide; // GPU: weights in eights of channels; tiles of 128 outputs
 } nn_conv_args;
 
 // A convolution is one or, transposed, `stride` plain ones: output first + j step is the sum over taps
@@ -184,18 +185,17 @@ WT_SHARED_FN nn_phase nn_phase_of(const nn_conv_args *a, int phase)
 // ---- LSTM
 
 typedef struct nn_lstm_args {
-    const float *gates; // the input's products: [..][directions][4 hidden]
+    const float *gates;        // the input's products: [..][directions][4 hidden]
     long long gate_strides[2]; // of steps and batch
     nn_vector recurrent[2], input_bias[2], recurrent_bias[2];
-    nn_vector h0, c0;   // [directions][batch][hidden]
+    nn_vector h0, c0;   // [directions][all][hidden], of the first of this batch
     const int *lengths; // NULL = all steps
     nn_strided out;     // strides of steps and batch
-    nn_rows hn, cn;
-    float *states; // CPU: [directions][batch][2][hidden]; GPU: h, [2][directions][batch][hidden]
-    int *arrived;  // GPU: [directions][32]
-    int steps, batch, hidden, directions, units; // units: hidden ones of a block
-    int kept;      // GPU: columns of a thread whose weights lie in shared memory, beyond those in registers
-    int blocks;    // GPU: of a direction
+    nn_rows hn, cn;     // as h0
+    float *states; // CPU: [directions][batch][3][hidden], h, c and the next h; GPU: h, [2][directions][batch][hidden]
+    int *arrived;  // GPU: [directions][32], 0 before and after
+    int steps, batch, all, hidden, directions; // all: the whole batch, of which this may be a part
+    int units, blocks, kept; // GPU: hidden units of a block; blocks of a direction; fours of columns in shared memory
 } nn_lstm_args;
 
 // ---- experts

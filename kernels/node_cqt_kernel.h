@@ -24,8 +24,9 @@ typedef struct node_cqt_plan {
 
 typedef struct node_cqt_state {
     float re[CQT_STAGES][CQT_LANES], im[CQT_STAGES][CQT_LANES];
-    float known; // 1 once levels have been shown
-    float unused[15];
+    WT_ALIGNED(16) long long heard; // frames that the resonators have heard
+    int known;                      // 1 once levels have been shown
+    float x[WT_CHAIN_BLOCK];        // GPU: frames by position that they are still to hear
 } node_cqt_state;
 
 // A reading: a note, or behind them a pitch class, the sum of its notes.

@@ -69,36 +69,39 @@ static __device__ int pitch_pick(const node_pitch_plan *p, const float *normal)
     return at;
 }
 
-static __device__ void node_pitch_process(const wt_node_io *io, const node_pitch_plan *p, const node_pitch_coeffs *k,
-                                          float *ring)
+// The sound, and its mean of all channels into the ring.
+static __device__ void node_pitch_process(const wt_node_io *io, const node_pitch_plan *p, const node_pitch_coeffs *,
+                                          node_pitch_state *s)
 {
-    const int mask = p->ring - 1, room = pitch_at(p->frame + p->lags) + 1;
-    float *x = io->scratch, *d = x + room, *normal = d + p->lags;
-    for (int at = 0, n; at < io->n_frames; at += n) {
-        const long long position = io->position + at;
-        const int left = p->hop - (int)(position % p->hop);
-        n = min(io->n_frames - at, left);
-        for (int f = threadIdx.x; f < n; f += blockDim.x) {
-            float sum = 0.0f;
-            for (int c = 0; c < p->channels; c++) {
-                const float y = io->in[0][c * io->stride + at + f];
-                io->out[c * io->stride + at + f] = y;
-                sum += y;
-            }
-            ring[(position + f) & mask] = sum / (float)p->channels;
+    float *ring = (float *)(s + 1);
+    for (int f = threadIdx.x; f < io->n_frames; f += blockDim.x) {
+        float sum = 0.0f;
+        for (int c = 0; c < p->channels; c++) {
+            const float y = io->in[0][c * io->stride + f];
+            io->out[c * io->stride + f] = y;
+            sum += y;
         }
-        __syncthreads();
-        if (n < left) continue;
-        for (int i = threadIdx.x; i < p->frame + p->lags; i += blockDim.x)
-            x[pitch_at(i)] = i < p->frame ? ring[(position + n - p->frame + i) & mask] : 0.0f;
-        __syncthreads();
-        pitch_differences(p, x, d);
-        __syncthreads();
-        if (threadIdx.x < 32) {
-            pitch_normalise(p, d, normal);
-            const int lag = pitch_pick(p, normal);
-            if (threadIdx.x == 0) pitch_show(p, k, d, normal, lag, io->readings);
-        }
-        __syncthreads();
+        ring[(io->position + f) & (p->ring - 1)] = sum / (float)p->channels;
     }
+}
+
+// The last frame that has ended, unless it has been looked at. The ring holds a block more than a frame.
+static __device__ void node_pitch_after(const wt_node_io *io, const node_pitch_plan *p, const node_pitch_coeffs *k,
+                                        node_pitch_state *s)
+{
+    const long long end = io->position / p->hop * p->hop;
+    const int mask = p->ring - 1, room = pitch_at(p->frame + p->lags) + 1;
+    float *ring = (float *)(s + 1), *x = io->scratch, *d = x + room, *normal = d + p->lags;
+    if (end <= s->shown || end <= io->position - WT_CHAIN_BLOCK) return;
+    for (int i = threadIdx.x; i < p->frame + p->lags; i += blockDim.x)
+        x[pitch_at(i)] = i < p->frame ? ring[(end - p->frame + i) & mask] : 0.0f;
+    __syncthreads();
+    pitch_differences(p, x, d);
+    __syncthreads();
+    if (threadIdx.x >= 32) return;
+    pitch_normalise(p, d, normal);
+    const int lag = pitch_pick(p, normal);
+    if (threadIdx.x) return;
+    pitch_show(p, k, d, normal, lag, io->readings);
+    s->shown = end;
 }

@@ -26,6 +26,11 @@ typedef struct node_pitch_coeffs {
     float min_confidence, a4_hz;
 } node_pitch_coeffs;
 
+// Before the ring: the end of the last frame that was looked at; 0 = none.
+typedef struct node_pitch_state {
+    WT_ALIGNED(16) long long shown;
+} node_pitch_state;
+
 WT_SHARED_FN void node_pitch_design(const node_pitch_plan *p, const float *v0, const float *v1, node_pitch_coeffs *k)
 {
     (void)p, (void)v0;

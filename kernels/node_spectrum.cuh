@@ -4,11 +4,20 @@
 #include "spectral_node.cuh"
 
 static __device__ void node_spectrum_process(const wt_node_io *io, const node_spectrum_plan *p,
-                                             const node_spectrum_coeffs *k, float *state)
+                                             const node_spectrum_coeffs *, float *state)
+{
+    const node_spectrum_shared *s = (const node_spectrum_shared *)(state + p->base.shared);
+    spectral_pass(io, &p->base, state, 0, io->n_frames);
+    for (int band = threadIdx.x; band < SPECTRUM_BANDS && s->shown == 0; band += blockDim.x)
+        io->readings[band] = -120.0f;
+}
+
+static __device__ void node_spectrum_after(const wt_node_io *io, const node_spectrum_plan *p,
+                                           const node_spectrum_coeffs *k, float *state)
 {
     node_spectrum_shared *s = (node_spectrum_shared *)(state + p->base.shared);
-    spectral_process(
-        io, &p->base, state,
+    spectral_look(
+        io, &p->base, state, s->shown,
         [&](const spectral_team &team, int, float *own, const spectral_bins &x, long long) {
             for (int band = team.rank / 32; band < SPECTRUM_BANDS; band += team.size / 32) {
                 float sum = 0.0f;
@@ -18,11 +27,9 @@ static __device__ void node_spectrum_process(const wt_node_io *io, const node_sp
                 if ((team.rank & 31) == 0) own[band] = sum;
             }
         },
-        [&](long long) {
+        [&](long long end) {
             for (int band = threadIdx.x; band < SPECTRUM_BANDS; band += blockDim.x)
                 spectrum_show(p, k, state, band, io->readings);
-            if (threadIdx.x == 0) s->known = 1.0f;
+            if (threadIdx.x == 0) s->shown = end;
         });
-    for (int band = threadIdx.x; band < SPECTRUM_BANDS && s->known == 0.0f; band += blockDim.x)
-        io->readings[band] = -120.0f;
 }

@@ -20,9 +20,10 @@ typedef struct node_spectrum_coeffs {
     float keep; // of the smoothed power, a hop
 } node_spectrum_coeffs;
 
-// What the channels share: the smoothed power, and 1 once a transform has been made.
+// What the channels share: the smoothed power, and where the last transform ended; 0 = none has been made.
 typedef struct node_spectrum_shared {
-    float power[SPECTRUM_BANDS], known;
+    WT_ALIGNED(16) long long shown;
+    float power[SPECTRUM_BANDS];
 } node_spectrum_shared;
 
 WT_SHARED_FN void node_spectrum_design(const node_spectrum_plan *p, const float *v0, const float *v1,

@@ -183,8 +183,8 @@ extern "C" __global__ void __launch_bounds__(256) onset_detect(wt_onsets_args a)
     const float *x = a.envelope + blockIdx.x * a.n_frames;
     int *frames = a.frames + blockIdx.x * a.n_frames, count = 0;
     float least, most;
-    const bool varied = range_of(x, a.n_frames, range, least, most); // the same for all threads
-    const double offset = least, scale = (double)most - least + 2.2250738585072014e-308;
+    const bool varied = range_of(x, a.n_frames, range, least, most) || a.plain; // the same for all threads
+    const double offset = a.plain ? 0 : least, scale = a.plain ? 1 : (double)most - least + 2.2250738585072014e-308;
     long long next = 0; // thread 0's: the first frame that may be an onset again
     for (long long begin = 0; varied && begin < a.n_frames; begin += 256) {
         const long long at = begin + threadIdx.x;

@@ -19,6 +19,7 @@ typedef struct wt_onsets_args {
     int *counts;           ///< [n_signals]
     long long n_frames;
     int pre_max, post_max, pre_avg, post_avg, wait, backtrack;
+    int plain; ///< values as they are, else shifted and scaled to 0 .. 1
     double delta;
 } wt_onsets_args;
 

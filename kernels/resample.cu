@@ -4,7 +4,8 @@
 // neighbouring outputs of 32 RESAMPLE_REPEAT periods: its taps are the same for all lanes, one 16-byte read for four,
 // and each input frame, from shared memory, is multiplied by all of them. Lanes lie a period apart, rows of an odd
 // pitch: no two meet in a bank. Outputs pass through shared memory, so that they are written in runs. Blocks go from
-// tile to tile; where there is room they keep all taps in shared memory.
+// tile to tile; where there is room they keep all taps in shared memory, else a warp's next 512 bytes of them are on
+// their way while it works on those before.
 //
 // resample_exact: every phase has its own taps, where a tile does not fit. A thread makes WT_RESAMPLE_REPEAT outputs
 // `stride` apart, which share their phase: one tap is read for eight products. Neighbouring threads make neighbouring
@@ -172,14 +173,9 @@ extern __shared__ float tile_shared[];
 
 enum { TILE_LOADS = 5, TILE_PERIODS = 32 * RESAMPLE_REPEAT, TILE_COLUMNS = WT_RESAMPLE_COLUMNS, TILE_PITCH = RESAMPLE_PHASES | 1 };
 
-template <typename V> static __device__ __forceinline__ V tile_read(const V *from)
-{
-    return RESAMPLE_KEPT ? *from : __ldg(from);
-}
-
 static __device__ __forceinline__ void read_columns(const float *taps, float *column)
 {
-    const float4 a = tile_read((const float4 *)taps), b = tile_read((const float4 *)taps + 1);
+    const float4 a = ((const float4 *)taps)[0], b = ((const float4 *)taps)[1];
     column[0] = a.x, column[1] = a.y, column[2] = a.z, column[3] = a.w;
     column[4] = b.x, column[5] = b.y, column[6] = b.z, column[7] = b.w;
 }
@@ -188,23 +184,57 @@ static __device__ __forceinline__ void read_columns(const double *taps, double *
 {
 #pragma unroll
     for (int p = 0; p < TILE_COLUMNS; p += 2) {
-        const double2 a = tile_read((const double2 *)taps + p / 2);
+        const double2 a = ((const double2 *)taps)[p / 2];
         column[p] = a.x, column[p + 1] = a.y;
     }
 }
 
+// A warp's way along the taps of one unit, 32 reads of 16 bytes at a time through `stage`; kept taps are read in place.
+template <typename T> struct tile_taps {
+    enum { STEPS = 32 * 16 / (TILE_COLUMNS * sizeof(T)) };
+    const T *at;
+    float4 *stage;
+    const float4 *next, *end;
+    float4 coming;
+    int step;
+
+    __device__ __forceinline__ void begin(const T *taps, int window, float *own)
+    {
+        at = taps, stage = (float4 *)own, step = 0;
+        next = (const float4 *)taps + threadIdx.x % 32, end = (const float4 *)(taps + window * TILE_COLUMNS);
+        if (!RESAMPLE_KEPT) fetch();
+    }
+    __device__ __forceinline__ void fetch()
+    {
+        if (next < end) coming = __ldg(next);
+        next += 32;
+    }
+    __device__ __forceinline__ void read(T *column)
+    {
+        if (!RESAMPLE_KEPT && step == 0) {
+            __syncwarp();
+            stage[threadIdx.x % 32] = coming;
+            __syncwarp();
+            fetch();
+        }
+        read_columns(RESAMPLE_KEPT ? at : (const T *)stage + step * TILE_COLUMNS, column);
+        at += TILE_COLUMNS;
+        step = step + 1 == STEPS ? 0 : step + 1;
+    }
+};
+
 // The sums of one lane: window frames from `x` on, those of the next repeats 32 rows further.
 template <typename T>
-static __device__ __forceinline__ void tile_sums(const wt_resample_tile_args &a, const float *x, const T *taps,
+static __device__ __forceinline__ void tile_sums(const wt_resample_tile_args &a, const float *x, tile_taps<T> taps,
                                                  int pitch, int column, T (&sum)[RESAMPLE_REPEAT][RESAMPLE_PHASES])
 {
     for (int done = 0; done < a.window; column = 0, x += pitch) {
         const int run = a.step - column < a.window - done ? a.step - column : a.window - done;
         const float *from = x + column;
 #pragma unroll 4
-        for (int i = 0; i < run; i++, taps += TILE_COLUMNS) {
+        for (int i = 0; i < run; i++) {
             T tap[TILE_COLUMNS];
-            read_columns(taps, tap);
+            taps.read(tap);
 #pragma unroll
             for (int r = 0; r < RESAMPLE_REPEAT; r++) {
                 const T value = (T)from[r * 32 * pitch + i];
@@ -214,6 +244,7 @@ static __device__ __forceinline__ void tile_sums(const wt_resample_tile_args &a,
         }
         done += run;
     }
+    __syncwarp();
 }
 
 template <typename T>
@@ -232,7 +263,7 @@ static __device__ __forceinline__ void tile_write(const wt_resample_tile_args &a
     __syncwarp();
 }
 
-// Shared memory: the taps where they are kept, rows of input frames, and each warp's outputs.
+// Shared memory: the taps where they are kept, rows of input frames, and each warp's outputs, before them its stage.
 template <typename T> static __device__ __forceinline__ void tile(const wt_resample_tile_args &a)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32, pitch = a.step | 1;
@@ -240,7 +271,7 @@ template <typename T> static __device__ __forceinline__ void tile(const wt_resam
     const int of_unit = a.window * TILE_COLUMNS, n_kept = RESAMPLE_KEPT ? a.units * of_unit : 0;
     const T *taps = RESAMPLE_KEPT ? (const T *)tile_shared : (const T *)a.taps;
     float *frames = tile_shared + n_kept * (int)(sizeof(T) / sizeof(float));
-    float *own = frames + rows * pitch + warp * 32 * TILE_PITCH;
+    float *own = frames + wt__resample_tile_floats(rows, a.step) + warp * 32 * TILE_PITCH;
     for (int i = threadIdx.x; i < n_kept; i += blockDim.x) ((T *)tile_shared)[i] = ((const T *)a.taps)[i];
     for (int w = blockIdx.x; w < a.n_tiles * a.n_lines; w += gridDim.x) {
         const long long line = w / a.n_tiles, first = w % a.n_tiles * (long long)periods,
@@ -263,7 +294,9 @@ template <typename T> static __device__ __forceinline__ void tile(const wt_resam
         for (int share = warp; share < a.units * a.groups; share += n_warps) {
             const int u = share % a.units, from = share / a.units * TILE_PERIODS;
             T sum[RESAMPLE_REPEAT][RESAMPLE_PHASES] = {};
-            tile_sums(a, frames + (from + lane) * pitch, taps + u * of_unit, pitch,
+            tile_taps<T> way;
+            way.begin(taps + u * of_unit, a.window, own);
+            tile_sums(a, frames + (from + lane) * pitch, way, pitch,
                       wt__resample_tile_begin(a.numerator, a.denominator, RESAMPLE_PHASES, u), sum);
 #pragma unroll
             for (int r = 0; r < RESAMPLE_REPEAT; r++)

@@ -49,6 +49,12 @@ WT_SHARED_FN int wt__resample_tile_rows(int periods, int step, int window)
     return periods + (step + window - 2) / step;
 }
 
+/// Numbers of shared memory that the rows take, a multiple of 16 bytes.
+WT_SHARED_FN int wt__resample_tile_floats(int rows, int step)
+{
+    return (rows * (step | 1) + 3) / 4 * 4;
+}
+
 #ifndef __CUDACC__
 /// One output in double, straight from the words above. `wide`: the taps are double; `interpolated`: by a cubic
 /// (Lagrange) through the columns at -1, 0, 1 and 2 phases.

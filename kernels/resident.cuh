@@ -281,6 +281,23 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
     return memory;
 }
 
+// Thread 0, after a block: whether the kernel has lived long enough. Several thread blocks leave after the same turn, or
+// the next kernel, which begins when all have left, would keep a block waiting that only some have answered: the first
+// names a turn that none can have reached, as a slot is used again when all have answered.
+static __device__ bool resident_has_lived(const resident_args &r, resident_place here, bool over, bool *told)
+{
+    wt_block_word *last = (wt_block_word *)(r.places + r.layout.n_streams);
+    if (gridDim.x == 1) return over;
+    if (blockIdx.x == 0 && over && !*told) {
+        unsigned int turn = here.turn;
+        for (unsigned int k = 0; k < 2 * r.layout.slots; k++) turn = wt_block_next(turn);
+        block_store(last, here.term, turn);
+        __threadfence_system(); // before the next answer
+        *told = true;
+    }
+    return block_load(last) == wt_block_pack(here.term, here.turn);
+}
+
 extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
 {
     __shared__ chain_args a;
@@ -302,6 +319,7 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
     if (threadIdx.x == 0 && blockIdx.x == 0) atomicAdd_system(&r.control->n_started, 1u);
 
     int verdict, frames = 0;
+    bool told = false;
     resident_pace pace = {clock64(), 0};
     for (;;) {
         resident_place next = here;
@@ -321,7 +339,8 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
             chain_after(a, memory_of(s), ((const wt_instance *)memory_of(s))->position);
         here = next;
-        if (__syncthreads_or(r.once || resident_now() > begin_ns + r.life_ns)) {
+        const bool over = resident_now() > begin_ns + r.life_ns;
+        if (__syncthreads_or(r.once || (threadIdx.x == 0 && resident_has_lived(r, here, over, &told)))) {
             verdict = RESIDENT_OVER;
             break;
         }

@@ -62,7 +62,7 @@ typedef struct resident_args {
     wt_block_word *down, *up, *left; // host memory
     resident_control *control;
     unsigned char *exported;  // host memory: [n_streams][instance_bytes]
-    resident_place *places;   // [thread blocks]
+    resident_place *places;   // [thread blocks]; at [n_streams] the turn after which all leave, and the term
     float *targets;           // [thread blocks][n_params]
     unsigned long long plans_bytes;
     long long life_ns;

@@ -131,8 +131,22 @@ static __device__ void spectral_add(const spectral_team &team, const spectral_pl
     }
 }
 
-// A node's process: f(team, c, own, bins, end) for each channel's transform that ends at position `end`, then, by the
-// whole block, done(end).
+// Frames at .. at + n - 1 of a block into the rings of input, and the sound that goes on: the rings' of output, or the
+// input.
+static __device__ void spectral_pass(const wt_node_io *io, const spectral_plan *p, float *state, int at, int n)
+{
+    const long long position = io->position + at;
+    for (int i = threadIdx.x; i < p->channels * n; i += blockDim.x) {
+        const int c = i / n, k = i - c * n;
+        float *ring = spectral_channel(p, state, c);
+        const float x = io->in[0][c * io->stride + at + k];
+        ring[(position + k) & (p->in_ring - 1)] = x;
+        io->out[c * io->stride + at + k] = p->out_frames ? ring[p->in_ring + ((position + k) & (p->out_ring - 1))] : x;
+    }
+}
+
+// The process of a node that changes the sound: f(team, c, own, bins, end) for each channel's transform that ends at
+// position `end`, then, by the whole block, done(end).
 template <class Frame, class Done>
 static __device__ void spectral_process(const wt_node_io *io, const spectral_plan *p, float *state, Frame f, Done done)
 {
@@ -140,14 +154,7 @@ static __device__ void spectral_process(const wt_node_io *io, const spectral_pla
         const long long position = io->position + at;
         const int left = p->hop - (int)(position % p->hop);
         n = min(io->n_frames - at, left);
-        for (int i = threadIdx.x; i < p->channels * n; i += blockDim.x) {
-            const int c = i / n, k = i - c * n;
-            float *ring = spectral_channel(p, state, c);
-            const float x = io->in[0][c * io->stride + at + k];
-            ring[(position + k) & (p->in_ring - 1)] = x;
-            io->out[c * io->stride + at + k] =
-                p->out_frames ? ring[p->in_ring + ((position + k) & (p->out_ring - 1))] : x;
-        }
+        spectral_pass(io, p, state, at, n);
         __syncthreads();
         if (n < left) continue;
         const long long end = position + n;
@@ -155,7 +162,25 @@ static __device__ void spectral_process(const wt_node_io *io, const spectral_pla
             float *channel = spectral_channel(p, state, c);
             spectral_bins bins = spectral_forward(team, p, channel, end, scratch);
             f(team, c, channel + p->own, bins, end);
-            if (p->out_frames) spectral_add(team, p, channel + p->in_ring, spectral_inverse(team, p, bins), end);
+            spectral_add(team, p, channel + p->in_ring, spectral_inverse(team, p, bins), end);
+        });
+        done(end);
+        __syncthreads();
+    }
+}
+
+// What a node that only looks does after the answer, whose process is spectral_pass: as above for all transforms that
+// ended behind `shown`. Rings keep a block more than a transform.
+template <class Frame, class Done>
+static __device__ void spectral_look(const wt_node_io *io, const spectral_plan *p, float *state, long long shown,
+                                     Frame f, Done done)
+{
+    const long long from = max(shown, io->position - WT_CHAIN_BLOCK);
+#pragma unroll 1
+    for (long long end = (from / p->hop + 1) * p->hop; end <= io->position; end += p->hop) {
+        for_each_channel_team(p, io->scratch, [&](const spectral_team &team, float *scratch, int c) {
+            float *channel = spectral_channel(p, state, c);
+            f(team, c, channel + p->own, spectral_forward(team, p, channel, end, scratch), end);
         });
         done(end);
         __syncthreads();

@@ -90,8 +90,6 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
         [&](long long line, int t, bool, int thread, float2 *points) {
             const float2 *in = (const float2 *)a.in + (line * a.stored_frames + t) * SPECTRUM_BINS;
             const bool first = t < a.n_frames, second = t + 1 < a.n_frames;
-            if (t + SPECTRUM_PAIR_FRAMES + 1 < a.n_frames)
-                spectrum_prefetch(in + SPECTRUM_PAIR_FRAMES * SPECTRUM_BINS, 2 * SPECTRUM_BINS, thread);
             float2 x[SPECTRUM_BINS_EACH], y[SPECTRUM_BINS_EACH]; // all loads are on their way before one is used
 #pragma unroll
             for (int e = 0; e < SPECTRUM_BINS_EACH; e++) {

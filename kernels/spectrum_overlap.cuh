@@ -9,15 +9,6 @@
 
 enum { SPECTRUM_PAIR_FRAMES = 2 * SPECTRUM_SEQUENCES }; // of one round
 
-/// Have `count` numbers from `from` on come to the L2 cache, by the threads of one sequence: what the next round reads,
-/// asked for a round before, is near when it is wanted.
-template <class V> __device__ __forceinline__ void spectrum_prefetch(const V *from, int count, int thread)
-{
-    constexpr int LINE = 128 / sizeof(V);
-    for (int i = thread * LINE; i < count; i += SPECTRUM_THREADS * LINE)
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(from + i));
-}
-
 /// Both frames' bin k, and its mirror, as the inverse wants them: one complex signal, parts exchanged.
 __device__ __forceinline__ void spectrum_put_pair(float2 *points, int k, float2 x, float2 y)
 {

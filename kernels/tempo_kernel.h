@@ -41,6 +41,24 @@ typedef struct wt_tempo_args {
     int n_fft, tiles;
 } wt_tempo_args;
 
+typedef struct wt_tempo_rows_args {
+    const float *rows; ///< [n_rows][choice.length]
+    double *bpm;       ///< [n_rows]
+    wt_tempo_choice choice;
+    long long n_rows; ///< of all signals
+} wt_tempo_rows_args;
+
+#define WT_TEMPO_MULTIPLES 13
+
+typedef struct wt_tempo_ratios_args {
+    const float *rows; ///< [n_rows][length]
+    const double *bpm; ///< [n_rows]
+    float *ratios;     ///< [n_rows][WT_TEMPO_MULTIPLES]
+    double unit;       ///< lag k is the tempo unit / k
+    long long n_rows;  ///< of all signals
+    int length;
+} wt_tempo_ratios_args;
+
 /// wt_beats of warptone/tempo.h.
 typedef struct wt_beat_found {
     double bpm;
@@ -80,6 +98,19 @@ WT_TEMPO_FN double wt__tempo_refine(const wt_tempo_choice *c, const float *lags,
         best = (at - b / a) / beats;
     }
     return best;
+}
+
+/// A row's strength at multiple `i` of a tempo: on the line between the tempi of two lags, 0 beyond them.
+WT_TEMPO_FN float wt__tempo_ratio(const float *row, int length, double unit, double bpm, int i)
+{
+    const double multiples[WT_TEMPO_MULTIPLES] = {4,       8.0 / 3, 3,       2,       4.0 / 3, 1.5, 1,
+                                                  2.0 / 3, 3.0 / 4, 1.0 / 2, 1.0 / 3, 3.0 / 8, 0.25};
+    const double wanted = bpm * multiples[i];
+    if (!(wanted <= unit) || wanted < unit / (length - 1)) return 0;
+    int k = (int)(unit / wanted); // unit / k >= wanted > unit / (k + 1)
+    if (k > length - 2) k = length - 2;
+    const double high = unit / k, low = unit / (k + 1);
+    return (float)(row[k + 1] + (wanted - low) / (high - low) * ((double)row[k] - row[k + 1]));
 }
 
 #endif

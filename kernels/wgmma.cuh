@@ -23,6 +23,33 @@ static __device__ __forceinline__ void barrier_arrive(unsigned long long *barrie
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_of(barrier)) : "memory");
 }
 
+// At the barrier of the same place in block `rank` of the cluster.
+static __device__ __forceinline__ void barrier_arrive_at(unsigned long long *barrier, unsigned rank)
+{
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+                 "}" ::"r"(shared_of(barrier)),
+                 "r"(rank)
+                 : "memory");
+}
+
+static __device__ __forceinline__ unsigned cluster_rank()
+{
+    unsigned rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+// All threads of the cluster's blocks that have not ended.
+static __device__ __forceinline__ void cluster_wait()
+{
+    asm volatile("barrier.cluster.arrive.release;\n"
+                 "barrier.cluster.wait.acquire;" ::
+                     : "memory");
+}
+
 static __device__ __forceinline__ void barrier_expect(unsigned long long *barrier, int bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_of(barrier)), "r"(bytes)
@@ -34,7 +61,7 @@ static __device__ __forceinline__ bool barrier_passed(unsigned long long *barrie
     unsigned passed;
     asm volatile("{\n"
                  ".reg .pred p;\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
                  "selp.u32 %0, 1, 0, p;\n"
                  "}"
                  : "=r"(passed)
@@ -72,6 +99,16 @@ static __device__ __forceinline__ void copy_box(void *to, const void *map, int c
                  : "memory");
 }
 
+// The same to both blocks of a cluster of two, each with its own barrier of that place.
+static __device__ __forceinline__ void copy_box_to_both(void *to, const void *map, int column, int row, int matrix,
+                                                        unsigned long long *barrier)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+                 "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_of(to)),
+                 "l"(map), "r"(column), "r"(row), "r"(matrix), "r"(shared_of(barrier)), "h"((unsigned short)3)
+                 : "memory");
+}
+
 static __device__ __forceinline__ void prefetch_map(const void *map)
 {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
@@ -97,6 +134,17 @@ template <int N> static __device__ __forceinline__ void products_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
 
+// Turns of two warpgroups: each waits for its own (barrier 1 or 2 of the block), and gives the other one.
+static __device__ __forceinline__ void turn_wait(int group)
+{
+    asm volatile("bar.sync %0, 256;" ::"r"(1 + group) : "memory");
+}
+
+static __device__ __forceinline__ void turn_give(int group)
+{
+    asm volatile("bar.arrive %0, 256;" ::"r"(1 + group) : "memory");
+}
+
 template <int N> static __device__ __forceinline__ void registers_up()
 {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
@@ -111,11 +159,15 @@ template <int N> static __device__ __forceinline__ void registers_down()
 // sides, and neither transposed). Of MM_X.
 #if MM_X == WT_MM_I8
 typedef int mm_sum;
+typedef int2 mm_sum_2;
+typedef int4 mm_sum_4;
 #    define MM_KIND   "k32.s32.s8.s8 "
 #    define MM_SIGNS  ""
 #    define MM_SUM(d) "+r"(d)
 #else
 typedef float mm_sum;
+typedef float2 mm_sum_2;
+typedef float4 mm_sum_4;
 #    define MM_SUM(d) "+f"(d)
 #    if MM_X == WT_MM_E4M3
 #        define MM_KIND  "k32.f32.e4m3.e4m3 "

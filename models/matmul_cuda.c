@@ -7,7 +7,7 @@
 
 enum { ANY_ROWS = 8, ANY_WARPS = 8 }; // of kernels/matmul_any.cu
 enum { MOST_SKINNY_ROWS = 128 };      ///< up to which matmul_skinny, 16 rows at a time, was faster than matmul_tiles
-enum { MAX_OPTIONS = 8, OPTION_BYTES = 24 };
+enum { MAX_OPTIONS = 9, OPTION_BYTES = 24 };
 
 /// A kernel compiled with some options.
 typedef struct variant {
@@ -30,7 +30,7 @@ typedef struct plan {
     const char *file, *function;
     char options[MAX_OPTIONS][OPTION_BYTES]; ///< the rest empty
     wt_launch launch;
-    int wgmma_columns, n_tiles; ///< of matmul_wgmma; 0 = another kernel
+    wt__mm_wgmma_shape wgmma; ///< of matmul_wgmma; zeros for another kernel
 } plan;
 
 wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_cuda **cuda)
@@ -209,16 +209,6 @@ static int wgmma_scales(const wt_mm_args *a)
     return a->x_type == WT_MM_E4M3 && a->scale_rows == 128 && a->scale_columns == 128 ? 1 : -1;
 }
 
-/// Rows of W a block: 256, or 128 where that ends sooner, since the last blocks leave many SMs idle.
-static int wgmma_columns(const wt__mm_cuda *cuda, wt_mm_args *a, int pair)
-{
-    if (cuda->config.wgmma_columns) return cuda->config.wgmma_columns;
-    const int64_t n_x = wt_mm_n_tiles(a, WT_MM_TILE), n = cuda->n_sms;
-    const int64_t wide = (wt__mm_number_tiles(a, 256 / pair) * n_x + n - 1) / n;
-    const int64_t narrow = (wt__mm_number_tiles(a, 128 / pair) * n_x + n - 1) / n;
-    return 11 * narrow < 20 * wide ? 128 : 256; // a narrow one takes 0.55 of the time
-}
-
 /// Both factors of one type, as they lie, on compute capability 9.0.
 static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
@@ -227,26 +217,23 @@ static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     if (cuda->config.no_wgmma || info->compute_major != 9 || info->compute_minor || info->driver_version < 12000)
         return false;
     if (a->w_type != a->x_type || !tensor_vector(cuda, a) || scales < 0 || a->experts ||
-        rows_of_expert(a) <= MOST_SKINNY_ROWS)
+        rows_of_expert(a) <= (cuda->config.wgmma_columns ? WT_MATMUL_SKINNY : MOST_SKINNY_ROWS))
         return false;
-    const int columns = wgmma_columns(cuda, a, pair);
-    const int stages = cuda->config.wgmma_stages ? cuda->config.wgmma_stages : columns == 256 ? 4 : 6;
-    const int64_t n_tiles = (int64_t)wt__mm_number_tiles(a, columns / pair) * wt_mm_n_tiles(a, WT_MM_TILE);
-    if (n_tiles > INT32_MAX) return false;
+    const wt__mm_wgmma_shape shape = wt__mm_wgmma_shape_of(&cuda->config, cuda->n_sms, a);
+    if (shape.n_tiles > INT32_MAX) return false;
     const option options[] = {{"X", a->x_type},
                               {"SCALES", scales},
                               {"S", a->scale_type},
                               {"PAIR", pair},
-                              {"N", columns},
-                              {"STAGES", stages},
-                              {"PROMOTE", a->x_type == WT_MM_E4M3}};
-    *p = (plan){.file = "kernels/matmul_wgmma.cu", .function = "matmul_wgmma"};
-    write_options(p, options, 7);
-    p->wgmma_columns = columns;
-    p->n_tiles = (int)n_tiles;
-    p->launch = (wt_launch){.grid = {n_tiles < cuda->n_sms ? (int)n_tiles : cuda->n_sms},
-                            .block = {384},
-                            .shared_bytes = (size_t)(1024 + stages * ((WT_MM_TILE + columns) * 128 + 16) + 32768)};
+                              {"N", shape.columns},
+                              {"STAGES", shape.stages},
+                              {"CLUSTER", shape.cluster},
+                              {"PROMOTE", a->x_type == WT_MM_E4M3},
+                              {"ACTIVATION", a->activation}};
+    *p = (plan){.file = "kernels/matmul_wgmma.cu", .function = "matmul_wgmma", .wgmma = shape};
+    write_options(p, options, 9);
+    p->launch =
+        (wt_launch){.grid = {shape.n_blocks}, .block = {WT_MM_WGMMA_THREADS}, .shared_bytes = shape.shared_bytes};
     return true;
 }
 
@@ -300,9 +287,9 @@ static wt_status enqueue_library(wt__mm_cuda *cuda, wt_stream *stream, const wt_
 
 static wt_status launch(wt__mm_cuda *cuda, wt_stream *stream, wt_kernel *kernel, const plan *p, const wt_mm_args *a)
 {
-    if (!p->wgmma_columns) return wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(*a), 1);
-    wt_mm_wgmma_args w = {.n_tiles = p->n_tiles};
-    wt_status status = wt__mm_wgmma_fill(cuda->config.device, a, p->wgmma_columns, &w);
+    if (!p->wgmma.columns) return wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(*a), 1);
+    wt_mm_wgmma_args w;
+    wt_status status = wt__mm_wgmma_fill(cuda->config.device, a, &p->wgmma, &w);
     return status ? status : wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(w), 1);
 }
 

@@ -37,8 +37,16 @@ WT_CHECKED wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, 
 WT_CHECKED wt_status wt__mm_cuda_repack(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_repack_args *args);
 const char *wt__mm_cuda_kernel(wt__mm_cuda *cuda, const wt_mm_args *args);
 
-/// The arguments of matmul_wgmma.cu with `columns` rows of W a block: matmul_wgmma.c.
-WT_CHECKED wt_status wt__mm_wgmma_fill(wt_device *device, const wt_mm_args *args, int columns,
+/// How matmul_wgmma.cu is compiled and launched for a product: matmul_wgmma.c.
+typedef struct wt__mm_wgmma_shape {
+    int columns, cluster, stages; ///< rows of W a block, blocks that share them, stages of shared memory
+    int64_t n_tiles;
+    int n_blocks;
+    size_t shared_bytes;
+} wt__mm_wgmma_shape;
+/// `args` gets the numbers of its tiles.
+wt__mm_wgmma_shape wt__mm_wgmma_shape_of(const wt_matmul_config *config, int n_sms, wt_mm_args *args);
+WT_CHECKED wt_status wt__mm_wgmma_fill(wt_device *device, const wt_mm_args *args, const wt__mm_wgmma_shape *shape,
                                        wt_mm_wgmma_args *filled);
 
 /// What is queued through the library: matmul_library.c, with two kernels of ours (matmul_finish.cu, matmul_widen.cu).

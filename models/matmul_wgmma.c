@@ -1,7 +1,42 @@
-// What tensor copies of matmul_wgmma are told of x and the weights.
+// Products by matmul_wgmma.cu: the shape of its tiles, and what its tensor copies are told of x and the weights.
 #include "matmul_internal.h"
 
 #include <string.h>
+
+enum { STEP_BYTES = 128, BARRIER_BYTES = 16, ALIGN_BYTES = 1024 };
+
+static int64_t rounds_of(wt_mm_args *a, int columns, int n_sms)
+{
+    const int64_t n = (int64_t)wt__mm_number_tiles(a, columns / (a->gated ? 2 : 1)) * wt_mm_n_tiles(a, WT_MM_TILE);
+    return (n + n_sms - 1) / n_sms;
+}
+
+/// Rows of W a block: 256, or 128, which take 0.55 of the time, where that ends sooner, since many SMs idle at the end.
+static int columns_of(wt_mm_args *a, int n_sms)
+{
+    return 11 * rounds_of(a, 128, n_sms) < 20 * rounds_of(a, 256, n_sms) ? 128 : 256;
+}
+
+/// Two blocks with the same rows of W read them together; not beside experts, whose last tiles differ.
+static int cluster_of(const wt_mm_args *a)
+{
+    const int n_x = (a->m + WT_MM_TILE - 1) / WT_MM_TILE;
+    return !a->offsets && (n_x % 2 == 0 || n_x > 8) ? 2 : 1;
+}
+
+wt__mm_wgmma_shape wt__mm_wgmma_shape_of(const wt_matmul_config *config, int n_sms, wt_mm_args *a)
+{
+    wt__mm_wgmma_shape s;
+    s.columns = config->wgmma_columns ? config->wgmma_columns : columns_of(a, n_sms);
+    s.cluster = a->offsets ? 1 : config->wgmma_cluster ? config->wgmma_cluster : cluster_of(a);
+    s.stages = config->wgmma_stages ? config->wgmma_stages : s.columns == 256 ? 4 : 6;
+    s.n_tiles =
+        (int64_t)wt__mm_number_tiles(a, s.columns / (a->gated ? 2 : 1)) * wt_mm_n_tiles(a, WT_MM_TILE * s.cluster);
+    s.n_blocks = (int)(s.n_tiles < n_sms / s.cluster ? s.n_tiles : n_sms / s.cluster) * s.cluster;
+    s.shared_bytes = ALIGN_BYTES + sizeof(float) * WT_MM_WGMMA_SUMS +
+                     (size_t)s.stages * (size_t)((WT_MM_TILE + s.columns) * STEP_BYTES + BARRIER_BYTES);
+    return s;
+}
 
 static wt_status fill_map(wt_device *device, const wt_tensor_map_config *config, wt_mm_map *filled)
 {
@@ -12,10 +47,10 @@ static wt_status fill_map(wt_device *device, const wt_tensor_map_config *config,
     return status;
 }
 
-wt_status wt__mm_wgmma_fill(wt_device *device, const wt_mm_args *a, int columns, wt_mm_wgmma_args *filled)
+wt_status wt__mm_wgmma_fill(wt_device *device, const wt_mm_args *a, const wt__mm_wgmma_shape *shape,
+                            wt_mm_wgmma_args *filled)
 {
     const int bytes = a->x_type == WT_MM_I8 || a->x_type == WT_MM_E4M3 ? 1 : 2;
-    const int n_stack = a->offsets ? a->n_experts : a->n_batches;
     wt_tensor_map_config config = {.data = (uintptr_t)a->x,
                                    .element_bytes = bytes,
                                    .columns = a->columns,
@@ -24,16 +59,18 @@ wt_status wt__mm_wgmma_fill(wt_device *device, const wt_mm_args *a, int columns,
                                    .row_bytes = a->x_stride * bytes,
                                    .matrix_bytes = a->x_batch * bytes,
                                    .box_rows = WT_MM_TILE};
+    memset(filled, 0, sizeof *filled);
     filled->args = *a;
+    filled->n_tiles = (int)shape->n_tiles;
     wt_status status = fill_map(device, &config, &filled->x);
     for (int k = 0; k < a->n_parts && !status; k++) {
         const wt_mm_part *p = &a->parts[k];
         config.data = (uintptr_t)p->w;
         config.rows = p->rows;
-        config.n_matrices = n_stack;
+        config.n_matrices = a->offsets ? a->n_experts : a->n_batches;
         config.row_bytes = a->row_bytes;
         config.matrix_bytes = p->w_next;
-        config.box_rows = a->gated ? columns / 2 : columns;
+        config.box_rows = shape->columns / (a->gated ? 2 : 1) / shape->cluster;
         status = fill_map(device, &config, &filled->w[k]);
     }
     return status;

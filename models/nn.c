@@ -14,20 +14,36 @@ static_assert((int)WT_ACTIVATION_SNAKE == NN_SNAKE && (int)WT_ACTIVATION_SIGMOID
 // ---- the handle
 
 static const struct {
-    const char *file, *option;
+    const char *file, *options[2];
     struct {
         const char *name;
         nn_kernel kernel;
     } functions[5];
 } modules[] = {
     {"kernels/nn_norm.cu",
-     NULL,
+     {NULL},
      {{"nn_norm_warp", NN_NORM_WARP},
       {"nn_norm_block", NN_NORM_BLOCK},
       {"nn_norm_wide", NN_NORM_WIDE},
       {"nn_norm_channels", NN_NORM_CHANNELS}}},
-    {"kernels/nn_point.cu", NULL, {{"nn_point", NN_POINT}}},
-    {"kernels/nn_token.cu", NULL, {{"nn_embed", NN_EMBED}, {"nn_rope", NN_ROPE}}},
+    {"kernels/nn_point.cu", {NULL}, {{"nn_point", NN_POINT}}},
+    {"kernels/nn_conv.cu",
+     {NULL},
+     {{"nn_conv_few", NN_CONV_FEW},
+      {"nn_conv_f32", NN_CONV_F32},
+      {"nn_conv_f16", NN_CONV_F16},
+      {"nn_conv_bf16", NN_CONV_BF16}}},
+    {"kernels/nn_lstm.cu", {NULL}, {{"nn_lstm_cluster", NN_LSTM_CLUSTER}, {"nn_lstm_grid", NN_LSTM_GRID}}},
+    {"kernels/nn_moe.cu",
+     {NULL},
+     {{"nn_route", NN_ROUTE}, {"nn_group", NN_GROUP}, {"nn_permute", NN_PERMUTE}, {"nn_unpermute", NN_UNPERMUTE}}},
+    {"kernels/nn_attend.cu",
+     {"-DBF16=0", "-DD_HEAD=64"},
+     {{"nn_attend_f32", NN_ATTEND_F32}, {"nn_attend_16", NN_ATTEND_F16}}},
+    {"kernels/nn_attend.cu", {"-DBF16=0", "-DD_HEAD=128"}, {{"nn_attend_16", NN_ATTEND_F16_128}}},
+    {"kernels/nn_attend.cu", {"-DBF16=1", "-DD_HEAD=64"}, {{"nn_attend_16", NN_ATTEND_BF16}}},
+    {"kernels/nn_attend.cu", {"-DBF16=1", "-DD_HEAD=128"}, {{"nn_attend_16", NN_ATTEND_BF16_128}}},
+    {"kernels/nn_token.cu", {NULL}, {{"nn_embed", NN_EMBED}, {"nn_rope", NN_ROPE}}},
 };
 static_assert(sizeof modules / sizeof *modules <= NN_MODULES, "the handle has room");
 
@@ -36,7 +52,7 @@ static wt_status load_kernels(wt_nn *nn)
     wt_status status = WT_OK;
     for (size_t m = 0; m < sizeof modules / sizeof *modules && !status; m++) {
         const wt_module_config config = {
-            .name = modules[m].file, .options = &modules[m].option, .n_options = modules[m].option ? 1 : 0};
+            .name = modules[m].file, .options = modules[m].options, .n_options = modules[m].options[0] ? 2 : 0};
         status = wt_module_create(nn->device, &config, &nn->modules[m]);
         for (int f = 0; f < 5 && modules[m].functions[f].name && !status; f++)
             status = wt_module_get_kernel(nn->modules[m], modules[m].functions[f].name,
@@ -54,9 +70,12 @@ wt_status wt_nn_create(const wt_nn_config *config, wt_nn **nn)
     wt_partition_info partition = {.n_sms = info->n_sms};
     if (config->partition) wt_partition_get_info(config->partition, &partition);
     *n = (wt_nn){.device = config->device,
+                 .matmul = config->matmul,
                  .n_sms = partition.n_sms,
                  .on_gpu = info->backend == WT_BACKEND_CUDA};
     wt_status status = n->on_gpu ? load_kernels(n) : WT_OK;
+    if (!status && n->on_gpu)
+        status = wt_buffer_create(n->device, WT_MEMORY_DEVICE, sizeof(int) * NN_COUNTERS, &n->counters);
     if (status) {
         wt_nn_destroy(n);
         return status;
@@ -86,7 +105,7 @@ bool wt__nn_in_packs(const nn_rows *r)
     return !r->data || ((uintptr_t)r->data % bytes == 0 && r->stride % NN_PACK == 0);
 }
 
-static wt_status check(const char *what, const wt_array *a)
+static wt_status check_any(const char *what, const wt_array *a)
 {
     char text[96];
     if (!a) return wt_fail(WT_ERR_BAD_ARG, "%s is missing", what);
@@ -97,13 +116,27 @@ static wt_status check(const char *what, const wt_array *a)
     for (int d = 0; d < a->rank; d++)
         if (a->shape[d] < 0)
             return wt_fail(WT_ERR_BAD_ARG, "%s is %s", what, wt_shape_describe(a->rank, a->shape, text));
-    if (a->shape[a->rank - 1] > 1 && a->strides[a->rank - 1] != 1)
-        return wt_fail(WT_ERR_BAD_ARG, "%s has stride %lld along its last axis, want 1", what,
-                       (long long)a->strides[a->rank - 1]);
     if (!a->data || a->data % wt_dtype_bytes(a->dtype, 1))
         return wt_fail(WT_ERR_BAD_ARG, "%s lies at %#llx, want an address aligned to its type", what,
                        (unsigned long long)a->data);
     return WT_OK;
+}
+
+static wt_status check(const char *what, const wt_array *a)
+{
+    wt_status status = check_any(what, a);
+    if (status) return status;
+    if (a->shape[a->rank - 1] > 1 && a->strides[a->rank - 1] != 1)
+        return wt_fail(WT_ERR_BAD_ARG, "%s has stride %lld along its last axis, want 1", what,
+                       (long long)a->strides[a->rank - 1]);
+    return WT_OK;
+}
+
+wt_status wt__nn_view(const char *what, const wt_array *a, int rank)
+{
+    wt_status status = check_any(what, a);
+    if (!status && a->rank != rank) status = wt_fail(WT_ERR_BAD_ARG, "%s has rank %d, want %d", what, a->rank, rank);
+    return status;
 }
 
 wt_status wt__nn_rows(const char *what, const wt_array *a, nn_rows *rows, long long *n, long long *width)

@@ -27,13 +27,18 @@ typedef enum nn_kernel {
     NN_PERMUTE,
     NN_UNPERMUTE,
     NN_ATTEND_F32,
+    NN_ATTEND_F16, ///< heads up to 64; then up to 128
+    NN_ATTEND_F16_128,
+    NN_ATTEND_BF16,
+    NN_ATTEND_BF16_128,
     NN_N_KERNELS
 } nn_kernel;
 
-enum { NN_MODULES = 8, NN_PACK = 4 };
+enum { NN_MODULES = 12, NN_PACK = 4, NN_COUNTERS = 64 };
 
 struct wt_nn {
     wt_device *device;
+    wt_matmul *matmul;
     int n_sms;
     bool on_gpu;
     wt_module *modules[NN_MODULES];
@@ -50,6 +55,8 @@ WT_CHECKED wt_status wt__nn_rows_like(const char *what, const wt_array *a, const
 WT_CHECKED wt_status wt__nn_vector(const char *what, const wt_array *a, long long n, nn_vector *vector);
 /// A given rank of at most 4 with a dense last axis; strides of the others free.
 WT_CHECKED wt_status wt__nn_strided(const char *what, const wt_array *a, int rank, nn_strided *strided);
+/// A given rank, strides free.
+WT_CHECKED wt_status wt__nn_view(const char *what, const wt_array *a, int rank);
 /// Dense, of a type among two, with so many elements; NULL is allowed.
 WT_CHECKED wt_status wt__nn_dense(const char *what, const wt_array *a, wt_dtype type, wt_dtype or, int64_t n,
                                   void **data);

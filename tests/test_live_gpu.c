@@ -115,6 +115,11 @@ static const wt_node_desc split_nodes[] = {
 static const wt_setting long_room[] = {{"synthetic_ms", "400", 0}, {"mix", NULL, 0.5}};
 static const wt_node_desc room_nodes[] = {{.type = "convolution", .settings = long_room, .n_settings = 2}};
 
+// Their readings come a block later from a device, so of a hop that ends long before the test does.
+static const wt_setting slowly[] = {{"hop", NULL, 1024}};
+static const wt_node_desc look_nodes[] = {
+    {.type = "spectrum"}, {.type = "pitch"}, {.type = "cqt", .settings = slowly, .n_settings = 1}};
+
 static const struct {
     const char *name;
     wt_chain_desc desc;
@@ -123,6 +128,7 @@ static const struct {
     {"wide", {.name = "wide", .nodes = wide_nodes, .n_nodes = 3}},
     {"split", {.name = "split", .nodes = split_nodes, .n_nodes = 4}},
     {"room", {.name = "room", .nodes = room_nodes, .n_nodes = 1}},
+    {"look", {.name = "look", .nodes = look_nodes, .n_nodes = 3}},
 };
 enum { N_CHAINS = sizeof chains / sizeof *chains, FRAMES = 12000 };
 

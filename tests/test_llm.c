@@ -377,10 +377,10 @@ typedef struct listener {
     int n, last; ///< heard, and after how many to stop
 } listener;
 
-static bool listen(void *user, int32_t id)
+static bool listen(void *user, const wt_llm_pick *pick)
 {
     listener *l = user;
-    l->ids[l->n++] = id;
+    l->ids[l->n++] = pick->id;
     return l->n != l->last;
 }
 
@@ -437,7 +437,7 @@ static void sequences_do_not_meet(void **state)
             for (int k = 0; k < SEQUENCES; k++) {
                 const int q = (k + n) % SEQUENCES;
                 if ((q == SEQUENCES - 1 && n < 4) || (q == 0 && n >= 8)) continue;
-                turns[n_turns++] = (wt_llm_turn){q, ids[q]};
+                turns[n_turns++] = (wt_llm_turn){.sequence = q, .id = ids[q]};
             }
             assert_ok(wt_llm_step(all, turns, n_turns, best, logits[0]));
             for (int k = 0; k < n_turns; k++) {
@@ -453,7 +453,7 @@ static void sequences_do_not_meet(void **state)
                 assert_same_logits(logits[k], wt_llm_logits(f.session), VOCAB);
             }
         }
-        assert_fails(wt_llm_step(all, (wt_llm_turn[]){{1, 0}, {1, 0}}, 2, best, NULL), WT_ERR_BAD_ARG,
+        assert_fails(wt_llm_step(all, (wt_llm_turn[]){{.sequence = 1}, {.sequence = 1}}, 2, best, NULL), WT_ERR_BAD_ARG,
                      "llm: turns 0 and 1 are both of sequence 1");
         assert_int_equal(wt_llm_select(all, SEQUENCES), WT_ERR_BAD_ARG);
         wt_llm_session_destroy(all);

@@ -175,7 +175,7 @@ static void check_strength(wt_device *device, wt_stream *stream, const wt_onset_
     free(want), free(got);
 }
 
-static void check_onsets(wt_device *device, wt_stream *stream, bool backtrack)
+static void check_onsets(wt_device *device, wt_stream *stream, bool backtrack, bool plain)
 {
     static float x[BATCH * EVENTS];
     static int got[BATCH * EVENTS], want[EVENTS];
@@ -183,8 +183,12 @@ static void check_onsets(wt_device *device, wt_stream *stream, bool backtrack)
     for (int i = 0; i < BATCH * EVENTS; i++) // coarse steps: many equal neighbours; the last signal is constant
         x[i] = i / EVENTS == BATCH - 1 ? 1 : floorf(8 * noise(&seed) * noise(&seed)) / 8;
     x[EVENTS - 1] = 5;
-    const wt_onsets_config c = {
-        .peaks = wt_onset_peaks(22050, 256), .n_frames = EVENTS, .n_signals = BATCH, .backtrack = backtrack};
+    if (plain) x[EVENTS + 50] = NAN, x[EVENTS + 90] = INFINITY; // these have onsets all the same
+    const wt_onsets_config c = {.peaks = wt_onset_peaks(22050, 256),
+                                .n_frames = EVENTS,
+                                .n_signals = BATCH,
+                                .backtrack = backtrack,
+                                .plain = plain};
     wt_onsets *plan;
     assert_ok(wt_onsets_create(device, &c, &plan));
     wt_buffer *in = buffer_of(device, sizeof x), *out = buffer_of(device, sizeof got),
@@ -196,7 +200,8 @@ static void check_onsets(wt_device *device, wt_stream *stream, bool backtrack)
     assert_ok(wt_stream_download(stream, counts, n, 0, sizeof counts));
     assert_ok(wt_stream_synchronize(stream));
     for (int s = 0; s < BATCH; s++) {
-        const int64_t count = wt_onset_detect(&c.peaks, x + s * EVENTS, EVENTS, want);
+        const int64_t count = plain ? wt_peak_pick(&c.peaks, x + s * EVENTS, EVENTS, want)
+                                    : wt_onset_detect(&c.peaks, x + s * EVENTS, EVENTS, want);
         if (backtrack) wt_onset_backtrack(x + s * EVENTS, EVENTS, want, count, want);
         if (counts[s] != count) fail_msg("signal %d: %d onsets, want %lld", s, counts[s], (long long)count);
         assert_true(count > 20 || s == BATCH - 1);
@@ -217,8 +222,9 @@ static void check_device(wt_backend backend)
     check_strength(device, stream, &(wt_onset_config){.lag = 1});
     check_strength(device, stream, &(wt_onset_config){.median = true, .no_center = true});
     check_strength(device, stream, &(wt_onset_config){.lag = 2, .max_size = 3, .detrend = true});
-    check_onsets(device, stream, false);
-    check_onsets(device, stream, true);
+    check_onsets(device, stream, false, false);
+    check_onsets(device, stream, true, false);
+    check_onsets(device, stream, true, true);
     wt_stream_destroy(stream);
     wt_device_close(device);
 }

@@ -114,7 +114,7 @@ static void mono_is_the_mean(void **state)
 enum { SIGNALS = 3, CHANNELS = 2, PLAN_FRAMES = 1001, SAMPLES = SIGNALS * CHANNELS * PLAN_FRAMES };
 
 // Every format, noise of which a third is far below a step.
-static void check_plan(wt_device *device, wt_pcm_format format)
+static void check_plan(wt_device *device, wt_pcm_format format, bool fold)
 {
     static unsigned char in[8 * SAMPLES];
     static float got[SAMPLES], want[SAMPLES];
@@ -124,13 +124,16 @@ static void check_plan(wt_device *device, wt_pcm_format format)
         const double f64 = noise(&seed) * (k % 3 ? 1 : 1e-30);
         const float f32 = (float)f64;
         const int32_t s32 = (int32_t)(f64 * 2e9);
-        if (format == WT_PCM_F64) memcpy(in + 8 * k, &f64, 8);
-        else memcpy(in + bytes * (size_t)k, format == WT_PCM_F32 ? (const void *)&f32 : &s32, bytes);
+        if (format == WT_PCM_F64)
+            memcpy(in + 8 * k, &f64, 8);
+        else
+            memcpy(in + bytes * (size_t)k, format == WT_PCM_F32 ? (const void *)&f32 : &s32, bytes);
     }
     wt_pcm_plan *plan = NULL;
     wt_stream *stream = NULL;
     wt_buffer *from = NULL, *to = NULL;
-    assert_ok(wt_pcm_plan_create(device, format, CHANNELS, PLAN_FRAMES, SIGNALS, &plan));
+    const wt_pcm_plan_config config = {format, CHANNELS, PLAN_FRAMES, SIGNALS, fold};
+    assert_ok(wt_pcm_plan_create(device, &config, &plan));
     assert_ok(wt_stream_create(device, NULL, &stream));
     assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, bytes * SAMPLES, &from));
     assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, sizeof got, &to));
@@ -143,10 +146,12 @@ static void check_plan(wt_device *device, wt_pcm_format format)
         float *rows[CHANNELS];
         for (int c = 0; c < CHANNELS; c++) rows[c] = want + (s * CHANNELS + c) * PLAN_FRAMES;
         wt_pcm_read(format, in + (size_t)(s * CHANNELS * PLAN_FRAMES) * bytes, CHANNELS, PLAN_FRAMES, rows);
+        if (fold) wt_pcm_to_mono((const float *const *)rows, CHANNELS, PLAN_FRAMES, want + s * PLAN_FRAMES);
     }
-    for (int k = 0; k < SAMPLES; k++)
+    for (int k = 0; k < SAMPLES / (fold ? CHANNELS : 1); k++)
         if (memcmp(&got[k], &want[k], sizeof *got))
-            fail_msg("format %d, sample %d: %.9g, want %.9g", (int)format, k, (double)got[k], (double)want[k]);
+            fail_msg("format %d%s, sample %d: %.9g, want %.9g", (int)format, fold ? " folded" : "", k, (double)got[k],
+                     (double)want[k]);
     wt_buffer_destroy(from), wt_buffer_destroy(to);
     wt_stream_destroy(stream);
     wt_pcm_plan_destroy(plan);
@@ -157,8 +162,9 @@ static void check_plans(wt_backend backend)
     wt_device *device = NULL;
     wt_pcm_plan *plan = NULL;
     assert_ok(wt_device_open(&(wt_device_config){.backend = backend}, &device));
-    for (int format = 0; format <= WT_PCM_F64; format++) check_plan(device, (wt_pcm_format)format);
-    assert_fails(wt_pcm_plan_create(device, WT_PCM_S16, 0, 5, 1, &plan), WT_ERR_BAD_ARG,
+    for (int format = 0; format <= WT_PCM_F64; format++)
+        check_plan(device, (wt_pcm_format)format, false), check_plan(device, (wt_pcm_format)format, true);
+    assert_fails(wt_pcm_plan_create(device, &(wt_pcm_plan_config){WT_PCM_S16, 0, 5, 1, false}, &plan), WT_ERR_BAD_ARG,
                  "pcm: 1 signals of 0 channels and 5 frames, want 1..65535, 1..1024, 1..2147483647");
     assert_null(plan);
     wt_device_close(device);

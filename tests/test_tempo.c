@@ -46,10 +46,12 @@ static void tempograms_equal_librosas(void **state)
         const bool hamming = !strcmp(golden_text(g, "window", "hann"), "hamming");
         const size_t length = (size_t)golden_int(g, "win_length", 384);
         wt_tempogram *plan;
-        assert_ok(wt_tempogram_create(NULL, &(wt_tempogram_config){.win_length = (int)length,
-                                   .window = {.kind = hamming ? WT_WINDOW_HAMMING : WT_WINDOW_HANN},
-                                   .no_norm = hamming}, // the one case without a norm
-            &plan));
+        assert_ok(
+            wt_tempogram_create(NULL,
+                                &(wt_tempogram_config){.win_length = (int)length,
+                                                       .window = {.kind = hamming ? WT_WINDOW_HAMMING : WT_WINDOW_HANN},
+                                                       .no_norm = hamming}, // the one case without a norm
+                                &plan));
         assert_int_equal(wt_tempogram_rows(plan, (int64_t)n), n);
         float *out = malloc(n * length * sizeof *out);
         assert_non_null(out);
@@ -117,7 +119,8 @@ static void tempi_are_librosas(void **state)
         size_t n;
         float *envelope = envelope_of(g, false, &n);
         wt_tempo *plan;
-        assert_ok(wt_tempo_create(NULL, &(wt_tempo_config){.start_bpm = golden_double(g, "start_bpm", 0),
+        assert_ok(wt_tempo_create(NULL,
+                                  &(wt_tempo_config){.start_bpm = golden_double(g, "start_bpm", 0),
                                                      .std_bpm = golden_double(g, "std_bpm", 0),
                                                      .ac_size_s = golden_double(g, "ac_size", 0),
                                                      .max_bpm = golden_double(g, "max_tempo", 0)},
@@ -142,7 +145,8 @@ static void beats_are_librosas(void **state)
         size_t n;
         float *envelope = envelope_of(g, true, &n);
         wt_beat *plan;
-        assert_ok(wt_beat_create(NULL, &(wt_beat_config){.tempo = {.start_bpm = golden_double(g, "start_bpm", 0)},
+        assert_ok(wt_beat_create(NULL,
+                                 &(wt_beat_config){.tempo = {.start_bpm = golden_double(g, "start_bpm", 0)},
                                                    .bpm = golden_double(g, "bpm", 0),
                                                    .tightness = golden_double(g, "tightness", 0),
                                                    .no_trim = !golden_int(g, "trim", 1),
@@ -171,7 +175,8 @@ static void pulses_equal_librosas(void **state)
         size_t n;
         float *envelope = envelope_of(g, true, &n);
         wt_plp *plan;
-        assert_ok(wt_plp_create(NULL, &(wt_plp_config){.win_length = golden_int(g, "win_length", 0),
+        assert_ok(wt_plp_create(NULL,
+                                &(wt_plp_config){.win_length = golden_int(g, "win_length", 0),
                                                  .min_bpm = golden_double(g, "tempo_min", 0),
                                                  .max_bpm = golden_double(g, "tempo_max", 0),
                                                  .max_frames = (int64_t)n},
@@ -248,15 +253,9 @@ static void bad_input_gets_a_sentence(void **state)
     assert_true(!tempogram && !tempo && !beat && !plp);
 }
 
-static wt_status create(void *user)
-{
-    return wt_beat_create(NULL, &(wt_beat_config){.max_frames = 100}, user);
-}
+static wt_status create(void *user) { return wt_beat_create(NULL, &(wt_beat_config){.max_frames = 100}, user); }
 
-static void destroy(void *user)
-{
-    wt_beat_destroy(*(wt_beat **)user);
-}
+static void destroy(void *user) { wt_beat_destroy(*(wt_beat **)user); }
 
 static void running_out_of_memory_is_survived(void **state)
 {
@@ -343,6 +342,54 @@ static void check_tempi(wt_device *device, wt_stream *stream, const float *x, bo
     }
     wt_buffer_destroy(in), wt_buffer_destroy(out);
     wt_tempo_destroy(one), wt_tempo_destroy(many);
+}
+
+// A tempo a frame, and what the tempogram says of its multiples.
+static void check_frames(wt_device *device, wt_stream *stream, const float *x)
+{
+    enum { LAGS = 100, ROWS = BATCH * FRAMES };
+    const wt_tempo_config c = {
+        .frames = true, .n_frames = FRAMES, .n_signals = BATCH, .ac_size_s = 100.5 * 512 / 22050};
+    wt_tempo *one, *many;
+    wt_tempogram *tempogram;
+    wt_tempo_ratios *ratios;
+    static double got_bpm[ROWS], bpm[FRAMES];
+    static float rows[ROWS * LAGS], got[ROWS * WT_TEMPO_RATIOS], want[WT_TEMPO_RATIOS];
+    assert_ok(wt_tempo_create(NULL, &c, &one));
+    assert_ok(wt_tempo_create(device, &c, &many));
+    assert_ok(wt_tempogram_create(
+        device, &(wt_tempogram_config){.win_length = LAGS, .n_frames = FRAMES, .n_signals = BATCH}, &tempogram));
+    assert_ok(wt_tempo_ratios_create(device, &(wt_tempo_ratios_config){.win_length = LAGS, .n_rows = ROWS}, &ratios));
+    wt_buffer *in = buffer_of(device, sizeof(float) * ROWS), *tempi = buffer_of(device, sizeof got_bpm);
+    wt_buffer *lags = buffer_of(device, sizeof rows), *out = buffer_of(device, sizeof got);
+    assert_ok(wt_stream_upload(stream, in, 0, x, sizeof(float) * ROWS));
+    assert_ok(wt_tempo_enqueue_frames(many, stream, in, 0, tempi, 0));
+    assert_ok(wt_tempogram_enqueue(tempogram, stream, in, 0, lags, 0));
+    assert_ok(wt_tempo_ratios_enqueue(ratios, stream, lags, 0, tempi, 0, out, 0));
+    assert_ok(wt_stream_download(stream, got_bpm, tempi, 0, sizeof got_bpm));
+    assert_ok(wt_stream_download(stream, rows, lags, 0, sizeof rows));
+    assert_ok(wt_stream_download(stream, got, out, 0, sizeof got));
+    assert_ok(wt_stream_synchronize(stream));
+    for (int s = 0; s < BATCH; s++) {
+        if (s == 4) continue; // of a single pulse no lag but 0 is more than rounding
+        wt_tempo_run_frames(one, x + s * FRAMES, FRAMES, bpm);
+        for (int t = 0; t < FRAMES; t++) {
+            const int row = s * FRAMES + t;
+            if (got_bpm[row] != bpm[t])
+                fail_msg("signal %d, frame %d: %.9g BPM, want %.9g", s, t, got_bpm[row], bpm[t]);
+            wt_tempogram_ratio(22050, 512, rows + row * LAGS, LAGS, bpm[t], want);
+            for (int k = 0; k < WT_TEMPO_RATIOS; k++) {
+                const float g = got[row * WT_TEMPO_RATIOS + k];
+                if (!(fabsf(g - want[k]) <= 2e-6f) && !(isnan(g) && isnan(want[k]))) // rows are at most 1
+                    fail_msg("signal %d, frame %d, ratio %d: %.9g, want %.9g", s, t, k, (double)g, (double)want[k]);
+            }
+        }
+    }
+    assert_fails(wt_tempo_ratios_enqueue(ratios, stream, lags, 0, tempi, 4, out, 0), WT_ERR_BAD_ARG,
+                 "tempo ratios: bpm takes 33600 bytes at 4, the buffer has 33600");
+    wt_buffer_destroy(in), wt_buffer_destroy(tempi), wt_buffer_destroy(lags), wt_buffer_destroy(out);
+    wt_tempo_destroy(one), wt_tempo_destroy(many);
+    wt_tempogram_destroy(tempogram), wt_tempo_ratios_destroy(ratios);
 }
 
 static void check_tempogram(wt_device *device, wt_stream *stream, const float *x, wt_tempogram_config c, int n_signals)
@@ -446,8 +493,10 @@ static void check_device(wt_backend backend)
     assert_ok(wt_stream_create(device, NULL, &stream));
     check_tempi(device, stream, x, false);
     check_tempi(device, stream, x, true);
+    check_frames(device, stream, x);
     check_tempogram(device, stream, x, (wt_tempogram_config){.win_length = 100}, 3);
-    check_tempogram(device, stream, x, (wt_tempogram_config){.win_length = 63, .no_norm = true, .no_center = true}, BATCH);
+    check_tempogram(device, stream, x, (wt_tempogram_config){.win_length = 63, .no_norm = true, .no_center = true},
+                    BATCH);
     check_pulses(device, stream, x, (wt_plp_config){.win_length = 0}, BATCH);
     check_pulses(device, stream, x, (wt_plp_config){.win_length = 63, .min_bpm = 60}, 2);
     check_pulses(device, stream, x, (wt_plp_config){.win_length = 100, .max_bpm = 5000}, 3);

@@ -1,6 +1,7 @@
 #include "support/gpu_load.h"
 
 #include <math.h>
+#include <string.h>
 #include <stdio.h>
 #include <warptone/clock.h>
 
@@ -191,31 +192,43 @@ void gpu_load_print_rate(gpu_load_kind kind, double rate)
     if (kind == GPU_PREFILLS) printf("%7.0f TFLOP/s + %.0f GB/s", product * PREFILL * rate, 8 * read * rate);
 }
 
-static double rate_over(const gpu_load *loads, int n, double seconds)
+void gpu_load_rates(const gpu_load *loads, int n, const long long *before, int64_t begin_ns, double rates[N_GPU_LOADS])
+{
+    memset(rates, 0, sizeof *rates * N_GPU_LOADS);
+    for (int k = 0; k < n; k++) rates[loads[k].kind] += gpu_load_rate(&loads[k], before[k], begin_ns);
+}
+
+static void rates_over(const gpu_load *loads, int n, double seconds, double *rates)
 {
     long long before[GPU_LOAD_THREADS];
-    double rate = 0;
     for (int k = 0; k < n; k++) before[k] = atomic_load(&loads[k].n_done);
     const int64_t begin_ns = wt_clock_now_ns(NULL);
     spin_until(begin_ns + (int64_t)(seconds * 1e9));
-    for (int k = 0; k < n; k++) rate += gpu_load_rate(&loads[k], before[k], begin_ns);
-    return rate;
+    gpu_load_rates(loads, n, before, begin_ns, rates);
 }
 
-wt_status gpu_load_alone(gpu_loads *all, gpu_load_kind kind, wt_stream *const *streams, int n, int n_sms,
-                         double seconds, double *rate)
+static bool agree(const double *a, const double *b)
+{
+    for (int k = 0; k < N_GPU_LOADS; k++)
+        if (fabs(a[k] - b[k]) > 0.005 * b[k]) return false;
+    return true;
+}
+
+wt_status gpu_load_alone(gpu_loads *all, const gpu_load_kind *kinds, wt_stream *const *streams, int n, int n_sms,
+                         double seconds, double rates[N_GPU_LOADS])
 {
     gpu_load loads[GPU_LOAD_THREADS];
+    double before[N_GPU_LOADS];
     wt_status status = WT_OK, stopped;
     int n_started = 0;
     for (; n_started < n && !status; n_started++)
-        status = gpu_load_start(&loads[n_started], all, kind, streams[n_started], n_sms);
+        status = gpu_load_start(&loads[n_started], all, kinds[n_started], streams[n_started], n_sms);
     if (status) n_started--; // that one has no thread
-    *rate = 0;
+    memset(rates, 0, sizeof before);
     for (int window = 0; window < MOST_WINDOWS && !status; window++) {
-        const double before = *rate;
-        *rate = rate_over(loads, n, seconds);
-        if (window && fabs(*rate - before) < 0.005 * before) break;
+        memcpy(before, rates, sizeof before);
+        rates_over(loads, n, seconds, rates);
+        if (window && agree(rates, before)) break;
     }
     for (int k = 0; k < n_started; k++)
         if ((stopped = gpu_load_stop(&loads[k])) && !status) status = stopped;

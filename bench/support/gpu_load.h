@@ -60,10 +60,12 @@ WT_CHECKED wt_status gpu_load_stop(gpu_load *load);
 /// Pieces a second since `begin_ns`, when `n_before` were done.
 double gpu_load_rate(const gpu_load *load, long long n_before, int64_t begin_ns);
 void gpu_load_print_rate(gpu_load_kind kind, double rate);
-/// The rate of `n` loads of a kind together, a stream each, with nothing beside them: in windows of so many seconds
-/// until two agree to 0.5 %, for clocks rise slowly.
-WT_CHECKED wt_status gpu_load_alone(gpu_loads *all, gpu_load_kind kind, wt_stream *const *streams, int n, int n_sms,
-                                    double seconds, double *rate);
+/// The rates of `n` loads together, a kind and a stream each, with nothing beside them, summed by kind: in windows of
+/// so many seconds until two agree to 0.5 %, for clocks rise slowly.
+WT_CHECKED wt_status gpu_load_alone(gpu_loads *all, const gpu_load_kind *kinds, wt_stream *const *streams, int n,
+                                    int n_sms, double seconds, double rates[N_GPU_LOADS]);
+/// Rates since `begin_ns`, when each had done `before`, summed by kind.
+void gpu_load_rates(const gpu_load *loads, int n, const long long *before, int64_t begin_ns, double rates[N_GPU_LOADS]);
 
 /// Read the clock until then.
 void spin_until(int64_t time_ns);

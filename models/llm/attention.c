@@ -6,7 +6,7 @@
 #include <string.h>
 #include <warptone/simd.h>
 
-enum { LANES = 16 };
+enum { LANES = 16, HEADS = 8 };
 
 WT_INLINE float dot(const float *a, const float *b, int n)
 {
@@ -33,32 +33,42 @@ typedef struct range {
     float scale;
 } range;
 
-/// One head: out = sum over positions of softmax(q k scale) v.
-WT_INLINE void attend_head(const range *r, const float *q, int d_head, float *out)
+/// Some heads of one of keys: out = sum over positions of softmax(q k scale) v. Keys and values are read once for all.
+WT_INLINE void attend_heads(const range *r, const float *q, int n_heads, int d_head, float *out)
 {
     const wt_llm_session *s = r->attention->session;
-    float most = -INFINITY, total = 0;
-    memset(out, 0, sizeof *out * (size_t)d_head);
+    float most[HEADS], total[HEADS] = {0}, scores[HEADS][WT__LLM_PAGE], wide[WT__CACHE_MAX_DIMS];
+    for (int h = 0; h < n_heads; h++) most[h] = -INFINITY;
+    memset(out, 0, sizeof *out * (size_t)(n_heads * d_head));
     for (int begin = r->first - r->first % WT__LLM_PAGE; begin <= r->last; begin += WT__LLM_PAGE) {
         const int64_t page = wt__cache_at(r->attention, r->sequence, begin, r->kv_head);
-        const float *keys = (const float *)s->keys + page, *values = (const float *)s->values + page;
         const int from = begin < r->first ? r->first - begin : 0;
         const int to = begin + WT__LLM_PAGE - 1 < r->last ? WT__LLM_PAGE - 1 : r->last - begin;
-        float scores[WT__LLM_PAGE], before = most;
+        float before[HEADS];
+        for (int h = 0; h < n_heads; h++) before[h] = most[h];
         for (int j = from; j <= to; j++) {
-            const float score = scores[j] = dot(q, keys + (int64_t)j * d_head, d_head) * r->scale;
-            most = score > most ? score : most;
+            const float *k = wt__cache_read(s, s->keys, page + (int64_t)j * d_head, d_head, wide);
+            for (int h = 0; h < n_heads; h++) {
+                const float score = scores[h][j] = dot(q + h * d_head, k, d_head) * r->scale;
+                most[h] = score > most[h] ? score : most[h];
+            }
         }
-        const float fade = total > 0 ? expf(before - most) : 0; // of what was summed under the old maximum
-        total *= fade;
-        for (int d = 0; d < d_head; d++) out[d] *= fade;
+        for (int h = 0; h < n_heads; h++) {
+            const float fade = total[h] > 0 ? expf(before[h] - most[h]) : 0; // of what was summed before
+            total[h] *= fade;
+            for (int d = 0; d < d_head; d++) out[h * d_head + d] *= fade;
+        }
         for (int j = from; j <= to; j++) {
-            const float share = expf(scores[j] - most), *v = values + (int64_t)j * d_head;
-            total += share;
-            for (int d = 0; d < d_head; d++) out[d] += share * v[d];
+            const float *v = wt__cache_read(s, s->values, page + (int64_t)j * d_head, d_head, wide);
+            for (int h = 0; h < n_heads; h++) {
+                const float share = expf(scores[h][j] - most[h]);
+                total[h] += share;
+                for (int d = 0; d < d_head; d++) out[h * d_head + d] += share * v[d];
+            }
         }
     }
-    for (int d = 0; d < d_head; d++) out[d] /= total;
+    for (int h = 0; h < n_heads; h++)
+        for (int d = 0; d < d_head; d++) out[h * d_head + d] /= total[h];
 }
 
 float wt__attention_scale(const wt_model_config *config, int layer)
@@ -78,8 +88,8 @@ WT_CLONES void wt__attend(const wt__attention *a, int token, int kv_head)
                      .first = c->layer_slides[a->layer] && last >= c->sliding_window ? last - c->sliding_window + 1 : 0,
                      .last = last,
                      .scale = wt__attention_scale(c, a->layer)};
-    for (int h = kv_head * group; h < (kv_head + 1) * group; h++) {
-        const int64_t at = ((int64_t)token * c->n_heads + h) * c->d_head;
-        attend_head(&r, s->q + at, c->d_head, s->a + at);
+    for (int h = 0; h < group; h += HEADS) {
+        const int64_t at = ((int64_t)token * c->n_heads + kv_head * group + h) * c->d_head;
+        attend_heads(&r, s->q + at, group - h < HEADS ? group - h : HEADS, c->d_head, s->a + at);
     }
 }

@@ -4,6 +4,8 @@
 
 #include "llm_internal.h"
 
+enum { WT__CACHE_MAX_DIMS = 1024 }; ///< of a head
+
 typedef struct wt__attention {
     const wt_llm_session *session;
     int layer;
@@ -18,6 +20,15 @@ static inline int64_t wt__cache_at(const wt__attention *a, int sequence, int pos
     return (((page * c->n_layers + a->layer) * c->n_kv_heads + kv_head) * WT__LLM_PAGE + position % WT__LLM_PAGE) *
            c->d_head;
 }
+
+/// `n` elements of the cache of keys or values from `at` on, as they are or widened to `scratch`.
+static inline const float *wt__cache_read(const wt_llm_session *s, const void *cache, int64_t at, int n, float *scratch)
+{
+    if (s->kv_type == WT_DTYPE_F32) return (const float *)cache + at;
+    wt_tensor_to_f32(&(wt_tensor){.data = cache, .dtype = s->kv_type}, at, n, scratch);
+    return scratch;
+}
+void wt__cache_write(const wt_llm_session *session, void *cache, int64_t at, int n, const float *x);
 
 /// The heads that share one head of keys and values, for one token of the batch: session->q to session->a.
 void wt__attend(const wt__attention *attention, int token, int kv_head);

@@ -78,6 +78,8 @@ static wt_status check(const wt_generator_config *c)
 {
     const wt_llm *llm = c->session->llm;
     if (c->n_positions < 1) return wt_fail(WT_ERR_BAD_ARG, "generate: %d positions, want 1 or more", c->n_positions);
+    if (c->n_top < 0 || c->n_top > WT_LLM_MOST_TOP)
+        return wt_fail(WT_ERR_BAD_ARG, "generate: %d most probable tokens, want 0..%d", c->n_top, WT_LLM_MOST_TOP);
     if (c->n_guesses < 0 || c->n_guesses > WT__MAX_GUESSES)
         return wt_fail(WT_ERR_BAD_ARG, "generate: %d guesses a step, want 0..%d", c->n_guesses, WT__MAX_GUESSES);
     if (c->n_draft_layers < 0 || c->n_draft_layers > llm->config.n_layers)
@@ -211,18 +213,18 @@ static void tell(wt_generator *g, const wt_generated *token)
     if (token->text.stopped) end(g, WT_FINISH_STOP);
 }
 
-/// A token of the answer, by `logits` (NULL = its logprob is not wanted), is told; the answer may end with it.
-static wt_status take(wt_generator *g, int32_t id, const float *logits)
+/// A token of the answer is told; the answer may end with it.
+static wt_status take(wt_generator *g, const wt_llm_pick *pick)
 {
+    const int32_t id = pick->id;
     const wt_generator_config *c = &g->config;
     if (!c->ignore_eos && wt_llm_ends(g->llm, id)) {
         end(g, WT_FINISH_EOS);
         return WT_OK;
     }
-    wt_generated token = {.id = id};
+    wt_generated token = {.id = id, .logprob = pick->logprob, .pick = pick};
     size_t length;
     const char *piece = piece_of(g, id, &length);
-    if (c->logprobs) token.logprob = wt_llm_logprob(logits, g->vocab_size, id);
     wt_status status = wt_answer_text_push(g->text, piece, length, &token.text);
     if (status) return status;
     g->ids[g->n_ids++] = id;
@@ -236,7 +238,10 @@ static wt_status take(wt_generator *g, int32_t id, const float *logits)
 static wt_status choose(wt_generator *g, const float *logits, int32_t *id)
 {
     wt_status status = wt_sampler_pick(g->config.sampler, logits, id);
-    return status ? status : take(g, *id, logits);
+    if (status) return status;
+    wt_llm_pick pick = {.id = *id};
+    if (g->config.logprobs || g->config.n_top) wt_llm_tell(logits, g->vocab_size, g->config.n_top, &pick);
+    return take(g, &pick);
 }
 
 /// What was held back: of a character, a tag or a stop string.
@@ -337,31 +342,31 @@ static wt_status step(wt_generator *g)
     return status ? status : choose(g, wt_llm_logits(g->config.session), &id);
 }
 
-/// The most probable tokens in one run, which a GPU does without waiting for the host.
-static bool take_run(void *user, int32_t id)
+/// Tokens one by one in one run, which a GPU does without waiting for the host.
+static bool take_run(void *user, const wt_llm_pick *pick)
 {
     wt_generator *g = user;
     g->report.n_steps++;
-    g->run_status = take(g, id, NULL);
+    g->run_status = take(g, pick);
     return !g->run_status && may_go_on(g);
 }
 
-static wt_status run_greedily(wt_generator *g)
+static wt_status run_singly(wt_generator *g)
 {
     const int room = g->config.n_positions - g->n_ids, left = g->config.max_tokens - g->report.n_tokens;
-    const wt_llm_run_config run = {
-        .n_tokens = g->config.max_tokens && left < room ? left : room, .on_token = take_run, .user = g};
+    const wt_llm_run_config run = {.n_tokens = g->config.max_tokens && left < room ? left : room,
+                                   .sampler = g->config.sampler,
+                                   .logprobs = g->config.logprobs,
+                                   .n_top = g->config.n_top,
+                                   .on_token = take_run,
+                                   .user = g};
     g->run_status = WT_OK;
     wt_status status = wt_llm_run(g->config.session, g->ids[g->n_ids - 1], &run);
     return status ? status : g->run_status;
 }
 
-/// The next tokens: one step, or as many as need no look at the logits.
-static wt_status go_on(wt_generator *g)
-{
-    const bool greedy = g->config.strategy == WT_STRATEGY_SINGLE && !g->config.logprobs;
-    return greedy && wt__sampler_is_plain(g->config.sampler) ? run_greedily(g) : step(g);
-}
+/// The next tokens: of one step, or as many as need no guesses.
+static wt_status go_on(wt_generator *g) { return g->config.strategy == WT_STRATEGY_SINGLE ? run_singly(g) : step(g); }
 
 // ---- the prompt
 

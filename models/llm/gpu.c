@@ -15,6 +15,7 @@ static const struct {
     const char *option; ///< besides those of the cache
 } modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE, NULL},
                                 {"kernels/llm_attend.cu", WT__LLM_PLACE, 2, NULL},
+                                {"kernels/llm_pages.cu", WT__LLM_COPY_PAGE, 2, NULL},
                                 {"kernels/llm_flash.cu", WT__LLM_FLASH, 1, NULL},
                                 {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 3, NULL},
                                 {"kernels/llm_vectors.cu", WT__LLM_VECTORS, 2, "-DTILES=1"},
@@ -29,6 +30,8 @@ static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embe
                                                      [WT__LLM_PICK] = "llm_pick",
                                                      [WT__LLM_PLACE] = "llm_place",
                                                      [WT__LLM_ATTEND] = "llm_attend",
+                                                     [WT__LLM_COPY_PAGE] = "llm_copy_page",
+                                                     [WT__LLM_SHIFT] = "llm_shift",
                                                      [WT__LLM_FLASH] = "llm_flash",
                                                      [WT__LLM_MATVEC] = "llm_matvec_f32",
                                                      [WT__LLM_MATVEC + 1] = "llm_matvec_f16",
@@ -49,7 +52,8 @@ static int heads_at_once(int group)
 static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
 {
     const wt_device_info *info = wt_device_get_info(g->device);
-    g->flash_by_wgmma = info->compute_major == 9 && !info->compute_minor && (c->d_head == 64 || c->d_head == 128);
+    g->flash_by_wgmma = info->compute_major == 9 && !info->compute_minor && (c->d_head == 64 || c->d_head == 128) &&
+                        (g->kv_type == WT_LLM_F16 || g->kv_type == WT_LLM_BF16);
     char head[32], group[32], type[32];
     snprintf(head, sizeof head, "-DD_HEAD=%d", c->d_head);
     snprintf(group, sizeof group, "-DGROUP=%d", c->n_heads / c->n_kv_heads);
@@ -57,7 +61,7 @@ static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
     const char *const cache[] = {head, group, type};
     wt_status status = WT_OK;
     for (int m = 0; m < WT__N_LLM_MODULES && !status; m++) {
-        const bool attend = modules[m].first == WT__LLM_PLACE || modules[m].first == WT__LLM_FLASH;
+        const bool attend = modules[m].first >= WT__LLM_PLACE && modules[m].first <= WT__LLM_FLASH;
         const char *file = modules[m].file;
         if (modules[m].first == WT__LLM_FLASH) {
             if (!g->kv_type || c->d_head % 16 || c->d_head > MAX_FLASH_HEAD) continue;
@@ -91,8 +95,7 @@ static size_t lay_out(wt_llm_session *s, uintptr_t base)
     const size_t kv = (size_t)c->n_kv_heads * (size_t)c->d_head, half = (size_t)c->rope.n_dims / 2;
     const size_t used = (size_t)c->n_experts_used, experts = used * (size_t)c->d_ff_expert;
     const size_t ff = (size_t)c->d_ff > experts ? (size_t)c->d_ff : experts;
-    const size_t cache = (s->gpu->kv_type ? 2 : 4) * (size_t)c->n_layers * kv * (size_t)s->n_pages *
-                         (size_t)s->n_sequences * WT__LLM_PAGE;
+    const size_t cache = wt__cache_bytes(s, s->pool.n);
     const size_t parts = 4 * (size_t)wt_device_get_info(s->gpu->device)->n_sms * (size_t)s->gpu->heads_at_once *
                          (size_t)WT_LLM_PART_PITCH(c->d_head);
     size_t at = 0;
@@ -133,11 +136,13 @@ static void lay_out_io(wt_llm_session *s)
     if (g->n_logits < s->n_sequences) g->n_logits = s->n_sequences;
     g->io_bytes = 0;
     g->tokens_at = next_at(g, sizeof(wt_llm_token) * (size_t)s->n_batch);
-    g->frequencies_at = next_at(g, sizeof(float) * (size_t)c->rope.n_dims / 2);
+    g->frequencies_at = next_at(g, sizeof(float) * (size_t)s->n_sequences * (size_t)c->rope.n_dims / 2);
     g->pages_at = next_at(g, sizeof(int32_t) * (size_t)s->n_pages * (size_t)s->n_sequences);
     g->arrived_at = next_at(g, sizeof(int) * (size_t)s->n_batch * (size_t)c->n_heads);
     g->step_at = next_at(g, sizeof(int));
     g->best_at = next_at(g, sizeof(float) * 2 * WT_LLM_PICK_BLOCKS * (size_t)g->n_logits);
+    g->draws_at = next_at(g, sizeof(wt_llm_draw) * (size_t)s->n_sequences);
+    g->odds_at = next_at(g, sizeof(wt_llm_odds) * (size_t)s->n_sequences);
     g->logits_at = next_at(g, sizeof(float) * (size_t)g->n_logits * (size_t)c->vocab_size);
 }
 
@@ -147,7 +152,12 @@ wt_status wt__gpu_push(wt_llm_session *s, size_t at, size_t size_bytes)
     return wt_pool_upload(s->gpu->pool, s->gpu->io, s->stream, at, wt__gpu_host(s->gpu, at), size_bytes);
 }
 
-/// Pages in order, counters zero.
+wt_status wt__gpu_push_tables(wt_llm_session *s)
+{
+    return wt__gpu_push(s, s->gpu->frequencies_at, s->gpu->arrived_at - s->gpu->frequencies_at);
+}
+
+/// Counters zero.
 static wt_status prepare_io(wt_llm_session *s)
 {
     wt__gpu *g = s->gpu;
@@ -156,7 +166,6 @@ static wt_status prepare_io(wt_llm_session *s)
     s->frequencies = wt__gpu_host(g, g->frequencies_at);
     s->logits = wt__gpu_host(g, g->logits_at);
     s->pages = wt__gpu_host(g, g->pages_at);
-    for (int k = 0; k < s->n_pages * s->n_sequences; k++) s->pages[k] = k;
     g->arrived = (int *)(g->io_address + g->arrived_at);
     wt_status status = wt__gpu_push(s, 0, g->logits_at);
     return status ? status : wt_stream_synchronize(s->stream);
@@ -178,21 +187,22 @@ static wt_status take_memory(wt_llm_session *s, wt_partition *partition)
     if (!status) status = wt_pool_access(g->pool, g->io, s->stream, &g->io_address);
     if (!status) status = wt_buffer_create(g->device, WT_MEMORY_PINNED, g->io_bytes, &g->host);
     if (!status) status = wt_buffer_create(g->device, WT_MEMORY_MAPPED, sizeof(wt_llm_choice) * WT_LLM_RING, &g->ring);
-    return status ? status : prepare_io(s);
+    if (!status) status = prepare_io(s);
+    return status ? status : wt__gpu_draw_open(s);
 }
 
 // ---- create
 
 static int type_of(wt_dtype dtype)
 {
-    return dtype == WT_DTYPE_F16 ? WT_LLM_F16 : dtype == WT_DTYPE_BF16 ? WT_LLM_BF16 : WT_LLM_F32;
+    return dtype == WT_DTYPE_F16       ? WT_LLM_F16
+           : dtype == WT_DTYPE_BF16    ? WT_LLM_BF16
+           : dtype == WT_DTYPE_F8_E4M3 ? WT_LLM_E4M3
+                                       : WT_LLM_F32;
 }
 
 static wt_status check(const wt_llm_session_config *config)
 {
-    if (config->kv_type != WT_DTYPE_F32 && config->kv_type != WT_DTYPE_F16 && config->kv_type != WT_DTYPE_BF16)
-        return wt_fail(WT_ERR_UNSUPPORTED, "llm: keys and values of type %s, want F32, F16 or BF16",
-                       wt_dtype_name(config->kv_type));
     if (config->partition && wt_partition_device(config->partition) != config->device)
         return wt_fail(WT_ERR_BAD_ARG, "llm: the partition belongs to another device");
     if (config->resident && config->resident->device != config->device)
@@ -268,7 +278,9 @@ void wt__gpu_destroy(wt_llm_session *s)
     wt__gpu *g = s->gpu;
     if (!g) return;
     wt_status status = s->stream ? wt_stream_synchronize(s->stream) : WT_OK;
-    for (int k = 0; k < WT__LLM_MAX_VARIANTS; k++) wt_graph_destroy(g->steps[k]);
+    for (int k = 0; k < WT__N_STEP_KINDS * WT__LLM_MAX_VARIANTS; k++)
+        wt_graph_destroy(g->steps[k / WT__LLM_MAX_VARIANTS][k % WT__LLM_MAX_VARIANTS]);
+    wt__gpu_draw_close(s);
     if (g->io_address) status = wt_pool_release_access(g->pool, g->io, s->stream);
     if (g->io.slot || g->io.generation) status = wt_pool_free(g->pool, g->io, s->stream);
     wt_pool_arena_destroy(g->arena, NULL);
@@ -297,7 +309,7 @@ wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logi
     wt__gpu *g = s->gpu;
     const size_t bytes = sizeof(float) * (size_t)n_logits * (size_t)s->llm->config.vocab_size;
     wt_status status = wt__gpu_push(s, g->tokens_at, sizeof(wt_llm_token) * (size_t)s->n_tokens);
-    if (!status) status = wt__gpu_push(s, g->frequencies_at, g->pages_at - g->frequencies_at);
+    if (!status) status = wt__gpu_push_tables(s);
     if (!status) status = wt__llm_forward(s, n_layers, (float *)(g->io_address + g->logits_at), n_logits);
     g->logits_away = false;
     if (!status && n_logits) status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits, bytes);
@@ -315,21 +327,53 @@ wt_status wt__gpu_fetch_logits(const wt_llm_session *s)
     return status;
 }
 
-wt_status wt__gpu_step(wt_llm_session *s, int32_t *best, float *logits)
+/// How each row chooses; *tops: some are asked for. False when all want the most probable token and no more.
+static wt_status prepare_rows(wt_llm_session *s, const wt_llm_turn *turns, bool *drawn, bool *tops)
+{
+    wt_status status = WT_OK;
+    *drawn = *tops = false;
+    for (int k = 0; k < s->n_tokens; k++) {
+        *drawn |= turns[k].sampler || turns[k].pick;
+        *tops |= turns[k].pick && turns[k].n_top;
+    }
+    for (int k = 0; *drawn && k < s->n_tokens && !status; k++)
+        status = wt__gpu_draw_by(s, k, turns[k].sequence, turns[k].sampler, turns[k].pick,
+                                 turns[k].pick ? turns[k].n_top : 0);
+    return status || !*drawn ? status : wt__gpu_push_draws(s, s->n_tokens);
+}
+
+static void take_choices(wt_llm_session *s, const wt_llm_turn *turns, int32_t *next)
+{
+    const wt_llm_odds *odds = wt__gpu_host(s->gpu, s->gpu->odds_at);
+    for (int k = 0; k < s->n_tokens; k++) {
+        next[k] = s->tokens[k].id;
+        if (next[k] >= 0) wt__gpu_drawn(s, turns[k].sequence, turns[k].sampler, next[k]);
+        if (!turns[k].pick) continue;
+        wt__gpu_odds(&odds[k], turns[k].pick);
+        turns[k].pick->id = next[k];
+    }
+}
+
+wt_status wt__gpu_step(wt_llm_session *s, const wt_llm_turn *turns, int32_t *next, float *logits)
 {
     wt__gpu *g = s->gpu;
-    const size_t vocab = (size_t)s->llm->config.vocab_size, bytes = sizeof(wt_llm_token) * (size_t)s->n_tokens;
+    const size_t vocab = (size_t)s->llm->config.vocab_size, n = (size_t)s->n_tokens;
     wt__pass p = {.s = s, .n_logits = s->n_tokens, .logits = (float *)(g->io_address + g->logits_at)};
-    wt_status status = wt__gpu_push(s, g->tokens_at, bytes);
-    if (!status) status = wt__gpu_push(s, g->frequencies_at, g->pages_at - g->frequencies_at);
+    bool drawn, tops;
+    wt_status status = prepare_rows(s, turns, &drawn, &tops);
+    if (!status) status = wt__gpu_push(s, g->tokens_at, sizeof(wt_llm_token) * n);
+    if (!status) status = wt__gpu_push_tables(s);
     if (!status) p.status = wt__llm_forward(s, s->llm->config.n_layers, p.logits, p.n_logits);
-    wt__gpu_pick(&p);
+    drawn ? wt__gpu_pick_drawn(&p, tops) : wt__gpu_pick(&p);
     if (!status) status = p.status;
-    if (!status) status = wt_pool_download(g->pool, g->io, s->stream, g->tokens_at, s->tokens, bytes);
+    if (!status)
+        status = wt_pool_download(g->pool, g->io, s->stream, g->tokens_at, s->tokens, sizeof(wt_llm_token) * n);
+    if (!status && drawn)
+        status = wt_pool_download(g->pool, g->io, s->stream, g->odds_at, wt__gpu_host(g, g->odds_at),
+                                  sizeof(wt_llm_odds) * n);
     if (!status && logits)
-        status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits,
-                                  sizeof *logits * vocab * (size_t)s->n_tokens);
+        status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits, sizeof *logits * vocab * n);
     const wt_status ran = wt_stream_synchronize(s->stream);
-    for (int k = 0; k < s->n_tokens; k++) best[k] = s->tokens[k].id;
+    if (!status && !ran) take_choices(s, turns, next);
     return status ? status : ran;
 }

@@ -2,8 +2,8 @@
 #ifndef WT_LLM_GPU_H
 #define WT_LLM_GPU_H
 
+#include "gpu_sample.h"
 #include "llm_internal.h"
-#include "llm_kernel.h"
 
 #include <warptone/graph.h>
 #include <warptone/matmul.h>
@@ -50,11 +50,16 @@ typedef enum wt__llm_kernel {
     WT__LLM_PICK,
     WT__LLM_PLACE,
     WT__LLM_ATTEND,
+    WT__LLM_COPY_PAGE,
+    WT__LLM_SHIFT,
     WT__LLM_FLASH,                        ///< NULL where the cache or the head's size is not for it
     WT__LLM_MATVEC,                       ///< of F32, F16, BF16
     WT__LLM_VECTORS = WT__LLM_MATVEC + 3, ///< of F16, BF16, for 8 vectors and for 16
     WT__N_LLM_KERNELS = WT__LLM_VECTORS + 4,
 } wt__llm_kernel;
+
+/// What a recorded step ends with.
+typedef enum wt__step_kind { WT__STEP_GREEDY, WT__STEP_DRAWN, WT__STEP_TOLD, WT__N_STEP_KINDS } wt__step_kind;
 
 /// How llm_quant.cu is compiled for a matrix.
 typedef struct wt__llm_quant {
@@ -70,7 +75,7 @@ typedef struct wt__llm_quant_kernel {
 /// Is it a matrix that llm_quant.cu multiplies with one vector?
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
 
-enum { WT__N_LLM_MODULES = 6, WT__LLM_MAX_QUANTS = 8, WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS };
+enum { WT__N_LLM_MODULES = 7, WT__LLM_MAX_QUANTS = 8, WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS };
 
 typedef struct wt__gpu {
     wt_llm_resident *resident;
@@ -98,8 +103,16 @@ typedef struct wt__gpu {
     float *mixed;         ///< [n_batch][n_experts_used][d_model]
     wt_buffer *ring;      ///< [WT_LLM_RING] of wt_llm_choice, mapped
     wt_partition *partition;
-    wt_graph *steps[WT__LLM_MAX_VARIANTS]; ///< a step of one token on each of the partition's streams
-    bool logits_away;                      ///< the last token's logits are on the device alone
+    /// A step of one token on each of the partition's streams.
+    wt_graph *steps[WT__N_STEP_KINDS][WT__LLM_MAX_VARIANTS];
+    wt__gpu_drawer drawer;
+    wt_pool_block draw_memory; ///< accessed as long as it lives
+    uintptr_t draw_address;
+    wt_llm_sample_args draw;  ///< of wt_llm_step; a run has the rings too
+    size_t draws_at, odds_at; ///< in io, [n_sequences]
+    uint64_t *serials;        ///< [n_sequences] whose tallies the device has: wt__sampler_serial; 0 = nobody's
+    wt_buffer *ring_odds;     ///< [WT_LLM_RING] of wt_llm_odds, mapped
+    bool logits_away;         ///< the last token's logits are on the device alone
 } wt__gpu;
 
 WT_CHECKED wt_status wt__gpu_create(wt_llm_session *session, const wt_llm *llm, const wt_llm_session_config *config);
@@ -121,6 +134,9 @@ static inline void *wt__gpu_host(const wt__gpu *gpu, size_t at)
 /// Queue a copy of a part of io to the device.
 WT_CHECKED wt_status wt__gpu_push(wt_llm_session *session, size_t at, size_t size_bytes);
 
+/// Queue what the host says of RoPE and pages to the device.
+WT_CHECKED wt_status wt__gpu_push_tables(wt_llm_session *session);
+
 /// Queue the batch's way through the first n_layers, with its tokens there and its last n_logits logits back to
 /// `logits` of the host, at most n_logits of the GPU.
 WT_CHECKED wt_status wt__gpu_run(wt_llm_session *session, int n_layers, float *logits, int n_logits);
@@ -128,12 +144,32 @@ WT_CHECKED wt_status wt__gpu_run(wt_llm_session *session, int n_layers, float *l
 /// Choose the most probable token after p->logits: the next step's token on the device, and in the ring.
 void wt__gpu_pick(wt__pass *pass);
 
+// Drawing (gpu_draw.c).
+
+WT_CHECKED wt_status wt__gpu_draw_open(wt_llm_session *session);
+void wt__gpu_draw_close(wt_llm_session *session);
+
+/// How row `row` chooses the next token of a sequence: queues the sampler's tallies if the device has others. The rows
+/// are pushed by wt__gpu_push_draws.
+WT_CHECKED wt_status wt__gpu_draw_by(wt_llm_session *session, int row, int sequence, const wt_sampler *sampler,
+                                     bool logprobs, int n_top);
+WT_CHECKED wt_status wt__gpu_push_draws(wt_llm_session *session, int n_rows);
+
+/// Likewise, by the rows' settings.
+void wt__gpu_pick_drawn(wt__pass *pass, bool tops);
+
+/// A row's choice was used: the sampler, if any, counts it, and the device's tallies are those it has now.
+void wt__gpu_drawn(wt_llm_session *session, int sequence, wt_sampler *sampler, int32_t id);
+
+/// What the device told, to the public form.
+void wt__gpu_odds(const wt_llm_odds *odds, wt_llm_pick *pick);
+
 /// wt_llm_run without a sampler: up to config->n_tokens steps, recorded once and launched ahead of their results.
 WT_CHECKED wt_status wt__gpu_generate(wt_llm_session *session, const wt_llm_run_config *config);
 
-/// The batch, of one token of each of several sequences, through all layers; the most probable next ones to `best`
-/// [n_tokens], -1 where a logit is not a number; logits to `logits` [n_tokens][vocab_size] unless NULL. Waits.
-WT_CHECKED wt_status wt__gpu_step(wt_llm_session *session, int32_t *best, float *logits);
+/// The batch, of the turns' tokens, through all layers; the next ones to `next` [n_tokens], -1 where a logit is not a
+/// number; logits to `logits` [n_tokens][vocab_size] unless NULL. Waits.
+WT_CHECKED wt_status wt__gpu_step(wt_llm_session *session, const wt_llm_turn *turns, int32_t *next, float *logits);
 
 /// The last token's logits to the host, if they are not there.
 WT_CHECKED wt_status wt__gpu_fetch_logits(const wt_llm_session *session);

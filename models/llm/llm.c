@@ -1,6 +1,8 @@
 // Models and sessions: opening, memory, and tokens in batches through the forward pass.
+#include "attention.h"
 #include "gpu.h"
 #include "matrix.h"
+#include "sampler.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -105,7 +107,7 @@ static size_t lay_out(wt_llm_session *s, unsigned char *memory)
     const size_t n = (size_t)s->n_batch, d = (size_t)c->d_model, q = (size_t)c->n_heads * (size_t)c->d_head;
     const size_t kv = (size_t)c->n_kv_heads * (size_t)c->d_head, used = (size_t)c->n_experts_used;
     const size_t ff = larger((size_t)c->d_ff, used * (size_t)c->d_ff_expert), half = (size_t)c->rope.n_dims / 2;
-    const size_t cache = (size_t)c->n_layers * (size_t)s->n_pages * (size_t)s->n_sequences * WT__LLM_PAGE * kv;
+    const size_t cache = (wt__cache_bytes(s, s->pool.n) + 3) / 4;
     const size_t columns = larger(larger(d, q), larger((size_t)c->d_ff, (size_t)c->d_ff_expert));
     size_t at = 0;
     s->tokens = lay(memory, &at, n * sizeof *s->tokens / 4);
@@ -123,7 +125,7 @@ static size_t lay_out(wt_llm_session *s, unsigned char *memory)
     s->shares = lay(memory, &at, n * used);
     s->cosines = lay(memory, &at, n * half);
     s->sines = lay(memory, &at, n * half);
-    s->frequencies = lay(memory, &at, half);
+    s->frequencies = lay(memory, &at, half * (size_t)s->n_sequences);
     s->keys = lay(memory, &at, cache);
     s->values = lay(memory, &at, cache);
     s->logits = lay(memory, &at, (size_t)c->vocab_size * (size_t)s->n_sequences);
@@ -139,6 +141,14 @@ static wt_status choose_sizes(const wt_llm *llm, const wt_llm_session_config *co
     if (config->n_positions < 0 || config->n_batch < 0 || config->n_batch > 4096)
         return wt_fail(WT_ERR_BAD_ARG, "llm: %d positions, batches of %d, want 0 or more, and 0..4096",
                        config->n_positions, config->n_batch);
+    if (config->n_cached < 0)
+        return wt_fail(WT_ERR_BAD_ARG, "llm: a cache of %d positions, want 0 or more", config->n_cached);
+    if (config->kv_type != WT_DTYPE_F32 && config->kv_type != WT_DTYPE_F16 && config->kv_type != WT_DTYPE_BF16 &&
+        config->kv_type != WT_DTYPE_F8_E4M3)
+        return wt_fail(WT_ERR_UNSUPPORTED, "llm: keys and values of type %s, want F32, F16, BF16 or F8_E4M3",
+                       wt_dtype_name(config->kv_type));
+    if (llm->config.d_head > WT__CACHE_MAX_DIMS)
+        return wt_fail(WT_ERR_UNSUPPORTED, "llm: heads of %d, want at most %d", llm->config.d_head, WT__CACHE_MAX_DIMS);
     if (llm->positions.data && config->n_positions > most)
         return wt_fail(WT_ERR_BAD_ARG, "llm: %d positions, the model learnt %d", config->n_positions, most);
     const bool on_gpu = info->backend == WT_BACKEND_CUDA;
@@ -147,12 +157,11 @@ static wt_status choose_sizes(const wt_llm *llm, const wt_llm_session_config *co
     s->n_sequences = config->n_sequences ? config->n_sequences : 1;
     if (s->n_sequences < 1 || s->n_sequences > s->n_batch)
         return wt_fail(WT_ERR_BAD_ARG, "llm: %d sequences, want 0 to %d, a batch", s->n_sequences, s->n_batch);
-    if (s->n_sequences > 1 && llm->config.rope.kind == WT_ROPE_DYNAMIC)
-        return wt_fail(WT_ERR_UNSUPPORTED, "llm: %d sequences, whose dynamic angles would differ; want 1",
-                       s->n_sequences);
     s->sequences = calloc((size_t)s->n_sequences, sizeof *s->sequences);
     if (!s->sequences) return wt_fail(WT_ERR_NO_MEMORY, "llm: %d sequences", s->n_sequences);
     s->n_pages = (s->n_positions + WT__LLM_PAGE - 1) / WT__LLM_PAGE;
+    s->pool.n = config->n_cached ? (config->n_cached + WT__LLM_PAGE - 1) / WT__LLM_PAGE : s->n_pages * s->n_sequences;
+    s->kv_type = config->kv_type;
     s->n_items = 4 * info->n_sms + WT__LLM_MAX_PARTS;
     s->ops = on_gpu ? &wt__llm_cuda_ops : &wt__llm_cpu_ops;
     return WT_OK;
@@ -165,7 +174,6 @@ static wt_status open_on_cpu(wt_llm_session *s, const wt_llm_session_config *con
     if (!status) status = wt_buffer_create(config->device, WT_MEMORY_DEVICE, lay_out(s, NULL), &s->memory);
     if (status) return status;
     lay_out(s, wt_buffer_host(s->memory));
-    for (int k = 0; k < s->n_pages * s->n_sequences; k++) s->pages[k] = k;
     return WT_OK;
 }
 
@@ -177,6 +185,7 @@ wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *
     s->exact = config->exact_products;
     wt_status status = choose_sizes(llm, config, s);
     if (!status) status = s->ops == &wt__llm_cuda_ops ? wt__gpu_create(s, llm, config) : open_on_cpu(s, config);
+    if (!status) status = wt__pages_open(s);
     if (!status) return WT_OK;
     wt_llm_session_destroy(s);
     *session = NULL;
@@ -187,6 +196,7 @@ void wt_llm_session_destroy(wt_llm_session *session)
 {
     if (!session) return;
     wt__gpu_destroy(session);
+    wt__pages_close(session);
     wt_stream_destroy(session->stream);
     wt_buffer_destroy(session->memory);
     free(session->sequences);
@@ -208,13 +218,14 @@ static wt_status check_tokens(const wt_llm_session *s, const int32_t *ids, int n
     return WT_OK;
 }
 
-/// The length that dynamic RoPE's angles follow: grows with what was met, and is forgotten below what was trained.
-static void prepare_rope(wt_llm_session *s, int length)
+void wt__llm_prepare_rope(wt_llm_session *s, int sequence, int length)
 {
     const wt_rope_config *r = &s->llm->config.rope;
+    int *met = sequence == s->sequence ? &s->rope_length : &s->sequences[sequence].rope_length;
     if (!r->kind) return;
-    s->rope_length = length > s->rope_length || length < r->original_positions ? length : s->rope_length;
-    wt_rope_frequencies(r, s->llm->rope_factors, s->rope_length, s->frequencies, &s->rope_scale);
+    *met = length > *met || length < r->original_positions ? length : *met;
+    wt_rope_frequencies(r, s->llm->rope_factors, *met, s->frequencies + (int64_t)sequence * (r->n_dims / 2),
+                        &s->rope_scale);
 }
 
 static void put_token(wt_llm_session *s, int t, wt_llm_token token)
@@ -222,7 +233,7 @@ static void put_token(wt_llm_session *s, int t, wt_llm_token token)
     const int half = s->llm->config.rope.n_dims / 2;
     s->tokens[t] = token;
     for (int k = 0; !s->gpu && k < half; k++) {
-        const float angle = (float)token.place * s->frequencies[k];
+        const float angle = (float)token.place * s->frequencies[token.sequence * half + k];
         s->cosines[t * half + k] = cosf(angle) * s->rope_scale;
         s->sines[t * half + k] = sinf(angle) * s->rope_scale;
     }
@@ -251,9 +262,10 @@ static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_laye
     const size_t vocab = (size_t)s->llm->config.vocab_size;
     const int n_batch = all && s->gpu && s->gpu->n_logits < s->n_batch ? s->gpu->n_logits : s->n_batch;
     wt_status status = check_tokens(s, ids, n);
+    if (!status) status = wt__pages_own(s, s->sequence, s->position, s->position + n);
     if (status) return status;
     s->has_logits = false;
-    prepare_rope(s, s->position + n);
+    wt__llm_prepare_rope(s, s->sequence, s->position + n);
     for (int first = 0; first < n && !status; first += n_batch) {
         const int left = n - first, batch = left < n_batch ? left : n_batch;
         prepare_batch(s, ids + first, batch);
@@ -297,15 +309,37 @@ static int32_t most_probable(const float *logits, int n)
     return isfinite(logits[best]) ? best : -1;
 }
 
+/// -1 when a logit is not a number, or none is finite.
+static int32_t choose(const float *logits, int vocab, wt_sampler *sampler)
+{
+    int32_t id;
+    if (!sampler) return most_probable(logits, vocab);
+    return wt_sampler_pick(sampler, logits, &id) ? -1 : id;
+}
+
+static wt_status check_choice(const wt_llm_session *s, const wt_sampler *sampler, int n_top)
+{
+    const int vocab = s->llm->config.vocab_size;
+    if (n_top < 0 || n_top > WT_LLM_MOST_TOP)
+        return wt_fail(WT_ERR_BAD_ARG, "llm: %d most probable tokens, want 0..%d", n_top, WT_LLM_MOST_TOP);
+    if (sampler && wt__sampler_vocab_size(sampler) != vocab)
+        return wt_fail(WT_ERR_BAD_ARG, "llm: a sampler of %d tokens, want one of %d", wt__sampler_vocab_size(sampler),
+                       vocab);
+    return WT_OK;
+}
+
 static wt_status run_by_steps(wt_llm_session *s, int32_t id, const wt_llm_run_config *config)
 {
+    const int vocab = s->llm->config.vocab_size;
     wt_status status = WT_OK;
     for (int k = 0; k < config->n_tokens && !status; k++) {
         status = wt_llm_decode(s, id);
-        if (status) break;
-        id = most_probable(s->logits, s->llm->config.vocab_size);
+        const float *logits = status ? NULL : wt_llm_logits(s);
+        if (!logits) break;
+        wt_llm_pick pick = {.id = id = choose(logits, vocab, config->sampler)};
         if (id < 0) return wt_fail(WT_ERR_FORMAT, "llm: after %d tokens a logit is not a number", s->position);
-        if (config->on_token && !config->on_token(config->user, id)) break;
+        if (config->logprobs || config->n_top) wt_llm_tell(logits, vocab, config->n_top, &pick);
+        if (config->on_token && !config->on_token(config->user, &pick)) break;
     }
     return status;
 }
@@ -316,13 +350,18 @@ wt_status wt_llm_run(wt_llm_session *session, int32_t id, const wt_llm_run_confi
     if (config->n_tokens > s->n_positions - s->position)
         return wt_fail(WT_ERR_FULL, "llm: %d tokens after %d, the session has room for %d", config->n_tokens,
                        s->position, s->n_positions);
-    wt_status status = check_tokens(s, &id, 1);
+    wt_status status = check_choice(s, config->sampler, config->n_top);
+    if (!status) status = check_tokens(s, &id, 1);
     if (status || config->n_tokens < 1) return status;
     if (!s->gpu || s->llm->config.rope.kind == WT_ROPE_DYNAMIC) return run_by_steps(s, id, config);
+    status = wt__pages_own(s, s->sequence, s->position, s->position + config->n_tokens);
+    if (status) return status;
     s->has_logits = false;
-    prepare_rope(s, s->position + config->n_tokens);
+    wt__llm_prepare_rope(s, s->sequence, s->position + config->n_tokens);
     prepare_batch(s, &id, 1);
-    return wt__gpu_generate(s, config);
+    status = wt__gpu_generate(s, config);
+    wt__pages_trim(s, s->sequence, s->position);
+    return status;
 }
 
 const float *wt_llm_logits(const wt_llm_session *session)
@@ -346,6 +385,7 @@ wt_status wt_llm_session_restore(wt_llm_session *session, wt_llm_snapshot snapsh
     session->position = snapshot.position;
     session->rope_length = snapshot.rope_length;
     session->has_logits = false;
+    wt__pages_trim(session, session->sequence, snapshot.position);
     return WT_OK;
 }
 
@@ -365,6 +405,19 @@ wt_status wt_llm_select(wt_llm_session *session, int sequence)
     return WT_OK;
 }
 
+/// A page for each sequence that has none for its next token, or a copy of a shared one.
+static wt_status take_pages(wt_llm_session *s, const wt_llm_turn *turns, int n)
+{
+    wt_status status = WT_OK;
+    for (int k = 0; k < n && !status; k++) {
+        const int at = s->sequences[turns[k].sequence].position;
+        status = wt__pages_own(s, turns[k].sequence, at, at + 1);
+    }
+    for (int k = 0; k < n && status; k++)
+        wt__pages_trim(s, turns[k].sequence, s->sequences[turns[k].sequence].position);
+    return status;
+}
+
 static wt_status check_turns(const wt_llm_session *s, const wt_llm_turn *turns, int n)
 {
     const int vocab = s->llm->config.vocab_size;
@@ -378,42 +431,50 @@ static wt_status check_turns(const wt_llm_session *s, const wt_llm_turn *turns, 
         for (int j = 0; j < k; j++)
             if (turns[j].sequence == t->sequence)
                 return wt_fail(WT_ERR_BAD_ARG, "llm: turns %d and %d are both of sequence %d", j, k, t->sequence);
+        wt_status status = check_choice(s, t->sampler, t->n_top);
+        if (status) return status;
         if (s->sequences[t->sequence].position >= s->n_positions)
             return wt_fail(WT_ERR_FULL, "llm: sequence %d is full with %d tokens", t->sequence, s->n_positions);
     }
     return WT_OK;
 }
 
-static wt_status step_on_cpu(wt_llm_session *s, int32_t *best, float *logits)
+static wt_status step_on_cpu(wt_llm_session *s, const wt_llm_turn *turns, int32_t *next, float *logits)
 {
     const int n = s->n_tokens, vocab = s->llm->config.vocab_size;
     wt_status status = wt__llm_forward(s, s->llm->config.n_layers, s->logits, n);
     const wt_status ran = wt_stream_synchronize(s->stream);
     if (status || ran) return status ? status : ran;
-    for (int k = 0; k < n; k++) best[k] = most_probable(s->logits + (size_t)k * (size_t)vocab, vocab);
+    for (int k = 0; k < n; k++) {
+        const float *row = s->logits + (size_t)k * (size_t)vocab;
+        next[k] = choose(row, vocab, turns[k].sampler);
+        if (!turns[k].pick) continue;
+        turns[k].pick->id = next[k];
+        if (next[k] >= 0) wt_llm_tell(row, vocab, turns[k].n_top, turns[k].pick);
+    }
     if (logits) memcpy(logits, s->logits, sizeof *logits * (size_t)n * (size_t)vocab);
     return WT_OK;
 }
 
-wt_status wt_llm_step(wt_llm_session *session, const wt_llm_turn *turns, int n, int32_t *best, float *logits)
+wt_status wt_llm_step(wt_llm_session *session, const wt_llm_turn *turns, int n, int32_t *next, float *logits)
 {
     wt_llm_session *s = session;
     s->sequences[s->sequence] = wt_llm_session_snapshot(s);
     wt_status status = check_turns(s, turns, n);
+    if (!status) status = take_pages(s, turns, n);
     if (status) return status;
     s->has_logits = false;
     s->n_tokens = n;
     s->is_prompt = false;
-    prepare_rope(s, s->position + 1);
     for (int k = 0; k < n; k++) {
         const int sequence = turns[k].sequence;
+        wt__llm_prepare_rope(s, sequence, s->sequences[sequence].position + 1);
         put_token(s, k, (wt_llm_token){turns[k].id, s->sequences[sequence].position, sequence});
     }
-    status = s->gpu ? wt__gpu_step(s, best, logits) : step_on_cpu(s, best, logits);
-    for (int k = 0; k < n && !status; k++) {
-        s->sequences[turns[k].sequence].position++;
-        if (best[k] < 0) status = wt_fail(WT_ERR_FORMAT, "llm: turn %d gives a logit that is not a number", k);
-    }
+    status = s->gpu ? wt__gpu_step(s, turns, next, logits) : step_on_cpu(s, turns, next, logits);
+    for (int k = 0; k < n && !status; k++) s->sequences[turns[k].sequence].position++;
     s->position = s->sequences[s->sequence].position;
+    for (int k = 0; k < n && !status; k++)
+        if (next[k] < 0) status = wt_fail(WT_ERR_FORMAT, "llm: turn %d gives a logit that is not a number", k);
     return status;
 }

@@ -64,6 +64,14 @@ void wt__llm_give_back(wt_llm *llm); ///< What bind took.
 
 typedef struct wt__llm_ops wt__llm_ops;
 
+/// Pages of the cache: who uses them (pages.c).
+typedef struct wt__pages {
+    int n, n_free;
+    int32_t *free; ///< [n_free] of [n]
+    int *uses;     ///< [n] sequences
+    int *held;     ///< [n_sequences] of each, the first in its row of the table
+} wt__pages;
+
 struct wt_llm_session {
     const wt_llm *llm;      ///< whose weights the steps read: the host's, or the GPU's copy
     const wt__llm_ops *ops; ///< of the backend
@@ -72,6 +80,8 @@ struct wt_llm_session {
     struct wt__gpu *gpu; ///< of a GPU, where they are addresses of it; else NULL
     int n_positions, n_batch, n_items;
     int n_pages;                ///< of a sequence, WT__LLM_PAGE positions each
+    wt__pages pool;             ///< of all sequences
+    wt_dtype kv_type;           ///< of keys and values
     int n_sequences, sequence;  ///< and the one that calls are for
     int position, rope_length;  ///< of that one
     wt_llm_snapshot *sequences; ///< [n_sequences] those of the others
@@ -81,7 +91,7 @@ struct wt_llm_session {
 
     int n_tokens;         ///< in the batch
     wt_llm_token *tokens; ///< [n_batch]
-    int32_t *pages;       ///< [n_sequences][n_pages] of the cache
+    int32_t *pages;       ///< [n_sequences][n_pages] of the cache; of those that are held
 
     float *x;               ///< [n_batch][d_model] the residual stream
     float *n;               ///< [n_batch][d_model] normalised
@@ -93,7 +103,7 @@ struct wt_llm_session {
     int32_t *chosen;        ///< [n_batch][n_experts_used]
     float *shares;          ///< [n_batch][n_experts_used]
     float *cosines, *sines; ///< [n_batch][n_dims / 2]
-    float *frequencies;     ///< [n_dims / 2] radians a position
+    float *frequencies;     ///< [n_sequences][n_dims / 2] radians a position
     float rope_scale;       ///< of cosines and sines
     void *keys, *values;    ///< [pages][n_layers][n_kv_heads][WT__LLM_PAGE][d_head]
     float *rows;            ///< [n_items][4][most columns] room of wt__product.rows; NULL when no matrix needs it
@@ -127,6 +137,28 @@ extern const wt__llm_ops wt__llm_cpu_ops, wt__llm_cuda_ops;
 /// Queue the batch's way through the first n_layers.
 WT_CHECKED wt_status wt__llm_forward(wt_llm_session *session, int n_layers, float *logits, int n_logits);
 
+// Pages (pages.c).
+
+WT_CHECKED wt_status wt__pages_open(wt_llm_session *session);
+void wt__pages_close(wt_llm_session *session);
+/// Positions first .. end - 1 get pages that are their sequence's alone: new ones, and copies of shared ones. Errors,
+/// before anything is changed: WT_ERR_FULL.
+WT_CHECKED wt_status wt__pages_own(wt_llm_session *session, int sequence, int first, int end);
+void wt__pages_trim(wt_llm_session *session, int sequence, int n_positions); ///< Give back those beyond.
+
+/// Positions of a sequence move n_drop down, to first .. end - 1, and their keys turn back (pages that are its alone).
+WT_CHECKED wt_status wt__cpu_shift(wt_llm_session *session, int sequence, int first, int end, int n_drop);
+WT_CHECKED wt_status wt__gpu_shift(wt_llm_session *session, int sequence, int first, int end, int n_drop);
+WT_CHECKED wt_status wt__cpu_copy_page(wt_llm_session *session, int from, int to);
+WT_CHECKED wt_status wt__gpu_copy_page(wt_llm_session *session, int from, int to);
+
+/// Bytes of the keys, or values, of `n` pages.
+size_t wt__cache_bytes(const wt_llm_session *session, int n);
+
+/// A sequence's frequencies for a length: that of dynamic RoPE grows with what was met, and is forgotten below what was
+/// trained.
+void wt__llm_prepare_rope(wt_llm_session *session, int sequence, int length);
+
 /// What scores are multiplied with.
 float wt__attention_scale(const wt_model_config *config, int layer);
 
@@ -143,8 +175,5 @@ typedef struct wt__product {
     bool widened; ///< `rows` hold floats, with scales: matrix.c's own
 } wt__product;
 void wt__multiply(const wt__product *product, int64_t first, int64_t n_rows);
-
-/// Does it always choose the most probable token of the logits as they are?
-bool wt__sampler_is_plain(const wt_sampler *sampler);
 
 #endif

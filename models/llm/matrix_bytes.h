@@ -20,7 +20,7 @@ typedef struct weights {
     const uint8_t *row;
     const float *scales;  ///< of U4: the row's
     const uint8_t *zeros; ///< of U4: the row's; NULL = 8
-    int blocks;           ///< of U4: that share a scale
+    int blocks, steps;    ///< of U4: that share a scale; those of 128 columns
 } weights;
 
 /// One step: the row's k-th block with n vectors, whose lanes are added to sums.
@@ -80,6 +80,60 @@ WT_INLINE void step_q4_0(const weights *w, int64_t k, const bytes *x, const int 
         sums[j] = scaled(DOT(less, q, bytes_at(x[j].q + BLOCK * k)), d * _mm256_set1_ps(x[j].d[k]), sums[j]);
     }
 }
+
+#ifdef __AVX512VNNI__
+WT_INLINE __m512i wide_at(const void *p) { return _mm512_loadu_si512(p); }
+
+/// Two scales of blocks `next` bytes apart, eight lanes each.
+WT_INLINE __m512 two_halves_at(const uint8_t *p, int next)
+{
+    short a, b;
+    memcpy(&a, p, sizeof a);
+    memcpy(&b, p + next, sizeof b);
+    return _mm512_cvtph_ps(_mm256_mask_set1_epi16(_mm256_set1_epi16(a), 0xff00, b));
+}
+
+WT_INLINE __m256 two_together(__m512 v) { return _mm512_castps512_ps256(v) + _mm512_extractf32x8_ps(v, 1); }
+
+/// Two blocks.
+WT_INLINE void step_q4_0_twice(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
+{
+    const uint8_t *p = w->row + 36 * k;
+    const __m128i a = _mm_loadu_si128((const __m128i *)(p + 2)), b = _mm_loadu_si128((const __m128i *)(p + 20));
+    const __m512i twice = _mm512_mask_broadcast_i32x4(_mm512_broadcast_i32x4(a), 0xff00, b);
+    const __m512i shifts = _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4);
+    const __m512i q = _mm512_and_si512(_mm512_srlv_epi64(twice, shifts), _mm512_set1_epi8(15));
+    const __m512 d = two_halves_at(p, 18);
+#    pragma GCC unroll 4
+    for (int j = 0; j < n; j++) {
+        const __m512i dots =
+            _mm512_dpbusd_epi32(wide_at(x[j].less + BLOCK / 2 * k), q, wide_at(x[j].q + 2 * BLOCK * k));
+        const __m512 of_x = _mm512_insertf32x8(_mm512_set1_ps(x[j].d[2 * k]), _mm256_set1_ps(x[j].d[2 * k + 1]), 1);
+        sums[j] += two_together(_mm512_cvtepi32_ps(dots) * (d * of_x));
+    }
+}
+
+/// 128 columns of a group, whose even numbers come first in the vector, then the odd ones: lanes 4 b .. 4 b + 3 are
+/// those of block b. What zeros take away are products of floats.
+WT_INLINE void step_u4_wide(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
+{
+    const __m512i both = wide_at(w->row + 64 * k), four = _mm512_set1_epi8(15);
+    const __m512i even = _mm512_and_si512(both, four), odd = _mm512_and_si512(_mm512_srli_epi16(both, 4), four);
+    const __m512i lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    const int64_t group = k / w->steps;
+    const __m512 scale = _mm512_set1_ps(w->scales[group]);
+    const __m128 zero = _mm_set1_ps(w->zeros ? (float)w->zeros[group] : 8);
+#    pragma GCC unroll 4
+    for (int j = 0; j < n; j++) {
+        const int8_t *v = x[j].q + 4 * BLOCK * k;
+        const __m512i dots = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), even, wide_at(v)), odd,
+                                                 wide_at(v + 2 * BLOCK));
+        const __m512 d = _mm512_permutexvar_ps(lanes, _mm512_broadcast_f32x4(_mm_loadu_ps(x[j].d + 4 * k)));
+        const __m512 less = _mm512_zextps128_ps512(zero * _mm_loadu_ps(x[j].sum + 4 * k));
+        sums[j] += two_together((_mm512_cvtepi32_ps(dots) * d - less) * scale);
+    }
+}
+#endif
 
 /// A group. Nibbles of neighbours share a byte: the vector lies with the even numbers of a block first. Without zeros
 /// `less` is times 8 already.
@@ -174,7 +228,7 @@ WT_INLINE float most_of(__m256 v)
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 
-WT_INLINE void round_block(const float *x, int64_t k, int zero, bool even_first, bytes *out)
+WT_INLINE void round_block(const float *x, int64_t k, int zero, int interleaved, bytes *out)
 {
     const __m256 sign = _mm256_set1_ps(-0.0f);
     __m256 v[4], most = _mm256_setzero_ps();
@@ -190,13 +244,19 @@ WT_INLINE void round_block(const float *x, int64_t k, int zero, bool even_first,
     for (int i = 0; i < 4; i++) n[i] = _mm256_cvtps_epi32(v[i] * by);
     __m256i q = _mm256_packs_epi16(_mm256_packs_epi32(n[0], n[1]), _mm256_packs_epi32(n[2], n[3]));
     q = _mm256_permutevar8x32_epi32(q, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-    if (even_first) {
+    if (interleaved) {
         const __m256i within = _mm256_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8, 10,
                                                 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
         q = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(q, within), 0xd8);
     }
     const __m256i sums = DOT(_mm256_setzero_si256(), _mm256_set1_epi8(1), q);
-    _mm256_storeu_si256((__m256i *)(out->q + BLOCK * k), q);
+    if (interleaved <= BLOCK)
+        _mm256_storeu_si256((__m256i *)(out->q + BLOCK * k), q);
+    else {
+        int8_t *to = out->q + k / 4 * (4 * BLOCK) + k % 4 * (BLOCK / 2);
+        _mm_storeu_si128((__m128i *)to, _mm256_castsi256_si128(q));
+        _mm_storeu_si128((__m128i *)(to + 2 * BLOCK), _mm256_extracti128_si256(q, 1));
+    }
     _mm256_storeu_si256((__m256i *)(out->less + BLOCK / 4 * k), _mm256_mullo_epi32(sums, _mm256_set1_epi32(-zero)));
     const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
     const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
@@ -205,12 +265,13 @@ WT_INLINE void round_block(const float *x, int64_t k, int zero, bool even_first,
 }
 
 /// A vector takes 2.25 bytes a column of the 4 that the scratch has for each of VECTORS.
-static bytes round_vector(const wt__product *p, int t, int slot, int zero, bool even_first)
+/// Of `interleaved` columns, 32 or 128, the even ones come first; 0 = as they are.
+static bytes round_vector(const wt__product *p, int t, int slot, int zero, int interleaved)
 {
     const int64_t columns = p->linear->weight.shape[1], blocks = columns / BLOCK;
     float *at = p->rows + slot * columns;
     bytes out = {(int8_t *)at, (int32_t *)(at + columns / 4), at + columns / 2, at + columns / 2 + blocks};
-    for (int64_t k = 0; k < blocks; k++) round_block(p->x + p->x_stride * t, k, zero, even_first, &out);
+    for (int64_t k = 0; k < blocks; k++) round_block(p->x + p->x_stride * t, k, zero, interleaved, &out);
     return out;
 }
 
@@ -227,7 +288,8 @@ WT_INLINE weights weights_of(const wt__linear *l, int64_t row)
 {
     if (!l->nibbles) return (weights){.row = wt__row(l, row)};
     const int64_t at = row * (l->weight.shape[1] / l->scale_columns);
-    return (weights){wt__row(l, row), l->scales + at, l->zeros ? l->zeros + at : NULL, l->scale_columns / BLOCK};
+    return (weights){wt__row(l, row), l->scales + at, l->zeros ? l->zeros + at : NULL, l->scale_columns / BLOCK,
+                     l->scale_columns / (4 * BLOCK)};
 }
 
 /// n_rows rows with n_vectors vectors, at most `n_stored` rows of which count.
@@ -254,13 +316,13 @@ WT_INLINE void bytes_tile(const wt__product *p, stepper step, int step_bytes, in
 
 /// One vector with four rows at a time, or four vectors with one.
 WT_INLINE void bytes_strips(const wt__product *p, stepper step, int columns_a_step, int step_bytes, int zero,
-                            bool even_first, int64_t first, int64_t n_rows)
+                            int interleaved, int64_t first, int64_t n_rows)
 {
     const int64_t n_steps = p->linear->weight.shape[1] / columns_a_step, end = first + n_rows;
     for (int t = 0; t < p->n;) {
         const int n = p->n - t < VECTORS ? 1 : VECTORS;
         bytes x[VECTORS];
-        for (int j = 0; j < n; j++) x[j] = round_vector(p, t + j, j, zero, even_first);
+        for (int j = 0; j < n; j++) x[j] = round_vector(p, t + j, j, zero, interleaved);
         if (n == 1)
             for (int64_t r = first; r < end; r += ROWS)
                 bytes_tile(p, step, step_bytes, n_steps, r, ROWS, end - r < ROWS ? (int)(end - r) : ROWS, x, t, 1);
@@ -270,18 +332,44 @@ WT_INLINE void bytes_strips(const wt__product *p, stepper step, int columns_a_st
     }
 }
 
-#define BYTES(name, columns_a_step, step_bytes, zero, even_first)                                                      \
+#define BYTES(name, columns_a_step, step_bytes, zero, interleaved)                                                     \
     static void strips_##name(const wt__product *p, int64_t first, int64_t n_rows)                                     \
     {                                                                                                                  \
-        bytes_strips(p, step_##name, columns_a_step, step_bytes, zero, even_first, first, n_rows);                     \
+        bytes_strips(p, step_##name, columns_a_step, step_bytes, zero, interleaved, first, n_rows);                    \
     }
-BYTES(q8_0, BLOCK, 34, SIGNED_ZERO, false)
-BYTES(i8, BLOCK, 32, SIGNED_ZERO, false)
-BYTES(q4_0, BLOCK, 18, 8, false)
-BYTES(u4, p->linear->scale_columns, p->linear->scale_columns / 2, p->linear->zeros ? 1 : 8, true)
-BYTES(q4_k, 256, 144, 0, false)
-BYTES(q6_k, 256, 210, 32, false)
+BYTES(q8_0, BLOCK, 34, SIGNED_ZERO, 0)
+BYTES(i8, BLOCK, 32, SIGNED_ZERO, 0)
+BYTES(q4_0, BLOCK, 18, 8, 0)
+BYTES(u4, p->linear->scale_columns, p->linear->scale_columns / 2, p->linear->zeros ? 1 : 8, BLOCK)
+BYTES(q4_k, 256, 144, 0, 0)
+BYTES(q6_k, 256, 210, 32, 0)
+#ifdef __AVX512VNNI__
+BYTES(q4_0_twice, 2 * BLOCK, 36, 8, 0)
+BYTES(u4_wide, 4 * BLOCK, 64, 0, 4 * BLOCK)
+#endif
 #undef BYTES
+
+static void strips_any_q4_0(const wt__product *p, int64_t first, int64_t n_rows)
+{
+#ifdef __AVX512VNNI__
+    if (p->linear->weight.shape[1] % (2 * BLOCK) == 0) {
+        strips_q4_0_twice(p, first, n_rows);
+        return;
+    }
+#endif
+    strips_q4_0(p, first, n_rows);
+}
+
+static void strips_any_u4(const wt__product *p, int64_t first, int64_t n_rows)
+{
+#ifdef __AVX512VNNI__
+    if (p->linear->scale_columns % (4 * BLOCK) == 0) {
+        strips_u4_wide(p, first, n_rows);
+        return;
+    }
+#endif
+    strips_u4(p, first, n_rows);
+}
 
 // ---- halves and fp8, in float
 
@@ -356,6 +444,6 @@ static void strips_e4m3(const wt__product *p, int64_t first, int64_t n_rows)
 
 const wt__strips STRIPS[WT_N_DTYPES] = {
     [WT_DTYPE_F16] = strips_f16,   [WT_DTYPE_F8_E4M3] = strips_e4m3, [WT_DTYPE_I8] = strips_i8,
-    [WT_DTYPE_U8] = strips_u4,     [WT_DTYPE_Q8_0] = strips_q8_0,    [WT_DTYPE_Q4_0] = strips_q4_0,
+    [WT_DTYPE_U8] = strips_any_u4, [WT_DTYPE_Q8_0] = strips_q8_0,    [WT_DTYPE_Q4_0] = strips_any_q4_0,
     [WT_DTYPE_Q4_K] = strips_q4_k, [WT_DTYPE_Q6_K] = strips_q6_k,
 };

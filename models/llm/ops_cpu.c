@@ -177,8 +177,8 @@ static void place_token(const void *args, int t)
     for (int h = 0; h < c->n_kv_heads; h++) {
         const int64_t from = ((int64_t)t * c->n_kv_heads + h) * d;
         const int64_t to = wt__cache_at(a, s->tokens[t].sequence, s->tokens[t].place, h);
-        memcpy((float *)s->keys + to, s->k + from, sizeof(float) * (size_t)d);
-        memcpy((float *)s->values + to, s->v + from, sizeof(float) * (size_t)d);
+        wt__cache_write(s, s->keys, to, d, s->k + from);
+        wt__cache_write(s, s->values, to, d, s->v + from);
     }
 }
 

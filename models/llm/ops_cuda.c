@@ -108,29 +108,34 @@ static int team_of(int n, int of_warp)
 }
 
 /// A block a processor, so that there is room for one of the next launch beside it.
-static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const wt__norm *norm)
+static void plain_matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a)
 {
-    a.columns = (int)w->weight.shape[1];
-    a.eps = (float)p->s->llm->config.norm_eps;
-    if (norm) {
-        a.norm_weight = norm->weight;
-        a.norm_bias = norm->bias;
-    }
-    wt__llm_quant kind;
-    if (wt__llm_is_quant(w, &kind)) {
-        if (!p->status) p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a);
-        return;
-    }
-    for (int k = 0; k < (a.gated ? 1 : a.n_parts); k++) a.n_rows += a.parts[k].rows;
-    const int of_chunk = 16 / (int)wt_dtype_bytes(w->weight.dtype, 1), n_chunks = (a.columns + of_chunk - 1) / of_chunk;
+    const int of_chunk = 16 / (int)wt_dtype_bytes(w->weight.dtype, 1);
+    const int n_chunks = (a.columns + of_chunk - 1) / of_chunk;
     a.warps = team_of(n_chunks, 32);
     a.ahead = MATVEC_AHEAD;
+    for (int k = 0; k < (a.gated ? 1 : a.n_parts); k++) a.n_rows += a.parts[k].rows;
     const int n_teams = MATVEC_WARPS / a.warps, wanted = (a.n_rows + n_teams - 1) / n_teams, there = p->s->gpu->n_sms;
     launch(p, WT__LLM_MATVEC + kernel_type(w->weight.dtype),
            (wt_launch){.grid = {wanted < there ? wanted : there},
                        .block = {32 * MATVEC_WARPS},
                        .shared_bytes = sizeof(float) * (size_t)(n_chunks * of_chunk)},
            &a, sizeof a);
+}
+
+static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const wt__norm *norm)
+{
+    wt__llm_quant kind;
+    a.columns = (int)w->weight.shape[1];
+    a.eps = (float)p->s->llm->config.norm_eps;
+    if (norm) {
+        a.norm_weight = norm->weight;
+        a.norm_bias = norm->bias;
+    }
+    if (!wt__llm_is_quant(w, &kind))
+        plain_matvec(p, w, a);
+    else if (!p->status)
+        p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a);
 }
 
 wt_scaling wt__llm_scaling(const wt__linear *w)
@@ -323,7 +328,7 @@ static wt_llm_cache cache_of(const wt__pass *p, int layer)
     const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
     const int64_t of_layer = (int64_t)c->n_kv_heads * WT__LLM_PAGE * c->d_head;
-    const int64_t skipped = layer * of_layer * (s->gpu->kv_type ? 2 : 4);
+    const int64_t skipped = (int64_t)wt_dtype_bytes(s->kv_type, layer * of_layer);
     return (wt_llm_cache){.keys = (unsigned char *)s->keys + skipped,
                           .values = (unsigned char *)s->values + skipped,
                           .pages = io_at(p, s->gpu->pages_at),

@@ -91,6 +91,15 @@ static wt_status to_fp8(wt_llm *llm, const source *s, wt__linear *m)
     return WT_OK;
 }
 
+/// The nearest number of F16, which a GPU has beside its zero in one word; where there is none, the number itself.
+static float as_half(float x)
+{
+    const uint16_t half = (uint16_t)wt__narrow(x, WT__HALF);
+    float near;
+    wt_tensor_to_f32(&(wt_tensor){&half, WT_DTYPE_F16, 1, {1}}, 0, 1, &near);
+    return near > 0x1p-14f && near < 0x1p15f ? near : x;
+}
+
 /// 16 steps from the smallest to the largest, zero among them.
 static void group_to_int4(const float *x, int n, uint8_t *q, float *scale, uint8_t *zero)
 {
@@ -99,7 +108,7 @@ static void group_to_int4(const float *x, int n, uint8_t *q, float *scale, uint8
         low = fminf(low, x[k]);
         high = fmaxf(high, x[k]);
     }
-    *scale = high > low ? (high - low) / 15 : 1;
+    *scale = high > low ? as_half((high - low) / 15) : 1;
     *zero = (uint8_t)lrintf(-low / *scale);
     for (int k = 0; k < n; k++) {
         const long step = lrintf(x[k] / *scale) + *zero;

@@ -136,6 +136,8 @@ void wt_sampler_see(wt_sampler *sampler, const int32_t *ids, int n)
     change(sampler);
 }
 
+int wt__sampler_vocab_size(const wt_sampler *sampler) { return sampler->vocab_size; }
+
 const wt_llm_draw *wt__sampler_draw(const wt_sampler *sampler) { return &sampler->draw; }
 
 const wt_llm_tally *wt__sampler_tallies(const wt_sampler *sampler) { return sampler->tallies; }
@@ -149,8 +151,6 @@ void wt__sampler_chose(wt_sampler *sampler, int32_t id)
     sampler->tallies[id].count = (sampler->tallies[id].count + 1) | WT_LLM_SEEN;
     change(sampler);
 }
-
-bool wt__sampler_is_plain(const wt_sampler *sampler) { return sampler->draw.depth_scale == 0 && !sampler->tallies; }
 
 // ---- the heap: smaller keys first
 
@@ -288,10 +288,30 @@ wt_status wt_sampler_pick(wt_sampler *sampler, const float *logits, int32_t *id)
 
 // ---- probabilities
 
+static double log_total(const float *logits, int vocab_size, double most)
+{
+    double total = 0;
+    for (int k = 0; k < vocab_size; k++) total += exp(logits[k] - most);
+    return log(total);
+}
+
 double wt_llm_logprob(const float *logits, int vocab_size, int32_t id)
 {
     const double most = logits[largest(logits, vocab_size)];
-    double total = 0;
-    for (int k = 0; k < vocab_size; k++) total += exp(logits[k] - most);
-    return logits[id] - most - log(total);
+    return logits[id] - most - log_total(logits, vocab_size, most);
+}
+
+void wt_llm_tell(const float *logits, int vocab_size, int n_top, wt_llm_pick *pick)
+{
+    const double most = logits[largest(logits, vocab_size)], total = log_total(logits, vocab_size, most);
+    int n = 0;
+    for (int k = 0; k < vocab_size && n_top; k++) {
+        if (n == n_top && !(logits[k] > logits[pick->top_ids[n - 1]])) continue;
+        int at = n < n_top ? n++ : n - 1;
+        for (; at && logits[k] > logits[pick->top_ids[at - 1]]; at--) pick->top_ids[at] = pick->top_ids[at - 1];
+        pick->top_ids[at] = k;
+    }
+    for (int k = 0; k < n; k++) pick->top_logprobs[k] = (float)(logits[pick->top_ids[k]] - most - total);
+    pick->n_top = n;
+    pick->logprob = (float)(logits[pick->id] - most - total);
 }

@@ -6,6 +6,8 @@
 
 #include "sample_kernel.h"
 
+int wt__sampler_vocab_size(const wt_sampler *sampler);
+
 /// Settings and the number that the next draw takes; `tally` is -1, nothing is told.
 const wt_llm_draw *wt__sampler_draw(const wt_sampler *sampler);
 

@@ -15,7 +15,7 @@ static void open_rig(nn_rig *r, wt_device *device, wt_dtype type)
     *r = (nn_rig){.device = device, .type = type};
     assert_ok(wt_stream_create(device, NULL, &r->stream));
     assert_ok(wt_matmul_create(&(wt_matmul_config){.device = device, .no_library = true}, &r->matmul));
-    assert_ok(wt_nn_create(&(wt_nn_config){.device = device}, &r->nn));
+    assert_ok(wt_nn_create(&(wt_nn_config){.device = device, .matmul = r->matmul}, &r->nn));
 }
 
 static void close_rig(nn_rig *r)

@@ -91,6 +91,7 @@ typedef struct wt_onsets_config {
     int64_t n_frames; ///< of one envelope, 1 or more
     int n_signals;    ///< 0 = 1
     bool backtrack;   ///< then move each back over the envelope
+    bool plain;       ///< wt_peak_pick of the values as they are, in place of wt_onset_detect
 } wt_onsets_config;
 
 typedef struct wt_onsets wt_onsets;
@@ -100,13 +101,13 @@ typedef struct wt_onsets wt_onsets;
 WT_CHECKED wt_status wt_onsets_create(wt_device *device, const wt_onsets_config *config, wt_onsets **plan);
 void wt_onsets_destroy(wt_onsets *plan); ///< NULL is allowed.  [worker]
 
-/// Queue wt_onset_detect of every signal; offsets in bytes.
+/// Queue wt_onset_detect, or wt_peak_pick, of every signal; offsets in bytes.
 ///
 ///   envelope   float [n_signals][n_frames]
-///   frames     int [n_signals][n_frames]   each row as wt_onset_detect gives it; what follows is not written
+///   frames     int [n_signals][n_frames]   each row as the function gives it; what follows is not written
 ///   counts     int [n_signals]
 ///
-/// Errors: WT_ERR_BAD_ARG.  Judge: wt_onset_detect and wt_onset_backtrack, identical.  [worker]
+/// Errors: WT_ERR_BAD_ARG.  Judge: wt_onset_detect, wt_peak_pick and wt_onset_backtrack, identical.  [worker]
 WT_CHECKED wt_status wt_onsets_enqueue(wt_onsets *plan, wt_stream *stream, const wt_buffer *envelope,
                                        size_t envelope_offset, wt_buffer *frames, size_t frames_offset,
                                        wt_buffer *counts, size_t counts_offset);

@@ -32,19 +32,26 @@ WT_RT void wt_pcm_read(wt_pcm_format format, const void *in, int channels, int n
 /// The same of many signals on a stream, so that they travel to a GPU as files hold them.
 typedef struct wt_pcm_plan wt_pcm_plan;
 
+typedef struct wt_pcm_plan_config {
+    wt_pcm_format format;
+    int channels;     ///< of a signal, 1 or more
+    int64_t n_frames; ///< of a signal, 1 or more
+    int n_signals;    ///< 1 or more
+    bool fold;        ///< give the mean of the channels, as wt_pcm_to_mono
+} wt_pcm_plan_config;
+
 /// Plan. `device` is borrowed until the plan is destroyed.
 /// Errors: WT_ERR_BAD_ARG naming what, WT_ERR_NO_MEMORY, and those of wt_module_create.  [worker, not armed]
-WT_CHECKED wt_status wt_pcm_plan_create(wt_device *device, wt_pcm_format format, int channels, int64_t n_frames,
-                                        int n_signals, wt_pcm_plan **plan);
+WT_CHECKED wt_status wt_pcm_plan_create(wt_device *device, const wt_pcm_plan_config *config, wt_pcm_plan **plan);
 void wt_pcm_plan_destroy(wt_pcm_plan *plan); ///< NULL is allowed.  [worker, not armed]
 
 /// Queue; offsets in bytes.
 ///
 ///   in    [n_signals][n_frames][channels]   of the format, aligned as it
-///   out   [n_signals][channels][n_frames]   float
+///   out   [n_signals][channels][n_frames]   float; folded [n_signals][n_frames]
 ///
 /// Errors: WT_ERR_BAD_ARG (a stream of another device, a range that does not fit), WT_ERR_CUDA.
-/// Judge:  on a GPU, wt_pcm_read, identical.  [worker]
+/// Judge:  on a GPU, wt_pcm_read and wt_pcm_to_mono, identical.  [worker]
 WT_CHECKED wt_status wt_pcm_plan_enqueue(wt_pcm_plan *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
                                          wt_buffer *out, size_t out_offset);
 

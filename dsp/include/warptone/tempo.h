@@ -66,6 +66,31 @@ enum { WT_TEMPO_RATIOS = 13 };
 /// Judge:  librosa in float64, 1e-6 of the peak.  [rt, running]
 WT_RT void wt_tempogram_ratio(double rate_hz, int hop, const float *row, int win_length, double bpm, float *ratios);
 
+typedef struct wt_tempo_ratios_config {
+    double rate_hz; ///< 0 = 22050
+    int hop;        ///< 0 = 512
+    int win_length; ///< of the rows, 3 or more; 0 = 384
+    int64_t n_rows; ///< of all signals, 1 or more
+} wt_tempo_ratios_config;
+
+typedef struct wt_tempo_ratios wt_tempo_ratios;
+
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, on a GPU the compiler's.  [worker]
+WT_CHECKED wt_status wt_tempo_ratios_create(wt_device *device, const wt_tempo_ratios_config *config,
+                                            wt_tempo_ratios **plan);
+void wt_tempo_ratios_destroy(wt_tempo_ratios *plan); ///< NULL is allowed.  [worker]
+
+/// Queue wt_tempogram_ratio of every row; offsets in bytes, bpm's a multiple of 8.
+///
+///   tempogram   float [n_rows][win_length]
+///   bpm         double [n_rows]   wt_tempo_enqueue_frames gives them
+///   ratios      float [n_rows][WT_TEMPO_RATIOS]
+///
+/// Errors: WT_ERR_BAD_ARG.  Judge: CUDA: the CPU, 2e-6 of the peak.  [worker]
+WT_CHECKED wt_status wt_tempo_ratios_enqueue(wt_tempo_ratios *plan, wt_stream *stream, const wt_buffer *tempogram,
+                                             size_t tempogram_offset, const wt_buffer *bpm, size_t bpm_offset,
+                                             wt_buffer *ratios, size_t ratios_offset);
+
 // ---- tempo
 
 typedef struct wt_tempo_config {
@@ -76,6 +101,7 @@ typedef struct wt_tempo_config {
     double ac_size_s; ///< window in seconds, 0 = 8
     double max_bpm;   ///< 0 = 320
     bool fine;        ///< between the lags, from peaks several beats away: not librosa's, 0.1 BPM
+    bool frames;      ///< on a stream also wt_tempo_enqueue_frames, whose tempograms take memory on a GPU
     int64_t n_frames; ///< of an envelope on a stream
     int n_signals;    ///< on a stream, 0 = 1
 } wt_tempo_config;
@@ -96,6 +122,12 @@ WT_RT void wt_tempo_run_frames(wt_tempo *plan, const float *envelope, int64_t n,
 /// Errors: WT_ERR_BAD_ARG.  Judge: CUDA: the CPU, identical unless `fine`.  [worker]
 WT_CHECKED wt_status wt_tempo_enqueue(wt_tempo *plan, wt_stream *stream, const wt_buffer *envelope,
                                       size_t envelope_offset, wt_buffer *bpm, size_t bpm_offset);
+
+/// Queue wt_tempo_run_frames of every signal, of a plan with `frames`: bpm double [n_signals][n_frames].
+/// Errors: WT_ERR_BAD_ARG.  Judge: CUDA: the CPU, identical unless `fine` or two lags are as good but for rounding.
+/// [worker]
+WT_CHECKED wt_status wt_tempo_enqueue_frames(wt_tempo *plan, wt_stream *stream, const wt_buffer *envelope,
+                                             size_t envelope_offset, wt_buffer *bpm, size_t bpm_offset);
 
 // ---- beats
 

@@ -42,6 +42,7 @@ typedef struct wt_launch {
     int grid[3];         ///< blocks; 0 = 1
     int block[3];        ///< threads; 0 = 1
     size_t shared_bytes; ///< dynamic shared memory; above 48 KB the engine opts in
+    bool cooperative;    ///< all blocks run at once, or it is an error: they may wait for each other
     /// The kernel may begin while the one before it in the stream still runs: it waits itself (griddepcontrol.wait, in
     /// every block) before it reads what earlier ones write or writes what they read. Plain order where the device
     /// (before 9.0) or the driver (before 12.3) does not know it.

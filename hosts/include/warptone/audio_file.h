@@ -80,6 +80,14 @@ WT_CHECKED wt_status wt_audio_reader_open(const char *path, const wt_audio_reade
 WT_CHECKED wt_status wt_audio_reader_read(wt_audio_reader *reader, float *out, int n_frames, size_t stride,
                                           int *n_read);
 
+/// The next block as the file holds it, for what converts elsewhere; a reader is read this way or the other.
+///
+///   out   [n_frames][channels]   int16 where info.sample is WT_SAMPLE_S16, else float, repaired
+///
+/// Errors: as wt_audio_reader_read; WT_ERR_BAD_ARG of raw PCM and of a reader that resamples.  [worker]
+WT_CHECKED wt_status wt_audio_reader_read_packed(wt_audio_reader *reader, void *out, int64_t n_frames,
+                                                 int64_t *n_read);
+
 wt_audio_info wt_audio_reader_get_info(const wt_audio_reader *reader);
 void wt_audio_reader_close(wt_audio_reader *reader); ///< NULL is allowed.  [worker]
 

@@ -82,8 +82,9 @@ const char *wt_finish_name(wt_finish finish); ///< "eos"  [any]
 
 /// A token, or at the end what was held back.
 typedef struct wt_generated {
-    int32_t id;          ///< -1 = no token, the end
-    double logprob;      ///< as the model gave it, before penalties and temperature; 0 without `logprobs`
+    int32_t id;              ///< -1 = no token, the end
+    double logprob;          ///< as the model gave it, before penalties and temperature; 0 without `logprobs`
+    const wt_llm_pick *pick; ///< with the most probable tokens; borrowed during the call. NULL with id -1
     wt_answer_part text; ///< what it makes certain; both empty while something is held back, and without a tokenizer
 } wt_generated;
 
@@ -96,6 +97,7 @@ typedef struct wt_generator_config {
     int max_tokens;          ///< of an answer; 0 = as many as there is room for
     bool ignore_eos;
     bool logprobs;
+    int n_top;                         ///< most probable tokens that are told with each, 0 .. WT_LLM_MOST_TOP
     const wt_tokenizer *tokenizer;     ///< borrowed; NULL = no text, or
     const wt_llama2c_vocab *vocab;     ///< borrowed
     const wt_answer_text_config *text; ///< copied; NULL = {0}

@@ -65,17 +65,18 @@ typedef struct wt_llm_session_config {
     int n_positions;           ///< tokens that prompt and answer may have together; 0 = the model's, at most 4096
     int n_batch;               ///< tokens of a prompt that go through the layers together; 0 = 64, on a GPU 512
     int n_sequences;           ///< at the same time, at most n_batch; 0 = 1
-    wt_dtype kv_type;          ///< of the cache of keys and values on a GPU: F32 (0), F16 or BF16
+    int n_cached;              ///< positions of all sequences together; 0 = n_positions of each
+    wt_dtype kv_type;          ///< of the cache of keys and values: F32 (0), F16, BF16 or F8_E4M3
     /// Multiply quantised weights (GGUF's blocks, int8, int4) in float. By default, where the CPU has AVX2, activations
     /// are rounded to 8 bits with a scale for 32 of them, and products are 3 to 20 times as fast.
     bool exact_products;
 } wt_llm_session_config;
 
-/// Takes all memory: keys and values are 2 n_layers n_positions n_kv_heads d_head numbers a sequence, n_positions in
-/// whole pages of 64. Errors: WT_ERR_BAD_ARG (more positions than a model of learnt positions has, more sequences than
-/// a batch, a partition or weights of another device), WT_ERR_UNSUPPORTED (a type of the cache; a row of a matrix that
-/// does not fit into a GPU's shared memory; several sequences with RoPE of kind dynamic), WT_ERR_QUOTA,
-/// WT_ERR_NO_MEMORY; on a GPU also WT_ERR_NO_NVRTC, WT_ERR_COMPILE, WT_ERR_ARMED.  [worker, not armed]
+/// Takes all memory: keys and values are 2 n_layers n_cached n_kv_heads d_head numbers, in pages of 64 positions, which
+/// sequences take as they grow and give back. Errors: WT_ERR_BAD_ARG (more positions than a model of learnt positions
+/// has, more sequences than a batch, a partition or weights of another device), WT_ERR_UNSUPPORTED (a type of the
+/// cache; a row of a matrix that does not fit into a GPU's shared memory), WT_ERR_QUOTA, WT_ERR_NO_MEMORY; on a GPU
+/// also WT_ERR_NO_NVRTC, WT_ERR_COMPILE, WT_ERR_ARMED.  [worker, not armed]
 WT_CHECKED wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *config,
                                            wt_llm_session **session);
 void wt_llm_session_destroy(wt_llm_session *session); ///< NULL is allowed.  [worker]
@@ -84,8 +85,8 @@ void wt_llm_session_destroy(wt_llm_session *session); ///< NULL is allowed.  [wo
 /// bit, in one call or in many, except with RoPE of kind dynamic, whose angles depend on the length that a call
 /// reaches. On a GPU the same calls do; other calls differ in the order of sums, and with weights of 16 bits and fewer
 /// in that several tokens have their vectors rounded to 16 bits and single ones have not. Errors, before anything is
-/// changed: WT_ERR_BAD_ARG (no tokens, an id out of the vocabulary), WT_ERR_FULL (more than n_positions in all).
-/// [worker]
+/// changed: WT_ERR_BAD_ARG (no tokens, an id out of the vocabulary), WT_ERR_FULL (more than n_positions in all, or than
+/// pages are free). [worker]
 WT_CHECKED wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n);
 WT_CHECKED wt_status wt_llm_decode(wt_llm_session *session, int32_t id); ///< Likewise, one token.  [worker]
 
@@ -93,29 +94,51 @@ WT_CHECKED wt_status wt_llm_decode(wt_llm_session *session, int32_t id); ///< Li
 /// one before are forgotten. Errors: WT_ERR_BAD_ARG.  [worker]
 WT_CHECKED wt_status wt_llm_select(wt_llm_session *session, int sequence);
 
+typedef struct wt_sampler wt_sampler; ///< See below.
+
+enum { WT_LLM_MOST_TOP = 20 };
+
+/// A chosen token and what is told of it: natural logarithms of probabilities by the logits as the model gave them,
+/// before penalties and temperature.
+typedef struct wt_llm_pick {
+    int32_t id;
+    float logprob;                    ///< of id; 0 when not asked for
+    int n_top;                        ///< as many as were asked for
+    int32_t top_ids[WT_LLM_MOST_TOP]; ///< the most probable first
+    float top_logprobs[WT_LLM_MOST_TOP];
+} wt_llm_pick;
+
 typedef struct wt_llm_turn {
     int sequence;
-    int32_t id; ///< to be appended there
+    int32_t id;          ///< to be appended there
+    wt_sampler *sampler; ///< which chooses the next and counts it; NULL = the most probable
+    wt_llm_pick *pick;   ///< gets what is told of the next; NULL = nothing is told
+    int n_top;           ///< tokens that pick tells besides, 0 .. WT_LLM_MOST_TOP
 } wt_llm_turn;
 
-/// One token of each of `n` sequences in one step, at the cost of little more than one: append them, and write the most
-/// probable next ones to `best` [n], and all logits to `logits` [n][vocab_size] unless NULL. Sequences may join and
-/// leave from step to step. On the CPU a sequence's logits are to the bit those it has alone. Errors, before anything
-/// is changed: WT_ERR_BAD_ARG, WT_ERR_FULL; WT_ERR_FORMAT when a logit is not a number.  [worker]
-WT_CHECKED wt_status wt_llm_step(wt_llm_session *session, const wt_llm_turn *turns, int n, int32_t *best,
+/// One token of each of `n` sequences in one step, at the cost of little more than one: append them, choose the next
+/// ones to `next` [n], and write all logits to `logits` [n][vocab_size] unless NULL. On a GPU they are chosen there.
+/// Sequences may join and leave from step to step. On the CPU a sequence's logits are to the bit those it has alone.
+/// Errors, before anything is changed: WT_ERR_BAD_ARG, WT_ERR_FULL; WT_ERR_FORMAT when a logit is not a number: that
+/// sequence's `next` is -1, and the others are as they should be.  [worker]
+WT_CHECKED wt_status wt_llm_step(wt_llm_session *session, const wt_llm_turn *turns, int n, int32_t *next,
                                  float *logits);
 
 typedef struct wt_llm_run_config {
-    int n_tokens; ///< to be chosen, at most
+    int n_tokens;        ///< to be chosen, at most
+    wt_sampler *sampler; ///< which chooses and counts what on_token got; NULL = the most probable
+    bool logprobs;       ///< tell the logprob of each
+    int n_top;           ///< and of so many of the most probable tokens, 0 .. WT_LLM_MOST_TOP
     /// Each token as it is chosen, by the calling thread; false ends the run before the next. NULL = none.
-    bool (*on_token)(void *user, int32_t id);
+    bool (*on_token)(void *user, const wt_llm_pick *pick);
     void *user;
 } wt_llm_run_config;
 
-/// Append `id`, choose the most probable token, append that, and so on. The last chosen one is not appended: it begins
-/// the next run. On a GPU a step is recorded once and launched ahead, tokens go from step to step on the device, and
-/// the host reads them as they come; what was launched beyond the end of a run is forgotten. Errors: those of
-/// wt_llm_prefill, before anything is changed (n_tokens must fit); WT_ERR_FORMAT when a logit is not a number. [worker]
+/// Append `id`, choose a token, append that, and so on. The last chosen one is not appended: it begins the next run. On
+/// a GPU a step is recorded once and launched ahead, tokens are chosen on the device and go from step to step there,
+/// and the host reads them as they come; what was launched beyond the end of a run is forgotten. Errors: those of
+/// wt_llm_prefill, before anything is changed (n_tokens must fit); WT_ERR_BAD_ARG (n_top, a sampler of another
+/// vocabulary); WT_ERR_FORMAT when a logit is not a number: no token is chosen by it, no number taken.  [worker]
 WT_CHECKED wt_status wt_llm_run(wt_llm_session *session, int32_t id, const wt_llm_run_config *config);
 
 /// [vocab_size] after the last token; NULL before the first and after a restore. Borrowed until the next call. [worker]
@@ -131,6 +154,23 @@ typedef struct wt_llm_snapshot {
 wt_llm_snapshot wt_llm_session_snapshot(const wt_llm_session *session); ///< [worker]
 /// Forget the tokens after the snapshot; {0} forgets all. Errors: WT_ERR_BAD_ARG when the session has fewer.  [worker]
 WT_CHECKED wt_status wt_llm_session_restore(wt_llm_session *session, wt_llm_snapshot snapshot);
+
+/// Sequence `to` forgets its tokens and begins with the first `n` of sequence `from`, without computing or copying
+/// them: both use the same pages until one of them writes there, and then gets a copy of its own. Errors:
+/// WT_ERR_BAD_ARG. [worker]
+WT_CHECKED wt_status wt_llm_share(wt_llm_session *session, int from, int to, int n);
+
+/// Positions in pages that no sequence uses.  [worker]
+int wt_llm_free_positions(const wt_llm_session *session);
+
+/// Can keys be moved to other positions? Not with learnt positions, nor with RoPE of kind dynamic.  [any]
+bool wt_llm_can_shift(const wt_llm *llm);
+
+/// Drop the `n_drop` tokens after the first `n_keep`: those behind move down, and their keys turn back by as many
+/// places, with the rounding of the cache's type. What they took over from the dropped ones in deeper layers stays with
+/// them, so the logits are near to those of the tokens that are left, and not the same. Errors: WT_ERR_BAD_ARG,
+/// WT_ERR_UNSUPPORTED (see wt_llm_can_shift), WT_ERR_FULL (no page for a copy of a shared one).  [worker]
+WT_CHECKED wt_status wt_llm_shift(wt_llm_session *session, int n_keep, int n_drop);
 
 // ---- choosing a token
 
@@ -157,8 +197,6 @@ typedef struct wt_sampler_config {
     uint64_t seed;
 } wt_sampler_config;
 
-typedef struct wt_sampler wt_sampler;
-
 /// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY.  [worker]
 WT_CHECKED wt_status wt_sampler_create(const wt_sampler_config *config, int vocab_size, wt_sampler **sampler);
 void wt_sampler_destroy(wt_sampler *sampler); ///< NULL is allowed.  [worker]
@@ -169,13 +207,18 @@ void wt_sampler_see(wt_sampler *sampler, const int32_t *ids, int n);
 /// Nothing has been seen or generated; the numbers drawn go on.  [worker]
 void wt_sampler_forget(wt_sampler *sampler);
 
-/// Choose a token of `logits` [vocab_size] and count it as generated. The n-th choice takes the n-th number of Philox
-/// 4x32-10 with the seed as its key (Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011).
-/// Errors: WT_ERR_FORMAT when a logit is NaN, or none is finite; no number is taken then.  [worker]
+/// Choose a token of `logits` [vocab_size] and count it as generated. A GPU's steps choose the same one of the same
+/// logits: after the penalties all arithmetic is in integers (kernels/sample_kernel.h), in which logits that differ by
+/// less than 2^-26 of the temperature are equal, and a token less probable than e^-28 of the best is never drawn. The
+/// n-th choice takes the n-th number of Philox 4x32-10 with the seed as its key (Salmon et al., Parallel Random
+/// Numbers: As Easy as 1, 2, 3, 2011). Errors: WT_ERR_FORMAT when a logit is NaN, or none is finite; no number is taken
+/// then.  [worker]
 WT_CHECKED wt_status wt_sampler_pick(wt_sampler *sampler, const float *logits, int32_t *id);
 
 /// Natural logarithm of a token's probability by logits as the model gave them.  [any]
 double wt_llm_logprob(const float *logits, int vocab_size, int32_t id);
+/// What is told of pick->id: its logprob, and the n_top most probable tokens, 0 .. WT_LLM_MOST_TOP.  [any]
+void wt_llm_tell(const float *logits, int vocab_size, int n_top, wt_llm_pick *pick);
 
 // ---- several tokens at the cost of one
 

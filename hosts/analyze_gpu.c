@@ -1,0 +1,225 @@
+// Features on a GPU: many signals of one length at a launch. Each worker has a stream of its own, so that one batch is
+// copied while another is computed, and keeps its plans and memory from batch to batch. What a GPU has not, or refuses,
+// the worker's thread computes from the same samples, copied back.
+
+#include "analyze.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// ---- the place
+
+wt_status analyze_place_open(wt_backend backend, analyze_place *place)
+{
+    *place = (analyze_place){.device = NULL};
+    if (backend == WT_BACKEND_CPU) return WT_OK; // there the features run in the workers themselves
+    wt_status status = wt_device_open(&(wt_device_config){.backend = backend}, &place->device);
+    if (!status && wt_device_get_info(place->device)->backend != WT_BACKEND_CUDA) {
+        wt_device_close(place->device);
+        place->device = NULL;
+    }
+    if (place->device) status = wt_stream_create(place->device, NULL, &place->stream);
+    if (status) analyze_place_close(place);
+    return status;
+}
+
+void analyze_place_close(analyze_place *place)
+{
+    for (int k = 0; k < place->n_kept; k++) place->kept[k].destroy(place->kept[k].plan);
+    for (int k = 0; k < ANALYZE_ROOMS; k++) wt_buffer_destroy(place->rooms[k]);
+    wt_buffer_destroy(place->packed);
+    wt_buffer_destroy(place->pcm);
+    wt_buffer_destroy(place->read);
+    wt_buffer_destroy(place->fetched);
+    wt_stream_destroy(place->stream);
+    wt_device_close(place->device);
+    *place = (analyze_place){.device = NULL};
+}
+
+wt_status analyze_grow(wt_device *device, wt_memory memory, size_t bytes, wt_buffer **buffer)
+{
+    if (*buffer && wt_buffer_size_bytes(*buffer) >= bytes) return WT_OK;
+    wt_buffer_destroy(*buffer);
+    *buffer = NULL;
+    return wt_buffer_create(device, memory, bytes, buffer);
+}
+
+static bool same_shape(const struct analyze_kept *a, const struct analyze_kept *b)
+{
+    const analyze_packed *x = &a->packed, *y = &b->packed;
+    return a->destroy == b->destroy && a->variant == b->variant && a->rate_hz == b->rate_hz &&
+           a->n_signals == b->n_signals && a->n == b->n && x->integers == y->integers && x->rate_hz == y->rate_hz &&
+           x->channels == y->channels && x->n == y->n;
+}
+
+wt_status analyze_kept_plan(const analyze_batch *batch, const analyze_maker *maker, int variant, void **plan)
+{
+    const analyze_signal *s = &batch->signal;
+    analyze_place *p = s->place;
+    struct analyze_kept found = {NULL, maker->destroy, variant, s->rate_hz, batch->n_signals, s->n, batch->packed};
+    int at = 0;
+    while (at < p->n_kept && !same_shape(&p->kept[at], &found)) at++;
+    if (at == p->n_kept) {
+        wt_status status = maker->create(batch, variant, &found.plan);
+        if (!status && at == ANALYZE_MAX_KEPT) status = wt_stream_synchronize(p->stream); // it may be at work
+        if (status) {
+            if (found.plan) maker->destroy(found.plan);
+            return status;
+        }
+        if (at == ANALYZE_MAX_KEPT)
+            p->kept[at = 0].destroy(p->kept[0].plan); // the one not used for longest
+        else
+            p->n_kept++;
+    } else {
+        found = p->kept[at];
+    }
+    memmove(p->kept + at, p->kept + at + 1, sizeof *p->kept * (size_t)(p->n_kept - 1 - at));
+    p->kept[p->n_kept - 1] = found;
+    *plan = found.plan;
+    return WT_OK;
+}
+
+wt_status analyze_room(const analyze_batch *batch, int k, size_t bytes, wt_buffer **room)
+{
+    analyze_place *p = batch->signal.place;
+    wt_status status = analyze_grow(p->device, WT_MEMORY_DEVICE, bytes, &p->rooms[k]);
+    *room = p->rooms[k];
+    return status;
+}
+
+wt_status analyze_fetch(const analyze_batch *batch, const wt_buffer *from, size_t bytes, const void **data)
+{
+    analyze_place *p = batch->signal.place;
+    wt_status status = analyze_grow(p->device, WT_MEMORY_PINNED, bytes, &p->fetched);
+    if (!status) status = wt_stream_download(p->stream, wt_buffer_host(p->fetched), from, 0, bytes);
+    if (!status) status = wt_stream_synchronize(p->stream);
+    *data = status ? NULL : wt_buffer_host(p->fetched);
+    return status;
+}
+
+// ---- each signal's own part
+
+wt_status analyze_give(const analyze_batch *b, analyze_result *parts, const analyze_array *like, const void *data,
+                       int64_t n_rows, int64_t n_made, bool turned)
+{
+    const size_t item = analyze_item_bytes(like->type), area = (size_t)(n_rows * n_made) * item;
+    for (int k = 0; k < b->n_used; k++) {
+        const char *from = (const char *)data + (size_t)k * area;
+        const int64_t n_own = b->lengths ? analyze_frames(b->signal.options, b->lengths[k]) : n_made;
+        void *to;
+        wt_status status = analyze_add(&parts[k], like, n_rows, n_own, &to);
+        if (status) return status;
+        if (turned) analyze_turn((const float *)from, n_own, n_rows, (int)(item / sizeof(float)), to);
+        for (int64_t row = 0; row < n_rows && !turned; row++)
+            memcpy((char *)to + (size_t)(row * n_own) * item, from + (size_t)(row * n_made) * item,
+                   (size_t)n_own * item);
+    }
+    return WT_OK;
+}
+
+// ---- all features
+
+static analyze_signal signal_of(const analyze_batch *b, int k)
+{
+    analyze_signal s = b->signal;
+    s.place = NULL;
+    s.path = b->paths[k / b->channels];
+    s.pcm = b->host + k * b->signal.n;
+    if (b->lengths) s.n = b->lengths[k];
+    s.peak_db = b->peak_db ? b->peak_db + k : NULL;
+    return s;
+}
+
+/// A feature on the calling thread.
+static wt_status compute_here(analyze_batch *b, const analyze_feature *feature, analyze_result *parts)
+{
+    const size_t bytes = sizeof(float) * (size_t)b->n_used * (size_t)b->signal.n;
+    wt_status status = WT_OK;
+    if (!b->host) {
+        const void *pcm;
+        status = analyze_fetch(b, b->signal.place->pcm, bytes, &pcm);
+        if (!status && !(b->host = malloc(bytes)))
+            status = wt_fail(WT_ERR_NO_MEMORY, "%s: %d signals", feature->name, b->n_used);
+        if (!status) memcpy(b->host, pcm, bytes);
+    }
+    const int step = feature->tiles == ANALYZE_OF_FILE ? b->channels : 1;
+    for (int k = 0; k < b->n_used && !status; k += step) {
+        const analyze_signal s = signal_of(b, k);
+        status = feature->compute(&s, &parts[k]);
+    }
+    return status;
+}
+
+static wt_status compute_feature(analyze_batch *b, const analyze_feature *feature, analyze_result *parts)
+{
+    if (!feature->on_gpu) return compute_here(b, feature, parts);
+    wt_status status = feature->on_gpu(b, parts);
+    if (status != WT_ERR_UNSUPPORTED && status != WT_ERR_NO_MEMORY) return status;
+    const wt_status waited = wt_stream_synchronize(b->signal.place->stream); // what was queued of it
+    for (int k = 0; k < b->n_used; k++) analyze_result_free(&parts[k]);
+    return waited ? waited : compute_here(b, feature, parts);
+}
+
+wt_status analyze_batch_compute(analyze_batch *b, analyze_result *results)
+{
+    const analyze_options *o = b->signal.options;
+    wt_status status = WT_OK;
+    analyze_result *parts = malloc(sizeof *parts * (size_t)b->n_used);
+    if (!parts) return wt_fail(WT_ERR_NO_MEMORY, "analyze: arrays of %d signals", b->n_used);
+    for (int f = 0; f < o->n_features && !status; f++) {
+        for (int k = 0; k < b->n_used; k++) parts[k].n_arrays = 0;
+        status = compute_feature(b, o->features[f], parts);
+        for (int k = 0; k < b->n_used; k += b->channels) {
+            if (!status) status = analyze_join(o->features[f], parts + k, b->channels, &results[k / b->channels]);
+            for (int c = 0; c < b->channels; c++) analyze_result_free(&parts[k + c]);
+        }
+    }
+    if (status) { // an error that is told later hides none, and buffers are not let go while they are used
+        const wt_status waited = wt_stream_synchronize(b->signal.place->stream);
+        (void)waited;
+    }
+    free(b->host);
+    free(parts);
+    b->host = NULL;
+    return status;
+}
+
+int64_t analyze_shared_length(int64_t n)
+{
+    int64_t step = 4096;
+    while (step * 8 < n) step *= 2;
+    return (n + step - 1) / step * step;
+}
+
+bool analyze_any_length(const analyze_options *options)
+{
+    for (int k = 0; k < options->n_features; k++)
+        if (!options->features[k]->any_length) return false;
+    return true;
+}
+
+wt_status analyze_compute_on_gpu(const analyze_signal *signal, int channels, analyze_result *result)
+{
+    analyze_place *p = signal->place;
+    const bool any = !signal->peak_db && analyze_any_length(signal->options); // tiles have one length anyway
+    const int64_t n = any ? analyze_shared_length(signal->n) : signal->n;
+    const size_t given = sizeof(float) * (size_t)signal->n, taken = sizeof(float) * (size_t)n;
+    int64_t lengths[WT_AUDIO_MAX_CHANNELS];
+    analyze_batch b = {.signal = *signal,
+                       .n_used = channels,
+                       .n_signals = channels,
+                       .channels = channels,
+                       .peak_db = signal->peak_db,
+                       .paths = &signal->path};
+    b.signal.n = n;
+    if (n > signal->n) b.lengths = lengths;
+    wt_status status = analyze_grow(p->device, WT_MEMORY_DEVICE, taken * (size_t)channels, &p->pcm);
+    for (int c = 0; c < channels && !status; c++) {
+        const float *pcm = signal->pcm + c * (signal->stride ? signal->stride : signal->n);
+        lengths[c] = signal->n;
+        status = wt_stream_upload(p->stream, p->pcm, (size_t)c * taken, pcm, given);
+        if (!status && taken > given)
+            status = wt_stream_fill(p->stream, p->pcm, (size_t)c * taken + given, 0, taken - given);
+    }
+    return status ? status : analyze_batch_compute(&b, result);
+}

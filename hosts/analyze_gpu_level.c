@@ -1,0 +1,190 @@
+// Shape of spectra, level, silence and loudness on a GPU.
+
+#include "analyze.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/pcm.h>
+#include <warptone/spectral.h>
+
+static wt_status make_shape(const analyze_batch *b, int kind, void **plan)
+{
+    const wt_spectral_config config = {
+        .kind = (wt_spectral_kind)kind,
+        .shape = {b->signal.rate_hz, analyze_n_fft(b->signal.options), analyze_frames(b->signal.options, b->signal.n)},
+        .n_signals = b->n_signals};
+    return wt_spectral_create(b->signal.place->device, &config, (wt_spectral **)plan);
+}
+
+static void destroy_shape(void *plan) { wt_spectral_destroy(plan); }
+
+static wt_status add_shape(const analyze_batch *b, analyze_result *parts, const analyze_array *like,
+                           wt_spectral_kind kind)
+{
+    void *plan;
+    const void *data;
+    wt_buffer *spectra, *out = NULL;
+    int64_t n_frames;
+    int n_rows = 0;
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_shape, destroy_shape}, (int)kind, &plan);
+    if (!status) n_rows = wt_spectral_rows(plan);
+    if (!status) status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, &n_frames);
+    const size_t bytes = sizeof(float) * (size_t)b->n_signals * (size_t)n_rows * (size_t)(status ? 0 : n_frames);
+    if (!status) status = analyze_room(b, 1, bytes, &out);
+    if (!status) status = wt_spectral_enqueue(plan, b->signal.place->stream, spectra, 0, out, 0);
+    if (!status) status = analyze_fetch(b, out, bytes, &data);
+    return status ? status : analyze_give(b, parts, like, data, n_rows, n_frames, false);
+}
+
+wt_status analyze_gpu_centroid(const analyze_batch *b, analyze_result *parts)
+{
+    return add_shape(b, parts, &analyze_like.centroid, WT_SPECTRAL_CENTROID);
+}
+
+wt_status analyze_gpu_bandwidth(const analyze_batch *b, analyze_result *parts)
+{
+    return add_shape(b, parts, &analyze_like.bandwidth, WT_SPECTRAL_BANDWIDTH);
+}
+
+wt_status analyze_gpu_rolloff(const analyze_batch *b, analyze_result *parts)
+{
+    return add_shape(b, parts, &analyze_like.rolloff, WT_SPECTRAL_ROLLOFF);
+}
+
+wt_status analyze_gpu_flatness(const analyze_batch *b, analyze_result *parts)
+{
+    return add_shape(b, parts, &analyze_like.flatness, WT_SPECTRAL_FLATNESS);
+}
+
+wt_status analyze_gpu_contrast(const analyze_batch *b, analyze_result *parts)
+{
+    return add_shape(b, parts, &analyze_like.contrast, WT_SPECTRAL_CONTRAST);
+}
+
+wt_status analyze_gpu_flux(const analyze_batch *b, analyze_result *parts)
+{
+    return add_shape(b, parts, &analyze_like.flux, WT_SPECTRAL_FLUX);
+}
+
+// ---- samples
+
+static wt_status make_level(const analyze_batch *b, int kind, void **plan)
+{
+    const wt_level_plan_config config = {.kind = (wt_level_kind)kind,
+                                         .level = analyze_level_config(&b->signal),
+                                         .n_samples = b->signal.n,
+                                         .n_signals = b->n_signals};
+    return wt_level_plan_create(b->signal.place->device, &config, (wt_level_plan **)plan);
+}
+
+static void destroy_level(void *plan) { wt_level_plan_destroy(plan); }
+
+static wt_status add_level(const analyze_batch *b, analyze_result *parts, const analyze_array *like, wt_level_kind kind)
+{
+    void *plan;
+    const void *data;
+    wt_buffer *out = NULL;
+    const wt_level_config config = analyze_level_config(&b->signal);
+    const int64_t n = wt_level_frames(&config, b->signal.n);
+    const size_t bytes = sizeof(float) * (size_t)b->n_signals * (size_t)n;
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_level, destroy_level}, (int)kind, &plan);
+    if (!status) status = analyze_room(b, 0, bytes, &out);
+    if (!status) status = wt_level_plan_enqueue(plan, b->signal.place->stream, b->signal.place->pcm, 0, out, 0);
+    if (!status) status = analyze_fetch(b, out, bytes, &data);
+    return status ? status : analyze_give(b, parts, like, data, 1, n, false);
+}
+
+wt_status analyze_gpu_rms(const analyze_batch *b, analyze_result *parts)
+{
+    return add_level(b, parts, &analyze_like.rms, WT_LEVEL_RMS);
+}
+
+wt_status analyze_gpu_zcr(const analyze_batch *b, analyze_result *parts)
+{
+    return add_level(b, parts, &analyze_like.zcr, WT_LEVEL_ZERO_CROSSINGS);
+}
+
+static wt_status make_silence(const analyze_batch *b, int trim, void **plan)
+{
+    const wt_silence_config config = {.level = analyze_level_config(&b->signal),
+                                      .top_db = b->signal.options->top_db,
+                                      .trim = trim,
+                                      .n_samples = b->signal.n,
+                                      .n_signals = b->n_signals};
+    return wt_silence_create(b->signal.place->device, &config, (wt_silence **)plan);
+}
+
+static void destroy_silence(void *plan) { wt_silence_destroy(plan); }
+
+static wt_status add_silence(const analyze_batch *b, analyze_result *parts, const analyze_array *like, bool trim)
+{
+    void *plan;
+    const void *data;
+    wt_buffer *out = NULL;
+    const analyze_place *p = b->signal.place;
+    const size_t n = (size_t)b->n_signals;
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_silence, destroy_silence}, trim, &plan);
+    const size_t room = status ? 0 : (size_t)wt_silence_room(plan), spans = sizeof(wt_span) * n * room;
+    if (!status) status = analyze_room(b, 0, spans + sizeof(int) * n, &out);
+    if (!status) status = wt_stream_fill(p->stream, out, 0, 0, spans); // what trim says of silence
+    if (!status) status = wt_silence_enqueue(plan, p->stream, p->pcm, 0, out, 0, out, spans);
+    if (!status) status = analyze_fetch(b, out, spans + sizeof(int) * n, &data);
+    for (int k = 0; k < b->n_used && !status; k++) {
+        const wt_span *own = (const wt_span *)data + (size_t)k * room;
+        const int *counts = (const int *)((const char *)data + spans);
+        status = analyze_add_spans(&parts[k], like, own, trim ? 1 : counts[k]);
+    }
+    return status;
+}
+
+wt_status analyze_gpu_trim(const analyze_batch *b, analyze_result *parts)
+{
+    return add_silence(b, parts, &analyze_like.trim, true);
+}
+
+wt_status analyze_gpu_split(const analyze_batch *b, analyze_result *parts)
+{
+    return add_silence(b, parts, &analyze_like.split, false);
+}
+
+// ---- loudness, of all channels at the files' own rate
+
+static wt_status make_planar(const analyze_batch *b, int n_files, void **plan)
+{
+    const analyze_packed *f = &b->packed;
+    const wt_pcm_plan_config config = {f->integers ? WT_PCM_S16 : WT_PCM_F32, f->channels, f->n, n_files, false};
+    return wt_pcm_plan_create(b->signal.place->device, &config, (wt_pcm_plan **)plan);
+}
+
+static void destroy_planar(void *plan) { wt_pcm_plan_destroy(plan); }
+
+static wt_status make_loudness(const analyze_batch *b, int n_files, void **plan)
+{
+    const analyze_packed *f = &b->packed;
+    const wt_loudness_batch_config config = {{.rate_hz = f->rate_hz, .channels = f->channels}, f->n, n_files};
+    return wt_loudness_batch_create(b->signal.place->device, &config, (wt_loudness_batch **)plan);
+}
+
+static void destroy_loudness(void *plan) { wt_loudness_batch_destroy(plan); }
+
+wt_status analyze_gpu_loudness(const analyze_batch *b, analyze_result *parts)
+{
+    const analyze_place *p = b->signal.place;
+    const analyze_packed *f = &b->packed;
+    const int n_files = b->n_signals / b->channels;
+    void *planar, *loudness;
+    const void *data;
+    wt_buffer *pcm = NULL, *out = NULL;
+    if (!f->channels) return WT_ERR_UNSUPPORTED; // a file by itself is metered block by block
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_planar, destroy_planar}, n_files, &planar);
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_loudness, destroy_loudness}, n_files, &loudness);
+    if (!status)
+        status = analyze_room(b, 0, sizeof(float) * (size_t)n_files * (size_t)f->channels * (size_t)f->n, &pcm);
+    if (!status) status = analyze_room(b, 1, sizeof(wt_loudness_values) * (size_t)n_files, &out);
+    if (!status) status = wt_pcm_plan_enqueue(planar, p->stream, p->packed, 0, pcm, 0);
+    if (!status) status = wt_loudness_batch_enqueue(loudness, p->stream, pcm, 0, out, 0);
+    if (!status) status = analyze_fetch(b, out, sizeof(wt_loudness_values) * (size_t)n_files, &data);
+    for (int k = 0; k < b->n_used && !status; k += b->channels)
+        status = analyze_add_loudness(&parts[k], (const wt_loudness_values *)data + k / b->channels);
+    return status;
+}

@@ -1,0 +1,246 @@
+// Pitch, onsets and beats on a GPU. Onset strength stays there for what is made of it.
+
+#include "analyze.h"
+
+enum { ROOM_ENVELOPE, ROOM_OUT };
+
+// ---- pitch
+
+static wt_pitch_frames frames_of(const analyze_batch *b)
+{
+    wt_pitch_frames frames = analyze_pitch_frames(&b->signal);
+    frames.n_signals = b->n_signals;
+    return frames;
+}
+
+static wt_status make_yin(const analyze_batch *b, int variant, void **plan)
+{
+    (void)variant;
+    return wt_yin_create(b->signal.place->device, &(wt_yin_config){.frames = frames_of(b)}, (wt_yin **)plan);
+}
+
+static void destroy_yin(void *plan) { wt_yin_destroy(plan); }
+
+wt_status analyze_gpu_yin(const analyze_batch *b, analyze_result *parts)
+{
+    const analyze_place *p = b->signal.place;
+    void *yin;
+    const void *data;
+    wt_buffer *out = NULL;
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_yin, destroy_yin}, 0, &yin);
+    const int64_t n = status ? 0 : wt_yin_n_frames(yin);
+    const size_t bytes = sizeof(float) * (size_t)b->n_signals * (size_t)n;
+    if (!status) status = analyze_room(b, ROOM_OUT, bytes, &out);
+    if (!status) status = wt_yin_enqueue(yin, p->stream, p->pcm, 0, out, 0);
+    if (!status) status = analyze_fetch(b, out, bytes, &data);
+    return status ? status : analyze_give(b, parts, &analyze_like.yin, data, 1, n, false);
+}
+
+static wt_status make_pyin(const analyze_batch *b, int variant, void **plan)
+{
+    (void)variant;
+    return wt_pyin_create(b->signal.place->device, &(wt_pyin_config){.frames = frames_of(b)}, (wt_pyin **)plan);
+}
+
+static void destroy_pyin(void *plan) { wt_pyin_destroy(plan); }
+
+wt_status analyze_gpu_pyin(const analyze_batch *b, analyze_result *parts)
+{
+    const analyze_place *p = b->signal.place;
+    void *pyin;
+    const void *data;
+    wt_buffer *out = NULL;
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_pyin, destroy_pyin}, 0, &pyin);
+    const int64_t n = status ? 0 : wt_pyin_n_frames(pyin);
+    const size_t bytes = 3 * sizeof(float) * (size_t)b->n_signals * (size_t)n;
+    if (!status) status = analyze_room(b, ROOM_OUT, bytes, &out);
+    if (!status) status = wt_pyin_enqueue(pyin, p->stream, p->pcm, 0, out, 0);
+    if (!status) status = analyze_fetch(b, out, bytes, &data);
+    for (int k = 0; k < b->n_used && !status; k++) {
+        const float *f0 = (const float *)data + k * n, *voiced = f0 + b->n_signals * n;
+        status = analyze_add_pyin(&parts[k], f0, voiced, voiced + b->n_signals * n, n);
+    }
+    return status;
+}
+
+// ---- onsets and beats
+
+static wt_status make_onset(const analyze_batch *b, int median, void **plan)
+{
+    wt_onset_config config = analyze_onset_config(&b->signal, median);
+    config.n_signals = b->n_signals;
+    return wt_onset_create(b->signal.place->device, &config, (wt_onset **)plan);
+}
+
+static void destroy_onset(void *plan) { wt_onset_destroy(plan); }
+
+/// Onset strength of all signals: [n_signals][n].
+static wt_status strength(const analyze_batch *b, bool median, wt_buffer **envelope, int64_t *n)
+{
+    const analyze_place *p = b->signal.place;
+    void *onset;
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_onset, destroy_onset}, median, &onset);
+    if (!status) *n = wt_onset_n_frames(onset);
+    if (!status) status = analyze_room(b, ROOM_ENVELOPE, sizeof(float) * (size_t)b->n_signals * (size_t)*n, envelope);
+    return status ? status : wt_onset_enqueue(onset, p->stream, p->pcm, 0, *envelope, 0);
+}
+
+wt_status analyze_gpu_onset_strength(const analyze_batch *b, analyze_result *parts)
+{
+    wt_buffer *envelope;
+    int64_t n = 0;
+    const void *data;
+    wt_status status = strength(b, false, &envelope, &n);
+    if (!status) status = analyze_fetch(b, envelope, sizeof(float) * (size_t)b->n_signals * (size_t)n, &data);
+    return status ? status : analyze_give(b, parts, &analyze_like.onset_strength, data, 1, n, false);
+}
+
+static wt_status make_onsets(const analyze_batch *b, int variant, void **plan)
+{
+    const wt_onsets_config config = {.peaks = wt_onset_peaks(b->signal.rate_hz, analyze_hop(b->signal.options)),
+                                     .n_frames = analyze_frames(b->signal.options, b->signal.n),
+                                     .n_signals = b->n_signals,
+                                     .backtrack = b->signal.options->backtrack};
+    (void)variant;
+    return wt_onsets_create(b->signal.place->device, &config, (wt_onsets **)plan);
+}
+
+static void destroy_onsets(void *plan) { wt_onsets_destroy(plan); }
+
+wt_status analyze_gpu_onsets(const analyze_batch *b, analyze_result *parts)
+{
+    const analyze_place *p = b->signal.place;
+    wt_buffer *envelope, *out = NULL;
+    int64_t n = 0;
+    void *onsets;
+    const void *data;
+    wt_status status = strength(b, false, &envelope, &n);
+    const size_t frames = sizeof(int) * (size_t)b->n_signals * (size_t)n,
+                 bytes = frames + sizeof(int) * (size_t)b->n_signals;
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_onsets, destroy_onsets}, 0, &onsets);
+    if (!status) status = analyze_room(b, ROOM_OUT, bytes, &out);
+    if (!status) status = wt_onsets_enqueue(onsets, p->stream, envelope, 0, out, 0, out, frames);
+    if (!status) status = analyze_fetch(b, out, bytes, &data);
+    for (int k = 0; k < b->n_used && !status; k++) {
+        const int *own = (const int *)data + k * n, *counts = (const int *)((const char *)data + frames);
+        status = analyze_add_events(&parts[k], &analyze_like.onsets, own, counts[k]);
+    }
+    return status;
+}
+
+static wt_status make_tempo(const analyze_batch *b, int variant, void **plan)
+{
+    wt_tempo_config config = analyze_tempo_config(&b->signal);
+    (void)variant;
+    config.n_frames = analyze_frames(b->signal.options, b->signal.n), config.n_signals = b->n_signals;
+    return wt_tempo_create(b->signal.place->device, &config, (wt_tempo **)plan);
+}
+
+static void destroy_tempo(void *plan) { wt_tempo_destroy(plan); }
+
+wt_status analyze_gpu_tempo(const analyze_batch *b, analyze_result *parts)
+{
+    wt_buffer *envelope, *out = NULL;
+    int64_t n = 0;
+    void *tempo;
+    const void *data;
+    const size_t bytes = sizeof(double) * (size_t)b->n_signals;
+    wt_status status = strength(b, false, &envelope, &n);
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_tempo, destroy_tempo}, 0, &tempo);
+    if (!status) status = analyze_room(b, ROOM_OUT, bytes, &out);
+    if (!status) status = wt_tempo_enqueue(tempo, b->signal.place->stream, envelope, 0, out, 0);
+    if (!status) status = analyze_fetch(b, out, bytes, &data);
+    for (int k = 0; k < b->n_used && !status; k++)
+        status = analyze_add_value(&parts[k], "tempo", "BPM", ((const double *)data)[k]);
+    return status;
+}
+
+static wt_status make_beat(const analyze_batch *b, int variant, void **plan)
+{
+    const wt_beat_config config = {.tempo = analyze_tempo_config(&b->signal),
+                                   .bpm = b->signal.options->bpm,
+                                   .max_frames = analyze_frames(b->signal.options, b->signal.n),
+                                   .n_signals = b->n_signals};
+    (void)variant;
+    return wt_beat_create(b->signal.place->device, &config, (wt_beat **)plan);
+}
+
+static void destroy_beat(void *plan) { wt_beat_destroy(plan); }
+
+wt_status analyze_gpu_beats(const analyze_batch *b, analyze_result *parts)
+{
+    const analyze_place *p = b->signal.place;
+    wt_buffer *envelope, *out = NULL;
+    int64_t n = 0;
+    void *beat;
+    const void *data;
+    wt_status status = strength(b, true, &envelope, &n);
+    const size_t found = sizeof(wt_beats) * (size_t)b->n_signals; // before the frames: it wants to be aligned
+    const size_t bytes = found + sizeof(int) * (size_t)b->n_signals * (size_t)n;
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_beat, destroy_beat}, 0, &beat);
+    if (!status) status = analyze_room(b, ROOM_OUT, bytes, &out);
+    if (!status) status = wt_beat_enqueue(beat, p->stream, envelope, 0, out, found, out, 0);
+    if (!status) status = analyze_fetch(b, out, bytes, &data);
+    for (int k = 0; k < b->n_used && !status; k++) {
+        const wt_beats *beats = (const wt_beats *)data + k;
+        const int *frames = (const int *)((const char *)data + found) + k * n;
+        status = analyze_add_events(&parts[k], &analyze_like.beats, frames, beats->n_beats);
+        if (!status) status = analyze_add_value(&parts[k], "beat_tempo", "BPM", beats->bpm);
+    }
+    return status;
+}
+
+enum { LAGS = 384 };
+
+static wt_status make_tempogram(const analyze_batch *b, int variant, void **plan)
+{
+    const wt_tempogram_config config = {
+        .win_length = LAGS, .n_frames = analyze_frames(b->signal.options, b->signal.n), .n_signals = b->n_signals};
+    (void)variant;
+    return wt_tempogram_create(b->signal.place->device, &config, (wt_tempogram **)plan);
+}
+
+static void destroy_tempogram(void *plan) { wt_tempogram_destroy(plan); }
+
+wt_status analyze_gpu_tempogram(const analyze_batch *b, analyze_result *parts)
+{
+    wt_buffer *envelope, *out = NULL;
+    int64_t n = 0, n_rows = 0;
+    void *tempogram;
+    const void *data;
+    wt_status status = strength(b, false, &envelope, &n);
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_tempogram, destroy_tempogram}, 0, &tempogram);
+    if (!status) n_rows = wt_tempogram_rows(tempogram, n);
+    const size_t bytes = sizeof(float) * LAGS * (size_t)b->n_signals * (size_t)n_rows;
+    if (!status) status = analyze_room(b, ROOM_OUT, bytes, &out);
+    if (!status) status = wt_tempogram_enqueue(tempogram, b->signal.place->stream, envelope, 0, out, 0);
+    if (!status) status = analyze_fetch(b, out, bytes, &data);
+    return status ? status : analyze_give(b, parts, &analyze_like.tempogram, data, LAGS, n_rows, true);
+}
+
+static wt_status make_plp(const analyze_batch *b, int variant, void **plan)
+{
+    const wt_plp_config config = {.rate_hz = b->signal.rate_hz,
+                                  .hop = analyze_hop(b->signal.options),
+                                  .max_frames = analyze_frames(b->signal.options, b->signal.n),
+                                  .n_signals = b->n_signals};
+    (void)variant;
+    return wt_plp_create(b->signal.place->device, &config, (wt_plp **)plan);
+}
+
+static void destroy_plp(void *plan) { wt_plp_destroy(plan); }
+
+wt_status analyze_gpu_plp(const analyze_batch *b, analyze_result *parts)
+{
+    wt_buffer *envelope, *out = NULL;
+    int64_t n = 0;
+    void *plp;
+    const void *data;
+    wt_status status = strength(b, true, &envelope, &n);
+    const size_t bytes = sizeof(float) * (size_t)b->n_signals * (size_t)n;
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_plp, destroy_plp}, 0, &plp);
+    if (!status) status = analyze_room(b, ROOM_OUT, bytes, &out);
+    if (!status) status = wt_plp_enqueue(plp, b->signal.place->stream, envelope, 0, out, 0);
+    if (!status) status = analyze_fetch(b, out, bytes, &data);
+    return status ? status : analyze_give(b, parts, &analyze_like.plp, data, 1, n, false);
+}

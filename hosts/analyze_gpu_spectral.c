@@ -1,0 +1,450 @@
+// Spectra, mel bands, constant-Q, chroma and separation on a GPU. What is made on the way stays there.
+
+#include "analyze.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { ROOM_SPECTRA, ROOM_OUT, ROOM_TUNING, ROOM_CQT, ROOM_FOLDED };
+
+// ---- Fourier
+
+static wt_status make_stft(const analyze_batch *b, int output, void **plan)
+{
+    const wt_stft_plan_config config = {.stft = analyze_stft_config(b->signal.options),
+                                        .n_samples = b->signal.n,
+                                        .n_signals = b->n_signals,
+                                        .length = b->signal.n, // of the way back
+                                        .output = (wt_stft_output)output};
+    return wt_stft_plan_create(b->signal.place->device, &config, (wt_stft_plan **)plan);
+}
+
+static void destroy_stft(void *plan) { wt_stft_plan_destroy(plan); }
+
+static const analyze_maker stft_maker = {make_stft, destroy_stft};
+
+static size_t bins_of(const analyze_batch *b) { return (size_t)analyze_n_fft(b->signal.options) / 2 + 1; }
+
+static size_t spectra_bytes(const analyze_batch *b, wt_stft_output output, int64_t n_frames)
+{
+    return sizeof(float) * (size_t)b->n_signals * (size_t)n_frames * bins_of(b) * (output == WT_STFT_COMPLEX ? 2 : 1);
+}
+
+wt_status analyze_spectra_on_gpu(const analyze_batch *b, wt_stft_output output, wt_buffer **spectra, int64_t *n_frames)
+{
+    const analyze_place *p = b->signal.place;
+    void *plan;
+    wt_status status = analyze_kept_plan(b, &stft_maker, (int)output, &plan);
+    if (status) return status;
+    *n_frames = wt_stft_plan_frames(plan);
+    status = analyze_room(b, ROOM_SPECTRA, spectra_bytes(b, output, *n_frames), spectra);
+    return status ? status : wt_stft_plan_forward(plan, p->stream, p->pcm, 0, *spectra, 0);
+}
+
+static wt_status add_spectra(const analyze_batch *b, analyze_result *parts, const analyze_array *like,
+                             wt_stft_output output)
+{
+    wt_buffer *spectra;
+    int64_t n_frames;
+    const void *data;
+    wt_status status = analyze_spectra_on_gpu(b, output, &spectra, &n_frames);
+    if (!status) status = analyze_fetch(b, spectra, spectra_bytes(b, output, n_frames), &data);
+    return status ? status : analyze_give(b, parts, like, data, (int64_t)bins_of(b), n_frames, true);
+}
+
+wt_status analyze_gpu_stft(const analyze_batch *b, analyze_result *parts)
+{
+    return add_spectra(b, parts, &analyze_like.stft, WT_STFT_COMPLEX);
+}
+
+wt_status analyze_gpu_spectrogram(const analyze_batch *b, analyze_result *parts)
+{
+    return add_spectra(b, parts, &analyze_like.spectrogram, WT_STFT_MAGNITUDE);
+}
+
+// ---- mel
+
+/// The bank times 2^31: pcen's bands are of 32-bit samples.
+static wt_status make_loud_mel(const analyze_batch *b, wt_mel_config *config, void **plan)
+{
+    const int n_mels = config->bank.n_mels ? config->bank.n_mels : 128;
+    const size_t count = (size_t)n_mels * bins_of(b);
+    double *bank = malloc(count * sizeof *bank);
+    float *weights = malloc(count * sizeof *weights);
+    wt_status status = bank && weights ? wt_mel_bank_fill(&config->bank, bank)
+                                       : wt_fail(WT_ERR_NO_MEMORY, "pcen: a bank of %d bands", n_mels);
+    for (size_t k = 0; k < count && !status; k++) weights[k] = (float)bank[k] * 0x1p31f;
+    config->weights = weights;
+    if (!status) status = wt_mel_create(b->signal.place->device, config, (wt_mel **)plan);
+    free(bank), free(weights);
+    return status;
+}
+
+static wt_status make_mel(const analyze_batch *b, int kind, void **plan)
+{
+    wt_mel_config config = analyze_mel_config(&b->signal, (analyze_mel_kind)kind);
+    config.n_signals = b->n_signals;
+    if (kind == ANALYZE_MEL_PCEN) return make_loud_mel(b, &config, plan);
+    return wt_mel_create(b->signal.place->device, &config, (wt_mel **)plan);
+}
+
+static void destroy_mel(void *plan) { wt_mel_destroy(plan); }
+
+static wt_status mel_on_gpu(const analyze_batch *b, analyze_mel_kind kind, wt_buffer **bands, wt_mel **mel)
+{
+    const analyze_place *p = b->signal.place;
+    void *plan;
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_mel, destroy_mel}, (int)kind, &plan);
+    if (status) return status;
+    *mel = plan;
+    const size_t floats = (size_t)b->n_signals * (size_t)wt_mel_bands(plan) * (size_t)wt_mel_frames(plan);
+    status = analyze_room(b, ROOM_OUT, sizeof(float) * floats, bands);
+    return status ? status : wt_mel_enqueue(plan, p->stream, p->pcm, 0, *bands, 0);
+}
+
+static wt_status give_bands(const analyze_batch *b, analyze_result *parts, const analyze_array *like,
+                            const wt_buffer *bands, const wt_mel *mel)
+{
+    const void *data;
+    const int64_t n_rows = wt_mel_bands(mel), n_frames = wt_mel_frames(mel);
+    const size_t floats = (size_t)b->n_signals * (size_t)(n_rows * n_frames);
+    wt_status status = analyze_fetch(b, bands, sizeof(float) * floats, &data);
+    return status ? status : analyze_give(b, parts, like, data, n_rows, n_frames, false);
+}
+
+static wt_status add_mel(const analyze_batch *b, analyze_result *parts, const analyze_array *like,
+                         analyze_mel_kind kind)
+{
+    wt_buffer *bands;
+    wt_mel *mel;
+    wt_status status = mel_on_gpu(b, kind, &bands, &mel);
+    return status ? status : give_bands(b, parts, like, bands, mel);
+}
+
+wt_status analyze_gpu_mel(const analyze_batch *b, analyze_result *parts)
+{
+    return add_mel(b, parts, &analyze_like.mel, ANALYZE_MEL_POWER);
+}
+
+wt_status analyze_gpu_bands(const analyze_batch *b, analyze_result *parts)
+{
+    return add_mel(b, parts, &analyze_like.logmel, ANALYZE_MEL_DB_UNLIMITED);
+}
+
+/// Frames behind a signal's own reach into it, and may be louder than those: then its peak is looked for here.
+static bool limits_here(const analyze_batch *b) { return b->lengths || b->peak_db; }
+
+wt_status analyze_gpu_logmel(const analyze_batch *b, analyze_result *parts)
+{
+    if (!limits_here(b)) return add_mel(b, parts, &analyze_like.logmel, ANALYZE_MEL_DB);
+    wt_status status = analyze_gpu_bands(b, parts);
+    for (int k = 0; k < b->n_used && !status; k++) analyze_limit(&parts[k], b->peak_db ? b->peak_db + k : NULL);
+    return status;
+}
+
+static wt_status make_mfcc(const analyze_batch *b, int variant, void **plan)
+{
+    wt_mfcc_config config = analyze_mfcc_config(&b->signal);
+    (void)variant;
+    config.mel.n_signals = b->n_signals;
+    return wt_mfcc_create(b->signal.place->device, &config, (wt_mfcc **)plan);
+}
+
+static void destroy_mfcc(void *plan) { wt_mfcc_destroy(plan); }
+
+wt_status analyze_gpu_mfcc(const analyze_batch *b, analyze_result *parts)
+{
+    const analyze_place *p = b->signal.place;
+    void *mfcc;
+    const void *data;
+    wt_buffer *out = NULL;
+    if (limits_here(b)) {
+        wt_status status = analyze_gpu_logmel(b, parts);
+        for (int k = 0; k < b->n_used && !status; k++) status = analyze_mfcc_of_bands(&b->signal, &parts[k]);
+        return status;
+    }
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_mfcc, destroy_mfcc}, 0, &mfcc);
+    const int64_t n_rows = status ? 0 : wt_mfcc_coefficients(mfcc), n_frames = status ? 0 : wt_mfcc_frames(mfcc);
+    const size_t bytes = sizeof(float) * (size_t)b->n_signals * (size_t)(n_rows * n_frames);
+    if (!status) status = analyze_room(b, ROOM_OUT, bytes, &out);
+    if (!status) status = wt_mfcc_enqueue(mfcc, p->stream, p->pcm, 0, out, 0);
+    if (!status) status = analyze_fetch(b, out, bytes, &data);
+    return status ? status : analyze_give(b, parts, &analyze_like.mfcc, data, n_rows, n_frames, false);
+}
+
+static wt_status add_delta(const analyze_batch *b, analyze_result *parts, int order)
+{
+    wt_status status = analyze_gpu_mfcc(b, parts);
+    for (int k = 0; k < b->n_used && !status; k++) status = analyze_delta_of_mfcc(&parts[k], order);
+    return status;
+}
+
+wt_status analyze_gpu_mfcc_delta(const analyze_batch *b, analyze_result *parts) { return add_delta(b, parts, 1); }
+
+wt_status analyze_gpu_mfcc_delta2(const analyze_batch *b, analyze_result *parts) { return add_delta(b, parts, 2); }
+
+static wt_status make_pcen(const analyze_batch *b, int n_bands, void **plan)
+{
+    const wt_pcen_config config = analyze_pcen_config(&b->signal);
+    const int64_t n_frames = analyze_frames(b->signal.options, b->signal.n);
+    return wt_pcen_create(b->signal.place->device, &config, b->n_signals, n_bands, n_frames, (wt_pcen **)plan);
+}
+
+static void destroy_pcen(void *plan) { wt_pcen_destroy(plan); }
+
+wt_status analyze_gpu_pcen(const analyze_batch *b, analyze_result *parts)
+{
+    wt_buffer *bands;
+    wt_mel *mel;
+    void *pcen;
+    wt_status status = mel_on_gpu(b, ANALYZE_MEL_PCEN, &bands, &mel);
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_pcen, destroy_pcen}, wt_mel_bands(mel), &pcen);
+    if (!status) status = wt_pcen_enqueue(pcen, b->signal.place->stream, bands, 0, bands, 0);
+    return status ? status : give_bands(b, parts, &analyze_like.pcen, bands, mel);
+}
+
+// ---- constant Q
+
+static wt_status make_cqt(const analyze_batch *b, int variant, void **plan)
+{
+    wt_cqt_config config = analyze_cqt_config(&b->signal);
+    (void)variant;
+    config.channels = b->n_signals;
+    return wt_cqt_create(b->signal.place->device, &config, b->signal.n, (wt_cqt **)plan);
+}
+
+static void destroy_cqt(void *plan) { wt_cqt_destroy(plan); }
+
+wt_status analyze_gpu_cqt(const analyze_batch *b, analyze_result *parts)
+{
+    const analyze_place *p = b->signal.place;
+    void *cqt;
+    const void *data;
+    wt_buffer *out = NULL;
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_cqt, destroy_cqt}, 0, &cqt);
+    const int64_t n_bins = status ? 0 : wt_cqt_bins(cqt), n_frames = status ? 0 : wt_cqt_frames(cqt, b->signal.n);
+    const size_t bytes = 2 * sizeof(float) * (size_t)b->n_signals * (size_t)(n_bins * n_frames);
+    if (!status) status = analyze_room(b, ROOM_CQT, bytes, &out);
+    if (!status) status = wt_cqt_enqueue(cqt, p->stream, p->pcm, 0, b->signal.n, out, 0);
+    if (!status) status = analyze_fetch(b, out, bytes, &data);
+    return status ? status : analyze_give(b, parts, &analyze_like.cqt, data, n_bins, n_frames, true);
+}
+
+// ---- tuning
+
+static wt_status make_tuning(const analyze_batch *b, int bins_per_octave, void **plan)
+{
+    wt_tuning_config config =
+        analyze_tuning_config(&b->signal, analyze_frames(b->signal.options, b->signal.n), bins_per_octave);
+    config.n_signals = b->n_signals;
+    return wt_tuning_create(b->signal.place->device, &config, (wt_tuning **)plan);
+}
+
+static void destroy_tuning(void *plan) { wt_tuning_destroy(plan); }
+
+/// Each signal's tuning from spectra that are in place: [n_signals], caller frees.
+static wt_status tunings_of(const analyze_batch *b, const wt_buffer *spectra, int bins_per_octave, double **tunings)
+{
+    void *plan;
+    const void *data;
+    wt_buffer *out = NULL;
+    const size_t bytes = sizeof(double) * (size_t)b->n_signals;
+    *tunings = malloc(bytes);
+    wt_status status = *tunings ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "tuning: %d signals", b->n_signals);
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_tuning, destroy_tuning}, bins_per_octave, &plan);
+    if (!status) status = analyze_room(b, ROOM_TUNING, bytes, &out);
+    if (!status) status = wt_tuning_enqueue(plan, b->signal.place->stream, spectra, 0, out, 0);
+    if (!status) status = analyze_fetch(b, out, bytes, &data);
+    for (int k = 0; k < b->n_signals && !status; k++) (*tunings)[k] = ((const double *)data)[k];
+    return status;
+}
+
+wt_status analyze_gpu_tuning(const analyze_batch *b, analyze_result *parts)
+{
+    wt_buffer *spectra;
+    int64_t n_frames;
+    double *tunings = NULL;
+    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, &n_frames);
+    if (!status) status = tunings_of(b, spectra, 12, &tunings);
+    for (int k = 0; k < b->n_used && !status; k++)
+        status = analyze_add_value(&parts[k], "tuning", "semitones", tunings[k]);
+    free(tunings);
+    return status;
+}
+
+/// Tunings lie a hundredth of a step apart: plans of one signal, as many as there are tunings.
+static int variant_of(double tuning) { return (int)lrint(tuning * 100); }
+
+static analyze_batch one_of(const analyze_batch *b)
+{
+    analyze_batch one = *b;
+    one.n_signals = 1;
+    return one;
+}
+
+// ---- chroma
+
+static wt_status make_chroma(const analyze_batch *b, int tuning, void **plan)
+{
+    wt_chroma_config config = analyze_chroma_config(&b->signal);
+    config.tuning = tuning / 100.0;
+    return wt_chroma_create(b->signal.place->device, &config, (wt_chroma **)plan);
+}
+
+static void destroy_chroma(void *plan) { wt_chroma_destroy(plan); }
+
+wt_status analyze_gpu_chroma(const analyze_batch *b, analyze_result *parts)
+{
+    const analyze_batch one = one_of(b);
+    const size_t n_chroma = (size_t)analyze_chroma_config(&b->signal).n_chroma;
+    wt_buffer *spectra, *out = NULL;
+    int64_t n_frames = 0;
+    double *tunings = NULL;
+    const void *data;
+    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_POWER, &spectra, &n_frames);
+    const size_t row = sizeof(float) * (size_t)n_frames, bytes = row * n_chroma * (size_t)b->n_signals;
+    if (!status) status = tunings_of(b, spectra, (int)n_chroma, &tunings);
+    if (!status) status = analyze_room(b, ROOM_OUT, bytes, &out);
+    for (size_t k = 0; k < (size_t)b->n_used && !status; k++) {
+        void *plan;
+        status = analyze_kept_plan(&one, &(analyze_maker){make_chroma, destroy_chroma}, variant_of(tunings[k]), &plan);
+        if (!status)
+            status = wt_chroma_enqueue(plan, b->signal.place->stream, spectra, k * row * bins_of(b), n_frames, out,
+                                       k * row * n_chroma);
+    }
+    if (!status) status = analyze_fetch(b, out, bytes, &data);
+    free(tunings);
+    return status ? status : analyze_give(b, parts, &analyze_like.chroma, data, (int64_t)n_chroma, n_frames, true);
+}
+
+static wt_status make_folded_cqt(const analyze_batch *b, int tuning, void **plan)
+{
+    wt_cqt_config config = analyze_folded_cqt(&b->signal);
+    config.tuning = tuning / 100.0;
+    return wt_cqt_create(b->signal.place->device, &config, b->signal.n, (wt_cqt **)plan);
+}
+
+static void destroy_folded_cqt(void *plan) { wt_cqt_destroy(plan); }
+
+/// Magnitudes of the constant-Q transform that chroma is folded from, each signal's by its own tuning.
+static wt_status folded_cqt(const analyze_batch *b, wt_buffer **magnitudes, int64_t *n_frames)
+{
+    const analyze_place *p = b->signal.place;
+    const analyze_batch one = one_of(b);
+    const wt_cqt_config config = analyze_folded_cqt(&b->signal);
+    wt_buffer *spectra;
+    double *tunings = NULL;
+    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, n_frames);
+    if (!status) status = tunings_of(b, spectra, config.bins_per_octave, &tunings);
+    for (int k = 0; k < b->n_used && !status; k++) {
+        void *plan;
+        status = analyze_kept_plan(&one, &(analyze_maker){make_folded_cqt, destroy_folded_cqt}, variant_of(tunings[k]),
+                                   &plan);
+        if (status) break;
+        *n_frames = wt_cqt_frames(plan, b->signal.n);
+        const size_t bytes = sizeof(float) * (size_t)wt_cqt_bins(plan) * (size_t)*n_frames;
+        if (k == 0) status = analyze_room(b, ROOM_CQT, bytes * (size_t)b->n_signals, magnitudes);
+        if (!status)
+            status = wt_cqt_enqueue(plan, p->stream, p->pcm, sizeof(float) * (size_t)(k * b->signal.n), b->signal.n,
+                                    *magnitudes, (size_t)k * bytes);
+    }
+    free(tunings);
+    return status;
+}
+
+/// n_frames of a plan that folds are those of the constant-Q transform: as many as of the signal.
+static wt_status make_tonal(const analyze_batch *b, int variant, void **plan)
+{
+    const wt_chroma_norm norm = (wt_chroma_norm)(variant % 8);
+    const wt_tonal_config config = {.kind = (wt_tonal_kind)(variant / 8),
+                                    .fold = analyze_folding(&b->signal, norm),
+                                    .n_chroma = analyze_chroma_config(&b->signal).n_chroma,
+                                    .norm = norm,
+                                    .n_frames = 1 + b->signal.n / analyze_hop(b->signal.options),
+                                    .n_signals = b->n_signals};
+    return wt_tonal_create(b->signal.place->device, &config, (wt_tonal **)plan);
+}
+
+static void destroy_tonal(void *plan) { wt_tonal_destroy(plan); }
+
+static wt_status tonal(const analyze_batch *b, wt_tonal_kind kind, wt_chroma_norm norm, const wt_buffer *in,
+                       wt_buffer *out)
+{
+    void *plan;
+    wt_status status =
+        analyze_kept_plan(b, &(analyze_maker){make_tonal, destroy_tonal}, (int)kind * 8 + (int)norm, &plan);
+    return status ? status : wt_tonal_enqueue(plan, b->signal.place->stream, in, 0, out, 0);
+}
+
+/// Chroma of the constant-Q transform, and what becomes of it: `then` is WT_TONAL_FOLD for nothing more.
+static wt_status add_folded(const analyze_batch *b, analyze_result *parts, const analyze_array *like,
+                            wt_tonal_kind then)
+{
+    const wt_chroma_norm first = then == WT_TONAL_CENS ? WT_CHROMA_NORM_NONE : WT_CHROMA_NORM_MAX;
+    const int64_t n_chroma = analyze_chroma_config(&b->signal).n_chroma;
+    const int64_t n_rows = then == WT_TONAL_TONNETZ ? 6 : n_chroma;
+    wt_buffer *magnitudes, *folded = NULL, *out = NULL;
+    int64_t n_frames = 0;
+    const void *data;
+    wt_status status = folded_cqt(b, &magnitudes, &n_frames);
+    const size_t row = sizeof(float) * (size_t)b->n_signals * (size_t)n_frames;
+    if (!status) status = analyze_room(b, ROOM_FOLDED, row * (size_t)n_chroma, &folded);
+    if (!status) status = tonal(b, WT_TONAL_FOLD, first, magnitudes, folded);
+    if (!status && then != WT_TONAL_FOLD) {
+        status = analyze_room(b, ROOM_OUT, row * (size_t)n_rows, &out);
+        if (!status) status = tonal(b, then, WT_CHROMA_NORM_2, folded, out);
+    }
+    if (!status) status = analyze_fetch(b, out ? out : folded, row * (size_t)n_rows, &data);
+    return status ? status : analyze_give(b, parts, like, data, n_rows, n_frames, true);
+}
+
+wt_status analyze_gpu_chroma_cqt(const analyze_batch *b, analyze_result *parts)
+{
+    return add_folded(b, parts, &analyze_like.chroma_cqt, WT_TONAL_FOLD);
+}
+
+wt_status analyze_gpu_chroma_cens(const analyze_batch *b, analyze_result *parts)
+{
+    return add_folded(b, parts, &analyze_like.chroma_cens, WT_TONAL_CENS);
+}
+
+wt_status analyze_gpu_tonnetz(const analyze_batch *b, analyze_result *parts)
+{
+    return add_folded(b, parts, &analyze_like.tonnetz, WT_TONAL_TONNETZ);
+}
+
+// ---- separation
+
+static wt_status make_hpss(const analyze_batch *b, int variant, void **plan)
+{
+    wt_hpss_config config = analyze_hpss_config(&b->signal);
+    (void)variant;
+    config.lines = b->n_signals;
+    return wt_hpss_create(b->signal.place->device, &config, (wt_hpss **)plan);
+}
+
+static void destroy_hpss(void *plan) { wt_hpss_destroy(plan); }
+
+wt_status analyze_gpu_hpss(const analyze_batch *b, analyze_result *parts)
+{
+    const analyze_place *p = b->signal.place;
+    wt_buffer *spectra, *separated = NULL, *pcm = NULL;
+    int64_t n_frames = 0;
+    void *hpss, *stft;
+    const void *data;
+    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_COMPLEX, &spectra, &n_frames);
+    const size_t part = spectra_bytes(b, WT_STFT_COMPLEX, n_frames);
+    const size_t samples = sizeof(float) * (size_t)b->n_signals * (size_t)b->signal.n;
+    if (!status) status = analyze_kept_plan(b, &stft_maker, (int)WT_STFT_COMPLEX, &stft);
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_hpss, destroy_hpss}, 0, &hpss);
+    if (!status) status = analyze_room(b, ROOM_CQT, 2 * part, &separated);
+    if (!status) status = analyze_room(b, ROOM_OUT, 2 * samples, &pcm);
+    if (!status) status = wt_hpss_enqueue(hpss, p->stream, spectra, 0, n_frames, separated, 0, separated, part);
+    for (size_t k = 0; k < 2 && !status; k++)
+        status = wt_stft_plan_inverse(stft, p->stream, separated, k * part, pcm, k * samples);
+    if (!status) status = analyze_fetch(b, pcm, 2 * samples, &data);
+    if (!status) status = analyze_give(b, parts, &analyze_like.harmonic, data, 1, b->signal.n, false);
+    if (status) return status;
+    const float *percussive = (const float *)data + b->n_signals * b->signal.n;
+    return analyze_give(b, parts, &analyze_like.percussive, percussive, 1, b->signal.n, false);
+}

@@ -1,0 +1,212 @@
+// LSTM: all steps of a layer in one launch. A block owns some hidden units of one direction and keeps the four rows of
+// recurrent weights of each on its SM: of each thread's columns the first 64 in registers, further ones in shared memory,
+// and what has no room there is read from L2. All blocks of a direction need all of h at every step:
+//
+//   nn_lstm_cluster  up to 256 units, sm_90 and newer: eight blocks of a cluster write their h into each other's shared
+//                    memory and meet at the cluster's barrier
+//   nn_lstm_grid     else: h goes through global memory, and blocks count in at a counter of their direction; launched
+//                    together (cooperatively), so all of them run
+//
+// Threads: LANES of a row of weights, four rows a unit (input, forget, cell, output); a thread holds every LANES-th four
+// columns. h and c are floats; the order of sums depends on the shape alone. `units` times LANES is 128, or more units in
+// several sets of 32. Judge: the CPU's (models/nn_lstm.c), and torch.
+#include "nn.cuh"
+
+#define THREADS 512
+#define KEPT    16 // fours of columns in registers
+#define CLUSTER 8
+
+#if __CUDA_ARCH__ >= 900
+#define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
+static __device__ __forceinline__ void cluster_meet()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// *address = x in the shared memory of block `rank` of the cluster.
+static __device__ __forceinline__ void store_in(float *address, int rank, float x)
+{
+    unsigned there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(there)
+        : "r"((unsigned)__cvta_generic_to_shared(address)), "r"(rank));
+    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(there), "f"(x) : "memory");
+}
+#else // never launched there
+#define IN_CLUSTERS
+static __device__ __forceinline__ void cluster_meet() { __syncthreads(); }
+static __device__ __forceinline__ void store_in(float *address, int, float x) { *address = x; }
+#endif
+
+// Every block of the direction has counted in `times` times.
+static __device__ void grid_meet(int *arrived, int times)
+{
+    __threadfence(); // this thread's h
+    __syncthreads();
+    if (!threadIdx.x) {
+        atomicAdd(arrived, 1);
+        while (*(volatile int *)arrived < times) {}
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+struct part { // a block's share of the layer, and a thread's of it
+    int direction, first;       // hidden unit
+    int lanes, lane, row, sets; // row: of a set
+    int fours, padded;          // of columns a thread; of h in shared memory
+};
+
+static __device__ __forceinline__ part part_of(const nn_lstm_args &a)
+{
+    part p;
+    const int units = min(a.units, 32);
+    p.direction = (int)blockIdx.x / a.blocks;
+    p.first = (int)blockIdx.x % a.blocks * a.units;
+    p.lanes = THREADS / 4 / units;
+    p.lane = (int)threadIdx.x % p.lanes;
+    p.row = (int)threadIdx.x / p.lanes;
+    p.sets = (a.units + 31) / 32;
+    p.fours = (a.hidden + 4 * p.lanes - 1) / (4 * p.lanes);
+    p.padded = 4 * p.lanes * p.fours;
+    return p;
+}
+
+// Four columns of the thread's row of a set; 0 beyond the ends.
+static __device__ float4 weights_at(const nn_lstm_args &a, const part &p, int set, int i)
+{
+    const int local = set * 32 + p.row / 4, unit = p.first + local, column = 4 * (p.lane + p.lanes * i);
+    const nn_vector &w = p.direction ? a.recurrent[1] : a.recurrent[0];
+    const long long at = ((long long)(p.row % 4) * a.hidden + unit) * a.hidden + column;
+    float x[4];
+    for (int k = 0; k < 4; k++)
+        x[k] = local < a.units && unit < a.hidden && column + k < a.hidden ? load(w.data, w.type, at + k) : 0;
+    return make_float4(x[0], x[1], x[2], x[3]);
+}
+
+static __device__ __forceinline__ float dot(float4 a, float4 b, float sum)
+{
+    return sum + a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
+}
+
+// Products of the block's rows with h, [batch][4 units].
+static __device__ __forceinline__ void multiply(const nn_lstm_args &a, const part &p, const float4 *own, const float4 *kept,
+                                                const float *h, float *products)
+{
+    const int in_registers = min(p.fours, KEPT);
+    for (int set = 0; set < p.sets; set++)
+        for (int b = 0; b < a.batch; b++) {
+            const float4 *x = (const float4 *)(h + b * p.padded) + p.lane;
+            float sums[2] = {0, 0};
+            if (!set) {
+#pragma unroll
+                for (int i = 0; i < KEPT; i++)
+                    if (i < p.fours) sums[i % 2] = dot(own[i], x[p.lanes * i], sums[i % 2]);
+            }
+            for (int i = set ? 0 : in_registers; i < p.fours; i++) {
+                const int place = set * p.fours + i - in_registers;
+                const float4 w = place < a.kept ? kept[place * THREADS + threadIdx.x] : weights_at(a, p, set, i);
+                sums[0] = dot(w, x[p.lanes * i], sums[0]);
+            }
+            float sum = sums[0] + sums[1];
+            for (int step = p.lanes / 2; step; step /= 2) sum += __shfl_xor_sync(ALL, sum, step);
+            const int row = set * 128 + p.row;
+            if (!p.lane && row < 4 * a.units) products[b * 4 * a.units + row] = sum;
+        }
+}
+
+// What a unit's four gates get from the input and the biases.
+static __device__ __forceinline__ void inputs_of(const nn_lstm_args &a, const part &p, int cell, long long t, float *g)
+{
+    const int unit = p.first + cell % a.units;
+    if (unit >= a.hidden) return;
+    const float *gates =
+        a.gates + t * a.gate_strides[0] + cell / a.units * a.gate_strides[1] + p.direction * 4LL * a.hidden;
+    const nn_vector &b0 = p.direction ? a.input_bias[1] : a.input_bias[0];
+    const nn_vector &b1 = p.direction ? a.recurrent_bias[1] : a.recurrent_bias[0];
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const int at = k * a.hidden + unit;
+        g[k] = gates[at] + load_or(b0, at, 0) + load_or(b1, at, 0);
+    }
+}
+
+// The state of one unit; returns h.
+static __device__ __forceinline__ float advance(const float *g, const float *product, float *c)
+{
+    *c = nn_activate(NN_SIGMOID, g[1] + product[1], 0) * *c +
+         nn_activate(NN_SIGMOID, g[0] + product[0], 0) * nn_tanh(g[2] + product[2]);
+    return nn_activate(NN_SIGMOID, g[3] + product[3], 0) * nn_tanh(*c);
+}
+
+template <bool IN_CLUSTER> static __device__ __forceinline__ void lstm(const nn_lstm_args &a)
+{
+    extern __shared__ float4 memory[];
+    const part p = part_of(a);
+    const int h_floats = a.batch * p.padded, n_cells = a.batch * a.units;
+    float4 own[KEPT], *kept = memory;
+    float *h = (float *)(kept + a.kept * THREADS); // [2][batch][padded]
+    float *products = h + 2 * h_floats, *c = products + 4 * n_cells;
+#pragma unroll
+    for (int i = 0; i < KEPT; i++) own[i] = i < p.fours ? weights_at(a, p, 0, i) : make_float4(0, 0, 0, 0);
+    for (int k = 0; k < a.kept; k++) {
+        const int place = k + min(p.fours, KEPT);
+        kept[k * THREADS + threadIdx.x] = weights_at(a, p, place / p.fours, place % p.fours);
+    }
+    for (int k = threadIdx.x; k < 2 * h_floats; k += THREADS) {
+        const int b = k % h_floats / p.padded, unit = k % p.padded;
+        h[k] = unit < a.hidden ? load_or(a.h0, ((long long)p.direction * a.all + b) * a.hidden + unit, 0) : 0;
+    }
+    for (int k = threadIdx.x; k < n_cells; k += THREADS) {
+        const int b = k / a.units, unit = p.first + k % a.units;
+        c[k] = unit < a.hidden ? load_or(a.c0, ((long long)p.direction * a.all + b) * a.hidden + unit, 0) : 0;
+    }
+    int *arrived = a.arrived + 32 * p.direction;
+    if (IN_CLUSTER) cluster_meet(); // all have begun, and read the states, whose place may be the result's
+    else grid_meet(arrived, a.blocks);
+    for (int step = 0; step < a.steps; step++) {
+        const long long t = p.direction ? a.steps - 1 - step : step;
+        const float *now = h + step % 2 * h_floats;
+        float *next = h + (step + 1) % 2 * h_floats;
+        float *shared_h = a.states + ((step + 1) % 2 * a.directions + p.direction) * (long long)a.batch * a.hidden;
+        float g[4];
+        if (threadIdx.x < n_cells) inputs_of(a, p, threadIdx.x, t, g); // they arrive while the products are made
+        multiply(a, p, own, kept, now, products);
+        __syncthreads();
+        for (int k = threadIdx.x; k < n_cells; k += THREADS) {
+            const int b = k / a.units, local = k % a.units, unit = p.first + local;
+            if (unit >= a.hidden) continue;
+            const bool runs = !a.lengths || t < a.lengths[b];
+            float y = now[b * p.padded + unit];
+            if (k >= THREADS) inputs_of(a, p, k, t, g);
+            if (runs) y = advance(g, products + 4 * k, c + k);
+            store(a.out.data, a.out.type,
+                  t * a.out.strides[0] + b * a.out.strides[1] + (long long)p.direction * a.hidden + unit, runs ? y : 0);
+            if (IN_CLUSTER)
+                for (int rank = 0; rank < CLUSTER; rank++) store_in(next + b * p.padded + unit, rank, y);
+            else shared_h[b * a.hidden + unit] = y;
+            if (step < a.steps - 1) continue;
+            const long long at = ((long long)p.direction * a.all + b) * a.hidden + unit;
+            if (a.hn.data) store(a.hn.data, a.hn.type, at, y);
+            if (a.cn.data) store(a.cn.data, a.cn.type, at, c[k]);
+        }
+        __syncwarp();
+        if (IN_CLUSTER) {
+            cluster_meet();
+        } else if (step < a.steps - 1) {
+            grid_meet(arrived, a.blocks * (step + 2));
+            for (int k = threadIdx.x; k < a.batch * a.hidden; k += THREADS)
+                next[k / a.hidden * p.padded + k % a.hidden] = __ldcg(shared_h + k);
+            __syncthreads();
+        }
+    }
+    // the last block to leave clears the counter: all have done waiting
+    if (!IN_CLUSTER && !threadIdx.x && atomicAdd(arrived, 1) == a.blocks * (a.steps + 1) - 1) *arrived = 0;
+}
+
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1) nn_lstm_cluster(nn_lstm_args a)
+{
+    lstm<true>(a);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) nn_lstm_grid(nn_lstm_args a) { lstm<false>(a); }

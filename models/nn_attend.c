@@ -1,0 +1,165 @@
+// Attention: kernels/nn_attend.cu on a GPU; on the CPU a query at a time, with its running maximum and total over tiles of
+// keys.
+#include "nn_internal.h"
+
+#include <math.h>
+
+enum { MAX_HEAD = 256, KEYS = 64, QUERIES_AN_ITEM = 8, QUERIES_F32 = 32, THREADS = 128, TILE = 64, MARGIN = 8 };
+static const float nothing = -1e30f; ///< as in nn_attend.cu
+
+// ---- the CPU
+
+typedef struct query {
+    const nn_attend_args *a;
+    int n, head, at;
+    int first, end; ///< keys
+    float q[MAX_HEAD], sum[MAX_HEAD], most, total;
+} query;
+
+WT_CLONES static float dot(const float *x, const float *y, int n)
+{
+    float lanes[16] = {0}, sum = 0;
+    int k = 0;
+    for (; k + 16 <= n; k += 16)
+        for (int i = 0; i < 16; i++) lanes[i] += x[k + i] * y[k + i];
+    for (; k < n; k++) sum += x[k] * y[k];
+    for (int i = 0; i < 16; i++) sum += lanes[i];
+    return sum;
+}
+
+/// sum = sum fade + share x.
+WT_CLONES static void add(float *sum, float fade, float share, const float *x, int n)
+{
+    for (int k = 0; k < n; k++) sum[k] = sum[k] * fade + share * x[k];
+}
+
+static long long row_of(const nn_strided *x, int n, int head, long long position)
+{
+    return n * x->strides[0] + head * x->strides[1] + position * x->strides[2];
+}
+
+static float score(const query *u, int key, float x)
+{
+    const nn_attend_args *a = u->a;
+    x *= a->scale;
+    if (!a->mask) return x;
+    const long long at = u->n * a->mask_strides[0] + u->head * a->mask_strides[1] + u->at * a->mask_strides[2] +
+                         key * a->mask_strides[3];
+    if (a->mask_type == NN_BOOL) return ((const unsigned char *)a->mask)[at] ? x : nothing;
+    return fmaxf(x + nn_get(a->mask_type, a->mask, at), nothing);
+}
+
+static void look(query *u, int begin, int end)
+{
+    const nn_attend_args *a = u->a;
+    float s[KEYS], row[MAX_HEAD], most = u->most;
+    for (int key = begin; key < end; key++) {
+        wt__nn_read(a->k.type, a->k.data, row_of(&a->k, u->n, u->head / a->group, key), a->d_head, row);
+        s[key - begin] = score(u, key, dot(u->q, row, a->d_head));
+        most = fmaxf(most, s[key - begin]);
+    }
+    float fade = expf(u->most - most);
+    u->most = most;
+    u->total *= fade;
+    for (int key = begin; key < end; key++) {
+        if (!(s[key - begin] > nothing)) continue;
+        const float share = expf(s[key - begin] - most);
+        wt__nn_read(a->v.type, a->v.data, row_of(&a->v, u->n, u->head / a->group, key), a->d_head, row);
+        add(u->sum, fade, share, row, a->d_head);
+        u->total += share;
+        fade = 1;
+    }
+}
+
+static void item(const void *args, int index)
+{
+    const nn_attend_args *a = args;
+    const int pieces = (a->queries + QUERIES_AN_ITEM - 1) / QUERIES_AN_ITEM, begin = index % pieces * QUERIES_AN_ITEM;
+    const int end = begin + QUERIES_AN_ITEM < a->queries ? begin + QUERIES_AN_ITEM : a->queries;
+    query u = {.a = a, .head = index / pieces % a->heads, .n = index / pieces / a->heads};
+    for (u.at = begin; u.at < end; u.at++) {
+        const int last = a->causal ? u.at + a->keys - a->queries : a->keys - 1;
+        u.first = a->window && last - a->window + 1 > 0 ? last - a->window + 1 : 0;
+        u.end = last + 1 < a->keys ? last + 1 : a->keys;
+        u.most = nothing;
+        u.total = 0;
+        memset(u.sum, 0, sizeof u.sum);
+        wt__nn_read(a->q.type, a->q.data, row_of(&a->q, u.n, u.head, u.at), a->d_head, u.q);
+        for (int key = u.first; key < u.end; key += KEYS) look(&u, key, key + KEYS < u.end ? key + KEYS : u.end);
+        for (int d = 0; d < a->d_head; d++) u.sum[d] *= u.total > 0 ? 1 / u.total : 0;
+        wt__nn_write(a->out.type, a->out.data, row_of(&a->out, u.n, u.head, u.at), a->d_head, u.sum);
+    }
+}
+
+// ---- both
+
+/// Rows that a GPU's thread can copy eight elements at a time.
+static bool in_eights(const nn_strided *x)
+{
+    return (uintptr_t)x->data % 16 == 0 && x->strides[0] % 8 == 0 && x->strides[1] % 8 == 0 && x->strides[2] % 8 == 0;
+}
+
+static wt_status queue_cuda(const wt_nn *nn, wt_stream *stream, const nn_attend_args *a)
+{
+    const bool one_type = a->q.type == a->k.type && a->q.type == a->v.type && a->q.type != NN_F32;
+    const bool tensor = one_type && a->d_head <= 128 && in_eights(&a->q) && in_eights(&a->k) && in_eights(&a->v);
+    const int tile = tensor ? TILE : QUERIES_F32, d = !tensor ? a->d_head : a->d_head <= 64 ? 64 : 128;
+    const nn_kernel of_type = a->q.type == NN_F16 ? NN_ATTEND_F16 : NN_ATTEND_BF16;
+    const nn_kernel kernel = !tensor ? NN_ATTEND_F32 : (nn_kernel)(of_type + (d == 128));
+    const size_t shared = tensor ? 2 * 4 * (size_t)TILE * (size_t)(d + MARGIN)
+                                 : sizeof(float) * 3 * QUERIES_F32 * (size_t)(a->d_head + 1);
+    const wt_launch launch = {
+        .grid = {(a->queries + tile - 1) / tile, a->heads, a->n}, .block = {THREADS}, .shared_bytes = shared};
+    if (a->heads > 65535 || a->n > 65535)
+        return wt_fail(WT_ERR_BAD_ARG, "attention: %d heads of %d, want at most 65535", a->heads, a->n);
+    return wt__nn_launch(nn, kernel, stream, &launch, WT_ARG(*a));
+}
+
+static wt_status check_mask(const wt_array *mask, nn_attend_args *a)
+{
+    wt_array view;
+    if (!mask) return WT_OK;
+    if (mask->dtype != WT_DTYPE_BOOL && !wt__nn_is_float(mask->dtype))
+        return wt_fail(WT_ERR_UNSUPPORTED, "attention: mask is of type %s, want BOOL, F32, F16 or BF16",
+                       wt_dtype_name(mask->dtype));
+    if (!mask->data) return wt_fail(WT_ERR_BAD_ARG, "attention: mask has no address");
+    wt_status status = wt_array_broadcast(mask, 4, (int64_t[]){a->n, a->heads, a->queries, a->keys}, &view);
+    if (status) return status;
+    a->mask = (const void *)mask->data;
+    a->mask_type = (int)mask->dtype;
+    for (int d = 0; d < 4; d++) a->mask_strides[d] = view.strides[d];
+    return WT_OK;
+}
+
+wt_status wt_nn_attention(wt_nn *nn, wt_stream *stream, const wt_attention_args *args)
+{
+    nn_attend_args a = {.causal = args->causal, .window = args->window};
+    const wt_array *q = args->q, *k = args->k;
+    wt_status status = wt__nn_strided("attention: q", q, 4, &a.q);
+    if (!status) status = wt__nn_strided("attention: k", k, 4, &a.k);
+    if (!status) status = wt__nn_strided("attention: v", args->v, 4, &a.v);
+    if (!status) status = wt__nn_strided("attention: out", args->out, 4, &a.out);
+    if (status) return status;
+    const int64_t heads = q->shape[1], kv_heads = k->shape[1], d = q->shape[3];
+    if (d < 8 || d > MAX_HEAD || d % 8 || kv_heads < 1 || heads % kv_heads || args->window < 0)
+        return wt_fail(WT_ERR_BAD_ARG,
+                       "attention: %lld heads of %lld on %lld, window %d; want a multiple of 8 up to %d, heads a multiple "
+                       "of the others, a window of 0 or more",
+                       (long long)heads, (long long)d, (long long)kv_heads, args->window, MAX_HEAD);
+    status = wt__nn_shape("attention: k", k, 4, (int64_t[]){q->shape[0], kv_heads, -1, d});
+    if (!status) status = wt__nn_shape("attention: v", args->v, 4, k->shape);
+    if (!status) status = wt__nn_shape("attention: out", args->out, 4, q->shape);
+    if (status) return status;
+    a.n = (int)q->shape[0];
+    a.heads = (int)heads;
+    a.group = (int)(heads / kv_heads);
+    a.queries = (int)q->shape[2];
+    a.keys = (int)k->shape[2];
+    a.d_head = (int)d;
+    a.scale = args->scale != 0 ? (float)args->scale : 1 / sqrtf((float)d);
+    status = check_mask(args->mask, &a);
+    if (status || !a.n || !a.heads || !a.queries) return status;
+    if (nn->on_gpu) return queue_cuda(nn, stream, &a);
+    const int pieces = (a.queries + QUERIES_AN_ITEM - 1) / QUERIES_AN_ITEM;
+    return wt_stream_run(stream, item, &a, sizeof a, a.n * a.heads * pieces);
+}

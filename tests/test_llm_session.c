@@ -1,0 +1,507 @@
+// What a session offers beside tokens in and logits out, on both backends: tokens chosen where the step runs.
+#include "support/audio_files.h"
+#include "support/device_check.h"
+#include "support/llm_files.h"
+#include "support/testing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/llm.h>
+
+enum { VOCAB = 128, POSITIONS = 256 };
+
+static const char *config_path(const char *name)
+{
+    static char path[1024];
+    const char *folder = getenv("WARPTONE_TEST_GOLDEN");
+    snprintf(path, sizeof path, "%s/llm/%s/config.json", folder ? folder : "tests/golden", name);
+    return path;
+}
+
+typedef struct fixture {
+    wt_backend backend;
+    wt_device *device;
+    wt_llm *llm;
+} fixture;
+
+/// The golden llama's shapes, and its config or that of another RoPE.
+static fixture open_model(void **state, wt_backend backend, const char *config)
+{
+    static llm_file file;
+    fixture f = {.backend = backend};
+    size_t size;
+    if (backend == WT_BACKEND_CUDA && !wt_device_count()) skip();
+    llm_llama_add(&file, NULL, NULL, 11);
+    llm_file_write(&file, test_path(state, "a.safetensors"));
+    char *text = test_slurp(config_path(config), &size);
+    test_spill(test_path(state, "config.json"), text, size);
+    free(text);
+    assert_ok(wt_device_open(&(wt_device_config){.backend = backend, .n_threads = 2}, &f.device));
+    assert_ok(wt_llm_open(test_path(state, "a.safetensors"), &f.llm));
+    return f;
+}
+
+static void close_model(fixture *f)
+{
+    wt_llm_close(f->llm);
+    wt_device_close(f->device);
+}
+
+static wt_llm_session *open_session(const fixture *f, wt_llm_session_config config)
+{
+    wt_llm_session *session;
+    config.device = f->device;
+    if (!config.n_positions) config.n_positions = POSITIONS;
+    assert_ok(wt_llm_session_create(f->llm, &config, &session));
+    return session;
+}
+
+static const int32_t *prompt_of(int which)
+{
+    static int32_t ids[POSITIONS];
+    for (int k = 0; k < POSITIONS; k++) ids[k] = (k * 37 + which * 11) % VOCAB;
+    return ids;
+}
+
+// ---- tokens that are drawn where the step runs
+
+static const wt_logit_bias biases[] = {{3, 2}, {5, -INFINITY}};
+
+static const wt_sampler_config samplings[] = {
+    {.temperature = 0.9, .seed = 3},
+    {.temperature = 1, .top_k = 20, .top_p = 0.9, .min_p = 0.02, .seed = 4},
+    {.temperature = 1, .typical_p = 0.8, .seed = 5},
+    {.temperature = 0, .repetition_penalty = 1.3},
+    {.temperature = 1, .repetition_penalty = 1.2, .presence_penalty = 0.2, .frequency_penalty = 0.3, .seed = 6},
+    {.temperature = 1.2, .top_k = 30, .biases = biases, .n_biases = 2, .seed = 7},
+};
+enum { N_SAMPLINGS = sizeof samplings / sizeof *samplings };
+
+static wt_sampler *sampler_of(int which)
+{
+    wt_sampler *sampler;
+    assert_ok(wt_sampler_create(&samplings[which % N_SAMPLINGS], VOCAB, &sampler));
+    wt_sampler_see(sampler, prompt_of(which), 10);
+    return sampler;
+}
+
+typedef struct listener {
+    wt_llm_pick picks[POSITIONS];
+    int n, last; ///< heard, and after how many to stop
+} listener;
+
+static bool listen(void *user, const wt_llm_pick *pick)
+{
+    listener *l = user;
+    l->picks[l->n++] = *pick;
+    return l->n != l->last;
+}
+
+static void assert_told(const wt_llm_pick *got, const float *logits, int n_top, int at)
+{
+    wt_llm_pick want = {.id = got->id};
+    wt_llm_tell(logits, VOCAB, n_top, &want);
+    if (!(fabsf(got->logprob - want.logprob) <= 1e-5f))
+        fail_msg("token %d: logprob %g, want %g", at, (double)got->logprob, (double)want.logprob);
+    assert_int_equal(got->n_top, n_top);
+    for (int k = 0; k < n_top; k++) {
+        assert_int_equal(got->top_ids[k], want.top_ids[k]);
+        if (!(fabsf(got->top_logprobs[k] - want.top_logprobs[k]) <= 1e-5f))
+            fail_msg("token %d, number %d: %g, want %g", at, k, (double)got->top_logprobs[k],
+                     (double)want.top_logprobs[k]);
+    }
+}
+
+/// The same tokens as a sampler that gets the logits of single steps; runs that end early leave the sampler where it
+/// would be, and a second run, and one of another sampler in between, go on from there.
+static void check_run(const fixture *f, int which)
+{
+    enum { N = 60, FIRST = 23 };
+    wt_llm_session *run = open_session(f, (wt_llm_session_config){0}),
+                   *single = open_session(f, (wt_llm_session_config){0});
+    wt_sampler *a = sampler_of(which), *b = sampler_of(which), *other = sampler_of(which + 1);
+    static listener l;
+    const int32_t *prompt = prompt_of(which);
+    l = (listener){.last = FIRST};
+    wt_llm_run_config config = {
+        .n_tokens = N, .sampler = a, .logprobs = true, .n_top = which % 2 ? 5 : 0, .on_token = listen, .user = &l};
+    assert_ok(wt_llm_prefill(run, prompt, 9));
+    assert_ok(wt_llm_run(run, prompt[9], &config));
+    assert_int_equal(l.n, FIRST);
+    const wt_llm_snapshot here = wt_llm_session_snapshot(run);
+    assert_ok(wt_llm_run(run, 1, &(wt_llm_run_config){.n_tokens = 5, .sampler = other}));
+    assert_ok(wt_llm_session_restore(run, here));
+    config.n_tokens = N - FIRST;
+    l.last = 0;
+    assert_ok(wt_llm_run(run, l.picks[FIRST - 1].id, &config));
+    assert_int_equal(l.n, N);
+    assert_ok(wt_llm_prefill(single, prompt, 9));
+    for (int k = 0; k < N; k++) {
+        int32_t want;
+        assert_ok(wt_llm_decode(single, k ? l.picks[k - 1].id : prompt[9]));
+        assert_ok(wt_sampler_pick(b, wt_llm_logits(single), &want));
+        if (l.picks[k].id != want) fail_msg("sampling %d, token %d: %d, want %d", which, k, l.picks[k].id, want);
+        assert_told(&l.picks[k], wt_llm_logits(single), config.n_top, k);
+    }
+    wt_sampler_destroy(a);
+    wt_sampler_destroy(b);
+    wt_sampler_destroy(other);
+    wt_llm_session_destroy(run);
+    wt_llm_session_destroy(single);
+}
+
+static void check_runs(void **state, wt_backend backend)
+{
+    fixture f = open_model(state, backend, "llama");
+    for (int k = 0; k < N_SAMPLINGS; k++) check_run(&f, k);
+    close_model(&f);
+}
+
+static void a_run_draws_what_the_sampler_draws(void **state) { check_runs(state, WT_BACKEND_CPU); }
+static void a_run_on_a_gpu_draws_what_the_sampler_draws(void **state) { check_runs(state, WT_BACKEND_CUDA); }
+
+/// Sequences with samplers of their own, in changing order, some greedy, some told of.
+static void check_steps(void **state, wt_backend backend)
+{
+    enum { SEQUENCES = 5, N = 20 };
+    static float logits[SEQUENCES][VOCAB];
+    fixture f = open_model(state, backend, "llama");
+    wt_llm_session *s = open_session(&f, (wt_llm_session_config){.n_sequences = SEQUENCES});
+    wt_sampler *a[SEQUENCES] = {0}, *b[SEQUENCES] = {0};
+    int32_t ids[SEQUENCES], next[SEQUENCES];
+    for (int q = 0; q < SEQUENCES; q++) {
+        assert_ok(wt_llm_select(s, q));
+        assert_ok(wt_llm_prefill(s, prompt_of(q), 5 + q));
+        ids[q] = q;
+        if (!q) continue;
+        a[q] = sampler_of(q);
+        b[q] = sampler_of(q);
+    }
+    for (int n = 0; n < N; n++) {
+        wt_llm_turn turns[SEQUENCES];
+        wt_llm_pick picks[SEQUENCES];
+        int n_turns = 0;
+        for (int k = 0; k < SEQUENCES; k++) {
+            const int q = (k + n) % SEQUENCES;
+            if (n % 3 == 1 && q == 2) continue;
+            turns[n_turns++] = (wt_llm_turn){
+                .sequence = q, .id = ids[q], .sampler = a[q], .pick = q % 2 ? &picks[q] : NULL, .n_top = q};
+        }
+        assert_ok(wt_llm_step(s, turns, n_turns, next, logits[0]));
+        for (int k = 0; k < n_turns; k++) {
+            const int q = turns[k].sequence;
+            wt_llm_pick best = {0};
+            int32_t want;
+            wt_llm_tell(logits[k], VOCAB, 1, &best);
+            want = best.top_ids[0];
+            if (b[q]) assert_ok(wt_sampler_pick(b[q], logits[k], &want));
+            if (next[k] != want) fail_msg("step %d, sequence %d: token %d, want %d", n, q, next[k], want);
+            if (q % 2) assert_told(&picks[q], logits[k], q, n);
+            ids[q] = next[k];
+        }
+    }
+    int32_t id;
+    assert_fails(wt_llm_step(s, &(wt_llm_turn){.n_top = 21}, 1, &id, NULL), WT_ERR_BAD_ARG,
+                 "llm: 21 most probable tokens, want 0..20");
+    wt_sampler *odd;
+    assert_ok(wt_sampler_create(&samplings[0], 7, &odd));
+    assert_fails(wt_llm_step(s, &(wt_llm_turn){.sampler = odd}, 1, &id, NULL), WT_ERR_BAD_ARG,
+                 "llm: a sampler of 7 tokens, want one of 128");
+    wt_sampler_destroy(odd);
+    for (int q = 0; q < SEQUENCES; q++) {
+        wt_sampler_destroy(a[q]);
+        wt_sampler_destroy(b[q]);
+    }
+    wt_llm_session_destroy(s);
+    close_model(&f);
+}
+
+static void steps_draw_for_each_sequence(void **state) { check_steps(state, WT_BACKEND_CPU); }
+static void steps_on_a_gpu_draw_for_each_sequence(void **state) { check_steps(state, WT_BACKEND_CUDA); }
+
+// ---- pages
+
+/// To the bit on the CPU; a GPU divides attention by the tokens of a batch, so its sums are in another order.
+static void assert_near(const fixture *f, const float *got, const float *want, double bound, const char *what)
+{
+    float peak = 0;
+    for (int k = 0; k < VOCAB; k++) peak = fmaxf(peak, fabsf(want[k]));
+    if (f->backend == WT_BACKEND_CPU && bound == 0) {
+        assert_memory_equal(got, want, sizeof *want * VOCAB);
+        return;
+    }
+    if (bound == 0) bound = 1e-5;
+    for (int k = 0; k < VOCAB; k++)
+        if (!(fabsf(got[k] - want[k]) <= (float)bound * peak))
+            fail_msg("%s: logit %d is %g, want %g (of %g)", what, k, (double)got[k], (double)want[k], (double)peak);
+}
+
+/// What a session of its own gives after those tokens.
+static const float *alone(const fixture *f, const int32_t *ids, int n, wt_dtype kv_type)
+{
+    static float logits[VOCAB];
+    wt_llm_session *s = open_session(f, (wt_llm_session_config){.kv_type = kv_type});
+    assert_ok(wt_llm_prefill(s, ids, n));
+    memcpy(logits, wt_llm_logits(s), sizeof logits);
+    wt_llm_session_destroy(s);
+    return logits;
+}
+
+/// Three sequences of one beginning of 150 tokens go different ways; the pages they share are counted once, copied when
+/// one writes into the page that all three have not filled, and given back.
+static void check_sharing(void **state, wt_backend backend)
+{
+    enum { N = 150, ALL = 5 * 64 };
+    fixture f = open_model(state, backend, "llama");
+    wt_llm_session *s = open_session(&f, (wt_llm_session_config){.n_sequences = 3, .n_cached = ALL});
+    int32_t ids[POSITIONS], next[3];
+    float logits[3][VOCAB];
+    memcpy(ids, prompt_of(1), sizeof ids);
+    assert_int_equal(wt_llm_free_positions(s), ALL);
+    assert_ok(wt_llm_prefill(s, ids, N)); // 3 pages
+    assert_int_equal(wt_llm_free_positions(s), ALL - 3 * 64);
+    assert_ok(wt_llm_share(s, 0, 1, N));
+    assert_ok(wt_llm_share(s, 0, 2, 140));
+    assert_int_equal(wt_llm_free_positions(s), ALL - 3 * 64);
+    const wt_llm_turn turns[] = {{.sequence = 2, .id = 7}, {.sequence = 0, .id = 9}, {.sequence = 1, .id = 11}};
+    assert_ok(wt_llm_step(s, turns, 3, next, logits[0])); // two copies, the last one keeps the page
+    assert_int_equal(wt_llm_free_positions(s), ALL - 5 * 64);
+    ids[140] = 7;
+    assert_near(&f, logits[0], alone(&f, ids, 141, 0), 0, "sequence 2");
+    memcpy(ids, prompt_of(1), sizeof ids);
+    ids[N] = 9;
+    assert_near(&f, logits[1], alone(&f, ids, N + 1, 0), 0, "sequence 0");
+    ids[N] = 11;
+    assert_near(&f, logits[2], alone(&f, ids, N + 1, 0), 0, "sequence 1");
+
+    // back into a page that is shared, and on from there
+    assert_ok(wt_llm_select(s, 1));
+    assert_ok(wt_llm_session_restore(s, (wt_llm_snapshot){.position = 100}));
+    assert_int_equal(wt_llm_free_positions(s), ALL - 4 * 64);
+    assert_ok(wt_llm_prefill(s, ids + 30, 20)); // a copy of page 1
+    assert_int_equal(wt_llm_free_positions(s), ALL - 5 * 64);
+    memcpy(ids + 100, prompt_of(1) + 30, 20 * sizeof *ids);
+    assert_near(&f, wt_llm_logits(s), alone(&f, ids, 120, 0), 0, "sequence 1, again");
+    memcpy(ids, prompt_of(1), sizeof ids);
+    assert_ok(wt_llm_select(s, 0));
+    ids[N] = 9;
+    assert_ok(wt_llm_prefill(s, ids + 60, 20)); // which did not see it
+    memcpy(ids + N + 1, prompt_of(1) + 60, 20 * sizeof *ids);
+    assert_near(&f, wt_llm_logits(s), alone(&f, ids, N + 21, 0), 0, "sequence 0, again");
+
+    // out of pages, and all of them back
+    assert_ok(wt_llm_select(s, 2));
+    assert_int_equal(wt_llm_prefill(s, prompt_of(1), 115), WT_ERR_FULL);
+    assert_int_equal(wt_llm_position(s), 141);
+    for (int q = 0; q < 3; q++) {
+        assert_ok(wt_llm_select(s, q));
+        assert_ok(wt_llm_session_restore(s, (wt_llm_snapshot){0}));
+    }
+    assert_int_equal(wt_llm_free_positions(s), ALL);
+    assert_fails(wt_llm_share(s, 0, 1, 1), WT_ERR_BAD_ARG, "llm: 1 tokens of sequence 0, want 0..0");
+    wt_llm_session_destroy(s);
+    close_model(&f);
+}
+
+static void sequences_share_pages(void **state) { check_sharing(state, WT_BACKEND_CPU); }
+static void sequences_share_pages_on_a_gpu(void **state) { check_sharing(state, WT_BACKEND_CUDA); }
+
+/// Logits through the first layer, whose keys and values know of no other tokens: after tokens were dropped they are
+/// those of the ones that are left. An angle of 100 radians is rounded by 4e-6; caches round the keys once more.
+static void check_shift(void **state, wt_backend backend, wt_dtype kv_type, double bound)
+{
+    enum { N = 150, KEEP = 5, DROP = 70 };
+    fixture f = open_model(state, backend, "llama");
+    wt_llm_session *s = open_session(&f, (wt_llm_session_config){.kv_type = kv_type, .n_sequences = 2}),
+                   *left = open_session(&f, (wt_llm_session_config){.kv_type = kv_type});
+    const int32_t *ids = prompt_of(2);
+    float before[VOCAB];
+    for (int k = 0; k < N; k++) assert_ok(wt_llm_draft(s, ids[k], 1));
+    for (int k = 0; k < N; k++)
+        if (k < KEEP || k >= KEEP + DROP) assert_ok(wt_llm_draft(left, ids[k], 1));
+    assert_ok(wt_llm_share(s, 0, 1, N - 1)); // whose tokens stay
+    const int n_free = wt_llm_free_positions(s);
+    memcpy(before, wt_llm_logits(s), sizeof before);
+    assert_ok(wt_llm_shift(s, KEEP, DROP));
+    assert_int_equal(wt_llm_position(s), N - DROP);
+    assert_int_equal(wt_llm_free_positions(s), n_free - 2 * 64); // 80 positions in pages of its own
+    assert_null(wt_llm_logits(s));
+    for (int k = 0; k < 3; k++) {
+        assert_ok(wt_llm_draft(s, ids[40 + k], 1));
+        assert_ok(wt_llm_draft(left, ids[40 + k], 1));
+        assert_near(&f, wt_llm_logits(s), wt_llm_logits(left), bound, "after a shift");
+    }
+    assert_ok(wt_llm_select(s, 1));
+    assert_ok(wt_llm_draft(s, ids[N - 1], 1));
+    assert_near(&f, wt_llm_logits(s), before, 0, "the other sequence");
+    assert_fails(wt_llm_shift(s, 10, 150), WT_ERR_BAD_ARG, "llm: drop 150 tokens after 10, the session has 150");
+    wt_llm_session_destroy(left);
+    wt_llm_session_destroy(s);
+    close_model(&f);
+}
+
+static void check_shifts(void **state, wt_backend backend)
+{
+    check_shift(state, backend, WT_DTYPE_F32, 2e-5);
+    check_shift(state, backend, WT_DTYPE_F16, 2e-3);
+    check_shift(state, backend, WT_DTYPE_F8_E4M3, 0.2);
+}
+
+static void dropped_tokens_leave_the_others(void **state) { check_shifts(state, WT_BACKEND_CPU); }
+static void dropped_tokens_leave_the_others_on_a_gpu(void **state) { check_shifts(state, WT_BACKEND_CUDA); }
+
+/// Sequences of different lengths, below and above what was trained, against each alone.
+static void check_dynamic(void **state, wt_backend backend)
+{
+    enum { STEPS = 8 };
+    fixture f = open_model(state, backend, "llama_dynamic");
+    const int trained = wt_llm_config(f.llm)->rope.original_positions,
+              lengths[] = {trained - 4, trained / 2, trained + 30};
+    wt_llm_session *s = open_session(&f, (wt_llm_session_config){.n_sequences = 3}), *one[3];
+    float logits[3][VOCAB];
+    int32_t next[3];
+    assert_true(trained > 8 && trained + 60 < POSITIONS);
+    for (int q = 0; q < 3; q++) {
+        one[q] = open_session(&f, (wt_llm_session_config){0});
+        assert_ok(wt_llm_select(s, q));
+        assert_ok(wt_llm_prefill(s, prompt_of(q), lengths[q]));
+        assert_ok(wt_llm_prefill(one[q], prompt_of(q), lengths[q]));
+    }
+    for (int n = 0; n < STEPS; n++) {
+        wt_llm_turn turns[3];
+        for (int q = 0; q < 3; q++) turns[q] = (wt_llm_turn){.sequence = q, .id = 10 * n + q};
+        assert_ok(wt_llm_step(s, turns, 3, next, logits[0]));
+        for (int q = 0; q < 3; q++) {
+            assert_ok(wt_llm_decode(one[q], 10 * n + q));
+            assert_near(&f, logits[q], wt_llm_logits(one[q]), 0, "dynamic angles");
+        }
+    }
+    assert_fails(wt_llm_shift(s, 0, 1), WT_ERR_UNSUPPORTED,
+                 "llm: keys of learnt positions or dynamic angles cannot move");
+    for (int q = 0; q < 3; q++) wt_llm_session_destroy(one[q]);
+    wt_llm_session_destroy(s);
+    close_model(&f);
+}
+
+static void sequences_have_angles_of_their_own(void **state) { check_dynamic(state, WT_BACKEND_CPU); }
+static void sequences_have_angles_of_their_own_on_a_gpu(void **state) { check_dynamic(state, WT_BACKEND_CUDA); }
+
+// ---- types of the cache
+
+/// In parts of the largest logit, against F32 on the CPU, after a prompt in two batches and ten steps. A key or value
+/// is rounded by 2^-12, 2^-9, 2^-4 of itself (half a unit), and the logits of this model of noise keep a few of that;
+/// tensor cores round queries and shares too.
+static void check_types(void **state, wt_backend backend)
+{
+    static const struct {
+        wt_dtype type;
+        double bound;
+    } types[] = {{WT_DTYPE_F32, 1e-5}, {WT_DTYPE_F16, 5e-3}, {WT_DTYPE_BF16, 4e-2}, {WT_DTYPE_F8_E4M3, 0.25}};
+    enum { N = 150 };
+    fixture f = open_model(state, backend, "llama"), cpu = open_model(state, WT_BACKEND_CPU, "llama");
+    const int32_t *ids = prompt_of(3);
+    for (int t = 0; t < 4; t++) {
+        wt_llm_session *s = open_session(&f, (wt_llm_session_config){.kv_type = types[t].type, .n_batch = 133}),
+                       *exact = open_session(&cpu, (wt_llm_session_config){0});
+        double error = 0, peak = 0;
+        assert_ok(wt_llm_prefill(s, ids, N - 10));
+        assert_ok(wt_llm_prefill(exact, ids, N - 10));
+        for (int k = N - 10; k < N; k++) {
+            assert_ok(wt_llm_decode(s, ids[k]));
+            assert_ok(wt_llm_decode(exact, ids[k]));
+            for (int j = 0; j < VOCAB; j++) {
+                peak = fmax(peak, fabsf(wt_llm_logits(exact)[j]));
+                error = fmax(error, fabsf(wt_llm_logits(s)[j] - wt_llm_logits(exact)[j]));
+            }
+        }
+        print_message("%-8s %.1e of the largest logit\n", wt_dtype_name(types[t].type), error / peak);
+        if (!(error <= types[t].bound * peak)) fail_msg("%s: %g of %g", wt_dtype_name(types[t].type), error, peak);
+        wt_llm_session_destroy(exact);
+        wt_llm_session_destroy(s);
+    }
+    wt_llm_session *session;
+    assert_fails(
+        wt_llm_session_create(f.llm, &(wt_llm_session_config){.device = f.device, .kv_type = WT_DTYPE_I8}, &session),
+        WT_ERR_UNSUPPORTED, "llm: keys and values of type I8, want F32, F16, BF16 or F8_E4M3");
+    close_model(&cpu);
+    close_model(&f);
+}
+
+static void caches_of_smaller_types_are_near(void **state) { check_types(state, WT_BACKEND_CPU); }
+static void caches_of_smaller_types_are_near_on_a_gpu(void **state) { check_types(state, WT_BACKEND_CUDA); }
+
+/// A trained model's surprise at its own story of 200 tokens.
+static void check_story(wt_backend backend)
+{
+    static const struct {
+        wt_dtype type;
+        double bound;
+    } types[] = {{WT_DTYPE_F32, 1e-4}, {WT_DTYPE_F16, 1e-3}, {WT_DTYPE_BF16, 5e-3}, {WT_DTYPE_F8_E4M3, 0.03}};
+    enum { N = 200 };
+    const char *path = shared_data("llm/TinyStories-656K/models/story");
+    if (!path || (backend == WT_BACKEND_CUDA && !wt_device_count())) skip();
+    fixture f = {.backend = backend};
+    int32_t ids[N] = {1};
+    assert_ok(wt_device_open(&(wt_device_config){.backend = backend, .n_threads = 2}, &f.device));
+    assert_ok(wt_llm_open(path, &f.llm));
+    const int vocab = wt_llm_config(f.llm)->vocab_size;
+    float *logits = malloc(sizeof *logits * (size_t)vocab * N);
+    wt_sampler *sampler;
+    assert_ok(wt_sampler_create(&(wt_sampler_config){.temperature = 0.7, .seed = 1}, vocab, &sampler));
+    double want = 0;
+    for (int t = 0; t < 4; t++) {
+        wt_llm_session *s = open_session(&f, (wt_llm_session_config){.kv_type = types[t].type});
+        for (int k = 0; !t && k < N - 1; k++) { // the story is told once, with the cache in F32
+            assert_ok(wt_llm_decode(s, ids[k]));
+            assert_ok(wt_sampler_pick(sampler, wt_llm_logits(s), &ids[k + 1]));
+        }
+        assert_ok(wt_llm_session_restore(s, (wt_llm_snapshot){0}));
+        assert_ok(wt_llm_verify(s, ids, N, logits));
+        double nats = 0;
+        for (int k = 0; k < N - 1; k++) nats -= wt_llm_logprob(logits + (size_t)k * (size_t)vocab, vocab, ids[k + 1]);
+        nats /= N - 1;
+        if (!t) want = nats;
+        print_message("%-8s %.4f nats a token\n", wt_dtype_name(types[t].type), nats);
+        if (!(fabs(nats - want) <= types[t].bound)) fail_msg("%g nats, want %g", nats, want);
+        wt_llm_session_destroy(s);
+    }
+    wt_sampler_destroy(sampler);
+    free(logits);
+    close_model(&f);
+}
+
+static void caches_of_smaller_types_tell_the_story(void **state)
+{
+    (void)state;
+    check_story(WT_BACKEND_CPU);
+}
+
+static void caches_of_smaller_types_tell_the_story_on_a_gpu(void **state)
+{
+    (void)state;
+    check_story(WT_BACKEND_CUDA);
+}
+
+int main(void)
+{
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, test_folder_create, test_folder_remove)
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(a_run_draws_what_the_sampler_draws),
+        IN_FOLDER(a_run_on_a_gpu_draws_what_the_sampler_draws),
+        IN_FOLDER(steps_draw_for_each_sequence),
+        IN_FOLDER(steps_on_a_gpu_draw_for_each_sequence),
+        IN_FOLDER(sequences_share_pages),
+        IN_FOLDER(sequences_share_pages_on_a_gpu),
+        IN_FOLDER(dropped_tokens_leave_the_others),
+        IN_FOLDER(dropped_tokens_leave_the_others_on_a_gpu),
+        IN_FOLDER(sequences_have_angles_of_their_own),
+        IN_FOLDER(sequences_have_angles_of_their_own_on_a_gpu),
+        IN_FOLDER(caches_of_smaller_types_are_near),
+        IN_FOLDER(caches_of_smaller_types_are_near_on_a_gpu),
+        cmocka_unit_test(caches_of_smaller_types_tell_the_story),
+        cmocka_unit_test(caches_of_smaller_types_tell_the_story_on_a_gpu),
+    };
+    return cmocka_run_group_tests_name("llm sessions", tests, NULL, NULL);
+}
