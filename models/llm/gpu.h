@@ -52,10 +52,9 @@ typedef enum wt__llm_kernel {
     WT__LLM_ATTEND,
     WT__LLM_COPY_PAGE,
     WT__LLM_SHIFT,
-    WT__LLM_FLASH,                        ///< NULL where the cache or the head's size is not for it
-    WT__LLM_MATVEC,                       ///< of F32, F16, BF16
-    WT__LLM_VECTORS = WT__LLM_MATVEC + 3, ///< of F16, BF16, for 8 vectors and for 16
-    WT__N_LLM_KERNELS = WT__LLM_VECTORS + 4,
+    WT__LLM_FLASH,  ///< NULL where the cache or the head's size is not for it
+    WT__LLM_MATVEC, ///< of F32, F16, BF16
+    WT__N_LLM_KERNELS = WT__LLM_MATVEC + 3,
 } wt__llm_kernel;
 
 /// What a recorded step ends with.
@@ -75,7 +74,7 @@ typedef struct wt__llm_quant_kernel {
 /// Is it a matrix that llm_quant.cu multiplies with one vector?
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
 
-enum { WT__N_LLM_MODULES = 7, WT__LLM_MAX_QUANTS = 8, WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS };
+enum { WT__N_LLM_MODULES = 5, WT__LLM_MAX_QUANTS = 8, WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS };
 
 typedef struct wt__gpu {
     wt_llm_resident *resident;
