@@ -50,7 +50,8 @@ static wt_status create_worker(wt_onset *p, worker *w)
     const wt_mel_config mel = {.n_samples = c->n_samples,
                                .stft = {.n_fft = c->n_fft, .hop = c->hop},
                                .bank = {.rate_hz = c->rate_hz, .n_mels = c->n_mels},
-                               .scale = WT_MEL_DB};
+                               .scale = WT_MEL_DB,
+                               .db = {.no_top = c->has_floor}};
     wt_status status = wt_mel_create(NULL, &mel, &w->mel);
     if (status) return status;
     p->n_frames = wt_mel_frames(w->mel);
@@ -74,6 +75,8 @@ wt_status wt_onset_create(wt_device *device, const wt_onset_config *config, wt_o
     p->workers = calloc((size_t)p->n_slots, sizeof *p->workers);
     status = p->workers ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "onset: %d threads", p->n_slots);
     for (int slot = 0; slot < p->n_slots && !status; slot++) status = create_worker(p, &p->workers[slot]);
+    if (!status && wt__op_on_gpu(device) && c->has_floor)
+        status = wt_fail(WT_ERR_UNSUPPORTED, "onset: a floor on a GPU, want none");
     if (!status && wt__op_on_gpu(device))
         status = wt__onset_cuda_create(device, c, p->shift, &p->n_frames, &p->cuda);
     if (status) goto fail;
@@ -169,6 +172,8 @@ static void run_signal(const wt_onset *p, worker *w, const float *pcm, float *ou
 {
     const wt_onset_config *c = &p->config;
     wt_mel_run(w->mel, pcm, w->spectra);
+    for (int64_t k = 0; c->has_floor && k < c->n_mels * p->n_frames; k++)
+        if (w->spectra[k] < c->floor_db) w->spectra[k] = c->floor_db;
     memset(out, 0, (size_t)(p->shift < p->n_frames ? p->shift : p->n_frames) * sizeof *out);
     for (int64_t t = 0; t + c->lag < p->n_frames && t + p->shift < p->n_frames; t += LANES) {
         float lanes[LANES];

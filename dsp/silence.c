@@ -79,34 +79,45 @@ wt_status wt_level_zero_crossings(const wt_level_config *config, const float *pc
 
 // ---- silence
 
-// level [n_frames]: 1 where any channel's level is less than top_db below the loudest of all.
-static void find_loud(const wt_level_config *c, double top_db, const float *pcm, int channels, int64_t n,
-                           double *level)
+// level [n_frames]: of the loudest channel.
+static void take_levels(const wt_level_config *c, const float *pcm, int channels, int64_t n, double *level)
+{
+    for (int64_t t = 0; t < wt_level_frames(c, n); t++) {
+        level[t] = 0;
+        for (int k = 0; k < channels; k++) level[t] = fmax(level[t], (float)sqrt(mean_square(c, pcm + k * n, n, t)));
+    }
+}
+
+// level [n_frames] becomes 1 where it is less than top_db below the loudest.
+static void find_loud(int64_t n_frames, double top_db, double *level)
+{
+    const double least = 1e-5; // librosa's least amplitude
+    double peak = least;
+    for (int64_t t = 0; t < n_frames; t++) peak = fmax(peak, level[t] = fmax(least, level[t]));
+    for (int64_t t = 0; t < n_frames; t++) level[t] = 20 * log10(level[t]) - 20 * log10(peak) > -top_db;
+}
+
+static int64_t find_spans(const wt_level_config *c, double top_db, int64_t n, double *level, wt_span *spans,
+                          int64_t room)
 {
     const int64_t n_frames = wt_level_frames(c, n);
-    double peak = 1e-5; // librosa's least amplitude
+    int64_t count = 0;
+    find_loud(n_frames, top_db, level);
     for (int64_t t = 0; t < n_frames; t++) {
-        level[t] = 1e-5;
-        for (int k = 0; k < channels; k++) level[t] = fmax(level[t], (float)sqrt(mean_square(c, pcm + k * n, n, t)));
-        peak = fmax(peak, level[t]);
+        if (level[t] == 0) continue;
+        const int64_t begin = t * c->hop < n ? t * c->hop : n;
+        while (t < n_frames && level[t] != 0) t++;
+        if (count < room) spans[count] = (wt_span){begin, t * c->hop < n ? t * c->hop : n};
+        count++;
     }
-    for (int64_t t = 0; t < n_frames; t++) level[t] = 20 * log10(level[t]) - 20 * log10(peak) > -top_db;
+    return count;
 }
 
 int64_t wt__silence_find(const wt_level_config *c, double top_db, const float *pcm, int channels, int64_t n,
                          double *loud, wt_span *spans, int64_t room)
 {
-    const int64_t n_frames = wt_level_frames(c, n);
-    int64_t count = 0;
-    find_loud(c, top_db, pcm, channels, n, loud);
-    for (int64_t t = 0; t < n_frames; t++) {
-        if (loud[t] == 0) continue;
-        const int64_t begin = t * c->hop < n ? t * c->hop : n;
-        while (t < n_frames && loud[t] != 0) t++;
-        if (count < room) spans[count] = (wt_span){begin, t * c->hop < n ? t * c->hop : n};
-        count++;
-    }
-    return count;
+    take_levels(c, pcm, channels, n, loud);
+    return find_spans(c, top_db, n, loud, spans, room);
 }
 
 wt_status wt__silence_check(const wt_level_config *c, double top_db, int channels, int64_t n)
@@ -130,6 +141,23 @@ wt_status wt_silence_split(const wt_level_config *config, double top_db, const f
     *n_spans = wt__silence_find(&c, top_db, pcm, channels, n, loud, spans, room);
     free(loud);
     return status;
+}
+
+wt_status wt_silence_split_rms(const wt_level_config *config, double top_db, const float *rms, int64_t n,
+                               wt_span *spans, int64_t room, int64_t *n_spans)
+{
+    const wt_level_config c = wt__level_defaults(config);
+    *n_spans = 0;
+    if (!top_db) top_db = 60;
+    wt_status status = wt__silence_check(&c, top_db, 1, n);
+    if (status) return status;
+    const int64_t n_frames = wt_level_frames(&c, n);
+    double *level = malloc((size_t)n_frames * sizeof *level);
+    if (!level) return wt_fail(WT_ERR_NO_MEMORY, "silence: %lld frames", (long long)n_frames);
+    for (int64_t t = 0; t < n_frames; t++) level[t] = rms[t];
+    *n_spans = find_spans(&c, top_db, n, level, spans, room);
+    free(level);
+    return WT_OK;
 }
 
 wt_status wt_silence_trim(const wt_level_config *config, double top_db, const float *pcm, int channels, int64_t n,

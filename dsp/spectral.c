@@ -199,39 +199,43 @@ static void contrast_of(const float *m, const wt_spectral_band *band, float *sor
     *valley = (float)(low / band->share), *peak = (float)(high / band->share);
 }
 
-static wt_status run_contrast(const wt_spectral_shape *s, const wt_spectral_contrast_config *c, const float *magnitude,
-                              float *work, float *out)
+wt_status wt_spectral_contrast_parts(const wt_spectral_shape *shape, const float *magnitude,
+                                     const wt_spectral_contrast_config *config, float *peaks, float *valleys)
 {
-    const int bins = s->n_fft / 2 + 1;
-    const int64_t count = (c->n_bands + 1) * s->n_frames;
-    float *sorted = work, *valleys = work + bins;
+    wt_spectral_shape s;
     wt_spectral_band bands[MAX_BANDS + 1];
-    wt_status status = fill_bands(s, c, bands);
+    wt_spectral_contrast_config c = config ? *config : (wt_spectral_contrast_config){.n_bands = 0};
+    wt_status status = resolve(shape, &s);
+    if (!status) status = resolve_contrast(&c);
+    if (!status) status = fill_bands(&s, &c, bands);
     if (status) return status;
-    for (int b = 0; b <= c->n_bands; b++)
-        for (int64_t t = 0; t < s->n_frames; t++)
-            contrast_of(magnitude + t * bins, &bands[b], sorted, out + b * s->n_frames + t,
-                        valleys + b * s->n_frames + t);
-    status = c->linear ? WT_OK : wt_db_from_power(NULL, out, count, out);
-    if (!status && !c->linear) status = wt_db_from_power(NULL, valleys, count, valleys);
-    for (int64_t i = 0; i < count; i++) out[i] -= valleys[i];
-    return status;
+    const int bins = s.n_fft / 2 + 1;
+    float *sorted = malloc(sizeof *sorted * (size_t)bins);
+    if (!sorted) return wt_fail(WT_ERR_NO_MEMORY, "spectral: %d bins of contrast", bins);
+    for (int b = 0; b <= c.n_bands; b++)
+        for (int64_t t = 0; t < s.n_frames; t++)
+            contrast_of(magnitude + t * bins, &bands[b], sorted, peaks + b * s.n_frames + t,
+                        valleys + b * s.n_frames + t);
+    free(sorted);
+    return WT_OK;
 }
 
 wt_status wt_spectral_contrast(const wt_spectral_shape *shape, const float *magnitude,
                                const wt_spectral_contrast_config *config, float *out)
 {
     wt_spectral_shape s;
-    wt_status status = resolve(shape, &s);
-    if (status) return status;
     wt_spectral_contrast_config c = config ? *config : (wt_spectral_contrast_config){.n_bands = 0};
-    status = resolve_contrast(&c);
+    wt_status status = resolve(shape, &s);
+    if (!status) status = resolve_contrast(&c);
     if (status) return status;
-    const size_t floats = (size_t)(s.n_fft / 2 + 1) + (size_t)(c.n_bands + 1) * (size_t)s.n_frames;
-    float *work = malloc(floats * sizeof *work);
-    if (!work) return wt_fail(WT_ERR_NO_MEMORY, "spectral: %zu floats of contrast", floats);
-    status = run_contrast(&s, &c, magnitude, work, out);
-    free(work);
+    const int64_t count = (c.n_bands + 1) * s.n_frames;
+    float *valleys = malloc(sizeof *valleys * (size_t)count);
+    if (!valleys) return wt_fail(WT_ERR_NO_MEMORY, "spectral: %lld floats of contrast", (long long)count);
+    status = wt_spectral_contrast_parts(&s, magnitude, &c, out, valleys);
+    if (!status && !c.linear) status = wt_db_from_power(NULL, out, count, out);
+    if (!status && !c.linear) status = wt_db_from_power(NULL, valleys, count, valleys);
+    for (int64_t i = 0; i < count && !status; i++) out[i] -= valleys[i];
+    free(valleys);
     return status;
 }
 

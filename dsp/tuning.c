@@ -1,8 +1,6 @@
-#include <warptone/tuning.h>
-
+#include "tuning_internal.h"
 #include "op.h"
 #include "spectrum_cuda.h"
-#include "tuning_kernel.h"
 
 #include <limits.h>
 #include <math.h>
@@ -28,7 +26,7 @@ static wt_status resolve(wt_piptrack_config *c, int64_t n_frames)
 
 static double centre_of(const wt_piptrack_config *c, int k) { return k * c->rate_hz / c->n_fft; }
 
-static void track_frame(const wt_piptrack_config *c, const float *s, float *hz, float *height)
+void wt__tuning_track(const wt_piptrack_config *c, const float *s, float *hz, float *height)
 {
     const int bins = c->n_fft / 2 + 1;
     float most = s[0];
@@ -50,7 +48,7 @@ wt_status wt_piptrack(const wt_piptrack_config *config, const float *spectrum, i
     wt_status status = resolve(&c, n_frames);
     const int64_t bins = c.n_fft / 2 + 1;
     for (int64_t t = 0; t < n_frames && !status; t++)
-        track_frame(&c, spectrum + t * bins, hz + t * bins, height + t * bins);
+        wt__tuning_track(&c, spectrum + t * bins, hz + t * bins, height + t * bins);
     return status;
 }
 
@@ -99,7 +97,7 @@ static double estimate(const wt_tuning_config *c, const float *spectrum, scratch
     const size_t n = (size_t)c->n_frames * (size_t)bins;
     float *hz = w->floats, *height = w->floats + n;
     int best = 0, found = 0;
-    for (size_t t = 0; t < n; t += (size_t)bins) track_frame(&c->peaks, spectrum + t, hz + t, height + t);
+    for (size_t t = 0; t < n; t += (size_t)bins) wt__tuning_track(&c->peaks, spectrum + t, hz + t, height + t);
     const float least = median_of(height, n, w->floats + 2 * n);
     memset(w->counts, 0, (size_t)n_steps * sizeof *w->counts);
     for (size_t i = 0; i < n; i++) {
@@ -112,7 +110,7 @@ static double estimate(const wt_tuning_config *c, const float *spectrum, scratch
     return found ? -0.5 + best * (1.0 / n_steps) : 0;
 }
 
-static wt_status resolve_tuning(wt_tuning_config *c)
+wt_status wt__tuning_resolve(wt_tuning_config *c)
 {
     if (!c->bins_per_octave) c->bins_per_octave = 12;
     if (c->resolution == 0) c->resolution = 0.01;
@@ -131,7 +129,7 @@ wt_status wt_tuning_estimate(const wt_piptrack_config *config, const float *spec
     wt_tuning_config c = {
         .peaks = *config, .n_frames = n_frames, .bins_per_octave = bins_per_octave, .resolution = resolution};
     *tuning = 0;
-    wt_status status = resolve_tuning(&c);
+    wt_status status = wt__tuning_resolve(&c);
     if (!status) status = scratch_create(n_frames, c.peaks.n_fft / 2 + 1, (int)ceil(1 / c.resolution), &w);
     if (!status) *tuning = estimate(&c, spectrum, &w);
     scratch_destroy(&w);
@@ -212,7 +210,7 @@ wt_status wt_tuning_create(wt_device *device, const wt_tuning_config *config, wt
     if (!p) return wt_fail(WT_ERR_NO_MEMORY, "tuning: plan");
     p->config = *config;
     p->device = device;
-    wt_status status = resolve_tuning(&p->config);
+    wt_status status = wt__tuning_resolve(&p->config);
     if (!status && (p->config.n_frames < 1 || p->config.n_signals < 1))
         status = wt_fail(WT_ERR_BAD_ARG, "tuning: %d signals of %lld frames, want 1 or more", p->config.n_signals,
                          (long long)p->config.n_frames);
@@ -259,7 +257,7 @@ static void track_signal(const void *args, int signal)
     const wt_tuning *p = c->plan;
     const int64_t area = p->config.n_frames * p->bins;
     for (int64_t at = signal * area; at < (signal + 1) * area; at += p->bins)
-        track_frame(&p->config.peaks, c->spectrum + at, c->hz + at, c->height + at);
+        wt__tuning_track(&p->config.peaks, c->spectrum + at, c->hz + at, c->height + at);
 }
 
 static wt_status launch_peaks(const wt_tuning *p, wt_stream *stream, const wt_tuning_args *args)

@@ -9,7 +9,8 @@
 /// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
 /// analyze_job.c        files: load, compute, write, many at once
 /// analyze_batch.c      files of one kind, read, computed on a GPU and written together
-/// analyze_tiles.c      files too long to be loaded
+/// analyze_tiles.c      files too long to be loaded; analyze_whole.c  what their tiles must know; analyze_source.c
+///                      their samples in order
 #ifndef WT_ANALYZE_H
 #define WT_ANALYZE_H
 
@@ -133,6 +134,27 @@ typedef struct analyze_place {
     int n_kept;
 } analyze_place;
 
+/// What a tile wants to know of its whole signal before columns can be made.
+typedef enum analyze_need {
+    ANALYZE_NEED_BAND = 1,      ///< its largest mel band
+    ANALYZE_NEED_ONSET = 2,     ///< the same, of the bands that onset strength has
+    ANALYZE_NEED_CONTRAST = 4,  ///< contrast's largest peak and valley
+    ANALYZE_NEED_TUNING = 8,    ///< its tuning, by semitones,
+    ANALYZE_NEED_CHROMA = 16,   ///< by the steps of chroma, from powers,
+    ANALYZE_NEED_STEPS = 32,    ///< and by those of the constant-Q transform that is folded
+} analyze_need;
+
+enum { ANALYZE_TUNING, ANALYZE_TUNING_OF_CHROMA, ANALYZE_TUNING_OF_STEPS, ANALYZE_TUNINGS };
+
+/// A channel of a signal that is worked on in tiles.
+typedef struct analyze_whole {
+    float band_db, onset_db, contrast_db[2];
+    double tuning[ANALYZE_TUNINGS];
+    double *smooth;      ///< pcen: [n_mels], from tile to tile
+    bool smoothed;
+    int64_t from, count; ///< the tile's own columns; count -1 = all from there
+} analyze_whole;
+
 /// A signal at work: one channel.
 typedef struct analyze_signal {
     const analyze_options *options;
@@ -142,18 +164,31 @@ typedef struct analyze_signal {
     int64_t stride; ///< samples from channel to channel; 0 = n
     int rate_hz;
     analyze_place *place; ///< NULL = the calling thread
-    const float *peak_db; ///< [channels] of the bands of the signal that this is a tile of; NULL = no tile
+    struct analyze_whole *whole; ///< [channels] of the signal that this is a tile of; NULL = no tile
 } analyze_signal;
 
 /// Whether a feature's columns can be made a tile at a time.
 typedef enum analyze_tiles {
-    ANALYZE_WHOLE,            ///< no
-    ANALYZE_TILES,            ///< each from its own frame and ANALYZE_CONTEXT frames beside it
-    ANALYZE_TILES_BELOW_PEAK, ///< and the largest mel band of the signal
-    ANALYZE_OF_FILE,          ///< it looks at the file itself, all channels at its own rate, in order
+    ANALYZE_WHOLE,    ///< no
+    ANALYZE_TILES,    ///< each from its own frame and `context` frames beside it
+    ANALYZE_GATHERED, ///< no, but it is made of a row of numbers that can
+    ANALYZE_OF_FILE,  ///< it looks at the file itself, all channels at its own rate, in order
 } analyze_tiles;
 
-enum { ANALYZE_CONTEXT = 4 };
+enum {
+    ANALYZE_CONTEXT = 4,
+    ANALYZE_CONTEXT_OF_CQT = -1, ///< as far as its longest filter and its halvings reach
+};
+
+/// The rows that features are gathered from, a number a frame.
+typedef enum analyze_base {
+    ANALYZE_BASE_NONE,
+    ANALYZE_BASE_ONSET,
+    ANALYZE_BASE_BEAT, ///< onset strength by the median
+    ANALYZE_BASE_RMS,
+    ANALYZE_BASE_SPEECH, ///< a number a step of vad
+    ANALYZE_BASES,
+} analyze_base;
 
 /// Signals of one length on a worker's GPU: files of one kind, or the channels of one.
 typedef struct analyze_batch {
@@ -161,7 +196,7 @@ typedef struct analyze_batch {
     int n_used, n_signals;     ///< signals, and signals of the plans: silence behind those that there are
     int channels;              ///< of a file that are signals of their own
     const int64_t *lengths;    ///< [n_used] what is not silence of them; NULL = all
-    const float *peak_db;      ///< [n_used] as a signal's; NULL = no tiles
+    analyze_whole *whole;      ///< [n_used] as a signal's; NULL = no tiles
     const char *const *paths;  ///< [n_used / channels]
     analyze_packed packed;     ///< the files in place->packed; channels 0 = they are not there
     float *host;               ///< the signals for the calling thread, once one has asked for them
@@ -170,9 +205,15 @@ typedef struct analyze_batch {
 struct analyze_feature {
     const char *name, *help;
     analyze_tiles tiles;
-    bool any_length; ///< on a GPU silence may follow: the frames behind the signal's are left out
     wt_status (*compute)(const analyze_signal *signal, analyze_result *result);
     wt_status (*on_gpu)(const analyze_batch *batch, analyze_result *parts); ///< parts [n_used]; NULL = not there
+    bool any_length; ///< on a GPU silence may follow: the frames behind the signal's are left out
+    unsigned needs;  ///< analyze_need of a tile
+    int context;     ///< frames, 0 = ANALYZE_CONTEXT
+    bool tiles_here; ///< tiles are the calling thread's also with a GPU
+    analyze_base base;
+    /// Of a gathered feature: from its row [n].
+    wt_status (*finish)(const analyze_signal *signal, const float *row, int64_t n, analyze_result *result);
 };
 
 // ---- analyze_features.c
@@ -188,10 +229,12 @@ WT_CHECKED wt_status analyze_features_parse(const char *text, analyze_options *o
 /// Errors: WT_ERR_BAD_ARG (lists of several channels), WT_ERR_NO_MEMORY, those of the ops.  [worker]
 WT_CHECKED wt_status analyze_compute(const analyze_signal *signal, int channels, analyze_result *result);
 
-/// Does every feature go in tiles?
-bool analyze_features_go_in_tiles(const analyze_options *options);
-/// Mel bands in decibels without a limit: their largest is what ANALYZE_TILES_BELOW_PEAK wants.
+/// How many of the features are of a kind.
+int analyze_features_of(const analyze_options *options, analyze_tiles tiles);
+/// Mel bands in decibels without a limit.
 const analyze_feature *analyze_bands_of_peak(void);
+/// Both ways of onset strength, and RMS: what rows are gathered by; NULL of those that no feature gives.
+const analyze_feature *analyze_feature_of_base(analyze_base base);
 
 /// Put a feature's parts, one a channel, behind what the result holds; data is taken. Errors: WT_ERR_BAD_ARG (lists of
 /// several channels), WT_ERR_NO_MEMORY.
@@ -285,6 +328,18 @@ wt_status analyze_beats(const analyze_signal *s, analyze_result *r);
 wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r);
 wt_status analyze_plp(const analyze_signal *s, analyze_result *r);
 wt_status analyze_loudness(const analyze_signal *s, analyze_result *r);
+wt_status analyze_beat_strength(const analyze_signal *s, analyze_result *r);
+wt_status analyze_contrast_parts(const analyze_signal *s, analyze_result *r); ///< In decibels, peaks and valleys
+
+// From rows; analyze_tuning_known takes none.
+wt_status analyze_onsets_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
+wt_status analyze_tempo_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
+wt_status analyze_beats_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
+wt_status analyze_plp_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
+wt_status analyze_trim_of(const analyze_signal *s, const float *rms, int64_t n, analyze_result *r);
+wt_status analyze_split_of(const analyze_signal *s, const float *rms, int64_t n, analyze_result *r);
+wt_status analyze_vad_of(const analyze_signal *s, const float *speech, int64_t n, analyze_result *r);
+wt_status analyze_tuning_known(const analyze_signal *s, const float *row, int64_t n, analyze_result *r);
 
 // ---- analyze_gpu_spectral.c, analyze_gpu_rhythm.c, analyze_gpu_level.c: the same on a GPU
 
@@ -335,8 +390,8 @@ typedef enum analyze_mel_kind {
 } analyze_mel_kind;
 wt_mel_config analyze_mel_config(const analyze_signal *s, analyze_mel_kind kind);
 wt_mfcc_config analyze_mfcc_config(const analyze_signal *s);
-/// Keep the last array's decibels within 80 of the peak; NULL = its own.
-void analyze_limit(analyze_result *r, const float *peak_db);
+/// Keep the last array's decibels within 80 of the whole signal's largest; NULL = of its own.
+void analyze_limit(analyze_result *r, const analyze_whole *whole);
 /// In place of the last array, of decibels and of coefficients.
 wt_status analyze_mfcc_of_bands(const analyze_signal *s, analyze_result *r);
 wt_status analyze_delta_of_mfcc(analyze_result *r, int order);
@@ -425,9 +480,16 @@ typedef struct analyze_numpy {
 
 /// From the report's arrays, whose data is not read.
 WT_CHECKED wt_status analyze_numpy_lay(const analyze_report *report, analyze_numpy *file);
-/// Columns `from` .. of a tile's arrays as columns `first` .. of the whole's; `count` of each, or, -1, all there are.
+/// Columns of a tile; of signals `hop` samples a column.
+typedef struct analyze_part {
+    int64_t first, from, count; ///< of the tile's arrays from `from` on, as the whole's from `first` on; -1 = all
+    int hop;
+} analyze_part;
+/// Array k of the tile is array places[k] of the whole.
 WT_CHECKED wt_status analyze_numpy_put(const analyze_numpy *file, int fd, const analyze_result *whole,
-                                       const analyze_result *tile, int64_t first, int64_t from, int64_t count);
+                                       const analyze_result *tile, const int *places, const analyze_part *part);
+/// Array k of the whole, whose data is there.
+WT_CHECKED wt_status analyze_numpy_put_whole(const analyze_numpy *file, int fd, const analyze_result *whole, int k);
 /// Write the headers, which have check sums of what was put.
 WT_CHECKED wt_status analyze_numpy_finish(analyze_numpy *file, int fd, const analyze_result *whole);
 
@@ -444,6 +506,9 @@ void analyze_fold(float *rows, int channels, int64_t n, int64_t stride);
 void analyze_do_item(const analyze_options *options, analyze_place *place, process_item *item);
 /// The features to a file, or - for standard output. Errors: WT_ERR_FILE, those of the format.  [worker]
 WT_CHECKED wt_status analyze_write_result(const analyze_report *report, const char *output);
+/// One of the parts of hpss, beside `output`. Errors: those of wt_audio_writer_open.  [worker]
+WT_CHECKED wt_status analyze_part_open(const analyze_report *report, const analyze_array *part, const char *output,
+                                       wt_audio_writer **writer);
 /// This thread's last error into the item: sentences of the ops do not know the file.  [worker]
 void analyze_note_error(process_item *item, wt_status status);
 void analyze_item_done(process_run *run, process_item *item); ///< Count it.  [worker]
@@ -470,9 +535,58 @@ void analyze_batches_do(const analyze_batches *batches, int k, analyze_place *pl
 int analyze_tile(const analyze_options *options); ///< samples
 /// How many samples the features will see of a channel.  [worker]
 WT_CHECKED wt_status analyze_length(const analyze_options *options, const char *path, int64_t *n);
-/// One file of about `n` samples, tile by tile, to NPY, NPZ or CSV. Errors: as for a whole file.  [worker]
+/// Can these features of a long file go to this output so? And do tiles cost them no more than the whole does? Others
+/// are held up to ANALYZE_HELD tiles.
+bool analyze_goes_in_tiles(const analyze_options *options, const char *output);
+bool analyze_tiles_are_cheap(const analyze_options *options);
+enum { ANALYZE_HELD = 8 };
+/// One file of about `n` samples, tile by tile. Errors: as for a whole file.  [worker]
 WT_CHECKED wt_status analyze_in_tiles(const analyze_options *options, analyze_place *place, process_item *item,
                                       int64_t n);
+
+// ---- analyze_source.c
+
+/// A file's signal in order: folded, at the rate asked for.
+typedef struct analyze_source analyze_source;
+WT_CHECKED wt_status analyze_source_open(const analyze_options *options, const char *path, analyze_source **source);
+void analyze_source_close(analyze_source *source); ///< NULL is allowed.
+int64_t analyze_source_length(const analyze_source *source);   ///< samples in all as the file says; -1: it does not
+int analyze_source_channels(const analyze_source *source);
+int analyze_source_rate_hz(const analyze_source *source);
+int64_t analyze_source_repaired(const analyze_source *source); ///< samples so far that were not finite
+/// The next `n` samples into rows `stride` apart; *n_got is less only at the end.
+WT_CHECKED wt_status analyze_source_read(analyze_source *source, float *out, int64_t stride, int64_t n,
+                                         int64_t *n_got);
+
+// ---- analyze_tiles.c, to analyze_whole.c
+
+/// A long signal in tiles.
+typedef struct analyze_walk {
+    const analyze_options *options; // all features
+    analyze_place *place;
+    const char *path;
+    int64_t n, n_frames;     // samples; frames
+    int64_t n_own, n_beside; // frames of a tile, and before and behind them
+    int rate_hz, channels;
+    analyze_whole *whole;    // [channels]
+    float *pcm;              // [channels][room]
+    int64_t room;
+    int64_t n_read, n_repaired; // samples that there were; those of them that were not finite
+} analyze_walk;
+
+/// `n` samples of the walk's pcm: the frames `first` .. of the signal, `count` of them or, of the last tile (count -1),
+/// all there are, are the tile's columns `from` ...
+typedef wt_status (*analyze_visit)(void *user, const analyze_walk *walk, int64_t n, const analyze_part *part);
+/// Visit every tile. Where the file ends too early the walk ends: n_read says so.
+WT_CHECKED wt_status analyze_walk_along(analyze_walk *walk, analyze_visit visit, void *user);
+/// A channel of the tile; on the calling thread.
+analyze_signal analyze_tile_signal(const analyze_walk *walk, int64_t n, int c);
+
+// ---- analyze_whole.c
+
+/// Learn what the features' tiles need, and gather the rows of those that want rows: their arrays go to `gathered`,
+/// [n_features] of them each, empty for those that go in tiles. Caller frees the arrays, also after an error.
+WT_CHECKED wt_status analyze_whole_learn(analyze_walk *walk, analyze_result *gathered);
 
 #ifdef __cplusplus
 }

@@ -4,8 +4,8 @@
 // resamples; when the features are back it writes the files. While one worker waits for the device others read and
 // write, so memory is that of one batch for each.
 //
-// A file that cannot be read, or that ends before its header says, leaves its place silent and is done by itself; so are
-// all when a batch fails.
+// A file that cannot be read, or that ends before its header says, leaves its place silent and is done by itself; so
+// are all when a batch fails.
 
 #include "analyze.h"
 #include "crew.h"
@@ -17,7 +17,7 @@
 #include <warptone/pcm.h>
 #include <warptone/resample.h>
 
-enum { MAX_SIGNALS = 256, LARGEST = 8 }; // LARGEST: tiles that a file may fill by itself
+enum { MAX_SIGNALS = 256 };
 
 /// What its header says of a file.
 typedef struct facts {
@@ -64,7 +64,7 @@ static void look_at(analyze_batches *b, facts *f)
     f->rate_hz = info.rate_hz, f->channels = info.channels, f->n = info.n_frames;
     f->integers = info.sample == WT_SAMPLE_S16;
     if (f->n < 1 ||
-        samples_of(o, f) * (double)f->n > (double)analyze_tile(o) * (analyze_features_go_in_tiles(o) ? 1 : LARGEST))
+        samples_of(o, f) * (double)f->n > (double)analyze_tile(o) * (analyze_tiles_are_cheap(o) ? 1 : ANALYZE_HELD))
         return;
     f->n_key = f->n_in = f->n;
     if (analyze_any_length(o))

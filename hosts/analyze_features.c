@@ -6,41 +6,41 @@
 
 // clang-format off
 static const analyze_feature features[] = {
-    {"stft", "complex spectra [bins][frames]", ANALYZE_TILES, true, analyze_stft, analyze_gpu_stft},
-    {"spectrogram", "magnitudes [bins][frames]", ANALYZE_TILES, true, analyze_spectrogram, analyze_gpu_spectrogram},
-    {"mel", "power of mel bands [n_mels][frames]", ANALYZE_TILES, true, analyze_mel, analyze_gpu_mel},
-    {"logmel", "the same in dB, 80 dB deep", ANALYZE_TILES_BELOW_PEAK, true, analyze_logmel, analyze_gpu_logmel},
-    {"mfcc", "cepstral coefficients [n_mfcc][frames]", ANALYZE_TILES_BELOW_PEAK, true, analyze_mfcc, analyze_gpu_mfcc},
-    {"mfcc_delta", "their slopes over 9 frames", ANALYZE_TILES_BELOW_PEAK, true, analyze_mfcc_delta, analyze_gpu_mfcc_delta},
-    {"mfcc_delta2", "the slopes' slopes", ANALYZE_TILES_BELOW_PEAK, true, analyze_mfcc_delta2, analyze_gpu_mfcc_delta2},
-    {"pcen", "mel bands over their own slow mean [n_mels][frames]", ANALYZE_WHOLE, true, analyze_pcen, analyze_gpu_pcen},
-    {"cqt", "complex constant-Q transform [n_bins][frames]", ANALYZE_WHOLE, false, analyze_cqt, analyze_gpu_cqt},
-    {"chroma", "pitch classes, from spectra [n_chroma][frames]", ANALYZE_WHOLE, false, analyze_chroma, analyze_gpu_chroma},
-    {"chroma_cqt", "pitch classes, from the constant-Q transform", ANALYZE_WHOLE, false, analyze_chroma_cqt, analyze_gpu_chroma_cqt},
-    {"chroma_cens", "their energy statistics, smoothed", ANALYZE_WHOLE, false, analyze_chroma_cens, analyze_gpu_chroma_cens},
-    {"tonnetz", "tonal centroids [6][frames]", ANALYZE_WHOLE, false, analyze_tonnetz, analyze_gpu_tonnetz},
-    {"tuning", "deviation from A440 in semitones", ANALYZE_WHOLE, false, analyze_tuning, analyze_gpu_tuning},
-    {"hpss", "harmonic and percussive part of the signal", ANALYZE_WHOLE, false, analyze_hpss, analyze_gpu_hpss},
-    {"yin", "pitch in Hz [frames]", ANALYZE_TILES, true, analyze_yin, analyze_gpu_yin},
-    {"pyin", "pitch f0, voiced, voiced_prob [frames]", ANALYZE_WHOLE, false, analyze_pyin, analyze_gpu_pyin},
-    {"onset_strength", "how much begins in each frame [frames]", ANALYZE_WHOLE, false, analyze_onset_strength, analyze_gpu_onset_strength},
-    {"onsets", "frames in which notes begin", ANALYZE_WHOLE, false, analyze_onsets, analyze_gpu_onsets},
-    {"tempo", "one tempo in BPM", ANALYZE_WHOLE, false, analyze_tempo, analyze_gpu_tempo},
-    {"beats", "frames of the beats, and beat_tempo in BPM", ANALYZE_WHOLE, false, analyze_beats, analyze_gpu_beats},
-    {"tempogram", "autocorrelation of the onset strength [lags][frames]", ANALYZE_WHOLE, false, analyze_tempogram, analyze_gpu_tempogram},
-    {"plp", "predominant local pulse [frames]", ANALYZE_WHOLE, false, analyze_plp, analyze_gpu_plp},
-    {"centroid", "mean frequency of the spectra in Hz [frames]", ANALYZE_TILES, true, analyze_centroid, analyze_gpu_centroid},
-    {"bandwidth", "their spread about it in Hz", ANALYZE_TILES, true, analyze_bandwidth, analyze_gpu_bandwidth},
-    {"rolloff", "frequency below which 85 % of a spectrum lies", ANALYZE_TILES, true, analyze_rolloff, analyze_gpu_rolloff},
-    {"flatness", "1 of white noise, 0 of a tone", ANALYZE_TILES, true, analyze_flatness, analyze_gpu_flatness},
-    {"contrast", "peaks over valleys of octaves in dB [7][frames]", ANALYZE_WHOLE, false, analyze_contrast, analyze_gpu_contrast},
-    {"flux", "what the bins gain from frame to frame", ANALYZE_TILES, true, analyze_flux, analyze_gpu_flux},
-    {"rms", "root mean square of the samples [frames]", ANALYZE_TILES, true, analyze_rms, analyze_gpu_rms},
-    {"zcr", "share of samples that change sign [frames]", ANALYZE_TILES, false, analyze_zcr, analyze_gpu_zcr},
-    {"trim", "the part between silent ends, in samples [1][2]", ANALYZE_WHOLE, false, analyze_trim, analyze_gpu_trim},
-    {"split", "the parts between silences, in samples [n][2]", ANALYZE_WHOLE, false, analyze_split, analyze_gpu_split},
-    {"vad", "the parts with a voice, by energy, in samples [n][2]", ANALYZE_WHOLE, false, analyze_vad, NULL},
-    {"loudness", "EBU R 128 loudness and peaks of the file", ANALYZE_OF_FILE, false, analyze_loudness, analyze_gpu_loudness},
+    {"stft", "complex spectra [bins][frames]", ANALYZE_TILES, analyze_stft, analyze_gpu_stft, .any_length = true},
+    {"spectrogram", "magnitudes [bins][frames]", ANALYZE_TILES, analyze_spectrogram, analyze_gpu_spectrogram, .any_length = true},
+    {"mel", "power of mel bands [n_mels][frames]", ANALYZE_TILES, analyze_mel, analyze_gpu_mel, .any_length = true},
+    {"logmel", "the same in dB, 80 dB deep", ANALYZE_TILES, analyze_logmel, analyze_gpu_logmel, .any_length = true, .needs = ANALYZE_NEED_BAND},
+    {"mfcc", "cepstral coefficients [n_mfcc][frames]", ANALYZE_TILES, analyze_mfcc, analyze_gpu_mfcc, .any_length = true, .needs = ANALYZE_NEED_BAND},
+    {"mfcc_delta", "their slopes over 9 frames", ANALYZE_TILES, analyze_mfcc_delta, analyze_gpu_mfcc_delta, .any_length = true, .needs = ANALYZE_NEED_BAND},
+    {"mfcc_delta2", "the slopes' slopes", ANALYZE_TILES, analyze_mfcc_delta2, analyze_gpu_mfcc_delta2, .any_length = true, .needs = ANALYZE_NEED_BAND},
+    {"pcen", "mel bands over their own slow mean [n_mels][frames]", ANALYZE_TILES, analyze_pcen, analyze_gpu_pcen, .any_length = true, .tiles_here = true},
+    {"cqt", "complex constant-Q transform [n_bins][frames]", ANALYZE_TILES, analyze_cqt, analyze_gpu_cqt, .context = ANALYZE_CONTEXT_OF_CQT},
+    {"chroma", "pitch classes, from spectra [n_chroma][frames]", ANALYZE_TILES, analyze_chroma, analyze_gpu_chroma, .needs = ANALYZE_NEED_CHROMA, .tiles_here = true},
+    {"chroma_cqt", "pitch classes, from the constant-Q transform", ANALYZE_TILES, analyze_chroma_cqt, analyze_gpu_chroma_cqt, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT, .tiles_here = true},
+    {"chroma_cens", "their energy statistics, smoothed", ANALYZE_TILES, analyze_chroma_cens, analyze_gpu_chroma_cens, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT, .tiles_here = true},
+    {"tonnetz", "tonal centroids [6][frames]", ANALYZE_TILES, analyze_tonnetz, analyze_gpu_tonnetz, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT, .tiles_here = true},
+    {"tuning", "deviation from A440 in semitones", ANALYZE_GATHERED, analyze_tuning, analyze_gpu_tuning, .needs = ANALYZE_NEED_TUNING, .finish = analyze_tuning_known},
+    {"hpss", "harmonic and percussive part of the signal", ANALYZE_TILES, analyze_hpss, analyze_gpu_hpss, .context = 32},
+    {"yin", "pitch in Hz [frames]", ANALYZE_TILES, analyze_yin, analyze_gpu_yin, .any_length = true},
+    {"pyin", "pitch f0, voiced, voiced_prob [frames]", ANALYZE_WHOLE, analyze_pyin, analyze_gpu_pyin, .any_length = false},
+    {"onset_strength", "how much begins in each frame [frames]", ANALYZE_TILES, analyze_onset_strength, analyze_gpu_onset_strength, .needs = ANALYZE_NEED_ONSET, .tiles_here = true},
+    {"onsets", "frames in which notes begin", ANALYZE_GATHERED, analyze_onsets, analyze_gpu_onsets, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_onsets_of},
+    {"tempo", "one tempo in BPM", ANALYZE_GATHERED, analyze_tempo, analyze_gpu_tempo, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_tempo_of},
+    {"beats", "frames of the beats, and beat_tempo in BPM", ANALYZE_GATHERED, analyze_beats, analyze_gpu_beats, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_BEAT, .finish = analyze_beats_of},
+    {"tempogram", "autocorrelation of the onset strength [lags][frames]", ANALYZE_TILES, analyze_tempogram, analyze_gpu_tempogram, .needs = ANALYZE_NEED_ONSET, .context = 200, .tiles_here = true},
+    {"plp", "predominant local pulse [frames]", ANALYZE_GATHERED, analyze_plp, analyze_gpu_plp, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_BEAT, .finish = analyze_plp_of},
+    {"centroid", "mean frequency of the spectra in Hz [frames]", ANALYZE_TILES, analyze_centroid, analyze_gpu_centroid, .any_length = true},
+    {"bandwidth", "their spread about it in Hz", ANALYZE_TILES, analyze_bandwidth, analyze_gpu_bandwidth, .any_length = true},
+    {"rolloff", "frequency below which 85 % of a spectrum lies", ANALYZE_TILES, analyze_rolloff, analyze_gpu_rolloff, .any_length = true},
+    {"flatness", "1 of white noise, 0 of a tone", ANALYZE_TILES, analyze_flatness, analyze_gpu_flatness, .any_length = true},
+    {"contrast", "peaks over valleys of octaves in dB [7][frames]", ANALYZE_TILES, analyze_contrast, analyze_gpu_contrast, .needs = ANALYZE_NEED_CONTRAST, .tiles_here = true},
+    {"flux", "what the bins gain from frame to frame", ANALYZE_TILES, analyze_flux, analyze_gpu_flux, .any_length = true},
+    {"rms", "root mean square of the samples [frames]", ANALYZE_TILES, analyze_rms, analyze_gpu_rms, .any_length = true},
+    {"zcr", "share of samples that change sign [frames]", ANALYZE_TILES, analyze_zcr, analyze_gpu_zcr, .any_length = false},
+    {"trim", "the part between silent ends, in samples [1][2]", ANALYZE_GATHERED, analyze_trim, analyze_gpu_trim, .base = ANALYZE_BASE_RMS, .finish = analyze_trim_of},
+    {"split", "the parts between silences, in samples [n][2]", ANALYZE_GATHERED, analyze_split, analyze_gpu_split, .base = ANALYZE_BASE_RMS, .finish = analyze_split_of},
+    {"vad", "the parts with a voice, by energy, in samples [n][2]", ANALYZE_GATHERED, analyze_vad, NULL, .base = ANALYZE_BASE_SPEECH, .finish = analyze_vad_of},
+    {"loudness", "EBU R 128 loudness and peaks of the file", ANALYZE_OF_FILE, analyze_loudness, analyze_gpu_loudness, .any_length = false},
 };
 // clang-format on
 
@@ -50,18 +50,28 @@ int analyze_n_features(void) { return N_FEATURES; }
 
 const analyze_feature *analyze_feature_at(int k) { return &features[k]; }
 
-bool analyze_features_go_in_tiles(const analyze_options *options)
+int analyze_features_of(const analyze_options *options, analyze_tiles tiles)
 {
-    for (int k = 0; k < options->n_features; k++)
-        if (options->features[k]->tiles != ANALYZE_TILES && options->features[k]->tiles != ANALYZE_TILES_BELOW_PEAK)
-            return false;
-    return true;
+    int count = 0;
+    for (int k = 0; k < options->n_features; k++) count += options->features[k]->tiles == tiles;
+    return count;
 }
 
 const analyze_feature *analyze_bands_of_peak(void)
 {
-    static const analyze_feature bands = {"logmel", "", ANALYZE_TILES, true, analyze_bands, analyze_gpu_bands};
+    static const analyze_feature bands = {
+        .name = "logmel", .tiles = ANALYZE_TILES, .compute = analyze_bands, .on_gpu = analyze_gpu_bands};
     return &bands;
+}
+
+const analyze_feature *analyze_feature_of_base(analyze_base base)
+{
+    static const analyze_feature rows[ANALYZE_BASES] = {
+        [ANALYZE_BASE_ONSET] = {.name = "onset_strength", .compute = analyze_onset_strength},
+        [ANALYZE_BASE_BEAT] = {.name = "onset_strength", .compute = analyze_beat_strength},
+        [ANALYZE_BASE_RMS] = {.name = "rms", .compute = analyze_rms},
+    };
+    return rows[base].compute ? &rows[base] : NULL;
 }
 
 static wt_status add_feature(const char *name, analyze_options *options)
@@ -140,7 +150,7 @@ static wt_status compute_channels(const analyze_feature *feature, const analyze_
         analyze_signal one = *signal;
         analyze_result part = {.n_arrays = 0};
         one.pcm += c * (signal->stride ? signal->stride : signal->n);
-        if (one.peak_db) one.peak_db += c;
+        if (one.whole) one.whole += c;
         status = feature->compute(&one, &part);
         if (!status) status = stack(result, first, &part, c, channels);
         analyze_result_free(&part);

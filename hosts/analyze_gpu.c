@@ -126,7 +126,7 @@ static analyze_signal signal_of(const analyze_batch *b, int k)
     s.path = b->paths[k / b->channels];
     s.pcm = b->host + k * b->signal.n;
     if (b->lengths) s.n = b->lengths[k];
-    s.peak_db = b->peak_db ? b->peak_db + k : NULL;
+    s.whole = b->whole ? b->whole + k : NULL;
     return s;
 }
 
@@ -152,7 +152,7 @@ static wt_status compute_here(analyze_batch *b, const analyze_feature *feature, 
 
 static wt_status compute_feature(analyze_batch *b, const analyze_feature *feature, analyze_result *parts)
 {
-    if (!feature->on_gpu) return compute_here(b, feature, parts);
+    if (!feature->on_gpu || (b->whole && feature->tiles_here)) return compute_here(b, feature, parts);
     wt_status status = feature->on_gpu(b, parts);
     if (status != WT_ERR_UNSUPPORTED && status != WT_ERR_NO_MEMORY) return status;
     const wt_status waited = wt_stream_synchronize(b->signal.place->stream); // what was queued of it
@@ -201,7 +201,7 @@ bool analyze_any_length(const analyze_options *options)
 wt_status analyze_compute_on_gpu(const analyze_signal *signal, int channels, analyze_result *result)
 {
     analyze_place *p = signal->place;
-    const bool any = !signal->peak_db && analyze_any_length(signal->options); // tiles have one length anyway
+    const bool any = !signal->whole && analyze_any_length(signal->options); // tiles have one length anyway
     const int64_t n = any ? analyze_shared_length(signal->n) : signal->n;
     const size_t given = sizeof(float) * (size_t)signal->n, taken = sizeof(float) * (size_t)n;
     int64_t lengths[WT_AUDIO_MAX_CHANNELS];
@@ -209,7 +209,7 @@ wt_status analyze_compute_on_gpu(const analyze_signal *signal, int channels, ana
                        .n_used = channels,
                        .n_signals = channels,
                        .channels = channels,
-                       .peak_db = signal->peak_db,
+                       .whole = signal->whole,
                        .paths = &signal->path};
     b.signal.n = n;
     if (n > signal->n) b.lengths = lengths;

@@ -132,13 +132,13 @@ wt_status analyze_gpu_bands(const analyze_batch *b, analyze_result *parts)
 }
 
 /// Frames behind a signal's own reach into it, and may be louder than those: then its peak is looked for here.
-static bool limits_here(const analyze_batch *b) { return b->lengths || b->peak_db; }
+static bool limits_here(const analyze_batch *b) { return b->lengths || b->whole; }
 
 wt_status analyze_gpu_logmel(const analyze_batch *b, analyze_result *parts)
 {
     if (!limits_here(b)) return add_mel(b, parts, &analyze_like.logmel, ANALYZE_MEL_DB);
     wt_status status = analyze_gpu_bands(b, parts);
-    for (int k = 0; k < b->n_used && !status; k++) analyze_limit(&parts[k], b->peak_db ? b->peak_db + k : NULL);
+    for (int k = 0; k < b->n_used && !status; k++) analyze_limit(&parts[k], b->whole ? b->whole + k : NULL);
     return status;
 }
 

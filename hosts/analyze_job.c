@@ -115,16 +115,24 @@ static char *part_path(const char *output, const char *part)
     return asprintf(&path, "%.*s-%s%s", (int)stem, output, part, output + stem) < 0 ? NULL : path;
 }
 
+wt_status analyze_part_open(const analyze_report *report, const analyze_array *part, const char *output,
+                            wt_audio_writer **writer)
+{
+    const wt_audio_writer_config config = {.rate_hz = report->rate_hz, .channels = report->channels,
+                                           .format = report->options->extension};
+    char *path = part_path(output, part->name);
+    *writer = NULL;
+    if (!path) return wt_fail(WT_ERR_NO_MEMORY, "analyze: paths");
+    wt_status status = wt_audio_writer_open(path, &config, writer);
+    free(path);
+    return status;
+}
+
 static wt_status write_part(const analyze_report *report, const analyze_array *part, const char *output)
 {
     enum { BLOCK = 1 << 16 };
     wt_audio_writer *writer;
-    const wt_audio_writer_config config = {.rate_hz = report->rate_hz, .channels = report->channels,
-                                           .format = report->options->extension};
-    char *path = part_path(output, part->name);
-    if (!path) return wt_fail(WT_ERR_NO_MEMORY, "analyze: paths");
-    wt_status status = wt_audio_writer_open(path, &config, &writer);
-    free(path);
+    wt_status status = analyze_part_open(report, part, output, &writer);
     if (status) return status;
     for (int64_t t = 0; t < report->n && !status; t += BLOCK) {
         const int n = report->n - t < BLOCK ? (int)(report->n - t) : BLOCK;
@@ -184,13 +192,6 @@ wt_status analyze_write_result(const analyze_report *report, const char *output)
 
 enum { WHOLE_TILES = 64 }; // a signal that is held is at most so many tiles long
 
-static bool goes_in_tiles(const analyze_options *options, const char *output)
-{
-    const bool arrays = options->format == ANALYZE_NPY || options->format == ANALYZE_NPZ;
-    return analyze_features_go_in_tiles(options) &&
-           (options->format == ANALYZE_CSV || (arrays && strcmp(output, "-") != 0));
-}
-
 static wt_status refuse_length(const analyze_options *options, int64_t n)
 {
     const char *name = options->extension;
@@ -234,7 +235,8 @@ static wt_status do_item(const analyze_options *options, analyze_place *place, p
     const int64_t tile = analyze_tile(options);
     wt_status status = analyze_length(options, item->input, &n);
     if (status) return status;
-    if (n > tile && goes_in_tiles(options, item->output)) return analyze_in_tiles(options, place, item, n);
+    if (n > tile * (analyze_tiles_are_cheap(options) ? 1 : ANALYZE_HELD) && analyze_goes_in_tiles(options, item->output))
+        return analyze_in_tiles(options, place, item, n);
     return n > WHOLE_TILES * tile ? refuse_length(options, n) : do_whole(options, place, item);
 }
 

@@ -189,18 +189,25 @@ static wt_status put_at(int fd, const void *bytes, size_t n, int64_t at)
 }
 
 wt_status analyze_numpy_put(const analyze_numpy *file, int fd, const analyze_result *whole, const analyze_result *tile,
-                            int64_t first, int64_t from, int64_t count)
+                            const int *places, const analyze_part *part)
 {
     wt_status status = WT_OK;
     for (int k = 0; k < tile->n_arrays; k++) {
         const analyze_array *a = &tile->arrays[k];
         const int64_t item = (int64_t)analyze_item_bytes(a->type), n = analyze_n_columns(a);
-        const int64_t n_whole = analyze_n_columns(&whole->arrays[k]), n_put = count < 0 ? n - from : count;
+        const int64_t n_whole = analyze_n_columns(&whole->arrays[places[k]]);
+        const int64_t step = a->layout == ANALYZE_SAMPLES ? part->hop : 1, from = part->from * step;
+        const int64_t n_put = part->count < 0 ? n - from : part->count * step;
         for (int64_t row = 0; row < analyze_n_rows(a) && !status; row++)
             status = put_at(fd, (const char *)a->data + (row * n + from) * item, (size_t)(n_put * item),
-                            file->data[k] + (row * n_whole + first) * item);
+                            file->data[places[k]] + (row * n_whole + part->first * step) * item);
     }
     return status;
+}
+
+wt_status analyze_numpy_put_whole(const analyze_numpy *file, int fd, const analyze_result *whole, int k)
+{
+    return put_at(fd, whole->arrays[k].data, data_bytes(&whole->arrays[k]), file->data[k]);
 }
 
 static wt_status crc_of_data(int fd, int64_t at, int64_t n, uint32_t *crc)

@@ -72,7 +72,8 @@ wt_onset_config analyze_onset_config(const analyze_signal *s, bool median)
 static wt_status strength(const analyze_signal *s, bool median, float **envelope, int64_t *n)
 {
     wt_onset *onset;
-    const wt_onset_config config = analyze_onset_config(s, median);
+    wt_onset_config config = analyze_onset_config(s, median);
+    if (s->whole) config.has_floor = true, config.floor_db = s->whole->onset_db - 80;
     *envelope = NULL;
     wt_status status = wt_onset_create(NULL, &config, &onset);
     if (status) return status;
@@ -84,14 +85,30 @@ static wt_status strength(const analyze_signal *s, bool median, float **envelope
     return status;
 }
 
-wt_status analyze_onset_strength(const analyze_signal *s, analyze_result *r)
+static wt_status add_strength(const analyze_signal *s, bool median, analyze_result *r)
 {
     float *envelope;
     int64_t n;
     void *data;
-    wt_status status = strength(s, false, &envelope, &n);
+    wt_status status = strength(s, median, &envelope, &n);
     if (!status) status = analyze_add(r, &analyze_like.onset_strength, 1, n, &data);
     if (!status) memcpy(data, envelope, sizeof *envelope * (size_t)n);
+    free(envelope);
+    return status;
+}
+
+wt_status analyze_onset_strength(const analyze_signal *s, analyze_result *r) { return add_strength(s, false, r); }
+
+wt_status analyze_beat_strength(const analyze_signal *s, analyze_result *r) { return add_strength(s, true, r); }
+
+typedef wt_status (*finish_function)(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
+
+static wt_status of_strength(const analyze_signal *s, bool median, finish_function finish, analyze_result *r)
+{
+    float *envelope;
+    int64_t n;
+    wt_status status = strength(s, median, &envelope, &n);
+    if (!status) status = finish(s, envelope, n, r);
     free(envelope);
     return status;
 }
@@ -104,19 +121,21 @@ wt_status analyze_add_events(analyze_result *r, const analyze_array *like, const
     return status;
 }
 
+wt_status analyze_onsets_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
+{
+    const wt_peak_config peaks = wt_onset_peaks(s->rate_hz, analyze_hop(s->options));
+    int *frames = malloc(sizeof(int) * (size_t)n);
+    if (!frames) return wt_fail(WT_ERR_NO_MEMORY, "onsets");
+    const int64_t count = wt_onset_detect(&peaks, envelope, n, frames);
+    if (s->options->backtrack) wt_onset_backtrack(envelope, n, frames, count, frames);
+    wt_status status = analyze_add_events(r, &analyze_like.onsets, frames, count);
+    free(frames);
+    return status;
+}
+
 wt_status analyze_onsets(const analyze_signal *s, analyze_result *r)
 {
-    float *envelope;
-    int64_t n, count = 0;
-    int *frames = NULL;
-    const wt_peak_config peaks = wt_onset_peaks(s->rate_hz, analyze_hop(s->options));
-    wt_status status = strength(s, false, &envelope, &n);
-    if (!status && !(frames = malloc(sizeof(int) * (size_t)n))) status = wt_fail(WT_ERR_NO_MEMORY, "onsets");
-    if (!status) count = wt_onset_detect(&peaks, envelope, n, frames);
-    if (!status && s->options->backtrack) wt_onset_backtrack(envelope, n, frames, count, frames);
-    if (!status) status = analyze_add_events(r, &analyze_like.onsets, frames, count);
-    free(envelope), free(frames);
-    return status;
+    return of_strength(s, false, analyze_onsets_of, r);
 }
 
 wt_tempo_config analyze_tempo_config(const analyze_signal *s)
@@ -124,39 +143,39 @@ wt_tempo_config analyze_tempo_config(const analyze_signal *s)
     return (wt_tempo_config){.rate_hz = s->rate_hz, .hop = analyze_hop(s->options)};
 }
 
-wt_status analyze_tempo(const analyze_signal *s, analyze_result *r)
+wt_status analyze_tempo_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
 {
-    float *envelope;
-    int64_t n;
     wt_tempo *tempo = NULL;
     const wt_tempo_config config = analyze_tempo_config(s);
-    wt_status status = strength(s, false, &envelope, &n);
-    if (!status) status = wt_tempo_create(NULL, &config, &tempo);
+    wt_status status = wt_tempo_create(NULL, &config, &tempo);
     if (!status) status = analyze_add_value(r, "tempo", "BPM", wt_tempo_run(tempo, envelope, n));
     wt_tempo_destroy(tempo);
-    free(envelope);
+    return status;
+}
+
+wt_status analyze_tempo(const analyze_signal *s, analyze_result *r)
+{
+    return of_strength(s, false, analyze_tempo_of, r);
+}
+
+wt_status analyze_beats_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
+{
+    double bpm;
+    wt_beat *beat = NULL;
+    const wt_beat_config config = {.tempo = analyze_tempo_config(s), .bpm = s->options->bpm, .max_frames = n};
+    int *frames = malloc(sizeof(int) * (size_t)n);
+    wt_status status = frames ? wt_beat_create(NULL, &config, &beat) : wt_fail(WT_ERR_NO_MEMORY, "beats");
+    if (!status)
+        status = analyze_add_events(r, &analyze_like.beats, frames, wt_beat_run(beat, envelope, n, frames, &bpm));
+    if (!status) status = analyze_add_value(r, "beat_tempo", "BPM", bpm);
+    wt_beat_destroy(beat);
+    free(frames);
     return status;
 }
 
 wt_status analyze_beats(const analyze_signal *s, analyze_result *r)
 {
-    float *envelope;
-    int64_t n, count;
-    int *frames = NULL;
-    double bpm;
-    wt_beat *beat = NULL;
-    wt_status status = strength(s, true, &envelope, &n);
-    const wt_beat_config config = {.tempo = analyze_tempo_config(s), .bpm = s->options->bpm, .max_frames = n};
-    if (!status) status = wt_beat_create(NULL, &config, &beat);
-    if (!status && !(frames = malloc(sizeof(int) * (size_t)n))) status = wt_fail(WT_ERR_NO_MEMORY, "beats");
-    if (!status) {
-        count = wt_beat_run(beat, envelope, n, frames, &bpm);
-        status = analyze_add_events(r, &analyze_like.beats, frames, count);
-        if (!status) status = analyze_add_value(r, "beat_tempo", "BPM", bpm);
-    }
-    wt_beat_destroy(beat);
-    free(envelope), free(frames);
-    return status;
+    return of_strength(s, true, analyze_beats_of, r);
 }
 
 wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r)
@@ -179,21 +198,19 @@ wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r)
     return status;
 }
 
-wt_status analyze_plp(const analyze_signal *s, analyze_result *r)
+wt_status analyze_plp_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
 {
-    float *envelope;
-    int64_t n;
     void *data;
     wt_plp *plp = NULL;
-    wt_status status = strength(s, true, &envelope, &n);
     const wt_plp_config config = {.rate_hz = s->rate_hz, .hop = analyze_hop(s->options), .max_frames = n};
-    if (!status) status = wt_plp_create(NULL, &config, &plp);
+    wt_status status = wt_plp_create(NULL, &config, &plp);
     if (!status) status = analyze_add(r, &analyze_like.plp, 1, n, &data);
     if (!status) wt_plp_run(plp, envelope, n, data);
     wt_plp_destroy(plp);
-    free(envelope);
     return status;
 }
+
+wt_status analyze_plp(const analyze_signal *s, analyze_result *r) { return of_strength(s, true, analyze_plp_of, r); }
 
 // ---- loudness
 

@@ -131,20 +131,20 @@ wt_status analyze_bands(const analyze_signal *s, analyze_result *r)
     return add_mel(s, r, ANALYZE_MEL_DB_UNLIMITED, &analyze_like.logmel);
 }
 
-void analyze_limit(analyze_result *r, const float *peak_db)
+void analyze_limit(analyze_result *r, const analyze_whole *whole)
 {
     const analyze_array *bands = &r->arrays[r->n_arrays - 1];
-    float *x = bands->data, peak = peak_db ? *peak_db : -HUGE_VALF;
+    float *x = bands->data, peak = whole ? whole->band_db : -HUGE_VALF;
     const int64_t count = analyze_count(bands);
-    for (int64_t k = 0; k < count && !peak_db; k++) peak = x[k] > peak ? x[k] : peak;
+    for (int64_t k = 0; k < count && !whole; k++) peak = x[k] > peak ? x[k] : peak;
     for (int64_t k = 0; k < count; k++) x[k] = x[k] < peak - 80 ? peak - 80 : x[k];
 }
 
 wt_status analyze_logmel(const analyze_signal *s, analyze_result *r)
 {
-    if (!s->peak_db) return add_mel(s, r, ANALYZE_MEL_DB, &analyze_like.logmel);
+    if (!s->whole) return add_mel(s, r, ANALYZE_MEL_DB, &analyze_like.logmel);
     wt_status status = analyze_bands(s, r);
-    if (!status) analyze_limit(r, s->peak_db);
+    if (!status) analyze_limit(r, s->whole);
     return status;
 }
 
@@ -170,7 +170,7 @@ wt_status analyze_mfcc(const analyze_signal *s, analyze_result *r)
     wt_mfcc *mfcc = NULL;
     void *data;
     wt_status status;
-    if (s->peak_db) {
+    if (s->whole) {
         status = analyze_logmel(s, r);
         return status ? status : analyze_mfcc_of_bands(s, r);
     }
@@ -216,6 +216,26 @@ wt_pcen_config analyze_pcen_config(const analyze_signal *s)
     return config;
 }
 
+/// A tile's own columns go on where those of the tile before ended; the others are left as they are.
+static wt_status pcen_of_tile(const wt_pcen_config *pcen, const analyze_array *mel, analyze_whole *whole)
+{
+    const int64_t n_rows = mel->shape[0], n = mel->shape[1], count = whole->count < 0 ? n - whole->from : whole->count;
+    float *own = malloc(sizeof *own * (size_t)(n_rows * count)), *data = mel->data;
+    if (!own) return wt_fail(WT_ERR_NO_MEMORY, "pcen: %lld frames", (long long)count);
+    if (!whole->smooth && !(whole->smooth = malloc(sizeof *whole->smooth * (size_t)n_rows))) {
+        free(own);
+        return wt_fail(WT_ERR_NO_MEMORY, "pcen: %lld bands", (long long)n_rows);
+    }
+    for (int64_t row = 0; row < n_rows; row++)
+        memcpy(own + row * count, data + row * n + whole->from, sizeof *own * (size_t)count);
+    wt_status status = wt_pcen_run(pcen, own, n_rows, count, whole->smooth, whole->smoothed, own);
+    whole->smoothed = true;
+    for (int64_t row = 0; row < n_rows; row++)
+        memcpy(data + row * n + whole->from, own + row * count, sizeof *own * (size_t)count);
+    free(own);
+    return status;
+}
+
 wt_status analyze_pcen(const analyze_signal *s, analyze_result *r)
 {
     const wt_pcen_config pcen = analyze_pcen_config(s);
@@ -224,6 +244,7 @@ wt_status analyze_pcen(const analyze_signal *s, analyze_result *r)
     const analyze_array *mel = &r->arrays[r->n_arrays - 1];
     float *data = mel->data;
     for (int64_t k = 0; k < analyze_count(mel); k++) data[k] *= 0x1p31f;
+    if (s->whole) return pcen_of_tile(&pcen, mel, s->whole);
     return wt_pcen_run(&pcen, data, mel->shape[0], mel->shape[1], NULL, false, data);
 }
 
@@ -298,6 +319,12 @@ wt_status analyze_tuning(const analyze_signal *s, analyze_result *r)
     return status ? status : analyze_add_value(r, "tuning", "semitones", tuning);
 }
 
+wt_status analyze_tuning_known(const analyze_signal *s, const float *row, int64_t n, analyze_result *r)
+{
+    (void)row, (void)n;
+    return analyze_add_value(r, "tuning", "semitones", s->whole->tuning[ANALYZE_TUNING]);
+}
+
 static int n_chroma(const analyze_options *o) { return o->n_chroma ? o->n_chroma : 12; }
 
 wt_chroma_config analyze_chroma_config(const analyze_signal *s)
@@ -314,7 +341,8 @@ wt_status analyze_chroma(const analyze_signal *s, analyze_result *r)
     wt_chroma_config config = analyze_chroma_config(s);
     wt_status status = analyze_spectra_make(s, &x);
     if (!status) analyze_spectra_to_real(&x, true);
-    if (!status) status = tuning_of(s, &x, config.n_chroma, &config.tuning);
+    if (!status && s->whole) config.tuning = s->whole->tuning[ANALYZE_TUNING_OF_CHROMA];
+    else if (!status) status = tuning_of(s, &x, config.n_chroma, &config.tuning);
     if (!status) status = wt_chroma_create(NULL, &config, &chroma);
     if (!status && !(out = malloc(sizeof(float) * (size_t)config.n_chroma * (size_t)x.n_frames)))
         status = wt_fail(WT_ERR_NO_MEMORY, "chroma: %lld frames", (long long)x.n_frames);
@@ -347,10 +375,15 @@ static wt_status fold(const analyze_signal *s, wt_chroma_norm norm, float **out,
     constant_q q = {0};
     const wt_chroma_cqt_config folding = analyze_folding(s, norm);
     wt_cqt_config config = analyze_folded_cqt(s);
-    wt_status status = analyze_spectra_make(s, &x);
-    if (!status) analyze_spectra_to_real(&x, false);
-    if (!status) status = tuning_of(s, &x, STEPS, &config.tuning);
-    analyze_spectra_free(&x);
+    wt_status status = WT_OK;
+    if (s->whole) {
+        config.tuning = s->whole->tuning[ANALYZE_TUNING_OF_STEPS];
+    } else {
+        status = analyze_spectra_make(s, &x);
+        if (!status) analyze_spectra_to_real(&x, false);
+        if (!status) status = tuning_of(s, &x, STEPS, &config.tuning);
+        analyze_spectra_free(&x);
+    }
     if (!status) status = constant_q_make(s, &config, &q);
     *n_frames = q.n_frames;
     *out = status ? NULL : malloc(sizeof(float) * (size_t)folding.n_chroma * (size_t)q.n_frames);

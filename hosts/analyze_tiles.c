@@ -1,8 +1,8 @@
-// Signals too long to be held: read, folded and resampled in order, cut into tiles of whole frames, and each tile's
-// columns written where they belong. A tile is given as many samples before and behind its own frames as those reach;
-// the frames that meet its ends are made and thrown away, so every column has the numbers of the whole signal.
+// Signals too long to be held, cut into tiles of whole frames, and each tile's columns written where they belong. A
+// tile is given as many samples before and behind its own frames as those reach; the frames that meet its ends are made
+// and thrown away, so every column has the numbers of the whole signal.
 //
-// What lies at most 80 dB below the signal's peak needs that peak first: the tiles are then walked along twice.
+// What columns need of the whole signal, and features that are no columns, come first (analyze_whole.c).
 
 #include "analyze.h"
 #include "atomic_file.h"
@@ -13,267 +13,248 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <warptone/resample.h>
 
-// ---- the signal in order
+int analyze_tile(const analyze_options *options) { return options->tile ? options->tile : 1 << 22; }
 
-enum { BLOCK = 1 << 16 };
-
-typedef struct source {
-    wt_audio_reader *reader;
-    wt_resample *resampler; // NULL: the rate stays
-    int in_channels, channels;
-    float *block; // [in_channels][BLOCK], folded into its first row
-    int n_block, n_used;
-    bool ended;
-    int64_t n; // frames in all, as the file says; -1: it does not
-} source;
-
-static void source_close(source *s)
+bool analyze_goes_in_tiles(const analyze_options *o, const char *output)
 {
-    wt_audio_reader_close(s->reader);
-    wt_resample_destroy(s->resampler);
-    free(s->block);
-    *s = (source){.reader = NULL};
-}
-
-static wt_status source_open(const analyze_options *options, const char *path, source *s)
-{
-    *s = (source){.reader = NULL};
-    wt_status status = wt_audio_reader_open(path, NULL, &s->reader);
-    if (status) return status;
-    const wt_audio_info info = wt_audio_reader_get_info(s->reader);
-    const int rate_hz = options->rate_hz ? options->rate_hz : info.rate_hz;
-    s->in_channels = info.channels;
-    s->channels = options->keep_channels ? info.channels : 1;
-    s->n = info.n_frames;
-    s->block = malloc(sizeof *s->block * BLOCK * (size_t)info.channels);
-    if (!s->block) status = wt_fail(WT_ERR_NO_MEMORY, "analyze: a block of %d channels", info.channels);
-    if (!status && rate_hz != info.rate_hz) {
-        const wt_resample_config config = {.in_hz = info.rate_hz, .out_hz = rate_hz, .channels = s->channels};
-        status = wt_resample_create(&config, &s->resampler);
-        if (s->n >= 0) s->n = wt_resample_out_frames(&config, s->n);
+    const int n_tiles = analyze_features_of(o, ANALYZE_TILES);
+    if (analyze_features_of(o, ANALYZE_WHOLE)) return false;
+    switch (o->format) {
+    case ANALYZE_NPY:
+    case ANALYZE_NPZ:
+        return !n_tiles || strcmp(output, "-") != 0;
+    case ANALYZE_CSV:
+        return !n_tiles || n_tiles == o->n_features;
+    case ANALYZE_JSON:
+        return !n_tiles;
+    case ANALYZE_AUDIO:
+        return true;
+    default:
+        return false;
     }
-    if (status) source_close(s);
-    return status;
 }
 
-static wt_status source_refill(source *s)
+bool analyze_tiles_are_cheap(const analyze_options *o)
 {
-    wt_status status = wt_audio_reader_read(s->reader, s->block, BLOCK, BLOCK, &s->n_block);
-    s->n_used = 0;
-    s->ended = s->n_block < BLOCK;
-    if (!status && s->channels < s->in_channels) analyze_fold(s->block, s->in_channels, s->n_block, BLOCK);
-    return status;
-}
-
-/// The next `n` frames into rows `stride` apart; *n_got is less only at the end.
-static wt_status source_read(source *s, float *out, int64_t stride, int64_t n, int64_t *n_got)
-{
-    const float *in_rows[WT_AUDIO_MAX_CHANNELS];
-    float *out_rows[WT_AUDIO_MAX_CHANNELS];
-    for (*n_got = 0; *n_got < n;) {
-        int n_left = s->n_block - s->n_used, n_used = 0, n_made = 0;
-        const int room = n - *n_got < BLOCK ? (int)(n - *n_got) : BLOCK;
-        if (!n_left && !s->ended) {
-            wt_status status = source_refill(s);
-            if (status) return status;
-            continue;
-        }
-        for (int c = 0; c < s->channels; c++) {
-            in_rows[c] = s->block + (size_t)c * BLOCK + s->n_used;
-            out_rows[c] = out + c * stride + *n_got;
-        }
-        if (!s->resampler) {
-            n_used = n_made = n_left < room ? n_left : room;
-            for (int c = 0; c < s->channels; c++) memcpy(out_rows[c], in_rows[c], sizeof *out * (size_t)n_made);
-        } else if (n_left) {
-            wt_resample_process(s->resampler, in_rows, n_left, &n_used, out_rows, room, &n_made);
-        } else {
-            wt_resample_drain(s->resampler, out_rows, room, &n_made);
-        }
-        s->n_used += n_used;
-        *n_got += n_made;
-        if (!n_left && !n_made) return WT_OK;
+    for (int k = 0; k < o->n_features; k++) {
+        const analyze_feature *f = o->features[k];
+        if (f->tiles != ANALYZE_TILES || f->tiles_here || f->context) return false;
     }
-    return WT_OK;
+    return true;
 }
 
 // ---- tiles
 
-int analyze_tile(const analyze_options *options) { return options->tile ? options->tile : 1 << 22; }
-
-typedef wt_status (*visit_function)(void *user, const analyze_result *tile, int64_t first, int64_t from, int64_t count);
-
-typedef struct walk {
-    const analyze_options *options;
-    analyze_place *place;
-    const char *path;
-    int64_t n, n_frames;     // samples; frames of the first array
-    int64_t n_own, n_beside; // frames of a tile, and before and behind them
-    int rate_hz, channels;
-    const float *peaks; // [channels], NULL = not known
-    float *pcm;         // [channels][room]
-    int64_t room;
-    int64_t n_read, n_repaired; // samples that there were; those of them that were not finite
-} walk;
-
-static wt_status compute(const walk *w, const float *pcm, int64_t n, analyze_result *result)
+analyze_signal analyze_tile_signal(const analyze_walk *w, int64_t n, int c)
 {
-    const analyze_signal signal = {.options = w->options,
-                                   .path = w->path,
-                                   .pcm = pcm,
-                                   .n = n,
-                                   .stride = w->room,
-                                   .rate_hz = w->rate_hz,
-                                   .place = w->place->device ? w->place : NULL,
-                                   .peak_db = w->peaks};
-    return analyze_compute(&signal, w->channels, result);
+    return (analyze_signal){.options = w->options,
+                            .path = w->path,
+                            .pcm = w->pcm + c * w->room,
+                            .n = n,
+                            .rate_hz = w->rate_hz,
+                            .whole = &w->whole[c]};
 }
 
-/// The arrays of the whole signal but for their data, from silence of the same remainder by the hop.
-static wt_status probe(walk *w, analyze_result *shapes)
-{
-    const int64_t hop = analyze_hop(w->options), least = 4 * (int64_t)analyze_n_fft(w->options) + 32 * hop;
-    const int64_t n = w->n > least ? w->n - (w->n - least) / hop * hop : w->n;
-    memset(w->pcm, 0, sizeof *w->pcm * (size_t)(w->room * w->channels));
-    wt_status status = compute(w, w->pcm, n, shapes);
-    for (int k = 0; k < shapes->n_arrays; k++) {
-        analyze_array *a = &shapes->arrays[k];
-        free(a->data);
-        a->data = NULL;
-        a->shape[a->n_dims - 1] += (w->n - n) / hop;
-    }
-    w->n_frames = status ? 0 : analyze_n_columns(&shapes->arrays[0]);
-    return status;
-}
-
-/// Visit every tile: the columns `from` .. of its arrays are the signal's frames `first` .., `count` of them or, of the
-/// last tile (count -1), all there are. Where the file ends too early the walk ends.
-static wt_status walk_along(walk *w, visit_function visit, void *user)
+wt_status analyze_walk_along(analyze_walk *w, analyze_visit visit, void *user)
 {
     const int64_t hop = analyze_hop(w->options);
     int64_t begin = 0, end = 0, n_got; // of the samples at hand
-    analyze_result *tile = malloc(sizeof *tile);
-    source s;
-    wt_status status = tile ? source_open(w->options, w->path, &s) : wt_fail(WT_ERR_NO_MEMORY, "analyze: a tile");
-    if (status) {
-        free(tile);
-        return status;
-    }
+    analyze_source *s;
+    wt_status status = analyze_source_open(w->options, w->path, &s);
+    if (status) return status;
     for (int64_t first = 0; first < w->n_frames && !status; first += w->n_own) {
         const bool last = w->n_frames - first < 2 * w->n_own;
         const int64_t before = first < w->n_beside ? first : w->n_beside, from = (first - before) * hop;
         int64_t to = last ? w->n : (first + w->n_own + w->n_beside) * hop;
         if (to > w->n) to = w->n;
-        for (int c = 0; c < w->channels; c++)
+        for (int c = 0; c < w->channels; c++) {
             memmove(w->pcm + c * w->room, w->pcm + c * w->room + (from - begin), sizeof *w->pcm * (size_t)(end - from));
+            w->whole[c].from = before, w->whole[c].count = last ? -1 : w->n_own;
+        }
         begin = from;
-        status = source_read(&s, w->pcm + (end - begin), w->room, to - end, &n_got);
+        status = analyze_source_read(s, w->pcm + (end - begin), w->room, to - end, &n_got);
         end += n_got;
         if (status || end < to) break;
-        status = compute(w, w->pcm, to - from, tile);
-        if (!status) status = visit(user, tile, first, before, last ? -1 : w->n_own);
-        analyze_result_free(tile);
+        status = visit(user, w, to - from, &(analyze_part){first, before, last ? -1 : w->n_own, (int)hop});
         if (!status && wt_interrupted()) status = wt_fail(WT_ERR_CANCELLED, "interrupted");
         if (last) break;
     }
     w->n_read = end;
-    w->n_repaired = wt_audio_reader_get_info(s.reader).n_repaired_samples;
-    source_close(&s);
-    free(tile);
+    w->n_repaired = analyze_source_repaired(s);
+    analyze_source_close(s);
     return status;
 }
 
-// ---- what is done with them
-
-static wt_status keep_peaks(void *user, const analyze_result *tile, int64_t first, int64_t from, int64_t count)
+/// How far a frame's columns reach beyond it, in frames.
+static int64_t context_of(const analyze_options *o, int rate_hz)
 {
-    float *peaks = user;
-    const analyze_array *a = &tile->arrays[0];
-    const int64_t n = analyze_n_columns(a), n_rows = analyze_n_rows(a), channels = a->n_dims > 2 ? a->shape[0] : 1;
-    (void)first;
-    for (int64_t row = 0; row < n_rows; row++)
-        for (int64_t t = from; t < (count < 0 ? n : from + count); t++) {
-            const float x = ((const float *)a->data)[row * n + t];
-            float *peak = &peaks[row / (n_rows / channels)];
-            if (x > *peak) *peak = x;
+    const analyze_signal s = {.options = o, .rate_hz = rate_hz};
+    int64_t context = ANALYZE_CONTEXT;
+    for (int k = 0; k < o->n_features; k++) {
+        int64_t own = o->features[k]->context;
+        if (own == ANALYZE_CONTEXT_OF_CQT) { // filters as long as their lowest note wants, up to twice that in a frame;
+                                             // and a halving's filter reaches 200 samples of its own rate
+            const wt_cqt_config c = o->features[k]->needs ? analyze_folded_cqt(&s) : analyze_cqt_config(&s);
+            const int steps = c.bins_per_octave ? c.bins_per_octave : 12;
+            const double octaves = ceil((double)(c.n_bins ? c.n_bins : 84) / steps);
+            const double longest = 1.5 * steps * rate_hz / (c.fmin_hz > 0 ? c.fmin_hz : ANALYZE_C1_HZ);
+            own = 24 + (int64_t)(2 * longest + 256 * exp2(octaves)) / analyze_hop(o); // 24: what CENS smooths over
         }
-    return WT_OK;
+        if (own > context) context = own;
+    }
+    return context;
+}
+
+/// Tiles of an even number of frames, which on a GPU go in pairs, and an even number beside them.
+static void shape_tiles(analyze_walk *w)
+{
+    const analyze_options *o = w->options;
+    const int64_t hop = analyze_hop(o), reach = analyze_n_fft(o) / 2 + 1;
+    w->n_beside = ((reach + hop - 1) / hop + context_of(o, w->rate_hz) + 1) / 2 * 2;
+    w->n_own = analyze_tile(o) / hop / 2 * 2;
+    if (w->n_own < 2 * w->n_beside) w->n_own = 2 * w->n_beside;
+    w->room = (2 * w->n_own + 2 * w->n_beside + 1) * hop;
+    const int64_t least = 4 * (int64_t)analyze_n_fft(o) + 33 * hop; // for the probe
+    if (w->room < least) w->room = least;
+}
+
+// ---- columns
+
+/// The walk's options with the features that go in tiles alone.
+static analyze_options tiled_options(const analyze_options *o)
+{
+    analyze_options tiled = *o;
+    tiled.n_features = 0;
+    for (int k = 0; k < o->n_features; k++)
+        if (o->features[k]->tiles == ANALYZE_TILES) tiled.features[tiled.n_features++] = o->features[k];
+    return tiled;
+}
+
+static wt_status compute_tile(const analyze_walk *w, const analyze_options *tiled, int64_t n, analyze_result *result)
+{
+    analyze_signal s = analyze_tile_signal(w, n, 0);
+    s.options = tiled, s.stride = w->room, s.place = w->place->device ? w->place : NULL;
+    return analyze_compute(&s, w->channels, result);
+}
+
+/// The arrays of the whole signal but for their data, from silence of the same remainder by the hop.
+static wt_status probe(analyze_walk *w, const analyze_options *tiled, analyze_result *shapes)
+{
+    const int64_t hop = analyze_hop(tiled), least = 4 * (int64_t)analyze_n_fft(tiled) + 32 * hop;
+    const int64_t n = w->n > least ? w->n - (w->n - least) / hop * hop : w->n;
+    memset(w->pcm, 0, sizeof *w->pcm * (size_t)(w->room * w->channels));
+    for (int c = 0; c < w->channels; c++) w->whole[c].from = 0, w->whole[c].count = -1;
+    wt_status status = tiled->n_features ? compute_tile(w, tiled, n, shapes) : WT_OK;
+    for (int k = 0; k < shapes->n_arrays; k++) {
+        analyze_array *a = &shapes->arrays[k];
+        free(a->data);
+        a->data = NULL;
+        a->shape[a->n_dims - 1] += a->layout == ANALYZE_SAMPLES ? w->n - n : (w->n - n) / hop;
+    }
+    for (int c = 0; c < w->channels; c++) w->whole[c].smoothed = false;
+    return status;
 }
 
 typedef struct sink {
+    const analyze_options *tiled;
     const analyze_report *report;
-    analyze_numpy *numpy; // NULL: a table
+    analyze_result *tile;
+    int places[ANALYZE_MAX_ARRAYS]; // of a tile's arrays among the whole's
+    analyze_numpy *numpy;           // or a table, or audio
     FILE *out;
     int fd;
+    wt_audio_writer *writers[2];
 } sink;
 
-static wt_status keep_columns(void *user, const analyze_result *tile, int64_t first, int64_t from, int64_t count)
+static wt_status write_samples(const sink *s, const analyze_part *part)
 {
-    const sink *s = user;
-    if (s->numpy) return analyze_numpy_put(s->numpy, s->fd, s->report->result, tile, first, from, count);
-    if (count < 0) count = analyze_n_columns(&tile->arrays[0]) - from;
-    analyze_csv_rows(s->report, tile, first, from, count, s->out);
-    return WT_OK;
-}
-
-static wt_status find_peaks(walk *w, float *peaks)
-{
-    analyze_options options = *w->options;
-    walk bands = *w;
-    for (int c = 0; c < w->channels; c++) peaks[c] = -HUGE_VALF;
-    options.features[0] = analyze_bands_of_peak();
-    options.n_features = 1;
-    bands.options = &options;
-    wt_status status = walk_along(&bands, keep_peaks, peaks);
-    w->n_read = bands.n_read;
+    wt_status status = WT_OK;
+    for (int k = 0; k < 2 && !status; k++) {
+        const analyze_array *a = &s->tile->arrays[k];
+        const int64_t n = analyze_n_columns(a), begin = part->from * part->hop;
+        const int64_t count = part->count < 0 ? n - begin : part->count * part->hop;
+        status = wt_audio_writer_write(s->writers[k], (const float *)a->data + begin, (int)count, (size_t)n);
+    }
     return status;
 }
 
-static wt_status write_table(walk *w, sink *s)
+static wt_status keep_columns(void *user, const analyze_walk *w, int64_t n, const analyze_part *part)
+{
+    const sink *s = user;
+    wt_status status = compute_tile(w, s->tiled, n, s->tile);
+    if (!status && s->writers[0]) {
+        status = write_samples(s, part);
+    } else if (!status && s->numpy) {
+        status = analyze_numpy_put(s->numpy, s->fd, s->report->result, s->tile, s->places, part);
+    } else if (!status) {
+        const int64_t count = part->count < 0 ? analyze_n_columns(&s->tile->arrays[0]) - part->from : part->count;
+        analyze_csv_rows(s->report, s->tile, part->first, part->from, count, s->out);
+    }
+    analyze_result_free(s->tile);
+    return status;
+}
+
+static wt_status write_table(analyze_walk *w, sink *s)
 {
     wt_status status = analyze_csv_head(s->report, s->out);
-    if (!status) status = walk_along(w, keep_columns, s);
+    if (!status) status = analyze_walk_along(w, keep_columns, s);
     if (fflush(s->out) || ferror(s->out))
         if (!status) status = wt_fail(WT_ERR_FILE, "output: cannot be written: %s", strerror(errno));
     return status;
 }
 
-static wt_status write_arrays(walk *w, sink *s)
+static wt_status write_arrays(analyze_walk *w, sink *s)
 {
-    analyze_numpy *numpy = malloc(sizeof *numpy);
-    if (!numpy) return wt_fail(WT_ERR_NO_MEMORY, "analyze: arrays");
-    s->numpy = numpy;
-    wt_status status = analyze_numpy_lay(s->report, numpy);
-    if (!status) status = walk_along(w, keep_columns, s);
-    if (!status && w->n_read == w->n) status = analyze_numpy_finish(numpy, s->fd, s->report->result);
-    free(numpy);
+    const analyze_result *r = s->report->result;
+    s->numpy = malloc(sizeof *s->numpy);
+    if (!s->numpy) return wt_fail(WT_ERR_NO_MEMORY, "analyze: arrays");
+    wt_status status = analyze_numpy_lay(s->report, s->numpy);
+    if (!status) status = analyze_walk_along(w, keep_columns, s);
+    for (int k = 0; k < r->n_arrays && !status; k++)
+        if (r->arrays[k].data) status = analyze_numpy_put_whole(s->numpy, s->fd, r, k);
+    if (!status && w->n_read == w->n) status = analyze_numpy_finish(s->numpy, s->fd, r);
+    free(s->numpy);
     return status;
 }
 
-static wt_status write_to(walk *w, const analyze_report *report, const char *output)
+static wt_status write_parts(analyze_walk *w, sink *s, const char *output)
+{
+    wt_status status = WT_OK;
+    for (int k = 0; k < 2 && !status; k++)
+        status = analyze_part_open(s->report, &s->report->result->arrays[k], output, &s->writers[k]);
+    if (!status) status = analyze_walk_along(w, keep_columns, s);
+    for (int k = 0; k < 2; k++) {
+        if (!status && w->n_read == w->n)
+            status = wt_audio_writer_commit(s->writers[k]);
+        else
+            wt_audio_writer_discard(s->writers[k]);
+    }
+    return status;
+}
+
+static wt_status write_to(analyze_walk *w, sink *s, const char *output)
 {
     wt__atomic_file file;
-    sink s = {.report = report};
+    if (s->report->options->format == ANALYZE_AUDIO) return write_parts(w, s, output);
     if (!strcmp(output, "-")) {
-        s.out = stdout;
-        return write_table(w, &s);
+        s->out = stdout;
+        return write_table(w, s);
     }
     wt_status status = wt__atomic_file_open(output, &file);
     if (status) return status;
-    s.fd = file.fd;
-    if (report->options->format == ANALYZE_CSV) {
+    s->fd = file.fd;
+    if (s->report->options->format == ANALYZE_CSV) {
         const int fd = dup(file.fd);
-        s.out = fd < 0 ? NULL : fdopen(fd, "wb");
+        s->out = fd < 0 ? NULL : fdopen(fd, "wb");
         status =
-            s.out ? write_table(w, &s) : wt_fail(WT_ERR_FILE, "%s: cannot be written: %s", output, strerror(errno));
-        if (s.out)
-            fclose(s.out);
+            s->out ? write_table(w, s) : wt_fail(WT_ERR_FILE, "%s: cannot be written: %s", output, strerror(errno));
+        if (s->out)
+            fclose(s->out);
         else if (fd >= 0)
             close(fd);
     } else {
-        status = write_arrays(w, &s);
+        status = write_arrays(w, s);
     }
     if (!status && w->n_read == w->n) return wt__atomic_file_commit(&file, false);
     wt__atomic_file_discard(&file);
@@ -282,89 +263,72 @@ static wt_status write_to(walk *w, const analyze_report *report, const char *out
 
 // ---- one file
 
-static bool has_peak(const analyze_options *o)
+/// All arrays in the features' order: those in tiles from `shapes`, without data, the others from `gathered`.
+static void collect(const analyze_walk *w, const analyze_result *gathered, const analyze_result *shapes,
+                    analyze_result *all, int places[ANALYZE_MAX_ARRAYS])
 {
-    for (int k = 0; k < o->n_features; k++)
-        if (o->features[k]->tiles == ANALYZE_TILES_BELOW_PEAK) return true;
-    return false;
+    int at = 0;
+    for (int k = 0; k < w->options->n_features; k++) {
+        const analyze_feature *f = w->options->features[k];
+        const int count = f->tiles != ANALYZE_TILES ? gathered[k].n_arrays : f->compute == analyze_hpss ? 2 : 1;
+        for (int i = 0; i < count; i++) {
+            if (f->tiles == ANALYZE_TILES) places[at] = all->n_arrays;
+            all->arrays[all->n_arrays++] = f->tiles == ANALYZE_TILES ? shapes->arrays[at++] : gathered[k].arrays[i];
+        }
+    }
 }
 
 /// With w->n as the file's length; w->n_read says whether it was.
-static wt_status run_once(walk *w, const char *output)
+static wt_status run_once(analyze_walk *w, const char *output)
 {
-    float peaks[WT_AUDIO_MAX_CHANNELS];
-    analyze_result *shapes = calloc(1, sizeof *shapes);
-    wt_status status = shapes ? probe(w, shapes) : wt_fail(WT_ERR_NO_MEMORY, "analyze: arrays");
-    w->n_read = w->n;
-    if (!status && has_peak(w->options)) {
-        status = find_peaks(w, peaks);
-        w->peaks = peaks;
-    }
+    const analyze_options tiled = tiled_options(w->options);
+    const size_t n_features = (size_t)w->options->n_features;
+    analyze_result *results = calloc(3 + n_features, sizeof *results), *gathered = results + 3; // shapes, all, a tile
+    sink s = {.tiled = &tiled, .tile = results + 2};
+    wt_status status = results ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "analyze: arrays");
+    w->n_frames = analyze_frames(w->options, w->n);
+    if (!status) status = analyze_whole_learn(w, gathered);
+    if (!status) status = probe(w, &tiled, results);
     const analyze_report report = {.options = w->options,
-                                   .result = shapes,
+                                   .result = results + 1,
                                    .input = w->path,
                                    .n = w->n,
                                    .rate_hz = w->rate_hz,
                                    .channels = w->channels};
-    if (!status && w->n_read == w->n) status = write_to(w, &report, output);
-    w->peaks = NULL;
-    free(shapes);
-    return status;
-}
-
-/// Tiles of an even number of frames, which on a GPU go in pairs, and an even number beside them.
-static void shape_tiles(const analyze_options *o, walk *w)
-{
-    const int64_t hop = analyze_hop(o), reach = analyze_n_fft(o) / 2 + 1;
-    w->n_beside = ((reach + hop - 1) / hop + ANALYZE_CONTEXT + 1) / 2 * 2;
-    w->n_own = analyze_tile(o) / hop / 2 * 2;
-    if (w->n_own < 2 * w->n_beside) w->n_own = 2 * w->n_beside;
-    w->room = (2 * w->n_own + 2 * w->n_beside + 1) * hop;
-    const int64_t least = 4 * (int64_t)analyze_n_fft(o) + 33 * hop; // for the probe
-    if (w->room < least) w->room = least;
-}
-
-wt_status analyze_length(const analyze_options *options, const char *path, int64_t *n)
-{
-    source s;
-    wt_status status = source_open(options, path, &s);
-    if (status) return status;
-    *n = s.n;
-    float *some = s.n < 0 ? malloc(sizeof *some * BLOCK * (size_t)s.channels) : NULL;
-    if (s.n < 0 && !some) status = wt_fail(WT_ERR_NO_MEMORY, "analyze: a block of %d channels", s.channels);
-    for (int64_t n_got = BLOCK; s.n < 0 && !status && n_got == BLOCK;) { // the file does not say
-        status = source_read(&s, some, BLOCK, BLOCK, &n_got);
-        *n += n_got;
+    s.report = &report;
+    if (!status && w->n_read == w->n) {
+        collect(w, gathered, results, results + 1, s.places);
+        status = tiled.n_features ? write_to(w, &s, output) : analyze_write_result(&report, output);
     }
-    if (s.n < 0) ++*n; // it began at -1
-    free(some);
-    source_close(&s);
+    for (size_t k = 0; results && k < n_features; k++) analyze_result_free(&gathered[k]);
+    free(results);
     return status;
 }
 
 wt_status analyze_in_tiles(const analyze_options *options, analyze_place *place, process_item *item, int64_t n)
 {
-    source s;
-    wt_status status = source_open(options, item->input, &s);
+    analyze_source *s;
+    wt_status status = analyze_source_open(options, item->input, &s);
     if (status) return status;
-    const wt_audio_info info = wt_audio_reader_get_info(s.reader);
-    walk w = {.options = options,
-              .place = place,
-              .path = item->input,
-              .n = n,
-              .channels = s.channels,
-              .rate_hz = options->rate_hz ? options->rate_hz : info.rate_hz};
-    source_close(&s);
-    shape_tiles(options, &w);
+    analyze_walk w = {.options = options,
+                      .place = place,
+                      .path = item->input,
+                      .n = n,
+                      .channels = analyze_source_channels(s),
+                      .rate_hz = analyze_source_rate_hz(s)};
+    analyze_source_close(s);
+    shape_tiles(&w);
     w.pcm = malloc(sizeof *w.pcm * (size_t)(w.room * w.channels));
-    if (!w.pcm) return wt_fail(WT_ERR_NO_MEMORY, "analyze: tiles of %lld samples", (long long)w.room);
-    status = run_once(&w, item->output);
+    w.whole = calloc((size_t)w.channels, sizeof *w.whole);
+    if (!w.pcm || !w.whole) status = wt_fail(WT_ERR_NO_MEMORY, "analyze: tiles of %lld samples", (long long)w.room);
+    if (!status) status = run_once(&w, item->output);
     if (!status && w.n_read < w.n) { // a file that ends before its header says
         w.n = w.n_read;
         status = run_once(&w, item->output);
     }
     item->audio_s = (double)w.n / w.rate_hz;
     item->rate_hz = w.rate_hz, item->channels = w.channels, item->n_repaired = w.n_repaired;
-    free(w.pcm);
+    for (int c = 0; w.whole && c < w.channels; c++) free(w.whole[c].smooth);
+    free(w.whole), free(w.pcm);
     return status;
 }

@@ -111,6 +111,7 @@ static int vector_of(int w_type) // elements of 16 bytes, 0 = not for matmul_ski
         return 16;
     case WT_MM_U4:
     case WT_MM_E2M1:
+    case WT_MM_Q4_K:
         return 32;
     default:
         return 0;

@@ -1,10 +1,19 @@
-// Attention: kernels/nn_attend.cu on a GPU; on the CPU a query at a time, with its running maximum and total over tiles of
-// keys.
+// Attention: kernels/nn_attend.cu on a GPU; on the CPU a query at a time, with its running maximum and total over tiles
+// of keys.
 #include "nn_internal.h"
 
 #include <math.h>
 
-enum { MAX_HEAD = 256, KEYS = 64, QUERIES_AN_ITEM = 8, QUERIES_F32 = 32, THREADS = 128, TILE = 64, MARGIN = 8 };
+enum {
+    MAX_HEAD = 256,
+    KEYS = 64,
+    LANES = 16,
+    QUERIES_AN_ITEM = 8,
+    QUERIES_F32 = 32,
+    THREADS = 128,
+    TILE = 64,
+    MARGIN = 8
+};
 static const float nothing = -1e30f; ///< as in nn_attend.cu
 
 // ---- the CPU
@@ -13,24 +22,37 @@ typedef struct query {
     const nn_attend_args *a;
     int n, head, at;
     int first, end; ///< keys
-    float q[MAX_HEAD], sum[MAX_HEAD], most, total;
+    float q[MAX_HEAD], sum[MAX_HEAD + LANES], most, total;
 } query;
 
-WT_CLONES static float dot(const float *x, const float *y, int n)
+/// s[key] = sum over d of q[d] keys[d][key], for KEYS keys.
+WT_CLONES static void multiply(const float *q, const float *keys, int d_head, float *s)
 {
-    float lanes[16] = {0}, sum = 0;
-    int k = 0;
-    for (; k + 16 <= n; k += 16)
-        for (int i = 0; i < 16; i++) lanes[i] += x[k + i] * y[k + i];
-    for (; k < n; k++) sum += x[k] * y[k];
-    for (int i = 0; i < 16; i++) sum += lanes[i];
+    float sums[KEYS] = {0};
+    for (int d = 0; d < d_head; d++)
+        for (int k = 0; k < KEYS; k++) sums[k] += q[d] * keys[d * KEYS + k];
+    memcpy(s, sums, sizeof sums);
+}
+
+/// s[k] = e^(s[k] - most), or 0 for keys that are masked; their sum.
+WT_CLONES static float shares_of(float *s, float most, int n)
+{
+    float sum = 0;
+    for (int k = 0; k < n; k++) s[k] = s[k] > nothing ? nn_exp(s[k] - most) : 0;
+    for (int k = 0; k < n; k++) sum += s[k];
     return sum;
 }
 
-/// sum = sum fade + share x.
-WT_CLONES static void add(float *sum, float fade, float share, const float *x, int n)
+/// sum = sum fade + shares values, 16 dimensions at a time.
+WT_CLONES static void weigh(float *sum, float fade, const float *shares, const float *values, int n, int d_head)
 {
-    for (int k = 0; k < n; k++) sum[k] = sum[k] * fade + share * x[k];
+    for (int d = 0; d < d_head; d += LANES) { // sum and the last row of values have room for whole lanes
+        float own[LANES];
+        for (int i = 0; i < LANES; i++) own[i] = sum[d + i] * fade;
+        for (int k = 0; k < n; k++)
+            for (int i = 0; i < LANES; i++) own[i] += shares[k] * values[k * d_head + d + i];
+        memcpy(sum + d, own, sizeof own);
+    }
 }
 
 static long long row_of(const nn_strided *x, int n, int head, long long position)
@@ -49,45 +71,66 @@ static float score(const query *u, int key, float x)
     return fmaxf(x + nn_get(a->mask_type, a->mask, at), nothing);
 }
 
-static void look(query *u, int begin, int end)
+/// Keys begin .. end - 1, of a tile that begins at `first`: keys [d_head][KEYS], values [KEYS][d_head].
+static void look(query *u, const float *keys, const float *values, int first, int begin, int end)
 {
-    const nn_attend_args *a = u->a;
-    float s[KEYS], row[MAX_HEAD], most = u->most;
+    float s[KEYS], most = u->most;
+    if (begin >= end) return;
+    multiply(u->q, keys, u->a->d_head, s);
     for (int key = begin; key < end; key++) {
-        wt__nn_read(a->k.type, a->k.data, row_of(&a->k, u->n, u->head / a->group, key), a->d_head, row);
-        s[key - begin] = score(u, key, dot(u->q, row, a->d_head));
-        most = fmaxf(most, s[key - begin]);
+        s[key - first] = score(u, key, s[key - first]);
+        most = fmaxf(most, s[key - first]);
     }
-    float fade = expf(u->most - most);
+    const float fade = expf(u->most - most);
     u->most = most;
-    u->total *= fade;
-    for (int key = begin; key < end; key++) {
-        if (!(s[key - begin] > nothing)) continue;
-        const float share = expf(s[key - begin] - most);
-        wt__nn_read(a->v.type, a->v.data, row_of(&a->v, u->n, u->head / a->group, key), a->d_head, row);
-        add(u->sum, fade, share, row, a->d_head);
-        u->total += share;
-        fade = 1;
+    u->total = u->total * fade + shares_of(s + begin - first, most, end - begin);
+    weigh(u->sum, fade, s + begin - first, values + (begin - first) * u->a->d_head, end - begin, u->a->d_head);
+}
+
+/// A tile of keys, turned, and of values.
+static void fetch(const nn_attend_args *a, int n, int head, int first, int end, float *keys, float *values)
+{
+    float line[MAX_HEAD];
+    for (int key = first; key < end; key++) {
+        wt__nn_read(a->k.type, a->k.data, row_of(&a->k, n, head / a->group, key), a->d_head, line);
+        for (int d = 0; d < a->d_head; d++) keys[d * KEYS + key - first] = line[d];
+        wt__nn_read(a->v.type, a->v.data, row_of(&a->v, n, head / a->group, key), a->d_head,
+                    values + (key - first) * a->d_head);
     }
 }
 
+static void begin_query(query *u, const nn_attend_args *a, int n, int head, int at)
+{
+    const int last = a->causal ? at + a->keys - a->queries : a->keys - 1;
+    u->a = a;
+    u->n = n, u->head = head, u->at = at;
+    u->first = a->window && last - a->window + 1 > 0 ? last - a->window + 1 : 0;
+    u->end = last + 1 < a->keys ? last + 1 : a->keys;
+    u->most = nothing;
+    u->total = 0;
+    memset(u->sum, 0, sizeof u->sum);
+    wt__nn_read(a->q.type, a->q.data, row_of(&a->q, n, head, at), a->d_head, u->q);
+}
+
+/// Eight queries share each tile of keys.
 static void item(const void *args, int index)
 {
     const nn_attend_args *a = args;
     const int pieces = (a->queries + QUERIES_AN_ITEM - 1) / QUERIES_AN_ITEM, begin = index % pieces * QUERIES_AN_ITEM;
-    const int end = begin + QUERIES_AN_ITEM < a->queries ? begin + QUERIES_AN_ITEM : a->queries;
-    query u = {.a = a, .head = index / pieces % a->heads, .n = index / pieces / a->heads};
-    for (u.at = begin; u.at < end; u.at++) {
-        const int last = a->causal ? u.at + a->keys - a->queries : a->keys - 1;
-        u.first = a->window && last - a->window + 1 > 0 ? last - a->window + 1 : 0;
-        u.end = last + 1 < a->keys ? last + 1 : a->keys;
-        u.most = nothing;
-        u.total = 0;
-        memset(u.sum, 0, sizeof u.sum);
-        wt__nn_read(a->q.type, a->q.data, row_of(&a->q, u.n, u.head, u.at), a->d_head, u.q);
-        for (int key = u.first; key < u.end; key += KEYS) look(&u, key, key + KEYS < u.end ? key + KEYS : u.end);
-        for (int d = 0; d < a->d_head; d++) u.sum[d] *= u.total > 0 ? 1 / u.total : 0;
-        wt__nn_write(a->out.type, a->out.data, row_of(&a->out, u.n, u.head, u.at), a->d_head, u.sum);
+    const int count = a->queries - begin < QUERIES_AN_ITEM ? a->queries - begin : QUERIES_AN_ITEM;
+    const int head = index / pieces % a->heads, n = index / pieces / a->heads, d = a->d_head;
+    float keys[KEYS * MAX_HEAD] = {0}, values[KEYS * MAX_HEAD + LANES] = {0};
+    query u[QUERIES_AN_ITEM] = {{0}};
+    for (int k = 0; k < count; k++) begin_query(&u[k], a, n, head, begin + k);
+    for (int first = u[0].first; first < u[count - 1].end; first += KEYS) { // spans only move on
+        const int end = first + KEYS < u[count - 1].end ? first + KEYS : u[count - 1].end;
+        fetch(a, n, head, first, end, keys, values);
+        for (int k = 0; k < count; k++)
+            look(&u[k], keys, values, first, first > u[k].first ? first : u[k].first, end < u[k].end ? end : u[k].end);
+    }
+    for (int k = 0; k < count; k++) {
+        for (int i = 0; i < d; i++) u[k].sum[i] *= u[k].total > 0 ? 1 / u[k].total : 0;
+        wt__nn_write(a->out.type, a->out.data, row_of(&a->out, n, head, begin + k), d, u[k].sum);
     }
 }
 
@@ -142,10 +185,11 @@ wt_status wt_nn_attention(wt_nn *nn, wt_stream *stream, const wt_attention_args 
     if (status) return status;
     const int64_t heads = q->shape[1], kv_heads = k->shape[1], d = q->shape[3];
     if (d < 8 || d > MAX_HEAD || d % 8 || kv_heads < 1 || heads % kv_heads || args->window < 0)
-        return wt_fail(WT_ERR_BAD_ARG,
-                       "attention: %lld heads of %lld on %lld, window %d; want a multiple of 8 up to %d, heads a multiple "
-                       "of the others, a window of 0 or more",
-                       (long long)heads, (long long)d, (long long)kv_heads, args->window, MAX_HEAD);
+        return wt_fail(
+            WT_ERR_BAD_ARG,
+            "attention: %lld heads of %lld on %lld, window %d; want a multiple of 8 up to %d, heads a multiple "
+            "of the others, a window of 0 or more",
+            (long long)heads, (long long)d, (long long)kv_heads, args->window, MAX_HEAD);
     status = wt__nn_shape("attention: k", k, 4, (int64_t[]){q->shape[0], kv_heads, -1, d});
     if (!status) status = wt__nn_shape("attention: v", args->v, 4, k->shape);
     if (!status) status = wt__nn_shape("attention: out", args->out, 4, q->shape);

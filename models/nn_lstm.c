@@ -14,16 +14,14 @@ WT_INLINE void multiply_unit(int type, const void *w, int hidden, int unit, cons
     typedef float lanes __attribute__((vector_size(4 * LANES)));
     const long long row[4] = {(long long)unit * hidden, ((long long)hidden + unit) * hidden,
                               ((long long)2 * hidden + unit) * hidden, ((long long)3 * hidden + unit) * hidden};
-    lanes sums[4] = {{0}}, x, y = {0};
+    lanes sums[4] = {{0}}, x, y;
     float parts[LANES];
     int k = 0;
     for (; k + LANES <= hidden; k += LANES) {
         memcpy(&x, h + k, sizeof x);
         for (int r = 0; r < 4; r++) {
-            if (type == NN_F32)
-                memcpy(&y, (const float *)w + row[r] + k, sizeof y);
-            else
-                for (int i = 0; i < LANES; i++) y[i] = nn_get(type, w, row[r] + k + i);
+            for (int i = 0; i < LANES; i++) parts[i] = nn_get(type, w, row[r] + k + i);
+            memcpy(&y, parts, sizeof y);
             sums[r] += x * y;
         }
     }

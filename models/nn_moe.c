@@ -83,8 +83,8 @@ static void unpermute_token(const void *args, int token)
 
 // ---- both
 
-static wt_status queue(const wt_nn *nn, wt_stream *stream, nn_kernel kernel, wt_cpu_function function, int n, int threads,
-                       size_t shared, const nn_moe_args *a)
+static wt_status queue(const wt_nn *nn, wt_stream *stream, nn_kernel kernel, wt_cpu_function function, int n,
+                       int threads, size_t shared, const nn_moe_args *a)
 {
     if (!n) return WT_OK;
     if (!nn->on_gpu) return wt_stream_run(stream, function, a, sizeof *a, n);
@@ -118,16 +118,16 @@ static wt_status needed(const char *what, const wt_array *x, wt_dtype type, int6
 
 wt_status wt_nn_route(wt_nn *nn, wt_stream *stream, const wt_route_args *args)
 {
-    nn_moe_args a = {.sigmoid = args->sigmoid,
-                     .normalise = args->normalise,
-                     .scale = args->scale != 0 ? (float)args->scale : 1};
+    nn_moe_args a = {
+        .sigmoid = args->sigmoid, .normalise = args->normalise, .scale = args->scale != 0 ? (float)args->scale : 1};
     long long tokens, experts;
     wt_status status = wt__nn_rows("route: scores", args->scores, &a.scores, &tokens, &experts);
     if (!status) status = check_experts(experts);
     if (!status) status = pairs_of("route: chosen", args->chosen, &a);
     if (status) return status;
     if (a.tokens != tokens || a.used > experts)
-        return wt_fail(WT_ERR_BAD_ARG, "route: chosen is [%d][%d], want [%lld][1..%lld]", a.tokens, a.used, tokens, experts);
+        return wt_fail(WT_ERR_BAD_ARG, "route: chosen is [%d][%d], want [%lld][1..%lld]", a.tokens, a.used, tokens,
+                       experts);
     a.experts = (int)experts;
     status = needed("route: chosen", args->chosen, WT_DTYPE_I32, tokens * a.used, (void **)&a.chosen);
     if (!status) status = needed("route: shares", args->shares, WT_DTYPE_F32, tokens * a.used, (void **)&a.shares);
@@ -144,7 +144,8 @@ wt_status wt_nn_permute(wt_nn *nn, wt_stream *stream, const wt_permute_args *arg
     if (!status) status = wt__nn_rows("permute: grouped", args->grouped, &a.grouped, &rows, &width);
     if (!status) status = pairs_of("permute: chosen", args->chosen, &a);
     if (status) return status;
-    const int64_t pairs = (int64_t)a.tokens * a.used, experts = args->offsets ? wt_array_elements(args->offsets) - 1 : 0;
+    const int64_t pairs = (int64_t)a.tokens * a.used,
+                  experts = args->offsets ? wt_array_elements(args->offsets) - 1 : 0;
     if (a.tokens != tokens || rows != pairs || width != a.width || a.x.type != a.grouped.type)
         return wt_fail(WT_ERR_BAD_ARG, "permute: grouped is [%lld][%lld] %s, want [%lld][%lld] %s", rows, width,
                        wt_dtype_name(args->grouped->dtype), (long long)tokens * a.used, a.width,

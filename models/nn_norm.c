@@ -50,6 +50,13 @@ WT_CLONES static void scale_columns(const nn_norm_args *a, float *x, int n, floa
     for (int k = 0; k < n; k++) x[k] = (x[k] - mean) * scale * (one + weight[k]) + bias[k];
 }
 
+/// Columns from k on, at most n, that belong to one channel.
+static int run_of(const nn_norm_args *a, long long k, int n)
+{
+    const long long left = a->inner - k % a->inner;
+    return left < n ? (int)left : n;
+}
+
 /// The piece's weights or biases, a column or a channel each.
 static void columns_of(const nn_norm_args *a, const nn_rows *r, long long row, long long k, int n, float otherwise,
                        float *out)
@@ -59,7 +66,11 @@ static void columns_of(const nn_norm_args *a, const nn_rows *r, long long row, l
         wt__nn_read(r->type, r->data, at + k, n, out);
         return;
     }
-    for (int i = 0; i < n; i++) out[i] = r->data ? nn_get(r->type, r->data, at + (k + i) / a->inner) : otherwise;
+    for (int i = 0, some; i < n; i += some) { // the run of one channel
+        some = run_of(a, k + i, n - i);
+        const float x = r->data ? nn_get(r->type, r->data, at + (k + i) / a->inner) : otherwise;
+        for (int j = 0; j < some; j++) out[i + j] = x;
+    }
 }
 
 /// The activation of a piece, whose channels may change within it.
@@ -71,8 +82,7 @@ static void activate(const nn_norm_args *a, long long row, long long k, int n, f
         return;
     }
     for (int i = 0, some; i < n; i += some) {
-        const long long left = a->inner - (k + i) % a->inner;
-        some = left < n - i ? (int)left : n - i;
+        some = run_of(a, k + i, n - i);
         wt__nn_activate(&a->after, some, x + i, first + (k + i) / a->inner, true);
     }
 }

@@ -357,109 +357,6 @@ static void short_and_silent_files_work(void **state)
     free(x);
 }
 
-static void assert_same_files(const char *a, const char *b)
-{
-    size_t n_a, n_b;
-    char *x = test_slurp(a, &n_a), *y = test_slurp(b, &n_b);
-    assert_int_equal(n_a, n_b);
-    assert_memory_equal(x, y, n_a);
-    free(x), free(y);
-}
-
-static void assert_tiled(void **state, const char *input, const char *options, const char *name)
-{
-    char arguments[512], whole[4096], tiled[4096];
-    snprintf(whole, sizeof whole, "%s", test_path(state, name));
-    snprintf(tiled, sizeof tiled, "%s", test_path(state, "tiled"));
-    strcat(tiled, strrchr(name, '.'));
-    snprintf(arguments, sizeof arguments, "%s %%s %%s", options);
-    assert_runs(arguments, input, whole);
-    snprintf(arguments, sizeof arguments, "%s --tile 8192 %%s %%s", options);
-    assert_runs(arguments, input, tiled);
-    assert_same_files(whole, tiled);
-}
-
-/// Two channels at another rate, with a remainder by every hop, so that tiles begin within the resampler's blocks.
-static const char *long_file(void **state)
-{
-    enum { N = 3 * 44100 + 77 };
-    float *x = test_noise(2, N, 0.3f);
-    for (int t = 0; t < 2 * N; t++) x[t] *= 1e-3f + fabsf(sinf((float)(t % N) * 4e-5f));
-    test_write(test_path(state, "long.wav"),
-               &(wt_audio_writer_config){.rate_hz = 44100, .channels = 2, .sample = WT_SAMPLE_F32}, x, N, 1000);
-    free(x);
-    return test_path(state, "long.wav");
-}
-
-static void tiles_give_the_bytes_of_the_whole_signal(void **state)
-{
-    const char *every = "-f stft,spectrogram,mel,logmel,yin,centroid,bandwidth,rolloff,flatness,flux,rms,zcr";
-    char options[256], input[4096];
-    snprintf(input, sizeof input, "%s", long_file(state));
-    assert_tiled(state, input, every, "whole.npz");
-    snprintf(options, sizeof options, "%s --channels --n-fft 1000 --hop 333", every);
-    assert_tiled(state, input, options, "whole.npz");
-    assert_tiled(state, input, "-f logmel --rate 0 --n-fft 400 --hop 500", "whole.npy");
-    assert_tiled(state, input, "-f rms,flux,logmel", "whole.csv");
-}
-
-/// Their sums over the bands are in double, those of whole signals in float: 2e-7 of the peak. The second slope adds up
-/// nine coefficients that are larger than itself.
-static void tiles_give_the_mfcc_of_the_whole_signal(void **state)
-{
-    static const char *const features[] = {"mfcc", "mfcc_delta", "mfcc_delta2"};
-    static const float bounds[] = {2e-7f, 2e-7f, 6e-7f};
-    char arguments[256], input[4096], whole[4096], tiled[4096];
-    snprintf(input, sizeof input, "%s", long_file(state));
-    for (int k = 0; k < 3; k++) {
-        npy want, got;
-        snprintf(whole, sizeof whole, "%s", test_path(state, "whole.npy"));
-        snprintf(tiled, sizeof tiled, "%s", test_path(state, "tiled.npy"));
-        snprintf(arguments, sizeof arguments, "-f %s %%s %%s", features[k]);
-        assert_runs(arguments, input, whole);
-        snprintf(arguments, sizeof arguments, "-f %s --tile 8192 %%s %%s", features[k]);
-        assert_runs(arguments, input, tiled);
-        assert_ok(npy_read(whole, &want));
-        assert_ok(npy_read(tiled, &got));
-        assert_int_equal(want.count, got.count);
-        const float *w = want.data, *g = got.data;
-        float peak = 0;
-        for (size_t i = 0; i < want.count; i++) peak = fmaxf(peak, fabsf(w[i]));
-        for (size_t i = 0; i < want.count; i++)
-            if (!(fabsf(w[i] - g[i]) <= bounds[k] * peak))
-                fail_msg("%s, value %zu: %.9g, want %.9g, peak %.9g", features[k], i, (double)g[i], (double)w[i],
-                         (double)peak);
-        npy_free(&want), npy_free(&got);
-    }
-}
-
-/// A file that ends before its header says: the columns are those of what there is.
-static void tiles_end_where_the_file_does(void **state)
-{
-    enum { N = 3 * RATE_HZ };
-    char whole[4096], tiled[4096];
-    size_t size;
-    float *x = test_noise(1, N, 0.3f);
-    test_write(test_path(state, "cut.flac"), &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1}, x, N, 1000);
-    char *bytes = test_slurp(test_path(state, "cut.flac"), &size);
-    test_spill(test_path(state, "cut.flac"), bytes, size * 2 / 3);
-    free(bytes), free(x);
-    snprintf(whole, sizeof whole, "%s", test_path(state, "whole.npz"));
-    snprintf(tiled, sizeof tiled, "%s", test_path(state, "tiled.npz"));
-    assert_runs("-f logmel,zcr %s %s", test_path(state, "cut.flac"), whole);
-    assert_runs("-f logmel,zcr --tile 8192 %s %s", test_path(state, "cut.flac"), tiled);
-    assert_same_files(whole, tiled);
-}
-
-static void what_needs_the_whole_signal_says_so(void **state)
-{
-    const char *in = tones_file(state, "in.wav");
-    assert_int_equal(runf("-f mel,hpss --tile 500 %s %s", in, test_path(state, "x.npz")), 2);
-    assert_non_null(strstr(out, "hpss takes the signal whole: 44100 samples, want at most 32000 (64 of --tile)"));
-    assert_int_equal(runf("-f mel --tile 500 %s %s", in, test_path(state, "x.json")), 2);
-    assert_non_null(strstr(out, "json takes the signal whole: 44100 samples, want at most 32000 (64 of --tile)"));
-}
-
 static int remove_folders(void **state)
 {
     char command[9000];
@@ -610,10 +507,6 @@ int main(void)
         cmocka_unit_test(cuda_gives_what_the_cpu_gives),
         cmocka_unit_test(cuda_keeps_its_plans_for_files_of_several_lengths),
         cmocka_unit_test(a_backend_must_be_one),
-        cmocka_unit_test(tiles_give_the_bytes_of_the_whole_signal),
-        cmocka_unit_test(tiles_give_the_mfcc_of_the_whole_signal),
-        cmocka_unit_test(tiles_end_where_the_file_does),
-        cmocka_unit_test(what_needs_the_whole_signal_says_so),
     };
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 32);
     if (length > 0) program[length] = 0;

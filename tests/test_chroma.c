@@ -101,6 +101,35 @@ static void tunings_equal_librosas(void **state)
     }
 }
 
+// In parts of several lengths, three times: the same bits, of one peak too, and of none.
+static void tunings_in_parts_are_those_of_the_whole(void **state)
+{
+    enum { BINS = 513, FRAMES = 60 };
+    static float x[FRAMES * BINS];
+    const wt_piptrack_config c = {.n_fft = 1024};
+    uint64_t seed = 9;
+    (void)state;
+    for (int i = 0; i < FRAMES * BINS; i++) x[i] = (float)fabs(noise(&seed));
+    for (int n_frames = FRAMES; n_frames >= 0; n_frames -= n_frames > 2 ? 29 : 1) {
+        wt_tuning_walk *walk;
+        double want, got = 0;
+        if (n_frames == 1) memset(x, 0, BINS * sizeof *x), x[30] = 1;
+        assert_ok(wt_tuning_estimate(&c, x, n_frames, 36, 0, &want));
+        assert_ok(wt_tuning_walk_create(&c, 36, 0, &walk));
+        for (int pass = 0; pass < WT_TUNING_PASSES; pass++) {
+            for (int t = 0, n = 1; t < n_frames; t += n, n += 3)
+                wt_tuning_walk_add(walk, x + t * BINS, n_frames - t < n ? n_frames - t : n);
+            got = wt_tuning_walk_end_pass(walk);
+        }
+        if (got != want) fail_msg("%d frames: %.17g, want %.17g", n_frames, got, want);
+        wt_tuning_walk_destroy(walk);
+    }
+    wt_tuning_walk *walk;
+    assert_fails(wt_tuning_walk_create(&c, -1, 0, &walk), WT_ERR_BAD_ARG,
+                 "tuning: -1 bins an octave in steps of 0.01, want 1 or more, and 1e-6..1");
+    assert_null(walk);
+}
+
 static double tuning_of(const golden_case *g, int bins_per_octave)
 {
     double tuning;
@@ -461,6 +490,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peaks_equal_librosas),
         cmocka_unit_test(tunings_equal_librosas),
+        cmocka_unit_test(tunings_in_parts_are_those_of_the_whole),
         cmocka_unit_test(a_tuned_transform_equals_librosas),
         cmocka_unit_test(banks_equal_librosas),
         cmocka_unit_test(chroma_of_spectra_equals_librosas),

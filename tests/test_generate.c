@@ -171,8 +171,8 @@ static const int32_t *prompt_ids(void)
 }
 
 typedef struct tokens {
-    int32_t ids[POSITIONS];
-    double logprobs[POSITIONS];
+    int32_t ids[2 * POSITIONS];
+    double logprobs[2 * POSITIONS];
     atomic_int n;
     int pause_at, cancel_at; ///< 0 = never
     wt_generator *generator;
@@ -336,6 +336,33 @@ static void an_answer_ends_with_its_room(void **state)
 
 // ---- wishes
 
+/// With a kept head an answer is longer than the context; guesses change nothing, also where tokens are dropped.
+static void a_full_context_makes_room(void **state)
+{
+    static const wt_strategy strategies[] = {WT_STRATEGY_SINGLE, WT_STRATEGY_NGRAM, WT_STRATEGY_DRAFT,
+                                             WT_STRATEGY_EARLY};
+    static tokens t[4];
+    wt_generation r;
+    fixture f = open_models(state);
+    for (int k = 0; k < 4; k++) {
+        start(&f, k == 2 ? f.llm : NULL, samplings[1],
+              (wt_generator_config){.strategy = strategies[k],
+                                    .keep_guessing = true,
+                                    .ignore_eos = true,
+                                    .n_keep = 10,
+                                    .max_tokens = 2 * POSITIONS,
+                                    .on_token = collect,
+                                    .user = &t[k]});
+        assert_ok(wt_generator_run(f.generator, prompt_ids(), N_PROMPT, &r));
+        assert_int_equal(r.finish, WT_FINISH_LENGTH);
+        assert_int_equal(r.n_tokens, 2 * POSITIONS);
+        assert_int_equal(r.n_dropped, 145 + 145 + 145); // 324 tokens too many, half of 290 at a time
+        assert_memory_equal(t[k].ids, t[0].ids, sizeof t[0].ids);
+        stop(&f);
+    }
+    close_models(&f);
+}
+
 static void a_callback_ends_the_answer(void **state)
 {
     static tokens t;
@@ -477,6 +504,7 @@ int main(void)
         IN_FOLDER(what_does_not_pay_is_switched_off),
         IN_FOLDER(the_beginning_of_a_prompt_is_reused),
         IN_FOLDER(an_answer_ends_with_its_room),
+        IN_FOLDER(a_full_context_makes_room),
         IN_FOLDER(a_callback_ends_the_answer),
         IN_FOLDER(an_answer_is_paused_and_cancelled_by_another_thread),
         IN_FOLDER(not_a_number_is_reported_and_not_drawn),

@@ -294,6 +294,50 @@ static void checkpoints_of_the_hub_mean_their_floats(void **state)
     }
 }
 
+/// One token after the other on a GPU, whose products keep 16 bits of a vector or more: 2^-17 of each term.
+static void check_on_gpu(const packing *p, wt_llm *llm, wt_device *device)
+{
+    wt_llm_session *session;
+    float *want = logits_of(llm, true, some_ids(), N_TOKENS), *got = malloc(sizeof *got * N_TOKENS * 128);
+    assert_non_null(got);
+    assert_ok(wt_llm_session_create(llm, &(wt_llm_session_config){.device = device, .n_positions = 64}, &session));
+    for (int k = 0; k < N_TOKENS; k++) {
+        assert_ok(wt_llm_decode(session, some_ids()[k]));
+        memcpy(got + k * 128, wt_llm_logits(session), sizeof *got * 128);
+    }
+    const double e = difference(got, want, N_TOKENS * 128);
+    print_message("%-16s GPU %.1e of the largest logit\n", p->name, e);
+    if (!(e <= 1e-4)) fail_msg("%s: logits of the GPU differ by %.2g of the largest", p->name, e);
+    wt_llm_session_destroy(session);
+    free(want), free(got);
+}
+
+static void checkpoints_of_the_hub_run_on_a_gpu(void **state)
+{
+    wt_device *device;
+    if (!wt_device_count()) {
+        print_message("skipped: %s\n", wt_last_error());
+        skip();
+    }
+    assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &device));
+    for (size_t k = 0; k < sizeof packings / sizeof *packings; k++) {
+        wt_llm *llm;
+        write_models(state, &packings[k]);
+        llm_config_write(test_path(state, "config.json"), packings[k].config);
+        assert_ok(wt_llm_open(test_path(state, "quantised.safetensors"), &llm));
+        if (k)
+            check_on_gpu(&packings[k], llm, device);
+        else { // blocks of 32 x 32
+            wt_llm_session *session = NULL;
+            assert_fails(wt_llm_session_create(llm, &(wt_llm_session_config){.device = device}, &session),
+                         WT_ERR_UNSUPPORTED, "llm: layer 0 has scales of blocks of 32 x 32, want 128 x 128");
+            assert_null(session);
+        }
+        wt_llm_close(llm);
+    }
+    wt_device_close(device);
+}
+
 static void wrong_checkpoints_are_refused(void **state)
 {
     static const struct {
@@ -470,8 +514,11 @@ int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, test_folder_create, test_folder_remove)
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(checkpoints_of_the_hub_mean_their_floats),       IN_FOLDER(wrong_checkpoints_are_refused),
-        IN_FOLDER(weights_quantised_at_load_are_the_nearest),      cmocka_unit_test(a_trained_model_keeps_its_story),
+        IN_FOLDER(checkpoints_of_the_hub_mean_their_floats),
+        IN_FOLDER(checkpoints_of_the_hub_run_on_a_gpu),
+        IN_FOLDER(wrong_checkpoints_are_refused),
+        IN_FOLDER(weights_quantised_at_load_are_the_nearest),
+        cmocka_unit_test(a_trained_model_keeps_its_story),
         cmocka_unit_test(quantising_survives_failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,18 +14,34 @@ enum { RATE_HZ = 8000, SHORT_S = 180, LONG_S = 1800 };
 static char program[4096];
 
 // Minutes of silence after noise, 16 bits.
-static void make_file(const char *path, int seconds)
+static void make_file(const char *path, int rate_hz, int seconds)
 {
     enum { BLOCK = 8000 };
     wt_audio_writer *writer;
     const wt_audio_writer_config config = {
-        .rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_S16, .no_dither = true};
+        .rate_hz = rate_hz, .channels = 1, .sample = WT_SAMPLE_S16, .no_dither = true};
     float *noise = test_noise(1, BLOCK, 0.3f), *silence = calloc(BLOCK, sizeof *silence);
     assert_ok(wt_audio_writer_open(path, &config, &writer));
     for (int t = 0; t < seconds; t++)
-        assert_ok(wt_audio_writer_write(writer, t / 60 % 2 ? silence : noise, BLOCK, BLOCK));
+        assert_ok(wt_audio_writer_write(writer, t / 60 % 2 ? silence : noise, rate_hz, BLOCK));
     assert_ok(wt_audio_writer_commit(writer));
     free(noise), free(silence);
+}
+
+// A file of 16 bits made longer by silence that takes no room on the disk.
+static void prolong(const char *path, uint32_t data_bytes)
+{
+    const uint32_t riff_bytes = data_bytes + 36;
+    FILE *file = fopen(path, "r+b");
+    char head[44];
+    assert_non_null(file);
+    assert_int_equal(fread(head, 1, sizeof head, file), sizeof head);
+    assert_memory_equal(head + 36, "data", 4);
+    memcpy(head + 4, &riff_bytes, 4), memcpy(head + 40, &data_bytes, 4);
+    rewind(file);
+    assert_int_equal(fwrite(head, 1, sizeof head, file), sizeof head);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(truncate(path, 44 + (off_t)data_bytes), 0);
 }
 
 // The largest resident set of `warptone ARGUMENTS` in KB.
@@ -47,13 +63,17 @@ static long resident_kb(const char *arguments, const char *in, const char *out)
     return usage.ru_maxrss;
 }
 
+static void need_program(void)
+{
+    if (!access(program, X_OK)) return;
+    print_message("skipped: %s is not built\n", program);
+    skip();
+}
+
 static void assert_bounded(void **state, const char *arguments, const char *name)
 {
     char in[4096], out[4096];
-    if (access(program, X_OK)) {
-        print_message("skipped: %s is not built\n", program);
-        skip();
-    }
+    need_program();
     snprintf(out, sizeof out, "%s", test_path(state, name));
     snprintf(in, sizeof in, "%s", test_path(state, "short.wav"));
     const long few = resident_kb(arguments, in, out);
@@ -68,6 +88,28 @@ static void features_of_long_files_go_in_tiles(void **state)
     assert_bounded(state, "analyze -q -j 1 --rate 0 --tile 65536 -f logmel,mfcc,rms,centroid", "f.npz");
 }
 
+// Ten hours, and one, at the lowest rate there is and long hops; what is asked for at once would be 144 MB of samples.
+static void ten_hours_go_in_tiles(void **state)
+{
+    enum { SHORT_H = 1, LONG_H = 10, LOW_RATE_HZ = 1000 };
+    static const char *const arguments[] = {
+        "analyze -q -j 1 --rate 0 --tile 262144 --hop 16384 -f pcen,chroma,rms",
+        "analyze -q -j 1 --rate 0 --tile 262144 --hop 2000 -f onsets,beats,split",
+    };
+    char in[2][4096], out[4096];
+    need_program();
+    for (int k = 0; k < 2; k++) {
+        snprintf(in[k], sizeof in[k], "%s", test_path(state, k ? "ten.wav" : "one.wav"));
+        make_file(in[k], LOW_RATE_HZ, 600);
+        prolong(in[k], 2u * LOW_RATE_HZ * 3600 * (k ? LONG_H : SHORT_H));
+    }
+    snprintf(out, sizeof out, "%s", test_path(state, "ten.npz"));
+    for (size_t k = 0; k < sizeof arguments / sizeof *arguments; k++) {
+        const long few = resident_kb(arguments[k], in[0], out), many = resident_kb(arguments[k], in[1], out);
+        if (many > few + 8192) fail_msg("%s: %ld KB of 10 hours, %ld KB of one", arguments[k], many, few);
+    }
+}
+
 static void chains_stream_long_files(void **state)
 {
     assert_bounded(state, "process -q -j 1 --no-loudness -p telephone", "p.wav");
@@ -76,8 +118,8 @@ static void chains_stream_long_files(void **state)
 static int create(void **state)
 {
     if (test_folder_create(state)) return -1;
-    make_file(test_path(state, "short.wav"), SHORT_S);
-    make_file(test_path(state, "long.wav"), LONG_S);
+    make_file(test_path(state, "short.wav"), RATE_HZ, SHORT_S);
+    make_file(test_path(state, "long.wav"), RATE_HZ, LONG_S);
     return 0;
 }
 
@@ -85,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(features_of_long_files_go_in_tiles),
+        cmocka_unit_test(ten_hours_go_in_tiles),
         cmocka_unit_test(chains_stream_long_files),
     };
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 32);

@@ -1,5 +1,5 @@
-// Attention against torch (tests/golden/make_nn.py) and the backends against each other. In 16 bits the shares are rounded
-// too, on a GPU.
+// Attention against torch (tests/golden/make_nn.py) and the backends against each other. In 16 bits the shares are
+// rounded too, on a GPU.
 #include "support/device_check.h"
 #include "support/nn_check.h"
 #include "support/testing.h"
@@ -20,8 +20,10 @@ static wt_array mask_of(nn_rig *r, bool additive, int n, int queries, int keys)
     unsigned char *may = calloc((size_t)(n * queries * keys), sizeof(float));
     for (int k = 0; k < n * queries * keys; k++) {
         const double x = rint(127 * (double)noise(&seed)) / 128;
-        if (additive) memcpy(may + 4 * k, &(float){(float)(4 * x)}, 4);
-        else may[k] = x > -0.5;
+        if (additive)
+            memcpy(may + 4 * k, &(float){(float)(4 * x)}, 4);
+        else
+            may[k] = x > -0.5;
     }
     const int64_t count = ((int64_t)n * queries * keys + 3) / 4 * (additive ? 4 : 1);
     wt_array mask = nn_floats(r, (const float *)(void *)may, 1, &count);
@@ -32,8 +34,9 @@ static wt_array mask_of(nn_rig *r, bool additive, int n, int queries, int keys)
 
 static void goldens(nn_rig *r)
 {
-    static const shape shapes[] = {{2, 3, 3, 20, 20, 16, 0, 0}, {1, 4, 2, 70, 70, 64, 1, 0},  {1, 2, 1, 5, 37, 40, 1, 0},
-                                   {2, 2, 2, 9, 33, 64, 0, 0},  {1, 3, 3, 33, 65, 128, 0, 0}, {1, 2, 2, 40, 40, 8, 1, 7}};
+    static const shape shapes[] = {{2, 3, 3, 20, 20, 16, 0, 0},  {1, 4, 2, 70, 70, 64, 1, 0},
+                                   {1, 2, 1, 5, 37, 40, 1, 0},   {2, 2, 2, 9, 33, 64, 0, 0},
+                                   {1, 3, 3, 33, 65, 128, 0, 0}, {1, 2, 2, 40, 40, 8, 1, 7}};
     for (int k = 0; k < 6; k++) {
         const shape *s = &shapes[k];
         wt_array q = nn_input(r, r->type, 1, 2, 0, NN_SHAPE(s->n, s->heads, s->queries, s->d)), mask;

@@ -23,8 +23,16 @@ typedef struct weights {
     int blocks, steps;    ///< of U4: that share a scale; those of 128 columns
 } weights;
 
+/// A sum's lanes: a type uses the eight, or where there are such registers the sixteen.
+typedef struct lanes {
+    __m256 eight;
+#ifdef __AVX512VNNI__
+    __m512 sixteen;
+#endif
+} lanes;
+
 /// One step: the row's k-th block with n vectors, whose lanes are added to sums.
-typedef void (*stepper)(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums);
+typedef void (*stepper)(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums);
 
 WT_INLINE __m256i bytes_at(const void *p) { return _mm256_loadu_si256(p); }
 
@@ -49,27 +57,27 @@ WT_INLINE __m256i nibbles_at(const uint8_t *p)
 
 // ---- types: layouts as in tensor.c
 
-WT_INLINE void signed_bytes(__m256i w, __m256 scale, int64_t k, const bytes *x, const int n, __m256 *sums)
+WT_INLINE void signed_bytes(__m256i w, __m256 scale, int64_t k, const bytes *x, const int n, lanes *sums)
 {
 #pragma GCC unroll 4
     for (int j = 0; j < n; j++) {
         const __m256i dots = DOT_SIGNED(bytes_at(x[j].less + BLOCK / 4 * k), w, bytes_at(x[j].q + BLOCK * k));
-        sums[j] = scaled(dots, scale * _mm256_set1_ps(x[j].d[k]), sums[j]);
+        sums[j].eight = scaled(dots, scale * _mm256_set1_ps(x[j].d[k]), sums[j].eight);
     }
 }
 
-WT_INLINE void step_q8_0(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
+WT_INLINE void step_q8_0(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const uint8_t *p = w->row + 34 * k;
     signed_bytes(bytes_at(p + 2), half_at(p), k, x, n, sums);
 }
 
-WT_INLINE void step_i8(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
+WT_INLINE void step_i8(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     signed_bytes(bytes_at(w->row + BLOCK * k), _mm256_set1_ps(1), k, x, n, sums);
 }
 
-WT_INLINE void step_q4_0(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
+WT_INLINE void step_q4_0(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const uint8_t *p = w->row + 18 * k;
     const __m256i q = nibbles_at(p + 2);
@@ -77,7 +85,8 @@ WT_INLINE void step_q4_0(const weights *w, int64_t k, const bytes *x, const int 
 #pragma GCC unroll 4
     for (int j = 0; j < n; j++) {
         const __m256i less = bytes_at(x[j].less + BLOCK / 4 * k);
-        sums[j] = scaled(DOT(less, q, bytes_at(x[j].q + BLOCK * k)), d * _mm256_set1_ps(x[j].d[k]), sums[j]);
+        sums[j].eight =
+            scaled(DOT(less, q, bytes_at(x[j].q + BLOCK * k)), d * _mm256_set1_ps(x[j].d[k]), sums[j].eight);
     }
 }
 
@@ -93,10 +102,8 @@ WT_INLINE __m512 two_halves_at(const uint8_t *p, int next)
     return _mm512_cvtph_ps(_mm256_mask_set1_epi16(_mm256_set1_epi16(a), 0xff00, b));
 }
 
-WT_INLINE __m256 two_together(__m512 v) { return _mm512_castps512_ps256(v) + _mm512_extractf32x8_ps(v, 1); }
-
 /// Two blocks.
-WT_INLINE void step_q4_0_twice(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
+WT_INLINE void step_q4_0_twice(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const uint8_t *p = w->row + 36 * k;
     const __m128i a = _mm_loadu_si128((const __m128i *)(p + 2)), b = _mm_loadu_si128((const __m128i *)(p + 20));
@@ -109,13 +116,13 @@ WT_INLINE void step_q4_0_twice(const weights *w, int64_t k, const bytes *x, cons
         const __m512i dots =
             _mm512_dpbusd_epi32(wide_at(x[j].less + BLOCK / 2 * k), q, wide_at(x[j].q + 2 * BLOCK * k));
         const __m512 of_x = _mm512_insertf32x8(_mm512_set1_ps(x[j].d[2 * k]), _mm256_set1_ps(x[j].d[2 * k + 1]), 1);
-        sums[j] += two_together(_mm512_cvtepi32_ps(dots) * (d * of_x));
+        sums[j].sixteen += _mm512_cvtepi32_ps(dots) * (d * of_x);
     }
 }
 
 /// 128 columns of a group, whose even numbers come first in the vector, then the odd ones: lanes 4 b .. 4 b + 3 are
 /// those of block b. What zeros take away are products of floats.
-WT_INLINE void step_u4_wide(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
+WT_INLINE void step_u4_wide(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const __m512i both = wide_at(w->row + 64 * k), four = _mm512_set1_epi8(15);
     const __m512i even = _mm512_and_si512(both, four), odd = _mm512_and_si512(_mm512_srli_epi16(both, 4), four);
@@ -130,14 +137,14 @@ WT_INLINE void step_u4_wide(const weights *w, int64_t k, const bytes *x, const i
                                                  wide_at(v + 2 * BLOCK));
         const __m512 d = _mm512_permutexvar_ps(lanes, _mm512_broadcast_f32x4(_mm_loadu_ps(x[j].d + 4 * k)));
         const __m512 less = _mm512_zextps128_ps512(zero * _mm_loadu_ps(x[j].sum + 4 * k));
-        sums[j] += two_together((_mm512_cvtepi32_ps(dots) * d - less) * scale);
+        sums[j].sixteen += (_mm512_cvtepi32_ps(dots) * d - less) * scale;
     }
 }
 #endif
 
 /// A group. Nibbles of neighbours share a byte: the vector lies with the even numbers of a block first. Without zeros
 /// `less` is times 8 already.
-WT_INLINE void step_u4(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
+WT_INLINE void step_u4(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const __m256i zero = _mm256_set1_epi32(w->zeros ? w->zeros[k] : 1);
     const __m256 scale = _mm256_set1_ps(w->scales[k]);
@@ -152,7 +159,7 @@ WT_INLINE void step_u4(const weights *w, int64_t k, const bytes *x, const int n,
             group[j] = scaled(DOT(less, q, bytes_at(x[j].q + BLOCK * b)), _mm256_set1_ps(x[j].d[b]), group[j]);
         }
     }
-    for (int j = 0; j < n; j++) sums[j] = _mm256_fmadd_ps(group[j], scale, sums[j]);
+    for (int j = 0; j < n; j++) sums[j].eight = _mm256_fmadd_ps(group[j], scale, sums[j].eight);
 }
 
 WT_INLINE __m256 eight_bytes(uint32_t low, uint32_t high)
@@ -161,7 +168,7 @@ WT_INLINE __m256 eight_bytes(uint32_t low, uint32_t high)
 }
 
 /// 256 columns: 8 parts of 32, each with a scale and a minimum of 6 bits.
-WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
+WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const uint8_t *p = w->row + 144 * k;
     uint32_t s[3];
@@ -173,7 +180,7 @@ WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int 
 #pragma GCC unroll 4
     for (int j = 0; j < n; j++) {
         _mm256_storeu_ps(factors[j], scales * _mm256_loadu_ps(x[j].d + 8 * k));
-        sums[j] = _mm256_fnmadd_ps(minima, _mm256_loadu_ps(x[j].sum + 8 * k), sums[j]);
+        sums[j].eight = _mm256_fnmadd_ps(minima, _mm256_loadu_ps(x[j].sum + 8 * k), sums[j].eight);
     }
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
@@ -182,15 +189,16 @@ WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int 
 #pragma GCC unroll 4
         for (int j = 0; j < n; j++) {
             const int8_t *v = x[j].q + 256 * k + 64 * i;
-            sums[j] = scaled(DOT(_mm256_setzero_si256(), low, bytes_at(v)), _mm256_set1_ps(factors[j][2 * i]), sums[j]);
-            sums[j] = scaled(DOT(_mm256_setzero_si256(), high, bytes_at(v + 32)), _mm256_set1_ps(factors[j][2 * i + 1]),
-                             sums[j]);
+            sums[j].eight =
+                scaled(DOT(_mm256_setzero_si256(), low, bytes_at(v)), _mm256_set1_ps(factors[j][2 * i]), sums[j].eight);
+            sums[j].eight = scaled(DOT(_mm256_setzero_si256(), high, bytes_at(v + 32)),
+                                   _mm256_set1_ps(factors[j][2 * i + 1]), sums[j].eight);
         }
     }
 }
 
 /// 256 columns: 8 parts of 32, each with two scales; zero is 32.
-WT_INLINE void step_q6_k(const weights *w, int64_t k, const bytes *x, const int n, __m256 *sums)
+WT_INLINE void step_q6_k(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const uint8_t *p = w->row + 210 * k;
     const __m256 d = half_at(p + 208);
@@ -212,8 +220,8 @@ WT_INLINE void step_q6_k(const weights *w, int64_t k, const bytes *x, const int 
 #pragma GCC unroll 4
             for (int j = 0; j < n; j++) {
                 const __m256i less = bytes_at(x[j].less + BLOCK / 4 * block);
-                sums[j] = scaled(DOT(less, w6, bytes_at(x[j].q + BLOCK * block)), scale * _mm256_set1_ps(x[j].d[block]),
-                                 sums[j]);
+                sums[j].eight = scaled(DOT(less, w6, bytes_at(x[j].q + BLOCK * block)),
+                                       scale * _mm256_set1_ps(x[j].d[block]), sums[j].eight);
             }
         }
     }
@@ -277,8 +285,14 @@ static bytes round_vector(const wt__product *p, int t, int slot, int zero, int i
 
 // ---- rows
 
-WT_INLINE float lanes_sum(__m256 v)
+WT_INLINE float lanes_sum(lanes sums)
 {
+#ifdef __AVX512VNNI__
+    const __m512 wide = sums.sixteen;
+    const __m256 v = sums.eight + (_mm512_castps512_ps256(wide) + _mm512_extractf32x8_ps(wide, 1));
+#else
+    const __m256 v = sums.eight;
+#endif
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
@@ -297,10 +311,10 @@ WT_INLINE void bytes_tile(const wt__product *p, stepper step, int step_bytes, in
                           const int n_rows, int n_stored, const bytes *x, int t, const int n_vectors)
 {
     weights w[ROWS];
-    __m256 sums[ROWS][VECTORS];
+    lanes sums[ROWS][VECTORS];
     for (int r = 0; r < n_rows; r++) {
         w[r] = weights_of(p->linear, first + (r < n_stored ? r : n_stored - 1));
-        for (int j = 0; j < n_vectors; j++) sums[r][j] = _mm256_setzero_ps();
+        for (int j = 0; j < n_vectors; j++) memset(&sums[r][j], 0, sizeof sums[r][j]);
     }
     const int64_t ahead = n_rows * (int64_t)wt__row_bytes(p->linear); // the same place of the next rows
     for (int64_t k = 0; k < n_steps; k++)

@@ -88,11 +88,11 @@ static wt_llm_part vector_part(const wt__linear *w, float *out)
     return (wt_llm_part){w->weight.data, w->bias, out, (int)w->weight.shape[0], w->both ? (void *)w->both : w->scales};
 }
 
-/// Of the vectors that `w` is multiplied with: its own type, 16 bits for smaller ones. GGUF's blocks take floats.
+/// Of the vectors that `w` is multiplied with: its own type, 16 bits for smaller ones.
 static wt_dtype input_type(const wt__linear *w, int n)
 {
     const wt_dtype t = w->weight.dtype;
-    if (by_matvec(w, n) || wt_dtype_block(t) > 1) return WT_DTYPE_F32;
+    if (by_matvec(w, n)) return WT_DTYPE_F32;
     return t == WT_DTYPE_F32 || t == WT_DTYPE_F16 ? t : WT_DTYPE_BF16;
 }
 

@@ -31,7 +31,7 @@ static void release(wt__pages *p, int32_t page)
     if (!--p->uses[page]) p->free[p->n_free++] = page;
 }
 
-static int pages_wanted(const wt_llm_session *s, int sequence, int first, int end)
+int wt__pages_wanted(const wt_llm_session *s, int sequence, int first, int end)
 {
     const int held = s->pool.held[sequence], n_pages = pages_for(end);
     int n = n_pages > held ? n_pages - held : 0;
@@ -43,7 +43,7 @@ wt_status wt__pages_own(wt_llm_session *s, int sequence, int first, int end)
 {
     wt__pages *p = &s->pool;
     int32_t *row = row_of(s, sequence);
-    const int wanted = pages_wanted(s, sequence, first, end);
+    const int wanted = wt__pages_wanted(s, sequence, first, end);
     const int n_positions = sequence == s->sequence ? s->position : s->sequences[sequence].position;
     wt_status status = WT_OK;
     if (wanted > p->n_free)

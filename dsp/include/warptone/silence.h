@@ -42,6 +42,10 @@ WT_CHECKED wt_status wt_silence_trim(const wt_level_config *config, double top_d
 WT_CHECKED wt_status wt_silence_split(const wt_level_config *config, double top_db, const float *pcm, int channels,
                                       int64_t n, wt_span *spans, int64_t room, int64_t *n_spans);
 
+/// wt_silence_split from the RMS of all frames, [wt_level_frames(n)], as wt_level_rms gives it.
+WT_CHECKED wt_status wt_silence_split_rms(const wt_level_config *config, double top_db, const float *rms, int64_t n,
+                                          wt_span *spans, int64_t room, int64_t *n_spans);
+
 // ---- many signals on a stream
 
 typedef enum wt_level_kind {

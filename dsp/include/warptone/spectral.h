@@ -63,6 +63,12 @@ WT_CHECKED wt_status wt_spectral_flux(const wt_spectral_shape *shape, const floa
 /// Root mean square of the frames' samples by Parseval, of rectangular windows: out [n_frames].  [worker]
 WT_CHECKED wt_status wt_spectral_rms(const wt_spectral_shape *shape, const float *magnitude, float *out);
 
+/// What contrast compares: the peaks and valleys of the bands, each [n_bands + 1][n_frames], not in decibels.
+/// Errors: as of wt_spectral_contrast.  [worker]
+WT_CHECKED wt_status wt_spectral_contrast_parts(const wt_spectral_shape *shape, const float *magnitude,
+                                                const wt_spectral_contrast_config *config, float *peaks,
+                                                float *valleys);
+
 // ---- spectrograms of many signals, on a stream
 
 typedef enum wt_spectral_kind {

@@ -40,6 +40,21 @@ WT_CHECKED wt_status wt_piptrack(const wt_piptrack_config *config, const float *
 WT_CHECKED wt_status wt_tuning_estimate(const wt_piptrack_config *config, const float *spectrum, int64_t n_frames,
                                         int bins_per_octave, double resolution, double *tuning);
 
+// ---- spectra in parts: three times the same, in any pieces
+
+enum { WT_TUNING_PASSES = 3 };
+
+typedef struct wt_tuning_walk wt_tuning_walk;
+
+/// wt_tuning_estimate with memory that does not grow with the signal. Errors: as there.  [worker]
+WT_CHECKED wt_status wt_tuning_walk_create(const wt_piptrack_config *config, int bins_per_octave, double resolution,
+                                           wt_tuning_walk **walk);
+void wt_tuning_walk_destroy(wt_tuning_walk *walk); ///< NULL is allowed.  [worker]
+/// The next frames, [n_frames][n_fft / 2 + 1].  [worker]
+void wt_tuning_walk_add(wt_tuning_walk *walk, const float *spectrum, int64_t n_frames);
+/// All frames were added: begin the next pass. After WT_TUNING_PASSES of them the tuning is known; 0 before.  [worker]
+double wt_tuning_walk_end_pass(wt_tuning_walk *walk);
+
 // ---- spectra of many signals, on a stream
 
 typedef struct wt_tuning_config {

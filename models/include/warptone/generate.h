@@ -95,6 +95,7 @@ typedef struct wt_generator_config {
     wt_sampler *sampler;     ///< likewise; what it has seen is the prompt of each answer
     int n_positions;         ///< of the session
     int max_tokens;          ///< of an answer; 0 = as many as there is room for
+    int n_keep; ///< when n_positions are full, drop half of the tokens after so many and go on; 0 = the answer ends
     bool ignore_eos;
     bool logprobs;
     int n_top;                         ///< most probable tokens that are told with each, 0 .. WT_LLM_MOST_TOP
@@ -123,6 +124,7 @@ typedef struct wt_generation {
     int n_steps;              ///< of the model after the prompt
     int n_guessed, n_correct; ///< tokens
     int n_switched_off;       ///< times
+    int n_dropped;            ///< tokens of prompt and answer, by n_keep
 } wt_generation;
 
 /// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY. With RoPE of kind dynamic every strategy is `single`, as

@@ -1,0 +1,236 @@
+// What tiles must know of their whole signal: its loudest band, its tuning, found on walks along the tiles before the
+// one that makes columns; and rows, a number a frame, gathered from all tiles for features that are made of one.
+
+#include "analyze.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/vad.h>
+
+// ---- facts
+
+typedef struct learner {
+    unsigned needs;
+    int pass;
+    wt_tuning_walk *(*tunings)[ANALYZE_TUNINGS]; // [channels]
+} learner;
+
+/// Largest of an array's own columns.
+static void keep_largest(const analyze_array *a, const analyze_part *part, float *most)
+{
+    const int64_t n = analyze_n_columns(a), end = part->count < 0 ? n : part->from + part->count;
+    const float *x = a->data;
+    for (int64_t row = 0; row < analyze_n_rows(a); row++)
+        for (int64_t t = part->from; t < end; t++)
+            if (x[row * n + t] > *most) *most = x[row * n + t];
+}
+
+/// Of mel bands in decibels; `plain` as onset strength has them.
+static wt_status learn_bands(const analyze_walk *w, analyze_signal s, const analyze_part *part, bool plain, float *most)
+{
+    analyze_options options = *s.options;
+    analyze_result bands = {.n_arrays = 0};
+    options.features[0] = analyze_bands_of_peak(), options.n_features = 1;
+    if (plain) options.fmin_hz = options.fmax_hz = 0, options.htk = false, options.win_length = 0;
+    s.options = &options;
+    s.place = w->place->device ? w->place : NULL;
+    wt_status status = analyze_compute(&s, 1, &bands);
+    if (!status) keep_largest(&bands.arrays[0], part, most);
+    analyze_result_free(&bands);
+    return status;
+}
+
+static wt_status learn_contrast(const analyze_signal *s, const analyze_part *part, float most[2])
+{
+    analyze_result parts = {.n_arrays = 0};
+    wt_status status = analyze_contrast_parts(s, &parts);
+    for (int k = 0; k < 2 && !status; k++) keep_largest(&parts.arrays[k], part, &most[k]);
+    analyze_result_free(&parts);
+    return status;
+}
+
+static wt_status learn_tunings(const analyze_signal *s, const analyze_part *part, wt_tuning_walk **tunings)
+{
+    wt_status status = WT_OK;
+    for (int squares = 0; squares < 2 && !status; squares++) {
+        analyze_spectra x;
+        const int first = squares ? ANALYZE_TUNING_OF_CHROMA : ANALYZE_TUNING;
+        if (!tunings[first] && (squares || !tunings[ANALYZE_TUNING_OF_STEPS])) continue;
+        status = analyze_spectra_make(s, &x);
+        if (!status) analyze_spectra_to_real(&x, squares);
+        const int64_t count = part->count < 0 ? x.n_frames - part->from : part->count;
+        for (int k = 0; k < ANALYZE_TUNINGS && !status; k++)
+            if (tunings[k] && (k == ANALYZE_TUNING_OF_CHROMA) == squares)
+                wt_tuning_walk_add(tunings[k], x.values + part->from * x.bins, count);
+        analyze_spectra_free(&x);
+    }
+    return status;
+}
+
+static wt_status learn(void *user, const analyze_walk *w, int64_t n, const analyze_part *part)
+{
+    const learner *l = user;
+    wt_status status = WT_OK;
+    for (int c = 0; c < w->channels && !status; c++) {
+        analyze_whole *whole = &w->whole[c];
+        analyze_signal s = analyze_tile_signal(w, n, c);
+        s.whole = NULL;
+        if (!l->pass && l->needs & ANALYZE_NEED_BAND) status = learn_bands(w, s, part, false, &whole->band_db);
+        if (!status && !l->pass && l->needs & ANALYZE_NEED_ONSET)
+            status = learn_bands(w, s, part, true, &whole->onset_db);
+        if (!status && !l->pass && l->needs & ANALYZE_NEED_CONTRAST)
+            status = learn_contrast(&s, part, whole->contrast_db);
+        if (!status) status = learn_tunings(&s, part, l->tunings[c]);
+    }
+    return status;
+}
+
+static wt_status make_tunings(const analyze_walk *w, unsigned needs, wt_tuning_walk **tunings)
+{
+    static const unsigned need[] = {ANALYZE_NEED_TUNING, ANALYZE_NEED_CHROMA, ANALYZE_NEED_STEPS};
+    const analyze_signal s = {.options = w->options, .rate_hz = w->rate_hz};
+    const int steps[] = {12, analyze_chroma_config(&s).n_chroma, analyze_folded_cqt(&s).bins_per_octave};
+    wt_status status = WT_OK;
+    for (int k = 0; k < ANALYZE_TUNINGS && !status; k++) {
+        const wt_tuning_config config = analyze_tuning_config(&s, 0, steps[k]);
+        if (needs & need[k]) status = wt_tuning_walk_create(&config.peaks, steps[k], 0, &tunings[k]);
+    }
+    return status;
+}
+
+static wt_status learn_all(analyze_walk *w, unsigned needs)
+{
+    const bool tuned = needs & (ANALYZE_NEED_TUNING | ANALYZE_NEED_CHROMA | ANALYZE_NEED_STEPS);
+    const int n_passes = tuned ? WT_TUNING_PASSES : needs ? 1 : 0;
+    learner l = {.needs = needs, .tunings = calloc((size_t)w->channels, sizeof *l.tunings)};
+    wt_status status = l.tunings ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "analyze: %d tunings", w->channels);
+    for (int c = 0; c < w->channels && !status; c++) {
+        analyze_whole *whole = &w->whole[c];
+        whole->band_db = whole->onset_db = whole->contrast_db[0] = whole->contrast_db[1] = -HUGE_VALF;
+        status = make_tunings(w, needs, l.tunings[c]);
+    }
+    for (; l.pass < n_passes && !status && w->n_read == w->n; l.pass++) {
+        status = analyze_walk_along(w, learn, &l);
+        for (int k = 0; k < w->channels * ANALYZE_TUNINGS && !status; k++) {
+            wt_tuning_walk *tuning = l.tunings[k / ANALYZE_TUNINGS][k % ANALYZE_TUNINGS];
+            if (tuning) w->whole[k / ANALYZE_TUNINGS].tuning[k % ANALYZE_TUNINGS] = wt_tuning_walk_end_pass(tuning);
+        }
+    }
+    for (int k = 0; l.tunings && k < w->channels * ANALYZE_TUNINGS; k++)
+        wt_tuning_walk_destroy(l.tunings[k / ANALYZE_TUNINGS][k % ANALYZE_TUNINGS]);
+    free(l.tunings);
+    return status;
+}
+
+// ---- rows
+
+typedef struct row {
+    float *values;
+    int64_t n, room;
+    wt_vad *vad;
+} row;
+
+typedef struct gatherer {
+    bool wanted[ANALYZE_BASES];
+    row (*rows)[ANALYZE_BASES]; // [channels]
+} gatherer;
+
+static wt_status make_room(row *r, int64_t n_more)
+{
+    if (r->n + n_more <= r->room) return WT_OK;
+    const int64_t room = r->n + n_more + r->room / 2;
+    float *values = realloc(r->values, sizeof *values * (size_t)room);
+    if (!values) return wt_fail(WT_ERR_NO_MEMORY, "analyze: a row of %lld numbers", (long long)room);
+    r->values = values, r->room = room;
+    return WT_OK;
+}
+
+static wt_status gather_columns(const analyze_signal *s, const analyze_part *part, analyze_base base, row *r)
+{
+    analyze_result made = {.n_arrays = 0};
+    wt_status status = analyze_feature_of_base(base)->compute(s, &made);
+    if (!status) {
+        const int64_t count = part->count < 0 ? analyze_n_columns(&made.arrays[0]) - part->from : part->count;
+        status = make_room(r, count);
+        if (!status) memcpy(r->values + r->n, (float *)made.arrays[0].data + part->from, sizeof(float) * (size_t)count);
+        if (!status) r->n += count;
+    }
+    analyze_result_free(&made);
+    return status;
+}
+
+static wt_status gather_speech(const analyze_signal *s, const analyze_part *part, row *r)
+{
+    wt_status status = WT_OK;
+    if (!r->vad) status = wt_vad_create(&(wt_vad_config){.rate_hz = s->rate_hz, .channels = 1}, &r->vad);
+    const int64_t end = part->count < 0 ? s->n : (part->from + part->count) * part->hop;
+    const int step = status ? 1 : wt_vad_window_frames(r->vad);
+    for (int64_t t = part->from * part->hop; t < end && !status; t += step) {
+        const float *in = s->pcm + t;
+        bool speech[2] = {false};
+        const int made = wt_vad_process(r->vad, &in, end - t < step ? (int)(end - t) : step, speech);
+        status = make_room(r, 1);
+        if (!status && made > 0) r->values[r->n++] = speech[0];
+    }
+    return status;
+}
+
+static wt_status gather(void *user, const analyze_walk *w, int64_t n, const analyze_part *part)
+{
+    const gatherer *g = user;
+    wt_status status = WT_OK;
+    for (int c = 0; c < w->channels && !status; c++) {
+        const analyze_signal s = analyze_tile_signal(w, n, c);
+        for (int base = ANALYZE_BASE_NONE + 1; base < ANALYZE_BASES && !status; base++) {
+            if (!g->wanted[base]) continue;
+            row *r = &g->rows[c][base];
+            if (base == ANALYZE_BASE_SPEECH)
+                status = gather_speech(&s, part, r);
+            else
+                status = gather_columns(&s, part, (analyze_base)base, r);
+        }
+    }
+    return status;
+}
+
+static wt_status finish(const analyze_walk *w, const analyze_feature *f, const gatherer *g, analyze_result *result)
+{
+    analyze_result *parts = calloc((size_t)w->channels, sizeof *parts);
+    wt_status status = parts ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "%s: arrays", f->name);
+    const int channels = f->tiles == ANALYZE_OF_FILE ? 1 : w->channels;
+    for (int c = 0; c < channels && !status; c++) {
+        analyze_signal s = analyze_tile_signal(w, w->n, c);
+        const row *r = &g->rows[c][f->base];
+        status = f->finish ? f->finish(&s, r->values, r->n, &parts[c]) : f->compute(&s, &parts[c]);
+    }
+    if (!status) status = analyze_join(f, parts, w->channels, result);
+    for (int c = 0; parts && c < w->channels; c++) analyze_result_free(&parts[c]);
+    free(parts);
+    return status;
+}
+
+wt_status analyze_whole_learn(analyze_walk *w, analyze_result *gathered)
+{
+    const analyze_options *o = w->options;
+    gatherer g = {.rows = calloc((size_t)w->channels, sizeof *g.rows)};
+    bool any = false;
+    unsigned needs = 0;
+    for (int k = 0; k < o->n_features; k++) {
+        needs |= o->features[k]->needs;
+        g.wanted[o->features[k]->base] = true;
+        any = any || o->features[k]->base != ANALYZE_BASE_NONE;
+    }
+    w->n_read = w->n;
+    wt_status status = g.rows ? learn_all(w, needs) : wt_fail(WT_ERR_NO_MEMORY, "analyze: rows");
+    if (!status && any && w->n_read == w->n) status = analyze_walk_along(w, gather, &g);
+    for (int k = 0; k < o->n_features && !status && w->n_read == w->n; k++)
+        if (o->features[k]->tiles != ANALYZE_TILES) status = finish(w, o->features[k], &g, &gathered[k]);
+    for (int k = 0; g.rows && k < w->channels * ANALYZE_BASES; k++) {
+        row *r = &g.rows[k / ANALYZE_BASES][k % ANALYZE_BASES];
+        wt_vad_destroy(r->vad);
+        free(r->values);
+    }
+    free(g.rows);
+    return status;
+}

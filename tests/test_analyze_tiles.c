@@ -1,0 +1,236 @@
+// `warptone analyze` of files longer than a tile: what comes out is what the whole signal gives.
+#include "support/audio_files.h"
+#include "support/npy.h"
+#include "support/testing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <warptone/device.h>
+
+enum { RATE_HZ = 22050 };
+
+static char program[4096], out[1 << 16];
+
+static int run(const char *backend, const char *options, const char *in, const char *to)
+{
+    char command[16384];
+    if (access(program, X_OK)) {
+        print_message("skipped: %s is not built\n", program);
+        skip();
+    }
+    snprintf(command, sizeof command, "'%s' analyze --backend %s %s '%s' '%s' 2>&1", program, backend, options, in, to);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    const size_t length = fread(out, 1, sizeof out - 1, pipe);
+    out[length] = 0;
+    const int status = pclose(pipe);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+typedef struct outputs {
+    char in[4096], whole[4096], tiled[4096];
+} outputs;
+
+/// The same from the whole signal and from tiles.
+static void run_both(void **state, const char *backend, const char *options, const char *name, outputs *o)
+{
+    char tiled[512];
+    snprintf(o->whole, sizeof o->whole, "%s", test_path(state, name));
+    snprintf(o->tiled, sizeof o->tiled, "%s", test_path(state, "tiled"));
+    strcat(o->tiled, strrchr(name, '.'));
+    snprintf(tiled, sizeof tiled, "%s --tile 4096", options);
+    if (run(backend, options, o->in, o->whole)) fail_msg("%s", out);
+    if (run(backend, tiled, o->in, o->tiled)) fail_msg("%s", out);
+}
+
+static void assert_same_files(const char *a, const char *b, const char *what)
+{
+    size_t n_a, n_b;
+    char *x = test_slurp(a, &n_a), *y = test_slurp(b, &n_b);
+    if (n_a != n_b || memcmp(x, y, n_a)) fail_msg("%s: other bytes than of the whole signal", what);
+    free(x), free(y);
+}
+
+static void assert_tiled(void **state, const char *options, const char *name)
+{
+    outputs o;
+    snprintf(o.in, sizeof o.in, "%s", test_path(state, "long.wav"));
+    run_both(state, "cpu", options, name, &o);
+    assert_same_files(o.whole, o.tiled, options);
+}
+
+/// Each value within `bound` of the whole signal's peak.
+static void assert_near(void **state, const char *backend, const char *input, const char *feature, double bound)
+{
+    outputs o;
+    npy want, got;
+    char options[256];
+    snprintf(o.in, sizeof o.in, "%s", test_path(state, input));
+    snprintf(options, sizeof options, "-f %s", feature);
+    run_both(state, backend, options, "whole.npy", &o);
+    assert_ok(npy_read(o.whole, &want));
+    assert_ok(npy_read(o.tiled, &got));
+    assert_true(want.n_dims == got.n_dims && want.count == got.count);
+    const size_t count = want.count * (want.kind == 'c' ? 2 : 1);
+    double *w = npy_doubles(&want), *g = npy_doubles(&got), peak = 0;
+    for (size_t i = 0; i < count; i++) peak = fmax(peak, fabs(w[i]));
+    for (size_t i = 0; i < count; i++)
+        if (!(fabs(w[i] - g[i]) <= bound * peak))
+            fail_msg("%s on %s, value %zu: %.9g, want %.9g, peak %.9g", feature, backend, i, g[i], w[i], peak);
+    free(w), free(g);
+    npy_free(&want), npy_free(&got);
+}
+
+static void columns_have_the_bytes_of_the_whole_signal(void **state)
+{
+    const char *every = "-f stft,spectrogram,mel,logmel,yin,centroid,bandwidth,rolloff,flatness,flux,rms,zcr";
+    char options[256];
+    assert_tiled(state, every, "whole.npz");
+    snprintf(options, sizeof options, "%s --channels --n-fft 1000 --hop 333", every);
+    assert_tiled(state, options, "whole.npz");
+    assert_tiled(state, "-f logmel --rate 0 --n-fft 400 --hop 500", "whole.npy");
+    assert_tiled(state, "-f rms,flux,logmel", "whole.csv");
+}
+
+/// What needs the loudest band, a tuning, a state, or frames far beside its own.
+static void columns_that_need_more_have_the_same_bytes(void **state)
+{
+    assert_tiled(state, "-f pcen,chroma,contrast,onset_strength,tempogram,hpss,mel", "whole.npz");
+    assert_tiled(state, "-f pcen,contrast,onset_strength --channels --fmin 100 --htk", "whole.npz");
+}
+
+static void what_is_gathered_has_the_same_bytes(void **state)
+{
+    assert_tiled(state, "-f onsets,tempo,beats,plp,tuning,trim,split,vad,loudness --backtrack", "whole.npz");
+    assert_tiled(state, "-f beats,mel,tuning,split,rms", "whole.npz");
+    assert_tiled(state, "-f beats,tuning,split", "whole.json");
+    assert_tiled(state, "-f vad", "whole.csv");
+}
+
+static void separated_parts_have_the_same_samples(void **state)
+{
+    static const char *const parts[] = {"harmonic", "percussive"};
+    outputs o;
+    snprintf(o.in, sizeof o.in, "%s", test_path(state, "long.wav"));
+    run_both(state, "cpu", "-f hpss", "whole.wav", &o);
+    for (int k = 0; k < 2; k++) {
+        char a[4200], b[4200];
+        snprintf(a, sizeof a, "%.*s-%s.wav", (int)strlen(o.whole) - 4, o.whole, parts[k]);
+        snprintf(b, sizeof b, "%.*s-%s.wav", (int)strlen(o.tiled) - 4, o.tiled, parts[k]);
+        assert_same_files(a, b, parts[k]);
+        unlink(a), unlink(b);
+    }
+}
+
+/// Sums over the bands are in double, those of whole signals in float: 2e-7 of the peak. The second slope adds up nine
+/// coefficients that are larger than itself.
+static void mfcc_is_that_of_the_whole_signal(void **state)
+{
+    assert_near(state, "cpu", "long.wav", "mfcc", 2e-7);
+    assert_near(state, "cpu", "long.wav", "mfcc_delta", 2e-7);
+    assert_near(state, "cpu", "long.wav", "mfcc_delta2", 6e-7);
+}
+
+/// Halvings are transforms of blocks, which lie elsewhere in a tile: their rounding differs. Chroma divides a frame by
+/// its largest, CENS and tonal centroids are made of that.
+static void constant_q_is_that_of_the_whole_signal(void **state)
+{
+    assert_near(state, "cpu", "longer.wav", "cqt --rate 0", 1e-6);
+    assert_near(state, "cpu", "longer.wav", "chroma_cqt --rate 0", 2e-5);
+    assert_near(state, "cpu", "longer.wav", "tonnetz --rate 0", 2e-5);
+    assert_near(state, "cpu", "longer.wav", "chroma_cens --rate 0", 1e-3); // a step of a hundredth, over 41 frames
+}
+
+/// A file that ends before its header says: the columns are those of what there is.
+static void tiles_end_where_the_file_does(void **state)
+{
+    enum { N = 3 * RATE_HZ };
+    outputs o;
+    size_t size;
+    float *x = test_noise(1, N, 0.3f);
+    snprintf(o.in, sizeof o.in, "%s", test_path(state, "cut.flac"));
+    test_write(o.in, &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1}, x, N, 1000);
+    char *bytes = test_slurp(o.in, &size);
+    test_spill(o.in, bytes, size * 2 / 3);
+    free(bytes), free(x);
+    run_both(state, "cpu", "-f logmel,zcr", "whole.npz", &o);
+    assert_same_files(o.whole, o.tiled, "columns");
+    run_both(state, "cpu", "-f pcen,onsets,hpss,tuning", "whole.npz", &o);
+    assert_same_files(o.whole, o.tiled, "what needs more");
+}
+
+static void what_needs_the_whole_signal_says_so(void **state)
+{
+    char in[4096];
+    snprintf(in, sizeof in, "%s", test_path(state, "long.wav"));
+    assert_int_equal(run("cpu", "-f mel,pyin --tile 500", in, test_path(state, "x.npz")), 2);
+    assert_non_null(strstr(out, "pyin takes the signal whole: 66189 samples, want at most 32000 (64 of --tile)"));
+    assert_int_equal(run("cpu", "-f mel --tile 500", in, test_path(state, "x.json")), 2);
+    assert_non_null(strstr(out, "json takes the signal whole: 66189 samples, want at most 32000 (64 of --tile)"));
+}
+
+/// The same on a GPU, tiles against the whole there.
+static void cuda_gives_the_same_in_tiles(void **state)
+{
+    static const struct {
+        const char *feature;
+        double bound;
+    } cases[] = {
+        {"spectrogram", 2e-6}, {"logmel", 1e-4}, {"mfcc", 1e-4},   {"pcen", 1e-4},     {"chroma", 1e-4},
+        {"yin", 1e-5},         {"flux", 1e-5},   {"tuning", 1e-9}, {"split", 0},       {"onset_strength", 1e-4},
+        {"trim", 0},           {"vad", 0},       {"tempo", 1e-9},  {"tempogram", 1e-4}};
+    if (wt_device_count() < 1) {
+        print_message("skipped: no CUDA device\n");
+        skip();
+    }
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        assert_near(state, "cuda", "long.wav", cases[k].feature, cases[k].bound);
+    assert_near(state, "cuda", "longer.wav", "cqt --rate 0", 2e-6);
+}
+
+/// Two channels at another rate, with a remainder by every hop, so that tiles begin within the resampler's blocks;
+/// tones that begin anew over noise that comes and goes.
+static void make_file(const char *path, int rate_hz, int n)
+{
+    float *x = test_noise(2, n, 0.1f);
+    for (int i = 0; i < 2 * n; i++) {
+        const float t = (float)(i % n) / (float)rate_hz, from = fmodf(t, 0.4f);
+        x[i] *= 1e-2f + fabsf(sinf(t * 1.7f));
+        x[i] += 0.3f * expf(-5 * from) * sinf(6.2831853f * 447.3f * t);
+    }
+    test_write(path, &(wt_audio_writer_config){.rate_hz = rate_hz, .channels = 2, .sample = WT_SAMPLE_F32}, x, n, 1000);
+    free(x);
+}
+
+static int create(void **state)
+{
+    if (test_folder_create(state)) return -1;
+    make_file(test_path(state, "long.wav"), 44100, 3 * 44100 + 77);
+    make_file(test_path(state, "longer.wav"), 10000, 60 * 10000 + 77);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_have_the_bytes_of_the_whole_signal),
+        cmocka_unit_test(columns_that_need_more_have_the_same_bytes),
+        cmocka_unit_test(what_is_gathered_has_the_same_bytes),
+        cmocka_unit_test(separated_parts_have_the_same_samples),
+        cmocka_unit_test(mfcc_is_that_of_the_whole_signal),
+        cmocka_unit_test(constant_q_is_that_of_the_whole_signal),
+        cmocka_unit_test(tiles_end_where_the_file_does),
+        cmocka_unit_test(what_needs_the_whole_signal_says_so),
+        cmocka_unit_test(cuda_gives_the_same_in_tiles),
+    };
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 32);
+    if (length > 0) program[length] = 0;
+    char *slash = strrchr(program, '/');
+    if (slash) strcpy(slash, "/../warptone");
+    return cmocka_run_group_tests_name("analyze tiles", tests, create, test_folder_remove);
+}
