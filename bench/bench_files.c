@@ -1,7 +1,8 @@
 // End to end on a GPU: WAV files of 16 bits in the page cache to log-mel bands in host memory. Integers travel; threads
 // read files into page-locked memory, each with a stream of its own, so that reading, copies both ways and kernels
-// overlap. They read in pieces that stay in the processor's cache until the device has fetched them. Beside it the rate
-// of copies to the device alone, and the same work from memory that is already page-locked.
+// overlap. A thread reads a file ahead while the device fetches the ones before (smaller pieces cost more in waiting
+// than they save in memory). Beside it the rate of copies to the device alone, and the same work from memory that is
+// already page-locked.
 //
 //   bench_files [THREADS [PIECE_KB]]
 //
@@ -273,7 +274,7 @@ int main(int argc, char **argv)
     char folder[FOLDER];
     const char *base = getenv("TMPDIR");
     int n = argc > 1 ? atoi(argv[1]) : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    const int kb = argc > 2 && atoi(argv[2]) > 0 ? atoi(argv[2]) : 512;
+    const int kb = argc > 2 && atoi(argv[2]) > 0 ? atoi(argv[2]) : 4096; // more than a file
     n = n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : n;
     if (!wt_device_count() || wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &device)) {
         printf("files  skipped: no CUDA device\n");

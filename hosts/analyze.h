@@ -169,7 +169,6 @@ typedef struct analyze_signal {
 
 /// Whether a feature's columns can be made a tile at a time.
 typedef enum analyze_tiles {
-    ANALYZE_WHOLE,    ///< no
     ANALYZE_TILES,    ///< each from its own frame and `context` frames beside it
     ANALYZE_GATHERED, ///< no, but it is made of a row of numbers that can
     ANALYZE_OF_FILE,  ///< it looks at the file itself, all channels at its own rate, in order
@@ -186,7 +185,8 @@ typedef enum analyze_base {
     ANALYZE_BASE_ONSET,
     ANALYZE_BASE_BEAT, ///< onset strength by the median
     ANALYZE_BASE_RMS,
-    ANALYZE_BASE_SPEECH, ///< a number a step of vad
+    ANALYZE_BASE_SPEECH,  ///< a number a step of vad
+    ANALYZE_BASE_SAMPLES, ///< the signal itself, in a file that is mapped
     ANALYZE_BASES,
 } analyze_base;
 
@@ -267,6 +267,8 @@ typedef struct analyze_maker {
 /// The place's plan of this kind, made when it is not there yet; the place keeps it.
 WT_CHECKED wt_status analyze_kept_plan(const analyze_batch *batch, const analyze_maker *maker, int variant,
                                        void **plan);
+/// Samples of the files in place->packed to planar float; variant 1: to the mean of their channels.
+extern const analyze_maker analyze_pcm_maker;
 /// Memory `k` of the place's on the device, whatever lay in it.
 WT_CHECKED wt_status analyze_room(const analyze_batch *batch, int k, size_t bytes, wt_buffer **room);
 /// Copy to the host and wait; `data` is borrowed until the next call.
@@ -332,6 +334,7 @@ wt_status analyze_beat_strength(const analyze_signal *s, analyze_result *r);
 wt_status analyze_contrast_parts(const analyze_signal *s, analyze_result *r); ///< In decibels, peaks and valleys
 
 // From rows; analyze_tuning_known takes none.
+wt_status analyze_pyin_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r);
 wt_status analyze_onsets_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
 wt_status analyze_tempo_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
 wt_status analyze_beats_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);

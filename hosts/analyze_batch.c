@@ -216,16 +216,6 @@ static wt_status read_files(work *w)
 
 // ---- to the signals that features see
 
-static wt_status make_pcm(const analyze_batch *b, int fold, void **plan)
-{
-    const analyze_packed *f = &b->packed;
-    const wt_pcm_plan_config config = {f->integers ? WT_PCM_S16 : WT_PCM_F32, f->channels, f->n,
-                                       b->n_signals / b->channels, fold};
-    return wt_pcm_plan_create(b->signal.place->device, &config, (wt_pcm_plan **)plan);
-}
-
-static void destroy_pcm(void *plan) { wt_pcm_plan_destroy(plan); }
-
 static wt_status make_resampler(const analyze_batch *b, int in_hz, void **plan)
 {
     const wt_resample_plan_config config = {
@@ -272,7 +262,7 @@ static wt_status convert(work *w)
     const bool resampled = b->signal.rate_hz != w->files->rate_hz;
     void *pcm;
     wt_status status =
-        analyze_kept_plan(b, &(analyze_maker){make_pcm, destroy_pcm}, b->channels < w->files->channels, &pcm);
+        analyze_kept_plan(b, &analyze_pcm_maker, b->channels < w->files->channels, &pcm);
     if (!status) status = analyze_grow(p->device, WT_MEMORY_DEVICE, line * (size_t)b->signal.n, &p->pcm);
     wt_buffer *planar = p->pcm;
     if (!status && resampled) status = analyze_room(b, 0, line * (size_t)w->files->n_in, &planar);

@@ -22,7 +22,7 @@ static const analyze_feature features[] = {
     {"tuning", "deviation from A440 in semitones", ANALYZE_GATHERED, analyze_tuning, analyze_gpu_tuning, .needs = ANALYZE_NEED_TUNING, .finish = analyze_tuning_known},
     {"hpss", "harmonic and percussive part of the signal", ANALYZE_TILES, analyze_hpss, analyze_gpu_hpss, .context = 32},
     {"yin", "pitch in Hz [frames]", ANALYZE_TILES, analyze_yin, analyze_gpu_yin, .any_length = true},
-    {"pyin", "pitch f0, voiced, voiced_prob [frames]", ANALYZE_WHOLE, analyze_pyin, analyze_gpu_pyin, .any_length = false},
+    {"pyin", "pitch f0, voiced, voiced_prob [frames]", ANALYZE_GATHERED, analyze_pyin, analyze_gpu_pyin, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_pyin_of},
     {"onset_strength", "how much begins in each frame [frames]", ANALYZE_TILES, analyze_onset_strength, analyze_gpu_onset_strength, .needs = ANALYZE_NEED_ONSET, .tiles_here = true},
     {"onsets", "frames in which notes begin", ANALYZE_GATHERED, analyze_onsets, analyze_gpu_onsets, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_onsets_of},
     {"tempo", "one tempo in BPM", ANALYZE_GATHERED, analyze_tempo, analyze_gpu_tempo, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_tempo_of},

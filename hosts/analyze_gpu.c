@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/pcm.h>
 
 // ---- the place
 
@@ -96,6 +97,18 @@ wt_status analyze_fetch(const analyze_batch *batch, const wt_buffer *from, size_
     *data = status ? NULL : wt_buffer_host(p->fetched);
     return status;
 }
+
+static wt_status make_pcm(const analyze_batch *b, int fold, void **plan)
+{
+    const analyze_packed *f = &b->packed;
+    const wt_pcm_plan_config config = {f->integers ? WT_PCM_S16 : WT_PCM_F32, f->channels, f->n,
+                                       b->n_signals / b->channels, fold};
+    return wt_pcm_plan_create(b->signal.place->device, &config, (wt_pcm_plan **)plan);
+}
+
+static void destroy_pcm(void *plan) { wt_pcm_plan_destroy(plan); }
+
+const analyze_maker analyze_pcm_maker = {make_pcm, destroy_pcm};
 
 // ---- each signal's own part
 

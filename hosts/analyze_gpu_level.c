@@ -149,15 +149,6 @@ wt_status analyze_gpu_split(const analyze_batch *b, analyze_result *parts)
 
 // ---- loudness, of all channels at the files' own rate
 
-static wt_status make_planar(const analyze_batch *b, int n_files, void **plan)
-{
-    const analyze_packed *f = &b->packed;
-    const wt_pcm_plan_config config = {f->integers ? WT_PCM_S16 : WT_PCM_F32, f->channels, f->n, n_files, false};
-    return wt_pcm_plan_create(b->signal.place->device, &config, (wt_pcm_plan **)plan);
-}
-
-static void destroy_planar(void *plan) { wt_pcm_plan_destroy(plan); }
-
 static wt_status make_loudness(const analyze_batch *b, int n_files, void **plan)
 {
     const analyze_packed *f = &b->packed;
@@ -176,7 +167,7 @@ wt_status analyze_gpu_loudness(const analyze_batch *b, analyze_result *parts)
     const void *data;
     wt_buffer *pcm = NULL, *out = NULL;
     if (!f->channels) return WT_ERR_UNSUPPORTED; // a file by itself is metered block by block
-    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_planar, destroy_planar}, n_files, &planar);
+    wt_status status = analyze_kept_plan(b, &analyze_pcm_maker, false, &planar);
     if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_loudness, destroy_loudness}, n_files, &loudness);
     if (!status)
         status = analyze_room(b, 0, sizeof(float) * (size_t)n_files * (size_t)f->channels * (size_t)f->n, &pcm);

@@ -194,11 +194,8 @@ enum { WHOLE_TILES = 64 }; // a signal that is held is at most so many tiles lon
 
 static wt_status refuse_length(const analyze_options *options, int64_t n)
 {
-    const char *name = options->extension;
-    for (int k = 0; k < options->n_features; k++)
-        if (options->features[k]->tiles == ANALYZE_WHOLE) name = options->features[k]->name;
-    return wt_fail(WT_ERR_BAD_ARG, "%s takes the signal whole: %lld samples, want at most %lld (%d of --tile)", name,
-                   (long long)n, (long long)analyze_tile(options) * WHOLE_TILES, WHOLE_TILES);
+    return wt_fail(WT_ERR_BAD_ARG, "%s takes the signal whole: %lld samples, want at most %lld (%d of --tile)",
+                   options->extension, (long long)n, (long long)analyze_tile(options) * WHOLE_TILES, WHOLE_TILES);
 }
 
 static wt_status do_whole(const analyze_options *options, analyze_place *place, process_item *item)

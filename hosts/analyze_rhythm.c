@@ -42,21 +42,24 @@ wt_status analyze_add_pyin(analyze_result *r, const float *f0, const float *voic
     return WT_OK;
 }
 
-wt_status analyze_pyin(const analyze_signal *s, analyze_result *r)
+wt_status analyze_pyin_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r)
 {
     wt_pyin *pyin;
-    const wt_pyin_config config = {.frames = analyze_pitch_frames(s)};
+    wt_pyin_config config = {.frames = analyze_pitch_frames(s)};
+    config.frames.n_samples = n;
     wt_status status = wt_pyin_create(NULL, &config, &pyin);
     if (status) return status;
-    const int64_t n = wt_pyin_n_frames(pyin);
-    float *out = malloc(sizeof(float) * 3 * (size_t)n);
-    if (!out) status = wt_fail(WT_ERR_NO_MEMORY, "pyin: %lld frames", (long long)n);
-    if (!status) wt_pyin_run(pyin, s->pcm, out);
+    const int64_t n_frames = wt_pyin_n_frames(pyin);
+    float *out = malloc(sizeof(float) * 3 * (size_t)n_frames);
+    if (!out) status = wt_fail(WT_ERR_NO_MEMORY, "pyin: %lld frames", (long long)n_frames);
+    if (!status) wt_pyin_run(pyin, pcm, out);
     wt_pyin_destroy(pyin);
-    if (!status) status = analyze_add_pyin(r, out, out + n, out + 2 * n, n);
+    if (!status) status = analyze_add_pyin(r, out, out + n_frames, out + 2 * n_frames, n_frames);
     free(out);
     return status;
 }
+
+wt_status analyze_pyin(const analyze_signal *s, analyze_result *r) { return analyze_pyin_of(s, s->pcm, s->n, r); }
 
 // ---- onsets and beats
 

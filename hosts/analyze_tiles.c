@@ -19,7 +19,6 @@ int analyze_tile(const analyze_options *options) { return options->tile ? option
 bool analyze_goes_in_tiles(const analyze_options *o, const char *output)
 {
     const int n_tiles = analyze_features_of(o, ANALYZE_TILES);
-    if (analyze_features_of(o, ANALYZE_WHOLE)) return false;
     switch (o->format) {
     case ANALYZE_NPY:
     case ANALYZE_NPZ:

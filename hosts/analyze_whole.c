@@ -3,9 +3,12 @@
 
 #include "analyze.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <warptone/vad.h>
 
 // ---- facts
@@ -129,6 +132,7 @@ typedef struct row {
     float *values;
     int64_t n, room;
     wt_vad *vad;
+    FILE *spilled; // instead of in memory, until it is mapped
 } row;
 
 typedef struct gatherer {
@@ -176,6 +180,51 @@ static wt_status gather_speech(const analyze_signal *s, const analyze_part *part
     return status;
 }
 
+/// A file that is gone when it is closed.
+static wt_status open_spill(FILE **file)
+{
+    char path[4096];
+    const char *folder = getenv("TMPDIR"); // /tmp is often memory
+    snprintf(path, sizeof path, "%s/warptone-XXXXXX", folder ? folder : "/var/tmp");
+    const int fd = mkstemp(path);
+    if (fd >= 0) unlink(path);
+    *file = fd < 0 ? NULL : fdopen(fd, "w+b");
+    if (!*file && fd >= 0) close(fd);
+    return *file ? WT_OK : wt_fail(WT_ERR_FILE, "%s: cannot be made: %s", path, strerror(errno));
+}
+
+static wt_status gather_samples(const analyze_signal *s, const analyze_part *part, row *r)
+{
+    const int64_t begin = part->from * part->hop, end = part->count < 0 ? s->n : begin + part->count * part->hop;
+    wt_status status = r->spilled ? WT_OK : open_spill(&r->spilled);
+    if (!status && fwrite(s->pcm + begin, sizeof(float), (size_t)(end - begin), r->spilled) != (size_t)(end - begin))
+        status = wt_fail(WT_ERR_FILE, "samples for a while: cannot be written: %s", strerror(errno));
+    r->n += end - begin;
+    return status;
+}
+
+/// What was spilled as memory that the system may take back.
+static wt_status map_spill(row *r)
+{
+    if (!r->spilled || r->values || !r->n) return WT_OK;
+    void *map = fflush(r->spilled)
+                    ? MAP_FAILED
+                    : mmap(NULL, sizeof(float) * (size_t)r->n, PROT_READ, MAP_SHARED, fileno(r->spilled), 0);
+    if (map == MAP_FAILED) return wt_fail(WT_ERR_FILE, "samples for a while: cannot be read: %s", strerror(errno));
+    r->values = map;
+    return WT_OK;
+}
+
+static void row_free(row *r)
+{
+    if (r->spilled && r->values)
+        munmap(r->values, sizeof(float) * (size_t)r->n);
+    else
+        free(r->values);
+    if (r->spilled) fclose(r->spilled);
+    wt_vad_destroy(r->vad);
+}
+
 static wt_status gather(void *user, const analyze_walk *w, int64_t n, const analyze_part *part)
 {
     const gatherer *g = user;
@@ -187,6 +236,8 @@ static wt_status gather(void *user, const analyze_walk *w, int64_t n, const anal
             row *r = &g->rows[c][base];
             if (base == ANALYZE_BASE_SPEECH)
                 status = gather_speech(&s, part, r);
+            else if (base == ANALYZE_BASE_SAMPLES)
+                status = gather_samples(&s, part, r);
             else
                 status = gather_columns(&s, part, (analyze_base)base, r);
         }
@@ -201,8 +252,9 @@ static wt_status finish(const analyze_walk *w, const analyze_feature *f, const g
     const int channels = f->tiles == ANALYZE_OF_FILE ? 1 : w->channels;
     for (int c = 0; c < channels && !status; c++) {
         analyze_signal s = analyze_tile_signal(w, w->n, c);
-        const row *r = &g->rows[c][f->base];
-        status = f->finish ? f->finish(&s, r->values, r->n, &parts[c]) : f->compute(&s, &parts[c]);
+        row *r = &g->rows[c][f->base];
+        status = map_spill(r);
+        if (!status) status = f->finish ? f->finish(&s, r->values, r->n, &parts[c]) : f->compute(&s, &parts[c]);
     }
     if (!status) status = analyze_join(f, parts, w->channels, result);
     for (int c = 0; parts && c < w->channels; c++) analyze_result_free(&parts[c]);
@@ -226,11 +278,8 @@ wt_status analyze_whole_learn(analyze_walk *w, analyze_result *gathered)
     if (!status && any && w->n_read == w->n) status = analyze_walk_along(w, gather, &g);
     for (int k = 0; k < o->n_features && !status && w->n_read == w->n; k++)
         if (o->features[k]->tiles != ANALYZE_TILES) status = finish(w, o->features[k], &g, &gathered[k]);
-    for (int k = 0; g.rows && k < w->channels * ANALYZE_BASES; k++) {
-        row *r = &g.rows[k / ANALYZE_BASES][k % ANALYZE_BASES];
-        wt_vad_destroy(r->vad);
-        free(r->values);
-    }
+    for (int k = 0; g.rows && k < w->channels * ANALYZE_BASES; k++)
+        row_free(&g.rows[k / ANALYZE_BASES][k % ANALYZE_BASES]);
     free(g.rows);
     return status;
 }

@@ -136,15 +136,13 @@ static wt_status choose_format(arguments *a, char **inputs, int n_inputs, const 
 }
 
 /// Which backend the workers have: a GPU that was asked for must be there. On one, twice the workers: while one waits
-/// for the device another one decodes.
-static wt_status choose_backend(const char *text, analyze_options *o)
+/// for the device another one decodes. `place` is kept open until they are done: a GPU's context goes with its last user.
+static wt_status choose_backend(const char *text, analyze_options *o, analyze_place *place)
 {
-    analyze_place place;
     wt_status status = wt_options_backend(text, &o->backend);
-    if (!status) status = analyze_place_open(o->backend, &place);
+    if (!status) status = analyze_place_open(o->backend, place);
     if (status) return status;
-    o->backend = place.device ? WT_BACKEND_CUDA : WT_BACKEND_CPU;
-    analyze_place_close(&place);
+    o->backend = place->device ? WT_BACKEND_CUDA : WT_BACKEND_CPU;
     if (!o->n_jobs) o->n_jobs = (int)sysconf(_SC_NPROCESSORS_ONLN) * (o->backend == WT_BACKEND_CUDA ? 2 : 1);
     return WT_OK;
 }
@@ -171,15 +169,18 @@ static int analyze_files(arguments *a, char **inputs, int n_inputs, const char *
 
 static int run_command(arguments *a, char **inputs, int n_inputs, const char *output)
 {
+    analyze_place place = {.device = NULL};
     wt_status status = analyze_features_parse(a->features, &a->options);
     if (!status) status = choose_format(a, inputs, n_inputs, output);
-    if (!status) status = choose_backend(a->backend, &a->options);
     if (!status) status = wt_interrupt_install();
+    if (!status) status = choose_backend(a->backend, &a->options, &place);
     if (status) return command_fail("analyze", status);
     analyze_options *o = &a->options;
     if (o->format == ANALYZE_AUDIO) o->keep_channels = true;
     if (o->rate_hz < 0) o->rate_hz = o->format == ANALYZE_AUDIO ? 0 : DEFAULT_RATE_HZ;
-    return analyze_files(a, inputs, n_inputs, output);
+    const int code = analyze_files(a, inputs, n_inputs, output);
+    analyze_place_close(&place);
+    return code;
 }
 
 int cmd_analyze(int argc, char **argv)

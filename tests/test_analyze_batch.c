@@ -33,11 +33,11 @@ static const struct {
     int rate_hz, channels, n_frames;
     wt_sample_format sample;
 } files[] = {
-    {"a.wav", RATE_HZ, 1, 33000, WT_SAMPLE_S16},  {"b.wav", RATE_HZ, 1, 33000, WT_SAMPLE_S16},
-    {"c.wav", RATE_HZ, 1, 33000, WT_SAMPLE_S16},  {"d.wav", RATE_HZ, 1, 32001, WT_SAMPLE_S16},
-    {"e.wav", RATE_HZ, 1, 33000, WT_SAMPLE_F32},  {"f.wav", 44100, 2, 50000, WT_SAMPLE_S16},
-    {"g.flac", 44100, 2, 50000, WT_SAMPLE_S16}, {"h.wav", 44100, 2, 49000, WT_SAMPLE_S16},
-    {"i.flac", 44100, 2, 50000, WT_SAMPLE_S24}, {"j.wav", 16000, 3, 20000, WT_SAMPLE_S16},
+    {"a.wav", RATE_HZ, 1, 33000, WT_SAMPLE_S16}, {"b.wav", RATE_HZ, 1, 33000, WT_SAMPLE_S16},
+    {"c.wav", RATE_HZ, 1, 33000, WT_SAMPLE_S16}, {"d.wav", RATE_HZ, 1, 32001, WT_SAMPLE_S16},
+    {"e.wav", RATE_HZ, 1, 33000, WT_SAMPLE_F32}, {"f.wav", 44100, 2, 50000, WT_SAMPLE_S16},
+    {"g.flac", 44100, 2, 50000, WT_SAMPLE_S16},  {"h.wav", 44100, 2, 49000, WT_SAMPLE_S16},
+    {"i.flac", 44100, 2, 50000, WT_SAMPLE_S24},  {"j.wav", 16000, 3, 20000, WT_SAMPLE_S16},
     {"k.wav", RATE_HZ, 1, 6000, WT_SAMPLE_S16},
 };
 
@@ -159,6 +159,34 @@ static void a_short_file_costs_a_sentence(void **state)
     free(x);
 }
 
+/// One sample, silence, and what is no number: as many numbers as on the CPU, and an exit code of 0.
+static void hard_files_work(void **state)
+{
+    static const char *const every =
+        "-f stft,spectrogram,mel,logmel,mfcc,pcen,cqt,chroma,chroma_cqt,chroma_cens,tonnetz,tuning,hpss,yin,pyin,"
+        "onset_strength,onsets,tempo,beats,tempogram,plp,centroid,bandwidth,rolloff,flatness,contrast,flux,rms,zcr,"
+        "trim,"
+        "split,vad,loudness";
+    static const int lengths[] = {1, RATE_HZ / 2, RATE_HZ / 2};
+    float *x = calloc(RATE_HZ, sizeof *x);
+    need_a_gpu();
+    for (int k = 0; k < 3; k++) {
+        char in[4096], arguments[9000];
+        size_t n_cpu, n_cuda;
+        for (int t = 0; t < lengths[k]; t++) x[t] = k == 0 ? 0.5f : k == 1 ? 0 : NAN;
+        snprintf(in, sizeof in, "%s", test_path(state, "hard.wav"));
+        test_write(in, &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_F32}, x,
+                   lengths[k], 1000);
+        snprintf(arguments, sizeof arguments, "%s --backend cpu '%s' '%s'", every, in, test_path(state, "cpu.npz"));
+        if (run(arguments)) fail_msg("%s", out);
+        snprintf(arguments, sizeof arguments, "%s --backend cuda '%s' '%s'", every, in, test_path(state, "cuda.npz"));
+        if (run(arguments)) fail_msg("%s", out);
+        free(test_slurp(test_path(state, "cpu.npz"), &n_cpu)), free(test_slurp(test_path(state, "cuda.npz"), &n_cuda));
+        if (n_cpu != n_cuda) fail_msg("case %d: %zu bytes, want %zu", k, n_cuda, n_cpu);
+    }
+    free(x);
+}
+
 static int make_folder(void **state)
 {
     if (test_folder_create(state) || mkdir(test_path(state, "in"), 0777)) return 1;
@@ -180,6 +208,7 @@ int main(void)
         cmocka_unit_test(batches_of_one_length_are_files),
         cmocka_unit_test(a_broken_file_costs_a_sentence),
         cmocka_unit_test(a_short_file_costs_a_sentence),
+        cmocka_unit_test(hard_files_work),
     };
     const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 32);
     if (length > 0) program[length] = 0;

@@ -139,6 +139,23 @@ static void tech_3341_cases_10_and_13_maxima_wherever_the_tone_begins(void **sta
     }
 }
 
+// Live: the same segments after each other, a decibel louder each time, so that the maximum moves with them.
+static void tech_3341_cases_11_and_14_maxima_that_rise(void **state)
+{
+    (void)state;
+    for (int momentary = 0; momentary < 2; momentary++) {
+        wt_loudness *meter = meter_of(48000, 2);
+        for (int i = 0; i < 20; i++) {
+            stereo(meter, -INFINITY, i * (momentary ? 0.02 : 0.15));
+            stereo(meter, -38 + i, momentary ? 0.4 : 3);
+            stereo(meter, -INFINITY, 1);
+            const wt_loudness_values v = values_of(meter);
+            assert_near(momentary ? v.max_momentary_lufs : v.max_short_term_lufs, -38 + i, 0.1);
+        }
+        wt_loudness_destroy(meter);
+    }
+}
+
 static void tech_3342_cases_1_to_4_loudness_range(void **state)
 {
     (void)state;
@@ -595,6 +612,7 @@ int main(void)
         cmocka_unit_test(tech_3341_case_9_short_term_stays),
         cmocka_unit_test(tech_3341_cases_10_and_13_maxima_wherever_the_tone_begins),
         cmocka_unit_test(tech_3341_case_12_momentary_stays),
+        cmocka_unit_test(tech_3341_cases_11_and_14_maxima_that_rise),
         cmocka_unit_test(tech_3341_cases_15_to_19_true_peak_of_sines),
         cmocka_unit_test(tech_3341_cases_20_to_23_true_peak_of_a_transient_between_samples),
         cmocka_unit_test(tech_3342_cases_1_to_4_loudness_range),
