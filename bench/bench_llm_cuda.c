@@ -2,10 +2,11 @@
 // weights of all matrices are the same random bytes on the host and lie one after the other on the GPU. A step reads
 // every weight once and the keys and values of the context: its rate stands beside that of a plain kernel that reads.
 //
-//   bench_llm_cuda [SHAPE [CONTEXT [TOKENS [TYPE [WHAT]]]]]     SHAPE: qwen3-8b (default), qwen3-0.6b, llama3-8b, mixtral
+//   bench_llm_cuda [SHAPE [CONTEXT [TOKENS [TYPE [WHAT]]]]]     SHAPE: qwen3-8b (default), qwen3-0.6b, llama3-8b,
+//   mixtral
 //
-// TYPE of the matrices: bf16 (default), fp8, int8, int4, q8_0, q4_0, q4_k, q6_k. WHAT: prompt, decode, steps; without it
-// all of them, of the other types the decode alone.
+// TYPE of the matrices: bf16 (default), fp8, int8, int4, q8_0, q4_0, q4_k, q6_k. WHAT: prompt, decode, draw, verify,
+// steps, or some of them in one word; without it all of them, of the other types the decode alone.
 //
 //   read              4651 GB/s
 //   qwen3-8b  load    16.4 GB      7.9 GB/s
@@ -72,7 +73,62 @@ static void bench_decode(const char *name, wt_llm_session *session, const wt_llm
            rate, rate / read);
 }
 
-/// Steps of several sequences of BATCH_CONTEXT tokens each, most probable tokens, not recorded.
+/// Tokens drawn on the device, beside the most probable ones: of all, of what filters leave, with penalties, told of.
+static void bench_draw(const char *name, wt_llm_session *session, const wt_llm *m, int context, int n)
+{
+    static const struct {
+        const char *what;
+        wt_sampler_config config;
+        int n_top;
+    } rows[] = {{"greedy", {.temperature = 0}, 0},
+                {"all", {.temperature = 1}, 0},
+                {"top-k, top-p", {.temperature = 0.7, .top_k = 20, .top_p = 0.8}, 0},
+                {"top-p, penalties", {.temperature = 1, .top_p = 0.95, .repetition_penalty = 1.1}, 0},
+                {"typical", {.temperature = 1, .typical_p = 0.9}, 0},
+                {"top-k, 5 told", {.temperature = 1, .top_k = 20}, 5}};
+    double greedy = 0;
+    fill(session, context);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        wt_sampler *sampler;
+        need(wt_sampler_create(&rows[k].config, m->config.vocab_size, &sampler));
+        wt_llm_run_config run = {.n_tokens = 8, .sampler = k ? sampler : NULL, .n_top = rows[k].n_top};
+        need(wt_llm_run(session, 1, &run)); // records the step
+        need(wt_llm_session_restore(session, (wt_llm_snapshot){context, 0}));
+        run.n_tokens = n;
+        const int64_t begin = wt_clock_now_ns(NULL);
+        need(wt_llm_run(session, 1, &run));
+        const double s = seconds_since(begin) / n;
+        if (!k) greedy = s;
+        printf("%-10s draw    %-18s %8.1f tok/s  %8.3f ms  %+.0f us\n", name, rows[k].what, 1 / s, s * 1e3,
+               (s - greedy) * 1e6);
+        need(wt_llm_session_restore(session, (wt_llm_snapshot){context, 0}));
+        wt_sampler_destroy(sampler);
+    }
+}
+
+/// Guesses that are verified together, their logits on the host, beside a single step with its.
+static void bench_verify(const char *name, wt_llm_session *session, const wt_llm *m, int context)
+{
+    enum { MOST = 8, TIMES = 24 };
+    float *logits = malloc(sizeof *logits * MOST * (size_t)m->config.vocab_size);
+    const int32_t ids[MOST] = {1, 20, 300, 4, 50, 600, 7, 80};
+    double single = 0;
+    fill(session, context);
+    for (int n = 1; n <= MOST; n *= 2) {
+        int64_t begin = 0;
+        for (int k = -3; k < TIMES; k++) {
+            if (!k) begin = wt_clock_now_ns(NULL);
+            need(wt_llm_verify(session, ids, n, logits));
+            need(wt_llm_session_restore(session, (wt_llm_snapshot){context, 0}));
+        }
+        const double s = seconds_since(begin) / TIMES;
+        if (n == 1) single = s;
+        printf("%-10s verify  of %-5d  %8.3f ms  %.2f of one\n", name, n, s * 1e3, s / single);
+    }
+    free(logits);
+}
+
+/// Steps of several sequences of BATCH_CONTEXT tokens each, most probable tokens.
 static void bench_batch(const char *name, const wt_llm *m, wt_device *device, wt_llm_resident *resident, int n)
 {
     enum { BATCH_CONTEXT = 256, STEPS = 32 };
@@ -104,7 +160,7 @@ static void bench_batch(const char *name, const wt_llm *m, wt_device *device, wt
     wt_llm_session_destroy(session);
 }
 
-static bool wants(const char *what, const char *row) { return !what || !strcmp(what, row); }
+static bool wants(const char *what, const char *row) { return !what || strstr(what, row); }
 
 int main(int argc, char **argv)
 {
@@ -154,6 +210,8 @@ int main(int argc, char **argv)
         bench_prompt(name, session, context > PROMPT || rate < 1000 ? context : PROMPT);
     }
     if (wants(what, "decode")) bench_decode(plain ? name : type, session, &m, context, n, read);
+    if (wants(what, "draw")) bench_draw(name, session, &m, context, n);
+    if (wants(what, "verify")) bench_verify(name, session, &m, context);
     wt_llm_session_destroy(session);
     if (wants(what, "steps")) {
         bench_batch(name, &m, device, resident, 8);

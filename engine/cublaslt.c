@@ -22,7 +22,9 @@ struct wt_cublaslt {
     wt_device *device;
     const wt__cublaslt *library;
     cublasLtHandle_t handle;
+    wt_partition *partition;
     wt_buffer *workspace;
+    size_t taken_bytes; ///< of the partition's quota
     int n_sms;
     plan *plans;
 };
@@ -40,7 +42,17 @@ static wt_status check(cublasStatus_t result, const char *what)
     return result ? wt_fail(WT_ERR_CUDA, "cublaslt: %s gives status %d", what, result) : WT_OK;
 }
 
-wt_status wt_cublaslt_create(wt_device *device, int n_sms, wt_cublaslt **cublaslt)
+/// Of the partition's quota, given back by destroy.
+static wt_status take_workspace(wt_cublaslt *c)
+{
+    if (!wt__partition_take(c->partition, WT__USE_MEMORY, WORKSPACE_BYTES))
+        return wt_fail(WT_ERR_QUOTA, "cublaslt: a workspace of %d bytes, partition %s has %zu left", WORKSPACE_BYTES,
+                       wt__partition_name(c->partition), wt__partition_left(c->partition, WT__USE_MEMORY));
+    c->taken_bytes = WORKSPACE_BYTES;
+    return wt_buffer_create(c->device, WT_MEMORY_DEVICE, WORKSPACE_BYTES, &c->workspace);
+}
+
+wt_status wt_cublaslt_create(wt_device *device, wt_partition *partition, wt_cublaslt **cublaslt)
 {
     *cublaslt = NULL;
     if (device->info.backend != WT_BACKEND_CUDA) return wt_fail(WT_ERR_UNSUPPORTED, "cublaslt: it needs a GPU");
@@ -52,8 +64,14 @@ wt_status wt_cublaslt_create(wt_device *device, int n_sms, wt_cublaslt **cublasl
     if (!c) return wt_fail(WT_ERR_NO_MEMORY, "cublaslt: no memory for a handle");
     c->device = device;
     c->library = library;
-    c->n_sms = n_sms;
-    status = wt_buffer_create(device, WT_MEMORY_DEVICE, WORKSPACE_BYTES, &c->workspace);
+    c->n_sms = device->info.n_sms;
+    c->partition = partition;
+    if (partition) {
+        wt_partition_info info;
+        wt_partition_get_info(partition, &info);
+        c->n_sms = info.n_sms;
+    }
+    status = take_workspace(c);
     if (!status) status = check(library->Create(&c->handle), "cublasLtCreate");
     if (status) {
         wt_cublaslt_destroy(c);
@@ -83,6 +101,7 @@ void wt_cublaslt_destroy(wt_cublaslt *cublaslt)
     }
     if (cublaslt->handle && entered) cublaslt->library->Destroy(cublaslt->handle);
     wt_buffer_destroy(cublaslt->workspace);
+    wt__partition_give(cublaslt->partition, WT__USE_MEMORY, cublaslt->taken_bytes);
     free(cublaslt);
 }
 
@@ -204,7 +223,9 @@ static wt_status warm(const wt_cublaslt *c, const plan *p)
     wt_stream *stream = NULL;
     wt_status status = wt_buffer_create(c->device, WT_MEMORY_DEVICE, w > x ? w : x, &in);
     if (!status) status = wt_buffer_create(c->device, WT_MEMORY_DEVICE, y, &out);
-    if (!status) status = wt_stream_create(c->device, NULL, &stream);
+    if (!status)
+        status = c->partition ? wt_partition_stream_create(c->partition, NULL, &stream)
+                              : wt_stream_create(c->device, NULL, &stream);
     if (!status)
         status = run(c, p, stream, wt_buffer_address(in), wt_buffer_address(in), wt_buffer_address(out),
                      f->scaled ? wt_buffer_address(in) : 0);

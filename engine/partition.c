@@ -467,6 +467,16 @@ wt_stream *wt_partition_variant_stream(const wt_partition *p, int variant)
     return known ? p->layout->variants[variant] : NULL;
 }
 
+static int sms_of(const wt_layout *l, int variant)
+{
+    return variant ? l->slices.wide_sms[variant] : l->slices.own_sms[l->borrower];
+}
+
+int wt_partition_variant_sms(const wt_partition *p, int variant)
+{
+    return wt_partition_variant_stream(p, variant) ? sms_of(p->layout, variant) : 0;
+}
+
 wt_status wt_partition_step_begin(wt_partition *p, wt_partition_step *step)
 {
     wt_layout *l = p->layout;
@@ -482,7 +492,7 @@ wt_status wt_partition_step_begin(wt_partition *p, wt_partition_step *step)
         if (!status) {
             l->variant = v;
             l->step_open = true;
-            *step = (wt_partition_step){l->variants[v], v, v ? l->slices.wide_sms[v] : l->slices.own_sms[l->borrower]};
+            *step = (wt_partition_step){l->variants[v], v, sms_of(l, v)};
         }
     }
     pthread_mutex_unlock(&l->mutex);

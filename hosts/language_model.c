@@ -29,14 +29,16 @@ static wt_status find_vocab(const char *model, int vocab_size, char path[PATH_MA
                    vocab_size);
 }
 
-/// A file of the hub lies in the folder that has tokenizer.json.
+/// A file of the hub lies in the folder that has tokenizer.json; a GGUF file has its own, unless one lies beside it.
 static wt_status open_beside(const char *model, wt_tokenizer **tokenizer)
 {
     char folder[PATH_MAX];
     const char *slash = strrchr(model, '/');
     const bool file = ends_with(model, ".safetensors") || ends_with(model, ".json") || ends_with(model, ".gguf");
     if (!file) return wt_tokenizer_open(model, tokenizer);
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - model) : 1, slash ? model : ".");
+    snprintf(folder, sizeof folder, "%.*s/tokenizer.json", slash ? (int)(slash - model) : 1, slash ? model : ".");
+    if (ends_with(model, ".gguf") && access(folder, F_OK)) return wt_tokenizer_open(model, tokenizer);
+    *strrchr(folder, '/') = 0;
     return wt_tokenizer_open(folder, tokenizer);
 }
 
@@ -72,41 +74,75 @@ static wt_status find_quantization(const char *name, wt_llm_quantization *kind)
     return WT_OK;
 }
 
+static void tell_quantised(void *user, int done, int of)
+{
+    const language_use *use = user;
+    if (use->progress) use->progress("quantising", done, of, "layers");
+}
+
+static void tell_sent(void *user, size_t done_bytes, size_t all_bytes)
+{
+    const language_use *use = user;
+    if (use->progress) use->progress("loading", (int)(done_bytes >> 20), (int)(all_bytes >> 20), "MiB");
+}
+
 static wt_status open_weights(const language_options *o, const language_use *use, language_model *m)
 {
     wt_llm_quantization kind;
     wt_status status = find_quantization(o->quantize, &kind);
     if (!status) status = wt_llm_open(o->model, &m->llm);
-    if (!status) status = wt_llm_quantize(m->llm, kind, use->progress, use->user);
+    if (!status) status = wt_llm_quantize(m->llm, kind, tell_quantised, (void *)use);
     if (!status && o->draft) status = wt_llm_open(o->draft, &m->draft_llm);
     return status;
 }
 
-static wt_status open_on(wt_backend backend, const language_options *o, language_model *m)
+/// Weights to the GPU, where there is one, and a session.
+static wt_status open_session(const wt_llm *llm, wt_llm_session_config config, const language_use *use,
+                              wt_llm_resident **resident, wt_llm_session **session)
+{
+    wt_status status = WT_OK;
+    if (wt_device_get_info(config.device)->backend == WT_BACKEND_CUDA)
+        status = wt_llm_resident_create(
+            llm, &(wt_llm_resident_config){.device = config.device, .progress = tell_sent, .user = (void *)use},
+            resident);
+    config.resident = *resident;
+    return status ? status : wt_llm_session_create(llm, &config, session);
+}
+
+static void close_sessions(language_model *m)
+{
+    wt_llm_session_destroy(m->draft);
+    wt_llm_session_destroy(m->session);
+    wt_llm_resident_destroy(m->draft_resident);
+    wt_llm_resident_destroy(m->resident);
+    wt_device_close(m->device);
+    m->draft = m->session = NULL;
+    m->draft_resident = m->resident = NULL;
+    m->device = NULL;
+}
+
+static wt_status open_on(wt_backend backend, const language_options *o, const language_use *use, language_model *m)
 {
     wt_status status = wt_device_open(&(wt_device_config){.backend = backend, .n_threads = o->threads}, &m->device);
     if (status) return status;
     const wt_llm_session_config config = {
         .device = m->device, .n_positions = m->n_positions, .exact_products = o->exact};
-    status = wt_llm_session_create(m->llm, &config, &m->session);
-    if (!status && m->draft_llm) status = wt_llm_session_create(m->draft_llm, &config, &m->draft);
+    status = open_session(m->llm, config, use, &m->resident, &m->session);
+    if (!status && m->draft_llm) status = open_session(m->draft_llm, config, use, &m->draft_resident, &m->draft);
     return status;
 }
 
 /// "auto" is a GPU, where there is one that runs the model's types, and else the CPU.
-static wt_status open_sessions(const language_options *o, language_model *m)
+static wt_status open_sessions(const language_options *o, const language_use *use, language_model *m)
 {
     const int most = wt_llm_config(m->llm)->max_positions;
     m->n_positions = o->context ? o->context : most < 4096 ? most : 4096;
     wt_backend backend;
     wt_status status = wt_options_backend(o->backend, &backend);
-    if (!status) status = open_on(backend, o, m);
+    if (!status) status = open_on(backend, o, use, m);
     if (status != WT_ERR_UNSUPPORTED || backend != WT_BACKEND_AUTO) return status;
-    wt_llm_session_destroy(m->session);
-    wt_device_close(m->device);
-    m->session = NULL;
-    m->device = NULL;
-    return open_on(WT_BACKEND_CPU, o, m);
+    close_sessions(m);
+    return open_on(WT_BACKEND_CPU, o, use, m);
 }
 
 /// An option that was given, or what the model says.
@@ -165,7 +201,7 @@ wt_status language_model_open(const language_options *options, const language_us
     *model = (language_model){0};
     const int64_t begin = wt_clock_now_ns(NULL);
     wt_status status = open_weights(options, use, model);
-    if (!status) status = open_sessions(options, model);
+    if (!status) status = open_sessions(options, use, model);
     if (!status) status = open_sampler(options, model);
     if (!status && !use->numbers) status = open_tokenizer(options, wt_llm_config(model->llm)->vocab_size, model);
     if (!status) status = open_generator(options, use, model);
@@ -180,9 +216,7 @@ void language_model_close(language_model *model)
     wt_sampler_destroy(model->sampler);
     wt_tokenizer_close(model->tokenizer);
     wt_llama2c_vocab_close(model->vocab);
-    wt_llm_session_destroy(model->draft);
-    wt_llm_session_destroy(model->session);
-    wt_device_close(model->device);
+    close_sessions(model);
     wt_llm_close(model->draft_llm);
     wt_llm_close(model->llm);
     *model = (language_model){0};

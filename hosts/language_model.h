@@ -64,6 +64,7 @@ typedef struct language_options {
 typedef struct language_model {
     wt_device *device;
     wt_llm *llm, *draft_llm;
+    wt_llm_resident *resident, *draft_resident; ///< of a GPU
     wt_llm_session *session, *draft;
     wt_sampler *sampler;
     wt_tokenizer *tokenizer; ///< or
@@ -80,7 +81,7 @@ typedef struct language_use {
     bool logprobs; ///< of each token
     wt_answer_text_config text;
     bool (*on_token)(void *user, const wt_generated *token);
-    void (*progress)(void *user, int done, int of); ///< of quantising; NULL = none
+    void (*progress)(const char *what, int done, int of, const char *unit); ///< of loading and quantising; NULL = none
     void *user;
 } language_use;
 

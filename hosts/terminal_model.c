@@ -3,8 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-void terminal_model_progress(void *user, int done, int of)
+void terminal_model_progress(const char *what, int done, int of, const char *unit)
 {
-    (void)user;
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\rquantising %d of %d%s", done, of, done == of ? "\n" : "");
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r%s %d of %d %s%s", what, done, of, unit, done == of ? "\n" : "");
 }

@@ -2,7 +2,7 @@
 #ifndef WT_TERMINAL_MODEL_H
 #define WT_TERMINAL_MODEL_H
 
-/// "quantising 3 of 29" on stderr, over what it said before; nothing where that is no terminal.
-void terminal_model_progress(void *user, int done, int of);
+/// "loading 512 of 15622 MiB" on stderr, over what it said before; nothing where that is no terminal.
+void terminal_model_progress(const char *what, int done, int of, const char *unit);
 
 #endif

@@ -5,8 +5,10 @@
 template <int N> static __device__ __forceinline__ void point(const nn_point_args &a)
 {
     const long long n = a.rows * a.width / N, step = (long long)gridDim.x * 256;
+    const bool narrow = a.rows * a.width <= 0xffffffffll; // division by 64 bits takes longer than the rest
     for (long long k = (long long)blockIdx.x * 256 + threadIdx.x; k < n; k += step) {
-        const long long row = k * N / a.width, column = k * N - row * a.width;
+        const long long row = narrow ? (unsigned)(k * N) / (unsigned)a.width : k * N / a.width;
+        const long long column = k * N - row * a.width;
         const long long channel = a.row_channels ? row % a.row_channels : column;
         float x[N], other[N];
         load_some<N>(a.x, row * a.x.stride + column, x);

@@ -41,7 +41,7 @@ wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_c
     c->n_sms = n_sms;
     *cuda = c;
     if (config->no_library || !wt_cublaslt_version()) return WT_OK;
-    return wt__mm_library_create(config->device, n_sms, config->tf32, &c->library);
+    return wt__mm_library_create(config, &c->library);
 }
 
 void wt__mm_cuda_destroy(wt__mm_cuda *cuda)

@@ -54,7 +54,7 @@ typedef struct wt__mm_library wt__mm_library;
 typedef struct wt__mm_helpers {
     wt_kernel *finish, *widen;
 } wt__mm_helpers;
-WT_CHECKED wt_status wt__mm_library_create(wt_device *device, int n_sms, bool tf32, wt__mm_library **library);
+WT_CHECKED wt_status wt__mm_library_create(const wt_matmul_config *config, wt__mm_library **library);
 void wt__mm_library_destroy(wt__mm_library *library);
 /// Is it a product that the library computes?
 bool wt__mm_library_takes(const wt_mm_args *args);

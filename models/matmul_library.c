@@ -5,14 +5,17 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <warptone/cublaslt.h>
+#include <warptone/pool.h>
 
 enum { SCRATCH_BYTES = 64 << 20, WIDE_BYTES = 256 << 20, LEAST_ROWS_F32 = 9, LEAST_ROWS_WIDENED = 64 };
 enum { FINISH_ROWS = 1024, WIDEN_COLUMNS = 2048 }; // of a block
 
 struct wt__mm_library {
-    wt_device *device;
+    wt_matmul_config config;
     wt_cublaslt *cublaslt;
-    wt_buffer *scratch, *wide; ///< taken by the first prepare that needs them
+    wt_pool *pool; ///< of what follows
+    wt_pool_arena *memory[2];
+    uintptr_t scratch, wide; ///< taken by the first prepare that needs them
     bool tf32;
 };
 
@@ -26,14 +29,13 @@ static int size_of(int type)
     return type == WT_MM_F32 || type == WT_MM_I32 ? 4 : type == WT_MM_F16 || type == WT_MM_BF16 ? 2 : 1;
 }
 
-wt_status wt__mm_library_create(wt_device *device, int n_sms, bool tf32, wt__mm_library **library)
+wt_status wt__mm_library_create(const wt_matmul_config *config, wt__mm_library **library)
 {
     *library = NULL;
     wt__mm_library *l = calloc(1, sizeof *l);
     if (!l) return wt_fail(WT_ERR_NO_MEMORY, "matmul: no memory for the library's handle");
-    l->device = device;
-    l->tf32 = tf32;
-    wt_status status = wt_cublaslt_create(device, n_sms, &l->cublaslt);
+    l->config = *config;
+    wt_status status = wt_cublaslt_create(config->device, config->partition, &l->cublaslt);
     if (status) {
         free(l);
         return status;
@@ -46,8 +48,8 @@ void wt__mm_library_destroy(wt__mm_library *library)
 {
     if (!library) return;
     wt_cublaslt_destroy(library->cublaslt);
-    wt_buffer_destroy(library->scratch);
-    wt_buffer_destroy(library->wide);
+    for (int k = 0; k < 2; k++) wt_pool_arena_destroy(library->memory[k], NULL);
+    wt_pool_destroy(library->pool);
     free(library);
 }
 
@@ -161,7 +163,7 @@ static wt_cublaslt_form form_of(const wt__mm_library *l, const wt_mm_args *a, co
         .x_batch = direct ? a->x_batch : 0,
         .y_batch = direct ? p->y_batch : 0,
         .add = direct && a->add,
-        .tf32 = l->tf32 && a->x_type == WT_MM_F32,
+        .tf32 = l->config.tf32 && a->x_type == WT_MM_F32,
         .scaled = direct && is_scaled_by_library(a),
     };
 }
@@ -176,17 +178,35 @@ static wt_status prepare_part(wt__mm_library *l, const wt_mm_args *a, const wt_m
     return wt_cublaslt_prepare(l->cublaslt, &form);
 }
 
+/// Of the partition's quota.
+static wt_status take_memory(wt__mm_library *l, size_t bytes, wt_pool_arena **arena, uintptr_t *address)
+{
+    wt_partition_info info = {.memory_quota_bytes = 0};
+    if (l->config.partition) wt_partition_get_info(l->config.partition, &info);
+    if (info.memory_quota_bytes && bytes > info.memory_quota_bytes)
+        return wt_fail(WT_ERR_QUOTA, "matmul: %zu bytes of scratch memory, the quota of partition %s is %zu", bytes,
+                       info.name, info.memory_quota_bytes);
+    const size_t all = wt_device_get_info(l->config.device)->memory_bytes;
+    const wt_pool_config config = {.name = "matmul",
+                                   .quota_bytes = info.memory_quota_bytes ? 0 : all,
+                                   .soft = true,
+                                   .partition = l->config.partition,
+                                   .no_eviction = true};
+    wt_status status = l->pool ? WT_OK : wt_pool_create(l->config.device, &config, &l->pool);
+    if (!status) status = wt_pool_arena_create(l->pool, bytes, arena);
+    return status ? status : wt_pool_arena_take(*arena, bytes, 0, address);
+}
+
 wt_status wt__mm_library_prepare(wt__mm_library *l, const wt_mm_args *a)
 {
     wt_status status = WT_OK;
     if (is_widened(a)) {
-        if (!l->wide) status = wt_buffer_create(l->device, WT_MEMORY_DEVICE, WIDE_BYTES, &l->wide);
+        if (!l->wide) status = take_memory(l, WIDE_BYTES, &l->memory[0], &l->wide);
         if (status) return status;
-        const wt_mm_args wide = widened(a, wt_buffer_address(l->wide), 0);
+        const wt_mm_args wide = widened(a, l->wide, 0);
         return wt__mm_library_prepare(l, &wide);
     }
-    if (!is_direct(a) && !l->scratch)
-        status = wt_buffer_create(l->device, WT_MEMORY_DEVICE, SCRATCH_BYTES, &l->scratch);
+    if (!is_direct(a) && !l->scratch) status = take_memory(l, SCRATCH_BYTES, &l->memory[1], &l->scratch);
     for (int k = 0; k < a->n_parts && !status; k++) status = prepare_part(l, a, &a->parts[k]);
     return status;
 }
@@ -205,7 +225,7 @@ static wt_status queue_chunk(wt__mm_library *l, wt_kernel *finish, wt_stream *st
                              int batch, int first, int n)
 {
     const wt_mm_part *p = &a->parts[part];
-    const uintptr_t sums = wt_buffer_address(l->scratch);
+    const uintptr_t sums = l->scratch;
     wt_mm_finish_args f = {.args = *a,
                            .sums = (const void *)sums,
                            .sum_type = sum_type(a),
@@ -252,7 +272,7 @@ static wt_status queue_widened(wt__mm_library *l, const wt__mm_helpers *helpers,
 {
     wt_status status = WT_OK;
     for (int k = 0; k < (a->gated ? 1 : a->n_parts) && !status; k++) {
-        const wt_mm_args wide = widened(a, wt_buffer_address(l->wide), k);
+        const wt_mm_args wide = widened(a, l->wide, k);
         status = queue_widening(helpers->widen, stream, a, &wide, k);
         if (!status && a->gated) status = queue_widening(helpers->widen, stream, a, &wide, 1);
         if (!status) status = queue_part(l, helpers->finish, stream, &wide, k);

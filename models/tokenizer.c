@@ -6,6 +6,7 @@
 #include "utf8.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,12 +148,25 @@ static wt_status read_companions(wt_tokenizer *t, const char *folder)
     return read_file(path, &t->chat_template, &size);
 }
 
-static wt_status open_folder(const char *folder, char path[PATH_MAX])
+static bool is_gguf(const char *path)
+{
+    const size_t n = strlen(path);
+    return n > 5 && !strcmp(path + n - 5, ".gguf");
+}
+
+// One of the known names, or the folder's one GGUF file.
+static wt_status open_folder(const char *folder, char path[PATH_MAX], bool *gguf)
 {
     static const char *const names[] = {"tokenizer.json", "tokenizer.model", "tokenizer.bin"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (exists(folder, names[i], path)) return WT_OK;
-    return wt_fail(WT_ERR_FILE, "%s holds no tokenizer.json, tokenizer.model or tokenizer.bin", folder);
+    glob_t found;
+    snprintf(path, PATH_MAX, "%s/*.gguf", folder);
+    *gguf = !glob(path, GLOB_NOSORT, NULL, &found) && found.gl_pathc == 1;
+    if (*gguf) snprintf(path, PATH_MAX, "%s", found.gl_pathv[0]);
+    globfree(&found);
+    if (*gguf) return WT_OK;
+    return wt_fail(WT_ERR_FILE, "%s holds no tokenizer.json, tokenizer.model, tokenizer.bin or one *.gguf", folder);
 }
 
 static wt_status open_parts(wt_tokenizer *t, const char *path, bool folder)
@@ -161,9 +175,11 @@ static wt_status open_parts(wt_tokenizer *t, const char *path, bool folder)
     size_t size = 0;
     if (snprintf(file, sizeof file, "%s", path) >= PATH_MAX)
         return wt_fail(WT_ERR_FILE, "%.64s...: the path is too long", path);
-    wt_status status = folder ? open_folder(path, file) : WT_OK;
-    if (!status) status = read_file(file, &bytes, &size);
-    if (!status) {
+    bool gguf = is_gguf(path);
+    wt_status status = folder ? open_folder(path, file, &gguf) : WT_OK;
+    if (!status && gguf) status = wt__tok_read_gguf(t, file);
+    if (!status && !gguf) status = read_file(file, &bytes, &size);
+    if (!status && !gguf) {
         size_t begin = strspn(bytes, " \t\r\n");
         bool json = bytes[begin] == '{' && memchr(bytes, 0, size) == NULL;
         status =

@@ -108,6 +108,29 @@ void wt__tok_set_merge(wt_tokenizer *t, int32_t left, int32_t right, uint32_t ra
     *merge_slot(t, pair_of(left, right)) = (wt__tok_merge){pair_of(left, right), rank, id};
 }
 
+wt_status wt__tok_try_merge(wt_tokenizer *t, wt__tok_bytes *joined, const char *left, size_t left_size,
+                            const char *right, size_t right_size, uint32_t rank, bool *set)
+{
+    joined->size = 0;
+    if (!wt__tok_bytes_add(joined, left, left_size) || !wt__tok_bytes_add(joined, right, right_size))
+        return wt__tok_no_memory();
+    int32_t left_id = wt__tok_find_token(t, left, left_size), right_id = wt__tok_find_token(t, right, right_size);
+    int32_t id = wt__tok_find_token(t, joined->at, joined->size);
+    *set = left_id >= 0 && right_id >= 0 && id >= 0;
+    if (*set) wt__tok_set_merge(t, left_id, right_id, rank, id);
+    return WT_OK;
+}
+
+// A few published files have tokens with spaces.
+wt_status wt__tok_read_merge_line(wt_tokenizer *t, wt__tok_bytes *joined, const char *line, uint32_t rank, bool *set)
+{
+    wt_status status = WT_OK;
+    *set = false;
+    for (const char *gap = strchr(line, ' '); gap && !*set && !status; gap = strchr(gap + 1, ' '))
+        status = wt__tok_try_merge(t, joined, line, (size_t)(gap - line), gap + 1, strlen(gap + 1), rank, set);
+    return status;
+}
+
 // The halves of a token's text at `cut`, when both are tokens.
 static bool halves(const wt_tokenizer *t, const char *name, size_t size, size_t cut, int32_t *left, int32_t *right)
 {

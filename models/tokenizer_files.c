@@ -29,7 +29,7 @@ static const char plain_parts[] =
     "{\"normalizer\":" SPACES_AS_SIGNS ",\"decoder\":{\"type\":\"Sequence\",\"decoders\":[" SIGNS_AS_SPACES
     ",{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}]}}";
 
-static wt_status set_parts(wt_tokenizer *t, const char *file, const char *parts)
+wt_status wt__tok_set_parts(wt_tokenizer *t, const char *file, const char *parts)
 {
     json_t *json = NULL;
     wt_status status = wt__json_load(file, parts, strlen(parts), 0, &json);
@@ -38,17 +38,16 @@ static wt_status set_parts(wt_tokenizer *t, const char *file, const char *parts)
     return status;
 }
 
-// A special token, found in the text as it comes.
-static wt_status add_control(wt_tokenizer *t, int32_t id)
+wt_status wt__tok_add_control(wt_tokenizer *t, int32_t id, bool special)
 {
     char *name = strdup(t->names.at + t->name[id]); // the list of names may move
     if (!name) return wt__tok_no_memory();
-    wt_status status = wt__tok_add_added_token(t, &(wt__tok_added_token){.content = name, .id = id, .special = true});
+    wt_status status = wt__tok_add_added_token(t, &(wt__tok_added_token){.content = name, .id = id, .special = special});
     free(name);
     return status;
 }
 
-static wt_status begin_with(wt_tokenizer *t, int32_t id)
+wt_status wt__tok_begin_with(wt_tokenizer *t, int32_t id)
 {
     if (!wt__tok_grow((void **)&t->before, &t->before_room, 1, sizeof *t->before)) return wt__tok_no_memory();
     t->before[0] = t->bos = id;
@@ -58,27 +57,14 @@ static wt_status begin_with(wt_tokenizer *t, int32_t id)
 
 // --- Scores -> ranks ------------------------------------------------------------------------------------------------
 
-typedef struct piece {
-    float score;
-    int32_t id;
-    uint32_t type; // of sentencepiece_model.proto
-} piece;
-
-enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };
-
-typedef struct pieces {
-    piece *at;
-    size_t n, room;
-} pieces;
-
 static int by_score(const void *a, const void *b)
 {
-    const piece *x = a, *y = b;
+    const wt__tok_piece *x = a, *y = b;
     return x->score != y->score ? (x->score < y->score) - (x->score > y->score) : (x->id > y->id) - (x->id < y->id);
 }
 
 // Equal scores make equal ranks: the leftmost pair goes first.
-static wt_status merges_of_scores(wt_tokenizer *t, pieces *list)
+static wt_status merges_of_scores(wt_tokenizer *t, wt__tok_pieces *list)
 {
     uint32_t *rank = malloc(((size_t)t->n_tokens + 1) * sizeof *rank);
     if (!rank) return wt__tok_no_memory();
@@ -86,37 +72,42 @@ static wt_status merges_of_scores(wt_tokenizer *t, pieces *list)
     for (int32_t id = 0; id < t->n_tokens; id++) rank[id] = UINT32_MAX;
     uint32_t next = 0;
     for (size_t i = 0; i < list->n; i++) {
-        const piece *p = &list->at[i];
+        const wt__tok_piece *p = &list->at[i];
         if (i && p->score != list->at[i - 1].score) next++;
-        if (p->type == NORMAL || p->type == USER_DEFINED || p->type == UNUSED) rank[p->id] = next;
+        if (p->type == WT__TOK_NORMAL || p->type == WT__TOK_USER_DEFINED || p->type == WT__TOK_UNUSED) rank[p->id] = next;
     }
     wt_status status = wt__tok_merges_of_ranks(t, rank);
     free(rank);
     return status;
 }
 
-static wt_status add_piece(wt_tokenizer *t, pieces *list, const char *text, size_t size, float score, uint32_t type)
+wt_status wt__tok_add_piece(wt_tokenizer *t, wt__tok_pieces *list, const char *text, size_t size, float score, uint32_t type)
 {
     if (!size || !wt__utf8_valid(text, size) || score != score)
         return wt_fail(WT_ERR_FORMAT, "tokenizer: token %zu is empty, no UTF-8, or without a score", list->n);
     if (!wt__tok_grow((void **)&list->at, &list->room, list->n + 1, sizeof *list->at)) return wt__tok_no_memory();
-    list->at[list->n] = (piece){score, (int32_t)list->n, type};
+    list->at[list->n] = (wt__tok_piece){score, (int32_t)list->n, type};
     return wt__tok_add_token(t, (int32_t)list->n++, text, size);
 }
 
-// What both kinds with scores do once the pieces are there.
-static wt_status finish_pieces(wt_tokenizer *t, const char *file, pieces *list, const char *parts)
+// What all kinds with scores do once the pieces are there.
+static wt_status finish_pieces(wt_tokenizer *t, const char *file, wt__tok_pieces *list, const char *parts)
 {
     if (!list->n) return wt_fail(WT_ERR_FORMAT, "%s: no tokens", file);
     wt_status status = wt__tok_index_tokens(t);
     for (size_t i = 0; i < list->n && !status; i++) {
-        const piece *p = &list->at[i];
-        if (p->type == UNKNOWN) t->unknown = p->id;
-        if (p->type == CONTROL) status = add_control(t, p->id);
+        const wt__tok_piece *p = &list->at[i];
+        if (p->type == WT__TOK_UNKNOWN) t->unknown = p->id;
+        if (p->type == WT__TOK_CONTROL) status = wt__tok_add_control(t, p->id, true);
     }
     if (!status) status = merges_of_scores(t, list);
     t->byte_fallback = t->fuse_unknown = true;
-    return status ? status : set_parts(t, file, parts);
+    return status ? status : wt__tok_set_parts(t, file, parts);
+}
+
+wt_status wt__tok_finish_pieces(wt_tokenizer *t, const char *file, wt__tok_pieces *list, bool prefix)
+{
+    return finish_pieces(t, file, list, prefix ? prefixed_parts : plain_parts);
 }
 
 // --- SentencePiece: a protocol buffer -------------------------------------------------------------------------------
@@ -174,17 +165,17 @@ static bool next_field(buffer *b, field *f)
     return true;
 }
 
-static wt_status read_piece(wt_tokenizer *t, buffer b, pieces *list)
+static wt_status read_piece(wt_tokenizer *t, buffer b, wt__tok_pieces *list)
 {
     buffer text = {0};
     float score = 0;
-    uint32_t type = NORMAL;
+    uint32_t type = WT__TOK_NORMAL;
     for (field f; next_field(&b, &f);) {
         if (f.number == 1) text = f.inside;
         if (f.number == 2) memcpy(&score, &f.value, sizeof score);
         if (f.number == 3) type = (uint32_t)f.value;
     }
-    return add_piece(t, list, (const char *)text.at, (size_t)(text.end - text.at), score, type);
+    return wt__tok_add_piece(t, list, (const char *)text.at, (size_t)(text.end - text.at), score, type);
 }
 
 // What changes ids, with sentencepiece_model.proto's defaults.
@@ -219,7 +210,7 @@ static wt_status check_specs(const char *file, const specs *s)
 static wt_status read_sentencepiece(wt_tokenizer *t, const char *file, const char *bytes, size_t size)
 {
     buffer b = {(const unsigned char *)bytes, (const unsigned char *)bytes + size, false};
-    pieces list = {0};
+    wt__tok_pieces list = {0};
     specs spec = {.model_type = 1, .prefix = 1, .shrink_spaces = 1};
     wt_status status = WT_OK;
     t->bos = 1; // the trainer's defaults
@@ -230,8 +221,8 @@ static wt_status read_sentencepiece(wt_tokenizer *t, const char *file, const cha
     }
     if (!status && b.bad) status = wt_fail(WT_ERR_FORMAT, "%s: no SentencePiece model, or one that is cut off", file);
     if (!status) status = check_specs(file, &spec);
-    if (!status) status = finish_pieces(t, file, &list, spec.prefix ? prefixed_parts : plain_parts);
-    if (!status && t->bos >= 0 && t->bos < t->n_tokens) status = begin_with(t, t->bos);
+    if (!status) status = wt__tok_finish_pieces(t, file, &list, spec.prefix);
+    if (!status && t->bos >= 0 && t->bos < t->n_tokens) status = wt__tok_begin_with(t, t->bos);
     free(list.at);
     return status;
 }
@@ -239,17 +230,17 @@ static wt_status read_sentencepiece(wt_tokenizer *t, const char *file, const cha
 // --- llama2.c: karpathy/llama2.c, run.c, build_tokenizer() ----------------------------------------------------------
 
 // The control tokens stand with line ends around them.
-static wt_status add_llama2c_token(wt_tokenizer *t, pieces *list, const char *text, size_t size, float score)
+static wt_status add_llama2c_token(wt_tokenizer *t, wt__tok_pieces *list, const char *text, size_t size, float score)
 {
     static const char *const first[] = {"<unk>", "<s>", "</s>"};
     if (list->n < 3)
-        return add_piece(t, list, first[list->n], strlen(first[list->n]), score, list->n ? CONTROL : UNKNOWN);
-    return add_piece(t, list, text, size, score, list->n < 259 ? BYTE : NORMAL);
+        return wt__tok_add_piece(t, list, first[list->n], strlen(first[list->n]), score, list->n ? WT__TOK_CONTROL : WT__TOK_UNKNOWN);
+    return wt__tok_add_piece(t, list, text, size, score, list->n < 259 ? WT__TOK_BYTE : WT__TOK_NORMAL);
 }
 
 static wt_status read_llama2c(wt_tokenizer *t, const char *file, const char *bytes, size_t size)
 {
-    pieces list = {0};
+    wt__tok_pieces list = {0};
     wt_status status = WT_OK;
     for (size_t at = 4; at < size && !status;) {
         float score;
@@ -266,7 +257,7 @@ static wt_status read_llama2c(wt_tokenizer *t, const char *file, const char *byt
         at += 8 + (size_t)length;
     }
     if (!status) status = finish_pieces(t, file, &list, llama2c_parts);
-    if (!status) status = begin_with(t, 1);
+    if (!status) status = wt__tok_begin_with(t, 1);
     t->eos = 2;
     free(list.at);
     return status;
@@ -329,7 +320,7 @@ static wt_status add_llama3_specials(wt_tokenizer *t)
     }
     t->eos = base + 1;
     t->ignore_merges = true;
-    return begin_with(t, base);
+    return wt__tok_begin_with(t, base);
 }
 
 static wt_status merges_by_id(wt_tokenizer *t)
@@ -360,7 +351,7 @@ static wt_status read_ranks(wt_tokenizer *t, const char *file, const char *bytes
     if (!status) status = wt__tok_index_tokens(t);
     if (!status) status = merges_by_id(t);
     if (!status) status = add_llama3_specials(t);
-    return status ? status : set_parts(t, file, llama3_parts);
+    return status ? status : wt__tok_set_parts(t, file, llama3_parts);
 }
 
 wt_status wt__tok_read_vocabulary(wt_tokenizer *t, const char *file, const char *bytes, size_t size)

@@ -195,6 +195,40 @@ void wt__tok_next_added_token(const wt_tokenizer *t, const wt__tok_trie *trie, c
 /// The parts of tokenizer.json that are not the vocabulary: normalizer, pre_tokenizer, decoder, post_processor.
 wt_status wt__tok_read_parts(wt_tokenizer *t, const char *file, const json_t *json);
 wt_status wt__tok_read_tokenizer_json(wt_tokenizer *t, const char *file, const char *text, size_t size);
+/// Set the merge of two texts, when they and the joined text are tokens; *set tells.
+wt_status wt__tok_try_merge(wt_tokenizer *t, wt__tok_bytes *joined, const char *left, size_t left_size,
+                            const char *right, size_t right_size, uint32_t rank, bool *set);
+/// "a b", ended by a zero: the first gap counts that leaves tokens on both sides.
+wt_status wt__tok_read_merge_line(wt_tokenizer *t, wt__tok_bytes *joined, const char *line, uint32_t rank, bool *set);
+
+/// A vocabulary with scores.
+typedef struct wt__tok_piece {
+    float score;
+    int32_t id;
+    uint32_t type;
+} wt__tok_piece;
+/// Of sentencepiece_model.proto, and of GGUF's tokenizer.ggml.token_type.
+enum { WT__TOK_NORMAL = 1, WT__TOK_UNKNOWN, WT__TOK_CONTROL, WT__TOK_USER_DEFINED, WT__TOK_UNUSED, WT__TOK_BYTE };
+
+typedef struct wt__tok_pieces {
+    wt__tok_piece *at;
+    size_t n, room;
+} wt__tok_pieces;
+
+/// The next token.
+wt_status wt__tok_add_piece(wt_tokenizer *t, wt__tok_pieces *list, const char *text, size_t size, float score,
+                            uint32_t type);
+/// Once all are there: control tokens, merges by score, spaces as signs, with a space before the text or not.
+wt_status wt__tok_finish_pieces(wt_tokenizer *t, const char *file, wt__tok_pieces *list, bool prefix);
+/// A token that is found in the text as it comes.
+wt_status wt__tok_add_control(wt_tokenizer *t, int32_t id, bool special);
+wt_status wt__tok_begin_with(wt_tokenizer *t, int32_t id); ///< It is bos too.
+/// What a tokenizer.json of these parts would say.
+wt_status wt__tok_set_parts(wt_tokenizer *t, const char *file, const char *parts);
+
+/// tokenizer.ggml.* of a GGUF file, or of a folder with one.
+wt_status wt__tok_read_gguf(wt_tokenizer *t, const char *path);
+
 /// tokenizer.model of SentencePiece or Llama 3, tokenizer.bin of llama2.c.
 wt_status wt__tok_read_vocabulary(wt_tokenizer *t, const char *file, const char *bytes, size_t size);
 

@@ -301,22 +301,7 @@ static wt_status read_vocabulary(reader r, const json_t *vocab)
     return wt__tok_index_tokens(r.t);
 }
 
-// Set the merge of two texts, when they and the joined text are tokens.
-static wt_status try_merge(reader r, wt__tok_bytes *joined, const char *left, size_t left_size, const char *right,
-                           size_t right_size, uint32_t rank, bool *set)
-{
-    joined->size = 0;
-    if (!wt__tok_bytes_add(joined, left, left_size) || !wt__tok_bytes_add(joined, right, right_size))
-        return wt__tok_no_memory();
-    int32_t left_id = wt__tok_find_token(r.t, left, left_size), right_id = wt__tok_find_token(r.t, right, right_size);
-    int32_t id = wt__tok_find_token(r.t, joined->at, joined->size);
-    *set = left_id >= 0 && right_id >= 0 && id >= 0;
-    if (*set) wt__tok_set_merge(r.t, left_id, right_id, rank, id);
-    return WT_OK;
-}
-
-// "a b" or ["a", "b"]. A few published files have tokens with spaces in the first spelling: then the first gap counts
-// that leaves tokens on both sides.
+// "a b" or ["a", "b"].
 static wt_status read_merge(reader r, const json_t *merge, uint32_t rank, wt__tok_bytes *joined)
 {
     bool set = false;
@@ -326,9 +311,9 @@ static wt_status read_merge(reader r, const json_t *merge, uint32_t rank, wt__to
                *right = json_string_value(json_array_get(merge, 1));
     if (!line && (!left || !right || json_array_size(merge) != 2))
         return wt_fail(WT_ERR_FORMAT, "%s: merge %u is not two texts", r.file, (unsigned)rank);
-    if (left && right) status = try_merge(r, joined, left, strlen(left), right, strlen(right), rank, &set);
-    for (const char *gap = line ? strchr(line, ' ') : NULL; gap && !set && !status; gap = strchr(gap + 1, ' '))
-        status = try_merge(r, joined, line, (size_t)(gap - line), gap + 1, strlen(gap + 1), rank, &set);
+    if (left && right)
+        status = wt__tok_try_merge(r.t, joined, left, strlen(left), right, strlen(right), rank, &set);
+    if (line) status = wt__tok_read_merge_line(r.t, joined, line, rank, &set);
     if (status || set) return status;
     return wt_fail(WT_ERR_FORMAT, "%s: merge %u, \"%.40s\", is not two tokens that make a third", r.file,
                    (unsigned)rank, line ? line : left);

@@ -42,7 +42,7 @@ wt_status wt__weights_note(wt_weights *weights, const char *key, const char *tex
     wt__note *notes = with_room(weights->notes, n, &weights->notes_room, sizeof *notes);
     if (!notes) return wt_fail(WT_ERR_NO_MEMORY, "weights: table of %d metadata keys", n);
     weights->notes = notes;
-    notes[n] = (wt__note){strdup(key), strdup(text)};
+    notes[n] = (wt__note){.key = strdup(key), .text = strdup(text)};
     weights->n_notes++;
     if (!notes[n].key || !notes[n].text) return wt_fail(WT_ERR_NO_MEMORY, "weights: metadata %s", key);
     return WT_OK;
@@ -336,6 +336,13 @@ const char *wt_weights_metadata(const wt_weights *weights, const char *key)
     for (int k = 0; k < weights->n_notes; k++)
         if (!strcmp(weights->notes[k].key, key)) return weights->notes[k].text;
     return NULL;
+}
+
+wt_metadata_array wt_weights_metadata_array(const wt_weights *weights, const char *key)
+{
+    for (int k = 0; k < weights->n_notes; k++)
+        if (weights->notes[k].array.type && !strcmp(weights->notes[k].key, key)) return weights->notes[k].array;
+    return (wt_metadata_array){.type = ""};
 }
 
 int wt_weights_metadata_count(const wt_weights *weights) { return weights->n_notes; }

@@ -23,6 +23,7 @@ typedef struct wt__entry {
 
 typedef struct wt__note {
     char *key, *text;
+    wt_metadata_array array; ///< type NULL = it is none
 } wt__note;
 
 struct wt_weights {

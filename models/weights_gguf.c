@@ -166,6 +166,7 @@ static wt_status read_value(reader *r, wt_weights *weights, const char *key)
     char number[64], *text = NULL;
     wt_status status = take_kind(r, key, &kind);
     if (status) return status;
+    const uint8_t *const value = r->at;
     if (wt_weights_metadata(weights, key)) return wt_fail(WT_ERR_FORMAT, "%s: the key %s is there twice", r->file, key);
     if (kind == STRING)
         status = take_text(r, key, SIZE_MAX, &text);
@@ -174,6 +175,13 @@ static wt_status read_value(reader *r, wt_weights *weights, const char *key)
     if (!status && !strcmp(key, "general.alignment") && kind != U32)
         status = wt_fail(WT_ERR_FORMAT, "%s: general.alignment is of type %s, want u32", r->file, kinds[kind].name);
     if (!status) status = wt__weights_note(weights, key, text ? text : number);
+    if (!status && kind == ARRAY) {
+        wt_metadata_array *array = &weights->notes[weights->n_notes - 1].array;
+        memcpy(&kind, value, sizeof kind);
+        memcpy(&array->n, value + sizeof kind, sizeof array->n);
+        array->type = kinds[kind].name;
+        array->at = value + sizeof kind + sizeof array->n;
+    }
     free(text);
     return status;
 }

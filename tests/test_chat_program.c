@@ -91,6 +91,53 @@ static void generate_takes_strategies_stops_and_quantising(void **state)
     json_decref(single), json_decref(guessed), json_decref(stopped), json_decref(small), json_decref(exact);
 }
 
+// ---- models that are none
+
+/// Run `warptone ARGUMENTS --model PATH < /dev/null`: both its outputs to `out`.
+static int run_on(const char *arguments, const char *path)
+{
+    static char command[8192];
+    snprintf(command, sizeof command, "'%s' %s --backend cpu --model '%s' 2>&1 < /dev/null", program, arguments, path);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    out[fread(out, 1, sizeof out - 1, pipe)] = 0;
+    return WEXITSTATUS(pclose(pipe));
+}
+
+/// Each gets one sentence that names the file, and an exit code that is not 0.
+static void bad_models_get_a_sentence(void **state)
+{
+    static const struct {
+        const char *name, *text, *model; ///< a file of the folder and what is in it, NULL = none; PATH in the folder
+        const char *sentence;            ///< after the folder's path
+    } cases[] = {
+        {NULL, NULL, "none", "/none: No such file or directory"},
+        {NULL, NULL, "", "/ has no weights, want model.safetensors, model.safetensors.index.json or one *.gguf"},
+        {"config.json", "{\"model_type\": \"bloom\"}", "",
+         "//config.json: \"model_type\" is \"bloom\", want one of gpt2, llama, mistral, mixtral, qwen2, qwen3, "
+         "qwen3_moe"},
+        {"config.json", "{\"model_type\": \"lla", "",
+         "//config.json: JSON line 1 column 19: premature end of input near '\"lla'"},
+        {"a.gguf", "GGUF", "a.gguf", "/a.gguf ends within GGUF's header"},
+        {"a.gguf", "no such file", "a.gguf", "/a.gguf does not begin with GGUF: not such a file"},
+        {"a.safetensors", "short", "a.safetensors",
+         "/a.safetensors has 5 bytes, want the 8 of safetensors' header length"},
+    };
+    if (access(program, X_OK)) skip();
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char path[1100], want[2400];
+        if (cases[k].name) test_spill(test_path(state, cases[k].name), cases[k].text, strlen(cases[k].text));
+        snprintf(path, sizeof path, "%s", test_path(state, cases[k].model));
+        for (int chat = 0; chat < 2; chat++) {
+            assert_int_not_equal(run_on(chat ? "chat" : "generate --prompt hi", path), 0);
+            snprintf(want, sizeof want, "warptone %s: %.*s%s\n", chat ? "chat" : "generate",
+                     (int)(strlen(test_path(state, "")) - 1), test_path(state, ""), cases[k].sentence);
+            assert_string_equal(out, want);
+        }
+        if (cases[k].name) assert_int_equal(unlink(test_path(state, cases[k].name)), 0);
+    }
+}
+
 // ---- chat through pipes
 
 static char template_option[1200];
@@ -304,6 +351,7 @@ int main(void)
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, test_folder_create, test_folder_remove)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generate_takes_strategies_stops_and_quantising),
+        IN_FOLDER(bad_models_get_a_sentence),
         IN_FOLDER(a_conversation_goes_through_pipes),
         IN_FOLDER(a_conversation_is_saved_and_loaded),
         IN_FOLDER(thinking_is_hidden_or_shown),

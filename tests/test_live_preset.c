@@ -115,8 +115,8 @@ static void write_kernel(void **state, const char *factor)
     assert_int_equal(rename(beside, path), 0);
 }
 
-// Compiled while blocks go through the resident kernel, then swapped. No CPU can play such a chain meanwhile: some
-// blocks are bypassed, which is told. With a mistake in the text the old one plays on, and nothing is missed.
+// Compiled while blocks go through the resident kernel, then swapped. No CPU can play such a chain meanwhile: blocks wait
+// for the new kernel, 4.3 ms at most, and none is missed. With a mistake in the text the old one plays on.
 static void a_users_kernel_is_edited_while_it_plays(void **state)
 {
     wt_device_info gpu;
@@ -138,7 +138,7 @@ static void a_users_kernel_is_edited_while_it_plays(void **state)
     await(session, s.n_reloads == 1);
     assert_float_equal(gain_of(wire), 0.25, 1e-4);
     const uint64_t n_changed = stats_of(session).live.n_misses;
-    print_message("a change of a user's kernel: %d blocks of %d bypassed\n", (int)(n_changed - n_before), BLOCK);
+    assert_int_equal(n_changed - n_before, 0);
     write_kernel(state, "nonsense");
     await(session, s.n_reload_errors == 1);
     assert_non_null(strstr(stats_of(session).last_error, "nonsense"));

@@ -12,14 +12,11 @@ enum { LOGITS_ROWS = 16, ALIGN = 256, MAX_EXPERTS = 1024, MAX_FLASH_HEAD = 256 }
 static const struct {
     const char *file;
     int first, n;
-    const char *option; ///< besides those of the cache
-} modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE, NULL},
-                                {"kernels/llm_attend.cu", WT__LLM_PLACE, 2, NULL},
-                                {"kernels/llm_pages.cu", WT__LLM_COPY_PAGE, 2, NULL},
-                                {"kernels/llm_flash.cu", WT__LLM_FLASH, 1, NULL},
-                                {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 3, NULL},
-                                {"kernels/llm_vectors.cu", WT__LLM_VECTORS, 2, "-DTILES=1"},
-                                {"kernels/llm_vectors.cu", WT__LLM_VECTORS + 2, 2, "-DTILES=2"}};
+} modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE},
+                                {"kernels/llm_attend.cu", WT__LLM_PLACE, 2},
+                                {"kernels/llm_pages.cu", WT__LLM_COPY_PAGE, 2},
+                                {"kernels/llm_flash.cu", WT__LLM_FLASH, 1},
+                                {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 3}};
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
                                                      [WT__LLM_NORM] = "llm_norm",
@@ -35,11 +32,7 @@ static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embe
                                                      [WT__LLM_FLASH] = "llm_flash",
                                                      [WT__LLM_MATVEC] = "llm_matvec_f32",
                                                      [WT__LLM_MATVEC + 1] = "llm_matvec_f16",
-                                                     [WT__LLM_MATVEC + 2] = "llm_matvec_bf16",
-                                                     [WT__LLM_VECTORS] = "llm_vectors_f16",
-                                                     [WT__LLM_VECTORS + 1] = "llm_vectors_bf16",
-                                                     [WT__LLM_VECTORS + 2] = "llm_vectors_f16",
-                                                     [WT__LLM_VECTORS + 3] = "llm_vectors_bf16"};
+                                                     [WT__LLM_MATVEC + 2] = "llm_matvec_bf16"};
 
 /// As llm_attend.cu: the largest divisor of the heads that share keys and values, up to 8.
 static int heads_at_once(int group)
@@ -51,6 +44,9 @@ static int heads_at_once(int group)
 
 static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
 {
+    const wt_device_info *info = wt_device_get_info(g->device);
+    g->flash_by_wgmma = info->compute_major == 9 && !info->compute_minor && (c->d_head == 64 || c->d_head == 128) &&
+                        (g->kv_type == WT_LLM_F16 || g->kv_type == WT_LLM_BF16);
     char head[32], group[32], type[32];
     snprintf(head, sizeof head, "-DD_HEAD=%d", c->d_head);
     snprintf(group, sizeof group, "-DGROUP=%d", c->n_heads / c->n_kv_heads);
@@ -59,12 +55,13 @@ static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
     wt_status status = WT_OK;
     for (int m = 0; m < WT__N_LLM_MODULES && !status; m++) {
         const bool attend = modules[m].first >= WT__LLM_PLACE && modules[m].first <= WT__LLM_FLASH;
-        if (modules[m].first == WT__LLM_FLASH && (!g->kv_type || c->d_head % 16 || c->d_head > MAX_FLASH_HEAD))
-            continue;
+        const char *file = modules[m].file;
+        if (modules[m].first == WT__LLM_FLASH) {
+            if (!g->kv_type || c->d_head % 16 || c->d_head > MAX_FLASH_HEAD) continue;
+            if (g->flash_by_wgmma) file = "kernels/llm_flash_wgmma.cu";
+        }
         status = wt_module_create(g->device,
-                                  &(wt_module_config){.name = modules[m].file,
-                                                      .options = attend ? cache : &modules[m].option,
-                                                      .n_options = attend ? 3 : modules[m].option != NULL},
+                                  &(wt_module_config){.name = file, .options = cache, .n_options = attend ? 3 : 0},
                                   &g->modules[m]);
         for (int k = modules[m].first; k < modules[m].first + modules[m].n && !status; k++)
             status = wt_module_get_kernel(g->modules[m], names[k], &g->kernels[k]);
@@ -165,15 +162,15 @@ static wt_status prepare_io(wt_llm_session *s)
     return status ? status : wt_stream_synchronize(s->stream);
 }
 
-static wt_status take_memory(wt_llm_session *s, wt_partition *partition)
+static wt_status take_memory(wt_llm_session *s)
 {
     wt__gpu *g = s->gpu;
     uintptr_t base;
     lay_out_io(s);
     const size_t bytes = lay_out(s, 0);
-    wt_status status = wt__llm_pool(g->device, partition, "llm session", &g->pool);
-    if (!status) status = wt_pool_arena_create(g->pool, bytes, &g->arena);
-    if (!status) status = wt_pool_arena_take(g->arena, bytes, 64, &base);
+    g->pool = s->memory_pool;
+    wt_status status = wt__llm_fits(g->pool, "logits", g->io_bytes);
+    if (!status) status = wt__llm_arena(g->pool, "keys, values and activations", bytes, &g->arena, &base);
     if (status) return status;
     lay_out(s, base);
     const wt_pool_request request = {.size_bytes = g->io_bytes, .no_evict = true};
@@ -246,7 +243,6 @@ wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_sess
     wt_partition_info info = {.n_sms = wt_device_get_info(config->device)->n_sms};
     if (config->partition) wt_partition_get_info(config->partition, &info);
     g->device = config->device;
-    g->partition = config->partition;
     g->n_sms = info.n_sms;
     g->kv_type = type_of(config->kv_type);
     g->heads_at_once = heads_at_once(llm->config.n_heads / llm->config.n_kv_heads);
@@ -257,14 +253,12 @@ wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_sess
             llm, &(wt_llm_resident_config){.device = config->device, .partition = config->partition}, &g->resident);
     if (status) return status;
     s->llm = &g->resident->llm;
-    status = config->partition ? wt_partition_stream_create(config->partition, NULL, &s->stream)
-                               : wt_stream_create(config->device, NULL, &s->stream);
-    if (!status) status = load_kernels(g, &llm->config);
+    status = load_kernels(g, &llm->config);
     if (!status) status = wt__gpu_load_quants(g, s->llm);
     if (!status)
         status =
             wt_matmul_create(&(wt_matmul_config){.device = config->device, .partition = config->partition}, &g->matmul);
-    return status ? status : take_memory(s, config->partition);
+    return status ? status : take_memory(s);
 }
 
 void wt__gpu_destroy(wt_llm_session *s)
@@ -274,13 +268,12 @@ void wt__gpu_destroy(wt_llm_session *s)
     wt_status status = s->stream ? wt_stream_synchronize(s->stream) : WT_OK;
     for (int k = 0; k < WT__N_STEP_KINDS * WT__LLM_MAX_VARIANTS; k++)
         wt_graph_destroy(g->steps[k / WT__LLM_MAX_VARIANTS][k % WT__LLM_MAX_VARIANTS]);
+    for (int k = 0; k < g->n_batches; k++) wt_graph_destroy(g->batches[k].graph);
     wt__gpu_draw_close(s);
     if (g->io_address) status = wt_pool_release_access(g->pool, g->io, s->stream);
     if (g->io.slot || g->io.generation) status = wt_pool_free(g->pool, g->io, s->stream);
     wt_pool_arena_destroy(g->arena, NULL);
-    if (g->pool && s->stream) status = wt_pool_detach_stream(g->pool, s->stream);
     (void)status; // nothing of it is left in any case
-    wt_pool_destroy(g->pool);
     wt_buffer_destroy(g->host);
     wt_buffer_destroy(g->ring);
     wt_matmul_destroy(g->matmul);
@@ -304,7 +297,10 @@ wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logi
     const size_t bytes = sizeof(float) * (size_t)n_logits * (size_t)s->llm->config.vocab_size;
     wt_status status = wt__gpu_push(s, g->tokens_at, sizeof(wt_llm_token) * (size_t)s->n_tokens);
     if (!status) status = wt__gpu_push_tables(s);
-    if (!status) status = wt__llm_forward(s, n_layers, (float *)(g->io_address + g->logits_at), n_logits);
+    if (!status)
+        status = n_layers == s->llm->config.n_layers && n_logits == s->n_tokens
+                     ? wt__gpu_queue_batch(s, WT__STEP_LOGITS)
+                     : wt__llm_forward(s, n_layers, (float *)(g->io_address + g->logits_at), n_logits);
     g->logits_away = false;
     if (!status && n_logits) status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits, bytes);
     return status;
@@ -336,7 +332,7 @@ static wt_status prepare_rows(wt_llm_session *s, const wt_llm_turn *turns, bool 
     return status || !*drawn ? status : wt__gpu_push_draws(s, s->n_tokens);
 }
 
-static void take_choices(wt_llm_session *s, const wt_llm_turn *turns, int32_t *next)
+void wt__gpu_step_choices(wt_llm_session *s, const wt_llm_turn *turns, int32_t *next)
 {
     const wt_llm_odds *odds = wt__gpu_host(s->gpu, s->gpu->odds_at);
     for (int k = 0; k < s->n_tokens; k++) {
@@ -348,18 +344,15 @@ static void take_choices(wt_llm_session *s, const wt_llm_turn *turns, int32_t *n
     }
 }
 
-wt_status wt__gpu_step(wt_llm_session *s, const wt_llm_turn *turns, int32_t *next, float *logits)
+wt_status wt__gpu_step(wt_llm_session *s, const wt_llm_turn *turns, float *logits)
 {
     wt__gpu *g = s->gpu;
     const size_t vocab = (size_t)s->llm->config.vocab_size, n = (size_t)s->n_tokens;
-    wt__pass p = {.s = s, .n_logits = s->n_tokens, .logits = (float *)(g->io_address + g->logits_at)};
     bool drawn, tops;
     wt_status status = prepare_rows(s, turns, &drawn, &tops);
     if (!status) status = wt__gpu_push(s, g->tokens_at, sizeof(wt_llm_token) * n);
     if (!status) status = wt__gpu_push_tables(s);
-    if (!status) p.status = wt__llm_forward(s, s->llm->config.n_layers, p.logits, p.n_logits);
-    drawn ? wt__gpu_pick_drawn(&p, tops) : wt__gpu_pick(&p);
-    if (!status) status = p.status;
+    if (!status) status = wt__gpu_queue_batch(s, tops ? WT__STEP_TOLD : drawn ? WT__STEP_DRAWN : WT__STEP_GREEDY);
     if (!status)
         status = wt_pool_download(g->pool, g->io, s->stream, g->tokens_at, s->tokens, sizeof(wt_llm_token) * n);
     if (!status && drawn)
@@ -367,7 +360,5 @@ wt_status wt__gpu_step(wt_llm_session *s, const wt_llm_turn *turns, int32_t *nex
                                   sizeof(wt_llm_odds) * n);
     if (!status && logits)
         status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits, sizeof *logits * vocab * n);
-    const wt_status ran = wt_stream_synchronize(s->stream);
-    if (!status && !ran) take_choices(s, turns, next);
-    return status ? status : ran;
+    return status;
 }

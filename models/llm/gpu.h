@@ -7,7 +7,6 @@
 
 #include <warptone/graph.h>
 #include <warptone/matmul.h>
-#include <warptone/pool.h>
 
 struct wt_llm_resident {
     wt_llm llm; ///< the host's, with addresses of the device
@@ -30,9 +29,6 @@ bool wt__llm_is_repacked(const wt__linear *linear);
 /// Has F16 all of them?
 bool wt__llm_are_halves(const float *x, int64_t n);
 
-/// A pool of the partition's quota, or of all the device's memory.
-WT_CHECKED wt_status wt__llm_pool(wt_device *device, wt_partition *partition, const char *name, wt_pool **pool);
-
 /// Bytes from something of the first expert to the same of the second, and of all.
 int64_t wt__llm_expert_stride(const wt_llm *llm, const void *first, const void *second);
 
@@ -52,14 +48,27 @@ typedef enum wt__llm_kernel {
     WT__LLM_ATTEND,
     WT__LLM_COPY_PAGE,
     WT__LLM_SHIFT,
-    WT__LLM_FLASH,                        ///< NULL where the cache or the head's size is not for it
-    WT__LLM_MATVEC,                       ///< of F32, F16, BF16
-    WT__LLM_VECTORS = WT__LLM_MATVEC + 3, ///< of F16, BF16, for 8 vectors and for 16
-    WT__N_LLM_KERNELS = WT__LLM_VECTORS + 4,
+    WT__LLM_FLASH,  ///< NULL where the cache or the head's size is not for it
+    WT__LLM_MATVEC, ///< of F32, F16, BF16
+    WT__N_LLM_KERNELS = WT__LLM_MATVEC + 3,
 } wt__llm_kernel;
 
-/// What a recorded step ends with.
-typedef enum wt__step_kind { WT__STEP_GREEDY, WT__STEP_DRAWN, WT__STEP_TOLD, WT__N_STEP_KINDS } wt__step_kind;
+/// What a step ends with: the most probable tokens, drawn ones, drawn ones and what is told of them; or the logits of
+/// tokens that follow each other.
+typedef enum wt__step_kind {
+    WT__STEP_GREEDY,
+    WT__STEP_DRAWN,
+    WT__STEP_TOLD,
+    WT__N_STEP_KINDS,
+    WT__STEP_LOGITS = WT__N_STEP_KINDS
+} wt__step_kind;
+
+/// A batch that came twice on one of the partition's streams: from then on it is recorded.
+typedef struct wt__gpu_batch {
+    wt__step_kind kind;
+    int n_tokens, variant;
+    wt_graph *graph; ///< NULL = it came once
+} wt__gpu_batch;
 
 /// How llm_quant.cu is compiled for a matrix.
 typedef struct wt__llm_quant {
@@ -75,20 +84,26 @@ typedef struct wt__llm_quant_kernel {
 /// Is it a matrix that llm_quant.cu multiplies with one vector?
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
 
-enum { WT__N_LLM_MODULES = 7, WT__LLM_MAX_QUANTS = 8, WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS };
+enum {
+    WT__N_LLM_MODULES = 5,
+    WT__LLM_MAX_QUANTS = 8,
+    WT__LLM_MAX_BATCHES = 64,
+    WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS
+};
 
 typedef struct wt__gpu {
     wt_llm_resident *resident;
     bool owns_resident;
     wt_device *device;
-    int n_sms; ///< of the stream's partition
+    int n_sms; ///< of the step's stream
     int kv_type, heads_at_once;
+    bool flash_by_wgmma;
     wt_module *modules[WT__N_LLM_MODULES];
     wt_kernel *kernels[WT__N_LLM_KERNELS];
     wt__llm_quant_kernel quants[WT__LLM_MAX_QUANTS];
     int n_quants;
     wt_matmul *matmul;
-    wt_pool *pool;
+    wt_pool *pool;        ///< the session's
     wt_pool_arena *arena; ///< the session's bulk
     wt_pool_block io;     ///< tokens, frequencies, logits and what else the host sees; accessed as long as it lives
     wt_buffer *host;      ///< page-locked, laid out as io
@@ -101,9 +116,10 @@ typedef struct wt__gpu {
     void *grouped;        ///< [n_batch][n_experts_used][d_model]
     float *mixed;         ///< [n_batch][n_experts_used][d_model]
     wt_buffer *ring;      ///< [WT_LLM_RING] of wt_llm_choice, mapped
-    wt_partition *partition;
     /// A step of one token on each of the partition's streams.
     wt_graph *steps[WT__N_STEP_KINDS][WT__LLM_MAX_VARIANTS];
+    wt__gpu_batch batches[WT__LLM_MAX_BATCHES];
+    int n_batches;
     wt__gpu_drawer drawer;
     wt_pool_block draw_memory; ///< accessed as long as it lives
     uintptr_t draw_address;
@@ -136,12 +152,25 @@ WT_CHECKED wt_status wt__gpu_push(wt_llm_session *session, size_t at, size_t siz
 /// Queue what the host says of RoPE and pages to the device.
 WT_CHECKED wt_status wt__gpu_push_tables(wt_llm_session *session);
 
+/// Queue the batch's way through all layers and what it ends with, its tokens being there; small ones are recorded.
+WT_CHECKED wt_status wt__gpu_queue_batch(wt_llm_session *session, wt__step_kind kind);
+
 /// Queue the batch's way through the first n_layers, with its tokens there and its last n_logits logits back to
 /// `logits` of the host, at most n_logits of the GPU.
 WT_CHECKED wt_status wt__gpu_run(wt_llm_session *session, int n_layers, float *logits, int n_logits);
 
 /// Choose the most probable token after p->logits: the next step's token on the device, and in the ring.
 void wt__gpu_pick(wt__pass *pass);
+
+/// All that later steps of any size may need: kernels, the library's algorithms, a recorded step for each stream.
+WT_CHECKED wt_status wt__gpu_prepare(wt_llm_session *session);
+
+/// Record steps of one token, of every kind, on each of the partition's streams.
+WT_CHECKED wt_status wt__gpu_record_all(wt_llm_session *session);
+
+/// Rows that a product of `n` is computed with, at most `most`: few sizes, so that all can be prepared beforehand. What
+/// stands in the others is not looked at.
+int wt__gpu_rows(int n, int most);
 
 // Drawing (gpu_draw.c).
 
@@ -166,9 +195,11 @@ void wt__gpu_odds(const wt_llm_odds *odds, wt_llm_pick *pick);
 /// wt_llm_run without a sampler: up to config->n_tokens steps, recorded once and launched ahead of their results.
 WT_CHECKED wt_status wt__gpu_generate(wt_llm_session *session, const wt_llm_run_config *config);
 
-/// The batch, of the turns' tokens, through all layers; the next ones to `next` [n_tokens], -1 where a logit is not a
-/// number; logits to `logits` [n_tokens][vocab_size] unless NULL. Waits.
-WT_CHECKED wt_status wt__gpu_step(wt_llm_session *session, const wt_llm_turn *turns, int32_t *next, float *logits);
+/// Queue the batch, of the turns' tokens, through all layers; logits to `logits` [n_tokens][vocab_size] unless NULL.
+WT_CHECKED wt_status wt__gpu_step(wt_llm_session *session, const wt_llm_turn *turns, float *logits);
+/// When it has run: the next tokens to `next` [n_tokens], -1 where a logit is not a number, and what the turns ask of
+/// them.
+void wt__gpu_step_choices(wt_llm_session *session, const wt_llm_turn *turns, int32_t *next);
 
 /// The last token's logits to the host, if they are not there.
 WT_CHECKED wt_status wt__gpu_fetch_logits(const wt_llm_session *session);

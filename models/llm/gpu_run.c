@@ -9,30 +9,44 @@
 #include <time.h>
 #include <warptone/clock.h>
 
-enum { AHEAD = 3, PAUSE_NS = 20000, PATIENCE_MS = 2000 };
+enum { AHEAD = 2, MOST_RECORDED = 64, PAUSE_NS = 20000, PATIENCE_MS = 2000 };
 
 // ---- a step
+
+static wt_status queue(wt_llm_session *s, wt__step_kind kind)
+{
+    wt__pass p = {.s = s, .n_logits = s->n_tokens, .logits = (float *)(s->gpu->io_address + s->gpu->logits_at)};
+    p.status = wt__llm_forward(s, s->llm->config.n_layers, p.logits, p.n_logits);
+    if (kind == WT__STEP_GREEDY) wt__gpu_pick(&p);
+    if (kind == WT__STEP_DRAWN || kind == WT__STEP_TOLD) wt__gpu_pick_drawn(&p, kind == WT__STEP_TOLD);
+    return p.status;
+}
+
+static wt_status record_on(wt_llm_session *s, wt__step_kind kind, wt_stream *stream, wt_graph **graph)
+{
+    wt_status status = wt_graph_begin(stream, graph);
+    if (status) return status;
+    status = queue(s, kind);
+    const wt_status ended = wt_graph_end(*graph);
+    return status ? status : ended;
+}
 
 static wt_status record(wt_llm_session *s, wt__step_kind kind, wt_stream *stream, int n_sms, wt_graph **graph)
 {
     wt__gpu *g = s->gpu;
     wt_stream *const own = s->stream;
     const int own_sms = g->n_sms;
-    wt__pass pick = {.s = s, .n_logits = 1, .logits = (float *)(g->io_address + g->logits_at)};
     s->stream = stream;
     s->n_tokens = 1;
     s->is_run = true;
     g->n_sms = n_sms;
     // once without recording, so that every kernel is there; what it leaves the step itself leaves again
-    wt_status status = wt__llm_forward(s, s->llm->config.n_layers, pick.logits, 1);
-    if (!status) status = wt_graph_begin(stream, graph);
-    if (!status) pick.status = wt__llm_forward(s, s->llm->config.n_layers, pick.logits, 1);
-    if (!status) kind == WT__STEP_GREEDY ? wt__gpu_pick(&pick) : wt__gpu_pick_drawn(&pick, kind == WT__STEP_TOLD);
+    wt_status status = wt__llm_forward(s, s->llm->config.n_layers, (float *)(g->io_address + g->logits_at), 1);
+    if (!status) status = record_on(s, kind, stream, graph);
     s->stream = own;
     s->is_run = false;
     g->n_sms = own_sms;
-    if (!status) status = wt_graph_end(*graph);
-    return pick.status ? pick.status : status;
+    return status;
 }
 
 static wt_status launch_on(wt_llm_session *s, wt__step_kind kind, int variant, wt_stream *stream, int n_sms)
@@ -47,17 +61,59 @@ static wt_status launch_on(wt_llm_session *s, wt__step_kind kind, int variant, w
     return status;
 }
 
-/// On the widest stream there is now.
 static wt_status launch_step(wt_llm_session *s, wt__step_kind kind)
 {
-    wt__gpu *g = s->gpu;
-    if (!g->partition || wt_partition_n_variants(g->partition) == 1) return launch_on(s, kind, 0, s->stream, g->n_sms);
-    wt_partition_step step;
-    wt_status status = wt_partition_step_begin(g->partition, &step);
+    wt_status status = wt__llm_step_begin(s);
     if (status) return status;
-    status = launch_on(s, kind, step.variant, step.stream, step.n_sms);
-    const wt_status ended = wt_partition_step_end(g->partition);
-    return status ? status : ended;
+    status = launch_on(s, kind, s->step.variant, s->step.stream, s->step.n_sms);
+    const wt_status queued = wt__llm_step_queued(s);
+    return status ? status : queued;
+}
+
+wt_status wt__gpu_record_all(wt_llm_session *s)
+{
+    const int n = s->partition ? wt_partition_n_variants(s->partition) : 1;
+    wt_status status = wt__llm_step_begin(s); // nobody else's step is queued on a stream that is being recorded
+    if (status) return status;
+    for (int k = 0; k < n * WT__N_STEP_KINDS && !status; k++) {
+        const int v = k / WT__N_STEP_KINDS, kind = k % WT__N_STEP_KINDS;
+        wt_stream *stream = n > 1 ? wt_partition_variant_stream(s->partition, v) : s->own;
+        const int n_sms = n > 1 ? wt_partition_variant_sms(s->partition, v) : s->gpu->n_sms;
+        status = record(s, (wt__step_kind)kind, stream, n_sms, &s->gpu->steps[kind][v]);
+        if (!status) status = wt_stream_synchronize(stream);
+    }
+    const wt_status queued = wt__llm_step_queued(s);
+    return status ? status : queued;
+}
+
+/// Steps that may be under way. Borrowed processors go back after the step that has them, and a paced step waits for
+/// what the one before took.
+static int most_ahead(const wt_llm_session *s) { return s->is_paced || s->step.variant ? 1 : AHEAD; }
+
+// ---- a batch
+
+/// The one of that kind and size on the step's stream; NULL = it comes for the first time.
+static wt__gpu_batch *find_batch(wt__gpu *g, wt__step_kind kind, int n_tokens, int variant)
+{
+    for (int k = 0; k < g->n_batches; k++)
+        if (g->batches[k].kind == kind && g->batches[k].n_tokens == n_tokens && g->batches[k].variant == variant)
+            return &g->batches[k];
+    if (n_tokens <= MOST_RECORDED && g->n_batches < WT__LLM_MAX_BATCHES)
+        g->batches[g->n_batches++] = (wt__gpu_batch){.kind = kind, .n_tokens = n_tokens, .variant = variant};
+    return NULL;
+}
+
+wt_status wt__gpu_queue_batch(wt_llm_session *s, wt__step_kind kind)
+{
+    wt__gpu_batch *b = find_batch(s->gpu, kind, s->n_tokens, s->step.variant);
+    if (!b) return queue(s, kind); // which also gets all kernels there
+    if (b->graph && wt_graph_launch(b->graph, s->stream) == WT_OK) return WT_OK;
+    wt_graph_destroy(b->graph); // none yet, or one of the layout before
+    b->graph = NULL;
+    if (record_on(s, kind, s->stream, &b->graph) == WT_OK) return wt_graph_launch(b->graph, s->stream);
+    wt_graph_destroy(b->graph);
+    b->graph = NULL;
+    return queue(s, kind); // a driver that cannot record
 }
 
 // ---- the results
@@ -74,7 +130,7 @@ static wt_status wait_for(wt_llm_session *s, int number, int32_t *id)
         memcpy(&choice, &bits, sizeof choice);
         *id = choice.id;
         if (choice.step == number) break;
-        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+        if (!s->step.variant) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL); // else the GPU waits for us
         if (wt_clock_now_ns(NULL) - begin < PATIENCE_MS * (int64_t)1000000) continue;
         status = wt_stream_synchronize(s->stream); // which tells what went wrong
         begin = wt_clock_now_ns(NULL);
@@ -115,12 +171,13 @@ wt_status wt__gpu_generate(wt_llm_session *s, const wt_llm_run_config *config)
                                                                      : WT__STEP_GREEDY;
     wt_status found = WT_OK, status = begin(s, config);
     while (!status && n_seen < config->n_tokens && (goes_on || n_seen < n_launched)) {
-        while (!status && goes_on && n_launched < config->n_tokens && n_launched < n_seen + AHEAD) {
+        while (!status && goes_on && n_launched < config->n_tokens && n_launched < n_seen + most_ahead(s)) {
             status = launch_step(s, kind);
             n_launched += !status;
         }
         int32_t id;
         if (!status) status = wait_for(s, ++n_seen, &id);
+        if (!status) status = wt__llm_step_ran(s);
         if (status || !goes_on) continue; // launched ahead, and forgotten
         s->position = first + n_seen;
         if (id < 0) found = wt_fail(WT_ERR_FORMAT, "llm: after %d tokens a logit is not a number", s->position);

@@ -167,13 +167,13 @@ static wt_status choose_sizes(const wt_llm *llm, const wt_llm_session_config *co
     return WT_OK;
 }
 
-static wt_status open_on_cpu(wt_llm_session *s, const wt_llm_session_config *config)
+static wt_status open_on_cpu(wt_llm_session *s)
 {
-    wt_status status = config->partition ? wt_partition_stream_create(config->partition, NULL, &s->stream)
-                                         : wt_stream_create(config->device, NULL, &s->stream);
-    if (!status) status = wt_buffer_create(config->device, WT_MEMORY_DEVICE, lay_out(s, NULL), &s->memory);
+    uintptr_t memory;
+    wt_status status =
+        wt__llm_arena(s->memory_pool, "keys, values and activations", lay_out(s, NULL), &s->memory, &memory);
     if (status) return status;
-    lay_out(s, wt_buffer_host(s->memory));
+    lay_out(s, (unsigned char *)memory);
     return WT_OK;
 }
 
@@ -183,9 +183,16 @@ wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *
     if (!s) return wt_fail(WT_ERR_NO_MEMORY, "llm: session");
     s->llm = llm;
     s->exact = config->exact_products;
+    s->partition = config->partition;
     wt_status status = choose_sizes(llm, config, s);
-    if (!status) status = s->ops == &wt__llm_cuda_ops ? wt__gpu_create(s, llm, config) : open_on_cpu(s, config);
+    if (!status)
+        status = config->partition ? wt_partition_stream_create(config->partition, NULL, &s->own)
+                                   : wt_stream_create(config->device, NULL, &s->own);
+    s->stream = s->own;
+    if (!status) status = wt__llm_pool(config->device, config->partition, "llm session", &s->memory_pool);
+    if (!status) status = s->ops == &wt__llm_cuda_ops ? wt__gpu_create(s, llm, config) : open_on_cpu(s);
     if (!status) status = wt__pages_open(s);
+    if (!status && s->gpu && s->partition) status = wt__gpu_prepare(s);
     if (!status) return WT_OK;
     wt_llm_session_destroy(s);
     *session = NULL;
@@ -197,8 +204,11 @@ void wt_llm_session_destroy(wt_llm_session *session)
     if (!session) return;
     wt__gpu_destroy(session);
     wt__pages_close(session);
-    wt_stream_destroy(session->stream);
-    wt_buffer_destroy(session->memory);
+    wt_pool_arena_destroy(session->memory, NULL);
+    wt_pool_destroy(session->memory_pool);
+    wt_event_destroy(session->began);
+    wt_event_destroy(session->ended);
+    wt_stream_destroy(session->own);
     free(session->sequences);
     free(session);
 }
@@ -249,10 +259,10 @@ static void prepare_batch(wt_llm_session *s, const int32_t *ids, int n)
 /// The batch through the first n_layers, and the logits of its last n_logits tokens to `logits`.
 static wt_status run_batch(wt_llm_session *s, int n_layers, float *logits, int n_logits)
 {
-    wt_status status =
-        s->gpu ? wt__gpu_run(s, n_layers, logits, n_logits) : wt__llm_forward(s, n_layers, logits, n_logits);
-    const wt_status ran = wt_stream_synchronize(s->stream);
-    return status ? status : ran;
+    wt_status status = wt__llm_step_begin(s);
+    if (status) return status;
+    status = s->gpu ? wt__gpu_run(s, n_layers, logits, n_logits) : wt__llm_forward(s, n_layers, logits, n_logits);
+    return wt__llm_step_finish(s, status);
 }
 
 /// Tokens through the first n_layers; the logits of the last to the session, or those of each to `all`
@@ -439,12 +449,14 @@ static wt_status check_turns(const wt_llm_session *s, const wt_llm_turn *turns, 
     return WT_OK;
 }
 
-static wt_status step_on_cpu(wt_llm_session *s, const wt_llm_turn *turns, int32_t *next, float *logits)
+/// What a step that has run has chosen.
+static void take_choices(wt_llm_session *s, const wt_llm_turn *turns, int32_t *next, float *logits)
 {
     const int n = s->n_tokens, vocab = s->llm->config.vocab_size;
-    wt_status status = wt__llm_forward(s, s->llm->config.n_layers, s->logits, n);
-    const wt_status ran = wt_stream_synchronize(s->stream);
-    if (status || ran) return status ? status : ran;
+    if (s->gpu) {
+        wt__gpu_step_choices(s, turns, next);
+        return;
+    }
     for (int k = 0; k < n; k++) {
         const float *row = s->logits + (size_t)k * (size_t)vocab;
         next[k] = choose(row, vocab, turns[k].sampler);
@@ -453,7 +465,6 @@ static wt_status step_on_cpu(wt_llm_session *s, const wt_llm_turn *turns, int32_
         if (next[k] >= 0) wt_llm_tell(row, vocab, turns[k].n_top, turns[k].pick);
     }
     if (logits) memcpy(logits, s->logits, sizeof *logits * (size_t)n * (size_t)vocab);
-    return WT_OK;
 }
 
 wt_status wt_llm_step(wt_llm_session *session, const wt_llm_turn *turns, int n, int32_t *next, float *logits)
@@ -471,7 +482,11 @@ wt_status wt_llm_step(wt_llm_session *session, const wt_llm_turn *turns, int n, 
         wt__llm_prepare_rope(s, sequence, s->sequences[sequence].position + 1);
         put_token(s, k, (wt_llm_token){turns[k].id, s->sequences[sequence].position, sequence});
     }
-    status = s->gpu ? wt__gpu_step(s, turns, next, logits) : step_on_cpu(s, turns, next, logits);
+    status = wt__llm_step_begin(s);
+    if (status) return status;
+    status = s->gpu ? wt__gpu_step(s, turns, logits) : wt__llm_forward(s, s->llm->config.n_layers, s->logits, n);
+    status = wt__llm_step_finish(s, status);
+    if (!status) take_choices(s, turns, next, logits);
     for (int k = 0; k < n && !status; k++) s->sequences[turns[k].sequence].position++;
     s->position = s->sequences[s->sequence].position;
     for (int k = 0; k < n && !status; k++)

@@ -4,6 +4,8 @@
 
 #include <warptone/kernel.h>
 #include <warptone/llm.h>
+#include <warptone/pacing.h>
+#include <warptone/pool.h>
 
 #include "llm_kernel.h"
 
@@ -75,9 +77,19 @@ typedef struct wt__pages {
 struct wt_llm_session {
     const wt_llm *llm;      ///< whose weights the steps read: the host's, or the GPU's copy
     const wt__llm_ops *ops; ///< of the backend
-    wt_stream *stream;
-    wt_buffer *memory;   ///< of the CPU backend: what the pointers below point into
-    struct wt__gpu *gpu; ///< of a GPU, where they are addresses of it; else NULL
+    wt_stream *stream;      ///< of the step that is being queued, else `own`
+    wt_pool *memory_pool;    ///< of the partition's quota
+    wt_pool_arena *memory;  ///< of the CPU backend: what the pointers below point into
+    struct wt__gpu *gpu;    ///< of a GPU, where they are addresses of it; else NULL
+
+    wt_partition *partition; ///< NULL = none
+    wt_stream *own;
+    wt_partition_step step; ///< the one begun last; without a borrowing partition always the own stream
+    bool borrows, is_paced;
+    wt_pacer pacer;
+    wt_event *began, *ended; ///< of the step, when paced
+    wt_llm_usage usage;
+
     int n_positions, n_batch, n_items;
     int n_pages;                ///< of a sequence, WT__LLM_PAGE positions each
     wt__pages pool;             ///< of all sequences
@@ -133,6 +145,26 @@ struct wt__llm_ops {
     void (*head)(wt__pass *);                       ///< logits
 };
 extern const wt__llm_ops wt__llm_cpu_ops, wt__llm_cuda_ops;
+
+// ---- steps (tenant.c)
+
+/// Wait for the partition's share, and make session->stream that of the next step.
+WT_CHECKED wt_status wt__llm_step_begin(wt_llm_session *session);
+/// All of the step is queued.
+WT_CHECKED wt_status wt__llm_step_queued(wt_llm_session *session);
+/// It has run: its time is counted.
+WT_CHECKED wt_status wt__llm_step_ran(wt_llm_session *session);
+/// Both, with waiting between them; `status` is that of queueing, and comes back unless it is WT_OK.
+WT_CHECKED wt_status wt__llm_step_finish(wt_llm_session *session, wt_status status);
+
+/// A pool of the partition's quota, or of all the device's memory.
+WT_CHECKED wt_status wt__llm_pool(wt_device *device, wt_partition *partition, const char *name, wt_pool **pool);
+
+/// Errors: WT_ERR_QUOTA naming `what`, a plural, when the pool could never hold as much.
+WT_CHECKED wt_status wt__llm_fits(wt_pool *pool, const char *what, size_t bytes);
+/// An arena of so many bytes, aligned to 64. Errors: WT_ERR_QUOTA, WT_ERR_NO_MEMORY.
+WT_CHECKED wt_status wt__llm_arena(wt_pool *pool, const char *what, size_t bytes, wt_pool_arena **arena,
+                                   uintptr_t *address);
 
 /// Queue the batch's way through the first n_layers.
 WT_CHECKED wt_status wt__llm_forward(wt_llm_session *session, int n_layers, float *logits, int n_logits);

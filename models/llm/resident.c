@@ -214,12 +214,14 @@ static void fill_item(const void *args, int item)
     }
 }
 
-static wt_status open_loader(loader *l)
+static wt_status open_loader(loader *l, wt_partition *partition)
 {
     wt_status status =
         wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = MAX_THREADS}, &l->cpu);
     if (!status) status = wt_stream_create(l->cpu, NULL, &l->copying);
-    if (!status) status = wt_stream_create(l->resident->device, NULL, &l->sending);
+    if (!status)
+        status = partition ? wt_partition_stream_create(partition, NULL, &l->sending)
+                           : wt_stream_create(l->resident->device, NULL, &l->sending);
     const size_t bytes = l->size < CHUNK ? l->size : CHUNK;
     for (int k = 0; k < SLOTS && !status; k++) {
         status = wt_buffer_create(l->resident->device, WT_MEMORY_PINNED, bytes, &l->slots[k]);
@@ -258,9 +260,8 @@ static wt_status send_chunk(loader *l, uintptr_t base, size_t begin, int slot)
 static wt_status send_all(loader *l, const wt_llm_resident_config *config)
 {
     uintptr_t base;
-    wt_status status = wt_pool_arena_create(l->resident->pool, l->size, &l->resident->arena);
-    if (!status) status = wt_pool_arena_take(l->resident->arena, l->size, 64, &base);
-    if (!status) status = open_loader(l);
+    wt_status status = wt__llm_arena(l->resident->pool, "weights", l->size, &l->resident->arena, &base);
+    if (!status) status = open_loader(l, config->partition);
     int slot = 0;
     for (size_t at = 0; at < l->size && !status; at += CHUNK, slot = (slot + 1) % SLOTS) {
         status = send_chunk(l, base, at, slot);
@@ -271,18 +272,6 @@ static wt_status send_all(loader *l, const wt_llm_resident_config *config)
     wt_pool_arena_seal(l->resident->arena);
     for (int k = 0; k < l->n_pieces; k++) *l->pieces[k].address = (const void *)(base + l->pieces[k].at);
     return WT_OK;
-}
-
-wt_status wt__llm_pool(wt_device *device, wt_partition *partition, const char *name, wt_pool **pool)
-{
-    wt_partition_info info = {.memory_quota_bytes = 0};
-    if (partition) wt_partition_get_info(partition, &info);
-    const size_t quota = info.memory_quota_bytes ? 0 : wt_device_get_info(device)->memory_bytes;
-    return wt_pool_create(
-        device,
-        &(wt_pool_config){
-            .name = name, .quota_bytes = quota, .soft = true, .partition = partition, .no_eviction = true},
-        pool);
 }
 
 wt_status wt_llm_resident_create(const wt_llm *llm, const wt_llm_resident_config *config, wt_llm_resident **resident)

@@ -5,7 +5,7 @@
 #ifndef WARPTONE_CUBLASLT_H
 #define WARPTONE_CUBLASLT_H
 
-#include <warptone/device.h>
+#include <warptone/partition.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,12 +34,13 @@ typedef struct wt_cublaslt_form {
     bool scaled;                       ///< with the address of an f32 factor of W (fp8)
 } wt_cublaslt_form;
 
-/// Errors: WT_ERR_NO_LIBRARY (cuBLASLt is not there), WT_ERR_UNSUPPORTED (the CPU), WT_ERR_NO_MEMORY, WT_ERR_ARMED,
-/// WT_ERR_CUDA.  [worker]
-WT_CHECKED wt_status wt_cublaslt_create(wt_device *device, int n_sms, wt_cublaslt **cublaslt);
+/// For a partition, whose SMs and memory quota are used, or with NULL the whole device. Errors: WT_ERR_NO_LIBRARY
+/// (cuBLASLt is not there), WT_ERR_UNSUPPORTED (the CPU), WT_ERR_QUOTA, WT_ERR_NO_MEMORY, WT_ERR_ARMED, WT_ERR_CUDA.
+/// [worker]
+WT_CHECKED wt_status wt_cublaslt_create(wt_device *device, wt_partition *partition, wt_cublaslt **cublaslt);
 void wt_cublaslt_destroy(wt_cublaslt *cublaslt); ///< What it queued must have run. NULL is allowed.  [worker]
 
-/// Choose an algorithm for a form, and run it once on memory taken for the purpose, so that the library has loaded what
+/// Choose an algorithm for a form, and run it once in the partition, on memory taken for the purpose, so that the library has loaded what
 /// it needs. Nothing is done when that was done. Errors: WT_ERR_UNSUPPORTED (the library has none), WT_ERR_ARMED,
 /// WT_ERR_NO_MEMORY, WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_cublaslt_prepare(wt_cublaslt *cublaslt, const wt_cublaslt_form *form);

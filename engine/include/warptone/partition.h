@@ -140,6 +140,7 @@ typedef struct wt_partition_step {
 /// every one, since a graph keeps the SMs it was captured on. NULL outside 0 .. n_variants - 1.  [worker]
 int wt_partition_n_variants(const wt_partition *partition);
 wt_stream *wt_partition_variant_stream(const wt_partition *partition, int variant);
+int wt_partition_variant_sms(const wt_partition *partition, int variant); ///< of that stream; 0 for NULL  [worker]
 
 /// Begin a step: the borrower's widest stream whose lenders are all idle. It waits, on the device, for the step before.
 /// Errors: WT_ERR_STATE (a step is open), WT_ERR_BAD_ARG (it does not borrow), WT_ERR_CUDA.  [worker]

@@ -72,11 +72,12 @@ typedef struct wt_llm_session_config {
     bool exact_products;
 } wt_llm_session_config;
 
-/// Takes all memory: keys and values are 2 n_layers n_cached n_kv_heads d_head numbers, in pages of 64 positions, which
-/// sequences take as they grow and give back. Errors: WT_ERR_BAD_ARG (more positions than a model of learnt positions
-/// has, more sequences than a batch, a partition or weights of another device), WT_ERR_UNSUPPORTED (a type of the
-/// cache; a row of a matrix that does not fit into a GPU's shared memory), WT_ERR_QUOTA, WT_ERR_NO_MEMORY; on a GPU
-/// also WT_ERR_NO_NVRTC, WT_ERR_COMPILE, WT_ERR_ARMED.  [worker, not armed]
+/// Takes all memory, and in a partition of a GPU makes all ready that any call may want later, so that the calls work
+/// on an armed device (0.2 to 1 s). Keys and values are 2 n_layers n_cached n_kv_heads d_head numbers, in pages of 64
+/// positions, which sequences take as they grow and give back. Errors: WT_ERR_BAD_ARG (more positions than a model of
+/// learnt positions has, more sequences than a batch, a partition or weights of another device), WT_ERR_UNSUPPORTED (a
+/// type of the cache; a row of a matrix that does not fit into a GPU's shared memory), WT_ERR_QUOTA, WT_ERR_NO_MEMORY;
+/// on a GPU also WT_ERR_NO_NVRTC, WT_ERR_COMPILE, WT_ERR_ARMED.  [worker, not armed]
 WT_CHECKED wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *config,
                                            wt_llm_session **session);
 void wt_llm_session_destroy(wt_llm_session *session); ///< NULL is allowed.  [worker]
@@ -154,6 +155,17 @@ typedef struct wt_llm_snapshot {
 wt_llm_snapshot wt_llm_session_snapshot(const wt_llm_session *session); ///< [worker]
 /// Forget the tokens after the snapshot; {0} forgets all. Errors: WT_ERR_BAD_ARG when the session has fewer.  [worker]
 WT_CHECKED wt_status wt_llm_session_restore(wt_llm_session *session, wt_llm_snapshot snapshot);
+
+/// What a session has had of its device. A partition that borrows takes each step on the SMs (processors) of the
+/// partitions that lend and are idle at that moment, and gives them back with it. A partition with a bandwidth_share
+/// below 1 gets at most that share of time: before a step the session waits for what the steps before took.
+typedef struct wt_llm_usage {
+    uint64_t n_steps;      ///< batches of a prompt, steps of decoding
+    uint64_t n_wide_steps; ///< of these, with SMs of others
+    double paced_s;        ///< that paced steps took on the device
+    double waited_s;       ///< for the share
+} wt_llm_usage;
+void wt_llm_session_get_usage(const wt_llm_session *session, wt_llm_usage *usage); ///< [worker]
 
 /// Sequence `to` forgets its tokens and begins with the first `n` of sequence `from`, without computing or copying
 /// them: both use the same pages until one of them writes there, and then gets a copy of its own. Errors:

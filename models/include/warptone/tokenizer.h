@@ -15,7 +15,8 @@ extern "C" {
 
 typedef struct wt_tokenizer wt_tokenizer;
 
-/// Open a folder with tokenizer.json (and tokenizer_config.json, when there), or such a file.
+/// Open a folder with tokenizer.json (and tokenizer_config.json, when there), or such a file; a vocabulary of
+/// SentencePiece, Llama 3 or llama2.c; a *.gguf, or a folder with one, for the tokenizer inside.
 /// Errors: WT_ERR_FILE, WT_ERR_FORMAT, WT_ERR_UNSUPPORTED naming the part that is not known.  [worker]
 WT_CHECKED wt_status wt_tokenizer_open(const char *path, wt_tokenizer **tokenizer);
 void wt_tokenizer_close(wt_tokenizer *tokenizer); ///< NULL is allowed.  [worker]

@@ -52,6 +52,15 @@ WT_CHECKED wt_status wt_weights_get(const wt_weights *weights, const char *name,
 /// text, an array as its length and type, "[32000] string"; of shards the first that has the key. NULL when absent.
 /// [any]
 const char *wt_weights_metadata(const wt_weights *weights, const char *key);
+
+/// An array of GGUF's metadata as it stands in the file: numbers one after the other, not aligned; strings as a u64
+/// length and so many bytes, no zero after them and not always UTF-8. All of it was checked to lie in the file.
+typedef struct wt_metadata_array {
+    const char *type; ///< "string", "f32", "i32" ...; "" = there is no such array
+    uint64_t n;
+    const unsigned char *at; ///< borrowed until the weights are closed
+} wt_metadata_array;
+wt_metadata_array wt_weights_metadata_array(const wt_weights *weights, const char *key); ///< [any]
 int wt_weights_metadata_count(const wt_weights *weights);                  ///< [any]
 const char *wt_weights_metadata_key(const wt_weights *weights, int index); ///< in the order of the files  [any]
 
