@@ -272,13 +272,13 @@ static void choose(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     plan_any(a, p);
 }
 
-/// I8 and FP8 that need more than sums are left to matmul_wgmma, which finishes them where they are: 48 against 60 us
-/// for 1024 rows of I8 by 4096 x 4096 with scales on both sides (bench_matmul_forms ends, H200).
+/// I8 that needs more than sums is left to matmul_wgmma, which finishes them where they are: 48 against 60 us for 1024
+/// rows by 4096 x 4096 with scales on both sides (bench_matmul_forms ends, H200).
 static bool is_for_library(const wt__mm_cuda *cuda, wt_mm_args *a)
 {
     plan p;
     if (!cuda->library || !wt__mm_library_takes(a)) return false;
-    return !is_eight_bits(a) || wt__mm_library_is_direct(a) || !plan_wgmma(cuda, a, &p);
+    return !wt__mm_is_exact(a) || wt__mm_library_is_direct(a) || !plan_wgmma(cuda, a, &p);
 }
 
 /// Through the library. Errors: WT_ERR_UNSUPPORTED when it has nothing for a product of that form.
