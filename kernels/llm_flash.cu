@@ -3,10 +3,7 @@
 // heads). Pages of keys and values come to shared memory, the next while one is used; a warp keeps its tokens' queries,
 // sums, maxima and totals in registers. Scores are floats; shares are rounded to the cache's type before they meet the
 // values. Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c), errors of 2^-9 (bf16) and 2^-12 (f16).
-#include "llm_cache.cuh"
-
-#include "mma.cuh"
-#include "overlap.cuh"
+#include "llm_flash.cuh"
 
 #define WARPS   8
 #define THREADS (32 * WARPS)
@@ -14,20 +11,6 @@
 #define PITCH   (D_HEAD + 8) // elements of a row in shared memory: rows side by side lie in other banks
 #define STEPS   (D_HEAD / 16)
 #define TILE    (WT_LLM_PAGE * PITCH)
-
-#if KV == WT_LLM_E4M3
-typedef f16 tile_type; // of the tiles in shared memory, and of queries and shares
-#else
-typedef kv_type tile_type;
-#endif
-
-static __device__ __forceinline__ unsigned pair_of(float low, float high)
-{
-    tile_type l, h;
-    narrow(low, &l);
-    narrow(high, &h);
-    return l.bits | (unsigned)h.bits << 16;
-}
 
 static __device__ __forceinline__ void mma(float *d, const unsigned *a, unsigned b0, unsigned b1)
 {
@@ -75,14 +58,8 @@ static __device__ __forceinline__ void fetch_page(const wt_llm_attend_args &a, i
     copy_async_commit();
 }
 
-// A warp's 16 tokens: lane 4 g + t has rows g and g + 8, columns 2t and 2t + 1 of each 8.
-struct rows {
-    unsigned q[STEPS][4];
-    float sum[D_HEAD / 8][4], most[2], total[2];
-    int place[2]; // -1 = no token
-};
-
-static __device__ __forceinline__ void load_queries(const wt_llm_attend_args &a, int first, int head, rows *r)
+// A warp's 16 queries as the first side of products.
+static __device__ __forceinline__ void load_queries(const wt_llm_attend_args &a, int first, int head, unsigned (*to)[4])
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
@@ -90,68 +67,23 @@ static __device__ __forceinline__ void load_queries(const wt_llm_attend_args &a,
         const int token = first + g + 8 * h;
         const bool is_there = token < a.n_tokens;
         const float *q = a.q + ((long long)(is_there ? token : 0) * a.n_heads + head) * D_HEAD + 2 * t;
-        r->place[h] = is_there ? a.tokens[token].place : -1;
-        r->most[h] = NOTHING;
-        r->total[h] = 0;
 #pragma unroll
         for (int k = 0; k < STEPS; k++) {
-            r->q[k][h] = is_there ? pair_of(q[16 * k], q[16 * k + 1]) : 0;
-            r->q[k][h + 2] = is_there ? pair_of(q[16 * k + 8], q[16 * k + 9]) : 0;
+            to[k][h] = is_there ? pair_of(q[16 * k], q[16 * k + 1]) : 0;
+            to[k][h + 2] = is_there ? pair_of(q[16 * k + 8], q[16 * k + 9]) : 0;
         }
     }
-#pragma unroll
-    for (int n = 0; n < D_HEAD / 8; n++)
-#pragma unroll
-        for (int c = 0; c < 4; c++) r->sum[n][c] = 0;
 }
 
-// Scores of a page in units of log2, masked.
-static __device__ __forceinline__ void score(const wt_llm_attend_args &a, const rows &r, const tile_type *keys, int begin,
-                                             float (*s)[4])
+static __device__ __forceinline__ void score(const unsigned (*q)[4], const tile_type *keys, float (*s)[4])
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    const float scale = a.scale * 1.44269504f;
 #pragma unroll
     for (int n = 0; n < WT_LLM_PAGE / 8; n++) {
         const unsigned *row = (const unsigned *)(keys + (8 * n + g) * PITCH);
         s[n][0] = s[n][1] = s[n][2] = s[n][3] = 0;
 #pragma unroll
-        for (int k = 0; k < STEPS; k++) mma(s[n], r.q[k], row[8 * k + t], row[8 * k + 4 + t]);
-#pragma unroll
-        for (int c = 0; c < 4; c++) {
-            const int j = begin + 8 * n + 2 * t + c % 2, place = r.place[c / 2];
-            s[n][c] = j <= place && (!a.window || j > place - a.window) ? s[n][c] * scale : NOTHING;
-        }
-    }
-}
-
-// Scores to shares under the new maximum; what was summed under the old one fades.
-static __device__ __forceinline__ void share(rows *r, float (*s)[4])
-{
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float most = r->most[h], total = 0;
-#pragma unroll
-        for (int n = 0; n < WT_LLM_PAGE / 8; n++) most = fmaxf(most, fmaxf(s[n][2 * h], s[n][2 * h + 1]));
-        most = fmaxf(most, __shfl_xor_sync(ALL, most, 1));
-        most = fmaxf(most, __shfl_xor_sync(ALL, most, 2));
-        const float fade = r->most[h] == NOTHING ? 0 : exp2f(r->most[h] - most);
-#pragma unroll
-        for (int n = 0; n < WT_LLM_PAGE / 8; n++)
-#pragma unroll
-            for (int c = 2 * h; c < 2 * h + 2; c++) {
-                s[n][c] = s[n][c] == NOTHING ? 0 : exp2f(s[n][c] - most);
-                total += s[n][c];
-            }
-        total += __shfl_xor_sync(ALL, total, 1);
-        total += __shfl_xor_sync(ALL, total, 2);
-        r->total[h] = r->total[h] * fade + total;
-        r->most[h] = most;
-#pragma unroll
-        for (int n = 0; n < D_HEAD / 8; n++) {
-            r->sum[n][2 * h] *= fade;
-            r->sum[n][2 * h + 1] *= fade;
-        }
+        for (int k = 0; k < STEPS; k++) mma(s[n], q[k], row[8 * k + t], row[8 * k + 4 + t]);
     }
 }
 
@@ -160,8 +92,8 @@ static __device__ __forceinline__ void add_values(rows *r, const tile_type *valu
     const int lane = threadIdx.x % 32, matrix = lane / 8;
 #pragma unroll
     for (int k = 0; k < WT_LLM_PAGE / 16; k++) {
-        const unsigned p[4] = {pair_of(s[2 * k][0], s[2 * k][1]), pair_of(s[2 * k][2], s[2 * k][3]),
-                               pair_of(s[2 * k + 1][0], s[2 * k + 1][1]), pair_of(s[2 * k + 1][2], s[2 * k + 1][3])};
+        unsigned p[4];
+        shares_of(s, k, p);
         const tile_type *row = values + (16 * k + matrix % 2 * 8 + lane % 8) * PITCH + matrix / 2 * 8;
 #pragma unroll
         for (int n = 0; n < STEPS; n++) { // 16 dimensions
@@ -185,8 +117,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) llm_flash(const __grid_con
     const int last = a.tokens[end - 1].place;
     const int first_page = a.window && from.place >= a.window ? (from.place - a.window + 1) / WT_LLM_PAGE : 0;
     const int last_page = last / WT_LLM_PAGE;
+    const int warp_first = first + (int)threadIdx.x / 32 * 16;
+    unsigned q[STEPS][4];
     rows r;
-    load_queries(a, first + (int)threadIdx.x / 32 * 16, head, &r);
+    load_queries(a, warp_first, head, q);
+    begin_rows(a, warp_first, &r);
     fetch_page(a, from.sequence, kv_head, first_page, last, shared, shared + TILE);
     for (int page = first_page; page <= last_page; page++) {
         tile_type *now = shared + (page - first_page) % 2 * 2 * TILE, *next = shared + (page - first_page + 1) % 2 * 2 * TILE;
@@ -194,21 +129,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) llm_flash(const __grid_con
         __syncthreads(); // the page is there, and the one before was used by all
         if (page < last_page) fetch_page(a, from.sequence, kv_head, page + 1, last, next, next + TILE);
         float s[WT_LLM_PAGE / 8][4];
-        score(a, r, now, page * WT_LLM_PAGE, s);
-        share(&r, s);
+        score(q, now, s);
+        mask(a, r, page * WT_LLM_PAGE, s);
+        share(&r, a.scale * LOG2_E, s);
         add_values(&r, now + TILE, s);
     }
-    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        if (r.place[h] < 0) continue;
-        const int token = first + (int)threadIdx.x / 32 * 16 + g + 8 * h;
-        const long long at = ((long long)token * a.n_heads + head) * D_HEAD + 2 * t;
-        const float whole = 1 / r.total[h];
-#pragma unroll
-        for (int n = 0; n < D_HEAD / 8; n++) {
-            store(a.out, a.out_type, at + 8 * n, r.sum[n][2 * h] * whole);
-            store(a.out, a.out_type, at + 8 * n + 1, r.sum[n][2 * h + 1] * whole);
-        }
-    }
+    end_rows(a, warp_first, head, r);
 }

@@ -100,7 +100,7 @@ typedef struct wt_llm_attend_args {
 typedef struct wt_llm_part {
     const void *weight; ///< [rows][columns]
     const float *bias;  ///< [rows] or NULL
-    float *out;         ///< [rows], or what wt_llm_vectors_args says
+    float *out;         ///< [rows]
     int rows;
     const void *scales; ///< of quantised weights, see wt_llm_quant_args; NULL = 1
 } wt_llm_part;
@@ -112,27 +112,12 @@ typedef struct wt_llm_matvec_args {
     const float *norm_weight, *norm_bias; ///< of a norm of x; NULL = x as it is
     float eps;
     int n_parts, columns;
-    int warps; ///< 1, 2, 4, 8 or 16 that share a row
-    int ahead; ///< rounds of rows asked for before the vector is there
+    int warps;      ///< 1, 2, 4 or 8 that share a row
     int n_rows;    ///< of the parts together; of a gated product of one part
     int gated;      ///< parts 0 and 1: out = activation(W1 x) * (W0 x)
     int activation; ///< wt_activation: of a single part, or of the gate
     int add;        ///< out +=
 } wt_llm_matvec_args;
-
-/// The same for 2 to 16 vectors, rounded to the type of the matrices; norms are taken before.
-typedef struct wt_llm_vectors_args {
-    wt_llm_part parts[3]; ///< out [n_vectors][rows] of out_type
-    const void *x;        ///< [n_vectors][columns]
-    int n_vectors, n_parts, columns;
-    int n_rows;     ///< of the parts together; of a gated product of one part
-    int gated;      ///< out = activation(W0 x) * (W1 x), as in matmul.h
-    int activation; ///< wt_activation
-    int add;        ///< out +=
-    int warps;      ///< 1, 2, 4, 8 or 16 that share a row
-    int out_type;
-} wt_llm_vectors_args;
-#define WT_LLM_VECTORS_SUMS(tiles) (2 * (tiles) * 16 * 16 * (8 * (tiles) + 1)) ///< floats of a block's shared memory
 
 #define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word
 

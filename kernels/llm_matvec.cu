@@ -1,11 +1,11 @@
-// Products with one vector, at the speed at which the weights are read. A row is shared by the warps of a team, 1 to 16 of
+// Products with one vector, at the speed at which the weights are read. A row is shared by the warps of a team, 1 to 8 of
 // the block's, its lanes 16 bytes each side by side; a lane keeps its columns from row to row, so that the vector is
 // read once for ROWS rows, which are in flight together, the next ones asked for as the last are used. Rows are dealt to
 // the teams of all blocks in turn, so that neighbours read neighbouring addresses. The vector lies in shared memory as
 // floats; every block computes the norm again.
 //
-// A block is there before the kernel before is done (overlap.cuh): then its first rows are on their way already, and
-// `ahead` more rounds of them to the L2 cache. It leaves room for a block of the next one.
+// Two blocks on a processor: one adds up while the other's rows are on their way. They are there before the kernel before
+// is done (overlap.cuh), their first rows asked for, and leave room for two of the next one.
 //
 // Up to three matrices, or gate and up with the activation between; bias, +=.
 //
@@ -15,7 +15,7 @@
 
 #include "overlap.cuh"
 
-#define WARPS   16
+#define WARPS   8
 #define THREADS (32 * WARPS)
 #define ROWS    8 // of a team at a time; of a gated product half of them of each matrix
 
@@ -177,18 +177,6 @@ static __device__ __forceinline__ void fetch(const wt_llm_matvec_args &a, const 
         gather(wanted, from, c, a.columns, w);
 }
 
-// What comes after the first strip of rows, to the L2 cache.
-template <class T, int KIND> static __device__ __forceinline__ void ask_ahead(const wt_llm_matvec_args &a, const place &p)
-{
-    const int k = threadIdx.x % (32 * p.warps);
-    if (k >= ROWS) return;
-    for (int round = 0; round < a.ahead; round++) {
-        const int row = row_of<KIND>(p, round, k % SLOTS<KIND>), had = round ? 0 : 32 * p.warps * N<T>;
-        if (row < a.n_rows && had < a.columns)
-            ask_for(weights_of<T, KIND>(a, row, k) + had, (a.columns - had) * (int)sizeof(T));
-    }
-}
-
 template <class T> static __device__ __forceinline__ float multiply(uint4 w, const float4 *x, float sum)
 {
     const unsigned words[4] = {w.x, w.y, w.z, w.w};
@@ -278,7 +266,6 @@ template <class T, bool WHOLE, int KIND> static __device__ __forceinline__ void 
     let_next_begin();
 #pragma unroll
     for (int k = 0; k < ROWS; k++) fetch<T, WHOLE, KIND>(a, p, 0, k, own, n_chunks, &w[k]);
-    if (WHOLE) ask_ahead<T, KIND>(a, p);
     if (a.norm_weight && !a.norm_bias) stage_weights<T, WHOLE>(a, n_chunks, shared);
     wait_for_earlier();
     const float scale = stage<T, WHOLE>(a, n_chunks, shared, scratch);
@@ -327,6 +314,6 @@ template <class T> static __device__ __forceinline__ void matvec_of(const wt_llm
         matvec<T, false, SEVERAL>(a);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_f32(const __grid_constant__ wt_llm_matvec_args a) { matvec_of<float>(a); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_f16(const __grid_constant__ wt_llm_matvec_args a) { matvec_of<f16>(a); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) llm_matvec_bf16(const __grid_constant__ wt_llm_matvec_args a) { matvec_of<bf16>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 4) llm_matvec_f32(const __grid_constant__ wt_llm_matvec_args a) { matvec_of<float>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 4) llm_matvec_f16(const __grid_constant__ wt_llm_matvec_args a) { matvec_of<f16>(a); }
+extern "C" __global__ void __launch_bounds__(THREADS, 4) llm_matvec_bf16(const __grid_constant__ wt_llm_matvec_args a) { matvec_of<bf16>(a); }

@@ -12,14 +12,11 @@ enum { LOGITS_ROWS = 16, ALIGN = 256, MAX_EXPERTS = 1024, MAX_FLASH_HEAD = 256 }
 static const struct {
     const char *file;
     int first, n;
-    const char *option; ///< besides those of the cache
-} modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE, NULL},
-                                {"kernels/llm_attend.cu", WT__LLM_PLACE, 2, NULL},
-                                {"kernels/llm_pages.cu", WT__LLM_COPY_PAGE, 2, NULL},
-                                {"kernels/llm_flash.cu", WT__LLM_FLASH, 1, NULL},
-                                {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 3, NULL},
-                                {"kernels/llm_vectors.cu", WT__LLM_VECTORS, 2, "-DTILES=1"},
-                                {"kernels/llm_vectors.cu", WT__LLM_VECTORS + 2, 2, "-DTILES=2"}};
+} modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE},
+                                {"kernels/llm_attend.cu", WT__LLM_PLACE, 2},
+                                {"kernels/llm_pages.cu", WT__LLM_COPY_PAGE, 2},
+                                {"kernels/llm_flash.cu", WT__LLM_FLASH, 1},
+                                {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 3}};
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
                                                      [WT__LLM_NORM] = "llm_norm",
@@ -35,11 +32,7 @@ static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embe
                                                      [WT__LLM_FLASH] = "llm_flash",
                                                      [WT__LLM_MATVEC] = "llm_matvec_f32",
                                                      [WT__LLM_MATVEC + 1] = "llm_matvec_f16",
-                                                     [WT__LLM_MATVEC + 2] = "llm_matvec_bf16",
-                                                     [WT__LLM_VECTORS] = "llm_vectors_f16",
-                                                     [WT__LLM_VECTORS + 1] = "llm_vectors_bf16",
-                                                     [WT__LLM_VECTORS + 2] = "llm_vectors_f16",
-                                                     [WT__LLM_VECTORS + 3] = "llm_vectors_bf16"};
+                                                     [WT__LLM_MATVEC + 2] = "llm_matvec_bf16"};
 
 /// As llm_attend.cu: the largest divisor of the heads that share keys and values, up to 8.
 static int heads_at_once(int group)
@@ -51,6 +44,9 @@ static int heads_at_once(int group)
 
 static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
 {
+    const wt_device_info *info = wt_device_get_info(g->device);
+    g->flash_by_wgmma = info->compute_major == 9 && !info->compute_minor && (c->d_head == 64 || c->d_head == 128) &&
+                        (g->kv_type == WT_LLM_F16 || g->kv_type == WT_LLM_BF16);
     char head[32], group[32], type[32];
     snprintf(head, sizeof head, "-DD_HEAD=%d", c->d_head);
     snprintf(group, sizeof group, "-DGROUP=%d", c->n_heads / c->n_kv_heads);
@@ -59,12 +55,13 @@ static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
     wt_status status = WT_OK;
     for (int m = 0; m < WT__N_LLM_MODULES && !status; m++) {
         const bool attend = modules[m].first >= WT__LLM_PLACE && modules[m].first <= WT__LLM_FLASH;
-        if (modules[m].first == WT__LLM_FLASH && (!g->kv_type || c->d_head % 16 || c->d_head > MAX_FLASH_HEAD))
-            continue;
+        const char *file = modules[m].file;
+        if (modules[m].first == WT__LLM_FLASH) {
+            if (!g->kv_type || c->d_head % 16 || c->d_head > MAX_FLASH_HEAD) continue;
+            if (g->flash_by_wgmma) file = "kernels/llm_flash_wgmma.cu";
+        }
         status = wt_module_create(g->device,
-                                  &(wt_module_config){.name = modules[m].file,
-                                                      .options = attend ? cache : &modules[m].option,
-                                                      .n_options = attend ? 3 : modules[m].option != NULL},
+                                  &(wt_module_config){.name = file, .options = cache, .n_options = attend ? 3 : 0},
                                   &g->modules[m]);
         for (int k = modules[m].first; k < modules[m].first + modules[m].n && !status; k++)
             status = wt_module_get_kernel(g->modules[m], names[k], &g->kernels[k]);

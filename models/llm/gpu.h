@@ -48,10 +48,9 @@ typedef enum wt__llm_kernel {
     WT__LLM_ATTEND,
     WT__LLM_COPY_PAGE,
     WT__LLM_SHIFT,
-    WT__LLM_FLASH,                        ///< NULL where the cache or the head's size is not for it
-    WT__LLM_MATVEC,                       ///< of F32, F16, BF16
-    WT__LLM_VECTORS = WT__LLM_MATVEC + 3, ///< of F16, BF16, for 8 vectors and for 16
-    WT__N_LLM_KERNELS = WT__LLM_VECTORS + 4,
+    WT__LLM_FLASH,  ///< NULL where the cache or the head's size is not for it
+    WT__LLM_MATVEC, ///< of F32, F16, BF16
+    WT__N_LLM_KERNELS = WT__LLM_MATVEC + 3,
 } wt__llm_kernel;
 
 /// What a step ends with: the most probable tokens, drawn ones, drawn ones and what is told of them; or the logits of
@@ -86,7 +85,7 @@ typedef struct wt__llm_quant_kernel {
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
 
 enum {
-    WT__N_LLM_MODULES = 7,
+    WT__N_LLM_MODULES = 5,
     WT__LLM_MAX_QUANTS = 8,
     WT__LLM_MAX_BATCHES = 64,
     WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS
@@ -98,6 +97,7 @@ typedef struct wt__gpu {
     wt_device *device;
     int n_sms; ///< of the step's stream
     int kv_type, heads_at_once;
+    bool flash_by_wgmma;
     wt_module *modules[WT__N_LLM_MODULES];
     wt_kernel *kernels[WT__N_LLM_KERNELS];
     wt__llm_quant_kernel quants[WT__LLM_MAX_QUANTS];

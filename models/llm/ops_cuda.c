@@ -2,24 +2,14 @@
 // be recorded into a graph; where tokens stand is read on the device.
 #include "gpu.h"
 
-enum {
-    FLASH_TOKENS = 17,
-    FLASH_BLOCK = 128,
-    MATVEC_WARPS = 16,
-    MAX_VECTORS = 16,
-    MATVEC_AHEAD = 1, // rounds of rows that come to the L2 cache before the vector
-    PLACE_WARPS = 8,
-    ATTEND_THREADS = 128,
-    THREADS = 256
-};
+enum { FLASH_TOKENS = 17, FLASH_BLOCK = 128, MATVEC_WARPS = 8, PLACE_WARPS = 8, ATTEND_THREADS = 128, THREADS = 256 };
 
 /// Those that wait for earlier ones themselves (kernels/overlap.cuh). The embedding does not: all that comes before a
 /// step is done before any of it.
 static const bool overlaps[WT__N_LLM_KERNELS] = {
-    [WT__LLM_NORM] = true,    [WT__LLM_CHOOSE] = true,      [WT__LLM_GROUP] = true,       [WT__LLM_GATHER] = true,
-    [WT__LLM_MIX] = true,     [WT__LLM_PICK] = true,        [WT__LLM_PLACE] = true,       [WT__LLM_ATTEND] = true,
-    [WT__LLM_VECTORS] = true, [WT__LLM_VECTORS + 1] = true, [WT__LLM_VECTORS + 2] = true, [WT__LLM_VECTORS + 3] = true,
-    [WT__LLM_FLASH] = true,   [WT__LLM_MATVEC] = true,      [WT__LLM_MATVEC + 1] = true,  [WT__LLM_MATVEC + 2] = true,
+    [WT__LLM_NORM] = true,  [WT__LLM_CHOOSE] = true, [WT__LLM_GROUP] = true,      [WT__LLM_GATHER] = true,
+    [WT__LLM_MIX] = true,   [WT__LLM_PICK] = true,   [WT__LLM_PLACE] = true,      [WT__LLM_ATTEND] = true,
+    [WT__LLM_FLASH] = true, [WT__LLM_MATVEC] = true, [WT__LLM_MATVEC + 1] = true, [WT__LLM_MATVEC + 2] = true,
 };
 
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
@@ -96,24 +86,23 @@ static wt_dtype input_type(const wt__linear *w, int n)
     return t == WT_DTYPE_F32 || t == WT_DTYPE_F16 ? t : WT_DTYPE_BF16;
 }
 
-/// The most warps that share a row of `n` pieces, `of_warp` a warp, and have at most one of eight places empty.
-static int team_of(int n, int of_warp)
+/// The most warps that share a row of n_chunks 16 bytes each and have at most one lane of eight idle.
+static int team_of(int n_chunks)
 {
     int warps = MATVEC_WARPS;
     for (; warps > 1; warps /= 2) {
-        const int places = of_warp * warps, strips = (n + places - 1) / places;
-        if (8 * n >= 7 * places * strips) break;
+        const int lanes = 32 * warps, strips = (n_chunks + lanes - 1) / lanes;
+        if (8 * n_chunks >= 7 * lanes * strips) break;
     }
     return warps;
 }
 
-/// A block a processor, so that there is room for one of the next launch beside it.
+/// Two blocks a processor, so that there is room for two of the next launch beside them.
 static void plain_matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a)
 {
     const int of_chunk = 16 / (int)wt_dtype_bytes(w->weight.dtype, 1);
     const int n_chunks = (a.columns + of_chunk - 1) / of_chunk;
-    a.warps = team_of(n_chunks, 32);
-    a.ahead = MATVEC_AHEAD;
+    a.warps = team_of(n_chunks);
     for (int k = 0; k < (a.gated ? 1 : a.n_parts); k++) a.n_rows += a.parts[k].rows;
     const int n_teams = MATVEC_WARPS / a.warps, wanted = (a.n_rows + n_teams - 1) / n_teams, there = p->s->gpu->n_sms;
     launch(p, WT__LLM_MATVEC + kernel_type(w->weight.dtype),
@@ -178,53 +167,9 @@ static wt_matmul_part part_of(const wt__linear *w, void *y)
 /// Of the batch, as products see it.
 static int rows_of(const wt_llm_session *s) { return wt__gpu_rows(s->n_tokens, s->n_batch); }
 
-/// Few vectors and plain weights of 16 bits, in rows that llm_vectors.cu reads.
-static bool by_vectors(const wt_matmul_args *a)
-{
-    const wt_dtype t = a->x_dtype;
-    bool whole = a->m > 1 && a->m <= MAX_VECTORS && (t == WT_DTYPE_F16 || t == WT_DTYPE_BF16) && !a->n_experts;
-    for (int k = 0; k < a->n_parts; k++) {
-        const wt_matrix *w = &a->parts[k].weight;
-        whole = whole && w->dtype == t && !w->scales && w->columns % 32 == 0 && w->data % 16 == 0;
-    }
-    return whole && a->x % 16 == 0;
-}
-
-static void multiply_vectors(wt__pass *p, const wt_matmul_args *m)
-{
-    const int tiles = (m->m + 7) / 8, span = 256 / tiles, group_rows = m->gated ? 8 : 16;
-    wt_llm_vectors_args a = {.x = (const void *)m->x,
-                             .n_vectors = m->m,
-                             .n_parts = m->n_parts,
-                             .columns = m->parts[0].weight.columns,
-                             .gated = m->gated,
-                             .activation = (int)m->activation,
-                             .add = m->add,
-                             .out_type = kernel_type(m->y_dtype)};
-    for (int k = 0; k < m->n_parts; k++) {
-        const wt_matmul_part *part = &m->parts[k];
-        a.parts[k] = (wt_llm_part){.weight = (const void *)part->weight.data,
-                                   .bias = (const float *)part->bias,
-                                   .out = (float *)part->y,
-                                   .rows = part->weight.rows};
-        if (!m->gated || !k) a.n_rows += part->weight.rows;
-    }
-    a.warps = team_of((a.columns + span - 1) / span, 1);
-    const int n_teams = MATVEC_WARPS / a.warps, n_groups = (a.n_rows + group_rows - 1) / group_rows;
-    const int wanted = (n_groups + n_teams - 1) / n_teams, there = p->s->gpu->n_sms;
-    launch(p, WT__LLM_VECTORS + 2 * (tiles - 1) + (m->x_dtype == WT_DTYPE_BF16),
-           (wt_launch){.grid = {wanted < there ? wanted : there},
-                       .block = {32 * MATVEC_WARPS},
-                       .shared_bytes = sizeof(float) * WT_LLM_VECTORS_SUMS(tiles)},
-           &a, sizeof a);
-}
-
 static void multiply(wt__pass *p, const wt_matmul_args *a)
 {
-    if (by_vectors(a))
-        multiply_vectors(p, a);
-    else if (!p->status)
-        p->status = wt_matmul_enqueue(p->s->gpu->matmul, p->s->stream, a);
+    if (!p->status) p->status = wt_matmul_enqueue(p->s->gpu->matmul, p->s->stream, a);
 }
 
 bool wt__llm_alike(const wt__linear *a, const wt__linear *b)
@@ -393,11 +338,13 @@ static void attend(wt__pass *p, int layer)
                             .n_tokens = s->n_tokens,
                             .out_type = kernel_type(input_type(&s->llm->layers[layer].o, s->n_tokens))};
     if (s->is_prompt && s->n_tokens >= FLASH_TOKENS && s->gpu->kernels[WT__LLM_FLASH]) {
-        const size_t page = 2 * WT__LLM_PAGE * (size_t)(c->d_head + 8);
+        // the queries and two pages, swizzled and aligned, or two pages with room between rows
+        const size_t d = (size_t)c->d_head, page = 2 * 2 * WT__LLM_PAGE * d;
+        const size_t swizzled = 2 * FLASH_BLOCK * d + 2 * page + 1024, padded = 2 * (page + 2 * 2 * WT__LLM_PAGE * 8);
         launch(p, WT__LLM_FLASH,
                (wt_launch){.grid = {(s->n_tokens + FLASH_BLOCK - 1) / FLASH_BLOCK, c->n_heads},
                            .block = {THREADS},
-                           .shared_bytes = 4 * page},
+                           .shared_bytes = s->gpu->flash_by_wgmma ? swizzled : padded},
                &a, sizeof a);
         return;
     }

@@ -1,0 +1,126 @@
+// What both kernels of attention over many tokens share (llm_flash.cu, llm_flash_wgmma.cu): a warp's 16 tokens, whose
+// sums, maxima and totals lie as those of mma.m16n8k16: lane 4 g + t has rows g and g + 8, columns 2t and 2t + 1 of each
+// 8.
+#include "llm_cache.cuh"
+
+#include "mma.cuh"
+#include "overlap.cuh"
+
+#define LOG2_E 1.44269504f
+
+struct rows {
+    float sum[D_HEAD / 8][4], most[2], total[2];
+    int place[2];  // -1 = no token
+    int low, high; // places of the warp's first and last token
+};
+
+#if KV == WT_LLM_E4M3
+typedef f16 tile_type; // of the tiles in shared memory, and of queries and shares
+#else
+typedef kv_type tile_type;
+#endif
+
+static __device__ __forceinline__ unsigned pair_of(float low, float high)
+{
+    tile_type l, h;
+    narrow(low, &l);
+    narrow(high, &h);
+    return l.bits | (unsigned)h.bits << 16;
+}
+
+// 0 below all floats that are none.
+static __device__ __forceinline__ float power_of_2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// The warp's tokens begin at `first`.
+static __device__ __forceinline__ void begin_rows(const wt_llm_attend_args &a, int first, rows *r)
+{
+    const int g = threadIdx.x % 32 / 4;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int token = first + g + 8 * h;
+        r->place[h] = token < a.n_tokens ? a.tokens[token].place : -1;
+        r->most[h] = NOTHING;
+        r->total[h] = 0;
+    }
+    r->low = __shfl_sync(ALL, r->place[0], 0);
+    r->high = __shfl_sync(ALL, r->place[1], 28);
+    if (r->high < 0) r->low = -1; // some are not there
+#pragma unroll
+    for (int n = 0; n < D_HEAD / 8; n++)
+#pragma unroll
+        for (int c = 0; c < 4; c++) r->sum[n][c] = 0;
+}
+
+// What a token does not see of the page that begins at position `begin`.
+static __device__ __forceinline__ void mask(const wt_llm_attend_args &a, const rows &r, int begin, float (*s)[4])
+{
+    if (begin + WT_LLM_PAGE - 1 <= r.low && (!a.window || begin > r.high - a.window)) return; // all see all
+    const int t = threadIdx.x % 4;
+#pragma unroll
+    for (int n = 0; n < WT_LLM_PAGE / 8; n++)
+#pragma unroll
+        for (int c = 0; c < 4; c++) {
+            const int j = begin + 8 * n + 2 * t + c % 2, place = r.place[c / 2];
+            if (j > place || (a.window && j <= place - a.window)) s[n][c] = NOTHING;
+        }
+}
+
+// Scores to shares under the new maximum; what was summed under the old one fades. `scale` to powers of 2.
+static __device__ __forceinline__ void share(rows *r, float scale, float (*s)[4])
+{
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float most = r->most[h], total = 0;
+#pragma unroll
+        for (int n = 0; n < WT_LLM_PAGE / 8; n++) most = fmaxf(most, fmaxf(s[n][2 * h], s[n][2 * h + 1]));
+        most = fmaxf(most, __shfl_xor_sync(ALL, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(ALL, most, 2));
+        const float base = most == NOTHING ? 0 : most * scale;
+        const float fade = power_of_2(r->most[h] * scale - base);
+#pragma unroll
+        for (int n = 0; n < WT_LLM_PAGE / 8; n++)
+#pragma unroll
+            for (int c = 2 * h; c < 2 * h + 2; c++) total += s[n][c] = power_of_2(s[n][c] * scale - base);
+        r->total[h] = r->total[h] * fade + total; // of the lane's columns
+        r->most[h] = most;
+#pragma unroll
+        for (int n = 0; n < D_HEAD / 8; n++) {
+            r->sum[n][2 * h] *= fade;
+            r->sum[n][2 * h + 1] *= fade;
+        }
+    }
+}
+
+// Shares of 16 positions, the page's k-th, as the first side of a product.
+static __device__ __forceinline__ void shares_of(const float (*s)[4], int k, unsigned *p)
+{
+    p[0] = pair_of(s[2 * k][0], s[2 * k][1]);
+    p[1] = pair_of(s[2 * k][2], s[2 * k][3]);
+    p[2] = pair_of(s[2 * k + 1][0], s[2 * k + 1][1]);
+    p[3] = pair_of(s[2 * k + 1][2], s[2 * k + 1][3]);
+}
+
+static __device__ __forceinline__ void end_rows(const wt_llm_attend_args &a, int first, int head, const rows &r)
+{
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float total = r.total[h];
+        total += __shfl_xor_sync(ALL, total, 1);
+        total += __shfl_xor_sync(ALL, total, 2);
+        if (r.place[h] < 0) continue;
+        const long long at = ((long long)(first + g + 8 * h) * a.n_heads + head) * D_HEAD + 2 * t;
+        const float whole = 1 / total;
+#pragma unroll
+        for (int n = 0; n < D_HEAD / 8; n++)
+            if (a.out_type == KV)
+                *(unsigned *)((tile_type *)a.out + at + 8 * n) = pair_of(r.sum[n][2 * h] * whole, r.sum[n][2 * h + 1] * whole);
+            else
+                for (int c = 0; c < 2; c++) store(a.out, a.out_type, at + 8 * n + c, r.sum[n][2 * h + c] * whole);
+    }
+}
