@@ -47,6 +47,7 @@
 #define WORDS    (!SCALED ? 0 : SCALE == WT_MM_F16 ? N_GROUPS / 2 : N_GROUPS) // of scales in a row of a piece
 #define SCALES   ((16 * WORDS + 31) / 32)                                     // copies of them of a lane
 #define STAGE    (16 * PITCH + 16 * 4 * WORDS)                                // bytes
+#define X_READS  (AT_ONCE * (IS_Q4_K ? 1 : UNITS * N_SUB))                    // registers for x, times four
 #define SUMMED   IS_NIBBLES                                                   // sums of the vector's groups are needed
 
 // ---- what a block has in shared memory: see wt_llm_quant_shared
@@ -176,51 +177,76 @@ static __device__ __forceinline__ row_place place_row(const wt_llm_matvec_args &
     return {part, tile * 16 + slot};
 }
 
-// Where a warp's copies are: what a lane copies of them.
+// Which copies of a piece a lane makes, the same for all pieces: bytes from the tile's first row on.
+struct copies {
+    unsigned w[COPIES], scales[SCALES ? SCALES : 1];
+};
+
+static __device__ __forceinline__ copies copies_of(const wt_llm_quant_args &a)
+{
+    copies c;
+#pragma unroll
+    for (int i = 0; i < COPIES; i++) {
+        const int at = threadIdx.x % 32 + 32 * i, slot = at / PIECES;
+        c.w[i] = (unsigned)((a.m.gated ? slot % 8 : slot) * a.row_bytes) + at % PIECES * 16;
+    }
+#pragma unroll
+    for (int i = 0; i < SCALES; i++) {
+        const int at = threadIdx.x % 32 + 32 * i, slot = at / (WORDS ? WORDS : 1);
+        c.scales[i] = 4 * ((a.scale_rows > 1 ? 0
+                            : a.m.gated      ? slot % 8
+                                             : slot) *
+                               a.scale_words +
+                           at % (WORDS ? WORDS : 1));
+    }
+    return c;
+}
+
+// Where a warp's copies are: the first row of both halves of the tile, and how many rows of it there are.
 struct cursor {
-    int tile, chunk;
-    const unsigned char *w[COPIES], *scales[SCALES ? SCALES : 1];
+    int tile, chunk, rows;
+    const unsigned char *w[2], *scales[2];
 };
 
 static __device__ __forceinline__ void aim(const wt_llm_quant_args &a, cursor &c)
 {
     if (c.tile >= a.n_tiles) return;
+    const row_place p = place_row(a.m, c.tile, 0);
+    c.rows = a.m.parts[p.part].rows - p.row;
 #pragma unroll
-    for (int i = 0; i < COPIES; i++) {
-        const int at = threadIdx.x % 32 + 32 * i, slot = at / PIECES < 15 ? at / PIECES : 15;
-        const row_place p = place_row(a.m, c.tile, slot);
-        const wt_llm_part &part = a.m.parts[p.part];
-        const int row = p.row < part.rows ? p.row : part.rows - 1;
-        c.w[i] = (const unsigned char *)part.weight + row * a.row_bytes + at % PIECES * 16;
-    }
-#pragma unroll
-    for (int i = 0; i < SCALES; i++) {
-        const int at = threadIdx.x % 32 + 32 * i, slot = at / (WORDS ? WORDS : 1);
-        const row_place p = place_row(a.m, c.tile, slot < 16 ? slot : 15);
-        const int rows = a.m.parts[p.part].rows, row = p.row < rows ? p.row : rows - 1;
-        c.scales[i] = (const unsigned char *)a.m.parts[p.part].scales +
-                      4 * ((long long)(row / a.scale_rows) * a.scale_words + at % (WORDS ? WORDS : 1));
+    for (int h = 0; h < 2; h++) {
+        const wt_llm_part &part = a.m.parts[a.m.gated ? h : p.part];
+        c.w[h] = (const unsigned char *)part.weight + p.row * a.row_bytes;
+        if (WORDS) c.scales[h] = (const unsigned char *)part.scales + 4ll * (p.row / a.scale_rows) * a.scale_words;
     }
 }
 
-static __device__ __forceinline__ void fetch(const wt_llm_quant_args &a, cursor &c, int n_chunks, unsigned char *to)
+static __device__ __forceinline__ void fetch(const wt_llm_quant_args &a, const copies &k, cursor &c, int n_chunks,
+                                             unsigned char *to)
 {
     const int lane = threadIdx.x % 32;
     if (c.tile < a.n_tiles) {
+        const int begin = c.chunk * (16 * PIECES), left = (int)a.row_bytes - begin;
 #pragma unroll
         for (int i = 0; i < COPIES; i++) {
-            const int at = lane + 32 * i, row = at / PIECES, piece = at % PIECES;
+            const int at = lane + 32 * i, slot = at / PIECES, piece = at % PIECES;
             if (16 * PIECES % 32 && at >= 16 * PIECES) continue;
-            const bool valid = c.chunk * (16 * PIECES) + piece * 16 < a.row_bytes;
-            copy_async_16(to + row * PITCH + (IS_Q4_K ? piece : piece ^ (row * (LANE / 4) & 7)) * 16,
-                          valid ? c.w[i] + c.chunk * (16 * PIECES) : c.w[i], valid);
+            // rows beyond the last are the first once more
+            const unsigned skip = (a.m.gated ? slot % 8 : slot) < c.rows ? k.w[i] : piece * 16;
+            const bool valid = piece * 16 < left;
+            const bool second = PIECES == 8 ? i >= 2 : slot >= 8;
+            const unsigned char *from = (second ? c.w[1] : c.w[0]) + begin;
+            copy_async_16(to + slot * PITCH + (IS_Q4_K ? piece : piece ^ (slot * (LANE / 4) & 7)) * 16,
+                          from + (valid ? skip : 0), valid);
         }
 #pragma unroll
         for (int i = 0; i < SCALES; i++) {
-            const int at = lane + 32 * i, word = c.chunk * WORDS + at % (WORDS ? WORDS : 1);
+            const int at = lane + 32 * i, slot = at / (WORDS ? WORDS : 1), word = at % (WORDS ? WORDS : 1);
             if (at >= 16 * WORDS) continue;
-            const bool valid = word < a.scale_words;
-            copy_async_4(to + 16 * PITCH + 4 * at, valid ? c.scales[i] + 4 * c.chunk * WORDS : c.scales[i], valid);
+            const unsigned skip = (a.m.gated ? slot % 8 : slot) < c.rows ? k.scales[i] : 4 * word;
+            const bool valid = c.chunk * WORDS + word < a.scale_words;
+            copy_async_4(to + 16 * PITCH + 4 * at,
+                         (slot >= 8 ? c.scales[1] : c.scales[0]) + (valid ? 4 * c.chunk * WORDS + skip : 0), valid);
         }
         c.chunk += blockDim.x / 32;
         if (c.chunk >= n_chunks) {
@@ -260,28 +286,23 @@ static __device__ __forceinline__ void read_words(const unsigned char *stage, in
         words[0] = *(const unsigned *)(from + (unit ^ swap) * 16 + t * 4);
 }
 
-// Eight columns of x of a lane, or four, of those of read `unit` counted over the row; zeros in columns of others.
+// Eight columns of x of a lane, or four, of those of read `unit` counted over the row. Lanes whose columns of the
+// product belong to another group never load and keep zeros.
 static __device__ __forceinline__ void read_x(const unsigned short *x, int unit, int sub, bool mine, unsigned *b)
 {
     const int t = threadIdx.x % 4;
-    b[0] = b[1] = b[2] = b[3] = 0;
-    if (!mine) return;
-    if (PER < 8) {
+    if (PER >= 8)
+        load_shared_16(b, x + ((unit * N_SUB + sub) * 4 + t) * 8, mine);
+    else if (mine) {
         const uint2 v = *(const uint2 *)(x + (unit * 4 + t) * 4);
         b[0] = v.x;
         b[1] = v.y;
-        return;
     }
-    const uint4 v = *(const uint4 *)(x + ((unit * N_SUB + sub) * 4 + t) * 8);
-    b[0] = v.x;
-    b[1] = v.y;
-    b[2] = v.z;
-    b[3] = v.w;
 }
 
 // sums += W x of one group: reads `unit` .. of the stage, whose first of the row is `first`.
 static __device__ __forceinline__ void multiply_group(const unsigned char *stage, const unsigned short *x, int unit,
-                                                      int first, bool mine, float (*sums)[4])
+                                                      int first, bool mine, unsigned (*b)[4], float (*sums)[4])
 {
     const int g = threadIdx.x % 32 / 4;
 #pragma unroll
@@ -294,13 +315,13 @@ static __device__ __forceinline__ void multiply_group(const unsigned char *stage
         }
 #pragma unroll
         for (int i = 0; i < N_SUB; i++) {
-            unsigned b[4];
-            read_x(x, first + unit + u, i, mine, b);
+            unsigned *v = b[u * N_SUB + i];
+            read_x(x, first + unit + u, i, mine, v);
 #pragma unroll
             for (int k = 0; k < (PER < 8 ? 1 : 2); k++) {
                 const int at = 4 * i + 2 * k;
                 const unsigned fragment[4] = {w[0][at], w[1][at], w[0][at + 1], w[1][at + 1]};
-                mma_bf16(sums[(u * N_SUB + i + k) % 2], fragment, b[2 * k], b[2 * k + 1]);
+                mma_bf16(sums[(u * N_SUB + i + k) % 2], fragment, v[2 * k], v[2 * k + 1]);
             }
         }
     }
@@ -308,7 +329,7 @@ static __device__ __forceinline__ void multiply_group(const unsigned char *stage
 
 // The same of the two groups of Q4_K that share bytes.
 static __device__ __forceinline__ void multiply_q4_k(const unsigned char *stage, const unsigned short *x, int unit,
-                                                     int first, int group, float (*sums)[4])
+                                                     int first, int group, unsigned (*b)[4], float (*sums)[4])
 {
     const int g = threadIdx.x % 32 / 4;
     unsigned words[2][2], w[2][8];
@@ -320,13 +341,12 @@ static __device__ __forceinline__ void multiply_q4_k(const unsigned char *stage,
     }
 #pragma unroll
     for (int high = 0; high < 2; high++) {
-        unsigned b[4];
-        read_x(x, first + 2 * unit + high, 0, group + high == g / 2, b);
+        read_x(x, first + 2 * unit + high, 0, group + high == g / 2, b[high]);
 #pragma unroll
         for (int k = 0; k < 2; k++) {
             const int at = 4 * k + high;
             const unsigned fragment[4] = {w[0][at], w[1][at], w[0][at + 2], w[1][at + 2]};
-            mma_bf16(sums[k], fragment, b[2 * k], b[2 * k + 1]);
+            mma_bf16(sums[k], fragment, b[high][2 * k], b[high][2 * k + 1]);
         }
     }
 }
@@ -376,7 +396,8 @@ static __device__ __forceinline__ float scaled(const memory &m, const unsigned c
 }
 
 // A stage, chunk `chunk` of the rows: rows[h] += the lane's share of row g + 8 h.
-static __device__ __forceinline__ void multiply(const memory &m, const unsigned char *stage, int chunk, float *rows)
+static __device__ __forceinline__ void multiply(const memory &m, const unsigned char *stage, int chunk,
+                                                unsigned (*b)[4], float *rows)
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const unsigned short *x = m.x + g % 2 * m.pitch;
@@ -386,9 +407,10 @@ static __device__ __forceinline__ void multiply(const memory &m, const unsigned 
 #pragma unroll
         for (int j = 0; j < AT_ONCE; j += IS_Q4_K ? 2 : 1)
             if (IS_Q4_K)
-                multiply_q4_k(stage, x, (from + j) / 2, chunk * N_GROUPS, j, sums);
+                multiply_q4_k(stage, x, (from + j) / 2, chunk * N_GROUPS, j, b + j, sums);
             else
-                multiply_group(stage, x, (from + j) * UNITS, chunk * N_GROUPS * UNITS, g / 2 == j, sums);
+                multiply_group(stage, x, (from + j) * UNITS, chunk * N_GROUPS * UNITS, g / 2 == j,
+                               b + j * UNITS * N_SUB, sums);
         const int j = from + t % AT_ONCE, column = chunk * COLUMNS + j * (COLUMNS / N_GROUPS);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
@@ -432,9 +454,11 @@ extern "C" __global__ void __launch_bounds__(512) llm_quant(const __grid_constan
     cursor ahead = {(int)blockIdx.x, warp};
     int turn = 0;
     let_next_begin();
+    const copies k = copies_of(a);
+    unsigned b[X_READS][4] = {};
     aim(a, ahead);
 #pragma unroll
-    for (int s = 0; s < STAGES - 1; s++) fetch(a, ahead, n_chunks, stages + s * STAGE);
+    for (int s = 0; s < STAGES - 1; s++) fetch(a, k, ahead, n_chunks, stages + s * STAGE);
     wait_for_earlier();
     const float x_scale = stage_x(a.m, m);
     int slot = 0, next = STAGES - 1;
@@ -443,8 +467,8 @@ extern "C" __global__ void __launch_bounds__(512) llm_quant(const __grid_constan
         for (int chunk = warp; chunk < n_chunks; chunk += n_warps) {
             copy_async_wait<STAGES - 2>();
             __syncwarp();
-            fetch(a, ahead, n_chunks, stages + next * STAGE);
-            multiply(m, stages + slot * STAGE, chunk, rows);
+            fetch(a, k, ahead, n_chunks, stages + next * STAGE);
+            multiply(m, stages + slot * STAGE, chunk, b, rows);
             slot = slot + 1 == STAGES ? 0 : slot + 1;
             next = next + 1 == STAGES ? 0 : next + 1;
         }

@@ -87,6 +87,14 @@ static __device__ __forceinline__ void copy_async_4(void *shared, const void *fr
                  : "memory");
 }
 
+// 16 bytes of shared memory, or what `to` held when not `wanted`: one instruction.
+static __device__ __forceinline__ void load_shared_16(unsigned *to, const void *shared, bool wanted)
+{
+    asm volatile("{ .reg .pred p; setp.ne.s32 p, %5, 0; @p ld.shared.v4.u32 {%0,%1,%2,%3}, [%4]; }"
+                 : "+r"(to[0]), "+r"(to[1]), "+r"(to[2]), "+r"(to[3])
+                 : "r"((unsigned)__cvta_generic_to_shared(shared)), "r"((int)wanted));
+}
+
 static __device__ __forceinline__ void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 template <int N> static __device__ __forceinline__ void copy_async_wait()
