@@ -229,10 +229,11 @@ static wt_status do_whole(const analyze_options *options, analyze_place *place, 
 static wt_status do_item(const analyze_options *options, analyze_place *place, process_item *item)
 {
     int64_t n;
-    const int64_t tile = analyze_tile(options);
+    const int64_t tile = analyze_tile(options); // a GPU has more room, and is slower in tiles that a thread works on
+    const int held = analyze_tiles_are_cheap(options) ? 1 : place->device ? WHOLE_TILES : ANALYZE_HELD;
     wt_status status = analyze_length(options, item->input, &n);
     if (status) return status;
-    if (n > tile * (analyze_tiles_are_cheap(options) ? 1 : ANALYZE_HELD) && analyze_goes_in_tiles(options, item->output))
+    if (n > held * tile && analyze_goes_in_tiles(options, item->output))
         return analyze_in_tiles(options, place, item, n);
     return n > WHOLE_TILES * tile ? refuse_length(options, n) : do_whole(options, place, item);
 }

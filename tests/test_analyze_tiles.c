@@ -43,7 +43,7 @@ static void run_both(void **state, const char *backend, const char *options, con
     snprintf(o->whole, sizeof o->whole, "%s", test_path(state, name));
     snprintf(o->tiled, sizeof o->tiled, "%s", test_path(state, "tiled"));
     strcat(o->tiled, strrchr(name, '.'));
-    snprintf(tiled, sizeof tiled, "%s --tile 4096", options);
+    snprintf(tiled, sizeof tiled, "%s --tile 1000", options);
     if (run(backend, options, o->in, o->whole)) fail_msg("%s", out);
     if (run(backend, tiled, o->in, o->tiled)) fail_msg("%s", out);
 }
