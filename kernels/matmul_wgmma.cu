@@ -3,7 +3,8 @@
 // thread has boxes of both copied to shared memory, MM_STAGES steps of 128 bytes of a row ahead; two warpgroups
 // multiply, 64 rows of x each, and neither waits for the other, so that one finishes its sums while the other
 // multiplies. Scales of W are constant along columns and wait for the end, except those of blocks (FP8, MM_SCALES 1).
-// FP8 is added with 14 bits there: sums of a step of 128 columns are added to others in float registers (MM_PROMOTE).
+// FP8 is added with 14 bits there: sums of a step of 128 columns are added to others in float registers (MM_PROMOTE),
+// by one warpgroup while the other multiplies.
 // Bound by tensor cores; an element is summed in the order of the columns. Judge: the CPU.
 //
 // Architecture: sm_90a
@@ -37,12 +38,12 @@ struct shared {
 };
 
 // Where a user of the stages is; `parity` of the phase that their barriers are in.
-struct turn {
+struct cursor {
     int stage;
     unsigned parity;
 };
 
-static __device__ __forceinline__ void advance(turn *t)
+static __device__ __forceinline__ void advance(cursor *t)
 {
     if (++t->stage < MM_STAGES) return;
     t->stage = 0;
@@ -59,7 +60,7 @@ static __device__ __forceinline__ bool find_tile(const wt_mm_wgmma_args &g, int 
     return find_place(g.args, at, g.n_tiles, MM_N / MM_PAIR, MM_PAIR == 2, p);
 }
 
-static __device__ void copy_tile(const wt_mm_wgmma_args &g, const mm_place &p, shared *s, turn *t)
+static __device__ void copy_tile(const wt_mm_wgmma_args &g, const mm_place &p, shared *s, cursor *t)
 {
     const int n_steps = steps_of(g.args);
     for (int k = 0; k < n_steps; k++) {
@@ -77,7 +78,7 @@ static __device__ void copy_tile(const wt_mm_wgmma_args &g, const mm_place &p, s
 
 static __device__ void copy_all(const wt_mm_wgmma_args &g, shared *s)
 {
-    turn t = {0, 0};
+    cursor t = {0, 0};
     prefetch_map(&g.x);
     for (int k = 0; k < g.args.n_parts; k++) prefetch_map(&g.w[k]);
     for (int at = blockIdx.x; at < g.n_tiles; at += gridDim.x) {
@@ -108,7 +109,7 @@ static __device__ __forceinline__ float block_scale(const wt_mm_args &a, const m
 
 // The warpgroups take turns, so that one adds while the other multiplies.
 static __device__ __forceinline__ void multiply_tile(const wt_mm_args &a, const mm_place &p, shared *s, int group,
-                                                     turn *t, mm_sum *sums)
+                                                     cursor *t, mm_sum *sums)
 {
     const int n_steps = steps_of(a);
 #    pragma unroll
@@ -141,7 +142,7 @@ static __device__ __forceinline__ void multiply_tile(const wt_mm_args &a, const 
 #else
 // The products of a step run while the next ones are queued; then its stage is free.
 static __device__ __forceinline__ void multiply_tile(const wt_mm_args &a, const mm_place &, shared *s, int group,
-                                                     turn *t, mm_sum *sums)
+                                                     cursor *t, mm_sum *sums)
 {
     const int n_steps = steps_of(a);
     int before = 0;
@@ -314,7 +315,7 @@ static __device__ __forceinline__ void finish_tile(const wt_mm_args &a, const mm
 static __device__ void multiply_all(const wt_mm_wgmma_args &g, shared *s)
 {
     const int warp = threadIdx.x / 32 - 4, group = warp / 4;
-    turn t = {0, 0};
+    cursor t = {0, 0};
     if (IN_TURNS && group == 1) turn_give(0); // the first; the last one given is not taken
     for (int at = blockIdx.x; at < g.n_tiles; at += gridDim.x) {
         mm_place p;
