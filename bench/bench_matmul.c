@@ -4,7 +4,7 @@
 //   bench_matmul [skinny|large|sweep|wgmma] [filter]     rows whose name contains `filter`
 //
 // `large` goes through the library, then through matmul_wgmma (on compute capability 9.0), then through matmul_tiles.
-// `wgmma` gives the times of the large products for rows of W a block, blocks a cluster and stages of matmul_wgmma.
+// `wgmma` gives the times of the large products for rows of W a block and stages of matmul_wgmma.
 // `sweep` gives the times of the five products with one row of x for warps, steps and stages of
 // matmul_skinny.
 //
@@ -127,18 +127,14 @@ static void large(bench *b)
 static void sweep_wgmma(bench *b)
 {
     for (int columns = 128; columns <= 256; columns += 128)
-        for (int cluster = 1; cluster <= 2; cluster++)
-            for (int stages = columns == 256 ? 3 : 5; stages <= (columns == 256 ? 4 : 6); stages++) {
-                const wt_matmul_config config = {.device = b->device,
-                                                 .no_library = true,
-                                                 .wgmma_columns = columns,
-                                                 .wgmma_cluster = cluster,
-                                                 .wgmma_stages = stages};
-                need(wt_matmul_create(&config, &b->matmul));
-                printf("wgmma    %d columns, blocks in %ds, %d stages\n", columns, cluster, stages);
-                squares(b);
-                wt_matmul_destroy(b->matmul);
-            }
+        for (int stages = columns == 256 ? 3 : 5; stages <= (columns == 256 ? 4 : 6); stages++) {
+            const wt_matmul_config config = {
+                .device = b->device, .no_library = true, .wgmma_columns = columns, .wgmma_stages = stages};
+            need(wt_matmul_create(&config, &b->matmul));
+            printf("wgmma    %d columns, %d stages\n", columns, stages);
+            squares(b);
+            wt_matmul_destroy(b->matmul);
+        }
 }
 
 int main(int argc, char **argv)

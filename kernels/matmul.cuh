@@ -144,19 +144,18 @@ struct mm_place {
     wt_mm_tile tile;
 };
 
-// What a block of matmul_tiles or matmul_wgmma has: `rows` rows of W, of both parts of a gated product, by `size` of
+// What a block of matmul_tiles or matmul_wgmma has: `rows` rows of W, of both parts of a gated product, by WT_MM_TILE of
 // x; false for nothing. Blocks in bands of BAND tiles of x, so that those which run together share rows of both.
-static __device__ bool find_place(const wt_mm_args &a, int block, int n_blocks, int size, int rows, bool gated,
-                                  mm_place *p)
+static __device__ bool find_place(const wt_mm_args &a, int block, int n_blocks, int rows, bool gated, mm_place *p)
 {
-    const int n_x = wt_mm_n_tiles(&a, size), n_w = n_blocks / n_x;
+    const int n_x = wt_mm_n_tiles(&a, WT_MM_TILE), n_w = n_blocks / n_x;
     const int band = block / (BAND * n_w), in = block - band * BAND * n_w;
     const int left = n_x - band * BAND, width = left < BAND ? left : BAND, row_tile = in / width;
     p->part = 0;
     for (int k = 1; k < a.n_parts && !gated; k++)
         if (row_tile >= a.parts[k].first_tile) p->part = k;
     p->first = (row_tile - a.parts[p->part].first_tile) * rows;
-    return wt_mm_find_tile(&a, band * BAND + in % width, size, &p->tile);
+    return wt_mm_find_tile(&a, band * BAND + in % width, WT_MM_TILE, &p->tile);
 }
 
 // ---- finished sums

@@ -174,7 +174,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) matmul_tiles(const __gr
     extern __shared__ uint4 tiles_shared[];
     stage *stages = (stage *)tiles_shared;
     mm_place p;
-    if (!find_place(a, blockIdx.x, gridDim.x, SIZE, SIZE / MM_PAIR, MM_PAIR == 2, &p)) return;
+    if (!find_place(a, blockIdx.x, gridDim.x, SIZE / MM_PAIR, MM_PAIR == 2, &p)) return;
     const source s = source_of(a, p);
     const int n_steps = (a.columns + SPAN - 1) / SPAN;
     mm_sum sums[4][8][4] = {};

@@ -13,7 +13,6 @@
 #    define MM_PAIR       1
 #    define MM_N          256
 #    define MM_STAGES     4
-#    define MM_CLUSTER    1
 #    define MM_PROMOTE    0
 #    define MM_ACTIVATION 0
 #endif
@@ -54,16 +53,10 @@ static __device__ __forceinline__ int steps_of(const wt_mm_args &a) { return (a.
 
 // ---- to shared memory
 
-// What the block's cluster has next; false for nothing. Blocks of a cluster have the same rows of W, each its rows of
-// x, which may be none.
+// Tile `at`; false for nothing.
 static __device__ __forceinline__ bool find_tile(const wt_mm_wgmma_args &g, int at, mm_place *p)
 {
-    if (!find_place(g.args, at, g.n_tiles, MM_CLUSTER * WT_MM_TILE, MM_N / MM_PAIR, MM_PAIR == 2, p)) return false;
-    if (MM_CLUSTER == 1) return true;
-    p->tile.first += (int)cluster_rank() * WT_MM_TILE;
-    p->tile.count -= (int)cluster_rank() * WT_MM_TILE;
-    if (p->tile.count > WT_MM_TILE) p->tile.count = WT_MM_TILE;
-    return true;
+    return find_place(g.args, at, g.n_tiles, MM_N / MM_PAIR, MM_PAIR == 2, p);
 }
 
 static __device__ void copy_tile(const wt_mm_wgmma_args &g, const mm_place &p, shared *s, turn *t)
@@ -75,15 +68,9 @@ static __device__ void copy_tile(const wt_mm_wgmma_args &g, const mm_place &p, s
         barrier_wait(&s->empty[t->stage], t->parity ^ 1);
         barrier_expect(full, sizeof *to);
         copy_box(to->x, &g.x, k * SPAN, p.tile.first, (int)p.tile.y_batches, full);
-        for (int q = 0; q < MM_PAIR; q++) {
-            const int shift = MM_CLUSTER == 2 ? (int)cluster_rank() * (MM_N / MM_PAIR / 2) : 0;
-            uint4(*w)[8] = to->w + q * (MM_N / MM_PAIR) + shift;
-            const wt_mm_map *map = &g.w[MM_PAIR == 2 ? q : p.part];
-            if (MM_CLUSTER == 2) // half of the rows, the other block brings the others
-                copy_box_to_both(w, map, k * SPAN, p.first + shift, p.tile.stack, full);
-            else
-                copy_box(w, map, k * SPAN, p.first, p.tile.stack, full);
-        }
+        for (int q = 0; q < MM_PAIR; q++)
+            copy_box(to->w[q * (MM_N / MM_PAIR)], &g.w[MM_PAIR == 2 ? q : p.part], k * SPAN, p.first, p.tile.stack,
+                     full);
         advance(t);
     }
 }
@@ -93,7 +80,7 @@ static __device__ void copy_all(const wt_mm_wgmma_args &g, shared *s)
     turn t = {0, 0};
     prefetch_map(&g.x);
     for (int k = 0; k < g.args.n_parts; k++) prefetch_map(&g.w[k]);
-    for (int at = blockIdx.x / MM_CLUSTER; at < g.n_tiles; at += gridDim.x / MM_CLUSTER) {
+    for (int at = blockIdx.x; at < g.n_tiles; at += gridDim.x) {
         mm_place p;
         if (find_tile(g, at, &p)) copy_tile(g, p, s, &t);
     }
@@ -101,12 +88,10 @@ static __device__ void copy_all(const wt_mm_wgmma_args &g, shared *s)
 
 // ---- products
 
-// A warp has read the stage, which both blocks of a cluster fill.
+// A warp has read the stage.
 static __device__ __forceinline__ void release(shared *s, int stage)
 {
-    const unsigned lane = threadIdx.x % 32;
-    if (MM_CLUSTER == 1 && lane == 0) barrier_arrive(&s->empty[stage]);
-    if (MM_CLUSTER == 2 && lane < 2) barrier_arrive_at(&s->empty[stage], lane);
+    if (threadIdx.x % 32 == 0) barrier_arrive(&s->empty[stage]);
 }
 
 #if IN_TURNS
@@ -331,7 +316,7 @@ static __device__ void multiply_all(const wt_mm_wgmma_args &g, shared *s)
     const int warp = threadIdx.x / 32 - 4, group = warp / 4;
     turn t = {0, 0};
     if (IN_TURNS && group == 1) turn_give(0); // the first; the last one given is not taken
-    for (int at = blockIdx.x / MM_CLUSTER; at < g.n_tiles; at += gridDim.x / MM_CLUSTER) {
+    for (int at = blockIdx.x; at < g.n_tiles; at += gridDim.x) {
         mm_place p;
         mm_sum sums[MM_N / 2];
         if (!find_tile(g, at, &p)) continue;
@@ -340,25 +325,19 @@ static __device__ void multiply_all(const wt_mm_wgmma_args &g, shared *s)
     }
 }
 
-#if MM_CLUSTER == 2
-#    define LAUNCHED __cluster_dims__(2, 1, 1) __launch_bounds__(WT_MM_WGMMA_THREADS, 1)
-#else
-#    define LAUNCHED __launch_bounds__(WT_MM_WGMMA_THREADS, 1)
-#endif
-
 // One warpgroup copies, with the registers that a thread of it needs; two multiply with the rest of 65536.
-extern "C" __global__ void LAUNCHED matmul_wgmma(const __grid_constant__ wt_mm_wgmma_args g)
+extern "C" __global__ void __launch_bounds__(WT_MM_WGMMA_THREADS, 1)
+    matmul_wgmma(const __grid_constant__ wt_mm_wgmma_args g)
 {
     extern __shared__ unsigned char wgmma_shared[];
     shared *s = (shared *)(wgmma_shared + (-shared_of(wgmma_shared) & 1023u));
     if (threadIdx.x == 0) {
         for (int k = 0; k < MM_STAGES; k++) {
             barrier_create(&s->full[k], 1);
-            barrier_create(&s->empty[k], WARPS * MM_CLUSTER);
+            barrier_create(&s->empty[k], WARPS);
         }
         barriers_created();
     }
-    if (MM_CLUSTER == 2) cluster_wait();
     __syncthreads();
     if (threadIdx.x < 128) {
         registers_down<40>();
@@ -367,5 +346,4 @@ extern "C" __global__ void LAUNCHED matmul_wgmma(const __grid_constant__ wt_mm_w
         registers_up<232>();
         multiply_all(g, s);
     }
-    if (MM_CLUSTER == 2) cluster_wait(); // the other block writes and arrives here until then
 }

@@ -23,33 +23,6 @@ static __device__ __forceinline__ void barrier_arrive(unsigned long long *barrie
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_of(barrier)) : "memory");
 }
 
-// At the barrier of the same place in block `rank` of the cluster.
-static __device__ __forceinline__ void barrier_arrive_at(unsigned long long *barrier, unsigned rank)
-{
-    asm volatile("{\n"
-                 ".reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %0, %1;\n"
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
-                 "}" ::"r"(shared_of(barrier)),
-                 "r"(rank)
-                 : "memory");
-}
-
-static __device__ __forceinline__ unsigned cluster_rank()
-{
-    unsigned rank;
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return rank;
-}
-
-// All threads of the cluster's blocks that have not ended.
-static __device__ __forceinline__ void cluster_wait()
-{
-    asm volatile("barrier.cluster.arrive.release;\n"
-                 "barrier.cluster.wait.acquire;" ::
-                     : "memory");
-}
-
 static __device__ __forceinline__ void barrier_expect(unsigned long long *barrier, int bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_of(barrier)), "r"(bytes)
@@ -61,7 +34,7 @@ static __device__ __forceinline__ bool barrier_passed(unsigned long long *barrie
     unsigned passed;
     asm volatile("{\n"
                  ".reg .pred p;\n"
-                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
                  "selp.u32 %0, 1, 0, p;\n"
                  "}"
                  : "=r"(passed)
@@ -73,17 +46,7 @@ static __device__ __forceinline__ bool barrier_passed(unsigned long long *barrie
 // Until the phase of that parity is over; of a new barrier the one of parity 1 is.
 static __device__ __forceinline__ void barrier_wait(unsigned long long *barrier, unsigned parity)
 {
-#ifndef MM_UNBOUNDED
-    unsigned long long begin = 0, now;
-    while (!barrier_passed(barrier, parity)) {
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-        if (!begin) begin = now;
-        if (now - begin > 2000000000ull) asm volatile("trap;");
-    }
-#else
-    while (!barrier_passed(barrier, parity)) {
-    }
-#endif
+    while (!barrier_passed(barrier, parity)) {}
 }
 
 // ---- copies
@@ -96,16 +59,6 @@ static __device__ __forceinline__ void copy_box(void *to, const void *map, int c
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
                  "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_of(to)),
                  "l"(map), "r"(column), "r"(row), "r"(matrix), "r"(shared_of(barrier))
-                 : "memory");
-}
-
-// The same to both blocks of a cluster of two, each with its own barrier of that place.
-static __device__ __forceinline__ void copy_box_to_both(void *to, const void *map, int column, int row, int matrix,
-                                                        unsigned long long *barrier)
-{
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
-                 "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_of(to)),
-                 "l"(map), "r"(column), "r"(row), "r"(matrix), "r"(shared_of(barrier)), "h"((unsigned short)3)
                  : "memory");
 }
 

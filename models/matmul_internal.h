@@ -39,7 +39,7 @@ const char *wt__mm_cuda_kernel(wt__mm_cuda *cuda, const wt_mm_args *args);
 
 /// How matmul_wgmma.cu is compiled and launched for a product: matmul_wgmma.c.
 typedef struct wt__mm_wgmma_shape {
-    int columns, cluster, stages; ///< rows of W a block, blocks that share them, stages of shared memory
+    int columns, stages; ///< rows of W a block, stages of shared memory
     int64_t n_tiles;
     int n_blocks;
     size_t shared_bytes;
@@ -58,6 +58,8 @@ WT_CHECKED wt_status wt__mm_library_create(const wt_matmul_config *config, wt__m
 void wt__mm_library_destroy(wt__mm_library *library);
 /// Is it a product that the library computes?
 bool wt__mm_library_takes(const wt_mm_args *args);
+/// y needs nothing but the sums.
+bool wt__mm_library_is_direct(const wt_mm_args *args);
 /// Errors: WT_ERR_UNSUPPORTED when it has no algorithm for one that it should take.
 WT_CHECKED wt_status wt__mm_library_prepare(wt__mm_library *library, const wt_mm_args *args);
 WT_CHECKED wt_status wt__mm_library_enqueue(wt__mm_library *library, const wt__mm_helpers *helpers, wt_stream *stream,

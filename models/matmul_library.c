@@ -121,8 +121,7 @@ static bool is_scaled_by_library(const wt_mm_args *a)
            a->n_batches == 1;
 }
 
-/// y needs nothing but the sums.
-static bool is_direct(const wt_mm_args *a)
+bool wt__mm_library_is_direct(const wt_mm_args *a)
 {
     bool direct = !a->activation && !a->gated && !a->x_scales && (a->x_type != WT_MM_I8 || a->y_type == WT_MM_I32);
     for (int k = 0; k < a->n_parts; k++)
@@ -148,7 +147,7 @@ static int chunk_of(const wt_mm_args *a, const wt_mm_part *p)
 
 static wt_cublaslt_form form_of(const wt__mm_library *l, const wt_mm_args *a, const wt_mm_part *p, int m)
 {
-    const bool direct = is_direct(a);
+    const bool direct = wt__mm_library_is_direct(a);
     return (wt_cublaslt_form){
         .w = library_types[a->w_type],
         .x = library_types[a->x_type],
@@ -170,7 +169,7 @@ static wt_cublaslt_form form_of(const wt__mm_library *l, const wt_mm_args *a, co
 
 static wt_status prepare_part(wt__mm_library *l, const wt_mm_args *a, const wt_mm_part *p)
 {
-    const int chunk = is_direct(a) ? a->m : chunk_of(a, p), rest = a->m % chunk;
+    const int chunk = wt__mm_library_is_direct(a) ? a->m : chunk_of(a, p), rest = a->m % chunk;
     wt_cublaslt_form form = form_of(l, a, p, chunk);
     wt_status status = wt_cublaslt_prepare(l->cublaslt, &form);
     if (status || !rest) return status;
@@ -206,7 +205,7 @@ wt_status wt__mm_library_prepare(wt__mm_library *l, const wt_mm_args *a)
         const wt_mm_args wide = widened(a, l->wide, 0);
         return wt__mm_library_prepare(l, &wide);
     }
-    if (!is_direct(a) && !l->scratch) status = take_memory(l, SCRATCH_BYTES, &l->memory[1], &l->scratch);
+    if (!wt__mm_library_is_direct(a) && !l->scratch) status = take_memory(l, SCRATCH_BYTES, &l->memory[1], &l->scratch);
     for (int k = 0; k < a->n_parts && !status; k++) status = prepare_part(l, a, &a->parts[k]);
     return status;
 }
@@ -245,7 +244,7 @@ static wt_status queue_chunk(wt__mm_library *l, wt_kernel *finish, wt_stream *st
 static wt_status queue_part(wt__mm_library *l, wt_kernel *finish, wt_stream *stream, const wt_mm_args *a, int part)
 {
     const wt_mm_part *p = &a->parts[part];
-    if (is_direct(a)) {
+    if (wt__mm_library_is_direct(a)) {
         const wt_cublaslt_form form = form_of(l, a, p, a->m);
         return wt_cublaslt_enqueue(l->cublaslt, stream, &form, (uintptr_t)p->w, (uintptr_t)a->x, (uintptr_t)p->y,
                                    (uintptr_t)p->scales);

@@ -17,22 +17,13 @@ static int columns_of(wt_mm_args *a, int n_sms)
     return 11 * rounds_of(a, 128, n_sms) < 20 * rounds_of(a, 256, n_sms) ? 128 : 256;
 }
 
-/// Two blocks with the same rows of W read them together; not beside experts, whose last tiles differ.
-static int cluster_of(const wt_mm_args *a)
-{
-    const int n_x = (a->m + WT_MM_TILE - 1) / WT_MM_TILE;
-    return !a->offsets && (n_x % 2 == 0 || n_x > 8) ? 2 : 1;
-}
-
 wt__mm_wgmma_shape wt__mm_wgmma_shape_of(const wt_matmul_config *config, int n_sms, wt_mm_args *a)
 {
     wt__mm_wgmma_shape s;
     s.columns = config->wgmma_columns ? config->wgmma_columns : columns_of(a, n_sms);
-    s.cluster = a->offsets ? 1 : config->wgmma_cluster ? config->wgmma_cluster : cluster_of(a);
     s.stages = config->wgmma_stages ? config->wgmma_stages : s.columns == 256 ? 4 : 6;
-    s.n_tiles =
-        (int64_t)wt__mm_number_tiles(a, s.columns / (a->gated ? 2 : 1)) * wt_mm_n_tiles(a, WT_MM_TILE * s.cluster);
-    s.n_blocks = (int)(s.n_tiles < n_sms / s.cluster ? s.n_tiles : n_sms / s.cluster) * s.cluster;
+    s.n_tiles = (int64_t)wt__mm_number_tiles(a, s.columns / (a->gated ? 2 : 1)) * wt_mm_n_tiles(a, WT_MM_TILE);
+    s.n_blocks = s.n_tiles < n_sms ? (int)s.n_tiles : n_sms;
     s.shared_bytes = ALIGN_BYTES + sizeof(float) * WT_MM_WGMMA_SUMS +
                      (size_t)s.stages * (size_t)((WT_MM_TILE + s.columns) * STEP_BYTES + BARRIER_BYTES);
     return s;
@@ -70,7 +61,7 @@ wt_status wt__mm_wgmma_fill(wt_device *device, const wt_mm_args *a, const wt__mm
         config.n_matrices = a->offsets ? a->n_experts : a->n_batches;
         config.row_bytes = a->row_bytes;
         config.matrix_bytes = p->w_next;
-        config.box_rows = shape->columns / (a->gated ? 2 : 1) / shape->cluster;
+        config.box_rows = shape->columns / (a->gated ? 2 : 1);
         status = fill_map(device, &config, &filled->w[k]);
     }
     return status;

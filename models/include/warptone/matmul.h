@@ -98,11 +98,10 @@ typedef struct wt_matmul_config {
     wt_partition *partition; ///< whose streams it will run on, for the number of SMs; NULL = the whole device
     int skinny_warps, skinny_steps,
         skinny_stages; ///< of the kernel for few rows of x, to try others than it chooses; 0 = chosen
-    int wgmma_columns, wgmma_cluster,
-        wgmma_stages;  ///< likewise of the kernel for many rows of x on compute capability 9.0
-    bool no_library;   ///< own kernels only, also where cuBLASLt is there
-    bool no_wgmma;     ///< without that kernel
-    bool tf32;         ///< f32 products of many rows may round their inputs to tf32 (10 bits); default exact f32
+    int wgmma_columns, wgmma_stages; ///< likewise of the kernel for many rows of x on compute capability 9.0
+    bool no_library;                 ///< own kernels only, also where cuBLASLt is there
+    bool no_wgmma;                   ///< without that kernel
+    bool tf32; ///< f32 products of many rows may round their inputs to tf32 (10 bits); default exact f32
 } wt_matmul_config;
 
 /// For one partition and one stream at a time: its workspace (32 MiB on a GPU) is shared by what it queues.
