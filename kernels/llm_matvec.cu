@@ -4,8 +4,8 @@
 // the teams of all blocks in turn, so that neighbours read neighbouring addresses. The vector lies in shared memory as
 // floats; every block computes the norm again.
 //
-// Two blocks on a processor: one adds up while the other's rows are on their way. They are there before the kernel before
-// is done (overlap.cuh), their first rows asked for, and leave room for two of the next one.
+// Two blocks or four on a processor: one adds up while the others' rows are on their way. They are there before the kernel
+// before is done (overlap.cuh), their first rows asked for, and two leave room for two of the next one.
 //
 // Up to three matrices, or gate and up with the activation between; bias, +=.
 //

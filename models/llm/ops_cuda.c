@@ -2,7 +2,15 @@
 // be recorded into a graph; where tokens stand is read on the device.
 #include "gpu.h"
 
-enum { FLASH_TOKENS = 17, FLASH_BLOCK = 128, MATVEC_WARPS = 8, PLACE_WARPS = 8, ATTEND_THREADS = 128, THREADS = 256 };
+enum {
+    FLASH_TOKENS = 17,
+    FLASH_BLOCK = 128,
+    MATVEC_WARPS = 8,
+    LARGE_BYTES = 16 << 20,
+    PLACE_WARPS = 8,
+    ATTEND_THREADS = 128,
+    THREADS = 256
+};
 
 /// Those that wait for earlier ones themselves (kernels/overlap.cuh). The embedding does not: all that comes before a
 /// step is done before any of it.
@@ -97,14 +105,17 @@ static int team_of(int n_chunks)
     return warps;
 }
 
-/// Two blocks a processor, so that there is room for two of the next launch beside them.
+/// Blocks a processor: four read the rows of a large matrix fastest; of a small one two, beside which there is room for
+/// the next launch's.
 static void plain_matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a)
 {
     const int of_chunk = 16 / (int)wt_dtype_bytes(w->weight.dtype, 1);
     const int n_chunks = (a.columns + of_chunk - 1) / of_chunk;
     a.warps = team_of(n_chunks);
     for (int k = 0; k < (a.gated ? 1 : a.n_parts); k++) a.n_rows += a.parts[k].rows;
-    const int n_teams = MATVEC_WARPS / a.warps, wanted = (a.n_rows + n_teams - 1) / n_teams, there = p->s->gpu->n_sms;
+    const int64_t bytes = (a.gated ? 2 : 1) * (int64_t)a.n_rows * a.columns * 16 / of_chunk;
+    const int n_teams = MATVEC_WARPS / a.warps, wanted = (a.n_rows + n_teams - 1) / n_teams;
+    const int there = (bytes > LARGE_BYTES ? 4 : 2) * p->s->gpu->n_sms;
     launch(p, WT__LLM_MATVEC + kernel_type(w->weight.dtype),
            (wt_launch){.grid = {wanted < there ? wanted : there},
                        .block = {32 * MATVEC_WARPS},
