@@ -187,8 +187,8 @@ static wt_status choose(const wt_cublaslt *c, plan *p)
     return status;
 }
 
-static wt_status run(const wt_cublaslt *c, const plan *p, wt_stream *stream, uintptr_t w, uintptr_t x, uintptr_t y,
-                     uintptr_t scale)
+static wt_status run(const wt_cublaslt *c, const plan *p, wt_stream *stream, const wt_buffer *workspace, uintptr_t w,
+                     uintptr_t x, uintptr_t y, uintptr_t scale)
 {
     const wt__cublaslt *l = c->library;
     const float one = 1, zero = 0;
@@ -202,7 +202,7 @@ static wt_status run(const wt_cublaslt *c, const plan *p, wt_stream *stream, uin
                        "the factor of W");
     if (status) return status;
     return check(l->Matmul(c->handle, p->desc, alpha, (const void *)w, p->w, (const void *)x, p->x, beta,
-                           (const void *)y, p->y, (void *)y, p->y, &p->algo, (void *)wt_buffer_address(c->workspace),
+                           (const void *)y, p->y, (void *)y, p->y, &p->algo, (void *)wt_buffer_address(workspace),
                            WORKSPACE_BYTES, wt__cuda_stream_of(stream)),
                  "cublasLtMatmul");
 }
@@ -212,27 +212,29 @@ static size_t span_bytes(wt_cublaslt_type type, int n, int64_t stride, int n_bat
     return (size_t)types[type].bytes * (size_t)(n * stride + (n_batches - 1) * batch);
 }
 
-/// Once, on zeros, with x and y in memory of their own.
+/// Once, on zeros, with everything in memory of its own: products before it may be at work in the workspace.
 static wt_status warm(const wt_cublaslt *c, const plan *p)
 {
     const wt_cublaslt_form *f = &p->form;
     const size_t w = span_bytes(f->w, f->rows, f->columns, f->n_batches, f->w_batch) + ALIGN_BYTES;
     const size_t x = span_bytes(f->x, f->m, f->x_stride, f->n_batches, f->x_batch) + ALIGN_BYTES;
     const size_t y = span_bytes(f->y, f->m, f->y_stride, f->n_batches, f->y_batch) + ALIGN_BYTES;
-    wt_buffer *in = NULL, *out = NULL;
+    wt_buffer *in = NULL, *out = NULL, *workspace = NULL;
     wt_stream *stream = NULL;
     wt_status status = wt_buffer_create(c->device, WT_MEMORY_DEVICE, w > x ? w : x, &in);
     if (!status) status = wt_buffer_create(c->device, WT_MEMORY_DEVICE, y, &out);
+    if (!status) status = wt_buffer_create(c->device, WT_MEMORY_DEVICE, WORKSPACE_BYTES, &workspace);
     if (!status)
         status = c->partition ? wt_partition_stream_create(c->partition, NULL, &stream)
                               : wt_stream_create(c->device, NULL, &stream);
     if (!status)
-        status = run(c, p, stream, wt_buffer_address(in), wt_buffer_address(in), wt_buffer_address(out),
+        status = run(c, p, stream, workspace, wt_buffer_address(in), wt_buffer_address(in), wt_buffer_address(out),
                      f->scaled ? wt_buffer_address(in) : 0);
     if (!status) status = wt_stream_synchronize(stream);
     wt_stream_destroy(stream);
     wt_buffer_destroy(in);
     wt_buffer_destroy(out);
+    wt_buffer_destroy(workspace);
     return status;
 }
 
@@ -271,5 +273,5 @@ wt_status wt_cublaslt_enqueue(wt_cublaslt *cublaslt, wt_stream *stream, const wt
 {
     const plan *p = find(cublaslt, form);
     if (!p || !p->usable) return wt_fail(WT_ERR_STATE, "cublaslt: a form that was not prepared");
-    return run(cublaslt, p, stream, w, x, y, scale);
+    return run(cublaslt, p, stream, cublaslt->workspace, w, x, y, scale);
 }
