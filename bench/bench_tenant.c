@@ -170,6 +170,11 @@ static void bench_row(bench *b, work what)
            b->shape, work_names[what], (unsigned long long)s.count, (double)s.p50 * 1e-3, (double)s.p99 * 1e-3,
            (double)s.p99_9 * 1e-3, (double)s.p99_99 * 1e-3, (double)s.max * 1e-3,
            (unsigned long long)(after.n_misses - before.n_misses));
+    for (int k = 0; k < WT_N_LIVE_MISSES; k++)
+        if (after.misses[k] > before.misses[k])
+            printf(" (%s %llu)", wt_live_miss_name((wt_live_miss)k),
+                   (unsigned long long)(after.misses[k] - before.misses[k]));
+    printf(", launches %llu", (unsigned long long)(after.n_launches - before.n_launches));
     if (what)
         printf(" | %.1f tok/s, %.1f %% of %.1f alone", rate, 100 * rate / b->rate_alone[what], b->rate_alone[what]);
     if (what == DECODE) printf(", %lld tokens other than alone", (long long)b->n_different);

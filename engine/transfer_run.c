@@ -47,7 +47,7 @@ static bool is_throttled(wt__lane *lane, wt__job *job, int64_t now_ns)
 }
 
 /// The link to the first job that may run now; `held` when one waits for its event or its share.
-static int *next_job(wt__lane *lane, bool *held)
+static int *first_ready(wt__lane *lane, bool *held)
 {
     wt_transfer *t = lane->transfer;
     int64_t now_ns = wt_clock_now_ns(NULL);
@@ -59,6 +59,13 @@ static int *next_job(wt__lane *lane, bool *held)
         *held = true;
     }
     return NULL;
+}
+
+/// Behind one that waits, a second look: the event of both may have come between the two.
+static int *next_job(wt__lane *lane, bool *held)
+{
+    int *link = first_ready(lane, held);
+    return link && *held ? first_ready(lane, held) : link;
 }
 
 /// The next chunk of the job at `link` joins the ring.
