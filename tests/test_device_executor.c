@@ -283,12 +283,16 @@ static void pacing_holds_a_fifth_of_the_device(void **state)
     while (atomic_load(&slow.n_queued) < 20) sched_yield(); // the full bucket at the start is used up
     double before_us = info_of_executor(&r).device_us;
     int64_t begin_ns = wt_clock_now_ns(NULL);
-    while (wt_clock_now_ns(NULL) - begin_ns < 300 * MS) sched_yield();
-    double share = (info_of_executor(&r).device_us - before_us) * 1e3 / (double)(wt_clock_now_ns(NULL) - begin_ns);
+    double share = 0;
+    // The bucket promises burst (1 ms) + one slice (0.2 ms) of 300 ms, 0.4 points. A busy machine stalls a slice by
+    // tens of ms at worst, which is then paid back: 5 points are 15 ms, and what came at the end of a window is paid in
+    // the next.
+    for (int windows = 1; windows <= 6 && !(share > 0.15 && share < 0.25); windows++) {
+        while (wt_clock_now_ns(NULL) - begin_ns < windows * 300 * MS) sched_yield();
+        share = (info_of_executor(&r).device_us - before_us) * 1e3 / (double)(wt_clock_now_ns(NULL) - begin_ns);
+    }
     assert_ok(wt_scheduler_cancel(r.scheduler, task));
     assert_int_equal(wt_scheduler_wait(r.scheduler, task, WAIT_NS), WT_ERR_CANCELLED);
-    // The bucket promises burst (1 ms) + one slice (0.2 ms) of 300 ms, 0.4 points. A busy machine stalls a slice by
-    // tens of ms at worst, which is then paid back: 5 points are 15 ms.
     print_message("share %.1f %%\n", share * 100);
     assert_true(share > 0.15 && share < 0.25);
     tear_down(&r);
