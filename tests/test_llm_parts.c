@@ -1,0 +1,310 @@
+// What a language model's steps are made of: products with each type of weights, and the sampler.
+#include "../models/llm/matrix.h"
+#include "support/audio_files.h"
+#include "support/failing_alloc.h"
+#include "support/testing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/llm.h>
+
+typedef struct opening {
+    const char *path;
+    wt_llm *llm;
+} opening;
+
+static wt_status open_it(void *user)
+{
+    opening *o = user;
+    return wt_llm_open(o->path, &o->llm);
+}
+
+static void close_it(void *user) { wt_llm_close(((opening *)user)->llm); }
+
+/// A checkpoint of llama2.c carries its config: config.json is read through stdio, which does without its buffer.
+static void opening_survives_failing_allocations(void **state)
+{
+    (void)state;
+    const char *path = shared_data("llm/stories260K/stories260K.bin");
+    if (!path) skip();
+    opening o = {.path = path};
+    assert_survives_failing_alloc(open_it, close_it, &o);
+}
+
+static wt_status make_sampler(void *user)
+{
+    return wt_sampler_create(&(wt_sampler_config){.temperature = 1}, 100, (wt_sampler **)user);
+}
+
+static void drop_sampler(void *user) { wt_sampler_destroy(*(wt_sampler **)user); }
+
+static void a_sampler_survives_failing_allocations(void **state)
+{
+    (void)state;
+    wt_sampler *sampler;
+    assert_survives_failing_alloc(make_sampler, drop_sampler, &sampler);
+}
+
+// ---- products
+
+enum { ROWS = 7, VECTORS = 6, MOST_COLUMNS = 512 };
+
+typedef struct sums {
+    double sum, size; ///< of the products and of their sizes
+    double rounding;  ///< what vectors rounded to bytes may err by: half a step of each block, times the weights
+} sums;
+
+static sums sums_of(const float *w, const float *x, int n)
+{
+    sums s = {0};
+    for (int k = 0; k < n; k += 32) {
+        double most = 0, weights = 0;
+        for (int c = k; c < k + 32 && c < n; c++) {
+            s.sum += (double)w[c] * x[c];
+            s.size += fabs((double)w[c] * x[c]);
+            most = fmax(most, fabs(x[c]));
+            weights += fabs(w[c]);
+        }
+        s.rounding += weights * most / 254;
+    }
+    return s;
+}
+
+static float vectors[VECTORS * MOST_COLUMNS], widened[ROWS * MOST_COLUMNS], products[VECTORS * ROWS];
+
+/// A sum of n floats rounds by n / 16 lanes + 6 steps of 6e-8 at most; `rounded` vectors err by what sums_of tells and
+/// a hundredth, as a block's scale is a float.
+static void compare_products(const char *what, int columns, bool rounded)
+{
+    for (int t = 0; t < VECTORS; t++)
+        for (int r = 0; r < ROWS; r++) {
+            const sums s = sums_of(widened + r * columns, vectors + t * columns, columns);
+            const double got = products[t * ROWS + r];
+            if (!(fabs(got - s.sum) <= s.size * 6e-8 * (columns / 16 + 6) + (rounded ? 1.01 * s.rounding : 0)))
+                fail_msg("%s [%d][%d], vector %d: %.9g, want %.9g", what, r, columns, t, got, s.sum);
+        }
+}
+
+/// Widened rows are in `widened`. All of this processor's functions for the type, and the choice of wt__multiply.
+static void check_products(const wt__linear *w, const char *what)
+{
+    static float scratch[4 * MOST_COLUMNS];
+    const int columns = (int)w->weight.shape[1];
+    wt__product p = {.linear = w,
+                     .x = vectors,
+                     .out = products,
+                     .rows = scratch,
+                     .x_stride = columns,
+                     .out_stride = ROWS,
+                     .n = VECTORS,
+                     .exact = true};
+    wt__multiply(&p, 0, ROWS);
+    compare_products(what, columns, false);
+    p.exact = false;
+    memset(products, 0, sizeof products);
+    wt__multiply(&p, 0, 3);
+    wt__multiply(&p, 3, ROWS - 3);
+    const bool bytes = w->nibbles || w->weight.dtype == WT_DTYPE_I8 || wt_dtype_block(w->weight.dtype) > 1;
+    compare_products(what, columns, bytes);
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+    const wt__strips strips = wt__strips_avx2[w->weight.dtype];
+    const bool odd = bytes && (columns % 32 || w->scale_columns % 32); // not for it
+    if (!__builtin_cpu_supports("x86-64-v3") || !strips || odd) return;
+    memset(products, 0, sizeof products);
+    strips(&p, 0, ROWS);
+    compare_products(what, columns, bytes);
+#endif
+}
+
+static void make_vectors(uint64_t *seed, int columns)
+{
+    for (int j = 0; j < VECTORS * columns; j++) vectors[j] = noise(seed);
+}
+
+/// Types of weights, awkward sizes, against sums in double.
+static void products_equal_sums_in_double(void **state)
+{
+    (void)state;
+    static const wt_dtype types[] = {WT_DTYPE_F32,  WT_DTYPE_F16,  WT_DTYPE_BF16, WT_DTYPE_Q8_0,
+                                     WT_DTYPE_Q4_0, WT_DTYPE_Q4_K, WT_DTYPE_Q6_K, WT_DTYPE_F8_E4M3};
+    static unsigned char data[ROWS * MOST_COLUMNS * 8 + 1];
+    uint64_t seed = 3;
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+        const int block = wt_dtype_block(types[k]);
+        for (int columns = block > 1 ? block : 1; columns <= MOST_COLUMNS;
+             columns = block > 1 ? 2 * columns : 3 * columns + 1) {
+            const wt__linear w = {.weight = {data + 1, types[k], 2, {ROWS, columns}}}; // at an odd address
+            for (size_t j = 0; j < sizeof data; j++) data[j] = (unsigned char)(noise(&seed) * 60 + 60); // all finite
+            make_vectors(&seed, columns);
+            wt_tensor_to_f32(&w.weight, 0, ROWS * columns, widened);
+            check_products(&w, wt_dtype_name(types[k]));
+        }
+    }
+}
+
+/// Scales a tensor, a row, a block and a group, with and without zeros, applied here one by one.
+static void scaled_weights_are_multiplied_as_they_stand(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        wt_dtype dtype;
+        int columns, scale_rows, scale_columns;
+        bool nibbles, zeros;
+    } cases[] = {
+        {"fp8, tensor", WT_DTYPE_F8_E4M3, 65, ROWS, 65, false, false},
+        {"fp8, row", WT_DTYPE_F8_E4M3, 96, 1, 96, false, false},
+        {"fp8, block", WT_DTYPE_F8_E4M3, 300, 3, 128, false, false},
+        {"int8, row", WT_DTYPE_I8, 256, 1, 256, false, false},
+        {"int8, odd", WT_DTYPE_I8, 77, 1, 77, false, false},
+        {"int4, 32", WT_DTYPE_U8, 96, 1, 32, true, false},
+        {"int4, one group", WT_DTYPE_U8, 128, 1, 128, true, true},
+        {"int4, 128 with zeros", WT_DTYPE_U8, 512, 1, 128, true, true},
+        {"int4, 48 with zeros", WT_DTYPE_U8, 96, 1, 48, true, true},
+    };
+    static unsigned char data[ROWS * MOST_COLUMNS], zeros[ROWS * 16];
+    float scales[ROWS * 16];
+    uint64_t seed = 5;
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        const int columns = cases[n].columns, per = cases[n].scale_columns, a_row = (columns + per - 1) / per;
+        for (size_t k = 0; k < sizeof data; k++) {
+            data[k] = (unsigned char)(noise(&seed) * 127 + 128);
+            if (cases[n].dtype == WT_DTYPE_F8_E4M3 && (data[k] & 0x7f) == 0x7f) data[k]--; // NaN
+        }
+        for (int k = 0; k < ROWS * 16; k++) {
+            scales[k] = 1 + noise(&seed) / 2;
+            zeros[k] = (unsigned char)(noise(&seed) * 7.9f + 8);
+        }
+        const wt__linear w = {.weight = {data, cases[n].dtype, 2, {ROWS, columns}},
+                              .scales = scales,
+                              .zeros = cases[n].zeros ? zeros : NULL,
+                              .scale_rows = cases[n].scale_rows,
+                              .scale_columns = per,
+                              .nibbles = cases[n].nibbles};
+        make_vectors(&seed, columns);
+        for (int r = 0; r < ROWS; r++)
+            for (int c = 0; c < columns; c++) {
+                const int at = r / cases[n].scale_rows * a_row + c / per;
+                float *q = &widened[r * columns + c];
+                if (w.nibbles)
+                    *q = (float)((data[r * columns / 2 + c / 2] >> (c % 2 ? 4 : 0) & 15) - (w.zeros ? zeros[at] : 8));
+                else
+                    wt_tensor_to_f32(&w.weight, r * columns + c, 1, q);
+                *q *= scales[at];
+            }
+        check_products(&w, cases[n].what);
+    }
+}
+
+// ---- sampling
+
+static void shares_of(const wt_sampler_config *config, const float *logits, int n, int n_draws, double *shares)
+{
+    for (int k = 0; k < n; k++) shares[k] = 0;
+    wt_sampler *s;
+    assert_ok(wt_sampler_create(config, n, &s));
+    for (int k = 0; k < n_draws; k++) {
+        int32_t id;
+        assert_ok(wt_sampler_pick(s, logits, &id));
+        shares[id] += 1.0 / n_draws;
+    }
+    wt_sampler_destroy(s);
+}
+
+/// Shares of 20000 draws are within 0.02 of the probabilities: 5.6 standard deviations.
+static void check_shares(const wt_sampler_config *config, const double *want)
+{
+    const float logits[5] = {logf(0.1f), logf(0.4f), logf(0.05f), logf(0.25f), logf(0.2f)};
+    double shares[5];
+    shares_of(config, logits, 5, 20000, shares);
+    for (int k = 0; k < 5; k++)
+        if (fabs(shares[k] - want[k]) > (want[k] > 0 ? 0.02 : 0)) fail_msg("%d: %g, want %g", k, shares[k], want[k]);
+}
+
+static void draws_follow_the_probabilities(void **state)
+{
+    (void)state;
+    const wt_logit_bias ban = {1, -INFINITY};
+    check_shares(&(wt_sampler_config){.temperature = 1}, (double[]){0.1, 0.4, 0.05, 0.25, 0.2});
+    check_shares(&(wt_sampler_config){.temperature = 0}, (double[]){0, 1, 0, 0, 0});
+    check_shares(&(wt_sampler_config){.temperature = 1, .top_k = 2}, (double[]){0, 0.4 / 0.65, 0, 0.25 / 0.65, 0});
+    check_shares(&(wt_sampler_config){.temperature = 1, .top_p = 0.7},
+                 (double[]){0, 0.4 / 0.85, 0, 0.25 / 0.85, 0.2 / 0.85});
+    check_shares(&(wt_sampler_config){.temperature = 1, .min_p = 0.3},
+                 (double[]){0, 0.4 / 0.85, 0, 0.25 / 0.85, 0.2 / 0.85});
+    check_shares(&(wt_sampler_config){.temperature = 1, .top_k = 3, .top_p = 0.6},
+                 (double[]){0, 0.4 / 0.65, 0, 0.25 / 0.65, 0});
+    // a mean surprise of 1.415: 0.25 (1.386), 0.2 (1.609) and 0.4 (0.916) are nearest, in this order
+    check_shares(&(wt_sampler_config){.temperature = 1, .typical_p = 0.2}, (double[]){0, 0, 0, 1, 0});
+    check_shares(&(wt_sampler_config){.temperature = 1, .typical_p = 0.4},
+                 (double[]){0, 0, 0, 0.25 / 0.45, 0.2 / 0.45});
+    check_shares(&(wt_sampler_config){.temperature = 1, .typical_p = 0.8},
+                 (double[]){0, 0.4 / 0.85, 0, 0.25 / 0.85, 0.2 / 0.85});
+    check_shares(&(wt_sampler_config){.temperature = 1, .top_k = 2, .typical_p = 0.5},
+                 (double[]){0, 1, 0, 0, 0}); // of 0.615 and 0.385, with a mean of 0.666, surprises 0.486 and 0.956
+    check_shares(&(wt_sampler_config){.temperature = 0.5},
+                 (double[]){0.01 / 0.275, 0.16 / 0.275, 0.0025 / 0.275, 0.0625 / 0.275, 0.04 / 0.275});
+    check_shares(&(wt_sampler_config){.temperature = 1, .biases = &ban, .n_biases = 1},
+                 (double[]){0.1 / 0.6, 0, 0.05 / 0.6, 0.25 / 0.6, 0.2 / 0.6});
+}
+
+static void penalties_count_what_was_seen(void **state)
+{
+    (void)state;
+    const float logits[3] = {4, 3, -1};
+    const wt_sampler_config configs[] = {
+        {.repetition_penalty = 2}, {.presence_penalty = 1.5}, {.frequency_penalty = 0.6}};
+    // what was forgotten is not penalised
+    wt_sampler *again;
+    assert_ok(wt_sampler_create(&configs[1], 3, &again));
+    for (int k = 0; k < 3; k++) {
+        int32_t id;
+        assert_ok(wt_sampler_pick(again, logits, &id));
+        assert_int_equal(id, 0);
+        wt_sampler_forget(again);
+    }
+    wt_sampler_destroy(again);
+    // 4 3 -1: 2 3 -1, 2 1.5 -1, then on | 2.5 3, 2.5 1.5 | 3.4 3, 2.8 3, 2.8 2.4
+    static const int32_t want[3][4] = {{0, 1, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};
+    for (int c = 0; c < 3; c++) {
+        wt_sampler *s;
+        assert_ok(wt_sampler_create(&configs[c], 3, &s));
+        for (int k = 0; k < 4; k++) {
+            int32_t id;
+            assert_ok(wt_sampler_pick(s, logits, &id));
+            assert_int_equal(id, want[c][k]);
+        }
+        wt_sampler_destroy(s);
+    }
+}
+
+static void bad_logits_are_reported(void **state)
+{
+    (void)state;
+    wt_sampler *s;
+    int32_t id;
+    assert_ok(wt_sampler_create(&(wt_sampler_config){.temperature = 1}, 2, &s));
+    assert_fails(wt_sampler_pick(s, (float[]){1, NAN}, &id), WT_ERR_FORMAT,
+                 "sampler: the logit of token 1 is not a number");
+    assert_int_equal(wt_sampler_pick(s, (float[]){-INFINITY, -INFINITY}, &id), WT_ERR_FORMAT);
+    wt_sampler_destroy(s);
+    assert_fails(wt_sampler_create(&(wt_sampler_config){.top_p = 1.5}, 2, &s), WT_ERR_BAD_ARG,
+                 "sampler: top_p 1.5, want 0..1");
+    assert_null(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(opening_survives_failing_allocations),
+        cmocka_unit_test(a_sampler_survives_failing_allocations),
+        cmocka_unit_test(products_equal_sums_in_double),
+        cmocka_unit_test(scaled_weights_are_multiplied_as_they_stand),
+        cmocka_unit_test(draws_follow_the_probabilities),
+        cmocka_unit_test(penalties_count_what_was_seen),
+        cmocka_unit_test(bad_logits_are_reported),
+    };
+    return cmocka_run_group_tests_name("llm parts", tests, NULL, NULL);
+}
