@@ -14,6 +14,7 @@
 //   qwen3-8b  decode  at 1024      255.0 tok/s   3.92 ms   3900 GB/s   0.84 of read
 // (The figures above only show the form.)
 #include "support/random_llm.h"
+#include "support/read_rate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,8 +194,8 @@ int main(int argc, char **argv)
     const double seconds = seconds_since(begin);
     const size_t bytes = wt_pool_arena_used_bytes(resident->arena);
     need(wt_stream_create(device, NULL, &stream));
-    need(random_llm_read_rate(device, stream, wt_device_get_info(device)->n_sms,
-                              (uintptr_t)resident->llm.embedding.data, bytes / 2, &read));
+    need(bench_read_rate(device, stream, wt_device_get_info(device)->n_sms, (uintptr_t)resident->llm.embedding.data,
+                         bytes / 2, &read));
     wt_stream_destroy(stream);
     printf("read              %8.0f GB/s\n", read);
     printf("%-10s load    %5.1f GB      %8.1f GB/s\n", name, (double)bytes * 1e-9, (double)bytes * 1e-9 / seconds);

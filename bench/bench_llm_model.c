@@ -12,6 +12,7 @@
 // --ids: int32 tokens; the first N are a prompt, the others follow one by one. --logits gets float32 [count - N +
 // 1][vocab_size]: after the prompt and after each that follows. bench/peers/llm.py compares them.
 #include "support/random_llm.h"
+#include "support/read_rate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,9 +72,8 @@ static wt_llm_resident *bench_load(const wt_llm *m, wt_device *device)
     wt_stream *stream;
     double rate;
     need(wt_stream_create(device, NULL, &stream));
-    need(random_llm_read_rate(device, stream, wt_device_get_info(device)->n_sms,
-                              (uintptr_t)resident->llm.embedding.data, wt_pool_arena_used_bytes(resident->arena) / 2,
-                              &rate));
+    need(bench_read_rate(device, stream, wt_device_get_info(device)->n_sms, (uintptr_t)resident->llm.embedding.data,
+                         wt_pool_arena_used_bytes(resident->arena) / 2, &rate));
     wt_stream_destroy(stream);
     printf("read    %8.0f GB/s\n", rate);
     return resident;

@@ -1,4 +1,5 @@
 #include "matmul_bench.h"
+#include "read_rate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,40 +71,11 @@ static double replay_us(bench *b, wt_graph *graph)
 
 // ---- reading
 
-static const char read_text[] =
-    "extern \"C\" __global__ void __launch_bounds__(1024) read_all(const uint4 *p, unsigned long long n, unsigned "
-    "*out)\n"
-    "{\n"
-    "    const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;\n"
-    "    unsigned sum = 0;\n"
-    "    for (unsigned long long k = blockIdx.x * blockDim.x + threadIdx.x; k < n; k += 4 * step) {\n"
-    "        uint4 v[4];\n"
-    "#pragma unroll\n"
-    "        for (int i = 0; i < 4; i++) v[i] = k + i * step < n ? p[k + i * step] : uint4{0, 0, 0, 0};\n"
-    "#pragma unroll\n"
-    "        for (int i = 0; i < 4; i++) sum ^= v[i].x ^ v[i].y ^ v[i].z ^ v[i].w;\n"
-    "    }\n"
-    "    if (sum == 0x12345678) *out = sum;\n"
-    "}\n";
-
 static void measure_reading(bench *b)
 {
-    wt_module *module;
-    wt_kernel *kernel;
-    wt_graph *graph;
-    need(wt_module_create(b->device, &(wt_module_config){.name = "read.cu", .source = read_text}, &module));
-    need(wt_module_get_kernel(module, "read_all", &kernel));
-    uintptr_t p = wt_buffer_address(b->weights), out = wt_buffer_address(b->y);
-    unsigned long long n = b->pool_bytes / 16;
-    const wt_launch launch = {.grid = {2 * wt_device_get_info(b->device)->n_sms}, .block = {1024}};
-    need(wt_graph_begin(b->stream, &graph));
-    for (int k = 0; k < 4; k++)
-        need(wt_kernel_launch(kernel, b->stream, &launch, (wt_arg[]){WT_ARG(p), WT_ARG(n), WT_ARG(out)}, 3));
-    need(wt_graph_end(graph));
-    b->read_gbps = 4 * (double)b->pool_bytes / replay_us(b, graph) / 1e3;
+    need(bench_read_rate(b->device, b->stream, wt_device_get_info(b->device)->n_sms, wt_buffer_address(b->weights),
+                         b->pool_bytes, &b->read_gbps));
     printf("read     %.0f GB/s\n", b->read_gbps);
-    wt_graph_destroy(graph);
-    wt_module_destroy(module);
 }
 
 // ---- products

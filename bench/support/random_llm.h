@@ -1,4 +1,4 @@
-/// Language models of a known shape whose weights are random, and the rate at which a plain kernel reads them.
+/// Language models of a known shape whose weights are random.
 ///
 /// All matrices of a model share the same random bytes on the host, bf16 of +-2^-6 .. 2^-5; on a GPU each has its own
 /// place.
@@ -14,9 +14,5 @@ bool random_llm_make(const char *name, wt_llm *model);
 /// Give its matrices another type: bf16 (as they are), fp8 (blocks of 128 x 128), int8 (rows), int4 (groups of 128, the
 /// head int8), q8_0, q4_0, q4_k (the head q6_k), q6_k. The same bytes are read as that type. False for other names.
 bool random_llm_retype(wt_llm *model, const char *type);
-
-/// GB/s, the best of five launches over `bytes` at `weights`.
-WT_CHECKED wt_status random_llm_read_rate(wt_device *device, wt_stream *stream, int n_sms, uintptr_t weights,
-                                          size_t bytes, double *rate);
 
 #endif
