@@ -150,30 +150,131 @@ static __device__ __forceinline__ void fetch(const nn_attend_args &a, const nn_s
     copy_async_commit();
 }
 
-// Lane 4 g + t has rows g and g + 8 of its warp's queries, columns 2t and 2t + 1 of each 8.
-extern "C" __global__ void __launch_bounds__(128) nn_attend_16(nn_attend_args a)
-{
-    extern __shared__ uint4 memory[]; // two tiles of keys and values; first the queries
-    unsigned short *tiles = (unsigned short *)memory;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4, matrix = lane / 8;
-    const int first = ((int)gridDim.x - 1 - (int)blockIdx.x) * TILE, head = blockIdx.y, kv_head = head / a.group;
-    const int query[2] = {first + 16 * warp + g, first + 16 * warp + g + 8};
-    const span may[2] = {span_of(a, query[0]), span_of(a, query[1])}, all = tiles_of(a, first, first + TILE - 1, TILE);
+// What a lane has of its warp's 16 queries: rows g and g + 8, lane = 4 g + t, columns 2 t and 2 t + 1 of each 8.
+struct fragment {
     unsigned q[D_HEAD / 16][4];
-    float sums[D_HEAD / 8][4] = {}, most[2] = {NOTHING, NOTHING}, total[2] = {0, 0};
-    fetch(a, a.q, head, first, a.queries, tiles);
+    float sums[D_HEAD / 8][4], most[2], total[2];
+    int head, query[2];
+    span may[2];
+};
+
+// The queries, through shared memory.
+static __device__ __forceinline__ void load_queries(const nn_attend_args &a, int first, unsigned short *tiles, fragment &f)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    fetch(a, a.q, f.head, first, a.queries, tiles);
     copy_async_wait<0>();
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < D_HEAD / 16; k++)
-        load_matrices(q[k], tiles + (16 * warp + lane % 16) * PITCH + 16 * k + lane / 16 * 8);
+        load_matrices(f.q[k], tiles + (16 * warp + lane % 16) * PITCH + 16 * k + lane / 16 * 8);
     __syncthreads(); // the queries are in registers
+}
+
+// Queries times the keys of a tile.
+static __device__ __forceinline__ void score(const fragment &f, const unsigned short *keys, float (&s)[TILE / 8][4])
+{
+    const int lane = threadIdx.x % 32, matrix = lane / 8;
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n += 2) { // 16 keys
+        s[n][0] = s[n][1] = s[n][2] = s[n][3] = s[n + 1][0] = s[n + 1][1] = s[n + 1][2] = s[n + 1][3] = 0;
+#pragma unroll
+        for (int k = 0; k < D_HEAD / 16; k++) {
+            unsigned b[4];
+            load_matrices(b, keys + (8 * n + matrix / 2 * 8 + lane % 8) * PITCH + 16 * k + matrix % 2 * 8);
+            mma(s[n], f.q[k], b[0], b[1]);
+            mma(s[n + 1], f.q[k], b[2], b[3]);
+        }
+    }
+}
+
+// Scores of the keys from `begin` on to shares, and what was summed before to the new largest.
+static __device__ __forceinline__ void weigh(const nn_attend_args &a, int begin, float (&s)[TILE / 8][4], fragment &f)
+{
+    const int t = threadIdx.x % 4;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float now = f.most[h], sum = 0;
+#pragma unroll
+        for (int n = 0; n < TILE / 8; n++)
+#pragma unroll
+            for (int c = 2 * h; c < 2 * h + 2; c++) {
+                const int key = begin + 8 * n + 2 * t + c % 2;
+                s[n][c] = f.query[h] < a.queries ? masked(a, f.may[h], f.head, f.query[h], key, s[n][c]) : NOTHING;
+                now = fmaxf(now, s[n][c]);
+            }
+        now = fmaxf(now, __shfl_xor_sync(ALL, now, 1));
+        now = fmaxf(now, __shfl_xor_sync(ALL, now, 2));
+        const float fade = exp2f(f.most[h] - now);
+        f.most[h] = now;
+#pragma unroll
+        for (int n = 0; n < TILE / 8; n++)
+#pragma unroll
+            for (int c = 2 * h; c < 2 * h + 2; c++) {
+                s[n][c] = s[n][c] > NOTHING ? exp2f(s[n][c] - now) : 0;
+                sum += s[n][c];
+            }
+        f.total[h] = f.total[h] * fade + sum;
+#pragma unroll
+        for (int n = 0; n < D_HEAD / 8; n++) {
+            f.sums[n][2 * h] *= fade;
+            f.sums[n][2 * h + 1] *= fade;
+        }
+    }
+}
+
+// Shares times the values of a tile.
+static __device__ __forceinline__ void add_values(const float (&s)[TILE / 8][4], const unsigned short *values, fragment &f)
+{
+    const int lane = threadIdx.x % 32, matrix = lane / 8;
+#pragma unroll
+    for (int k = 0; k < TILE / 16; k++) {
+        const unsigned p[4] = {pair_of(s[2 * k][0], s[2 * k][1]), pair_of(s[2 * k][2], s[2 * k][3]),
+                               pair_of(s[2 * k + 1][0], s[2 * k + 1][1]), pair_of(s[2 * k + 1][2], s[2 * k + 1][3])};
+#pragma unroll
+        for (int n = 0; n < D_HEAD / 16; n++) {
+            unsigned b[4];
+            load_matrices_transposed(b, values + (16 * k + matrix % 2 * 8 + lane % 8) * PITCH + 16 * n + matrix / 2 * 8);
+            mma(f.sums[2 * n], p, b[0], b[1]);
+            mma(f.sums[2 * n + 1], p, b[2], b[3]);
+        }
+    }
+}
+
+static __device__ __forceinline__ void finish(const nn_attend_args &a, fragment &f)
+{
+    const int t = threadIdx.x % 4;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        f.total[h] += __shfl_xor_sync(ALL, f.total[h], 1);
+        f.total[h] += __shfl_xor_sync(ALL, f.total[h], 2);
+        if (f.query[h] >= a.queries) continue;
+        const float whole = f.total[h] > 0 ? 1 / f.total[h] : 0;
+        const long long at = row_of(a.out, f.head, f.query[h]);
+#pragma unroll
+        for (int n = 0; n < D_HEAD / 8; n++)
+#pragma unroll
+            for (int c = 0; c < 2; c++)
+                if (8 * n + 2 * t + c < a.d_head)
+                    store(a.out.data, a.out.type, at + 8 * n + 2 * t + c, f.sums[n][2 * h + c] * whole);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(128) nn_attend_16(nn_attend_args a)
+{
+    extern __shared__ uint4 memory[]; // two tiles of keys and values; first the queries
+    unsigned short *tiles = (unsigned short *)memory;
+    const int first = ((int)gridDim.x - 1 - (int)blockIdx.x) * TILE, head = blockIdx.y, kv_head = head / a.group;
+    const int row = first + 16 * (threadIdx.x / 32) + threadIdx.x % 32 / 4;
+    const span all = tiles_of(a, first, first + TILE - 1, TILE);
+    fragment f = {{}, {}, {NOTHING, NOTHING}, {0, 0}, head, {row, row + 8}, {span_of(a, row), span_of(a, row + 8)}};
+    load_queries(a, first, tiles, f);
     if (all.first < all.end) {
         fetch(a, a.k, kv_head, all.first, a.keys, tiles);
         fetch(a, a.v, kv_head, all.first, a.keys, tiles + TILE * PITCH);
     }
     for (int begin = all.first, turn = 0; begin < all.end; begin += TILE, turn ^= 1) {
-        const unsigned short *keys = tiles + turn * 2 * TILE * PITCH, *values = keys + TILE * PITCH;
+        const unsigned short *keys = tiles + turn * 2 * TILE * PITCH;
         unsigned short *next = tiles + (turn ^ 1) * 2 * TILE * PITCH;
         copy_async_wait<0>();
         __syncthreads(); // the tile is there, and the one before was used by all
@@ -182,71 +283,9 @@ extern "C" __global__ void __launch_bounds__(128) nn_attend_16(nn_attend_args a)
             fetch(a, a.v, kv_head, begin + TILE, a.keys, next + TILE * PITCH);
         }
         float s[TILE / 8][4];
-#pragma unroll
-        for (int n = 0; n < TILE / 8; n += 2) { // 16 keys
-            s[n][0] = s[n][1] = s[n][2] = s[n][3] = s[n + 1][0] = s[n + 1][1] = s[n + 1][2] = s[n + 1][3] = 0;
-#pragma unroll
-            for (int k = 0; k < D_HEAD / 16; k++) {
-                unsigned b[4];
-                load_matrices(b, keys + (8 * n + matrix / 2 * 8 + lane % 8) * PITCH + 16 * k + matrix % 2 * 8);
-                mma(s[n], q[k], b[0], b[1]);
-                mma(s[n + 1], q[k], b[2], b[3]);
-            }
-        }
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            float now = most[h], sum = 0;
-#pragma unroll
-            for (int n = 0; n < TILE / 8; n++)
-#pragma unroll
-                for (int c = 2 * h; c < 2 * h + 2; c++) {
-                    const int key = begin + 8 * n + 2 * t + c % 2;
-                    s[n][c] = query[h] < a.queries ? masked(a, may[h], head, query[h], key, s[n][c]) : NOTHING;
-                    now = fmaxf(now, s[n][c]);
-                }
-            now = fmaxf(now, __shfl_xor_sync(ALL, now, 1));
-            now = fmaxf(now, __shfl_xor_sync(ALL, now, 2));
-            const float fade = exp2f(most[h] - now);
-            most[h] = now;
-#pragma unroll
-            for (int n = 0; n < TILE / 8; n++)
-#pragma unroll
-                for (int c = 2 * h; c < 2 * h + 2; c++) {
-                    s[n][c] = s[n][c] > NOTHING ? exp2f(s[n][c] - now) : 0;
-                    sum += s[n][c];
-                }
-            total[h] = total[h] * fade + sum;
-#pragma unroll
-            for (int n = 0; n < D_HEAD / 8; n++) {
-                sums[n][2 * h] *= fade;
-                sums[n][2 * h + 1] *= fade;
-            }
-        }
-#pragma unroll
-        for (int k = 0; k < TILE / 16; k++) {
-            const unsigned p[4] = {pair_of(s[2 * k][0], s[2 * k][1]), pair_of(s[2 * k][2], s[2 * k][3]),
-                                   pair_of(s[2 * k + 1][0], s[2 * k + 1][1]), pair_of(s[2 * k + 1][2], s[2 * k + 1][3])};
-#pragma unroll
-            for (int n = 0; n < D_HEAD / 16; n++) {
-                unsigned b[4];
-                load_matrices_transposed(b, values + (16 * k + matrix % 2 * 8 + lane % 8) * PITCH + 16 * n + matrix / 2 * 8);
-                mma(sums[2 * n], p, b[0], b[1]);
-                mma(sums[2 * n + 1], p, b[2], b[3]);
-            }
-        }
+        score(f, keys, s);
+        weigh(a, begin, s, f);
+        add_values(s, keys + TILE * PITCH, f);
     }
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        total[h] += __shfl_xor_sync(ALL, total[h], 1);
-        total[h] += __shfl_xor_sync(ALL, total[h], 2);
-        if (query[h] >= a.queries) continue;
-        const float whole = total[h] > 0 ? 1 / total[h] : 0;
-        const long long at = row_of(a.out, head, query[h]);
-#pragma unroll
-        for (int n = 0; n < D_HEAD / 8; n++)
-#pragma unroll
-            for (int c = 0; c < 2; c++)
-                if (8 * n + 2 * t + c < a.d_head)
-                    store(a.out.data, a.out.type, at + 8 * n + 2 * t + c, sums[n][2 * h + c] * whole);
-    }
+    finish(a, f);
 }
