@@ -84,11 +84,39 @@ static __device__ __forceinline__ chain_room chain_room_of(const chain_args &a, 
     return room;
 }
 
+// Of a buffer: floats from a channel to the next, and from a buffer to the next. Known where all lies in shared memory.
+static __device__ __forceinline__ int chain_stride(const chain_args &a)
+{
+#ifdef CHAIN_IN_SHARED
+    return CHAIN_MOST_FRAMES;
+#else
+    return a.block_frames;
+#endif
+}
+
+static __device__ __forceinline__ int chain_buffer_floats(const chain_args &a)
+{
+#ifdef CHAIN_IN_SHARED
+    return CHAIN_BUFFER_CHANNELS * CHAIN_MOST_FRAMES;
+#else
+    return a.buffer_channels * a.block_frames;
+#endif
+}
+
+static __device__ __forceinline__ int chain_n_buffers(const chain_args &a)
+{
+#ifdef CHAIN_IN_SHARED
+    return CHAIN_N_BUFFERS;
+#else
+    return a.n_buffers;
+#endif
+}
+
 // What a node's process function gets, from its place.
 static __device__ __forceinline__ wt_node_io chain_io(const chain_args &a, const chain_room &room, int n,
                                                       long long position, const wt_node_place &p)
 {
-    const int buffer_floats = a.buffer_channels * a.block_frames;
+    const int buffer_floats = chain_buffer_floats(a);
     wt_node_io io;
     io.n_inputs = p.n_inputs;
 #pragma unroll
@@ -101,10 +129,10 @@ static __device__ __forceinline__ wt_node_io chain_io(const chain_args &a, const
     io.side_channels = p.side_channels;
     io.out = shared + p.output * buffer_floats;
     io.out_channels = p.output_channels;
-    io.stride = a.block_frames;
+    io.stride = chain_stride(a);
     io.n_frames = n;
     io.position = position;
-    io.scratch = shared + a.n_buffers * buffer_floats;
+    io.scratch = shared + chain_n_buffers(a) * buffer_floats;
     io.readings = (float *)(room.memory + p.readings);
     io.host = 0;
     return io;
