@@ -244,7 +244,7 @@ static void append_calls(text *t, const wt_chain *chain, bool resident, bool in_
     append(t, "}\n");
 }
 
-static void append_after(text *t, const wt_chain *chain, bool in_shared)
+static void append_after(text *t, const wt_chain *chain)
 {
     append(t, "static __device__ void chain_after(const chain_args &a, unsigned char *memory,"
               " long long end)\n{\n");
@@ -252,7 +252,7 @@ static void append_after(text *t, const wt_chain *chain, bool in_shared)
         if (chain->nodes[k].type->flags & WT_NODE_CUDA_AFTER)
             append(t, "    after_%s(a, memory, 0, end, %d);\n    __syncthreads();\n",
                    kernel_name(chain->nodes[k].type), k);
-    append(t, "%s}\n", in_shared ? "    chain_refresh(a, memory);\n" : "");
+    append(t, "}\n");
 }
 
 char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames, bool in_shared)
@@ -267,7 +267,7 @@ char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames, bool in_sh
     if (in_shared) append_tables(&t, chain);
     append_calls(&t, chain, resident_frames > 0, in_shared);
     if (in_shared) append_refresh(&t, chain);
-    append_after(&t, chain, in_shared);
+    append_after(&t, chain);
     append(&t, "#include \"%s\"\n", resident_frames ? "resident.cuh" : "chain_main.cuh");
     if (!t.failed) return t.at;
     free(t.at);
