@@ -61,6 +61,7 @@ typedef struct wt_mm_args {
     int scale_shift;                             ///< log2 of scale_columns where that is a power of two, else -1
     int w_type, x_type, y_type, scale_type;
     int activation, gated, add;
+    int overlap; ///< with the launch before, which does not write W
 } wt_mm_args;
 
 /// What tensor copies are told of a matrix: wt_tensor_map of <warptone/kernel.h>.

@@ -21,6 +21,8 @@
 
 #include "matmul_unpack.cuh"
 
+#include "overlap.cuh"
+
 #define SPAN  (4 * VECTOR) ///< columns of a step
 #define CHUNK (MM_STEPS * SPAN)
 #define WIDTH (8 * MM_N) ///< rows of x
@@ -325,6 +327,7 @@ static __device__ __forceinline__ void multiply(const wt_mm_args &a, const wt_mm
             load_stage(a, parts, t.stack, first, warp_begin + n * stride, stages + n * STAGE_BYTES);
         copy_async_commit();
     }
+    wait_for_earlier(); // nothing but W is read before
     int slot = 0;
     for (int begin = warp_begin; begin < a.columns; begin += stride) {
         copy_async_wait<MM_STAGES - 2>();
@@ -350,6 +353,8 @@ extern "C" __global__ void __launch_bounds__(32 * WT_MM_SKINNY_WARPS)
     matmul_skinny(const __grid_constant__ wt_mm_args a)
 {
     extern __shared__ uint4 skinny_shared[];
+    let_next_begin();
+    if (a.experts || a.offsets) wait_for_earlier(); // which tell where the block's W is
     shared_sums *shared = (shared_sums *)skinny_shared; // of each warp
     int part = 0;
     for (int k = 1; k < a.n_parts && MM_PAIR == 1; k++)

@@ -187,7 +187,8 @@ static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     write_options(p, options, 8);
     p->launch = (wt_launch){.grid = {n_tiles, wt_mm_n_tiles(a, width), 1},
                             .block = {32 * warps},
-                            .shared_bytes = (size_t)(warps * stages * pair * steps * (16 * 64 + 64))};
+                            .shared_bytes = (size_t)(warps * stages * pair * steps * (16 * 64 + 64)),
+                            .overlap = a->overlap};
     return true;
 }
 

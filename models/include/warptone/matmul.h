@@ -77,8 +77,9 @@ typedef struct wt_matmul_args {
     int m;              ///< rows of x and y, 0 = nothing is done; with `experts` rows of y
     wt_dtype y_dtype;   ///< F32 F16 BF16; I32: the exact sums of an I8 product, with neither scales nor epilogue
     wt_activation activation;
-    bool gated; ///< two parts of equal shape: see above
-    bool add;   ///< y += instead of y =
+    bool gated;   ///< two parts of equal shape: see above
+    bool add;     ///< y += instead of y =
+    bool overlap; ///< what is queued before does not write the matrices: few rows of x may begin to read them early
 
     int n_batches;                          ///< as many products with the matrices of a stack; 0 = one
     int64_t x_batch_stride, y_batch_stride; ///< elements between batches; 0 = dense, m times the row stride
