@@ -29,6 +29,7 @@
 #define WT_MM_WGMMA_SUMS    (8 * 16 * 64) // that it finishes at a time
 #define WT_MM_SKINNY_WARPS  16            // most of a block of matmul_skinny
 #define WT_MM_SKINNY_PITCH  17            // floats between rows of x in its shared memory
+#define WT_MM_SKINNY_STEP   (16 * 64 + 64) // bytes of a step of 16 rows of W there, of which neighbours meet other banks
 
 #define WT_MM_RELU      1
 #define WT_MM_SILU      2

@@ -97,8 +97,9 @@ typedef struct wt_matmul wt_matmul;
 typedef struct wt_matmul_config {
     wt_device *device;       ///< borrowed until destroy
     wt_partition *partition; ///< whose streams it will run on, for the number of SMs; NULL = the whole device
-    int skinny_warps, skinny_steps,
-        skinny_stages; ///< of the kernel for few rows of x, to try others than it chooses; 0 = chosen
+    int skinny_warps, skinny_steps, skinny_stages,
+        skinny_blocks; ///< of the kernel for few rows of x, to try others than it chooses; 0 = chosen. Gated products
+                       ///< have half the warps
     int wgmma_columns, wgmma_stages; ///< likewise of the kernel for many rows of x on compute capability 9.0
     bool no_library;                 ///< own kernels only, also where cuBLASLt is there
     bool no_wgmma;                   ///< without that kernel
