@@ -15,7 +15,7 @@ template <class F> static __device__ __forceinline__ void for_each_frame(int cha
 #pragma unroll 1
     for (int i = threadIdx.x; i < channels * CHAIN_MOST_FRAMES; i += blockDim.x) {
         const int frame = i & (CHAIN_MOST_FRAMES - 1);
-        if (frame < n) f(i / CHAIN_MOST_FRAMES, frame);
+        if (frame < n) f((int)((unsigned)i / CHAIN_MOST_FRAMES), frame);
     }
 }
 

@@ -197,12 +197,14 @@ static __device__ __forceinline__ float convolution_head_fours(const convolution
         const float *h = job.table(p->head) + convolution_response(p, c, f) * p->head_stride;
         const float *ring = job.channel(convolution_input(p, c, f));
         const auto add = [&](int u) { fours_add(&y, *(const float4 *)(ring + ((four - 4 * u) & mask)), h + 4 * u); };
-        int u = lane;
+        // no lane ends before the others: behind the taps there are zeros
+        if (last / 4 == 4) { // 64 taps, as most heads have
 #pragma unroll
-        for (int k = 0; k < 5; k++, u += 4) // most heads have 64 taps
-            if (u <= last) add(u);
+            for (int k = 0; k < 5; k++) add(lane + 4 * k);
+        } else {
 #pragma unroll 1
-        for (; u <= last; u += 4) add(u);
+            for (int k = 0; k <= last / 4; k++) add(lane + 4 * k);
+        }
     }
     return fours_own(y);
 }

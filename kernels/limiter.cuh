@@ -139,8 +139,9 @@ static __device__ __forceinline__ float limiter_gain_at_once(const limiter_plan 
     const unsigned int *attenuation = (const unsigned int *)((const char *)s + p->attenuation);
     const int mask = p->ring_frames - 1, lane = threadIdx.x & 7, last = (p->n_weights + 2) / 4;
     unsigned long long y[4] = {0, 0, 0, 0};
-#pragma unroll 1
-    for (int u = lane; u <= last; u += 8) {
+#pragma unroll 2
+    for (int k = 0; k <= last / 8; k++) { // no lane ends before the others: behind the weights there are zeros
+        const int u = lane + 8 * k;
         const uint4 x = *(const uint4 *)(attenuation + ((at - 4 * u) & mask));
         const uint4 lo = *(const uint4 *)(p->weights + 4 * u), hi = *(const uint4 *)(p->weights + 4 + 4 * u);
         const unsigned int w[8] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w}, a[4] = {x.x, x.y, x.z, x.w};

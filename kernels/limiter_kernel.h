@@ -33,7 +33,7 @@ typedef struct limiter_plan {
     float scale;                 // 1 / (box1 * box2 * 2^30)
     unsigned int sums1, sums2, attenuation, audio; // byte offsets of the rings in the state; `need` is at its own
     int n_weights;                                 // 0: a longer trapezoid
-    WT_ALIGNED(16) unsigned int weights[LIMITER_WEIGHTS + 8]; // from the fifth on, zeros around them
+    WT_ALIGNED(16) unsigned int weights[LIMITER_WEIGHTS + 40]; // from the fifth on, zeros around them
 } limiter_plan;
 
 typedef struct limiter_coeffs {
