@@ -280,8 +280,9 @@ char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames, bool in_sh
     text t = {0};
     if (resident_frames) append(&t, "#define CHAIN_MOST_FRAMES %d\n", resident_frames);
     if (in_shared)
-        append(&t, "#define CHAIN_IN_SHARED\n#define CHAIN_BUFFER_CHANNELS %d\n#define CHAIN_N_BUFFERS %d\n",
-               chain->buffer_channels, chain->n_buffers);
+        append(&t, "#define CHAIN_IN_SHARED\n#define CHAIN_BUFFER_CHANNELS %d\n#define CHAIN_N_BUFFERS %d\n"
+                   "#define CHAIN_CHANNELS %d\n#define CHAIN_OUT_CHANNELS %d\n",
+               chain->buffer_channels, chain->n_buffers, chain->channels, chain->out_channels);
     append_nodes(&t, chain, in_shared);
     append_designs(&t, chain);
     if (in_shared) append_tables(&t, chain);

@@ -133,6 +133,24 @@ static __device__ __forceinline__ int chain_n_buffers(const chain_args &a)
 #endif
 }
 
+static __device__ __forceinline__ int chain_channels(const chain_args &a)
+{
+#ifdef CHAIN_IN_SHARED
+    return CHAIN_CHANNELS;
+#else
+    return a.channels;
+#endif
+}
+
+static __device__ __forceinline__ int chain_out_channels(const chain_args &a)
+{
+#ifdef CHAIN_IN_SHARED
+    return CHAIN_OUT_CHANNELS;
+#else
+    return a.out_channels;
+#endif
+}
+
 // What a node's process function gets, from its place.
 static __device__ __forceinline__ wt_node_io chain_io(const chain_args &a, const chain_room &room, int n,
                                                       long long position, const wt_node_place &p)
