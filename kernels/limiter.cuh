@@ -1,6 +1,6 @@
 // limiter: one thread a sample for peaks, the sliding maximum and output, one warp for release and sums. What a stereo
-// block of 64 frames waits for is its barriers and its longest chain of shuffles, so both are kept few; its gains come of
-// one sum each, and the running sums follow behind the answer.
+// block of 64 frames waits for is its barriers and its longest chain of shuffles, so both are kept few; its gains come
+// of one sum each, and the running sums follow behind the answer.
 #pragma once
 #include "dynamics.cuh"
 #include "limiter_kernel.h"
@@ -30,14 +30,17 @@ static __device__ void limiter_find_need(const wt_node_io *io, const limiter_pla
     for (int n = blockDim.x - 1 - threadIdx.x; n < before; n += blockDim.x)
         line[n] = s->need[(int)((io->position - before + n) & mask)];
 #pragma unroll 1
-    for (int n = (threadIdx.x + blockDim.x / 2) % blockDim.x; n < io->n_frames; n += blockDim.x) line[before + n] = 0.0f;
+    for (int n = (threadIdx.x + blockDim.x / 2) % blockDim.x; n < io->n_frames; n += blockDim.x)
+        line[before + n] = 0.0f;
     __syncthreads();
     for_each_sample(io, [&](int c, int n) {
         const float *ring = audio + c * p->ring_frames;
         const int now = (int)((io->position + n) & mask);
         float x[TRUE_PEAK_TAPS + 1];
-        if (now < TRUE_PEAK_TAPS) true_peak_load<TRUE_PEAK_TAPS>([&](int k) { return ring[(now - k) & mask]; }, x);
-        else true_peak_load<TRUE_PEAK_TAPS>([&](int k) { return ring[now - k]; }, x); // one address, short offsets
+        if (now < TRUE_PEAK_TAPS)
+            true_peak_load<TRUE_PEAK_TAPS>([&](int k) { return ring[(now - k) & mask]; }, x);
+        else
+            true_peak_load<TRUE_PEAK_TAPS>([&](int k) { return ring[now - k]; }, x); // one address, short offsets
         const float need = limiter_need(k, true_peak_top_of(x));
         atomicMax((int *)&line[before + n], __float_as_int(need)); // floats >= 0 order like their bits
     });
@@ -139,7 +142,7 @@ static __device__ __forceinline__ float limiter_gain_at_once(const limiter_plan 
     const unsigned int *attenuation = (const unsigned int *)((const char *)s + p->attenuation);
     const int mask = p->ring_frames - 1, lane = threadIdx.x & 7, last = (p->n_weights + 2) / 4;
     unsigned long long y[4] = {0, 0, 0, 0};
-#pragma unroll 2
+#pragma unroll 1
     for (int k = 0; k <= last / 8; k++) { // no lane ends before the others: behind the weights there are zeros
         const int u = lane + 8 * k;
         const uint4 x = *(const uint4 *)(attenuation + ((at - 4 * u) & mask));
@@ -170,7 +173,8 @@ static __device__ void limiter_process(const wt_node_io *io, const limiter_plan 
     float *gain = io->scratch, *line = gain + WT_CHAIN_BLOCK, *other = line + p->window + WT_CHAIN_BLOCK;
     const float *audio = (const float *)((char *)s + p->audio);
     const int mask = p->ring_frames - 1, n_frames = io->n_frames;
-    const bool at_once = CHAIN_MOST_FRAMES <= 64 && p->n_weights && io->out_channels <= 4 && ((io->position | n_frames) & 3) == 0;
+    const bool at_once =
+        CHAIN_MOST_FRAMES <= 64 && p->n_weights && io->out_channels <= 4 && ((io->position | n_frames) & 3) == 0;
     limiter_find_need(io, p, k, s, line);
     limiter_sliding_maximum(line, other, p->window, n_frames, gain);
     if (threadIdx.x < 32) limiter_release(io, p, k, s, gain);

@@ -183,9 +183,9 @@ static __device__ __noinline__ void resident_answer(const chain_args &a, residen
     chain_rest(a, memory);
 }
 
-// A warp a node, those warps that have no samples to answer with when there are such.
-static __device__ void resident_readings(const chain_args &a, const resident_block &b, const unsigned char *memory,
-                                         wt_block_word *to)
+// A warp a node, those warps that have no samples to answer with when there are such. `to` 0: for the text's sake.
+static __device__ __noinline__ void resident_readings(const chain_args &a, const resident_block &b,
+                                                      const unsigned char *memory, wt_block_word *to)
 {
     const wt_node_place *places = chain_room_of(a, 0).places;
     const int warps = blockDim.x / 32, busy = chain_out_channels(a) * CHAIN_MOST_FRAMES / 32 % warps;
@@ -196,7 +196,7 @@ static __device__ void resident_readings(const chain_args &a, const resident_blo
         const unsigned int *readings = (const unsigned int *)(memory + p.readings);
 #pragma unroll 1
         for (int i = threadIdx.x & 31; i < p.n_readings; i += 32)
-            block_store(to + p.first_reading + i, readings[i], b.turn);
+            if (to) block_store(to + p.first_reading + i, readings[i], b.turn);
     }
 }
 
@@ -265,6 +265,7 @@ static __device__ void resident_rehearse(const chain_args &a, unsigned char *mem
     for_each_frame(a.channels, n, [&](int c, int f) { shared[c * chain_stride(a) + f] = 0.0f; });
     resident_fetch(a, b, 0, 0, 0, {0, 0}); // no frames: for their text too
     chain_process(a, spare, n, ((const wt_instance *)spare)->position);
+    resident_readings(a, b, spare, 0);
     resident_answer(a, b, spare, 0, 0, 0, 0);
     if (threadIdx.x == 0) chain_move_room((int)(memory - spare));
     __syncthreads();
