@@ -40,15 +40,22 @@ typedef struct making {
     uint8_t *q; ///< these three are those of `to`
     float *scales;
     uint8_t *zeros;
-    float *wide; ///< [WORKERS][SIDE][columns]
+    float *wide; ///< [WORKERS][to.scale_rows][columns]
 } making;
+
+// Extremes are those of integers in the order of the floats: compilers vectorise them without leave to reorder floats.
 
 static float largest_of(const float *x, int64_t n)
 {
-    float most = 0;
-    for (int64_t k = 0; k < n; k++) most = fmaxf(most, fabsf(x[k]));
-    return most;
+    int most = 0;
+    for (int64_t k = 0; k < n; k++) {
+        const int m = wt_bits(x[k]) & 0x7fffffff;
+        most = m > most ? m : most;
+    }
+    return wt_from_bits(most);
 }
+
+static int in_order(int bits) { return bits ^ (bits >> 31 & 0x7fffffff); } // and back
 
 static void row_to_int8(const float *x, int64_t n, int8_t *q, float *scale)
 {
@@ -61,24 +68,28 @@ static void row_to_int8(const float *x, int64_t n, int8_t *q, float *scale)
 static void block_to_fp8(const float *wide, int64_t pitch, int64_t n_rows, int64_t n, uint8_t *q, float *scale)
 {
     float most = 0;
-    for (int64_t r = 0; r < n_rows; r++) most = fmaxf(most, largest_of(wide + r * pitch, n));
-    *scale = wt_weight_fp8_scale(most);
+    for (int64_t r = 0; r < n_rows; r++) most = wt_max(most, largest_of(wide + r * pitch, n));
+    const float by = *scale = wt_weight_fp8_scale(most);
     for (int64_t r = 0; r < n_rows; r++)
-        for (int64_t k = 0; k < n; k++) q[r * pitch + k] = (uint8_t)wt_weight_e4m3(wide[r * pitch + k] / *scale);
+        for (int64_t k = 0; k < n; k++) q[r * pitch + k] = (uint8_t)wt_weight_e4m3(wide[r * pitch + k] / by);
 }
 
-/// 16 steps from the smallest to the largest, zero among them.
+/// 16 steps from the smallest to the largest, zero among them; n is even, at most SIDE.
 static void group_to_int4(const float *x, int n, uint8_t *q, float *scale, uint8_t *zero)
 {
-    float low = 0, high = 0;
+    uint8_t steps[SIDE];
+    int low = 0, high = 0;
     for (int k = 0; k < n; k++) {
-        low = fminf(low, x[k]);
-        high = fmaxf(high, x[k]);
+        const int at = in_order(wt_bits(x[k]));
+        low = at < low ? at : low;
+        high = at > high ? at : high;
     }
-    *scale = wt_weight_int4_scale(low, high);
-    *zero = (uint8_t)wt_weight_int4_zero(low, *scale);
-    for (int k = 0; k < n; k += 2)
-        q[k / 2] = (uint8_t)(wt_weight_int4(x[k], *scale, *zero) | wt_weight_int4(x[k + 1], *scale, *zero) << 4);
+    const float least = wt_from_bits(in_order(low)), by = wt_weight_int4_scale(least, wt_from_bits(in_order(high)));
+    const int middle = wt_weight_int4_zero(least, by);
+    for (int k = 0; k < n; k++) steps[k] = (uint8_t)wt_weight_int4(x[k], by, middle);
+    for (int k = 0; k < n / 2; k++) q[k] = (uint8_t)(steps[2 * k] | steps[2 * k + 1] << 4);
+    *scale = by;
+    *zero = (uint8_t)middle;
 }
 
 /// Rows r .. r + n_rows - 1, which are widened already.
@@ -98,13 +109,14 @@ static void strip(const making *m, int64_t r, int64_t n_rows, const float *wide)
         group_to_int4(wide + k * group, (int)group, q + k * group / 2, scales + k, m->zeros + r * across + k);
 }
 
+/// Rows that share a scale are widened together.
 static void work(const void *args, int worker)
 {
     const making *m = args;
-    const int64_t rows = m->to.weight.shape[0], columns = m->to.weight.shape[1];
-    float *wide = m->wide + worker * SIDE * columns;
-    for (int64_t r = (int64_t)worker * SIDE; r < rows; r += WORKERS * SIDE) {
-        const int64_t n_rows = rows - r < SIDE ? rows - r : SIDE;
+    const int64_t rows = m->to.weight.shape[0], columns = m->to.weight.shape[1], together = m->to.scale_rows;
+    float *wide = m->wide + worker * together * columns;
+    for (int64_t r = worker * together; r < rows; r += WORKERS * together) {
+        const int64_t n_rows = rows - r < together ? rows - r : together;
         for (int64_t k = 0; k < n_rows; k++) wt__row_widen(m->from, r + k, wide + k * columns);
         strip(m, r, n_rows, wide);
     }
@@ -117,7 +129,7 @@ static bool take_room(wt_llm *llm, making *m)
     m->to.weight.data = m->q = wt__llm_take(llm, m->to.nibbles ? n / 2 : n);
     m->to.scales = m->scales = wt__llm_take(llm, sizeof *m->scales * n_scales);
     if (m->to.nibbles) m->to.zeros = m->zeros = wt__llm_take(llm, n_scales);
-    m->wide = malloc(sizeof *m->wide * (size_t)(WORKERS * SIDE * columns));
+    m->wide = malloc(sizeof *m->wide * (size_t)(WORKERS * m->to.scale_rows * columns));
     return m->q && m->scales && (m->zeros || !m->to.nibbles) && m->wide;
 }
 
