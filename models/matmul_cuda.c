@@ -202,7 +202,7 @@ static int skinny_scales(const wt_mm_args *a, int vector)
 /// order of sums.
 static int warps_of(int n_chunks, int pair)
 {
-    int warps = 8 / pair;
+    int warps = WT_MM_SKINNY_WARPS / pair;
     while (warps > 1 && warps / 2 >= n_chunks) warps /= 2;
     return warps;
 }
@@ -222,9 +222,8 @@ static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     const int vector = tensor_vector(cuda, a), scales = vector ? skinny_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
     if (scales < 0) return false;
     const int n_tiles = wt__mm_number_tiles(a, 16), width = a->experts || a->m <= 8 ? 8 : 16;
-    const bool is_16 = a->w_type == WT_MM_F16 || a->w_type == WT_MM_BF16;
-    const int steps = cuda->config.skinny_steps ? cuda->config.skinny_steps : is_16 ? 2 : 4;
-    const int stages = cuda->config.skinny_stages ? cuda->config.skinny_stages : is_16 ? 3 : 2;
+    const int steps = cuda->config.skinny_steps ? cuda->config.skinny_steps : 2; // bench_matmul sweep, H200
+    const int stages = cuda->config.skinny_stages ? cuda->config.skinny_stages : 2;
     const int blocks = cuda->config.skinny_blocks ? cuda->config.skinny_blocks : 2; // an SM
     const int n_chunks = (a->columns + steps * 4 * vector - 1) / (steps * 4 * vector);
     const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps / pair : warps_of(n_chunks, pair);
@@ -269,8 +268,10 @@ static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     if (cuda->config.no_wgmma || info->compute_major != 9 || info->compute_minor || info->driver_version < 12000)
         return false;
     if (a->w_type != a->x_type || !tensor_vector(cuda, a) || scales < 0 || a->experts) return false;
-    const bool few = wt__mm_wgmma_is_few(&cuda->config, a) || cuda->config.wgmma_columns;
-    if (rows_of_expert(a) <= (few ? WT_MATMUL_SKINNY : MOST_SKINNY_ROWS)) return false;
+    const int least = wt__mm_wgmma_is_few(&cuda->config, a) ? 1
+                      : cuda->config.wgmma_columns          ? WT_MATMUL_SKINNY + 1
+                                                            : MOST_SKINNY_ROWS + 1;
+    if (rows_of_expert(a) < least) return false;
     const wt__mm_wgmma_shape shape = wt__mm_wgmma_shape_of(&cuda->config, cuda->n_sms, a);
     if (shape.n_tiles > INT32_MAX) return false;
     const option options[] = {{"X", a->x_type},

@@ -120,11 +120,13 @@ static void epilogues(void **state)
     SOLVE_ALL(device_of(state), problems);
 }
 
-/// 17 .. 64 rows: matmul_wgmma's tiles of 64, of whose columns several blocks have slices.
+/// Up to 64 rows: matmul_wgmma's tiles of 64, of whose columns several blocks have slices.
 static void few_rows(void **state)
 {
     static const problem problems[] = {
         {.w = BF16, .x = BF16, .y = F32, .rows = 300, .columns = 1032, .m = 64},
+        {.w = BF16, .x = BF16, .y = BF16, .rows = 300, .columns = 1032, .m = 8, .n_parts = 3},
+        {.w = F16, .x = F16, .y = F32, .rows = 140, .columns = 2056, .m = 2, .add = true},
         {.w = BF16, .x = BF16, .y = BF16, .rows = 130, .columns = 264, .m = 17, .bias = true, .add = true},
         {.w = F16, .x = F16, .y = F32, .rows = 515, .columns = 520, .m = 33, .strides = true, .add = true},
         {.w = F16, .x = F16, .y = F16, .rows = 37, .columns = 72, .m = 48, .activation = WT_ACTIVATION_GELU},
