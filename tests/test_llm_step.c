@@ -33,7 +33,7 @@ static wt_llm_session *open_session(const wt_llm *llm, wt_dtype kv_type, bool ma
                                           .n_positions = RANDOM_POSITIONS,
                                           .n_batch = 32,
                                           .kv_type = kv_type,
-                                          .many_launches = many_launches};
+                                          .one_launch = !many_launches};
     assert_ok(wt_llm_session_create(llm, &config, &session));
     assert_int_equal(!session->gpu->step.n_phases, many_launches);
     return session;

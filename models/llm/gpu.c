@@ -181,7 +181,7 @@ static wt_status take_memory(wt_llm_session *s, const wt_llm_session_config *con
     if (!status) status = wt_buffer_create(g->device, WT_MEMORY_PINNED, g->io_bytes, &g->host);
     if (!status) status = wt_buffer_create(g->device, WT_MEMORY_MAPPED, sizeof(wt_llm_choice) * WT_LLM_RING, &g->ring);
     if (!status) status = prepare_io(s);
-    if (!status && !config->many_launches) status = wt__gpu_step_open(s);
+    if (!status && config->one_launch) status = wt__gpu_step_open(s);
     return status ? status : wt__gpu_draw_open(s);
 }
 
@@ -308,6 +308,16 @@ wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logi
     g->logits_away = false;
     if (!status && n_logits) status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits, bytes);
     return status;
+}
+
+wt_status wt__gpu_verify_greedy(wt_llm_session *s)
+{
+    wt__gpu *g = s->gpu;
+    const size_t bytes = sizeof(wt_llm_token) * (size_t)s->n_tokens;
+    wt_status status = wt__gpu_push(s, g->tokens_at, bytes);
+    if (!status) status = wt__gpu_push_tables(s);
+    if (!status) status = wt__gpu_queue_batch(s, WT__STEP_GREEDY);
+    return status ? status : wt_pool_download(g->pool, g->io, s->stream, g->tokens_at, s->tokens, bytes);
 }
 
 wt_status wt__gpu_fetch_logits(const wt_llm_session *s)

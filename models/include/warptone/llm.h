@@ -70,9 +70,9 @@ typedef struct wt_llm_session_config {
     /// Multiply quantised weights (GGUF's blocks, int8, int4) in float. By default, where the CPU has AVX2, activations
     /// are rounded to 8 bits with a scale for 32 of them, and products are 3 to 20 times as fast.
     bool exact_products;
-    /// On a GPU, steps of one token by a launch for each product and attention. By default they are one launch where
-    /// the GPU (compute capability 9.0 on) and the model allow it, and equal but for the order of sums.
-    bool many_launches;
+    /// On a GPU, steps of one token in one launch instead of one for each product and attention, where the GPU (compute
+    /// capability 9.0 on) and the model allow it: equal but for the order of sums.
+    bool one_launch;
 } wt_llm_session_config;
 
 /// Takes all memory, and in a partition of a GPU makes all ready that any call may want later, so that the calls work
@@ -242,6 +242,11 @@ void wt_llm_tell(const float *logits, int vocab_size, int n_top, wt_llm_pick *pi
 /// last. Guesses that were wrong are taken back by wt_llm_session_restore with the position before them
 /// (wt_llm_snapshot). Errors: those of wt_llm_prefill.  [worker]
 WT_CHECKED wt_status wt_llm_verify(wt_llm_session *session, const int32_t *ids, int n, float *logits);
+
+/// The same, but only the most probable token after each of them to `next` [n], the first of equals, -1 where a logit
+/// is not a number: a GPU chooses it and leaves the logits where they are. wt_llm_logits has none afterwards. Errors:
+/// those of wt_llm_prefill; WT_ERR_NO_MEMORY.  [worker]
+WT_CHECKED wt_status wt_llm_verify_greedy(wt_llm_session *session, const int32_t *ids, int n, int32_t *next);
 
 /// Append a token through the first `n_layers` layers alone, 1 .. n_layers of the model: wt_llm_logits then has a guess
 /// at a part of the cost. The other layers' keys and values are not there, so the session must be restored to the
