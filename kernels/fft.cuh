@@ -110,7 +110,10 @@ template <class V> __device__ __forceinline__ void fft_dft16(V *a)
 #pragma unroll
         for (int k = 1; k < 4; k++) {
             int turn = j * k; // sixteenths: sin(x) = cos(x - 4 sixteenths)
-            a[4 * j + k] = fft_mul(a[4 * j + k], V{cosines[turn], -cosines[turn < 4 ? 4 - turn : turn - 4]});
+            if (turn == 4)
+                a[4 * j + k] = V{a[4 * j + k].y, -a[4 * j + k].x};
+            else
+                a[4 * j + k] = fft_mul(a[4 * j + k], V{cosines[turn], -cosines[turn < 4 ? 4 - turn : turn - 4]});
         }
     V turned[16];
 #pragma unroll

@@ -8,8 +8,8 @@
 //
 // The first three: SPECTRUM_THREADS threads transform a pair of frames, SPECTRUM_SEQUENCES pairs at once,
 // SPECTRUM_ROUNDS times. Samples and window are read side by side, spectra written so; bands are gathered over the
-// block's frames and written in runs. In spectrum_mel a thread sums one band of both frames: one read of shared memory
-// and one of the weights for two products.
+// block's frames and written in runs. In spectrum_mel a lane sums a run of bins of both frames, for the band that falls
+// there and the one that rises: one read of shared memory and one of the weights for four products.
 //
 // spectrum_istft: a block owns `hops` hops of the output, transforms every frame that touches them (a few at its
 // beginning are done by its neighbour too), and adds them in order (spectrum_overlap.cuh): the result never depends on
@@ -118,17 +118,57 @@ static __device__ __forceinline__ float raised(float square, float power)
     return power == 1 ? sqrtf(square) : powf(square, 0.5f * power);
 }
 
-// One band of both frames.
+enum {
+    MEL_LANES = wt__spectrum_lanes(SPECTRUM_N),
+    MEL_TEAMS = SPECTRUM_THREADS / MEL_LANES,
+    MEL_PITCH = MEL_LANES | 1
+};
+
+// What each run adds to its two bands, of both frames. No two lanes meet in a bank.
+static __device__ __forceinline__ void sum_runs(const wt_spectrum_slopes &s, int thread, float2 *points)
+{
+    const int lane = thread % MEL_LANES;
+#pragma unroll 1
+    for (int g = thread / MEL_LANES; g < s.n_groups; g += MEL_TEAMS) {
+        const int run = g * MEL_LANES + lane, row = __ldg(s.rows + g), rows = __ldg(s.rows + g + 1) - row;
+        const int length = __ldg(s.lengths + run);
+        const float2 *weights = (const float2 *)s.weights + row * MEL_LANES + lane;
+        const float2 *powers = points + s.powers + row * MEL_PITCH + lane;
+        float2 risen = make_float2(0, 0), fallen = risen;
+#pragma unroll 1
+        for (int i = 0; i < rows; i += 4, weights += 4 * MEL_LANES, powers += 4 * MEL_PITCH)
+#pragma unroll
+            for (int k = 0; k < 4; k++) {
+                const float2 w = __ldg(weights + k * MEL_LANES);
+                const float2 x = i + k < length ? powers[k * MEL_PITCH] : make_float2(0, 0);
+                risen.x += w.x * x.x, risen.y += w.x * x.y;
+                fallen.x += w.y * x.x, fallen.y += w.y * x.y;
+            }
+        points[s.risen + run] = risen;
+        points[s.fallen + run] = fallen;
+    }
+}
+
+// One band of both frames, from its runs or, where bins count in more bands than two, from its bins.
 static __device__ __forceinline__ float2 band(const wt_spectrum_mel_args &a, const float2 *points, int m)
 {
-    const int begin = __ldg(a.begins + m), length = __ldg(a.lengths + m);
-    const float *weights = a.weights + m;
     float2 sum = make_float2(0, 0);
-#pragma unroll 4
-    for (int i = 0; i < length; i++, weights += a.n_mels) {
-        const float2 power = points[spectrum_at(begin + i)];
-        const float w = __ldg(weights);
-        sum.x += w * power.x, sum.y += w * power.y;
+    if (a.slopes.n_groups) {
+        const int begin = __ldg(a.slopes.runs + m), peak = __ldg(a.slopes.runs + m + 1),
+                  end = __ldg(a.slopes.runs + m + 2);
+#pragma unroll 1
+        for (int r = begin; r < peak; r++) sum = fft_add(sum, points[a.slopes.risen + r]);
+#pragma unroll 1
+        for (int r = peak; r < end; r++) sum = fft_add(sum, points[a.slopes.fallen + r]);
+    } else {
+        const float2 *powers = points + a.slopes.powers + __ldg(a.begins + m);
+        const float *weights = a.weights + m;
+        const int length = __ldg(a.lengths + m);
+#pragma unroll 1
+        for (int i = 0; i < length; i++, weights += a.n_mels) {
+            const float w = __ldg(weights);
+            sum.x += w * powers[i].x, sum.y += w * powers[i].y;
+        }
     }
     if (a.logarithm) {
         sum.x = wt__spectrum_log(sum.x, a.amin, a.scale, a.offset);
@@ -141,42 +181,54 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
 {
     const spectrum_place p = find_place((a.frames.n_frames + SPECTRUM_FRAMES - 1) / SPECTRUM_FRAMES);
     const float *pcm = a.frames.pcm + p.line * a.frames.n_samples;
-    float *sums = (float *)(all_shared + SPECTRUM_SEQUENCES * SPECTRUM_POINTS); // [n_mels][FRAMES + 1]
+    float2 *points = all_shared + p.sequence * a.slopes.room;
+    float *sums = (float *)(all_shared + SPECTRUM_SEQUENCES * a.slopes.room); // [n_mels][FRAMES + 1]
     int *peak = (int *)(sums + a.n_mels * (SPECTRUM_FRAMES + 1));
     if (threadIdx.x == 0) *peak = (int)0x80000000;
     for (int round = 0; round < SPECTRUM_ROUNDS; round++) {
         const int local = 2 * (round * SPECTRUM_SEQUENCES + p.sequence);
-        spectrum_bins(a.frames, p.thread, p.points, pcm, p.block * SPECTRUM_FRAMES + local,
-                      [&](int k, float2 x, float2 y) {
-                          p.points[spectrum_at(k)] = make_float2(x.x * x.x + x.y * x.y, y.x * y.x + y.y * y.y);
-                      });
+        spectrum_bins(
+            a.frames, p.thread, points, pcm, p.block * SPECTRUM_FRAMES + local, [&](int k, float2 x, float2 y) {
+                points[__ldg(a.slopes.places + k)] = make_float2(x.x * x.x + x.y * x.y, y.x * y.x + y.y * y.y);
+            });
         if (a.power != 2) {
             __syncthreads();
             for (int k = p.thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
-                const float2 square = p.points[spectrum_at(k)];
-                p.points[spectrum_at(k)] = make_float2(raised(square.x, a.power), raised(square.y, a.power));
+                float2 *at = points + __ldg(a.slopes.places + k);
+                *at = make_float2(raised(at->x, a.power), raised(at->y, a.power));
             }
         }
         __syncthreads();
+        if (a.slopes.n_groups) {
+            sum_runs(a.slopes, p.thread, points);
+            __syncthreads();
+        }
         for (int m = p.thread; m < a.n_mels; m += SPECTRUM_THREADS) {
-            const float2 sum = band(a, p.points, m);
+            const float2 sum = band(a, points, m);
             sums[m * (SPECTRUM_FRAMES + 1) + local] = sum.x;
             sums[m * (SPECTRUM_FRAMES + 1) + local + 1] = sum.y;
         }
     }
     __syncthreads();
-    const int t = p.block * SPECTRUM_FRAMES;
+    const int t = p.block * SPECTRUM_FRAMES, left = a.frames.n_frames - t;
+    const int n = left < SPECTRUM_FRAMES ? left : SPECTRUM_FRAMES;
     int largest = (int)0x80000000;
-    for (int i = threadIdx.x; i < a.n_mels * SPECTRUM_FRAMES; i += SPECTRUM_BLOCK) {
-        const int m = a.frames_first ? i % a.n_mels : i / SPECTRUM_FRAMES;
-        const int f = a.frames_first ? i / a.n_mels : i % SPECTRUM_FRAMES;
-        if (t + f >= a.frames.n_frames) continue;
-        const float value = sums[m * (SPECTRUM_FRAMES + 1) + f];
-        const long long to = a.frames_first ? (p.line * a.frames.n_frames + t + f) * a.n_mels + m
-                                            : (p.line * a.n_mels + m) * a.frames.n_frames + t + f;
-        a.out[to] = value;
+    const auto leave = [&](float *to, float value) {
+        *to = value;
         const int ordered = wt__spectrum_order(__float_as_int(value));
         if (value == value && ordered > largest) largest = ordered;
+    };
+    if (a.frames_first) {
+        float *out = a.out + (p.line * a.frames.n_frames + t) * a.n_mels;
+        for (int f = 0; f < n; f++)
+            for (int m = threadIdx.x; m < a.n_mels; m += SPECTRUM_BLOCK)
+                leave(out + f * a.n_mels + m, sums[m * (SPECTRUM_FRAMES + 1) + f]);
+    } else {
+        float *out = a.out + p.line * a.n_mels * a.frames.n_frames + t;
+        for (int i = threadIdx.x; i < a.n_mels * SPECTRUM_FRAMES; i += SPECTRUM_BLOCK) {
+            const int m = i / SPECTRUM_FRAMES, f = i % SPECTRUM_FRAMES;
+            if (f < n) leave(out + (long long)m * a.frames.n_frames + f, sums[m * (SPECTRUM_FRAMES + 1) + f]);
+        }
     }
     if (!a.peaks) return;
     atomicMax(peak, largest);

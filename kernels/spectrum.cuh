@@ -26,21 +26,21 @@ enum {
     SPECTRUM_RESIDENT_WIDE = SPECTRUM_BLOCK < 640 ? 640 / SPECTRUM_BLOCK : 1 // 96 registers: there and back in one
 };
 
-__device__ __forceinline__ int spectrum_at(int i)
+__device__ __forceinline__ int spectrum_at(int i) { return i + (i >> 4); }
+
+// spectrum_at(first + k STEP) for k < COUNT, where first / STEP is a multiple of COUNT but for STEP's multiples of 16:
+// the padding then grows evenly, and of a butterfly's places one is computed, the others are a constant further.
+template <int STEP, int COUNT> __device__ __forceinline__ int spectrum_along(int first, int k)
 {
-    return i + (i >> 4);
+    if constexpr (STEP % 16 == 0 || (16 % STEP == 0 && (STEP * COUNT % 16 == 0 || 16 % (STEP * COUNT) == 0)))
+        return spectrum_at(first) + (k * STEP + (k * STEP >> 4));
+    else
+        return spectrum_at(first + k * STEP);
 }
 
 // The last pass makes points S apart. Where it is two butterflies a thread, those of q and S - q, a thread has each of
 // its bins beside the mirror, and what follows needs no way through shared memory.
-constexpr int spectrum_last(int rest)
-{
-    return rest == wt__spectrum_radix(rest) ? rest : spectrum_last(rest / wt__spectrum_radix(rest));
-}
-enum {
-    SPECTRUM_LAST = spectrum_last(SPECTRUM_N),
-    SPECTRUM_PAIRED = SPECTRUM_LAST % 2 == 0 && SPECTRUM_N / SPECTRUM_LAST == 2 * SPECTRUM_THREADS
-};
+enum { SPECTRUM_LAST = wt__spectrum_last(SPECTRUM_N), SPECTRUM_PAIRED = wt__spectrum_paired(SPECTRUM_N) };
 
 // v[j] w^j. A sixteenth root's powers are products of two that are read: reading all fifteen takes longer.
 template <int R, class V> __device__ __forceinline__ void spectrum_turn(V *v, const V *twiddles, int stride)
@@ -68,34 +68,33 @@ __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddle
 {
     constexpr int R = wt__spectrum_radix(SPECTRUM_N / S), B = SPECTRUM_N / R, M = B / S;
     constexpr int E = (B + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS;
-    constexpr bool LAST = PAIRED && M == 1;
+    constexpr bool LAST = PAIRED && M == 1, WHOLE = B == E * SPECTRUM_THREADS; // no thread lacks a butterfly
     const auto butterfly = [&](int e) { return LAST && e ? t ? B - t : B / 2 : t + e * SPECTRUM_THREADS; };
     V v[E][R];
 #pragma unroll
     for (int e = 0; e < E; e++) {
         const int b = butterfly(e);
-        if (b >= B) continue;
+        if (!WHOLE && b >= B) continue;
         if constexpr (S == 1) {
             fill(b, v[e]);
         } else {
 #pragma unroll
-            for (int k = 0; k < R; k++) v[e][k] = points[spectrum_at(b + k * B)];
+            for (int k = 0; k < R; k++) v[e][k] = points[spectrum_along<B, R>(b, k)];
         }
     }
     __syncthreads();
 #pragma unroll
     for (int e = 0; e < E; e++) {
         const int b = butterfly(e), p = b / S, q = b % S;
-        if (b >= B) continue;
+        if (!WHOLE && b >= B) continue;
         fft_butterfly<R>(v[e]);
         if constexpr (M > 1) spectrum_turn<R>(v[e], twiddles + p, M);
 #pragma unroll
         for (int j = 0; j < R && !LAST; j++) {
-            const int to = q + S * (R * p + j);
             if constexpr (M > 1)
-                points[spectrum_at(to)] = v[e][j];
+                points[spectrum_along<S, R>(q + S * R * p, j)] = v[e][j];
             else if constexpr (!LAST)
-                store(to, v[e][j]);
+                store(q + S * (R * p + j), v[e][j]);
         }
     }
     if constexpr (LAST) {
@@ -149,9 +148,9 @@ __device__ __forceinline__ void spectrum_fill(const wt_spectrum_frames &f, const
 // Both frames' bin from its point and the mirror's.
 template <class V> __device__ __forceinline__ void spectrum_split(V z, V m, V &a, V &b)
 {
-    const decltype(V::x) half = 0.5;
-    a = V{half * (z.x + m.x), half * (z.y - m.y)};
-    b = V{half * (z.y + m.y), half * (m.x - z.x)};
+    const decltype(V::x) half = 0.5, x = half * m.x, y = half * m.y; // exact: one rounding each
+    a = V{half * z.x + x, half * z.y - y};
+    b = V{half * z.y + y, x - half * z.x};
 }
 
 /// Bin k of both frames.
@@ -179,7 +178,8 @@ __device__ __forceinline__ void spectrum_give(int t, const float2 (&v)[2][SPECTR
 }
 
 /// Transform the windowed frames t and t + 1 of one line, frames that do not exist as zeros, and give(k, x, y) each bin
-/// of both once, on any thread. What is given at k may be written to points k and N - k: no other thread asks for them.
+/// of both once, on any thread. What is given at k may be written to points k and N - k: no other thread asks for them;
+/// of a PAIRED transform to any.
 /// All threads of the block together; a barrier must follow before the points are read.
 template <class Give>
 __device__ __forceinline__ void spectrum_bins(const wt_spectrum_frames &f, int thread, float2 *points, const float *pcm,

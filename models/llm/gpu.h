@@ -66,6 +66,7 @@ typedef enum wt__step_kind {
 /// A batch that came twice on one of the partition's streams: from then on it is recorded.
 typedef struct wt__gpu_batch {
     wt__step_kind kind;
+    bool is_prompt;
     int n_tokens, variant;
     wt_graph *graph; ///< NULL = it came once
 } wt__gpu_batch;
@@ -83,6 +84,22 @@ typedef struct wt__llm_quant_kernel {
 
 /// Is it a matrix that llm_quant.cu multiplies with one vector?
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
+
+/// A step of one token in one launch: see gpu_step.c.
+typedef struct wt__gpu_stepper {
+    int n_phases; ///< 0 = it is done by several launches
+    int vector_bytes, n_stages;
+    size_t phases_at, arrived_at; ///< in io
+    wt_module *module;
+    wt_kernel *kernel;
+} wt__gpu_stepper;
+
+/// Launches as phases.
+typedef struct wt__phases {
+    wt_llm_phase *all; ///< [n] of [most]
+    int n, most, type; ///< type: of all weights
+    bool misfits;      ///< there is one that is no phase
+} wt__phases;
 
 enum {
     WT__N_LLM_MODULES = 5,
@@ -120,6 +137,7 @@ typedef struct wt__gpu {
     wt_graph *steps[WT__N_STEP_KINDS][WT__LLM_MAX_VARIANTS];
     wt__gpu_batch batches[WT__LLM_MAX_BATCHES];
     int n_batches;
+    wt__gpu_stepper step;
     wt__gpu_drawer drawer;
     wt_pool_block draw_memory; ///< accessed as long as it lives
     uintptr_t draw_address;
@@ -139,6 +157,16 @@ void wt__gpu_unload_quants(wt__gpu *gpu);
 /// Queue a product of matrices like `linear`, of that kind.
 WT_CHECKED wt_status wt__gpu_multiply_quant(const wt__gpu *gpu, wt_stream *stream, const wt__linear *linear,
                                             const wt_llm_matvec_args *args);
+
+/// Bytes of a model's phases.
+size_t wt__gpu_step_bytes(const wt_llm *llm);
+/// A launch becomes a phase.
+void wt__gpu_collect(wt__phases *phases, wt__llm_kernel kernel, const void *args);
+/// When all memory is there.
+WT_CHECKED wt_status wt__gpu_step_open(wt_llm_session *session);
+void wt__gpu_step_close(wt__gpu *gpu);
+/// Queue the step of one token from x to its logits, with n_phases.
+WT_CHECKED wt_status wt__gpu_launch_step(const wt_llm_session *session);
 
 /// Where the host prepares a part of io.
 static inline void *wt__gpu_host(const wt__gpu *gpu, size_t at)
@@ -200,6 +228,10 @@ WT_CHECKED wt_status wt__gpu_step(wt_llm_session *session, const wt_llm_turn *tu
 /// When it has run: the next tokens to `next` [n_tokens], -1 where a logit is not a number, and what the turns ask of
 /// them.
 void wt__gpu_step_choices(wt_llm_session *session, const wt_llm_turn *turns, int32_t *next);
+
+/// Queue the batch, of tokens that follow each other, through all layers, and the most probable token after each to
+/// session->tokens.
+WT_CHECKED wt_status wt__gpu_verify_greedy(wt_llm_session *session);
 
 /// The last token's logits to the host, if they are not there.
 WT_CHECKED wt_status wt__gpu_fetch_logits(const wt_llm_session *session);
