@@ -17,6 +17,11 @@
 WT_SPECTRUM_BOTH int wt__spectrum_radix(int rest)
 {
     int twos = 0, odd = rest;
+    if (rest == 400 || rest == 20) return 20;
+#ifdef WIDE_2048
+    if (rest == 2048) return 64;
+    if (rest == 32) return 32;
+#endif
     for (; odd % 2 == 0; odd /= 2) twos++;
     if (twos) {
         int passes = (twos + 3) / 4;
@@ -25,16 +30,19 @@ WT_SPECTRUM_BOTH int wt__spectrum_radix(int rest)
     return odd % 3 == 0 ? 3 : odd % 5 == 0 ? 5 : odd % 7 == 0 ? 7 : odd % 11 == 0 ? 11 : odd % 13 == 0 ? 13 : 0;
 }
 
-/// Threads that share one transform: sixteen points each.
+/// Threads that share one transform: sixteen points each; of 400, forty.
 WT_SPECTRUM_BOTH int wt__spectrum_threads(int n)
 {
-    return (n + 15) / 16;
+#ifdef WIDE_2048
+    if (n == 2048) return 32;
+#endif
+    return n == 400 ? 10 : (n + 15) / 16;
 }
 
 /// Pairs of frames a thread block transforms at once.
 WT_SPECTRUM_BOTH int wt__spectrum_sequences(int n)
 {
-    return wt__spectrum_threads(n) >= 128 ? 1 : 128 / wt__spectrum_threads(n);
+    return n == 400 ? 16 : wt__spectrum_threads(n) >= 128 ? 1 : 128 / wt__spectrum_threads(n);
 }
 
 /// Times a block does that, so that it writes runs of eight frames or more.
@@ -49,10 +57,16 @@ WT_SPECTRUM_BOTH int wt__spectrum_frames(int n)
     return 2 * wt__spectrum_sequences(n) * wt__spectrum_rounds(n);
 }
 
-/// Complex numbers of shared memory a transform takes: one of padding in sixteen.
+/// Of how many points one is padding: as many as threads write apart in the first pass.
+WT_SPECTRUM_BOTH int wt__spectrum_pad(int n)
+{
+    return wt__spectrum_radix(n) > 16 ? wt__spectrum_radix(n) : 16;
+}
+
+/// Complex numbers of shared memory a transform takes.
 WT_SPECTRUM_BOTH int wt__spectrum_points(int n)
 {
-    return n + n / 16 + 1;
+    return n + n / wt__spectrum_pad(n) + 1;
 }
 
 /// Points of a butterfly of the last pass.
