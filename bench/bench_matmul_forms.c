@@ -122,7 +122,7 @@ static void sweep_rows(bench *b)
 {
     static const expert_shape experts[] = {
         {128, 1536, 2048, true}, {128, 2048, 768, false}, {8, 28672, 4096, true}, {8, 4096, 14336, false}};
-    static const int rows[] = {24, 48, 96, 128, 256, 512};
+    static const int rows[] = {24, 64, 96, 128, 256, 512};
     for (int s = 0; s < 4; s++)
         for (int k = 0; k < 6; k++) {
             char name[96];

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_TABLE_SECTIONS = 8, MOST_TABLE_CHANNELS = 4 };
 enum { N_GENERATIONS = 16 }; // launches that may be queued before the host waits for the oldest
 
 // What one launch reads from the host, in mapped memory: its spans, then the parameter targets.
@@ -103,6 +104,46 @@ static int line_length(const wt_chain *chain, int k)
     return n;
 }
 
+// A line of which a table is made (biquad.cuh): one of a few sections and channels, where one stream has the kernel.
+static bool has_table(const wt_chain *chain, int k)
+{
+    return line_length(chain, k) > 1 && line_length(chain, k) <= MOST_TABLE_SECTIONS &&
+           chain->nodes[k].place.output_channels <= MOST_TABLE_CHANNELS;
+}
+
+size_t wt__chain_cuda_table_bytes(const wt_chain *chain, int frames)
+{
+    size_t floats = 0;
+    for (int k = 0; k < chain->n_nodes; k += line_length(chain, k)) {
+        const size_t n = (size_t)line_length(chain, k), channels = (size_t)chain->nodes[k].place.output_channels;
+        if (has_table(chain, k)) floats += (2 + 2 * n + channels) * (size_t)frames + (2 * n + 1) * 2 * n + 4;
+    }
+    return sizeof(float) * floats;
+}
+
+static void append_tables(text *t, const wt_chain *chain)
+{
+    for (int k = 0; k < chain->n_nodes; k += line_length(chain, k)) {
+        const char *name = kernel_name(chain->nodes[k].type);
+        if (!has_table(chain, k)) continue;
+        append(t, "static __shared__ __align__(16) %s_table<%d, %d> table_%d;\n", name, line_length(chain, k),
+               chain->nodes[k].place.output_channels, k);
+        append(t, "static __device__ __noinline__ bool ahead_%d(const chain_args &a, unsigned char *memory, int n)\n"
+                  "{\n    return %s_ahead(a, chain_room_of(a, memory), n, %d, table_%d);\n}\n", k, name, k, k);
+    }
+}
+
+// For tables of coefficients, when the kernel begins and after each block.
+static void append_refresh(text *t, const wt_chain *chain)
+{
+    append(t, "static __device__ __noinline__ void chain_refresh(const chain_args &a, unsigned char *memory)\n{\n");
+    for (int k = 0; k < chain->n_nodes; k += line_length(chain, k))
+        if (has_table(chain, k))
+            append(t, "    %s_behind(chain_room_of(a, memory), %d, table_%d);\n    __syncthreads();\n",
+                   kernel_name(chain->nodes[k].type), k, k);
+    append(t, "    if (threadIdx.x == 0) chain_changed = CHAIN_AS_DESIGNED;\n    __syncthreads();\n}\n");
+}
+
 // Texts that the chain includes; the nodes' own, each in a namespace; and one function a type, kept out of line, so that
 // a chain of five equal filters compiles and stays in the instruction cache as one.
 static void append_nodes(text *t, const wt_chain *chain)
@@ -138,7 +179,7 @@ static void append_designs(text *t, const wt_chain *chain)
 }
 
 // `resident`: for the kernel that stays (resident.cuh), with its taps and inserts after each node.
-static void append_calls(text *t, const wt_chain *chain, bool resident)
+static void append_calls(text *t, const wt_chain *chain, bool resident, bool in_shared)
 {
     if (resident) append(t, "#include \"resident_points.cuh\"\n");
     append(t, "static __device__ __noinline__ void chain_process(const chain_args &a, unsigned char *memory, int n,"
@@ -148,10 +189,12 @@ static void append_calls(text *t, const wt_chain *chain, bool resident)
         const char *name = kernel_name(node->type);
         n = line_length(chain, k);
         if (n > 1 && resident) {
+            if (in_shared && has_table(chain, k)) append(t, "    if (message.points || !ahead_%d(a, memory, n))\n", k);
             append(t, "    for (int k = %d, count = message.points ? 1 : %d; k < %d; k += count) {\n"
                       "        line_%s(a, memory, n, k, count);\n"
                       "        __syncthreads();\n"
                       "        if (message.points) chain_visit(a, n, k);\n    }\n", k, n, k + n, name);
+            if (in_shared && has_table(chain, k)) append(t, "    else __syncthreads();\n");
             continue;
         }
         if (node->plan.cuda_text)
@@ -171,7 +214,7 @@ static void append_calls(text *t, const wt_chain *chain, bool resident)
     append(t, "}\n");
 }
 
-static void append_after(text *t, const wt_chain *chain)
+static void append_after(text *t, const wt_chain *chain, bool in_shared)
 {
     append(t, "static __device__ void chain_after(const chain_args &a, unsigned char *memory,"
               " long long end)\n{\n");
@@ -179,7 +222,7 @@ static void append_after(text *t, const wt_chain *chain)
         if (chain->nodes[k].type->flags & WT_NODE_CUDA_AFTER)
             append(t, "    after_%s(a, memory, 0, end, %d);\n    __syncthreads();\n",
                    kernel_name(chain->nodes[k].type), k);
-    append(t, "}\n");
+    append(t, "%s}\n", in_shared ? "    chain_refresh(a, memory);\n" : "");
 }
 
 char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames, bool in_shared)
@@ -189,8 +232,10 @@ char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames, bool in_sh
     if (in_shared) append(&t, "#define CHAIN_IN_SHARED\n");
     append_nodes(&t, chain);
     append_designs(&t, chain);
-    append_calls(&t, chain, resident_frames > 0);
-    append_after(&t, chain);
+    if (in_shared) append_tables(&t, chain);
+    append_calls(&t, chain, resident_frames > 0, in_shared);
+    if (in_shared) append_refresh(&t, chain);
+    append_after(&t, chain, in_shared);
     append(&t, "#include \"%s\"\n", resident_frames ? "resident.cuh" : "chain_main.cuh");
     if (!t.failed) return t.at;
     free(t.at);

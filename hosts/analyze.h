@@ -109,6 +109,26 @@ typedef struct analyze_options {
     wt_backend backend;
 } analyze_options;
 
+/// What a worker's time goes to.
+typedef enum analyze_stage {
+    ANALYZE_LOOK,    ///< at the heads of files
+    ANALYZE_OPEN,    ///< the device
+    ANALYZE_READ,    ///< files: opened, decoded
+    ANALYZE_MEMORY,  ///< taken of the device, and page-locked
+    ANALYZE_PLANS,   ///< made for a GPU
+    ANALYZE_COMPUTE, ///< by the worker itself, or given to a GPU
+    ANALYZE_WAIT,    ///< for a GPU
+    ANALYZE_GIVE,    ///< a GPU's results, to each file its own
+    ANALYZE_WRITE,
+    ANALYZE_STAGES,
+} analyze_stage;
+const char *analyze_stage_name(analyze_stage stage);
+
+/// Nanoseconds of all workers.
+typedef struct analyze_times {
+    atomic_llong ns[ANALYZE_STAGES];
+} analyze_times;
+
 enum { ANALYZE_MAX_KEPT = 64, ANALYZE_ROOMS = 6 };
 
 /// Files of one kind as they are in memory: [n_files][n][channels].
@@ -120,6 +140,8 @@ typedef struct analyze_packed {
 
 /// A worker's GPU; device NULL = none. Plans and memory stay from batch to batch.
 typedef struct analyze_place {
+    analyze_stage stage; // since then
+    int64_t since_ns, spent_ns[ANALYZE_STAGES];
     wt_device *device;
     wt_stream *stream;
     wt_buffer *packed, *pcm, *rooms[ANALYZE_ROOMS]; // on the device
@@ -243,11 +265,13 @@ WT_CHECKED wt_status analyze_join(const analyze_feature *feature, analyze_result
 
 // ---- analyze_gpu.c
 
+/// The worker's time is another stage's from now on; returns the one before.  [worker]
+analyze_stage analyze_enter(analyze_place *place, analyze_stage stage);
 /// The first GPU for one worker; the CPU leaves the place empty. Errors: those of wt_device_open.  [worker]
 WT_CHECKED wt_status analyze_place_open(wt_backend backend, analyze_place *place);
 void analyze_place_close(analyze_place *place); ///< An empty one is allowed.  [worker]
 /// A buffer of at least so many bytes; what lay in a smaller one is lost.
-WT_CHECKED wt_status analyze_grow(wt_device *device, wt_memory memory, size_t bytes, wt_buffer **buffer);
+WT_CHECKED wt_status analyze_grow(analyze_place *place, wt_memory memory, size_t bytes, wt_buffer **buffer);
 /// A length that many signals share, up to an eighth more than `n`; and whether all features allow it.
 int64_t analyze_shared_length(int64_t n);
 bool analyze_any_length(const analyze_options *options);
@@ -515,10 +539,10 @@ WT_CHECKED wt_status analyze_part_open(const analyze_report *report, const analy
 /// This thread's last error into the item: sentences of the ops do not know the file.  [worker]
 void analyze_note_error(process_item *item, wt_status status);
 void analyze_item_done(process_run *run, process_item *item); ///< Count it.  [worker]
-/// Do all items on options->n_jobs threads; errors of single files stand in their items.
+/// Do all items on options->n_jobs threads; errors of single files stand in their items. `times` begins at 0.
 /// Errors: only what ends the whole run.  [main]
 WT_CHECKED wt_status analyze_run(const analyze_options *options, process_run *run, void (*tick)(void *user),
-                                 void *user);
+                                 void *user, analyze_times *times);
 
 // ---- analyze_batch.c
 
@@ -527,7 +551,7 @@ typedef struct analyze_batches analyze_batches;
 /// Look at all files, on options->n_jobs threads; what cannot be read, or is too long, will be done by itself. Free
 /// with analyze_batches_free, also after an error.  [main]
 WT_CHECKED wt_status analyze_batches_make(const analyze_options *options, process_run *run, void (*tick)(void *user),
-                                          void *user, analyze_batches **batches);
+                                          void *user, analyze_times *times, analyze_batches **batches);
 void analyze_batches_free(analyze_batches *batches); ///< NULL is allowed.  [main]
 int analyze_batches_count(const analyze_batches *batches);
 /// Batch k: read, compute, write.  [worker]

@@ -76,6 +76,7 @@ static void look_at(analyze_batches *b, facts *f)
 
 typedef struct survey {
     analyze_batches *batches;
+    analyze_times *times;
     atomic_int next;
 } survey;
 
@@ -83,8 +84,10 @@ static void look(void *user, int worker)
 {
     (void)worker;
     survey *s = user;
+    const int64_t begin_ns = wt_clock_now_ns(NULL);
     for (int k; !wt_interrupted() && (k = atomic_fetch_add(&s->next, 1)) < s->batches->n_files;)
         look_at(s->batches, &s->batches->files[k]);
+    atomic_fetch_add(&s->times->ns[ANALYZE_LOOK], wt_clock_now_ns(NULL) - begin_ns);
 }
 
 /// Those that go together stand together, and within them in the order given.
@@ -124,7 +127,7 @@ static void cut_run(analyze_batches *b, int first, int n)
 }
 
 wt_status analyze_batches_make(const analyze_options *options, process_run *run, void (*tick)(void *user), void *user,
-                               analyze_batches **batches)
+                               analyze_times *times, analyze_batches **batches)
 {
     analyze_batches *b = *batches = calloc(1, sizeof *b);
     if (!b) return wt_fail(WT_ERR_NO_MEMORY, "analyze: batches");
@@ -137,7 +140,7 @@ wt_status analyze_batches_make(const analyze_options *options, process_run *run,
             atomic_fetch_add(&run->n_done, 1);
         else
             b->files[b->n_files++].item = k;
-    survey s = {.batches = b};
+    survey s = {.batches = b, .times = times};
     const bool held = options->format <= ANALYZE_JSON; // pictures and parts want the samples beside the features
     for (int k = 0; k < b->n_files; k++) b->files[k].alone = true;
     wt_status status = held ? wt__crew_run("analyze", options->n_jobs, look, &s, tick, user) : WT_OK;
@@ -205,8 +208,8 @@ static wt_status read_files(work *w)
 {
     analyze_place *p = w->place;
     const size_t bytes = file_bytes(w), all = bytes * (size_t)w->n_room;
-    wt_status status = analyze_grow(p->device, WT_MEMORY_PINNED, all, &p->read);
-    if (!status) status = analyze_grow(p->device, WT_MEMORY_DEVICE, all, &p->packed);
+    wt_status status = analyze_grow(p, WT_MEMORY_PINNED, all, &p->read);
+    if (!status) status = analyze_grow(p, WT_MEMORY_DEVICE, all, &p->packed);
     if (status) return status;
     char *to = wt_buffer_host(p->read);
     for (int k = 0; k < w->n_files; k++) w->left[k] = !read_file(w, k, to + (size_t)k * bytes);
@@ -263,7 +266,7 @@ static wt_status convert(work *w)
     void *pcm;
     wt_status status =
         analyze_kept_plan(b, &analyze_pcm_maker, b->channels < w->files->channels, &pcm);
-    if (!status) status = analyze_grow(p->device, WT_MEMORY_DEVICE, line * (size_t)b->signal.n, &p->pcm);
+    if (!status) status = analyze_grow(p, WT_MEMORY_DEVICE, line * (size_t)b->signal.n, &p->pcm);
     wt_buffer *planar = p->pcm;
     if (!status && resampled) status = analyze_room(b, 0, line * (size_t)w->files->n_in, &planar);
     if (!status) status = wt_pcm_plan_enqueue(pcm, p->stream, p->packed, 0, planar, 0);
@@ -311,10 +314,13 @@ static void finish(work *w, int k)
 static wt_status run(work *w)
 {
     shape(w);
+    analyze_enter(w->place, ANALYZE_READ);
     wt_status status = read_files(w);
+    analyze_enter(w->place, ANALYZE_COMPUTE);
     if (!status) status = convert(w);
     if (!status) status = analyze_batch_compute(&w->batch, w->results);
     if (!status && wt_interrupted()) status = wt_fail(WT_ERR_CANCELLED, "interrupted");
+    analyze_enter(w->place, ANALYZE_WRITE);
     for (int k = 0; k < w->n_files && !status; k++)
         if (!w->left[k]) finish(w, k);
     return status;

@@ -86,10 +86,14 @@ static json_t *item_json(const process_item *item)
     return object;
 }
 
-static void report_json(const arguments *a, const process_run *run, double wall_s, FILE *out)
+static void report_json(const arguments *a, const process_run *run, double wall_s, const analyze_times *times,
+                        FILE *out)
 {
     const process_totals t = process_add_up(run);
-    json_t *root = json_object(), *features = json_array(), *files = json_array();
+    json_t *root = json_object(), *features = json_array(), *files = json_array(), *stages = json_object();
+    for (int k = 0; k < ANALYZE_STAGES; k++)
+        json_object_set_new(stages, analyze_stage_name((analyze_stage)k),
+                            json_real((double)atomic_load(&times->ns[k]) * 1e-9));
     for (int k = 0; k < a->options.n_features; k++)
         json_array_append_new(features, json_string(a->options.features[k]->name));
     json_object_set_new(root, "features", features);
@@ -99,6 +103,7 @@ static void report_json(const arguments *a, const process_run *run, double wall_
     json_object_set_new(root, "not_done", json_integer(t.untouched));
     json_object_set_new(root, "audio_s", json_real(t.audio_s));
     json_object_set_new(root, "wall_s", json_real(wall_s));
+    json_object_set_new(root, "stages_s", stages);
     json_object_set_new(root, "files", files);
     for (int k = 0; k < run->n_items; k++) json_array_append_new(files, item_json(&run->items[k]));
     json_dumpf(root, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
@@ -150,6 +155,7 @@ static wt_status choose_backend(const char *text, analyze_options *o, analyze_pl
 static int analyze_files(arguments *a, char **inputs, int n_inputs, const char *output)
 {
     process_run run = {.options = NULL};
+    analyze_times times = {.ns = {0}};
     wt_status status = process_list(inputs, n_inputs, output, a->options.extension, a->resume, &run.items,
                                     &run.n_items);
     if (status) return command_fail("analyze", status);
@@ -157,10 +163,10 @@ static int analyze_files(arguments *a, char **inputs, int n_inputs, const char *
               .shown = !a->quiet && !a->json};
     const int64_t begin_ns = wt_clock_now_ns(NULL);
     if (v.shown) wt_progress_begin(&v.bar);
-    status = analyze_run(&a->options, &run, draw, &v);
+    status = analyze_run(&a->options, &run, draw, &v, &times);
     if (v.shown) wt_progress_end(&v.bar);
     const double wall_s = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-9;
-    if (a->json) report_json(a, &run, wall_s, strcmp(output, "-") ? stdout : stderr);
+    if (a->json) report_json(a, &run, wall_s, &times, strcmp(output, "-") ? stdout : stderr);
     else report_text(&run, wall_s, a->quiet);
     const int code = status ? command_fail("analyze", status) : process_exit_code(&run, false);
     process_list_free(run.items, run.n_items);

@@ -60,6 +60,9 @@ struct chain_room {
 };
 #ifdef CHAIN_IN_SHARED
 static __shared__ int chain_memory_at, chain_plans_at, chain_places_at; // bytes
+// What has happened to the coefficients since chain_refresh made tables of them.
+enum { CHAIN_AS_DESIGNED, CHAIN_DESIGNED_ANEW, CHAIN_RESTED };
+static __shared__ int chain_changed;
 #endif
 
 // One thread, between barriers: the instance at hand is another one, so many bytes further.

@@ -174,12 +174,21 @@ static __device__ float convolution_hear(const convolution_job &job, int c, long
     const convolution_plan *p = job.p;
     const int mask = p->ring_frames - 1;
     float even = 0.0f, odd = 0.0f;
+#pragma unroll 1
     for (int f = 0; f < p->n_feeds; f++) {
         const float *h = job.table(p->head) + convolution_response(p, c, f) * p->head_taps;
         const float *ring = job.channel(convolution_input(p, c, f));
         const int now = (int)(position & mask), fours = p->head_taps & 3 ? 0 : p->head_taps; // else h is not aligned
+        const float *x = ring + now;
         int k = 0;
-#pragma unroll 4
+        if (now >= p->head_taps) // the whole stretch in one piece: one address, short offsets
+#pragma unroll 8
+            for (; k < fours; k += 4, x -= 4) {
+                const float4 four = *(const float4 *)(h + k);
+                even = fmaf(four.x, x[0], even), odd = fmaf(four.y, x[-1], odd);
+                even = fmaf(four.z, x[-2], even), odd = fmaf(four.w, x[-3], odd);
+            }
+#pragma unroll 1
         for (; k < fours; k += 4) {
             const float4 four = *(const float4 *)(h + k);
             even = fmaf(four.x, ring[(now - k) & mask], even);

@@ -34,7 +34,8 @@ static __device__ void limiter_find_need(const wt_node_io *io, const limiter_pla
         const float *ring = audio + c * p->ring_frames;
         const int now = (int)((io->position + n) & mask);
         float x[TRUE_PEAK_TAPS + 1];
-        true_peak_load<TRUE_PEAK_TAPS>([&](int k) { return ring[(now - k) & mask]; }, x);
+        if (now < TRUE_PEAK_TAPS) true_peak_load<TRUE_PEAK_TAPS>([&](int k) { return ring[(now - k) & mask]; }, x);
+        else true_peak_load<TRUE_PEAK_TAPS>([&](int k) { return ring[now - k]; }, x); // one address, short offsets
         const float need = limiter_need(k, true_peak_top_of(x));
         atomicMax((int *)&line[before + n], __float_as_int(need)); // floats >= 0 order like their bits
     });

@@ -35,11 +35,73 @@ extern "C" __global__ void __launch_bounds__(256) llm_embed(const __grid_constan
     }
 }
 
+#define KEPT 8 // times four elements of a row that a thread keeps
+
+static __device__ __forceinline__ float sum4(float4 x) { return (x.x + x.y) + (x.z + x.w); }
+
+template <class T> static __device__ __forceinline__ void narrow4(float4 x, T *to)
+{
+    pack<T, 4> y;
+    narrow(x.x, &y.at[0]);
+    narrow(x.y, &y.at[1]);
+    narrow(x.z, &y.at[2]);
+    narrow(x.w, &y.at[3]);
+    *(pack<T, 4> *)to = y;
+}
+
+// Rows of a multiple of four elements, at most 4 * 256 * KEPT, which are read once; the weights before the row is there.
+static __device__ void norm_kept(const wt_llm_norm_args &a, float *scratch)
+{
+    const int n = a.width / 4;
+    const float4 *rows = (const float4 *)a.x + (long long)blockIdx.x * n;
+    float4 x[KEPT], weights[KEPT];
+    float mean = 0, squares = 0;
+#pragma unroll
+    for (int i = 0; i < KEPT; i++) {
+        const int c = threadIdx.x + 256 * i;
+        weights[i] = c < n ? ((const float4 *)a.weight)[c] : float4{0, 0, 0, 0};
+    }
+    wait_for_earlier();
+#pragma unroll
+    for (int i = 0; i < KEPT; i++) {
+        const int c = threadIdx.x + 256 * i;
+        x[i] = c < n ? rows[c] : float4{0, 0, 0, 0};
+    }
+    if (a.bias) {
+#pragma unroll
+        for (int i = 0; i < KEPT; i++) mean += sum4(x[i]);
+        mean = block_sum(mean, scratch) / (float)a.width;
+    }
+#pragma unroll
+    for (int i = 0; i < KEPT; i++) {
+        if ((int)threadIdx.x + 256 * i >= n) continue;
+        x[i] = {x[i].x - mean, x[i].y - mean, x[i].z - mean, x[i].w - mean};
+        squares += sum4({x[i].x * x[i].x, x[i].y * x[i].y, x[i].z * x[i].z, x[i].w * x[i].w});
+    }
+    const float scale = 1 / sqrtf(block_sum(squares, scratch) / (float)a.width + a.eps);
+#pragma unroll
+    for (int i = 0; i < KEPT; i++) {
+        const int c = threadIdx.x + 256 * i;
+        if (c >= n) continue;
+        const float4 bias = a.bias ? ((const float4 *)a.bias)[c] : float4{0, 0, 0, 0}, w = weights[i];
+        const float4 y = {x[i].x * scale * w.x + bias.x, x[i].y * scale * w.y + bias.y, x[i].z * scale * w.z + bias.z,
+                          x[i].w * scale * w.w + bias.w};
+        const long long at = ((long long)blockIdx.x * n + c) * 4;
+        if (a.type == WT_LLM_F32) ((float4 *)a.out)[at / 4] = y;
+        if (a.type == WT_LLM_F16) narrow4(y, (f16 *)a.out + at);
+        if (a.type == WT_LLM_BF16) narrow4(y, (bf16 *)a.out + at);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(256) llm_norm(const __grid_constant__ wt_llm_norm_args a)
 {
-    let_next_begin();
-    wait_for_earlier();
     __shared__ float scratch[32];
+    let_next_begin();
+    if (a.width % 4 == 0 && a.width <= 4 * 256 * KEPT && !(((unsigned long long)a.weight | (unsigned long long)a.bias) % 16)) {
+        norm_kept(a, scratch);
+        return;
+    }
+    wait_for_earlier();
     const float *x = a.x + (long long)blockIdx.x * a.width;
     float mean = 0, squares = 0;
     if (a.bias) {

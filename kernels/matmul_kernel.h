@@ -29,6 +29,7 @@
 #define WT_MM_WGMMA_SUMS    (8 * 16 * 64) // that it finishes at a time
 #define WT_MM_SKINNY_WARPS  16            // most of a block of matmul_skinny
 #define WT_MM_SKINNY_PITCH  17            // floats between rows of x in its shared memory
+#define WT_MM_SKINNY_STEP   (16 * 64 + 64) // bytes of a step of 16 rows of W there, of which neighbours meet other banks
 
 #define WT_MM_RELU      1
 #define WT_MM_SILU      2
@@ -61,6 +62,7 @@ typedef struct wt_mm_args {
     int scale_shift;                             ///< log2 of scale_columns where that is a power of two, else -1
     int w_type, x_type, y_type, scale_type;
     int activation, gated, add;
+    int overlap; ///< with the launch before, which does not write W
 } wt_mm_args;
 
 /// What tensor copies are told of a matrix: wt_tensor_map of <warptone/kernel.h>.

@@ -34,13 +34,19 @@ static __device__ __forceinline__ void store(void *p, int type, long long at, fl
     else narrow(x, (bf16 *)p + at);
 }
 
+static __device__ __forceinline__ float rounded(float x, int type)
+{
+    if (type == NN_F32) return x;
+    return type == NN_F16 ? f32_of_f16(f16_of_f32(x)) : __uint_as_float((unsigned)bf16_of_f32(x) << 16);
+}
+
 static __device__ __forceinline__ float load_or(const nn_vector &v, long long at, float otherwise)
 {
     return v.data ? load(v.data, v.type, at) : otherwise;
 }
 
 // N neighbouring elements as floats, from memory at once.
-template <class T, int N> struct alignas(sizeof(T) * N) pack {
+template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pack {
     T at[N];
 };
 
@@ -74,6 +80,21 @@ template <int N> static __device__ __forceinline__ void store_some(const nn_rows
     else store_pack<bf16, N>(r.data, at, x);
 }
 
+// N elements that are on their way: of T as they are, so that nothing waits for them yet; of any_type as floats.
+struct any_type {};
+template <class T, int N> struct held {
+    pack<T, N> own;
+    __device__ __forceinline__ void take(const nn_rows &r, long long at) { own = *(const pack<T, N> *)((const T *)r.data + at); }
+    __device__ __forceinline__ float get(int i) const { return widen(own.at[i]); }
+    static __device__ __forceinline__ void give(const nn_rows &r, long long at, const float *x) { store_pack<T, N>(r.data, at, x); }
+};
+template <int N> struct held<any_type, N> {
+    float own[N];
+    __device__ __forceinline__ void take(const nn_rows &r, long long at) { load_some<N>(r, at, own); }
+    __device__ __forceinline__ float get(int i) const { return own[i]; }
+    static __device__ __forceinline__ void give(const nn_rows &r, long long at, const float *x) { store_some<N>(r, at, x); }
+};
+
 static __device__ __forceinline__ float warp_sum(float x)
 {
     for (int step = 16; step; step /= 2) x += __shfl_xor_sync(ALL, x, step);
@@ -94,4 +115,31 @@ static __device__ __forceinline__ float block_sum(float x, float *scratch)
 static __device__ __forceinline__ float after(const nn_after &a, float x, long long channel)
 {
     return nn_activate(a.kind, x, a.kind == NN_SNAKE ? load(a.alpha.data, a.alpha.type, channel) : a.slope);
+}
+
+// The same of N elements, of one channel or of neighbours.
+template <int N> static __device__ __forceinline__ void after_all(const nn_after &a, float *x, long long channel, bool one)
+{
+#define EACH(kind)                                                                                                     \
+    case kind:                                                                                                         \
+        _Pragma("unroll") for (int i = 0; i < N; i++) x[i] = nn_activate(kind, x[i], a.slope);                         \
+        break;
+    switch (a.kind) {
+        EACH(NN_RELU)
+        EACH(NN_SILU)
+        EACH(NN_GELU)
+        EACH(NN_GELU_TANH)
+        EACH(NN_SIGMOID)
+        EACH(NN_TANH)
+        EACH(NN_LEAKY_RELU)
+        EACH(NN_RELU2)
+    case NN_SNAKE:
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            x[i] = nn_activate(NN_SNAKE, x[i], load(a.alpha.data, a.alpha.type, one ? channel : channel + i));
+        break;
+    default:
+        break;
+    }
+#undef EACH
 }

@@ -252,6 +252,7 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
         chain_memory_at = (int)(room - (unsigned char *)shared);
         chain_plans_at = chain_memory_at + (int)r.chain.instance_bytes;
         chain_places_at = chain_plans_at + (int)r.plans_bytes;
+        chain_changed = CHAIN_RESTED;
     }
 #endif
     if (r.copy_memory) {
@@ -278,6 +279,9 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
             r.targets[blockIdx.x * r.layout.n_params + first + i] =
                 ((const wt_ramp *)(memory + a->places[k].ramps))[i].target;
     __syncthreads();
+#ifdef CHAIN_IN_SHARED
+    chain_refresh(*a, memory);
+#endif
     return memory;
 }
 

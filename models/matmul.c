@@ -233,6 +233,7 @@ wt_status wt__mm_fill(const wt_matmul_args *g, wt_mm_args *a)
         .activation = (int)g->activation,
         .gated = g->gated,
         .add = g->add,
+        .overlap = g->overlap,
     };
     a->x_batch = g->x_batch_stride ? g->x_batch_stride : a->m * a->x_stride;
     fill_scales(w, a);

@@ -156,7 +156,7 @@ static int skinny_scales(const wt_mm_args *a, int vector)
 /// order of sums.
 static int warps_of(int n_chunks, int pair)
 {
-    int warps = 8 / pair; // three blocks fit the shared memory of an SM of 228 KB
+    int warps = 8 / pair;
     while (warps > 1 && warps / 2 >= n_chunks) warps /= 2;
     return warps;
 }
@@ -176,18 +176,23 @@ static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     const int vector = tensor_vector(cuda, a), scales = vector ? skinny_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
     if (scales < 0) return false;
     const int n_tiles = wt__mm_number_tiles(a, 16), width = a->experts || a->m <= 8 ? 8 : 16;
-    const int chosen = a->w_type == WT_MM_F16 || a->w_type == WT_MM_BF16 ? 2 : 4; // bench_matmul sweep, H200
-    const int steps = cuda->config.skinny_steps ? cuda->config.skinny_steps : chosen;
-    const int stages = cuda->config.skinny_stages ? cuda->config.skinny_stages : 2;
+    const bool is_16 = a->w_type == WT_MM_F16 || a->w_type == WT_MM_BF16;
+    const int steps = cuda->config.skinny_steps ? cuda->config.skinny_steps : is_16 ? 2 : 4;
+    const int stages = cuda->config.skinny_stages ? cuda->config.skinny_stages : is_16 ? 3 : 2;
+    const int blocks = cuda->config.skinny_blocks ? cuda->config.skinny_blocks : 2; // an SM
     const int n_chunks = (a->columns + steps * 4 * vector - 1) / (steps * 4 * vector);
-    const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps : warps_of(n_chunks, pair);
+    const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps / pair : warps_of(n_chunks, pair);
     const option options[] = {{"W", a->w_type}, {"X", a->x_type}, {"SCALES", scales}, {"S", a->scale_type},
                               {"N", width / 8}, {"PAIR", pair},   {"STEPS", steps},   {"STAGES", stages}};
     *p = (plan){.file = "kernels/matmul_skinny.cu", .function = "matmul_skinny"};
     write_options(p, options, 8);
-    p->launch = (wt_launch){.grid = {n_tiles, wt_mm_n_tiles(a, width), 1},
+    const int64_t n_items = (int64_t)n_tiles * wt_mm_n_tiles(a, width), most = blocks * cuda->n_sms;
+    if (n_items > INT32_MAX) return false;
+    const int sum_bytes = 2 * pair * width * WT_MM_SKINNY_PITCH * (int)sizeof(float);
+    p->launch = (wt_launch){.grid = {(int)(n_items < most ? n_items : most)},
                             .block = {32 * warps},
-                            .shared_bytes = (size_t)(warps * stages * pair * steps * (16 * 64 + 64))};
+                            .shared_bytes = (size_t)(warps * (stages * pair * steps * WT_MM_SKINNY_STEP + sum_bytes)),
+                            .overlap = a->overlap};
     return true;
 }
 

@@ -99,10 +99,23 @@ wt_status wt__nn_launch(const wt_nn *nn, nn_kernel kernel, wt_stream *stream, co
 
 // ---- operands
 
-bool wt__nn_in_packs(const nn_rows *r)
+static bool in_packs(const nn_rows *r, int n)
 {
-    const uintptr_t bytes = NN_PACK * wt_dtype_bytes((wt_dtype)r->type, 1);
-    return !r->data || ((uintptr_t)r->data % bytes == 0 && r->stride % NN_PACK == 0);
+    const uintptr_t bytes = (uintptr_t)n * wt_dtype_bytes((wt_dtype)r->type, 1);
+    return !r->data || ((uintptr_t)r->data % (bytes < 16 ? bytes : 16) == 0 && r->stride % n == 0);
+}
+
+nn_access wt__nn_access(const nn_rows *const *rows, int n, const nn_rows *const *factors, int n_factors, long long run)
+{
+    const int wide = rows[0]->type == NN_F32 ? 4 : 8;
+    bool one_type = run % wide == 0, fours = run % 4 == 0;
+    for (int k = 0; k < n + n_factors; k++) {
+        const nn_rows *r = k < n ? rows[k] : factors[k - n];
+        one_type &= in_packs(r, wide) && (!r->data || k >= n || r->type == rows[0]->type);
+        fours &= in_packs(r, 4);
+    }
+    if (!one_type) return fours ? NN_PACKS : NN_SINGLE;
+    return rows[0]->type == NN_F32 ? NN_PACKS_F32 : rows[0]->type == NN_F16 ? NN_PACKS_F16 : NN_PACKS_BF16;
 }
 
 static wt_status check_any(const char *what, const wt_array *a)

@@ -34,7 +34,7 @@ typedef enum nn_kernel {
     NN_N_KERNELS
 } nn_kernel;
 
-enum { NN_MODULES = 12, NN_PACK = 4, NN_COUNTERS = 64 };
+enum { NN_MODULES = 12, NN_COUNTERS = 64 };
 
 struct wt_nn {
     wt_device *device;
@@ -65,7 +65,12 @@ WT_CHECKED wt_status wt__nn_shape(const char *what, const wt_array *a, int rank,
 WT_CHECKED wt_status wt__nn_after(const char *what, const wt_nn_activation *activation, long long channels,
                                   nn_after *after);
 
-bool wt__nn_in_packs(const nn_rows *rows); ///< can a GPU's thread take four elements at once?
+/// How many neighbours a GPU's thread can take at once: of `rows`, the first of them always there, and of `factors`,
+/// which may be of other types; `run` elements lie beside each other.
+nn_access wt__nn_access(const nn_rows *const *rows, int n, const nn_rows *const *factors, int n_factors, long long run);
+
+/// Elements of a pack.
+static inline int wt__nn_pack(nn_access access) { return access == NN_SINGLE ? 1 : access <= NN_PACKS_F32 ? 4 : 8; }
 
 static inline bool wt__nn_is_float(wt_dtype type)
 {

@@ -306,6 +306,16 @@ wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logi
     return status;
 }
 
+wt_status wt__gpu_verify_greedy(wt_llm_session *s)
+{
+    wt__gpu *g = s->gpu;
+    const size_t bytes = sizeof(wt_llm_token) * (size_t)s->n_tokens;
+    wt_status status = wt__gpu_push(s, g->tokens_at, bytes);
+    if (!status) status = wt__gpu_push_tables(s);
+    if (!status) status = wt__gpu_queue_batch(s, WT__STEP_GREEDY);
+    return status ? status : wt_pool_download(g->pool, g->io, s->stream, g->tokens_at, s->tokens, bytes);
+}
+
 wt_status wt__gpu_fetch_logits(const wt_llm_session *s)
 {
     wt__gpu *g = s->gpu;

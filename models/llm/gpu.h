@@ -66,6 +66,7 @@ typedef enum wt__step_kind {
 /// A batch that came twice on one of the partition's streams: from then on it is recorded.
 typedef struct wt__gpu_batch {
     wt__step_kind kind;
+    bool is_prompt;
     int n_tokens, variant;
     wt_graph *graph; ///< NULL = it came once
 } wt__gpu_batch;
@@ -200,6 +201,10 @@ WT_CHECKED wt_status wt__gpu_step(wt_llm_session *session, const wt_llm_turn *tu
 /// When it has run: the next tokens to `next` [n_tokens], -1 where a logit is not a number, and what the turns ask of
 /// them.
 void wt__gpu_step_choices(wt_llm_session *session, const wt_llm_turn *turns, int32_t *next);
+
+/// Queue the batch, of tokens that follow each other, through all layers, and the most probable token after each to
+/// session->tokens.
+WT_CHECKED wt_status wt__gpu_verify_greedy(wt_llm_session *session);
 
 /// The last token's logits to the host, if they are not there.
 WT_CHECKED wt_status wt__gpu_fetch_logits(const wt_llm_session *session);

@@ -180,7 +180,9 @@ static int rows_of(const wt_llm_session *s) { return wt__gpu_rows(s->n_tokens, s
 
 static void multiply(wt__pass *p, const wt_matmul_args *a)
 {
-    if (!p->status) p->status = wt_matmul_enqueue(p->s->gpu->matmul, p->s->stream, a);
+    wt_matmul_args overlapping = *a;
+    overlapping.overlap = true; // weights were there before the step
+    if (!p->status) p->status = wt_matmul_enqueue(p->s->gpu->matmul, p->s->stream, &overlapping);
 }
 
 bool wt__llm_alike(const wt__linear *a, const wt__linear *b)

@@ -240,6 +240,11 @@ void wt_llm_tell(const float *logits, int vocab_size, int n_top, wt_llm_pick *pi
 /// (wt_llm_snapshot). Errors: those of wt_llm_prefill.  [worker]
 WT_CHECKED wt_status wt_llm_verify(wt_llm_session *session, const int32_t *ids, int n, float *logits);
 
+/// The same, but only the most probable token after each of them to `next` [n], the first of equals, -1 where a logit
+/// is not a number: a GPU chooses it and leaves the logits where they are. wt_llm_logits has none afterwards. Errors:
+/// those of wt_llm_prefill; WT_ERR_NO_MEMORY.  [worker]
+WT_CHECKED wt_status wt_llm_verify_greedy(wt_llm_session *session, const int32_t *ids, int n, int32_t *next);
+
 /// Append a token through the first `n_layers` layers alone, 1 .. n_layers of the model: wt_llm_logits then has a guess
 /// at a part of the cost. The other layers' keys and values are not there, so the session must be restored to the
 /// position before it ahead of anything but the next draft. Errors: also WT_ERR_BAD_ARG.  [worker]

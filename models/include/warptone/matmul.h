@@ -77,8 +77,9 @@ typedef struct wt_matmul_args {
     int m;              ///< rows of x and y, 0 = nothing is done; with `experts` rows of y
     wt_dtype y_dtype;   ///< F32 F16 BF16; I32: the exact sums of an I8 product, with neither scales nor epilogue
     wt_activation activation;
-    bool gated; ///< two parts of equal shape: see above
-    bool add;   ///< y += instead of y =
+    bool gated;   ///< two parts of equal shape: see above
+    bool add;     ///< y += instead of y =
+    bool overlap; ///< what is queued before does not write the matrices: few rows of x may begin to read them early
 
     int n_batches;                          ///< as many products with the matrices of a stack; 0 = one
     int64_t x_batch_stride, y_batch_stride; ///< elements between batches; 0 = dense, m times the row stride
@@ -96,8 +97,9 @@ typedef struct wt_matmul wt_matmul;
 typedef struct wt_matmul_config {
     wt_device *device;       ///< borrowed until destroy
     wt_partition *partition; ///< whose streams it will run on, for the number of SMs; NULL = the whole device
-    int skinny_warps, skinny_steps,
-        skinny_stages; ///< of the kernel for few rows of x, to try others than it chooses; 0 = chosen
+    int skinny_warps, skinny_steps, skinny_stages,
+        skinny_blocks; ///< of the kernel for few rows of x, to try others than it chooses; 0 = chosen. Gated products
+                       ///< have half the warps
     int wgmma_columns, wgmma_stages; ///< likewise of the kernel for many rows of x on compute capability 9.0
     bool no_library;                 ///< own kernels only, also where cuBLASLt is there
     bool no_wgmma;                   ///< without that kernel
