@@ -18,10 +18,6 @@ WT_SPECTRUM_BOTH int wt__spectrum_radix(int rest)
 {
     int twos = 0, odd = rest;
     if (rest == 400 || rest == 20) return 20;
-#ifdef WIDE_2048
-    if (rest == 2048) return 64;
-    if (rest == 32) return 32;
-#endif
     for (; odd % 2 == 0; odd /= 2) twos++;
     if (twos) {
         int passes = (twos + 3) / 4;
@@ -33,9 +29,6 @@ WT_SPECTRUM_BOTH int wt__spectrum_radix(int rest)
 /// Threads that share one transform: sixteen points each; of 400, forty.
 WT_SPECTRUM_BOTH int wt__spectrum_threads(int n)
 {
-#ifdef WIDE_2048
-    if (n == 2048) return 32;
-#endif
     return n == 400 ? 10 : (n + 15) / 16;
 }
 
@@ -120,6 +113,12 @@ typedef struct wt_spectrum_istft_args {
     int stored_frames, n_frames; ///< frames of a line; frames that count
 } wt_spectrum_istft_args;
 
+/// 1 when bands are summed by slopes: a block has few transforms that could share the weights of a band.
+WT_SPECTRUM_BOTH int wt__spectrum_sloped(int n)
+{
+    return wt__spectrum_sequences(n) <= 2;
+}
+
 /// Lanes that sum bands side by side, of the threads of a transform.
 WT_SPECTRUM_BOTH int wt__spectrum_lanes(int n)
 {
@@ -130,7 +129,7 @@ WT_SPECTRUM_BOTH int wt__spectrum_lanes(int n)
 /// falls and the other rises. A run is a slope or a part of one; a group is as many runs as there are lanes. Powers lie
 /// in rows of a number of each lane's run, an odd pitch apart.
 typedef struct wt_spectrum_slopes {
-    const int *places;    ///< [bins] where each power goes, in numbers
+    const int *places;    ///< [bins] where each power goes, in numbers; -1 = nowhere
     const int *lengths;   ///< [groups][lanes] bins of each run
     const int *rows;      ///< [groups + 1] each group's first row; groups have four rows or a multiple
     const int *runs;      ///< [n_mels + 2] each slope's first run
