@@ -211,6 +211,34 @@ static void fine_tempi_lie_between_the_lags(void **state)
     }
 }
 
+// From samples on: half a minute of decaying bursts of noise, the grid of frames at any place against them.
+static void a_drum_track_has_its_tempo(void **state)
+{
+    (void)state;
+    enum { N = 30 * 22050 };
+    static const double want[] = {72.3, 90, 112.4, 120, 133.3, 150.1};
+    float *pcm = malloc(N * sizeof *pcm);
+    assert_non_null(pcm);
+    for (int k = 0; k < 6; k++) {
+        uint64_t seed = 3 + (uint64_t)k;
+        const double period = 22050 * 60 / want[k];
+        for (int i = 0; i < N; i++)
+            pcm[i] = (float)(0.5 * exp(-fmod(i + 1000 * k, period) / 900)) * noise(&seed) + 1e-4f * noise(&seed);
+        wt_onset *onset;
+        wt_tempo *tempo;
+        assert_ok(wt_onset_create(NULL, &(wt_onset_config){.n_samples = N}, &onset));
+        float *envelope = malloc((size_t)wt_onset_n_frames(onset) * sizeof *envelope);
+        assert_non_null(envelope);
+        wt_onset_run(onset, pcm, envelope);
+        assert_ok(wt_tempo_create(NULL, &(wt_tempo_config){.fine = true}, &tempo));
+        const double bpm = wt_tempo_run(tempo, envelope, wt_onset_n_frames(onset));
+        if (!(fabs(bpm - want[k]) <= 0.05)) fail_msg("%g BPM, want %g", bpm, want[k]);
+        wt_tempo_destroy(tempo), wt_onset_destroy(onset);
+        free(envelope);
+    }
+    free(pcm);
+}
+
 static void silence_has_no_beat(void **state)
 {
     (void)state;
@@ -534,6 +562,7 @@ int main(void)
         cmocka_unit_test(beats_are_librosas),
         cmocka_unit_test(pulses_equal_librosas),
         cmocka_unit_test(fine_tempi_lie_between_the_lags),
+        cmocka_unit_test(a_drum_track_has_its_tempo),
         cmocka_unit_test(silence_has_no_beat),
         cmocka_unit_test(batches_on_a_cpu_give_what_each_signal_gives),
         cmocka_unit_test(cuda_gives_what_the_cpu_gives),
