@@ -245,6 +245,16 @@ static wt_status gather(void *user, const analyze_walk *w, int64_t n, const anal
     return status;
 }
 
+/// From all samples, on a GPU where there is one with room for them.
+static wt_status finish_samples(const analyze_walk *w, const analyze_feature *f, analyze_signal s, const row *r,
+                                analyze_result *result)
+{
+    s.pcm = r->values, s.n = r->n, s.place = w->place, s.whole = NULL;
+    wt_status status = w->place->device ? analyze_feature_on_gpu(&s, f, result) : WT_ERR_UNSUPPORTED;
+    if (status != WT_ERR_UNSUPPORTED && status != WT_ERR_NO_MEMORY) return status;
+    return f->finish(&s, r->values, r->n, result);
+}
+
 static wt_status finish(const analyze_walk *w, const analyze_feature *f, const gatherer *g, analyze_result *result)
 {
     analyze_result *parts = calloc((size_t)w->channels, sizeof *parts);
@@ -254,7 +264,10 @@ static wt_status finish(const analyze_walk *w, const analyze_feature *f, const g
         analyze_signal s = analyze_tile_signal(w, w->n, c);
         row *r = &g->rows[c][f->base];
         status = map_spill(r);
-        if (!status) status = f->finish ? f->finish(&s, r->values, r->n, &parts[c]) : f->compute(&s, &parts[c]);
+        if (!status && f->base == ANALYZE_BASE_SAMPLES)
+            status = finish_samples(w, f, s, r, &parts[c]);
+        else if (!status)
+            status = f->finish ? f->finish(&s, r->values, r->n, &parts[c]) : f->compute(&s, &parts[c]);
     }
     if (!status) status = analyze_join(f, parts, w->channels, result);
     for (int c = 0; parts && c < w->channels; c++) analyze_result_free(&parts[c]);
