@@ -402,6 +402,7 @@ wt_status analyze_gpu_hpss(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_yin(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_pyin(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_onset_strength(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_beat_strength(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_onsets(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_tempo(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_beats(const analyze_batch *b, analyze_result *parts);

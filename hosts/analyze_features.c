@@ -23,11 +23,11 @@ static const analyze_feature features[] = {
     {"hpss", "harmonic and percussive part of the signal", ANALYZE_TILES, analyze_hpss, analyze_gpu_hpss, .context = 32},
     {"yin", "pitch in Hz [frames]", ANALYZE_TILES, analyze_yin, analyze_gpu_yin, .any_length = true},
     {"pyin", "pitch f0, voiced, voiced_prob [frames]", ANALYZE_GATHERED, analyze_pyin, analyze_gpu_pyin, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_pyin_of},
-    {"onset_strength", "how much begins in each frame [frames]", ANALYZE_TILES, analyze_onset_strength, analyze_gpu_onset_strength, .needs = ANALYZE_NEED_ONSET, .tiles_here = true},
+    {"onset_strength", "how much begins in each frame [frames]", ANALYZE_TILES, analyze_onset_strength, analyze_gpu_onset_strength, .needs = ANALYZE_NEED_ONSET},
     {"onsets", "frames in which notes begin", ANALYZE_GATHERED, analyze_onsets, analyze_gpu_onsets, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_onsets_of},
     {"tempo", "one tempo in BPM", ANALYZE_GATHERED, analyze_tempo, analyze_gpu_tempo, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_tempo_of},
     {"beats", "frames of the beats, and beat_tempo in BPM", ANALYZE_GATHERED, analyze_beats, analyze_gpu_beats, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_BEAT, .finish = analyze_beats_of},
-    {"tempogram", "autocorrelation of the onset strength [lags][frames]", ANALYZE_TILES, analyze_tempogram, analyze_gpu_tempogram, .needs = ANALYZE_NEED_ONSET, .context = 200, .tiles_here = true},
+    {"tempogram", "autocorrelation of the onset strength [lags][frames]", ANALYZE_TILES, analyze_tempogram, analyze_gpu_tempogram, .needs = ANALYZE_NEED_ONSET, .context = 200},
     {"plp", "predominant local pulse [frames]", ANALYZE_GATHERED, analyze_plp, analyze_gpu_plp, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_BEAT, .finish = analyze_plp_of},
     {"centroid", "mean frequency of the spectra in Hz [frames]", ANALYZE_TILES, analyze_centroid, analyze_gpu_centroid, .any_length = true},
     {"bandwidth", "their spread about it in Hz", ANALYZE_TILES, analyze_bandwidth, analyze_gpu_bandwidth, .any_length = true},
@@ -67,9 +67,9 @@ const analyze_feature *analyze_bands_of_peak(void)
 const analyze_feature *analyze_feature_of_base(analyze_base base)
 {
     static const analyze_feature rows[ANALYZE_BASES] = {
-        [ANALYZE_BASE_ONSET] = {.name = "onset_strength", .compute = analyze_onset_strength},
-        [ANALYZE_BASE_BEAT] = {.name = "onset_strength", .compute = analyze_beat_strength},
-        [ANALYZE_BASE_RMS] = {.name = "rms", .compute = analyze_rms},
+        [ANALYZE_BASE_ONSET] = {.compute = analyze_onset_strength, .on_gpu = analyze_gpu_onset_strength},
+        [ANALYZE_BASE_BEAT] = {.compute = analyze_beat_strength, .on_gpu = analyze_gpu_beat_strength},
+        [ANALYZE_BASE_RMS] = {.compute = analyze_rms, .on_gpu = analyze_gpu_rms},
     };
     return rows[base].compute ? &rows[base] : NULL;
 }
