@@ -17,12 +17,13 @@ typedef struct generation {
     language_options o;
     const char *prompt, *ids_text;
     bool json, split_thinking;
+    int n_top;
     language_model model;
     int32_t *ids; ///< [n_positions]
     int n_prompt;
     bool any; ///< a token was shown
     wt_generation report;
-    json_t *answer, *tokens, *logprobs;
+    json_t *answer, *tokens, *logprobs, *top;
     text said, thought;
 } generation;
 
@@ -89,6 +90,15 @@ static void keep(text *t, const char *piece, size_t length)
     t->n += length;
 }
 
+/// [[id, logprob], ...]
+static json_t *most_probable(const wt_llm_pick *pick)
+{
+    json_t *all = json_array();
+    for (int k = 0; k < pick->n_top; k++)
+        json_array_append_new(all, json_pack("[i, f]", (int)pick->top_ids[k], (double)pick->top_logprobs[k]));
+    return all;
+}
+
 static bool show(void *user, const wt_generated *token)
 {
     generation *g = user;
@@ -104,6 +114,7 @@ static bool show(void *user, const wt_generated *token)
     if (token->id < 0) return true;
     json_array_append_new(g->tokens, json_integer(token->id));
     json_array_append_new(g->logprobs, json_real(token->logprob));
+    if (g->n_top) json_array_append_new(g->top, most_probable(token->pick));
     return true;
 }
 
@@ -112,6 +123,7 @@ static wt_status generate(generation *g)
     wt_status status = language_model_open(&g->o,
                                            &(language_use){.numbers = g->ids_text != NULL,
                                                            .logprobs = g->json,
+                                                           .n_top = g->json ? g->n_top : 0,
                                                            .text = {.split_thinking = g->split_thinking},
                                                            .on_token = show,
                                                            .progress = terminal_model_progress,
@@ -121,6 +133,7 @@ static wt_status generate(generation *g)
     g->answer = json_pack("{s:[], s:[]}", "ids", "logprobs");
     g->tokens = json_object_get(g->answer, "ids");
     g->logprobs = json_object_get(g->answer, "logprobs");
+    if (g->n_top) json_object_set_new(g->answer, "top", g->top = json_array());
     g->ids = calloc((size_t)g->model.n_positions, sizeof *g->ids);
     if (!g->ids || !g->answer) return wt_fail(WT_ERR_NO_MEMORY, "generate: %d tokens", g->model.n_positions);
     status = read_prompt(g);
@@ -164,6 +177,7 @@ static void report(generation *g)
     if (g->split_thinking) put_text(g->answer, "thinking", &g->thought);
     json_object_set_new(g->answer, "prompt_tokens", json_integer(r->n_prompt));
     json_object_set_new(g->answer, "tokens", json_integer(r->n_tokens));
+    json_object_set_new(g->answer, "dropped", json_integer(r->n_dropped));
     json_object_set_new(g->answer, "end", json_string(end_of(g)));
     json_object_set_new(g->answer, "timings",
                         json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "load_s", g->model.load_s, "prefill_s",
@@ -194,6 +208,8 @@ int cmd_generate(int argc, char **argv)
         {"prompt", 'p', WT_OPTION_TEXT, &g.prompt, "TEXT", "what the answer continues", 0, 0},
         {"ids", 0, WT_OPTION_TEXT, &g.ids_text, "LIST", "the prompt as tokens, 1,2,3; the answer is tokens too", 0, 0},
         {"split-thinking", 0, WT_OPTION_FLAG, &g.split_thinking, NULL, "leave out what is between <think> tags", 0, 0},
+        {"logprobs", 0, WT_OPTION_INT, &g.n_top, "N", "of the N most probable tokens each time, in the JSON", 1,
+         WT_LLM_MOST_TOP},
         {"json", 0, WT_OPTION_FLAG, &g.json, NULL, "one JSON object: text, tokens, logprobs, timings", 0, 0},
     };
     enum { N_OPTIONS = sizeof options / sizeof *options };
