@@ -99,8 +99,11 @@ static wt_status open_weights(const language_options *o, language_model *m)
 static wt_status open_session(wt_llm *llm, wt_llm_quantization kind, wt_llm_session_config config,
                               const language_use *use, wt_llm_resident **resident, wt_llm_session **session)
 {
-    const wt_llm_resident_config sent = {
-        .device = config.device, .quantization = kind, .progress = tell_sent, .user = (void *)use};
+    const wt_llm_resident_config sent = {.device = config.device,
+                                         .partition = config.partition,
+                                         .quantization = kind,
+                                         .progress = tell_sent,
+                                         .user = (void *)use};
     wt_status status = wt_device_get_info(config.device)->backend == WT_BACKEND_CUDA
                            ? wt_llm_resident_create(llm, &sent, resident)
                            : wt_llm_quantize(llm, kind, tell_quantised, (void *)use);
@@ -114,7 +117,7 @@ static void close_sessions(language_model *m)
     wt_llm_session_destroy(m->session);
     wt_llm_resident_destroy(m->draft_resident);
     wt_llm_resident_destroy(m->resident);
-    wt_device_close(m->device);
+    if (m->owns_device) wt_device_close(m->device);
     m->draft = m->session = NULL;
     m->draft_resident = m->resident = NULL;
     m->device = NULL;
@@ -137,12 +140,22 @@ static wt_status find_cache_type(const char *name, wt_device *device, wt_dtype *
     return wt_fail(WT_ERR_BAD_ARG, "--cache is \"%s\", want f32, f16, bf16 or fp8", name);
 }
 
-static wt_status open_on(wt_backend backend, const language_options *o, const language_use *use, language_model *m)
+/// On the partition's device, or with NULL on one of its own.
+static wt_status open_on(wt_backend backend, wt_partition *partition, const language_options *o,
+                         const language_use *use, language_model *m)
 {
-    wt_status status = wt_device_open(&(wt_device_config){.backend = backend, .n_threads = o->threads}, &m->device);
+    wt_status status = WT_OK;
+    m->owns_device = !partition;
+    if (partition)
+        m->device = wt_partition_device(partition);
+    else
+        status = wt_device_open(&(wt_device_config){.backend = backend, .n_threads = o->threads}, &m->device);
     if (status) return status;
-    wt_llm_session_config config = {
-        .device = m->device, .n_positions = m->n_positions, .n_batch = o->batch, .exact_products = o->exact};
+    wt_llm_session_config config = {.device = m->device,
+                                    .partition = partition,
+                                    .n_positions = m->n_positions,
+                                    .n_batch = o->batch,
+                                    .exact_products = o->exact};
     status = find_cache_type(o->cache, m->device, &config.kv_type);
     if (!status) status = open_session(m->llm, m->quantization, config, use, &m->resident, &m->session);
     if (!status) m->step_bytes = wt_llm_step_bytes(m->resident ? wt_llm_resident_model(m->resident) : m->llm);
@@ -158,10 +171,11 @@ static wt_status open_sessions(const language_options *o, const language_use *us
     m->n_positions = o->context ? o->context : most < 4096 ? most : 4096;
     wt_backend backend;
     wt_status status = wt_options_backend(o->backend, &backend);
-    if (!status) status = open_on(backend, o, use, m);
+    wt_partition *partition = backend == WT_BACKEND_CPU ? NULL : use->partition;
+    if (!status) status = open_on(backend, partition, o, use, m);
     if (status != WT_ERR_UNSUPPORTED || backend != WT_BACKEND_AUTO) return status;
     close_sessions(m);
-    return open_on(WT_BACKEND_CPU, o, use, m);
+    return open_on(WT_BACKEND_CPU, NULL, o, use, m);
 }
 
 /// An option that was given, or what the model says.

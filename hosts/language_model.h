@@ -71,6 +71,7 @@ typedef struct language_options {
 
 typedef struct language_model {
     wt_device *device;
+    bool owns_device;
     wt_llm *llm, *draft_llm;
     wt_llm_resident *resident, *draft_resident; ///< of a GPU
     wt_llm_session *session, *draft;
@@ -92,6 +93,7 @@ typedef struct language_use {
     int n_top;     ///< most probable tokens told with each
     wt_answer_text_config text;
     bool (*on_token)(void *user, const wt_generated *token);
+    wt_partition *partition; ///< of a GPU, which is used then; borrowed until closed. NULL = by --backend
     void (*progress)(const char *what, int done, int of, const char *unit); ///< of loading and quantising; NULL = none
     void *user;
 } language_use;
