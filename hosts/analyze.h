@@ -321,13 +321,6 @@ extern const struct analyze_likes {
         centroid, bandwidth, rolloff, flatness, contrast, flux, rms, zcr, trim, split, vad;
 } analyze_like;
 
-/// What the features' arrays are like.
-extern const struct analyze_likes {
-    analyze_array stft, spectrogram, mel, logmel, mfcc, mfcc_delta, mfcc_delta2, pcen, cqt, chroma, chroma_cqt, chroma_cens,
-        tonnetz, harmonic, percussive, yin, f0, voiced, voiced_prob, onset_strength, onsets, beats, tempogram, plp,
-        centroid, bandwidth, rolloff, flatness, contrast, flux, rms, zcr, trim, split, vad;
-} analyze_like;
-
 /// Add an array [n_rows][n_columns], [n_columns] when `rows` is none, or one number; its data is not initialised.
 WT_CHECKED wt_status analyze_add(analyze_result *result, const analyze_array *like, int64_t n_rows, int64_t n_columns,
                                  void **data);

@@ -44,46 +44,6 @@ const struct analyze_likes analyze_like = {
 };
 // clang-format on
 
-// clang-format off
-const struct analyze_likes analyze_like = {
-    .stft           = {.name = "stft", .unit = "", .type = ANALYZE_C64, .rows = ANALYZE_ROWS_LINEAR},
-    .spectrogram    = {.name = "spectrogram", .unit = "magnitude", .rows = ANALYZE_ROWS_LINEAR},
-    .mel            = {.name = "mel", .unit = "power", .rows = ANALYZE_ROWS_MEL},
-    .logmel         = {.name = "logmel", .unit = "dB", .rows = ANALYZE_ROWS_MEL},
-    .mfcc           = {.name = "mfcc", .unit = "", .rows = ANALYZE_ROWS_INDEX},
-    .mfcc_delta     = {.name = "mfcc_delta", .unit = "", .rows = ANALYZE_ROWS_INDEX},
-    .mfcc_delta2    = {.name = "mfcc_delta2", .unit = "", .rows = ANALYZE_ROWS_INDEX},
-    .pcen           = {.name = "pcen", .unit = "", .rows = ANALYZE_ROWS_MEL},
-    .cqt            = {.name = "cqt", .unit = "", .type = ANALYZE_C64, .rows = ANALYZE_ROWS_CQT},
-    .chroma         = {.name = "chroma", .unit = "", .rows = ANALYZE_ROWS_CHROMA},
-    .chroma_cqt     = {.name = "chroma_cqt", .unit = "", .rows = ANALYZE_ROWS_CHROMA},
-    .chroma_cens    = {.name = "chroma_cens", .unit = "", .rows = ANALYZE_ROWS_CHROMA},
-    .tonnetz        = {.name = "tonnetz", .unit = "", .rows = ANALYZE_ROWS_INDEX},
-    .harmonic       = {.name = "harmonic", .unit = "", .layout = ANALYZE_SAMPLES},
-    .percussive     = {.name = "percussive", .unit = "", .layout = ANALYZE_SAMPLES},
-    .yin            = {.name = "yin", .unit = "Hz"},
-    .f0             = {.name = "f0", .unit = "Hz"},
-    .voiced         = {.name = "voiced", .unit = "", .type = ANALYZE_BOOL},
-    .voiced_prob    = {.name = "voiced_prob", .unit = ""},
-    .onset_strength = {.name = "onset_strength", .unit = "dB"},
-    .onsets         = {.name = "onsets", .unit = "frame", .type = ANALYZE_I32, .layout = ANALYZE_EVENTS},
-    .beats          = {.name = "beats", .unit = "frame", .type = ANALYZE_I32, .layout = ANALYZE_EVENTS},
-    .tempogram      = {.name = "tempogram", .unit = "", .rows = ANALYZE_ROWS_LAG},
-    .plp            = {.name = "plp", .unit = ""},
-    .centroid       = {.name = "centroid", .unit = "Hz"},
-    .bandwidth      = {.name = "bandwidth", .unit = "Hz"},
-    .rolloff        = {.name = "rolloff", .unit = "Hz"},
-    .flatness       = {.name = "flatness", .unit = ""},
-    .contrast       = {.name = "contrast", .unit = "dB", .rows = ANALYZE_ROWS_INDEX},
-    .flux           = {.name = "flux", .unit = ""},
-    .rms            = {.name = "rms", .unit = ""},
-    .zcr            = {.name = "zcr", .unit = ""},
-    .trim           = {.name = "trim", .unit = "sample", .type = ANALYZE_I64, .layout = ANALYZE_SPANS},
-    .split          = {.name = "split", .unit = "sample", .type = ANALYZE_I64, .layout = ANALYZE_SPANS},
-    .vad            = {.name = "vad", .unit = "sample", .type = ANALYZE_I64, .layout = ANALYZE_SPANS},
-};
-// clang-format on
-
 size_t analyze_item_bytes(analyze_type type)
 {
     static const size_t bytes[] = {[ANALYZE_F32] = 4, [ANALYZE_F64] = 8, [ANALYZE_C64] = 8, [ANALYZE_I32] = 4,
