@@ -1,17 +1,12 @@
 // warptone generate: a prompt through a language model, the answer as it comes.
+#include "answer_json.h"
 #include "command.h"
 #include "interrupt.h"
 #include "language_model.h"
 #include "terminal_model.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct text {
-    char *at;
-    size_t n, size;
-} text;
 
 typedef struct generation {
     language_options o;
@@ -23,8 +18,7 @@ typedef struct generation {
     int n_prompt;
     bool any; ///< a token was shown
     wt_generation report;
-    json_t *answer, *tokens, *logprobs, *top;
-    text said, thought;
+    answer_json answer;
 } generation;
 
 static int print_help(FILE *out, const wt_option *options, int n)
@@ -76,29 +70,6 @@ static wt_status read_prompt(generation *g)
 
 // ---- the answer
 
-/// Without memory the text stays shorter.
-static void keep(text *t, const char *piece, size_t length)
-{
-    if (t->n + length > t->size) {
-        const size_t size = 2 * (t->n + length) + 256;
-        char *larger = realloc(t->at, size);
-        if (!larger) return;
-        t->at = larger;
-        t->size = size;
-    }
-    memcpy(t->at + t->n, piece, length);
-    t->n += length;
-}
-
-/// [[id, logprob], ...]
-static json_t *most_probable(const wt_llm_pick *pick)
-{
-    json_t *all = json_array();
-    for (int k = 0; k < pick->n_top; k++)
-        json_array_append_new(all, json_pack("[i, f]", (int)pick->top_ids[k], (double)pick->top_logprobs[k]));
-    return all;
-}
-
 static bool show(void *user, const wt_generated *token)
 {
     generation *g = user;
@@ -109,12 +80,7 @@ static bool show(void *user, const wt_generated *token)
         g->any = true;
         return true;
     }
-    keep(&g->said, token->text.answer, token->text.n_answer);
-    keep(&g->thought, token->text.thinking, token->text.n_thinking);
-    if (token->id < 0) return true;
-    json_array_append_new(g->tokens, json_integer(token->id));
-    json_array_append_new(g->logprobs, json_real(token->logprob));
-    if (g->n_top) json_array_append_new(g->top, most_probable(token->pick));
+    answer_json_add(&g->answer, token);
     return true;
 }
 
@@ -130,12 +96,10 @@ static wt_status generate(generation *g)
                                                            .user = g},
                                            &g->model);
     if (status) return status;
-    g->answer = json_pack("{s:[], s:[]}", "ids", "logprobs");
-    g->tokens = json_object_get(g->answer, "ids");
-    g->logprobs = json_object_get(g->answer, "logprobs");
-    if (g->n_top) json_object_set_new(g->answer, "top", g->top = json_array());
-    g->ids = calloc((size_t)g->model.n_positions, sizeof *g->ids);
-    if (!g->ids || !g->answer) return wt_fail(WT_ERR_NO_MEMORY, "generate: %d tokens", g->model.n_positions);
+    if (!(g->ids = calloc((size_t)g->model.n_positions, sizeof *g->ids)))
+        return wt_fail(WT_ERR_NO_MEMORY, "generate: %d tokens", g->model.n_positions);
+    status = answer_json_begin(&g->answer, g->n_top);
+    if (status) return status;
     status = read_prompt(g);
     return status ? status : wt_generator_run(g->model.generator, g->ids, g->n_prompt, &g->report);
 }
@@ -143,17 +107,6 @@ static wt_status generate(generation *g)
 // ---- the report
 
 static double rate(double n, double seconds) { return seconds > 0 ? n / seconds : 0; }
-
-static const char *end_of(const generation *g)
-{
-    return g->report.finish == WT_FINISH_CANCELLED ? "interrupted" : wt_finish_name(g->report.finish);
-}
-
-static void put_text(json_t *object, const char *key, const text *t)
-{
-    json_t *value = json_stringn(t->at ? t->at : "", t->n);
-    json_object_set_new(object, key, value ? value : json_null());
-}
 
 static void report(generation *g)
 {
@@ -166,37 +119,31 @@ static void report(generation *g)
             stderr,
             "\n%d + %d tokens, end: %s; loading %.2f s, prompt %.3f s (%.0f tok/s), answer %.3f s (%.1f tok/s, %.2f "
             "GB/s of weights)\n",
-            r->n_prompt, r->n_tokens, end_of(g), g->model.load_s, r->prefill_s, rate(r->n_prompt, r->prefill_s),
-            r->decode_s, speed, read);
+            r->n_prompt, r->n_tokens, answer_end_name(r), g->model.load_s, r->prefill_s,
+            rate(r->n_prompt, r->prefill_s), r->decode_s, speed, read);
         if (r->n_guessed)
             fprintf(stderr, "%d steps, %d of %d guesses right, switched off %d times\n", r->n_steps, r->n_correct,
                     r->n_guessed, r->n_switched_off);
         return;
     }
-    put_text(g->answer, "text", &g->said);
-    if (g->split_thinking) put_text(g->answer, "thinking", &g->thought);
-    json_object_set_new(g->answer, "prompt_tokens", json_integer(r->n_prompt));
-    json_object_set_new(g->answer, "tokens", json_integer(r->n_tokens));
-    json_object_set_new(g->answer, "dropped", json_integer(r->n_dropped));
-    json_object_set_new(g->answer, "end", json_string(end_of(g)));
-    json_object_set_new(g->answer, "timings",
+    json_t *object = g->answer.object;
+    answer_json_end(&g->answer, r, g->split_thinking);
+    json_object_set_new(object, "dropped", json_integer(r->n_dropped));
+    json_object_set_new(object, "timings",
                         json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "load_s", g->model.load_s, "prefill_s",
                                   r->prefill_s, "decode_s", r->decode_s, "prefill_tokens_s",
                                   rate(r->n_prompt, r->prefill_s), "decode_tokens_s", speed, "read_gb_s", read));
-    json_object_set_new(g->answer, "guesses",
+    json_object_set_new(object, "guesses",
                         json_pack("{s:i, s:i, s:i, s:i}", "steps", r->n_steps, "guessed", r->n_guessed, "right",
                                   r->n_correct, "switched_off", r->n_switched_off));
-    json_dumpf(g->answer, stdout, JSON_REAL_PRECISION(9));
-    putchar('\n');
+    answer_json_print(&g->answer);
 }
 
 static void close_all(generation *g)
 {
     language_model_close(&g->model);
-    json_decref(g->answer);
+    answer_json_free(&g->answer);
     free(g->ids);
-    free(g->said.at);
-    free(g->thought.at);
 }
 
 int cmd_generate(int argc, char **argv)
