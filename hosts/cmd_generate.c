@@ -1,6 +1,7 @@
 // warptone generate: a prompt through a language model, the answer as it comes.
 #include "answer_json.h"
 #include "command.h"
+#include "generate_lines.h"
 #include "interrupt.h"
 #include "language_model.h"
 #include "terminal_model.h"
@@ -8,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_LINES = 64 };
+
 typedef struct generation {
     language_options o;
     const char *prompt, *ids_text;
     bool json, split_thinking;
-    int n_top;
+    int n_top, n_lines;
     language_model model;
     int32_t *ids; ///< [n_positions]
     int n_prompt;
@@ -84,18 +87,37 @@ static bool show(void *user, const wt_generated *token)
     return true;
 }
 
+static wt_status answer_lines(generation *g)
+{
+    char *input;
+    size_t length;
+    wt_status status = read_input(&input, &length);
+    if (status) return status;
+    status = generate_lines(&(lines_config){.model = &g->model,
+                                            .options = &g->o,
+                                            .text = input,
+                                            .length = length,
+                                            .n_top = g->n_top,
+                                            .split_thinking = g->split_thinking});
+    free(input);
+    if (wt_interrupted()) g->report.finish = WT_FINISH_CANCELLED;
+    return status;
+}
+
 static wt_status generate(generation *g)
 {
     wt_status status = language_model_open(&g->o,
                                            &(language_use){.numbers = g->ids_text != NULL,
                                                            .logprobs = g->json,
                                                            .n_top = g->json ? g->n_top : 0,
+                                                           .n_sequences = g->n_lines,
                                                            .text = {.split_thinking = g->split_thinking},
                                                            .on_token = show,
                                                            .progress = terminal_model_progress,
                                                            .user = g},
                                            &g->model);
     if (status) return status;
+    if (g->n_lines) return answer_lines(g);
     if (!(g->ids = calloc((size_t)g->model.n_positions, sizeof *g->ids)))
         return wt_fail(WT_ERR_NO_MEMORY, "generate: %d tokens", g->model.n_positions);
     status = answer_json_begin(&g->answer, g->n_top);
@@ -146,6 +168,23 @@ static void close_all(generation *g)
     free(g->ids);
 }
 
+/// An option that would do nothing is refused.
+static wt_status check_use(const generation *g)
+{
+    const language_options *o = &g->o;
+    if (g->n_top && !g->json && !g->n_lines)
+        return wt_fail(WT_ERR_BAD_ARG, "--logprobs is given alone, want --json or --lines with it");
+    const char *other = !g->n_lines               ? NULL
+                        : g->prompt               ? "prompt"
+                        : g->ids_text             ? "ids"
+                        : o->strategy || o->draft ? "strategy"
+                        : o->keep                 ? "keep"
+                                                  : NULL;
+    return other
+               ? wt_fail(WT_ERR_BAD_ARG, "--lines takes prompts from standard input and single steps, not --%s", other)
+               : WT_OK;
+}
+
 int cmd_generate(int argc, char **argv)
 {
     generation g = {.o = {.max_tokens = 256}};
@@ -155,6 +194,8 @@ int cmd_generate(int argc, char **argv)
         {"prompt", 'p', WT_OPTION_TEXT, &g.prompt, "TEXT", "what the answer continues", 0, 0},
         {"ids", 0, WT_OPTION_TEXT, &g.ids_text, "LIST", "the prompt as tokens, 1,2,3; the answer is tokens too", 0, 0},
         {"split-thinking", 0, WT_OPTION_FLAG, &g.split_thinking, NULL, "leave out what is between <think> tags", 0, 0},
+        {"lines", 0, WT_OPTION_INT, &g.n_lines, "N",
+         "each line of standard input is a prompt, N at a time; JSON lines as they end", 1, MOST_LINES},
         {"logprobs", 0, WT_OPTION_INT, &g.n_top, "N", "of the N most probable tokens each time, in the JSON", 1,
          WT_LLM_MOST_TOP},
         {"json", 0, WT_OPTION_FLAG, &g.json, NULL, "one JSON object: text, tokens, logprobs, timings", 0, 0},
@@ -164,9 +205,10 @@ int cmd_generate(int argc, char **argv)
     if (status) return command_fail("generate", status);
     if (help) return print_help(stdout, options, N_OPTIONS);
     if (argc != 1 || !g.o.model) return print_help(stderr, options, N_OPTIONS);
-    status = wt_interrupt_install();
+    status = check_use(&g);
+    if (!status) status = wt_interrupt_install();
     if (!status) status = generate(&g);
-    if (!status) report(&g);
+    if (!status && !g.n_lines) report(&g);
     const bool interrupted = !status && g.report.finish == WT_FINISH_CANCELLED;
     const int code = status ? command_fail("generate", status) : interrupted ? EXIT_INTERRUPTED : EXIT_OK;
     close_all(&g);

@@ -199,11 +199,10 @@ static wt_status open_sampler(const language_options *o, language_model *m)
 {
     const wt_model_config *c = wt_llm_config(m->llm);
     const wt_generation_config *g = &c->generation;
-    wt_logit_bias biases[WT_OPTION_MAX_TEXTS];
-    wt_status status = read_biases(&o->biases, biases);
+    wt_status status = read_biases(&o->biases, m->biases);
     if (status) return status;
     const double warm = !g->do_sample ? 0 : g->temperature > 0 ? g->temperature : 1;
-    const wt_sampler_config config = {.temperature = chosen(o->temperature, warm),
+    m->sampling = (wt_sampler_config){.temperature = chosen(o->temperature, warm),
                                       .top_k = o->top_k >= 0 ? o->top_k : g->top_k,
                                       .top_p = chosen(o->top_p, g->top_p),
                                       .min_p = chosen(o->min_p, g->min_p),
@@ -211,10 +210,10 @@ static wt_status open_sampler(const language_options *o, language_model *m)
                                       .repetition_penalty = chosen(o->repetition, g->repetition_penalty),
                                       .presence_penalty = o->presence,
                                       .frequency_penalty = o->frequency,
-                                      .biases = biases,
+                                      .biases = m->biases,
                                       .n_biases = o->biases.n,
                                       .seed = (uint64_t)o->seed};
-    return wt_sampler_create(&config, c->vocab_size, &m->sampler);
+    return wt_sampler_create(&m->sampling, c->vocab_size, &m->sampler);
 }
 
 static bool not_interrupted(void *user)
@@ -259,7 +258,7 @@ wt_status language_model_open(const language_options *options, const language_us
     if (!status) status = open_sessions(options, use, model);
     if (!status) status = open_sampler(options, model);
     if (!status && !use->numbers) status = open_tokenizer(options, wt_llm_config(model->llm)->vocab_size, model);
-    if (!status) status = open_generator(options, use, model);
+    if (!status && !use->n_sequences) status = open_generator(options, use, model);
     model->load_s = (double)(wt_clock_now_ns(NULL) - begin) * 1e-9;
     if (status) language_model_close(model);
     return status;

@@ -75,6 +75,8 @@ typedef struct language_model {
     wt_llm *llm, *draft_llm;
     wt_llm_resident *resident, *draft_resident; ///< of a GPU
     wt_llm_session *session, *draft;
+    wt_sampler_config sampling;
+    wt_logit_bias biases[WT_OPTION_MAX_TEXTS]; ///< of `sampling`
     wt_sampler *sampler;
     wt_tokenizer *tokenizer; ///< or
     wt_llama2c_vocab *vocab; ///< both NULL with `numbers`
@@ -88,9 +90,10 @@ typedef struct language_model {
 /// What the program adds to the generator; the rest comes from the options. An answer ends when a signal has come
 /// (interrupt.h).
 typedef struct language_use {
-    bool numbers;  ///< no text: tokens in, tokens out
-    bool logprobs; ///< of each token
-    int n_top;     ///< most probable tokens told with each
+    bool numbers;    ///< no text: tokens in, tokens out
+    bool logprobs;   ///< of each token
+    int n_top;       ///< most probable tokens told with each
+    int n_sequences; ///< of a session without generator; 0 = one, with it
     wt_answer_text_config text;
     bool (*on_token)(void *user, const wt_generated *token);
     wt_partition *partition; ///< of a GPU, which is used then; borrowed until closed. NULL = by --backend

@@ -125,6 +125,47 @@ static void generate_takes_caches_biases_and_logprobs(void **state)
     json_decref(kept), json_decref(full), json_decref(told), json_decref(other), json_decref(half);
 }
 
+/// Each line of many has the answer that it has alone; one that is too long has a sentence.
+static void generate_answers_lines_together(void **state)
+{
+    (void)state;
+    static const char *const prompts[] = {"Once upon a time", "", "The dog", "Lily saw a", "Once upon a hill"};
+    char input[4096] = "", want[5][512], arguments[256];
+    size_t length = 0;
+    int n_answers = 0, n_errors = 0;
+    need_model();
+    for (int k = 0; k < 5; k++) {
+        length += (size_t)snprintf(input + length, sizeof input - length, "%s\\n", prompts[k]);
+        if (!*prompts[k]) continue;
+        snprintf(arguments, sizeof arguments, "generate --json -n 20 --context 64 --prompt '%s'", prompts[k]);
+        assert_int_equal(run(arguments, ""), 0);
+        json_t *alone = json_loads(out, 0, NULL);
+        snprintf(want[k], sizeof want[k], "%s", text_of(alone, "text"));
+        json_decref(alone);
+    }
+    for (int k = 0; k < 100; k++) length += (size_t)snprintf(input + length, sizeof input - length, "dog ");
+    assert_int_equal(run("generate --lines 3 -n 20 --context 64", input), 0);
+    char *rest = NULL;
+    for (char *text = strtok_r(out, "\n", &rest); text; text = strtok_r(NULL, "\n", &rest)) {
+        json_t *answer = json_loads(text, 0, NULL);
+        if (!answer) fail_msg("no JSON: %s", text);
+        const int line = (int)json_integer_value(json_object_get(answer, "line"));
+        if (json_object_get(answer, "error")) {
+            assert_int_equal(line, 6);
+            n_errors++;
+        } else {
+            assert_in_range(line, 1, 5);
+            assert_string_equal(text_of(answer, "text"), want[line - 1]);
+            n_answers++;
+        }
+        json_decref(answer);
+    }
+    assert_int_equal(n_answers, 4);
+    assert_int_equal(n_errors, 1);
+    assert_int_equal(run("generate --lines 2 --prompt x", ""), 2);
+    assert_int_equal(run("generate --logprobs 2", "x"), 2);
+}
+
 // ---- models that are none
 
 /// Run `warptone ARGUMENTS --model PATH < /dev/null`: both its outputs to `out`.
@@ -386,6 +427,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generate_takes_strategies_stops_and_quantising),
         cmocka_unit_test(generate_takes_caches_biases_and_logprobs),
+        cmocka_unit_test(generate_answers_lines_together),
         IN_FOLDER(bad_models_get_a_sentence),
         IN_FOLDER(a_conversation_goes_through_pipes),
         IN_FOLDER(a_conversation_is_saved_and_loaded),
