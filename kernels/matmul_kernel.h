@@ -28,6 +28,7 @@
 #define WT_MM_WGMMA_THREADS 384 // of a block of matmul_wgmma
 #define WT_MM_WGMMA_SUMS    (8 * 16 * 64) // that it finishes at a time
 #define WT_MM_WGMMA_WARPS   8             // that multiply
+#define WT_MM_SQUARES       64            // elements whose squares matmul_wgmma adds first
 #define WT_MM_SKINNY_WARPS  16            // most of a block of matmul_skinny
 #define WT_MM_SKINNY_PITCH  17            // floats between rows of x in its shared memory
 #define WT_MM_SKINNY_STEP   (16 * 64 + 64) // bytes of a step of 16 rows of W there, of which neighbours meet other banks
@@ -64,6 +65,11 @@ typedef struct wt_mm_args {
     int w_type, x_type, y_type, scale_type;
     int activation, gated, add;
     int overlap; ///< with the launch before, which does not write W
+    const float *norm_weight; ///< [rows] of part 0: y times it to `normed`; NULL = none
+    unsigned short *normed;   ///< [m][rows] of bf16
+    float *squares;           ///< [m][rows / WT_MM_SQUARES] sums of y's
+    const float *x_squares;   ///< [m][columns / WT_MM_SQUARES] sums of what x was made of; NULL = x is as it is
+    float norm_eps;           ///< of x's mean square
 } wt_mm_args;
 
 /// What tensor copies are told of a matrix: wt_tensor_map of <warptone/kernel.h>.

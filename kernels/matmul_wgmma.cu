@@ -44,6 +44,7 @@ struct stage {
 struct shared {
     stage stages[MM_STAGES];
     mm_sum sums[WARPS][16][CHUNK];
+    float scales[WARPS][16]; // of rows of x
     unsigned long long full[MM_STAGES], empty[MM_STAGES];
 };
 
@@ -277,7 +278,8 @@ static __device__ __forceinline__ bool is_whole(const wt_mm_args &a, const wt_mm
     return r + 4 <= part.rows && all % (4 * bytes) == 0;
 }
 
-static __device__ __forceinline__ void store_four(const wt_mm_args &a, unsigned char *y, float4 v)
+// Returns what y is then.
+static __device__ __forceinline__ float4 store_four(const wt_mm_args &a, unsigned char *y, float4 v)
 {
     if (a.y_type == WT_MM_F32) {
         if (a.add) {
@@ -285,7 +287,7 @@ static __device__ __forceinline__ void store_four(const wt_mm_args &a, unsigned 
             v = {v.x + b.x, v.y + b.y, v.z + b.z, v.w + b.w};
         }
         *(float4 *)y = v;
-        return;
+        return v;
     }
     if (a.add) {
         const ushort4 b = *(const ushort4 *)y;
@@ -294,6 +296,38 @@ static __device__ __forceinline__ void store_four(const wt_mm_args &a, unsigned 
              v.z + (f16 ? f32_of_f16(b.z) : f32_of_bf16(b.z)), v.w + (f16 ? f32_of_f16(b.w) : f32_of_bf16(b.w))};
     }
     *(uint2 *)y = {pair_of(a.y_type, v.x, v.y), pair_of(a.y_type, v.z, v.w)};
+    return v;
+}
+
+// Four elements r .. of row i of y for the norm that follows; 16 lanes have the row's chunk, all of them here.
+static __device__ __forceinline__ void norm_four(const wt_mm_args &a, int i, int r, float4 v)
+{
+    const int rows = a.parts[0].rows;
+    const float4 w = *(const float4 *)(a.norm_weight + r);
+    const long long at = (long long)i * rows + r;
+    *(uint2 *)(a.normed + at) = {pair_of(WT_MM_BF16, v.x * w.x, v.y * w.y), pair_of(WT_MM_BF16, v.z * w.z, v.w * w.w)};
+    float squares = v.x * v.x + v.y * v.y + (v.z * v.z + v.w * v.w);
+#pragma unroll
+    for (int step = 8; step; step /= 2)
+        squares += __shfl_xor_sync(0xffffu << (threadIdx.x & 16), squares, step);
+    if (threadIdx.x % 16 == 0) a.squares[(long long)i * (rows / WT_MM_SQUARES) + r / WT_MM_SQUARES] = squares;
+}
+
+// What the sums of a warp's rows first .. are multiplied with: 1 over the root of the mean square of what x was made of.
+static __device__ __forceinline__ void scale_rows(const wt_mm_args &a, int first, float *scales)
+{
+    const int lane = threadIdx.x % 32, n = a.columns / WT_MM_SQUARES;
+    float sums[16] = {};
+    for (int k = lane; k < n; k += 32)
+#pragma unroll
+        for (int row = 0; row < 16; row++)
+            if (first + row < a.m) sums[row] += a.x_squares[(long long)(first + row) * n + k];
+#pragma unroll
+    for (int row = 0; row < 16; row++)
+        for (int step = 16; step; step /= 2) sums[row] += __shfl_xor_sync(ALL, sums[row], step);
+    if (lane) return;
+#pragma unroll
+    for (int row = 0; row < 16; row++) scales[row] = 1 / sqrtf(sums[row] / (float)a.columns + a.norm_eps);
 }
 
 // Scale and bias of four rows of W.
@@ -327,7 +361,7 @@ static __device__ __forceinline__ float4 activated_4(float4 v)
 
 // Rows first_row .. of the tile, at most 16, columns `column` .. of the tile's part: lanes side by side in a row.
 static __device__ __forceinline__ void finish_chunk(const wt_mm_args &a, const mm_place &p, mm_sum (*sums)[CHUNK],
-                                                    int first_row, int column)
+                                                    const float *scales, int first_row, int column)
 {
     const int lanes = CHUNK / MM_PAIR / 4, lane = threadIdx.x % 32, unit = lane % lanes;
     const int r = p.first + column + 4 * unit, n_rows = min(16, p.tile.count - first_row);
@@ -355,14 +389,17 @@ static __device__ __forceinline__ void finish_chunk(const wt_mm_args &a, const m
                 if (r + c < part.rows) store_sum(part, p.tile, i, r + c, all[c]);
             continue;
         }
-        const float x_scale = MM_X_IS_8 && a.x_scales ? a.x_scales[p.tile.first + i] : 1;
+        const float x_scale = MM_X_IS_8 && a.x_scales  ? a.x_scales[p.tile.first + i]
+                              : FEW && a.x_squares ? scales[row]
+                                                   : 1;
         float4 v = activated_4(finished(f, sum, x_scale));
         if (MM_PAIR == 2) {
             const float4 v1 = finished(f1, *(const mm_sum_4 *)unit_of(sums, row, lanes + unit), x_scale);
             v = {v.x * v1.x, v.y * v1.y, v.z * v1.z, v.w * v1.w};
         }
         if (whole) {
-            store_four(a, to, v);
+            v = store_four(a, to, v);
+            if (FEW && MM_PAIR == 1 && a.norm_weight) norm_four(a, i, r, v);
             continue;
         }
         const float all[4] = {v.x, v.y, v.z, v.w};
@@ -372,7 +409,8 @@ static __device__ __forceinline__ void finish_chunk(const wt_mm_args &a, const m
 }
 
 static __device__ __forceinline__ void finish_tile(const wt_mm_args &a, const mm_place &p, mm_sum (*sums)[CHUNK],
-                                                   int first_row, int first_column, const mm_sum *d)
+                                                   const float *scales, int first_row, int first_column,
+                                                   const mm_sum *d)
 {
     if (first_row >= p.tile.count) return;
 #pragma unroll
@@ -382,7 +420,7 @@ static __device__ __forceinline__ void finish_tile(const wt_mm_args &a, const mm
         lay_out(first, sums, 0);
         lay_out(second, sums, CHUNK / 8);
         __syncwarp();
-        finish_chunk(a, p, sums, first_row, first_column + q * (CHUNK / MM_PAIR));
+        finish_chunk(a, p, sums, scales, first_row, first_column + q * (CHUNK / MM_PAIR));
     }
 }
 
@@ -392,6 +430,7 @@ static __device__ void multiply_all(const wt_mm_wgmma_args &g, shared *s)
     const int first_row = 16 * (FEW ? warp % 4 : warp), first_column = FEW ? group * BOX : 0;
     cursor t = {0, 0};
     wait_for_earlier(); // whose results are added to, or read until then what is written here
+    if (FEW && g.args.x_squares) scale_rows(g.args, first_row, s->scales[warp]);
     if (IN_TURNS && group == 1) turn_give(0); // the first; the last one given is not taken
     for (int at = blockIdx.x; at < g.n_tiles * g.n_slices; at += gridDim.x) {
         const int tile = at / g.n_slices, slice = at % g.n_slices;
@@ -400,7 +439,7 @@ static __device__ void multiply_all(const wt_mm_wgmma_args &g, shared *s)
         if (!find_tile(g, tile, &p)) continue;
         multiply_tile(g.args, p, span_of(g, slice).n, s, group, &t, sums);
         if (FEW && g.n_slices > 1 && !add_slices(g, tile, slice, warp, sums)) continue;
-        finish_tile(g.args, p, s->sums[warp], first_row, first_column, sums);
+        finish_tile(g.args, p, s->sums[warp], s->scales[warp], first_row, first_column, sums);
     }
 }
 

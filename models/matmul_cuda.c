@@ -360,11 +360,25 @@ static wt_status launch(wt__mm_cuda *cuda, wt_stream *stream, wt_kernel *kernel,
     return status ? status : wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(w), 1);
 }
 
+bool wt__mm_cuda_norms(const wt__mm_cuda *cuda, const wt_mm_args *args)
+{
+    wt_mm_args a = *args;
+    plan p;
+    if (!wt__mm_wgmma_is_few(&cuda->config, &a) || !plan_wgmma(cuda, &a, &p) || a.x_type != WT_MM_BF16) return false;
+    if (a.x_squares && a.columns % WT_MM_SQUARES) return false;
+    const wt_mm_part *y = &a.parts[0];
+    return !a.norm_weight ||
+           (a.n_parts == 1 && a.y_type == WT_MM_F32 && y->rows % WT_MM_SQUARES == 0 && y->y_stride % 4 == 0 &&
+            ((uintptr_t)y->y | (uintptr_t)a.norm_weight | (uintptr_t)a.normed) % 16 == 0);
+}
+
 wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *args)
 {
     wt_mm_args a = *args;
     plan p;
     wt_kernel *kernel;
+    if (wt__mm_has_norm(&a) && !wt__mm_cuda_norms(cuda, &a))
+        return wt_fail(WT_ERR_UNSUPPORTED, "matmul: a norm beside a product that has none (wt_matmul_norms)");
     if (is_for_library(cuda, &a)) {
         wt_status status = enqueue_library(cuda, stream, &a);
         if (status != WT_ERR_UNSUPPORTED) return status;

@@ -44,7 +44,8 @@ wt__mm_wgmma_shape wt__mm_wgmma_shape_of(const wt_matmul_config *config, int n_s
     s.n_tiles = (int64_t)wt__mm_number_tiles(a, s.columns / (a->gated ? 2 : 1)) * wt_mm_n_tiles(a, WT_MM_TILE);
     if (few) s.n_slices = slices_of(a, s.n_tiles, n_sms);
     s.n_blocks = s.n_tiles * s.n_slices < n_sms ? (int)s.n_tiles * s.n_slices : n_sms;
-    s.shared_bytes = ALIGN_BYTES + sizeof(float) * WT_MM_WGMMA_SUMS + (size_t)s.stages * stage_bytes(&s);
+    s.shared_bytes = ALIGN_BYTES + sizeof(float) * (WT_MM_WGMMA_SUMS + 16 * WT_MM_WGMMA_WARPS) +
+                     (size_t)s.stages * stage_bytes(&s);
     return s;
 }
 

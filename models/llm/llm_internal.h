@@ -131,6 +131,8 @@ typedef struct wt__pass {
     int n_logits;     ///< of the last tokens
     float *logits;    ///< [n_logits][vocab_size]
     wt_status status; ///< the first error; nothing is queued after it
+    const wt__layer *layer; ///< of a GPU: the one that is being queued
+    const wt__norm *normed; ///< of a GPU: s->n is x by it but for the scale of rows (wt_matmul_norm); NULL = none
 } wt__pass;
 
 /// All take the batch's n_tokens; n is norm(x), by whichever norm comes with the matrices.
