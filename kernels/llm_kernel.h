@@ -82,6 +82,12 @@ typedef struct wt_llm_shift_args {
 #define WT_LLM_MAX_PARTS 64 ///< of the positions of a token
 #define WT_LLM_PART_PITCH(d_head) (((d_head) + 5) / 4 * 4)
 
+/// Elements of a head that a lane reads at once, and lanes that share a position.
+#define WT_LLM_ATTEND_WIDTH(d_head, kv) \
+    ((d_head) % 8 == 0 && (kv) != WT_LLM_F32 ? 8 : (d_head) % 4 == 0 ? 4 : (d_head) % 2 == 0 ? 2 : 1)
+#define WT_LLM_LANES_FOR(n)             ((n) > 16 ? 32 : (n) > 8 ? 16 : (n) > 4 ? 8 : (n) > 2 ? 4 : (n))
+#define WT_LLM_ATTEND_TEAM(d_head, kv)  WT_LLM_LANES_FOR((d_head) / WT_LLM_ATTEND_WIDTH(d_head, kv))
+
 typedef struct wt_llm_attend_args {
     const wt_llm_token *tokens;
     wt_llm_cache cache;
@@ -137,6 +143,44 @@ static inline long long wt_llm_quant_shared(int columns, int warps, int stages, 
     const long long padded = (columns + columns_a_piece - 1) / columns_a_piece * (long long)columns_a_piece;
     const long long stage = words < 0 ? 16 * 160 : 16 * 128 + 64 * words; // words -1: Q4_K
     return 4 * (padded + 32) + padded / 8 + 128 * warps + warps * stages * stage;
+}
+
+// ---- a step of one token in one launch
+
+#define WT_LLM_STEP_WARPS      8           ///< that compute; one more copies
+#define WT_LLM_STEP_STAGE      (16 * 1024) ///< bytes of weights that are copied and used together
+#define WT_LLM_STEP_MAX_STAGES 16
+#define WT_LLM_STEP_ROWS       256   ///< rows of a block whose sums wait for each other
+#define WT_LLM_STEP_FIXED      10240 ///< bytes of shared memory beside the vector and the stages
+
+enum { WT_LLM_PRODUCT, WT_LLM_ATTEND };
+
+/// What all blocks do between two meetings. A product's units are dealt to the blocks in turn: unit_rows rows of a part
+/// that follow each other, a power of two, or half as many of both parts of a gated product. They are a stage; or, if
+/// in_pieces, two rows are several.
+typedef struct wt_llm_phase {
+    int kind, in_pieces;
+    int unit_rows, n_units;
+    long long row_bytes; ///< a multiple of 16, as addresses are
+    union {
+        wt_llm_matvec_args product; ///< its warps: at least 8 / unit_rows
+        wt_llm_attend_args attend;  ///< n_splits is the launch's; follows a product and is followed by one
+    };
+    long long unused; // to a multiple of 16 bytes
+} wt_llm_phase;
+
+/// All blocks run at once. Shared memory: vector_bytes of the widest vector or of attention, then the stages.
+typedef struct wt_llm_step_args {
+    const wt_llm_phase *phases; ///< [n_phases]
+    const wt_llm_token *tokens; ///< [1]
+    unsigned *arrived;          ///< [2], 0 before and after: blocks at the meetings, blocks that are done
+    int n_phases, n_splits, vector_bytes, n_stages;
+} wt_llm_step_args;
+
+/// Bytes that attention takes of a block's shared memory, at most.
+static inline long long wt_llm_attend_shared(int d_head, int heads, int teams)
+{
+    return 4ll * (3 * d_head + heads * (d_head + WT_LLM_MAX_PARTS + teams * (d_head + 2))) + 64;
 }
 
 #define WT_LLM_PICK_BLOCKS 64

@@ -85,6 +85,22 @@ typedef struct wt__llm_quant_kernel {
 /// Is it a matrix that llm_quant.cu multiplies with one vector?
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
 
+/// A step of one token in one launch: see gpu_step.c.
+typedef struct wt__gpu_stepper {
+    int n_phases; ///< 0 = it is done by several launches
+    int vector_bytes, n_stages;
+    size_t phases_at, arrived_at; ///< in io
+    wt_module *module;
+    wt_kernel *kernel;
+} wt__gpu_stepper;
+
+/// Launches as phases.
+typedef struct wt__phases {
+    wt_llm_phase *all; ///< [n] of [most]
+    int n, most, type; ///< type: of all weights
+    bool misfits;      ///< there is one that is no phase
+} wt__phases;
+
 enum {
     WT__N_LLM_MODULES = 5,
     WT__LLM_MAX_QUANTS = 8,
@@ -122,6 +138,7 @@ typedef struct wt__gpu {
     wt_graph *steps[WT__N_STEP_KINDS][WT__LLM_MAX_VARIANTS];
     wt__gpu_batch batches[WT__LLM_MAX_BATCHES];
     int n_batches;
+    wt__gpu_stepper step;
     wt__gpu_drawer drawer;
     wt_pool_block draw_memory; ///< accessed as long as it lives
     uintptr_t draw_address;
@@ -141,6 +158,16 @@ void wt__gpu_unload_quants(wt__gpu *gpu);
 /// Queue a product of matrices like `linear`, of that kind.
 WT_CHECKED wt_status wt__gpu_multiply_quant(const wt__gpu *gpu, wt_stream *stream, const wt__linear *linear,
                                             const wt_llm_matvec_args *args);
+
+/// Bytes of a model's phases.
+size_t wt__gpu_step_bytes(const wt_llm *llm);
+/// A launch becomes a phase.
+void wt__gpu_collect(wt__phases *phases, wt__llm_kernel kernel, const void *args);
+/// When all memory is there.
+WT_CHECKED wt_status wt__gpu_step_open(wt_llm_session *session);
+void wt__gpu_step_close(wt__gpu *gpu);
+/// Queue the step of one token from x to its logits, with n_phases.
+WT_CHECKED wt_status wt__gpu_launch_step(const wt_llm_session *session);
 
 /// Where the host prepares a part of io.
 static inline void *wt__gpu_host(const wt__gpu *gpu, size_t at)

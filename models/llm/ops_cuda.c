@@ -23,6 +23,10 @@ static const bool overlaps[WT__N_LLM_KERNELS] = {
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
 {
     const wt_arg arg = {args, bytes};
+    if (p->phases) {
+        wt__gpu_collect(p->phases, (wt__llm_kernel)kernel, args);
+        return;
+    }
     shape.overlap = overlaps[kernel];
     if (!p->status) p->status = wt_kernel_launch(p->s->gpu->kernels[kernel], p->s->stream, &shape, &arg, 1);
 }
@@ -135,6 +139,8 @@ static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const
     }
     if (!wt__llm_is_quant(w, &kind))
         plain_matvec(p, w, a);
+    else if (p->phases)
+        p->phases->misfits = true;
     else if (!p->status)
         p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a);
 }
@@ -183,7 +189,10 @@ static void multiply(wt__pass *p, const wt_matmul_args *a)
 {
     wt_matmul_args overlapping = *a;
     overlapping.overlap = true; // weights were there before the step
-    if (!p->status) p->status = wt_matmul_enqueue(p->s->gpu->matmul, p->s->stream, &overlapping);
+    if (p->phases)
+        p->phases->misfits = true;
+    else if (!p->status)
+        p->status = wt_matmul_enqueue(p->s->gpu->matmul, p->s->stream, &overlapping);
 }
 
 /// x of a product is norm(s->x): within this product if the one before has begun with it, else by a launch.
@@ -512,7 +521,20 @@ void wt__gpu_pick(wt__pass *p)
     launch(p, WT__LLM_PICK, (wt_launch){.grid = {WT_LLM_PICK_BLOCKS, p->n_logits}, .block = {THREADS}}, &a, sizeof a);
 }
 
-const wt__llm_ops wt__llm_cuda_ops = {.embed = embed,
+// ---- all of it in one launch
+
+static bool at_once(wt__pass *p, int n_layers)
+{
+    const wt_llm_session *s = p->s;
+    if (!s->gpu->step.n_phases || s->n_tokens != 1 || p->n_logits != 1 || n_layers != s->llm->config.n_layers)
+        return false;
+    embed(p);
+    if (!p->status) p->status = wt__gpu_launch_step(s);
+    return true;
+}
+
+const wt__llm_ops wt__llm_cuda_ops = {.at_once = at_once,
+                                      .embed = embed,
                                       .qkv = qkv,
                                       .place = place,
                                       .attend = attend,
