@@ -232,6 +232,7 @@ static __device__ __forceinline__ bool add_slices(const wt_mm_wgmma_args &g, int
     if (!lane) *arrived = 0;
 #pragma unroll
     for (int i = 0; i < GROUP_N / 2; i++) sums[i] = 0;
+#pragma unroll 4 // that many slices' sums are on their way
     for (int k = 0; k < g.n_slices; k++)
 #pragma unroll
         for (int i = 0; i < n; i++) {
