@@ -7,7 +7,7 @@
 // by one warpgroup while the other multiplies.
 // Bound by tensor cores; an element is summed in the order of the columns.
 //
-// With MM_ROWS 64 for few rows of x, where it is bound by the reading of W: the warpgroups share the tile's rows of W.
+// With MM_ROWS 64 for up to 64 rows of x, where it is bound by the reading of W: the warpgroups share the tile's rows of W.
 // Where tiles are fewer than SMs a tile's columns are parted in slices, by a block each; the warp that ends last adds the
 // slices' sums in order. The first copies of W begin before the launch before has ended (overlap.cuh). Judge: the CPU.
 //
@@ -82,6 +82,12 @@ static __device__ __forceinline__ span span_of(const wt_mm_wgmma_args &g, int sl
     return {first, n_steps * (slice + 1) / g.n_slices - first};
 }
 
+// Rows of x that are not copied may hold anything: only rows of y come of them that are not there.
+static __device__ __forceinline__ int bytes_of_stage(const wt_mm_wgmma_args &g)
+{
+    return FEW ? (g.x_rows + MM_N) * 128 : (int)sizeof(stage);
+}
+
 static __device__ __forceinline__ void copy_x(const wt_mm_wgmma_args &g, const mm_place &p, int step, shared *s, int to)
 {
     copy_box(s->stages[to].x, &g.x, step * SPAN, p.tile.first, (int)p.tile.y_batches, &s->full[to]);
@@ -101,7 +107,7 @@ static __device__ int copy_first(const wt_mm_wgmma_args &g, const mm_place &p, c
 {
     const int n = of.n < MM_STAGES ? of.n : MM_STAGES;
     for (int k = 0; k < n; k++) {
-        barrier_expect(&s->full[k], sizeof(stage));
+        barrier_expect(&s->full[k], bytes_of_stage(g));
         copy_w(g, p, of.first + k, s, k);
     }
     wait_for_earlier();
@@ -124,7 +130,7 @@ static __device__ void copy_all(const wt_mm_wgmma_args &g, shared *s)
         const span of = span_of(g, at % g.n_slices);
         for (int k = is_first ? copy_first(g, p, of, s, &t) : 0; k < of.n; k++) {
             barrier_wait(&s->empty[t.stage], t.parity ^ 1);
-            barrier_expect(&s->full[t.stage], sizeof(stage));
+            barrier_expect(&s->full[t.stage], bytes_of_stage(g));
             copy_w(g, p, of.first + k, s, t.stage);
             copy_x(g, p, of.first + k, s, t.stage);
             advance(&t);
@@ -232,7 +238,7 @@ static __device__ __forceinline__ bool add_slices(const wt_mm_wgmma_args &g, int
     if (!lane) *arrived = 0;
 #pragma unroll
     for (int i = 0; i < GROUP_N / 2; i++) sums[i] = 0;
-#pragma unroll 4 // that many slices' sums are on their way
+#pragma unroll 2 // that many slices' sums are on their way
     for (int k = 0; k < g.n_slices; k++)
 #pragma unroll
         for (int i = 0; i < n; i++) {
@@ -311,13 +317,13 @@ static __device__ __forceinline__ void norm_four(const wt_mm_args &a, int i, int
 #pragma unroll
     for (int step = 8; step; step /= 2)
         squares += __shfl_xor_sync(0xffffu << (threadIdx.x & 16), squares, step);
-    if (threadIdx.x % 16 == 0) a.squares[(long long)i * (rows / WT_MM_SQUARES) + r / WT_MM_SQUARES] = squares;
+    if (threadIdx.x % 16 == 0) a.squares[(long long)i * (rows / WT_MM_WGMMA_SQUARES) + r / WT_MM_WGMMA_SQUARES] = squares;
 }
 
 // What the sums of a warp's rows first .. are multiplied with: 1 over the root of the mean square of what x was made of.
 static __device__ __forceinline__ void scale_rows(const wt_mm_args &a, int first, float *scales)
 {
-    const int lane = threadIdx.x % 32, n = a.columns / WT_MM_SQUARES;
+    const int lane = threadIdx.x % 32, n = a.columns / WT_MM_WGMMA_SQUARES;
     float sums[16] = {};
     for (int k = lane; k < n; k += 32)
 #pragma unroll
@@ -444,8 +450,9 @@ static __device__ void multiply_all(const wt_mm_wgmma_args &g, shared *s)
     }
 }
 
-// One warpgroup copies, with the registers that a thread of it needs; two multiply with the rest of 65536.
-extern "C" __global__ void __launch_bounds__(WT_MM_WGMMA_THREADS, 1)
+// One warpgroup copies, with the registers that a thread of it needs; two multiply with the rest of 65536. Of few rows of x
+// two blocks share an SM: one of the next launch asks for its W while this one ends.
+extern "C" __global__ void __launch_bounds__(WT_MM_WGMMA_THREADS, FEW ? 2 : 1)
     matmul_wgmma(const __grid_constant__ wt_mm_wgmma_args g)
 {
     extern __shared__ unsigned char wgmma_shared[];
@@ -461,10 +468,10 @@ extern "C" __global__ void __launch_bounds__(WT_MM_WGMMA_THREADS, 1)
     }
     __syncthreads();
     if (threadIdx.x < 128) {
-        registers_down<40>();
+        if (!FEW) registers_down<40>();
         if (threadIdx.x == 0) copy_all(g, s);
     } else {
-        registers_up<232>();
+        if (!FEW) registers_up<232>();
         multiply_all(g, s);
     }
 }

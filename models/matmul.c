@@ -335,10 +335,10 @@ wt_status wt_matmul_enqueue(wt_matmul *matmul, wt_stream *stream, const wt_matmu
     return matmul->cuda ? wt__mm_cuda_enqueue(matmul->cuda, stream, &a) : wt__mm_cpu_enqueue(stream, &a);
 }
 
-bool wt_matmul_norms(wt_matmul *matmul, const wt_matmul_args *args)
+int wt_matmul_norms(wt_matmul *matmul, const wt_matmul_args *args)
 {
     wt_mm_args a;
-    if (!matmul->cuda || wt__mm_fill(args, &a)) return false;
+    if (!matmul->cuda || wt__mm_fill(args, &a)) return 0;
     return wt__mm_cuda_norms(matmul->cuda, &a);
 }
 

@@ -38,7 +38,7 @@ void wt__mm_cuda_destroy(wt__mm_cuda *cuda);
 WT_CHECKED wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *args);
 WT_CHECKED wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_quantize_args *args);
 WT_CHECKED wt_status wt__mm_cuda_repack(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_repack_args *args);
-bool wt__mm_cuda_norms(const wt__mm_cuda *cuda, const wt_mm_args *args);
+int wt__mm_cuda_norms(const wt__mm_cuda *cuda, const wt_mm_args *args);
 const char *wt__mm_cuda_kernel(wt__mm_cuda *cuda, const wt_mm_args *args);
 
 /// How matmul_wgmma.cu is compiled and launched for a product: matmul_wgmma.c.

@@ -202,7 +202,7 @@ static void norm_before(wt__pass *p, const wt__norm *norm, wt_matmul_args *a)
     if (p->normed == norm) {
         a->norm_before = (wt_matmul_norm){.squares = (uintptr_t)s->gpu->squares,
                                           .eps = (float)s->llm->config.norm_eps};
-        if (wt_matmul_norms(s->gpu->matmul, a)) return;
+        if (wt_matmul_norms(s->gpu->matmul, a) == p->n_squares) return;
         a->norm_before = (wt_matmul_norm){0};
     }
     normalise(p, norm, s->x, s->n_tokens, a->x_dtype);
@@ -269,10 +269,10 @@ static void project(wt__pass *p, const wt__linear *w, const float *in)
     if (norm)
         a.norm_after = (wt_matmul_norm){
             .weight = (uintptr_t)norm->weight, .out = (uintptr_t)s->n, .squares = (uintptr_t)s->gpu->squares};
-    const bool within = norm && wt_matmul_norms(s->gpu->matmul, &a);
-    if (!within) a.norm_after = (wt_matmul_norm){0};
+    p->n_squares = norm ? wt_matmul_norms(s->gpu->matmul, &a) : 0;
+    if (!p->n_squares) a.norm_after = (wt_matmul_norm){0};
     multiply(p, &a);
-    p->normed = within ? norm : NULL;
+    p->normed = p->n_squares ? norm : NULL;
 }
 
 static void gate(wt__pass *p, const wt__layer *w)

@@ -24,7 +24,6 @@ extern "C" {
 
 enum {
     WT_MATMUL_MAX_PARTS = 4,
-    WT_MATMUL_SQUARES = 64,   ///< elements of a row whose squares are added first
     WT_MATMUL_SKINNY = 16, ///< most rows of x that cost about as much as one: the reading of the weights
 };
 
@@ -73,7 +72,7 @@ typedef struct wt_matmul_part {
 typedef struct wt_matmul_norm {
     uintptr_t weight;  ///< f32 [rows]; of the first product
     uintptr_t out;     ///< BF16 [m][rows], the next one's x; of the first
-    uintptr_t squares; ///< f32 [m][rows / WT_MATMUL_SQUARES] of the first, [m][columns / WT_MATMUL_SQUARES] of the next
+    uintptr_t squares; ///< f32 [m][rows / s] of the first, [m][columns / s] of the next, s as wt_matmul_norms tells
     float eps;         ///< of the next
 } wt_matmul_norm;
 
@@ -141,10 +140,11 @@ WT_CHECKED wt_status wt_matmul_enqueue(wt_matmul *matmul, wt_stream *stream, con
 /// arguments. Borrowed until destroy.  [worker]
 const char *wt_matmul_kernel(wt_matmul *matmul, const wt_matmul_args *args);
 
-/// Are norm_after and norm_before there for a product of this form? Else enqueue tells WT_ERR_UNSUPPORTED. BF16, 1 .. 64
-/// rows of x on compute capability 9.0; norm_after: a single part with y in F32, rows in multiples of WT_MATMUL_SQUARES.
-/// [worker]
-bool wt_matmul_norms(wt_matmul *matmul, const wt_matmul_args *args);
+/// Are norm_after and norm_before there for a product of this form? Returns how many neighbours' squares are added first,
+/// 16 or 64, and both products must tell the same; 0 = not there: enqueue tells WT_ERR_UNSUPPORTED. They are there for
+/// x in BF16 and m up to WT_MATMUL_SKINNY on a GPU, on compute capability 9.0 with weights of BF16 up to 64; norm_after:
+/// of a single part with y in F32, rows in multiples of those neighbours.  [worker]
+int wt_matmul_norms(wt_matmul *matmul, const wt_matmul_args *args);
 
 /// A matrix of GGUF's blocks in a form that few rows of x read at full speed, with the same values: Q8_0 as I8 with f16
 /// scales of groups of 32, Q4_0 as U4 likewise, Q6_K as I8 with f32 scales of groups of 16. `to` becomes that matrix,
