@@ -7,9 +7,9 @@
 // by one warpgroup while the other multiplies.
 // Bound by tensor cores; an element is summed in the order of the columns.
 //
-// With MM_ROWS 64 for up to 64 rows of x, where it is bound by the reading of W: the warpgroups share the tile's rows of W.
-// Where tiles are fewer than SMs a tile's columns are parted in slices, by a block each; the warp that ends last adds the
-// slices' sums in order. The first copies of W begin before the launch before has ended (overlap.cuh). Judge: the CPU.
+// With MM_ROWS 64 for up to 64 rows of x, where it is bound by the reading of W: the warpgroups share the tile's rows of
+// W. Where tiles are fewer than SMs a tile's columns are parted in slices, by a block each; the warp that ends last adds
+// the slices' sums in order. The first copies of W begin before the launch before has ended (overlap.cuh). Judge: the CPU.
 //
 // Architecture: sm_90a
 #ifndef MM_X
@@ -221,8 +221,10 @@ static __device__ __forceinline__ void multiply_tile(const wt_mm_args &, const m
 }
 #endif
 
-// The sums of one of a tile's slices are put aside. The warp that comes last gets those of all, added in order, and true.
-static __device__ __forceinline__ bool add_slices(const wt_mm_wgmma_args &g, int tile, int slice, int warp, mm_sum *sums)
+// The sums of one of a tile's slices are put aside. The warp that comes last gets those of all, added in order, and
+// true.
+static __device__ __forceinline__ bool add_slices(const wt_mm_wgmma_args &g, int tile, int slice, int warp,
+                                                  mm_sum *sums)
 {
     const int lane = threadIdx.x % 32, n = GROUP_N / 8, apart = WARPS * n * 32;
     mm_sum_4 *of_warp = (mm_sum_4 *)g.partial + ((long long)tile * g.n_slices * WARPS + warp) * n * 32 + lane;
@@ -272,40 +274,6 @@ static __device__ __forceinline__ void lay_out(const mm_sum *d, mm_sum (*sums)[C
         }
 }
 
-static __device__ __forceinline__ int bytes_of(int y_type)
-{
-    return y_type == WT_MM_F32 || y_type == WT_MM_I32 ? 4 : 2;
-}
-
-// Elements r .. r + 3 are there, and y is aligned to four.
-static __device__ __forceinline__ bool is_whole(const wt_mm_args &a, const wt_mm_part &part, int r)
-{
-    const int bytes = bytes_of(a.y_type);
-    const long long all = (long long)part.y | part.y_stride * bytes | part.y_batch * bytes;
-    return r + 4 <= part.rows && all % (4 * bytes) == 0;
-}
-
-// Returns what y is then.
-static __device__ __forceinline__ float4 store_four(const wt_mm_args &a, unsigned char *y, float4 v)
-{
-    if (a.y_type == WT_MM_F32) {
-        if (a.add) {
-            const float4 b = *(const float4 *)y;
-            v = {v.x + b.x, v.y + b.y, v.z + b.z, v.w + b.w};
-        }
-        *(float4 *)y = v;
-        return v;
-    }
-    if (a.add) {
-        const ushort4 b = *(const ushort4 *)y;
-        const bool f16 = a.y_type == WT_MM_F16;
-        v = {v.x + (f16 ? f32_of_f16(b.x) : f32_of_bf16(b.x)), v.y + (f16 ? f32_of_f16(b.y) : f32_of_bf16(b.y)),
-             v.z + (f16 ? f32_of_f16(b.z) : f32_of_bf16(b.z)), v.w + (f16 ? f32_of_f16(b.w) : f32_of_bf16(b.w))};
-    }
-    *(uint2 *)y = {pair_of(a.y_type, v.x, v.y), pair_of(a.y_type, v.z, v.w)};
-    return v;
-}
-
 // Four elements r .. of row i of y for the norm that follows; 16 lanes have the row's chunk, all of them here.
 static __device__ __forceinline__ void norm_four(const wt_mm_args &a, int i, int r, float4 v)
 {
@@ -317,7 +285,8 @@ static __device__ __forceinline__ void norm_four(const wt_mm_args &a, int i, int
 #pragma unroll
     for (int step = 8; step; step /= 2)
         squares += __shfl_xor_sync(0xffffu << (threadIdx.x & 16), squares, step);
-    if (threadIdx.x % 16 == 0) a.squares[(long long)i * (rows / WT_MM_WGMMA_SQUARES) + r / WT_MM_WGMMA_SQUARES] = squares;
+    if (threadIdx.x % 16) return;
+    a.squares[(long long)i * (rows / WT_MM_WGMMA_SQUARES) + r / WT_MM_WGMMA_SQUARES] = squares;
 }
 
 // What the sums of a warp's rows first .. are multiplied with: 1 over the root of the mean square of what x was made of.
@@ -337,27 +306,9 @@ static __device__ __forceinline__ void scale_rows(const wt_mm_args &a, int first
     for (int row = 0; row < 16; row++) scales[row] = 1 / sqrtf(sums[row] / (float)a.columns + a.norm_eps);
 }
 
-// Scale and bias of four rows of W.
-struct factors {
-    float4 scale, bias;
-};
-
-static __device__ __forceinline__ factors factors_of(const wt_mm_args &a, const wt_mm_part &part, int stack, int r)
+static __device__ __forceinline__ float4 floats_of(mm_sum_4 sum)
 {
-    float scale[4], bias[4];
-#pragma unroll
-    for (int c = 0; c < 4; c++) {
-        const int row = r + c < part.rows ? r + c : part.rows - 1;
-        scale[c] = MM_SCALES ? 1 : scale_at(a, part, stack, row, 0);
-        bias[c] = part.bias ? part.bias[(long long)stack * part.rows + row] : 0;
-    }
-    return {{scale[0], scale[1], scale[2], scale[3]}, {bias[0], bias[1], bias[2], bias[3]}};
-}
-
-static __device__ __forceinline__ float4 finished(const factors &f, mm_sum_4 sum, float x_scale)
-{
-    return {(float)sum.x * (f.scale.x * x_scale) + f.bias.x, (float)sum.y * (f.scale.y * x_scale) + f.bias.y,
-            (float)sum.z * (f.scale.z * x_scale) + f.bias.z, (float)sum.w * (f.scale.w * x_scale) + f.bias.w};
+    return {(float)sum.x, (float)sum.y, (float)sum.z, (float)sum.w};
 }
 
 static __device__ __forceinline__ float4 activated_4(float4 v)
@@ -375,8 +326,8 @@ static __device__ __forceinline__ void finish_chunk(const wt_mm_args &a, const m
     const wt_mm_part &part = a.parts[p.part];
     if (r >= part.rows) return;
     const bool whole = is_whole(a, part, r), bare = MM_X == WT_MM_I8 && a.y_type == WT_MM_I32;
-    const factors f = factors_of(a, part, p.tile.stack, r);
-    const factors f1 = MM_PAIR == 2 ? factors_of(a, a.parts[1], p.tile.stack, r) : f;
+    const factors f = factors_of(a, part, p.tile.stack, r, !MM_SCALES);
+    const factors f1 = MM_PAIR == 2 ? factors_of(a, a.parts[1], p.tile.stack, r, !MM_SCALES) : f;
     const int bytes = bytes_of(a.y_type);
     unsigned char *y = (unsigned char *)part.y +
                        (p.tile.y_batches * part.y_batch + (p.tile.first + first_row) * part.y_stride + r) * bytes;
@@ -399,9 +350,9 @@ static __device__ __forceinline__ void finish_chunk(const wt_mm_args &a, const m
         const float x_scale = MM_X_IS_8 && a.x_scales  ? a.x_scales[p.tile.first + i]
                               : FEW && a.x_squares ? scales[row]
                                                    : 1;
-        float4 v = activated_4(finished(f, sum, x_scale));
+        float4 v = activated_4(finished(f, floats_of(sum), x_scale));
         if (MM_PAIR == 2) {
-            const float4 v1 = finished(f1, *(const mm_sum_4 *)unit_of(sums, row, lanes + unit), x_scale);
+            const float4 v1 = finished(f1, floats_of(*(const mm_sum_4 *)unit_of(sums, row, lanes + unit)), x_scale);
             v = {v.x * v1.x, v.y * v1.y, v.z * v1.z, v.w * v1.w};
         }
         if (whole) {
