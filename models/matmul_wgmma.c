@@ -20,7 +20,8 @@ static int columns_of(wt_mm_args *a, int n_sms)
 bool wt__mm_wgmma_is_few(const wt_matmul_config *config, const wt_mm_args *a)
 {
     const bool is_16 = a->x_type == WT_MM_F16 || a->x_type == WT_MM_BF16;
-    return is_16 && a->m > WT_MATMUL_SKINNY && a->m <= FEW_ROWS && a->n_batches == 1 && !a->experts && !a->offsets && !config->wgmma_columns;
+    const int least = config->wgmma_least ? config->wgmma_least : WT_MATMUL_SKINNY + 1;
+    return is_16 && a->m >= least && a->m <= FEW_ROWS && a->n_batches == 1 && !a->experts && !a->offsets && !config->wgmma_columns;
 }
 
 /// Of a tile's columns, so that all SMs have some: at least LEAST_STEPS steps each.
