@@ -15,6 +15,12 @@
 
 extern __shared__ float2 all_shared[];
 
+// What a bin is to be multiplied by, also where its square is a denormal number or 0.
+static __device__ __noinline__ float faint(float magnitude, float square)
+{
+    return magnitude / (sqrtf(square) + 1.17549435e-38f);
+}
+
 // R, bin k of frame t at `at` of the spectra, to A; keeps R when the frame is the block's own.
 static __device__ __forceinline__ float2 turn(const wt_griffin_lim_args &a, float2 r, long long at, float magnitude,
                                               bool own)
@@ -25,7 +31,8 @@ static __device__ __forceinline__ float2 turn(const wt_griffin_lim_args &a, floa
         x = make_float2(r.x - a.momentum * before.x, r.y - a.momentum * before.y);
     }
     if (a.after && own) ((float2 *)a.after)[at] = r;
-    return fft_scale(x, magnitude / (sqrtf(x.x * x.x + x.y * x.y) + 1.17549435e-38f));
+    const float square = x.x * x.x + x.y * x.y;
+    return fft_scale(x, square > 1e-30f ? magnitude * rsqrtf(square) : faint(magnitude, square));
 }
 
 static __device__ __forceinline__ float2 first_phase(const wt_griffin_lim_args &a, int t, int k, float magnitude)
@@ -37,10 +44,9 @@ static __device__ __forceinline__ float2 first_phase(const wt_griffin_lim_args &
     return make_float2(magnitude * re, magnitude * im);
 }
 
-static __device__ __forceinline__ void give(const wt_griffin_lim_args &a, long long line, long long at, long long to,
-                                            float sum)
+static __device__ __forceinline__ void give(const wt_griffin_lim_args &a, long long line, long long from, int i, float sum)
 {
-    a.out[line * a.walk.length + to] = sum * __ldg(a.squares + at);
+    a.out[line * a.walk.length + from - a.walk.margin + i] = sum * __ldg(a.squares + from + i);
 }
 
 extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) griffin_lim_begin(wt_griffin_lim_args a)
@@ -56,8 +62,10 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
                 if (second) y = first_phase(a, t + 1, k, magnitude[SPECTRUM_BINS + k]);
                 spectrum_put_pair(points, k, x, y);
             }
+            __syncthreads();
         },
-        [&](long long line, int, long long at, long long to, float sum) { give(a, line, at, to, sum); });
+        [&](long long, int, int b, const float2 *points, float2(&v)[SPECTRUM_RADIX]) { spectrum_take(points, b, v); },
+        [&](long long line, long long from, int i, int, float sum) { give(a, line, from, i, sum); });
 }
 
 extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_WIDE)
@@ -77,6 +85,8 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_W
                                          : make_float2(0, 0);
                               spectrum_put_pair(points, k, x, y);
                           });
+            __syncthreads();
         },
-        [&](long long line, int, long long at, long long to, float sum) { give(a, line, at, to, sum); });
+        [&](long long, int, int b, const float2 *points, float2(&v)[SPECTRUM_RADIX]) { spectrum_take(points, b, v); },
+        [&](long long line, long long from, int i, int, float sum) { give(a, line, from, i, sum); });
 }

@@ -73,14 +73,19 @@ template <int R, class V> __device__ __forceinline__ void spectrum_turn(V *v, co
     }
 }
 
-// store(k, v), or of a PAIRED transform store(v) with both butterflies of the last pass.
-template <int S, bool PAIRED, class V, class Fill, class Store>
+// What the last pass gives: each point, store(k, v); all of a thread's butterflies at once, store(v), v[e][j] being point
+// t + e THREADS + S j; or those that mirror each other, store(v), of a PAIRED transform.
+enum spectrum_end { SPECTRUM_POINT, SPECTRUM_KEPT, SPECTRUM_MIRRORED };
+
+template <int S, spectrum_end END, class V, class Fill, class Store>
 __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddles, Fill fill, Store store)
 {
     constexpr int R = wt__spectrum_radix(SPECTRUM_N / S), B = SPECTRUM_N / R, M = B / S;
     constexpr int E = (B + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS;
-    constexpr bool LAST = PAIRED && M == 1, WHOLE = B == E * SPECTRUM_THREADS; // no thread lacks a butterfly
-    const auto butterfly = [&](int e) { return LAST && e ? t ? B - t : B / 2 : t + e * SPECTRUM_THREADS; };
+    constexpr bool LAST = END != SPECTRUM_POINT && M == 1, WHOLE = B == E * SPECTRUM_THREADS; // all have butterflies
+    const auto butterfly = [&](int e) {
+        return LAST && END == SPECTRUM_MIRRORED && e ? t ? B - t : B / 2 : t + e * SPECTRUM_THREADS;
+    };
     V v[E][R];
 #pragma unroll
     for (int e = 0; e < E; e++) {
@@ -112,7 +117,7 @@ __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddle
         store(v);
     } else {
         __syncthreads();
-        if constexpr (M > 1) spectrum_pass<S * R, PAIRED>(t, points, twiddles + (R - 1) * M, fill, store);
+        if constexpr (M > 1) spectrum_pass<S * R, END>(t, points, twiddles + (R - 1) * M, fill, store);
     }
 }
 
@@ -121,7 +126,7 @@ __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddle
 template <class V, class Load, class Store>
 __device__ __forceinline__ void spectrum_transform(int t, V *points, const void *twiddles, Load load, Store store)
 {
-    spectrum_pass<1, false>(
+    spectrum_pass<1, SPECTRUM_POINT>(
         t, points, (const V *)twiddles,
         [&](int b, V(&v)[SPECTRUM_RADIX]) {
 #pragma unroll
@@ -213,10 +218,10 @@ __device__ __forceinline__ void spectrum_bins(const wt_spectrum_frames &f, int t
         for (int k = 0; k < SPECTRUM_RADIX; k++) v[k] = some[k];
     };
     if constexpr (SPECTRUM_PAIRED) {
-        spectrum_pass<1, true>(thread, points, (const float2 *)f.twiddles, fill,
+        spectrum_pass<1, SPECTRUM_MIRRORED>(thread, points, (const float2 *)f.twiddles, fill,
                                [&](const auto &v) { spectrum_give(thread, v, give); });
     } else {
-        spectrum_pass<1, false>(thread, points, (const float2 *)f.twiddles, fill,
+        spectrum_pass<1, SPECTRUM_POINT>(thread, points, (const float2 *)f.twiddles, fill,
                                 [&](int k, float2 v) { points[spectrum_at(k)] = v; });
 #pragma unroll 3
         for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
