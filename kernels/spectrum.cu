@@ -91,7 +91,8 @@ static __device__ __noinline__ float fixed(const wt_spectrum_istft_args &a, long
 }
 
 // Bins `at` of frames t and t + 1, where they exist.
-static __device__ __forceinline__ void read_pair(const float2 *in, int at, bool first, bool second, float2 &x, float2 &y)
+static __device__ __forceinline__ void read_pair(const float2 *in, int at, bool first, bool second, float2 &x,
+                                                 float2 &y)
 {
     x = y = make_float2(0, 0);
     if (first) x = __ldg(in + at);
@@ -105,7 +106,8 @@ static __device__ __forceinline__ float2 pair_point(int p, float2 x, float2 y)
     return 2 * p > SPECTRUM_N ? make_float2(y.x - x.y, x.x + y.y) : make_float2(x.y + y.x, x.x - y.y);
 }
 
-extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_WIDE) spectrum_istft(wt_spectrum_istft_args a)
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_WIDE)
+    spectrum_istft(wt_spectrum_istft_args a)
 {
     constexpr int R = SPECTRUM_RADIX, STEP = SPECTRUM_STEP;
     spectrum_walk(
@@ -123,7 +125,8 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_W
             for (int k = 0; k < R; k++) v[k] = pair_point(b + k * STEP, x[k], y[k]);
         },
         [&](long long line, long long from, int i, int phase, float sum) {
-            const bool all = from >= SPECTRUM_N && from + SPECTRUM_PAIR_FRAMES * a.walk.hop <= (long long)a.n_frames * a.walk.hop;
+            const bool all =
+                from >= SPECTRUM_N && from + SPECTRUM_PAIR_FRAMES * a.walk.hop <= (long long)a.n_frames * a.walk.hop;
             a.out[line * a.walk.length + from - a.walk.margin + i] =
                 all ? sum * __ldg(a.squares + phase) : fixed(a, from + i, sum);
         });
@@ -168,7 +171,8 @@ static __device__ __forceinline__ void sum_runs(const wt_spectrum_slopes &s, int
     }
 }
 
-static __device__ __forceinline__ void put_band(const wt_spectrum_mel_args &a, float *sums, int m, int frame, float2 sum)
+static __device__ __forceinline__ void put_band(const wt_spectrum_mel_args &a, float *sums, int m, int frame,
+                                                float2 sum)
 {
     if (a.logarithm) {
         sum.x = wt__spectrum_log(sum.x, a.amin, a.scale, a.offset);
@@ -230,11 +234,11 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
     if (threadIdx.x == 0) *peak = (int)0x80000000;
     for (int round = 0; round < SPECTRUM_ROUNDS; round++) {
         const int local = 2 * (round * SPECTRUM_SEQUENCES + p.sequence);
-        spectrum_bins(
-            a.frames, p.thread, points, pcm, p.block * SPECTRUM_FRAMES + local, [&](int k, float2 x, float2 y) {
-                const int place = __ldg(a.slopes.places + k);
-                if (place >= 0) points[place] = make_float2(x.x * x.x + x.y * x.y, y.x * y.x + y.y * y.y);
-            });
+        spectrum_bins(a.frames, p.thread, points, pcm, p.block * SPECTRUM_FRAMES + local,
+                      [&](int k, float2 x, float2 y) {
+                          const int place = __ldg(a.slopes.places + k);
+                          if (place >= 0) points[place] = make_float2(x.x * x.x + x.y * x.y, y.x * y.x + y.y * y.y);
+                      });
         if (a.power != 2) {
             __syncthreads();
             for (int k = p.thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {

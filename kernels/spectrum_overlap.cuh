@@ -1,8 +1,8 @@
 // Overlapped addition of a block's frames, in order of time: sums lie in a ring of shared memory as long as what the
 // frames of one round touch, and leave it hop by hop. So a block may walk along as many frames as it likes.
 //
-// Where frames lie a quarter of one apart, a thread keeps the sums of its own samples, as many threads apart, in registers:
-// the last pass leaves it those samples of both frames, and nothing passes through the ring.
+// Where frames lie a quarter of one apart, a thread keeps the sums of its own samples, as many threads apart, in
+// registers: the last pass leaves it those samples of both frames, and nothing passes through the ring.
 //
 // Blocks begin at even frames, and every frame's partner in its transform is the same in all of them: the result never
 // depends on where blocks begin.
@@ -44,10 +44,10 @@ __device__ __forceinline__ void spectrum_overlap(const float2 *points, float *ri
     for (int i = threadIdx.x; i < size; i += SPECTRUM_BLOCK) {
         const int at = start + i < size ? start + i : start + i - size;
         float value = ring[at];
-        for (int s = 0; s < SPECTRUM_SEQUENCES; s++) {
-            const int x = i - 2 * s * hop, y = x - hop;
-            if (x >= 0 && x < SPECTRUM_N) value += points[s * SPECTRUM_POINTS + spectrum_at(x)].x;
-            if (y >= 0 && y < SPECTRUM_N) value += points[s * SPECTRUM_POINTS + spectrum_at(y)].y;
+        const int before = i < SPECTRUM_N ? 0 : (i - SPECTRUM_N) / hop + 1, last = i / hop; // frames that touch it
+        for (int f = before; f <= last && f < SPECTRUM_PAIR_FRAMES; f++) {
+            const float2 point = points[f / 2 * SPECTRUM_POINTS + spectrum_at(i - f * hop)];
+            value += f % 2 ? point.y : point.x;
         }
         if (i < SPECTRUM_PAIR_FRAMES * hop) give(i, value), value = 0;
         ring[at] = value;
@@ -56,8 +56,7 @@ __device__ __forceinline__ void spectrum_overlap(const float2 *points, float *ri
 
 enum {
     SPECTRUM_SAMPLES = SPECTRUM_N / SPECTRUM_THREADS, // of a thread
-    SPECTRUM_KEEPS = SPECTRUM_SEQUENCES == 1 && SPECTRUM_N % (4 * SPECTRUM_THREADS) == 0 &&
-                     SPECTRUM_N / SPECTRUM_LAST % SPECTRUM_THREADS == 0
+    SPECTRUM_KEEPS = wt__spectrum_keeps(SPECTRUM_N)
 };
 
 /// Points of the first pass, from where spectrum_put_pair left them.
@@ -92,10 +91,10 @@ __device__ __forceinline__ void spectrum_keep(const V &v, const float *window, i
 }
 
 /// A block's way along its line, `shared` its transforms' points and the ring. prepare(line, t, own, thread, points) is
-/// called for frames t and t + 1 of the line, then fill(line, t, b, points, v) for the points b, b + STEP .. of the first
-/// pass: what spectrum_put_pair would leave there. `own`: no other block makes them but for their neighbours' sake.
-/// give(line, from, i, phase, sum): the overlapped sum at sample from + i of the padded signal, i < 2 SEQUENCES hop,
-/// phase its place within a hop.
+/// called for frames t and t + 1 of the line, then fill(line, t, b, points, v) for the points b, b + STEP .. of the
+/// first pass: what spectrum_put_pair would leave there. `own`: no other block makes them but for their neighbours'
+/// sake. give(line, from, i, phase, sum): the overlapped sum at sample from + i of the padded signal, i < 2 SEQUENCES
+/// hop, phase its place within a hop.
 template <class Prepare, class Fill, class Give>
 __device__ __forceinline__ void spectrum_walk(const wt_spectrum_walk &w, float2 *shared, Prepare prepare, Fill fill,
                                               Give give)
@@ -125,7 +124,8 @@ __device__ __forceinline__ void spectrum_walk(const wt_spectrum_walk &w, float2 
         prepare(line, first, first >= begin && first < end, thread, points);
         if constexpr (SPECTRUM_KEEPS)
             if (keeps) {
-                const bool inside = t >= begin && t + 2 <= end && from >= w.margin && from + 2 * hop - w.margin <= w.length;
+                const bool inside =
+                    t >= begin && t + 2 <= end && from >= w.margin && from + 2 * hop - w.margin <= w.length;
                 spectrum_pass<1, SPECTRUM_KEPT>(thread, points, (const float2 *)w.twiddles, take, [&](const auto &v) {
                     float sums[SPECTRUM_SAMPLES / 2];
                     spectrum_keep(v, w.window, thread, kept, [&](int m, float sum) {
