@@ -69,17 +69,41 @@ static bool seen_before(const wt_chain *chain, int k)
     return false;
 }
 
-// One of a type's functions, out of line, for any node of the type.
-static void append_function(text *t, const char *verb, const char *name, const char *function)
+static bool is_the_only_one(const wt_chain *chain, int k)
+{
+    int n = 0;
+    for (int j = 0; j < chain->n_nodes; j++) n += chain->nodes[j].type == chain->nodes[k].type;
+    return n == 1;
+}
+
+static void append_ints(text *t, const int *values, int n)
+{
+    append(t, "{");
+    for (int i = 0; i < n; i++) append(t, "%s%d", i ? ", " : "", values[i]);
+    append(t, "}, ");
+}
+
+// A node's place as the compiler's own: what follows from it need not be loaded.
+static void append_place(text *t, const wt_node_place *p)
+{
+    append(t, "{%llu, %llu, %llu, %llu, %llu, %d, %d, %uu, %d, ", p->plan, p->coeffs, p->state, p->ramps, p->readings,
+           p->n_params, p->n_readings, p->logarithmic, p->n_inputs);
+    append_ints(t, p->input, WT_MAX_NODE_INPUTS);
+    append_ints(t, p->input_channels, WT_MAX_NODE_INPUTS);
+    append(t, "%d, %d, %d, %d, %d}", p->side, p->side_channels, p->output, p->output_channels, p->first_reading);
+}
+
+// One of a type's functions, out of line, for any node of the type, or with the place of the `only` one.
+static void append_function(text *t, const char *verb, const char *name, const char *function, const chain_node *only)
 {
     append(t, "static __device__ __noinline__ void %s_%s(const chain_args &a, unsigned char *memory, int n,"
               " long long position, int k)\n{\n"
               "    const chain_room room = chain_room_of(a, memory);\n"
-              "    const wt_node_place &p = room.places[k];\n"
-              "    const wt_node_io io = chain_io(a, room, n, position, p);\n"
+              "    const wt_node_place %s", verb, name, only ? "p = " : "&p = room.places[k]");
+    if (only) append_place(t, &only->place);
+    append(t, ";\n    const wt_node_io io = chain_io(a, room, n, position, p);\n"
               "    %s_%s(&io, chain_pointer{(void *)(room.plans + p.plan)}, chain_pointer{room.memory + p.coeffs},"
-              " chain_pointer{room.memory + p.state});\n}\n",
-           verb, name, name, function);
+              " chain_pointer{room.memory + p.state});\n}\n", name, function);
 }
 
 static void append_line(text *t, const char *name)
@@ -129,7 +153,12 @@ static void append_tables(text *t, const wt_chain *chain)
         append(t, "static __shared__ __align__(16) %s_table<%d, %d> table_%d;\n", name, line_length(chain, k),
                chain->nodes[k].place.output_channels, k);
         append(t, "static __device__ __noinline__ bool ahead_%d(const chain_args &a, unsigned char *memory, int n)\n"
-                  "{\n    return %s_ahead(a, chain_room_of(a, memory), n, %d, table_%d);\n}\n", k, name, k, k);
+                  "{\n    const wt_node_place p[] = {", k);
+        for (int j = k; j < k + line_length(chain, k); j++) {
+            append_place(t, &chain->nodes[j].place);
+            append(t, ",\n        ");
+        }
+        append(t, "};\n    return %s_ahead(a, chain_room_of(a, memory), n, p, table_%d);\n}\n", name, k);
     }
 }
 
@@ -146,7 +175,7 @@ static void append_refresh(text *t, const wt_chain *chain)
 
 // Texts that the chain includes; the nodes' own, each in a namespace; and one function a type, kept out of line, so that
 // a chain of five equal filters compiles and stays in the instruction cache as one.
-static void append_nodes(text *t, const wt_chain *chain)
+static void append_nodes(text *t, const wt_chain *chain, bool in_shared)
 {
     append(t, "#include \"chain.cuh\"\n");
     for (int k = 0; k < chain->n_nodes; k++) {
@@ -157,9 +186,10 @@ static void append_nodes(text *t, const wt_chain *chain)
                    node->plan.cuda_text);
         else if (!seen_before(chain, k)) {
             append(t, "#include \"%s.cuh\"\n", name);
+            const chain_node *only = in_shared && is_the_only_one(chain, k) ? node : NULL;
             if (node->type->flags & WT_NODE_CUDA_LINE) append_line(t, name);
-            else append_function(t, "run", name, "process");
-            if (node->type->flags & WT_NODE_CUDA_AFTER) append_function(t, "after", name, "after");
+            else append_function(t, "run", name, "process", only);
+            if (node->type->flags & WT_NODE_CUDA_AFTER) append_function(t, "after", name, "after", only);
         }
     }
 }
@@ -214,7 +244,7 @@ static void append_calls(text *t, const wt_chain *chain, bool resident, bool in_
     append(t, "}\n");
 }
 
-static void append_after(text *t, const wt_chain *chain, bool in_shared)
+static void append_after(text *t, const wt_chain *chain)
 {
     append(t, "static __device__ void chain_after(const chain_args &a, unsigned char *memory,"
               " long long end)\n{\n");
@@ -222,20 +252,22 @@ static void append_after(text *t, const wt_chain *chain, bool in_shared)
         if (chain->nodes[k].type->flags & WT_NODE_CUDA_AFTER)
             append(t, "    after_%s(a, memory, 0, end, %d);\n    __syncthreads();\n",
                    kernel_name(chain->nodes[k].type), k);
-    append(t, "%s}\n", in_shared ? "    chain_refresh(a, memory);\n" : "");
+    append(t, "}\n");
 }
 
 char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames, bool in_shared)
 {
     text t = {0};
     if (resident_frames) append(&t, "#define CHAIN_MOST_FRAMES %d\n", resident_frames);
-    if (in_shared) append(&t, "#define CHAIN_IN_SHARED\n");
-    append_nodes(&t, chain);
+    if (in_shared)
+        append(&t, "#define CHAIN_IN_SHARED\n#define CHAIN_BUFFER_CHANNELS %d\n#define CHAIN_N_BUFFERS %d\n",
+               chain->buffer_channels, chain->n_buffers);
+    append_nodes(&t, chain, in_shared);
     append_designs(&t, chain);
     if (in_shared) append_tables(&t, chain);
     append_calls(&t, chain, resident_frames > 0, in_shared);
     if (in_shared) append_refresh(&t, chain);
-    append_after(&t, chain, in_shared);
+    append_after(&t, chain);
     append(&t, "#include \"%s\"\n", resident_frames ? "resident.cuh" : "chain_main.cuh");
     if (!t.failed) return t.at;
     free(t.at);

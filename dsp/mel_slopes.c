@@ -103,14 +103,14 @@ static float weight_of(const wt_mel *m, int band, int bin)
     return i >= 0 && i < m->lengths[band] ? weight[i] : 0;
 }
 
-static void fill(const layout *l, const places *p, int nowhere, word *table)
+static void fill(const layout *l, const places *p, word *table)
 {
     const int pitch = l->lanes | 1;
     int *const rows = &table[p->rows].i, *const runs = &table[p->runs].i, *const lengths = &table[p->lengths].i;
     for (int s = 0; s <= l->n_mels && l->n_runs; s++) runs[s + 1] = runs[s] + parts_of(l, s);
     for (int k = 0, slope = -1, at = 0; k < l->bins; k++) {
         const int s = l->slopes[k];
-        table[p->bins + (size_t)k].i = l->n_runs ? nowhere : l->base + k;
+        table[p->bins + (size_t)k].i = l->n_runs ? -1 : l->base + k;
         if (s < 0 || !l->n_runs) continue;
         if (s != slope) slope = s, at = 0;
         const int run = runs[s] + at / length_of(l, s), i = at % length_of(l, s), lane = run % l->lanes;
@@ -130,12 +130,12 @@ static wt_status upload(layout *l, wt_buffer **buffer, wt_spectrum_slopes *slope
     slopes->n_groups = groups_of(l);
     slopes->powers = l->base;
     slopes->risen = l->base + l->n_rows * (l->lanes | 1), slopes->fallen = slopes->risen + sums;
-    slopes->room = l->n_runs ? slopes->fallen + sums + 1 : l->base + l->bins;
+    slopes->room = l->n_runs ? slopes->fallen + sums : l->base + l->bins;
     if (slopes->room < points) slopes->room = points;
     word *table = calloc(p.all, sizeof *table);
     if (!table) return wt_fail(WT_ERR_NO_MEMORY, "mel: %zu words of tables", p.all);
     if (l->n_runs) lay_out(l, &table[p.rows].i);
-    fill(l, &p, slopes->fallen + sums, table);
+    fill(l, &p, table);
     wt_status status = wt__op_upload(l->m->device, table, p.all * sizeof *table, buffer);
     free(table);
     if (status) return status;
@@ -157,7 +157,7 @@ wt_status wt__mel_slopes_upload(const wt_mel *mel, int n_fft, wt_buffer **table,
     l.slopes = calloc((size_t)l.bins, sizeof *l.slopes);
     l.counts = calloc((size_t)l.n_mels + 1, sizeof *l.counts);
     wt_status status = l.slopes && l.counts ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "mel: %d bins", l.bins);
-    if (!status && find_slopes(&l)) choose_most(&l);
+    if (!status && wt__spectrum_sloped(n_fft) && find_slopes(&l)) choose_most(&l);
     if (!status) status = upload(&l, table, slopes);
     free(l.slopes);
     free(l.counts);

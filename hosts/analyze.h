@@ -8,7 +8,7 @@
 /// analyze_array.c      what a feature makes: named arrays
 /// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
 /// analyze_job.c        files: load, compute, write, many at once
-/// analyze_batch.c      files of one kind, read, computed on a GPU and written together
+/// analyze_batch.c      which files go to a GPU together; analyze_line.c  how they are read, computed and written there
 /// analyze_tiles.c      files too long to be loaded; analyze_whole.c  what their tiles must know; analyze_source.c
 ///                      their samples in order
 #ifndef WT_ANALYZE_H
@@ -111,6 +111,7 @@ typedef struct analyze_options {
 
 /// What a worker's time goes to.
 typedef enum analyze_stage {
+    ANALYZE_IDLE,    ///< others were at work on what this one waits for
     ANALYZE_LOOK,    ///< at the heads of files
     ANALYZE_OPEN,    ///< the device
     ANALYZE_READ,    ///< files: opened, decoded
@@ -129,6 +130,12 @@ typedef struct analyze_times {
     atomic_llong ns[ANALYZE_STAGES];
 } analyze_times;
 
+/// A worker's own.
+typedef struct analyze_clock {
+    analyze_stage stage; // since then
+    int64_t since_ns, spent_ns[ANALYZE_STAGES];
+} analyze_clock;
+
 enum { ANALYZE_MAX_KEPT = 64, ANALYZE_ROOMS = 6 };
 
 /// Files of one kind as they are in memory: [n_files][n][channels].
@@ -138,10 +145,9 @@ typedef struct analyze_packed {
     int64_t n;
 } analyze_packed;
 
-/// A worker's GPU; device NULL = none. Plans and memory stay from batch to batch.
+/// A place on a GPU; device NULL = none. Plans and memory stay from batch to batch.
 typedef struct analyze_place {
-    analyze_stage stage; // since then
-    int64_t since_ns, spent_ns[ANALYZE_STAGES];
+    analyze_clock *clock; // of the worker that is there
     wt_device *device;
     wt_stream *stream;
     wt_buffer *packed, *pcm, *rooms[ANALYZE_ROOMS]; // on the device
@@ -266,8 +272,10 @@ WT_CHECKED wt_status analyze_join(const analyze_feature *feature, analyze_result
 // ---- analyze_gpu.c
 
 /// The worker's time is another stage's from now on; returns the one before.  [worker]
-analyze_stage analyze_enter(analyze_place *place, analyze_stage stage);
-/// The first GPU for one worker; the CPU leaves the place empty. Errors: those of wt_device_open.  [worker]
+analyze_stage analyze_enter(analyze_clock *clock, analyze_stage stage);
+analyze_clock analyze_clock_start(void); ///< Idle.
+void analyze_clock_stop(analyze_clock *clock, analyze_times *times); ///< Its time goes to all workers'.
+/// A place on the first GPU; the CPU leaves it empty. Errors: those of wt_device_open.  [worker]
 WT_CHECKED wt_status analyze_place_open(wt_backend backend, analyze_place *place);
 void analyze_place_close(analyze_place *place); ///< An empty one is allowed.  [worker]
 /// A buffer of at least so many bytes; what lay in a smaller one is lost.
@@ -553,9 +561,13 @@ typedef struct analyze_batches analyze_batches;
 WT_CHECKED wt_status analyze_batches_make(const analyze_options *options, process_run *run, void (*tick)(void *user),
                                           void *user, analyze_times *times, analyze_batches **batches);
 void analyze_batches_free(analyze_batches *batches); ///< NULL is allowed.  [main]
-int analyze_batches_count(const analyze_batches *batches);
-/// Batch k: read, compute, write.  [worker]
-void analyze_batches_do(const analyze_batches *batches, int k, analyze_place *place);
+
+// ---- analyze_line.c
+
+int analyze_line_width(const analyze_options *options); ///< batches that are under way at once
+/// Do all batches on options->n_jobs threads. Errors: only what ends the whole run.  [main]
+WT_CHECKED wt_status analyze_line_run(const analyze_batches *batches, void (*tick)(void *user), void *user,
+                                      analyze_times *times);
 
 // ---- analyze_tiles.c
 

@@ -1,4 +1,4 @@
-// Features on a GPU: many signals of one length at a launch. Each worker has a stream of its own, so that one batch is
+// Features on a GPU: many signals of one length at a launch. Each place has a stream of its own, so that one batch is
 // copied while another is computed, and keeps its plans and memory from batch to batch. What a GPU has not, or refuses,
 // the worker's thread computes from the same samples, copied back.
 
@@ -13,22 +13,33 @@
 
 const char *analyze_stage_name(analyze_stage stage)
 {
-    static const char *const names[] = {"look", "open", "read", "memory", "plans", "compute", "wait", "give", "write"};
+    static const char *const names[] = {"idle", "look", "open", "read", "memory", "plans", "compute", "wait", "give", "write"};
     return names[stage];
 }
 
-analyze_stage analyze_enter(analyze_place *place, analyze_stage stage)
+analyze_stage analyze_enter(analyze_clock *clock, analyze_stage stage)
 {
-    const analyze_stage before = place->stage;
+    const analyze_stage before = clock->stage;
     const int64_t now_ns = wt_clock_now_ns(NULL);
-    place->spent_ns[before] += now_ns - place->since_ns;
-    place->stage = stage, place->since_ns = now_ns;
+    clock->spent_ns[before] += now_ns - clock->since_ns;
+    clock->stage = stage, clock->since_ns = now_ns;
     return before;
+}
+
+analyze_clock analyze_clock_start(void)
+{
+    return (analyze_clock){.stage = ANALYZE_IDLE, .since_ns = wt_clock_now_ns(NULL)};
+}
+
+void analyze_clock_stop(analyze_clock *clock, analyze_times *times)
+{
+    analyze_enter(clock, clock->stage);
+    for (int k = 0; k < ANALYZE_STAGES; k++) atomic_fetch_add(&times->ns[k], clock->spent_ns[k]);
 }
 
 wt_status analyze_place_open(wt_backend backend, analyze_place *place)
 {
-    *place = (analyze_place){.device = NULL, .stage = ANALYZE_OPEN, .since_ns = wt_clock_now_ns(NULL)};
+    *place = (analyze_place){.device = NULL, .clock = place->clock};
     if (backend == WT_BACKEND_CPU) return WT_OK; // there the features run in the workers themselves
     wt_status status = wt_device_open(&(wt_device_config){.backend = backend}, &place->device);
     if (!status && wt_device_get_info(place->device)->backend != WT_BACKEND_CUDA) {
@@ -50,17 +61,17 @@ void analyze_place_close(analyze_place *place)
     wt_buffer_destroy(place->fetched);
     wt_stream_destroy(place->stream);
     wt_device_close(place->device);
-    *place = (analyze_place){.device = NULL, .stage = place->stage, .since_ns = place->since_ns};
+    *place = (analyze_place){.device = NULL, .clock = place->clock};
 }
 
 wt_status analyze_grow(analyze_place *place, wt_memory memory, size_t bytes, wt_buffer **buffer)
 {
     if (*buffer && wt_buffer_size_bytes(*buffer) >= bytes) return WT_OK;
-    const analyze_stage before = analyze_enter(place, ANALYZE_MEMORY);
+    const analyze_stage before = analyze_enter(place->clock, ANALYZE_MEMORY);
     wt_buffer_destroy(*buffer);
     *buffer = NULL;
     wt_status status = wt_buffer_create(place->device, memory, bytes, buffer);
-    analyze_enter(place, before);
+    analyze_enter(place->clock, before);
     return status;
 }
 
@@ -80,9 +91,9 @@ wt_status analyze_kept_plan(const analyze_batch *batch, const analyze_maker *mak
     int at = 0;
     while (at < p->n_kept && !same_shape(&p->kept[at], &found)) at++;
     if (at == p->n_kept) {
-        const analyze_stage before = analyze_enter(p, ANALYZE_PLANS);
+        const analyze_stage before = analyze_enter(p->clock, ANALYZE_PLANS);
         wt_status status = maker->create(batch, variant, &found.plan);
-        analyze_enter(p, before);
+        analyze_enter(p->clock, before);
         if (!status && at == ANALYZE_MAX_KEPT) status = wt_stream_synchronize(p->stream); // it may be at work
         if (status) {
             if (found.plan) maker->destroy(found.plan);
@@ -114,9 +125,9 @@ wt_status analyze_fetch(const analyze_batch *batch, const wt_buffer *from, size_
     analyze_place *p = batch->signal.place;
     wt_status status = analyze_grow(p, WT_MEMORY_PINNED, bytes, &p->fetched);
     if (!status) status = wt_stream_download(p->stream, wt_buffer_host(p->fetched), from, 0, bytes);
-    const analyze_stage before = analyze_enter(p, ANALYZE_WAIT);
+    const analyze_stage before = analyze_enter(p->clock, ANALYZE_WAIT);
     if (!status) status = wt_stream_synchronize(p->stream);
-    analyze_enter(p, before);
+    analyze_enter(p->clock, before);
     *data = status ? NULL : wt_buffer_host(p->fetched);
     return status;
 }
@@ -139,7 +150,7 @@ wt_status analyze_give(const analyze_batch *b, analyze_result *parts, const anal
                        int64_t n_rows, int64_t n_made, bool turned)
 {
     const size_t item = analyze_item_bytes(like->type), area = (size_t)(n_rows * n_made) * item;
-    const analyze_stage before = analyze_enter(b->signal.place, ANALYZE_GIVE);
+    const analyze_stage before = analyze_enter(b->signal.place->clock, ANALYZE_GIVE);
     wt_status status = WT_OK;
     for (int k = 0; k < b->n_used && !status; k++) {
         const char *from = (const char *)data + (size_t)k * area;
@@ -152,7 +163,7 @@ wt_status analyze_give(const analyze_batch *b, analyze_result *parts, const anal
             memcpy((char *)to + (size_t)(row * n_own) * item, from + (size_t)(row * n_made) * item,
                    (size_t)n_own * item);
     }
-    analyze_enter(b->signal.place, before);
+    analyze_enter(b->signal.place->clock, before);
     return status;
 }
 

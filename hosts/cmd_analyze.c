@@ -5,6 +5,7 @@
 #include "process_report.h"
 #include "progress.h"
 
+#include <malloc.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -173,9 +174,19 @@ static int analyze_files(arguments *a, char **inputs, int n_inputs, const char *
     return code;
 }
 
+/// Arrays come and go with each file; memory that goes back to the system each time is taken away from all threads at
+/// once, and on a GPU its driver is told: 32 threads took 24 ms to free and write a file that one writes in 0.4.
+static void keep_memory(void)
+{
+    enum { LARGEST = 32 << 20, KEPT = 256 << 20 }; // of an array, and behind the last one in use
+    mallopt(M_MMAP_THRESHOLD, LARGEST);
+    mallopt(M_TRIM_THRESHOLD, KEPT);
+}
+
 static int run_command(arguments *a, char **inputs, int n_inputs, const char *output)
 {
     analyze_place place = {.device = NULL};
+    keep_memory();
     wt_status status = analyze_features_parse(a->features, &a->options);
     if (!status) status = choose_format(a, inputs, n_inputs, output);
     if (!status) status = wt_interrupt_install();

@@ -147,7 +147,7 @@ static void report(generation *g)
     const wt_generation *r = &g->report;
     const double n_after = r->n_tokens > 1 ? r->n_tokens - 1 : 0; // the first token is the prompt's
     const double speed = rate(n_after, r->decode_s);
-    const double read = rate(r->n_steps, r->decode_s) * (double)wt_llm_step_bytes(g->model.llm) * 1e-9;
+    const double read = rate(r->n_steps, r->decode_s) * (double)g->model.step_bytes * 1e-9;
     if (!g->json) {
         fprintf(
             stderr,

@@ -86,25 +86,23 @@ static void tell_sent(void *user, size_t done_bytes, size_t all_bytes)
     if (use->progress) use->progress("loading", (int)(done_bytes >> 20), (int)(all_bytes >> 20), "MiB");
 }
 
-static wt_status open_weights(const language_options *o, const language_use *use, language_model *m)
+static wt_status open_weights(const language_options *o, language_model *m)
 {
-    wt_llm_quantization kind;
-    wt_status status = find_quantization(o->quantize, &kind);
+    wt_status status = find_quantization(o->quantize, &m->quantization);
     if (!status) status = wt_llm_open(o->model, &m->llm);
-    if (!status) status = wt_llm_quantize(m->llm, kind, tell_quantised, (void *)use);
     if (!status && o->draft) status = wt_llm_open(o->draft, &m->draft_llm);
     return status;
 }
 
-/// Weights to the GPU, where there is one, and a session.
-static wt_status open_session(const wt_llm *llm, wt_llm_session_config config, const language_use *use,
-                              wt_llm_resident **resident, wt_llm_session **session)
+/// Weights to the GPU, where there is one, quantised there or here, and a session.
+static wt_status open_session(wt_llm *llm, wt_llm_quantization kind, wt_llm_session_config config,
+                              const language_use *use, wt_llm_resident **resident, wt_llm_session **session)
 {
-    wt_status status = WT_OK;
-    if (wt_device_get_info(config.device)->backend == WT_BACKEND_CUDA)
-        status = wt_llm_resident_create(
-            llm, &(wt_llm_resident_config){.device = config.device, .progress = tell_sent, .user = (void *)use},
-            resident);
+    const wt_llm_resident_config sent = {
+        .device = config.device, .quantization = kind, .progress = tell_sent, .user = (void *)use};
+    wt_status status = wt_device_get_info(config.device)->backend == WT_BACKEND_CUDA
+                           ? wt_llm_resident_create(llm, &sent, resident)
+                           : wt_llm_quantize(llm, kind, tell_quantised, (void *)use);
     config.resident = *resident;
     return status ? status : wt_llm_session_create(llm, &config, session);
 }
@@ -127,8 +125,10 @@ static wt_status open_on(wt_backend backend, const language_options *o, const la
     if (status) return status;
     const wt_llm_session_config config = {
         .device = m->device, .n_positions = m->n_positions, .exact_products = o->exact};
-    status = open_session(m->llm, config, use, &m->resident, &m->session);
-    if (!status && m->draft_llm) status = open_session(m->draft_llm, config, use, &m->draft_resident, &m->draft);
+    status = open_session(m->llm, m->quantization, config, use, &m->resident, &m->session);
+    if (!status) m->step_bytes = wt_llm_step_bytes(m->resident ? wt_llm_resident_model(m->resident) : m->llm);
+    if (!status && m->draft_llm)
+        status = open_session(m->draft_llm, WT_LLM_AS_STORED, config, use, &m->draft_resident, &m->draft);
     return status;
 }
 
@@ -200,7 +200,7 @@ wt_status language_model_open(const language_options *options, const language_us
 {
     *model = (language_model){0};
     const int64_t begin = wt_clock_now_ns(NULL);
-    wt_status status = open_weights(options, use, model);
+    wt_status status = open_weights(options, model);
     if (!status) status = open_sessions(options, use, model);
     if (!status) status = open_sampler(options, model);
     if (!status && !use->numbers) status = open_tokenizer(options, wt_llm_config(model->llm)->vocab_size, model);

@@ -129,15 +129,14 @@ static __device__ void biquad_channel(const float *x, float *y, int n, const biq
 static __device__ void biquad_line(const chain_args &a, const chain_room &room, int n, int node, int count)
 {
     const wt_node_place *p = room.places + node;
-    const int buffer_floats = a.buffer_channels * a.block_frames;
+    const int stride = chain_stride(a), buffer_floats = chain_buffer_floats(a);
     const float *in = shared + p->input[0] * buffer_floats;
     float *out = shared + p->output * buffer_floats;
     for_each_channel_warp(p->output_channels, [&](int c) {
-        biquad_cascade(in + c * a.block_frames, out + c * a.block_frames, n, count,
-                       [&](int i, const biquad_coeffs **k, float **state) {
-                           *k = (const biquad_coeffs *)(room.memory + p[i].coeffs);
-                           *state = ((biquad_state *)(room.memory + p[i].state))->s[c];
-                       });
+        biquad_cascade(in + c * stride, out + c * stride, n, count, [&](int i, const biquad_coeffs **k, float **state) {
+            *k = (const biquad_coeffs *)(room.memory + p[i].coeffs);
+            *state = ((biquad_state *)(room.memory + p[i].state))->s[c];
+        });
     });
 }
 
@@ -153,41 +152,32 @@ template <int N, int C> struct biquad_table {
 
 // The line's block from its table; 0 when that cannot be done, which all threads learn. `n` frames in fours.
 template <int N, int C>
-static __device__ bool biquad_ahead(const chain_args &a, const chain_room &room, int n, int node, biquad_table<N, C> &t)
+static __device__ __forceinline__ bool biquad_ahead(const chain_args &a, const chain_room &room, int n,
+                                                    const wt_node_place *p, biquad_table<N, C> &t)
 {
-    const wt_node_place *p = room.places + node;
-    const int channels = p->output_channels, buffer_floats = a.buffer_channels * a.block_frames;
-    const int c = threadIdx.x / (2 * CHAIN_MOST_FRAMES), f = threadIdx.x / 2 % CHAIN_MOST_FRAMES,
-              half = threadIdx.x & 1;
-    if (chain_changed || n % 4 || channels * 2 * CHAIN_MOST_FRAMES > (int)blockDim.x) return false;
+    const int channels = p->output_channels, stride = chain_stride(a), buffer_floats = chain_buffer_floats(a);
+    const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x & (CHAIN_MOST_FRAMES - 1);
+    if (chain_changed || n % 4 || channels * CHAIN_MOST_FRAMES > (int)blockDim.x) return false;
     float y = 0.0f;
     if (c < channels) {
-        const float *x = shared + p->input[0] * buffer_floats + c * a.block_frames;
-        const float *h = t.response + CHAIN_MOST_FRAMES + f;
-        float odd = 0.0f;
+        const float *x = shared + p->input[0] * buffer_floats + c * stride;
+        float4 sums = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #    pragma unroll
-        for (int m = 0; m < CHAIN_MOST_FRAMES; m += 8) { // a half takes every other four
-            const int at = m + 4 * half;
-            if (at >= n) continue;
-            const float4 four = *(const float4 *)(x + at);
-            y = fmaf(four.x, h[-at], y), odd = fmaf(four.y, h[-at - 1], odd);
-            y = fmaf(four.z, h[-at - 2], y), odd = fmaf(four.w, h[-at - 3], odd);
+        for (int m = 0; m < CHAIN_MOST_FRAMES; m += 16) { // four lanes share four frames, each takes every fourth four
+            const int at = m + 4 * (f & 3);
+            if (at <= f) fours_add(&sums, *(const float4 *)(x + at), t.response + CHAIN_MOST_FRAMES + (f & ~3) - at);
         }
+        y = fours_own(sums);
 #    pragma unroll
         for (int i = 0; i < N; i++) {
-            const float s = ((const biquad_state *)(room.memory + p[i].state))->s[c][half];
-            if (i & 1)
-                odd = fmaf(t.rings[i][half][f], s, odd);
-            else
-                y = fmaf(t.rings[i][half][f], s, y);
+            const float *s = ((const biquad_state *)(room.memory + p[i].state))->s[c];
+            y = fmaf(t.rings[i][0][f], s[0], fmaf(t.rings[i][1][f], s[1], y));
         }
-        y += odd;
-        y += __shfl_xor_sync(~0u, y, 1);
-        if (!half) t.x[c][f] = x[f];
+        t.x[c][f] = x[f];
     }
     if (threadIdx.x == 0) t.n_frames = n;
     __syncthreads();
-    if (c < channels && !half && f < n) shared[p->output * buffer_floats + c * a.block_frames + f] = y;
+    if (c < channels && f < n) shared[p->output * buffer_floats + c * stride + f] = y;
     return true;
 }
 

@@ -166,11 +166,11 @@ static __device__ void dynamics_gains(const wt_node_io *io, const dynamics_plan 
     });
 }
 
-// The largest reduction now, after a barrier behind dynamics_gains.
+// The largest reduction now, after a barrier behind dynamics_gains; by a warp that mostly has no samples.
 static __device__ void dynamics_show(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
                                      const dynamics_state *s)
 {
-    if (threadIdx.x) return;
+    if (threadIdx.x != blockDim.x - 32) return;
     float most = 0.0f;
 #pragma unroll 1
     for (int g = 0; g < p->n_groups; g++) most = wt_max(-(k->base_db + k->span_db * s->group[g].y), most);

@@ -25,10 +25,11 @@ static __device__ void limiter_find_need(const wt_node_io *io, const limiter_pla
     for_each_sample(io, [&](int c, int n) {
         audio[c * p->ring_frames + (int)((io->position + n) & mask)] = io->in[0][c * io->stride + n];
     });
+#pragma unroll 1 // from the last warp down: the first ones have samples
+    for (int n = blockDim.x - 1 - threadIdx.x; n < before; n += blockDim.x)
+        line[n] = s->need[(int)((io->position - before + n) & mask)];
 #pragma unroll 1
-    for (int n = threadIdx.x; n < before; n += blockDim.x) line[n] = s->need[(int)((io->position - before + n) & mask)];
-#pragma unroll 1
-    for (int n = threadIdx.x; n < io->n_frames; n += blockDim.x) line[before + n] = 0.0f;
+    for (int n = (threadIdx.x + blockDim.x / 2) % blockDim.x; n < io->n_frames; n += blockDim.x) line[before + n] = 0.0f;
     __syncthreads();
     for_each_sample(io, [&](int c, int n) {
         const float *ring = audio + c * p->ring_frames;
@@ -114,7 +115,6 @@ static __device__ void limiter_find_gain(const wt_node_io *io, const limiter_pla
     if (threadIdx.x) return;
     s->y = y;
     s->sum1 = before1, s->sum2 = before2;
-    io->readings[0] = -WT_DB_PER_OCTAVE * wt_log2(gain[io->n_frames - 1]);
 }
 
 static __device__ void limiter_process(const wt_node_io *io, const limiter_plan *p, const limiter_coeffs *k,
@@ -126,6 +126,7 @@ static __device__ void limiter_process(const wt_node_io *io, const limiter_plan 
     limiter_sliding_maximum(line, other, p->window, io->n_frames, gain);
     if (threadIdx.x < 32) limiter_find_gain(io, p, k, s, gain);
     __syncthreads();
+    if (threadIdx.x == blockDim.x - 32) io->readings[0] = -WT_DB_PER_OCTAVE * wt_log2(gain[io->n_frames - 1]);
     for_each_sample(io, [&](int c, int n) {
         int at = (int)((io->position + n - p->latency) & (p->ring_frames - 1));
         io->out[c * io->stride + n] = audio[c * p->ring_frames + at] * gain[n];

@@ -68,23 +68,6 @@ static __device__ __forceinline__ void written() { asm volatile("fence.proxy.asy
 
 // ---- products
 
-#define NAMES_32                                                                                                       \
-    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "                 \
-    "%21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}"
-#define SUMS_32(d) MM_SUMS_16(d), MM_SUMS_16((d) + 16)
-
-// d (+)= A B^T: 64 rows at `a` by 64 at `b`, 16 elements of each.
-static __device__ __forceinline__ void multiply_64(float *d, unsigned long long a, unsigned long long b, int add)
-{
-    asm volatile("{\n"
-                 ".reg .pred p;\n"
-                 "setp.ne.b32 p, %34, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64" MM_KIND NAMES_32 ", %32, %33, p" MM_SIGNS ";\n"
-                 "}"
-                 : SUMS_32(d)
-                 : "l"(a), "l"(b), "r"(add));
-}
-
 // d += A B: the warps' 16 rows of 16 elements each by 16 rows of a head's dimensions.
 static __device__ __forceinline__ void multiply_rows(float *d, const unsigned *a, unsigned long long b)
 {
@@ -92,9 +75,9 @@ static __device__ __forceinline__ void multiply_rows(float *d, const unsigned *a
     asm volatile("{\n"
                  ".reg .pred p;\n"
                  "setp.eq.b32 p, 0, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64" MM_KIND NAMES_32 ", {%32, %33, %34, %35}, %36, p, 1, 1, 1;\n"
+                 "wgmma.mma_async.sync.aligned.m64n64" MM_KIND MM_NAMES_32 ", {%32, %33, %34, %35}, %36, p, 1, 1, 1;\n"
                  "}"
-                 : SUMS_32(d)
+                 : MM_SUMS_32(d)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 #else
     asm volatile("{\n"

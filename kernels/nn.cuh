@@ -86,12 +86,21 @@ template <class T, int N> struct held {
     pack<T, N> own;
     __device__ __forceinline__ void take(const nn_rows &r, long long at) { own = *(const pack<T, N> *)((const T *)r.data + at); }
     __device__ __forceinline__ float get(int i) const { return widen(own.at[i]); }
+    static __device__ __forceinline__ float kept(float x, int)
+    {
+        T y;
+        narrow(x, &y);
+        return widen(y);
+    }
+    static __device__ __forceinline__ void load(const nn_rows &r, long long at, float *x) { load_pack<T, N>(r.data, at, x); }
     static __device__ __forceinline__ void give(const nn_rows &r, long long at, const float *x) { store_pack<T, N>(r.data, at, x); }
 };
 template <int N> struct held<any_type, N> {
     float own[N];
     __device__ __forceinline__ void take(const nn_rows &r, long long at) { load_some<N>(r, at, own); }
     __device__ __forceinline__ float get(int i) const { return own[i]; }
+    static __device__ __forceinline__ float kept(float x, int type) { return rounded(x, type); }
+    static __device__ __forceinline__ void load(const nn_rows &r, long long at, float *x) { load_some<N>(r, at, x); }
     static __device__ __forceinline__ void give(const nn_rows &r, long long at, const float *x) { store_some<N>(r, at, x); }
 };
 
@@ -117,29 +126,32 @@ static __device__ __forceinline__ float after(const nn_after &a, float x, long l
     return nn_activate(a.kind, x, a.kind == NN_SNAKE ? load(a.alpha.data, a.alpha.type, channel) : a.slope);
 }
 
-// The same of N elements, of one channel or of neighbours.
+// Not inline: a switch over all activations for each of many elements makes large kernels.
+template <int N>
+static __device__ __noinline__ void after_any(int kind, const void *alpha, int type, float slope, int apart, float *x)
+{
+#pragma unroll 1
+    for (int i = 0; i < N; i++) x[i] = nn_activate(kind, x[i], kind == NN_SNAKE ? load(alpha, type, i * apart) : slope);
+}
+
+// The same of N elements, of one channel or of neighbours. What often follows norms and convolutions is inline.
 template <int N> static __device__ __forceinline__ void after_all(const nn_after &a, float *x, long long channel, bool one)
 {
-#define EACH(kind)                                                                                                     \
-    case kind:                                                                                                         \
-        _Pragma("unroll") for (int i = 0; i < N; i++) x[i] = nn_activate(kind, x[i], a.slope);                         \
-        break;
-    switch (a.kind) {
-        EACH(NN_RELU)
-        EACH(NN_SILU)
-        EACH(NN_GELU)
-        EACH(NN_GELU_TANH)
-        EACH(NN_SIGMOID)
-        EACH(NN_TANH)
-        EACH(NN_LEAKY_RELU)
-        EACH(NN_RELU2)
-    case NN_SNAKE:
+    if (a.kind == NN_NONE) return;
+    if (a.kind == NN_SNAKE && one) {
+        const float alpha = load(a.alpha.data, a.alpha.type, channel);
 #pragma unroll
-        for (int i = 0; i < N; i++)
-            x[i] = nn_activate(NN_SNAKE, x[i], load(a.alpha.data, a.alpha.type, one ? channel : channel + i));
-        break;
-    default:
-        break;
+        for (int i = 0; i < N; i++) x[i] = nn_activate(NN_SNAKE, x[i], alpha);
+    } else if (a.kind == NN_LEAKY_RELU) {
+#pragma unroll
+        for (int i = 0; i < N; i++) x[i] = nn_activate(NN_LEAKY_RELU, x[i], a.slope);
+    } else {
+        float y[N];
+        const long long bytes = a.alpha.type == NN_F32 ? 4 : 2;
+#pragma unroll
+        for (int i = 0; i < N; i++) y[i] = x[i];
+        after_any<N>(a.kind, (const char *)a.alpha.data + channel * bytes, a.alpha.type, a.slope, !one, y);
+#pragma unroll
+        for (int i = 0; i < N; i++) x[i] = y[i];
     }
-#undef EACH
 }

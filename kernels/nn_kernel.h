@@ -173,6 +173,20 @@ typedef struct nn_rope_args {
 
 // ---- convolution
 
+// For a GPU a convolution is a product: rows are outputs, of a transposed one (output, position modulo stride), columns
+// are positions q, and terms are (channel, tap i). Row (o, r) has weights of taps r + i merged, x is at q x_step + at +
+// i at_step, and the sum goes to q merged + r - shift.
+typedef struct nn_conv_product {
+    int rows, merged, n_taps, x_step, at, at_step, shift;
+    int positions;
+    // f32: term k = u inner + v, u = k magic / 2^32; u and v are channel and tap, or tap and channel
+    unsigned magic;
+    int inner, taps_inside, rows_inside; // rows_inside: rows of weights are nearer than terms
+    // 16 bits: taps of a window of x, its length; x and weights can be read 16 bytes at a time
+    int chunk, window, x_packs, w_packs;
+    int fours; // out and residual, four positions at once
+} nn_conv_product;
+
 typedef struct nn_conv_args {
     nn_strided x, residual, out; // strides of n and channels
     nn_strided weight;           // of outputs, inputs, taps; of transposed the outputs of a group
@@ -181,8 +195,8 @@ typedef struct nn_conv_args {
     long long length, out_length, next_group; // next_group: weights between groups, transposed and not
     int n, groups, inputs, outputs, taps;     // inputs and outputs of a group
     int stride, padding, dilation, transposed;
-    int phases;      // stride of transposed, else 1
-    int packs, wide; // GPU: weights in eights of channels; tiles of 128 outputs
+    int phases;              // stride of transposed, else 1
+    nn_conv_product product; // GPU
 } nn_conv_args;
 
 // A convolution is one or, transposed, `stride` plain ones: output first + j step is the sum over taps

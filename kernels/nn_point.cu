@@ -5,6 +5,28 @@
 
 #include "overlap.cuh"
 
+// after_all with all activations in line.
+template <int N> static __device__ __forceinline__ void activate(const nn_after &a, float *x, long long channel, bool one)
+{
+#define EACH(kind)                                                                                                     \
+    case kind:                                                                                                         \
+        _Pragma("unroll") for (int i = 0; i < N; i++) x[i] = nn_activate(kind, x[i], a.slope);                         \
+        break;
+    switch (a.kind) {
+        EACH(NN_RELU)
+        EACH(NN_SILU)
+        EACH(NN_GELU)
+        EACH(NN_GELU_TANH)
+        EACH(NN_SIGMOID)
+        EACH(NN_TANH)
+        EACH(NN_RELU2)
+    default:
+        after_all<N>(a, x, channel, one);
+        break;
+    }
+#undef EACH
+}
+
 template <class T, int N> static __device__ __forceinline__ void point(const nn_point_args &a)
 {
     const long long n = a.rows * a.width / N, step = (long long)gridDim.x * 256;
@@ -30,7 +52,7 @@ template <class T, int N> static __device__ __forceinline__ void point(const nn_
 #pragma unroll
             for (int i = 0; i < N; i++) y[i] += bias[i];
         }
-        after_all<N>(a.after, y, channel, a.row_channels != 0);
+        activate<N>(a.after, y, channel, a.row_channels != 0);
         if (a.up.data) {
 #pragma unroll
             for (int i = 0; i < N; i++) y[i] *= up.get(i);

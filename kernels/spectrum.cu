@@ -121,7 +121,8 @@ static __device__ __forceinline__ float raised(float square, float power)
 enum {
     MEL_LANES = wt__spectrum_lanes(SPECTRUM_N),
     MEL_TEAMS = SPECTRUM_THREADS / MEL_LANES,
-    MEL_PITCH = MEL_LANES | 1
+    MEL_PITCH = MEL_LANES | 1,
+    MEL_AT_ONCE = SPECTRUM_SEQUENCES < 8 ? SPECTRUM_SEQUENCES : 8
 };
 
 // What each run adds to its two bands, of both frames. No two lanes meet in a bank.
@@ -149,32 +150,56 @@ static __device__ __forceinline__ void sum_runs(const wt_spectrum_slopes &s, int
     }
 }
 
-// One band of both frames, from its runs or, where bins count in more bands than two, from its bins.
-static __device__ __forceinline__ float2 band(const wt_spectrum_mel_args &a, const float2 *points, int m)
+static __device__ __forceinline__ void put_band(const wt_spectrum_mel_args &a, float *sums, int m, int frame, float2 sum)
 {
-    float2 sum = make_float2(0, 0);
-    if (a.slopes.n_groups) {
-        const int begin = __ldg(a.slopes.runs + m), peak = __ldg(a.slopes.runs + m + 1),
-                  end = __ldg(a.slopes.runs + m + 2);
-#pragma unroll 1
-        for (int r = begin; r < peak; r++) sum = fft_add(sum, points[a.slopes.risen + r]);
-#pragma unroll 1
-        for (int r = peak; r < end; r++) sum = fft_add(sum, points[a.slopes.fallen + r]);
-    } else {
-        const float2 *powers = points + a.slopes.powers + __ldg(a.begins + m);
-        const float *weights = a.weights + m;
-        const int length = __ldg(a.lengths + m);
-#pragma unroll 1
-        for (int i = 0; i < length; i++, weights += a.n_mels) {
-            const float w = __ldg(weights);
-            sum.x += w * powers[i].x, sum.y += w * powers[i].y;
-        }
-    }
     if (a.logarithm) {
         sum.x = wt__spectrum_log(sum.x, a.amin, a.scale, a.offset);
         sum.y = wt__spectrum_log(sum.y, a.amin, a.scale, a.offset);
     }
-    return sum;
+    sums[m * (SPECTRUM_FRAMES + 1) + frame] = sum.x;
+    sums[m * (SPECTRUM_FRAMES + 1) + frame + 1] = sum.y;
+}
+
+// Both frames' bands from their runs.
+static __device__ __forceinline__ void join_runs(const wt_spectrum_mel_args &a, int thread, const float2 *points,
+                                                 float *sums, int frame)
+{
+    for (int m = thread; m < a.n_mels; m += SPECTRUM_THREADS) {
+        const int begin = __ldg(a.slopes.runs + m), peak = __ldg(a.slopes.runs + m + 1);
+        const int end = __ldg(a.slopes.runs + m + 2);
+        float2 sum = make_float2(0, 0);
+#pragma unroll 1
+        for (int r = begin; r < peak; r++) sum = fft_add(sum, points[a.slopes.risen + r]);
+#pragma unroll 1
+        for (int r = peak; r < end; r++) sum = fft_add(sum, points[a.slopes.fallen + r]);
+        put_band(a, sums, m, frame, sum);
+    }
+}
+
+// Bands of all sequences' frames, `frame` the first one's: a thread has a band of MEL_AT_ONCE sequences, which share
+// what it reads of the weights.
+static __device__ __forceinline__ void sum_bands(const wt_spectrum_mel_args &a, float *sums, int frame)
+{
+    constexpr int SHARES = (SPECTRUM_SEQUENCES + MEL_AT_ONCE - 1) / MEL_AT_ONCE;
+    for (int i = threadIdx.x; i < SHARES * a.n_mels; i += SPECTRUM_BLOCK) {
+        const int m = i % a.n_mels, sequence = i / a.n_mels * MEL_AT_ONCE, length = __ldg(a.lengths + m);
+        const float2 *powers = all_shared + sequence * a.slopes.room + a.slopes.powers + __ldg(a.begins + m);
+        const float *weights = a.weights + m;
+        float2 sum[MEL_AT_ONCE] = {};
+#pragma unroll 1
+        for (int k = 0; k < length; k++, weights += a.n_mels) {
+            const float w = __ldg(weights);
+#pragma unroll
+            for (int s = 0; s < MEL_AT_ONCE; s++) {
+                if (SPECTRUM_SEQUENCES % MEL_AT_ONCE && sequence + s >= SPECTRUM_SEQUENCES) continue;
+                const float2 power = powers[s * a.slopes.room + k];
+                sum[s].x += w * power.x, sum[s].y += w * power.y;
+            }
+        }
+#pragma unroll
+        for (int s = 0; s < MEL_AT_ONCE; s++)
+            if (sequence + s < SPECTRUM_SEQUENCES) put_band(a, sums, m, frame + 2 * (sequence + s), sum[s]);
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) spectrum_mel(wt_spectrum_mel_args a)
@@ -189,24 +214,25 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
         const int local = 2 * (round * SPECTRUM_SEQUENCES + p.sequence);
         spectrum_bins(
             a.frames, p.thread, points, pcm, p.block * SPECTRUM_FRAMES + local, [&](int k, float2 x, float2 y) {
-                points[__ldg(a.slopes.places + k)] = make_float2(x.x * x.x + x.y * x.y, y.x * y.x + y.y * y.y);
+                const int place = __ldg(a.slopes.places + k);
+                if (place >= 0) points[place] = make_float2(x.x * x.x + x.y * x.y, y.x * y.x + y.y * y.y);
             });
         if (a.power != 2) {
             __syncthreads();
             for (int k = p.thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
-                float2 *at = points + __ldg(a.slopes.places + k);
-                *at = make_float2(raised(at->x, a.power), raised(at->y, a.power));
+                const int place = __ldg(a.slopes.places + k);
+                if (place < 0) continue;
+                const float2 square = points[place];
+                points[place] = make_float2(raised(square.x, a.power), raised(square.y, a.power));
             }
         }
         __syncthreads();
         if (a.slopes.n_groups) {
             sum_runs(a.slopes, p.thread, points);
             __syncthreads();
-        }
-        for (int m = p.thread; m < a.n_mels; m += SPECTRUM_THREADS) {
-            const float2 sum = band(a, points, m);
-            sums[m * (SPECTRUM_FRAMES + 1) + local] = sum.x;
-            sums[m * (SPECTRUM_FRAMES + 1) + local + 1] = sum.y;
+            join_runs(a, p.thread, points, sums, local);
+        } else {
+            sum_bands(a, sums, 2 * round * SPECTRUM_SEQUENCES);
         }
     }
     __syncthreads();
@@ -266,12 +292,19 @@ extern "C" __global__ void __launch_bounds__(512) spectrum_product(wt_spectrum_f
     const int warp = threadIdx.x / 32, warps = blockDim.x / 32, groups = (a.n_out + 3) / 4;
     const long long line = blockIdx.x / tiles;
     const int t = blockIdx.x % tiles * WT_SPECTRUM_PRODUCT + lane;
-    for (int m = warp; m < a.n_mels; m += warps)
+    for (int m = warp; m < a.n_mels; m += 8 * warps) {
+        float some[8][2]; // all on their way before one is used
 #pragma unroll
-        for (int i = 0; i < 2; i++)
-            if (t + 32 * i < a.n_frames)
-                tile[m * WT_SPECTRUM_PRODUCT + 32 * i + lane] =
-                    limited(a, line / a.channels, a.mel[(line * a.n_mels + m) * a.n_frames + t + 32 * i]);
+        for (int k = 0; k < 16; k++)
+            if (m + k / 2 * warps < a.n_mels && t + 32 * (k % 2) < a.n_frames)
+                some[k / 2][k % 2] =
+                    __ldg(a.mel + (line * a.n_mels + m + k / 2 * warps) * a.n_frames + t + 32 * (k % 2));
+#pragma unroll
+        for (int k = 0; k < 16; k++)
+            if (m + k / 2 * warps < a.n_mels && t + 32 * (k % 2) < a.n_frames)
+                tile[(m + k / 2 * warps) * WT_SPECTRUM_PRODUCT + 32 * (k % 2) + lane] =
+                    limited(a, line / a.channels, some[k / 2][k % 2]);
+    }
     __syncthreads();
     for (int g = warp; g < groups; g += warps) {
         float sum[2][4] = {};

@@ -15,6 +15,7 @@ enum {
     SPECTRUM_SEQUENCES = wt__spectrum_sequences(SPECTRUM_N),
     SPECTRUM_ROUNDS = wt__spectrum_rounds(SPECTRUM_N),
     SPECTRUM_FRAMES = wt__spectrum_frames(SPECTRUM_N),
+    SPECTRUM_PAD = wt__spectrum_pad(SPECTRUM_N),
     SPECTRUM_POINTS = wt__spectrum_points(SPECTRUM_N),
     SPECTRUM_BLOCK = SPECTRUM_THREADS * SPECTRUM_SEQUENCES,
     SPECTRUM_BINS = SPECTRUM_N / 2 + 1,
@@ -22,18 +23,27 @@ enum {
     SPECTRUM_STEP = SPECTRUM_N / SPECTRUM_RADIX,
     SPECTRUM_BINS_EACH = (SPECTRUM_BINS + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS,
     // Blocks an SM is to hold: 768 threads leave each 80 registers; without a bound the loads of a frame take 160.
-    SPECTRUM_RESIDENT = SPECTRUM_BLOCK < 768 ? 768 / SPECTRUM_BLOCK : 1,
-    SPECTRUM_RESIDENT_WIDE = SPECTRUM_BLOCK < 640 ? 640 / SPECTRUM_BLOCK : 1 // 96 registers: there and back in one
+    // Of more points a thread has more registers: 480 threads leave each 128, 384 leave 168.
+    SPECTRUM_EACH = (SPECTRUM_N + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS,
+    SPECTRUM_AT_ONCE = SPECTRUM_EACH <= 16 ? 768 : SPECTRUM_EACH <= 40 ? 480 : 384,
+    SPECTRUM_RESIDENT = SPECTRUM_BLOCK < SPECTRUM_AT_ONCE ? SPECTRUM_AT_ONCE / SPECTRUM_BLOCK : 1,
+    SPECTRUM_RESIDENT_WIDE = SPECTRUM_EACH > 16   ? SPECTRUM_RESIDENT
+                             : SPECTRUM_BLOCK < 640 ? 640 / SPECTRUM_BLOCK
+                                                    : 1 // 96 registers: there and back in one
 };
 
-__device__ __forceinline__ int spectrum_at(int i) { return i + (i >> 4); }
+__device__ __forceinline__ int spectrum_at(int i)
+{
+    return i + i / SPECTRUM_PAD;
+}
 
-// spectrum_at(first + k STEP) for k < COUNT, where first / STEP is a multiple of COUNT but for STEP's multiples of 16:
+// spectrum_at(first + k STEP) for k < COUNT, where first / STEP is a multiple of COUNT, or STEP one of PAD:
 // the padding then grows evenly, and of a butterfly's places one is computed, the others are a constant further.
 template <int STEP, int COUNT> __device__ __forceinline__ int spectrum_along(int first, int k)
 {
-    if constexpr (STEP % 16 == 0 || (16 % STEP == 0 && (STEP * COUNT % 16 == 0 || 16 % (STEP * COUNT) == 0)))
-        return spectrum_at(first) + (k * STEP + (k * STEP >> 4));
+    constexpr int PAD = SPECTRUM_PAD;
+    if constexpr (STEP % PAD == 0 || (PAD % STEP == 0 && (STEP * COUNT % PAD == 0 || PAD % (STEP * COUNT) == 0)))
+        return spectrum_at(first) + (k * STEP + k * STEP / PAD);
     else
         return spectrum_at(first + k * STEP);
 }
@@ -45,16 +55,17 @@ enum { SPECTRUM_LAST = wt__spectrum_last(SPECTRUM_N), SPECTRUM_PAIRED = wt__spec
 // v[j] w^j. A sixteenth root's powers are products of two that are read: reading all fifteen takes longer.
 template <int R, class V> __device__ __forceinline__ void spectrum_turn(V *v, const V *twiddles, int stride)
 {
-    if constexpr (R == 16) {
-        V low[4];
+    if constexpr (R >= 16) {
+        constexpr int L = R == 64 ? 8 : 4;
+        V low[L];
 #pragma unroll
-        for (int i = 1; i < 4; i++) low[i] = twiddles[(i - 1) * stride], v[i] = fft_mul(v[i], low[i]);
+        for (int i = 1; i < L; i++) low[i] = twiddles[(i - 1) * stride], v[i] = fft_mul(v[i], low[i]);
 #pragma unroll
-        for (int j = 4; j < 16; j += 4) {
+        for (int j = L; j < R; j += L) {
             const V high = twiddles[(j - 1) * stride];
             v[j] = fft_mul(v[j], high);
 #pragma unroll
-            for (int i = 1; i < 4; i++) v[j + i] = fft_mul(v[j + i], fft_mul(high, low[i]));
+            for (int i = 1; i < L; i++) v[j + i] = fft_mul(v[j + i], fft_mul(high, low[i]));
         }
     } else {
 #pragma unroll
@@ -189,14 +200,17 @@ __device__ __forceinline__ void spectrum_bins(const wt_spectrum_frames &f, int t
     const bool inside = begin >= 0 && begin + f.hop + SPECTRUM_N <= f.n_samples && t + 1 < f.n_frames;
     const auto fill = [&](int b, float2(&v)[SPECTRUM_RADIX]) {
         if (inside) return spectrum_fill(f, pcm + begin, b, v);
-#pragma unroll
+        float2 some[SPECTRUM_RADIX]; // in a loop, or half the kernel's text would be this
+#pragma unroll 1
         for (int k = 0; k < SPECTRUM_RADIX; k++) {
             const int i = b + k * SPECTRUM_STEP;
             const float w = __ldg(f.window + i);
-            v[k] = make_float2(0, 0);
-            if (t < f.n_frames) v[k].x = w * padded_sample(pcm, f.n_samples, begin + i, f.margin, f.pad);
-            if (t + 1 < f.n_frames) v[k].y = w * padded_sample(pcm, f.n_samples, begin + f.hop + i, f.margin, f.pad);
+            some[k] = make_float2(0, 0);
+            if (t < f.n_frames) some[k].x = w * padded_sample(pcm, f.n_samples, begin + i, f.margin, f.pad);
+            if (t + 1 < f.n_frames) some[k].y = w * padded_sample(pcm, f.n_samples, begin + f.hop + i, f.margin, f.pad);
         }
+#pragma unroll
+        for (int k = 0; k < SPECTRUM_RADIX; k++) v[k] = some[k];
     };
     if constexpr (SPECTRUM_PAIRED) {
         spectrum_pass<1, true>(thread, points, (const float2 *)f.twiddles, fill,

@@ -17,6 +17,7 @@
 WT_SPECTRUM_BOTH int wt__spectrum_radix(int rest)
 {
     int twos = 0, odd = rest;
+    if (rest == 400 || rest == 20) return 20;
     for (; odd % 2 == 0; odd /= 2) twos++;
     if (twos) {
         int passes = (twos + 3) / 4;
@@ -25,16 +26,16 @@ WT_SPECTRUM_BOTH int wt__spectrum_radix(int rest)
     return odd % 3 == 0 ? 3 : odd % 5 == 0 ? 5 : odd % 7 == 0 ? 7 : odd % 11 == 0 ? 11 : odd % 13 == 0 ? 13 : 0;
 }
 
-/// Threads that share one transform: sixteen points each.
+/// Threads that share one transform: sixteen points each; of 400, forty.
 WT_SPECTRUM_BOTH int wt__spectrum_threads(int n)
 {
-    return (n + 15) / 16;
+    return n == 400 ? 10 : (n + 15) / 16;
 }
 
 /// Pairs of frames a thread block transforms at once.
 WT_SPECTRUM_BOTH int wt__spectrum_sequences(int n)
 {
-    return wt__spectrum_threads(n) >= 128 ? 1 : 128 / wt__spectrum_threads(n);
+    return n == 400 ? 16 : wt__spectrum_threads(n) >= 128 ? 1 : 128 / wt__spectrum_threads(n);
 }
 
 /// Times a block does that, so that it writes runs of eight frames or more.
@@ -49,10 +50,16 @@ WT_SPECTRUM_BOTH int wt__spectrum_frames(int n)
     return 2 * wt__spectrum_sequences(n) * wt__spectrum_rounds(n);
 }
 
-/// Complex numbers of shared memory a transform takes: one of padding in sixteen.
+/// Of how many points one is padding: as many as threads write apart in the first pass.
+WT_SPECTRUM_BOTH int wt__spectrum_pad(int n)
+{
+    return wt__spectrum_radix(n) > 16 ? wt__spectrum_radix(n) : 16;
+}
+
+/// Complex numbers of shared memory a transform takes.
 WT_SPECTRUM_BOTH int wt__spectrum_points(int n)
 {
-    return n + n / 16 + 1;
+    return n + n / wt__spectrum_pad(n) + 1;
 }
 
 /// Points of a butterfly of the last pass.
@@ -106,6 +113,12 @@ typedef struct wt_spectrum_istft_args {
     int stored_frames, n_frames; ///< frames of a line; frames that count
 } wt_spectrum_istft_args;
 
+/// 1 when bands are summed by slopes: a block has few transforms that could share the weights of a band.
+WT_SPECTRUM_BOTH int wt__spectrum_sloped(int n)
+{
+    return wt__spectrum_sequences(n) <= 2;
+}
+
 /// Lanes that sum bands side by side, of the threads of a transform.
 WT_SPECTRUM_BOTH int wt__spectrum_lanes(int n)
 {
@@ -116,7 +129,7 @@ WT_SPECTRUM_BOTH int wt__spectrum_lanes(int n)
 /// falls and the other rises. A run is a slope or a part of one; a group is as many runs as there are lanes. Powers lie
 /// in rows of a number of each lane's run, an odd pitch apart.
 typedef struct wt_spectrum_slopes {
-    const int *places;    ///< [bins] where each power goes, in numbers
+    const int *places;    ///< [bins] where each power goes, in numbers; -1 = nowhere
     const int *lengths;   ///< [groups][lanes] bins of each run
     const int *rows;      ///< [groups + 1] each group's first row; groups have four rows or a multiple
     const int *runs;      ///< [n_mels + 2] each slope's first run

@@ -24,6 +24,7 @@ static const struct {
      {NULL},
      {{"nn_norm_warp", NN_NORM_WARP},
       {"nn_norm_block", NN_NORM_BLOCK},
+      {"nn_norm_narrow", NN_NORM_NARROW},
       {"nn_norm_wide", NN_NORM_WIDE},
       {"nn_norm_channels", NN_NORM_CHANNELS}}},
     {"kernels/nn_point.cu", {NULL}, {{"nn_point", NN_POINT}}},
@@ -31,8 +32,16 @@ static const struct {
      {NULL},
      {{"nn_conv_few", NN_CONV_FEW},
       {"nn_conv_f32", NN_CONV_F32},
-      {"nn_conv_f16", NN_CONV_F16},
-      {"nn_conv_bf16", NN_CONV_BF16}}},
+      {"nn_conv_f32_small", NN_CONV_F32_SMALL},
+      {"nn_conv_f32_split", NN_CONV_F32_SPLIT}}},
+    {"kernels/nn_conv_16.cu",
+     {"-DBF16=0"},
+     {{"nn_conv_16", NN_CONV_F16}, {"nn_conv_16_small", NN_CONV_F16_SMALL}, {"nn_conv_16_split", NN_CONV_F16_SPLIT}}},
+    {"kernels/nn_conv_16.cu",
+     {"-DBF16=1"},
+     {{"nn_conv_16", NN_CONV_BF16},
+      {"nn_conv_16_small", NN_CONV_BF16_SMALL},
+      {"nn_conv_16_split", NN_CONV_BF16_SPLIT}}},
     {"kernels/nn_lstm.cu", {NULL}, {{"nn_lstm_cluster", NN_LSTM_CLUSTER}, {"nn_lstm_grid", NN_LSTM_GRID}}},
     {"kernels/nn_moe.cu",
      {NULL},
@@ -51,8 +60,11 @@ static wt_status load_kernels(wt_nn *nn)
 {
     wt_status status = WT_OK;
     for (size_t m = 0; m < sizeof modules / sizeof *modules && !status; m++) {
-        const wt_module_config config = {
-            .name = modules[m].file, .options = modules[m].options, .n_options = modules[m].options[0] ? 2 : 0};
+        const wt_module_config config = {.name = modules[m].file,
+                                         .options = modules[m].options,
+                                         .n_options = !modules[m].options[0]  ? 0
+                                                      : modules[m].options[1] ? 2
+                                                                              : 1};
         status = wt_module_create(nn->device, &config, &nn->modules[m]);
         for (int f = 0; f < 5 && modules[m].functions[f].name && !status; f++)
             status = wt_module_get_kernel(nn->modules[m], modules[m].functions[f].name,
@@ -111,7 +123,7 @@ nn_access wt__nn_access(const nn_rows *const *rows, int n, const nn_rows *const 
     bool one_type = run % wide == 0, fours = run % 4 == 0;
     for (int k = 0; k < n + n_factors; k++) {
         const nn_rows *r = k < n ? rows[k] : factors[k - n];
-        one_type &= in_packs(r, wide) && (!r->data || k >= n || r->type == rows[0]->type);
+        one_type &= in_packs(r, wide) && (!r->data || r->type == rows[0]->type || (k >= n && r->type == NN_F32));
         fours &= in_packs(r, 4);
     }
     if (!one_type) return fours ? NN_PACKS : NN_SINGLE;

@@ -12,14 +12,21 @@ typedef enum nn_kernel {
     NN_POINT,
     NN_NORM_WARP,
     NN_NORM_BLOCK,
+    NN_NORM_NARROW,
     NN_NORM_WIDE,
     NN_NORM_CHANNELS,
     NN_EMBED,
     NN_ROPE,
     NN_CONV_FEW,
-    NN_CONV_F32,
+    NN_CONV_F32, ///< of each type: large tiles, small ones, small ones of a cluster
+    NN_CONV_F32_SMALL,
+    NN_CONV_F32_SPLIT,
     NN_CONV_F16,
+    NN_CONV_F16_SMALL,
+    NN_CONV_F16_SPLIT,
     NN_CONV_BF16,
+    NN_CONV_BF16_SMALL,
+    NN_CONV_BF16_SPLIT,
     NN_LSTM_CLUSTER,
     NN_LSTM_GRID,
     NN_ROUTE,
@@ -66,7 +73,7 @@ WT_CHECKED wt_status wt__nn_after(const char *what, const wt_nn_activation *acti
                                   nn_after *after);
 
 /// How many neighbours a GPU's thread can take at once: of `rows`, the first of them always there, and of `factors`,
-/// which may be of other types; `run` elements lie beside each other.
+/// which may be F32 as well; `run` elements lie beside each other.
 nn_access wt__nn_access(const nn_rows *const *rows, int n, const nn_rows *const *factors, int n_factors, long long run);
 
 /// Elements of a pack.

@@ -173,14 +173,16 @@ static wt_status queue_rows(wt_nn *nn, wt_stream *stream, nn_norm_args *a)
                               a->inner > 1  ? a->inner
                               : a->channels ? a->channels
                                             : a->width);
-    const bool warp = a->width <= (a->rows < FEW_ROWS ? FEW_WIDTH : WARP_WIDTH), wide = a->width > BLOCK_WIDTH;
+    const bool kept = a->access >= NN_PACKS_F32 && a->width <= BLOCK_WIDTH; // in registers
+    const bool warp = a->width <= (a->rows < FEW_ROWS ? FEW_WIDTH : WARP_WIDTH);
     const long long blocks = warp ? (a->rows + ROWS_A_BLOCK - 1) / ROWS_A_BLOCK : a->rows;
     const wt_launch launch = {.grid = {(int)blocks},
                               .block = {warp   ? 32 * ROWS_A_BLOCK
-                                        : wide ? WIDE
-                                               : THREADS},
+                                        : kept ? THREADS
+                                               : WIDE},
                               .overlap = true};
-    return wt__nn_launch(nn, warp ? NN_NORM_WARP : wide ? NN_NORM_WIDE : NN_NORM_BLOCK, stream, &launch, WT_ARG(*a));
+    const nn_kernel kernel = kept ? (warp ? NN_NORM_WARP : NN_NORM_BLOCK) : warp ? NN_NORM_NARROW : NN_NORM_WIDE;
+    return wt__nn_launch(nn, kernel, stream, &launch, WT_ARG(*a));
 }
 
 static wt_status queue_positions(wt_nn *nn, wt_stream *stream, nn_norm_args *a)

@@ -1,12 +1,13 @@
 """transformers and bench_llm_model on the same random checkpoints, in one run: logits, decode, prompt, loading.
 
     python3 bench/peers/llm.py [--shapes NAME[:LAYERS],...] [--folder DIR] [--program FILE] [--device cuda]
-                               [--compile-seconds S] [--seconds S]
+                               [--quantize fp8|int8|int4|all] [--compile-seconds S] [--seconds S]
 
 Each shape is made on the device with transformers' own initialisation in bf16, written as sharded safetensors (to
 --folder, else to /dev/shm or /tmp, whichever has room) and measured there, a row as soon as it is known:
 
-  ours        bench_llm_model: the program's own lines, and the logits of LOGITS positions
+  ours        bench_llm_model: the program's own lines, and the logits of LOGITS positions; with --quantize loaded
+              and decoded once more, by those types
   eager       transformers, one token at a time with a DynamicCache, batch 1, after CONTEXT tokens
   prompt      PROMPT tokens in one call, no cache before
   graph       one token with a StaticCache, the eager kernels recorded into a CUDA graph
@@ -190,6 +191,13 @@ def logits_of(model, ids):
 
 # ---- ours
 
+def run_quantised(program, folder, device, types):
+    out = subprocess.run([program, folder, "--backend", device, "--context", str(CONTEXT), "--tokens", str(STEPS),
+                          "--quantize", types], capture_output=True, text=True, timeout=300)
+    for line in out.stdout.splitlines() + out.stderr.splitlines()[-3:]:
+        log(f"  ours, {types}: {line}")
+
+
 def run_ours(program, folder, device, ids):
     ids.numpy().astype(np.int32).tofile(f"{folder}/ids.bin")
     command = [program, folder, "--backend", device, "--context", str(CONTEXT), "--tokens", str(STEPS), "--prompt",
@@ -282,6 +290,8 @@ def measure(shape, options):
         exact = logits_of(copy.deepcopy(model).float(), ids[None].to(device))
         released(device)
         ours, figures = run_ours(options.program, folder, device, ids)
+        if options.quantize:
+            run_quantised(options.program, folder, device, options.quantize)
     finally:
         shutil.rmtree(folder)
     if ours is None:
@@ -308,6 +318,7 @@ def main():
     parser.add_argument("--folder")
     parser.add_argument("--program", default="build/bundle/bench/bench_llm_model")
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--quantize", help="load ours in that type too, or all three")
     parser.add_argument("--compile-seconds", type=int, default=90, help="0: nothing is compiled")
     parser.add_argument("--seconds", type=float, default=90)
     options = parser.parse_args()
