@@ -1,12 +1,16 @@
 // Products with few rows of x, bound by the reading of W: y = x W^T on tensor cores, W the 16 x 16 side and x the 8
-// wide one, so that 8 rows of x cost what one costs. A block takes 16 rows of W (of both matrices of a gated product) at
-// a time, and while it ends with them the next ones are on their way; its warps share the columns, chunk by chunk. In a
-// step the four lanes of a row read 64 bytes of it, 16 each, and use them where they are: the order of the columns in a product is free as long as x comes in the same one. Sums of the
-// warps are added in order in shared memory. What is summed for a row of x, and in which order, depends on no other
-// row. Scales: constant along columns they wait for the end (MM_SCALES 0); of groups that fill whole steps (1) each
-// step's sums are scaled; of smaller groups (2) the four lanes first exchange their words, so that each product is
-// within one group; of groups of 16 nibbles (3) the weights themselves are scaled, which is exact for NVFP4. Reads W
-// once, x once a block through L1. Judge: the CPU.
+// wide one, so that 8 rows of x cost what one costs. A block takes 16 rows of W (of both matrices of a gated product)
+// at a time, and while it ends with them the next ones are on their way; its warps share the columns, chunk by chunk.
+// In a step the four lanes of a row read 64 bytes of it, 16 each, and use them where they are: the order of the columns
+// in a product is free as long as x comes in the same one. Sums of the warps are added in order in shared memory. What
+// is summed for a row of x, and in which order, depends on no other row.
+//
+// Scales: constant along columns they wait for the end (MM_SCALES 0); of groups that fill whole steps (1) each step's
+// sums are scaled; of smaller groups (2) the four lanes first exchange their words, so that each product is within one
+// group; of groups of 16 nibbles (3) the weights themselves are scaled, which is exact for NVFP4.
+//
+// Reads W once, x once a block through L1; its first copies begin before the launch before has ended (overlap.cuh).
+// Judge: the CPU.
 #ifndef MM_W
 #    define MM_W      2
 #    define MM_X      2

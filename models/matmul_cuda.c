@@ -270,8 +270,8 @@ static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     if (cuda->config.no_wgmma || info->compute_major != 9 || info->compute_minor || info->driver_version < 12000)
         return false;
     if (a->w_type != a->x_type || !tensor_vector(cuda, a) || scales < 0 || a->experts) return false;
-    const bool few = wt__mm_wgmma_is_few(&cuda->config, a) || cuda->config.wgmma_columns;
-    if (rows_of_expert(a) <= (few ? WT_MATMUL_SKINNY : MOST_SKINNY_ROWS)) return false;
+    const bool few = wt__mm_wgmma_is_few(&cuda->config, a);
+    if (!few && rows_of_expert(a) <= (cuda->config.wgmma_columns ? WT_MATMUL_SKINNY : MOST_SKINNY_ROWS)) return false;
     const wt__mm_wgmma_shape shape = wt__mm_wgmma_shape_of(&cuda->config, cuda->n_sms, a);
     if (shape.n_tiles > INT32_MAX) return false;
     const option options[] = {{"X", a->x_type},

@@ -20,7 +20,9 @@ static int columns_of(wt_mm_args *a, int n_sms)
 bool wt__mm_wgmma_is_few(const wt_matmul_config *config, const wt_mm_args *a)
 {
     const bool is_16 = a->x_type == WT_MM_F16 || a->x_type == WT_MM_BF16;
-    return is_16 && a->m > WT_MATMUL_SKINNY && a->m <= FEW_ROWS && a->n_batches == 1 && !a->experts && !a->offsets && !config->wgmma_columns;
+    const int least = config->wgmma_least ? config->wgmma_least : WT_MATMUL_SKINNY + 1;
+    return is_16 && a->m >= least && a->m <= FEW_ROWS && a->n_batches == 1 && !a->experts && !a->offsets &&
+           !config->wgmma_columns;
 }
 
 /// Of a tile's columns, so that all SMs have some: at least LEAST_STEPS steps each.
@@ -44,8 +46,8 @@ wt__mm_wgmma_shape wt__mm_wgmma_shape_of(const wt_matmul_config *config, int n_s
     s.n_tiles = (int64_t)wt__mm_number_tiles(a, s.columns / (a->gated ? 2 : 1)) * wt_mm_n_tiles(a, WT_MM_TILE);
     if (few) s.n_slices = slices_of(a, s.n_tiles, n_sms);
     s.n_blocks = s.n_tiles * s.n_slices < n_sms ? (int)s.n_tiles * s.n_slices : n_sms;
-    s.shared_bytes = ALIGN_BYTES + sizeof(float) * (WT_MM_WGMMA_SUMS + 16 * WT_MM_WGMMA_WARPS) +
-                     (size_t)s.stages * stage_bytes(&s);
+    s.shared_bytes =
+        ALIGN_BYTES + sizeof(float) * (WT_MM_WGMMA_SUMS + 16 * WT_MM_WGMMA_WARPS) + (size_t)s.stages * stage_bytes(&s);
     return s;
 }
 

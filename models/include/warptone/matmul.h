@@ -114,6 +114,7 @@ typedef struct wt_matmul_config {
         skinny_blocks; ///< of the kernel for few rows of x, to try others than it chooses; 0 = chosen. Gated products
                        ///< have half the warps
     int wgmma_columns, wgmma_stages; ///< likewise of the kernel for many rows of x on compute capability 9.0
+    int wgmma_least; ///< rows of x in 16 bits from which that kernel takes products of up to 64; 0 = chosen
     bool no_library;                 ///< own kernels only, also where cuBLASLt is there
     bool no_wgmma;                   ///< without that kernel
     bool tf32; ///< f32 products of many rows may round their inputs to tf32 (10 bits); default exact f32
