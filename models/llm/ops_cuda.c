@@ -9,6 +9,7 @@ enum {
     LARGE_BYTES = 16 << 20,
     PLACE_WARPS = 8,
     ATTEND_THREADS = 128,
+    GROUP_THREADS = 1024,
     THREADS = 256
 };
 
@@ -475,7 +476,7 @@ static void mixture(wt__pass *p, const wt__layer *w)
     route(p, w);
     normalise(p, &w->ffn_norm, s->x, s->n_tokens, type);
     if (grouped) {
-        launch(p, WT__LLM_GROUP, (wt_launch){.block = {c->n_experts}}, &mix, sizeof mix);
+        launch(p, WT__LLM_GROUP, (wt_launch){.block = {GROUP_THREADS}}, &mix, sizeof mix);
         launch(p, WT__LLM_GATHER, (wt_launch){.grid = {n_pairs}, .block = {THREADS}}, &mix, sizeof mix);
     }
     wt_matmul_args a = {.n_parts = 2,
