@@ -140,10 +140,8 @@ static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const
     }
     if (!wt__llm_is_quant(w, &kind))
         plain_matvec(p, w, a);
-    else if (p->phases)
-        p->phases->misfits = true;
     else if (!p->status)
-        p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a);
+        p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a, p->phases);
 }
 
 wt_scaling wt__llm_scaling(const wt__linear *w)
