@@ -79,12 +79,19 @@ static __device__ __forceinline__ void mma_e4m3(float *d, const unsigned *a, uns
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// 16 bytes, or 4, to shared memory, or zeros when not `valid`; both ends aligned. A group of them ends with commit; wait<n>
+// 16 bytes, 8 or 4, to shared memory, or zeros when not `valid`; both ends aligned. A group of them ends with commit; wait<n>
 // waits until all but the last n groups of this thread have arrived.
 static __device__ __forceinline__ void copy_async_16(void *shared, const void *from, bool valid)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(shared)),
                  "l"(from), "r"(valid ? 16 : 0)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void copy_async_8(void *shared, const void *from, bool valid)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"((unsigned)__cvta_generic_to_shared(shared)),
+                 "l"(from), "r"(valid ? 8 : 0)
                  : "memory");
 }
 
