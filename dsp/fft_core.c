@@ -378,6 +378,29 @@ WT_RT void wt__fft_core_run(const wt__fft_core *core, float *scratch, const wt__
         run_one(core, scratch, in, out, scale);
 }
 
+bool wt__fft_core_weighs(const wt__fft_core *core)
+{
+    return !core->inner && !core->tiled && core->kernels->first[WT__FFT_WEIGHTED][core->passes[0].index];
+}
+
+static wt__fft_side spare_buffer(const wt__fft_core *core, float *scratch, int which)
+{
+    if (core->inner) return (wt__fft_side){scratch, scratch + wt__fft_padded(core->inner_n), 0, WT__FFT_SPLIT};
+    buffers b = lay_buffers(scratch, (size_t)core->n * wt__fft_core_group(core));
+    return (wt__fft_side){b.re[which], b.im[which], core->n, WT__FFT_SPLIT};
+}
+
+wt__fft_side wt__fft_core_input(const wt__fft_core *core, float *scratch)
+{
+    return spare_buffer(core, scratch, 1); // the first pass, or the tile's filling, writes to the other one
+}
+
+wt__fft_side wt__fft_core_output(const wt__fft_core *core, float *scratch)
+{
+    const int written = core->tiled ? core->n_passes : core->n_passes - 2;
+    return spare_buffer(core, scratch, !(written & 1));
+}
+
 // ---- life
 
 wt_status wt__fft_core_create(int n, int max_lanes, wt__fft_core **core)

@@ -15,14 +15,18 @@
 #include <string.h>
 #include <warptone/simd.h>
 
+// Sums move to the front of their buffer once in as many hops.
+enum { HOPS = 8 };
+
 struct wt_stft {
     wt_stft_config config;
     int bins, overlap; // overlap: frames over one sample at most
     wt_fft *forward, *inverse;
+    bool weighs;   // the forward transform applies the window
     float *window; // [n_fft]
     float *steady; // [hop] 1 / sum of squares, away from the ends
     float *frame;  // [n_fft]
-    float *sum;    // [n_fft + hop] what the frames so far add up to
+    float *sum;    // [n_fft + HOPS * hop] what the frames so far add up to
     wt__fft64 *precise;
     double *window64, *x64, *work64, *re64, *im64; // [n_fft], two of [n_fft][2][8], two of [bins][16]
 };
@@ -59,7 +63,7 @@ static wt_status take_tables(wt_stft *s)
     s->window = calloc(n, sizeof(float));
     s->steady = calloc(hop, sizeof(float));
     s->frame = calloc(n, sizeof(float));
-    s->sum = calloc(n + hop, sizeof(float));
+    s->sum = calloc(n + HOPS * hop, sizeof(float));
     if (!s->window || !s->steady || !s->frame || !s->sum)
         return wt_fail(WT_ERR_NO_MEMORY, "stft: tables of %d and %d samples", c->n_fft, c->hop);
     wt_status status = wt_window_fill(&c->window, s->window + (c->n_fft - c->win_length) / 2);
@@ -104,6 +108,7 @@ wt_status wt_stft_create(const wt_stft_config *config, wt_stft **stft)
     if (status) goto fail;
     status = wt_fft_create(NULL, &(wt_fft_config){.n = n, .kind = WT_FFT_COMPLEX_TO_REAL}, &s->inverse);
     if (status) goto fail;
+    s->weighs = wt__fft_weighs(s->forward);
     if (s->config.precise) status = make_precise(s);
     if (status) goto fail;
     s->config.window.samples = NULL; // copied
@@ -258,15 +263,42 @@ static float *write_precise(wt_stft *s, const float *pcm, int64_t n, int64_t t, 
     return out;
 }
 
+// What the next frame will read anew comes to the second-level cache while this one is transformed.
+WT_INLINE void prefetch(const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 16) __builtin_prefetch(x + i, 0, 2);
+}
+
+// Bins of frame t in either form. The window is applied as the transform reads, where it can.
+WT_RT static void transform_frame(wt_stft *s, const float *pcm, int64_t n, int64_t t, wt__fft_form form, float *re,
+                                  float *im)
+{
+    const int64_t begin = t * s->config.hop - margin(s), end = begin + s->config.n_fft;
+    if (s->weighs && begin >= 0 && end <= n) {
+        prefetch(pcm + end, n - end < s->config.hop ? n - end : s->config.hop);
+        wt__fft_real_weighted(s->forward, pcm + begin, s->window, form, re, im);
+        return;
+    }
+    cut_frame(s, pcm, n, begin);
+    if (form == WT__FFT_SPLIT)
+        wt__fft_real_forward(s->forward, s->frame, re, im);
+    else
+        (void)!wt_fft_run(s->forward, s->frame, re); // never fails
+}
+
+WT_RT void wt__stft_pairs(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *pairs)
+{
+    prefetch(pairs + 2 * stft->bins, 2 * stft->bins);
+    transform_frame(stft, pcm, n, t, WT__FFT_PAIRS, pairs, NULL);
+}
+
 WT_RT wt_status wt_stft_forward(wt_stft *stft, const float *pcm, int64_t n, float *out)
 {
     const int64_t n_frames = wt_stft_frames(stft, n);
     if (n_frames < 1) return WT_ERR_BAD_ARG;
     for (int c = 0; c < stft->config.channels; c++, pcm += n)
-        for (int64_t t = 0; t < n_frames && !stft->precise; t++, out += 2 * stft->bins) {
-            cut_frame(stft, pcm, n, t * stft->config.hop - margin(stft));
-            (void)!wt_fft_run(stft->forward, stft->frame, out); // never fails
-        }
+        for (int64_t t = 0; t < n_frames && !stft->precise; t++, out += 2 * stft->bins)
+            wt__stft_pairs(stft, pcm, n, t, out);
     if (!stft->precise) return WT_OK;
     pcm -= stft->config.channels * n;
     for (int c = 0; c < stft->config.channels; c++, pcm += n)
@@ -287,33 +319,36 @@ static double squares(const wt_stft *s, int64_t at, int64_t n_frames)
 }
 
 // The finished samples begin .. begin + hop - 1 of the padded signal, to where they lie in the output.
-WT_RT static void give_hop(const wt_stft *s, int64_t t, int64_t n_frames, int64_t length, float *out)
+WT_RT static void give_hop(const wt_stft *s, const float *sum, int64_t t, int64_t n_frames, int64_t length, float *out)
 {
     const int64_t begin = t * s->config.hop;
     const bool whole = t >= s->overlap - 1 && t < n_frames;
     int64_t to = begin - margin(s), first = to < 0 ? -to : 0, end = s->config.hop;
     if (end > length - to) end = length - to;
     if (whole && first < end) {
-        multiply(s->sum + first, s->steady + first, out + to + first, (int)(end - first));
+        multiply(sum + first, s->steady + first, out + to + first, (int)(end - first));
         return;
     }
-    for (int64_t i = first; i < end; i++) out[to + i] = s->sum[i] * reciprocal(squares(s, begin + i, n_frames));
+    for (int64_t i = first; i < end; i++) out[to + i] = sum[i] * reciprocal(squares(s, begin + i, n_frames));
 }
 
 WT_RT static wt_status invert_channel(wt_stft *s, const float *in, int64_t n_frames, int64_t length, float *out)
 {
     const int n = s->config.n_fft, hop = s->config.hop;
     const int64_t n_hops = (length + margin(s) + hop - 1) / hop;
-    memset(s->sum, 0, (size_t)(n + hop) * sizeof(float));
+    memset(s->sum, 0, (size_t)n * sizeof(float));
     for (int64_t t = 0; t < n_hops; t++) {
+        float *sum = s->sum + t % HOPS * hop;
+        memset(sum + n, 0, (size_t)hop * sizeof(float));
         if (t < n_frames) {
-            wt_status status = wt_fft_run(s->inverse, in + t * 2 * s->bins, s->frame);
+            const float *bins = in + t * 2 * s->bins;
+            if (t + 1 < n_frames) prefetch(bins + 2 * s->bins, 2 * s->bins);
+            wt_status status = wt_fft_run(s->inverse, bins, s->frame);
             if (status) return status;
-            multiply_add(s->frame, s->window, s->sum, n);
+            multiply_add(s->frame, s->window, sum, n);
         }
-        give_hop(s, t, n_frames, length, out);
-        memmove(s->sum, s->sum + hop, (size_t)n * sizeof(float));
-        memset(s->sum + n, 0, (size_t)hop * sizeof(float));
+        give_hop(s, sum, t, n_frames, length, out);
+        if (t % HOPS == HOPS - 1) memmove(s->sum, sum + hop, (size_t)n * sizeof(float));
     }
     return WT_OK;
 }
@@ -362,8 +397,7 @@ const wt__fft_kernels *wt__stft_kernels(const wt_stft *stft)
 
 WT_RT void wt__stft_spectrum(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *re, float *im)
 {
-    cut_frame(stft, pcm, n, t * stft->config.hop - margin(stft));
-    wt__fft_real_forward(stft->forward, stft->frame, re, im);
+    transform_frame(stft, pcm, n, t, WT__FFT_SPLIT, re, im);
 }
 
 WT_RT void wt__stft_transform(wt_stft *stft, const float *frame, float *pairs)

@@ -164,7 +164,12 @@ WT_RT static void forward_slot(const void *args, int slot)
     for (int64_t i = wt__op_begin(all, slot, p->n_slots); i < end; i++) {
         const int64_t line = i / tiles, t = i % tiles * p->tile, row = line * p->n_frames + t;
         const int count = p->n_frames - t < p->tile ? (int)(p->n_frames - t) : p->tile;
-        wt__stft_tile(stft, c->in + line * p->config.n_samples, p->config.n_samples, t, count, re, im, width);
+        const float *pcm = c->in + line * p->config.n_samples;
+        if (pairs && !p->config.stft.precise) {
+            wt__stft_pairs(stft, pcm, p->config.n_samples, t, c->out + row * p->bins * 2);
+            continue;
+        }
+        wt__stft_tile(stft, pcm, p->config.n_samples, t, count, re, im, width);
         for (int f = 0; f < count; f++) {
             const float *x = re + (size_t)f * width, *y = im + (size_t)f * width;
             if (pairs) wt__stft_kernels(stft)->join(x, y, c->out + (row + f) * p->bins * 2, p->bins, 1);
