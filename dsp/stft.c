@@ -26,6 +26,7 @@ struct wt_stft {
     float *window; // [n_fft]
     float *steady; // [hop] 1 / sum of squares, away from the ends
     float *frame;  // [n_fft]
+    float *edge;   // [n_fft] samples of a frame that reaches over an end
     float *sum;    // [n_fft + HOPS * hop] what the frames so far add up to
     wt__fft64 *precise;
     double *window64, *x64, *work64, *re64, *im64; // [n_fft], two of [n_fft][2][8], two of [bins][16]
@@ -63,8 +64,9 @@ static wt_status take_tables(wt_stft *s)
     s->window = calloc(n, sizeof(float));
     s->steady = calloc(hop, sizeof(float));
     s->frame = calloc(n, sizeof(float));
+    s->edge = calloc(n, sizeof(float));
     s->sum = calloc(n + HOPS * hop, sizeof(float));
-    if (!s->window || !s->steady || !s->frame || !s->sum)
+    if (!s->window || !s->steady || !s->frame || !s->edge || !s->sum)
         return wt_fail(WT_ERR_NO_MEMORY, "stft: tables of %d and %d samples", c->n_fft, c->hop);
     wt_status status = wt_window_fill(&c->window, s->window + (c->n_fft - c->win_length) / 2);
     if (status) return status;
@@ -128,6 +130,7 @@ void wt_stft_destroy(wt_stft *stft)
     free(stft->window);
     free(stft->steady);
     free(stft->frame);
+    free(stft->edge);
     free(stft->sum);
     wt__fft64_destroy(stft->precise);
     free(stft->window64);
@@ -187,17 +190,6 @@ WT_CLONES static void multiply(const float *a, const float *b, float *product, i
 WT_CLONES static void multiply_add(const float *a, const float *b, float *sum, int n)
 {
     for (int i = 0; i < n; i++) sum[i] += a[i] * b[i];
-}
-
-WT_RT static void cut_frame(wt_stft *s, const float *pcm, int64_t n, int64_t begin)
-{
-    const int n_fft = s->config.n_fft;
-    if (begin >= 0 && begin + n_fft <= n) {
-        multiply(pcm + begin, s->window, s->frame, n_fft);
-        return;
-    }
-    for (int i = 0; i < n_fft; i++)
-        s->frame[i] = s->window[i] * wt__stft_padded(pcm, n, begin + i, margin(s), s->config.pad);
 }
 
 typedef struct frame_scales {
@@ -269,21 +261,36 @@ WT_INLINE void prefetch(const float *x, int64_t n)
     for (int64_t i = 0; i < n; i += 16) __builtin_prefetch(x + i, 0, 2);
 }
 
-// Bins of frame t in either form. The window is applied as the transform reads, where it can.
-WT_RT static void transform_frame(wt_stft *s, const float *pcm, int64_t n, int64_t t, wt__fft_form form, float *re,
-                                  float *im)
+// Bins in either form of n_fft samples. The window is applied as the transform reads, where it can.
+WT_RT static void transform_samples(wt_stft *s, const float *x, wt__fft_form form, float *re, float *im)
 {
-    const int64_t begin = t * s->config.hop - margin(s), end = begin + s->config.n_fft;
-    if (s->weighs && begin >= 0 && end <= n) {
-        prefetch(pcm + end, n - end < s->config.hop ? n - end : s->config.hop);
-        wt__fft_real_weighted(s->forward, pcm + begin, s->window, form, re, im);
+    if (s->weighs) {
+        wt__fft_real_weighted(s->forward, x, s->window, form, re, im);
         return;
     }
-    cut_frame(s, pcm, n, begin);
+    multiply(x, s->window, s->frame, s->config.n_fft);
     if (form == WT__FFT_SPLIT)
         wt__fft_real_forward(s->forward, s->frame, re, im);
     else
         (void)!wt_fft_run(s->forward, s->frame, re); // never fails
+}
+
+WT_RT static void transform_frame(wt_stft *s, const float *pcm, int64_t n, int64_t t, wt__fft_form form, float *re,
+                                  float *im)
+{
+    const int64_t begin = t * s->config.hop - margin(s), end = begin + s->config.n_fft;
+    if (begin >= 0 && end <= n) {
+        prefetch(pcm + end, n - end < s->config.hop ? n - end : s->config.hop);
+        transform_samples(s, pcm + begin, form, re, im);
+        return;
+    }
+    for (int i = 0; i < s->config.n_fft; i++) s->edge[i] = wt__stft_padded(pcm, n, begin + i, margin(s), s->config.pad);
+    transform_samples(s, s->edge, form, re, im);
+}
+
+WT_RT void wt__stft_frame(wt_stft *stft, const float *samples, float *re, float *im)
+{
+    transform_samples(stft, samples, WT__FFT_SPLIT, re, im);
 }
 
 WT_RT void wt__stft_pairs(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *pairs)

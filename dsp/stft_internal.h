@@ -17,7 +17,9 @@ const wt__fft_kernels *wt__stft_kernels(const wt_stft *stft);
 float wt__stft_padded(const float *pcm, int64_t n, int64_t at, int64_t margin, wt_stft_pad pad);
 /// Bins of frame t: re, im [bins].  [rt]
 WT_RT void wt__stft_spectrum(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *re, float *im);
-/// The same as pairs [bins][2]. Not of a precise transform.  [rt]
+/// The same of n_fft samples, which are a frame already padded.  [rt]
+WT_RT void wt__stft_frame(wt_stft *stft, const float *samples, float *re, float *im);
+/// Bins of frame t as pairs [bins][2]. Not of a precise transform.  [rt]
 WT_RT void wt__stft_pairs(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *pairs);
 /// A tile of at most WT__FFT64_FRAMES frames t .. t + count - 1: rows re, im, `row` floats apart.  [rt]
 WT_RT void wt__stft_tile(wt_stft *stft, const float *pcm, int64_t n, int64_t t, int count, float *re, float *im,
