@@ -26,7 +26,7 @@ struct wt_stft {
     float *window; // [n_fft]
     float *steady; // [hop] 1 / sum of squares, away from the ends
     float *frame;  // [n_fft]
-    float *edge;   // [n_fft] samples of a frame that reaches over an end
+    float *edge;   // [n_fft] samples of a frame that reaches over an end; precise: [FRAMES][n_fft], and silence
     float *sum;    // [n_fft + HOPS * hop] what the frames so far add up to
     wt__fft64 *precise;
     double *window64, *x64, *work64, *re64, *im64; // [n_fft], two of [n_fft][2][8], two of [bins][16]
@@ -64,7 +64,7 @@ static wt_status take_tables(wt_stft *s)
     s->window = calloc(n, sizeof(float));
     s->steady = calloc(hop, sizeof(float));
     s->frame = calloc(n, sizeof(float));
-    s->edge = calloc(n, sizeof(float));
+    s->edge = calloc(n * (c->precise ? WT__FFT64_FRAMES + 1 : 1), sizeof(float));
     s->sum = calloc(n + HOPS * hop, sizeof(float));
     if (!s->window || !s->steady || !s->frame || !s->edge || !s->sum)
         return wt_fail(WT_ERR_NO_MEMORY, "stft: tables of %d and %d samples", c->n_fft, c->hop);
@@ -192,53 +192,79 @@ WT_CLONES static void multiply_add(const float *a, const float *b, float *sum, i
     for (int i = 0; i < n; i++) sum[i] += a[i] * b[i];
 }
 
+static void pad_frame(const wt_stft *s, const float *pcm, int64_t n, int64_t begin, float *frame)
+{
+    for (int i = 0; i < s->config.n_fft; i++) frame[i] = wt__stft_padded(pcm, n, begin + i, margin(s), s->config.pad);
+}
+
 typedef struct frame_scales {
     double by[WT__FFT64_FRAMES];
 } frame_scales;
 
-// Two frames share a transform: each is brought near 1 by a power of two, which rounds nothing, so that a quiet one
-// keeps its digits beside a loud one. Returns the factor back: 0 for silence, NaN for a frame that is not finite.
-static double level_frame(double *x, int n_fft, double peak)
+// The largest size in each frame; not finite where a sample is not.
+WT_CLONES static void find_peaks(const double *x, int n_fft, frame_scales *peaks)
 {
-    int exponent;
-    if (!isfinite(peak)) {
-        for (int i = 0; i < n_fft; i++) x[i * WT__FFT64_FRAMES] = 0;
-        return NAN;
-    }
-    if (peak < DBL_MIN) return 0;
-    frexp(peak, &exponent);
-    const double by = ldexp(1, -exponent);
-    for (int i = 0; i < n_fft; i++) x[i * WT__FFT64_FRAMES] *= by;
-    return 1 / by;
+    double most[WT__FFT64_FRAMES] = {0}, wrong[WT__FFT64_FRAMES] = {0};
+    for (int i = 0; i < n_fft; i++)
+        for (int f = 0; f < WT__FFT64_FRAMES; f++) {
+            const double size = fabs(x[i * WT__FFT64_FRAMES + f]);
+            most[f] = size > most[f] ? size : most[f];
+            wrong[f] += size - size; // NaN, for infinity too
+        }
+    for (int f = 0; f < WT__FFT64_FRAMES; f++) peaks->by[f] = most[f] + wrong[f];
 }
 
-WT_CLONES static void unlevel(double *bins, int n_bins, const frame_scales *scale)
+WT_CLONES static void scale_frames(double *x, int n, const frame_scales *scale)
 {
-    for (int k = 0; k < n_bins; k++)
-        for (int f = 0; f < WT__FFT64_FRAMES; f++) bins[k * WT__FFT64_FRAMES + f] *= scale->by[f];
+    for (int i = 0; i < n; i++)
+        for (int f = 0; f < WT__FFT64_FRAMES; f++) x[i * WT__FFT64_FRAMES + f] *= scale->by[f];
+}
+
+// Two frames share a transform: each is brought near 1 by a power of two, which rounds nothing, so that a quiet one
+// keeps its digits beside a loud one. Gives the factors back: 0 for silence, NaN for a frame that is not finite, which
+// is transformed as silence.
+static void level_frames(double *x, int n_fft, frame_scales *back)
+{
+    frame_scales to;
+    find_peaks(x, n_fft, back);
+    for (int f = 0; f < WT__FFT64_FRAMES; f++) {
+        const double peak = back->by[f];
+        int exponent;
+        to.by[f] = 1;
+        if (!isfinite(peak)) {
+            for (int i = 0; i < n_fft; i++) x[i * WT__FFT64_FRAMES + f] = 0;
+            back->by[f] = NAN;
+        } else if (peak < DBL_MIN) {
+            back->by[f] = 0;
+        } else {
+            frexp(peak, &exponent);
+            to.by[f] = ldexp(1, -exponent), back->by[f] = 1 / to.by[f];
+        }
+    }
+    scale_frames(x, n_fft, &to);
 }
 
 WT_RT void wt__stft_precise(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count, const double **re,
                             const double **im)
 {
     const int n_fft = s->config.n_fft;
+    const float *frames[WT__FFT64_FRAMES];
     frame_scales scale;
     for (int f = 0; f < WT__FFT64_FRAMES; f++) {
         const int64_t begin = (t + f) * s->config.hop - margin(s);
-        const bool inside = begin >= 0 && begin + n_fft <= n;
-        double peak = 0;
-        for (int i = 0; i < n_fft; i++) {
-            const float x = f >= count ? 0 : inside ? pcm[begin + i]
-                                       : wt__stft_padded(pcm, n, begin + i, margin(s), s->config.pad);
-            const double product = s->window64[i] * x, size = fabs(product);
-            s->x64[i * WT__FFT64_FRAMES + f] = product;
-            if (!(size <= peak)) peak = size; // NaN too
-        }
-        scale.by[f] = level_frame(s->x64 + f, n_fft, peak);
+        float *edge = s->edge + (size_t)(f < count ? f : WT__FFT64_FRAMES) * (size_t)n_fft; // the last stays silent
+        frames[f] = edge;
+        if (f >= count) continue;
+        if (begin >= 0 && begin + n_fft <= n)
+            frames[f] = pcm + begin;
+        else
+            pad_frame(s, pcm, n, begin, edge);
     }
+    wt__fft64_frames(frames, s->window64, n_fft, s->x64);
+    level_frames(s->x64, n_fft, &scale);
     wt__fft64_bins(wt__fft64_run(s->precise, s->x64, s->work64), n_fft, s->re64, s->im64);
-    unlevel(s->re64, s->bins, &scale);
-    unlevel(s->im64, s->bins, &scale);
+    scale_frames(s->re64, s->bins, &scale);
+    scale_frames(s->im64, s->bins, &scale);
     *re = s->re64, *im = s->im64;
 }
 
