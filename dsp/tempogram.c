@@ -54,8 +54,8 @@ wt_status wt_tempogram_create(wt_device *device, const wt_tempogram_config *conf
     }
     const int n = c->win_length;
     c->window.n = n;
-    p->n_fft = wt_fft_good_size(n); // even, at least twice the window
-    while (p->n_fft < 2 * n || p->n_fft % 2) p->n_fft = wt_fft_good_size(p->n_fft < 2 * n ? 2 * n : p->n_fft + 1);
+    const int unit = n < 128 ? 2 : 256; // even, at least twice the window, and better of 16 * 16 points than shorter
+    p->n_fft = unit * wt_fft_good_size((2 * n + unit - 1) / unit);
     p->bins = p->n_fft / 2 + 1;
     p->window = malloc((size_t)n * sizeof(float));
     p->frame = calloc((size_t)p->n_fft, sizeof(float));
