@@ -251,29 +251,6 @@ WT_CLONES void wt__fft64_fold(const double *re, const double *im, int n, double 
 
 // ---- sixteen signals in, spectra out
 
-// Each stage exchanges one bit of the number of the vector for one of the place in it, within 128 bits where it can.
-WT_INLINE void transpose(wt_f32x8 *v)
-{
-    const wt_i32x8 low = {0, 8, 1, 9, 4, 12, 5, 13}, high = {2, 10, 3, 11, 6, 14, 7, 15};
-    const wt_i32x8 left = {0, 1, 2, 3, 8, 9, 10, 11}, right = {4, 5, 6, 7, 12, 13, 14, 15};
-    wt_f32x8 a[8];
-    for (int i = 0; i < 4; i++) { // rows i and i + 2, i + 1 and i + 3 of each four: columns 0 1 4 5, and 2 3 6 7
-        const int row = i / 2 * 4 + i % 2;
-        a[2 * i] = __builtin_shuffle(v[row], v[row + 2], low),
-              a[2 * i + 1] = __builtin_shuffle(v[row], v[row + 2], high);
-    }
-    for (int half = 0; half < 2; half++)
-        for (int part = 0; part < 2; part++) {
-            const wt_f32x8 even = a[4 * half + part], odd = a[4 * half + 2 + part];
-            v[4 * half + 2 * part] = __builtin_shuffle(even, odd, low);
-            v[4 * half + 2 * part + 1] = __builtin_shuffle(even, odd, high);
-        }
-    for (int i = 0; i < 4; i++) {
-        const wt_f32x8 top = v[i], bottom = v[i + 4];
-        v[i] = __builtin_shuffle(top, bottom, left), v[i + 4] = __builtin_shuffle(top, bottom, right);
-    }
-}
-
 typedef wt_f32x8 unaligned __attribute__((aligned(4), may_alias));
 
 WT_CLONES void wt__fft64_frames(const float *const *frames, const double *window, int n, double *x)
@@ -284,7 +261,7 @@ WT_CLONES void wt__fft64_frames(const float *const *frames, const double *window
         for (; i + 8 <= n; i += 8) {
             wt_f32x8 v[8];
             for (int f = 0; f < 8; f++) v[f] = *(const unaligned *)(frames[f] + i);
-            transpose(v);
+            wt_transpose_8x8(v);
             for (int k = 0; k < 8; k++) to[2 * (i + k)] = __builtin_convertvector(v[k], vec) * window[i + k];
         }
         for (; i < n; i++)
@@ -309,7 +286,7 @@ WT_CLONES void wt__fft64_pairs(const double *z, int n, float *const *out, int n_
         for (; k + 4 <= n / 2 + 1; k += 4) {
             wt_f32x8 v[8];
             for (int i = 0; i < 4; i++) bins_of((const vec *)z, n, k + i, half, &v[2 * i], &v[2 * i + 1]);
-            transpose(v);
+            wt_transpose_8x8(v);
             for (int f = 0; f < count; f++) *(unaligned *)(out[first + f] + 2 * k) = v[f];
         }
         for (; k <= n / 2; k++) {
