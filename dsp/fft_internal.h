@@ -76,6 +76,7 @@ extern const wt__fft_kernels wt__fft_kernels_base; ///< 4 lanes, SSE2
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #    define WT__FFT_X86_LEVELS 1
 extern const wt__fft_kernels wt__fft_kernels_avx2;        ///< 8 lanes, x86-64-v3
+extern const wt__fft_kernels wt__fft_kernels_avx2_half;   ///< 4 lanes, x86-64-v3
 extern const wt__fft_kernels wt__fft_kernels_avx512_half; ///< 8 lanes, x86-64-v4
 extern const wt__fft_kernels wt__fft_kernels_avx512;      ///< 16 lanes, x86-64-v4
 #endif
