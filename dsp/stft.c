@@ -365,13 +365,17 @@ WT_RT static void give_hop(const wt_stft *s, const float *sum, int64_t t, int64_
     for (int64_t i = first; i < end; i++) out[to + i] = sum[i] * reciprocal(squares(s, begin + i, n_frames));
 }
 
-WT_RT static wt_status invert_channel(wt_stft *s, const float *in, int64_t n_frames, int64_t length, float *out)
+// Hops `hop_begin` .. `hop_end` - 1 of the padded signal: a part begins with the frames that reach into it, so its sums
+// are those of the whole.
+WT_RT static wt_status invert_part(wt_stft *s, const float *in, int64_t n_frames, int64_t length, int64_t hop_begin,
+                                   int64_t hop_end, float *out)
 {
     const int n = s->config.n_fft, hop = s->config.hop;
-    const int64_t n_hops = (length + margin(s) + hop - 1) / hop;
+    const int64_t first = hop_begin < s->overlap ? 0 : hop_begin - s->overlap + 1;
     memset(s->sum, 0, (size_t)n * sizeof(float));
-    for (int64_t t = 0; t < n_hops; t++) {
-        float *sum = s->sum + t % HOPS * hop;
+    for (int64_t t = first; t < hop_end; t++) {
+        const int64_t place = (t - first) % HOPS;
+        float *sum = s->sum + place * hop;
         memset(sum + n, 0, (size_t)hop * sizeof(float));
         if (t < n_frames) {
             const float *bins = in + t * 2 * s->bins;
@@ -380,8 +384,8 @@ WT_RT static wt_status invert_channel(wt_stft *s, const float *in, int64_t n_fra
             if (status) return status;
             multiply_add(s->frame, s->window, sum, n);
         }
-        give_hop(s, sum, t, n_frames, length, out);
-        if (t % HOPS == HOPS - 1) memmove(s->sum, sum + hop, (size_t)n * sizeof(float));
+        if (t >= hop_begin) give_hop(s, sum, t, n_frames, length, out);
+        if (place == HOPS - 1) memmove(s->sum, sum + hop, (size_t)n * sizeof(float));
     }
     return WT_OK;
 }
@@ -392,11 +396,13 @@ int64_t wt__stft_used_frames(const wt_stft *stft, int64_t n_frames, int64_t leng
     return needed < n_frames ? needed : n_frames;
 }
 
-WT_RT wt_status wt__stft_invert_line(wt_stft *stft, const float *in, int64_t n_frames, int64_t length, float *out)
+WT_RT wt_status wt__stft_invert_line(wt_stft *stft, const float *in, int64_t n_frames, int64_t length, int part,
+                                     int n_parts, float *out)
 {
     if (length) n_frames = wt__stft_used_frames(stft, n_frames, length);
     else length = wt_stft_samples(stft, n_frames);
-    return invert_channel(stft, in, n_frames, length, out);
+    const int64_t n_hops = (length + margin(stft) + stft->config.hop - 1) / stft->config.hop;
+    return invert_part(stft, in, n_frames, length, n_hops * part / n_parts, n_hops * (part + 1) / n_parts, out);
 }
 
 WT_RT wt_status wt_stft_inverse(wt_stft *stft, const float *in, int64_t n_frames, int64_t length, float *out)
@@ -404,7 +410,7 @@ WT_RT wt_status wt_stft_inverse(wt_stft *stft, const float *in, int64_t n_frames
     if (n_frames < 1 || length < 0) return WT_ERR_BAD_ARG;
     const int64_t given = length ? length : wt_stft_samples(stft, n_frames);
     for (int c = 0; c < stft->config.channels; c++) {
-        wt_status status = wt__stft_invert_line(stft, in + c * n_frames * 2 * stft->bins, n_frames, length, out);
+        wt_status status = wt__stft_invert_line(stft, in + c * n_frames * 2 * stft->bins, n_frames, length, 0, 1, out);
         if (status) return status;
         out += given;
     }

@@ -32,8 +32,9 @@ const double *wt__stft_window64(const wt_stft *stft);
 void wt__stft_set_window64(wt_stft *stft, const double *window);
 /// Pairs of bins of one frame already windowed.  [rt]
 WT_RT void wt__stft_transform(wt_stft *stft, const float *frame, float *pairs);
-/// wt_stft_inverse of one channel.  [rt]
-WT_RT wt_status wt__stft_invert_line(wt_stft *stft, const float *in, int64_t n_frames, int64_t length, float *out);
+/// wt_stft_inverse of one channel, or one of several parts of its samples, which can be made side by side.  [rt]
+WT_RT wt_status wt__stft_invert_line(wt_stft *stft, const float *in, int64_t n_frames, int64_t length, int part,
+                                     int n_parts, float *out);
 /// Frames that count for `length` samples: those behind it add nothing, not even to the sum of squares.
 int64_t wt__stft_used_frames(const wt_stft *stft, int64_t n_frames, int64_t length);
 /// Write complex bins re, im as `output` says.

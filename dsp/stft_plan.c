@@ -1,5 +1,5 @@
 // Batches of signals. On the CPU each thread has a transform of its own and takes an equal part of all frames, or of
-// all lines on the way back; on a GPU one kernel does each way (kernels/spectrum.cu).
+// all lines on the way back, of which few are parted; on a GPU one kernel does each way (kernels/spectrum.cu).
 
 #include "spectrum_cuda.h"
 
@@ -182,10 +182,13 @@ WT_RT static void inverse_slot(const void *args, int slot)
 {
     const call *c = args;
     const wt_stft_plan *p = c->plan;
-    const int64_t end = wt__op_begin(p->n_lines, slot + 1, p->n_slots);
-    for (int64_t line = wt__op_begin(p->n_lines, slot, p->n_slots); line < end; line++) // lengths were checked
+    const int64_t n_parts = p->n_lines < p->n_slots ? p->n_slots : 1, all = p->n_lines * n_parts;
+    const int64_t end = wt__op_begin(all, slot + 1, p->n_slots);
+    for (int64_t i = wt__op_begin(all, slot, p->n_slots); i < end; i++) { // lengths were checked
+        const int64_t line = i / n_parts;
         (void)!wt__stft_invert_line(p->slots[slot], c->in + line * p->n_frames * p->bins * 2, p->n_frames, p->length,
-                                    c->out + line * p->length);
+                                    (int)(i % n_parts), (int)n_parts, c->out + line * p->length);
+    }
 }
 
 // ---- queueing
