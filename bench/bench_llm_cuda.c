@@ -5,8 +5,9 @@
 //   bench_llm_cuda [SHAPE [CONTEXT [TOKENS [TYPE [WHAT]]]]]     SHAPE: qwen3-8b (default), qwen3-0.6b, llama3-8b,
 //   mixtral
 //
-// TYPE of the matrices: bf16 (default), fp8, int8, int4, q8_0, q4_0, q4_k, q6_k. WHAT: prompt, decode, draw, verify,
-// steps, or some of them in one word; without it all of them, of the other types the decode alone.
+// TYPE of the matrices: bf16 (default), fp8, int8, int4, q8_0, q4_0, q4_k, q6_k. WHAT: prompt, decode, apart (decode by
+// many launches a step), draw, verify, ngram, steps, or some of them in one word; without it all of them, of the other
+// types decode and apart.
 //
 //   read              4651 GB/s
 //   qwen3-8b  load    16.4 GB      7.9 GB/s
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/clock.h>
+#include <warptone/generate.h>
 
 enum { PROMPT = 4096 };
 
@@ -59,7 +61,8 @@ static double bench_prompt(const char *name, wt_llm_session *session, int n)
     return n / best;
 }
 
-static void bench_decode(const char *name, wt_llm_session *session, const wt_llm *m, int context, int n, double read)
+static void bench_decode(const char *name, const char *what, wt_llm_session *session, const wt_llm *m, int context,
+                         int n, double read)
 {
     const wt_model_config *c = &m->config;
     const double kv = 4.0 * c->n_layers * c->n_kv_heads * c->d_head * (context + n / 2);
@@ -70,8 +73,8 @@ static void bench_decode(const char *name, wt_llm_session *session, const wt_llm
     const int64_t begin = wt_clock_now_ns(NULL);
     need(wt_llm_run(session, 1, &(wt_llm_run_config){.n_tokens = n}));
     const double s = seconds_since(begin) / n, rate = bytes / s * 1e-9;
-    printf("%-10s decode  at %-5d  %10.1f tok/s  %8.3f ms  %6.0f GB/s  %.2f of read\n", name, context, 1 / s, s * 1e3,
-           rate, rate / read);
+    printf("%-10s %-7s at %-5d  %10.1f tok/s  %8.3f ms  %6.0f GB/s  %.2f of read\n", name, what, context, 1 / s,
+           s * 1e3, rate, rate / read);
 }
 
 /// Tokens drawn on the device, beside the most probable ones: of all, of what filters leave, with penalties, told of.
@@ -107,26 +110,67 @@ static void bench_draw(const char *name, wt_llm_session *session, const wt_llm *
     }
 }
 
-/// Guesses that are verified together, their logits on the host, beside a single step with its.
+/// Guesses that are verified together, beside a single step: with their logits on the host, and with the most probable
+/// tokens alone.
 static void bench_verify(const char *name, wt_llm_session *session, const wt_llm *m, int context)
 {
-    enum { MOST = 8, TIMES = 24 };
+    enum { MOST = 16, TIMES = 24 };
     float *logits = malloc(sizeof *logits * MOST * (size_t)m->config.vocab_size);
-    const int32_t ids[MOST] = {1, 20, 300, 4, 50, 600, 7, 80};
-    double single = 0;
+    const int32_t ids[MOST] = {1, 20, 300, 4, 50, 600, 7, 80, 2, 30, 400, 5, 60, 700, 8, 90};
+    int32_t next[MOST];
+    double single[2] = {0, 0};
     fill(session, context);
     for (int n = 1; n <= MOST; n *= 2) {
-        int64_t begin = 0;
-        for (int k = -3; k < TIMES; k++) {
-            if (!k) begin = wt_clock_now_ns(NULL);
-            need(wt_llm_verify(session, ids, n, logits));
-            need(wt_llm_session_restore(session, (wt_llm_snapshot){context, 0}));
+        double s[2];
+        for (int greedy = 0; greedy < 2; greedy++) {
+            int64_t begin = 0;
+            for (int k = -3; k < TIMES; k++) {
+                if (!k) begin = wt_clock_now_ns(NULL);
+                need(greedy ? wt_llm_verify_greedy(session, ids, n, next) : wt_llm_verify(session, ids, n, logits));
+                need(wt_llm_session_restore(session, (wt_llm_snapshot){context, 0}));
+            }
+            s[greedy] = seconds_since(begin) / TIMES;
+            if (n == 1) single[greedy] = s[greedy];
         }
-        const double s = seconds_since(begin) / TIMES;
-        if (n == 1) single = s;
-        printf("%-10s verify  of %-5d  %8.3f ms  %.2f of one\n", name, n, s * 1e3, s / single);
+        printf("%-10s verify  of %-5d  %8.3f ms  %.2f of one   greedy %8.3f ms  %.2f of one\n", name, n, s[0] * 1e3,
+               s[0] / single[0], s[1] * 1e3, s[1] / single[1]);
     }
     free(logits);
+}
+
+/// An answer to a prompt that repeats itself, token by token and with guesses from its n-grams.
+static void bench_ngram(const char *name, wt_llm_session *session, const wt_llm *m, int n_positions)
+{
+    enum { N_PROMPT = 256, PERIOD = 32, N_ANSWER = 160 };
+    static const struct {
+        wt_strategy strategy;
+        int n_guesses;
+    } rows[] = {{WT_STRATEGY_SINGLE, 1}, {WT_STRATEGY_NGRAM, 3}, {WT_STRATEGY_NGRAM, 7}, {WT_STRATEGY_NGRAM, 15}};
+    int32_t prompt[N_PROMPT];
+    double single = 0;
+    for (int k = 0; k < N_PROMPT; k++) prompt[k] = k % PERIOD * 37;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        wt_sampler *sampler;
+        wt_generator *generator;
+        wt_generation report = {0};
+        need(wt_sampler_create(&(wt_sampler_config){.temperature = 0}, m->config.vocab_size, &sampler));
+        need(wt_generator_create(&(wt_generator_config){.session = session,
+                                                        .sampler = sampler,
+                                                        .n_positions = n_positions,
+                                                        .max_tokens = N_ANSWER,
+                                                        .ignore_eos = true,
+                                                        .strategy = rows[k].strategy,
+                                                        .n_guesses = rows[k].n_guesses},
+                                 &generator));
+        for (int times = 0; times < 2; times++) need(wt_generator_run(generator, prompt, N_PROMPT, &report));
+        const double rate = report.n_tokens / report.decode_s;
+        if (!k) single = rate;
+        printf("%-10s %-7s of %-5d  %10.1f tok/s  %.2f of single   %d steps, %d of %d guesses right\n", name,
+               wt_strategy_name(rows[k].strategy), rows[k].n_guesses, rate, rate / single, report.n_steps,
+               report.n_correct, report.n_guessed);
+        wt_generator_destroy(generator);
+        wt_sampler_destroy(sampler);
+    }
 }
 
 /// Steps of several sequences of BATCH_CONTEXT tokens each, most probable tokens.
@@ -169,7 +213,7 @@ int main(int argc, char **argv)
     const int context = argc > 2 ? atoi(argv[2]) : 1024, n = argc > 3 ? atoi(argv[3]) : 128;
     const char *type = argc > 4 ? argv[4] : "bf16";
     const bool plain = !strcmp(type, "bf16");
-    const char *what = argc > 5 ? argv[5] : plain ? NULL : "decode";
+    const char *what = argc > 5 ? argv[5] : plain ? NULL : "decode apart";
     wt_llm m;
     if (!random_llm_make(name, &m)) {
         fprintf(stderr, "bench_llm_cuda: shape \"%s\", want qwen3-8b, qwen3-0.6b, llama3-8b or mixtral\n", name);
@@ -199,21 +243,28 @@ int main(int argc, char **argv)
     wt_stream_destroy(stream);
     printf("read              %8.0f GB/s\n", read);
     printf("%-10s load    %5.1f GB      %8.1f GB/s\n", name, (double)bytes * 1e-9, (double)bytes * 1e-9 / seconds);
-    need(wt_llm_session_create(&m,
-                               &(wt_llm_session_config){.device = device,
-                                                        .resident = resident,
-                                                        .n_positions = (context > PROMPT ? context : PROMPT) + n + 8,
-                                                        .n_batch = PROMPT,
-                                                        .kv_type = WT_DTYPE_BF16},
-                               &session));
+    wt_llm_session_config config = {.device = device,
+                                    .resident = resident,
+                                    .n_positions = (context > PROMPT ? context : PROMPT) + n + 8,
+                                    .n_batch = PROMPT,
+                                    .kv_type = WT_DTYPE_BF16,
+                                    .one_launch = true};
+    need(wt_llm_session_create(&m, &config, &session));
     if (wants(what, "prompt")) {
         const double rate = bench_prompt(name, session, 128);
         bench_prompt(name, session, context > PROMPT || rate < 1000 ? context : PROMPT);
     }
-    if (wants(what, "decode")) bench_decode(plain ? name : type, session, &m, context, n, read);
+    if (wants(what, "decode")) bench_decode(plain ? name : type, "decode", session, &m, context, n, read);
     if (wants(what, "draw")) bench_draw(name, session, &m, context, n);
     if (wants(what, "verify")) bench_verify(name, session, &m, context);
+    if (wants(what, "ngram")) bench_ngram(name, session, &m, (context > PROMPT ? context : PROMPT) + n + 8);
     wt_llm_session_destroy(session);
+    if (wants(what, "apart")) {
+        config.one_launch = false;
+        need(wt_llm_session_create(&m, &config, &session));
+        bench_decode(plain ? name : type, "apart", session, &m, context, n, read);
+        wt_llm_session_destroy(session);
+    }
     if (wants(what, "steps")) {
         bench_batch(name, &m, device, resident, 8);
         bench_batch(name, &m, device, resident, 64);

@@ -1,72 +1,93 @@
-// Products of matrices on a GPU: those of Qwen3-8B with 1 .. 16 rows of x against the speed at which a plain kernel
+// Products of matrices on a GPU: those of Qwen3-8B with 1 .. 64 rows of x against the speed at which a plain kernel
 // reads, and large ones; the median of several replays. Other forms: bench_matmul_forms.c.
 //
 //   bench_matmul [skinny|large|sweep|wgmma] [filter]     rows whose name contains `filter`
 //
 // `large` goes through the library, then through matmul_wgmma (on compute capability 9.0), then through matmul_tiles.
 // `wgmma` gives the times of the large products for rows of W a block and stages of matmul_wgmma.
-// `sweep` gives the times of the five products with one row of x for warps, steps and stages of
-// matmul_skinny.
+// `sweep` gives the times of the five products with eight rows of x for warps, steps, stages and blocks
+// an SM of matmul_skinny, launches overlapping.
 //
 //   read     4651 GB/s
 //   skinny   qkv 6144 x 4096 bf16 m=1      13.20 us   3813 GB/s   0.82   matmul_skinny
 //   large    4096 x 4096 x 4096 bf16      190.1 us    723 TFLOP/s        library
-// (The figures above only show the form.)
+// (The figures above only show the form. Of few rows with matmul_wgmma where it takes them, then without; launches
+// overlap.)
 
 #include "support/matmul_bench.h"
 
 #include <stdio.h>
 #include <string.h>
 
+enum { SWEEP_ROWS = 8 };
+
 static double skinny_us(bench *b, int f, int s, int m, const char **kernel)
 {
     wt_matmul_args args = product(b, &formats[f], shapes[s].rows, shapes[s].columns, m, shapes[s].gated);
+    args.overlap = true;
     const double bytes = formats[f].bytes * shapes[s].rows * shapes[s].columns;
     *kernel = wt_matmul_kernel(b->matmul, &args);
     return launch_us(b, &args, (size_t)(bytes / args.n_parts));
 }
 
-static void skinny(bench *b)
+static void skinny_one(bench *b, int f, int s, int m)
 {
-    need(wt_matmul_create(&(wt_matmul_config){.device = b->device, .no_library = true}, &b->matmul));
-    for (int f = 0; f < N_FORMATS; f++)
-        for (int s = 0; s < N_SHAPES; s++)
-            for (int m = 1; m <= 16; m *= 2) {
-                char name[96];
-                const char *kernel;
-                snprintf(name, sizeof name, "%s %d x %d %s m=%d ", shapes[s].name, shapes[s].rows, shapes[s].columns,
-                         formats[f].name, m);
-                if (!strstr(name, b->filter)) continue;
-                const double us = skinny_us(b, f, s, m, &kernel);
-                const double gbps = formats[f].bytes * shapes[s].rows * shapes[s].columns / us / 1e3;
-                printf("skinny   %-36s %8.2f us   %5.0f GB/s   %.2f   %s\n", name, us, gbps, gbps / b->read_gbps,
-                       kernel);
-            }
-    wt_matmul_destroy(b->matmul);
+    char name[96];
+    snprintf(name, sizeof name, "%s %d x %d %s m=%d ", shapes[s].name, shapes[s].rows, shapes[s].columns,
+             formats[f].name, m);
+    if (!strstr(name, b->filter)) return;
+    printf("skinny   %-36s", name);
+    for (int without = 0; without < 2; without++) {
+        const char *kernel;
+        need(wt_matmul_create(
+            &(wt_matmul_config){.device = b->device, .no_library = true, .no_wgmma = without, .wgmma_least = 1},
+            &b->matmul));
+        const double us = skinny_us(b, f, s, m, &kernel);
+        const double gbps = formats[f].bytes * shapes[s].rows * shapes[s].columns / us / 1e3;
+        printf(" %8.2f us   %5.0f GB/s   %.2f   %-14s", us, gbps, gbps / b->read_gbps, kernel);
+        wt_matmul_destroy(b->matmul);
+        if (!strcmp(kernel, "matmul_skinny")) break;
+    }
+    printf("\n");
 }
 
-static void sweep_one(bench *b, int f, int warps, int steps, int stages)
+static void skinny(bench *b)
 {
-    need(wt_matmul_create(
-        &(wt_matmul_config){.device = b->device, .skinny_warps = warps, .skinny_steps = steps, .skinny_stages = stages},
-        &b->matmul));
-    printf("sweep %s warps %d steps %d stages %d  ", formats[f].name, warps, steps, stages);
+    for (int f = 0; f < N_FORMATS; f++)
+        for (int s = 0; s < N_SHAPES; s++)
+            for (int m = 1; m <= 64; m *= 2) skinny_one(b, f, s, m);
+}
+
+static void sweep_one(bench *b, int f, const wt_matmul_config *config)
+{
+    need(wt_matmul_create(config, &b->matmul));
+    printf("sweep %s warps %d steps %d stages %d blocks %d ", formats[f].name, config->skinny_warps,
+           config->skinny_steps, config->skinny_stages, config->skinny_blocks);
     for (int s = 0; s < N_SHAPES; s++) {
         const char *kernel;
-        printf(" %s %.2f", shapes[s].name, skinny_us(b, f, s, 1, &kernel));
+        printf(" %s %.2f", shapes[s].name, skinny_us(b, f, s, SWEEP_ROWS, &kernel));
     }
     printf(" us\n");
     wt_matmul_destroy(b->matmul);
 }
 
-/// Of stages that shared memory (227 KB) holds also for a gated product.
+/// Of blocks that shared memory (227 KB) holds; a gated product has half as many warps here.
 static void sweep(bench *b)
 {
     for (int f = 0; f < N_FORMATS; f++)
         for (int steps = 2; steps <= 8 && strstr(formats[f].name, b->filter); steps *= 2)
             for (int stages = 2; stages <= 4; stages++)
-                for (int warps = 4; warps <= 16; warps *= 2)
-                    if (warps * steps * stages * 2 * 1088 <= 227 * 1024) sweep_one(b, f, warps, steps, stages);
+                for (int warps = 8; warps <= 16; warps *= 2)
+                    for (int blocks = 1; blocks <= 4; blocks++)
+                        if (blocks * warps <= 32 && blocks * warps >= 8 &&
+                            blocks * warps * (steps * stages + 1) * 1088 <= 227 * 1024)
+                            sweep_one(b, f,
+                                      &(wt_matmul_config){.device = b->device,
+                                                          .no_wgmma = true,
+                                                          .skinny_warps = warps,
+                                                          .skinny_steps = steps,
+                                                          .skinny_stages = stages,
+                                                          .skinny_blocks = blocks});
 }
 
 static void large_one(bench *b, const char *type, int n, int m, wt_matmul_args *args)

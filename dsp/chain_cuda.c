@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_TABLE_SECTIONS = 8, MOST_TABLE_CHANNELS = 4, MOST_PLAN_BYTES = 64 };
 enum { N_GENERATIONS = 16 }; // launches that may be queued before the host waits for the oldest
 
 // What one launch reads from the host, in mapped memory: its spans, then the parameter targets.
@@ -68,17 +69,60 @@ static bool seen_before(const wt_chain *chain, int k)
     return false;
 }
 
-// One of a type's functions, out of line, for any node of the type.
-static void append_function(text *t, const char *verb, const char *name, const char *function)
+static bool is_the_only_one(const wt_chain *chain, int k)
 {
+    int n = 0;
+    for (int j = 0; j < chain->n_nodes; j++) n += chain->nodes[j].type == chain->nodes[k].type;
+    return n == 1;
+}
+
+static void append_ints(text *t, const int *values, int n)
+{
+    append(t, "{");
+    for (int i = 0; i < n; i++) append(t, "%s%d", i ? ", " : "", values[i]);
+    append(t, "}, ");
+}
+
+// A node's place as the compiler's own: what follows from it need not be loaded.
+static void append_place(text *t, const wt_node_place *p)
+{
+    append(t, "{%llu, %llu, %llu, %llu, %llu, %d, %d, %uu, %d, ", p->plan, p->coeffs, p->state, p->ramps, p->readings,
+           p->n_params, p->n_readings, p->logarithmic, p->n_inputs);
+    append_ints(t, p->input, WT_MAX_NODE_INPUTS);
+    append_ints(t, p->input_channels, WT_MAX_NODE_INPUTS);
+    append(t, "%d, %d, %d, %d, %d}", p->side, p->side_channels, p->output, p->output_channels, p->first_reading);
+}
+
+// A plan without tables as the compiler's own too.
+static bool has_small_plan(const chain_node *node) { return node && node->plan.plan_bytes <= MOST_PLAN_BYTES; }
+
+static void append_plan(text *t, const wt_chain *chain, const char *name, const chain_node *node)
+{
+    if (!has_small_plan(node)) return;
+    const unsigned char *plan = chain->plans + node->place.plan;
+    append(t, "static __device__ __align__(16) const unsigned plan_%s[] = {", name);
+    for (size_t i = 0; i < node->plan.plan_bytes; i += sizeof(unsigned)) {
+        unsigned word = 0;
+        const size_t left = node->plan.plan_bytes - i;
+        memcpy(&word, plan + i, left < sizeof word ? left : sizeof word);
+        append(t, "%uu, ", word);
+    }
+    append(t, "0u};\n");
+}
+
+// One of a type's functions, out of line, for any node of the type, or with place and plan of the `only` one.
+static void append_function(text *t, const char *verb, const char *name, const char *function, const chain_node *only)
+{
+    char plan[64] = "room.plans + p.plan";
+    if (has_small_plan(only)) snprintf(plan, sizeof plan, "plan_%s", name);
     append(t, "static __device__ __noinline__ void %s_%s(const chain_args &a, unsigned char *memory, int n,"
               " long long position, int k)\n{\n"
               "    const chain_room room = chain_room_of(a, memory);\n"
-              "    const wt_node_place &p = room.places[k];\n"
-              "    const wt_node_io io = chain_io(a, room, n, position, p);\n"
-              "    %s_%s(&io, chain_pointer{(void *)(room.plans + p.plan)}, chain_pointer{room.memory + p.coeffs},"
-              " chain_pointer{room.memory + p.state});\n}\n",
-           verb, name, name, function);
+              "    const wt_node_place %s", verb, name, only ? "p = " : "&p = room.places[k]");
+    if (only) append_place(t, &only->place);
+    append(t, ";\n    const wt_node_io io = chain_io(a, room, n, position, p);\n"
+              "    %s_%s(&io, chain_pointer{(void *)(%s)}, chain_pointer{room.memory + p.coeffs},"
+              " chain_pointer{room.memory + p.state});\n}\n", name, function, plan);
 }
 
 static void append_line(text *t, const char *name)
@@ -103,9 +147,54 @@ static int line_length(const wt_chain *chain, int k)
     return n;
 }
 
+// A line of which a table is made (biquad.cuh): one of a few sections and channels, where one stream has the kernel.
+static bool has_table(const wt_chain *chain, int k)
+{
+    return line_length(chain, k) > 1 && line_length(chain, k) <= MOST_TABLE_SECTIONS &&
+           chain->nodes[k].place.output_channels <= MOST_TABLE_CHANNELS;
+}
+
+size_t wt__chain_cuda_table_bytes(const wt_chain *chain, int frames)
+{
+    size_t floats = 0;
+    for (int k = 0; k < chain->n_nodes; k += line_length(chain, k)) {
+        const size_t n = (size_t)line_length(chain, k), channels = (size_t)chain->nodes[k].place.output_channels;
+        if (has_table(chain, k)) floats += (2 + 2 * n + channels) * (size_t)frames + (2 * n + 1) * 2 * n + 4;
+    }
+    return sizeof(float) * floats;
+}
+
+static void append_tables(text *t, const wt_chain *chain)
+{
+    for (int k = 0; k < chain->n_nodes; k += line_length(chain, k)) {
+        const char *name = kernel_name(chain->nodes[k].type);
+        if (!has_table(chain, k)) continue;
+        append(t, "static __shared__ __align__(16) %s_table<%d, %d> table_%d;\n", name, line_length(chain, k),
+               chain->nodes[k].place.output_channels, k);
+        append(t, "static __device__ __noinline__ bool ahead_%d(const chain_args &a, unsigned char *memory, int n)\n"
+                  "{\n    const wt_node_place p[] = {", k);
+        for (int j = k; j < k + line_length(chain, k); j++) {
+            append_place(t, &chain->nodes[j].place);
+            append(t, ",\n        ");
+        }
+        append(t, "};\n    return %s_ahead(a, chain_room_of(a, memory), n, p, table_%d);\n}\n", name, k);
+    }
+}
+
+// For tables of coefficients, when the kernel begins and after each block.
+static void append_refresh(text *t, const wt_chain *chain)
+{
+    append(t, "static __device__ __noinline__ void chain_refresh(const chain_args &a, unsigned char *memory)\n{\n");
+    for (int k = 0; k < chain->n_nodes; k += line_length(chain, k))
+        if (has_table(chain, k))
+            append(t, "    %s_behind(chain_room_of(a, memory), %d, table_%d);\n    __syncthreads();\n",
+                   kernel_name(chain->nodes[k].type), k, k);
+    append(t, "    if (threadIdx.x == 0) chain_changed = CHAIN_AS_DESIGNED;\n    __syncthreads();\n}\n");
+}
+
 // Texts that the chain includes; the nodes' own, each in a namespace; and one function a type, kept out of line, so that
 // a chain of five equal filters compiles and stays in the instruction cache as one.
-static void append_nodes(text *t, const wt_chain *chain)
+static void append_nodes(text *t, const wt_chain *chain, bool in_shared)
 {
     append(t, "#include \"chain.cuh\"\n");
     for (int k = 0; k < chain->n_nodes; k++) {
@@ -116,9 +205,11 @@ static void append_nodes(text *t, const wt_chain *chain)
                    node->plan.cuda_text);
         else if (!seen_before(chain, k)) {
             append(t, "#include \"%s.cuh\"\n", name);
+            const chain_node *only = in_shared && is_the_only_one(chain, k) ? node : NULL;
+            append_plan(t, chain, name, only);
             if (node->type->flags & WT_NODE_CUDA_LINE) append_line(t, name);
-            else append_function(t, "run", name, "process");
-            if (node->type->flags & WT_NODE_CUDA_AFTER) append_function(t, "after", name, "after");
+            else append_function(t, "run", name, "process", only);
+            if (node->type->flags & WT_NODE_CUDA_AFTER) append_function(t, "after", name, "after", only);
         }
     }
 }
@@ -138,7 +229,7 @@ static void append_designs(text *t, const wt_chain *chain)
 }
 
 // `resident`: for the kernel that stays (resident.cuh), with its taps and inserts after each node.
-static void append_calls(text *t, const wt_chain *chain, bool resident)
+static void append_calls(text *t, const wt_chain *chain, bool resident, bool in_shared)
 {
     if (resident) append(t, "#include \"resident_points.cuh\"\n");
     append(t, "static __device__ __noinline__ void chain_process(const chain_args &a, unsigned char *memory, int n,"
@@ -148,10 +239,12 @@ static void append_calls(text *t, const wt_chain *chain, bool resident)
         const char *name = kernel_name(node->type);
         n = line_length(chain, k);
         if (n > 1 && resident) {
+            if (in_shared && has_table(chain, k)) append(t, "    if (message.points || !ahead_%d(a, memory, n))\n", k);
             append(t, "    for (int k = %d, count = message.points ? 1 : %d; k < %d; k += count) {\n"
                       "        line_%s(a, memory, n, k, count);\n"
                       "        __syncthreads();\n"
                       "        if (message.points) chain_visit(a, n, k);\n    }\n", k, n, k + n, name);
+            if (in_shared && has_table(chain, k)) append(t, "    else __syncthreads();\n");
             continue;
         }
         if (node->plan.cuda_text)
@@ -186,10 +279,15 @@ char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames, bool in_sh
 {
     text t = {0};
     if (resident_frames) append(&t, "#define CHAIN_MOST_FRAMES %d\n", resident_frames);
-    if (in_shared) append(&t, "#define CHAIN_IN_SHARED\n");
-    append_nodes(&t, chain);
+    if (in_shared)
+        append(&t, "#define CHAIN_IN_SHARED\n#define CHAIN_BUFFER_CHANNELS %d\n#define CHAIN_N_BUFFERS %d\n"
+                   "#define CHAIN_CHANNELS %d\n#define CHAIN_OUT_CHANNELS %d\n",
+               chain->buffer_channels, chain->n_buffers, chain->channels, chain->out_channels);
+    append_nodes(&t, chain, in_shared);
     append_designs(&t, chain);
-    append_calls(&t, chain, resident_frames > 0);
+    if (in_shared) append_tables(&t, chain);
+    append_calls(&t, chain, resident_frames > 0, in_shared);
+    if (in_shared) append_refresh(&t, chain);
     append_after(&t, chain);
     append(&t, "#include \"%s\"\n", resident_frames ? "resident.cuh" : "chain_main.cuh");
     if (!t.failed) return t.at;

@@ -77,6 +77,8 @@ WT_CHECKED wt_status wt__chain_cpu_enqueue(wt_chain *chain, wt_stream *stream, c
 /// a call (a power of two), for the resident kernel (resident_run), `in_shared` with instance and plans in shared memory;
 /// caller frees with free(), NULL without memory.
 char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames, bool in_shared);
+/// Shared memory that such a text takes for tables of lines.
+size_t wt__chain_cuda_table_bytes(const wt_chain *chain, int frames);
 
 WT_CHECKED wt_status wt__chain_cuda_create(wt_chain *chain);
 void wt__chain_cuda_destroy(wt_chain *chain);

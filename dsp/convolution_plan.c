@@ -153,8 +153,9 @@ static void choose_stages(convolution_plan *p, const int *sizes, int n, int n_ta
 static size_t lay_out(convolution_plan *p)
 {
     long long table = ((long long)sizeof *p + 63) / 64 * 16, state = p->ring_frames;
-    p->head = table;
-    table += ((long long)p->n_responses * p->head_taps + 15) / 16 * 16;
+    p->head_stride = (p->head_taps + 3) / 4 * 4 + 20;
+    p->head = table + 4;
+    table += ((long long)p->n_responses * p->head_stride + 15) / 16 * 16;
     for (int i = 0; i < p->n_stages; i++) {
         convolution_stage *s = &p->stages[i];
         const long long spectrum = 2ll * s->size * s->n_parts;
@@ -197,7 +198,7 @@ static wt_status fill(const response *r, wt_node_plan *out)
     convolution_plan *p = out->plan;
     convolution_host *host = out->host;
     for (int c = 0; c < p->n_responses; c++)
-        memcpy((float *)p + p->head + (size_t)c * (size_t)p->head_taps, r->taps + (size_t)c * (size_t)r->n_taps,
+        memcpy((float *)p + p->head + (size_t)c * (size_t)p->head_stride, r->taps + (size_t)c * (size_t)r->n_taps,
                sizeof(float) * (size_t)p->head_taps);
     convolution_work *work = aligned_alloc(64, sizeof *work);
     wt_status status = work ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "no memory for transforms");

@@ -29,8 +29,9 @@ static size_t places_bytes(const wt_chain *chain) { return sizeof(wt_node_place)
 // Whether shared memory holds one stream's instance and plans beside its buffers, so that the text may say so.
 static bool fits_shared(const wt_device_info *info, const wt_chain *chain, int frames)
 {
-    return chain->n_instances == 1 && OWN_SHARED_BYTES + sizeof(float) * buffer_floats(chain, frames) +
-                                              chain->instance_bytes + chain->plans_bytes + places_bytes(chain) <=
+    const size_t own = OWN_SHARED_BYTES + wt__chain_cuda_table_bytes(chain, frames);
+    return chain->n_instances == 1 && own + sizeof(float) * buffer_floats(chain, frames) + chain->instance_bytes +
+                                              chain->plans_bytes + places_bytes(chain) <=
                                           info->shared_bytes;
 }
 
@@ -212,7 +213,8 @@ static wt_status choose_launch(live_far *f)
     if (fits_shared(wt_device_get_info(f->device), chain, most_frames(f->args.layout.max_frames)) &&
         !(f->args.copy_memory && f->args.copy_plans && f->args.copy_places))
         return wt_fail(WT_ERR_UNSUPPORTED, "%s: the kernel has %d bytes of shared memory of its own, want at most %d",
-                       chain->name, wt_kernel_get_info(f->kernel).shared_bytes, OWN_SHARED_BYTES);
+                       chain->name, wt_kernel_get_info(f->kernel).shared_bytes,
+                       OWN_SHARED_BYTES + (int)wt__chain_cuda_table_bytes(chain, frames));
     int threads = 128 * chain->buffer_channels, most = wt_kernel_get_info(f->kernel).max_threads & ~31;
     if (threads > 512) threads = 512;
     if (threads > most) threads = most;

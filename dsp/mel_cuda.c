@@ -1,7 +1,7 @@
 // A mel plan on a GPU: one kernel from samples to bands, and where a limit below the largest band is wanted a second
 // one over the bands, which reads that maximum from the device: nothing waits for the host.
 
-#include "mel_plan.h"
+#include "mel_slopes.h"
 #include "spectrum_cuda.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 struct wt__mel_cuda {
     wt__spectrum_cuda spectrum;
     wt_kernel *mel, *limit, *product;
-    wt_buffer *bands, *peaks; // begins, lengths, weights and the matrix; one integer a signal
+    wt_buffer *bands, *slopes, *peaks; // begins, lengths, weights and the matrix; slopes; one integer a signal
     wt_launch launch, finish;
     wt_spectrum_mel_args args;
     wt_spectrum_finish_args finish_args;
@@ -25,7 +25,10 @@ static wt_status upload_bands(const wt_mel *m, const float *matrix, int n_out, w
     for (size_t b = 0; b < n_mels; b++)
         if ((size_t)m->lengths[b] > longest) longest = (size_t)m->lengths[b];
     const size_t begin = ((2 + longest) * n_mels + 3) / 4 * 4, count = begin + n_mels * row;
-    union { int i; float f; } *table = calloc(count, sizeof *table);
+    union {
+        int i;
+        float f;
+    } *table = calloc(count, sizeof *table);
     if (!table) return wt_fail(WT_ERR_NO_MEMORY, "mel: %zu words of tables", count);
     const float *weight = m->weights;
     for (size_t b = 0; b < n_mels; b++) {
@@ -50,6 +53,7 @@ static wt_status fill_args(const wt_mel *m, int n_out, wt__mel_cuda *c)
     const wt_mel_config *f = &m->config;
     const int channels = (int)(m->n_lines / f->n_signals), n_mels = f->bank.n_mels, n_frames = (int)m->n_frames;
     wt_status status = wt_buffer_create(m->device, WT_MEMORY_DEVICE, (size_t)f->n_signals * sizeof(int), &c->peaks);
+    if (!status) status = wt__mel_slopes_upload(m, c->spectrum.n_fft, &c->slopes, &c->args.slopes);
     if (status) return status;
     int *peaks = (int *)wt_buffer_address(c->peaks);
     c->args.frames = c->spectrum.args;
@@ -61,9 +65,16 @@ static wt_status fill_args(const wt_mel *m, int n_out, wt__mel_cuda *c)
     c->args.power = (float)f->power;
     c->args.amin = m->amin, c->args.scale = m->scale, c->args.offset = m->shift;
     const float *matrix = c->finish_args.matrix;
-    c->finish_args = (wt_spectrum_finish_args){
-        .peaks = peaks, .matrix = matrix, .n_mels = n_mels, .n_frames = n_frames, .channels = channels, .n_out = n_out,
-        .range = m->range, .gain = m->gain, .offset = m->offset, .relative = m->relative};
+    c->finish_args = (wt_spectrum_finish_args){.peaks = peaks,
+                                               .matrix = matrix,
+                                               .n_mels = n_mels,
+                                               .n_frames = n_frames,
+                                               .channels = channels,
+                                               .n_out = n_out,
+                                               .range = m->range,
+                                               .gain = m->gain,
+                                               .offset = m->offset,
+                                               .relative = m->relative};
     return WT_OK;
 }
 
@@ -71,15 +82,17 @@ static wt_status plan_launches(const wt_mel *m, int n_out, wt__mel_cuda *c)
 {
     const int n_mels = m->config.bank.n_mels, n_signals = m->config.n_signals;
     const size_t sums = (size_t)n_mels * (size_t)(c->spectrum.frames + 1) * sizeof(float) + sizeof(int);
-    c->launch = (wt_launch){.block = {c->spectrum.threads}, .shared_bytes = c->spectrum.shared_bytes + sums};
+    const size_t room =
+        (size_t)wt__spectrum_sequences(c->spectrum.n_fft) * (size_t)c->args.slopes.room * 2 * sizeof(float);
+    c->launch = (wt_launch){.block = {c->spectrum.threads}, .shared_bytes = room + sums};
     const int groups = (n_out + 3) / 4, warps = n_out ? (groups + (groups + 15) / 16 - 1) / ((groups + 15) / 16) : 8;
     c->finish = (wt_launch){.block = {32 * (warps < 4 ? 4 : warps)},
                             .shared_bytes = n_out ? (size_t)n_mels * WT_SPECTRUM_PRODUCT * sizeof(float) : 0};
-    const size_t room = wt_device_get_info(m->device)->shared_bytes;
-    if (c->launch.shared_bytes > room || c->finish.shared_bytes > room)
+    const size_t most = wt_device_get_info(m->device)->shared_bytes;
+    if (c->launch.shared_bytes > most || c->finish.shared_bytes > most)
         return wt_fail(WT_ERR_UNSUPPORTED,
                        "mel: %d bands of n_fft %d take %zu bytes of shared memory, this GPU has %zu", n_mels,
-                       c->spectrum.n_fft, c->launch.shared_bytes, room);
+                       c->spectrum.n_fft, c->launch.shared_bytes, most);
     wt_status status = wt__spectrum_cuda_grid("mel", m->n_lines, m->n_frames, c->spectrum.frames, &c->launch.grid[0]);
     if (status) return status;
     return n_out ? wt__spectrum_cuda_grid("mel", m->n_lines, m->n_frames, WT_SPECTRUM_PRODUCT, &c->finish.grid[0])
@@ -106,6 +119,7 @@ void wt__mel_cuda_destroy(wt__mel_cuda *cuda)
     if (!cuda) return;
     wt__spectrum_cuda_release(&cuda->spectrum);
     wt_buffer_destroy(cuda->bands);
+    wt_buffer_destroy(cuda->slopes);
     wt_buffer_destroy(cuda->peaks);
     free(cuda);
 }

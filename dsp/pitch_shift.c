@@ -61,6 +61,8 @@ static wt_status check(const wt_pitch_shift_config *c)
         return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: %d steps an octave, want 1 or more", c->bins_per_octave);
     if (!(fabs(c->n_steps) <= 8.0 * c->bins_per_octave))
         return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: %g steps, want at most 8 octaves", c->n_steps);
+    if (c->n_signals < 1)
+        return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: %d signals, want 1 or more", c->n_signals);
     if (c->formant_order < 0)
         return wt_fail(WT_ERR_BAD_ARG, "pitch_shift: formant_order %d, want 0 or more", c->formant_order);
     return WT_OK;

@@ -1,7 +1,7 @@
 // Four channels run side by side, a piece of 64 frames through one section after the other, so that a section's states
 // stay in registers. Pieces end at multiples of 64 frames since reset, whatever the caller's blocks are; there, states
 // that would soon be denormal (slow) or that a NaN has poisoned go back to 0.
-#include <warptone/filter.h>
+#include "sos_internal.h"
 #include <warptone/simd.h>
 
 #include <float.h>
@@ -150,30 +150,44 @@ static void run_offline(const double *sos, const double *zi, int n_sections, dou
     }
 }
 
-wt_status wt_sos_filtfilt(const double *sos, int n_sections, const float *in, float *out, int n_frames, int pad_frames)
+wt_status wt__sos_filtfilt_init(const double *sos, int n_sections, int64_t n_frames, int pad_frames,
+                                wt__sos_filtfilt *f)
 {
-    double scaled[6 * WT_SOS_MAX_SECTIONS], zi[2 * WT_SOS_MAX_SECTIONS];
     wt_status status = check_sections(sos, n_sections);
     if (status) return status;
-    for (int k = 0; k < 6 * n_sections; k++) scaled[k] = sos[k] / sos[k / 6 * 6 + 3];
-    status = wt_sos_zi(scaled, n_sections, zi);
+    f->n_sections = n_sections, f->n_frames = n_frames;
+    for (int k = 0; k < 6 * n_sections; k++) f->sos[k] = sos[k] / sos[k / 6 * 6 + 3];
+    status = wt_sos_zi(f->sos, n_sections, f->zi);
     if (status) return status;
-    const int pad = pad_frames ? (pad_frames < 0 ? 0 : pad_frames) : default_padding(sos, n_sections);
-    if (n_frames < 1 || n_frames <= pad)
-        return wt_fail(WT_ERR_BAD_ARG, "sos: %d frames with a padding of %d, want more frames than padding", n_frames,
-                       pad);
+    f->pad = pad_frames ? (pad_frames < 0 ? 0 : pad_frames) : default_padding(sos, n_sections);
+    if (n_frames < 1 || n_frames <= f->pad)
+        return wt_fail(WT_ERR_BAD_ARG, "sos: %lld frames with a padding of %d, want more frames than padding",
+                       (long long)n_frames, f->pad);
+    return WT_OK;
+}
 
-    const int64_t total = (int64_t)n_frames + 2 * (int64_t)pad;
+void wt__sos_filtfilt_run(const wt__sos_filtfilt *f, const float *in, float *out, double *x)
+{
+    const int64_t n = f->n_frames, pad = f->pad;
+    for (int64_t k = 0; k < n; k++) x[pad + k] = in[k];
+    for (int64_t k = 1; k <= pad; k++) { // odd: the signal turned about its ends
+        x[pad - k] = 2.0 * in[0] - in[k];
+        x[pad + n - 1 + k] = 2.0 * in[n - 1] - in[n - 1 - k];
+    }
+    run_offline(f->sos, f->zi, f->n_sections, x, n + 2 * pad, 1);
+    run_offline(f->sos, f->zi, f->n_sections, x, n + 2 * pad, -1);
+    for (int64_t k = 0; k < n; k++) out[k] = (float)x[pad + k];
+}
+
+wt_status wt_sos_filtfilt(const double *sos, int n_sections, const float *in, float *out, int n_frames, int pad_frames)
+{
+    wt__sos_filtfilt f;
+    wt_status status = wt__sos_filtfilt_init(sos, n_sections, n_frames, pad_frames, &f);
+    if (status) return status;
+    const int64_t total = (int64_t)n_frames + 2 * (int64_t)f.pad;
     double *x = malloc(sizeof *x * (size_t)total);
     if (!x) return wt_fail(WT_ERR_NO_MEMORY, "sos: %lld frames", (long long)total);
-    for (int k = 0; k < n_frames; k++) x[pad + k] = in[k];
-    for (int k = 1; k <= pad; k++) { // odd: the signal turned about its ends
-        x[pad - k] = 2.0 * in[0] - in[k];
-        x[pad + n_frames - 1 + k] = 2.0 * in[n_frames - 1] - in[n_frames - 1 - k];
-    }
-    run_offline(scaled, zi, n_sections, x, total, 1);
-    run_offline(scaled, zi, n_sections, x, total, -1);
-    for (int k = 0; k < n_frames; k++) out[k] = (float)x[pad + k];
+    wt__sos_filtfilt_run(&f, in, out, x);
     free(x);
     return WT_OK;
 }

@@ -1,7 +1,7 @@
 // Second-order sections over whole rows on a stream: wt_sos a row on the CPU, kernels/sos.cu on a GPU.
 
 #include "op.h"
-#include "sos_kernel.h"
+#include "sos_internal.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -42,13 +42,14 @@ static wt_sos_section section_of(const double *sos)
     return f;
 }
 
-static wt_status create_cuda(wt_sos_rows *p, const double *sos)
+wt_status wt__sos_load(wt_device *device, const char *name, const double *sos, int n_sections, wt_buffer **uploaded,
+                       wt_module **module, wt_kernel **kernel)
 {
     wt_sos_section sections[WT_SOS_MAX_SECTIONS];
-    for (int k = 0; k < p->n_sections; k++) sections[k] = section_of(sos + 6 * k);
-    wt_status status = wt__op_upload(p->device, sections, (size_t)p->n_sections * sizeof *sections, &p->sections);
-    if (!status) status = wt__op_module(p->device, "kernels/sos.cu", NULL, 0, &p->module);
-    return status ? status : wt_module_get_kernel(p->module, "sos_rows", &p->kernel);
+    for (int k = 0; k < n_sections; k++) sections[k] = section_of(sos + 6 * k);
+    wt_status status = wt__op_upload(device, sections, (size_t)n_sections * sizeof *sections, uploaded);
+    if (!status) status = wt__op_module(device, "kernels/sos.cu", NULL, 0, module);
+    return status ? status : wt_module_get_kernel(*module, name, kernel);
 }
 
 wt_status wt_sos_rows_create(wt_device *device, const wt_sos_config *config, int n_rows, int64_t n_frames,
@@ -66,7 +67,8 @@ wt_status wt_sos_rows_create(wt_device *device, const wt_sos_config *config, int
     wt_sos_config one = *config;
     one.channels = 1;
     for (int slot = 0; slot < p->n_slots && !status; slot++) status = wt_sos_create(&one, &p->filters[slot]);
-    if (!status && wt__op_on_gpu(device)) status = create_cuda(p, config->sos);
+    if (!status && wt__op_on_gpu(device))
+        status = wt__sos_load(device, "sos_rows", config->sos, p->n_sections, &p->sections, &p->module, &p->kernel);
     if (status)
         wt_sos_rows_destroy(p);
     else
@@ -121,7 +123,7 @@ wt_status wt_sos_rows_enqueue(wt_sos_rows *plan, wt_stream *stream, const wt_buf
                               .n_frames = plan->n_frames,
                               .n_sections = plan->n_sections,
                               .sections = (const wt_sos_section *)wt_buffer_address(plan->sections)};
-    const size_t shared = ((size_t)plan->n_sections + WT_SOS_THREADS / 32) * 2 * sizeof(double);
-    const wt_launch launch = {.grid = {plan->n_rows}, .block = {WT_SOS_THREADS}, .shared_bytes = shared};
+    const wt_launch launch = {
+        .grid = {plan->n_rows}, .block = {WT_SOS_THREADS}, .shared_bytes = wt__sos_shared_bytes(plan->n_sections)};
     return wt_kernel_launch(plan->kernel, stream, &launch, &WT_ARG(args), 1);
 }

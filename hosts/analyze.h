@@ -8,7 +8,7 @@
 /// analyze_array.c      what a feature makes: named arrays
 /// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
 /// analyze_job.c        files: load, compute, write, many at once
-/// analyze_batch.c      files of one kind, read, computed on a GPU and written together
+/// analyze_batch.c      which files go to a GPU together; analyze_line.c  how they are read, computed and written there
 /// analyze_tiles.c      files too long to be loaded; analyze_whole.c  what their tiles must know; analyze_source.c
 ///                      their samples in order
 #ifndef WT_ANALYZE_H
@@ -109,6 +109,33 @@ typedef struct analyze_options {
     wt_backend backend;
 } analyze_options;
 
+/// What a worker's time goes to.
+typedef enum analyze_stage {
+    ANALYZE_IDLE,    ///< others were at work on what this one waits for
+    ANALYZE_LOOK,    ///< at the heads of files
+    ANALYZE_OPEN,    ///< the device
+    ANALYZE_READ,    ///< files: opened, decoded
+    ANALYZE_MEMORY,  ///< taken of the device, and page-locked
+    ANALYZE_PLANS,   ///< made for a GPU
+    ANALYZE_COMPUTE, ///< by the worker itself, or given to a GPU
+    ANALYZE_WAIT,    ///< for a GPU
+    ANALYZE_GIVE,    ///< a GPU's results, to each file its own
+    ANALYZE_WRITE,
+    ANALYZE_STAGES,
+} analyze_stage;
+const char *analyze_stage_name(analyze_stage stage);
+
+/// Nanoseconds of all workers.
+typedef struct analyze_times {
+    atomic_llong ns[ANALYZE_STAGES];
+} analyze_times;
+
+/// A worker's own.
+typedef struct analyze_clock {
+    analyze_stage stage; // since then
+    int64_t since_ns, spent_ns[ANALYZE_STAGES];
+} analyze_clock;
+
 enum { ANALYZE_MAX_KEPT = 64, ANALYZE_ROOMS = 6 };
 
 /// Files of one kind as they are in memory: [n_files][n][channels].
@@ -118,8 +145,9 @@ typedef struct analyze_packed {
     int64_t n;
 } analyze_packed;
 
-/// A worker's GPU; device NULL = none. Plans and memory stay from batch to batch.
+/// A place on a GPU; device NULL = none. Plans and memory stay from batch to batch.
 typedef struct analyze_place {
+    analyze_clock *clock; // of the worker that is there
     wt_device *device;
     wt_stream *stream;
     wt_buffer *packed, *pcm, *rooms[ANALYZE_ROOMS]; // on the device
@@ -243,11 +271,15 @@ WT_CHECKED wt_status analyze_join(const analyze_feature *feature, analyze_result
 
 // ---- analyze_gpu.c
 
-/// The first GPU for one worker; the CPU leaves the place empty. Errors: those of wt_device_open.  [worker]
+/// The worker's time is another stage's from now on; returns the one before.  [worker]
+analyze_stage analyze_enter(analyze_clock *clock, analyze_stage stage);
+analyze_clock analyze_clock_start(void); ///< Idle.
+void analyze_clock_stop(analyze_clock *clock, analyze_times *times); ///< Its time goes to all workers'.
+/// A place on the first GPU; the CPU leaves it empty. Errors: those of wt_device_open.  [worker]
 WT_CHECKED wt_status analyze_place_open(wt_backend backend, analyze_place *place);
 void analyze_place_close(analyze_place *place); ///< An empty one is allowed.  [worker]
 /// A buffer of at least so many bytes; what lay in a smaller one is lost.
-WT_CHECKED wt_status analyze_grow(wt_device *device, wt_memory memory, size_t bytes, wt_buffer **buffer);
+WT_CHECKED wt_status analyze_grow(analyze_place *place, wt_memory memory, size_t bytes, wt_buffer **buffer);
 /// A length that many signals share, up to an eighth more than `n`; and whether all features allow it.
 int64_t analyze_shared_length(int64_t n);
 bool analyze_any_length(const analyze_options *options);
@@ -258,6 +290,11 @@ bool analyze_any_length(const analyze_options *options);
 WT_CHECKED wt_status analyze_batch_compute(analyze_batch *batch, analyze_result *results);
 /// analyze_compute on the signal's place: its channels as a batch.
 WT_CHECKED wt_status analyze_compute_on_gpu(const analyze_signal *signal, int channels, analyze_result *result);
+
+/// One feature of one channel on the signal's place. Errors: also WT_ERR_UNSUPPORTED and WT_ERR_NO_MEMORY, after which
+/// the calling thread may do it; the result is then empty.
+WT_CHECKED wt_status analyze_feature_on_gpu(const analyze_signal *signal, const analyze_feature *feature,
+                                            analyze_result *result);
 
 /// How to make a plan for a batch; each variant of it has its own.
 typedef struct analyze_maker {
@@ -365,6 +402,7 @@ wt_status analyze_gpu_hpss(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_yin(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_pyin(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_onset_strength(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_beat_strength(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_onsets(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_tempo(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_beats(const analyze_batch *b, analyze_result *parts);
@@ -515,10 +553,10 @@ WT_CHECKED wt_status analyze_part_open(const analyze_report *report, const analy
 /// This thread's last error into the item: sentences of the ops do not know the file.  [worker]
 void analyze_note_error(process_item *item, wt_status status);
 void analyze_item_done(process_run *run, process_item *item); ///< Count it.  [worker]
-/// Do all items on options->n_jobs threads; errors of single files stand in their items.
+/// Do all items on options->n_jobs threads; errors of single files stand in their items. `times` begins at 0.
 /// Errors: only what ends the whole run.  [main]
 WT_CHECKED wt_status analyze_run(const analyze_options *options, process_run *run, void (*tick)(void *user),
-                                 void *user);
+                                 void *user, analyze_times *times);
 
 // ---- analyze_batch.c
 
@@ -527,11 +565,15 @@ typedef struct analyze_batches analyze_batches;
 /// Look at all files, on options->n_jobs threads; what cannot be read, or is too long, will be done by itself. Free
 /// with analyze_batches_free, also after an error.  [main]
 WT_CHECKED wt_status analyze_batches_make(const analyze_options *options, process_run *run, void (*tick)(void *user),
-                                          void *user, analyze_batches **batches);
+                                          void *user, analyze_times *times, analyze_batches **batches);
 void analyze_batches_free(analyze_batches *batches); ///< NULL is allowed.  [main]
-int analyze_batches_count(const analyze_batches *batches);
-/// Batch k: read, compute, write.  [worker]
-void analyze_batches_do(const analyze_batches *batches, int k, analyze_place *place);
+
+// ---- analyze_line.c
+
+int analyze_line_width(const analyze_options *options); ///< batches that are under way at once
+/// Do all batches on options->n_jobs threads. Errors: only what ends the whole run.  [main]
+WT_CHECKED wt_status analyze_line_run(const analyze_batches *batches, void (*tick)(void *user), void *user,
+                                      analyze_times *times);
 
 // ---- analyze_tiles.c
 

@@ -1,4 +1,4 @@
-// Features on a GPU: many signals of one length at a launch. Each worker has a stream of its own, so that one batch is
+// Features on a GPU: many signals of one length at a launch. Each place has a stream of its own, so that one batch is
 // copied while another is computed, and keeps its plans and memory from batch to batch. What a GPU has not, or refuses,
 // the worker's thread computes from the same samples, copied back.
 
@@ -6,13 +6,40 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/clock.h>
 #include <warptone/pcm.h>
 
 // ---- the place
 
+const char *analyze_stage_name(analyze_stage stage)
+{
+    static const char *const names[] = {"idle", "look", "open", "read", "memory", "plans", "compute", "wait", "give", "write"};
+    return names[stage];
+}
+
+analyze_stage analyze_enter(analyze_clock *clock, analyze_stage stage)
+{
+    const analyze_stage before = clock->stage;
+    const int64_t now_ns = wt_clock_now_ns(NULL);
+    clock->spent_ns[before] += now_ns - clock->since_ns;
+    clock->stage = stage, clock->since_ns = now_ns;
+    return before;
+}
+
+analyze_clock analyze_clock_start(void)
+{
+    return (analyze_clock){.stage = ANALYZE_IDLE, .since_ns = wt_clock_now_ns(NULL)};
+}
+
+void analyze_clock_stop(analyze_clock *clock, analyze_times *times)
+{
+    analyze_enter(clock, clock->stage);
+    for (int k = 0; k < ANALYZE_STAGES; k++) atomic_fetch_add(&times->ns[k], clock->spent_ns[k]);
+}
+
 wt_status analyze_place_open(wt_backend backend, analyze_place *place)
 {
-    *place = (analyze_place){.device = NULL};
+    *place = (analyze_place){.device = NULL, .clock = place->clock};
     if (backend == WT_BACKEND_CPU) return WT_OK; // there the features run in the workers themselves
     wt_status status = wt_device_open(&(wt_device_config){.backend = backend}, &place->device);
     if (!status && wt_device_get_info(place->device)->backend != WT_BACKEND_CUDA) {
@@ -34,15 +61,18 @@ void analyze_place_close(analyze_place *place)
     wt_buffer_destroy(place->fetched);
     wt_stream_destroy(place->stream);
     wt_device_close(place->device);
-    *place = (analyze_place){.device = NULL};
+    *place = (analyze_place){.device = NULL, .clock = place->clock};
 }
 
-wt_status analyze_grow(wt_device *device, wt_memory memory, size_t bytes, wt_buffer **buffer)
+wt_status analyze_grow(analyze_place *place, wt_memory memory, size_t bytes, wt_buffer **buffer)
 {
     if (*buffer && wt_buffer_size_bytes(*buffer) >= bytes) return WT_OK;
+    const analyze_stage before = analyze_enter(place->clock, ANALYZE_MEMORY);
     wt_buffer_destroy(*buffer);
     *buffer = NULL;
-    return wt_buffer_create(device, memory, bytes, buffer);
+    wt_status status = wt_buffer_create(place->device, memory, bytes, buffer);
+    analyze_enter(place->clock, before);
+    return status;
 }
 
 static bool same_shape(const struct analyze_kept *a, const struct analyze_kept *b)
@@ -61,7 +91,9 @@ wt_status analyze_kept_plan(const analyze_batch *batch, const analyze_maker *mak
     int at = 0;
     while (at < p->n_kept && !same_shape(&p->kept[at], &found)) at++;
     if (at == p->n_kept) {
+        const analyze_stage before = analyze_enter(p->clock, ANALYZE_PLANS);
         wt_status status = maker->create(batch, variant, &found.plan);
+        analyze_enter(p->clock, before);
         if (!status && at == ANALYZE_MAX_KEPT) status = wt_stream_synchronize(p->stream); // it may be at work
         if (status) {
             if (found.plan) maker->destroy(found.plan);
@@ -83,7 +115,7 @@ wt_status analyze_kept_plan(const analyze_batch *batch, const analyze_maker *mak
 wt_status analyze_room(const analyze_batch *batch, int k, size_t bytes, wt_buffer **room)
 {
     analyze_place *p = batch->signal.place;
-    wt_status status = analyze_grow(p->device, WT_MEMORY_DEVICE, bytes, &p->rooms[k]);
+    wt_status status = analyze_grow(p, WT_MEMORY_DEVICE, bytes, &p->rooms[k]);
     *room = p->rooms[k];
     return status;
 }
@@ -91,9 +123,11 @@ wt_status analyze_room(const analyze_batch *batch, int k, size_t bytes, wt_buffe
 wt_status analyze_fetch(const analyze_batch *batch, const wt_buffer *from, size_t bytes, const void **data)
 {
     analyze_place *p = batch->signal.place;
-    wt_status status = analyze_grow(p->device, WT_MEMORY_PINNED, bytes, &p->fetched);
+    wt_status status = analyze_grow(p, WT_MEMORY_PINNED, bytes, &p->fetched);
     if (!status) status = wt_stream_download(p->stream, wt_buffer_host(p->fetched), from, 0, bytes);
+    const analyze_stage before = analyze_enter(p->clock, ANALYZE_WAIT);
     if (!status) status = wt_stream_synchronize(p->stream);
+    analyze_enter(p->clock, before);
     *data = status ? NULL : wt_buffer_host(p->fetched);
     return status;
 }
@@ -116,18 +150,21 @@ wt_status analyze_give(const analyze_batch *b, analyze_result *parts, const anal
                        int64_t n_rows, int64_t n_made, bool turned)
 {
     const size_t item = analyze_item_bytes(like->type), area = (size_t)(n_rows * n_made) * item;
-    for (int k = 0; k < b->n_used; k++) {
+    const analyze_stage before = analyze_enter(b->signal.place->clock, ANALYZE_GIVE);
+    wt_status status = WT_OK;
+    for (int k = 0; k < b->n_used && !status; k++) {
         const char *from = (const char *)data + (size_t)k * area;
         const int64_t n_own = b->lengths ? analyze_frames(b->signal.options, b->lengths[k]) : n_made;
         void *to;
-        wt_status status = analyze_add(&parts[k], like, n_rows, n_own, &to);
-        if (status) return status;
+        status = analyze_add(&parts[k], like, n_rows, n_own, &to);
+        if (status) break;
         if (turned) analyze_turn((const float *)from, n_own, n_rows, (int)(item / sizeof(float)), to);
         for (int64_t row = 0; row < n_rows && !turned; row++)
             memcpy((char *)to + (size_t)(row * n_own) * item, from + (size_t)(row * n_made) * item,
                    (size_t)n_own * item);
     }
-    return WT_OK;
+    analyze_enter(b->signal.place->clock, before);
+    return status;
 }
 
 // ---- all features
@@ -211,22 +248,21 @@ bool analyze_any_length(const analyze_options *options)
     return true;
 }
 
-wt_status analyze_compute_on_gpu(const analyze_signal *signal, int channels, analyze_result *result)
+/// A signal's channels as a batch, `n` samples each, in place->pcm.
+static wt_status put_in_place(const analyze_signal *signal, int channels, int64_t n, int64_t *lengths,
+                              analyze_batch *batch)
 {
     analyze_place *p = signal->place;
-    const bool any = !signal->whole && analyze_any_length(signal->options); // tiles have one length anyway
-    const int64_t n = any ? analyze_shared_length(signal->n) : signal->n;
     const size_t given = sizeof(float) * (size_t)signal->n, taken = sizeof(float) * (size_t)n;
-    int64_t lengths[WT_AUDIO_MAX_CHANNELS];
-    analyze_batch b = {.signal = *signal,
-                       .n_used = channels,
-                       .n_signals = channels,
-                       .channels = channels,
-                       .whole = signal->whole,
-                       .paths = &signal->path};
-    b.signal.n = n;
-    if (n > signal->n) b.lengths = lengths;
-    wt_status status = analyze_grow(p->device, WT_MEMORY_DEVICE, taken * (size_t)channels, &p->pcm);
+    *batch = (analyze_batch){.signal = *signal,
+                             .n_used = channels,
+                             .n_signals = channels,
+                             .channels = channels,
+                             .whole = signal->whole,
+                             .paths = &signal->path};
+    batch->signal.n = n;
+    if (n > signal->n) batch->lengths = lengths;
+    wt_status status = analyze_grow(p, WT_MEMORY_DEVICE, taken * (size_t)channels, &p->pcm);
     for (int c = 0; c < channels && !status; c++) {
         const float *pcm = signal->pcm + c * (signal->stride ? signal->stride : signal->n);
         lengths[c] = signal->n;
@@ -234,5 +270,27 @@ wt_status analyze_compute_on_gpu(const analyze_signal *signal, int channels, ana
         if (!status && taken > given)
             status = wt_stream_fill(p->stream, p->pcm, (size_t)c * taken + given, 0, taken - given);
     }
+    return status;
+}
+
+wt_status analyze_compute_on_gpu(const analyze_signal *signal, int channels, analyze_result *result)
+{
+    const bool any = !signal->whole && analyze_any_length(signal->options); // tiles have one length anyway
+    const int64_t n = any ? analyze_shared_length(signal->n) : signal->n;
+    int64_t lengths[WT_AUDIO_MAX_CHANNELS];
+    analyze_batch b;
+    wt_status status = put_in_place(signal, channels, n, lengths, &b);
     return status ? status : analyze_batch_compute(&b, result);
+}
+
+wt_status analyze_feature_on_gpu(const analyze_signal *signal, const analyze_feature *feature, analyze_result *result)
+{
+    int64_t length;
+    analyze_batch b;
+    wt_status status = put_in_place(signal, 1, signal->n, &length, &b);
+    if (!status) status = feature->on_gpu(&b, result);
+    if (!status) return WT_OK;
+    analyze_result_free(result);
+    const wt_status waited = wt_stream_synchronize(signal->place->stream);
+    return waited ? waited : status;
 }

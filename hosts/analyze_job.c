@@ -167,6 +167,8 @@ static wt_status write_file(const analyze_report *report, write_function write, 
         if (fd >= 0) close(fd);
         status = wt_fail(WT_ERR_FILE, "%s: cannot be written: %s", path, strerror(errno));
     } else {
+        char room[1 << 16]; // small arrays leave at once
+        setvbuf(out, room, _IOFBF, sizeof room);
         status = write(report, out);
         const bool bad = ferror(out);
         if ((fclose(out) || bad) && !status)
@@ -203,7 +205,9 @@ static wt_status do_whole(const analyze_options *options, analyze_place *place, 
     wt_audio audio = {0};
     analyze_result *result = calloc(1, sizeof *result);
     wt_status status = result ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "analyze: arrays");
+    analyze_enter(place->clock, ANALYZE_READ);
     if (!status) status = load(options, item->input, &audio);
+    analyze_enter(place->clock, ANALYZE_COMPUTE);
     if (!status) {
         const analyze_signal signal = {.options = options, .path = item->input, .pcm = audio.samples,
                                        .n = audio.n_frames, .rate_hz = audio.rate_hz,
@@ -214,6 +218,7 @@ static wt_status do_whole(const analyze_options *options, analyze_place *place, 
         status = analyze_compute(&signal, audio.channels, result);
     }
     if (!status && wt_interrupted()) status = wt_fail(WT_ERR_CANCELLED, "interrupted");
+    analyze_enter(place->clock, ANALYZE_WRITE);
     if (!status) {
         const analyze_report report = {.options = options, .result = result, .input = item->input,
                                        .pcm = audio.samples, .n = audio.n_frames, .rate_hz = audio.rate_hz,
@@ -231,7 +236,9 @@ static wt_status do_item(const analyze_options *options, analyze_place *place, p
     int64_t n;
     const int64_t tile = analyze_tile(options); // a GPU has more room, and is slower in tiles that a thread works on
     const int held = analyze_tiles_are_cheap(options) ? 1 : place->device ? WHOLE_TILES : ANALYZE_HELD;
+    analyze_enter(place->clock, ANALYZE_LOOK);
     wt_status status = analyze_length(options, item->input, &n);
+    analyze_enter(place->clock, ANALYZE_COMPUTE);
     if (status) return status;
     if (n > held * tile && analyze_goes_in_tiles(options, item->output))
         return analyze_in_tiles(options, place, item, n);
@@ -269,39 +276,38 @@ void analyze_item_done(process_run *run, process_item *item)
 typedef struct shift {
     const analyze_options *options;
     process_run *run;
-    const analyze_batches *batches; // NULL: a file at a time
-    int n;                          // batches or files
+    analyze_times *times;
 } shift;
 
+/// A file at a time, by the worker itself.
 static void work(void *user, int worker)
 {
     (void)worker;
     const shift *s = user;
-    analyze_place place;
-    if (analyze_place_open(s->options->backend, &place)) place = (analyze_place){.device = NULL}; // then on the CPU
-    for (int k; !wt_interrupted() && (k = atomic_fetch_add(&s->run->next, 1)) < s->n;) {
+    analyze_clock clock = analyze_clock_start();
+    analyze_place nowhere = {.device = NULL, .clock = &clock};
+    for (int k; !wt_interrupted() && (k = atomic_fetch_add(&s->run->next, 1)) < s->run->n_items;) {
         process_item *item = &s->run->items[k];
-        if (s->batches) {
-            analyze_batches_do(s->batches, k, &place);
-        } else if (item->skipped) {
+        if (item->skipped) {
             atomic_fetch_add(&s->run->n_done, 1);
         } else {
-            analyze_do_item(s->options, &place, item);
+            analyze_do_item(s->options, &nowhere, item);
             analyze_item_done(s->run, item);
         }
     }
-    analyze_place_close(&place);
+    analyze_clock_stop(&clock, s->times);
 }
 
-wt_status analyze_run(const analyze_options *options, process_run *run, void (*tick)(void *user), void *user)
+wt_status analyze_run(const analyze_options *options, process_run *run, void (*tick)(void *user), void *user,
+                      analyze_times *times)
 {
-    analyze_batches *batches = NULL;
-    wt_status status = WT_OK;
-    if (options->backend == WT_BACKEND_CUDA)
-        status = analyze_batches_make(options, run, tick, user, &batches);
-    shift s = {options, run, batches, batches ? analyze_batches_count(batches) : run->n_items};
-    const int n = options->n_jobs < s.n ? options->n_jobs : s.n;
-    if (!status) status = wt__crew_run("analyze", n > 0 ? n : 1, work, &s, tick, user);
+    if (options->backend != WT_BACKEND_CUDA) {
+        const int n = options->n_jobs < run->n_items ? options->n_jobs : run->n_items;
+        return wt__crew_run("analyze", n > 0 ? n : 1, work, &(shift){options, run, times}, tick, user);
+    }
+    analyze_batches *batches;
+    wt_status status = analyze_batches_make(options, run, tick, user, times, &batches);
+    if (!status) status = analyze_line_run(batches, tick, user, times);
     analyze_batches_free(batches);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "analyze.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,18 +55,38 @@ wt_status analyze_write_npy(const analyze_report *report, FILE *out)
 
 typedef struct analyze_member member;
 
-/// CRC-32 as in ISO 3309, polynomial 0x04c11db7 reflected, four bits at a time.
+// CRC-32 as in ISO 3309, polynomial 0x04c11db7 reflected, eight bytes at a time: crc_tables[k][b] is what byte b does
+// with k bytes of zeros behind it (Kounavis and Berry, "A systematic approach to building high performance
+// software-based CRC generators", 2005).
+static uint32_t crc_tables[8][256];
+
+static void crc_prepare(void)
+{
+    for (uint32_t b = 0; b < 256; b++) {
+        crc_tables[0][b] = b;
+        for (int bit = 0; bit < 8; bit++)
+            crc_tables[0][b] = crc_tables[0][b] >> 1 ^ (crc_tables[0][b] & 1 ? 0xedb88320 : 0);
+    }
+    for (int k = 1; k < 8; k++)
+        for (int b = 0; b < 256; b++) {
+            const uint32_t before = crc_tables[k - 1][b];
+            crc_tables[k][b] = crc_tables[0][before & 255] ^ before >> 8;
+        }
+}
+
 static uint32_t crc_add(uint32_t crc, const void *bytes, size_t n)
 {
-    static const uint32_t nibbles[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
-                                         0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
-                                         0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const unsigned char *b = bytes;
+    pthread_once(&once, crc_prepare);
     crc = ~crc;
-    for (size_t k = 0; k < n; k++) {
-        crc = nibbles[(crc ^ b[k]) & 15] ^ (crc >> 4);
-        crc = nibbles[(crc ^ (uint32_t)(b[k] >> 4)) & 15] ^ (crc >> 4);
+    for (; n >= 8; n -= 8, b += 8) {
+        uint64_t eight = 0;
+        for (int k = 0; k < 8; k++) eight |= (uint64_t)b[k] << (8 * k);
+        eight ^= crc, crc = 0;
+        for (int k = 0; k < 8; k++) crc ^= crc_tables[7 - k][eight >> (8 * k) & 255];
     }
+    for (; n; n--, b++) crc = crc_tables[0][(crc ^ *b) & 255] ^ crc >> 8;
     return ~crc;
 }
 

@@ -1,6 +1,10 @@
 // biquad: one warp a channel. In short blocks a lane a section. Else F neighbouring frames a lane: each lane runs its
 // frames from rest, a scan over the lanes joins their end states (by the step's powers F, 2F, ... 16F), and each lane
 // runs again from its true state; sections that follow each other pass their frames on in registers.
+//
+// Where a block's answer is waited for, a line of sections is one filter with a response of as many frames as the
+// block: y[f] = sum over m of h[f - m] x[m] + what the states add, two threads a frame. The states move on after the
+// answer.
 #pragma once
 #include "chain.cuh"
 #include "biquad_kernel.h"
@@ -104,11 +108,16 @@ static __device__ void biquad_march(const float *x, float *y, int n, int count, 
 template <class Section>
 static __device__ __forceinline__ void biquad_cascade(const float *x, float *y, int n, int count, Section section)
 {
-    if (CHAIN_MOST_FRAMES <= 64) biquad_march(x, y, n, count, section);
-    else if (n <= 32) biquad_sections<1>(x, y, n, count, section);
-    else if (n <= 64) biquad_sections<2>(x, y, n, count, section);
-    else if (n <= 128) biquad_sections<4>(x, y, n, count, section);
-    else biquad_sections<8>(x, y, n, count, section);
+    if (CHAIN_MOST_FRAMES <= 64)
+        biquad_march(x, y, n, count, section);
+    else if (n <= 32)
+        biquad_sections<1>(x, y, n, count, section);
+    else if (n <= 64)
+        biquad_sections<2>(x, y, n, count, section);
+    else if (n <= 128)
+        biquad_sections<4>(x, y, n, count, section);
+    else
+        biquad_sections<8>(x, y, n, count, section);
 }
 
 static __device__ void biquad_channel(const float *x, float *y, int n, const biquad_coeffs *coeffs, float *own)
@@ -120,14 +129,86 @@ static __device__ void biquad_channel(const float *x, float *y, int n, const biq
 static __device__ void biquad_line(const chain_args &a, const chain_room &room, int n, int node, int count)
 {
     const wt_node_place *p = room.places + node;
-    const int buffer_floats = a.buffer_channels * a.block_frames;
+    const int stride = chain_stride(a), buffer_floats = chain_buffer_floats(a);
     const float *in = shared + p->input[0] * buffer_floats;
     float *out = shared + p->output * buffer_floats;
     for_each_channel_warp(p->output_channels, [&](int c) {
-        biquad_cascade(in + c * a.block_frames, out + c * a.block_frames, n, count,
-                       [&](int i, const biquad_coeffs **k, float **state) {
-                           *k = (const biquad_coeffs *)(room.memory + p[i].coeffs);
-                           *state = ((biquad_state *)(room.memory + p[i].state))->s[c];
-                       });
+        biquad_cascade(in + c * stride, out + c * stride, n, count, [&](int i, const biquad_coeffs **k, float **state) {
+            *k = (const biquad_coeffs *)(room.memory + p[i].coeffs);
+            *state = ((biquad_state *)(room.memory + p[i].state))->s[c];
+        });
     });
 }
+
+#ifdef CHAIN_IN_SHARED
+// Of a line of N sections over up to C channels.
+template <int N, int C> struct biquad_table {
+    float response[2 * CHAIN_MOST_FRAMES]; // 0 before the impulse at CHAIN_MOST_FRAMES
+    float rings[N][2][CHAIN_MOST_FRAMES];  // what each state, being 1, adds to the frames
+    float x[C][CHAIN_MOST_FRAMES];         // input of the block whose states are still to be moved on
+    float states[2 * N + 1][N][2];         // while the table is made
+    int n_frames;                          // of x, 0 = none
+};
+
+// The line's block from its table; 0 when that cannot be done, which all threads learn. `n` frames in fours.
+template <int N, int C>
+static __device__ __forceinline__ bool biquad_ahead(const chain_args &a, const chain_room &room, int n,
+                                                    const wt_node_place *p, biquad_table<N, C> &t)
+{
+    const int channels = p->output_channels, stride = chain_stride(a), buffer_floats = chain_buffer_floats(a);
+    const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x & (CHAIN_MOST_FRAMES - 1);
+    if (chain_changed || n % 4 || channels * CHAIN_MOST_FRAMES > (int)blockDim.x) return false;
+    float y = 0.0f;
+    if (c < channels) {
+        const float *x = shared + p->input[0] * buffer_floats + c * stride;
+        float4 sums = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#    pragma unroll 1
+        for (int m = 0; m < CHAIN_MOST_FRAMES; m += 16) { // four lanes share four frames, each takes every fourth four
+            const int at = m + 4 * (f & 3);               // before the response there are zeros
+            const float4 four = at < n ? *(const float4 *)(x + at) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            fours_add(&sums, four, t.response + CHAIN_MOST_FRAMES + (f & ~3) - at);
+        }
+        y = fours_own(sums);
+#    pragma unroll
+        for (int i = 0; i < N; i++) {
+            const float *s = ((const biquad_state *)(room.memory + p[i].state))->s[c];
+            y = fmaf(t.rings[i][0][f], s[0], fmaf(t.rings[i][1][f], s[1], y));
+        }
+        t.x[c][f] = x[f];
+    }
+    if (threadIdx.x == 0) t.n_frames = n;
+    __syncthreads();
+    if (c < channels && f < n) shared[p->output * buffer_floats + c * stride + f] = y;
+    return true;
+}
+
+// After the answer: the states, and the table when the coefficients have changed. A run of the line a warp: the
+// response's, and each state's.
+template <int N, int C> static __device__ void biquad_behind(const chain_room &room, int node, biquad_table<N, C> &t)
+{
+    const wt_node_place *p = room.places + node;
+    const auto run = [&](float *x, int n, auto state_of) {
+        biquad_march(x, x, n, N, [&](int i, const biquad_coeffs **k, float **state) {
+            *k = (const biquad_coeffs *)(room.memory + p[i].coeffs);
+            *state = state_of(i);
+        });
+    };
+    if (t.n_frames && chain_changed != CHAIN_RESTED)
+        for_each_channel_warp(p->output_channels, [&](int c) {
+            run(t.x[c], t.n_frames, [&](int i) { return ((biquad_state *)(room.memory + p[i].state))->s[c]; });
+        });
+    __syncthreads();
+    if (threadIdx.x == 0) t.n_frames = 0;
+    if (!chain_changed) return;
+    for (int i = threadIdx.x; i < 2 * CHAIN_MOST_FRAMES; i += blockDim.x)
+        t.response[i] = i == CHAIN_MOST_FRAMES ? 1.0f : 0.0f;
+    for (int i = threadIdx.x; i < N * 2 * CHAIN_MOST_FRAMES; i += blockDim.x) (&t.rings[0][0][0])[i] = 0.0f;
+    for (int i = threadIdx.x; i < (2 * N + 1) * 2 * N; i += blockDim.x)
+        (&t.states[0][0][0])[i] = i / (2 * N) == i % (2 * N) ? 1.0f : 0.0f;
+    __syncthreads();
+    for_each_channel_warp(2 * N + 1, [&](int r) {
+        float *x = r < 2 * N ? t.rings[r / 2][r % 2] : t.response + CHAIN_MOST_FRAMES;
+        run(x, CHAIN_MOST_FRAMES, [&](int i) { return t.states[r][i]; });
+    });
+}
+#endif

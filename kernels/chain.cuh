@@ -15,7 +15,7 @@ template <class F> static __device__ __forceinline__ void for_each_frame(int cha
 #pragma unroll 1
     for (int i = threadIdx.x; i < channels * CHAIN_MOST_FRAMES; i += blockDim.x) {
         const int frame = i & (CHAIN_MOST_FRAMES - 1);
-        if (frame < n) f(i / CHAIN_MOST_FRAMES, frame);
+        if (frame < n) f((int)((unsigned)i / CHAIN_MOST_FRAMES), frame);
     }
 }
 
@@ -48,6 +48,27 @@ static __device__ __forceinline__ float scan_decay(float x, const float *power)
     return x;
 }
 
+// Sums y[f] += sum over m of h[f - m] x[m], four frames and four x at a time: `h` is at the distance between the fours,
+// aligned, with four more before it.
+static __device__ __forceinline__ void fours_add(float4 *y, float4 x, const float *h)
+{
+    const float4 lo = *(const float4 *)(h - 4), hi = *(const float4 *)h;
+    y->x = fmaf(hi.x, x.x, fmaf(lo.w, x.y, fmaf(lo.z, x.z, fmaf(lo.y, x.w, y->x))));
+    y->y = fmaf(hi.y, x.x, fmaf(hi.x, x.y, fmaf(lo.w, x.z, fmaf(lo.z, x.w, y->y))));
+    y->z = fmaf(hi.z, x.x, fmaf(hi.y, x.y, fmaf(hi.x, x.z, fmaf(lo.w, x.w, y->z))));
+    y->w = fmaf(hi.w, x.x, fmaf(hi.z, x.y, fmaf(hi.y, x.z, fmaf(hi.x, x.w, y->w))));
+}
+
+// Four lanes' sums of four frames: each gets the frame of its own place among the four. Whole warps.
+static __device__ __forceinline__ float fours_own(float4 y)
+{
+    const bool high = threadIdx.x & 2, odd = threadIdx.x & 1;
+    float a = high ? y.z : y.x, b = high ? y.w : y.y;
+    a += __shfl_xor_sync(~0u, high ? y.x : y.z, 2);
+    b += __shfl_xor_sync(~0u, high ? y.y : y.w, 2);
+    return (odd ? b : a) + __shfl_xor_sync(~0u, odd ? a : b, 1);
+}
+
 // A thread block's shared memory: the chain's buffers, the scratch behind them, then what chain_room names.
 extern __shared__ __align__(16) float shared[];
 
@@ -60,6 +81,9 @@ struct chain_room {
 };
 #ifdef CHAIN_IN_SHARED
 static __shared__ int chain_memory_at, chain_plans_at, chain_places_at; // bytes
+// What has happened to the coefficients since chain_refresh made tables of them.
+enum { CHAIN_AS_DESIGNED, CHAIN_DESIGNED_ANEW, CHAIN_RESTED };
+static __shared__ int chain_changed;
 #endif
 
 // One thread, between barriers: the instance at hand is another one, so many bytes further.
@@ -81,11 +105,57 @@ static __device__ __forceinline__ chain_room chain_room_of(const chain_args &a, 
     return room;
 }
 
+// Of a buffer: floats from a channel to the next, and from a buffer to the next. Known where all lies in shared memory.
+static __device__ __forceinline__ int chain_stride(const chain_args &a)
+{
+#ifdef CHAIN_IN_SHARED
+    return CHAIN_MOST_FRAMES;
+#else
+    return a.block_frames;
+#endif
+}
+
+static __device__ __forceinline__ int chain_buffer_floats(const chain_args &a)
+{
+#ifdef CHAIN_IN_SHARED
+    return CHAIN_BUFFER_CHANNELS * CHAIN_MOST_FRAMES;
+#else
+    return a.buffer_channels * a.block_frames;
+#endif
+}
+
+static __device__ __forceinline__ int chain_n_buffers(const chain_args &a)
+{
+#ifdef CHAIN_IN_SHARED
+    return CHAIN_N_BUFFERS;
+#else
+    return a.n_buffers;
+#endif
+}
+
+static __device__ __forceinline__ int chain_channels(const chain_args &a)
+{
+#ifdef CHAIN_IN_SHARED
+    return CHAIN_CHANNELS;
+#else
+    return a.channels;
+#endif
+}
+
+static __device__ __forceinline__ int chain_out_channels(const chain_args &a)
+{
+#ifdef CHAIN_IN_SHARED
+    return CHAIN_OUT_CHANNELS;
+#else
+    return a.out_channels;
+#endif
+}
+
 // What a node's process function gets, from its place.
 static __device__ __forceinline__ wt_node_io chain_io(const chain_args &a, const chain_room &room, int n,
                                                       long long position, const wt_node_place &p)
 {
-    const int buffer_floats = a.buffer_channels * a.block_frames;
+    const int buffer_floats = chain_buffer_floats(a);
     wt_node_io io;
     io.n_inputs = p.n_inputs;
 #pragma unroll
@@ -98,10 +168,10 @@ static __device__ __forceinline__ wt_node_io chain_io(const chain_args &a, const
     io.side_channels = p.side_channels;
     io.out = shared + p.output * buffer_floats;
     io.out_channels = p.output_channels;
-    io.stride = a.block_frames;
+    io.stride = chain_stride(a);
     io.n_frames = n;
     io.position = position;
-    io.scratch = shared + a.n_buffers * buffer_floats;
+    io.scratch = shared + chain_n_buffers(a) * buffer_floats;
     io.readings = (float *)(room.memory + p.readings);
     io.host = 0;
     return io;

@@ -15,7 +15,11 @@ static __device__ __noinline__ int chain_control(const chain_args &a, unsigned c
         chain_design(k, a.plans + p.plan, v0, v1, memory + p.coeffs);
         moving = 1;
     }
-    return __syncthreads_or(moving);
+    moving = __syncthreads_or(moving);
+#ifdef CHAIN_IN_SHARED
+    if (moving && threadIdx.x == 0) chain_changed = CHAIN_DESIGNED_ANEW;
+#endif
+    return moving;
 }
 
 // Take over a set of targets: every ramp whose target differs starts to move. `quanta` 0 jumps.
@@ -45,4 +49,8 @@ static __device__ __noinline__ void chain_rest(const chain_args &a, unsigned cha
     __syncthreads();
     chain_aim(a, memory, 0);
     chain_control(a, memory, true);
+#ifdef CHAIN_IN_SHARED
+    if (threadIdx.x == 0) chain_changed = CHAIN_RESTED;
+    __syncthreads();
+#endif
 }

@@ -151,8 +151,10 @@ static __device__ __noinline__ void convolution_transforms(const convolution_job
     for (int c = by_warp ? threadIdx.x / 32 : 0; c < channels; c += by_warp ? warps : 1) {
         const convolution_moment now = convolution_now(job.p, s, c, job.tick);
         if (now.at) continue;
-        if (back) convolution_inverse(job, team, s, c, scratch);
-        else convolution_forward(job, team, s, c, now.newest, scratch);
+        if (back)
+            convolution_inverse(job, team, s, c, scratch);
+        else
+            convolution_forward(job, team, s, c, now.newest, scratch);
     }
 }
 
@@ -169,32 +171,44 @@ static __device__ void convolution_tick(const convolution_job &job, int stage)
     __syncthreads();
 }
 
-static __device__ float convolution_hear(const convolution_job &job, int c, long long position)
+static __device__ __noinline__ float convolution_head(const convolution_job job, int c, long long position)
 {
     const convolution_plan *p = job.p;
     const int mask = p->ring_frames - 1;
-    float even = 0.0f, odd = 0.0f;
-    for (int f = 0; f < p->n_feeds; f++) {
-        const float *h = job.table(p->head) + convolution_response(p, c, f) * p->head_taps;
-        const float *ring = job.channel(convolution_input(p, c, f));
-        const int now = (int)(position & mask), fours = p->head_taps & 3 ? 0 : p->head_taps; // else h is not aligned
-        int k = 0;
-#pragma unroll 4
-        for (; k < fours; k += 4) {
-            const float4 four = *(const float4 *)(h + k);
-            even = fmaf(four.x, ring[(now - k) & mask], even);
-            odd = fmaf(four.y, ring[(now - k - 1) & mask], odd);
-            even = fmaf(four.z, ring[(now - k - 2) & mask], even);
-            odd = fmaf(four.w, ring[(now - k - 3) & mask], odd);
-        }
+    float y = 0.0f;
 #pragma unroll 1
-        for (; k < p->head_taps; k++) {
-            const float x = ring[(now - k) & mask];
-            if (k & 1) odd = fmaf(h[k], x, odd);
-            else even = fmaf(h[k], x, even);
-        }
+    for (int f = 0; f < p->n_feeds; f++) {
+        const float *h = job.table(p->head) + convolution_response(p, c, f) * p->head_stride;
+        const float *ring = job.channel(convolution_input(p, c, f));
+        const int now = (int)(position & mask);
+#pragma unroll 4
+        for (int k = 0; k < p->head_taps; k++) y = fmaf(h[k], ring[(now - k) & mask], y);
     }
-    float y = even + odd;
+    return y;
+}
+
+// The same where blocks begin and end at fours: four lanes share four frames, the lane's own last; whole warps.
+static __device__ __forceinline__ float convolution_head_fours(const convolution_job &job, int c, long long position)
+{
+    const convolution_plan *p = job.p;
+    const int mask = p->ring_frames - 1, last = (p->head_taps + 3) / 4, lane = threadIdx.x & 3;
+    const int four = (int)position & ~3;
+    float4 y = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll 1
+    for (int f = 0; f < p->n_feeds; f++) {
+        const float *h = job.table(p->head) + convolution_response(p, c, f) * p->head_stride;
+        const float *ring = job.channel(convolution_input(p, c, f));
+#pragma unroll 1 // no lane ends before the others: behind the taps there are zeros
+        for (int u = 4 * lane; u <= 4 * (last | 3); u += 16)
+            fours_add(&y, *(const float4 *)(ring + ((four - u) & mask)), h + u);
+    }
+    return fours_own(y);
+}
+
+static __device__ __forceinline__ float convolution_tail(const convolution_job &job, int c, long long position)
+{
+    const convolution_plan *p = job.p;
+    float y = 0.0f;
 #pragma unroll 1
     for (int stage = 0; stage < p->n_stages; stage++) {
         const convolution_stage *s = &p->stages[stage];
@@ -229,12 +243,18 @@ static __device__ void convolution_process(const wt_node_io *io, const convoluti
             job.channel(c)[(position + f) & (p->ring_frames - 1)] = io->in[0][c * io->stride + done + f];
         });
         __syncthreads();
-        for_each_frame(p->n_outputs, n, [&](int c, int f) {
+        const bool fours = ((position | n) & 3) == 0;
+#pragma unroll 1
+        for (int i = threadIdx.x; i < p->n_outputs * CHAIN_MOST_FRAMES; i += blockDim.x) { // whole warps
+            const int c = i / CHAIN_MOST_FRAMES, f = i & (CHAIN_MOST_FRAMES - 1);
+            float y = fours ? convolution_head_fours(job, c, position + f) : 0.0f;
+            if (f >= n) continue;
+            if (!fours) y = convolution_head(job, c, position + f);
             const float x = io->in[0][(p->n_inputs == 1 ? 0 : c) * io->stride + done + f];
             const float dry = k->dry + k->dry_slope * (float)(phase + f),
                         wet = k->wet + k->wet_slope * (float)(phase + f);
-            io->out[c * io->stride + done + f] = x * dry + convolution_hear(job, c, position + f) * wet;
-        });
+            io->out[c * io->stride + done + f] = x * dry + (y + convolution_tail(job, c, position + f)) * wet;
+        }
     }
 }
 

@@ -12,8 +12,8 @@ static __device__ __forceinline__ void decay_powers(float a, float *power)
 // Recursions over up to 32 * F frames by one warp, F neighbouring frames a lane: each lane joins its own, a scan joins
 // the lanes, and what stands before a lane's first frame comes back; from there it runs on by itself.
 
-// y[n] = max(x, a y[n-1] + (1 - a) x). Frame n is y -> max(c, a y + b), and so is a run of frames, with a^length; lane 0
-// has `before` put into b.
+// y[n] = max(x, a y[n-1] + (1 - a) x). Frame n is y -> max(c, a y + b), and so is a run of frames, with a^length; lane
+// 0 has `before` put into b.
 template <int F> static __device__ __forceinline__ float before_branch(const float *x, float a, float before)
 {
     const int lane = threadIdx.x & 31;
@@ -71,7 +71,7 @@ static __device__ __forceinline__ float gate_scan(float level, bool active, long
 
 // What the detector looks at, of F neighbouring frames from `first`; 0 from the block's end on.
 template <int F, class Key>
-static __device__ __forceinline__ void dynamics_levels(const wt_node_io *io, const dynamics_plan *p, int group,
+static __device__ __forceinline__ void dynamics_levels(int n_frames, const dynamics_plan *p, int group,
                                                        int key_channels, Key key, int first, float *level)
 {
     const int from = p->n_groups > 1 ? group : 0, to = p->n_groups > 1 ? group + 1 : key_channels;
@@ -81,23 +81,25 @@ static __device__ __forceinline__ void dynamics_levels(const wt_node_io *io, con
     for (int c = from; c < to; c++)
 #pragma unroll
         for (int i = 0; i < F; i++)
-            if (first + i < io->n_frames) level[i] = wt_max(fabsf(key(c, first + i)), level[i]);
+            if (first + i < n_frames) level[i] = wt_max(fabsf(key(c, first + i)), level[i]);
 }
 
-// v of every frame of a group, 32 at a time, into `gains`; moves the detector's own state.
+// v of every frame of a group, 32 at a time, into `gains`; moves the detector's own state. Out of line: an io or a
+// group whose address went there would live in memory for the peak detector too.
 template <class Key>
-static __device__ __noinline__ void dynamics_detect(const wt_node_io *io, const dynamics_plan *p,
-                                                    const dynamics_coeffs *k, dynamics_group *g, int group,
-                                                    int key_channels, Key key, float *gains)
+static __device__ __noinline__ dynamics_group dynamics_detect(int n_frames, long long position, const dynamics_plan *p,
+                                                              const dynamics_coeffs *k, dynamics_group moved, int group,
+                                                              int key_channels, Key key, float *gains)
 {
+    dynamics_group *g = &moved;
     const int lane = threadIdx.x & 31;
-    for (int first = 0; first < io->n_frames; first += 32) {
-        const int n = first + lane, last = min(31, io->n_frames - 1 - first);
-        const bool active = n < io->n_frames;
+    for (int first = 0; first < n_frames; first += 32) {
+        const int n = first + lane, last = min(31, n_frames - 1 - first);
+        const bool active = n < n_frames;
         float level;
-        dynamics_levels<1>(io, p, group, key_channels, key, n, &level);
+        dynamics_levels<1>(n_frames, p, group, key_channels, key, n, &level);
         if (p->rms) level = scan_pole(level * level, k->rms, g->power);
-        float v = p->gate ? gate_scan(level, active, io->position + n, k, g)
+        float v = p->gate ? gate_scan(level, active, position + n, k, g)
                           : dynamics_curve(k, dynamics_level_db(level, p->rms));
         if (active) gains[n] = v;
         if (p->rms) g->power = __shfl_sync(~0u, level, last);
@@ -106,65 +108,80 @@ static __device__ __noinline__ void dynamics_detect(const wt_node_io *io, const 
         g->last_open = __shfl_sync(~0u, g->last_open, last);
     }
     __syncwarp();
+    return moved;
 }
 
-// Gains of a group from its levels, F neighbouring frames a lane: v, which the peak detector finds here and the others
-// have left in `gains`; release, attack, curve of the gain.
-template <int F, class Key>
-static __device__ void dynamics_smooth(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
-                                       dynamics_group *g, int group, int key_channels, Key key, float *gains)
+// Release and attack of a group in place, v to y, F neighbouring frames a lane.
+template <int F>
+static __device__ void dynamics_smooth(const wt_node_io *io, const dynamics_coeffs *k, dynamics_group *g, float *line)
 {
-    const int first = (threadIdx.x & 31) * F, phase = (int)(io->position & (WT_QUANTUM - 1));
-    const bool peak = !p->rms && !p->gate;
+    const int first = (threadIdx.x & 31) * F;
     float v[F];
-    if (peak) dynamics_levels<F>(io, p, group, key_channels, key, first, v);
 #pragma unroll
-    for (int i = 0; i < F; i++) {
-        if (peak) v[i] = dynamics_curve(k, dynamics_level_db(v[i], 0));
-        else v[i] = first + i < io->n_frames ? gains[first + i] : 0.0f;
-    }
+    for (int i = 0; i < F; i++) v[i] = first + i < io->n_frames ? line[first + i] : 0.0f;
     float y1 = before_branch<F>(v, k->release, g->y1), y;
     for (int i = 0; i < F; i++) v[i] = y1 = wt_max(v[i], k->release * y1 + (1.0f - k->release) * v[i]);
     y = before_pole<F>(v, k->attack, g->y);
     for (int i = 0; i < F && first + i < io->n_frames; i++) {
         y1 = v[i];
         y = k->attack * y + (1.0f - k->attack) * v[i];
-        gains[first + i] = dynamics_gain(k, y, (float)(phase + first + i));
+        line[first + i] = y;
     }
     const int last = (io->n_frames - 1) / F;
     g->y1 = __shfl_sync(~0u, y1, last);
     g->y = __shfl_sync(~0u, y, last);
 }
 
-// Gains of one block, [n_groups][WT_CHAIN_BLOCK]; `key(c, n)` is the detector's signal. All threads; no barrier at the
-// end. The reading is the largest reduction at the block's last frame.
+// y of one block, [n_groups][WT_CHAIN_BLOCK]; `key(c, n)` is the detector's signal. All threads; no barrier at the end.
+// What stands here once runs once: a thread finds one frame's v, and whoever needs a gain makes it from y.
 template <class Key>
-static __device__ void dynamics_gains(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
-                                      dynamics_state *s, int key_channels, Key key, float *gains)
+static __device__ void dynamics_find(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
+                                     dynamics_state *s, int key_channels, Key key, float *lines)
 {
+    if (p->rms || p->gate)
+        for_each_channel_warp(p->n_groups, [&](int group) {
+            const dynamics_group g = dynamics_detect(io->n_frames, io->position, p, k, s->group[group], group,
+                                                     key_channels, key, lines + group * WT_CHAIN_BLOCK);
+            __syncwarp();
+            if ((threadIdx.x & 31) == 0) s->group[group] = g;
+        });
+    else
+        for_each_frame(p->n_groups, io->n_frames, [&](int group, int n) {
+            float level;
+            dynamics_levels<1>(io->n_frames, p, group, key_channels, key, n, &level);
+            lines[group * WT_CHAIN_BLOCK + n] = dynamics_curve(k, dynamics_level_db(level, 0));
+        });
+    __syncthreads();
     for_each_channel_warp(p->n_groups, [&](int group) {
         dynamics_group g = s->group[group];
-        float *line = gains + group * WT_CHAIN_BLOCK;
-        if (p->rms || p->gate) {
-            dynamics_group moved = g;
-            dynamics_detect(io, p, k, &moved, group, key_channels, key, line);
-            g = moved;
-        }
-        if (CHAIN_MOST_FRAMES <= 64) dynamics_smooth<2>(io, p, k, &g, group, key_channels, key, line);
-        else if (io->n_frames <= 32) dynamics_smooth<1>(io, p, k, &g, group, key_channels, key, line);
-        else if (io->n_frames <= 64) dynamics_smooth<2>(io, p, k, &g, group, key_channels, key, line);
-        else if (io->n_frames <= 128) dynamics_smooth<4>(io, p, k, &g, group, key_channels, key, line);
-        else dynamics_smooth<8>(io, p, k, &g, group, key_channels, key, line);
-        __syncwarp();
-        if ((threadIdx.x & 31) == 0) s->group[group] = g;
+        float *line = lines + group * WT_CHAIN_BLOCK;
+        if (CHAIN_MOST_FRAMES <= 64)
+            dynamics_smooth<2>(io, k, &g, line);
+        else if (io->n_frames <= 32)
+            dynamics_smooth<1>(io, k, &g, line);
+        else if (io->n_frames <= 64)
+            dynamics_smooth<2>(io, k, &g, line);
+        else if (io->n_frames <= 128)
+            dynamics_smooth<4>(io, k, &g, line);
+        else
+            dynamics_smooth<8>(io, k, &g, line);
+        if ((threadIdx.x & 31) == 0) s->group[group].y1 = g.y1, s->group[group].y = g.y;
     });
 }
 
-// The largest reduction now, after a barrier behind dynamics_gains.
+// The gain of frame n of channel c.
+static __device__ __forceinline__ float dynamics_gain_of(const wt_node_io *io, const dynamics_plan *p,
+                                                         const dynamics_coeffs *k, const float *lines, int c, int n)
+{
+    const int phase = (int)(io->position & (WT_QUANTUM - 1));
+    return dynamics_gain(k, lines[(p->n_groups > 1 ? c : 0) * WT_CHAIN_BLOCK + n], (float)(phase + n));
+}
+
+// The largest reduction now, after a barrier behind dynamics_find; by a warp that mostly has no samples.
 static __device__ void dynamics_show(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
                                      const dynamics_state *s)
 {
-    if (threadIdx.x) return;
+    if (threadIdx.x != blockDim.x - 32) return;
     float most = 0.0f;
 #pragma unroll 1
     for (int g = 0; g < p->n_groups; g++) most = wt_max(-(k->base_db + k->span_db * s->group[g].y), most);
@@ -176,9 +193,10 @@ static __device__ void dynamics_process(const wt_node_io *io, const dynamics_pla
                                         dynamics_state *s)
 {
     const float *key = io->side ? io->side : io->in[0];
-    const int mask = p->ring_frames - 1;
-    dynamics_gains(io, p, k, s, io->side ? io->side_channels : io->channels[0],
-                   [&](int c, int n) { return key[c * io->stride + n]; }, io->scratch);
+    const int mask = p->ring_frames - 1, stride = io->stride;
+    dynamics_find(
+        io, p, k, s, io->side ? io->side_channels : io->channels[0], [=](int c, int n) { return key[c * stride + n]; },
+        io->scratch);
     if (p->lookahead_frames)
         for_each_sample(io, [&](int c, int n) {
             s->ring[c * p->ring_frames + (int)((io->position + n) & mask)] = io->in[0][c * io->stride + n];
@@ -189,6 +207,6 @@ static __device__ void dynamics_process(const wt_node_io *io, const dynamics_pla
         float x = p->lookahead_frames
                       ? s->ring[c * p->ring_frames + (int)((io->position + n - p->lookahead_frames) & mask)]
                       : io->in[0][c * io->stride + n];
-        io->out[c * io->stride + n] = x * io->scratch[(p->n_groups > 1 ? c : 0) * WT_CHAIN_BLOCK + n];
+        io->out[c * io->stride + n] = x * dynamics_gain_of(io, p, k, io->scratch, c, n);
     });
 }

@@ -3,7 +3,7 @@
 //   llm_embed    a block a token: its row of the embedding, and the cosines and sines of its position
 //   llm_norm     a block a row: RMSNorm or LayerNorm, to the type that the products take
 //   llm_choose   a warp a token: softmax over the experts, the most probable ones and their shares
-//   llm_group    a thread an expert: where its rows begin, and which of its rows a pair of token and expert has
+//   llm_group    one block: where each expert's rows begin, and which of its rows a pair of token and expert has
 //   llm_gather   a block a pair: the token's vector to that row
 //   llm_mix      a block a token: the sum of what its experts gave, in the order of the choice
 //   llm_pick     blocks share the logits, the last one done takes the largest: the next token, for the device and the host
@@ -14,6 +14,7 @@
 // Judge: the CPU's steps (models/llm/ops_cpu.c), and through them transformers.
 #include "llm_choice.cuh"
 #include "llm_types.cuh"
+#include "moe_group.cuh"
 
 #include "overlap.cuh"
 
@@ -35,11 +36,73 @@ extern "C" __global__ void __launch_bounds__(256) llm_embed(const __grid_constan
     }
 }
 
+#define KEPT 8 // times four elements of a row that a thread keeps
+
+static __device__ __forceinline__ float sum4(float4 x) { return (x.x + x.y) + (x.z + x.w); }
+
+template <class T> static __device__ __forceinline__ void narrow4(float4 x, T *to)
+{
+    pack<T, 4> y;
+    narrow(x.x, &y.at[0]);
+    narrow(x.y, &y.at[1]);
+    narrow(x.z, &y.at[2]);
+    narrow(x.w, &y.at[3]);
+    *(pack<T, 4> *)to = y;
+}
+
+// Rows of a multiple of four elements, at most 4 * 256 * KEPT, which are read once; the weights before the row is there.
+static __device__ void norm_kept(const wt_llm_norm_args &a, float *scratch)
+{
+    const int n = a.width / 4;
+    const float4 *rows = (const float4 *)a.x + (long long)blockIdx.x * n;
+    float4 x[KEPT], weights[KEPT];
+    float mean = 0, squares = 0;
+#pragma unroll
+    for (int i = 0; i < KEPT; i++) {
+        const int c = threadIdx.x + 256 * i;
+        weights[i] = c < n ? ((const float4 *)a.weight)[c] : float4{0, 0, 0, 0};
+    }
+    wait_for_earlier();
+#pragma unroll
+    for (int i = 0; i < KEPT; i++) {
+        const int c = threadIdx.x + 256 * i;
+        x[i] = c < n ? rows[c] : float4{0, 0, 0, 0};
+    }
+    if (a.bias) {
+#pragma unroll
+        for (int i = 0; i < KEPT; i++) mean += sum4(x[i]);
+        mean = block_sum(mean, scratch) / (float)a.width;
+    }
+#pragma unroll
+    for (int i = 0; i < KEPT; i++) {
+        if ((int)threadIdx.x + 256 * i >= n) continue;
+        x[i] = {x[i].x - mean, x[i].y - mean, x[i].z - mean, x[i].w - mean};
+        squares += sum4({x[i].x * x[i].x, x[i].y * x[i].y, x[i].z * x[i].z, x[i].w * x[i].w});
+    }
+    const float scale = 1 / sqrtf(block_sum(squares, scratch) / (float)a.width + a.eps);
+#pragma unroll
+    for (int i = 0; i < KEPT; i++) {
+        const int c = threadIdx.x + 256 * i;
+        if (c >= n) continue;
+        const float4 bias = a.bias ? ((const float4 *)a.bias)[c] : float4{0, 0, 0, 0}, w = weights[i];
+        const float4 y = {x[i].x * scale * w.x + bias.x, x[i].y * scale * w.y + bias.y, x[i].z * scale * w.z + bias.z,
+                          x[i].w * scale * w.w + bias.w};
+        const long long at = ((long long)blockIdx.x * n + c) * 4;
+        if (a.type == WT_LLM_F32) ((float4 *)a.out)[at / 4] = y;
+        if (a.type == WT_LLM_F16) narrow4(y, (f16 *)a.out + at);
+        if (a.type == WT_LLM_BF16) narrow4(y, (bf16 *)a.out + at);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(256) llm_norm(const __grid_constant__ wt_llm_norm_args a)
 {
-    let_next_begin();
-    wait_for_earlier();
     __shared__ float scratch[32];
+    let_next_begin();
+    if (a.width % 4 == 0 && a.width <= 4 * 256 * KEPT && !(((unsigned long long)a.weight | (unsigned long long)a.bias) % 16)) {
+        norm_kept(a, scratch);
+        return;
+    }
+    wait_for_earlier();
     const float *x = a.x + (long long)blockIdx.x * a.width;
     float mean = 0, squares = 0;
     if (a.bias) {
@@ -100,18 +163,8 @@ extern "C" __global__ void __launch_bounds__(1024) llm_group(const __grid_consta
 {
     let_next_begin();
     wait_for_earlier();
-    __shared__ int counts[1024];
-    const int e = threadIdx.x;
-    int n = 0;
-    for (int k = 0; k < a.n_pairs; k++) n += a.chosen[k] == e;
-    counts[e] = n;
-    __syncthreads();
-    int at = 0;
-    for (int k = 0; k < e; k++) at += counts[k];
-    a.offsets[e] = at;
-    if (e == a.n_experts - 1) a.offsets[a.n_experts] = at + n;
-    for (int k = 0; k < a.n_pairs; k++)
-        if (a.chosen[k] == e) a.slots[k] = at++;
+    __shared__ int begins[1025];
+    group_by_expert(a.chosen, a.n_pairs, a.n_experts, begins, a.offsets, a.slots);
 }
 
 extern "C" __global__ void __launch_bounds__(256) llm_gather(const __grid_constant__ wt_llm_mix_args a)

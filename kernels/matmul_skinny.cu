@@ -1,12 +1,16 @@
 // Products with few rows of x, bound by the reading of W: y = x W^T on tensor cores, W the 16 x 16 side and x the 8
-// wide one, so that 8 rows of x cost what one costs. A block takes 16 rows of W (of both matrices of a gated product);
-// its warps share the columns, chunk by chunk. In a step the four lanes of a row read 64 bytes of it, 16 each, and use
-// them where they are: the order of the columns in a product is free as long as x comes in the same one. Sums of the
-// warps are added in order in shared memory. What is summed for a row of x, and in which order, depends on no other
-// row. Scales: constant along columns they wait for the end (MM_SCALES 0); of groups that fill whole steps (1) each
-// step's sums are scaled; of smaller groups (2) the four lanes first exchange their words, so that each product is
-// within one group; of groups of 16 nibbles (3) the weights themselves are scaled, which is exact for NVFP4. Reads W
-// once, x once a block through L1. Judge: the CPU.
+// wide one, so that 8 rows of x cost what one costs. A block takes 16 rows of W (of both matrices of a gated product)
+// at a time, and while it ends with them the next ones are on their way; its warps share the columns, chunk by chunk.
+// In a step the four lanes of a row read 64 bytes of it, 16 each, and use them where they are: the order of the columns
+// in a product is free as long as x comes in the same one. Sums of the warps are added in order in shared memory. What
+// is summed for a row of x, and in which order, depends on no other row.
+//
+// Scales: constant along columns they wait for the end (MM_SCALES 0); of groups that fill whole steps (1) each step's
+// sums are scaled; of smaller groups (2) the four lanes first exchange their words, so that each product is within one
+// group; of groups of 16 nibbles (3) the weights themselves are scaled, which is exact for NVFP4.
+//
+// Reads W once, x once a block through L1; its first copies begin before the launch before has ended (overlap.cuh).
+// Judge: the CPU.
 #ifndef MM_W
 #    define MM_W      2
 #    define MM_X      2
@@ -20,6 +24,8 @@
 #include "matmul.cuh"
 
 #include "matmul_unpack.cuh"
+
+#include "overlap.cuh"
 
 #define SPAN  (4 * VECTOR) ///< columns of a step
 #define CHUNK (MM_STEPS * SPAN)
@@ -276,24 +282,75 @@ static __device__ __forceinline__ long long byte_of(int k)
 // ---- W to shared memory: each warp has MM_STAGES stages of its own, of MM_STEPS steps of 16 rows by 64 bytes. Copies
 // read MM_STEPS * 64 bytes of a row side by side; lanes of a step find their 16 bytes at (row, lane % 4).
 
-#define STEP_BYTES  (16 * 64 + 64) // so that copies to neighbouring steps meet other banks
-#define STAGE_BYTES (MM_PAIR * MM_STEPS * STEP_BYTES)
+#define STAGE_BYTES (MM_PAIR * MM_STEPS * WT_MM_SKINNY_STEP)
 
-static __device__ __forceinline__ void load_stage(const wt_mm_args &a, const wt_mm_part *parts, int stack, int first,
-                                                  int begin, unsigned char *to)
+// Some rows of W, of both matrices of a gated product, by some rows of x.
+struct item {
+    int part, first;
+    wt_mm_tile tile;
+};
+
+// False when there is nothing to do. Items that follow each other share rows of W.
+static __device__ __forceinline__ bool find_item(const wt_mm_args &a, int at, item *it)
+{
+    const int n_x = wt_mm_n_tiles(&a, WIDTH), tile = at / n_x;
+    it->part = 0;
+    for (int k = 1; k < a.n_parts && MM_PAIR == 1; k++)
+        if (tile >= a.parts[k].first_tile) it->part = k;
+    it->first = (tile - a.parts[it->part].first_tile) * 16;
+    return wt_mm_find_tile(&a, at % n_x, WIDTH, &it->tile);
+}
+
+static __device__ __forceinline__ int n_items_of(const wt_mm_args &a)
+{
+    const wt_mm_part &last = a.parts[MM_PAIR == 2 ? 0 : a.n_parts - 1];
+    return (last.first_tile + (last.rows + 15) / 16) * wt_mm_n_tiles(&a, WIDTH);
+}
+
+static __device__ __forceinline__ void load_stage(const wt_mm_args &a, const item &it, int begin, unsigned char *to)
 {
 #pragma unroll
     for (int m = 0; m < MM_PAIR; m++) {
-        const wt_mm_part &p = parts[m];
+        const wt_mm_part &p = a.parts[it.part + m];
+        const unsigned char *w = p.w + it.tile.stack * p.w_next;
 #pragma unroll
         for (int i = 0; i < 2 * MM_STEPS; i++) {
             const int at = threadIdx.x % 32 + 32 * i, row = at / (4 * MM_STEPS), piece = at % (4 * MM_STEPS);
-            const int r = first + row < p.rows ? first + row : p.rows - 1, k = begin + piece * VECTOR;
+            const int r = it.first + row < p.rows ? it.first + row : p.rows - 1, k = begin + piece * VECTOR;
             const bool valid = k < a.columns;
-            copy_async_16(to + (m * MM_STEPS + piece / 4) * STEP_BYTES + row * 64 + piece % 4 * 16,
-                          p.w + stack * p.w_next + r * a.row_bytes + (valid ? byte_of(k) : 0), valid);
+            copy_async_16(to + (m * MM_STEPS + piece / 4) * WT_MM_SKINNY_STEP + row * 64 + piece % 4 * 16,
+                          w + r * a.row_bytes + (valid ? byte_of(k) : 0), valid);
         }
     }
+}
+
+// What a warp's copies have come to: chunk after chunk of one item after the other, as it multiplies them later.
+struct copies {
+    item it;
+    int at, begin, slot; // of items; column; stage
+    unsigned char *stages;
+};
+
+static __device__ __forceinline__ void next_item(const wt_mm_args &a, int n_items, copies *c)
+{
+    c->begin = threadIdx.x / 32 * CHUNK;
+    if (c->begin >= a.columns) c->at = n_items; // the warp has no share
+    while (c->at < n_items && !find_item(a, c->at, &c->it)) c->at += gridDim.x;
+}
+
+// The next chunk's copies, if there is one, and the end of a group of them.
+static __device__ __forceinline__ void copy_next(const wt_mm_args &a, int n_items, copies *c)
+{
+    if (c->at < n_items) {
+        load_stage(a, c->it, c->begin, c->stages + c->slot * STAGE_BYTES);
+        c->slot = c->slot + 1 == MM_STAGES ? 0 : c->slot + 1;
+        c->begin += blockDim.x / 32 * CHUNK;
+        if (c->begin >= a.columns) {
+            c->at += gridDim.x;
+            next_item(a, n_items, c);
+        }
+    }
+    copy_async_commit();
 }
 
 // One step of one matrix, whose rows lie at `from`.
@@ -313,85 +370,125 @@ static __device__ __forceinline__ void any_step(const wt_mm_args &a, const wt_mm
         step(a, t, rows, vectors, k, sums);
 }
 
-// The warp's share of the sums: every blockDim.x / 32-th chunk of columns.
-static __device__ __forceinline__ void multiply(const wt_mm_args &a, const wt_mm_tile &t, const lane_rows *rows,
-                                                const wt_mm_part *parts, int first, unsigned char *stages,
+// The warp's share of an item's sums: every blockDim.x / 32-th chunk of columns, from stage *slot on.
+static __device__ __forceinline__ void multiply(const wt_mm_args &a, const item &it, int n_items, copies *c, int *slot,
                                                 mm_sum (*sums)[MM_N][4])
 {
-    const int lane = threadIdx.x % 32, stride = blockDim.x / 32 * CHUNK, warp_begin = threadIdx.x / 32 * CHUNK;
+    const int lane = threadIdx.x % 32, stride = blockDim.x / 32 * CHUNK;
+    lane_rows rows[MM_PAIR];
 #pragma unroll
-    for (int n = 0; n < MM_STAGES - 1; n++) {
-        if (warp_begin + n * stride < a.columns)
-            load_stage(a, parts, t.stack, first, warp_begin + n * stride, stages + n * STAGE_BYTES);
-        copy_async_commit();
-    }
-    int slot = 0;
-    for (int begin = warp_begin; begin < a.columns; begin += stride) {
+    for (int m = 0; m < MM_PAIR; m++) rows[m] = rows_of(a, a.parts[it.part + m], it.tile.stack, it.first);
+    for (int begin = threadIdx.x / 32 * CHUNK; begin < a.columns; begin += stride) {
         copy_async_wait<MM_STAGES - 2>();
         __syncwarp(); // all lanes' copies are there, and nobody reads the stage that is filled now
-        const int next = begin + (MM_STAGES - 1) * stride, free = slot ? slot - 1 : MM_STAGES - 1;
-        if (next < a.columns) load_stage(a, parts, t.stack, first, next, stages + free * STAGE_BYTES);
-        copy_async_commit();
-        const unsigned char *from = stages + slot * STAGE_BYTES;
+        copy_next(a, n_items, c);
+        const unsigned char *from = c->stages + *slot * STAGE_BYTES;
 #pragma unroll
         for (int s = 0; s < MM_STEPS; s++)
 #pragma unroll
             for (int m = 0; m < MM_PAIR; m++)
-                any_step(a, t, rows[m], from + (m * MM_STEPS + s) * STEP_BYTES, begin + lane % 4 * VECTOR + s * SPAN,
-                         sums[m]);
-        slot = slot + 1 == MM_STAGES ? 0 : slot + 1;
+                any_step(a, it.tile, rows[m], from + (m * MM_STEPS + s) * WT_MM_SKINNY_STEP,
+                         begin + lane % 4 * VECTOR + s * SPAN, sums[m]);
+        *slot = *slot + 1 == MM_STAGES ? 0 : *slot + 1;
     }
-    copy_async_wait<0>();
+}
+
+// What row i of x's sums are multiplied with, 1 over the root of the mean square of what it was made of, to shared memory:
+// a warp a row.
+static __device__ __forceinline__ void scale_rows(const wt_mm_args &a, float *scales)
+{
+    const int n = a.columns / WT_MM_SKINNY_SQUARES;
+    for (int i = threadIdx.x / 32; i < a.m; i += blockDim.x / 32) {
+        float sum = 0;
+        for (int k = threadIdx.x % 32; k < n; k += 32) sum += a.x_squares[(long long)i * n + k];
+        for (int step = 16; step; step /= 2) sum += __shfl_xor_sync(ALL, sum, step);
+        if (threadIdx.x % 32 == 0) scales[i] = 1 / sqrtf(sum / (float)a.columns + a.norm_eps);
+    }
+}
+
+// y += v, and for the norm that follows y times its weight, and the squares of the 16 neighbours that 16 lanes have.
+static __device__ __forceinline__ void finish_normed(const wt_mm_args &a, int i, int r, float v)
+{
+    const wt_mm_part &p = a.parts[0];
+    float *y = (float *)p.y + i * p.y_stride + r;
+    v = activated(a.activation, biased(p, 0, r, v));
+    if (a.add) v += *y;
+    *y = v;
+    a.normed[(long long)i * p.rows + r] = bf16_of_f32(v * a.norm_weight[r]);
+    float square = v * v;
+#pragma unroll
+    for (int step = 8; step; step /= 2) square += __shfl_xor_sync(0xffffu << (threadIdx.x & 16), square, step);
+    if (r % 16 == 0) a.squares[(long long)i * (p.rows / WT_MM_SKINNY_SQUARES) + r / WT_MM_SKINNY_SQUARES] = square;
 }
 
 typedef mm_sum shared_sums[MM_PAIR][WIDTH][WT_MM_SKINNY_PITCH]; // [row of x][row of W]
+
+// An item's sums, of each warp in `shared`, added in order and finished.
+static __device__ __forceinline__ void finish_item(const wt_mm_args &a, const item &it, const shared_sums *shared,
+                                                   const float *x_norms)
+{
+    for (int at = threadIdx.x; at < 16 * it.tile.count; at += blockDim.x) {
+        const int i = at / 16, r = it.first + at % 16;
+        if (r >= a.parts[it.part].rows) continue;
+        float v[2] = {0, 0};
+#pragma unroll
+        for (int m = 0; m < MM_PAIR; m++) {
+            const wt_mm_part &p = a.parts[it.part + m];
+            mm_sum sum = 0;
+            for (int w = 0; w < blockDim.x / 32; w++) sum += shared[w][m][i][at % 16];
+            if (MM_X == WT_MM_I8 && a.y_type == WT_MM_I32) {
+                store_sum(p, it.tile, i, r, sum);
+                continue;
+            }
+            float scale = MM_SCALES == 0   ? scale_at(a, p, it.tile.stack, r, 0)
+                          : p.tensor_scale ? *p.tensor_scale
+                                           : 1;
+            if (MM_X_IS_8 && a.x_scales) scale *= a.x_scales[it.tile.first + i];
+            if (MM_X == WT_MM_BF16 && a.x_squares) scale *= x_norms[i];
+            v[m] = (float)sum * scale;
+        }
+        if (MM_X == WT_MM_BF16 && MM_PAIR == 1 && a.norm_weight)
+            finish_normed(a, i, r, v[0]);
+        else if (MM_X != WT_MM_I8 || a.y_type != WT_MM_I32)
+            finish(a, it.part, it.tile, i, r, v[0], v[1]);
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(32 * WT_MM_SKINNY_WARPS)
     matmul_skinny(const __grid_constant__ wt_mm_args a)
 {
     extern __shared__ uint4 skinny_shared[];
-    shared_sums *shared = (shared_sums *)skinny_shared; // of each warp
-    int part = 0;
-    for (int k = 1; k < a.n_parts && MM_PAIR == 1; k++)
-        if (blockIdx.x >= a.parts[k].first_tile) part = k;
-    wt_mm_tile t;
-    if (!wt_mm_find_tile(&a, blockIdx.y, WIDTH, &t)) return;
-    const int first = (blockIdx.x - a.parts[part].first_tile) * 16;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-
-    lane_rows rows[MM_PAIR];
-    mm_sum sums[MM_PAIR][MM_N][4] = {};
+    __shared__ float x_norms[16];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32, n_items = n_items_of(a);
+    shared_sums *shared = (shared_sums *)skinny_shared; // of each warp, of two items in turn
+    let_next_begin();
+    if (a.experts || a.offsets) wait_for_earlier(); // which tell where the block's W is
+    copies c;
+    c.at = blockIdx.x;
+    c.slot = 0;
+    c.stages = (unsigned char *)(shared + 2 * n_warps) + warp * MM_STAGES * STAGE_BYTES;
+    next_item(a, n_items, &c);
 #pragma unroll
-    for (int m = 0; m < MM_PAIR; m++) rows[m] = rows_of(a, a.parts[part + m], t.stack, first);
-    multiply(a, t, rows, a.parts + part, first,
-             (unsigned char *)skinny_shared + threadIdx.x / 32 * MM_STAGES * STAGE_BYTES, sums);
-    __syncthreads(); // the sums take the place of W
+    for (int n = 0; n < MM_STAGES - 1; n++) copy_next(a, n_items, &c);
+    wait_for_earlier(); // nothing but W is read before
+    if (MM_X == WT_MM_BF16 && a.x_squares) scale_rows(a, x_norms); // there after the block's next barrier
+    int slot = 0, turn = 0;
+    for (int at = blockIdx.x; at < n_items; at += gridDim.x) {
+        item it;
+        if (!find_item(a, at, &it)) continue; // the whole block
+        mm_sum sums[MM_PAIR][MM_N][4] = {};
+        multiply(a, it, n_items, &c, &slot, sums);
+        shared_sums *of_item = shared + turn * n_warps;
 #pragma unroll
-    for (int m = 0; m < MM_PAIR; m++)
+        for (int m = 0; m < MM_PAIR; m++)
 #pragma unroll
-        for (int n = 0; n < MM_N; n++)
+            for (int n = 0; n < MM_N; n++)
 #pragma unroll
-            for (int c = 0; c < 4; c++)
-                shared[warp][m][8 * n + lane % 4 * 2 + c % 2][lane / 4 + c / 2 * 8] = sums[m][n][c];
-    __syncthreads();
-
-    for (int at = threadIdx.x; at < 16 * t.count; at += blockDim.x) {
-        const int i = at / 16, r = first + at % 16;
-        if (r >= a.parts[part].rows) continue;
-        float v[2] = {0, 0};
-#pragma unroll
-        for (int m = 0; m < MM_PAIR; m++) {
-            const wt_mm_part &p = a.parts[part + m];
-            mm_sum sum = 0;
-            for (int w = 0; w < blockDim.x / 32; w++) sum += shared[w][m][i][at % 16];
-            if (MM_X == WT_MM_I8 && a.y_type == WT_MM_I32) {
-                store_sum(p, t, i, r, sum);
-                continue;
-            }
-            float scale = MM_SCALES == 0 ? scale_at(a, p, t.stack, r, 0) : p.tensor_scale ? *p.tensor_scale : 1;
-            if (MM_X_IS_8 && a.x_scales) scale *= a.x_scales[t.first + i];
-            v[m] = (float)sum * scale;
-        }
-        if (MM_X != WT_MM_I8 || a.y_type != WT_MM_I32) finish(a, part, t, i, r, v[0], v[1]);
+                for (int k = 0; k < 4; k++)
+                    of_item[warp][m][8 * n + lane % 4 * 2 + k % 2][lane / 4 + k / 2 * 8] = sums[m][n][k];
+        __syncthreads(); // and whoever comes back to these sums is past them: the other item's come between
+        finish_item(a, it, of_item, x_norms);
+        turn ^= 1;
     }
+    copy_async_wait<0>();
 }

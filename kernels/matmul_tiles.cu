@@ -1,11 +1,14 @@
 // Products with many rows of x on tensor cores: a block computes 128 rows of W (64 of each matrix of a gated product)
 // by 128 rows of x with four warps of 64 by 64. W and x come to shared memory by background copies, MM_STAGES steps
-// ahead; W as it is stored, widened in registers. A step is 64 bytes of a row of W; four lanes use 16 bytes each of a
-// row where they lie, as matmul_skinny does, so neither side is rearranged. In shared memory a row of a step is 64
-// bytes, rows close up: eight lanes of a load meet all 32 banks once. Where a step of x is longer than 64 bytes, its
-// 16-byte pieces are dealt out to planes such that this holds for each. Scales along columns are applied to the
-// weights, rounded to MM_X (MM_SCALES 3, 4 when a vector has one), constant ones at the end. Bound by tensor cores; an
-// element is summed in the order of the columns. Judge: the CPU.
+// ahead; W as it is stored, widened in registers. A step is 64 bytes of a row of W. Bound by tensor cores; an element is
+// summed in the order of the columns. Judge: the CPU.
+//
+// Where both sides are as the tensor cores take them, ldmatrix brings half a step to registers while the half before is
+// multiplied, also across steps; a row's 16-byte pieces are exchanged so that eight rows meet all banks once.
+// Else four lanes use 16 bytes each of a row where they lie, as matmul_skinny does, so neither side is rearranged: rows
+// close up, and eight lanes of a load meet all 32 banks once. Where a step of x is longer than 64 bytes, its 16-byte
+// pieces are dealt out to planes such that this holds for each. Scales along columns are applied to the weights, rounded
+// to MM_X (MM_SCALES 3, 4 when a vector has one), constant ones at the end.
 #ifndef MM_W
 #    define MM_W      2
 #    define MM_X      2
@@ -22,6 +25,7 @@
 #define THREADS 128
 #define SPAN    (4 * VECTOR) // columns of a step
 #define PITCH   (SIZE + 4)   // of the sums in shared memory: [row of x][row of W]
+#define DIRECT  (UNITS == 1 && MM_SCALES == 0)
 
 struct stage {
     uint4 w[SIZE][4];
@@ -57,6 +61,9 @@ static __device__ __forceinline__ source source_of(const wt_mm_args &a, const mm
     return s;
 }
 
+// Where piece c of a row of a step lies.
+static __device__ __forceinline__ int place_of(int row, int c) { return DIRECT ? c ^ (row / 2 & 3) : c; }
+
 // Piece c of a row of x goes to plane c % UNITS, place c / UNITS: a lane's pieces, one in each plane, lie at its place.
 static __device__ __forceinline__ void load(const wt_mm_args &a, const source &s, int step, stage *to)
 {
@@ -65,17 +72,63 @@ static __device__ __forceinline__ void load(const wt_mm_args &a, const source &s
     for (int i = 0; i < SIZE * 4 / THREADS; i++) {
         const int at = threadIdx.x / 4 + i * THREADS / 4;
         const bool valid = k + piece * VECTOR < a.columns;
-        copy_async_16(&to->w[at][piece], s.w[i] + (valid ? (k / VECTOR + piece) * 16ll : 0), valid);
+        copy_async_16(&to->w[at][place_of(at, piece)], s.w[i] + (valid ? (k / VECTOR + piece) * 16ll : 0), valid);
 #pragma unroll
         for (int u = 0; u < UNITS; u++) {
             const int c = u * 4 + piece, column = k + c * UNIT;
-            copy_async_16(&to->x[c % UNITS][at][c / UNITS], s.x[i] + (column < a.columns ? (k / UNIT + c) * 16ll : 0),
-                          column < a.columns);
+            copy_async_16(&to->x[c % UNITS][at][place_of(at, c / UNITS)],
+                          s.x[i] + (column < a.columns ? (k / UNIT + c) * 16ll : 0), column < a.columns);
         }
     }
 }
 
-// ---- products
+// ---- products of sides as they are
+
+// Of half a step, 32 bytes of a row: sixteens of rows of W, and of x.
+struct fragments {
+    unsigned w[4][4], x[4][4];
+};
+
+static __device__ __forceinline__ void load_half(const stage *s, int half, fragments *f)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, matrix = lane / 8;
+    const int w_row = warp / 2 * 64 + matrix % 2 * 8 + lane % 8, x_row = warp % 2 * 64 + matrix / 2 * 8 + lane % 8;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        load_matrices(f->w[i], &s->w[w_row + 16 * i][place_of(w_row, 2 * half + matrix / 2)]);
+        load_matrices(f->x[i], &s->x[0][x_row + 16 * i][place_of(x_row, 2 * half + matrix % 2)]);
+    }
+}
+
+static __device__ __forceinline__ void multiply_half(const fragments &f, mm_sum (*sums)[8][4])
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int n = 0; n < 8; n++) mma_x(sums[i][n], f.w[i], f.x[n / 2][n % 2 * 2], f.x[n / 2][n % 2 * 2 + 1]);
+}
+
+static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const source &s, int n_steps, stage *stages,
+                                                    mm_sum (*sums)[8][4])
+{
+    fragments now, next;
+    copy_async_wait<MM_STAGES - 2>();
+    __syncthreads();
+    load_half(stages, 0, &now);
+    for (int k = 0; k < n_steps; k++) {
+        load_half(stages + k % MM_STAGES, 1, &next);
+        multiply_half(now, sums);
+        copy_async_wait<MM_STAGES - 3>();
+        __syncthreads(); // the next step is there, and nobody reads the one before this
+        const int ahead = k + MM_STAGES - 1;
+        if (ahead < n_steps) load(a, s, ahead, stages + ahead % MM_STAGES);
+        copy_async_commit();
+        if (k + 1 < n_steps) load_half(stages + (k + 1) % MM_STAGES, 0, &now);
+        multiply_half(next, sums);
+    }
+}
+
+// ---- others
 
 // Scale and zero point of row s, column k.
 static __device__ __forceinline__ float scale_of(const wt_mm_args &a, const mm_place &p, int s, int k)
@@ -146,26 +199,49 @@ static __device__ __forceinline__ void lay_out(mm_sum (*sums)[8][4], mm_sum *all
             }
 }
 
+static __device__ __forceinline__ float4 four_at(const mm_sum *sums)
+{
+    const uint4 w = *(const uint4 *)sums;
+    if (MM_X == WT_MM_I8) return {(float)(int)w.x, (float)(int)w.y, (float)(int)w.z, (float)(int)w.w};
+    return {__uint_as_float(w.x), __uint_as_float(w.y), __uint_as_float(w.z), __uint_as_float(w.w)};
+}
+
+// A thread has four neighbours of some rows of y, lanes side by side.
 static __device__ void finish_all(const wt_mm_args &a, const mm_place &p, const mm_sum *all)
 {
-    const int n_rows = SIZE / MM_PAIR, at = threadIdx.x % n_rows, r = p.first + at;
+    const int lanes = SIZE / MM_PAIR / 4, r = p.first + threadIdx.x % lanes * 4;
     const wt_mm_part &part = a.parts[p.part], &other = a.parts[MM_PAIR - 1];
     if (r >= part.rows) return;
-    const bool constant = MM_SCALES == 0;
-    const float scale = constant ? scale_at(a, part, p.tile.stack, r, 0) : part.tensor_scale ? *part.tensor_scale : 1;
-    const float scale1 = MM_PAIR == 1         ? 0
-                         : constant           ? scale_at(a, other, p.tile.stack, r, 0)
-                         : other.tensor_scale ? *other.tensor_scale
-                                              : 1;
-    for (int i = threadIdx.x / n_rows; i < p.tile.count; i += MM_PAIR) {
-        const mm_sum sum = all[i * PITCH + at];
-        if (MM_X == WT_MM_I8 && a.y_type == WT_MM_I32) {
-            store_sum(part, p.tile, i, r, sum);
+    const bool bare = MM_X == WT_MM_I8 && a.y_type == WT_MM_I32, whole = !bare && is_whole(a, part, r);
+    const factors f = factors_of(a, part, p.tile.stack, r, MM_SCALES == 0);
+    const factors f1 = MM_PAIR == 2 ? factors_of(a, other, p.tile.stack, r, MM_SCALES == 0) : f;
+    const int bytes = bytes_of(a.y_type);
+    unsigned char *y =
+        (unsigned char *)part.y + (p.tile.y_batches * part.y_batch + p.tile.first * part.y_stride + r) * bytes;
+#pragma unroll 4
+    for (int i = threadIdx.x / lanes; i < p.tile.count; i += THREADS / lanes) {
+        const mm_sum *sums = all + i * PITCH + (r - p.first);
+        if (bare) {
+            for (int c = 0; c < 4; c++)
+                if (r + c < part.rows) store_sum(part, p.tile, i, r + c, (int)sums[c]);
             continue;
         }
         const float x = MM_X_IS_8 && a.x_scales ? a.x_scales[p.tile.first + i] : 1;
-        finish(a, p.part, p.tile, i, r, (float)sum * (scale * x),
-               MM_PAIR == 2 ? (float)all[i * PITCH + 64 + at] * (scale1 * x) : 0);
+        float4 v = finished(f, four_at(sums), x);
+        if (a.activation)
+            v = {activated(a.activation, v.x), activated(a.activation, v.y), activated(a.activation, v.z),
+                 activated(a.activation, v.w)};
+        if (MM_PAIR == 2) {
+            const float4 v1 = finished(f1, four_at(sums + 64), x);
+            v = {v.x * v1.x, v.y * v1.y, v.z * v1.z, v.w * v1.w};
+        }
+        if (whole) {
+            store_four(a, y + i * part.y_stride * bytes, v);
+            continue;
+        }
+        const float each[4] = {v.x, v.y, v.z, v.w};
+        for (int c = 0; c < 4; c++)
+            if (r + c < part.rows) store(a, part, p.tile, i, r + c, each[c]);
     }
 }
 
@@ -182,7 +258,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) matmul_tiles(const __gr
         if (k < n_steps) load(a, s, k, stages + k);
         copy_async_commit();
     }
-    for (int k = 0; k < n_steps; k++) {
+    if (DIRECT) multiply_all(a, s, n_steps, stages, sums);
+    for (int k = 0; k < n_steps && !DIRECT; k++) {
         copy_async_wait<MM_STAGES - 2>();
         __syncthreads(); // the step's copies of all threads are there, and nobody reads the stage that is filled now
         const int next = k + MM_STAGES - 1;

@@ -34,13 +34,19 @@ static __device__ __forceinline__ void store(void *p, int type, long long at, fl
     else narrow(x, (bf16 *)p + at);
 }
 
+static __device__ __forceinline__ float rounded(float x, int type)
+{
+    if (type == NN_F32) return x;
+    return type == NN_F16 ? f32_of_f16(f16_of_f32(x)) : __uint_as_float((unsigned)bf16_of_f32(x) << 16);
+}
+
 static __device__ __forceinline__ float load_or(const nn_vector &v, long long at, float otherwise)
 {
     return v.data ? load(v.data, v.type, at) : otherwise;
 }
 
 // N neighbouring elements as floats, from memory at once.
-template <class T, int N> struct alignas(sizeof(T) * N) pack {
+template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pack {
     T at[N];
 };
 
@@ -74,6 +80,30 @@ template <int N> static __device__ __forceinline__ void store_some(const nn_rows
     else store_pack<bf16, N>(r.data, at, x);
 }
 
+// N elements that are on their way: of T as they are, so that nothing waits for them yet; of any_type as floats.
+struct any_type {};
+template <class T, int N> struct held {
+    pack<T, N> own;
+    __device__ __forceinline__ void take(const nn_rows &r, long long at) { own = *(const pack<T, N> *)((const T *)r.data + at); }
+    __device__ __forceinline__ float get(int i) const { return widen(own.at[i]); }
+    static __device__ __forceinline__ float kept(float x, int)
+    {
+        T y;
+        narrow(x, &y);
+        return widen(y);
+    }
+    static __device__ __forceinline__ void load(const nn_rows &r, long long at, float *x) { load_pack<T, N>(r.data, at, x); }
+    static __device__ __forceinline__ void give(const nn_rows &r, long long at, const float *x) { store_pack<T, N>(r.data, at, x); }
+};
+template <int N> struct held<any_type, N> {
+    float own[N];
+    __device__ __forceinline__ void take(const nn_rows &r, long long at) { load_some<N>(r, at, own); }
+    __device__ __forceinline__ float get(int i) const { return own[i]; }
+    static __device__ __forceinline__ float kept(float x, int type) { return rounded(x, type); }
+    static __device__ __forceinline__ void load(const nn_rows &r, long long at, float *x) { load_some<N>(r, at, x); }
+    static __device__ __forceinline__ void give(const nn_rows &r, long long at, const float *x) { store_some<N>(r, at, x); }
+};
+
 static __device__ __forceinline__ float warp_sum(float x)
 {
     for (int step = 16; step; step /= 2) x += __shfl_xor_sync(ALL, x, step);
@@ -94,4 +124,34 @@ static __device__ __forceinline__ float block_sum(float x, float *scratch)
 static __device__ __forceinline__ float after(const nn_after &a, float x, long long channel)
 {
     return nn_activate(a.kind, x, a.kind == NN_SNAKE ? load(a.alpha.data, a.alpha.type, channel) : a.slope);
+}
+
+// Not inline: a switch over all activations for each of many elements makes large kernels.
+template <int N>
+static __device__ __noinline__ void after_any(int kind, const void *alpha, int type, float slope, int apart, float *x)
+{
+#pragma unroll 1
+    for (int i = 0; i < N; i++) x[i] = nn_activate(kind, x[i], kind == NN_SNAKE ? load(alpha, type, i * apart) : slope);
+}
+
+// The same of N elements, of one channel or of neighbours. What often follows norms and convolutions is inline.
+template <int N> static __device__ __forceinline__ void after_all(const nn_after &a, float *x, long long channel, bool one)
+{
+    if (a.kind == NN_NONE) return;
+    if (a.kind == NN_SNAKE && one) {
+        const float alpha = load(a.alpha.data, a.alpha.type, channel);
+#pragma unroll
+        for (int i = 0; i < N; i++) x[i] = nn_activate(NN_SNAKE, x[i], alpha);
+    } else if (a.kind == NN_LEAKY_RELU) {
+#pragma unroll
+        for (int i = 0; i < N; i++) x[i] = nn_activate(NN_LEAKY_RELU, x[i], a.slope);
+    } else {
+        float y[N];
+        const long long bytes = a.alpha.type == NN_F32 ? 4 : 2;
+#pragma unroll
+        for (int i = 0; i < N; i++) y[i] = x[i];
+        after_any<N>(a.kind, (const char *)a.alpha.data + channel * bytes, a.alpha.type, a.slope, !one, y);
+#pragma unroll
+        for (int i = 0; i < N; i++) x[i] = y[i];
+    }
 }

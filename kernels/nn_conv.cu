@@ -1,268 +1,201 @@
-// Convolution along time, plain, strided, dilated, in groups and transposed: all as plain ones (nn_kernel.h, nn_phase).
-// Grid: tiles of positions; tiles of outputs of each group; phases of each n.
+// Convolution along time, plain, strided, dilated, in groups and transposed, in float; nn_conv_16.cu has 16-bit types.
 //
-//   nn_conv_few   a thread an output: groups of few outputs (depthwise), and windows that no block can hold
-//   nn_conv_f32   a block 16 OUTPUTS x 64 positions, a thread OUTPUTS x 4; any types
-//   nn_conv_f16, nn_conv_bf16  a block 128 outputs x 64 positions on tensor cores, four warps of 64 x 32, for x and
-//                 weights of one type
+//   nn_conv_few        a thread an output: groups of few outputs (depthwise), and what is no product of tiles
+//   nn_conv_f32_128_s  a block 128 rows x 128 positions, a thread 8 x 8; s blocks of a cluster share the terms
+//   nn_conv_f32_64_s   a block 64 x 64, a thread 8 x 4
+//   nn_conv_any        likewise, of any types
 //
-// A block takes the window of x that its positions touch, some channels at a time, and the weights of those channels for
-// up to TAPS taps, to shared memory; every element of x is read once a tile of outputs. In 16 bits the window lies
-// transposed, [position][channel], so that any stride and dilation is a distance between rows.
-// Judge: the CPU's (models/nn_conv.c), and torch.
-#include "nn.cuh"
+// Terms come eight at a time to shared memory, [term][row] and [term][position], three steps ahead of their use (F32 by
+// copies in the background). Judge: the CPU's (models/nn_conv.c), and torch.
+#include "nn_conv.cuh"
 
-#define POSITIONS 64
-#define TAPS      8 // as in models/nn_conv.c, like the numbers of channels
-
-struct tile {
-    nn_phase phase;
-    long long position; // the first, of the phase
-    int n, group, output;
-};
-
-static __device__ __forceinline__ tile tile_of(const nn_conv_args &a, int outputs_a_tile)
+static __device__ __forceinline__ float x_at(const nn_conv_args &a, int n, int channel, long long at)
 {
-    const int tiles = (a.outputs + outputs_a_tile - 1) / outputs_a_tile;
-    tile t;
-    t.phase = nn_phase_of(&a, (int)blockIdx.z % a.phases);
-    t.n = (int)blockIdx.z / a.phases;
-    t.group = (int)blockIdx.y / tiles;
-    t.output = (int)blockIdx.y % tiles * outputs_a_tile;
-    t.position = (long long)blockIdx.x * POSITIONS;
-    return t;
+    if (at < 0 || at >= a.length) return 0;
+    return load(a.x.data, a.x.type, n * a.x.strides[0] + channel * a.x.strides[1] + at);
 }
 
-static __device__ __forceinline__ float x_at(const nn_conv_args &a, const tile &t, int channel, long long at)
-{
-    if (channel >= a.inputs || at < 0 || at >= a.length) return 0;
-    return load(a.x.data, a.x.type,
-                t.n * a.x.strides[0] + ((long long)t.group * a.inputs + channel) * a.x.strides[1] + at);
-}
-
-static __device__ __forceinline__ long long weight_at(const nn_conv_args &a, int group, int output, int channel, int tap)
-{
-    return group * a.next_group + output * a.weight.strides[0] + channel * a.weight.strides[1] + tap * a.weight.strides[2];
-}
-
-static __device__ __forceinline__ void put(const nn_conv_args &a, const tile &t, int output, long long position, float sum)
-{
-    if (output >= a.outputs || position >= t.phase.n) return;
-    const long long channel = (long long)t.group * a.outputs + output, at = t.phase.first + position * t.phase.step;
-    float y = after(a.after, sum + load_or(a.bias, channel, 0), channel);
-    if (a.residual.data)
-        y += load(a.residual.data, a.residual.type, t.n * a.residual.strides[0] + channel * a.residual.strides[1] + at);
-    store(a.out.data, a.out.type, t.n * a.out.strides[0] + channel * a.out.strides[1] + at, y);
-}
-
+// Grid: blocks of 256 positions, output channels, n.
 extern "C" __global__ void __launch_bounds__(256) nn_conv_few(nn_conv_args a)
 {
-    tile t = tile_of(a, 4);
-    const nn_phase &p = t.phase;
-    const long long position = t.position + threadIdx.x % POSITIONS;
-    const int output = t.output + (int)threadIdx.x / POSITIONS;
-    if (output >= a.outputs || position >= p.n) return;
+    let_next_begin();
+    wait_for_earlier();
+    const long long position = (long long)blockIdx.x * 256 + threadIdx.x;
+    if (position >= a.out_length) return;
+    const int n = blockIdx.z, channel = blockIdx.y, group = channel / a.outputs, output = channel % a.outputs;
     float sum = 0;
-    for (int c = 0; c < a.inputs; c++)
-        for (int i = 0; i < p.n_taps; i++)
-            sum += load(a.weight.data, a.weight.type, weight_at(a, t.group, output, c, p.tap + i * p.tap_step)) *
-                   x_at(a, t, c, p.at + (long long)i * p.at_step + position * p.x_step);
-    put(a, t, output, position, sum);
+    for (int tap = 0; tap < a.taps; tap++) {
+        long long at = position * a.stride - a.padding + (long long)tap * a.dilation;
+        if (a.transposed) {
+            const long long from = position + a.padding - (long long)tap * a.dilation;
+            at = (int)from == from ? (int)from / a.stride : from / a.stride;
+            if (from < 0 || at * a.stride != from) continue;
+        }
+        const long long w = group * a.next_group + output * a.weight.strides[0] + tap * a.weight.strides[2];
+        for (int c = 0; c < a.inputs; c++)
+            sum += load(a.weight.data, a.weight.type, w + c * a.weight.strides[1]) * x_at(a, n, group * a.inputs + c, at);
+    }
+    float y = after(a.after, sum + load_or(a.bias, channel, 0), channel);
+    if (a.residual.data)
+        y += load(a.residual.data, a.residual.type, n * a.residual.strides[0] + channel * a.residual.strides[1] + position);
+    store(a.out.data, a.out.type, n * a.out.strides[0] + channel * a.out.strides[1] + position, y);
 }
 
-// Taps first .. first + n - 1 of a tile: where their window begins, its length, and where tap i lies in it.
-struct window {
-    long long begin;
-    int length, first, n;
+// ---- products
+
+#define TERMS  8 // of a step
+#define STAGES 4
+
+// What a thread brings of each step: four rows of a term, and four positions of one.
+struct carrier {
+    int weights[4], at[4], n_taps[4]; // where rows begin, of the group's weights; positions; taps of the rows
+    int w_term, w_row, x_term, x_position;
+    const char *w, *x; // of the group
 };
 
-static __device__ __forceinline__ window window_of(const tile &t, int first)
+static __device__ __forceinline__ int bytes_of(int type) { return type == NN_F32 ? 4 : 2; }
+
+template <int SIDE> static __device__ __forceinline__ carrier carrier_of(const nn_conv_args &a, const tile &t)
 {
-    const nn_phase &p = t.phase;
-    window w;
-    w.first = first;
-    w.n = min(TAPS, p.n_taps - first);
-    const int last = first + w.n - 1, low = p.at_step < 0 ? last : first;
-    w.begin = p.at + (long long)low * p.at_step + t.position * p.x_step;
-    w.length = (POSITIONS - 1) * p.x_step + (w.n - 1) * (p.at_step < 0 ? -p.at_step : p.at_step) + 1;
-    return w;
+    const nn_conv_product &p = a.product;
+    carrier c;
+    c.x_term = threadIdx.x / (SIDE / 4);
+    c.x_position = threadIdx.x % (SIDE / 4);
+    c.w_term = p.rows_inside ? c.x_term : threadIdx.x % TERMS;
+    c.w_row = p.rows_inside ? c.x_position : threadIdx.x / TERMS;
+    c.w = (const char *)a.weight.data + t.group * a.next_group * bytes_of(a.weight.type);
+    c.x = (const char *)a.x.data +
+          (t.n * a.x.strides[0] + (long long)t.group * a.inputs * a.x.strides[1]) * bytes_of(a.x.type);
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        c.weights[j] = (int)weights_of(a, t.row + c.w_row + SIDE / 4 * j, &c.n_taps[j]);
+        c.at[j] = (t.position + c.x_position + SIDE / 4 * j) * p.x_step + p.at;
+    }
+    return c;
 }
 
-static __device__ __forceinline__ int place_of(const tile &t, const window &w, int i)
+// Channel and tap of a term; the channel is beyond the last one's, or the tap, where there is no such term.
+static __device__ __forceinline__ void term_of(const nn_conv_product &p, int k, int *channel, int *tap)
 {
-    return t.phase.at_step < 0 ? (w.n - 1 - i) * -t.phase.at_step : i * t.phase.at_step;
+    const int u = (int)__umulhi((unsigned)k, p.magic), v = k - u * p.inner;
+    *channel = p.taps_inside ? u : v;
+    *tap = p.taps_inside ? v : u;
 }
 
-// ---- float
-
-#define CHANNELS 8
-
-// OUTPUTS of a channel's tap, for positions 16 apart.
-template <int OUTPUTS>
-static __device__ __forceinline__ void add_tap(const float *weights, const float *x, int step, float (*sums)[4])
+template <bool ANY>
+static __device__ __forceinline__ void bring(float *to, const char *from, int type, long long at, bool valid)
 {
-    float y[4];
+    if (ANY) *to = valid ? load(from, type, at) : 0;
+    else copy_async_4(to, (const float *)from + at, valid);
+}
+
+// Terms k .. k + TERMS - 1.
+template <int SIDE, bool ANY>
+static __device__ __forceinline__ void bring_step(const nn_conv_args &a, const carrier &c, int k, float *w, float *x)
+{
+    const nn_conv_product &p = a.product;
+    int channel, tap;
+    term_of(p, k + c.w_term, &channel, &tap);
+    const int from = channel * (int)a.weight.strides[1] + tap * p.merged * (int)a.weight.strides[2];
+    const int last = channel < a.inputs ? tap : a.taps; // no row has that one
 #pragma unroll
-    for (int j = 0; j < 4; j++) y[j] = x[16 * j * step];
+    for (int j = 0; j < 4; j++)
+        bring<ANY>(w + c.w_term * (SIDE + 4) + c.w_row + SIDE / 4 * j, c.w, a.weight.type, c.weights[j] + from,
+                   last < c.n_taps[j]);
+    term_of(p, k + c.x_term, &channel, &tap);
+    const long long line = channel * a.x.strides[1];
+    const int shift = tap * p.at_step;
+    const unsigned length = channel < a.inputs && tap < p.n_taps ? (unsigned)a.length : 0;
 #pragma unroll
-    for (int o = 0; o < OUTPUTS; o += 4) {
-        const float4 v = *(const float4 *)(weights + o);
+    for (int j = 0; j < 4; j++)
+        bring<ANY>(x + c.x_term * (SIDE + 4) + c.x_position + SIDE / 4 * j, c.x, a.x.type, line + (c.at[j] + shift),
+                   (unsigned)(c.at[j] + shift) < length);
+    copy_async_commit();
+}
+
+// Of a thread: warps have 32 rows and SIDE / 2 positions, lanes 8 y + x rows 4 y .. of each 16, positions 4 x .. of each 32.
+template <int SIDE> static __device__ __forceinline__ int row_of_thread()
+{
+    return threadIdx.x / 64 * 32 + threadIdx.x % 32 / 8 * 4;
+}
+
+template <int SIDE> static __device__ __forceinline__ int position_of_thread()
+{
+    return threadIdx.x / 32 % 2 * (SIDE / 2) + threadIdx.x % 8 * 4;
+}
+
+template <int SIDE>
+static __device__ __forceinline__ void add_terms(const float *w, const float *x, float (*sums)[SIDE / 16])
+{
+    w += row_of_thread<SIDE>();
+    x += position_of_thread<SIDE>();
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            sums[o][j] += v.x * y[j];
-            sums[o + 1][j] += v.y * y[j];
-            sums[o + 2][j] += v.z * y[j];
-            sums[o + 3][j] += v.w * y[j];
+    for (int k = 0; k < TERMS; k++) {
+        float v[8], y[SIDE / 16];
+#pragma unroll
+        for (int i = 0; i < 8; i += 4) *(float4 *)(v + i) = *(const float4 *)(w + k * (SIDE + 4) + 4 * i);
+#pragma unroll
+        for (int i = 0; i < SIDE / 16; i += 4) *(float4 *)(y + i) = *(const float4 *)(x + k * (SIDE + 4) + 8 * i);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+#pragma unroll
+            for (int j = 0; j < SIDE / 16; j++) sums[i][j] += v[i] * y[j];
+    }
+}
+
+template <int SIDE, int SPLITS, bool ANY = false> static __device__ __forceinline__ void conv_f32(const nn_conv_args &a)
+{
+    constexpr int stage = TERMS * (SIDE + 4);
+    __shared__ float4 memory[2 * STAGES * stage / 4]; // weights, x; then 64 rows of sums
+    float *const w = (float *)memory, *const x = w + STAGES * stage;
+    const tile t = tile_of<SIDE, SPLITS>(a);
+    const int steps = (a.inputs * a.product.n_taps + TERMS - 1) / TERMS;
+    const int begin = steps * t.split / SPLITS, end = steps * (t.split + 1) / SPLITS;
+    float sums[8][SIDE / 16] = {};
+    let_next_begin();
+    wait_for_earlier();
+    const carrier c = carrier_of<SIDE>(a, t);
+    for (int s = begin; s < begin + STAGES - 1; s++)
+        if (s < end) bring_step<SIDE, ANY>(a, c, s * TERMS, w + (s - begin) * stage, x + (s - begin) * stage);
+        else copy_async_commit();
+    for (int s = begin; s < end; s++) {
+        const int now = (s - begin) % STAGES, next = (s - begin + STAGES - 1) % STAGES;
+        copy_async_wait<STAGES - 2>();
+        __syncthreads(); // the step's terms are there, and those of the step before were used by all
+        if (s + STAGES - 1 < end) bring_step<SIDE, ANY>(a, c, (s + STAGES - 1) * TERMS, w + next * stage, x + next * stage);
+        else copy_async_commit();
+        add_terms<SIDE>(w + now * stage, x + now * stage, sums);
+    }
+    const int row = row_of_thread<SIDE>(), position = position_of_thread<SIDE>();
+    for (int first = 0; first < SIDE; first += 64) {
+        __syncthreads();
+        if (row >= first && row < first + 64) {
+#pragma unroll
+            for (int i = 0; i < 8; i++)
+#pragma unroll
+                for (int j = 0; j < SIDE / 16; j += 4)
+                    *(float4 *)(w + (row - first + i % 4 + i / 4 * 16) * (SIDE + 4) + position + 8 * j) =
+                        make_float4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]);
         }
+        finish<SIDE, SPLITS, 2 * SIDE, 64>(a, t, w, first);
     }
 }
 
-template <int OUTPUTS> static __device__ __forceinline__ void conv_f32(const nn_conv_args &a)
+#define KERNEL(side, splits, blocks)                                                                                   \
+    extern "C" __global__ void CLUSTER_##splits    __launch_bounds__(2 * side, blocks)                                 \
+        nn_conv_f32_##side##_##splits(const __grid_constant__ nn_conv_args a)                                          \
+    {                                                                                                                  \
+        conv_f32<side, splits>(a);                                                                                     \
+    }
+
+KERNEL(128, 1, 2)
+KERNEL(128, 2, 2)
+KERNEL(128, 3, 2)
+KERNEL(128, 4, 2)
+KERNEL(64, 1, 4)
+KERNEL(64, 8, 4)
+
+extern "C" __global__ void __launch_bounds__(128, 4) nn_conv_any(const __grid_constant__ nn_conv_args a)
 {
-    extern __shared__ float4 memory_f32[];
-    float *shared = (float *)memory_f32;
-    constexpr int pitch = 16 * OUTPUTS + 4;
-    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
-    const tile t = tile_of(a, 16 * OUTPUTS);
-    if (t.position >= t.phase.n) return;
-    float *weights = shared, *x = shared + CHANNELS * TAPS * pitch, sums[OUTPUTS][4] = {};
-    for (int first = 0; first < t.phase.n_taps; first += TAPS) {
-        const window w = window_of(t, first);
-        for (int channel = 0; channel < a.inputs; channel += CHANNELS) {
-            __syncthreads(); // the last ones have been used
-            const int each = CHANNELS * w.n;
-            for (int e = threadIdx.x; e < 16 * OUTPUTS * each; e += 256) {
-                const int output = e / each, c = e % each / w.n, i = e % w.n;
-                const bool is_there = t.output + output < a.outputs && channel + c < a.inputs;
-                weights[e % each * pitch + output] =
-                    is_there ? load(a.weight.data, a.weight.type,
-                                    weight_at(a, t.group, t.output + output, channel + c,
-                                              t.phase.tap + (first + i) * t.phase.tap_step))
-                             : 0;
-            }
-            for (int e = threadIdx.x; e < CHANNELS * w.length; e += 256)
-                x[e] = x_at(a, t, channel + e / w.length, w.begin + e % w.length);
-            __syncthreads();
-            for (int c = 0; c < CHANNELS; c++)
-                for (int i = 0; i < w.n; i++)
-                    add_tap<OUTPUTS>(weights + (c * w.n + i) * pitch + ty * OUTPUTS,
-                                     x + c * w.length + place_of(t, w, i) + tx * t.phase.x_step, t.phase.x_step, sums);
-        }
-    }
-#pragma unroll
-    for (int o = 0; o < OUTPUTS; o++)
-#pragma unroll
-        for (int j = 0; j < 4; j++) put(a, t, t.output + ty * OUTPUTS + o, t.position + tx + 16 * j, sums[o][j]);
+    conv_f32<64, 1, true>(a);
 }
-
-extern "C" __global__ void __launch_bounds__(256) nn_conv_f32(nn_conv_args a)
-{
-    if (a.wide) conv_f32<8>(a);
-    else conv_f32<4>(a);
-}
-
-// ---- tensor cores
-
-#define OUTPUTS16  128
-#define CHANNELS16 32
-#define PITCH      (CHANNELS16 + 8) // elements of a row: rows side by side lie in other banks
-
-// Weights of the window's taps, [tap][output][channel].
-static __device__ __forceinline__ void fetch_weights(const nn_conv_args &a, const tile &t, const window &w, int channel,
-                                                     unsigned short *to)
-{
-    if (a.packs) {
-        for (int e = threadIdx.x; e < w.n * OUTPUTS16 * (CHANNELS16 / 8); e += 128) {
-            const int c = e % (CHANNELS16 / 8) * 8, row = e / (CHANNELS16 / 8), output = t.output + row % OUTPUTS16;
-            const int tap = t.phase.tap + (w.first + row / OUTPUTS16) * t.phase.tap_step;
-            const bool valid = output < a.outputs && channel + c < a.inputs;
-            const long long at = weight_at(a, t.group, valid ? output : 0, valid ? channel + c : 0, tap);
-            copy_async_16(to + row * PITCH + c, (const unsigned short *)a.weight.data + at, valid);
-        }
-        copy_async_commit();
-        return;
-    }
-    const int each = CHANNELS16 * w.n;
-    for (int e = threadIdx.x; e < OUTPUTS16 * each; e += 128) {
-        const int output = e / each, c = e % each / w.n, i = e % w.n;
-        const bool valid = t.output + output < a.outputs && channel + c < a.inputs;
-        const int tap = t.phase.tap + (w.first + i) * t.phase.tap_step;
-        to[(i * OUTPUTS16 + output) * PITCH + c] =
-            valid ? ((const unsigned short *)a.weight.data)[weight_at(a, t.group, t.output + output, channel + c, tap)] : 0;
-    }
-}
-
-// The window, [position][channel], two channels a store.
-static __device__ __forceinline__ void fetch_window(const nn_conv_args &a, const tile &t, const window &w, int channel,
-                                                    unsigned short *to)
-{
-    const unsigned short *x = (const unsigned short *)a.x.data + t.n * a.x.strides[0] +
-                              ((long long)t.group * a.inputs + channel) * a.x.strides[1] + w.begin;
-    for (int e = threadIdx.x; e < CHANNELS16 / 2 * w.length; e += 128) {
-        const int c = e / w.length * 2, p = e % w.length;
-        const bool inside = w.begin + p >= 0 && w.begin + p < a.length;
-        const unsigned low = inside && channel + c < a.inputs ? x[c * a.x.strides[1] + p] : 0;
-        const unsigned high = inside && channel + c + 1 < a.inputs ? x[(c + 1) * a.x.strides[1] + p] : 0;
-        *(unsigned *)(to + p * PITCH + c) = low | high << 16;
-    }
-}
-
-template <bool BF16>
-static __device__ __forceinline__ void multiply(const tile &t, const window &w, const unsigned short *weights,
-                                                const unsigned short *x, float (*sums)[4][4])
-{
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, matrix = lane / 8;
-    const unsigned short *a_row = weights + (warp / 2 * 64 + lane % 16) * PITCH + lane / 16 * 8;
-    const int position = warp % 2 * 32 + matrix / 2 * 8 + lane % 8;
-    for (int i = 0; i < w.n; i++) {
-        const int place = place_of(t, w, i);
-#pragma unroll
-        for (int k = 0; k < CHANNELS16; k += 16) {
-            unsigned b[2][4];
-#pragma unroll
-            for (int n = 0; n < 2; n++)
-                load_matrices(b[n], x + (place + (position + 16 * n) * t.phase.x_step) * PITCH + k + matrix % 2 * 8);
-#pragma unroll
-            for (int m = 0; m < 4; m++) {
-                unsigned own[4];
-                load_matrices(own, a_row + (i * OUTPUTS16 + 16 * m) * PITCH + k);
-#pragma unroll
-                for (int n = 0; n < 4; n++)
-                    if (BF16) mma_bf16(sums[m][n], own, b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
-                    else mma_f16(sums[m][n], own, b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
-            }
-        }
-    }
-}
-
-template <bool BF16> static __device__ __forceinline__ void conv_16(const nn_conv_args &a)
-{
-    extern __shared__ uint4 memory[];
-    const tile t = tile_of(a, OUTPUTS16);
-    if (t.position >= t.phase.n) return;
-    unsigned short *weights = (unsigned short *)memory, *x = weights + min(TAPS, a.taps) * OUTPUTS16 * PITCH;
-    float sums[4][4][4] = {};
-    for (int first = 0; first < t.phase.n_taps; first += TAPS) {
-        const window w = window_of(t, first);
-        for (int channel = 0; channel < a.inputs; channel += CHANNELS16) {
-            __syncthreads(); // the last ones have been used
-            fetch_weights(a, t, w, channel, weights);
-            fetch_window(a, t, w, channel, x);
-            copy_async_wait<0>();
-            __syncthreads();
-            multiply<BF16>(t, w, weights, x, sums);
-        }
-    }
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-#pragma unroll
-    for (int m = 0; m < 4; m++)
-#pragma unroll
-        for (int n = 0; n < 4; n++)
-#pragma unroll
-            for (int c = 0; c < 4; c++)
-                put(a, t, t.output + warp / 2 * 64 + 16 * m + lane / 4 + c / 2 * 8,
-                    t.position + warp % 2 * 32 + 8 * n + lane % 4 * 2 + c % 2, sums[m][n][c]);
-}
-
-extern "C" __global__ void __launch_bounds__(128) nn_conv_f16(nn_conv_args a) { conv_16<false>(a); }
-extern "C" __global__ void __launch_bounds__(128) nn_conv_bf16(nn_conv_args a) { conv_16<true>(a); }

@@ -18,7 +18,24 @@ enum { NN_NONE, NN_RELU, NN_SILU, NN_GELU, NN_GELU_TANH, NN_SIGMOID, NN_TANH, NN
 // ---- activations, without branches, so that loops vectorise
 
 // e^x for |x| < 87; the exponent's rounding makes errors of 6e-8 |x|. Not a number stays.
-WT_SHARED_FN float nn_exp(float x) { return x != x ? x : wt_exp2(x * 1.44269504f); }
+WT_SHARED_FN float nn_exp(float x)
+{
+#ifdef __CUDACC__
+    return __expf(x);
+#else
+    return x != x ? x : wt_exp2(x * 1.44269504f);
+#endif
+}
+
+// x / y; on a GPU within two units of the last place, and 0 where |y| is above 2^126.
+WT_SHARED_FN float nn_divide(float x, float y)
+{
+#ifdef __CUDACC__
+    return __fdividef(x, y);
+#else
+    return x / y;
+#endif
+}
 
 // erf by a ratio of polynomials in x^2 for |x| <= 4, where it is 1 - 1.5e-8; largest error 5e-7 (tests/test_nn.c).
 // Coefficients: Eigen, MathFunctionsImpl.h, generic_fast_erf_float of 3.3.
@@ -36,10 +53,17 @@ WT_SHARED_FN float nn_erf(float x)
     q = q * v2 - 1.68282697438203e-03f;
     q = q * v2 - 7.37332916720468e-03f;
     q = q * v2 - 1.42647390514189e-02f;
-    return v * p / q;
+    return nn_divide(v * p, q);
 }
 
-WT_SHARED_FN float nn_tanh(float x) { return x != x ? x : wt_tanh(x); }
+// wt_tanh of the words above. Not a number stays.
+WT_SHARED_FN float nn_tanh(float x)
+{
+    const float a = x < 0 ? -x : x, a2 = a * a;
+    const float small = a * (1 + a2 * (-0.333333333f + a2 * (0.133333333f + a2 * (-0.0539682540f + a2 * 0.0218694885f))));
+    const float y = a < 0.3f ? small : 1 - nn_divide(2, nn_exp(2 * a) + 1);
+    return x != x ? x : x < 0 ? -y : y;
+}
 
 // sin(x)^2: x less the nearest multiple of pi, in two parts, then the sine's series to x^11, cut below 6e-8 of 1.
 WT_SHARED_FN float nn_sin2(float x)
@@ -60,14 +84,14 @@ WT_SHARED_FN float nn_activate(int kind, float x, float p)
 {
     switch (kind) {
     case NN_RELU: return x < 0 ? 0 : x;
-    case NN_SILU: return x / (1 + nn_exp(-x));
+    case NN_SILU: return nn_divide(x, 1 + nn_exp(-x));
     case NN_GELU: return 0.5f * x * (1 + nn_erf(x * 0.70710678f));
     case NN_GELU_TANH: return 0.5f * x * (1 + nn_tanh(0.79788456f * (x + 0.044715f * x * x * x)));
-    case NN_SIGMOID: return 1 / (1 + nn_exp(-x));
+    case NN_SIGMOID: return nn_divide(1, 1 + nn_exp(-x));
     case NN_TANH: return nn_tanh(x);
     case NN_LEAKY_RELU: return x < 0 ? x * p : x;
     case NN_RELU2: return x < 0 ? 0 : x * x;
-    case NN_SNAKE: return x + nn_sin2(p * x) / p;
+    case NN_SNAKE: return x + nn_divide(nn_sin2(p * x), p);
     default: return x;
     }
 }
@@ -97,6 +121,10 @@ typedef struct nn_after {
     int kind;
 } nn_after;
 
+// How a GPU's threads meet the elements of rows: NN_PACKS_F32 .. NN_PACKS_BF16: all of that type, 16 bytes at once;
+// NN_PACKS: fours of any types; else one by one.
+typedef enum nn_access { NN_SINGLE, NN_PACKS, NN_PACKS_F32, NN_PACKS_F16, NN_PACKS_BF16 } nn_access;
+
 // ---- pointwise: out = activation(x + bias) * up + residual
 
 typedef struct nn_point_args {
@@ -105,7 +133,7 @@ typedef struct nn_point_args {
     nn_after after;
     long long rows, width;
     int row_channels; // channels are rows, modulo this; 0 = columns
-    int packs;        // GPU: everything in fours
+    nn_access access; // GPU
 } nn_point_args;
 
 // ---- norms of rows, and of channels
@@ -119,7 +147,7 @@ typedef struct nn_norm_args {
     int groups, channels;  // row r holds channels (r modulo groups) * channels ..
     float eps;
     int centre, l2, one_plus; // mean removed; the sum and not the mean of squares
-    int packs;                // GPU: everything in fours
+    nn_access access;         // GPU
 } nn_norm_args;
 
 // ---- tokens
@@ -145,6 +173,20 @@ typedef struct nn_rope_args {
 
 // ---- convolution
 
+// For a GPU a convolution is a product: rows are outputs, of a transposed one (output, position modulo stride), columns
+// are positions q, and terms are (channel, tap i). Row (o, r) has weights of taps r + i merged, x is at q x_step + at +
+// i at_step, and the sum goes to q merged + r - shift.
+typedef struct nn_conv_product {
+    int rows, merged, n_taps, x_step, at, at_step, shift;
+    int positions;
+    // f32: term k = u inner + v, u = k magic / 2^32; u and v are channel and tap, or tap and channel
+    unsigned magic;
+    int inner, taps_inside, rows_inside; // rows_inside: rows of weights are nearer than terms
+    // 16 bits: taps of a window of x, its length; x and weights can be read 16 bytes at a time
+    int chunk, window, x_packs, w_packs;
+    int fours; // out and residual, four positions at once
+} nn_conv_product;
+
 typedef struct nn_conv_args {
     nn_strided x, residual, out; // strides of n and channels
     nn_strided weight;           // of outputs, inputs, taps; of transposed the outputs of a group
@@ -153,8 +195,8 @@ typedef struct nn_conv_args {
     long long length, out_length, next_group; // next_group: weights between groups, transposed and not
     int n, groups, inputs, outputs, taps;     // inputs and outputs of a group
     int stride, padding, dilation, transposed;
-    int phases;      // stride of transposed, else 1
-    int packs, wide; // GPU: weights in eights of channels; tiles of 128 outputs
+    int phases;              // stride of transposed, else 1
+    nn_conv_product product; // GPU
 } nn_conv_args;
 
 // A convolution is one or, transposed, `stride` plain ones: output first + j step is the sum over taps
@@ -218,6 +260,7 @@ typedef struct nn_attend_args {
     long long mask_strides[4];
     int mask_type;
     int n, heads, group, queries, keys, d_head, causal, window;
+    int fours, pairs; // GPU: rows of v in fours of F32; of out in pairs of its 16-bit type, which is the others'
     float scale;
 } nn_attend_args;
 #endif

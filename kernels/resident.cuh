@@ -9,7 +9,10 @@
 #include "chain_control.cuh"
 
 #define RESIDENT_REST_NS 2000 // between two looks at the doorbell while no block is due
-#define RESIDENT_BEHIND 128   // clocks by which input is asked for after the doorbell, which the host writes last
+// Clocks by which input is asked for after the doorbell, which the host writes last: at once, and once more, for the
+// words' loads may overtake the doorbell's.
+#define RESIDENT_BEHIND 128
+#define RESIDENT_AGAIN  800
 
 enum resident_verdict { RESIDENT_GO_ON, RESIDENT_BLOCK, RESIDENT_LEAVE, RESIDENT_KILLED, RESIDENT_OVER };
 
@@ -51,6 +54,11 @@ struct resident_block {
     int frames;
 };
 
+// What a thread found of its first sample while the doorbell was looked at, of this turn or not.
+struct resident_words {
+    wt_block_word first, again;
+};
+
 // How blocks come: at a pace, so most of the time between two need not be spent on the bus. In clocks.
 struct resident_pace {
     long long last, gap; // when the last block came, and how long after the one before
@@ -79,32 +87,40 @@ static __device__ __forceinline__ const wt_block_word *resident_ahead(const resi
 // Wait for a turn's doorbell; all threads get the verdict and the doorbell's data. Two lanes poll, doorbell and orders
 // in one load: what more threads load while they wait takes from the rate at which the neighbours read their memory.
 // Only when a block is soon due each thread loads the word `ahead` as well, so that a block needs one trip over the bus
-// and not two; `word` is what it found there, of this turn or not.
+// and not two.
 static __device__ int resident_wait(const resident_args &r, resident_place next, long long end_ns, resident_pace *pace,
-                                    const wt_block_word *ahead, wt_block_word *word, unsigned int *doorbell)
+                                    const wt_block_word *ahead, resident_words *words, unsigned int *doorbell)
 {
     __shared__ int verdict;
     __shared__ unsigned int data;
     const wt_block_word *at = threadIdx.x == 0 ? resident_slot(r, next.turn) : &r.control->orders;
-    const long long soon = pace->last + pace->gap - pace->gap / 4, late = pace->last + 2 * pace->gap;
+    const long long soon = pace->last + pace->gap - pace->gap / 8, late = pace->last + 2 * pace->gap;
     int v = RESIDENT_GO_ON;
     for (unsigned int round = 1; !__syncthreads_or(v); round++) {
         const long long now = clock64();
         const bool due = now >= soon && now < late;
         const wt_block_word told = threadIdx.x < 2 ? block_load(at) : 0;
-        *word = 0;
+        words->first = words->again = 0;
         if (due && ahead) {
             while (clock64() < now + RESIDENT_BEHIND) {
             }
-            *word = block_load(ahead);
+            words->first = block_load(ahead);
+            while (clock64() < now + RESIDENT_AGAIN) {
+            }
+            words->again = block_load(ahead);
         }
         if (threadIdx.x >= 32) continue;
         const wt_block_word bell = __shfl_sync(~0u, told, 0), orders = __shfl_sync(~0u, told, 1);
-        if (wt_block_turn(orders) == next.term) v = RESIDENT_KILLED;
-        else if (wt_block_data(orders) == next.term) v = RESIDENT_LEAVE;
-        else if (wt_block_turn(bell) == next.turn) v = RESIDENT_BLOCK;
-        else if (round % 64 == 0 && __shfl_sync(~0u, resident_now(), 0) > end_ns) v = RESIDENT_OVER;
-        else if (!due) __nanosleep(RESIDENT_REST_NS);
+        if (wt_block_turn(orders) == next.term)
+            v = RESIDENT_KILLED;
+        else if (wt_block_data(orders) == next.term)
+            v = RESIDENT_LEAVE;
+        else if (wt_block_turn(bell) == next.turn)
+            v = RESIDENT_BLOCK;
+        else if (round % 64 == 0 && __shfl_sync(~0u, resident_now(), 0) > end_ns)
+            v = RESIDENT_OVER;
+        else if (!due)
+            __nanosleep(RESIDENT_REST_NS);
         if (threadIdx.x == 0) verdict = v, data = wt_block_data(bell);
     }
     const long long now = clock64();
@@ -126,8 +142,7 @@ static __device__ __noinline__ void resident_header(const resident_args &r, cons
         message.insert[k] = (int)block_take(slot + RESIDENT_INSERTS + k, b.turn, 0);
     }
     if (threadIdx.x == 0) {
-        if (b.flags & RESIDENT_HAS_TARGETS)
-            message.sequence = block_take(slot + RESIDENT_SEQUENCE, b.turn, 0);
+        if (b.flags & RESIDENT_HAS_TARGETS) message.sequence = block_take(slot + RESIDENT_SEQUENCE, b.turn, 0);
         message.inserts = slot + l.inserts_at;
         message.plane = l.point_channels * l.max_frames;
         message.turn = b.turn;
@@ -136,29 +151,31 @@ static __device__ __noinline__ void resident_header(const resident_args &r, cons
     __syncthreads();
 }
 
-// A piece of the input into the chain's first buffer; `word` is what the thread already has of its first sample.
+// A piece of the input into the chain's first buffer; `words` is what the thread already has of its first sample.
 static __device__ __noinline__ void resident_fetch(const chain_args &a, resident_block b, const wt_block_word *in,
-                                                   int done, int n, wt_block_word word)
+                                                   int done, int n, resident_words words)
 {
-    for_each_frame(a.channels, n, [&](int c, int f) {
+    for_each_frame(chain_channels(a), n, [&](int c, int f) {
         const wt_block_word *at = in + c * b.frames + done + f;
         const bool mine = c * CHAIN_MOST_FRAMES + f == (int)threadIdx.x;
-        shared[c * a.block_frames + f] = __uint_as_float(block_take(at, b.turn, mine ? word : 0));
+        wt_block_word word = mine ? words.first : 0;
+        if (mine && wt_block_turn(word) != b.turn) word = words.again;
+        shared[c * chain_stride(a) + f] = __uint_as_float(block_take(at, b.turn, word));
     });
     __syncthreads();
 }
 
-// A piece of the answer; silence, and the instance anew, when a sample is not finite.
+// A piece of the answer, from shared[result] on; silence, and the instance anew, when a sample is not finite.
 static __device__ __noinline__ void resident_answer(const chain_args &a, resident_block b, unsigned char *memory,
-                                                    const float *result, wt_block_word *out, int done, int n)
+                                                    int result, wt_block_word *out, int done, int n)
 {
     int finite = 1;
-    for_each_frame(a.out_channels, n, [&](int c, int f) {
-        finite &= (__float_as_uint(result[c * a.block_frames + f]) & 0x7f800000u) != 0x7f800000u;
+    for_each_frame(chain_out_channels(a), n, [&](int c, int f) {
+        finite &= (__float_as_uint(shared[result + c * chain_stride(a) + f]) & 0x7f800000u) != 0x7f800000u;
     });
     finite = __syncthreads_and(finite);
-    for_each_frame(a.out_channels, n, [&](int c, int f) {
-        const unsigned int y = finite ? __float_as_uint(result[c * a.block_frames + f]) : 0u;
+    for_each_frame(chain_out_channels(a), n, [&](int c, int f) {
+        const unsigned int y = finite ? __float_as_uint(shared[result + c * chain_stride(a) + f]) : 0u;
         block_store(out + c * b.frames + done + f, y, b.turn);
     });
     if (finite) return;
@@ -166,26 +183,41 @@ static __device__ __noinline__ void resident_answer(const chain_args &a, residen
     chain_rest(a, memory);
 }
 
-// A warp a node.
-static __device__ void resident_readings(const chain_args &a, const resident_block &b, const unsigned char *memory,
-                                         wt_block_word *to)
+// A warp a node, those warps that have no samples to answer with when there are such. `to` 0: for the text's sake.
+static __device__ __noinline__ void resident_readings(const chain_args &a, const resident_block &b,
+                                                      const unsigned char *memory, wt_block_word *to)
 {
+    const wt_node_place *places = chain_room_of(a, 0).places;
+    const int warps = blockDim.x / 32, busy = chain_out_channels(a) * CHAIN_MOST_FRAMES / 32 % warps;
 #pragma unroll 1
-    for (int k = threadIdx.x / 32; k < a.n_nodes; k += blockDim.x / 32) {
-        const wt_node_place &p = a.places[k];
+    for (int k = (int)threadIdx.x / 32 - busy; k < a.n_nodes; k += warps - busy) {
+        if (k < 0) return;
+        const wt_node_place &p = places[k];
         const unsigned int *readings = (const unsigned int *)(memory + p.readings);
 #pragma unroll 1
         for (int i = threadIdx.x & 31; i < p.n_readings; i += 32)
-            block_store(to + p.first_reading + i, readings[i], b.turn);
+            if (to) block_store(to + p.first_reading + i, readings[i], b.turn);
     }
 }
 
-// One block of one stream: the answer, with what comes after it left to be done. `word` is as in resident_fetch.
+// What a block up to `end` leaves to be done. A kernel of one block would not have its tables in time.
+static __device__ void resident_after(const resident_args &r, const chain_args &a, unsigned char *memory, long long end)
+{
+    chain_after(a, memory, end);
+#ifdef CHAIN_IN_SHARED
+    if (!r.once) chain_refresh(a, memory);
+#endif
+}
+
+// One block of one stream: the answer, with what comes after it left to be done. `words` is as in resident_fetch.
 static __device__ void resident_stream(const resident_args &r, const chain_args &a, const resident_block &b, int s,
-                                       unsigned char *memory, wt_block_word word)
+                                       unsigned char *memory, resident_words words)
 {
     const resident_layout &l = r.layout;
     wt_block_word *up = r.up + ((long long)(b.turn & (l.slots - 1)) * l.n_streams + s) * l.up_words;
+#ifdef CHAIN_IN_SHARED
+    memory = chain_room_of(a, memory).memory; // the same, as the compiler knows it
+#endif
     wt_instance *instance = (wt_instance *)memory;
     long long position = instance->position;
     int moving = instance->moving;
@@ -197,7 +229,7 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
     for (int done = 0, n; done < b.frames; done += n, position += n) {
         if (done) {
             __syncthreads();
-            chain_after(a, memory, position);
+            resident_after(r, a, memory, position);
         }
         const int phase = (int)(position & (WT_QUANTUM - 1));
         if (moving && phase == 0) moving = chain_control(a, memory, false);
@@ -207,11 +239,12 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
             message.points = s == 0 && b.flags & RESIDENT_HAS_POINTS ? 1 : 0;
             message.done = done;
         }
-        resident_fetch(a, b, resident_input(r, b.turn, s, b.frames), done, n, done ? 0 : word);
+        if (done) words = {0, 0};
+        resident_fetch(a, b, resident_input(r, b.turn, s, b.frames), done, n, words);
         chain_process(a, memory, n, position);
-        resident_answer(a, b, memory, shared + a.output * a.buffer_channels * a.block_frames, up + l.out_at, done, n);
+        if (s == 0 && done + n == b.frames) resident_readings(a, b, memory, up + l.readings_at);
+        resident_answer(a, b, memory, a.output * chain_buffer_floats(a), up + l.out_at, done, n);
     }
-    if (s == 0) resident_readings(a, b, memory, up + l.readings_at);
     if (threadIdx.x == 0) {
         block_store(up, (unsigned int)b.frames, b.turn);
         instance->position = position;
@@ -229,10 +262,11 @@ static __device__ void resident_rehearse(const chain_args &a, unsigned char *mem
         message.points = 0;
         chain_move_room((int)(spare - memory));
     }
-    for_each_frame(a.channels, n, [&](int c, int f) { shared[c * a.block_frames + f] = 0.0f; });
-    resident_fetch(a, b, 0, 0, 0, 0); // no frames: for their text too
+    for_each_frame(a.channels, n, [&](int c, int f) { shared[c * chain_stride(a) + f] = 0.0f; });
+    resident_fetch(a, b, 0, 0, 0, {0, 0}); // no frames: for their text too
     chain_process(a, spare, n, ((const wt_instance *)spare)->position);
-    resident_answer(a, b, spare, shared, 0, 0, 0);
+    resident_readings(a, b, spare, 0);
+    resident_answer(a, b, spare, 0, 0, 0, 0);
     if (threadIdx.x == 0) chain_move_room((int)(memory - spare));
     __syncthreads();
 }
@@ -252,6 +286,7 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
         chain_memory_at = (int)(room - (unsigned char *)shared);
         chain_plans_at = chain_memory_at + (int)r.chain.instance_bytes;
         chain_places_at = chain_plans_at + (int)r.plans_bytes;
+        chain_changed = CHAIN_RESTED;
     }
 #endif
     if (r.copy_memory) {
@@ -278,12 +313,15 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
             r.targets[blockIdx.x * r.layout.n_params + first + i] =
                 ((const wt_ramp *)(memory + a->places[k].ramps))[i].target;
     __syncthreads();
+#ifdef CHAIN_IN_SHARED
+    if (!r.once) chain_refresh(*a, memory);
+#endif
     return memory;
 }
 
-// Thread 0, after a block: whether the kernel has lived long enough. Several thread blocks leave after the same turn, or
-// the next kernel, which begins when all have left, would keep a block waiting that only some have answered: the first
-// names a turn that none can have reached, as a slot is used again when all have answered.
+// Thread 0, after a block: whether the kernel has lived long enough. Several thread blocks leave after the same turn,
+// or the next kernel, which begins when all have left, would keep a block waiting that only some have answered: the
+// first names a turn that none can have reached, as a slot is used again when all have answered.
 static __device__ bool resident_has_lived(const resident_args &r, resident_place here, bool over, bool *told)
 {
     wt_block_word *last = (wt_block_word *)(r.places + r.layout.n_streams);
@@ -325,19 +363,19 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
         resident_place next = here;
         next.turn = wt_block_next(here.turn);
         unsigned int doorbell;
-        wt_block_word word;
+        resident_words words;
         verdict = resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &pace,
-                                resident_ahead(r, next.turn, frames), &word, &doorbell);
+                                resident_ahead(r, next.turn, frames), &words, &doorbell);
         if (verdict != RESIDENT_BLOCK) break;
         const resident_block block = {next.turn, doorbell, (int)(doorbell & RESIDENT_FRAMES)};
-        if (block.frames != frames) word = 0; // of another place in the block
+        if (block.frames != frames) words = {0, 0}; // of another place in the block
         frames = block.frames;
         if (doorbell & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
-        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x, word = 0)
-            resident_stream(r, a, block, s, memory_of(s), word);
+        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x, words = {0, 0})
+            resident_stream(r, a, block, s, memory_of(s), words);
         const bool quick = 8 * (clock64() - pace.last) < pace.gap;
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
-            chain_after(a, memory_of(s), ((const wt_instance *)memory_of(s))->position);
+            resident_after(r, a, memory_of(s), ((const wt_instance *)memory_of(s))->position);
         here = next;
         const bool over = resident_now() > begin_ns + r.life_ns;
         if (__syncthreads_or(r.once || (threadIdx.x == 0 && resident_has_lived(r, here, over, &told)))) {
@@ -359,6 +397,5 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
     __threadfence_system();
     __syncthreads();
     if (threadIdx.x == 0)
-        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
-            block_store_release(r.left + s, here.turn, here.term);
+        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x) block_store_release(r.left + s, here.turn, here.term);
 }

@@ -2,6 +2,7 @@
 // in registers from one section to the next. In each section a thread runs its frames from empty states; a scan over
 // threads (states are linear in the states before: powers of one 2 * 2 matrix) tells what the states really were, and
 // their ringing is added. All in double.
+// sos_filtfilt does so there and back, from steady states, by way of a row in double.
 // Bound by double arithmetic: some 40 operations a frame and section. Judge: the CPU (dsp/sos.c), 2e-6 of the peak.
 #include "sos_kernel.h"
 
@@ -74,19 +75,17 @@ static __device__ sos_state states_before(const wt_sos_section &f, sos_state own
     return plus(before, start);
 }
 
-extern "C" __global__ void __launch_bounds__(WT_SOS_THREADS) sos_rows(wt_sos_args a)
+// Frames through all sections, whose states before the first lie in `carries`.
+template <class Read, class Write>
+static __device__ __forceinline__ void run_frames(const wt_sos_args &a, long long n_frames, sos_state *carries,
+                                                  Read read, Write write)
 {
-    extern __shared__ double sos_shared[]; // carries [n_sections], then warps [WARPS]
-    sos_state *carries = (sos_state *)sos_shared, *warps = carries + a.n_sections;
-    const float *in = a.in + blockIdx.x * a.n_frames;
-    float *out = a.out + blockIdx.x * a.n_frames;
-    for (int k = threadIdx.x; k < a.n_sections; k += WT_SOS_THREADS) carries[k] = {0, 0};
-    __syncthreads();
-    for (long long begin = 0; begin < a.n_frames; begin += WT_SOS_RUN * WT_SOS_THREADS) {
+    sos_state *warps = carries + a.n_sections;
+    for (long long begin = 0; begin < n_frames; begin += WT_SOS_RUN * WT_SOS_THREADS) {
         const long long first = begin + threadIdx.x * WT_SOS_RUN;
         double x[WT_SOS_RUN];
 #pragma unroll
-        for (int k = 0; k < WT_SOS_RUN; k++) x[k] = first + k < a.n_frames ? in[first + k] : 0;
+        for (int k = 0; k < WT_SOS_RUN; k++) x[k] = first + k < n_frames ? read(first + k) : 0;
         for (int k = 0; k < a.n_sections; k++) {
             const wt_sos_section &f = a.sections[k];
             const sos_state own = run_alone(f, x);
@@ -94,6 +93,51 @@ extern "C" __global__ void __launch_bounds__(WT_SOS_THREADS) sos_rows(wt_sos_arg
         }
 #pragma unroll
         for (int k = 0; k < WT_SOS_RUN; k++)
-            if (first + k < a.n_frames) out[first + k] = (float)x[k];
+            if (first + k < n_frames) write(first + k, x[k]);
     }
+}
+
+extern __shared__ double sos_shared[]; // carries [n_sections], then warps [WARPS]
+
+extern "C" __global__ void __launch_bounds__(WT_SOS_THREADS) sos_rows(wt_sos_args a)
+{
+    sos_state *carries = (sos_state *)sos_shared;
+    const float *in = a.in + blockIdx.x * a.n_frames;
+    float *out = a.out + blockIdx.x * a.n_frames;
+    for (int k = threadIdx.x; k < a.n_sections; k += WT_SOS_THREADS) carries[k] = {0, 0};
+    __syncthreads();
+    run_frames(
+        a, a.n_frames, carries, [&](long long t) { return (double)in[t]; },
+        [&](long long t, double x) { out[t] = (float)x; });
+}
+
+// The states in which `first` has lasted for ever. All threads together.
+static __device__ __forceinline__ void settle(const wt_sos_filtfilt_args &a, sos_state *carries, double first)
+{
+    for (int k = threadIdx.x; k < a.rows.n_sections; k += WT_SOS_THREADS)
+        carries[k] = {a.zi[2 * k] * first, a.zi[2 * k + 1] * first};
+    __syncthreads();
+}
+
+extern "C" __global__ void __launch_bounds__(WT_SOS_THREADS) sos_filtfilt(wt_sos_filtfilt_args a)
+{
+    sos_state *carries = (sos_state *)sos_shared;
+    const long long n = a.rows.n_frames, all = n + 2 * (long long)a.pad;
+    const float *in = a.rows.in + blockIdx.x * n;
+    float *out = a.rows.out + blockIdx.x * n;
+    double *work = a.work + blockIdx.x * all;
+    const auto turned = [&](long long t) {
+        const long long at = t - a.pad;
+        return at < 0 ? 2.0 * in[0] - in[-at] : at >= n ? 2.0 * in[n - 1] - in[2 * (n - 1) - at] : (double)in[at];
+    };
+    settle(a, carries, turned(0));
+    run_frames(a.rows, all, carries, turned, [&](long long t, double x) { work[t] = x; });
+    __syncthreads(); // the row in double is whole
+    settle(a, carries, work[all - 1]);
+    run_frames(
+        a.rows, all, carries, [&](long long t) { return work[all - 1 - t]; },
+        [&](long long t, double x) {
+            const long long at = all - 1 - t - a.pad;
+            if (at >= 0 && at < n) out[at] = (float)x;
+        });
 }

@@ -20,4 +20,12 @@ typedef struct wt_sos_args {
     int n_sections;
 } wt_sos_args;
 
+/// Forward and backward over rows that are turned about both their ends for `pad` frames.
+typedef struct wt_sos_filtfilt_args {
+    wt_sos_args rows;
+    const double *zi; ///< [n_sections][2] states of a level of 1
+    double *work;     ///< [rows][n_frames + 2 pad]
+    int pad;
+} wt_sos_filtfilt_args;
+
 #endif

@@ -8,8 +8,8 @@
 //
 // The first three: SPECTRUM_THREADS threads transform a pair of frames, SPECTRUM_SEQUENCES pairs at once,
 // SPECTRUM_ROUNDS times. Samples and window are read side by side, spectra written so; bands are gathered over the
-// block's frames and written in runs. In spectrum_mel a thread sums one band of both frames: one read of shared memory
-// and one of the weights for two products.
+// block's frames and written in runs. In spectrum_mel a lane sums a run of bins of both frames, for the band that falls
+// there and the one that rises: one read of shared memory and one of the weights for four products.
 //
 // spectrum_istft: a block owns `hops` hops of the output, transforms every frame that touches them (a few at its
 // beginning are done by its neighbour too), and adds them in order (spectrum_overlap.cuh): the result never depends on
@@ -83,31 +83,52 @@ static __device__ float squares(const wt_spectrum_istft_args &a, long long at)
     return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) spectrum_istft(wt_spectrum_istft_args a)
+// The sum at `at`, near an end of the signal, by what the windows add up to there.
+static __device__ __noinline__ float fixed(const wt_spectrum_istft_args &a, long long at, float sum)
 {
+    const float by = squares(a, at);
+    return by > 1.17549435e-38f ? sum / by : sum;
+}
+
+// Bins `at` of frames t and t + 1, where they exist.
+static __device__ __forceinline__ void read_pair(const float2 *in, int at, bool first, bool second, float2 &x,
+                                                 float2 &y)
+{
+    x = y = make_float2(0, 0);
+    if (first) x = __ldg(in + at);
+    if (second) y = __ldg(in + SPECTRUM_BINS + at);
+}
+
+// Point p of both frames as one complex signal, parts exchanged; points above the middle are mirrored bins.
+static __device__ __forceinline__ float2 pair_point(int p, float2 x, float2 y)
+{
+    if (p == 0 || 2 * p == SPECTRUM_N) x.y = y.y = 0;
+    return 2 * p > SPECTRUM_N ? make_float2(y.x - x.y, x.x + y.y) : make_float2(x.y + y.x, x.x - y.y);
+}
+
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_WIDE)
+    spectrum_istft(wt_spectrum_istft_args a)
+{
+    constexpr int R = SPECTRUM_RADIX, STEP = SPECTRUM_STEP;
     spectrum_walk(
-        a.walk, all_shared,
-        [&](long long line, int t, bool, int thread, float2 *points) {
+        a.walk, all_shared, [](long long, int, bool, int, float2 *) {},
+        [&](long long line, int t, int b, const float2 *, float2(&v)[R]) {
             const float2 *in = (const float2 *)a.in + (line * a.stored_frames + t) * SPECTRUM_BINS;
             const bool first = t < a.n_frames, second = t + 1 < a.n_frames;
-            float2 x[SPECTRUM_BINS_EACH], y[SPECTRUM_BINS_EACH]; // all loads are on their way before one is used
+            float2 x[R], y[R]; // all loads are on their way before one is used
 #pragma unroll
-            for (int e = 0; e < SPECTRUM_BINS_EACH; e++) {
-                const int k = thread + e * SPECTRUM_THREADS;
-                x[e] = y[e] = make_float2(0, 0);
-                if (first && k < SPECTRUM_BINS) x[e] = __ldg(in + k);
-                if (second && k < SPECTRUM_BINS) y[e] = __ldg(in + SPECTRUM_BINS + k);
+            for (int k = 0; k < R; k++) {
+                const int p = b + k * STEP;
+                read_pair(in, 2 * p > SPECTRUM_N ? SPECTRUM_N - p : p, first, second, x[k], y[k]);
             }
 #pragma unroll
-            for (int e = 0; e < SPECTRUM_BINS_EACH; e++) {
-                const int k = thread + e * SPECTRUM_THREADS;
-                if (k < SPECTRUM_BINS) spectrum_put_pair(points, k, x[e], y[e]);
-            }
+            for (int k = 0; k < R; k++) v[k] = pair_point(b + k * STEP, x[k], y[k]);
         },
-        [&](long long line, int i, long long at, long long to, float sum) {
-            const bool all = at >= SPECTRUM_N && at < (long long)a.n_frames * a.walk.hop;
-            const float by = all ? 0 : squares(a, at), fix = all ? __ldg(a.squares + i % a.walk.hop) : 1;
-            a.out[line * a.walk.length + to] = by > 1.17549435e-38f ? sum / by : sum * fix;
+        [&](long long line, long long from, int i, int phase, float sum) {
+            const bool all =
+                from >= SPECTRUM_N && from + SPECTRUM_PAIR_FRAMES * a.walk.hop <= (long long)a.n_frames * a.walk.hop;
+            a.out[line * a.walk.length + from - a.walk.margin + i] =
+                all ? sum * __ldg(a.squares + phase) : fixed(a, from + i, sum);
         });
 }
 
@@ -118,65 +139,144 @@ static __device__ __forceinline__ float raised(float square, float power)
     return power == 1 ? sqrtf(square) : powf(square, 0.5f * power);
 }
 
-// One band of both frames.
-static __device__ __forceinline__ float2 band(const wt_spectrum_mel_args &a, const float2 *points, int m)
+enum {
+    MEL_LANES = wt__spectrum_lanes(SPECTRUM_N),
+    MEL_TEAMS = SPECTRUM_THREADS / MEL_LANES,
+    MEL_PITCH = MEL_LANES | 1,
+    MEL_AT_ONCE = SPECTRUM_SEQUENCES < 8 ? SPECTRUM_SEQUENCES : 8
+};
+
+// What each run adds to its two bands, of both frames. No two lanes meet in a bank.
+static __device__ __forceinline__ void sum_runs(const wt_spectrum_slopes &s, int thread, float2 *points)
 {
-    const int begin = __ldg(a.begins + m), length = __ldg(a.lengths + m);
-    const float *weights = a.weights + m;
-    float2 sum = make_float2(0, 0);
-#pragma unroll 4
-    for (int i = 0; i < length; i++, weights += a.n_mels) {
-        const float2 power = points[spectrum_at(begin + i)];
-        const float w = __ldg(weights);
-        sum.x += w * power.x, sum.y += w * power.y;
+    const int lane = thread % MEL_LANES;
+#pragma unroll 1
+    for (int g = thread / MEL_LANES; g < s.n_groups; g += MEL_TEAMS) {
+        const int run = g * MEL_LANES + lane, row = __ldg(s.rows + g), rows = __ldg(s.rows + g + 1) - row;
+        const int length = __ldg(s.lengths + run);
+        const float2 *weights = (const float2 *)s.weights + row * MEL_LANES + lane;
+        const float2 *powers = points + s.powers + row * MEL_PITCH + lane;
+        float2 risen = make_float2(0, 0), fallen = risen;
+#pragma unroll 1
+        for (int i = 0; i < rows; i += 4, weights += 4 * MEL_LANES, powers += 4 * MEL_PITCH)
+#pragma unroll
+            for (int k = 0; k < 4; k++) {
+                const float2 w = __ldg(weights + k * MEL_LANES);
+                const float2 x = i + k < length ? powers[k * MEL_PITCH] : make_float2(0, 0);
+                risen.x += w.x * x.x, risen.y += w.x * x.y;
+                fallen.x += w.y * x.x, fallen.y += w.y * x.y;
+            }
+        points[s.risen + run] = risen;
+        points[s.fallen + run] = fallen;
     }
+}
+
+static __device__ __forceinline__ void put_band(const wt_spectrum_mel_args &a, float *sums, int m, int frame,
+                                                float2 sum)
+{
     if (a.logarithm) {
         sum.x = wt__spectrum_log(sum.x, a.amin, a.scale, a.offset);
         sum.y = wt__spectrum_log(sum.y, a.amin, a.scale, a.offset);
     }
-    return sum;
+    sums[m * (SPECTRUM_FRAMES + 1) + frame] = sum.x;
+    sums[m * (SPECTRUM_FRAMES + 1) + frame + 1] = sum.y;
+}
+
+// Both frames' bands from their runs.
+static __device__ __forceinline__ void join_runs(const wt_spectrum_mel_args &a, int thread, const float2 *points,
+                                                 float *sums, int frame)
+{
+    for (int m = thread; m < a.n_mels; m += SPECTRUM_THREADS) {
+        const int begin = __ldg(a.slopes.runs + m), peak = __ldg(a.slopes.runs + m + 1);
+        const int end = __ldg(a.slopes.runs + m + 2);
+        float2 sum = make_float2(0, 0);
+#pragma unroll 1
+        for (int r = begin; r < peak; r++) sum = fft_add(sum, points[a.slopes.risen + r]);
+#pragma unroll 1
+        for (int r = peak; r < end; r++) sum = fft_add(sum, points[a.slopes.fallen + r]);
+        put_band(a, sums, m, frame, sum);
+    }
+}
+
+// Bands of all sequences' frames, `frame` the first one's: a thread has a band of MEL_AT_ONCE sequences, which share
+// what it reads of the weights.
+static __device__ __forceinline__ void sum_bands(const wt_spectrum_mel_args &a, float *sums, int frame)
+{
+    constexpr int SHARES = (SPECTRUM_SEQUENCES + MEL_AT_ONCE - 1) / MEL_AT_ONCE;
+    for (int i = threadIdx.x; i < SHARES * a.n_mels; i += SPECTRUM_BLOCK) {
+        const int m = i % a.n_mels, sequence = i / a.n_mels * MEL_AT_ONCE, length = __ldg(a.lengths + m);
+        const float2 *powers = all_shared + sequence * a.slopes.room + a.slopes.powers + __ldg(a.begins + m);
+        const float *weights = a.weights + m;
+        float2 sum[MEL_AT_ONCE] = {};
+#pragma unroll 1
+        for (int k = 0; k < length; k++, weights += a.n_mels) {
+            const float w = __ldg(weights);
+#pragma unroll
+            for (int s = 0; s < MEL_AT_ONCE; s++) {
+                if (SPECTRUM_SEQUENCES % MEL_AT_ONCE && sequence + s >= SPECTRUM_SEQUENCES) continue;
+                const float2 power = powers[s * a.slopes.room + k];
+                sum[s].x += w * power.x, sum[s].y += w * power.y;
+            }
+        }
+#pragma unroll
+        for (int s = 0; s < MEL_AT_ONCE; s++)
+            if (sequence + s < SPECTRUM_SEQUENCES) put_band(a, sums, m, frame + 2 * (sequence + s), sum[s]);
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) spectrum_mel(wt_spectrum_mel_args a)
 {
     const spectrum_place p = find_place((a.frames.n_frames + SPECTRUM_FRAMES - 1) / SPECTRUM_FRAMES);
     const float *pcm = a.frames.pcm + p.line * a.frames.n_samples;
-    float *sums = (float *)(all_shared + SPECTRUM_SEQUENCES * SPECTRUM_POINTS); // [n_mels][FRAMES + 1]
+    float2 *points = all_shared + p.sequence * a.slopes.room;
+    float *sums = (float *)(all_shared + SPECTRUM_SEQUENCES * a.slopes.room); // [n_mels][FRAMES + 1]
     int *peak = (int *)(sums + a.n_mels * (SPECTRUM_FRAMES + 1));
     if (threadIdx.x == 0) *peak = (int)0x80000000;
     for (int round = 0; round < SPECTRUM_ROUNDS; round++) {
         const int local = 2 * (round * SPECTRUM_SEQUENCES + p.sequence);
-        spectrum_bins(a.frames, p.thread, p.points, pcm, p.block * SPECTRUM_FRAMES + local,
+        spectrum_bins(a.frames, p.thread, points, pcm, p.block * SPECTRUM_FRAMES + local,
                       [&](int k, float2 x, float2 y) {
-                          p.points[spectrum_at(k)] = make_float2(x.x * x.x + x.y * x.y, y.x * y.x + y.y * y.y);
+                          const int place = __ldg(a.slopes.places + k);
+                          if (place >= 0) points[place] = make_float2(x.x * x.x + x.y * x.y, y.x * y.x + y.y * y.y);
                       });
         if (a.power != 2) {
             __syncthreads();
             for (int k = p.thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
-                const float2 square = p.points[spectrum_at(k)];
-                p.points[spectrum_at(k)] = make_float2(raised(square.x, a.power), raised(square.y, a.power));
+                const int place = __ldg(a.slopes.places + k);
+                if (place < 0) continue;
+                const float2 square = points[place];
+                points[place] = make_float2(raised(square.x, a.power), raised(square.y, a.power));
             }
         }
         __syncthreads();
-        for (int m = p.thread; m < a.n_mels; m += SPECTRUM_THREADS) {
-            const float2 sum = band(a, p.points, m);
-            sums[m * (SPECTRUM_FRAMES + 1) + local] = sum.x;
-            sums[m * (SPECTRUM_FRAMES + 1) + local + 1] = sum.y;
+        if (a.slopes.n_groups) {
+            sum_runs(a.slopes, p.thread, points);
+            __syncthreads();
+            join_runs(a, p.thread, points, sums, local);
+        } else {
+            sum_bands(a, sums, 2 * round * SPECTRUM_SEQUENCES);
         }
     }
     __syncthreads();
-    const int t = p.block * SPECTRUM_FRAMES;
+    const int t = p.block * SPECTRUM_FRAMES, left = a.frames.n_frames - t;
+    const int n = left < SPECTRUM_FRAMES ? left : SPECTRUM_FRAMES;
     int largest = (int)0x80000000;
-    for (int i = threadIdx.x; i < a.n_mels * SPECTRUM_FRAMES; i += SPECTRUM_BLOCK) {
-        const int m = a.frames_first ? i % a.n_mels : i / SPECTRUM_FRAMES;
-        const int f = a.frames_first ? i / a.n_mels : i % SPECTRUM_FRAMES;
-        if (t + f >= a.frames.n_frames) continue;
-        const float value = sums[m * (SPECTRUM_FRAMES + 1) + f];
-        const long long to = a.frames_first ? (p.line * a.frames.n_frames + t + f) * a.n_mels + m
-                                            : (p.line * a.n_mels + m) * a.frames.n_frames + t + f;
-        a.out[to] = value;
+    const auto leave = [&](float *to, float value) {
+        *to = value;
         const int ordered = wt__spectrum_order(__float_as_int(value));
         if (value == value && ordered > largest) largest = ordered;
+    };
+    if (a.frames_first) {
+        float *out = a.out + (p.line * a.frames.n_frames + t) * a.n_mels;
+        for (int f = 0; f < n; f++)
+            for (int m = threadIdx.x; m < a.n_mels; m += SPECTRUM_BLOCK)
+                leave(out + f * a.n_mels + m, sums[m * (SPECTRUM_FRAMES + 1) + f]);
+    } else {
+        float *out = a.out + p.line * a.n_mels * a.frames.n_frames + t;
+        for (int i = threadIdx.x; i < a.n_mels * SPECTRUM_FRAMES; i += SPECTRUM_BLOCK) {
+            const int m = i / SPECTRUM_FRAMES, f = i % SPECTRUM_FRAMES;
+            if (f < n) leave(out + (long long)m * a.frames.n_frames + f, sums[m * (SPECTRUM_FRAMES + 1) + f]);
+        }
     }
     if (!a.peaks) return;
     atomicMax(peak, largest);
@@ -214,12 +314,19 @@ extern "C" __global__ void __launch_bounds__(512) spectrum_product(wt_spectrum_f
     const int warp = threadIdx.x / 32, warps = blockDim.x / 32, groups = (a.n_out + 3) / 4;
     const long long line = blockIdx.x / tiles;
     const int t = blockIdx.x % tiles * WT_SPECTRUM_PRODUCT + lane;
-    for (int m = warp; m < a.n_mels; m += warps)
+    for (int m = warp; m < a.n_mels; m += 8 * warps) {
+        float some[8][2]; // all on their way before one is used
 #pragma unroll
-        for (int i = 0; i < 2; i++)
-            if (t + 32 * i < a.n_frames)
-                tile[m * WT_SPECTRUM_PRODUCT + 32 * i + lane] =
-                    limited(a, line / a.channels, a.mel[(line * a.n_mels + m) * a.n_frames + t + 32 * i]);
+        for (int k = 0; k < 16; k++)
+            if (m + k / 2 * warps < a.n_mels && t + 32 * (k % 2) < a.n_frames)
+                some[k / 2][k % 2] =
+                    __ldg(a.mel + (line * a.n_mels + m + k / 2 * warps) * a.n_frames + t + 32 * (k % 2));
+#pragma unroll
+        for (int k = 0; k < 16; k++)
+            if (m + k / 2 * warps < a.n_mels && t + 32 * (k % 2) < a.n_frames)
+                tile[(m + k / 2 * warps) * WT_SPECTRUM_PRODUCT + 32 * (k % 2) + lane] =
+                    limited(a, line / a.channels, some[k / 2][k % 2]);
+    }
     __syncthreads();
     for (int g = warp; g < groups; g += warps) {
         float sum[2][4] = {};

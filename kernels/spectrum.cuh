@@ -15,6 +15,7 @@ enum {
     SPECTRUM_SEQUENCES = wt__spectrum_sequences(SPECTRUM_N),
     SPECTRUM_ROUNDS = wt__spectrum_rounds(SPECTRUM_N),
     SPECTRUM_FRAMES = wt__spectrum_frames(SPECTRUM_N),
+    SPECTRUM_PAD = wt__spectrum_pad(SPECTRUM_N),
     SPECTRUM_POINTS = wt__spectrum_points(SPECTRUM_N),
     SPECTRUM_BLOCK = SPECTRUM_THREADS * SPECTRUM_SEQUENCES,
     SPECTRUM_BINS = SPECTRUM_N / 2 + 1,
@@ -22,39 +23,48 @@ enum {
     SPECTRUM_STEP = SPECTRUM_N / SPECTRUM_RADIX,
     SPECTRUM_BINS_EACH = (SPECTRUM_BINS + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS,
     // Blocks an SM is to hold: 768 threads leave each 80 registers; without a bound the loads of a frame take 160.
-    SPECTRUM_RESIDENT = SPECTRUM_BLOCK < 768 ? 768 / SPECTRUM_BLOCK : 1,
-    SPECTRUM_RESIDENT_WIDE = SPECTRUM_BLOCK < 640 ? 640 / SPECTRUM_BLOCK : 1 // 96 registers: there and back in one
+    // Of more points a thread has more registers: 480 threads leave each 128, 384 leave 168.
+    SPECTRUM_EACH = (SPECTRUM_N + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS,
+    SPECTRUM_AT_ONCE = SPECTRUM_EACH <= 16   ? 768
+                       : SPECTRUM_EACH <= 40 ? 480
+                                             : 384,
+    SPECTRUM_RESIDENT = SPECTRUM_BLOCK < SPECTRUM_AT_ONCE ? SPECTRUM_AT_ONCE / SPECTRUM_BLOCK : 1,
+    SPECTRUM_RESIDENT_WIDE = SPECTRUM_EACH > 16     ? SPECTRUM_RESIDENT
+                             : SPECTRUM_BLOCK < 640 ? 640 / SPECTRUM_BLOCK
+                                                    : 1 // 96 registers: there and back in one
 };
 
-__device__ __forceinline__ int spectrum_at(int i)
+__device__ __forceinline__ int spectrum_at(int i) { return i + i / SPECTRUM_PAD; }
+
+// spectrum_at(first + k STEP) for k < COUNT, where first / STEP is a multiple of COUNT, or STEP one of PAD:
+// the padding then grows evenly, and of a butterfly's places one is computed, the others are a constant further.
+template <int STEP, int COUNT> __device__ __forceinline__ int spectrum_along(int first, int k)
 {
-    return i + (i >> 4);
+    constexpr int PAD = SPECTRUM_PAD;
+    if constexpr (STEP % PAD == 0 || (PAD % STEP == 0 && (STEP * COUNT % PAD == 0 || PAD % (STEP * COUNT) == 0)))
+        return spectrum_at(first) + (k * STEP + k * STEP / PAD);
+    else
+        return spectrum_at(first + k * STEP);
 }
 
 // The last pass makes points S apart. Where it is two butterflies a thread, those of q and S - q, a thread has each of
 // its bins beside the mirror, and what follows needs no way through shared memory.
-constexpr int spectrum_last(int rest)
-{
-    return rest == wt__spectrum_radix(rest) ? rest : spectrum_last(rest / wt__spectrum_radix(rest));
-}
-enum {
-    SPECTRUM_LAST = spectrum_last(SPECTRUM_N),
-    SPECTRUM_PAIRED = SPECTRUM_LAST % 2 == 0 && SPECTRUM_N / SPECTRUM_LAST == 2 * SPECTRUM_THREADS
-};
+enum { SPECTRUM_LAST = wt__spectrum_last(SPECTRUM_N), SPECTRUM_PAIRED = wt__spectrum_paired(SPECTRUM_N) };
 
 // v[j] w^j. A sixteenth root's powers are products of two that are read: reading all fifteen takes longer.
 template <int R, class V> __device__ __forceinline__ void spectrum_turn(V *v, const V *twiddles, int stride)
 {
-    if constexpr (R == 16) {
-        V low[4];
+    if constexpr (R >= 16) {
+        constexpr int L = R == 64 ? 8 : 4;
+        V low[L];
 #pragma unroll
-        for (int i = 1; i < 4; i++) low[i] = twiddles[(i - 1) * stride], v[i] = fft_mul(v[i], low[i]);
+        for (int i = 1; i < L; i++) low[i] = twiddles[(i - 1) * stride], v[i] = fft_mul(v[i], low[i]);
 #pragma unroll
-        for (int j = 4; j < 16; j += 4) {
+        for (int j = L; j < R; j += L) {
             const V high = twiddles[(j - 1) * stride];
             v[j] = fft_mul(v[j], high);
 #pragma unroll
-            for (int i = 1; i < 4; i++) v[j + i] = fft_mul(v[j + i], fft_mul(high, low[i]));
+            for (int i = 1; i < L; i++) v[j + i] = fft_mul(v[j + i], fft_mul(high, low[i]));
         }
     } else {
 #pragma unroll
@@ -62,47 +72,51 @@ template <int R, class V> __device__ __forceinline__ void spectrum_turn(V *v, co
     }
 }
 
-// store(k, v), or of a PAIRED transform store(v) with both butterflies of the last pass.
-template <int S, bool PAIRED, class V, class Fill, class Store>
+// What the last pass gives: each point, store(k, v); all of a thread's butterflies at once, store(v), v[e][j] being
+// point t + e THREADS + S j; or those that mirror each other, store(v), of a PAIRED transform.
+enum spectrum_end { SPECTRUM_POINT, SPECTRUM_KEPT, SPECTRUM_MIRRORED };
+
+template <int S, spectrum_end END, class V, class Fill, class Store>
 __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddles, Fill fill, Store store)
 {
     constexpr int R = wt__spectrum_radix(SPECTRUM_N / S), B = SPECTRUM_N / R, M = B / S;
     constexpr int E = (B + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS;
-    constexpr bool LAST = PAIRED && M == 1;
-    const auto butterfly = [&](int e) { return LAST && e ? t ? B - t : B / 2 : t + e * SPECTRUM_THREADS; };
+    constexpr bool LAST = END != SPECTRUM_POINT && M == 1, WHOLE = B == E * SPECTRUM_THREADS; // all have butterflies
+    const auto butterfly = [&](int e) {
+        return LAST && END == SPECTRUM_MIRRORED && e ? t ? B - t : B / 2 : t + e * SPECTRUM_THREADS;
+    };
     V v[E][R];
 #pragma unroll
     for (int e = 0; e < E; e++) {
         const int b = butterfly(e);
-        if (b >= B) continue;
+        if (!WHOLE && b >= B) continue;
         if constexpr (S == 1) {
             fill(b, v[e]);
         } else {
 #pragma unroll
-            for (int k = 0; k < R; k++) v[e][k] = points[spectrum_at(b + k * B)];
+            for (int k = 0; k < R; k++) v[e][k] = points[spectrum_along<B, R>(b, k)];
         }
     }
     __syncthreads();
 #pragma unroll
     for (int e = 0; e < E; e++) {
         const int b = butterfly(e), p = b / S, q = b % S;
-        if (b >= B) continue;
+        if (!WHOLE && b >= B) continue;
         fft_butterfly<R>(v[e]);
         if constexpr (M > 1) spectrum_turn<R>(v[e], twiddles + p, M);
 #pragma unroll
         for (int j = 0; j < R && !LAST; j++) {
-            const int to = q + S * (R * p + j);
             if constexpr (M > 1)
-                points[spectrum_at(to)] = v[e][j];
+                points[spectrum_along<S, R>(q + S * R * p, j)] = v[e][j];
             else if constexpr (!LAST)
-                store(to, v[e][j]);
+                store(q + S * (R * p + j), v[e][j]);
         }
     }
     if constexpr (LAST) {
         store(v);
     } else {
         __syncthreads();
-        if constexpr (M > 1) spectrum_pass<S * R, PAIRED>(t, points, twiddles + (R - 1) * M, fill, store);
+        if constexpr (M > 1) spectrum_pass<S * R, END>(t, points, twiddles + (R - 1) * M, fill, store);
     }
 }
 
@@ -111,7 +125,7 @@ __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddle
 template <class V, class Load, class Store>
 __device__ __forceinline__ void spectrum_transform(int t, V *points, const void *twiddles, Load load, Store store)
 {
-    spectrum_pass<1, false>(
+    spectrum_pass<1, SPECTRUM_POINT>(
         t, points, (const V *)twiddles,
         [&](int b, V(&v)[SPECTRUM_RADIX]) {
 #pragma unroll
@@ -149,9 +163,9 @@ __device__ __forceinline__ void spectrum_fill(const wt_spectrum_frames &f, const
 // Both frames' bin from its point and the mirror's.
 template <class V> __device__ __forceinline__ void spectrum_split(V z, V m, V &a, V &b)
 {
-    const decltype(V::x) half = 0.5;
-    a = V{half * (z.x + m.x), half * (z.y - m.y)};
-    b = V{half * (z.y + m.y), half * (m.x - z.x)};
+    const decltype(V::x) half = 0.5, x = half * m.x, y = half * m.y; // exact: one rounding each
+    a = V{half * z.x + x, half * z.y - y};
+    b = V{half * z.y + y, x - half * z.x};
 }
 
 /// Bin k of both frames.
@@ -179,7 +193,8 @@ __device__ __forceinline__ void spectrum_give(int t, const float2 (&v)[2][SPECTR
 }
 
 /// Transform the windowed frames t and t + 1 of one line, frames that do not exist as zeros, and give(k, x, y) each bin
-/// of both once, on any thread. What is given at k may be written to points k and N - k: no other thread asks for them.
+/// of both once, on any thread. What is given at k may be written to points k and N - k: no other thread asks for them;
+/// of a PAIRED transform to any.
 /// All threads of the block together; a barrier must follow before the points are read.
 template <class Give>
 __device__ __forceinline__ void spectrum_bins(const wt_spectrum_frames &f, int thread, float2 *points, const float *pcm,
@@ -189,21 +204,24 @@ __device__ __forceinline__ void spectrum_bins(const wt_spectrum_frames &f, int t
     const bool inside = begin >= 0 && begin + f.hop + SPECTRUM_N <= f.n_samples && t + 1 < f.n_frames;
     const auto fill = [&](int b, float2(&v)[SPECTRUM_RADIX]) {
         if (inside) return spectrum_fill(f, pcm + begin, b, v);
-#pragma unroll
+        float2 some[SPECTRUM_RADIX]; // in a loop, or half the kernel's text would be this
+#pragma unroll 1
         for (int k = 0; k < SPECTRUM_RADIX; k++) {
             const int i = b + k * SPECTRUM_STEP;
             const float w = __ldg(f.window + i);
-            v[k] = make_float2(0, 0);
-            if (t < f.n_frames) v[k].x = w * padded_sample(pcm, f.n_samples, begin + i, f.margin, f.pad);
-            if (t + 1 < f.n_frames) v[k].y = w * padded_sample(pcm, f.n_samples, begin + f.hop + i, f.margin, f.pad);
+            some[k] = make_float2(0, 0);
+            if (t < f.n_frames) some[k].x = w * padded_sample(pcm, f.n_samples, begin + i, f.margin, f.pad);
+            if (t + 1 < f.n_frames) some[k].y = w * padded_sample(pcm, f.n_samples, begin + f.hop + i, f.margin, f.pad);
         }
+#pragma unroll
+        for (int k = 0; k < SPECTRUM_RADIX; k++) v[k] = some[k];
     };
     if constexpr (SPECTRUM_PAIRED) {
-        spectrum_pass<1, true>(thread, points, (const float2 *)f.twiddles, fill,
-                               [&](const auto &v) { spectrum_give(thread, v, give); });
+        spectrum_pass<1, SPECTRUM_MIRRORED>(thread, points, (const float2 *)f.twiddles, fill,
+                                            [&](const auto &v) { spectrum_give(thread, v, give); });
     } else {
-        spectrum_pass<1, false>(thread, points, (const float2 *)f.twiddles, fill,
-                                [&](int k, float2 v) { points[spectrum_at(k)] = v; });
+        spectrum_pass<1, SPECTRUM_POINT>(thread, points, (const float2 *)f.twiddles, fill,
+                                         [&](int k, float2 v) { points[spectrum_at(k)] = v; });
 #pragma unroll 3
         for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
             float2 x, y;

@@ -17,6 +17,7 @@
 WT_SPECTRUM_BOTH int wt__spectrum_radix(int rest)
 {
     int twos = 0, odd = rest;
+    if (rest == 400 || rest == 20) return 20;
     for (; odd % 2 == 0; odd /= 2) twos++;
     if (twos) {
         int passes = (twos + 3) / 4;
@@ -25,16 +26,16 @@ WT_SPECTRUM_BOTH int wt__spectrum_radix(int rest)
     return odd % 3 == 0 ? 3 : odd % 5 == 0 ? 5 : odd % 7 == 0 ? 7 : odd % 11 == 0 ? 11 : odd % 13 == 0 ? 13 : 0;
 }
 
-/// Threads that share one transform: sixteen points each.
+/// Threads that share one transform: sixteen points each; of 400, forty.
 WT_SPECTRUM_BOTH int wt__spectrum_threads(int n)
 {
-    return (n + 15) / 16;
+    return n == 400 ? 10 : (n + 15) / 16;
 }
 
 /// Pairs of frames a thread block transforms at once.
 WT_SPECTRUM_BOTH int wt__spectrum_sequences(int n)
 {
-    return wt__spectrum_threads(n) >= 128 ? 1 : 128 / wt__spectrum_threads(n);
+    return n == 400 ? 16 : wt__spectrum_threads(n) >= 128 ? 1 : 128 / wt__spectrum_threads(n);
 }
 
 /// Times a block does that, so that it writes runs of eight frames or more.
@@ -49,10 +50,38 @@ WT_SPECTRUM_BOTH int wt__spectrum_frames(int n)
     return 2 * wt__spectrum_sequences(n) * wt__spectrum_rounds(n);
 }
 
-/// Complex numbers of shared memory a transform takes: one of padding in sixteen.
+/// Of how many points one is padding: as many as threads write apart in the first pass.
+WT_SPECTRUM_BOTH int wt__spectrum_pad(int n)
+{
+    return wt__spectrum_radix(n) > 16 ? wt__spectrum_radix(n) : 16;
+}
+
+/// Complex numbers of shared memory a transform takes.
 WT_SPECTRUM_BOTH int wt__spectrum_points(int n)
 {
-    return n + n / 16 + 1;
+    return n + n / wt__spectrum_pad(n) + 1;
+}
+
+/// Points of a butterfly of the last pass.
+WT_SPECTRUM_BOTH int wt__spectrum_last(int n)
+{
+    int rest = n, radix = wt__spectrum_radix(n);
+    while (rest > 1 && radix) radix = wt__spectrum_radix(rest), rest /= radix ? radix : 1;
+    return radix;
+}
+
+/// 1 when a thread ends with two butterflies, those that mirror each other, and so has bins beside their mirrors.
+WT_SPECTRUM_BOTH int wt__spectrum_paired(int n)
+{
+    const int last = wt__spectrum_last(n);
+    return last && last % 2 == 0 && n / last == 2 * wt__spectrum_threads(n);
+}
+
+/// 1 when a thread can keep the sums of its own samples of frames a quarter of one apart (spectrum_overlap.cuh).
+WT_SPECTRUM_BOTH int wt__spectrum_keeps(int n)
+{
+    const int threads = wt__spectrum_threads(n), last = wt__spectrum_last(n);
+    return wt__spectrum_sequences(n) == 1 && n % (4 * threads) == 0 && last && n / last % threads == 0;
 }
 
 /// Where frames lie in a batch of signals [n_lines][n_samples].
@@ -91,12 +120,40 @@ typedef struct wt_spectrum_istft_args {
     int stored_frames, n_frames; ///< frames of a line; frames that count
 } wt_spectrum_istft_args;
 
+/// 1 when bands are summed by slopes: a block has few transforms that could share the weights of a band.
+WT_SPECTRUM_BOTH int wt__spectrum_sloped(int n)
+{
+    return wt__spectrum_sequences(n) <= 2;
+}
+
+/// Lanes that sum bands side by side, of the threads of a transform.
+WT_SPECTRUM_BOTH int wt__spectrum_lanes(int n)
+{
+    return wt__spectrum_threads(n) % 32 ? wt__spectrum_threads(n) : 32;
+}
+
+/// Bands' sums, prepared by dsp/mel_slopes.c. On slope s, the bins from band s - 1's peak to band s's, the one band
+/// falls and the other rises. A run is a slope or a part of one; a group is as many runs as there are lanes. Powers lie
+/// in rows of a number of each lane's run, an odd pitch apart.
+typedef struct wt_spectrum_slopes {
+    const int *places;    ///< [bins] where each power goes, in numbers; -1 = nowhere
+    const int *lengths;   ///< [groups][lanes] bins of each run
+    const int *rows;      ///< [groups + 1] each group's first row; groups have four rows or a multiple
+    const int *runs;      ///< [n_mels + 2] each slope's first run
+    const float *weights; ///< [rows][lanes][2] of a bin in the band that rises, in the one that falls
+    int n_groups;         ///< 0: none of this, powers side by side
+    int powers;           ///< where they begin, in numbers
+    int risen, fallen;    ///< where the runs' sums go
+    int room;             ///< numbers in all, of a transform
+} wt_spectrum_slopes;
+
 typedef struct wt_spectrum_mel_args {
     wt_spectrum_frames frames;
+    wt_spectrum_slopes slopes;
+    const int *begins;    ///< [n_mels] without slopes: the first bin of each band,
+    const int *lengths;   ///< [n_mels] how many it has,
+    const float *weights; ///< [longest][n_mels] and theirs
     float *out;           ///< [n_lines][n_mels][n_frames], or [n_lines][n_frames][n_mels]
-    const int *begins;    ///< [n_mels + 1]: the first bin of each band; the last: unused
-    const int *lengths;   ///< [n_mels]
-    const float *weights; ///< [longest][n_mels]
     int *peaks;           ///< [n_lines / channels] of ordered bits
     int n_mels, channels, frames_first, logarithm;
     float power, amin, scale, offset; ///< logarithm: scale log2(max(x, amin)) + offset

@@ -33,7 +33,7 @@ WT_SHARED_FN float true_peak_top(float a, float b, float c)
 {
     float flip = b < 0.0f ? -1.0f : 1.0f, top = b * flip, left = top - a * flip, right = top - c * flip;
     float bend = left + right, tilt = left - right; // both differences are >= 0 at a maximum
-    float more = tilt * tilt / (8.0f * wt_max(bend, 1e-30f));
+    float more = wt_divide(tilt * tilt, 8.0f * wt_max(bend, 1e-30f));
     return top + (wt_min(left, right) >= 0.0f ? more : 0.0f);
 }
 #endif

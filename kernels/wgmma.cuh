@@ -1,53 +1,7 @@
-// Instructions of compute capability 9.0 alone (sm_90a): products of a warpgroup, copies of boxes, and the barriers in
-// shared memory that tell of them. Source: PTX ISA 8.0, "wgmma", "cp.async.bulk.tensor", "mbarrier", "setmaxnreg".
+// Instructions of compute capability 9.0 alone (sm_90a): products of a warpgroup and copies of boxes. Source: PTX ISA
+// 8.0, "wgmma", "cp.async.bulk.tensor", "setmaxnreg".
 
-static __device__ __forceinline__ unsigned shared_of(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
-
-// ---- barriers: a phase ends with `count` arrivals and the bytes that were expected
-
-static __device__ __forceinline__ void barrier_create(unsigned long long *barrier, int count)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_of(barrier)), "r"(count) : "memory");
-}
-
-// After all were created, by the thread that did; the block's barrier follows.
-static __device__ __forceinline__ void barriers_created()
-{
-    asm volatile("fence.mbarrier_init.release.cluster;\n"
-                 "fence.proxy.async.shared::cta;" ::
-                     : "memory");
-}
-
-static __device__ __forceinline__ void barrier_arrive(unsigned long long *barrier)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_of(barrier)) : "memory");
-}
-
-static __device__ __forceinline__ void barrier_expect(unsigned long long *barrier, int bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_of(barrier)), "r"(bytes)
-                 : "memory");
-}
-
-static __device__ __forceinline__ bool barrier_passed(unsigned long long *barrier, unsigned parity)
-{
-    unsigned passed;
-    asm volatile("{\n"
-                 ".reg .pred p;\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-                 "selp.u32 %0, 1, 0, p;\n"
-                 "}"
-                 : "=r"(passed)
-                 : "r"(shared_of(barrier)), "r"(parity)
-                 : "memory");
-    return passed;
-}
-
-// Until the phase of that parity is over; of a new barrier the one of parity 1 is.
-static __device__ __forceinline__ void barrier_wait(unsigned long long *barrier, unsigned parity)
-{
-    while (!barrier_passed(barrier, parity)) {}
-}
+#include "mbarrier.cuh"
 
 // ---- copies
 
@@ -136,9 +90,13 @@ typedef float4 mm_sum_4;
 
 #define MM_SUMS_4(d)   MM_SUM((d)[0]), MM_SUM((d)[1]), MM_SUM((d)[2]), MM_SUM((d)[3])
 #define MM_SUMS_16(d)  MM_SUMS_4(d), MM_SUMS_4((d) + 4), MM_SUMS_4((d) + 8), MM_SUMS_4((d) + 12)
+#define MM_SUMS_32(d)  MM_SUMS_16(d), MM_SUMS_16((d) + 16)
 #define MM_SUMS_64(d)  MM_SUMS_16(d), MM_SUMS_16((d) + 16), MM_SUMS_16((d) + 32), MM_SUMS_16((d) + 48)
 #define MM_SUMS_128(d) MM_SUMS_64(d), MM_SUMS_64((d) + 64)
 
+#define MM_NAMES_32                                                                                                    \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "                 \
+    "%21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}"
 #define MM_NAMES_64                                                                                                    \
     "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "                 \
     "%21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, "                  \
@@ -153,9 +111,20 @@ typedef float4 mm_sum_4;
     "%97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, "                    \
     "%113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}"
 
-// d (+)= A B^T of a warpgroup: 64 rows at `a` by 128 or 256 at `b`, 32 bytes of each; with add == 0 d is only written.
+// d (+)= A B^T of a warpgroup: 64 rows at `a` by 64, 128 or 256 at `b`, 32 bytes of each; with add == 0 d is only written.
 // Warp w has rows 16 w .. of A: d[4 j + c] of its lane 4 g + t is row g + 8 (c / 2), column (row of B) 8 j + 2 t + c
 // % 2.
+static __device__ __forceinline__ void multiply_64(mm_sum *d, unsigned long long a, unsigned long long b, int add)
+{
+    asm volatile("{\n"
+                 ".reg .pred p;\n"
+                 "setp.ne.b32 p, %34, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n64" MM_KIND MM_NAMES_32 ", %32, %33, p" MM_SIGNS ";\n"
+                 "}"
+                 : MM_SUMS_32(d)
+                 : "l"(a), "l"(b), "r"(add));
+}
+
 static __device__ __forceinline__ void multiply_128(mm_sum *d, unsigned long long a, unsigned long long b, int add)
 {
     asm volatile("{\n"

@@ -7,7 +7,7 @@
 
 enum { ANY_ROWS = 8, ANY_WARPS = 8 }; // of kernels/matmul_any.cu
 enum { MOST_SKINNY_ROWS = 128 };      ///< up to which matmul_skinny, 16 rows at a time, was faster than matmul_tiles
-enum { MAX_OPTIONS = 8, OPTION_BYTES = 24 };
+enum { MAX_OPTIONS = 9, OPTION_BYTES = 24 };
 
 /// A kernel compiled with some options.
 typedef struct variant {
@@ -23,6 +23,9 @@ struct wt__mm_cuda {
     int n_sms; ///< of the partition
     variant *variants;
     wt__mm_library *library; ///< NULL: not there, or not wanted
+    wt_pool *pool;           ///< of what follows
+    wt_pool_arena *memory;
+    uintptr_t partial; ///< of matmul_wgmma's slices, taken by the first prepare that needs it
 };
 
 /// How a product is computed.
@@ -54,7 +57,50 @@ void wt__mm_cuda_destroy(wt__mm_cuda *cuda)
         cuda->variants = next;
     }
     wt__mm_library_destroy(cuda->library);
+    wt_pool_arena_destroy(cuda->memory, NULL);
+    wt_pool_destroy(cuda->pool);
     free(cuda);
+}
+
+// ---- memory
+
+wt_status wt__mm_take_memory(const wt_matmul_config *config, size_t bytes, wt_pool **pool, wt_pool_arena **arena,
+                             uintptr_t *address)
+{
+    wt_partition_info info = {.memory_quota_bytes = 0};
+    if (config->partition) wt_partition_get_info(config->partition, &info);
+    if (info.memory_quota_bytes && bytes > info.memory_quota_bytes)
+        return wt_fail(WT_ERR_QUOTA, "matmul: %zu bytes of scratch memory, the quota of partition %s is %zu", bytes,
+                       info.name, info.memory_quota_bytes);
+    const size_t all = wt_device_get_info(config->device)->memory_bytes;
+    const wt_pool_config of_quota = {.name = "matmul",
+                                     .quota_bytes = info.memory_quota_bytes ? 0 : all,
+                                     .soft = true,
+                                     .partition = config->partition,
+                                     .no_eviction = true};
+    wt_status status = *pool ? WT_OK : wt_pool_create(config->device, &of_quota, pool);
+    if (!status) status = wt_pool_arena_create(*pool, bytes, arena);
+    return status ? status : wt_pool_arena_take(*arena, bytes, 0, address);
+}
+
+/// Where the sums of slices meet: zeros.
+static wt_status take_partial(wt__mm_cuda *c)
+{
+    const size_t bytes = wt__mm_wgmma_partial_bytes(c->n_sms);
+    void *zeros = calloc(1, bytes);
+    wt_stream *stream = NULL;
+    if (!zeros) return wt_fail(WT_ERR_NO_MEMORY, "matmul: %zu bytes", bytes);
+    wt_status status = wt__mm_take_memory(&c->config, bytes, &c->pool, &c->memory, &c->partial);
+    if (!status) status = wt_stream_create(c->config.device, NULL, &stream);
+    if (!status) status = wt_pool_arena_upload(c->memory, stream, c->partial, zeros, bytes);
+    if (!status) status = wt_stream_synchronize(stream);
+    wt_stream_destroy(stream);
+    free(zeros);
+    if (!status) return WT_OK;
+    wt_pool_arena_destroy(c->memory, NULL);
+    c->memory = NULL;
+    c->partial = 0;
+    return status;
 }
 
 // ---- kernels, compiled once
@@ -154,9 +200,9 @@ static int skinny_scales(const wt_mm_args *a, int vector)
 
 /// Warps of a block: no more than there are chunks of columns. It depends on the shape of W alone, and so does the
 /// order of sums.
-static int warps_of(int n_chunks, int pair)
+static int warps_of(int n_chunks, int most)
 {
-    int warps = 8 / pair; // three blocks fit the shared memory of an SM of 228 KB
+    int warps = most;
     while (warps > 1 && warps / 2 >= n_chunks) warps /= 2;
     return warps;
 }
@@ -176,18 +222,24 @@ static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     const int vector = tensor_vector(cuda, a), scales = vector ? skinny_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
     if (scales < 0) return false;
     const int n_tiles = wt__mm_number_tiles(a, 16), width = a->experts || a->m <= 8 ? 8 : 16;
-    const int chosen = a->w_type == WT_MM_F16 || a->w_type == WT_MM_BF16 ? 2 : 4; // bench_matmul sweep, H200
-    const int steps = cuda->config.skinny_steps ? cuda->config.skinny_steps : chosen;
+    const bool wide = vector == 32 && scales == 1; // nibbles of large groups; bench_matmul sweep, H200
+    const int steps = cuda->config.skinny_steps ? cuda->config.skinny_steps : wide ? 4 : 2;
     const int stages = cuda->config.skinny_stages ? cuda->config.skinny_stages : 2;
+    const int blocks = cuda->config.skinny_blocks ? cuda->config.skinny_blocks : 2; // an SM
     const int n_chunks = (a->columns + steps * 4 * vector - 1) / (steps * 4 * vector);
-    const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps : warps_of(n_chunks, pair);
+    const int most_warps = (wide ? WT_MM_SKINNY_WARPS / 2 : WT_MM_SKINNY_WARPS) / pair;
+    const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps / pair : warps_of(n_chunks, most_warps);
     const option options[] = {{"W", a->w_type}, {"X", a->x_type}, {"SCALES", scales}, {"S", a->scale_type},
                               {"N", width / 8}, {"PAIR", pair},   {"STEPS", steps},   {"STAGES", stages}};
     *p = (plan){.file = "kernels/matmul_skinny.cu", .function = "matmul_skinny"};
     write_options(p, options, 8);
-    p->launch = (wt_launch){.grid = {n_tiles, wt_mm_n_tiles(a, width), 1},
+    const int64_t n_items = (int64_t)n_tiles * wt_mm_n_tiles(a, width), most = blocks * cuda->n_sms;
+    if (n_items > INT32_MAX) return false;
+    const int sum_bytes = 2 * pair * width * WT_MM_SKINNY_PITCH * (int)sizeof(float);
+    p->launch = (wt_launch){.grid = {(int)(n_items < most ? n_items : most)},
                             .block = {32 * warps},
-                            .shared_bytes = (size_t)(warps * stages * pair * steps * (16 * 64 + 64))};
+                            .shared_bytes = (size_t)(warps * (stages * pair * steps * WT_MM_SKINNY_STEP + sum_bytes)),
+                            .overlap = a->overlap};
     return true;
 }
 
@@ -217,9 +269,9 @@ static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     const int scales = wgmma_scales(a), pair = a->gated ? 2 : 1;
     if (cuda->config.no_wgmma || info->compute_major != 9 || info->compute_minor || info->driver_version < 12000)
         return false;
-    if (a->w_type != a->x_type || !tensor_vector(cuda, a) || scales < 0 || a->experts ||
-        rows_of_expert(a) <= (cuda->config.wgmma_columns ? WT_MATMUL_SKINNY : MOST_SKINNY_ROWS))
-        return false;
+    if (a->w_type != a->x_type || !tensor_vector(cuda, a) || scales < 0 || a->experts) return false;
+    const bool few = wt__mm_wgmma_is_few(&cuda->config, a);
+    if (!few && rows_of_expert(a) <= (cuda->config.wgmma_columns ? WT_MATMUL_SKINNY : MOST_SKINNY_ROWS)) return false;
     const wt__mm_wgmma_shape shape = wt__mm_wgmma_shape_of(&cuda->config, cuda->n_sms, a);
     if (shape.n_tiles > INT32_MAX) return false;
     const option options[] = {{"X", a->x_type},
@@ -227,13 +279,16 @@ static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
                               {"S", a->scale_type},
                               {"PAIR", pair},
                               {"N", shape.columns},
+                              {"ROWS", shape.rows},
                               {"STAGES", shape.stages},
                               {"PROMOTE", a->x_type == WT_MM_E4M3},
                               {"ACTIVATION", a->activation}};
     *p = (plan){.file = "kernels/matmul_wgmma.cu", .function = "matmul_wgmma", .wgmma = shape};
-    write_options(p, options, 8);
-    p->launch =
-        (wt_launch){.grid = {shape.n_blocks}, .block = {WT_MM_WGMMA_THREADS}, .shared_bytes = shape.shared_bytes};
+    write_options(p, options, 9);
+    p->launch = (wt_launch){.grid = {shape.n_blocks},
+                            .block = {WT_MM_WGMMA_THREADS},
+                            .shared_bytes = shape.shared_bytes,
+                            .overlap = a->overlap};
     return true;
 }
 
@@ -272,12 +327,15 @@ static void choose(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     plan_any(a, p);
 }
 
-/// I8 that needs more than sums is left to matmul_wgmma, which finishes them where they are: 48 against 60 us for 1024
+/// Up to 64 rows of 16 bits are left to matmul_wgmma, which reads all parts in one launch.
+///
+/// I8 that needs more than sums too, which finishes them where they are: 48 against 60 us for 1024
 /// rows by 4096 x 4096 with scales on both sides (bench_matmul_forms ends, H200).
 static bool is_for_library(const wt__mm_cuda *cuda, wt_mm_args *a)
 {
     plan p;
     if (!cuda->library || !wt__mm_library_takes(a)) return false;
+    if (wt__mm_wgmma_is_few(&cuda->config, a)) return !plan_wgmma(cuda, a, &p);
     return !wt__mm_is_exact(a) || wt__mm_library_is_direct(a) || !plan_wgmma(cuda, a, &p);
 }
 
@@ -298,8 +356,28 @@ static wt_status launch(wt__mm_cuda *cuda, wt_stream *stream, wt_kernel *kernel,
 {
     if (!p->wgmma.columns) return wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(*a), 1);
     wt_mm_wgmma_args w;
-    wt_status status = wt__mm_wgmma_fill(cuda->config.device, a, &p->wgmma, &w);
+    wt_status status = wt__mm_wgmma_fill(cuda->config.device, a, &p->wgmma, cuda->partial, &w);
     return status ? status : wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(w), 1);
+}
+
+/// Squares that are added first by the kernel that takes a product, where it has norms.
+static int squares_of(const wt__mm_cuda *cuda, wt_mm_args *a)
+{
+    plan p;
+    if (a->x_type != WT_MM_BF16 || a->n_batches != 1 || a->experts || a->offsets) return 0;
+    if (wt__mm_wgmma_is_few(&cuda->config, a) && plan_wgmma(cuda, a, &p)) return WT_MM_WGMMA_SQUARES;
+    return a->m <= WT_MATMUL_SKINNY && plan_skinny(cuda, a, &p) ? WT_MM_SKINNY_SQUARES : 0;
+}
+
+int wt__mm_cuda_norms(const wt__mm_cuda *cuda, const wt_mm_args *args)
+{
+    wt_mm_args a = *args;
+    const int squares = squares_of(cuda, &a);
+    const wt_mm_part *y = &a.parts[0];
+    if (!squares || (a.x_squares && a.columns % squares)) return 0;
+    const bool fits = a.n_parts == 1 && a.y_type == WT_MM_F32 && y->rows % squares == 0 && y->y_stride % 4 == 0 &&
+                      ((uintptr_t)y->y | (uintptr_t)a.norm_weight | (uintptr_t)a.normed) % 16 == 0;
+    return a.norm_weight && !fits ? 0 : squares;
 }
 
 wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *args)
@@ -307,12 +385,15 @@ wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_
     wt_mm_args a = *args;
     plan p;
     wt_kernel *kernel;
+    if (wt__mm_has_norm(&a) && !wt__mm_cuda_norms(cuda, &a))
+        return wt_fail(WT_ERR_UNSUPPORTED, "matmul: a norm beside a product that has none (wt_matmul_norms)");
     if (is_for_library(cuda, &a)) {
         wt_status status = enqueue_library(cuda, stream, &a);
         if (status != WT_ERR_UNSUPPORTED) return status;
     }
     choose(cuda, &a, &p);
     wt_status status = kernel_of(cuda, &p, &kernel);
+    if (!status && p.wgmma.n_slices > 1 && !cuda->partial) status = take_partial(cuda);
     return status || !stream ? status : launch(cuda, stream, kernel, &p, &a);
 }
 

@@ -6,6 +6,7 @@
 
 #include <warptone/kernel.h>
 #include <warptone/matmul.h>
+#include <warptone/pool.h>
 
 typedef struct wt__mm_cuda wt__mm_cuda;
 
@@ -24,6 +25,8 @@ WT_CHECKED wt_status wt__mm_fill_quantize(const wt_quantize_args *args, wt_mm_qu
 /// Weights and activations in I8, summed in whole numbers.
 static inline bool wt__mm_is_exact(const wt_mm_args *a) { return a->x_type == WT_MM_I8; }
 
+static inline bool wt__mm_has_norm(const wt_mm_args *a) { return a->norm_weight || a->x_squares; }
+
 /// The CPU: matmul_cpu.c.
 WT_CHECKED wt_status wt__mm_cpu_enqueue(wt_stream *stream, const wt_mm_args *args);
 WT_CHECKED wt_status wt__mm_cpu_quantize(wt_stream *stream, const wt_mm_quantize_args *args);
@@ -35,19 +38,28 @@ void wt__mm_cuda_destroy(wt__mm_cuda *cuda);
 WT_CHECKED wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *args);
 WT_CHECKED wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_quantize_args *args);
 WT_CHECKED wt_status wt__mm_cuda_repack(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_repack_args *args);
+int wt__mm_cuda_norms(const wt__mm_cuda *cuda, const wt_mm_args *args);
 const char *wt__mm_cuda_kernel(wt__mm_cuda *cuda, const wt_mm_args *args);
 
 /// How matmul_wgmma.cu is compiled and launched for a product: matmul_wgmma.c.
 typedef struct wt__mm_wgmma_shape {
-    int columns, stages; ///< rows of W a block, stages of shared memory
+    int columns, rows, stages; ///< rows of W and of x a block, stages of shared memory
     int64_t n_tiles;
-    int n_blocks;
+    int n_slices, n_blocks;
     size_t shared_bytes;
 } wt__mm_wgmma_shape;
+/// Is it a product whose tiles have 64 rows of x?
+bool wt__mm_wgmma_is_few(const wt_matmul_config *config, const wt_mm_args *args);
 /// `args` gets the numbers of its tiles.
 wt__mm_wgmma_shape wt__mm_wgmma_shape_of(const wt_matmul_config *config, int n_sms, wt_mm_args *args);
+/// Bytes of memory, zeros at first, in which the sums of slices meet: of any product.
+size_t wt__mm_wgmma_partial_bytes(int n_sms);
 WT_CHECKED wt_status wt__mm_wgmma_fill(wt_device *device, const wt_mm_args *args, const wt__mm_wgmma_shape *shape,
-                                       wt_mm_wgmma_args *filled);
+                                       uintptr_t partial, wt_mm_wgmma_args *filled);
+
+/// Memory of the partition's quota, from a pool that the first call creates.
+WT_CHECKED wt_status wt__mm_take_memory(const wt_matmul_config *config, size_t bytes, wt_pool **pool,
+                                        wt_pool_arena **arena, uintptr_t *address);
 
 /// What is queued through the library: matmul_library.c, with two kernels of ours (matmul_finish.cu, matmul_widen.cu).
 typedef struct wt__mm_library wt__mm_library;

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <warptone/cublaslt.h>
-#include <warptone/pool.h>
 
 enum { SCRATCH_BYTES = 64 << 20, WIDE_BYTES = 256 << 20, LEAST_ROWS_F32 = 9, LEAST_ROWS_WIDENED = 64 };
 enum { FINISH_ROWS = 1024, WIDEN_COLUMNS = 2048 }; // of a block
@@ -177,35 +176,17 @@ static wt_status prepare_part(wt__mm_library *l, const wt_mm_args *a, const wt_m
     return wt_cublaslt_prepare(l->cublaslt, &form);
 }
 
-/// Of the partition's quota.
-static wt_status take_memory(wt__mm_library *l, size_t bytes, wt_pool_arena **arena, uintptr_t *address)
-{
-    wt_partition_info info = {.memory_quota_bytes = 0};
-    if (l->config.partition) wt_partition_get_info(l->config.partition, &info);
-    if (info.memory_quota_bytes && bytes > info.memory_quota_bytes)
-        return wt_fail(WT_ERR_QUOTA, "matmul: %zu bytes of scratch memory, the quota of partition %s is %zu", bytes,
-                       info.name, info.memory_quota_bytes);
-    const size_t all = wt_device_get_info(l->config.device)->memory_bytes;
-    const wt_pool_config config = {.name = "matmul",
-                                   .quota_bytes = info.memory_quota_bytes ? 0 : all,
-                                   .soft = true,
-                                   .partition = l->config.partition,
-                                   .no_eviction = true};
-    wt_status status = l->pool ? WT_OK : wt_pool_create(l->config.device, &config, &l->pool);
-    if (!status) status = wt_pool_arena_create(l->pool, bytes, arena);
-    return status ? status : wt_pool_arena_take(*arena, bytes, 0, address);
-}
-
 wt_status wt__mm_library_prepare(wt__mm_library *l, const wt_mm_args *a)
 {
     wt_status status = WT_OK;
     if (is_widened(a)) {
-        if (!l->wide) status = take_memory(l, WIDE_BYTES, &l->memory[0], &l->wide);
+        if (!l->wide) status = wt__mm_take_memory(&l->config, WIDE_BYTES, &l->pool, &l->memory[0], &l->wide);
         if (status) return status;
         const wt_mm_args wide = widened(a, l->wide, 0);
         return wt__mm_library_prepare(l, &wide);
     }
-    if (!wt__mm_library_is_direct(a) && !l->scratch) status = take_memory(l, SCRATCH_BYTES, &l->memory[1], &l->scratch);
+    if (!wt__mm_library_is_direct(a) && !l->scratch)
+        status = wt__mm_take_memory(&l->config, SCRATCH_BYTES, &l->pool, &l->memory[1], &l->scratch);
     for (int k = 0; k < a->n_parts && !status; k++) status = prepare_part(l, a, &a->parts[k]);
     return status;
 }

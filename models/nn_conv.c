@@ -3,8 +3,12 @@
 // tap are neighbours.
 #include "nn_internal.h"
 
+#include <math.h>
+#include <stdlib.h>
+
 enum { OUTPUTS = 8, POSITIONS = 128, LANES = 16, CHANNELS = 16, WINDOW = 16384 }; ///< the CPU's; floats of a window
-enum { FEW = 16, FEW_THREADS = 256, TILE = 64, TAPS = 8, CHANNELS_F32 = 8, PITCH_16 = 40, OUTPUTS_16 = 128 };
+enum { FEW = 16, FEW_THREADS = 256, TILE = 64, SPLITS = 4, SPLIT_TERMS = 256 };   ///< the GPU's
+enum { THREADS_16 = 128, STAGES_16 = 4, CHANNELS_16 = 32, PITCH_16 = CHANNELS_16 + 8 }; ///< as in nn_conv_16.cu
 
 // ---- the CPU
 
@@ -150,47 +154,155 @@ static void item(const void *args, int index)
 
 // ---- the GPU
 
-static int larger(int a, int b) { return a > b ? a : b; }
-
-/// Elements of a channel in a block's window, at most.
-static int window_length(const nn_conv_args *a)
+static bool in_eights(const nn_strided *x)
 {
-    const nn_phase p = nn_phase_of(a, 0);
-    const int taps = a->taps < TAPS ? a->taps : TAPS;
-    return (TILE - 1) * p.x_step + (taps - 1) * larger(a->dilation, 1) + 1;
+    return (uintptr_t)x->data % 16 == 0 && x->strides[0] % 8 == 0 && x->strides[1] % 8 == 0;
 }
 
-static bool in_eights(const nn_conv_args *a)
+static bool weights_in_eights(const nn_conv_args *a)
 {
     const nn_strided *w = &a->weight;
     return (uintptr_t)w->data % 16 == 0 && w->strides[1] == 1 && w->strides[0] % 8 == 0 && w->strides[2] % 8 == 0 &&
            a->next_group % 8 == 0 && a->inputs % 8 == 0;
 }
 
+static bool in_fours(const nn_strided *x)
+{
+    return !x->data || ((uintptr_t)x->data % (4 * wt_dtype_bytes((wt_dtype)x->type, 1)) == 0 &&
+                        x->strides[0] % 4 == 0 && x->strides[1] % 4 == 0);
+}
+
+/// The convolution as a product (nn_kernel.h); false where it is none, or its numbers are too large for int.
+static bool as_product(nn_conv_args *a)
+{
+    const int64_t *w = (const int64_t *)a->weight.strides;
+    const int merged = a->transposed ? a->stride : 1;
+    if (merged > 1 && a->dilation > 1) return false;
+    const int n_taps = (a->taps + merged - 1) / merged;
+    const long long shift = a->transposed ? a->padding : 0, positions = (a->out_length + shift + merged - 1) / merged;
+    nn_conv_product *p = &a->product;
+    *p = (nn_conv_product){.merged = merged,
+                           .n_taps = n_taps,
+                           .x_step = a->transposed ? 1 : a->stride,
+                           .at = a->transposed ? 0 : -a->padding,
+                           .at_step = a->transposed ? -a->dilation : a->dilation,
+                           .shift = (int)shift,
+                           .taps_inside = a->inputs == 1 || (n_taps > 1 && llabs(w[2]) < llabs(w[1])),
+                           .rows_inside = llabs(w[0]) == 1 || (merged > 1 && llabs(w[2]) == 1),
+                           .x_packs = in_eights(&a->x),
+                           .w_packs = weights_in_eights(a),
+                           .fours = merged == 1 && !shift && in_fours(&a->out) && in_fours(&a->residual)};
+    p->inner = p->taps_inside ? n_taps : a->inputs;
+    p->magic = p->inner > 1 ? (unsigned)((1ull << 32) / (unsigned)p->inner + 1) : UINT32_MAX;
+    const long long far = (positions + 2 * TILE) * p->x_step + (long long)n_taps * a->dilation + a->padding;
+    const long long weights = llabs(w[0]) * a->outputs + llabs(w[1]) * a->inputs + llabs(w[2]) * a->taps;
+    const long long terms = (long long)a->inputs * n_taps + 64, rows = (long long)a->outputs * merged;
+    if (far > INT32_MAX / 2 || a->length > INT32_MAX / 2 || rows > INT32_MAX / 2 || terms * p->inner > INT32_MAX ||
+        weights > INT32_MAX / 2)
+        return false;
+    p->positions = (int)positions;
+    p->rows = (int)rows;
+    return true;
+}
+
+/// Shared memory of a block of 16-bit types with so many taps to a window, which is told too.
+static size_t shared_16(nn_conv_args *a, int side, int chunk)
+{
+    nn_conv_product *p = &a->product;
+    const long long length = 8 + (long long)(side - 1) * p->x_step + (long long)(chunk - 1) * abs(p->at_step);
+    const int windows = chunk < p->n_taps || a->inputs > CHANNELS_16 ? 2 : 1;
+    if (length > WINDOW) return SIZE_MAX;
+    p->chunk = chunk;
+    p->window = (int)(length + 7) / 8 * 8;
+    return 2 * (size_t)PITCH_16 * (size_t)(STAGES_16 * side + windows * p->window);
+}
+
+/// Windows of as many taps as leave room for other blocks, of one tap if need be; 0 where that has no room.
+static size_t fit_16(nn_conv_args *a, int side, size_t most)
+{
+    const size_t wanted = side == TILE ? most / 4 - 1024 : most / 2 - 1024;
+    int chunk = a->product.n_taps;
+    while (chunk > 1 && shared_16(a, side, chunk) > wanted) chunk--;
+    const size_t bytes = shared_16(a, side, chunk);
+    return bytes <= most ? bytes : 0;
+}
+
+static long long tiles_of(const nn_conv_args *a, int side)
+{
+    return (long long)((a->product.positions + side - 1) / side) * ((a->product.rows + side - 1) / side) * a->groups *
+           a->n;
+}
+
+static wt_status queue_few(wt_nn *nn, wt_stream *stream, const nn_conv_args *a)
+{
+    const long long channels = (long long)a->groups * a->outputs;
+    if (channels > 65535 || a->n > 65535)
+        return wt_fail(WT_ERR_BAD_ARG, "conv1d: %lld channels and %d signals, want at most 65535", channels, a->n);
+    const wt_launch launch = {.grid = {(int)((a->out_length + FEW_THREADS - 1) / FEW_THREADS), (int)channels, a->n},
+                              .block = {FEW_THREADS},
+                              .overlap = true};
+    return wt__nn_launch(nn, NN_CONV_FEW, stream, &launch, WT_ARG(*a));
+}
+
+/// A kernel of nn_conv.cu or nn_conv_16.cu.
+typedef struct form {
+    int side, splits;
+} form;
+
+static const form forms_f32[] = {{128, 1}, {128, 2}, {128, 3}, {128, 4}, {64, 1}, {64, 8}};
+static const form forms_16[] = {{128, 1}, {128, 2}, {64, 1}, {64, 4}};
+
+/// The form whose fullest processor has the least to do. A tile's blocks reach a share of the processor's rate that
+/// grows with how many there are (shares from measurements on an H200); bringing a step's first terms takes as long
+/// as 64.
+static int best_form(const wt_nn *nn, const nn_conv_args *a, const form *forms, int n, bool clusters)
+{
+    static const double large[] = {0.6, 1}, small[] = {0.25, 0.4, 0.5, 0.55};
+    double least = 1e300;
+    int best = 0;
+    for (int k = 0; k < n; k++) {
+        const form f = forms[k];
+        const double blocks = (double)tiles_of(a, f.side) * f.splits, deep = ceil(blocks / nn->n_sms);
+        const double terms = (double)a->inputs * a->product.n_taps / f.splits + 64;
+        const double rate = f.side == TILE ? small[deep > 4 ? 3 : (int)deep - 1] : large[deep > 2 ? 1 : (int)deep - 1];
+        const double work = deep * f.side * f.side * terms / rate;
+        if (work >= least || (f.splits > 1 && (!clusters || nn->n_sms < 16))) continue;
+        least = work;
+        best = k;
+    }
+    return best;
+}
+
 static wt_status queue_cuda(wt_nn *nn, wt_stream *stream, nn_conv_args *a)
 {
-    const int window = window_length(a), taps = a->taps < TAPS ? a->taps : TAPS;
-    const bool tensor = a->x.type == a->weight.type && a->x.type != NN_F32 && a->inputs >= 8;
-    nn_kernel kernel = tensor ? (a->x.type == NN_F16 ? NN_CONV_F16 : NN_CONV_BF16) : NN_CONV_F32;
-    a->packs = in_eights(a);
-    a->wide = a->outputs > TILE;
-    int outputs = tensor ? OUTPUTS_16 : a->wide ? 2 * TILE : TILE;
-    size_t shared = tensor ? 2 * (size_t)PITCH_16 * (size_t)(taps * OUTPUTS_16 + window)
-                           : sizeof(float) * CHANNELS_F32 * (size_t)(TAPS * (outputs + 4) + window);
-    if (a->outputs < FEW || shared > wt_device_get_info(nn->device)->shared_bytes) {
-        kernel = NN_CONV_FEW;
-        outputs = 4;
-        shared = 0;
+    const wt_device_info *info = wt_device_get_info(nn->device);
+    const bool clusters = info->compute_major >= 9;
+    const bool one_type = a->x.type == a->weight.type, f32 = one_type && a->x.type == NN_F32;
+    const bool tensor = one_type && !f32 && a->inputs >= 8;
+    if (a->outputs < FEW || !as_product(a)) return queue_few(nn, stream, a);
+    form f = {TILE, 1};
+    int kernel = NN_CONV_ANY;
+    size_t shared = 0;
+    if (f32) {
+        const int best = best_form(nn, a, forms_f32, sizeof forms_f32 / sizeof *forms_f32, clusters);
+        f = forms_f32[best];
+        kernel = NN_CONV_F32 + best;
+    } else if (tensor) {
+        const int best = best_form(nn, a, forms_16, sizeof forms_16 / sizeof *forms_16, clusters);
+        f = forms_16[best];
+        kernel = (a->x.type == NN_F16 ? NN_CONV_F16 : NN_CONV_BF16) + best;
+        shared = fit_16(a, f.side, info->shared_bytes);
+        if (!shared) return queue_few(nn, stream, a);
     }
-    const long long tiles = (nn_phase_of(a, 0).n + TILE - 1) / TILE;
-    const long long rows = (long long)a->groups * ((a->outputs + outputs - 1) / outputs),
-                    n = (long long)a->n * a->phases;
-    if (rows > 65535 || n > 65535)
-        return wt_fail(WT_ERR_BAD_ARG, "conv1d: %lld tiles of outputs and %lld signals, want at most 65535", rows, n);
-    const wt_launch launch = {.grid = {(int)tiles, (int)rows, (int)n},
-                              .block = {tensor && kernel != NN_CONV_FEW ? 128 : FEW_THREADS},
-                              .shared_bytes = shared};
-    return wt__nn_launch(nn, kernel, stream, &launch, WT_ARG(*a));
+    const int tiles = (a->product.positions + f.side - 1) / f.side;
+    const long long rows = (long long)a->groups * ((a->product.rows + f.side - 1) / f.side);
+    if (rows > 65535 || a->n > 65535)
+        return wt_fail(WT_ERR_BAD_ARG, "conv1d: %lld tiles of outputs and %d signals, want at most 65535", rows, a->n);
+    const wt_launch launch = {.grid = {tiles * f.splits, (int)rows, a->n},
+                              .block = {tensor ? THREADS_16 : 2 * f.side},
+                              .shared_bytes = shared,
+                              .overlap = true};
+    return wt__nn_launch(nn, (nn_kernel)kernel, stream, &launch, WT_ARG(*a));
 }
 
 // ---- both

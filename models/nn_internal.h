@@ -12,35 +12,43 @@ typedef enum nn_kernel {
     NN_POINT,
     NN_NORM_WARP,
     NN_NORM_BLOCK,
+    NN_NORM_NARROW,
     NN_NORM_WIDE,
     NN_NORM_CHANNELS,
     NN_EMBED,
     NN_ROPE,
     NN_CONV_FEW,
-    NN_CONV_F32,
-    NN_CONV_F16,
-    NN_CONV_BF16,
-    NN_LSTM_CLUSTER,
+    NN_CONV_ANY,
+    NN_CONV_F32, ///< of each type by the order of nn_conv.c's forms
+    NN_CONV_F16 = NN_CONV_F32 + 6,
+    NN_CONV_BF16 = NN_CONV_F16 + 4,
+    NN_LSTM_CLUSTER = NN_CONV_BF16 + 4,
     NN_LSTM_GRID,
     NN_ROUTE,
     NN_GROUP,
     NN_PERMUTE,
     NN_UNPERMUTE,
-    NN_ATTEND_F32,
-    NN_ATTEND_F16, ///< heads up to 64; then up to 128
+    NN_ATTEND_F32, ///< heads up to 64, 128, 256
+    NN_ATTEND_F32_128,
+    NN_ATTEND_F32_256,
+    NN_ATTEND_F16, ///< heads up to 64, and with a mask; heads up to 128, and with a mask
+    NN_ATTEND_F16_MASKED,
     NN_ATTEND_F16_128,
+    NN_ATTEND_F16_128_MASKED,
     NN_ATTEND_BF16,
+    NN_ATTEND_BF16_MASKED,
     NN_ATTEND_BF16_128,
+    NN_ATTEND_BF16_128_MASKED,
     NN_N_KERNELS
 } nn_kernel;
 
-enum { NN_MODULES = 12, NN_PACK = 4, NN_COUNTERS = 64 };
+enum { NN_MODULES = 16, NN_COUNTERS = 64 };
 
 struct wt_nn {
     wt_device *device;
     wt_matmul *matmul;
     int n_sms;
-    bool on_gpu;
+    bool on_gpu, wgmma; ///< wgmma: 16-bit attention by products of warpgroups
     wt_module *modules[NN_MODULES];
     wt_kernel *kernels[NN_N_KERNELS];
     wt_buffer *counters; ///< of the LSTM's blocks, zeros between calls
@@ -65,7 +73,12 @@ WT_CHECKED wt_status wt__nn_shape(const char *what, const wt_array *a, int rank,
 WT_CHECKED wt_status wt__nn_after(const char *what, const wt_nn_activation *activation, long long channels,
                                   nn_after *after);
 
-bool wt__nn_in_packs(const nn_rows *rows); ///< can a GPU's thread take four elements at once?
+/// How many neighbours a GPU's thread can take at once: of `rows`, the first of them always there, and of `factors`,
+/// which may be F32 as well; `run` elements lie beside each other.
+nn_access wt__nn_access(const nn_rows *const *rows, int n, const nn_rows *const *factors, int n_factors, long long run);
+
+/// Elements of a pack.
+static inline int wt__nn_pack(nn_access access) { return access == NN_SINGLE ? 1 : access <= NN_PACKS_F32 ? 4 : 8; }
 
 static inline bool wt__nn_is_float(wt_dtype type)
 {

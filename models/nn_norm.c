@@ -3,8 +3,9 @@
 
 #include <math.h>
 
-enum { PIECE = 1024, ROWS_A_BLOCK = 8, THREADS = 256, WIDE = 1024, POSITIONS = 32, ITEM_ELEMENTS = 16384 };
-enum { WARP_WIDTH = 1024, BLOCK_WIDTH = 16384 }; ///< largest rows of those kernels
+enum { PIECE = 1024, ROWS_A_BLOCK = 4, THREADS = 256, WIDE = 1024, POSITIONS = 32, ITEM_ELEMENTS = 16384 };
+enum { WARP_WIDTH = 1280, BLOCK_WIDTH = 4096 }; ///< largest rows of those kernels
+enum { FEW_ROWS = 512, FEW_WIDTH = 512 };       ///< few rows have more threads each
 
 // ---- the CPU
 
@@ -165,19 +166,30 @@ static wt_status queue_rows(wt_nn *nn, wt_stream *stream, nn_norm_args *a)
 {
     if (!nn->on_gpu)
         return wt_stream_run(stream, rows_item, a, sizeof *a, (int)((a->rows + rows_an_item(a) - 1) / rows_an_item(a)));
-    a->packs = a->width % NN_PACK == 0 && wt__nn_in_packs(&a->x) && wt__nn_in_packs(&a->residual) &&
-               wt__nn_in_packs(&a->sum) && wt__nn_in_packs(&a->out);
-    const bool warp = a->width <= WARP_WIDTH, wide = a->width > BLOCK_WIDTH;
+    const nn_rows *const rows[] = {&a->x, &a->residual, &a->sum, &a->out};
+    const nn_rows *const factors[] = {&a->weight, &a->bias};
+    // a pack has one channel of signals, or as many factors as elements
+    a->access = wt__nn_access(rows, 4, factors, a->inner > 1 ? 0 : 2,
+                              a->inner > 1  ? a->inner
+                              : a->channels ? a->channels
+                                            : a->width);
+    const bool kept = a->access >= NN_PACKS_F32 && a->width <= BLOCK_WIDTH; // in registers
+    const bool warp = a->width <= (a->rows < FEW_ROWS ? FEW_WIDTH : WARP_WIDTH);
     const long long blocks = warp ? (a->rows + ROWS_A_BLOCK - 1) / ROWS_A_BLOCK : a->rows;
-    const wt_launch launch = {.grid = {(int)blocks}, .block = {wide ? WIDE : THREADS}};
-    return wt__nn_launch(nn, warp ? NN_NORM_WARP : wide ? NN_NORM_WIDE : NN_NORM_BLOCK, stream, &launch, WT_ARG(*a));
+    const wt_launch launch = {.grid = {(int)blocks},
+                              .block = {warp   ? 32 * ROWS_A_BLOCK
+                                        : kept ? THREADS
+                                               : WIDE},
+                              .overlap = true};
+    const nn_kernel kernel = kept ? (warp ? NN_NORM_WARP : NN_NORM_BLOCK) : warp ? NN_NORM_NARROW : NN_NORM_WIDE;
+    return wt__nn_launch(nn, kernel, stream, &launch, WT_ARG(*a));
 }
 
 static wt_status queue_positions(wt_nn *nn, wt_stream *stream, nn_norm_args *a)
 {
     const int pieces = (int)((a->inner + POSITIONS - 1) / POSITIONS);
     if (!nn->on_gpu) return wt_stream_run(stream, positions_item, a, sizeof *a, pieces * (int)a->rows);
-    const wt_launch launch = {.grid = {pieces, (int)a->rows}, .block = {THREADS}};
+    const wt_launch launch = {.grid = {pieces, (int)a->rows}, .block = {THREADS}, .overlap = true};
     return wt__nn_launch(nn, NN_NORM_CHANNELS, stream, &launch, WT_ARG(*a));
 }
 

@@ -1,7 +1,7 @@
 // Bias, activation, gate and residual in one pass: kernels/nn_point.cu on a GPU, pieces of rows on the CPU.
 #include "nn_internal.h"
 
-enum { PIECE = 1024, THREADS = 256, BLOCKS_AN_SM = 8, PIECES_AN_ITEM = 16 };
+enum { PIECE = 1024, THREADS = 256, BLOCKS_AN_SM = 32, PIECES_AN_ITEM = 16 };
 
 // ---- the CPU
 
@@ -63,10 +63,12 @@ static wt_status queue(wt_nn *nn, wt_stream *stream, nn_point_args *a)
     if (!nn->on_gpu)
         return wt_stream_run(stream, item, a, sizeof *a,
                              (int)((a->rows * pieces_of(a) + PIECES_AN_ITEM - 1) / PIECES_AN_ITEM));
-    a->packs = a->width % NN_PACK == 0 && wt__nn_in_packs(&a->x) && wt__nn_in_packs(&a->up) &&
-               wt__nn_in_packs(&a->residual) && wt__nn_in_packs(&a->out);
-    const long long n = a->rows * a->width / (a->packs ? NN_PACK : 1);
-    const wt_launch launch = {.grid = {wt__nn_blocks(nn, n, THREADS, BLOCKS_AN_SM)}, .block = {THREADS}};
+    const nn_rows *const rows[] = {&a->x, &a->up, &a->residual, &a->out};
+    const nn_rows bias = {.data = a->row_channels ? NULL : (void *)a->bias.data, .type = a->bias.type};
+    a->access = wt__nn_access(rows, 4, (const nn_rows *const[]){&bias}, 1, a->width);
+    const long long n = a->rows * a->width / wt__nn_pack(a->access);
+    const wt_launch launch = {
+        .grid = {wt__nn_blocks(nn, n, THREADS, BLOCKS_AN_SM)}, .block = {THREADS}, .overlap = true};
     return wt__nn_launch(nn, NN_POINT, stream, &launch, WT_ARG(*a));
 }
 

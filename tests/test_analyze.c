@@ -296,6 +296,9 @@ static void folders_are_mirrored(void **state)
     assert_int_equal(json_integer_value(json_object_get(root, "done")), 2);
     assert_int_equal(json_integer_value(json_object_get(root, "failed")), 1);
     assert_int_equal(json_array_size(json_object_get(root, "files")), 3);
+    const json_t *stages = json_object_get(root, "stages_s");
+    static const char *const spent[] = {"look", "read", "compute", "write"};
+    for (int k = 0; k < 4; k++) assert_true(json_number_value(json_object_get(stages, spent[k])) > 0);
     json_decref(root);
     assert_int_equal(access(test_path(state, "results/a.npz"), F_OK), 0);
     assert_int_equal(access(test_path(state, "results/deep/b.npz"), F_OK), 0);

@@ -32,8 +32,13 @@ static void every_family_and_band_responds_as_scipys(void **state)
     for (size_t i = 0; i < LENGTH(golden_sos); i++) {
         double sos[WT_SOS_MAX_SECTIONS * 6];
         int n_sections = 0;
-        const wt_sos_design_config config = {golden_sos[i].family, golden_sos[i].band, golden_sos[i].order, 44100,
-                                             {golden_sos[i].edge_hz[0], golden_sos[i].edge_hz[1]}, 0.5, 50};
+        const wt_sos_design_config config = {golden_sos[i].family,
+                                             golden_sos[i].band,
+                                             golden_sos[i].order,
+                                             44100,
+                                             {golden_sos[i].edge_hz[0], golden_sos[i].edge_hz[1]},
+                                             0.5,
+                                             50};
         assert_ok(wt_sos_design(&config, sos, &n_sections));
         assert_int_equal(n_sections, golden_sos[i].n_sections);
         for (size_t k = 0; k < LENGTH(golden_cycles); k++) {
@@ -56,8 +61,13 @@ static void every_family_and_band_filters_as_scipys(void **state)
         int n_sections = 0;
         float x[600];
         uint64_t seed = 1;
-        const wt_sos_design_config config = {golden_sos[i].family, golden_sos[i].band, golden_sos[i].order, 44100,
-                                             {golden_sos[i].edge_hz[0], golden_sos[i].edge_hz[1]}, 0.5, 50};
+        const wt_sos_design_config config = {golden_sos[i].family,
+                                             golden_sos[i].band,
+                                             golden_sos[i].order,
+                                             44100,
+                                             {golden_sos[i].edge_hz[0], golden_sos[i].edge_hz[1]},
+                                             0.5,
+                                             50};
         assert_ok(wt_sos_design(&config, sos, &n_sections));
         for (int n = 0; n < 600; n++) x[n] = noise(&seed);
         wt_sos *filter = filter_of(sos, n_sections, 1);
@@ -256,6 +266,59 @@ static void cuda_gives_what_the_cpu_gives(void **state)
     check_rows(gpu_device());
 }
 
+static wt_status enqueue_filtfilt(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                                  size_t out_offset)
+{
+    return wt_filtfilt_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
+// Rows alone and together, twice, the second time from a plan of one row more: the same bits.
+static void check_filtfilt(wt_device *device)
+{
+    enum { ROWS = 3, N = 5003 };
+    const wt_sos_design_config low = {.order = 5, .rate_hz = 48000, .edge_hz = {100}};
+    static const int pads[] = {0, -1, 5000};
+    double sos[WT_SOS_MAX_SECTIONS][6];
+    int n_sections;
+    assert_ok(wt_sos_design(&low, sos[0], &n_sections));
+    const wt_sos_config config = {.sos = sos[0], .n_sections = n_sections};
+    float *x = noise_floats((ROWS + 1) * N, 9), *want = floats(N), *got = floats(ROWS * N);
+    float *more = floats((ROWS + 1) * N);
+    for (int k = 0; k < 3; k++) {
+        wt_filtfilt *plan;
+        for (int one_more = 0; one_more < 2; one_more++) {
+            assert_ok(wt_filtfilt_create(device, &config, pads[k], ROWS + one_more, N, &plan));
+            const size_t count = (size_t)(ROWS + one_more) * N;
+            run_on_stream(&(stream_call){device, enqueue_filtfilt, plan}, x, count, one_more ? more : got, count);
+            wt_filtfilt_destroy(plan);
+        }
+        assert_memory_equal(got, more, ROWS * N * sizeof *got);
+        for (int row = 0; row < ROWS; row++) {
+            assert_ok(wt_sos_filtfilt(sos[0], n_sections, x + row * N, want, N, pads[k]));
+            assert_near_peak(want, got + row * N, N, 2e-6, "filtfilt");
+        }
+    }
+    free(x), free(want), free(got), free(more);
+    wt_filtfilt *plan = NULL;
+    assert_fails(wt_filtfilt_create(device, &config, 0, 1, 12, &plan), WT_ERR_BAD_ARG,
+                 "sos: 12 frames with a padding of 18, want more frames than padding");
+    assert_fails(wt_filtfilt_create(device, &config, 0, 0, 12, &plan), WT_ERR_BAD_ARG, "sos: 0 rows, want 1 or more");
+    assert_null(plan);
+    wt_device_close(device);
+}
+
+static void zero_phase_rows_on_a_cpu_give_what_each_row_gives(void **state)
+{
+    (void)state;
+    check_filtfilt(cpu_device());
+}
+
+static void zero_phase_rows_on_a_gpu_give_what_the_cpu_gives(void **state)
+{
+    (void)state;
+    check_filtfilt(gpu_device());
+}
+
 static void refuses_bad_designs(void **state)
 {
     (void)state;
@@ -292,8 +355,7 @@ static void refuses_bad_sections(void **state)
     assert_null(filter);
     assert_fails(wt_sos_filtfilt(sos, 1, x, x, 8, 8), WT_ERR_BAD_ARG,
                  "sos: 8 frames with a padding of 8, want more frames than padding");
-    assert_fails(wt_sos_zi(integrator, 1, zi), WT_ERR_BAD_ARG,
-                 "filter: a[0] = 1, sum of a = 0, want neither to be 0");
+    assert_fails(wt_sos_zi(integrator, 1, zi), WT_ERR_BAD_ARG, "filter: a[0] = 1, sum of a = 0, want neither to be 0");
     filter = filter_of(integrator, 1, 1); // an integrator still runs
     wt_sos_destroy(filter);
 }
@@ -305,20 +367,11 @@ static wt_status create_filter(void *user)
     return wt_sos_create(&(wt_sos_config){.sos = pass_through, .n_sections = 1}, user);
 }
 
-static void destroy_filter(void *user)
-{
-    wt_sos_destroy(*(wt_sos **)user);
-}
+static void destroy_filter(void *user) { wt_sos_destroy(*(wt_sos **)user); }
 
-static wt_status filter_both_ways(void *user)
-{
-    return wt_sos_filtfilt(pass_through, 1, user, user, 64, 0);
-}
+static wt_status filter_both_ways(void *user) { return wt_sos_filtfilt(pass_through, 1, user, user, 64, 0); }
 
-static void keep(void *user)
-{
-    (void)user;
-}
+static void keep(void *user) { (void)user; }
 
 static void survives_failing_allocations(void **state)
 {
@@ -359,6 +412,8 @@ int main(void)
         cmocka_unit_test(a_bad_sample_is_gone_within_64_frames_and_silence_ends_in_zero),
         cmocka_unit_test(rows_on_a_cpu_give_what_each_row_gives),
         cmocka_unit_test(cuda_gives_what_the_cpu_gives),
+        cmocka_unit_test(zero_phase_rows_on_a_cpu_give_what_each_row_gives),
+        cmocka_unit_test(zero_phase_rows_on_a_gpu_give_what_the_cpu_gives),
         cmocka_unit_test(refuses_bad_designs),
         cmocka_unit_test(refuses_bad_sections),
         cmocka_unit_test(survives_failing_allocations),

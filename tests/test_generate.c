@@ -240,6 +240,14 @@ static void strategies_give_the_tokens_of_single_steps(void **state)
                 assert_memory_equal(got.logprobs, want.logprobs, sizeof *want.logprobs * ANSWER);
                 assert_int_equal(r.n_steps + r.n_correct + 1, r.n_tokens); // the first token is the prompt's
                 if (sampling == 0 && strategy == WT_STRATEGY_NGRAM) assert_true(r.n_correct > 10);
+                const wt_generation bare =
+                    answer(&f, strategy == WT_STRATEGY_DRAFT ? f.other : NULL, sampling,
+                           (wt_generator_config){
+                               .strategy = (wt_strategy)strategy, .n_guesses = guesses[k], .keep_guessing = true},
+                           &got); // of which no logits are asked for when greedy
+                assert_memory_equal(got.ids, want.ids, sizeof *want.ids * ANSWER);
+                assert_int_equal(bare.n_steps, r.n_steps);
+                assert_int_equal(bare.n_correct, r.n_correct);
             }
     }
     close_models(&f);

@@ -388,6 +388,54 @@ static void check_dynamic(void **state, wt_backend backend)
 static void sequences_have_angles_of_their_own(void **state) { check_dynamic(state, WT_BACKEND_CPU); }
 static void sequences_have_angles_of_their_own_on_a_gpu(void **state) { check_dynamic(state, WT_BACKEND_CUDA); }
 
+// ---- the most probable tokens after guesses
+
+static int32_t largest_of(const float *x)
+{
+    int best = 0;
+    for (int k = 1; k < VOCAB; k++)
+        if (x[k] > x[best]) best = k;
+    return best;
+}
+
+/// They are those of the logits, also between steps of as many sequences.
+static void check_greedy(void **state, wt_backend backend)
+{
+    enum { N = 7, TIMES = 4 };
+    fixture f = open_model(state, backend, "llama");
+    wt_llm_session *s = open_session(&f, (wt_llm_session_config){.n_sequences = N});
+    const int32_t *ids = prompt_of(5);
+    float logits[N][VOCAB];
+    assert_ok(wt_llm_prefill(s, ids, 30));
+    const wt_llm_snapshot at = wt_llm_session_snapshot(s);
+    for (int k = 0; k < TIMES; k++) { // a batch is recorded when it comes again
+        int32_t next[N], best[N];
+        wt_llm_turn turns[N];
+        assert_ok(wt_llm_verify(s, ids + 30 + k, N, logits[0]));
+        assert_ok(wt_llm_session_restore(s, at));
+        assert_ok(wt_llm_verify_greedy(s, ids + 30 + k, N, next));
+        assert_null(wt_llm_logits(s));
+        assert_int_equal(wt_llm_position(s), 30 + N);
+        assert_ok(wt_llm_session_restore(s, at));
+        for (int t = 0; t < N; t++)
+            if (next[t] != largest_of(logits[t]))
+                fail_msg("round %d, token %d: %d, want %d", k, t, next[t], largest_of(logits[t]));
+        for (int t = 0; t < N; t++) turns[t] = (wt_llm_turn){.sequence = t, .id = ids[30 + k]};
+        assert_ok(wt_llm_step(s, turns, N, best, NULL));
+        if (best[0] != next[0]) fail_msg("round %d: a step gives %d, guesses %d", k, best[0], next[0]);
+        assert_ok(wt_llm_session_restore(s, at));
+    }
+    assert_fails(wt_llm_verify_greedy(s, ids, 0, NULL), WT_ERR_BAD_ARG, "llm: 0 tokens, want 1 or more");
+    wt_llm_session_destroy(s);
+    close_model(&f);
+}
+
+static void guesses_are_followed_by_the_most_probable_tokens(void **state) { check_greedy(state, WT_BACKEND_CPU); }
+static void guesses_on_a_gpu_are_followed_by_the_most_probable_tokens(void **state)
+{
+    check_greedy(state, WT_BACKEND_CUDA);
+}
+
 // ---- types of the cache
 
 /// In parts of the largest logit, against F32 on the CPU, after a prompt in two batches and ten steps. A key or value
@@ -498,6 +546,8 @@ int main(void)
         IN_FOLDER(dropped_tokens_leave_the_others_on_a_gpu),
         IN_FOLDER(sequences_have_angles_of_their_own),
         IN_FOLDER(sequences_have_angles_of_their_own_on_a_gpu),
+        IN_FOLDER(guesses_are_followed_by_the_most_probable_tokens),
+        IN_FOLDER(guesses_on_a_gpu_are_followed_by_the_most_probable_tokens),
         IN_FOLDER(caches_of_smaller_types_are_near),
         IN_FOLDER(caches_of_smaller_types_are_near_on_a_gpu),
         cmocka_unit_test(caches_of_smaller_types_tell_the_story),

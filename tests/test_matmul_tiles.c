@@ -120,6 +120,66 @@ static void epilogues(void **state)
     SOLVE_ALL(device_of(state), problems);
 }
 
+/// Up to 64 rows: matmul_wgmma's tiles of 64, of whose columns several blocks have slices.
+static void few_rows(void **state)
+{
+    static const problem problems[] = {
+        {.w = BF16, .x = BF16, .y = F32, .rows = 300, .columns = 1032, .m = 64},
+        {.w = BF16, .x = BF16, .y = BF16, .rows = 300, .columns = 1032, .m = 8, .n_parts = 3},
+        {.w = F16, .x = F16, .y = F32, .rows = 140, .columns = 2056, .m = 2, .add = true},
+        {.w = BF16, .x = BF16, .y = BF16, .rows = 130, .columns = 264, .m = 17, .bias = true, .add = true},
+        {.w = F16, .x = F16, .y = F32, .rows = 515, .columns = 520, .m = 33, .strides = true, .add = true},
+        {.w = F16, .x = F16, .y = F16, .rows = 37, .columns = 72, .m = 48, .activation = WT_ACTIVATION_GELU},
+        {.w = BF16, .x = BF16, .y = F32, .rows = 140, .columns = 776, .m = 40, .n_parts = 3, .bias = true},
+        {.w = BF16,
+         .scaling = WT_SCALING_ROW,
+         .x = BF16,
+         .y = BF16,
+         .rows = 200,
+         .columns = 1288,
+         .m = 50,
+         .n_parts = 2,
+         .gated = true,
+         .activation = SILU,
+         .bias = true},
+        {.w = F16,
+         .x = F16,
+         .y = F32,
+         .rows = 97,
+         .columns = 136,
+         .m = 20,
+         .n_parts = 2,
+         .gated = true,
+         .activation = SILU},
+    };
+    SOLVE_ALL(device_of(state), problems);
+}
+
+/// Slices of a tile end in any order, and are added in one; nothing is left of them for the next product.
+static void slices_give_the_same_bits_again(void **state)
+{
+    bench b;
+    wt_matmul *matmul = NULL;
+    wt_device *device = device_of(state);
+    make_bench(&b, device, &(problem){.w = BF16, .x = BF16, .y = F32, .rows = 520, .columns = 2056, .m = 60});
+    assert_ok(wt_matmul_create(&(wt_matmul_config){.device = device, .no_library = true}, &matmul));
+    unsigned char *first = malloc(b.y[0].bytes);
+    assert_non_null(first);
+    for (int k = 0; k < 20; k++) {
+        assert_ok(wt_matmul_enqueue(matmul, b.stream, &b.args));
+        fetch(&b, 0);
+        if (!k) {
+            memcpy(first, b.y[0].host, b.y[0].bytes);
+            check_results(&b, 0, first);
+        }
+        assert_memory_equal(b.y[0].host, first, b.y[0].bytes);
+        if (wt_device_get_info(device)->backend == WT_BACKEND_CPU) break;
+    }
+    free(first);
+    wt_matmul_destroy(matmul);
+    unmake_bench(&b);
+}
+
 static void scales_of_blocks(void **state)
 {
     static const problem problems[] = {
@@ -274,6 +334,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ragged_sides),
         cmocka_unit_test(epilogues),
+        cmocka_unit_test(few_rows),
+        cmocka_unit_test(slices_give_the_same_bits_again),
         cmocka_unit_test(scales_of_blocks),
         cmocka_unit_test(batches_and_experts),
         cmocka_unit_test(many_tiles),

@@ -59,15 +59,25 @@ static void goldens(nn_rig *r)
     }
 }
 
-/// Several tiles of outputs, positions, channels and taps; with the weights in their fast order too.
+/// Several tiles of outputs, positions, channels and taps, and a window of x that comes in chunks of taps; with the
+/// weights in their fast order too.
 static void large_ones(nn_rig *r)
 {
     static const shape shapes[] = {{1, 40, 300, 136, 3, 1, 1, 1, 1, -1},
                                    {1, 64, 259, 130, 3, 2, 1, 1, 1, -1},
                                    {1, 72, 200, 80, 11, 1, 25, 5, 1, -1},
-                                   {2, 48, 40, 132, 20, 10, 5, 1, 1, 0}};
-    for (int k = 0; k < 4; k++)
+                                   {2, 48, 40, 132, 20, 10, 5, 1, 1, 0},
+                                   {1, 40, 400, 24, 7, 3, 9, 48, 1, -1}};
+    for (int k = 0; k < 5; k++)
         for (int turned = 0; turned < 2; turned++) convolve(r, &shapes[k], NULL, WT_ACTIVATION_SILU, turned);
+}
+
+/// Enough signals for large tiles on a large GPU.
+static void many_signals(nn_rig *r)
+{
+    static const shape plain = {208, 9, 67, 70, 3, 1, 1, 1, 1, -1}, up = {104, 24, 34, 33, 5, 3, 1, 1, 1, 1};
+    convolve(r, &plain, NULL, WT_ACTIVATION_NONE, true);
+    convolve(r, &up, NULL, WT_ACTIVATION_SILU, true);
 }
 
 /// What comes out is added to what was there.
@@ -89,6 +99,7 @@ static void residuals(nn_rig *r)
 
 static void convolutions_as_torch(void **state) { nn_run(state, goldens); }
 static void large_ones_on_both_backends(void **state) { nn_run(state, large_ones); }
+static void many_signals_on_both_backends(void **state) { nn_run(state, many_signals); }
 static void residuals_are_added(void **state) { nn_run(state, residuals); }
 
 static void refused(nn_rig *r)
@@ -110,9 +121,8 @@ static void refusals_name_what_was_met(void **state) { nn_run_type(state, refuse
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(convolutions_as_torch),
-        cmocka_unit_test(large_ones_on_both_backends),
-        cmocka_unit_test(residuals_are_added),
+        cmocka_unit_test(convolutions_as_torch),         cmocka_unit_test(large_ones_on_both_backends),
+        cmocka_unit_test(many_signals_on_both_backends), cmocka_unit_test(residuals_are_added),
         cmocka_unit_test(refusals_name_what_was_met),
     };
     int failed = cmocka_run_group_tests_name("convolutions on the CPU", tests, open_cpu, close_device);

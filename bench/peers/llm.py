@@ -1,15 +1,18 @@
 """transformers and bench_llm_model on the same random checkpoints, in one run: logits, decode, prompt, loading.
 
-    python3 bench/peers/llm.py [--shapes qwen3-8b,qwen3-0.6b,mixtral] [--folder DIR] [--program FILE] [--device cuda]
-                               [--no-compile] [--seconds S]
+    python3 bench/peers/llm.py [--shapes NAME[:LAYERS],...] [--folder DIR] [--program FILE] [--device cuda]
+                               [--quantize fp8|int8|int4|all] [--rows NAME,...] [--compile-seconds S] [--seconds S]
 
 Each shape is made on the device with transformers' own initialisation in bf16, written as sharded safetensors (to
---folder, else to /dev/shm or /tmp, whichever has room) and measured there:
+--folder, else to /dev/shm or /tmp, whichever has room) and measured there, a row as soon as it is known:
 
+  ours        bench_llm_model: the program's own lines, and the logits of LOGITS positions; with --quantize loaded
+              and decoded once more, by those types
   eager       transformers, one token at a time with a DynamicCache, batch 1, after CONTEXT tokens
-  compiled    the same with a StaticCache and torch.compile(mode="reduce-overhead"), what its documentation recommends
   prompt      PROMPT tokens in one call, no cache before
-  ours        bench_llm_model: the program's own lines, and the logits of LOGITS positions
+  graph       one token with a StaticCache, the eager kernels recorded into a CUDA graph
+  compiled    one token with a StaticCache and torch.compile(mode="reduce-overhead", fullgraph=True), what its
+              documentation recommends; left out when compiling takes longer than --compile-seconds
 
 Logits have two judges: float32, the same weights run by transformers in float32, and bf16, transformers as it is used.
 Each error is the largest difference over the largest logit. Ours passes when it is no further from float32 than
@@ -17,14 +20,20 @@ transformers' bf16 is, for a hidden state of bf16 rounds more often than ours of
 is begun.
 """
 import argparse
+import copy
 import gc
+import json
 import os
 import re
 import shutil
+import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -44,6 +53,9 @@ SHAPES = {  # config.json of Qwen/Qwen3-8B, Qwen/Qwen3-0.6B and mistralai/Mixtra
                                 num_attention_heads=32, num_key_value_heads=8, num_local_experts=8,
                                 num_experts_per_tok=2, max_position_embeddings=32768, rope_theta=1000000.0,
                                 sliding_window=None, rms_norm_eps=1e-5),
+    "moe": tf.MixtralConfig(vocab_size=512, hidden_size=128, intermediate_size=256, num_hidden_layers=2,
+                            num_attention_heads=4, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2,
+                            max_position_embeddings=8192, sliding_window=None),
     "tiny": tf.Qwen3Config(vocab_size=512, hidden_size=128, intermediate_size=256, num_hidden_layers=2, head_dim=32,
                            num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=8192),
 }
@@ -71,13 +83,48 @@ def best_s(device, work, repeats):
 
 # ---- checkpoints
 
-def make(name, device):
-    config = SHAPES[name]
+def make(name, device, n_layers):
+    config = copy.deepcopy(SHAPES[name])
     config.bos_token_id = config.eos_token_id = config.pad_token_id = None
+    if n_layers:
+        config.num_hidden_layers = n_layers
+        if getattr(config, "layer_types", None):
+            config.layer_types = config.layer_types[:n_layers]
     torch.manual_seed(1)
     with torch.device(device):
         model = tf.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
     return model.eval()
+
+
+def save_shard(tensors, path, metadata=None):
+    """As safetensors writes it, without holding up the other threads."""
+    header, at, names = {"__metadata__": metadata or {}}, 0, {torch.bfloat16: "BF16", torch.float32: "F32"}
+    for name, t in tensors.items():
+        end = at + t.numel() * t.element_size()
+        header[name] = {"dtype": names[t.dtype], "shape": list(t.shape), "data_offsets": [at, end]}
+        at = end
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb", buffering=0) as out:
+        out.write(struct.pack("<Q", len(text)) + text)
+        for t in tensors.values():
+            bytes_left = memoryview(t.contiguous().cpu().flatten().view(torch.uint8).numpy())
+            while bytes_left:  # a call writes 2 GiB at most
+                bytes_left = bytes_left[out.write(bytes_left):]
+
+
+def write(model, folder):
+    """save_pretrained, which writes one shard after the other, with a writer in threads."""
+    save = tf.modeling_utils.safe_save_file
+    with ThreadPoolExecutor(16) as pool:
+        waits = []
+        tf.modeling_utils.safe_save_file = lambda *a, **k: waits.append(pool.submit(save_shard, *a, **k))
+        try:
+            model.save_pretrained(folder, max_shard_size="1GB")
+            for wait in waits:
+                wait.result()
+        finally:
+            tf.modeling_utils.safe_save_file = save
 
 
 def folder_for(n_bytes, given):
@@ -89,61 +136,86 @@ def folder_for(n_bytes, given):
 
 # ---- transformers
 
-def greedy(model, cache, token, n):
-    for _ in range(n):
-        at = torch.tensor([cache.get_seq_length()], device=token.device)
-        out = model(input_ids=token, past_key_values=cache, cache_position=at, position_ids=at[None], use_cache=True)
-        token = out.logits[:, -1:].argmax(-1)
+def step(model, cache, token, at):
+    out = model(input_ids=token, past_key_values=cache, cache_position=at, position_ids=at[None], use_cache=True)
+    return out.logits[:, -1:].argmax(-1)
 
 
 def filled(model, cache, ids):
-    with torch.no_grad():
-        model(input_ids=ids, past_key_values=cache, cache_position=torch.arange(ids.shape[1], device=ids.device),
-              use_cache=True, logits_to_keep=1)
+    model(input_ids=ids, past_key_values=cache, cache_position=torch.arange(ids.shape[1], device=ids.device),
+          use_cache=True, logits_to_keep=1)
     return cache
 
 
+def static_cache(model, ids):
+    """Filled, and the next position, which goes on over all runs as the cache's own count does."""
+    cache = tf.StaticCache(config=model.config, max_cache_len=CONTEXT + 3 * STEPS)
+    return filled(model, cache, ids), torch.tensor([CONTEXT], device=ids.device)
+
+
 def eager_rate(model, device, ids):
-    token, n = ids[:, :1], STEPS // 4
-    with torch.no_grad():
-        cache = filled(model, tf.DynamicCache(), ids)
-        greedy(model, cache, token, 2)
-        return n / best_s(device, lambda: greedy(model, cache, token, n), 2)  # the second is n tokens further
+    cache, token, n = filled(model, tf.DynamicCache(), ids), ids[:, :1], STEPS // 8
+
+    def tokens(n):
+        nonlocal token
+        for _ in range(n):
+            token = step(model, cache, token, torch.tensor([cache.get_seq_length()], device=ids.device))
+
+    tokens(2)
+    return n / best_s(device, lambda: tokens(n), 2)  # the second is n tokens further
+
+
+def graph_rate(model, device, ids):
+    (cache, at), token, stream = static_cache(model, ids), ids[:, :1].clone(), torch.cuda.Stream()
+
+    def one():
+        token.copy_(step(model, cache, token, at))
+        at.add_(1)
+
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        one(), one()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        one()
+    return STEPS / best_s(device, lambda: [graph.replay() for _ in range(STEPS)], 2)
 
 
 def compiled_rate(model, device, ids):
-    cache = tf.StaticCache(config=model.config, max_cache_len=CONTEXT + 2 * STEPS + WARM)
-    step = torch.compile(model.forward, mode="reduce-overhead", fullgraph=True)
-    at = torch.tensor([CONTEXT], device=device)  # goes on over all runs, as the cache's own count does
+    cache, at = static_cache(model, ids)
+    fast = torch.compile(model.forward, mode="reduce-overhead", fullgraph=True)
 
     def tokens(n):
         token = ids[:, :1].clone()
         for _ in range(n):
             torch.compiler.cudagraph_mark_step_begin()
-            out = step(input_ids=token, past_key_values=cache, cache_position=at, position_ids=at[None], use_cache=True)
-            token = out.logits[:, -1:].argmax(-1).clone()
+            token = step(fast, cache, token, at).clone()
             at.add_(1)
 
-    with torch.no_grad():
-        filled(model, cache, ids)
-        begin = time.time()
-        tokens(WARM)
-        log(f"  compiled in {time.time() - begin:.0f} s")
-        return STEPS / best_s(device, lambda: tokens(STEPS), 2)
+    begin = time.time()
+    tokens(WARM)
+    log(f"  compiled in {time.time() - begin:.0f} s")
+    return STEPS / best_s(device, lambda: tokens(STEPS), 2)
 
 
 def prompt_rate(model, device):
     ids = torch.arange(PROMPT, device=device)[None] * 37 % model.config.vocab_size
-    with torch.no_grad():
-        return PROMPT / best_s(device, lambda: model(input_ids=ids, use_cache=True, logits_to_keep=1), 3)
+    return PROMPT / best_s(device, lambda: model(input_ids=ids, use_cache=True, logits_to_keep=1), 3)
 
 
 def logits_of(model, ids):
-    with torch.no_grad():
-        return model(input_ids=ids, use_cache=False).logits[0, FIRST - 1:].float().cpu().numpy()
+    return model(input_ids=ids, use_cache=False).logits[0, FIRST - 1:].float().cpu().numpy()
 
 
 # ---- ours
+
+def run_quantised(program, folder, device, types):
+    out = subprocess.run([program, folder, "--backend", device, "--context", str(CONTEXT), "--tokens", str(STEPS),
+                          "--quantize", types], capture_output=True, text=True, timeout=300)
+    for line in out.stdout.splitlines() + out.stderr.splitlines()[-3:]:
+        log(f"  ours, {types}: {line}")
+
 
 def run_ours(program, folder, device, ids):
     ids.numpy().astype(np.int32).tofile(f"{folder}/ids.bin")
@@ -178,69 +250,106 @@ def compare(name, ours, bf16, exact):
 
 # ---- a shape
 
-def measure(name, options):
+def out_of_time(*_):
+    raise TimeoutError("out of time")
+
+
+def peer_rate(name, row, options, work):
+    """A peer's row, or NaN: its own trouble is no failure of the run."""
+    if time.time() - BEGIN > options.seconds:
+        log(f"{name:<11} {row}: left out after {time.time() - BEGIN:.0f} s")
+        return float("nan")
+    signal.signal(signal.SIGALRM, out_of_time)
+    signal.alarm(options.compile_seconds)
+    try:
+        rate = work()
+        log(f"{name:<11} transformers {row} {rate:.1f} tok/s")
+        return rate
+    except Exception as problem:
+        log(f"{name:<11} transformers {row}: not run, {type(problem).__name__}: {str(problem)[:200]}")
+        return float("nan")
+    finally:
+        signal.alarm(0)
+
+
+def peers(name, model, options):
     device = options.device
-    begin = time.time()
-    model = make(name, device)
+    ids = torch.randint(model.config.vocab_size, (1, CONTEXT)).to(device)
+    rows = {"eager": lambda: eager_rate(model, device, ids), "prompt": lambda: prompt_rate(model, device),
+            "graph": lambda: graph_rate(model, device, ids), "compiled": lambda: compiled_rate(model, device, ids)}
+    if device != "cuda":
+        del rows["graph"]
+    wanted = options.rows.split(",")
+    rates = {row: peer_rate(name, row, options, work) for row, work in rows.items() if row in wanted}
+    torch._dynamo.reset()
+    return rates
+
+
+def released(device):
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.empty_cache()
+
+
+def measure(shape, options):
+    device, begin = options.device, time.time()
+    name, _, n_layers = shape.partition(":")
+    model = make(name, device, int(n_layers or 0))
     n_bytes = 2 * sum(p.numel() for p in model.parameters())
-    log(f"{name}: {n_bytes / 1e9:.2f} GB made in {time.time() - begin:.1f} s")
+    log(f"{name}, {model.config.num_hidden_layers} layers: {n_bytes / 1e9:.2f} GB made in {time.time() - begin:.1f} s")
     folder = folder_for(n_bytes, options.folder)
     try:
         begin = time.time()
-        model.save_pretrained(folder, max_shard_size="4GB")
+        write(model, folder)
         log(f"  written to {folder} in {time.time() - begin:.1f} s")
         torch.manual_seed(2)
         ids = torch.randint(model.config.vocab_size, (FIRST + LOGITS - 1,))
         bf16 = logits_of(model, ids[None].to(device))
-        context = torch.randint(model.config.vocab_size, (1, CONTEXT)).to(device)
-        peer = {"eager": eager_rate(model, device, context), "prompt": prompt_rate(model, device), "compiled": None}
-        log(f"  transformers: eager {peer['eager']:.1f} tok/s, prompt of {PROMPT} {peer['prompt']:.0f} tok/s")
-        if not options.no_compile and name != "mixtral" and time.time() - BEGIN < options.seconds:
-            try:
-                peer["compiled"] = compiled_rate(model, device, context)
-            except Exception as problem:  # the peer's own trouble is no failure of the run
-                log(f"  compiled: not run, {type(problem).__name__}: {str(problem)[:200]}")
-        torch._dynamo.reset()
-        model = model.float()
-        exact = logits_of(model, ids[None].to(device))
-        del model
-        gc.collect()
-        if device == "cuda":
-            torch.cuda.empty_cache()
+        exact = logits_of(copy.deepcopy(model).float(), ids[None].to(device))
+        released(device)
         ours, figures = run_ours(options.program, folder, device, ids)
+        if options.quantize:
+            run_quantised(options.program, folder, device, options.quantize)
     finally:
         shutil.rmtree(folder)
     if ours is None:
         return False
     good = compare(name, ours, bf16, exact)
+    peer = peers(name, model, options)
     rate, read = figures["decode"]
-    best = max(r for r in (peer["eager"], peer["compiled"]) if r)
-    compiled = f"{peer['compiled']:.1f}" if peer["compiled"] else "-"
-    log(f"{name:<11} decode at {CONTEXT}: ours {rate:.1f} tok/s, eager {peer['eager']:.1f}, compiled {compiled}: "
-        f"{rate / best:.2f}x the better; {read:.0f} GB/s, {read / figures['read'][0]:.2f} of read")
-    log(f"{name:<11} prompt of {PROMPT}: ours {figures['prompt'][0]:.0f} tok/s, transformers {peer['prompt']:.0f}: "
-        f"{figures['prompt'][0] / peer['prompt']:.2f}x; load {', '.join(f'{x:.1f}' for x in figures['load'])} GB/s")
+    best = np.nanmax([r for row, r in peer.items() if row != "prompt"] or [np.nan])
+    log(f"{name:<11} decode at {CONTEXT}: ours {rate:.1f} tok/s, {rate / best:.2f}x the best of theirs; {read:.0f} GB/s, "
+        f"{read / figures['read'][0]:.2f} of read; prompt of {PROMPT}: ours {figures['prompt'][0]:.0f} tok/s, "
+        f"{figures['prompt'][0] / peer.get('prompt', np.nan):.2f}x theirs; load {', '.join(f'{x:.1f}' for x in figures['load'])} GB/s")
+    del model
+    released(device)
     return good
 
 
 def main():
     tf.utils.logging.disable_progress_bar()
+    warnings.filterwarnings("ignore")  # of the compiler
+    torch.set_grad_enabled(False)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shapes", default="qwen3-8b,qwen3-0.6b,mixtral")
+    parser.add_argument("--shapes", default="qwen3-8b,qwen3-0.6b,mixtral",
+                        help="of " + ", ".join(SHAPES) + ", each with a number of layers where it is to have fewer")
     parser.add_argument("--folder")
     parser.add_argument("--program", default="build/bundle/bench/bench_llm_model")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--quantize", help="load ours in that type too, or all three")
+    parser.add_argument("--compile-seconds", type=int, default=90, help="of a row at most")
+    parser.add_argument("--rows", default="eager,prompt,graph,compiled", help="of the peer")
     parser.add_argument("--seconds", type=float, default=90)
     options = parser.parse_args()
     where = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
-    log(f"torch {torch.__version__}, transformers {tf.__version__}, {where}")
+    log(f"torch {torch.__version__}, transformers {tf.__version__}, {where}, {time.time() - BEGIN:.0f} s")
     good = True
-    for name in options.shapes.split(","):
+    for shape in options.shapes.split(","):
         if time.time() - BEGIN > options.seconds:
-            log(f"{name}: left out after {time.time() - BEGIN:.0f} s")
+            log(f"{shape}: left out after {time.time() - BEGIN:.0f} s")
             continue
-        good &= measure(name, options)
+        good &= measure(shape, options)
+        log(f"  {time.time() - BEGIN:.0f} s so far")
     return 0 if good else 1
 
 

@@ -120,7 +120,7 @@ static wt_status widen_packed(wt_llm *llm, const packed *p, wt__linear *m)
         for (int64_t k = 0; k < p->columns; k++) {
             const int64_t group = group_of(p, k);
             const int q = weight_at(p, r, k) - zero_at(p, r, group);
-            out[r * p->columns + k] = (uint16_t)wt__narrow((float)q * scale_at(p, r, group), WT__HALF);
+            out[r * p->columns + k] = (uint16_t)wt_weight_half((float)q * scale_at(p, r, group));
         }
     m->weight = (wt_tensor){out, WT_DTYPE_F16, 2, {p->rows, p->columns}};
     return WT_OK;

@@ -24,14 +24,14 @@ void wt__cache_write(const wt_llm_session *s, void *cache, int64_t at, int n, co
     switch (s->kv_type) {
     case WT_DTYPE_F16:
         for (int d = 0; d < n; d++)
-            ((uint16_t *)cache)[at + d] = isnan(x[d]) ? 0x7fff : (uint16_t)wt__narrow(x[d], WT__HALF);
+            ((uint16_t *)cache)[at + d] = isnan(x[d]) ? 0x7fff : (uint16_t)wt_weight_half(x[d]);
         return;
     case WT_DTYPE_BF16:
         for (int d = 0; d < n; d++) ((uint16_t *)cache)[at + d] = brain_of(x[d]);
         return;
     case WT_DTYPE_F8_E4M3:
         for (int d = 0; d < n; d++)
-            ((uint8_t *)cache)[at + d] = isnan(x[d]) ? 0x7f : (uint8_t)wt__narrow(x[d], WT__E4M3);
+            ((uint8_t *)cache)[at + d] = isnan(x[d]) ? 0x7f : (uint8_t)wt_weight_e4m3(x[d]);
         return;
     default:
         memcpy((float *)cache + at, x, sizeof *x * (size_t)n);

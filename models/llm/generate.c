@@ -2,6 +2,7 @@
 // in its order, so guesses change the time and nothing else.
 #include "answer.h"
 #include "guess.h"
+#include "sampler.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,6 +23,7 @@ struct wt_generator {
     wt_generator_config config;
     const wt_llm *llm;
     int vocab_size;
+    bool is_greedy; ///< the session chooses the most probable tokens, and their logits are not asked for
     wt__answer answer;
     float *logits; ///< [n_guesses + 1][vocab_size]
     wt__guesser guesser;
@@ -100,6 +102,8 @@ static void settle(wt_generator *g)
     if (!c->n_draft_layers) c->n_draft_layers = (m->n_layers + 3) / 4;
     if (m->rope.kind == WT_ROPE_DYNAMIC) c->strategy = WT_STRATEGY_SINGLE;
     g->vocab_size = m->vocab_size;
+    g->is_greedy = !wt__sampler_tallies(c->sampler) && !(wt__sampler_draw(c->sampler)->depth_scale > 0) &&
+                   !c->logprobs && !c->n_top;
     g->guesser = (wt__guesser){.strategy = c->strategy,
                                .session = c->session,
                                .draft = c->draft,
@@ -193,6 +197,14 @@ static wt_status choose(wt_generator *g, const float *logits, int32_t *id)
     return wt__answer_take(&g->answer, &pick);
 }
 
+/// A token that the session chose, as the sampler would have.
+static wt_status take(wt_generator *g, int32_t id)
+{
+    if (id < 0) return wt_fail(WT_ERR_FORMAT, "generate: after %d tokens a logit is not a number", g->answer.n_ids);
+    wt__sampler_chose(g->config.sampler, id);
+    return wt__answer_take(&g->answer, &(wt_llm_pick){.id = id});
+}
+
 static double seconds_since(int64_t begin) { return (double)(wt_clock_now_ns(NULL) - begin) * 1e-9; }
 
 static bool worth_guessing(const wt_generator *g)
@@ -229,12 +241,14 @@ static wt_status verify(wt_generator *g, const int32_t *guesses, int n, int *n_r
     wt_llm_session *s = g->config.session;
     const int at = g->answer.n_ids - 1;
     wt_llm_snapshot snapshot = wt_llm_session_snapshot(s);
-    int32_t input[WT__MAX_GUESSES + 1] = {g->answer.ids[at]}, id;
+    int32_t input[WT__MAX_GUESSES + 1] = {g->answer.ids[at]}, next[WT__MAX_GUESSES + 1], id;
     memcpy(input + 1, guesses, sizeof *guesses * (size_t)n);
-    wt_status status = wt_llm_verify(s, input, n + 1, g->logits);
+    wt_status status =
+        g->is_greedy ? wt_llm_verify_greedy(s, input, n + 1, next) : wt_llm_verify(s, input, n + 1, g->logits);
     if (status) return status;
     for (*n_right = 1;; ++*n_right) {
-        status = choose(g, g->logits + (int64_t)(*n_right - 1) * g->vocab_size, &id);
+        id = next[*n_right - 1];
+        status = g->is_greedy ? take(g, id) : choose(g, g->logits + (int64_t)(*n_right - 1) * g->vocab_size, &id);
         if (status || g->answer.ended || g->answer.n_ids >= g->config.n_positions) break;
         if (*n_right > n || guesses[*n_right - 1] != id) break;
     }
@@ -243,8 +257,18 @@ static wt_status verify(wt_generator *g, const int32_t *guesses, int n, int *n_r
         const wt_status back = wt_llm_session_restore(s, snapshot);
         if (!status) status = back;
     }
-    wt__guess_learn(&g->guesser, input, n + 1, at, *n_right, g->logits);
+    wt__guess_learn(&g->guesser, input, n + 1, at, *n_right, g->is_greedy ? next : NULL, g->logits);
     return status;
+}
+
+static wt_status step_singly(wt_generator *g)
+{
+    wt_llm_session *s = g->config.session;
+    const int32_t last = g->answer.ids[g->answer.n_ids - 1];
+    int32_t id;
+    wt_status status = g->is_greedy ? wt_llm_verify_greedy(s, &last, 1, &id) : wt_llm_decode(s, last);
+    if (status) return status;
+    return g->is_greedy ? take(g, id) : choose(g, wt_llm_logits(s), &id);
 }
 
 /// One step of the model, with guesses or without, and the tokens that come of it.
@@ -252,7 +276,7 @@ static wt_status step(wt_generator *g)
 {
     const int64_t begin = wt_clock_now_ns(NULL);
     const int before = g->answer.n_ids, room = g->config.n_positions - g->answer.n_ids;
-    int32_t guesses[WT__MAX_GUESSES], id;
+    int32_t guesses[WT__MAX_GUESSES];
     int n = 0, n_right = 0;
     wt_status status = WT_OK;
     if (worth_guessing(g))
@@ -270,9 +294,9 @@ static wt_status step(wt_generator *g)
         note_round(g, seconds_since(begin), g->answer.n_ids - before);
         return status;
     }
-    if (!status) status = wt_llm_decode(g->config.session, g->answer.ids[g->answer.n_ids - 1]);
+    if (!status) status = step_singly(g);
     if (!status) note_single(&g->payoff, seconds_since(begin));
-    return status ? status : choose(g, wt_llm_logits(g->config.session), &id);
+    return status;
 }
 
 /// Tokens one by one in one run, which a GPU does without waiting for the host.

@@ -107,6 +107,7 @@ static size_t lay_out(wt_llm_session *s, uintptr_t base)
     s->gpu->grouped = lay(base, &at, n * used * (size_t)c->d_model);
     s->gpu->mixed = lay(base, &at, n * used * (size_t)c->d_model);
     s->gpu->partial = lay(base, &at, sizeof(float) * parts);
+    s->gpu->squares = lay(base, &at, n * (size_t)(c->d_model / 16 + 1));
     s->keys = lay(base, &at, cache);
     s->values = lay(base, &at, cache);
     return at;
@@ -131,6 +132,8 @@ static void lay_out_io(wt_llm_session *s)
     g->pages_at = next_at(g, sizeof(int32_t) * (size_t)s->n_pages * (size_t)s->n_sequences);
     g->arrived_at = next_at(g, sizeof(int) * (size_t)s->n_batch * (size_t)c->n_heads);
     g->step_at = next_at(g, sizeof(int));
+    g->step.phases_at = next_at(g, wt__gpu_step_bytes(s->llm));
+    g->step.arrived_at = next_at(g, 2 * sizeof(unsigned));
     g->best_at = next_at(g, sizeof(float) * 2 * WT_LLM_PICK_BLOCKS * (size_t)g->n_logits);
     g->draws_at = next_at(g, sizeof(wt_llm_draw) * (size_t)s->n_sequences);
     g->odds_at = next_at(g, sizeof(wt_llm_odds) * (size_t)s->n_sequences);
@@ -162,7 +165,7 @@ static wt_status prepare_io(wt_llm_session *s)
     return status ? status : wt_stream_synchronize(s->stream);
 }
 
-static wt_status take_memory(wt_llm_session *s)
+static wt_status take_memory(wt_llm_session *s, const wt_llm_session_config *config)
 {
     wt__gpu *g = s->gpu;
     uintptr_t base;
@@ -179,6 +182,7 @@ static wt_status take_memory(wt_llm_session *s)
     if (!status) status = wt_buffer_create(g->device, WT_MEMORY_PINNED, g->io_bytes, &g->host);
     if (!status) status = wt_buffer_create(g->device, WT_MEMORY_MAPPED, sizeof(wt_llm_choice) * WT_LLM_RING, &g->ring);
     if (!status) status = prepare_io(s);
+    if (!status && config->one_launch) status = wt__gpu_step_open(s);
     return status ? status : wt__gpu_draw_open(s);
 }
 
@@ -258,7 +262,7 @@ wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_sess
     if (!status)
         status =
             wt_matmul_create(&(wt_matmul_config){.device = config->device, .partition = config->partition}, &g->matmul);
-    return status ? status : take_memory(s);
+    return status ? status : take_memory(s, config);
 }
 
 void wt__gpu_destroy(wt_llm_session *s)
@@ -279,6 +283,7 @@ void wt__gpu_destroy(wt_llm_session *s)
     wt_matmul_destroy(g->matmul);
     for (int m = 0; m < WT__N_LLM_MODULES; m++) wt_module_destroy(g->modules[m]);
     wt__gpu_unload_quants(g);
+    wt__gpu_step_close(g);
     if (g->owns_resident) wt_llm_resident_destroy(g->resident);
     free(g);
 }
@@ -304,6 +309,16 @@ wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logi
     g->logits_away = false;
     if (!status && n_logits) status = wt_pool_download(g->pool, g->io, s->stream, g->logits_at, logits, bytes);
     return status;
+}
+
+wt_status wt__gpu_verify_greedy(wt_llm_session *s)
+{
+    wt__gpu *g = s->gpu;
+    const size_t bytes = sizeof(wt_llm_token) * (size_t)s->n_tokens;
+    wt_status status = wt__gpu_push(s, g->tokens_at, bytes);
+    if (!status) status = wt__gpu_push_tables(s);
+    if (!status) status = wt__gpu_queue_batch(s, WT__STEP_GREEDY);
+    return status ? status : wt_pool_download(g->pool, g->io, s->stream, g->tokens_at, s->tokens, bytes);
 }
 
 wt_status wt__gpu_fetch_logits(const wt_llm_session *s)

@@ -93,19 +93,23 @@ static int most_ahead(const wt_llm_session *s) { return s->is_paced || s->step.v
 // ---- a batch
 
 /// The one of that kind and size on the step's stream; NULL = it comes for the first time.
-static wt__gpu_batch *find_batch(wt__gpu *g, wt__step_kind kind, int n_tokens, int variant)
+static wt__gpu_batch *find_batch(const wt_llm_session *s, wt__step_kind kind)
 {
-    for (int k = 0; k < g->n_batches; k++)
-        if (g->batches[k].kind == kind && g->batches[k].n_tokens == n_tokens && g->batches[k].variant == variant)
+    wt__gpu *g = s->gpu;
+    const wt__gpu_batch wanted = {kind, s->is_prompt, s->n_tokens, s->step.variant, NULL};
+    for (int k = 0; k < g->n_batches; k++) {
+        const wt__gpu_batch *b = &g->batches[k];
+        if (b->kind == wanted.kind && b->is_prompt == wanted.is_prompt && b->n_tokens == wanted.n_tokens &&
+            b->variant == wanted.variant)
             return &g->batches[k];
-    if (n_tokens <= MOST_RECORDED && g->n_batches < WT__LLM_MAX_BATCHES)
-        g->batches[g->n_batches++] = (wt__gpu_batch){.kind = kind, .n_tokens = n_tokens, .variant = variant};
+    }
+    if (wanted.n_tokens <= MOST_RECORDED && g->n_batches < WT__LLM_MAX_BATCHES) g->batches[g->n_batches++] = wanted;
     return NULL;
 }
 
 wt_status wt__gpu_queue_batch(wt_llm_session *s, wt__step_kind kind)
 {
-    wt__gpu_batch *b = find_batch(s->gpu, kind, s->n_tokens, s->step.variant);
+    wt__gpu_batch *b = find_batch(s, kind);
     if (!b) return queue(s, kind); // which also gets all kernels there
     if (b->graph && wt_graph_launch(b->graph, s->stream) == WT_OK) return WT_OK;
     wt_graph_destroy(b->graph); // none yet, or one of the layout before

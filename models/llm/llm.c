@@ -265,12 +265,23 @@ static wt_status run_batch(wt_llm_session *s, int n_layers, float *logits, int n
     return wt__llm_step_finish(s, status);
 }
 
+/// The batch through all layers of a GPU, and the most probable tokens after its tokens to `next`.
+static wt_status run_greedy(wt_llm_session *s, int32_t *next)
+{
+    wt_status status = wt__llm_step_begin(s);
+    if (status) return status;
+    status = wt__llm_step_finish(s, wt__gpu_verify_greedy(s));
+    for (int k = 0; k < s->n_tokens; k++) next[k] = s->tokens[k].id;
+    return status;
+}
+
 /// Tokens through the first n_layers; the logits of the last to the session, or those of each to `all`
-/// [n][vocab_size].
-static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_layers, float *all)
+/// [n][vocab_size], or of a GPU the most probable token after each to `next` [n].
+static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_layers, float *all, int32_t *next)
 {
     const size_t vocab = (size_t)s->llm->config.vocab_size;
-    const int n_batch = all && s->gpu && s->gpu->n_logits < s->n_batch ? s->gpu->n_logits : s->n_batch;
+    const bool few = (all || next) && s->gpu && s->gpu->n_logits < s->n_batch;
+    const int n_batch = few ? s->gpu->n_logits : s->n_batch;
     wt_status status = check_tokens(s, ids, n);
     if (!status) status = wt__pages_own(s, s->sequence, s->position, s->position + n);
     if (status) return status;
@@ -279,25 +290,26 @@ static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_laye
     for (int first = 0; first < n && !status; first += n_batch) {
         const int left = n - first, batch = left < n_batch ? left : n_batch;
         prepare_batch(s, ids + first, batch);
-        status = all ? run_batch(s, n_layers, all + vocab * (size_t)first, batch)
-                     : run_batch(s, n_layers, s->logits, batch == left);
+        status = next  ? run_greedy(s, next + first)
+                 : all ? run_batch(s, n_layers, all + vocab * (size_t)first, batch)
+                       : run_batch(s, n_layers, s->logits, batch == left);
         if (!status) s->position += batch;
     }
     if (!status && all) memcpy(s->logits, all + vocab * (size_t)(n - 1), vocab * sizeof *all);
-    s->has_logits = !status;
+    s->has_logits = !status && !next;
     return status;
 }
 
 wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n)
 {
-    return append(session, ids, n, session->llm->config.n_layers, NULL);
+    return append(session, ids, n, session->llm->config.n_layers, NULL, NULL);
 }
 
 wt_status wt_llm_decode(wt_llm_session *session, int32_t id) { return wt_llm_prefill(session, &id, 1); }
 
 wt_status wt_llm_verify(wt_llm_session *session, const int32_t *ids, int n, float *logits)
 {
-    return append(session, ids, n, session->llm->config.n_layers, logits);
+    return append(session, ids, n, session->llm->config.n_layers, logits, NULL);
 }
 
 wt_status wt_llm_draft(wt_llm_session *session, int32_t id, int n_layers)
@@ -305,7 +317,7 @@ wt_status wt_llm_draft(wt_llm_session *session, int32_t id, int n_layers)
     const int most = session->llm->config.n_layers;
     if (n_layers < 1 || n_layers > most)
         return wt_fail(WT_ERR_BAD_ARG, "llm: a draft of %d layers, want 1..%d", n_layers, most);
-    return append(session, &id, 1, n_layers, NULL);
+    return append(session, &id, 1, n_layers, NULL, NULL);
 }
 
 /// The largest, the first of equals; -1 when one is not a number or none is finite.
@@ -317,6 +329,19 @@ static int32_t most_probable(const float *logits, int n)
         if (logits[k] > logits[best]) best = k;
     }
     return isfinite(logits[best]) ? best : -1;
+}
+
+wt_status wt_llm_verify_greedy(wt_llm_session *session, const int32_t *ids, int n, int32_t *next)
+{
+    const int vocab = session->llm->config.vocab_size, n_layers = session->llm->config.n_layers;
+    if (session->gpu) return append(session, ids, n, n_layers, NULL, next);
+    float *logits = malloc(sizeof *logits * (size_t)(n > 0 ? n : 1) * (size_t)vocab);
+    if (!logits) return wt_fail(WT_ERR_NO_MEMORY, "llm: logits of %d tokens", n);
+    wt_status status = append(session, ids, n, n_layers, logits, NULL);
+    for (int k = 0; k < n && !status; k++) next[k] = most_probable(logits + (size_t)k * (size_t)vocab, vocab);
+    free(logits);
+    session->has_logits = false;
+    return status;
 }
 
 /// -1 when a logit is not a number, or none is finite.

@@ -3,6 +3,7 @@
 #define WT_LLM_QUANT_H
 
 #include "matrix.h"
+#include "weight_kernel.h"
 
 #include <string.h>
 
@@ -15,8 +16,18 @@ WT_CHECKED wt_status wt__llm_bind_quantised(wt_llm *llm, const char *stem, int64
 /// Memory that lives as long as the model, zeroed, aligned to 64 bytes; NULL when there is none.
 void *wt__llm_take(wt_llm *llm, size_t bytes);
 
-typedef enum wt__narrow_type { WT__HALF, WT__E4M3 } wt__narrow_type;
-/// The bits of the nearest number of the type, the even one of two; what is too large becomes the largest.
-unsigned wt__narrow(float x, wt__narrow_type type);
+/// How `from` looks when it is quantised: its weight's address is still that of `from`, scales and zeros are not there.
+/// False when it stays as it is.
+bool wt__quant_plan(const wt__linear *from, wt_llm_quantization kind, wt__linear *plan);
+/// Scales of n_rows rows.
+int64_t wt__quant_scales(const wt__linear *quantised, int64_t n_rows);
+static inline wt_llm_quantization wt__quant_of_head(wt_llm_quantization kind)
+{
+    return kind == WT_LLM_INT4 ? WT_LLM_INT8 : kind;
+}
+static inline wt_status wt__quant_refuse(wt_llm_quantization kind)
+{
+    return wt_fail(WT_ERR_BAD_ARG, "llm: quantise to kind %d, want 0..3", (int)kind);
+}
 
 #endif

@@ -20,14 +20,14 @@ static float half_value(unsigned bits)
 bool wt__llm_are_halves(const float *x, int64_t n)
 {
     for (int64_t k = 0; k < n; k++)
-        if (half_value(wt__narrow(x[k], WT__HALF)) != x[k]) return false;
+        if (half_value(wt_weight_half(x[k])) != x[k]) return false;
     return true;
 }
 
 void wt__llm_scales_and_zeros(const wt__linear *l, size_t begin, size_t end, unsigned char *to)
 {
     for (size_t k = begin / 4; k < end / 4; k++) {
-        const uint32_t zero = l->zeros ? l->zeros[k] : 8, word = wt__narrow(l->scales[k], WT__HALF) | zero << 16;
+        const uint32_t zero = l->zeros ? l->zeros[k] : 8, word = wt_weight_half(l->scales[k]) | zero << 16;
         memcpy(to + 4 * k - begin, &word, sizeof word);
     }
 }

@@ -119,6 +119,19 @@ void wt_sos_rows_destroy(wt_sos_rows *plan); ///< NULL is allowed.  [worker]
 WT_CHECKED wt_status wt_sos_rows_enqueue(wt_sos_rows *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
                                          wt_buffer *out, size_t out_offset);
 
+typedef struct wt_filtfilt wt_filtfilt;
+
+/// wt_sos_filtfilt of rows [n_rows][n_frames]; `channels` of the config does not count, pad_frames as there. `device` is
+/// borrowed until the plan is destroyed.
+/// Errors: those of wt_sos_filtfilt, WT_ERR_BAD_ARG (sizes), on a GPU the compiler's.  [worker]
+WT_CHECKED wt_status wt_filtfilt_create(wt_device *device, const wt_sos_config *config, int pad_frames, int n_rows,
+                                        int64_t n_frames, wt_filtfilt **plan);
+void wt_filtfilt_destroy(wt_filtfilt *plan); ///< NULL is allowed.  [worker]
+/// Queue it; out may be in; offsets in bytes. On a GPU a NaN spreads over its row. Errors: WT_ERR_BAD_ARG.
+/// Judge:  wt_sos_filtfilt, on a GPU 2e-6 of the peak.  [worker]
+WT_CHECKED wt_status wt_filtfilt_enqueue(wt_filtfilt *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                                         wt_buffer *out, size_t out_offset);
+
 // ---- pre-emphasis
 
 /// y[n] = x[n] - coefficient x[n-1] (librosa.effects.preemphasis). `state`: NULL = the signal began earlier on the line

@@ -38,20 +38,31 @@ bool wt_llm_ends(const wt_llm *llm, int32_t id); ///< Is it one of eos_ids?  [an
 
 // ---- weights on a GPU
 
+typedef enum wt_llm_quantization {
+    WT_LLM_AS_STORED,
+    WT_LLM_FP8,  ///< e4m3, a scale for 128 x 128
+    WT_LLM_INT8, ///< a scale a row
+    WT_LLM_INT4, ///< a scale and a zero for groups of up to 128 columns; the head in int8
+} wt_llm_quantization;
+
 typedef struct wt_llm_resident wt_llm_resident;
 
 typedef struct wt_llm_resident_config {
-    wt_device *device;       ///< a GPU; borrowed until destroy
-    wt_partition *partition; ///< whose memory quota is used; NULL = none. Borrowed until destroy
+    wt_device *device;                ///< a GPU; borrowed until destroy
+    wt_partition *partition;          ///< whose memory quota is used; NULL = none. Borrowed until destroy
+    wt_llm_quantization quantization; ///< made on the GPU of the weights as they come; the host's stay what they are
     void (*progress)(void *user, size_t done_bytes, size_t all_bytes); ///< after each piece, by the calling thread
     void *user;
 } wt_llm_resident_config;
 
-/// Copy a model's weights to a GPU, for any number of sessions there. F32, F16 and BF16 stay what they are, other types
-/// become F32. The model is borrowed until destroy. Errors: WT_ERR_UNSUPPORTED (no GPU), WT_ERR_QUOTA,
-/// WT_ERR_NO_MEMORY, WT_ERR_ARMED, WT_ERR_CUDA.  [worker, not armed]
+/// Copy a model's weights to a GPU, for any number of sessions there, as they are (F64 becomes F32, some of GGUF's
+/// types are parted: docs/llm.md) or quantised, to the bits that wt_llm_quantize gives. The model is borrowed until
+/// destroy. Errors: WT_ERR_BAD_ARG, WT_ERR_UNSUPPORTED (no GPU), WT_ERR_QUOTA, WT_ERR_NO_MEMORY, WT_ERR_ARMED,
+/// WT_ERR_CUDA, and to quantise WT_ERR_NO_NVRTC, WT_ERR_COMPILE.  [worker, not armed]
 WT_CHECKED wt_status wt_llm_resident_create(const wt_llm *llm, const wt_llm_resident_config *config,
                                             wt_llm_resident **resident);
+/// The model with these weights, for wt_llm_step_bytes; borrowed until destroy.  [any]
+const wt_llm *wt_llm_resident_model(const wt_llm_resident *resident);
 void wt_llm_resident_destroy(wt_llm_resident *resident); ///< After its sessions. NULL is allowed.  [worker]
 
 // ---- sessions
@@ -70,6 +81,9 @@ typedef struct wt_llm_session_config {
     /// Multiply quantised weights (GGUF's blocks, int8, int4) in float. By default, where the CPU has AVX2, activations
     /// are rounded to 8 bits with a scale for 32 of them, and products are 3 to 20 times as fast.
     bool exact_products;
+    /// On a GPU, steps of one token in one launch instead of one for each product and attention, where the GPU (compute
+    /// capability 9.0 on) and the model allow it: equal but for the order of sums.
+    bool one_launch;
 } wt_llm_session_config;
 
 /// Takes all memory, and in a partition of a GPU makes all ready that any call may want later, so that the calls work
@@ -240,6 +254,11 @@ void wt_llm_tell(const float *logits, int vocab_size, int n_top, wt_llm_pick *pi
 /// (wt_llm_snapshot). Errors: those of wt_llm_prefill.  [worker]
 WT_CHECKED wt_status wt_llm_verify(wt_llm_session *session, const int32_t *ids, int n, float *logits);
 
+/// The same, but only the most probable token after each of them to `next` [n], the first of equals, -1 where a logit
+/// is not a number: a GPU chooses it and leaves the logits where they are. wt_llm_logits has none afterwards. Errors:
+/// those of wt_llm_prefill; WT_ERR_NO_MEMORY.  [worker]
+WT_CHECKED wt_status wt_llm_verify_greedy(wt_llm_session *session, const int32_t *ids, int n, int32_t *next);
+
 /// Append a token through the first `n_layers` layers alone, 1 .. n_layers of the model: wt_llm_logits then has a guess
 /// at a part of the cost. The other layers' keys and values are not there, so the session must be restored to the
 /// position before it ahead of anything but the next draft. Errors: also WT_ERR_BAD_ARG.  [worker]
@@ -247,16 +266,9 @@ WT_CHECKED wt_status wt_llm_draft(wt_llm_session *session, int32_t id, int n_lay
 
 // ---- smaller weights
 
-typedef enum wt_llm_quantization {
-    WT_LLM_AS_STORED,
-    WT_LLM_FP8,  ///< e4m3, a scale for 128 x 128
-    WT_LLM_INT8, ///< a scale a row
-    WT_LLM_INT4, ///< a scale and a zero for groups of up to 128 columns; the head in int8
-} wt_llm_quantization;
-
-/// Quantise the matrices of layers and head that are in F32, F16, BF16 or F64, by rounding, before the model's first
-/// session; embedding, norms and experts' routers stay. `progress` (NULL = none) is told after each layer. Errors:
-/// WT_ERR_BAD_ARG, WT_ERR_NO_MEMORY: the model then has to be closed.  [worker]
+/// Quantise on the host, with all processors, the matrices of layers and head that are in F32, F16, BF16 or F64, by
+/// rounding, before the model's first session; embedding, norms and experts' routers stay. `progress` (NULL = none) is
+/// told after each layer. Errors: WT_ERR_BAD_ARG, WT_ERR_NO_MEMORY: the model then has to be closed.  [worker]
 WT_CHECKED wt_status wt_llm_quantize(wt_llm *llm, wt_llm_quantization kind,
                                      void (*progress)(void *user, int done, int of), void *user);
 
