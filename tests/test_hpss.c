@@ -264,7 +264,8 @@ static void check_medians(wt_device *device)
                 run_on_stream(&(stream_call){device, enqueue_median, plan}, x, n, got, n);
                 for (size_t j = 0; j < n; j++)
                     if (got[j] != want[j])
-                        fail_msg("median %d x %d of %d x %d: %g at %zu, want %g", s[2], s[3], s[0], s[1], got[j], j, want[j]);
+                        fail_msg("median %d x %d of %d x %d: %g at %zu, want %g", s[2], s[3], s[0], s[1], got[j], j,
+                                 want[j]);
             }
             wt_median_plan_destroy(plan);
         }
