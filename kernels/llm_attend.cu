@@ -53,7 +53,8 @@ extern "C" __global__ void __launch_bounds__(ATTEND_THREADS, BLOCKS) llm_attend(
     const int t = blockIdx.z;
     const attend_part part = attend_part_of(a, a.tokens[t], t, blockIdx.y * HEADS, blockIdx.x, a.n_splits);
     positions p;
-    ask_for_part(a, part, &p);
+    load_first(a, part, &p);
+    ask_for_part(a, part, part.from + PIECE);
     if (a.k) {
         wait_for_earlier();
         turn_and_place(a, part, m);

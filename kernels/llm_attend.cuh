@@ -242,17 +242,20 @@ static __device__ __forceinline__ attend_part attend_part_of(const wt_llm_attend
     return {token, t, head, split, n_splits, from, has_own ? to - 1 : to, has_own, (n_pieces + share - 1) / share};
 }
 
-// What the cache has of the part: the first positions of each team, and the others to the L2 cache.
-static __device__ __forceinline__ void ask_for_part(const wt_llm_attend_args &a, const attend_part &part,
-                                                    positions *p)
+// What the cache has of the part, from position `first` on, to the L2 cache.
+static __device__ __forceinline__ void ask_for_part(const wt_llm_attend_args &a, const attend_part &part, int first)
 {
-    const int kv_head = part.head / GROUP, sequence = part.token.sequence;
-    load_positions(a, sequence, kv_head, part.from + threadIdx.x / TEAM, part.to_old, p);
     if (threadIdx.x != 0 && threadIdx.x != 64) return; // one for keys and one for values
-    for (int j = (part.from / PIECE + 1) * PIECE; j < part.to_old; j += PIECE)
+    for (int j = first / PIECE * PIECE; j < part.to_old; j += PIECE)
         ask_for((const kv_type *)(threadIdx.x ? a.cache.values : a.cache.keys) +
-                    cache_at(a.cache, sequence, j, kv_head),
+                    cache_at(a.cache, part.token.sequence, j, part.head / GROUP),
                 PIECE * D_HEAD * sizeof(kv_type));
+}
+
+// The first positions of each team.
+static __device__ __forceinline__ void load_first(const wt_llm_attend_args &a, const attend_part &part, positions *p)
+{
+    load_positions(a, part.token.sequence, part.head / GROUP, part.from + threadIdx.x / TEAM, part.to_old, p);
 }
 
 // The block's heads of q turned, and in the block of the token's own position k, turned, and v: to shared memory in the

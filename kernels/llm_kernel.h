@@ -148,25 +148,33 @@ static inline long long wt_llm_quant_shared(int columns, int warps, int stages, 
 // ---- a step of one token in one launch
 
 #define WT_LLM_STEP_WARPS      8           ///< that compute; one more copies
-#define WT_LLM_STEP_STAGE      (16 * 1024) ///< bytes of weights that are copied and used together
+#define WT_LLM_STEP_STAGE      (32 * 1024) ///< bytes of weights that are copied and used together, but for scales
+#define WT_LLM_STEP_TEAM_ROWS  4           ///< rows that a team multiplies at once
 #define WT_LLM_STEP_MAX_STAGES 16
 #define WT_LLM_STEP_ROWS       256   ///< rows of a block whose sums wait for each other
 #define WT_LLM_STEP_FIXED      10240 ///< bytes of shared memory beside the vector and the stages
 
+/// Chunks of a row, of 16 bytes and `size` columns, whose part of the vector a lane can hold.
+#define WT_LLM_STEP_STRIPS(size) ((size) == 32 ? 2 : (size) == 16 ? 4 : 56 / (size))
+
 enum { WT_LLM_PRODUCT, WT_LLM_ATTEND };
 
 /// What all blocks do between two meetings. A product's units are dealt to the blocks in turn: unit_rows rows of a part
-/// that follow each other, a power of two, or half as many of both parts of a gated product. They are a stage; or, if
-/// in_pieces, two rows are several.
+/// that follow each other, or half as many of both parts of a gated product: a power of two, WT_LLM_STEP_TEAM_ROWS for
+/// each team of warps or more. They are a stage; or, if in_pieces, WT_LLM_STEP_TEAM_ROWS of them are several.
 typedef struct wt_llm_phase {
-    int kind, in_pieces;
-    int unit_rows, n_units;
+    int kind, form; ///< form: of the two that the kernel is compiled for
+    int in_pieces, unit_rows, n_units;
+    int scale_rows;              ///< rows that share scales
+    int scale_bytes;             ///< of a row's scales, a multiple of 16, that are copied with it; 0 = none are
+    int scales_at;               ///< where they lie in a stage
+    int scale_pitch;             ///< there, from row to row, or of those that rows share from part to part
+    int unused;
     long long row_bytes; ///< a multiple of 16, as addresses are
     union {
-        wt_llm_matvec_args product; ///< its warps: at least 8 / unit_rows
+        wt_llm_matvec_args product;
         wt_llm_attend_args attend;  ///< n_splits is the launch's; follows a product and is followed by one
     };
-    long long unused; // to a multiple of 16 bytes
 } wt_llm_phase;
 
 /// All blocks run at once. Shared memory: vector_bytes of the widest vector or of attention, then the stages.
@@ -174,7 +182,7 @@ typedef struct wt_llm_step_args {
     const wt_llm_phase *phases; ///< [n_phases]
     const wt_llm_token *tokens; ///< [1]
     unsigned *arrived;          ///< [2], 0 before and after: blocks at the meetings, blocks that are done
-    int n_phases, n_splits, vector_bytes, n_stages;
+    int n_phases, n_splits, vector_bytes, n_stages, stage_bytes;
 } wt_llm_step_args;
 
 /// Bytes that attention takes of a block's shared memory, at most.

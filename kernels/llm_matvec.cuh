@@ -2,10 +2,16 @@
 // kernel (llm_step.cu): the vector in shared memory as floats, weights times it. THREADS: of a block.
 #include "llm_types.cuh"
 
+struct nibbles {
+    unsigned char bits; // two
+};
+typedef signed char i8;
+
 // Elements of 16 bytes.
 template <class T> static constexpr int OF_CHUNK = 16 / (int)sizeof(T);
+template <> constexpr int OF_CHUNK<nibbles> = 32;
 
-// The chunk's word `w` as one or two floats.
+// The chunk's word `w` as floats; nibbles q as 1 + q / 16.
 static __device__ __forceinline__ void widen_word(unsigned w, const float *, float *x) { x[0] = __uint_as_float(w); }
 static __device__ __forceinline__ void widen_word(unsigned w, const bf16 *, float *x)
 {
@@ -16,6 +22,33 @@ static __device__ __forceinline__ void widen_word(unsigned w, const f16 *, float
 {
     x[0] = widen(f16{(unsigned short)w});
     x[1] = widen(f16{(unsigned short)(w >> 16)});
+}
+
+static __device__ __forceinline__ void widen_word(unsigned w, const e4m3 *, float *x)
+{
+#if __CUDA_ARCH__ >= 890
+    unsigned halves[2];
+    asm("{ .reg .b16 l, h; mov.b32 {l, h}, %2; cvt.rn.f16x2.e4m3x2 %0, l; cvt.rn.f16x2.e4m3x2 %1, h; }"
+        : "=r"(halves[0]), "=r"(halves[1])
+        : "r"(w));
+    widen_word(halves[0], (const f16 *)0, x);
+    widen_word(halves[1], (const f16 *)0, x + 2);
+#else
+    for (int k = 0; k < 4; k++) x[k] = widen(e4m3{(unsigned char)(w >> 8 * k)});
+#endif
+}
+// The bits of 128 + x as the last ones of a float of 2^23 and more.
+static __device__ __forceinline__ void widen_word(unsigned w, const i8 *, float *x)
+{
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        x[k] = __uint_as_float(__byte_perm(w ^ 0x80808080u, 0x4b000000u, 0x7540u + k)) - 8388736.0f;
+}
+static __device__ __forceinline__ void widen_word(unsigned w, const nibbles *, float *x)
+{
+#pragma unroll
+    for (int k = 0; k < 8; k++)
+        x[k] = __uint_as_float(((k < 5 ? w << (19 - 4 * k) : w >> (4 * k - 19)) & 0x00780000u) | 0x3f800000u);
 }
 
 // ---- the vector: float4 q of chunk c lies at [q][c], so that lanes that read chunks side by side meet no bank twice

@@ -27,25 +27,55 @@
 
 #include "llm_attend.cuh"
 #include "llm_matvec.cuh"
+#include "matmul_kernel.h"
 #include "mbarrier.cuh"
 
-#ifndef WEIGHT_TYPE
-#    define WEIGHT_TYPE WT_LLM_BF16
+// Two forms of matrices: the type, columns of a row that share a scale (0 = all), and the type of these: WT_MM_F32, F16,
+// or WT_LLM_SCALE_ZERO.
+#ifndef TYPE_0
+#    define TYPE_0  WT_MM_BF16
+#    define GROUP_0 0
+#    define SCALE_0 WT_MM_F32
+#    define TYPE_1  WT_MM_U4
+#    define GROUP_1 128
+#    define SCALE_1 WT_LLM_SCALE_ZERO
 #endif
 
-#if WEIGHT_TYPE == WT_LLM_F32
-typedef float weight;
-#elif WEIGHT_TYPE == WT_LLM_F16
-typedef f16 weight;
-#else
-typedef bf16 weight;
-#endif
+template <int TYPE> struct element;
+template <> struct element<WT_MM_F32> {
+    typedef float type;
+};
+template <> struct element<WT_MM_F16> {
+    typedef f16 type;
+};
+template <> struct element<WT_MM_BF16> {
+    typedef bf16 type;
+};
+template <> struct element<WT_MM_E4M3> {
+    typedef e4m3 type;
+};
+template <> struct element<WT_MM_I8> {
+    typedef i8 type;
+};
+template <> struct element<WT_MM_U4> {
+    typedef nibbles type;
+};
+
+template <int TYPE, int GROUP_COLUMNS, int SCALE_TYPE> struct form {
+    typedef typename element<TYPE>::type type;
+    enum {
+        SIZE = OF_CHUNK<type>, // columns of 16 bytes
+        GROUP_SIZE = GROUP_COLUMNS,
+        SCALE = SCALE_TYPE,
+        IS_NIBBLES = TYPE == WT_MM_U4,
+        STRIPS = WT_LLM_STEP_STRIPS(SIZE) // whose part of the vector a lane has
+    };
+};
 
 #define WINDOW      4                           // phases that a block knows
 #define PHASE_WORDS (sizeof(wt_llm_phase) / 16) // of 16 bytes
-#define STAGE       WT_LLM_STEP_STAGE
-#define HALF        (STAGE / 2) // of one of two rows
-#define TEAM_ROWS   4           // rows of a stage that a team has, at most
+#define PIECE_BYTES (WT_LLM_STEP_STAGE / TEAM_ROWS) // of a row that is copied in pieces
+#define TEAM_ROWS   WT_LLM_STEP_TEAM_ROWS
 #define N_ROWS      WT_LLM_STEP_ROWS
 
 struct memory {
@@ -58,9 +88,11 @@ struct memory {
 // Stages in turn, as both sides see them.
 struct turn {
     unsigned char *stages;
-    int n, at;
+    int n, bytes, at;
     unsigned parity;
 };
+
+static __device__ __forceinline__ unsigned char *stage_of(const turn &t) { return t.stages + t.at * t.bytes; }
 
 static __device__ __forceinline__ void take_turn(turn &t)
 {
@@ -90,43 +122,45 @@ static __device__ __forceinline__ unit unit_at(const wt_llm_phase &p, int k)
 
 // ---- the copying warp
 
-// `bytes` from `first` on, and as many from `second` on if there is one, `apart` behind them, to the next stage.
-static __device__ __forceinline__ void copy_stage(memory &m, turn &t, const unsigned char *first,
-                                                  const unsigned char *second, int bytes, int apart)
+// `bytes` from byte `at` of the unit's rows on, to the next stage, with their scales. Whole rows of a part are one copy.
+static __device__ __forceinline__ void copy_stage(const wt_llm_phase &p, memory &m, turn &t, const unit &u, int at,
+                                                  int bytes)
 {
-    unsigned char *to = t.stages + t.at * STAGE;
+    const bool gated = p.product.gated, pieces = p.in_pieces, shared_scales = p.scale_rows > 1;
+    const int of_part = !pieces ? 1 : gated ? TEAM_ROWS / 2 : TEAM_ROWS, n_parts = gated ? 2 : 1; // of_part: copies
+    const int run = pieces ? 1 : p.unit_rows / n_parts;                                            // rows from copy to copy
+    const int row_bytes = pieces ? bytes : u.n * bytes, n = pieces ? min(of_part, u.n) : 1;
+    const int scale_piece = pieces ? (int)((long long)p.scale_bytes * bytes / p.row_bytes) : p.scale_bytes;
+    const int scale_bytes = pieces || shared_scales ? scale_piece : u.n * scale_piece;
+    const long long scale_at = p.scale_bytes * (long long)at / p.row_bytes;
+    unsigned char *to = stage_of(t);
+    unsigned long long *full = m.full + t.at;
     barrier_wait(m.empty + t.at, t.parity);
-    barrier_expect(m.full + t.at, second ? 2 * bytes : bytes);
-    copy_bulk(to, first, bytes, m.full + t.at);
-    if (second) copy_bulk(to + apart, second, bytes, m.full + t.at);
+    barrier_expect(full, n_parts * (n * row_bytes + (shared_scales ? scale_bytes : n * scale_bytes)));
+    for (int part = 0; part < n_parts; part++)
+        for (int k = 0; k < n; k++) {
+            const wt_llm_part &from = p.product.parts[u.part + part];
+            const int row = u.row + k, slot = (part * of_part + k) * run;
+            copy_bulk(to + slot * (pieces ? PIECE_BYTES : bytes), (const unsigned char *)from.weight + row * p.row_bytes + at,
+                      row_bytes, full);
+            if (scale_bytes && (!shared_scales || !k))
+                copy_bulk(to + p.scales_at + (shared_scales ? part : slot) * p.scale_pitch,
+                          (const unsigned char *)from.scales + row / p.scale_rows * (long long)p.scale_bytes + scale_at,
+                          scale_bytes, full);
+        }
     take_turn(t);
 }
 
-static __device__ __forceinline__ void copy_phase(memory &m, turn &t)
+static __device__ __forceinline__ void copy_unit(const wt_llm_phase &p, memory &m, turn &t, const unit &u)
 {
-    const wt_llm_phase &p = m.ahead;
-    const wt_llm_matvec_args &a = p.product;
-    const int row_bytes = (int)p.row_bytes;
-    for (int k = blockIdx.x; k < p.n_units; k += gridDim.x) {
-        const unit u = unit_at(p, k);
-        const unsigned char *first = (const unsigned char *)a.parts[u.part].weight + u.row * p.row_bytes, *second = NULL;
-        if (a.gated)
-            second = (const unsigned char *)a.parts[1].weight + u.row * p.row_bytes;
-        else if (p.in_pieces && u.n > 1)
-            second = first + row_bytes;
-        if (!p.in_pieces) {
-            copy_stage(m, t, first, second, u.n * row_bytes, p.unit_rows / 2 * row_bytes);
-            continue;
-        }
-        for (int at = 0; at < row_bytes; at += HALF)
-            copy_stage(m, t, first + at, second ? second + at : NULL, min(HALF, row_bytes - at), HALF);
-    }
+    const int row_bytes = (int)p.row_bytes, step = p.in_pieces ? PIECE_BYTES : row_bytes;
+    for (int at = 0; at < row_bytes; at += step) copy_stage(p, m, t, u, at, min(step, row_bytes - at));
 }
 
 // Everything, in the order in which it is used.
-static __device__ void copy_all(const wt_llm_step_args &a, memory &m, unsigned char *stages)
+static __device__ __noinline__ void copy_all(const wt_llm_step_args &a, memory &m, unsigned char *stages)
 {
-    turn t = {stages, a.n_stages, 0, 1}; // new stages are empty
+    turn t = {stages, a.n_stages, a.stage_bytes, 0, 1}; // new stages are empty
     const int lane = threadIdx.x % 32;
     uint4 word = {0, 0, 0, 0};
     if (lane < (int)PHASE_WORDS) word = ((const uint4 *)a.phases)[lane];
@@ -136,7 +170,9 @@ static __device__ void copy_all(const wt_llm_step_args &a, memory &m, unsigned c
             if (k + 1 < a.n_phases) word = ((const uint4 *)(a.phases + k + 1))[lane];
         }
         __syncwarp();
-        if (!lane && m.ahead.kind == WT_LLM_PRODUCT) copy_phase(m, t);
+        if (!lane && m.ahead.kind == WT_LLM_PRODUCT)
+            for (int unit = blockIdx.x; unit < m.ahead.n_units; unit += gridDim.x)
+                copy_unit(m.ahead, m, t, unit_at(m.ahead, unit));
         __syncwarp();
     }
 }
@@ -146,7 +182,7 @@ static __device__ void copy_all(const wt_llm_step_args &a, memory &m, unsigned c
 // The row that a thread finishes, of a group of units that are done together.
 struct ending {
     float *out; // NULL = none
-    float bias, gate_bias, before;
+    float bias, gate_bias, before, scale, gate_scale;
 };
 
 // Rows that a unit gives, and units of a group.
@@ -160,13 +196,15 @@ static __device__ __forceinline__ ending ending_of(const wt_llm_phase &p, int gr
     const wt_llm_matvec_args &a = p.product;
     const int of_group = N_ROWS / p.unit_rows, results = results_of(p), index = threadIdx.x / results;
     const int k = blockIdx.x + (group * of_group + index) * gridDim.x;
-    if (index >= of_group || k >= p.n_units) return {NULL, 0, 0, 0};
+    if (index >= of_group || k >= p.n_units) return {NULL, 0, 0, 0, 1, 1};
     const unit u = unit_at(p, k);
     const int slot = threadIdx.x % results, row = u.row + slot;
-    if (slot >= u.n) return {NULL, 0, 0, 0};
-    const wt_llm_part &part = a.parts[u.part];
-    return {part.out + row, part.bias ? part.bias[row] : 0, a.gated && a.parts[1].bias ? a.parts[1].bias[row] : 0,
-            a.add ? part.out[row] : 0};
+    if (slot >= u.n) return {NULL, 0, 0, 0, 1, 1};
+    const wt_llm_part &part = a.parts[u.part], &gate = a.parts[1];
+    const bool scaled = part.scales && !p.scale_bytes;
+    return {part.out + row, part.bias ? part.bias[row] : 0, a.gated && gate.bias ? gate.bias[row] : 0,
+            a.add ? part.out[row] : 0, scaled ? ((const float *)part.scales)[row / p.scale_rows] : 1,
+            scaled && a.gated ? ((const float *)gate.scales)[row / p.scale_rows] : 1};
 }
 
 // Of a team's warps, in the order of llm_matvec.cu.
@@ -190,9 +228,9 @@ static __device__ __forceinline__ void finish(const wt_llm_phase &p, const endin
     const int results = results_of(p);
     if (!e.out) return;
     const float *own = sums + (threadIdx.x / results * p.unit_rows + threadIdx.x % results) * a.warps;
-    float y = team_sum(own, a.warps) * scale + e.bias;
+    float y = team_sum(own, a.warps) * e.scale * scale + e.bias;
     if (a.gated)
-        y *= activate(a.activation, team_sum(own + results * a.warps, a.warps) * scale + e.gate_bias);
+        y *= activate(a.activation, team_sum(own + results * a.warps, a.warps) * e.gate_scale * scale + e.gate_bias);
     else
         y = activate(a.activation, y);
     *e.out = e.before + y;
@@ -214,30 +252,81 @@ static __device__ __forceinline__ float fold(float *sums)
     return sums[0];
 }
 
-// What a warp has of a stage, of n_rows rows `pitch` chunks of 16 bytes from each other, n_chunks long: chunks own,
-// own + width .. of each.
-static __device__ __forceinline__ void multiply_stage(const uint4 *w, int pitch, int n_rows, int n_chunks, int own,
-                                                      int width, const float4 *x, int x_pitch, float *sums)
+// What a lane has of the vector: chunks own, own + width .. of a row.
+template <class F> struct own_vector {
+    float4 at[F::STRIPS][F::SIZE / 4];
+    float sums[F::STRIPS]; // of nibbles
+};
+
+template <class F>
+static __device__ __forceinline__ void take_own(const float4 *x, int n_chunks, int own, int width, own_vector<F> &v)
 {
-    for (int c = own; c < n_chunks; c += width) {
-        float4 v[OF_CHUNK<weight> / 4];
 #pragma unroll
-        for (int q = 0; q < OF_CHUNK<weight> / 4; q++) v[q] = x[q * x_pitch + c];
+    for (int k = 0; k < F::STRIPS; k++) {
+        const int c = own + k * width;
+        v.sums[k] = 0;
 #pragma unroll
-        for (int r = 0; r < TEAM_ROWS; r++)
-            if (r < n_rows) sums[r] = multiply<weight>(w[r * pitch + c], v, sums[r]);
+        for (int q = 0; q < F::SIZE / 4; q++) {
+            v.at[k][q] = c < n_chunks ? x[q * n_chunks + c] : float4{0, 0, 0, 0};
+            if (F::IS_NIBBLES) v.sums[k] += v.at[k][q].x + v.at[k][q].y + (v.at[k][q].z + v.at[k][q].w);
+        }
     }
 }
 
-static __device__ __forceinline__ void multiply_phase(const wt_llm_phase &p, memory &m, turn &t, float4 *x)
+// A chunk times its part of the vector, under the scale of its group; `column` is counted from the first of `scales`.
+template <class F>
+static __device__ __forceinline__ float multiply_chunk(uint4 w, const float4 *x, float x_sum, const unsigned char *scales,
+                                                       int column, float sum)
+{
+    typedef typename F::type T;
+    if (!F::GROUP_SIZE) return multiply<T>(w, x, sum);
+    const int group = column / (F::GROUP_SIZE ? F::GROUP_SIZE : 1);
+    const float product = multiply<T>(w, x, 0);
+    if (F::SCALE == WT_LLM_SCALE_ZERO) {
+        const unsigned both = ((const unsigned *)scales)[group];
+        return sum + widen(f16{(unsigned short)both}) * 16 * (product - (1 + (float)(both >> 16) * 0.0625f) * x_sum);
+    }
+    const float scale = F::SCALE == WT_MM_F16 ? widen(((const f16 *)scales)[group]) : ((const float *)scales)[group];
+    return sum + (F::IS_NIBBLES ? scale * 16 * (product - 1.5f * x_sum) : scale * product); // 8 is zero
+}
+
+// Rows row, row + n_teams .. of a stage, TEAM_ROWS of them, from chunk `first` of them on: their sums with chunks
+// first .. first + of_stage - 1 of the vector. Lanes without a chunk read the last one and multiply it with 0.
+template <class F>
+static __device__ __forceinline__ void multiply_stage(const wt_llm_phase &p, const unsigned char *stage, int row, int first,
+                                                      int of_stage, int n_chunks, int own, const own_vector<F> &v, float *sums)
 {
     const wt_llm_matvec_args &a = p.product;
-    const int warp = threadIdx.x / 32, n_teams = WARPS / a.warps, team = warp / a.warps, width = 32 * a.warps;
-    const int own = threadIdx.x % width, n_chunks = a.columns / OF_CHUNK<weight>;
-    const int of_stage = p.in_pieces ? HALF / 16 : n_chunks; // chunks of a row
-    const int team_rows = p.unit_rows / n_teams, of_group = N_ROWS / p.unit_rows;
+    const int n_teams = WARPS / a.warps, width = 32 * a.warps, last = min(of_stage, n_chunks - first) - 1;
+#pragma unroll
+    for (int strip = 0; strip < F::STRIPS; strip++) {
+        if (strip * width < first) continue;
+        if (strip * width > first + last) break;
+        const int c = min(strip * width - first + own, last);
+#pragma unroll
+        for (int r = 0; r < TEAM_ROWS; r++) {
+            const int at = row + r * n_teams;
+            const uint4 w = ((const uint4 *)stage)[at * of_stage + c];
+            const int scales = p.scales_at + (p.scale_rows == 1 ? at : a.gated && 2 * at >= p.unit_rows) * p.scale_pitch;
+            sums[r] = multiply_chunk<F>(w, v.at[strip], v.sums[strip], stage + scales, c * F::SIZE, sums[r]);
+        }
+    }
+}
+
+// The block's units. A function of its own has registers of its own. Returns the turn after it.
+template <class F>
+static __device__ __noinline__ turn multiply_phase(const wt_llm_phase &p, memory &m, turn t, float4 *x)
+{
+    typedef typename F::type T;
+    const wt_llm_matvec_args &a = p.product;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_teams = WARPS / a.warps, team = warp / a.warps;
+    const int own = threadIdx.x % (32 * a.warps), n_chunks = a.columns / F::SIZE;
+    const int of_stage = p.in_pieces ? PIECE_BYTES / 16 : n_chunks; // chunks of a row
+    const int of_group = N_ROWS / p.unit_rows, at_once = TEAM_ROWS * n_teams;
     ending e = ending_of(p, 0);
-    const float scale = stage<weight, true, 6>(a, n_chunks, x, m.scratch);
+    const float scale = stage<T, true, 48 / F::SIZE>(a, n_chunks, x, m.scratch);
+    own_vector<F> v;
+    take_own(x, n_chunks, own, 32 * a.warps, v);
     int index = 0, group = 0; // index: of the unit in its group
     for (int k = blockIdx.x; k < p.n_units; k += gridDim.x, index++) {
         if (index == of_group) {
@@ -249,26 +338,43 @@ static __device__ __forceinline__ void multiply_phase(const wt_llm_phase &p, mem
         }
         float sums[TEAM_ROWS] = {};
         for (int first = 0; first < n_chunks; first += of_stage) {
-            const uint4 *w = (const uint4 *)(t.stages + t.at * STAGE);
             barrier_wait(m.full + t.at, t.parity);
-            multiply_stage(w + team * of_stage, n_teams * of_stage, team_rows, min(of_stage, n_chunks - first), own, width,
-                           x + first, n_chunks, sums);
+            for (int row = team; row < p.unit_rows; row += at_once) {
+                multiply_stage<F>(p, stage_of(t), row, first, of_stage, n_chunks, own, v, sums);
+                if (first + of_stage < n_chunks) continue; // the next stage has more of the same rows
+                const float sum = fold(sums);
+                if (lane % 8 == 0)
+                    m.sums[(index * p.unit_rows + row + lane / 8 * n_teams) * a.warps + warp % a.warps] = sum;
+#pragma unroll
+                for (int r = 0; r < TEAM_ROWS; r++) sums[r] = 0;
+            }
             __syncwarp();
-            if (threadIdx.x % 32 == 0) barrier_arrive(m.empty + t.at);
+            if (!lane) barrier_arrive(m.empty + t.at);
             take_turn(t);
         }
-        const float sum = fold(sums);
-        const int row = threadIdx.x % 32 / 8 * n_teams + team;
-        if (threadIdx.x % 8 == 0 && threadIdx.x % 32 / 8 < team_rows)
-            m.sums[(index * p.unit_rows + row) * a.warps + warp % a.warps] = sum;
     }
     sync_workers();
     finish(p, e, m.sums, scale);
+    return t;
 }
 
-static __device__ __forceinline__ void stage_weights_of(const wt_llm_matvec_args &a, float4 *x)
+typedef form<TYPE_0, GROUP_0, SCALE_0> form_0;
+typedef form<TYPE_1, GROUP_1, SCALE_1> form_1;
+
+static __device__ __forceinline__ turn multiply_phase_of(const wt_llm_phase &p, memory &m, const turn &t, float4 *x)
 {
-    if (a.norm_weight && !a.norm_bias) stage_weights<weight, true>(a, a.columns / OF_CHUNK<weight>, x);
+    return p.form ? multiply_phase<form_1>(p, m, t, x) : multiply_phase<form_0>(p, m, t, x);
+}
+
+// The norm's weights to where the vector will be.
+static __device__ __forceinline__ void stage_weights_of(const wt_llm_phase &p, float4 *x)
+{
+    const wt_llm_matvec_args &a = p.product;
+    if (!a.norm_weight || a.norm_bias) return;
+    if (p.form)
+        stage_weights<form_1::type, true>(a, a.columns / form_1::SIZE, x);
+    else
+        stage_weights<form_0::type, true>(a, a.columns / form_0::SIZE, x);
 }
 
 // ---- attention
@@ -279,14 +385,23 @@ static __device__ __forceinline__ attend_part item_of(const wt_llm_attend_args &
     return attend_part_of(a, token, 0, item / n_splits * HEADS, item % n_splits, n_splits);
 }
 
-// The block's items; of the first one the cache's positions were asked for.
-static __device__ __forceinline__ void attend(const wt_llm_attend_args &a, const wt_llm_token &token, int n_splits,
-                                              positions &p, attend_memory &m)
+// The cache's positions of the block's first item to the L2 cache.
+static __device__ __forceinline__ void ask_for_item(const wt_llm_attend_args &a, const wt_llm_token &token, int n_splits)
+{
+    if ((int)blockIdx.x >= a.n_heads / HEADS * n_splits) return;
+    const attend_part part = item_of(a, token, blockIdx.x, n_splits);
+    ask_for_part(a, part, part.from);
+}
+
+// The block's items.
+static __device__ __noinline__ void attend(const wt_llm_attend_args &a, const wt_llm_token &token, int n_splits,
+                                           attend_memory &m)
 {
     const int n_items = a.n_heads / HEADS * n_splits;
     for (int item = blockIdx.x; item < n_items; item += gridDim.x) {
         const attend_part part = item_of(a, token, item, n_splits);
-        if (item != (int)blockIdx.x) ask_for_part(a, part, &p);
+        positions p;
+        load_first(a, part, &p);
         turn_and_place(a, part, m);
         sync_workers();
         take_part(a, part, p, m);
@@ -351,25 +466,23 @@ static __device__ __forceinline__ void open(const wt_llm_step_args &a, memory &m
 static __device__ __forceinline__ void work(const wt_llm_step_args &a, memory &m, uint4 *shared, unsigned char *stages)
 {
     float4 *x = (float4 *)shared;
-    turn t = {stages, a.n_stages, 0, 0};
+    turn t = {stages, a.n_stages, a.stage_bytes, 0, 0};
     meeting meet = {a.arrived, 0, {0, 0, 0, 0}};
     const wt_llm_token token = a.tokens[0];
-    stage_weights_of(m.window[0].product, x);
+    stage_weights_of(m.window[0], x);
     for (int k = 0;; k++) {
         sync_workers(); // the norm's weights are there
-        multiply_phase(m.window[k % WINDOW], m, t, x);
+        t = multiply_phase_of(m.window[k % WINDOW], m, t, x);
         if (k + 1 == a.n_phases) break;
         arrive(a, k, meet);
         if (m.window[(k + 1) % WINDOW].kind == WT_LLM_ATTEND) {
             const wt_llm_attend_args &of = m.window[(k + 1) % WINDOW].attend;
-            positions p;
-            if ((int)blockIdx.x < of.n_heads / HEADS * a.n_splits)
-                ask_for_part(of, item_of(of, token, blockIdx.x, a.n_splits), &p);
+            ask_for_item(of, token, a.n_splits);
             await(a, k, m.window, meet);
-            attend(of, token, a.n_splits, p, *(attend_memory *)shared);
+            attend(of, token, a.n_splits, *(attend_memory *)shared);
             arrive(a, ++k, meet);
         }
-        stage_weights_of(m.window[(k + 1) % WINDOW].product, x);
+        stage_weights_of(m.window[(k + 1) % WINDOW], x);
         await(a, k, m.window, meet);
     }
     leave(a.arrived);

@@ -22,6 +22,14 @@ static __device__ __forceinline__ unsigned short bf16_of_f32(float f)
     return h;
 }
 
+// 2^x to 2^-22 of it; 0 below all floats that are none.
+static __device__ __forceinline__ float power_of_2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 // a b + c of two bf16, or two f16, in a word.
 static __device__ __forceinline__ unsigned fma_bf16x2(unsigned a, unsigned b, unsigned c)
 {

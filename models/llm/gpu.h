@@ -82,24 +82,28 @@ typedef struct wt__llm_quant_kernel {
     wt_kernel *kernel;
 } wt__llm_quant_kernel;
 
+enum { WT__LLM_STEP_FORMS = 2 };
+
+/// Launches as phases.
+typedef struct wt__phases {
+    wt_llm_phase *all; ///< [n] of [most]
+    int n, most;
+    wt__llm_quant forms[WT__LLM_STEP_FORMS]; ///< of all matrices
+    int n_forms, stage_bytes, n_sms;
+    bool misfits; ///< there is one that is no phase
+} wt__phases;
+
 /// Is it a matrix that llm_quant.cu multiplies with one vector?
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
 
 /// A step of one token in one launch: see gpu_step.c.
 typedef struct wt__gpu_stepper {
     int n_phases; ///< 0 = it is done by several launches
-    int vector_bytes, n_stages;
+    int vector_bytes, n_stages, stage_bytes;
     size_t phases_at, arrived_at; ///< in io
     wt_module *module;
     wt_kernel *kernel;
 } wt__gpu_stepper;
-
-/// Launches as phases.
-typedef struct wt__phases {
-    wt_llm_phase *all; ///< [n] of [most]
-    int n, most, type; ///< type: of all weights
-    bool misfits;      ///< there is one that is no phase
-} wt__phases;
 
 enum {
     WT__N_LLM_MODULES = 5,
@@ -128,6 +132,7 @@ typedef struct wt__gpu {
     size_t tokens_at, frequencies_at, pages_at, arrived_at, step_at, best_at, logits_at, io_bytes; ///< in io
     int n_logits;                                                                                  ///< rows of logits
     float *partial;       ///< of attention's parts
+    float *squares;       ///< [n_batch][d_model / 16] of wt_matmul_norm
     int *arrived;         ///< [n_batch][n_heads]
     int *offsets, *slots; ///< [n_experts + 1], [n_batch][n_experts_used]: see wt_llm_mix_args
     void *grouped;        ///< [n_batch][n_experts_used][d_model]
@@ -154,14 +159,15 @@ void wt__gpu_destroy(wt_llm_session *session);
 /// The kernels of the model's quantised matrices.
 WT_CHECKED wt_status wt__gpu_load_quants(wt__gpu *gpu, const wt_llm *llm);
 void wt__gpu_unload_quants(wt__gpu *gpu);
-/// Queue a product of matrices like `linear`, of that kind.
+/// Queue a product of matrices like `linear`, of that kind; or with `phases`, tell it.
 WT_CHECKED wt_status wt__gpu_multiply_quant(const wt__gpu *gpu, wt_stream *stream, const wt__linear *linear,
-                                            const wt_llm_matvec_args *args);
+                                            const wt_llm_matvec_args *args, struct wt__phases *phases);
 
 /// Bytes of a model's phases.
 size_t wt__gpu_step_bytes(const wt_llm *llm);
-/// A launch becomes a phase.
+/// A launch becomes a phase: of a kernel, or a product of quantised matrices of that kind.
 void wt__gpu_collect(wt__phases *phases, wt__llm_kernel kernel, const void *args);
+void wt__gpu_collect_quant(wt__phases *phases, wt__llm_quant kind, const wt_llm_quant_args *args);
 /// When all memory is there.
 WT_CHECKED wt_status wt__gpu_step_open(wt_llm_session *session);
 void wt__gpu_step_close(wt__gpu *gpu);

@@ -3,6 +3,7 @@
 // does not read, keeps the launches: it is decided here, once.
 #include "gpu.h"
 
+#include <matmul_kernel.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@ enum {
     WORKERS = 32 * WT_LLM_STEP_WARPS,
     THREADS = WORKERS + 32,
     TEAM_ROWS = 4,
-    FEWEST_STAGES = 3,
+    MOST_ROWS = 64,
+    FEWEST_STAGES = 2,
     ALIGN = 128,
     PHASES_A_LAYER = 7,
     OPTION_BYTES = 32
@@ -23,51 +25,124 @@ size_t wt__gpu_step_bytes(const wt_llm *llm)
 
 // ---- phases
 
-/// How the rows of a product are dealt. Whole rows where two of them or more are a stage, so many that each team has up
-/// to TEAM_ROWS.
-static void deal(wt_llm_phase *p)
+/// Which of the two forms; -1 = there is no room for a third, or the kernel has none of the kind.
+static int form_of(wt__phases *phases, wt__llm_quant kind)
 {
+    for (int k = 0; k < phases->n_forms; k++)
+        if (!memcmp(&phases->forms[k], &kind, sizeof kind)) return k;
+    if (phases->n_forms == WT__LLM_STEP_FORMS || kind.weight == WT_MM_Q4_K) return -1;
+    phases->forms[phases->n_forms] = kind;
+    return phases->n_forms++;
+}
+
+/// Columns of 16 bytes.
+static int chunk_of(int weight)
+{
+    switch (weight) {
+    case WT_MM_F32:
+        return 4;
+    case WT_MM_F16:
+    case WT_MM_BF16:
+        return 8;
+    case WT_MM_U4:
+        return 32;
+    default:
+        return 16;
+    }
+}
+
+/// The most warps that share a row and have at most one lane of eight idle, or more where these could not hold the
+/// vector; 0 = none could.
+static int warps_of(int n_chunks, int chunk)
+{
+    for (int warps = WT_LLM_STEP_WARPS, most = 0; warps; warps /= 2) {
+        const int lanes = 32 * warps, strips = (n_chunks + lanes - 1) / lanes;
+        if (strips > WT_LLM_STEP_STRIPS(chunk)) return most;
+        if (8 * n_chunks >= 7 * lanes * strips || warps == 1) return warps;
+        most = warps;
+    }
+    return 0;
+}
+
+/// How the rows of a product are dealt to n_sms blocks: whole ones, as many as fit into a stage as long as each block
+/// has some; long ones in pieces.
+static void deal(wt_llm_phase *p, int n_sms)
+{
+    enum { TEAM_ROWS = WT_LLM_STEP_TEAM_ROWS, WARPS = WT_LLM_STEP_WARPS };
     wt_llm_matvec_args *a = &p->product;
-    const long long most = WT_LLM_STEP_STAGE / p->row_bytes; // rows
-    p->in_pieces = most < 2;
-    if (p->in_pieces && a->warps < WT_LLM_STEP_WARPS / 2) a->warps = WT_LLM_STEP_WARPS / 2;
-    while (!p->in_pieces && WT_LLM_STEP_WARPS / a->warps > most) a->warps *= 2;
-    p->unit_rows = 2;
-    while (!p->in_pieces && 2 * p->unit_rows <= most && 2 * p->unit_rows <= TEAM_ROWS * WT_LLM_STEP_WARPS / a->warps)
+    while (a->warps < WARPS && TEAM_ROWS * WARPS / a->warps * p->row_bytes > WT_LLM_STEP_STAGE) a->warps *= 2;
+    p->unit_rows = TEAM_ROWS * WARPS / a->warps;
+    p->in_pieces = p->unit_rows * p->row_bytes > WT_LLM_STEP_STAGE;
+    const int n_rows = a->gated ? 2 * a->parts[0].rows : a->parts[0].rows + a->parts[1].rows + a->parts[2].rows;
+    while (2 * p->unit_rows <= MOST_ROWS && 2 * p->unit_rows * p->row_bytes <= WT_LLM_STEP_STAGE &&
+           n_rows / (2 * p->unit_rows) >= n_sms)
         p->unit_rows *= 2;
     const int results = a->gated ? p->unit_rows / 2 : p->unit_rows;
     for (int k = 0; k < (a->gated ? 1 : a->n_parts); k++) p->n_units += (a->parts[k].rows + results - 1) / results;
 }
 
+/// Where the scales lie that are copied with rows: behind them. Returns the bytes of a stage.
+static int place_scales(wt_llm_phase *p)
+{
+    const int rows_bytes = p->in_pieces ? WT_LLM_STEP_STAGE : p->unit_rows * (int)p->row_bytes;
+    p->scale_pitch = p->scale_bytes;
+    if (p->in_pieces)
+        p->scale_pitch = (int)(p->scale_bytes * (WT_LLM_STEP_STAGE / WT_LLM_STEP_TEAM_ROWS) / p->row_bytes);
+    p->scales_at = rows_bytes;
+    return rows_bytes + (p->scale_rows > 1 ? 2 : p->unit_rows) * p->scale_pitch;
+}
+
+static void add_product(wt__phases *phases, wt__llm_quant kind, wt_llm_phase p)
+{
+    p.form = form_of(phases, kind);
+    p.product.warps = warps_of((int)(p.row_bytes / 16), chunk_of(kind.weight));
+    if (p.form < 0 || !p.product.warps || phases->n == phases->most) {
+        phases->misfits = true;
+        return;
+    }
+    deal(&p, phases->n_sms);
+    const int bytes = place_scales(&p);
+    if (bytes > phases->stage_bytes) phases->stage_bytes = bytes;
+    if (p.scale_pitch % 16) phases->misfits = true;
+    phases->all[phases->n++] = p;
+}
+
 void wt__gpu_collect(wt__phases *phases, wt__llm_kernel kernel, const void *args)
 {
-    if (kernel == WT__LLM_EMBED) return; // launched before
-    wt_llm_phase *phase = &phases->all[phases->n];
-    const bool is_product = kernel >= WT__LLM_MATVEC;
-    const int type = is_product ? (int)(kernel - WT__LLM_MATVEC) : phases->type;
-    if (!phases->n) phases->type = type;
-    if ((!is_product && kernel != WT__LLM_ATTEND) || type != phases->type || phases->n == phases->most)
+    if (kernel >= WT__LLM_MATVEC) {
+        const wt__llm_quant kind = {.weight = (int)(kernel - WT__LLM_MATVEC), .scale = WT_MM_F32};
+        const wt_llm_matvec_args *a = args;
+        add_product(phases, kind,
+                    (wt_llm_phase){.kind = WT_LLM_PRODUCT,
+                                   .scale_rows = 1,
+                                   .row_bytes = a->columns * 16ll / chunk_of(kind.weight),
+                                   .product = *a});
+    } else if (kernel == WT__LLM_ATTEND && phases->n < phases->most) {
+        phases->all[phases->n++] = (wt_llm_phase){.kind = WT_LLM_ATTEND, .attend = *(const wt_llm_attend_args *)args};
+    } else if (kernel != WT__LLM_EMBED) { // which is launched before
         phases->misfits = true;
-    if (phases->misfits) return;
-    phases->n++;
-    *phase = (wt_llm_phase){.kind = is_product ? WT_LLM_PRODUCT : WT_LLM_ATTEND};
-    if (is_product) {
-        memcpy(&phase->product, args, sizeof phase->product);
-        phase->row_bytes = phase->product.columns * (type == WT_LLM_F32 ? 4ll : 2ll);
-        deal(phase);
-    } else {
-        memcpy(&phase->attend, args, sizeof phase->attend);
     }
+}
+
+void wt__gpu_collect_quant(wt__phases *phases, wt__llm_quant kind, const wt_llm_quant_args *a)
+{
+    add_product(phases, kind,
+                (wt_llm_phase){.kind = WT_LLM_PRODUCT,
+                               .scale_rows = a->scale_rows,
+                               .scale_bytes = kind.group ? 4 * a->scale_words : 0,
+                               .row_bytes = a->row_bytes,
+                               .product = a->m});
 }
 
 static bool fits_16(const void *p) { return (uintptr_t)p % 16 == 0; }
 
-/// Rows that lie at 16 bytes.
+/// Rows and scales that lie at 16 bytes.
 static bool is_whole(const wt_llm_phase *p)
 {
     const wt_llm_matvec_args *a = &p->product;
     bool fits = p->row_bytes % 16 == 0 && fits_16(a->x) && fits_16(a->norm_weight);
-    for (int k = 0; k < a->n_parts; k++) fits = fits && fits_16(a->parts[k].weight);
+    for (int k = 0; k < a->n_parts; k++)
+        fits = fits && fits_16(a->parts[k].weight) && (!p->scale_bytes || fits_16(a->parts[k].scales));
     return fits;
 }
 
@@ -94,28 +169,36 @@ static size_t vector_bytes(const wt__gpu *g, const wt_model_config *c)
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static bool has_room(wt__gpu_stepper *step, const wt__gpu *g, const wt_model_config *c)
+static bool has_room(wt__gpu_stepper *step, const wt__gpu *g, const wt_model_config *c, int stage_bytes)
 {
     const size_t there = wt_device_get_info(g->device)->shared_bytes, vector = vector_bytes(g, c);
-    const size_t stages =
-        vector + WT_LLM_STEP_FIXED < there ? (there - vector - WT_LLM_STEP_FIXED) / WT_LLM_STEP_STAGE : 0;
+    const size_t stages = vector + WT_LLM_STEP_FIXED < there ? there - vector - WT_LLM_STEP_FIXED : 0;
+    const int n = (int)(stages / (size_t)stage_bytes);
     step->vector_bytes = (int)vector;
-    step->n_stages = stages < WT_LLM_STEP_MAX_STAGES ? (int)stages : WT_LLM_STEP_MAX_STAGES;
+    step->stage_bytes = stage_bytes;
+    step->n_stages = n < WT_LLM_STEP_MAX_STAGES ? n : WT_LLM_STEP_MAX_STAGES;
     return step->n_stages >= FEWEST_STAGES;
 }
 
 // ---- create
 
-static wt_status load(wt__gpu_stepper *step, const wt__gpu *g, const wt_model_config *c, int type)
+static wt_status load(wt__gpu_stepper *step, const wt__gpu *g, const wt_model_config *c, const wt__phases *phases)
 {
-    char text[4][OPTION_BYTES];
-    const char *const options[] = {text[0], text[1], text[2], text[3]};
+    enum { N = 3 + 3 * WT__LLM_STEP_FORMS };
+    char text[N][OPTION_BYTES];
+    const char *options[N];
     snprintf(text[0], OPTION_BYTES, "-DD_HEAD=%d", c->d_head);
     snprintf(text[1], OPTION_BYTES, "-DGROUP=%d", c->n_heads / c->n_kv_heads);
     snprintf(text[2], OPTION_BYTES, "-DKV=%d", g->kv_type);
-    snprintf(text[3], OPTION_BYTES, "-DWEIGHT_TYPE=%d", type);
+    for (int k = 0; k < WT__LLM_STEP_FORMS; k++) {
+        const wt__llm_quant *form = &phases->forms[k < phases->n_forms ? k : 0];
+        snprintf(text[3 + 3 * k], OPTION_BYTES, "-DTYPE_%d=%d", k, form->weight);
+        snprintf(text[4 + 3 * k], OPTION_BYTES, "-DGROUP_%d=%d", k, form->group);
+        snprintf(text[5 + 3 * k], OPTION_BYTES, "-DSCALE_%d=%d", k, form->scale);
+    }
+    for (int k = 0; k < N; k++) options[k] = text[k];
     wt_status status = wt_module_create(
-        g->device, &(wt_module_config){.name = "kernels/llm_step.cu", .options = options, .n_options = 4},
+        g->device, &(wt_module_config){.name = "kernels/llm_step.cu", .options = options, .n_options = N},
         &step->module);
     return status ? status : wt_module_get_kernel(step->module, "llm_step", &step->kernel);
 }
@@ -125,14 +208,17 @@ wt_status wt__gpu_step_open(wt_llm_session *s)
     wt__gpu *g = s->gpu;
     wt__gpu_stepper *step = &g->step;
     const wt_model_config *c = &s->llm->config;
-    wt__phases phases = {.all = wt__gpu_host(g, step->phases_at), .most = PHASES_A_LAYER * c->n_layers + 1};
-    if (wt_device_get_info(g->device)->compute_major < 9 || !has_room(step, g, c)) return WT_OK;
+    wt__phases phases = {.all = wt__gpu_host(g, step->phases_at),
+                         .most = PHASES_A_LAYER * c->n_layers + 1,
+                         .stage_bytes = WT_LLM_STEP_STAGE,
+                         .n_sms = wt_device_get_info(g->device)->n_sms};
+    if (wt_device_get_info(g->device)->compute_major < 9) return WT_OK;
     const int n_tokens = s->n_tokens;
     s->n_tokens = 1;
     wt_status status = wt__llm_collect(s, (float *)(g->io_address + g->logits_at), &phases);
     s->n_tokens = n_tokens;
-    if (status || !has_phases(&phases)) return status;
-    status = load(step, g, c, phases.type);
+    if (status || !has_phases(&phases) || !has_room(step, g, c, phases.stage_bytes)) return status;
+    status = load(step, g, c, &phases);
     if (!status) status = wt__gpu_push(s, step->phases_at, sizeof *phases.all * (size_t)phases.n);
     if (!status) status = wt_stream_synchronize(s->stream);
     if (!status) step->n_phases = phases.n;
@@ -161,8 +247,9 @@ wt_status wt__gpu_launch_step(const wt_llm_session *s)
                                 .n_phases = step->n_phases,
                                 .n_splits = n_splits_of(s),
                                 .vector_bytes = step->vector_bytes,
-                                .n_stages = step->n_stages};
-    const size_t stages = (size_t)(step->n_stages * WT_LLM_STEP_STAGE);
+                                .n_stages = step->n_stages,
+                                .stage_bytes = step->stage_bytes};
+    const size_t stages = (size_t)(step->n_stages * step->stage_bytes);
     return wt_kernel_launch(step->kernel, s->stream,
                             &(wt_launch){.grid = {g->n_sms},
                                          .block = {THREADS},
