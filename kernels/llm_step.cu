@@ -286,6 +286,17 @@ static __device__ __forceinline__ float multiply_chunk(uint4 w, const float4 *x,
     return sum + (F::IS_NIBBLES ? scale * 16 * (product - 1.5f * x_sum) : scale * product); // 8 is zero
 }
 
+// What a copy wrote. By its address in shared memory: through a pointer of any memory it takes several times as long.
+static __device__ __forceinline__ uint4 load_shared(unsigned at)
+{
+    uint4 w;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w)
+                 : "r"(at)
+                 : "memory");
+    return w;
+}
+
 // Rows row, row + n_teams .. of a stage, TEAM_ROWS of them, from chunk `first` of them on: their sums with chunks
 // first .. first + of_stage - 1 of the vector. Lanes without a chunk read the last one and multiply it with 0.
 template <class F>
@@ -293,24 +304,28 @@ static __device__ __forceinline__ void multiply_stage(const wt_llm_phase &p, con
                                                       int of_stage, int n_chunks, int own, const own_vector<F> &v, float *sums)
 {
     const int n_teams = WARPS >> p.team_shift, width = 32 << p.team_shift, last = min(of_stage, n_chunks - first) - 1;
+    const unsigned at_row = shared_of(stage) + row * of_stage * 16, pitch = n_teams * of_stage * 16;
 #pragma unroll
     for (int strip = 0; strip < F::STRIPS; strip++) {
         if (strip * width < first) continue;
         if (strip * width > first + last) break;
         const int c = min(strip * width - first + own, last);
+        uint4 w[TEAM_ROWS];
+#pragma unroll
+        for (int r = 0; r < TEAM_ROWS; r++) w[r] = load_shared(at_row + r * pitch + c * 16);
 #pragma unroll
         for (int r = 0; r < TEAM_ROWS; r++) {
             const int at = row + r * n_teams;
-            const uint4 w = ((const uint4 *)stage)[at * of_stage + c];
-            const int scales = p.scales_at + (p.scale_rows == 1 ? at : p.product.gated && at >= 1 << p.unit_shift) * p.scale_pitch;
-            sums[r] = multiply_chunk<F>(w, v.at[strip], v.sums[strip], stage + scales, c * F::SIZE, sums[r]);
+            const int scales =
+                p.scales_at + (p.scale_rows == 1 ? at : p.product.gated && at >= 1 << p.unit_shift) * p.scale_pitch;
+            sums[r] = multiply_chunk<F>(w[r], v.at[strip], v.sums[strip], stage + scales, c * F::SIZE, sums[r]);
         }
     }
 }
 
-// The block's units. A function of its own has registers of its own. Returns the turn after it.
+// The block's units.
 template <class F>
-static __device__ __noinline__ turn multiply_phase(const wt_llm_phase &p, memory &m, turn t, float4 *x)
+static __device__ __forceinline__ void multiply_phase(const wt_llm_phase &p, memory &m, turn &t, float4 *x)
 {
     typedef typename F::type T;
     const wt_llm_matvec_args &a = p.product;
@@ -350,15 +365,19 @@ static __device__ __noinline__ turn multiply_phase(const wt_llm_phase &p, memory
     }
     sync_workers();
     finish(p, e, m.sums, scale);
-    return t;
 }
 
 typedef form<TYPE_0, GROUP_0, SCALE_0> form_0;
 typedef form<TYPE_1, GROUP_1, SCALE_1> form_1;
 
-static __device__ __forceinline__ turn multiply_phase_of(const wt_llm_phase &p, memory &m, const turn &t, float4 *x)
+static constexpr bool HAS_TWO = TYPE_0 != TYPE_1 || GROUP_0 != GROUP_1 || SCALE_0 != SCALE_1;
+
+static __device__ __forceinline__ void multiply_phase_of(const wt_llm_phase &p, memory &m, turn &t, float4 *x)
 {
-    return p.form ? multiply_phase<form_1>(p, m, t, x) : multiply_phase<form_0>(p, m, t, x);
+    if (HAS_TWO && p.form)
+        multiply_phase<form_1>(p, m, t, x);
+    else
+        multiply_phase<form_0>(p, m, t, x);
 }
 
 // The norm's weights to where the vector will be.
@@ -366,7 +385,7 @@ static __device__ __forceinline__ void stage_weights_of(const wt_llm_phase &p, f
 {
     const wt_llm_matvec_args &a = p.product;
     if (!a.norm_weight || a.norm_bias) return;
-    if (p.form)
+    if (HAS_TWO && p.form)
         stage_weights<form_1::type, true>(a, a.columns / form_1::SIZE, x);
     else
         stage_weights<form_0::type, true>(a, a.columns / form_0::SIZE, x);
@@ -467,7 +486,7 @@ static __device__ __forceinline__ void work(const wt_llm_step_args &a, memory &m
     stage_weights_of(m.window[0], x);
     for (int k = 0;; k++) {
         sync_workers(); // the norm's weights are there
-        t = multiply_phase_of(m.window[k % WINDOW], m, t, x);
+        multiply_phase_of(m.window[k % WINDOW], m, t, x);
         if (k + 1 == a.n_phases) break;
         arrive(a, k, meet);
         if (m.window[(k + 1) % WINDOW].kind == WT_LLM_ATTEND) {
