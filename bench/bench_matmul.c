@@ -39,8 +39,9 @@ static void skinny_one(bench *b, int f, int s, int m)
     printf("skinny   %-36s", name);
     for (int without = 0; without < 2; without++) {
         const char *kernel;
-        need(wt_matmul_create(&(wt_matmul_config){.device = b->device, .no_library = true, .no_wgmma = without},
-                              &b->matmul));
+        need(wt_matmul_create(
+            &(wt_matmul_config){.device = b->device, .no_library = true, .no_wgmma = without, .wgmma_least = 1},
+            &b->matmul));
         const double us = skinny_us(b, f, s, m, &kernel);
         const double gbps = formats[f].bytes * shapes[s].rows * shapes[s].columns / us / 1e3;
         printf(" %8.2f us   %5.0f GB/s   %.2f   %-14s", us, gbps, gbps / b->read_gbps, kernel);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TABLE_SECTIONS = 8, MOST_TABLE_CHANNELS = 4 };
+enum { MOST_TABLE_SECTIONS = 8, MOST_TABLE_CHANNELS = 4, MOST_PLAN_BYTES = 64 };
 enum { N_GENERATIONS = 16 }; // launches that may be queued before the host waits for the oldest
 
 // What one launch reads from the host, in mapped memory: its spans, then the parameter targets.
@@ -93,17 +93,36 @@ static void append_place(text *t, const wt_node_place *p)
     append(t, "%d, %d, %d, %d, %d}", p->side, p->side_channels, p->output, p->output_channels, p->first_reading);
 }
 
-// One of a type's functions, out of line, for any node of the type, or with the place of the `only` one.
+// A plan without tables as the compiler's own too.
+static bool has_small_plan(const chain_node *node) { return node && node->plan.plan_bytes <= MOST_PLAN_BYTES; }
+
+static void append_plan(text *t, const wt_chain *chain, const char *name, const chain_node *node)
+{
+    if (!has_small_plan(node)) return;
+    const unsigned char *plan = chain->plans + node->place.plan;
+    append(t, "static __device__ __align__(16) const unsigned plan_%s[] = {", name);
+    for (size_t i = 0; i < node->plan.plan_bytes; i += sizeof(unsigned)) {
+        unsigned word = 0;
+        const size_t left = node->plan.plan_bytes - i;
+        memcpy(&word, plan + i, left < sizeof word ? left : sizeof word);
+        append(t, "%uu, ", word);
+    }
+    append(t, "0u};\n");
+}
+
+// One of a type's functions, out of line, for any node of the type, or with place and plan of the `only` one.
 static void append_function(text *t, const char *verb, const char *name, const char *function, const chain_node *only)
 {
+    char plan[64] = "room.plans + p.plan";
+    if (has_small_plan(only)) snprintf(plan, sizeof plan, "plan_%s", name);
     append(t, "static __device__ __noinline__ void %s_%s(const chain_args &a, unsigned char *memory, int n,"
               " long long position, int k)\n{\n"
               "    const chain_room room = chain_room_of(a, memory);\n"
               "    const wt_node_place %s", verb, name, only ? "p = " : "&p = room.places[k]");
     if (only) append_place(t, &only->place);
     append(t, ";\n    const wt_node_io io = chain_io(a, room, n, position, p);\n"
-              "    %s_%s(&io, chain_pointer{(void *)(room.plans + p.plan)}, chain_pointer{room.memory + p.coeffs},"
-              " chain_pointer{room.memory + p.state});\n}\n", name, function);
+              "    %s_%s(&io, chain_pointer{(void *)(%s)}, chain_pointer{room.memory + p.coeffs},"
+              " chain_pointer{room.memory + p.state});\n}\n", name, function, plan);
 }
 
 static void append_line(text *t, const char *name)
@@ -187,6 +206,7 @@ static void append_nodes(text *t, const wt_chain *chain, bool in_shared)
         else if (!seen_before(chain, k)) {
             append(t, "#include \"%s.cuh\"\n", name);
             const chain_node *only = in_shared && is_the_only_one(chain, k) ? node : NULL;
+            append_plan(t, chain, name, only);
             if (node->type->flags & WT_NODE_CUDA_LINE) append_line(t, name);
             else append_function(t, "run", name, "process", only);
             if (node->type->flags & WT_NODE_CUDA_AFTER) append_function(t, "after", name, "after", only);
@@ -260,8 +280,9 @@ char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames, bool in_sh
     text t = {0};
     if (resident_frames) append(&t, "#define CHAIN_MOST_FRAMES %d\n", resident_frames);
     if (in_shared)
-        append(&t, "#define CHAIN_IN_SHARED\n#define CHAIN_BUFFER_CHANNELS %d\n#define CHAIN_N_BUFFERS %d\n",
-               chain->buffer_channels, chain->n_buffers);
+        append(&t, "#define CHAIN_IN_SHARED\n#define CHAIN_BUFFER_CHANNELS %d\n#define CHAIN_N_BUFFERS %d\n"
+                   "#define CHAIN_CHANNELS %d\n#define CHAIN_OUT_CHANNELS %d\n",
+               chain->buffer_channels, chain->n_buffers, chain->channels, chain->out_channels);
     append_nodes(&t, chain, in_shared);
     append_designs(&t, chain);
     if (in_shared) append_tables(&t, chain);

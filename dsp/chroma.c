@@ -64,6 +64,10 @@ static wt_status resolve(wt_chroma_config *c)
     if (!(c->rate_hz > 0)) return wt_fail(WT_ERR_BAD_ARG, "chroma: rate %g Hz, want above 0", c->rate_hz);
     if (c->n_fft < 4 || c->n_fft > WT_FFT_MAX_N)
         return wt_fail(WT_ERR_BAD_ARG, "chroma: n_fft %d, want 4..%d", c->n_fft, WT_FFT_MAX_N);
+    if (!isfinite(c->tuning)) return wt_fail(WT_ERR_BAD_ARG, "chroma: tuning %g, want a finite one", c->tuning);
+    if (!isfinite(c->centre_octave) || !isfinite(c->octave_width))
+        return wt_fail(WT_ERR_BAD_ARG, "chroma: octaves %g wide about %g, want finite ones", c->octave_width,
+                       c->centre_octave);
     if (c->channels < 1) return wt_fail(WT_ERR_BAD_ARG, "chroma: %d channels, want 1 or more", c->channels);
     wt_status status = check_n(0, c->n_chroma, c->norm);
     return status ? status : check_n(0, c->n_chroma, c->bank_norm);

@@ -48,7 +48,13 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
     size_t ring = (size_t)p->ring_frames, bytes = sizeof(limiter_state) + sizeof(float) * ring;
     p->sums1 = take(&bytes, sizeof(unsigned long long) * ring);
     p->sums2 = take(&bytes, sizeof(unsigned long long) * ring);
+    p->attenuation = take(&bytes, sizeof(unsigned int) * ring);
     p->audio = take(&bytes, sizeof(float) * ring * (size_t)channels);
+    p->n_weights = both - 1 <= LIMITER_WEIGHTS ? both - 1 : 0;
+    for (int d = 0; d < p->n_weights; d++) { // box1 is the shorter one
+        const int rising = d + 1, falling = both - 1 - d, lower = rising < falling ? rising : falling;
+        p->weights[4 + d] = (unsigned int)(lower < p->box1 ? lower : p->box1);
+    }
     out->out_channels = channels;
     out->coeffs_bytes = sizeof(limiter_coeffs);
     out->state_bytes = bytes;
@@ -130,7 +136,9 @@ WT_CLONES static void find_gain(const limiter_plan *p, limiter_state *s, float r
     for (int n = 0; n < n_frames; n++) rest[n] = (1.0f - release) * gain[n];
     for (int n = 0; n < n_frames; n++) gain[n] = y = wt_max(gain[n], rest[n] + release * y);
     s->y = y;
+    unsigned int *ring = (unsigned int *)((char *)s + p->attenuation);
     for (int n = 0; n < n_frames; n++) attenuation[n] = limiter_attenuation(gain[n]);
+    for (int n = 0; n < n_frames; n++) ring[(position + n) & (p->ring_frames - 1)] = attenuation[n];
     smooth(p, s, position, attenuation, n_frames, boxed);
     for (int n = 0; n < n_frames; n++) gain[n] = 1.0f - (float)(long long)boxed[n] * p->scale;
 }
@@ -169,6 +177,7 @@ const wt_node_type wt__node_limiter = {
     .n_options = 1,
     .readings = readings,
     .n_readings = 1,
+    .flags = WT_NODE_CUDA_AFTER,
     .plan = plan,
     .design = design,
     .process = process,

@@ -75,8 +75,6 @@ wt_status wt_onset_create(wt_device *device, const wt_onset_config *config, wt_o
     p->workers = calloc((size_t)p->n_slots, sizeof *p->workers);
     status = p->workers ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "onset: %d threads", p->n_slots);
     for (int slot = 0; slot < p->n_slots && !status; slot++) status = create_worker(p, &p->workers[slot]);
-    if (!status && wt__op_on_gpu(device) && c->has_floor)
-        status = wt_fail(WT_ERR_UNSUPPORTED, "onset: a floor on a GPU, want none");
     if (!status && wt__op_on_gpu(device))
         status = wt__onset_cuda_create(device, c, p->shift, &p->n_frames, &p->cuda);
     if (status) goto fail;

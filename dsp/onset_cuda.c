@@ -3,6 +3,7 @@
 #include "onset_cuda.h"
 #include "spectrum_cuda.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <warptone/mel.h>
 
@@ -38,7 +39,8 @@ wt_status wt__onset_cuda_create(wt_device *device, const wt_onset_config *c, int
                                .n_signals = c->n_signals,
                                .stft = {.n_fft = c->n_fft, .hop = c->hop},
                                .bank = {.rate_hz = c->rate_hz, .n_mels = c->n_mels},
-                               .scale = WT_MEL_DB};
+                               .scale = WT_MEL_DB,
+                               .db = {.no_top = c->has_floor}};
     wt_status status = wt_mel_create(device, &mel, &o->mel);
     if (status) return status;
     *n_frames = wt_mel_frames(o->mel);
@@ -49,7 +51,8 @@ wt_status wt__onset_cuda_create(wt_device *device, const wt_onset_config *c, int
                               .lag = c->lag,
                               .max_size = c->max_size,
                               .shift = shift,
-                              .median = c->median};
+                              .median = c->median,
+                              .floor = c->has_floor ? c->floor_db : -FLT_MAX};
     const size_t floats = (size_t)c->n_signals * (size_t)c->n_mels * (size_t)*n_frames;
     status = wt_buffer_create(device, WT_MEMORY_DEVICE, floats * sizeof(float), &o->bands);
     if (!status) o->args.mel = (const float *)wt_buffer_address(o->bands);

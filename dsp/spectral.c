@@ -91,6 +91,7 @@ wt_status wt_spectral_flatness(const wt_spectral_shape *shape, const float *magn
     wt_status status = resolve(shape, &s);
     if (!power) power = 2;
     if (!amin) amin = 1e-10;
+    if (!status && !isfinite(power)) status = wt_fail(WT_ERR_BAD_ARG, "spectral: power %g, want a finite one", power);
     if (!status && !(amin > 0)) status = wt_fail(WT_ERR_BAD_ARG, "spectral: amin %g, want more than 0", amin);
     const int bins = s.n_fft / 2 + 1;
     for (int64_t t = 0; t < s.n_frames && !status; t++, magnitude += bins) {

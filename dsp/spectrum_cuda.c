@@ -114,7 +114,8 @@ wt_status wt__spectrum_cuda_walk(const char *op, wt_device *device, const wt__sp
     int64_t rounds = n_hops * n_lines / wave / frames;
     if (rounds > ROUNDS) rounds = ROUNDS;
     if (rounds < least) rounds = least;
-    const int64_t ring = (int64_t)(frames - 1) * f->hop + (n > f->hop ? n : f->hop);
+    const bool keeps = wt__spectrum_keeps(n) && 4 * f->hop == n;
+    const int64_t ring = keeps ? 0 : (int64_t)(frames - 1) * f->hop + (n > f->hop ? n : f->hop);
     const size_t room = wt_device_get_info(device)->shared_bytes;
     const size_t bytes = s->shared_bytes + (size_t)ring * sizeof(float);
     if (bytes > room)

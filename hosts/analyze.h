@@ -291,6 +291,11 @@ WT_CHECKED wt_status analyze_batch_compute(analyze_batch *batch, analyze_result 
 /// analyze_compute on the signal's place: its channels as a batch.
 WT_CHECKED wt_status analyze_compute_on_gpu(const analyze_signal *signal, int channels, analyze_result *result);
 
+/// One feature of one channel on the signal's place. Errors: also WT_ERR_UNSUPPORTED and WT_ERR_NO_MEMORY, after which
+/// the calling thread may do it; the result is then empty.
+WT_CHECKED wt_status analyze_feature_on_gpu(const analyze_signal *signal, const analyze_feature *feature,
+                                            analyze_result *result);
+
 /// How to make a plan for a batch; each variant of it has its own.
 typedef struct analyze_maker {
     wt_status (*create)(const analyze_batch *batch, int variant, void **plan);
@@ -397,6 +402,7 @@ wt_status analyze_gpu_hpss(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_yin(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_pyin(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_onset_strength(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_beat_strength(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_onsets(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_tempo(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_beats(const analyze_batch *b, analyze_result *parts);

@@ -15,19 +15,19 @@ static const analyze_feature features[] = {
     {"mfcc_delta2", "the slopes' slopes", ANALYZE_TILES, analyze_mfcc_delta2, analyze_gpu_mfcc_delta2, .any_length = true, .needs = ANALYZE_NEED_BAND},
     {"pcen", "mel bands over their own slow mean [n_mels][frames]", ANALYZE_TILES, analyze_pcen, analyze_gpu_pcen, .any_length = true, .tiles_here = true},
     {"cqt", "complex constant-Q transform [n_bins][frames]", ANALYZE_TILES, analyze_cqt, analyze_gpu_cqt, .context = ANALYZE_CONTEXT_OF_CQT},
-    {"chroma", "pitch classes, from spectra [n_chroma][frames]", ANALYZE_TILES, analyze_chroma, analyze_gpu_chroma, .needs = ANALYZE_NEED_CHROMA, .tiles_here = true},
-    {"chroma_cqt", "pitch classes, from the constant-Q transform", ANALYZE_TILES, analyze_chroma_cqt, analyze_gpu_chroma_cqt, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT, .tiles_here = true},
-    {"chroma_cens", "their energy statistics, smoothed", ANALYZE_TILES, analyze_chroma_cens, analyze_gpu_chroma_cens, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT, .tiles_here = true},
-    {"tonnetz", "tonal centroids [6][frames]", ANALYZE_TILES, analyze_tonnetz, analyze_gpu_tonnetz, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT, .tiles_here = true},
+    {"chroma", "pitch classes, from spectra [n_chroma][frames]", ANALYZE_TILES, analyze_chroma, analyze_gpu_chroma, .needs = ANALYZE_NEED_CHROMA},
+    {"chroma_cqt", "pitch classes, from the constant-Q transform", ANALYZE_TILES, analyze_chroma_cqt, analyze_gpu_chroma_cqt, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT},
+    {"chroma_cens", "their energy statistics, smoothed", ANALYZE_TILES, analyze_chroma_cens, analyze_gpu_chroma_cens, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT},
+    {"tonnetz", "tonal centroids [6][frames]", ANALYZE_TILES, analyze_tonnetz, analyze_gpu_tonnetz, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT},
     {"tuning", "deviation from A440 in semitones", ANALYZE_GATHERED, analyze_tuning, analyze_gpu_tuning, .needs = ANALYZE_NEED_TUNING, .finish = analyze_tuning_known},
     {"hpss", "harmonic and percussive part of the signal", ANALYZE_TILES, analyze_hpss, analyze_gpu_hpss, .context = 32},
     {"yin", "pitch in Hz [frames]", ANALYZE_TILES, analyze_yin, analyze_gpu_yin, .any_length = true},
     {"pyin", "pitch f0, voiced, voiced_prob [frames]", ANALYZE_GATHERED, analyze_pyin, analyze_gpu_pyin, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_pyin_of},
-    {"onset_strength", "how much begins in each frame [frames]", ANALYZE_TILES, analyze_onset_strength, analyze_gpu_onset_strength, .needs = ANALYZE_NEED_ONSET, .tiles_here = true},
+    {"onset_strength", "how much begins in each frame [frames]", ANALYZE_TILES, analyze_onset_strength, analyze_gpu_onset_strength, .needs = ANALYZE_NEED_ONSET},
     {"onsets", "frames in which notes begin", ANALYZE_GATHERED, analyze_onsets, analyze_gpu_onsets, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_onsets_of},
     {"tempo", "one tempo in BPM", ANALYZE_GATHERED, analyze_tempo, analyze_gpu_tempo, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_tempo_of},
     {"beats", "frames of the beats, and beat_tempo in BPM", ANALYZE_GATHERED, analyze_beats, analyze_gpu_beats, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_BEAT, .finish = analyze_beats_of},
-    {"tempogram", "autocorrelation of the onset strength [lags][frames]", ANALYZE_TILES, analyze_tempogram, analyze_gpu_tempogram, .needs = ANALYZE_NEED_ONSET, .context = 200, .tiles_here = true},
+    {"tempogram", "autocorrelation of the onset strength [lags][frames]", ANALYZE_TILES, analyze_tempogram, analyze_gpu_tempogram, .needs = ANALYZE_NEED_ONSET, .context = 200},
     {"plp", "predominant local pulse [frames]", ANALYZE_GATHERED, analyze_plp, analyze_gpu_plp, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_BEAT, .finish = analyze_plp_of},
     {"centroid", "mean frequency of the spectra in Hz [frames]", ANALYZE_TILES, analyze_centroid, analyze_gpu_centroid, .any_length = true},
     {"bandwidth", "their spread about it in Hz", ANALYZE_TILES, analyze_bandwidth, analyze_gpu_bandwidth, .any_length = true},
@@ -67,9 +67,9 @@ const analyze_feature *analyze_bands_of_peak(void)
 const analyze_feature *analyze_feature_of_base(analyze_base base)
 {
     static const analyze_feature rows[ANALYZE_BASES] = {
-        [ANALYZE_BASE_ONSET] = {.name = "onset_strength", .compute = analyze_onset_strength},
-        [ANALYZE_BASE_BEAT] = {.name = "onset_strength", .compute = analyze_beat_strength},
-        [ANALYZE_BASE_RMS] = {.name = "rms", .compute = analyze_rms},
+        [ANALYZE_BASE_ONSET] = {.compute = analyze_onset_strength, .on_gpu = analyze_gpu_onset_strength},
+        [ANALYZE_BASE_BEAT] = {.compute = analyze_beat_strength, .on_gpu = analyze_gpu_beat_strength},
+        [ANALYZE_BASE_RMS] = {.compute = analyze_rms, .on_gpu = analyze_gpu_rms},
     };
     return rows[base].compute ? &rows[base] : NULL;
 }

@@ -248,21 +248,20 @@ bool analyze_any_length(const analyze_options *options)
     return true;
 }
 
-wt_status analyze_compute_on_gpu(const analyze_signal *signal, int channels, analyze_result *result)
+/// A signal's channels as a batch, `n` samples each, in place->pcm.
+static wt_status put_in_place(const analyze_signal *signal, int channels, int64_t n, int64_t *lengths,
+                              analyze_batch *batch)
 {
     analyze_place *p = signal->place;
-    const bool any = !signal->whole && analyze_any_length(signal->options); // tiles have one length anyway
-    const int64_t n = any ? analyze_shared_length(signal->n) : signal->n;
     const size_t given = sizeof(float) * (size_t)signal->n, taken = sizeof(float) * (size_t)n;
-    int64_t lengths[WT_AUDIO_MAX_CHANNELS];
-    analyze_batch b = {.signal = *signal,
-                       .n_used = channels,
-                       .n_signals = channels,
-                       .channels = channels,
-                       .whole = signal->whole,
-                       .paths = &signal->path};
-    b.signal.n = n;
-    if (n > signal->n) b.lengths = lengths;
+    *batch = (analyze_batch){.signal = *signal,
+                             .n_used = channels,
+                             .n_signals = channels,
+                             .channels = channels,
+                             .whole = signal->whole,
+                             .paths = &signal->path};
+    batch->signal.n = n;
+    if (n > signal->n) batch->lengths = lengths;
     wt_status status = analyze_grow(p, WT_MEMORY_DEVICE, taken * (size_t)channels, &p->pcm);
     for (int c = 0; c < channels && !status; c++) {
         const float *pcm = signal->pcm + c * (signal->stride ? signal->stride : signal->n);
@@ -271,5 +270,27 @@ wt_status analyze_compute_on_gpu(const analyze_signal *signal, int channels, ana
         if (!status && taken > given)
             status = wt_stream_fill(p->stream, p->pcm, (size_t)c * taken + given, 0, taken - given);
     }
+    return status;
+}
+
+wt_status analyze_compute_on_gpu(const analyze_signal *signal, int channels, analyze_result *result)
+{
+    const bool any = !signal->whole && analyze_any_length(signal->options); // tiles have one length anyway
+    const int64_t n = any ? analyze_shared_length(signal->n) : signal->n;
+    int64_t lengths[WT_AUDIO_MAX_CHANNELS];
+    analyze_batch b;
+    wt_status status = put_in_place(signal, channels, n, lengths, &b);
     return status ? status : analyze_batch_compute(&b, result);
+}
+
+wt_status analyze_feature_on_gpu(const analyze_signal *signal, const analyze_feature *feature, analyze_result *result)
+{
+    int64_t length;
+    analyze_batch b;
+    wt_status status = put_in_place(signal, 1, signal->n, &length, &b);
+    if (!status) status = feature->on_gpu(&b, result);
+    if (!status) return WT_OK;
+    analyze_result_free(result);
+    const wt_status waited = wt_stream_synchronize(signal->place->stream);
+    return waited ? waited : status;
 }

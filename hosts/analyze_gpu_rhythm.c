@@ -2,6 +2,8 @@
 
 #include "analyze.h"
 
+#include <string.h>
+
 enum { ROOM_ENVELOPE, ROOM_OUT };
 
 // ---- pitch
@@ -65,34 +67,61 @@ wt_status analyze_gpu_pyin(const analyze_batch *b, analyze_result *parts)
 
 // ---- onsets and beats
 
-static wt_status make_onset(const analyze_batch *b, int median, void **plan)
+/// A tile's plan has its signal's floor, which is the variant: the bits of a float.
+static wt_status create_onset(const analyze_batch *b, bool median, int floor_bits, void **plan)
 {
     wt_onset_config config = analyze_onset_config(&b->signal, median);
-    config.n_signals = b->n_signals;
+    config.n_signals = b->n_signals, config.has_floor = b->whole != NULL;
+    memcpy(&config.floor_db, &floor_bits, sizeof floor_bits);
     return wt_onset_create(b->signal.place->device, &config, (wt_onset **)plan);
 }
 
-static void destroy_onset(void *plan) { wt_onset_destroy(plan); }
+static wt_status make_mean(const analyze_batch *b, int floor_bits, void **plan)
+{
+    return create_onset(b, false, floor_bits, plan);
+}
+
+static wt_status make_median(const analyze_batch *b, int floor_bits, void **plan)
+{
+    return create_onset(b, true, floor_bits, plan);
+}
+
+static void destroy_mean(void *plan) { wt_onset_destroy(plan); }
+static void destroy_median(void *plan) { wt_onset_destroy(plan); }
+static const analyze_maker onset_makers[] = {{make_mean, destroy_mean}, {make_median, destroy_median}};
 
 /// Onset strength of all signals: [n_signals][n].
 static wt_status strength(const analyze_batch *b, bool median, wt_buffer **envelope, int64_t *n)
 {
     const analyze_place *p = b->signal.place;
     void *onset;
-    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_onset, destroy_onset}, median, &onset);
+    int floor_bits = 0;
+    if (b->whole && b->n_used > 1) return WT_ERR_UNSUPPORTED; // a floor for each
+    if (b->whole) memcpy(&floor_bits, &(float){b->whole->onset_db - 80}, sizeof floor_bits);
+    wt_status status = analyze_kept_plan(b, &onset_makers[median], floor_bits, &onset);
     if (!status) *n = wt_onset_n_frames(onset);
     if (!status) status = analyze_room(b, ROOM_ENVELOPE, sizeof(float) * (size_t)b->n_signals * (size_t)*n, envelope);
     return status ? status : wt_onset_enqueue(onset, p->stream, p->pcm, 0, *envelope, 0);
 }
 
-wt_status analyze_gpu_onset_strength(const analyze_batch *b, analyze_result *parts)
+static wt_status add_strength(const analyze_batch *b, bool median, analyze_result *parts)
 {
     wt_buffer *envelope;
     int64_t n = 0;
     const void *data;
-    wt_status status = strength(b, false, &envelope, &n);
+    wt_status status = strength(b, median, &envelope, &n);
     if (!status) status = analyze_fetch(b, envelope, sizeof(float) * (size_t)b->n_signals * (size_t)n, &data);
     return status ? status : analyze_give(b, parts, &analyze_like.onset_strength, data, 1, n, false);
+}
+
+wt_status analyze_gpu_onset_strength(const analyze_batch *b, analyze_result *parts)
+{
+    return add_strength(b, false, parts);
+}
+
+wt_status analyze_gpu_beat_strength(const analyze_batch *b, analyze_result *parts)
+{
+    return add_strength(b, true, parts);
 }
 
 static wt_status make_onsets(const analyze_batch *b, int variant, void **plan)

@@ -242,8 +242,9 @@ static wt_status make_tuning(const analyze_batch *b, int bins_per_octave, void *
 
 static void destroy_tuning(void *plan) { wt_tuning_destroy(plan); }
 
-/// Each signal's tuning from spectra that are in place: [n_signals], caller frees.
-static wt_status tunings_of(const analyze_batch *b, const wt_buffer *spectra, int bins_per_octave, double **tunings)
+/// Each signal's tuning from spectra that are in place: [n_signals], caller frees. `which` of them a tile's signal has.
+static wt_status tunings_of(const analyze_batch *b, const wt_buffer *spectra, int bins_per_octave, int which,
+                            double **tunings)
 {
     void *plan;
     const void *data;
@@ -251,7 +252,9 @@ static wt_status tunings_of(const analyze_batch *b, const wt_buffer *spectra, in
     const size_t bytes = sizeof(double) * (size_t)b->n_signals;
     *tunings = malloc(bytes);
     wt_status status = *tunings ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "tuning: %d signals", b->n_signals);
-    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_tuning, destroy_tuning}, bins_per_octave, &plan);
+    for (int k = 0; b->whole && k < b->n_used && !status; k++) (*tunings)[k] = b->whole[k].tuning[which];
+    if (status || b->whole) return status;
+    status = analyze_kept_plan(b, &(analyze_maker){make_tuning, destroy_tuning}, bins_per_octave, &plan);
     if (!status) status = analyze_room(b, ROOM_TUNING, bytes, &out);
     if (!status) status = wt_tuning_enqueue(plan, b->signal.place->stream, spectra, 0, out, 0);
     if (!status) status = analyze_fetch(b, out, bytes, &data);
@@ -265,7 +268,7 @@ wt_status analyze_gpu_tuning(const analyze_batch *b, analyze_result *parts)
     int64_t n_frames;
     double *tunings = NULL;
     wt_status status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, &n_frames);
-    if (!status) status = tunings_of(b, spectra, 12, &tunings);
+    if (!status) status = tunings_of(b, spectra, 12, ANALYZE_TUNING, &tunings);
     for (int k = 0; k < b->n_used && !status; k++)
         status = analyze_add_value(&parts[k], "tuning", "semitones", tunings[k]);
     free(tunings);
@@ -303,7 +306,7 @@ wt_status analyze_gpu_chroma(const analyze_batch *b, analyze_result *parts)
     const void *data;
     wt_status status = analyze_spectra_on_gpu(b, WT_STFT_POWER, &spectra, &n_frames);
     const size_t row = sizeof(float) * (size_t)n_frames, bytes = row * n_chroma * (size_t)b->n_signals;
-    if (!status) status = tunings_of(b, spectra, (int)n_chroma, &tunings);
+    if (!status) status = tunings_of(b, spectra, (int)n_chroma, ANALYZE_TUNING_OF_CHROMA, &tunings);
     if (!status) status = analyze_room(b, ROOM_OUT, bytes, &out);
     for (size_t k = 0; k < (size_t)b->n_used && !status; k++) {
         void *plan;
@@ -332,10 +335,10 @@ static wt_status folded_cqt(const analyze_batch *b, wt_buffer **magnitudes, int6
     const analyze_place *p = b->signal.place;
     const analyze_batch one = one_of(b);
     const wt_cqt_config config = analyze_folded_cqt(&b->signal);
-    wt_buffer *spectra;
+    wt_buffer *spectra = NULL;
     double *tunings = NULL;
-    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, n_frames);
-    if (!status) status = tunings_of(b, spectra, config.bins_per_octave, &tunings);
+    wt_status status = b->whole ? WT_OK : analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, n_frames);
+    if (!status) status = tunings_of(b, spectra, config.bins_per_octave, ANALYZE_TUNING_OF_STEPS, &tunings);
     for (int k = 0; k < b->n_used && !status; k++) {
         void *plan;
         status = analyze_kept_plan(&one, &(analyze_maker){make_folded_cqt, destroy_folded_cqt}, variant_of(tunings[k]),

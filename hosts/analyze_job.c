@@ -167,6 +167,8 @@ static wt_status write_file(const analyze_report *report, write_function write, 
         if (fd >= 0) close(fd);
         status = wt_fail(WT_ERR_FILE, "%s: cannot be written: %s", path, strerror(errno));
     } else {
+        char room[1 << 16]; // small arrays leave at once
+        setvbuf(out, room, _IOFBF, sizeof room);
         status = write(report, out);
         const bool bad = ferror(out);
         if ((fclose(out) || bad) && !status)

@@ -38,7 +38,8 @@ bool analyze_tiles_are_cheap(const analyze_options *o)
 {
     for (int k = 0; k < o->n_features; k++) {
         const analyze_feature *f = o->features[k];
-        if (f->tiles != ANALYZE_TILES || f->tiles_here || f->context) return false;
+        if (f->tiles != ANALYZE_TILES || f->tiles_here || f->context ||
+            f->needs & (ANALYZE_NEED_CHROMA | ANALYZE_NEED_ONSET)) return false;
     }
     return true;
 }

@@ -150,10 +150,21 @@ static wt_status make_room(row *r, int64_t n_more)
     return WT_OK;
 }
 
-static wt_status gather_columns(const analyze_signal *s, const analyze_part *part, analyze_base base, row *r)
+static wt_status make_columns(const analyze_walk *w, analyze_signal s, analyze_base base, analyze_result *made)
+{
+    const analyze_feature *feature = analyze_feature_of_base(base);
+    s.place = w->place;
+    wt_status status = w->place->device ? analyze_feature_on_gpu(&s, feature, made) : WT_ERR_UNSUPPORTED;
+    if (status != WT_ERR_UNSUPPORTED && status != WT_ERR_NO_MEMORY) return status;
+    s.place = NULL;
+    return feature->compute(&s, made);
+}
+
+static wt_status gather_columns(const analyze_walk *w, const analyze_signal *s, const analyze_part *part,
+                                analyze_base base, row *r)
 {
     analyze_result made = {.n_arrays = 0};
-    wt_status status = analyze_feature_of_base(base)->compute(s, &made);
+    wt_status status = make_columns(w, *s, base, &made);
     if (!status) {
         const int64_t count = part->count < 0 ? analyze_n_columns(&made.arrays[0]) - part->from : part->count;
         status = make_room(r, count);
@@ -239,10 +250,20 @@ static wt_status gather(void *user, const analyze_walk *w, int64_t n, const anal
             else if (base == ANALYZE_BASE_SAMPLES)
                 status = gather_samples(&s, part, r);
             else
-                status = gather_columns(&s, part, (analyze_base)base, r);
+                status = gather_columns(w, &s, part, (analyze_base)base, r);
         }
     }
     return status;
+}
+
+/// From all samples, on a GPU where there is one with room for them.
+static wt_status finish_samples(const analyze_walk *w, const analyze_feature *f, analyze_signal s, const row *r,
+                                analyze_result *result)
+{
+    s.pcm = r->values, s.n = r->n, s.place = w->place, s.whole = NULL;
+    wt_status status = w->place->device ? analyze_feature_on_gpu(&s, f, result) : WT_ERR_UNSUPPORTED;
+    if (status != WT_ERR_UNSUPPORTED && status != WT_ERR_NO_MEMORY) return status;
+    return f->finish(&s, r->values, r->n, result);
 }
 
 static wt_status finish(const analyze_walk *w, const analyze_feature *f, const gatherer *g, analyze_result *result)
@@ -254,7 +275,10 @@ static wt_status finish(const analyze_walk *w, const analyze_feature *f, const g
         analyze_signal s = analyze_tile_signal(w, w->n, c);
         row *r = &g->rows[c][f->base];
         status = map_spill(r);
-        if (!status) status = f->finish ? f->finish(&s, r->values, r->n, &parts[c]) : f->compute(&s, &parts[c]);
+        if (!status && f->base == ANALYZE_BASE_SAMPLES)
+            status = finish_samples(w, f, s, r, &parts[c]);
+        else if (!status)
+            status = f->finish ? f->finish(&s, r->values, r->n, &parts[c]) : f->compute(&s, &parts[c]);
     }
     if (!status) status = analyze_join(f, parts, w->channels, result);
     for (int c = 0; parts && c < w->channels; c++) analyze_result_free(&parts[c]);

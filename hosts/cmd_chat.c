@@ -1,4 +1,5 @@
 // warptone chat: a conversation with a language model in the terminal, or through pipes, a line a message.
+#include "chat_audio.h"
 #include "chat_history.h"
 #include "command.h"
 #include "interrupt.h"
@@ -15,8 +16,10 @@ static const char *const thinking_names[N_THINKING] = {"dim", "show", "hide"};
 
 typedef struct chat {
     language_options o;
-    const char *template_path, *system, *thinking_name;
-    bool no_thinking, stats;
+    const char *template_path, *system, *thinking_name, *preset;
+    bool no_thinking, stats, jack;
+    live_session *audio; ///< NULL = none
+    bool audio_ended;    ///< and that was told
     thinking thinking;
     bool terminal; ///< both ends are one
     language_model model;
@@ -96,6 +99,8 @@ static void print_stats(const chat *c)
             r->n_reused, r->prefill_s, speed, wt_finish_name(r->finish));
     if (r->n_guessed) fprintf(stderr, "; %d of %d guesses right", r->n_correct, r->n_guessed);
     fprintf(stderr, "]\n");
+    char text[512];
+    if (c->audio) fprintf(stderr, "[%s]\n", chat_audio_describe(c->audio, text));
 }
 
 // ---- a turn
@@ -254,6 +259,15 @@ static bool is_fatal(wt_status status)
            status != WT_ERR_FORMAT;
 }
 
+/// A server that went away ends the audio, not the conversation.
+static void tell_end_of_audio(chat *c)
+{
+    char text[512];
+    if (!c->audio || c->audio_ended || !live_session_ended(c->audio, NULL)) return;
+    c->audio_ended = true;
+    fprintf(stderr, "[%s]\n", chat_audio_describe(c->audio, text));
+}
+
 /// Errors of one message or command are told, and the conversation goes on: the message is taken back.
 static wt_status talk(chat *c)
 {
@@ -261,6 +275,7 @@ static wt_status talk(chat *c)
     size_t size = 0;
     wt_status status = WT_OK;
     while (!c->done && !is_fatal(status)) {
+        tell_end_of_audio(c);
         if (c->terminal) fputs("> ", stdout), fflush(stdout);
         ssize_t n = getline(&line, &size, stdin);
         if (n < 0) break;
@@ -304,19 +319,56 @@ static wt_status open_history(chat *c)
     return status ? status : chat_history_set_system(c->history, c->system);
 }
 
+static wt_status open_model(void *user)
+{
+    chat *c = user;
+    return language_model_open(&c->o,
+                               &(language_use){.text = {.split_thinking = true},
+                                               .on_token = show,
+                                               .partition = c->audio ? chat_audio_partition(c->audio) : NULL,
+                                               .progress = terminal_model_progress,
+                                               .user = c},
+                               &c->model);
+}
+
+/// A model that does not find a partition beside the audio runs on the CPU.
+static wt_status open_beside_audio(chat *c)
+{
+    wt_status status = chat_audio_open(c->preset, c->jack, c->o.backend, &c->audio);
+    if (status) return status;
+    if (!chat_audio_partition(c->audio)) c->o.backend = "cpu";
+    return chat_audio_quiesce(c->audio, open_model, c);
+}
+
 static wt_status open_all(chat *c)
 {
     wt_status status = c->thinking_name ? do_thinking(c, c->thinking_name) : WT_OK;
-    if (status) return status;
-    status = language_model_open(
-        &c->o,
-        &(language_use){
-            .text = {.split_thinking = true}, .on_token = show, .progress = terminal_model_progress, .user = c},
-        &c->model);
+    if (!status) status = c->preset ? open_beside_audio(c) : open_model(c);
     if (status) return status;
     if (!(c->ids = calloc((size_t)c->model.n_positions, sizeof *c->ids)))
         return wt_fail(WT_ERR_NO_MEMORY, "chat: %d tokens", c->model.n_positions);
-    return open_history(c);
+    status = open_history(c);
+    return status || !c->audio ? status : live_session_start(c->audio);
+}
+
+static wt_status close_model(void *user)
+{
+    language_model_close(&((chat *)user)->model);
+    return WT_OK;
+}
+
+/// The partition is given back before the audio ends.
+static void close_all(chat *c)
+{
+    char text[512];
+    if (c->audio && !c->audio_ended) fprintf(stderr, "[%s]\n", chat_audio_describe(c->audio, text));
+    const wt_status closed = c->audio ? chat_audio_quiesce(c->audio, close_model, c) : close_model(c);
+    if (closed) fprintf(stderr, "warptone chat: %s\n", wt_last_error());
+    const wt_status unused = live_session_close(c->audio);
+    (void)unused; // nothing is recorded
+    chat_history_destroy(c->history);
+    free(c->ids);
+    free(c->said);
 }
 
 int cmd_chat(int argc, char **argv)
@@ -328,6 +380,8 @@ int cmd_chat(int argc, char **argv)
     bool help;
     const wt_option options[] = {
         LANGUAGE_OPTIONS(&c.o),
+        {"live", 0, WT_OPTION_TEXT, &c.preset, "PRESET", "play through a preset meanwhile, in this process", 0, 0},
+        {"jack", 0, WT_OPTION_FLAG, &c.jack, NULL, "as a JACK client, with --live", 0, 0},
         {"system", 0, WT_OPTION_TEXT, &c.system, "TEXT", "the system's message", 0, 0},
         {"template", 0, WT_OPTION_TEXT, &c.template_path, "FILE", "a chat template, instead of the model's", 0, 0},
         {"thinking", 0, WT_OPTION_TEXT, &c.thinking_name, "HOW", "dim (terminals), show or hide (pipes)", 0, 0},
@@ -338,13 +392,12 @@ int cmd_chat(int argc, char **argv)
     if (status) return command_fail("chat", status);
     if (help) return print_help(stdout, options, N_OPTIONS);
     if (argc != 1 || !c.o.model) return print_help(stderr, options, N_OPTIONS);
+    if (c.jack && !c.preset)
+        return command_fail("chat", wt_fail(WT_ERR_BAD_ARG, "--jack is given alone, want --live PRESET with it"));
     status = wt_interrupt_install();
     if (!status) status = open_all(&c);
     if (!status) status = talk(&c);
     const int code = status ? command_fail("chat", status) : wt_interrupted() ? EXIT_INTERRUPTED : EXIT_OK;
-    chat_history_destroy(c.history);
-    language_model_close(&c.model);
-    free(c.ids);
-    free(c.said);
+    close_all(&c);
     return code;
 }

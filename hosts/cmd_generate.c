@@ -1,29 +1,27 @@
 // warptone generate: a prompt through a language model, the answer as it comes.
+#include "answer_json.h"
 #include "command.h"
+#include "generate_lines.h"
 #include "interrupt.h"
 #include "language_model.h"
 #include "terminal_model.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct text {
-    char *at;
-    size_t n, size;
-} text;
+enum { MOST_LINES = 64 };
 
 typedef struct generation {
     language_options o;
     const char *prompt, *ids_text;
     bool json, split_thinking;
+    int n_top, n_lines;
     language_model model;
     int32_t *ids; ///< [n_positions]
     int n_prompt;
     bool any; ///< a token was shown
     wt_generation report;
-    json_t *answer, *tokens, *logprobs;
-    text said, thought;
+    answer_json answer;
 } generation;
 
 static int print_help(FILE *out, const wt_option *options, int n)
@@ -75,20 +73,6 @@ static wt_status read_prompt(generation *g)
 
 // ---- the answer
 
-/// Without memory the text stays shorter.
-static void keep(text *t, const char *piece, size_t length)
-{
-    if (t->n + length > t->size) {
-        const size_t size = 2 * (t->n + length) + 256;
-        char *larger = realloc(t->at, size);
-        if (!larger) return;
-        t->at = larger;
-        t->size = size;
-    }
-    memcpy(t->at + t->n, piece, length);
-    t->n += length;
-}
-
 static bool show(void *user, const wt_generated *token)
 {
     generation *g = user;
@@ -99,12 +83,25 @@ static bool show(void *user, const wt_generated *token)
         g->any = true;
         return true;
     }
-    keep(&g->said, token->text.answer, token->text.n_answer);
-    keep(&g->thought, token->text.thinking, token->text.n_thinking);
-    if (token->id < 0) return true;
-    json_array_append_new(g->tokens, json_integer(token->id));
-    json_array_append_new(g->logprobs, json_real(token->logprob));
+    answer_json_add(&g->answer, token);
     return true;
+}
+
+static wt_status answer_lines(generation *g)
+{
+    char *input;
+    size_t length;
+    wt_status status = read_input(&input, &length);
+    if (status) return status;
+    status = generate_lines(&(lines_config){.model = &g->model,
+                                            .options = &g->o,
+                                            .text = input,
+                                            .length = length,
+                                            .n_top = g->n_top,
+                                            .split_thinking = g->split_thinking});
+    free(input);
+    if (wt_interrupted()) g->report.finish = WT_FINISH_CANCELLED;
+    return status;
 }
 
 static wt_status generate(generation *g)
@@ -112,17 +109,19 @@ static wt_status generate(generation *g)
     wt_status status = language_model_open(&g->o,
                                            &(language_use){.numbers = g->ids_text != NULL,
                                                            .logprobs = g->json,
+                                                           .n_top = g->json ? g->n_top : 0,
+                                                           .n_sequences = g->n_lines,
                                                            .text = {.split_thinking = g->split_thinking},
                                                            .on_token = show,
                                                            .progress = terminal_model_progress,
                                                            .user = g},
                                            &g->model);
     if (status) return status;
-    g->answer = json_pack("{s:[], s:[]}", "ids", "logprobs");
-    g->tokens = json_object_get(g->answer, "ids");
-    g->logprobs = json_object_get(g->answer, "logprobs");
-    g->ids = calloc((size_t)g->model.n_positions, sizeof *g->ids);
-    if (!g->ids || !g->answer) return wt_fail(WT_ERR_NO_MEMORY, "generate: %d tokens", g->model.n_positions);
+    if (g->n_lines) return answer_lines(g);
+    if (!(g->ids = calloc((size_t)g->model.n_positions, sizeof *g->ids)))
+        return wt_fail(WT_ERR_NO_MEMORY, "generate: %d tokens", g->model.n_positions);
+    status = answer_json_begin(&g->answer, g->n_top);
+    if (status) return status;
     status = read_prompt(g);
     return status ? status : wt_generator_run(g->model.generator, g->ids, g->n_prompt, &g->report);
 }
@@ -130,17 +129,6 @@ static wt_status generate(generation *g)
 // ---- the report
 
 static double rate(double n, double seconds) { return seconds > 0 ? n / seconds : 0; }
-
-static const char *end_of(const generation *g)
-{
-    return g->report.finish == WT_FINISH_CANCELLED ? "interrupted" : wt_finish_name(g->report.finish);
-}
-
-static void put_text(json_t *object, const char *key, const text *t)
-{
-    json_t *value = json_stringn(t->at ? t->at : "", t->n);
-    json_object_set_new(object, key, value ? value : json_null());
-}
 
 static void report(generation *g)
 {
@@ -153,36 +141,48 @@ static void report(generation *g)
             stderr,
             "\n%d + %d tokens, end: %s; loading %.2f s, prompt %.3f s (%.0f tok/s), answer %.3f s (%.1f tok/s, %.2f "
             "GB/s of weights)\n",
-            r->n_prompt, r->n_tokens, end_of(g), g->model.load_s, r->prefill_s, rate(r->n_prompt, r->prefill_s),
-            r->decode_s, speed, read);
+            r->n_prompt, r->n_tokens, answer_end_name(r), g->model.load_s, r->prefill_s,
+            rate(r->n_prompt, r->prefill_s), r->decode_s, speed, read);
         if (r->n_guessed)
             fprintf(stderr, "%d steps, %d of %d guesses right, switched off %d times\n", r->n_steps, r->n_correct,
                     r->n_guessed, r->n_switched_off);
         return;
     }
-    put_text(g->answer, "text", &g->said);
-    if (g->split_thinking) put_text(g->answer, "thinking", &g->thought);
-    json_object_set_new(g->answer, "prompt_tokens", json_integer(r->n_prompt));
-    json_object_set_new(g->answer, "tokens", json_integer(r->n_tokens));
-    json_object_set_new(g->answer, "end", json_string(end_of(g)));
-    json_object_set_new(g->answer, "timings",
+    json_t *object = g->answer.object;
+    answer_json_end(&g->answer, r, g->split_thinking);
+    json_object_set_new(object, "dropped", json_integer(r->n_dropped));
+    json_object_set_new(object, "timings",
                         json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "load_s", g->model.load_s, "prefill_s",
                                   r->prefill_s, "decode_s", r->decode_s, "prefill_tokens_s",
                                   rate(r->n_prompt, r->prefill_s), "decode_tokens_s", speed, "read_gb_s", read));
-    json_object_set_new(g->answer, "guesses",
+    json_object_set_new(object, "guesses",
                         json_pack("{s:i, s:i, s:i, s:i}", "steps", r->n_steps, "guessed", r->n_guessed, "right",
                                   r->n_correct, "switched_off", r->n_switched_off));
-    json_dumpf(g->answer, stdout, JSON_REAL_PRECISION(9));
-    putchar('\n');
+    answer_json_print(&g->answer);
 }
 
 static void close_all(generation *g)
 {
     language_model_close(&g->model);
-    json_decref(g->answer);
+    answer_json_free(&g->answer);
     free(g->ids);
-    free(g->said.at);
-    free(g->thought.at);
+}
+
+/// An option that would do nothing is refused.
+static wt_status check_use(const generation *g)
+{
+    const language_options *o = &g->o;
+    if (g->n_top && !g->json && !g->n_lines)
+        return wt_fail(WT_ERR_BAD_ARG, "--logprobs is given alone, want --json or --lines with it");
+    const char *other = !g->n_lines               ? NULL
+                        : g->prompt               ? "prompt"
+                        : g->ids_text             ? "ids"
+                        : o->strategy || o->draft ? "strategy"
+                        : o->keep                 ? "keep"
+                                                  : NULL;
+    return other
+               ? wt_fail(WT_ERR_BAD_ARG, "--lines takes prompts from standard input and single steps, not --%s", other)
+               : WT_OK;
 }
 
 int cmd_generate(int argc, char **argv)
@@ -194,6 +194,10 @@ int cmd_generate(int argc, char **argv)
         {"prompt", 'p', WT_OPTION_TEXT, &g.prompt, "TEXT", "what the answer continues", 0, 0},
         {"ids", 0, WT_OPTION_TEXT, &g.ids_text, "LIST", "the prompt as tokens, 1,2,3; the answer is tokens too", 0, 0},
         {"split-thinking", 0, WT_OPTION_FLAG, &g.split_thinking, NULL, "leave out what is between <think> tags", 0, 0},
+        {"lines", 0, WT_OPTION_INT, &g.n_lines, "N",
+         "each line of standard input is a prompt, N at a time; JSON lines as they end", 1, MOST_LINES},
+        {"logprobs", 0, WT_OPTION_INT, &g.n_top, "N", "of the N most probable tokens each time, in the JSON", 1,
+         WT_LLM_MOST_TOP},
         {"json", 0, WT_OPTION_FLAG, &g.json, NULL, "one JSON object: text, tokens, logprobs, timings", 0, 0},
     };
     enum { N_OPTIONS = sizeof options / sizeof *options };
@@ -201,9 +205,10 @@ int cmd_generate(int argc, char **argv)
     if (status) return command_fail("generate", status);
     if (help) return print_help(stdout, options, N_OPTIONS);
     if (argc != 1 || !g.o.model) return print_help(stderr, options, N_OPTIONS);
-    status = wt_interrupt_install();
+    status = check_use(&g);
+    if (!status) status = wt_interrupt_install();
     if (!status) status = generate(&g);
-    if (!status) report(&g);
+    if (!status && !g.n_lines) report(&g);
     const bool interrupted = !status && g.report.finish == WT_FINISH_CANCELLED;
     const int code = status ? command_fail("generate", status) : interrupted ? EXIT_INTERRUPTED : EXIT_OK;
     close_all(&g);

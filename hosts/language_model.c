@@ -3,6 +3,7 @@
 #include "interrupt.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,8 +99,11 @@ static wt_status open_weights(const language_options *o, language_model *m)
 static wt_status open_session(wt_llm *llm, wt_llm_quantization kind, wt_llm_session_config config,
                               const language_use *use, wt_llm_resident **resident, wt_llm_session **session)
 {
-    const wt_llm_resident_config sent = {
-        .device = config.device, .quantization = kind, .progress = tell_sent, .user = (void *)use};
+    const wt_llm_resident_config sent = {.device = config.device,
+                                         .partition = config.partition,
+                                         .quantization = kind,
+                                         .progress = tell_sent,
+                                         .user = (void *)use};
     wt_status status = wt_device_get_info(config.device)->backend == WT_BACKEND_CUDA
                            ? wt_llm_resident_create(llm, &sent, resident)
                            : wt_llm_quantize(llm, kind, tell_quantised, (void *)use);
@@ -113,19 +117,47 @@ static void close_sessions(language_model *m)
     wt_llm_session_destroy(m->session);
     wt_llm_resident_destroy(m->draft_resident);
     wt_llm_resident_destroy(m->resident);
-    wt_device_close(m->device);
+    if (m->owns_device) wt_device_close(m->device);
     m->draft = m->session = NULL;
     m->draft_resident = m->resident = NULL;
     m->device = NULL;
 }
 
-static wt_status open_on(wt_backend backend, const language_options *o, const language_use *use, language_model *m)
+/// A GPU's kernels for long prompts want 16 bits or fewer.
+static wt_status find_cache_type(const char *name, wt_device *device, wt_dtype *type)
 {
-    wt_status status = wt_device_open(&(wt_device_config){.backend = backend, .n_threads = o->threads}, &m->device);
+    static const struct {
+        const char *name;
+        wt_dtype type;
+    } types[] = {{"f32", WT_DTYPE_F32}, {"f16", WT_DTYPE_F16}, {"bf16", WT_DTYPE_BF16}, {"fp8", WT_DTYPE_F8_E4M3}};
+    *type = wt_device_get_info(device)->backend == WT_BACKEND_CUDA ? WT_DTYPE_F16 : WT_DTYPE_F32;
+    if (!name) return WT_OK;
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++)
+        if (!strcmp(name, types[k].name)) {
+            *type = types[k].type;
+            return WT_OK;
+        }
+    return wt_fail(WT_ERR_BAD_ARG, "--cache is \"%s\", want f32, f16, bf16 or fp8", name);
+}
+
+/// On the partition's device, or with NULL on one of its own.
+static wt_status open_on(wt_backend backend, wt_partition *partition, const language_options *o,
+                         const language_use *use, language_model *m)
+{
+    wt_status status = WT_OK;
+    m->owns_device = !partition;
+    if (partition)
+        m->device = wt_partition_device(partition);
+    else
+        status = wt_device_open(&(wt_device_config){.backend = backend, .n_threads = o->threads}, &m->device);
     if (status) return status;
-    const wt_llm_session_config config = {
-        .device = m->device, .n_positions = m->n_positions, .exact_products = o->exact};
-    status = open_session(m->llm, m->quantization, config, use, &m->resident, &m->session);
+    wt_llm_session_config config = {.device = m->device,
+                                    .partition = partition,
+                                    .n_positions = m->n_positions,
+                                    .n_batch = o->batch,
+                                    .exact_products = o->exact};
+    status = find_cache_type(o->cache, m->device, &config.kv_type);
+    if (!status) status = open_session(m->llm, m->quantization, config, use, &m->resident, &m->session);
     if (!status) m->step_bytes = wt_llm_step_bytes(m->resident ? wt_llm_resident_model(m->resident) : m->llm);
     if (!status && m->draft_llm)
         status = open_session(m->draft_llm, WT_LLM_AS_STORED, config, use, &m->draft_resident, &m->draft);
@@ -139,21 +171,38 @@ static wt_status open_sessions(const language_options *o, const language_use *us
     m->n_positions = o->context ? o->context : most < 4096 ? most : 4096;
     wt_backend backend;
     wt_status status = wt_options_backend(o->backend, &backend);
-    if (!status) status = open_on(backend, o, use, m);
+    wt_partition *partition = backend == WT_BACKEND_CPU ? NULL : use->partition;
+    if (!status) status = open_on(backend, partition, o, use, m);
     if (status != WT_ERR_UNSUPPORTED || backend != WT_BACKEND_AUTO) return status;
     close_sessions(m);
-    return open_on(WT_BACKEND_CPU, o, use, m);
+    return open_on(WT_BACKEND_CPU, NULL, o, use, m);
 }
 
 /// An option that was given, or what the model says.
 static double chosen(double option, double model) { return option >= 0 ? option : model; }
 
+static wt_status read_biases(const wt_option_texts *texts, wt_logit_bias *biases)
+{
+    for (int k = 0; k < texts->n; k++) {
+        char *end, *last;
+        const long id = strtol(texts->at[k], &end, 10);
+        const float bias = *end == '=' ? strtof(end + 1, &last) : 0;
+        if (end == texts->at[k] || *end != '=' || last == end + 1 || *last || isnan(bias) || id < 0 || id > INT32_MAX)
+            return wt_fail(WT_ERR_BAD_ARG, "--bias is \"%s\", want ID=X, a token and what is added to its logit",
+                           texts->at[k]);
+        biases[k] = (wt_logit_bias){(int32_t)id, bias};
+    }
+    return WT_OK;
+}
+
 static wt_status open_sampler(const language_options *o, language_model *m)
 {
     const wt_model_config *c = wt_llm_config(m->llm);
     const wt_generation_config *g = &c->generation;
+    wt_status status = read_biases(&o->biases, m->biases);
+    if (status) return status;
     const double warm = !g->do_sample ? 0 : g->temperature > 0 ? g->temperature : 1;
-    const wt_sampler_config config = {.temperature = chosen(o->temperature, warm),
+    m->sampling = (wt_sampler_config){.temperature = chosen(o->temperature, warm),
                                       .top_k = o->top_k >= 0 ? o->top_k : g->top_k,
                                       .top_p = chosen(o->top_p, g->top_p),
                                       .min_p = chosen(o->min_p, g->min_p),
@@ -161,8 +210,10 @@ static wt_status open_sampler(const language_options *o, language_model *m)
                                       .repetition_penalty = chosen(o->repetition, g->repetition_penalty),
                                       .presence_penalty = o->presence,
                                       .frequency_penalty = o->frequency,
+                                      .biases = m->biases,
+                                      .n_biases = o->biases.n,
                                       .seed = (uint64_t)o->seed};
-    return wt_sampler_create(&config, c->vocab_size, &m->sampler);
+    return wt_sampler_create(&m->sampling, c->vocab_size, &m->sampler);
 }
 
 static bool not_interrupted(void *user)
@@ -180,8 +231,10 @@ static wt_status open_generator(const language_options *o, const language_use *u
                                   .sampler = m->sampler,
                                   .n_positions = m->n_positions,
                                   .max_tokens = o->max_tokens,
+                                  .n_keep = o->keep,
                                   .ignore_eos = o->ignore_eos,
                                   .logprobs = use->logprobs,
+                                  .n_top = use->n_top,
                                   .tokenizer = m->tokenizer,
                                   .vocab = m->vocab,
                                   .text = &text,
@@ -189,6 +242,7 @@ static wt_status open_generator(const language_options *o, const language_use *u
                                   .strategy = o->draft ? WT_STRATEGY_DRAFT : WT_STRATEGY_SINGLE,
                                   .n_guesses = o->n_guesses,
                                   .n_draft_layers = o->draft_layers,
+                                  .keep_guessing = o->keep_guessing,
                                   .on_token = use->on_token,
                                   .may_go_on = not_interrupted,
                                   .user = use->user};
@@ -204,7 +258,7 @@ wt_status language_model_open(const language_options *options, const language_us
     if (!status) status = open_sessions(options, use, model);
     if (!status) status = open_sampler(options, model);
     if (!status && !use->numbers) status = open_tokenizer(options, wt_llm_config(model->llm)->vocab_size, model);
-    if (!status) status = open_generator(options, use, model);
+    if (!status && !use->n_sequences) status = open_generator(options, use, model);
     model->load_s = (double)(wt_clock_now_ns(NULL) - begin) * 1e-9;
     if (status) language_model_close(model);
     return status;

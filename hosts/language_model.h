@@ -8,12 +8,12 @@
 #include <warptone/generate.h>
 
 typedef struct language_options {
-    const char *model, *tokenizer, *draft, *strategy, *quantize, *backend;
-    int max_tokens, seed, top_k, threads, context, n_guesses, draft_layers;
+    const char *model, *tokenizer, *draft, *strategy, *quantize, *backend, *cache;
+    int max_tokens, seed, top_k, threads, context, keep, batch, n_guesses, draft_layers;
     double temperature, top_p, min_p, typical_p; ///< below 0 = what the model's generation_config says
     double repetition, presence, frequency;
-    bool ignore_eos, exact;
-    wt_option_texts stops;
+    bool ignore_eos, exact, keep_guessing;
+    wt_option_texts stops, biases;
 } language_options;
 
 /// The rows of an options table; `o` points to the language_options.
@@ -44,17 +44,25 @@ typedef struct language_options {
          -1000,                                                                                                          \
          1000},                                                                                                          \
         {"frequency-penalty", 0, WT_OPTION_NUMBER, &(o)->frequency, "X", "the same, each time (0)", -1000, 1000},        \
+        {"bias", 0, WT_OPTION_TEXTS, &(o)->biases, "ID=X", "added to a token's logit, -inf: never; up to 16", 0, 0},     \
         {"seed", 's', WT_OPTION_INT, &(o)->seed, "S", "same seed, same answer (0)", 0, INT32_MAX},                       \
         {"stop", 0, WT_OPTION_TEXTS, &(o)->stops, "TEXT", "the answer ends before it; may be given 16 times", 0, 0},     \
         {"strategy", 0, WT_OPTION_TEXT, &(o)->strategy, "NAME", "single, ngram, draft, early, jacobi, lookahead", 0, 0}, \
         {"draft", 0, WT_OPTION_TEXT, &(o)->draft, "PATH", "a smaller model of the same vocabulary; strategy draft",      \
          0,       0},                                                                                                    \
         {"guesses", 0, WT_OPTION_INT, &(o)->n_guesses, "N", "tokens guessed a step (5)", 1, 16},                         \
+        {"keep-guessing", 0, WT_OPTION_FLAG, &(o)->keep_guessing, NULL, "also while guesses do not pay", 0, 0},          \
         {"draft-layers", 0, WT_OPTION_INT, &(o)->draft_layers, "N", "of strategy early (a quarter)", 1, 256},            \
         {"quantize", 'q', WT_OPTION_TEXT, &(o)->quantize, "TYPE", "fp8, int8 or int4, at load", 0, 0},                   \
         {"exact", 0, WT_OPTION_FLAG, &(o)->exact, NULL, "quantised weights times floats, not bytes; slower", 0, 0},      \
         {"context", 0, WT_OPTION_INT, &(o)->context, "N", "tokens of prompt and answer (the model's, at most 4096)", 1,  \
          1 << 22},                                                                                                       \
+        {"keep",     0,      WT_OPTION_INT,                                                                              \
+         &(o)->keep, "N",    "full context: drop half of the tokens after the first N and go on (the answer ends)",      \
+         1,          1 << 22},                                                                                           \
+        {"cache", 0, WT_OPTION_TEXT, &(o)->cache, "TYPE", "of keys and values: f32, f16, bf16, fp8 (CPU f32, GPU f16)",  \
+         0,       0},                                                                                                    \
+        {"batch", 0, WT_OPTION_INT, &(o)->batch, "N", "tokens of a prompt at a time (CPU 64, GPU 512)", 1, 4096},        \
         {"backend", 0, WT_OPTION_TEXT, &(o)->backend, "NAME", "auto, cuda or cpu (auto)", 0, 0},                         \
         {"threads", 0, WT_OPTION_INT, &(o)->threads, "N", "of the CPU; 0: one a processor (0)", 0, 4096},                \
     {                                                                                                                    \
@@ -63,9 +71,12 @@ typedef struct language_options {
 
 typedef struct language_model {
     wt_device *device;
+    bool owns_device;
     wt_llm *llm, *draft_llm;
     wt_llm_resident *resident, *draft_resident; ///< of a GPU
     wt_llm_session *session, *draft;
+    wt_sampler_config sampling;
+    wt_logit_bias biases[WT_OPTION_MAX_TEXTS]; ///< of `sampling`
     wt_sampler *sampler;
     wt_tokenizer *tokenizer; ///< or
     wt_llama2c_vocab *vocab; ///< both NULL with `numbers`
@@ -79,10 +90,13 @@ typedef struct language_model {
 /// What the program adds to the generator; the rest comes from the options. An answer ends when a signal has come
 /// (interrupt.h).
 typedef struct language_use {
-    bool numbers;  ///< no text: tokens in, tokens out
-    bool logprobs; ///< of each token
+    bool numbers;    ///< no text: tokens in, tokens out
+    bool logprobs;   ///< of each token
+    int n_top;       ///< most probable tokens told with each
+    int n_sequences; ///< of a session without generator; 0 = one, with it
     wt_answer_text_config text;
     bool (*on_token)(void *user, const wt_generated *token);
+    wt_partition *partition; ///< of a GPU, which is used then; borrowed until closed. NULL = by --backend
     void (*progress)(const char *what, int done, int of, const char *unit); ///< of loading and quantising; NULL = none
     void *user;
 } language_use;

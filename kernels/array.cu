@@ -1,6 +1,6 @@
 // Operations on arrays:
 //
-//   array_map           a thread an element, any operation on up to three operands, or numbers made up
+//   array_map           a thread an element (two of 4 bits), any operation on up to three operands, or numbers made up
 //   array_reduce_short  a thread a result, for few elements each
 //   array_reduce        a block a piece of a result; array_reduce_finish puts the pieces together, in order
 //   array_softmax       a block a line
@@ -74,29 +74,36 @@ template <> __device__ float made_up<float>(const array_map_args &a, long long k
     return (float)(w0 >> 8) * 5.9604644775390625e-8f; // 2^-24
 }
 
-template <class T> static __device__ void map(const array_map_args &a)
+template <class T> static __device__ void map_one(const array_map_args &a, long long k)
 {
     typedef value<T> v;
-    const long long step = (long long)gridDim.x * THREADS;
-    for (long long k = (long long)blockIdx.x * THREADS + threadIdx.x; k < a.n; k += step) {
-        long long at[ARRAY_INPUTS + 1] = {};
-        for (long long rest = k, d = a.rank - 1; d >= 0; d--) {
-            const long long next = d ? rest / a.shape[d] : 0, place = rest - next * a.shape[d];
-            for (int i = 0; i < ARRAY_INPUTS; i++) at[i] += place * a.in[i].strides[d];
-            at[ARRAY_INPUTS] += place * a.out.strides[d];
-            rest = next;
-        }
-        T y;
-        if (a.op >= ARRAY_ARANGE) y = made_up<T>(a, k);
-        else {
-            const T x = v::get(a.in[0], at[0]);
-            if (a.op < ARRAY_BINARY) y = v::unary(a.op, x);
-            else if (a.op < ARRAY_WHERE) y = v::binary(a.op - ARRAY_BINARY, x, v::get(a.in[1], at[1]));
-            else if (a.op == ARRAY_WHERE) y = x != 0 ? v::get(a.in[1], at[1]) : v::get(a.in[2], at[2]);
-            else y = v::binary(B_MIN, v::binary(B_MAX, x, v::get(a.in[1], at[1])), v::get(a.in[2], at[2]));
-        }
-        v::put(a.out, at[ARRAY_INPUTS], y);
+    long long at[ARRAY_INPUTS + 1] = {};
+    for (long long rest = k, d = a.rank - 1; d >= 0; d--) {
+        const long long next = d ? rest / a.shape[d] : 0, place = rest - next * a.shape[d];
+        for (int i = 0; i < ARRAY_INPUTS; i++) at[i] += place * a.in[i].strides[d];
+        at[ARRAY_INPUTS] += place * a.out.strides[d];
+        rest = next;
     }
+    T y;
+    if (a.op >= ARRAY_ARANGE) y = made_up<T>(a, k);
+    else {
+        const T x = v::get(a.in[0], at[0]);
+        if (a.op < ARRAY_BINARY) y = v::unary(a.op, x);
+        else if (a.op < ARRAY_WHERE) y = v::binary(a.op - ARRAY_BINARY, x, v::get(a.in[1], at[1]));
+        else if (a.op == ARRAY_WHERE) y = x != 0 ? v::get(a.in[1], at[1]) : v::get(a.in[2], at[2]);
+        else y = v::binary(B_MIN, v::binary(B_MAX, x, v::get(a.in[1], at[1])), v::get(a.in[2], at[2]));
+    }
+    v::put(a.out, at[ARRAY_INPUTS], y);
+}
+
+// With a result of 4 bits a thread has two neighbours, which share a byte.
+template <class T> static __device__ void map(const array_map_args &a)
+{
+    const int each = a.out.type >= ARRAY_I4 ? 2 : 1;
+    const long long step = (long long)gridDim.x * THREADS * each;
+    for (long long k = ((long long)blockIdx.x * THREADS + threadIdx.x) * each; k < a.n; k += step)
+#pragma unroll 1
+        for (int j = 0; j < each; j++) map_one<T>(a, k + j);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) array_map(array_map_args a)

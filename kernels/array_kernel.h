@@ -10,9 +10,9 @@
 #define ARRAY_MAX_RANK 8
 #define ARRAY_INPUTS   3
 
-// Types: the order of wt_dtype's first twelve.
+// Types: the order of wt_dtype's first twelve, and its three of 4 bits, two a byte, the first in the low nibble.
 enum { ARRAY_F32, ARRAY_F64, ARRAY_F16, ARRAY_BF16, ARRAY_E4M3, ARRAY_E5M2, ARRAY_I64, ARRAY_I32, ARRAY_I16, ARRAY_I8,
-       ARRAY_U8, ARRAY_BOOL };
+       ARRAY_U8, ARRAY_BOOL, ARRAY_I4 = 16, ARRAY_U4, ARRAY_F4 };
 enum { ARRAY_INTEGER, ARRAY_FLOAT, ARRAY_DOUBLE }; // klass
 
 // Of array_map: the unary operations have their own numbers, then the binary ones, then these.
@@ -94,7 +94,7 @@ WT_SHARED_FN long long array_offset(const long long *shape, int rank, const long
     return rank ? offset + at * strides[0] : 0;
 }
 
-// ---- small floating-point types: IEEE 754 binary16, bfloat16, OCP FP8 1.0
+// ---- small floating-point types: IEEE 754 binary16, bfloat16, OCP FP8 1.0, OCP MX E2M1
 
 WT_SHARED_FN float array_pow2(int exponent) { return wt_from_bits((exponent + 127) << 23); }
 
@@ -118,6 +118,7 @@ WT_SHARED_FN unsigned array_narrow(float x, int n_mantissa, int bias)
 
 WT_SHARED_FN float array_read_small(int type, unsigned bits)
 {
+    if (type == ARRAY_F4) return (bits & 8 ? -1.0f : 1.0f) * array_widen(bits & 7, 1, 1);
     const float sign = bits >> (type == ARRAY_F16 || type == ARRAY_BF16 ? 15 : 7) ? -1.0f : 1.0f;
     if (type == ARRAY_BF16) return wt_from_bits((int)(bits << 16));
     if (type == ARRAY_E4M3) return (bits & 0x7f) == 0x7f ? wt_from_bits(0x7fc00000) : sign * array_widen(bits & 0x7f, 3, 7);
@@ -138,6 +139,9 @@ WT_SHARED_FN unsigned array_write_small(int type, float x)
     case ARRAY_F16:
         y = is_nan ? 0x7e00 : array_narrow(x, 10, 15);
         return sign << 15 | (is_nan || y < 0x7c00 ? y : 0x7c00);
+    case ARRAY_F4: // has no NaN
+        y = is_nan ? 0 : array_narrow(x, 1, 1);
+        return is_nan ? 0 : sign << 3 | (y < 7 ? y : 7);
     case ARRAY_E4M3:
         y = is_nan ? 0x7f : array_narrow(x, 3, 7);
         return sign << 7 | (is_nan || y < 0x7e ? y : 0x7e);
@@ -149,6 +153,18 @@ WT_SHARED_FN unsigned array_write_small(int type, float x)
 
 // ---- elements
 
+WT_SHARED_FN unsigned array_get_nibble(const void *p, long long at)
+{
+    return (unsigned)((const unsigned char *)p)[at >> 1] >> (at & 1) * 4 & 15;
+}
+
+// Both nibbles of a byte are written by one thread.
+WT_SHARED_FN void array_put_nibble(void *p, long long at, unsigned bits)
+{
+    unsigned char *byte = (unsigned char *)p + (at >> 1);
+    *byte = (unsigned char)(at & 1 ? (*byte & 15) | (bits & 15) << 4 : (*byte & 240) | (bits & 15));
+}
+
 WT_SHARED_FN long long array_get_integer(int type, const void *p, long long at)
 {
     switch (type) {
@@ -156,6 +172,8 @@ WT_SHARED_FN long long array_get_integer(int type, const void *p, long long at)
     case ARRAY_I32: return ((const int *)p)[at];
     case ARRAY_I16: return ((const short *)p)[at];
     case ARRAY_I8: return ((const signed char *)p)[at];
+    case ARRAY_I4: return (long long)(array_get_nibble(p, at) ^ 8) - 8;
+    case ARRAY_U4: return array_get_nibble(p, at);
     default: return ((const unsigned char *)p)[at];
     }
 }
@@ -169,6 +187,7 @@ WT_SHARED_FN double array_get_double(int type, const void *p, long long at)
     case ARRAY_BF16: return array_read_small(type, ((const unsigned short *)p)[at]);
     case ARRAY_E4M3:
     case ARRAY_E5M2: return array_read_small(type, ((const unsigned char *)p)[at]);
+    case ARRAY_F4: return array_read_small(type, array_get_nibble(p, at));
     default: return (double)array_get_integer(type, p, at);
     }
 }
@@ -182,6 +201,7 @@ WT_SHARED_FN float array_get_float(int type, const void *p, long long at)
     case ARRAY_BF16: return array_read_small(type, ((const unsigned short *)p)[at]);
     case ARRAY_E4M3:
     case ARRAY_E5M2: return array_read_small(type, ((const unsigned char *)p)[at]);
+    case ARRAY_F4: return array_read_small(type, array_get_nibble(p, at));
     default: return (float)array_get_integer(type, p, at);
     }
 }
@@ -196,6 +216,8 @@ WT_SHARED_FN long long array_integer_of(int type, double x)
     if (type == ARRAY_I16) low = -32768, high = 32767;
     if (type == ARRAY_I8) low = -128, high = 127;
     if (type == ARRAY_U8) low = 0, high = 255;
+    if (type == ARRAY_I4) low = -8, high = 7;
+    if (type == ARRAY_U4) low = 0, high = 15;
     if (x != x) return 0;
     if (type == ARRAY_I64 && x > high) return 0x7fffffffffffffffLL;
     return (long long)(x < low ? low : x > high ? high : x);
@@ -210,6 +232,7 @@ WT_SHARED_FN void array_put_double(int type, void *p, long long at, double x)
     case ARRAY_BF16: ((unsigned short *)p)[at] = (unsigned short)array_write_small(type, (float)x); break;
     case ARRAY_E4M3:
     case ARRAY_E5M2: ((unsigned char *)p)[at] = (unsigned char)array_write_small(type, (float)x); break;
+    case ARRAY_F4: array_put_nibble(p, at, array_write_small(type, (float)x)); break;
     case ARRAY_BOOL: ((unsigned char *)p)[at] = x != 0; break;
     default: array_put_integer(type, p, at, array_integer_of(type, x));
     }
@@ -229,6 +252,8 @@ WT_SHARED_FN void array_put_integer(int type, void *p, long long at, long long x
     case ARRAY_I16: ((short *)p)[at] = (short)x; break;
     case ARRAY_I8: ((signed char *)p)[at] = (signed char)x; break;
     case ARRAY_U8: ((unsigned char *)p)[at] = (unsigned char)x; break;
+    case ARRAY_I4:
+    case ARRAY_U4: array_put_nibble(p, at, (unsigned)x); break;
     case ARRAY_BOOL: ((unsigned char *)p)[at] = x != 0; break;
     case ARRAY_F64: ((double *)p)[at] = (double)x; break;
     default: array_put_float(type, p, at, (float)x);

@@ -162,10 +162,11 @@ static __device__ __forceinline__ bool biquad_ahead(const chain_args &a, const c
     if (c < channels) {
         const float *x = shared + p->input[0] * buffer_floats + c * stride;
         float4 sums = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#    pragma unroll
+#    pragma unroll 1
         for (int m = 0; m < CHAIN_MOST_FRAMES; m += 16) { // four lanes share four frames, each takes every fourth four
-            const int at = m + 4 * (f & 3);
-            if (at <= f) fours_add(&sums, *(const float4 *)(x + at), t.response + CHAIN_MOST_FRAMES + (f & ~3) - at);
+            const int at = m + 4 * (f & 3);               // before the response there are zeros
+            const float4 four = at < n ? *(const float4 *)(x + at) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            fours_add(&sums, four, t.response + CHAIN_MOST_FRAMES + (f & ~3) - at);
         }
         y = fours_own(sums);
 #    pragma unroll

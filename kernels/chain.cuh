@@ -15,7 +15,7 @@ template <class F> static __device__ __forceinline__ void for_each_frame(int cha
 #pragma unroll 1
     for (int i = threadIdx.x; i < channels * CHAIN_MOST_FRAMES; i += blockDim.x) {
         const int frame = i & (CHAIN_MOST_FRAMES - 1);
-        if (frame < n) f(i / CHAIN_MOST_FRAMES, frame);
+        if (frame < n) f((int)((unsigned)i / CHAIN_MOST_FRAMES), frame);
     }
 }
 
@@ -130,6 +130,24 @@ static __device__ __forceinline__ int chain_n_buffers(const chain_args &a)
     return CHAIN_N_BUFFERS;
 #else
     return a.n_buffers;
+#endif
+}
+
+static __device__ __forceinline__ int chain_channels(const chain_args &a)
+{
+#ifdef CHAIN_IN_SHARED
+    return CHAIN_CHANNELS;
+#else
+    return a.channels;
+#endif
+}
+
+static __device__ __forceinline__ int chain_out_channels(const chain_args &a)
+{
+#ifdef CHAIN_IN_SHARED
+    return CHAIN_OUT_CHANNELS;
+#else
+    return a.out_channels;
 #endif
 }
 

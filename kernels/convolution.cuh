@@ -151,8 +151,10 @@ static __device__ __noinline__ void convolution_transforms(const convolution_job
     for (int c = by_warp ? threadIdx.x / 32 : 0; c < channels; c += by_warp ? warps : 1) {
         const convolution_moment now = convolution_now(job.p, s, c, job.tick);
         if (now.at) continue;
-        if (back) convolution_inverse(job, team, s, c, scratch);
-        else convolution_forward(job, team, s, c, now.newest, scratch);
+        if (back)
+            convolution_inverse(job, team, s, c, scratch);
+        else
+            convolution_forward(job, team, s, c, now.newest, scratch);
     }
 }
 
@@ -169,7 +171,7 @@ static __device__ void convolution_tick(const convolution_job &job, int stage)
     __syncthreads();
 }
 
-static __device__ float convolution_head(const convolution_job &job, int c, long long position)
+static __device__ __noinline__ float convolution_head(const convolution_job job, int c, long long position)
 {
     const convolution_plan *p = job.p;
     const int mask = p->ring_frames - 1;
@@ -196,13 +198,9 @@ static __device__ __forceinline__ float convolution_head_fours(const convolution
     for (int f = 0; f < p->n_feeds; f++) {
         const float *h = job.table(p->head) + convolution_response(p, c, f) * p->head_stride;
         const float *ring = job.channel(convolution_input(p, c, f));
-        const auto add = [&](int u) { fours_add(&y, *(const float4 *)(ring + ((four - 4 * u) & mask)), h + 4 * u); };
-        int u = lane;
-#pragma unroll
-        for (int k = 0; k < 5; k++, u += 4) // most heads have 64 taps
-            if (u <= last) add(u);
-#pragma unroll 1
-        for (; u <= last; u += 4) add(u);
+#pragma unroll 1 // no lane ends before the others: behind the taps there are zeros
+        for (int u = 4 * lane; u <= 4 * (last | 3); u += 16)
+            fours_add(&y, *(const float4 *)(ring + ((four - u) & mask)), h + u);
     }
     return fours_own(y);
 }

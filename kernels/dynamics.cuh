@@ -111,62 +111,73 @@ static __device__ __noinline__ dynamics_group dynamics_detect(int n_frames, long
     return moved;
 }
 
-// Gains of a group from its levels, F neighbouring frames a lane: v, which the peak detector finds here and the others
-// have left in `gains`; release, attack, curve of the gain.
-template <int F, class Key>
-static __device__ void dynamics_smooth(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
-                                       dynamics_group *g, int group, int key_channels, Key key, float *gains)
+// Release and attack of a group in place, v to y, F neighbouring frames a lane.
+template <int F>
+static __device__ void dynamics_smooth(const wt_node_io *io, const dynamics_coeffs *k, dynamics_group *g, float *line)
 {
-    const int first = (threadIdx.x & 31) * F, phase = (int)(io->position & (WT_QUANTUM - 1));
-    const bool peak = !p->rms && !p->gate;
+    const int first = (threadIdx.x & 31) * F;
     float v[F];
-    if (peak) dynamics_levels<F>(io->n_frames, p, group, key_channels, key, first, v);
 #pragma unroll
-    for (int i = 0; i < F; i++) {
-        if (peak)
-            v[i] = dynamics_curve(k, dynamics_level_db(v[i], 0));
-        else
-            v[i] = first + i < io->n_frames ? gains[first + i] : 0.0f;
-    }
+    for (int i = 0; i < F; i++) v[i] = first + i < io->n_frames ? line[first + i] : 0.0f;
     float y1 = before_branch<F>(v, k->release, g->y1), y;
     for (int i = 0; i < F; i++) v[i] = y1 = wt_max(v[i], k->release * y1 + (1.0f - k->release) * v[i]);
     y = before_pole<F>(v, k->attack, g->y);
     for (int i = 0; i < F && first + i < io->n_frames; i++) {
         y1 = v[i];
         y = k->attack * y + (1.0f - k->attack) * v[i];
-        gains[first + i] = dynamics_gain(k, y, (float)(phase + first + i));
+        line[first + i] = y;
     }
     const int last = (io->n_frames - 1) / F;
     g->y1 = __shfl_sync(~0u, y1, last);
     g->y = __shfl_sync(~0u, y, last);
 }
 
-// Gains of one block, [n_groups][WT_CHAIN_BLOCK]; `key(c, n)` is the detector's signal. All threads; no barrier at the
-// end. The reading is the largest reduction at the block's last frame.
+// y of one block, [n_groups][WT_CHAIN_BLOCK]; `key(c, n)` is the detector's signal. All threads; no barrier at the end.
+// What stands here once runs once: a thread finds one frame's v, and whoever needs a gain makes it from y.
 template <class Key>
-static __device__ void dynamics_gains(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
-                                      dynamics_state *s, int key_channels, Key key, float *gains)
+static __device__ void dynamics_find(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
+                                     dynamics_state *s, int key_channels, Key key, float *lines)
 {
+    if (p->rms || p->gate)
+        for_each_channel_warp(p->n_groups, [&](int group) {
+            const dynamics_group g = dynamics_detect(io->n_frames, io->position, p, k, s->group[group], group,
+                                                     key_channels, key, lines + group * WT_CHAIN_BLOCK);
+            __syncwarp();
+            if ((threadIdx.x & 31) == 0) s->group[group] = g;
+        });
+    else
+        for_each_frame(p->n_groups, io->n_frames, [&](int group, int n) {
+            float level;
+            dynamics_levels<1>(io->n_frames, p, group, key_channels, key, n, &level);
+            lines[group * WT_CHAIN_BLOCK + n] = dynamics_curve(k, dynamics_level_db(level, 0));
+        });
+    __syncthreads();
     for_each_channel_warp(p->n_groups, [&](int group) {
         dynamics_group g = s->group[group];
-        float *line = gains + group * WT_CHAIN_BLOCK;
-        if (p->rms || p->gate) g = dynamics_detect(io->n_frames, io->position, p, k, g, group, key_channels, key, line);
+        float *line = lines + group * WT_CHAIN_BLOCK;
         if (CHAIN_MOST_FRAMES <= 64)
-            dynamics_smooth<2>(io, p, k, &g, group, key_channels, key, line);
+            dynamics_smooth<2>(io, k, &g, line);
         else if (io->n_frames <= 32)
-            dynamics_smooth<1>(io, p, k, &g, group, key_channels, key, line);
+            dynamics_smooth<1>(io, k, &g, line);
         else if (io->n_frames <= 64)
-            dynamics_smooth<2>(io, p, k, &g, group, key_channels, key, line);
+            dynamics_smooth<2>(io, k, &g, line);
         else if (io->n_frames <= 128)
-            dynamics_smooth<4>(io, p, k, &g, group, key_channels, key, line);
+            dynamics_smooth<4>(io, k, &g, line);
         else
-            dynamics_smooth<8>(io, p, k, &g, group, key_channels, key, line);
-        __syncwarp();
-        if ((threadIdx.x & 31) == 0) s->group[group] = g;
+            dynamics_smooth<8>(io, k, &g, line);
+        if ((threadIdx.x & 31) == 0) s->group[group].y1 = g.y1, s->group[group].y = g.y;
     });
 }
 
-// The largest reduction now, after a barrier behind dynamics_gains; by a warp that mostly has no samples.
+// The gain of frame n of channel c.
+static __device__ __forceinline__ float dynamics_gain_of(const wt_node_io *io, const dynamics_plan *p,
+                                                         const dynamics_coeffs *k, const float *lines, int c, int n)
+{
+    const int phase = (int)(io->position & (WT_QUANTUM - 1));
+    return dynamics_gain(k, lines[(p->n_groups > 1 ? c : 0) * WT_CHAIN_BLOCK + n], (float)(phase + n));
+}
+
+// The largest reduction now, after a barrier behind dynamics_find; by a warp that mostly has no samples.
 static __device__ void dynamics_show(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
                                      const dynamics_state *s)
 {
@@ -183,7 +194,7 @@ static __device__ void dynamics_process(const wt_node_io *io, const dynamics_pla
 {
     const float *key = io->side ? io->side : io->in[0];
     const int mask = p->ring_frames - 1, stride = io->stride;
-    dynamics_gains(
+    dynamics_find(
         io, p, k, s, io->side ? io->side_channels : io->channels[0], [=](int c, int n) { return key[c * stride + n]; },
         io->scratch);
     if (p->lookahead_frames)
@@ -196,6 +207,6 @@ static __device__ void dynamics_process(const wt_node_io *io, const dynamics_pla
         float x = p->lookahead_frames
                       ? s->ring[c * p->ring_frames + (int)((io->position + n - p->lookahead_frames) & mask)]
                       : io->in[0][c * io->stride + n];
-        io->out[c * io->stride + n] = x * io->scratch[(p->n_groups > 1 ? c : 0) * WT_CHAIN_BLOCK + n];
+        io->out[c * io->stride + n] = x * dynamics_gain_of(io, p, k, io->scratch, c, n);
     });
 }

@@ -17,4 +17,12 @@ typedef struct wt_griffin_lim_args {
     float momentum; ///< m / (1 + m)
 } wt_griffin_lim_args;
 
+/// Bytes of shared memory in which a block finds what it asked for while it transformed: of each bin of both frames R
+/// and the magnitude. 0: it does not.
+WT_SPECTRUM_BOTH int wt__griffin_lim_staged(int n)
+{
+    const int staged = wt__spectrum_paired(n) && wt__spectrum_sequences(n) == 1;
+    return staged ? wt__spectrum_threads(n) * wt__spectrum_last(n) * 2 * 12 : 0;
+}
+
 #endif

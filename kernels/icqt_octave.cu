@@ -38,8 +38,11 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
             for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS)
                 spectrum_put_pair(points, k, first ? bin_of(a, in, k) : make_float2(0, 0),
                                   second ? bin_of(a, in + a.n_bins, k) : make_float2(0, 0));
+            __syncthreads();
         },
-        [&](long long line, int, long long at, long long to, float sum) {
+        [&](long long, int, int b, const float2 *points, float2(&v)[SPECTRUM_RADIX]) { spectrum_take(points, b, v); },
+        [&](long long line, long long from, int i, int, float sum) {
+            const long long at = from + i, to = at - a.walk.margin;
             const int over = frames_over(a, at);
             const long long under = line * (a.n + 2 * WT_ICQT_TAIL) + WT_ICQT_TAIL + to;
             float x = over && to < a.n ? sum / (float)over : 0;

@@ -1,5 +1,6 @@
 // limiter: one thread a sample for peaks, the sliding maximum and output, one warp for release and sums. What a stereo
-// block of 64 frames waits for is its barriers and its longest chain of shuffles, so both are kept few.
+// block of 64 frames waits for is its barriers and its longest chain of shuffles, so both are kept few; its gains come
+// of one sum each, and the running sums follow behind the answer.
 #pragma once
 #include "dynamics.cuh"
 #include "limiter_kernel.h"
@@ -29,14 +30,17 @@ static __device__ void limiter_find_need(const wt_node_io *io, const limiter_pla
     for (int n = blockDim.x - 1 - threadIdx.x; n < before; n += blockDim.x)
         line[n] = s->need[(int)((io->position - before + n) & mask)];
 #pragma unroll 1
-    for (int n = (threadIdx.x + blockDim.x / 2) % blockDim.x; n < io->n_frames; n += blockDim.x) line[before + n] = 0.0f;
+    for (int n = (threadIdx.x + blockDim.x / 2) % blockDim.x; n < io->n_frames; n += blockDim.x)
+        line[before + n] = 0.0f;
     __syncthreads();
     for_each_sample(io, [&](int c, int n) {
         const float *ring = audio + c * p->ring_frames;
         const int now = (int)((io->position + n) & mask);
         float x[TRUE_PEAK_TAPS + 1];
-        if (now < TRUE_PEAK_TAPS) true_peak_load<TRUE_PEAK_TAPS>([&](int k) { return ring[(now - k) & mask]; }, x);
-        else true_peak_load<TRUE_PEAK_TAPS>([&](int k) { return ring[now - k]; }, x); // one address, short offsets
+        if (now < TRUE_PEAK_TAPS)
+            true_peak_load<TRUE_PEAK_TAPS>([&](int k) { return ring[(now - k) & mask]; }, x);
+        else
+            true_peak_load<TRUE_PEAK_TAPS>([&](int k) { return ring[now - k]; }, x); // one address, short offsets
         const float need = limiter_need(k, true_peak_top_of(x));
         atomicMax((int *)&line[before + n], __float_as_int(need)); // floats >= 0 order like their bits
     });
@@ -73,48 +77,94 @@ static __device__ void limiter_sliding_maximum(float *line, float *other, int wi
     __syncthreads();
 }
 
-// Needs to gains in place, by the first warp, two neighbouring frames a lane.
-static __device__ void limiter_find_gain(const wt_node_io *io, const limiter_plan *p, const limiter_coeffs *k,
-                                         limiter_state *s, float *gain)
+// Of two neighbouring frames a lane, by the first warp: highest needs to attenuations, into their ring.
+static __device__ void limiter_release(const wt_node_io *io, const limiter_plan *p, const limiter_coeffs *k,
+                                       limiter_state *s, const float *highest)
 {
     enum { F = 2 };
     const int mask = p->ring_frames - 1;
-    unsigned long long *ring1 = (unsigned long long *)((char *)s + p->sums1),
-                       *ring2 = (unsigned long long *)((char *)s + p->sums2), before1 = s->sum1, before2 = s->sum2;
+    unsigned int *ring = (unsigned int *)((char *)s + p->attenuation);
     float y = s->y;
 #pragma unroll 1
     for (int first = 0; first < io->n_frames; first += 32 * F) {
         const int n = first + (int)threadIdx.x * F, last = min(31, (io->n_frames - 1 - first) / F);
-        const int place = (int)((io->position + n) & mask);
         float x[F];
-        unsigned long long sum[F], more[F];
-        for (int i = 0; i < F; i++) x[i] = n + i < io->n_frames ? gain[n + i] : 0.0f;
+        for (int i = 0; i < F; i++) x[i] = n + i < io->n_frames ? highest[n + i] : 0.0f;
         float released = before_branch<F>(x, k->release, y);
         for (int i = 0; i < F; i++) {
-            if (n + i < io->n_frames) released = wt_max(x[i], k->release * released + (1.0f - k->release) * x[i]);
-            sum[i] = n + i < io->n_frames ? limiter_attenuation(released) : 0u;
+            if (n + i >= io->n_frames) continue;
+            released = wt_max(x[i], k->release * released + (1.0f - k->release) * x[i]);
+            ring[(int)((io->position + n + i) & mask)] = limiter_attenuation(released);
         }
+        y = __shfl_sync(~0u, released, last);
+    }
+    __syncwarp();
+    if (threadIdx.x == 0) s->y = y;
+}
+
+// The first warp: n_frames from `position` on into the running sums, and their gains, unless 0.
+static __device__ void limiter_sums(const limiter_plan *p, limiter_state *s, long long position, int n_frames,
+                                    float *gain)
+{
+    enum { F = 2 };
+    const int mask = p->ring_frames - 1;
+    const unsigned int *attenuation = (const unsigned int *)((char *)s + p->attenuation);
+    unsigned long long *ring1 = (unsigned long long *)((char *)s + p->sums1),
+                       *ring2 = (unsigned long long *)((char *)s + p->sums2), before1 = s->sum1, before2 = s->sum2;
+#pragma unroll 1
+    for (int first = 0; first < n_frames; first += 32 * F) {
+        const int n = first + (int)threadIdx.x * F, place = (int)((position + n) & mask);
+        unsigned long long sum[F], more[F];
+        for (int i = 0; i < F; i++) sum[i] = n + i < n_frames ? attenuation[(place + i) & mask] : 0u;
         limiter_running_sum(sum, before1);
         for (int i = 0; i < F; i++)
-            if (n + i < io->n_frames) ring1[(place + i) & mask] = sum[i];
+            if (n + i < n_frames) ring1[(place + i) & mask] = sum[i];
         __syncwarp();
-        for (int i = 0; i < F; i++)
-            more[i] = n + i < io->n_frames ? sum[i] - ring1[(place + i - p->box1) & mask] : 0ull;
+        for (int i = 0; i < F; i++) more[i] = n + i < n_frames ? sum[i] - ring1[(place + i - p->box1) & mask] : 0ull;
         limiter_running_sum(more, before2);
         for (int i = 0; i < F; i++)
-            if (n + i < io->n_frames) ring2[(place + i) & mask] = more[i];
+            if (n + i < n_frames) ring2[(place + i) & mask] = more[i];
         __syncwarp();
-        for (int i = 0; i < F; i++)
-            if (n + i < io->n_frames)
+        for (int i = 0; gain && i < F; i++)
+            if (n + i < n_frames)
                 gain[n + i] = 1.0f - (float)(long long)(more[i] - ring2[(place + i - p->box2) & mask]) * p->scale;
-        y = __shfl_sync(~0u, released, last);
         before1 = __shfl_sync(~0u, sum[F - 1], 31);
         before2 = __shfl_sync(~0u, more[F - 1], 31);
     }
     __syncwarp();
-    if (threadIdx.x) return;
-    s->y = y;
-    s->sum1 = before1, s->sum2 = before2;
+    if (threadIdx.x == 0) s->sum1 = before1, s->sum2 = before2;
+}
+
+// The gain of this lane's frame from the trapezoid itself: eight lanes share four frames, two lanes get each. Whole
+// warps; blocks in fours. `at` is the four's place in the ring.
+static __device__ __forceinline__ float limiter_gain_at_once(const limiter_plan *p, const limiter_state *s, int at)
+{
+    const unsigned int *attenuation = (const unsigned int *)((const char *)s + p->attenuation);
+    const int mask = p->ring_frames - 1, lane = threadIdx.x & 7, last = (p->n_weights + 2) / 4;
+    unsigned long long y[4] = {0, 0, 0, 0};
+#pragma unroll 1
+    for (int k = 0; k <= last / 8; k++) { // no lane ends before the others: behind the weights there are zeros
+        const int u = lane + 8 * k;
+        const uint4 x = *(const uint4 *)(attenuation + ((at - 4 * u) & mask));
+        const uint4 lo = *(const uint4 *)(p->weights + 4 * u), hi = *(const uint4 *)(p->weights + 4 + 4 * u);
+        const unsigned int w[8] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w}, a[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int j = 0; j < 4; j++) y[i] += (unsigned long long)w[4 + i - j] * a[j];
+    }
+    const bool high = lane & 4, odd = lane & 2;
+    unsigned long long b = high ? y[2] : y[0], c = high ? y[3] : y[1];
+    b += __shfl_xor_sync(~0u, high ? y[0] : y[2], 4);
+    c += __shfl_xor_sync(~0u, high ? y[1] : y[3], 4);
+    b = (odd ? c : b) + __shfl_xor_sync(~0u, odd ? b : c, 2);
+    b += __shfl_xor_sync(~0u, b, 1);
+    return 1.0f - (float)(long long)b * p->scale;
+}
+
+static __device__ void limiter_show(const wt_node_io *io, float gain)
+{
+    io->readings[0] = -WT_DB_PER_OCTAVE * wt_log2(gain);
 }
 
 static __device__ void limiter_process(const wt_node_io *io, const limiter_plan *p, const limiter_coeffs *k,
@@ -122,13 +172,36 @@ static __device__ void limiter_process(const wt_node_io *io, const limiter_plan 
 {
     float *gain = io->scratch, *line = gain + WT_CHAIN_BLOCK, *other = line + p->window + WT_CHAIN_BLOCK;
     const float *audio = (const float *)((char *)s + p->audio);
+    const int mask = p->ring_frames - 1, n_frames = io->n_frames;
+    const bool at_once =
+        CHAIN_MOST_FRAMES <= 64 && p->n_weights && io->out_channels <= 4 && ((io->position | n_frames) & 3) == 0;
     limiter_find_need(io, p, k, s, line);
-    limiter_sliding_maximum(line, other, p->window, io->n_frames, gain);
-    if (threadIdx.x < 32) limiter_find_gain(io, p, k, s, gain);
+    limiter_sliding_maximum(line, other, p->window, n_frames, gain);
+    if (threadIdx.x < 32) limiter_release(io, p, k, s, gain);
+    if (threadIdx.x < 32 && !at_once) limiter_sums(p, s, io->position, n_frames, gain);
+    if (threadIdx.x == 0) s->due = at_once ? n_frames : 0;
     __syncthreads();
-    if (threadIdx.x == blockDim.x - 32) io->readings[0] = -WT_DB_PER_OCTAVE * wt_log2(gain[io->n_frames - 1]);
-    for_each_sample(io, [&](int c, int n) {
-        int at = (int)((io->position + n - p->latency) & (p->ring_frames - 1));
-        io->out[c * io->stride + n] = audio[c * p->ring_frames + at] * gain[n];
-    });
+    const auto put = [&](int c, int n, float g) {
+        const int at = (int)((io->position + n - p->latency) & mask);
+        io->out[c * io->stride + n] = audio[c * p->ring_frames + at] * g;
+        if (n == n_frames - 1 && c == io->out_channels - 1) limiter_show(io, g);
+    };
+    if (!at_once) {
+        for_each_sample(io, [&](int c, int n) { put(c, n, gain[n]); });
+        return;
+    }
+#pragma unroll 1
+    for (int i = threadIdx.x; i < io->out_channels * 2 * CHAIN_MOST_FRAMES; i += blockDim.x) {
+        const int n = i / 2 & (CHAIN_MOST_FRAMES - 1);
+        const float g = limiter_gain_at_once(p, s, (int)((io->position + (n & ~3)) & mask));
+        if (n < n_frames && !(i & 1)) put(i / (2 * CHAIN_MOST_FRAMES), n, g);
+    }
+}
+
+static __device__ void limiter_after(const wt_node_io *io, const limiter_plan *p, const limiter_coeffs *,
+                                     limiter_state *s)
+{
+    if (!s->due || threadIdx.x >= 32) return;
+    limiter_sums(p, s, io->position - s->due, s->due, 0);
+    if (threadIdx.x == 0) s->due = 0;
 }

@@ -8,6 +8,9 @@
 //             summed in integers: exact, whatever the blocks, on both backends
 //   out       x delayed by the latency, times 1 - attenuation
 //
+// In short blocks on a device a gain is one sum over the attenuations, weighted with the trapezoid: the same integers, and
+// the running sums follow when the block is answered.
+//
 // With boxes of b1 and b2 frames a gain averages b1 + b2 - 1 values; window = b1 + b2 - 1 + 2 * LIMITER_MARGIN makes
 // every one of them see the peak, and LIMITER_MARGIN frames either side of it, because what lies between two samples
 // hangs on the gains around it. Latency = b1 + b2 - 2 + LIMITER_MARGIN + LIMITER_AHEAD.
@@ -19,6 +22,7 @@
 #define LIMITER_AHEAD 12 // frames the interpolator looks ahead
 #define LIMITER_MAX_LATENCY 4096
 #define LIMITER_ONE 1073741824.0f // 2^30
+#define LIMITER_WEIGHTS 128       // of the longest trapezoid that is summed at once
 
 enum { LIMITER_CEILING, LIMITER_RELEASE, LIMITER_N_PARAMS };
 
@@ -27,7 +31,9 @@ typedef struct limiter_plan {
     int latency, window, box1, box2;
     int ring_frames;             // of every ring: a power of two
     float scale;                 // 1 / (box1 * box2 * 2^30)
-    unsigned int sums1, sums2, audio; // byte offsets of the rings in the state; `need` is at its own
+    unsigned int sums1, sums2, attenuation, audio; // byte offsets of the rings in the state; `need` is at its own
+    int n_weights;                                 // 0: a longer trapezoid
+    WT_ALIGNED(16) unsigned int weights[LIMITER_WEIGHTS + 40]; // from the fifth on, zeros around them
 } limiter_plan;
 
 typedef struct limiter_coeffs {
@@ -36,9 +42,10 @@ typedef struct limiter_coeffs {
 
 typedef struct limiter_state {
     float y;
-    int unused[3];
+    int due; // frames before the position whose attenuations are not yet in the sums
+    int unused[2];
     unsigned long long sum1, sum2; // running sums modulo 2^64
-    float need[8];                 // [ring_frames]; then sums1, sums2 [ring_frames], audio [channels][ring_frames]
+    float need[8];                 // [ring_frames]; then sums1, sums2, attenuation [ring_frames], audio [channels][..]
 } limiter_state;
 
 // v: ceiling_db, release_ms

@@ -28,13 +28,7 @@ static __device__ __forceinline__ unsigned pair_of(float low, float high)
     return l.bits | (unsigned)h.bits << 16;
 }
 
-// 0 below all floats that are none.
-static __device__ __forceinline__ float power_of_2(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
+#include "flash.cuh"
 
 // The warp's tokens begin at `first`.
 static __device__ __forceinline__ void begin_rows(const wt_llm_attend_args &a, int first, rows *r)
@@ -68,41 +62,6 @@ static __device__ __forceinline__ void mask(const wt_llm_attend_args &a, const r
             const int j = begin + 8 * n + 2 * t + c % 2, place = r.place[c / 2];
             if (j > place || (a.window && j <= place - a.window)) s[n][c] = NOTHING;
         }
-}
-
-// Scores to shares under the new maximum; what was summed under the old one fades. `scale` to powers of 2.
-static __device__ __forceinline__ void share(rows *r, float scale, float (*s)[4])
-{
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float most = r->most[h], total = 0;
-#pragma unroll
-        for (int n = 0; n < WT_LLM_PAGE / 8; n++) most = fmaxf(most, fmaxf(s[n][2 * h], s[n][2 * h + 1]));
-        most = fmaxf(most, __shfl_xor_sync(ALL, most, 1));
-        most = fmaxf(most, __shfl_xor_sync(ALL, most, 2));
-        const float base = most == NOTHING ? 0 : most * scale;
-        const float fade = power_of_2(r->most[h] * scale - base);
-#pragma unroll
-        for (int n = 0; n < WT_LLM_PAGE / 8; n++)
-#pragma unroll
-            for (int c = 2 * h; c < 2 * h + 2; c++) total += s[n][c] = power_of_2(s[n][c] * scale - base);
-        r->total[h] = r->total[h] * fade + total; // of the lane's columns
-        r->most[h] = most;
-#pragma unroll
-        for (int n = 0; n < D_HEAD / 8; n++) {
-            r->sum[n][2 * h] *= fade;
-            r->sum[n][2 * h + 1] *= fade;
-        }
-    }
-}
-
-// Shares of 16 positions, the page's k-th, as the first side of a product.
-static __device__ __forceinline__ void shares_of(const float (*s)[4], int k, unsigned *p)
-{
-    p[0] = pair_of(s[2 * k][0], s[2 * k][1]);
-    p[1] = pair_of(s[2 * k][2], s[2 * k][3]);
-    p[2] = pair_of(s[2 * k + 1][0], s[2 * k + 1][1]);
-    p[3] = pair_of(s[2 * k + 1][2], s[2 * k + 1][3]);
 }
 
 static __device__ __forceinline__ void end_rows(const wt_llm_attend_args &a, int first, int head, const rows &r)

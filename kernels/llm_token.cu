@@ -3,7 +3,7 @@
 //   llm_embed    a block a token: its row of the embedding, and the cosines and sines of its position
 //   llm_norm     a block a row: RMSNorm or LayerNorm, to the type that the products take
 //   llm_choose   a warp a token: softmax over the experts, the most probable ones and their shares
-//   llm_group    a thread an expert: where its rows begin, and which of its rows a pair of token and expert has
+//   llm_group    one block: where each expert's rows begin, and which of its rows a pair of token and expert has
 //   llm_gather   a block a pair: the token's vector to that row
 //   llm_mix      a block a token: the sum of what its experts gave, in the order of the choice
 //   llm_pick     blocks share the logits, the last one done takes the largest: the next token, for the device and the host
@@ -14,6 +14,7 @@
 // Judge: the CPU's steps (models/llm/ops_cpu.c), and through them transformers.
 #include "llm_choice.cuh"
 #include "llm_types.cuh"
+#include "moe_group.cuh"
 
 #include "overlap.cuh"
 
@@ -162,18 +163,8 @@ extern "C" __global__ void __launch_bounds__(1024) llm_group(const __grid_consta
 {
     let_next_begin();
     wait_for_earlier();
-    __shared__ int counts[1024];
-    const int e = threadIdx.x;
-    int n = 0;
-    for (int k = 0; k < a.n_pairs; k++) n += a.chosen[k] == e;
-    counts[e] = n;
-    __syncthreads();
-    int at = 0;
-    for (int k = 0; k < e; k++) at += counts[k];
-    a.offsets[e] = at;
-    if (e == a.n_experts - 1) a.offsets[a.n_experts] = at + n;
-    for (int k = 0; k < a.n_pairs; k++)
-        if (a.chosen[k] == e) a.slots[k] = at++;
+    __shared__ int begins[1025];
+    group_by_expert(a.chosen, a.n_pairs, a.n_experts, begins, a.offsets, a.slots);
 }
 
 extern "C" __global__ void __launch_bounds__(256) llm_gather(const __grid_constant__ wt_llm_mix_args a)

@@ -220,3 +220,63 @@ static __device__ __forceinline__ void finish(const wt_mm_args &a, int part, con
     if (a.gated) v *= biased(a.parts[1], t.stack, r, v1);
     store(a, p, t, i, r, v);
 }
+
+// ---- four neighbours of a row of y at once
+
+static __device__ __forceinline__ int bytes_of(int y_type)
+{
+    return y_type == WT_MM_F32 || y_type == WT_MM_I32 ? 4 : 2;
+}
+
+// Elements r .. r + 3 are there, and y is aligned to four.
+static __device__ __forceinline__ bool is_whole(const wt_mm_args &a, const wt_mm_part &part, int r)
+{
+    const int bytes = bytes_of(a.y_type);
+    const long long all = (long long)part.y | part.y_stride * bytes | part.y_batch * bytes;
+    return r + 4 <= part.rows && all % (4 * bytes) == 0;
+}
+
+// Returns what y is then.
+static __device__ __forceinline__ float4 store_four(const wt_mm_args &a, unsigned char *y, float4 v)
+{
+    if (a.y_type == WT_MM_F32) {
+        if (a.add) {
+            const float4 b = *(const float4 *)y;
+            v = {v.x + b.x, v.y + b.y, v.z + b.z, v.w + b.w};
+        }
+        *(float4 *)y = v;
+        return v;
+    }
+    if (a.add) {
+        const ushort4 b = *(const ushort4 *)y;
+        const bool f16 = a.y_type == WT_MM_F16;
+        v = {v.x + (f16 ? f32_of_f16(b.x) : f32_of_bf16(b.x)), v.y + (f16 ? f32_of_f16(b.y) : f32_of_bf16(b.y)),
+             v.z + (f16 ? f32_of_f16(b.z) : f32_of_bf16(b.z)), v.w + (f16 ? f32_of_f16(b.w) : f32_of_bf16(b.w))};
+    }
+    *(uint2 *)y = {pair_of(a.y_type, v.x, v.y), pair_of(a.y_type, v.z, v.w)};
+    return v;
+}
+
+// Scale and bias of four rows of W; scales that are not constant along columns were applied before, but for a tensor's.
+struct factors {
+    float4 scale, bias;
+};
+
+static __device__ __forceinline__ factors factors_of(const wt_mm_args &a, const wt_mm_part &part, int stack, int r,
+                                                     bool constant)
+{
+    float scale[4], bias[4];
+#pragma unroll
+    for (int c = 0; c < 4; c++) {
+        const int row = r + c < part.rows ? r + c : part.rows - 1;
+        scale[c] = constant ? scale_at(a, part, stack, row, 0) : part.tensor_scale ? *part.tensor_scale : 1;
+        bias[c] = part.bias ? part.bias[(long long)stack * part.rows + row] : 0;
+    }
+    return {{scale[0], scale[1], scale[2], scale[3]}, {bias[0], bias[1], bias[2], bias[3]}};
+}
+
+static __device__ __forceinline__ float4 finished(const factors &f, float4 sum, float x_scale)
+{
+    return {sum.x * (f.scale.x * x_scale) + f.bias.x, sum.y * (f.scale.y * x_scale) + f.bias.y,
+            sum.z * (f.scale.z * x_scale) + f.bias.z, sum.w * (f.scale.w * x_scale) + f.bias.w};
+}

@@ -28,6 +28,8 @@
 #define WT_MM_WGMMA_THREADS 384 // of a block of matmul_wgmma
 #define WT_MM_WGMMA_SUMS    (8 * 16 * 64) // that it finishes at a time
 #define WT_MM_WGMMA_WARPS   8             // that multiply
+#define WT_MM_WGMMA_SQUARES 64            // elements whose squares matmul_wgmma adds first
+#define WT_MM_SKINNY_SQUARES 16           // and matmul_skinny
 #define WT_MM_SKINNY_WARPS  16            // most of a block of matmul_skinny
 #define WT_MM_SKINNY_PITCH  17            // floats between rows of x in its shared memory
 #define WT_MM_SKINNY_STEP   (16 * 64 + 64) // bytes of a step of 16 rows of W there, of which neighbours meet other banks
@@ -64,6 +66,11 @@ typedef struct wt_mm_args {
     int w_type, x_type, y_type, scale_type;
     int activation, gated, add;
     int overlap; ///< with the launch before, which does not write W
+    const float *norm_weight; ///< [rows] of part 0: y times it to `normed`; NULL = none
+    unsigned short *normed;   ///< [m][rows] of bf16
+    float *squares;           ///< [m][rows / WT_MM_.._SQUARES] sums of y's
+    const float *x_squares;   ///< [m][columns / WT_MM_.._SQUARES] sums of what x was made of; NULL = x is as it is
+    float norm_eps;           ///< of x's mean square
 } wt_mm_args;
 
 /// What tensor copies are told of a matrix: wt_tensor_map of <warptone/kernel.h>.
@@ -76,6 +83,7 @@ typedef struct wt_mm_wgmma_args {
     wt_mm_args args;
     int n_tiles;    ///< that the blocks of the grid share out
     int n_slices;   ///< of the columns of a tile, by as many blocks
+    int x_rows;     ///< that are copied at once
     void *partial;  ///< sums of slices: [n_tiles][n_slices][warps][sums of a lane / 4][32][4]
     int *arrived;   ///< [n_tiles][warps], 0 before and after
 } wt_mm_wgmma_args;

@@ -1,12 +1,16 @@
 // Products with few rows of x, bound by the reading of W: y = x W^T on tensor cores, W the 16 x 16 side and x the 8
-// wide one, so that 8 rows of x cost what one costs. A block takes 16 rows of W (of both matrices of a gated product) at
-// a time, and while it ends with them the next ones are on their way; its warps share the columns, chunk by chunk. In a
-// step the four lanes of a row read 64 bytes of it, 16 each, and use them where they are: the order of the columns in a product is free as long as x comes in the same one. Sums of the
-// warps are added in order in shared memory. What is summed for a row of x, and in which order, depends on no other
-// row. Scales: constant along columns they wait for the end (MM_SCALES 0); of groups that fill whole steps (1) each
-// step's sums are scaled; of smaller groups (2) the four lanes first exchange their words, so that each product is
-// within one group; of groups of 16 nibbles (3) the weights themselves are scaled, which is exact for NVFP4. Reads W
-// once, x once a block through L1. Judge: the CPU.
+// wide one, so that 8 rows of x cost what one costs. A block takes 16 rows of W (of both matrices of a gated product)
+// at a time, and while it ends with them the next ones are on their way; its warps share the columns, chunk by chunk.
+// In a step the four lanes of a row read 64 bytes of it, 16 each, and use them where they are: the order of the columns
+// in a product is free as long as x comes in the same one. Sums of the warps are added in order in shared memory. What
+// is summed for a row of x, and in which order, depends on no other row.
+//
+// Scales: constant along columns they wait for the end (MM_SCALES 0); of groups that fill whole steps (1) each step's
+// sums are scaled; of smaller groups (2) the four lanes first exchange their words, so that each product is within one
+// group; of groups of 16 nibbles (3) the weights themselves are scaled, which is exact for NVFP4.
+//
+// Reads W once, x once a block through L1; its first copies begin before the launch before has ended (overlap.cuh).
+// Judge: the CPU.
 #ifndef MM_W
 #    define MM_W      2
 #    define MM_X      2
@@ -389,10 +393,39 @@ static __device__ __forceinline__ void multiply(const wt_mm_args &a, const item 
     }
 }
 
+// What row i of x's sums are multiplied with, 1 over the root of the mean square of what it was made of, to shared memory:
+// a warp a row.
+static __device__ __forceinline__ void scale_rows(const wt_mm_args &a, float *scales)
+{
+    const int n = a.columns / WT_MM_SKINNY_SQUARES;
+    for (int i = threadIdx.x / 32; i < a.m; i += blockDim.x / 32) {
+        float sum = 0;
+        for (int k = threadIdx.x % 32; k < n; k += 32) sum += a.x_squares[(long long)i * n + k];
+        for (int step = 16; step; step /= 2) sum += __shfl_xor_sync(ALL, sum, step);
+        if (threadIdx.x % 32 == 0) scales[i] = 1 / sqrtf(sum / (float)a.columns + a.norm_eps);
+    }
+}
+
+// y += v, and for the norm that follows y times its weight, and the squares of the 16 neighbours that 16 lanes have.
+static __device__ __forceinline__ void finish_normed(const wt_mm_args &a, int i, int r, float v)
+{
+    const wt_mm_part &p = a.parts[0];
+    float *y = (float *)p.y + i * p.y_stride + r;
+    v = activated(a.activation, biased(p, 0, r, v));
+    if (a.add) v += *y;
+    *y = v;
+    a.normed[(long long)i * p.rows + r] = bf16_of_f32(v * a.norm_weight[r]);
+    float square = v * v;
+#pragma unroll
+    for (int step = 8; step; step /= 2) square += __shfl_xor_sync(0xffffu << (threadIdx.x & 16), square, step);
+    if (r % 16 == 0) a.squares[(long long)i * (p.rows / WT_MM_SKINNY_SQUARES) + r / WT_MM_SKINNY_SQUARES] = square;
+}
+
 typedef mm_sum shared_sums[MM_PAIR][WIDTH][WT_MM_SKINNY_PITCH]; // [row of x][row of W]
 
 // An item's sums, of each warp in `shared`, added in order and finished.
-static __device__ __forceinline__ void finish_item(const wt_mm_args &a, const item &it, const shared_sums *shared)
+static __device__ __forceinline__ void finish_item(const wt_mm_args &a, const item &it, const shared_sums *shared,
+                                                   const float *x_norms)
 {
     for (int at = threadIdx.x; at < 16 * it.tile.count; at += blockDim.x) {
         const int i = at / 16, r = it.first + at % 16;
@@ -411,9 +444,13 @@ static __device__ __forceinline__ void finish_item(const wt_mm_args &a, const it
                           : p.tensor_scale ? *p.tensor_scale
                                            : 1;
             if (MM_X_IS_8 && a.x_scales) scale *= a.x_scales[it.tile.first + i];
+            if (MM_X == WT_MM_BF16 && a.x_squares) scale *= x_norms[i];
             v[m] = (float)sum * scale;
         }
-        if (MM_X != WT_MM_I8 || a.y_type != WT_MM_I32) finish(a, it.part, it.tile, i, r, v[0], v[1]);
+        if (MM_X == WT_MM_BF16 && MM_PAIR == 1 && a.norm_weight)
+            finish_normed(a, i, r, v[0]);
+        else if (MM_X != WT_MM_I8 || a.y_type != WT_MM_I32)
+            finish(a, it.part, it.tile, i, r, v[0], v[1]);
     }
 }
 
@@ -421,6 +458,7 @@ extern "C" __global__ void __launch_bounds__(32 * WT_MM_SKINNY_WARPS)
     matmul_skinny(const __grid_constant__ wt_mm_args a)
 {
     extern __shared__ uint4 skinny_shared[];
+    __shared__ float x_norms[16];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32, n_items = n_items_of(a);
     shared_sums *shared = (shared_sums *)skinny_shared; // of each warp, of two items in turn
     let_next_begin();
@@ -433,6 +471,7 @@ extern "C" __global__ void __launch_bounds__(32 * WT_MM_SKINNY_WARPS)
 #pragma unroll
     for (int n = 0; n < MM_STAGES - 1; n++) copy_next(a, n_items, &c);
     wait_for_earlier(); // nothing but W is read before
+    if (MM_X == WT_MM_BF16 && a.x_squares) scale_rows(a, x_norms); // there after the block's next barrier
     int slot = 0, turn = 0;
     for (int at = blockIdx.x; at < n_items; at += gridDim.x) {
         item it;
@@ -448,7 +487,7 @@ extern "C" __global__ void __launch_bounds__(32 * WT_MM_SKINNY_WARPS)
                 for (int k = 0; k < 4; k++)
                     of_item[warp][m][8 * n + lane % 4 * 2 + k % 2][lane / 4 + k / 2 * 8] = sums[m][n][k];
         __syncthreads(); // and whoever comes back to these sums is past them: the other item's come between
-        finish_item(a, it, of_item);
+        finish_item(a, it, of_item, x_norms);
         turn ^= 1;
     }
     copy_async_wait<0>();

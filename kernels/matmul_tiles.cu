@@ -6,9 +6,9 @@
 // Where both sides are as the tensor cores take them, ldmatrix brings half a step to registers while the half before is
 // multiplied, also across steps; a row's 16-byte pieces are exchanged so that eight rows meet all banks once.
 // Else four lanes use 16 bytes each of a row where they lie, as matmul_skinny does, so neither side is rearranged: rows
-// close up, and eight lanes of a load meet all 32 banks once. Where a step of x is longer than 64 bytes, its 16-byte pieces
-// are dealt out to planes such that this holds for each. Scales along columns are applied to the weights, rounded to MM_X
-// (MM_SCALES 3, 4 when a vector has one), constant ones at the end.
+// close up, and eight lanes of a load meet all 32 banks once. Where a step of x is longer than 64 bytes, its 16-byte
+// pieces are dealt out to planes such that this holds for each. Scales along columns are applied to the weights, rounded
+// to MM_X (MM_SCALES 3, 4 when a vector has one), constant ones at the end.
 #ifndef MM_W
 #    define MM_W      2
 #    define MM_X      2
@@ -76,8 +76,8 @@ static __device__ __forceinline__ void load(const wt_mm_args &a, const source &s
 #pragma unroll
         for (int u = 0; u < UNITS; u++) {
             const int c = u * 4 + piece, column = k + c * UNIT;
-            copy_async_16(&to->x[c % UNITS][at][place_of(at, c / UNITS)], s.x[i] + (column < a.columns ? (k / UNIT + c) * 16ll : 0),
-                          column < a.columns);
+            copy_async_16(&to->x[c % UNITS][at][place_of(at, c / UNITS)],
+                          s.x[i] + (column < a.columns ? (k / UNIT + c) * 16ll : 0), column < a.columns);
         }
     }
 }
@@ -199,26 +199,49 @@ static __device__ __forceinline__ void lay_out(mm_sum (*sums)[8][4], mm_sum *all
             }
 }
 
+static __device__ __forceinline__ float4 four_at(const mm_sum *sums)
+{
+    const uint4 w = *(const uint4 *)sums;
+    if (MM_X == WT_MM_I8) return {(float)(int)w.x, (float)(int)w.y, (float)(int)w.z, (float)(int)w.w};
+    return {__uint_as_float(w.x), __uint_as_float(w.y), __uint_as_float(w.z), __uint_as_float(w.w)};
+}
+
+// A thread has four neighbours of some rows of y, lanes side by side.
 static __device__ void finish_all(const wt_mm_args &a, const mm_place &p, const mm_sum *all)
 {
-    const int n_rows = SIZE / MM_PAIR, at = threadIdx.x % n_rows, r = p.first + at;
+    const int lanes = SIZE / MM_PAIR / 4, r = p.first + threadIdx.x % lanes * 4;
     const wt_mm_part &part = a.parts[p.part], &other = a.parts[MM_PAIR - 1];
     if (r >= part.rows) return;
-    const bool constant = MM_SCALES == 0;
-    const float scale = constant ? scale_at(a, part, p.tile.stack, r, 0) : part.tensor_scale ? *part.tensor_scale : 1;
-    const float scale1 = MM_PAIR == 1         ? 0
-                         : constant           ? scale_at(a, other, p.tile.stack, r, 0)
-                         : other.tensor_scale ? *other.tensor_scale
-                                              : 1;
-    for (int i = threadIdx.x / n_rows; i < p.tile.count; i += MM_PAIR) {
-        const mm_sum sum = all[i * PITCH + at];
-        if (MM_X == WT_MM_I8 && a.y_type == WT_MM_I32) {
-            store_sum(part, p.tile, i, r, sum);
+    const bool bare = MM_X == WT_MM_I8 && a.y_type == WT_MM_I32, whole = !bare && is_whole(a, part, r);
+    const factors f = factors_of(a, part, p.tile.stack, r, MM_SCALES == 0);
+    const factors f1 = MM_PAIR == 2 ? factors_of(a, other, p.tile.stack, r, MM_SCALES == 0) : f;
+    const int bytes = bytes_of(a.y_type);
+    unsigned char *y =
+        (unsigned char *)part.y + (p.tile.y_batches * part.y_batch + p.tile.first * part.y_stride + r) * bytes;
+#pragma unroll 4
+    for (int i = threadIdx.x / lanes; i < p.tile.count; i += THREADS / lanes) {
+        const mm_sum *sums = all + i * PITCH + (r - p.first);
+        if (bare) {
+            for (int c = 0; c < 4; c++)
+                if (r + c < part.rows) store_sum(part, p.tile, i, r + c, (int)sums[c]);
             continue;
         }
         const float x = MM_X_IS_8 && a.x_scales ? a.x_scales[p.tile.first + i] : 1;
-        finish(a, p.part, p.tile, i, r, (float)sum * (scale * x),
-               MM_PAIR == 2 ? (float)all[i * PITCH + 64 + at] * (scale1 * x) : 0);
+        float4 v = finished(f, four_at(sums), x);
+        if (a.activation)
+            v = {activated(a.activation, v.x), activated(a.activation, v.y), activated(a.activation, v.z),
+                 activated(a.activation, v.w)};
+        if (MM_PAIR == 2) {
+            const float4 v1 = finished(f1, four_at(sums + 64), x);
+            v = {v.x * v1.x, v.y * v1.y, v.z * v1.z, v.w * v1.w};
+        }
+        if (whole) {
+            store_four(a, y + i * part.y_stride * bytes, v);
+            continue;
+        }
+        const float each[4] = {v.x, v.y, v.z, v.w};
+        for (int c = 0; c < 4; c++)
+            if (r + c < part.rows) store(a, part, p.tile, i, r + c, each[c]);
     }
 }
 

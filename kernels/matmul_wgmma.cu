@@ -7,9 +7,9 @@
 // by one warpgroup while the other multiplies.
 // Bound by tensor cores; an element is summed in the order of the columns.
 //
-// With MM_ROWS 64 for few rows of x, where it is bound by the reading of W: the warpgroups share the tile's rows of W.
-// Where tiles are fewer than SMs a tile's columns are parted in slices, by a block each; the warp that ends last adds the
-// slices' sums in order. The first copies of W begin before the launch before has ended (overlap.cuh). Judge: the CPU.
+// With MM_ROWS 64 for up to 64 rows of x, where it is bound by the reading of W: the warpgroups share the tile's rows of
+// W. Where tiles are fewer than SMs a tile's columns are parted in slices, by a block each; the warp that ends last adds
+// the slices' sums in order. The first copies of W begin before the launch before has ended (overlap.cuh). Judge: the CPU.
 //
 // Architecture: sm_90a
 #ifndef MM_X
@@ -44,6 +44,7 @@ struct stage {
 struct shared {
     stage stages[MM_STAGES];
     mm_sum sums[WARPS][16][CHUNK];
+    float scales[WARPS][16]; // of rows of x
     unsigned long long full[MM_STAGES], empty[MM_STAGES];
 };
 
@@ -81,6 +82,12 @@ static __device__ __forceinline__ span span_of(const wt_mm_wgmma_args &g, int sl
     return {first, n_steps * (slice + 1) / g.n_slices - first};
 }
 
+// Rows of x that are not copied may hold anything: only rows of y come of them that are not there.
+static __device__ __forceinline__ int bytes_of_stage(const wt_mm_wgmma_args &g)
+{
+    return FEW ? (g.x_rows + MM_N) * 128 : (int)sizeof(stage);
+}
+
 static __device__ __forceinline__ void copy_x(const wt_mm_wgmma_args &g, const mm_place &p, int step, shared *s, int to)
 {
     copy_box(s->stages[to].x, &g.x, step * SPAN, p.tile.first, (int)p.tile.y_batches, &s->full[to]);
@@ -100,7 +107,7 @@ static __device__ int copy_first(const wt_mm_wgmma_args &g, const mm_place &p, c
 {
     const int n = of.n < MM_STAGES ? of.n : MM_STAGES;
     for (int k = 0; k < n; k++) {
-        barrier_expect(&s->full[k], sizeof(stage));
+        barrier_expect(&s->full[k], bytes_of_stage(g));
         copy_w(g, p, of.first + k, s, k);
     }
     wait_for_earlier();
@@ -123,7 +130,7 @@ static __device__ void copy_all(const wt_mm_wgmma_args &g, shared *s)
         const span of = span_of(g, at % g.n_slices);
         for (int k = is_first ? copy_first(g, p, of, s, &t) : 0; k < of.n; k++) {
             barrier_wait(&s->empty[t.stage], t.parity ^ 1);
-            barrier_expect(&s->full[t.stage], sizeof(stage));
+            barrier_expect(&s->full[t.stage], bytes_of_stage(g));
             copy_w(g, p, of.first + k, s, t.stage);
             copy_x(g, p, of.first + k, s, t.stage);
             advance(&t);
@@ -214,8 +221,10 @@ static __device__ __forceinline__ void multiply_tile(const wt_mm_args &, const m
 }
 #endif
 
-// The sums of one of a tile's slices are put aside. The warp that comes last gets those of all, added in order, and true.
-static __device__ __forceinline__ bool add_slices(const wt_mm_wgmma_args &g, int tile, int slice, int warp, mm_sum *sums)
+// The sums of one of a tile's slices are put aside. The warp that comes last gets those of all, added in order, and
+// true.
+static __device__ __forceinline__ bool add_slices(const wt_mm_wgmma_args &g, int tile, int slice, int warp,
+                                                  mm_sum *sums)
 {
     const int lane = threadIdx.x % 32, n = GROUP_N / 8, apart = WARPS * n * 32;
     mm_sum_4 *of_warp = (mm_sum_4 *)g.partial + ((long long)tile * g.n_slices * WARPS + warp) * n * 32 + lane;
@@ -231,6 +240,7 @@ static __device__ __forceinline__ bool add_slices(const wt_mm_wgmma_args &g, int
     if (!lane) *arrived = 0;
 #pragma unroll
     for (int i = 0; i < GROUP_N / 2; i++) sums[i] = 0;
+#pragma unroll 2 // that many slices' sums are on their way
     for (int k = 0; k < g.n_slices; k++)
 #pragma unroll
         for (int i = 0; i < n; i++) {
@@ -264,59 +274,41 @@ static __device__ __forceinline__ void lay_out(const mm_sum *d, mm_sum (*sums)[C
         }
 }
 
-static __device__ __forceinline__ int bytes_of(int y_type)
+// Four elements r .. of row i of y for the norm that follows; 16 lanes have the row's chunk, all of them here.
+static __device__ __forceinline__ void norm_four(const wt_mm_args &a, int i, int r, float4 v)
 {
-    return y_type == WT_MM_F32 || y_type == WT_MM_I32 ? 4 : 2;
-}
-
-// Elements r .. r + 3 are there, and y is aligned to four.
-static __device__ __forceinline__ bool is_whole(const wt_mm_args &a, const wt_mm_part &part, int r)
-{
-    const int bytes = bytes_of(a.y_type);
-    const long long all = (long long)part.y | part.y_stride * bytes | part.y_batch * bytes;
-    return r + 4 <= part.rows && all % (4 * bytes) == 0;
-}
-
-static __device__ __forceinline__ void store_four(const wt_mm_args &a, unsigned char *y, float4 v)
-{
-    if (a.y_type == WT_MM_F32) {
-        if (a.add) {
-            const float4 b = *(const float4 *)y;
-            v = {v.x + b.x, v.y + b.y, v.z + b.z, v.w + b.w};
-        }
-        *(float4 *)y = v;
-        return;
-    }
-    if (a.add) {
-        const ushort4 b = *(const ushort4 *)y;
-        const bool f16 = a.y_type == WT_MM_F16;
-        v = {v.x + (f16 ? f32_of_f16(b.x) : f32_of_bf16(b.x)), v.y + (f16 ? f32_of_f16(b.y) : f32_of_bf16(b.y)),
-             v.z + (f16 ? f32_of_f16(b.z) : f32_of_bf16(b.z)), v.w + (f16 ? f32_of_f16(b.w) : f32_of_bf16(b.w))};
-    }
-    *(uint2 *)y = {pair_of(a.y_type, v.x, v.y), pair_of(a.y_type, v.z, v.w)};
-}
-
-// Scale and bias of four rows of W.
-struct factors {
-    float4 scale, bias;
-};
-
-static __device__ __forceinline__ factors factors_of(const wt_mm_args &a, const wt_mm_part &part, int stack, int r)
-{
-    float scale[4], bias[4];
+    const int rows = a.parts[0].rows;
+    const float4 w = *(const float4 *)(a.norm_weight + r);
+    const long long at = (long long)i * rows + r;
+    *(uint2 *)(a.normed + at) = {pair_of(WT_MM_BF16, v.x * w.x, v.y * w.y), pair_of(WT_MM_BF16, v.z * w.z, v.w * w.w)};
+    float squares = v.x * v.x + v.y * v.y + (v.z * v.z + v.w * v.w);
 #pragma unroll
-    for (int c = 0; c < 4; c++) {
-        const int row = r + c < part.rows ? r + c : part.rows - 1;
-        scale[c] = MM_SCALES ? 1 : scale_at(a, part, stack, row, 0);
-        bias[c] = part.bias ? part.bias[(long long)stack * part.rows + row] : 0;
-    }
-    return {{scale[0], scale[1], scale[2], scale[3]}, {bias[0], bias[1], bias[2], bias[3]}};
+    for (int step = 8; step; step /= 2)
+        squares += __shfl_xor_sync(0xffffu << (threadIdx.x & 16), squares, step);
+    if (threadIdx.x % 16) return;
+    a.squares[(long long)i * (rows / WT_MM_WGMMA_SQUARES) + r / WT_MM_WGMMA_SQUARES] = squares;
 }
 
-static __device__ __forceinline__ float4 finished(const factors &f, mm_sum_4 sum, float x_scale)
+// What the sums of a warp's rows first .. are multiplied with: 1 over the root of the mean square of what x was made of.
+static __device__ __forceinline__ void scale_rows(const wt_mm_args &a, int first, float *scales)
 {
-    return {(float)sum.x * (f.scale.x * x_scale) + f.bias.x, (float)sum.y * (f.scale.y * x_scale) + f.bias.y,
-            (float)sum.z * (f.scale.z * x_scale) + f.bias.z, (float)sum.w * (f.scale.w * x_scale) + f.bias.w};
+    const int lane = threadIdx.x % 32, n = a.columns / WT_MM_WGMMA_SQUARES;
+    float sums[16] = {};
+    for (int k = lane; k < n; k += 32)
+#pragma unroll
+        for (int row = 0; row < 16; row++)
+            if (first + row < a.m) sums[row] += a.x_squares[(long long)(first + row) * n + k];
+#pragma unroll
+    for (int row = 0; row < 16; row++)
+        for (int step = 16; step; step /= 2) sums[row] += __shfl_xor_sync(ALL, sums[row], step);
+    if (lane) return;
+#pragma unroll
+    for (int row = 0; row < 16; row++) scales[row] = 1 / sqrtf(sums[row] / (float)a.columns + a.norm_eps);
+}
+
+static __device__ __forceinline__ float4 floats_of(mm_sum_4 sum)
+{
+    return {(float)sum.x, (float)sum.y, (float)sum.z, (float)sum.w};
 }
 
 static __device__ __forceinline__ float4 activated_4(float4 v)
@@ -327,15 +319,15 @@ static __device__ __forceinline__ float4 activated_4(float4 v)
 
 // Rows first_row .. of the tile, at most 16, columns `column` .. of the tile's part: lanes side by side in a row.
 static __device__ __forceinline__ void finish_chunk(const wt_mm_args &a, const mm_place &p, mm_sum (*sums)[CHUNK],
-                                                    int first_row, int column)
+                                                    const float *scales, int first_row, int column)
 {
     const int lanes = CHUNK / MM_PAIR / 4, lane = threadIdx.x % 32, unit = lane % lanes;
     const int r = p.first + column + 4 * unit, n_rows = min(16, p.tile.count - first_row);
     const wt_mm_part &part = a.parts[p.part];
     if (r >= part.rows) return;
     const bool whole = is_whole(a, part, r), bare = MM_X == WT_MM_I8 && a.y_type == WT_MM_I32;
-    const factors f = factors_of(a, part, p.tile.stack, r);
-    const factors f1 = MM_PAIR == 2 ? factors_of(a, a.parts[1], p.tile.stack, r) : f;
+    const factors f = factors_of(a, part, p.tile.stack, r, !MM_SCALES);
+    const factors f1 = MM_PAIR == 2 ? factors_of(a, a.parts[1], p.tile.stack, r, !MM_SCALES) : f;
     const int bytes = bytes_of(a.y_type);
     unsigned char *y = (unsigned char *)part.y +
                        (p.tile.y_batches * part.y_batch + (p.tile.first + first_row) * part.y_stride + r) * bytes;
@@ -355,14 +347,17 @@ static __device__ __forceinline__ void finish_chunk(const wt_mm_args &a, const m
                 if (r + c < part.rows) store_sum(part, p.tile, i, r + c, all[c]);
             continue;
         }
-        const float x_scale = MM_X_IS_8 && a.x_scales ? a.x_scales[p.tile.first + i] : 1;
-        float4 v = activated_4(finished(f, sum, x_scale));
+        const float x_scale = MM_X_IS_8 && a.x_scales  ? a.x_scales[p.tile.first + i]
+                              : FEW && a.x_squares ? scales[row]
+                                                   : 1;
+        float4 v = activated_4(finished(f, floats_of(sum), x_scale));
         if (MM_PAIR == 2) {
-            const float4 v1 = finished(f1, *(const mm_sum_4 *)unit_of(sums, row, lanes + unit), x_scale);
+            const float4 v1 = finished(f1, floats_of(*(const mm_sum_4 *)unit_of(sums, row, lanes + unit)), x_scale);
             v = {v.x * v1.x, v.y * v1.y, v.z * v1.z, v.w * v1.w};
         }
         if (whole) {
-            store_four(a, to, v);
+            v = store_four(a, to, v);
+            if (FEW && MM_PAIR == 1 && a.norm_weight) norm_four(a, i, r, v);
             continue;
         }
         const float all[4] = {v.x, v.y, v.z, v.w};
@@ -372,7 +367,8 @@ static __device__ __forceinline__ void finish_chunk(const wt_mm_args &a, const m
 }
 
 static __device__ __forceinline__ void finish_tile(const wt_mm_args &a, const mm_place &p, mm_sum (*sums)[CHUNK],
-                                                   int first_row, int first_column, const mm_sum *d)
+                                                   const float *scales, int first_row, int first_column,
+                                                   const mm_sum *d)
 {
     if (first_row >= p.tile.count) return;
 #pragma unroll
@@ -382,7 +378,7 @@ static __device__ __forceinline__ void finish_tile(const wt_mm_args &a, const mm
         lay_out(first, sums, 0);
         lay_out(second, sums, CHUNK / 8);
         __syncwarp();
-        finish_chunk(a, p, sums, first_row, first_column + q * (CHUNK / MM_PAIR));
+        finish_chunk(a, p, sums, scales, first_row, first_column + q * (CHUNK / MM_PAIR));
     }
 }
 
@@ -392,6 +388,7 @@ static __device__ void multiply_all(const wt_mm_wgmma_args &g, shared *s)
     const int first_row = 16 * (FEW ? warp % 4 : warp), first_column = FEW ? group * BOX : 0;
     cursor t = {0, 0};
     wait_for_earlier(); // whose results are added to, or read until then what is written here
+    if (FEW && g.args.x_squares) scale_rows(g.args, first_row, s->scales[warp]);
     if (IN_TURNS && group == 1) turn_give(0); // the first; the last one given is not taken
     for (int at = blockIdx.x; at < g.n_tiles * g.n_slices; at += gridDim.x) {
         const int tile = at / g.n_slices, slice = at % g.n_slices;
@@ -400,12 +397,13 @@ static __device__ void multiply_all(const wt_mm_wgmma_args &g, shared *s)
         if (!find_tile(g, tile, &p)) continue;
         multiply_tile(g.args, p, span_of(g, slice).n, s, group, &t, sums);
         if (FEW && g.n_slices > 1 && !add_slices(g, tile, slice, warp, sums)) continue;
-        finish_tile(g.args, p, s->sums[warp], first_row, first_column, sums);
+        finish_tile(g.args, p, s->sums[warp], s->scales[warp], first_row, first_column, sums);
     }
 }
 
-// One warpgroup copies, with the registers that a thread of it needs; two multiply with the rest of 65536.
-extern "C" __global__ void __launch_bounds__(WT_MM_WGMMA_THREADS, 1)
+// One warpgroup copies, with the registers that a thread of it needs; two multiply with the rest of 65536. Of few rows of x
+// two blocks share an SM: one of the next launch asks for its W while this one ends.
+extern "C" __global__ void __launch_bounds__(WT_MM_WGMMA_THREADS, FEW ? 2 : 1)
     matmul_wgmma(const __grid_constant__ wt_mm_wgmma_args g)
 {
     extern __shared__ unsigned char wgmma_shared[];
@@ -421,10 +419,10 @@ extern "C" __global__ void __launch_bounds__(WT_MM_WGMMA_THREADS, 1)
     }
     __syncthreads();
     if (threadIdx.x < 128) {
-        registers_down<40>();
+        if (!FEW) registers_down<40>();
         if (threadIdx.x == 0) copy_all(g, s);
     } else {
-        registers_up<232>();
+        if (!FEW) registers_up<232>();
         multiply_all(g, s);
     }
 }

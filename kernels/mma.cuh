@@ -22,6 +22,14 @@ static __device__ __forceinline__ unsigned short bf16_of_f32(float f)
     return h;
 }
 
+// 2^x to 2^-22 of it; 0 below all floats that are none.
+static __device__ __forceinline__ float power_of_2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 // a b + c of two bf16, or two f16, in a word.
 static __device__ __forceinline__ unsigned fma_bf16x2(unsigned a, unsigned b, unsigned c)
 {
@@ -71,12 +79,19 @@ static __device__ __forceinline__ void mma_e4m3(float *d, const unsigned *a, uns
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// 16 bytes, or 4, to shared memory, or zeros when not `valid`; both ends aligned. A group of them ends with commit; wait<n>
+// 16 bytes, 8 or 4, to shared memory, or zeros when not `valid`; both ends aligned. A group of them ends with commit; wait<n>
 // waits until all but the last n groups of this thread have arrived.
 static __device__ __forceinline__ void copy_async_16(void *shared, const void *from, bool valid)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(shared)),
                  "l"(from), "r"(valid ? 16 : 0)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void copy_async_8(void *shared, const void *from, bool valid)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"((unsigned)__cvta_generic_to_shared(shared)),
+                 "l"(from), "r"(valid ? 8 : 0)
                  : "memory");
 }
 

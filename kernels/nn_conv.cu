@@ -1,10 +1,11 @@
 // Convolution along time, plain, strided, dilated, in groups and transposed, in float; nn_conv_16.cu has 16-bit types.
 //
 //   nn_conv_few        a thread an output: groups of few outputs (depthwise), and what is no product of tiles
-//   nn_conv_f32        a block 128 rows x 128 positions, a thread 8 x 8; any types
-//   nn_conv_f32_small  a block 64 x 64, a thread 8 x 4; nn_conv_f32_split: four blocks of a cluster share the terms
+//   nn_conv_f32_128_s  a block 128 rows x 128 positions, a thread 8 x 8; s blocks of a cluster share the terms
+//   nn_conv_f32_64_s   a block 64 x 64, a thread 8 x 4
+//   nn_conv_any        likewise, of any types
 //
-// Terms come eight at a time to shared memory, [term][row] and [term][position], three steps ahead of their use (f32 by
+// Terms come eight at a time to shared memory, [term][row] and [term][position], three steps ahead of their use (F32 by
 // copies in the background). Judge: the CPU's (models/nn_conv.c), and torch.
 #include "nn_conv.cuh"
 
@@ -46,30 +47,34 @@ extern "C" __global__ void __launch_bounds__(256) nn_conv_few(nn_conv_args a)
 #define STAGES 4
 
 // What a thread brings of each step: four rows of a term, and four positions of one.
-template <int SIDE> struct carrier {
-    long long weights[4], x; // of the rows; of the signal's group
-    int n_taps[4], at[4];    // of the rows; of the positions
+struct carrier {
+    int weights[4], at[4], n_taps[4]; // where rows begin, of the group's weights; positions; taps of the rows
     int w_term, w_row, x_term, x_position;
+    const char *w, *x; // of the group
 };
 
-template <int SIDE> static __device__ __forceinline__ carrier<SIDE> carrier_of(const nn_conv_args &a, const tile &t)
+static __device__ __forceinline__ int bytes_of(int type) { return type == NN_F32 ? 4 : 2; }
+
+template <int SIDE> static __device__ __forceinline__ carrier carrier_of(const nn_conv_args &a, const tile &t)
 {
     const nn_conv_product &p = a.product;
-    carrier<SIDE> c;
+    carrier c;
     c.x_term = threadIdx.x / (SIDE / 4);
     c.x_position = threadIdx.x % (SIDE / 4);
     c.w_term = p.rows_inside ? c.x_term : threadIdx.x % TERMS;
     c.w_row = p.rows_inside ? c.x_position : threadIdx.x / TERMS;
-    c.x = t.n * a.x.strides[0] + (long long)t.group * a.inputs * a.x.strides[1];
+    c.w = (const char *)a.weight.data + t.group * a.next_group * bytes_of(a.weight.type);
+    c.x = (const char *)a.x.data +
+          (t.n * a.x.strides[0] + (long long)t.group * a.inputs * a.x.strides[1]) * bytes_of(a.x.type);
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-        c.weights[j] = weights_of(a, t, t.row + c.w_row + SIDE / 4 * j, &c.n_taps[j]);
+        c.weights[j] = (int)weights_of(a, t.row + c.w_row + SIDE / 4 * j, &c.n_taps[j]);
         c.at[j] = (t.position + c.x_position + SIDE / 4 * j) * p.x_step + p.at;
     }
     return c;
 }
 
-// Channel and tap of a term; the channel is beyond the last one's where there is no such term.
+// Channel and tap of a term; the channel is beyond the last one's, or the tap, where there is no such term.
 static __device__ __forceinline__ void term_of(const nn_conv_product &p, int k, int *channel, int *tap)
 {
     const int u = (int)__umulhi((unsigned)k, p.magic), v = k - u * p.inner;
@@ -77,47 +82,60 @@ static __device__ __forceinline__ void term_of(const nn_conv_product &p, int k, 
     *tap = p.taps_inside ? v : u;
 }
 
-static __device__ __forceinline__ void bring(float *to, const nn_vector &from, long long at, bool valid)
+template <bool ANY>
+static __device__ __forceinline__ void bring(float *to, const char *from, int type, long long at, bool valid)
 {
-    if (from.type == NN_F32) copy_async_4(to, (const float *)from.data + (valid ? at : 0), valid);
-    else *to = valid ? load(from.data, from.type, at) : 0;
+    if (ANY) *to = valid ? load(from, type, at) : 0;
+    else copy_async_4(to, (const float *)from + at, valid);
 }
 
 // Terms k .. k + TERMS - 1.
-template <int SIDE>
-static __device__ __forceinline__ void bring_step(const nn_conv_args &a, const carrier<SIDE> &c, int k, float *w, float *x)
+template <int SIDE, bool ANY>
+static __device__ __forceinline__ void bring_step(const nn_conv_args &a, const carrier &c, int k, float *w, float *x)
 {
     const nn_conv_product &p = a.product;
     int channel, tap;
     term_of(p, k + c.w_term, &channel, &tap);
-    const long long from = channel * a.weight.strides[1] + (long long)tap * p.merged * a.weight.strides[2];
+    const int from = channel * (int)a.weight.strides[1] + tap * p.merged * (int)a.weight.strides[2];
+    const int last = channel < a.inputs ? tap : a.taps; // no row has that one
 #pragma unroll
     for (int j = 0; j < 4; j++)
-        bring(w + c.w_term * (SIDE + 4) + c.w_row + SIDE / 4 * j, {a.weight.data, a.weight.type}, c.weights[j] + from,
-              channel < a.inputs && tap < c.n_taps[j]);
+        bring<ANY>(w + c.w_term * (SIDE + 4) + c.w_row + SIDE / 4 * j, c.w, a.weight.type, c.weights[j] + from,
+                   last < c.n_taps[j]);
     term_of(p, k + c.x_term, &channel, &tap);
-    const long long line = c.x + channel * a.x.strides[1];
+    const long long line = channel * a.x.strides[1];
+    const int shift = tap * p.at_step;
+    const unsigned length = channel < a.inputs && tap < p.n_taps ? (unsigned)a.length : 0;
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-        const int at = c.at[j] + tap * p.at_step;
-        bring(x + c.x_term * (SIDE + 4) + c.x_position + SIDE / 4 * j, {a.x.data, a.x.type}, line + at,
-              channel < a.inputs && tap < p.n_taps && (unsigned)at < (unsigned)a.length);
-    }
+    for (int j = 0; j < 4; j++)
+        bring<ANY>(x + c.x_term * (SIDE + 4) + c.x_position + SIDE / 4 * j, c.x, a.x.type, line + (c.at[j] + shift),
+                   (unsigned)(c.at[j] + shift) < length);
     copy_async_commit();
 }
 
-// Threads 16 y + x: rows 8 y .., positions 4 x .. of each 64.
+// Of a thread: warps have 32 rows and SIDE / 2 positions, lanes 8 y + x rows 4 y .. of each 16, positions 4 x .. of each 32.
+template <int SIDE> static __device__ __forceinline__ int row_of_thread()
+{
+    return threadIdx.x / 64 * 32 + threadIdx.x % 32 / 8 * 4;
+}
+
+template <int SIDE> static __device__ __forceinline__ int position_of_thread()
+{
+    return threadIdx.x / 32 % 2 * (SIDE / 2) + threadIdx.x % 8 * 4;
+}
+
 template <int SIDE>
 static __device__ __forceinline__ void add_terms(const float *w, const float *x, float (*sums)[SIDE / 16])
 {
-    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+    w += row_of_thread<SIDE>();
+    x += position_of_thread<SIDE>();
 #pragma unroll
     for (int k = 0; k < TERMS; k++) {
         float v[8], y[SIDE / 16];
 #pragma unroll
-        for (int i = 0; i < 8; i += 4) *(float4 *)(v + i) = *(const float4 *)(w + k * (SIDE + 4) + 8 * ty + i);
+        for (int i = 0; i < 8; i += 4) *(float4 *)(v + i) = *(const float4 *)(w + k * (SIDE + 4) + 4 * i);
 #pragma unroll
-        for (int i = 0; i < SIDE / 16; i += 4) *(float4 *)(y + i) = *(const float4 *)(x + k * (SIDE + 4) + 16 * i + 4 * tx);
+        for (int i = 0; i < SIDE / 16; i += 4) *(float4 *)(y + i) = *(const float4 *)(x + k * (SIDE + 4) + 8 * i);
 #pragma unroll
         for (int i = 0; i < 8; i++)
 #pragma unroll
@@ -125,7 +143,7 @@ static __device__ __forceinline__ void add_terms(const float *w, const float *x,
     }
 }
 
-template <int SIDE, int SPLITS> static __device__ __forceinline__ void conv_f32(const nn_conv_args &a)
+template <int SIDE, int SPLITS, bool ANY = false> static __device__ __forceinline__ void conv_f32(const nn_conv_args &a)
 {
     constexpr int stage = TERMS * (SIDE + 4);
     __shared__ float4 memory[2 * STAGES * stage / 4]; // weights, x; then 64 rows of sums
@@ -136,35 +154,48 @@ template <int SIDE, int SPLITS> static __device__ __forceinline__ void conv_f32(
     float sums[8][SIDE / 16] = {};
     let_next_begin();
     wait_for_earlier();
-    const carrier<SIDE> c = carrier_of<SIDE>(a, t);
+    const carrier c = carrier_of<SIDE>(a, t);
     for (int s = begin; s < begin + STAGES - 1; s++)
-        if (s < end) bring_step<SIDE>(a, c, s * TERMS, w + (s - begin) * stage, x + (s - begin) * stage);
+        if (s < end) bring_step<SIDE, ANY>(a, c, s * TERMS, w + (s - begin) * stage, x + (s - begin) * stage);
         else copy_async_commit();
     for (int s = begin; s < end; s++) {
         const int now = (s - begin) % STAGES, next = (s - begin + STAGES - 1) % STAGES;
         copy_async_wait<STAGES - 2>();
         __syncthreads(); // the step's terms are there, and those of the step before were used by all
-        if (s + STAGES - 1 < end) bring_step<SIDE>(a, c, (s + STAGES - 1) * TERMS, w + next * stage, x + next * stage);
+        if (s + STAGES - 1 < end) bring_step<SIDE, ANY>(a, c, (s + STAGES - 1) * TERMS, w + next * stage, x + next * stage);
         else copy_async_commit();
         add_terms<SIDE>(w + now * stage, x + now * stage, sums);
     }
-    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+    const int row = row_of_thread<SIDE>(), position = position_of_thread<SIDE>();
     for (int first = 0; first < SIDE; first += 64) {
         __syncthreads();
-        if (8 * ty >= first && 8 * ty < first + 64) {
+        if (row >= first && row < first + 64) {
 #pragma unroll
             for (int i = 0; i < 8; i++)
 #pragma unroll
                 for (int j = 0; j < SIDE / 16; j += 4)
-                    *(float4 *)(w + (8 * ty - first + i) * (SIDE + 4) + 16 * j + 4 * tx) = *(const float4 *)(sums[i] + j);
+                    *(float4 *)(w + (row - first + i % 4 + i / 4 * 16) * (SIDE + 4) + position + 8 * j) =
+                        make_float4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]);
         }
         finish<SIDE, SPLITS, 2 * SIDE, 64>(a, t, w, first);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256, 2) nn_conv_f32(nn_conv_args a) { conv_f32<128, 1>(a); }
-extern "C" __global__ void __launch_bounds__(128, 4) nn_conv_f32_small(nn_conv_args a) { conv_f32<64, 1>(a); }
-extern "C" __global__ void IN_CLUSTERS __launch_bounds__(128, 4) nn_conv_f32_split(nn_conv_args a)
+#define KERNEL(side, splits, blocks)                                                                                   \
+    extern "C" __global__ void CLUSTER_##splits    __launch_bounds__(2 * side, blocks)                                 \
+        nn_conv_f32_##side##_##splits(const __grid_constant__ nn_conv_args a)                                          \
+    {                                                                                                                  \
+        conv_f32<side, splits>(a);                                                                                     \
+    }
+
+KERNEL(128, 1, 2)
+KERNEL(128, 2, 2)
+KERNEL(128, 3, 2)
+KERNEL(128, 4, 2)
+KERNEL(64, 1, 4)
+KERNEL(64, 8, 4)
+
+extern "C" __global__ void __launch_bounds__(128, 4) nn_conv_any(const __grid_constant__ nn_conv_args a)
 {
-    conv_f32<64, SPLITS_MOST>(a);
+    conv_f32<64, 1, true>(a);
 }

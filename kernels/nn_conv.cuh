@@ -5,10 +5,12 @@
 
 #include "overlap.cuh"
 
-#define SPLITS_MOST 4
-
 #if __CUDA_ARCH__ >= 900
-#    define IN_CLUSTERS __cluster_dims__(SPLITS_MOST, 1, 1)
+#    define CLUSTER_1
+#    define CLUSTER_2 __cluster_dims__(2, 1, 1)
+#    define CLUSTER_3 __cluster_dims__(3, 1, 1)
+#    define CLUSTER_4 __cluster_dims__(4, 1, 1)
+#    define CLUSTER_8 __cluster_dims__(8, 1, 1)
 static __device__ __forceinline__ void cluster_meet()
 {
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -29,7 +31,11 @@ static __device__ __forceinline__ float4 load_from(const float *address, int ran
     return x;
 }
 #else // never launched there
-#    define IN_CLUSTERS
+#    define CLUSTER_1
+#    define CLUSTER_2
+#    define CLUSTER_3
+#    define CLUSTER_4
+#    define CLUSTER_8
 static __device__ __forceinline__ void cluster_meet() { __syncthreads(); }
 static __device__ __forceinline__ float4 load_from(const float *address, int) { return *(const float4 *)address; }
 #endif
@@ -51,13 +57,13 @@ template <int SIDE, int SPLITS> static __device__ __forceinline__ tile tile_of(c
     return t;
 }
 
-// Weights of a row: where they begin, and how many taps it has; none beyond the last row.
-static __device__ __forceinline__ long long weights_of(const nn_conv_args &a, const tile &t, int row, int *n_taps)
+// Weights of a row of a group: where they begin, and how many taps it has; none beyond the last row.
+static __device__ __forceinline__ long long weights_of(const nn_conv_args &a, int row, int *n_taps)
 {
     const nn_conv_product &p = a.product;
     const int output = row / p.merged, r = row % p.merged;
     *n_taps = row < p.rows ? (a.taps - r + p.merged - 1) / p.merged : 0;
-    return row < p.rows ? t.group * a.next_group + output * a.weight.strides[0] + r * a.weight.strides[2] : 0;
+    return row < p.rows ? output * a.weight.strides[0] + r * a.weight.strides[2] : 0;
 }
 
 // Four sums of a row, at position q of the tile's n, to where they belong.
@@ -91,16 +97,16 @@ static __device__ __forceinline__ void give(const nn_conv_args &a, const tile &t
 }
 
 // N rows of the tile from row `first` on, which lie in shared memory, [N][SIDE + 4]; of the cluster's blocks each does a
-// part of the rows.
+// part of them.
 template <int SIDE, int SPLITS, int THREADS, int N>
 static __device__ __forceinline__ void finish(const nn_conv_args &a, const tile &t, const float *sums, int first)
 {
-    constexpr int own = N / SPLITS;
+    constexpr int all = N * (SIDE / 4);
+    const bool along = a.product.merged == 1; // neighbours in memory: positions, or rows
     if (SPLITS > 1) cluster_meet();
     else __syncthreads();
-    for (int e = threadIdx.x; e < own * (SIDE / 4); e += THREADS) {
-        const bool along = a.product.merged == 1; // neighbours in memory: positions, or rows
-        const int row = t.split * own + (along ? e / (SIDE / 4) : e % own), q = (along ? e % (SIDE / 4) : e / own) * 4;
+    for (int e = all * t.split / SPLITS + threadIdx.x; e < all * (t.split + 1) / SPLITS; e += THREADS) {
+        const int row = along ? e / (SIDE / 4) : e % N, q = (along ? e % (SIDE / 4) : e / N) * 4;
         const float *at = sums + row * (SIDE + 4) + q;
         float4 sum = SPLITS > 1 ? load_from(at, 0) : *(const float4 *)at;
 #pragma unroll

@@ -1,7 +1,7 @@
 // nn_conv.cu for x and weights of one 16-bit type (-DBF16=1: bf16) on tensor cores.
 //
-//   nn_conv_16        a block 128 rows x 128 positions, four warps of 64 x 64
-//   nn_conv_16_small  a block 64 x 64, warps of 32 x 32; nn_conv_16_split: four blocks of a cluster share the channels
+//   nn_conv_16_128_s   a block 128 rows x 128 positions, four warps of 64 x 64; s blocks of a cluster share the channels
+//   nn_conv_16_64_s    a block 64 x 64, warps of 32 x 32
 //
 // CHANNELS channels at a time: the window of x that the block's positions touch lies transposed, [position][channel], so
 // that strides and taps are distances between rows; the next window is read while one is used. Weights of a tap come as
@@ -165,7 +165,10 @@ template <int SIDE, int SPLITS> static __device__ __forceinline__ void conv_16(c
     wait_for_earlier();
     rows_of_weights<SIDE> rows;
 #pragma unroll
-    for (int j = 0; j < SIDE / 32; j++) rows.at[j] = weights_of(a, t, t.row + threadIdx.x / 4 + 32 * j, &rows.n_taps[j]);
+    for (int j = 0; j < SIDE / 32; j++) {
+        rows.at[j] = weights_of(a, t.row + threadIdx.x / 4 + 32 * j, &rows.n_taps[j]);
+        rows.at[j] += t.group * a.next_group;
+    }
     turn now, ahead; // `ahead` is STAGES - 1 taps in front, then of the next window
     begin_window(a, &now, n_windows * t.split / SPLITS);
     ahead = now;
@@ -234,9 +237,14 @@ template <int SIDE, int SPLITS> static __device__ __forceinline__ void conv_16(c
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2) nn_conv_16(nn_conv_args a) { conv_16<128, 1>(a); }
-extern "C" __global__ void __launch_bounds__(THREADS, 3) nn_conv_16_small(nn_conv_args a) { conv_16<64, 1>(a); }
-extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 3) nn_conv_16_split(nn_conv_args a)
-{
-    conv_16<64, SPLITS_MOST>(a);
-}
+#define KERNEL(side, splits, blocks)                                                                                   \
+    extern "C" __global__ void CLUSTER_##splits    __launch_bounds__(THREADS, blocks)                                  \
+        nn_conv_16_##side##_##splits(const __grid_constant__ nn_conv_args a)                                           \
+    {                                                                                                                  \
+        conv_16<side, splits>(a);                                                                                      \
+    }
+
+KERNEL(128, 1, 2)
+KERNEL(128, 2, 2)
+KERNEL(64, 1, 3)
+KERNEL(64, 4, 3)

@@ -6,6 +6,7 @@
 //   nn_unpermute  a block a token: the sum of what its experts gave, in the order of the choice
 //
 // Judge: the CPU's (models/nn_moe.c), and torch.
+#include "moe_group.cuh"
 #include "nn.cuh"
 
 // The largest of all lanes' (value, which), the first of equals.
@@ -65,34 +66,10 @@ extern "C" __global__ void __launch_bounds__(32) nn_route(nn_moe_args a)
         for (int k = 0; k < a.used; k++) a.shares[at + k] *= scale;
 }
 
-// A warp an expert, and on by the block's warps; a lane sees every 32nd choice.
 extern "C" __global__ void __launch_bounds__(1024) nn_group(nn_moe_args a)
 {
     __shared__ int begins[1025];
-    const int lane = threadIdx.x % 32, pairs = a.tokens * a.used;
-    for (int e = threadIdx.x / 32; e < a.experts; e += 32) {
-        int n = 0;
-        for (int k = 0; k < pairs; k += 32) n += __popc(__ballot_sync(ALL, k + lane < pairs && a.chosen[k + lane] == e));
-        if (!lane) begins[e + 1] = n;
-    }
-    __syncthreads();
-    if (!threadIdx.x) {
-        begins[0] = 0;
-        for (int e = 0; e < a.experts; e++) begins[e + 1] += begins[e];
-    }
-    __syncthreads();
-    for (int e = threadIdx.x; e <= a.experts; e += 1024) a.offsets[e] = begins[e];
-    for (int k = threadIdx.x; k < pairs; k += 1024)
-        if (a.chosen[k] < 0 || a.chosen[k] >= a.experts) a.slots[k] = -1;
-    for (int e = threadIdx.x / 32; e < a.experts; e += 32) {
-        int at = begins[e];
-        for (int k = 0; k < pairs; k += 32) {
-            const bool own = k + lane < pairs && a.chosen[k + lane] == e;
-            const unsigned all = __ballot_sync(ALL, own);
-            if (own) a.slots[k + lane] = at + __popc(all & ((1u << lane) - 1));
-            at += __popc(all);
-        }
-    }
+    group_by_expert(a.chosen, a.tokens * a.used, a.experts, begins, a.offsets, a.slots);
 }
 
 extern "C" __global__ void __launch_bounds__(256) nn_permute(nn_moe_args a)

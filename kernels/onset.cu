@@ -76,10 +76,10 @@ static __device__ float rise_of(const wt_onset_args &a, const float *mel, int ba
     if (end > a.n_bands) end = a.n_bands;
     float before = -1e30f;
     for (int b = begin; b < end; b++) {
-        const float x = __ldg(mel + b * a.n_frames + t);
-        before = x > before ? x : before;
+        const float x = __ldg(mel + b * a.n_frames + t), raised = x < a.floor ? a.floor : x;
+        before = raised > before ? raised : before;
     }
-    const float rise = __ldg(mel + band * a.n_frames + t + a.lag) - before;
+    const float now = __ldg(mel + band * a.n_frames + t + a.lag), rise = (now < a.floor ? a.floor : now) - before;
     return rise < 0 ? 0 : rise;
 }
 

@@ -11,6 +11,7 @@ typedef struct wt_onset_args {
     int n_signals, n_bands, lag, max_size;
     int shift;  ///< frames by which the envelope is late, lag or more
     int median; ///< over the bands, else the mean
+    float floor; ///< what is below counts as this
 } wt_onset_args;
 
 typedef struct wt_onsets_args {

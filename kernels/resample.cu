@@ -251,14 +251,24 @@ template <typename T>
 static __device__ __forceinline__ void tile_write(const wt_resample_tile_args &a, const T *sum, float *own, float *out,
                                                   long long period, int u)
 {
-    const int lane = threadIdx.x % 32;
+    constexpr int P = RESAMPLE_PHASES, ACROSS = 32 % P ? 1 : 32 / P; // periods that a warp writes at once
+    const int lane = threadIdx.x % 32, row = a.units * P;
+    const long long first = (period * a.units + u) * P;
+    const bool whole = first + 31 * row + P <= a.n_out;
+    float *const end = out + a.n_out;
+    out += first;
 #pragma unroll
-    for (int p = 0; p < RESAMPLE_PHASES; p++) own[lane * TILE_PITCH + p] = (float)sum[p];
+    for (int p = 0; p < P; p++) own[lane * TILE_PITCH + p] = (float)sum[p];
     __syncwarp();
-    for (int i = lane; i < 32 * RESAMPLE_PHASES; i += 32) {
-        const int later = i / RESAMPLE_PHASES, p = i % RESAMPLE_PHASES;
-        const long long n = ((period + later) * a.units + u) * RESAMPLE_PHASES + p;
-        if (n < a.n_out) out[n] = own[later * TILE_PITCH + p];
+#pragma unroll
+    for (int k = 0; k < P; k++) {
+        const int i = lane + 32 * k, later = 32 % P ? i / P : lane / P + k * ACROSS, p = 32 % P ? i % P : lane % P;
+        const float value = own[later * TILE_PITCH + p];
+        float *const to = out + later * row + p;
+        if (whole)
+            *to = value;
+        else if (to < end)
+            *to = value;
     }
     __syncwarp();
 }

@@ -155,7 +155,7 @@ static __device__ __noinline__ void resident_header(const resident_args &r, cons
 static __device__ __noinline__ void resident_fetch(const chain_args &a, resident_block b, const wt_block_word *in,
                                                    int done, int n, resident_words words)
 {
-    for_each_frame(a.channels, n, [&](int c, int f) {
+    for_each_frame(chain_channels(a), n, [&](int c, int f) {
         const wt_block_word *at = in + c * b.frames + done + f;
         const bool mine = c * CHAIN_MOST_FRAMES + f == (int)threadIdx.x;
         wt_block_word word = mine ? words.first : 0;
@@ -165,17 +165,17 @@ static __device__ __noinline__ void resident_fetch(const chain_args &a, resident
     __syncthreads();
 }
 
-// A piece of the answer; silence, and the instance anew, when a sample is not finite.
+// A piece of the answer, from shared[result] on; silence, and the instance anew, when a sample is not finite.
 static __device__ __noinline__ void resident_answer(const chain_args &a, resident_block b, unsigned char *memory,
-                                                    const float *result, wt_block_word *out, int done, int n)
+                                                    int result, wt_block_word *out, int done, int n)
 {
     int finite = 1;
-    for_each_frame(a.out_channels, n, [&](int c, int f) {
-        finite &= (__float_as_uint(result[c * chain_stride(a) + f]) & 0x7f800000u) != 0x7f800000u;
+    for_each_frame(chain_out_channels(a), n, [&](int c, int f) {
+        finite &= (__float_as_uint(shared[result + c * chain_stride(a) + f]) & 0x7f800000u) != 0x7f800000u;
     });
     finite = __syncthreads_and(finite);
-    for_each_frame(a.out_channels, n, [&](int c, int f) {
-        const unsigned int y = finite ? __float_as_uint(result[c * chain_stride(a) + f]) : 0u;
+    for_each_frame(chain_out_channels(a), n, [&](int c, int f) {
+        const unsigned int y = finite ? __float_as_uint(shared[result + c * chain_stride(a) + f]) : 0u;
         block_store(out + c * b.frames + done + f, y, b.turn);
     });
     if (finite) return;
@@ -183,19 +183,20 @@ static __device__ __noinline__ void resident_answer(const chain_args &a, residen
     chain_rest(a, memory);
 }
 
-// A warp a node, those warps that have no samples to answer with when there are such.
-static __device__ void resident_readings(const chain_args &a, const resident_block &b, const unsigned char *memory,
-                                         wt_block_word *to)
+// A warp a node, those warps that have no samples to answer with when there are such. `to` 0: for the text's sake.
+static __device__ __noinline__ void resident_readings(const chain_args &a, const resident_block &b,
+                                                      const unsigned char *memory, wt_block_word *to)
 {
-    const int warps = blockDim.x / 32, busy = a.out_channels * CHAIN_MOST_FRAMES / 32 % warps;
+    const wt_node_place *places = chain_room_of(a, 0).places;
+    const int warps = blockDim.x / 32, busy = chain_out_channels(a) * CHAIN_MOST_FRAMES / 32 % warps;
 #pragma unroll 1
     for (int k = (int)threadIdx.x / 32 - busy; k < a.n_nodes; k += warps - busy) {
         if (k < 0) return;
-        const wt_node_place &p = a.places[k];
+        const wt_node_place &p = places[k];
         const unsigned int *readings = (const unsigned int *)(memory + p.readings);
 #pragma unroll 1
         for (int i = threadIdx.x & 31; i < p.n_readings; i += 32)
-            block_store(to + p.first_reading + i, readings[i], b.turn);
+            if (to) block_store(to + p.first_reading + i, readings[i], b.turn);
     }
 }
 
@@ -214,6 +215,9 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
 {
     const resident_layout &l = r.layout;
     wt_block_word *up = r.up + ((long long)(b.turn & (l.slots - 1)) * l.n_streams + s) * l.up_words;
+#ifdef CHAIN_IN_SHARED
+    memory = chain_room_of(a, memory).memory; // the same, as the compiler knows it
+#endif
     wt_instance *instance = (wt_instance *)memory;
     long long position = instance->position;
     int moving = instance->moving;
@@ -239,7 +243,7 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
         resident_fetch(a, b, resident_input(r, b.turn, s, b.frames), done, n, words);
         chain_process(a, memory, n, position);
         if (s == 0 && done + n == b.frames) resident_readings(a, b, memory, up + l.readings_at);
-        resident_answer(a, b, memory, shared + a.output * chain_buffer_floats(a), up + l.out_at, done, n);
+        resident_answer(a, b, memory, a.output * chain_buffer_floats(a), up + l.out_at, done, n);
     }
     if (threadIdx.x == 0) {
         block_store(up, (unsigned int)b.frames, b.turn);
@@ -261,7 +265,8 @@ static __device__ void resident_rehearse(const chain_args &a, unsigned char *mem
     for_each_frame(a.channels, n, [&](int c, int f) { shared[c * chain_stride(a) + f] = 0.0f; });
     resident_fetch(a, b, 0, 0, 0, {0, 0}); // no frames: for their text too
     chain_process(a, spare, n, ((const wt_instance *)spare)->position);
-    resident_answer(a, b, spare, shared, 0, 0, 0);
+    resident_readings(a, b, spare, 0);
+    resident_answer(a, b, spare, 0, 0, 0, 0);
     if (threadIdx.x == 0) chain_move_room((int)(memory - spare));
     __syncthreads();
 }

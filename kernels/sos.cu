@@ -77,8 +77,8 @@ static __device__ sos_state states_before(const wt_sos_section &f, sos_state own
 
 // Frames through all sections, whose states before the first lie in `carries`.
 template <class Read, class Write>
-static __device__ __forceinline__ void run_frames(const wt_sos_args &a, long long n_frames, sos_state *carries, Read read,
-                                                  Write write)
+static __device__ __forceinline__ void run_frames(const wt_sos_args &a, long long n_frames, sos_state *carries,
+                                                  Read read, Write write)
 {
     sos_state *warps = carries + a.n_sections;
     for (long long begin = 0; begin < n_frames; begin += WT_SOS_RUN * WT_SOS_THREADS) {
@@ -128,9 +128,7 @@ extern "C" __global__ void __launch_bounds__(WT_SOS_THREADS) sos_filtfilt(wt_sos
     double *work = a.work + blockIdx.x * all;
     const auto turned = [&](long long t) {
         const long long at = t - a.pad;
-        return at < 0    ? 2.0 * in[0] - in[-at]
-               : at >= n ? 2.0 * in[n - 1] - in[2 * (n - 1) - at]
-                         : (double)in[at];
+        return at < 0 ? 2.0 * in[0] - in[-at] : at >= n ? 2.0 * in[n - 1] - in[2 * (n - 1) - at] : (double)in[at];
     };
     settle(a, carries, turned(0));
     run_frames(a.rows, all, carries, turned, [&](long long t, double x) { work[t] = x; });

@@ -83,31 +83,52 @@ static __device__ float squares(const wt_spectrum_istft_args &a, long long at)
     return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) spectrum_istft(wt_spectrum_istft_args a)
+// The sum at `at`, near an end of the signal, by what the windows add up to there.
+static __device__ __noinline__ float fixed(const wt_spectrum_istft_args &a, long long at, float sum)
 {
+    const float by = squares(a, at);
+    return by > 1.17549435e-38f ? sum / by : sum;
+}
+
+// Bins `at` of frames t and t + 1, where they exist.
+static __device__ __forceinline__ void read_pair(const float2 *in, int at, bool first, bool second, float2 &x,
+                                                 float2 &y)
+{
+    x = y = make_float2(0, 0);
+    if (first) x = __ldg(in + at);
+    if (second) y = __ldg(in + SPECTRUM_BINS + at);
+}
+
+// Point p of both frames as one complex signal, parts exchanged; points above the middle are mirrored bins.
+static __device__ __forceinline__ float2 pair_point(int p, float2 x, float2 y)
+{
+    if (p == 0 || 2 * p == SPECTRUM_N) x.y = y.y = 0;
+    return 2 * p > SPECTRUM_N ? make_float2(y.x - x.y, x.x + y.y) : make_float2(x.y + y.x, x.x - y.y);
+}
+
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_WIDE)
+    spectrum_istft(wt_spectrum_istft_args a)
+{
+    constexpr int R = SPECTRUM_RADIX, STEP = SPECTRUM_STEP;
     spectrum_walk(
-        a.walk, all_shared,
-        [&](long long line, int t, bool, int thread, float2 *points) {
+        a.walk, all_shared, [](long long, int, bool, int, float2 *) {},
+        [&](long long line, int t, int b, const float2 *, float2(&v)[R]) {
             const float2 *in = (const float2 *)a.in + (line * a.stored_frames + t) * SPECTRUM_BINS;
             const bool first = t < a.n_frames, second = t + 1 < a.n_frames;
-            float2 x[SPECTRUM_BINS_EACH], y[SPECTRUM_BINS_EACH]; // all loads are on their way before one is used
+            float2 x[R], y[R]; // all loads are on their way before one is used
 #pragma unroll
-            for (int e = 0; e < SPECTRUM_BINS_EACH; e++) {
-                const int k = thread + e * SPECTRUM_THREADS;
-                x[e] = y[e] = make_float2(0, 0);
-                if (first && k < SPECTRUM_BINS) x[e] = __ldg(in + k);
-                if (second && k < SPECTRUM_BINS) y[e] = __ldg(in + SPECTRUM_BINS + k);
+            for (int k = 0; k < R; k++) {
+                const int p = b + k * STEP;
+                read_pair(in, 2 * p > SPECTRUM_N ? SPECTRUM_N - p : p, first, second, x[k], y[k]);
             }
 #pragma unroll
-            for (int e = 0; e < SPECTRUM_BINS_EACH; e++) {
-                const int k = thread + e * SPECTRUM_THREADS;
-                if (k < SPECTRUM_BINS) spectrum_put_pair(points, k, x[e], y[e]);
-            }
+            for (int k = 0; k < R; k++) v[k] = pair_point(b + k * STEP, x[k], y[k]);
         },
-        [&](long long line, int i, long long at, long long to, float sum) {
-            const bool all = at >= SPECTRUM_N && at < (long long)a.n_frames * a.walk.hop;
-            const float by = all ? 0 : squares(a, at), fix = all ? __ldg(a.squares + i % a.walk.hop) : 1;
-            a.out[line * a.walk.length + to] = by > 1.17549435e-38f ? sum / by : sum * fix;
+        [&](long long line, long long from, int i, int phase, float sum) {
+            const bool all =
+                from >= SPECTRUM_N && from + SPECTRUM_PAIR_FRAMES * a.walk.hop <= (long long)a.n_frames * a.walk.hop;
+            a.out[line * a.walk.length + from - a.walk.margin + i] =
+                all ? sum * __ldg(a.squares + phase) : fixed(a, from + i, sum);
         });
 }
 
@@ -150,7 +171,8 @@ static __device__ __forceinline__ void sum_runs(const wt_spectrum_slopes &s, int
     }
 }
 
-static __device__ __forceinline__ void put_band(const wt_spectrum_mel_args &a, float *sums, int m, int frame, float2 sum)
+static __device__ __forceinline__ void put_band(const wt_spectrum_mel_args &a, float *sums, int m, int frame,
+                                                float2 sum)
 {
     if (a.logarithm) {
         sum.x = wt__spectrum_log(sum.x, a.amin, a.scale, a.offset);
@@ -212,11 +234,11 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
     if (threadIdx.x == 0) *peak = (int)0x80000000;
     for (int round = 0; round < SPECTRUM_ROUNDS; round++) {
         const int local = 2 * (round * SPECTRUM_SEQUENCES + p.sequence);
-        spectrum_bins(
-            a.frames, p.thread, points, pcm, p.block * SPECTRUM_FRAMES + local, [&](int k, float2 x, float2 y) {
-                const int place = __ldg(a.slopes.places + k);
-                if (place >= 0) points[place] = make_float2(x.x * x.x + x.y * x.y, y.x * y.x + y.y * y.y);
-            });
+        spectrum_bins(a.frames, p.thread, points, pcm, p.block * SPECTRUM_FRAMES + local,
+                      [&](int k, float2 x, float2 y) {
+                          const int place = __ldg(a.slopes.places + k);
+                          if (place >= 0) points[place] = make_float2(x.x * x.x + x.y * x.y, y.x * y.x + y.y * y.y);
+                      });
         if (a.power != 2) {
             __syncthreads();
             for (int k = p.thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {

@@ -25,17 +25,16 @@ enum {
     // Blocks an SM is to hold: 768 threads leave each 80 registers; without a bound the loads of a frame take 160.
     // Of more points a thread has more registers: 480 threads leave each 128, 384 leave 168.
     SPECTRUM_EACH = (SPECTRUM_N + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS,
-    SPECTRUM_AT_ONCE = SPECTRUM_EACH <= 16 ? 768 : SPECTRUM_EACH <= 40 ? 480 : 384,
+    SPECTRUM_AT_ONCE = SPECTRUM_EACH <= 16   ? 768
+                       : SPECTRUM_EACH <= 40 ? 480
+                                             : 384,
     SPECTRUM_RESIDENT = SPECTRUM_BLOCK < SPECTRUM_AT_ONCE ? SPECTRUM_AT_ONCE / SPECTRUM_BLOCK : 1,
-    SPECTRUM_RESIDENT_WIDE = SPECTRUM_EACH > 16   ? SPECTRUM_RESIDENT
+    SPECTRUM_RESIDENT_WIDE = SPECTRUM_EACH > 16     ? SPECTRUM_RESIDENT
                              : SPECTRUM_BLOCK < 640 ? 640 / SPECTRUM_BLOCK
                                                     : 1 // 96 registers: there and back in one
 };
 
-__device__ __forceinline__ int spectrum_at(int i)
-{
-    return i + i / SPECTRUM_PAD;
-}
+__device__ __forceinline__ int spectrum_at(int i) { return i + i / SPECTRUM_PAD; }
 
 // spectrum_at(first + k STEP) for k < COUNT, where first / STEP is a multiple of COUNT, or STEP one of PAD:
 // the padding then grows evenly, and of a butterfly's places one is computed, the others are a constant further.
@@ -73,14 +72,19 @@ template <int R, class V> __device__ __forceinline__ void spectrum_turn(V *v, co
     }
 }
 
-// store(k, v), or of a PAIRED transform store(v) with both butterflies of the last pass.
-template <int S, bool PAIRED, class V, class Fill, class Store>
+// What the last pass gives: each point, store(k, v); all of a thread's butterflies at once, store(v), v[e][j] being
+// point t + e THREADS + S j; or those that mirror each other, store(v), of a PAIRED transform.
+enum spectrum_end { SPECTRUM_POINT, SPECTRUM_KEPT, SPECTRUM_MIRRORED };
+
+template <int S, spectrum_end END, class V, class Fill, class Store>
 __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddles, Fill fill, Store store)
 {
     constexpr int R = wt__spectrum_radix(SPECTRUM_N / S), B = SPECTRUM_N / R, M = B / S;
     constexpr int E = (B + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS;
-    constexpr bool LAST = PAIRED && M == 1, WHOLE = B == E * SPECTRUM_THREADS; // no thread lacks a butterfly
-    const auto butterfly = [&](int e) { return LAST && e ? t ? B - t : B / 2 : t + e * SPECTRUM_THREADS; };
+    constexpr bool LAST = END != SPECTRUM_POINT && M == 1, WHOLE = B == E * SPECTRUM_THREADS; // all have butterflies
+    const auto butterfly = [&](int e) {
+        return LAST && END == SPECTRUM_MIRRORED && e ? t ? B - t : B / 2 : t + e * SPECTRUM_THREADS;
+    };
     V v[E][R];
 #pragma unroll
     for (int e = 0; e < E; e++) {
@@ -112,7 +116,7 @@ __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddle
         store(v);
     } else {
         __syncthreads();
-        if constexpr (M > 1) spectrum_pass<S * R, PAIRED>(t, points, twiddles + (R - 1) * M, fill, store);
+        if constexpr (M > 1) spectrum_pass<S * R, END>(t, points, twiddles + (R - 1) * M, fill, store);
     }
 }
 
@@ -121,7 +125,7 @@ __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddle
 template <class V, class Load, class Store>
 __device__ __forceinline__ void spectrum_transform(int t, V *points, const void *twiddles, Load load, Store store)
 {
-    spectrum_pass<1, false>(
+    spectrum_pass<1, SPECTRUM_POINT>(
         t, points, (const V *)twiddles,
         [&](int b, V(&v)[SPECTRUM_RADIX]) {
 #pragma unroll
@@ -213,11 +217,11 @@ __device__ __forceinline__ void spectrum_bins(const wt_spectrum_frames &f, int t
         for (int k = 0; k < SPECTRUM_RADIX; k++) v[k] = some[k];
     };
     if constexpr (SPECTRUM_PAIRED) {
-        spectrum_pass<1, true>(thread, points, (const float2 *)f.twiddles, fill,
-                               [&](const auto &v) { spectrum_give(thread, v, give); });
+        spectrum_pass<1, SPECTRUM_MIRRORED>(thread, points, (const float2 *)f.twiddles, fill,
+                                            [&](const auto &v) { spectrum_give(thread, v, give); });
     } else {
-        spectrum_pass<1, false>(thread, points, (const float2 *)f.twiddles, fill,
-                                [&](int k, float2 v) { points[spectrum_at(k)] = v; });
+        spectrum_pass<1, SPECTRUM_POINT>(thread, points, (const float2 *)f.twiddles, fill,
+                                         [&](int k, float2 v) { points[spectrum_at(k)] = v; });
 #pragma unroll 3
         for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
             float2 x, y;

@@ -77,6 +77,13 @@ WT_SPECTRUM_BOTH int wt__spectrum_paired(int n)
     return last && last % 2 == 0 && n / last == 2 * wt__spectrum_threads(n);
 }
 
+/// 1 when a thread can keep the sums of its own samples of frames a quarter of one apart (spectrum_overlap.cuh).
+WT_SPECTRUM_BOTH int wt__spectrum_keeps(int n)
+{
+    const int threads = wt__spectrum_threads(n), last = wt__spectrum_last(n);
+    return wt__spectrum_sequences(n) == 1 && n % (4 * threads) == 0 && last && n / last % threads == 0;
+}
+
 /// Where frames lie in a batch of signals [n_lines][n_samples].
 typedef struct wt_spectrum_frames {
     const float *pcm;

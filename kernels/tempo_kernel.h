@@ -81,23 +81,38 @@ typedef struct wt_beat_args {
 
 WT_TEMPO_FN double wt__tempo_bpm(const wt_tempo_choice *c, double lag) { return 60.0 * c->rate_hz / (c->hop * lag); }
 
-/// The lag between the lags: by a parabola through the peak of two, four, eight ... beats, as far as the window goes;
-/// the same error in frames is that part of a beat. The window's own autocorrelation, which tilts the peaks, is
-/// divided out.
+/// The peak within two lags of `near`, between the lags by a parabola; 0 when there is none. The window's own
+/// autocorrelation, which tilts the peaks, is divided out.
+WT_TEMPO_FN double wt__tempo_peak(const wt_tempo_choice *c, const float *lags, double near)
+{
+    int at = (int)lrint(near);
+    if (at < 3) return 0;
+    for (int k = at - 2, middle = at; k <= middle + 2; k++)
+        if (lags[k] / c->window[k] > lags[at] / c->window[at]) at = k;
+    const double before = lags[at - 1] / c->window[at - 1], here = lags[at] / c->window[at];
+    const double after = lags[at + 1] / c->window[at + 1], a = before + after - 2 * here, b = (after - before) / 2;
+    return fabs(b) < fabs(a) ? at - b / a : 0;
+}
+
+/// The lag between the lags: from the peak of two, four, eight ... beats, as far as the window goes, since the same error
+/// in frames is that part of a beat; then the line from 0 through the peaks of all numbers of beats from half as many
+/// on (least squares), each of which lies differently between its lags.
 WT_TEMPO_FN double wt__tempo_refine(const wt_tempo_choice *c, const float *lags, int lag)
 {
-    double best = lag;
-    for (int beats = 1; best * beats + 3 < 0.75 * c->length; beats *= 2) {
-        int at = (int)lrint(best * beats);
-        if (at < 3) return best;
-        for (int k = at - 2, middle = at; k <= middle + 2; k++)
-            if (lags[k] / c->window[k] > lags[at] / c->window[at]) at = k;
-        const double before = lags[at - 1] / c->window[at - 1], here = lags[at] / c->window[at];
-        const double after = lags[at + 1] / c->window[at + 1], a = before + after - 2 * here, b = (after - before) / 2;
-        if (!(fabs(b) < fabs(a))) break; // no peak there
-        best = (at - b / a) / beats;
+    const double room = 0.75 * c->length - 3;
+    double best = lag, sum = 0, squares = 0;
+    for (int beats = 1; best * beats < room; beats *= 2) {
+        const double peak = wt__tempo_peak(c, lags, best * beats);
+        if (!(peak > 0)) return best;
+        best = peak / beats;
     }
-    return best;
+    const int most = (int)(room / best);
+    for (int beats = most / 2 + 1; beats <= most; beats++) {
+        const double peak = wt__tempo_peak(c, lags, best * beats);
+        if (!(peak > 0)) continue;
+        sum += beats * peak, squares += (double)beats * beats;
+    }
+    return squares > 0 ? sum / squares : best;
 }
 
 /// A row's strength at multiple `i` of a tempo: on the line between the tempi of two lags, 0 beyond them.

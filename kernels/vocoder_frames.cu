@@ -52,7 +52,7 @@ static __device__ __forceinline__ void fill_pair(const wt_vocoder_frames_args &a
 static __device__ __forceinline__ void transform_pair(const wt_vocoder_frames_args &a, int thread, const float *pcm,
                                                       long long first, long long second, double2 *points)
 {
-    spectrum_pass<1, false>(
+    spectrum_pass<1, SPECTRUM_POINT>(
         thread, points, (const double2 *)a.twiddles,
         [&](int b, double2(&v)[SPECTRUM_RADIX]) { fill_pair(a, pcm, first, second, b, v); },
         [&](int k, double2 v) { points[spectrum_at(k)] = v; });

@@ -9,7 +9,8 @@
 
 enum { MAX_LINES = INT_MAX };
 
-static_assert((int)WT_DTYPE_BOOL == ARRAY_BOOL && (int)WT_DTYPE_BF16 == ARRAY_BF16 && (int)WT_DTYPE_I64 == ARRAY_I64,
+static_assert((int)WT_DTYPE_BOOL == ARRAY_BOOL && (int)WT_DTYPE_BF16 == ARRAY_BF16 && (int)WT_DTYPE_I64 == ARRAY_I64 &&
+                  (int)WT_DTYPE_I4 == ARRAY_I4 && (int)WT_DTYPE_U4 == ARRAY_U4 && (int)WT_DTYPE_F4 == ARRAY_F4,
               "the orders of types are the same");
 static_assert((int)WT_N_UNARY == U_END && (int)WT_N_BINARY == B_END && (int)WT_N_REDUCE == R_END,
               "the orders of operations are the same");
@@ -46,9 +47,12 @@ static wt_status check_axis(const char *what, const wt_array *a, int axis)
     return wt_fail(WT_ERR_BAD_ARG, "array: %s along axis %d of %d, want 0..%d", what, axis, a->rank, a->rank - 1);
 }
 
-static uintptr_t element(const wt_array *a, int64_t offset)
+/// Of 4 bits, two a byte?
+static bool is_packed(wt_dtype dtype) { return dtype == WT_DTYPE_I4 || dtype == WT_DTYPE_U4 || dtype == WT_DTYPE_F4; }
+
+static int64_t bytes_of(const wt_array *a, int64_t n) // 4 bits: of an even number
 {
-    return a->data + (uintptr_t)(offset * (int64_t)wt_dtype_bytes(a->dtype, 1));
+    return is_packed(a->dtype) ? n / 2 : n * (int64_t)wt_dtype_bytes(a->dtype, 1);
 }
 
 wt_status wt_array_slice(const wt_array *array, int axis, int64_t begin, int64_t end, int64_t step, wt_array *view)
@@ -59,8 +63,13 @@ wt_status wt_array_slice(const wt_array *array, int axis, int64_t begin, int64_t
     if (step < 1 || first < 0 || last > n || last < first)
         return wt_fail(WT_ERR_BAD_ARG, "array: elements %lld..%lld in steps of %lld of %lld, want a range in it",
                        (long long)begin, (long long)end, (long long)step, (long long)n);
+    const int64_t offset = first * array->strides[axis];
+    if (is_packed(array->dtype) && offset % 2 && last > first)
+        return wt_fail(WT_ERR_BAD_ARG,
+                       "array: a slice of %s begins %lld elements on, within a byte, want an even number",
+                       wt_dtype_name(array->dtype), (long long)offset);
     *view = *array;
-    view->data = element(array, first * array->strides[axis]);
+    view->data += (uintptr_t)bytes_of(array, offset);
     view->shape[axis] = (last - first + step - 1) / step;
     view->strides[axis] *= step;
     return WT_OK;
@@ -163,8 +172,9 @@ wt_status wt_array_broadcast(const wt_array *array, int rank, const int64_t *sha
 
 static wt_status check_array(const char *what, const wt_array *a, bool is_result)
 {
-    if ((unsigned)a->dtype > WT_DTYPE_BOOL)
-        return wt_fail(WT_ERR_UNSUPPORTED, "array: %s of type %s, want F32 .. BOOL", what, wt_dtype_name(a->dtype));
+    if ((unsigned)a->dtype > WT_DTYPE_BOOL && !is_packed(a->dtype))
+        return wt_fail(WT_ERR_UNSUPPORTED, "array: %s of type %s, want F32 .. BOOL, I4, U4 or F4", what,
+                       wt_dtype_name(a->dtype));
     if (a->rank < 0 || a->rank > WT_TENSOR_MAX_RANK)
         return wt_fail(WT_ERR_BAD_ARG, "array: %s of rank %d, want 0..%d", what, a->rank, WT_TENSOR_MAX_RANK);
     for (int d = 0; d < a->rank; d++)
@@ -172,7 +182,7 @@ static wt_status check_array(const char *what, const wt_array *a, bool is_result
             return wt_fail(WT_ERR_BAD_ARG, "array: %s has %lld elements along axis %d", what, (long long)a->shape[d],
                            d);
     const bool is_constant = !is_result && a->rank == 0;
-    if ((!a->data && !is_constant) || a->data % wt_dtype_bytes(a->dtype, 1))
+    if ((!a->data && !is_constant) || a->data % (uintptr_t)bytes_of(a, is_packed(a->dtype) ? 2 : 1))
         return wt_fail(WT_ERR_BAD_ARG, "array: %s lies at %#llx, want an address aligned to its type", what,
                        (unsigned long long)a->data);
     return WT_OK;
@@ -188,7 +198,32 @@ static wt_status check_result(const wt_array *out)
     return status;
 }
 
-static bool is_float(wt_dtype dtype) { return dtype <= WT_DTYPE_F8_E5M2; }
+/// Threads of most operations write single elements, so not two of a byte.
+static wt_status check_whole(const wt_array *out)
+{
+    wt_status status = check_result(out);
+    if (status || !is_packed(out->dtype)) return status;
+    return wt_fail(WT_ERR_UNSUPPORTED,
+                   "array: a result of type %s, which only elementwise operations write; want a copy",
+                   wt_dtype_name(out->dtype));
+}
+
+/// Elementwise, neighbours in row-major order share a byte.
+static wt_status check_pairs(const wt_array *out)
+{
+    wt_status status = check_result(out);
+    if (status || !is_packed(out->dtype)) return status;
+    int last = out->rank - 1;
+    while (last >= 0 && out->shape[last] == 1) last--;
+    bool whole = last >= 0 && out->strides[last] == 1 && out->shape[last] % 2 == 0;
+    for (int d = 0; d < last; d++) whole &= out->shape[d] == 1 || out->strides[d] % 2 == 0;
+    if (whole || !wt_array_elements(out)) return WT_OK;
+    return wt_fail(WT_ERR_BAD_ARG,
+                   "array: the result of type %s has odd lines or gaps in them, want pairs in whole bytes",
+                   wt_dtype_name(out->dtype));
+}
+
+static bool is_float(wt_dtype dtype) { return dtype <= WT_DTYPE_F8_E5M2 || dtype == WT_DTYPE_F4; }
 
 static int klass_of(const wt_array *const *arrays, int n)
 {
@@ -231,7 +266,7 @@ static wt_status map(wt_arrays *arrays, wt_stream *stream, array_map_args *m, co
                      const wt_array *out)
 {
     const wt_array *all[ARRAY_INPUTS + 1] = {out};
-    wt_status status = check_result(out);
+    wt_status status = check_pairs(out);
     m->n = status ? 0 : wt_array_elements(out);
     m->rank = out->rank;
     for (int i = 0; i < n_in && !status; i++) {
@@ -336,7 +371,7 @@ wt_status wt_array_reduce(wt_arrays *arrays, wt_stream *stream, wt_reduce op, co
     if ((unsigned)op >= WT_N_REDUCE)
         return wt_fail(WT_ERR_BAD_ARG, "array: reduction %d, want 0..%d", (int)op, WT_N_REDUCE - 1);
     wt_status status = check_array("the operand", x, true);
-    if (!status) status = check_result(out);
+    if (!status) status = check_whole(out);
     if (status) return status;
     if (!axes) axes = (1u << x->rank) - 1;
     if (axes >> x->rank) return wt_fail(WT_ERR_BAD_ARG, "array: axes %#x of %d", axes, x->rank);
@@ -401,7 +436,7 @@ static wt_status line_op(wt_arrays *arrays, wt_stream *stream, array_line_op op,
 {
     array_line_args l = {.logarithm = logarithm};
     wt_status status = check_array("the operand", x, true);
-    if (!status) status = check_result(out);
+    if (!status) status = check_whole(out);
     if (!status) status = check_axis(name, x, axis);
     if (!status) status = same_shape(x, out, -1);
     return status ? status : run_lines(arrays, stream, op, &l, x, axis, out, NULL);
@@ -430,7 +465,7 @@ wt_status wt_array_topk(wt_arrays *arrays, wt_stream *stream, const wt_array *x,
     const wt_array *results[] = {values, indices};
     for (int i = 0; i < 2 && !status; i++) {
         if (!results[i]) continue;
-        status = check_result(results[i]);
+        status = check_whole(results[i]);
         if (!status) status = same_shape(x, results[i], axis);
         if (!status && results[i]->shape[axis] != k)
             status = wt_fail(WT_ERR_BAD_ARG, "array: room for %lld of the largest %d",
@@ -451,7 +486,7 @@ static wt_status index_op(wt_arrays *arrays, wt_stream *stream, array_index_args
     const wt_array *many = g->scatter ? x : out, *limit = g->scatter ? out : x;
     wt_status status = check_array("the operand", x, true);
     if (!status) status = check_array("indices", indices, true);
-    if (!status) status = check_result(out);
+    if (!status) status = check_whole(out);
     if (!status) status = check_axis("indices", x, axis);
     if (!status && (is_float(indices->dtype) || indices->dtype == WT_DTYPE_BOOL))
         status = wt_fail(WT_ERR_UNSUPPORTED, "array: indices of type %s, want integers", wt_dtype_name(indices->dtype));

@@ -234,6 +234,11 @@ wt_status wt__mm_fill(const wt_matmul_args *g, wt_mm_args *a)
         .gated = g->gated,
         .add = g->add,
         .overlap = g->overlap,
+        .norm_weight = (const float *)g->norm_after.weight,
+        .normed = (unsigned short *)g->norm_after.out,
+        .squares = (float *)g->norm_after.squares,
+        .x_squares = (const float *)g->norm_before.squares,
+        .norm_eps = g->norm_before.eps,
     };
     a->x_batch = g->x_batch_stride ? g->x_batch_stride : a->m * a->x_stride;
     fill_scales(w, a);
@@ -326,7 +331,15 @@ wt_status wt_matmul_enqueue(wt_matmul *matmul, wt_stream *stream, const wt_matmu
     wt_status status = check_stream(matmul, stream);
     if (!status) status = wt__mm_fill(args, &a);
     if (status || !a.m) return status;
+    if (!matmul->cuda && wt__mm_has_norm(&a)) return wt_fail(WT_ERR_UNSUPPORTED, "matmul: no norms on the CPU");
     return matmul->cuda ? wt__mm_cuda_enqueue(matmul->cuda, stream, &a) : wt__mm_cpu_enqueue(stream, &a);
+}
+
+int wt_matmul_norms(wt_matmul *matmul, const wt_matmul_args *args)
+{
+    wt_mm_args a;
+    if (!matmul->cuda || wt__mm_fill(args, &a)) return 0;
+    return wt__mm_cuda_norms(matmul->cuda, &a);
 }
 
 const char *wt_matmul_kernel(wt_matmul *matmul, const wt_matmul_args *args)

@@ -200,9 +200,9 @@ static int skinny_scales(const wt_mm_args *a, int vector)
 
 /// Warps of a block: no more than there are chunks of columns. It depends on the shape of W alone, and so does the
 /// order of sums.
-static int warps_of(int n_chunks, int pair)
+static int warps_of(int n_chunks, int most)
 {
-    int warps = WT_MM_SKINNY_WARPS / pair;
+    int warps = most;
     while (warps > 1 && warps / 2 >= n_chunks) warps /= 2;
     return warps;
 }
@@ -222,11 +222,13 @@ static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     const int vector = tensor_vector(cuda, a), scales = vector ? skinny_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
     if (scales < 0) return false;
     const int n_tiles = wt__mm_number_tiles(a, 16), width = a->experts || a->m <= 8 ? 8 : 16;
-    const int steps = cuda->config.skinny_steps ? cuda->config.skinny_steps : 2; // bench_matmul sweep, H200
+    const bool wide = vector == 32 && scales == 1; // nibbles of large groups; bench_matmul sweep, H200
+    const int steps = cuda->config.skinny_steps ? cuda->config.skinny_steps : wide ? 4 : 2;
     const int stages = cuda->config.skinny_stages ? cuda->config.skinny_stages : 2;
     const int blocks = cuda->config.skinny_blocks ? cuda->config.skinny_blocks : 2; // an SM
     const int n_chunks = (a->columns + steps * 4 * vector - 1) / (steps * 4 * vector);
-    const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps / pair : warps_of(n_chunks, pair);
+    const int most_warps = (wide ? WT_MM_SKINNY_WARPS / 2 : WT_MM_SKINNY_WARPS) / pair;
+    const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps / pair : warps_of(n_chunks, most_warps);
     const option options[] = {{"W", a->w_type}, {"X", a->x_type}, {"SCALES", scales}, {"S", a->scale_type},
                               {"N", width / 8}, {"PAIR", pair},   {"STEPS", steps},   {"STAGES", stages}};
     *p = (plan){.file = "kernels/matmul_skinny.cu", .function = "matmul_skinny"};
@@ -268,10 +270,8 @@ static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     if (cuda->config.no_wgmma || info->compute_major != 9 || info->compute_minor || info->driver_version < 12000)
         return false;
     if (a->w_type != a->x_type || !tensor_vector(cuda, a) || scales < 0 || a->experts) return false;
-    const int least = wt__mm_wgmma_is_few(&cuda->config, a) ? 1
-                      : cuda->config.wgmma_columns          ? WT_MATMUL_SKINNY + 1
-                                                            : MOST_SKINNY_ROWS + 1;
-    if (rows_of_expert(a) < least) return false;
+    const bool few = wt__mm_wgmma_is_few(&cuda->config, a);
+    if (!few && rows_of_expert(a) <= (cuda->config.wgmma_columns ? WT_MATMUL_SKINNY : MOST_SKINNY_ROWS)) return false;
     const wt__mm_wgmma_shape shape = wt__mm_wgmma_shape_of(&cuda->config, cuda->n_sms, a);
     if (shape.n_tiles > INT32_MAX) return false;
     const option options[] = {{"X", a->x_type},
@@ -360,11 +360,33 @@ static wt_status launch(wt__mm_cuda *cuda, wt_stream *stream, wt_kernel *kernel,
     return status ? status : wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(w), 1);
 }
 
+/// Squares that are added first by the kernel that takes a product, where it has norms.
+static int squares_of(const wt__mm_cuda *cuda, wt_mm_args *a)
+{
+    plan p;
+    if (a->x_type != WT_MM_BF16 || a->n_batches != 1 || a->experts || a->offsets) return 0;
+    if (wt__mm_wgmma_is_few(&cuda->config, a) && plan_wgmma(cuda, a, &p)) return WT_MM_WGMMA_SQUARES;
+    return a->m <= WT_MATMUL_SKINNY && plan_skinny(cuda, a, &p) ? WT_MM_SKINNY_SQUARES : 0;
+}
+
+int wt__mm_cuda_norms(const wt__mm_cuda *cuda, const wt_mm_args *args)
+{
+    wt_mm_args a = *args;
+    const int squares = squares_of(cuda, &a);
+    const wt_mm_part *y = &a.parts[0];
+    if (!squares || (a.x_squares && a.columns % squares)) return 0;
+    const bool fits = a.n_parts == 1 && a.y_type == WT_MM_F32 && y->rows % squares == 0 && y->y_stride % 4 == 0 &&
+                      ((uintptr_t)y->y | (uintptr_t)a.norm_weight | (uintptr_t)a.normed) % 16 == 0;
+    return a.norm_weight && !fits ? 0 : squares;
+}
+
 wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *args)
 {
     wt_mm_args a = *args;
     plan p;
     wt_kernel *kernel;
+    if (wt__mm_has_norm(&a) && !wt__mm_cuda_norms(cuda, &a))
+        return wt_fail(WT_ERR_UNSUPPORTED, "matmul: a norm beside a product that has none (wt_matmul_norms)");
     if (is_for_library(cuda, &a)) {
         wt_status status = enqueue_library(cuda, stream, &a);
         if (status != WT_ERR_UNSUPPORTED) return status;

@@ -25,6 +25,8 @@ WT_CHECKED wt_status wt__mm_fill_quantize(const wt_quantize_args *args, wt_mm_qu
 /// Weights and activations in I8, summed in whole numbers.
 static inline bool wt__mm_is_exact(const wt_mm_args *a) { return a->x_type == WT_MM_I8; }
 
+static inline bool wt__mm_has_norm(const wt_mm_args *a) { return a->norm_weight || a->x_squares; }
+
 /// The CPU: matmul_cpu.c.
 WT_CHECKED wt_status wt__mm_cpu_enqueue(wt_stream *stream, const wt_mm_args *args);
 WT_CHECKED wt_status wt__mm_cpu_quantize(wt_stream *stream, const wt_mm_quantize_args *args);
@@ -36,6 +38,7 @@ void wt__mm_cuda_destroy(wt__mm_cuda *cuda);
 WT_CHECKED wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *args);
 WT_CHECKED wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_quantize_args *args);
 WT_CHECKED wt_status wt__mm_cuda_repack(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_repack_args *args);
+int wt__mm_cuda_norms(const wt__mm_cuda *cuda, const wt_mm_args *args);
 const char *wt__mm_cuda_kernel(wt__mm_cuda *cuda, const wt_mm_args *args);
 
 /// How matmul_wgmma.cu is compiled and launched for a product: matmul_wgmma.c.

@@ -20,7 +20,8 @@ static int columns_of(wt_mm_args *a, int n_sms)
 bool wt__mm_wgmma_is_few(const wt_matmul_config *config, const wt_mm_args *a)
 {
     const bool is_16 = a->x_type == WT_MM_F16 || a->x_type == WT_MM_BF16;
-    return is_16 && a->m <= FEW_ROWS && a->n_batches == 1 && !a->experts && !a->offsets && !config->wgmma_columns;
+    const int least = config->wgmma_least ? config->wgmma_least : WT_MATMUL_SKINNY + 1;
+    return is_16 && a->m >= least && a->m <= FEW_ROWS && a->n_batches == 1 && !a->experts && !a->offsets && !config->wgmma_columns;
 }
 
 /// Of a tile's columns, so that all SMs have some: at least LEAST_STEPS steps each.
@@ -40,11 +41,12 @@ wt__mm_wgmma_shape wt__mm_wgmma_shape_of(const wt_matmul_config *config, int n_s
     const bool few = wt__mm_wgmma_is_few(config, a);
     wt__mm_wgmma_shape s = {.rows = few ? FEW_ROWS : WT_MM_TILE, .n_slices = 1};
     s.columns = config->wgmma_columns ? config->wgmma_columns : few ? 128 : columns_of(a, n_sms);
-    s.stages = config->wgmma_stages ? config->wgmma_stages : few ? 8 : s.columns == 256 ? 4 : 6;
+    s.stages = config->wgmma_stages ? config->wgmma_stages : few ? 3 : s.columns == 256 ? 4 : 6;
     s.n_tiles = (int64_t)wt__mm_number_tiles(a, s.columns / (a->gated ? 2 : 1)) * wt_mm_n_tiles(a, WT_MM_TILE);
     if (few) s.n_slices = slices_of(a, s.n_tiles, n_sms);
     s.n_blocks = s.n_tiles * s.n_slices < n_sms ? (int)s.n_tiles * s.n_slices : n_sms;
-    s.shared_bytes = ALIGN_BYTES + sizeof(float) * WT_MM_WGMMA_SUMS + (size_t)s.stages * stage_bytes(&s);
+    s.shared_bytes = ALIGN_BYTES + sizeof(float) * (WT_MM_WGMMA_SUMS + 16 * WT_MM_WGMMA_WARPS) +
+                     (size_t)s.stages * stage_bytes(&s);
     return s;
 }
 
@@ -68,6 +70,7 @@ static wt_status fill_map(wt_device *device, const wt_tensor_map_config *config,
 wt_status wt__mm_wgmma_fill(wt_device *device, const wt_mm_args *a, const wt__mm_wgmma_shape *shape, uintptr_t partial,
                             wt_mm_wgmma_args *filled)
 {
+    const int x_rows = shape->rows == FEW_ROWS ? (a->m + 7) / 8 * 8 : shape->rows;
     const int bytes = a->x_type == WT_MM_I8 || a->x_type == WT_MM_E4M3 ? 1 : 2;
     wt_tensor_map_config config = {.data = (uintptr_t)a->x,
                                    .element_bytes = bytes,
@@ -76,11 +79,12 @@ wt_status wt__mm_wgmma_fill(wt_device *device, const wt_mm_args *a, const wt__mm
                                    .n_matrices = a->n_batches,
                                    .row_bytes = a->x_stride * bytes,
                                    .matrix_bytes = a->x_batch * bytes,
-                                   .box_rows = shape->rows};
+                                   .box_rows = x_rows};
     memset(filled, 0, sizeof *filled);
     filled->args = *a;
     filled->n_tiles = (int)shape->n_tiles;
     filled->n_slices = shape->n_slices;
+    filled->x_rows = x_rows;
     if (shape->n_slices > 1) {
         filled->arrived = (int *)partial;
         filled->partial = (void *)(partial + counter_bytes(shape->n_blocks));

@@ -13,12 +13,20 @@ static_assert((int)WT_ACTIVATION_SNAKE == NN_SNAKE && (int)WT_ACTIVATION_SIGMOID
 
 // ---- the handle
 
+static const char attend_16[] = "kernels/nn_attend.cu", attend_wgmma[] = "kernels/nn_attend_wgmma.cu";
+#define CONV_16(first)                                                                                                 \
+    {"nn_conv_16_128_1", first}, {"nn_conv_16_128_2", (first) + 1}, {"nn_conv_16_64_1", (first) + 2},                  \
+    {                                                                                                                  \
+        "nn_conv_16_64_4", (first) + 3                                                                                 \
+    }
+enum { MOST_FUNCTIONS = 8 };
+
 static const struct {
     const char *file, *options[2];
     struct {
         const char *name;
-        nn_kernel kernel;
-    } functions[5];
+        int kernel; ///< nn_kernel
+    } functions[MOST_FUNCTIONS];
 } modules[] = {
     {"kernels/nn_norm.cu",
      {NULL},
@@ -31,27 +39,36 @@ static const struct {
     {"kernels/nn_conv.cu",
      {NULL},
      {{"nn_conv_few", NN_CONV_FEW},
-      {"nn_conv_f32", NN_CONV_F32},
-      {"nn_conv_f32_small", NN_CONV_F32_SMALL},
-      {"nn_conv_f32_split", NN_CONV_F32_SPLIT}}},
-    {"kernels/nn_conv_16.cu",
-     {"-DBF16=0"},
-     {{"nn_conv_16", NN_CONV_F16}, {"nn_conv_16_small", NN_CONV_F16_SMALL}, {"nn_conv_16_split", NN_CONV_F16_SPLIT}}},
-    {"kernels/nn_conv_16.cu",
-     {"-DBF16=1"},
-     {{"nn_conv_16", NN_CONV_BF16},
-      {"nn_conv_16_small", NN_CONV_BF16_SMALL},
-      {"nn_conv_16_split", NN_CONV_BF16_SPLIT}}},
+      {"nn_conv_any", NN_CONV_ANY},
+      {"nn_conv_f32_128_1", NN_CONV_F32},
+      {"nn_conv_f32_128_2", NN_CONV_F32 + 1},
+      {"nn_conv_f32_128_3", NN_CONV_F32 + 2},
+      {"nn_conv_f32_128_4", NN_CONV_F32 + 3},
+      {"nn_conv_f32_64_1", NN_CONV_F32 + 4},
+      {"nn_conv_f32_64_8", NN_CONV_F32 + 5}}},
+    {"kernels/nn_conv_16.cu", {"-DBF16=0"}, {CONV_16(NN_CONV_F16)}},
+    {"kernels/nn_conv_16.cu", {"-DBF16=1"}, {CONV_16(NN_CONV_BF16)}},
     {"kernels/nn_lstm.cu", {NULL}, {{"nn_lstm_cluster", NN_LSTM_CLUSTER}, {"nn_lstm_grid", NN_LSTM_GRID}}},
     {"kernels/nn_moe.cu",
      {NULL},
      {{"nn_route", NN_ROUTE}, {"nn_group", NN_GROUP}, {"nn_permute", NN_PERMUTE}, {"nn_unpermute", NN_UNPERMUTE}}},
-    {"kernels/nn_attend.cu",
+    {"kernels/nn_attend_f32.cu",
+     {NULL},
+     {{"nn_attend_f32_64", NN_ATTEND_F32},
+      {"nn_attend_f32_128", NN_ATTEND_F32_128},
+      {"nn_attend_f32_256", NN_ATTEND_F32_256}}},
+    {attend_16,
      {"-DBF16=0", "-DD_HEAD=64"},
-     {{"nn_attend_f32", NN_ATTEND_F32}, {"nn_attend_16", NN_ATTEND_F16}}},
-    {"kernels/nn_attend.cu", {"-DBF16=0", "-DD_HEAD=128"}, {{"nn_attend_16", NN_ATTEND_F16_128}}},
-    {"kernels/nn_attend.cu", {"-DBF16=1", "-DD_HEAD=64"}, {{"nn_attend_16", NN_ATTEND_BF16}}},
-    {"kernels/nn_attend.cu", {"-DBF16=1", "-DD_HEAD=128"}, {{"nn_attend_16", NN_ATTEND_BF16_128}}},
+     {{"nn_attend_16", NN_ATTEND_F16}, {"nn_attend_16_masked", NN_ATTEND_F16_MASKED}}},
+    {attend_16,
+     {"-DBF16=0", "-DD_HEAD=128"},
+     {{"nn_attend_16", NN_ATTEND_F16_128}, {"nn_attend_16_masked", NN_ATTEND_F16_128_MASKED}}},
+    {attend_16,
+     {"-DBF16=1", "-DD_HEAD=64"},
+     {{"nn_attend_16", NN_ATTEND_BF16}, {"nn_attend_16_masked", NN_ATTEND_BF16_MASKED}}},
+    {attend_16,
+     {"-DBF16=1", "-DD_HEAD=128"},
+     {{"nn_attend_16", NN_ATTEND_BF16_128}, {"nn_attend_16_masked", NN_ATTEND_BF16_128_MASKED}}},
     {"kernels/nn_token.cu", {NULL}, {{"nn_embed", NN_EMBED}, {"nn_rope", NN_ROPE}}},
 };
 static_assert(sizeof modules / sizeof *modules <= NN_MODULES, "the handle has room");
@@ -60,13 +77,14 @@ static wt_status load_kernels(wt_nn *nn)
 {
     wt_status status = WT_OK;
     for (size_t m = 0; m < sizeof modules / sizeof *modules && !status; m++) {
-        const wt_module_config config = {.name = modules[m].file,
+        const bool by_warpgroups = nn->wgmma && modules[m].file == attend_16;
+        const wt_module_config config = {.name = by_warpgroups ? attend_wgmma : modules[m].file,
                                          .options = modules[m].options,
                                          .n_options = !modules[m].options[0]  ? 0
                                                       : modules[m].options[1] ? 2
                                                                               : 1};
         status = wt_module_create(nn->device, &config, &nn->modules[m]);
-        for (int f = 0; f < 5 && modules[m].functions[f].name && !status; f++)
+        for (int f = 0; f < MOST_FUNCTIONS && modules[m].functions[f].name && !status; f++)
             status = wt_module_get_kernel(nn->modules[m], modules[m].functions[f].name,
                                           &nn->kernels[modules[m].functions[f].kernel]);
     }
@@ -84,7 +102,8 @@ wt_status wt_nn_create(const wt_nn_config *config, wt_nn **nn)
     *n = (wt_nn){.device = config->device,
                  .matmul = config->matmul,
                  .n_sms = partition.n_sms,
-                 .on_gpu = info->backend == WT_BACKEND_CUDA};
+                 .on_gpu = info->backend == WT_BACKEND_CUDA,
+                 .wgmma = info->compute_major == 9 && info->compute_minor == 0};
     wt_status status = n->on_gpu ? load_kernels(n) : WT_OK;
     if (!status && n->on_gpu)
         status = wt_buffer_create(n->device, WT_MEMORY_DEVICE, sizeof(int) * NN_COUNTERS, &n->counters);

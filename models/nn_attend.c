@@ -9,10 +9,10 @@ enum {
     KEYS = 64,
     LANES = 16,
     QUERIES_AN_ITEM = 8,
-    QUERIES_F32 = 32,
     THREADS = 128,
     TILE = 64,
-    MARGIN = 8
+    MARGIN = 8,
+    ALIGNMENT = 1024 ///< of tiles that products of warpgroups read
 };
 static const float nothing = -1e30f; ///< as in nn_attend.cu
 
@@ -142,20 +142,59 @@ static bool in_eights(const nn_strided *x)
     return (uintptr_t)x->data % 16 == 0 && x->strides[0] % 8 == 0 && x->strides[1] % 8 == 0 && x->strides[2] % 8 == 0;
 }
 
-static wt_status queue_cuda(const wt_nn *nn, wt_stream *stream, const nn_attend_args *a)
+static bool in_fours(const nn_strided *x)
+{
+    return x->type == NN_F32 && (uintptr_t)x->data % 16 == 0 && x->strides[0] % 4 == 0 && x->strides[1] % 4 == 0 &&
+           x->strides[2] % 4 == 0;
+}
+
+static bool in_pairs(const nn_strided *x)
+{
+    return (uintptr_t)x->data % 4 == 0 && x->strides[0] % 2 == 0 && x->strides[1] % 2 == 0 && x->strides[2] % 2 == 0;
+}
+
+/// A kernel for some width of heads, its tile of queries, threads and shared memory.
+typedef struct form {
+    nn_kernel kernel;
+    int tile, threads;
+    size_t shared_bytes;
+} form;
+
+static form form_of_16(const wt_nn *nn, const nn_attend_args *a)
+{
+    const size_t d = a->d_head <= 64 ? 64 : 128;
+    const nn_kernel kernel =
+        (nn_kernel)((a->q.type == NN_F16 ? NN_ATTEND_F16 : NN_ATTEND_BF16) + 2 * (d == 128) + !!a->mask);
+    if (nn->wgmma) return (form){kernel, 2 * TILE, 2 * THREADS, ALIGNMENT + 2 * d * (2 * TILE + 4 * TILE)};
+    return (form){kernel, TILE, THREADS, 2 * 4 * TILE * (d + MARGIN)};
+}
+
+static form form_of_f32(const nn_attend_args *a)
+{
+    const int number = a->d_head <= 64 ? 0 : a->d_head <= 128 ? 1 : 2;
+    const size_t d = (size_t)64 << number, tile = number == 2 ? TILE / 2 : TILE, pitch = tile + 4;
+    const size_t keys = d * pitch, values = tile * (d + 4),
+                 both = !number         ? keys + values
+                        : keys > values ? keys
+                                        : values;
+    return (form){(nn_kernel)(NN_ATTEND_F32 + number), (int)tile, THREADS,
+                  sizeof(float) * (d * pitch + tile * pitch + both)};
+}
+
+static wt_status queue_cuda(const wt_nn *nn, wt_stream *stream, nn_attend_args *a)
 {
     const bool one_type = a->q.type == a->k.type && a->q.type == a->v.type && a->q.type != NN_F32;
     const bool tensor = one_type && a->d_head <= 128 && in_eights(&a->q) && in_eights(&a->k) && in_eights(&a->v);
-    const int tile = tensor ? TILE : QUERIES_F32, d = !tensor ? a->d_head : a->d_head <= 64 ? 64 : 128;
-    const nn_kernel of_type = a->q.type == NN_F16 ? NN_ATTEND_F16 : NN_ATTEND_BF16;
-    const nn_kernel kernel = !tensor ? NN_ATTEND_F32 : (nn_kernel)(of_type + (d == 128));
-    const size_t shared = tensor ? 2 * 4 * (size_t)TILE * (size_t)(d + MARGIN)
-                                 : sizeof(float) * 3 * QUERIES_F32 * (size_t)(a->d_head + 1);
-    const wt_launch launch = {
-        .grid = {(a->queries + tile - 1) / tile, a->heads, a->n}, .block = {THREADS}, .shared_bytes = shared};
+    const form f = tensor ? form_of_16(nn, a) : form_of_f32(a);
+    a->fours = in_fours(&a->v);
+    a->pairs = a->out.type == a->q.type && in_pairs(&a->out);
+    const wt_launch launch = {.grid = {(a->queries + f.tile - 1) / f.tile, a->heads, a->n},
+                              .block = {f.threads},
+                              .shared_bytes = f.shared_bytes,
+                              .overlap = true};
     if (a->heads > 65535 || a->n > 65535)
         return wt_fail(WT_ERR_BAD_ARG, "attention: %d heads of %d, want at most 65535", a->heads, a->n);
-    return wt__nn_launch(nn, kernel, stream, &launch, WT_ARG(*a));
+    return wt__nn_launch(nn, f.kernel, stream, &launch, WT_ARG(*a));
 }
 
 static wt_status check_mask(const wt_array *mask, nn_attend_args *a)

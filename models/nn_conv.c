@@ -3,6 +3,7 @@
 // tap are neighbours.
 #include "nn_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { OUTPUTS = 8, POSITIONS = 128, LANES = 16, CHANNELS = 16, WINDOW = 16384 }; ///< the CPU's; floats of a window
@@ -194,8 +195,10 @@ static bool as_product(nn_conv_args *a)
     p->inner = p->taps_inside ? n_taps : a->inputs;
     p->magic = p->inner > 1 ? (unsigned)((1ull << 32) / (unsigned)p->inner + 1) : UINT32_MAX;
     const long long far = (positions + 2 * TILE) * p->x_step + (long long)n_taps * a->dilation + a->padding;
+    const long long weights = llabs(w[0]) * a->outputs + llabs(w[1]) * a->inputs + llabs(w[2]) * a->taps;
     const long long terms = (long long)a->inputs * n_taps + 64, rows = (long long)a->outputs * merged;
-    if (far > INT32_MAX / 2 || a->length > INT32_MAX / 2 || rows > INT32_MAX / 2 || terms * p->inner > INT32_MAX)
+    if (far > INT32_MAX / 2 || a->length > INT32_MAX / 2 || rows > INT32_MAX / 2 || terms * p->inner > INT32_MAX ||
+        weights > INT32_MAX / 2)
         return false;
     p->positions = (int)positions;
     p->rows = (int)rows;
@@ -241,30 +244,65 @@ static wt_status queue_few(wt_nn *nn, wt_stream *stream, const nn_conv_args *a)
     return wt__nn_launch(nn, NN_CONV_FEW, stream, &launch, WT_ARG(*a));
 }
 
+/// A kernel of nn_conv.cu or nn_conv_16.cu.
+typedef struct form {
+    int side, splits;
+} form;
+
+static const form forms_f32[] = {{128, 1}, {128, 2}, {128, 3}, {128, 4}, {64, 1}, {64, 8}};
+static const form forms_16[] = {{128, 1}, {128, 2}, {64, 1}, {64, 4}};
+
+/// The form whose fullest processor has the least to do. A tile's blocks reach a share of the processor's rate that
+/// grows with how many there are (shares from measurements on an H200); bringing a step's first terms takes as long
+/// as 64.
+static int best_form(const wt_nn *nn, const nn_conv_args *a, const form *forms, int n, bool clusters)
+{
+    static const double large[] = {0.6, 1}, small[] = {0.25, 0.4, 0.5, 0.55};
+    double least = 1e300;
+    int best = 0;
+    for (int k = 0; k < n; k++) {
+        const form f = forms[k];
+        const double blocks = (double)tiles_of(a, f.side) * f.splits, deep = ceil(blocks / nn->n_sms);
+        const double terms = (double)a->inputs * a->product.n_taps / f.splits + 64;
+        const double rate = f.side == TILE ? small[deep > 4 ? 3 : (int)deep - 1] : large[deep > 2 ? 1 : (int)deep - 1];
+        const double work = deep * f.side * f.side * terms / rate;
+        if (work >= least || (f.splits > 1 && (!clusters || nn->n_sms < 16))) continue;
+        least = work;
+        best = k;
+    }
+    return best;
+}
+
 static wt_status queue_cuda(wt_nn *nn, wt_stream *stream, nn_conv_args *a)
 {
     const wt_device_info *info = wt_device_get_info(nn->device);
-    const bool tensor = a->x.type == a->weight.type && a->x.type != NN_F32 && a->inputs >= 8;
+    const bool clusters = info->compute_major >= 9;
+    const bool one_type = a->x.type == a->weight.type, f32 = one_type && a->x.type == NN_F32;
+    const bool tensor = one_type && !f32 && a->inputs >= 8;
     if (a->outputs < FEW || !as_product(a)) return queue_few(nn, stream, a);
-    // large tiles where they fill the GPU, else small ones, else the terms of a small one shared by a cluster
-    int form = 0, side = 2 * TILE;
-    if (2 * tiles_of(a, side) < 3 * nn->n_sms || a->product.rows <= TILE || a->product.positions <= TILE) {
-        const bool few = tiles_of(a, TILE) < 2 * nn->n_sms && a->inputs * a->product.n_taps >= SPLIT_TERMS;
-        form = few && info->compute_major >= 9 && nn->n_sms >= 2 * SPLITS ? 2 : 1;
-        side = TILE;
+    form f = {TILE, 1};
+    int kernel = NN_CONV_ANY;
+    size_t shared = 0;
+    if (f32) {
+        const int best = best_form(nn, a, forms_f32, sizeof forms_f32 / sizeof *forms_f32, clusters);
+        f = forms_f32[best];
+        kernel = NN_CONV_F32 + best;
+    } else if (tensor) {
+        const int best = best_form(nn, a, forms_16, sizeof forms_16 / sizeof *forms_16, clusters);
+        f = forms_16[best];
+        kernel = (a->x.type == NN_F16 ? NN_CONV_F16 : NN_CONV_BF16) + best;
+        shared = fit_16(a, f.side, info->shared_bytes);
+        if (!shared) return queue_few(nn, stream, a);
     }
-    const size_t shared = tensor ? fit_16(a, side, info->shared_bytes) : 0;
-    if (tensor && !shared) return queue_few(nn, stream, a);
-    const nn_kernel kernel = tensor ? (a->x.type == NN_F16 ? NN_CONV_F16 : NN_CONV_BF16) : NN_CONV_F32;
-    const int tiles = (a->product.positions + side - 1) / side;
-    const long long rows = (long long)a->groups * ((a->product.rows + side - 1) / side);
+    const int tiles = (a->product.positions + f.side - 1) / f.side;
+    const long long rows = (long long)a->groups * ((a->product.rows + f.side - 1) / f.side);
     if (rows > 65535 || a->n > 65535)
         return wt_fail(WT_ERR_BAD_ARG, "conv1d: %lld tiles of outputs and %d signals, want at most 65535", rows, a->n);
-    const wt_launch launch = {.grid = {tiles * (form == 2 ? SPLITS : 1), (int)rows, a->n},
-                              .block = {tensor ? THREADS_16 : 2 * side},
+    const wt_launch launch = {.grid = {tiles * f.splits, (int)rows, a->n},
+                              .block = {tensor ? THREADS_16 : 2 * f.side},
                               .shared_bytes = shared,
                               .overlap = true};
-    return wt__nn_launch(nn, (nn_kernel)(kernel + form), stream, &launch, WT_ARG(*a));
+    return wt__nn_launch(nn, (nn_kernel)kernel, stream, &launch, WT_ARG(*a));
 }
 
 // ---- both

@@ -18,36 +18,37 @@ typedef enum nn_kernel {
     NN_EMBED,
     NN_ROPE,
     NN_CONV_FEW,
-    NN_CONV_F32, ///< of each type: large tiles, small ones, small ones of a cluster
-    NN_CONV_F32_SMALL,
-    NN_CONV_F32_SPLIT,
-    NN_CONV_F16,
-    NN_CONV_F16_SMALL,
-    NN_CONV_F16_SPLIT,
-    NN_CONV_BF16,
-    NN_CONV_BF16_SMALL,
-    NN_CONV_BF16_SPLIT,
-    NN_LSTM_CLUSTER,
+    NN_CONV_ANY,
+    NN_CONV_F32, ///< of each type by the order of nn_conv.c's forms
+    NN_CONV_F16 = NN_CONV_F32 + 6,
+    NN_CONV_BF16 = NN_CONV_F16 + 4,
+    NN_LSTM_CLUSTER = NN_CONV_BF16 + 4,
     NN_LSTM_GRID,
     NN_ROUTE,
     NN_GROUP,
     NN_PERMUTE,
     NN_UNPERMUTE,
-    NN_ATTEND_F32,
-    NN_ATTEND_F16, ///< heads up to 64; then up to 128
+    NN_ATTEND_F32, ///< heads up to 64, 128, 256
+    NN_ATTEND_F32_128,
+    NN_ATTEND_F32_256,
+    NN_ATTEND_F16, ///< heads up to 64, and with a mask; heads up to 128, and with a mask
+    NN_ATTEND_F16_MASKED,
     NN_ATTEND_F16_128,
+    NN_ATTEND_F16_128_MASKED,
     NN_ATTEND_BF16,
+    NN_ATTEND_BF16_MASKED,
     NN_ATTEND_BF16_128,
+    NN_ATTEND_BF16_128_MASKED,
     NN_N_KERNELS
 } nn_kernel;
 
-enum { NN_MODULES = 12, NN_COUNTERS = 64 };
+enum { NN_MODULES = 16, NN_COUNTERS = 64 };
 
 struct wt_nn {
     wt_device *device;
     wt_matmul *matmul;
     int n_sms;
-    bool on_gpu;
+    bool on_gpu, wgmma; ///< wgmma: 16-bit attention by products of warpgroups
     wt_module *modules[NN_MODULES];
     wt_kernel *kernels[NN_N_KERNELS];
     wt_buffer *counters; ///< of the LSTM's blocks, zeros between calls

@@ -26,7 +26,7 @@ wt_status wt_dtype_find(const char *name, wt_dtype *dtype)
             *dtype = (wt_dtype)k;
             return WT_OK;
         }
-    char known[128] = "";
+    char known[160] = "";
     for (int k = 0; k < WT_N_DTYPES; k++) {
         size_t length = strlen(known);
         snprintf(known + length, sizeof known - length, "%s%s", k ? ", " : "", layouts[k].name);
@@ -175,6 +175,27 @@ static void q6_k(const uint8_t *p, float *out)
     }
 }
 
+// ---- two numbers of 4 bits
+
+static void i4(const uint8_t *p, float *out)
+{
+    out[0] = (float)(((*p & 15) ^ 8) - 8);
+    out[1] = (float)(((*p >> 4) ^ 8) - 8);
+}
+
+static void u4(const uint8_t *p, float *out)
+{
+    out[0] = (float)(*p & 15);
+    out[1] = (float)(*p >> 4);
+}
+
+static void f4(const uint8_t *p, float *out) // OCP E2M1
+{
+    static const float values[16] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
+    out[0] = values[*p & 15];
+    out[1] = values[*p >> 4];
+}
+
 // ---- rows of elements
 
 #define READ(name, type, value)                                                                                        \
@@ -209,6 +230,9 @@ READ_BLOCKS(read_q8_0, q8_0, WT_DTYPE_Q8_0)
 READ_BLOCKS(read_q4_0, q4_0, WT_DTYPE_Q4_0)
 READ_BLOCKS(read_q4_k, q4_k, WT_DTYPE_Q4_K)
 READ_BLOCKS(read_q6_k, q6_k, WT_DTYPE_Q6_K)
+READ_BLOCKS(read_i4, i4, WT_DTYPE_I4)
+READ_BLOCKS(read_u4, u4, WT_DTYPE_U4)
+READ_BLOCKS(read_f4, f4, WT_DTYPE_F4)
 #undef READ_BLOCKS
 
 static void (*const readers[WT_N_DTYPES])(const uint8_t *, int64_t, float *) = {
@@ -217,7 +241,8 @@ static void (*const readers[WT_N_DTYPES])(const uint8_t *, int64_t, float *) = {
     [WT_DTYPE_I64] = read_i64,   [WT_DTYPE_I32] = read_i32,      [WT_DTYPE_I16] = read_i16,
     [WT_DTYPE_I8] = read_i8,     [WT_DTYPE_U8] = read_u8,        [WT_DTYPE_BOOL] = read_u8,
     [WT_DTYPE_Q8_0] = read_q8_0, [WT_DTYPE_Q4_0] = read_q4_0,    [WT_DTYPE_Q4_K] = read_q4_k,
-    [WT_DTYPE_Q6_K] = read_q6_k,
+    [WT_DTYPE_Q6_K] = read_q6_k, [WT_DTYPE_I4] = read_i4,        [WT_DTYPE_U4] = read_u4,
+    [WT_DTYPE_F4] = read_f4,
 };
 
 void wt_tensor_to_f32(const wt_tensor *tensor, int64_t first, int64_t n, float *out)

@@ -189,6 +189,13 @@ static void cuda_gives_the_same_in_tiles(void **state)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         assert_near(state, "cuda", "long.wav", cases[k].feature, cases[k].bound);
     assert_near(state, "cuda", "longer.wav", "cqt --rate 0", 2e-6);
+    assert_near(state, "cuda", "longer.wav", "chroma_cqt --rate 0", 4e-5); // of those, see above
+    assert_near(state, "cuda", "longer.wav", "tonnetz --rate 0", 4e-5);
+    assert_near(state, "cuda", "longer.wav", "chroma_cens --rate 0", 1e-3);
+    outputs o; // pyin: all samples at once, as of the whole
+    snprintf(o.in, sizeof o.in, "%s", test_path(state, "long.wav"));
+    run_both(state, "cuda", "-f pyin", "whole.npz", &o);
+    assert_same_files(o.whole, o.tiled, "pyin");
 }
 
 /// Two channels at another rate, with a remainder by every hop, so that tiles begin within the resampler's blocks;

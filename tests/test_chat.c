@@ -45,6 +45,23 @@ static wt_status render(const char *text, const json_t *c, const json_t *all, ch
     return status;
 }
 
+/// A template's file, or the template in a tokenizer_config.json; caller frees.
+static char *read_template(const char *file)
+{
+    size_t size;
+    char *read = test_slurp(shared_data(file), &size);
+    read[size] = 0; // there is room for it
+    const size_t length = strlen(file);
+    if (length < 5 || strcmp(file + length - 5, ".json")) return read;
+    json_t *config = json_loads(read, 0, NULL);
+    const char *text = json_string_value(json_object_get(config, "chat_template"));
+    assert_non_null(text);
+    char *template = strdup(text);
+    json_decref(config);
+    free(read);
+    return template;
+}
+
 // 0: as recorded
 static int check_case(const json_t *c, const json_t *all)
 {
@@ -53,9 +70,7 @@ static int check_case(const json_t *c, const json_t *all)
     const char *text = json_string_value(json_object_get(c, "template")),
                *want = json_string_value(json_object_get(c, "out"));
     const char *hash = json_string_value(json_object_get(c, "hash"));
-    size_t size = 0;
-    char *read = file ? test_slurp(shared_data(file), &size) : NULL, *out = NULL;
-    if (read) read[size] = 0; // there is room for it
+    char *read = file ? read_template(file) : NULL, *out = NULL;
     wt_status status = render(file ? read : text, c, all, &out);
     int differs;
     if (!want && !hash)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -89,6 +90,80 @@ static void generate_takes_strategies_stops_and_quantising(void **state)
     assert_int_equal(run("generate --quantize int9", ""), 2);
     assert_int_equal(run("generate --strategy draft", ""), 2);
     json_decref(single), json_decref(guessed), json_decref(stopped), json_decref(small), json_decref(exact);
+}
+
+static double number_of(const json_t *array, size_t k) { return json_number_value(json_array_get(array, k)); }
+
+/// A context that is full is moved on; the most probable tokens are told, the first of them is the one taken; a token
+/// that is banned is not; the cache's types change little.
+static void generate_takes_caches_biases_and_logprobs(void **state)
+{
+    (void)state;
+    need_model();
+    json_t *kept = generated("-n 80 --context 40 --keep 4"), *full = generated("-n 80 --context 40");
+    assert_string_equal(text_of(kept, "end"), "length");
+    assert_true(json_integer_value(json_object_get(kept, "dropped")) > 40);
+    assert_string_equal(text_of(full, "end"), "context");
+    json_t *told = generated("-n 5 --logprobs 3"), *ids = json_object_get(told, "ids");
+    for (size_t k = 0; k < 5; k++) {
+        const json_t *top = json_array_get(json_object_get(told, "top"), k), *first = json_array_get(top, 0);
+        assert_int_equal(json_array_size(top), 3);
+        assert_true(number_of(first, 0) == number_of(ids, k));
+        assert_true(number_of(first, 1) == number_of(json_object_get(told, "logprobs"), k));
+        assert_true(number_of(json_array_get(top, 1), 1) <= number_of(first, 1));
+    }
+    char banned[64];
+    snprintf(banned, sizeof banned, "-n 1 --bias %d=-inf", (int)number_of(ids, 0));
+    json_t *other = generated(banned), *half = generated("-n 5 --logprobs 3 --cache bf16 --batch 2");
+    const json_t *second = json_array_get(json_array_get(json_object_get(told, "top"), 0), 1);
+    assert_true(number_of(json_object_get(other, "ids"), 0) == number_of(second, 0));
+    assert_true(fabs(number_of(json_object_get(half, "logprobs"), 0) -
+                     number_of(json_object_get(told, "logprobs"), 0)) < 0.01); // nats, measured 0.00003
+    assert_int_equal(run("generate --cache f64", ""), 2);
+    assert_int_equal(run("generate --bias 3", ""), 2);
+    assert_int_equal(run("generate --bias 99999999=1", ""), 2);
+    json_decref(kept), json_decref(full), json_decref(told), json_decref(other), json_decref(half);
+}
+
+/// Each line of many has the answer that it has alone; one that is too long has a sentence.
+static void generate_answers_lines_together(void **state)
+{
+    (void)state;
+    static const char *const prompts[] = {"Once upon a time", "", "The dog", "Lily saw a", "Once upon a hill"};
+    char input[4096] = "", want[5][512], arguments[256];
+    size_t length = 0;
+    int n_answers = 0, n_errors = 0;
+    need_model();
+    for (int k = 0; k < 5; k++) {
+        length += (size_t)snprintf(input + length, sizeof input - length, "%s\\n", prompts[k]);
+        if (!*prompts[k]) continue;
+        snprintf(arguments, sizeof arguments, "generate --json -n 20 --context 64 --prompt '%s'", prompts[k]);
+        assert_int_equal(run(arguments, ""), 0);
+        json_t *alone = json_loads(out, 0, NULL);
+        snprintf(want[k], sizeof want[k], "%s", text_of(alone, "text"));
+        json_decref(alone);
+    }
+    for (int k = 0; k < 100; k++) length += (size_t)snprintf(input + length, sizeof input - length, "dog ");
+    assert_int_equal(run("generate --lines 3 -n 20 --context 64", input), 0);
+    char *rest = NULL;
+    for (char *text = strtok_r(out, "\n", &rest); text; text = strtok_r(NULL, "\n", &rest)) {
+        json_t *answer = json_loads(text, 0, NULL);
+        if (!answer) fail_msg("no JSON: %s", text);
+        const int line = (int)json_integer_value(json_object_get(answer, "line"));
+        if (json_object_get(answer, "error")) {
+            assert_int_equal(line, 6);
+            n_errors++;
+        } else {
+            assert_in_range(line, 1, 5);
+            assert_string_equal(text_of(answer, "text"), want[line - 1]);
+            n_answers++;
+        }
+        json_decref(answer);
+    }
+    assert_int_equal(n_answers, 4);
+    assert_int_equal(n_errors, 1);
+    assert_int_equal(run("generate --lines 2 --prompt x", ""), 2);
+    assert_int_equal(run("generate --logprobs 2", "x"), 2);
 }
 
 // ---- models that are none
@@ -351,6 +426,8 @@ int main(void)
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, test_folder_create, test_folder_remove)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generate_takes_strategies_stops_and_quantising),
+        cmocka_unit_test(generate_takes_caches_biases_and_logprobs),
+        cmocka_unit_test(generate_answers_lines_together),
         IN_FOLDER(bad_models_get_a_sentence),
         IN_FOLDER(a_conversation_goes_through_pipes),
         IN_FOLDER(a_conversation_is_saved_and_loaded),

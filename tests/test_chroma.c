@@ -197,14 +197,17 @@ static void chroma_of_spectra_equals_librosas(void **state)
         const wt_piptrack_config c = {.n_fft = s.n_fft};
         if (!golden_has(g, "tuning")) assert_ok(wt_tuning_estimate(&c, s.x, s.n_frames, 0, 0, &tuning));
         wt_chroma *chroma;
-        assert_ok(wt_chroma_create(NULL, &(wt_chroma_config){.n_fft = s.n_fft, .tuning = tuning,
-                                                       .bank_norm = WT_CHROMA_NORM_2,
-                                                       .norm = golden_int(g, "norm", 0) == 2 ? WT_CHROMA_NORM_2
-                                                                                             : WT_CHROMA_NORM_MAX},
-                                   &chroma));
-        float *out = take((size_t)s.n_frames * 12);
+        wt_chroma_config config = {.n_fft = s.n_fft,
+                                   .tuning = tuning,
+                                   .n_chroma = golden_int(g, "n_chroma", 12),
+                                   .bank_norm = WT_CHROMA_NORM_2};
+        if (golden_int(g, "norm", 0) == 1) config.norm = WT_CHROMA_NORM_1;
+        if (golden_int(g, "norm", 0) == 2) config.norm = WT_CHROMA_NORM_2;
+        if (strstr(g->params, "norm=none")) config.norm = WT_CHROMA_NORM_NONE;
+        assert_ok(wt_chroma_create(NULL, &config, &chroma));
+        float *out = take((size_t)s.n_frames * (size_t)config.n_chroma);
         assert_int_equal(wt_chroma_run(chroma, s.x, s.n_frames, out), WT_OK);
-        check_turned(g, out, (size_t)s.n_frames, 12);
+        check_turned(g, out, (size_t)s.n_frames, (size_t)config.n_chroma);
         wt_chroma_destroy(chroma);
         free(s.x), free(out);
     }

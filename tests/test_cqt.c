@@ -49,9 +49,12 @@ static wt_cqt_config config_of(const golden_case *g)
                        .no_scale = !golden_int(g, "scale", 1)};
     if (golden_double(g, "sparsity", 0.01) == 0) c.sparsity = -1;
     if (!strcmp(g->op, "vqt") && !golden_has(g, "gamma")) c.erb_gamma = true;
-    if (golden_int(g, "norm", 1) == 2) c.norm = WT_CQT_NORM_2;
+    if (golden_double(g, "norm", 1) == 2) c.norm = WT_CQT_NORM_2;
+    if (isinf(golden_double(g, "norm", 1))) c.norm = WT_CQT_NORM_MAX;
+    if (strstr(g->params, "norm=none")) c.norm = WT_CQT_NORM_NONE;
     if (!strcmp(golden_text(g, "window", "hann"), "hamming")) c.window.kind = WT_WINDOW_HAMMING;
     if (!strcmp(golden_text(g, "pad_mode", "constant"), "reflect")) c.pad = WT_STFT_PAD_REFLECT;
+    if (!strcmp(golden_text(g, "pad_mode", "constant"), "edge")) c.pad = WT_STFT_PAD_EDGE;
     if (!strcmp(golden_text(g, "intervals", "equal"), "ji5")) c.intervals = just5;
     if (!strcmp(g->op, "hybrid_cqt")) c.kind = WT_CQT_HYBRID;
     if (!strcmp(g->op, "pseudo_cqt")) c.kind = WT_CQT_PSEUDO;

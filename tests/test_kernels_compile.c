@@ -74,7 +74,7 @@ static void a_text_of_one_architecture_is_refused_for_others(void **state)
             assert_null(compiled.image);
             n++;
         }
-    assert_int_equal(n, 6); // matmul_wgmma.cu, llm_flash_wgmma.cu
+    assert_int_equal(n, 9); // matmul_wgmma.cu, llm_flash_wgmma.cu, nn_attend_wgmma.cu
 }
 
 /// What every kernel relies on, also while kernels/ holds none: the defaults of the engine's options.

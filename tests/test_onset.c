@@ -222,6 +222,8 @@ static void check_device(wt_backend backend)
     check_strength(device, stream, &(wt_onset_config){.lag = 1});
     check_strength(device, stream, &(wt_onset_config){.median = true, .no_center = true});
     check_strength(device, stream, &(wt_onset_config){.lag = 2, .max_size = 3, .detrend = true});
+    check_strength(device, stream, &(wt_onset_config){.has_floor = true, .floor_db = -20}); // above what decays
+    check_strength(device, stream, &(wt_onset_config){.has_floor = true, .floor_db = -200, .median = true});
     check_onsets(device, stream, false, false);
     check_onsets(device, stream, true, false);
     check_onsets(device, stream, true, true);

@@ -18,7 +18,9 @@ static wt_pyin_config config_of(const golden_case *g, size_t n)
                                        .fmax_hz = golden_double(g, "fmax", 0),
                                        .frame_length = golden_int(g, "frame_length", 0),
                                        .hop = golden_int(g, "hop_length", 0),
-                                       .n_samples = (int64_t)n},
+                                       .n_samples = (int64_t)n,
+                                       .no_center = !golden_int(g, "center", 1)},
+                            .keep_unvoiced = strstr(g->params, "fill_na=none"),
                             .n_thresholds = golden_int(g, "n_thresholds", 0),
                             .beta_a = beta[0],
                             .beta_b = beta[1],
@@ -63,7 +65,7 @@ static void every_golden_case_holds(void **state)
         wt_pyin_destroy(plan);
         free(out);
     }
-    assert_int_equal(n_cases, 12);
+    assert_int_equal(n_cases, 15);
 }
 
 // A tone that glides, pauses and hisses.

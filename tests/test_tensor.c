@@ -118,7 +118,9 @@ static void sizes_and_names(void **state)
     wt_dtype dtype;
     assert_fails(wt_dtype_find("F8", &dtype), WT_ERR_NOT_FOUND,
                  "type \"F8\" is not known, want one of F32, F64, F16, BF16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U8, "
-                 "BOOL, Q8_0, Q4_0, Q4_K, Q6_K");
+                 "BOOL, Q8_0, Q4_0, Q4_K, Q6_K, I4, U4, F4");
+    assert_int_equal(wt_dtype_bytes(WT_DTYPE_I4, 6), 3);
+    assert_int_equal(wt_dtype_bytes(WT_DTYPE_F4, 5), 0); // half a byte
 }
 
 static void tensors_describe_themselves(void **state)

@@ -107,6 +107,7 @@ static size_t lay_out(wt_llm_session *s, uintptr_t base)
     s->gpu->grouped = lay(base, &at, n * used * (size_t)c->d_model);
     s->gpu->mixed = lay(base, &at, n * used * (size_t)c->d_model);
     s->gpu->partial = lay(base, &at, sizeof(float) * parts);
+    s->gpu->squares = lay(base, &at, n * (size_t)(c->d_model / 16 + 1));
     s->keys = lay(base, &at, cache);
     s->values = lay(base, &at, cache);
     return at;

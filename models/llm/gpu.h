@@ -132,6 +132,7 @@ typedef struct wt__gpu {
     size_t tokens_at, frequencies_at, pages_at, arrived_at, step_at, best_at, logits_at, io_bytes; ///< in io
     int n_logits;                                                                                  ///< rows of logits
     float *partial;       ///< of attention's parts
+    float *squares;       ///< [n_batch][d_model / 16] of wt_matmul_norm
     int *arrived;         ///< [n_batch][n_heads]
     int *offsets, *slots; ///< [n_experts + 1], [n_batch][n_experts_used]: see wt_llm_mix_args
     void *grouped;        ///< [n_batch][n_experts_used][d_model]

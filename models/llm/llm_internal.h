@@ -133,6 +133,9 @@ typedef struct wt__pass {
     int n_logits;     ///< of the last tokens
     float *logits;    ///< [n_logits][vocab_size]
     wt_status status; ///< the first error; nothing is queued after it
+    const wt__layer *layer; ///< of a GPU: the one that is being queued
+    const wt__norm *normed; ///< of a GPU: s->n is x by it but for the scale of rows (wt_matmul_norm); NULL = none
+    int n_squares;          ///< that wt_matmul_norms told of it
     struct wt__phases *phases; ///< launches are told to it and not made; NULL = none (gpu_step.c)
 } wt__pass;
 

@@ -9,6 +9,7 @@ enum {
     LARGE_BYTES = 16 << 20,
     PLACE_WARPS = 8,
     ATTEND_THREADS = 128,
+    GROUP_THREADS = 1024,
     THREADS = 256
 };
 
@@ -73,6 +74,7 @@ static void normalise(wt__pass *p, const wt__norm *norm, const float *x, int n, 
                                 .width = c->d_model,
                                 .type = kernel_type(type)};
     launch(p, WT__LLM_NORM, (wt_launch){.grid = {n}, .block = {THREADS}}, &a, sizeof a);
+    p->normed = NULL;
 }
 
 // ---- matrices: one vector times plain weights by llm_matvec.cu and times quantised ones by llm_quant.cu, with the
@@ -192,6 +194,29 @@ static void multiply(wt__pass *p, const wt_matmul_args *a)
         p->status = wt_matmul_enqueue(p->s->gpu->matmul, p->s->stream, &overlapping);
 }
 
+/// x of a product is norm(s->x): within this product if the one before has begun with it, else by a launch.
+static void norm_before(wt__pass *p, const wt__norm *norm, wt_matmul_args *a)
+{
+    const wt_llm_session *s = p->s;
+    if (p->normed == norm) {
+        a->norm_before = (wt_matmul_norm){.squares = (uintptr_t)s->gpu->squares,
+                                          .eps = (float)s->llm->config.norm_eps};
+        if (wt_matmul_norms(s->gpu->matmul, a) == p->n_squares) return;
+        a->norm_before = (wt_matmul_norm){0};
+    }
+    normalise(p, norm, s->x, s->n_tokens, a->x_dtype);
+}
+
+/// The RMSNorm of what a layer's o or down adds to.
+static const wt__norm *norm_after(const wt__pass *p, const wt__linear *w)
+{
+    const wt_llm *m = p->s->llm;
+    const wt__layer *layer = p->layer;
+    const bool is_last = layer == &m->layers[m->config.n_layers - 1];
+    const wt__norm *norm = w == &layer->o ? &layer->ffn_norm : is_last ? &m->norm : &(layer + 1)->attention_norm;
+    return norm->bias || (w == &layer->o && layer->experts) ? NULL : norm;
+}
+
 bool wt__llm_alike(const wt__linear *a, const wt__linear *b)
 {
     return a->weight.dtype == b->weight.dtype && a->nibbles == b->nibbles && wt__llm_scaling(a) == wt__llm_scaling(b) &&
@@ -203,6 +228,7 @@ static void qkv(wt__pass *p, const wt__layer *w)
     const wt_llm_session *s = p->s;
     const wt__linear *all[3] = {&w->q, &w->k, &w->v};
     float *out[3] = {s->q, s->k, s->v};
+    p->layer = w;
     for (int first = 0, n; first < 3; first += n) { // those of one kind together
         wt_llm_matvec_args single = {.x = s->x};
         const wt_dtype type = input_type(all[first], s->n_tokens);
@@ -218,7 +244,7 @@ static void qkv(wt__pass *p, const wt__layer *w)
             matvec(p, all[first], single, &w->attention_norm);
             continue;
         }
-        normalise(p, &w->attention_norm, s->x, s->n_tokens, type);
+        norm_before(p, &w->attention_norm, &a);
         multiply(p, &a);
     }
 }
@@ -231,13 +257,21 @@ static void project(wt__pass *p, const wt__linear *w, const float *in)
         matvec(p, w, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = in, .add = true}, NULL);
         return;
     }
-    multiply(p, &(wt_matmul_args){.n_parts = 1,
-                                  .parts = {part_of(w, s->x)},
-                                  .x = (uintptr_t)in,
-                                  .x_dtype = input_type(w, s->n_tokens),
-                                  .y_dtype = WT_DTYPE_F32,
-                                  .m = rows_of(s),
-                                  .add = true});
+    wt_matmul_args a = {.n_parts = 1,
+                        .parts = {part_of(w, s->x)},
+                        .x = (uintptr_t)in,
+                        .x_dtype = input_type(w, s->n_tokens),
+                        .y_dtype = WT_DTYPE_F32,
+                        .m = rows_of(s),
+                        .add = true};
+    const wt__norm *norm = norm_after(p, w);
+    if (norm)
+        a.norm_after = (wt_matmul_norm){
+            .weight = (uintptr_t)norm->weight, .out = (uintptr_t)s->n, .squares = (uintptr_t)s->gpu->squares};
+    p->n_squares = norm ? wt_matmul_norms(s->gpu->matmul, &a) : 0;
+    if (!p->n_squares) a.norm_after = (wt_matmul_norm){0};
+    multiply(p, &a);
+    p->normed = p->n_squares ? norm : NULL;
 }
 
 static void gate(wt__pass *p, const wt__layer *w)
@@ -264,7 +298,7 @@ static void gate(wt__pass *p, const wt__layer *w)
                         .m = rows_of(s),
                         .activation = activation,
                         .gated = gated};
-    normalise(p, &w->ffn_norm, s->x, s->n_tokens, type);
+    norm_before(p, &w->ffn_norm, &a);
     multiply(p, &a);
 }
 
@@ -279,14 +313,17 @@ static void head(wt__pass *p)
         matvec(p, w, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = x}, norm);
         return;
     }
-    const wt_dtype type = input_type(w, p->n_logits);
-    normalise(p, norm, x, p->n_logits, type);
-    multiply(p, &(wt_matmul_args){.n_parts = 1,
-                                  .parts = {part_of(w, p->logits)},
-                                  .x = (uintptr_t)s->n,
-                                  .x_dtype = type,
-                                  .y_dtype = WT_DTYPE_F32,
-                                  .m = wt__gpu_rows(p->n_logits, s->gpu->n_logits)});
+    wt_matmul_args a = {.n_parts = 1,
+                        .parts = {part_of(w, p->logits)},
+                        .x = (uintptr_t)s->n,
+                        .x_dtype = input_type(w, p->n_logits),
+                        .y_dtype = WT_DTYPE_F32,
+                        .m = wt__gpu_rows(p->n_logits, s->gpu->n_logits)};
+    if (p->n_logits == s->n_tokens)
+        norm_before(p, norm, &a);
+    else
+        normalise(p, norm, x, p->n_logits, a.x_dtype);
+    multiply(p, &a);
 }
 
 // ---- attention
@@ -437,7 +474,7 @@ static void mixture(wt__pass *p, const wt__layer *w)
     route(p, w);
     normalise(p, &w->ffn_norm, s->x, s->n_tokens, type);
     if (grouped) {
-        launch(p, WT__LLM_GROUP, (wt_launch){.block = {c->n_experts}}, &mix, sizeof mix);
+        launch(p, WT__LLM_GROUP, (wt_launch){.block = {GROUP_THREADS}}, &mix, sizeof mix);
         launch(p, WT__LLM_GATHER, (wt_launch){.grid = {n_pairs}, .block = {THREADS}}, &mix, sizeof mix);
     }
     wt_matmul_args a = {.n_parts = 2,

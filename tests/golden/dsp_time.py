@@ -36,6 +36,8 @@ def add_pitch(golden):
     pyin("options", "plucks", sr=SR, fmin=130.0, fmax=1500.0, n_thresholds=50, beta_parameters=(2, 9),
          boltzmann_parameter=3, resolution=0.2, max_transition_rate=20.0, switch_prob=0.05, no_trough_prob=0.02)
 
+    pyin("keep_nocenter", "parts", sr=SR, fmin=100.0, fmax=1200.0, fill_na=None, center=False)
+
     golden.case("autocorrelate_plucks", "autocorrelate", "plucks",
                 lambda y, ft, max_size: librosa.autocorrelate(y, max_size=max_size), max_size=1500)
     golden.case("autocorrelate_tiny", "autocorrelate", "tiny", lambda y, ft: librosa.autocorrelate(y))
@@ -101,6 +103,7 @@ def add_rhythm(golden):
             onset_envelope=envelope(y, ft, sr=sr), sr=sr, **q), sr=SR, **p)
     gram("tempogram", "drums", "drums", win_length=384)
     gram("tempogram", "jazz_100", "jazz", win_length=100, norm=None, window="hamming")
+    gram("tempogram", "drums_nocenter", "drums", win_length=64, center=False)
     gram("fourier_tempogram", "drums", "drums", win_length=384)
     gram("fourier_tempogram", "jazz_nocenter", "jazz", win_length=100, center=False)
     gram("tempogram_ratio", "drums", "drums")
@@ -161,6 +164,7 @@ def add_features(golden):
         return librosa.feature.rms(y=y, dtype=ft, **p)
     golden.case("rms_default", "rms", "drums", run_rms, frame_length=2048, hop_length=512)
     golden.case("rms_reflect_1000", "rms", "speech16k", run_rms, frame_length=1000, hop_length=250, pad_mode="reflect")
+    golden.case("rms_nocenter", "rms", "drums", run_rms, frame_length=1024, hop_length=256, center=False)
     golden.case("rms_spectrum", "rms", "trumpet", lambda y, ft, n_fft: librosa.feature.rms(
         S=np.abs(librosa.stft(y, n_fft=n_fft)), frame_length=n_fft, dtype=ft), n_fft=2048)
 

@@ -30,6 +30,9 @@ def add_constant_q(golden):
     q("norm2_hamming", "cqt", "trumpet", sr=SR, hop_length=512, fmin=110.0, n_bins=48, norm=2, window="hamming")
     q("early_decimation", "cqt", "chirp", sr=SR, hop_length=1024, fmin=55.0, n_bins=24)
     q("reflect_16k", "cqt", "speech16k", sr=16000, hop_length=128, fmin=80.0, n_bins=60, pad_mode="reflect")
+    q("norm_inf", "cqt", "plucks", sr=SR, hop_length=512, fmin=110.0, n_bins=48, norm=np.inf)
+    q("norm_none", "cqt", "trumpet", sr=SR, hop_length=512, fmin=110.0, n_bins=48, norm=None)
+    q("edge", "cqt", "plucks", sr=SR, hop_length=512, fmin=110.0, n_bins=48, pad_mode="edge")
     q("default", "vqt", "trumpet", sr=SR)
     q("gamma0", "vqt", "plucks", sr=SR, fmin=110.0, n_bins=60, gamma=0.0)
     q("gamma20", "vqt", "strings", sr=SR, hop_length=256, fmin=65.40639132514966, n_bins=72, gamma=20.0)
@@ -80,6 +83,8 @@ def add_chroma(golden):
     golden.case("chroma_stft_tuning0", "chroma_stft", "trumpet", run_stft, sr=SR, tuning=0.0, n_fft=4096,
                 hop_length=1024)
     golden.case("chroma_stft_norm2", "chroma_stft", "strings", run_stft, sr=SR, tuning=0.1, norm=2)
+    golden.case("chroma_stft_norm1_24", "chroma_stft", "strings", run_stft, sr=SR, tuning=0.0, norm=1, n_chroma=24)
+    golden.case("chroma_stft_norm_none", "chroma_stft", "trumpet", run_stft, sr=SR, tuning=0.0, norm=None)
 
     def run_cqt(y, ft, **p):
         return librosa.feature.chroma_cqt(y=y, **p)

@@ -10,7 +10,8 @@ Published templates kept here: TinyLlama-1.1B-Chat, Mistral-7B-Instruct-v0.1 and
 Phi-3-mini-4k-instruct (MIT), and Llama 2's as transformers 4.43 had it in tokenization_llama.py (Apache-2.0). They were
 compared in November 2026 with what public repositories quote of the models' tokenizer_config.json: TinyLlama's,
 Mistral's and Phi-3's (its line 119) are equal to the character; of Mixtral's only the part without the check of roles
-was found, and is equal.
+was found, and is equal. LLAMA3 is the format of Meta's documentation of Llama 3 written as a template, for what the
+hub's file says was not at hand; those of 3.1 and 3.2 and both Qwens are files.
 """
 import datetime
 import json
@@ -25,7 +26,9 @@ MISTRAL = """{{ bos_token }}{% for message in messages %}{% if (message['role'] 
 MIXTRAL = MISTRAL.replace("eos_token + ' ' }}", "eos_token}}")
 PHI3 = """{% for message in messages %}{% if message['role'] == 'system' %}{{'<|system|>\n' + message['content'] + '<|end|>\n'}}{% elif message['role'] == 'user' %}{{'<|user|>\n' + message['content'] + '<|end|>\n'}}{% elif message['role'] == 'assistant' %}{{'<|assistant|>\n' + message['content'] + '<|end|>\n'}}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% else %}{{ eos_token }}{% endif %}"""
 LLAMA2 = """{% if messages[0]['role'] == 'system' %}{% set loop_messages = messages[1:] %}{% set system_message = messages[0]['content'] %}{% elif false == true and not '<<SYS>>' in messages[0]['content'] %}{% set loop_messages = messages %}{% set system_message = 'You are a helpful assistant.' %}{% else %}{% set loop_messages = messages %}{% set system_message = false %}{% endif %}{% for message in loop_messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}{% if loop.index0 == 0 and system_message != false %}{% set content = '<<SYS>>\n' + system_message + '\n<</SYS>>\n\n' + message['content'] %}{% else %}{% set content = message['content'] %}{% endif %}{% if message['role'] == 'user' %}{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}{% elif message['role'] == 'system' %}{{ '<<SYS>>\n' + content.strip() + '\n<</SYS>>\n\n' }}{% elif message['role'] == 'assistant' %}{{ ' '  + content.strip() + ' ' + eos_token }}{% endif %}{% endfor %}"""
-FILES = ["tokenizers/qwen2.5/chat_template.jinja", "tokenizers/truth/Qwen-Qwen2.5-7B-Instruct.jinja",
+LLAMA3 = """{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n'+ message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"""
+FILES = ["tokenizers/qwen2.5/chat_template.jinja", "tokenizers/qwen2.5/tokenizer_config.json",
+         "tokenizers/qwen3/tokenizer_config.json", "tokenizers/truth/Qwen-Qwen2.5-7B-Instruct.jinja",
          "tokenizers/truth/Qwen-Qwen3-0.6B.jinja", "tokenizers/truth/meta-llama-Llama-3.1-8B-Instruct.jinja",
          "tokenizers/truth/meta-llama-Llama-3.2-3B-Instruct.jinja"]
 
@@ -142,12 +145,16 @@ def main():
 
     for name, template, bos, eos in [("tinyllama", TINYLLAMA, "<s>", "</s>"), ("mistral", MISTRAL, "<s>", "</s>"),
                                      ("mixtral", MIXTRAL, "<s>", "</s>"), ("phi3", PHI3, "<s>", "<|endoftext|>"),
-                                     ("llama2", LLAMA2, "<s>", "</s>")]:
-        for talk in ("user", "system", "turns", "system_turns", "bad_turns"):
+                                     ("llama2", LLAMA2, "<s>", "</s>"),
+                                     ("llama3", LLAMA3, "<|begin_of_text|>", "<|eot_id|>")]:
+        for talk in TALKS:
             add(f"{name} {talk}", template, messages=TALKS[talk], bos=bos, eos=eos)
+        add(f"{name} tools", template, messages=TALKS["user"], tools=TOOLS, bos=bos, eos=eos)
         add(f"{name} closed", template, messages=TALKS["turns"], bos=bos, eos=eos, no_generation_prompt=True)
     for file in FILES:
         template = open(os.path.join(sys.argv[1], file)).read()
+        if file.endswith(".json"):
+            template = json.loads(template)["chat_template"]
         for talk in TALKS:
             add(f"{file} {talk}", template, file, messages=TALKS[talk], bos="<|begin_of_text|>", eos="<|eot_id|>")
         add(f"{file} tools", template, file, messages=TALKS["tool"][:3], tools=TOOLS, bos="<B>", variables={"date_string": "31 Jan 2026"})

@@ -66,6 +66,16 @@ typedef struct wt_matmul_part {
     uintptr_t bias;   ///< f32 [rows], of a stack [n][rows]; 0 = none
 } wt_matmul_part;
 
+/// An RMSNorm between two products without a launch of its own, where wt_matmul_norms tells that it can be: the product
+/// that adds to the rows of y also writes them times the norm's weights, and the sums of their squares; the next takes
+/// those rows as x and divides its sums by the root of the mean square.
+typedef struct wt_matmul_norm {
+    uintptr_t weight;  ///< f32 [rows]; of the first product
+    uintptr_t out;     ///< BF16 [m][rows], the next one's x; of the first
+    uintptr_t squares; ///< f32 [m][rows / s] of the first, [m][columns / s] of the next, s as wt_matmul_norms tells
+    float eps;         ///< of the next
+} wt_matmul_norm;
+
 /// y[i] = activation(x[i] W^T + bias) for each part, or y[i] = activation(x[i] W0^T + b0) * (x[i] W1^T + b1).
 typedef struct wt_matmul_args {
     int n_parts; ///< 1 .. WT_MATMUL_MAX_PARTS matrices of the same input, type and scaling (Q, K, V; gate, up)
@@ -84,6 +94,9 @@ typedef struct wt_matmul_args {
     int n_batches;                          ///< as many products with the matrices of a stack; 0 = one
     int64_t x_batch_stride, y_batch_stride; ///< elements between batches; 0 = dense, m times the row stride
 
+    wt_matmul_norm norm_after;  ///< of y; all 0 = none
+    wt_matmul_norm norm_before; ///< of x; all 0 = none
+
     /// Experts of a stack, chosen on the device. Decode: `experts` i32 [m] names the matrix of each row of y, whose row
     /// of x is i / x_repeat. Prefill: rows offsets[e] .. offsets[e + 1] - 1 of x and y belong to expert e, `offsets`
     /// i32 [n_experts + 1] from 0 to m. An expert below 0 or from n_experts on gives rows that are not written.
@@ -101,6 +114,7 @@ typedef struct wt_matmul_config {
         skinny_blocks; ///< of the kernel for few rows of x, to try others than it chooses; 0 = chosen. Gated products
                        ///< have half the warps
     int wgmma_columns, wgmma_stages; ///< likewise of the kernel for many rows of x on compute capability 9.0
+    int wgmma_least; ///< rows of x in 16 bits from which that kernel takes products of up to 64; 0 = chosen
     bool no_library;                 ///< own kernels only, also where cuBLASLt is there
     bool no_wgmma;                   ///< without that kernel
     bool tf32; ///< f32 products of many rows may round their inputs to tf32 (10 bits); default exact f32
@@ -126,6 +140,12 @@ WT_CHECKED wt_status wt_matmul_enqueue(wt_matmul *matmul, wt_stream *stream, con
 /// The kernel that computes such a product, as docs/matmul.md names it, for benches and reports; "" for wrong
 /// arguments. Borrowed until destroy.  [worker]
 const char *wt_matmul_kernel(wt_matmul *matmul, const wt_matmul_args *args);
+
+/// Are norm_after and norm_before there for a product of this form? Returns how many neighbours' squares are added first,
+/// 16 or 64, and both products must tell the same; 0 = not there: enqueue tells WT_ERR_UNSUPPORTED. They are there for
+/// x in BF16 and m up to WT_MATMUL_SKINNY on a GPU, on compute capability 9.0 with weights of BF16 up to 64; norm_after:
+/// of a single part with y in F32, rows in multiples of those neighbours.  [worker]
+int wt_matmul_norms(wt_matmul *matmul, const wt_matmul_args *args);
 
 /// A matrix of GGUF's blocks in a form that few rows of x read at full speed, with the same values: Q8_0 as I8 with f16
 /// scales of groups of 32, Q4_0 as U4 likewise, Q6_K as I8 with f32 scales of groups of 16. `to` becomes that matrix,

@@ -26,12 +26,16 @@ extern "C" {
     X(WT_DTYPE_I8,      "I8",       8) \
     X(WT_DTYPE_U8,      "U8",       8) \
     X(WT_DTYPE_BOOL,    "BOOL",     8)
-/// X(code, name, elements a block, bytes a block): types of GGUF
+/// X(code, name, elements a block, bytes a block): types of GGUF; and numbers of 4 bits, two a byte, the first in the low
+/// nibble: -8..7, 0..15, and OCP E2M1 (0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives)
 #define WT_DTYPE_BLOCK_LIST(X)       \
     X(WT_DTYPE_Q8_0, "Q8_0",  32,  34) \
     X(WT_DTYPE_Q4_0, "Q4_0",  32,  18) \
     X(WT_DTYPE_Q4_K, "Q4_K", 256, 144) \
-    X(WT_DTYPE_Q6_K, "Q6_K", 256, 210)
+    X(WT_DTYPE_Q6_K, "Q6_K", 256, 210) \
+    X(WT_DTYPE_I4,   "I4",     2,   1) \
+    X(WT_DTYPE_U4,   "U4",     2,   1) \
+    X(WT_DTYPE_F4,   "F4",     2,   1)
 // clang-format on
 
 typedef enum wt_dtype {
