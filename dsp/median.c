@@ -15,7 +15,7 @@ struct wt_median {
     int *run; // [16][16]
 };
 
-static wt_status resolve(wt_median_config *c)
+wt_status wt__median_resolve(wt_median_config *c)
 {
     if (c->rows < 1 || c->columns < 1 || c->rows > 1 << 24 || c->columns > 1 << 24)
         return wt_fail(WT_ERR_BAD_ARG, "median: image of %d x %d, want 1..16777216 each", c->rows, c->columns);
@@ -34,7 +34,7 @@ wt_status wt_median_create(const wt_median_config *config, wt_median **median)
 {
     *median = NULL;
     wt_median_config c = *config;
-    wt_status status = resolve(&c);
+    wt_status status = wt__median_resolve(&c);
     if (status) return status;
     wt_median *m = calloc(1, sizeof *m);
     if (!m) return wt_fail(WT_ERR_NO_MEMORY, "median: handle");

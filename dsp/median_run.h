@@ -6,9 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <warptone/median.h>
 #include <warptone/simd.h>
 
 enum { WT__MEDIAN_LANES = 16, WT__MEDIAN_RUN = 16, WT__MEDIAN_MAX_K = 1023 };
+
+/// Defaults, and WT_ERR_BAD_ARG naming the field.
+WT_CHECKED wt_status wt__median_resolve(wt_median_config *config);
 
 /// Negative floats have their order turned; the map is its own inverse.
 WT_INLINE int wt__median_turn(int bits)

@@ -1,4 +1,4 @@
-#include <warptone/decompose.h>
+#include "nn_filter_internal.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -62,32 +62,55 @@ static float gather(const wt_nn_filter_config *c, const float *row, int t, const
     return n % 2 ? values[n / 2] : 0.5f * (values[n / 2 - 1] + values[n / 2]);
 }
 
+wt_status wt__nn_filter_resolve(wt_nn_filter_config *c)
+{
+    if (!c->width) c->width = 1;
+    if (c->rows < 1 || c->columns < 1 || c->columns > 32768)
+        return wt_fail(WT_ERR_BAD_ARG, "nn_filter: %d x %d, want 1 or more rows, 1..32768 columns", c->rows,
+                       c->columns);
+    if (c->width < 1 || c->width >= (c->columns - 1) / 2)
+        return wt_fail(WT_ERR_BAD_ARG, "nn_filter: width %d of %d frames, want 1..%d", c->width, c->columns,
+                       (c->columns - 1) / 2 - 1);
+    if (!c->k) c->k = 2 * (int)ceil(sqrt(c->columns - 2 * c->width + 1));
+    if (c->k < 1) return wt_fail(WT_ERR_BAD_ARG, "nn_filter: k %d, want 1 or more", c->k);
+    if (c->k > c->columns) c->k = c->columns; // more there are not
+    return WT_OK;
+}
+
+wt_status wt__nn_filter_take(const wt_nn_filter_config *config, wt__nn_filter_scratch *scratch)
+{
+    const size_t n = (size_t)config->columns;
+    scratch->neighbours = malloc(n * sizeof(neighbour));
+    scratch->linked = malloc(n * n);
+    scratch->values = malloc(n * sizeof *scratch->values);
+    if (scratch->neighbours && scratch->linked && scratch->values) return WT_OK;
+    return wt_fail(WT_ERR_NO_MEMORY, "nn_filter: links of %d frames", config->columns);
+}
+
+void wt__nn_filter_free(wt__nn_filter_scratch *scratch)
+{
+    free(scratch->neighbours);
+    free(scratch->linked);
+    free(scratch->values);
+}
+
+void wt__nn_filter_run(const wt_nn_filter_config *c, const float *in, float *out, wt__nn_filter_scratch *s)
+{
+    const size_t n = (size_t)c->columns;
+    memset(s->linked, 0, n * n);
+    for (int t = 0; t < c->columns; t++) link_frame(c, in, t, s->neighbours, s->linked + (size_t)t * n);
+    for (int r = 0; r < c->rows; r++)
+        for (int t = 0; t < c->columns; t++)
+            out[(size_t)r * n + (size_t)t] = gather(c, in + (size_t)r * n, t, s->linked, s->values);
+}
+
 wt_status wt_nn_filter(const wt_nn_filter_config *config, const float *in, float *out)
 {
     wt_nn_filter_config c = *config;
-    if (!c.width) c.width = 1;
-    if (c.rows < 1 || c.columns < 1 || c.columns > 32768)
-        return wt_fail(WT_ERR_BAD_ARG, "nn_filter: %d x %d, want 1 or more rows, 1..32768 columns", c.rows, c.columns);
-    if (c.width < 1 || c.width >= (c.columns - 1) / 2)
-        return wt_fail(WT_ERR_BAD_ARG, "nn_filter: width %d of %d frames, want 1..%d", c.width, c.columns,
-                       (c.columns - 1) / 2 - 1);
-    if (!c.k) c.k = 2 * (int)ceil(sqrt(c.columns - 2 * c.width + 1));
-    if (c.k < 1) return wt_fail(WT_ERR_BAD_ARG, "nn_filter: k %d, want 1 or more", c.k);
-    const size_t n = (size_t)c.columns;
-    neighbour *all = malloc(n * sizeof *all);
-    unsigned char *linked = calloc(n * n, 1);
-    float *values = malloc(n * sizeof *values);
-    wt_status status = WT_OK;
-    if (all && linked && values) {
-        for (int t = 0; t < c.columns; t++) link_frame(&c, in, t, all, linked + (size_t)t * n);
-        for (int r = 0; r < c.rows; r++)
-            for (int t = 0; t < c.columns; t++)
-                out[(size_t)r * n + (size_t)t] = gather(&c, in + (size_t)r * n, t, linked, values);
-    } else {
-        status = wt_fail(WT_ERR_NO_MEMORY, "nn_filter: links of %d frames", c.columns);
-    }
-    free(all);
-    free(linked);
-    free(values);
+    wt__nn_filter_scratch scratch = {0};
+    wt_status status = wt__nn_filter_resolve(&c);
+    if (!status) status = wt__nn_filter_take(&c, &scratch);
+    if (!status) wt__nn_filter_run(&c, in, out, &scratch);
+    wt__nn_filter_free(&scratch);
     return status;
 }

@@ -1,7 +1,7 @@
 // A transform of n frames holds n_taps - 1 frames of the past and n_fresh new ones; of its circular convolution with
 // the taps the last n_fresh frames are right. They are handed out while the next n_fresh come in.
 #include <warptone/fft.h>
-#include <warptone/overlap_save.h>
+#include "overlap_save_internal.h"
 #include <warptone/simd.h>
 
 #include <stdint.h>
@@ -125,6 +125,20 @@ WT_RT void wt_overlap_save_process(wt_overlap_save *f, const float *const *in, f
     }
 }
 
+void wt__overlap_save_row(wt_overlap_save *f, const float *in, int64_t n_in, float *out)
+{
+    const int64_t total = n_in + f->n_taps - 1;
+    for (int64_t at = 0; at < total; at += f->n_fresh) { // a block in, the same block out
+        const int64_t left_in = at < n_in ? n_in - at : 0, left_out = total - at;
+        const size_t n = (size_t)(left_in < f->n_fresh ? left_in : f->n_fresh);
+        float *present = f->in + f->n_taps - 1;
+        memcpy(present, in + at, sizeof(float) * n);
+        memset(present + n, 0, sizeof(float) * ((size_t)f->n_fresh - n));
+        transform(f);
+        memcpy(out + at, f->ready, sizeof(float) * (size_t)(left_out < f->n_fresh ? left_out : f->n_fresh));
+    }
+}
+
 wt_status wt_fft_convolve(const float *in, int n_in, const float *taps, int n_taps, float *out)
 {
     wt_overlap_save *f = NULL;
@@ -132,16 +146,7 @@ wt_status wt_fft_convolve(const float *in, int n_in, const float *taps, int n_ta
     wt_status status =
         wt_overlap_save_create(&(wt_overlap_save_config){.taps = taps, .n_taps = n_taps, .channels = 1}, &f);
     if (status) return status;
-    const int64_t total = (int64_t)n_in + n_taps - 1;
-    for (int64_t at = 0; at < total; at += f->n_fresh) { // a block in, the same block out
-        const int64_t left_in = at < n_in ? n_in - at : 0, left_out = total - at;
-        const size_t n = (size_t)(left_in < f->n_fresh ? left_in : f->n_fresh);
-        float *present = f->in + n_taps - 1;
-        memcpy(present, in + at, sizeof(float) * n);
-        memset(present + n, 0, sizeof(float) * ((size_t)f->n_fresh - n));
-        transform(f);
-        memcpy(out + at, f->ready, sizeof(float) * (size_t)(left_out < f->n_fresh ? left_out : f->n_fresh));
-    }
+    wt__overlap_save_row(f, in, n_in, out);
     wt_overlap_save_destroy(f);
     return WT_OK;
 }

@@ -61,28 +61,13 @@ template <int K, class Get, class Put> __device__ __forceinline__ void median_ru
     }
 }
 
-// d c b a | a b c d | d c b a
-__device__ __forceinline__ long long mirror(long long at, long long n)
-{
-    if (at >= 0 && at < n) return at;
-    at %= 2 * n;
-    if (at < 0) at += 2 * n;
-    return at < n ? at : 2 * n - 1 - at;
-}
-
-// Negative floats have their order turned; the map is its own inverse.
-__device__ __forceinline__ int turn(int bits)
-{
-    return bits ^ ((bits >> 31) & 0x7fffffff);
-}
-
 __device__ __forceinline__ int key_of(const wt_hpss_args &a, long long at)
 {
 #if HPSS_COMPLEX
     const float2 z = __ldg((const float2 *)a.in + at);
-    return turn(__float_as_int(sqrtf(z.x * z.x + z.y * z.y)));
+    return median_turn(__float_as_int(sqrtf(z.x * z.x + z.y * z.y)));
 #else
-    return turn(__float_as_int(__ldg(a.in + at)));
+    return median_turn(__float_as_int(__ldg(a.in + at)));
 #endif
 }
 
@@ -124,9 +109,9 @@ extern "C" __global__ void __launch_bounds__(256) hpss_tile(wt_hpss_args a)
     const long long line = (long long)blockIdx.y * a.n_frames;
 
     for (int f = threadIdx.x / 32; f < WT_HPSS_FRAMES; f += 8) {
-        const long long row = (line + mirror(frame0 + f, a.n_frames)) * a.bins;
+        const long long row = (line + median_mirror(frame0 + f, a.n_frames)) * a.bins;
         for (int x = threadIdx.x % 32; x < width; x += 32)
-            tile[x * PITCH + f] = key_of(a, row + mirror(bin0 + x - HPSS_PERCUSSIVE / 2, a.bins));
+            tile[x * PITCH + f] = key_of(a, row + median_mirror(bin0 + x - HPSS_PERCUSSIVE / 2, a.bins));
     }
     __syncthreads();
 
@@ -151,11 +136,11 @@ extern "C" __global__ void __launch_bounds__(256) hpss_tile(wt_hpss_args a)
         median_run<HPSS_HARMONIC>([&](int i) { return key_of(a, from + (long long)i * a.bins); }, put);
     } else {
         median_run<HPSS_HARMONIC>(
-            [&](int i) { return key_of(a, (line + mirror(begin + i, a.n_frames)) * a.bins + bin0 + x); }, put);
+            [&](int i) { return key_of(a, (line + median_mirror(begin + i, a.n_frames)) * a.bins + bin0 + x); }, put);
     }
 #pragma unroll
     for (int j = 0; j < WT_HPSS_RUN; j++)
         if (frame0 + first + j < a.n_frames)
-            give(a, (line + frame0 + first + j) * a.bins + bin0 + x, __int_as_float(turn(median[j])),
-                 __int_as_float(turn(tile[x * PITCH + first + j])));
+            give(a, (line + frame0 + first + j) * a.bins + bin0 + x, __int_as_float(median_turn(median[j])),
+                 __int_as_float(median_turn(tile[x * PITCH + first + j])));
 }

@@ -39,3 +39,18 @@ template <int K, class Get> __device__ __forceinline__ int median_of(const Get &
     const kept<0, K / 2, K> none = {};
     return insert_all<K>(none, get, 0).key[0];
 }
+
+// d c b a | a b c d | d c b a
+__device__ __forceinline__ long long median_mirror(long long at, long long n)
+{
+    if (at >= 0 && at < n) return at;
+    at %= 2 * n;
+    if (at < 0) at += 2 * n;
+    return at < n ? at : 2 * n - 1 - at;
+}
+
+// Negative floats have their order turned; the map is its own inverse.
+__device__ __forceinline__ int median_turn(int bits)
+{
+    return bits ^ ((bits >> 31) & 0x7fffffff);
+}

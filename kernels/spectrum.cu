@@ -47,7 +47,7 @@ static __device__ __forceinline__ float as_real(float2 x, int kind)
     return kind == 1 ? sqrtf(power) : kind == 2 ? power : atan2f(x.y, x.x);
 }
 
-extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) spectrum_stft(wt_spectrum_stft_args a)
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_WIDE) spectrum_stft(wt_spectrum_stft_args a)
 {
     const spectrum_place p = find_place((a.frames.n_frames + SPECTRUM_FRAMES - 1) / SPECTRUM_FRAMES);
     const float *pcm = a.frames.pcm + p.line * a.frames.n_samples;

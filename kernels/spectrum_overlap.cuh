@@ -82,7 +82,7 @@ __device__ __forceinline__ void spectrum_keep(const V &v, const float *window, i
         for (int m = 0; m < SPECTRUM_SAMPLES; m++) {
             const float w = __ldg(window + thread + m * SPECTRUM_THREADS) / SPECTRUM_N;
             const float2 point = v[m % EACH][m / EACH];
-            sums[m + frame * HOP] += (frame ? point.x : point.y) * w;
+            sums[m + frame * HOP] += __fmul_rn(frame ? point.x : point.y, w); // as by way of the ring
         }
 #pragma unroll
     for (int m = 0; m < 2 * HOP; m++) leave(m, sums[m]);

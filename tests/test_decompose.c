@@ -65,6 +65,56 @@ static void neighbours_equal_librosas(void **state)
     }
 }
 
+static wt_status enqueue_neighbours(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                                    size_t out_offset)
+{
+    return wt_nn_filter_plan_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
+// Signals alone, among others and twice; frames at equal distances, of which the earlier are nearer.
+static void check_neighbours(wt_device *device)
+{
+    enum { SIGNALS = 2, ROWS = 5, COLUMNS = 301, AREA = ROWS * COLUMNS };
+    static const wt_nn_filter_config shapes[] = {{.k = 0},
+                                                 {.k = 7, .width = 5, .cosine = true},
+                                                 {.k = 9, .symmetric = true, .median = true},
+                                                 {.k = 10, .width = 140, .median = true},
+                                                 {.k = 1000}};
+    float *x = noise_floats(SIGNALS * AREA, 11), *want = floats(AREA), *got = floats(SIGNALS * AREA);
+    float *alone = floats(AREA);
+    for (int i = 0; i < AREA; i++) x[i] = roundf(2 * x[i]);
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+        wt_nn_filter_config c = shapes[k];
+        c.rows = ROWS, c.columns = COLUMNS;
+        wt_nn_filter_plan *plan, *one;
+        assert_ok(wt_nn_filter_plan_create(device, &c, SIGNALS, &plan));
+        assert_ok(wt_nn_filter_plan_create(device, &c, 1, &one));
+        run_on_stream(&(stream_call){device, enqueue_neighbours, plan}, x, SIGNALS * AREA, got, SIGNALS * AREA);
+        run_on_stream(&(stream_call){device, enqueue_neighbours, plan}, x, SIGNALS * AREA, got, SIGNALS * AREA);
+        for (int s = 0; s < SIGNALS; s++) {
+            run_on_stream(&(stream_call){device, enqueue_neighbours, one}, x + s * AREA, AREA, alone, AREA);
+            assert_memory_equal(alone, got + s * AREA, AREA * sizeof *alone);
+            assert_ok(wt_nn_filter(&c, x + s * AREA, want));
+            assert_near_peak(want, got + s * AREA, AREA, 2e-6, "nn_filter");
+        }
+        wt_nn_filter_plan_destroy(plan), wt_nn_filter_plan_destroy(one);
+    }
+    free(x), free(want), free(got), free(alone);
+    wt_device_close(device);
+}
+
+static void neighbours_of_batches_are_those_of_each_signal(void **state)
+{
+    (void)state;
+    check_neighbours(cpu_device());
+}
+
+static void neighbours_on_a_gpu_are_the_cpus(void **state)
+{
+    (void)state;
+    check_neighbours(gpu_device());
+}
+
 static void silence_stays_and_is_no_nan(void **state)
 {
     (void)state;
@@ -194,6 +244,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(components_equal_scikit_learns),
         cmocka_unit_test(neighbours_equal_librosas),
+        cmocka_unit_test(neighbours_of_batches_are_those_of_each_signal),
+        cmocka_unit_test(neighbours_on_a_gpu_are_the_cpus),
         cmocka_unit_test(a_stream_gives_the_same_bits),
         cmocka_unit_test(a_gpu_gives_what_the_cpu_gives),
         cmocka_unit_test(silence_stays_and_is_no_nan),

@@ -2,6 +2,7 @@
 #include "support/testing.h"
 #include "support/golden.h"
 #include "support/chain_check.h"
+#include "support/spectral_check.h"
 
 #include <complex.h>
 #include <math.h>
@@ -33,15 +34,6 @@ static float *take(size_t floats)
     float *x = malloc((floats ? floats : 1) * sizeof *x);
     assert_non_null(x);
     return x;
-}
-
-// [rows][columns] to [columns][rows]: goldens are bins by frames, spectrograms here frames by bins.
-static float *turned(const float *x, size_t rows, size_t columns)
-{
-    float *y = take(rows * columns);
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < columns; c++) y[c * rows + r] = x[r * columns + c];
-    return y;
 }
 
 typedef struct spectrum {
@@ -121,7 +113,7 @@ static bool is_harmonic(const golden_case *g)
 
 static void check_part(const golden_case *g, const float *part, int64_t n_frames, int bins)
 {
-    float *y = turned(part, (size_t)n_frames, (size_t)bins);
+    float *y = turned(part, (size_t)n_frames, (size_t)bins, 1);
     if (g->kind == 'i') {
         int *flags = malloc((size_t)n_frames * (size_t)bins * sizeof *flags);
         for (int64_t i = 0; i < n_frames * bins; i++) flags[i] = (int)y[i];
@@ -241,6 +233,57 @@ static void medians_equal_a_sort(void **state)
         wt_median_destroy(median);
         free(x), free(y), free(window);
     }
+}
+
+static wt_status enqueue_median(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                                size_t out_offset)
+{
+    return wt_median_plan_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
+// Images alone, among others and twice; kernels of one value to 1023, and of two dimensions.
+static void check_medians(wt_device *device)
+{
+    enum { LINES = 3 };
+    static const int shapes[][4] = {{1, 1, 1, 1},   {3, 17, 9, 1},   {40, 50, 31, 1}, {37, 70, 1, 31}, {7, 9, 2, 4},
+                                    {20, 33, 64, 1}, {9, 40, 5, 101}, {6, 5, 1, 1023}, {70, 3, 1023, 1}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const int *s = shapes[i];
+        const size_t area = (size_t)(s[0] * s[1]);
+        float *x = noise_floats(LINES * area, 6), *got = floats(LINES * area), *want = floats(LINES * area);
+        for (size_t j = 0; j < LINES * area; j++) x[j] = j % 5 ? x[j] : roundf(8 * x[j]); // some that are equal
+        wt_median *median;
+        assert_ok(wt_median_create(&(wt_median_config){s[0], s[1], s[2], s[3], LINES}, &median));
+        wt_median_run(median, x, want);
+        wt_median_destroy(median);
+        for (int lines = LINES; lines > 0; lines -= LINES - 1) {
+            wt_median_plan *plan;
+            assert_ok(wt_median_plan_create(device, &(wt_median_config){s[0], s[1], s[2], s[3], lines}, &plan));
+            for (int twice = 0; twice < 2; twice++) {
+                const size_t n = (size_t)lines * area;
+                run_on_stream(&(stream_call){device, enqueue_median, plan}, x, n, got, n);
+                for (size_t j = 0; j < n; j++)
+                    if (got[j] != want[j])
+                        fail_msg("median %d x %d of %d x %d: %g at %zu, want %g", s[2], s[3], s[0], s[1], got[j], j,
+                                 want[j]);
+            }
+            wt_median_plan_destroy(plan);
+        }
+        free(x), free(got), free(want);
+    }
+    wt_device_close(device);
+}
+
+static void medians_of_batches_are_those_of_each_image(void **state)
+{
+    (void)state;
+    check_medians(cpu_device());
+}
+
+static void medians_on_a_gpu_are_the_cpus(void **state)
+{
+    (void)state;
+    check_medians(gpu_device());
 }
 
 static void silence_goes_to_both_parts_and_is_no_nan(void **state)
@@ -374,6 +417,8 @@ int main(void)
         cmocka_unit_test(audio_comes_apart_as_librosas),
         cmocka_unit_test(medians_and_masks_equal_scipys_and_librosas),
         cmocka_unit_test(medians_equal_a_sort),
+        cmocka_unit_test(medians_of_batches_are_those_of_each_image),
+        cmocka_unit_test(medians_on_a_gpu_are_the_cpus),
         cmocka_unit_test(silence_goes_to_both_parts_and_is_no_nan),
         cmocka_unit_test(workers_give_the_same_bits),
         cmocka_unit_test(a_gpu_gives_what_the_cpu_gives),

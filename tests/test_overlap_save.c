@@ -1,5 +1,6 @@
 #include "support/failing_alloc.h"
 #include "support/realtime.h"
+#include "support/spectral_check.h"
 #include "support/testing.h"
 
 #include <warptone/overlap_save.h>
@@ -71,6 +72,59 @@ static void streaming_lags_by_its_latency_and_any_cut_gives_the_same_bits(void *
     wt_overlap_save_destroy(filter);
 }
 
+static wt_status enqueue_rows(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                              size_t out_offset)
+{
+    return wt_convolve_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
+// One transform of each length, and taps in three parts; rows alone, among others, and twice give the same bits.
+static void check_rows(wt_device *device)
+{
+    enum { ROWS = 3 };
+    static const int sizes[][2] = {{1, 1}, {5000, 7}, {9001, 513}, {700, 3000}, {20011, 9000}};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        const int n_in = sizes[k][0], n_taps = sizes[k][1];
+        const size_t n_out = (size_t)(n_in + n_taps - 1);
+        float *x = noise_floats((size_t)(ROWS * n_in), 3), *taps = noise_floats((size_t)n_taps, 4);
+        float *want = floats(n_out), *got = floats(ROWS * n_out), *alone = floats(n_out);
+        const wt_overlap_save_config config = {.taps = taps, .n_taps = n_taps};
+        wt_convolve *plan, *one;
+        assert_ok(wt_convolve_create(device, &config, ROWS, n_in, &plan));
+        assert_ok(wt_convolve_create(device, &config, 1, n_in, &one));
+        run_on_stream(&(stream_call){device, enqueue_rows, plan}, x, (size_t)(ROWS * n_in), got, ROWS * n_out);
+        run_on_stream(&(stream_call){device, enqueue_rows, plan}, x, (size_t)(ROWS * n_in), got, ROWS * n_out);
+        for (size_t row = 0; row < ROWS; row++) {
+            const float *in = x + row * (size_t)n_in;
+            run_on_stream(&(stream_call){device, enqueue_rows, one}, in, (size_t)n_in, alone, n_out);
+            assert_memory_equal(alone, got + row * n_out, n_out * sizeof *alone);
+            assert_ok(wt_fft_convolve(in, n_in, taps, n_taps, want));
+            assert_near_peak(want, got + row * n_out, n_out, 2e-6, "convolve");
+        }
+        wt_convolve_destroy(plan), wt_convolve_destroy(one);
+        free(x), free(taps), free(want), free(got), free(alone);
+    }
+    wt_convolve *plan = NULL;
+    assert_fails(wt_convolve_create(device, &(wt_overlap_save_config){.n_taps = 0}, 1, 1, &plan), WT_ERR_BAD_ARG,
+                 "convolve: 0 taps, want 1..1048576");
+    assert_fails(wt_convolve_create(device, &(wt_overlap_save_config){.n_taps = 1}, 1, 0, &plan), WT_ERR_BAD_ARG,
+                 "convolve: 1 rows of 0 frames, want 1 or more");
+    assert_null(plan);
+    wt_device_close(device);
+}
+
+static void rows_on_a_cpu_give_what_each_row_gives(void **state)
+{
+    (void)state;
+    check_rows(cpu_device());
+}
+
+static void rows_on_a_gpu_give_what_the_cpu_gives(void **state)
+{
+    (void)state;
+    check_rows(gpu_device());
+}
+
 static void refuses_bad_sizes(void **state)
 {
     (void)state;
@@ -91,10 +145,7 @@ static wt_status create_filter(void *user)
     return wt_overlap_save_create(&(wt_overlap_save_config){some_taps, 3, 1}, user);
 }
 
-static void destroy_filter(void *user)
-{
-    wt_overlap_save_destroy(*(wt_overlap_save **)user);
-}
+static void destroy_filter(void *user) { wt_overlap_save_destroy(*(wt_overlap_save **)user); }
 
 static void survives_failing_allocations(void **state)
 {
@@ -122,6 +173,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolution_is_the_sum_of_products),
         cmocka_unit_test(streaming_lags_by_its_latency_and_any_cut_gives_the_same_bits),
+        cmocka_unit_test(rows_on_a_cpu_give_what_each_row_gives),
+        cmocka_unit_test(rows_on_a_gpu_give_what_the_cpu_gives),
         cmocka_unit_test(refuses_bad_sizes),
         cmocka_unit_test(survives_failing_allocations),
         cmocka_unit_test(filters_in_the_audio_thread),

@@ -342,8 +342,9 @@ static void a_gpu_vocodes_and_shifts_as_the_cpu_does(void **state)
     compare_vocoders(gpu, 2e-6);
     compare_shifts(gpu, false, 2e-6);
     // the way back from moved envelopes is in float; phases of noise 40 dB down follow its rounding, and a vocoder
-    // keeps them: 2.5e-5 of the peak at n_fft 400
-    compare_shifts(gpu, true, 5e-5);
+    // keeps them: 2.5e-5 of the peak at n_fft 400 while its transform was 16 by 5 by 5, 6.7e-5 with one of 20 by 20, which
+    // rounds otherwise, not more: its butterflies are within 8e-7 of sums in double
+    compare_shifts(gpu, true, 1.5e-4);
     wt_device_close(gpu);
 }
 

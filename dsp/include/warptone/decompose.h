@@ -64,6 +64,19 @@ typedef struct wt_nn_filter_config {
 /// recurrence_matrix().  Judge: librosa in float64, 1e-6.  [worker]
 WT_CHECKED wt_status wt_nn_filter(const wt_nn_filter_config *config, const float *in, float *out);
 
+typedef struct wt_nn_filter_plan wt_nn_filter_plan;
+
+/// The same of n_signals for a stream of `device`, which is borrowed until the plan is destroyed. On a GPU a byte a pair
+/// of frames lies on the device, and a quarter of a gigabyte at most of distances.
+/// Errors: those of wt_nn_filter, on a GPU the compiler's.  [worker]
+WT_CHECKED wt_status wt_nn_filter_plan_create(wt_device *device, const wt_nn_filter_config *config, int n_signals,
+                                              wt_nn_filter_plan **plan);
+void wt_nn_filter_plan_destroy(wt_nn_filter_plan *plan); ///< NULL is allowed.  [worker]
+/// Queue it: [n_signals][rows][columns] to another place; offsets in bytes. Errors: WT_ERR_BAD_ARG.
+/// Judge: wt_nn_filter: on a GPU the same neighbours, 2e-6 of the peak.  [worker]
+WT_CHECKED wt_status wt_nn_filter_plan_enqueue(wt_nn_filter_plan *plan, wt_stream *stream, const wt_buffer *in,
+                                               size_t in_offset, wt_buffer *out, size_t out_offset);
+
 #ifdef __cplusplus
 }
 #endif

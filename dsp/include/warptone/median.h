@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <warptone/status.h>
+#include <warptone/device.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,6 +32,16 @@ void wt_median_destroy(wt_median *median); ///< NULL is allowed.  [worker]
 ///
 /// Source: scipy.ndimage.median_filter, mode "reflect".  Judge: scipy, identical.  [rt, running]
 WT_RT void wt_median_run(wt_median *median, const float *in, float *out);
+
+typedef struct wt_median_plan wt_median_plan;
+
+/// The same for a stream of `device`, which is borrowed until the plan is destroyed.
+/// Errors: those of wt_median_create, on a GPU the compiler's.  [worker]
+WT_CHECKED wt_status wt_median_plan_create(wt_device *device, const wt_median_config *config, wt_median_plan **plan);
+void wt_median_plan_destroy(wt_median_plan *plan); ///< NULL is allowed.  [worker]
+/// Queue it; offsets in bytes. Errors: WT_ERR_BAD_ARG.  Judge: wt_median_run, identical.  [worker]
+WT_CHECKED wt_status wt_median_plan_enqueue(wt_median_plan *plan, wt_stream *stream, const wt_buffer *in,
+                                            size_t in_offset, wt_buffer *out, size_t out_offset);
 
 /// out = x^power / (x^power + reference^power), scaled so that nothing overflows. Where both are 0: 1/2 with
 /// `split_zeros`, else 0. Infinite power: 1 where x > reference, else 0.

@@ -3,7 +3,8 @@
 #ifndef WARPTONE_OVERLAP_SAVE_H
 #define WARPTONE_OVERLAP_SAVE_H
 
-#include <warptone/status.h>
+#include <stdint.h>
+#include <warptone/device.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,6 +42,20 @@ WT_RT void wt_overlap_save_process(wt_overlap_save *filter, const float *const *
 ///
 /// Errors: as wt_overlap_save_create.  [worker]
 WT_CHECKED wt_status wt_fft_convolve(const float *in, int n_in, const float *taps, int n_taps, float *out);
+
+typedef struct wt_convolve wt_convolve;
+
+/// wt_fft_convolve of rows [n_rows][n_in] with the same taps; `channels` of the config does not count. `device` is
+/// borrowed until the plan is destroyed. Errors: WT_ERR_BAD_ARG (sizes), WT_ERR_NO_MEMORY, on a GPU the compiler's.
+/// [worker]
+WT_CHECKED wt_status wt_convolve_create(wt_device *device, const wt_overlap_save_config *config, int n_rows,
+                                        int64_t n_in, wt_convolve **plan);
+void wt_convolve_destroy(wt_convolve *plan); ///< NULL is allowed.  [worker]
+/// Queue it: rows to [n_rows][n_in + n_taps - 1], another place; offsets in bytes. On a GPU a NaN spreads over two runs
+/// of outputs, of some thousand frames each. Errors: WT_ERR_BAD_ARG. Judge:  wt_fft_convolve, on a GPU 2e-6 of the
+/// peak.  [worker]
+WT_CHECKED wt_status wt_convolve_enqueue(wt_convolve *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                                         wt_buffer *out, size_t out_offset);
 
 #ifdef __cplusplus
 }
