@@ -4,8 +4,10 @@
 //
 //   bench_nn [cpu|gpu] [filter]     rows whose name contains `filter`; without a device the one there is
 //
-//   layer norm 1500 x 1280 bf16          4.21 us     1824 GB/s
+//   layer norm 1500 x 1280 bf16          4.21 us     1824 GB/s   0.40 of read
 // (The figure only shows the form.) bench/peers/torch_nn.py has the same rows by torch.
+
+#include "support/read_rate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +30,7 @@ typedef struct bench {
     wt_event *begin, *end;
     const char *filter;
     bool on_gpu;
+    double read_rate;    ///< GB/s
     double flops, bytes; ///< of a call; flops 0 = the row is about bytes
 } bench;
 
@@ -111,6 +114,9 @@ static void row(bench *b, const char *name, call *queue, const void *args)
     const double us = b->on_gpu ? gpu_us(b, queue, args) : cpu_us(b, queue, args);
     if (b->flops > 0)
         printf("%-44s %10.2f us  %9.2f TFLOP/s\n", name, us, b->flops / us / 1e6);
+    else if (b->on_gpu)
+        printf("%-44s %10.2f us  %9.1f GB/s  %5.2f of read\n", name, us, b->bytes / us / 1e3,
+               b->bytes / us / 1e3 / b->read_rate);
     else
         printf("%-44s %10.2f us  %9.1f GB/s\n", name, us, b->bytes / us / 1e3);
     fflush(stdout);
@@ -342,6 +348,17 @@ static void attend(bench *b)
     }
 }
 
+static void measure_read(bench *b)
+{
+    wt_buffer *buffer;
+    const size_t bytes = (size_t)1 << 30;
+    need(wt_buffer_create(b->device, WT_MEMORY_DEVICE, bytes, &buffer));
+    need(bench_read_rate(b->device, b->stream, wt_device_get_info(b->device)->n_sms, wt_buffer_address(buffer), bytes,
+                         &b->read_rate));
+    wt_buffer_destroy(buffer);
+    printf("%-44s %10s     %9.1f GB/s\n", "read", "", b->read_rate);
+}
+
 int main(int argc, char **argv)
 {
     bench b = {0};
@@ -362,6 +379,7 @@ int main(int argc, char **argv)
     need(wt_matmul_create(&(wt_matmul_config){.device = b.device}, &b.matmul));
     need(wt_arrays_create(&(wt_arrays_config){.device = b.device}, &b.arrays));
     need(wt_nn_create(&(wt_nn_config){.device = b.device, .matmul = b.matmul}, &b.nn));
+    if (b.on_gpu) measure_read(&b);
     norms(&b);
     convolutions(&b);
     sequences(&b);

@@ -3,10 +3,13 @@
 //
 //   bench_spectral [NAME [cpu|cuda]]   rows whose name holds NAME, "" = all; one backend
 //
-//   cpu   mel 128 dB           2048/512  22.05 kHz   25000 x real time
+//   cpu   mel 128 dB           2048/512  22.05 kHz   25000 x real time   26000 x of processors' time
 //   cuda  mel 128 dB           2048/512  22.05 kHz    1500 h/s
 //
-// Each row is the best of several runs. Griffin-Lim on a GPU: 64 signals.
+// Each row is the best of several runs; the second figure of the CPU counts the time that its processors worked for
+// this process, so that it says what an idle machine would do. Griffin-Lim on a GPU: 64 signals.
+
+#include "support/cpu_time.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,19 +68,24 @@ static wt_status run_griffin_lim(void *op, const bench *b)
 
 static wt_status measure(const bench *b, const char *name, const char *shape, enqueue_fn run, void *op, int repeats)
 {
-    double best = 1e30;
+    double best = 1e30, best_cpu = 1e30;
     if (b->filter && !strstr(name, b->filter)) return WT_OK;
     for (int i = 0; i <= repeats; i++) { // the first warms up
         const int64_t begin = wt_clock_now_ns(NULL);
+        const double begin_cpu = bench_cpu_s();
         wt_status status = run(op, b);
         if (!status) status = wt_stream_synchronize(b->stream);
         if (status) return status;
         const double seconds = (double)(wt_clock_now_ns(NULL) - begin) * 1e-9;
+        const double cpu_s = (bench_cpu_s() - begin_cpu) / wt_device_get_info(b->device)->n_sms;
         if (i && seconds < best) best = seconds;
+        if (i && cpu_s < best_cpu) best_cpu = cpu_s;
     }
-    const double times = (double)b->n_signals * SECONDS / best;
-    if (b->gpu) printf("cuda  %-20s %-20s %8.1f h/s\n", name, shape, times / 3600);
-    else printf("cpu   %-20s %-20s %8.0f x real time\n", name, shape, times);
+    const double audio_s = (double)b->n_signals * SECONDS;
+    if (b->gpu) printf("cuda  %-20s %-20s %8.1f h/s\n", name, shape, audio_s / best / 3600);
+    else
+        printf("cpu   %-20s %-20s %8.0f x real time %8.0f x of processors' time\n", name, shape, audio_s / best,
+               audio_s / best_cpu);
     return WT_OK;
 }
 
@@ -129,7 +137,7 @@ static wt_status bench_griffin_lim(const bench *b, bool precise)
                                              &plan);
     if (status) return status;
     status = measure(&some, precise ? "griffin-lim 32 double" : "griffin-lim 32", "2048/512  22.05 kHz",
-                     run_griffin_lim, plan, b->gpu ? 4 : 1);
+                     run_griffin_lim, plan, b->gpu ? 4 : 3);
     wt_griffin_lim_destroy(plan);
     return status;
 }

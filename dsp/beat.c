@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/simd.h>
 #include <warptone/tempo.h>
 
 struct wt_beat {
@@ -23,6 +24,8 @@ struct wt_beat {
     int n_slots;
     wt__beat_cuda *cuda; // NULL on a CPU
 };
+
+enum { SIDE = 8 }; // frames side by side
 
 static double period_of(const wt_beat *p, double bpm) { return rint(p->frames_per_minute / bpm); }
 
@@ -124,39 +127,83 @@ static void normalise(const float *x, int64_t n, double *out)
 // A Gaussian a 32nd of a beat wide. Its far taps are tiny, but decide where a score is not 0.
 double wt__beat_bump(int k, int period) { return exp(-0.5 * (k * 32.0 / period) * (k * 32.0 / period)); }
 
+// Scores of frames begin .. end - 1, each a sum from its last tap to its first, all inside 1 .. n - 1.
+WT_CLONES static void smooth_inside(const double *restrict window, const double *restrict x, int64_t begin, int64_t end,
+                                    int period, double *restrict score)
+{
+    for (int64_t i = begin; i < end; i += SIDE) {
+        if (i + SIDE > end) i = end - SIDE; // again a few
+        double sum[SIDE] = {0};
+        for (int k = period; k >= -period; k--)
+            for (int lane = 0; lane < SIDE; lane++) sum[lane] += window[k < 0 ? -k : k] * x[i + k + lane];
+        for (int lane = 0; lane < SIDE; lane++) score[i + lane] = sum[lane];
+    }
+}
+
 // librosa's loop leaves out the envelope's first frame.
 static void smooth(wt_beat *p, int64_t n, int period)
 {
     for (int k = 0; k <= period; k++) p->window[k] = wt__beat_bump(k, period);
+    int64_t begin = period + 1, end = n - period;
+    if (end - begin >= SIDE)
+        smooth_inside(p->window, p->envelope, begin, end, period, p->score);
+    else
+        begin = end = n;
     for (int64_t i = 0; i < n; i++) {
+        if (i == begin) i = end;
         double sum = 0;
-        const int64_t end = i + period < n ? i + period : n - 1;
-        for (int64_t at = end; at >= i - period && at > 0; at--)
+        const int64_t last = i + period < n ? i + period : n - 1;
+        for (int64_t at = last; at >= i - period && at > 0; at--)
             sum += p->window[at > i ? at - i : i - at] * p->envelope[at];
-        p->score[i] = sum;
+        if (i < n) p->score[i] = sum;
     }
 }
 
 // ---- dynamic programming
 
+typedef struct best {
+    double value;
+    int64_t at; // -1 = none
+} best;
+
+// The largest of x[k] - penalty[k], 0 <= k < n, and the last that is: eight strands, the last numbers on the first.
+WT_CLONES static best find_best(const double *x, const double *penalty, int64_t n)
+{
+    double value[SIDE];
+    int64_t at[SIDE], k = 0;
+    for (int lane = 0; lane < SIDE; lane++) value[lane] = -INFINITY, at[lane] = -1;
+    for (; k + SIDE <= n; k += SIDE)
+        for (int lane = 0; lane < SIDE; lane++) {
+            const double here = x[k + lane] - penalty[k + lane];
+            at[lane] = here >= value[lane] ? k + lane : at[lane];
+            value[lane] = here >= value[lane] ? here : value[lane];
+        }
+    best b = {-INFINITY, -1};
+    for (int lane = 0; lane < SIDE; lane++)
+        if (at[lane] >= 0 && (value[lane] > b.value || (value[lane] == b.value && at[lane] > b.at)))
+            b = (best){value[lane], at[lane]};
+    for (; k < n; k++)
+        if (x[k] - penalty[k] >= b.value) b = (best){x[k] - penalty[k], k};
+    return b;
+}
+
 static void link_beats(wt_beat *p, int64_t n, int period)
 {
-    const int nearest = (int)rint(period / 2.0), farthest = 2 * period;
+    int nearest = (int)rint(period / 2.0);
+    if (nearest < 1) nearest = 1;
+    const int farthest = 2 * period;
     double most = p->score[0];
     for (int64_t i = 1; i < n; i++) most = p->score[i] > most ? p->score[i] : most;
-    for (int away = 1; away <= farthest; away++) {
+    for (int away = nearest; away <= farthest; away++) { // the farthest first, as the sums lie
         const double octaves = log(away) - log(period);
-        p->penalty[away] = p->config.tightness * (octaves * octaves);
+        p->penalty[farthest - away] = p->config.tightness * (octaves * octaves);
     }
     bool first = true;
     for (int64_t i = 0; i < n; i++) {
-        double best = -INFINITY;
-        int64_t from = -1;
-        for (int away = nearest > 0 ? nearest : 1; away <= farthest && away <= i; away++) {
-            const double here = p->sum[i - away] - p->penalty[away];
-            if (here > best) best = here, from = i - away;
-        }
-        p->sum[i] = from >= 0 ? p->score[i] + best : p->score[i];
+        const int64_t begin = i > farthest ? i - farthest : 0, skipped = begin + farthest - i;
+        const best b = find_best(p->sum + begin, p->penalty + skipped, i - nearest + 1 - begin);
+        const int64_t from = b.at >= 0 && b.value > -INFINITY ? begin + b.at : -1;
+        p->sum[i] = from >= 0 ? p->score[i] + b.value : p->score[i];
         p->link[i] = first && p->score[i] < 0.01 * most ? -1 : (int)from;
         if (!(first && p->score[i] < 0.01 * most)) first = false;
     }

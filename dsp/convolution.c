@@ -35,7 +35,7 @@ WT_RT void wt__convolution_forward(const convolution_fft *fft, int size, convolu
     float *re = work->core, *im = work->core + size + 32, *z_im = work->z + size + 16;
     wt__fft_side in = {work->z, NULL, 0, WT__FFT_PAIRS}, out = {work->z, z_im, 0, WT__FFT_SPLIT};
     wt__fft_core_run(fft->core, work->core, &in, &out, 1, 1);
-    wt__fft_core_kernels(fft->core)->real_bins(work->z, z_im, fft->twiddles, size, re, im);
+    wt__fft_core_kernels(fft->core)->real_bins[WT__FFT_SPLIT](work->z, z_im, fft->twiddles, size, re, im);
     im[0] = re[size];
     for (int b = 0; b < size / CONV_BINS; b++) {
         prefetch_run(blocks + (size_t)(b + EARLY) * stride, 2 * CONV_BINS);
@@ -55,7 +55,7 @@ WT_RT void wt__convolution_inverse(const convolution_fft *fft, int size, convolu
     }
     b_re[size] = b_im[0];
     b_im[size] = b_im[0] = 0;
-    wt__fft_core_kernels(fft->core)->real_fold(b_re, b_im, fft->twiddles, size, work->z, z_im);
+    wt__fft_core_kernels(fft->core)->real_fold[WT__FFT_SPLIT](b_re, b_im, fft->twiddles, size, work->z, z_im);
     wt__fft_side in = {z_im, work->z, 0, WT__FFT_SPLIT}, out = {work->z, NULL, 0, WT__FFT_SWAPPED};
     wt__fft_core_run(fft->core, work->core, &in, &out, 1, 0.5f / (float)size);
 }

@@ -95,7 +95,8 @@ wt_status wt__fft_create_lanes(wt_device *device, const wt_fft_config *config, i
     if (status) goto fail;
     p->group = wt__fft_core_group(p->core);
     p->row = (ptrdiff_t)wt__fft_padded(2 * (size_t)p->config.n + 2);
-    p->scratch_floats = wt__fft_padded(wt__fft_core_scratch_floats(p->core)) + (size_t)(2 * p->group + 2) * p->row;
+    p->core_floats = wt__fft_padded(wt__fft_core_scratch_floats(p->core));
+    p->scratch_floats = p->core_floats + (size_t)(p->group + 2) * p->row;
     p->n_slots = count_slots(p);
     p->scratch = aligned_alloc(64, p->n_slots * p->scratch_floats * sizeof(float));
     if (!p->scratch) {
@@ -136,17 +137,16 @@ typedef struct rows {
     ptrdiff_t distance; // floats
 } rows;
 
-// The plan's scratch: the core's, then rows for one side, rows for the other, and two rows to spare.
+// The plan's scratch: the core's, then rows for one side, and two rows to spare.
 typedef struct areas {
-    float *core, *in, *out, *spare;
+    float *core, *in, *spare;
 } areas;
 
 static areas lay_areas(const wt_fft *plan, float *scratch)
 {
     areas a = {.core = scratch};
-    a.in = scratch + wt__fft_padded(wt__fft_core_scratch_floats(plan->core));
-    a.out = a.in + plan->group * plan->row;
-    a.spare = a.out + plan->group * plan->row;
+    a.in = scratch + plan->core_floats;
+    a.spare = a.in + plan->group * plan->row;
     return a;
 }
 
@@ -164,8 +164,7 @@ WT_RT static void forward_real(const wt_fft *plan, const areas *a, rows in, rows
 {
     const wt__fft_kernels *k = wt__fft_core_kernels(plan->core);
     const int n = plan->config.n;
-    wt__fft_side z = split_side(plan, a->out), x = pairs_side(in, false);
-    float *re = a->spare, *im = a->spare + plan->row;
+    wt__fft_side z = wt__fft_core_output(plan->core, a->core), x = pairs_side(in, false);
     if (!plan->halved) {
         x = split_side(plan, a->in);
         for (int row = 0; row < count; row++) {
@@ -176,11 +175,11 @@ WT_RT static void forward_real(const wt_fft *plan, const areas *a, rows in, rows
     wt__fft_core_run(plan->core, a->core, &x, &z, count, 1);
     for (int row = 0; row < count; row++) {
         const float *z_re = z.re + row * z.distance, *z_im = z.im + row * z.distance;
-        if (plan->halved) {
-            k->real_bins(z_re, z_im, plan->real_twiddles, n / 2, re, im);
-            z_re = re, z_im = im;
-        }
-        k->join(z_re, z_im, out.data + row * out.distance, plan->bins, 1);
+        float *bins = out.data + row * out.distance;
+        if (plan->halved)
+            k->real_bins[WT__FFT_PAIRS](z_re, z_im, plan->real_twiddles, n / 2, bins, NULL);
+        else
+            k->join(z_re, z_im, bins, plan->bins, 1);
     }
 }
 
@@ -200,15 +199,17 @@ WT_RT static void inverse_real(const wt_fft *plan, const areas *a, rows in, rows
     const wt__fft_kernels *k = wt__fft_core_kernels(plan->core);
     const int n = plan->config.n;
     const float scale = (float)(1.0 / n);
-    wt__fft_side z = split_side(plan, a->out), x = split_side(plan, a->in);
+    wt__fft_side z = wt__fft_core_input(plan->core, a->core), x = split_side(plan, a->in);
     float *re = a->spare, *im = a->spare + plan->row;
     for (int row = 0; row < count; row++) {
+        const float *bins = in.data + row * in.distance;
         float *z_re = z.re + row * z.distance, *z_im = z.im + row * z.distance;
-        k->split(in.data + row * in.distance, re, im, plan->bins);
-        if (plan->halved)
-            k->real_fold(re, im, plan->real_twiddles, n / 2, z_re, z_im);
-        else
+        if (plan->halved) {
+            k->real_fold[WT__FFT_PAIRS](bins, NULL, plan->real_twiddles, n / 2, z_re, z_im);
+        } else {
+            k->split(bins, re, im, plan->bins);
             unfold(re, im, n, z_re, z_im);
+        }
     }
     wt__fft_side from = {z.im, z.re, z.distance, WT__FFT_SPLIT};
     if (plan->halved) {
@@ -275,6 +276,12 @@ WT_RT void wt__fft_run_range(const wt_fft *plan, float *scratch, const float *in
 
 WT_RT wt_status wt_fft_run(wt_fft *plan, const float *in, float *out)
 {
+    const wt_fft_config *c = &plan->config;
+    if (c->batch == 1 && c->in_stride == 1 && c->out_stride == 1) { // short ones feel the way through the layouts
+        const areas a = lay_areas(plan, plan->scratch);
+        run_group(plan, &a, (rows){(float *)in, 0}, (rows){out, 0}, 1);
+        return WT_OK;
+    }
     wt__fft_run_range(plan, plan->scratch, in, out, 0, plan->config.batch);
     return WT_OK;
 }
@@ -342,18 +349,27 @@ WT_RT void wt__fft_complex_split(wt_fft *plan, const float *in_re, const float *
     wt__fft_core_run(plan->core, plan->scratch, &in, &out, 1, inverse ? (float)(1.0 / plan->config.n) : 1);
 }
 
+bool wt__fft_weighs(const wt_fft *plan) { return plan->halved && wt__fft_core_weighs(plan->core); }
+
+WT_RT void wt__fft_real_weighted(wt_fft *plan, const float *in, const float *weights, wt__fft_form form, float *re,
+                                 float *im)
+{
+    wt__fft_side x = {(float *)in, (float *)weights, 0, weights ? WT__FFT_WEIGHTED : WT__FFT_PAIRS};
+    wt__fft_side z = wt__fft_core_output(plan->core, plan->scratch);
+    wt__fft_core_run(plan->core, plan->scratch, &x, &z, 1, 1);
+    wt__fft_core_kernels(plan->core)->real_bins[form](z.re, z.im, plan->real_twiddles, plan->config.n / 2, re, im);
+}
+
 WT_RT void wt__fft_real_forward(wt_fft *plan, const float *in, float *re, float *im)
 {
     const areas a = lay_areas(plan, plan->scratch);
     const int n = plan->config.n;
-    wt__fft_side z = split_side(plan, a.out), x = {(float *)in, NULL, 0, WT__FFT_PAIRS};
     if (plan->halved) {
-        wt__fft_core_run(plan->core, a.core, &x, &z, 1, 1);
-        wt__fft_core_kernels(plan->core)->real_bins(z.re, z.im, plan->real_twiddles, n / 2, re, im);
+        wt__fft_real_weighted(plan, in, NULL, WT__FFT_SPLIT, re, im);
         return;
     }
     memset(a.spare, 0, (size_t)n * sizeof(float));
-    x = (wt__fft_side){(float *)in, a.spare, 0, WT__FFT_SPLIT};
+    wt__fft_side x = {(float *)in, a.spare, 0, WT__FFT_SPLIT}, z = wt__fft_core_output(plan->core, a.core);
     wt__fft_core_run(plan->core, a.core, &x, &z, 1, 1);
     memcpy(re, z.re, (size_t)plan->bins * sizeof(float));
     memcpy(im, z.im, (size_t)plan->bins * sizeof(float));
@@ -363,10 +379,10 @@ WT_RT void wt__fft_real_inverse(wt_fft *plan, const float *re, const float *im, 
 {
     const areas a = lay_areas(plan, plan->scratch);
     const int n = plan->config.n;
-    wt__fft_side z = split_side(plan, a.out);
+    wt__fft_side z = wt__fft_core_input(plan->core, a.core);
     wt__fft_side from = {z.im, z.re, 0, WT__FFT_SPLIT}, to = {out, NULL, 0, WT__FFT_SWAPPED};
     if (plan->halved) {
-        wt__fft_core_kernels(plan->core)->real_fold(re, im, plan->real_twiddles, n / 2, z.re, z.im);
+        wt__fft_core_kernels(plan->core)->real_fold[WT__FFT_SPLIT](re, im, plan->real_twiddles, n / 2, z.re, z.im);
     } else {
         unfold(re, im, n, z.re, z.im);
         to = (wt__fft_side){a.spare, out, 0, WT__FFT_SPLIT};

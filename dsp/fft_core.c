@@ -2,7 +2,8 @@
 //
 // A length runs one transform at a time when its first radix r fills the vectors of the later passes (r >= lanes) and
 // the rest n / r those of the first; vectors of half the width may do. Otherwise `lanes` of them run side by side, even
-// when there is only one: the length alone decides, so a result never depends on the batch. Tables come from double.
+// when there is only one: the length alone decides, so a result never depends on the batch. Where four lanes would do
+// for one, fewer than a group go one by one in the same passes, which gives the same bits. Tables come from double.
 
 #include "fft_internal.h"
 
@@ -20,6 +21,7 @@ struct wt__fft_core {
     wt__fft_pass passes[WT__FFT_MAX_PASSES];
     // Bluestein: X[k] = c[k] sum over j of (x[j] c[j]) conj(c)[k - j] with c[k] = exp(-i pi k^2 / n)
     wt__fft_core *inner;
+    wt__fft_core *few; // tiled: the same passes for one transform at a time, or NULL
     int inner_n;
     const float *chirp_re, *chirp_im;   // [n] c
     const float *filter_re, *filter_im; // [inner_n] transform of conj(c), over inner_n
@@ -88,17 +90,8 @@ static int kernel_sets(int max_lanes, const wt__fft_kernels **sets)
     return count;
 }
 
-static void order_passes(wt__fft_core *core, int max_lanes)
+static void lay_passes(wt__fft_core *core, int first)
 {
-    const wt__fft_kernels *sets[2];
-    int n_sets = kernel_sets(max_lanes, sets), first = 0, chosen = 0;
-    for (int attempt = 0; attempt < 2 * n_sets && !first; attempt++) { // powers of two on any width, then odd ones
-        chosen = attempt % n_sets;
-        first = first_radix(core->n, sets[chosen]->lanes, attempt >= n_sets);
-    }
-    core->tiled = !first;
-    core->kernels = core->tiled ? sets[0] : sets[chosen];
-
     int radices[WT__FFT_MAX_PASSES], count = 0;
     if (first) radices[count++] = first;
     count += factorise(core->n / (first ? first : 1), radices + count);
@@ -110,6 +103,19 @@ static void order_passes(wt__fft_core *core, int max_lanes)
         core->passes[i] = (wt__fft_pass){.radix = radix, .index = radix_index(radix), .m = rest, .s = s};
         s *= radix;
     }
+}
+
+static void order_passes(wt__fft_core *core, int max_lanes)
+{
+    const wt__fft_kernels *sets[2];
+    int n_sets = kernel_sets(max_lanes, sets), first = 0, chosen = 0;
+    for (int attempt = 0; attempt < 2 * n_sets && !first; attempt++) { // powers of two on any width, then odd ones
+        chosen = attempt % n_sets;
+        first = first_radix(core->n, sets[chosen]->lanes, attempt >= n_sets);
+    }
+    core->tiled = !first;
+    core->kernels = core->tiled ? sets[0] : sets[chosen];
+    lay_passes(core, first ? first : first_radix(core->n, 4, false));
 }
 
 // ---- tables
@@ -201,6 +207,24 @@ static wt_status fill_passes(wt__fft_core *core)
         table += wt__fft_padded(trig_floats(pass));
     }
     return WT_OK;
+}
+
+// Single transforms of what goes side by side, on four lanes that round alike.
+static wt_status plan_few(wt__fft_core *core)
+{
+#ifdef WT__FFT_X86_LEVELS
+    const int first = first_radix(core->n, 4, false);
+    if (!core->tiled || core->kernels == &wt__fft_kernels_base || !first) return WT_OK;
+    wt__fft_core *few = calloc(1, sizeof *few);
+    if (!few) return wt_fail(WT_ERR_NO_MEMORY, "fft: core");
+    *few = (wt__fft_core){.n = core->n, .kernels = &wt__fft_kernels_avx2_half};
+    core->few = few;
+    lay_passes(few, first);
+    return fill_passes(few);
+#else
+    (void)core;
+    return WT_OK;
+#endif
 }
 
 // ---- Bluestein
@@ -367,15 +391,54 @@ WT_RT static void run_tile(const wt__fft_core *core, float *scratch, const wt__f
     tile_out(core, b.re[at], b.im[at], count, out);
 }
 
+// The scratch of one lies behind that of a tile, where input and output may be.
+WT_RT static void run_few(const wt__fft_core *core, float *scratch, const wt__fft_side *in, const wt__fft_side *out,
+                          int count, float scale)
+{
+    float *mine = scratch + 4 * wt__fft_padded((size_t)core->n * core->kernels->lanes);
+    wt__fft_side x = *in, y = *out;
+    for (int row = 0; row < count; row++) {
+        run_one(core->few, mine, &x, &y, scale);
+        x.re += x.distance, y.re += y.distance;
+        if (x.im) x.im += x.distance;
+        if (y.im) y.im += y.distance;
+    }
+}
+
 WT_RT void wt__fft_core_run(const wt__fft_core *core, float *scratch, const wt__fft_side *in, const wt__fft_side *out,
                             int count, float scale)
 {
     if (core->inner)
         run_bluestein(core, scratch, in, out, scale);
+    else if (core->few && count < core->kernels->lanes)
+        run_few(core, scratch, in, out, count, scale);
     else if (core->tiled)
         run_tile(core, scratch, in, out, count, scale);
     else
         run_one(core, scratch, in, out, scale);
+}
+
+bool wt__fft_core_weighs(const wt__fft_core *core)
+{
+    return !core->inner && !core->tiled && core->kernels->first[WT__FFT_WEIGHTED][core->passes[0].index];
+}
+
+static wt__fft_side spare_buffer(const wt__fft_core *core, float *scratch, int which)
+{
+    if (core->inner) return (wt__fft_side){scratch, scratch + wt__fft_padded(core->inner_n), 0, WT__FFT_SPLIT};
+    buffers b = lay_buffers(scratch, (size_t)core->n * wt__fft_core_group(core));
+    return (wt__fft_side){b.re[which], b.im[which], core->n, WT__FFT_SPLIT};
+}
+
+wt__fft_side wt__fft_core_input(const wt__fft_core *core, float *scratch)
+{
+    return spare_buffer(core, scratch, 1); // the first pass, or the tile's filling, writes to the other one
+}
+
+wt__fft_side wt__fft_core_output(const wt__fft_core *core, float *scratch)
+{
+    const int written = core->tiled ? core->n_passes : core->n_passes - 2;
+    return spare_buffer(core, scratch, !(written & 1));
 }
 
 // ---- life
@@ -393,6 +456,7 @@ wt_status wt__fft_core_create(int n, int max_lanes, wt__fft_core **core)
     } else {
         order_passes(c, max_lanes);
         status = fill_passes(c);
+        if (!status) status = plan_few(c);
     }
     if (status)
         wt__fft_core_destroy(c);
@@ -405,6 +469,7 @@ void wt__fft_core_destroy(wt__fft_core *core)
 {
     if (!core) return;
     wt__fft_core_destroy(core->inner);
+    wt__fft_core_destroy(core->few);
     free(core->tables);
     free(core);
 }
@@ -412,7 +477,8 @@ void wt__fft_core_destroy(wt__fft_core *core)
 size_t wt__fft_core_scratch_floats(const wt__fft_core *core)
 {
     if (core->inner) return 2 * wt__fft_padded(core->inner_n) + wt__fft_core_scratch_floats(core->inner);
-    return 4 * wt__fft_padded((size_t)core->n * wt__fft_core_group(core));
+    const size_t floats = 4 * wt__fft_padded((size_t)core->n * wt__fft_core_group(core));
+    return core->few ? floats + wt__fft_core_scratch_floats(core->few) : floats;
 }
 
 const wt__fft_kernels *wt__fft_core_kernels(const wt__fft_core *core)

@@ -4,11 +4,25 @@
 
 #include <warptone/fft.h>
 
+/// How the data of a first or last pass lies: two arrays, or pairs; swapped pairs make the transform inverse. Weighted
+/// ones are pairs of what the products of two arrays are, number by number: for some first passes.
+typedef enum wt__fft_form {
+    WT__FFT_SPLIT,
+    WT__FFT_PAIRS,
+    WT__FFT_SWAPPED,
+    WT__FFT_WEIGHTED,
+    WT__FFT_N_FORMS
+} wt__fft_form;
+
 // ---- for other ops of dsp/: one block, split format, no layout
 
 /// Forward real transform of one block with a plan of kind WT_FFT_REAL_TO_COMPLEX (or _TO_REAL): in [n] to bins
 /// re, im [n / 2 + 1]. No aliasing. Even n reads and writes vectors only inside the arrays.  [rt, running]
 WT_RT void wt__fft_real_forward(wt_fft *plan, const float *in, float *re, float *im);
+/// The same of the products of `in` and `weights` (NULL = of `in`), where wt__fft_weighs; bins split, or pairs at re.
+WT_RT void wt__fft_real_weighted(wt_fft *plan, const float *in, const float *weights, wt__fft_form form, float *re,
+                                 float *im);
+bool wt__fft_weighs(const wt_fft *plan);
 /// Inverse of the above, 1 / n included: re, im [n / 2 + 1] to out [n]. No aliasing.  [rt, running]
 WT_RT void wt__fft_real_inverse(wt_fft *plan, const float *re, const float *im, float *out);
 /// Complex transform of one block with a plan of kind WT_FFT_COMPLEX in the plan's direction.  [rt, running]
@@ -17,9 +31,6 @@ WT_RT void wt__fft_complex_split(wt_fft *plan, const float *in_re, const float *
 // ---- the passes (fft_passes.h, compiled once for each instruction set)
 
 enum { WT__FFT_N_RADICES = 13, WT__FFT_GENERIC = 12, WT__FFT_MAX_PRIME = 61, WT__FFT_MAX_PASSES = 24 };
-
-/// How the data of a first or last pass lies: two arrays, or pairs; swapped pairs make the transform inverse.
-typedef enum wt__fft_form { WT__FFT_SPLIT, WT__FFT_PAIRS, WT__FFT_SWAPPED, WT__FFT_N_FORMS } wt__fft_form;
 
 /// One Stockham pass: m * s butterflies of `radix`, on m twiddle groups of s neighbours.
 typedef struct wt__fft_pass {
@@ -52,9 +63,10 @@ typedef struct wt__fft_kernels {
     /// c = a * b, complex, split; c may be a.
     void (*multiply)(const float *a_re, const float *a_im, const float *b_re, const float *b_im, float *c_re,
                      float *c_im, int n);
-    /// Bins of a real signal of n = 2 h samples from its packed complex transform z [h], and back (times 2).
-    void (*real_bins)(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im);
-    void (*real_fold)(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im);
+    /// Bins of a real signal of n = 2 h samples from its packed complex transform z [h], and back (times 2). The bins
+    /// as WT__FFT_SPLIT or WT__FFT_PAIRS, which lie at re.
+    void (*real_bins[2])(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im);
+    void (*real_fold[2])(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im);
     /// [lanes] rows of n floats, `distance` apart, to [n][lanes]. Pairs: to [n / 2][lanes] each of re and im.
     void (*rows_in)(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs);
     void (*rows_out)(const float *re, const float *im, int n, float *rows, ptrdiff_t distance, bool pairs);
@@ -64,6 +76,7 @@ extern const wt__fft_kernels wt__fft_kernels_base; ///< 4 lanes, SSE2
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #    define WT__FFT_X86_LEVELS 1
 extern const wt__fft_kernels wt__fft_kernels_avx2;        ///< 8 lanes, x86-64-v3
+extern const wt__fft_kernels wt__fft_kernels_avx2_half;   ///< 4 lanes, x86-64-v3
 extern const wt__fft_kernels wt__fft_kernels_avx512_half; ///< 8 lanes, x86-64-v4
 extern const wt__fft_kernels wt__fft_kernels_avx512;      ///< 16 lanes, x86-64-v4
 #endif
@@ -86,6 +99,12 @@ int wt__fft_core_group(const wt__fft_core *core);
 /// The input is read whole before the output is written. `scratch` is 64-byte aligned.  [rt]
 WT_RT void wt__fft_core_run(const wt__fft_core *core, float *scratch, const wt__fft_side *in, const wt__fft_side *out,
                             int count, float scale);
+/// Whether run takes an input of weighted pairs.
+bool wt__fft_core_weighs(const wt__fft_core *core);
+/// A split array [group][n] of the scratch for what goes into a run, or comes out of it: its passes do not need that
+/// place before the input is read, or after the output begins. Saves room in the first-level cache.
+wt__fft_side wt__fft_core_input(const wt__fft_core *core, float *scratch);
+wt__fft_side wt__fft_core_output(const wt__fft_core *core, float *scratch);
 /// Bluestein's chirp c [n], and the transform of its conjugate over m [m] with m the length of `inner`.
 WT_CHECKED wt_status wt__fft_chirp(int n, const wt__fft_core *inner, float *c_re, float *c_im, float *f_re,
                                    float *f_im);

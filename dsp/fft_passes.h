@@ -53,8 +53,9 @@ WT_INLINE cvec load_side(const float *re, const float *im, wt__fft_form form, in
 {
     if (form == WT__FFT_SPLIT) return (cvec){load(re + at), load(im + at)};
     vec a = load(re + 2 * (size_t)at), b = load(re + 2 * (size_t)at + LANES);
+    if (form == WT__FFT_WEIGHTED) a *= load(im + 2 * (size_t)at), b *= load(im + 2 * (size_t)at + LANES);
     vec even = __builtin_shuffle(a, b, (ivec)EVEN), odd = __builtin_shuffle(a, b, (ivec)ODD);
-    return form == WT__FFT_PAIRS ? (cvec){even, odd} : (cvec){odd, even};
+    return form == WT__FFT_SWAPPED ? (cvec){odd, even} : (cvec){even, odd};
 }
 
 WT_INLINE void store_side(float *re, float *im, wt__fft_form form, int at, cvec v)
@@ -340,19 +341,18 @@ WT_INLINE void last_pass(const wt__fft_pass *pass, const float *x_re, const floa
 #define FORMS(CASE, r)                                                                                                \
     CASE(r, r, WT__FFT_SPLIT) CASE(pairs_##r, r, WT__FFT_PAIRS) CASE(swapped_##r, r, WT__FFT_SWAPPED)
 
-FORMS(FIRST, 4) FORMS(FIRST, 8) FORMS(FIRST, 16)
-FIRST(9, 9, WT__FFT_SPLIT) FIRST(15, 15, WT__FFT_SPLIT) FIRST(25, 25, WT__FFT_SPLIT)
-FIRST(5, 5, WT__FFT_SPLIT) FIRST(7, 7, WT__FFT_SPLIT)
-FIRST(11, 11, WT__FFT_SPLIT) FIRST(13, 13, WT__FFT_SPLIT) FIRST(generic, 0, WT__FFT_SPLIT)
-MID(2, 2) MID(3, 3) MID(4, 4) MID(5, 5) MID(7, 7) MID(8, 8) MID(11, 11) MID(13, 13) MID(16, 16)
-MID(generic, 0)
-FORMS(LAST, 2) FORMS(LAST, 3) FORMS(LAST, 4) FORMS(LAST, 5) FORMS(LAST, 8) FORMS(LAST, 16)
-LAST(7, 7, WT__FFT_SPLIT) LAST(11, 11, WT__FFT_SPLIT) LAST(13, 13, WT__FFT_SPLIT)
-LAST(generic, 0, WT__FFT_SPLIT)
+FORMS(FIRST, 4)
+FORMS(FIRST, 8) FORMS(FIRST, 16) FIRST(weighted_4, 4, WT__FFT_WEIGHTED) FIRST(weighted_8, 8, WT__FFT_WEIGHTED)
+    FIRST(weighted_16, 16, WT__FFT_WEIGHTED) FIRST(9, 9, WT__FFT_SPLIT) FIRST(15, 15, WT__FFT_SPLIT)
+        FIRST(25, 25, WT__FFT_SPLIT) FIRST(5, 5, WT__FFT_SPLIT) FIRST(7, 7, WT__FFT_SPLIT) FIRST(11, 11, WT__FFT_SPLIT)
+            FIRST(13, 13, WT__FFT_SPLIT) FIRST(generic, 0, WT__FFT_SPLIT) MID(2, 2) MID(3, 3) MID(4, 4) MID(5, 5)
+                MID(7, 7) MID(8, 8) MID(11, 11) MID(13, 13) MID(16, 16) MID(generic, 0) FORMS(LAST, 2) FORMS(LAST, 3)
+                    FORMS(LAST, 4) FORMS(LAST, 5) FORMS(LAST, 8) FORMS(LAST, 16) LAST(7, 7, WT__FFT_SPLIT)
+                        LAST(11, 11, WT__FFT_SPLIT) LAST(13, 13, WT__FFT_SPLIT) LAST(generic, 0, WT__FFT_SPLIT)
 
-// ---- pairs, real signals, tiles
+    // ---- pairs, real signals, tiles
 
-static void split(const float *pairs, float *re, float *im, int n)
+    static void split(const float *pairs, float *re, float *im, int n)
 {
     int i = 0;
     for (; i + LANES <= n; i += LANES) store_side(re, im, WT__FFT_SPLIT, i, load_side(pairs, 0, WT__FFT_PAIRS, i));
@@ -382,55 +382,79 @@ static void multiply(const float *a_re, const float *a_im, const float *b_re, co
 
 // X[k] = E + w^k O and conj(X[h - k]) = E - w^k O, where 2 E = Z[k] + conj(Z[h - k]), 2 i O = Z[k] - conj(Z[h - k]).
 // The table holds (w_re, w_im)[k] for k = 0 .. h / 2, as two arrays of h / 2 + 1.
-static void real_bins(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im)
+WT_INLINE void real_bins(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im,
+                         const wt__fft_form form)
 {
-    const int last = h / 2;
+    const int last = h / 2, step = form == WT__FFT_SPLIT ? 1 : 2;
     const float *w_re = twiddles, *w_im = twiddles + last + 1;
-    re[0] = z_re[0] + z_im[0], im[0] = 0;
-    re[h] = z_re[0] - z_im[0], im[h] = 0;
+    if (form != WT__FFT_SPLIT) im = re + 1;
+    const float sum = z_re[0] + z_im[0], difference = z_re[0] - z_im[0];
     int k = 1;
     for (; last >= LANES && k <= last; k += LANES) {
         int at = k + LANES - 1 <= last ? k : last - LANES + 1, mirror = h - at - LANES + 1;
         cvec a = {load(z_re + at), load(z_im + at)}, b = {reverse(load(z_re + mirror)), reverse(load(z_im + mirror))};
         cvec e = {0.5f * (a.re + b.re), 0.5f * (a.im - b.im)}, o = {0.5f * (a.im + b.im), 0.5f * (b.re - a.re)};
         cvec t = times(o, load(w_re + at), load(w_im + at));
-        store(re + at, e.re + t.re), store(im + at, e.im + t.im);
-        store(re + mirror, reverse(e.re - t.re)), store(im + mirror, reverse(t.im - e.im));
+        store_side(re, im, form, at, add(e, t));
+        store_side(re, im, form, mirror, (cvec){reverse(e.re - t.re), reverse(t.im - e.im)});
     }
     for (; k <= last; k++) {
         float e_re = 0.5f * (z_re[k] + z_re[h - k]), e_im = 0.5f * (z_im[k] - z_im[h - k]);
         float o_re = 0.5f * (z_im[k] + z_im[h - k]), o_im = 0.5f * (z_re[h - k] - z_re[k]);
         float t_re = o_re * w_re[k] - o_im * w_im[k], t_im = o_re * w_im[k] + o_im * w_re[k];
-        re[k] = e_re + t_re, im[k] = e_im + t_im;
-        re[h - k] = e_re - t_re, im[h - k] = t_im - e_im;
+        const size_t at = (size_t)step * (size_t)k, mirror = (size_t)step * (size_t)(h - k);
+        re[at] = e_re + t_re, im[at] = e_im + t_im;
+        re[mirror] = e_re - t_re, im[mirror] = t_im - e_im;
     }
+    re[0] = sum, im[0] = 0;
+    re[(size_t)step * (size_t)h] = difference, im[(size_t)step * (size_t)h] = 0;
 }
 
 // The same backwards: Z[k] = E + i O, conj(Z[h - k]) = E - i O, with 2 E = X[k] + conj(X[h - k]),
 // 2 O = conj(w^k) (X[k] - conj(X[h - k])); the halves are left to the scale of the last pass.
-static void real_fold(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im)
+WT_INLINE void real_fold(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im,
+                         const wt__fft_form form)
 {
-    const int last = h / 2;
+    const int last = h / 2, step = form == WT__FFT_SPLIT ? 1 : 2;
     const float *w_re = twiddles, *w_im = twiddles + last + 1;
-    z_re[0] = re[0] + re[h], z_im[0] = re[0] - re[h];
+    if (form != WT__FFT_SPLIT) im = re + 1;
+    z_re[0] = re[0] + re[(size_t)step * (size_t)h], z_im[0] = re[0] - re[(size_t)step * (size_t)h];
     int k = 1;
     for (; last >= LANES && k <= last; k += LANES) {
         int at = k + LANES - 1 <= last ? k : last - LANES + 1, mirror = h - at - LANES + 1;
-        cvec a = {load(re + at), load(im + at)}, b = {reverse(load(re + mirror)), reverse(load(im + mirror))};
+        cvec a = load_side(re, im, form, at), b = load_side(re, im, form, mirror);
+        b = (cvec){reverse(b.re), reverse(b.im)};
         cvec e = {a.re + b.re, a.im - b.im}, d = {a.re - b.re, a.im + b.im};
         cvec o = times(d, load(w_re + at), -load(w_im + at));
         store(z_re + at, e.re - o.im), store(z_im + at, e.im + o.re);
         store(z_re + mirror, reverse(e.re + o.im)), store(z_im + mirror, reverse(o.re - e.im));
     }
     for (; k <= last; k++) {
-        float e_re = re[k] + re[h - k], e_im = im[k] - im[h - k], d_re = re[k] - re[h - k], d_im = im[k] + im[h - k];
+        const size_t at = (size_t)step * (size_t)k, mirror = (size_t)step * (size_t)(h - k);
+        float e_re = re[at] + re[mirror], e_im = im[at] - im[mirror];
+        float d_re = re[at] - re[mirror], d_im = im[at] + im[mirror];
         float o_re = d_re * w_re[k] + d_im * w_im[k], o_im = d_im * w_re[k] - d_re * w_im[k];
         z_re[k] = e_re - o_im, z_im[k] = e_im + o_re;
         z_re[h - k] = e_re + o_im, z_im[h - k] = o_re - e_im;
     }
 }
 
-static void rows_in(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs)
+#define REAL(name, form)                                                                                               \
+    static void real_bins_##name(const float *z_re, const float *z_im, const float *twiddles, int h, float *re,        \
+                                 float *im)                                                                            \
+    {                                                                                                                  \
+        real_bins(z_re, z_im, twiddles, h, re, im, form);                                                              \
+    }                                                                                                                  \
+    static void real_fold_##name(const float *re, const float *im, const float *twiddles, int h, float *z_re,          \
+                                 float *z_im)                                                                          \
+    {                                                                                                                  \
+        real_fold(re, im, twiddles, h, z_re, z_im, form);                                                              \
+    }
+
+REAL(split, WT__FFT_SPLIT)
+REAL(pairs, WT__FFT_PAIRS)
+
+    static void rows_in(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs)
 {
     float *const part[2] = {re, pairs ? im : re};
     const int step = pairs ? 2 : 1;
@@ -462,18 +486,19 @@ static void rows_out(const float *re, const float *im, int n, float *rows, ptrdi
 }
 
 // Order of the radices: wt__fft_radices.
-#define KERNELS                                                                                                       \
-    {                                                                                                                 \
-        .lanes = LANES,                                                                                               \
+#define KERNELS                                                                                                        \
+    {                                                                                                                  \
+        .lanes = LANES,                                                                                                \
         .first = {{0, 0, first_4, first_5, first_7, first_8, first_11, first_13, first_16, first_9, first_15,          \
-                   first_25, first_generic},                                                                          \
-                  {[2] = first_pairs_4, [5] = first_pairs_8, [8] = first_pairs_16},                                   \
-                  {[2] = first_swapped_4, [5] = first_swapped_8, [8] = first_swapped_16}},                            \
-        .mid = {mid_2, mid_3, mid_4, mid_5, mid_7, mid_8, mid_11, mid_13, mid_16, 0, 0, 0, mid_generic},              \
-        .last = {{last_2, last_3, last_4, last_5, last_7, last_8, last_11, last_13, last_16, 0, 0, 0, last_generic},  \
-                 {last_pairs_2, last_pairs_3, last_pairs_4, last_pairs_5, 0, last_pairs_8, [8] = last_pairs_16},      \
-                 {last_swapped_2, last_swapped_3, last_swapped_4, last_swapped_5, 0, last_swapped_8,                  \
-                  [8] = last_swapped_16}},                                                                            \
-        .split = split, .join = join, .multiply = multiply, .real_bins = real_bins, .real_fold = real_fold,           \
-        .rows_in = rows_in, .rows_out = rows_out,                                                                     \
+                   first_25, first_generic},                                                                           \
+                  {[2] = first_pairs_4, [5] = first_pairs_8, [8] = first_pairs_16},                                    \
+                  {[2] = first_swapped_4, [5] = first_swapped_8, [8] = first_swapped_16},                              \
+                  {[2] = first_weighted_4, [5] = first_weighted_8, [8] = first_weighted_16}},                          \
+        .mid = {mid_2, mid_3, mid_4, mid_5, mid_7, mid_8, mid_11, mid_13, mid_16, 0, 0, 0, mid_generic},               \
+        .last = {{last_2, last_3, last_4, last_5, last_7, last_8, last_11, last_13, last_16, 0, 0, 0, last_generic},   \
+                 {last_pairs_2, last_pairs_3, last_pairs_4, last_pairs_5, 0, last_pairs_8, [8] = last_pairs_16},       \
+                 {last_swapped_2, last_swapped_3, last_swapped_4, last_swapped_5, 0,                                   \
+                  last_swapped_8, [8] = last_swapped_16}},                                                             \
+        .split = split, .join = join, .multiply = multiply, .real_bins = {real_bins_split, real_bins_pairs},           \
+        .real_fold = {real_fold_split, real_fold_pairs}, .rows_in = rows_in, .rows_out = rows_out,                     \
     }

@@ -18,6 +18,7 @@ struct wt_fft {
     float *real_twiddles;  ///< [2][n / 4 + 1] of the halved transform
     ptrdiff_t row;         ///< floats of a row of the scratch
     size_t scratch_floats; ///< of one thread
+    size_t core_floats;    ///< of these, the core's
     int n_slots;           ///< threads that may run at once: 1, or those of a CPU device
     float *scratch;        ///< [n_slots][scratch_floats]
     wt__fft_cuda *cuda;    ///< on a CUDA device

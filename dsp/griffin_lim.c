@@ -2,8 +2,10 @@
 //
 // In float a frame goes all the way while it is in the cache: cut from y, transformed, given its phases, transformed
 // back and added to the next y; of spectra only R is kept (with A too it took 1.45 times as long: memory was the
-// limit). In double sixteen frames are transformed at once (fft_double.c), and spectra lie in tiles [bins][16].
-// Overlapped sums go to one padded signal, whose sums of squared windows are a table.
+// limit). And several iterations run at once, each `lag` frames behind the one before, whose samples are finished
+// there: R and the magnitudes of a frame stay in the second-level cache for all of them. The order of every sum is as
+// if one ran after the other. In double sixteen frames are transformed at once (fft_double.c), and spectra lie in tiles
+// [bins][16]. Overlapped sums go to one padded signal, whose sums of squared windows are a table.
 
 #include "griffin_lim_cuda.h"
 #include "op.h"
@@ -17,14 +19,21 @@
 #include <string.h>
 #include <warptone/simd.h>
 
-enum { F = WT__FFT64_FRAMES };
+enum { F = WT__FFT64_FRAMES, AT_ONCE = 8, HOPS = 16 }; // iterations at once; hops between moves of their samples
+
+// The padded signal of one iteration, or of the phases it begins with, as far as it is needed.
+typedef struct stage {
+    float *samples; // [room] sums of frames, and then the signal
+    int64_t origin; // of samples[0] in the padded signal, whole hops
+} stage;
 
 // What one thread needs. Spectra R in float [n_frames][2][row]; R and A in double [tiles][2][bins][16].
 typedef struct slot {
     wt_stft *stft;
     uint64_t *seeds; // [bins]
     wt_fft *inverse;
-    float *before, *re, *im, *frame, *sums; // sums [n_padded]
+    float *before, *re, *im, *frame;
+    stage stages[AT_ONCE + 1];                  // the last ones' source first
     double *a64, *before64, *padded, *x, *work; // padded [n_padded], x and work [n_fft][2][8]
 } slot;
 
@@ -34,6 +43,7 @@ struct wt_griffin_lim {
     int bins, n_slots, n_fft, hop, margin;
     size_t row;
     int64_t n_lines, n_tiles, length, used, n_padded; // used: frames that count for the length
+    int64_t lag, room;                                // frames between two iterations, samples of a stage
     slot *slots;
     wt__fft64 *fft;
     double *window, *squares; // [n_fft], [n_padded] reciprocals
@@ -68,6 +78,11 @@ static wt_status resolve(wt_griffin_lim *g, const wt_stft *stft)
     g->n_tiles = (c->n_frames + F - 1) / F;
     g->used = wt__stft_used_frames(stft, c->n_frames, g->length);
     g->n_padded = g->length + 2 * g->margin + g->n_fft + g->hop * (g->n_tiles * F - c->n_frames);
+    g->lag = g->n_fft / g->hop + 1;
+    g->room = 2 * (int64_t)g->n_fft + (HOPS + 2) * (int64_t)g->hop;
+    if (g->length > 2 * (int64_t)g->n_fft && g->room < g->n_padded) return WT_OK;
+    g->lag = c->n_frames; // so short that padding may reach for any sample
+    g->room = g->n_padded;
     return WT_OK;
 }
 
@@ -114,8 +129,12 @@ static wt_status make_slot(wt_griffin_lim *g, slot *s)
         const wt_fft_config back = {.n = g->n_fft, .kind = WT_FFT_COMPLEX_TO_REAL};
         s->before = take(frames * g->row * 2, sizeof(float));
         s->re = take(g->row, sizeof(float)), s->im = take(g->row, sizeof(float));
-        s->frame = take((size_t)g->n_fft, sizeof(float)), s->sums = take((size_t)g->n_padded, sizeof(float));
-        whole = whole && s->before && s->re && s->im && s->frame && s->sums;
+        s->frame = take((size_t)g->n_fft, sizeof(float));
+        whole = whole && s->before && s->re && s->im && s->frame;
+        for (int i = 0; i <= AT_ONCE; i++) {
+            s->stages[i].samples = take((size_t)g->room, sizeof(float));
+            whole = whole && s->stages[i].samples;
+        }
         if (whole && (status = wt_fft_create(NULL, &back, &s->inverse))) return status;
     }
     return whole ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "griffin-lim: spectra of %zu frames", frames);
@@ -194,9 +213,10 @@ void wt_griffin_lim_destroy(wt_griffin_lim *plan)
         slot *s = &plan->slots[i];
         wt_stft_destroy(s->stft);
         wt_fft_destroy(s->inverse);
-        void *const arrays[] = {s->before,   s->re,     s->im, s->frame, s->sums, s->a64,
+        void *const arrays[] = {s->before,   s->re,     s->im, s->frame, s->a64,
                                 s->before64, s->padded, s->x,  s->work,  s->seeds};
-        for (int k = 0; k < 11; k++) free(arrays[k]);
+        for (int k = 0; k < 10; k++) free(arrays[k]);
+        for (int k = 0; k <= AT_ONCE; k++) free(s->stages[k].samples);
     }
     free(plan->slots);
     wt__griffin_lim_cuda_destroy(plan->cuda);
@@ -234,13 +254,50 @@ static void begin64(const wt_griffin_lim *g, slot *s, const float *magnitude)
         }
 }
 
-// re, im of one frame: the new R; before: the last, replaced. Leaves A in re, im.
+// cos and sin of pi (u + 1), -1 <= u < 1: Taylor's series about the nearest quarter turn, below an ulp.
+WT_INLINE void unit_vector(float u, float *re, float *im)
+{
+    const int quarter = (int)(2 * u + 2.5f) - 2;
+    const float r = u - 0.5f * (float)quarter, q = r * r;
+    const float sine =
+        r * (3.14159265f + q * (-5.16771278f + q * (2.55016404f + q * (-0.599264529f + q * 0.0821458866f))));
+    const float cosine =
+        1 + q * (-4.93480220f + q * (4.05871213f + q * (-1.33526277f + q * (0.235330630f - q * 0.0258068913f))));
+    const float x = quarter & 1 ? -sine : cosine, y = quarter & 1 ? cosine : sine;
+    *re = quarter & 2 ? x : -x, *im = quarter & 2 ? y : -y; // half a turn more
+}
+
+WT_CLONES static void first_phases(uint64_t *seeds, const float *magnitude, float *re, float *im, int bins)
+{
+    for (int k = 0; k < bins; k++) {
+        seeds[k] = seeds[k] * FACTOR + TERM;
+        float x, y;
+        unit_vector((float)(int32_t)(seeds[k] >> 32) * 0x1p-31f, &x, &y);
+        re[k] = magnitude[k] * x, im[k] = magnitude[k] * y;
+    }
+}
+
+// 1 / sqrt(x) of a normal number: a first guess from its bits (C. Lomont, Fast inverse square root, 2003), and Newton
+// steps to the last bits: on vectors it takes a third of a root and a division.
+WT_INLINE float inverse_root(float x)
+{
+    union {
+        float number;
+        int32_t bits;
+    } guess = {x};
+    guess.bits = 0x5f375a86 - (guess.bits >> 1);
+    float y = guess.number;
+    for (int i = 0; i < 3; i++) y = y * (1.5f - 0.5f * x * y * y);
+    return y;
+}
+
+// re, im of one frame: the new R; before: the last, replaced. Leaves A in re, im: 0 where it would have no direction.
 WT_CLONES static void update(float *re, float *im, float *before_re, float *before_im, const float *magnitude, float c,
                              int bins)
 {
     for (int k = 0; k < bins; k++) {
-        const float x = re[k] - c * before_re[k], y = im[k] - c * before_im[k];
-        const float by = magnitude[k] / (sqrtf(x * x + y * y) + FLT_MIN);
+        const float x = re[k] - c * before_re[k], y = im[k] - c * before_im[k], power = x * x + y * y;
+        const float by = power > FLT_MIN ? magnitude[k] * inverse_root(power) : 0;
         before_re[k] = re[k], before_im[k] = im[k];
         re[k] = x * by, im[k] = y * by;
     }
@@ -251,44 +308,125 @@ WT_CLONES static void add_windowed(const float *frame, const float *window, floa
     for (int i = 0; i < n; i++) sums[i] += frame[i] * window[i];
 }
 
-// A of frame t, in re and im, to the sums.
-WT_RT static void add_frame(const wt_griffin_lim *g, slot *s, int64_t t)
+WT_CLONES static void multiply_by(float *x, const float *by, int64_t n)
 {
-    if (t >= g->used) return;
-    wt__fft_real_inverse(s->inverse, s->re, s->im, s->frame);
-    add_windowed(s->frame, wt__stft_window(s->stft), s->sums + t * g->hop, g->n_fft);
+    for (int64_t i = 0; i < n; i++) x[i] *= by[i];
 }
 
-// The sums become the signal, and zeros.
-WT_RT static void take_sums(const wt_griffin_lim *g, slot *s, float *out)
+// ---- in float, several iterations at once
+
+// Room for frame t, zeros where no frame before it reached.
+static void make_room(const wt_griffin_lim *g, stage *s, int64_t t)
 {
-    for (int64_t n = 0; n < g->length; n++) out[n] = s->sums[g->margin + n] * g->squares32[g->margin + n];
-    memset(s->sums, 0, (size_t)g->n_padded * sizeof(float));
+    const int64_t end = t * g->hop + g->n_fft, keep = t > g->lag ? (t - g->lag) * g->hop : 0;
+    if (end - s->origin > g->room) {
+        memmove(s->samples, s->samples + (keep - s->origin), (size_t)(end - g->hop - keep) * sizeof(float));
+        s->origin = keep;
+    }
+    const int64_t fresh = t ? g->hop : g->n_fft;
+    memset(s->samples + (end - fresh - s->origin), 0, (size_t)fresh * sizeof(float));
+}
+
+// A of frame t, in re and im, to the sums.
+WT_RT static void add_frame(const wt_griffin_lim *g, slot *s, stage *to, int64_t t)
+{
+    make_room(g, to, t);
+    if (t >= g->used) return;
+    wt__fft_real_inverse(s->inverse, s->re, s->im, s->frame);
+    add_windowed(s->frame, wt__stft_window(s->stft), to->samples + (t * g->hop - to->origin), g->n_fft);
+}
+
+// What the signal's edges are continued by: the front once frame t has made it, the end behind the last frame. A margin
+// of samples and one more decide it.
+static void pad(const wt_griffin_lim *g, stage *s, int64_t t)
+{
+    const wt_stft_pad rule = g->config.stft.pad;
+    const int64_t before = s->origin > g->margin ? s->origin - g->margin : 0, n = g->length - before;
+    const float *signal = s->samples + (g->margin + before - s->origin);
+    if (!s->origin && (t == g->lag - 1 || t == g->config.n_frames - 1))
+        for (int64_t i = 1; i <= g->margin; i++)
+            s->samples[g->margin - i] = wt__stft_padded(signal, n, -i, g->margin, rule);
+    if (t < g->config.n_frames - 1) return;
+    for (int64_t i = 0; i < g->margin; i++)
+        s->samples[g->margin + g->length + i - s->origin] = wt__stft_padded(signal, n, n + i, g->margin, rule);
+}
+
+// Samples that no later frame than t reaches become the signal; the last stage's go to the output.
+WT_RT static void finish(const wt_griffin_lim *g, stage *s, int64_t t, float *out)
+{
+    const bool last = t == g->config.n_frames - 1;
+    const int64_t begin = t * g->hop, most = g->margin + g->length,
+                  end = last || begin + g->hop > most ? most : begin + g->hop;
+    if (end <= begin) return;
+    multiply_by(s->samples + (begin - s->origin), g->squares32 + begin, end - begin);
+    const int64_t first = begin > g->margin ? begin : g->margin;
+    if (out && end > first)
+        memcpy(out + (first - g->margin), s->samples + (first - s->origin), (size_t)(end - first) * sizeof(float));
+}
+
+// The signal of the iterations before, from `y`.
+static void load_hop(const wt_griffin_lim *g, stage *s, int64_t t, const float *y)
+{
+    make_room(g, s, t);
+    const bool last = t == g->config.n_frames - 1;
+    const int64_t begin = t * g->hop, most = g->margin + g->length,
+                  end = last || begin + g->hop > most ? most : begin + g->hop;
+    const int64_t first = begin > g->margin ? begin : g->margin;
+    if (end > first)
+        memcpy(s->samples + (first - s->origin), y + (first - g->margin), (size_t)(end - first) * sizeof(float));
+}
+
+// Frame t of the stage before, with its new phases.
+WT_RT static void iterate(const wt_griffin_lim *g, slot *s, const stage *from, int64_t t, bool first,
+                          const float *magnitude)
+{
+    float *before = s->before + (size_t)t * 2 * g->row;
+    if (first) memset(before, 0, 2 * g->row * sizeof(float));
+    wt__stft_frame(s->stft, from->samples + (t * g->hop - from->origin), s->re, s->im);
+    update(s->re, s->im, before, before + g->row, magnitude, (float)(g->config.momentum / (1 + g->config.momentum)),
+           g->bins);
+}
+
+static void begin_phases(const wt_griffin_lim *g, slot *s, const float *magnitude)
+{
+    if (!g->config.zero_phase) {
+        first_phases(s->seeds, magnitude, s->re, s->im, g->bins);
+        return;
+    }
+    memcpy(s->re, magnitude, (size_t)g->bins * sizeof(float));
+    memset(s->im, 0, (size_t)g->bins * sizeof(float));
+}
+
+// Iterations done .. done + count - 1, each a stage behind the one before; stage 0 is what they begin with.
+WT_RT static void run_stages(const wt_griffin_lim *g, slot *s, int done, int count, const float *magnitude, float *out)
+{
+    const int64_t n_frames = g->config.n_frames;
+    for (int i = 0; i <= count; i++) s->stages[i].origin = 0;
+    for (int64_t step = 0; step < n_frames + count * g->lag; step++)
+        for (int i = 0; i <= count; i++) {
+            const int64_t t = step - i * g->lag;
+            stage *to = &s->stages[i];
+            if (t < 0 || t >= n_frames) continue;
+            if (!i && done) {
+                load_hop(g, to, t, out);
+            } else {
+                if (i)
+                    iterate(g, s, to - 1, t, !done && i == 1, magnitude + t * g->bins);
+                else
+                    begin_phases(g, s, magnitude + t * g->bins);
+                add_frame(g, s, to, t);
+                finish(g, to, t, i == count ? out : NULL);
+            }
+            pad(g, to, t);
+        }
 }
 
 WT_RT static void run_float(const wt_griffin_lim *g, slot *s, const float *magnitude, float *out)
 {
-    const int64_t n_frames = g->config.n_frames;
-    const float c = (float)(g->config.momentum / (1 + g->config.momentum));
-    memset(s->before, 0, (size_t)n_frames * g->row * 2 * sizeof(float));
-    memset(s->sums, 0, (size_t)g->n_padded * sizeof(float));
     seed_bins(g, s->seeds);
-    for (int64_t t = 0; t < n_frames; t++) {
-        for (int k = 0; k < g->bins; k++) {
-            const float angle = (float)next_angle(g, &s->seeds[k]), m = magnitude[t * g->bins + k];
-            s->re[k] = m * cosf(angle), s->im[k] = m * sinf(angle);
-        }
-        add_frame(g, s, t);
-    }
-    take_sums(g, s, out);
-    for (int i = 0; i < g->config.n_iter; i++) {
-        for (int64_t t = 0; t < n_frames; t++) {
-            float *before = s->before + (size_t)t * 2 * g->row;
-            wt__stft_spectrum(s->stft, out, g->length, t, s->re, s->im);
-            update(s->re, s->im, before, before + g->row, magnitude + t * g->bins, c, g->bins);
-            add_frame(g, s, t);
-        }
-        take_sums(g, s, out);
+    for (int done = 0; done < g->config.n_iter; done += AT_ONCE) {
+        const int left = g->config.n_iter - done;
+        run_stages(g, s, done, left < AT_ONCE ? left : AT_ONCE, magnitude, out);
     }
 }
 

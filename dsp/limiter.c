@@ -50,6 +50,9 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
     p->sums2 = take(&bytes, sizeof(unsigned long long) * ring);
     p->attenuation = take(&bytes, sizeof(unsigned int) * ring);
     p->audio = take(&bytes, sizeof(float) * ring * (size_t)channels);
+    for (int row = 0; row < 3; row++)
+        for (int d = 0; d < TRUE_PEAK_TAPS; d++)
+            p->points[row][4 + d] = true_peak_interpolator[row][TRUE_PEAK_TAPS - 1 - d];
     p->n_weights = both - 1 <= LIMITER_WEIGHTS ? both - 1 : 0;
     for (int d = 0; d < p->n_weights; d++) { // box1 is the shorter one
         const int rising = d + 1, falling = both - 1 - d, lower = rising < falling ? rising : falling;

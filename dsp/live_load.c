@@ -314,11 +314,21 @@ static wt_live_path choose_path(const wt_live *live)
 
 // ---- from one resident kernel to another
 
-// One stream is one thread block, and two of them run on any partition at once.
+// A kernel has a thread block a stream at most. One beside one runs on any partition; of more, two kernels surely run
+// at once when each has half of the SMs to itself.
+static bool both_have_room(const wt_live *live)
+{
+    const wt_device_info *info = wt_device_get_info(live->config.device);
+    wt_partition_info partition = {.n_sms = info->n_sms};
+    if (live->config.partition) wt_partition_get_info(live->config.partition, &partition);
+    return live->config.n_streams == 1 || info->backend != WT_BACKEND_CUDA ||
+           2 * live->config.n_streams <= partition.n_sms;
+}
+
 static bool plays_beside(const bringing *b)
 {
     const wt_live *live = b->live;
-    return b->player && !b->prepare && live->armed && live->far && !live->parked && live->config.n_streams == 1 &&
+    return b->player && !b->prepare && live->armed && live->far && !live->parked && both_have_room(live) &&
            atomic_load(&live->n_blocks) > 0;
 }
 

@@ -1,7 +1,7 @@
 // Onset strength: mel spectra in decibels, differences in time, positive parts, mean or median over the bands.
 //
-// Sixteen frames lie side by side in a vector. The median sorts all bands of sixteen frames by Batcher's network of
-// comparisons, whose order does not depend on the data.
+// Sixteen frames lie side by side in a vector. The median sorts the bands of sixteen frames by Batcher's network of
+// comparisons, whose order does not depend on the data; halves of them, where both halves have as many.
 
 #include "onset_cuda.h"
 
@@ -135,32 +135,58 @@ WT_CLONES static void take_mean(const float *rises, int n_bands, float *out)
     for (int i = 0; i < LANES; i++) out[i] = (float)(sum[i] / n_bands);
 }
 
-WT_INLINE void order(float *a, float *b)
+// Numbers of 0 and more lie in the order of their bits, which vectors compare in one step each way.
+typedef int32_t bits __attribute__((may_alias));
+
+WT_INLINE bits least(bits a, bits b) { return a < b ? a : b; }
+WT_INLINE bits most(bits a, bits b) { return a < b ? b : a; }
+
+WT_INLINE void order(bits *restrict a, bits *restrict b)
 {
-    for (int i = 0; i < LANES; i++) {
-        const float low = a[i] < b[i] ? a[i] : b[i], high = a[i] < b[i] ? b[i] : a[i];
-        a[i] = low;
-        b[i] = high;
-    }
+    bits low[LANES], high[LANES];
+    for (int i = 0; i < LANES; i++) low[i] = least(a[i], b[i]), high[i] = most(a[i], b[i]);
+    for (int i = 0; i < LANES; i++) a[i] = low[i], b[i] = high[i];
 }
 
 // K. Batcher's merge exchange (Knuth, volume 3, algorithm 5.2.2 M), for any number of rows.
 WT_CLONES static void sort_rows(float *rows, int n)
 {
+    bits *x = (bits *)rows;
     int top = 1;
     while (2 * top < n) top *= 2;
     for (int p = top; p > 0; p /= 2)
         for (int q = top, r = 0, d = p; d > 0; d = q - p, q /= 2, r = p) {
             for (int i = 0; i + d < n; i++)
-                if ((i & p) == r) order(rows + i * LANES, rows + (i + d) * LANES);
+                if ((i & p) == r) order(x + i * LANES, x + (i + d) * LANES);
             if (q == p) break;
+        }
+}
+
+// Of two sorted halves a and b of h rows the lower half is all min(a[k], b[h - 1 - k]), the upper all max of these: the
+// largest of the one and the smallest of the other go to a[0] and b[h - 1].
+WT_CLONES static void meet(float *rows, int h)
+{
+    bits *a = (bits *)rows, *b = a + h * LANES, *last = b + (h - 1) * LANES;
+    order(a, last);
+    for (int k = 1; k < h; k++)
+        for (int i = 0; i < LANES; i++) {
+            const bits x = a[k * LANES + i], y = b[(h - 1 - k) * LANES + i];
+            a[i] = most(a[i], least(x, y)), last[i] = least(last[i], most(x, y));
         }
 }
 
 static void take_median(float *rises, int n_bands, float *out)
 {
-    sort_rows(rises, n_bands);
-    const float *low = rises + (n_bands - 1) / 2 * LANES, *high = rises + n_bands / 2 * LANES;
+    const int half = n_bands / 2;
+    const float *low = rises, *high = rises + (n_bands - 1) * LANES;
+    if (n_bands % 2) {
+        sort_rows(rises, n_bands);
+        low = high = rises + half * LANES;
+    } else {
+        sort_rows(rises, half);
+        sort_rows(rises + half * LANES, half);
+        meet(rises, half);
+    }
     for (int i = 0; i < LANES; i++) out[i] = (float)(((double)low[i] + high[i]) / 2);
 }
 

@@ -122,7 +122,7 @@ WT_RT void wt__spectral_bins(const spectral_plan *p, const wt__real_core *fft, w
     float *z_im = work->z + half + 16;
     wt__fft_side in = {work->z, NULL, 0, WT__FFT_PAIRS}, out = {work->z, z_im, 0, WT__FFT_SPLIT};
     wt__fft_core_run(fft->core, work->core, &in, &out, 1, 1);
-    wt__fft_core_kernels(fft->core)->real_bins(work->z, z_im, fft->twiddles, half, work->re, work->im);
+    wt__fft_core_kernels(fft->core)->real_bins[WT__FFT_SPLIT](work->z, z_im, fft->twiddles, half, work->re, work->im);
 }
 
 WT_RT void wt__spectral_inverse(const spectral_plan *p, const wt__real_core *fft, wt__spectral_work *work)
@@ -130,7 +130,7 @@ WT_RT void wt__spectral_inverse(const spectral_plan *p, const wt__real_core *fft
     const int half = p->n_fft / 2;
     float *z_im = work->z + half + 16;
     work->im[0] = work->im[half] = 0;
-    wt__fft_core_kernels(fft->core)->real_fold(work->re, work->im, fft->twiddles, half, work->z, z_im);
+    wt__fft_core_kernels(fft->core)->real_fold[WT__FFT_SPLIT](work->re, work->im, fft->twiddles, half, work->z, z_im);
     wt__fft_side in = {z_im, work->z, 0, WT__FFT_SPLIT}, out = {work->z, NULL, 0, WT__FFT_SWAPPED};
     wt__fft_core_run(fft->core, work->core, &in, &out, 1, 1);
 }

@@ -15,14 +15,19 @@
 #include <string.h>
 #include <warptone/simd.h>
 
+// Sums move to the front of their buffer once in as many hops.
+enum { HOPS = 8 };
+
 struct wt_stft {
     wt_stft_config config;
     int bins, overlap; // overlap: frames over one sample at most
     wt_fft *forward, *inverse;
+    bool weighs;   // the forward transform applies the window
     float *window; // [n_fft]
     float *steady; // [hop] 1 / sum of squares, away from the ends
     float *frame;  // [n_fft]
-    float *sum;    // [n_fft + hop] what the frames so far add up to
+    float *edge;   // [n_fft] samples of a frame that reaches over an end; precise: [FRAMES][n_fft], and silence
+    float *sum;    // [n_fft + HOPS * hop] what the frames so far add up to
     wt__fft64 *precise;
     double *window64, *x64, *work64, *re64, *im64; // [n_fft], two of [n_fft][2][8], two of [bins][16]
 };
@@ -59,8 +64,9 @@ static wt_status take_tables(wt_stft *s)
     s->window = calloc(n, sizeof(float));
     s->steady = calloc(hop, sizeof(float));
     s->frame = calloc(n, sizeof(float));
-    s->sum = calloc(n + hop, sizeof(float));
-    if (!s->window || !s->steady || !s->frame || !s->sum)
+    s->edge = calloc(n * (c->precise ? WT__FFT64_FRAMES + 1 : 1), sizeof(float));
+    s->sum = calloc(n + HOPS * hop, sizeof(float));
+    if (!s->window || !s->steady || !s->frame || !s->edge || !s->sum)
         return wt_fail(WT_ERR_NO_MEMORY, "stft: tables of %d and %d samples", c->n_fft, c->hop);
     wt_status status = wt_window_fill(&c->window, s->window + (c->n_fft - c->win_length) / 2);
     if (status) return status;
@@ -104,6 +110,7 @@ wt_status wt_stft_create(const wt_stft_config *config, wt_stft **stft)
     if (status) goto fail;
     status = wt_fft_create(NULL, &(wt_fft_config){.n = n, .kind = WT_FFT_COMPLEX_TO_REAL}, &s->inverse);
     if (status) goto fail;
+    s->weighs = wt__fft_weighs(s->forward);
     if (s->config.precise) status = make_precise(s);
     if (status) goto fail;
     s->config.window.samples = NULL; // copied
@@ -123,6 +130,7 @@ void wt_stft_destroy(wt_stft *stft)
     free(stft->window);
     free(stft->steady);
     free(stft->frame);
+    free(stft->edge);
     free(stft->sum);
     wt__fft64_destroy(stft->precise);
     free(stft->window64);
@@ -184,64 +192,79 @@ WT_CLONES static void multiply_add(const float *a, const float *b, float *sum, i
     for (int i = 0; i < n; i++) sum[i] += a[i] * b[i];
 }
 
-WT_RT static void cut_frame(wt_stft *s, const float *pcm, int64_t n, int64_t begin)
+static void pad_frame(const wt_stft *s, const float *pcm, int64_t n, int64_t begin, float *frame)
 {
-    const int n_fft = s->config.n_fft;
-    if (begin >= 0 && begin + n_fft <= n) {
-        multiply(pcm + begin, s->window, s->frame, n_fft);
-        return;
-    }
-    for (int i = 0; i < n_fft; i++)
-        s->frame[i] = s->window[i] * wt__stft_padded(pcm, n, begin + i, margin(s), s->config.pad);
+    for (int i = 0; i < s->config.n_fft; i++) frame[i] = wt__stft_padded(pcm, n, begin + i, margin(s), s->config.pad);
 }
 
 typedef struct frame_scales {
     double by[WT__FFT64_FRAMES];
 } frame_scales;
 
-// Two frames share a transform: each is brought near 1 by a power of two, which rounds nothing, so that a quiet one
-// keeps its digits beside a loud one. Returns the factor back: 0 for silence, NaN for a frame that is not finite.
-static double level_frame(double *x, int n_fft, double peak)
+// The largest size in each frame; not finite where a sample is not.
+WT_CLONES static void find_peaks(const double *x, int n_fft, frame_scales *peaks)
 {
-    int exponent;
-    if (!isfinite(peak)) {
-        for (int i = 0; i < n_fft; i++) x[i * WT__FFT64_FRAMES] = 0;
-        return NAN;
-    }
-    if (peak < DBL_MIN) return 0;
-    frexp(peak, &exponent);
-    const double by = ldexp(1, -exponent);
-    for (int i = 0; i < n_fft; i++) x[i * WT__FFT64_FRAMES] *= by;
-    return 1 / by;
+    double most[WT__FFT64_FRAMES] = {0}, wrong[WT__FFT64_FRAMES] = {0};
+    for (int i = 0; i < n_fft; i++)
+        for (int f = 0; f < WT__FFT64_FRAMES; f++) {
+            const double size = fabs(x[i * WT__FFT64_FRAMES + f]);
+            most[f] = size > most[f] ? size : most[f];
+            wrong[f] += size - size; // NaN, for infinity too
+        }
+    for (int f = 0; f < WT__FFT64_FRAMES; f++) peaks->by[f] = most[f] + wrong[f];
 }
 
-WT_CLONES static void unlevel(double *bins, int n_bins, const frame_scales *scale)
+WT_CLONES static void scale_frames(double *x, int n, const frame_scales *scale)
 {
-    for (int k = 0; k < n_bins; k++)
-        for (int f = 0; f < WT__FFT64_FRAMES; f++) bins[k * WT__FFT64_FRAMES + f] *= scale->by[f];
+    for (int i = 0; i < n; i++)
+        for (int f = 0; f < WT__FFT64_FRAMES; f++) x[i * WT__FFT64_FRAMES + f] *= scale->by[f];
+}
+
+// Two frames share a transform: each is brought near 1 by a power of two, which rounds nothing, so that a quiet one
+// keeps its digits beside a loud one. Gives the factors back: 0 for silence, NaN for a frame that is not finite, which
+// is transformed as silence.
+static void level_frames(double *x, int n_fft, frame_scales *back)
+{
+    frame_scales to;
+    find_peaks(x, n_fft, back);
+    for (int f = 0; f < WT__FFT64_FRAMES; f++) {
+        const double peak = back->by[f];
+        int exponent;
+        to.by[f] = 1;
+        if (!isfinite(peak)) {
+            for (int i = 0; i < n_fft; i++) x[i * WT__FFT64_FRAMES + f] = 0;
+            back->by[f] = NAN;
+        } else if (peak < DBL_MIN) {
+            back->by[f] = 0;
+        } else {
+            frexp(peak, &exponent);
+            to.by[f] = ldexp(1, -exponent), back->by[f] = 1 / to.by[f];
+        }
+    }
+    scale_frames(x, n_fft, &to);
 }
 
 WT_RT void wt__stft_precise(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count, const double **re,
                             const double **im)
 {
     const int n_fft = s->config.n_fft;
+    const float *frames[WT__FFT64_FRAMES];
     frame_scales scale;
     for (int f = 0; f < WT__FFT64_FRAMES; f++) {
         const int64_t begin = (t + f) * s->config.hop - margin(s);
-        const bool inside = begin >= 0 && begin + n_fft <= n;
-        double peak = 0;
-        for (int i = 0; i < n_fft; i++) {
-            const float x = f >= count ? 0 : inside ? pcm[begin + i]
-                                       : wt__stft_padded(pcm, n, begin + i, margin(s), s->config.pad);
-            const double product = s->window64[i] * x, size = fabs(product);
-            s->x64[i * WT__FFT64_FRAMES + f] = product;
-            if (!(size <= peak)) peak = size; // NaN too
-        }
-        scale.by[f] = level_frame(s->x64 + f, n_fft, peak);
+        float *edge = s->edge + (size_t)(f < count ? f : WT__FFT64_FRAMES) * (size_t)n_fft; // the last stays silent
+        frames[f] = edge;
+        if (f >= count) continue;
+        if (begin >= 0 && begin + n_fft <= n)
+            frames[f] = pcm + begin;
+        else
+            pad_frame(s, pcm, n, begin, edge);
     }
+    wt__fft64_frames(frames, s->window64, n_fft, s->x64);
+    level_frames(s->x64, n_fft, &scale);
     wt__fft64_bins(wt__fft64_run(s->precise, s->x64, s->work64), n_fft, s->re64, s->im64);
-    unlevel(s->re64, s->bins, &scale);
-    unlevel(s->im64, s->bins, &scale);
+    scale_frames(s->re64, s->bins, &scale);
+    scale_frames(s->im64, s->bins, &scale);
     *re = s->re64, *im = s->im64;
 }
 
@@ -258,15 +281,57 @@ static float *write_precise(wt_stft *s, const float *pcm, int64_t n, int64_t t, 
     return out;
 }
 
+// What the next frame will read anew comes to the second-level cache while this one is transformed.
+WT_INLINE void prefetch(const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 16) __builtin_prefetch(x + i, 0, 2);
+}
+
+// Bins in either form of n_fft samples. The window is applied as the transform reads, where it can.
+WT_RT static void transform_samples(wt_stft *s, const float *x, wt__fft_form form, float *re, float *im)
+{
+    if (s->weighs) {
+        wt__fft_real_weighted(s->forward, x, s->window, form, re, im);
+        return;
+    }
+    multiply(x, s->window, s->frame, s->config.n_fft);
+    if (form == WT__FFT_SPLIT)
+        wt__fft_real_forward(s->forward, s->frame, re, im);
+    else
+        (void)!wt_fft_run(s->forward, s->frame, re); // never fails
+}
+
+WT_RT static void transform_frame(wt_stft *s, const float *pcm, int64_t n, int64_t t, wt__fft_form form, float *re,
+                                  float *im)
+{
+    const int64_t begin = t * s->config.hop - margin(s), end = begin + s->config.n_fft;
+    if (begin >= 0 && end <= n) {
+        prefetch(pcm + end, n - end < s->config.hop ? n - end : s->config.hop);
+        transform_samples(s, pcm + begin, form, re, im);
+        return;
+    }
+    for (int i = 0; i < s->config.n_fft; i++) s->edge[i] = wt__stft_padded(pcm, n, begin + i, margin(s), s->config.pad);
+    transform_samples(s, s->edge, form, re, im);
+}
+
+WT_RT void wt__stft_frame(wt_stft *stft, const float *samples, float *re, float *im)
+{
+    transform_samples(stft, samples, WT__FFT_SPLIT, re, im);
+}
+
+WT_RT void wt__stft_pairs(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *pairs)
+{
+    prefetch(pairs + 2 * stft->bins, 2 * stft->bins);
+    transform_frame(stft, pcm, n, t, WT__FFT_PAIRS, pairs, NULL);
+}
+
 WT_RT wt_status wt_stft_forward(wt_stft *stft, const float *pcm, int64_t n, float *out)
 {
     const int64_t n_frames = wt_stft_frames(stft, n);
     if (n_frames < 1) return WT_ERR_BAD_ARG;
     for (int c = 0; c < stft->config.channels; c++, pcm += n)
-        for (int64_t t = 0; t < n_frames && !stft->precise; t++, out += 2 * stft->bins) {
-            cut_frame(stft, pcm, n, t * stft->config.hop - margin(stft));
-            (void)!wt_fft_run(stft->forward, stft->frame, out); // never fails
-        }
+        for (int64_t t = 0; t < n_frames && !stft->precise; t++, out += 2 * stft->bins)
+            wt__stft_pairs(stft, pcm, n, t, out);
     if (!stft->precise) return WT_OK;
     pcm -= stft->config.channels * n;
     for (int c = 0; c < stft->config.channels; c++, pcm += n)
@@ -287,33 +352,40 @@ static double squares(const wt_stft *s, int64_t at, int64_t n_frames)
 }
 
 // The finished samples begin .. begin + hop - 1 of the padded signal, to where they lie in the output.
-WT_RT static void give_hop(const wt_stft *s, int64_t t, int64_t n_frames, int64_t length, float *out)
+WT_RT static void give_hop(const wt_stft *s, const float *sum, int64_t t, int64_t n_frames, int64_t length, float *out)
 {
     const int64_t begin = t * s->config.hop;
     const bool whole = t >= s->overlap - 1 && t < n_frames;
     int64_t to = begin - margin(s), first = to < 0 ? -to : 0, end = s->config.hop;
     if (end > length - to) end = length - to;
     if (whole && first < end) {
-        multiply(s->sum + first, s->steady + first, out + to + first, (int)(end - first));
+        multiply(sum + first, s->steady + first, out + to + first, (int)(end - first));
         return;
     }
-    for (int64_t i = first; i < end; i++) out[to + i] = s->sum[i] * reciprocal(squares(s, begin + i, n_frames));
+    for (int64_t i = first; i < end; i++) out[to + i] = sum[i] * reciprocal(squares(s, begin + i, n_frames));
 }
 
-WT_RT static wt_status invert_channel(wt_stft *s, const float *in, int64_t n_frames, int64_t length, float *out)
+// Hops `hop_begin` .. `hop_end` - 1 of the padded signal: a part begins with the frames that reach into it, so its sums
+// are those of the whole.
+WT_RT static wt_status invert_part(wt_stft *s, const float *in, int64_t n_frames, int64_t length, int64_t hop_begin,
+                                   int64_t hop_end, float *out)
 {
     const int n = s->config.n_fft, hop = s->config.hop;
-    const int64_t n_hops = (length + margin(s) + hop - 1) / hop;
-    memset(s->sum, 0, (size_t)(n + hop) * sizeof(float));
-    for (int64_t t = 0; t < n_hops; t++) {
+    const int64_t first = hop_begin < s->overlap ? 0 : hop_begin - s->overlap + 1;
+    memset(s->sum, 0, (size_t)n * sizeof(float));
+    for (int64_t t = first; t < hop_end; t++) {
+        const int64_t place = (t - first) % HOPS;
+        float *sum = s->sum + place * hop;
+        memset(sum + n, 0, (size_t)hop * sizeof(float));
         if (t < n_frames) {
-            wt_status status = wt_fft_run(s->inverse, in + t * 2 * s->bins, s->frame);
+            const float *bins = in + t * 2 * s->bins;
+            if (t + 1 < n_frames) prefetch(bins + 2 * s->bins, 2 * s->bins);
+            wt_status status = wt_fft_run(s->inverse, bins, s->frame);
             if (status) return status;
-            multiply_add(s->frame, s->window, s->sum, n);
+            multiply_add(s->frame, s->window, sum, n);
         }
-        give_hop(s, t, n_frames, length, out);
-        memmove(s->sum, s->sum + hop, (size_t)n * sizeof(float));
-        memset(s->sum + n, 0, (size_t)hop * sizeof(float));
+        if (t >= hop_begin) give_hop(s, sum, t, n_frames, length, out);
+        if (place == HOPS - 1) memmove(s->sum, sum + hop, (size_t)n * sizeof(float));
     }
     return WT_OK;
 }
@@ -324,11 +396,13 @@ int64_t wt__stft_used_frames(const wt_stft *stft, int64_t n_frames, int64_t leng
     return needed < n_frames ? needed : n_frames;
 }
 
-WT_RT wt_status wt__stft_invert_line(wt_stft *stft, const float *in, int64_t n_frames, int64_t length, float *out)
+WT_RT wt_status wt__stft_invert_line(wt_stft *stft, const float *in, int64_t n_frames, int64_t length, int part,
+                                     int n_parts, float *out)
 {
     if (length) n_frames = wt__stft_used_frames(stft, n_frames, length);
     else length = wt_stft_samples(stft, n_frames);
-    return invert_channel(stft, in, n_frames, length, out);
+    const int64_t n_hops = (length + margin(stft) + stft->config.hop - 1) / stft->config.hop;
+    return invert_part(stft, in, n_frames, length, n_hops * part / n_parts, n_hops * (part + 1) / n_parts, out);
 }
 
 WT_RT wt_status wt_stft_inverse(wt_stft *stft, const float *in, int64_t n_frames, int64_t length, float *out)
@@ -336,7 +410,7 @@ WT_RT wt_status wt_stft_inverse(wt_stft *stft, const float *in, int64_t n_frames
     if (n_frames < 1 || length < 0) return WT_ERR_BAD_ARG;
     const int64_t given = length ? length : wt_stft_samples(stft, n_frames);
     for (int c = 0; c < stft->config.channels; c++) {
-        wt_status status = wt__stft_invert_line(stft, in + c * n_frames * 2 * stft->bins, n_frames, length, out);
+        wt_status status = wt__stft_invert_line(stft, in + c * n_frames * 2 * stft->bins, n_frames, length, 0, 1, out);
         if (status) return status;
         out += given;
     }
@@ -362,8 +436,7 @@ const wt__fft_kernels *wt__stft_kernels(const wt_stft *stft)
 
 WT_RT void wt__stft_spectrum(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *re, float *im)
 {
-    cut_frame(stft, pcm, n, t * stft->config.hop - margin(stft));
-    wt__fft_real_forward(stft->forward, stft->frame, re, im);
+    transform_frame(stft, pcm, n, t, WT__FFT_SPLIT, re, im);
 }
 
 WT_RT void wt__stft_transform(wt_stft *stft, const float *frame, float *pairs)

@@ -17,6 +17,10 @@ const wt__fft_kernels *wt__stft_kernels(const wt_stft *stft);
 float wt__stft_padded(const float *pcm, int64_t n, int64_t at, int64_t margin, wt_stft_pad pad);
 /// Bins of frame t: re, im [bins].  [rt]
 WT_RT void wt__stft_spectrum(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *re, float *im);
+/// The same of n_fft samples, which are a frame already padded.  [rt]
+WT_RT void wt__stft_frame(wt_stft *stft, const float *samples, float *re, float *im);
+/// Bins of frame t as pairs [bins][2]. Not of a precise transform.  [rt]
+WT_RT void wt__stft_pairs(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *pairs);
 /// A tile of at most WT__FFT64_FRAMES frames t .. t + count - 1: rows re, im, `row` floats apart.  [rt]
 WT_RT void wt__stft_tile(wt_stft *stft, const float *pcm, int64_t n, int64_t t, int count, float *re, float *im,
                          size_t row);
@@ -28,8 +32,9 @@ const double *wt__stft_window64(const wt_stft *stft);
 void wt__stft_set_window64(wt_stft *stft, const double *window);
 /// Pairs of bins of one frame already windowed.  [rt]
 WT_RT void wt__stft_transform(wt_stft *stft, const float *frame, float *pairs);
-/// wt_stft_inverse of one channel.  [rt]
-WT_RT wt_status wt__stft_invert_line(wt_stft *stft, const float *in, int64_t n_frames, int64_t length, float *out);
+/// wt_stft_inverse of one channel, or one of several parts of its samples, which can be made side by side.  [rt]
+WT_RT wt_status wt__stft_invert_line(wt_stft *stft, const float *in, int64_t n_frames, int64_t length, int part,
+                                     int n_parts, float *out);
 /// Frames that count for `length` samples: those behind it add nothing, not even to the sum of squares.
 int64_t wt__stft_used_frames(const wt_stft *stft, int64_t n_frames, int64_t length);
 /// Write complex bins re, im as `output` says.

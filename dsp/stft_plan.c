@@ -1,5 +1,5 @@
 // Batches of signals. On the CPU each thread has a transform of its own and takes an equal part of all frames, or of
-// all lines on the way back; on a GPU one kernel does each way (kernels/spectrum.cu).
+// all lines on the way back, of which few are parted; on a GPU one kernel does each way (kernels/spectrum.cu).
 
 #include "spectrum_cuda.h"
 
@@ -164,7 +164,12 @@ WT_RT static void forward_slot(const void *args, int slot)
     for (int64_t i = wt__op_begin(all, slot, p->n_slots); i < end; i++) {
         const int64_t line = i / tiles, t = i % tiles * p->tile, row = line * p->n_frames + t;
         const int count = p->n_frames - t < p->tile ? (int)(p->n_frames - t) : p->tile;
-        wt__stft_tile(stft, c->in + line * p->config.n_samples, p->config.n_samples, t, count, re, im, width);
+        const float *pcm = c->in + line * p->config.n_samples;
+        if (pairs && !p->config.stft.precise) {
+            wt__stft_pairs(stft, pcm, p->config.n_samples, t, c->out + row * p->bins * 2);
+            continue;
+        }
+        wt__stft_tile(stft, pcm, p->config.n_samples, t, count, re, im, width);
         for (int f = 0; f < count; f++) {
             const float *x = re + (size_t)f * width, *y = im + (size_t)f * width;
             if (pairs) wt__stft_kernels(stft)->join(x, y, c->out + (row + f) * p->bins * 2, p->bins, 1);
@@ -177,10 +182,13 @@ WT_RT static void inverse_slot(const void *args, int slot)
 {
     const call *c = args;
     const wt_stft_plan *p = c->plan;
-    const int64_t end = wt__op_begin(p->n_lines, slot + 1, p->n_slots);
-    for (int64_t line = wt__op_begin(p->n_lines, slot, p->n_slots); line < end; line++) // lengths were checked
+    const int64_t n_parts = p->n_lines < p->n_slots ? p->n_slots : 1, all = p->n_lines * n_parts;
+    const int64_t end = wt__op_begin(all, slot + 1, p->n_slots);
+    for (int64_t i = wt__op_begin(all, slot, p->n_slots); i < end; i++) { // lengths were checked
+        const int64_t line = i / n_parts;
         (void)!wt__stft_invert_line(p->slots[slot], c->in + line * p->n_frames * p->bins * 2, p->n_frames, p->length,
-                                    c->out + line * p->length);
+                                    (int)(i % n_parts), (int)n_parts, c->out + line * p->length);
+    }
 }
 
 // ---- queueing

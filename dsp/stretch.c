@@ -4,7 +4,7 @@
 // become strong; a transform in float leaves bins below 1e-7 of the peak with phases of noise, and costs 5e-3 of the
 // peak on a glide where this costs 2e-7.
 
-#include "fft_lanes.h"
+#include "fft_double.h"
 #include "op.h"
 #include "stretch_cuda.h"
 #include "stretch_locked.h"
@@ -12,12 +12,18 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <warptone/stft.h>
 #include <warptone/stretch.h>
 
+enum { FRAMES = WT__FFT64_FRAMES };
+
 typedef struct worker {
     wt_stft *stft; // for the way back
-    wt__fft_lanes *fft;
+    wt__fft64 *fft;
+    double *x, *work;     // [n_fft][2][8]
+    float *padded;        // [FRAMES + 1][n_fft] frames over an end of the signal; the last one is silence
+    const float **frames; // [FRAMES] of the next transform
     wt_phase_vocoder *vocoder;
     float *in, *out; // spectra before and after; locked: of one group of frames, and after
     wt__locked locked;
@@ -75,16 +81,21 @@ static wt_status create_worker(wt_stretch *p, const wt_stretch_config *c, worker
     if (status) return status;
     p->n_frames = wt_stft_frames(w->stft, c->n_samples);
     p->n_made = wt_phase_vocoder_frames(w->vocoder, p->n_frames);
-    if (c->mode != WT_STRETCH_LIBROSA) p->n_frames = WT__FFT_LANES_SIGNALS, p->n_made = 1 + p->n_out / c->hop;
-    status = wt__fft_lanes_create(c->n_fft, &w->fft);
+    if (c->mode != WT_STRETCH_LIBROSA) p->n_frames = FRAMES, p->n_made = 1 + p->n_out / c->hop;
+    status = wt__fft64_create(c->n_fft, &w->fft);
     if (status) return status;
+    const size_t points = wt__fft64_doubles(c->n_fft) * sizeof(double);
+    w->x = aligned_alloc(64, points), w->work = aligned_alloc(64, points);
+    w->padded = calloc((FRAMES + 1) * (size_t)c->n_fft, sizeof(float));
+    w->frames = calloc(FRAMES, sizeof *w->frames);
     const size_t frame = 2 * (size_t)bins * sizeof(float);
     w->in = malloc((size_t)p->n_frames * frame);
     w->out = malloc((size_t)p->n_made * frame);
     w->locked.power = malloc((size_t)bins * sizeof(float));
     w->locked.peaks = malloc((size_t)bins * sizeof(int));
     w->attack = malloc(2 * frame);
-    if (w->in && w->out && w->locked.power && w->locked.peaks && w->attack) return WT_OK;
+    const bool transform = w->x && w->work && w->padded && w->frames;
+    if (transform && w->in && w->out && w->locked.power && w->locked.peaks && w->attack) return WT_OK;
     return wt_fail(WT_ERR_NO_MEMORY, "stretch: spectra of %lld samples", (long long)c->n_samples);
 }
 
@@ -145,7 +156,11 @@ void wt_stretch_destroy(wt_stretch *plan)
     for (int slot = 0; plan->workers && slot < plan->n_slots; slot++) {
         wt_stft_destroy(plan->workers[slot].stft);
         wt_phase_vocoder_destroy(plan->workers[slot].vocoder);
-        wt__fft_lanes_destroy(plan->workers[slot].fft);
+        wt__fft64_destroy(plan->workers[slot].fft);
+        free(plan->workers[slot].x);
+        free(plan->workers[slot].work);
+        free(plan->workers[slot].padded);
+        free(plan->workers[slot].frames);
         free(plan->workers[slot].in);
         free(plan->workers[slot].out);
         free(plan->workers[slot].locked.power);
@@ -171,32 +186,38 @@ typedef struct call {
     float *out;
 } call;
 
-// The frame centred on a sample, zeros outside the signal, into one lane.
-static void put_frame(const wt_stretch *p, const float *pcm, int64_t centre, double *lanes, int signal)
+// The frame centred on a sample, zeros outside the signal, to be transformed as number f.
+static void put_frame(const wt_stretch *p, const worker *w, const float *pcm, int64_t centre, int f)
 {
     const int64_t begin = centre - p->n_fft / 2;
     int first = begin < 0 ? begin + p->n_fft < 0 ? p->n_fft : (int)-begin : 0, end = p->n_fft;
     if (end > p->n_samples - begin) end = p->n_samples > begin ? (int)(p->n_samples - begin) : 0;
-    if (first > end) first = end;
-    double *lane = lanes + signal / WT__FFT_LANES * p->n_fft * WT__FFT_LANES + signal % WT__FFT_LANES;
-    for (int i = 0; i < first; i++) lane[i * WT__FFT_LANES] = 0;
-    for (int i = first; i < end; i++) lane[i * WT__FFT_LANES] = p->window[i] * pcm[begin + i];
-    for (int i = end; i < p->n_fft; i++) lane[i * WT__FFT_LANES] = 0;
+    float *padded = w->padded + (size_t)f * (size_t)p->n_fft;
+    w->frames[f] = first >= end              ? w->padded + FRAMES * (size_t)p->n_fft
+                   : first || end < p->n_fft ? padded
+                                             : pcm + begin;
+    if (w->frames[f] != padded) return;
+    memset(padded, 0, (size_t)p->n_fft * sizeof(float));
+    memcpy(padded + first, pcm + begin + first, (size_t)(end - first) * sizeof(float));
+}
+
+// Spectra of the frames put.
+static void transform(const wt_stretch *p, const worker *w, float *const *spectra, int count)
+{
+    wt__fft64_frames(w->frames, p->window, p->n_fft, w->x);
+    wt__fft64_pairs(wt__fft64_run(w->fft, w->x, w->work), p->n_fft, spectra, count);
 }
 
 static void analyse(const wt_stretch *p, const worker *w, const float *pcm)
 {
     const int64_t frame = 2 * wt_stft_bins(w->stft);
-    float *out[WT__FFT_LANES_SIGNALS];
-    for (int64_t t = 0; t < p->n_frames; t += WT__FFT_LANES_SIGNALS) {
-        const int64_t rest = p->n_frames - t;
-        const int count = rest < WT__FFT_LANES_SIGNALS ? (int)rest : WT__FFT_LANES_SIGNALS;
-        double *in = wt__fft_lanes_input(w->fft);
-        for (int s = 0; s < WT__FFT_LANES_SIGNALS; s++) {
-            out[s] = w->in + (t + s) * frame;
-            put_frame(p, pcm, (t + s) * p->hop, in, s);
+    float *out[FRAMES];
+    for (int64_t t = 0; t < p->n_frames; t += FRAMES) {
+        for (int f = 0; f < FRAMES; f++) {
+            out[f] = w->in + (t + f) * frame;
+            put_frame(p, w, pcm, (t + f) * p->hop, f);
         }
-        wt__fft_lanes_run(w->fft, out, count);
+        transform(p, w, out, p->n_frames - t < FRAMES ? (int)(p->n_frames - t) : FRAMES);
     }
 }
 
@@ -206,21 +227,20 @@ static void analyse(const wt_stretch *p, const worker *w, const float *pcm)
 static void analyse_attack(const wt_stretch *p, const worker *w, const float *pcm, int64_t i)
 {
     float *spectra[2] = {w->attack, w->attack + 2 * wt_stft_bins(w->stft)};
-    double *in = wt__fft_lanes_input(w->fft);
     const wt_transient *attack = &w->transients.at[i];
     const int64_t quiet = attack->in - p->n_fft / 2 - p->n_fft / 32;
     const bool alone = !i || attack[-1].in < quiet - p->n_fft / 2;
-    put_frame(p, pcm, attack->in, in, 0);
-    for (int s = 1; s < WT__FFT_LANES_SIGNALS; s++) put_frame(p, pcm, s == 1 && alone ? quiet : -p->n_fft, in, s);
-    wt__fft_lanes_run(w->fft, spectra, 2);
+    put_frame(p, w, pcm, attack->in, 0);
+    for (int f = 1; f < FRAMES; f++) put_frame(p, w, pcm, f == 1 && alone ? quiet : -p->n_fft, f);
+    transform(p, w, spectra, 2);
 }
 
 // Frames come in pairs, here and a hop earlier, eight of them a transform.
 static void run_locked(const wt_stretch *p, const worker *w, const float *pcm)
 {
-    enum { PAIRS = WT__FFT_LANES_SIGNALS / 2 };
+    enum { PAIRS = FRAMES / 2 };
     const int64_t frame = 2 * wt_stft_bins(w->stft);
-    float *spectra[WT__FFT_LANES_SIGNALS];
+    float *spectra[FRAMES];
     int64_t held[PAIRS] = {0}, known = -1;
     for (int s = 0; s < 2 * PAIRS; s++) spectra[s] = w->in + s * frame;
     for (int64_t t = 0; t < p->n_made; t++) {
@@ -229,11 +249,11 @@ static void run_locked(const wt_stretch *p, const worker *w, const float *pcm)
             const int64_t to = (t + s) * p->hop;
             wt_stretch_place place = {.centre = llrint((double)to * p->rate), .held = -1};
             if (p->mode == WT_STRETCH_TRANSIENT) place = wt__transients_place(&w->transients, to);
-            put_frame(p, pcm, place.centre, wt__fft_lanes_input(w->fft), 2 * s);
-            put_frame(p, pcm, place.centre - p->hop, wt__fft_lanes_input(w->fft), 2 * s + 1);
+            put_frame(p, w, pcm, place.centre, 2 * s);
+            put_frame(p, w, pcm, place.centre - p->hop, 2 * s + 1);
             held[s] = place.held;
         }
-        if (!pair) wt__fft_lanes_run(w->fft, spectra, 2 * PAIRS);
+        if (!pair) transform(p, w, spectra, 2 * PAIRS);
         wt__stretch_lock(&w->locked, (int)(frame / 2), spectra[2 * pair], spectra[2 * pair + 1],
                          t ? w->out + (t - 1) * frame : NULL, w->out + t * frame);
         if (held[pair] < 0) continue;

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <warptone/simd.h>
 
 struct wt_tempo {
     wt_tempo_config config;
@@ -154,6 +155,11 @@ static double choose(const wt_tempo *p, const float *lags)
     return wt__tempo_bpm(&p->choice, p->config.fine ? wt__tempo_refine(&p->choice, lags, best) : best);
 }
 
+WT_CLONES static void add_scaled(const float *power, double scale, double *sum, int n)
+{
+    for (int k = 0; k < n; k++) sum[k] += scale * power[k];
+}
+
 WT_RT double wt_tempo_run(wt_tempo *p, const float *envelope, int64_t n)
 {
     const int bins = wt__tempogram_bins(p->tempogram);
@@ -161,8 +167,7 @@ WT_RT double wt_tempo_run(wt_tempo *p, const float *envelope, int64_t n)
     memset(p->sum, 0, (size_t)bins * sizeof *p->sum);
     for (int64_t t = 0; t < rows; t++) {
         const double energy = wt__tempogram_power(p->tempogram, envelope, n, t, p->power);
-        const double scale = energy > DBL_MIN ? 1 / energy : 1;
-        for (int k = 0; k < bins; k++) p->sum[k] += scale * p->power[k];
+        add_scaled(p->power, energy > DBL_MIN ? 1 / energy : 1, p->sum, bins);
     }
     for (int k = 0; k < bins; k++) p->mean[k] = (float)(p->sum[k] / (double)(rows > 0 ? rows : 1));
     wt__tempogram_lags(p->tempogram, p->mean, p->lags);

@@ -8,7 +8,8 @@
 /// analyze_array.c      what a feature makes: named arrays
 /// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
 /// analyze_job.c        files: load, compute, write, many at once
-/// analyze_batch.c      which files go to a GPU together; analyze_line.c  how they are read, computed and written there
+/// analyze_batch.c      which files go to a GPU together; analyze_work.c  the steps of such a batch; analyze_line.c  who
+///                      takes which step
 /// analyze_tiles.c      files too long to be loaded; analyze_whole.c  what their tiles must know; analyze_source.c
 ///                      their samples in order
 #ifndef WT_ANALYZE_H

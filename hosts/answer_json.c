@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 wt_status answer_json_begin(answer_json *answer, int n_top)
 {
@@ -11,19 +10,6 @@ wt_status answer_json_begin(answer_json *answer, int n_top)
     answer->logprobs = json_object_get(answer->object, "logprobs");
     if (n_top) json_object_set_new(answer->object, "top", answer->top = json_array());
     return answer->object && (answer->top || !n_top) ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "generate: an answer");
-}
-
-static void keep(answer_json_text *t, const char *piece, size_t length)
-{
-    if (t->n + length > t->size) {
-        const size_t size = 2 * (t->n + length) + 256;
-        char *larger = realloc(t->at, size);
-        if (!larger) return;
-        t->at = larger;
-        t->size = size;
-    }
-    memcpy(t->at + t->n, piece, length);
-    t->n += length;
 }
 
 /// [[id, logprob], ...]
@@ -37,8 +23,8 @@ static json_t *most_probable(const wt_llm_pick *pick)
 
 void answer_json_add(answer_json *answer, const wt_generated *token)
 {
-    keep(&answer->said, token->text.answer, token->text.n_answer);
-    keep(&answer->thought, token->text.thinking, token->text.n_thinking);
+    kept_text_add(&answer->said, token->text.answer, token->text.n_answer);
+    kept_text_add(&answer->thought, token->text.thinking, token->text.n_thinking);
     if (token->id < 0) return;
     json_array_append_new(answer->ids, json_integer(token->id));
     json_array_append_new(answer->logprobs, json_real(token->logprob));
@@ -50,7 +36,7 @@ const char *answer_end_name(const wt_generation *report)
     return report->finish == WT_FINISH_CANCELLED ? "interrupted" : wt_finish_name(report->finish);
 }
 
-static void put_text(json_t *object, const char *key, const answer_json_text *t)
+static void put_text(json_t *object, const char *key, const kept_text *t)
 {
     json_t *value = json_stringn(t->at ? t->at : "", t->n);
     json_object_set_new(object, key, value ? value : json_null());

@@ -2,18 +2,15 @@
 #ifndef WT_ANSWER_JSON_H
 #define WT_ANSWER_JSON_H
 
+#include "kept_text.h"
+
 #include <jansson.h>
 #include <warptone/generate.h>
-
-typedef struct answer_json_text {
-    char *at;
-    size_t n, size;
-} answer_json_text;
 
 typedef struct answer_json {
     json_t *object;
     json_t *ids, *logprobs, *top; ///< in the object; `top` NULL = not told
-    answer_json_text said, thought;
+    kept_text said, thought;
 } answer_json;
 
 /// With the `n_top` most probable tokens of each place. Errors: WT_ERR_NO_MEMORY.  [worker]

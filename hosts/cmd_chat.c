@@ -3,6 +3,7 @@
 #include "chat_history.h"
 #include "command.h"
 #include "interrupt.h"
+#include "kept_text.h"
 #include "language_model.h"
 #include "terminal_model.h"
 
@@ -24,9 +25,8 @@ typedef struct chat {
     bool terminal; ///< both ends are one
     language_model model;
     chat_history *history;
-    int32_t *ids; ///< [n_positions]
-    char *said;   ///< the answer so far
-    size_t n_said, said_size;
+    int32_t *ids;         ///< [n_positions]
+    kept_text said;       ///< the answer so far
     bool dimmed, thought; ///< the terminal is dim now; something was thought in this answer
     bool done;
     wt_generation report; ///< of the last answer
@@ -59,27 +59,13 @@ static void show_thinking(chat *c, const char *text, size_t n)
     c->thought = true;
 }
 
-/// Without memory the history gets what there was room for.
-static void keep(chat *c, const char *text, size_t n)
-{
-    if (c->n_said + n > c->said_size) {
-        const size_t size = 2 * (c->n_said + n) + 256;
-        char *larger = realloc(c->said, size);
-        if (!larger) return;
-        c->said = larger;
-        c->said_size = size;
-    }
-    memcpy(c->said + c->n_said, text, n);
-    c->n_said += n;
-}
-
 static void show_answer(chat *c, const char *text, size_t n)
 {
     if (!n) return;
-    if (c->thought && !c->n_said) fputs("\n", stdout);
+    if (c->thought && !c->said.n) fputs("\n", stdout);
     set_dim(c, false);
     fwrite(text, 1, n, stdout);
-    keep(c, text, n);
+    kept_text_add(&c->said, text, n);
 }
 
 static bool show(void *user, const wt_generated *token)
@@ -127,7 +113,7 @@ static wt_status answer(chat *c)
     bool thinks;
     wt_status status = prepare(c, &n, &thinks);
     if (status) return status;
-    c->n_said = 0;
+    c->said.n = 0;
     c->thought = false;
     wt_generator_start_thinking(c->model.generator, thinks);
     status = wt_generator_run(c->model.generator, c->ids, n, &c->report);
@@ -139,7 +125,7 @@ static wt_status answer(chat *c)
         if (!status) status = cleared;
     }
     if (!status && c->stats) print_stats(c);
-    return status ? status : chat_history_add(c->history, "assistant", c->said ? c->said : "", c->n_said);
+    return status ? status : chat_history_add(c->history, "assistant", c->said.at ? c->said.at : "", c->said.n);
 }
 
 static wt_status say(chat *c, const char *text)
@@ -368,7 +354,7 @@ static void close_all(chat *c)
     (void)unused; // nothing is recorded
     chat_history_destroy(c->history);
     free(c->ids);
-    free(c->said);
+    free(c->said.at);
 }
 
 int cmd_chat(int argc, char **argv)

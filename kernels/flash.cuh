@@ -22,6 +22,7 @@ template <class R> static __device__ __forceinline__ void share(R *r, float scal
             for (int c = 2 * h; c < 2 * h + 2; c++) total += s[n][c] = power_of_2(s[n][c] * scale - base);
         r->total[h] = r->total[h] * fade + total; // of the lane's columns
         r->most[h] = most;
+        if (__all_sync(ALL, fade == 1)) continue; // mostly, after the first tiles
 #pragma unroll
         for (int n = 0; n < D_HEAD / 8; n++) {
             r->sum[n][2 * h] *= fade;

@@ -17,6 +17,36 @@ static __device__ __forceinline__ void limiter_running_sum(unsigned long long (&
     for (int i = 0; i < F; i++) x[i] += before;
 }
 
+// The highest true peak around the frame at `now` in the ring, TRUE_PEAK_TAPS / 2 frames earlier.
+static __device__ __noinline__ float limiter_top(const float *ring, int now, int mask)
+{
+    float x[TRUE_PEAK_TAPS + 1];
+    true_peak_load<TRUE_PEAK_TAPS>([&](int k) { return ring[(now - k) & mask]; }, x);
+    return true_peak_top_of(x);
+}
+
+// The same where blocks begin and end at fours, for a warp's neighbouring frames: four lanes share four frames. The
+// last point of the frame before the warp's first one is a sum over its lanes.
+static __device__ __forceinline__ float limiter_top_of_fours(const limiter_plan *p, const float *ring, int now,
+                                                             int mask)
+{
+    const int lane = threadIdx.x & 31, four = now & ~3;
+    float4 sums[3] = {};
+#pragma unroll 1
+    for (int u = 4 * (lane & 3); u < TRUE_PEAK_TAPS + 8; u += 16) {
+        const float4 x = *(const float4 *)(ring + ((four - u) & mask));
+#pragma unroll
+        for (int row = 0; row < 3; row++) fours_add(&sums[row], x, p->points[row] + 4 + u);
+    }
+    float points[3], before = lane < TRUE_PEAK_TAPS ? p->points[2][4 + lane] * ring[(now - 2 * lane - 1) & mask] : 0.0f;
+#pragma unroll
+    for (int row = 0; row < 3; row++) points[row] = fours_own(sums[row]);
+    for (int d = 16; d; d /= 2) before += __shfl_xor_sync(~0u, before, d);
+    before = shift_up(points[2], 1, before);
+    return true_peak_highest_top(before, ring[(now - TRUE_PEAK_TAPS / 2) & mask], points,
+                                 ring[(now - TRUE_PEAK_TAPS / 2 + 1) & mask]);
+}
+
 // Keep the block, then find the need of every frame behind `before` floats of history in `line`.
 static __device__ void limiter_find_need(const wt_node_io *io, const limiter_plan *p, const limiter_coeffs *k,
                                          limiter_state *s, float *line)
@@ -33,17 +63,15 @@ static __device__ void limiter_find_need(const wt_node_io *io, const limiter_pla
     for (int n = (threadIdx.x + blockDim.x / 2) % blockDim.x; n < io->n_frames; n += blockDim.x)
         line[before + n] = 0.0f;
     __syncthreads();
-    for_each_sample(io, [&](int c, int n) {
-        const float *ring = audio + c * p->ring_frames;
-        const int now = (int)((io->position + n) & mask);
-        float x[TRUE_PEAK_TAPS + 1];
-        if (now < TRUE_PEAK_TAPS)
-            true_peak_load<TRUE_PEAK_TAPS>([&](int k) { return ring[(now - k) & mask]; }, x);
-        else
-            true_peak_load<TRUE_PEAK_TAPS>([&](int k) { return ring[now - k]; }, x); // one address, short offsets
-        const float need = limiter_need(k, true_peak_top_of(x));
-        atomicMax((int *)&line[before + n], __float_as_int(need)); // floats >= 0 order like their bits
-    });
+    const bool fours = ((io->position | io->n_frames) & 3) == 0;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < io->out_channels * CHAIN_MOST_FRAMES; i += blockDim.x) { // whole warps
+        const int n = i & (CHAIN_MOST_FRAMES - 1), now = (int)((io->position + n) & mask);
+        const float *ring = audio + (int)((unsigned)i / CHAIN_MOST_FRAMES) * p->ring_frames;
+        const float top = fours ? limiter_top_of_fours(p, ring, now, mask) : limiter_top(ring, now, mask);
+        if (n < io->n_frames) // floats >= 0 order like their bits
+            atomicMax((int *)&line[before + n], __float_as_int(limiter_need(k, top)));
+    }
     __syncthreads();
 #pragma unroll 1
     for (int n = threadIdx.x; n < io->n_frames; n += blockDim.x)
@@ -103,8 +131,8 @@ static __device__ void limiter_release(const wt_node_io *io, const limiter_plan 
 }
 
 // The first warp: n_frames from `position` on into the running sums, and their gains, unless 0.
-static __device__ void limiter_sums(const limiter_plan *p, limiter_state *s, long long position, int n_frames,
-                                    float *gain)
+static __device__ __noinline__ void limiter_sums(const limiter_plan *p, limiter_state *s, long long position,
+                                                 int n_frames, float *gain)
 {
     enum { F = 2 };
     const int mask = p->ring_frames - 1;

@@ -23,6 +23,7 @@
 #define LIMITER_MAX_LATENCY 4096
 #define LIMITER_ONE 1073741824.0f // 2^30
 #define LIMITER_WEIGHTS 128       // of the longest trapezoid that is summed at once
+#define LIMITER_POINT_TAPS 48     // of a row of the interpolator, with four zeros before it and 20 behind
 
 enum { LIMITER_CEILING, LIMITER_RELEASE, LIMITER_N_PARAMS };
 
@@ -33,6 +34,7 @@ typedef struct limiter_plan {
     float scale;                 // 1 / (box1 * box2 * 2^30)
     unsigned int sums1, sums2, attenuation, audio; // byte offsets of the rings in the state; `need` is at its own
     int n_weights;                                 // 0: a longer trapezoid
+    WT_ALIGNED(16) float points[3][LIMITER_POINT_TAPS]; // true_peak_interpolator, newest sample's tap first
     WT_ALIGNED(16) unsigned int weights[LIMITER_WEIGHTS + 40]; // from the fifth on, zeros around them
 } limiter_plan;
 

@@ -73,7 +73,7 @@ struct attend_memory {
     alignas(16) kv_type own[2][D_HEAD]; // k and v of the token's own position
     float heads[HEADS + 1][D_HEAD];     // of q, and k
     float factors[HEADS][MAX_PARTS];
-    float teams[HEADS][TEAMS][D_HEAD + 2];
+    float teams[HEADS][TEAMS][D_HEAD + 2], fades[HEADS][TEAMS], most[HEADS];
     int is_last;
 };
 
@@ -155,19 +155,24 @@ static __device__ __forceinline__ void take_positions(const positions &p, const 
     }
 }
 
-// The teams of a head, each [D_HEAD] sums, their maximum, their total: element d of the sum under the common maximum. A
-// team without a position has zeros.
-static __device__ __forceinline__ float merge(const float (*teams)[D_HEAD + 2], int d, float *most, float *total)
+// What the sums of each team are multiplied with under their head's maximum. A team without a position has zeros.
+static __device__ __forceinline__ void fade_teams(attend_memory &m)
+{
+    for (int i = threadIdx.x; i < HEADS * TEAMS; i += ATTEND_THREADS) {
+        const int h = i / TEAMS, team = i % TEAMS;
+        float most = NOTHING;
+        for (int k = 0; k < TEAMS; k++) most = fmaxf(most, m.teams[h][k][D_HEAD]);
+        m.fades[h][team] = expf(m.teams[h][team][D_HEAD] - most);
+        if (!team) m.most[h] = most;
+    }
+}
+
+// Element d of a head's sum, d = D_HEAD + 1 for its total.
+static __device__ __forceinline__ float merge(const attend_memory &m, int h, int d)
 {
     float sum = 0;
-    *most = NOTHING;
-    *total = 0;
-    for (int k = 0; k < TEAMS; k++) *most = fmaxf(*most, teams[k][D_HEAD]);
-    for (int k = 0; k < TEAMS; k++) {
-        const float fade = expf(teams[k][D_HEAD] - *most);
-        *total += fade * teams[k][D_HEAD + 1];
-        sum += fade * teams[k][d];
-    }
+#pragma unroll 8
+    for (int k = 0; k < TEAMS; k++) sum += m.fades[h][k] * m.teams[h][k][d];
     return sum;
 }
 
@@ -324,28 +329,32 @@ static __device__ __forceinline__ void finish_part(const wt_llm_attend_args &a, 
                                                    attend_memory &m)
 {
     const long long row = (long long)part.t * a.n_heads + part.head;
+    fade_teams(m);
+    sync_workers();
     for (int i = threadIdx.x; i < HEADS * D_HEAD; i += ATTEND_THREADS) {
         const int h = i / D_HEAD, d = i % D_HEAD;
-        float most, total, sum = merge(m.teams[h], d, &most, &total);
+        const float sum = merge(m, h, d);
         if (part.n_splits == 1) {
-            store(a.out, a.out_type, (row + h) * D_HEAD + d, sum / total);
+            store(a.out, a.out_type, (row + h) * D_HEAD + d, sum / merge(m, h, D_HEAD + 1));
             continue;
         }
         float *to = a.partial + ((row + h) * part.n_splits + part.split) * PITCH;
         to[d] = sum;
         if (!d) {
-            to[D_HEAD] = most;
-            to[D_HEAD + 1] = total;
+            to[D_HEAD] = m.most[h];
+            to[D_HEAD + 1] = merge(m, h, D_HEAD + 1);
         }
     }
     if (part.n_splits == 1) return;
 
-    __threadfence(); // the part is written before it is counted
-    sync_workers();
-    if (!threadIdx.x) m.is_last = atomicAdd(a.arrived + row, 1) == part.n_splits - 1;
+    sync_workers(); // the part is written before one thread, for all, says so and sees what others wrote
+    if (!threadIdx.x) {
+        __threadfence();
+        m.is_last = atomicAdd(a.arrived + row, 1) == part.n_splits - 1;
+        __threadfence();
+    }
     sync_workers();
     if (!m.is_last) return;
-    __threadfence();
     merge_parts(a, row, part.n_used, part.n_splits, m.factors);
     if (!threadIdx.x) a.arrived[row] = 0;
 }

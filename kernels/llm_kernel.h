@@ -164,12 +164,12 @@ enum { WT_LLM_PRODUCT, WT_LLM_ATTEND };
 /// each team of warps or more. They are a stage; or, if in_pieces, WT_LLM_STEP_TEAM_ROWS of them are several.
 typedef struct wt_llm_phase {
     int kind, form; ///< form: of the two that the kernel is compiled for
-    int in_pieces, unit_rows, n_units;
+    int in_pieces, n_units;
+    int unit_shift, team_shift;  ///< log2 of the results of a unit, and of the warps of a team
     int scale_rows;              ///< rows that share scales
     int scale_bytes;             ///< of a row's scales, a multiple of 16, that are copied with it; 0 = none are
     int scales_at;               ///< where they lie in a stage
     int scale_pitch;             ///< there, from row to row, or of those that rows share from part to part
-    int unused;
     long long row_bytes; ///< a multiple of 16, as addresses are
     union {
         wt_llm_matvec_args product;
@@ -188,7 +188,7 @@ typedef struct wt_llm_step_args {
 /// Bytes that attention takes of a block's shared memory, at most.
 static inline long long wt_llm_attend_shared(int d_head, int heads, int teams)
 {
-    return 4ll * (3 * d_head + heads * (d_head + WT_LLM_MAX_PARTS + teams * (d_head + 2))) + 64;
+    return 4ll * (3 * d_head + heads * (1 + d_head + WT_LLM_MAX_PARTS + teams * (d_head + 3))) + 64;
 }
 
 #define WT_LLM_PICK_BLOCKS 64

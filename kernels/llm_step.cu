@@ -110,15 +110,18 @@ struct unit {
 static __device__ __forceinline__ unit unit_at(const wt_llm_phase &p, int k)
 {
     const wt_llm_matvec_args &a = p.product;
-    const int rows = a.gated ? p.unit_rows / 2 : p.unit_rows;
+    const int results = 1 << p.unit_shift;
     int part = 0;
     for (; !a.gated && part + 1 < a.n_parts; part++) {
-        const int of_part = (a.parts[part].rows + rows - 1) / rows;
+        const int of_part = (a.parts[part].rows + results - 1) >> p.unit_shift;
         if (k < of_part) break;
         k -= of_part;
     }
-    return {part, k * rows, min(rows, a.parts[part].rows - k * rows)};
+    return {part, k << p.unit_shift, min(results, a.parts[part].rows - (k << p.unit_shift))};
 }
+
+// Rows of a unit, of both parts of a gated product.
+static __device__ __forceinline__ int rows_shift(const wt_llm_phase &p) { return p.unit_shift + (p.product.gated ? 1 : 0); }
 
 // ---- the copying warp
 
@@ -128,11 +131,10 @@ static __device__ __forceinline__ void copy_stage(const wt_llm_phase &p, memory 
 {
     const bool gated = p.product.gated, pieces = p.in_pieces, shared_scales = p.scale_rows > 1;
     const int of_part = !pieces ? 1 : gated ? TEAM_ROWS / 2 : TEAM_ROWS, n_parts = gated ? 2 : 1; // of_part: copies
-    const int run = pieces ? 1 : p.unit_rows / n_parts;                                            // rows from copy to copy
+    const int run = pieces ? 1 : 1 << p.unit_shift;                                                // rows from copy to copy
     const int row_bytes = pieces ? bytes : u.n * bytes, n = pieces ? min(of_part, u.n) : 1;
-    const int scale_piece = pieces ? (int)((long long)p.scale_bytes * bytes / p.row_bytes) : p.scale_bytes;
+    const int scale_at = at / PIECE_BYTES * p.scale_pitch, scale_piece = min(p.scale_pitch, p.scale_bytes - scale_at);
     const int scale_bytes = pieces || shared_scales ? scale_piece : u.n * scale_piece;
-    const long long scale_at = p.scale_bytes * (long long)at / p.row_bytes;
     unsigned char *to = stage_of(t);
     unsigned long long *full = m.full + t.at;
     barrier_wait(m.empty + t.at, t.parity);
@@ -185,20 +187,14 @@ struct ending {
     float bias, gate_bias, before, scale, gate_scale;
 };
 
-// Rows that a unit gives, and units of a group.
-static __device__ __forceinline__ int results_of(const wt_llm_phase &p)
-{
-    return p.product.gated ? p.unit_rows / 2 : p.unit_rows;
-}
-
 static __device__ __forceinline__ ending ending_of(const wt_llm_phase &p, int group)
 {
     const wt_llm_matvec_args &a = p.product;
-    const int of_group = N_ROWS / p.unit_rows, results = results_of(p), index = threadIdx.x / results;
+    const int of_group = N_ROWS >> rows_shift(p), index = threadIdx.x >> p.unit_shift;
     const int k = blockIdx.x + (group * of_group + index) * gridDim.x;
     if (index >= of_group || k >= p.n_units) return {NULL, 0, 0, 0, 1, 1};
     const unit u = unit_at(p, k);
-    const int slot = threadIdx.x % results, row = u.row + slot;
+    const int slot = threadIdx.x & ((1 << p.unit_shift) - 1), row = u.row + slot;
     if (slot >= u.n) return {NULL, 0, 0, 0, 1, 1};
     const wt_llm_part &part = a.parts[u.part], &gate = a.parts[1];
     const bool scaled = part.scales && !p.scale_bytes;
@@ -225,9 +221,9 @@ static __device__ __forceinline__ float team_sum(const float *sums, int warps)
 static __device__ __forceinline__ void finish(const wt_llm_phase &p, const ending &e, const float *sums, float scale)
 {
     const wt_llm_matvec_args &a = p.product;
-    const int results = results_of(p);
+    const int results = 1 << p.unit_shift, index = threadIdx.x >> p.unit_shift;
     if (!e.out) return;
-    const float *own = sums + (threadIdx.x / results * p.unit_rows + threadIdx.x % results) * a.warps;
+    const float *own = sums + ((index << rows_shift(p)) + (threadIdx.x & (results - 1))) * a.warps;
     float y = team_sum(own, a.warps) * e.scale * scale + e.bias;
     if (a.gated)
         y *= activate(a.activation, team_sum(own + results * a.warps, a.warps) * e.gate_scale * scale + e.gate_bias);
@@ -290,43 +286,57 @@ static __device__ __forceinline__ float multiply_chunk(uint4 w, const float4 *x,
     return sum + (F::IS_NIBBLES ? scale * 16 * (product - 1.5f * x_sum) : scale * product); // 8 is zero
 }
 
+// What a copy wrote. By its address in shared memory: through a pointer of any memory it takes several times as long.
+static __device__ __forceinline__ uint4 load_shared(unsigned at)
+{
+    uint4 w;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w)
+                 : "r"(at)
+                 : "memory");
+    return w;
+}
+
 // Rows row, row + n_teams .. of a stage, TEAM_ROWS of them, from chunk `first` of them on: their sums with chunks
 // first .. first + of_stage - 1 of the vector. Lanes without a chunk read the last one and multiply it with 0.
 template <class F>
 static __device__ __forceinline__ void multiply_stage(const wt_llm_phase &p, const unsigned char *stage, int row, int first,
                                                       int of_stage, int n_chunks, int own, const own_vector<F> &v, float *sums)
 {
-    const wt_llm_matvec_args &a = p.product;
-    const int n_teams = WARPS / a.warps, width = 32 * a.warps, last = min(of_stage, n_chunks - first) - 1;
+    const int n_teams = WARPS >> p.team_shift, width = 32 << p.team_shift, last = min(of_stage, n_chunks - first) - 1;
+    const unsigned at_row = shared_of(stage) + row * of_stage * 16, pitch = n_teams * of_stage * 16;
 #pragma unroll
     for (int strip = 0; strip < F::STRIPS; strip++) {
         if (strip * width < first) continue;
         if (strip * width > first + last) break;
         const int c = min(strip * width - first + own, last);
+        uint4 w[TEAM_ROWS];
+#pragma unroll
+        for (int r = 0; r < TEAM_ROWS; r++) w[r] = load_shared(at_row + r * pitch + c * 16);
 #pragma unroll
         for (int r = 0; r < TEAM_ROWS; r++) {
             const int at = row + r * n_teams;
-            const uint4 w = ((const uint4 *)stage)[at * of_stage + c];
-            const int scales = p.scales_at + (p.scale_rows == 1 ? at : a.gated && 2 * at >= p.unit_rows) * p.scale_pitch;
-            sums[r] = multiply_chunk<F>(w, v.at[strip], v.sums[strip], stage + scales, c * F::SIZE, sums[r]);
+            const int scales =
+                p.scales_at + (p.scale_rows == 1 ? at : p.product.gated && at >= 1 << p.unit_shift) * p.scale_pitch;
+            sums[r] = multiply_chunk<F>(w[r], v.at[strip], v.sums[strip], stage + scales, c * F::SIZE, sums[r]);
         }
     }
 }
 
-// The block's units. A function of its own has registers of its own. Returns the turn after it.
+// The block's units.
 template <class F>
-static __device__ __noinline__ turn multiply_phase(const wt_llm_phase &p, memory &m, turn t, float4 *x)
+static __device__ __forceinline__ void multiply_phase(const wt_llm_phase &p, memory &m, turn &t, float4 *x)
 {
     typedef typename F::type T;
     const wt_llm_matvec_args &a = p.product;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_teams = WARPS / a.warps, team = warp / a.warps;
-    const int own = threadIdx.x % (32 * a.warps), n_chunks = a.columns / F::SIZE;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_teams = WARPS >> p.team_shift, team = warp >> p.team_shift;
+    const int own = threadIdx.x & ((32 << p.team_shift) - 1), unit_rows = 1 << rows_shift(p), n_chunks = a.columns / F::SIZE;
     const int of_stage = p.in_pieces ? PIECE_BYTES / 16 : n_chunks; // chunks of a row
-    const int of_group = N_ROWS / p.unit_rows, at_once = TEAM_ROWS * n_teams;
+    const int of_group = N_ROWS >> rows_shift(p), at_once = TEAM_ROWS * n_teams;
     ending e = ending_of(p, 0);
     const float scale = stage<T, true, 48 / F::SIZE>(a, n_chunks, x, m.scratch);
     own_vector<F> v;
-    take_own(x, n_chunks, own, 32 * a.warps, v);
+    take_own(x, n_chunks, own, 32 << p.team_shift, v);
     int index = 0, group = 0; // index: of the unit in its group
     for (int k = blockIdx.x; k < p.n_units; k += gridDim.x, index++) {
         if (index == of_group) {
@@ -339,12 +349,12 @@ static __device__ __noinline__ turn multiply_phase(const wt_llm_phase &p, memory
         float sums[TEAM_ROWS] = {};
         for (int first = 0; first < n_chunks; first += of_stage) {
             barrier_wait(m.full + t.at, t.parity);
-            for (int row = team; row < p.unit_rows; row += at_once) {
+            for (int row = team; row < unit_rows; row += at_once) {
                 multiply_stage<F>(p, stage_of(t), row, first, of_stage, n_chunks, own, v, sums);
                 if (first + of_stage < n_chunks) continue; // the next stage has more of the same rows
                 const float sum = fold(sums);
                 if (lane % 8 == 0)
-                    m.sums[(index * p.unit_rows + row + lane / 8 * n_teams) * a.warps + warp % a.warps] = sum;
+                    m.sums[((index * unit_rows + row + lane / 8 * n_teams) << p.team_shift) + (warp & (a.warps - 1))] = sum;
 #pragma unroll
                 for (int r = 0; r < TEAM_ROWS; r++) sums[r] = 0;
             }
@@ -355,15 +365,19 @@ static __device__ __noinline__ turn multiply_phase(const wt_llm_phase &p, memory
     }
     sync_workers();
     finish(p, e, m.sums, scale);
-    return t;
 }
 
 typedef form<TYPE_0, GROUP_0, SCALE_0> form_0;
 typedef form<TYPE_1, GROUP_1, SCALE_1> form_1;
 
-static __device__ __forceinline__ turn multiply_phase_of(const wt_llm_phase &p, memory &m, const turn &t, float4 *x)
+static constexpr bool HAS_TWO = TYPE_0 != TYPE_1 || GROUP_0 != GROUP_1 || SCALE_0 != SCALE_1;
+
+static __device__ __forceinline__ void multiply_phase_of(const wt_llm_phase &p, memory &m, turn &t, float4 *x)
 {
-    return p.form ? multiply_phase<form_1>(p, m, t, x) : multiply_phase<form_0>(p, m, t, x);
+    if (HAS_TWO && p.form)
+        multiply_phase<form_1>(p, m, t, x);
+    else
+        multiply_phase<form_0>(p, m, t, x);
 }
 
 // The norm's weights to where the vector will be.
@@ -371,7 +385,7 @@ static __device__ __forceinline__ void stage_weights_of(const wt_llm_phase &p, f
 {
     const wt_llm_matvec_args &a = p.product;
     if (!a.norm_weight || a.norm_bias) return;
-    if (p.form)
+    if (HAS_TWO && p.form)
         stage_weights<form_1::type, true>(a, a.columns / form_1::SIZE, x);
     else
         stage_weights<form_0::type, true>(a, a.columns / form_0::SIZE, x);
@@ -472,7 +486,7 @@ static __device__ __forceinline__ void work(const wt_llm_step_args &a, memory &m
     stage_weights_of(m.window[0], x);
     for (int k = 0;; k++) {
         sync_workers(); // the norm's weights are there
-        t = multiply_phase_of(m.window[k % WINDOW], m, t, x);
+        multiply_phase_of(m.window[k % WINDOW], m, t, x);
         if (k + 1 == a.n_phases) break;
         arrive(a, k, meet);
         if (m.window[(k + 1) % WINDOW].kind == WT_LLM_ATTEND) {

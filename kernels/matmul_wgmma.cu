@@ -240,7 +240,7 @@ static __device__ __forceinline__ bool add_slices(const wt_mm_wgmma_args &g, int
     if (!lane) *arrived = 0;
 #pragma unroll
     for (int i = 0; i < GROUP_N / 2; i++) sums[i] = 0;
-#pragma unroll 2 // that many slices' sums are on their way
+#pragma unroll 4 // that many slices' sums are on their way
     for (int k = 0; k < g.n_slices; k++)
 #pragma unroll
         for (int i = 0; i < n; i++) {
@@ -401,9 +401,8 @@ static __device__ void multiply_all(const wt_mm_wgmma_args &g, shared *s)
     }
 }
 
-// One warpgroup copies, with the registers that a thread of it needs; two multiply with the rest of 65536. Of few rows of x
-// two blocks share an SM: one of the next launch asks for its W while this one ends.
-extern "C" __global__ void __launch_bounds__(WT_MM_WGMMA_THREADS, FEW ? 2 : 1)
+// One warpgroup copies, with the registers that a thread of it needs; two multiply with the rest of 65536.
+extern "C" __global__ void __launch_bounds__(WT_MM_WGMMA_THREADS, 1)
     matmul_wgmma(const __grid_constant__ wt_mm_wgmma_args g)
 {
     extern __shared__ unsigned char wgmma_shared[];
@@ -419,10 +418,10 @@ extern "C" __global__ void __launch_bounds__(WT_MM_WGMMA_THREADS, FEW ? 2 : 1)
     }
     __syncthreads();
     if (threadIdx.x < 128) {
-        if (!FEW) registers_down<40>();
+        registers_down<40>();
         if (threadIdx.x == 0) copy_all(g, s);
     } else {
-        if (!FEW) registers_up<232>();
+        registers_up<232>();
         multiply_all(g, s);
     }
 }

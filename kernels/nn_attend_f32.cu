@@ -1,5 +1,5 @@
 // nn_attend.cu in float, for any types: a block TILE queries of a head, tiles of as many keys. Threads 16 y + x: of scores
-// TILE / 8 queries and TILE / 16 keys, of sums the same queries and dimensions 4 x .. of each 64. Queries and keys lie
+// TILE / 8 queries and every 16th key, of sums the same queries and dimensions 4 x .. of each 64. Queries and keys lie
 // turned in shared memory, [dimension][row], shares [key][query]. Heads up to 64 have room for keys and values at once: the
 // next keys come while values are used, the next values while scores are made; for heads up to 128 and 256 they take turns.
 // Judge: the CPU's (models/nn_attend.c), and torch.
@@ -13,14 +13,17 @@ static __device__ __forceinline__ void bring(float *to, const nn_strided &x, lon
     else *to = valid ? load(x.data, x.type, at) : 0;
 }
 
-// TILE rows, turned; zeros beyond the last row.
-template <int TILE>
+// TILE rows, turned; zeros beyond the last row. Keys lie with those of a thread side by side: row 16 j + x in column
+// n x + j of TILE = 16 n, so that threads write shares of neighbours to other banks.
+template <int TILE, bool ARE_KEYS>
 static __device__ __forceinline__ void bring_turned(const nn_attend_args &a, const nn_strided &x, int head, int first, int n_rows,
                                                     float *to)
 {
-    for (int row = threadIdx.x / 8; row < TILE; row += THREADS / 8) {
+    constexpr int n = TILE / 16;
+    for (int k = threadIdx.x / 8; k < TILE; k += THREADS / 8) { // a warp brings neighbouring columns
+        const int row = ARE_KEYS ? k % n * 16 + k / n : k;
         const long long at = row_of(x, head, first + row);
-        for (int d = threadIdx.x % 8; d < a.d_head; d += 8) bring(to + d * (TILE + 4) + row, x, at + d, first + row < n_rows);
+        for (int d = threadIdx.x % 8; d < a.d_head; d += 8) bring(to + d * (TILE + 4) + k, x, at + d, first + row < n_rows);
     }
 }
 
@@ -59,7 +62,7 @@ template <int D, int TILE>
 static __device__ __forceinline__ void share(const nn_attend_args &a, int first, int begin, const span &common,
                                              float (*s)[TILE / 16], float *most, float *total, float (*sums)[D / 16])
 {
-    const int head = blockIdx.y, query = first + TILE / 8 * (threadIdx.x / 16), key = begin + TILE / 16 * (threadIdx.x % 16);
+    const int head = blockIdx.y, query = first + TILE / 8 * (threadIdx.x / 16), key = begin + threadIdx.x % 16;
     const bool plain = !a.mask && begin >= common.first && begin + TILE <= common.end;
     const float scale = a.scale * LOG2_E;
 #pragma unroll
@@ -69,8 +72,8 @@ static __device__ __forceinline__ void share(const nn_attend_args &a, int first,
         const long long row = mask_row_of(a, head, query + i);
 #pragma unroll
         for (int j = 0; j < TILE / 16; j++) {
-            s[i][j] = plain || (key + j >= own.first && key + j < own.end) ? s[i][j] * scale : NOTHING;
-            if (a.mask) masked(a, row, key + j, &s[i][j]);
+            s[i][j] = plain || (key + 16 * j >= own.first && key + 16 * j < own.end) ? s[i][j] * scale : NOTHING;
+            if (a.mask) masked(a, row, key + 16 * j, &s[i][j]);
             now = fmaxf(now, s[i][j]);
         }
 #pragma unroll
@@ -101,8 +104,8 @@ template <int D, int TILE> static __device__ __forceinline__ void attend(const n
     let_next_begin();
     wait_for_earlier();
     if (all.first < all.end) {
-        bring_turned<TILE>(a, a.q, head, first, a.queries, q);
-        bring_turned<TILE>(a, a.k, kv_head, all.first, a.keys, keys);
+        bring_turned<TILE, false>(a, a.q, head, first, a.queries, q);
+        bring_turned<TILE, true>(a, a.k, kv_head, all.first, a.keys, keys);
         copy_async_commit();
         if (apart) bring_rows<D, TILE>(a, a.v, kv_head, all.first, a.keys, values);
         copy_async_commit();
@@ -131,10 +134,12 @@ template <int D, int TILE> static __device__ __forceinline__ void attend(const n
 #pragma unroll
         for (int j = 0; j < n_keys; j++)
 #pragma unroll
-            for (int i = 0; i < n_queries; i++) shares[(n_keys * tx + j) * pitch + n_queries * ty + i] = s[i][j];
+            for (int i = 0; i < n_queries; i += 4)
+                *(float4 *)(shares + (16 * j + tx) * pitch + n_queries * ty + i) =
+                    make_float4(s[i][j], s[i + 1][j], s[i + 2][j], s[i + 3][j]);
         copy_async_wait<0>();
         __syncthreads(); // the values and the shares are there, and the keys were used by all
-        if (apart && more) bring_turned<TILE>(a, a.k, kv_head, begin + TILE, a.keys, keys);
+        if (apart && more) bring_turned<TILE, true>(a, a.k, kv_head, begin + TILE, a.keys, keys);
         copy_async_commit();
 #pragma unroll 4
         for (int key = 0; key < TILE; key++) {
@@ -149,7 +154,7 @@ template <int D, int TILE> static __device__ __forceinline__ void attend(const n
         }
         __syncthreads(); // the values were used by all
         if (apart && more) bring_rows<D, TILE>(a, a.v, kv_head, begin + TILE, a.keys, values);
-        if (!apart && more) bring_turned<TILE>(a, a.k, kv_head, begin + TILE, a.keys, keys);
+        if (!apart && more) bring_turned<TILE, true>(a, a.k, kv_head, begin + TILE, a.keys, keys);
         copy_async_commit();
     }
 #pragma unroll

@@ -15,15 +15,13 @@ template <int N>
 static __device__ __forceinline__ void fetch(const nn_attend_args &a, const nn_strided &x, int head, int first, int n_rows,
                                              uint4 (*to)[N][8])
 {
-    constexpr int each = THREADS / PIECES; // rows at once
-    const int piece = threadIdx.x % PIECES;
-    const bool inside = 8 * piece < a.d_head;
-    const unsigned short *from = (const unsigned short *)x.data + row_of(x, head, first) + 8 * piece;
-#pragma unroll 1
-    for (int row = threadIdx.x / PIECES; row < N; row += each) {
-        const bool valid = first + row < n_rows && inside;
-        copy_async_16(piece_at<N>(to, row, piece), valid ? from + row * x.strides[2] : from, valid);
-    }
+    constexpr int each = THREADS / PIECES; // rows at once, a multiple of eight: all are swizzled alike
+    const int piece = threadIdx.x % PIECES, row = threadIdx.x / PIECES;
+    const int left = 8 * piece < a.d_head ? n_rows - first - row : 0;
+    const unsigned short *from = (const unsigned short *)x.data + row_of(x, head, first + row) + 8 * piece;
+    uint4 *own = piece_at<N>(to, row, piece);
+#pragma unroll
+    for (int k = 0; k < N; k += each) copy_async_16(own + 8 * k, from + k * x.strides[2], k < left);
 }
 
 static __device__ __forceinline__ void fetch_page(const nn_attend_args &a, int kv_head, int begin, page *to)

@@ -89,54 +89,87 @@ static __device__ __forceinline__ float dot(float4 a, float4 b, float sum)
     return sum + a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
 }
 
+// Products of the thread's row of a set with B vectors h; what registers hold comes first.
+template <int B>
+static __device__ __forceinline__ void multiply_some(const nn_lstm_args &a, const part &p, int set, const float4 *own,
+                                                     const float4 *kept, const float *h, float *products)
+{
+    const int in_registers = min(p.fours, KEPT), row = set * 128 + p.row;
+    float sums[B][2] = {};
+    if (!set) {
+#pragma unroll
+        for (int i = 0; i < KEPT; i++) {
+            if (i >= p.fours) break;
+#pragma unroll
+            for (int b = 0; b < B; b++)
+                sums[b][i % 2] = dot(own[i], ((const float4 *)(h + b * p.padded))[p.lane + p.lanes * i], sums[b][i % 2]);
+        }
+    }
+    for (int i = set ? 0 : in_registers; i < p.fours; i++) {
+        const int place = set * p.fours + i - in_registers;
+        const float4 w = place < a.kept ? kept[place * THREADS + threadIdx.x] : weights_at(a, p, set, i);
+#pragma unroll
+        for (int b = 0; b < B; b++)
+            sums[b][0] = dot(w, ((const float4 *)(h + b * p.padded))[p.lane + p.lanes * i], sums[b][0]);
+    }
+#pragma unroll
+    for (int b = 0; b < B; b++) sums[b][0] += sums[b][1];
+    for (int step = p.lanes / 2; step; step /= 2) {
+#pragma unroll
+        for (int b = 0; b < B; b++) sums[b][0] += __shfl_xor_sync(ALL, sums[b][0], step);
+    }
+    if (p.lane || row >= 4 * a.units) return;
+#pragma unroll
+    for (int b = 0; b < B; b++) products[b * 4 * a.units + row] = sums[b][0];
+}
+
 // Products of the block's rows with h, [batch][4 units].
 static __device__ __forceinline__ void multiply(const nn_lstm_args &a, const part &p, const float4 *own, const float4 *kept,
                                                 const float *h, float *products)
 {
-    const int in_registers = min(p.fours, KEPT);
-    for (int set = 0; set < p.sets; set++)
-        for (int b = 0; b < a.batch; b++) {
-            const float4 *x = (const float4 *)(h + b * p.padded) + p.lane;
-            float sums[2] = {0, 0};
-            if (!set) {
-#pragma unroll
-                for (int i = 0; i < KEPT; i++)
-                    if (i < p.fours) sums[i % 2] = dot(own[i], x[p.lanes * i], sums[i % 2]);
-            }
-            for (int i = set ? 0 : in_registers; i < p.fours; i++) {
-                const int place = set * p.fours + i - in_registers;
-                const float4 w = place < a.kept ? kept[place * THREADS + threadIdx.x] : weights_at(a, p, set, i);
-                sums[0] = dot(w, x[p.lanes * i], sums[0]);
-            }
-            float sum = sums[0] + sums[1];
-            for (int step = p.lanes / 2; step; step /= 2) sum += __shfl_xor_sync(ALL, sum, step);
-            const int row = set * 128 + p.row;
-            if (!p.lane && row < 4 * a.units) products[b * 4 * a.units + row] = sum;
-        }
+    for (int set = 0; set < p.sets; set++) {
+        int b = 0;
+        for (; b + 4 <= a.batch; b += 4)
+            multiply_some<4>(a, p, set, own, kept, h + b * p.padded, products + b * 4 * a.units);
+        for (; b < a.batch; b++)
+            multiply_some<1>(a, p, set, own, kept, h + b * p.padded, products + b * 4 * a.units);
+    }
 }
 
-// What a unit's four gates get from the input and the biases.
+static __device__ __forceinline__ void biases_of(const nn_lstm_args &a, const part &p, int cell, float *bias)
+{
+    const int unit = p.first + cell % a.units;
+    const nn_vector &b0 = p.direction ? a.input_bias[1] : a.input_bias[0];
+    const nn_vector &b1 = p.direction ? a.recurrent_bias[1] : a.recurrent_bias[0];
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        bias[k] = unit < a.hidden ? load_or(b0, k * a.hidden + unit, 0) + load_or(b1, k * a.hidden + unit, 0) : 0;
+}
+
+// What a unit's four gates get from the input.
 static __device__ __forceinline__ void inputs_of(const nn_lstm_args &a, const part &p, int cell, long long t, float *g)
 {
     const int unit = p.first + cell % a.units;
     if (unit >= a.hidden) return;
     const float *gates =
-        a.gates + t * a.gate_strides[0] + cell / a.units * a.gate_strides[1] + p.direction * 4LL * a.hidden;
-    const nn_vector &b0 = p.direction ? a.input_bias[1] : a.input_bias[0];
-    const nn_vector &b1 = p.direction ? a.recurrent_bias[1] : a.recurrent_bias[0];
+        a.gates + t * a.gate_strides[0] + cell / a.units * a.gate_strides[1] + p.direction * 4LL * a.hidden + unit;
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
-        const int at = k * a.hidden + unit;
-        g[k] = gates[at] + load_or(b0, at, 0) + load_or(b1, at, 0);
-    }
+    for (int k = 0; k < 4; k++) g[k] = gates[k * a.hidden];
+}
+
+static __device__ __forceinline__ void give(const nn_lstm_args &a, const part &p, long long t, int b, int unit, float y)
+{
+    const bool runs = !a.lengths || t < a.lengths[b];
+    store(a.out.data, a.out.type,
+          t * a.out.strides[0] + b * a.out.strides[1] + (long long)p.direction * a.hidden + unit, runs ? y : 0);
 }
 
 // The state of one unit; returns h.
-static __device__ __forceinline__ float advance(const float *g, const float *product, float *c)
+static __device__ __forceinline__ float advance(const float *g, const float *bias, const float *product, float *c)
 {
-    *c = nn_activate(NN_SIGMOID, g[1] + product[1], 0) * *c +
-         nn_activate(NN_SIGMOID, g[0] + product[0], 0) * nn_tanh(g[2] + product[2]);
-    return nn_activate(NN_SIGMOID, g[3] + product[3], 0) * nn_tanh(*c);
+    *c = nn_activate(NN_SIGMOID, g[1] + bias[1] + product[1], 0) * *c +
+         nn_activate(NN_SIGMOID, g[0] + bias[0] + product[0], 0) * nn_tanh(g[2] + bias[2] + product[2]);
+    return nn_activate(NN_SIGMOID, g[3] + bias[3] + product[3], 0) * nn_tanh(*c);
 }
 
 template <bool IN_CLUSTER> static __device__ __forceinline__ void lstm(const nn_lstm_args &a)
@@ -164,39 +197,56 @@ template <bool IN_CLUSTER> static __device__ __forceinline__ void lstm(const nn_
     int *arrived = a.arrived + 32 * p.direction;
     if (IN_CLUSTER) cluster_meet(); // all have begun, and read the states, whose place may be the result's
     else grid_meet(arrived, a.blocks);
+    float g[4], bias[4]; // of the thread's first cell; the input's come a step ahead, while blocks meet
+    if (threadIdx.x < n_cells) {
+        biases_of(a, p, threadIdx.x, bias);
+        inputs_of(a, p, threadIdx.x, p.direction ? a.steps - 1 : 0, g);
+    }
     for (int step = 0; step < a.steps; step++) {
+        const int ahead = p.direction ? -1 : 1;
         const long long t = p.direction ? a.steps - 1 - step : step;
         const float *now = h + step % 2 * h_floats;
         float *next = h + (step + 1) % 2 * h_floats;
         float *shared_h = a.states + ((step + 1) % 2 * a.directions + p.direction) * (long long)a.batch * a.hidden;
-        float g[4];
-        if (threadIdx.x < n_cells) inputs_of(a, p, threadIdx.x, t, g); // they arrive while the products are made
+        // results go out a step late: who meets then waits for none of them
+        for (int k = threadIdx.x; k < n_cells && step; k += THREADS)
+            if (p.first + k % a.units < a.hidden)
+                give(a, p, t - ahead, k / a.units, p.first + k % a.units, now[k / a.units * p.padded + p.first + k % a.units]);
         multiply(a, p, own, kept, now, products);
         __syncthreads();
         for (int k = threadIdx.x; k < n_cells; k += THREADS) {
-            const int b = k / a.units, local = k % a.units, unit = p.first + local;
+            const int b = k / a.units, unit = p.first + k % a.units;
             if (unit >= a.hidden) continue;
-            const bool runs = !a.lengths || t < a.lengths[b];
             float y = now[b * p.padded + unit];
-            if (k >= THREADS) inputs_of(a, p, k, t, g);
-            if (runs) y = advance(g, products + 4 * k, c + k);
-            store(a.out.data, a.out.type,
-                  t * a.out.strides[0] + b * a.out.strides[1] + (long long)p.direction * a.hidden + unit, runs ? y : 0);
+            if (k >= THREADS) {
+                biases_of(a, p, k, bias);
+                inputs_of(a, p, k, t, g);
+            }
+            if (!a.lengths || t < a.lengths[b]) y = advance(g, bias, products + 4 * k, c + k);
             if (IN_CLUSTER)
                 for (int rank = 0; rank < CLUSTER; rank++) store_in(next + b * p.padded + unit, rank, y);
             else shared_h[b * a.hidden + unit] = y;
             if (step < a.steps - 1) continue;
             const long long at = ((long long)p.direction * a.all + b) * a.hidden + unit;
+            give(a, p, t, b, unit, y);
             if (a.hn.data) store(a.hn.data, a.hn.type, at, y);
             if (a.cn.data) store(a.cn.data, a.cn.type, at, c[k]);
+        }
+        if (threadIdx.x < n_cells && step < a.steps - 1) {
+            if (n_cells > THREADS) biases_of(a, p, threadIdx.x, bias);
+            inputs_of(a, p, threadIdx.x, t + ahead, g);
         }
         __syncwarp();
         if (IN_CLUSTER) {
             cluster_meet();
         } else if (step < a.steps - 1) {
             grid_meet(arrived, a.blocks * (step + 2));
-            for (int k = threadIdx.x; k < a.batch * a.hidden; k += THREADS)
-                next[k / a.hidden * p.padded + k % a.hidden] = __ldcg(shared_h + k);
+            const int each = a.hidden % 4 ? 1 : 4;
+            for (int k = threadIdx.x * each; k < a.batch * a.hidden; k += THREADS * each) {
+                float *to = next + k / a.hidden * p.padded + k % a.hidden;
+                if (each == 4) *(float4 *)to = __ldcg((const float4 *)(shared_h + k));
+                else *to = __ldcg(shared_h + k);
+            }
             __syncthreads();
         }
     }

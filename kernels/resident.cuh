@@ -9,10 +9,10 @@
 #include "chain_control.cuh"
 
 #define RESIDENT_REST_NS 2000 // between two looks at the doorbell while no block is due
-// Clocks by which input is asked for after the doorbell, which the host writes last: at once, and once more, for the
-// words' loads may overtake the doorbell's.
+// Clocks by which input is asked for after the doorbell, which the host writes last. (Asking again some 400 ns later
+// for what overtook the doorbell cost some 4 us beside a load: a thread that waits for its first load waits for the
+// younger one as well.)
 #define RESIDENT_BEHIND 128
-#define RESIDENT_AGAIN  800
 
 enum resident_verdict { RESIDENT_GO_ON, RESIDENT_BLOCK, RESIDENT_LEAVE, RESIDENT_KILLED, RESIDENT_OVER };
 
@@ -54,11 +54,6 @@ struct resident_block {
     int frames;
 };
 
-// What a thread found of its first sample while the doorbell was looked at, of this turn or not.
-struct resident_words {
-    wt_block_word first, again;
-};
-
 // How blocks come: at a pace, so most of the time between two need not be spent on the bus. In clocks.
 struct resident_pace {
     long long last, gap; // when the last block came, and how long after the one before
@@ -87,9 +82,9 @@ static __device__ __forceinline__ const wt_block_word *resident_ahead(const resi
 // Wait for a turn's doorbell; all threads get the verdict and the doorbell's data. Two lanes poll, doorbell and orders
 // in one load: what more threads load while they wait takes from the rate at which the neighbours read their memory.
 // Only when a block is soon due each thread loads the word `ahead` as well, so that a block needs one trip over the bus
-// and not two.
+// and not two; `word` is what it found there, of this turn or not.
 static __device__ int resident_wait(const resident_args &r, resident_place next, long long end_ns, resident_pace *pace,
-                                    const wt_block_word *ahead, resident_words *words, unsigned int *doorbell)
+                                    const wt_block_word *ahead, wt_block_word *word, unsigned int *doorbell)
 {
     __shared__ int verdict;
     __shared__ unsigned int data;
@@ -100,14 +95,11 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
         const long long now = clock64();
         const bool due = now >= soon && now < late;
         const wt_block_word told = threadIdx.x < 2 ? block_load(at) : 0;
-        words->first = words->again = 0;
+        *word = 0;
         if (due && ahead) {
             while (clock64() < now + RESIDENT_BEHIND) {
             }
-            words->first = block_load(ahead);
-            while (clock64() < now + RESIDENT_AGAIN) {
-            }
-            words->again = block_load(ahead);
+            *word = block_load(ahead);
         }
         if (threadIdx.x >= 32) continue;
         const wt_block_word bell = __shfl_sync(~0u, told, 0), orders = __shfl_sync(~0u, told, 1);
@@ -151,16 +143,14 @@ static __device__ __noinline__ void resident_header(const resident_args &r, cons
     __syncthreads();
 }
 
-// A piece of the input into the chain's first buffer; `words` is what the thread already has of its first sample.
+// A piece of the input into the chain's first buffer; `word` is what the thread already has of its first sample.
 static __device__ __noinline__ void resident_fetch(const chain_args &a, resident_block b, const wt_block_word *in,
-                                                   int done, int n, resident_words words)
+                                                   int done, int n, wt_block_word word)
 {
     for_each_frame(chain_channels(a), n, [&](int c, int f) {
         const wt_block_word *at = in + c * b.frames + done + f;
         const bool mine = c * CHAIN_MOST_FRAMES + f == (int)threadIdx.x;
-        wt_block_word word = mine ? words.first : 0;
-        if (mine && wt_block_turn(word) != b.turn) word = words.again;
-        shared[c * chain_stride(a) + f] = __uint_as_float(block_take(at, b.turn, word));
+        shared[c * chain_stride(a) + f] = __uint_as_float(block_take(at, b.turn, mine ? word : 0));
     });
     __syncthreads();
 }
@@ -209,9 +199,9 @@ static __device__ void resident_after(const resident_args &r, const chain_args &
 #endif
 }
 
-// One block of one stream: the answer, with what comes after it left to be done. `words` is as in resident_fetch.
+// One block of one stream: the answer, with what comes after it left to be done. `word` is as in resident_fetch.
 static __device__ void resident_stream(const resident_args &r, const chain_args &a, const resident_block &b, int s,
-                                       unsigned char *memory, resident_words words)
+                                       unsigned char *memory, wt_block_word word)
 {
     const resident_layout &l = r.layout;
     wt_block_word *up = r.up + ((long long)(b.turn & (l.slots - 1)) * l.n_streams + s) * l.up_words;
@@ -239,12 +229,11 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
             message.points = s == 0 && b.flags & RESIDENT_HAS_POINTS ? 1 : 0;
             message.done = done;
         }
-        if (done) words = {0, 0};
-        resident_fetch(a, b, resident_input(r, b.turn, s, b.frames), done, n, words);
+        resident_fetch(a, b, resident_input(r, b.turn, s, b.frames), done, n, done ? 0 : word);
         chain_process(a, memory, n, position);
-        if (s == 0 && done + n == b.frames) resident_readings(a, b, memory, up + l.readings_at);
         resident_answer(a, b, memory, a.output * chain_buffer_floats(a), up + l.out_at, done, n);
     }
+    if (s == 0) resident_readings(a, b, memory, up + l.readings_at);
     if (threadIdx.x == 0) {
         block_store(up, (unsigned int)b.frames, b.turn);
         instance->position = position;
@@ -263,10 +252,10 @@ static __device__ void resident_rehearse(const chain_args &a, unsigned char *mem
         chain_move_room((int)(spare - memory));
     }
     for_each_frame(a.channels, n, [&](int c, int f) { shared[c * chain_stride(a) + f] = 0.0f; });
-    resident_fetch(a, b, 0, 0, 0, {0, 0}); // no frames: for their text too
+    resident_fetch(a, b, 0, 0, 0, 0); // no frames: for their text too
     chain_process(a, spare, n, ((const wt_instance *)spare)->position);
-    resident_readings(a, b, spare, 0);
     resident_answer(a, b, spare, 0, 0, 0, 0);
+    resident_readings(a, b, spare, 0);
     if (threadIdx.x == 0) chain_move_room((int)(memory - spare));
     __syncthreads();
 }
@@ -363,16 +352,16 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
         resident_place next = here;
         next.turn = wt_block_next(here.turn);
         unsigned int doorbell;
-        resident_words words;
+        wt_block_word word;
         verdict = resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &pace,
-                                resident_ahead(r, next.turn, frames), &words, &doorbell);
+                                resident_ahead(r, next.turn, frames), &word, &doorbell);
         if (verdict != RESIDENT_BLOCK) break;
         const resident_block block = {next.turn, doorbell, (int)(doorbell & RESIDENT_FRAMES)};
-        if (block.frames != frames) words = {0, 0}; // of another place in the block
+        if (block.frames != frames) word = 0; // of another place in the block
         frames = block.frames;
         if (doorbell & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
-        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x, words = {0, 0})
-            resident_stream(r, a, block, s, memory_of(s), words);
+        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x, word = 0)
+            resident_stream(r, a, block, s, memory_of(s), word);
         const bool quick = 8 * (clock64() - pace.last) < pace.gap;
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
             resident_after(r, a, memory_of(s), ((const wt_instance *)memory_of(s))->position);

@@ -26,14 +26,17 @@ static __device__ __forceinline__ float true_peak_highest(const float *x)
     return highest;
 }
 
-// Limiter: highest top of the parabolas around them.
+// Limiter: highest top of the parabolas around the sample here, the three points behind it, and their neighbours.
+static __device__ __forceinline__ float true_peak_highest_top(float before, float here, const float *p, float next)
+{
+    return wt_max(wt_max(true_peak_top(before, here, p[0]), true_peak_top(here, p[0], p[1])),
+                  wt_max(true_peak_top(p[0], p[1], p[2]), true_peak_top(p[1], p[2], next)));
+}
+
 static __device__ __forceinline__ float true_peak_top_of(const float *x)
 {
-    const float here = x[TRUE_PEAK_TAPS / 2], next = x[TRUE_PEAK_TAPS / 2 + 1];
-    float before = true_peak_point<TRUE_PEAK_TAPS>(true_peak_interpolator[2], x);
-    float p0 = true_peak_point<TRUE_PEAK_TAPS>(true_peak_interpolator[0], x + 1);
-    float p1 = true_peak_point<TRUE_PEAK_TAPS>(true_peak_interpolator[1], x + 1);
-    float p2 = true_peak_point<TRUE_PEAK_TAPS>(true_peak_interpolator[2], x + 1);
-    return wt_max(wt_max(true_peak_top(before, here, p0), true_peak_top(here, p0, p1)),
-                  wt_max(true_peak_top(p0, p1, p2), true_peak_top(p1, p2, next)));
+    const float before = true_peak_point<TRUE_PEAK_TAPS>(true_peak_interpolator[2], x);
+    float p[3];
+    for (int row = 0; row < 3; row++) p[row] = true_peak_point<TRUE_PEAK_TAPS>(true_peak_interpolator[row], x + 1);
+    return true_peak_highest_top(before, x[TRUE_PEAK_TAPS / 2], p, x[TRUE_PEAK_TAPS / 2 + 1]);
 }

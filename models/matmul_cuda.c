@@ -327,7 +327,7 @@ static void choose(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     plan_any(a, p);
 }
 
-/// Up to 64 rows of 16 bits are left to matmul_wgmma, which reads all parts in one launch.
+/// Several parts of up to 64 rows of 16 bits are left to matmul_wgmma, which reads them in one launch, and so are norms.
 ///
 /// I8 that needs more than sums too, which finishes them where they are: 48 against 60 us for 1024
 /// rows by 4096 x 4096 with scales on both sides (bench_matmul_forms ends, H200).
@@ -335,7 +335,8 @@ static bool is_for_library(const wt__mm_cuda *cuda, wt_mm_args *a)
 {
     plan p;
     if (!cuda->library || !wt__mm_library_takes(a)) return false;
-    if (wt__mm_wgmma_is_few(&cuda->config, a)) return !plan_wgmma(cuda, a, &p);
+    const bool together = a->n_parts > 1 || wt__mm_has_norm(a);
+    if (together && wt__mm_wgmma_is_few(&cuda->config, a)) return !plan_wgmma(cuda, a, &p);
     return !wt__mm_is_exact(a) || wt__mm_library_is_direct(a) || !plan_wgmma(cuda, a, &p);
 }
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { STEP_BYTES = 128, BARRIER_BYTES = 16, ALIGN_BYTES = 1024, FEW_ROWS = 64, LEAST_STEPS = 4 };
+enum { STEP_BYTES = 128, BARRIER_BYTES = 16, ALIGN_BYTES = 1024, FEW_ROWS = 64, LEAST_STEPS = 4, LEAST_ROWS = 9 };
 
 static int64_t rounds_of(wt_mm_args *a, int columns, int n_sms)
 {
@@ -20,8 +20,9 @@ static int columns_of(wt_mm_args *a, int n_sms)
 bool wt__mm_wgmma_is_few(const wt_matmul_config *config, const wt_mm_args *a)
 {
     const bool is_16 = a->x_type == WT_MM_F16 || a->x_type == WT_MM_BF16;
-    const int least = config->wgmma_least ? config->wgmma_least : WT_MATMUL_SKINNY + 1;
-    return is_16 && a->m >= least && a->m <= FEW_ROWS && a->n_batches == 1 && !a->experts && !a->offsets && !config->wgmma_columns;
+    const int least = config->wgmma_least ? config->wgmma_least : LEAST_ROWS;
+    return is_16 && a->m >= least && a->m <= FEW_ROWS && a->n_batches == 1 && !a->experts && !a->offsets &&
+           !config->wgmma_columns;
 }
 
 /// Of a tile's columns, so that all SMs have some: at least LEAST_STEPS steps each.
@@ -41,12 +42,12 @@ wt__mm_wgmma_shape wt__mm_wgmma_shape_of(const wt_matmul_config *config, int n_s
     const bool few = wt__mm_wgmma_is_few(config, a);
     wt__mm_wgmma_shape s = {.rows = few ? FEW_ROWS : WT_MM_TILE, .n_slices = 1};
     s.columns = config->wgmma_columns ? config->wgmma_columns : few ? 128 : columns_of(a, n_sms);
-    s.stages = config->wgmma_stages ? config->wgmma_stages : few ? 3 : s.columns == 256 ? 4 : 6;
+    s.stages = config->wgmma_stages ? config->wgmma_stages : few ? 8 : s.columns == 256 ? 4 : 6;
     s.n_tiles = (int64_t)wt__mm_number_tiles(a, s.columns / (a->gated ? 2 : 1)) * wt_mm_n_tiles(a, WT_MM_TILE);
     if (few) s.n_slices = slices_of(a, s.n_tiles, n_sms);
     s.n_blocks = s.n_tiles * s.n_slices < n_sms ? (int)s.n_tiles * s.n_slices : n_sms;
-    s.shared_bytes = ALIGN_BYTES + sizeof(float) * (WT_MM_WGMMA_SUMS + 16 * WT_MM_WGMMA_WARPS) +
-                     (size_t)s.stages * stage_bytes(&s);
+    s.shared_bytes =
+        ALIGN_BYTES + sizeof(float) * (WT_MM_WGMMA_SUMS + 16 * WT_MM_WGMMA_WARPS) + (size_t)s.stages * stage_bytes(&s);
     return s;
 }
 

@@ -1,9 +1,7 @@
-// The line protocol and OSC over real sockets on this machine, on a session without audio.
-#include "fake_session.h"
+// The line protocol over real sockets on this machine, on a session without audio.
+#include "control_fixture.h"
 #include "support/failing_alloc.h"
 #include "support/testing.h"
-
-#include "../hosts/control_internal.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,8 +12,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-enum { WAIT_MS = 60000 }; // until a test gives up; a loaded machine may take long
 
 // ---- one line, without sockets
 
@@ -149,32 +145,6 @@ static void stats_are_json(void **state)
 }
 
 // ---- sockets
-
-typedef struct fixture {
-    live_session session;
-    control *control;
-    char folder[64], path[96];
-} fixture;
-
-static void open_control(fixture *f, const control_config *more)
-{
-    fake_session_init(&f->session);
-    strcpy(f->folder, "/tmp/wt_control.XXXXXX");
-    assert_non_null(mkdtemp(f->folder));
-    snprintf(f->path, sizeof f->path, "%s/control.sock", f->folder);
-    control_config config = more ? *more : (control_config){0};
-    config.session = &f->session;
-    config.socket_path = f->path;
-    assert_ok(control_open(&config, &f->control));
-}
-
-static void close_control(fixture *f)
-{
-    control_close(f->control);
-    assert_int_equal(access(f->path, F_OK), -1);
-    assert_int_equal(rmdir(f->folder), 0);
-    for (int k = 0; k < FAKE_LISTENERS; k++) assert_null(f->session.listeners[k]);
-}
 
 static int connect_local(const char *path)
 {
@@ -504,189 +474,6 @@ static void a_path_that_is_taken_is_refused_and_one_that_was_left_is_not(void **
     close_control(&f);
 }
 
-// ---- OSC
-
-#ifdef WT_HAVE_LIBLO
-#    include "osc_text.h"
-
-typedef struct heard {
-    char text[256]; ///< address, types and arguments of the last message
-    int n;
-} heard;
-
-static int remember(const char *path, const char *types, lo_arg **argv, int argc, lo_message message, void *user)
-{
-    (void)message;
-    heard *h = user;
-    osc_text_of(path, types, argv, argc, h->text, sizeof h->text);
-    h->n++;
-    return 0;
-}
-
-typedef struct osc_peer {
-    fixture f;
-    lo_server server; ///< ours, which the answers come to
-    lo_address to;
-    heard heard;
-} osc_peer;
-
-static void open_osc(osc_peer *p)
-{
-    char port[16];
-    p->heard = (heard){.n = 0};
-    open_control(&p->f, &(control_config){.osc_port = -1});
-    assert_true(control_osc_port(p->f.control) > 0);
-    snprintf(port, sizeof port, "%d", control_osc_port(p->f.control));
-    p->to = lo_address_new("127.0.0.1", port);
-    p->server = lo_server_new(NULL, NULL);
-    assert_non_null(p->server);
-    lo_server_add_method(p->server, NULL, NULL, remember, &p->heard);
-}
-
-static void close_osc(osc_peer *p)
-{
-    lo_server_free(p->server);
-    lo_address_free(p->to);
-    close_control(&p->f);
-}
-
-static const char *hear(osc_peer *p)
-{
-    assert_true(lo_server_recv_noblock(p->server, WAIT_MS) > 0);
-    return p->heard.text;
-}
-
-#    define tell(p, path, ...) assert_true(lo_send_from((p)->to, (p)->server, LO_TT_IMMEDIATE, path, __VA_ARGS__) > 0)
-
-static void osc_turns_and_asks(void **state)
-{
-    (void)state;
-    osc_peer p;
-    open_osc(&p);
-    tell(&p, "/warptone/gain/gain_db", "f", 2.5);
-    tell(&p, "/warptone/gain/gain_db", "");
-    assert_string_equal(hear(&p), "/warptone/gain/gain_db ,f 2.5");
-    tell(&p, "/warptone/gain/gain_db", "i", -4); // any number
-    tell(&p, "/warptone/gain/gain_db", "");
-    assert_string_equal(hear(&p), "/warptone/gain/gain_db ,f -4");
-    tell(&p, "/warptone/bypass", "T");
-    tell(&p, "/warptone/bypass", "");
-    assert_string_equal(hear(&p), "/warptone/bypass ,f 1");
-    tell(&p, "/warptone/preset", "s", "other");
-    tell(&p, "/warptone/preset", "");
-    assert_string_equal(hear(&p), "/warptone/preset ,s other");
-    tell(&p, "/warptone/list", "");
-    assert_string_equal(hear(&p), "/warptone/list ,sffffsi /warptone/low_cut/frequency_hz 80 10 20000 100 Hz 1");
-    assert_string_equal(hear(&p), "/warptone/list ,sffffsi /warptone/gain/gain_db -4 -60 24 0 dB 0");
-    assert_string_equal(hear(&p), "/warptone/list ,sffffsi /warptone/gain/balance 0 -1 1 0  0");
-    assert_string_equal(hear(&p), "/warptone/list ,i 3");
-    tell(&p, "/warptone/levels", "");
-    assert_string_equal(hear(&p), "/warptone/levels ,sffff in 1 0.5 0 0");
-    assert_string_equal(hear(&p), "/warptone/levels ,sffff out 0.5 0.25 0.5 0.25");
-    tell(&p, "/warptone/stats", "");
-    assert_memory_equal(hear(&p), "/warptone/stats ,s {\"seconds\":1.5,", 34);
-    tell(&p, "/warptone/save", "s", "/tmp/y.yaml");
-    assert_string_equal(hear(&p), "/warptone/save ,");
-    pthread_mutex_lock(&p.f.session.lock);
-    assert_string_equal(p.f.session.saved, "/tmp/y.yaml");
-    pthread_mutex_unlock(&p.f.session.lock);
-    tell(&p, "/warptone/gain/*", "f", 0.5); // a pattern stands for all that match
-    tell(&p, "/warptone/gain/*", "");
-    assert_string_equal(hear(&p), "/warptone/gain/gain_db ,f 0.5");
-    assert_string_equal(hear(&p), "/warptone/gain/balance ,f 0.5");
-    close_osc(&p);
-}
-
-static void osc_says_what_is_wrong(void **state)
-{
-    (void)state;
-    osc_peer p;
-    open_osc(&p);
-    tell(&p, "/warptone/gain/loudness", "f", 1.0);
-    assert_string_equal(hear(&p), "/warptone/error ,ss /warptone/gain/loudness no parameter \"gain/loudness\"");
-    tell(&p, "/warptone/gain/gain_db", "s", "loud");
-    assert_string_equal(hear(&p), "/warptone/error ,ss /warptone/gain/gain_db gain/gain_db: want a number");
-    tell(&p, "/else/where", "");
-    assert_string_equal(hear(&p), "/warptone/error ,ss /else/where want an address below /warptone/");
-    tell(&p, "/warptone/preset", "s", "broken");
-    assert_memory_equal(hear(&p), "/warptone/error ,ss /warptone/preset broken.yaml:3:", 50);
-    tell(&p, "/warptone/*/*/*/*", "");
-    assert_string_equal(hear(&p), "/warptone/error ,ss /warptone/*/*/*/* more than 3 * in an address");
-    tell(&p, "/warptone/x*", "");
-    assert_string_equal(hear(&p), "/warptone/error ,ss /warptone/x* no parameter matches");
-    close_osc(&p);
-}
-
-static void osc_bundles_are_carried_out_in_order(void **state)
-{
-    (void)state;
-    osc_peer p;
-    open_osc(&p);
-    lo_bundle bundle = lo_bundle_new(LO_TT_IMMEDIATE), inner = lo_bundle_new(LO_TT_IMMEDIATE);
-    lo_message set = lo_message_new(), query = lo_message_new();
-    lo_message_add_float(set, 7);
-    lo_bundle_add_message(inner, "/warptone/gain/gain_db", set);
-    lo_bundle_add_bundle(bundle, inner);
-    lo_bundle_add_message(bundle, "/warptone/gain/gain_db", query);
-    assert_true(lo_send_bundle_from(p.to, p.server, bundle) > 0);
-    assert_string_equal(hear(&p), "/warptone/gain/gain_db ,f 7");
-    lo_bundle_free_recursive(bundle);
-    close_osc(&p);
-}
-
-static void osc_subscribers_are_told_until_their_time_is_over(void **state)
-{
-    (void)state;
-    osc_peer p;
-    open_osc(&p);
-    tell(&p, "/warptone/subscribe", "");
-    assert_string_equal(hear(&p), "/warptone/subscribe ,f 60");
-    assert_ok(live_session_set(&p.f.session, "gain/balance", -1));
-    assert_string_equal(hear(&p), "/warptone/gain/balance ,f -1");
-    assert_ok(live_session_load(&p.f.session, "third"));
-    assert_string_equal(hear(&p), "/warptone/preset ,s third");
-    tell(&p, "/warptone/unsubscribe", "");
-    assert_string_equal(hear(&p), "/warptone/unsubscribe ,");
-    assert_ok(live_session_set(&p.f.session, "gain/balance", 1));
-    tell(&p, "/warptone/subscribe", "f", 0.01);
-    assert_string_equal(hear(&p), "/warptone/subscribe ,f 0.01"); // nothing of what came between
-    usleep(20000);
-    assert_ok(live_session_set(&p.f.session, "gain/balance", 0));
-    tell(&p, "/warptone/bypass", "");
-    assert_string_equal(hear(&p), "/warptone/bypass ,f 0"); // the time was over before
-    tell(&p, "/warptone/subscribe", "f", 0.0);
-    assert_string_equal(hear(&p), "/warptone/error ,ss /warptone/subscribe subscribe: want seconds in 0.01..86400");
-    close_osc(&p);
-}
-
-static void osc_survives_any_bytes(void **state)
-{
-    (void)state;
-    osc_peer p;
-    open_osc(&p);
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)control_osc_port(p.f.control)),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    uint64_t seed = 1;
-    for (int k = 0; k < 2000; k++) {
-        unsigned char bytes[64] = "#bundle\0\0\0\0\0\0\0\0\1\0\0\0\x10/warptone/gain\0,f";
-        for (int i = 0; i < 8; i++) bytes[(int)(32 + 32 * noise(&seed))] = (unsigned char)(128 + 128 * noise(&seed));
-        if (k % 2) memcpy(bytes, "/warptone/g\0,ff\0", 16);
-        size_t size = (size_t)(32 + 32 * noise(&seed));
-        (void)!sendto(fd, bytes, size, 0, (struct sockaddr *)&address, sizeof address);
-    }
-    for (int k = 0; k < 100; k++) { // a datagram that finds no room is lost, so ask more than once
-        tell(&p, "/warptone/bypass", "");
-        if (lo_server_recv_noblock(p.server, 1000) > 0) break;
-        assert_true(k < 99);
-    }
-    assert_string_equal(p.heard.text, "/warptone/bypass ,f 0");
-    close(fd);
-    close_osc(&p);
-}
-#endif
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -705,13 +492,6 @@ int main(void)
         cmocka_unit_test(opening_survives_a_lack_of_memory),
         cmocka_unit_test(the_default_path_has_the_name_of_the_client),
         cmocka_unit_test(a_path_that_is_taken_is_refused_and_one_that_was_left_is_not),
-#ifdef WT_HAVE_LIBLO
-        cmocka_unit_test(osc_turns_and_asks),
-        cmocka_unit_test(osc_says_what_is_wrong),
-        cmocka_unit_test(osc_bundles_are_carried_out_in_order),
-        cmocka_unit_test(osc_subscribers_are_told_until_their_time_is_over),
-        cmocka_unit_test(osc_survives_any_bytes),
-#endif
     };
     return cmocka_run_group_tests_name("control", tests, NULL, NULL);
 }

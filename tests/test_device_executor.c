@@ -1,53 +1,15 @@
 // The scheduler on a device: the same tests on the CPU device and on a GPU, with work that spins for a given time.
-#include "support/device_check.h"
+#include "support/executor_check.h"
 #include "support/failing_alloc.h"
 #include "support/testing.h"
 
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 #include <warptone/clock.h>
 #include <warptone/device_executor.h>
 #include <warptone/graph.h>
 #include <warptone/kernel.h>
-
-enum { MS = 1000000 };
-static const int64_t WAIT_NS = 5000LL * MS;
-
-// spin: one thread stays for so many nanoseconds of the GPU's own clock.
-static const char spin_text[] = "extern \"C\" __global__ void spin(long long ns)\n"
-                                "{\n"
-                                "    long long begin, now;\n"
-                                "    asm volatile(\"mov.u64 %0, %globaltimer;\" : \"=l\"(begin));\n"
-                                "    do asm volatile(\"mov.u64 %0, %globaltimer;\" : \"=l\"(now));\n"
-                                "    while (now - begin < ns);\n"
-                                "}\n"
-                                // gate: waits until the host opens a word in mapped memory, at most 10 s
-                                "extern \"C\" __global__ void gate(volatile int *word)\n"
-                                "{\n"
-                                "    long long begin = clock64();\n"
-                                "    while (!*word && clock64() - begin < 20000000000ll) ;\n"
-                                "}\n"
-                                // add: counts its launches; stray: a write to address 16
-                                "extern \"C\" __global__ void add(int *sum, int n) { *sum += n; }\n"
-                                "extern \"C\" __global__ void stray(int *address) { *address = 1; }\n";
-
-static void spin_cpu(const void *args, int item)
-{
-    (void)item;
-    int64_t ns = *(const int64_t *)args, begin_ns = wt_clock_now_ns(NULL);
-    while (wt_clock_now_ns(NULL) - begin_ns < ns) {
-    }
-}
-
-static void gate_cpu(const void *args, int item)
-{
-    (void)item;
-    atomic_int *word = *(atomic_int *const *)args;
-    int64_t begin_ns = wt_clock_now_ns(NULL);
-    while (!atomic_load(word) && wt_clock_now_ns(NULL) - begin_ns < 10000LL * MS) sched_yield();
-}
 
 typedef struct add_args {
     int *sum;
@@ -61,116 +23,10 @@ static void add_cpu(const void *args, int item)
     *a->sum += a->n;
 }
 
-typedef struct rig {
-    wt_scheduler *scheduler;
-    wt_layout *layout;
-    wt_device_executor *executor;
-    wt_module *module;
-    wt_kernel *kernel; ///< NULL on the CPU
-    int partition;
-    atomic_int n_hung;
-    wt_hang hang; ///< the last one, written before n_hung
-} rig;
-
-typedef struct spinning {
-    wt_device_work work;
-    rig *rig;
-    int64_t ns;        ///< of the whole, or of each item
-    int64_t next_item; ///< where the next slice must begin
-    int64_t largest;   ///< items of the largest slice
-    atomic_int n_queued;
-    int order;            ///< n-th of all to be queued
-    atomic_int *n_before; ///< counts them; may be NULL
-    wt_status status;     ///< what queueing returns
-} spinning;
-
-static wt_status queue_spin(void *user, wt_stream *stream, int64_t offset_item, int64_t n_items)
-{
-    spinning *s = user;
-    if (offset_item != s->next_item) return wt_fail(WT_ERR_STATE, "a slice is out of order");
-    s->next_item += n_items;
-    if (n_items > s->largest) s->largest = n_items;
-    if (s->n_before) s->order = atomic_fetch_add(s->n_before, 1);
-    atomic_fetch_add(&s->n_queued, 1);
-    if (s->status) return s->status;
-    int64_t ns = n_items ? s->ns * n_items : s->ns;
-    if (!s->rig->kernel) return wt_stream_run(stream, spin_cpu, &ns, sizeof ns, 1);
-    return wt_kernel_launch(s->rig->kernel, stream, &(wt_launch){.grid = {1}}, &WT_ARG(ns), 1);
-}
-
-static void count_hung(void *user, const wt_hang *hang)
-{
-    rig *r = user;
-    r->hang = *hang;
-    atomic_fetch_add(&r->n_hung, 1);
-}
-
-static void set_up(rig *r, void **state, double pacing_share, int64_t hang_ns)
-{
-    wt_device *device = device_of(state);
-    *r = (rig){0};
-    r->layout =
-        layout_of(device, &(wt_layout_config){.partitions = &(wt_partition_config){.name = "all"}, .n_partitions = 1});
-    if (wt_device_get_info(device)->backend == WT_BACKEND_CUDA) {
-        assert_ok(wt_module_create(device, &(wt_module_config){.name = "spin.cu", .source = spin_text}, &r->module));
-        assert_ok(wt_module_get_kernel(r->module, "spin", &r->kernel));
-    }
-    assert_ok(wt_scheduler_create(&(wt_scheduler_config){.timer_thread = true}, &r->scheduler));
-    assert_ok(wt_device_executor_create(
-        &(wt_device_executor_config){.scheduler = r->scheduler, .partition = wt_layout_at(r->layout, 0)},
-        &r->executor));
-    assert_ok(wt_scheduler_add_partition(
-        r->scheduler,
-        &(wt_scheduler_partition_config){.name = "all",
-                                         .executor = wt_device_executor_callbacks(r->executor),
-                                         .pacing_share = pacing_share,
-                                         .policy = WT_POLICY_PRIORITY,
-                                         .hang_ns = hang_ns,
-                                         .hung = count_hung,
-                                         .hung_user = r},
-        &r->partition));
-}
-
-static void tear_down(rig *r)
-{
-    wt_device_executor_destroy(r->executor);
-    wt_scheduler_destroy(r->scheduler);
-    wt_module_destroy(r->module);
-    assert_ok(wt_layout_destroy(r->layout));
-}
-
-static spinning spin_of(rig *r, int64_t ns) { return (spinning){.rig = r, .ns = ns}; }
-
-/// Work of `n_items`, in slices of at most `bound_us`.
-static spinning sliced_of(rig *r, int64_t ns, int64_t n_items, double bound_us)
-{
-    spinning s = {.rig = r, .ns = ns, .work.n_items = n_items};
-    assert_ok(wt_slicer_init(&s.work.slicer, &(wt_slicer_config){.bound_us = bound_us}));
-    return s;
-}
-
-static wt_task submit(rig *r, spinning *s, int priority)
-{
-    wt_task task;
-    s->work.queue = queue_spin;
-    s->work.user = s;
-    assert_ok(wt_scheduler_submit(
-        r->scheduler, &(wt_task_config){.partition = r->partition, .priority = priority, .work = {.device = &s->work}},
-        &task, NULL));
-    return task;
-}
-
-static wt_device_executor_info info_of_executor(rig *r)
-{
-    wt_device_executor_info info;
-    wt_device_executor_get_info(r->executor, &info);
-    return info;
-}
-
 static void tasks_run_in_order_and_are_measured(void **state)
 {
-    rig r;
-    set_up(&r, state, 0, 0);
+    executor_rig r;
+    executor_rig_start(&r, state, 0, 0);
     enum { N = 8 };
     atomic_int n_before = 0;
     spinning spins[N];
@@ -178,11 +34,11 @@ static void tasks_run_in_order_and_are_measured(void **state)
     for (int k = 0; k < N; k++) {
         spins[k] = spin_of(&r, (k + 1) * MS);
         spins[k].n_before = &n_before;
-        tasks[k] = submit(&r, &spins[k], 0);
+        tasks[k] = submit_spin(&r, &spins[k], 0);
     }
     for (int k = 0; k < N; k++) {
         wt_task_info info;
-        assert_ok(wt_scheduler_wait(r.scheduler, tasks[k], WAIT_NS));
+        assert_ok(wt_scheduler_wait(r.scheduler, tasks[k], EXECUTOR_WAIT_NS));
         assert_ok(wt_scheduler_get_task(r.scheduler, tasks[k], &info));
         assert_int_equal(spins[k].order, k);
         // Not less than it spins, but for a part in 1000 between two clocks; not more than it was under way in all,
@@ -191,16 +47,16 @@ static void tasks_run_in_order_and_are_measured(void **state)
         assert_true(info.device_ns <= info.ended_ns - info.started_ns + 100000);
     }
     assert_int_equal(info_of_executor(&r).n_launches, N);
-    tear_down(&r);
+    executor_rig_end(&r);
 }
 
 static void slices_are_bounded_and_cover_every_item(void **state)
 {
-    rig r;
-    set_up(&r, state, 0, 0);
+    executor_rig r;
+    executor_rig_start(&r, state, 0, 0);
     enum { N_ITEMS = 1000, BOUND_US = 1000 };
     spinning s = sliced_of(&r, 50000, N_ITEMS, BOUND_US);
-    assert_ok(wt_scheduler_wait(r.scheduler, submit(&r, &s, 0), WAIT_NS));
+    assert_ok(wt_scheduler_wait(r.scheduler, submit_spin(&r, &s, 0), EXECUTOR_WAIT_NS));
     assert_int_equal(s.next_item, N_ITEMS);
     assert_int_equal(s.work.done_items, 0);
     // 50 us an item and a target of 0.9 * bound: at most 18 items a slice, so 56 slices or more. Items are judged, not
@@ -209,77 +65,47 @@ static void slices_are_bounded_and_cover_every_item(void **state)
     assert_in_range(s.work.n_slices, (N_ITEMS + 17) / 18, N_ITEMS);
     assert_int_equal(atomic_load(&s.n_queued), s.work.n_slices);
     assert_true(s.work.worst_slice_us >= 50);
-    tear_down(&r);
+    executor_rig_end(&r);
 }
 
 static void urgent_work_goes_between_slices(void **state)
 {
-    rig r;
-    set_up(&r, state, 0, 0);
+    executor_rig r;
+    executor_rig_start(&r, state, 0, 0);
     spinning slow = sliced_of(&r, 100000, 2000, 500), urgent = spin_of(&r, 10000); // 200 ms
-    wt_task first = submit(&r, &slow, 0);
+    wt_task first = submit_spin(&r, &slow, 0);
     while (!atomic_load(&slow.n_queued)) sched_yield();
-    assert_ok(wt_scheduler_wait(r.scheduler, submit(&r, &urgent, 5), WAIT_NS));
+    assert_ok(wt_scheduler_wait(r.scheduler, submit_spin(&r, &urgent, 5), EXECUTOR_WAIT_NS));
     wt_task_info info;
     assert_ok(wt_scheduler_get_task(r.scheduler, first, &info));
     assert_true(info.state == WT_TASK_RUNNING || info.state == WT_TASK_ADMITTED); // it has not ended
-    assert_ok(wt_scheduler_wait(r.scheduler, first, WAIT_NS));
+    assert_ok(wt_scheduler_wait(r.scheduler, first, EXECUTOR_WAIT_NS));
     assert_int_equal(slow.next_item, 2000);
-    tear_down(&r);
+    executor_rig_end(&r);
 }
 
 static void cancel_acts_between_slices_and_before_the_launch(void **state)
 {
-    rig r;
-    set_up(&r, state, 0, 0);
+    executor_rig r;
+    executor_rig_start(&r, state, 0, 0);
     spinning slow = sliced_of(&r, 100000, 100000, 500), never = spin_of(&r, 10000); // 10 s
-    wt_task first = submit(&r, &slow, 0), second = submit(&r, &never, -1);
+    wt_task first = submit_spin(&r, &slow, 0), second = submit_spin(&r, &never, -1);
     while (atomic_load(&slow.n_queued) < 3) sched_yield();
     assert_ok(wt_scheduler_cancel(r.scheduler, second));
     assert_ok(wt_scheduler_cancel(r.scheduler, first));
-    assert_int_equal(wt_scheduler_wait(r.scheduler, first, WAIT_NS), WT_ERR_CANCELLED);
-    assert_int_equal(wt_scheduler_wait(r.scheduler, second, WAIT_NS), WT_ERR_CANCELLED);
+    assert_int_equal(wt_scheduler_wait(r.scheduler, first, EXECUTOR_WAIT_NS), WT_ERR_CANCELLED);
+    assert_int_equal(wt_scheduler_wait(r.scheduler, second, EXECUTOR_WAIT_NS), WT_ERR_CANCELLED);
     assert_int_equal(atomic_load(&never.n_queued), 0);
     assert_true(slow.next_item < 100000);
-    tear_down(&r);
-}
-
-static void a_failing_function_fails_its_task(void **state)
-{
-    rig r;
-    set_up(&r, state, 0, 0);
-    spinning bad = spin_of(&r, 10000), good = spin_of(&r, 10000);
-    bad.status = WT_ERR_FORMAT;
-    assert_int_equal(wt_scheduler_wait(r.scheduler, submit(&r, &bad, 0), WAIT_NS), WT_ERR_FORMAT);
-    assert_ok(wt_scheduler_wait(r.scheduler, submit(&r, &good, 0), WAIT_NS));
-    spinning no_slicer = {.rig = &r, .work.n_items = 5};
-    assert_int_equal(wt_scheduler_wait(r.scheduler, submit(&r, &no_slicer, 0), WAIT_NS), WT_ERR_BAD_ARG);
-    tear_down(&r);
-}
-
-static void a_launch_that_hangs_is_reported_once(void **state)
-{
-    rig r;
-    set_up(&r, state, 0, 20 * MS);
-    spinning brief = spin_of(&r, 100000), endless = spin_of(&r, 60 * MS);
-    assert_ok(wt_scheduler_wait(r.scheduler, submit(&r, &endless, 0), WAIT_NS));
-    assert_int_equal(atomic_load(&r.n_hung), 1);
-    assert_true(r.hang.running_ns >= 20 * MS);
-    if (r.kernel) assert_string_equal(r.hang.what, "kernel spin");
-    assert_ok(wt_scheduler_wait(r.scheduler, submit(&r, &brief, 0), WAIT_NS));
-    wt_scheduler_partition_stats stats;
-    assert_ok(wt_scheduler_get_partition(r.scheduler, r.partition, &stats));
-    assert_int_equal(stats.n_hangs, atomic_load(&r.n_hung));
-    assert_int_equal(stats.n_hung, 0); // it ended after all
-    tear_down(&r);
+    executor_rig_end(&r);
 }
 
 static void pacing_holds_a_fifth_of_the_device(void **state)
 {
-    rig r;
-    set_up(&r, state, 0.2, 0);
+    executor_rig r;
+    executor_rig_start(&r, state, 0.2, 0);
     spinning slow = sliced_of(&r, 200000, 1000000, 200); // always work
-    wt_task task = submit(&r, &slow, 0);
+    wt_task task = submit_spin(&r, &slow, 0);
     while (atomic_load(&slow.n_queued) < 20) sched_yield(); // the full bucket at the start is used up
     double before_us = info_of_executor(&r).device_us;
     int64_t begin_ns = wt_clock_now_ns(NULL);
@@ -292,10 +118,10 @@ static void pacing_holds_a_fifth_of_the_device(void **state)
         share = (info_of_executor(&r).device_us - before_us) * 1e3 / (double)(wt_clock_now_ns(NULL) - begin_ns);
     }
     assert_ok(wt_scheduler_cancel(r.scheduler, task));
-    assert_int_equal(wt_scheduler_wait(r.scheduler, task, WAIT_NS), WT_ERR_CANCELLED);
+    assert_int_equal(wt_scheduler_wait(r.scheduler, task, EXECUTOR_WAIT_NS), WT_ERR_CANCELLED);
     print_message("share %.1f %%\n", share * 100);
     assert_true(share > 0.15 && share < 0.25);
-    tear_down(&r);
+    executor_rig_end(&r);
 }
 
 // ---- graphs
@@ -318,8 +144,8 @@ static wt_graph *record_adds(wt_stream *stream, wt_kernel *add, wt_buffer *word,
 
 static void a_recorded_graph_is_a_task(void **state)
 {
-    rig r;
-    set_up(&r, state, 0.5, 0);
+    executor_rig r;
+    executor_rig_start(&r, state, 0.5, 0);
     wt_kernel *add = NULL;
     if (r.module) assert_ok(wt_module_get_kernel(r.module, "add", &add));
     wt_stream *stream = stream_of(wt_layout_at(r.layout, 0));
@@ -337,7 +163,7 @@ static void a_recorded_graph_is_a_task(void **state)
     wt_task task;
     wt_task_info info;
     assert_ok(wt_scheduler_submit(r.scheduler, &config, &task, NULL));
-    assert_ok(wt_scheduler_wait(r.scheduler, task, WAIT_NS));
+    assert_ok(wt_scheduler_wait(r.scheduler, task, EXECUTOR_WAIT_NS));
     assert_ok(wt_scheduler_get_task(r.scheduler, task, &info));
     assert_int_equal(info.n_jobs, 10);
     assert_true(info.device_ns > 0);
@@ -347,105 +173,19 @@ static void a_recorded_graph_is_a_task(void **state)
     also.work.queue = queue_spin;
     config = (wt_task_config){.partition = r.partition, .work = {.graph = graph, .device = &also.work}};
     assert_ok(wt_scheduler_submit(r.scheduler, &config, &task, NULL));
-    assert_int_equal(wt_scheduler_wait(r.scheduler, task, WAIT_NS), WT_ERR_BAD_ARG);
+    assert_int_equal(wt_scheduler_wait(r.scheduler, task, EXECUTOR_WAIT_NS), WT_ERR_BAD_ARG);
     wt_graph_destroy(graph);
     wt_buffer_destroy(word);
     wt_stream_destroy(stream);
-    tear_down(&r);
-}
-
-// ---- work that does not end
-
-typedef struct shut {
-    wt_device_work work;
-    wt_kernel *kernel; ///< NULL on the CPU
-    wt_buffer *word;
-} shut;
-
-static wt_status queue_gate(void *user, wt_stream *stream, int64_t offset_item, int64_t n_items)
-{
-    (void)offset_item, (void)n_items;
-    const shut *g = user;
-    uintptr_t address = wt_buffer_address(g->word);
-    if (!g->kernel) return wt_stream_run(stream, gate_cpu, &address, sizeof address, 1);
-    return wt_kernel_launch(g->kernel, stream, &(wt_launch){.grid = {1}}, &WT_ARG(address), 1);
-}
-
-/// A partition beside that of the rig, on all SMs too: what it runs does not wait for the other's.
-static int add_other(rig *r, wt_layout *layout, wt_device_executor **executor)
-{
-    int partition;
-    assert_ok(wt_device_executor_create(
-        &(wt_device_executor_config){.scheduler = r->scheduler, .partition = wt_layout_at(layout, 0)}, executor));
-    assert_ok(wt_scheduler_add_partition(
-        r->scheduler,
-        &(wt_scheduler_partition_config){.name = "other", .executor = wt_device_executor_callbacks(*executor)},
-        &partition));
-    return partition;
-}
-
-static void endless_work_blocks_its_partition_alone(void **state)
-{
-    rig r;
-    set_up(&r, state, 0, 10 * MS);
-    wt_device_executor *executor;
-    int other = add_other(&r, r.layout, &executor);
-    shut gate = {.work = {.queue = queue_gate, .user = &gate}};
-    if (r.module) assert_ok(wt_module_get_kernel(r.module, "gate", &gate.kernel));
-    assert_ok(wt_buffer_create(device_of(state), WT_MEMORY_MAPPED, sizeof(int), &gate.word));
-    wt_task endless, after, late, rejected, elsewhere;
-    spinning brief = spin_of(&r, 1000), third = spin_of(&r, 1000), free_one = spin_of(&r, 1000);
-    assert_ok(wt_scheduler_submit(
-        r.scheduler, &(wt_task_config){.name = "endless", .partition = r.partition, .work = {.device = &gate.work}},
-        &endless, NULL));
-    after = submit(&r, &brief, 0); // stands in the line when the hang is found
-    for (int k = 0; k < 5000 && !atomic_load(&r.n_hung); k++) nanosleep(&(struct timespec){0, MS}, NULL);
-    assert_int_equal(atomic_load(&r.n_hung), 1);
-    assert_string_equal(r.hang.name, "endless");
-    if (gate.kernel) assert_string_equal(r.hang.what, "kernel gate");
-    assert_true(r.hang.running_ns >= 10 * MS);
-    wt_task_info info;
-    assert_ok(wt_scheduler_get_task(r.scheduler, endless, &info));
-    assert_true(info.hung && info.state == WT_TASK_RUNNING);
-    assert_ok(wt_scheduler_get_task(r.scheduler, after, &info));
-    assert_true(info.state == WT_TASK_ADMITTED && info.waits_for == WT_REASON_HUNG);
-    // New work: the guaranteed is rejected, the rest queued, both with the reason.
-    wt_admission admission;
-    wt_task_config config = {.partition = r.partition, .tier = WT_TIER_GUARANTEED, .work = {.device = &third.work}};
-    third.work.queue = queue_spin, third.work.user = &third;
-    assert_int_equal(wt_scheduler_submit(r.scheduler, &config, &rejected, &admission), WT_ERR_REJECTED);
-    assert_int_equal(admission.reason, WT_REASON_HUNG);
-    config.tier = WT_TIER_BURSTABLE;
-    assert_ok(wt_scheduler_submit(r.scheduler, &config, &late, &admission));
-    assert_true(admission.outcome == WT_QUEUED && admission.reason == WT_REASON_HUNG);
-    int64_t start_ns;
-    assert_int_equal(wt_scheduler_predict(r.scheduler, after, &start_ns), WT_ERR_NOT_FOUND);
-    // The other partition goes on, and what waits here can be cancelled.
-    free_one.work.queue = queue_spin, free_one.work.user = &free_one;
-    assert_ok(wt_scheduler_submit(
-        r.scheduler, &(wt_task_config){.partition = other, .work = {.device = &free_one.work}}, &elsewhere, NULL));
-    assert_ok(wt_scheduler_wait(r.scheduler, elsewhere, WAIT_NS));
-    assert_ok(wt_scheduler_cancel(r.scheduler, after));
-    assert_int_equal(wt_scheduler_wait(r.scheduler, after, WAIT_NS), WT_ERR_CANCELLED);
-    // It ends after all: the queue moves.
-    atomic_store((atomic_int *)wt_buffer_host(gate.word), 1);
-    assert_ok(wt_scheduler_wait(r.scheduler, endless, WAIT_NS));
-    assert_ok(wt_scheduler_wait(r.scheduler, late, WAIT_NS));
-    wt_scheduler_partition_stats stats;
-    assert_ok(wt_scheduler_get_partition(r.scheduler, r.partition, &stats));
-    assert_int_equal(stats.n_hung, 0);
-    assert_int_equal(atomic_load(&brief.n_queued), 0);
-    wt_device_executor_destroy(executor);
-    wt_buffer_destroy(gate.word);
-    tear_down(&r);
+    executor_rig_end(&r);
 }
 
 // ---- the start that was foretold
 
 static void predicted_starts_are_compared_with_real_ones(void **state)
 {
-    rig r;
-    set_up(&r, state, 0, 0);
+    executor_rig r;
+    executor_rig_start(&r, state, 0, 0);
     enum { N = 20 };
     spinning spins[N];
     wt_task tasks[N];
@@ -460,7 +200,7 @@ static void predicted_starts_are_compared_with_real_ones(void **state)
     int n_foretold = 0;
     for (int k = 0; k < N; k++) {
         wt_task_info info;
-        assert_ok(wt_scheduler_wait(r.scheduler, tasks[k], WAIT_NS));
+        assert_ok(wt_scheduler_wait(r.scheduler, tasks[k], EXECUTOR_WAIT_NS));
         assert_ok(wt_scheduler_get_task(r.scheduler, tasks[k], &info));
         assert_true(info.handed_ns >= info.started_ns && info.started_ns >= last_ns);
         last_ns = info.started_ns;
@@ -484,13 +224,13 @@ static void predicted_starts_are_compared_with_real_ones(void **state)
     }
     print_message("%d starts foretold: %.3f ms off in the mean, %.3f at 99 %%\n", n_foretold,
                   (double)stats.prediction_error_ns * 1e-6, (double)stats.prediction_p99_ns * 1e-6);
-    tear_down(&r);
+    executor_rig_end(&r);
 }
 
 // ---- where there are no SMs of one's own
 
 /// A partition of the rig's scheduler that runs on the layout's k-th.
-static int add_paced(rig *r, wt_layout *layout, int k, double share, wt_device_executor **executor)
+static int add_paced(executor_rig *r, wt_layout *layout, int k, double share, wt_device_executor **executor)
 {
     int partition;
     assert_ok(wt_device_executor_create(&(wt_device_executor_config){.scheduler = r->scheduler,
@@ -506,8 +246,8 @@ static int add_paced(rig *r, wt_layout *layout, int k, double share, wt_device_e
 
 static void priorities_pacing_and_slices_stand_in_for_own_sms(void **state)
 {
-    rig r;
-    set_up(&r, state, 0, 0);
+    executor_rig r;
+    executor_rig_start(&r, state, 0, 0);
     const wt_partition_config two[] = {{.name = "audio", .tier = WT_TIER_GUARANTEED}, {.name = "llm"}};
     wt_layout *layout =
         layout_of(device_of(state),
@@ -536,11 +276,11 @@ static void priorities_pacing_and_slices_stand_in_for_own_sms(void **state)
                                                     .n_jobs = 100,
                                                     .work = {.device = &block.work}},
                                   &periodic, NULL));
-    assert_ok(wt_scheduler_wait(r.scheduler, periodic, WAIT_NS)); // 200 ms: beside a load that never ends
+    assert_ok(wt_scheduler_wait(r.scheduler, periodic, EXECUTOR_WAIT_NS)); // 200 ms: beside a load that never ends
     wt_device_executor_get_info(llm_executor, &after);
     double window_us = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-3, used_us = after.device_us - before.device_us;
     assert_ok(wt_scheduler_cancel(r.scheduler, endless));
-    assert_int_equal(wt_scheduler_wait(r.scheduler, endless, WAIT_NS), WT_ERR_CANCELLED);
+    assert_int_equal(wt_scheduler_wait(r.scheduler, endless, EXECUTOR_WAIT_NS), WT_ERR_CANCELLED);
     assert_int_equal(load.largest, 1); // slices of 200 us, one item each
     // The bucket's promise, on any machine: its burst of 1 ms, and a slice that each end of the window may cut.
     print_message("share %.1f %% of %.0f ms\n", used_us / window_us * 100, window_us * 1e-3);
@@ -548,115 +288,17 @@ static void priorities_pacing_and_slices_stand_in_for_own_sms(void **state)
     wt_device_executor_destroy(audio_executor);
     wt_device_executor_destroy(llm_executor);
     assert_ok(wt_layout_destroy(layout));
-    tear_down(&r);
-}
-
-// ---- a lost device
-
-/// A rig's executor with or without the way to the CPU, in a partition of its own.
-static int add_lossy(rig *r, bool fall_back, wt_device_executor **executor)
-{
-    int partition;
-    assert_ok(wt_device_executor_create(&(wt_device_executor_config){.scheduler = r->scheduler,
-                                                                     .partition = wt_layout_at(r->layout, 0),
-                                                                     .fall_back_to_cpu = fall_back},
-                                        executor));
-    assert_ok(wt_scheduler_add_partition(
-        r->scheduler,
-        &(wt_scheduler_partition_config){.name = "lossy", .executor = wt_device_executor_callbacks(*executor)},
-        &partition));
-    return partition;
-}
-
-typedef struct lossy {
-    wt_device_work work;
-    int64_t lost_at;            ///< the slice that begins here or later meets the loss
-    atomic_int n_device, n_cpu; ///< items queued
-    int64_t next_cpu;           ///< the first item the CPU got, -1 = none
-} lossy;
-
-static wt_status queue_lossy(void *user, wt_stream *stream, int64_t offset_item, int64_t n_items)
-{
-    (void)stream;
-    lossy *l = user;
-    if (offset_item >= l->lost_at) return wt_fail(WT_ERR_DEVICE_LOST, "gone");
-    atomic_fetch_add(&l->n_device, (int)(n_items ? n_items : 1));
-    return WT_OK;
-}
-
-static wt_status queue_on_cpu(void *user, wt_stream *stream, int64_t offset_item, int64_t n_items)
-{
-    lossy *l = user;
-    if (wt_device_get_info(wt_stream_device(stream))->backend != WT_BACKEND_CPU) return WT_ERR_STATE;
-    if (l->next_cpu < 0) l->next_cpu = offset_item;
-    atomic_fetch_add(&l->n_cpu, (int)(n_items ? n_items : 1));
-    return WT_OK;
-}
-
-static lossy lossy_of(int64_t lost_at, bool with_cpu)
-{
-    lossy l = {.lost_at = lost_at, .next_cpu = -1, .work = {.queue = queue_lossy, .n_items = 10}};
-    if (with_cpu) l.work.queue_cpu = queue_on_cpu;
-    assert_ok(wt_slicer_init(&l.work.slicer, &(wt_slicer_config){.bound_us = 1000, .max_items = 2}));
-    return l;
-}
-
-static wt_status run_lossy(rig *r, int partition, lossy *l, const char *name)
-{
-    wt_task task;
-    l->work.user = l;
-    assert_ok(wt_scheduler_submit(r->scheduler,
-                                  &(wt_task_config){.name = name, .partition = partition, .work = {.device = &l->work}},
-                                  &task, NULL));
-    return wt_scheduler_wait(r->scheduler, task, WAIT_NS);
-}
-
-static void work_goes_on_with_the_cpu_where_it_may(void **state)
-{
-    rig r;
-    set_up(&r, state, 0, 0);
-    wt_device_executor *executor;
-    int partition = add_lossy(&r, true, &executor);
-    lossy before = lossy_of(100, true), struck = lossy_of(4, true), later = lossy_of(100, true);
-    lossy alone = lossy_of(100, false);
-    assert_ok(run_lossy(&r, partition, &before, "before"));
-    assert_int_equal(atomic_load(&before.n_cpu), 0);
-    assert_ok(run_lossy(&r, partition, &struck, "struck"));
-    assert_true(struck.next_cpu >= 4 && atomic_load(&struck.n_device) == struck.next_cpu);
-    assert_int_equal(atomic_load(&struck.n_cpu), 10 - struck.next_cpu); // each item done, in slices, none left out
-    assert_ok(run_lossy(&r, partition, &later, "later"));
-    assert_true(atomic_load(&later.n_cpu) == 10 && atomic_load(&later.n_device) == 0);
-    assert_int_equal(run_lossy(&r, partition, &alone, "alone"), WT_ERR_DEVICE_LOST);
-    wt_device_executor_info info;
-    wt_device_executor_get_info(executor, &info);
-    assert_true(info.lost);
-    assert_string_equal(info.why_lost, "the device is lost; running was task struck: gone");
-    wt_device_executor_destroy(executor);
-    tear_down(&r);
-}
-
-static void without_that_flag_all_fails_at_once(void **state)
-{
-    rig r;
-    set_up(&r, state, 0, 0);
-    wt_device_executor *executor;
-    int partition = add_lossy(&r, false, &executor);
-    lossy struck = lossy_of(0, true), later = lossy_of(100, true);
-    assert_int_equal(run_lossy(&r, partition, &struck, "struck"), WT_ERR_DEVICE_LOST);
-    assert_int_equal(run_lossy(&r, partition, &later, "later"), WT_ERR_DEVICE_LOST);
-    assert_int_equal(atomic_load(&later.n_device) + atomic_load(&later.n_cpu), 0);
-    wt_device_executor_destroy(executor);
-    tear_down(&r);
+    executor_rig_end(&r);
 }
 
 // ---- destroy with work in flight
 
 static void destroy_waits_for_the_launch_and_cancels_the_rest(void **state)
 {
-    rig r;
-    set_up(&r, state, 0, 0);
+    executor_rig r;
+    executor_rig_start(&r, state, 0, 0);
     spinning slow = sliced_of(&r, 1000000, 1000, 1000), ready = spin_of(&r, 1000); // 1 s, in slices of 1 ms
-    wt_task first = submit(&r, &slow, 0), second = submit(&r, &ready, -1);
+    wt_task first = submit_spin(&r, &slow, 0), second = submit_spin(&r, &ready, -1);
     while (!atomic_load(&slow.n_queued)) sched_yield();
     wt_device_executor_destroy(r.executor);
     r.executor = NULL;
@@ -664,7 +306,7 @@ static void destroy_waits_for_the_launch_and_cancels_the_rest(void **state)
     assert_int_equal(wt_scheduler_wait(r.scheduler, second, 0), WT_ERR_CANCELLED);
     assert_true(slow.next_item < 1000);
     assert_int_equal(atomic_load(&ready.n_queued), 0);
-    tear_down(&r);
+    executor_rig_end(&r);
 }
 
 // ---- memory
@@ -681,11 +323,11 @@ static void destroy_one(void *user) { wt_device_executor_destroy(((void **)user)
 
 static void every_failing_allocation_is_told(void **state)
 {
-    rig r;
-    set_up(&r, state, 0, 0);
+    executor_rig r;
+    executor_rig_start(&r, state, 0, 0);
     void *at[3] = {r.scheduler, wt_layout_at(r.layout, 0), NULL};
     assert_true(assert_survives_failing_alloc(create_one, destroy_one, at) >= 14); // 2 * (2 streams, 4 events), CPU
-    tear_down(&r);
+    executor_rig_end(&r);
 }
 
 static void many_of_them_leave_nothing(void **state)
@@ -716,8 +358,8 @@ static void many_of_them_leave_nothing(void **state)
 
 static void bad_configs_are_refused(void **state)
 {
-    rig r;
-    set_up(&r, state, 0, 0);
+    executor_rig r;
+    executor_rig_start(&r, state, 0, 0);
     wt_device_executor *e;
     wt_device_executor_config c = {.scheduler = r.scheduler, .partition = wt_layout_at(r.layout, 0), .n_streams = 65};
     assert_fails(wt_device_executor_create(&c, &e), WT_ERR_BAD_ARG, "device executor: 65 streams, want 0..64");
@@ -727,13 +369,13 @@ static void bad_configs_are_refused(void **state)
     assert_fails(wt_device_executor_create(&c, &e), WT_ERR_BAD_ARG, "device executor: no scheduler");
     assert_null(e);
     wt_device_executor_destroy(NULL);
-    tear_down(&r);
+    executor_rig_end(&r);
 }
 
 static void its_kernel_compiles_for_every_architecture(void **state)
 {
     (void)state;
-    assert_compiles_everywhere("spin.cu", spin_text);
+    assert_compiles_everywhere("spin.cu", executor_text);
 }
 
 int main(void)
@@ -744,15 +386,10 @@ int main(void)
         cmocka_unit_test(slices_are_bounded_and_cover_every_item),
         cmocka_unit_test(urgent_work_goes_between_slices),
         cmocka_unit_test(cancel_acts_between_slices_and_before_the_launch),
-        cmocka_unit_test(a_failing_function_fails_its_task),
-        cmocka_unit_test(a_launch_that_hangs_is_reported_once),
         cmocka_unit_test(pacing_holds_a_fifth_of_the_device),
         cmocka_unit_test(a_recorded_graph_is_a_task),
-        cmocka_unit_test(endless_work_blocks_its_partition_alone),
         cmocka_unit_test(predicted_starts_are_compared_with_real_ones),
         cmocka_unit_test(priorities_pacing_and_slices_stand_in_for_own_sms),
-        cmocka_unit_test(work_goes_on_with_the_cpu_where_it_may),
-        cmocka_unit_test(without_that_flag_all_fails_at_once),
         cmocka_unit_test(destroy_waits_for_the_launch_and_cancels_the_rest),
         cmocka_unit_test(bad_configs_are_refused),
     };

@@ -15,7 +15,7 @@
 #include <warptone/clock.h>
 
 #define RATE 48000.0
-enum { MAX_BLOCK = 256, LOUD = 1 << 20 };
+enum { MAX_BLOCK = 256, MAX_STREAMS = 3, LOUD = 1 << 20 };
 
 static wt_live_stats stats_of(const wt_live *live)
 {
@@ -24,10 +24,11 @@ static wt_live_stats stats_of(const wt_live *live)
     return stats;
 }
 
-// An audio thread: a sine, block after block, and what came of it as long as there is room.
+// An audio thread: a sine, block after block, to every stream, and what came of it in the last one as long as there is
+// room.
 typedef struct player {
     wt_live *live;
-    int block;
+    int block, n_streams;
     bool paced; // in real time; else as fast as it goes, with a rest after each block
     atomic_bool quit;
     atomic_int n_blocks;
@@ -48,9 +49,9 @@ static void sleep_until(int64_t due_ns)
 static void *play(void *user)
 {
     player *p = user;
-    float x[MAX_BLOCK], y[MAX_BLOCK];
-    const float *in[] = {x};
-    float *out[] = {y};
+    float x[MAX_BLOCK], all[MAX_STREAMS][MAX_BLOCK];
+    const float *in[] = {x, x, x}, *y = all[p->n_streams - 1];
+    float *out[] = {all[0], all[1], all[2]};
     const int64_t period_ns = (int64_t)(1e9 * p->block / RATE), begin_ns = wt_clock_now_ns(NULL);
     for (int k = 0; !atomic_load(&p->quit); k++) {
         for (int n = 0; n < p->block; n++) x[n] = 0.4f * (float)sin(2 * M_PI * 150 / RATE * (k * p->block + n));
@@ -75,11 +76,15 @@ static void let_play(const player *p, int n_blocks)
 // The test's player, so that one that fails leaves no kernel and no thread behind.
 static player *playing;
 
-static void begin(player *p, wt_device *device, const wt_chain_desc *desc, int block, bool paced)
+static void begin(player *p, wt_device *device, const wt_chain_desc *desc, int n_streams, int block, bool paced)
 {
-    const wt_live_config config = {
-        .rate_hz = RATE, .channels = 1, .max_frames = block, .device = device, .path = WT_LIVE_RESIDENT};
-    *p = (player){.live = live_of(&config, desc), .block = block, .paced = paced};
+    const wt_live_config config = {.rate_hz = RATE,
+                                   .channels = 1,
+                                   .n_streams = n_streams,
+                                   .max_frames = block,
+                                   .device = device,
+                                   .path = WT_LIVE_RESIDENT};
+    *p = (player){.live = live_of(&config, desc), .n_streams = n_streams, .block = block, .paced = paced};
     p->heard = calloc(LOUD, sizeof *p->heard);
     assert_non_null(p->heard);
     wt_live_set_freewheel(p->live, !paced);
@@ -149,18 +154,19 @@ static const wt_node_desc half_nodes[] = {{.type = "gain", .settings = half_gain
 static const wt_chain_desc whole = {.name = "whole", .nodes = whole_nodes, .n_nodes = 1};
 static const wt_chain_desc half = {.name = "half", .nodes = half_nodes, .n_nodes = 1};
 
-// Others' quiesces fall before, into and after the fades, in which two kernels run.
+// Others' quiesces fall before, into and after the fades, in which two kernels run. Then the same with several streams.
 static void chains_fade_on_the_device_without_a_step(void **state)
 {
     wt_device *device = device_of(state);
-    for (int disturbed = 0; disturbed < 2; disturbed++) {
+    for (int k = 0; k < 3; k++) {
         static player p;
+        const bool disturbed = k == 1;
         disturbing = (disturber){.device = device};
-        begin(&p, device, &whole, 64, false);
+        begin(&p, device, &whole, k == 2 ? MAX_STREAMS : 1, 64, false);
         if (disturbed) assert_int_equal(pthread_create(&disturbing.thread, NULL, disturb, &disturbing), 0);
         disturbing.runs = disturbed;
-        for (int k = 0; k < 6; k++) {
-            assert_ok(wt_live_load(p.live, k & 1 ? &whole : &half, NULL));
+        for (int change = 0; change < 6; change++) {
+            assert_ok(wt_live_load(p.live, change & 1 ? &whole : &half, NULL));
             let_play(&p, 20);
         }
         stop_disturbing();
@@ -192,7 +198,7 @@ static void a_chain_is_exchanged_while_no_audio_comes(void **state)
 {
     wt_device *device = device_of(state);
     static player p;
-    begin(&p, device, &whole, 64, false);
+    begin(&p, device, &whole, 1, 64, false);
     stop(&p);
     assert_ok(wt_live_load(p.live, &half, NULL));
     assert_int_equal(stats_of(p.live).path, WT_LIVE_RESIDENT);
@@ -230,7 +236,7 @@ static void a_users_kernel_gives_way_without_a_miss(void **state)
     }
     for (int block = 256; block >= 64; block /= 2) {
         static player p;
-        begin(&p, device, &whole, block, true);
+        begin(&p, device, &whole, 1, block, true);
         assert_ok(load_text(p.live, texts[0]));
         let_play(&p, 20);
         const wt_live_stats before = stats_of(p.live);

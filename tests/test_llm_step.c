@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { N_STEPS = 70, VOCAB = RANDOM_VOCAB };
+enum { N_STEPS = 40, VOCAB = RANDOM_VOCAB };
 
 /// Sums of up to 8192 products in another order, all of them in float: each is off by some 2^-24 times the root of
 /// their number, and two layers add ten of them. Softmax and norms keep it so.

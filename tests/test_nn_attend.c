@@ -78,8 +78,35 @@ static void views(nn_rig *r)
     }
 }
 
+/// Windows and masks over several tiles of queries and keys; one query, one key.
+static void tiles(nn_rig *r)
+{
+    static const shape shapes[] = {{1, 2, 1, 200, 330, 40, 1, 100}, {1, 2, 2, 140, 200, 128, 0, 0},
+                                   {2, 1, 1, 130, 150, 64, 0, 0},   {1, 4, 2, 1, 129, 64, 1, 0},
+                                   {1, 1, 1, 65, 1, 72, 0, 0},      {1, 1, 1, 130, 130, 256, 1, 70}};
+    for (int k = 0; k < 6; k++) {
+        const shape *s = &shapes[k];
+        wt_array q = nn_input(r, r->type, 1, 2, 0, NN_SHAPE(s->n, s->heads, s->queries, s->d)), mask;
+        wt_array key = nn_input(r, r->type, 2, 1, 0, NN_SHAPE(s->n, s->kv_heads, s->keys, s->d));
+        wt_array v = nn_input(r, r->type, 3, 2, 0, NN_SHAPE(s->n, s->kv_heads, s->keys, s->d));
+        wt_array out = nn_empty(r, r->type, NN_SHAPE(s->n, s->heads, s->queries, s->d));
+        if (k == 1 || k == 2) mask = mask_of(r, k == 1, s->n, s->queries, s->keys);
+        const wt_attention_args args = {.q = &q,
+                                        .k = &key,
+                                        .v = &v,
+                                        .mask = k == 1 || k == 2 ? &mask : NULL,
+                                        .causal = s->causal,
+                                        .window = s->window,
+                                        .scale = k == 4 ? -0.5 : 0,
+                                        .out = &out};
+        assert_ok(wt_nn_attention(r->nn, r->stream, &args));
+        nn_result(r, NULL, &out, 2e-6, 2);
+    }
+}
+
 static void attention_as_torch(void **state) { nn_run(state, goldens); }
 static void views_on_both_backends(void **state) { nn_run(state, views); }
+static void tiles_on_both_backends(void **state) { nn_run(state, tiles); }
 
 static void refused(nn_rig *r)
 {
@@ -99,6 +126,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_as_torch),
         cmocka_unit_test(views_on_both_backends),
+        cmocka_unit_test(tiles_on_both_backends),
         cmocka_unit_test(refusals_name_what_was_met),
     };
     int failed = cmocka_run_group_tests_name("attention on the CPU", tests, open_cpu, close_device);

@@ -1,100 +1,18 @@
-#include "support/device_check.h"
-#include "support/failing_alloc.h"
+// A memory pool on both backends: classes, quotas, what is moved out, limits.
+#include "support/pool_check.h"
 #include "support/testing.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <warptone/kernel.h>
-#include <warptone/pool.h>
-
-enum { KB = 1024, MB = 1024 * 1024 };
-
-// The tests of the first list run once on the CPU and once on a GPU; `state` holds the device, NULL without a GPU.
-
-static wt_stream *new_stream(wt_device *device)
-{
-    wt_stream *stream = NULL;
-    assert_ok(wt_stream_create(device, NULL, &stream));
-    return stream;
-}
-
-static wt_pool *pool_of(wt_device *device, wt_pool_config config)
-{
-    wt_pool *pool = NULL;
-    if (!config.name) config.name = "test";
-    assert_ok(wt_pool_create(device, &config, &pool));
-    return pool;
-}
-
-static wt_pool_block block_of(wt_pool *pool, size_t size_bytes, wt_stream *stream)
-{
-    wt_pool_block block;
-    assert_ok(wt_pool_allocate(pool, &(wt_pool_request){.size_bytes = size_bytes}, stream, &block));
-    return block;
-}
-
-static wt_pool_stats stats_of(wt_pool *pool)
-{
-    wt_pool_stats stats;
-    wt_pool_query(pool, &stats);
-    return stats;
-}
-
-static bool is_resident(wt_pool *pool, wt_pool_block block)
-{
-    wt_pool_block_info info;
-    assert_ok(wt_pool_query_block(pool, block, &info));
-    return info.resident;
-}
-
-static void close_all(wt_pool *pool, wt_stream *stream)
-{
-    wt_pool_destroy(pool);
-    wt_stream_destroy(stream);
-}
-
-/// Bytes that differ from block to block and do not repeat within one.
-static void fill_pattern(unsigned char *bytes, size_t count, int key)
-{
-    uint64_t seed = (uint64_t)key + 1;
-    for (size_t n = 0; n < count; n++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        bytes[n] = (unsigned char)(seed >> 56);
-    }
-}
-
-static void assert_pattern(wt_pool *pool, wt_pool_block block, wt_stream *stream, size_t count, int key)
-{
-    unsigned char *want = malloc(count), *got = calloc(1, count);
-    fill_pattern(want, count, key);
-    assert_ok(wt_pool_download(pool, block, stream, 0, got, count));
-    assert_ok(wt_stream_synchronize(stream));
-    assert_memory_equal(want, got, count);
-    free(want);
-    free(got);
-}
-
-static void put_pattern(wt_pool *pool, wt_pool_block block, wt_stream *stream, size_t count, int key)
-{
-    unsigned char *bytes = malloc(count);
-    fill_pattern(bytes, count, key);
-    assert_ok(wt_pool_upload(pool, block, stream, 0, bytes, count));
-    assert_ok(wt_stream_synchronize(stream));
-    free(bytes);
-}
 
 static void classes_waste_at_most_a_quarter(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = new_stream(device);
+    wt_stream *stream = pool_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = 8 * MB, .soft = true});
     for (size_t size = 256; size <= 4 * MB; size += size / 7 + 1) {
         for (int step = -1; step <= 1; step++) {
             size_t asked = size + (size_t)step;
-            wt_pool_block block = block_of(pool, asked, stream);
+            wt_pool_block block = pool_block_of(pool, asked, stream);
             wt_pool_block_info info;
             assert_ok(wt_pool_query_block(pool, block, &info));
             assert_int_equal(info.size_bytes, asked);
@@ -108,54 +26,54 @@ static void classes_waste_at_most_a_quarter(void **state)
             assert_ok(wt_pool_free(pool, block, stream));
         }
     }
-    close_all(pool, stream);
+    pool_close(pool, stream);
 }
 
 static void a_freed_block_is_reused_at_once_on_its_stream(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = new_stream(device);
+    wt_stream *stream = pool_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = MB});
     uintptr_t first = 0, second = 0;
-    wt_pool_block block = block_of(pool, 1000, stream);
+    wt_pool_block block = pool_block_of(pool, 1000, stream);
     assert_ok(wt_pool_access(pool, block, stream, &first));
     assert_ok(wt_pool_release_access(pool, block, stream));
     assert_ok(wt_pool_free(pool, block, stream));
-    wt_pool_block again = block_of(pool, 900, stream); // the same class, 1024
+    wt_pool_block again = pool_block_of(pool, 900, stream); // the same class, 1024
     assert_ok(wt_pool_access(pool, again, stream, &second));
     assert_ok(wt_pool_release_access(pool, again, stream));
     assert_int_equal(first, second);
-    wt_pool_stats stats = stats_of(pool);
+    wt_pool_stats stats = pool_stats_of(pool);
     assert_int_equal(stats.n_reuses, 1);
     assert_int_equal(stats.n_fresh, 1);
     assert_int_equal(stats.used_bytes, 1024);
     assert_int_equal(stats.asked_bytes, 900);
     assert_int_equal(stats.peak_bytes, 1024);
     assert_int_equal(stats.cached_bytes, 0);
-    close_all(pool, stream);
+    pool_close(pool, stream);
 }
 
 static void a_hard_quota_is_reserved_and_a_soft_one_is_not(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = new_stream(device);
+    wt_stream *stream = pool_stream(device);
     wt_pool *hard = pool_of(device, (wt_pool_config){.quota_bytes = 8 * MB}),
             *soft = pool_of(device, (wt_pool_config){.quota_bytes = 8 * MB, .soft = true});
-    assert_true(stats_of(hard).reserved_bytes >= 8 * MB); // a driver takes memory in units of its own
-    assert_int_equal(stats_of(soft).reserved_bytes, 0);
-    block_of(soft, 1 * MB, stream);
-    assert_true(stats_of(soft).reserved_bytes >= 1 * MB);
+    assert_true(pool_stats_of(hard).reserved_bytes >= 8 * MB); // a driver takes memory in units of its own
+    assert_int_equal(pool_stats_of(soft).reserved_bytes, 0);
+    pool_block_of(soft, 1 * MB, stream);
+    assert_true(pool_stats_of(soft).reserved_bytes >= 1 * MB);
     wt_pool_destroy(hard);
-    close_all(soft, stream);
+    pool_close(soft, stream);
 }
 
 static void bad_handles_are_refused(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = new_stream(device);
+    wt_stream *stream = pool_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = MB}),
             *other = pool_of(device, (wt_pool_config){.name = "other", .quota_bytes = MB});
-    wt_pool_block block = block_of(pool, 1000, stream);
+    wt_pool_block block = pool_block_of(pool, 1000, stream);
     uintptr_t address;
     wt_pool_block_info info;
     assert_fails(wt_pool_free(other, block, stream), WT_ERR_BAD_ARG, "pool other: the block belongs to another pool");
@@ -173,7 +91,7 @@ static void bad_handles_are_refused(void **state)
                  "pool test: 11 bytes at offset 990 do not fit a block of 1000 bytes");
     assert_ok(wt_pool_free(pool, block, stream));
     assert_fails(wt_pool_free(pool, block, stream), WT_ERR_BAD_ARG, "pool test: the block was freed already");
-    wt_pool_block next = block_of(pool, 1000, stream); // lies in the same memory
+    wt_pool_block next = pool_block_of(pool, 1000, stream); // lies in the same memory
     assert_int_equal(wt_pool_free(pool, block, stream), WT_ERR_BAD_ARG);
     assert_int_equal(wt_pool_access(pool, block, stream, &address), WT_ERR_BAD_ARG);
     assert_int_equal(wt_pool_evict(pool, block), WT_ERR_BAD_ARG);
@@ -182,7 +100,7 @@ static void bad_handles_are_refused(void **state)
     assert_int_equal(wt_pool_free(pool, block, stream), WT_ERR_BAD_ARG);
     assert_ok(wt_pool_free(pool, next, stream));
     wt_pool_destroy(other);
-    close_all(pool, stream);
+    pool_close(pool, stream);
     pool = pool_of(device, (wt_pool_config){.quota_bytes = MB}); // likely where the old one lay
     assert_int_equal(wt_pool_query_block(pool, next, &info), WT_ERR_BAD_ARG);
     wt_pool_destroy(pool);
@@ -192,7 +110,7 @@ static void bad_handles_are_refused(void **state)
 static void sizes_out_of_range_are_refused(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = new_stream(device);
+    wt_stream *stream = pool_stream(device);
     wt_pool *pool = NULL;
     wt_pool_block block;
     assert_int_equal(wt_pool_create(device, &(wt_pool_config){0}, &pool), WT_ERR_BAD_ARG);
@@ -214,50 +132,50 @@ static void sizes_out_of_range_are_refused(void **state)
                      WT_ERR_BAD_ARG);
     assert_int_equal(wt_pool_allocate(pool, &(wt_pool_request){1, WT_MEMORY_MAPPED, false}, stream, &block),
                      WT_ERR_BAD_ARG);
-    block = block_of(pool, 1000000, stream); // the quota itself is a class, although no power of two
-    assert_int_equal(stats_of(pool).used_bytes, 1000000);
+    block = pool_block_of(pool, 1000000, stream); // the quota itself is a class, although no power of two
+    assert_int_equal(pool_stats_of(pool).used_bytes, 1000000);
     assert_int_equal(wt_pool_evict(pool, block), WT_ERR_QUOTA); // its copy does not fit 4096 bytes of pinned memory
     assert_ok(wt_pool_free(pool, block, stream));
-    close_all(pool, stream);
+    pool_close(pool, stream);
 }
 
 static void the_quota_refuses_with_figures_and_moves_nothing(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = new_stream(device);
+    wt_stream *stream = pool_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = MB});
-    wt_pool_block kept, block, movable = block_of(pool, 256 * KB, stream);
+    wt_pool_block kept, block, movable = pool_block_of(pool, 256 * KB, stream);
     assert_ok(wt_pool_allocate(pool, &(wt_pool_request){512 * KB, WT_MEMORY_DEVICE, true}, stream, &kept));
     assert_fails(wt_pool_allocate(pool, &(wt_pool_request){.size_bytes = 640 * KB}, stream, &block), WT_ERR_QUOTA,
                  "pool test: 655360 bytes do not fit: 786432 of the quota of 1048576 are in use, 262144 of them can be "
                  "moved out");
-    assert_true(is_resident(pool, movable));
+    assert_true(pool_has_resident(pool, movable));
     assert_int_equal(block.pool, 0);
     uintptr_t address;
     assert_ok(wt_pool_access(pool, movable, stream, &address)); // what is accessed is not moved either
     assert_int_equal(wt_pool_allocate(pool, &(wt_pool_request){.size_bytes = 320 * KB}, stream, &block), WT_ERR_QUOTA);
     assert_ok(wt_pool_release_access(pool, movable, stream));
     assert_ok(wt_pool_allocate(pool, &(wt_pool_request){.size_bytes = 320 * KB}, stream, &block));
-    assert_false(is_resident(pool, movable));
-    assert_int_equal(stats_of(pool).n_refusals, 2);
+    assert_false(pool_has_resident(pool, movable));
+    assert_int_equal(pool_stats_of(pool).n_refusals, 2);
     wt_pool_destroy(pool);
     pool = pool_of(device, (wt_pool_config){.quota_bytes = MB, .no_eviction = true});
-    block_of(pool, 512 * KB, stream);
+    pool_block_of(pool, 512 * KB, stream);
     assert_fails(wt_pool_allocate(pool, &(wt_pool_request){.size_bytes = 640 * KB}, stream, &block), WT_ERR_QUOTA,
                  "pool test: 655360 bytes do not fit: 524288 of the quota of 1048576 are in use, 0 of them can be "
                  "moved out");
-    close_all(pool, stream);
+    pool_close(pool, stream);
 }
 
 static void eviction_takes_the_least_recently_used(void **state)
 {
     enum { N = 8, BYTES = 64 * KB };
     wt_device *device = device_of(state);
-    wt_stream *stream = new_stream(device);
+    wt_stream *stream = pool_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = N * BYTES});
     wt_pool_block blocks[N];
     uintptr_t address;
-    for (int k = 0; k < N; k++) blocks[k] = block_of(pool, BYTES, stream);
+    for (int k = 0; k < N; k++) blocks[k] = pool_block_of(pool, BYTES, stream);
     static const int uses[] = {3, 0, 7, 3, 5, 1, 0}; // so 2, 4, 6 are oldest, then 7, 3, 5, 1, 0
     for (size_t k = 0; k < sizeof uses / sizeof *uses; k++) {
         assert_ok(wt_pool_access(pool, blocks[uses[k]], stream, &address));
@@ -265,53 +183,53 @@ static void eviction_takes_the_least_recently_used(void **state)
     }
     static const int order[N] = {2, 4, 6, 7, 3, 5, 1, 0};
     for (int n = 0; n < N; n++) {
-        for (int k = 0; k < N; k++) assert_int_equal(is_resident(pool, blocks[order[k]]), k >= n);
+        for (int k = 0; k < N; k++) assert_int_equal(pool_has_resident(pool, blocks[order[k]]), k >= n);
         wt_pool_block block;
         assert_ok(wt_pool_allocate(pool, &(wt_pool_request){BYTES, WT_MEMORY_DEVICE, true}, stream, &block));
-        assert_int_equal(stats_of(pool).n_evictions, n + 1);
-        assert_int_equal(stats_of(pool).evicted_bytes, (n + 1) * BYTES);
+        assert_int_equal(pool_stats_of(pool).n_evictions, n + 1);
+        assert_int_equal(pool_stats_of(pool).evicted_bytes, (n + 1) * BYTES);
     }
-    close_all(pool, stream);
+    pool_close(pool, stream);
 }
 
 static void what_was_moved_out_comes_back_bit_for_bit(void **state)
 {
     enum { N = 12 };
     wt_device *device = device_of(state);
-    wt_stream *stream = new_stream(device);
+    wt_stream *stream = pool_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = 512 * KB});
     static const size_t sizes[N] = {1, 63, 64, 65, 4097, 100000, 131072, 99999, 320, 200000, 77777, 250000};
     wt_pool_block blocks[N];
     for (int k = 0; k < N; k++) {
-        blocks[k] = block_of(pool, sizes[k], stream);
-        put_pattern(pool, blocks[k], stream, sizes[k], k);
+        blocks[k] = pool_block_of(pool, sizes[k], stream);
+        pool_put_pattern(pool, blocks[k], stream, sizes[k], k);
     }
-    assert_true(stats_of(pool).n_evicted > 0);
+    assert_true(pool_stats_of(pool).n_evicted > 0);
     for (int round = 0; round < 3; round++)
         for (int k = 0; k < N; k++) {
             int n = (k * 5 + round) % N;
-            assert_pattern(pool, blocks[n], stream, sizes[n], n);
+            pool_assert_pattern(pool, blocks[n], stream, sizes[n], n);
         }
-    wt_pool_stats stats = stats_of(pool);
+    wt_pool_stats stats = pool_stats_of(pool);
     assert_true(stats.n_restores > 10);
     assert_true(stats.used_bytes + stats.cached_bytes <= stats.quota_bytes);
     assert_int_equal(stats.n_evictions - stats.n_restores, stats.n_evicted);
     for (int k = 0; k < N; k++) assert_ok(wt_pool_free(pool, blocks[k], stream));
-    stats = stats_of(pool);
+    stats = pool_stats_of(pool);
     assert_int_equal(stats.n_blocks, 0);
     assert_int_equal(stats.used_bytes, 0);
     assert_int_equal(stats.asked_bytes, 0);
     assert_int_equal(stats.evicted_bytes, 0);
     assert_int_equal(stats.pinned_used_bytes, 0);
     wt_pool_trim(pool);
-    assert_int_equal(stats_of(pool).cached_bytes, 0);
-    close_all(pool, stream);
+    assert_int_equal(pool_stats_of(pool).cached_bytes, 0);
+    pool_close(pool, stream);
 }
 
 static void pinned_blocks_have_their_own_limit(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = new_stream(device);
+    wt_stream *stream = pool_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = MB, .pinned_bytes = 64 * KB, .pinned_now = true});
     wt_pool_block a, b;
     uintptr_t address;
@@ -322,11 +240,11 @@ static void pinned_blocks_have_their_own_limit(void **state)
     assert_fails(wt_pool_evict(pool, a), WT_ERR_STATE, "pool test: the block is never moved out");
     assert_fails(wt_pool_allocate(pool, &(wt_pool_request){40 * KB, WT_MEMORY_PINNED, false}, stream, &b), WT_ERR_QUOTA,
                  "pool test: 40960 bytes do not fit: 40960 of 65536 bytes of pinned memory are in use");
-    assert_int_equal(stats_of(pool).pinned_reserved_bytes, 64 * KB);
-    assert_int_equal(stats_of(pool).used_bytes, 0);
+    assert_int_equal(pool_stats_of(pool).pinned_reserved_bytes, 64 * KB);
+    assert_int_equal(pool_stats_of(pool).used_bytes, 0);
     assert_ok(wt_pool_free(pool, a, stream));
     assert_ok(wt_pool_allocate(pool, &(wt_pool_request){60 * KB, WT_MEMORY_PINNED, false}, stream, &b));
-    close_all(pool, stream);
+    pool_close(pool, stream);
 }
 
 typedef struct levels {
@@ -339,14 +257,14 @@ static void note_level(void *user, wt_pool_level level)
 {
     levels *l = user;
     l->seen[l->n++] = level;
-    assert_int_equal(stats_of(l->pool).level, level); // no lock is held: the pool may be asked
+    assert_int_equal(pool_stats_of(l->pool).level, level); // no lock is held: the pool may be asked
 }
 
 static void pressure_is_reported_at_80_and_95_percent(void **state)
 {
     enum { PART = 10240 }; // one percent; a class (5 * 2^11)
     wt_device *device = device_of(state);
-    wt_stream *stream = new_stream(device);
+    wt_stream *stream = pool_stream(device);
     levels seen = {0};
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = 100 * PART, .on_pressure = note_level,
                                                      .user = &seen});
@@ -355,7 +273,7 @@ static void pressure_is_reported_at_80_and_95_percent(void **state)
     static const int at[] = {80, 95};
     int want = 0;
     for (int k = 0; k < 100; k++) {
-        blocks[k] = block_of(pool, PART, stream);
+        blocks[k] = pool_block_of(pool, PART, stream);
         if (want < 2 && k + 1 == at[want]) want++;
         assert_int_equal(seen.n, want);
     }
@@ -363,19 +281,19 @@ static void pressure_is_reported_at_80_and_95_percent(void **state)
     static const wt_pool_level order[] = {WT_POOL_SOFT, WT_POOL_HARD, WT_POOL_SOFT, WT_POOL_CALM};
     assert_int_equal(seen.n, 4);
     assert_memory_equal(seen.seen, order, sizeof order);
-    close_all(pool, stream);
+    pool_close(pool, stream);
 }
 
 static void an_arena_is_exact_whole_and_never_moved(void **state)
 {
     wt_device *device = device_of(state);
-    wt_stream *stream = new_stream(device);
+    wt_stream *stream = pool_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = MB});
     wt_pool_arena *arena = NULL, *second = NULL;
     unsigned char weights[1000];
-    fill_pattern(weights, sizeof weights, 1);
+    pool_fill_pattern(weights, sizeof weights, 1);
     assert_ok(wt_pool_arena_create(pool, 600000, &arena));
-    assert_true(stats_of(pool).used_bytes < 600000 + 256);
+    assert_true(pool_stats_of(pool).used_bytes < 600000 + 256);
     uintptr_t a, b, c;
     assert_ok(wt_pool_arena_take(arena, 1000, 64, &a));
     assert_ok(wt_pool_arena_take(arena, 1, 1, &b));
@@ -396,23 +314,23 @@ static void an_arena_is_exact_whole_and_never_moved(void **state)
     assert_int_equal(wt_pool_arena_create(pool, 600000, &second), WT_ERR_QUOTA);
     assert_int_equal(wt_pool_arena_create(pool, 0, &second), WT_ERR_BAD_ARG);
     assert_null(second);
-    wt_pool_block moved = block_of(pool, 320 * KB, stream), block = block_of(pool, 256 * KB, stream);
-    assert_false(is_resident(pool, moved)); // pressure moves blocks, not weights
+    wt_pool_block moved = pool_block_of(pool, 320 * KB, stream), block = pool_block_of(pool, 256 * KB, stream);
+    assert_false(pool_has_resident(pool, moved)); // pressure moves blocks, not weights
     assert_ok(wt_pool_free(pool, block, stream));
     assert_int_equal(wt_pool_arena_used_bytes(arena), 2024);
     wt_pool_arena_destroy(arena, stream);
     assert_ok(wt_pool_arena_create(pool, MB, &arena));
     wt_pool_arena_destroy(arena, NULL);
-    close_all(pool, stream);
+    pool_close(pool, stream);
 }
 
 static void limits_of_blocks_and_streams_hold(void **state)
 {
     wt_device *device = device_of(state);
     wt_stream *streams[3];
-    for (int k = 0; k < 3; k++) streams[k] = new_stream(device);
+    for (int k = 0; k < 3; k++) streams[k] = pool_stream(device);
     wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = MB, .max_blocks = 2, .max_streams = 2});
-    wt_pool_block a = block_of(pool, 100, streams[0]), b = block_of(pool, 100, streams[1]), c;
+    wt_pool_block a = pool_block_of(pool, 100, streams[0]), b = pool_block_of(pool, 100, streams[1]), c;
     assert_fails(wt_pool_allocate(pool, &(wt_pool_request){.size_bytes = 100}, streams[2], &c), WT_ERR_FULL,
                  "pool test: 2 streams are in use; detach one first");
     assert_ok(wt_pool_detach_stream(pool, streams[1]));
@@ -422,7 +340,7 @@ static void limits_of_blocks_and_streams_hold(void **state)
     assert_ok(wt_pool_free(pool, a, streams[2]));
     assert_ok(wt_pool_free(pool, b, streams[2]));
     for (int k = 0; k < 40; k++) { // free blocks of many classes must not use up the slots
-        c = block_of(pool, (size_t)300 << k % 10, streams[2]);
+        c = pool_block_of(pool, (size_t)300 << k % 10, streams[2]);
         assert_ok(wt_pool_free(pool, c, streams[2]));
     }
     wt_pool_destroy(pool);
@@ -433,7 +351,7 @@ static void thousands_of_pools_come_and_go(void **state)
 {
     wt_device *device = device_of(state);
     bool cuda = wt_device_get_info(device)->backend == WT_BACKEND_CUDA;
-    wt_stream *stream = new_stream(device);
+    wt_stream *stream = pool_stream(device);
     wt_device_info before, after;
     int ordinal = cuda ? wt_device_get_info(device)->ordinal : -1;
     assert_ok(wt_device_query(ordinal, &before));
@@ -441,7 +359,7 @@ static void thousands_of_pools_come_and_go(void **state)
     for (int k = 0; k < n_pools; k++) {
         wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = 64 * KB, .soft = k % 2, .max_streams = 2,
                                                          .max_blocks = 8});
-        wt_pool_block block = block_of(pool, 1000, stream);
+        wt_pool_block block = pool_block_of(pool, 1000, stream);
         if (k % 3 == 0) assert_ok(wt_pool_evict(pool, block));
         if (k % 2) assert_ok(wt_pool_free(pool, block, stream));
         wt_pool_destroy(pool);
@@ -452,235 +370,23 @@ static void thousands_of_pools_come_and_go(void **state)
     wt_stream_destroy(stream);
 }
 
-// ---- many threads
-
-enum { N_THREADS = 8, N_ROUNDS = 300, N_HELD = 6 };
-
-typedef struct worker {
-    wt_device *device;
-    wt_pool *pool;
-    int key, n_wrong;
-} worker;
-
-/// Blocks of random sizes, filled, moved out by the others' pressure, checked. cmocka's asserts belong to the main
-/// thread, so what goes wrong is counted.
-static void *use_pool(void *user)
-{
-    worker *w = user;
-    wt_stream *stream = NULL;
-    wt_pool_block blocks[N_HELD] = {0};
-    size_t sizes[N_HELD] = {0};
-    static _Thread_local unsigned char want[16 * KB], got[16 * KB];
-    uint64_t seed = (uint64_t)w->key + 1;
-    if (wt_stream_create(w->device, NULL, &stream)) w->n_wrong++;
-    for (int round = 0; stream && round < N_ROUNDS; round++) {
-        int k = round % N_HELD;
-        int key = w->key * N_HELD + k;
-        if (sizes[k]) {
-            fill_pattern(want, sizes[k], key);
-            if (wt_pool_download(w->pool, blocks[k], stream, 0, got, sizes[k])) w->n_wrong++;
-            if (wt_stream_synchronize(stream) || memcmp(want, got, sizes[k])) w->n_wrong++;
-            if (wt_pool_free(w->pool, blocks[k], stream)) w->n_wrong++;
-        }
-        sizes[k] = 1 + (size_t)((noise(&seed) + 1) * 0.5f * (16 * KB - 2));
-        wt_status status = wt_pool_allocate(w->pool, &(wt_pool_request){.size_bytes = sizes[k]}, stream, &blocks[k]);
-        if (status) {
-            if (status != WT_ERR_QUOTA) w->n_wrong++;
-            sizes[k] = 0;
-            continue;
-        }
-        fill_pattern(want, sizes[k], key);
-        if (wt_pool_upload(w->pool, blocks[k], stream, 0, want, sizes[k])) w->n_wrong++;
-        if (wt_stream_synchronize(stream)) w->n_wrong++;
-    }
-    if (stream && wt_pool_detach_stream(w->pool, stream)) w->n_wrong++;
-    wt_stream_destroy(stream);
-    return NULL;
-}
-
-static void eight_threads_share_a_pool(void **state)
-{
-    wt_device *device = device_of(state);
-    // Room for half of what the threads hold, so most blocks travel.
-    wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = N_THREADS * N_HELD * 4 * KB,
-                                                     .pinned_bytes = 4 * MB});
-    pthread_t threads[N_THREADS];
-    worker workers[N_THREADS];
-    for (int k = 0; k < N_THREADS; k++) {
-        workers[k] = (worker){device, pool, k, 0};
-        assert_int_equal(pthread_create(&threads[k], NULL, use_pool, &workers[k]), 0);
-    }
-    for (int k = 0; k < N_THREADS; k++) {
-        pthread_join(threads[k], NULL);
-        assert_int_equal(workers[k].n_wrong, 0);
-    }
-    wt_pool_stats stats = stats_of(pool);
-    assert_true(stats.n_evictions > N_THREADS);
-    assert_true(stats.n_restores > N_THREADS);
-    assert_true(stats.peak_bytes <= stats.quota_bytes);
-    wt_pool_destroy(pool);
-}
-
-// ---- order between streams, on the CPU, where a stream can be held up
-
-static void hold(const void *args, int item)
-{
-    (void)item;
-    atomic_int *gate;
-    memcpy(&gate, args, sizeof gate);
-    while (!atomic_load(gate)) usleep(100);
-}
-
-static void another_stream_gets_a_block_only_after_its_event(void **state)
-{
-    wt_device *device = device_of(state);
-    wt_stream *slow = new_stream(device), *quick = new_stream(device);
-    wt_event *event = NULL;
-    assert_ok(wt_event_create(device, &event));
-    wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = 128 * KB});
-    atomic_int gate = 0, *address = &gate;
-    wt_pool_block a = block_of(pool, 64 * KB, slow);
-    assert_ok(wt_stream_run(slow, hold, &address, sizeof address, 1));
-    assert_ok(wt_pool_free(pool, a, slow));
-    block_of(pool, 64 * KB, quick); // there is room: new memory rather than waiting
-    assert_ok(wt_stream_synchronize(quick));
-    assert_int_equal(stats_of(pool).n_fresh, 2);
-    block_of(pool, 64 * KB, quick); // now the held-up one
-    assert_int_equal(stats_of(pool).n_reuses, 1);
-    assert_int_equal(stats_of(pool).n_evictions, 0);
-    assert_ok(wt_event_record(event, quick));
-    usleep(2000);
-    assert_false(wt_event_done(event));
-    atomic_store(&gate, 1);
-    assert_ok(wt_stream_synchronize(quick));
-    wt_event_destroy(event);
-    wt_pool_destroy(pool);
-    wt_stream_destroy(slow);
-    wt_stream_destroy(quick);
-}
-
-static void add_one(const void *args, int item)
-{
-    uintptr_t address;
-    memcpy(&address, args, sizeof address);
-    ((unsigned char *)address)[item]++;
-}
-
-static void a_block_moves_out_only_after_its_last_use(void **state)
-{
-    enum { BYTES = 4096 };
-    wt_device *device = device_of(state);
-    wt_stream *slow = new_stream(device), *quick = new_stream(device);
-    wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = BYTES});
-    atomic_int gate = 0, *at = &gate;
-    unsigned char bytes[BYTES] = {0};
-    uintptr_t address;
-    wt_pool_block a = block_of(pool, BYTES, slow);
-    assert_ok(wt_pool_upload(pool, a, slow, 0, bytes, BYTES));
-    assert_ok(wt_stream_run(slow, hold, &at, sizeof at, 1));
-    assert_ok(wt_pool_access(pool, a, slow, &address));
-    assert_ok(wt_stream_run(slow, add_one, &address, sizeof address, BYTES));
-    assert_ok(wt_pool_release_access(pool, a, slow));
-    wt_pool_block b = block_of(pool, BYTES, quick); // a is moved out, in order, although nothing has run
-    assert_false(is_resident(pool, a));
-    unsigned char other[BYTES];
-    memset(other, 99, BYTES);
-    assert_ok(wt_pool_upload(pool, b, quick, 0, other, BYTES));
-    assert_ok(wt_pool_download(pool, a, quick, 0, bytes, BYTES)); // back, and b out
-    assert_false(is_resident(pool, b));
-    atomic_store(&gate, 1);
-    assert_ok(wt_stream_synchronize(quick));
-    for (int n = 0; n < BYTES; n++) assert_int_equal(bytes[n], 1);
-    assert_ok(wt_pool_download(pool, b, slow, 0, bytes, BYTES));
-    assert_ok(wt_stream_synchronize(slow));
-    assert_memory_equal(bytes, other, BYTES);
-    wt_pool_destroy(pool);
-    wt_stream_destroy(slow);
-    wt_stream_destroy(quick);
-}
-
-static void destroy_waits_for_work_in_flight(void **state)
-{
-    wt_device *device = device_of(state);
-    wt_stream *stream = new_stream(device);
-    wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = MB, .soft = true});
-    uintptr_t address;
-    wt_pool_block block = block_of(pool, 64 * KB, stream);
-    assert_ok(wt_pool_access(pool, block, stream, &address));
-    for (int k = 0; k < 50; k++) assert_ok(wt_stream_run(stream, add_one, &address, sizeof address, 64 * KB));
-    wt_pool_destroy(pool); // under the address sanitizer a write after this would show
-    wt_stream_destroy(stream);
-}
-
-// ---- running out of memory
-
-typedef struct creation {
-    wt_device *device;
-    wt_pool *pool;
-} creation;
-
-static wt_status create_pool(void *user)
-{
-    creation *c = user;
-    wt_pool_config config = {.quota_bytes = 64 * KB, .max_streams = 2, .max_blocks = 4, .pinned_now = true};
-    return wt_pool_create(c->device, &config, &c->pool);
-}
-
-static void destroy_pool(void *user) { wt_pool_destroy(((creation *)user)->pool); }
-
-static void create_survives_every_failing_allocation(void **state)
-{
-    creation c = {device_of(state), NULL};
-    assert_survives_failing_alloc(create_pool, destroy_pool, &c);
-}
-
-static void a_machine_without_memory_gives_a_status(void **state)
-{
-    if (!failing_alloc_works()) skip();
-    wt_device *device = device_of(state);
-    wt_stream *stream = new_stream(device);
-    wt_pool *pool = pool_of(device, (wt_pool_config){.quota_bytes = MB, .soft = true});
-    wt_pool_block kept = block_of(pool, 4096, stream), block;
-    put_pattern(pool, kept, stream, 4096, 1);
-    failing_alloc_start(0);
-    wt_status status = wt_pool_allocate(pool, &(wt_pool_request){.size_bytes = 8192}, stream, &block);
-    failing_alloc_stop();
-    assert_ok(status); // moving the other block out made room
-    failing_alloc_start(0);
-    status = wt_pool_allocate(pool, &(wt_pool_request){MB, WT_MEMORY_PINNED, false}, stream, &block);
-    failing_alloc_stop();
-    assert_int_equal(status, WT_ERR_NO_MEMORY);
-    assert_pattern(pool, kept, stream, 4096, 1);
-    close_all(pool, stream);
-}
-
-// ---- the program
-
-#define ON_BOTH                                                                                                  \
-    cmocka_unit_test(classes_waste_at_most_a_quarter),                                                           \
-        cmocka_unit_test(a_freed_block_is_reused_at_once_on_its_stream), cmocka_unit_test(bad_handles_are_refused), \
-        cmocka_unit_test(a_hard_quota_is_reserved_and_a_soft_one_is_not),                                        \
-        cmocka_unit_test(sizes_out_of_range_are_refused),                                                        \
-        cmocka_unit_test(the_quota_refuses_with_figures_and_moves_nothing),                                      \
-        cmocka_unit_test(eviction_takes_the_least_recently_used),                                                \
-        cmocka_unit_test(what_was_moved_out_comes_back_bit_for_bit),                                             \
-        cmocka_unit_test(pinned_blocks_have_their_own_limit),                                                    \
-        cmocka_unit_test(pressure_is_reported_at_80_and_95_percent),                                             \
-        cmocka_unit_test(an_arena_is_exact_whole_and_never_moved),                                               \
-        cmocka_unit_test(limits_of_blocks_and_streams_hold), cmocka_unit_test(thousands_of_pools_come_and_go),   \
-        cmocka_unit_test(eight_threads_share_a_pool)
-
 int main(void)
 {
-    const struct CMUnitTest cpu[] = {
-        ON_BOTH,
-        cmocka_unit_test(another_stream_gets_a_block_only_after_its_event),
-        cmocka_unit_test(a_block_moves_out_only_after_its_last_use),
-        cmocka_unit_test(destroy_waits_for_work_in_flight),
-        cmocka_unit_test(create_survives_every_failing_allocation),
-        cmocka_unit_test(a_machine_without_memory_gives_a_status),
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(classes_waste_at_most_a_quarter),
+        cmocka_unit_test(a_freed_block_is_reused_at_once_on_its_stream),
+        cmocka_unit_test(a_hard_quota_is_reserved_and_a_soft_one_is_not),
+        cmocka_unit_test(bad_handles_are_refused),
+        cmocka_unit_test(sizes_out_of_range_are_refused),
+        cmocka_unit_test(the_quota_refuses_with_figures_and_moves_nothing),
+        cmocka_unit_test(eviction_takes_the_least_recently_used),
+        cmocka_unit_test(what_was_moved_out_comes_back_bit_for_bit),
+        cmocka_unit_test(pinned_blocks_have_their_own_limit),
+        cmocka_unit_test(pressure_is_reported_at_80_and_95_percent),
+        cmocka_unit_test(an_arena_is_exact_whole_and_never_moved),
+        cmocka_unit_test(limits_of_blocks_and_streams_hold),
+        cmocka_unit_test(thousands_of_pools_come_and_go),
     };
-    const struct CMUnitTest cuda[] = {ON_BOTH};
-    return cmocka_run_group_tests_name("pool: CPU", cpu, open_cpu, close_device) +
-           cmocka_run_group_tests_name("pool: CUDA", cuda, open_cuda, close_device);
+    return cmocka_run_group_tests_name("pool: CPU", tests, open_cpu, close_device) +
+           cmocka_run_group_tests_name("pool: CUDA", tests, open_cuda, close_device);
 }

@@ -227,7 +227,10 @@ static void check_plans(wt_device *device, double bound)
 static void threads_give_the_same_bits(void **state)
 {
     (void)state;
+    wt_device *many; // more threads than lines, which share them
     check_plans(cpu_device(), 0);
+    assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = LINES + 3}, &many));
+    check_plans(many, 0);
 }
 
 static void cuda_equals_the_cpu(void **state)

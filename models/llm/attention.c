@@ -1,74 +1,217 @@
-// Attention of the batch's tokens over the cache. Positions are taken page by page, with a running maximum: what is
-// summed, and in which order, depends on the position alone.
+// Attention of the batch's tokens over the cache, for a tile of tokens that follow each other and some of the heads
+// that share one of keys: rows. Positions are taken page by page, with a running maximum. Keys of a page are turned, so
+// that a vector holds sixteen positions and a score is a sum from the first dimension to the last; values are summed
+// from the first position to the last. So what is summed, and in which order, depends on the position alone, whatever
+// the tile.
 #include "attention.h"
 
 #include <math.h>
 #include <string.h>
 #include <warptone/simd.h>
 
-enum { LANES = 16, HEADS = 8 };
+enum { LANES = 16, HEADS = 8, TOKENS = 8, ROWS = TOKENS * HEADS, PAGE = WT__LLM_PAGE, DIMS = 4 * LANES };
 
-WT_INLINE float dot(const float *a, const float *b, int n)
+typedef wt_f32x8 octet __attribute__((aligned(4), may_alias));
+
+/// Of all rows, for one page.
+typedef struct tile {
+    const wt__attention *attention;
+    int kv_head, token, n_tokens, n_heads; ///< tokens follow each other in one sequence; heads of each
+    int d_head;
+    float scale;
+    int first[TOKENS], last[TOKENS]; ///< positions
+    const float *q[ROWS];            ///< [n_tokens][n_heads]
+    float *out[ROWS];
+    float most[ROWS], total[ROWS], fade[ROWS];
+    float scores[ROWS][PAGE];
+    float wide[PAGE][DIMS], turned[DIMS][PAGE]; ///< some dimensions of a page's keys or values
+} tile;
+
+typedef union number {
+    float value;
+    int32_t bits;
+} number;
+
+/// e^x of x <= 0, to two units of the last place: 2^n e^r, |r| <= ln 2 / 2, by Taylor's series. Below -87 it is 0, of
+/// NaN NaN. No branches, and comparisons of bits, for loops that become vectors everywhere.
+WT_INLINE float exponential(float x)
 {
-    wt_f32x16 sums[2] = {{0}, {0}}, x, y;
-    int k = 0;
-    for (; k + 2 * LANES <= n; k += 2 * LANES)
-        for (int j = 0; j < 2; j++) {
-            memcpy(&x, a + k + j * LANES, sizeof x);
-            memcpy(&y, b + k + j * LANES, sizeof y);
-            sums[j] += x * y;
-        }
-    float lanes[LANES], sum = 0;
-    sums[0] += sums[1];
-    memcpy(lanes, &sums[0], sizeof lanes);
-    for (int half = LANES / 2; half; half /= 2)
-        for (int j = 0; j < half; j++) lanes[j] += lanes[j + half];
-    for (; k < n; k++) sum += a[k] * b[k];
-    return lanes[0] + sum;
+    const number lowest = {-87}, least = {-INFINITY};
+    number y = {x}, shifted, power, e;
+    const int32_t zero = -((y.bits > lowest.bits) & (y.bits <= least.bits)); // bits of negative numbers fall
+    y.bits = (lowest.bits & zero) | (y.bits & ~zero);
+    shifted.value = y.value * 1.44269504f + 12582912.0f; // 1.5 2^23: to a whole number, which the low bits hold
+    const float n = shifted.value - 12582912.0f, r = (y.value - n * 0.693359375f) + n * 2.12194440e-4f;
+    float p = r * 0.00138888889f + 0.00833333333f;
+    p = r * p + 0.0416666667f;
+    p = r * p + 0.166666667f;
+    p = r * p + 0.5f;
+    p = r * p + 1;
+    p = r * p + 1;
+    power.bits = ((shifted.bits + 127) & 0xff) << 23;
+    e.value = p * power.value;
+    e.bits &= ~zero;
+    return e.value;
 }
 
-typedef struct range {
-    const wt__attention *attention;
-    int sequence, kv_head, first, last; ///< positions
-    float scale;
-} range;
-
-/// Some heads of one of keys: out = sum over positions of softmax(q k scale) v. Keys and values are read once for all.
-WT_INLINE void attend_heads(const range *r, const float *q, int n_heads, int d_head, float *out)
+/// `n` dimensions from `dim` on of the page's positions up to `to`, to `wide`. What lies behind them takes part in what
+/// follows, but not in what comes of it: scores there are left out, and sums there are not kept.
+WT_INLINE void read_page(tile *t, const void *cache, int64_t page, int to, int dim, int n)
 {
-    const wt_llm_session *s = r->attention->session;
-    float most[HEADS], total[HEADS] = {0}, scores[HEADS][WT__LLM_PAGE], wide[WT__CACHE_MAX_DIMS];
-    for (int h = 0; h < n_heads; h++) most[h] = -INFINITY;
-    memset(out, 0, sizeof *out * (size_t)(n_heads * d_head));
-    for (int begin = r->first - r->first % WT__LLM_PAGE; begin <= r->last; begin += WT__LLM_PAGE) {
-        const int64_t page = wt__cache_at(r->attention, r->sequence, begin, r->kv_head);
-        const int from = begin < r->first ? r->first - begin : 0;
-        const int to = begin + WT__LLM_PAGE - 1 < r->last ? WT__LLM_PAGE - 1 : r->last - begin;
-        float before[HEADS];
-        for (int h = 0; h < n_heads; h++) before[h] = most[h];
-        for (int j = from; j <= to; j++) {
-            const float *k = wt__cache_read(s, s->keys, page + (int64_t)j * d_head, d_head, wide);
-            for (int h = 0; h < n_heads; h++) {
-                const float score = scores[h][j] = dot(q + h * d_head, k, d_head) * r->scale;
-                most[h] = score > most[h] ? score : most[h];
-            }
+    float widened[DIMS];
+    for (int j = 0; j <= to; j++) {
+        const float *x = wt__cache_read(t->attention->session, cache, page + (int64_t)j * t->d_head + dim, n, widened);
+        int d = 0;
+        for (; d + 8 <= n; d += 8) *(octet *)&t->wide[j][d] = *(const octet *)(x + d);
+        for (; d < n; d++) t->wide[j][d] = x[d];
+    }
+}
+
+WT_INLINE void turn_page(tile *t, int n)
+{
+    for (int d = 0; d < n; d += 8)
+        for (int j = 0; j < PAGE; j += 8) {
+            wt_f32x8 v[8];
+            for (int i = 0; i < 8; i++) v[i] = *(const octet *)&t->wide[j + i][d];
+            wt_transpose_8x8(v);
+            for (int i = 0; i < 8; i++) *(octet *)&t->turned[d + i][j] = v[i];
         }
-        for (int h = 0; h < n_heads; h++) {
-            const float fade = total[h] > 0 ? expf(before[h] - most[h]) : 0; // of what was summed before
-            total[h] *= fade;
-            for (int d = 0; d < d_head; d++) out[h * d_head + d] *= fade;
-        }
-        for (int j = from; j <= to; j++) {
-            const float *v = wt__cache_read(s, s->values, page + (int64_t)j * d_head, d_head, wide);
-            for (int h = 0; h < n_heads; h++) {
-                const float share = expf(scores[h][j] - most[h]);
-                total[h] += share;
-                for (int d = 0; d < d_head; d++) out[h * d_head + d] += share * v[d];
-            }
+}
+
+/// Scores of `n_rows` rows from `row` on take n more dimensions.
+WT_INLINE void add_scores(tile *t, int row, const int n_rows, int dim, int n)
+{
+    wt_f32x16 sums[4][PAGE / LANES];
+    memcpy(sums, t->scores[row], sizeof t->scores[row] * (size_t)n_rows);
+    for (int d = 0; d < n; d++) {
+        wt_f32x16 keys[PAGE / LANES];
+        memcpy(keys, t->turned[d], sizeof keys);
+        for (int r = 0; r < n_rows; r++)
+            for (int k = 0; k < PAGE / LANES; k++) sums[r][k] += t->q[row + r][dim + d] * keys[k];
+    }
+    memcpy(t->scores[row], sums, sizeof t->scores[row] * (size_t)n_rows);
+}
+
+/// Scores become shares of a softmax so far, for positions from .. to of the page; the others get none.
+WT_INLINE void take_shares(tile *t, int row, int from, int to)
+{
+    float scores[PAGE], lanes[LANES], sums[LANES] = {0};
+    for (int j = 0; j < PAGE; j++) {
+        const number none = {-INFINITY};
+        const int32_t seen = -((j >= from) & (j <= to));
+        number score = {t->scores[row][j] * t->scale};
+        score.bits = (score.bits & seen) | (none.bits & ~seen);
+        scores[j] = score.value;
+    }
+    memcpy(lanes, scores, sizeof lanes);
+    for (int k = LANES; k < PAGE; k += LANES)
+        for (int j = 0; j < LANES; j++) lanes[j] = scores[k + j] > lanes[j] ? scores[k + j] : lanes[j];
+    for (int half = LANES / 2; half; half /= 2)
+        for (int j = 0; j < half; j++) lanes[j] = lanes[j + half] > lanes[j] ? lanes[j + half] : lanes[j];
+    const float before = t->most[row], most = lanes[0] > before ? lanes[0] : before;
+    for (int j = 0; j < PAGE; j++) scores[j] = exponential(scores[j] - most);
+    for (int k = 0; k < PAGE; k += LANES)
+        for (int j = 0; j < LANES; j++) sums[j] += scores[k + j];
+    for (int half = LANES / 2; half; half /= 2)
+        for (int j = 0; j < half; j++) sums[j] += sums[j + half];
+    memcpy(t->scores[row], scores, sizeof scores);
+    t->fade[row] = t->total[row] > 0 ? exponential(before - most) : 0; // of what was summed before
+    t->total[row] = t->total[row] * t->fade[row] + sums[0];
+    t->most[row] = most;
+}
+
+/// `n` dimensions from `dim` on, in n_vectors, of what n_rows rows have summed so far, and of this page's positions
+/// from .. to.
+WT_INLINE void add_values(tile *t, int row, const int n_rows, int from, int to, int dim, int n, const int n_vectors)
+{
+    wt_f32x16 sums[4][4] = {{{0}}};
+    for (int r = 0; r < n_rows; r++) {
+        memcpy(sums[r], t->out[row + r] + dim, sizeof(float) * (size_t)n);
+        for (int k = 0; k < n_vectors; k++) sums[r][k] *= t->fade[row + r];
+    }
+    for (int j = from; j <= to; j++) {
+        wt_f32x16 values[4];
+        memcpy(values, t->wide[j], sizeof *values * (size_t)n_vectors);
+        for (int r = 0; r < n_rows; r++)
+            for (int k = 0; k < n_vectors; k++) sums[r][k] += t->scores[row + r][j] * values[k];
+    }
+    for (int r = 0; r < n_rows; r++) memcpy(t->out[row + r] + dim, sums[r], sizeof(float) * (size_t)n);
+}
+
+WT_INLINE void add_rows(tile *t, int row, const int n_rows, int from, int to, int dim, int n)
+{
+    if (n > 3 * LANES)
+        add_values(t, row, n_rows, from, to, dim, n, 4);
+    else if (n > 2 * LANES)
+        add_values(t, row, n_rows, from, to, dim, n, 3);
+    else if (n > LANES)
+        add_values(t, row, n_rows, from, to, dim, n, 2);
+    else
+        add_values(t, row, n_rows, from, to, dim, n, 1);
+}
+
+/// Of the page from `begin` on, what a row's token sees.
+WT_INLINE int sees_from(const tile *t, int row, int begin)
+{
+    const int first = t->first[row / t->n_heads] - begin;
+    return first > 0 ? first : 0;
+}
+
+WT_INLINE int sees_to(const tile *t, int row, int begin)
+{
+    const int last = t->last[row / t->n_heads] - begin;
+    return last < PAGE ? last : PAGE - 1;
+}
+
+/// Positions begin .. begin + PAGE - 1 for the tokens from `token` to `end` that see some of them.
+WT_INLINE void attend_page(tile *t, int begin, int token, int end)
+{
+    const wt_llm_session *s = t->attention->session;
+    const int64_t page = wt__cache_at(t->attention, s->tokens[t->token].sequence, begin, t->kv_head);
+    const int stop = end * t->n_heads, seen = t->last[end - 1] - begin, to = seen < PAGE ? seen : PAGE - 1;
+    for (int row = token * t->n_heads; row < stop; row++) memset(t->scores[row], 0, sizeof t->scores[row]);
+    for (int dim = 0; dim < t->d_head; dim += DIMS) {
+        const int n = t->d_head - dim < DIMS ? t->d_head - dim : DIMS;
+        int row = token * t->n_heads;
+        read_page(t, s->keys, page, to, dim, n);
+        turn_page(t, n);
+        for (; row + 4 <= stop; row += 4) add_scores(t, row, 4, dim, n);
+        for (; row < stop; row++) add_scores(t, row, 1, dim, n);
+    }
+    for (int row = token * t->n_heads; row < stop; row++)
+        take_shares(t, row, sees_from(t, row, begin), sees_to(t, row, begin));
+    for (int dim = 0; dim < t->d_head; dim += DIMS) {
+        const int n = t->d_head - dim < DIMS ? t->d_head - dim : DIMS;
+        read_page(t, s->values, page, to, dim, n);
+        for (int row = token * t->n_heads, n_rows; row < stop; row += n_rows) {
+            const int from = sees_from(t, row, begin), until = sees_to(t, row, begin);
+            const bool alike =
+                row + 4 <= stop && sees_from(t, row + 3, begin) == from && sees_to(t, row + 3, begin) == until;
+            n_rows = alike ? 4 : 1;
+            if (alike)
+                add_rows(t, row, 4, from, until, dim, n);
+            else
+                add_rows(t, row, 1, from, until, dim, n);
         }
     }
-    for (int h = 0; h < n_heads; h++)
-        for (int d = 0; d < d_head; d++) out[h * d_head + d] /= total[h];
+}
+
+/// out = sum over positions of softmax(q k scale) v.
+WT_INLINE void attend_tile(tile *t)
+{
+    const int n_rows = t->n_tokens * t->n_heads;
+    for (int row = 0; row < n_rows; row++) {
+        t->most[row] = -INFINITY, t->total[row] = 0;
+        memset(t->out[row], 0, sizeof(float) * (size_t)t->d_head);
+    }
+    for (int begin = t->first[0] - t->first[0] % PAGE; begin <= t->last[t->n_tokens - 1]; begin += PAGE) {
+        int token = 0, end = t->n_tokens; // both bounds grow from token to token
+        while (t->last[token] < begin) token++;
+        while (t->first[end - 1] >= begin + PAGE) end--;
+        attend_page(t, begin, token, end);
+    }
+    for (int row = 0; row < n_rows; row++)
+        for (int d = 0; d < t->d_head; d++) t->out[row][d] /= t->total[row];
 }
 
 float wt__attention_scale(const wt_model_config *config, int layer)
@@ -77,19 +220,46 @@ float wt__attention_scale(const wt_model_config *config, int layer)
     return config->scale_by_layer ? scale / (float)(layer + 1) : scale;
 }
 
-WT_CLONES void wt__attend(const wt__attention *a, int token, int kv_head)
+/// Tokens of the batch from `token` on that follow each other in one sequence, `most` of them at most.
+static int count_followers(const wt_llm_session *s, int token, int most)
+{
+    const wt_llm_token *t = s->tokens + token;
+    int n = 1;
+    while (n < most && t[n].sequence == t->sequence && t[n].place == t->place + n) n++;
+    return n;
+}
+
+WT_CLONES static void attend_heads(const wt__attention *a, int token, int n_tokens, int kv_head, int head, int n_heads)
 {
     const wt_llm_session *s = a->session;
     const wt_model_config *c = &s->llm->config;
-    const int group = c->n_heads / c->n_kv_heads, last = s->tokens[token].place;
-    const range r = {.attention = a,
-                     .sequence = s->tokens[token].sequence,
-                     .kv_head = kv_head,
-                     .first = c->layer_slides[a->layer] && last >= c->sliding_window ? last - c->sliding_window + 1 : 0,
-                     .last = last,
-                     .scale = wt__attention_scale(c, a->layer)};
-    for (int h = 0; h < group; h += HEADS) {
-        const int64_t at = ((int64_t)token * c->n_heads + kv_head * group + h) * c->d_head;
-        attend_heads(&r, s->q + at, group - h < HEADS ? group - h : HEADS, c->d_head, s->a + at);
+    tile t; // large: only what is used is set
+    t.attention = a, t.kv_head = kv_head, t.token = token, t.n_tokens = n_tokens, t.n_heads = n_heads;
+    t.d_head = c->d_head, t.scale = wt__attention_scale(c, a->layer);
+    for (int i = 0; i < n_tokens; i++) {
+        const int last = s->tokens[token + i].place;
+        t.last[i] = last;
+        t.first[i] = c->layer_slides[a->layer] && last >= c->sliding_window ? last - c->sliding_window + 1 : 0;
+        for (int h = 0; h < n_heads; h++) {
+            const int64_t at = ((int64_t)(token + i) * c->n_heads + head + h) * c->d_head;
+            t.q[i * n_heads + h] = s->q + at, t.out[i * n_heads + h] = s->a + at;
+        }
+    }
+    attend_tile(&t);
+}
+
+int wt__attend_tokens(const wt_llm_session *session)
+{
+    return session->n_tokens * session->llm->config.n_kv_heads < 64 ? 1 : TOKENS;
+}
+
+void wt__attend(const wt__attention *a, int token, int n_tokens, int kv_head)
+{
+    const wt_model_config *c = &a->session->llm->config;
+    const int group = c->n_heads / c->n_kv_heads;
+    for (int n, end = token + n_tokens; token < end; token += n) {
+        n = count_followers(a->session, token, end - token);
+        for (int h = 0; h < group; h += HEADS)
+            attend_heads(a, token, n, kv_head, kv_head * group + h, group - h < HEADS ? group - h : HEADS);
     }
 }

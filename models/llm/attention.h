@@ -30,7 +30,9 @@ static inline const float *wt__cache_read(const wt_llm_session *s, const void *c
 }
 void wt__cache_write(const wt_llm_session *session, void *cache, int64_t at, int n, const float *x);
 
-/// The heads that share one head of keys and values, for one token of the batch: session->q to session->a.
-void wt__attend(const wt__attention *attention, int token, int kv_head);
+/// Tokens that a call of wt__attend takes at most: few where there are few, so that all threads have some.
+int wt__attend_tokens(const wt_llm_session *session);
+/// The heads that share one head of keys and values, for some tokens of the batch: session->q to session->a.
+void wt__attend(const wt__attention *attention, int token, int n_tokens, int kv_head);
 
 #endif

@@ -5,9 +5,10 @@
 // AutoAWQ, awq/utils/packing_utils.py and modules/linear/gemm.py; GPTQModel, nn_modules/qlinear/torch.py.
 #include "quant.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
-enum { STRIP = 64 };
+enum { TILE = 128, SMALL = 1 << 20 };
 
 typedef struct packed {
     const wt_tensor *weight, *zeros, *scales, *order; ///< qweight, qzeros, scales, g_idx
@@ -110,52 +111,141 @@ static float scale_at(const packed *p, int64_t row, int64_t group)
     return scale;
 }
 
-/// Groups whose columns are not neighbours, or another width than 4 bits: every weight as F16.
-static wt_status widen_packed(wt_llm *llm, const packed *p, wt__linear *m)
+/// What becomes of a packed matrix, strip by strip of TILE rows.
+typedef struct turning {
+    const packed *from;
+    int64_t step; ///< columns that share a scale
+    uint8_t *q;
+    uint8_t *zeros;
+    float *scales;
+    uint16_t *halves;    ///< instead of those, every weight
+    atomic_bool *uneven; ///< a zero is not 8
+} turning;
+
+static void widen_strip(const void *args, int strip)
 {
-    uint16_t *out = wt__llm_take(llm, sizeof *out * (size_t)(p->rows * p->columns));
-    if (!out)
-        return wt_fail(WT_ERR_NO_MEMORY, "llm: a matrix of %lld x %lld", (long long)p->rows, (long long)p->columns);
-    for (int64_t r = 0; r < p->rows; r++)
+    const turning *t = args;
+    const packed *p = t->from;
+    for (int64_t r = (int64_t)strip * TILE; r < p->rows && r < (strip + 1LL) * TILE; r++)
         for (int64_t k = 0; k < p->columns; k++) {
             const int64_t group = group_of(p, k);
             const int q = weight_at(p, r, k) - zero_at(p, r, group);
-            out[r * p->columns + k] = (uint16_t)wt_weight_half((float)q * scale_at(p, r, group));
+            t->halves[r * p->columns + k] = (uint16_t)wt_weight_half((float)q * scale_at(p, r, group));
         }
-    m->weight = (wt_tensor){out, WT_DTYPE_F16, 2, {p->rows, p->columns}};
-    return WT_OK;
+}
+
+/// GPTQ: a word is eight columns of a row already.
+static void tile_of_gptq(const packed *p, int64_t row, int n_rows, int64_t column, int n_words,
+                         uint32_t tile[TILE][TILE / 8])
+{
+    for (int w = 0; w < n_words; w++)
+        for (int r = 0; r < n_rows; r++) tile[r][w] = word_at(p->weight, (column / 8 + w) * p->rows + row + r);
+}
+
+/// AWQ: a word is eight rows of a column; eight of them are turned for all rows at once, in vectors.
+static void tile_of_awq(const packed *p, int64_t row, int n_rows, int64_t column, int n_words,
+                        uint32_t tile[TILE][TILE / 8])
+{
+    uint32_t in[8][TILE / 8];
+    const int n = n_rows / 8;
+    for (int w = 0; w < n_words; w++) {
+        for (int c = 0; c < 8; c++)
+            memcpy(in[c], (const uint8_t *)p->weight->data + 4 * (((column + 8 * w + c) * p->rows + row) / 8),
+                   sizeof *in[c] * (size_t)n);
+        for (int j = 0; j < 8; j++) {
+            uint32_t out[TILE / 8] = {0};
+            for (int c = 0; c < 8; c++)
+                for (int k = 0; k < n; k++) out[k] |= (in[c][k] >> 4 * awq_place(j) & 15) << 4 * c;
+            for (int k = 0; k < n; k++) tile[8 * k + j][w] = out[k];
+        }
+    }
+}
+
+static void turn_scales(const turning *t, int64_t row, int n_rows)
+{
+    const packed *p = t->from;
+    const int64_t n = p->columns / t->step;
+    float scales[TILE];
+    bool uneven = false;
+    for (int64_t g = 0; g < n; g++) {
+        wt_tensor_to_f32(p->scales, g * t->step / p->group * p->rows + row, n_rows, scales);
+        for (int r = 0; r < n_rows; r++) {
+            const int zero = zero_at(p, row + r, g * t->step / p->group);
+            t->scales[(row + r) * n + g] = scales[r];
+            t->zeros[(row + r) * n + g] = (uint8_t)zero;
+            uneven |= zero != 8;
+        }
+    }
+    if (uneven) atomic_store_explicit(t->uneven, true, memory_order_relaxed);
+}
+
+static void turn_strip(const void *args, int strip)
+{
+    const turning *t = args;
+    const packed *p = t->from;
+    const int64_t row = (int64_t)strip * TILE, left = p->rows - row;
+    const int n_rows = (int)(left < TILE ? left : TILE);
+    uint32_t tile[TILE][TILE / 8];
+    turn_scales(t, row, n_rows);
+    for (int64_t k = 0; k < p->columns; k += TILE) {
+        const int n_words = (int)((p->columns - k < TILE ? p->columns - k : TILE) / 8);
+        (p->awq ? tile_of_awq : tile_of_gptq)(p, row, n_rows, k, n_words, tile);
+        for (int r = 0; r < n_rows; r++)
+            memcpy(t->q + ((row + r) * p->columns + k) / 2, tile[r], sizeof(uint32_t) * (size_t)n_words);
+    }
+}
+
+/// All strips, by all processors where there are many.
+static wt_status run_strips(void (*strip)(const void *args, int strip), const turning *t)
+{
+    const int n = (int)((t->from->rows + TILE - 1) / TILE);
+    if (t->from->rows * t->from->columns < SMALL) {
+        for (int k = 0; k < n; k++) strip(t, k);
+        return WT_OK;
+    }
+    wt__crew crew;
+    wt_status status = wt__crew_open(&crew);
+    if (!status) status = wt_stream_run(crew.stream, strip, t, sizeof *t, n);
+    if (!status) status = wt_stream_synchronize(crew.stream);
+    wt__crew_close(&crew);
+    return status;
+}
+
+static wt_status no_room(const packed *p)
+{
+    return wt_fail(WT_ERR_NO_MEMORY, "llm: a matrix of %lld x %lld", (long long)p->rows, (long long)p->columns);
+}
+
+/// Groups whose columns are not neighbours, or another width than 4 bits: every weight as F16.
+static wt_status widen_packed(wt_llm *llm, const packed *p, wt__linear *m)
+{
+    const turning t = {.from = p, .halves = wt__llm_take(llm, sizeof *t.halves * (size_t)(p->rows * p->columns))};
+    if (!t.halves) return no_room(p);
+    m->weight = (wt_tensor){t.halves, WT_DTYPE_F16, 2, {p->rows, p->columns}};
+    return run_strips(widen_strip, &t);
 }
 
 /// Rows of nibbles; groups are cut to a power of two up to 128 columns, which share what the group had.
 static wt_status turn_packed(wt_llm *llm, const packed *p, wt__linear *m)
 {
-    int64_t step = p->group & -p->group;
-    if (step > 128) step = 128;
-    const int64_t n = p->columns / step;
-    uint8_t *q = wt__llm_take(llm, (size_t)(p->rows * p->columns / 2)),
-            *zeros = wt__llm_take(llm, (size_t)(p->rows * n));
-    float *scales = wt__llm_take(llm, sizeof *scales * (size_t)(p->rows * n));
-    if (!q || !zeros || !scales)
-        return wt_fail(WT_ERR_NO_MEMORY, "llm: a matrix of %lld x %lld", (long long)p->rows, (long long)p->columns);
-    bool middle = true;
-    for (int64_t r = 0; r < p->rows; r++)
-        for (int64_t g = 0; g < n; g++) {
-            scales[r * n + g] = scale_at(p, r, g * step / p->group);
-            zeros[r * n + g] = (uint8_t)zero_at(p, r, g * step / p->group);
-            middle &= zeros[r * n + g] == 8;
-        }
-    for (int64_t first = 0; first < p->rows; first += STRIP) // words of neighbouring rows lie side by side
-        for (int64_t k = 0; k < p->columns; k += 2)
-            for (int64_t r = first; r < first + STRIP && r < p->rows; r++)
-                q[(r * p->columns + k) / 2] = (uint8_t)(weight_at(p, r, k) | weight_at(p, r, k + 1) << 4);
-    *m = (wt__linear){.weight = {q, WT_DTYPE_U8, 2, {p->rows, p->columns}},
+    const int64_t power = p->group & -p->group, step = power < 128 ? power : 128, n = p->columns / step;
+    atomic_bool uneven = false;
+    const turning t = {.from = p,
+                       .step = step,
+                       .q = wt__llm_take(llm, (size_t)(p->rows * p->columns / 2)),
+                       .zeros = wt__llm_take(llm, (size_t)(p->rows * n)),
+                       .scales = wt__llm_take(llm, sizeof *t.scales * (size_t)(p->rows * n)),
+                       .uneven = &uneven};
+    if (!t.q || !t.zeros || !t.scales) return no_room(p);
+    wt_status status = run_strips(turn_strip, &t);
+    *m = (wt__linear){.weight = {t.q, WT_DTYPE_U8, 2, {p->rows, p->columns}},
                       .bias = m->bias,
-                      .scales = scales,
-                      .zeros = middle ? NULL : zeros,
+                      .scales = t.scales,
+                      .zeros = atomic_load(&uneven) ? t.zeros : NULL,
                       .scale_rows = 1,
                       .scale_columns = (int)step,
                       .nibbles = true};
-    return WT_OK;
+    return status;
 }
 
 /// Do columns' groups lie as without g_idx? Errors: one that is out of range.

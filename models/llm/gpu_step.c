@@ -71,25 +71,27 @@ static void deal(wt_llm_phase *p, int n_sms)
     enum { TEAM_ROWS = WT_LLM_STEP_TEAM_ROWS, WARPS = WT_LLM_STEP_WARPS };
     wt_llm_matvec_args *a = &p->product;
     while (a->warps < WARPS && TEAM_ROWS * WARPS / a->warps * p->row_bytes > WT_LLM_STEP_STAGE) a->warps *= 2;
-    p->unit_rows = TEAM_ROWS * WARPS / a->warps;
-    p->in_pieces = p->unit_rows * p->row_bytes > WT_LLM_STEP_STAGE;
+    int unit = TEAM_ROWS * WARPS / a->warps;
+    p->in_pieces = unit * p->row_bytes > WT_LLM_STEP_STAGE;
     const int n_rows = a->gated ? 2 * a->parts[0].rows : a->parts[0].rows + a->parts[1].rows + a->parts[2].rows;
-    while (2 * p->unit_rows <= MOST_ROWS && 2 * p->unit_rows * p->row_bytes <= WT_LLM_STEP_STAGE &&
-           n_rows / (2 * p->unit_rows) >= n_sms)
-        p->unit_rows *= 2;
-    const int results = a->gated ? p->unit_rows / 2 : p->unit_rows;
+    while (2 * unit <= MOST_ROWS && 2 * unit * p->row_bytes <= WT_LLM_STEP_STAGE && n_rows / (2 * unit) >= n_sms)
+        unit *= 2;
+    const int results = a->gated ? unit / 2 : unit;
+    while (1 << p->unit_shift < results) p->unit_shift++;
+    while (1 << p->team_shift < a->warps) p->team_shift++;
     for (int k = 0; k < (a->gated ? 1 : a->n_parts); k++) p->n_units += (a->parts[k].rows + results - 1) / results;
 }
 
 /// Where the scales lie that are copied with rows: behind them. Returns the bytes of a stage.
 static int place_scales(wt_llm_phase *p)
 {
-    const int rows_bytes = p->in_pieces ? WT_LLM_STEP_STAGE : p->unit_rows * (int)p->row_bytes;
+    const int rows = (p->product.gated ? 2 : 1) << p->unit_shift;
+    const int rows_bytes = p->in_pieces ? WT_LLM_STEP_STAGE : rows * (int)p->row_bytes;
     p->scale_pitch = p->scale_bytes;
     if (p->in_pieces)
         p->scale_pitch = (int)(p->scale_bytes * (WT_LLM_STEP_STAGE / WT_LLM_STEP_TEAM_ROWS) / p->row_bytes);
     p->scales_at = rows_bytes;
-    return rows_bytes + (p->scale_rows > 1 ? 2 : p->unit_rows) * p->scale_pitch;
+    return rows_bytes + (p->scale_rows > 1 ? 2 : rows) * p->scale_pitch;
 }
 
 static void add_product(wt__phases *phases, wt__llm_quant kind, wt_llm_phase p)

@@ -185,8 +185,9 @@ static void place_token(const void *args, int t)
 static void attend_item(const void *args, int item)
 {
     const wt__attention *a = args;
-    const int n = a->session->llm->config.n_kv_heads;
-    wt__attend(a, item / n, item % n);
+    const int n = a->session->llm->config.n_kv_heads, most = wt__attend_tokens(a->session), token = item / n * most;
+    const int left = a->session->n_tokens - token;
+    wt__attend(a, token, left < most ? left : most, item % n);
 }
 
 // ---- feed-forward
@@ -339,8 +340,8 @@ static void place(wt__pass *p, int layer)
 
 static void attend(wt__pass *p, int layer)
 {
-    run(p, attend_item, &(wt__attention){p->s, layer}, sizeof(wt__attention),
-        p->s->n_tokens * p->s->llm->config.n_kv_heads);
+    const int most = wt__attend_tokens(p->s), tiles = (p->s->n_tokens + most - 1) / most;
+    run(p, attend_item, &(wt__attention){p->s, layer}, sizeof(wt__attention), tiles * p->s->llm->config.n_kv_heads);
 }
 
 static void head(wt__pass *p)

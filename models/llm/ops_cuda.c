@@ -525,11 +525,12 @@ void wt__gpu_pick(wt__pass *p)
 static bool at_once(wt__pass *p, int n_layers)
 {
     const wt_llm_session *s = p->s;
-    if (!s->gpu->step.n_phases || s->n_tokens != 1 || p->n_logits != 1 || n_layers != s->llm->config.n_layers)
-        return false;
+    wt__gpu *g = s->gpu;
+    if (!g->step.n_phases || s->n_tokens != 1 || p->n_logits != 1 || n_layers != s->llm->config.n_layers) return false;
     embed(p);
-    if (!p->status) p->status = wt__gpu_launch_step(s);
-    return true;
+    if (p->status || wt__gpu_launch_step(s) == WT_OK) return true;
+    g->step.n_phases = 0; // its blocks cannot run at once here
+    return false;
 }
 
 const wt__llm_ops wt__llm_cuda_ops = {.at_once = at_once,

@@ -30,4 +30,12 @@ static inline wt_status wt__quant_refuse(wt_llm_quantization kind)
     return wt_fail(WT_ERR_BAD_ARG, "llm: quantise to kind %d, want 0..3", (int)kind);
 }
 
+/// All processors, for work on weights.
+typedef struct wt__crew {
+    wt_device *device;
+    wt_stream *stream;
+} wt__crew;
+WT_CHECKED wt_status wt__crew_open(wt__crew *crew);
+void wt__crew_close(wt__crew *crew); ///< Also one that did not open.
+
 #endif

@@ -133,28 +133,21 @@ static bool take_room(wt_llm *llm, making *m)
     return m->q && m->scales && (m->zeros || !m->to.nibbles) && m->wide;
 }
 
-/// The threads that quantise.
-typedef struct crew {
-    wt_device *device;
-    wt_stream *stream;
-} crew;
-
-static wt_status open_crew(crew *c)
+wt_status wt__crew_open(wt__crew *c)
 {
-    *c = (crew){0};
+    *c = (wt__crew){0};
     wt_status status = wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU}, &c->device);
-    if (!status) status = wt_stream_create(c->device, NULL, &c->stream);
-    return status;
+    return status ? status : wt_stream_create(c->device, NULL, &c->stream);
 }
 
-static void close_crew(crew *c)
+void wt__crew_close(wt__crew *c)
 {
     wt_stream_destroy(c->stream);
     wt_device_close(c->device);
 }
 
 /// Matrices that are quantised already stay as they are.
-static wt_status quantise(wt_llm *llm, const crew *c, wt_llm_quantization kind, wt__linear *l)
+static wt_status quantise(wt_llm *llm, const wt__crew *c, wt_llm_quantization kind, wt__linear *l)
 {
     making m = {.from = l};
     if (!wt__quant_plan(l, kind, &m.to)) return WT_OK;
@@ -169,7 +162,7 @@ static wt_status quantise(wt_llm *llm, const crew *c, wt_llm_quantization kind, 
     return status;
 }
 
-static wt_status quantise_layer(wt_llm *llm, const crew *c, wt_llm_quantization kind, wt__layer *w)
+static wt_status quantise_layer(wt_llm *llm, const wt__crew *c, wt_llm_quantization kind, wt__layer *w)
 {
     wt__linear *const all[] = {&w->q, &w->k, &w->v, &w->o, &w->gate, &w->up, &w->down};
     wt_status status = WT_OK;
@@ -190,14 +183,14 @@ wt_status wt_llm_quantize(wt_llm *llm, wt_llm_quantization kind, void (*progress
     wt_status status = WT_OK;
     if ((unsigned)kind > WT_LLM_INT4) return wt__quant_refuse(kind);
     if (kind == WT_LLM_AS_STORED) return WT_OK;
-    crew c;
-    status = open_crew(&c);
+    wt__crew c;
+    status = wt__crew_open(&c);
     for (int l = 0; l < n && !status; l++) {
         status = quantise_layer(llm, &c, kind, &llm->layers[l]);
         if (progress && !status) progress(user, l + 1, n + 1);
     }
     if (!status) status = quantise(llm, &c, wt__quant_of_head(kind), &llm->head);
-    close_crew(&c);
+    wt__crew_close(&c);
     if (progress && !status) progress(user, n + 1, n + 1);
     return status;
 }

@@ -41,14 +41,21 @@ static void need_jack(void)
     }
 }
 
+/// What jackd prints. Under the lock of its name.
+static void log_path(const char *name, char *path, size_t size)
+{
+    snprintf(path, size, "/tmp/%s-%ld.log", name, (long)getuid());
+}
+
 static void become_jackd(const char *name, int block_frames, pid_t test)
 {
-    char block[16];
+    char block[16], path[128];
     snprintf(block, sizeof block, "%d", block_frames);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != test) _exit(127); // it died before it could be watched
-    int null = open("/dev/null", O_RDWR);
-    dup2(null, 0), dup2(null, 1), dup2(null, 2);
+    log_path(name, path, sizeof path);
+    const int null = open("/dev/null", O_RDWR), log = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    dup2(null, 0), dup2(log < 0 ? null : log, 1), dup2(log < 0 ? null : log, 2);
     setenv("JACK_NO_AUDIO_RESERVATION", "1", 1);
     execlp("jackd", "jackd", "--no-realtime", "--sync", "-t", "5000", "-n", name, "-d", "dummy", "-r", "48000", "-p",
            block, "-C", "2", "-P", "2", (char *)NULL);
@@ -128,13 +135,15 @@ static void give_up(jack_server *server, const char *why)
 /// few names, and a lock on each: who holds it may take what a crash left behind.
 static void take_name(jack_server *server)
 {
-    char path[64];
+    char path[128];
     for (int k = 0; k < 600 * N_NAMES; k++) {
         snprintf(path, sizeof path, "/tmp/wt-test-jack-%ld-%d.lock", (long)getuid(), k % N_NAMES);
         server->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         assert_true(server->lock > 0);
         if (!flock(server->lock, LOCK_EX | LOCK_NB)) {
             snprintf(server->name, sizeof server->name, "wt-test-%d", k % N_NAMES);
+            log_path(server->name, path, sizeof path);
+            unlink(path); // of one that crashed
             return;
         }
         close(server->lock);
@@ -173,11 +182,32 @@ static void remove_semaphores(const char *name)
     globfree(&found);
 }
 
+/// What went wrong on the server's side, which tests see as a client that cannot be had or a port that is gone.
+static void print_complaints(const char *name)
+{
+    static const char *const words[] = {"ERROR", "rror", "annot", "imeout", "imed out", "broken"};
+    char path[128], line[256];
+    log_path(name, path, sizeof path);
+    FILE *file = fopen(path, "r");
+    int n = 0;
+    while (file && n < 12 && fgets(line, sizeof line, file))
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+            if (strstr(line, words[k])) {
+                print_message("jackd said: %s", line);
+                n++;
+                break;
+            }
+    if (file) fclose(file);
+    unlink(path);
+}
+
 void jack_server_stop(jack_server *server)
 {
+    if (server->pid && ended(server, 0, 0)) print_message("jackd had ended by itself\n");
     if (server->killed) (void)starts(server); // to be ended in good order
     if (server->pid && !ended(server, SIGTERM, 10000)) (void)ended(server, SIGKILL, 10000);
     if (!server->lock) return;
+    print_complaints(server->name);
     remove_semaphores(server->name);
     close(server->lock);
     server->lock = 0;
