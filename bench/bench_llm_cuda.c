@@ -5,9 +5,8 @@
 //   bench_llm_cuda [SHAPE [CONTEXT [TOKENS [TYPE [WHAT]]]]]     SHAPE: qwen3-8b (default), qwen3-0.6b, llama3-8b,
 //   mixtral
 //
-// TYPE of the matrices: bf16 (default), fp8, int8, int4, q8_0, q4_0, q4_k, q6_k. WHAT: prompt, decode, apart (decode by
-// many launches a step), draw, verify, ngram, steps, or some of them in one word; without it all of them, of the other
-// types decode and apart.
+// TYPE of the matrices: bf16 (default), fp8, int8, int4, q8_0, q4_0, q4_k, q6_k. WHAT: prompt, decode, draw, verify,
+// ngram, steps, or some of them in one word; without it all of them, of the other types the decode alone.
 //
 //   read              4651 GB/s
 //   qwen3-8b  load    16.4 GB      7.9 GB/s
@@ -61,8 +60,7 @@ static double bench_prompt(const char *name, wt_llm_session *session, int n)
     return n / best;
 }
 
-static void bench_decode(const char *name, const char *what, wt_llm_session *session, const wt_llm *m, int context,
-                         int n, double read)
+static void bench_decode(const char *name, wt_llm_session *session, const wt_llm *m, int context, int n, double read)
 {
     const wt_model_config *c = &m->config;
     const double kv = 4.0 * c->n_layers * c->n_kv_heads * c->d_head * (context + n / 2);
@@ -73,8 +71,8 @@ static void bench_decode(const char *name, const char *what, wt_llm_session *ses
     const int64_t begin = wt_clock_now_ns(NULL);
     need(wt_llm_run(session, 1, &(wt_llm_run_config){.n_tokens = n}));
     const double s = seconds_since(begin) / n, rate = bytes / s * 1e-9;
-    printf("%-10s %-7s at %-5d  %10.1f tok/s  %8.3f ms  %6.0f GB/s  %.2f of read\n", name, what, context, 1 / s,
-           s * 1e3, rate, rate / read);
+    printf("%-10s decode  at %-5d  %10.1f tok/s  %8.3f ms  %6.0f GB/s  %.2f of read\n", name, context, 1 / s, s * 1e3,
+           rate, rate / read);
 }
 
 /// Tokens drawn on the device, beside the most probable ones: of all, of what filters leave, with penalties, told of.
@@ -213,7 +211,7 @@ int main(int argc, char **argv)
     const int context = argc > 2 ? atoi(argv[2]) : 1024, n = argc > 3 ? atoi(argv[3]) : 128;
     const char *type = argc > 4 ? argv[4] : "bf16";
     const bool plain = !strcmp(type, "bf16");
-    const char *what = argc > 5 ? argv[5] : plain ? NULL : "decode apart";
+    const char *what = argc > 5 ? argv[5] : plain ? NULL : "decode";
     wt_llm m;
     if (!random_llm_make(name, &m)) {
         fprintf(stderr, "bench_llm_cuda: shape \"%s\", want qwen3-8b, qwen3-0.6b, llama3-8b or mixtral\n", name);
@@ -243,28 +241,22 @@ int main(int argc, char **argv)
     wt_stream_destroy(stream);
     printf("read              %8.0f GB/s\n", read);
     printf("%-10s load    %5.1f GB      %8.1f GB/s\n", name, (double)bytes * 1e-9, (double)bytes * 1e-9 / seconds);
-    wt_llm_session_config config = {.device = device,
-                                    .resident = resident,
-                                    .n_positions = (context > PROMPT ? context : PROMPT) + n + 8,
-                                    .n_batch = PROMPT,
-                                    .kv_type = WT_DTYPE_BF16,
-                                    .one_launch = true};
-    need(wt_llm_session_create(&m, &config, &session));
+    need(wt_llm_session_create(&m,
+                               &(wt_llm_session_config){.device = device,
+                                                        .resident = resident,
+                                                        .n_positions = (context > PROMPT ? context : PROMPT) + n + 8,
+                                                        .n_batch = PROMPT,
+                                                        .kv_type = WT_DTYPE_BF16},
+                               &session));
     if (wants(what, "prompt")) {
         const double rate = bench_prompt(name, session, 128);
         bench_prompt(name, session, context > PROMPT || rate < 1000 ? context : PROMPT);
     }
-    if (wants(what, "decode")) bench_decode(plain ? name : type, "decode", session, &m, context, n, read);
+    if (wants(what, "decode")) bench_decode(plain ? name : type, session, &m, context, n, read);
     if (wants(what, "draw")) bench_draw(name, session, &m, context, n);
     if (wants(what, "verify")) bench_verify(name, session, &m, context);
     if (wants(what, "ngram")) bench_ngram(name, session, &m, (context > PROMPT ? context : PROMPT) + n + 8);
     wt_llm_session_destroy(session);
-    if (wants(what, "apart")) {
-        config.one_launch = false;
-        need(wt_llm_session_create(&m, &config, &session));
-        bench_decode(plain ? name : type, "apart", session, &m, context, n, read);
-        wt_llm_session_destroy(session);
-    }
     if (wants(what, "steps")) {
         bench_batch(name, &m, device, resident, 8);
         bench_batch(name, &m, device, resident, 64);

@@ -82,12 +82,6 @@ typedef struct wt_llm_shift_args {
 #define WT_LLM_MAX_PARTS 64 ///< of the positions of a token
 #define WT_LLM_PART_PITCH(d_head) (((d_head) + 5) / 4 * 4)
 
-/// Elements of a head that a lane reads at once, and lanes that share a position.
-#define WT_LLM_ATTEND_WIDTH(d_head, kv) \
-    ((d_head) % 8 == 0 && (kv) != WT_LLM_F32 ? 8 : (d_head) % 4 == 0 ? 4 : (d_head) % 2 == 0 ? 2 : 1)
-#define WT_LLM_LANES_FOR(n)             ((n) > 16 ? 32 : (n) > 8 ? 16 : (n) > 4 ? 8 : (n) > 2 ? 4 : (n))
-#define WT_LLM_ATTEND_TEAM(d_head, kv)  WT_LLM_LANES_FOR((d_head) / WT_LLM_ATTEND_WIDTH(d_head, kv))
-
 typedef struct wt_llm_attend_args {
     const wt_llm_token *tokens;
     wt_llm_cache cache;
@@ -143,52 +137,6 @@ static inline long long wt_llm_quant_shared(int columns, int warps, int stages, 
     const long long padded = (columns + columns_a_piece - 1) / columns_a_piece * (long long)columns_a_piece;
     const long long stage = words < 0 ? 16 * 160 : 16 * 128 + 64 * words; // words -1: Q4_K
     return 4 * (padded + 32) + padded / 8 + 128 * warps + warps * stages * stage;
-}
-
-// ---- a step of one token in one launch
-
-#define WT_LLM_STEP_WARPS      8           ///< that compute; one more copies
-#define WT_LLM_STEP_STAGE      (32 * 1024) ///< bytes of weights that are copied and used together, but for scales
-#define WT_LLM_STEP_TEAM_ROWS  4           ///< rows that a team multiplies at once
-#define WT_LLM_STEP_MAX_STAGES 16
-#define WT_LLM_STEP_ROWS       256   ///< rows of a block whose sums wait for each other
-#define WT_LLM_STEP_FIXED      10240 ///< bytes of shared memory beside the vector and the stages
-
-/// Chunks of a row, of 16 bytes and `size` columns, whose part of the vector a lane can hold.
-#define WT_LLM_STEP_STRIPS(size) ((size) == 32 ? 2 : (size) == 16 ? 4 : 56 / (size))
-
-enum { WT_LLM_PRODUCT, WT_LLM_ATTEND };
-
-/// What all blocks do between two meetings. A product's units are dealt to the blocks in turn: unit_rows rows of a part
-/// that follow each other, or half as many of both parts of a gated product: a power of two, WT_LLM_STEP_TEAM_ROWS for
-/// each team of warps or more. They are a stage; or, if in_pieces, WT_LLM_STEP_TEAM_ROWS of them are several.
-typedef struct wt_llm_phase {
-    int kind, form; ///< form: of the two that the kernel is compiled for
-    int in_pieces, n_units;
-    int unit_shift, team_shift;  ///< log2 of the results of a unit, and of the warps of a team
-    int scale_rows;              ///< rows that share scales
-    int scale_bytes;             ///< of a row's scales, a multiple of 16, that are copied with it; 0 = none are
-    int scales_at;               ///< where they lie in a stage
-    int scale_pitch;             ///< there, from row to row, or of those that rows share from part to part
-    long long row_bytes; ///< a multiple of 16, as addresses are
-    union {
-        wt_llm_matvec_args product;
-        wt_llm_attend_args attend;  ///< n_splits is the launch's; follows a product and is followed by one
-    };
-} wt_llm_phase;
-
-/// All blocks run at once. Shared memory: vector_bytes of the widest vector or of attention, then the stages.
-typedef struct wt_llm_step_args {
-    const wt_llm_phase *phases; ///< [n_phases]
-    const wt_llm_token *tokens; ///< [1]
-    unsigned *arrived;          ///< [2], 0 before and after: blocks at the meetings, blocks that are done
-    int n_phases, n_splits, vector_bytes, n_stages, stage_bytes;
-} wt_llm_step_args;
-
-/// Bytes that attention takes of a block's shared memory, at most.
-static inline long long wt_llm_attend_shared(int d_head, int heads, int teams)
-{
-    return 4ll * (3 * d_head + heads * (1 + d_head + WT_LLM_MAX_PARTS + teams * (d_head + 3))) + 64;
 }
 
 #define WT_LLM_PICK_BLOCKS 64

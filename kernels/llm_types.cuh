@@ -1,6 +1,4 @@
 // Types of weights and caches as floats, sums over warps and blocks, and the activations.
-#pragma once
-
 #include "llm_kernel.h"
 
 #define ALL 0xffffffffu
@@ -76,29 +74,20 @@ static __device__ __forceinline__ void load_if(bool wanted, const void *from, ui
                  : "l"(from), "r"((int)wanted));
 }
 
-// The threads that work together: all of a block, unless WORKERS of them are said to, the first ones.
-#ifdef WORKERS
-static __device__ __forceinline__ int n_workers() { return WORKERS; }
-static __device__ __forceinline__ void sync_workers() { asm volatile("bar.sync 1, %0;" ::"n"(WORKERS) : "memory"); }
-#else
-static __device__ __forceinline__ int n_workers() { return blockDim.x; }
-static __device__ __forceinline__ void sync_workers() { __syncthreads(); }
-#endif
-
 static __device__ __forceinline__ float warp_sum(float x)
 {
     for (int step = 16; step; step /= 2) x += __shfl_xor_sync(ALL, x, step);
     return x;
 }
 
-// Sum over the workers, a multiple of 32 and at most 1024, for all of them; `scratch` [32] is shared.
+// Sum over the block's threads, a multiple of 32 and at most 1024, for all of them; `scratch` [32] is shared.
 static __device__ float block_sum(float x, float *scratch)
 {
-    const int lane = threadIdx.x % 32, n_warps = n_workers() / 32;
+    const int lane = threadIdx.x % 32, n_warps = blockDim.x / 32;
     x = warp_sum(x);
-    sync_workers(); // scratch may hold the sum before
+    __syncthreads(); // scratch may hold the sum before
     if (!lane) scratch[threadIdx.x / 32] = x;
-    sync_workers();
+    __syncthreads();
     return warp_sum(lane < n_warps ? scratch[lane] : 0);
 }
 

@@ -99,7 +99,7 @@ bool random_llm_make(const char *name, wt_llm *m)
     uint64_t seed = 1;
     for (size_t k = 0; k < most + 8; k++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
-        random_bytes[k] = (uint16_t)((seed >> 63) << 15 | (0x3c80 + (seed >> 50) % 0x7f)); // 2^-6 .. 2^-5, no NaN of fp8
+        random_bytes[k] = (uint16_t)((seed >> 63) << 15 | (0x3c80 + (seed >> 50 & 0x7f))); // 2^-6 .. 2^-5
     }
     for (int k = 0; k < c->d_model; k++) ones[k] = 1;
     m->embedding = matrix(c->vocab_size, c->d_model).weight;

@@ -132,8 +132,6 @@ static void lay_out_io(wt_llm_session *s)
     g->pages_at = next_at(g, sizeof(int32_t) * (size_t)s->n_pages * (size_t)s->n_sequences);
     g->arrived_at = next_at(g, sizeof(int) * (size_t)s->n_batch * (size_t)c->n_heads);
     g->step_at = next_at(g, sizeof(int));
-    g->step.phases_at = next_at(g, wt__gpu_step_bytes(s->llm));
-    g->step.arrived_at = next_at(g, 2 * sizeof(unsigned));
     g->best_at = next_at(g, sizeof(float) * 2 * WT_LLM_PICK_BLOCKS * (size_t)g->n_logits);
     g->draws_at = next_at(g, sizeof(wt_llm_draw) * (size_t)s->n_sequences);
     g->odds_at = next_at(g, sizeof(wt_llm_odds) * (size_t)s->n_sequences);
@@ -165,7 +163,7 @@ static wt_status prepare_io(wt_llm_session *s)
     return status ? status : wt_stream_synchronize(s->stream);
 }
 
-static wt_status take_memory(wt_llm_session *s, const wt_llm_session_config *config)
+static wt_status take_memory(wt_llm_session *s)
 {
     wt__gpu *g = s->gpu;
     uintptr_t base;
@@ -182,7 +180,6 @@ static wt_status take_memory(wt_llm_session *s, const wt_llm_session_config *con
     if (!status) status = wt_buffer_create(g->device, WT_MEMORY_PINNED, g->io_bytes, &g->host);
     if (!status) status = wt_buffer_create(g->device, WT_MEMORY_MAPPED, sizeof(wt_llm_choice) * WT_LLM_RING, &g->ring);
     if (!status) status = prepare_io(s);
-    if (!status && config->one_launch) status = wt__gpu_step_open(s);
     return status ? status : wt__gpu_draw_open(s);
 }
 
@@ -262,7 +259,7 @@ wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_sess
     if (!status)
         status =
             wt_matmul_create(&(wt_matmul_config){.device = config->device, .partition = config->partition}, &g->matmul);
-    return status ? status : take_memory(s, config);
+    return status ? status : take_memory(s);
 }
 
 void wt__gpu_destroy(wt_llm_session *s)
@@ -283,7 +280,6 @@ void wt__gpu_destroy(wt_llm_session *s)
     wt_matmul_destroy(g->matmul);
     for (int m = 0; m < WT__N_LLM_MODULES; m++) wt_module_destroy(g->modules[m]);
     wt__gpu_unload_quants(g);
-    wt__gpu_step_close(g);
     if (g->owns_resident) wt_llm_resident_destroy(g->resident);
     free(g);
 }

@@ -82,28 +82,8 @@ typedef struct wt__llm_quant_kernel {
     wt_kernel *kernel;
 } wt__llm_quant_kernel;
 
-enum { WT__LLM_STEP_FORMS = 2 };
-
-/// Launches as phases.
-typedef struct wt__phases {
-    wt_llm_phase *all; ///< [n] of [most]
-    int n, most;
-    wt__llm_quant forms[WT__LLM_STEP_FORMS]; ///< of all matrices
-    int n_forms, stage_bytes, n_sms;
-    bool misfits; ///< there is one that is no phase
-} wt__phases;
-
 /// Is it a matrix that llm_quant.cu multiplies with one vector?
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
-
-/// A step of one token in one launch: see gpu_step.c.
-typedef struct wt__gpu_stepper {
-    int n_phases; ///< 0 = it is done by several launches
-    int vector_bytes, n_stages, stage_bytes;
-    size_t phases_at, arrived_at; ///< in io
-    wt_module *module;
-    wt_kernel *kernel;
-} wt__gpu_stepper;
 
 enum {
     WT__N_LLM_MODULES = 5,
@@ -142,7 +122,6 @@ typedef struct wt__gpu {
     wt_graph *steps[WT__N_STEP_KINDS][WT__LLM_MAX_VARIANTS];
     wt__gpu_batch batches[WT__LLM_MAX_BATCHES];
     int n_batches;
-    wt__gpu_stepper step;
     wt__gpu_drawer drawer;
     wt_pool_block draw_memory; ///< accessed as long as it lives
     uintptr_t draw_address;
@@ -159,20 +138,9 @@ void wt__gpu_destroy(wt_llm_session *session);
 /// The kernels of the model's quantised matrices.
 WT_CHECKED wt_status wt__gpu_load_quants(wt__gpu *gpu, const wt_llm *llm);
 void wt__gpu_unload_quants(wt__gpu *gpu);
-/// Queue a product of matrices like `linear`, of that kind; or with `phases`, tell it.
+/// Queue a product of matrices like `linear`, of that kind.
 WT_CHECKED wt_status wt__gpu_multiply_quant(const wt__gpu *gpu, wt_stream *stream, const wt__linear *linear,
-                                            const wt_llm_matvec_args *args, struct wt__phases *phases);
-
-/// Bytes of a model's phases.
-size_t wt__gpu_step_bytes(const wt_llm *llm);
-/// A launch becomes a phase: of a kernel, or a product of quantised matrices of that kind.
-void wt__gpu_collect(wt__phases *phases, wt__llm_kernel kernel, const void *args);
-void wt__gpu_collect_quant(wt__phases *phases, wt__llm_quant kind, const wt_llm_quant_args *args);
-/// When all memory is there.
-WT_CHECKED wt_status wt__gpu_step_open(wt_llm_session *session);
-void wt__gpu_step_close(wt__gpu *gpu);
-/// Queue the step of one token from x to its logits, with n_phases.
-WT_CHECKED wt_status wt__gpu_launch_step(const wt_llm_session *session);
+                                            const wt_llm_matvec_args *args);
 
 /// Where the host prepares a part of io.
 static inline void *wt__gpu_host(const wt__gpu *gpu, size_t at)

@@ -123,7 +123,7 @@ static shape shape_of(const wt__gpu *g, int columns, wt__llm_quant kind, size_t 
 }
 
 wt_status wt__gpu_multiply_quant(const wt__gpu *g, wt_stream *stream, const wt__linear *w,
-                                 const wt_llm_matvec_args *args, wt__phases *phases)
+                                 const wt_llm_matvec_args *args)
 {
     wt__llm_quant kind = {0};
     const bool is_quant = wt__llm_is_quant(w, &kind);
@@ -136,10 +136,6 @@ wt_status wt__gpu_multiply_quant(const wt__gpu *g, wt_stream *stream, const wt__
                            .scale_rows = w->scale_rows ? w->scale_rows : 1,
                            .scale_words = kind.scale == WT_MM_F16 ? across / 2 : across};
     if (kind.weight == WT_MM_E4M3 && kind.group) a.scale_words = (columns + kind.group - 1) / kind.group;
-    if (phases) {
-        wt__gpu_collect_quant(phases, kind, &a);
-        return WT_OK;
-    }
     for (int k = 0; k < (args->gated ? 1 : args->n_parts); k++)
         a.n_tiles += args->gated ? (args->parts[k].rows + 7) / 8 : (args->parts[k].rows + 15) / 16;
     size_t shared;

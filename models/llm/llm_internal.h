@@ -125,8 +125,6 @@ struct wt_llm_session {
 
 // ---- the pass, whose steps each backend has
 
-struct wt__phases;
-
 /// A way through the layers that is being queued.
 typedef struct wt__pass {
     wt_llm_session *s;
@@ -136,13 +134,10 @@ typedef struct wt__pass {
     const wt__layer *layer; ///< of a GPU: the one that is being queued
     const wt__norm *normed; ///< of a GPU: s->n is x by it but for the scale of rows (wt_matmul_norm); NULL = none
     int n_squares;          ///< that wt_matmul_norms told of it
-    struct wt__phases *phases; ///< launches are told to it and not made; NULL = none (gpu_step.c)
 } wt__pass;
 
 /// All take the batch's n_tokens; n is norm(x), by whichever norm comes with the matrices.
 struct wt__llm_ops {
-    /// All of it in one, if the backend has the batch so: else false, and nothing was done. NULL = it never has.
-    bool (*at_once)(wt__pass *, int n_layers);
     void (*embed)(wt__pass *);                                        ///< x = embedding (+ learnt position)
     void (*qkv)(wt__pass *, const wt__layer *);                       ///< q = Wq n, k = Wk n, v = Wv n
     void (*place)(wt__pass *, int layer);                             ///< norms and RoPE of q and k; k, v to the cache
@@ -176,8 +171,6 @@ WT_CHECKED wt_status wt__llm_arena(wt_pool *pool, const char *what, size_t bytes
 
 /// Queue the batch's way through the first n_layers.
 WT_CHECKED wt_status wt__llm_forward(wt_llm_session *session, int n_layers, float *logits, int n_logits);
-/// Tell what it would launch, all layers of a token and its logits.
-WT_CHECKED wt_status wt__llm_collect(wt_llm_session *session, float *logits, struct wt__phases *phases);
 
 // Pages (pages.c).
 

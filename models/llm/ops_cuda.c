@@ -24,10 +24,6 @@ static const bool overlaps[WT__N_LLM_KERNELS] = {
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
 {
     const wt_arg arg = {args, bytes};
-    if (p->phases) {
-        wt__gpu_collect(p->phases, (wt__llm_kernel)kernel, args);
-        return;
-    }
     shape.overlap = overlaps[kernel];
     if (!p->status) p->status = wt_kernel_launch(p->s->gpu->kernels[kernel], p->s->stream, &shape, &arg, 1);
 }
@@ -141,7 +137,7 @@ static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const
     if (!wt__llm_is_quant(w, &kind))
         plain_matvec(p, w, a);
     else if (!p->status)
-        p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a, p->phases);
+        p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a);
 }
 
 wt_scaling wt__llm_scaling(const wt__linear *w)
@@ -188,10 +184,7 @@ static void multiply(wt__pass *p, const wt_matmul_args *a)
 {
     wt_matmul_args overlapping = *a;
     overlapping.overlap = true; // weights were there before the step
-    if (p->phases)
-        p->phases->misfits = true;
-    else if (!p->status)
-        p->status = wt_matmul_enqueue(p->s->gpu->matmul, p->s->stream, &overlapping);
+    if (!p->status) p->status = wt_matmul_enqueue(p->s->gpu->matmul, p->s->stream, &overlapping);
 }
 
 /// x of a product is norm(s->x): within this product if the one before has begun with it, else by a launch.
@@ -520,21 +513,7 @@ void wt__gpu_pick(wt__pass *p)
     launch(p, WT__LLM_PICK, (wt_launch){.grid = {WT_LLM_PICK_BLOCKS, p->n_logits}, .block = {THREADS}}, &a, sizeof a);
 }
 
-// ---- all of it in one launch
-
-static bool at_once(wt__pass *p, int n_layers)
-{
-    const wt_llm_session *s = p->s;
-    wt__gpu *g = s->gpu;
-    if (!g->step.n_phases || s->n_tokens != 1 || p->n_logits != 1 || n_layers != s->llm->config.n_layers) return false;
-    embed(p);
-    if (p->status || wt__gpu_launch_step(s) == WT_OK) return true;
-    g->step.n_phases = 0; // its blocks cannot run at once here
-    return false;
-}
-
-const wt__llm_ops wt__llm_cuda_ops = {.at_once = at_once,
-                                      .embed = embed,
+const wt__llm_ops wt__llm_cuda_ops = {.embed = embed,
                                       .qkv = qkv,
                                       .place = place,
                                       .attend = attend,

@@ -81,9 +81,6 @@ typedef struct wt_llm_session_config {
     /// Multiply quantised weights (GGUF's blocks, int8, int4) in float. By default, where the CPU has AVX2, activations
     /// are rounded to 8 bits with a scale for 32 of them, and products are 3 to 20 times as fast.
     bool exact_products;
-    /// On a GPU, steps of one token in one launch instead of one for each product and attention, where the GPU (compute
-    /// capability 9.0 on) and the model allow it: equal but for the order of sums.
-    bool one_launch;
 } wt_llm_session_config;
 
 /// Takes all memory, and in a partition of a GPU makes all ready that any call may want later, so that the calls work
