@@ -4,6 +4,7 @@
 
 enum {
     FLASH_TOKENS = 17,
+    NORMED_TOKENS = 8,
     FLASH_BLOCK = 128,
     MATVEC_WARPS = 8,
     LARGE_BYTES = 16 << 20,
@@ -261,7 +262,8 @@ static void project(wt__pass *p, const wt__linear *w, const float *in)
     if (norm)
         a.norm_after = (wt_matmul_norm){
             .weight = (uintptr_t)norm->weight, .out = (uintptr_t)s->n, .squares = (uintptr_t)s->gpu->squares};
-    p->n_squares = norm ? wt_matmul_norms(s->gpu->matmul, &a) : 0;
+    const bool few = s->n_tokens <= NORMED_TOKENS; // of more, a launch is faster (H200)
+    p->n_squares = norm && few ? wt_matmul_norms(s->gpu->matmul, &a) : 0;
     if (!p->n_squares) a.norm_after = (wt_matmul_norm){0};
     multiply(p, &a);
     p->normed = p->n_squares ? norm : NULL;
