@@ -192,8 +192,8 @@ static int bench_cuda(const char *filter)
 
 int main(int argc, char **argv)
 {
-    static const int lengths[] = {16,   32,   64,   128,  256,  400,  480,  512,  1000,  1021,  1023,
-                                  1024, 1200, 2048, 3000, 4096, 8192, 16384, 65536, 1 << 20};
+    static const int lengths[] = {16,   20,   32,   60,   64,   128,  256,  400,   480,     512,     1000,    1021,
+                                  1023, 1024, 1200, 2048, 3000, 4096, 8192, 16384, 1 << 15, 1 << 16, 1 << 18, 1 << 20};
     const char *filter = argc > 1 ? argv[1] : NULL;
     fftw f;
     bool have = load_fftw(&f);
@@ -202,7 +202,7 @@ int main(int argc, char **argv)
     for (int kind = WT_FFT_COMPLEX; kind <= WT_FFT_COMPLEX_TO_REAL; kind++)
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
             failed |= bench_case(have ? &f : NULL, &(wt_fft_config){.n = lengths[i], .batch = 1, .kind = kind}, filter);
-    static const int batched[] = {8, 16, 20, 60, 64, 128, 375, 400, 512, 1023, 1024, 2048};
+    static const int batched[] = {8, 16, 20, 32, 60, 64, 128, 256, 375, 400, 512, 1023, 1024, 2048};
     for (int kind = WT_FFT_COMPLEX; kind <= WT_FFT_COMPLEX_TO_REAL; kind++)
         for (size_t i = 0; i < sizeof batched / sizeof *batched; i++)
             failed |=

@@ -1,7 +1,7 @@
 // The GPU side of a chain: its nodes are composed into one CUDA text, compiled once (the text depends only on the node
-// types, so the cache serves every preset of the same shape), and launched with one thread block an instance. The text of
-// a resident kernel that has all of a chain in shared memory is that chain's own: places, sizes and options are constants
-// in it, values of parameters are not.
+// types, so the cache serves every preset of the same shape), and launched with one thread block an instance. The text
+// of a resident kernel that has all of a chain in shared memory is that chain's own: places, sizes and options are
+// constants in it, values of parameters are not.
 #include "chain_internal.h"
 
 #include <warptone/kernel.h>

@@ -331,9 +331,9 @@ WT_RT static void run_one(const wt__fft_core *core, float *scratch, const wt__ff
 // Rows of fewer transforms than lanes, one number at a time; the other lanes hold zeros.
 static void few_rows_in(const float *rows, ptrdiff_t distance, int n, int step, int count, int lanes, float *tile)
 {
-    for (int i = 0; i < n; i++)
-        for (int row = 0; row < lanes; row++)
-            tile[(size_t)i * lanes + row] = row < count ? rows[row * distance + (ptrdiff_t)i * step] : 0;
+    memset(tile, 0, (size_t)n * (size_t)lanes * sizeof *tile);
+    for (int row = 0; row < count; row++)
+        for (int i = 0; i < n; i++) tile[(size_t)i * lanes + row] = rows[row * distance + (ptrdiff_t)i * step];
 }
 
 static void few_rows_out(const float *tile, int n, int step, int count, int lanes, float *rows, ptrdiff_t distance)

@@ -149,51 +149,6 @@ template <int R, class V> __device__ __forceinline__ void fft_dft_odd(V *a)
     }
 }
 
-template <int R, class V> __device__ __forceinline__ void fft_butterfly(V *a);
-
-// e^(-2 pi i k / 64), as constants after unrolling.
-template <class V> __device__ __forceinline__ V fft_root64(int k)
-{
-    using T = decltype(V::x);
-    const T quarter[] = {1, 0.995184726672196929, 0.980785280403230431, 0.956940335732208824,
-        0.923879532511286738, 0.88192126434835505, 0.831469612302545236, 0.773010453362736993,
-        0.707106781186547573, 0.634393284163645488, 0.555570233019602289, 0.471396736825997809,
-        0.382683432365089837, 0.290284677254462331, 0.195090322016128331, 0.0980171403295607702,
-        0};
-    const int at = k % 64, in = at % 16;
-    const T near = quarter[in], far = quarter[16 - in];
-    return at < 16 ? V{near, -far} : at < 32 ? V{-far, -near} : at < 48 ? V{-near, far} : V{far, near};
-}
-
-// A * B points, a divisor of 64: A points B apart, roots, B points side by side.
-template <int A, int B, class V> __device__ __forceinline__ void fft_dft_two(V *a)
-{
-    V turned[A * B];
-#pragma unroll
-    for (int k = 0; k < B; k++) {
-        V some[A];
-#pragma unroll
-        for (int j = 0; j < A; j++) some[j] = a[k + B * j];
-        fft_butterfly<A>(some);
-#pragma unroll
-        for (int j = 0; j < A; j++) {
-            const int turn = j * k * (64 / (A * B)); // of 64
-            if (turn == 16)
-                a[k + B * j] = V{some[j].y, -some[j].x};
-            else
-                a[k + B * j] = turn ? fft_mul(some[j], fft_root64<V>(turn)) : some[j];
-        }
-    }
-#pragma unroll
-    for (int j = 0; j < A; j++) {
-        fft_butterfly<B>(a + B * j);
-#pragma unroll
-        for (int k = 0; k < B; k++) turned[j + A * k] = a[B * j + k];
-    }
-#pragma unroll
-    for (int j = 0; j < A * B; j++) a[j] = turned[j];
-}
-
 // Twenty points as five times four (Good and Thomas): no roots between.
 template <class V> __device__ __forceinline__ void fft_dft20(V *a)
 {
@@ -227,10 +182,6 @@ template <int R, class V> __device__ __forceinline__ void fft_butterfly(V *a)
         fft_dft16(a);
     } else if constexpr (R == 20) {
         fft_dft20(a);
-    } else if constexpr (R == 32) {
-        fft_dft_two<4, 8>(a);
-    } else if constexpr (R == 64) {
-        fft_dft_two<8, 8>(a);
     } else {
         fft_dft_odd<R>(a);
     }

@@ -1,7 +1,7 @@
-// Attention over tiles of KEYS keys, where a warp has 16 queries: what its rows share, whatever they are part of (a struct
-// with sum[D_HEAD / 8][4], most[2] and total[2]). Scores and sums lie as those of mma.m16n8k16: lane 4 g + t has rows g
-// and g + 8, columns 2t and 2t + 1 of each 8. Wants D_HEAD, NOTHING (below every score) and pair_of, which makes a word of
-// two floats in the type of the values.
+// Attention over tiles of KEYS keys, where a warp has 16 queries: what its rows share, whatever they are part of (a
+// struct with sum[D_HEAD / 8][4], most[2] and total[2]). Scores and sums lie as those of mma.m16n8k16: lane 4 g + t has
+// rows g and g + 8, columns 2t and 2t + 1 of each 8. Wants D_HEAD, NOTHING (below every score) and pair_of, which makes
+// a word of two floats in the type of the values.
 #define KEYS 64
 
 // Scores to shares under the new maximum; what was summed under the old one fades. `scale` to powers of 2.

@@ -1,12 +1,12 @@
-// Attention on the tensor cores of compute capability 9.0, for heads of 64 and 128: a warpgroup has 64 rows of a block's
-// TOKENS. Queries stay in shared memory, tiles of keys and values come there, the next while one is used, all in panels of
-// 64 dimensions: rows of 128 bytes whose 16-byte pieces are swizzled over eight rows, as products want them. Scores and
-// shares stay in registers. Wants flash.cuh, and MM_X as wgmma.cuh does.
+// Attention on the tensor cores of compute capability 9.0, for heads of 64 and 128: a warpgroup has 64 rows of a
+// block's TOKENS. Queries stay in shared memory, tiles of keys and values come there, the next while one is used, all
+// in panels of 64 dimensions: rows of 128 bytes whose 16-byte pieces are swizzled over eight rows, as products want
+// them. Scores and shares stay in registers. Wants flash.cuh, and MM_X as wgmma.cuh does.
 #include "wgmma.cuh"
 
-#define TOKENS  128
-#define PANELS  (D_HEAD / 64)
-#define PIECES  (D_HEAD / 8) // of a row, 16 bytes each
+#define TOKENS 128
+#define PANELS (D_HEAD / 64)
+#define PIECES (D_HEAD / 8) // of a row, 16 bytes each
 
 struct page {
     uint4 keys[PANELS][KEYS][8], values[PANELS][KEYS][8];
@@ -44,8 +44,7 @@ static __device__ __forceinline__ void multiply_rows(float *d, const unsigned *a
     asm volatile("{\n"
                  ".reg .pred p;\n"
                  "setp.eq.b32 p, 0, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n128" MM_KIND MM_NAMES_64
-                 ", {%64, %65, %66, %67}, %68, p, 1, 1, 1;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128" MM_KIND MM_NAMES_64 ", {%64, %65, %66, %67}, %68, p, 1, 1, 1;\n"
                  "}"
                  : MM_SUMS_64(d)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
@@ -64,8 +63,8 @@ static __device__ __forceinline__ void score(shared *m, int group, const page *p
     products_begin();
 #pragma unroll
     for (int k = 0; k < D_HEAD / 16; k++)
-        multiply_64(s, descriptor_of(m->queries[k / 4][64 * group]) + 2 * (k % 4), descriptor_of(p->keys[k / 4]) + 2 * (k % 4),
-                    k);
+        multiply_64(s, descriptor_of(m->queries[k / 4][64 * group]) + 2 * (k % 4),
+                    descriptor_of(p->keys[k / 4]) + 2 * (k % 4), k);
     products_commit();
     products_wait<0>();
     settle<KEYS / 2>(s);

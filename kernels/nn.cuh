@@ -29,9 +29,12 @@ static __device__ __forceinline__ float load(const void *p, int type, long long 
 
 static __device__ __forceinline__ void store(void *p, int type, long long at, float x)
 {
-    if (type == NN_F32) ((float *)p)[at] = x;
-    else if (type == NN_F16) narrow(x, (f16 *)p + at);
-    else narrow(x, (bf16 *)p + at);
+    if (type == NN_F32)
+        ((float *)p)[at] = x;
+    else if (type == NN_F16)
+        narrow(x, (f16 *)p + at);
+    else
+        narrow(x, (bf16 *)p + at);
 }
 
 static __device__ __forceinline__ float rounded(float x, int type)
@@ -68,23 +71,33 @@ template <class T, int N> static __device__ __forceinline__ void store_pack(void
 // N of a type known only now.
 template <int N> static __device__ __forceinline__ void load_some(const nn_rows &r, long long at, float *x)
 {
-    if (r.type == NN_F32) load_pack<float, N>(r.data, at, x);
-    else if (r.type == NN_F16) load_pack<f16, N>(r.data, at, x);
-    else load_pack<bf16, N>(r.data, at, x);
+    if (r.type == NN_F32)
+        load_pack<float, N>(r.data, at, x);
+    else if (r.type == NN_F16)
+        load_pack<f16, N>(r.data, at, x);
+    else
+        load_pack<bf16, N>(r.data, at, x);
 }
 
 template <int N> static __device__ __forceinline__ void store_some(const nn_rows &r, long long at, const float *x)
 {
-    if (r.type == NN_F32) store_pack<float, N>(r.data, at, x);
-    else if (r.type == NN_F16) store_pack<f16, N>(r.data, at, x);
-    else store_pack<bf16, N>(r.data, at, x);
+    if (r.type == NN_F32)
+        store_pack<float, N>(r.data, at, x);
+    else if (r.type == NN_F16)
+        store_pack<f16, N>(r.data, at, x);
+    else
+        store_pack<bf16, N>(r.data, at, x);
 }
 
 // N elements that are on their way: of T as they are, so that nothing waits for them yet; of any_type as floats.
-struct any_type {};
+struct any_type {
+};
 template <class T, int N> struct held {
     pack<T, N> own;
-    __device__ __forceinline__ void take(const nn_rows &r, long long at) { own = *(const pack<T, N> *)((const T *)r.data + at); }
+    __device__ __forceinline__ void take(const nn_rows &r, long long at)
+    {
+        own = *(const pack<T, N> *)((const T *)r.data + at);
+    }
     __device__ __forceinline__ float get(int i) const { return widen(own.at[i]); }
     static __device__ __forceinline__ float kept(float x, int)
     {
@@ -92,8 +105,14 @@ template <class T, int N> struct held {
         narrow(x, &y);
         return widen(y);
     }
-    static __device__ __forceinline__ void load(const nn_rows &r, long long at, float *x) { load_pack<T, N>(r.data, at, x); }
-    static __device__ __forceinline__ void give(const nn_rows &r, long long at, const float *x) { store_pack<T, N>(r.data, at, x); }
+    static __device__ __forceinline__ void load(const nn_rows &r, long long at, float *x)
+    {
+        load_pack<T, N>(r.data, at, x);
+    }
+    static __device__ __forceinline__ void give(const nn_rows &r, long long at, const float *x)
+    {
+        store_pack<T, N>(r.data, at, x);
+    }
 };
 template <int N> struct held<any_type, N> {
     float own[N];
@@ -101,7 +120,10 @@ template <int N> struct held<any_type, N> {
     __device__ __forceinline__ float get(int i) const { return own[i]; }
     static __device__ __forceinline__ float kept(float x, int type) { return rounded(x, type); }
     static __device__ __forceinline__ void load(const nn_rows &r, long long at, float *x) { load_some<N>(r, at, x); }
-    static __device__ __forceinline__ void give(const nn_rows &r, long long at, const float *x) { store_some<N>(r, at, x); }
+    static __device__ __forceinline__ void give(const nn_rows &r, long long at, const float *x)
+    {
+        store_some<N>(r, at, x);
+    }
 };
 
 static __device__ __forceinline__ float warp_sum(float x)
@@ -135,7 +157,8 @@ static __device__ __noinline__ void after_any(int kind, const void *alpha, int t
 }
 
 // The same of N elements, of one channel or of neighbours. What often follows norms and convolutions is inline.
-template <int N> static __device__ __forceinline__ void after_all(const nn_after &a, float *x, long long channel, bool one)
+template <int N>
+static __device__ __forceinline__ void after_all(const nn_after &a, float *x, long long channel, bool one)
 {
     if (a.kind == NN_NONE) return;
     if (a.kind == NN_SNAKE && one) {

@@ -1,6 +1,6 @@
 // Attention: out = softmax(scale q k^T + mask) v, a tile of keys at a time, with running maxima and totals, so that no
-// matrix of scores lies in memory. On tensor cores by mma.sync: a block 64 queries, a warp 16 of them; nn_attend_wgmma.cu
-// is for compute capability 9.0, nn_attend_f32.cu for other types and wider heads. Judge: the CPU's
+// matrix of scores lies in memory. On tensor cores by mma.sync: a block 64 queries, a warp 16 of them;
+// nn_attend_wgmma.cu is for compute capability 9.0, nn_attend_f32.cu for other types and wider heads. Judge: the CPU's
 // (models/nn_attend.c), and torch.
 #include "nn_attend_16.cuh"
 
@@ -9,13 +9,15 @@
 
 static __device__ __forceinline__ void mma(float *d, const unsigned *a, unsigned b0, unsigned b1)
 {
-    if (BF16) mma_bf16(d, a, b0, b1);
-    else mma_f16(d, a, b0, b1);
+    if (BF16)
+        mma_bf16(d, a, b0, b1);
+    else
+        mma_f16(d, a, b0, b1);
 }
 
 // 64 rows of q, k or v; zeros beyond the last row and the head's width.
-static __device__ __forceinline__ void fetch(const nn_attend_args &a, const nn_strided &x, int head, int first, int n_rows,
-                                             unsigned short *to)
+static __device__ __forceinline__ void fetch(const nn_attend_args &a, const nn_strided &x, int head, int first,
+                                             int n_rows, unsigned short *to)
 {
     for (int i = threadIdx.x; i < TILE * (D_HEAD / 8); i += 128) {
         const int row = i / (D_HEAD / 8), d = i % (D_HEAD / 8) * 8;
@@ -68,7 +70,8 @@ static __device__ __forceinline__ void add_values(const float (*s)[4], const uns
 #pragma unroll
         for (int n = 0; n < D_HEAD / 16; n++) {
             unsigned b[4];
-            load_matrices_transposed(b, values + (16 * k + matrix % 2 * 8 + lane % 8) * PITCH + 16 * n + matrix / 2 * 8);
+            load_matrices_transposed(b,
+                                     values + (16 * k + matrix % 2 * 8 + lane % 8) * PITCH + 16 * n + matrix / 2 * 8);
             mma(r->sum[2 * n], p, b[0], b[1]);
             mma(r->sum[2 * n + 1], p, b[2], b[3]);
         }
@@ -108,5 +111,11 @@ template <bool MASKED> static __device__ __forceinline__ void attend(const nn_at
     end_rows(a, first + 16 * (threadIdx.x / 32), &r);
 }
 
-extern "C" __global__ void __launch_bounds__(128) nn_attend_16(const __grid_constant__ nn_attend_args a) { attend<false>(a); }
-extern "C" __global__ void __launch_bounds__(128) nn_attend_16_masked(const __grid_constant__ nn_attend_args a) { attend<true>(a); }
+extern "C" __global__ void __launch_bounds__(128) nn_attend_16(const __grid_constant__ nn_attend_args a)
+{
+    attend<false>(a);
+}
+extern "C" __global__ void __launch_bounds__(128) nn_attend_16_masked(const __grid_constant__ nn_attend_args a)
+{
+    attend<true>(a);
+}

@@ -44,8 +44,10 @@ static __device__ __forceinline__ void masked(const nn_attend_args &a, long long
 {
     if (*x == NOTHING) return;
     const long long at = row + key * a.mask_strides[3];
-    if (a.mask_type != NN_BOOL) *x = fmaxf(*x + load(a.mask, a.mask_type, at) * LOG2_E, NOTHING);
-    else if (!((const unsigned char *)a.mask)[at]) *x = NOTHING;
+    if (a.mask_type != NN_BOOL)
+        *x = fmaxf(*x + load(a.mask, a.mask_type, at) * LOG2_E, NOTHING);
+    else if (!((const unsigned char *)a.mask)[at])
+        *x = NOTHING;
 }
 
 static __device__ __forceinline__ long long row_of(const nn_strided &x, int head, long long position)

@@ -1,6 +1,6 @@
 // Attention of q, k and v of one 16-bit type (-DBF16=1: bf16) over tiles of keys (flash.cuh): what the kernels with
-// mma.sync and with products of warpgroups share. Shares are rounded to that type before they meet the values. -DD_HEAD: 64
-// or 128, smaller heads are filled up with zeros.
+// mma.sync and with products of warpgroups share. Shares are rounded to that type before they meet the values.
+// -DD_HEAD: 64 or 128, smaller heads are filled up with zeros.
 #include "nn_attend.cuh"
 
 #ifndef D_HEAD
@@ -12,7 +12,8 @@
 
 static __device__ __forceinline__ unsigned pair_of(float low, float high)
 {
-    return BF16 ? bf16_of_f32(low) | (unsigned)bf16_of_f32(high) << 16 : f16_of_f32(low) | (unsigned)f16_of_f32(high) << 16;
+    return BF16 ? bf16_of_f32(low) | (unsigned)bf16_of_f32(high) << 16
+                : f16_of_f32(low) | (unsigned)f16_of_f32(high) << 16;
 }
 
 #include "flash.cuh"
@@ -35,8 +36,8 @@ static __device__ __forceinline__ void begin_rows(rows *r)
         for (int c = 0; c < 4; c++) r->sum[n][c] = 0;
 }
 
-// Scores of the keys from `begin` on to shares; `first`: the warp's first query. A mask has kernels of its own, which may
-// take more registers.
+// Scores of the keys from `begin` on to shares; `first`: the warp's first query. A mask has kernels of its own, which
+// may take more registers.
 template <bool MASKED>
 static __device__ __forceinline__ void weigh(const nn_attend_args &a, int first, int begin, float (*s)[4], rows *r)
 {

@@ -1,36 +1,39 @@
-// nn_attend.cu in float, for any types: a block TILE queries of a head, tiles of as many keys. Threads 16 y + x: of scores
-// TILE / 8 queries and every 16th key, of sums the same queries and dimensions 4 x .. of each 64. Queries and keys lie
-// turned in shared memory, [dimension][row], shares [key][query]. Heads up to 64 have room for keys and values at once: the
-// next keys come while values are used, the next values while scores are made; for heads up to 128 and 256 they take turns.
-// Judge: the CPU's (models/nn_attend.c), and torch.
+// nn_attend.cu in float, for any types: a block TILE queries of a head, tiles of as many keys. Threads 16 y + x: of
+// scores TILE / 8 queries and every 16th key, of sums the same queries and dimensions 4 x .. of each 64. Queries and
+// keys lie turned in shared memory, [dimension][row], shares [key][query]. Heads up to 64 have room for keys and values
+// at once: the next keys come while values are used, the next values while scores are made; for heads up to 128 and 256
+// they take turns. Judge: the CPU's (models/nn_attend.c), and torch.
 #include "nn_attend.cuh"
 
 #define THREADS 128
 
 static __device__ __forceinline__ void bring(float *to, const nn_strided &x, long long at, bool valid)
 {
-    if (x.type == NN_F32) copy_async_4(to, (const float *)x.data + (valid ? at : 0), valid);
-    else *to = valid ? load(x.data, x.type, at) : 0;
+    if (x.type == NN_F32)
+        copy_async_4(to, (const float *)x.data + (valid ? at : 0), valid);
+    else
+        *to = valid ? load(x.data, x.type, at) : 0;
 }
 
 // TILE rows, turned; zeros beyond the last row. Keys lie with those of a thread side by side: row 16 j + x in column
 // n x + j of TILE = 16 n, so that threads write shares of neighbours to other banks.
 template <int TILE, bool ARE_KEYS>
-static __device__ __forceinline__ void bring_turned(const nn_attend_args &a, const nn_strided &x, int head, int first, int n_rows,
-                                                    float *to)
+static __device__ __forceinline__ void bring_turned(const nn_attend_args &a, const nn_strided &x, int head, int first,
+                                                    int n_rows, float *to)
 {
     constexpr int n = TILE / 16;
     for (int k = threadIdx.x / 8; k < TILE; k += THREADS / 8) { // a warp brings neighbouring columns
         const int row = ARE_KEYS ? k % n * 16 + k / n : k;
         const long long at = row_of(x, head, first + row);
-        for (int d = threadIdx.x % 8; d < a.d_head; d += 8) bring(to + d * (TILE + 4) + k, x, at + d, first + row < n_rows);
+        for (int d = threadIdx.x % 8; d < a.d_head; d += 8)
+            bring(to + d * (TILE + 4) + k, x, at + d, first + row < n_rows);
     }
 }
 
 // TILE rows as they are, D + 4 apart; zeros beyond the last row. Four elements at once where they lie so.
 template <int D, int TILE>
-static __device__ __forceinline__ void bring_rows(const nn_attend_args &a, const nn_strided &x, int head, int first, int n_rows,
-                                                  float *to)
+static __device__ __forceinline__ void bring_rows(const nn_attend_args &a, const nn_strided &x, int head, int first,
+                                                  int n_rows, float *to)
 {
     if (a.fours) {
         for (int i = threadIdx.x; i < TILE * (D / 4); i += THREADS) {

@@ -1,5 +1,5 @@
-// nn_attend.cu by products of warpgroups: a block 128 queries, a warpgroup 64 of them. Two blocks on a processor: one finds
-// shares while the other multiplies. Judge: the CPU's (models/nn_attend.c), and torch.
+// nn_attend.cu by products of warpgroups: a block 128 queries, a warpgroup 64 of them. Two blocks on a processor: one
+// finds shares while the other multiplies. Judge: the CPU's (models/nn_attend.c), and torch.
 //
 // Architecture: sm_90a
 #include "nn_attend_16.cuh"
@@ -12,8 +12,8 @@
 
 // N rows of q, k or v; zeros beyond the last row and the head's width.
 template <int N>
-static __device__ __forceinline__ void fetch(const nn_attend_args &a, const nn_strided &x, int head, int first, int n_rows,
-                                             uint4 (*to)[N][8])
+static __device__ __forceinline__ void fetch(const nn_attend_args &a, const nn_strided &x, int head, int first,
+                                             int n_rows, uint4 (*to)[N][8])
 {
     constexpr int each = THREADS / PIECES; // rows at once, a multiple of eight: all are swizzled alike
     const int piece = threadIdx.x % PIECES, row = threadIdx.x / PIECES;

@@ -33,11 +33,13 @@ extern "C" __global__ void __launch_bounds__(256) nn_conv_few(nn_conv_args a)
         }
         const long long w = group * a.next_group + output * a.weight.strides[0] + tap * a.weight.strides[2];
         for (int c = 0; c < a.inputs; c++)
-            sum += load(a.weight.data, a.weight.type, w + c * a.weight.strides[1]) * x_at(a, n, group * a.inputs + c, at);
+            sum +=
+                load(a.weight.data, a.weight.type, w + c * a.weight.strides[1]) * x_at(a, n, group * a.inputs + c, at);
     }
     float y = after(a.after, sum + load_or(a.bias, channel, 0), channel);
     if (a.residual.data)
-        y += load(a.residual.data, a.residual.type, n * a.residual.strides[0] + channel * a.residual.strides[1] + position);
+        y += load(a.residual.data, a.residual.type,
+                  n * a.residual.strides[0] + channel * a.residual.strides[1] + position);
     store(a.out.data, a.out.type, n * a.out.strides[0] + channel * a.out.strides[1] + position, y);
 }
 
@@ -85,8 +87,10 @@ static __device__ __forceinline__ void term_of(const nn_conv_product &p, int k, 
 template <bool ANY>
 static __device__ __forceinline__ void bring(float *to, const char *from, int type, long long at, bool valid)
 {
-    if (ANY) *to = valid ? load(from, type, at) : 0;
-    else copy_async_4(to, (const float *)from + at, valid);
+    if (ANY)
+        *to = valid ? load(from, type, at) : 0;
+    else
+        copy_async_4(to, (const float *)from + at, valid);
 }
 
 // Terms k .. k + TERMS - 1.
@@ -113,7 +117,8 @@ static __device__ __forceinline__ void bring_step(const nn_conv_args &a, const c
     copy_async_commit();
 }
 
-// Of a thread: warps have 32 rows and SIDE / 2 positions, lanes 8 y + x rows 4 y .. of each 16, positions 4 x .. of each 32.
+// Of a thread: warps have 32 rows and SIDE / 2 positions, lanes 8 y + x rows 4 y .. of each 16, positions 4 x .. of
+// each 32.
 template <int SIDE> static __device__ __forceinline__ int row_of_thread()
 {
     return threadIdx.x / 64 * 32 + threadIdx.x % 32 / 8 * 4;
@@ -156,14 +161,18 @@ template <int SIDE, int SPLITS, bool ANY = false> static __device__ __forceinlin
     wait_for_earlier();
     const carrier c = carrier_of<SIDE>(a, t);
     for (int s = begin; s < begin + STAGES - 1; s++)
-        if (s < end) bring_step<SIDE, ANY>(a, c, s * TERMS, w + (s - begin) * stage, x + (s - begin) * stage);
-        else copy_async_commit();
+        if (s < end)
+            bring_step<SIDE, ANY>(a, c, s * TERMS, w + (s - begin) * stage, x + (s - begin) * stage);
+        else
+            copy_async_commit();
     for (int s = begin; s < end; s++) {
         const int now = (s - begin) % STAGES, next = (s - begin + STAGES - 1) % STAGES;
         copy_async_wait<STAGES - 2>();
         __syncthreads(); // the step's terms are there, and those of the step before were used by all
-        if (s + STAGES - 1 < end) bring_step<SIDE, ANY>(a, c, (s + STAGES - 1) * TERMS, w + next * stage, x + next * stage);
-        else copy_async_commit();
+        if (s + STAGES - 1 < end)
+            bring_step<SIDE, ANY>(a, c, (s + STAGES - 1) * TERMS, w + next * stage, x + next * stage);
+        else
+            copy_async_commit();
         add_terms<SIDE>(w + now * stage, x + now * stage, sums);
     }
     const int row = row_of_thread<SIDE>(), position = position_of_thread<SIDE>();
@@ -182,7 +191,7 @@ template <int SIDE, int SPLITS, bool ANY = false> static __device__ __forceinlin
 }
 
 #define KERNEL(side, splits, blocks)                                                                                   \
-    extern "C" __global__ void CLUSTER_##splits    __launch_bounds__(2 * side, blocks)                                 \
+    extern "C" __global__ void CLUSTER_##splits __launch_bounds__(2 * side, blocks)                                    \
         nn_conv_f32_##side##_##splits(const __grid_constant__ nn_conv_args a)                                          \
     {                                                                                                                  \
         conv_f32<side, splits>(a);                                                                                     \

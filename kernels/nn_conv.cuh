@@ -96,15 +96,17 @@ static __device__ __forceinline__ void give(const nn_conv_args &a, const tile &t
     }
 }
 
-// N rows of the tile from row `first` on, which lie in shared memory, [N][SIDE + 4]; of the cluster's blocks each does a
-// part of them.
+// N rows of the tile from row `first` on, which lie in shared memory, [N][SIDE + 4]; of the cluster's blocks each does
+// a part of them.
 template <int SIDE, int SPLITS, int THREADS, int N>
 static __device__ __forceinline__ void finish(const nn_conv_args &a, const tile &t, const float *sums, int first)
 {
     constexpr int all = N * (SIDE / 4);
     const bool along = a.product.merged == 1; // neighbours in memory: positions, or rows
-    if (SPLITS > 1) cluster_meet();
-    else __syncthreads();
+    if (SPLITS > 1)
+        cluster_meet();
+    else
+        __syncthreads();
     for (int e = all * t.split / SPLITS + threadIdx.x; e < all * (t.split + 1) / SPLITS; e += THREADS) {
         const int row = along ? e / (SIDE / 4) : e % N, q = (along ? e % (SIDE / 4) : e / N) * 4;
         const float *at = sums + row * (SIDE + 4) + q;
@@ -116,6 +118,8 @@ static __device__ __forceinline__ void finish(const nn_conv_args &a, const tile 
         }
         if (t.row + first + row < a.product.rows) give(a, t, t.row + first + row, t.position + q, sum);
     }
-    if (SPLITS > 1) cluster_meet(); // the others have read
-    else __syncthreads();
+    if (SPLITS > 1)
+        cluster_meet(); // the others have read
+    else
+        __syncthreads();
 }

@@ -1,12 +1,12 @@
 // nn_conv.cu for x and weights of one 16-bit type (-DBF16=1: bf16) on tensor cores.
 //
-//   nn_conv_16_128_s   a block 128 rows x 128 positions, four warps of 64 x 64; s blocks of a cluster share the channels
-//   nn_conv_16_64_s    a block 64 x 64, warps of 32 x 32
+//   nn_conv_16_128_s   a block 128 rows x 128 positions, four warps of 64 x 64; s blocks of a cluster share the
+//   channels nn_conv_16_64_s    a block 64 x 64, warps of 32 x 32
 //
-// CHANNELS channels at a time: the window of x that the block's positions touch lies transposed, [position][channel], so
-// that strides and taps are distances between rows; the next window is read while one is used. Weights of a tap come as
-// [row][channel], three taps ahead of their use. Windows of too many taps come in chunks of them.
-// Judge: the CPU's (models/nn_conv.c), and torch.
+// CHANNELS channels at a time: the window of x that the block's positions touch lies transposed, [position][channel],
+// so that strides and taps are distances between rows; the next window is read while one is used. Weights of a tap come
+// as [row][channel], three taps ahead of their use. Windows of too many taps come in chunks of them. Judge: the CPU's
+// (models/nn_conv.c), and torch.
 #include "nn_conv.cuh"
 
 #ifndef BF16
@@ -50,8 +50,8 @@ template <int SIDE> struct rows_of_weights {
 
 // A tap's weights, [row][channel]: thread 4 r + c has eight channels of rows r, r + 32 ..
 template <int SIDE>
-static __device__ __forceinline__ void bring_weights(const nn_conv_args &a, const rows_of_weights<SIDE> &rows, const turn &u,
-                                                     unsigned short *to)
+static __device__ __forceinline__ void bring_weights(const nn_conv_args &a, const rows_of_weights<SIDE> &rows,
+                                                     const turn &u, unsigned short *to)
 {
     const int c = threadIdx.x % 4 * 8, channel = u.channel + c, tap = u.first + u.tap;
     const long long from = channel * a.weight.strides[1] + (long long)tap * a.product.merged * a.weight.strides[2];
@@ -77,14 +77,15 @@ struct part {
     uint4 low, high;
 };
 
-struct span { // of x, in a window; begins at a multiple of eight where packs are read
+struct span {                // of x, in a window; begins at a multiple of eight where packs are read
     int begin, place, parts; // place: row of the tile's first position and the chunk's first tap
 };
 
 template <int SIDE> static __device__ __forceinline__ span span_of(const nn_conv_args &a, const tile &t, const turn &u)
 {
     const nn_conv_product &p = a.product;
-    const int first = t.position * p.x_step + p.at + u.first * p.at_step, apart = p.at_step < 0 ? -p.at_step : p.at_step;
+    const int first = t.position * p.x_step + p.at + u.first * p.at_step,
+              apart = p.at_step < 0 ? -p.at_step : p.at_step;
     const int low = p.at_step < 0 ? first - (u.n - 1) * apart : first;
     const int begin = low - (low & 7), length = low - begin + (SIDE - 1) * p.x_step + (u.n - 1) * apart + 1;
     span s = {begin, first - begin, (length + 7) / 8 * (CHANNELS / 2)};
@@ -101,7 +102,8 @@ static __device__ __forceinline__ uint4 eight_of(const nn_conv_args &a, const un
     return {own[0] | own[1] << 16, own[2] | own[3] << 16, own[4] | own[5] << 16, own[6] | own[7] << 16};
 }
 
-static __device__ __forceinline__ part part_of(const nn_conv_args &a, const tile &t, const turn &u, const span &s, int number)
+static __device__ __forceinline__ part part_of(const nn_conv_args &a, const tile &t, const turn &u, const span &s,
+                                               int number)
 {
     const int channel = u.channel + number % (CHANNELS / 2) * 2, begin = s.begin + number / (CHANNELS / 2) * 8;
     const unsigned short *x = (const unsigned short *)a.x.data + t.n * a.x.strides[0] +
@@ -145,8 +147,10 @@ static __device__ __forceinline__ void multiply(const nn_conv_args &a, int place
             load_matrices(own, row + 16 * m * PITCH + k);
 #pragma unroll
             for (int n = 0; n < side / 8; n++)
-                if (BF16) mma_bf16(sums[m][n], own, b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
-                else mma_f16(sums[m][n], own, b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
+                if (BF16)
+                    mma_bf16(sums[m][n], own, b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
+                else
+                    mma_f16(sums[m][n], own, b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
         }
     }
 }
@@ -192,8 +196,10 @@ template <int SIDE, int SPLITS> static __device__ __forceinline__ void conv_16(c
         turn next = now;
         begin_window(a, &next, now.window + 1);
         span after_this = own;
-        if (next.window < end) after_this = span_of<SIDE>(a, t, next);
-        else after_this.parts = 0;
+        if (next.window < end)
+            after_this = span_of<SIDE>(a, t, next);
+        else
+            after_this.parts = 0;
         part held[HELD];
         for (; now.tap < now.n; now.tap++) {
             copy_async_wait<STAGES - 2>();
@@ -230,15 +236,15 @@ template <int SIDE, int SPLITS> static __device__ __forceinline__ void conv_16(c
                 for (int n = 0; n < SIDE / 16; n++)
 #pragma unroll
                     for (int h = 0; h < 2; h++)
-                        *(float2 *)(to + (16 * m + lane / 4 + 8 * h) * (SIDE + 4) + warp % 2 * some + 8 * n + lane % 4 * 2) =
-                            make_float2(sums[m][n][2 * h], sums[m][n][2 * h + 1]);
+                        *(float2 *)(to + (16 * m + lane / 4 + 8 * h) * (SIDE + 4) + warp % 2 * some + 8 * n +
+                                    lane % 4 * 2) = make_float2(sums[m][n][2 * h], sums[m][n][2 * h + 1]);
         }
         finish<SIDE, SPLITS, THREADS, some>(a, t, to, first);
     }
 }
 
 #define KERNEL(side, splits, blocks)                                                                                   \
-    extern "C" __global__ void CLUSTER_##splits    __launch_bounds__(THREADS, blocks)                                  \
+    extern "C" __global__ void CLUSTER_##splits __launch_bounds__(THREADS, blocks)                                     \
         nn_conv_16_##side##_##splits(const __grid_constant__ nn_conv_args a)                                           \
     {                                                                                                                  \
         conv_16<side, splits>(a);                                                                                      \

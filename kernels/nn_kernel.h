@@ -60,7 +60,8 @@ WT_SHARED_FN float nn_erf(float x)
 WT_SHARED_FN float nn_tanh(float x)
 {
     const float a = x < 0 ? -x : x, a2 = a * a;
-    const float small = a * (1 + a2 * (-0.333333333f + a2 * (0.133333333f + a2 * (-0.0539682540f + a2 * 0.0218694885f))));
+    const float series = -0.333333333f + a2 * (0.133333333f + a2 * (-0.0539682540f + a2 * 0.0218694885f));
+    const float small = a * (1 + a2 * series);
     const float y = a < 0.3f ? small : 1 - nn_divide(2, nn_exp(2 * a) + 1);
     return x != x ? x : x < 0 ? -y : y;
 }

@@ -1,15 +1,15 @@
 // LSTM: all steps of a layer in one launch. A block owns some hidden units of one direction and keeps the four rows of
-// recurrent weights of each on its SM: of each thread's columns the first 64 in registers, further ones in shared memory,
-// and what has no room there is read from L2. All blocks of a direction need all of h at every step:
+// recurrent weights of each on its SM: of each thread's columns the first 64 in registers, further ones in shared
+// memory, and what has no room there is read from L2. All blocks of a direction need all of h at every step:
 //
 //   nn_lstm_cluster  up to 256 units, sm_90 and newer: eight blocks of a cluster write their h into each other's shared
 //                    memory and meet at the cluster's barrier
 //   nn_lstm_grid     else: h goes through global memory, and blocks count in at a counter of their direction; launched
 //                    together (cooperatively), so all of them run
 //
-// Threads: LANES of a row of weights, four rows a unit (input, forget, cell, output); a thread holds every LANES-th four
-// columns. h and c are floats; the order of sums depends on the shape alone. `units` times LANES is 128, or more units in
-// several sets of 32. Judge: the CPU's (models/nn_lstm.c), and torch.
+// Threads: LANES of a row of weights, four rows a unit (input, forget, cell, output); a thread holds every LANES-th
+// four columns. h and c are floats; the order of sums depends on the shape alone. `units` times LANES is 128, or more
+// units in several sets of 32. Judge: the CPU's (models/nn_lstm.c), and torch.
 #include "nn.cuh"
 
 #define THREADS 512
@@ -17,7 +17,7 @@
 #define CLUSTER 8
 
 #if __CUDA_ARCH__ >= 900
-#define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
+#    define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
 static __device__ __forceinline__ void cluster_meet()
 {
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -33,7 +33,7 @@ static __device__ __forceinline__ void store_in(float *address, int rank, float 
     asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(there), "f"(x) : "memory");
 }
 #else // never launched there
-#define IN_CLUSTERS
+#    define IN_CLUSTERS
 static __device__ __forceinline__ void cluster_meet() { __syncthreads(); }
 static __device__ __forceinline__ void store_in(float *address, int, float x) { *address = x; }
 #endif
@@ -45,13 +45,14 @@ static __device__ void grid_meet(int *arrived, int times)
     __syncthreads();
     if (!threadIdx.x) {
         atomicAdd(arrived, 1);
-        while (*(volatile int *)arrived < times) {}
+        while (*(volatile int *)arrived < times) {
+        }
         __threadfence();
     }
     __syncthreads();
 }
 
-struct part { // a block's share of the layer, and a thread's of it
+struct part {                   // a block's share of the layer, and a thread's of it
     int direction, first;       // hidden unit
     int lanes, lane, row, sets; // row: of a set
     int fours, padded;          // of columns a thread; of h in shared memory
@@ -102,7 +103,8 @@ static __device__ __forceinline__ void multiply_some(const nn_lstm_args &a, cons
             if (i >= p.fours) break;
 #pragma unroll
             for (int b = 0; b < B; b++)
-                sums[b][i % 2] = dot(own[i], ((const float4 *)(h + b * p.padded))[p.lane + p.lanes * i], sums[b][i % 2]);
+                sums[b][i % 2] =
+                    dot(own[i], ((const float4 *)(h + b * p.padded))[p.lane + p.lanes * i], sums[b][i % 2]);
         }
     }
     for (int i = set ? 0 : in_registers; i < p.fours; i++) {
@@ -124,15 +126,14 @@ static __device__ __forceinline__ void multiply_some(const nn_lstm_args &a, cons
 }
 
 // Products of the block's rows with h, [batch][4 units].
-static __device__ __forceinline__ void multiply(const nn_lstm_args &a, const part &p, const float4 *own, const float4 *kept,
-                                                const float *h, float *products)
+static __device__ __forceinline__ void multiply(const nn_lstm_args &a, const part &p, const float4 *own,
+                                                const float4 *kept, const float *h, float *products)
 {
     for (int set = 0; set < p.sets; set++) {
         int b = 0;
         for (; b + 4 <= a.batch; b += 4)
             multiply_some<4>(a, p, set, own, kept, h + b * p.padded, products + b * 4 * a.units);
-        for (; b < a.batch; b++)
-            multiply_some<1>(a, p, set, own, kept, h + b * p.padded, products + b * 4 * a.units);
+        for (; b < a.batch; b++) multiply_some<1>(a, p, set, own, kept, h + b * p.padded, products + b * 4 * a.units);
     }
 }
 
@@ -195,8 +196,10 @@ template <bool IN_CLUSTER> static __device__ __forceinline__ void lstm(const nn_
         c[k] = unit < a.hidden ? load_or(a.c0, ((long long)p.direction * a.all + b) * a.hidden + unit, 0) : 0;
     }
     int *arrived = a.arrived + 32 * p.direction;
-    if (IN_CLUSTER) cluster_meet(); // all have begun, and read the states, whose place may be the result's
-    else grid_meet(arrived, a.blocks);
+    if (IN_CLUSTER)
+        cluster_meet(); // all have begun, and read the states, whose place may be the result's
+    else
+        grid_meet(arrived, a.blocks);
     float g[4], bias[4]; // of the thread's first cell; the input's come a step ahead, while blocks meet
     if (threadIdx.x < n_cells) {
         biases_of(a, p, threadIdx.x, bias);
@@ -211,7 +214,8 @@ template <bool IN_CLUSTER> static __device__ __forceinline__ void lstm(const nn_
         // results go out a step late: who meets then waits for none of them
         for (int k = threadIdx.x; k < n_cells && step; k += THREADS)
             if (p.first + k % a.units < a.hidden)
-                give(a, p, t - ahead, k / a.units, p.first + k % a.units, now[k / a.units * p.padded + p.first + k % a.units]);
+                give(a, p, t - ahead, k / a.units, p.first + k % a.units,
+                     now[k / a.units * p.padded + p.first + k % a.units]);
         multiply(a, p, own, kept, now, products);
         __syncthreads();
         for (int k = threadIdx.x; k < n_cells; k += THREADS) {
@@ -225,7 +229,8 @@ template <bool IN_CLUSTER> static __device__ __forceinline__ void lstm(const nn_
             if (!a.lengths || t < a.lengths[b]) y = advance(g, bias, products + 4 * k, c + k);
             if (IN_CLUSTER)
                 for (int rank = 0; rank < CLUSTER; rank++) store_in(next + b * p.padded + unit, rank, y);
-            else shared_h[b * a.hidden + unit] = y;
+            else
+                shared_h[b * a.hidden + unit] = y;
             if (step < a.steps - 1) continue;
             const long long at = ((long long)p.direction * a.all + b) * a.hidden + unit;
             give(a, p, t, b, unit, y);
@@ -244,8 +249,10 @@ template <bool IN_CLUSTER> static __device__ __forceinline__ void lstm(const nn_
             const int each = a.hidden % 4 ? 1 : 4;
             for (int k = threadIdx.x * each; k < a.batch * a.hidden; k += THREADS * each) {
                 float *to = next + k / a.hidden * p.padded + k % a.hidden;
-                if (each == 4) *(float4 *)to = __ldcg((const float4 *)(shared_h + k));
-                else *to = __ldcg(shared_h + k);
+                if (each == 4)
+                    *(float4 *)to = __ldcg((const float4 *)(shared_h + k));
+                else
+                    *to = __ldcg(shared_h + k);
             }
             __syncthreads();
         }
@@ -254,9 +261,6 @@ template <bool IN_CLUSTER> static __device__ __forceinline__ void lstm(const nn_
     if (!IN_CLUSTER && !threadIdx.x && atomicAdd(arrived, 1) == a.blocks * (a.steps + 1) - 1) *arrived = 0;
 }
 
-extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1) nn_lstm_cluster(nn_lstm_args a)
-{
-    lstm<true>(a);
-}
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1) nn_lstm_cluster(nn_lstm_args a) { lstm<true>(a); }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) nn_lstm_grid(nn_lstm_args a) { lstm<false>(a); }

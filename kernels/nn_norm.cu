@@ -7,9 +7,9 @@
 //   nn_norm_channels  over the channels of each position of [n][channels][length]: a block 32 positions, 8 slices of
 //                     the channels
 //
-// The first two read a row once and keep it in registers; the next two read it again for the squares and for the result,
-// from the caches. Sums in float, in an order that depends on the shape alone. Judge: the CPU's (models/nn_norm.c), and
-// torch.
+// The first two read a row once and keep it in registers; the next two read it again for the squares and for the
+// result, from the caches. Sums in float, in an order that depends on the shape alone. Judge: the CPU's
+// (models/nn_norm.c), and torch.
 #include "nn.cuh"
 
 #include "overlap.cuh"
@@ -29,8 +29,10 @@ template <class T, int N>
 static __device__ __forceinline__ void load_factors(const nn_rows &r, long long at, bool one, float otherwise, float *w)
 {
     if (r.data && !one) {
-        if (r.type == NN_F32) load_pack<float, N>(r.data, at, w);
-        else held<T, N>::load(r, at, w);
+        if (r.type == NN_F32)
+            load_pack<float, N>(r.data, at, w);
+        else
+            held<T, N>::load(r, at, w);
         return;
     }
     const float same = r.data ? load(r.data, r.type, at) : otherwise;
@@ -40,13 +42,15 @@ static __device__ __forceinline__ void load_factors(const nn_rows &r, long long 
 
 // x to activation((x - mean) * scale * weight + bias), of columns k .. k + N - 1.
 template <class T, int N>
-static __device__ __forceinline__ void finish(const nn_norm_args &a, const place &p, long long k, float mean, float scale,
-                                              float *x)
+static __device__ __forceinline__ void finish(const nn_norm_args &a, const place &p, long long k, float mean,
+                                              float scale, float *x)
 {
     float w[N], b[N];
     long long channel = p.channel;
-    if (a.inner == 1) channel += k;
-    else if (a.channels > 1) channel += a.width <= 0xffffffffll ? (unsigned)k / (unsigned)a.inner : k / a.inner;
+    if (a.inner == 1)
+        channel += k;
+    else if (a.channels > 1)
+        channel += a.width <= 0xffffffffll ? (unsigned)k / (unsigned)a.inner : k / a.inner;
     load_factors<T, N>(a.weight, p.weight + channel, a.inner > 1, a.one_plus ? 0 : 1, w);
     load_factors<T, N>(a.bias, p.bias + channel, a.inner > 1, 0, b);
 #pragma unroll
@@ -56,7 +60,8 @@ static __device__ __forceinline__ void finish(const nn_norm_args &a, const place
 
 // y += more, as it is kept.
 template <class T, int N>
-static __device__ __forceinline__ void add(const nn_norm_args &a, long long row, long long k, const held<T, N> &more, float *y)
+static __device__ __forceinline__ void add(const nn_norm_args &a, long long row, long long k, const held<T, N> &more,
+                                           float *y)
 {
 #pragma unroll
     for (int i = 0; i < N; i++) y[i] += more.get(i);
@@ -72,8 +77,10 @@ static __device__ __forceinline__ void read(const nn_norm_args &a, long long row
 {
     held<T, N> one, more;
     const bool is_sum = a.sum.data && added;
-    if (is_sum) one.take(a.sum, row * a.sum.stride + k);
-    else one.take(a.x, row * a.x.stride + k);
+    if (is_sum)
+        one.take(a.sum, row * a.sum.stride + k);
+    else
+        one.take(a.x, row * a.x.stride + k);
     if (a.residual.data && !is_sum) more.take(a.residual, row * a.residual.stride + k);
 #pragma unroll
     for (int i = 0; i < N; i++) y[i] = one.get(i);
@@ -184,9 +191,12 @@ template <int TEAM, int FLOATS> static __device__ __forceinline__ void norm_rows
     const long long row = row_of_team<TEAM>();
     const int t = threadIdx.x % TEAM;
     if (row >= a.rows) return; // a whole warp
-    if (a.access == NN_PACKS_F32) norm_row<float, TEAM, 4, FLOATS / 4>(a, row, t);
-    else if (a.access == NN_PACKS_F16) norm_row<f16, TEAM, 8, FLOATS / 8>(a, row, t);
-    else norm_row<bf16, TEAM, 8, FLOATS / 8>(a, row, t);
+    if (a.access == NN_PACKS_F32)
+        norm_row<float, TEAM, 4, FLOATS / 4>(a, row, t);
+    else if (a.access == NN_PACKS_F16)
+        norm_row<f16, TEAM, 8, FLOATS / 8>(a, row, t);
+    else
+        norm_row<bf16, TEAM, 8, FLOATS / 8>(a, row, t);
 }
 
 template <int TEAM> static __device__ __forceinline__ void norm_any_rows(const nn_norm_args &a)
@@ -194,9 +204,12 @@ template <int TEAM> static __device__ __forceinline__ void norm_any_rows(const n
     const long long row = row_of_team<TEAM>();
     const int t = threadIdx.x % TEAM;
     if (row >= a.rows) return;
-    if (a.access == NN_PACKS_F32) norm_any_row<float, TEAM, 4>(a, row, t);
-    else if (a.access == NN_SINGLE) norm_any_row<any_type, TEAM, 1>(a, row, t);
-    else norm_any_row<any_type, TEAM, 4>(a, row, t);
+    if (a.access == NN_PACKS_F32)
+        norm_any_row<float, TEAM, 4>(a, row, t);
+    else if (a.access == NN_SINGLE)
+        norm_any_row<any_type, TEAM, 1>(a, row, t);
+    else
+        norm_any_row<any_type, TEAM, 4>(a, row, t);
 }
 
 extern "C" __global__ void __launch_bounds__(128) nn_norm_warp(nn_norm_args a) { norm_rows<32, 40>(a); }

@@ -1,12 +1,13 @@
-// nn_point: out = activation(x + bias) * up + residual; a thread 16 bytes of neighbours where all are of one type and lie
-// so, else four elements or one, and on by the grid. Reads and writes each array once; all of a thread's reads are on
-// their way before the first is used. Judge: the CPU's (models/nn_point.c), and torch.
+// nn_point: out = activation(x + bias) * up + residual; a thread 16 bytes of neighbours where all are of one type and
+// lie so, else four elements or one, and on by the grid. Reads and writes each array once; all of a thread's reads are
+// on their way before the first is used. Judge: the CPU's (models/nn_point.c), and torch.
 #include "nn.cuh"
 
 #include "overlap.cuh"
 
 // after_all with all activations in line.
-template <int N> static __device__ __forceinline__ void activate(const nn_after &a, float *x, long long channel, bool one)
+template <int N>
+static __device__ __forceinline__ void activate(const nn_after &a, float *x, long long channel, bool one)
 {
 #define EACH(kind)                                                                                                     \
     case kind:                                                                                                         \
@@ -70,10 +71,20 @@ extern "C" __global__ void __launch_bounds__(256) nn_point(nn_point_args a)
     let_next_begin();
     wait_for_earlier();
     switch (a.access) {
-    case NN_PACKS_F32: point<float, 4>(a); break;
-    case NN_PACKS_F16: point<f16, 8>(a); break;
-    case NN_PACKS_BF16: point<bf16, 8>(a); break;
-    case NN_PACKS: point<any_type, 4>(a); break;
-    default: point<any_type, 1>(a); break;
+    case NN_PACKS_F32:
+        point<float, 4>(a);
+        break;
+    case NN_PACKS_F16:
+        point<f16, 8>(a);
+        break;
+    case NN_PACKS_BF16:
+        point<bf16, 8>(a);
+        break;
+    case NN_PACKS:
+        point<any_type, 4>(a);
+        break;
+    default:
+        point<any_type, 1>(a);
+        break;
     }
 }

@@ -23,7 +23,7 @@ enum {
     SPECTRUM_STEP = SPECTRUM_N / SPECTRUM_RADIX,
     SPECTRUM_BINS_EACH = (SPECTRUM_BINS + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS,
     // Blocks an SM is to hold: 768 threads leave each 80 registers; without a bound the loads of a frame take 160.
-    // Of more points a thread has more registers: 480 threads leave each 128, 384 leave 168.
+    // Of forty points a thread has more registers: 480 threads leave each 128.
     SPECTRUM_EACH = (SPECTRUM_N + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS,
     SPECTRUM_AT_ONCE = SPECTRUM_EACH <= 16   ? 768
                        : SPECTRUM_EACH <= 40 ? 480
@@ -51,20 +51,19 @@ template <int STEP, int COUNT> __device__ __forceinline__ int spectrum_along(int
 // its bins beside the mirror, and what follows needs no way through shared memory.
 enum { SPECTRUM_LAST = wt__spectrum_last(SPECTRUM_N), SPECTRUM_PAIRED = wt__spectrum_paired(SPECTRUM_N) };
 
-// v[j] w^j. A sixteenth root's powers are products of two that are read: reading all fifteen takes longer.
+// v[j] w^j. Powers to 15 and more are products of two that are read: reading them all takes longer.
 template <int R, class V> __device__ __forceinline__ void spectrum_turn(V *v, const V *twiddles, int stride)
 {
     if constexpr (R >= 16) {
-        constexpr int L = R == 64 ? 8 : 4;
-        V low[L];
+        V low[4];
 #pragma unroll
-        for (int i = 1; i < L; i++) low[i] = twiddles[(i - 1) * stride], v[i] = fft_mul(v[i], low[i]);
+        for (int i = 1; i < 4; i++) low[i] = twiddles[(i - 1) * stride], v[i] = fft_mul(v[i], low[i]);
 #pragma unroll
-        for (int j = L; j < R; j += L) {
+        for (int j = 4; j < R; j += 4) {
             const V high = twiddles[(j - 1) * stride];
             v[j] = fft_mul(v[j], high);
 #pragma unroll
-            for (int i = 1; i < L; i++) v[j + i] = fft_mul(v[j + i], fft_mul(high, low[i]));
+            for (int i = 1; i < 4; i++) v[j + i] = fft_mul(v[j + i], fft_mul(high, low[i]));
         }
     } else {
 #pragma unroll

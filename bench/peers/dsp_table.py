@@ -1,4 +1,5 @@
-"""One table of signal processing on a GPU: ours by the bench programs, torch and torchaudio beside them in the same run.
+"""One table of signal processing on a GPU: ours by the bench programs, torch and torchaudio beside them in the same
+run.
 
     python3 bench/peers/dsp_table.py [FOLDER of the bench programs = build/bench] > table.md
 
@@ -53,20 +54,28 @@ SHIFT = 2 ** (4 / 12)
 # name, our program and its filter, our row, peer's row or None, aim, limit
 ROWS = [
     ("STFT 400/160, 16 kHz", "spectral", "stft complex 400/160", "stft speech", "3x", spectral_limit(*SPEECH, "stft")),
-    ("STFT 2048/512", "spectral", "stft complex 2048/512", "stft music", "1200 h/s", spectral_limit(R, 2048, 512, "stft")),
+    ("STFT 2048/512", "spectral", "stft complex 2048/512", "stft music", "1200 h/s",
+     spectral_limit(R, 2048, 512, "stft")),
     ("ISTFT 2048/512", "spectral", "istft 2048/512", "istft music", "3x", spectral_limit(R, 2048, 512, "istft")),
     ("mel 80 400/160, 16 kHz", "spectral", "mel 80 400/160", "mel speech", "8x", spectral_limit(*SPEECH, "mel", 80)),
     ("mel 128", "spectral", "mel 128 2048/512", "mel music", "-", spectral_limit(R, 2048, 512, "mel", 128)),
-    ("log-mel 128", "spectral", "mel 128 dB 2048/512", "log-mel music", "1500 h/s", spectral_limit(R, 2048, 512, "mel", 128)),
-    ("MFCC 40 400/160, 16 kHz", "spectral", "mfcc 40 400/160", "mfcc speech", "8x", spectral_limit(*SPEECH, "mel", 80, 40)),
+    ("log-mel 128", "spectral", "mel 128 dB 2048/512", "log-mel music", "1500 h/s",
+     spectral_limit(R, 2048, 512, "mel", 128)),
+    ("MFCC 40 400/160, 16 kHz", "spectral", "mfcc 40 400/160", "mfcc speech", "8x",
+     spectral_limit(*SPEECH, "mel", 80, 40)),
     ("MFCC 20", "spectral", "mfcc 20 2048/512", "mfcc music", "1200 h/s", spectral_limit(R, 2048, 512, "mel", 128, 20)),
-    ("Griffin-Lim 32", "spectral", "griffin-lim 32 2048/512", "griffin-lim music", "10x, 12 h/s", spectral_limit(R, 2048, 512, "griffin-lim")),
+    ("Griffin-Lim 32", "spectral", "griffin-lim 32 2048/512", "griffin-lim music", "10x, 12 h/s",
+     spectral_limit(R, 2048, 512, "griffin-lim")),
     ("time stretch 1.25, librosa's", "pitch", "stretch 1.25", "stretch music", "6x", stretch_limit(R, F, F / 1.25, 60)),
     ("time stretch 1.25, locked", "pitch", "stretch locked", None, "-", stretch_limit(R, 2 * F / 1.25, F / 1.25, 8)),
-    ("time stretch 1.25, attacks (default)", "pitch", "stretch attacks", "stretch music", "300 h/s", stretch_limit(R, 2 * F / 1.25, F / 1.25, 8)),
-    ("pitch shift 4 semitones", "pitch", "pitch shift 4", "shift music", "15x", limit(R * 8, F * SHIFT * frame_work(2048), 2 * F * SHIFT * frame_work(2048) + R * 480)),
-    ("resample 44.1 to 48 kHz, fast", "resample", "44100 to 48000 Hz fast", "resample", "4x, 600 h/s", limit(4 * 92100, 48000 * 144)),
-    ("resample 44.1 to 48 kHz, best", "resample", "44100 to 48000 Hz best", "resample", "-", limit(4 * 92100, 0, 48000 * 480)),
+    ("time stretch 1.25, attacks (default)", "pitch", "stretch attacks", "stretch music", "300 h/s",
+     stretch_limit(R, 2 * F / 1.25, F / 1.25, 8)),
+    ("pitch shift 4 semitones", "pitch", "pitch shift 4", "shift music", "15x",
+     limit(R * 8, F * SHIFT * frame_work(2048), 2 * F * SHIFT * frame_work(2048) + R * 480)),
+    ("resample 44.1 to 48 kHz, fast", "resample", "44100 to 48000 Hz fast", "resample", "4x, 600 h/s",
+     limit(4 * 92100, 48000 * 144)),
+    ("resample 44.1 to 48 kHz, best", "resample", "44100 to 48000 Hz best", "resample", "-",
+     limit(4 * 92100, 0, 48000 * 480)),
     ("pitch (YIN; peer NCCF)", "pitch", "yin", "pitch music", "15x", limit(R * 4, 0, YIN)),
     ("beats", "pitch", "beats", None, "500 h/s", spectral_limit(R, 2048, 512, "mel", 128)),
 ]
@@ -75,8 +84,8 @@ ROWS = [
 def run(program, filters):
     rows = {}
     for name in filters:
-        text = subprocess.run([program, name, "cuda"] if name else [program, "cuda"], stdout=subprocess.PIPE, text=True).stdout
-        for line in text.splitlines():
+        command = [program, name, "cuda"] if name else [program, "cuda"]
+        for line in subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout.splitlines():
             found = re.search(r"([\d.]+) h/s", line)
             if not found:
                 continue
@@ -88,7 +97,9 @@ def run(program, filters):
 
 
 def ours(folder):
-    filters = {"spectral": ["stft complex", "istft", "mel", "mfcc", "griffin"], "pitch": ["stretch", "shift 4", "yin", "beats"], "resample": [None]}
+    filters = {"spectral": ["stft complex", "istft", "mel", "mfcc", "griffin"],
+               "pitch": ["stretch", "shift 4", "yin", "beats"],
+               "resample": [None]}
     return {kind: run(f"{folder}/bench_{kind}", some) for kind, some in filters.items()}
 
 
@@ -113,10 +124,12 @@ def peers():
     wide = torch.randn(64, 60 * 44100, device="cuda")
     short, long = torch.hann_window(400, device="cuda"), torch.hann_window(2048, device="cuda")
     spectra = torch.stft(music, 2048, 512, window=long, return_complex=True)
-    mel, music_mel = t.MelSpectrogram(16000, 400, hop_length=160, n_mels=80).cuda(), t.MelSpectrogram(R, 2048, hop_length=512, n_mels=128).cuda()
+    mel = t.MelSpectrogram(16000, 400, hop_length=160, n_mels=80).cuda()
+    music_mel = t.MelSpectrogram(R, 2048, hop_length=512, n_mels=128).cuda()
     mfcc = t.MFCC(16000, 40, melkwargs={"n_fft": 400, "hop_length": 160, "n_mels": 80}).cuda()
     music_mfcc = t.MFCC(R, 20, melkwargs={"n_fft": 2048, "hop_length": 512, "n_mels": 128}).cuda()
-    db, stretch = t.AmplitudeToDB("power", 80).cuda(), t.TimeStretch(hop_length=512, n_freq=1025, fixed_rate=1.25).cuda()
+    db = t.AmplitudeToDB("power", 80).cuda()
+    stretch = t.TimeStretch(hop_length=512, n_freq=1025, fixed_rate=1.25).cuda()
     griffin = t.GriffinLim(2048, n_iter=32, hop_length=512, power=1.0).cuda()
     shift, resample = t.PitchShift(R, 4, n_fft=2048, hop_length=512).cuda(), t.Resample(44100, 48000).cuda()
 
