@@ -5,7 +5,7 @@
 wt_status wt__llm_forward(wt_llm_session *s, int n_layers, float *logits, int n_logits)
 {
     const wt__llm_ops *op = s->ops;
-    wt__pass p = {s, n_logits, logits, WT_OK};
+    wt__pass p = {.s = s, .n_logits = n_logits, .logits = logits};
     op->embed(&p); // x = embedding (+ position)
     for (int l = 0; l < n_layers; l++) {
         const wt__layer *w = &s->llm->layers[l];
