@@ -70,7 +70,8 @@ static void check_norm(wt_device *device, int m)
                &(problem){.w = BF16, .x = BF16, .y = F32, .rows = ROWS, .columns = 520, .m = m, .add = true});
     make_bench(&next, device,
                &(problem){.w = BF16, .x = BF16, .y = F32, .rows = 130, .columns = ROWS, .m = m, .n_parts = 3});
-    assert_ok(wt_matmul_create(&(wt_matmul_config){.device = device}, &matmul));
+    // the library takes some products without a norm, and sums them in an order of its own
+    assert_ok(wt_matmul_create(&(wt_matmul_config){.device = device, .no_library = true}, &matmul));
     array weight = new_array(&first, sizeof(float) * ROWS), normed = new_array(&first, (size_t)(2 * m * ROWS)),
           squares = new_array(&first, sizeof(float) * (size_t)(m * ROWS / 16)), before = first.y[0];
     for (int r = 0; r < ROWS; r++) ((float *)weight.host)[r] = 0.5f + (float)(r * 37 % 64) / 32;

@@ -325,7 +325,7 @@ static void threads_stay_on_their_processors_also_after_a_resize(void **state)
     visit_on(audio, &a), visit_on(llm, &b);
     assert_ok(wt_device_synchronize(device));
     assert_false(overlap(&a, &b));
-    assert_int_equal(n_cpus_of(&a), 1);
+    assert_int_equal(n_cpus_of(&a), info_of(wt_layout_find(layout, "audio")).n_sms);
 
     wt_partition_config changed[] = {two_config.partitions[0],
                                      two_config.partitions[1]}; // now llm asks first, so audio's processors change
