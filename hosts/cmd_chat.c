@@ -262,7 +262,10 @@ static wt_status talk(chat *c)
     wt_status status = WT_OK;
     while (!c->done && !is_fatal(status)) {
         tell_end_of_audio(c);
-        if (c->terminal) fputs("> ", stdout), fflush(stdout);
+        if (c->terminal) {
+            fputs("> ", stdout), fflush(stdout);
+            if (!wt_interrupt_wait_input(STDIN_FILENO)) break;
+        }
         ssize_t n = getline(&line, &size, stdin);
         if (n < 0) break;
         while (n && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = 0;

@@ -3,6 +3,7 @@
 #include "interrupt.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -39,4 +40,15 @@ wt_status wt_interrupt_clear(void)
 {
     atomic_store_explicit(&received, 0, memory_order_relaxed);
     return wt_interrupt_install();
+}
+
+bool wt_interrupt_wait_input(int fd)
+{
+    const int looks_ms = 50; // how late a signal of another thread is seen
+    struct pollfd input = {.fd = fd, .events = POLLIN};
+    while (!wt_interrupted()) {
+        const int n = poll(&input, 1, looks_ms);
+        if (n > 0 || (n < 0 && errno != EINTR)) return true;
+    }
+    return false;
 }

@@ -23,6 +23,10 @@ int wt_interrupt_signal(void);
 /// Forget the signal and take the next as the first, as a program with a prompt wants it.  [main]
 WT_CHECKED wt_status wt_interrupt_clear(void);
 
+/// Waits until fd has input, its end or an error to read; false when a signal came first. A read by itself would sleep
+/// through a signal that comes just before it, or that another thread takes.  [main]
+bool wt_interrupt_wait_input(int fd);
+
 #ifdef __cplusplus
 }
 #endif
