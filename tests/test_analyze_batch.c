@@ -210,9 +210,6 @@ int main(void)
         cmocka_unit_test(a_short_file_costs_a_sentence),
         cmocka_unit_test(hard_files_work),
     };
-    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 32);
-    if (length > 0) program[length] = 0;
-    char *slash = strrchr(program, '/');
-    if (slash) strcpy(slash, "/../warptone");
+    if (!find_program(program, sizeof program)) return 1;
     return cmocka_run_group_tests_name("analyze batch", tests, make_folder, remove_folder);
 }

@@ -233,9 +233,6 @@ int main(void)
         cmocka_unit_test(formats_that_need_the_whole_signal_say_so),
         cmocka_unit_test(cuda_gives_the_same_in_tiles),
     };
-    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 32);
-    if (length > 0) program[length] = 0;
-    char *slash = strrchr(program, '/');
-    if (slash) strcpy(slash, "/../warptone");
+    if (!find_program(program, sizeof program)) return 1;
     return cmocka_run_group_tests_name("analyze tiles", tests, create, test_folder_remove);
 }

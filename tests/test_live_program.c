@@ -280,13 +280,9 @@ static void a_server_that_dies_ends_it_with_an_error(void **state)
     assert_non_null(strstr(out, "warptone live: jack: the server ended the connection"));
 }
 
-static int find_program(void **state)
+static int begin(void **state)
 {
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 16);
-    char *slash = length > 0 ? strrchr(program, '/') : NULL; // .../tests/test_live_program
-    if (!slash) return 1;
-    strcpy(slash, "/../warptone");
-    return test_folder_create(state);
+    return find_program(program, sizeof program) ? test_folder_create(state) : 1;
 }
 
 static int end_all(void **state)
@@ -305,5 +301,5 @@ int main(void)
         cmocka_unit_test_teardown(refusals_say_what_was_wanted, end_program),
         cmocka_unit_test_teardown(a_server_that_dies_ends_it_with_an_error, end_program),
     };
-    return cmocka_run_group_tests_name("live_program", tests, find_program, end_all);
+    return cmocka_run_group_tests_name("live_program", tests, begin, end_all);
 }

@@ -130,9 +130,6 @@ int main(void)
         cmocka_unit_test(ten_hours_go_in_tiles),
         cmocka_unit_test(chains_stream_long_files),
     };
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 32);
-    if (length > 0) program[length] = 0;
-    char *slash = strrchr(program, '/');
-    if (slash) strcpy(slash, "/../warptone");
+    if (!find_program(program, sizeof program)) return 1;
     return cmocka_run_group_tests_name("long_files", tests, create, test_folder_remove);
 }

@@ -32,29 +32,36 @@ static wt_array mask_of(nn_rig *r, bool additive, int n, int queries, int keys)
     return wt_array_of(mask.data, WT_DTYPE_BOOL, 4, (const int64_t[]){n, 1, queries, keys});
 }
 
+enum { NO_MASK, BOOLEAN, ADDITIVE };
+
+static void attend(nn_rig *r, const shape *s, int masked, double scale, const char *name)
+{
+    wt_array q = nn_input(r, r->type, 1, 2, 0, NN_SHAPE(s->n, s->heads, s->queries, s->d)), mask;
+    wt_array key = nn_input(r, r->type, 2, 1, 0, NN_SHAPE(s->n, s->kv_heads, s->keys, s->d));
+    wt_array v = nn_input(r, r->type, 3, 2, 0, NN_SHAPE(s->n, s->kv_heads, s->keys, s->d));
+    wt_array out = nn_empty(r, r->type, NN_SHAPE(s->n, s->heads, s->queries, s->d));
+    if (masked) mask = mask_of(r, masked == ADDITIVE, s->n, s->queries, s->keys);
+    const wt_attention_args args = {.q = &q,
+                                    .k = &key,
+                                    .v = &v,
+                                    .mask = masked ? &mask : NULL,
+                                    .causal = s->causal,
+                                    .window = s->window,
+                                    .scale = scale,
+                                    .out = &out};
+    assert_ok(wt_nn_attention(r->nn, r->stream, &args));
+    nn_result(r, name, &out, 2e-6, 2);
+}
+
 static void goldens(nn_rig *r)
 {
     static const shape shapes[] = {{2, 3, 3, 20, 20, 16, 0, 0},  {1, 4, 2, 70, 70, 64, 1, 0},
                                    {1, 2, 1, 5, 37, 40, 1, 0},   {2, 2, 2, 9, 33, 64, 0, 0},
                                    {1, 3, 3, 33, 65, 128, 0, 0}, {1, 2, 2, 40, 40, 8, 1, 7}};
     for (int k = 0; k < 6; k++) {
-        const shape *s = &shapes[k];
-        wt_array q = nn_input(r, r->type, 1, 2, 0, NN_SHAPE(s->n, s->heads, s->queries, s->d)), mask;
-        wt_array key = nn_input(r, r->type, 2, 1, 0, NN_SHAPE(s->n, s->kv_heads, s->keys, s->d));
-        wt_array v = nn_input(r, r->type, 3, 2, 0, NN_SHAPE(s->n, s->kv_heads, s->keys, s->d));
-        wt_array out = nn_empty(r, r->type, NN_SHAPE(s->n, s->heads, s->queries, s->d));
         char name[16];
-        if (k == 3 || k == 4) mask = mask_of(r, k == 4, s->n, s->queries, s->keys);
-        const wt_attention_args args = {.q = &q,
-                                        .k = &key,
-                                        .v = &v,
-                                        .mask = k == 3 || k == 4 ? &mask : NULL,
-                                        .causal = s->causal,
-                                        .window = s->window,
-                                        .out = &out};
-        assert_ok(wt_nn_attention(r->nn, r->stream, &args));
         snprintf(name, sizeof name, "attention_%d", k);
-        nn_result(r, name, &out, 2e-6, 2);
+        attend(r, &shapes[k], k == 3 ? BOOLEAN : k == 4 ? ADDITIVE : NO_MASK, 0, name);
     }
 }
 
@@ -84,24 +91,8 @@ static void tiles(nn_rig *r)
     static const shape shapes[] = {{1, 2, 1, 200, 330, 40, 1, 100}, {1, 2, 2, 140, 200, 128, 0, 0},
                                    {2, 1, 1, 130, 150, 64, 0, 0},   {1, 4, 2, 1, 129, 64, 1, 0},
                                    {1, 1, 1, 65, 1, 72, 0, 0},      {1, 1, 1, 130, 130, 256, 1, 70}};
-    for (int k = 0; k < 6; k++) {
-        const shape *s = &shapes[k];
-        wt_array q = nn_input(r, r->type, 1, 2, 0, NN_SHAPE(s->n, s->heads, s->queries, s->d)), mask;
-        wt_array key = nn_input(r, r->type, 2, 1, 0, NN_SHAPE(s->n, s->kv_heads, s->keys, s->d));
-        wt_array v = nn_input(r, r->type, 3, 2, 0, NN_SHAPE(s->n, s->kv_heads, s->keys, s->d));
-        wt_array out = nn_empty(r, r->type, NN_SHAPE(s->n, s->heads, s->queries, s->d));
-        if (k == 1 || k == 2) mask = mask_of(r, k == 1, s->n, s->queries, s->keys);
-        const wt_attention_args args = {.q = &q,
-                                        .k = &key,
-                                        .v = &v,
-                                        .mask = k == 1 || k == 2 ? &mask : NULL,
-                                        .causal = s->causal,
-                                        .window = s->window,
-                                        .scale = k == 4 ? -0.5 : 0,
-                                        .out = &out};
-        assert_ok(wt_nn_attention(r->nn, r->stream, &args));
-        nn_result(r, NULL, &out, 2e-6, 2);
-    }
+    for (int k = 0; k < 6; k++)
+        attend(r, &shapes[k], k == 1 ? ADDITIVE : k == 2 ? BOOLEAN : NO_MASK, k == 4 ? -0.5 : 0, NULL);
 }
 
 static void attention_as_torch(void **state) { nn_run(state, goldens); }

@@ -339,9 +339,6 @@ int main(void)
         cmocka_unit_test(a_picture_is_drawn),
     };
     setenv("WARPTONE_PRESETS", "presets", 0);
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 32);
-    if (length > 0) program[length] = 0;
-    char *slash = strrchr(program, '/');
-    if (slash) strcpy(slash, "/../warptone");
+    if (!find_program(program, sizeof program)) return 1;
     return cmocka_run_group_tests_name("process", tests, test_folder_create, remove_folders);
 }

@@ -286,14 +286,10 @@ static void a_full_standard_output_is_an_error(void **state)
     assert_int_equal(run("", "info >/dev/full", false), 1);
 }
 
-static int find_program(void **state)
+static int begin(void **state)
 {
     (void)state;
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 16);
-    char *slash = length > 0 ? strrchr(program, '/') : NULL; // .../tests/test_program
-    if (!slash) return 1;
-    strcpy(slash, "/../warptone");
-    return !mkdtemp(folder);
+    return !find_program(program, sizeof program) || !mkdtemp(folder);
 }
 
 static int remove_folder(void **state)
@@ -321,5 +317,5 @@ int main(void)
         cmocka_unit_test(the_doctor_looks_and_measures),
         cmocka_unit_test(a_full_standard_output_is_an_error),
     };
-    return cmocka_run_group_tests_name("program", tests, find_program, remove_folder);
+    return cmocka_run_group_tests_name("program", tests, begin, remove_folder);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 double snr_db(const float *reference, const float *got, size_t count)
@@ -30,4 +31,14 @@ float noise(uint64_t *seed)
 {
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;
     return (float)(int32_t)(*seed >> 32) * 0x1p-31f;
+}
+
+bool find_program(char *program, size_t size)
+{
+    static const char name[] = "/../warptone";
+    const ssize_t length = readlink("/proc/self/exe", program, size - sizeof name);
+    if (length <= 0) return false;
+    program[length] = 0;
+    strcpy(strrchr(program, '/'), name);
+    return true;
 }
