@@ -558,34 +558,44 @@ static void stream(const float *from, float *to, int n)
 }
 
 // Rows of at least LANES end with a block that overlaps the one before.
-static void rows_in(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs)
+WT_INLINE void turn_in(const float *rows, ptrdiff_t distance, ptrdiff_t n, float *re, float *im, const int step)
 {
-    float *const part[2] = {re, pairs ? im : re};
-    const int step = pairs ? 2 : 1;
-    for (int block = 0; block < n && n >= LANES; block += LANES) {
-        const int i = block + LANES <= n ? block : n - LANES;
+    for (ptrdiff_t block = 0; block < n && n >= LANES; block += LANES) {
+        const ptrdiff_t i = block + LANES <= n ? block : n - LANES, at = i / step * LANES;
         vec v[LANES];
         UNROLL for (int row = 0; row < LANES; row++) v[row] = load(rows + row * distance + i);
         transpose_square(v);
-        UNROLL for (int k = 0; k < LANES; k++) store(part[(i + k) & 1] + (size_t)((i + k) / step) * LANES, v[k]);
+        UNROLL for (int k = 0; k < LANES; k++) store((k % step ? im : re) + at + k / step * LANES, v[k]);
     }
-    for (int i = 0; i < n && n < LANES; i++)
-        for (int row = 0; row < LANES; row++) part[i & 1][(size_t)(i / step) * LANES + row] = rows[row * distance + i];
+    for (ptrdiff_t i = 0; i < n && n < LANES; i++)
+        for (int row = 0; row < LANES; row++)
+            (i % step ? im : re)[i / step * LANES + row] = rows[row * distance + i];
+}
+
+WT_INLINE void turn_out(const float *re, const float *im, ptrdiff_t n, float *rows, ptrdiff_t distance, const int step)
+{
+    for (ptrdiff_t block = 0; block < n && n >= LANES; block += LANES) {
+        const ptrdiff_t i = block + LANES <= n ? block : n - LANES, at = i / step * LANES;
+        vec v[LANES];
+        UNROLL for (int k = 0; k < LANES; k++) v[k] = load((k % step ? im : re) + at + k / step * LANES);
+        transpose_square(v);
+        UNROLL for (int row = 0; row < LANES; row++) store(rows + row * distance + i, v[row]);
+    }
+    for (ptrdiff_t i = 0; i < n && n < LANES; i++)
+        for (int row = 0; row < LANES; row++)
+            rows[row * distance + i] = (i % step ? im : re)[i / step * LANES + row];
+}
+
+static void rows_in(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs)
+{
+    if (pairs) turn_in(rows, distance, n, re, im, 2);
+    else turn_in(rows, distance, n, re, re, 1);
 }
 
 static void rows_out(const float *re, const float *im, int n, float *rows, ptrdiff_t distance, bool pairs)
 {
-    const float *const part[2] = {re, pairs ? im : re};
-    const int step = pairs ? 2 : 1;
-    for (int block = 0; block < n && n >= LANES; block += LANES) {
-        const int i = block + LANES <= n ? block : n - LANES;
-        vec v[LANES];
-        UNROLL for (int k = 0; k < LANES; k++) v[k] = load(part[(i + k) & 1] + (size_t)((i + k) / step) * LANES);
-        transpose_square(v);
-        UNROLL for (int row = 0; row < LANES; row++) store(rows + row * distance + i, v[row]);
-    }
-    for (int i = 0; i < n && n < LANES; i++)
-        for (int row = 0; row < LANES; row++) rows[row * distance + i] = part[i & 1][(size_t)(i / step) * LANES + row];
+    if (pairs) turn_out(re, im, n, rows, distance, 2);
+    else turn_out(re, re, n, rows, distance, 1);
 }
 
 #include "fft_short.h"
