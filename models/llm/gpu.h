@@ -71,9 +71,10 @@ typedef struct wt__gpu_batch {
     wt_graph *graph; ///< NULL = it came once
 } wt__gpu_batch;
 
-/// How llm_quant.cu is compiled for a matrix.
+/// How llm_stream.cu or llm_quant.cu is compiled for a matrix.
 typedef struct wt__llm_quant {
     int weight, group, scale; ///< WT_MM_ types; group 0 = constant along the row
+    bool streams;             ///< llm_stream.cu
 } wt__llm_quant;
 
 typedef struct wt__llm_quant_kernel {
@@ -82,12 +83,12 @@ typedef struct wt__llm_quant_kernel {
     wt_kernel *kernel;
 } wt__llm_quant_kernel;
 
-/// Is it a matrix that llm_quant.cu multiplies with one vector?
-bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
+/// Is it a quantised matrix that has a kernel for one vector?
+bool wt__llm_is_quant(const wt__linear *linear);
 
 enum {
     WT__N_LLM_MODULES = 5,
-    WT__LLM_MAX_QUANTS = 8,
+    WT__LLM_MAX_QUANTS = 12,
     WT__LLM_MAX_BATCHES = 64,
     WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS
 };
@@ -135,10 +136,12 @@ typedef struct wt__gpu {
 WT_CHECKED wt_status wt__gpu_create(wt_llm_session *session, const wt_llm *llm, const wt_llm_session_config *config);
 void wt__gpu_destroy(wt_llm_session *session);
 
-/// The kernels of the model's quantised matrices.
+/// The kernels of the model's matrices of 16 bits and quantised ones for one vector.
 WT_CHECKED wt_status wt__gpu_load_quants(wt__gpu *gpu, const wt_llm *llm);
 void wt__gpu_unload_quants(wt__gpu *gpu);
-/// Queue a product of matrices like `linear`, of that kind.
+/// Has a matrix one of them? `centred`: for a vector with a LayerNorm before.
+bool wt__gpu_has_quant(const wt__gpu *gpu, const wt__linear *linear, bool centred);
+/// Queue a product of matrices like `linear`, which has.
 WT_CHECKED wt_status wt__gpu_multiply_quant(const wt__gpu *gpu, wt_stream *stream, const wt__linear *linear,
                                             const wt_llm_matvec_args *args);
 

@@ -74,14 +74,13 @@ static void normalise(wt__pass *p, const wt__norm *norm, const float *x, int n, 
     p->normed = NULL;
 }
 
-// ---- matrices: one vector times plain weights by llm_matvec.cu and times quantised ones by llm_quant.cu, with the
-// norm before it, all else by matmul.h
+// ---- matrices: one vector by llm_stream.cu, quantised ones that it does not take by llm_quant.cu and plain ones by
+// llm_matvec.cu, with the norm before it; all else by matmul.h
 
 static bool by_matvec(const wt__linear *w, int n)
 {
-    wt__llm_quant kind;
     const wt_dtype t = w->weight.dtype;
-    return n == 1 && (t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16 || wt__llm_is_quant(w, &kind));
+    return n == 1 && (t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16 || wt__llm_is_quant(w));
 }
 
 static wt_llm_part vector_part(const wt__linear *w, float *out)
@@ -128,14 +127,13 @@ static void plain_matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a)
 
 static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const wt__norm *norm)
 {
-    wt__llm_quant kind;
     a.columns = (int)w->weight.shape[1];
     a.eps = (float)p->s->llm->config.norm_eps;
     if (norm) {
         a.norm_weight = norm->weight;
         a.norm_bias = norm->bias;
     }
-    if (!wt__llm_is_quant(w, &kind))
+    if (!wt__gpu_has_quant(p->s->gpu, w, norm && norm->bias))
         plain_matvec(p, w, a);
     else if (!p->status)
         p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a);
