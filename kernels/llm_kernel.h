@@ -129,16 +129,16 @@ typedef struct wt_llm_quant_args {
     long long row_bytes;
     int n_tiles; ///< of 16 rows, of each part by itself
     int scale_rows, scale_words;
+    int each, n_passes; ///< of llm_stream.cu: columns of a warp in a pass, a multiple of its stages' columns
 } wt_llm_quant_args;
 
 #define WT_LLM_STREAM_TILE 8 ///< rows
 
-/// Bytes of shared memory of a block of llm_stream.cu, whose elements have `bits`: the stages of the warps, the vector in
-/// three parts of of_part bytes an element, and its sums of groups of `group` columns (0 = none).
-static inline long long wt_llm_stream_shared(int bits, int of_part, int group, int columns, int warps, int stages)
+/// Bytes of shared memory of a block of llm_stream.cu, whose elements have `bits`: the stages of the warps, a pass of the
+/// vector in three parts of of_part bytes an element, and its sums of groups of `group` columns (0 = none).
+static inline long long wt_llm_stream_shared(int bits, int of_part, int group, int each, int warps, int stages)
 {
-    const int of_stage = 2048 / bits, n = (columns + of_stage - 1) / of_stage, each = (n + warps - 1) / warps * of_stage;
-    const int stage = 256 * WT_LLM_STREAM_TILE + (group ? of_stage / group * 4 * WT_LLM_STREAM_TILE : 0);
+    const int stage = 256 * WT_LLM_STREAM_TILE + (group ? 2048 / bits / group * 4 * WT_LLM_STREAM_TILE : 0);
     return warps * stages * (long long)stage + 3 * (warps * each * of_part + 64) + (group ? warps * each / group * 4 : 0);
 }
 

@@ -123,6 +123,15 @@ struct tile_place {
     int part, row; // row -1: there is no such tile
 };
 
+// Of the block.
+static __device__ __forceinline__ int count_tiles(const wt_llm_matvec_args &a)
+{
+    int n = 0;
+    for (int part = 0; part < (a.gated ? 1 : a.n_parts); part++) n += (a.parts[part].rows + TILE - 1) / TILE;
+    n = (int)blockIdx.x < n ? (n - 1 - (int)blockIdx.x) / (int)gridDim.x + 1 : 0;
+    return a.gated ? 2 * n : n;
+}
+
 static __device__ __forceinline__ tile_place place_tile(const wt_llm_matvec_args &a, int tile)
 {
     int at = (int)blockIdx.x + (a.gated ? tile / 2 : tile) * (int)gridDim.x;
@@ -140,36 +149,60 @@ static __device__ __forceinline__ const wt_llm_part &part_at(const wt_llm_matvec
     return part == 0 ? a.parts[0] : part == 1 ? a.parts[1] : a.parts[2];
 }
 
-// What a warp has of the columns.
+// What a warp has of the columns in a pass.
 struct share {
-    int first, n, padded; // columns, and as many as its stages have
+    int first, n;
 };
 
-// Where a warp's copies are.
+static __device__ __forceinline__ share share_of(const wt_llm_quant_args &a, int pass)
+{
+    const int first = (pass * WARPS + (int)threadIdx.x / 32) * a.each;
+    return {first, min(a.each, max(0, a.m.columns - first))};
+}
+
+// Where a warp's copies are: a turn's tiles begin .. end - 1 pass by pass, then the next turn's.
 struct cursor {
     const unsigned char *from, *scales; // of the lane: its row of the tile's first two; its scale
-    int tile, column, left;             // left: rows of the tile from that one on
+    int begin, end, tile, pass, column, left; // left: rows of the tile from that one on
+    share own;
 };
 
-static __device__ __forceinline__ void aim(const wt_llm_quant_args &a, const share &own, cursor &c)
+static __device__ __forceinline__ void aim(const wt_llm_quant_args &a, cursor &c)
 {
     const tile_place p = place_tile(a.m, c.tile);
     const int lane = threadIdx.x % 32, row = p.row + lane / 16;
     const wt_llm_part &part = part_at(a.m, p.part);
-    c.left = p.row < 0 ? -TILE : part.rows - row;
-    c.from = (const unsigned char *)part.weight + row * a.row_bytes + own.first * BITS / 8 + lane % 16 * 16;
+    c.left = part.rows - row;
+    c.from = (const unsigned char *)part.weight + row * a.row_bytes + c.own.first * BITS / 8 + lane % 16 * 16;
     if (!WORDS) return;
     const int of = min(p.row + lane / WORDS_OR_1 % TILE, part.rows - 1) / a.scale_rows;
     c.scales = (const unsigned char *)part.scales +
-               4 * ((long long)of * a.scale_words + own.first / OF_SCALE + lane % WORDS_OR_1);
+               4 * ((long long)of * a.scale_words + c.own.first / OF_SCALE + lane % WORDS_OR_1);
+}
+
+static __device__ __forceinline__ void move_on(const wt_llm_quant_args &a, int n_tiles, cursor &c)
+{
+    c.column = 0;
+    if (++c.tile == c.end) {
+        do {
+            if (++c.pass == a.n_passes) {
+                c.pass = 0;
+                c.begin += AT_ONCE;
+                c.end = min(c.begin + AT_ONCE, n_tiles);
+            }
+            c.own = share_of(a, c.pass);
+        } while (!c.own.n && c.begin < n_tiles);
+        c.tile = c.begin;
+    }
+    if (c.tile < n_tiles) aim(a, c);
 }
 
 // The next stage: two rows at a time.
-static __device__ __forceinline__ void fetch(const wt_llm_quant_args &a, const share &own, cursor &c, uint4 *to)
+static __device__ __forceinline__ void fetch(const wt_llm_quant_args &a, int n_tiles, cursor &c, uint4 *to)
 {
     const int lane = threadIdx.x % 32, two_rows = 2 * (int)a.row_bytes;
-    if (c.left > -TILE) {
-        const bool is_there = c.column + lane % 16 * (128 / BITS) < own.n;
+    if (c.tile < n_tiles && c.own.n) {
+        const bool is_there = c.column + lane % 16 * (128 / BITS) < c.own.n;
 #pragma unroll
         for (int i = 0; i < TILE / 2; i++) {
             const bool valid = is_there && 2 * i < c.left;
@@ -177,18 +210,15 @@ static __device__ __forceinline__ void fetch(const wt_llm_quant_args &a, const s
                           valid);
         }
         if (WORDS && lane < TILE * WORDS) {
-            const bool valid = c.column + lane % WORDS_OR_1 * OF_SCALE < own.n;
+            const bool valid = c.column + lane % WORDS_OR_1 * OF_SCALE < c.own.n;
             copy_async_4((unsigned *)(to + 128) + lane, valid ? c.scales : (const unsigned char *)a.m.parts[0].scales, valid);
         }
+        c.from += 256;
+        c.scales += 4 * WORDS;
+        c.column += COLUMNS;
+        if (c.column >= c.own.n) move_on(a, n_tiles, c);
     }
     copy_async_commit();
-    c.from += 256;
-    c.scales += 4 * WORDS;
-    c.column += COLUMNS;
-    if (c.column < own.n) return;
-    c.column = 0;
-    c.tile++;
-    aim(a, own, c);
 }
 
 // ---- finished rows
@@ -294,20 +324,25 @@ static __device__ __forceinline__ void take_some(const wt_llm_matvec_args &a, co
 #pragma unroll
         for (int i = 0; i < 8; i++) x.at[i] *= v.power;
     float sum = 0;
-    if (column < own.padded) sum = store_parts(x, v.parts + column * X_BYTES, v.pitch);
+    if (column < (own.n + COLUMNS - 1) / COLUMNS * COLUMNS) sum = store_parts(x, v.parts + column * X_BYTES, v.pitch);
     if (!IS_NIBBLES) return;
     for (int step = OF_SCALE / 16; step; step /= 2) sum += __shfl_xor_sync(ALL, sum, step);
     if (lane % (OF_SCALE / 8) == 0) v.group_sums[column / OF_SCALE] = sum;
 }
 
+// KEPT_ONES: `weights` are there.
+template <bool KEPT_ONES>
 static __device__ __forceinline__ void take_vector(const wt_llm_matvec_args &a, const share &own, const eight *weights,
                                                    vector &v)
 {
+    const int n = (own.n + COLUMNS - 1) / COLUMNS * COLUMNS;
+    v.power = power_for(a, own);
+    __syncwarp(); // what was there is used
+    if (KEPT_ONES)
 #pragma unroll
-    for (int k = 0; k < KEPT; k++)
-        if (k * 256 < own.padded) take_some(a, own, k * 256, weights + k, v);
-    for (int from = KEPT * 256; from < own.padded; from += 256) take_some(a, own, from, NULL, v);
-    if (a.norm_weight) v.squares = warp_sum(v.squares);
+        for (int k = 0; k < KEPT; k++)
+            if (k * 256 < n) take_some(a, own, k * 256, weights + k, v);
+    for (int from = KEPT_ONES ? KEPT * 256 : 0; from < n; from += 256) take_some(a, own, from, NULL, v);
     __syncwarp();
 }
 
@@ -407,69 +442,65 @@ static __device__ __forceinline__ void take_stage(const uint4 *stage, const unsi
     }
 }
 
-#ifndef LAB
-#    define STAMP(k)
-#endif
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 24 / WARPS) llm_stream(const __grid_constant__ wt_llm_quant_args a)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 16 / WARPS) llm_stream(const __grid_constant__ wt_llm_quant_args a)
 {
     extern __shared__ uint4 shared[];
     __shared__ float sums_of[2][AT_ONCE * TILE][WARPS], squares[WARPS];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4;
-    const int each = ((a.m.columns + COLUMNS - 1) / COLUMNS + WARPS - 1) / WARPS * COLUMNS;
-    share own = {warp * each, min(each, max(0, a.m.columns - warp * each))};
-    own.padded = (own.n + COLUMNS - 1) / COLUMNS * COLUMNS;
-    vector v;
-    v.pitch = WARPS * each * X_BYTES + 64;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, n_tiles = count_tiles(a.m);
     uint4 *stages = shared + warp * (STAGES * STAGE);
     unsigned char *all_parts = (unsigned char *)(shared + WARPS * (STAGES * STAGE));
-    v.parts = all_parts + own.first * X_BYTES;
-    v.group_sums = (float *)(all_parts + 3 * v.pitch) + own.first / OF_SCALE;
-    v.squares = 0;
-    STAMP(0)
+    vector v;
+    v.pitch = WARPS * a.each * X_BYTES + 64;
+    v.parts = all_parts + warp * a.each * X_BYTES;
+    v.group_sums = (float *)(all_parts + 3 * v.pitch) + warp * a.each / OF_SCALE;
     let_next_begin();
-    cursor c = {NULL, NULL, 0, 0, -TILE};
-    if (own.n) aim(a, own, c);
+    cursor c = {NULL, NULL, 0, min(AT_ONCE, n_tiles), 0, 0, 0, 0, share_of(a, 0)};
+    if (n_tiles) aim(a, c);
 #pragma unroll
-    for (int s = 0; s < STAGES - 1; s++)
-        if (own.n) fetch(a, own, c, stages + s * STAGE);
+    for (int s = 0; s < STAGES - 1; s++) fetch(a, n_tiles, c, stages + s * STAGE);
     eight weights[KEPT];
 #pragma unroll
     for (int k = 0; k < KEPT; k++)
-        weights[k] = load_eight(a.m.norm_weight + own.first + k * 256 + lane * 8,
-                                a.m.norm_weight && k * 256 + lane * 8 < own.n);
+        weights[k] = load_eight(a.m.norm_weight + warp * a.each + k * 256 + lane * 8,
+                                a.m.norm_weight && k * 256 + lane * 8 < share_of(a, 0).n);
     wait_for_earlier();
-    STAMP(1)
-    ending e = ending_of(a, 0);
-    v.power = power_for(a.m, own);
-    take_vector(a.m, own, weights, v);
-    if (!lane) squares[warp] = v.squares;
-    STAMP(2)
 
-    const float unpower = (WEIGHT == WT_MM_E4M3 ? 256 : 1) / v.power;
+    v.squares = 0;
+    take_vector<true>(a.m, share_of(a, 0), weights, v);
     const unsigned char *x = v.parts + g % 3 * v.pitch + (g / 3 * 4 + lane % 4) * (16 * X_READS); // of the first half stage
-    int slot = 0, next = STAGES - 1, turn = 0;
-    for (int tile = 0; place_tile(a.m, tile).row >= 0; tile++) {
-        products sums = {};
-        float total = 0;
-        for (int column = 0; column < own.n; column += COLUMNS) {
-            copy_async_wait<STAGES - 2>();
-            __syncwarp();
-            fetch(a, own, c, stages + next * STAGE);
-            take_stage(stages + slot * STAGE, x + column * X_BYTES, v.group_sums + column / OF_SCALE, g < 6, sums,
-                       &total);
-            slot = slot + 1 == STAGES ? 0 : slot + 1;
-            next = next + 1 == STAGES ? 0 : next + 1;
+    int slot = 0, next = STAGES - 1;
+    for (int begin = 0; begin < n_tiles; begin += AT_ONCE) {
+        float(*all_sums)[WARPS] = sums_of[begin / AT_ONCE % 2];
+        const ending e = ending_of(a, begin);
+        for (int pass = 0; pass < a.n_passes; pass++) {
+            const share own = share_of(a, pass);
+            if (begin + pass && a.n_passes > 1) take_vector<false>(a.m, own, NULL, v);
+            const float unpower = (WEIGHT == WT_MM_E4M3 ? 256 : 1) / v.power;
+            for (int tile = begin; tile < min(begin + AT_ONCE, n_tiles); tile++) {
+                products sums = {};
+                float total = 0;
+                for (int column = 0; column < own.n; column += COLUMNS) {
+                    copy_async_wait<STAGES - 2>();
+                    __syncwarp();
+                    fetch(a, n_tiles, c, stages + next * STAGE);
+                    take_stage(stages + slot * STAGE, x + column * X_BYTES, v.group_sums + column / OF_SCALE, g < 6, sums,
+                               &total);
+                    slot = slot + 1 == STAGES ? 0 : slot + 1;
+                    next = next + 1 == STAGES ? 0 : next + 1;
+                }
+                if (!GROUP) total = gather(sums, 1, 1);
+                total += __shfl_xor_sync(ALL, total, 1);
+                total += __shfl_xor_sync(ALL, total, 2);
+                float *to = &all_sums[tile % AT_ONCE * TILE + g][warp];
+                if (lane % 4 == 0) *to = pass ? *to + total * unpower : total * unpower;
+            }
         }
-        if (!GROUP) total = gather(sums, 1, 1);
-        total += __shfl_xor_sync(ALL, total, 1);
-        total += __shfl_xor_sync(ALL, total, 2);
-        if (lane % 4 == 0) sums_of[turn % 2][tile % AT_ONCE * TILE + g][warp] = total * unpower;
-        if (tile % AT_ONCE < AT_ONCE - 1 && place_tile(a.m, tile + 1).row >= 0) continue;
+        if (a.m.norm_weight && !begin) {
+            v.squares = warp_sum(v.squares);
+            if (!lane) squares[warp] = v.squares;
+        }
         __syncthreads(); // those of the turn before the last are used
-        finish(a.m, e, sums_of[turn % 2], squares);
-        e = ending_of(a, tile + 1);
-        turn++;
+        finish(a.m, e, all_sums, squares);
     }
-    STAMP(3)
 }

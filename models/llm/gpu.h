@@ -140,7 +140,7 @@ void wt__gpu_destroy(wt_llm_session *session);
 WT_CHECKED wt_status wt__gpu_load_quants(wt__gpu *gpu, const wt_llm *llm);
 void wt__gpu_unload_quants(wt__gpu *gpu);
 /// Has a matrix one of them? `centred`: for a vector with a LayerNorm before.
-bool wt__gpu_has_quant(const wt__gpu *gpu, const wt__linear *linear, bool centred);
+bool wt__llm_has_quant(const wt__linear *linear, bool centred);
 /// Queue a product of matrices like `linear`, which has.
 WT_CHECKED wt_status wt__gpu_multiply_quant(const wt__gpu *gpu, wt_stream *stream, const wt__linear *linear,
                                             const wt_llm_matvec_args *args);

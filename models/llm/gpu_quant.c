@@ -8,8 +8,9 @@
 
 enum {
     STAGES = 3,
-    STREAM_STAGES = 4,
+    STREAM_STAGES = 5,
     STREAM_WARPS = 8,
+    STREAM_COLUMNS = 4096, ///< of a pass
     STREAM_GROUP = 128,
     OPTION_BYTES = 24,
     BLOCK_BYTES = 1024 ///< of shared memory that the driver keeps
@@ -65,35 +66,43 @@ bool wt__llm_is_quant(const wt__linear *w)
     return kind_of(w, &kind) && !is_plain(kind);
 }
 
-static size_t stream_shared(wt__llm_quant kind, int columns)
+static int bits_of(wt__llm_quant kind) { return is_plain(kind) ? 16 : kind.weight == WT_MM_U4 ? 4 : 8; }
+
+/// Columns go through llm_stream.cu in passes, of which all but the last are the same.
+static void divide(wt__llm_quant kind, int columns, int *each, int *n_passes)
 {
-    const int bits = is_plain(kind) ? 16 : kind.weight == WT_MM_U4 ? 4 : 8;
-    const int of_element = is_plain(kind) || kind.weight == WT_MM_E4M3 ? 2 : 1;
-    return (size_t)wt_llm_stream_shared(bits, of_element, kind.group, columns, STREAM_WARPS, STREAM_STAGES);
+    const int of_stage = 2048 / bits_of(kind), n = (columns + of_stage - 1) / of_stage;
+    const int of_pass = STREAM_COLUMNS / of_stage > STREAM_WARPS ? STREAM_COLUMNS / of_stage : STREAM_WARPS;
+    *n_passes = (n + of_pass - 1) / of_pass;
+    *each = (n + STREAM_WARPS * *n_passes - 1) / (STREAM_WARPS * *n_passes) * of_stage;
 }
 
-/// Does llm_stream.cu take it? Nibbles with a zero, scales of a row or of 128 columns, vectors that leave room for the
-/// stages.
-static bool streams(const wt__gpu *g, const wt__linear *w, wt__llm_quant kind)
+static size_t stream_shared(wt__llm_quant kind, int each)
 {
-    const bool has_scales = kind.weight == WT_MM_U4 ? kind.group == STREAM_GROUP && kind.scale == WT_LLM_SCALE_ZERO
-                                                    : !kind.group || kind.group == STREAM_GROUP;
-    return kind.weight != WT_MM_Q4_K && kind.scale != WT_MM_F16 && has_scales &&
-           stream_shared(kind, (int)w->weight.shape[1]) + 8 * BLOCK_BYTES <= wt_device_get_info(g->device)->shared_bytes;
+    const int of_part = is_plain(kind) || kind.weight == WT_MM_E4M3 ? 2 : 1;
+    return (size_t)wt_llm_stream_shared(bits_of(kind), of_part, kind.group, each, STREAM_WARPS, STREAM_STAGES);
+}
+
+/// Does llm_stream.cu take it? Nibbles with a zero, scales of a row or of 128 columns.
+static bool streams(wt__llm_quant kind)
+{
+    if (kind.weight == WT_MM_Q4_K || kind.scale == WT_MM_F16) return false;
+    if (kind.weight == WT_MM_U4) return kind.group == STREAM_GROUP && kind.scale == WT_LLM_SCALE_ZERO;
+    return !kind.group || kind.group == STREAM_GROUP;
 }
 
 /// The kernel's kind; `centred`: with a LayerNorm before.
-static bool choose(const wt__gpu *g, const wt__linear *w, bool centred, wt__llm_quant *kind)
+static bool choose(const wt__linear *w, bool centred, wt__llm_quant *kind)
 {
     if (!kind_of(w, kind)) return false;
-    kind->streams = !centred && streams(g, w, *kind);
+    kind->streams = !centred && streams(*kind);
     return kind->streams || !is_plain(*kind);
 }
 
-bool wt__gpu_has_quant(const wt__gpu *g, const wt__linear *w, bool centred)
+bool wt__llm_has_quant(const wt__linear *w, bool centred)
 {
     wt__llm_quant kind;
-    return choose(g, w, centred, &kind);
+    return choose(w, centred, &kind);
 }
 
 // ---- kernels
@@ -113,7 +122,7 @@ static const wt__llm_quant_kernel *find(const wt__gpu *g, wt__llm_quant kind)
 static wt_status load(wt__gpu *g, const wt__linear *w, bool centred)
 {
     wt__llm_quant kind;
-    if (!choose(g, w, centred, &kind) || find(g, kind)) return WT_OK;
+    if (!choose(w, centred, &kind) || find(g, kind)) return WT_OK;
     if (g->n_quants == WT__LLM_MAX_QUANTS)
         return wt_fail(WT_ERR_UNSUPPORTED, "llm: matrices of more than %d types", WT__LLM_MAX_QUANTS);
     wt__llm_quant_kernel *q = &g->quants[g->n_quants++];
@@ -196,9 +205,10 @@ static wt_launch launch_of(const wt__gpu *g, wt__llm_quant kind, wt_llm_quant_ar
 {
     if (kind.streams) {
         const int n = tiles_of(&a->m, WT_LLM_STREAM_TILE);
+        divide(kind, a->m.columns, &a->each, &a->n_passes);
         return (wt_launch){.grid = {n < g->n_sms ? n : g->n_sms},
                            .block = {32 * STREAM_WARPS},
-                           .shared_bytes = stream_shared(kind, a->m.columns),
+                           .shared_bytes = stream_shared(kind, a->each),
                            .overlap = true};
     }
     size_t shared;
@@ -215,7 +225,7 @@ wt_status wt__gpu_multiply_quant(const wt__gpu *g, wt_stream *stream, const wt__
                                  const wt_llm_matvec_args *args)
 {
     wt__llm_quant kind = {0};
-    const bool is_quant = choose(g, w, args->norm_bias, &kind);
+    const bool is_quant = choose(w, args->norm_bias, &kind);
     const wt__llm_quant_kernel *q = is_quant ? find(g, kind) : NULL;
     if (!q)
         return wt_fail(WT_ERR_UNSUPPORTED, "llm: no kernel for a matrix of type %s", wt_dtype_name(w->weight.dtype));

@@ -133,7 +133,7 @@ static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const
         a.norm_weight = norm->weight;
         a.norm_bias = norm->bias;
     }
-    if (!wt__gpu_has_quant(p->s->gpu, w, norm && norm->bias))
+    if (!wt__llm_has_quant(w, norm && norm->bias))
         plain_matvec(p, w, a);
     else if (!p->status)
         p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a);
@@ -191,8 +191,7 @@ static void norm_before(wt__pass *p, const wt__norm *norm, wt_matmul_args *a)
 {
     const wt_llm_session *s = p->s;
     if (p->normed == norm) {
-        a->norm_before = (wt_matmul_norm){.squares = (uintptr_t)s->gpu->squares,
-                                          .eps = (float)s->llm->config.norm_eps};
+        a->norm_before = (wt_matmul_norm){.squares = (uintptr_t)s->gpu->squares, .eps = (float)s->llm->config.norm_eps};
         if (wt_matmul_norms(s->gpu->matmul, a) == p->n_squares) return;
         a->norm_before = (wt_matmul_norm){0};
     }
