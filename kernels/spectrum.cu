@@ -47,7 +47,8 @@ static __device__ __forceinline__ float as_real(float2 x, int kind)
     return kind == 1 ? sqrtf(power) : kind == 2 ? power : atan2f(x.y, x.x);
 }
 
-extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_WIDE) spectrum_stft(wt_spectrum_stft_args a)
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_WIDE)
+    spectrum_stft(wt_spectrum_stft_args a)
 {
     const spectrum_place p = find_place((a.frames.n_frames + SPECTRUM_FRAMES - 1) / SPECTRUM_FRAMES);
     const float *pcm = a.frames.pcm + p.line * a.frames.n_samples;
@@ -286,10 +287,15 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
 
 // ---- when the peak is known
 
-static __device__ __forceinline__ float limited(const wt_spectrum_finish_args &a, long long signal, float x)
+struct limits {
+    float floor, gain, offset;
+    __device__ __forceinline__ float of(float x) const { return (x < floor ? floor : x) * gain + offset; }
+};
+
+static __device__ __forceinline__ limits limits_of(const wt_spectrum_finish_args &a, long long signal)
 {
-    const float peak = __int_as_float(wt__spectrum_order(a.peaks[signal])), floor = peak - a.range;
-    return (x < floor ? floor : x) * a.gain + (a.offset - a.relative * peak);
+    const float peak = __int_as_float(wt__spectrum_order(a.peaks[signal]));
+    return {peak - a.range, a.gain, a.offset - a.relative * peak};
 }
 
 // 256 threads, four numbers each.
@@ -297,48 +303,69 @@ extern "C" __global__ void __launch_bounds__(256) spectrum_limit(wt_spectrum_fin
 {
     const long long count = (long long)a.channels * a.n_mels * a.n_frames, chunks = (count + 1023) / 1024;
     const long long signal = blockIdx.x / chunks, at = blockIdx.x % chunks * 1024 + threadIdx.x;
+    const limits l = limits_of(a, signal);
     float *x = a.mel + signal * count;
     for (int i = 0; i < 4; i++)
         if (at + i * 256 < count) {
-            const float value = x[at + i * 256], within = limited(a, signal, value);
+            const float value = x[at + i * 256], within = l.of(value);
             if (within != value) x[at + i * 256] = within; // most are
         }
 }
 
 // Two frames a lane, four coefficients a warp at a time: a number of the tile meets four of the matrix, and one of the
-// matrix two of the tile.
+// matrix two of the tile. Where columns of the matrix are even or odd about its middle, as a cosine transform's, the
+// tile has sums and differences of the bands that mirror each other, and products are half as many.
 extern "C" __global__ void __launch_bounds__(512) spectrum_product(wt_spectrum_finish_args a)
 {
-    float *tile = (float *)all_shared; // [n_mels][WT_SPECTRUM_PRODUCT]
+    float *tile = (float *)all_shared; // [rows][WT_SPECTRUM_PRODUCT]
     const int tiles = (a.n_frames + WT_SPECTRUM_PRODUCT - 1) / WT_SPECTRUM_PRODUCT, lane = threadIdx.x % 32;
-    const int warp = threadIdx.x / 32, warps = blockDim.x / 32, groups = (a.n_out + 3) / 4;
-    const long long line = blockIdx.x / tiles;
-    const int t = blockIdx.x % tiles * WT_SPECTRUM_PRODUCT + lane;
-    for (int m = warp; m < a.n_mels; m += 8 * warps) {
-        float some[8][2]; // all on their way before one is used
+    const int warp = threadIdx.x / 32, warps = blockDim.x / 32, half = (a.n_mels + 1) / 2;
+    const int line = blockIdx.x / tiles, t = blockIdx.x % tiles * WT_SPECTRUM_PRODUCT + lane;
+    const bool there[2] = {t < a.n_frames, t + 32 < a.n_frames};
+    const limits l = limits_of(a, line / a.channels);
+    const float *mel = a.mel + (long long)line * a.n_mels * a.n_frames + t;
+    for (int first = warp; first < half; first += 4 * warps) {
+        float some[4][2][2] = {}; // a band and its mirror, of two frames: all on their way before one is used
 #pragma unroll
-        for (int k = 0; k < 16; k++)
-            if (m + k / 2 * warps < a.n_mels && t + 32 * (k % 2) < a.n_frames)
-                some[k / 2][k % 2] =
-                    __ldg(a.mel + (line * a.n_mels + m + k / 2 * warps) * a.n_frames + t + 32 * (k % 2));
+        for (int k = 0; k < 4; k++) {
+            const int m = first + k * warps, mirror = a.n_mels - 1 - m;
 #pragma unroll
-        for (int k = 0; k < 16; k++)
-            if (m + k / 2 * warps < a.n_mels && t + 32 * (k % 2) < a.n_frames)
-                tile[(m + k / 2 * warps) * WT_SPECTRUM_PRODUCT + 32 * (k % 2) + lane] =
-                    limited(a, line / a.channels, some[k / 2][k % 2]);
+            for (int i = 0; i < 2; i++) {
+                if (m < half && there[i]) some[k][0][i] = __ldg(mel + (long long)m * a.n_frames + 32 * i);
+                if (m < half && m < mirror && there[i])
+                    some[k][1][i] = __ldg(mel + (long long)mirror * a.n_frames + 32 * i);
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            const int m = first + k * warps, mirror = a.n_mels - 1 - m;
+            if (m >= half) break;
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const float x = l.of(some[k][0][i]), y = m < mirror ? l.of(some[k][1][i]) : 0;
+                float *const to = tile + 32 * i + lane;
+                to[m * WT_SPECTRUM_PRODUCT] = a.n_even ? x + y : x;
+                if (a.n_even || m < mirror)
+                    to[(a.n_even ? half + m : mirror) * WT_SPECTRUM_PRODUCT] = a.n_even ? x - y : y;
+            }
+        }
     }
     __syncthreads();
-    for (int g = warp; g < groups; g += warps) {
+    const int rows = a.n_even ? half : a.n_mels;
+    for (int g = warp; g < a.n_groups; g += warps) {
+        const bool odd = a.n_even && g >= a.n_even;
+        const float *numbers = tile + (odd ? half * WT_SPECTRUM_PRODUCT : 0) + lane;
+        const float4 *weights = (const float4 *)a.matrix + g;
         float sum[2][4] = {};
-        for (int begin = 0; begin < a.n_mels; begin += 16) { // in parts, as dsp/mfcc.c says
+        for (int begin = 0; begin < rows; begin += 16) { // in parts, as dsp/mfcc.c says
             float part[2][4] = {};
-            const int end = begin + 16 < a.n_mels ? begin + 16 : a.n_mels;
+            const int end = begin + 16 < rows ? begin + 16 : rows;
 #pragma unroll 4
-            for (int m = begin; m < end; m++) {
-                const float4 w = __ldg((const float4 *)a.matrix + m * groups + g);
+            for (int m = begin; m < end; m++, numbers += WT_SPECTRUM_PRODUCT, weights += a.n_groups) {
+                const float4 w = __ldg(weights);
 #pragma unroll
                 for (int i = 0; i < 2; i++) {
-                    const float value = tile[m * WT_SPECTRUM_PRODUCT + 32 * i + lane];
+                    const float value = numbers[32 * i];
                     part[i][0] += value * w.x, part[i][1] += value * w.y;
                     part[i][2] += value * w.z, part[i][3] += value * w.w;
                 }
@@ -346,10 +373,12 @@ extern "C" __global__ void __launch_bounds__(512) spectrum_product(wt_spectrum_f
 #pragma unroll
             for (int i = 0; i < 8; i++) sum[i / 4][i % 4] += part[i / 4][i % 4];
         }
+        const int k = odd ? 8 * (g - a.n_even) + 1 : a.n_even ? 8 * g : 4 * g, apart = a.n_even ? 2 : 1;
+        float *out = a.out + ((long long)line * a.n_out + k) * a.n_frames + t;
 #pragma unroll
-        for (int i = 0; i < 8; i++) {
-            const int k = 4 * g + i % 4, at = t + 32 * (i / 4);
-            if (k < a.n_out && at < a.n_frames) a.out[(line * a.n_out + k) * a.n_frames + at] = sum[i / 4][i % 4];
-        }
+        for (int j = 0; j < 4; j++, out += (long long)apart * a.n_frames)
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                if (k + j * apart < a.n_out && there[i]) out[32 * i] = sum[i][j];
     }
 }

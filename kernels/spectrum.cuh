@@ -29,9 +29,7 @@ enum {
                        : SPECTRUM_EACH <= 40 ? 480
                                              : 384,
     SPECTRUM_RESIDENT = SPECTRUM_BLOCK < SPECTRUM_AT_ONCE ? SPECTRUM_AT_ONCE / SPECTRUM_BLOCK : 1,
-    SPECTRUM_RESIDENT_WIDE = SPECTRUM_EACH > 16     ? SPECTRUM_RESIDENT
-                             : SPECTRUM_BLOCK < 640 ? 640 / SPECTRUM_BLOCK
-                                                    : 1 // 96 registers: there and back in one
+    SPECTRUM_RESIDENT_WIDE = wt__spectrum_resident(SPECTRUM_N)
 };
 
 __device__ __forceinline__ int spectrum_at(int i) { return i + i / SPECTRUM_PAD; }
