@@ -120,6 +120,14 @@ typedef struct wt_spectrum_istft_args {
 /// 1 when bands are summed by slopes: a block has few transforms that could share the weights of a band.
 WT_SPECTRUM_BOTH int wt__spectrum_sloped(int n) { return wt__spectrum_sequences(n) <= 2; }
 
+/// Where bins' powers begin, in complex numbers, when they lie side by side, and the room a transform and they take.
+WT_SPECTRUM_BOTH int wt__spectrum_base(int n) { return wt__spectrum_paired(n) ? 0 : wt__spectrum_points(n); }
+WT_SPECTRUM_BOTH int wt__spectrum_room(int n)
+{
+    const int powers = wt__spectrum_base(n) + n / 2 + 1, points = wt__spectrum_points(n);
+    return powers > points ? powers : points;
+}
+
 /// Lanes that sum bands side by side, of the threads of a transform.
 WT_SPECTRUM_BOTH int wt__spectrum_lanes(int n) { return wt__spectrum_threads(n) % 32 ? wt__spectrum_threads(n) : 32; }
 

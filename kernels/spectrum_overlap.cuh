@@ -34,7 +34,7 @@ __device__ __forceinline__ void spectrum_put_given(float2 *points, int t, int i,
 // Sample i of both frames, windowed.
 __device__ __forceinline__ void spectrum_leave(float2 *points, const float *window, int i, float2 v)
 {
-    const float w = __ldg(window + i) / SPECTRUM_N;
+    const float w = __ldg(window + i) * (1.0f / SPECTRUM_N);
     points[spectrum_at(i)] = make_float2(v.y * w, v.x * w);
 }
 
@@ -95,7 +95,7 @@ __device__ __forceinline__ void spectrum_keep(const V &v, const float *window, i
             sums[m + frame * HOP] += (frame ? point.x : point.y) * __ldg(window + thread + m * SPECTRUM_THREADS);
         }
 #pragma unroll
-    for (int m = 0; m < 2 * HOP; m++) leave(m, sums[m] / SPECTRUM_N);
+    for (int m = 0; m < 2 * HOP; m++) leave(m, sums[m] * (1.0f / SPECTRUM_N));
 #pragma unroll
     for (int m = 0; m < 3 * HOP; m++) kept[m] = sums[m + 2 * HOP];
 }
