@@ -48,14 +48,14 @@ static __device__ __forceinline__ void fill_pair(const wt_vocoder_frames_args &a
     }
 }
 
-// Two frames that begin at `first` and `second`, as one complex signal, to `points`. All threads together.
+// give(k, x, y): the bins of two frames that begin at `first` and `second`. All threads together.
+template <class Give>
 static __device__ __forceinline__ void transform_pair(const wt_vocoder_frames_args &a, int thread, const float *pcm,
-                                                      long long first, long long second, double2 *points)
+                                                      long long first, long long second, double2 *points, Give give)
 {
-    spectrum_pass<1, SPECTRUM_POINT>(
+    spectrum_pair(
         thread, points, (const double2 *)a.twiddles,
-        [&](int b, double2(&v)[SPECTRUM_RADIX]) { fill_pair(a, pcm, first, second, b, v); },
-        [&](int k, double2 v) { points[spectrum_at(k)] = v; });
+        [&](int b, double2(&v)[SPECTRUM_RADIX]) { fill_pair(a, pcm, first, second, b, v); }, give);
 }
 
 static __device__ __forceinline__ long long centre_of(const wt_vocoder_frames_args &a, long long line, long long pair)
@@ -72,15 +72,12 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) vocoder_frames(wt_v
     const long long line = blockIdx.x / blocks, pair = blockIdx.x % blocks * SPECTRUM_SEQUENCES + sequence;
     double2 *points = all_shared + sequence * SPECTRUM_POINTS;
     const long long first = centre_of(a, line, pair) - SPECTRUM_N / 2, second = a.rate ? first - a.hop : first + a.hop;
-    transform_pair(a, thread, a.pcm + line * a.n_samples, first, second, points);
     const long long t = 2 * pair;
     float2 *out = (float2 *)a.out + (line * a.n_frames + t) * SPECTRUM_BINS;
-    for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
-        double2 x, y;
-        spectrum_part(points, k, x, y);
+    transform_pair(a, thread, a.pcm + line * a.n_samples, first, second, points, [&](int k, double2 x, double2 y) {
         if (t < a.n_frames) out[k] = make_float2((float)x.x, (float)x.y);
         if (t + 1 < a.n_frames) out[SPECTRUM_BINS + k] = make_float2((float)y.x, (float)y.y);
-    }
+    });
 }
 
 // ---- attacks
@@ -108,13 +105,11 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) vocoder_attacks(wt_
             first = at[i].in - SPECTRUM_N / 2;
             if (!i || at[i - 1].in < before - SPECTRUM_N / 2) quiet = before - SPECTRUM_N / 2;
         }
-        transform_pair(a.frames, thread, a.frames.pcm + line * a.frames.n_samples, first, quiet, points);
         unsigned char *rules = a.rules + (line * a.most + i) * SPECTRUM_BINS;
-        for (int k = thread; k < SPECTRUM_BINS && i < count; k += SPECTRUM_THREADS) {
-            double2 x, y;
-            spectrum_part(points, k, x, y);
-            rules[k] = power_of(x) > 4 * power_of(y);
-        }
+        transform_pair(a.frames, thread, a.frames.pcm + line * a.frames.n_samples, first, quiet, points,
+                       [&](int k, double2 x, double2 y) {
+                           if (i < count) rules[k] = power_of(x) > 4 * power_of(y);
+                       });
     }
 }
 
