@@ -129,14 +129,20 @@ typedef struct wt_llm_quant_args {
     long long row_bytes;
     int n_tiles; ///< of 16 rows, of each part by itself
     int scale_rows, scale_words;
+    int n_stages; ///< of the blocks' shared memory
 } wt_llm_quant_args;
 
-/// Bytes of shared memory of a block of llm_quant.cu: the vector twice, its sums, those of the warps, and the stages.
-static inline long long wt_llm_quant_shared(int columns, int warps, int stages, int columns_a_piece, int words)
+#define WT_LLM_QUANT_RING 4 ///< tiles of a block of llm_quant.cu whose sums wait to be finished
+
+/// Bytes of shared memory of a block of llm_quant.cu, whose `warps` multiply: barriers, the vector twice, its sums, those
+/// of the warps, and the stages. `piece` bytes of a row are a warp's, `lane` a lane's at once, with `words` of scales.
+static inline long long wt_llm_quant_shared(int columns, int warps, int stages, int columns_a_piece, int piece, int lane,
+                                            int words)
 {
     const long long padded = (columns + columns_a_piece - 1) / columns_a_piece * (long long)columns_a_piece;
-    const long long stage = words < 0 ? 16 * 160 : 16 * 128 + 64 * words; // words -1: Q4_K
-    return 4 * (padded + 32) + padded / 8 + 128 * warps + warps * stages * stage;
+    const long long stage = 16 * ((piece * warps + 127) / 128 * 128 + 4 * lane + 4 * words * warps);
+    return 16 * (stages + WT_LLM_QUANT_RING) + 4 * (padded + 32) + padded / 8 +
+           64 * WT_LLM_QUANT_RING * warps + stages * stage;
 }
 
 #define WT_LLM_PICK_BLOCKS 64
