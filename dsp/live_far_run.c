@@ -44,6 +44,31 @@ static bool fetch_to_fifo(const live_far *far, const wt_block_slot *words, float
     return fetch(words, fifo + begin, whole, turn) && fetch(words + whole, fifo, b->n_frames - whole, turn);
 }
 
+static bool is_finite(const live_far *far, const float *fifo, const far_block *b)
+{
+    uint32_t largest = 0;
+    for (int n = 0; n < b->n_frames; n++) {
+        uint32_t bits;
+        memcpy(&bits, fifo + ((b->position + n) & far->fifo_mask), sizeof bits);
+        bits &= 0x7fffffffu;
+        largest = bits > largest ? bits : largest;
+    }
+    return largest < 0x7f800000u;
+}
+
+// A stream's block with a sample that is not finite is silence; the device starts that stream anew.
+static void silence_faults(const live_far *far, const far_block *b)
+{
+    const int out_channels = far->args.layout.out_channels;
+    for (int s = 0; s < far->args.layout.n_streams; s++) {
+        float *const *fifo = far->fifo + s * out_channels;
+        bool finite = true;
+        for (int c = 0; c < out_channels; c++) finite &= is_finite(far, fifo[c], b);
+        for (int c = 0; c < out_channels && !finite; c++)
+            for (int n = 0; n < b->n_frames; n++) fifo[c][(b->position + n) & far->fifo_mask] = 0;
+    }
+}
+
 static bool fetch_outputs(const live_far *far, const wt_block_slot *up, const far_block *b, uint32_t turn)
 {
     const resident_layout *l = &far->args.layout;
@@ -119,6 +144,7 @@ static void collect(live_far *far)
         if (!answered(far, turn) || !fetch_outputs(far, up, b, turn) || !fetch_readings(far, up, turn) ||
             !fetch_taps(far, up, b, turn))
             return;
+        silence_faults(far, b);
         if (atomic_load_explicit(&far->owner, memory_order_relaxed) == FAR_DEVICE) note_times(far, up, b, turn);
         push_taps(far, b);
         far->fifo_end = b->position + b->n_frames;

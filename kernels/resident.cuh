@@ -185,20 +185,24 @@ static __device__ __noinline__ void resident_fetch(const chain_args &a, resident
     __syncthreads();
 }
 
-// A piece of the answer, from shared[result] on; silence, and the instance anew, when a sample is not finite.
-static __device__ __noinline__ void resident_answer(const chain_args &a, resident_block b, unsigned char *memory,
-                                                    int result, wt_block_word *out, int done, int n)
+// A piece of the answer, from shared[result] on, as it is: the host makes silence of a block that is not finite.
+// Returns whether this thread's samples are.
+static __device__ __noinline__ int resident_answer(const chain_args &a, const resident_block &b, int result,
+                                                   wt_block_word *out, int done, int n)
 {
     int finite = 1;
     for_each_frame(chain_out_channels(a), n, [&](int c, int f) {
-        finite &= (__float_as_uint(shared[result + c * chain_stride(a) + f]) & 0x7f800000u) != 0x7f800000u;
-    });
-    finite = __syncthreads_and(finite);
-    for_each_frame(chain_out_channels(a), n, [&](int c, int f) {
-        const unsigned int y = finite ? __float_as_uint(shared[result + c * chain_stride(a) + f]) : 0u;
+        const unsigned int y = __float_as_uint(shared[result + c * chain_stride(a) + f]);
         block_store(out + c * b.frames + done + f, y, b.turn);
+        finite &= (y & 0x7f800000u) != 0x7f800000u;
     });
-    if (finite) return;
+    return finite;
+}
+
+// Behind the answer: the instance anew when a sample was not finite.
+static __device__ __noinline__ void resident_settle(const chain_args &a, unsigned char *memory, int finite)
+{
+    if (__syncthreads_and(finite)) return;
     if (threadIdx.x == 0) atomicAdd_system(a.faults, 1ull);
     chain_rest(a, memory);
 }
@@ -246,9 +250,10 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
         __syncthreads();
         if (threadIdx.x == 0) instance->sequence = message.sequence;
     }
+    int finite = 1;
     for (int done = 0, n; done < b.frames; done += n, position += n) {
         if (done) {
-            __syncthreads();
+            resident_settle(a, memory, finite);
             resident_after(r, a, memory, position);
         }
         const int phase = (int)(position & (WT_QUANTUM - 1));
@@ -261,13 +266,14 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
         }
         resident_fetch(a, b, resident_input(r, b.turn, s, b.frames), done, n, done ? 0 : word);
         chain_process(a, memory, n, position);
-        resident_answer(a, b, memory, a.output * chain_buffer_floats(a), up + l.out_at, done, n);
+        finite = resident_answer(a, b, a.output * chain_buffer_floats(a), up + l.out_at, done, n);
     }
     if (s == 0) resident_readings(a, b, memory, up + l.readings_at);
     if (threadIdx.x < RESIDENT_TIMES) {
         const unsigned int sent_ns = (unsigned int)resident_now();
         block_store(up + threadIdx.x, threadIdx.x == 0 ? b.frames : threadIdx.x == 1 ? b.seen_ns : sent_ns, b.turn);
     }
+    resident_settle(a, memory, finite);
     if (threadIdx.x == 0) {
         instance->position = position;
         instance->moving = moving;
@@ -287,8 +293,9 @@ static __device__ void resident_rehearse(const chain_args &a, unsigned char *mem
     for_each_frame(a.channels, n, [&](int c, int f) { shared[c * chain_stride(a) + f] = 0.0f; });
     resident_fetch(a, b, 0, 0, 0, 0); // no frames: for their text too
     chain_process(a, spare, n, ((const wt_instance *)spare)->position);
-    resident_answer(a, b, spare, 0, 0, 0, 0);
+    const int finite = resident_answer(a, b, 0, 0, 0, 0);
     resident_readings(a, b, spare, 0);
+    resident_settle(a, spare, finite);
     if (threadIdx.x == 0) chain_move_room((int)(memory - spare));
     __syncthreads();
 }
