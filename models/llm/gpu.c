@@ -297,8 +297,10 @@ void wt__gpu_destroy(wt_llm_session *s)
 
 int wt__gpu_n_splits(const wt_llm_session *s, int n_tokens)
 {
-    const int blocks = s->llm->config.n_heads / s->gpu->heads_at_once * n_tokens;
-    const int n = (2 * s->gpu->n_sms + blocks - 1) / blocks;
+    const bool alike = s->exact_guesses && n_tokens <= WT__LLM_ALIKE; // whichever processors a step has
+    const int n_sms = alike ? wt_device_get_info(s->gpu->device)->n_sms : s->gpu->n_sms;
+    const int blocks = s->llm->config.n_heads / s->gpu->heads_at_once * (alike ? WT__LLM_ALIKE : n_tokens);
+    const int n = (2 * n_sms + blocks - 1) / blocks;
     const int most = 2 * s->n_pages < WT_LLM_MAX_PARTS ? 2 * s->n_pages : WT_LLM_MAX_PARTS;
     return n < most ? n : most;
 }

@@ -171,6 +171,8 @@ WT_CHECKED wt_status wt__gpu_prepare(wt_llm_session *session);
 /// Record steps of one token, of every kind, on each of the partition's streams.
 WT_CHECKED wt_status wt__gpu_record_all(wt_llm_session *session);
 
+enum { WT__LLM_ALIKE = 8 }; ///< products of up to so many rows give a row the same bits
+
 /// Rows that a product of `n` is computed with, at most `most`: few sizes, so that all can be prepared beforehand. What
 /// stands in the others is not looked at.
 int wt__gpu_rows(int n, int most);

@@ -81,11 +81,18 @@ static void normalise(wt__pass *p, const wt__norm *norm, const float *x, int n, 
 // ---- matrices: one vector times plain weights by llm_matvec.cu and times quantised ones by llm_quant.cu, with the
 // norm before it, all else by matmul.h
 
-static bool by_matvec(const wt__linear *w, int n)
+/// Tokens of one sequence whose bits are to be those of each alone.
+static bool is_alike(const wt_llm_session *s)
+{
+    return s->exact_guesses && s->is_prompt && s->n_tokens <= WT__LLM_ALIKE;
+}
+
+static bool by_matvec(const wt_llm_session *s, const wt__linear *w, int n)
 {
     wt__llm_quant kind;
     const wt_dtype t = w->weight.dtype;
-    return n == 1 && (t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16 || wt__llm_is_quant(w, &kind));
+    return n == 1 && !s->exact_guesses &&
+           (t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16 || wt__llm_is_quant(w, &kind));
 }
 
 static wt_llm_part vector_part(const wt__linear *w, float *out)
@@ -94,10 +101,10 @@ static wt_llm_part vector_part(const wt__linear *w, float *out)
 }
 
 /// Of the vectors that `w` is multiplied with: its own type, 16 bits for smaller ones.
-static wt_dtype input_type(const wt__linear *w, int n)
+static wt_dtype input_type(const wt_llm_session *s, const wt__linear *w, int n)
 {
     const wt_dtype t = w->weight.dtype;
-    if (by_matvec(w, n)) return WT_DTYPE_F32;
+    if (by_matvec(s, w, n)) return WT_DTYPE_F32;
     return t == WT_DTYPE_F32 || t == WT_DTYPE_F16 ? t : WT_DTYPE_BF16;
 }
 
@@ -228,7 +235,7 @@ static void qkv(wt__pass *p, const wt__layer *w)
     p->layer = w;
     for (int first = 0, n; first < 3; first += n) { // those of one kind together
         wt_llm_matvec_args single = {.x = s->x};
-        const wt_dtype type = input_type(all[first], s->n_tokens);
+        const wt_dtype type = input_type(s, all[first], s->n_tokens);
         wt_matmul_args a = {
             .x = (uintptr_t)s->n, .x_dtype = type, .y_dtype = WT_DTYPE_F32, .m = rows_of(s), .n_parts = 0};
         for (n = 0; first + n < 3 && wt__llm_alike(all[first], all[first + n]); n++) {
@@ -237,7 +244,7 @@ static void qkv(wt__pass *p, const wt__layer *w)
             single.parts[n] = vector_part(l, out[first + n]);
         }
         single.n_parts = a.n_parts = n;
-        if (by_matvec(all[first], s->n_tokens)) {
+        if (by_matvec(s, all[first], s->n_tokens)) {
             matvec(p, all[first], single, &w->attention_norm);
             continue;
         }
@@ -249,7 +256,7 @@ static void qkv(wt__pass *p, const wt__layer *w)
 static void project(wt__pass *p, const wt__linear *w, const float *in)
 {
     const wt_llm_session *s = p->s;
-    if (by_matvec(w, s->n_tokens)) {
+    if (by_matvec(s, w, s->n_tokens)) {
         const wt_llm_part part = vector_part(w, s->x);
         matvec(p, w, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = in, .add = true}, NULL);
         return;
@@ -257,7 +264,7 @@ static void project(wt__pass *p, const wt__linear *w, const float *in)
     wt_matmul_args a = {.n_parts = 1,
                         .parts = {part_of(w, s->x)},
                         .x = (uintptr_t)in,
-                        .x_dtype = input_type(w, s->n_tokens),
+                        .x_dtype = input_type(s, w, s->n_tokens),
                         .y_dtype = WT_DTYPE_F32,
                         .m = rows_of(s),
                         .add = true};
@@ -277,7 +284,7 @@ static void gate(wt__pass *p, const wt__layer *w)
     const wt_llm_session *s = p->s;
     const bool gated = w->gate.weight.data;
     const wt_activation activation = s->llm->config.activation;
-    if (by_matvec(&w->up, s->n_tokens)) {
+    if (by_matvec(s, &w->up, s->n_tokens)) {
         matvec(p, &w->up,
                (wt_llm_matvec_args){.parts = {vector_part(&w->up, s->up), vector_part(&w->gate, NULL)},
                                     .n_parts = gated ? 2 : 1,
@@ -287,12 +294,12 @@ static void gate(wt__pass *p, const wt__layer *w)
                &w->ffn_norm);
         return;
     }
-    const wt_dtype type = input_type(&w->up, s->n_tokens);
+    const wt_dtype type = input_type(s, &w->up, s->n_tokens);
     wt_matmul_args a = {.n_parts = gated ? 2 : 1,
                         .parts = {part_of(gated ? &w->gate : &w->up, s->up), part_of(&w->up, s->up)},
                         .x = (uintptr_t)s->n,
                         .x_dtype = type,
-                        .y_dtype = input_type(&w->down, s->n_tokens),
+                        .y_dtype = input_type(s, &w->down, s->n_tokens),
                         .m = rows_of(s),
                         .activation = activation,
                         .gated = gated};
@@ -306,7 +313,7 @@ static void head(wt__pass *p)
     const wt__linear *w = &s->llm->head;
     const wt__norm *norm = &s->llm->norm;
     const float *x = s->x + (int64_t)(s->n_tokens - p->n_logits) * s->llm->config.d_model;
-    if (by_matvec(w, p->n_logits)) {
+    if (by_matvec(s, w, p->n_logits)) {
         const wt_llm_part part = vector_part(w, p->logits);
         matvec(p, w, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = x}, norm);
         return;
@@ -314,7 +321,7 @@ static void head(wt__pass *p)
     wt_matmul_args a = {.n_parts = 1,
                         .parts = {part_of(w, p->logits)},
                         .x = (uintptr_t)s->n,
-                        .x_dtype = input_type(w, p->n_logits),
+                        .x_dtype = input_type(s, w, p->n_logits),
                         .y_dtype = WT_DTYPE_F32,
                         .m = wt__gpu_rows(p->n_logits, s->gpu->n_logits)};
     if (p->n_logits == s->n_tokens)
@@ -366,7 +373,7 @@ static void place(wt__pass *p, int layer)
 {
     const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
-    if (places_itself(s)) return;
+    if (places_itself(s) && !is_alike(s)) return;
     const wt_llm_place_args a = {.tokens = tokens_of(p),
                                  .cache = cache_of(p, layer),
                                  .turn = turn_of(p, layer),
@@ -416,7 +423,7 @@ static void attend(wt__pass *p, int layer)
                             .n_splits = 1,
                             .window = c->layer_slides[layer] ? c->sliding_window : 0,
                             .n_tokens = s->n_tokens,
-                            .out_type = kernel_type(input_type(&s->llm->layers[layer].o, s->n_tokens))};
+                            .out_type = kernel_type(input_type(s, &s->llm->layers[layer].o, s->n_tokens))};
     if (s->is_prompt && s->n_tokens >= FLASH_TOKENS && s->gpu->kernels[WT__LLM_FLASH]) {
         // the queries and two pages, swizzled and aligned, or two pages with room between rows
         const size_t d = (size_t)c->d_head, page = 2 * 2 * WT__LLM_PAGE * d;
@@ -428,7 +435,7 @@ static void attend(wt__pass *p, int layer)
                &a, sizeof a);
         return;
     }
-    if (places_itself(s)) {
+    if (places_itself(s) && !is_alike(s)) {
         a.turn = turn_of(p, layer);
         a.k = s->k;
         a.v = s->v;
@@ -451,11 +458,11 @@ static void route(wt__pass *p, const wt__layer *w)
     const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
     const int n = s->n_tokens;
-    if (by_matvec(&w->router, n)) {
+    if (by_matvec(s, &w->router, n)) {
         const wt_llm_part part = vector_part(&w->router, s->routes);
         matvec(p, &w->router, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = s->x}, &w->ffn_norm);
     } else {
-        const wt_dtype type = input_type(&w->router, n);
+        const wt_dtype type = input_type(s, &w->router, n);
         normalise(p, &w->ffn_norm, s->x, n, type);
         multiply(p, &(wt_matmul_args){.n_parts = 1,
                                       .parts = {part_of(&w->router, s->routes)},
@@ -483,8 +490,8 @@ static void mixture(wt__pass *p, const wt__layer *w)
     const wt_model_config *c = &s->llm->config;
     const wt__expert *first = &w->experts[0], *second = &w->experts[c->n_experts > 1];
     const int n_pairs = s->n_tokens * c->n_experts_used;
-    const bool grouped = n_pairs > 4 * c->n_experts;
-    const wt_dtype type = input_type(&first->up, 0), inner = input_type(&first->down, 0);
+    const bool grouped = n_pairs > 4 * c->n_experts && !is_alike(s);
+    const wt_dtype type = input_type(s, &first->up, 0), inner = input_type(s, &first->down, 0);
     const wt_llm_mix_args mix = {.chosen = s->chosen,
                                  .shares = s->shares,
                                  .offsets = s->gpu->offsets,
