@@ -9,6 +9,7 @@ enum {
     MATVEC_WARPS = 8,
     LARGE_BYTES = 16 << 20,
     PLACE_WARPS = 8,
+    CLUSTER_SMS = 16, ///< fewer have no room for every cluster
     ATTEND_THREADS = 128,
     GROUP_THREADS = 1024,
     THREADS = 256
@@ -17,9 +18,12 @@ enum {
 /// Those that wait for earlier ones themselves (kernels/overlap.cuh). The embedding does not: all that comes before a
 /// step is done before any of it.
 static const bool overlaps[WT__N_LLM_KERNELS] = {
-    [WT__LLM_NORM] = true,  [WT__LLM_CHOOSE] = true, [WT__LLM_GROUP] = true,      [WT__LLM_GATHER] = true,
-    [WT__LLM_MIX] = true,   [WT__LLM_PICK] = true,   [WT__LLM_PLACE] = true,      [WT__LLM_ATTEND] = true,
-    [WT__LLM_FLASH] = true, [WT__LLM_MATVEC] = true, [WT__LLM_MATVEC + 1] = true, [WT__LLM_MATVEC + 2] = true,
+    [WT__LLM_NORM] = true,          [WT__LLM_CHOOSE] = true,        [WT__LLM_GROUP] = true,
+    [WT__LLM_GATHER] = true,        [WT__LLM_MIX] = true,           [WT__LLM_PICK] = true,
+    [WT__LLM_PLACE] = true,         [WT__LLM_ATTEND] = true,        [WT__LLM_FLASH] = true,
+    [WT__LLM_MATVEC] = true,        [WT__LLM_MATVEC + 1] = true,    [WT__LLM_MATVEC + 2] = true,
+    [WT__LLM_ATTEND_16] = true,     [WT__LLM_ATTEND_16 + 1] = true, [WT__LLM_ATTEND_16 + 2] = true,
+    [WT__LLM_ATTEND_16 + 3] = true,
 };
 
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
@@ -356,8 +360,15 @@ static wt_llm_turn_args turn_of(const wt__pass *p, int layer)
                               .interleaved = c->rope.interleaved};
 }
 
+/// Few tokens, by llm_attend_16.cu.
+static bool on_tensor_cores(const wt_llm_session *s)
+{
+    return s->gpu->kernels[WT__LLM_ATTEND_16] && s->n_tokens > 1 && !is_alike(s) &&
+           (!s->is_prompt || s->n_tokens < FLASH_TOKENS);
+}
+
 /// Tokens of different sequences do not see each other: attention itself can put them into the cache.
-static bool places_itself(const wt_llm_session *s) { return !s->is_prompt || s->n_tokens == 1; }
+static bool places_itself(const wt_llm_session *s) { return !s->is_prompt || s->n_tokens == 1 || on_tensor_cores(s); }
 
 static void place(wt__pass *p, int layer)
 {
@@ -376,6 +387,25 @@ static void place(wt__pass *p, int layer)
     launch(p, WT__LLM_PLACE,
            (wt_launch){.grid = {s->n_tokens, (n_heads + PLACE_WARPS - 1) / PLACE_WARPS}, .block = {32 * PLACE_WARPS}},
            &a, sizeof a);
+}
+
+/// As many blocks as share the positions of some tokens as there are processors for, of eight warps; with more tokens
+/// several blocks of four on a processor.
+static void attend_16(wt__pass *p, wt_llm_attend_args *a)
+{
+    const wt_llm_session *s = p->s;
+    const int per = s->is_prompt ? WT_LLM_ATTEND_ROWS / (a->n_heads / a->n_kv_heads) : 1;
+    const int groups = (s->n_tokens + per - 1) / per, blocks = groups * a->n_kv_heads, n_sms = s->gpu->n_sms;
+    int form = 0;
+    while (form < 3 && n_sms >= CLUSTER_SMS && blocks << (form + 1) <= n_sms) form++;
+    const int warps = blocks > n_sms ? WT_LLM_ATTEND_WARPS / 2 : WT_LLM_ATTEND_WARPS;
+    const size_t of_kv = wt_dtype_bytes(s->kv_type, 1), d = (size_t)s->llm->config.d_head;
+    a->follow = s->is_prompt;
+    launch(p, WT__LLM_ATTEND_16 + form,
+           (wt_launch){.grid = {1 << form, a->n_kv_heads, groups},
+                       .block = {32 * warps},
+                       .shared_bytes = WT_LLM_ATTEND_SHARED(d, of_kv, (size_t)warps)},
+           a, sizeof *a);
 }
 
 static void attend(wt__pass *p, int layer)
@@ -410,6 +440,10 @@ static void attend(wt__pass *p, int layer)
         a.turn = turn_of(p, layer);
         a.k = s->k;
         a.v = s->v;
+    }
+    if (on_tensor_cores(s)) {
+        attend_16(p, &a);
+        return;
     }
     a.n_splits = wt__gpu_n_splits(s, s->n_tokens);
     launch(
