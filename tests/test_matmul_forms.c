@@ -357,6 +357,38 @@ static void blocks_keep_their_values_when_repacked(void **state)
     }
 }
 
+/// 10 bits of both sides instead of 23, where the library does it; never of itself (every F32 product of test_matmul.c
+/// is within 4e-6).
+static void tf32_comes_only_when_asked_for(void **state)
+{
+    enum { ROWS = 64, M = 48 };
+    float y[2][M * ROWS];
+    bool by_library = false;
+    bench b;
+    make_bench(&b, device_of(state), &(problem){.w = F32, .x = F32, .y = F32, .rows = ROWS, .columns = 512, .m = M});
+    for (int tf32 = 0; tf32 < 2; tf32++) {
+        wt_matmul *matmul = NULL;
+        assert_ok(wt_matmul_create(&(wt_matmul_config){.device = b.device, .tf32 = tf32}, &matmul));
+        assert_ok(wt_matmul_enqueue(matmul, b.stream, &b.args));
+        fetch(&b, 0);
+        memcpy(y[tf32], b.y[0].host, sizeof y[tf32]);
+        by_library = !strcmp(wt_matmul_kernel(matmul, &b.args), "library");
+        wt_matmul_destroy(matmul);
+    }
+    double peak = 0, apart = 0;
+    for (int k = 0; k < M * ROWS; k++) {
+        peak = fmax(peak, fabs(y[0][k]));
+        apart = fmax(apart, fabs(y[0][k] - y[1][k]));
+    }
+    print_message("tf32 moves y by %.1e of its largest%s\n", apart / peak, by_library ? ", through the library" : "");
+    assert_true(apart <= 2e-3 * peak);
+    if (by_library)
+        assert_true(apart > 1e-5 * peak);
+    else
+        assert_true(apart == 0);
+    unmake_bench(&b);
+}
+
 static void wrong_arguments_are_refused(void **state)
 {
     bench b;
@@ -461,6 +493,7 @@ int main(void)
         cmocka_unit_test(activations_are_quantised_by_rows),
         cmocka_unit_test(activations_are_quantised_to_nvfp4),
         cmocka_unit_test(blocks_keep_their_values_when_repacked),
+        cmocka_unit_test(tf32_comes_only_when_asked_for),
         cmocka_unit_test(wrong_arguments_are_refused),
         cmocka_unit_test(works_in_a_partition),
     };
