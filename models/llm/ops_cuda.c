@@ -363,7 +363,8 @@ static wt_llm_turn_args turn_of(const wt__pass *p, int layer)
 /// Few tokens, by llm_attend_16.cu.
 static bool on_tensor_cores(const wt_llm_session *s)
 {
-    return s->gpu->kernels[WT__LLM_ATTEND_16] && s->n_tokens > 1 && (!s->is_prompt || s->n_tokens < FLASH_TOKENS);
+    return s->gpu->kernels[WT__LLM_ATTEND_16] && s->n_tokens > 1 && !is_alike(s) &&
+           (!s->is_prompt || s->n_tokens < FLASH_TOKENS);
 }
 
 /// Tokens of different sequences do not see each other: attention itself can put them into the cache.
