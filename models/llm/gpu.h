@@ -48,9 +48,11 @@ typedef enum wt__llm_kernel {
     WT__LLM_ATTEND,
     WT__LLM_COPY_PAGE,
     WT__LLM_SHIFT,
-    WT__LLM_FLASH,  ///< NULL where the cache or the head's size is not for it
-    WT__LLM_MATVEC, ///< of F32, F16, BF16
-    WT__N_LLM_KERNELS = WT__LLM_MATVEC + 3,
+    WT__LLM_FLASH,     ///< NULL where the cache or the head's size is not for it
+    WT__LLM_ATTEND_16, ///< with clusters of 1, 2, 4 and 8; likewise
+    WT__LLM_MATVEC = WT__LLM_ATTEND_16 + 4, ///< of F32, F16, BF16
+    WT__LLM_STREAM = WT__LLM_MATVEC + 3,    ///< of F16, BF16
+    WT__N_LLM_KERNELS = WT__LLM_STREAM + 2,
 } wt__llm_kernel;
 
 /// What a step ends with: the most probable tokens, drawn ones, drawn ones and what is told of them; or the logits of
@@ -71,10 +73,9 @@ typedef struct wt__gpu_batch {
     wt_graph *graph; ///< NULL = it came once
 } wt__gpu_batch;
 
-/// How llm_stream.cu or llm_quant.cu is compiled for a matrix.
+/// How llm_quant.cu is compiled for a matrix.
 typedef struct wt__llm_quant {
     int weight, group, scale; ///< WT_MM_ types; group 0 = constant along the row
-    bool streams;             ///< llm_stream.cu
 } wt__llm_quant;
 
 typedef struct wt__llm_quant_kernel {
@@ -83,12 +84,12 @@ typedef struct wt__llm_quant_kernel {
     wt_kernel *kernel;
 } wt__llm_quant_kernel;
 
-/// Is it a quantised matrix that has a kernel for one vector?
-bool wt__llm_is_quant(const wt__linear *linear);
+/// Is it a matrix that llm_quant.cu multiplies with one vector?
+bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
 
 enum {
-    WT__N_LLM_MODULES = 5,
-    WT__LLM_MAX_QUANTS = 12,
+    WT__N_LLM_MODULES = 7,
+    WT__LLM_MAX_QUANTS = 8,
     WT__LLM_MAX_BATCHES = 64,
     WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS
 };
@@ -136,12 +137,10 @@ typedef struct wt__gpu {
 WT_CHECKED wt_status wt__gpu_create(wt_llm_session *session, const wt_llm *llm, const wt_llm_session_config *config);
 void wt__gpu_destroy(wt_llm_session *session);
 
-/// The kernels of the model's matrices of 16 bits and quantised ones for one vector.
+/// The kernels of the model's quantised matrices.
 WT_CHECKED wt_status wt__gpu_load_quants(wt__gpu *gpu, const wt_llm *llm);
 void wt__gpu_unload_quants(wt__gpu *gpu);
-/// Has a matrix one of them? `centred`: for a vector with a LayerNorm before.
-bool wt__llm_has_quant(const wt__linear *linear, bool centred);
-/// Queue a product of matrices like `linear`, which has.
+/// Queue a product of matrices like `linear`, of that kind.
 WT_CHECKED wt_status wt__gpu_multiply_quant(const wt__gpu *gpu, wt_stream *stream, const wt__linear *linear,
                                             const wt_llm_matvec_args *args);
 
@@ -172,6 +171,8 @@ WT_CHECKED wt_status wt__gpu_prepare(wt_llm_session *session);
 
 /// Record steps of one token, of every kind, on each of the partition's streams.
 WT_CHECKED wt_status wt__gpu_record_all(wt_llm_session *session);
+
+enum { WT__LLM_ALIKE = 8 }; ///< products of up to so many rows give a row the same bits
 
 /// Rows that a product of `n` is computed with, at most `most`: few sizes, so that all can be prepared beforehand. What
 /// stands in the others is not looked at.
