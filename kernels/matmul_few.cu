@@ -303,14 +303,23 @@ static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const m
 
 // ---- finished rows
 
-// What row i of x's sums are multiplied with, 1 over the root of the mean square of what it was made of.
-static __device__ __forceinline__ float norm_of(const wt_mm_args &a, int i)
+// What the lane's rows of x's sums are multiplied with, 1 over the root of the mean square of what each was made of.
+static __device__ __forceinline__ void read_norms(const wt_mm_args &a, float (*norms)[2])
 {
-    const int n = a.columns / WT_MM_SKINNY_SQUARES;
-    float sum = 0;
-    for (int k = threadIdx.x % 32; k < n; k += 32) sum += a.x_squares[(long long)i * n + k];
-    for (int step = 16; step; step /= 2) sum += __shfl_xor_sync(ALL, sum, step);
-    return 1 / sqrtf(sum / (float)a.columns + a.norm_eps);
+    const int lane = threadIdx.x % 32, n = a.columns / (4 * WT_MM_SKINNY_SQUARES);
+    float sums[8 * MM_N] = {};
+    for (int k = lane; k < n; k += 32)
+#pragma unroll
+        for (int i = 0; i < 8 * MM_N; i++)
+            if (i < a.m) {
+                const float4 v = ((const float4 *)a.x_squares)[(long long)i * n + k];
+                sums[i] += v.x + v.y + (v.z + v.w);
+            }
+#pragma unroll
+    for (int i = 0; i < 8 * MM_N; i++) {
+        for (int step = 16; step; step /= 2) sums[i] += __shfl_xor_sync(ALL, sums[i], step);
+        if (lane % 4 == i % 8 / 2) norms[i / 8][i % 2] = 1 / sqrtf(sums[i] / (float)a.columns + a.norm_eps);
+    }
 }
 
 // y += v, and for the norm that follows y times its weight. Returns the square of y.
@@ -358,14 +367,8 @@ static __device__ __forceinline__ void finish_all(const wt_mm_args &a, const mem
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     float norms[MM_N][2];
-    for (int k = 0; k < 8 * MM_N; k++) {
-        const float norm = MM_X == WT_MM_BF16 && a.x_squares && k < a.m ? norm_of(a, k) : 1;
-#pragma unroll
-        for (int n = 0; n < MM_N; n++)
-#pragma unroll
-            for (int c = 0; c < 2; c++)
-                if (k == 8 * n + 2 * t + c) norms[n][c] = norm;
-    }
+    for (int n = 0; n < MM_N; n++) norms[n][0] = norms[n][1] = 1;
+    if (MM_X == WT_MM_BF16 && a.x_squares) read_norms(a, norms);
     for (int at = 0; at < w.n_tiles; at++) {
         const int slot = at % TILES;
         const place places[2] = {place_of(a, at, g), place_of(a, at, g + 8)};
