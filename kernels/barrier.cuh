@@ -70,6 +70,38 @@ static __device__ __forceinline__ void copy_bulk(void *to, const void *from, int
                  : "memory");
 }
 
+// ---- a warp copies rows: begin, a row a lane, end. Before 9.0 the lanes copy 16 bytes each and arrive when they are
+// there; later a unit of its own copies, and lane 0 arrives.
+
+#if __CUDA_ARCH__ >= 900
+#    define ROWS_ARRIVALS 1
+#else
+#    define ROWS_ARRIVALS 32
+#endif
+
+static __device__ __forceinline__ void rows_begin(unsigned long long *barrier, int bytes)
+{
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x % 32 == 0) barrier_expect(barrier, bytes);
+    __syncwarp();
+#endif
+}
+
+static __device__ __forceinline__ void copy_row(unsigned char *to, const unsigned char *from, int bytes,
+                                                unsigned long long *barrier)
+{
+#if __CUDA_ARCH__ >= 900
+    copy_bulk(to, from, bytes, barrier);
+#else
+    for (int k = 0; k < bytes; k += 16) copy_async_16(to + k, from + k, true);
+#endif
+}
+
+static __device__ __forceinline__ void rows_end(unsigned long long *barrier)
+{
+    if (ROWS_ARRIVALS == 32) barrier_arrive_copied(barrier);
+}
+
 // What threads wrote to shared memory comes before copies that write there, which follow a barrier of the block.
 static __device__ __forceinline__ void fence_copies()
 {

@@ -45,11 +45,6 @@
 #define SUMMED   IS_NIBBLES                                                   // sums of the vector's groups are needed
 #define SUM_EIGHTS (COLUMNS / N_GROUPS / 8)                                   // of columns of such a sum
 #define RING     WT_LLM_QUANT_RING
-#if __CUDA_ARCH__ >= 900
-#    define BULK 1
-#else
-#    define BULK 0
-#endif
 
 // ---- what a block has in shared memory: see wt_llm_quant_shared
 
@@ -208,20 +203,6 @@ static __device__ __forceinline__ bool by_words(const wt_llm_quant_args &a, cons
     return WORDS && all % 16;
 }
 
-// How many arrivals a full stage has, beside the bytes that copies are expected to bring.
-static __device__ __forceinline__ int arrivals_of(bool by_words) { return !BULK ? 32 : by_words ? 17 : 1; }
-
-static __device__ __forceinline__ void copy_row(unsigned char *to, const unsigned char *from, int bytes,
-                                                unsigned long long *full)
-{
-#if BULK
-    copy_bulk(to, from, bytes, full);
-#else
-    for (int k = 0; k < bytes; k += 16) copy_async_16(to + k, from + k, true);
-    barrier_arrive_copied(full);
-#endif
-}
-
 // One warp's: all spans of all the block's tiles, stage by stage.
 struct copier {
     bool by_words;
@@ -238,8 +219,7 @@ static __device__ __forceinline__ void copy_span(const wt_llm_quant_args &a, con
     const int left_words = a.scale_words - begin_word, words = left_words < m.row_words ? left_words : m.row_words;
     unsigned char *stage = m.stages + c.slot * m.stage_bytes;
     barrier_wait(&m.empty[c.slot], c.parity ^ 1);
-    if (BULK && lane == 0) barrier_expect(&m.full[c.slot], 16 * (bytes + (c.by_words ? 0 : 4 * words)));
-    __syncwarp();
+    rows_begin(&m.full[c.slot], 16 * (bytes + (c.by_words ? 0 : 4 * words)));
     if (lane < 16)
         copy_row(stage + lane * m.row_bytes, c.from + begin, bytes, &m.full[c.slot]);
     else if (WORDS && !c.by_words)
@@ -249,8 +229,9 @@ static __device__ __forceinline__ void copy_span(const wt_llm_quant_args &a, con
         for (int k = 0; k < words; k++)
             copy_async_4(stage + 16 * m.row_bytes + 4 * ((lane - 16) * m.row_words + k), c.from + 4 * (begin_word + k),
                          true);
-        if (WORDS || !BULK) barrier_arrive_copied(&m.full[c.slot]);
+        if (WORDS && ROWS_ARRIVALS == 1) barrier_arrive_copied(&m.full[c.slot]);
     }
+    rows_end(&m.full[c.slot]);
     if (++c.slot == m.n_stages) {
         c.slot = 0;
         c.parity ^= 1;
@@ -477,7 +458,7 @@ static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, 
 static __device__ __forceinline__ void create_barriers(const memory &m, int warps, bool by_words)
 {
     for (int k = 0; k < m.n_stages; k++) {
-        barrier_create(&m.full[k], arrivals_of(by_words));
+        barrier_create(&m.full[k], ROWS_ARRIVALS == 1 && by_words ? 17 : ROWS_ARRIVALS);
         barrier_create(&m.empty[k], warps);
     }
     for (int k = 0; k < RING; k++) {
@@ -503,6 +484,7 @@ extern "C" __global__ void __launch_bounds__(32 * (8 + 2), 2) llm_quant(const __
     const memory m = memory_of(a, (unsigned char *)shared, warps);
     const int n_chunks = m.padded / COLUMNS, n_spans = (n_chunks + warps - 1) / warps;
     let_next_begin();
+    if (threadIdx.x == 0 && blockIdx.x == 0 && a.m.norm_weight) ask_for(a.m.norm_weight, 4 * (unsigned)a.m.columns);
     copier c = {by_words(a, m), (int)blockIdx.x, 0, 0, 0, NULL};
     if (threadIdx.x == 0) create_barriers(m, warps, c.by_words);
     if (WORDS && m.padded != a.m.columns) clear_scales(m);

@@ -60,11 +60,11 @@ static __device__ __forceinline__ memory memory_of(unsigned char *at, int warps)
 static __device__ __forceinline__ void create_barriers(const memory &m, int warps)
 {
     for (int k = 0; k < MM_STAGES; k++) {
-        barrier_create(&m.full[k], 1);
+        barrier_create(&m.full[k], ROWS_ARRIVALS);
         barrier_create(&m.empty[k], warps);
     }
     for (int k = 0; k < 2; k++) {
-        barrier_create(&m.x_full[k], 1);
+        barrier_create(&m.x_full[k], ROWS_ARRIVALS);
         barrier_create(&m.x_empty[k], warps);
     }
     for (int k = 0; k < TILES; k++) {
@@ -141,12 +141,11 @@ static __device__ __forceinline__ void copy_w(const wt_mm_args &a, const memory 
             for (int p = 0; p < tiles_from(w, first); p++, r.next()) {
                 const int begin = span * width, left = (int)a.row_bytes - begin, bytes = left < width ? left : width;
                 barrier_wait(&m.empty[r.slot], r.parity ^ 1);
-                if (lane == 0) barrier_expect(&m.full[r.slot], 16 * bytes);
-                __syncwarp();
-                if (lane >= 16) continue;
-                const place at = place_of(a, first + p, lane);
+                rows_begin(&m.full[r.slot], 16 * bytes);
+                const place at = place_of(a, first + p, lane % 16);
                 const unsigned char *from = a.parts[at.part].w + row_of(a, at) * a.row_bytes + begin;
-                copy_bulk(m.stages + (r.slot * 16 + lane) * m.pitch, from, bytes, &m.full[r.slot]);
+                if (lane < 16) copy_row(m.stages + (r.slot * 16 + lane) * m.pitch, from, bytes, &m.full[r.slot]);
+                rows_end(&m.full[r.slot]);
             }
 }
 
@@ -159,11 +158,11 @@ static __device__ __forceinline__ void copy_x(const wt_mm_args &a, const memory 
         for (int span = 0; span < w.n_spans; span++, r.next()) {
             const int begin = span * width, left = 2 * a.columns - begin, bytes = left < width ? left : width;
             barrier_wait(&m.x_empty[r.slot], r.parity ^ 1);
-            if (lane == 0) barrier_expect(&m.x_full[r.slot], a.m * bytes);
-            __syncwarp();
+            rows_begin(&m.x_full[r.slot], a.m * bytes);
             if (lane < a.m)
-                copy_bulk(m.x + (r.slot * 8 * MM_N + lane) * m.x_pitch, a.x + 2 * lane * a.x_stride + begin, bytes,
-                          &m.x_full[r.slot]);
+                copy_row(m.x + (r.slot * 8 * MM_N + lane) * m.x_pitch, a.x + 2 * lane * a.x_stride + begin, bytes,
+                         &m.x_full[r.slot]);
+            rows_end(&m.x_full[r.slot]);
         }
 }
 
