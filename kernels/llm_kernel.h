@@ -88,15 +88,23 @@ typedef struct wt_llm_attend_args {
     wt_llm_cache cache;
     wt_llm_turn_args turn; ///< with k
     const float *q;        ///< [n_tokens][n_heads][d_head]
-    const float *k, *v;    ///< [n_tokens][n_kv_heads][d_head] to be turned and put into the cache here, as q is turned;
-                           ///< tokens are of different sequences. NULL = llm_place did it
+    const float *k, *v;    ///< [n_tokens][n_kv_heads][d_head] to be turned and put into the cache here, as q is turned.
+                           ///< NULL = llm_place did it; llm_attend wants that for tokens of one sequence
     void *out;             ///< as q, of out_type
     float *partial;        ///< [n_tokens][n_heads][n_splits][WT_LLM_PART_PITCH(d_head)]: sums, maximum, total
     int *arrived;   ///< [n_tokens][n_heads], 0 before and after
     float scale;
     int n_heads, n_kv_heads, n_splits, window; ///< window 0 = none
     int n_tokens, out_type;
+    int follow; ///< tokens follow each other in one sequence, up to 16; else each has its own (llm_attend_16)
 } wt_llm_attend_args;
+
+// A block of llm_attend_16: rows, heads of tokens; its most warps; bytes of shared memory.
+#define WT_LLM_ATTEND_ROWS  16
+#define WT_LLM_ATTEND_WARPS 8
+#define WT_LLM_ATTEND_SHARED(d_head, kv_bytes, warps)                                                                  \
+    ((2 + (kv_bytes)) * 2 * WT_LLM_ATTEND_ROWS * ((d_head) + 32) + 4 * WT_LLM_ATTEND_WARPS * (d_head) +                \
+     (8 * WT_LLM_ATTEND_WARPS + 16) * WT_LLM_ATTEND_ROWS + 4 * (warps) * WT_LLM_ATTEND_ROWS * ((d_head) + 4))
 
 typedef struct wt_llm_part {
     const void *weight; ///< [rows][columns]
