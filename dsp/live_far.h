@@ -37,7 +37,7 @@ struct live_far {
     wt_kernel *kernel;
     wt_graph *graph;
     wt_block_ring *down, *up;
-    wt_buffer *plans, *memory, *node_places, *places, *targets; // of the device
+    wt_buffer *plans, *memory, *node_places, *places, *relay, *targets; // of the device
     wt_buffer *control, *left, *exported, *faults;              // mapped
     resident_args args;
     wt_launch launch;
@@ -68,7 +68,8 @@ struct live_far {
     atomic_uint posted;
     uint32_t turn, heard, sent_sequence;
     far_block blocks[FAR_SLOTS];
-    int64_t position; // of the next input frame
+    int64_t looked_ns, hole_ns; // last look for an answer; the longest between two since the last block was posted
+    int64_t position;           // of the next input frame
     int64_t fifo_end, hole_begin, hole_end;
     int delay_frames; // of pipelining
     float **fifo;     // [out lines][fifo_frames], by position

@@ -70,7 +70,7 @@ static void lay_out(live_far *f, int max_frames)
     l->in_at = RESIDENT_TARGETS + l->n_params;
     l->inserts_at = l->in_at + l->n_streams * l->channels * max_frames;
     l->down_words = (l->inserts_at + points + 15) & ~15;
-    l->readings_at = 1;
+    l->readings_at = RESIDENT_TIMES;
     l->out_at = l->readings_at + l->n_readings;
     l->taps_at = l->out_at + l->out_channels * max_frames;
     l->up_words = (l->taps_at + points + 15) & ~15;
@@ -95,8 +95,8 @@ static wt_status take_device_memory(live_far *f)
     free(places);
     if (!status) status = upload(f, chain->plans, chain->plans_bytes, &f->plans);
     if (!status) status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, chain->instance_bytes * streams, &f->memory);
-    if (!status)
-        status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(resident_place) * (streams + 1), &f->places);
+    if (!status) status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(resident_place) * streams, &f->places);
+    if (!status) status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(wt_block_word) * FAR_SLOTS, &f->relay);
     if (!status)
         status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(float) * streams * (size_t)(chain->n_params + 1),
                                   &f->targets);
@@ -251,6 +251,7 @@ static void fill_args(live_far *f)
     f->args.control = (resident_control *)wt_buffer_address(f->control);
     f->args.exported = (unsigned char *)wt_buffer_address(f->exported);
     f->args.places = (resident_place *)wt_buffer_address(f->places);
+    f->args.relay = (wt_block_word *)wt_buffer_address(f->relay);
     f->args.targets = (float *)wt_buffer_address(f->targets);
     f->args.plans_bytes = chain->plans_bytes;
 }
@@ -349,8 +350,8 @@ void wt__live_far_destroy(live_far *far)
     for (int k = 0; k < FAR_QUEUED; k++) wt_event_destroy(far->events[k]);
     wt_block_ring_destroy(far->down);
     wt_block_ring_destroy(far->up);
-    wt_buffer *const buffers[] = {far->plans,   far->memory, far->node_places, far->places, far->targets,
-                                  far->control, far->left,   far->exported,    far->faults};
+    wt_buffer *const buffers[] = {far->plans, far->memory,  far->node_places, far->places,   far->targets,
+                                  far->relay, far->control, far->left,        far->exported, far->faults};
     for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++) wt_buffer_destroy(buffers[k]);
     wt_module_destroy(far->module);
     if (far->fifo) free(far->fifo[0]);

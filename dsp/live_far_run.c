@@ -44,6 +44,31 @@ static bool fetch_to_fifo(const live_far *far, const wt_block_slot *words, float
     return fetch(words, fifo + begin, whole, turn) && fetch(words + whole, fifo, b->n_frames - whole, turn);
 }
 
+static bool is_finite(const live_far *far, const float *fifo, const far_block *b)
+{
+    uint32_t largest = 0;
+    for (int n = 0; n < b->n_frames; n++) {
+        uint32_t bits;
+        memcpy(&bits, fifo + ((b->position + n) & far->fifo_mask), sizeof bits);
+        bits &= 0x7fffffffu;
+        largest = bits > largest ? bits : largest;
+    }
+    return largest < 0x7f800000u;
+}
+
+// A stream's block with a sample that is not finite is silence; the device starts that stream anew.
+static void silence_faults(const live_far *far, const far_block *b)
+{
+    const int out_channels = far->args.layout.out_channels;
+    for (int s = 0; s < far->args.layout.n_streams; s++) {
+        float *const *fifo = far->fifo + s * out_channels;
+        bool finite = true;
+        for (int c = 0; c < out_channels; c++) finite &= is_finite(far, fifo[c], b);
+        for (int c = 0; c < out_channels && !finite; c++)
+            for (int n = 0; n < b->n_frames; n++) fifo[c][(b->position + n) & far->fifo_mask] = 0;
+    }
+}
+
 static bool fetch_outputs(const live_far *far, const wt_block_slot *up, const far_block *b, uint32_t turn)
 {
     const resident_layout *l = &far->args.layout;
@@ -87,6 +112,28 @@ static void push_taps(live_far *far, const far_block *b)
     }
 }
 
+// While it waits: how long the thread was away between two looks shows where it lost its processor.
+static int64_t look_at_clock(live_far *far)
+{
+    const int64_t now_ns = wt_clock_now_ns(NULL);
+    if (now_ns - far->looked_ns > far->hole_ns) far->hole_ns = now_ns - far->looked_ns;
+    far->looked_ns = now_ns;
+    return now_ns;
+}
+
+static void note_times(live_far *far, const wt_block_slot *up, const far_block *b, uint32_t turn)
+{
+    wt_live_times *t = &far->live->times;
+    uint32_t seen_ns, sent_ns;
+    t->round_trip_ns = look_at_clock(far) - b->rung_ns;
+    t->device_ns = -1;
+    if (wt_block_here(up + 1, turn, &seen_ns) && wt_block_here(up + 2, turn, &sent_ns))
+        t->device_ns = sent_ns - seen_ns;
+    t->away_ns = far->hole_ns;
+    t->n_launches = __atomic_load_n(&far_control(far)->n_started, __ATOMIC_RELAXED);
+    wt_histogram_record(far->live->round_trip_ns, t->round_trip_ns);
+}
+
 // All answers that are there, in order.
 static void collect(live_far *far)
 {
@@ -97,8 +144,8 @@ static void collect(live_far *far)
         if (!answered(far, turn) || !fetch_outputs(far, up, b, turn) || !fetch_readings(far, up, turn) ||
             !fetch_taps(far, up, b, turn))
             return;
-        if (atomic_load_explicit(&far->owner, memory_order_relaxed) == FAR_DEVICE)
-            wt_histogram_record(far->live->round_trip_ns, wt_clock_now_ns(NULL) - b->rung_ns);
+        silence_faults(far, b);
+        if (atomic_load_explicit(&far->owner, memory_order_relaxed) == FAR_DEVICE) note_times(far, up, b, turn);
         push_taps(far, b);
         far->fifo_end = b->position + b->n_frames;
         far->heard = turn;
@@ -156,7 +203,8 @@ static void post(live_far *far, const float *const *in, int64_t position, int n_
     if (post_points(far, down, b, turn)) bell |= RESIDENT_HAS_POINTS;
     for (int c = 0; c < far->live->lines; c++) wt_block_put(down + l->in_at + c * n_frames, in[c], n_frames, turn);
     wt_block_ring_bell(down + RESIDENT_SEQUENCE, sequence, turn);
-    b->rung_ns = wt_clock_now_ns(NULL);
+    b->rung_ns = far->looked_ns = wt_clock_now_ns(NULL);
+    far->hole_ns = 0;
     wt_block_ring_bell(down, bell, turn);
     far->turn = turn;
     atomic_store_explicit(&far->posted, turn, memory_order_release);
@@ -213,7 +261,7 @@ static int wait_for_answer(live_far *far, int64_t end, int64_t until_ns)
         serve_if_ours(far);
         collect(far);
         if (far->fifo_end >= end) return -1;
-        if (wt_clock_now_ns(NULL) > until_ns) return WT_LIVE_MISS_LATE;
+        if (look_at_clock(far) > until_ns) return WT_LIVE_MISS_LATE;
         pause_a_moment();
     }
 }

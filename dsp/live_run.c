@@ -249,6 +249,8 @@ WT_RT wt_status wt_live_process(wt_live *live, const float *const *in, float *co
     return miss < 0 ? WT_OK : miss == WT_LIVE_MISS_LOST ? WT_ERR_DEVICE_LOST : WT_ERR_TIMEOUT;
 }
 
+WT_RT wt_live_times wt_live_last_times(const wt_live *live) { return live->times; }
+
 WT_RT void wt_live_set_bypass(wt_live *live, bool bypass)
 {
     atomic_store_explicit(&live->bypass, bypass, memory_order_relaxed);

@@ -1,14 +1,16 @@
 // The resident kernel: stays, waits for blocks at a doorbell in host memory, runs the composed chain on each, answers.
 //
 // A thread block has one stream or several, which it runs in turn; buffers lie in shared memory, and with one stream
-// the instance and the plans do too as far as they fit. While it waits it polls the doorbell and the orders. What a
-// block's own answer does not need (chain_after) runs when all streams' answers are on their way.
+// the instance and the plans do too as far as they fit. While it waits the first of them polls the doorbell and the
+// orders, and tells the others. What a block's own answer does not need (chain_after) runs when all streams' answers
+// are on their way.
 // It leaves at a block boundary: by order, when it has lived long enough, or after one block (the graph path).
 // Judge: the CPU's chain, 90 dB (sums in another order). tests/models/block_ring.pml has the ring's protocol.
 #pragma once
 #include "chain_control.cuh"
 
-#define RESIDENT_REST_NS 2000 // between two looks at the doorbell while no block is due
+#define RESIDENT_REST_NS 2000  // between two looks at the doorbell while no block is due
+#define RESIDENT_RELAY_NS 100 // between two looks at what the first thread block tells
 // Clocks by which input is asked for after the doorbell, which the host writes last. (Asking again some 400 ns later
 // for what overtook the doorbell cost some 4 us beside a load: a thread that waits for its first load waits for the
 // younger one as well.)
@@ -52,6 +54,7 @@ static __device__ resident_place resident_term(const resident_args &r, bool *lea
 struct resident_block {
     unsigned int turn, flags;
     int frames;
+    unsigned int seen_ns;
 };
 
 // How blocks come: at a pace, so most of the time between two need not be spent on the bus. In clocks.
@@ -122,6 +125,33 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
     return verdict;
 }
 
+// The first thread block's thread 0: what came of waiting for a turn, for the others.
+static __device__ void resident_tell(const resident_args &r, resident_place next, int verdict, unsigned int doorbell)
+{
+    const unsigned int kernel = next.kernels << RESIDENT_KERNEL_AT, v = (unsigned int)verdict << RESIDENT_VERDICT_AT;
+    block_store(r.relay + (next.turn & (r.layout.slots - 1)), kernel | v | doorbell, next.turn);
+}
+
+// The others' wait. A word of this turn may be another kernel's, which left before it. One that polled the host's
+// memory, too, would take from the rate at which neighbours read theirs.
+static __device__ int resident_follow(const resident_args &r, resident_place next, unsigned int *doorbell)
+{
+    __shared__ unsigned int told;
+    if (threadIdx.x == 0) {
+        const wt_block_word *at = r.relay + (next.turn & (r.layout.slots - 1));
+        const unsigned int kernel = next.kernels & 255;
+        wt_block_word word = block_load(at);
+        while (wt_block_turn(word) != next.turn || wt_block_data(word) >> RESIDENT_KERNEL_AT != kernel) {
+            __nanosleep(RESIDENT_RELAY_NS);
+            word = block_load(at);
+        }
+        told = wt_block_data(word);
+    }
+    __syncthreads();
+    *doorbell = told & RESIDENT_BELL;
+    return (int)(told >> RESIDENT_VERDICT_AT & 7);
+}
+
 // What the block says of parameters and points, for all streams of this thread block.
 static __device__ __noinline__ void resident_header(const resident_args &r, const resident_block &b)
 {
@@ -155,20 +185,24 @@ static __device__ __noinline__ void resident_fetch(const chain_args &a, resident
     __syncthreads();
 }
 
-// A piece of the answer, from shared[result] on; silence, and the instance anew, when a sample is not finite.
-static __device__ __noinline__ void resident_answer(const chain_args &a, resident_block b, unsigned char *memory,
-                                                    int result, wt_block_word *out, int done, int n)
+// A piece of the answer, from shared[result] on, as it is: the host makes silence of a block that is not finite.
+// Returns whether this thread's samples are.
+static __device__ __noinline__ int resident_answer(const chain_args &a, const resident_block &b, int result,
+                                                   wt_block_word *out, int done, int n)
 {
     int finite = 1;
     for_each_frame(chain_out_channels(a), n, [&](int c, int f) {
-        finite &= (__float_as_uint(shared[result + c * chain_stride(a) + f]) & 0x7f800000u) != 0x7f800000u;
-    });
-    finite = __syncthreads_and(finite);
-    for_each_frame(chain_out_channels(a), n, [&](int c, int f) {
-        const unsigned int y = finite ? __float_as_uint(shared[result + c * chain_stride(a) + f]) : 0u;
+        const unsigned int y = __float_as_uint(shared[result + c * chain_stride(a) + f]);
         block_store(out + c * b.frames + done + f, y, b.turn);
+        finite &= (y & 0x7f800000u) != 0x7f800000u;
     });
-    if (finite) return;
+    return finite;
+}
+
+// Behind the answer: the instance anew when a sample was not finite.
+static __device__ __noinline__ void resident_settle(const chain_args &a, unsigned char *memory, int finite)
+{
+    if (__syncthreads_and(finite)) return;
     if (threadIdx.x == 0) atomicAdd_system(a.faults, 1ull);
     chain_rest(a, memory);
 }
@@ -216,9 +250,10 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
         __syncthreads();
         if (threadIdx.x == 0) instance->sequence = message.sequence;
     }
+    int finite = 1;
     for (int done = 0, n; done < b.frames; done += n, position += n) {
         if (done) {
-            __syncthreads();
+            resident_settle(a, memory, finite);
             resident_after(r, a, memory, position);
         }
         const int phase = (int)(position & (WT_QUANTUM - 1));
@@ -231,11 +266,15 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
         }
         resident_fetch(a, b, resident_input(r, b.turn, s, b.frames), done, n, done ? 0 : word);
         chain_process(a, memory, n, position);
-        resident_answer(a, b, memory, a.output * chain_buffer_floats(a), up + l.out_at, done, n);
+        finite = resident_answer(a, b, a.output * chain_buffer_floats(a), up + l.out_at, done, n);
     }
     if (s == 0) resident_readings(a, b, memory, up + l.readings_at);
+    if (threadIdx.x < RESIDENT_TIMES) {
+        const unsigned int sent_ns = (unsigned int)resident_now();
+        block_store(up + threadIdx.x, threadIdx.x == 0 ? b.frames : threadIdx.x == 1 ? b.seen_ns : sent_ns, b.turn);
+    }
+    resident_settle(a, memory, finite);
     if (threadIdx.x == 0) {
-        block_store(up, (unsigned int)b.frames, b.turn);
         instance->position = position;
         instance->moving = moving;
     }
@@ -246,7 +285,7 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
 // and the neighbours' data out of L2, where a block would have to wait for it. On silence, and on a spare instance.
 static __device__ void resident_rehearse(const chain_args &a, unsigned char *memory, unsigned char *spare, int n)
 {
-    const resident_block b = {0, 0, n};
+    const resident_block b = {0, 0, n, 0};
     if (threadIdx.x == 0) {
         message.points = 0;
         chain_move_room((int)(spare - memory));
@@ -254,8 +293,9 @@ static __device__ void resident_rehearse(const chain_args &a, unsigned char *mem
     for_each_frame(a.channels, n, [&](int c, int f) { shared[c * chain_stride(a) + f] = 0.0f; });
     resident_fetch(a, b, 0, 0, 0, 0); // no frames: for their text too
     chain_process(a, spare, n, ((const wt_instance *)spare)->position);
-    resident_answer(a, b, spare, 0, 0, 0, 0);
+    const int finite = resident_answer(a, b, 0, 0, 0, 0);
     resident_readings(a, b, spare, 0);
+    resident_settle(a, spare, finite);
     if (threadIdx.x == 0) chain_move_room((int)(memory - spare));
     __syncthreads();
 }
@@ -308,23 +348,6 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
     return memory;
 }
 
-// Thread 0, after a block: whether the kernel has lived long enough. Several thread blocks leave after the same turn,
-// or the next kernel, which begins when all have left, would keep a block waiting that only some have answered: the
-// first names a turn that none can have reached, as a slot is used again when all have answered.
-static __device__ bool resident_has_lived(const resident_args &r, resident_place here, bool over, bool *told)
-{
-    wt_block_word *last = (wt_block_word *)(r.places + r.layout.n_streams);
-    if (gridDim.x == 1) return over;
-    if (blockIdx.x == 0 && over && !*told) {
-        unsigned int turn = here.turn;
-        for (unsigned int k = 0; k < 2 * r.layout.slots; k++) turn = wt_block_next(turn);
-        block_store(last, here.term, turn);
-        __threadfence_system(); // before the next answer
-        *told = true;
-    }
-    return block_load(last) == wt_block_pack(here.term, here.turn);
-}
-
 extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
 {
     __shared__ chain_args a;
@@ -333,12 +356,20 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
     bool leave;
     const resident_place first = resident_term(r, &leave);
     resident_place here = r.places[blockIdx.x];
-    if (leave) return; // killed, or this term's state is with the host already
-    if (here.term != first.term) {
+    const bool begins = here.term != first.term;
+    if (begins) here.turn = first.turn, here.term = first.term;
+    here.kernels++;
+    __syncthreads();
+    if (threadIdx.x == 0) r.places[blockIdx.x].kernels = here.kernels;
+    if (leave) { // killed, which another may not have seen yet, or this term's state is with the host already
+        here.turn = wt_block_next(here.turn);
+        if (threadIdx.x == 0 && blockIdx.x == 0) resident_tell(r, here, RESIDENT_KILLED, 0);
+        return;
+    }
+    if (begins) {
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
             resident_copy(r.chain.memory + s * r.chain.instance_bytes, r.exported + s * r.chain.instance_bytes,
                           r.chain.instance_bytes);
-        here = first;
         __syncthreads();
     }
     unsigned char *spare, *memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats), &spare);
@@ -346,17 +377,24 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
     if (threadIdx.x == 0 && blockIdx.x == 0) atomicAdd_system(&r.control->n_started, 1u);
 
     int verdict, frames = 0;
-    bool told = false;
+    bool over = false;
     resident_pace pace = {clock64(), 0};
     for (;;) {
         resident_place next = here;
         next.turn = wt_block_next(here.turn);
-        unsigned int doorbell;
-        wt_block_word word;
-        verdict = resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &pace,
-                                resident_ahead(r, next.turn, frames), &word, &doorbell);
+        unsigned int doorbell = 0;
+        wt_block_word word = 0;
+        if (blockIdx.x)
+            verdict = resident_follow(r, next, &doorbell);
+        else if (over)
+            verdict = RESIDENT_OVER;
+        else
+            verdict = resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &pace,
+                                    resident_ahead(r, next.turn, frames), &word, &doorbell);
+        if (blockIdx.x == 0 && gridDim.x > 1 && threadIdx.x == 0) resident_tell(r, next, verdict, doorbell);
         if (verdict != RESIDENT_BLOCK) break;
-        const resident_block block = {next.turn, doorbell, (int)(doorbell & RESIDENT_FRAMES)};
+        const resident_block block = {next.turn, doorbell, (int)(doorbell & RESIDENT_FRAMES),
+                                      (unsigned int)resident_now()};
         if (block.frames != frames) word = 0; // of another place in the block
         frames = block.frames;
         if (doorbell & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
@@ -366,11 +404,9 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
             resident_after(r, a, memory_of(s), ((const wt_instance *)memory_of(s))->position);
         here = next;
-        const bool over = resident_now() > begin_ns + r.life_ns;
-        if (__syncthreads_or(r.once || (threadIdx.x == 0 && resident_has_lived(r, here, over, &told)))) {
-            verdict = RESIDENT_OVER;
-            break;
-        }
+        verdict = RESIDENT_OVER;
+        if (r.once) break;
+        over = __syncthreads_or(threadIdx.x == 0 && resident_now() > begin_ns + r.life_ns);
         if (spare && __syncthreads_or(threadIdx.x == 0 && quick))
             resident_rehearse(a, memory, spare, min(frames, a.block_frames));
     }
