@@ -29,7 +29,7 @@ static __device__ __forceinline__ long long resident_now()
 static __device__ void resident_copy(void *to, const void *from, unsigned long long bytes)
 {
 #pragma unroll 1
-    for (unsigned long long i = threadIdx.x; i < bytes / sizeof(int4); i += blockDim.x)
+    for (unsigned long long i = threadIdx.x; i < bytes / sizeof(int4); i += chain_threads())
         ((int4 *)to)[i] = ((const int4 *)from)[i];
 }
 
@@ -157,9 +157,9 @@ static __device__ __noinline__ void resident_header(const resident_args &r, cons
 {
     const resident_layout &l = r.layout;
     const wt_block_word *slot = resident_slot(r, b.turn);
-    for (int i = threadIdx.x; b.flags & RESIDENT_HAS_TARGETS && i < l.n_params; i += blockDim.x)
+    for (int i = threadIdx.x; b.flags & RESIDENT_HAS_TARGETS && i < l.n_params; i += chain_threads())
         r.targets[blockIdx.x * l.n_params + i] = __uint_as_float(block_take(slot + RESIDENT_TARGETS + i, b.turn, 0));
-    for (int k = threadIdx.x; b.flags & RESIDENT_HAS_POINTS && k < WT_MAX_POINTS; k += blockDim.x) {
+    for (int k = threadIdx.x; b.flags & RESIDENT_HAS_POINTS && k < WT_MAX_POINTS; k += chain_threads()) {
         message.tap[k] = (int)block_take(slot + RESIDENT_TAPS + k, b.turn, 0);
         message.insert[k] = (int)block_take(slot + RESIDENT_INSERTS + k, b.turn, 0);
     }
@@ -212,7 +212,7 @@ static __device__ __noinline__ void resident_readings(const chain_args &a, const
                                                       const unsigned char *memory, wt_block_word *to)
 {
     const wt_node_place *places = chain_room_of(a, 0).places;
-    const int warps = blockDim.x / 32, busy = chain_out_channels(a) * CHAIN_MOST_FRAMES / 32 % warps;
+    const int warps = chain_threads() / 32, busy = chain_out_channels(a) * CHAIN_MOST_FRAMES / 32 % warps;
 #pragma unroll 1
     for (int k = (int)threadIdx.x / 32 - busy; k < a.n_nodes; k += warps - busy) {
         if (k < 0) return;
@@ -283,21 +283,16 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
 
 // The nodes once more, for the sake of their text: what comes after an answer has put it out of the instruction cache,
 // and the neighbours' data out of L2, where a block would have to wait for it. On silence, and on a spare instance.
-static __device__ void resident_rehearse(const chain_args &a, unsigned char *memory, unsigned char *spare, int n)
+static __device__ void resident_rehearse(const chain_args &a, unsigned char *spare, int n)
 {
     const resident_block b = {0, 0, n, 0};
-    if (threadIdx.x == 0) {
-        message.points = 0;
-        chain_move_room((int)(spare - memory));
-    }
+    if (threadIdx.x == 0) message.points = 0;
     for_each_frame(a.channels, n, [&](int c, int f) { shared[c * chain_stride(a) + f] = 0.0f; });
     resident_fetch(a, b, 0, 0, 0, 0); // no frames: for their text too
     chain_process(a, spare, n, ((const wt_instance *)spare)->position);
     const int finite = resident_answer(a, b, 0, 0, 0, 0);
     resident_readings(a, b, spare, 0);
     resident_settle(a, spare, finite);
-    if (threadIdx.x == 0) chain_move_room((int)(memory - spare));
-    __syncthreads();
 }
 
 // Where this thread block works: `a` with what lies in shared memory, and the memory of its first stream.
@@ -311,12 +306,7 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
     }
     __syncthreads();
 #ifdef CHAIN_IN_SHARED
-    if (threadIdx.x == 0) {
-        chain_memory_at = (int)(room - (unsigned char *)shared);
-        chain_plans_at = chain_memory_at + (int)r.chain.instance_bytes;
-        chain_places_at = chain_plans_at + (int)r.plans_bytes;
-        chain_changed = CHAIN_RESTED;
-    }
+    if (threadIdx.x == 0) chain_changed = CHAIN_RESTED;
 #endif
     if (r.copy_memory) {
         resident_copy(room, memory, r.chain.instance_bytes);
@@ -338,7 +328,7 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
     __syncthreads();
     // what the parameters aim at, for a reset before any of them is set
     for (int k = 0, first = 0; k < a->n_nodes; first += a->places[k++].n_params)
-        for (int i = threadIdx.x; i < a->places[k].n_params; i += blockDim.x)
+        for (int i = threadIdx.x; i < a->places[k].n_params; i += chain_threads())
             r.targets[blockIdx.x * r.layout.n_params + first + i] =
                 ((const wt_ramp *)(memory + a->places[k].ramps))[i].target;
     __syncthreads();
@@ -348,7 +338,12 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
     return memory;
 }
 
-extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
+#ifdef CHAIN_THREADS
+#define RESIDENT_BOUNDS __launch_bounds__(CHAIN_THREADS)
+#else
+#define RESIDENT_BOUNDS
+#endif
+extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ resident_args r)
 {
     __shared__ chain_args a;
     const long long begin_ns = resident_now();
@@ -408,7 +403,7 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
         if (r.once) break;
         over = __syncthreads_or(threadIdx.x == 0 && resident_now() > begin_ns + r.life_ns);
         if (spare && __syncthreads_or(threadIdx.x == 0 && quick))
-            resident_rehearse(a, memory, spare, min(frames, a.block_frames));
+            resident_rehearse(a, spare, min(frames, a.block_frames));
     }
     if (verdict == RESIDENT_KILLED) return;
     if (r.copy_memory)
