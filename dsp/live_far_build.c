@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OWN_SHARED_BYTES = 2048 }; // that the kernel's own variables take at most
+enum { OWN_SHARED_BYTES = 7168 }; // that the kernel's own variables take at most
 
 // ---- the kernel
 
@@ -60,7 +60,7 @@ static void lay_out(live_far *f, int max_frames)
                            .out_channels = chain->out_channels,
                            .point_channels = chain->buffer_channels};
     const int points = LIVE_MAX_POINTS * l->point_channels * max_frames;
-    l->in_at = RESIDENT_TARGETS + l->n_params;
+    l->in_at = (RESIDENT_TARGETS + l->n_params + 1) & ~1; // the kernel asks for two words at once
     l->inserts_at = l->in_at + l->n_streams * l->channels * max_frames;
     l->down_words = (l->inserts_at + points + 15) & ~15;
     l->readings_at = RESIDENT_TIMES;
