@@ -46,7 +46,7 @@ static void skinny_one(bench *b, int f, int s, int m)
         const double gbps = formats[f].bytes * shapes[s].rows * shapes[s].columns / us / 1e3;
         printf(" %8.2f us   %5.0f GB/s   %.2f   %-14s", us, gbps, gbps / b->read_gbps, kernel);
         wt_matmul_destroy(b->matmul);
-        if (!strcmp(kernel, "matmul_skinny")) break;
+        if (strcmp(kernel, "matmul_wgmma") != 0) break;
     }
     printf("\n");
 }

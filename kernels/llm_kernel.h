@@ -87,15 +87,23 @@ typedef struct wt_llm_attend_args {
     wt_llm_cache cache;
     wt_llm_turn_args turn; ///< with k
     const float *q;        ///< [n_tokens][n_heads][d_head]
-    const float *k, *v;    ///< [n_tokens][n_kv_heads][d_head] to be turned and put into the cache here, as q is turned;
-                           ///< tokens are of different sequences. NULL = llm_place did it
+    const float *k, *v;    ///< [n_tokens][n_kv_heads][d_head] to be turned and put into the cache here, as q is turned.
+                           ///< NULL = llm_place did it; llm_attend wants that for tokens of one sequence
     void *out;             ///< as q, of out_type
     float *partial;        ///< [n_tokens][n_heads][n_splits][WT_LLM_PART_PITCH(d_head)]: sums, maximum, total
     int *arrived;   ///< [n_tokens][n_heads], 0 before and after
     float scale;
     int n_heads, n_kv_heads, n_splits, window; ///< window 0 = none
     int n_tokens, out_type;
+    int follow; ///< tokens follow each other in one sequence, up to 16; else each has its own (llm_attend_16)
 } wt_llm_attend_args;
+
+// A block of llm_attend_16: rows, heads of tokens; its most warps; bytes of shared memory.
+#define WT_LLM_ATTEND_ROWS  16
+#define WT_LLM_ATTEND_WARPS 8
+#define WT_LLM_ATTEND_SHARED(d_head, kv_bytes, warps)                                                                  \
+    ((2 + (kv_bytes)) * 2 * WT_LLM_ATTEND_ROWS * ((d_head) + 32) + 4 * WT_LLM_ATTEND_WARPS * (d_head) +                \
+     (8 * WT_LLM_ATTEND_WARPS + 16) * WT_LLM_ATTEND_ROWS + 4 * (warps) * WT_LLM_ATTEND_ROWS * ((d_head) + 4))
 
 typedef struct wt_llm_part {
     const void *weight; ///< [rows][columns]
@@ -129,14 +137,20 @@ typedef struct wt_llm_quant_args {
     long long row_bytes;
     int n_tiles; ///< of 16 rows, of each part by itself
     int scale_rows, scale_words;
+    int n_stages; ///< of the blocks' shared memory
 } wt_llm_quant_args;
 
-/// Bytes of shared memory of a block of llm_quant.cu: the vector twice, its sums, those of the warps, and the stages.
-static inline long long wt_llm_quant_shared(int columns, int warps, int stages, int columns_a_piece, int words)
+#define WT_LLM_QUANT_RING 4 ///< tiles of a block of llm_quant.cu whose sums wait to be finished
+
+/// Bytes of shared memory of a block of llm_quant.cu, whose `warps` multiply: barriers, the vector twice, its sums, those
+/// of the warps, and the stages. `piece` bytes of a row are a warp's, `lane` a lane's at once, with `words` of scales.
+static inline long long wt_llm_quant_shared(int columns, int warps, int stages, int columns_a_piece, int piece, int lane,
+                                            int words)
 {
     const long long padded = (columns + columns_a_piece - 1) / columns_a_piece * (long long)columns_a_piece;
-    const long long stage = words < 0 ? 16 * 160 : 16 * 128 + 64 * words; // words -1: Q4_K
-    return 4 * (padded + 32) + padded / 8 + 128 * warps + warps * stages * stage;
+    const long long stage = 16 * ((piece * warps + 127) / 128 * 128 + 4 * lane + 4 * words * warps);
+    return 16 * (stages + WT_LLM_QUANT_RING) + 4 * (padded + 32) + padded / 8 +
+           64 * WT_LLM_QUANT_RING * warps + stages * stage;
 }
 
 #define WT_LLM_PICK_BLOCKS 64

@@ -34,6 +34,10 @@
 #define WT_MM_SKINNY_PITCH  17            // floats between rows of x in its shared memory
 #define WT_MM_SKINNY_STEP   (16 * 64 + 64) // bytes of a step of 16 rows of W there, of which neighbours meet other banks
 
+#define WT_MM_FEW_TILES   4 // of 16 rows of W that a block of matmul_few has at a time
+#define WT_MM_FEW_WARPS   8 // most of a block that multiply
+#define WT_MM_FEW_HELPERS 3 // and the others
+
 #define WT_MM_RELU      1
 #define WT_MM_SILU      2
 #define WT_MM_GELU      3
@@ -164,6 +168,18 @@ static inline int wt_mm_find_tile(const wt_mm_args *a, int tile, int size, wt_mm
     t->count = end - t->first < size ? end - t->first : size;
     t->x += t->first * a->x_stride;
     return 1;
+}
+
+/// Bytes from row to row in the shared memory of a block of matmul_few: of W a piece of 128 bytes for each of the warps
+/// that multiply, of x as many columns, `vector` of which W has in 16 bytes. Neighbours meet other banks.
+static inline int wt_mm_few_pitch(int warps) { return 128 * warps + 64; }
+static inline int wt_mm_few_x_pitch(int warps, int vector) { return 16 * vector * warps + (vector == 8 ? 64 : 16); }
+
+/// Bytes of its shared memory; `n` eights of rows of x.
+static inline int wt_mm_few_shared(int warps, int vector, int n, int stages)
+{
+    return 16 * (stages + 2 + WT_MM_FEW_TILES) + 512 * WT_MM_FEW_TILES * warps * n +
+           16 * n * wt_mm_few_x_pitch(warps, vector) + 16 * stages * wt_mm_few_pitch(warps);
 }
 
 /// f16 of two bytes, as a float; no infinities or NaN.

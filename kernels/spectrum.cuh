@@ -29,9 +29,7 @@ enum {
                        : SPECTRUM_EACH <= 40 ? 480
                                              : 384,
     SPECTRUM_RESIDENT = SPECTRUM_BLOCK < SPECTRUM_AT_ONCE ? SPECTRUM_AT_ONCE / SPECTRUM_BLOCK : 1,
-    SPECTRUM_RESIDENT_WIDE = SPECTRUM_EACH > 16     ? SPECTRUM_RESIDENT
-                             : SPECTRUM_BLOCK < 640 ? 640 / SPECTRUM_BLOCK
-                                                    : 1 // 96 registers: there and back in one
+    SPECTRUM_RESIDENT_WIDE = wt__spectrum_resident(SPECTRUM_N)
 };
 
 __device__ __forceinline__ int spectrum_at(int i) { return i + i / SPECTRUM_PAD; }
@@ -133,30 +131,35 @@ __device__ __forceinline__ void spectrum_transform(int t, V *points, const void 
         store);
 }
 
+// Points of two frames APART points of a butterfly from each other, which share the others' samples.
+template <int APART>
+__device__ __forceinline__ void spectrum_fill_apart(const float *window, const float *x, float2 (&v)[SPECTRUM_RADIX])
+{
+    float samples[SPECTRUM_RADIX + APART];
+#pragma unroll
+    for (int k = 0; k < SPECTRUM_RADIX + APART; k++) samples[k] = __ldg(x + k * SPECTRUM_STEP);
+#pragma unroll
+    for (int k = 0; k < SPECTRUM_RADIX; k++) {
+        const float w = __ldg(window + k * SPECTRUM_STEP);
+        v[k] = make_float2(w * samples[k], w * samples[k + APART]);
+    }
+}
+
 // Points b + k STEP of the windowed frames that begin at `begin` and a hop later, of a line that has them whole. All
-// loads are on their way before one is used. A quarter of a frame apart, the frames share three quarters of them.
+// loads are on their way before one is used. A quarter, or two fifths, of a frame apart, frames share samples.
 __device__ __forceinline__ void spectrum_fill(const wt_spectrum_frames &f, const float *begin, int b,
                                               float2 (&v)[SPECTRUM_RADIX])
 {
     constexpr int R = SPECTRUM_RADIX;
     const float *window = f.window + b, *x = begin + b;
     asm("" : "+l"(window), "+l"(x)); // else every load gets 64-bit sums of its own in place of a constant offset
-    if (R % 4 == 0 && 4 * f.hop == SPECTRUM_N) {
-        float samples[R + R / 4];
+    if (R % 4 == 0 && 4 * f.hop == SPECTRUM_N) return spectrum_fill_apart<R / 4>(window, x, v);
+    if (R % 5 == 0 && 5 * f.hop == 2 * SPECTRUM_N) return spectrum_fill_apart<2 * R / 5>(window, x, v);
 #pragma unroll
-        for (int k = 0; k < R + R / 4; k++) samples[k] = __ldg(x + k * SPECTRUM_STEP);
+    for (int k = 0; k < R; k++)
+        v[k] = make_float2(__ldg(x + k * SPECTRUM_STEP), __ldg(x + f.hop + k * SPECTRUM_STEP));
 #pragma unroll
-        for (int k = 0; k < R; k++) {
-            const float w = __ldg(window + k * SPECTRUM_STEP);
-            v[k] = make_float2(w * samples[k], w * samples[k + R / 4]);
-        }
-    } else {
-#pragma unroll
-        for (int k = 0; k < R; k++)
-            v[k] = make_float2(__ldg(x + k * SPECTRUM_STEP), __ldg(x + f.hop + k * SPECTRUM_STEP));
-#pragma unroll
-        for (int k = 0; k < R; k++) v[k] = fft_scale(v[k], __ldg(window + k * SPECTRUM_STEP));
-    }
+    for (int k = 0; k < R; k++) v[k] = fft_scale(v[k], __ldg(window + k * SPECTRUM_STEP));
 }
 
 // Both frames' bin from its point and the mirror's.

@@ -8,6 +8,7 @@
 enum { ANY_ROWS = 8, ANY_WARPS = 8 }; // of kernels/matmul_any.cu
 enum { MOST_SKINNY_ROWS = 128 };      ///< up to which matmul_skinny, 16 rows at a time, was faster than matmul_tiles
 enum { MAX_OPTIONS = 9, OPTION_BYTES = 24 };
+enum { BLOCK_BYTES = 1024 }; ///< of shared memory that the driver keeps
 
 /// A kernel compiled with some options.
 typedef struct variant {
@@ -243,6 +244,33 @@ static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     return true;
 }
 
+/// Whole pieces of W's rows beside 16-bit x, on chips with bulk copies: kernels/matmul_few.cu.
+static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
+{
+    const wt_device_info *info = wt_device_get_info(cuda->config.device);
+    const int vector = tensor_vector(cuda, a), scales = vector ? skinny_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
+    if (scales < 0 || scales > 1 || is_eight_bits(a) || a->columns % (8 * vector) || info->compute_major < 9)
+        return false;
+    if (a->experts || a->offsets || a->n_batches != 1 || a->m > WT_MATMUL_SKINNY || a->w_type == WT_MM_Q4_K)
+        return false;
+    const int n = a->m <= 8 ? 1 : 2, n_tiles = wt__mm_number_tiles(a, 16 / pair), n_pieces = a->columns / (8 * vector);
+    const int warps = warps_of(n_pieces, cuda->config.skinny_warps ? cuda->config.skinny_warps : WT_MM_FEW_WARPS);
+    const int blocks = cuda->config.skinny_blocks ? cuda->config.skinny_blocks : 1;
+    int stages = cuda->config.skinny_stages ? cuda->config.skinny_stages : 6;
+    const int there = ((int)info->shared_bytes + BLOCK_BYTES) / blocks - BLOCK_BYTES;
+    while (stages > 2 && wt_mm_few_shared(warps, vector, n, stages) > there) stages--;
+    const option options[] = {{"W", a->w_type}, {"X", a->x_type}, {"SCALES", scales}, {"S", a->scale_type},
+                              {"N", n},         {"PAIR", pair},   {"STAGES", stages}};
+    *p = (plan){.file = "kernels/matmul_few.cu", .function = "matmul_few"};
+    write_options(p, options, 7);
+    const int most = blocks * cuda->n_sms;
+    p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
+                            .block = {32 * (warps + WT_MM_FEW_HELPERS)},
+                            .shared_bytes = (size_t)wt_mm_few_shared(warps, vector, n, stages),
+                            .overlap = a->overlap};
+    return wt_mm_few_shared(warps, vector, n, stages) <= there;
+}
+
 // ---- many rows of x
 
 /// MM_SCALES of kernels/matmul_tiles.cu, -1 = not for it.
@@ -323,11 +351,12 @@ static void plan_any(wt_mm_args *a, plan *p)
 /// What the first that takes it makes of a product; `a` gets the numbers of its tiles.
 static void choose(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
-    if (plan_wgmma(cuda, a, p) || plan_tiles(cuda, a, p) || plan_skinny(cuda, a, p)) return;
+    if (plan_wgmma(cuda, a, p) || plan_tiles(cuda, a, p) || plan_few(cuda, a, p) || plan_skinny(cuda, a, p)) return;
     plan_any(a, p);
 }
 
-/// Several parts of up to 64 rows of 16 bits are left to matmul_wgmma, which reads them in one launch, and so are norms.
+/// Several parts of up to 64 rows of 16 bits are left to matmul_wgmma, which reads them in one launch, and so are
+/// norms.
 ///
 /// I8 that needs more than sums too, which finishes them where they are: 48 against 60 us for 1024
 /// rows by 4096 x 4096 with scales on both sides (bench_matmul_forms ends, H200).
@@ -367,7 +396,8 @@ static int squares_of(const wt__mm_cuda *cuda, wt_mm_args *a)
     plan p;
     if (a->x_type != WT_MM_BF16 || a->n_batches != 1 || a->experts || a->offsets) return 0;
     if (wt__mm_wgmma_is_few(&cuda->config, a) && plan_wgmma(cuda, a, &p)) return WT_MM_WGMMA_SQUARES;
-    return a->m <= WT_MATMUL_SKINNY && plan_skinny(cuda, a, &p) ? WT_MM_SKINNY_SQUARES : 0;
+    if (a->m > WT_MATMUL_SKINNY) return 0;
+    return plan_few(cuda, a, &p) || plan_skinny(cuda, a, &p) ? WT_MM_SKINNY_SQUARES : 0;
 }
 
 int wt__mm_cuda_norms(const wt__mm_cuda *cuda, const wt_mm_args *args)

@@ -157,19 +157,84 @@ static void check(const wt_model_config *shape, wt_dtype dtype, double bound)
     for (int k = 0; k < m.n; k++) free(m.memory[k]);
 }
 
+static void skip_without_gpu(void)
+{
+    if (wt_device_count()) return;
+    print_message("skipped: %s\n", wt_last_error());
+    skip();
+}
+
 static void a_gpu_gives_the_logits_of_the_cpu(void **state)
 {
     (void)state;
-    if (!wt_device_count()) {
-        print_message("skipped: %s\n", wt_last_error());
-        skip();
-    }
+    skip_without_gpu();
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++) check(&shapes[k], types[t].dtype, types[t].bound);
 }
 
+// ---- tokens one by one and together
+
+/// With exact_guesses: up to 8 of them give the same bits as each alone, in larger batches 8 at a time; runs too, whose
+/// steps are recorded.
+static void check_alike(const wt_model_config *shape, wt_dtype dtype, wt_llm_quantization kind)
+{
+    enum { N = 13, BEFORE = 130 };
+    static float all[N][VOCAB];
+    model m;
+    wt_device *device;
+    wt_llm_resident *resident;
+    wt_llm_session *s;
+    int32_t ids[BEFORE];
+    make(&m, shape, dtype);
+    for (int k = 0; k < BEFORE; k++) ids[k] = k * 37 % VOCAB;
+    assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &device));
+    assert_ok(
+        wt_llm_resident_create(&m.llm, &(wt_llm_resident_config){.device = device, .quantization = kind}, &resident));
+    assert_ok(wt_llm_session_create(&m.llm,
+                                    &(wt_llm_session_config){.device = device,
+                                                             .resident = resident,
+                                                             .n_positions = N_POSITIONS,
+                                                             .kv_type = dtype,
+                                                             .exact_guesses = true},
+                                    &s));
+    assert_ok(wt_llm_prefill(s, ids, BEFORE));
+    const wt_llm_snapshot at = wt_llm_session_snapshot(s);
+    for (int round = 0; round < 3; round++) { // a batch is recorded when it comes again
+        const int n = round == 1 ? 5 : N;
+        assert_ok(wt_llm_verify(s, ids, n, all[0]));
+        assert_ok(wt_llm_session_restore(s, at));
+        for (int k = 0; k < n; k++) {
+            if (round == 2)
+                assert_ok(wt_llm_run(s, ids[k], &(wt_llm_run_config){.n_tokens = 1}));
+            else
+                assert_ok(wt_llm_decode(s, ids[k]));
+            const float *got = wt_llm_logits(s);
+            for (int j = 0; j < VOCAB; j++)
+                if (got[j] != all[k][j])
+                    fail_msg("heads of %d, %s, quantised as %d, round %d: token %d, logit %d is %.9g, verified %.9g",
+                             shape->d_head, wt_dtype_name(dtype), (int)kind, round, k, j, got[j], all[k][j]);
+        }
+        assert_ok(wt_llm_session_restore(s, at));
+    }
+    wt_llm_session_destroy(s);
+    wt_llm_resident_destroy(resident);
+    wt_device_close(device);
+    for (int k = 0; k < m.n; k++) free(m.memory[k]);
+}
+
+static void exact_guesses_have_the_bits_of_single_steps(void **state)
+{
+    (void)state;
+    skip_without_gpu();
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+            for (int kind = WT_LLM_AS_STORED; kind <= WT_LLM_INT4; kind++)
+                check_alike(&shapes[k], types[t].dtype, (wt_llm_quantization)kind);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_gpu_gives_the_logits_of_the_cpu)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_gpu_gives_the_logits_of_the_cpu),
+                                       cmocka_unit_test(exact_guesses_have_the_bits_of_single_steps)};
     return cmocka_run_group_tests_name("llm shapes", tests, NULL, NULL);
 }
