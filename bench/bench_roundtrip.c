@@ -2,6 +2,7 @@
 // it keeps.
 //
 //   bench_roundtrip [--blocks N] [--block FRAMES] [--sms N] [--workers N] [--path NAME] [--load NAME] [--chain NAME]
+//                   [--streams N]
 //   bench_roundtrip --row PATH:LOAD:FRAMES:BLOCKS ...     these rows in this order; each is printed when it is known
 //
 // SIGTERM and SIGINT end the row at hand, which is printed with the blocks it has, and leave out the others.
@@ -26,7 +27,10 @@
 // Loads, in a partition of all SMs but the audio partition's: idle; reads; gemm (8192 in bf16); reads4 and gemm4, the
 // same launched from four threads on streams of their own; both4, two threads of each. `kept` is the load's rate
 // against its rate alone on the whole GPU, and against its rate alone on its partition, launched by as many threads.
-// Misses are late answers (wait_share 0.8 of the period).
+// Misses are late answers (wait_share 0.8 of the period). Behind a row of the device come its slowest blocks, each with
+// what its time was spent on: how late it began, the device's part from seeing the doorbell to having sent the answer,
+// the longest the audio thread was away between two looks, and whether the next kernel began meanwhile. What is left is
+// the way there and back, or a device that did not look.
 #include "support/gpu_load.h"
 #include "support/live_chains.h"
 
@@ -41,7 +45,7 @@
 #include <warptone/live.h>
 
 #define RATE 48000.0
-enum { STREAMS = 64, MAX_BLOCK = 1024, WARM_BLOCKS = 500, MAX_ROWS = 64 };
+enum { STREAMS = 64, MAX_BLOCK = 1024, WARM_BLOCKS = 500, MAX_ROWS = 64, N_SLOWEST = 5 };
 static const int64_t SETTLE_NS = 250000000;
 static const double ALONE_S = 0.25;
 
@@ -76,8 +80,16 @@ static const bench_chain chains[] = {
     {"voice", &bench_voice, 2, 1}, {"analysis", &bench_analysis, 1, 8}, {"analysis8", &bench_analysis, 8, 1}};
 static const bench_chain many_voices = {"streams", &bench_voice_long, 2, STREAMS};
 
+/// A block that was among the slowest of its row.
+typedef struct slow_block {
+    int number;
+    int64_t took_ns, late_ns;
+    wt_live_times times;
+    uint32_t n_launches_before;
+} slow_block;
+
 typedef struct bench {
-    int n_blocks, block, n_sms, n_workers; ///< blocks: of the row at hand
+    int n_blocks, block, n_sms, n_workers, n_streams; ///< blocks: of the row at hand; streams: 0 = the chain's
     const bench_chain *chain;
     const char *only_path, *only_load;
     row rows[MAX_ROWS];
@@ -90,7 +102,8 @@ typedef struct bench {
     wt_stream *load_streams[GPU_LOAD_THREADS];
     int load_sms;
     double alone[N_CASES][2][N_GPU_LOADS]; ///< with nothing beside them: on the whole GPU, on the partition
-    wt_histogram *took, *late;
+    wt_histogram *took, *late, *trip, *device_part;
+    slow_block slowest[N_SLOWEST]; ///< the slowest first
     float *in, *out;
     const float *ins[2 * STREAMS];
     float *outs[2 * STREAMS];
@@ -114,21 +127,43 @@ static void stop(int number)
 
 typedef wt_status (*block_function)(void *user, const bench *b);
 
-// `took`: the call. `late`: how long after its time it began.
-static wt_status run_blocks(bench *b, int n, block_function function, void *user)
+static void note_slow(bench *b, const slow_block *block)
 {
+    int k = N_SLOWEST;
+    for (; k > 0 && b->slowest[k - 1].took_ns < block->took_ns; k--)
+        if (k < N_SLOWEST) b->slowest[k] = b->slowest[k - 1];
+    if (k < N_SLOWEST) b->slowest[k] = *block;
+}
+
+// `took`: the call. `late`: how long after its time it began. `live`: NULL, or what the function plays.
+static wt_status run_blocks(bench *b, int n, block_function function, void *user, const wt_live *live)
+{
+    slow_block block = {0};
     const double period_ns = b->block / RATE * 1e9;
     const int64_t begin_ns = wt_clock_now_ns(NULL) + 1000000;
     wt_histogram_reset(b->took);
     wt_histogram_reset(b->late);
+    wt_histogram_reset(b->trip);
+    wt_histogram_reset(b->device_part);
+    memset(b->slowest, 0, sizeof b->slowest);
     for (int k = 0; k < n && !stopped; k++) {
         const int64_t due_ns = begin_ns + (int64_t)(k * period_ns);
         spin_until(due_ns);
         const int64_t start_ns = wt_clock_now_ns(NULL);
         wt_status status = function ? function(user, b) : WT_OK;
         if (status && status != WT_ERR_TIMEOUT) return status; // late blocks are the live engine's to count
-        wt_histogram_record(b->took, wt_clock_now_ns(NULL) - start_ns);
-        wt_histogram_record(b->late, start_ns - due_ns);
+        block.number = k;
+        block.took_ns = wt_clock_now_ns(NULL) - start_ns;
+        block.late_ns = start_ns - due_ns;
+        block.n_launches_before = block.times.n_launches;
+        if (live) {
+            block.times = wt_live_last_times(live);
+            wt_histogram_record(b->trip, block.times.round_trip_ns);
+            if (block.times.device_ns >= 0) wt_histogram_record(b->device_part, block.times.device_ns);
+        }
+        note_slow(b, &block);
+        wt_histogram_record(b->took, block.took_ns);
+        wt_histogram_record(b->late, block.late_ns);
     }
     return WT_OK;
 }
@@ -145,7 +180,7 @@ static void print_row(const bench *b, const char *path, const char *load, const 
 static wt_status bench_jitter(bench *b)
 {
     wt_histogram *gaps = b->took;
-    wt_status status = run_blocks(b, b->n_blocks, NULL, NULL);
+    wt_status status = run_blocks(b, b->n_blocks, NULL, NULL, NULL);
     if (status) return status;
     print_row(b, "jitter", "-", b->late);
     printf(" late for the period\n");
@@ -176,7 +211,7 @@ static wt_status live_open(const bench *b, path p, wt_live **live)
     const bench_chain *chain = p == DESK || p == MANY ? &many_voices : b->chain;
     const wt_live_config config = {.rate_hz = RATE,
                                    .channels = chain->channels,
-                                   .n_streams = chain->n_streams,
+                                   .n_streams = b->n_streams ? b->n_streams : chain->n_streams,
                                    .n_workers = b->n_workers,
                                    .worker_priority = 1,
                                    .max_frames = b->block,
@@ -255,6 +290,24 @@ static void print_kept(const bench *b, load_case which, const double *rates)
     }
 }
 
+static void print_slowest(const bench *b)
+{
+    wt_histogram_summary trip, device;
+    wt_histogram_summarize(b->trip, &trip);
+    wt_histogram_summarize(b->device_part, &device);
+    printf("roundtrip    doorbell to answer: p50 %.1f  p99 %.1f us; of it the device p50 %.1f  p99 %.1f  max %.1f us\n",
+           (double)trip.p50 * 1e-3, (double)trip.p99 * 1e-3, (double)device.p50 * 1e-3, (double)device.p99 * 1e-3,
+           (double)device.max * 1e-3);
+    for (int k = 0; k < N_SLOWEST && b->slowest[k].took_ns; k++) {
+        const slow_block *s = &b->slowest[k];
+        printf("roundtrip    slow: %.1f us, block %d, began %.1f late; round trip %.1f, of it the device %.1f, audio "
+               "thread away %.1f%s\n",
+               (double)s->took_ns * 1e-3, s->number, (double)s->late_ns * 1e-3, (double)s->times.round_trip_ns * 1e-3,
+               (double)s->times.device_ns * 1e-3, (double)s->times.away_ns * 1e-3,
+               s->number && s->times.n_launches != s->n_launches_before ? ", the next kernel began" : "");
+    }
+}
+
 /// What plays while rows of one path and block length are measured.
 typedef struct played {
     wt_live *live; ///< NULL: the copies
@@ -277,11 +330,11 @@ static wt_status measure_row(bench *b, const row *r, played *p)
     block_function function = p->live ? live_block : copies_block;
     void *user = p->live ? (void *)p->live : (void *)&p->copies;
     wt_live_stats first = {0}, last = {0};
-    status = run_blocks(b, WARM_BLOCKS, function, user);
+    status = run_blocks(b, WARM_BLOCKS, function, user, p->live);
     if (p->live) wt_live_get_stats(p->live, &first);
     for (int k = 0; k < n; k++) before[k] = atomic_load(&loads[k].n_done);
     const int64_t begin_ns = wt_clock_now_ns(NULL);
-    if (!status) status = run_blocks(b, r->n_blocks, function, user);
+    if (!status) status = run_blocks(b, r->n_blocks, function, user, p->live);
     gpu_load_rates(loads, n, before, begin_ns, rates);
     for (int k = 0; k < n; k++)
         if ((ended = gpu_load_stop(&loads[k])) && !status) status = ended;
@@ -293,6 +346,7 @@ static wt_status measure_row(bench *b, const row *r, played *p)
     wt_histogram_summary late;
     wt_histogram_summarize(b->late, &late);
     printf(" | began late p99.9 %.1f max %.1f us\n", (double)late.p99_9 * 1e-3, (double)late.max * 1e-3);
+    if (r->path > DESK && p->live) print_slowest(b);
     return WT_OK;
 }
 
@@ -382,6 +436,8 @@ static wt_status set_up(bench *b)
 {
     wt_status status = wt_histogram_create(&b->took);
     if (!status) status = wt_histogram_create(&b->late);
+    if (!status) status = wt_histogram_create(&b->trip);
+    if (!status) status = wt_histogram_create(&b->device_part);
     b->in = calloc(2 * STREAMS * MAX_BLOCK, sizeof *b->in);
     b->out = calloc(2 * STREAMS * MAX_BLOCK, sizeof *b->out);
     if (!status && (!b->in || !b->out)) status = wt_fail(WT_ERR_NO_MEMORY, "audio");
@@ -401,6 +457,8 @@ static void tear_down(bench *b)
     wt_device_close(b->device);
     wt_histogram_destroy(b->took);
     wt_histogram_destroy(b->late);
+    wt_histogram_destroy(b->trip);
+    wt_histogram_destroy(b->device_part);
     free(b->in), free(b->out);
 }
 
@@ -486,6 +544,8 @@ static bool read_options(int argc, char **argv, bench *b)
             b->block = atoi(argv[k + 1]);
         else if (!strcmp(argv[k], "--sms"))
             b->n_sms = atoi(argv[k + 1]);
+        else if (!strcmp(argv[k], "--streams"))
+            b->n_streams = atoi(argv[k + 1]);
         else if (!strcmp(argv[k], "--workers"))
             b->n_workers = atoi(argv[k + 1]);
         else if (!strcmp(argv[k], "--path"))
@@ -497,7 +557,8 @@ static bool read_options(int argc, char **argv, bench *b)
         else if (strcmp(argv[k], "--row") || !read_row(argv[k + 1], b))
             return false;
     }
-    return b->chain && b->n_blocks >= 0 && b->n_sms > 0 && b->block > 0 && b->block <= MAX_BLOCK;
+    return b->chain && b->n_blocks >= 0 && b->n_streams >= 0 && b->n_streams <= STREAMS && b->n_sms > 0 &&
+           b->block > 0 && b->block <= MAX_BLOCK;
 }
 
 int main(int argc, char **argv)
@@ -506,8 +567,8 @@ int main(int argc, char **argv)
     if (!read_options(argc, argv, &b)) {
         fprintf(stderr,
                 "bench_roundtrip: want [--blocks N] [--block 1..%d] [--sms N] [--workers N] [--path NAME] "
-                "[--load NAME] [--chain voice|analysis|analysis8] [--row PATH:LOAD:FRAMES:BLOCKS]\n",
-                MAX_BLOCK);
+                "[--load NAME] [--chain voice|analysis|analysis8] [--streams 1..%d] [--row PATH:LOAD:FRAMES:BLOCKS]\n",
+                MAX_BLOCK, STREAMS);
         return 1;
     }
     if (!b.n_blocks) b.n_blocks = !b.n_rows && wt_device_count() > 0 ? 15000 : 3000;

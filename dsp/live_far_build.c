@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OWN_SHARED_BYTES = 2048 }; // that the kernel's own variables take at most
+enum { OWN_SHARED_BYTES = 7168 }; // that the kernel's own variables take at most
 
 // ---- the kernel
 
@@ -17,21 +17,14 @@ static int most_frames(int max_frames)
     return frames;
 }
 
-// Of the buffers and the scratch behind them.
-static size_t buffer_floats(const wt_chain *chain, int frames)
-{
-    return (size_t)chain->n_buffers * (size_t)chain->buffer_channels * (size_t)frames +
-           (((size_t)chain->scratch_floats + 3) & ~(size_t)3);
-}
-
 static size_t places_bytes(const wt_chain *chain) { return sizeof(wt_node_place) * (size_t)chain->n_nodes; }
 
 // Whether shared memory holds one stream's instance and plans beside its buffers, so that the text may say so.
 static bool fits_shared(const wt_device_info *info, const wt_chain *chain, int frames)
 {
     const size_t own = OWN_SHARED_BYTES + wt__chain_cuda_table_bytes(chain, frames);
-    return chain->n_instances == 1 && own + sizeof(float) * buffer_floats(chain, frames) + chain->instance_bytes +
-                                              chain->plans_bytes + places_bytes(chain) <=
+    return chain->n_instances == 1 && own + sizeof(float) * wt__chain_cuda_floats(chain, frames) +
+                                              chain->instance_bytes + chain->plans_bytes + places_bytes(chain) <=
                                           info->shared_bytes;
 }
 
@@ -67,10 +60,10 @@ static void lay_out(live_far *f, int max_frames)
                            .out_channels = chain->out_channels,
                            .point_channels = chain->buffer_channels};
     const int points = LIVE_MAX_POINTS * l->point_channels * max_frames;
-    l->in_at = RESIDENT_TARGETS + l->n_params;
+    l->in_at = (RESIDENT_TARGETS + l->n_params + 1) & ~1; // the kernel asks for two words at once
     l->inserts_at = l->in_at + l->n_streams * l->channels * max_frames;
     l->down_words = (l->inserts_at + points + 15) & ~15;
-    l->readings_at = 1;
+    l->readings_at = RESIDENT_TIMES;
     l->out_at = l->readings_at + l->n_readings;
     l->taps_at = l->out_at + l->out_channels * max_frames;
     l->up_words = (l->taps_at + points + 15) & ~15;
@@ -95,8 +88,8 @@ static wt_status take_device_memory(live_far *f)
     free(places);
     if (!status) status = upload(f, chain->plans, chain->plans_bytes, &f->plans);
     if (!status) status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, chain->instance_bytes * streams, &f->memory);
-    if (!status)
-        status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(resident_place) * (streams + 1), &f->places);
+    if (!status) status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(resident_place) * streams, &f->places);
+    if (!status) status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(wt_block_word) * FAR_SLOTS, &f->relay);
     if (!status)
         status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(float) * streams * (size_t)(chain->n_params + 1),
                                   &f->targets);
@@ -202,7 +195,7 @@ static wt_status choose_launch(live_far *f)
     int frames = most_frames(f->args.layout.max_frames);
     size_t floats;
     for (;; frames /= 2) {
-        floats = buffer_floats(chain, frames);
+        floats = wt__chain_cuda_floats(chain, frames);
         if (sizeof(float) * floats <= room) break;
         if (frames == WT_QUANTUM)
             return wt_fail(WT_ERR_UNSUPPORTED, "%s: needs %zu bytes of shared memory, the device has %zu", chain->name,
@@ -215,8 +208,7 @@ static wt_status choose_launch(live_far *f)
         return wt_fail(WT_ERR_UNSUPPORTED, "%s: the kernel has %d bytes of shared memory of its own, want at most %d",
                        chain->name, wt_kernel_get_info(f->kernel).shared_bytes,
                        OWN_SHARED_BYTES + (int)wt__chain_cuda_table_bytes(chain, frames));
-    int threads = 128 * chain->buffer_channels, most = wt_kernel_get_info(f->kernel).max_threads & ~31;
-    if (threads > 512) threads = 512;
+    int threads = wt__chain_cuda_threads(chain), most = wt_kernel_get_info(f->kernel).max_threads & ~31;
     if (threads > most) threads = most;
     const int blocks = n_resident_blocks(f, threads, bytes), streams = chain->n_instances;
     const int each = (streams + blocks - 1) / blocks; // streams of a thread block
@@ -251,6 +243,7 @@ static void fill_args(live_far *f)
     f->args.control = (resident_control *)wt_buffer_address(f->control);
     f->args.exported = (unsigned char *)wt_buffer_address(f->exported);
     f->args.places = (resident_place *)wt_buffer_address(f->places);
+    f->args.relay = (wt_block_word *)wt_buffer_address(f->relay);
     f->args.targets = (float *)wt_buffer_address(f->targets);
     f->args.plans_bytes = chain->plans_bytes;
 }
@@ -349,8 +342,8 @@ void wt__live_far_destroy(live_far *far)
     for (int k = 0; k < FAR_QUEUED; k++) wt_event_destroy(far->events[k]);
     wt_block_ring_destroy(far->down);
     wt_block_ring_destroy(far->up);
-    wt_buffer *const buffers[] = {far->plans,   far->memory, far->node_places, far->places, far->targets,
-                                  far->control, far->left,   far->exported,    far->faults};
+    wt_buffer *const buffers[] = {far->plans, far->memory,  far->node_places, far->places,   far->targets,
+                                  far->relay, far->control, far->left,        far->exported, far->faults};
     for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++) wt_buffer_destroy(buffers[k]);
     wt_module_destroy(far->module);
     if (far->fifo) free(far->fifo[0]);

@@ -113,7 +113,7 @@ static verdict serve_term(live_far *far)
 {
     const int64_t life_ns = far->args.life_ns, begin_ns = wt_clock_now_ns(NULL);
     for (;;) {
-        const resident_place next = {wt_block_turn_after(far->cpu_place.turn), far->cpu_place.term};
+        const resident_place next = {.turn = wt_block_turn_after(far->cpu_place.turn), .term = far->cpu_place.term};
         const verdict v = wait_for(far, next, begin_ns + life_ns + life_ns / 4);
         if (v != BLOCK) return v;
         wt__live_far_serve(far, next.turn);
@@ -131,7 +131,8 @@ void wt__live_far_reside(const void *args, int item)
     const uint32_t term = far->term;
     uint32_t data;
     if (wt_block_here(&control->orders, term, &data) || wt_block_here(left, term, &data)) return;
-    if (far->cpu_place.term != term) far->cpu_place = (resident_place){wt_block_data(control->begin), term};
+    if (far->cpu_place.term != term)
+        far->cpu_place = (resident_place){.turn = wt_block_data(control->begin), .term = term};
     __atomic_fetch_add(&control->n_started, 1, __ATOMIC_RELAXED);
     const unsigned before = wt__denormals_off();
     const verdict v = serve_term(far);

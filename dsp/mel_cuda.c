@@ -4,6 +4,7 @@
 #include "mel_slopes.h"
 #include "spectrum_cuda.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,15 +17,44 @@ struct wt__mel_cuda {
     wt_spectrum_finish_args finish_args;
 };
 
-// begins [n_mels], lengths [n_mels], weights [longest][n_mels], and at the next 16 bytes the matrix, a row a
-// band, n_out rounded up to four
+// Whether columns are even, odd, even .. about the matrix's middle, but for rounding: those of a cosine transform.
+static bool is_mirrored(const float *matrix, int n_mels, int n_out)
+{
+    float largest = 0, worst = 0;
+    for (int m = 0; m < n_mels; m++)
+        for (int k = 0; k < n_out; k++) {
+            const float x = matrix[m * n_out + k], mirror = matrix[(n_mels - 1 - m) * n_out + k];
+            largest = fmaxf(largest, fabsf(x));
+            worst = fmaxf(worst, fabsf(k % 2 ? x + mirror : x - mirror));
+        }
+    return n_mels > 1 && worst <= 0x1p-22f * largest;
+}
+
+// How spectrum_product takes the matrix: its rows in groups of four columns.
+static void group_columns(const float *matrix, int n_mels, int n_out, wt_spectrum_finish_args *args)
+{
+    const bool mirrored = is_mirrored(matrix, n_mels, n_out);
+    args->n_even = mirrored ? ((n_out + 1) / 2 + 3) / 4 : 0;
+    args->n_groups = mirrored ? args->n_even + (n_out / 2 + 3) / 4 : (n_out + 3) / 4;
+}
+
+// Column j of group g.
+static int column_of(const wt_spectrum_finish_args *args, int g, int j)
+{
+    if (!args->n_even) return 4 * g + j;
+    return g < args->n_even ? 2 * (4 * g + j) : 2 * (4 * (g - args->n_even) + j) + 1;
+}
+
+// begins [n_mels], lengths [n_mels], weights [longest][n_mels], and at the next 16 bytes the matrix
 static wt_status upload_bands(const wt_mel *m, const float *matrix, int n_out, wt__mel_cuda *c)
 {
-    const size_t n_mels = (size_t)m->config.bank.n_mels, row = ((size_t)n_out + 3) / 4 * 4;
+    const size_t n_mels = (size_t)m->config.bank.n_mels;
+    if (n_out) group_columns(matrix, (int)n_mels, n_out, &c->finish_args);
+    const size_t groups = (size_t)c->finish_args.n_groups, rows = c->finish_args.n_even ? (n_mels + 1) / 2 : n_mels;
     size_t longest = 0;
     for (size_t b = 0; b < n_mels; b++)
         if ((size_t)m->lengths[b] > longest) longest = (size_t)m->lengths[b];
-    const size_t begin = ((2 + longest) * n_mels + 3) / 4 * 4, count = begin + n_mels * row;
+    const size_t begin = ((2 + longest) * n_mels + 3) / 4 * 4, count = begin + rows * groups * 4;
     union {
         int i;
         float f;
@@ -36,8 +66,10 @@ static wt_status upload_bands(const wt_mel *m, const float *matrix, int n_out, w
         table[n_mels + b].i = m->lengths[b];
         for (int k = 0; k < m->lengths[b]; k++) table[(2 + (size_t)k) * n_mels + b].f = *weight++;
     }
-    for (size_t b = 0; b < n_mels; b++)
-        for (size_t k = 0; k < (size_t)n_out; k++) table[begin + b * row + k].f = matrix[b * (size_t)n_out + k];
+    for (size_t i = 0; i < rows * groups * 4; i++) {
+        const int k = column_of(&c->finish_args, (int)(i / 4 % groups), (int)(i % 4));
+        if (k < n_out) table[begin + i].f = matrix[i / 4 / groups * (size_t)n_out + (size_t)k];
+    }
     wt_status status = wt__op_upload(m->device, table, count * sizeof *table, &c->bands);
     free(table);
     if (status) return status;
@@ -64,17 +96,10 @@ static wt_status fill_args(const wt_mel *m, int n_out, wt__mel_cuda *c)
     c->args.frames_first = f->frames_first, c->args.logarithm = m->logarithm;
     c->args.power = (float)f->power;
     c->args.amin = m->amin, c->args.scale = m->scale, c->args.offset = m->shift;
-    const float *matrix = c->finish_args.matrix;
-    c->finish_args = (wt_spectrum_finish_args){.peaks = peaks,
-                                               .matrix = matrix,
-                                               .n_mels = n_mels,
-                                               .n_frames = n_frames,
-                                               .channels = channels,
-                                               .n_out = n_out,
-                                               .range = m->range,
-                                               .gain = m->gain,
-                                               .offset = m->offset,
-                                               .relative = m->relative};
+    wt_spectrum_finish_args *finish = &c->finish_args; // the matrix is there
+    finish->peaks = peaks;
+    finish->n_mels = n_mels, finish->n_frames = n_frames, finish->channels = channels, finish->n_out = n_out;
+    finish->range = m->range, finish->gain = m->gain, finish->offset = m->offset, finish->relative = m->relative;
     return WT_OK;
 }
 
@@ -85,9 +110,10 @@ static wt_status plan_launches(const wt_mel *m, int n_out, wt__mel_cuda *c)
     const size_t room =
         (size_t)wt__spectrum_sequences(c->spectrum.n_fft) * (size_t)c->args.slopes.room * 2 * sizeof(float);
     c->launch = (wt_launch){.block = {c->spectrum.threads}, .shared_bytes = room + sums};
-    const int groups = (n_out + 3) / 4, warps = n_out ? (groups + (groups + 15) / 16 - 1) / ((groups + 15) / 16) : 8;
+    const int groups = c->finish_args.n_groups, passes = (groups + 15) / 16;
+    const int warps = n_out ? (groups + passes - 1) / passes : 8;
     c->finish = (wt_launch){.block = {32 * (warps < 4 ? 4 : warps)},
-                            .shared_bytes = n_out ? (size_t)n_mels * WT_SPECTRUM_PRODUCT * sizeof(float) : 0};
+                            .shared_bytes = n_out ? (size_t)(n_mels + 1) * WT_SPECTRUM_PRODUCT * sizeof(float) : 0};
     const size_t most = wt_device_get_info(m->device)->shared_bytes;
     if (c->launch.shared_bytes > most || c->finish.shared_bytes > most)
         return wt_fail(WT_ERR_UNSUPPORTED,

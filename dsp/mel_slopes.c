@@ -126,12 +126,12 @@ static void fill(const layout *l, const places *p, word *table)
 static wt_status upload(layout *l, wt_buffer **buffer, wt_spectrum_slopes *slopes)
 {
     const places p = find_places(l);
-    const int sums = groups_of(l) * l->lanes, points = wt__spectrum_points(l->n_fft);
+    const int sums = groups_of(l) * l->lanes;
     slopes->n_groups = groups_of(l);
     slopes->powers = l->base;
     slopes->risen = l->base + l->n_rows * (l->lanes | 1), slopes->fallen = slopes->risen + sums;
-    slopes->room = l->n_runs ? slopes->fallen + sums : l->base + l->bins;
-    if (slopes->room < points) slopes->room = points;
+    slopes->room = wt__spectrum_room(l->n_fft);
+    if (slopes->room < slopes->fallen + sums) slopes->room = slopes->fallen + sums;
     word *table = calloc(p.all, sizeof *table);
     if (!table) return wt_fail(WT_ERR_NO_MEMORY, "mel: %zu words of tables", p.all);
     if (l->n_runs) lay_out(l, &table[p.rows].i);
@@ -153,7 +153,7 @@ wt_status wt__mel_slopes_upload(const wt_mel *mel, int n_fft, wt_buffer **table,
                 .bins = mel->bins,
                 .n_mels = mel->config.bank.n_mels,
                 .lanes = wt__spectrum_lanes(n_fft)};
-    l.base = wt__spectrum_paired(n_fft) ? 0 : wt__spectrum_points(n_fft);
+    l.base = wt__spectrum_base(n_fft);
     l.slopes = calloc((size_t)l.bins, sizeof *l.slopes);
     l.counts = calloc((size_t)l.n_mels + 1, sizeof *l.counts);
     wt_status status = l.slopes && l.counts ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "mel: %d bins", l.bins);

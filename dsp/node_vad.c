@@ -44,16 +44,6 @@ static void design(const void *plan, const float *v0, const float *v1, void *coe
     node_vad_design(plan, v0, v1, coeffs);
 }
 
-static void listen_to(vad_voice *s, double pole, const float *in, int n)
-{
-    for (int k = 0; k < n; k++) {
-        const double x = in[k];
-        s->high = pole * (s->high + x - s->in_before);
-        s->in_before = x;
-        s->sum += s->high * s->high;
-    }
-}
-
 static void process(const wt_node_io *io, const void *plan, const void *coeffs, void *state)
 {
     const node_vad_plan *p = plan;
@@ -66,7 +56,7 @@ static void process(const wt_node_io *io, const void *plan, const void *coeffs, 
         for (int c = 0; c < p->channels; c++) {
             const float *in = io->in[0] + c * io->stride + done;
             float *out = io->out + c * io->stride + done, *ring = s->ring + c * p->ring_frames;
-            listen_to(&s->voices[c], p->high_pole, in, n);
+            vad_hear(&s->voices[c], p->high_pole, in, n);
             if (p->lookahead) {
                 wt__ring_write(ring, p->ring_frames, position, in, n);
                 wt__ring_read(ring, p->ring_frames, position - p->lookahead, out, n);

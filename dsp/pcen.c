@@ -32,18 +32,42 @@ static wt_status resolve(wt_pcen_config *c)
     return WT_OK;
 }
 
+// Rows `pitch` apart.
+typedef struct bands {
+    const float *in;
+    float *out;
+    int64_t n_rows, n_frames, pitch;
+} bands;
+
 // Largest of max_size rows around `row`; beyond the ends they are mirrored (d c b a | a b c d).
-static double largest(const wt_pcen_config *c, const float *in, int64_t n_rows, int64_t n_frames, int64_t row,
-                      int64_t t)
+static double largest(const wt_pcen_config *c, const bands *b, int64_t row, int64_t t)
 {
+    const int64_t n_rows = b->n_rows;
     double most = -HUGE_VAL;
     for (int i = 0; i < c->max_size; i++) {
         int64_t at = (row + i - c->max_size / 2) % (2 * n_rows);
         if (at < 0) at += 2 * n_rows;
         if (at >= n_rows) at = 2 * n_rows - 1 - at;
-        most = fmax(most, in[at * n_frames + t]);
+        most = fmax(most, b->in[at * b->pitch + t]);
     }
     return most;
+}
+
+static void normalise(const wt_pcen_config *c, const bands *b, double *state, bool continued)
+{
+    for (int64_t row = 0; row < b->n_rows; row++) {
+        double memory = state && continued ? state[row] : 1 - c->b; // scipy's lfilter_zi of a unit step
+        for (int64_t t = 0; t < b->n_frames; t++) {
+            const double x = b->in[row * b->pitch + t], smooth = memory + c->b * largest(c, b, row, t);
+            memory = (1 - c->b) * smooth;
+            const double level = x * exp(-c->gain * (log(c->eps) + log1p(smooth / c->eps)));
+            double y = c->power == 0  ? log1p(level)
+                       : c->bias == 0 ? pow(level, c->power)
+                                      : pow(c->bias, c->power) * expm1(c->power * log1p(level / c->bias));
+            b->out[row * b->pitch + t] = (float)y;
+        }
+        if (state) state[row] = memory;
+    }
 }
 
 wt_status wt_pcen_run(const wt_pcen_config *config, const float *in, int64_t n_rows, int64_t n_frames, double *state,
@@ -51,21 +75,8 @@ wt_status wt_pcen_run(const wt_pcen_config *config, const float *in, int64_t n_r
 {
     wt_pcen_config c = *config;
     wt_status status = resolve(&c);
-    if (status) return status;
-    for (int64_t row = 0; row < n_rows; row++) {
-        double memory = state && continued ? state[row] : 1 - c.b; // scipy's lfilter_zi of a unit step
-        for (int64_t t = 0; t < n_frames; t++) {
-            const double x = in[row * n_frames + t], smooth = memory + c.b * largest(&c, in, n_rows, n_frames, row, t);
-            memory = (1 - c.b) * smooth;
-            const double level = x * exp(-c.gain * (log(c.eps) + log1p(smooth / c.eps)));
-            double y = c.power == 0 ? log1p(level)
-                       : c.bias == 0 ? pow(level, c.power)
-                                     : pow(c.bias, c.power) * expm1(c.power * log1p(level / c.bias));
-            out[row * n_frames + t] = (float)y;
-        }
-        if (state) state[row] = memory;
-    }
-    return WT_OK;
+    if (!status) normalise(&c, &(bands){in, out, n_rows, n_frames, n_frames}, state, continued);
+    return status;
 }
 
 // ---- on a stream
@@ -123,31 +134,80 @@ typedef struct call {
     const wt_pcen *plan;
     const float *in;
     float *out;
+    double *state; // NULL = none
+    wt_pcen_part part;
 } call;
 
 static void run_signal(const void *args, int signal)
 {
     const call *c = args;
     const wt_pcen *p = c->plan;
-    const int64_t area = p->n_rows * p->n_frames;
-    (void)!wt_pcen_run(&p->config, c->in + signal * area, p->n_rows, p->n_frames, NULL, false,
-                       c->out + signal * area); // checked by create
+    const int64_t begin = signal * p->n_rows * p->n_frames + c->part.from;
+    const bands b = {c->in + begin, c->out + begin, p->n_rows, c->part.n_frames, p->n_frames};
+    normalise(&p->config, &b, c->state ? c->state + (int64_t)signal * p->n_rows : NULL, c->part.continued);
+}
+
+static wt_status enqueue(const call *c, wt_stream *stream)
+{
+    const wt_pcen *p = c->plan;
+    const wt_pcen_config *f = &p->config;
+    if (!p->kernel) return wt_stream_run(stream, run_signal, c, sizeof *c, p->n_signals);
+    const wt_pcen_args args = {.in = c->in,
+                               .out = c->out,
+                               .state = c->state,
+                               .continued = c->part.continued,
+                               .n_rows = (long long)p->n_signals * p->n_rows,
+                               .pitch = p->n_frames,
+                               .from = c->part.from,
+                               .n_frames = c->part.n_frames,
+                               .bands = p->n_rows,
+                               .max_size = f->max_size,
+                               .gain = f->gain,
+                               .bias = f->bias,
+                               .power = f->power,
+                               .eps = f->eps,
+                               .b = f->b};
+    return wt_kernel_launch(p->kernel, stream, &p->launch, &WT_ARG(args), 1);
+}
+
+static wt_status check(const wt_pcen *p, const wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                       const wt_buffer *out, size_t out_offset)
+{
+    const size_t count = (size_t)p->n_signals * (size_t)p->n_rows * (size_t)p->n_frames;
+    wt_status status = wt__op_stream("pcen", p->device, stream);
+    if (!status) status = wt__op_range("pcen", "input", in, in_offset, count);
+    return status ? status : wt__op_range("pcen", "out", out, out_offset, count);
 }
 
 wt_status wt_pcen_enqueue(wt_pcen *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
                           size_t out_offset)
 {
-    const wt_pcen_config *f = &plan->config;
-    const size_t rows = (size_t)plan->n_signals * (size_t)plan->n_rows, count = rows * (size_t)plan->n_frames;
-    wt_status status = wt__op_stream("pcen", plan->device, stream);
-    if (!status) status = wt__op_range("pcen", "input", in, in_offset, count);
-    if (!status) status = wt__op_range("pcen", "out", out, out_offset, count);
+    wt_status status = check(plan, stream, in, in_offset, out, out_offset);
     if (status) return status;
-    const call c = {plan, (const float *)(wt_buffer_address(in) + in_offset),
-                    (float *)(wt_buffer_address(out) + out_offset)};
-    if (!plan->kernel) return wt_stream_run(stream, run_signal, &c, sizeof c, plan->n_signals);
-    const wt_pcen_args args = {.in = c.in, .out = c.out, .n_rows = (long long)rows, .n_frames = plan->n_frames,
-                               .bands = plan->n_rows, .max_size = f->max_size, .gain = f->gain, .bias = f->bias,
-                               .power = f->power, .eps = f->eps, .b = f->b};
-    return wt_kernel_launch(plan->kernel, stream, &plan->launch, &WT_ARG(args), 1);
+    const call c = {.plan = plan,
+                    .part = {.n_frames = plan->n_frames},
+                    .in = (const float *)(wt_buffer_address(in) + in_offset),
+                    .out = (float *)(wt_buffer_address(out) + out_offset)};
+    return enqueue(&c, stream);
+}
+
+wt_status wt_pcen_enqueue_part(wt_pcen *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                               const wt_pcen_part *part, wt_buffer *state, size_t state_offset, wt_buffer *out,
+                               size_t out_offset)
+{
+    const size_t rows = (size_t)plan->n_signals * (size_t)plan->n_rows;
+    wt_status status = check(plan, stream, in, in_offset, out, out_offset);
+    if (!status) status = wt__op_range("pcen", "state", state, state_offset, rows * sizeof(double) / sizeof(float));
+    if (status) return status;
+    if (state_offset % sizeof(double))
+        return wt_fail(WT_ERR_BAD_ARG, "pcen: state offset %zu, want a multiple of 8", state_offset);
+    if (part->from < 0 || part->n_frames < 0 || part->n_frames > plan->n_frames - part->from)
+        return wt_fail(WT_ERR_BAD_ARG, "pcen: %lld frames from %lld, want them within %lld", (long long)part->n_frames,
+                       (long long)part->from, (long long)plan->n_frames);
+    const call c = {.plan = plan,
+                    .part = *part,
+                    .state = (double *)(wt_buffer_address(state) + state_offset),
+                    .in = (const float *)(wt_buffer_address(in) + in_offset),
+                    .out = (float *)(wt_buffer_address(out) + out_offset)};
+    return enqueue(&c, stream);
 }

@@ -305,6 +305,16 @@ struct wt_spectral {
     wt__spectral_cuda *cuda; // NULL on a CPU
 };
 
+static wt_status parts_in_db(const wt_spectral_config *c, const float *magnitude, float *out)
+{
+    const wt_db_config unlimited = {.no_top = true};
+    const int64_t count = (c->contrast.n_bands + 1) * c->shape.n_frames;
+    wt_status status = wt_spectral_contrast_parts(&c->shape, magnitude, &c->contrast, out, out + count);
+    return status || c->contrast.linear ? status : wt_db_from_power(&unlimited, out, 2 * count, out);
+}
+
+static bool is_contrast(const wt_spectral_config *c) { return c->kind >= WT_SPECTRAL_CONTRAST; }
+
 static wt_status run_signal(const wt_spectral_config *c, const float *magnitude, float *out)
 {
     const wt_spectral_shape *s = &c->shape;
@@ -317,8 +327,9 @@ static wt_status run_signal(const wt_spectral_config *c, const float *magnitude,
     case WT_SPECTRAL_RMS: return wt_spectral_rms(s, magnitude, out);
     case WT_SPECTRAL_POLYNOMIAL: return wt_spectral_polynomial(s, magnitude, c->order, out);
     case WT_SPECTRAL_CONTRAST: return wt_spectral_contrast(s, magnitude, &c->contrast, out);
+    case WT_SPECTRAL_CONTRAST_PARTS: return parts_in_db(c, magnitude, out);
     }
-    return wt_fail(WT_ERR_BAD_ARG, "spectral: kind %d, want 0..%d", (int)c->kind, WT_SPECTRAL_CONTRAST);
+    return wt_fail(WT_ERR_BAD_ARG, "spectral: kind %d, want 0..%d", (int)c->kind, WT_SPECTRAL_CONTRAST_PARTS);
 }
 
 // What the function itself refuses, by a call without frames.
@@ -338,9 +349,8 @@ static wt_status check(wt_spectral *p)
                        (long long)c->shape.n_frames);
     none = *c;
     none.shape.n_frames = 0;
-    p->rows = c->kind == WT_SPECTRAL_POLYNOMIAL ? c->order + 1
-              : c->kind == WT_SPECTRAL_CONTRAST ? c->contrast.n_bands + 1
-                                                : 1;
+    p->rows = c->kind == WT_SPECTRAL_POLYNOMIAL ? c->order + 1 : is_contrast(c) ? c->contrast.n_bands + 1 : 1;
+    if (c->kind == WT_SPECTRAL_CONTRAST_PARTS) p->rows *= 2;
     return run_signal(&none, NULL, NULL);
 }
 
@@ -348,11 +358,22 @@ static wt_status create_cuda(wt_spectral *p)
 {
     const wt_spectral_config *c = &p->config;
     const int bins = c->shape.n_fft / 2 + 1;
-    const wt_spectral_args args = {.n_frames = c->shape.n_frames, .n_signals = c->n_signals, .bins = bins,
-                                   .rows = p->rows, .kind = (int)c->kind, .rate_hz = c->shape.rate_hz,
-                                   .n_fft = c->shape.n_fft, .no_norm = c->no_norm, .linear = c->contrast.linear,
-                                   .p = c->p, .percent = c->percent, .power = c->power, .amin = c->amin};
-    if (c->kind == WT_SPECTRAL_CONTRAST) {
+    const bool parts = c->kind == WT_SPECTRAL_CONTRAST_PARTS;
+    const wt_spectral_args args = {.n_frames = c->shape.n_frames,
+                                   .n_signals = c->n_signals,
+                                   .bins = bins,
+                                   .rows = parts ? p->rows / 2 : p->rows,
+                                   .parts = parts,
+                                   .kind = (int)c->kind,
+                                   .rate_hz = c->shape.rate_hz,
+                                   .n_fft = c->shape.n_fft,
+                                   .no_norm = c->no_norm,
+                                   .linear = c->contrast.linear,
+                                   .p = c->p,
+                                   .percent = c->percent,
+                                   .power = c->power,
+                                   .amin = c->amin};
+    if (is_contrast(c)) {
         wt_spectral_band bands[MAX_BANDS + 1];
         wt_status status = fill_bands(&c->shape, &c->contrast, bands);
         return status ? status : wt__spectral_cuda_create(p->device, &args, bands, NULL, &p->cuda);

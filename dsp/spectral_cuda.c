@@ -25,7 +25,7 @@ static wt_status make_tables(wt_device *device, const wt_spectral_band *bands, c
     if (basis) status = wt__op_upload(device, basis, rows * ((size_t)a->bins + rows) * sizeof *basis, &s->tables);
     if (s->tables && bands) a->bands = (const wt_spectral_band *)wt_buffer_address(s->tables);
     if (s->tables && basis) a->basis = (const double *)wt_buffer_address(s->tables);
-    if (status || !bands || a->linear) return status;
+    if (status || !bands || a->linear || a->parts) return status;
     status = wt_buffer_create(device, WT_MEMORY_DEVICE, values * sizeof(float), &s->valleys);
     if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, 2 * (size_t)a->n_signals * sizeof(int), &s->peaks);
     if (status) return status;

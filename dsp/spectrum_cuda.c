@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WAVES = 4 }; // in which blocks of a walk run at most, one after another
+
 wt_status wt__spectrum_cuda_check(const char *op, int n_fft)
 {
     int rest = n_fft >= 2 && n_fft <= WT_SPECTRUM_MAX ? n_fft : 0;
@@ -99,21 +101,32 @@ wt_status wt__spectrum_cuda_grid(const char *op, int64_t n_lines, int64_t count,
     return WT_OK;
 }
 
-// Blocks walk along ROUNDS rounds of frames, fewer where that leaves processors idle; at most half of them for their
-// neighbour's sake.
+// Rounds of `frames` that a block makes, `lead` frames of them its neighbour's: where all blocks together take the
+// fewest rounds one after another, when `at_once` of them run at a time.
+static int64_t share_rounds(int64_t n_lines, int64_t n_hops, int64_t at_once, int lead, int frames)
+{
+    const int64_t least = (2 * lead + frames - 1) / frames + 1; // at most half of them for its neighbour's sake
+    int64_t best = 0, best_cost = INT64_MAX;
+    for (int64_t blocks = 1; (blocks - 1) * n_lines < WAVES * at_once; blocks++) { // of a line
+        int64_t rounds = ((n_hops + blocks - 1) / blocks + lead + frames - 1) / frames;
+        if (rounds < least) rounds = least;
+        const int64_t all = n_lines * ((n_hops - 1) / (rounds * frames - lead) + 1);
+        const int64_t cost = (all + at_once - 1) / at_once * rounds;
+        if (cost < best_cost) best = rounds, best_cost = cost;
+        if (rounds == least) break;
+    }
+    return best;
+}
+
 wt_status wt__spectrum_cuda_walk(const char *op, wt_device *device, const wt__spectrum_cuda *s, int64_t n_lines,
                                  int64_t length, wt_spectrum_walk *walk, wt_launch *launch)
 {
-    enum { ROUNDS = 32, THREADS_AT_ONCE = 768 };
     const wt_spectrum_frames *f = &s->args;
     const int n = s->n_fft, frames = 2 * wt__spectrum_sequences(n);
     const int lead = ((n - 1) / f->hop + 1) / 2 * 2; // those before the first that touch it, an even number
     const int64_t n_hops = (length + f->margin + f->hop - 1) / f->hop;
-    const int64_t wave = (int64_t)wt_device_get_info(device)->n_sms * (THREADS_AT_ONCE / s->threads + 1);
-    const int64_t least = (2 * lead + frames - 1) / frames + 1;
-    int64_t rounds = n_hops * n_lines / wave / frames;
-    if (rounds > ROUNDS) rounds = ROUNDS;
-    if (rounds < least) rounds = least;
+    const int64_t at_once = (int64_t)wt_device_get_info(device)->n_sms * wt__spectrum_resident(n);
+    const int64_t rounds = share_rounds(n_lines, n_hops, at_once, lead, frames);
     const bool keeps = wt__spectrum_keeps(n) && 4 * f->hop == n;
     const int64_t ring = keeps ? 0 : (int64_t)(frames - 1) * f->hop + (n > f->hop ? n : f->hop);
     const size_t room = wt_device_get_info(device)->shared_bytes;

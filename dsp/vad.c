@@ -1,6 +1,4 @@
-#include "vad_kernel.h"
-
-#include <warptone/vad.h>
+#include "vad_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,10 +7,9 @@
 enum { MAX_CHANNELS = 64 };
 
 struct wt_vad {
-    int channels, window, at;
+    wt__vad_settings settings;
+    int at; // in the present window
     vad_count count;
-    double high_pole;
-    vad_rules rules;
     vad_voice voices[MAX_CHANNELS];
 };
 
@@ -34,9 +31,8 @@ static wt_status check(const wt_vad_config *c)
     return WT_OK;
 }
 
-wt_status wt_vad_create(const wt_vad_config *config, wt_vad **vad)
+wt_status wt__vad_resolve(const wt_vad_config *config, wt__vad_settings *settings)
 {
-    *vad = NULL;
     const wt_vad_config c = {
         .rate_hz = config->rate_hz ? config->rate_hz : 48000,
         .channels = config->channels ? config->channels : 2,
@@ -45,17 +41,25 @@ wt_status wt_vad_create(const wt_vad_config *config, wt_vad **vad)
         .min_db = or_default(config->min_db, -60),
         .hangover_ms = or_default(config->hangover_ms, 200),
     };
-    wt_status status = check(&c);
+    *settings = (wt__vad_settings){.channels = c.channels,
+                                   .window = (c.rate_hz + 50) / 100,
+                                   .high_pole = exp(-2 * M_PI * VAD_HIGH_HZ / c.rate_hz),
+                                   .rules = {.enter = pow(10, c.enter_db / 10),
+                                             .leave = pow(10, c.leave_db / 10),
+                                             .min_power = pow(10, c.min_db / 10),
+                                             .hangover = (int)lround(c.hangover_ms / 10)}};
+    return check(&c);
+}
+
+wt_status wt_vad_create(const wt_vad_config *config, wt_vad **vad)
+{
+    *vad = NULL;
+    wt__vad_settings settings;
+    wt_status status = wt__vad_resolve(config, &settings);
     if (status) return status;
     wt_vad *v = calloc(1, sizeof *v);
     if (!v) return wt_fail(WT_ERR_NO_MEMORY, "vad: handle");
-    v->channels = c.channels;
-    v->window = (c.rate_hz + 50) / 100;
-    v->high_pole = exp(-2 * M_PI * VAD_HIGH_HZ / c.rate_hz);
-    v->rules = (vad_rules){.enter = pow(10, c.enter_db / 10),
-                           .leave = pow(10, c.leave_db / 10),
-                           .min_power = pow(10, c.min_db / 10),
-                           .hangover = (int)lround(c.hangover_ms / 10)};
+    v->settings = settings;
     wt_vad_reset(v);
     *vad = v;
     return WT_OK;
@@ -70,39 +74,29 @@ WT_RT void wt_vad_reset(wt_vad *v)
     v->count = (vad_count){0};
 }
 
-int wt_vad_window_frames(const wt_vad *vad) { return vad->window; }
+int wt_vad_window_frames(const wt_vad *vad) { return vad->settings.window; }
 
-int wt_vad_latency_frames(const wt_vad *vad) { return VAD_ENTER_WINDOWS * vad->window; }
+int wt_vad_latency_frames(const wt_vad *vad) { return VAD_ENTER_WINDOWS * vad->settings.window; }
 
 WT_RT static void end_window(wt_vad *v, bool *speech)
 {
-    for (int c = 0; c < v->channels; c++) {
-        vad_end_window(&v->rules, &v->count, &v->voices[c], v->window);
+    for (int c = 0; c < v->settings.channels; c++) {
+        vad_end_window(&v->settings.rules, &v->count, &v->voices[c], v->settings.window);
         if (speech) speech[c] = v->voices[c].active != 0;
     }
     vad_count_on(&v->count);
-}
-
-WT_RT static void listen(vad_voice *s, double pole, const float *in, int n)
-{
-    for (int k = 0; k < n; k++) {
-        const double x = in[k];
-        s->high = pole * (s->high + x - s->in_before);
-        s->in_before = x;
-        s->sum += s->high * s->high;
-    }
 }
 
 WT_RT int wt_vad_process(wt_vad *v, const float *const *in, int n_frames, bool *speech)
 {
     int n_ended = 0;
     for (int done = 0; done < n_frames;) {
-        const int room = v->window - v->at, n = n_frames - done < room ? n_frames - done : room;
-        for (int c = 0; c < v->channels; c++) listen(&v->voices[c], v->high_pole, in[c] + done, n);
+        const int room = v->settings.window - v->at, n = n_frames - done < room ? n_frames - done : room;
+        for (int c = 0; c < v->settings.channels; c++) vad_hear(&v->voices[c], v->settings.high_pole, in[c] + done, n);
         v->at += n;
         done += n;
-        if (v->at < v->window) continue;
-        end_window(v, speech ? speech + (long)n_ended * v->channels : NULL);
+        if (v->at < v->settings.window) continue;
+        end_window(v, speech ? speech + (long)n_ended * v->settings.channels : NULL);
         n_ended++;
         v->at = 0;
     }

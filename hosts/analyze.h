@@ -31,6 +31,7 @@
 #include <warptone/silence.h>
 #include <warptone/tempo.h>
 #include <warptone/tuning.h>
+#include <warptone/vad.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -181,6 +182,9 @@ typedef struct analyze_whole {
     double tuning[ANALYZE_TUNINGS];
     double *smooth;      ///< pcen: [n_mels], from tile to tile
     bool smoothed;
+    void *voice;         ///< vad: its state, from tile to tile
+    int64_t n_speech;    ///< steps of vad so far
+    int64_t begin;       ///< the tile's first sample, of the signal's
     int64_t from, count; ///< the tile's own columns; count -1 = all from there
 } analyze_whole;
 
@@ -214,7 +218,7 @@ typedef enum analyze_base {
     ANALYZE_BASE_ONSET,
     ANALYZE_BASE_BEAT, ///< onset strength by the median
     ANALYZE_BASE_RMS,
-    ANALYZE_BASE_SPEECH,  ///< a number a step of vad
+    ANALYZE_BASE_SPEECH,  ///< a number a step of vad, of which a tile gives its own alone
     ANALYZE_BASE_SAMPLES, ///< the signal itself, in a file that is mapped
     ANALYZE_BASES,
 } analyze_base;
@@ -239,7 +243,6 @@ struct analyze_feature {
     bool any_length; ///< on a GPU silence may follow: the frames behind the signal's are left out
     unsigned needs;  ///< analyze_need of a tile
     int context;     ///< frames, 0 = ANALYZE_CONTEXT
-    bool tiles_here; ///< tiles are the calling thread's also with a GPU
     analyze_base base;
     /// Of a gathered feature: from its row [n].
     wt_status (*finish)(const analyze_signal *signal, const float *row, int64_t n, analyze_result *result);
@@ -262,7 +265,9 @@ WT_CHECKED wt_status analyze_compute(const analyze_signal *signal, int channels,
 int analyze_features_of(const analyze_options *options, analyze_tiles tiles);
 /// Mel bands in decibels without a limit.
 const analyze_feature *analyze_bands_of_peak(void);
-/// Both ways of onset strength, and RMS: what rows are gathered by; NULL of those that no feature gives.
+/// Contrast's peaks, and its valleys behind them, likewise.
+const analyze_feature *analyze_parts_of_contrast(void);
+/// Both ways of onset strength, RMS, and speech: what rows are gathered by; NULL of samples.
 const analyze_feature *analyze_feature_of_base(analyze_base base);
 
 /// Put a feature's parts, one a channel, behind what the result holds; data is taken. Errors: WT_ERR_BAD_ARG (lists of
@@ -324,7 +329,7 @@ WT_CHECKED wt_status analyze_spectra_on_gpu(const analyze_batch *batch, wt_stft_
 extern const struct analyze_likes {
     analyze_array stft, spectrogram, mel, logmel, mfcc, mfcc_delta, mfcc_delta2, pcen, cqt, chroma, chroma_cqt, chroma_cens,
         tonnetz, harmonic, percussive, yin, f0, voiced, voiced_prob, onset_strength, onsets, beats, tempogram, plp,
-        centroid, bandwidth, rolloff, flatness, contrast, flux, rms, zcr, trim, split, vad;
+        centroid, bandwidth, rolloff, flatness, contrast, flux, rms, zcr, trim, split, speech, vad;
 } analyze_like;
 
 /// Add an array [n_rows][n_columns], [n_columns] when `rows` is none, or one number; its data is not initialised.
@@ -369,7 +374,8 @@ wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r);
 wt_status analyze_plp(const analyze_signal *s, analyze_result *r);
 wt_status analyze_loudness(const analyze_signal *s, analyze_result *r);
 wt_status analyze_beat_strength(const analyze_signal *s, analyze_result *r);
-wt_status analyze_contrast_parts(const analyze_signal *s, analyze_result *r); ///< In decibels, peaks and valleys
+wt_status analyze_contrast_parts(const analyze_signal *s, analyze_result *r);
+wt_status analyze_speech(const analyze_signal *s, analyze_result *r); ///< A number a step of vad, 1 = speech
 
 // From rows; analyze_tuning_known takes none.
 wt_status analyze_pyin_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r);
@@ -415,11 +421,14 @@ wt_status analyze_gpu_bandwidth(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_rolloff(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_flatness(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_contrast(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_contrast_parts(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_flux(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_rms(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_zcr(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_trim(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_split(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_speech(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_vad(const analyze_batch *b, analyze_result *parts);
 
 // ---- what both ways share
 
@@ -453,6 +462,16 @@ wt_status analyze_add_events(analyze_result *r, const analyze_array *like, const
 wt_status analyze_add_loudness(analyze_result *r, const wt_loudness_values *values);
 wt_status analyze_add_spans(analyze_result *r, const analyze_array *like, const wt_span *spans, int64_t count);
 wt_level_config analyze_level_config(const analyze_signal *s);
+/// In place of the last array, of peaks and valleys, 80 dB deep of the whole signal's.
+void analyze_contrast_of_parts(analyze_result *r, const analyze_whole *whole);
+/// pcen's state, made when it is not there.
+wt_status analyze_smooth(analyze_whole *whole, int64_t n_bands);
+int64_t analyze_speech_step(int rate_hz); ///< Samples of a step of vad.
+wt_vad_plan_config analyze_vad_config(const analyze_signal *s);
+/// The steps that this signal decides: all, or a tile's, whose state is made when it is not there.
+wt_status analyze_speech_part(const analyze_signal *s, analyze_whole *whole, const wt_vad_plan *plan, wt_vad_part *part);
+wt_status analyze_add_speech(analyze_result *r, const int *speech, int64_t n);
+wt_status analyze_vad_of_speech(const analyze_signal *s, analyze_result *r); ///< In place of the last array
 /// [rows][columns] of items of `width` floats to [columns][rows], in tiles that stay in the cache.
 void analyze_turn(const float *in, int64_t rows, int64_t columns, int width, float *out);
 

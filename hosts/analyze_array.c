@@ -40,6 +40,7 @@ const struct analyze_likes analyze_like = {
     .zcr            = {.name = "zcr", .unit = ""},
     .trim           = {.name = "trim", .unit = "sample", .type = ANALYZE_I64, .layout = ANALYZE_SPANS},
     .split          = {.name = "split", .unit = "sample", .type = ANALYZE_I64, .layout = ANALYZE_SPANS},
+    .speech         = {.name = "speech", .unit = ""},
     .vad            = {.name = "vad", .unit = "sample", .type = ANALYZE_I64, .layout = ANALYZE_SPANS},
 };
 // clang-format on

@@ -13,7 +13,7 @@ static const analyze_feature features[] = {
     {"mfcc", "cepstral coefficients [n_mfcc][frames]", ANALYZE_TILES, analyze_mfcc, analyze_gpu_mfcc, .any_length = true, .needs = ANALYZE_NEED_BAND},
     {"mfcc_delta", "their slopes over 9 frames", ANALYZE_TILES, analyze_mfcc_delta, analyze_gpu_mfcc_delta, .any_length = true, .needs = ANALYZE_NEED_BAND},
     {"mfcc_delta2", "the slopes' slopes", ANALYZE_TILES, analyze_mfcc_delta2, analyze_gpu_mfcc_delta2, .any_length = true, .needs = ANALYZE_NEED_BAND},
-    {"pcen", "mel bands over their own slow mean [n_mels][frames]", ANALYZE_TILES, analyze_pcen, analyze_gpu_pcen, .any_length = true, .tiles_here = true},
+    {"pcen", "mel bands over their own slow mean [n_mels][frames]", ANALYZE_TILES, analyze_pcen, analyze_gpu_pcen, .any_length = true},
     {"cqt", "complex constant-Q transform [n_bins][frames]", ANALYZE_TILES, analyze_cqt, analyze_gpu_cqt, .context = ANALYZE_CONTEXT_OF_CQT},
     {"chroma", "pitch classes, from spectra [n_chroma][frames]", ANALYZE_TILES, analyze_chroma, analyze_gpu_chroma, .needs = ANALYZE_NEED_CHROMA},
     {"chroma_cqt", "pitch classes, from the constant-Q transform", ANALYZE_TILES, analyze_chroma_cqt, analyze_gpu_chroma_cqt, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT},
@@ -33,13 +33,13 @@ static const analyze_feature features[] = {
     {"bandwidth", "their spread about it in Hz", ANALYZE_TILES, analyze_bandwidth, analyze_gpu_bandwidth, .any_length = true},
     {"rolloff", "frequency below which 85 % of a spectrum lies", ANALYZE_TILES, analyze_rolloff, analyze_gpu_rolloff, .any_length = true},
     {"flatness", "1 of white noise, 0 of a tone", ANALYZE_TILES, analyze_flatness, analyze_gpu_flatness, .any_length = true},
-    {"contrast", "peaks over valleys of octaves in dB [7][frames]", ANALYZE_TILES, analyze_contrast, analyze_gpu_contrast, .needs = ANALYZE_NEED_CONTRAST, .tiles_here = true},
+    {"contrast", "peaks over valleys of octaves in dB [7][frames]", ANALYZE_TILES, analyze_contrast, analyze_gpu_contrast, .needs = ANALYZE_NEED_CONTRAST},
     {"flux", "what the bins gain from frame to frame", ANALYZE_TILES, analyze_flux, analyze_gpu_flux, .any_length = true},
     {"rms", "root mean square of the samples [frames]", ANALYZE_TILES, analyze_rms, analyze_gpu_rms, .any_length = true},
     {"zcr", "share of samples that change sign [frames]", ANALYZE_TILES, analyze_zcr, analyze_gpu_zcr, .any_length = false},
     {"trim", "the part between silent ends, in samples [1][2]", ANALYZE_GATHERED, analyze_trim, analyze_gpu_trim, .base = ANALYZE_BASE_RMS, .finish = analyze_trim_of},
     {"split", "the parts between silences, in samples [n][2]", ANALYZE_GATHERED, analyze_split, analyze_gpu_split, .base = ANALYZE_BASE_RMS, .finish = analyze_split_of},
-    {"vad", "the parts with a voice, by energy, in samples [n][2]", ANALYZE_GATHERED, analyze_vad, NULL, .base = ANALYZE_BASE_SPEECH, .finish = analyze_vad_of},
+    {"vad", "the parts with a voice, by energy, in samples [n][2]", ANALYZE_GATHERED, analyze_vad, analyze_gpu_vad, .base = ANALYZE_BASE_SPEECH, .finish = analyze_vad_of},
     {"loudness", "EBU R 128 loudness and peaks of the file", ANALYZE_OF_FILE, analyze_loudness, analyze_gpu_loudness, .any_length = false},
 };
 // clang-format on
@@ -64,12 +64,22 @@ const analyze_feature *analyze_bands_of_peak(void)
     return &bands;
 }
 
+const analyze_feature *analyze_parts_of_contrast(void)
+{
+    static const analyze_feature parts = {.name = "contrast",
+                                          .tiles = ANALYZE_TILES,
+                                          .compute = analyze_contrast_parts,
+                                          .on_gpu = analyze_gpu_contrast_parts};
+    return &parts;
+}
+
 const analyze_feature *analyze_feature_of_base(analyze_base base)
 {
     static const analyze_feature rows[ANALYZE_BASES] = {
         [ANALYZE_BASE_ONSET] = {.compute = analyze_onset_strength, .on_gpu = analyze_gpu_onset_strength},
         [ANALYZE_BASE_BEAT] = {.compute = analyze_beat_strength, .on_gpu = analyze_gpu_beat_strength},
         [ANALYZE_BASE_RMS] = {.compute = analyze_rms, .on_gpu = analyze_gpu_rms},
+        [ANALYZE_BASE_SPEECH] = {.compute = analyze_speech, .on_gpu = analyze_gpu_speech},
     };
     return rows[base].compute ? &rows[base] : NULL;
 }

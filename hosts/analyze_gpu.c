@@ -202,7 +202,7 @@ static wt_status compute_here(analyze_batch *b, const analyze_feature *feature, 
 
 static wt_status compute_feature(analyze_batch *b, const analyze_feature *feature, analyze_result *parts)
 {
-    if (!feature->on_gpu || (b->whole && feature->tiles_here)) return compute_here(b, feature, parts);
+    if (!feature->on_gpu) return compute_here(b, feature, parts);
     wt_status status = feature->on_gpu(b, parts);
     if (status != WT_ERR_UNSUPPORTED && status != WT_ERR_NO_MEMORY) return status;
     const wt_status waited = wt_stream_synchronize(b->signal.place->stream); // what was queued of it

@@ -56,9 +56,17 @@ wt_status analyze_gpu_flatness(const analyze_batch *b, analyze_result *parts)
     return add_shape(b, parts, &analyze_like.flatness, WT_SPECTRAL_FLATNESS);
 }
 
+wt_status analyze_gpu_contrast_parts(const analyze_batch *b, analyze_result *parts)
+{
+    return add_shape(b, parts, &analyze_like.contrast, WT_SPECTRAL_CONTRAST_PARTS);
+}
+
 wt_status analyze_gpu_contrast(const analyze_batch *b, analyze_result *parts)
 {
-    return add_shape(b, parts, &analyze_like.contrast, WT_SPECTRAL_CONTRAST);
+    if (!b->whole) return add_shape(b, parts, &analyze_like.contrast, WT_SPECTRAL_CONTRAST);
+    wt_status status = analyze_gpu_contrast_parts(b, parts);
+    for (int k = 0; k < b->n_used && !status; k++) analyze_contrast_of_parts(&parts[k], b->whole + k);
+    return status;
 }
 
 wt_status analyze_gpu_flux(const analyze_batch *b, analyze_result *parts)
@@ -145,6 +153,57 @@ wt_status analyze_gpu_trim(const analyze_batch *b, analyze_result *parts)
 wt_status analyze_gpu_split(const analyze_batch *b, analyze_result *parts)
 {
     return add_silence(b, parts, &analyze_like.split, false);
+}
+
+// ---- voice activity
+
+static wt_status make_vad(const analyze_batch *b, int variant, void **plan)
+{
+    wt_vad_plan_config config = analyze_vad_config(&b->signal);
+    (void)variant;
+    config.n_lines = b->n_signals;
+    return wt_vad_plan_create(b->signal.place->device, &config, (wt_vad_plan **)plan);
+}
+
+static void destroy_vad(void *plan) { wt_vad_plan_destroy(plan); }
+
+/// The state that is left behind is fetched once the steps are given, so that a tile can be begun again.
+wt_status analyze_gpu_speech(const analyze_batch *b, analyze_result *parts)
+{
+    const analyze_place *p = b->signal.place;
+    void *plan;
+    wt_vad_part part = {.from = 0};
+    wt_buffer *speech = NULL, *state = NULL;
+    const void *data;
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_vad, destroy_vad}, 0, &plan);
+    if (status) return status;
+    const size_t of_line = wt_vad_plan_state_bytes(plan) / (size_t)b->n_signals;
+    status = analyze_speech_part(&b->signal, b->whole, plan, &part);
+    const size_t line = sizeof(int) * (size_t)part.n_windows;
+    if (!status) status = analyze_room(b, 0, line * (size_t)b->n_signals + 1, &speech);
+    if (!status) status = analyze_room(b, 1, of_line * (size_t)b->n_signals, &state);
+    for (int k = 0; b->whole && k < b->n_used && !status; k++) {
+        wt_vad_part same;
+        status = analyze_speech_part(&b->signal, b->whole + k, plan, &same);
+        if (!status && part.continued)
+            status = wt_stream_upload(p->stream, state, (size_t)k * of_line, b->whole[k].voice, of_line);
+    }
+    if (!status) status = wt_vad_plan_enqueue(plan, p->stream, p->pcm, 0, &part, state, 0, speech, 0);
+    if (!status) status = analyze_fetch(b, speech, line * (size_t)b->n_signals, &data);
+    for (int k = 0; k < b->n_used && !status; k++)
+        status = analyze_add_speech(&parts[k], (const int *)data + k * part.n_windows, part.n_windows);
+    if (status || !b->whole) return status;
+    status = analyze_fetch(b, state, of_line * (size_t)b->n_used, &data);
+    for (int k = 0; k < b->n_used && !status; k++)
+        memcpy(b->whole[k].voice, (const char *)data + (size_t)k * of_line, of_line);
+    return status;
+}
+
+wt_status analyze_gpu_vad(const analyze_batch *b, analyze_result *parts)
+{
+    wt_status status = analyze_gpu_speech(b, parts);
+    for (int k = 0; k < b->n_used && !status; k++) status = analyze_vad_of_speech(&b->signal, &parts[k]);
+    return status;
 }
 
 // ---- loudness, of all channels at the files' own rate

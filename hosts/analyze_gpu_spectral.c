@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ROOM_SPECTRA, ROOM_OUT, ROOM_TUNING, ROOM_CQT, ROOM_FOLDED };
 
@@ -192,6 +193,35 @@ static wt_status make_pcen(const analyze_batch *b, int n_bands, void **plan)
 
 static void destroy_pcen(void *plan) { wt_pcen_destroy(plan); }
 
+/// A tile's own columns, from where the tile before ended: as analyze_pcen has it. The state that is left behind is
+/// fetched once the columns are given, so that a tile can be begun again.
+static wt_status pcen_of_tiles(const analyze_batch *b, wt_pcen *pcen, wt_buffer *bands, const wt_mel *mel,
+                               analyze_result *parts)
+{
+    const size_t row = sizeof(double) * (size_t)wt_mel_bands(mel);
+    const analyze_whole *first = b->whole;
+    const wt_pcen_part part = {.from = first->from,
+                               .n_frames = first->count < 0 ? wt_mel_frames(mel) - first->from : first->count,
+                               .continued = first->smoothed};
+    wt_stream *stream = b->signal.place->stream;
+    wt_buffer *state = NULL;
+    const void *data;
+    wt_status status = analyze_room(b, ROOM_TUNING, row * (size_t)b->n_signals, &state);
+    for (int k = 0; k < b->n_used && !status; k++) {
+        status = analyze_smooth(b->whole + k, wt_mel_bands(mel));
+        if (!status && part.continued)
+            status = wt_stream_upload(stream, state, (size_t)k * row, b->whole[k].smooth, row);
+    }
+    if (!status) status = wt_pcen_enqueue_part(pcen, stream, bands, 0, &part, state, 0, bands, 0);
+    if (!status) status = give_bands(b, parts, &analyze_like.pcen, bands, mel);
+    if (!status) status = analyze_fetch(b, state, row * (size_t)b->n_used, &data);
+    for (int k = 0; k < b->n_used && !status; k++) {
+        memcpy(b->whole[k].smooth, (const char *)data + (size_t)k * row, row);
+        b->whole[k].smoothed = true;
+    }
+    return status;
+}
+
 wt_status analyze_gpu_pcen(const analyze_batch *b, analyze_result *parts)
 {
     wt_buffer *bands;
@@ -199,6 +229,7 @@ wt_status analyze_gpu_pcen(const analyze_batch *b, analyze_result *parts)
     void *pcen;
     wt_status status = mel_on_gpu(b, ANALYZE_MEL_PCEN, &bands, &mel);
     if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_pcen, destroy_pcen}, wt_mel_bands(mel), &pcen);
+    if (!status && b->whole) return pcen_of_tiles(b, pcen, bands, mel, parts);
     if (!status) status = wt_pcen_enqueue(pcen, b->signal.place->stream, bands, 0, bands, 0);
     return status ? status : give_bands(b, parts, &analyze_like.pcen, bands, mel);
 }

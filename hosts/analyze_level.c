@@ -77,38 +77,36 @@ static wt_status contrast(const wt_spectral_shape *shape, const float *magnitude
 
 enum { BANDS = 6 };
 
-wt_status analyze_contrast_parts(const analyze_signal *s, analyze_result *r)
+static wt_status contrast_parts(const wt_spectral_shape *shape, const float *magnitude, float *out)
 {
-    magnitudes x;
-    void *parts[2];
     const wt_db_config unlimited = {.no_top = true};
-    wt_status status = magnitudes_make(s, &x);
-    for (int k = 0; k < 2 && !status; k++)
-        status = analyze_add(r, &analyze_like.contrast, BANDS + 1, x.shape.n_frames, &parts[k]);
-    if (!status) status = wt_spectral_contrast_parts(&x.shape, x.values, NULL, parts[0], parts[1]);
-    for (int k = 0; k < 2 && !status; k++)
-        status = wt_db_from_power(&unlimited, parts[k], (BANDS + 1) * x.shape.n_frames, parts[k]);
-    free(x.values);
-    return status;
+    const int64_t count = (BANDS + 1) * shape->n_frames;
+    wt_status status = wt_spectral_contrast_parts(shape, magnitude, NULL, out, out + count);
+    return status ? status : wt_db_from_power(&unlimited, out, 2 * count, out);
 }
 
-static wt_status contrast_of_tile(const analyze_signal *s, analyze_result *r)
+wt_status analyze_contrast_parts(const analyze_signal *s, analyze_result *r)
 {
-    wt_status status = analyze_contrast_parts(s, r);
-    if (status) return status;
-    const analyze_array *peaks = &r->arrays[r->n_arrays - 2], *valleys = &r->arrays[r->n_arrays - 1];
-    float *out = peaks->data, *low = valleys->data;
-    const float least[2] = {s->whole->contrast_db[0] - 80, s->whole->contrast_db[1] - 80};
-    for (int64_t k = 0; k < analyze_count(peaks); k++)
+    return add_shape(s, r, &analyze_like.contrast, 2 * (BANDS + 1), contrast_parts);
+}
+
+void analyze_contrast_of_parts(analyze_result *r, const analyze_whole *whole)
+{
+    analyze_array *parts = &r->arrays[r->n_arrays - 1];
+    const int64_t count = analyze_count(parts) / 2;
+    float *out = parts->data, *low = out + count;
+    const float least[2] = {whole->contrast_db[0] - 80, whole->contrast_db[1] - 80};
+    for (int64_t k = 0; k < count; k++)
         out[k] = (out[k] < least[0] ? least[0] : out[k]) - (low[k] < least[1] ? least[1] : low[k]);
-    free(low);
-    r->n_arrays--;
-    return WT_OK;
+    parts->shape[0] /= 2;
 }
 
 wt_status analyze_contrast(const analyze_signal *s, analyze_result *r)
 {
-    return s->whole ? contrast_of_tile(s, r) : add_shape(s, r, &analyze_like.contrast, BANDS + 1, contrast);
+    if (!s->whole) return add_shape(s, r, &analyze_like.contrast, BANDS + 1, contrast);
+    wt_status status = analyze_contrast_parts(s, r);
+    if (!status) analyze_contrast_of_parts(r, s->whole);
+    return status;
 }
 
 wt_status analyze_flux(const analyze_signal *s, analyze_result *r)
@@ -205,7 +203,7 @@ wt_status analyze_trim(const analyze_signal *s, analyze_result *r) { return of_r
 /// Runs of steps that hold speech; a step is 10 ms, n of them.
 wt_status analyze_vad_of(const analyze_signal *s, const float *speech, int64_t n, analyze_result *r)
 {
-    const int64_t step = (s->rate_hz + 50) / 100;
+    const int64_t step = analyze_speech_step(s->rate_hz);
     int64_t count = 0;
     wt_span *spans = malloc(sizeof *spans * (size_t)(n / 2 + 1));
     if (!spans) return wt_fail(WT_ERR_NO_MEMORY, "vad: %lld steps", (long long)n);
@@ -219,23 +217,63 @@ wt_status analyze_vad_of(const analyze_signal *s, const float *speech, int64_t n
     return status;
 }
 
+int64_t analyze_speech_step(int rate_hz) { return (rate_hz + 50) / 100; }
+
+wt_vad_plan_config analyze_vad_config(const analyze_signal *s)
+{
+    return (wt_vad_plan_config){.vad = {.rate_hz = s->rate_hz}, .n_samples = s->n};
+}
+
+/// A tile's are those that end in it and that no tile before has decided.
+wt_status analyze_speech_part(const analyze_signal *s, analyze_whole *whole, const wt_vad_plan *plan, wt_vad_part *part)
+{
+    const int64_t step = analyze_speech_step(s->rate_hz), hop = analyze_hop(s->options);
+    *part = (wt_vad_part){.n_windows = wt_vad_plan_windows(plan)};
+    if (!whole) return WT_OK;
+    const int64_t end = whole->count < 0 ? s->n : (whole->from + whole->count) * hop;
+    part->from = whole->n_speech * step - whole->begin;
+    part->n_windows = (int)((end - part->from) / step);
+    part->continued = whole->n_speech > 0;
+    if (!whole->voice && !(whole->voice = malloc(wt_vad_plan_state_bytes(plan))))
+        return wt_fail(WT_ERR_NO_MEMORY, "vad: state");
+    return WT_OK;
+}
+
+wt_status analyze_add_speech(analyze_result *r, const int *speech, int64_t n)
+{
+    void *data;
+    wt_status status = analyze_add(r, &analyze_like.speech, 1, n, &data);
+    for (int64_t t = 0; t < n && !status; t++) ((float *)data)[t] = (float)speech[t];
+    return status;
+}
+
+wt_status analyze_speech(const analyze_signal *s, analyze_result *r)
+{
+    wt_vad_plan *plan;
+    wt_vad_part part;
+    const wt_vad_plan_config config = analyze_vad_config(s);
+    wt_status status = wt_vad_plan_create(NULL, &config, &plan);
+    if (status) return status;
+    status = analyze_speech_part(s, s->whole, plan, &part);
+    int *speech = status ? NULL : malloc(sizeof *speech * (size_t)(part.n_windows + 1));
+    if (!status && !speech) status = wt_fail(WT_ERR_NO_MEMORY, "vad: %d steps", part.n_windows);
+    if (!status) wt_vad_plan_run(plan, s->pcm, &part, s->whole ? s->whole->voice : NULL, speech);
+    if (!status) status = analyze_add_speech(r, speech, part.n_windows);
+    free(speech);
+    wt_vad_plan_destroy(plan);
+    return status;
+}
+
+wt_status analyze_vad_of_speech(const analyze_signal *s, analyze_result *r)
+{
+    const analyze_array speech = r->arrays[--r->n_arrays];
+    wt_status status = analyze_vad_of(s, speech.data, analyze_n_columns(&speech), r);
+    free(speech.data);
+    return status;
+}
+
 wt_status analyze_vad(const analyze_signal *s, analyze_result *r)
 {
-    wt_vad *vad;
-    wt_status status = wt_vad_create(&(wt_vad_config){.rate_hz = s->rate_hz, .channels = 1}, &vad);
-    if (status) return status;
-    const int step = wt_vad_window_frames(vad);
-    const int64_t n = s->n / step;
-    float *speech = malloc(sizeof *speech * (size_t)(n + 1));
-    if (!speech) status = wt_fail(WT_ERR_NO_MEMORY, "vad: %lld steps", (long long)n);
-    for (int64_t t = 0; t < n && !status; t++) {
-        const float *in = s->pcm + t * step;
-        bool found[2] = {false};
-        const int made = wt_vad_process(vad, &in, step, found);
-        speech[t] = made > 0 && found[0];
-    }
-    if (!status) status = analyze_vad_of(s, speech, n, r);
-    free(speech);
-    wt_vad_destroy(vad);
-    return status;
+    wt_status status = analyze_speech(s, r);
+    return status ? status : analyze_vad_of_speech(s, r);
 }

@@ -216,21 +216,24 @@ wt_pcen_config analyze_pcen_config(const analyze_signal *s)
     return config;
 }
 
+wt_status analyze_smooth(analyze_whole *whole, int64_t n_bands)
+{
+    if (!whole->smooth) whole->smooth = malloc(sizeof *whole->smooth * (size_t)n_bands);
+    return whole->smooth ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "pcen: %lld bands", (long long)n_bands);
+}
+
 /// A tile's own columns go on where those of the tile before ended; the others are left as they are.
 static wt_status pcen_of_tile(const wt_pcen_config *pcen, const analyze_array *mel, analyze_whole *whole)
 {
     const int64_t n_rows = mel->shape[0], n = mel->shape[1], count = whole->count < 0 ? n - whole->from : whole->count;
     float *own = malloc(sizeof *own * (size_t)(n_rows * count)), *data = mel->data;
-    if (!own) return wt_fail(WT_ERR_NO_MEMORY, "pcen: %lld frames", (long long)count);
-    if (!whole->smooth && !(whole->smooth = malloc(sizeof *whole->smooth * (size_t)n_rows))) {
-        free(own);
-        return wt_fail(WT_ERR_NO_MEMORY, "pcen: %lld bands", (long long)n_rows);
-    }
-    for (int64_t row = 0; row < n_rows; row++)
+    wt_status status =
+        own ? analyze_smooth(whole, n_rows) : wt_fail(WT_ERR_NO_MEMORY, "pcen: %lld frames", (long long)count);
+    for (int64_t row = 0; row < n_rows && !status; row++)
         memcpy(own + row * count, data + row * n + whole->from, sizeof *own * (size_t)count);
-    wt_status status = wt_pcen_run(pcen, own, n_rows, count, whole->smooth, whole->smoothed, own);
-    whole->smoothed = true;
-    for (int64_t row = 0; row < n_rows; row++)
+    if (!status) status = wt_pcen_run(pcen, own, n_rows, count, whole->smooth, whole->smoothed, own);
+    if (!status) whole->smoothed = true;
+    for (int64_t row = 0; row < n_rows && !status; row++)
         memcpy(data + row * n + whole->from, own + row * count, sizeof *own * (size_t)count);
     free(own);
     return status;

@@ -38,8 +38,8 @@ bool analyze_tiles_are_cheap(const analyze_options *o)
 {
     for (int k = 0; k < o->n_features; k++) {
         const analyze_feature *f = o->features[k];
-        if (f->tiles != ANALYZE_TILES || f->tiles_here || f->context ||
-            f->needs & (ANALYZE_NEED_CHROMA | ANALYZE_NEED_ONSET)) return false;
+        if (f->tiles != ANALYZE_TILES || f->context || f->needs & (ANALYZE_NEED_CHROMA | ANALYZE_NEED_ONSET))
+            return false;
     }
     return true;
 }
@@ -70,7 +70,7 @@ wt_status analyze_walk_along(analyze_walk *w, analyze_visit visit, void *user)
         if (to > w->n) to = w->n;
         for (int c = 0; c < w->channels; c++) {
             memmove(w->pcm + c * w->room, w->pcm + c * w->room + (from - begin), sizeof *w->pcm * (size_t)(end - from));
-            w->whole[c].from = before, w->whole[c].count = last ? -1 : w->n_own;
+            w->whole[c].begin = from, w->whole[c].from = before, w->whole[c].count = last ? -1 : w->n_own;
         }
         begin = from;
         status = analyze_source_read(s, w->pcm + (end - begin), w->room, to - end, &n_got);
@@ -101,6 +101,7 @@ static int64_t context_of(const analyze_options *o, int rate_hz)
             const double longest = 1.5 * steps * rate_hz / (c.fmin_hz > 0 ? c.fmin_hz : ANALYZE_C1_HZ);
             own = 24 + (int64_t)(2 * longest + 256 * exp2(octaves)) / analyze_hop(o); // 24: what CENS smooths over
         }
+        if (o->features[k]->base == ANALYZE_BASE_SPEECH) own = analyze_speech_step(rate_hz) / analyze_hop(o) + 1;
         if (own > context) context = own;
     }
     return context;
@@ -328,7 +329,7 @@ wt_status analyze_in_tiles(const analyze_options *options, analyze_place *place,
     }
     item->audio_s = (double)w.n / w.rate_hz;
     item->rate_hz = w.rate_hz, item->channels = w.channels, item->n_repaired = w.n_repaired;
-    for (int c = 0; w.whole && c < w.channels; c++) free(w.whole[c].smooth);
+    for (int c = 0; w.whole && c < w.channels; c++) free(w.whole[c].smooth), free(w.whole[c].voice);
     free(w.whole), free(w.pcm);
     return status;
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <warptone/vad.h>
 
 // ---- facts
 
@@ -19,14 +18,24 @@ typedef struct learner {
     wt_tuning_walk *(*tunings)[ANALYZE_TUNINGS]; // [channels]
 } learner;
 
-/// Largest of an array's own columns.
-static void keep_largest(const analyze_array *a, const analyze_part *part, float *most)
+/// Largest of the own columns of rows `first` .. of an array.
+static void keep_largest(const analyze_array *a, int64_t first, int64_t n_rows, const analyze_part *part, float *most)
 {
     const int64_t n = analyze_n_columns(a), end = part->count < 0 ? n : part->from + part->count;
     const float *x = a->data;
-    for (int64_t row = 0; row < analyze_n_rows(a); row++)
+    for (int64_t row = first; row < first + n_rows; row++)
         for (int64_t t = part->from; t < end; t++)
             if (x[row * n + t] > *most) *most = x[row * n + t];
+}
+
+/// One feature of the tile, on a GPU where there is one.
+static wt_status make_feature(const analyze_walk *w, analyze_signal s, const analyze_feature *feature,
+                              analyze_options options, analyze_result *made)
+{
+    options.features[0] = feature, options.n_features = 1;
+    s.options = &options;
+    s.place = w->place->device ? w->place : NULL;
+    return analyze_compute(&s, 1, made);
 }
 
 /// Of mel bands in decibels; `plain` as onset strength has them.
@@ -34,21 +43,19 @@ static wt_status learn_bands(const analyze_walk *w, analyze_signal s, const anal
 {
     analyze_options options = *s.options;
     analyze_result bands = {.n_arrays = 0};
-    options.features[0] = analyze_bands_of_peak(), options.n_features = 1;
     if (plain) options.fmin_hz = options.fmax_hz = 0, options.htk = false, options.win_length = 0;
-    s.options = &options;
-    s.place = w->place->device ? w->place : NULL;
-    wt_status status = analyze_compute(&s, 1, &bands);
-    if (!status) keep_largest(&bands.arrays[0], part, most);
+    wt_status status = make_feature(w, s, analyze_bands_of_peak(), options, &bands);
+    if (!status) keep_largest(&bands.arrays[0], 0, analyze_n_rows(&bands.arrays[0]), part, most);
     analyze_result_free(&bands);
     return status;
 }
 
-static wt_status learn_contrast(const analyze_signal *s, const analyze_part *part, float most[2])
+static wt_status learn_contrast(const analyze_walk *w, analyze_signal s, const analyze_part *part, float most[2])
 {
     analyze_result parts = {.n_arrays = 0};
-    wt_status status = analyze_contrast_parts(s, &parts);
-    for (int k = 0; k < 2 && !status; k++) keep_largest(&parts.arrays[k], part, &most[k]);
+    wt_status status = make_feature(w, s, analyze_parts_of_contrast(), *s.options, &parts);
+    const int64_t rows = status ? 0 : analyze_n_rows(&parts.arrays[0]) / 2;
+    for (int k = 0; k < 2 && !status; k++) keep_largest(&parts.arrays[0], k * rows, rows, part, &most[k]);
     analyze_result_free(&parts);
     return status;
 }
@@ -83,7 +90,7 @@ static wt_status learn(void *user, const analyze_walk *w, int64_t n, const analy
         if (!status && !l->pass && l->needs & ANALYZE_NEED_ONSET)
             status = learn_bands(w, s, part, true, &whole->onset_db);
         if (!status && !l->pass && l->needs & ANALYZE_NEED_CONTRAST)
-            status = learn_contrast(&s, part, whole->contrast_db);
+            status = learn_contrast(w, s, part, whole->contrast_db);
         if (!status) status = learn_tunings(&s, part, l->tunings[c]);
     }
     return status;
@@ -131,7 +138,6 @@ static wt_status learn_all(analyze_walk *w, unsigned needs)
 typedef struct row {
     float *values;
     int64_t n, room;
-    wt_vad *vad;
     FILE *spilled; // instead of in memory, until it is mapped
 } row;
 
@@ -164,30 +170,16 @@ static wt_status gather_columns(const analyze_walk *w, const analyze_signal *s, 
                                 analyze_base base, row *r)
 {
     analyze_result made = {.n_arrays = 0};
+    s->whole->n_speech = r->n;
     wt_status status = make_columns(w, *s, base, &made);
     if (!status) {
-        const int64_t count = part->count < 0 ? analyze_n_columns(&made.arrays[0]) - part->from : part->count;
+        const int64_t from = base == ANALYZE_BASE_SPEECH ? 0 : part->from, n = analyze_n_columns(&made.arrays[0]);
+        const int64_t count = base == ANALYZE_BASE_SPEECH || part->count < 0 ? n - from : part->count;
         status = make_room(r, count);
-        if (!status) memcpy(r->values + r->n, (float *)made.arrays[0].data + part->from, sizeof(float) * (size_t)count);
+        if (!status) memcpy(r->values + r->n, (float *)made.arrays[0].data + from, sizeof(float) * (size_t)count);
         if (!status) r->n += count;
     }
     analyze_result_free(&made);
-    return status;
-}
-
-static wt_status gather_speech(const analyze_signal *s, const analyze_part *part, row *r)
-{
-    wt_status status = WT_OK;
-    if (!r->vad) status = wt_vad_create(&(wt_vad_config){.rate_hz = s->rate_hz, .channels = 1}, &r->vad);
-    const int64_t end = part->count < 0 ? s->n : (part->from + part->count) * part->hop;
-    const int step = status ? 1 : wt_vad_window_frames(r->vad);
-    for (int64_t t = part->from * part->hop; t < end && !status; t += step) {
-        const float *in = s->pcm + t;
-        bool speech[2] = {false};
-        const int made = wt_vad_process(r->vad, &in, end - t < step ? (int)(end - t) : step, speech);
-        status = make_room(r, 1);
-        if (!status && made > 0) r->values[r->n++] = speech[0];
-    }
     return status;
 }
 
@@ -233,7 +225,6 @@ static void row_free(row *r)
     else
         free(r->values);
     if (r->spilled) fclose(r->spilled);
-    wt_vad_destroy(r->vad);
 }
 
 static wt_status gather(void *user, const analyze_walk *w, int64_t n, const analyze_part *part)
@@ -245,9 +236,7 @@ static wt_status gather(void *user, const analyze_walk *w, int64_t n, const anal
         for (int base = ANALYZE_BASE_NONE + 1; base < ANALYZE_BASES && !status; base++) {
             if (!g->wanted[base]) continue;
             row *r = &g->rows[c][base];
-            if (base == ANALYZE_BASE_SPEECH)
-                status = gather_speech(&s, part, r);
-            else if (base == ANALYZE_BASE_SAMPLES)
+            if (base == ANALYZE_BASE_SAMPLES)
                 status = gather_samples(&s, part, r);
             else
                 status = gather_columns(w, &s, part, (analyze_base)base, r);

@@ -12,7 +12,7 @@ typedef struct language_options {
     int max_tokens, seed, top_k, threads, context, keep, batch, n_guesses, draft_layers;
     double temperature, top_p, min_p, typical_p; ///< below 0 = what the model's generation_config says
     double repetition, presence, frequency;
-    bool ignore_eos, exact, keep_guessing;
+    bool ignore_eos, exact, exact_guesses, keep_guessing;
     wt_option_texts stops, biases;
 } language_options;
 
@@ -55,6 +55,14 @@ typedef struct language_options {
         {"draft-layers", 0, WT_OPTION_INT, &(o)->draft_layers, "N", "of strategy early (a quarter)", 1, 256},            \
         {"quantize", 'q', WT_OPTION_TEXT, &(o)->quantize, "TYPE", "fp8, int8 or int4, at load", 0, 0},                   \
         {"exact", 0, WT_OPTION_FLAG, &(o)->exact, NULL, "quantised weights times floats, not bytes; slower", 0, 0},      \
+        {"exact-guesses",                                                                                                \
+         0,                                                                                                              \
+         WT_OPTION_FLAG,                                                                                                 \
+         &(o)->exact_guesses,                                                                                            \
+         NULL,                                                                                                           \
+         "GPU: the tokens of single steps also with weights of 16 bits and fewer; slower",                               \
+         0,                                                                                                              \
+         0},                                                                                                             \
         {"context", 0, WT_OPTION_INT, &(o)->context, "N", "tokens of prompt and answer (the model's, at most 4096)", 1,  \
          1 << 22},                                                                                                       \
         {"keep",     0,      WT_OPTION_INT,                                                                              \

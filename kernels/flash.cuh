@@ -2,7 +2,9 @@
 // struct with sum[D_HEAD / 8][4], most[2] and total[2]). Scores and sums lie as those of mma.m16n8k16: lane 4 g + t has
 // rows g and g + 8, columns 2t and 2t + 1 of each 8. Wants D_HEAD, NOTHING (below every score) and pair_of, which makes
 // a word of two floats in the type of the values.
-#define KEYS 64
+#ifndef KEYS
+#    define KEYS 64
+#endif
 
 // Scores to shares under the new maximum; what was summed under the old one fades. `scale` to powers of 2.
 template <class R> static __device__ __forceinline__ void share(R *r, float scale, float (*s)[4])

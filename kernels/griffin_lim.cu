@@ -16,72 +16,115 @@
 
 extern __shared__ float2 all_shared[];
 
-// What a bin is to be multiplied by, also where its square is a denormal number or 0.
-static __device__ __noinline__ float faint(float magnitude, float square)
+// A bin brought to its magnitude, also where its square is a denormal number or 0.
+static __device__ __noinline__ float2 faint(float2 x, float magnitude)
 {
-    return magnitude / (sqrtf(square) + 1.17549435e-38f);
+    return fft_scale(x, magnitude / (sqrtf(x.x * x.x + x.y * x.y) + 1.17549435e-38f));
 }
 
-// R, at `at` of the spectra, to A; keeps R when the frame is the block's own.
-static __device__ __forceinline__ float2 turn(const wt_griffin_lim_args &a, float2 r, long long at, float2 before,
-                                              float magnitude, bool own)
+static __device__ __forceinline__ float square(float2 x) { return x.x * x.x + x.y * x.y; }
+
+static __device__ __forceinline__ float2 bright(float2 x, float magnitude, float square)
 {
-    const float2 x = make_float2(r.x - a.momentum * before.x, r.y - a.momentum * before.y);
-    if (a.after && own) ((float2 *)a.after)[at] = r;
-    const float square = x.x * x.x + x.y * x.y;
-    return fft_scale(x, square > 1e-30f ? magnitude * rsqrtf(square) : faint(magnitude, square));
+    float by;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(by) : "f"(square)); // no denormal comes here
+    return fft_scale(x, magnitude * by);
 }
 
-// Where a pair of frames lies: rows of R and of magnitudes, and which of both frames there are.
+// R of both frames, less what was before, to A.
+static __device__ __forceinline__ void turn(float momentum, float2 (&r)[2], const float2 (&before)[2],
+                                            const float (&magnitude)[2])
+{
+    float squares[2];
+#pragma unroll
+    for (int f = 0; f < 2; f++) {
+        r[f] = make_float2(r[f].x - momentum * before[f].x, r[f].y - momentum * before[f].y);
+        squares[f] = square(r[f]);
+    }
+    const bool plain = squares[0] > 1e-30f && squares[1] > 1e-30f;
+#pragma unroll
+    for (int f = 0; f < 2; f++) r[f] = plain ? bright(r[f], magnitude[f], squares[f]) : faint(r[f], magnitude[f]);
+}
+
+// Where a pair of frames lies: rows of R and of magnitudes, which of both frames there are, and of which R is kept.
 struct pair_place {
     long long row, magnitudes;
-    bool there[2];
+    bool there[2], kept[2];
 };
 
-static __device__ __forceinline__ pair_place place_of(const wt_griffin_lim_args &a, long long line, int t)
+static __device__ __forceinline__ pair_place place_of(const wt_griffin_lim_args &a, long long line, int t, bool own)
 {
+    const bool first = t < a.frames.n_frames, second = t + 1 < a.frames.n_frames, keeps = own && a.after;
     return {(line * a.frames.n_frames + t) * SPECTRUM_BINS,
             (line * a.stored_frames + t) * SPECTRUM_BINS,
-            {t < a.frames.n_frames, t + 1 < a.frames.n_frames}};
+            {first, second},
+            {first && keeps, second && keeps}};
 }
 
 // Asked for before the transform and there after it: what belongs to the bins that spectrum_give gives this thread, in
-// their order. Only the thread that asked reads it.
+// their order; zeros of frames that there are not. Only the thread that asked reads it.
 struct staged {
     float2 before[SPECTRUM_LAST][2][SPECTRUM_THREADS];
     float magnitude[SPECTRUM_LAST][2][SPECTRUM_THREADS];
 };
-enum { STAGED = wt__griffin_lim_staged(SPECTRUM_N) > 0 };
+enum { STAGED = wt__griffin_lim_staged(SPECTRUM_N) > 0, APART = SPECTRUM_N / SPECTRUM_LAST };
 static_assert(!STAGED || sizeof(staged) == wt__griffin_lim_staged(SPECTRUM_N), "what the host asks for");
+
+// A thread's bins go up from `thread` and from its mirror, APART from one to the next: where these two begin in a row.
+template <class T> struct two_ways {
+    T *at[2];
+    __device__ __forceinline__ two_ways(T *row, int thread)
+        : at{row + thread, row + (thread ? APART - thread : APART / 2)}
+    {
+        asm("" : "+l"(at[0]), "+l"(at[1])); // else each bin gets a 64-bit sum of its own in place of a constant offset
+    }
+    __device__ __forceinline__ T *bin(int i, int frame) const
+    {
+        return at[i % 2] + i / 2 * APART + frame * SPECTRUM_BINS;
+    }
+};
 
 static __device__ __forceinline__ void ask(const wt_griffin_lim_args &a, const pair_place &p, int thread, staged &s)
 {
-    constexpr int S = SPECTRUM_N / SPECTRUM_LAST;
+    const two_ways<const float> magnitude(a.magnitude + p.magnitudes, thread);
+    const two_ways<const float2> before(a.before ? (const float2 *)a.before + p.row : (const float2 *)a.out, thread);
 #pragma unroll
     for (int i = 0; i < SPECTRUM_LAST; i++)
 #pragma unroll
         for (int f = 0; f < 2; f++) {
-            const int k = (i % 2 ? thread ? S - thread : S / 2 : thread) + i / 2 * S + f * SPECTRUM_BINS;
-            if (p.there[f] && a.before)
-                copy_async_8(&s.before[i][f][thread], (const float2 *)a.before + p.row + k, true);
-            if (p.there[f]) copy_async_4(&s.magnitude[i][f][thread], a.magnitude + p.magnitudes + k, true);
+            copy_async_8(&s.before[i][f][thread], before.bin(i, f), p.there[f] && a.before);
+            copy_async_4(&s.magnitude[i][f][thread], magnitude.bin(i, f), p.there[f]);
         }
     copy_async_commit();
 }
 
-// Bin k of one of both frames, the thread's i-th.
-static __device__ __forceinline__ float2 turn_bin(const wt_griffin_lim_args &a, const pair_place &p, const staged &s,
-                                                  int i, int f, int k, float2 r, bool own)
+// Both frames' i-th bin of the thread, which is staged.
+static __device__ __forceinline__ void turn_staged(const wt_griffin_lim_args &a, const pair_place &p, const staged &s,
+                                                   const two_ways<float2> &after, int i, float2 (&r)[2])
 {
-    const int thread = threadIdx.x % SPECTRUM_THREADS, at = k + f * SPECTRUM_BINS;
-    float2 before = make_float2(0, 0);
-    if (!p.there[f]) return before;
-    if (STAGED && i < SPECTRUM_LAST) {
-        if (a.before) before = s.before[i][f][thread];
-        return turn(a, r, p.row + at, before, s.magnitude[i][f][thread], own);
+    const int thread = threadIdx.x % SPECTRUM_THREADS;
+    const float2 before[2] = {s.before[i][0][thread], s.before[i][1][thread]};
+    const float magnitude[2] = {s.magnitude[i][0][thread], s.magnitude[i][1][thread]};
+#pragma unroll
+    for (int f = 0; f < 2; f++)
+        if (p.kept[f]) __stcs(after.bin(i, f), r[f]);
+    turn(a.momentum, r, before, magnitude);
+}
+
+// Bin k of both frames.
+static __device__ __forceinline__ void turn_bin(const wt_griffin_lim_args &a, const pair_place &p, int k,
+                                                float2 (&r)[2])
+{
+    float2 before[2] = {};
+    float magnitude[2] = {};
+#pragma unroll
+    for (int f = 0; f < 2; f++) {
+        const int at = k + f * SPECTRUM_BINS;
+        if (p.there[f]) magnitude[f] = __ldg(a.magnitude + p.magnitudes + at);
+        if (p.there[f] && a.before) before[f] = __ldg((const float2 *)a.before + p.row + at);
+        if (p.kept[f]) ((float2 *)a.after)[p.row + at] = r[f];
     }
-    if (a.before) before = __ldg((const float2 *)a.before + p.row + at);
-    return turn(a, r, p.row + at, before, __ldg(a.magnitude + p.magnitudes + at), own);
+    turn(a.momentum, r, before, magnitude);
 }
 
 static __device__ __forceinline__ float2 first_phase(const wt_griffin_lim_args &a, int t, int k, float magnitude)
@@ -126,15 +169,20 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_W
     spectrum_walk(
         a.walk, all_shared,
         [&](long long line, int t, bool own, int thread, float2 *points) {
-            const pair_place p = place_of(a, line, t);
+            const pair_place p = place_of(a, line, t, own);
             if (STAGED) ask(a, p, thread, s);
             int i = 0;
             spectrum_bins(a.frames, thread, points, a.frames.pcm + line * a.frames.n_samples, t,
                           [&](int k, float2 x, float2 y) {
                               if (STAGED && !i) copy_async_wait<0>();
-                              x = turn_bin(a, p, s, i, 0, k, x, own);
-                              y = turn_bin(a, p, s, i, 1, k, y, own);
-                              spectrum_put_pair(points, k, x, y);
+                              float2 r[2] = {x, y};
+                              if (STAGED && i < SPECTRUM_LAST) {
+                                  turn_staged(a, p, s, two_ways<float2>((float2 *)a.after + p.row, thread), i, r);
+                                  spectrum_put_given(points, thread, i, r[0], r[1]);
+                              } else {
+                                  turn_bin(a, p, k, r);
+                                  spectrum_put_pair(points, k, r[0], r[1]);
+                              }
                               i++;
                           });
             __syncthreads();

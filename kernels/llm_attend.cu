@@ -9,6 +9,7 @@
 // Compiled for a head's size (D_HEAD), the heads that share one of keys and values (GROUP) and the cache's type (KV).
 // Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c).
 #include "llm_cache.cuh"
+#include "llm_turn.cuh"
 
 #include "overlap.cuh"
 
@@ -18,39 +19,6 @@
 #define MAX_PARTS   WT_LLM_MAX_PARTS
 
 // ---- into the cache
-
-#define OF_LANE ((D_HEAD + 31) / 32) // elements of a head that a lane has: lane, lane + 32 ..
-
-// The head at `x` to shared memory, normalised and turned, by a warp.
-static __device__ void turn_head(const wt_llm_turn_args &a, int t, const float *x, const float *norm, float *head)
-{
-    const int lane = threadIdx.x % 32, half = a.n_dims / 2, step = a.interleaved ? 2 : 1;
-    const int apart = a.interleaved ? 1 : half;
-    float values[OF_LANE], weights[OF_LANE], cosines[OF_LANE], sines[OF_LANE], squares = 0;
-#pragma unroll
-    for (int i = 0; i < OF_LANE; i++) { // all that is read, at once
-        const int d = lane + 32 * i;
-        values[i] = d < D_HEAD ? x[d] : 0;
-        weights[i] = norm && d < D_HEAD ? norm[d] : 1;
-        cosines[i] = d < half ? a.cosines[(long long)t * half + d] : 1;
-        sines[i] = d < half ? a.sines[(long long)t * half + d] : 0;
-        squares += values[i] * values[i];
-    }
-    const float scale = norm ? 1 / sqrtf(warp_sum(squares) / (float)D_HEAD + a.eps) : 1;
-#pragma unroll
-    for (int i = 0; i < OF_LANE; i++)
-        if (lane + 32 * i < D_HEAD) head[lane + 32 * i] = values[i] * (scale * weights[i]);
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < OF_LANE; i++) {
-        const int k = lane + 32 * i;
-        if (k >= half) continue;
-        const float p = head[k * step], q = head[k * step + apart];
-        head[k * step] = p * cosines[i] - q * sines[i];
-        head[k * step + apart] = q * cosines[i] + p * sines[i];
-    }
-    __syncwarp();
-}
 
 extern "C" __global__ void __launch_bounds__(32 * PLACE_WARPS) llm_place(const __grid_constant__ wt_llm_place_args a)
 {

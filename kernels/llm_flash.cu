@@ -12,15 +12,6 @@
 #define STEPS   (D_HEAD / 16)
 #define TILE    (WT_LLM_PAGE * PITCH)
 
-static __device__ __forceinline__ void mma(float *d, const unsigned *a, unsigned b0, unsigned b1)
-{
-#if KV != WT_LLM_BF16
-    mma_f16(d, a, b0, b1);
-#else
-    mma_bf16(d, a, b0, b1);
-#endif
-}
-
 // Four 8 x 8 matrices, transposed: lane l names row l % 8 of matrix l / 8 and gets of each (rows 2t, 2t + 1; column g).
 static __device__ __forceinline__ void load_transposed(unsigned *r, const tile_type *row)
 {

@@ -1,32 +1,15 @@
 // What both kernels of attention over many tokens share (llm_flash.cu, llm_flash_wgmma.cu): a warp's 16 tokens, whose
 // sums, maxima and totals lie as those of mma.m16n8k16: lane 4 g + t has rows g and g + 8, columns 2t and 2t + 1 of each
 // 8.
-#include "llm_cache.cuh"
+#include "llm_tile.cuh"
 
-#include "mma.cuh"
 #include "overlap.cuh"
-
-#define LOG2_E 1.44269504f
 
 struct rows {
     float sum[D_HEAD / 8][4], most[2], total[2];
     int place[2];  // -1 = no token
     int low, high; // places of the warp's first and last token
 };
-
-#if KV == WT_LLM_E4M3
-typedef f16 tile_type; // of the tiles in shared memory, and of queries and shares
-#else
-typedef kv_type tile_type;
-#endif
-
-static __device__ __forceinline__ unsigned pair_of(float low, float high)
-{
-    tile_type l, h;
-    narrow(low, &l);
-    narrow(high, &h);
-    return l.bits | (unsigned)h.bits << 16;
-}
 
 #include "flash.cuh"
 

@@ -17,9 +17,6 @@
 #    define GROUP  128
 #    define SCALE  WT_LLM_SCALE_ZERO
 #endif
-#ifndef STAGES
-#    define STAGES 3
-#endif
 #include "llm_types.cuh"
 
 #if WEIGHT == 11
@@ -33,42 +30,49 @@
 #endif
 #include "llm_weights.cuh"
 #include "overlap.cuh"
+#include "barrier.cuh"
 
-#define IS_Q4_K  (WEIGHT == WT_MM_Q4_K)
-#define COLUMNS  (IS_NIBBLES ? 256 : 128)  // of a piece
-#define PIECES   (IS_Q4_K ? 9 : 8)         // of 16 bytes in a row of a piece
-#define PITCH    (IS_Q4_K ? 160 : 128)     // bytes from row to row there
-#define COPIES   ((16 * PIECES + 31) / 32) // of a lane
-#define N_GROUPS (IS_Q4_K ? 8 : GROUP ? COLUMNS / GROUP : 1)
-#define AT_ONCE  (N_GROUPS < 4 ? N_GROUPS : 4)
-#define UNITS    (COLUMNS / N_GROUPS / (4 * PER)) // reads of a row's four lanes in a group
-#define N_SUB    (PER < 8 ? 1 : PER / 8)          // eights of columns in a lane's read
-#define SCALED   (GROUP && !IS_Q4_K)
-#define WORDS    (!SCALED ? 0 : SCALE == WT_MM_F16 ? N_GROUPS / 2 : N_GROUPS) // of scales in a row of a piece
-#define SCALES   ((16 * WORDS + 31) / 32)                                     // copies of them of a lane
-#define STAGE    (16 * PITCH + 16 * 4 * WORDS)                                // bytes
-#define X_READS  (AT_ONCE * (IS_Q4_K ? 1 : UNITS * N_SUB))                    // registers for x, times four
-#define SUMMED   IS_NIBBLES                                                   // sums of the vector's groups are needed
+#define IS_Q4_K    (WEIGHT == WT_MM_Q4_K)
+#define COLUMNS    (IS_NIBBLES ? 256 : 128) // of a piece
+#define PIECE      (IS_Q4_K ? 144 : 128)    // bytes of a row in it
+#define N_GROUPS   (IS_Q4_K ? 8 : GROUP ? COLUMNS / GROUP : 1)
+#define AT_ONCE    (N_GROUPS < 4 ? N_GROUPS : 4)
+#define UNITS      (COLUMNS / N_GROUPS / (4 * PER)) // reads of a row's four lanes in a group
+#define N_SUB      (PER < 8 ? 1 : PER / 8)          // eights of columns in a lane's read
+#define SCALED     (GROUP && !IS_Q4_K)
+#define X_READS    (AT_ONCE * (IS_Q4_K ? 1 : UNITS * N_SUB)) // registers for x, times four
+#define SUMMED     IS_NIBBLES                                // sums of the vector's groups are needed
+#define SUM_EIGHTS (COLUMNS / N_GROUPS / 8)                  // of columns of such a sum
+#define RING       WT_LLM_QUANT_RING
 
 // ---- what a block has in shared memory: see wt_llm_quant_shared
 
+#define HALF (8 * PIECE) // bytes of 8 rows of a piece
+
 struct memory {
-    unsigned short *x; // [2][pitch], aligned to 16 bytes
-    float *x_sums;     // [columns / 32]
-    float *partial;    // [2][warps][16]
-    unsigned char *stages;
-    int pitch, padded;
+    unsigned char *stages; // [n_stages][2][warps][8][PIECE], rows 0 .. 7 and 8 .. 15 of a tile
+    unsigned short *x;     // [2][pitch]
+    float *x_sums;         // [groups]
+    float *partial;        // [RING][warps][16]
+    unsigned long long *full, *empty, *summed, *finished; // [n_stages] twice, [RING] twice
+    int pitch, padded, n_stages, half_bytes;
 };
 
-static __device__ __forceinline__ memory memory_of(unsigned char *at, int columns)
+static __device__ __forceinline__ memory memory_of(const wt_llm_quant_args &a, unsigned char *at, int warps)
 {
     memory m;
-    m.padded = (columns + COLUMNS - 1) / COLUMNS * COLUMNS;
+    m.n_stages = a.n_stages;
+    m.half_bytes = warps * HALF;
+    m.stages = at + (1024 - shared_of(at) % 1024) % 1024;
+    m.padded = (a.m.columns + COLUMNS - 1) / COLUMNS * COLUMNS;
     m.pitch = m.padded + 32;
-    m.x = (unsigned short *)at;
-    m.x_sums = (float *)(at + 4 * m.pitch);
+    m.x = (unsigned short *)(m.stages + 2 * m.n_stages * m.half_bytes);
+    m.x_sums = (float *)(m.x + 2 * m.pitch);
     m.partial = m.x_sums + m.padded / 32;
-    m.stages = (unsigned char *)(m.partial + blockDim.x);
+    m.full = (unsigned long long *)(m.partial + RING * 16 * warps);
+    m.empty = m.full + m.n_stages;
+    m.summed = m.empty + m.n_stages;
+    m.finished = m.summed + RING;
     return m;
 }
 
@@ -102,9 +106,9 @@ static __device__ __forceinline__ float store_eight(const memory &m, int i, cons
 #pragma unroll
     for (int k = 0; k < 4; k++) {
         const float a = v.at[column_of(2 * k)], b = v.at[column_of(2 * k + 1)];
-        high[k] = bf16_of_f32(a) | (unsigned)bf16_of_f32(b) << 16;
+        high[k] = bf16_pair_of(a, b);
         const float most_a = __uint_as_float(high[k] << 16), most_b = __uint_as_float(high[k] & 0xffff0000u);
-        low[k] = bf16_of_f32(a - most_a) | (unsigned)bf16_of_f32(b - most_b) << 16;
+        low[k] = bf16_pair_of(a - most_a, b - most_b);
         sum += most_a + __uint_as_float(low[k] << 16) + (most_b + __uint_as_float(low[k] & 0xffff0000u));
     }
     unsigned short *to = m.x + place_of(8 * i);
@@ -151,9 +155,9 @@ static __device__ float stage_x(const wt_llm_matvec_args &a, const memory &m)
             }
             float sum = 8 * i < m.padded ? store_eight(m, i, x[u]) : 0;
             if (!SUMMED) continue;
-            sum += __shfl_xor_sync(ALL, sum, 1);
-            sum += __shfl_xor_sync(ALL, sum, 2);
-            if (threadIdx.x % 4 == 0 && 8 * i < m.padded) m.x_sums[i / 4] = sum;
+#pragma unroll
+            for (int step = 1; step < SUM_EIGHTS; step *= 2) sum += __shfl_xor_sync(ALL, sum, step);
+            if (i % SUM_EIGHTS == 0 && 8 * i < m.padded) m.x_sums[i / SUM_EIGHTS] = sum;
         }
     }
     if (weighed && !centred) // all are past their stores
@@ -177,113 +181,120 @@ static __device__ __forceinline__ row_place place_row(const wt_llm_matvec_args &
     return {part, tile * 16 + slot};
 }
 
-// Which copies of a piece a lane makes, the same for all pieces: bytes from the tile's first row on.
-struct copies {
-    unsigned w[COPIES], scales[SCALES ? SCALES : 1];
+// What comes to a stage next.
+struct copier {
+    int tile, span, slot;
+    unsigned parity;
 };
 
-static __device__ __forceinline__ copies copies_of(const wt_llm_quant_args &a)
+// 16 bytes each for the lanes, to where a box has them: 8 rows of the span, zeros beyond the sides.
+static __device__ void copy_by_lanes(const wt_llm_quant_args &a, const wt_llm_part &part, int first, int begin,
+                                     int warps, unsigned char *to)
 {
-    copies c;
-#pragma unroll
-    for (int i = 0; i < COPIES; i++) {
-        const int at = threadIdx.x % 32 + 32 * i, slot = at / PIECES;
-        c.w[i] = (unsigned)((a.m.gated ? slot % 8 : slot) * a.row_bytes) + at % PIECES * 16;
+    for (int i = threadIdx.x % 32; i < warps * HALF / 16; i += 32) {
+        const int row = i / (PIECE / 16) % 8, at = i % (PIECE / 16);
+        const int column = begin + i / (HALF / 16) * PIECE + at * 16;
+        const bool valid = first + row < part.rows && column < a.row_bytes;
+        const unsigned char *from =
+            (const unsigned char *)part.weight + (valid ? (first + row) * a.row_bytes + column : 0);
+        copy_async_16(to + i / (PIECE / 16) * PIECE + (IS_Q4_K ? at : at ^ row) * 16, from, valid);
     }
-#pragma unroll
-    for (int i = 0; i < SCALES; i++) {
-        const int at = threadIdx.x % 32 + 32 * i, slot = at / (WORDS ? WORDS : 1);
-        c.scales[i] = 4 * ((a.scale_rows > 1 ? 0
-                            : a.m.gated      ? slot % 8
-                                             : slot) *
-                               a.scale_words +
-                           at % (WORDS ? WORDS : 1));
-    }
-    return c;
 }
 
-// Where a warp's copies are: the first row of both halves of the tile, and how many rows of it there are.
-struct cursor {
-    int tile, chunk, rows;
-    const unsigned char *w[2], *scales[2];
-};
-
-static __device__ __forceinline__ void aim(const wt_llm_quant_args &a, cursor &c)
+// One warp.
+static __device__ __forceinline__ void copy_span(const wt_llm_quant_args &a, const memory &m, copier &c, int n_spans,
+                                                 int warps)
 {
-    if (c.tile >= a.n_tiles) return;
-    const row_place p = place_row(a.m, c.tile, 0);
-    c.rows = a.m.parts[p.part].rows - p.row;
+    unsigned long long *full = &m.full[c.slot];
+    unsigned char *stage = m.stages + 2 * c.slot * m.half_bytes;
+    barrier_wait(&m.empty[c.slot], c.parity ^ 1);
+    if (a.has_boxes && threadIdx.x % 32 == 0) barrier_expect(full, 2 * m.half_bytes);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        const wt_llm_part &part = a.m.parts[a.m.gated ? h : p.part];
-        c.w[h] = (const unsigned char *)part.weight + p.row * a.row_bytes;
-        if (WORDS) c.scales[h] = (const unsigned char *)part.scales + 4ll * (p.row / a.scale_rows) * a.scale_words;
+        const row_place p = place_row(a.m, c.tile, 8 * h);
+        if (!a.has_boxes)
+            copy_by_lanes(a, a.m.parts[p.part], p.row, c.span * warps * PIECE, warps, stage + h * m.half_bytes);
+        else if (threadIdx.x % 32 == 0)
+            copy_box(stage + h * m.half_bytes, &a.w[p.part], 0, p.row, c.span * warps, full);
+    }
+    if (!a.has_boxes) barrier_arrive_copied(full);
+    if (++c.slot == m.n_stages) {
+        c.slot = 0;
+        c.parity ^= 1;
+    }
+    if (++c.span == n_spans) {
+        c.span = 0;
+        c.tile += gridDim.x;
     }
 }
 
-static __device__ __forceinline__ void fetch(const wt_llm_quant_args &a, const copies &k, cursor &c, int n_chunks,
-                                             unsigned char *to)
+// ---- scales, which a warp reads a piece ahead
+
+#define READS (N_GROUPS / AT_ONCE) // of a lane for a row of a piece
+
+struct scale_reader {
+    int tile, span;
+    const unsigned char *row[2]; // of the lane's rows of the tile
+    unsigned words[READS][2];
+};
+
+static __device__ __forceinline__ void find_rows(const wt_llm_quant_args &a, scale_reader &r)
 {
-    const int lane = threadIdx.x % 32;
-    if (c.tile < a.n_tiles) {
-        const int begin = c.chunk * (16 * PIECES), left = (int)a.row_bytes - begin;
+    if (!SCALED || r.tile >= a.n_tiles) return;
 #pragma unroll
-        for (int i = 0; i < COPIES; i++) {
-            const int at = lane + 32 * i, slot = at / PIECES, piece = at % PIECES;
-            if (16 * PIECES % 32 && at >= 16 * PIECES) continue;
-            // rows beyond the last are the first once more
-            const unsigned skip = (a.m.gated ? slot % 8 : slot) < c.rows ? k.w[i] : piece * 16;
-            const bool valid = piece * 16 < left;
-            const bool second = PIECES == 8 ? i >= 2 : slot >= 8;
-            const unsigned char *from = (second ? c.w[1] : c.w[0]) + begin;
-            copy_async_16(to + slot * PITCH + (IS_Q4_K ? piece : piece ^ (slot * (LANE / 4) & 7)) * 16,
-                          from + (valid ? skip : 0), valid);
-        }
+    for (int h = 0; h < 2; h++) {
+        const row_place p = place_row(a.m, r.tile, threadIdx.x % 32 / 4 + 8 * h);
+        const wt_llm_part &part = a.m.parts[p.part];
+        const int row = p.row < part.rows ? p.row : part.rows - 1;
+        r.row[h] = (const unsigned char *)part.scales + 4ll * (row / a.scale_rows) * a.scale_words;
+    }
+}
+
+// Those of the reader's piece; beyond the columns 0. Then it goes on to the warp's next one.
+static __device__ __forceinline__ void read_scales(const wt_llm_quant_args &a, scale_reader &r, int n_spans, int warp,
+                                                   int warps)
+{
+    if (!SCALED || r.tile >= a.n_tiles) return;
+    const int t = threadIdx.x % 4, n = SCALE == WT_MM_F16 ? 2 * a.scale_words : a.scale_words;
 #pragma unroll
-        for (int i = 0; i < SCALES; i++) {
-            const int at = lane + 32 * i, slot = at / (WORDS ? WORDS : 1), word = at % (WORDS ? WORDS : 1);
-            if (at >= 16 * WORDS) continue;
-            const unsigned skip = (a.m.gated ? slot % 8 : slot) < c.rows ? k.scales[i] : 4 * word;
-            const bool valid = c.chunk * WORDS + word < a.scale_words;
-            copy_async_4(to + 16 * PITCH + 4 * at,
-                         (slot >= 8 ? c.scales[1] : c.scales[0]) + (valid ? 4 * c.chunk * WORDS + skip : 0), valid);
-        }
-        c.chunk += blockDim.x / 32;
-        if (c.chunk >= n_chunks) {
-            c.chunk = threadIdx.x / 32;
-            c.tile += gridDim.x;
-            aim(a, c);
+    for (int i = 0; i < READS; i++) {
+        const int j = (r.span * warps + warp) * N_GROUPS + i * AT_ONCE + t;
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            r.words[i][h] = 0;
+            if (t >= AT_ONCE || j >= n) continue;
+            r.words[i][h] =
+                SCALE == WT_MM_F16 ? ((const unsigned short *)r.row[h])[j] : ((const unsigned *)r.row[h])[j];
         }
     }
-    copy_async_commit();
+    if (++r.span < n_spans) return;
+    r.span = 0;
+    r.tile += gridDim.x;
+    find_rows(a, r);
 }
 
 // ---- products
 
-// The lane's bytes of read `unit` of row `row` of a stage.
-static __device__ __forceinline__ void read_words(const unsigned char *stage, int row, int unit, unsigned *words)
+// The lane's bytes of read `unit` of its row of a piece, the g-th of eight.
+static __device__ __forceinline__ void read_words(const unsigned char *row, int unit, unsigned *words)
 {
-    const int t = threadIdx.x % 4;
-    const unsigned char *from = stage + row * PITCH;
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     if (IS_Q4_K) {
-        const uint2 v = *(const uint2 *)(from + 16 + unit * 32 + t * 8);
+        const uint2 v = *(const uint2 *)(row + 16 + unit * 32 + t * 8);
         words[0] = v.x;
         words[1] = v.y;
-        return;
-    }
-    const int swap = row * (LANE / 4) & 7;
-    if (LANE == 16) {
-        const uint4 v = *(const uint4 *)(from + ((unit * 4 + t) ^ swap) * 16);
+    } else if (LANE == 16) {
+        const uint4 v = *(const uint4 *)(row + ((unit * 4 + t) ^ g) * 16);
         words[0] = v.x;
         words[1] = v.y;
         words[2] = v.z;
         words[3] = v.w;
     } else if (LANE == 8) {
-        const uint2 v = *(const uint2 *)(from + ((unit * 2 + t / 2) ^ swap) * 16 + t % 2 * 8);
+        const uint2 v = *(const uint2 *)(row + ((unit * 2 + t / 2) ^ g) * 16 + t % 2 * 8);
         words[0] = v.x;
         words[1] = v.y;
     } else
-        words[0] = *(const unsigned *)(from + (unit ^ swap) * 16 + t * 4);
+        words[0] = *(const unsigned *)(row + (unit ^ g) * 16 + t * 4);
 }
 
 // Eight columns of x of a lane, or four, of those of read `unit` counted over the row. Lanes whose columns of the
@@ -301,16 +312,16 @@ static __device__ __forceinline__ void read_x(const unsigned short *x, int unit,
 }
 
 // sums += W x of one group: reads `unit` .. of the stage, whose first of the row is `first`.
-static __device__ __forceinline__ void multiply_group(const unsigned char *stage, const unsigned short *x, int unit,
-                                                      int first, bool mine, unsigned (*b)[4], float (*sums)[4])
+static __device__ __forceinline__ void multiply_group(const unsigned char *const *row, const unsigned short *x,
+                                                      int unit, int first, bool mine, unsigned (*b)[4],
+                                                      float (*sums)[4])
 {
-    const int g = threadIdx.x % 32 / 4;
 #pragma unroll
     for (int u = 0; u < UNITS; u++) {
         unsigned words[2][LANE / 4], w[2][PER < 4 ? 2 : PER / 2];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            read_words(stage, g + 8 * h, unit + u, words[h]);
+            read_words(row[h], unit + u, words[h]);
             pairs_of(words[h], w[h]);
         }
 #pragma unroll
@@ -328,14 +339,14 @@ static __device__ __forceinline__ void multiply_group(const unsigned char *stage
 }
 
 // The same of the two groups of Q4_K that share bytes.
-static __device__ __forceinline__ void multiply_q4_k(const unsigned char *stage, const unsigned short *x, int unit,
+static __device__ __forceinline__ void multiply_q4_k(const unsigned char *const *row, const unsigned short *x, int unit,
                                                      int first, int group, unsigned (*b)[4], float (*sums)[4])
 {
     const int g = threadIdx.x % 32 / 4;
     unsigned words[2][2], w[2][8];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        read_words(stage, g + 8 * h, unit, words[h]);
+        read_words(row[h], unit, words[h]);
         pairs_of_nibbles(words[h][0], w[h]);
         pairs_of_nibbles(words[h][1], w[h] + 4);
     }
@@ -351,15 +362,6 @@ static __device__ __forceinline__ void multiply_q4_k(const unsigned char *stage,
     }
 }
 
-// Of the lane's group, columns `column` .. of the row.
-static __device__ __forceinline__ float x_sum_of(const memory &m, int column)
-{
-    float sum = 0;
-#pragma unroll
-    for (int k = 0; k < COLUMNS / N_GROUPS / 32; k++) sum += m.x_sums[column / 32 + k];
-    return sum;
-}
-
 // Scale and minimum of part j of 8 of a Q4_K block, from its first 16 bytes; as q4_k_part of matmul.cuh.
 static __device__ __forceinline__ void q4_k_scales(const unsigned char *block, int j, float *scale, float *minimum)
 {
@@ -372,32 +374,28 @@ static __device__ __forceinline__ void q4_k_scales(const unsigned char *block, i
     *minimum = f32_of_f16((unsigned short)(h.x >> 16)) * (float)n;
 }
 
-// What the lane's group j of row `row` of the stage adds to the row: `sum` by its scale.
-static __device__ __forceinline__ float scaled(const memory &m, const unsigned char *stage, int row, int j, int column,
-                                               float sum)
+// What the lane's group j of a row's piece adds to the row: `sum` by its scale `word`; x is the sum of its columns.
+static __device__ __forceinline__ float scaled(const unsigned char *row, unsigned word, int j, float x, float sum)
 {
     if (IS_Q4_K) {
         float scale, minimum;
-        const float x = x_sum_of(m, column);
-        q4_k_scales(stage + row * PITCH, j, &scale, &minimum);
+        q4_k_scales(row, j, &scale, &minimum);
         return scale * 16 * (sum - x) - minimum * x;
     }
     if (!GROUP) return sum;
-    const unsigned char *scales = stage + 16 * PITCH + row * (4 * WORDS);
     if (SCALE == WT_LLM_SCALE_ZERO) {
-        const unsigned both = ((const unsigned *)scales)[j];
-        const float one = 1 + (float)(both >> 16) * 0.0625f;
-        return f32_of_f16((unsigned short)both) * 16 * (sum - one * x_sum_of(m, column));
+        const float one = 1 + (float)(word >> 16) * 0.0625f;
+        return f32_of_f16((unsigned short)word) * 16 * (sum - one * x);
     }
-    const float scale =
-        SCALE == WT_MM_F16 ? f32_of_f16(((const unsigned short *)scales)[j]) : ((const float *)scales)[j];
-    if (WEIGHT == WT_MM_U4) return scale * 16 * (sum - 1.5f * x_sum_of(m, column)); // 8 is zero
+    const float scale = SCALE == WT_MM_F16 ? f32_of_f16((unsigned short)word) : __uint_as_float(word);
+    if (WEIGHT == WT_MM_U4) return scale * 16 * (sum - 1.5f * x); // 8 is zero
     return scale * sum;
 }
 
-// A stage, chunk `chunk` of the rows: rows[h] += the lane's share of row g + 8 h.
-static __device__ __forceinline__ void multiply(const memory &m, const unsigned char *stage, int chunk,
-                                                unsigned (*b)[4], float *rows)
+// The warp's piece of a stage, chunk `chunk` of the rows, whose rows g and g + 8 lie at row[]: rows[h] += the lane's
+// share.
+static __device__ __forceinline__ void multiply(const memory &m, const unsigned char *const *row,
+                                                const unsigned (*words)[2], int chunk, unsigned (*b)[4], float *rows)
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const unsigned short *x = m.x + g % 2 * m.pitch;
@@ -407,79 +405,130 @@ static __device__ __forceinline__ void multiply(const memory &m, const unsigned 
 #pragma unroll
         for (int j = 0; j < AT_ONCE; j += IS_Q4_K ? 2 : 1)
             if (IS_Q4_K)
-                multiply_q4_k(stage, x, (from + j) / 2, chunk * N_GROUPS, j, b + j, sums);
+                multiply_q4_k(row, x, (from + j) / 2, chunk * N_GROUPS, j, b + j, sums);
             else
-                multiply_group(stage, x, (from + j) * UNITS, chunk * N_GROUPS * UNITS, g / 2 == j,
-                               b + j * UNITS * N_SUB, sums);
-        const int j = from + t % AT_ONCE, column = chunk * COLUMNS + j * (COLUMNS / N_GROUPS);
+                multiply_group(row, x, (from + j) * UNITS, chunk * N_GROUPS * UNITS, g / 2 == j, b + j * UNITS * N_SUB,
+                               sums);
+        const int j = from + t % AT_ONCE;
+        const float x_sum = SUMMED ? m.x_sums[chunk * N_GROUPS + j] : 0;
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             const float sum = sums[0][2 * h] + sums[0][2 * h + 1] + sums[1][2 * h] + sums[1][2 * h + 1];
-            if (t < AT_ONCE) rows[h] += scaled(m, stage, g + 8 * h, j, column, sum);
+            if (t < AT_ONCE) rows[h] += scaled(row[h], words[from / AT_ONCE][h], j, x_sum, sum);
         }
     }
 }
 
 // ---- finished rows
 
-// One warp: the sums of the block's warps, [warps][16], and what comes after.
-static __device__ __forceinline__ void finish(const wt_llm_quant_args &a, int tile, const float *partial, float x_scale)
+// One warp: the sums of the block's warps, tile after tile, and what comes after.
+static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, const memory &m, int warps, float x_scale)
 {
-    const int slot = threadIdx.x % 16;
-    const row_place at = place_row(a.m, tile, slot);
-    const wt_llm_part &p = a.m.parts[at.part];
-    const bool valid = threadIdx.x % 32 < 16 && at.row < p.rows;
-    float y = 0;
-    for (int w = 0; w < blockDim.x / 32; w++) y += partial[16 * w + slot];
-    if (valid && !SCALED && p.scales) y *= ((const float *)p.scales)[at.row / a.scale_rows];
-    y *= x_scale;
-    if (valid && p.bias) y += p.bias[at.row];
-    const float gate = __shfl_down_sync(ALL, y, 8);
-    if (a.m.gated)
-        y *= activate(a.m.activation, gate);
-    else
-        y = activate(a.m.activation, y);
-    if (!valid || (a.m.gated && slot >= 8)) return;
-    float *out = a.m.parts[a.m.gated ? 0 : at.part].out + at.row;
-    *out = a.m.add ? *out + y : y;
+    const int slot = threadIdx.x % 16, half = threadIdx.x % 32 / 16;
+    int turn = 0;
+    for (int tile = blockIdx.x; tile < a.n_tiles; tile += gridDim.x, turn++) {
+        const row_place at = place_row(a.m, tile, slot);
+        const wt_llm_part &p = a.m.parts[at.part];
+        const bool valid = !half && at.row < p.rows, stored = valid && (!a.m.gated || slot < 8);
+        float *out = a.m.parts[a.m.gated ? 0 : at.part].out + at.row;
+        const float factor = valid && !SCALED && p.scales ? ((const float *)p.scales)[at.row / a.scale_rows] : 1;
+        const float bias = valid && p.bias ? p.bias[at.row] : 0, old = stored && a.m.add ? *out : 0;
+        const float *partial = m.partial + turn % RING * (16 * warps);
+        barrier_wait(&m.summed[turn % RING], turn / RING & 1);
+        float y = 0;
+        for (int w = half; w < warps; w += 2) y += partial[16 * w + slot];
+        y += __shfl_xor_sync(ALL, y, 16);
+        if (threadIdx.x % 32 == 0) barrier_arrive(&m.finished[turn % RING]);
+        y = y * (factor * x_scale) + bias;
+        const float gate = __shfl_down_sync(ALL, y, 8);
+        if (a.m.gated)
+            y *= activate(a.m.activation, gate);
+        else
+            y = activate(a.m.activation, y);
+        if (stored) *out = old + y;
+    }
 }
 
-extern "C" __global__ void __launch_bounds__(512) llm_quant(const __grid_constant__ wt_llm_quant_args a)
+static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, const memory &m, scale_reader &r,
+                                                    int n_chunks, int n_spans, int warp, int warps)
 {
-    extern __shared__ uint4 shared[];
-    const memory m = memory_of((unsigned char *)shared, a.m.columns);
-    const int warp = threadIdx.x / 32, n_warps = blockDim.x / 32, g = threadIdx.x % 32 / 4;
-    const int n_chunks = m.padded / COLUMNS;
-    unsigned char *stages = m.stages + warp * (STAGES * STAGE);
-    cursor ahead = {(int)blockIdx.x, warp};
-    int turn = 0;
-    let_next_begin();
-    const copies k = copies_of(a);
+    const int lane = threadIdx.x % 32, g = lane / 4;
     unsigned b[X_READS][4] = {};
-    aim(a, ahead);
-#pragma unroll
-    for (int s = 0; s < STAGES - 1; s++) fetch(a, k, ahead, n_chunks, stages + s * STAGE);
-    wait_for_earlier();
-    const float x_scale = stage_x(a.m, m);
-    int slot = 0, next = STAGES - 1;
+    int slot = 0, turn = 0;
+    unsigned parity = 0;
     for (int tile = blockIdx.x; tile < a.n_tiles; tile += gridDim.x, turn++) {
         float rows[2] = {0, 0};
-        for (int chunk = warp; chunk < n_chunks; chunk += n_warps) {
-            copy_async_wait<STAGES - 2>();
+        for (int span = 0; span < n_spans; span++) {
+            const int chunk = span * warps + warp;
+            const unsigned char *at = m.stages + 2 * slot * m.half_bytes + warp * HALF + g * PIECE;
+            const unsigned char *row[2] = {at, at + m.half_bytes};
+            unsigned words[READS][2]; // of this piece, while those of the next are on their way
+#pragma unroll
+            for (int i = 0; i < READS; i++) words[i][0] = r.words[i][0], words[i][1] = r.words[i][1];
+            read_scales(a, r, n_spans, warp, warps);
+            barrier_wait(&m.full[slot], parity);
+            if (chunk < n_chunks) multiply(m, row, words, chunk, b, rows);
             __syncwarp();
-            fetch(a, k, ahead, n_chunks, stages + next * STAGE);
-            multiply(m, stages + slot * STAGE, chunk, b, rows);
-            slot = slot + 1 == STAGES ? 0 : slot + 1;
-            next = next + 1 == STAGES ? 0 : next + 1;
+            if (lane == 0) barrier_arrive(&m.empty[slot]);
+            if (++slot == m.n_stages) {
+                slot = 0;
+                parity ^= 1;
+            }
         }
-        float *partial = m.partial + turn % 2 * (16 * n_warps);
+        float *partial = m.partial + turn % RING * (16 * warps) + 16 * warp;
+        barrier_wait(&m.finished[turn % RING], (turn / RING & 1) ^ 1);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             rows[h] += __shfl_xor_sync(ALL, rows[h], 1);
             rows[h] += __shfl_xor_sync(ALL, rows[h], 2);
-            if (threadIdx.x % 4 == 0) partial[16 * warp + g + 8 * h] = rows[h];
+            if (lane % 4 == 0) partial[g + 8 * h] = rows[h];
         }
-        __syncthreads();
-        if (turn % n_warps == warp) finish(a, tile, partial, x_scale);
+        __syncwarp();
+        if (lane == 0) barrier_arrive(&m.summed[turn % RING]);
     }
+}
+
+static __device__ __forceinline__ void create_barriers(const memory &m, int warps, bool has_boxes)
+{
+    for (int k = 0; k < m.n_stages; k++) {
+        barrier_create(&m.full[k], has_boxes ? 1 : 32);
+        barrier_create(&m.empty[k], warps);
+    }
+    for (int k = 0; k < RING; k++) {
+        barrier_create(&m.summed[k], warps);
+        barrier_create(&m.finished[k], 1);
+    }
+    barriers_created();
+}
+
+extern "C" __global__ void __launch_bounds__(32 * (WT_LLM_QUANT_WARPS + WT_LLM_QUANT_HELPERS), 2)
+    llm_quant(const __grid_constant__ wt_llm_quant_args a)
+{
+    extern __shared__ uint4 shared[];
+    const int warp = threadIdx.x / 32, warps = blockDim.x / 32 - WT_LLM_QUANT_HELPERS;
+    const memory m = memory_of(a, (unsigned char *)shared, warps);
+    const int n_chunks = m.padded / COLUMNS, n_spans = (n_chunks + warps - 1) / warps;
+    const int n_mine = (a.n_tiles - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x * n_spans;
+    let_next_begin();
+    if (threadIdx.x == 0 && blockIdx.x == 0 && a.m.norm_weight) ask_for(a.m.norm_weight, 4 * (unsigned)a.m.columns);
+    if (threadIdx.x == 0) create_barriers(m, warps, a.has_boxes);
+    __syncthreads();
+    copier c = {(int)blockIdx.x, 0, 0, 0};
+    scale_reader r = {(int)blockIdx.x, 0};
+    int n_copied = 0;
+    if (warp == warps)
+        for (; n_copied < m.n_stages && n_copied < n_mine; n_copied++) copy_span(a, m, c, n_spans, warps);
+    else if (warp < warps) {
+        find_rows(a, r);
+        read_scales(a, r, n_spans, warp, warps);
+    }
+    wait_for_earlier();
+    const float x_scale = stage_x(a.m, m);
+    __syncthreads();
+    if (warp < warps)
+        multiply_all(a, m, r, n_chunks, n_spans, warp, warps);
+    else if (warp == warps)
+        for (; n_copied < n_mine; n_copied++) copy_span(a, m, c, n_spans, warps);
+    else
+        finish_all(a, m, warps, x_scale);
 }

@@ -1,18 +1,19 @@
 // The resident kernel: stays, waits for blocks at a doorbell in host memory, runs the composed chain on each, answers.
 //
 // A thread block has one stream or several, which it runs in turn; buffers lie in shared memory, and with one stream
-// the instance and the plans do too as far as they fit. While it waits it polls the doorbell and the orders. What a
-// block's own answer does not need (chain_after) runs when all streams' answers are on their way.
+// the instance and the plans do too as far as they fit. While it waits the first of them polls the doorbell and the
+// orders, and tells the others. What a block's own answer does not need (chain_after) runs when all streams' answers
+// are on their way.
 // It leaves at a block boundary: by order, when it has lived long enough, or after one block (the graph path).
 // Judge: the CPU's chain, 90 dB (sums in another order). tests/models/block_ring.pml has the ring's protocol.
 #pragma once
 #include "chain_control.cuh"
 
-#define RESIDENT_REST_NS 2000 // between two looks at the doorbell while no block is due
-// Clocks by which input is asked for after the doorbell, which the host writes last. (Asking again some 400 ns later
-// for what overtook the doorbell cost some 4 us beside a load: a thread that waits for its first load waits for the
-// younger one as well.)
-#define RESIDENT_BEHIND 128
+#define RESIDENT_REST_NS 2000  // between two looks at the doorbell while no block is due
+#define RESIDENT_RELAY_NS 100 // between two looks at what the first thread block tells
+#define RESIDENT_APART 1800    // clocks from one look to the next while one is
+#define RESIDENT_AHEAD 128     // words of input that come with a look, at most
+#define RESIDENT_LOOKS 4       // places for looks under way
 
 enum resident_verdict { RESIDENT_GO_ON, RESIDENT_BLOCK, RESIDENT_LEAVE, RESIDENT_KILLED, RESIDENT_OVER };
 
@@ -27,7 +28,7 @@ static __device__ __forceinline__ long long resident_now()
 static __device__ void resident_copy(void *to, const void *from, unsigned long long bytes)
 {
 #pragma unroll 1
-    for (unsigned long long i = threadIdx.x; i < bytes / sizeof(int4); i += blockDim.x)
+    for (unsigned long long i = threadIdx.x; i < bytes / sizeof(int4); i += chain_threads())
         ((int4 *)to)[i] = ((const int4 *)from)[i];
 }
 
@@ -52,11 +53,13 @@ static __device__ resident_place resident_term(const resident_args &r, bool *lea
 struct resident_block {
     unsigned int turn, flags;
     int frames;
+    unsigned int seen_ns;
 };
 
 // How blocks come: at a pace, so most of the time between two need not be spent on the bus. In clocks.
 struct resident_pace {
     long long last, gap; // when the last block came, and how long after the one before
+    unsigned int round;  // looks so far
 };
 
 // The slot of a turn on the way down; there is a power of two of them.
@@ -71,49 +74,74 @@ static __device__ __forceinline__ const wt_block_word *resident_input(const resi
     return resident_slot(r, turn) + r.layout.in_at + (long long)s * r.chain.channels * frames;
 }
 
-// This thread's first sample of a block of so many frames, as resident_fetch takes it; 0 when it has none.
-static __device__ __forceinline__ const wt_block_word *resident_ahead(const resident_args &r, unsigned int turn,
-                                                                      int frames)
+// Two words of host memory to shared memory, in passing: nobody waits for them before resident_asked.
+static __device__ __forceinline__ void resident_ask(wt_block_word *to, const wt_block_word *from)
 {
-    const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x % CHAIN_MOST_FRAMES;
-    return c < r.chain.channels && f < frames ? resident_input(r, turn, blockIdx.x, frames) + c * frames + f : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                 :
+                 : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from)
+                 : "memory");
 }
+static __device__ __forceinline__ void resident_asked_all() { asm volatile("cp.async.wait_all;" : : : "memory"); }
 
-// Wait for a turn's doorbell; all threads get the verdict and the doorbell's data. Two lanes poll, doorbell and orders
-// in one load: what more threads load while they wait takes from the rate at which the neighbours read their memory.
-// Only when a block is soon due each thread loads the word `ahead` as well, so that a block needs one trip over the bus
-// and not two; `word` is what it found there, of this turn or not.
+// Wait for a turn's doorbell; all threads get the verdict and the doorbell's data. While no block is due two lanes ask
+// for the doorbell and the orders, and rest. When one is, each look asks for the input too, for a block of `frames`, so
+// that a block needs one trip over the bus and not two; and the next look is on its way before the last one is back,
+// which costs no thread anything, as what comes lands in shared memory by itself. `word` is what this thread's first
+// sample was then, of this turn or not.
 static __device__ int resident_wait(const resident_args &r, resident_place next, long long end_ns, resident_pace *pace,
-                                    const wt_block_word *ahead, wt_block_word *word, unsigned int *doorbell)
+                                    int frames, wt_block_word *word, unsigned int *doorbell)
 {
-    __shared__ int verdict;
+    __shared__ __align__(16) wt_block_word looks[RESIDENT_LOOKS][4 + RESIDENT_AHEAD]; // doorbell, orders, input
+    __shared__ int verdict, asked; // `asked`: with its input
     __shared__ unsigned int data;
     const wt_block_word *at = threadIdx.x == 0 ? resident_slot(r, next.turn) : &r.control->orders;
-    const long long soon = pace->last + pace->gap - pace->gap / 8, late = pace->last + 2 * pace->gap;
+    const wt_block_word *input = resident_input(r, next.turn, blockIdx.x, frames);
+    const long long soon = pace->last + pace->gap - pace->gap / 16, late = pace->last + 2 * pace->gap;
+    const int ahead = frames % 2 ? 0 : min(r.chain.channels * frames, RESIDENT_AHEAD);
     int v = RESIDENT_GO_ON;
-    for (unsigned int round = 1; !__syncthreads_or(v); round++) {
+    for (unsigned int round = pace->round;; round++) {
         const long long now = clock64();
         const bool due = now >= soon && now < late;
-        const wt_block_word told = threadIdx.x < 2 ? block_load(at) : 0;
-        *word = 0;
-        if (due && ahead) {
-            while (clock64() < now + RESIDENT_BEHIND) {
-            }
-            *word = block_load(ahead);
+        wt_block_word *look = looks[round % RESIDENT_LOOKS];
+        if (threadIdx.x < 2) resident_ask(look + 2 * threadIdx.x, at);
+        if (due && 2 * (int)threadIdx.x < ahead) resident_ask(look + 4 + 2 * threadIdx.x, input + 2 * threadIdx.x);
+        asm volatile("cp.async.commit_group;" : : : "memory");
+        if (due)
+            asm volatile("cp.async.wait_group 1;" : : : "memory");
+        else
+            resident_asked_all();
+        if (due) look = looks[(round - 1) % RESIDENT_LOOKS];
+        if (threadIdx.x < 32) {
+            wt_block_word told = threadIdx.x < 2 ? look[2 * threadIdx.x] : 0;
+            if (round % 32 == 0 && threadIdx.x < 2) told = block_load(at); // past whatever might keep a copy
+            const wt_block_word bell = __shfl_sync(~0u, told, 0), orders = __shfl_sync(~0u, told, 1);
+            if (wt_block_turn(orders) == next.term)
+                v = RESIDENT_KILLED;
+            else if (wt_block_data(orders) == next.term)
+                v = RESIDENT_LEAVE;
+            else if (wt_block_turn(bell) == next.turn)
+                v = RESIDENT_BLOCK;
+            else if (round % 64 == 0 && __shfl_sync(~0u, resident_now(), 0) > end_ns)
+                v = RESIDENT_OVER;
+            else if (!due)
+                __nanosleep(RESIDENT_REST_NS);
+            else
+                while (clock64() < now + RESIDENT_APART) {
+                }
+            if (threadIdx.x == 0) verdict = v, data = wt_block_data(bell), asked = due;
         }
-        if (threadIdx.x >= 32) continue;
-        const wt_block_word bell = __shfl_sync(~0u, told, 0), orders = __shfl_sync(~0u, told, 1);
-        if (wt_block_turn(orders) == next.term)
-            v = RESIDENT_KILLED;
-        else if (wt_block_data(orders) == next.term)
-            v = RESIDENT_LEAVE;
-        else if (wt_block_turn(bell) == next.turn)
-            v = RESIDENT_BLOCK;
-        else if (round % 64 == 0 && __shfl_sync(~0u, resident_now(), 0) > end_ns)
-            v = RESIDENT_OVER;
-        else if (!due)
-            __nanosleep(RESIDENT_REST_NS);
-        if (threadIdx.x == 0) verdict = v, data = wt_block_data(bell);
+        if (!__syncthreads_or(v)) continue;
+        const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x % CHAIN_MOST_FRAMES, k = c * frames + f;
+        const bool mine = asked && c < r.chain.channels && f < frames && k < ahead;
+        *word = mine ? looks[(round - 1) % RESIDENT_LOOKS][4 + k] : 0;
+        if (__syncthreads_or(mine && wt_block_turn(*word) != next.turn)) { // then it is in the one behind
+            resident_asked_all();
+            __syncthreads();
+            if (mine) *word = looks[round % RESIDENT_LOOKS][4 + k];
+        }
+        pace->round = round + 1;
+        break;
     }
     const long long now = clock64();
     pace->gap = now - pace->last;
@@ -122,14 +150,41 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
     return verdict;
 }
 
+// The first thread block's thread 0: what came of waiting for a turn, for the others.
+static __device__ void resident_tell(const resident_args &r, resident_place next, int verdict, unsigned int doorbell)
+{
+    const unsigned int kernel = next.kernels << RESIDENT_KERNEL_AT, v = (unsigned int)verdict << RESIDENT_VERDICT_AT;
+    block_store(r.relay + (next.turn & (r.layout.slots - 1)), kernel | v | doorbell, next.turn);
+}
+
+// The others' wait. A word of this turn may be another kernel's, which left before it. One that polled the host's
+// memory, too, would take from the rate at which neighbours read theirs.
+static __device__ int resident_follow(const resident_args &r, resident_place next, unsigned int *doorbell)
+{
+    __shared__ unsigned int told;
+    if (threadIdx.x == 0) {
+        const wt_block_word *at = r.relay + (next.turn & (r.layout.slots - 1));
+        const unsigned int kernel = next.kernels & 255;
+        wt_block_word word = block_load(at);
+        while (wt_block_turn(word) != next.turn || wt_block_data(word) >> RESIDENT_KERNEL_AT != kernel) {
+            __nanosleep(RESIDENT_RELAY_NS);
+            word = block_load(at);
+        }
+        told = wt_block_data(word);
+    }
+    __syncthreads();
+    *doorbell = told & RESIDENT_BELL;
+    return (int)(told >> RESIDENT_VERDICT_AT & 7);
+}
+
 // What the block says of parameters and points, for all streams of this thread block.
 static __device__ __noinline__ void resident_header(const resident_args &r, const resident_block &b)
 {
     const resident_layout &l = r.layout;
     const wt_block_word *slot = resident_slot(r, b.turn);
-    for (int i = threadIdx.x; b.flags & RESIDENT_HAS_TARGETS && i < l.n_params; i += blockDim.x)
+    for (int i = threadIdx.x; b.flags & RESIDENT_HAS_TARGETS && i < l.n_params; i += chain_threads())
         r.targets[blockIdx.x * l.n_params + i] = __uint_as_float(block_take(slot + RESIDENT_TARGETS + i, b.turn, 0));
-    for (int k = threadIdx.x; b.flags & RESIDENT_HAS_POINTS && k < WT_MAX_POINTS; k += blockDim.x) {
+    for (int k = threadIdx.x; b.flags & RESIDENT_HAS_POINTS && k < WT_MAX_POINTS; k += chain_threads()) {
         message.tap[k] = (int)block_take(slot + RESIDENT_TAPS + k, b.turn, 0);
         message.insert[k] = (int)block_take(slot + RESIDENT_INSERTS + k, b.turn, 0);
     }
@@ -155,20 +210,24 @@ static __device__ __noinline__ void resident_fetch(const chain_args &a, resident
     __syncthreads();
 }
 
-// A piece of the answer, from shared[result] on; silence, and the instance anew, when a sample is not finite.
-static __device__ __noinline__ void resident_answer(const chain_args &a, resident_block b, unsigned char *memory,
-                                                    int result, wt_block_word *out, int done, int n)
+// A piece of the answer, from shared[result] on, as it is: the host makes silence of a block that is not finite.
+// Returns whether this thread's samples are.
+static __device__ __noinline__ int resident_answer(const chain_args &a, const resident_block &b, int result,
+                                                   wt_block_word *out, int done, int n)
 {
     int finite = 1;
     for_each_frame(chain_out_channels(a), n, [&](int c, int f) {
-        finite &= (__float_as_uint(shared[result + c * chain_stride(a) + f]) & 0x7f800000u) != 0x7f800000u;
-    });
-    finite = __syncthreads_and(finite);
-    for_each_frame(chain_out_channels(a), n, [&](int c, int f) {
-        const unsigned int y = finite ? __float_as_uint(shared[result + c * chain_stride(a) + f]) : 0u;
+        const unsigned int y = __float_as_uint(shared[result + c * chain_stride(a) + f]);
         block_store(out + c * b.frames + done + f, y, b.turn);
+        finite &= (y & 0x7f800000u) != 0x7f800000u;
     });
-    if (finite) return;
+    return finite;
+}
+
+// Behind the answer: the instance anew when a sample was not finite.
+static __device__ __noinline__ void resident_settle(const chain_args &a, unsigned char *memory, int finite)
+{
+    if (__syncthreads_and(finite)) return;
     if (threadIdx.x == 0) atomicAdd_system(a.faults, 1ull);
     chain_rest(a, memory);
 }
@@ -178,7 +237,7 @@ static __device__ __noinline__ void resident_readings(const chain_args &a, const
                                                       const unsigned char *memory, wt_block_word *to)
 {
     const wt_node_place *places = chain_room_of(a, 0).places;
-    const int warps = blockDim.x / 32, busy = chain_out_channels(a) * CHAIN_MOST_FRAMES / 32 % warps;
+    const int warps = chain_threads() / 32, busy = chain_out_channels(a) * CHAIN_MOST_FRAMES / 32 % warps;
 #pragma unroll 1
     for (int k = (int)threadIdx.x / 32 - busy; k < a.n_nodes; k += warps - busy) {
         if (k < 0) return;
@@ -216,9 +275,10 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
         __syncthreads();
         if (threadIdx.x == 0) instance->sequence = message.sequence;
     }
+    int finite = 1;
     for (int done = 0, n; done < b.frames; done += n, position += n) {
         if (done) {
-            __syncthreads();
+            resident_settle(a, memory, finite);
             resident_after(r, a, memory, position);
         }
         const int phase = (int)(position & (WT_QUANTUM - 1));
@@ -231,11 +291,15 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
         }
         resident_fetch(a, b, resident_input(r, b.turn, s, b.frames), done, n, done ? 0 : word);
         chain_process(a, memory, n, position);
-        resident_answer(a, b, memory, a.output * chain_buffer_floats(a), up + l.out_at, done, n);
+        finite = resident_answer(a, b, a.output * chain_buffer_floats(a), up + l.out_at, done, n);
     }
     if (s == 0) resident_readings(a, b, memory, up + l.readings_at);
+    if (threadIdx.x < RESIDENT_TIMES) {
+        const unsigned int sent_ns = (unsigned int)resident_now();
+        block_store(up + threadIdx.x, threadIdx.x == 0 ? b.frames : threadIdx.x == 1 ? b.seen_ns : sent_ns, b.turn);
+    }
+    resident_settle(a, memory, finite);
     if (threadIdx.x == 0) {
-        block_store(up, (unsigned int)b.frames, b.turn);
         instance->position = position;
         instance->moving = moving;
     }
@@ -244,20 +308,16 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
 
 // The nodes once more, for the sake of their text: what comes after an answer has put it out of the instruction cache,
 // and the neighbours' data out of L2, where a block would have to wait for it. On silence, and on a spare instance.
-static __device__ void resident_rehearse(const chain_args &a, unsigned char *memory, unsigned char *spare, int n)
+static __device__ void resident_rehearse(const chain_args &a, unsigned char *spare, int n)
 {
-    const resident_block b = {0, 0, n};
-    if (threadIdx.x == 0) {
-        message.points = 0;
-        chain_move_room((int)(spare - memory));
-    }
+    const resident_block b = {0, 0, n, 0};
+    if (threadIdx.x == 0) message.points = 0;
     for_each_frame(a.channels, n, [&](int c, int f) { shared[c * chain_stride(a) + f] = 0.0f; });
     resident_fetch(a, b, 0, 0, 0, 0); // no frames: for their text too
     chain_process(a, spare, n, ((const wt_instance *)spare)->position);
-    resident_answer(a, b, spare, 0, 0, 0, 0);
+    const int finite = resident_answer(a, b, 0, 0, 0, 0);
     resident_readings(a, b, spare, 0);
-    if (threadIdx.x == 0) chain_move_room((int)(memory - spare));
-    __syncthreads();
+    resident_settle(a, spare, finite);
 }
 
 // Where this thread block works: `a` with what lies in shared memory, and the memory of its first stream.
@@ -271,12 +331,7 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
     }
     __syncthreads();
 #ifdef CHAIN_IN_SHARED
-    if (threadIdx.x == 0) {
-        chain_memory_at = (int)(room - (unsigned char *)shared);
-        chain_plans_at = chain_memory_at + (int)r.chain.instance_bytes;
-        chain_places_at = chain_plans_at + (int)r.plans_bytes;
-        chain_changed = CHAIN_RESTED;
-    }
+    if (threadIdx.x == 0) chain_changed = CHAIN_RESTED;
 #endif
     if (r.copy_memory) {
         resident_copy(room, memory, r.chain.instance_bytes);
@@ -298,7 +353,7 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
     __syncthreads();
     // what the parameters aim at, for a reset before any of them is set
     for (int k = 0, first = 0; k < a->n_nodes; first += a->places[k++].n_params)
-        for (int i = threadIdx.x; i < a->places[k].n_params; i += blockDim.x)
+        for (int i = threadIdx.x; i < a->places[k].n_params; i += chain_threads())
             r.targets[blockIdx.x * r.layout.n_params + first + i] =
                 ((const wt_ramp *)(memory + a->places[k].ramps))[i].target;
     __syncthreads();
@@ -308,24 +363,12 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
     return memory;
 }
 
-// Thread 0, after a block: whether the kernel has lived long enough. Several thread blocks leave after the same turn,
-// or the next kernel, which begins when all have left, would keep a block waiting that only some have answered: the
-// first names a turn that none can have reached, as a slot is used again when all have answered.
-static __device__ bool resident_has_lived(const resident_args &r, resident_place here, bool over, bool *told)
-{
-    wt_block_word *last = (wt_block_word *)(r.places + r.layout.n_streams);
-    if (gridDim.x == 1) return over;
-    if (blockIdx.x == 0 && over && !*told) {
-        unsigned int turn = here.turn;
-        for (unsigned int k = 0; k < 2 * r.layout.slots; k++) turn = wt_block_next(turn);
-        block_store(last, here.term, turn);
-        __threadfence_system(); // before the next answer
-        *told = true;
-    }
-    return block_load(last) == wt_block_pack(here.term, here.turn);
-}
-
-extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
+#ifdef CHAIN_THREADS
+#define RESIDENT_BOUNDS __launch_bounds__(CHAIN_THREADS)
+#else
+#define RESIDENT_BOUNDS
+#endif
+extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ resident_args r)
 {
     __shared__ chain_args a;
     const long long begin_ns = resident_now();
@@ -333,12 +376,20 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
     bool leave;
     const resident_place first = resident_term(r, &leave);
     resident_place here = r.places[blockIdx.x];
-    if (leave) return; // killed, or this term's state is with the host already
-    if (here.term != first.term) {
+    const bool begins = here.term != first.term;
+    if (begins) here.turn = first.turn, here.term = first.term;
+    here.kernels++;
+    __syncthreads();
+    if (threadIdx.x == 0) r.places[blockIdx.x].kernels = here.kernels;
+    if (leave) { // killed, which another may not have seen yet, or this term's state is with the host already
+        here.turn = wt_block_next(here.turn);
+        if (threadIdx.x == 0 && blockIdx.x == 0) resident_tell(r, here, RESIDENT_KILLED, 0);
+        return;
+    }
+    if (begins) {
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
             resident_copy(r.chain.memory + s * r.chain.instance_bytes, r.exported + s * r.chain.instance_bytes,
                           r.chain.instance_bytes);
-        here = first;
         __syncthreads();
     }
     unsigned char *spare, *memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats), &spare);
@@ -346,17 +397,23 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
     if (threadIdx.x == 0 && blockIdx.x == 0) atomicAdd_system(&r.control->n_started, 1u);
 
     int verdict, frames = 0;
-    bool told = false;
-    resident_pace pace = {clock64(), 0};
+    bool over = false;
+    resident_pace pace = {clock64(), 0, 1};
     for (;;) {
         resident_place next = here;
         next.turn = wt_block_next(here.turn);
-        unsigned int doorbell;
-        wt_block_word word;
-        verdict = resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &pace,
-                                resident_ahead(r, next.turn, frames), &word, &doorbell);
+        unsigned int doorbell = 0;
+        wt_block_word word = 0;
+        if (blockIdx.x)
+            verdict = resident_follow(r, next, &doorbell);
+        else if (over)
+            verdict = RESIDENT_OVER;
+        else
+            verdict = resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &pace, frames, &word, &doorbell);
+        if (blockIdx.x == 0 && gridDim.x > 1 && threadIdx.x == 0) resident_tell(r, next, verdict, doorbell);
         if (verdict != RESIDENT_BLOCK) break;
-        const resident_block block = {next.turn, doorbell, (int)(doorbell & RESIDENT_FRAMES)};
+        const resident_block block = {next.turn, doorbell, (int)(doorbell & RESIDENT_FRAMES),
+                                      (unsigned int)resident_now()};
         if (block.frames != frames) word = 0; // of another place in the block
         frames = block.frames;
         if (doorbell & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
@@ -366,14 +423,13 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
             resident_after(r, a, memory_of(s), ((const wt_instance *)memory_of(s))->position);
         here = next;
-        const bool over = resident_now() > begin_ns + r.life_ns;
-        if (__syncthreads_or(r.once || (threadIdx.x == 0 && resident_has_lived(r, here, over, &told)))) {
-            verdict = RESIDENT_OVER;
-            break;
-        }
+        verdict = RESIDENT_OVER;
+        if (r.once) break;
+        over = __syncthreads_or(threadIdx.x == 0 && resident_now() > begin_ns + r.life_ns);
         if (spare && __syncthreads_or(threadIdx.x == 0 && quick))
-            resident_rehearse(a, memory, spare, min(frames, a.block_frames));
+            resident_rehearse(a, spare, min(frames, a.block_frames));
     }
+    resident_asked_all();
     if (verdict == RESIDENT_KILLED) return;
     if (r.copy_memory)
         resident_copy(r.chain.memory + blockIdx.x * r.chain.instance_bytes, memory, r.chain.instance_bytes);

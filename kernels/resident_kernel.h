@@ -13,6 +13,7 @@
 // and comes back as one slot with up_words for each stream:
 //
 //   0                 frames
+//   1, 2              when the doorbell was seen and the answer sent, in ns of the device's clock modulo 2^32
 //   readings_at ..    readings [n_readings], of stream 0
 //   out_at ..         output [out_channels][n_frames]
 //   taps_at ..        planes of tap k at k * point_channels * max_frames, [channels][n_frames], of stream 0
@@ -29,6 +30,7 @@
 #include "block_ring_kernel.h"
 
 #define WT_MAX_POINTS 8
+#define RESIDENT_TIMES 3 // words of an answer before its readings
 #define RESIDENT_SEQUENCE 1
 #define RESIDENT_TAPS 2
 #define RESIDENT_INSERTS (RESIDENT_TAPS + WT_MAX_POINTS)
@@ -51,10 +53,16 @@ typedef struct resident_control {
     unsigned int n_started, unused;
 } resident_control;
 
-// A thread block's place in its term, in device memory.
+// A thread block's place in its term, in device memory, and how many kernels it has been in.
 typedef struct resident_place {
-    unsigned int turn, term;
+    unsigned int turn, term, kernels;
 } resident_place;
+
+// What the first thread block tells the others of a turn, as the data of a word: what the doorbell says (18 bits), a
+// verdict, and which kernel it is meant for.
+#define RESIDENT_BELL 0x3ffffu
+#define RESIDENT_VERDICT_AT 20
+#define RESIDENT_KERNEL_AT 24
 
 typedef struct resident_args {
     chain_args chain;
@@ -62,7 +70,8 @@ typedef struct resident_args {
     wt_block_word *down, *up, *left; // host memory
     resident_control *control;
     unsigned char *exported;  // host memory: [n_streams][instance_bytes]
-    resident_place *places;   // [thread blocks]; at [n_streams] the turn after which all leave, and the term
+    resident_place *places;   // [thread blocks], zeros at first
+    wt_block_word *relay;     // [slots], zeros at first: the first thread block to the others
     float *targets;           // [thread blocks][n_params]
     unsigned long long plans_bytes;
     long long life_ns;

@@ -43,13 +43,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) rows_delta(wt_delta_arg
 static __device__ double largest(const wt_pcen_args &a, long long row, long long t)
 {
     const int own = (int)(row % a.bands);
-    const float *x = a.in + (row - own) * a.n_frames + t;
+    const float *x = a.in + (row - own) * a.pitch + a.from + t;
     double most = -__longlong_as_double(0x7ff0000000000000ll);
     for (int i = 0; i < a.max_size; i++) {
         long long at = ((long long)own + i - a.max_size / 2) % (2 * a.bands);
         if (at < 0) at += 2 * a.bands;
         if (at >= a.bands) at = 2 * a.bands - 1 - at;
-        most = fmax(most, (double)x[at * a.n_frames]);
+        most = fmax(most, (double)x[at * a.pitch]);
     }
     return most;
 }
@@ -68,7 +68,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) rows_pcen(wt_pcen_args 
     if (row >= a.n_rows) return; // the whole warp
     const int lane = threadIdx.x % 32;
     const double keep = 1 - a.b;
-    double carry = 1, decay = keep; // decay: keep to the power lane + 1
+    const float *in = a.in + row * a.pitch + a.from;
+    float *out = a.out + row * a.pitch + a.from;
+    double memory = a.continued ? a.state[row] : keep, decay = 1; // decay: keep to the power lane
     for (int i = 0; i < lane; i++) decay *= keep;
     for (long long first = 0; first < a.n_frames; first += 32) {
         const long long t = first + lane;
@@ -78,8 +80,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) rows_pcen(wt_pcen_args 
             const double before = __shfl_up_sync(ALL, smooth, step);
             if (lane >= step) smooth += factor * before;
         }
-        smooth += decay * carry;
-        carry = __shfl_sync(ALL, smooth, 31);
-        if (active) a.out[row * a.n_frames + t] = (float)compressed(a, a.in[row * a.n_frames + t], smooth);
+        smooth += decay * memory;
+        memory = keep * __shfl_sync(ALL, smooth, (int)min(31ll, a.n_frames - 1 - first));
+        if (active) out[t] = (float)compressed(a, in[t], smooth);
     }
+    if (a.state && lane == 0) a.state[row] = memory;
 }

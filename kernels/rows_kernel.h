@@ -14,9 +14,10 @@ typedef struct wt_delta_args {
 typedef struct wt_pcen_args {
     const float *in;
     float *out;
-    long long n_rows, n_frames; ///< rows of all signals
-    int bands;                  ///< rows of a signal
-    int max_size;
+    double *state;                           ///< [n_rows] the smoothers between parts; NULL = none
+    long long n_rows, pitch, from, n_frames; ///< rows of all signals; frames of a row, and those to work on
+    int bands;                               ///< rows of a signal
+    int max_size, continued, unused;
     double gain, bias, power, eps, b;
 } wt_pcen_args;
 

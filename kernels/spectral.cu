@@ -172,10 +172,17 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) spectral_contrast(wt_sp
     if (!a.linear) {
         const float scale = 3.0102999566398120f; // 10 log10(2)
         peak = wt__spectrum_log(peak, 1e-10f, scale, 0), valley = wt__spectrum_log(valley, 1e-10f, scale, 0);
+    }
+    const long long area = a.rows * a.n_frames, place = row * a.n_frames + frame % a.n_frames;
+    if (a.parts) {
+        a.out[2 * signal * area + place] = peak, a.out[(2 * signal + 1) * area + place] = valley;
+        return;
+    }
+    if (!a.linear) {
         if (peak == peak) atomicMax(a.peaks + 2 * signal, wt__spectrum_order(__float_as_int(peak)));
         if (valley == valley) atomicMax(a.peaks + 2 * signal + 1, wt__spectrum_order(__float_as_int(valley)));
     }
-    const long long at = (signal * a.rows + row) * a.n_frames + frame % a.n_frames;
+    const long long at = signal * area + place;
     a.out[at] = a.linear ? peak - valley : peak;
     if (!a.linear) a.valleys[at] = valley;
 }

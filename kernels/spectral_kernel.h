@@ -11,7 +11,7 @@ typedef struct wt_spectral_band {
 
 typedef struct wt_spectral_args {
     const float *in;               ///< [n_signals][n_frames][bins]
-    float *out;                    ///< [n_signals][rows][n_frames]
+    float *out;                    ///< [n_signals][rows][n_frames]; contrast's parts: [n_signals][2][rows][n_frames]
     float *valleys;                ///< contrast: as out
     int *peaks;                    ///< contrast: [n_signals][2] largest peak and valley, ordered bits
     const wt_spectral_band *bands; ///< contrast: [rows]
@@ -20,6 +20,7 @@ typedef struct wt_spectral_args {
     int n_signals, bins, rows, kind; ///< wt_spectral_kind
     int rate_hz, n_fft, no_norm, linear;
     double p, percent, power, amin;
+    int parts, unused; ///< contrast: peaks and valleys apart
 } wt_spectral_args;
 
 #endif

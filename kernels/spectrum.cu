@@ -47,7 +47,8 @@ static __device__ __forceinline__ float as_real(float2 x, int kind)
     return kind == 1 ? sqrtf(power) : kind == 2 ? power : atan2f(x.y, x.x);
 }
 
-extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_WIDE) spectrum_stft(wt_spectrum_stft_args a)
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_WIDE)
+    spectrum_stft(wt_spectrum_stft_args a)
 {
     const spectrum_place p = find_place((a.frames.n_frames + SPECTRUM_FRAMES - 1) / SPECTRUM_FRAMES);
     const float *pcm = a.frames.pcm + p.line * a.frames.n_samples;
@@ -90,13 +91,21 @@ static __device__ __noinline__ float fixed(const wt_spectrum_istft_args &a, long
     return by > 1.17549435e-38f ? sum / by : sum;
 }
 
-// Bins `at` of frames t and t + 1, where they exist.
-static __device__ __forceinline__ void read_pair(const float2 *in, int at, bool first, bool second, float2 &x,
-                                                 float2 &y)
+// Of both frames, from row `in` on, the bins of points b + k STEP, mirrored above the middle; zeros of a second frame
+// that there is not. All loads are on their way before one is used.
+static __device__ __forceinline__ void read_points(const float2 *in, int b, bool second, float2 (&x)[SPECTRUM_RADIX],
+                                                   float2 (&y)[SPECTRUM_RADIX])
 {
-    x = y = make_float2(0, 0);
-    if (first) x = __ldg(in + at);
-    if (second) y = __ldg(in + SPECTRUM_BINS + at);
+    const float2 *up = in + b, *down = in + (SPECTRUM_N - b);
+    asm("" : "+l"(up), "+l"(down)); // constant offsets, as in spectrum_fill
+#pragma unroll
+    for (int k = 0; k < SPECTRUM_RADIX; k++) {
+        const int step = k * SPECTRUM_STEP;
+        const bool mirrored = SPECTRUM_RADIX % 2 ? 2 * (b + step) > SPECTRUM_N : 2 * k >= SPECTRUM_RADIX;
+        const float2 *bin = mirrored ? down - step : up + step;
+        x[k] = __ldg(bin), y[k] = make_float2(0, 0);
+        if (second) y[k] = __ldg(bin + SPECTRUM_BINS);
+    }
 }
 
 // Point p of both frames as one complex signal, parts exchanged; points above the middle are mirrored bins.
@@ -114,13 +123,8 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_W
         a.walk, all_shared, [](long long, int, bool, int, float2 *) {},
         [&](long long line, int t, int b, const float2 *, float2(&v)[R]) {
             const float2 *in = (const float2 *)a.in + (line * a.stored_frames + t) * SPECTRUM_BINS;
-            const bool first = t < a.n_frames, second = t + 1 < a.n_frames;
-            float2 x[R], y[R]; // all loads are on their way before one is used
-#pragma unroll
-            for (int k = 0; k < R; k++) {
-                const int p = b + k * STEP;
-                read_pair(in, 2 * p > SPECTRUM_N ? SPECTRUM_N - p : p, first, second, x[k], y[k]);
-            }
+            float2 x[R] = {}, y[R] = {};
+            if (t < a.n_frames) read_points(in, b, t + 1 < a.n_frames, x, y);
 #pragma unroll
             for (int k = 0; k < R; k++) v[k] = pair_point(b + k * STEP, x[k], y[k]);
         },
@@ -143,8 +147,22 @@ enum {
     MEL_LANES = wt__spectrum_lanes(SPECTRUM_N),
     MEL_TEAMS = SPECTRUM_THREADS / MEL_LANES,
     MEL_PITCH = MEL_LANES | 1,
-    MEL_AT_ONCE = SPECTRUM_SEQUENCES < 8 ? SPECTRUM_SEQUENCES : 8
+    MEL_AT_ONCE = SPECTRUM_SEQUENCES < 8 ? SPECTRUM_SEQUENCES : 8,
+    MEL_PLAIN = !wt__spectrum_sloped(SPECTRUM_N), // powers side by side, whatever the bank is
+    MEL_ACROSS =
+        SPECTRUM_FRAMES < SPECTRUM_BLOCK ? SPECTRUM_FRAMES : SPECTRUM_BLOCK, // frames that are written at once,
+    MEL_ROWS = SPECTRUM_BLOCK / MEL_ACROSS                                   // and bands
 };
+
+static __device__ __forceinline__ int place_of(const wt_spectrum_slopes &s, int k)
+{
+    return MEL_PLAIN ? wt__spectrum_base(SPECTRUM_N) + k : __ldg(s.places + k);
+}
+
+static __device__ __forceinline__ int room_of(const wt_spectrum_slopes &s)
+{
+    return MEL_PLAIN ? wt__spectrum_room(SPECTRUM_N) : s.room;
+}
 
 // What each run adds to its two bands, of both frames. No two lanes meet in a bank.
 static __device__ __forceinline__ void sum_runs(const wt_spectrum_slopes &s, int thread, float2 *points)
@@ -203,9 +221,10 @@ static __device__ __forceinline__ void join_runs(const wt_spectrum_mel_args &a, 
 static __device__ __forceinline__ void sum_bands(const wt_spectrum_mel_args &a, float *sums, int frame)
 {
     constexpr int SHARES = (SPECTRUM_SEQUENCES + MEL_AT_ONCE - 1) / MEL_AT_ONCE;
+    const int room = room_of(a.slopes);
     for (int i = threadIdx.x; i < SHARES * a.n_mels; i += SPECTRUM_BLOCK) {
         const int m = i % a.n_mels, sequence = i / a.n_mels * MEL_AT_ONCE, length = __ldg(a.lengths + m);
-        const float2 *powers = all_shared + sequence * a.slopes.room + a.slopes.powers + __ldg(a.begins + m);
+        const float2 *powers = all_shared + sequence * room + a.slopes.powers + __ldg(a.begins + m);
         const float *weights = a.weights + m;
         float2 sum[MEL_AT_ONCE] = {};
 #pragma unroll 1
@@ -214,7 +233,7 @@ static __device__ __forceinline__ void sum_bands(const wt_spectrum_mel_args &a, 
 #pragma unroll
             for (int s = 0; s < MEL_AT_ONCE; s++) {
                 if (SPECTRUM_SEQUENCES % MEL_AT_ONCE && sequence + s >= SPECTRUM_SEQUENCES) continue;
-                const float2 power = powers[s * a.slopes.room + k];
+                const float2 power = powers[s * room + k];
                 sum[s].x += w * power.x, sum[s].y += w * power.y;
             }
         }
@@ -224,25 +243,52 @@ static __device__ __forceinline__ void sum_bands(const wt_spectrum_mel_args &a, 
     }
 }
 
+// The block's bands, those of frames from t on; returns the largest of the thread's, -infinity when it had none.
+static __device__ __forceinline__ float write_bands(const wt_spectrum_mel_args &a, const float *sums, long long line,
+                                                    int t)
+{
+    const int left = a.frames.n_frames - t, n = left < SPECTRUM_FRAMES ? left : SPECTRUM_FRAMES;
+    float largest = __int_as_float(0xff800000); // -infinity
+    const auto leave = [&](float *to, float value) { *to = value, largest = fmaxf(largest, value); };
+    if (a.frames_first) {
+        float *out = a.out + (line * a.frames.n_frames + t) * a.n_mels;
+        for (int f = 0; f < n; f++)
+            for (int m = threadIdx.x; m < a.n_mels; m += SPECTRUM_BLOCK)
+                leave(out + f * a.n_mels + m, sums[m * (SPECTRUM_FRAMES + 1) + f]);
+        return largest;
+    }
+    const int first = threadIdx.x / MEL_ACROSS;
+    for (int f = threadIdx.x % MEL_ACROSS; f < n && first < MEL_ROWS; f += MEL_ACROSS) {
+        float *to = a.out + (line * a.n_mels + first) * a.frames.n_frames + t + f;
+        const float *from = sums + first * (SPECTRUM_FRAMES + 1) + f;
+        for (int m = first; m < a.n_mels; m += MEL_ROWS) {
+            leave(to, *from);
+            to += (long long)MEL_ROWS * a.frames.n_frames, from += MEL_ROWS * (SPECTRUM_FRAMES + 1);
+        }
+    }
+    return largest;
+}
+
 extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) spectrum_mel(wt_spectrum_mel_args a)
 {
     const spectrum_place p = find_place((a.frames.n_frames + SPECTRUM_FRAMES - 1) / SPECTRUM_FRAMES);
     const float *pcm = a.frames.pcm + p.line * a.frames.n_samples;
-    float2 *points = all_shared + p.sequence * a.slopes.room;
-    float *sums = (float *)(all_shared + SPECTRUM_SEQUENCES * a.slopes.room); // [n_mels][FRAMES + 1]
+    const int room = room_of(a.slopes);
+    float2 *points = all_shared + p.sequence * room;
+    float *sums = (float *)(all_shared + SPECTRUM_SEQUENCES * room); // [n_mels][FRAMES + 1]
     int *peak = (int *)(sums + a.n_mels * (SPECTRUM_FRAMES + 1));
     if (threadIdx.x == 0) *peak = (int)0x80000000;
     for (int round = 0; round < SPECTRUM_ROUNDS; round++) {
         const int local = 2 * (round * SPECTRUM_SEQUENCES + p.sequence);
         spectrum_bins(a.frames, p.thread, points, pcm, p.block * SPECTRUM_FRAMES + local,
                       [&](int k, float2 x, float2 y) {
-                          const int place = __ldg(a.slopes.places + k);
+                          const int place = place_of(a.slopes, k);
                           if (place >= 0) points[place] = make_float2(x.x * x.x + x.y * x.y, y.x * y.x + y.y * y.y);
                       });
         if (a.power != 2) {
             __syncthreads();
             for (int k = p.thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
-                const int place = __ldg(a.slopes.places + k);
+                const int place = place_of(a.slopes, k);
                 if (place < 0) continue;
                 const float2 square = points[place];
                 points[place] = make_float2(raised(square.x, a.power), raised(square.y, a.power));
@@ -258,38 +304,24 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
         }
     }
     __syncthreads();
-    const int t = p.block * SPECTRUM_FRAMES, left = a.frames.n_frames - t;
-    const int n = left < SPECTRUM_FRAMES ? left : SPECTRUM_FRAMES;
-    int largest = (int)0x80000000;
-    const auto leave = [&](float *to, float value) {
-        *to = value;
-        const int ordered = wt__spectrum_order(__float_as_int(value));
-        if (value == value && ordered > largest) largest = ordered;
-    };
-    if (a.frames_first) {
-        float *out = a.out + (p.line * a.frames.n_frames + t) * a.n_mels;
-        for (int f = 0; f < n; f++)
-            for (int m = threadIdx.x; m < a.n_mels; m += SPECTRUM_BLOCK)
-                leave(out + f * a.n_mels + m, sums[m * (SPECTRUM_FRAMES + 1) + f]);
-    } else {
-        float *out = a.out + p.line * a.n_mels * a.frames.n_frames + t;
-        for (int i = threadIdx.x; i < a.n_mels * SPECTRUM_FRAMES; i += SPECTRUM_BLOCK) {
-            const int m = i / SPECTRUM_FRAMES, f = i % SPECTRUM_FRAMES;
-            if (f < n) leave(out + (long long)m * a.frames.n_frames + f, sums[m * (SPECTRUM_FRAMES + 1) + f]);
-        }
-    }
+    const float largest = write_bands(a, sums, p.line, p.block * SPECTRUM_FRAMES);
     if (!a.peaks) return;
-    atomicMax(peak, largest);
+    if (largest > __int_as_float(0xff800000)) atomicMax(peak, wt__spectrum_order(__float_as_int(largest)));
     __syncthreads();
     if (threadIdx.x == 0) atomicMax(a.peaks + p.line / a.channels, *peak);
 }
 
 // ---- when the peak is known
 
-static __device__ __forceinline__ float limited(const wt_spectrum_finish_args &a, long long signal, float x)
+struct limits {
+    float floor, gain, offset;
+    __device__ __forceinline__ float of(float x) const { return (x < floor ? floor : x) * gain + offset; }
+};
+
+static __device__ __forceinline__ limits limits_of(const wt_spectrum_finish_args &a, long long signal)
 {
-    const float peak = __int_as_float(wt__spectrum_order(a.peaks[signal])), floor = peak - a.range;
-    return (x < floor ? floor : x) * a.gain + (a.offset - a.relative * peak);
+    const float peak = __int_as_float(wt__spectrum_order(a.peaks[signal]));
+    return {peak - a.range, a.gain, a.offset - a.relative * peak};
 }
 
 // 256 threads, four numbers each.
@@ -297,48 +329,68 @@ extern "C" __global__ void __launch_bounds__(256) spectrum_limit(wt_spectrum_fin
 {
     const long long count = (long long)a.channels * a.n_mels * a.n_frames, chunks = (count + 1023) / 1024;
     const long long signal = blockIdx.x / chunks, at = blockIdx.x % chunks * 1024 + threadIdx.x;
+    const limits l = limits_of(a, signal);
     float *x = a.mel + signal * count;
     for (int i = 0; i < 4; i++)
         if (at + i * 256 < count) {
-            const float value = x[at + i * 256], within = limited(a, signal, value);
+            const float value = x[at + i * 256], within = l.of(value);
             if (within != value) x[at + i * 256] = within; // most are
         }
 }
 
 // Two frames a lane, four coefficients a warp at a time: a number of the tile meets four of the matrix, and one of the
-// matrix two of the tile.
+// matrix two of the tile. Where columns of the matrix are even or odd about its middle, as a cosine transform's, the
+// tile has sums and differences of the bands that mirror each other, and products are half as many.
 extern "C" __global__ void __launch_bounds__(512) spectrum_product(wt_spectrum_finish_args a)
 {
-    float *tile = (float *)all_shared; // [n_mels][WT_SPECTRUM_PRODUCT]
+    float *tile = (float *)all_shared; // [rows][WT_SPECTRUM_PRODUCT]
     const int tiles = (a.n_frames + WT_SPECTRUM_PRODUCT - 1) / WT_SPECTRUM_PRODUCT, lane = threadIdx.x % 32;
-    const int warp = threadIdx.x / 32, warps = blockDim.x / 32, groups = (a.n_out + 3) / 4;
-    const long long line = blockIdx.x / tiles;
-    const int t = blockIdx.x % tiles * WT_SPECTRUM_PRODUCT + lane;
-    for (int m = warp; m < a.n_mels; m += 8 * warps) {
-        float some[8][2]; // all on their way before one is used
+    const int warp = threadIdx.x / 32, warps = blockDim.x / 32, half = (a.n_mels + 1) / 2;
+    const int line = blockIdx.x / tiles, t = blockIdx.x % tiles * WT_SPECTRUM_PRODUCT + lane;
+    const bool there[2] = {t < a.n_frames, t + 32 < a.n_frames};
+    const limits l = limits_of(a, line / a.channels);
+    const int last = a.n_frames - 1, to_second = t + 32 < last ? 32 : last - (t < last ? t : last);
+    const float *mel = a.mel + (long long)line * a.n_mels * a.n_frames + (t < last ? t : last);
+    for (int first = warp; first < half; first += 4 * warps) {
+        float some[4][2][2]; // a band and its mirror, of two frames: all on their way before one is used
 #pragma unroll
-        for (int k = 0; k < 16; k++)
-            if (m + k / 2 * warps < a.n_mels && t + 32 * (k % 2) < a.n_frames)
-                some[k / 2][k % 2] =
-                    __ldg(a.mel + (line * a.n_mels + m + k / 2 * warps) * a.n_frames + t + 32 * (k % 2));
+        for (int k = 0; k < 4; k++) { // what there is not is read as the last there is
+            const int m = first + k * warps < half ? first + k * warps : half - 1;
+            const float *low = mel + (long long)m * a.n_frames,
+                        *high = mel + (long long)(a.n_mels - 1 - m) * a.n_frames;
+            some[k][0][0] = __ldg(low), some[k][0][1] = __ldg(low + to_second);
+            some[k][1][0] = __ldg(high), some[k][1][1] = __ldg(high + to_second);
+        }
 #pragma unroll
-        for (int k = 0; k < 16; k++)
-            if (m + k / 2 * warps < a.n_mels && t + 32 * (k % 2) < a.n_frames)
-                tile[(m + k / 2 * warps) * WT_SPECTRUM_PRODUCT + 32 * (k % 2) + lane] =
-                    limited(a, line / a.channels, some[k / 2][k % 2]);
+        for (int k = 0; k < 4; k++) {
+            const int m = first + k * warps, mirror = a.n_mels - 1 - m;
+            if (m >= half) break;
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const float x = l.of(some[k][0][i]), y = m < mirror ? l.of(some[k][1][i]) : 0;
+                float *const to = tile + 32 * i + lane;
+                to[m * WT_SPECTRUM_PRODUCT] = a.n_even ? x + y : x;
+                if (a.n_even || m < mirror)
+                    to[(a.n_even ? half + m : mirror) * WT_SPECTRUM_PRODUCT] = a.n_even ? x - y : y;
+            }
+        }
     }
     __syncthreads();
-    for (int g = warp; g < groups; g += warps) {
+    const int rows = a.n_even ? half : a.n_mels;
+    for (int g = warp; g < a.n_groups; g += warps) {
+        const bool odd = a.n_even && g >= a.n_even;
+        const float *numbers = tile + (odd ? half * WT_SPECTRUM_PRODUCT : 0) + lane;
+        const float4 *weights = (const float4 *)a.matrix + g;
         float sum[2][4] = {};
-        for (int begin = 0; begin < a.n_mels; begin += 16) { // in parts, as dsp/mfcc.c says
+        for (int begin = 0; begin < rows; begin += 16) { // in parts, as dsp/mfcc.c says
             float part[2][4] = {};
-            const int end = begin + 16 < a.n_mels ? begin + 16 : a.n_mels;
+            const int end = begin + 16 < rows ? begin + 16 : rows;
 #pragma unroll 4
-            for (int m = begin; m < end; m++) {
-                const float4 w = __ldg((const float4 *)a.matrix + m * groups + g);
+            for (int m = begin; m < end; m++, numbers += WT_SPECTRUM_PRODUCT, weights += a.n_groups) {
+                const float4 w = __ldg(weights);
 #pragma unroll
                 for (int i = 0; i < 2; i++) {
-                    const float value = tile[m * WT_SPECTRUM_PRODUCT + 32 * i + lane];
+                    const float value = numbers[32 * i];
                     part[i][0] += value * w.x, part[i][1] += value * w.y;
                     part[i][2] += value * w.z, part[i][3] += value * w.w;
                 }
@@ -346,10 +398,12 @@ extern "C" __global__ void __launch_bounds__(512) spectrum_product(wt_spectrum_f
 #pragma unroll
             for (int i = 0; i < 8; i++) sum[i / 4][i % 4] += part[i / 4][i % 4];
         }
+        const int k = odd ? 8 * (g - a.n_even) + 1 : a.n_even ? 8 * g : 4 * g, apart = a.n_even ? 2 : 1;
+        float *out = a.out + ((long long)line * a.n_out + k) * a.n_frames + t;
 #pragma unroll
-        for (int i = 0; i < 8; i++) {
-            const int k = 4 * g + i % 4, at = t + 32 * (i / 4);
-            if (k < a.n_out && at < a.n_frames) a.out[(line * a.n_out + k) * a.n_frames + at] = sum[i / 4][i % 4];
-        }
+        for (int j = 0; j < 4; j++, out += (long long)apart * a.n_frames)
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                if (k + j * apart < a.n_out && there[i]) out[32 * i] = sum[i][j];
     }
 }

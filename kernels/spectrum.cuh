@@ -29,9 +29,7 @@ enum {
                        : SPECTRUM_EACH <= 40 ? 480
                                              : 384,
     SPECTRUM_RESIDENT = SPECTRUM_BLOCK < SPECTRUM_AT_ONCE ? SPECTRUM_AT_ONCE / SPECTRUM_BLOCK : 1,
-    SPECTRUM_RESIDENT_WIDE = SPECTRUM_EACH > 16     ? SPECTRUM_RESIDENT
-                             : SPECTRUM_BLOCK < 640 ? 640 / SPECTRUM_BLOCK
-                                                    : 1 // 96 registers: there and back in one
+    SPECTRUM_RESIDENT_WIDE = wt__spectrum_resident(SPECTRUM_N)
 };
 
 __device__ __forceinline__ int spectrum_at(int i) { return i + i / SPECTRUM_PAD; }
@@ -133,30 +131,35 @@ __device__ __forceinline__ void spectrum_transform(int t, V *points, const void 
         store);
 }
 
+// Points of two frames APART points of a butterfly from each other, which share the others' samples.
+template <int APART>
+__device__ __forceinline__ void spectrum_fill_apart(const float *window, const float *x, float2 (&v)[SPECTRUM_RADIX])
+{
+    float samples[SPECTRUM_RADIX + APART];
+#pragma unroll
+    for (int k = 0; k < SPECTRUM_RADIX + APART; k++) samples[k] = __ldg(x + k * SPECTRUM_STEP);
+#pragma unroll
+    for (int k = 0; k < SPECTRUM_RADIX; k++) {
+        const float w = __ldg(window + k * SPECTRUM_STEP);
+        v[k] = make_float2(w * samples[k], w * samples[k + APART]);
+    }
+}
+
 // Points b + k STEP of the windowed frames that begin at `begin` and a hop later, of a line that has them whole. All
-// loads are on their way before one is used. A quarter of a frame apart, the frames share three quarters of them.
+// loads are on their way before one is used. A quarter, or two fifths, of a frame apart, frames share samples.
 __device__ __forceinline__ void spectrum_fill(const wt_spectrum_frames &f, const float *begin, int b,
                                               float2 (&v)[SPECTRUM_RADIX])
 {
     constexpr int R = SPECTRUM_RADIX;
     const float *window = f.window + b, *x = begin + b;
     asm("" : "+l"(window), "+l"(x)); // else every load gets 64-bit sums of its own in place of a constant offset
-    if (R % 4 == 0 && 4 * f.hop == SPECTRUM_N) {
-        float samples[R + R / 4];
+    if (R % 4 == 0 && 4 * f.hop == SPECTRUM_N) return spectrum_fill_apart<R / 4>(window, x, v);
+    if (R % 5 == 0 && 5 * f.hop == 2 * SPECTRUM_N) return spectrum_fill_apart<2 * R / 5>(window, x, v);
 #pragma unroll
-        for (int k = 0; k < R + R / 4; k++) samples[k] = __ldg(x + k * SPECTRUM_STEP);
+    for (int k = 0; k < R; k++)
+        v[k] = make_float2(__ldg(x + k * SPECTRUM_STEP), __ldg(x + f.hop + k * SPECTRUM_STEP));
 #pragma unroll
-        for (int k = 0; k < R; k++) {
-            const float w = __ldg(window + k * SPECTRUM_STEP);
-            v[k] = make_float2(w * samples[k], w * samples[k + R / 4]);
-        }
-    } else {
-#pragma unroll
-        for (int k = 0; k < R; k++)
-            v[k] = make_float2(__ldg(x + k * SPECTRUM_STEP), __ldg(x + f.hop + k * SPECTRUM_STEP));
-#pragma unroll
-        for (int k = 0; k < R; k++) v[k] = fft_scale(v[k], __ldg(window + k * SPECTRUM_STEP));
-    }
+    for (int k = 0; k < R; k++) v[k] = fft_scale(v[k], __ldg(window + k * SPECTRUM_STEP));
 }
 
 // Both frames' bin from its point and the mirror's.
@@ -174,11 +177,11 @@ template <class V> __device__ __forceinline__ void spectrum_part(const V *points
 }
 
 // give(k, x, y): bin k of both frames, from the last pass's butterflies of thread t.
-template <class Give>
-__device__ __forceinline__ void spectrum_give(int t, const float2 (&v)[2][SPECTRUM_LAST], Give give)
+template <class V, class Give>
+__device__ __forceinline__ void spectrum_give(int t, const V (&v)[2][SPECTRUM_LAST], Give give)
 {
     constexpr int R = SPECTRUM_LAST, S = SPECTRUM_N / R;
-    float2 x, y;
+    V x, y;
 #pragma unroll
     for (int j = 0; j < R / 2; j++) {
         spectrum_split(v[0][j], t ? v[1][R - 1 - j] : v[0][j ? R - j : 0], x, y);
@@ -191,10 +194,29 @@ __device__ __forceinline__ void spectrum_give(int t, const float2 (&v)[2][SPECTR
     give(SPECTRUM_N / 2, x, y);
 }
 
-/// Transform the windowed frames t and t + 1 of one line, frames that do not exist as zeros, and give(k, x, y) each bin
-/// of both once, on any thread. What is given at k may be written to points k and N - k: no other thread asks for them;
-/// of a PAIRED transform to any.
-/// All threads of the block together; a barrier must follow before the points are read.
+/// Transform two frames as one complex signal, fill(b, v) its points b + k STEP, and give(k, x, y) each bin of both once,
+/// on any thread. What is given at k may be written to points k and N - k: no other thread asks for them; of a PAIRED
+/// transform to any. All threads of the block together; a barrier must follow before the points are read. V: float2,
+/// or double2 with its own twiddles.
+template <class V, class Fill, class Give>
+__device__ __forceinline__ void spectrum_pair(int thread, V *points, const V *twiddles, Fill fill, Give give)
+{
+    if constexpr (SPECTRUM_PAIRED) {
+        spectrum_pass<1, SPECTRUM_MIRRORED>(thread, points, twiddles, fill,
+                                            [&](const auto &v) { spectrum_give(thread, v, give); });
+    } else {
+        spectrum_pass<1, SPECTRUM_POINT>(thread, points, twiddles, fill,
+                                         [&](int k, V v) { points[spectrum_at(k)] = v; });
+#pragma unroll 3
+        for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
+            V x, y;
+            spectrum_part(points, k, x, y);
+            give(k, x, y);
+        }
+    }
+}
+
+/// spectrum_pair of the windowed frames t and t + 1 of one line, frames that do not exist as zeros.
 template <class Give>
 __device__ __forceinline__ void spectrum_bins(const wt_spectrum_frames &f, int thread, float2 *points, const float *pcm,
                                               int t, Give give)
@@ -215,18 +237,6 @@ __device__ __forceinline__ void spectrum_bins(const wt_spectrum_frames &f, int t
 #pragma unroll
         for (int k = 0; k < SPECTRUM_RADIX; k++) v[k] = some[k];
     };
-    if constexpr (SPECTRUM_PAIRED) {
-        spectrum_pass<1, SPECTRUM_MIRRORED>(thread, points, (const float2 *)f.twiddles, fill,
-                                            [&](const auto &v) { spectrum_give(thread, v, give); });
-    } else {
-        spectrum_pass<1, SPECTRUM_POINT>(thread, points, (const float2 *)f.twiddles, fill,
-                                         [&](int k, float2 v) { points[spectrum_at(k)] = v; });
-#pragma unroll 3
-        for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
-            float2 x, y;
-            spectrum_part(points, k, x, y);
-            give(k, x, y);
-        }
-    }
+    spectrum_pair(thread, points, (const float2 *)f.twiddles, fill, give);
 }
 #endif

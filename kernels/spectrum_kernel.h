@@ -27,10 +27,7 @@ WT_SPECTRUM_BOTH int wt__spectrum_radix(int rest)
 }
 
 /// Threads that share one transform: sixteen points each; of 400, forty.
-WT_SPECTRUM_BOTH int wt__spectrum_threads(int n)
-{
-    return n == 400 ? 10 : (n + 15) / 16;
-}
+WT_SPECTRUM_BOTH int wt__spectrum_threads(int n) { return n == 400 ? 10 : (n + 15) / 16; }
 
 /// Pairs of frames a thread block transforms at once.
 WT_SPECTRUM_BOTH int wt__spectrum_sequences(int n)
@@ -45,22 +42,13 @@ WT_SPECTRUM_BOTH int wt__spectrum_rounds(int n)
 }
 
 /// Frames of one thread block.
-WT_SPECTRUM_BOTH int wt__spectrum_frames(int n)
-{
-    return 2 * wt__spectrum_sequences(n) * wt__spectrum_rounds(n);
-}
+WT_SPECTRUM_BOTH int wt__spectrum_frames(int n) { return 2 * wt__spectrum_sequences(n) * wt__spectrum_rounds(n); }
 
 /// Of how many points one is padding: as many as threads write apart in the first pass.
-WT_SPECTRUM_BOTH int wt__spectrum_pad(int n)
-{
-    return wt__spectrum_radix(n) > 16 ? wt__spectrum_radix(n) : 16;
-}
+WT_SPECTRUM_BOTH int wt__spectrum_pad(int n) { return wt__spectrum_radix(n) > 16 ? wt__spectrum_radix(n) : 16; }
 
 /// Complex numbers of shared memory a transform takes.
-WT_SPECTRUM_BOTH int wt__spectrum_points(int n)
-{
-    return n + n / wt__spectrum_pad(n) + 1;
-}
+WT_SPECTRUM_BOTH int wt__spectrum_points(int n) { return n + n / wt__spectrum_pad(n) + 1; }
 
 /// Points of a butterfly of the last pass.
 WT_SPECTRUM_BOTH int wt__spectrum_last(int n)
@@ -82,6 +70,15 @@ WT_SPECTRUM_BOTH int wt__spectrum_keeps(int n)
 {
     const int threads = wt__spectrum_threads(n), last = wt__spectrum_last(n);
     return wt__spectrum_sequences(n) == 1 && n % (4 * threads) == 0 && last && n / last % threads == 0;
+}
+
+/// Blocks an SM is to hold of the kernels that transform back, or whose bins go to memory: 640 threads leave each 96
+/// registers, there and back in one. Of forty points a thread has more: 480 threads leave each 128; else 384.
+WT_SPECTRUM_BOTH int wt__spectrum_resident(int n)
+{
+    const int threads = wt__spectrum_threads(n), block = threads * wt__spectrum_sequences(n);
+    const int each = (n + threads - 1) / threads, at_once = each <= 16 ? 640 : each <= 40 ? 480 : 384;
+    return block < at_once ? at_once / block : 1;
 }
 
 /// Where frames lie in a batch of signals [n_lines][n_samples].
@@ -121,16 +118,18 @@ typedef struct wt_spectrum_istft_args {
 } wt_spectrum_istft_args;
 
 /// 1 when bands are summed by slopes: a block has few transforms that could share the weights of a band.
-WT_SPECTRUM_BOTH int wt__spectrum_sloped(int n)
+WT_SPECTRUM_BOTH int wt__spectrum_sloped(int n) { return wt__spectrum_sequences(n) <= 2; }
+
+/// Where bins' powers begin, in complex numbers, when they lie side by side, and the room a transform and they take.
+WT_SPECTRUM_BOTH int wt__spectrum_base(int n) { return wt__spectrum_paired(n) ? 0 : wt__spectrum_points(n); }
+WT_SPECTRUM_BOTH int wt__spectrum_room(int n)
 {
-    return wt__spectrum_sequences(n) <= 2;
+    const int powers = wt__spectrum_base(n) + n / 2 + 1, points = wt__spectrum_points(n);
+    return powers > points ? powers : points;
 }
 
 /// Lanes that sum bands side by side, of the threads of a transform.
-WT_SPECTRUM_BOTH int wt__spectrum_lanes(int n)
-{
-    return wt__spectrum_threads(n) % 32 ? wt__spectrum_threads(n) : 32;
-}
+WT_SPECTRUM_BOTH int wt__spectrum_lanes(int n) { return wt__spectrum_threads(n) % 32 ? wt__spectrum_threads(n) : 32; }
 
 /// Bands' sums, prepared by dsp/mel_slopes.c. On slope s, the bins from band s - 1's peak to band s's, the one band
 /// falls and the other rises. A run is a slope or a part of one; a group is as many runs as there are lanes. Powers lie
@@ -167,16 +166,16 @@ typedef struct wt_spectrum_finish_args {
     float *mel; ///< as wt_spectrum_mel_args.out, in place
     float *out; ///< [n_lines][n_out][n_frames]
     const int *peaks;
-    const float *matrix; ///< [n_mels][n_out rounded up to 4], at 16 bytes
+    const float *matrix; ///< [rows][n_groups][4], at 16 bytes
     int n_mels, n_frames, channels, n_out;
+    int n_groups; ///< of four columns of the matrix
+    int n_even; ///< the first ones, of even columns, the others of odd ones: rows are (n_mels + 1) / 2; 0: all columns
+                ///< in order, n_mels rows
     float range, gain, offset, relative;
 } wt_spectrum_finish_args;
 
 /// A float as an integer of the same order, and back (its own inverse).
-WT_SHARED_FN int wt__spectrum_order(int bits)
-{
-    return bits >= 0 ? bits : bits ^ 0x7fffffff;
-}
+WT_SHARED_FN int wt__spectrum_order(int bits) { return bits >= 0 ? bits : bits ^ 0x7fffffff; }
 
 /// scale log2(max(x, amin)) + offset; a NaN stays one.
 WT_SHARED_FN float wt__spectrum_log(float x, float amin, float scale, float offset)

@@ -20,10 +20,21 @@ __device__ __forceinline__ void spectrum_put_pair(float2 *points, int k, float2 
     if (k && 2 * k != SPECTRUM_N) points[spectrum_at(SPECTRUM_N - k)] = make_float2(y.x - x.y, x.x + y.y);
 }
 
+/// The same of a PAIRED transform's bin that spectrum_give gives thread t as its i-th, i < SPECTRUM_LAST.
+__device__ __forceinline__ void spectrum_put_given(float2 *points, int t, int i, float2 x, float2 y)
+{
+    constexpr int S = SPECTRUM_N / SPECTRUM_LAST;
+    const int up = i % 2 && !t ? S / 2 : t, down = i % 2 && !t ? S / 2 : S - t; // the one, its mirror
+    if (i == 0 && t == 0) x.y = y.y = 0;
+    points[spectrum_along<S, 1>(i % 2 ? down : up, i / 2)] = make_float2(x.y + y.x, x.x - y.y);
+    if (i || t)
+        points[spectrum_along<S, 1>(i % 2 ? up : down, SPECTRUM_LAST - 1 - i / 2)] = make_float2(y.x - x.y, x.x + y.y);
+}
+
 // Sample i of both frames, windowed.
 __device__ __forceinline__ void spectrum_leave(float2 *points, const float *window, int i, float2 v)
 {
-    const float w = __ldg(window + i) / SPECTRUM_N;
+    const float w = __ldg(window + i) * (1.0f / SPECTRUM_N);
     points[spectrum_at(i)] = make_float2(v.y * w, v.x * w);
 }
 
@@ -80,12 +91,11 @@ __device__ __forceinline__ void spectrum_keep(const V &v, const float *window, i
     for (int frame = 0; frame < 2; frame++)
 #pragma unroll
         for (int m = 0; m < SPECTRUM_SAMPLES; m++) {
-            const float w = __ldg(window + thread + m * SPECTRUM_THREADS) / SPECTRUM_N;
             const float2 point = v[m % EACH][m / EACH];
-            sums[m + frame * HOP] += __fmul_rn(frame ? point.x : point.y, w); // as by way of the ring
+            sums[m + frame * HOP] += (frame ? point.x : point.y) * __ldg(window + thread + m * SPECTRUM_THREADS);
         }
 #pragma unroll
-    for (int m = 0; m < 2 * HOP; m++) leave(m, sums[m]);
+    for (int m = 0; m < 2 * HOP; m++) leave(m, sums[m] * (1.0f / SPECTRUM_N));
 #pragma unroll
     for (int m = 0; m < 3 * HOP; m++) kept[m] = sums[m + 2 * HOP];
 }

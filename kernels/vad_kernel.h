@@ -1,4 +1,5 @@
-// Voice activity by energy: from the power of a window to the decision. dsp/vad.c and the vad node run the same text.
+// Voice activity by energy: from the power of a window to the decision. dsp/vad.c, batches and the vad node run the same
+// text.
 //
 // A window's power is the mean square behind a first-order high-pass at 80 Hz (hum and offset are not speech). It is
 // smoothed over about 50 ms; the floor is the smallest smoothed power of the last 2 s, kept as the minima of 8 parts
@@ -35,6 +36,17 @@ typedef struct vad_voice {
 typedef struct vad_count {
     int started, n_windows;
 } vad_count;
+
+// The next n samples of the present window, in order.
+WT_SHARED_FN void vad_hear(vad_voice *s, double pole, const float *in, int n)
+{
+    for (int k = 0; k < n; k++) {
+        const double x = in[k];
+        s->high = pole * (s->high + x - s->in_before);
+        s->in_before = x;
+        s->sum += s->high * s->high;
+    }
+}
 
 WT_SHARED_FN void vad_count_on(vad_count *n)
 {

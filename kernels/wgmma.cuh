@@ -1,71 +1,7 @@
-// Instructions of compute capability 9.0 alone (sm_90a): products of a warpgroup, copies of boxes, and the barriers in
-// shared memory that tell of them. Source: PTX ISA 8.0, "wgmma", "cp.async.bulk.tensor", "mbarrier", "setmaxnreg".
+// Instructions of compute capability 9.0 alone (sm_90a): products of a warpgroup. Source: PTX ISA 8.0, "wgmma",
+// "setmaxnreg".
 
-static __device__ __forceinline__ unsigned shared_of(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
-
-// ---- barriers: a phase ends with `count` arrivals and the bytes that were expected
-
-static __device__ __forceinline__ void barrier_create(unsigned long long *barrier, int count)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_of(barrier)), "r"(count) : "memory");
-}
-
-// After all were created, by the thread that did; the block's barrier follows.
-static __device__ __forceinline__ void barriers_created()
-{
-    asm volatile("fence.mbarrier_init.release.cluster;\n"
-                 "fence.proxy.async.shared::cta;" ::
-                     : "memory");
-}
-
-static __device__ __forceinline__ void barrier_arrive(unsigned long long *barrier)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_of(barrier)) : "memory");
-}
-
-static __device__ __forceinline__ void barrier_expect(unsigned long long *barrier, int bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_of(barrier)), "r"(bytes)
-                 : "memory");
-}
-
-static __device__ __forceinline__ bool barrier_passed(unsigned long long *barrier, unsigned parity)
-{
-    unsigned passed;
-    asm volatile("{\n"
-                 ".reg .pred p;\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-                 "selp.u32 %0, 1, 0, p;\n"
-                 "}"
-                 : "=r"(passed)
-                 : "r"(shared_of(barrier)), "r"(parity)
-                 : "memory");
-    return passed;
-}
-
-// Until the phase of that parity is over; of a new barrier the one of parity 1 is.
-static __device__ __forceinline__ void barrier_wait(unsigned long long *barrier, unsigned parity)
-{
-    while (!barrier_passed(barrier, parity)) {}
-}
-
-// ---- copies
-
-// The box of a tensor map (wt_tensor_map_create) that begins at column, row, matrix, to 1024-byte aligned shared
-// memory.
-static __device__ __forceinline__ void copy_box(void *to, const void *map, int column, int row, int matrix,
-                                                unsigned long long *barrier)
-{
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-                 "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_of(to)),
-                 "l"(map), "r"(column), "r"(row), "r"(matrix), "r"(shared_of(barrier))
-                 : "memory");
-}
-
-static __device__ __forceinline__ void prefetch_map(const void *map)
-{
-    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
-}
+#include "barrier.cuh"
 
 // ---- products
 

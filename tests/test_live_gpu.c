@@ -203,6 +203,27 @@ static void a_parameter_changes_with_its_block(void **state)
     finish(live);
 }
 
+// The whole block of all channels, and the chain begins anew behind it.
+static void a_block_that_is_not_finite_is_silence(void **state)
+{
+    wt_device *device = device_of(state);
+    enum { N = 4096, AT = 2100 };
+    const wt_live_config config = config_of(device, WT_LIVE_RESIDENT, 2);
+    float *x = noise_signal(2 * N, 13), *want = calloc(2 * N, sizeof *want), *y = calloc(2 * N, sizeof *y);
+    wt_chain *chain = NULL;
+    x[AT] = NAN;
+    assert_ok(wt_chain_create(&(wt_chain_config){.rate_hz = RATE, .channels = 2}, &live_voice, &chain));
+    process_blocks(chain, x, want, N, 64, N);
+    wt_live *live = patient(&config, &live_voice);
+    live_blocks(live, x, y, N, 64, N);
+    assert_same(device, want, y, N, 2, N);
+    for (int n = AT / 64 * 64; n < AT / 64 * 64 + 64; n++) assert_true(y[n] == 0 && y[N + n] == 0);
+    assert_true(y[AT - 64] != 0 && y[2 * N - 1] != 0);
+    finish(live);
+    wt_chain_destroy(chain);
+    free(x), free(want), free(y);
+}
+
 static void pipelined_blocks_come_later_and_whole(void **state)
 {
     wt_device *device = device_of(state);
@@ -588,6 +609,7 @@ int main(void)
         TEST(the_resident_path_equals_the_chain),
         TEST(the_graph_path_equals_the_chain),
         TEST(a_parameter_changes_with_its_block),
+        TEST(a_block_that_is_not_finite_is_silence),
         TEST(pipelined_blocks_come_later_and_whole),
         TEST(a_kernel_that_left_is_followed_by_the_next),
         TEST(moves_and_quiesces_make_no_step),

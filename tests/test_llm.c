@@ -370,6 +370,40 @@ static void verified_logits_are_those_of_single_steps(void **state)
     }
 }
 
+/// With exact_guesses they are so bit for bit, whatever the weights.
+static void exact_guesses_have_the_bits_of_single_steps(void **state)
+{
+    static const char *const some[] = {"gpt2", "llama_yarn", "mistral", "qwen3", "qwen3_moe", "mixtral"};
+    static const wt_dtype types[] = {WT_DTYPE_F32, WT_DTYPE_F16, WT_DTYPE_BF16};
+    enum { N = 21, VOCAB = 128 };
+    static float all[N][VOCAB];
+    int32_t ids[N];
+    for (int k = 0; k < N; k++) ids[k] = k * 29 % VOCAB;
+    for (int m = 0; m < 6 * 3; m++) {
+        fixture f = open_model(make_model(state, some[m / 3], types[m % 3]), 2, 32);
+        wt_llm_session *exact;
+        assert_ok(wt_llm_session_create(
+            f.llm,
+            &(wt_llm_session_config){
+                .device = f.device, .n_positions = 300, .n_batch = 32, .kv_type = types[m % 3], .exact_guesses = true},
+            &exact));
+        assert_ok(wt_llm_prefill(exact, ids, N));
+        const wt_llm_snapshot at = wt_llm_session_snapshot(exact);
+        assert_ok(wt_llm_verify(exact, ids, N, all[0]));
+        assert_ok(wt_llm_session_restore(exact, at));
+        for (int k = 0; k < N; k++) {
+            assert_ok(wt_llm_decode(exact, ids[k]));
+            const float *got = wt_llm_logits(exact);
+            for (int j = 0; j < VOCAB; j++)
+                if (got[j] != all[k][j])
+                    fail_msg("%s %s: token %d, logit %d is %.9g, verified %.9g", some[m / 3],
+                             wt_dtype_name(types[m % 3]), k, j, got[j], all[k][j]);
+        }
+        wt_llm_session_destroy(exact);
+        close_model(&f);
+    }
+}
+
 typedef struct listener {
     int32_t ids[STEPS];
     int n, last; ///< heard, and after how many to stop
@@ -567,9 +601,9 @@ int main(void)
     IN_FOLDER(families_equal_transformers), IN_FOLDER(half_types_of_the_same_weights_give_the_same_tokens),            \
         cmocka_unit_test(a_trained_model_equals_transformers), cmocka_unit_test(a_llama2c_checkpoint_tells_its_story), \
         IN_FOLDER(logits_do_not_depend_on_how_tokens_came), IN_FOLDER(verified_logits_are_those_of_single_steps),      \
-        IN_FOLDER(runs_give_the_tokens_of_single_steps), IN_FOLDER(sequences_do_not_meet),                             \
-        IN_FOLDER(a_session_lives_in_a_partition), IN_FOLDER(caches_of_16_bits_are_near),                              \
-        IN_FOLDER(bad_use_is_refused)
+        IN_FOLDER(exact_guesses_have_the_bits_of_single_steps), IN_FOLDER(runs_give_the_tokens_of_single_steps),       \
+        IN_FOLDER(sequences_do_not_meet), IN_FOLDER(a_session_lives_in_a_partition),                                   \
+        IN_FOLDER(caches_of_16_bits_are_near), IN_FOLDER(bad_use_is_refused)
     const struct CMUnitTest cpu[] = {SESSIONS}, cuda[] = {SESSIONS};
     return cmocka_run_group_tests_name("llm on the CPU", cpu, on_cpu, NULL) +
            cmocka_run_group_tests_name("llm on a GPU", cuda, on_cuda, NULL);

@@ -224,6 +224,14 @@ static float *stream_magnitudes(int n_signals, int n_frames, int bins)
     return m;
 }
 
+static void contrast_parts(const wt_spectral_shape *shape, const float *magnitude,
+                           const wt_spectral_contrast_config *config, float *out)
+{
+    const int64_t count = 7 * shape->n_frames;
+    assert_ok(wt_spectral_contrast_parts(shape, magnitude, config, out, out + count));
+    for (int64_t k = 0; k < 2 * count && !config->linear; k++) out[k] = 10 * log10f(fmaxf(out[k], 1e-10f));
+}
+
 static void check_features(wt_device *device)
 {
     enum { SIGNALS = 3, FRAMES = 13, N_FFT = 600, BINS = 301 };
@@ -240,7 +248,9 @@ static void check_features(wt_device *device)
                                           {.kind = WT_SPECTRAL_POLYNOMIAL, .order = 1},
                                           {.kind = WT_SPECTRAL_POLYNOMIAL, .order = 5},
                                           {.kind = WT_SPECTRAL_CONTRAST},
-                                          {.kind = WT_SPECTRAL_CONTRAST, .contrast = {.quantile = 0.2, .linear = true}}};
+                                          {.kind = WT_SPECTRAL_CONTRAST, .contrast = {.quantile = 0.2, .linear = true}},
+                                          {.kind = WT_SPECTRAL_CONTRAST_PARTS},
+                                          {.kind = WT_SPECTRAL_CONTRAST_PARTS, .contrast = {.linear = true}}};
     float *m = stream_magnitudes(SIGNALS, FRAMES, BINS);
     for (size_t k = 0; k < sizeof configs / sizeof *configs; k++) {
         wt_spectral_config c = configs[k];
@@ -266,6 +276,9 @@ static void check_features(wt_device *device)
             case WT_SPECTRAL_RMS: assert_ok(wt_spectral_rms(&shape, in, want)); break;
             case WT_SPECTRAL_POLYNOMIAL: assert_ok(wt_spectral_polynomial(&shape, in, c.order, want)); break;
             case WT_SPECTRAL_CONTRAST: assert_ok(wt_spectral_contrast(&shape, in, &c.contrast, want)); break;
+            case WT_SPECTRAL_CONTRAST_PARTS:
+                contrast_parts(&shape, in, &c.contrast, want);
+                break;
             }
             for (size_t row = 0; row < rows; row++) // a polynomial's coefficients have peaks of their own
                 assert_near_peak(want + row * FRAMES, got + (size_t)s * count + row * FRAMES, FRAMES,
@@ -327,8 +340,47 @@ static void check_pcen(wt_device *device)
     free(x), free(want), free(got);
 }
 
+static wt_status enqueue_pcen_parts(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                                    size_t out_offset)
+{
+    static const int64_t ends[] = {1, 1, 33, 97, 101};
+    wt_buffer *state;
+    assert_ok(wt_buffer_create(wt_stream_device(stream), WT_MEMORY_DEVICE, 8 + 10 * sizeof(double), &state));
+    wt_pcen_part part = {0};
+    wt_status status = WT_OK;
+    for (int k = 0; k < 5 && !status; k++) {
+        part.n_frames = ends[k] - part.from;
+        status = wt_pcen_enqueue_part(op, stream, in, in_offset, &part, state, 8, out, out_offset);
+        part.from = ends[k], part.continued = true;
+    }
+    if (!status) status = wt_stream_synchronize(stream);
+    wt_buffer_destroy(state);
+    return status;
+}
+
+/// Two signals of five bands in parts, one of them empty, as the whole.
+static void check_pcen_parts(wt_device *device)
+{
+    enum { SIGNALS = 2, ROWS = 5, FRAMES = 101, AREA = ROWS * FRAMES };
+    wt_pcen_config c = wt_pcen_defaults();
+    float *x = noise_floats(SIGNALS * AREA, 7), *want = floats(AREA), *got = floats(SIGNALS * AREA);
+    for (int i = 0; i < SIGNALS * AREA; i++) x[i] *= x[i] * 1e6f;
+    for (c.max_size = 1; c.max_size < 4; c.max_size += 2) {
+        wt_pcen *plan;
+        assert_ok(wt_pcen_create(device, &c, SIGNALS, ROWS, FRAMES, &plan));
+        run_on_stream(&(stream_call){device, enqueue_pcen_parts, plan}, x, SIGNALS * AREA, got, SIGNALS * AREA);
+        for (int s = 0; s < SIGNALS; s++) {
+            assert_ok(wt_pcen_run(&c, x + s * AREA, ROWS, FRAMES, NULL, false, want));
+            assert_near_peak(want, got + s * AREA, AREA, 2e-6, "pcen in parts");
+        }
+        wt_pcen_destroy(plan);
+    }
+    free(x), free(want), free(got);
+}
+
 static void check_device(wt_device *device)
 {
+    check_pcen_parts(device);
     check_deltas(device);
     check_pcen(device);
     check_features(device);

@@ -1,6 +1,6 @@
 #include "support/failing_alloc.h"
 #include "support/realtime.h"
-#include "support/testing.h"
+#include "support/spectral_check.h"
 
 #include <warptone/audio_file.h>
 #include <warptone/vad.h>
@@ -226,6 +226,148 @@ static void refuses_bad_settings(void **state)
     assert_null(vad);
 }
 
+// ---- whole signals
+
+enum { LINES = 5, LONG = 3 * 22050 + 77, STEP = 221 };
+
+/// Noise at its own level in each line, with tones that come and go; one starts from an offset, one holds a NaN and an
+/// infinity at windows' ends, one is silent.
+static float *many_lines(void)
+{
+    float *x = malloc(sizeof *x * LINES * LONG);
+    assert_non_null(x);
+    uint64_t seed = 4;
+    for (int line = 0; line < LINES; line++)
+        for (int n = 0; n < LONG; n++) {
+            const bool on = (n + 3000 * line) % 14000 < 5000;
+            x[line * LONG + n] = (line == 1 ? 0.4f : 0) + 0.003f * (float)(1 + line) * noise(&seed) +
+                                 (on ? 0.1f * sinf(0.11f * (float)(n % 5700)) : 0);
+        }
+    x[2 * LONG + 40 * STEP - 1] = NAN, x[2 * LONG + 90 * STEP] = INFINITY, x[2 * LONG + 90 * STEP + 5] = 3e38f;
+    memset(x + 3 * LONG, 0, sizeof *x * LONG);
+    return x;
+}
+
+/// Decisions of each line by a streaming detector.
+static int *decisions(const float *x, int n_windows)
+{
+    int *want = calloc((size_t)(LINES * n_windows), sizeof *want);
+    bool speech[2];
+    assert_non_null(want);
+    for (int line = 0; line < LINES; line++) {
+        wt_vad *vad = vad_of(&(wt_vad_config){.rate_hz = 22050, .channels = 1});
+        assert_int_equal(wt_vad_window_frames(vad), STEP);
+        for (int w = 0; w < n_windows; w++) {
+            assert_int_equal(wt_vad_process(vad, (const float *[]){x + line * LONG + w * STEP}, STEP, speech), 1);
+            want[line * n_windows + w] = speech[0];
+        }
+        wt_vad_destroy(vad);
+    }
+    return want;
+}
+
+static void same_decisions(const int *want, int n_want, const int *got, int first, int n_got, const char *what)
+{
+    for (int line = 0; line < LINES; line++)
+        for (int w = 0; w < n_got; w++)
+            if (got[line * n_got + w] != want[line * n_want + first + w])
+                fail_msg("%s: line %d, window %d: %d, want %d", what, line, first + w, got[line * n_got + w],
+                         want[line * n_want + first + w]);
+}
+
+/// All windows at once, then in parts of which one is empty and each begins anywhere in the lines it is given.
+static void check_plan(wt_device *device)
+{
+    static const int ends[] = {1, 1, 39, 91, 299};
+    float *x = many_lines();
+    const wt_vad_plan_config config = {.vad = {.rate_hz = 22050}, .n_samples = LONG, .n_lines = LINES};
+    wt_vad_plan *plan;
+    wt_stream *stream;
+    wt_buffer *pcm, *state, *speech;
+    assert_ok(wt_vad_plan_create(device, &config, &plan));
+    const int n_windows = wt_vad_plan_windows(plan);
+    assert_int_equal(n_windows, LONG / STEP);
+    assert_int_equal(wt_vad_plan_window_frames(plan), STEP);
+    int *want = decisions(x, n_windows), *got = calloc((size_t)(LINES * n_windows), sizeof *got), n_speech = 0;
+    for (int k = 0; k < LINES * n_windows; k++) n_speech += want[k];
+    assert_in_range(n_speech, 200, LINES * n_windows - 400); // both kinds
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, sizeof *x * LINES * LONG, &pcm));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, 8 + wt_vad_plan_state_bytes(plan), &state));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, sizeof *got * (size_t)(LINES * n_windows), &speech));
+    assert_ok(wt_stream_upload(stream, pcm, 0, x, sizeof *x * LINES * LONG));
+    assert_ok(wt_vad_plan_enqueue(plan, stream, pcm, 0, NULL, NULL, 0, speech, 0));
+    assert_ok(wt_stream_download(stream, got, speech, 0, sizeof *got * (size_t)(LINES * n_windows)));
+    assert_ok(wt_stream_synchronize(stream));
+    same_decisions(want, n_windows, got, 0, n_windows, "whole");
+    assert_ok(wt_stream_fill(stream, state, 0, 0xff, 8 + wt_vad_plan_state_bytes(plan)));
+    for (int k = 0, first = 0; k < 5; first = ends[k++]) {
+        const wt_vad_part part = {(int64_t)first * STEP, ends[k] - first, k > 0};
+        assert_ok(wt_vad_plan_enqueue(plan, stream, pcm, 0, &part, state, 8, speech, 0));
+        if (part.n_windows)
+            assert_ok(wt_stream_download(stream, got, speech, 0, sizeof *got * (size_t)(LINES * part.n_windows)));
+        assert_ok(wt_stream_synchronize(stream));
+        same_decisions(want, n_windows, got, first, part.n_windows, "in parts");
+    }
+    assert_fails(
+        wt_vad_plan_enqueue(plan, stream, pcm, 0, &(wt_vad_part){LONG - STEP + 1, 1, false}, state, 8, speech, 0),
+        WT_ERR_BAD_ARG, "vad: 1 windows from sample 66007, want them within lines of 66227");
+    assert_fails(wt_vad_plan_enqueue(plan, stream, pcm, 0, &(wt_vad_part){0, 1, false}, state, 4, speech, 0),
+                 WT_ERR_BAD_ARG, "vad: state offset 4, want a multiple of 8");
+    assert_fails(wt_vad_plan_enqueue(plan, stream, pcm, 4, NULL, NULL, 0, speech, 0), WT_ERR_BAD_ARG,
+                 "vad: pcm takes 1324540 bytes at 4, the buffer has 1324540");
+    wt_buffer_destroy(pcm), wt_buffer_destroy(state), wt_buffer_destroy(speech), wt_stream_destroy(stream);
+    wt_vad_plan_destroy(plan);
+    wt_device_close(device);
+    free(x), free(want), free(got);
+}
+
+static void whole_signals_get_the_decisions_of_a_stream(void **state)
+{
+    (void)state;
+    check_plan(cpu_device());
+}
+
+static void a_gpu_decides_as_the_cpu(void **state)
+{
+    (void)state;
+    check_plan(gpu_device());
+}
+
+static void a_part_on_the_calling_thread_is_that_of_a_stream(void **state)
+{
+    (void)state;
+    float *x = many_lines();
+    wt_vad_plan *plan;
+    assert_ok(wt_vad_plan_create(
+        NULL, &(wt_vad_plan_config){.vad = {.rate_hz = 22050}, .n_samples = LONG, .n_lines = LINES}, &plan));
+    const int n_windows = wt_vad_plan_windows(plan);
+    int *want = decisions(x, n_windows), *got = calloc((size_t)(LINES * n_windows), sizeof *got);
+    double *between = calloc(1, wt_vad_plan_state_bytes(plan));
+    RT_SECTION wt_vad_plan_run(plan, x, NULL, NULL, got);
+    same_decisions(want, n_windows, got, 0, n_windows, "whole");
+    RT_SECTION wt_vad_plan_run(plan, x, &(wt_vad_part){0, 50, false}, between, got);
+    same_decisions(want, n_windows, got, 0, 50, "first part");
+    RT_SECTION wt_vad_plan_run(plan, x, &(wt_vad_part){50 * STEP, 200, true}, between, got);
+    same_decisions(want, n_windows, got, 50, 200, "second part");
+    wt_vad_plan_destroy(plan);
+    free(x), free(want), free(got), free(between);
+}
+
+static void plans_refuse_bad_sizes(void **state)
+{
+    (void)state;
+    wt_vad_plan *plan = NULL;
+    assert_fails(wt_vad_plan_create(NULL, &(wt_vad_plan_config){.n_samples = -1}, &plan), WT_ERR_BAD_ARG,
+                 "vad: 1 lines of -1 samples, want 1 or more of 0 .. 1030792150560");
+    assert_fails(wt_vad_plan_create(NULL, &(wt_vad_plan_config){.n_samples = 1, .n_lines = -2}, &plan), WT_ERR_BAD_ARG,
+                 "vad: -2 lines of 1 samples, want 1 or more of 0 .. 1030792150560");
+    assert_fails(wt_vad_plan_create(NULL, &(wt_vad_plan_config){.vad = {.rate_hz = 7999}}, &plan), WT_ERR_BAD_ARG,
+                 "vad: rate 7999 Hz, want 8000..384000");
+    assert_null(plan);
+    wt_vad_plan_destroy(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +379,10 @@ int main(void)
         cmocka_unit_test(blocks_do_not_matter),
         cmocka_unit_test(survives_failing_allocations),
         cmocka_unit_test(refuses_bad_settings),
+        cmocka_unit_test(whole_signals_get_the_decisions_of_a_stream),
+        cmocka_unit_test(a_gpu_decides_as_the_cpu),
+        cmocka_unit_test(a_part_on_the_calling_thread_is_that_of_a_stream),
+        cmocka_unit_test(plans_refuse_bad_sizes),
     };
     return cmocka_run_group_tests_name("vad", tests, NULL, NULL);
 }

@@ -8,8 +8,8 @@ device, best of a few, between events. Hours of audio a second.
 
 The limit is what an H200 could do at most: the bytes that must go in and out at 4.65 TB/s (what a plain read of its
 memory reaches), or the additions and multiplications at 132 SMs x 128 lanes x 1.98 GHz, 64 lanes in double, a fused
-multiply-add counted once. A transform of n points counts 5 n log2 n, of real frames half of it. It takes no account of
-the way through shared memory, so nothing reaches it.
+multiply-add counted once. A transform of n points counts 5 n log2 n, of real frames half of it; pYIN counts as YIN, HPSS
+by its bytes alone. It takes no account of the way through shared memory, so nothing reaches it.
 """
 import math
 import re
@@ -77,7 +77,11 @@ ROWS = [
     ("resample 44.1 to 48 kHz, best", "resample", "44100 to 48000 Hz best", "resample", "-",
      limit(4 * 92100, 0, 48000 * 480)),
     ("pitch (YIN; peer NCCF)", "pitch", "yin", "pitch music", "15x", limit(R * 4, 0, YIN)),
+    ("pYIN", "pitch", "pyin", None, "50 h/s", limit(R * 4, 0, YIN)),
     ("beats", "pitch", "beats", None, "500 h/s", spectral_limit(R, 2048, 512, "mel", 128)),
+    ("CQT 84", "tonal", "cqt 84", None, "400 h/s",
+     limit(R * 4 + F * 84 * 8, R * 100 + 7 * F * (frame_work(256) + 84 / 7 * 80))),
+    ("HPSS of 1025 magnitudes", "tonal", "hpss spectrogram", None, "250 h/s", limit(F * 1025 * 12)),
 ]
 
 
@@ -99,7 +103,7 @@ def run(program, filters):
 def ours(folder):
     filters = {"spectral": ["stft complex", "istft", "mel", "mfcc", "griffin"],
                "pitch": ["stretch", "shift 4", "yin", "beats"],
-               "resample": [None]}
+               "resample": [None], "tonal": [None]}
     return {kind: run(f"{folder}/bench_{kind}", some) for kind, some in filters.items()}
 
 

@@ -16,7 +16,9 @@ static const struct {
                                 {"kernels/llm_attend.cu", WT__LLM_PLACE, 2},
                                 {"kernels/llm_pages.cu", WT__LLM_COPY_PAGE, 2},
                                 {"kernels/llm_flash.cu", WT__LLM_FLASH, 1},
-                                {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 3}};
+                                {"kernels/llm_attend_16.cu", WT__LLM_ATTEND_16, 4},
+                                {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 3},
+                                {"kernels/llm_stream.cu", WT__LLM_STREAM, 2}};
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
                                                      [WT__LLM_NORM] = "llm_norm",
@@ -30,9 +32,15 @@ static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embe
                                                      [WT__LLM_COPY_PAGE] = "llm_copy_page",
                                                      [WT__LLM_SHIFT] = "llm_shift",
                                                      [WT__LLM_FLASH] = "llm_flash",
+                                                     [WT__LLM_ATTEND_16] = "llm_attend_16_1",
+                                                     [WT__LLM_ATTEND_16 + 1] = "llm_attend_16_2",
+                                                     [WT__LLM_ATTEND_16 + 2] = "llm_attend_16_4",
+                                                     [WT__LLM_ATTEND_16 + 3] = "llm_attend_16_8",
                                                      [WT__LLM_MATVEC] = "llm_matvec_f32",
                                                      [WT__LLM_MATVEC + 1] = "llm_matvec_f16",
-                                                     [WT__LLM_MATVEC + 2] = "llm_matvec_bf16"};
+                                                     [WT__LLM_MATVEC + 2] = "llm_matvec_bf16",
+                                                     [WT__LLM_STREAM] = "llm_stream_f16",
+                                                     [WT__LLM_STREAM + 1] = "llm_stream_bf16"};
 
 /// As llm_attend.cu: the largest divisor of the heads that share keys and values, up to 8.
 static int heads_at_once(int group)
@@ -40,6 +48,13 @@ static int heads_at_once(int group)
     int n = group < 8 ? group : 8;
     while (group % n) n--;
     return n;
+}
+
+/// Of few tokens, by llm_attend_16.cu.
+static bool attends_on_tensor_cores(const wt__gpu *g, const wt_model_config *c)
+{
+    return wt_device_get_info(g->device)->compute_major >= 9 && g->kv_type != WT_LLM_F32 &&
+           (c->d_head == 64 || c->d_head == 128) && c->n_heads / c->n_kv_heads <= WT_LLM_ATTEND_ROWS;
 }
 
 static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
@@ -54,12 +69,13 @@ static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
     const char *const cache[] = {head, group, type};
     wt_status status = WT_OK;
     for (int m = 0; m < WT__N_LLM_MODULES && !status; m++) {
-        const bool attend = modules[m].first >= WT__LLM_PLACE && modules[m].first <= WT__LLM_FLASH;
+        const bool attend = modules[m].first >= WT__LLM_PLACE && modules[m].first < WT__LLM_MATVEC;
         const char *file = modules[m].file;
         if (modules[m].first == WT__LLM_FLASH) {
             if (!g->kv_type || c->d_head % 16 || c->d_head > MAX_FLASH_HEAD) continue;
             if (g->flash_by_wgmma) file = "kernels/llm_flash_wgmma.cu";
         }
+        if (modules[m].first == WT__LLM_ATTEND_16 && !attends_on_tensor_cores(g, c)) continue;
         status = wt_module_create(g->device,
                                   &(wt_module_config){.name = file, .options = cache, .n_options = attend ? 3 : 0},
                                   &g->modules[m]);
@@ -286,8 +302,10 @@ void wt__gpu_destroy(wt_llm_session *s)
 
 int wt__gpu_n_splits(const wt_llm_session *s, int n_tokens)
 {
-    const int blocks = s->llm->config.n_heads / s->gpu->heads_at_once * n_tokens;
-    const int n = (2 * s->gpu->n_sms + blocks - 1) / blocks;
+    const bool alike = s->exact_guesses && n_tokens <= WT__LLM_ALIKE; // whichever processors a step has
+    const int n_sms = alike ? wt_device_get_info(s->gpu->device)->n_sms : s->gpu->n_sms;
+    const int blocks = s->llm->config.n_heads / s->gpu->heads_at_once * (alike ? WT__LLM_ALIKE : n_tokens);
+    const int n = (2 * n_sms + blocks - 1) / blocks;
     const int most = 2 * s->n_pages < WT_LLM_MAX_PARTS ? 2 * s->n_pages : WT_LLM_MAX_PARTS;
     return n < most ? n : most;
 }

@@ -48,9 +48,11 @@ typedef enum wt__llm_kernel {
     WT__LLM_ATTEND,
     WT__LLM_COPY_PAGE,
     WT__LLM_SHIFT,
-    WT__LLM_FLASH,  ///< NULL where the cache or the head's size is not for it
-    WT__LLM_MATVEC, ///< of F32, F16, BF16
-    WT__N_LLM_KERNELS = WT__LLM_MATVEC + 3,
+    WT__LLM_FLASH,     ///< NULL where the cache or the head's size is not for it
+    WT__LLM_ATTEND_16, ///< with clusters of 1, 2, 4 and 8; likewise
+    WT__LLM_MATVEC = WT__LLM_ATTEND_16 + 4, ///< of F32, F16, BF16
+    WT__LLM_STREAM = WT__LLM_MATVEC + 3,    ///< of F16, BF16
+    WT__N_LLM_KERNELS = WT__LLM_STREAM + 2,
 } wt__llm_kernel;
 
 /// What a step ends with: the most probable tokens, drawn ones, drawn ones and what is told of them; or the logits of
@@ -86,7 +88,7 @@ typedef struct wt__llm_quant_kernel {
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
 
 enum {
-    WT__N_LLM_MODULES = 5,
+    WT__N_LLM_MODULES = 7,
     WT__LLM_MAX_QUANTS = 8,
     WT__LLM_MAX_BATCHES = 64,
     WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS
@@ -169,6 +171,8 @@ WT_CHECKED wt_status wt__gpu_prepare(wt_llm_session *session);
 
 /// Record steps of one token, of every kind, on each of the partition's streams.
 WT_CHECKED wt_status wt__gpu_record_all(wt_llm_session *session);
+
+enum { WT__LLM_ALIKE = 8 }; ///< products of up to so many rows give a row the same bits
 
 /// Rows that a product of `n` is computed with, at most `most`: few sizes, so that all can be prepared beforehand. What
 /// stands in the others is not looked at.

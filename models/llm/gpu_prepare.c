@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-enum { EXACT = 8, SKINNY = 16 };
+enum { SKINNY = 16 };
 
 int wt__gpu_rows(int n, int most)
 {
-    if (n <= EXACT) return n;
+    if (n <= WT__LLM_ALIKE) return n;
     int unit = SKINNY; // a quarter of the power of two at or below n
     while (8 * unit <= n) unit *= 2;
     const int rows = (n + unit - 1) / unit * unit;

@@ -2,10 +2,10 @@
 #include "gpu.h"
 #include "matrix.h"
 
-#include <matmul_kernel.h>
 #include <stdio.h>
+#include <string.h>
 
-enum { STAGES = 3, OPTION_BYTES = 24, BLOCK_BYTES = 1024 }; // BLOCK_BYTES: of shared memory that the driver keeps
+enum { STAGES = 5, OPTION_BYTES = 24, BLOCK_BYTES = 1024 }; // BLOCK_BYTES: of shared memory that the driver keeps
 
 /// Groups that the kernel has: four lanes read 4, 8 or 16 bytes each of a group.
 static bool has_group(int weight, int group)
@@ -63,15 +63,14 @@ static wt_status load(wt__gpu *g, const wt__linear *w)
     if (g->n_quants == WT__LLM_MAX_QUANTS)
         return wt_fail(WT_ERR_UNSUPPORTED, "llm: matrices of more than %d quantised types", WT__LLM_MAX_QUANTS);
     wt__llm_quant_kernel *q = &g->quants[g->n_quants++];
-    char text[4][OPTION_BYTES];
-    const char *const options[] = {text[0], text[1], text[2], text[3]};
+    char text[3][OPTION_BYTES];
+    const char *const options[] = {text[0], text[1], text[2]};
     snprintf(text[0], OPTION_BYTES, "-DWEIGHT=%d", kind.weight);
     snprintf(text[1], OPTION_BYTES, "-DGROUP=%d", kind.group);
     snprintf(text[2], OPTION_BYTES, "-DSCALE=%d", kind.scale);
-    snprintf(text[3], OPTION_BYTES, "-DSTAGES=%d", STAGES);
     q->kind = kind;
     wt_status status = wt_module_create(
-        g->device, &(wt_module_config){.name = "kernels/llm_quant.cu", .options = options, .n_options = 4}, &q->module);
+        g->device, &(wt_module_config){.name = "kernels/llm_quant.cu", .options = options, .n_options = 3}, &q->module);
     return status ? status : wt_module_get_kernel(q->module, "llm_quant", &q->kernel);
 }
 
@@ -93,33 +92,55 @@ void wt__gpu_unload_quants(wt__gpu *g)
 
 // ---- a launch
 
-/// Words of scales of a row of 128 bytes, as llm_quant.cu's WORDS; -1 of Q4_K.
-static int words_of(wt__llm_quant kind)
-{
-    const int columns = kind.weight == WT_MM_U4 ? 256 : 128;
-    if (kind.weight == WT_MM_Q4_K) return -1;
-    return !kind.group ? 0 : columns / kind.group / (kind.scale == WT_MM_F16 ? 2 : 1);
-}
-
 typedef struct shape {
-    int warps, blocks; ///< of a block, of a processor
+    int warps, stages, blocks; ///< of a block that multiply; blocks a processor
+    size_t shared_bytes;
 } shape;
 
-/// 16 warps on a processor, in blocks as small as the pieces of a row are few, or less where the vector leaves no room.
-static shape shape_of(const wt__gpu *g, int columns, wt__llm_quant kind, size_t *shared)
+/// Columns and bytes of a row that a warp multiplies at a time.
+static int columns_of(wt__llm_quant kind) { return kind.weight == WT_MM_U4 || kind.weight == WT_MM_Q4_K ? 256 : 128; }
+static int piece_of(wt__llm_quant kind) { return kind.weight == WT_MM_Q4_K ? 144 : 128; }
+
+static size_t shared_of(int columns, wt__llm_quant kind, int warps, int stages)
 {
-    static const shape shapes[] = {{2, 8}, {4, 4}, {8, 2}, {16, 1}, {8, 1}, {4, 1}, {2, 1}};
-    const int piece = kind.weight == WT_MM_U4 || kind.weight == WT_MM_Q4_K ? 256 : 128;
+    return (size_t)wt_llm_quant_shared(columns, warps, stages, columns_of(kind), piece_of(kind));
+}
+
+/// Blocks as small as the pieces of a row are few, with as many stages as there is room for.
+static shape shape_of(const wt__gpu *g, int columns, wt__llm_quant kind)
+{
     const size_t there = wt_device_get_info(g->device)->shared_bytes;
-    const int n_pieces = (columns + piece - 1) / piece, wanted = n_pieces < 4 ? 2 : n_pieces < 8 ? 4 : 8;
-    shape s = {0, 0};
-    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
-        s = shapes[k];
-        *shared = (size_t)wt_llm_quant_shared(columns, s.warps, STAGES, piece, words_of(kind));
-        if (k < 4 && s.warps < wanted) continue;
-        if (*shared <= (there + BLOCK_BYTES) / (size_t)s.blocks - BLOCK_BYTES) break;
-    }
+    const int n_pieces = (columns + columns_of(kind) - 1) / columns_of(kind);
+    shape s = {.warps = WT_LLM_QUANT_WARPS, .stages = STAGES};
+    while (s.warps > 2 && s.warps / 2 >= n_pieces) s.warps /= 2;
+    for (s.blocks = 16 / s.warps; s.blocks > 1; s.blocks--)
+        if (shared_of(columns, kind, s.warps, 2) <= (there + BLOCK_BYTES) / (size_t)s.blocks - BLOCK_BYTES) break;
+    const size_t room = (there + BLOCK_BYTES) / (size_t)s.blocks - BLOCK_BYTES;
+    while (s.stages > 2 && shared_of(columns, kind, s.warps, s.stages) > room) s.stages--;
+    while (s.warps > 1 && shared_of(columns, kind, s.warps, s.stages) > room) s.warps /= 2;
+    s.shared_bytes = shared_of(columns, kind, s.warps, s.stages);
     return s;
+}
+
+/// Boxes of 8 rows of `warps` pieces of a part. Rows of part pieces are left to a warp that copies.
+static bool map_of(const wt__gpu *g, const wt_llm_part *part, int64_t row_bytes, wt__llm_quant kind, int warps,
+                   wt_mm_map *filled)
+{
+    const int piece = piece_of(kind);
+    const wt_tensor_map_config config = {.data = (uintptr_t)part->weight,
+                                         .element_bytes = 1,
+                                         .columns = piece,
+                                         .rows = part->rows,
+                                         .n_matrices = (int)(row_bytes / piece),
+                                         .row_bytes = row_bytes,
+                                         .matrix_bytes = piece,
+                                         .box_rows = 8,
+                                         .box_matrices = warps,
+                                         .box_bytes = piece == 128 ? 0 : piece};
+    wt_tensor_map map;
+    if (row_bytes % piece || wt_tensor_map_create(g->device, &config, &map)) return false;
+    memcpy(filled, &map, sizeof map);
+    return true;
 }
 
 wt_status wt__gpu_multiply_quant(const wt__gpu *g, wt_stream *stream, const wt__linear *w,
@@ -138,13 +159,16 @@ wt_status wt__gpu_multiply_quant(const wt__gpu *g, wt_stream *stream, const wt__
     if (kind.weight == WT_MM_E4M3 && kind.group) a.scale_words = (columns + kind.group - 1) / kind.group;
     for (int k = 0; k < (args->gated ? 1 : args->n_parts); k++)
         a.n_tiles += args->gated ? (args->parts[k].rows + 7) / 8 : (args->parts[k].rows + 15) / 16;
-    size_t shared;
-    const shape s = shape_of(g, columns, kind, &shared);
+    const shape s = shape_of(g, columns, kind);
+    a.n_stages = s.stages;
+    a.has_boxes = true;
+    for (int k = 0; k < args->n_parts; k++)
+        a.has_boxes &= map_of(g, &args->parts[k], a.row_bytes, kind, s.warps, &a.w[k]);
     const int there = g->n_sms * s.blocks;
     return wt_kernel_launch(q->kernel, stream,
                             &(wt_launch){.grid = {a.n_tiles < there ? a.n_tiles : there},
-                                         .block = {32 * s.warps},
-                                         .shared_bytes = shared,
+                                         .block = {32 * (s.warps + WT_LLM_QUANT_HELPERS)},
+                                         .shared_bytes = s.shared_bytes,
                                          .overlap = true},
                             &WT_ARG(a), 1);
 }

@@ -183,6 +183,7 @@ wt_status wt_llm_session_create(const wt_llm *llm, const wt_llm_session_config *
     if (!s) return wt_fail(WT_ERR_NO_MEMORY, "llm: session");
     s->llm = llm;
     s->exact = config->exact_products;
+    s->exact_guesses = config->exact_guesses;
     s->partition = config->partition;
     wt_status status = choose_sizes(llm, config, s);
     if (!status)
@@ -280,8 +281,8 @@ static wt_status run_greedy(wt_llm_session *s, int32_t *next)
 static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_layers, float *all, int32_t *next)
 {
     const size_t vocab = (size_t)s->llm->config.vocab_size;
-    const bool few = (all || next) && s->gpu && s->gpu->n_logits < s->n_batch;
-    const int n_batch = few ? s->gpu->n_logits : s->n_batch;
+    const int n_logits = !(all || next) || !s->gpu ? s->n_batch : s->exact_guesses ? WT__LLM_ALIKE : s->gpu->n_logits;
+    const int n_batch = n_logits < s->n_batch ? n_logits : s->n_batch;
     wt_status status = check_tokens(s, ids, n);
     if (!status) status = wt__pages_own(s, s->sequence, s->position, s->position + n);
     if (status) return status;

@@ -120,6 +120,7 @@ struct wt_llm_session {
     void *keys, *values;    ///< [pages][n_layers][n_kv_heads][WT__LLM_PAGE][d_head]
     float *rows;            ///< [n_items][4][most columns] room of wt__product.rows; NULL when no matrix needs it
     bool exact;             ///< vectors are not rounded to bytes
+    bool exact_guesses;     ///< of a GPU: single tokens go the way of several
     float *logits;          ///< [vocab_size], and on the CPU [n_sequences] of them
 };
 

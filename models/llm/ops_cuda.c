@@ -9,6 +9,7 @@ enum {
     MATVEC_WARPS = 8,
     LARGE_BYTES = 16 << 20,
     PLACE_WARPS = 8,
+    CLUSTER_SMS = 16, ///< fewer have no room for every cluster
     ATTEND_THREADS = 128,
     GROUP_THREADS = 1024,
     THREADS = 256
@@ -17,9 +18,12 @@ enum {
 /// Those that wait for earlier ones themselves (kernels/overlap.cuh). The embedding does not: all that comes before a
 /// step is done before any of it.
 static const bool overlaps[WT__N_LLM_KERNELS] = {
-    [WT__LLM_NORM] = true,  [WT__LLM_CHOOSE] = true, [WT__LLM_GROUP] = true,      [WT__LLM_GATHER] = true,
-    [WT__LLM_MIX] = true,   [WT__LLM_PICK] = true,   [WT__LLM_PLACE] = true,      [WT__LLM_ATTEND] = true,
-    [WT__LLM_FLASH] = true, [WT__LLM_MATVEC] = true, [WT__LLM_MATVEC + 1] = true, [WT__LLM_MATVEC + 2] = true,
+    [WT__LLM_NORM] = true,          [WT__LLM_CHOOSE] = true,        [WT__LLM_GROUP] = true,
+    [WT__LLM_GATHER] = true,        [WT__LLM_MIX] = true,           [WT__LLM_PICK] = true,
+    [WT__LLM_PLACE] = true,         [WT__LLM_ATTEND] = true,        [WT__LLM_FLASH] = true,
+    [WT__LLM_MATVEC] = true,        [WT__LLM_MATVEC + 1] = true,    [WT__LLM_MATVEC + 2] = true,
+    [WT__LLM_STREAM] = true,        [WT__LLM_STREAM + 1] = true,    [WT__LLM_ATTEND_16] = true,
+    [WT__LLM_ATTEND_16 + 1] = true, [WT__LLM_ATTEND_16 + 2] = true, [WT__LLM_ATTEND_16 + 3] = true,
 };
 
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
@@ -74,14 +78,21 @@ static void normalise(wt__pass *p, const wt__norm *norm, const float *x, int n, 
     p->normed = NULL;
 }
 
-// ---- matrices: one vector times plain weights by llm_matvec.cu and times quantised ones by llm_quant.cu, with the
-// norm before it, all else by matmul.h
+// ---- matrices: one vector times weights of 16 bits by llm_stream.cu, times quantised ones by llm_quant.cu and times
+// what is left by llm_matvec.cu, with the norm before it; all else by matmul.h
 
-static bool by_matvec(const wt__linear *w, int n)
+/// Tokens of one sequence whose bits are to be those of each alone.
+static bool is_alike(const wt_llm_session *s)
+{
+    return s->exact_guesses && s->is_prompt && s->n_tokens <= WT__LLM_ALIKE;
+}
+
+static bool by_matvec(const wt_llm_session *s, const wt__linear *w, int n)
 {
     wt__llm_quant kind;
     const wt_dtype t = w->weight.dtype;
-    return n == 1 && (t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16 || wt__llm_is_quant(w, &kind));
+    return n == 1 && !s->exact_guesses &&
+           (t == WT_DTYPE_F32 || t == WT_DTYPE_F16 || t == WT_DTYPE_BF16 || wt__llm_is_quant(w, &kind));
 }
 
 static wt_llm_part vector_part(const wt__linear *w, float *out)
@@ -90,10 +101,10 @@ static wt_llm_part vector_part(const wt__linear *w, float *out)
 }
 
 /// Of the vectors that `w` is multiplied with: its own type, 16 bits for smaller ones.
-static wt_dtype input_type(const wt__linear *w, int n)
+static wt_dtype input_type(const wt_llm_session *s, const wt__linear *w, int n)
 {
     const wt_dtype t = w->weight.dtype;
-    if (by_matvec(w, n)) return WT_DTYPE_F32;
+    if (by_matvec(s, w, n)) return WT_DTYPE_F32;
     return t == WT_DTYPE_F32 || t == WT_DTYPE_F16 ? t : WT_DTYPE_BF16;
 }
 
@@ -126,6 +137,30 @@ static void plain_matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a)
            &a, sizeof a);
 }
 
+/// Rows of 16 bits at multiples of 16 bytes, without a LayerNorm: two blocks fill a processor, one of this launch and
+/// one of the next. Passes are alike.
+static void stream(wt__pass *p, const wt__linear *w, wt_llm_matvec_args m)
+{
+    const int n = (m.columns + WT_LLM_STREAM_COLUMNS - 1) / WT_LLM_STREAM_COLUMNS, warps = WT_LLM_STREAM_WARPS;
+    wt_llm_stream_args a = {.m = m, .n_passes = (m.columns + WT_LLM_STREAM_PASS - 1) / WT_LLM_STREAM_PASS};
+    int n_tiles = 0;
+    a.each = (n + warps * a.n_passes - 1) / (warps * a.n_passes) * WT_LLM_STREAM_COLUMNS;
+    for (int k = 0; k < (m.gated ? 1 : m.n_parts); k++)
+        n_tiles += (m.parts[k].rows + WT_LLM_STREAM_TILE - 1) / WT_LLM_STREAM_TILE;
+    const size_t stages = (size_t)(2 * warps * WT_LLM_STREAM_STAGES * WT_LLM_STREAM_TILE * WT_LLM_STREAM_COLUMNS);
+    launch(p, WT__LLM_STREAM + (w->weight.dtype == WT_DTYPE_BF16),
+           (wt_launch){.grid = {n_tiles < p->s->gpu->n_sms ? n_tiles : p->s->gpu->n_sms},
+                       .block = {32 * warps},
+                       .shared_bytes = stages + 3 * (size_t)WT_LLM_STREAM_PITCH(a.each)},
+           &a, sizeof a);
+}
+
+static bool streams(const wt__linear *w, const wt__norm *norm)
+{
+    return (w->weight.dtype == WT_DTYPE_F16 || w->weight.dtype == WT_DTYPE_BF16) && w->weight.shape[1] % 8 == 0 &&
+           !(norm && norm->bias);
+}
+
 static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const wt__norm *norm)
 {
     wt__llm_quant kind;
@@ -135,7 +170,9 @@ static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const
         a.norm_weight = norm->weight;
         a.norm_bias = norm->bias;
     }
-    if (!wt__llm_is_quant(w, &kind))
+    if (streams(w, norm))
+        stream(p, w, a);
+    else if (!wt__llm_is_quant(w, &kind))
         plain_matvec(p, w, a);
     else if (!p->status)
         p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a);
@@ -193,8 +230,7 @@ static void norm_before(wt__pass *p, const wt__norm *norm, wt_matmul_args *a)
 {
     const wt_llm_session *s = p->s;
     if (p->normed == norm) {
-        a->norm_before = (wt_matmul_norm){.squares = (uintptr_t)s->gpu->squares,
-                                          .eps = (float)s->llm->config.norm_eps};
+        a->norm_before = (wt_matmul_norm){.squares = (uintptr_t)s->gpu->squares, .eps = (float)s->llm->config.norm_eps};
         if (wt_matmul_norms(s->gpu->matmul, a) == p->n_squares) return;
         a->norm_before = (wt_matmul_norm){0};
     }
@@ -225,7 +261,7 @@ static void qkv(wt__pass *p, const wt__layer *w)
     p->layer = w;
     for (int first = 0, n; first < 3; first += n) { // those of one kind together
         wt_llm_matvec_args single = {.x = s->x};
-        const wt_dtype type = input_type(all[first], s->n_tokens);
+        const wt_dtype type = input_type(s, all[first], s->n_tokens);
         wt_matmul_args a = {
             .x = (uintptr_t)s->n, .x_dtype = type, .y_dtype = WT_DTYPE_F32, .m = rows_of(s), .n_parts = 0};
         for (n = 0; first + n < 3 && wt__llm_alike(all[first], all[first + n]); n++) {
@@ -234,7 +270,7 @@ static void qkv(wt__pass *p, const wt__layer *w)
             single.parts[n] = vector_part(l, out[first + n]);
         }
         single.n_parts = a.n_parts = n;
-        if (by_matvec(all[first], s->n_tokens)) {
+        if (by_matvec(s, all[first], s->n_tokens)) {
             matvec(p, all[first], single, &w->attention_norm);
             continue;
         }
@@ -246,7 +282,7 @@ static void qkv(wt__pass *p, const wt__layer *w)
 static void project(wt__pass *p, const wt__linear *w, const float *in)
 {
     const wt_llm_session *s = p->s;
-    if (by_matvec(w, s->n_tokens)) {
+    if (by_matvec(s, w, s->n_tokens)) {
         const wt_llm_part part = vector_part(w, s->x);
         matvec(p, w, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = in, .add = true}, NULL);
         return;
@@ -254,7 +290,7 @@ static void project(wt__pass *p, const wt__linear *w, const float *in)
     wt_matmul_args a = {.n_parts = 1,
                         .parts = {part_of(w, s->x)},
                         .x = (uintptr_t)in,
-                        .x_dtype = input_type(w, s->n_tokens),
+                        .x_dtype = input_type(s, w, s->n_tokens),
                         .y_dtype = WT_DTYPE_F32,
                         .m = rows_of(s),
                         .add = true};
@@ -274,7 +310,7 @@ static void gate(wt__pass *p, const wt__layer *w)
     const wt_llm_session *s = p->s;
     const bool gated = w->gate.weight.data;
     const wt_activation activation = s->llm->config.activation;
-    if (by_matvec(&w->up, s->n_tokens)) {
+    if (by_matvec(s, &w->up, s->n_tokens)) {
         matvec(p, &w->up,
                (wt_llm_matvec_args){.parts = {vector_part(&w->up, s->up), vector_part(&w->gate, NULL)},
                                     .n_parts = gated ? 2 : 1,
@@ -284,12 +320,12 @@ static void gate(wt__pass *p, const wt__layer *w)
                &w->ffn_norm);
         return;
     }
-    const wt_dtype type = input_type(&w->up, s->n_tokens);
+    const wt_dtype type = input_type(s, &w->up, s->n_tokens);
     wt_matmul_args a = {.n_parts = gated ? 2 : 1,
                         .parts = {part_of(gated ? &w->gate : &w->up, s->up), part_of(&w->up, s->up)},
                         .x = (uintptr_t)s->n,
                         .x_dtype = type,
-                        .y_dtype = input_type(&w->down, s->n_tokens),
+                        .y_dtype = input_type(s, &w->down, s->n_tokens),
                         .m = rows_of(s),
                         .activation = activation,
                         .gated = gated};
@@ -303,7 +339,7 @@ static void head(wt__pass *p)
     const wt__linear *w = &s->llm->head;
     const wt__norm *norm = &s->llm->norm;
     const float *x = s->x + (int64_t)(s->n_tokens - p->n_logits) * s->llm->config.d_model;
-    if (by_matvec(w, p->n_logits)) {
+    if (by_matvec(s, w, p->n_logits)) {
         const wt_llm_part part = vector_part(w, p->logits);
         matvec(p, w, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = x}, norm);
         return;
@@ -311,7 +347,7 @@ static void head(wt__pass *p)
     wt_matmul_args a = {.n_parts = 1,
                         .parts = {part_of(w, p->logits)},
                         .x = (uintptr_t)s->n,
-                        .x_dtype = input_type(w, p->n_logits),
+                        .x_dtype = input_type(s, w, p->n_logits),
                         .y_dtype = WT_DTYPE_F32,
                         .m = wt__gpu_rows(p->n_logits, s->gpu->n_logits)};
     if (p->n_logits == s->n_tokens)
@@ -350,14 +386,20 @@ static wt_llm_turn_args turn_of(const wt__pass *p, int layer)
                               .interleaved = c->rope.interleaved};
 }
 
+/// Few tokens, by llm_attend_16.cu, where tokens of this step are another sum than those of the cache.
+static bool on_tensor_cores(const wt_llm_session *s)
+{
+    return s->gpu->kernels[WT__LLM_ATTEND_16] && !s->exact_guesses && (!s->is_prompt || s->n_tokens < FLASH_TOKENS);
+}
+
 /// Tokens of different sequences do not see each other: attention itself can put them into the cache.
-static bool places_itself(const wt_llm_session *s) { return !s->is_prompt || s->n_tokens == 1; }
+static bool places_itself(const wt_llm_session *s) { return !s->is_prompt || s->n_tokens == 1 || on_tensor_cores(s); }
 
 static void place(wt__pass *p, int layer)
 {
     const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
-    if (places_itself(s)) return;
+    if (places_itself(s) && !is_alike(s)) return;
     const wt_llm_place_args a = {.tokens = tokens_of(p),
                                  .cache = cache_of(p, layer),
                                  .turn = turn_of(p, layer),
@@ -370,6 +412,25 @@ static void place(wt__pass *p, int layer)
     launch(p, WT__LLM_PLACE,
            (wt_launch){.grid = {s->n_tokens, (n_heads + PLACE_WARPS - 1) / PLACE_WARPS}, .block = {32 * PLACE_WARPS}},
            &a, sizeof a);
+}
+
+/// As many blocks share the positions of some tokens as there are processors for, of eight warps; clusters of more than
+/// two do not fill all of them. With more tokens several blocks of four warps are on a processor.
+static void attend_16(wt__pass *p, wt_llm_attend_args *a)
+{
+    const wt_llm_session *s = p->s;
+    const int per = s->is_prompt ? WT_LLM_ATTEND_ROWS / (a->n_heads / a->n_kv_heads) : 1;
+    const int groups = (s->n_tokens + per - 1) / per, blocks = groups * a->n_kv_heads, n_sms = s->gpu->n_sms;
+    int form = 0;
+    while (form < 3 && n_sms >= CLUSTER_SMS && blocks << (form + 1) <= (form ? n_sms / 2 : n_sms)) form++;
+    const int warps = blocks > n_sms ? WT_LLM_ATTEND_WARPS / 2 : WT_LLM_ATTEND_WARPS;
+    const size_t of_kv = wt_dtype_bytes(s->kv_type, 1), d = (size_t)s->llm->config.d_head;
+    a->follow = s->is_prompt;
+    launch(p, WT__LLM_ATTEND_16 + form,
+           (wt_launch){.grid = {1 << form, a->n_kv_heads, groups},
+                       .block = {32 * warps},
+                       .shared_bytes = WT_LLM_ATTEND_SHARED(d, of_kv, (size_t)warps)},
+           a, sizeof *a);
 }
 
 static void attend(wt__pass *p, int layer)
@@ -388,7 +449,7 @@ static void attend(wt__pass *p, int layer)
                             .n_splits = 1,
                             .window = c->layer_slides[layer] ? c->sliding_window : 0,
                             .n_tokens = s->n_tokens,
-                            .out_type = kernel_type(input_type(&s->llm->layers[layer].o, s->n_tokens))};
+                            .out_type = kernel_type(input_type(s, &s->llm->layers[layer].o, s->n_tokens))};
     if (s->is_prompt && s->n_tokens >= FLASH_TOKENS && s->gpu->kernels[WT__LLM_FLASH]) {
         // the queries and two pages, swizzled and aligned, or two pages with room between rows
         const size_t d = (size_t)c->d_head, page = 2 * 2 * WT__LLM_PAGE * d;
@@ -400,10 +461,14 @@ static void attend(wt__pass *p, int layer)
                &a, sizeof a);
         return;
     }
-    if (places_itself(s)) {
+    if (places_itself(s) && !is_alike(s)) {
         a.turn = turn_of(p, layer);
         a.k = s->k;
         a.v = s->v;
+    }
+    if (on_tensor_cores(s)) {
+        attend_16(p, &a);
+        return;
     }
     a.n_splits = wt__gpu_n_splits(s, s->n_tokens);
     launch(
@@ -419,11 +484,11 @@ static void route(wt__pass *p, const wt__layer *w)
     const wt_llm_session *s = p->s;
     const wt_model_config *c = &s->llm->config;
     const int n = s->n_tokens;
-    if (by_matvec(&w->router, n)) {
+    if (by_matvec(s, &w->router, n)) {
         const wt_llm_part part = vector_part(&w->router, s->routes);
         matvec(p, &w->router, (wt_llm_matvec_args){.parts = {part}, .n_parts = 1, .x = s->x}, &w->ffn_norm);
     } else {
-        const wt_dtype type = input_type(&w->router, n);
+        const wt_dtype type = input_type(s, &w->router, n);
         normalise(p, &w->ffn_norm, s->x, n, type);
         multiply(p, &(wt_matmul_args){.n_parts = 1,
                                       .parts = {part_of(&w->router, s->routes)},
@@ -451,8 +516,8 @@ static void mixture(wt__pass *p, const wt__layer *w)
     const wt_model_config *c = &s->llm->config;
     const wt__expert *first = &w->experts[0], *second = &w->experts[c->n_experts > 1];
     const int n_pairs = s->n_tokens * c->n_experts_used;
-    const bool grouped = n_pairs > 4 * c->n_experts;
-    const wt_dtype type = input_type(&first->up, 0), inner = input_type(&first->down, 0);
+    const bool grouped = n_pairs > 4 * c->n_experts && !is_alike(s);
+    const wt_dtype type = input_type(s, &first->up, 0), inner = input_type(s, &first->down, 0);
     const wt_llm_mix_args mix = {.chosen = s->chosen,
                                  .shares = s->shares,
                                  .offsets = s->gpu->offsets,

@@ -1,5 +1,6 @@
 #include "support/npy.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,19 +89,51 @@ static wt_status read_elements(FILE *file, const char *path, npy *a)
     return WT_OK;
 }
 
-wt_status npy_read(const char *path, npy *a)
+static wt_status read_file(FILE *file, const char *path, npy *a)
 {
-    *a = (npy){0};
-    FILE *file = fopen(path, "rb");
-    if (!file) return wt_fail(WT_ERR_FILE, "%s: cannot open", path);
     char     *header = NULL;
     wt_status status = read_header(file, path, &header);
     if (!status) status = parse_type(a, path, header);
     if (!status) status = parse_shape(a, path, header);
     if (!status) status = read_elements(file, path, a);
     free(header);
-    fclose(file);
     if (status) npy_free(a);
+    return status;
+}
+
+wt_status npy_read(const char *path, npy *a)
+{
+    *a = (npy){0};
+    FILE *file = fopen(path, "rb");
+    if (!file) return wt_fail(WT_ERR_FILE, "%s: cannot open", path);
+    wt_status status = read_file(file, path, a);
+    fclose(file);
+    return status;
+}
+
+// ZIP (PKWARE APPNOTE.TXT, 4.3.7): local headers of 30 bytes, then name, extra field and data.
+static bool next_member(FILE *file, size_t *size)
+{
+    unsigned char h[30];
+    if (fread(h, 1, sizeof h, file) != sizeof h || memcmp(h, "PK\3\4", 4) != 0) return false;
+    *size = h[18] | (size_t)h[19] << 8 | (size_t)h[20] << 16 | (size_t)h[21] << 24;
+    return !fseek(file, (h[26] | h[27] << 8) + (h[28] | h[29] << 8), SEEK_CUR);
+}
+
+wt_status npz_read(const char *path, int k, npy *a)
+{
+    *a = (npy){0};
+    FILE *file = fopen(path, "rb"), *member = tmpfile();
+    size_t size = 0;
+    bool found = file && member && next_member(file, &size);
+    for (; found && k > 0; k--) found = !fseek(file, (long)size, SEEK_CUR) && next_member(file, &size);
+    char *bytes = found ? malloc(size + 1) : NULL;
+    found = bytes && fread(bytes, 1, size, file) == size && fwrite(bytes, 1, size, member) == size;
+    if (found) rewind(member);
+    wt_status status = found ? read_file(member, path, a) : wt_fail(WT_ERR_FILE, "%s: no such member", path);
+    free(bytes);
+    if (file) fclose(file);
+    if (member) fclose(member);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include <warptone/resample.h>
 #include <warptone/silence.h>
 #include <warptone/stretch.h>
+#include <warptone/vad.h>
 
 // ---- level, silence, loudness
 
@@ -47,6 +48,22 @@ static wt_status create_trim(wt_device *device, made_op *op) { return make_silen
 static wt_status enqueue_silence(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
 {
     return wt_silence_enqueue(op->plan, s, in, 0, out, op->at[0], out, op->at[1]);
+}
+
+DESTROY(vad_plan)
+
+static wt_status create_vad(wt_device *device, made_op *op)
+{
+    const wt_vad_plan_config config = {.vad = {.rate_hz = 8000}, .n_samples = op->n, .n_lines = op->n_signals};
+    wt_status status = wt_vad_plan_create(device, &config, (wt_vad_plan **)&op->plan);
+    op->in_floats = (size_t)op->n;
+    if (!status) signal_op_gives(op, OP_I32, wt_vad_plan_windows(op->plan));
+    return status;
+}
+
+static wt_status enqueue_vad(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
+{
+    return wt_vad_plan_enqueue(op->plan, s, in, 0, NULL, NULL, 0, out, 0);
 }
 
 PLAIN(loudness_batch)
@@ -170,6 +187,12 @@ static const signal_op rows[] = {
     {ROW("zero crossings", SAMPLES, zcr, level_plan), RUN(level_plan), .nan = OP_NAN_NONE},
     {ROW("split", SAMPLES, split, silence), RUN(silence), .nan = OP_NAN_NONE},
     {ROW("trim", SAMPLES, trim, silence), RUN(silence), .nan = OP_NAN_NONE},
+    {.name = "vad",
+     .n = 30000,
+     .create = create_vad,
+     .destroy = destroy_vad_plan,
+     .enqueue = enqueue_vad,
+     .nan = OP_NAN_NONE},
     {ROW("loudness", 30000, loudness, loudness_batch), RUN(loudness_batch), .nan = OP_NAN_NONE},
     {ROW("sections", SAMPLES, sos, sos_rows), RUN(sos_rows), .nan = OP_NAN_ONWARD},
     {ROW("resample, best", SAMPLES, resample_best, resample_plan), RUN(resample_plan)},

@@ -179,6 +179,16 @@ typedef struct wt_live_stats {
 } wt_live_stats;
 
 void wt_live_get_stats(const wt_live *live, wt_live_stats *stats); ///< [any but rt]
+/// What became of the time of a block's round trip.
+typedef struct wt_live_times {
+    int64_t round_trip_ns; ///< from the doorbell to the answer
+    int64_t device_ns;     ///< of it, from the device's seeing the doorbell to its sending the answer; -1 = not known
+    int64_t away_ns;       ///< of it, the longest between two looks of the audio thread for an answer: it was taken away
+    uint32_t n_launches;   ///< kernels that had begun until then: one more than before was on the way in between
+} wt_live_times;
+
+/// Of the last answer that a device gave; zeros before it.  [rt, the thread that calls wt_live_process]
+WT_RT wt_live_times wt_live_last_times(const wt_live *live);
 /// The round trips (GPU) or process times (CPU) themselves, to draw or merge; borrowed.  [any]
 const wt_histogram *wt_live_histogram(const wt_live *live);
 

@@ -53,6 +53,18 @@ void wt_pcen_destroy(wt_pcen *plan); ///< NULL is allowed.  [worker]
 WT_CHECKED wt_status wt_pcen_enqueue(wt_pcen *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
                                      wt_buffer *out, size_t out_offset);
 
+/// A part of longer signals: of the plan's frames those that go on where the part before ended.
+typedef struct wt_pcen_part {
+    int64_t from, n_frames; ///< within the plan's; the frames beside them are neither looked at nor written
+    bool continued;         ///< false: begun anew
+} wt_pcen_part;
+
+/// Queue a part. `state`: [n_signals][n_rows] doubles, at a multiple of 8 bytes, as those of wt_pcen_run. Errors and
+/// judge as above.  [worker]
+WT_CHECKED wt_status wt_pcen_enqueue_part(wt_pcen *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                                          const wt_pcen_part *part, wt_buffer *state, size_t state_offset,
+                                          wt_buffer *out, size_t out_offset);
+
 #ifdef __cplusplus
 }
 #endif

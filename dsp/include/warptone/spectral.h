@@ -80,6 +80,7 @@ typedef enum wt_spectral_kind {
     WT_SPECTRAL_RMS,
     WT_SPECTRAL_POLYNOMIAL,
     WT_SPECTRAL_CONTRAST,
+    WT_SPECTRAL_CONTRAST_PARTS, ///< its peaks and then its valleys, in decibels without a limit unless linear
 } wt_spectral_kind;
 
 typedef struct wt_spectral_config {
@@ -100,7 +101,7 @@ typedef struct wt_spectral wt_spectral;
 /// Errors: those of the function of that name, WT_ERR_NO_MEMORY, on a GPU the compiler's.  [worker]
 WT_CHECKED wt_status wt_spectral_create(wt_device *device, const wt_spectral_config *config, wt_spectral **plan);
 void wt_spectral_destroy(wt_spectral *plan); ///< NULL is allowed.  [worker]
-/// Values a frame: n_bands + 1 of contrast, order + 1 of a polynomial, else 1.  [any]
+/// Values a frame: n_bands + 1 of contrast, twice that of its parts, order + 1 of a polynomial, else 1.  [any]
 int wt_spectral_rows(const wt_spectral *plan);
 
 /// Queue it; offsets in bytes.

@@ -4,6 +4,9 @@
 #define WARPTONE_VAD_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <warptone/device.h>
 #include <warptone/status.h>
 
 #ifdef __cplusplus
@@ -43,6 +46,50 @@ WT_RT int wt_vad_process(wt_vad *vad, const float *const *in, int n_frames, bool
 WT_RT bool wt_vad_active(const wt_vad *vad, int c);     ///< The last decision for channel c.  [rt, running]
 WT_RT double wt_vad_level_db(const wt_vad *vad, int c); ///< Power of its last window, dB full scale, -200 at least.
 WT_RT double wt_vad_floor_db(const wt_vad *vad, int c); ///< Background, dB full scale, -200 at least.  [rt, running]
+
+// ---- whole signals, on a stream
+
+typedef struct wt_vad_plan_config {
+    wt_vad_config vad; ///< channels: not looked at
+    int64_t n_samples; ///< of a line, 0 or more
+    int n_lines;       ///< signals times channels; 0 = 1
+} wt_vad_plan_config;
+
+typedef struct wt_vad_plan wt_vad_plan;
+
+/// A part of longer lines. Its windows lie end to end from sample `from` of each line on, and go on where those of the
+/// part before ended: a sample is in one window only.
+typedef struct wt_vad_part {
+    int64_t from;
+    int n_windows;
+    bool continued; ///< false: nothing heard yet
+} wt_vad_part;
+
+/// `device` is borrowed until the plan is destroyed; NULL: wt_vad_plan_run alone.
+/// Errors: those of wt_vad_create, WT_ERR_BAD_ARG (n_samples, n_lines), on a GPU those of wt_module_create.  [worker]
+WT_CHECKED wt_status wt_vad_plan_create(wt_device *device, const wt_vad_plan_config *config, wt_vad_plan **plan);
+void wt_vad_plan_destroy(wt_vad_plan *plan); ///< NULL is allowed.  [worker]
+
+int wt_vad_plan_windows(const wt_vad_plan *plan);        ///< That lie in a line whole.  [any]
+int wt_vad_plan_window_frames(const wt_vad_plan *plan);  ///< As wt_vad_window_frames.  [any]
+size_t wt_vad_plan_state_bytes(const wt_vad_plan *plan); ///< Of all lines, the same on every backend.  [any]
+
+/// Decide window after window on the calling thread, as wt_vad_process does.
+///
+///   pcm      [n_lines][n_samples]
+///   part     within the lines; NULL = all windows, nothing heard before
+///   state    wt_vad_plan_state_bytes, aligned to 8; read when the part is continued, and written; NULL with part NULL
+///   speech   [n_lines][n_windows]   1 = speech
+///
+/// [rt, running]
+WT_RT void wt_vad_plan_run(const wt_vad_plan *plan, const float *pcm, const wt_vad_part *part, void *state,
+                           int *speech);
+/// Queue it; offsets in bytes, the state's a multiple of 8.
+/// Errors: WT_ERR_BAD_ARG naming the range that does not fit, a part outside the lines.  Judge: CUDA: the CPU, the same
+/// decisions.  [worker]
+WT_CHECKED wt_status wt_vad_plan_enqueue(wt_vad_plan *plan, wt_stream *stream, const wt_buffer *pcm, size_t pcm_offset,
+                                         const wt_vad_part *part, wt_buffer *state, size_t state_offset,
+                                         wt_buffer *speech, size_t speech_offset);
 
 #ifdef __cplusplus
 }

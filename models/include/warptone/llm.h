@@ -81,6 +81,10 @@ typedef struct wt_llm_session_config {
     /// Multiply quantised weights (GGUF's blocks, int8, int4) in float. By default, where the CPU has AVX2, activations
     /// are rounded to 8 bits with a scale for 32 of them, and products are 3 to 20 times as fast.
     bool exact_products;
+    /// [GPU] Single tokens by the kernels of several, so that up to 8 tokens that are verified together have the logits
+    /// of single steps, bit for bit, whatever the weights (more are verified 8 at a time). Without it, single steps are
+    /// faster, and a guess may be taken for another where two tokens are almost as probable. On the CPU it is always so.
+    bool exact_guesses;
 } wt_llm_session_config;
 
 /// Takes all memory, and in a partition of a GPU makes all ready that any call may want later, so that the calls work
@@ -96,9 +100,9 @@ void wt_llm_session_destroy(wt_llm_session *session); ///< NULL is allowed.  [wo
 /// Append `n` tokens and compute the logits after the last. On the CPU the same tokens give the same logits, bit for
 /// bit, in one call or in many, except with RoPE of kind dynamic, whose angles depend on the length that a call
 /// reaches. On a GPU the same calls do; other calls differ in the order of sums, and with weights of 16 bits and fewer
-/// in that several tokens have their vectors rounded to 16 bits and single ones have not. Errors, before anything is
-/// changed: WT_ERR_BAD_ARG (no tokens, an id out of the vocabulary), WT_ERR_FULL (more than n_positions in all, or than
-/// pages are free). [worker]
+/// in that several tokens have their vectors rounded to 16 bits and single ones have not (but see exact_guesses).
+/// Errors, before anything is changed: WT_ERR_BAD_ARG (no tokens, an id out of the vocabulary), WT_ERR_FULL (more than
+/// n_positions in all, or than pages are free). [worker]
 WT_CHECKED wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n);
 WT_CHECKED wt_status wt_llm_decode(wt_llm_session *session, int32_t id); ///< Likewise, one token.  [worker]
 
