@@ -41,6 +41,7 @@ static void gates(void **state)
     for (size_t k = 0; k < sizeof problems / sizeof *problems; k++) {
         problem p = problems[k];
         p.activation = WT_ACTIVATION_SILU;
+        p.n_parts = 2;
         solve(device_of(state), &p, true);
     }
 }
