@@ -183,7 +183,8 @@ static int tensor_vector(const wt__mm_cuda *cuda, const wt_mm_args *a)
 {
     const wt_device_info *info = wt_device_get_info(cuda->config.device);
     const int vector = vector_of(a->w_type);
-    if (!is_aligned(a) || a->x_type == WT_MM_F32 || (vector == 8 && a->w_type != a->x_type)) return 0;
+    if (!is_aligned(a) || a->x_type == WT_MM_F32 || a->x_type == WT_MM_E2M1 || (vector == 8 && a->w_type != a->x_type))
+        return 0;
     if (a->x_type == WT_MM_E4M3 && info->compute_major * 10 + info->compute_minor < 89) return 0;
     return vector;
 }
@@ -322,22 +323,48 @@ static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     return true;
 }
 
+/// A block computes WT_MM_TILE rows of both sides.
+static bool launch_tiles(wt_mm_args *a, size_t stage_bytes, plan *p)
+{
+    const int pair = a->gated ? 2 : 1;
+    const size_t sum_bytes = sizeof(float) * WT_MM_TILE * (WT_MM_TILE + 4);
+    const int64_t n_blocks = (int64_t)wt__mm_number_tiles(a, WT_MM_TILE / pair) * wt_mm_n_tiles(a, WT_MM_TILE);
+    if (n_blocks > INT32_MAX) return false;
+    p->launch = (wt_launch){
+        .grid = {(int)n_blocks}, .block = {128}, .shared_bytes = stage_bytes > sum_bytes ? stage_bytes : sum_bytes};
+    return true;
+}
+
+/// NVFP4 by NVFP4 on compute capability 12.0.
+static bool plan_fp4(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
+{
+    enum { STAGES = 4, STAGE_BYTES = WT_MM_TILE * (2 * 64 + 2 * 8) }; // of matmul_fp4.cu
+    const wt_device_info *info = wt_device_get_info(cuda->config.device);
+    bool fits = a->x_type == WT_MM_E2M1 && !a->experts && a->columns % 128 == 0;
+    fits &= (uintptr_t)a->x % 16 == 0 && (uintptr_t)a->x_groups % 8 == 0;
+    for (int k = 0; k < a->n_parts; k++) {
+        const wt_mm_part *part = &a->parts[k];
+        fits &= (uintptr_t)part->w % 16 == 0 && part->w_next % 16 == 0;
+        fits &= (uintptr_t)part->scales % 8 == 0 && part->scales_next % 8 == 0;
+    }
+    if (!fits || info->compute_major != 12 || info->compute_minor) return false;
+    const option options[] = {{"PAIR", a->gated ? 2 : 1}};
+    *p = (plan){.file = "kernels/matmul_fp4.cu", .function = "matmul_fp4"};
+    write_options(p, options, 1);
+    return launch_tiles(a, STAGES * STAGE_BYTES, p);
+}
+
 static bool plan_tiles(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
     const int vector = tensor_vector(cuda, a), scales = vector ? tiles_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
     if (scales < 0 || rows_of_expert(a) <= MOST_SKINNY_ROWS || a->w_type == WT_MM_Q4_K) return false;
     const int units = is_eight_bits(a) ? 1 : vector / 8, stages = units == 1 ? 4 : units == 2 ? 4 : 2;
     const size_t stage_bytes = (size_t)WT_MM_TILE * 64 * (size_t)(1 + units) * (size_t)stages;
-    const size_t sum_bytes = sizeof(float) * WT_MM_TILE * (WT_MM_TILE + 4);
     const option options[] = {{"W", a->w_type},     {"X", a->x_type}, {"SCALES", scales},
                               {"S", a->scale_type}, {"PAIR", pair},   {"STAGES", stages}};
     *p = (plan){.file = "kernels/matmul_tiles.cu", .function = "matmul_tiles"};
     write_options(p, options, 6);
-    const int64_t n_blocks = (int64_t)wt__mm_number_tiles(a, WT_MM_TILE / pair) * wt_mm_n_tiles(a, WT_MM_TILE);
-    if (n_blocks > INT32_MAX) return false;
-    p->launch = (wt_launch){
-        .grid = {(int)n_blocks}, .block = {128}, .shared_bytes = stage_bytes > sum_bytes ? stage_bytes : sum_bytes};
-    return true;
+    return launch_tiles(a, stage_bytes, p);
 }
 
 // ---- the rest
@@ -353,7 +380,9 @@ static void plan_any(wt_mm_args *a, plan *p)
 /// What the first that takes it makes of a product; `a` gets the numbers of its tiles.
 static void choose(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
-    if (plan_wgmma(cuda, a, p) || plan_tiles(cuda, a, p) || plan_few(cuda, a, p) || plan_skinny(cuda, a, p)) return;
+    if (plan_fp4(cuda, a, p) || plan_wgmma(cuda, a, p) || plan_tiles(cuda, a, p) || plan_few(cuda, a, p) ||
+        plan_skinny(cuda, a, p))
+        return;
     plan_any(a, p);
 }
 
@@ -461,7 +490,7 @@ wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_
 wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_quantize_args *args)
 {
     const plan p = {.file = "kernels/matmul_quantize.cu",
-                    .function = "matmul_quantize",
+                    .function = args->out_type == WT_MM_E2M1 ? "matmul_quantize_e2m1" : "matmul_quantize",
                     .launch = {.grid = {args->m}, .block = {256}}};
     wt_kernel *kernel;
     wt_status status = kernel_of(cuda, &p, &kernel);
