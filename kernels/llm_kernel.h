@@ -156,7 +156,7 @@ typedef struct wt_llm_quant_args {
 } wt_llm_quant_args;
 
 #define WT_LLM_QUANT_RING    4 ///< tiles of a block of llm_quant.cu whose sums wait to be finished
-#define WT_LLM_QUANT_WARPS   8 ///< most of a block that multiply
+#define WT_LLM_QUANT_WARPS   16 ///< most of a block that multiply
 #define WT_LLM_QUANT_HELPERS 2 ///< and those that copy and finish
 
 /// Bytes of shared memory of a block of llm_quant.cu, whose `warps` multiply: the stages, the vector in parts, what

@@ -4,7 +4,7 @@
 //
 // Weights that are whole numbers meet whole numbers: a group of the vector in units of its largest number over 2^21, in
 // three digits of 8 bits, so that nibbles need a mask and int8 nothing; sums of a group are exact. Fp8 (and int8 of groups
-// of 16) becomes f16 and meets the vector as two f16 each, 22 bits, in units of a power of two; sums are float. Of a read
+// of 16) becomes bf16 and meets the vector as two bf16 each, 16 bits; products are exact and sums float. Of a read
 // of two groups (of four) with a scale each, the vector of group j stands in the columns of group j alone, so that after
 // the products of all of them a lane has the sums of one group, and one scale to apply.
 //
@@ -114,37 +114,21 @@ static __device__ __forceinline__ float largest_of(const eight &v)
     return __uint_as_float(most);
 }
 
-// ---- x as two f16, 22 bits: units of a power of two, so that the largest of a group is below 2^15
+// ---- x as two bf16, 16 bits
 
-// The power of two that takes a positive number to 2^14 .. 2^15, and the inverse; what is no number stays so.
-static __device__ __forceinline__ float unit_of(float largest)
-{
-    const unsigned exponent = __float_as_uint(largest) & 0x7f800000u;
-    if (exponent == 0x7f800000u) return largest;
-    return __uint_as_float(exponent < 20u << 23 ? 20u << 23 : exponent) / 16384;
-}
-
-static __device__ __forceinline__ unsigned f16_pair_of(float a, float b)
-{
-    return f16_of_f32(a) | (unsigned)f16_of_f32(b) << 16;
-}
-
-// Eight columns to both halves of x, with the unit of their group. All lanes.
+// Eight columns to both halves of x.
 static __device__ __forceinline__ void store_halves(const memory &m, int i, const eight &v)
 {
-    const float unit = unit_of(largest_of(v)), inverse = unit < 1e38f ? 1 / unit : 0;
     unsigned high[4], low[4];
-    if (8 * i >= m.padded) return;
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-        const float a = v.at[column_of(2 * k)] * inverse, b = v.at[column_of(2 * k + 1)] * inverse;
-        high[k] = f16_pair_of(a, b);
-        low[k] = f16_pair_of(a - f32_of_f16((unsigned short)high[k]), b - f32_of_f16((unsigned short)(high[k] >> 16)));
+        const float a = v.at[column_of(2 * k)], b = v.at[column_of(2 * k + 1)];
+        high[k] = bf16_pair_of(a, b);
+        low[k] = bf16_pair_of(a - __uint_as_float(high[k] << 16), b - __uint_as_float(high[k] & 0xffff0000u));
     }
     unsigned short *to = m.x + place_of(8 * i);
     *(uint4 *)to = {high[0], high[1], high[2], high[3]};
     *(uint4 *)(to + m.pitch) = {low[0], low[1], low[2], low[3]};
-    if (i % EIGHTS_A_GROUP == 0) m.of_x[i / EIGHTS_A_GROUP] = {unit, 0};
 }
 
 // ---- x as whole numbers of 22 bits, units of the largest of its group over 2^21, in three digits of 8 bits with a sign
@@ -223,7 +207,7 @@ static __device__ float stage_x(const wt_llm_matvec_args &a, const memory &m)
             }
             if (DIGITS)
                 store_digits(m, i, x[u]);
-            else
+            else if (8 * i < m.padded)
                 store_halves(m, i, x[u]);
         }
     }
@@ -399,7 +383,7 @@ static __device__ __forceinline__ void multiply_group(const unsigned char *const
             for (int k = 0; k < (PER < 8 ? 1 : 2); k++) {
                 const int at = 4 * i + 2 * k;
                 const unsigned fragment[4] = {w[0][at], w[1][at], w[0][at + 1], w[1][at + 1]};
-                mma_f16(sums[(u * N_SUB + i + k) % 2], fragment, v[2 * k], v[2 * k + 1]);
+                mma_bf16(sums[(u * N_SUB + i + k) % 2], fragment, v[2 * k], v[2 * k + 1]);
             }
         }
     }
@@ -486,8 +470,8 @@ static __device__ __forceinline__ void multiply(const memory &m, const unsigned 
 #pragma unroll
     for (int from = 0; from < N_GROUPS; from += AT_ONCE) {
         const int j = from + GROUP_OF(t) % AT_ONCE;
-        const float2 of_x = m.of_x[chunk * N_GROUPS + j];
 #if DIGITS // whose lanes have digits 0 and 1, or 2
+        const float2 of_x = m.of_x[chunk * N_GROUPS + j];
         int sums[2][4] = {};
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++)
@@ -510,7 +494,7 @@ static __device__ __forceinline__ void multiply(const memory &m, const unsigned 
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             const float sum = sums[0][2 * h] + sums[0][2 * h + 1] + sums[1][2 * h] + sums[1][2 * h + 1];
-            if (t < AT_ONCE) rows[h] += scaled(row[h], words[from / AT_ONCE][h], j, 0, of_x.x * sum);
+            if (t < AT_ONCE) rows[h] += scaled(row[h], words[from / AT_ONCE][h], j, 0, sum);
         }
 #endif
     }
@@ -598,7 +582,7 @@ static __device__ __forceinline__ void create_barriers(const memory &m, int warp
     barriers_created();
 }
 
-extern "C" __global__ void __launch_bounds__(32 * (WT_LLM_QUANT_WARPS + WT_LLM_QUANT_HELPERS), 2)
+extern "C" __global__ void __launch_bounds__(32 * (WT_LLM_QUANT_WARPS + WT_LLM_QUANT_HELPERS))
     llm_quant(const __grid_constant__ wt_llm_quant_args a)
 {
     extern __shared__ uint4 shared[];

@@ -22,6 +22,14 @@ static __device__ __forceinline__ unsigned short bf16_of_f32(float f)
     return h;
 }
 
+// Two floats as bf16 in a word, the first in its low half.
+static __device__ __forceinline__ unsigned bf16_pair_of(float low, float high)
+{
+    unsigned pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
 // 2^x to 2^-22 of it; 0 below all floats that are none.
 static __device__ __forceinline__ float power_of_2(float x)
 {
