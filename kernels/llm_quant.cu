@@ -180,8 +180,9 @@ static __device__ void measure(const wt_llm_matvec_args &a, float *scratch, floa
     *scale = 1 / sqrtf(block_sum(squares, scratch) / (float)a.columns + a.eps);
 }
 
-// x, or its norm, and what is known of its groups. Returns what sums are multiplied with: an RMSNorm's scale. All threads of the block. EIGHTS of a thread are on their way together.
-static __device__ float stage_x(const wt_llm_matvec_args &a, const memory &m)
+// x, or its norm, and what is known of its groups; of each warp the squares of what it had, to `squares_of`. All
+// threads of the block. EIGHTS of a thread are on their way together.
+static __device__ void stage_x(const wt_llm_matvec_args &a, const memory &m, float *squares_of)
 {
     enum { EIGHTS = 4 };
     __shared__ float scratch[32];
@@ -211,10 +212,17 @@ static __device__ float stage_x(const wt_llm_matvec_args &a, const memory &m)
                 store_halves(m, i, x[u]);
         }
     }
-    if (weighed && !centred) // all are past their stores
-        return 1 / sqrtf(block_sum(squares, scratch) / (float)a.columns + a.eps);
-    __syncthreads();
-    return 1;
+    squares = warp_sum(squares);
+    if (threadIdx.x % 32 == 0) squares_of[threadIdx.x / 32] = squares;
+}
+
+// What sums are multiplied with: an RMSNorm's scale.
+static __device__ __forceinline__ float scale_of(const wt_llm_matvec_args &a, const float *squares_of)
+{
+    float sum = 0;
+    if (!a.norm_weight || a.norm_bias) return 1;
+    for (int w = 0; w < blockDim.x / 32; w++) sum += squares_of[w];
+    return 1 / sqrtf(sum / (float)a.columns + a.eps);
 }
 
 // ---- the weights
@@ -586,6 +594,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WT_LLM_QUANT_WARPS + WT_LLM_Q
     llm_quant(const __grid_constant__ wt_llm_quant_args a)
 {
     extern __shared__ uint4 shared[];
+    __shared__ float squares_of[32];
     const int warp = threadIdx.x / 32, warps = blockDim.x / 32 - WT_LLM_QUANT_HELPERS;
     const memory m = memory_of(a, (unsigned char *)shared, warps);
     const int n_chunks = m.padded / COLUMNS, n_spans = (n_chunks + warps - 1) / warps;
@@ -604,12 +613,12 @@ extern "C" __global__ void __launch_bounds__(32 * (WT_LLM_QUANT_WARPS + WT_LLM_Q
         read_scales(a, r, n_spans, warp, warps);
     }
     wait_for_earlier();
-    const float x_scale = stage_x(a.m, m);
+    stage_x(a.m, m, squares_of);
     __syncthreads();
     if (warp < warps)
         multiply_all(a, m, r, n_chunks, n_spans, warp, warps);
     else if (warp == warps)
         for (; n_copied < n_mine; n_copied++) copy_span(a, m, c, n_spans, warps);
     else
-        finish_all(a, m, warps, x_scale);
+        finish_all(a, m, warps, scale_of(a.m, squares_of));
 }
