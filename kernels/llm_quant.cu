@@ -3,10 +3,10 @@
 // as in llm_matvec.cu.
 //
 // Weights that are whole numbers meet whole numbers: a group of the vector in units of its largest number over 2^21, in
-// three digits of 8 bits, so that nibbles need a mask and int8 nothing; sums of a group are exact. Fp8 (and int8 of groups
-// of 16) becomes bf16 and meets the vector as two bf16 each, 16 bits; products are exact and sums float. Of a read
-// of two groups (of four) with a scale each, the vector of group j stands in the columns of group j alone, so that after
-// the products of all of them a lane has the sums of one group, and one scale to apply.
+// three digits of 8 bits, so that nibbles need a mask and int8 nothing; sums of a group are exact. Fp8 (and int8 of
+// groups of 16) becomes bf16 and meets the vector as two bf16 each, 16 bits; products are exact and sums float. Of a
+// read of two groups (of four) with a scale each, the vector of group j stands in the columns of group j alone, so that
+// after the products of all of them a lane has the sums of one group, and one scale to apply.
 //
 // A block takes 16 rows at a time (8 of gate and 8 of up for a gated product), rows a grid apart. One of its warps has
 // boxes of them copied to shared memory, stage by stage, a piece of 128 bytes of each row for each of the warps that
@@ -35,20 +35,20 @@
 #include "overlap.cuh"
 #include "barrier.cuh"
 
-#define IS_Q4_K    (WEIGHT == WT_MM_Q4_K)
-#define COLUMNS    (IS_NIBBLES ? 256 : 128) // of a piece
-#define PIECE      (IS_Q4_K ? 144 : 128)    // bytes of a row in it
-#define N_GROUPS   (IS_Q4_K ? 8 : GROUP ? COLUMNS / GROUP : 1)
-#define DIGITS     (WEIGHT != WT_MM_E4M3 && !(WEIGHT == WT_MM_I8 && LANE == 4)) // x as whole numbers
-#define MOST       (DIGITS ? 2 : 4)
-#define AT_ONCE    (N_GROUPS < MOST ? N_GROUPS : MOST)
-#define GROUP_OF(t) ((t) / (4 / MOST)) // of a read, whose sums lane t has
-#define UNITS      (COLUMNS / N_GROUPS / (4 * PER)) // reads of a row's four lanes in a group
-#define N_SUB      (PER < 8 ? 1 : PER / 8)          // eights of columns in a lane's read
-#define SCALED     (GROUP && !IS_Q4_K)
-#define X_READS    (AT_ONCE * (DIGITS ? (UNITS * PER + 15) / 16 : UNITS * N_SUB)) // registers for x, times four
-#define EIGHTS_A_GROUP (COLUMNS / N_GROUPS / 8)              // of columns that share what is known of them
-#define RING       WT_LLM_QUANT_RING
+#define IS_Q4_K        (WEIGHT == WT_MM_Q4_K)
+#define COLUMNS        (IS_NIBBLES ? 256 : 128) // of a piece
+#define PIECE          (IS_Q4_K ? 144 : 128)    // bytes of a row in it
+#define N_GROUPS       (IS_Q4_K ? 8 : GROUP ? COLUMNS / GROUP : 1)
+#define DIGITS         (WEIGHT != WT_MM_E4M3 && !(WEIGHT == WT_MM_I8 && LANE == 4)) // x as whole numbers
+#define MOST           (DIGITS ? 2 : 4)
+#define AT_ONCE        (N_GROUPS < MOST ? N_GROUPS : MOST)
+#define GROUP_OF(t)    ((t) / (4 / MOST))               // of a read, whose sums lane t has
+#define UNITS          (COLUMNS / N_GROUPS / (4 * PER)) // reads of a row's four lanes in a group
+#define N_SUB          (PER < 8 ? 1 : PER / 8)          // eights of columns in a lane's read
+#define SCALED         (GROUP && !IS_Q4_K)
+#define X_READS        (AT_ONCE * (DIGITS ? (UNITS * PER + 15) / 16 : UNITS * N_SUB)) // registers for x, times four
+#define EIGHTS_A_GROUP (COLUMNS / N_GROUPS / 8) // of columns that share what is known of them
+#define RING           WT_LLM_QUANT_RING
 
 // ---- what a block has in shared memory: see wt_llm_quant_shared
 
@@ -131,11 +131,11 @@ static __device__ __forceinline__ void store_halves(const memory &m, int i, cons
     *(uint4 *)(to + m.pitch) = {low[0], low[1], low[2], low[3]};
 }
 
-// ---- x as whole numbers of 22 bits, units of the largest of its group over 2^21, in three digits of 8 bits with a sign
+// ---- x as whole numbers of 22 bits, units of the largest of its group over 2^21, in three digits of 8 bits with a
+// sign
 
 // Four numbers' digits: word k has digit k of each.
-static __device__ __forceinline__ void digits_of(const eight &x, int first, float inverse, unsigned *words,
-                                                 int *sum)
+static __device__ __forceinline__ void digits_of(const eight &x, int first, float inverse, unsigned *words, int *sum)
 {
     unsigned u[4];
 #pragma unroll
@@ -155,7 +155,7 @@ static __device__ __forceinline__ void digits_of(const eight &x, int first, floa
 // Eight columns to the digits of x, with what is known of their group. All lanes.
 static __device__ __forceinline__ void store_digits(const memory &m, int i, const eight &v)
 {
-    const float largest = largest_of(v), inverse = largest > 1e-30f && largest < 1e38f ? 2097152 / largest : 0;
+    const float largest = largest_of(v), inverse = largest > 1e-30f && largest <= 3.4e38f ? 2097152 / largest : 0;
     unsigned words[2][3];
     int sum = 0;
 #pragma unroll
@@ -163,10 +163,9 @@ static __device__ __forceinline__ void store_digits(const memory &m, int i, cons
 #pragma unroll
     for (int step = 1; step < EIGHTS_A_GROUP; step *= 2) sum += __shfl_xor_sync(ALL, sum, step);
     if (8 * i >= m.padded) return;
-    const float unit = largest / 2097152;
+    const float unit = largest / 2097152 + 0 * largest; // not a number where x has none or an infinity
 #pragma unroll
-    for (int d = 0; d < 3; d++)
-        *(uint2 *)((unsigned char *)m.x + d * m.pitch + 8 * i) = {words[0][d], words[1][d]};
+    for (int d = 0; d < 3; d++) *(uint2 *)((unsigned char *)m.x + d * m.pitch + 8 * i) = {words[0][d], words[1][d]};
     if (i % EIGHTS_A_GROUP == 0) m.of_x[i / EIGHTS_A_GROUP] = {unit, unit * (float)sum};
 }
 
@@ -454,8 +453,8 @@ static __device__ __forceinline__ void q4_k_scales(const unsigned char *block, i
     *minimum = f32_of_f16((unsigned short)(h.x >> 16)) * (float)n;
 }
 
-// What the lane's group j of a row's piece adds to the row: `sum`, less the `x` that zero points or minima take away, by
-// its scale `word`.
+// What the lane's group j of a row's piece adds to the row: `sum`, less the `x` that zero points or minima take away,
+// by its scale `word`.
 static __device__ __forceinline__ float scaled(const unsigned char *row, unsigned word, int j, float x, float sum)
 {
     if (IS_Q4_K) {
@@ -481,12 +480,14 @@ static __device__ __forceinline__ void multiply(const memory &m, const unsigned 
 #if DIGITS // whose lanes have digits 0 and 1, or 2
         const float2 of_x = m.of_x[chunk * N_GROUPS + j];
         int sums[2][4] = {};
-#pragma unroll
+#    pragma unroll
         for (int k = 0; k < AT_ONCE; k++)
-            multiply_digits(row, (unsigned char *)m.x + g % 4 * m.pitch + chunk * COLUMNS + (from + k) * (COLUMNS / N_GROUPS),
-                            from + k, g / 4 == k && g % 4 < 3, b[k * (X_READS / AT_ONCE)], sums);
-        const float first = of_x.x * (t % 2 ? 1 : 65536), second = of_x.x * (t % 2 ? 0 : 256), less = t % 2 ? 0 : of_x.y;
-#pragma unroll
+            multiply_digits(
+                row, (unsigned char *)m.x + g % 4 * m.pitch + chunk * COLUMNS + (from + k) * (COLUMNS / N_GROUPS),
+                from + k, g / 4 == k && g % 4 < 3, b[k * (X_READS / AT_ONCE)], sums);
+        const float first = of_x.x * (t % 2 ? 1 : 65536), second = of_x.x * (t % 2 ? 0 : 256),
+                    less = t % 2 ? 0 : of_x.y;
+#    pragma unroll
         for (int h = 0; h < 2; h++) {
             const float sum = first * (float)(sums[0][2 * h] + sums[1][2 * h]) +
                               second * (float)(sums[0][2 * h + 1] + sums[1][2 * h + 1]);
@@ -495,11 +496,11 @@ static __device__ __forceinline__ void multiply(const memory &m, const unsigned 
 #else
         float sums[2][4] = {};
         const unsigned short *x = m.x + g % 2 * m.pitch;
-#pragma unroll
+#    pragma unroll
         for (int k = 0; k < AT_ONCE; k++)
             multiply_group(row, x, (from + k) * UNITS, chunk * N_GROUPS * UNITS, g / 2 == k, b + k * UNITS * N_SUB,
                            sums);
-#pragma unroll
+#    pragma unroll
         for (int h = 0; h < 2; h++) {
             const float sum = sums[0][2 * h] + sums[0][2 * h + 1] + sums[1][2 * h] + sums[1][2 * h + 1];
             if (t < AT_ONCE) rows[h] += scaled(row[h], words[from / AT_ONCE][h], j, 0, sum);
