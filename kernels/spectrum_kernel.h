@@ -158,7 +158,7 @@ typedef struct wt_spectrum_mel_args {
     float power, amin, scale, offset; ///< logarithm: scale log2(max(x, amin)) + offset
 } wt_spectrum_mel_args;
 
-#define WT_SPECTRUM_PRODUCT 64 ///< frames of a block of spectrum_product
+#define WT_SPECTRUM_PRODUCT 128 ///< frames of a block of spectrum_product
 
 /// What follows when the largest value is known: x = max(x, peak - range) * gain + offset - relative * peak, then, when
 /// n_out is not 0, out[k] = sum over m of matrix[m][k] x[m].
