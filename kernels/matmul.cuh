@@ -127,6 +127,13 @@ static __device__ float unscaled_at(int type, const unsigned char *row, int k, i
     }
 }
 
+// Element k of x, with the scale of its group.
+static __device__ __forceinline__ float x_at(const wt_mm_args &a, long long k)
+{
+    if (a.x_type != WT_MM_E2M1) return element(a.x_type, a.x, k);
+    return f32_of_e2m1(a.x[k / 2] >> (k & 1 ? 4 : 0) & 15u) * f32_of_e4m3(a.x_groups[k / 16]);
+}
+
 // Weight k of row r with its scale.
 static __device__ float weight_at(const wt_mm_args &a, const wt_mm_part &p, int stack, int r, int k)
 {

@@ -16,7 +16,7 @@ static __device__ void sums_of(const wt_mm_args &a, const wt_mm_part &p, const w
         const float w = weight_at(a, p, t.stack, r, k);
 #pragma unroll
         for (int i = 0; i < MM_ROWS; i++)
-            if (i < t.count) sums[i] += w * element(a.x_type, a.x, t.x + i * a.x_stride + k);
+            if (i < t.count) sums[i] += w * x_at(a, t.x + i * a.x_stride + k);
     }
 #pragma unroll
     for (int i = 0; i < MM_ROWS; i++)

@@ -60,6 +60,7 @@ typedef struct wt_mm_args {
     wt_mm_part parts[WT_MM_PARTS];
     const unsigned char *x;
     const float *x_scales;       ///< [m] or NULL
+    const unsigned char *x_groups; ///< of x in E2M1: [m][columns / 16] of E4M3
     const int *experts;          ///< [m] or NULL
     const int *offsets;          ///< [n_experts + 1] or NULL
     long long x_stride, x_batch; ///< elements
@@ -92,6 +93,11 @@ typedef struct wt_mm_wgmma_args {
     int *arrived;   ///< [n_tiles][warps], 0 before and after
 } wt_mm_wgmma_args;
 
+typedef struct wt_mm_few_args {
+    wt_mm_map w[WT_MM_PARTS]; ///< of each part, as pieces of its rows: boxes of 8 rows of as many as warps multiply
+    wt_mm_args args;
+} wt_mm_few_args;
+
 /// The matrix of a part as elements of x_type, [rows][columns].
 typedef struct wt_mm_widen_args {
     wt_mm_args args;
@@ -116,8 +122,9 @@ typedef struct wt_mm_repack_args {
 
 typedef struct wt_mm_quantize_args {
     const unsigned char *x;
-    unsigned char *out; ///< [m][columns]
-    float *scales;      ///< [m]
+    unsigned char *out;    ///< [m][columns]
+    float *scales;         ///< [m]
+    unsigned char *groups; ///< of out in E2M1: [m][columns / 16] of E4M3
     long long x_stride;
     int m, columns, x_type, out_type;
 } wt_mm_quantize_args;
@@ -170,16 +177,17 @@ static inline int wt_mm_find_tile(const wt_mm_args *a, int tile, int size, wt_mm
     return 1;
 }
 
-/// Bytes from row to row in the shared memory of a block of matmul_few: of W a piece of 128 bytes for each of the warps
-/// that multiply, of x as many columns, `vector` of which W has in 16 bytes. Neighbours meet other banks.
-static inline int wt_mm_few_pitch(int warps) { return 128 * warps + 64; }
+#define WT_MM_FEW_PIECE 1024 ///< bytes: of 8 rows of W, 128 of each
+
+/// Bytes from row to row of x in the shared memory of a block of matmul_few: as many columns as the warps that multiply
+/// have of W, of which 16 bytes have `vector`. Neighbours meet other banks.
 static inline int wt_mm_few_x_pitch(int warps, int vector) { return 16 * vector * warps + (vector == 8 ? 64 : 16); }
 
 /// Bytes of its shared memory; `n` eights of rows of x.
 static inline int wt_mm_few_shared(int warps, int vector, int n, int stages)
 {
-    return 16 * (stages + 2 + WT_MM_FEW_TILES) + 512 * WT_MM_FEW_TILES * warps * n +
-           16 * n * wt_mm_few_x_pitch(warps, vector) + 16 * stages * wt_mm_few_pitch(warps);
+    return 1024 + 2 * stages * warps * WT_MM_FEW_PIECE + 16 * n * wt_mm_few_x_pitch(warps, vector) +
+           512 * WT_MM_FEW_TILES * warps * n + 16 * (stages + 2 + WT_MM_FEW_TILES);
 }
 
 /// f16 of two bytes, as a float; no infinities or NaN.
@@ -217,10 +225,11 @@ static inline void wt_mm_repack_16(const wt_mm_repack_args *a, long long at)
     }
 }
 
-/// The scale of a row whose largest magnitude is `most`.
+/// The scale of a row whose largest magnitude is `most`; of E2M1 so that the largest scale of a group is 448.
 static inline float wt_mm_quantum(float most, int out_type)
 {
-    return most > 0 ? most / (out_type == WT_MM_I8 ? 127.0f : 448.0f) : 1;
+    const float top = out_type == WT_MM_I8 ? 127.0f : out_type == WT_MM_E2M1 ? 6 * 448.0f : 448.0f;
+    return most > 0 ? most / top : 1;
 }
 
 /// A quotient of magnitude 127 or 448 at most, as I8 or FP8 E4M3; halves go to the even neighbour.
@@ -236,6 +245,35 @@ static inline unsigned char wt_mm_quantized(float v, int out_type)
     }
     const int steps = (int)rintf(size * (16 / top)); // units of the last place: 8 .. 16, and 0 .. 16 for exponent 0
     return (unsigned char)((v < 0 ? 0x80 : 0) | (exponent * 8 + steps));
+}
+
+/// E4M3 that is not negative.
+static inline float wt_mm_of_e4m3(unsigned char code)
+{
+    const int exponent = code >> 3;
+    float v = (float)(exponent ? 8 | (code & 7) : code & 7) * 0x1p-9f;
+    for (int k = 1; k < exponent; k++) v *= 2;
+    return v;
+}
+
+/// To the nearest E2M1, halves to the even one.
+static inline int wt_mm_e2m1(float v)
+{
+    const float s = fabsf(v);
+    return (v < 0 ? 8 : 0) | ((s > 0.25f) + (s >= 0.75f) + (s > 1.25f) + (s >= 1.75f) + (s > 2.5f) + (s >= 3.5f) +
+                              (s > 5));
+}
+
+/// A group of 16 of a row whose scale is `quantum`: two a byte, the first in the low nibble. Returns the group's scale.
+static inline unsigned char wt_mm_quantize_16(const float *x, float quantum, unsigned char *out)
+{
+    float most = 0;
+    for (int k = 0; k < 16; k++) most = fmaxf(most, fabsf(x[k]));
+    const unsigned char code = wt_mm_quantized(most / 6 / quantum, WT_MM_E4M3);
+    const float step = wt_mm_of_e4m3(code) * quantum;
+    for (int k = 0; k < 8; k++)
+        out[k] = (unsigned char)(code ? wt_mm_e2m1(x[2 * k] / step) | wt_mm_e2m1(x[2 * k + 1] / step) << 4 : 0);
+    return code;
 }
 
 #endif

@@ -8,9 +8,10 @@
 #define MM_W_IS_16 (MM_W == WT_MM_F16 || MM_W == WT_MM_BF16)
 #define MM_W_IS_8  (MM_W == WT_MM_I8 || MM_W == WT_MM_E4M3 || MM_W == WT_MM_E5M2)
 #define MM_X_IS_8  (MM_X == WT_MM_I8 || MM_X == WT_MM_E4M3)
+#define MM_X_IS_4  (MM_X == WT_MM_E2M1)
 
 #define VECTOR (MM_W_IS_16 ? 8 : MM_W_IS_8 ? 16 : 32) // elements of W in 16 bytes
-#define UNIT   (MM_X_IS_8 ? 16 : 8)                   // elements of x in 16 bytes; two products of the tensor cores
+#define UNIT   (MM_X_IS_4 ? 32 : MM_X_IS_8 ? 16 : 8)  // elements of x in 16 bytes; two products of the tensor cores
 #define UNITS  (VECTOR / UNIT)
 #define WORDS  (4 / UNITS) // of W in a unit
 
@@ -20,6 +21,8 @@ typedef int mm_sum;
 #elif MM_X == WT_MM_E4M3
 typedef float mm_sum;
 #    define mma_x mma_e4m3
+#elif MM_X_IS_4
+typedef float mm_sum; // mma_e2m1, with scales
 #elif MM_X == WT_MM_BF16
 typedef float mm_sum;
 #    define mma_x mma_bf16

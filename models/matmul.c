@@ -129,14 +129,23 @@ static bool is_constant_along_columns(const wt_matrix *w)
     return w->scaling == WT_SCALING_NONE || w->scaling == WT_SCALING_TENSOR || w->scaling == WT_SCALING_ROW;
 }
 
+static bool is_nvfp4(const wt_matrix *w)
+{
+    return w->packing == WT_PACKING_E2M1 && w->scaling == WT_SCALING_GROUP && w->group == 16 &&
+           w->scale_dtype == WT_DTYPE_F8_E4M3;
+}
+
 static wt_status check_types(const wt_matmul_args *g)
 {
     const wt_matrix *w = &g->parts[0].weight;
     const char *x_name = wt_dtype_name(g->x_dtype), *w_name = w->packing ? "packed" : wt_dtype_name(w->dtype);
-    const bool eight = g->x_dtype == WT_DTYPE_I8 || g->x_dtype == WT_DTYPE_F8_E4M3;
-    if (!is_float(g->x_dtype) && !(eight && !w->packing && w->dtype == g->x_dtype))
+    const bool eight = g->x_dtype == WT_DTYPE_I8 || g->x_dtype == WT_DTYPE_F8_E4M3, four = g->x_dtype == WT_DTYPE_F4;
+    if (!is_float(g->x_dtype) && !(eight && !w->packing && w->dtype == g->x_dtype) && !(four && is_nvfp4(w)))
         return wt_fail(WT_ERR_UNSUPPORTED, "matmul: x of type %s with %s weights", x_name, w_name);
-    if (g->x_scales % sizeof(float) || (g->x_scales && !eight))
+    if (!four != !g->x_groups || (four && g->x_stride && g->x_stride != w->columns) ||
+        (four && g->x_batch_stride && g->x_batch_stride != (int64_t)g->m * w->columns))
+        return wt_fail(WT_ERR_BAD_ARG, "matmul: x_groups go with x of type F4, which is dense");
+    if (g->x_scales % sizeof(float) || (g->x_scales && !eight && !four))
         return wt_fail(WT_ERR_BAD_ARG, "matmul: scales of x are unaligned, or x is %s, which has none", x_name);
     if (g->x_dtype == WT_DTYPE_I8 && (!is_constant_along_columns(w) || w->columns > MAX_EXACT_COLUMNS))
         return wt_fail(WT_ERR_UNSUPPORTED, "matmul: an I8 product wants a scale a tensor or row and at most %d columns",
@@ -215,6 +224,7 @@ wt_status wt__mm_fill(const wt_matmul_args *g, wt_mm_args *a)
     *a = (wt_mm_args){
         .x = (const unsigned char *)g->x,
         .x_scales = (const float *)g->x_scales,
+        .x_groups = (const unsigned char *)g->x_groups,
         .experts = (const int *)g->experts,
         .offsets = (const int *)g->offsets,
         .x_stride = g->x_stride ? g->x_stride : w->columns,
@@ -228,7 +238,7 @@ wt_status wt__mm_fill(const wt_matmul_args *g, wt_mm_args *a)
         .w_type = w->packing == WT_PACKING_U4     ? WT_MM_U4
                   : w->packing == WT_PACKING_E2M1 ? WT_MM_E2M1
                                                   : type_of(w->dtype),
-        .x_type = type_of(g->x_dtype),
+        .x_type = g->x_dtype == WT_DTYPE_F4 ? WT_MM_E2M1 : type_of(g->x_dtype),
         .y_type = type_of(g->y_dtype),
         .activation = (int)g->activation,
         .gated = g->gated,
@@ -258,9 +268,13 @@ int wt__mm_number_tiles(wt_mm_args *a, int rows)
 
 wt_status wt__mm_fill_quantize(const wt_quantize_args *q, wt_mm_quantize_args *a)
 {
-    if (!is_float(q->x_dtype) || (q->out_dtype != WT_DTYPE_I8 && q->out_dtype != WT_DTYPE_F8_E4M3))
-        return wt_fail(WT_ERR_UNSUPPORTED, "matmul: quantize %s to %s, want F32, F16 or BF16 to I8 or F8_E4M3",
+    const bool four = q->out_dtype == WT_DTYPE_F4;
+    if (!is_float(q->x_dtype) || (q->out_dtype != WT_DTYPE_I8 && q->out_dtype != WT_DTYPE_F8_E4M3 && !four))
+        return wt_fail(WT_ERR_UNSUPPORTED, "matmul: quantize %s to %s, want F32, F16 or BF16 to I8, F8_E4M3 or F4",
                        wt_dtype_name(q->x_dtype), wt_dtype_name(q->out_dtype));
+    if (!four != !q->groups || (four && q->columns % 16))
+        return wt_fail(WT_ERR_BAD_ARG, "matmul: quantize: groups go with F4 and multiples of 16 columns, met %d",
+                       q->columns);
     if (q->m < 0 || q->columns < 1 || q->columns > MAX_SIDE || (q->x_stride && q->x_stride < q->columns))
         return wt_fail(WT_ERR_BAD_ARG, "matmul: quantize %d rows of %d, x_stride %lld", q->m, q->columns,
                        (long long)q->x_stride);
@@ -269,11 +283,12 @@ wt_status wt__mm_fill_quantize(const wt_quantize_args *q, wt_mm_quantize_args *a
     *a = (wt_mm_quantize_args){.x = (const unsigned char *)q->x,
                                .out = (unsigned char *)q->out,
                                .scales = (float *)q->scales,
+                               .groups = (unsigned char *)q->groups,
                                .x_stride = q->x_stride ? q->x_stride : q->columns,
                                .m = q->m,
                                .columns = q->columns,
                                .x_type = type_of(q->x_dtype),
-                               .out_type = type_of(q->out_dtype)};
+                               .out_type = four ? WT_MM_E2M1 : type_of(q->out_dtype)};
     return WT_OK;
 }
 

@@ -10,7 +10,7 @@ enum { LANES = 16, ROWS = 4, VECTORS = 16, STRETCH = 256 };
 static const wt_dtype dtypes[] = {
     [WT_MM_F32] = WT_DTYPE_F32,      [WT_MM_F16] = WT_DTYPE_F16,      [WT_MM_BF16] = WT_DTYPE_BF16,
     [WT_MM_E4M3] = WT_DTYPE_F8_E4M3, [WT_MM_E5M2] = WT_DTYPE_F8_E5M2, [WT_MM_I8] = WT_DTYPE_I8,
-    [WT_MM_I32] = WT_DTYPE_I32,      [WT_MM_U4] = WT_DTYPE_U8,        [WT_MM_E2M1] = WT_DTYPE_U8,
+    [WT_MM_I32] = WT_DTYPE_I32,      [WT_MM_U4] = WT_DTYPE_U8,        [WT_MM_E2M1] = WT_DTYPE_F4,
     [WT_MM_Q8_0] = WT_DTYPE_Q8_0,    [WT_MM_Q4_0] = WT_DTYPE_Q4_0,    [WT_MM_Q4_K] = WT_DTYPE_Q4_K,
     [WT_MM_Q6_K] = WT_DTYPE_Q6_K,
 };
@@ -93,6 +93,13 @@ static float sum_of(wt_f32x16 v)
     return sum[0];
 }
 
+/// Elements of x from `first` on, with the scales of their groups.
+static void x_of(const wt_mm_args *a, int64_t first, int n, float *out)
+{
+    widen(a->x_type, a->x, first, n, out);
+    for (int k = 0; a->x_groups && k < n; k++) out[k] *= wt_mm_of_e4m3(a->x_groups[(first + k) / 16]);
+}
+
 /// Sums of `n_rows` rows of a part from row `first` on with the tile's rows of x.
 static void float_sums(const wt_mm_args *a, const wt_mm_part *p, const wt_mm_tile *t, int64_t first, int n_rows,
                        float (*out)[VECTORS])
@@ -110,7 +117,7 @@ static void float_sums(const wt_mm_args *a, const wt_mm_part *p, const wt_mm_til
             memset(w[r] + n, 0, sizeof(float) * (size_t)(whole - n));
         }
         for (int i = 0; i < t->count; i++) {
-            widen(a->x_type, a->x, t->x + i * a->x_stride + begin, n, x[i]);
+            x_of(a, t->x + i * a->x_stride + begin, n, x[i]);
             memset(x[i] + n, 0, sizeof(float) * (size_t)(whole - n));
         }
         add_products((const float(*)[STRETCH])w, (const float(*)[STRETCH])x, t->count, whole, sums);
@@ -242,7 +249,7 @@ wt_status wt__mm_cpu_enqueue(wt_stream *stream, const wt_mm_args *args)
     return wt_stream_run(stream, run, &a, sizeof a, (int)n_items);
 }
 
-// ---- activations in 8 bits
+// ---- activations in 8 and 4 bits
 
 static void quantize_row(const void *args, int i)
 {
@@ -262,9 +269,23 @@ static void quantize_row(const void *args, int i)
     a->scales[i] = wt_mm_quantum(most, a->out_type);
 }
 
+static void quantize_row_e2m1(const void *args, int i)
+{
+    const wt_mm_quantize_args *a = args;
+    const int64_t first = (int64_t)i * (a->columns / 16);
+    float x[16], most = 0;
+    for (int k = 0; k < a->columns; k++) most = fmaxf(most, fabsf(one(a->x_type, a->x, i * a->x_stride + k)));
+    a->scales[i] = wt_mm_quantum(most, WT_MM_E2M1);
+    for (int j = 0; j < a->columns / 16; j++) {
+        widen(a->x_type, a->x, i * a->x_stride + j * 16, 16, x);
+        a->groups[first + j] = wt_mm_quantize_16(x, a->scales[i], a->out + (first + j) * 8);
+    }
+}
+
 wt_status wt__mm_cpu_quantize(wt_stream *stream, const wt_mm_quantize_args *args)
 {
-    return wt_stream_run(stream, quantize_row, args, sizeof *args, args->m);
+    const bool four = args->out_type == WT_MM_E2M1;
+    return wt_stream_run(stream, four ? quantize_row_e2m1 : quantize_row, args, sizeof *args, args->m);
 }
 
 // ---- blocks of GGUF as plain elements

@@ -35,6 +35,7 @@ typedef struct plan {
     char options[MAX_OPTIONS][OPTION_BYTES]; ///< the rest empty
     wt_launch launch;
     wt__mm_wgmma_shape wgmma; ///< of matmul_wgmma; zeros for another kernel
+    int few_warps;            ///< of matmul_few that multiply; 0 for another kernel
 } plan;
 
 wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_cuda **cuda)
@@ -182,7 +183,8 @@ static int tensor_vector(const wt__mm_cuda *cuda, const wt_mm_args *a)
 {
     const wt_device_info *info = wt_device_get_info(cuda->config.device);
     const int vector = vector_of(a->w_type);
-    if (!is_aligned(a) || a->x_type == WT_MM_F32 || (vector == 8 && a->w_type != a->x_type)) return 0;
+    if (!is_aligned(a) || a->x_type == WT_MM_F32 || a->x_type == WT_MM_E2M1 || (vector == 8 && a->w_type != a->x_type))
+        return 0;
     if (a->x_type == WT_MM_E4M3 && info->compute_major * 10 + info->compute_minor < 89) return 0;
     return vector;
 }
@@ -249,7 +251,8 @@ static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
     const wt_device_info *info = wt_device_get_info(cuda->config.device);
     const int vector = tensor_vector(cuda, a), scales = vector ? skinny_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
-    if (scales < 0 || scales > 1 || is_eight_bits(a) || a->columns % (8 * vector) || info->compute_major < 9)
+    if (scales < 0 || scales > 1 || is_eight_bits(a) || a->columns % (8 * vector) || info->compute_major < 9 ||
+        info->driver_version < 12000)
         return false;
     if (a->experts || a->offsets || a->n_batches != 1 || a->m > WT_MATMUL_SKINNY || a->w_type == WT_MM_Q4_K)
         return false;
@@ -260,9 +263,9 @@ static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     const int there = ((int)info->shared_bytes + BLOCK_BYTES) / blocks - BLOCK_BYTES;
     while (stages > 2 && wt_mm_few_shared(warps, vector, n, stages) > there) stages--;
     const option options[] = {{"W", a->w_type}, {"X", a->x_type}, {"SCALES", scales}, {"S", a->scale_type},
-                              {"N", n},         {"PAIR", pair},   {"STAGES", stages}};
-    *p = (plan){.file = "kernels/matmul_few.cu", .function = "matmul_few"};
-    write_options(p, options, 7);
+                              {"N", n},         {"PAIR", pair},   {"STAGES", stages}, {"BLOCKS", blocks}};
+    *p = (plan){.file = "kernels/matmul_few.cu", .function = "matmul_few", .few_warps = warps};
+    write_options(p, options, 8);
     const int most = blocks * cuda->n_sms;
     p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
                             .block = {32 * (warps + WT_MM_FEW_HELPERS)},
@@ -320,22 +323,48 @@ static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     return true;
 }
 
+/// A block computes WT_MM_TILE rows of both sides.
+static bool launch_tiles(wt_mm_args *a, size_t stage_bytes, plan *p)
+{
+    const int pair = a->gated ? 2 : 1;
+    const size_t sum_bytes = sizeof(float) * WT_MM_TILE * (WT_MM_TILE + 4);
+    const int64_t n_blocks = (int64_t)wt__mm_number_tiles(a, WT_MM_TILE / pair) * wt_mm_n_tiles(a, WT_MM_TILE);
+    if (n_blocks > INT32_MAX) return false;
+    p->launch = (wt_launch){
+        .grid = {(int)n_blocks}, .block = {128}, .shared_bytes = stage_bytes > sum_bytes ? stage_bytes : sum_bytes};
+    return true;
+}
+
+/// NVFP4 by NVFP4 on compute capability 12.0.
+static bool plan_fp4(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
+{
+    enum { STAGES = 4, STAGE_BYTES = WT_MM_TILE * (2 * 64 + 2 * 8) }; // of matmul_fp4.cu
+    const wt_device_info *info = wt_device_get_info(cuda->config.device);
+    bool fits = a->x_type == WT_MM_E2M1 && !a->experts && a->columns % 128 == 0;
+    fits &= (uintptr_t)a->x % 16 == 0 && (uintptr_t)a->x_groups % 8 == 0;
+    for (int k = 0; k < a->n_parts; k++) {
+        const wt_mm_part *part = &a->parts[k];
+        fits &= (uintptr_t)part->w % 16 == 0 && part->w_next % 16 == 0;
+        fits &= (uintptr_t)part->scales % 8 == 0 && part->scales_next % 8 == 0;
+    }
+    if (!fits || info->compute_major != 12 || info->compute_minor) return false;
+    const option options[] = {{"PAIR", a->gated ? 2 : 1}};
+    *p = (plan){.file = "kernels/matmul_fp4.cu", .function = "matmul_fp4"};
+    write_options(p, options, 1);
+    return launch_tiles(a, STAGES * STAGE_BYTES, p);
+}
+
 static bool plan_tiles(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
     const int vector = tensor_vector(cuda, a), scales = vector ? tiles_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
     if (scales < 0 || rows_of_expert(a) <= MOST_SKINNY_ROWS || a->w_type == WT_MM_Q4_K) return false;
     const int units = is_eight_bits(a) ? 1 : vector / 8, stages = units == 1 ? 4 : units == 2 ? 4 : 2;
     const size_t stage_bytes = (size_t)WT_MM_TILE * 64 * (size_t)(1 + units) * (size_t)stages;
-    const size_t sum_bytes = sizeof(float) * WT_MM_TILE * (WT_MM_TILE + 4);
     const option options[] = {{"W", a->w_type},     {"X", a->x_type}, {"SCALES", scales},
                               {"S", a->scale_type}, {"PAIR", pair},   {"STAGES", stages}};
     *p = (plan){.file = "kernels/matmul_tiles.cu", .function = "matmul_tiles"};
     write_options(p, options, 6);
-    const int64_t n_blocks = (int64_t)wt__mm_number_tiles(a, WT_MM_TILE / pair) * wt_mm_n_tiles(a, WT_MM_TILE);
-    if (n_blocks > INT32_MAX) return false;
-    p->launch = (wt_launch){
-        .grid = {(int)n_blocks}, .block = {128}, .shared_bytes = stage_bytes > sum_bytes ? stage_bytes : sum_bytes};
-    return true;
+    return launch_tiles(a, stage_bytes, p);
 }
 
 // ---- the rest
@@ -351,7 +380,9 @@ static void plan_any(wt_mm_args *a, plan *p)
 /// What the first that takes it makes of a product; `a` gets the numbers of its tiles.
 static void choose(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
-    if (plan_wgmma(cuda, a, p) || plan_tiles(cuda, a, p) || plan_few(cuda, a, p) || plan_skinny(cuda, a, p)) return;
+    if (plan_fp4(cuda, a, p) || plan_wgmma(cuda, a, p) || plan_tiles(cuda, a, p) || plan_few(cuda, a, p) ||
+        plan_skinny(cuda, a, p))
+        return;
     plan_any(a, p);
 }
 
@@ -382,8 +413,36 @@ static wt_status enqueue_library(wt__mm_cuda *cuda, wt_stream *stream, const wt_
     return wt__mm_library_enqueue(cuda->library, &helpers, stream, a);
 }
 
+/// The maps of W's boxes.
+static wt_status fill_few(wt_device *device, const wt_mm_args *a, int warps, wt_mm_few_args *filled)
+{
+    memset(filled, 0, sizeof *filled);
+    filled->args = *a;
+    for (int k = 0; k < a->n_parts; k++) {
+        const wt_tensor_map_config config = {.data = (uintptr_t)a->parts[k].w,
+                                             .element_bytes = 1,
+                                             .columns = 128,
+                                             .rows = a->parts[k].rows,
+                                             .n_matrices = (int)(a->row_bytes / 128),
+                                             .row_bytes = a->row_bytes,
+                                             .matrix_bytes = 128,
+                                             .box_rows = 8,
+                                             .box_matrices = warps};
+        wt_tensor_map map;
+        wt_status status = wt_tensor_map_create(device, &config, &map);
+        if (status) return status;
+        memcpy(&filled->w[k], &map, sizeof map);
+    }
+    return WT_OK;
+}
+
 static wt_status launch(wt__mm_cuda *cuda, wt_stream *stream, wt_kernel *kernel, const plan *p, const wt_mm_args *a)
 {
+    if (p->few_warps) {
+        wt_mm_few_args f;
+        wt_status status = fill_few(cuda->config.device, a, p->few_warps, &f);
+        return status ? status : wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(f), 1);
+    }
     if (!p->wgmma.columns) return wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(*a), 1);
     wt_mm_wgmma_args w;
     wt_status status = wt__mm_wgmma_fill(cuda->config.device, a, &p->wgmma, cuda->partial, &w);
@@ -431,7 +490,7 @@ wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_
 wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_quantize_args *args)
 {
     const plan p = {.file = "kernels/matmul_quantize.cu",
-                    .function = "matmul_quantize",
+                    .function = args->out_type == WT_MM_E2M1 ? "matmul_quantize_e2m1" : "matmul_quantize",
                     .launch = {.grid = {args->m}, .block = {256}}};
     wt_kernel *kernel;
     wt_status status = kernel_of(cuda, &p, &kernel);

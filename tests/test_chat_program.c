@@ -1,6 +1,7 @@
 // warptone chat and generate with TinyStories-656K, as scripts and terminals use them, and the conversation they keep.
 #include "../hosts/chat_history.h"
 #include "support/audio_files.h"
+#include "support/llm_files.h"
 #include "support/testing.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
+#include <warptone/device.h>
 
 static char program[4096], model[1024];
 static char out[1 << 16];
@@ -210,6 +212,65 @@ static void bad_models_get_a_sentence(void **state)
             assert_string_equal(out, want);
         }
         if (cases[k].name) assert_int_equal(unlink(test_path(state, cases[k].name)), 0);
+    }
+}
+
+/// A tokenizer of another model gives tokens that this one has not.
+static void a_tokenizer_of_another_model_is_told(void **state)
+{
+    (void)state;
+    char arguments[2048];
+    need_model();
+    const char *other = shared_data("tokenizers/gpt2/tokenizer.json");
+    if (!other) skip();
+    snprintf(arguments, sizeof arguments, "generate --prompt hello --tokenizer '%s'", other);
+    assert_int_not_equal(run_on(arguments, model), 0);
+    assert_string_equal(out, "warptone generate: llm: token 0 of 1 is 31373, want 0..2047\n");
+}
+
+// ---- a GPU
+
+static json_t *ids_by(const char *backend, const char *options, const char *path)
+{
+    static char command[8192];
+    snprintf(command, sizeof command, "'%s' generate --json --ids 1,2,3 -n 40 --backend %s %s --model '%s' 2>&1", program,
+             backend, options, path);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    out[fread(out, 1, sizeof out - 1, pipe)] = 0;
+    if (pclose(pipe)) fail_msg("%s: %s", command, out);
+    json_t *answer = json_loads(out, 0, NULL), *ids = json_incref(json_object_get(answer, "ids"));
+    json_decref(answer);
+    assert_int_equal(json_array_size(ids), 40);
+    return ids;
+}
+
+/// With weights and a cache of F32 the tokens are the CPU's; every kind of weights gives as many.
+static void a_gpu_answers_as_the_cpu(void **state)
+{
+    static const char *const same[] = {"", "--temperature 0.8 --top-k 20 --seed 3",
+                                       "--strategy ngram --keep-guessing --exact-guesses", "--logprobs 3 --batch 2"};
+    static const char *const any[] = {"--quantize fp8", "--quantize int8 --strategy jacobi", "--quantize int4",
+                                      "--cache fp8"};
+    static llm_file file;
+    char path[1100], options[256];
+    if (!wt_device_count() || access(program, X_OK)) {
+        print_message("skipped: %s\n", wt_last_error());
+        skip();
+    }
+    llm_llama_add(&file, NULL, NULL, 5);
+    llm_file_write(&file, test_path(state, "a.safetensors"));
+    llm_config_write(test_path(state, "config.json"), NULL);
+    snprintf(path, sizeof path, "%s", test_path(state, "a.safetensors"));
+    for (size_t k = 0; k < sizeof same / sizeof *same; k++) {
+        snprintf(options, sizeof options, "--ignore-eos --cache f32 %s", same[k]);
+        json_t *want = ids_by("cpu", options, path), *got = ids_by("cuda", options, path);
+        if (!json_equal(got, want)) fail_msg("%s: other tokens on the GPU", options);
+        json_decref(want), json_decref(got);
+    }
+    for (size_t k = 0; k < sizeof any / sizeof *any; k++) {
+        snprintf(options, sizeof options, "--ignore-eos %s", any[k]);
+        json_decref(ids_by("cuda", options, path));
     }
 }
 
@@ -425,6 +486,8 @@ int main(void)
         cmocka_unit_test(generate_takes_caches_biases_and_logprobs),
         cmocka_unit_test(generate_answers_lines_together),
         IN_FOLDER(bad_models_get_a_sentence),
+        cmocka_unit_test(a_tokenizer_of_another_model_is_told),
+        IN_FOLDER(a_gpu_answers_as_the_cpu),
         IN_FOLDER(a_conversation_goes_through_pipes),
         IN_FOLDER(a_conversation_is_saved_and_loaded),
         IN_FOLDER(thinking_is_hidden_or_shown),

@@ -5,6 +5,7 @@
 #include "support/llm_files.h"
 #include "support/testing.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -274,6 +275,44 @@ static void not_a_number_is_reported_and_not_drawn(void **state)
     close_models(&f);
 }
 
+static void set_vocab_size(const char *path, int size)
+{
+    json_t *config = json_load_file(path, 0, NULL);
+    assert_int_equal(json_object_set_new(config, "vocab_size", json_integer(size)), 0);
+    assert_int_equal(json_dump_file(config, path, 0), 0);
+    json_decref(config);
+}
+
+/// A draft's tokens are the model's.
+static void refuse_another_vocabulary(void **state, answer_fixture *f)
+{
+    static llm_file file;
+    wt_llm *draft;
+    wt_llm_session *session;
+    wt_generator *g;
+    llm_llama_add(&file, NULL, NULL, 3);
+    for (int k = 0; k < file.n; k++)
+        if (strstr(file.tensors[k].name, "embed_tokens") || strstr(file.tensors[k].name, "lm_head")) {
+            file.tensors[k].bytes = sizeof(float) * 100 * 64;
+            snprintf(file.tensors[k].shape, sizeof file.tensors[k].shape, "100,64");
+        }
+    llm_file_write(&file, test_path(state, "draft.safetensors"));
+    llm_config_write(test_path(state, "config.json"), NULL);
+    set_vocab_size(test_path(state, "config.json"), 100);
+    assert_ok(wt_llm_open(test_path(state, "draft.safetensors"), &draft));
+    assert_ok(wt_llm_session_create(draft, &(wt_llm_session_config){.device = f->device, .n_positions = POSITIONS},
+                                    &session));
+    assert_fails(wt_generator_create(&(wt_generator_config){.session = f->session,
+                                                            .sampler = f->sampler,
+                                                            .n_positions = POSITIONS,
+                                                            .strategy = WT_STRATEGY_DRAFT,
+                                                            .draft = session},
+                                     &g),
+                 WT_ERR_BAD_ARG, "generate: the draft's vocabulary has 100 tokens, the model's 128");
+    wt_llm_session_destroy(session);
+    wt_llm_close(draft);
+}
+
 static void bad_use_is_refused(void **state)
 {
     answer_fixture f = open_models(state, WT_BACKEND_CPU, WT_LLM_AS_STORED);
@@ -287,6 +326,7 @@ static void bad_use_is_refused(void **state)
     c = (wt_generator_config){
         .session = f.session, .sampler = f.sampler, .n_positions = 1, .strategy = WT_STRATEGY_DRAFT};
     assert_fails(wt_generator_create(&c, &g), WT_ERR_BAD_ARG, "generate: strategy draft wants a draft's session");
+    refuse_another_vocabulary(state, &f);
     assert_null(g);
     assert_fails(wt_strategy_find("magic", &strategy), WT_ERR_NOT_FOUND,
                  "strategy \"magic\" is not known, want single, ngram, draft, early, jacobi or lookahead");

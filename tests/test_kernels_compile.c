@@ -1,12 +1,17 @@
 #include "support/testing.h"
 
 #include "kernel_table.h"
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <warptone/kernel.h>
 
 static const int architectures[] = {80, 90, 100, 120};
+enum { N_ARCHITECTURES = sizeof architectures / sizeof *architectures };
 
 static bool is_program(const char *path)
 {
@@ -29,6 +34,40 @@ static void the_table_is_sorted_and_whole(void **state)
     }
 }
 
+// ---- all of them, in as many processes as there are processors: NVRTC compiles one program at a time in each
+
+typedef struct tally { ///< shared by the processes
+    atomic_int next, n_failed, n_compiled, n_cached;
+} tally;
+
+/// Of what a child has compiled, nothing but the counts is needed.
+static void compile_one(const wt_kernel_text *text, int architecture, tally *t)
+{
+    wt_compiled compiled = {0};
+    if (wt_kernel_compile(&(wt_module_config){.name = text->path}, architecture, &compiled)) {
+        print_error("sm_%d: %s\n", architecture, wt_last_error());
+        t->n_failed++;
+        return;
+    }
+    if (memcmp(compiled.image, "\177ELF", 4)) {
+        print_error("sm_%d: %s: no ELF file\n", architecture, text->path);
+        t->n_failed++;
+    }
+    t->n_compiled++;
+    t->n_cached += compiled.from_cache;
+    free(compiled.image);
+}
+
+static void compile_some(tally *t)
+{
+    const int n = wt__n_kernel_texts * N_ARCHITECTURES;
+    for (int k; (k = t->next++) < n;) {
+        const wt_kernel_text *text = &wt__kernel_table[k / N_ARCHITECTURES];
+        const int architecture = architectures[k % N_ARCHITECTURES];
+        if (is_for(text, architecture)) compile_one(text, architecture, t);
+    }
+}
+
 /// A .cu that is specialised by macros gives them defaults, so that it compiles alone; text that is only included is
 /// .cuh. Through the user's cache: a second run of the tests takes what the first one compiled.
 static void every_kernel_compiles_for_every_architecture(void **state)
@@ -38,26 +77,25 @@ static void every_kernel_compiles_for_every_architecture(void **state)
         print_message("skipped: %s\n", wt_last_error());
         skip();
     }
-    int n_failed = 0, n_compiled = 0, n_cached = 0;
-    for (int k = 0; k < wt__n_kernel_texts; k++)
-        for (int a = 0; a < 4; a++) {
-            if (!is_for(&wt__kernel_table[k], architectures[a])) continue;
-            wt_compiled compiled;
-            if (wt_kernel_compile(&(wt_module_config){.name = wt__kernel_table[k].path}, architectures[a], &compiled)) {
-                print_error("sm_%d: %s\n", architectures[a], wt_last_error());
-                n_failed++;
-                continue;
-            }
-            assert_memory_equal(compiled.image,
-                                "\x7f"
-                                "ELF",
-                                4);
-            n_compiled++;
-            n_cached += compiled.from_cache;
-            free(compiled.image);
-        }
-    print_message("%d compilations, %d of them from the cache\n", n_compiled, n_cached);
-    assert_int_equal(n_failed, 0);
+    tally *t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const long n_processes = sysconf(_SC_NPROCESSORS_ONLN);
+    int n_ended = 0, n_well = 0, result;
+    assert_true(t != MAP_FAILED);
+    fflush(NULL);
+    for (long k = 0; k < n_processes; k++) {
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child) continue;
+        compile_some(t);
+        _exit(0);
+    }
+    for (; wait(&result) > 0; n_ended++) n_well += WIFEXITED(result) && !WEXITSTATUS(result);
+    print_message("%d compilations, %d of them from the cache\n", t->n_compiled, t->n_cached);
+    assert_int_equal(n_ended, n_processes);
+    assert_int_equal(n_well, n_processes);
+    assert_int_equal(t->n_failed, 0);
+    assert_true(t->n_compiled > wt__n_kernel_texts);
+    munmap(t, sizeof *t);
 }
 
 static void a_text_of_one_architecture_is_refused_for_others(void **state)
@@ -65,7 +103,7 @@ static void a_text_of_one_architecture_is_refused_for_others(void **state)
     (void)state;
     int n = 0;
     for (int k = 0; k < wt__n_kernel_texts; k++)
-        for (int a = 0; a < 4; a++) {
+        for (int a = 0; a < N_ARCHITECTURES; a++) {
             const wt_kernel_text *text = &wt__kernel_table[k];
             if (!is_program(text->path) || is_for(text, architectures[a])) continue;
             wt_compiled compiled;
@@ -74,7 +112,7 @@ static void a_text_of_one_architecture_is_refused_for_others(void **state)
             assert_null(compiled.image);
             n++;
         }
-    assert_int_equal(n, 9); // matmul_wgmma.cu, llm_flash_wgmma.cu, nn_attend_wgmma.cu
+    assert_int_equal(n, 12); // matmul_wgmma.cu, llm_flash_wgmma.cu, nn_attend_wgmma.cu, matmul_fp4.cu
 }
 
 /// What every kernel relies on, also while kernels/ holds none: the defaults of the engine's options.
@@ -89,7 +127,7 @@ static void plain_device_code_needs_no_qualifiers(void **state)
                                      .source = "float twice(float x) { return 2 * x; }\n"
                                                "extern \"C\" __global__ void f(float *x) { *x = twice(*x); }\n",
                                      .no_cache = true};
-    for (int a = 0; a < 4; a++) {
+    for (int a = 0; a < N_ARCHITECTURES; a++) {
         wt_compiled compiled;
         assert_ok(wt_kernel_compile(&config, architectures[a], &compiled));
         free(compiled.image);

@@ -232,6 +232,34 @@ static void four_bits(void **state)
     SOLVE_ALL(device_of(state), problems);
 }
 
+/// Both sides in 4 bits, with scales of 16 columns, of rows of x and of the tensor.
+static void nvfp4_by_nvfp4(void **state)
+{
+    static const struct {
+        int rows, columns, m;
+        bool gated;
+    } sizes[] = {{40, 128, 1, false}, {35, 48, 3, false}, {130, 256, 150, false}, {72, 384, 20, true}};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        problem p = {.w = WT_DTYPE_U8,
+                     .packing = WT_PACKING_E2M1,
+                     .scaling = WT_SCALING_GROUP,
+                     .scale_dtype = E4M3,
+                     .group = 16,
+                     .tensor_scale = true,
+                     .x = WT_DTYPE_F4,
+                     .x_scales = true,
+                     .y = k % 2 ? BF16 : F32,
+                     .rows = sizes[k].rows,
+                     .columns = sizes[k].columns,
+                     .m = sizes[k].m,
+                     .n_parts = sizes[k].gated || k == 1 ? 2 : 1,
+                     .gated = sizes[k].gated,
+                     .activation = sizes[k].gated ? WT_ACTIVATION_SILU : WT_ACTIVATION_NONE,
+                     .bias = k == 2};
+        solve(device_of(state), &p, false);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +268,7 @@ int main(void)
         cmocka_unit_test(awkward_columns),
         cmocka_unit_test(every_scaling),
         cmocka_unit_test(four_bits),
+        cmocka_unit_test(nvfp4_by_nvfp4),
     };
     int failed = cmocka_run_group_tests_name("matmul, CPU", tests, open_cpu, close_device);
     return failed + cmocka_run_group_tests_name("matmul, CUDA", tests, open_cuda, close_device);

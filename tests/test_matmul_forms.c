@@ -265,6 +265,67 @@ static void activations_are_quantised_by_rows(void **state)
     }
 }
 
+/// To E2M1: scales of a row, and of 16 columns in E4M3, and the nearest numbers to the quotients.
+static void activations_are_quantised_to_nvfp4(void **state)
+{
+    enum { M = 4, COLUMNS = 320, GROUPS = COLUMNS / 16 };
+    static const double steps[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    bench b;
+    wt_matmul *matmul = NULL;
+    make_bench(&b, device_of(state), &(problem){.w = BF16, .x = BF16, .y = F32, .rows = 1, .columns = COLUMNS, .m = M});
+    memset(b.x.host + 2 * COLUMNS, 0, 2 * COLUMNS);       // row 1
+    memset(b.x.host + 2 * (2 * COLUMNS + 32), 0, 2 * 16); // a group of row 2
+    ((uint16_t *)(void *)b.x.host)[3 * COLUMNS] = 0x4780; // 65536, beside which others are below a group's scale
+    send_array(&b, &b.x);
+    array out = new_array(&b, M * COLUMNS / 2), scales = new_array(&b, M * sizeof(float));
+    array groups = new_array(&b, M * GROUPS);
+    assert_ok(wt_matmul_create(&(wt_matmul_config){.device = b.device}, &matmul));
+    wt_quantize_args args = {.x = address_of(&b.x),
+                             .x_dtype = BF16,
+                             .m = M,
+                             .columns = COLUMNS,
+                             .out = address_of(&out),
+                             .out_dtype = WT_DTYPE_F4,
+                             .scales = address_of(&scales),
+                             .groups = address_of(&groups)};
+    assert_ok(wt_matmul_quantize(matmul, b.stream, &args));
+    assert_ok(wt_stream_download(b.stream, out.host, out.buffer, 0, out.bytes));
+    assert_ok(wt_stream_download(b.stream, scales.host, scales.buffer, 0, scales.bytes));
+    assert_ok(wt_stream_download(b.stream, groups.host, groups.buffer, 0, groups.bytes));
+    assert_ok(wt_stream_synchronize(b.stream));
+    for (int j = 0; j < M * GROUPS; j++) {
+        double most = 0, of_row = 0;
+        for (int k = 0; k < COLUMNS; k++)
+            of_row = fmax(of_row, fabs(element_of(BF16, b.x.host, j / GROUPS * COLUMNS + k)));
+        for (int k = 0; k < 16; k++) most = fmax(most, fabs(element_of(BF16, b.x.host, j * 16 + k)));
+        const double scale = element_of(F32, scales.host, j / GROUPS), group = element_of(E4M3, groups.host, j);
+        assert_true(fabs(scale - (of_row > 0 ? of_row / 2688 : 1)) <= 1e-7 * scale);
+        assert_true(fabs(group - most / 6 / scale) <= fmax(most / 6 / scale / 16, 0x1p-10) * 1.0001);
+        for (int k = 0; k < 16; k++) {
+            const double x = element_of(BF16, b.x.host, j * 16 + k), step = scale * group,
+                         got = element_of(WT_DTYPE_F4, out.host, j * 16 + k);
+            double nearest = 6;
+            for (int i = 0; i < 8; i++)
+                if (fabs(fabs(x) - steps[i] * step) < fabs(fabs(x) - nearest * step)) nearest = steps[i];
+            if (group == 0) nearest = 0;
+            assert_true(fabs(fabs(x) - fabs(got) * step) <= fabs(fabs(x) - nearest * step) + 1e-6 * step);
+            assert_true(got * x >= 0);
+        }
+    }
+    args.columns = COLUMNS - 8;
+    assert_fails(wt_matmul_quantize(matmul, b.stream, &args), WT_ERR_BAD_ARG,
+                 "matmul: quantize: groups go with F4 and multiples of 16 columns, met 312");
+    args.out_dtype = I8;
+    args.columns = COLUMNS;
+    assert_fails(wt_matmul_quantize(matmul, b.stream, &args), WT_ERR_BAD_ARG,
+                 "matmul: quantize: groups go with F4 and multiples of 16 columns, met 320");
+    wt_matmul_destroy(matmul);
+    free_array(&out);
+    free_array(&scales);
+    free_array(&groups);
+    unmake_bench(&b);
+}
+
 /// Products with the repacked matrix are those with its blocks, to rounding of sums.
 static void blocks_keep_their_values_when_repacked(void **state)
 {
@@ -294,6 +355,38 @@ static void blocks_keep_their_values_when_repacked(void **state)
         wt_matmul_destroy(matmul);
         unmake_bench(&b);
     }
+}
+
+/// 10 bits of both sides instead of 23, where the library does it; never of itself (every F32 product of test_matmul.c
+/// is within 4e-6).
+static void tf32_comes_only_when_asked_for(void **state)
+{
+    enum { ROWS = 64, M = 48 };
+    float y[2][M * ROWS];
+    bool by_library = false;
+    bench b;
+    make_bench(&b, device_of(state), &(problem){.w = F32, .x = F32, .y = F32, .rows = ROWS, .columns = 512, .m = M});
+    for (int tf32 = 0; tf32 < 2; tf32++) {
+        wt_matmul *matmul = NULL;
+        assert_ok(wt_matmul_create(&(wt_matmul_config){.device = b.device, .tf32 = tf32}, &matmul));
+        assert_ok(wt_matmul_enqueue(matmul, b.stream, &b.args));
+        fetch(&b, 0);
+        memcpy(y[tf32], b.y[0].host, sizeof y[tf32]);
+        by_library = !strcmp(wt_matmul_kernel(matmul, &b.args), "library");
+        wt_matmul_destroy(matmul);
+    }
+    double peak = 0, apart = 0;
+    for (int k = 0; k < M * ROWS; k++) {
+        peak = fmax(peak, fabs(y[0][k]));
+        apart = fmax(apart, fabs(y[0][k] - y[1][k]));
+    }
+    print_message("tf32 moves y by %.1e of its largest%s\n", apart / peak, by_library ? ", through the library" : "");
+    assert_true(apart <= 2e-3 * peak);
+    if (by_library)
+        assert_true(apart > 1e-5 * peak);
+    else
+        assert_true(apart == 0);
+    unmake_bench(&b);
 }
 
 static void wrong_arguments_are_refused(void **state)
@@ -337,6 +430,8 @@ static void wrong_arguments_are_refused(void **state)
     REFUSED(bad.x = 0, WT_ERR_BAD_ARG, "matmul: x is missing or unaligned");
     REFUSED(bad.x_dtype = WT_DTYPE_I64, WT_ERR_UNSUPPORTED, "matmul: x of type I64 with BF16 weights");
     REFUSED(bad.x_dtype = I8, WT_ERR_UNSUPPORTED, "matmul: x of type I8 with BF16 weights");
+    REFUSED(bad.x_dtype = WT_DTYPE_F4, WT_ERR_UNSUPPORTED, "matmul: x of type F4 with BF16 weights");
+    REFUSED(bad.x_groups = good.x, WT_ERR_BAD_ARG, "matmul: x_groups go with x of type F4, which is dense");
     REFUSED(bad.x_scales = good.x, WT_ERR_BAD_ARG, "matmul: scales of x are unaligned, or x is BF16, which has none");
     REFUSED(bad.x_stride = 63, WT_ERR_BAD_ARG, "matmul: x_stride 63, want 64 or more");
     REFUSED(bad.y_dtype = I8, WT_ERR_UNSUPPORTED, "matmul: y of type I8, want F32, F16, BF16 or I32");
@@ -396,7 +491,9 @@ int main(void)
         cmocka_unit_test(bare_sums_are_exact),
         cmocka_unit_test(a_row_does_not_depend_on_the_others),
         cmocka_unit_test(activations_are_quantised_by_rows),
+        cmocka_unit_test(activations_are_quantised_to_nvfp4),
         cmocka_unit_test(blocks_keep_their_values_when_repacked),
+        cmocka_unit_test(tf32_comes_only_when_asked_for),
         cmocka_unit_test(wrong_arguments_are_refused),
         cmocka_unit_test(works_in_a_partition),
     };

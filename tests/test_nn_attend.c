@@ -17,7 +17,7 @@ typedef struct shape {
 static wt_array mask_of(nn_rig *r, bool additive, int n, int queries, int keys)
 {
     uint64_t seed = 4;
-    unsigned char *may = calloc((size_t)(n * queries * keys), sizeof(float));
+    unsigned char *may = calloc((size_t)(n * queries * keys + 3), sizeof(float));
     for (int k = 0; k < n * queries * keys; k++) {
         const double x = rint(127 * (double)noise(&seed)) / 128;
         if (additive)

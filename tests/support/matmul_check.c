@@ -56,7 +56,9 @@ static void put(wt_dtype dtype, unsigned char *p, int64_t n, uint64_t *seed)
     const int block = wt_dtype_block(dtype);
     const size_t bytes = wt_dtype_bytes(dtype, block);
     for (int64_t k = 0; k < n / block; k++, p += bytes)
-        if (block > 1)
+        if (dtype == WT_DTYPE_F4)
+            *p = (unsigned char)random_of(seed);
+        else if (block > 1)
             put_block(dtype, p, seed);
         else
             put_element(dtype, p, seed);
@@ -174,6 +176,16 @@ static void make_experts(bench *b, uint64_t *seed)
     b->args.x_repeat = p->x_repeat;
 }
 
+/// Scales of 16 columns of x, not below 0.
+static void make_groups(bench *b, uint64_t *seed)
+{
+    const int64_t n = b->x_rows * b->p.columns / 16;
+    b->x_groups = random_array(b, WT_DTYPE_F8_E4M3, n, seed);
+    for (int64_t k = 0; k < n; k++) b->x_groups.host[k] &= 0x7f;
+    for (int64_t k = 0; k < n * 16; k++) b->plain_x[k] *= (float)element_of(WT_DTYPE_F8_E4M3, b->x_groups.host, k / 16);
+    send_array(b, &b->x_groups);
+}
+
 void make_bench(bench *b, wt_device *device, const problem *p)
 {
     uint64_t seed = 7;
@@ -187,6 +199,7 @@ void make_bench(bench *b, wt_device *device, const problem *p)
     b->x_stride = p->columns + (p->strides ? 16 : 0);
     b->x = random_array(b, p->x, b->x_rows * b->x_stride, &seed);
     b->plain_x = floats_of(p->x, &b->x, b->x_rows * b->x_stride);
+    if (p->x == WT_DTYPE_F4) make_groups(b, &seed);
     if (p->x_scales) b->x_scales = random_array(b, WT_DTYPE_F32, b->y_rows, &seed);
     if (p->tensor_scale) b->tensor_scale = random_array(b, WT_DTYPE_F32, 1, &seed);
     b->args = (wt_matmul_args){.n_parts = b->p.n_parts,
@@ -194,6 +207,7 @@ void make_bench(bench *b, wt_device *device, const problem *p)
                                .x_dtype = p->x,
                                .x_stride = p->strides ? b->x_stride : 0,
                                .x_scales = address_of(&b->x_scales),
+                               .x_groups = address_of(&b->x_groups),
                                .m = p->m,
                                .y_dtype = p->y,
                                .activation = p->activation,
@@ -219,6 +233,7 @@ void unmake_bench(bench *b)
     free_array(&b->x);
     free(b->plain_x);
     free_array(&b->x_scales);
+    free_array(&b->x_groups);
     free_array(&b->experts);
     wt_stream_destroy(b->stream);
 }

@@ -41,8 +41,8 @@ typedef struct bench {
     wt_device *device;
     wt_stream *stream;
     problem p;
-    array w[4], scales[4], zeros[4], bias[4], y[4], tensor_scale, x, x_scales, experts;
-    float *plain[4], *plain_x; ///< elements of w that are not packed, and of x
+    array w[4], scales[4], zeros[4], bias[4], y[4], tensor_scale, x, x_scales, x_groups, experts;
+    float *plain[4], *plain_x; ///< elements of w that are not packed, and of x with the scales of their groups
     int64_t n_stack, x_rows, y_rows, x_stride, y_stride[4];
     wt_matmul_args args;
 } bench;

@@ -7,7 +7,8 @@
 ///     wt_matmul_enqueue(matmul, stream, &qkv);  // as often as wanted, also into a graph
 ///
 /// Addresses are those of wt_buffer_address plus an offset. Results are the same to the bit in every run, in a graph or
-/// not. With x in 16 bits and m of 1 .. 8, a row of y does not depend on m nor on the other rows of x; likewise with m of 9
+/// not. With x in 16 bits and m of 1 .. 8, a row of y does not depend on m nor on the other rows of x; likewise with m
+/// of 9
 /// .. WT_MATMUL_SKINNY.
 /// docs/matmul.md tells which kernel computes what, and where it ran.
 #ifndef WARPTONE_MATMUL_H
@@ -82,9 +83,11 @@ typedef struct wt_matmul_args {
     int n_parts; ///< 1 .. WT_MATMUL_MAX_PARTS matrices of the same input, type and scaling (Q, K, V; gate, up)
     wt_matmul_part parts[WT_MATMUL_MAX_PARTS];
     uintptr_t x;        ///< [m][columns]
-    wt_dtype x_dtype;   ///< F32 F16 BF16; I8 (exact, weights I8) and F8_E4M3 (weights F8_E4M3) with x_scales
-    int64_t x_stride;   ///< elements between rows of x; 0 = columns
-    uintptr_t x_scales; ///< f32 [m] of x in I8 and F8_E4M3: x[i][k] stands for x_scales[i] times it; 0 = none
+    wt_dtype x_dtype;   ///< F32 F16 BF16; I8 (exact, weights I8), F8_E4M3 (weights F8_E4M3) and F4 (weights NVFP4: E2M1
+                        ///< in groups of 16 with F8_E4M3 scales) with x_scales
+    int64_t x_stride;   ///< elements between rows of x; 0 = columns, as F4 wants it
+    uintptr_t x_scales; ///< f32 [m] of x in I8, F8_E4M3 and F4: x[i][k] stands for x_scales[i] times it; 0 = none
+    uintptr_t x_groups; ///< F8_E4M3 [m][columns / 16] of x in F4: further factors of 16 columns each, none below 0
     int m;              ///< rows of x and y, 0 = nothing is done; with `experts` rows of y
     wt_dtype y_dtype;   ///< F32 F16 BF16; I32: the exact sums of an I8 product, with neither scales nor epilogue
     wt_activation activation;
@@ -116,9 +119,9 @@ typedef struct wt_matmul_config {
                        ///< have half the warps
     int wgmma_columns, wgmma_stages; ///< likewise of the kernel for many rows of x on compute capability 9.0
     int wgmma_least; ///< rows of x in 16 bits from which that kernel takes products of up to 64; 0 = chosen
-    bool no_library;                 ///< own kernels only, also where cuBLASLt is there
-    bool no_wgmma;                   ///< without that kernel
-    bool tf32; ///< f32 products of many rows may round their inputs to tf32 (10 bits); default exact f32
+    bool no_library; ///< own kernels only, also where cuBLASLt is there
+    bool no_wgmma;   ///< without that kernel
+    bool tf32;       ///< f32 products of many rows may round their inputs to tf32 (10 bits); default exact f32
 } wt_matmul_config;
 
 /// For one partition and one stream at a time: its workspace (32 MiB on a GPU) is shared by what it queues.
@@ -142,10 +145,10 @@ WT_CHECKED wt_status wt_matmul_enqueue(wt_matmul *matmul, wt_stream *stream, con
 /// arguments. Borrowed until destroy.  [worker]
 const char *wt_matmul_kernel(wt_matmul *matmul, const wt_matmul_args *args);
 
-/// Are norm_after and norm_before there for a product of this form? Returns how many neighbours' squares are added first,
-/// 16 or 64, and both products must tell the same; 0 = not there: enqueue tells WT_ERR_UNSUPPORTED. They are there for
-/// x in BF16 and m up to WT_MATMUL_SKINNY on a GPU, on compute capability 9.0 with weights of BF16 up to 64; norm_after:
-/// of a single part with y in F32, rows in multiples of those neighbours.  [worker]
+/// Are norm_after and norm_before there for a product of this form? Returns how many neighbours' squares are added
+/// first, 16 or 64, and both products must tell the same; 0 = not there: enqueue tells WT_ERR_UNSUPPORTED. They are
+/// there for x in BF16 and m up to WT_MATMUL_SKINNY on a GPU, on compute capability 9.0 with weights of BF16 up to 64;
+/// norm_after: of a single part with y in F32, rows in multiples of those neighbours.  [worker]
 int wt_matmul_norms(wt_matmul *matmul, const wt_matmul_args *args);
 
 /// A matrix of GGUF's blocks in a form that few rows of x read at full speed, with the same values: Q8_0 as I8 with f16
@@ -158,15 +161,17 @@ size_t wt_matrix_repacked(const wt_matrix *from, uintptr_t memory, wt_matrix *to
 WT_CHECKED wt_status wt_matmul_repack(wt_matmul *matmul, wt_stream *stream, const wt_matrix *from, const wt_matrix *to);
 
 /// Rows of activations to I8 or F8_E4M3 with a scale a row: out = round(x / scale), scale = max |x| / 127 (or 448), 1
-/// for a row of zeros.
+/// for a row of zeros; or to F4 with another for 16 columns: scale = max |x| / (6 448), group = round(max |x of 16| /
+/// (6 scale)), out = round(x / (group scale)).
 typedef struct wt_quantize_args {
     uintptr_t x;      ///< [m][columns]
     wt_dtype x_dtype; ///< F32 F16 BF16
     int64_t x_stride; ///< elements; 0 = columns
     int m, columns;
     uintptr_t out;      ///< [m][columns] of out_dtype, dense
-    wt_dtype out_dtype; ///< I8 or F8_E4M3
+    wt_dtype out_dtype; ///< I8, F8_E4M3 or F4
     uintptr_t scales;   ///< f32 [m]
+    uintptr_t groups;   ///< F8_E4M3 [m][columns / 16], of F4, whose columns are a multiple of 16
 } wt_quantize_args;
 /// Errors: WT_ERR_BAD_ARG, WT_ERR_UNSUPPORTED, WT_ERR_CUDA.  [worker]
 WT_CHECKED wt_status wt_matmul_quantize(wt_matmul *matmul, wt_stream *stream, const wt_quantize_args *args);
