@@ -22,8 +22,8 @@ static const bool overlaps[WT__N_LLM_KERNELS] = {
     [WT__LLM_GATHER] = true,        [WT__LLM_MIX] = true,           [WT__LLM_PICK] = true,
     [WT__LLM_PLACE] = true,         [WT__LLM_ATTEND] = true,        [WT__LLM_FLASH] = true,
     [WT__LLM_MATVEC] = true,        [WT__LLM_MATVEC + 1] = true,    [WT__LLM_MATVEC + 2] = true,
-    [WT__LLM_ATTEND_16] = true,     [WT__LLM_ATTEND_16 + 1] = true, [WT__LLM_ATTEND_16 + 2] = true,
-    [WT__LLM_ATTEND_16 + 3] = true,
+    [WT__LLM_STREAM] = true,        [WT__LLM_STREAM + 1] = true,    [WT__LLM_ATTEND_16] = true,
+    [WT__LLM_ATTEND_16 + 1] = true, [WT__LLM_ATTEND_16 + 2] = true, [WT__LLM_ATTEND_16 + 3] = true,
 };
 
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
@@ -78,8 +78,8 @@ static void normalise(wt__pass *p, const wt__norm *norm, const float *x, int n, 
     p->normed = NULL;
 }
 
-// ---- matrices: one vector times plain weights by llm_matvec.cu and times quantised ones by llm_quant.cu, with the
-// norm before it, all else by matmul.h
+// ---- matrices: one vector times weights of 16 bits by llm_stream.cu, times quantised ones by llm_quant.cu and times
+// what is left by llm_matvec.cu, with the norm before it; all else by matmul.h
 
 /// Tokens of one sequence whose bits are to be those of each alone.
 static bool is_alike(const wt_llm_session *s)
@@ -137,6 +137,30 @@ static void plain_matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a)
            &a, sizeof a);
 }
 
+/// Rows of 16 bits at multiples of 16 bytes, without a LayerNorm: two blocks fill a processor, one of this launch and
+/// one of the next. Passes are alike.
+static void stream(wt__pass *p, const wt__linear *w, wt_llm_matvec_args m)
+{
+    const int n = (m.columns + WT_LLM_STREAM_COLUMNS - 1) / WT_LLM_STREAM_COLUMNS, warps = WT_LLM_STREAM_WARPS;
+    wt_llm_stream_args a = {.m = m, .n_passes = (m.columns + WT_LLM_STREAM_PASS - 1) / WT_LLM_STREAM_PASS};
+    int n_tiles = 0;
+    a.each = (n + warps * a.n_passes - 1) / (warps * a.n_passes) * WT_LLM_STREAM_COLUMNS;
+    for (int k = 0; k < (m.gated ? 1 : m.n_parts); k++)
+        n_tiles += (m.parts[k].rows + WT_LLM_STREAM_TILE - 1) / WT_LLM_STREAM_TILE;
+    const size_t stages = (size_t)(2 * warps * WT_LLM_STREAM_STAGES * WT_LLM_STREAM_TILE * WT_LLM_STREAM_COLUMNS);
+    launch(p, WT__LLM_STREAM + (w->weight.dtype == WT_DTYPE_BF16),
+           (wt_launch){.grid = {n_tiles < p->s->gpu->n_sms ? n_tiles : p->s->gpu->n_sms},
+                       .block = {32 * warps},
+                       .shared_bytes = stages + 3 * (size_t)WT_LLM_STREAM_PITCH(a.each)},
+           &a, sizeof a);
+}
+
+static bool streams(const wt__linear *w, const wt__norm *norm)
+{
+    return (w->weight.dtype == WT_DTYPE_F16 || w->weight.dtype == WT_DTYPE_BF16) && w->weight.shape[1] % 8 == 0 &&
+           !(norm && norm->bias);
+}
+
 static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const wt__norm *norm)
 {
     wt__llm_quant kind;
@@ -146,7 +170,9 @@ static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const
         a.norm_weight = norm->weight;
         a.norm_bias = norm->bias;
     }
-    if (!wt__llm_is_quant(w, &kind))
+    if (streams(w, norm))
+        stream(p, w, a);
+    else if (!wt__llm_is_quant(w, &kind))
         plain_matvec(p, w, a);
     else if (!p->status)
         p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a);
@@ -360,11 +386,10 @@ static wt_llm_turn_args turn_of(const wt__pass *p, int layer)
                               .interleaved = c->rope.interleaved};
 }
 
-/// Few tokens, by llm_attend_16.cu.
+/// Few tokens, by llm_attend_16.cu, where tokens of this step are another sum than those of the cache.
 static bool on_tensor_cores(const wt_llm_session *s)
 {
-    return s->gpu->kernels[WT__LLM_ATTEND_16] && s->n_tokens > 1 && !is_alike(s) &&
-           (!s->is_prompt || s->n_tokens < FLASH_TOKENS);
+    return s->gpu->kernels[WT__LLM_ATTEND_16] && !s->exact_guesses && (!s->is_prompt || s->n_tokens < FLASH_TOKENS);
 }
 
 /// Tokens of different sequences do not see each other: attention itself can put them into the cache.
@@ -389,15 +414,15 @@ static void place(wt__pass *p, int layer)
            &a, sizeof a);
 }
 
-/// As many blocks as share the positions of some tokens as there are processors for, of eight warps; with more tokens
-/// several blocks of four on a processor.
+/// As many blocks share the positions of some tokens as there are processors for, of eight warps; clusters of more than
+/// two do not fill all of them. With more tokens several blocks of four warps are on a processor.
 static void attend_16(wt__pass *p, wt_llm_attend_args *a)
 {
     const wt_llm_session *s = p->s;
     const int per = s->is_prompt ? WT_LLM_ATTEND_ROWS / (a->n_heads / a->n_kv_heads) : 1;
     const int groups = (s->n_tokens + per - 1) / per, blocks = groups * a->n_kv_heads, n_sms = s->gpu->n_sms;
     int form = 0;
-    while (form < 3 && n_sms >= CLUSTER_SMS && blocks << (form + 1) <= n_sms) form++;
+    while (form < 3 && n_sms >= CLUSTER_SMS && blocks << (form + 1) <= (form ? n_sms / 2 : n_sms)) form++;
     const int warps = blocks > n_sms ? WT_LLM_ATTEND_WARPS / 2 : WT_LLM_ATTEND_WARPS;
     const size_t of_kv = wt_dtype_bytes(s->kv_type, 1), d = (size_t)s->llm->config.d_head;
     a->follow = s->is_prompt;
