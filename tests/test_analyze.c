@@ -3,8 +3,11 @@
 #include "support/npy.h"
 #include "support/testing.h"
 
+#include "../hosts/axes.h"
+
 #include <jansson.h>
 #include <math.h>
+#include <png.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,6 +229,66 @@ static void pictures_are_written(void **state)
     free(bytes);
     assert_int_equal(runf("-f tempo %s %s", tones_file(state, "in.wav"), test_path(state, "none.png")), 2);
     assert_non_null(strstr(out, "tempo is a number, png draws what changes with time: want csv or json"));
+}
+
+/// [height][width][3]; free() it.
+static unsigned char *picture(const char *path, int *width, int *height)
+{
+    png_image image = {.version = PNG_IMAGE_VERSION};
+    assert_true(png_image_begin_read_from_file(&image, path));
+    image.format = PNG_FORMAT_RGB;
+    unsigned char *rgb = malloc(PNG_IMAGE_SIZE(image));
+    assert_non_null(rgb);
+    assert_true(png_image_finish_read(&image, NULL, rgb, 0, NULL));
+    *width = (int)image.width, *height = (int)image.height;
+    return rgb;
+}
+
+/// Numbers, ticks, labels and units beside a panel are those of the axes that it claims to have, pixel by pixel, and a
+/// tone of 1 kHz that begins in the middle stands where they say.
+static void pictures_have_axes_with_units(void **state)
+{
+    enum { N = 2 * RATE_HZ, WIDTH = 900, HEIGHT = 360, LEFT = 95, TOP = 78, RIGHT = 115, BELOW = 58 };
+    const wt_axes axes = {.left = LEFT, .top = TOP, .width = WIDTH - LEFT - RIGHT, .height = HEIGHT - TOP + 44 - BELOW,
+                          .x = {.high = 2, .label = "time (s)"},
+                          .y = {.low = 20, .high = RATE_HZ / 2.0, .logarithmic = true, .label = "frequency (Hz)"}};
+    float *x = test_sine(1, N, RATE_HZ, 1000, 0.5f);
+    memset(x, 0, N / 2 * sizeof *x);
+    test_write(test_path(state, "late.wav"),
+               &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_F32}, x, N, 1000);
+    free(x);
+    assert_runs("-f spectrogram --width 900 --height 360 %s %s", test_path(state, "late.wav"),
+                test_path(state, "late.png"));
+    wt_canvas *canvas;
+    int width, height, same_width, same_height;
+    assert_ok(wt_canvas_create(WIDTH, HEIGHT + 44, 0xffffff, &canvas));
+    wt_axes_draw_frame(canvas, &axes);
+    assert_ok(wt_canvas_write_png(canvas, test_path(state, "axes.png")));
+    wt_canvas_destroy(canvas);
+    unsigned char *got = picture(test_path(state, "late.png"), &width, &height);
+    unsigned char *want = picture(test_path(state, "axes.png"), &same_width, &same_height);
+    assert_true(width == WIDTH && height == HEIGHT + 44 && same_width == width && same_height == height);
+    int inked = 0;
+    const int bottom = TOP + (int)axes.height;
+    for (int row = TOP; row < height; row++)
+        for (int column = 0; column < WIDTH - RIGHT; column++) {
+            if (row <= bottom && column >= LEFT - 1) continue; // the frame and what is in it
+            const size_t at = 3 * (size_t)(row * width + column);
+            if (memcmp(got + at, want + at, 3)) fail_msg("pixel %d, %d is not that of the axes", column, row);
+            inked += want[at] < 128;
+        }
+    assert_true(inked > 500);
+    for (int early = 0; early < 2; early++) { // the brightest of a column a quarter and three quarters on
+        const int column = LEFT + (int)axes.width * (early ? 1 : 3) / 4;
+        int most = -1, row = 0;
+        for (int y = TOP; y < bottom; y++) {
+            const unsigned char *p = got + 3 * (size_t)(y * width + column);
+            if (p[0] + p[1] + p[2] > most) most = p[0] + p[1] + p[2], row = y;
+        }
+        if (early) assert_true(most < 150); // silence: the darkest colour
+        else if (fabs(row + 0.5 - wt_axes_y(&axes, 1000)) > 2) fail_msg("1 kHz at row %d", row);
+    }
+    free(got), free(want);
 }
 
 static void parts_of_hpss_add_up(void **state)
@@ -527,6 +590,7 @@ int main(void)
         cmocka_unit_test(csv_is_one_table),
         cmocka_unit_test(json_tells_times_and_units),
         cmocka_unit_test(pictures_are_written),
+        cmocka_unit_test(pictures_have_axes_with_units),
         cmocka_unit_test(parts_of_hpss_add_up),
         cmocka_unit_test(channels_lead_when_kept),
         cmocka_unit_test(folders_are_mirrored),
