@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <png.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -444,9 +445,10 @@ static void clicks_file(void **state, const char *name)
     free(x);
 }
 
-/// `bound` of the peak; what is no number, or without end, must be the same on both sides.
-static void assert_near(const char *what, const npy *want, const npy *got, double bound)
+/// `bound` of the peak; what is no number, or without end, must be the same on both sides. Returns whether all is so.
+static bool is_near(const char *what, const npy *want, const npy *got, double bound)
 {
+    bool all = true;
     assert_true(want->kind == got->kind && want->n_dims == got->n_dims && want->count == got->count);
     for (int d = 0; d < want->n_dims; d++) assert_int_equal(want->shape[d], got->shape[d]);
     double *w = npy_doubles(want), *g = npy_doubles(got), peak = 0;
@@ -455,9 +457,12 @@ static void assert_near(const char *what, const npy *want, const npy *got, doubl
         if (isfinite(w[i])) peak = fmax(peak, fabs(w[i]));
     for (size_t i = 0; i < count; i++) {
         const bool same = isfinite(w[i]) ? fabs(w[i] - g[i]) <= bound * peak : isnan(w[i]) ? isnan(g[i]) : w[i] == g[i];
-        if (!same) fail_msg("%s, value %zu of %zu: %.9g, want %.9g, peak %.9g", what, i, count, g[i], w[i], peak);
+        if (!same && all)
+            print_error("%s, value %zu of %zu: %.9g, want %.9g, peak %.9g\n", what, i, count, g[i], w[i], peak);
+        all = all && same;
     }
     free(w), free(g);
+    return all;
 }
 
 /// The same arrays from a GPU, within what its ops promise. Decibels of a tone show bands 80 dB under it, where two
@@ -486,8 +491,8 @@ static void cuda_gives_what_the_cpu_gives(void **state)
                  {"tempogram", 1e-4, "clicks"},
                  {"yin", 1e-5, "in"},
                  {"centroid", 1e-5, "in"},
-                 {"bandwidth", 1e-5, "in"},
-                 {"flatness", 1e-4, "clicks"},
+                 {"bandwidth", 1e-5, "clicks"},
+                 {"flatness", 1e-5, "clicks"},
                  {"hpss", 2e-6, "in"},
                  {"tempo", 1e-9, "in"},
                  {"tempo", 1e-9, "clicks"},
@@ -508,6 +513,7 @@ static void cuda_gives_what_the_cpu_gives(void **state)
         print_message("skipped: no CUDA device\n");
         skip();
     }
+    int n_off = 0;
     tones_file(state, "in.wav");
     clicks_file(state, "clicks.wav");
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -523,11 +529,12 @@ static void cuda_gives_what_the_cpu_gives(void **state)
         assert_runs(arguments, test_path(state, input), on_gpu);
         for (; !npz_read(on_cpu, n_arrays, &want); n_arrays++) {
             assert_ok(npz_read(on_gpu, n_arrays, &got));
-            assert_near(cases[k].feature, &want, &got, cases[k].bound);
+            n_off += !is_near(cases[k].feature, &want, &got, cases[k].bound);
             npy_free(&want), npy_free(&got);
         }
         assert_true(n_arrays > 0);
     }
+    if (n_off) fail_msg("%d arrays", n_off);
 }
 
 /// One worker, plans and buffers that were made for files before.
