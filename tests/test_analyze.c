@@ -1,13 +1,13 @@
 // `warptone analyze` as people and scripts use it: real files in, and what stands in the outputs.
 #include "support/audio_files.h"
 #include "support/npy.h"
+#include "support/picture.h"
 #include "support/testing.h"
 
 #include "../hosts/axes.h"
 
 #include <jansson.h>
 #include <math.h>
-#include <png.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,19 +232,6 @@ static void pictures_are_written(void **state)
     assert_non_null(strstr(out, "tempo is a number, png draws what changes with time: want csv or json"));
 }
 
-/// [height][width][3]; free() it.
-static unsigned char *picture(const char *path, int *width, int *height)
-{
-    png_image image = {.version = PNG_IMAGE_VERSION};
-    assert_true(png_image_begin_read_from_file(&image, path));
-    image.format = PNG_FORMAT_RGB;
-    unsigned char *rgb = malloc(PNG_IMAGE_SIZE(image));
-    assert_non_null(rgb);
-    assert_true(png_image_finish_read(&image, NULL, rgb, 0, NULL));
-    *width = (int)image.width, *height = (int)image.height;
-    return rgb;
-}
-
 /// Numbers, ticks, labels and units beside a panel are those of the axes that it claims to have, pixel by pixel, and a
 /// tone of 1 kHz that begins in the middle stands where they say.
 static void pictures_have_axes_with_units(void **state)
@@ -266,8 +253,8 @@ static void pictures_have_axes_with_units(void **state)
     wt_axes_draw_frame(canvas, &axes);
     assert_ok(wt_canvas_write_png(canvas, test_path(state, "axes.png")));
     wt_canvas_destroy(canvas);
-    unsigned char *got = picture(test_path(state, "late.png"), &width, &height);
-    unsigned char *want = picture(test_path(state, "axes.png"), &same_width, &same_height);
+    unsigned char *got = picture_read(test_path(state, "late.png"), &width, &height);
+    unsigned char *want = picture_read(test_path(state, "axes.png"), &same_width, &same_height);
     assert_true(width == WIDTH && height == HEIGHT + 44 && same_width == width && same_height == height);
     int inked = 0;
     const int bottom = TOP + (int)axes.height;
