@@ -28,7 +28,7 @@ enum {
     SAMPLES = RATE_HZ * SECONDS,
     FILES = 256,
     AT_ONCE = 8,
-    PASSES = 8,
+    PASSES = 32,
     SLOTS = 2,
     PIECES = 4, // being read or fetched, of a thread
     MAX_THREADS = 64

@@ -5,8 +5,8 @@
 //
 // `large` goes through the library, then through matmul_wgmma (on compute capability 9.0), then through matmul_tiles.
 // `wgmma` gives the times of the large products for rows of W a block and stages of matmul_wgmma.
-// `sweep` gives the times of the five products with eight rows of x for warps, steps, stages and blocks
-// an SM of matmul_skinny, launches overlapping.
+// `sweep` gives the times of the five products with eight rows of x for warps, stages and blocks an SM of matmul_few,
+// launches overlapping.
 //
 //   read     4651 GB/s
 //   skinny   qkv 6144 x 4096 bf16 m=1      13.20 us   3813 GB/s   0.82   matmul_skinny
@@ -61,8 +61,8 @@ static void skinny(bench *b)
 static void sweep_one(bench *b, int f, const wt_matmul_config *config)
 {
     need(wt_matmul_create(config, &b->matmul));
-    printf("sweep %s warps %d steps %d stages %d blocks %d ", formats[f].name, config->skinny_warps,
-           config->skinny_steps, config->skinny_stages, config->skinny_blocks);
+    printf("sweep %s warps %d stages %d blocks %d ", formats[f].name, config->skinny_warps, config->skinny_stages,
+           config->skinny_blocks);
     for (int s = 0; s < N_SHAPES; s++) {
         const char *kernel;
         printf(" %s %.2f", shapes[s].name, skinny_us(b, f, s, SWEEP_ROWS, &kernel));
@@ -71,23 +71,19 @@ static void sweep_one(bench *b, int f, const wt_matmul_config *config)
     wt_matmul_destroy(b->matmul);
 }
 
-/// Of blocks that shared memory (227 KB) holds; a gated product has half as many warps here.
+/// Stages are those that shared memory has room for.
 static void sweep(bench *b)
 {
     for (int f = 0; f < N_FORMATS; f++)
-        for (int steps = 2; steps <= 8 && strstr(formats[f].name, b->filter); steps *= 2)
-            for (int stages = 2; stages <= 4; stages++)
-                for (int warps = 8; warps <= 16; warps *= 2)
-                    for (int blocks = 1; blocks <= 4; blocks++)
-                        if (blocks * warps <= 32 && blocks * warps >= 8 &&
-                            blocks * warps * (steps * stages + 1) * 1088 <= 227 * 1024)
-                            sweep_one(b, f,
-                                      &(wt_matmul_config){.device = b->device,
-                                                          .no_wgmma = true,
-                                                          .skinny_warps = warps,
-                                                          .skinny_steps = steps,
-                                                          .skinny_stages = stages,
-                                                          .skinny_blocks = blocks});
+        for (int stages = 2; stages <= 8 && strstr(formats[f].name, b->filter); stages += 2)
+            for (int warps = 4; warps <= 8; warps *= 2)
+                for (int blocks = 1; blocks <= 16 / warps; blocks++)
+                    sweep_one(b, f,
+                              &(wt_matmul_config){.device = b->device,
+                                                  .no_wgmma = true,
+                                                  .skinny_warps = warps,
+                                                  .skinny_stages = stages,
+                                                  .skinny_blocks = blocks});
 }
 
 static void large_one(bench *b, const char *type, int n, int m, wt_matmul_args *args)

@@ -34,7 +34,7 @@ WT_RT void wt__convolution_forward(const convolution_fft *fft, int size, convolu
 {
     float *re = work->core, *im = work->core + size + 32, *z_im = work->z + size + 16;
     wt__fft_side in = {work->z, NULL, 0, WT__FFT_PAIRS}, out = {work->z, z_im, 0, WT__FFT_SPLIT};
-    wt__fft_core_run(fft->core, work->core, &in, &out, 1, 1);
+    wt__fft_core_run(fft->core, work->core, &in, &out, 1, 0.5f);
     wt__fft_core_kernels(fft->core)->real_bins[WT__FFT_SPLIT](work->z, z_im, fft->twiddles, size, re, im);
     im[0] = re[size];
     for (int b = 0; b < size / CONV_BINS; b++) {

@@ -4,7 +4,6 @@
 #include "fft_plan.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,20 +55,6 @@ static void resolve(wt_fft *plan, const wt_fft_config *config)
     plan->halved = c->kind != WT_FFT_COMPLEX && c->n % 2 == 0;
 }
 
-static wt_status take_twiddles(wt_fft *plan)
-{
-    if (!plan->halved) return WT_OK;
-    const int half = plan->config.n / 2, count = half / 2 + 1;
-    plan->real_twiddles = malloc(2 * (size_t)count * sizeof(float));
-    if (!plan->real_twiddles) return wt_fail(WT_ERR_NO_MEMORY, "fft: %d twiddle factors", count);
-    for (int k = 0; k < count; k++) {
-        double angle = -2 * 3.14159265358979323846 * k / plan->config.n;
-        plan->real_twiddles[k] = (float)cos(angle);
-        plan->real_twiddles[count + k] = (float)sin(angle);
-    }
-    return WT_OK;
-}
-
 // Threads of a CPU device that can work on the batch at once.
 static int count_slots(const wt_fft *plan)
 {
@@ -91,7 +76,7 @@ wt_status wt__fft_create_lanes(wt_device *device, const wt_fft_config *config, i
 
     status = wt__fft_core_create(p->halved ? p->config.n / 2 : p->config.n, max_lanes, &p->core);
     if (status) goto fail;
-    status = take_twiddles(p);
+    if (p->halved) status = wt__fft_real_twiddles(p->config.n / 2, &p->real_twiddles);
     if (status) goto fail;
     p->group = wt__fft_core_group(p->core);
     p->row = (ptrdiff_t)wt__fft_padded(2 * (size_t)p->config.n + 2);
@@ -172,7 +157,7 @@ WT_RT static void forward_real(const wt_fft *plan, const areas *a, rows in, rows
             memset(x.im + row * x.distance, 0, (size_t)n * sizeof(float));
         }
     }
-    wt__fft_core_run(plan->core, a->core, &x, &z, count, 1);
+    wt__fft_core_run(plan->core, a->core, &x, &z, count, plan->halved ? 0.5f : 1);
     for (int row = 0; row < count; row++) {
         const float *z_re = z.re + row * z.distance, *z_im = z.im + row * z.distance;
         float *bins = out.data + row * out.distance;
@@ -356,7 +341,7 @@ WT_RT void wt__fft_real_weighted(wt_fft *plan, const float *in, const float *wei
 {
     wt__fft_side x = {(float *)in, (float *)weights, 0, weights ? WT__FFT_WEIGHTED : WT__FFT_PAIRS};
     wt__fft_side z = wt__fft_core_output(plan->core, plan->scratch);
-    wt__fft_core_run(plan->core, plan->scratch, &x, &z, 1, 1);
+    wt__fft_core_run(plan->core, plan->scratch, &x, &z, 1, 0.5f);
     wt__fft_core_kernels(plan->core)->real_bins[form](z.re, z.im, plan->real_twiddles, plan->config.n / 2, re, im);
 }
 

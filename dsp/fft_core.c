@@ -51,6 +51,10 @@ static int factorise(int n, int *radices)
         radices[count++] = 8, radices[count++] = 4;
         twos -= 5;
     }
+    if (twos % 4 == 2 && twos > 4) {
+        radices[count++] = 8, radices[count++] = 8;
+        twos -= 6;
+    }
     for (; twos >= 4; twos -= 4) radices[count++] = 16;
     if (twos) radices[count++] = 1 << twos;
     for (int i = 1; i < count; i++)
@@ -186,6 +190,14 @@ static wt_status take_floats(size_t count, float **floats)
     size_t bytes = (count * sizeof(float) + 63) / 64 * 64;
     *floats = aligned_alloc(64, bytes ? bytes : 64);
     return *floats ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "fft: %zu bytes of tables", bytes);
+}
+
+wt_status wt__fft_real_twiddles(int h, float **twiddles)
+{
+    const size_t part = wt__fft_padded((size_t)h / 2 + 1);
+    wt_status status = take_floats(2 * part, twiddles);
+    for (int k = 0; !status && k <= h / 2; k++) root(k, 2.0 * h, *twiddles + k, *twiddles + part + k);
+    return status;
 }
 
 static wt_status fill_passes(wt__fft_core *core)

@@ -5,12 +5,14 @@
 #include <warptone/fft.h>
 
 /// How the data of a first or last pass lies: two arrays, or pairs; swapped pairs make the transform inverse. Weighted
-/// ones are pairs of what the products of two arrays are, number by number: for some first passes.
+/// ones are pairs of what the products of two arrays are, number by number: for some first passes. Powers are of bins
+/// alone: the squares of their sizes.
 typedef enum wt__fft_form {
     WT__FFT_SPLIT,
     WT__FFT_PAIRS,
     WT__FFT_SWAPPED,
     WT__FFT_WEIGHTED,
+    WT__FFT_POWERS,
     WT__FFT_N_FORMS
 } wt__fft_form;
 
@@ -19,7 +21,8 @@ typedef enum wt__fft_form {
 /// Forward real transform of one block with a plan of kind WT_FFT_REAL_TO_COMPLEX (or _TO_REAL): in [n] to bins
 /// re, im [n / 2 + 1]. No aliasing. Even n reads and writes vectors only inside the arrays.  [rt, running]
 WT_RT void wt__fft_real_forward(wt_fft *plan, const float *in, float *re, float *im);
-/// The same of the products of `in` and `weights` (NULL = of `in`), where wt__fft_weighs; bins split, or pairs at re.
+/// The same of the products of `in` and `weights` (NULL = of `in`), where wt__fft_weighs; bins split, or pairs or
+/// powers at re.
 WT_RT void wt__fft_real_weighted(wt_fft *plan, const float *in, const float *weights, wt__fft_form form, float *re,
                                  float *im);
 bool wt__fft_weighs(const wt_fft *plan);
@@ -63,9 +66,12 @@ typedef struct wt__fft_kernels {
     /// c = a * b, complex, split; c may be a.
     void (*multiply)(const float *a_re, const float *a_im, const float *b_re, const float *b_im, float *c_re,
                      float *c_im, int n);
-    /// Bins of a real signal of n = 2 h samples from its packed complex transform z [h], and back (times 2). The bins
-    /// as WT__FFT_SPLIT or WT__FFT_PAIRS, which lie at re.
-    void (*real_bins[2])(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im);
+    /// Copy n floats past the caches; wt__fft_streamed() follows the last.
+    void (*stream)(const float *from, float *to, int n);
+    /// Bins of a real signal of n = 2 h samples from half its packed complex transform z [h], and back (times 2). The
+    /// bins split, or pairs, or powers (h / 2 >= lanes), which lie at re; wt__fft_real_twiddles(h).
+    void (*real_bins[WT__FFT_N_FORMS])(const float *z_re, const float *z_im, const float *twiddles, int h, float *re,
+                                       float *im);
     void (*real_fold[2])(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im);
     /// [lanes] rows of n floats, `distance` apart, to [n][lanes]. Pairs: to [n / 2][lanes] each of re and im.
     void (*rows_in)(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs);
@@ -105,9 +111,18 @@ bool wt__fft_core_weighs(const wt__fft_core *core);
 /// place before the input is read, or after the output begins. Saves room in the first-level cache.
 wt__fft_side wt__fft_core_input(const wt__fft_core *core, float *scratch);
 wt__fft_side wt__fft_core_output(const wt__fft_core *core, float *scratch);
+/// Twiddle factors of real_bins and real_fold: real parts [h / 2 + 1], padded, then imaginary ones; free() them.
+WT_CHECKED wt_status wt__fft_real_twiddles(int h, float **twiddles);
 /// Bluestein's chirp c [n], and the transform of its conjugate over m [m] with m the length of `inner`.
 WT_CHECKED wt_status wt__fft_chirp(int n, const wt__fft_core *inner, float *c_re, float *c_im, float *f_re,
                                    float *f_im);
+/// Makes what was streamed seen before what is written from now on.
+static inline void wt__fft_streamed(void)
+{
+#ifdef __SSE__
+    __builtin_ia32_sfence();
+#endif
+}
 /// Floats an array of n takes so that the next one begins a cache line, and not at the same set of the cache.
 static inline size_t wt__fft_padded(size_t n)
 {

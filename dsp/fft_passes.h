@@ -13,6 +13,8 @@
 // The inverse is the forward transform with real and imaginary parts exchanged on both sides, which costs nothing.
 
 #include "fft_internal.h"
+
+#include <stdint.h>
 #include <warptone/simd.h>
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
@@ -28,37 +30,61 @@ typedef struct cvec {
 #    define EVEN      {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30}
 #    define ODD       {1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31}
 #    define REVERSE   {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}
+#    define TURN      {16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}
 #elif LANES == 8
 #    define LOW_HALF  {0, 8, 1, 9, 2, 10, 3, 11}
 #    define HIGH_HALF {4, 12, 5, 13, 6, 14, 7, 15}
 #    define EVEN      {0, 2, 4, 6, 8, 10, 12, 14}
 #    define ODD       {1, 3, 5, 7, 9, 11, 13, 15}
 #    define REVERSE   {7, 6, 5, 4, 3, 2, 1, 0}
+#    define TURN      {8, 7, 6, 5, 4, 3, 2, 1}
 #else
 #    define LOW_HALF  {0, 4, 1, 5}
 #    define HIGH_HALF {2, 6, 3, 7}
 #    define EVEN      {0, 2, 4, 6}
 #    define ODD       {1, 3, 5, 7}
 #    define REVERSE   {3, 2, 1, 0}
+#    define TURN      {4, 3, 2, 1}
 #endif
 #define UNROLL _Pragma("GCC unroll 16")
 
 WT_INLINE vec load(const float *x) { return *(const uvec *)x; }
 WT_INLINE void store(float *y, vec v) { *(uvec *)y = v; }
+// A store at a whole vector that leaves the caches as they are.
+WT_INLINE void store_past(float *y, vec v)
+{
+#if LANES == 16
+    __builtin_ia32_movntps512(y, v);
+#elif LANES == 8
+    __builtin_ia32_movntps256(y, v);
+#elif defined(__SSE__)
+    __builtin_ia32_movntps(y, v);
+#else
+    store(y, v);
+#endif
+}
 WT_INLINE vec zip_low(vec a, vec b) { return __builtin_shuffle(a, b, (ivec)LOW_HALF); }
 WT_INLINE vec zip_high(vec a, vec b) { return __builtin_shuffle(a, b, (ivec)HIGH_HALF); }
-WT_INLINE vec reverse(vec a) { return __builtin_shuffle(a, (ivec)REVERSE); }
+WT_INLINE cvec reverse(cvec a)
+{
+    return (cvec){__builtin_shuffle(a.re, (ivec)REVERSE), __builtin_shuffle(a.im, (ivec)REVERSE)};
+}
+// The first of b, then a from its last to its second.
+WT_INLINE cvec turn(cvec a, cvec b)
+{
+    return (cvec){__builtin_shuffle(a.re, b.re, (ivec)TURN), __builtin_shuffle(a.im, b.im, (ivec)TURN)};
+}
 
-WT_INLINE cvec load_side(const float *re, const float *im, wt__fft_form form, int at)
+WT_INLINE cvec load_side(const float *re, const float *im, wt__fft_form form, ptrdiff_t at)
 {
     if (form == WT__FFT_SPLIT) return (cvec){load(re + at), load(im + at)};
-    vec a = load(re + 2 * (size_t)at), b = load(re + 2 * (size_t)at + LANES);
-    if (form == WT__FFT_WEIGHTED) a *= load(im + 2 * (size_t)at), b *= load(im + 2 * (size_t)at + LANES);
+    vec a = load(re + 2 * at), b = load(re + 2 * at + LANES);
+    if (form == WT__FFT_WEIGHTED) a *= load(im + 2 * at), b *= load(im + 2 * at + LANES);
     vec even = __builtin_shuffle(a, b, (ivec)EVEN), odd = __builtin_shuffle(a, b, (ivec)ODD);
     return form == WT__FFT_SWAPPED ? (cvec){odd, even} : (cvec){even, odd};
 }
 
-WT_INLINE void store_side(float *re, float *im, wt__fft_form form, int at, cvec v)
+WT_INLINE void store_side(float *re, float *im, wt__fft_form form, ptrdiff_t at, cvec v)
 {
     if (form == WT__FFT_SPLIT) {
         store(re + at, v.re);
@@ -66,8 +92,8 @@ WT_INLINE void store_side(float *re, float *im, wt__fft_form form, int at, cvec 
         return;
     }
     vec even = form == WT__FFT_PAIRS ? v.re : v.im, odd = form == WT__FFT_PAIRS ? v.im : v.re;
-    store(re + 2 * (size_t)at, zip_low(even, odd));
-    store(re + 2 * (size_t)at + LANES, zip_high(even, odd));
+    store(re + 2 * at, zip_low(even, odd));
+    store(re + 2 * at + LANES, zip_high(even, odd));
 }
 
 // ---- butterflies: a[j] becomes the sum over k of w_r^(j k) a[k]
@@ -284,10 +310,11 @@ WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, c
 WT_INLINE void first_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
                           const int fixed, const wt__fft_form form)
 {
-    const int m = pass->m, r = fixed ? fixed : pass->radix;
+    const int r = fixed ? fixed : pass->radix;
+    const ptrdiff_t m = pass->m;
     const float *twiddles = pass->twiddles;
-    for (int block = 0; block < m; block += LANES, twiddles += (r - 1) * 2 * LANES) {
-        int p = block + LANES <= m ? block : m - LANES;
+    for (ptrdiff_t block = 0; block < m; block += LANES, twiddles += (r - 1) * 2 * LANES) {
+        const ptrdiff_t p = block + LANES <= m ? block : m - LANES;
         cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
         UNROLL for (int k = 0; k < r; k++) a[k] = load_side(x_re, x_im, form, p + m * k);
         butterfly(a, fixed, r, pass->trig);
@@ -301,17 +328,20 @@ WT_INLINE void first_pass(const wt__fft_pass *pass, const float *x_re, const flo
 WT_INLINE void mid_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
                         const int fixed)
 {
-    const int m = pass->m, s = pass->s, r = fixed ? fixed : pass->radix;
-    for (int p = 0; p < m; p++) {
-        const float *twiddles = pass->twiddles + (size_t)p * (r - 1) * 2;
-        for (int block = 0; block < s; block += LANES) {
-            int q = block + LANES <= s ? block : s - LANES;
+    const int r = fixed ? fixed : pass->radix;
+    const ptrdiff_t m = pass->m, s = pass->s;
+    const float *twiddles = pass->twiddles;
+    for (ptrdiff_t p = 0; p < m; p++, twiddles += 2 * (r - 1)) {
+        for (ptrdiff_t block = 0; block < s; block += LANES) {
+            const ptrdiff_t q = block + LANES <= s ? block : s - LANES;
             cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
-            UNROLL for (int k = 0; k < r; k++) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, q + s * (p + m * k));
+            ptrdiff_t at = q + s * p;
+            UNROLL for (int k = 0; k < r; k++, at += s * m) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, at);
             butterfly(a, fixed, r, pass->trig);
-            store_side(y_re, y_im, WT__FFT_SPLIT, q + s * r * p, a[0]);
+            at = q + s * r * p;
+            store_side(y_re, y_im, WT__FFT_SPLIT, at, a[0]);
             UNROLL for (int j = 1; j < r; j++)
-                store_side(y_re, y_im, WT__FFT_SPLIT, q + s * (r * p + j),
+                store_side(y_re, y_im, WT__FFT_SPLIT, at += s,
                            times_w(a[j], twiddles[2 * j - 2], twiddles[2 * j - 1]));
         }
     }
@@ -320,9 +350,10 @@ WT_INLINE void mid_pass(const wt__fft_pass *pass, const float *x_re, const float
 WT_INLINE void last_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
                          float scale, const int fixed, const wt__fft_form form)
 {
-    const int s = pass->s, r = fixed ? fixed : pass->radix;
-    for (int block = 0; block < s; block += LANES) {
-        int q = block + LANES <= s ? block : s - LANES;
+    const int r = fixed ? fixed : pass->radix;
+    const ptrdiff_t s = pass->s;
+    for (ptrdiff_t block = 0; block < s; block += LANES) {
+        const ptrdiff_t q = block + LANES <= s ? block : s - LANES;
         cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
         UNROLL for (int k = 0; k < r; k++) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, q + s * k);
         butterfly(a, fixed, r, pass->trig);
@@ -380,81 +411,130 @@ static void multiply(const float *a_re, const float *a_im, const float *b_re, co
     }
 }
 
-// X[k] = E + w^k O and conj(X[h - k]) = E - w^k O, where 2 E = Z[k] + conj(Z[h - k]), 2 i O = Z[k] - conj(Z[h - k]).
-// The table holds (w_re, w_im)[k] for k = 0 .. h / 2, as two arrays of h / 2 + 1.
+// X[k] = E + w^k O and conj(X[h - k]) = E - w^k O, where E = Z[k] + conj(Z[h - k]), i O = Z[k] - conj(Z[h - k]), and Z
+// is halved; back, Z[k] = E + i O and conj(Z[h - k]) = E - i O, where E = X[k] + conj(X[h - k]),
+// O = conj(w^k) (X[k] - conj(X[h - k])), and Z comes doubled. Either way `low` is of k, `high` of h - k.
+typedef struct bin_pair {
+    cvec low, high;
+} bin_pair;
+
+WT_INLINE bin_pair pair_bins(cvec a, cvec b, vec w_re, vec w_im, const bool back)
+{
+    const cvec even = {a.re + b.re, a.im - b.im};
+    if (back) {
+        const cvec odd = times((cvec){a.re - b.re, a.im + b.im}, w_re, -w_im);
+        return (bin_pair){add_i(even, odd), {even.re + odd.im, odd.re - even.im}};
+    }
+    const cvec odd = times((cvec){a.im + b.im, b.re - a.re}, w_re, w_im);
+    return (bin_pair){add(even, odd), {even.re - odd.re, odd.im - even.im}};
+}
+
+WT_INLINE void store_bins(float *re, float *im, const wt__fft_form form, ptrdiff_t at, cvec v)
+{
+    if (form == WT__FFT_POWERS) store(re + at, v.re * v.re + v.im * v.im);
+    else store_side(re, im, form, at, v);
+}
+
+// Pairs k, h - k for 1 <= k <= h / 2, vectors of k rising, of h - k falling. Blocks begin at multiples of LANES on both
+// sides, which memory likes best: the first of a block of h - k comes with the next block of k, the others with this
+// one, turned round. The last vectors begin where they must, and write the one that was left.
+WT_INLINE void pair_blocks(const float *x_re, const float *x_im, const wt__fft_form from, const float *w_re,
+                           const float *w_im, ptrdiff_t h, float *y_re, float *y_im, const wt__fft_form to,
+                           const bool back)
+{
+    const ptrdiff_t last = h / 2, whole = (last + 1) / LANES * LANES, low = last - LANES + 1, high = h - last;
+    cvec above = {{0}, {0}}, before = above;
+    for (ptrdiff_t at = 0; at < whole; at += LANES) {
+        const cvec a = load_side(x_re, x_im, from, at), b = load_side(x_re, x_im, from, h - at - LANES);
+        const bin_pair y = pair_bins(a, turn(b, above), load(w_re + at), load(w_im + at), back);
+        store_bins(y_re, y_im, to, at, y.low);
+        if (at) store_bins(y_re, y_im, to, h - at, turn(before, y.high));
+        above = b, before = y.high;
+    }
+    store_bins(y_re, y_im, to, h - whole, turn(before, before));
+    const cvec a = load_side(x_re, x_im, from, low), b = reverse(load_side(x_re, x_im, from, high));
+    const bin_pair y = pair_bins(a, b, load(w_re + low), load(w_im + low), back);
+    store_bins(y_re, y_im, to, low, y.low);
+    store_bins(y_re, y_im, to, high, reverse(y.high));
+}
+
+// The same of few, one by one, and the ends.
+WT_INLINE void pair_few(const float *x_re, const float *x_im, const float *w_re, const float *w_im, ptrdiff_t h,
+                        float *y_re, float *y_im, const ptrdiff_t x_step, const ptrdiff_t y_step, const bool back)
+{
+    for (ptrdiff_t k = 1; k <= h / 2; k++) {
+        const ptrdiff_t i = k * x_step, i_up = (h - k) * x_step, j = k * y_step, j_up = (h - k) * y_step;
+        const float e_re = x_re[i] + x_re[i_up], e_im = x_im[i] - x_im[i_up];
+        const float d_re = x_re[i] - x_re[i_up], d_im = x_im[i] + x_im[i_up];
+        if (back) {
+            const float o_re = d_re * w_re[k] + d_im * w_im[k], o_im = d_im * w_re[k] - d_re * w_im[k];
+            y_re[j] = e_re - o_im, y_im[j] = e_im + o_re;
+            y_re[j_up] = e_re + o_im, y_im[j_up] = o_re - e_im;
+        } else {
+            const float o_re = d_im * w_re[k] + d_re * w_im[k], o_im = d_im * w_im[k] - d_re * w_re[k];
+            y_re[j] = e_re + o_re, y_im[j] = e_im + o_im;
+            y_re[j_up] = e_re - o_re, y_im[j_up] = o_im - e_im;
+        }
+    }
+}
+
 WT_INLINE void real_bins(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im,
                          const wt__fft_form form)
 {
-    const int last = h / 2, step = form == WT__FFT_SPLIT ? 1 : 2;
-    const float *w_re = twiddles, *w_im = twiddles + last + 1;
-    if (form != WT__FFT_SPLIT) im = re + 1;
-    const float sum = z_re[0] + z_im[0], difference = z_re[0] - z_im[0];
-    int k = 1;
-    for (; last >= LANES && k <= last; k += LANES) {
-        int at = k + LANES - 1 <= last ? k : last - LANES + 1, mirror = h - at - LANES + 1;
-        cvec a = {load(z_re + at), load(z_im + at)}, b = {reverse(load(z_re + mirror)), reverse(load(z_im + mirror))};
-        cvec e = {0.5f * (a.re + b.re), 0.5f * (a.im - b.im)}, o = {0.5f * (a.im + b.im), 0.5f * (b.re - a.re)};
-        cvec t = times(o, load(w_re + at), load(w_im + at));
-        store_side(re, im, form, at, add(e, t));
-        store_side(re, im, form, mirror, (cvec){reverse(e.re - t.re), reverse(t.im - e.im)});
-    }
-    for (; k <= last; k++) {
-        float e_re = 0.5f * (z_re[k] + z_re[h - k]), e_im = 0.5f * (z_im[k] - z_im[h - k]);
-        float o_re = 0.5f * (z_im[k] + z_im[h - k]), o_im = 0.5f * (z_re[h - k] - z_re[k]);
-        float t_re = o_re * w_re[k] - o_im * w_im[k], t_im = o_re * w_im[k] + o_im * w_re[k];
-        const size_t at = (size_t)step * (size_t)k, mirror = (size_t)step * (size_t)(h - k);
-        re[at] = e_re + t_re, im[at] = e_im + t_im;
-        re[mirror] = e_re - t_re, im[mirror] = t_im - e_im;
+    const ptrdiff_t step = form == WT__FFT_PAIRS ? 2 : 1;
+    const float *w_im = twiddles + wt__fft_padded((size_t)h / 2 + 1);
+    const float sum = 2 * (z_re[0] + z_im[0]), difference = 2 * (z_re[0] - z_im[0]);
+    if (form == WT__FFT_PAIRS) im = re + 1;
+    if (h / 2 >= LANES) pair_blocks(z_re, z_im, WT__FFT_SPLIT, twiddles, w_im, h, re, im, form, false);
+    else pair_few(z_re, z_im, twiddles, w_im, h, re, im, 1, step, false);
+    if (form == WT__FFT_POWERS) {
+        re[0] = sum * sum, re[h] = difference * difference;
+        return;
     }
     re[0] = sum, im[0] = 0;
-    re[(size_t)step * (size_t)h] = difference, im[(size_t)step * (size_t)h] = 0;
+    re[step * h] = difference, im[step * h] = 0;
 }
 
-// The same backwards: Z[k] = E + i O, conj(Z[h - k]) = E - i O, with 2 E = X[k] + conj(X[h - k]),
-// 2 O = conj(w^k) (X[k] - conj(X[h - k])); the halves are left to the scale of the last pass.
 WT_INLINE void real_fold(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im,
                          const wt__fft_form form)
 {
-    const int last = h / 2, step = form == WT__FFT_SPLIT ? 1 : 2;
-    const float *w_re = twiddles, *w_im = twiddles + last + 1;
-    if (form != WT__FFT_SPLIT) im = re + 1;
-    z_re[0] = re[0] + re[(size_t)step * (size_t)h], z_im[0] = re[0] - re[(size_t)step * (size_t)h];
-    int k = 1;
-    for (; last >= LANES && k <= last; k += LANES) {
-        int at = k + LANES - 1 <= last ? k : last - LANES + 1, mirror = h - at - LANES + 1;
-        cvec a = load_side(re, im, form, at), b = load_side(re, im, form, mirror);
-        b = (cvec){reverse(b.re), reverse(b.im)};
-        cvec e = {a.re + b.re, a.im - b.im}, d = {a.re - b.re, a.im + b.im};
-        cvec o = times(d, load(w_re + at), -load(w_im + at));
-        store(z_re + at, e.re - o.im), store(z_im + at, e.im + o.re);
-        store(z_re + mirror, reverse(e.re + o.im)), store(z_im + mirror, reverse(o.re - e.im));
-    }
-    for (; k <= last; k++) {
-        const size_t at = (size_t)step * (size_t)k, mirror = (size_t)step * (size_t)(h - k);
-        float e_re = re[at] + re[mirror], e_im = im[at] - im[mirror];
-        float d_re = re[at] - re[mirror], d_im = im[at] + im[mirror];
-        float o_re = d_re * w_re[k] + d_im * w_im[k], o_im = d_im * w_re[k] - d_re * w_im[k];
-        z_re[k] = e_re - o_im, z_im[k] = e_im + o_re;
-        z_re[h - k] = e_re + o_im, z_im[h - k] = o_re - e_im;
-    }
+    const ptrdiff_t step = form == WT__FFT_PAIRS ? 2 : 1;
+    const float *w_im = twiddles + wt__fft_padded((size_t)h / 2 + 1);
+    if (form == WT__FFT_PAIRS) im = re + 1;
+    if (h / 2 >= LANES) pair_blocks(re, im, form, twiddles, w_im, h, z_re, z_im, WT__FFT_SPLIT, true);
+    else pair_few(re, im, twiddles, w_im, h, z_re, z_im, step, 1, true);
+    z_re[0] = re[0] + re[step * h], z_im[0] = re[0] - re[step * h];
 }
 
-#define REAL(name, form)                                                                                               \
+#define BINS(name, form)                                                                                               \
     static void real_bins_##name(const float *z_re, const float *z_im, const float *twiddles, int h, float *re,        \
                                  float *im)                                                                            \
     {                                                                                                                  \
         real_bins(z_re, z_im, twiddles, h, re, im, form);                                                              \
-    }                                                                                                                  \
+    }
+#define FOLD(name, form)                                                                                               \
     static void real_fold_##name(const float *re, const float *im, const float *twiddles, int h, float *z_re,          \
                                  float *z_im)                                                                          \
     {                                                                                                                  \
         real_fold(re, im, twiddles, h, z_re, z_im, form);                                                              \
     }
 
-REAL(split, WT__FFT_SPLIT)
-REAL(pairs, WT__FFT_PAIRS)
+BINS(split, WT__FFT_SPLIT)
+BINS(pairs, WT__FFT_PAIRS)
+BINS(powers, WT__FFT_POWERS)
+FOLD(split, WT__FFT_SPLIT)
+FOLD(pairs, WT__FFT_PAIRS)
 
-    static void rows_in(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs)
+// Whole vectors go past the caches, in order; what is left at both ends does not.
+static void stream(const float *from, float *to, int n)
+{
+    int i = 0;
+    for (; i < n && (uintptr_t)(to + i) % sizeof(vec); i++) to[i] = from[i];
+    for (; i + LANES <= n; i += LANES) store_past(to + i, load(from + i));
+    for (; i < n; i++) to[i] = from[i];
+}
+
+static void rows_in(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs)
 {
     float *const part[2] = {re, pairs ? im : re};
     const int step = pairs ? 2 : 1;
@@ -499,6 +579,8 @@ static void rows_out(const float *re, const float *im, int n, float *rows, ptrdi
                  {last_pairs_2, last_pairs_3, last_pairs_4, last_pairs_5, 0, last_pairs_8, [8] = last_pairs_16},       \
                  {last_swapped_2, last_swapped_3, last_swapped_4, last_swapped_5, 0,                                   \
                   last_swapped_8, [8] = last_swapped_16}},                                                             \
-        .split = split, .join = join, .multiply = multiply, .real_bins = {real_bins_split, real_bins_pairs},           \
+        .split = split, .join = join, .multiply = multiply, .stream = stream,                                          \
+        .real_bins = {[WT__FFT_SPLIT] = real_bins_split, [WT__FFT_PAIRS] = real_bins_pairs,                            \
+                      [WT__FFT_POWERS] = real_bins_powers},                                                            \
         .real_fold = {real_fold_split, real_fold_pairs}, .rows_in = rows_in, .rows_out = rows_out,                     \
     }

@@ -15,7 +15,7 @@ struct wt_fft {
     int bins, in_count, out_count, in_width, out_width;
     int group;             ///< transforms the core works on at once
     bool halved;           ///< real, even n: a complex transform of n / 2 points
-    float *real_twiddles;  ///< [2][n / 4 + 1] of the halved transform
+    float *real_twiddles;  ///< of the halved transform
     ptrdiff_t row;         ///< floats of a row of the scratch
     size_t scratch_floats; ///< of one thread
     size_t core_floats;    ///< of these, the core's

@@ -10,11 +10,11 @@
 
 #include "formants_plan.h"
 #include "fft_double.h"
+#include "stft_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <warptone/stft.h>
 
 enum { LOWEST_HZ = 60, HIGHEST_HZ = 500, UNVOICED_HZ = 150, FRAMES = WT__FFT64_FRAMES, LANES = WT__FFT64_LANES };
 
@@ -24,8 +24,9 @@ struct wt__formants {
     wt_formants_args args;
     int bins;
     int64_t n_samples, n_frames;
-    float *spectra;            // [n_frames][bins][2]
+    float *spectra;            // [n_frames][bins][2], at last windowed samples
     double *logarithms, *work; // [n_fft][2][LANES]
+    double *bins16;            // [2][bins][FRAMES]
     double *cepstrum;          // of one frame
     wt_formants_knots knots;
 };
@@ -36,7 +37,9 @@ wt_formants_args wt__formants_plan(const wt__formants_config *c, int n_fft, int6
     wt_formants_args a = {.ratio = c->ratio,
                           .spacing = c->order ? fmax(spacing, WT_FORMANTS_LEAST) : 0,
                           .unvoiced = fmax(unvoiced, WT_FORMANTS_LEAST),
+                          .n_samples = c->n_samples,
                           .n_fft = n_fft,
+                          .hop = n_fft > 4 ? n_fft / 4 : 1,
                           .n_frames = (int)n_frames};
     const double first = ceil(c->rate_hz / HIGHEST_HZ), last = fmin(floor(c->rate_hz / LOWEST_HZ), n_fft / 4);
     a.first = first < n_fft ? (int)fmax(first, 2) : n_fft;
@@ -51,11 +54,13 @@ static wt_status take_memory(wt__formants *f)
     f->spectra = malloc((size_t)f->n_frames * bins * 2 * sizeof(float));
     f->logarithms = aligned_alloc(64, points);
     f->work = aligned_alloc(64, points);
+    f->bins16 = aligned_alloc(64, 2 * bins * FRAMES * sizeof(double));
     f->cepstrum = malloc((size_t)(f->args.last - f->args.first + 3) * sizeof(double));
     f->knots.x = malloc(room * sizeof(double));
     f->knots.y = malloc(room * sizeof(double));
     f->knots.slope = malloc(room * sizeof(double));
-    if (f->spectra && f->logarithms && f->work && f->cepstrum && f->knots.x && f->knots.y && f->knots.slope)
+    if (f->spectra && f->logarithms && f->work && f->bins16 && f->cepstrum && f->knots.x && f->knots.y &&
+        f->knots.slope)
         return WT_OK;
     return wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: spectra of %lld samples", (long long)f->n_samples);
 }
@@ -74,6 +79,7 @@ wt_status wt__formants_create(const wt__formants_config *config, wt__formants **
     f->bins = wt_stft_bins(f->stft);
     f->n_frames = wt_stft_frames(f->stft, config->n_samples);
     f->args = wt__formants_plan(config, n_fft, f->n_frames);
+    f->args.window = wt__stft_window64(f->stft);
     status = take_memory(f);
     if (status) goto fail;
     *formants = f;
@@ -92,6 +98,7 @@ void wt__formants_destroy(wt__formants *f)
     free(f->spectra);
     free(f->logarithms);
     free(f->work);
+    free(f->bins16);
     free(f->cepstrum);
     free(f->knots.x);
     free(f->knots.y);
@@ -180,6 +187,26 @@ static const double *transform(const wt__formants *f, const float *x, int count,
     return wt__fft64_run(f->fft, f->logarithms, f->work);
 }
 
+// Their windowed samples in place of their bins.
+WT_RT static void return_frames(const wt__formants *f, float *x, int count)
+{
+    const int n = f->args.n_fft;
+    double *re = f->bins16, *im = re + f->bins * FRAMES;
+    for (int k = 0; k < f->bins; k++)
+        for (int i = 0; i < FRAMES; i++) {
+            const float *bin = x + ((int64_t)i * f->bins + k) * 2;
+            re[k * FRAMES + i] = i < count ? bin[0] : 0;
+            im[k * FRAMES + i] = i < count ? bin[1] : 0;
+        }
+    wt__fft64_fold(re, im, n, f->logarithms);
+    const double *z = wt__fft64_run(f->fft, f->logarithms, f->work);
+    for (int i = 0; i < count; i++) {
+        const double *from = z + (i < FRAMES / 2 ? i + FRAMES / 2 : i - FRAMES / 2); // parts exchanged: the inverse
+        float *row = x + (int64_t)i * f->bins * 2;
+        for (int k = 0; k < n; k++) row[k] = (float)(from[k * FRAMES] * (f->args.window[k] / n));
+    }
+}
+
 WT_RT void wt__formants_run(wt__formants *f, const float *pcm, float *out)
 {
     (void)!wt_stft_forward(f->stft, pcm, f->n_samples, f->spectra);
@@ -192,6 +219,7 @@ WT_RT void wt__formants_run(wt__formants *f, const float *pcm, float *out)
                 f->cepstrum[q - f->args.first + 1] = cepstra[q * FRAMES + i] / f->args.n_fft;
             if (most[i] > 0) move(f, f->spectra + (t + i) * f->bins * 2, most[i]);
         }
+        return_frames(f, f->spectra + t * f->bins * 2, count);
     }
-    (void)!wt_stft_inverse(f->stft, f->spectra, f->n_frames, f->n_samples, out);
+    for (int64_t n = 0; n < f->n_samples; n++) out[n] = wt__formants_sample(&f->args, f->spectra, n);
 }

@@ -101,7 +101,7 @@ static wt_status make_bands(wt_mel *m)
 static wt_status make_slots(wt_mel *m)
 {
     const size_t lanes = (size_t)m->lanes;
-    const size_t floats = (2 + lanes) * m->row + ((size_t)m->bins + (size_t)m->config.bank.n_mels) * lanes;
+    const size_t floats = lanes * m->row + ((size_t)m->bins + (size_t)m->config.bank.n_mels) * lanes;
     for (int i = 0; i < m->n_slots; i++) {
         wt_status status = m->slots[i].stft ? WT_OK : wt_stft_create(&m->config.stft, &m->slots[i].stft);
         if (status) return status;
@@ -187,15 +187,13 @@ int64_t wt_mel_frames(const wt_mel *mel)
 
 // ---- one tile
 
-WT_CLONES static void powers_of(const float *re, const float *im, int bins, float power, float *out)
+// Squares to another power.
+WT_CLONES static void raise(float *squares, int bins, float power)
 {
-    if (power == 2) {
-        for (int k = 0; k < bins; k++) out[k] = re[k] * re[k] + im[k] * im[k];
-    } else if (power == 1) {
-        for (int k = 0; k < bins; k++) out[k] = sqrtf(re[k] * re[k] + im[k] * im[k]);
-    } else {
-        for (int k = 0; k < bins; k++) out[k] = powf(re[k] * re[k] + im[k] * im[k], power / 2);
-    }
+    if (power == 1)
+        for (int k = 0; k < bins; k++) squares[k] = sqrtf(squares[k]);
+    else if (power != 2)
+        for (int k = 0; k < bins; k++) squares[k] = powf(squares[k], power / 2);
 }
 
 WT_CLONES static void precise_powers(const double *re, const double *im, int64_t count, double power, float *out)
@@ -243,11 +241,12 @@ WT_RT static void run_tile(const wt_mel *m, const wt__mel_slot *slot, const floa
 {
     const int lanes = m->lanes, n_mels = m->config.bank.n_mels;
     const int count = m->n_frames - t < lanes ? (int)(m->n_frames - t) : lanes;
-    float *re = slot->scratch, *im = re + m->row, *powers = im + m->row;
+    float *powers = slot->scratch;
     float *turned = powers + (size_t)lanes * m->row, *sums = turned + (size_t)m->bins * (size_t)lanes;
     for (int i = 0; i < count && !m->config.stft.precise; i++) {
-        wt__stft_spectrum(slot->stft, pcm, m->config.n_samples, t + i, re, im);
-        powers_of(re, im, m->bins, (float)m->config.power, powers + (size_t)i * m->row);
+        float *row = powers + (size_t)i * m->row;
+        wt__stft_powers(slot->stft, pcm, m->config.n_samples, t + i, row);
+        raise(row, m->bins, (float)m->config.power);
     }
     if (m->config.stft.precise) {
         const double *re64, *im64;

@@ -6,7 +6,7 @@
 
 typedef struct wt__real_core {
     wt__fft_core *core; ///< complex, `size` points; never written to, so threads may share it
-    float *twiddles;    ///< [2][size / 2 + 1] of the real transform of 2 size points
+    float *twiddles;    ///< of the real transform of 2 size points
 } wt__real_core;
 
 /// Errors: WT_ERR_NO_MEMORY; destroy it in either case.  [worker]

@@ -29,6 +29,20 @@ int64_t wt__common_divisor(int64_t a, int64_t b)
     return a;
 }
 
+typedef struct soxr_filter {
+    int ratio, half; // of the higher rate to the lower; taps to each side, at the higher rate
+    const double *taps;
+} soxr_filter;
+
+static const soxr_filter *soxr_filter_of(int in_hz, int out_hz)
+{
+    static const soxr_filter filters[] = {{2, SOXR_HQ_HALF, soxr_hq_half}, {3, SOXR_HQ_THIRD_HALF, soxr_hq_third}};
+    for (int k = 0; k < 2; k++)
+        if (in_hz == (int64_t)filters[k].ratio * out_hz || out_hz == (int64_t)filters[k].ratio * in_hz)
+            return &filters[k];
+    return NULL;
+}
+
 static wt_status check(const wt_resample_config *c, int channels)
 {
     const int limit = 100000000;
@@ -38,11 +52,13 @@ static wt_status check(const wt_resample_config *c, int channels)
         return wt_fail(WT_ERR_BAD_ARG, "resample: %d to %d Hz, want a ratio within 1/256..256", c->in_hz, c->out_hz);
     if (channels < 1 || channels > WT_RESAMPLE_MAX_CHANNELS)
         return wt_fail(WT_ERR_BAD_ARG, "resample: %d channels, want 1..%d", channels, WT_RESAMPLE_MAX_CHANNELS);
-    if (c->quality < WT_RESAMPLE_BEST || c->quality > WT_RESAMPLE_SOXR_HQ)
-        return wt_fail(WT_ERR_BAD_ARG, "resample: quality %d, want 0..2", (int)c->quality);
-    if (c->quality == WT_RESAMPLE_SOXR_HQ && (c->in_hz != 2LL * c->out_hz || c->variable))
-        return wt_fail(WT_ERR_BAD_ARG, "resample: soxr_hq from %d to %d Hz%s, want exactly 2:1", c->in_hz, c->out_hz,
-                       c->variable ? ", variable" : "");
+    if (c->quality < WT_RESAMPLE_BEST || c->quality > WT_RESAMPLE_POLYPHASE)
+        return wt_fail(WT_ERR_BAD_ARG, "resample: quality %d, want 0..3", (int)c->quality);
+    if (c->quality == WT_RESAMPLE_SOXR_HQ && (!soxr_filter_of(c->in_hz, c->out_hz) || c->variable))
+        return wt_fail(WT_ERR_BAD_ARG, "resample: soxr_hq from %d to %d Hz%s, want exactly 2:1, 3:1, 1:2 or 1:3",
+                       c->in_hz, c->out_hz, c->variable ? ", variable" : "");
+    if (c->quality == WT_RESAMPLE_POLYPHASE && c->variable)
+        return wt_fail(WT_ERR_BAD_ARG, "resample: polyphase is not variable, want best or fast");
     return WT_OK;
 }
 
@@ -77,30 +93,59 @@ static sinc_filter design(const recipe *r, double shrink)
     return f;
 }
 
+// scipy 1.17 signal/_signaltools.py, resample_poly(): firwin of 20 zero crossings, Kaiser 5.
+static sinc_filter scipys(double shrink)
+{
+    return (sinc_filter){.cutoff = shrink, .half = 10 / shrink, .beta = 5, .scale = 1 / bessel_i0(5)};
+}
+
+static size_t rows_of(const wt__resample_table *t) { return (size_t)(t->n_phases + (t->interpolated ? 3 : 0)); }
+
+static void fill_sinc(wt__resample_table *t, const sinc_filter *f)
+{
+    const int first = t->interpolated ? -1 : 0;
+    for (size_t row = 0; row < rows_of(t); row++)
+        for (int k = 0; k < t->n_taps; k++)
+            t->taps[row * (size_t)t->n_taps + (size_t)k] =
+                sinc_at(f, (double)((int)row + first) / t->n_phases + t->before - k);
+}
+
+// Every phase passes a constant exactly; between rows a cubic of exact rows is exact too.
 static void fill_rows(wt__resample_table *t, const sinc_filter *f)
 {
-    const int first = t->interpolated ? -1 : 0, last = t->n_phases + (t->interpolated ? 2 : 0);
-    for (int p = first; p < last; p++) {
-        double *row = t->taps + (size_t)(p - first) * (size_t)t->n_taps, sum = 0;
-        for (int k = 0; k < t->n_taps; k++) {
-            row[k] = sinc_at(f, (double)p / t->n_phases + t->before - k);
-            sum += row[k];
-        }
-        // every phase passes a constant exactly; between rows a cubic of exact rows is exact too
+    fill_sinc(t, f);
+    for (size_t r = 0; r < rows_of(t); r++) {
+        double *row = t->taps + r * (size_t)t->n_taps, sum = 0;
+        for (int k = 0; k < t->n_taps; k++) sum += row[k];
         for (int k = 0; k < t->n_taps; k++) row[k] /= sum;
     }
 }
 
-static void fill_soxr(wt__resample_table *t)
+static void fill_soxr(wt__resample_table *t, const soxr_filter *f)
 {
-    for (int k = -SOXR_HQ_HALF; k <= SOXR_HQ_HALF; k++) t->taps[t->before + k] = soxr_hq_half[abs(k)];
+    for (int p = 0; p < t->n_phases; p++)
+        for (int k = 0; k < t->n_taps; k++) {
+            const int at = abs(p + t->n_phases * (t->before - k));
+            if (at <= f->half) t->taps[(size_t)p * (size_t)t->n_taps + (size_t)k] = t->n_phases * f->taps[at];
+        }
+}
+
+// Not each phase, all together: scipy's firwin passes a constant exactly at the rate that both rates divide.
+static void fill_polyphase(wt__resample_table *t, const sinc_filter *f)
+{
+    const size_t n = (size_t)t->n_taps;
+    double sum = 0;
+    fill_sinc(t, f);
+    for (int p = 0; p < t->n_phases; p++)
+        for (size_t k = 0; k < n; k++) sum += t->taps[(size_t)(p + (t->interpolated ? 1 : 0)) * n + k];
+    for (size_t k = 0; k < rows_of(t) * n; k++) t->taps[k] *= t->n_phases / sum;
 }
 
 static wt_status allocate(wt__resample_table *t, int real_taps)
 {
     t->n_taps = (real_taps + ROUND_TAPS - 1) / ROUND_TAPS * ROUND_TAPS;
     t->before = t->n_taps - 1 - t->after; // padding lies in the past, where it costs no latency
-    const size_t n = (size_t)(t->n_phases + (t->interpolated ? 3 : 0)) * (size_t)t->n_taps;
+    const size_t n = rows_of(t) * (size_t)t->n_taps;
     t->taps = aligned_alloc(64, n * sizeof *t->taps);
     if (t->taps && !t->wide) t->taps_f32 = aligned_alloc(64, n * sizeof *t->taps_f32);
     if (!t->taps || (!t->wide && !t->taps_f32)) return wt_fail(WT_ERR_NO_MEMORY, "resample: %zu taps", n);
@@ -110,7 +155,7 @@ static wt_status allocate(wt__resample_table *t, int real_taps)
 
 static void round_taps(wt__resample_table *t)
 {
-    const size_t n = (size_t)(t->n_phases + (t->interpolated ? 3 : 0)) * (size_t)t->n_taps;
+    const size_t n = rows_of(t) * (size_t)t->n_taps;
     for (size_t k = 0; t->taps_f32 && k < n; k++) t->taps_f32[k] = (float)t->taps[k];
 }
 
@@ -124,19 +169,22 @@ wt_status wt__resample_table_create(const wt_resample_config *config, wt__resamp
     t->denominator = config->out_hz / divisor;
     t->wide = config->quality == WT_RESAMPLE_BEST;
     if (config->quality == WT_RESAMPLE_SOXR_HQ) {
-        t->halves = true;
-        t->n_phases = 1;
-        t->after = SOXR_HQ_HALF;
-        status = allocate(t, 2 * SOXR_HQ_HALF + 1);
-        if (!status) fill_soxr(t);
+        const soxr_filter *filter = soxr_filter_of(config->in_hz, config->out_hz);
+        t->halves = t->numerator == 2;
+        t->n_phases = (int)t->denominator;
+        t->after = (filter->half + t->n_phases - 1) / t->n_phases;
+        status = allocate(t, 2 * t->after + 1);
+        if (!status) fill_soxr(t, filter);
     } else {
+        const bool polyphase = config->quality == WT_RESAMPLE_POLYPHASE;
         const double shrink = config->out_hz < config->in_hz ? (double)config->out_hz / config->in_hz : 1;
-        const sinc_filter filter = design(&recipes[config->quality], shrink);
-        t->after = (int)filter.half;
+        const sinc_filter filter = polyphase ? scipys(shrink) : design(&recipes[config->quality], shrink);
+        t->after = (int)ceil(filter.half);
         t->interpolated = config->variable || t->denominator * 2 * t->after > MAX_EXACT_TAPS;
         t->n_phases = t->interpolated ? (int)ceil(ROWS_PER_FRAME * shrink) : (int)t->denominator;
         status = allocate(t, 2 * t->after);
-        if (!status) fill_rows(t, &filter);
+        if (!status && polyphase) fill_polyphase(t, &filter);
+        if (!status && !polyphase) fill_rows(t, &filter);
     }
     if (!status) round_taps(t);
     if (config->variable) {

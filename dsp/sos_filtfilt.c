@@ -13,9 +13,8 @@ struct wt_filtfilt {
     wt__sos_filtfilt filter;
     int n_rows, n_slots, at_once; // at_once: rows of a launch
     double *scratch;              // [n_slots][n_frames + 2 pad], CPU
-    wt_buffer *sections, *zi, *work;
-    wt_module *module;
-    wt_kernel *kernel; // NULL on a CPU
+    wt__sos_cuda cuda;
+    wt_buffer *zi, *work;
 };
 
 static size_t row_numbers(const wt_filtfilt *p) { return (size_t)p->filter.n_frames + 2 * (size_t)p->filter.pad; }
@@ -25,8 +24,7 @@ static wt_status create_cuda(wt_filtfilt *p)
     const wt__sos_filtfilt *f = &p->filter;
     const size_t row = row_numbers(p) * sizeof(double);
     p->at_once = (size_t)p->n_rows * row <= WORK_BYTES ? p->n_rows : row < WORK_BYTES ? (int)(WORK_BYTES / row) : 1;
-    wt_status status =
-        wt__sos_load(p->device, "sos_filtfilt", f->sos, f->n_sections, &p->sections, &p->module, &p->kernel);
+    wt_status status = wt__sos_load(p->device, "sos_filtfilt", f->sos, f->n_sections, &p->cuda);
     if (!status) status = wt__op_upload(p->device, f->zi, 2 * (size_t)f->n_sections * sizeof *f->zi, &p->zi);
     return status ? status : wt_buffer_create(p->device, WT_MEMORY_DEVICE, (size_t)p->at_once * row, &p->work);
 }
@@ -58,23 +56,16 @@ wt_status wt_filtfilt_create(wt_device *device, const wt_sos_config *config, int
 void wt_filtfilt_destroy(wt_filtfilt *plan)
 {
     if (!plan) return;
-    wt_module_destroy(plan->module);
-    wt_buffer_destroy(plan->sections);
+    wt__sos_release(&plan->cuda);
     wt_buffer_destroy(plan->zi);
     wt_buffer_destroy(plan->work);
     free(plan->scratch);
     free(plan);
 }
 
-typedef struct call {
-    const wt_filtfilt *plan;
-    const float *in;
-    float *out;
-} call;
-
 static void run_slot(const void *args, int slot)
 {
-    const call *c = args;
+    const wt__sos_call *c = args;
     const wt_filtfilt *p = c->plan;
     for (int64_t row = slot; row < p->n_rows; row += p->n_slots) {
         const int64_t at = row * p->filter.n_frames;
@@ -87,7 +78,7 @@ static wt_status enqueue_cuda(const wt_filtfilt *p, wt_stream *stream, const flo
     const wt__sos_filtfilt *f = &p->filter;
     wt_sos_filtfilt_args args = {.rows = {.n_frames = f->n_frames,
                                           .n_sections = f->n_sections,
-                                          .sections = (const wt_sos_section *)wt_buffer_address(p->sections)},
+                                          .sections = (const wt_sos_section *)wt_buffer_address(p->cuda.sections)},
                                  .zi = (const double *)wt_buffer_address(p->zi),
                                  .work = (double *)wt_buffer_address(p->work),
                                  .pad = f->pad};
@@ -97,7 +88,7 @@ static wt_status enqueue_cuda(const wt_filtfilt *p, wt_stream *stream, const flo
         const wt_launch launch = {
             .grid = {n}, .block = {WT_SOS_THREADS}, .shared_bytes = wt__sos_shared_bytes(f->n_sections)};
         args.rows.in = in + row * f->n_frames, args.rows.out = out + row * f->n_frames;
-        status = wt_kernel_launch(p->kernel, stream, &launch, &WT_ARG(args), 1);
+        status = wt_kernel_launch(p->cuda.kernel, stream, &launch, &WT_ARG(args), 1);
     }
     return status;
 }
@@ -105,13 +96,10 @@ static wt_status enqueue_cuda(const wt_filtfilt *p, wt_stream *stream, const flo
 wt_status wt_filtfilt_enqueue(wt_filtfilt *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
                               wt_buffer *out, size_t out_offset)
 {
+    wt__sos_call c;
     const size_t count = (size_t)plan->n_rows * (size_t)plan->filter.n_frames;
-    wt_status status = wt__op_stream("sos", plan->device, stream);
-    if (!status) status = wt__op_range("sos", "input", in, in_offset, count);
-    if (!status) status = wt__op_range("sos", "out", out, out_offset, count);
+    wt_status status = wt__sos_call_of(plan, plan->device, stream, count, in, in_offset, out, out_offset, &c);
     if (status) return status;
-    const call c = {plan, (const float *)(wt_buffer_address(in) + in_offset),
-                    (float *)(wt_buffer_address(out) + out_offset)};
-    return plan->kernel ? enqueue_cuda(plan, stream, c.in, c.out)
-                        : wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
+    return plan->cuda.kernel ? enqueue_cuda(plan, stream, c.in, c.out)
+                             : wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
 }

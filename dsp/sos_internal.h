@@ -21,9 +21,25 @@ WT_CHECKED wt_status wt__sos_filtfilt_init(const double *sos, int n_sections, in
 /// `x` has n_frames + 2 pad numbers of scratch; `in` and `out` may be the same.
 void wt__sos_filtfilt_run(const wt__sos_filtfilt *f, const float *in, float *out, double *x);
 
-/// Sections for kernels/sos.cu on a GPU, its module, and one of its kernels.
+/// What filtering of rows needs of a GPU: sections for kernels/sos.cu, its module, and one of its kernels.
+typedef struct wt__sos_cuda {
+    wt_buffer *sections;
+    wt_module *module;
+    wt_kernel *kernel; // NULL on a CPU
+} wt__sos_cuda;
 WT_CHECKED wt_status wt__sos_load(wt_device *device, const char *name, const double *sos, int n_sections,
-                                  wt_buffer **uploaded, wt_module **module, wt_kernel **kernel);
+                                  wt__sos_cuda *cuda);
+void wt__sos_release(wt__sos_cuda *cuda);
+
+/// Both ends of a call of a plan, checked, and the plan.
+typedef struct wt__sos_call {
+    const void *plan;
+    const float *in;
+    float *out;
+} wt__sos_call;
+WT_CHECKED wt_status wt__sos_call_of(const void *plan, const wt_device *device, const wt_stream *stream, size_t count,
+                                     const wt_buffer *in, size_t in_offset, const wt_buffer *out, size_t out_offset,
+                                     wt__sos_call *call);
 
 static inline size_t wt__sos_shared_bytes(int n_sections)
 {

@@ -14,9 +14,7 @@ struct wt_sos_rows {
     int64_t n_frames;
     int n_slots;
     wt_sos **filters; // [n_slots] of one channel
-    wt_buffer *sections;
-    wt_module *module;
-    wt_kernel *kernel; // NULL on a CPU
+    wt__sos_cuda cuda;
 };
 
 static void multiply(const double *a, const double *b, double *out)
@@ -42,14 +40,32 @@ static wt_sos_section section_of(const double *sos)
     return f;
 }
 
-wt_status wt__sos_load(wt_device *device, const char *name, const double *sos, int n_sections, wt_buffer **uploaded,
-                       wt_module **module, wt_kernel **kernel)
+wt_status wt__sos_load(wt_device *device, const char *name, const double *sos, int n_sections, wt__sos_cuda *cuda)
 {
     wt_sos_section sections[WT_SOS_MAX_SECTIONS];
     for (int k = 0; k < n_sections; k++) sections[k] = section_of(sos + 6 * k);
-    wt_status status = wt__op_upload(device, sections, (size_t)n_sections * sizeof *sections, uploaded);
-    if (!status) status = wt__op_module(device, "kernels/sos.cu", NULL, 0, module);
-    return status ? status : wt_module_get_kernel(*module, name, kernel);
+    wt_status status = wt__op_upload(device, sections, (size_t)n_sections * sizeof *sections, &cuda->sections);
+    if (!status) status = wt__op_module(device, "kernels/sos.cu", NULL, 0, &cuda->module);
+    return status ? status : wt_module_get_kernel(cuda->module, name, &cuda->kernel);
+}
+
+void wt__sos_release(wt__sos_cuda *cuda)
+{
+    wt_module_destroy(cuda->module);
+    wt_buffer_destroy(cuda->sections);
+}
+
+wt_status wt__sos_call_of(const void *plan, const wt_device *device, const wt_stream *stream, size_t count,
+                          const wt_buffer *in, size_t in_offset, const wt_buffer *out, size_t out_offset,
+                          wt__sos_call *call)
+{
+    wt_status status = wt__op_stream("sos", device, stream);
+    if (!status) status = wt__op_range("sos", "input", in, in_offset, count);
+    if (!status) status = wt__op_range("sos", "out", out, out_offset, count);
+    if (!status)
+        *call = (wt__sos_call){plan, (const float *)(wt_buffer_address(in) + in_offset),
+                               (float *)(wt_buffer_address(out) + out_offset)};
+    return status;
 }
 
 wt_status wt_sos_rows_create(wt_device *device, const wt_sos_config *config, int n_rows, int64_t n_frames,
@@ -68,7 +84,7 @@ wt_status wt_sos_rows_create(wt_device *device, const wt_sos_config *config, int
     one.channels = 1;
     for (int slot = 0; slot < p->n_slots && !status; slot++) status = wt_sos_create(&one, &p->filters[slot]);
     if (!status && wt__op_on_gpu(device))
-        status = wt__sos_load(device, "sos_rows", config->sos, p->n_sections, &p->sections, &p->module, &p->kernel);
+        status = wt__sos_load(device, "sos_rows", config->sos, p->n_sections, &p->cuda);
     if (status)
         wt_sos_rows_destroy(p);
     else
@@ -81,20 +97,13 @@ void wt_sos_rows_destroy(wt_sos_rows *plan)
     if (!plan) return;
     for (int slot = 0; plan->filters && slot < plan->n_slots; slot++) wt_sos_destroy(plan->filters[slot]);
     free(plan->filters);
-    wt_module_destroy(plan->module);
-    wt_buffer_destroy(plan->sections);
+    wt__sos_release(&plan->cuda);
     free(plan);
 }
 
-typedef struct call {
-    const wt_sos_rows *plan;
-    const float *in;
-    float *out;
-} call;
-
 static void run_slot(const void *args, int slot)
 {
-    const call *c = args;
+    const wt__sos_call *c = args;
     const wt_sos_rows *p = c->plan;
     for (int64_t row = slot; row < p->n_rows; row += p->n_slots) {
         wt_sos_reset(p->filters[slot]);
@@ -110,20 +119,17 @@ static void run_slot(const void *args, int slot)
 wt_status wt_sos_rows_enqueue(wt_sos_rows *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
                               wt_buffer *out, size_t out_offset)
 {
+    wt__sos_call c;
     const size_t count = (size_t)plan->n_rows * (size_t)plan->n_frames;
-    wt_status status = wt__op_stream("sos", plan->device, stream);
-    if (!status) status = wt__op_range("sos", "input", in, in_offset, count);
-    if (!status) status = wt__op_range("sos", "out", out, out_offset, count);
+    wt_status status = wt__sos_call_of(plan, plan->device, stream, count, in, in_offset, out, out_offset, &c);
     if (status) return status;
-    const call c = {plan, (const float *)(wt_buffer_address(in) + in_offset),
-                    (float *)(wt_buffer_address(out) + out_offset)};
-    if (!plan->kernel) return wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
+    if (!plan->cuda.kernel) return wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
     const wt_sos_args args = {.in = c.in,
                               .out = c.out,
                               .n_frames = plan->n_frames,
                               .n_sections = plan->n_sections,
-                              .sections = (const wt_sos_section *)wt_buffer_address(plan->sections)};
+                              .sections = (const wt_sos_section *)wt_buffer_address(plan->cuda.sections)};
     const wt_launch launch = {
         .grid = {plan->n_rows}, .block = {WT_SOS_THREADS}, .shared_bytes = wt__sos_shared_bytes(plan->n_sections)};
-    return wt_kernel_launch(plan->kernel, stream, &launch, &WT_ARG(args), 1);
+    return wt_kernel_launch(plan->cuda.kernel, stream, &launch, &WT_ARG(args), 1);
 }

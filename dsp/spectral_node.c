@@ -121,7 +121,7 @@ WT_RT void wt__spectral_bins(const spectral_plan *p, const wt__real_core *fft, w
     const int half = p->n_fft / 2;
     float *z_im = work->z + half + 16;
     wt__fft_side in = {work->z, NULL, 0, WT__FFT_PAIRS}, out = {work->z, z_im, 0, WT__FFT_SPLIT};
-    wt__fft_core_run(fft->core, work->core, &in, &out, 1, 1);
+    wt__fft_core_run(fft->core, work->core, &in, &out, 1, 0.5f);
     wt__fft_core_kernels(fft->core)->real_bins[WT__FFT_SPLIT](work->z, z_im, fft->twiddles, half, work->re, work->im);
 }
 

@@ -17,6 +17,8 @@
 
 // Sums move to the front of their buffer once in as many hops.
 enum { HOPS = 8 };
+// Spectra that a call writes more of than this go past the caches, which would read them first and then lose them.
+enum { PAST_BYTES = 4 << 20 };
 
 struct wt_stft {
     wt_stft_config config;
@@ -27,6 +29,7 @@ struct wt_stft {
     float *steady; // [hop] 1 / sum of squares, away from the ends
     float *frame;  // [n_fft]
     float *edge;   // [n_fft] samples of a frame that reaches over an end; precise: [FRAMES][n_fft], and silence
+    float *row;    // bins of a frame: [bins][2], or two of [bins], padded
     float *sum;    // [n_fft + HOPS * hop] what the frames so far add up to
     wt__fft64 *precise;
     double *window64, *x64, *work64, *re64, *im64; // [n_fft], two of [n_fft][2][8], two of [bins][16]
@@ -65,8 +68,9 @@ static wt_status take_tables(wt_stft *s)
     s->steady = calloc(hop, sizeof(float));
     s->frame = calloc(n, sizeof(float));
     s->edge = calloc(n * (c->precise ? WT__FFT64_FRAMES + 1 : 1), sizeof(float));
+    s->row = aligned_alloc(64, 2 * wt__fft_padded((size_t)s->bins) * sizeof(float));
     s->sum = calloc(n + HOPS * hop, sizeof(float));
-    if (!s->window || !s->steady || !s->frame || !s->edge || !s->sum)
+    if (!s->window || !s->steady || !s->frame || !s->edge || !s->row || !s->sum)
         return wt_fail(WT_ERR_NO_MEMORY, "stft: tables of %d and %d samples", c->n_fft, c->hop);
     wt_status status = wt_window_fill(&c->window, s->window + (c->n_fft - c->win_length) / 2);
     if (status) return status;
@@ -131,6 +135,7 @@ void wt_stft_destroy(wt_stft *stft)
     free(stft->steady);
     free(stft->frame);
     free(stft->edge);
+    free(stft->row);
     free(stft->sum);
     wt__fft64_destroy(stft->precise);
     free(stft->window64);
@@ -319,19 +324,39 @@ WT_RT void wt__stft_frame(wt_stft *stft, const float *samples, float *re, float 
     transform_samples(stft, samples, WT__FFT_SPLIT, re, im);
 }
 
-WT_RT void wt__stft_pairs(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *pairs)
+WT_RT void wt__stft_pairs(wt_stft *stft, const float *pcm, int64_t n, int64_t t, bool past, float *pairs)
 {
-    prefetch(pairs + 2 * stft->bins, 2 * stft->bins);
-    transform_frame(stft, pcm, n, t, WT__FFT_PAIRS, pairs, NULL);
+    transform_frame(stft, pcm, n, t, WT__FFT_PAIRS, past ? stft->row : pairs, NULL);
+    if (past) wt__stft_kernels(stft)->stream(stft->row, pairs, 2 * stft->bins);
+}
+
+WT_CLONES static void add_squares(const float *re, const float *im, int n, float *sum)
+{
+    for (int k = 0; k < n; k++) sum[k] = re[k] * re[k] + im[k] * im[k];
+}
+
+WT_RT void wt__stft_powers(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *powers)
+{
+    float *im = stft->row + wt__fft_padded((size_t)stft->bins);
+    transform_frame(stft, pcm, n, t, stft->weighs ? WT__FFT_POWERS : WT__FFT_SPLIT, stft->weighs ? powers : stft->row,
+                    im);
+    if (!stft->weighs) add_squares(stft->row, im, stft->bins, powers);
+}
+
+bool wt__stft_past(int64_t floats)
+{
+    return floats * (int64_t)sizeof(float) > PAST_BYTES;
 }
 
 WT_RT wt_status wt_stft_forward(wt_stft *stft, const float *pcm, int64_t n, float *out)
 {
     const int64_t n_frames = wt_stft_frames(stft, n);
     if (n_frames < 1) return WT_ERR_BAD_ARG;
+    const bool past = wt__stft_past(stft->config.channels * n_frames * 2 * stft->bins);
     for (int c = 0; c < stft->config.channels; c++, pcm += n)
         for (int64_t t = 0; t < n_frames && !stft->precise; t++, out += 2 * stft->bins)
-            wt__stft_pairs(stft, pcm, n, t, out);
+            wt__stft_pairs(stft, pcm, n, t, past, out);
+    if (past) wt__fft_streamed();
     if (!stft->precise) return WT_OK;
     pcm -= stft->config.channels * n;
     for (int c = 0; c < stft->config.channels; c++, pcm += n)

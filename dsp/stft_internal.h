@@ -19,8 +19,12 @@ float wt__stft_padded(const float *pcm, int64_t n, int64_t at, int64_t margin, w
 WT_RT void wt__stft_spectrum(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *re, float *im);
 /// The same of n_fft samples, which are a frame already padded.  [rt]
 WT_RT void wt__stft_frame(wt_stft *stft, const float *samples, float *re, float *im);
-/// Bins of frame t as pairs [bins][2]. Not of a precise transform.  [rt]
-WT_RT void wt__stft_pairs(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *pairs);
+/// Bins of frame t as pairs [bins][2], or their powers [bins]. Not of a precise transform. `past`: past the caches,
+/// for outputs that wt__stft_past(); wt__fft_streamed() follows the last.  [rt]
+WT_RT void wt__stft_pairs(wt_stft *stft, const float *pcm, int64_t n, int64_t t, bool past, float *pairs);
+WT_RT void wt__stft_powers(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *powers);
+/// Whether so many floats are too many for the caches.
+bool wt__stft_past(int64_t floats);
 /// A tile of at most WT__FFT64_FRAMES frames t .. t + count - 1: rows re, im, `row` floats apart.  [rt]
 WT_RT void wt__stft_tile(wt_stft *stft, const float *pcm, int64_t n, int64_t t, int count, float *re, float *im,
                          size_t row);

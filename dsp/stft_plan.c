@@ -159,6 +159,7 @@ WT_RT static void forward_slot(const void *args, int slot)
     const size_t width = wt__fft_padded((size_t)p->bins);
     float *re = p->rows[slot], *im = re + (size_t)p->tile * width;
     const bool pairs = p->config.output == WT_STFT_COMPLEX;
+    const bool past = wt__stft_past(p->n_lines * p->n_frames * p->bins * 2);
     const int64_t tiles = (p->n_frames + p->tile - 1) / p->tile, all = p->n_lines * tiles;
     const int64_t end = wt__op_begin(all, slot + 1, p->n_slots);
     for (int64_t i = wt__op_begin(all, slot, p->n_slots); i < end; i++) {
@@ -166,7 +167,7 @@ WT_RT static void forward_slot(const void *args, int slot)
         const int count = p->n_frames - t < p->tile ? (int)(p->n_frames - t) : p->tile;
         const float *pcm = c->in + line * p->config.n_samples;
         if (pairs && !p->config.stft.precise) {
-            wt__stft_pairs(stft, pcm, p->config.n_samples, t, c->out + row * p->bins * 2);
+            wt__stft_pairs(stft, pcm, p->config.n_samples, t, past, c->out + row * p->bins * 2);
             continue;
         }
         wt__stft_tile(stft, pcm, p->config.n_samples, t, count, re, im, width);
@@ -176,6 +177,7 @@ WT_RT static void forward_slot(const void *args, int slot)
             else wt__stft_write(x, y, p->bins, p->config.output, c->out + (row + f) * p->bins);
         }
     }
+    if (past) wt__fft_streamed();
 }
 
 WT_RT static void inverse_slot(const void *args, int slot)

@@ -1,8 +1,10 @@
-// Barriers in shared memory that tell of arrivals and copies. Source: PTX ISA 8.0, "mbarrier", "cp.async.bulk".
+// Barriers in shared memory that tell of arrivals and copies. Source: PTX ISA 8.0, "mbarrier", "cp.async.bulk",
+// "cp.async.bulk.tensor". Copies of rows and boxes, and what a barrier expects of them, are for compute capability 9.0
+// and newer; before it they are nothing.
 
 static __device__ __forceinline__ unsigned shared_of(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 
-// A phase ends with `count` arrivals and the bytes that were expected
+// ---- a phase ends with `count` arrivals and the bytes that were expected
 
 static __device__ __forceinline__ void barrier_create(unsigned long long *barrier, int count)
 {
@@ -24,11 +26,13 @@ static __device__ __forceinline__ void barrier_arrive(unsigned long long *barrie
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_of(barrier)) : "memory");
 }
 
-// Arrive, and have the phase wait for so many bytes of copies: compute capability 9.0 and newer.
+// Arrive, and have the phase wait for so many bytes of copies.
 static __device__ __forceinline__ void barrier_expect(unsigned long long *barrier, int bytes)
 {
+#if __CUDA_ARCH__ >= 900
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_of(barrier)), "r"(bytes)
                  : "memory");
+#endif
 }
 
 static __device__ __forceinline__ bool barrier_passed(unsigned long long *barrier, unsigned parity)
@@ -52,7 +56,8 @@ static __device__ __forceinline__ bool barrier_passed(unsigned long long *barrie
 // Until the phase of that parity is over; of a new barrier the one of parity 1 is.
 static __device__ __forceinline__ void barrier_wait(unsigned long long *barrier, unsigned parity)
 {
-    while (!barrier_passed(barrier, parity)) {}
+    while (!barrier_passed(barrier, parity)) {
+    }
 }
 
 // The thread's copy_async_* until here arrive, as one of those that the barrier counts, when they are there.
@@ -61,19 +66,33 @@ static __device__ __forceinline__ void barrier_arrive_copied(unsigned long long 
     asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_of(barrier)) : "memory");
 }
 
-// Bytes that a barrier expects: addresses and size in multiples of 16. Compute capability 9.0 and newer.
+// Bytes that a barrier expects: addresses and size in multiples of 16.
 static __device__ __forceinline__ void copy_bulk(void *to, const void *from, int bytes, unsigned long long *barrier)
 {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                     shared_of(to)),
-                 "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_of(barrier))
-                 : "memory");
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_of(to)),
+        "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_of(barrier))
+        : "memory");
+#endif
 }
 
-// What threads wrote to shared memory comes before copies that write there, which follow a barrier of the block.
-static __device__ __forceinline__ void fence_copies()
+// The box of a tensor map (wt_tensor_map_create) that begins at column, row, matrix, to 1024-byte aligned shared
+// memory (128-byte aligned where it is not swizzled).
+static __device__ __forceinline__ void copy_box(void *to, const void *map, int column, int row, int matrix,
+                                                unsigned long long *barrier)
 {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_of(to)),
+                 "l"(map), "r"(column), "r"(row), "r"(matrix), "r"(shared_of(barrier))
+                 : "memory");
+#endif
+}
+
+static __device__ __forceinline__ void prefetch_map(const void *map)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 #endif
 }

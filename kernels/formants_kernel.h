@@ -8,14 +8,18 @@
 #define WT_FORMANTS_LEAST  4.0 ///< bins between harmonics that a Hann window tells apart
 
 typedef struct wt_formants_args {
-    float *spectra;         ///< [n_lines][n_frames][bins][2], rounded from double; changed in place
+    float *spectra;         ///< [n_lines][n_frames][bins][2], rounded from double; changed in place, at last to the
+                            ///< frames' windowed samples
     double *cepstra;        ///< [n_lines][n_frames][last - first + 3] from quefrency first - 1 on
     const double *twiddles; ///< of n_fft points in double
+    const double *window;   ///< [n_fft]
+    float *out;             ///< [n_lines][n_samples]
     long long n_rows;       ///< n_lines n_frames
+    long long n_samples;
     double ratio;           ///< frequencies of the envelope are divided by it
     double spacing;         ///< bins between peaks; 0 = the frame's pitch
     double unvoiced;        ///< bins between the peaks of a frame that has none
-    int n_fft, n_frames;
+    int n_fft, n_frames, hop, unused;
     int first, last; ///< quefrencies that may be a period, none when last < first
 } wt_formants_args;
 
@@ -85,9 +89,21 @@ WT_SHARED_FN double wt__formants_from(const wt_formants_args *a, int k)
     return a->ratio * k < last ? a->ratio * k : last;
 }
 
-/// What a bin is multiplied with for a difference of levels, within 40 dB.
-WT_SHARED_FN float wt__formants_gain(double lift)
+/// What a bin is multiplied with for a difference of levels, within 40 dB. In double and rounded: expf differs from one
+/// library to another.
+WT_SHARED_FN float wt__formants_gain(double lift) { return (float)exp(lift < -4.6 ? -4.6 : lift > 4.6 ? 4.6 : lift); }
+
+/// Sample n of the signal that a line's frames of windowed samples, n_fft / 2 + 1 pairs apart, add up to.
+WT_SHARED_FN float wt__formants_sample(const wt_formants_args *a, const float *frames, long long n)
 {
-    return expf((float)(lift < -4.6 ? -4.6 : lift > 4.6 ? 4.6 : lift));
+    const long long at = n + a->n_fft / 2, row = 2 * (a->n_fft / 2 + 1);
+    long long t = at < a->n_fft ? 0 : (at - a->n_fft) / a->hop + 1;
+    double sum = 0, squares = 0;
+    for (; t < a->n_frames && t * a->hop <= at; t++) {
+        const double w = a->window[at - t * a->hop];
+        sum += frames[t * row + at - t * a->hop];
+        squares += w * w;
+    }
+    return (float)(squares > 1.1754943508222875e-38 ? sum / squares : sum);
 }
 #endif

@@ -2,6 +2,7 @@
 #ifndef WT_LLM_KERNEL_H
 #define WT_LLM_KERNEL_H
 
+#include "matmul_kernel.h"
 #include "sample_kernel.h"
 
 #define WT_LLM_PAGE 64 ///< positions of a page of the cache
@@ -133,24 +134,25 @@ typedef struct wt_llm_matvec_args {
 /// [rows / scale_rows] that are constant along a row, or words [rows / scale_rows][scale_words] of a float, an F16 with
 /// its zero, or two F16, for groups of columns. n_rows counts nothing here; gated products take 8 rows a tile of each.
 typedef struct wt_llm_quant_args {
+    wt_mm_map w[3]; ///< of each part, as pieces of its rows: boxes of 8 rows of as many pieces as warps multiply
     wt_llm_matvec_args m;
     long long row_bytes;
     int n_tiles; ///< of 16 rows, of each part by itself
     int scale_rows, scale_words;
-    int n_stages; ///< of the blocks' shared memory
+    int n_stages, has_boxes; ///< of the blocks' shared memory; else a warp copies
 } wt_llm_quant_args;
 
-#define WT_LLM_QUANT_RING 4 ///< tiles of a block of llm_quant.cu whose sums wait to be finished
+#define WT_LLM_QUANT_RING    4 ///< tiles of a block of llm_quant.cu whose sums wait to be finished
+#define WT_LLM_QUANT_WARPS   8 ///< most of a block that multiply
+#define WT_LLM_QUANT_HELPERS 2 ///< and those that copy and finish
 
-/// Bytes of shared memory of a block of llm_quant.cu, whose `warps` multiply: barriers, the vector twice, its sums, those
-/// of the warps, and the stages. `piece` bytes of a row are a warp's, `lane` a lane's at once, with `words` of scales.
-static inline long long wt_llm_quant_shared(int columns, int warps, int stages, int columns_a_piece, int piece, int lane,
-                                            int words)
+/// Bytes of shared memory of a block of llm_quant.cu, whose `warps` multiply: the stages, the vector twice, its sums, the
+/// sums of the warps, and barriers. `piece` bytes of a row are a warp's.
+static inline long long wt_llm_quant_shared(int columns, int warps, int stages, int columns_a_piece, int piece)
 {
     const long long padded = (columns + columns_a_piece - 1) / columns_a_piece * (long long)columns_a_piece;
-    const long long stage = 16 * ((piece * warps + 127) / 128 * 128 + 4 * lane + 4 * words * warps);
-    return 16 * (stages + WT_LLM_QUANT_RING) + 4 * (padded + 32) + padded / 8 +
-           64 * WT_LLM_QUANT_RING * warps + stages * stage;
+    return 1024 + 16 * (long long)piece * warps * stages + 4 * (padded + 32) + padded / 8 +
+           64 * WT_LLM_QUANT_RING * warps + 16 * (stages + WT_LLM_QUANT_RING);
 }
 
 #define WT_LLM_PICK_BLOCKS 64

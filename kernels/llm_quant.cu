@@ -32,54 +32,47 @@
 #include "overlap.cuh"
 #include "barrier.cuh"
 
-#define IS_Q4_K  (WEIGHT == WT_MM_Q4_K)
-#define COLUMNS  (IS_NIBBLES ? 256 : 128)         // of a piece
-#define PIECE    (IS_Q4_K ? 144 : 128)            // bytes of a row in it
-#define N_GROUPS (IS_Q4_K ? 8 : GROUP ? COLUMNS / GROUP : 1)
-#define AT_ONCE  (N_GROUPS < 4 ? N_GROUPS : 4)
-#define UNITS    (COLUMNS / N_GROUPS / (4 * PER)) // reads of a row's four lanes in a group
-#define N_SUB    (PER < 8 ? 1 : PER / 8)          // eights of columns in a lane's read
-#define SCALED   (GROUP && !IS_Q4_K)
-#define WORDS    (!SCALED ? 0 : SCALE == WT_MM_F16 ? N_GROUPS / 2 : N_GROUPS) // of scales in a row of a piece
-#define X_READS  (AT_ONCE * (IS_Q4_K ? 1 : UNITS * N_SUB))                    // registers for x, times four
-#define SUMMED   IS_NIBBLES                                                   // sums of the vector's groups are needed
-#define SUM_EIGHTS (COLUMNS / N_GROUPS / 8)                                   // of columns of such a sum
-#define RING     WT_LLM_QUANT_RING
-#if __CUDA_ARCH__ >= 900
-#    define BULK 1
-#else
-#    define BULK 0
-#endif
+#define IS_Q4_K    (WEIGHT == WT_MM_Q4_K)
+#define COLUMNS    (IS_NIBBLES ? 256 : 128) // of a piece
+#define PIECE      (IS_Q4_K ? 144 : 128)    // bytes of a row in it
+#define N_GROUPS   (IS_Q4_K ? 8 : GROUP ? COLUMNS / GROUP : 1)
+#define AT_ONCE    (N_GROUPS < 4 ? N_GROUPS : 4)
+#define UNITS      (COLUMNS / N_GROUPS / (4 * PER)) // reads of a row's four lanes in a group
+#define N_SUB      (PER < 8 ? 1 : PER / 8)          // eights of columns in a lane's read
+#define SCALED     (GROUP && !IS_Q4_K)
+#define X_READS    (AT_ONCE * (IS_Q4_K ? 1 : UNITS * N_SUB)) // registers for x, times four
+#define SUMMED     IS_NIBBLES                                // sums of the vector's groups are needed
+#define SUM_EIGHTS (COLUMNS / N_GROUPS / 8)                  // of columns of such a sum
+#define RING       WT_LLM_QUANT_RING
 
 // ---- what a block has in shared memory: see wt_llm_quant_shared
 
+#define HALF (8 * PIECE) // bytes of 8 rows of a piece
+
 struct memory {
+    unsigned char *stages; // [n_stages][2][warps][8][PIECE], rows 0 .. 7 and 8 .. 15 of a tile
+    unsigned short *x;     // [2][pitch]
+    float *x_sums;         // [groups]
+    float *partial;        // [RING][warps][16]
     unsigned long long *full, *empty, *summed, *finished; // [n_stages] twice, [RING] twice
-    unsigned short *x;                                    // [2][pitch], aligned to 16 bytes
-    float *x_sums;                                        // [groups]
-    float *partial;                                       // [RING][warps][16]
-    unsigned char *stages;
-    int pitch, padded, n_stages;
-    int row_bytes, row_words, stage_bytes; // of a stage: from row to row, words of scales in a row, in all
+    int pitch, padded, n_stages, half_bytes;
 };
 
 static __device__ __forceinline__ memory memory_of(const wt_llm_quant_args &a, unsigned char *at, int warps)
 {
     memory m;
     m.n_stages = a.n_stages;
-    m.full = (unsigned long long *)at;
+    m.half_bytes = warps * HALF;
+    m.stages = at + (1024 - shared_of(at) % 1024) % 1024;
+    m.padded = (a.m.columns + COLUMNS - 1) / COLUMNS * COLUMNS;
+    m.pitch = m.padded + 32;
+    m.x = (unsigned short *)(m.stages + 2 * m.n_stages * m.half_bytes);
+    m.x_sums = (float *)(m.x + 2 * m.pitch);
+    m.partial = m.x_sums + m.padded / 32;
+    m.full = (unsigned long long *)(m.partial + RING * 16 * warps);
     m.empty = m.full + m.n_stages;
     m.summed = m.empty + m.n_stages;
     m.finished = m.summed + RING;
-    m.padded = (a.m.columns + COLUMNS - 1) / COLUMNS * COLUMNS;
-    m.pitch = m.padded + 32;
-    m.x = (unsigned short *)(at + (16 * (m.n_stages + RING)));
-    m.x_sums = (float *)(m.x + 2 * m.pitch);
-    m.partial = m.x_sums + m.padded / 32;
-    m.stages = (unsigned char *)(m.partial + RING * 16 * warps);
-    m.row_bytes = (PIECE * warps + 127) / 128 * 128 + 4 * LANE;
-    m.row_words = WORDS * warps;
-    m.stage_bytes = 16 * (m.row_bytes + 4 * m.row_words);
     return m;
 }
 
@@ -188,69 +181,43 @@ static __device__ __forceinline__ row_place place_row(const wt_llm_matvec_args &
     return {part, tile * 16 + slot};
 }
 
-// Where the rows of a tile come from, a lane each: weights for lanes 0 .. 15, scales for the others. Rows beyond the
-// last are the last once more.
-static __device__ __forceinline__ const unsigned char *source_of(const wt_llm_quant_args &a, int tile)
-{
-    const int lane = threadIdx.x % 32;
-    const row_place p = place_row(a.m, tile, lane % 16);
-    const wt_llm_part &part = a.m.parts[p.part];
-    const int row = p.row < part.rows ? p.row : part.rows - 1;
-    if (lane < 16) return (const unsigned char *)part.weight + row * a.row_bytes;
-    return (const unsigned char *)part.scales + 4ll * (row / a.scale_rows) * a.scale_words;
-}
-
-// Scales whose rows are no multiples of 16 bytes are copied word by word.
-static __device__ __forceinline__ bool by_words(const wt_llm_quant_args &a, const memory &m)
-{
-    size_t all = 4 * (size_t)(a.scale_words | m.row_words);
-    for (int k = 0; k < (a.m.gated ? 2 : a.m.n_parts); k++) all |= (size_t)a.m.parts[k].scales;
-    return WORDS && all % 16;
-}
-
-// How many arrivals a full stage has, beside the bytes that copies are expected to bring.
-static __device__ __forceinline__ int arrivals_of(bool by_words) { return !BULK ? 32 : by_words ? 17 : 1; }
-
-static __device__ __forceinline__ void copy_row(unsigned char *to, const unsigned char *from, int bytes,
-                                                unsigned long long *full)
-{
-#if BULK
-    copy_bulk(to, from, bytes, full);
-#else
-    for (int k = 0; k < bytes; k += 16) copy_async_16(to + k, from + k, true);
-    barrier_arrive_copied(full);
-#endif
-}
-
-// One warp's: all spans of all the block's tiles, stage by stage.
+// What comes to a stage next.
 struct copier {
-    bool by_words;
     int tile, span, slot;
     unsigned parity;
-    const unsigned char *from;
 };
 
+// 16 bytes each for the lanes, to where a box has them: 8 rows of the span, zeros beyond the sides.
+static __device__ void copy_by_lanes(const wt_llm_quant_args &a, const wt_llm_part &part, int first, int begin,
+                                     int warps, unsigned char *to)
+{
+    for (int i = threadIdx.x % 32; i < warps * HALF / 16; i += 32) {
+        const int row = i / (PIECE / 16) % 8, at = i % (PIECE / 16);
+        const int column = begin + i / (HALF / 16) * PIECE + at * 16;
+        const bool valid = first + row < part.rows && column < a.row_bytes;
+        const unsigned char *from =
+            (const unsigned char *)part.weight + (valid ? (first + row) * a.row_bytes + column : 0);
+        copy_async_16(to + i / (PIECE / 16) * PIECE + (IS_Q4_K ? at : at ^ row) * 16, from, valid);
+    }
+}
+
+// One warp.
 static __device__ __forceinline__ void copy_span(const wt_llm_quant_args &a, const memory &m, copier &c, int n_spans,
                                                  int warps)
 {
-    const int lane = threadIdx.x % 32, begin = c.span * (PIECE * warps), begin_word = c.span * m.row_words;
-    const int left = (int)a.row_bytes - begin, bytes = left < PIECE * warps ? left : PIECE * warps;
-    const int left_words = a.scale_words - begin_word, words = left_words < m.row_words ? left_words : m.row_words;
-    unsigned char *stage = m.stages + c.slot * m.stage_bytes;
+    unsigned long long *full = &m.full[c.slot];
+    unsigned char *stage = m.stages + 2 * c.slot * m.half_bytes;
     barrier_wait(&m.empty[c.slot], c.parity ^ 1);
-    if (BULK && lane == 0) barrier_expect(&m.full[c.slot], 16 * (bytes + (c.by_words ? 0 : 4 * words)));
-    __syncwarp();
-    if (lane < 16)
-        copy_row(stage + lane * m.row_bytes, c.from + begin, bytes, &m.full[c.slot]);
-    else if (WORDS && !c.by_words)
-        copy_row(stage + 16 * m.row_bytes + (lane - 16) * 4 * m.row_words, c.from + 4 * begin_word, 4 * words,
-                 &m.full[c.slot]);
-    else {
-        for (int k = 0; k < words; k++)
-            copy_async_4(stage + 16 * m.row_bytes + 4 * ((lane - 16) * m.row_words + k), c.from + 4 * (begin_word + k),
-                         true);
-        if (WORDS || !BULK) barrier_arrive_copied(&m.full[c.slot]);
+    if (a.has_boxes && threadIdx.x % 32 == 0) barrier_expect(full, 2 * m.half_bytes);
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const row_place p = place_row(a.m, c.tile, 8 * h);
+        if (!a.has_boxes)
+            copy_by_lanes(a, a.m.parts[p.part], p.row, c.span * warps * PIECE, warps, stage + h * m.half_bytes);
+        else if (threadIdx.x % 32 == 0)
+            copy_box(stage + h * m.half_bytes, &a.w[p.part], 0, p.row, c.span * warps, full);
     }
+    if (!a.has_boxes) barrier_arrive_copied(full);
     if (++c.slot == m.n_stages) {
         c.slot = 0;
         c.parity ^= 1;
@@ -258,28 +225,76 @@ static __device__ __forceinline__ void copy_span(const wt_llm_quant_args &a, con
     if (++c.span == n_spans) {
         c.span = 0;
         c.tile += gridDim.x;
-        if (c.tile < a.n_tiles) c.from = source_of(a, c.tile);
     }
+}
+
+// ---- scales, which a warp reads a piece ahead
+
+#define READS (N_GROUPS / AT_ONCE) // of a lane for a row of a piece
+
+struct scale_reader {
+    int tile, span;
+    const unsigned char *row[2]; // of the lane's rows of the tile
+    unsigned words[READS][2];
+};
+
+static __device__ __forceinline__ void find_rows(const wt_llm_quant_args &a, scale_reader &r)
+{
+    if (!SCALED || r.tile >= a.n_tiles) return;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const row_place p = place_row(a.m, r.tile, threadIdx.x % 32 / 4 + 8 * h);
+        const wt_llm_part &part = a.m.parts[p.part];
+        const int row = p.row < part.rows ? p.row : part.rows - 1;
+        r.row[h] = (const unsigned char *)part.scales + 4ll * (row / a.scale_rows) * a.scale_words;
+    }
+}
+
+// Those of the reader's piece; beyond the columns 0. Then it goes on to the warp's next one.
+static __device__ __forceinline__ void read_scales(const wt_llm_quant_args &a, scale_reader &r, int n_spans, int warp,
+                                                   int warps)
+{
+    if (!SCALED || r.tile >= a.n_tiles) return;
+    const int t = threadIdx.x % 4, n = SCALE == WT_MM_F16 ? 2 * a.scale_words : a.scale_words;
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+        const int j = (r.span * warps + warp) * N_GROUPS + i * AT_ONCE + t;
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            r.words[i][h] = 0;
+            if (t >= AT_ONCE || j >= n) continue;
+            r.words[i][h] =
+                SCALE == WT_MM_F16 ? ((const unsigned short *)r.row[h])[j] : ((const unsigned *)r.row[h])[j];
+        }
+    }
+    if (++r.span < n_spans) return;
+    r.span = 0;
+    r.tile += gridDim.x;
+    find_rows(a, r);
 }
 
 // ---- products
 
-// The lane's bytes of read `unit` of a row's piece.
+// The lane's bytes of read `unit` of its row of a piece, the g-th of eight.
 static __device__ __forceinline__ void read_words(const unsigned char *row, int unit, unsigned *words)
 {
-    const unsigned char *from = row + (IS_Q4_K ? 16 : 0) + unit * (4 * LANE) + threadIdx.x % 4 * LANE;
-    if (LANE == 16) {
-        const uint4 v = *(const uint4 *)from;
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    if (IS_Q4_K) {
+        const uint2 v = *(const uint2 *)(row + 16 + unit * 32 + t * 8);
+        words[0] = v.x;
+        words[1] = v.y;
+    } else if (LANE == 16) {
+        const uint4 v = *(const uint4 *)(row + ((unit * 4 + t) ^ g) * 16);
         words[0] = v.x;
         words[1] = v.y;
         words[2] = v.z;
         words[3] = v.w;
     } else if (LANE == 8) {
-        const uint2 v = *(const uint2 *)from;
+        const uint2 v = *(const uint2 *)(row + ((unit * 2 + t / 2) ^ g) * 16 + t % 2 * 8);
         words[0] = v.x;
         words[1] = v.y;
     } else
-        words[0] = *(const unsigned *)from;
+        words[0] = *(const unsigned *)(row + (unit ^ g) * 16 + t * 4);
 }
 
 // Eight columns of x of a lane, or four, of those of read `unit` counted over the row. Lanes whose columns of the
@@ -297,8 +312,9 @@ static __device__ __forceinline__ void read_x(const unsigned short *x, int unit,
 }
 
 // sums += W x of one group: reads `unit` .. of the stage, whose first of the row is `first`.
-static __device__ __forceinline__ void multiply_group(const unsigned char *const *row, const unsigned short *x, int unit,
-                                                      int first, bool mine, unsigned (*b)[4], float (*sums)[4])
+static __device__ __forceinline__ void multiply_group(const unsigned char *const *row, const unsigned short *x,
+                                                      int unit, int first, bool mine, unsigned (*b)[4],
+                                                      float (*sums)[4])
 {
 #pragma unroll
     for (int u = 0; u < UNITS; u++) {
@@ -358,9 +374,8 @@ static __device__ __forceinline__ void q4_k_scales(const unsigned char *block, i
     *minimum = f32_of_f16((unsigned short)(h.x >> 16)) * (float)n;
 }
 
-// What the lane's group j of a row's piece adds to the row: `sum` by its scale; x is the sum of the group's columns.
-static __device__ __forceinline__ float scaled(const unsigned char *row, const unsigned char *scales, int j, float x,
-                                               float sum)
+// What the lane's group j of a row's piece adds to the row: `sum` by its scale `word`; x is the sum of its columns.
+static __device__ __forceinline__ float scaled(const unsigned char *row, unsigned word, int j, float x, float sum)
 {
     if (IS_Q4_K) {
         float scale, minimum;
@@ -369,20 +384,18 @@ static __device__ __forceinline__ float scaled(const unsigned char *row, const u
     }
     if (!GROUP) return sum;
     if (SCALE == WT_LLM_SCALE_ZERO) {
-        const unsigned both = ((const unsigned *)scales)[j];
-        const float one = 1 + (float)(both >> 16) * 0.0625f;
-        return f32_of_f16((unsigned short)both) * 16 * (sum - one * x);
+        const float one = 1 + (float)(word >> 16) * 0.0625f;
+        return f32_of_f16((unsigned short)word) * 16 * (sum - one * x);
     }
-    const float scale =
-        SCALE == WT_MM_F16 ? f32_of_f16(((const unsigned short *)scales)[j]) : ((const float *)scales)[j];
+    const float scale = SCALE == WT_MM_F16 ? f32_of_f16((unsigned short)word) : __uint_as_float(word);
     if (WEIGHT == WT_MM_U4) return scale * 16 * (sum - 1.5f * x); // 8 is zero
     return scale * sum;
 }
 
-// The warp's piece of a stage, chunk `chunk` of the rows, whose rows g and g + 8 lie at row[]: rows[h] += the lane's share.
+// The warp's piece of a stage, chunk `chunk` of the rows, whose rows g and g + 8 lie at row[]: rows[h] += the lane's
+// share.
 static __device__ __forceinline__ void multiply(const memory &m, const unsigned char *const *row,
-                                                const unsigned char *const *scales, int chunk, unsigned (*b)[4],
-                                                float *rows)
+                                                const unsigned (*words)[2], int chunk, unsigned (*b)[4], float *rows)
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const unsigned short *x = m.x + g % 2 * m.pitch;
@@ -394,14 +407,14 @@ static __device__ __forceinline__ void multiply(const memory &m, const unsigned 
             if (IS_Q4_K)
                 multiply_q4_k(row, x, (from + j) / 2, chunk * N_GROUPS, j, b + j, sums);
             else
-                multiply_group(row, x, (from + j) * UNITS, chunk * N_GROUPS * UNITS, g / 2 == j,
-                               b + j * UNITS * N_SUB, sums);
+                multiply_group(row, x, (from + j) * UNITS, chunk * N_GROUPS * UNITS, g / 2 == j, b + j * UNITS * N_SUB,
+                               sums);
         const int j = from + t % AT_ONCE;
         const float x_sum = SUMMED ? m.x_sums[chunk * N_GROUPS + j] : 0;
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             const float sum = sums[0][2 * h] + sums[0][2 * h + 1] + sums[1][2 * h] + sums[1][2 * h + 1];
-            if (t < AT_ONCE) rows[h] += scaled(row[h], scales[h], j, x_sum, sum);
+            if (t < AT_ONCE) rows[h] += scaled(row[h], words[from / AT_ONCE][h], j, x_sum, sum);
         }
     }
 }
@@ -436,12 +449,10 @@ static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, co
     }
 }
 
-static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, const memory &m, int n_chunks,
-                                                    int n_spans, int warp, int warps)
+static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, const memory &m, scale_reader &r,
+                                                    int n_chunks, int n_spans, int warp, int warps)
 {
     const int lane = threadIdx.x % 32, g = lane / 4;
-    const unsigned at_row = g * m.row_bytes + warp * PIECE;
-    const unsigned at_scale = 16 * m.row_bytes + 4 * (g * m.row_words + warp * WORDS);
     unsigned b[X_READS][4] = {};
     int slot = 0, turn = 0;
     unsigned parity = 0;
@@ -449,11 +460,14 @@ static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, 
         float rows[2] = {0, 0};
         for (int span = 0; span < n_spans; span++) {
             const int chunk = span * warps + warp;
-            const unsigned char *stage = m.stages + slot * m.stage_bytes;
-            const unsigned char *row[2] = {stage + at_row, stage + at_row + 8 * m.row_bytes};
-            const unsigned char *scales[2] = {stage + at_scale, stage + at_scale + 32 * m.row_words};
+            const unsigned char *at = m.stages + 2 * slot * m.half_bytes + warp * HALF + g * PIECE;
+            const unsigned char *row[2] = {at, at + m.half_bytes};
+            unsigned words[READS][2]; // of this piece, while those of the next are on their way
+#pragma unroll
+            for (int i = 0; i < READS; i++) words[i][0] = r.words[i][0], words[i][1] = r.words[i][1];
+            read_scales(a, r, n_spans, warp, warps);
             barrier_wait(&m.full[slot], parity);
-            if (chunk < n_chunks) multiply(m, row, scales, chunk, b, rows);
+            if (chunk < n_chunks) multiply(m, row, words, chunk, b, rows);
             __syncwarp();
             if (lane == 0) barrier_arrive(&m.empty[slot]);
             if (++slot == m.n_stages) {
@@ -474,10 +488,10 @@ static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, 
     }
 }
 
-static __device__ __forceinline__ void create_barriers(const memory &m, int warps, bool by_words)
+static __device__ __forceinline__ void create_barriers(const memory &m, int warps, bool has_boxes)
 {
     for (int k = 0; k < m.n_stages; k++) {
-        barrier_create(&m.full[k], arrivals_of(by_words));
+        barrier_create(&m.full[k], has_boxes ? 1 : 32);
         barrier_create(&m.empty[k], warps);
     }
     for (int k = 0; k < RING; k++) {
@@ -487,37 +501,32 @@ static __device__ __forceinline__ void create_barriers(const memory &m, int warp
     barriers_created();
 }
 
-// Scales beyond the columns are never copied and meet zeros of x, but must be numbers.
-static __device__ void clear_scales(const memory &m)
-{
-    const int n = 16 * m.row_words;
-    for (int k = threadIdx.x; k < m.n_stages * n; k += blockDim.x)
-        ((unsigned *)(m.stages + k / n * m.stage_bytes + 16 * m.row_bytes))[k % n] = 0;
-    fence_copies();
-}
-
-extern "C" __global__ void __launch_bounds__(32 * (8 + 2), 2) llm_quant(const __grid_constant__ wt_llm_quant_args a)
+extern "C" __global__ void __launch_bounds__(32 * (WT_LLM_QUANT_WARPS + WT_LLM_QUANT_HELPERS), 2)
+    llm_quant(const __grid_constant__ wt_llm_quant_args a)
 {
     extern __shared__ uint4 shared[];
-    const int warp = threadIdx.x / 32, warps = blockDim.x / 32 - 2;
+    const int warp = threadIdx.x / 32, warps = blockDim.x / 32 - WT_LLM_QUANT_HELPERS;
     const memory m = memory_of(a, (unsigned char *)shared, warps);
     const int n_chunks = m.padded / COLUMNS, n_spans = (n_chunks + warps - 1) / warps;
-    let_next_begin();
-    copier c = {by_words(a, m), (int)blockIdx.x, 0, 0, 0, NULL};
-    if (threadIdx.x == 0) create_barriers(m, warps, c.by_words);
-    if (WORDS && m.padded != a.m.columns) clear_scales(m);
     const int n_mine = (a.n_tiles - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x * n_spans;
-    int n_copied = 0;
+    let_next_begin();
+    if (threadIdx.x == 0 && blockIdx.x == 0 && a.m.norm_weight) ask_for(a.m.norm_weight, 4 * (unsigned)a.m.columns);
+    if (threadIdx.x == 0) create_barriers(m, warps, a.has_boxes);
     __syncthreads();
-    if (warp == warps) {
-        c.from = source_of(a, c.tile);
+    copier c = {(int)blockIdx.x, 0, 0, 0};
+    scale_reader r = {(int)blockIdx.x, 0};
+    int n_copied = 0;
+    if (warp == warps)
         for (; n_copied < m.n_stages && n_copied < n_mine; n_copied++) copy_span(a, m, c, n_spans, warps);
+    else if (warp < warps) {
+        find_rows(a, r);
+        read_scales(a, r, n_spans, warp, warps);
     }
     wait_for_earlier();
     const float x_scale = stage_x(a.m, m);
     __syncthreads();
     if (warp < warps)
-        multiply_all(a, m, n_chunks, n_spans, warp, warps);
+        multiply_all(a, m, r, n_chunks, n_spans, warp, warps);
     else if (warp == warps)
         for (; n_copied < n_mine; n_copied++) copy_span(a, m, c, n_spans, warps);
     else

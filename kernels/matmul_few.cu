@@ -2,10 +2,10 @@
 // and x the 8 wide one, as in matmul_skinny.cu, for rows of whole pieces: a piece is 128 bytes of a row.
 //
 // A block takes MM_TILES tiles of 16 rows of W at a time (8 of both matrices of a gated product), tiles a grid apart.
-// One of its warps copies W to shared memory, stage by stage: of a tile a span, a piece a warp that multiplies. Another
-// copies the span's columns of x, which the warps then keep in registers for all the tiles; a third adds the warps' sums
-// in order and finishes them. W is on its way before the launch before has ended (overlap.cuh), and while x is awaited.
-// What is summed for a row of x, and in which order, depends on no other row.
+// A thread copies W to shared memory, stage by stage in boxes: of a tile a span, a piece a warp that multiplies. A warp
+// copies the span's columns of x, which the warps then keep in registers for all the tiles; a third adds the warps'
+// sums in order and finishes them. W is on its way before the launch before has ended (overlap.cuh), and while x is
+// awaited. What is summed for a row of x, and in which order, depends on no other row.
 //
 // MM_SCALES: 0 constant along columns, 1 of groups that fill whole steps of 64 bytes. Judge: the CPU.
 #ifndef MM_W
@@ -16,6 +16,7 @@
 #    define MM_N      1
 #    define MM_PAIR   1
 #    define MM_STAGES 5
+#    define MM_BLOCKS 1
 #endif
 #include "matmul.cuh"
 
@@ -35,25 +36,25 @@
 struct memory {
     unsigned long long *full, *empty, *x_full, *x_empty, *summed, *finished; // [MM_STAGES], [2], [TILES], each twice
     float4 *sums;                                                            // [TILES][warps][MM_N][32]
-    unsigned char *x;                                                        // [2][8 MM_N][x_pitch]
-    unsigned char *stages;                                                   // [MM_STAGES][16][pitch]
-    int pitch, x_pitch;                                                      // bytes
+    unsigned char *stages; // [MM_STAGES][2][warps][8][128], rows 0 .. 7 and 8 .. 15 of a tile
+    unsigned char *x;      // [2][8 MM_N][x_pitch]
+    int half_bytes, x_pitch;
 };
 
 static __device__ __forceinline__ memory memory_of(unsigned char *at, int warps)
 {
     memory m;
-    m.full = (unsigned long long *)at;
+    m.half_bytes = warps * WT_MM_FEW_PIECE;
+    m.x_pitch = wt_mm_few_x_pitch(warps, VECTOR);
+    m.stages = at + (1024 - shared_of(at) % 1024) % 1024;
+    m.x = m.stages + 2 * MM_STAGES * m.half_bytes;
+    m.sums = (float4 *)(m.x + 2 * 8 * MM_N * m.x_pitch);
+    m.full = (unsigned long long *)(m.sums + TILES * warps * MM_N * 32);
     m.empty = m.full + MM_STAGES;
     m.x_full = m.empty + MM_STAGES;
     m.x_empty = m.x_full + 2;
     m.summed = m.x_empty + 2;
     m.finished = m.summed + TILES;
-    m.sums = (float4 *)(at + 16 * (MM_STAGES + 2 + TILES));
-    m.pitch = wt_mm_few_pitch(warps);
-    m.x_pitch = wt_mm_few_x_pitch(warps, VECTOR);
-    m.x = (unsigned char *)(m.sums + TILES * warps * MM_N * 32);
-    m.stages = m.x + 2 * 8 * MM_N * m.x_pitch;
     return m;
 }
 
@@ -131,22 +132,21 @@ template <int N> struct ring {
     }
 };
 
-// One warp: all of the block's W, a row a lane.
-static __device__ __forceinline__ void copy_w(const wt_mm_args &a, const memory &m, const work &w)
+// One thread: all of the block's W.
+static __device__ __forceinline__ void copy_w(const wt_mm_few_args &f, const memory &m, const work &w)
 {
-    const int lane = threadIdx.x % 32, width = 128 * w.warps;
     ring<MM_STAGES> r = {0, 0};
     for (int first = 0; first < w.n_tiles; first += TILES)
         for (int span = 0; span < w.n_spans; span++)
             for (int p = 0; p < tiles_from(w, first); p++, r.next()) {
-                const int begin = span * width, left = (int)a.row_bytes - begin, bytes = left < width ? left : width;
+                unsigned char *to = m.stages + 2 * r.slot * m.half_bytes;
                 barrier_wait(&m.empty[r.slot], r.parity ^ 1);
-                if (lane == 0) barrier_expect(&m.full[r.slot], 16 * bytes);
-                __syncwarp();
-                if (lane >= 16) continue;
-                const place at = place_of(a, first + p, lane);
-                const unsigned char *from = a.parts[at.part].w + row_of(a, at) * a.row_bytes + begin;
-                copy_bulk(m.stages + (r.slot * 16 + lane) * m.pitch, from, bytes, &m.full[r.slot]);
+                barrier_expect(&m.full[r.slot], 2 * m.half_bytes);
+#pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    const place at = place_of(f.args, first + p, 8 * h);
+                    copy_box(to + h * m.half_bytes, &f.w[at.part], 0, at.row, span * w.warps, &m.full[r.slot]);
+                }
             }
 }
 
@@ -194,7 +194,8 @@ static __device__ __forceinline__ void load_scales(const wt_mm_args &a, const pl
 }
 
 // The warp's columns of x.
-static __device__ __forceinline__ void read_x(const unsigned char *x, int x_pitch, int warp, unsigned (*b)[UNITS][MM_N][4])
+static __device__ __forceinline__ void read_x(const unsigned char *x, int x_pitch, int warp,
+                                              unsigned (*b)[UNITS][MM_N][4])
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
@@ -212,13 +213,14 @@ static __device__ __forceinline__ void read_x(const unsigned char *x, int x_pitc
 static __device__ __forceinline__ void multiply(const unsigned char *const *row, const scales &s,
                                                 unsigned (*b)[UNITS][MM_N][4], mm_sum (*sums)[4])
 {
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         mm_sum part[MM_N][4] = {};
         unsigned words[2][4];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            const uint4 v = *(const uint4 *)(row[h] + 64 * i);
+            const uint4 v = *(const uint4 *)(row[h] + ((4 * i + t) ^ g) * 16);
             words[h][0] = v.x;
             words[h][1] = v.y;
             words[h][2] = v.z;
@@ -251,7 +253,6 @@ static __device__ __forceinline__ void multiply(const unsigned char *const *row,
 static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const memory &m, const work &w)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, warp = threadIdx.x / 32;
-    const unsigned at_row = g * m.pitch + warp * 128 + lane % 4 * 16;
     ring<MM_STAGES> r = {0, 0};
     ring<2> x = {0, 0};
     for (int first = 0, turn = 0; first < w.n_tiles; first += TILES, turn ^= 1) {
@@ -276,8 +277,8 @@ static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const m
 #pragma unroll
             for (int p = 0; p < TILES; p++) {
                 if (p >= n) continue;
-                const unsigned char *from = m.stages + r.slot * 16 * m.pitch + at_row;
-                const unsigned char *row[2] = {from, from + 8 * m.pitch};
+                const unsigned char *from = m.stages + 2 * r.slot * m.half_bytes + warp * WT_MM_FEW_PIECE + g * 128;
+                const unsigned char *row[2] = {from, from + m.half_bytes};
                 barrier_wait(&m.full[r.slot], r.parity);
                 if (chunk < w.n_chunks) multiply(row, s[p], b, sums[p]);
                 __syncwarp();
@@ -303,14 +304,23 @@ static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const m
 
 // ---- finished rows
 
-// What row i of x's sums are multiplied with, 1 over the root of the mean square of what it was made of.
-static __device__ __forceinline__ float norm_of(const wt_mm_args &a, int i)
+// What the lane's rows of x's sums are multiplied with, 1 over the root of the mean square of what each was made of.
+static __device__ __forceinline__ void read_norms(const wt_mm_args &a, float (*norms)[2])
 {
-    const int n = a.columns / WT_MM_SKINNY_SQUARES;
-    float sum = 0;
-    for (int k = threadIdx.x % 32; k < n; k += 32) sum += a.x_squares[(long long)i * n + k];
-    for (int step = 16; step; step /= 2) sum += __shfl_xor_sync(ALL, sum, step);
-    return 1 / sqrtf(sum / (float)a.columns + a.norm_eps);
+    const int lane = threadIdx.x % 32, n = a.columns / (4 * WT_MM_SKINNY_SQUARES);
+    float sums[8 * MM_N] = {};
+    for (int k = lane; k < n; k += 32)
+#pragma unroll
+        for (int i = 0; i < 8 * MM_N; i++)
+            if (i < a.m) {
+                const float4 v = ((const float4 *)a.x_squares)[(long long)i * n + k];
+                sums[i] += v.x + v.y + (v.z + v.w);
+            }
+#pragma unroll
+    for (int i = 0; i < 8 * MM_N; i++) {
+        for (int step = 16; step; step /= 2) sums[i] += __shfl_xor_sync(ALL, sums[i], step);
+        if (lane % 4 == i % 8 / 2) norms[i / 8][i % 2] = 1 / sqrtf(sums[i] / (float)a.columns + a.norm_eps);
+    }
 }
 
 // y += v, and for the norm that follows y times its weight. Returns the square of y.
@@ -348,8 +358,8 @@ static __device__ __forceinline__ void finish_four(const wt_mm_args &a, const pl
     for (int c = 0; c < 2; c++) {
         for (int step = 4; step < 32; step *= 2) squares[c] += __shfl_xor_sync(ALL, squares[c], step);
         if (threadIdx.x % 32 < 4 && i + c < a.m)
-            a.squares[(long long)(i + c) * (a.parts[0].rows / WT_MM_SKINNY_SQUARES) + at[0].row / WT_MM_SKINNY_SQUARES] =
-                squares[c];
+            a.squares[(long long)(i + c) * (a.parts[0].rows / WT_MM_SKINNY_SQUARES) +
+                      at[0].row / WT_MM_SKINNY_SQUARES] = squares[c];
     }
 }
 
@@ -358,14 +368,8 @@ static __device__ __forceinline__ void finish_all(const wt_mm_args &a, const mem
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     float norms[MM_N][2];
-    for (int k = 0; k < 8 * MM_N; k++) {
-        const float norm = MM_X == WT_MM_BF16 && a.x_squares && k < a.m ? norm_of(a, k) : 1;
-#pragma unroll
-        for (int n = 0; n < MM_N; n++)
-#pragma unroll
-            for (int c = 0; c < 2; c++)
-                if (k == 8 * n + 2 * t + c) norms[n][c] = norm;
-    }
+    for (int n = 0; n < MM_N; n++) norms[n][0] = norms[n][1] = 1;
+    if (MM_X == WT_MM_BF16 && a.x_squares) read_norms(a, norms);
     for (int at = 0; at < w.n_tiles; at++) {
         const int slot = at % TILES;
         const place places[2] = {place_of(a, at, g), place_of(a, at, g + 8)};
@@ -393,10 +397,11 @@ static __device__ __forceinline__ void finish_all(const wt_mm_args &a, const mem
     }
 }
 
-extern "C" __global__ void __launch_bounds__(32 * (WT_MM_FEW_WARPS + HELPERS))
-    matmul_few(const __grid_constant__ wt_mm_args a)
+extern "C" __global__ void __launch_bounds__(32 * (WT_MM_FEW_WARPS + HELPERS), MM_BLOCKS)
+    matmul_few(const __grid_constant__ wt_mm_few_args f)
 {
     extern __shared__ uint4 few_shared[];
+    const wt_mm_args &a = f.args;
     const work w = work_of(a);
     const memory m = memory_of((unsigned char *)few_shared, w.warps);
     const int helper = (int)threadIdx.x / 32 - w.warps;
@@ -404,7 +409,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WT_MM_FEW_WARPS + HELPERS))
     if (threadIdx.x == 0) create_barriers(m, w.warps);
     __syncthreads();
     if (helper == 0) {
-        copy_w(a, m, w);
+        if (threadIdx.x % 32 == 0) copy_w(f, m, w);
         wait_for_earlier();
         return;
     }

@@ -93,6 +93,11 @@ typedef struct wt_mm_wgmma_args {
     int *arrived;   ///< [n_tiles][warps], 0 before and after
 } wt_mm_wgmma_args;
 
+typedef struct wt_mm_few_args {
+    wt_mm_map w[WT_MM_PARTS]; ///< of each part, as pieces of its rows: boxes of 8 rows of as many as warps multiply
+    wt_mm_args args;
+} wt_mm_few_args;
+
 /// The matrix of a part as elements of x_type, [rows][columns].
 typedef struct wt_mm_widen_args {
     wt_mm_args args;
@@ -172,16 +177,17 @@ static inline int wt_mm_find_tile(const wt_mm_args *a, int tile, int size, wt_mm
     return 1;
 }
 
-/// Bytes from row to row in the shared memory of a block of matmul_few: of W a piece of 128 bytes for each of the warps
-/// that multiply, of x as many columns, `vector` of which W has in 16 bytes. Neighbours meet other banks.
-static inline int wt_mm_few_pitch(int warps) { return 128 * warps + 64; }
+#define WT_MM_FEW_PIECE 1024 ///< bytes: of 8 rows of W, 128 of each
+
+/// Bytes from row to row of x in the shared memory of a block of matmul_few: as many columns as the warps that multiply
+/// have of W, of which 16 bytes have `vector`. Neighbours meet other banks.
 static inline int wt_mm_few_x_pitch(int warps, int vector) { return 16 * vector * warps + (vector == 8 ? 64 : 16); }
 
 /// Bytes of its shared memory; `n` eights of rows of x.
 static inline int wt_mm_few_shared(int warps, int vector, int n, int stages)
 {
-    return 16 * (stages + 2 + WT_MM_FEW_TILES) + 512 * WT_MM_FEW_TILES * warps * n +
-           16 * n * wt_mm_few_x_pitch(warps, vector) + 16 * stages * wt_mm_few_pitch(warps);
+    return 1024 + 2 * stages * warps * WT_MM_FEW_PIECE + 16 * n * wt_mm_few_x_pitch(warps, vector) +
+           512 * WT_MM_FEW_TILES * warps * n + 16 * (stages + 2 + WT_MM_FEW_TILES);
 }
 
 /// f16 of two bytes, as a float; no infinities or NaN.

@@ -137,6 +137,12 @@ template <int N> static __device__ __forceinline__ void copy_async_wait()
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
+// The line of memory that `from` lies in, to the second-level cache.
+static __device__ __forceinline__ void prefetch_global(const void *from)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+}
+
 // Four 8 x 8 matrices of 16-bit elements: lane l names row l % 8 of matrix l / 8, at 16 aligned bytes, and gets of each
 // (row g; columns 2t, 2t + 1), or transposed (rows 2t, 2t + 1; column g).
 static __device__ __forceinline__ void load_matrices(unsigned *r, const void *row)

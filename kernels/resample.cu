@@ -17,6 +17,7 @@
 //
 // _wide has taps and sums in double (150 dB needs them), the others in float.
 // Judge: resample_ref.c, 140 dB wide, 110 dB else (float sums in another order).
+#include "mma.cuh"
 #include "resample_kernel.h"
 
 template <typename T> static __device__ void exact(const wt_resample_args &a)
@@ -171,7 +172,12 @@ template <typename T> static __device__ __forceinline__ void blend(const wt_resa
 
 extern __shared__ float tile_shared[];
 
-enum { TILE_LOADS = 5, TILE_PERIODS = 32 * RESAMPLE_REPEAT, TILE_COLUMNS = WT_RESAMPLE_COLUMNS, TILE_PITCH = RESAMPLE_PHASES | 1 };
+enum {
+    TILE_LOADS = 5,
+    TILE_PERIODS = 32 * RESAMPLE_REPEAT,
+    TILE_COLUMNS = WT_RESAMPLE_COLUMNS,
+    TILE_PITCH = RESAMPLE_PHASES | 1
+};
 
 static __device__ __forceinline__ void read_columns(const float *taps, float *column)
 {
@@ -273,6 +279,40 @@ static __device__ __forceinline__ void tile_write(const wt_resample_tile_args &a
     __syncwarp();
 }
 
+// Rows of input frames from `begin` on, on their way to shared memory.
+static __device__ __forceinline__ void fetch_rows(const wt_resample_tile_args &a, long long line, long long begin,
+                                                  int rows, int pitch, float *frames)
+{
+    const int lane = threadIdx.x % 32, n_warps = blockDim.x / 32;
+    const float *in = a.in + line * a.n_in + begin;
+    const auto fetch = [&](auto there) {
+        for (int row = threadIdx.x / 32; row < rows; row += n_warps) {
+            const float *from = in + row * a.step + lane;
+            float *to = frames + row * pitch + lane;
+            for (int c = 0; c < a.step - lane; c += 32 * TILE_LOADS)
+#pragma unroll
+                for (int i = 0; i < TILE_LOADS; i++) {
+                    const int at = c + 32 * i;
+                    if (at < a.step - lane) copy_async_4(to + at, from + at, there(begin + row * a.step + lane + at));
+                }
+        }
+    };
+    if (begin >= 0 && begin + (long long)rows * a.step <= a.n_in)
+        fetch([](long long) { return true; });
+    else
+        fetch([&](long long at) { return at >= 0 && at < a.n_in; });
+    copy_async_commit();
+}
+
+// The same rows to the second-level cache, while the ones before are worked on.
+static __device__ __forceinline__ void announce_rows(const wt_resample_tile_args &a, long long line, long long begin,
+                                                     int rows)
+{
+    const float *in = a.in + line * a.n_in + begin;
+    for (int i = threadIdx.x * 32; i < rows * a.step; i += blockDim.x * 32)
+        if (begin + i >= 0 && begin + i < a.n_in) prefetch_global(in + i);
+}
+
 // Shared memory: the taps where they are kept, rows of input frames, and each warp's outputs, before them its stage.
 template <typename T> static __device__ __forceinline__ void tile(const wt_resample_tile_args &a)
 {
@@ -284,23 +324,14 @@ template <typename T> static __device__ __forceinline__ void tile(const wt_resam
     float *own = frames + wt__resample_tile_floats(rows, a.step) + warp * 32 * TILE_PITCH;
     for (int i = threadIdx.x; i < n_kept; i += blockDim.x) ((T *)tile_shared)[i] = ((const T *)a.taps)[i];
     for (int w = blockIdx.x; w < a.n_tiles * a.n_lines; w += gridDim.x) {
+        const int next = w + gridDim.x;
         const long long line = w / a.n_tiles, first = w % a.n_tiles * (long long)periods,
                         begin = first * a.step - a.before;
-        const float *in = a.in + line * a.n_in;
-        for (int row = warp; row < rows; row += n_warps)
-            for (int c = lane; c < a.step; c += 32 * TILE_LOADS) {
-                const long long at = begin + (long long)row * a.step + c;
-                float some[TILE_LOADS]; // all on their way before one is used
-#pragma unroll
-                for (int i = 0; i < TILE_LOADS; i++) {
-                    const bool there = c + 32 * i < a.step && at + 32 * i >= 0 && at + 32 * i < a.n_in;
-                    some[i] = there ? __ldg(in + at + 32 * i) : 0;
-                }
-#pragma unroll
-                for (int i = 0; i < TILE_LOADS; i++)
-                    if (c + 32 * i < a.step) frames[row * pitch + c + 32 * i] = some[i];
-            }
+        fetch_rows(a, line, begin, rows, pitch, frames);
+        copy_async_wait<0>();
         __syncthreads();
+        if (next < a.n_tiles * a.n_lines)
+            announce_rows(a, next / a.n_tiles, next % a.n_tiles * (long long)periods * a.step - a.before, rows);
         for (int share = warp; share < a.units * a.groups; share += n_warps) {
             const int u = share % a.units, from = share / a.units * TILE_PERIODS;
             T sum[RESAMPLE_REPEAT][RESAMPLE_PHASES] = {};

@@ -248,7 +248,7 @@ static __device__ __forceinline__ float write_bands(const wt_spectrum_mel_args &
                                                     int t)
 {
     const int left = a.frames.n_frames - t, n = left < SPECTRUM_FRAMES ? left : SPECTRUM_FRAMES;
-    float largest = -INFINITY;
+    float largest = __int_as_float(0xff800000); // -infinity
     const auto leave = [&](float *to, float value) { *to = value, largest = fmaxf(largest, value); };
     if (a.frames_first) {
         float *out = a.out + (line * a.frames.n_frames + t) * a.n_mels;
@@ -306,7 +306,7 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
     __syncthreads();
     const float largest = write_bands(a, sums, p.line, p.block * SPECTRUM_FRAMES);
     if (!a.peaks) return;
-    if (largest > -INFINITY) atomicMax(peak, wt__spectrum_order(__float_as_int(largest)));
+    if (largest > __int_as_float(0xff800000)) atomicMax(peak, wt__spectrum_order(__float_as_int(largest)));
     __syncthreads();
     if (threadIdx.x == 0) atomicMax(a.peaks + p.line / a.channels, *peak);
 }

@@ -177,11 +177,11 @@ template <class V> __device__ __forceinline__ void spectrum_part(const V *points
 }
 
 // give(k, x, y): bin k of both frames, from the last pass's butterflies of thread t.
-template <class Give>
-__device__ __forceinline__ void spectrum_give(int t, const float2 (&v)[2][SPECTRUM_LAST], Give give)
+template <class V, class Give>
+__device__ __forceinline__ void spectrum_give(int t, const V (&v)[2][SPECTRUM_LAST], Give give)
 {
     constexpr int R = SPECTRUM_LAST, S = SPECTRUM_N / R;
-    float2 x, y;
+    V x, y;
 #pragma unroll
     for (int j = 0; j < R / 2; j++) {
         spectrum_split(v[0][j], t ? v[1][R - 1 - j] : v[0][j ? R - j : 0], x, y);
@@ -194,10 +194,29 @@ __device__ __forceinline__ void spectrum_give(int t, const float2 (&v)[2][SPECTR
     give(SPECTRUM_N / 2, x, y);
 }
 
-/// Transform the windowed frames t and t + 1 of one line, frames that do not exist as zeros, and give(k, x, y) each bin
-/// of both once, on any thread. What is given at k may be written to points k and N - k: no other thread asks for them;
-/// of a PAIRED transform to any.
-/// All threads of the block together; a barrier must follow before the points are read.
+/// Transform two frames as one complex signal, fill(b, v) its points b + k STEP, and give(k, x, y) each bin of both once,
+/// on any thread. What is given at k may be written to points k and N - k: no other thread asks for them; of a PAIRED
+/// transform to any. All threads of the block together; a barrier must follow before the points are read. V: float2,
+/// or double2 with its own twiddles.
+template <class V, class Fill, class Give>
+__device__ __forceinline__ void spectrum_pair(int thread, V *points, const V *twiddles, Fill fill, Give give)
+{
+    if constexpr (SPECTRUM_PAIRED) {
+        spectrum_pass<1, SPECTRUM_MIRRORED>(thread, points, twiddles, fill,
+                                            [&](const auto &v) { spectrum_give(thread, v, give); });
+    } else {
+        spectrum_pass<1, SPECTRUM_POINT>(thread, points, twiddles, fill,
+                                         [&](int k, V v) { points[spectrum_at(k)] = v; });
+#pragma unroll 3
+        for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
+            V x, y;
+            spectrum_part(points, k, x, y);
+            give(k, x, y);
+        }
+    }
+}
+
+/// spectrum_pair of the windowed frames t and t + 1 of one line, frames that do not exist as zeros.
 template <class Give>
 __device__ __forceinline__ void spectrum_bins(const wt_spectrum_frames &f, int thread, float2 *points, const float *pcm,
                                               int t, Give give)
@@ -218,18 +237,6 @@ __device__ __forceinline__ void spectrum_bins(const wt_spectrum_frames &f, int t
 #pragma unroll
         for (int k = 0; k < SPECTRUM_RADIX; k++) v[k] = some[k];
     };
-    if constexpr (SPECTRUM_PAIRED) {
-        spectrum_pass<1, SPECTRUM_MIRRORED>(thread, points, (const float2 *)f.twiddles, fill,
-                                            [&](const auto &v) { spectrum_give(thread, v, give); });
-    } else {
-        spectrum_pass<1, SPECTRUM_POINT>(thread, points, (const float2 *)f.twiddles, fill,
-                                         [&](int k, float2 v) { points[spectrum_at(k)] = v; });
-#pragma unroll 3
-        for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
-            float2 x, y;
-            spectrum_part(points, k, x, y);
-            give(k, x, y);
-        }
-    }
+    spectrum_pair(thread, points, (const float2 *)f.twiddles, fill, give);
 }
 #endif

@@ -22,40 +22,58 @@ static __device__ __forceinline__ float sample_at(const wt_vocoder_frames_args &
     return at >= 0 && at < a.n_samples ? __ldg(pcm + at) : 0;
 }
 
-// Points b + k STEP of both frames. A quarter of a frame apart they share three quarters of their samples.
-static __device__ __forceinline__ void fill_pair(const wt_vocoder_frames_args &a, const float *pcm, long long first,
-                                                 long long second, int b, double2 (&v)[SPECTRUM_RADIX])
+// Points b + k STEP of both frames, of a line that has them whole. A quarter of a frame apart they share three quarters
+// of their samples.
+static __device__ __forceinline__ void fill_inside(const double *window, const float *first, const float *second,
+                                                   double2 (&v)[SPECTRUM_RADIX])
 {
     constexpr int R = SPECTRUM_RADIX, Q = R / 4;
-    const double *window = a.window + b;
-    if (R % 4 == 0 && 4 * (first < second ? second - first : first - second) == SPECTRUM_N) {
-        const long long begin = (first < second ? first : second) + b;
+    asm("" : "+l"(window), "+l"(first), "+l"(second)); // constant offsets, as in spectrum_fill
+    const auto windowed = [&](int k, float x, float y) {
+        const double w = __ldg(window + k * SPECTRUM_STEP);
+        v[k] = make_double2(w * x, w * y);
+    };
+    if (R % 4 == 0 && first - second == SPECTRUM_N / 4) {
         float samples[R + Q];
 #pragma unroll
-        for (int k = 0; k < R + Q; k++) samples[k] = sample_at(a, pcm, begin + k * SPECTRUM_STEP);
+        for (int k = 0; k < R + Q; k++) samples[k] = __ldg(second + k * SPECTRUM_STEP);
 #pragma unroll
-        for (int k = 0; k < R; k++) {
-            const double w = __ldg(window + k * SPECTRUM_STEP), x = w * samples[k], y = w * samples[k + Q];
-            v[k] = first < second ? make_double2(x, y) : make_double2(y, x);
-        }
+        for (int k = 0; k < R; k++) windowed(k, samples[k + Q], samples[k]);
     } else {
+        float x[R], y[R];
 #pragma unroll
-        for (int k = 0; k < R; k++)
-            v[k] = make_double2(sample_at(a, pcm, first + b + k * SPECTRUM_STEP),
-                                sample_at(a, pcm, second + b + k * SPECTRUM_STEP));
+        for (int k = 0; k < R; k++) x[k] = __ldg(first + k * SPECTRUM_STEP), y[k] = __ldg(second + k * SPECTRUM_STEP);
 #pragma unroll
-        for (int k = 0; k < R; k++) v[k] = fft_scale(v[k], __ldg(window + k * SPECTRUM_STEP));
+        for (int k = 0; k < R; k++) windowed(k, x[k], y[k]);
     }
 }
 
-// Two frames that begin at `first` and `second`, as one complex signal, to `points`. All threads together.
-static __device__ __forceinline__ void transform_pair(const wt_vocoder_frames_args &a, int thread, const float *pcm,
-                                                      long long first, long long second, double2 *points)
+// The same of any line, which is silent outside.
+static __device__ __forceinline__ void fill_pair(const wt_vocoder_frames_args &a, const float *pcm, long long first,
+                                                 long long second, int b, double2 (&v)[SPECTRUM_RADIX])
 {
-    spectrum_pass<1, SPECTRUM_POINT>(
+    const long long low = first < second ? first : second, high = first < second ? second : first;
+    if (low >= 0 && high + SPECTRUM_N <= a.n_samples)
+        return fill_inside(a.window + b, pcm + first + b, pcm + second + b, v);
+    double2 some[SPECTRUM_RADIX]; // in a loop, or half the kernel's text would be this
+#pragma unroll 1
+    for (int k = 0; k < SPECTRUM_RADIX; k++) {
+        const int i = b + k * SPECTRUM_STEP;
+        const double w = __ldg(a.window + i);
+        some[k] = make_double2(w * sample_at(a, pcm, first + i), w * sample_at(a, pcm, second + i));
+    }
+#pragma unroll
+    for (int k = 0; k < SPECTRUM_RADIX; k++) v[k] = some[k];
+}
+
+// give(k, x, y): the bins of two frames that begin at `first` and `second`. All threads together.
+template <class Give>
+static __device__ __forceinline__ void transform_pair(const wt_vocoder_frames_args &a, int thread, const float *pcm,
+                                                      long long first, long long second, double2 *points, Give give)
+{
+    spectrum_pair(
         thread, points, (const double2 *)a.twiddles,
-        [&](int b, double2(&v)[SPECTRUM_RADIX]) { fill_pair(a, pcm, first, second, b, v); },
-        [&](int k, double2 v) { points[spectrum_at(k)] = v; });
+        [&](int b, double2(&v)[SPECTRUM_RADIX]) { fill_pair(a, pcm, first, second, b, v); }, give);
 }
 
 static __device__ __forceinline__ long long centre_of(const wt_vocoder_frames_args &a, long long line, long long pair)
@@ -71,16 +89,14 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) vocoder_frames(wt_v
     const int pairs = (a.n_frames + 1) / 2, blocks = (pairs + SPECTRUM_SEQUENCES - 1) / SPECTRUM_SEQUENCES;
     const long long line = blockIdx.x / blocks, pair = blockIdx.x % blocks * SPECTRUM_SEQUENCES + sequence;
     double2 *points = all_shared + sequence * SPECTRUM_POINTS;
-    const long long first = centre_of(a, line, pair) - SPECTRUM_N / 2, second = a.rate ? first - a.hop : first + a.hop;
-    transform_pair(a, thread, a.pcm + line * a.n_samples, first, second, points);
-    const long long t = 2 * pair;
+    const long long begin = centre_of(a, line, pair) - SPECTRUM_N / 2, late = a.rate ? begin : begin + a.hop;
+    const int t = (int)(2 * pair), to_late = a.rate ? 0 : 1; // the later frame comes first where a pair makes one frame
     float2 *out = (float2 *)a.out + (line * a.n_frames + t) * SPECTRUM_BINS;
-    for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
-        double2 x, y;
-        spectrum_part(points, k, x, y);
-        if (t < a.n_frames) out[k] = make_float2((float)x.x, (float)x.y);
-        if (t + 1 < a.n_frames) out[SPECTRUM_BINS + k] = make_float2((float)y.x, (float)y.y);
-    }
+    const auto leave = [&](int row, int k, double2 x) {
+        if (t + row < a.n_frames) out[row * SPECTRUM_BINS + k] = make_float2((float)x.x, (float)x.y);
+    };
+    transform_pair(a, thread, a.pcm + line * a.n_samples, late, late - a.hop, points,
+                   [&](int k, double2 x, double2 y) { leave(to_late, k, x), leave(1 - to_late, k, y); });
 }
 
 // ---- attacks
@@ -108,13 +124,11 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) vocoder_attacks(wt_
             first = at[i].in - SPECTRUM_N / 2;
             if (!i || at[i - 1].in < before - SPECTRUM_N / 2) quiet = before - SPECTRUM_N / 2;
         }
-        transform_pair(a.frames, thread, a.frames.pcm + line * a.frames.n_samples, first, quiet, points);
         unsigned char *rules = a.rules + (line * a.most + i) * SPECTRUM_BINS;
-        for (int k = thread; k < SPECTRUM_BINS && i < count; k += SPECTRUM_THREADS) {
-            double2 x, y;
-            spectrum_part(points, k, x, y);
-            rules[k] = power_of(x) > 4 * power_of(y);
-        }
+        transform_pair(a.frames, thread, a.frames.pcm + line * a.frames.n_samples, first, quiet, points,
+                       [&](int k, double2 x, double2 y) {
+                           if (i < count) rules[k] = power_of(x) > 4 * power_of(y);
+                       });
     }
 }
 

@@ -1,25 +1,7 @@
-// Instructions of compute capability 9.0 alone (sm_90a): products of a warpgroup, and copies of boxes. Source: PTX ISA
-// 8.0, "wgmma", "cp.async.bulk.tensor", "setmaxnreg".
+// Instructions of compute capability 9.0 alone (sm_90a): products of a warpgroup. Source: PTX ISA 8.0, "wgmma",
+// "setmaxnreg".
 
 #include "barrier.cuh"
-
-// ---- copies
-
-// The box of a tensor map (wt_tensor_map_create) that begins at column, row, matrix, to 1024-byte aligned shared
-// memory.
-static __device__ __forceinline__ void copy_box(void *to, const void *map, int column, int row, int matrix,
-                                                unsigned long long *barrier)
-{
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-                 "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_of(to)),
-                 "l"(map), "r"(column), "r"(row), "r"(matrix), "r"(shared_of(barrier))
-                 : "memory");
-}
-
-static __device__ __forceinline__ void prefetch_map(const void *map)
-{
-    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
-}
 
 // ---- products
 

@@ -35,6 +35,7 @@ typedef struct plan {
     char options[MAX_OPTIONS][OPTION_BYTES]; ///< the rest empty
     wt_launch launch;
     wt__mm_wgmma_shape wgmma; ///< of matmul_wgmma; zeros for another kernel
+    int few_warps;            ///< of matmul_few that multiply; 0 for another kernel
 } plan;
 
 wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_cuda **cuda)
@@ -250,7 +251,8 @@ static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
     const wt_device_info *info = wt_device_get_info(cuda->config.device);
     const int vector = tensor_vector(cuda, a), scales = vector ? skinny_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
-    if (scales < 0 || scales > 1 || is_eight_bits(a) || a->columns % (8 * vector) || info->compute_major < 9)
+    if (scales < 0 || scales > 1 || is_eight_bits(a) || a->columns % (8 * vector) || info->compute_major < 9 ||
+        info->driver_version < 12000)
         return false;
     if (a->experts || a->offsets || a->n_batches != 1 || a->m > WT_MATMUL_SKINNY || a->w_type == WT_MM_Q4_K)
         return false;
@@ -261,9 +263,9 @@ static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     const int there = ((int)info->shared_bytes + BLOCK_BYTES) / blocks - BLOCK_BYTES;
     while (stages > 2 && wt_mm_few_shared(warps, vector, n, stages) > there) stages--;
     const option options[] = {{"W", a->w_type}, {"X", a->x_type}, {"SCALES", scales}, {"S", a->scale_type},
-                              {"N", n},         {"PAIR", pair},   {"STAGES", stages}};
-    *p = (plan){.file = "kernels/matmul_few.cu", .function = "matmul_few"};
-    write_options(p, options, 7);
+                              {"N", n},         {"PAIR", pair},   {"STAGES", stages}, {"BLOCKS", blocks}};
+    *p = (plan){.file = "kernels/matmul_few.cu", .function = "matmul_few", .few_warps = warps};
+    write_options(p, options, 8);
     const int most = blocks * cuda->n_sms;
     p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
                             .block = {32 * (warps + WT_MM_FEW_HELPERS)},
@@ -411,8 +413,36 @@ static wt_status enqueue_library(wt__mm_cuda *cuda, wt_stream *stream, const wt_
     return wt__mm_library_enqueue(cuda->library, &helpers, stream, a);
 }
 
+/// The maps of W's boxes.
+static wt_status fill_few(wt_device *device, const wt_mm_args *a, int warps, wt_mm_few_args *filled)
+{
+    memset(filled, 0, sizeof *filled);
+    filled->args = *a;
+    for (int k = 0; k < a->n_parts; k++) {
+        const wt_tensor_map_config config = {.data = (uintptr_t)a->parts[k].w,
+                                             .element_bytes = 1,
+                                             .columns = 128,
+                                             .rows = a->parts[k].rows,
+                                             .n_matrices = (int)(a->row_bytes / 128),
+                                             .row_bytes = a->row_bytes,
+                                             .matrix_bytes = 128,
+                                             .box_rows = 8,
+                                             .box_matrices = warps};
+        wt_tensor_map map;
+        wt_status status = wt_tensor_map_create(device, &config, &map);
+        if (status) return status;
+        memcpy(&filled->w[k], &map, sizeof map);
+    }
+    return WT_OK;
+}
+
 static wt_status launch(wt__mm_cuda *cuda, wt_stream *stream, wt_kernel *kernel, const plan *p, const wt_mm_args *a)
 {
+    if (p->few_warps) {
+        wt_mm_few_args f;
+        wt_status status = fill_few(cuda->config.device, a, p->few_warps, &f);
+        return status ? status : wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(f), 1);
+    }
     if (!p->wgmma.columns) return wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(*a), 1);
     wt_mm_wgmma_args w;
     wt_status status = wt__mm_wgmma_fill(cuda->config.device, a, &p->wgmma, cuda->partial, &w);

@@ -6,7 +6,13 @@
 #include <stdlib.h>
 #include <warptone/cublaslt.h>
 
-enum { SCRATCH_BYTES = 64 << 20, WIDE_BYTES = 256 << 20, LEAST_ROWS_F32 = 9, LEAST_ROWS_WIDENED = 64 };
+enum {
+    SCRATCH_BYTES = 64 << 20,
+    CHUNK_UNIT = 128,
+    WIDE_BYTES = 256 << 20,
+    LEAST_ROWS_F32 = 9,
+    LEAST_ROWS_WIDENED = 64
+};
 enum { FINISH_ROWS = 1024, WIDEN_COLUMNS = 2048 }; // of a block
 
 struct wt__mm_library {
@@ -136,12 +142,16 @@ static int sum_type(const wt_mm_args *a)
 
 static int pitch_of(const wt_mm_part *p) { return (p->rows + 7) / 8 * 8; }
 
-/// Rows of x whose sums fit the scratch memory.
+/// Rows of x whose sums fit the scratch memory, about as many each time.
 static int chunk_of(const wt_mm_args *a, const wt_mm_part *p)
 {
     const int64_t row_bytes = (int64_t)pitch_of(p) * size_of(sum_type(a)) * (a->gated ? 2 : 1);
-    const int64_t n = SCRATCH_BYTES / row_bytes;
-    return n < 1 ? 1 : n < a->m ? (int)n : a->m;
+    const int64_t most = SCRATCH_BYTES / row_bytes;
+    if (most >= a->m) return a->m;
+    if (most < 1) return 1;
+    const int n_chunks = (int)((a->m + most - 1) / most), even = (a->m + n_chunks - 1) / n_chunks;
+    const int whole = (even + CHUNK_UNIT - 1) / CHUNK_UNIT * CHUNK_UNIT;
+    return whole < most ? whole : (int)most;
 }
 
 static wt_cublaslt_form form_of(const wt__mm_library *l, const wt_mm_args *a, const wt_mm_part *p, int m)

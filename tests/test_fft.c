@@ -1,3 +1,4 @@
+#include "support/golden.h"
 #include "support/testing.h"
 
 #include <math.h>
@@ -112,6 +113,26 @@ static void real_transforms_equal_the_definition_and_come_back(void **state)
     (void)state;
     for (int i = 0; i < N_SIZES; i++)
         for (int lanes = 4; lanes <= 16; lanes *= 2) check_real(sizes[i], lanes);
+}
+
+// NumPy's transforms in double of the same float samples.
+static void the_golden_transforms(void **state)
+{
+    (void)state;
+    for (int real = 0; real < 2; real++)
+        for (const golden_case *g = NULL; (g = golden_next(real ? "rfft" : "fft", g));) {
+            size_t count;
+            const float *x = golden_input(g, 0, &count);
+            const int n = golden_int(g, "n", 0);
+            float *y = malloc((2 * (size_t)n + 2) * sizeof *y);
+            wt_fft *plan;
+            assert_ok(wt_fft_create(
+                NULL, &(wt_fft_config){.n = n, .kind = real ? WT_FFT_REAL_TO_COMPLEX : WT_FFT_COMPLEX}, &plan));
+            assert_int_equal(wt_fft_run(plan, x, y), WT_OK);
+            golden_check(g, y, 1, g->columns);
+            wt_fft_destroy(plan);
+            free(y);
+        }
 }
 
 // ---- layouts
@@ -412,6 +433,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(complex_transforms_equal_the_definition),
         cmocka_unit_test(real_transforms_equal_the_definition_and_come_back),
+        cmocka_unit_test(the_golden_transforms),
         cmocka_unit_test(any_batch_and_layout_gives_bit_for_bit_the_same),
         cmocka_unit_test(transforms_of_overlapping_frames_are_a_spectrogram),
         cmocka_unit_test(real_transforms_work_in_place),

@@ -1,6 +1,4 @@
-// Filters, resampling and loudness against the golden set (SciPy and librosa in float64). Left out are settings this
-// library does not offer: resampling like soxr_vhq, SciPy's polyphase and FFT, or soxr_hq at ratios other than 2:1,
-// Bessel with norm 'mag', Savitzky-Golay with padded ends.
+// Filters, resampling and loudness against the golden set (SciPy and librosa in float64).
 #include "support/golden.h"
 #include "support/testing.h"
 
@@ -48,7 +46,6 @@ static void sections_and_responses(void **state)
     for (int op = 0; op < 5; op++)
         for (const golden_case *g = NULL; (g = golden_next(ops[op], g));) {
             double sos[6 * WT_SOS_MAX_SECTIONS], response[2 * 33];
-            if (!strcmp(golden_text(g, "norm", "phase"), "mag")) continue;
             const int n_sections = design(g, ops[op], sos);
             if (g->kind != 'c') {
                 golden_check_double(g, sos, (size_t)n_sections, 6);
@@ -83,6 +80,31 @@ static void filtering_forward_and_both_ways(void **state)
             wt_sos_destroy(filter);
             free(out);
         }
+}
+
+static void recursions_and_taps(void **state)
+{
+    (void)state;
+    for (const golden_case *g = NULL; (g = golden_next("lfilter", g));) {
+        double sos[6] = {0}, b[8];
+        float taps[8];
+        size_t n;
+        const float *in = golden_input(g, 0, &n);
+        float *out = malloc((n + 8) * sizeof *out);
+        const int n_b = golden_list(g, "b", b, 8), n_a = golden_list(g, "a", sos + 3, 3);
+        if (n_a == 3) {
+            wt_sos *filter = NULL;
+            memcpy(sos, b, 3 * sizeof *sos);
+            assert_ok(wt_sos_create(&(wt_sos_config){.sos = sos, .n_sections = 1, .channels = 1}, &filter));
+            wt_sos_process(filter, &in, &out, (int)n);
+            wt_sos_destroy(filter);
+        } else {
+            for (int k = 0; k < n_b; k++) taps[k] = (float)b[k];
+            assert_ok(wt_fft_convolve(in, (int)n, taps, n_b, out));
+        }
+        golden_check(g, out, 1, n);
+        free(out);
+    }
 }
 
 static void emphasis(void **state)
@@ -165,7 +187,6 @@ static void savitzky_golay(void **state)
     }
     for (const golden_case *g = NULL; (g = golden_next("savgol_filter", g));) {
         size_t n;
-        if (strcmp(golden_text(g, "mode", "interp"), "interp")) continue;
         const wt_savgol_config config = {golden_int(g, "width", 0), golden_int(g, "order", 0),
                                          golden_int(g, "derivative", 0), 0};
         const float *in = golden_input(g, 0, &n);
@@ -188,26 +209,45 @@ static void convolution(void **state)
     free(out);
 }
 
-static void halving_like_soxr(void **state)
+static void check_resampled(const golden_case *g, wt_resample_quality quality, double bound)
+{
+    size_t n;
+    int n_used, n_first, n_rest;
+    const float *in = golden_input(g, 0, &n);
+    const wt_resample_config config = {golden_int(g, "orig_sr", 0), golden_int(g, "target_sr", 0), 1, quality, false};
+    const int room = (int)wt_resample_out_frames(&config, (int64_t)n) + 2;
+    float *out = calloc((size_t)room, sizeof *out), *rest; // 44100 to 48000: librosa's own length is one zero more
+    wt_resample *resampler = NULL;
+    assert_ok(wt_resample_create(&config, &resampler));
+    wt_resample_process(resampler, &in, (int)n, &n_used, &out, room, &n_first);
+    rest = out + n_first;
+    wt_resample_drain(resampler, &rest, room - n_first, &n_rest);
+    for (int i = 0; i < n_first + n_rest && golden_int(g, "scale", 0); i++) out[i] *= sqrtf(2);
+    assert_in_range(g->columns, n_first + n_rest, n_first + n_rest + 1);
+    const double error = golden_error(g, out, 1, g->columns);
+    if (!(error <= bound)) fail_msg("%s: error %.2g of the peak, want %.2g", g->name, error, bound);
+    wt_resample_destroy(resampler);
+    free(out);
+}
+
+// Soxr's HQ where it is one filter, and scipy's polyphase at any ratio. At other ratios soxr's is a chain: it cuts off
+// what the first link gives before the signal's start, falls from 91 % of the band, and its coefficients, polynomials,
+// are 8e-7 off themselves. Our best is 1.3e-3 of the peak away from it.
+static void resampling(void **state)
 {
     (void)state;
-    const char *const names[] = {"resample_hq_2to1", "resample_hq_2to1_scale"};
-    for (int k = 0; k < 2; k++) {
-        const golden_case *g = golden_find(names[k]);
-        size_t n;
-        int n_used, n_first, n_rest;
-        const float *in = golden_input(g, 0, &n);
-        float *out = malloc((n / 2 + 2) * sizeof *out), *rest;
-        wt_resample *resampler = NULL;
-        assert_ok(wt_resample_create(&(wt_resample_config){2, 1, 1, WT_RESAMPLE_SOXR_HQ, false}, &resampler));
-        wt_resample_process(resampler, &in, (int)n, &n_used, &out, (int)n, &n_first);
-        rest = out + n_first;
-        wt_resample_drain(resampler, &rest, (int)(n / 2 + 2) - n_first, &n_rest);
-        for (int i = 0; i < n_first + n_rest && golden_int(g, "scale", 0); i++) out[i] *= sqrtf(2);
-        golden_check(g, out, 1, (size_t)(n_first + n_rest));
-        wt_resample_destroy(resampler);
-        free(out);
+    int n_checked = 0;
+    for (const golden_case *g = NULL; (g = golden_next("resample", g));) {
+        const bool soxr = !strcmp(golden_text(g, "res_type", ""), "soxr_hq");
+        const int in_hz = golden_int(g, "orig_sr", 0), out_hz = golden_int(g, "target_sr", 0);
+        if (!strcmp(golden_text(g, "res_type", ""), "polyphase"))
+            check_resampled(g, WT_RESAMPLE_POLYPHASE, g->bound), n_checked++;
+        else if (soxr && (in_hz == 2 * out_hz || out_hz == 2 * in_hz))
+            check_resampled(g, WT_RESAMPLE_SOXR_HQ, g->bound), n_checked++;
+        else if (soxr)
+            check_resampled(g, WT_RESAMPLE_BEST, 2e-3), n_checked++;
     }
+    assert_int_equal(n_checked, 9);
 }
 
 static void weighting_and_integrated_loudness(void **state)
@@ -254,12 +294,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sections_and_responses),
         cmocka_unit_test(filtering_forward_and_both_ways),
+        cmocka_unit_test(recursions_and_taps),
         cmocka_unit_test(emphasis),
         cmocka_unit_test(windowed_designs),
         cmocka_unit_test(designs_over_bands),
         cmocka_unit_test(savitzky_golay),
         cmocka_unit_test(convolution),
-        cmocka_unit_test(halving_like_soxr),
+        cmocka_unit_test(resampling),
         cmocka_unit_test(weighting_and_integrated_loudness),
         cmocka_unit_test(true_peaks),
     };

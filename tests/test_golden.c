@@ -17,13 +17,13 @@ static const char *const ops[] = {
     "mel_to_stft", "nnls", "mfcc_to_mel", "whisper_logmel", "cqt", "vqt", "hybrid_cqt", "pseudo_cqt", "icqt",
     "cqt_lengths", "estimate_tuning", "piptrack", "chroma_filter", "chroma_stft", "chroma_cqt", "chroma_cens",
     "tonnetz", "hpss", "effects_hpss", "softmask", "median_filter", "nn_filter", "decompose", "yin", "pyin",
-    "autocorrelate", "salience", "lpc", "onset_strength", "onset_detect", "onset_backtrack", "peak_pick", "tempo",
+    "autocorrelate", "salience", "onset_strength", "onset_detect", "onset_backtrack", "peak_pick", "tempo",
     "tempogram", "fourier_tempogram", "tempogram_ratio", "beat_track", "plp", "phase_vocoder", "time_stretch",
     "pitch_shift", "spectral_centroid", "spectral_bandwidth", "spectral_rolloff", "spectral_flatness",
     "spectral_contrast", "poly_features", "zero_crossing_rate", "rms", "trim", "split", "preemphasis", "deemphasis",
-    "dtw", "viterbi", "resample", "butter", "cheby1", "cheby2", "ellip", "bessel", "firwin", "firls", "remez",
+    "resample", "butter", "cheby1", "cheby2", "ellip", "bessel", "firwin", "firls", "remez",
     "savgol_coeffs", "savgol_filter", "sosfilt", "sosfiltfilt", "lfilter", "convolve", "k_weighting", "loudness",
-    "frequency_weighting", "true_peak",
+    "true_peak",
 };
 
 static char scratch[64];

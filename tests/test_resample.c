@@ -143,22 +143,31 @@ static void best_keeps_97_percent_of_the_band(void **state)
     }
 }
 
-static void soxr_hq_is_soxrs_within_5e_7(void **state)
+static void check_soxr(int n_in, int in_hz, int out_hz, const double *want, int n_want)
 {
-    (void)state;
-    float x[501];
+    float x[901];
     uint64_t seed = 1;
     double peak = 0, largest = 0;
     int n_out;
-    for (int n = 0; n < 501; n++) x[n] = noise(&seed);
-    float *y = resample(&(wt_resample_config){2, 1, 1, WT_RESAMPLE_SOXR_HQ, false}, x, 501, &n_out);
-    assert_int_equal(n_out, LENGTH(golden_soxr_hq));
+    for (int n = 0; n < n_in; n++) x[n] = noise(&seed);
+    float *y = resample(&(wt_resample_config){in_hz, out_hz, 1, WT_RESAMPLE_SOXR_HQ, false}, x, n_in, &n_out);
+    assert_int_equal(n_out, n_want);
     for (int n = 0; n < n_out; n++) {
-        peak = fmax(peak, fabs(golden_soxr_hq[n]));
-        largest = fmax(largest, fabs(y[n] - golden_soxr_hq[n]));
+        peak = fmax(peak, fabs(want[n]));
+        largest = fmax(largest, fabs(y[n] - want[n]));
     }
-    if (!(largest <= 5e-7 * peak)) fail_msg("off by %g of the peak", largest / peak);
+    if (!(largest <= 5e-7 * peak)) fail_msg("%d to %d: off by %g of the peak", in_hz, out_hz, largest / peak);
     free(y);
+}
+
+// Noise that begins and ends at once: with 5e-7 every sample there too.
+static void soxr_hq_is_soxrs_within_5e_7(void **state)
+{
+    (void)state;
+    check_soxr(501, 2, 1, golden_soxr_hq, LENGTH(golden_soxr_hq));
+    check_soxr(900, 48000, 16000, golden_soxr_third, LENGTH(golden_soxr_third));
+    check_soxr(150, 11025, 22050, golden_soxr_doubled, LENGTH(golden_soxr_doubled));
+    check_soxr(120, 16000, 48000, golden_soxr_tripled, LENGTH(golden_soxr_tripled));
 }
 
 static void every_block_size_and_channel_count_gives_the_same_bits(void **state)
@@ -264,16 +273,14 @@ enum { LINES = 35, PLAN_IN = 2503 }; // a warp of blends has 32 lines
 
 
 // Tiles with and without their taps in shared memory, of several groups, two to a line; blends; what has no tile.
-static const wt_resample_config plan_ways[] = {{44100, 48000, 1, WT_RESAMPLE_BEST, false},
-                                               {48000, 44100, 1, WT_RESAMPLE_FAST, false},
-                                               {44101, 47999, 1, WT_RESAMPLE_BEST, false},
-                                               {47999, 16001, 1, WT_RESAMPLE_FAST, false},
-                                               {44100, 22050, 1, WT_RESAMPLE_SOXR_HQ, false},
-                                               {48000, 16000, 1, WT_RESAMPLE_FAST, false},
-                                               {22050, 16000, 1, WT_RESAMPLE_FAST, false},
-                                               {1000, 3000, 1, WT_RESAMPLE_BEST, false},
-                                               {48000, 1000, 1, WT_RESAMPLE_BEST, false},
-                                               {1009, 1013, 1, WT_RESAMPLE_FAST, false}};
+static const wt_resample_config plan_ways[] = {
+    {44100, 48000, 1, WT_RESAMPLE_BEST, false},      {48000, 44100, 1, WT_RESAMPLE_FAST, false},
+    {44101, 47999, 1, WT_RESAMPLE_BEST, false},      {47999, 16001, 1, WT_RESAMPLE_FAST, false},
+    {44100, 22050, 1, WT_RESAMPLE_SOXR_HQ, false},   {48000, 16000, 1, WT_RESAMPLE_SOXR_HQ, false},
+    {8000, 24000, 1, WT_RESAMPLE_SOXR_HQ, false},    {22050, 16000, 1, WT_RESAMPLE_POLYPHASE, false},
+    {44101, 47999, 1, WT_RESAMPLE_POLYPHASE, false}, {48000, 16000, 1, WT_RESAMPLE_FAST, false},
+    {22050, 16000, 1, WT_RESAMPLE_FAST, false},      {1000, 3000, 1, WT_RESAMPLE_BEST, false},
+    {48000, 1000, 1, WT_RESAMPLE_BEST, false},       {1009, 1013, 1, WT_RESAMPLE_FAST, false}};
 
 static float *plan_input(void)
 {
@@ -394,10 +401,14 @@ static void refuses_what_it_cannot_resample(void **state)
                  "resample: 257 to 1 Hz, want a ratio within 1/256..256");
     assert_fails(wt_resample_create(&(wt_resample_config){2, 1, 1025, 0, false}, &resampler), WT_ERR_BAD_ARG,
                  "resample: 1025 channels, want 1..1024");
-    assert_fails(wt_resample_create(&(wt_resample_config){3, 1, 1, WT_RESAMPLE_SOXR_HQ, false}, &resampler),
-                 WT_ERR_BAD_ARG, "resample: soxr_hq from 3 to 1 Hz, want exactly 2:1");
+    assert_fails(wt_resample_create(&(wt_resample_config){4, 1, 1, WT_RESAMPLE_SOXR_HQ, false}, &resampler),
+                 WT_ERR_BAD_ARG, "resample: soxr_hq from 4 to 1 Hz, want exactly 2:1, 3:1, 1:2 or 1:3");
+    assert_fails(wt_resample_create(&(wt_resample_config){2, 1, 1, WT_RESAMPLE_POLYPHASE, true}, &resampler),
+                 WT_ERR_BAD_ARG, "resample: polyphase is not variable, want best or fast");
+    assert_fails(wt_resample_create(&(wt_resample_config){2, 1, 1, 4, false}, &resampler), WT_ERR_BAD_ARG,
+                 "resample: quality 4, want 0..3");
     assert_fails(wt_resample_create(&(wt_resample_config){2, 1, 1, WT_RESAMPLE_SOXR_HQ, true}, &resampler),
-                 WT_ERR_BAD_ARG, "resample: soxr_hq from 2 to 1 Hz, variable, want exactly 2:1");
+                 WT_ERR_BAD_ARG, "resample: soxr_hq from 2 to 1 Hz, variable, want exactly 2:1, 3:1, 1:2 or 1:3");
     assert_null(resampler);
 }
 

@@ -341,10 +341,10 @@ static void a_gpu_vocodes_and_shifts_as_the_cpu_does(void **state)
     wt_device *gpu = gpu_device();
     compare_vocoders(gpu, 2e-6);
     compare_shifts(gpu, false, 2e-6);
-    // the way back from moved envelopes is in float; phases of noise 40 dB down follow its rounding, and a vocoder
-    // keeps them: 2.5e-5 of the peak at n_fft 400 while its transform was 16 by 5 by 5, 6.7e-5 with one of 20 by 20, which
-    // rounds otherwise, not more: its butterflies are within 8e-7 of sums in double
-    compare_shifts(gpu, true, 1.5e-4);
+    // librosa's vocoder gives weak bins, here noise 40 dB down, phases that hang on their last digit, and keeps them:
+    // white noise of half a unit of the last place added to its input moves what comes out by 1.2e-5 of the peak. So
+    // all before it runs in double and is rounded once: both sides hand it the same floats but for ties
+    compare_shifts(gpu, true, 2e-6);
     wt_device_close(gpu);
 }
 

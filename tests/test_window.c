@@ -1,6 +1,9 @@
+#include "support/golden.h"
 #include "support/testing.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 #include <warptone/window.h>
 
 typedef struct window_case {
@@ -34,6 +37,26 @@ static void windows_equal_scipys(void **state)
             assert_true(narrow[k] == (float)got[k]);
         }
     }
+}
+
+static void the_golden_windows(void **state)
+{
+    static const char *const names[] = {"hann",   "hamming",  "blackman", "blackmanharris",
+                                        "kaiser", "gaussian", "flattop",  "boxcar"}; // as wt_window_kind has them
+    (void)state;
+    int n_cases = 0;
+    for (const golden_case *g = NULL; (g = golden_next("window", g)); n_cases++) {
+        const char *name = golden_text(g, "window", ""), *comma = strchr(name, ',');
+        wt_window_config config = {.parameter = comma ? atof(comma + 1) : 0};
+        const size_t length = comma ? (size_t)(comma - name) : strlen(name);
+        while (strlen(names[config.kind]) != length || strncmp(names[config.kind], name, length)) config.kind++;
+        config.n = golden_int(g, "n", 0), config.symmetric = !golden_int(g, "periodic", 1);
+        double got[64];
+        assert_in_range(config.n, 1, 64);
+        assert_ok(wt_window_fill_double(&config, got));
+        golden_check_within(g, got, 1, (size_t)config.n, 1e-14); // as above
+    }
+    assert_int_equal(n_cases, 16);
 }
 
 static void overlap_checks_equal_scipys(void **state)
@@ -88,9 +111,8 @@ static void bad_input_gets_a_sentence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows_equal_scipys),
-        cmocka_unit_test(overlap_checks_equal_scipys),
-        cmocka_unit_test(a_custom_window_is_what_it_was_given),
+        cmocka_unit_test(windows_equal_scipys),        cmocka_unit_test(the_golden_windows),
+        cmocka_unit_test(overlap_checks_equal_scipys), cmocka_unit_test(a_custom_window_is_what_it_was_given),
         cmocka_unit_test(bad_input_gets_a_sentence),
     };
     return cmocka_run_group_tests_name("window", tests, NULL, NULL);

@@ -2,8 +2,8 @@
 #include "gpu.h"
 #include "matrix.h"
 
-#include <matmul_kernel.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { STAGES = 5, OPTION_BYTES = 24, BLOCK_BYTES = 1024 }; // BLOCK_BYTES: of shared memory that the driver keeps
 
@@ -92,23 +92,18 @@ void wt__gpu_unload_quants(wt__gpu *g)
 
 // ---- a launch
 
-enum { MOST_WARPS = 8, HELPERS = 2 }; ///< of a block: that multiply, and that copy and finish
-
 typedef struct shape {
-    int warps, stages, blocks; ///< of a block; blocks a processor
+    int warps, stages, blocks; ///< of a block that multiply; blocks a processor
     size_t shared_bytes;
 } shape;
 
-/// Columns that a warp multiplies at a time.
+/// Columns and bytes of a row that a warp multiplies at a time.
 static int columns_of(wt__llm_quant kind) { return kind.weight == WT_MM_U4 || kind.weight == WT_MM_Q4_K ? 256 : 128; }
+static int piece_of(wt__llm_quant kind) { return kind.weight == WT_MM_Q4_K ? 144 : 128; }
 
 static size_t shared_of(int columns, wt__llm_quant kind, int warps, int stages)
 {
-    const bool q4_k = kind.weight == WT_MM_Q4_K;
-    const int at_once = columns_of(kind), quad = kind.weight == WT_MM_U4 ? kind.group / 8 : kind.group / 4;
-    const int lane = q4_k ? 8 : !kind.group || quad > 16 ? 16 : quad;
-    const int words = q4_k || !kind.group ? 0 : at_once / kind.group / (kind.scale == WT_MM_F16 ? 2 : 1);
-    return (size_t)wt_llm_quant_shared(columns, warps, stages, at_once, q4_k ? 144 : 128, lane, words);
+    return (size_t)wt_llm_quant_shared(columns, warps, stages, columns_of(kind), piece_of(kind));
 }
 
 /// Blocks as small as the pieces of a row are few, with as many stages as there is room for.
@@ -116,15 +111,36 @@ static shape shape_of(const wt__gpu *g, int columns, wt__llm_quant kind)
 {
     const size_t there = wt_device_get_info(g->device)->shared_bytes;
     const int n_pieces = (columns + columns_of(kind) - 1) / columns_of(kind);
-    shape s = {.warps = MOST_WARPS, .stages = STAGES};
+    shape s = {.warps = WT_LLM_QUANT_WARPS, .stages = STAGES};
     while (s.warps > 2 && s.warps / 2 >= n_pieces) s.warps /= 2;
     for (s.blocks = 16 / s.warps; s.blocks > 1; s.blocks--)
-        if (shared_of(columns, kind, s.warps, s.stages) <= (there + BLOCK_BYTES) / (size_t)s.blocks - BLOCK_BYTES)
-            break;
-    while (s.stages > 2 && shared_of(columns, kind, s.warps, s.stages) > there) s.stages--;
-    while (s.warps > 1 && shared_of(columns, kind, s.warps, s.stages) > there) s.warps /= 2;
+        if (shared_of(columns, kind, s.warps, 2) <= (there + BLOCK_BYTES) / (size_t)s.blocks - BLOCK_BYTES) break;
+    const size_t room = (there + BLOCK_BYTES) / (size_t)s.blocks - BLOCK_BYTES;
+    while (s.stages > 2 && shared_of(columns, kind, s.warps, s.stages) > room) s.stages--;
+    while (s.warps > 1 && shared_of(columns, kind, s.warps, s.stages) > room) s.warps /= 2;
     s.shared_bytes = shared_of(columns, kind, s.warps, s.stages);
     return s;
+}
+
+/// Boxes of 8 rows of `warps` pieces of a part. Rows of part pieces are left to a warp that copies.
+static bool map_of(const wt__gpu *g, const wt_llm_part *part, int64_t row_bytes, wt__llm_quant kind, int warps,
+                   wt_mm_map *filled)
+{
+    const int piece = piece_of(kind);
+    const wt_tensor_map_config config = {.data = (uintptr_t)part->weight,
+                                         .element_bytes = 1,
+                                         .columns = piece,
+                                         .rows = part->rows,
+                                         .n_matrices = (int)(row_bytes / piece),
+                                         .row_bytes = row_bytes,
+                                         .matrix_bytes = piece,
+                                         .box_rows = 8,
+                                         .box_matrices = warps,
+                                         .box_bytes = piece == 128 ? 0 : piece};
+    wt_tensor_map map;
+    if (row_bytes % piece || wt_tensor_map_create(g->device, &config, &map)) return false;
+    memcpy(filled, &map, sizeof map);
+    return true;
 }
 
 wt_status wt__gpu_multiply_quant(const wt__gpu *g, wt_stream *stream, const wt__linear *w,
@@ -145,10 +161,13 @@ wt_status wt__gpu_multiply_quant(const wt__gpu *g, wt_stream *stream, const wt__
         a.n_tiles += args->gated ? (args->parts[k].rows + 7) / 8 : (args->parts[k].rows + 15) / 16;
     const shape s = shape_of(g, columns, kind);
     a.n_stages = s.stages;
+    a.has_boxes = true;
+    for (int k = 0; k < args->n_parts; k++)
+        a.has_boxes &= map_of(g, &args->parts[k], a.row_bytes, kind, s.warps, &a.w[k]);
     const int there = g->n_sms * s.blocks;
     return wt_kernel_launch(q->kernel, stream,
                             &(wt_launch){.grid = {a.n_tiles < there ? a.n_tiles : there},
-                                         .block = {32 * (s.warps + HELPERS)},
+                                         .block = {32 * (s.warps + WT_LLM_QUANT_HELPERS)},
                                          .shared_bytes = s.shared_bytes,
                                          .overlap = true},
                             &WT_ARG(a), 1);

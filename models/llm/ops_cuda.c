@@ -360,11 +360,10 @@ static wt_llm_turn_args turn_of(const wt__pass *p, int layer)
                               .interleaved = c->rope.interleaved};
 }
 
-/// Few tokens, by llm_attend_16.cu.
+/// Few tokens, by llm_attend_16.cu, where tokens of this step are another sum than those of the cache.
 static bool on_tensor_cores(const wt_llm_session *s)
 {
-    return s->gpu->kernels[WT__LLM_ATTEND_16] && s->n_tokens > 1 && !is_alike(s) &&
-           (!s->is_prompt || s->n_tokens < FLASH_TOKENS);
+    return s->gpu->kernels[WT__LLM_ATTEND_16] && !s->exact_guesses && (!s->is_prompt || s->n_tokens < FLASH_TOKENS);
 }
 
 /// Tokens of different sequences do not see each other: attention itself can put them into the cache.
@@ -389,15 +388,15 @@ static void place(wt__pass *p, int layer)
            &a, sizeof a);
 }
 
-/// As many blocks as share the positions of some tokens as there are processors for, of eight warps; with more tokens
-/// several blocks of four on a processor.
+/// As many blocks share the positions of some tokens as there are processors for, of eight warps; clusters of more than
+/// two do not fill all of them. With more tokens several blocks of four warps are on a processor.
 static void attend_16(wt__pass *p, wt_llm_attend_args *a)
 {
     const wt_llm_session *s = p->s;
     const int per = s->is_prompt ? WT_LLM_ATTEND_ROWS / (a->n_heads / a->n_kv_heads) : 1;
     const int groups = (s->n_tokens + per - 1) / per, blocks = groups * a->n_kv_heads, n_sms = s->gpu->n_sms;
     int form = 0;
-    while (form < 3 && n_sms >= CLUSTER_SMS && blocks << (form + 1) <= n_sms) form++;
+    while (form < 3 && n_sms >= CLUSTER_SMS && blocks << (form + 1) <= (form ? n_sms / 2 : n_sms)) form++;
     const int warps = blocks > n_sms ? WT_LLM_ATTEND_WARPS / 2 : WT_LLM_ATTEND_WARPS;
     const size_t of_kv = wt_dtype_bytes(s->kv_type, 1), d = (size_t)s->llm->config.d_head;
     a->follow = s->is_prompt;

@@ -1,4 +1,4 @@
-"""Golden cases: resampling, filter designs, filtering, Savitzky-Golay, weightings and loudness."""
+"""Golden cases: resampling, filter designs, filtering, Savitzky-Golay and loudness."""
 import librosa
 import numpy as np
 import scipy.signal
@@ -25,11 +25,9 @@ def add_resampling(golden):
     resample("hq_16k_22k", "speech16k", orig_sr=16000, target_sr=22050, res_type="soxr_hq")
     resample("hq_44k_48k", "chirp", orig_sr=44100, target_sr=48000, res_type="soxr_hq")
     resample("hq_1to2", "plucks", orig_sr=11025, target_sr=22050, res_type="soxr_hq")
-    resample("vhq_2to1", "trumpet", orig_sr=22050, target_sr=11025, res_type="soxr_vhq")
     resample("poly_22k_16k", "plucks", orig_sr=22050, target_sr=16000, res_type="polyphase")
     resample("poly_16k_48k", "speech16k", orig_sr=16000, target_sr=48000, res_type="polyphase")
     resample("poly_2to1", "noise", orig_sr=22050, target_sr=11025, res_type="polyphase")
-    resample("scipy_fft_22k_16k", "chirp", orig_sr=22050, target_sr=16000, res_type="scipy")
 
 
 DESIGNS = {
@@ -57,7 +55,6 @@ def add_iir(golden):
     design("ellip", "low7", n=7, wn=5000.0, kind="lowpass", fs=44100.0, rp=0.1, rs=80.0)
     design("ellip", "band4", n=4, wn=(1000.0, 2000.0), kind="bandpass", fs=22050.0, rp=0.5, rs=50.0)
     design("bessel", "low4_phase", n=4, wn=1000.0, kind="lowpass", fs=48000.0, norm="phase")
-    design("bessel", "high3_mag", n=3, wn=500.0, kind="highpass", fs=16000.0, norm="mag")
 
 
 def add_fir(golden):
@@ -110,10 +107,9 @@ def add_filtering(golden):
         np.asarray(b, ft), np.asarray(a, ft), y), b=(0.5, -0.25, 0.125, 0.0625, 0.3), a=(1.0,))
     golden.case("fftconvolve_full", "convolve", "noise,tiny", lambda x, h, ft, mode: scipy.signal.fftconvolve(
         x, h, mode=mode), mode="full")
-    for mode in ("interp", "mirror", "nearest"):
-        golden.case(f"savgol_filter_{mode}", "savgol_filter", "tiny", lambda y, ft, width, order, derivative, mode:
-                    scipy.signal.savgol_filter(y, width, order, deriv=derivative, mode=mode), width=11, order=3,
-                    derivative=1 if mode == "interp" else 0, mode=mode)
+    golden.case("savgol_filter_interp", "savgol_filter", "tiny", lambda y, ft, width, order, derivative, mode:
+                scipy.signal.savgol_filter(y, width, order, deriv=derivative, mode=mode), width=11, order=3,
+                derivative=1, mode="interp")
 
 
 def k_weighting(fs):
@@ -143,10 +139,6 @@ def add_loudness(golden):
         golden.case(f"k_weighting_{sr}", "k_weighting", "", lambda ft, sr: k_weighting(sr), bound=1e-9, sr=sr)
     for signal, sr in (("jfk16k", 16000), ("drums", 22050), ("parts", 22050), ("jazz", 22050)):
         golden.case(f"loudness_{signal}", "loudness", signal, integrated_loudness, sr=sr)
-    for kind in "ABCD":
-        golden.case(f"weighting_{kind}", "frequency_weighting", "", lambda ft, kind, sr, n_fft, min_db:
-                    librosa.frequency_weighting(librosa.fft_frequencies(sr=sr, n_fft=n_fft), kind=kind, min_db=min_db),
-                    bound=1e-9, kind=kind, sr=44100, n_fft=512, min_db=-80.0)
     # A meter that interpolates four times may read 0.2 dB low (EBU Tech 3341, section 2.10): 2.3 % of the peak.
     golden.case("true_peak_chirp", "true_peak", "chirp", lambda y, ft, ratio: np.abs(
         scipy.signal.resample(np.pad(y, 512), ratio * (len(y) + 1024))).max(), bound=2.3e-2, ratio=16)

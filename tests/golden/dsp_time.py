@@ -14,7 +14,6 @@ def add_cases(golden):
     add_stretch(golden)
     add_features(golden)
     add_silence(golden)
-    add_sequence(golden)
 
 
 def add_pitch(golden):
@@ -51,7 +50,6 @@ def add_pitch(golden):
                 weights=(1.0, 0.5, 0.33, 0.25), filter_peaks=True, fill_value=0.0)
     golden.case("salience_all", "salience", "salience_s", run_salience, sr=SR, n_fft=1024, harmonics=(0.5, 1, 2),
                 weights=None, filter_peaks=False, fill_value=0.0)
-    golden.case("lpc_16", "lpc", "noise", lambda y, ft, order: librosa.lpc(y, order=order), order=16)
 
 
 AGGREGATES = {"mean": np.mean, "median": np.median}
@@ -179,20 +177,3 @@ def add_silence(golden):
                     librosa.effects.preemphasis(y, coef=coef, zi=None if zi is None else [zi]), **p)
         golden.case(f"deemphasis_{name}", "deemphasis", "speech16k", lambda y, ft, coef, zi=None:
                     librosa.effects.deemphasis(y, coef=coef, zi=None if zi is None else np.array([zi])), **p)
-
-
-def add_sequence(golden):
-    golden.input("dtw_x", lcg(71, 6 * 30).reshape(6, 30))
-    golden.input("dtw_y", lcg(72, 6 * 24).reshape(6, 24))
-
-    def run_dtw(x, y, ft, **p):
-        cost, path = librosa.sequence.dtw(x, y, **p)
-        return {"cost": cost, "path": path}
-    golden.case("dtw_euclidean", "dtw", "dtw_x,dtw_y", run_dtw, metric="euclidean")
-    golden.case("dtw_subseq_cosine", "dtw", "dtw_y,dtw_x", run_dtw, metric="cosine", subseq=True)
-    golden.input("viterbi_prob", np.abs(lcg(73, 5 * 40).reshape(5, 40)) + 0.01)
-
-    def run_viterbi(p, ft, n_states, stay):
-        p = p / p.sum(axis=0, keepdims=True)
-        return librosa.sequence.viterbi(p, librosa.sequence.transition_loop(n_states, stay))
-    golden.case("viterbi_loop", "viterbi", "viterbi_prob", run_viterbi, n_states=5, stay=0.8)

@@ -91,12 +91,13 @@ def main():
 
 def resample_tables():
     import soxr
-    x = noise(501).astype(np.float64)
     with open(os.path.join(FOLDER, "soxr.h"), "w") as out:
         out.write(ORIGIN.replace("librosa 0.11.0", "soxr 1.1.0"))
-        out.write("// soxr.resample(noise(501), 2, 1, quality='HQ') in float64\n")
-        y = soxr.resample(x, 2, 1, quality="HQ")
-        out.write(f"static const double golden_soxr_hq[{len(y)}] = {{\n{rows(y)}}};\n")
+        for name, n, in_hz, out_hz in (("hq", 501, 2, 1), ("third", 900, 3, 1), ("doubled", 150, 1, 2),
+                                       ("tripled", 120, 1, 3)):
+            out.write(f"// soxr.resample(noise({n}), {in_hz}, {out_hz}, quality='HQ') in float64\n")
+            y = soxr.resample(noise(n).astype(np.float64), in_hz, out_hz, quality="HQ")
+            out.write(f"static const double golden_soxr_{name}[{len(y)}] = {{\n{rows(y)}}};\n")
 
 
 def fir_tables():

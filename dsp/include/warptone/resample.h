@@ -20,7 +20,8 @@ extern "C" {
 typedef enum wt_resample_quality {
     WT_RESAMPLE_BEST,    ///< 150 dB, flat to 95.5 % of the lower Nyquist frequency, -3 dB at 97 %; sums in double
     WT_RESAMPLE_FAST,    ///< 100 dB, flat to 90 %; sums in float
-    WT_RESAMPLE_SOXR_HQ, ///< 2:1 only: the filter of soxr's HQ recipe, which librosa's constant-Q transform rests on
+    WT_RESAMPLE_SOXR_HQ, ///< as soxr's HQ, librosa's default, at the ratios where that is one filter: 2:1, 3:1, 1:2, 1:3
+    WT_RESAMPLE_POLYPHASE, ///< scipy's resample_poly, librosa's "polyphase": ten zero crossings a side, Kaiser 5
 } wt_resample_quality;
 
 typedef struct wt_resample_config {
@@ -32,7 +33,8 @@ typedef struct wt_resample_config {
 
 typedef struct wt_resample wt_resample;
 
-/// Errors: WT_ERR_BAD_ARG (rates, ratio, channels, soxr_hq with another ratio or variable), WT_ERR_NO_MEMORY.
+/// Errors: WT_ERR_BAD_ARG (rates, ratio, channels, quality; soxr_hq with another ratio; soxr_hq or polyphase that are
+/// variable), WT_ERR_NO_MEMORY.
 /// Ratios whose reduced form has few phases get each phase's own taps; others, and variable ones, interpolate between
 /// phases by a cubic, which adds an error below -150 dB.  [any but rt]
 WT_CHECKED wt_status wt_resample_create(const wt_resample_config *config, wt_resample **resampler);
@@ -55,7 +57,7 @@ WT_RT void wt_resample_reset(wt_resample *resampler);
 ///
 /// Source: J. O. Smith, Digital Audio Resampling; Kaiser window.
 /// Judge:  the sines of libsamplerate's snr_bw_test: best 144 dB, fast 105 dB; soxr_hq 5e-7 of
-/// python-soxr 1.1.0.  [rt, running]
+/// python-soxr 1.1.0; polyphase librosa in float64, 1e-6.  [rt, running]
 WT_RT void wt_resample_process(wt_resample *resampler, const float *const *in, int n_in, int *n_used,
                                float *const *out, int max_out, int *n_out);
 
@@ -93,7 +95,7 @@ int wt_resample_plan_out_frames(const wt_resample_plan *plan); ///< frames of an
 ///   out   [n_lines][out_frames]     float, at out_offset bytes
 ///
 /// Errors: WT_ERR_BAD_ARG naming the range that does not fit, WT_ERR_CUDA.
-/// Judge:  resample_ref.c, 140 dB (best), 110 dB (fast, soxr_hq).  [worker]
+/// Judge:  resample_ref.c, 140 dB (best), 110 dB (others).  [worker]
 WT_CHECKED wt_status wt_resample_plan_enqueue(wt_resample_plan *plan, wt_stream *stream, const wt_buffer *in,
                                               size_t in_offset, wt_buffer *out, size_t out_offset);
 

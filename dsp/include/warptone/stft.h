@@ -103,7 +103,8 @@ int64_t wt_stft_plan_length(const wt_stft_plan *plan); ///< samples of a channel
 WT_CHECKED wt_status wt_stft_plan_forward(wt_stft_plan *plan, wt_stream *stream, const wt_buffer *pcm,
                                           size_t pcm_offset, wt_buffer *out, size_t out_offset);
 /// Queue the way back, from complex spectra [n_signals][channels][n_frames][bins][2] to [..][length]; likewise.
-/// Judge: wt_stft_inverse; on a GPU 2e-6 of the peak where the windows' squares add up to 0.01 or more.  [worker]
+/// Judge: wt_stft_inverse; on a GPU 2e-6 of the peak where the windows' squares add up to 0.1 or more, below that more by
+/// the root of 0.1 over their sum.  [worker]
 WT_CHECKED wt_status wt_stft_plan_inverse(wt_stft_plan *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
                                           wt_buffer *pcm, size_t pcm_offset);
 

@@ -69,14 +69,16 @@ typedef struct wt_kernel_info {
 wt_kernel_info wt_kernel_get_info(const wt_kernel *kernel);
 
 /// Matrices [n_matrices][rows][columns] of which a kernel copies boxes to shared memory in the background
-/// (cp.async.bulk.tensor): 128 bytes of `box_rows` rows, their 16-byte pieces swizzled over eight rows. What lies beyond
-/// the sides reads as zeros.
+/// (cp.async.bulk.tensor): 128 bytes of `box_rows` rows of `box_matrices` matrices, their 16-byte pieces swizzled over
+/// eight rows. What lies beyond the sides reads as zeros. The matrices may be parts of the columns of one.
 typedef struct wt_tensor_map_config {
     uintptr_t data;                  ///< aligned to 16 bytes
     int element_bytes;               ///< 1 or 2
     int columns, rows, n_matrices;   ///< 1 or more
     int64_t row_bytes, matrix_bytes; ///< to the next row or matrix; multiples of 16
     int box_rows;                    ///< 1 .. 256
+    int box_matrices;                ///< likewise; 0 = 1
+    int box_bytes;                   ///< of a row in place of 128, then not swizzled: a multiple of 16; 0 = 128
 } wt_tensor_map_config;
 
 typedef struct wt_tensor_map {
