@@ -95,17 +95,23 @@ static void append_place(text *t, const wt_node_place *p)
     append(t, "%d, %d, %d, %d, %d}", p->side, p->side_channels, p->output, p->output_channels, p->first_reading);
 }
 
-// A plan without tables as the compiler's own too.
-static bool has_small_plan(const chain_node *node) { return node && node->plan.plan_bytes <= MOST_PLAN_BYTES; }
+// How much of a plan is the compiler's own too: the numbers before its tables, or all of a small one.
+static size_t constant_bytes(const chain_node *node)
+{
+    if (!node) return 0;
+    if (node->type->plan_head_bytes) return node->type->plan_head_bytes;
+    return node->plan.plan_bytes <= MOST_PLAN_BYTES ? node->plan.plan_bytes : 0;
+}
 
 static void append_plan(text *t, const wt_chain *chain, const char *name, const chain_node *node)
 {
-    if (!has_small_plan(node)) return;
+    const size_t bytes = constant_bytes(node);
+    if (!bytes) return;
     const unsigned char *plan = chain->plans + node->place.plan;
     append(t, "static __device__ __align__(16) const unsigned plan_%s[] = {", name);
-    for (size_t i = 0; i < node->plan.plan_bytes; i += sizeof(unsigned)) {
+    for (size_t i = 0; i < bytes; i += sizeof(unsigned)) {
         unsigned word = 0;
-        const size_t left = node->plan.plan_bytes - i;
+        const size_t left = bytes - i;
         memcpy(&word, plan + i, left < sizeof word ? left : sizeof word);
         append(t, "%uu, ", word);
     }
@@ -116,7 +122,7 @@ static void append_plan(text *t, const wt_chain *chain, const char *name, const 
 static void append_function(text *t, const char *verb, const char *name, const char *function, const chain_node *only)
 {
     char plan[64] = "room.plans + p.plan";
-    if (has_small_plan(only)) snprintf(plan, sizeof plan, "plan_%s", name);
+    if (constant_bytes(only)) snprintf(plan, sizeof plan, "plan_%s", name);
     append(t, "static __device__ __noinline__ void %s_%s(const chain_args &a, unsigned char *memory, int n,"
               " long long position, int k)\n{\n"
               "    const chain_room room = chain_room_of(a, memory);\n"
@@ -154,6 +160,17 @@ static bool has_table(const wt_chain *chain, int k)
 {
     return line_length(chain, k) > 1 && line_length(chain, k) <= MOST_TABLE_SECTIONS &&
            chain->nodes[k].place.output_channels <= MOST_TABLE_CHANNELS;
+}
+
+int wt__chain_cuda_threads(const wt_chain *chain)
+{
+    return chain->buffer_channels < 4 ? 128 * chain->buffer_channels : 512;
+}
+
+size_t wt__chain_cuda_floats(const wt_chain *chain, int frames)
+{
+    return (size_t)chain->n_buffers * (size_t)chain->buffer_channels * (size_t)frames +
+           (((size_t)chain->scratch_floats + 3) & ~(size_t)3);
 }
 
 size_t wt__chain_cuda_table_bytes(const wt_chain *chain, int frames)
@@ -236,16 +253,17 @@ static void append_calls(text *t, const wt_chain *chain, bool resident, bool in_
     if (resident) append(t, "#include \"resident_points.cuh\"\n");
     append(t, "static __device__ __noinline__ void chain_process(const chain_args &a, unsigned char *memory, int n,"
               " long long position)\n{\n");
+    if (resident) append(t, "    const bool points = message.points;\n");
     for (int k = 0, n; k < chain->n_nodes; k += n) {
         const chain_node *node = &chain->nodes[k];
         const char *name = kernel_name(node->type);
         n = line_length(chain, k);
         if (n > 1 && resident) {
-            if (in_shared && has_table(chain, k)) append(t, "    if (message.points || !ahead_%d(a, memory, n))\n", k);
-            append(t, "    for (int k = %d, count = message.points ? 1 : %d; k < %d; k += count) {\n"
+            if (in_shared && has_table(chain, k)) append(t, "    if (points || !ahead_%d(a, memory, n))\n", k);
+            append(t, "    for (int k = %d, count = points ? 1 : %d; k < %d; k += count) {\n"
                       "        line_%s(a, memory, n, k, count);\n"
                       "        __syncthreads();\n"
-                      "        if (message.points) chain_visit(a, n, k);\n    }\n", k, n, k + n, name);
+                      "        if (points) chain_visit(a, n, k);\n    }\n", k, n, k + n, name);
             if (in_shared && has_table(chain, k)) append(t, "    else __syncthreads();\n");
             continue;
         }
@@ -261,7 +279,7 @@ static void append_calls(text *t, const wt_chain *chain, bool resident, bool in_
         else
             append(t, "    run_%s(a, memory, n, position, %d);\n", name, k);
         append(t, "    __syncthreads();\n");
-        if (resident) append(t, "    if (message.points) chain_visit(a, n, %d);\n", k);
+        if (resident) append(t, "    if (points) chain_visit(a, n, %d);\n", k);
     }
     append(t, "}\n");
 }
@@ -280,11 +298,14 @@ static void append_after(text *t, const wt_chain *chain)
 char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames, bool in_shared)
 {
     text t = {0};
+    const size_t plans_at = sizeof(float) * wt__chain_cuda_floats(chain, resident_frames) + chain->instance_bytes;
     if (resident_frames) append(&t, "#define CHAIN_MOST_FRAMES %d\n", resident_frames);
     if (in_shared)
         append(&t, "#define CHAIN_IN_SHARED\n#define CHAIN_BUFFER_CHANNELS %d\n#define CHAIN_N_BUFFERS %d\n"
-                   "#define CHAIN_CHANNELS %d\n#define CHAIN_OUT_CHANNELS %d\n",
-               chain->buffer_channels, chain->n_buffers, chain->channels, chain->out_channels);
+                   "#define CHAIN_CHANNELS %d\n#define CHAIN_OUT_CHANNELS %d\n#define CHAIN_THREADS %d\n"
+                   "#define CHAIN_PLANS_AT %zu\n#define CHAIN_PLACES_AT %zu\n",
+               chain->buffer_channels, chain->n_buffers, chain->channels, chain->out_channels,
+               wt__chain_cuda_threads(chain), plans_at, plans_at + chain->plans_bytes);
     append_nodes(&t, chain, in_shared);
     append_designs(&t, chain);
     if (in_shared) append_tables(&t, chain);

@@ -77,6 +77,10 @@ WT_CHECKED wt_status wt__chain_cpu_enqueue(wt_chain *chain, wt_stream *stream, c
 /// a call (a power of two), for the resident kernel (resident_run), `in_shared` with instance and plans in shared memory;
 /// caller frees with free(), NULL without memory.
 char *wt__chain_cuda_text(const wt_chain *chain, int resident_frames, bool in_shared);
+/// Of a resident kernel's thread block, at most: so many where all lies in shared memory.
+int wt__chain_cuda_threads(const wt_chain *chain);
+/// Shared memory for buffers of so many frames and the scratch behind them; instance, plans and places follow.
+size_t wt__chain_cuda_floats(const wt_chain *chain, int frames);
 /// Shared memory that such a text takes for tables of lines.
 size_t wt__chain_cuda_table_bytes(const wt_chain *chain, int frames);
 

@@ -404,6 +404,7 @@ const wt_node_type wt__node_convolution = {
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .flags = WT_NODE_CUDA_AFTER,
+    .plan_head_bytes = sizeof(convolution_plan),
     .plan = wt__convolution_plan,
     .design = design,
     .process = process,

@@ -181,6 +181,7 @@ const wt_node_type wt__node_limiter = {
     .readings = readings,
     .n_readings = 1,
     .flags = WT_NODE_CUDA_AFTER,
+    .plan_head_bytes = offsetof(limiter_plan, points),
     .plan = plan,
     .design = design,
     .process = process,

@@ -67,6 +67,9 @@ struct live_far {
     // the audio thread's
     atomic_uint posted;
     uint32_t turn, heard, sent_sequence;
+    int n_fetched;    // streams of the turn after `heard`
+    int miss;         // of the block at hand: why it was not posted, -1 = it was
+    int64_t until_ns; // it is waited for
     far_block blocks[FAR_SLOTS];
     int64_t looked_ns, hole_ns; // last look for an answer; the longest between two since the last block was posted
     int64_t position;           // of the next input frame
@@ -79,8 +82,10 @@ struct live_far {
 
 // ---- audio thread (live_far_run.c)
 
-/// One block through the device; returns the miss, -1 = none.  [rt]
-int wt__live_far_run(live_far *far, const float *const *in, float *const *wet, int out_channels, int n_frames);
+/// Send a block to the device. wt__live_far_take, then, waits for the block that is to be heard now and returns the
+/// miss, -1 = none.  [rt]
+void wt__live_far_post(live_far *far, const float *const *in, int n_frames);
+int wt__live_far_take(live_far *far, float *const *wet, int out_channels, int n_frames);
 
 /// Answer all posted blocks on the CPU, which owns the chain.  [rt, or a worker behind the gate]
 void wt__live_far_serve_pending(live_far *far);

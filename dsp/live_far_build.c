@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OWN_SHARED_BYTES = 2048 }; // that the kernel's own variables take at most
+enum { OWN_SHARED_BYTES = 7168 }; // that the kernel's own variables take at most
 
 // ---- the kernel
 
@@ -17,21 +17,14 @@ static int most_frames(int max_frames)
     return frames;
 }
 
-// Of the buffers and the scratch behind them.
-static size_t buffer_floats(const wt_chain *chain, int frames)
-{
-    return (size_t)chain->n_buffers * (size_t)chain->buffer_channels * (size_t)frames +
-           (((size_t)chain->scratch_floats + 3) & ~(size_t)3);
-}
-
 static size_t places_bytes(const wt_chain *chain) { return sizeof(wt_node_place) * (size_t)chain->n_nodes; }
 
 // Whether shared memory holds one stream's instance and plans beside its buffers, so that the text may say so.
 static bool fits_shared(const wt_device_info *info, const wt_chain *chain, int frames)
 {
     const size_t own = OWN_SHARED_BYTES + wt__chain_cuda_table_bytes(chain, frames);
-    return chain->n_instances == 1 && own + sizeof(float) * buffer_floats(chain, frames) + chain->instance_bytes +
-                                              chain->plans_bytes + places_bytes(chain) <=
+    return chain->n_instances == 1 && own + sizeof(float) * wt__chain_cuda_floats(chain, frames) +
+                                              chain->instance_bytes + chain->plans_bytes + places_bytes(chain) <=
                                           info->shared_bytes;
 }
 
@@ -67,7 +60,7 @@ static void lay_out(live_far *f, int max_frames)
                            .out_channels = chain->out_channels,
                            .point_channels = chain->buffer_channels};
     const int points = LIVE_MAX_POINTS * l->point_channels * max_frames;
-    l->in_at = RESIDENT_TARGETS + l->n_params;
+    l->in_at = (RESIDENT_TARGETS + l->n_params + 1) & ~1; // the kernel asks for two words at once
     l->inserts_at = l->in_at + l->n_streams * l->channels * max_frames;
     l->down_words = (l->inserts_at + points + 15) & ~15;
     l->readings_at = RESIDENT_TIMES;
@@ -202,7 +195,7 @@ static wt_status choose_launch(live_far *f)
     int frames = most_frames(f->args.layout.max_frames);
     size_t floats;
     for (;; frames /= 2) {
-        floats = buffer_floats(chain, frames);
+        floats = wt__chain_cuda_floats(chain, frames);
         if (sizeof(float) * floats <= room) break;
         if (frames == WT_QUANTUM)
             return wt_fail(WT_ERR_UNSUPPORTED, "%s: needs %zu bytes of shared memory, the device has %zu", chain->name,
@@ -215,8 +208,7 @@ static wt_status choose_launch(live_far *f)
         return wt_fail(WT_ERR_UNSUPPORTED, "%s: the kernel has %d bytes of shared memory of its own, want at most %d",
                        chain->name, wt_kernel_get_info(f->kernel).shared_bytes,
                        OWN_SHARED_BYTES + (int)wt__chain_cuda_table_bytes(chain, frames));
-    int threads = 128 * chain->buffer_channels, most = wt_kernel_get_info(f->kernel).max_threads & ~31;
-    if (threads > 512) threads = 512;
+    int threads = wt__chain_cuda_threads(chain), most = wt_kernel_get_info(f->kernel).max_threads & ~31;
     if (threads > most) threads = most;
     const int blocks = n_resident_blocks(f, threads, bytes), streams = chain->n_instances;
     const int each = (streams + blocks - 1) / blocks; // streams of a thread block

@@ -20,15 +20,6 @@ static far_block *block_of(live_far *far, uint32_t turn) { return &far->blocks[t
 
 // ---- answers
 
-static bool answered(const live_far *far, uint32_t turn)
-{
-    const wt_block_slot *up = wt_block_ring_slot(far->up, turn);
-    uint32_t data;
-    for (int s = 0; s < far->args.layout.n_streams; s++)
-        if (!wt_block_here(up + s * far->args.layout.up_words, turn, &data)) return false;
-    return true;
-}
-
 // The words of an answer need no order among each other: some that its first word overtook may still be on their way,
 // then the whole answer is tried again later.
 static bool fetch(const wt_block_slot *words, float *x, int n, uint32_t turn)
@@ -36,20 +27,29 @@ static bool fetch(const wt_block_slot *words, float *x, int n, uint32_t turn)
     return wt_block_get(words, x, n, turn) == n;
 }
 
+// The two parts of a block in a line of the fifo.
+static int fifo_begin(const live_far *far, int64_t position) { return (int)(position & far->fifo_mask); }
+
+static int fifo_whole(const live_far *far, int64_t position, int n)
+{
+    const int room = (int)far->fifo_mask + 1 - fifo_begin(far, position);
+    return room < n ? room : n;
+}
+
 static bool fetch_to_fifo(const live_far *far, const wt_block_slot *words, float *fifo, const far_block *b,
                           uint32_t turn)
 {
-    const int64_t room = far->fifo_mask + 1, begin = b->position & far->fifo_mask;
-    const int whole = room - begin < b->n_frames ? (int)(room - begin) : b->n_frames;
-    return fetch(words, fifo + begin, whole, turn) && fetch(words + whole, fifo, b->n_frames - whole, turn);
+    const int whole = fifo_whole(far, b->position, b->n_frames);
+    return fetch(words, fifo + fifo_begin(far, b->position), whole, turn) &&
+           fetch(words + whole, fifo, b->n_frames - whole, turn);
 }
 
-static bool is_finite(const live_far *far, const float *fifo, const far_block *b)
+static bool is_finite(const float *x, int n)
 {
     uint32_t largest = 0;
-    for (int n = 0; n < b->n_frames; n++) {
+    for (int k = 0; k < n; k++) {
         uint32_t bits;
-        memcpy(&bits, fifo + ((b->position + n) & far->fifo_mask), sizeof bits);
+        memcpy(&bits, &x[k], sizeof bits);
         bits &= 0x7fffffffu;
         largest = bits > largest ? bits : largest;
     }
@@ -57,26 +57,25 @@ static bool is_finite(const live_far *far, const float *fifo, const far_block *b
 }
 
 // A stream's block with a sample that is not finite is silence; the device starts that stream anew.
-static void silence_faults(const live_far *far, const far_block *b)
+static void silence_fault(const live_far *far, float *const *fifo, const far_block *b)
 {
-    const int out_channels = far->args.layout.out_channels;
-    for (int s = 0; s < far->args.layout.n_streams; s++) {
-        float *const *fifo = far->fifo + s * out_channels;
-        bool finite = true;
-        for (int c = 0; c < out_channels; c++) finite &= is_finite(far, fifo[c], b);
-        for (int c = 0; c < out_channels && !finite; c++)
-            for (int n = 0; n < b->n_frames; n++) fifo[c][(b->position + n) & far->fifo_mask] = 0;
+    const int begin = fifo_begin(far, b->position), whole = fifo_whole(far, b->position, b->n_frames);
+    bool finite = true;
+    for (int c = 0; c < far->args.layout.out_channels; c++)
+        finite &= is_finite(fifo[c] + begin, whole) && is_finite(fifo[c], b->n_frames - whole);
+    for (int c = 0; c < far->args.layout.out_channels && !finite; c++) {
+        memset(fifo[c] + begin, 0, sizeof(float) * (size_t)whole);
+        memset(fifo[c], 0, sizeof(float) * (size_t)(b->n_frames - whole));
     }
 }
 
-static bool fetch_outputs(const live_far *far, const wt_block_slot *up, const far_block *b, uint32_t turn)
+static bool fetch_output(const live_far *far, int s, const wt_block_slot *up, const far_block *b, uint32_t turn)
 {
     const resident_layout *l = &far->args.layout;
-    for (int s = 0; s < l->n_streams; s++)
-        for (int c = 0; c < l->out_channels; c++)
-            if (!fetch_to_fifo(far, up + s * l->up_words + l->out_at + c * b->n_frames,
-                               far->fifo[s * l->out_channels + c], b, turn))
-                return false;
+    float *const *fifo = far->fifo + s * l->out_channels;
+    for (int c = 0; c < l->out_channels; c++)
+        if (!fetch_to_fifo(far, up + l->out_at + c * b->n_frames, fifo[c], b, turn)) return false;
+    silence_fault(far, fifo, b);
     return true;
 }
 
@@ -121,8 +120,9 @@ static int64_t look_at_clock(live_far *far)
     return now_ns;
 }
 
-static void note_times(live_far *far, const wt_block_slot *up, const far_block *b, uint32_t turn)
+static void note_times(live_far *far, const far_block *b, uint32_t turn)
 {
+    const wt_block_slot *up = wt_block_ring_slot(far->up, turn);
     wt_live_times *t = &far->live->times;
     uint32_t seen_ns, sent_ns;
     t->round_trip_ns = look_at_clock(far) - b->rung_ns;
@@ -134,18 +134,29 @@ static void note_times(live_far *far, const wt_block_slot *up, const far_block *
     wt_histogram_record(far->live->round_trip_ns, t->round_trip_ns);
 }
 
+// The streams' answers of a turn, in order, as far as they are there: taken up while the others are still computed.
+static bool fetch_streams(live_far *far, const far_block *b, uint32_t turn)
+{
+    const resident_layout *l = &far->args.layout;
+    for (; far->n_fetched < l->n_streams; far->n_fetched++) {
+        const wt_block_slot *up = wt_block_ring_slot(far->up, turn) + far->n_fetched * l->up_words;
+        uint32_t data;
+        if (!wt_block_here(up, turn, &data) || !fetch_output(far, far->n_fetched, up, b, turn) ||
+            (far->n_fetched == 0 && (!fetch_readings(far, up, turn) || !fetch_taps(far, up, b, turn))))
+            return false;
+    }
+    far->n_fetched = 0;
+    return true;
+}
+
 // All answers that are there, in order.
 static void collect(live_far *far)
 {
     while (far->heard != far->turn) {
         const uint32_t turn = wt_block_turn_after(far->heard);
         const far_block *b = block_of(far, turn);
-        const wt_block_slot *up = wt_block_ring_slot(far->up, turn);
-        if (!answered(far, turn) || !fetch_outputs(far, up, b, turn) || !fetch_readings(far, up, turn) ||
-            !fetch_taps(far, up, b, turn))
-            return;
-        silence_faults(far, b);
-        if (atomic_load_explicit(&far->owner, memory_order_relaxed) == FAR_DEVICE) note_times(far, up, b, turn);
+        if (!fetch_streams(far, b, turn)) return;
+        if (atomic_load_explicit(&far->owner, memory_order_relaxed) == FAR_DEVICE) note_times(far, b, turn);
         push_taps(far, b);
         far->fifo_end = b->position + b->n_frames;
         far->heard = turn;
@@ -237,12 +248,16 @@ static void give_back(live_far *far)
 static void play(const live_far *far, float *const *wet, int out_channels, int64_t position, int n_frames)
 {
     const resident_layout *l = &far->args.layout;
+    const int none = position >= 0 ? 0 : -position < n_frames ? (int)-position : n_frames, n = n_frames - none;
+    const int begin = fifo_begin(far, position + none), whole = fifo_whole(far, position + none, n);
     for (int s = 0; s < l->n_streams; s++)
-        for (int c = 0; c < l->out_channels; c++)
-            for (int n = 0; n < n_frames; n++) {
-                const int64_t at = position + n;
-                wet[s * out_channels + c][n] = at < 0 ? 0 : far->fifo[s * l->out_channels + c][at & far->fifo_mask];
-            }
+        for (int c = 0; c < l->out_channels; c++) {
+            const float *fifo = far->fifo[s * l->out_channels + c];
+            float *to = wet[s * out_channels + c];
+            memset(to, 0, sizeof *to * (size_t)none);
+            memcpy(to + none, fifo + begin, sizeof *to * (size_t)whole);
+            memcpy(to + none + whole, fifo, sizeof *to * (size_t)(n - whole));
+        }
 }
 
 static bool has_room(const live_far *far) { return far->turn - far->heard < FAR_SLOTS - 1; }
@@ -266,30 +281,39 @@ static int wait_for_answer(live_far *far, int64_t end, int64_t until_ns)
     }
 }
 
-static int run(live_far *far, const float *const *in, float *const *wet, int out_channels, int n_frames)
+// Whether the block is posted; else far->miss says why not.
+static bool try_post(live_far *far, const float *const *in, int n_frames)
 {
     const wt_live *live = far->live;
     const bool patient = atomic_load_explicit(&live->freewheel, memory_order_relaxed);
     const double block_ns = n_frames * 1e9 / atomic_load_explicit(&live->rate_hz, memory_order_relaxed);
     const int64_t wait_ns = patient ? INT64_MAX / 2 : (int64_t)(live->config.wait_share * block_ns);
-    const int64_t until_ns = wt_clock_now_ns(NULL) + wait_ns;
-    const int64_t position = far->position, wanted = position - far->delay_frames;
-    far->position += n_frames;
+    far->until_ns = wt_clock_now_ns(NULL) + wait_ns;
     if (!far->runs_on_cpu && atomic_load_explicit(&far->owner, memory_order_acquire) != FAR_DEVICE &&
         !is_back_soon(far)) {
-        far->hole_begin = position, far->hole_end = position + n_frames;
-        return atomic_load_explicit(&far->lost, memory_order_relaxed) ? WT_LIVE_MISS_LOST : WT_LIVE_MISS_LATE;
+        far->miss = atomic_load_explicit(&far->lost, memory_order_relaxed) ? WT_LIVE_MISS_LOST : WT_LIVE_MISS_LATE;
+        return false;
     }
     do {
         serve_if_ours(far);
         collect(far);
     } while (!has_room(far) && patient);
-    if (!has_room(far)) {
-        far->hole_begin = position, far->hole_end = position + n_frames;
-        return WT_LIVE_MISS_FULL;
-    }
-    post(far, in, position, n_frames);
-    const int miss = wait_for_answer(far, wanted + n_frames, until_ns);
+    far->miss = has_room(far) ? -1 : WT_LIVE_MISS_FULL;
+    if (far->miss < 0) post(far, in, far->position, n_frames);
+    return far->miss < 0;
+}
+
+void wt__live_far_post(live_far *far, const float *const *in, int n_frames)
+{
+    if (!try_post(far, in, n_frames)) far->hole_begin = far->position, far->hole_end = far->position + n_frames;
+    far->position += n_frames;
+}
+
+static int take(live_far *far, float *const *wet, int out_channels, int n_frames)
+{
+    const int64_t wanted = far->position - n_frames - far->delay_frames;
+    if (far->miss >= 0) return far->miss;
+    const int miss = wait_for_answer(far, wanted + n_frames, far->until_ns);
     if (miss >= 0) return miss;
     if (far->hole_end > far->hole_begin && wanted < far->hole_end && wanted + n_frames > far->hole_begin)
         return WT_LIVE_MISS_FULL;
@@ -297,9 +321,9 @@ static int run(live_far *far, const float *const *in, float *const *wet, int out
     return -1;
 }
 
-int wt__live_far_run(live_far *far, const float *const *in, float *const *wet, int out_channels, int n_frames)
+int wt__live_far_take(live_far *far, float *const *wet, int out_channels, int n_frames)
 {
-    const int miss = run(far, in, wet, out_channels, n_frames);
+    const int miss = take(far, wet, out_channels, n_frames);
     give_back(far);
     return miss;
 }

@@ -75,7 +75,8 @@ static void widen(const wt_live *live, const live_player *player, float *const *
             memcpy(wet[s * out_channels + c], wet[s * out_channels], sizeof(float) * (size_t)n_frames);
 }
 
-// One block of a chain, NULL being a wire, into `wet` [out lines]; returns the miss, -1 = none.
+// One block of a chain, NULL being a wire, into `wet` [out lines]; a device has it already. Returns the miss, -1 =
+// none.
 static int run_player(wt_live *live, live_player *player, const float *const *in, float *const *wet, int n_frames)
 {
     const int out_channels = wt__live_out_channels(live);
@@ -86,7 +87,7 @@ static int run_player(wt_live *live, live_player *player, const float *const *in
     }
     int miss = -1;
     if (player->far)
-        miss = wt__live_far_run(player->far, in, wet, out_channels, n_frames);
+        miss = wt__live_far_take(player->far, wet, out_channels, n_frames);
     else if (live->workers)
         wt__live_workers_run(live->workers, player->chain, in, wet, out_channels, n_frames);
     else
@@ -105,17 +106,32 @@ static void crossfade(const wt_live *live, int lines, int n_frames)
     }
 }
 
-// The chain, and while it is new the one before it.
-static int run_chains(wt_live *live, const float *const *in, int n_frames)
+static bool fades(const wt_live *live) { return live->fading && live->fade < live->fade_frames; }
+
+// What a device computes it has before all else, and computes it meanwhile.
+static void post_block(wt_live *live, const float *const *in, int n_frames)
 {
-    live_player *p = live->current;
+    const live_player *p = live->current, *old = fades(live) ? live->leaving : NULL;
+    if (p && p->far) wt__live_far_post(p->far, in, n_frames);
+    if (old && old->far) wt__live_far_post(old->far, in, n_frames);
+}
+
+// Which nodes taps and inserts are at.
+static void find_points(wt_live *live)
+{
+    const live_player *p = live->current;
     for (int k = 0; p && k < LIVE_MAX_POINTS; k++) {
         live->visit.tap_node[k] = atomic_load_explicit(&p->tap_node[k], memory_order_relaxed);
         live->visit.insert_node[k] = atomic_load_explicit(&p->insert_node[k], memory_order_relaxed);
     }
-    int miss = run_player(live, p, in, live->wet, n_frames);
+}
+
+// The chain, and while it is new the one before it.
+static int run_chains(wt_live *live, const float *const *in, int n_frames)
+{
+    int miss = run_player(live, live->current, in, live->wet, n_frames);
     if (!live->fading) return miss;
-    if (live->fade < live->fade_frames && run_player(live, live->leaving, in, live->wet_old, n_frames) < 0)
+    if (fades(live) && run_player(live, live->leaving, in, live->wet_old, n_frames) < 0)
         crossfade(live, live->config.n_streams * wt__live_out_channels(live), n_frames);
     live->fade += n_frames;
     if (live->fade < live->fade_frames) return miss;
@@ -186,9 +202,11 @@ static int run_block(wt_live *live, const float *const *in, float *const *out, i
     if (live->was_closed) live->wet_frames = 0;
     live->was_closed = false;
     take_next(live);
+    const float *const *heard = wt__live_take_inserts(live, in, n_frames);
+    find_points(live);
+    post_block(live, heard, n_frames);
     wt__live_push_taps(live, LIVE_AT_IN, in, live->lines, n_frames);
     run_dry(live, in, n_frames);
-    const float *const *heard = wt__live_take_inserts(live, in, n_frames);
     int miss = run_chains(live, heard, n_frames);
     wt__live_push_taps(live, LIVE_AT_NODE, NULL, 0, n_frames);
     emit(live, miss, out, n_frames);

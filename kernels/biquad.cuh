@@ -157,7 +157,7 @@ static __device__ __forceinline__ bool biquad_ahead(const chain_args &a, const c
 {
     const int channels = p->output_channels, stride = chain_stride(a), buffer_floats = chain_buffer_floats(a);
     const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x & (CHAIN_MOST_FRAMES - 1);
-    if (chain_changed || n % 4 || channels * CHAIN_MOST_FRAMES > (int)blockDim.x) return false;
+    if (chain_changed || n % 4 || channels * CHAIN_MOST_FRAMES > chain_threads()) return false;
     float y = 0.0f;
     if (c < channels) {
         const float *x = shared + p->input[0] * buffer_floats + c * stride;
@@ -200,10 +200,10 @@ template <int N, int C> static __device__ void biquad_behind(const chain_room &r
     __syncthreads();
     if (threadIdx.x == 0) t.n_frames = 0;
     if (!chain_changed) return;
-    for (int i = threadIdx.x; i < 2 * CHAIN_MOST_FRAMES; i += blockDim.x)
+    for (int i = threadIdx.x; i < 2 * CHAIN_MOST_FRAMES; i += chain_threads())
         t.response[i] = i == CHAIN_MOST_FRAMES ? 1.0f : 0.0f;
-    for (int i = threadIdx.x; i < N * 2 * CHAIN_MOST_FRAMES; i += blockDim.x) (&t.rings[0][0][0])[i] = 0.0f;
-    for (int i = threadIdx.x; i < (2 * N + 1) * 2 * N; i += blockDim.x)
+    for (int i = threadIdx.x; i < N * 2 * CHAIN_MOST_FRAMES; i += chain_threads()) (&t.rings[0][0][0])[i] = 0.0f;
+    for (int i = threadIdx.x; i < (2 * N + 1) * 2 * N; i += chain_threads())
         (&t.states[0][0][0])[i] = i / (2 * N) == i % (2 * N) ? 1.0f : 0.0f;
     __syncthreads();
     for_each_channel_warp(2 * N + 1, [&](int r) {

@@ -9,11 +9,21 @@
 #define CHAIN_MOST_FRAMES WT_CHAIN_BLOCK
 #endif
 
+// Threads of a block; a resident text for one chain knows.
+static __device__ __forceinline__ int chain_threads()
+{
+#ifdef CHAIN_THREADS
+    return CHAIN_THREADS;
+#else
+    return blockDim.x;
+#endif
+}
+
 // Call f(channel, frame) for n frames of each channel, spread over the block's threads: the place comes of shifts.
 template <class F> static __device__ __forceinline__ void for_each_frame(int channels, int n, F f)
 {
 #pragma unroll 1
-    for (int i = threadIdx.x; i < channels * CHAIN_MOST_FRAMES; i += blockDim.x) {
+    for (int i = threadIdx.x; i < channels * CHAIN_MOST_FRAMES; i += chain_threads()) {
         const int frame = i & (CHAIN_MOST_FRAMES - 1);
         if (frame < n) f((int)((unsigned)i / CHAIN_MOST_FRAMES), frame);
     }
@@ -29,7 +39,7 @@ template <class F> static __device__ __forceinline__ void for_each_sample(const 
 template <class F> static __device__ __forceinline__ void for_each_channel_warp(int channels, F f)
 {
 #pragma unroll 1
-    for (int c = threadIdx.x / 32; c < channels; c += blockDim.x / 32) f(c);
+    for (int c = threadIdx.x / 32; c < channels; c += chain_threads() / 32) f(c);
 }
 
 // x of the lane so many before, `first` in lanes that have none: scans go on from this without a branch, which would
@@ -73,32 +83,25 @@ static __device__ __forceinline__ float fours_own(float4 y)
 extern __shared__ __align__(16) float shared[];
 
 // Where the instance at hand lies, and what is the same for all. The text before this file defines CHAIN_IN_SHARED when
-// all of that is in shared memory; from these offsets the compiler knows, and takes short addresses and loads.
+// all of that is in shared memory, plans and places at CHAIN_PLANS_AT and CHAIN_PLACES_AT (bytes): so the compiler takes
+// short addresses and loads.
 struct chain_room {
     unsigned char *memory;
     const unsigned char *plans;
     const wt_node_place *places;
 };
 #ifdef CHAIN_IN_SHARED
-static __shared__ int chain_memory_at, chain_plans_at, chain_places_at; // bytes
 // What has happened to the coefficients since chain_refresh made tables of them.
 enum { CHAIN_AS_DESIGNED, CHAIN_DESIGNED_ANEW, CHAIN_RESTED };
 static __shared__ int chain_changed;
 #endif
 
-// One thread, between barriers: the instance at hand is another one, so many bytes further.
-static __device__ __forceinline__ void chain_move_room(int bytes)
-{
-#ifdef CHAIN_IN_SHARED
-    chain_memory_at += bytes;
-#endif
-}
-
 static __device__ __forceinline__ chain_room chain_room_of(const chain_args &a, unsigned char *memory)
 {
 #ifdef CHAIN_IN_SHARED
     unsigned char *bytes = (unsigned char *)shared;
-    chain_room room = {bytes + chain_memory_at, bytes + chain_plans_at, (wt_node_place *)(bytes + chain_places_at)};
+    const size_t at = __cvta_generic_to_shared(memory) - __cvta_generic_to_shared(bytes);
+    chain_room room = {bytes + (int)at, bytes + CHAIN_PLANS_AT, (wt_node_place *)(bytes + CHAIN_PLACES_AT)};
 #else
     chain_room room = {memory, a.plans, a.places};
 #endif
@@ -173,6 +176,7 @@ static __device__ __forceinline__ wt_node_io chain_io(const chain_args &a, const
     io.position = position;
     io.scratch = shared + chain_n_buffers(a) * buffer_floats;
     io.readings = (float *)(room.memory + p.readings);
+    io.tables = room.plans + p.plan;
     io.host = 0;
     return io;
 }

@@ -69,6 +69,7 @@ typedef struct wt_node_io {
     long long position; // absolute frame of the first one
     float *scratch;     // the node's scratch floats; shared memory on the GPU
     float *readings;    // [n_readings] values the node shows to the world
+    const void *tables; // GPU only: the whole plan; what process() gets may be its head (wt_node_type)
     void *host;         // CPU only: what the type's plan() made for its process()
 } wt_node_io;
 

@@ -9,10 +9,11 @@
 
 struct convolution_job {
     const convolution_plan *p;
+    const float *tables; // the plan's, from its start
     float *state, *scratch;
     long long tick;
     __device__ float *channel(int c) const { return state + c * p->channel_floats; }
-    __device__ const float *table(long long at) const { return (const float *)p + at; }
+    __device__ const float *table(long long at) const { return tables + at; }
 };
 
 static __device__ __forceinline__ fft_planes convolution_planes(float *at, int size)
@@ -109,7 +110,7 @@ static __device__ void convolution_products(const convolution_job &job, const co
 // Every channel's products due at this tick: the tick's slice, or all slices of a first stage whose chunk is full.
 static __device__ void convolution_multiply(const convolution_job &job, const convolution_stage *s, bool at_once)
 {
-    const int warps = blockDim.x / 32, warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+    const int warps = chain_threads() / 32, warp = threadIdx.x / 32, lane = threadIdx.x & 31;
     const int slices = at_once ? s->ticks : 1, whole = job.p->n_outputs * slices;
     const int groups = whole < warps ? min(warps / whole, s->n_parts) : 1, each = (s->n_parts + groups - 1) / groups;
     for (int i = warp; i < whole * groups; i += warps) {
@@ -126,7 +127,7 @@ static __device__ void convolution_multiply(const convolution_job &job, const co
     if (groups == 1) return;
     __syncthreads();
 #pragma unroll 1
-    for (int i = threadIdx.x; i < whole * 2 * CONV_TICK; i += blockDim.x) {
+    for (int i = threadIdx.x; i < whole * 2 * CONV_TICK; i += chain_threads()) {
         const int item = i / (2 * CONV_TICK), at = i % (2 * CONV_TICK), c = item / slices;
         const convolution_moment now = convolution_now(job.p, s, c, job.tick);
         if (at_once && now.at) continue;
@@ -141,12 +142,12 @@ static __device__ void convolution_multiply(const convolution_job &job, const co
 static __device__ __noinline__ void convolution_transforms(const convolution_job &job, const convolution_stage *s,
                                                            int channels, bool back)
 {
-    const int warps = blockDim.x / 32, room = max(1024, job.p->stages[job.p->n_stages - 1].size);
+    const int warps = chain_threads() / 32, room = max(1024, job.p->stages[job.p->n_stages - 1].size);
     const bool by_warp = warps * s->size <= room;
     fft_team team;
     team.warp = by_warp;
     team.rank = by_warp ? threadIdx.x & 31 : threadIdx.x;
-    team.size = by_warp ? 32 : blockDim.x;
+    team.size = by_warp ? 32 : chain_threads();
     float *scratch = job.scratch + (by_warp ? threadIdx.x / 32 * 4 * s->size : 0);
     for (int c = by_warp ? threadIdx.x / 32 : 0; c < channels; c += by_warp ? warps : 1) {
         const convolution_moment now = convolution_now(job.p, s, c, job.tick);
@@ -219,10 +220,10 @@ static __device__ __forceinline__ float convolution_tail(const convolution_job &
 }
 
 // What is due when the position is `end`: at a tick's end. Nothing of it is heard before that.
-static __device__ __noinline__ void convolution_ticks(const wt_node_io *io, const convolution_plan *p, float *state,
-                                                      long long end)
+static __device__ __noinline__ void convolution_ticks(const wt_node_io *io, float *state, long long end)
 {
-    const convolution_job job = {p, state, io->scratch, end / CONV_TICK};
+    const convolution_plan *p = (const convolution_plan *)io->tables; // a copy of its head may lie further away
+    const convolution_job job = {p, (const float *)io->tables, state, io->scratch, end / CONV_TICK};
     if (end % CONV_TICK) return;
     for (int stage = 0; stage < p->n_stages; stage++) convolution_tick(job, stage);
 }
@@ -230,11 +231,11 @@ static __device__ __noinline__ void convolution_ticks(const wt_node_io *io, cons
 static __device__ void convolution_process(const wt_node_io *io, const convolution_plan *p, const convolution_coeffs *k,
                                            float *state)
 {
-    const convolution_job job = {p, state, io->scratch, 0};
+    const convolution_job job = {p, (const float *)io->tables, state, io->scratch, 0};
     for (int done = 0, n; done < io->n_frames; done += n) {
         if (done) {
             __syncthreads();
-            convolution_ticks(io, p, state, io->position + done);
+            convolution_ticks(io, state, io->position + done);
         }
         const long long position = io->position + done;
         const int left = CONV_TICK - (int)(position & (CONV_TICK - 1)), phase = (int)(position & (WT_QUANTUM - 1));
@@ -245,7 +246,7 @@ static __device__ void convolution_process(const wt_node_io *io, const convoluti
         __syncthreads();
         const bool fours = ((position | n) & 3) == 0;
 #pragma unroll 1
-        for (int i = threadIdx.x; i < p->n_outputs * CHAIN_MOST_FRAMES; i += blockDim.x) { // whole warps
+        for (int i = threadIdx.x; i < p->n_outputs * CHAIN_MOST_FRAMES; i += chain_threads()) { // whole warps
             const int c = i / CHAIN_MOST_FRAMES, f = i & (CHAIN_MOST_FRAMES - 1);
             float y = fours ? convolution_head_fours(job, c, position + f) : 0.0f;
             if (f >= n) continue;
@@ -258,8 +259,8 @@ static __device__ void convolution_process(const wt_node_io *io, const convoluti
     }
 }
 
-static __device__ void convolution_after(const wt_node_io *io, const convolution_plan *p, const convolution_coeffs *,
+static __device__ void convolution_after(const wt_node_io *io, const convolution_plan *, const convolution_coeffs *,
                                          float *state)
 {
-    convolution_ticks(io, p, state, io->position + io->n_frames);
+    convolution_ticks(io, state, io->position + io->n_frames);
 }

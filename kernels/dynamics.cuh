@@ -181,7 +181,7 @@ static __device__ __forceinline__ float dynamics_gain_of(const wt_node_io *io, c
 static __device__ void dynamics_show(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
                                      const dynamics_state *s)
 {
-    if (threadIdx.x != blockDim.x - 32) return;
+    if (threadIdx.x != chain_threads() - 32) return;
     float most = 0.0f;
 #pragma unroll 1
     for (int g = 0; g < p->n_groups; g++) most = wt_max(-(k->base_db + k->span_db * s->group[g].y), most);

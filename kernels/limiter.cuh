@@ -27,7 +27,7 @@ static __device__ __noinline__ float limiter_top(const float *ring, int now, int
 
 // The same where blocks begin and end at fours, for a warp's neighbouring frames: four lanes share four frames. The
 // last point of the frame before the warp's first one is a sum over its lanes.
-static __device__ __forceinline__ float limiter_top_of_fours(const limiter_plan *p, const float *ring, int now,
+static __device__ __forceinline__ float limiter_top_of_fours(const limiter_plan *tables, const float *ring, int now,
                                                              int mask)
 {
     const int lane = threadIdx.x & 31, four = now & ~3;
@@ -36,9 +36,9 @@ static __device__ __forceinline__ float limiter_top_of_fours(const limiter_plan 
     for (int u = 4 * (lane & 3); u < TRUE_PEAK_TAPS + 8; u += 16) {
         const float4 x = *(const float4 *)(ring + ((four - u) & mask));
 #pragma unroll
-        for (int row = 0; row < 3; row++) fours_add(&sums[row], x, p->points[row] + 4 + u);
+        for (int row = 0; row < 3; row++) fours_add(&sums[row], x, tables->points[row] + 4 + u);
     }
-    float points[3], before = lane < TRUE_PEAK_TAPS ? p->points[2][4 + lane] * ring[(now - 2 * lane - 1) & mask] : 0.0f;
+    float points[3], before = lane < TRUE_PEAK_TAPS ? tables->points[2][4 + lane] * ring[(now - 2 * lane - 1) & mask] : 0.0f;
 #pragma unroll
     for (int row = 0; row < 3; row++) points[row] = fours_own(sums[row]);
     for (int d = 16; d; d /= 2) before += __shfl_xor_sync(~0u, before, d);
@@ -57,24 +57,24 @@ static __device__ void limiter_find_need(const wt_node_io *io, const limiter_pla
         audio[c * p->ring_frames + (int)((io->position + n) & mask)] = io->in[0][c * io->stride + n];
     });
 #pragma unroll 1 // from the last warp down: the first ones have samples
-    for (int n = blockDim.x - 1 - threadIdx.x; n < before; n += blockDim.x)
+    for (int n = chain_threads() - 1 - threadIdx.x; n < before; n += chain_threads())
         line[n] = s->need[(int)((io->position - before + n) & mask)];
 #pragma unroll 1
-    for (int n = (threadIdx.x + blockDim.x / 2) % blockDim.x; n < io->n_frames; n += blockDim.x)
+    for (int n = (threadIdx.x + chain_threads() / 2) % chain_threads(); n < io->n_frames; n += chain_threads())
         line[before + n] = 0.0f;
     __syncthreads();
     const bool fours = ((io->position | io->n_frames) & 3) == 0;
 #pragma unroll 1
-    for (int i = threadIdx.x; i < io->out_channels * CHAIN_MOST_FRAMES; i += blockDim.x) { // whole warps
+    for (int i = threadIdx.x; i < io->out_channels * CHAIN_MOST_FRAMES; i += chain_threads()) { // whole warps
         const int n = i & (CHAIN_MOST_FRAMES - 1), now = (int)((io->position + n) & mask);
         const float *ring = audio + (int)((unsigned)i / CHAIN_MOST_FRAMES) * p->ring_frames;
-        const float top = fours ? limiter_top_of_fours(p, ring, now, mask) : limiter_top(ring, now, mask);
+        const float top = fours ? limiter_top_of_fours((const limiter_plan *)io->tables, ring, now, mask) : limiter_top(ring, now, mask);
         if (n < io->n_frames) // floats >= 0 order like their bits
             atomicMax((int *)&line[before + n], __float_as_int(limiter_need(k, top)));
     }
     __syncthreads();
 #pragma unroll 1
-    for (int n = threadIdx.x; n < io->n_frames; n += blockDim.x)
+    for (int n = threadIdx.x; n < io->n_frames; n += chain_threads())
         s->need[(int)((io->position + n) & mask)] = line[before + n];
 }
 
@@ -85,7 +85,7 @@ static __device__ void limiter_sliding_maximum(float *line, float *other, int wi
     int reach = 1;
     for (; 8 * reach < window; reach *= 8) {
 #pragma unroll 1
-        for (int i = threadIdx.x; i < n_frames + window - 8 * reach; i += blockDim.x) {
+        for (int i = threadIdx.x; i < n_frames + window - 8 * reach; i += chain_threads()) {
             float most = line[i];
 #pragma unroll
             for (int k = 1; k < 8; k++) most = wt_max(line[i + k * reach], most);
@@ -96,7 +96,7 @@ static __device__ void limiter_sliding_maximum(float *line, float *other, int wi
         line = other, other = swap;
     }
 #pragma unroll 1
-    for (int i = threadIdx.x; i < n_frames; i += blockDim.x) {
+    for (int i = threadIdx.x; i < n_frames; i += chain_threads()) {
         float most = line[i + window - reach];
 #pragma unroll
         for (int k = 0; k < 7; k++) most = wt_max(line[i + min(k * reach, window - reach)], most);
@@ -165,7 +165,8 @@ static __device__ __noinline__ void limiter_sums(const limiter_plan *p, limiter_
 
 // The gain of this lane's frame from the trapezoid itself: eight lanes share four frames, two lanes get each. Whole
 // warps; blocks in fours. `at` is the four's place in the ring.
-static __device__ __forceinline__ float limiter_gain_at_once(const limiter_plan *p, const limiter_state *s, int at)
+static __device__ __forceinline__ float limiter_gain_at_once(const limiter_plan *p, const unsigned int *weights,
+                                                             const limiter_state *s, int at)
 {
     const unsigned int *attenuation = (const unsigned int *)((const char *)s + p->attenuation);
     const int mask = p->ring_frames - 1, lane = threadIdx.x & 7, last = (p->n_weights + 2) / 4;
@@ -174,7 +175,7 @@ static __device__ __forceinline__ float limiter_gain_at_once(const limiter_plan 
     for (int k = 0; k <= last / 8; k++) { // no lane ends before the others: behind the weights there are zeros
         const int u = lane + 8 * k;
         const uint4 x = *(const uint4 *)(attenuation + ((at - 4 * u) & mask));
-        const uint4 lo = *(const uint4 *)(p->weights + 4 * u), hi = *(const uint4 *)(p->weights + 4 + 4 * u);
+        const uint4 lo = *(const uint4 *)(weights + 4 * u), hi = *(const uint4 *)(weights + 4 + 4 * u);
         const unsigned int w[8] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w}, a[4] = {x.x, x.y, x.z, x.w};
 #pragma unroll
         for (int i = 0; i < 4; i++)
@@ -200,13 +201,14 @@ static __device__ void limiter_process(const wt_node_io *io, const limiter_plan 
 {
     float *gain = io->scratch, *line = gain + WT_CHAIN_BLOCK, *other = line + p->window + WT_CHAIN_BLOCK;
     const float *audio = (const float *)((char *)s + p->audio);
+    const limiter_plan *tables = (const limiter_plan *)io->tables;
     const int mask = p->ring_frames - 1, n_frames = io->n_frames;
     const bool at_once =
         CHAIN_MOST_FRAMES <= 64 && p->n_weights && io->out_channels <= 4 && ((io->position | n_frames) & 3) == 0;
     limiter_find_need(io, p, k, s, line);
     limiter_sliding_maximum(line, other, p->window, n_frames, gain);
     if (threadIdx.x < 32) limiter_release(io, p, k, s, gain);
-    if (threadIdx.x < 32 && !at_once) limiter_sums(p, s, io->position, n_frames, gain);
+    if (threadIdx.x < 32 && !at_once) limiter_sums(tables, s, io->position, n_frames, gain);
     if (threadIdx.x == 0) s->due = at_once ? n_frames : 0;
     __syncthreads();
     const auto put = [&](int c, int n, float g) {
@@ -219,17 +221,17 @@ static __device__ void limiter_process(const wt_node_io *io, const limiter_plan 
         return;
     }
 #pragma unroll 1
-    for (int i = threadIdx.x; i < io->out_channels * 2 * CHAIN_MOST_FRAMES; i += blockDim.x) {
+    for (int i = threadIdx.x; i < io->out_channels * 2 * CHAIN_MOST_FRAMES; i += chain_threads()) {
         const int n = i / 2 & (CHAIN_MOST_FRAMES - 1);
-        const float g = limiter_gain_at_once(p, s, (int)((io->position + (n & ~3)) & mask));
+        const float g = limiter_gain_at_once(p, tables->weights, s, (int)((io->position + (n & ~3)) & mask));
         if (n < n_frames && !(i & 1)) put(i / (2 * CHAIN_MOST_FRAMES), n, g);
     }
 }
 
-static __device__ void limiter_after(const wt_node_io *io, const limiter_plan *p, const limiter_coeffs *,
+static __device__ void limiter_after(const wt_node_io *io, const limiter_plan *, const limiter_coeffs *,
                                      limiter_state *s)
 {
     if (!s->due || threadIdx.x >= 32) return;
-    limiter_sums(p, s, io->position - s->due, s->due, 0);
+    limiter_sums((const limiter_plan *)io->tables, s, io->position - s->due, s->due, 0);
     if (threadIdx.x == 0) s->due = 0;
 }

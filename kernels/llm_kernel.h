@@ -128,6 +128,19 @@ typedef struct wt_llm_matvec_args {
     int add;        ///< out +=
 } wt_llm_matvec_args;
 
+#define WT_LLM_STREAM_WARPS   8   ///< of a block of llm_stream.cu
+#define WT_LLM_STREAM_STAGES  5   ///< of a warp: WT_LLM_STREAM_TILE rows of WT_LLM_STREAM_COLUMNS
+#define WT_LLM_STREAM_TILE    8
+#define WT_LLM_STREAM_COLUMNS 128
+#define WT_LLM_STREAM_PASS    4096 ///< columns of the vector that a block has at once
+#define WT_LLM_STREAM_PITCH(each) (2 * WT_LLM_STREAM_WARPS * (each) + 64) ///< bytes from part to part of the vector
+
+/// The same of matrices of 16 bits whose rows lie at 16 bytes, without a LayerNorm, by llm_stream.cu.
+typedef struct wt_llm_stream_args {
+    wt_llm_matvec_args m;
+    int each, n_passes; ///< columns of a warp in a pass, a multiple of a stage's; their product covers all columns
+} wt_llm_stream_args;
+
 #define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word
 
 /// The same of quantised weights: matrices of one type, rows of row_bytes at multiples of 16. Scales of a part: floats

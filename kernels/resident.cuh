@@ -11,10 +11,9 @@
 
 #define RESIDENT_REST_NS 2000  // between two looks at the doorbell while no block is due
 #define RESIDENT_RELAY_NS 100 // between two looks at what the first thread block tells
-// Clocks by which input is asked for after the doorbell, which the host writes last. (Asking again some 400 ns later
-// for what overtook the doorbell cost some 4 us beside a load: a thread that waits for its first load waits for the
-// younger one as well.)
-#define RESIDENT_BEHIND 128
+#define RESIDENT_APART 1800    // clocks from one look to the next while one is
+#define RESIDENT_AHEAD 128     // words of input that come with a look, at most
+#define RESIDENT_LOOKS 4       // places for looks under way
 
 enum resident_verdict { RESIDENT_GO_ON, RESIDENT_BLOCK, RESIDENT_LEAVE, RESIDENT_KILLED, RESIDENT_OVER };
 
@@ -29,7 +28,7 @@ static __device__ __forceinline__ long long resident_now()
 static __device__ void resident_copy(void *to, const void *from, unsigned long long bytes)
 {
 #pragma unroll 1
-    for (unsigned long long i = threadIdx.x; i < bytes / sizeof(int4); i += blockDim.x)
+    for (unsigned long long i = threadIdx.x; i < bytes / sizeof(int4); i += chain_threads())
         ((int4 *)to)[i] = ((const int4 *)from)[i];
 }
 
@@ -60,6 +59,7 @@ struct resident_block {
 // How blocks come: at a pace, so most of the time between two need not be spent on the bus. In clocks.
 struct resident_pace {
     long long last, gap; // when the last block came, and how long after the one before
+    unsigned int round;  // looks so far
 };
 
 // The slot of a turn on the way down; there is a power of two of them.
@@ -74,49 +74,74 @@ static __device__ __forceinline__ const wt_block_word *resident_input(const resi
     return resident_slot(r, turn) + r.layout.in_at + (long long)s * r.chain.channels * frames;
 }
 
-// This thread's first sample of a block of so many frames, as resident_fetch takes it; 0 when it has none.
-static __device__ __forceinline__ const wt_block_word *resident_ahead(const resident_args &r, unsigned int turn,
-                                                                      int frames)
+// Two words of host memory to shared memory, in passing: nobody waits for them before resident_asked.
+static __device__ __forceinline__ void resident_ask(wt_block_word *to, const wt_block_word *from)
 {
-    const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x % CHAIN_MOST_FRAMES;
-    return c < r.chain.channels && f < frames ? resident_input(r, turn, blockIdx.x, frames) + c * frames + f : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                 :
+                 : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from)
+                 : "memory");
 }
+static __device__ __forceinline__ void resident_asked_all() { asm volatile("cp.async.wait_all;" : : : "memory"); }
 
-// Wait for a turn's doorbell; all threads get the verdict and the doorbell's data. Two lanes poll, doorbell and orders
-// in one load: what more threads load while they wait takes from the rate at which the neighbours read their memory.
-// Only when a block is soon due each thread loads the word `ahead` as well, so that a block needs one trip over the bus
-// and not two; `word` is what it found there, of this turn or not.
+// Wait for a turn's doorbell; all threads get the verdict and the doorbell's data. While no block is due two lanes ask
+// for the doorbell and the orders, and rest. When one is, each look asks for the input too, for a block of `frames`, so
+// that a block needs one trip over the bus and not two; and the next look is on its way before the last one is back,
+// which costs no thread anything, as what comes lands in shared memory by itself. `word` is what this thread's first
+// sample was then, of this turn or not.
 static __device__ int resident_wait(const resident_args &r, resident_place next, long long end_ns, resident_pace *pace,
-                                    const wt_block_word *ahead, wt_block_word *word, unsigned int *doorbell)
+                                    int frames, wt_block_word *word, unsigned int *doorbell)
 {
-    __shared__ int verdict;
+    __shared__ __align__(16) wt_block_word looks[RESIDENT_LOOKS][4 + RESIDENT_AHEAD]; // doorbell, orders, input
+    __shared__ int verdict, asked; // `asked`: with its input
     __shared__ unsigned int data;
     const wt_block_word *at = threadIdx.x == 0 ? resident_slot(r, next.turn) : &r.control->orders;
-    const long long soon = pace->last + pace->gap - pace->gap / 8, late = pace->last + 2 * pace->gap;
+    const wt_block_word *input = resident_input(r, next.turn, blockIdx.x, frames);
+    const long long soon = pace->last + pace->gap - pace->gap / 16, late = pace->last + 2 * pace->gap;
+    const int ahead = frames % 2 ? 0 : min(r.chain.channels * frames, RESIDENT_AHEAD);
     int v = RESIDENT_GO_ON;
-    for (unsigned int round = 1; !__syncthreads_or(v); round++) {
+    for (unsigned int round = pace->round;; round++) {
         const long long now = clock64();
         const bool due = now >= soon && now < late;
-        const wt_block_word told = threadIdx.x < 2 ? block_load(at) : 0;
-        *word = 0;
-        if (due && ahead) {
-            while (clock64() < now + RESIDENT_BEHIND) {
-            }
-            *word = block_load(ahead);
+        wt_block_word *look = looks[round % RESIDENT_LOOKS];
+        if (threadIdx.x < 2) resident_ask(look + 2 * threadIdx.x, at);
+        if (due && 2 * (int)threadIdx.x < ahead) resident_ask(look + 4 + 2 * threadIdx.x, input + 2 * threadIdx.x);
+        asm volatile("cp.async.commit_group;" : : : "memory");
+        if (due)
+            asm volatile("cp.async.wait_group 1;" : : : "memory");
+        else
+            resident_asked_all();
+        if (due) look = looks[(round - 1) % RESIDENT_LOOKS];
+        if (threadIdx.x < 32) {
+            wt_block_word told = threadIdx.x < 2 ? look[2 * threadIdx.x] : 0;
+            if (round % 32 == 0 && threadIdx.x < 2) told = block_load(at); // past whatever might keep a copy
+            const wt_block_word bell = __shfl_sync(~0u, told, 0), orders = __shfl_sync(~0u, told, 1);
+            if (wt_block_turn(orders) == next.term)
+                v = RESIDENT_KILLED;
+            else if (wt_block_data(orders) == next.term)
+                v = RESIDENT_LEAVE;
+            else if (wt_block_turn(bell) == next.turn)
+                v = RESIDENT_BLOCK;
+            else if (round % 64 == 0 && __shfl_sync(~0u, resident_now(), 0) > end_ns)
+                v = RESIDENT_OVER;
+            else if (!due)
+                __nanosleep(RESIDENT_REST_NS);
+            else
+                while (clock64() < now + RESIDENT_APART) {
+                }
+            if (threadIdx.x == 0) verdict = v, data = wt_block_data(bell), asked = due;
         }
-        if (threadIdx.x >= 32) continue;
-        const wt_block_word bell = __shfl_sync(~0u, told, 0), orders = __shfl_sync(~0u, told, 1);
-        if (wt_block_turn(orders) == next.term)
-            v = RESIDENT_KILLED;
-        else if (wt_block_data(orders) == next.term)
-            v = RESIDENT_LEAVE;
-        else if (wt_block_turn(bell) == next.turn)
-            v = RESIDENT_BLOCK;
-        else if (round % 64 == 0 && __shfl_sync(~0u, resident_now(), 0) > end_ns)
-            v = RESIDENT_OVER;
-        else if (!due)
-            __nanosleep(RESIDENT_REST_NS);
-        if (threadIdx.x == 0) verdict = v, data = wt_block_data(bell);
+        if (!__syncthreads_or(v)) continue;
+        const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x % CHAIN_MOST_FRAMES, k = c * frames + f;
+        const bool mine = asked && c < r.chain.channels && f < frames && k < ahead;
+        *word = mine ? looks[(round - 1) % RESIDENT_LOOKS][4 + k] : 0;
+        if (__syncthreads_or(mine && wt_block_turn(*word) != next.turn)) { // then it is in the one behind
+            resident_asked_all();
+            __syncthreads();
+            if (mine) *word = looks[round % RESIDENT_LOOKS][4 + k];
+        }
+        pace->round = round + 1;
+        break;
     }
     const long long now = clock64();
     pace->gap = now - pace->last;
@@ -157,9 +182,9 @@ static __device__ __noinline__ void resident_header(const resident_args &r, cons
 {
     const resident_layout &l = r.layout;
     const wt_block_word *slot = resident_slot(r, b.turn);
-    for (int i = threadIdx.x; b.flags & RESIDENT_HAS_TARGETS && i < l.n_params; i += blockDim.x)
+    for (int i = threadIdx.x; b.flags & RESIDENT_HAS_TARGETS && i < l.n_params; i += chain_threads())
         r.targets[blockIdx.x * l.n_params + i] = __uint_as_float(block_take(slot + RESIDENT_TARGETS + i, b.turn, 0));
-    for (int k = threadIdx.x; b.flags & RESIDENT_HAS_POINTS && k < WT_MAX_POINTS; k += blockDim.x) {
+    for (int k = threadIdx.x; b.flags & RESIDENT_HAS_POINTS && k < WT_MAX_POINTS; k += chain_threads()) {
         message.tap[k] = (int)block_take(slot + RESIDENT_TAPS + k, b.turn, 0);
         message.insert[k] = (int)block_take(slot + RESIDENT_INSERTS + k, b.turn, 0);
     }
@@ -212,7 +237,7 @@ static __device__ __noinline__ void resident_readings(const chain_args &a, const
                                                       const unsigned char *memory, wt_block_word *to)
 {
     const wt_node_place *places = chain_room_of(a, 0).places;
-    const int warps = blockDim.x / 32, busy = chain_out_channels(a) * CHAIN_MOST_FRAMES / 32 % warps;
+    const int warps = chain_threads() / 32, busy = chain_out_channels(a) * CHAIN_MOST_FRAMES / 32 % warps;
 #pragma unroll 1
     for (int k = (int)threadIdx.x / 32 - busy; k < a.n_nodes; k += warps - busy) {
         if (k < 0) return;
@@ -283,21 +308,16 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
 
 // The nodes once more, for the sake of their text: what comes after an answer has put it out of the instruction cache,
 // and the neighbours' data out of L2, where a block would have to wait for it. On silence, and on a spare instance.
-static __device__ void resident_rehearse(const chain_args &a, unsigned char *memory, unsigned char *spare, int n)
+static __device__ void resident_rehearse(const chain_args &a, unsigned char *spare, int n)
 {
     const resident_block b = {0, 0, n, 0};
-    if (threadIdx.x == 0) {
-        message.points = 0;
-        chain_move_room((int)(spare - memory));
-    }
+    if (threadIdx.x == 0) message.points = 0;
     for_each_frame(a.channels, n, [&](int c, int f) { shared[c * chain_stride(a) + f] = 0.0f; });
     resident_fetch(a, b, 0, 0, 0, 0); // no frames: for their text too
     chain_process(a, spare, n, ((const wt_instance *)spare)->position);
     const int finite = resident_answer(a, b, 0, 0, 0, 0);
     resident_readings(a, b, spare, 0);
     resident_settle(a, spare, finite);
-    if (threadIdx.x == 0) chain_move_room((int)(memory - spare));
-    __syncthreads();
 }
 
 // Where this thread block works: `a` with what lies in shared memory, and the memory of its first stream.
@@ -311,12 +331,7 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
     }
     __syncthreads();
 #ifdef CHAIN_IN_SHARED
-    if (threadIdx.x == 0) {
-        chain_memory_at = (int)(room - (unsigned char *)shared);
-        chain_plans_at = chain_memory_at + (int)r.chain.instance_bytes;
-        chain_places_at = chain_plans_at + (int)r.plans_bytes;
-        chain_changed = CHAIN_RESTED;
-    }
+    if (threadIdx.x == 0) chain_changed = CHAIN_RESTED;
 #endif
     if (r.copy_memory) {
         resident_copy(room, memory, r.chain.instance_bytes);
@@ -338,7 +353,7 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
     __syncthreads();
     // what the parameters aim at, for a reset before any of them is set
     for (int k = 0, first = 0; k < a->n_nodes; first += a->places[k++].n_params)
-        for (int i = threadIdx.x; i < a->places[k].n_params; i += blockDim.x)
+        for (int i = threadIdx.x; i < a->places[k].n_params; i += chain_threads())
             r.targets[blockIdx.x * r.layout.n_params + first + i] =
                 ((const wt_ramp *)(memory + a->places[k].ramps))[i].target;
     __syncthreads();
@@ -348,7 +363,12 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
     return memory;
 }
 
-extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
+#ifdef CHAIN_THREADS
+#define RESIDENT_BOUNDS __launch_bounds__(CHAIN_THREADS)
+#else
+#define RESIDENT_BOUNDS
+#endif
+extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ resident_args r)
 {
     __shared__ chain_args a;
     const long long begin_ns = resident_now();
@@ -378,7 +398,7 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
 
     int verdict, frames = 0;
     bool over = false;
-    resident_pace pace = {clock64(), 0};
+    resident_pace pace = {clock64(), 0, 1};
     for (;;) {
         resident_place next = here;
         next.turn = wt_block_next(here.turn);
@@ -389,8 +409,7 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
         else if (over)
             verdict = RESIDENT_OVER;
         else
-            verdict = resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &pace,
-                                    resident_ahead(r, next.turn, frames), &word, &doorbell);
+            verdict = resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &pace, frames, &word, &doorbell);
         if (blockIdx.x == 0 && gridDim.x > 1 && threadIdx.x == 0) resident_tell(r, next, verdict, doorbell);
         if (verdict != RESIDENT_BLOCK) break;
         const resident_block block = {next.turn, doorbell, (int)(doorbell & RESIDENT_FRAMES),
@@ -408,8 +427,9 @@ extern "C" __global__ void resident_run(const __grid_constant__ resident_args r)
         if (r.once) break;
         over = __syncthreads_or(threadIdx.x == 0 && resident_now() > begin_ns + r.life_ns);
         if (spare && __syncthreads_or(threadIdx.x == 0 && quick))
-            resident_rehearse(a, memory, spare, min(frames, a.block_frames));
+            resident_rehearse(a, spare, min(frames, a.block_frames));
     }
+    resident_asked_all();
     if (verdict == RESIDENT_KILLED) return;
     if (r.copy_memory)
         resident_copy(r.chain.memory + blockIdx.x * r.chain.instance_bytes, memory, r.chain.instance_bytes);

@@ -349,18 +349,17 @@ extern "C" __global__ void __launch_bounds__(512) spectrum_product(wt_spectrum_f
     const int line = blockIdx.x / tiles, t = blockIdx.x % tiles * WT_SPECTRUM_PRODUCT + lane;
     const bool there[2] = {t < a.n_frames, t + 32 < a.n_frames};
     const limits l = limits_of(a, line / a.channels);
-    const float *mel = a.mel + (long long)line * a.n_mels * a.n_frames + t;
+    const int last = a.n_frames - 1, to_second = t + 32 < last ? 32 : last - (t < last ? t : last);
+    const float *mel = a.mel + (long long)line * a.n_mels * a.n_frames + (t < last ? t : last);
     for (int first = warp; first < half; first += 4 * warps) {
-        float some[4][2][2] = {}; // a band and its mirror, of two frames: all on their way before one is used
+        float some[4][2][2]; // a band and its mirror, of two frames: all on their way before one is used
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            const int m = first + k * warps, mirror = a.n_mels - 1 - m;
-#pragma unroll
-            for (int i = 0; i < 2; i++) {
-                if (m < half && there[i]) some[k][0][i] = __ldg(mel + (long long)m * a.n_frames + 32 * i);
-                if (m < half && m < mirror && there[i])
-                    some[k][1][i] = __ldg(mel + (long long)mirror * a.n_frames + 32 * i);
-            }
+        for (int k = 0; k < 4; k++) { // what there is not is read as the last there is
+            const int m = first + k * warps < half ? first + k * warps : half - 1;
+            const float *low = mel + (long long)m * a.n_frames,
+                        *high = mel + (long long)(a.n_mels - 1 - m) * a.n_frames;
+            some[k][0][0] = __ldg(low), some[k][0][1] = __ldg(low + to_second);
+            some[k][1][0] = __ldg(high), some[k][1][1] = __ldg(high + to_second);
         }
 #pragma unroll
         for (int k = 0; k < 4; k++) {

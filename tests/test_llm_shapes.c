@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_LAYERS = 2, N_POSITIONS = 320, N_SEQUENCES = 3, VOCAB = 500 };
+enum { N_LAYERS = 2, N_POSITIONS = 320, N_SEQUENCES = 3, N_SINGLES = 24, VOCAB = 500 };
 
 /// 16 bits a vector, a query and a share: errors of 2^-12 (F16) and 2^-9 (BF16) in each of some fifteen products, of
 /// which the logits keep a few.
@@ -126,22 +126,38 @@ static void step(pair *p, int n, int first)
     for (int k = 0; k < n; k++) compare(p, logits[1] + k * VOCAB, logits[0] + k * VOCAB, "a step");
 }
 
-static void check(const wt_model_config *shape, wt_dtype dtype, double bound)
+static void open_both(pair *p, const model *m, wt_dtype kv_type)
 {
     static const wt_backend backends[] = {WT_BACKEND_CPU, WT_BACKEND_CUDA};
-    model m;
-    pair p = {.bound = bound};
-    make(&m, shape, dtype);
     for (int b = 0; b < 2; b++) {
-        assert_ok(wt_device_open(&(wt_device_config){.backend = backends[b], .n_threads = 2}, &p.device[b]));
-        assert_ok(wt_llm_session_create(&m.llm,
-                                        &(wt_llm_session_config){.device = p.device[b],
+        assert_ok(wt_device_open(&(wt_device_config){.backend = backends[b], .n_threads = 2}, &p->device[b]));
+        assert_ok(wt_llm_session_create(&m->llm,
+                                        &(wt_llm_session_config){.device = p->device[b],
                                                                  .n_positions = N_POSITIONS,
                                                                  .n_batch = 256,
                                                                  .n_sequences = N_SEQUENCES,
-                                                                 .kv_type = b ? dtype : WT_DTYPE_F32},
-                                        &p.session[b]));
+                                                                 .exact_products = true,
+                                                                 .kv_type = b ? kv_type : WT_DTYPE_F32},
+                                        &p->session[b]));
     }
+}
+
+static void close_both(pair *p, model *m)
+{
+    for (int b = 0; b < 2; b++) {
+        wt_llm_session_destroy(p->session[b]);
+        wt_device_close(p->device[b]);
+    }
+    wt__llm_give_back(&m->llm);
+    for (int k = 0; k < m->n; k++) free(m->memory[k]);
+}
+
+static void check(const wt_model_config *shape, wt_dtype dtype, double bound)
+{
+    model m;
+    pair p = {.bound = bound};
+    make(&m, shape, dtype);
+    open_both(&p, &m, dtype);
     for (int s = 0; s < N_SEQUENCES; s++) {
         for (int b = 0; b < 2; b++) assert_ok(wt_llm_select(p.session[b], s));
         feed(&p, 150 + 20 * s, s, "a prompt");
@@ -150,11 +166,7 @@ static void check(const wt_model_config *shape, wt_dtype dtype, double bound)
     }
     for (int n = N_SEQUENCES; n; n--) step(&p, n, 40 + n);
     print_message("heads of %3d, %-4s %.1e of the largest logit\n", shape->d_head, wt_dtype_name(dtype), p.worst);
-    for (int b = 0; b < 2; b++) {
-        wt_llm_session_destroy(p.session[b]);
-        wt_device_close(p.device[b]);
-    }
-    for (int k = 0; k < m.n; k++) free(m.memory[k]);
+    close_both(&p, &m);
 }
 
 static void skip_without_gpu(void)
@@ -162,6 +174,31 @@ static void skip_without_gpu(void)
     if (wt_device_count()) return;
     print_message("skipped: %s\n", wt_last_error());
     skip();
+}
+
+/// Products of one vector do not round it to the weights' type.
+static void check_singles(const wt_model_config *shape, wt_dtype dtype, wt_llm_quantization kind)
+{
+    model m;
+    pair p = {.bound = 1e-5}; // as against transformers in float32
+    make(&m, shape, dtype);
+    assert_ok(wt_llm_quantize(&m.llm, kind, NULL, NULL));
+    open_both(&p, &m, WT_DTYPE_F32);
+    for (int k = 0; k < N_SINGLES; k++) feed(&p, 1, k * 11, "a token");
+    print_message("one by one, rows of %4d, %-5s kind %d: %.1e of the largest logit\n", shape->d_ff,
+                  wt_dtype_name(dtype), kind, p.worst);
+    close_both(&p, &m);
+}
+
+static void single_tokens_have_whole_vectors(void **state)
+{
+    (void)state;
+    skip_without_gpu();
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+            check_singles(&shapes[k], types[t].dtype, WT_LLM_AS_STORED);
+    for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
+        check_singles(&shapes[0], WT_DTYPE_BF16, (wt_llm_quantization)kind);
 }
 
 static void a_gpu_gives_the_logits_of_the_cpu(void **state)
@@ -235,6 +272,7 @@ static void exact_guesses_have_the_bits_of_single_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_gpu_gives_the_logits_of_the_cpu),
+                                       cmocka_unit_test(single_tokens_have_whole_vectors),
                                        cmocka_unit_test(exact_guesses_have_the_bits_of_single_steps)};
     return cmocka_run_group_tests_name("llm shapes", tests, NULL, NULL);
 }

@@ -12,10 +12,13 @@ enum { LOGITS_ROWS = 16, ALIGN = 256, MAX_EXPERTS = 1024, MAX_FLASH_HEAD = 256 }
 static const struct {
     const char *file;
     int first, n;
-} modules[WT__N_LLM_MODULES] = {
-    {"kernels/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE}, {"kernels/llm_attend.cu", WT__LLM_PLACE, 2},
-    {"kernels/llm_pages.cu", WT__LLM_COPY_PAGE, 2},         {"kernels/llm_flash.cu", WT__LLM_FLASH, 1},
-    {"kernels/llm_attend_16.cu", WT__LLM_ATTEND_16, 4},     {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 3}};
+} modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE},
+                                {"kernels/llm_attend.cu", WT__LLM_PLACE, 2},
+                                {"kernels/llm_pages.cu", WT__LLM_COPY_PAGE, 2},
+                                {"kernels/llm_flash.cu", WT__LLM_FLASH, 1},
+                                {"kernels/llm_attend_16.cu", WT__LLM_ATTEND_16, 4},
+                                {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 3},
+                                {"kernels/llm_stream.cu", WT__LLM_STREAM, 2}};
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
                                                      [WT__LLM_NORM] = "llm_norm",
@@ -35,7 +38,9 @@ static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embe
                                                      [WT__LLM_ATTEND_16 + 3] = "llm_attend_16_8",
                                                      [WT__LLM_MATVEC] = "llm_matvec_f32",
                                                      [WT__LLM_MATVEC + 1] = "llm_matvec_f16",
-                                                     [WT__LLM_MATVEC + 2] = "llm_matvec_bf16"};
+                                                     [WT__LLM_MATVEC + 2] = "llm_matvec_bf16",
+                                                     [WT__LLM_STREAM] = "llm_stream_f16",
+                                                     [WT__LLM_STREAM + 1] = "llm_stream_bf16"};
 
 /// As llm_attend.cu: the largest divisor of the heads that share keys and values, up to 8.
 static int heads_at_once(int group)

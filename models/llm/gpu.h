@@ -51,7 +51,8 @@ typedef enum wt__llm_kernel {
     WT__LLM_FLASH,     ///< NULL where the cache or the head's size is not for it
     WT__LLM_ATTEND_16, ///< with clusters of 1, 2, 4 and 8; likewise
     WT__LLM_MATVEC = WT__LLM_ATTEND_16 + 4, ///< of F32, F16, BF16
-    WT__N_LLM_KERNELS = WT__LLM_MATVEC + 3,
+    WT__LLM_STREAM = WT__LLM_MATVEC + 3,    ///< of F16, BF16
+    WT__N_LLM_KERNELS = WT__LLM_STREAM + 2,
 } wt__llm_kernel;
 
 /// What a step ends with: the most probable tokens, drawn ones, drawn ones and what is told of them; or the logits of
@@ -87,7 +88,7 @@ typedef struct wt__llm_quant_kernel {
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
 
 enum {
-    WT__N_LLM_MODULES = 6,
+    WT__N_LLM_MODULES = 7,
     WT__LLM_MAX_QUANTS = 8,
     WT__LLM_MAX_BATCHES = 64,
     WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS

@@ -22,8 +22,8 @@ static const bool overlaps[WT__N_LLM_KERNELS] = {
     [WT__LLM_GATHER] = true,        [WT__LLM_MIX] = true,           [WT__LLM_PICK] = true,
     [WT__LLM_PLACE] = true,         [WT__LLM_ATTEND] = true,        [WT__LLM_FLASH] = true,
     [WT__LLM_MATVEC] = true,        [WT__LLM_MATVEC + 1] = true,    [WT__LLM_MATVEC + 2] = true,
-    [WT__LLM_ATTEND_16] = true,     [WT__LLM_ATTEND_16 + 1] = true, [WT__LLM_ATTEND_16 + 2] = true,
-    [WT__LLM_ATTEND_16 + 3] = true,
+    [WT__LLM_STREAM] = true,        [WT__LLM_STREAM + 1] = true,    [WT__LLM_ATTEND_16] = true,
+    [WT__LLM_ATTEND_16 + 1] = true, [WT__LLM_ATTEND_16 + 2] = true, [WT__LLM_ATTEND_16 + 3] = true,
 };
 
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
@@ -78,8 +78,8 @@ static void normalise(wt__pass *p, const wt__norm *norm, const float *x, int n, 
     p->normed = NULL;
 }
 
-// ---- matrices: one vector times plain weights by llm_matvec.cu and times quantised ones by llm_quant.cu, with the
-// norm before it, all else by matmul.h
+// ---- matrices: one vector times weights of 16 bits by llm_stream.cu, times quantised ones by llm_quant.cu and times
+// what is left by llm_matvec.cu, with the norm before it; all else by matmul.h
 
 /// Tokens of one sequence whose bits are to be those of each alone.
 static bool is_alike(const wt_llm_session *s)
@@ -137,6 +137,30 @@ static void plain_matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a)
            &a, sizeof a);
 }
 
+/// Rows of 16 bits at multiples of 16 bytes, without a LayerNorm: two blocks fill a processor, one of this launch and
+/// one of the next. Passes are alike.
+static void stream(wt__pass *p, const wt__linear *w, wt_llm_matvec_args m)
+{
+    const int n = (m.columns + WT_LLM_STREAM_COLUMNS - 1) / WT_LLM_STREAM_COLUMNS, warps = WT_LLM_STREAM_WARPS;
+    wt_llm_stream_args a = {.m = m, .n_passes = (m.columns + WT_LLM_STREAM_PASS - 1) / WT_LLM_STREAM_PASS};
+    int n_tiles = 0;
+    a.each = (n + warps * a.n_passes - 1) / (warps * a.n_passes) * WT_LLM_STREAM_COLUMNS;
+    for (int k = 0; k < (m.gated ? 1 : m.n_parts); k++)
+        n_tiles += (m.parts[k].rows + WT_LLM_STREAM_TILE - 1) / WT_LLM_STREAM_TILE;
+    const size_t stages = (size_t)(2 * warps * WT_LLM_STREAM_STAGES * WT_LLM_STREAM_TILE * WT_LLM_STREAM_COLUMNS);
+    launch(p, WT__LLM_STREAM + (w->weight.dtype == WT_DTYPE_BF16),
+           (wt_launch){.grid = {n_tiles < p->s->gpu->n_sms ? n_tiles : p->s->gpu->n_sms},
+                       .block = {32 * warps},
+                       .shared_bytes = stages + 3 * (size_t)WT_LLM_STREAM_PITCH(a.each)},
+           &a, sizeof a);
+}
+
+static bool streams(const wt__linear *w, const wt__norm *norm)
+{
+    return (w->weight.dtype == WT_DTYPE_F16 || w->weight.dtype == WT_DTYPE_BF16) && w->weight.shape[1] % 8 == 0 &&
+           !(norm && norm->bias);
+}
+
 static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const wt__norm *norm)
 {
     wt__llm_quant kind;
@@ -146,7 +170,9 @@ static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const
         a.norm_weight = norm->weight;
         a.norm_bias = norm->bias;
     }
-    if (!wt__llm_is_quant(w, &kind))
+    if (streams(w, norm))
+        stream(p, w, a);
+    else if (!wt__llm_is_quant(w, &kind))
         plain_matvec(p, w, a);
     else if (!p->status)
         p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a);

@@ -75,6 +75,8 @@ typedef struct wt_node_type {
     /// The state was last run by the other backend, up to `position`: put right what it keeps otherwise. NULL = nothing
     /// is. Called on the CPU.  [worker]
     void (*adopt)(const void *plan, void *state, int64_t position, int from_gpu);
+    size_t plan_head_bytes; ///< of a plan whose tables follow its numbers: the numbers. A resident kernel's text may hold
+                            ///< them as constants; the CUDA functions find the tables by io->tables. 0 = no tables
     const char *kernel; ///< name of its CUDA text and functions where that is not the type's; NULL = the type's
 } wt_node_type;
 

@@ -1,0 +1,369 @@
+// Products of one vector with matrices of 16 bits, at the speed at which the weights are read, on tensor cores: 8 rows of
+// W at a time by the vector as three parts of the weights' type, which together have its 24 bits; products are exact and
+// sums float. A norm before and what comes after are in the same launch, as in llm_matvec.cu, which has what this does
+// not take.
+//
+// A warp has columns of its own, and their part of the vector; rows too long for that in passes. Tiles of 8 rows are dealt
+// to the blocks in turn; of each a warp copies its columns to stages in shared memory, 128 columns at a time, all but one
+// of the stages under way at any time, also across tiles. Half a processor is enough for a block, so that those of the
+// next launch come while it runs and fill theirs before they wait (overlap.cuh): that keeps the memory busy while a launch
+// ends and the next one fetches its vector.
+//
+// The tensor cores' 16 rows are 8 of W, with columns 0 .. 31 of 64 as the first half and 32 .. 63 as the second (odd rows
+// the other way round, so that no two lanes of a read meet a bank), and of their 8 columns three are the parts of the
+// vector's first 32 and three those of its others; what does not belong together is not looked at.
+//
+// The parts of F16 are of the vector times a power of two, by which none leaves the type's range. A row's sum depends on
+// its columns alone, not on the grid. Judge: the CPU's steps (models/llm/ops_cpu.c).
+#include "llm_types.cuh"
+
+#include "mma.cuh"
+#include "overlap.cuh"
+
+#define WARPS   WT_LLM_STREAM_WARPS
+#define STAGES  WT_LLM_STREAM_STAGES
+#define TILE    WT_LLM_STREAM_TILE
+#define COLUMNS WT_LLM_STREAM_COLUMNS
+#define STAGE   128 // times 16 bytes
+#define AT_ONCE 8   // tiles whose sums are finished together
+#define KEPT    2   // times 256 columns of a warp whose weights of the norm wait in registers
+
+// ---- the vector
+
+struct eight {
+    float at[8];
+};
+
+static __device__ __forceinline__ eight load_eight(const float *from, bool wanted)
+{
+    const float4 zero = {0, 0, 0, 0}, a = wanted ? ((const float4 *)from)[0] : zero;
+    const float4 b = wanted ? ((const float4 *)from)[1] : zero;
+    return {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
+}
+
+static __device__ __forceinline__ constexpr bool is_f16(bf16) { return false; }
+static __device__ __forceinline__ constexpr bool is_f16(f16) { return true; }
+
+static __device__ __forceinline__ unsigned pair_of(float a, float b, bf16)
+{
+    unsigned both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(b), "f"(a));
+    return both;
+}
+static __device__ __forceinline__ unsigned pair_of(float a, float b, f16)
+{
+    unsigned both;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(b), "f"(a));
+    return both;
+}
+
+// Three parts of eight elements, `pitch` bytes apart.
+template <class T> static __device__ __forceinline__ void store_parts(eight x, unsigned char *to, int pitch)
+{
+#pragma unroll
+    for (int part = 0; part < 3; part++) {
+        unsigned w[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            w[k] = pair_of(x.at[2 * k], x.at[2 * k + 1], T{});
+            x.at[2 * k] -= widen(T{(unsigned short)w[k]});
+            x.at[2 * k + 1] -= widen(T{(unsigned short)(w[k] >> 16)});
+        }
+        *(uint4 *)(to + part * pitch) = {w[0], w[1], w[2], w[3]};
+    }
+}
+
+// ---- the weights
+
+struct tile_place {
+    int part, row; // row -1: there is no such tile
+};
+
+// Of the block.
+static __device__ __forceinline__ int count_tiles(const wt_llm_matvec_args &a)
+{
+    int n = 0;
+    for (int part = 0; part < (a.gated ? 1 : a.n_parts); part++) n += (a.parts[part].rows + TILE - 1) / TILE;
+    n = (int)blockIdx.x < n ? (n - 1 - (int)blockIdx.x) / (int)gridDim.x + 1 : 0;
+    return a.gated ? 2 * n : n;
+}
+
+static __device__ __forceinline__ tile_place place_tile(const wt_llm_matvec_args &a, int tile)
+{
+    int at = (int)blockIdx.x + (a.gated ? tile / 2 : tile) * (int)gridDim.x;
+    if (a.gated) return {tile % 2, at * TILE < a.parts[0].rows ? at * TILE : -1};
+    for (int part = 0; part < a.n_parts; part++) {
+        const int n = (a.parts[part].rows + TILE - 1) / TILE;
+        if (at < n) return {part, at * TILE};
+        at -= n;
+    }
+    return {0, -1};
+}
+
+static __device__ __forceinline__ const wt_llm_part &part_at(const wt_llm_matvec_args &a, int part)
+{
+    return part == 0 ? a.parts[0] : part == 1 ? a.parts[1] : a.parts[2];
+}
+
+// What a warp has of the columns in a pass.
+struct share {
+    int first, n;
+};
+
+static __device__ __forceinline__ share share_of(const wt_llm_stream_args &a, int pass)
+{
+    const int first = (pass * WARPS + (int)threadIdx.x / 32) * a.each;
+    return {first, min(a.each, max(0, a.m.columns - first))};
+}
+
+// Where a warp's copies are: a turn's tiles begin .. end - 1 pass by pass, then the next turn's.
+struct cursor {
+    const unsigned char *from; // of the lane: its row of the tile's first two
+    int begin, end, tile, pass, column, left; // left: rows of the tile from that one on
+    share own;
+};
+
+static __device__ __forceinline__ void aim(const wt_llm_stream_args &a, cursor &c)
+{
+    const tile_place p = place_tile(a.m, c.tile);
+    const int lane = threadIdx.x % 32, row = p.row + lane / 16;
+    const wt_llm_part &part = part_at(a.m, p.part);
+    c.left = part.rows - row;
+    c.from = (const unsigned char *)part.weight + 2 * ((long long)row * a.m.columns + c.own.first) + lane % 16 * 16;
+}
+
+static __device__ __forceinline__ void move_on(const wt_llm_stream_args &a, int n_tiles, cursor &c)
+{
+    c.column = 0;
+    if (++c.tile == c.end) {
+        do {
+            if (++c.pass == a.n_passes) {
+                c.pass = 0;
+                c.begin += AT_ONCE;
+                c.end = min(c.begin + AT_ONCE, n_tiles);
+            }
+            c.own = share_of(a, c.pass);
+        } while (!c.own.n && c.begin < n_tiles);
+        c.tile = c.begin;
+    }
+    if (c.tile < n_tiles) aim(a, c);
+}
+
+// The next stage: two rows at a time.
+static __device__ __forceinline__ void fetch(const wt_llm_stream_args &a, int n_tiles, cursor &c, uint4 *to)
+{
+    const int lane = threadIdx.x % 32, two_rows = 4 * a.m.columns;
+    if (c.tile < n_tiles && c.own.n) {
+        const bool is_there = c.column + lane % 16 * 8 < c.own.n;
+#pragma unroll
+        for (int i = 0; i < TILE / 2; i++) {
+            const bool valid = is_there && 2 * i < c.left;
+            copy_async_16(to + i * 32 + lane, valid ? c.from + i * two_rows : (const unsigned char *)a.m.parts[0].weight,
+                          valid);
+        }
+        c.from += 256;
+        c.column += COLUMNS;
+        if (c.column >= c.own.n) move_on(a, n_tiles, c);
+    }
+    copy_async_commit();
+}
+
+// ---- finished rows
+
+struct ending {
+    float *out; // NULL = none
+    float bias, gate_bias, before;
+};
+
+// The row that this thread finishes of the tiles from `tile` on.
+static __device__ __forceinline__ ending ending_of(const wt_llm_stream_args &a, int tile)
+{
+    const int in_group = threadIdx.x / TILE, slot = threadIdx.x % TILE;
+    const bool gated = a.m.gated;
+    if (in_group >= (gated ? AT_ONCE / 2 : AT_ONCE)) return {NULL};
+    const tile_place p = place_tile(a.m, tile + (gated ? 2 : 1) * in_group);
+    const wt_llm_part &part = part_at(a.m, p.part), &gate = a.m.parts[1];
+    const int row = p.row + slot;
+    if (p.row < 0 || row >= part.rows) return {NULL};
+    return {part.out + row,
+            part.bias ? part.bias[row] : 0,
+            gated && gate.bias ? gate.bias[row] : 0,
+            a.m.add ? part.out[row] : 0};
+}
+
+static __device__ __forceinline__ float sum_of(const float *sums)
+{
+    float sum = 0;
+    for (int k = 0; k < WARPS; k++) sum += sums[k];
+    return sum;
+}
+
+static __device__ __forceinline__ void finish(const wt_llm_matvec_args &a, const ending &e,
+                                              const float (*sums)[WARPS], const float *squares)
+{
+    const int in_group = threadIdx.x / TILE, slot = threadIdx.x % TILE;
+    if (!e.out) return;
+    const float scale = a.norm_weight ? 1 / sqrtf(sum_of(squares) / (float)a.columns + a.eps) : 1;
+    float y = sum_of(sums[(a.gated ? 2 : 1) * in_group * TILE + slot]) * scale + e.bias;
+    if (a.gated)
+        y *= activate(a.activation, sum_of(sums[(2 * in_group + 1) * TILE + slot]) * scale + e.gate_bias);
+    else
+        y = activate(a.activation, y);
+    *e.out = e.before + y;
+}
+
+// ---- all of it
+
+// 256 columns of the warp's part of the vector from `from` on, times the norm's weights.
+static __device__ __forceinline__ eight load_vector(const wt_llm_matvec_args &a, const share &own, int from,
+                                                    const eight *weights, float *squares)
+{
+    const int column = from + threadIdx.x % 32 * 8;
+    eight x = load_eight(a.x + own.first + column, column < own.n), w;
+    if (a.norm_weight) w = weights ? *weights : load_eight(a.norm_weight + own.first + column, column < own.n);
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        *squares += x.at[i] * x.at[i];
+        if (a.norm_weight) x.at[i] *= w.at[i];
+    }
+    return x;
+}
+
+// A power of two by which the largest of the warp's elements becomes 0.5 and more; not a number where one is none.
+static __device__ __forceinline__ float power_for(const wt_llm_matvec_args &a, const share &own)
+{
+    unsigned most = 0;
+    float squares = 0;
+    for (int from = 0; from < own.n; from += 256) {
+        const eight x = load_vector(a, own, from, NULL, &squares);
+#pragma unroll
+        for (int i = 0; i < 8; i++) most = max(most, __float_as_uint(x.at[i]) & 0x7fffffffu);
+    }
+    most = __reduce_max_sync(ALL, most);
+    return __uint_as_float(most >= 0x7f800000u ? 0x7fffffffu : (unsigned)min(max(253 - (int)(most >> 23), 1), 254) << 23);
+}
+
+// Where a warp's part of the vector lies.
+struct vector {
+    unsigned char *parts; // `pitch` bytes apart
+    float power, squares; // by which it is multiplied; the lane's sum
+    int pitch;
+};
+
+// 256 columns of it.
+template <class T>
+static __device__ __forceinline__ void take_some(const wt_llm_matvec_args &a, const share &own, int from,
+                                                 const eight *weights, vector &v)
+{
+    const int column = from + threadIdx.x % 32 * 8;
+    eight x = load_vector(a, own, from, weights, &v.squares);
+    if (is_f16(T{}))
+#pragma unroll
+        for (int i = 0; i < 8; i++) x.at[i] *= v.power;
+    if (column < (own.n + COLUMNS - 1) / COLUMNS * COLUMNS) store_parts<T>(x, v.parts + 2 * column, v.pitch);
+}
+
+// ARE_KEPT: `weights` are there, of the first columns.
+template <class T, bool ARE_KEPT>
+static __device__ __forceinline__ void take_vector(const wt_llm_matvec_args &a, const share &own, const eight *weights,
+                                                   vector &v)
+{
+    v.power = is_f16(T{}) ? power_for(a, own) : 1;
+    __syncwarp(); // what was there is used
+    if (ARE_KEPT)
+#pragma unroll
+        for (int k = 0; k < KEPT; k++)
+            if (k * 256 < own.n) take_some<T>(a, own, k * 256, weights + k, v);
+    for (int from = ARE_KEPT ? KEPT * 256 : 0; from < own.n; from += 256) take_some<T>(a, own, from, NULL, v);
+    __syncwarp();
+}
+
+static __device__ __forceinline__ void mma(float *d, const unsigned *a, unsigned b0, unsigned b1, bf16) { mma_bf16(d, a, b0, b1); }
+static __device__ __forceinline__ void mma(float *d, const unsigned *a, unsigned b0, unsigned b1, f16) { mma_f16(d, a, b0, b1); }
+
+// 64 columns of a tile: sums += W x.
+template <class T>
+static __device__ __forceinline__ void multiply(const uint4 *rows, const unsigned char *x, bool is_part, float (*sums)[4])
+{
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    const uint4 v = rows[g * 16 + g % 2 * 4 + t], w = rows[g * 16 + (1 - g % 2) * 4 + t];
+    const unsigned first[4] = {v.x, w.x, v.y, w.y}, second[4] = {v.z, w.z, v.w, w.w};
+    unsigned b[4] = {0, 0, 0, 0};
+    load_shared_16(b, x, is_part);
+    mma(sums[0], first, b[0], b[1], T{});
+    mma(sums[1], second, b[2], b[3], T{});
+}
+
+// Row g's sum, for all its lanes: what belongs together of the products.
+static __device__ __forceinline__ float total_of(const float (*sums)[4])
+{
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    float c[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++) c[k] = sums[0][k] + sums[1][k];
+    // columns 2 t and 2 t + 1 of the first half's rows, and of the second's
+    const float first = g % 2 ? c[2] : c[0], second = g % 2 ? c[3] : c[1];
+    const float third = g % 2 ? c[0] : c[2], fourth = g % 2 ? c[1] : c[3];
+    float sum = t == 0 ? first + second : t == 1 ? first + fourth : t == 2 ? third + fourth : 0;
+    sum += __shfl_xor_sync(ALL, sum, 1);
+    return sum + __shfl_xor_sync(ALL, sum, 2);
+}
+
+template <class T> static __device__ __forceinline__ void stream(const wt_llm_stream_args &a)
+{
+    extern __shared__ uint4 shared[];
+    __shared__ float sums_of[2][AT_ONCE * TILE][WARPS], squares[WARPS];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, n_tiles = count_tiles(a.m);
+    uint4 *stages = shared + warp * (STAGES * STAGE);
+    vector v;
+    v.pitch = WT_LLM_STREAM_PITCH(a.each);
+    v.parts = (unsigned char *)(shared + WARPS * (STAGES * STAGE)) + 2 * warp * a.each;
+    v.squares = 0;
+    let_next_begin();
+    cursor c = {NULL, 0, min(AT_ONCE, n_tiles), 0, 0, 0, 0, share_of(a, 0)};
+    if (n_tiles) aim(a, c);
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; s++) fetch(a, n_tiles, c, stages + s * STAGE);
+    eight weights[KEPT];
+#pragma unroll
+    for (int k = 0; k < KEPT; k++)
+        weights[k] = load_eight(a.m.norm_weight + warp * a.each + k * 256 + lane * 8,
+                                a.m.norm_weight && k * 256 + lane * 8 < share_of(a, 0).n);
+    wait_for_earlier();
+
+    take_vector<T, true>(a.m, share_of(a, 0), weights, v);
+    const unsigned char *x = v.parts + g % 3 * v.pitch + (g / 3 * 4 + lane % 4) * 16; // the lane's of a stage's first half
+    int slot = 0, next = STAGES - 1;
+    for (int begin = 0; begin < n_tiles; begin += AT_ONCE) {
+        float(*all_sums)[WARPS] = sums_of[begin / AT_ONCE % 2];
+        const ending e = ending_of(a, begin);
+        for (int pass = 0; pass < a.n_passes; pass++) {
+            const share own = share_of(a, pass);
+            if (begin + pass && a.n_passes > 1) take_vector<T, false>(a.m, own, NULL, v);
+            for (int tile = begin; tile < min(begin + AT_ONCE, n_tiles); tile++) {
+                float sums[2][4] = {};
+                for (int column = 0; column < own.n; column += COLUMNS) {
+                    copy_async_wait<STAGES - 2>();
+                    __syncwarp();
+                    fetch(a, n_tiles, c, stages + next * STAGE);
+                    multiply<T>(stages + slot * STAGE, x + 2 * column, g < 6, sums);
+                    multiply<T>(stages + slot * STAGE + 8, x + 2 * column + 128, g < 6, sums);
+                    slot = slot + 1 == STAGES ? 0 : slot + 1;
+                    next = next + 1 == STAGES ? 0 : next + 1;
+                }
+                const float sum = total_of(sums) / v.power;
+                float *to = &all_sums[tile % AT_ONCE * TILE + g][warp];
+                if (lane % 4 == 0) *to = pass ? *to + sum : sum;
+            }
+        }
+        if (a.m.norm_weight && !begin) {
+            v.squares = warp_sum(v.squares);
+            if (!lane) squares[warp] = v.squares;
+        }
+        __syncthreads(); // those of the turn before the last are used
+        finish(a.m, e, all_sums, squares);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) llm_stream_f16(const __grid_constant__ wt_llm_stream_args a) { stream<f16>(a); }
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) llm_stream_bf16(const __grid_constant__ wt_llm_stream_args a) { stream<bf16>(a); }
