@@ -189,18 +189,12 @@ static __device__ __forceinline__ void sum_runs(const wt_spectrum_slopes &s, int
     }
 }
 
-// wt__spectrum_log by the processor's own logarithm, which is off by 2^-22 of itself at most.
-static __device__ __forceinline__ float in_decibels(const wt_spectrum_mel_args &a, float x)
-{
-    return x == x ? a.scale * __log2f(fmaxf(x, a.amin)) + a.offset : x;
-}
-
 static __device__ __forceinline__ void put_band(const wt_spectrum_mel_args &a, float *sums, int m, int frame,
                                                 float2 sum)
 {
     if (a.logarithm) {
-        sum.x = in_decibels(a, sum.x);
-        sum.y = in_decibels(a, sum.y);
+        sum.x = wt__spectrum_log(sum.x, a.amin, a.scale, a.offset);
+        sum.y = wt__spectrum_log(sum.y, a.amin, a.scale, a.offset);
     }
     sums[m * (SPECTRUM_FRAMES + 1) + frame] = sum.x;
     sums[m * (SPECTRUM_FRAMES + 1) + frame + 1] = sum.y;
