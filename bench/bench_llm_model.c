@@ -10,8 +10,9 @@
 //   decode   at 1024   255.0 tok/s   3.92 ms   3900 GB/s    by the type loaded last
 // (The figures above only show the form.)
 //
-// --ids: int32 tokens; the first N are a prompt, the others follow one by one. --logits gets float32 [count - N +
-// 1][vocab_size]: after the prompt and after each that follows. bench/peers/llm.py compares them.
+// The cache is bf16, on the CPU and with a checkpoint of float32 float32. --ids: int32 tokens; the first N are a prompt,
+// the others follow one by one. --logits gets float32 [count - N + 1][vocab_size]: after the prompt and after each that
+// follows. bench/peers/llm.py compares them.
 #include "support/random_llm.h"
 #include "support/read_rate.h"
 
@@ -176,6 +177,7 @@ int main(int argc, char **argv)
     need(wt_llm_open(o.model, &m));
     printf("open    %s  %.3f s\n", wt_model_family_name(m->config.family), seconds_since(begin));
     const bool on_gpu = wt_device_get_info(device)->backend == WT_BACKEND_CUDA;
+    const wt_dtype kv_type = on_gpu && m->embedding.dtype != WT_DTYPE_F32 ? WT_DTYPE_BF16 : WT_DTYPE_F32;
     wt_llm_resident *resident = on_gpu ? bench_load(m, device, o.quantize) : NULL;
     const int n_prompt = o.context > o.prompt ? o.context : o.prompt;
     const wt_llm_session_config config = {.device = device,
@@ -184,11 +186,11 @@ int main(int argc, char **argv)
                                           .n_batch = !on_gpu                 ? 0
                                                      : n_prompt < MOST_BATCH ? n_prompt
                                                                              : MOST_BATCH,
-                                          .kv_type = on_gpu ? WT_DTYPE_BF16 : WT_DTYPE_F32};
+                                          .kv_type = kv_type};
     need(wt_llm_session_create(m, &config, &session));
     if (o.ids) write_logits(session, m->config.vocab_size, &o);
     bench_prompt(session, m->config.vocab_size, n_prompt);
-    bench_decode(session, resident ? &resident->llm : m, &o, on_gpu ? 2 : 4);
+    bench_decode(session, resident ? &resident->llm : m, &o, kv_type == WT_DTYPE_F32 ? 4 : 2);
     wt_llm_session_destroy(session);
     wt_llm_resident_destroy(resident);
     wt_llm_close(m);
