@@ -14,62 +14,17 @@
 
 #define THREADS 256
 
-static __device__ __forceinline__ void turn_pair(const float *cosines, const float *sines, int at, float *p, float *q)
+static __device__ __forceinline__ void load_queries(const wt_llm_attend_args &a, int first, int head, shared *s)
 {
-    const float u = *p, v = *q;
-    *p = u * cosines[at] - v * sines[at];
-    *q = v * cosines[at] + u * sines[at];
-}
-
-// A row's dimensions d .. d + 7 and those half a head further on, normalised and turned as by llm_place, by the
-// PIECES / 2 lanes that have the row.
-static __device__ __forceinline__ void turn(const wt_llm_turn_args &a, int token, int d, float (*x)[8])
-{
-    constexpr int half = D_HEAD / 2;
-    if (a.q_norm) {
-        float squares = 0;
-#pragma unroll
-        for (int k = 0; k < 8; k++) squares += x[0][k] * x[0][k] + x[1][k] * x[1][k];
-#pragma unroll
-        for (int step = 1; step < PIECES / 2; step *= 2) squares += __shfl_xor_sync(ALL, squares, step);
-        const float scale = 1 / sqrtf(squares / (float)D_HEAD + a.eps);
-#pragma unroll
-        for (int k = 0; k < 8; k++) {
-            x[0][k] *= scale * a.q_norm[d + k];
-            x[1][k] *= scale * a.q_norm[d + half + k];
+    for (int i = threadIdx.x; i < TOKENS * PIECES; i += THREADS) {
+        const int row = i / PIECES, token = first + row;
+        const float4 *q = (const float4 *)(a.q + ((long long)token * a.n_heads + head) * D_HEAD) + i % PIECES * 2;
+        uint4 piece = {0, 0, 0, 0};
+        if (token < a.n_tokens) {
+            const float4 x = q[0], y = q[1];
+            piece = {pair_of(x.x, x.y), pair_of(x.z, x.w), pair_of(y.x, y.y), pair_of(y.z, y.w)};
         }
-    }
-    if (!a.n_dims) return;
-    const float *cosines = a.cosines + (long long)token * half, *sines = a.sines + (long long)token * half;
-    if (a.interleaved) {
-#pragma unroll
-        for (int k = 0; k < 8; k += 2) {
-            turn_pair(cosines, sines, (d + k) / 2, &x[0][k], &x[0][k + 1]);
-            turn_pair(cosines, sines, (d + half + k) / 2, &x[1][k], &x[1][k + 1]);
-        }
-        return;
-    }
-#pragma unroll
-    for (int k = 0; k < 8; k++) turn_pair(cosines, sines, d + k, &x[0][k], &x[1][k]);
-}
-
-// Not inline: registers of products would be short.
-static __device__ __noinline__ void load_queries(const wt_llm_attend_args &a, int first, int head, shared *s)
-{
-    for (int i = threadIdx.x; i < TOKENS * PIECES / 2; i += THREADS) {
-        const int row = i / (PIECES / 2), piece = i % (PIECES / 2), token = min(first + row, a.n_tokens - 1);
-        const float *q = a.q + ((long long)token * a.n_heads + head) * D_HEAD + 8 * piece;
-        float x[2][8];
-#pragma unroll
-        for (int h = 0; h < 2; h++)
-#pragma unroll
-            for (int k = 0; k < 8; k += 4) *(float4 *)(x[h] + k) = *(const float4 *)(q + D_HEAD / 2 * h + k);
-        if (a.turn.cosines) turn(a.turn, token, 8 * piece, x);
-#pragma unroll
-        for (int h = 0; h < 2; h++)
-            *piece_at<TOKENS>(s->queries, row,
-                              piece + PIECES / 2 * h) = {pair_of(x[h][0], x[h][1]), pair_of(x[h][2], x[h][3]),
-                                                         pair_of(x[h][4], x[h][5]), pair_of(x[h][6], x[h][7])};
+        *piece_at<TOKENS>(s->queries, row, i % PIECES) = piece;
     }
 }
 

@@ -62,7 +62,7 @@ typedef struct wt_llm_place_args {
     wt_llm_turn_args turn;
     float *q;           ///< [n_tokens][n_heads][d_head]
     const float *k, *v; ///< [n_tokens][n_kv_heads][d_head]
-    int n_heads, n_kv_heads; ///< n_heads 0 = q stays as it is
+    int n_heads, n_kv_heads;
 } wt_llm_place_args;
 
 /// Keys and values of a page to another.
@@ -86,7 +86,7 @@ typedef struct wt_llm_shift_args {
 typedef struct wt_llm_attend_args {
     const wt_llm_token *tokens;
     wt_llm_cache cache;
-    wt_llm_turn_args turn; ///< with k; llm_flash_wgmma turns q by it, unless its cosines are NULL
+    wt_llm_turn_args turn; ///< with k
     const float *q;        ///< [n_tokens][n_heads][d_head]
     const float *k, *v;    ///< [n_tokens][n_kv_heads][d_head] to be turned and put into the cache here, as q is turned.
                            ///< NULL = llm_place did it; llm_attend wants that for tokens of one sequence

@@ -1,16 +1,13 @@
 // Convolution along time, plain, strided, dilated, in groups and transposed, in float; nn_conv_16.cu has 16-bit types.
 //
 //   nn_conv_few        a thread an output: groups of few outputs (depthwise), and what is no product of tiles
-//   nn_conv_f32_128_s  a block 128 rows x 128 positions, a warp 64 x 32; s blocks of a cluster share the terms
-//   nn_conv_f32_64_s   a block 64 x 64, a warp 32 x 32
+//   nn_conv_f32_128_s  a block 128 rows x 128 positions, a thread 8 x 8; s blocks of a cluster share the terms
+//   nn_conv_f32_64_s   a block 64 x 64, a thread 8 x 4
 //   nn_conv_any        likewise, of any types
 //
-// Products run on tensor cores with every number in three bf16 (parts.cuh). Terms come 32 at a time, the next on their
-// way from memory while some are used; their parts lie in shared memory, [part][row][term] and [part][term][position],
-// of two steps in turn. Sums of a step begin with zeros. Judge: the CPU's (models/nn_conv.c), and torch.
+// Terms come eight at a time to shared memory, [term][row] and [term][position], three steps ahead of their use (F32 by
+// copies in the background). Judge: the CPU's (models/nn_conv.c), and torch.
 #include "nn_conv.cuh"
-
-#include "parts.cuh"
 
 static __device__ __forceinline__ float x_at(const nn_conv_args &a, int n, int channel, long long at)
 {
@@ -48,44 +45,34 @@ extern "C" __global__ void __launch_bounds__(256) nn_conv_few(nn_conv_args a)
 
 // ---- products
 
-#define TERMS   32 // of a step
-#define W_PITCH (TERMS + 8)
+#define TERMS  8 // of a step
+#define STAGES 4
 
-template <int SIDE> struct step {
-    unsigned short weights[PARTS][SIDE][W_PITCH], x[PARTS][TERMS][SIDE + 8];
-};
-
-// What a thread brings of each step: four times four terms of a row, and eight times two positions of a term.
-template <int SIDE> struct carrier {
-    int weights[4], n_taps[4]; // where rows begin, of the group's weights; taps of the rows
-    int row[4], term[4];
-    int at[2], x_term, x_position;
+// What a thread brings of each step: four rows of a term, and four positions of one.
+struct carrier {
+    int weights[4], at[4], n_taps[4]; // where rows begin, of the group's weights; positions; taps of the rows
+    int w_term, w_row, x_term, x_position;
     const char *w, *x; // of the group
-};
-
-struct coming {
-    float weights[4][4], x[8][2];
 };
 
 static __device__ __forceinline__ int bytes_of(int type) { return type == NN_F32 ? 4 : 2; }
 
-template <int SIDE> static __device__ __forceinline__ carrier<SIDE> carrier_of(const nn_conv_args &a, const tile &t)
+template <int SIDE> static __device__ __forceinline__ carrier carrier_of(const nn_conv_args &a, const tile &t)
 {
     const nn_conv_product &p = a.product;
-    carrier<SIDE> c;
-    c.x_term = threadIdx.x / (SIDE / 2);
-    c.x_position = threadIdx.x % (SIDE / 2) * 2;
+    carrier c;
+    c.x_term = threadIdx.x / (SIDE / 4);
+    c.x_position = threadIdx.x % (SIDE / 4);
+    c.w_term = p.rows_inside ? c.x_term : threadIdx.x % TERMS;
+    c.w_row = p.rows_inside ? c.x_position : threadIdx.x / TERMS;
     c.w = (const char *)a.weight.data + t.group * a.next_group * bytes_of(a.weight.type);
     c.x = (const char *)a.x.data +
           (t.n * a.x.strides[0] + (long long)t.group * a.inputs * a.x.strides[1]) * bytes_of(a.x.type);
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-        c.row[j] = p.rows_inside ? threadIdx.x % SIDE : threadIdx.x / 8 + SIDE / 4 * j;
-        c.term[j] = 4 * (p.rows_inside ? threadIdx.x / SIDE + 2 * j : threadIdx.x % 8);
-        c.weights[j] = (int)weights_of(a, t.row + c.row[j], &c.n_taps[j]);
+        c.weights[j] = (int)weights_of(a, t.row + c.w_row + SIDE / 4 * j, &c.n_taps[j]);
+        c.at[j] = (t.position + c.x_position + SIDE / 4 * j) * p.x_step + p.at;
     }
-#pragma unroll
-    for (int i = 0; i < 2; i++) c.at[i] = (t.position + c.x_position + i) * p.x_step + p.at;
     return c;
 }
 
@@ -98,144 +85,108 @@ static __device__ __forceinline__ void term_of(const nn_conv_product &p, int k, 
 }
 
 template <bool ANY>
-static __device__ __forceinline__ float one_of(const char *from, int type, long long at, bool is_there)
+static __device__ __forceinline__ void bring(float *to, const char *from, int type, long long at, bool valid)
 {
-    if (!is_there) return 0;
-    return ANY ? load(from, type, at) : ((const float *)from)[at];
+    if (ANY)
+        *to = valid ? load(from, type, at) : 0;
+    else
+        copy_async_4(to, (const float *)from + at, valid);
 }
 
 // Terms k .. k + TERMS - 1.
 template <int SIDE, bool ANY>
-static __device__ __forceinline__ void fetch(const nn_conv_args &a, const carrier<SIDE> &c, int k, coming *to)
+static __device__ __forceinline__ void bring_step(const nn_conv_args &a, const carrier &c, int k, float *w, float *x)
 {
     const nn_conv_product &p = a.product;
-    int from[4], last[4];
+    int channel, tap;
+    term_of(p, k + c.w_term, &channel, &tap);
+    const int from = channel * (int)a.weight.strides[1] + tap * p.merged * (int)a.weight.strides[2];
+    const int last = channel < a.inputs ? tap : a.taps; // no row has that one
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
+    for (int j = 0; j < 4; j++)
+        bring<ANY>(w + c.w_term * (SIDE + 4) + c.w_row + SIDE / 4 * j, c.w, a.weight.type, c.weights[j] + from,
+                   last < c.n_taps[j]);
+    term_of(p, k + c.x_term, &channel, &tap);
+    const long long line = channel * a.x.strides[1];
+    const int shift = tap * p.at_step;
+    const unsigned length = channel < a.inputs && tap < p.n_taps ? (unsigned)a.length : 0;
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            if (!j || p.rows_inside) {
-                int channel, tap;
-                term_of(p, k + c.term[j] + i, &channel, &tap);
-                from[i] = channel * (int)a.weight.strides[1] + tap * p.merged * (int)a.weight.strides[2];
-                last[i] = channel < a.inputs ? tap : a.taps; // no row has that one
-            }
-            to->weights[j][i] = one_of<ANY>(c.w, a.weight.type, c.weights[j] + from[i], last[i] < c.n_taps[j]);
-        }
-    }
-#pragma unroll
-    for (int j = 0; j < 8; j++) {
-        int channel, tap;
-        term_of(p, k + c.x_term + 4 * j, &channel, &tap);
-        const long long line = channel * a.x.strides[1];
-        const int shift = tap * p.at_step;
-        const unsigned length = channel < a.inputs && tap < p.n_taps ? (unsigned)a.length : 0;
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-            to->x[j][i] = one_of<ANY>(c.x, a.x.type, line + (c.at[i] + shift), (unsigned)(c.at[i] + shift) < length);
-    }
+    for (int j = 0; j < 4; j++)
+        bring<ANY>(x + c.x_term * (SIDE + 4) + c.x_position + SIDE / 4 * j, c.x, a.x.type, line + (c.at[j] + shift),
+                   (unsigned)(c.at[j] + shift) < length);
+    copy_async_commit();
+}
+
+// Of a thread: warps have 32 rows and SIDE / 2 positions, lanes 8 y + x rows 4 y .. of each 16, positions 4 x .. of
+// each 32.
+template <int SIDE> static __device__ __forceinline__ int row_of_thread()
+{
+    return threadIdx.x / 64 * 32 + threadIdx.x % 32 / 8 * 4;
+}
+
+template <int SIDE> static __device__ __forceinline__ int position_of_thread()
+{
+    return threadIdx.x / 32 % 2 * (SIDE / 2) + threadIdx.x % 8 * 4;
 }
 
 template <int SIDE>
-static __device__ __forceinline__ void put(const carrier<SIDE> &c, const coming &own, step<SIDE> *to)
+static __device__ __forceinline__ void add_terms(const float *w, const float *x, float (*sums)[SIDE / 16])
 {
+    w += row_of_thread<SIDE>();
+    x += position_of_thread<SIDE>();
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-        unsigned low[PARTS], high[PARTS];
-        part_pair(own.weights[j][0], own.weights[j][1], low);
-        part_pair(own.weights[j][2], own.weights[j][3], high);
+    for (int k = 0; k < TERMS; k++) {
+        float v[8], y[SIDE / 16];
 #pragma unroll
-        for (int p = 0; p < PARTS; p++) *(uint2 *)&to->weights[p][c.row[j]][c.term[j]] = make_uint2(low[p], high[p]);
-    }
+        for (int i = 0; i < 8; i += 4) *(float4 *)(v + i) = *(const float4 *)(w + k * (SIDE + 4) + 4 * i);
 #pragma unroll
-    for (int j = 0; j < 8; j++) {
-        unsigned parts[PARTS];
-        part_pair(own.x[j][0], own.x[j][1], parts);
+        for (int i = 0; i < SIDE / 16; i += 4) *(float4 *)(y + i) = *(const float4 *)(x + k * (SIDE + 4) + 8 * i);
 #pragma unroll
-        for (int p = 0; p < PARTS; p++) *(unsigned *)&to->x[p][c.x_term + 4 * j][c.x_position] = parts[p];
-    }
-}
-
-template <int SIDE> struct own_sums {
-    float at[SIDE / 32][4][4]; // 16 rows, 8 positions
-};
-
-// A warp has SIDE / 2 rows and 32 positions.
-template <int SIDE> static __device__ __forceinline__ void multiply(const step<SIDE> &m, own_sums<SIDE> *sums)
-{
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, matrix = lane / 8;
-    const int row = warp / (SIDE / 32) * (SIDE / 2), position = warp % (SIDE / 32) * 32;
+        for (int i = 0; i < 8; i++)
 #pragma unroll
-    for (int n = 0; n < 4; n += 2) {
-        unsigned b[TERMS / 16][PARTS][4];
-#pragma unroll
-        for (int k = 0; k < TERMS / 16; k++)
-#pragma unroll
-            for (int p = 0; p < PARTS; p++)
-                load_matrices_transposed(
-                    b[k][p], &m.x[p][16 * k + matrix % 2 * 8 + lane % 8][position + 8 * n + matrix / 2 * 8]);
-#pragma unroll
-        for (int i = 0; i < SIDE / 32; i++) {
-            float sum[2][4] = {};
-#pragma unroll
-            for (int k = 0; k < TERMS / 16; k++) {
-                unsigned w[PARTS][4];
-#pragma unroll
-                for (int p = 0; p < PARTS; p++)
-                    load_matrices(w[p], &m.weights[p][row + 16 * i + lane % 16][16 * k + lane / 16 * 8]);
-#pragma unroll
-                for (int h = 0; h < 2; h++) {
-                    const unsigned low[PARTS] = {b[k][0][2 * h], b[k][1][2 * h], b[k][2][2 * h]};
-                    const unsigned high[PARTS] = {b[k][0][2 * h + 1], b[k][1][2 * h + 1], b[k][2][2 * h + 1]};
-                    mma_parts(sum[h], sum[h], w, low, high);
-                }
-            }
-#pragma unroll
-            for (int h = 0; h < 2; h++)
-#pragma unroll
-                for (int e = 0; e < 4; e++) sums->at[i][n + h][e] += sum[h][e];
-        }
+            for (int j = 0; j < SIDE / 16; j++) sums[i][j] += v[i] * y[j];
     }
 }
 
 template <int SIDE, int SPLITS, bool ANY = false> static __device__ __forceinline__ void conv_f32(const nn_conv_args &a)
 {
-    extern __shared__ uint4 memory[];
-    step<SIDE> *m = (step<SIDE> *)memory; // two; then SIDE / 2 rows of sums
+    constexpr int stage = TERMS * (SIDE + 4);
+    __shared__ float4 memory[2 * STAGES * stage / 4]; // weights, x; then 64 rows of sums
+    float *const w = (float *)memory, *const x = w + STAGES * stage;
     const tile t = tile_of<SIDE, SPLITS>(a);
     const int steps = (a.inputs * a.product.n_taps + TERMS - 1) / TERMS;
     const int begin = steps * t.split / SPLITS, end = steps * (t.split + 1) / SPLITS;
-    own_sums<SIDE> sums = {};
-    coming next;
+    float sums[8][SIDE / 16] = {};
     let_next_begin();
     wait_for_earlier();
-    const carrier<SIDE> c = carrier_of<SIDE>(a, t);
-    if (begin < end) {
-        fetch<SIDE, ANY>(a, c, begin * TERMS, &next);
-        put(c, next, m);
-    }
+    const carrier c = carrier_of<SIDE>(a, t);
+    for (int s = begin; s < begin + STAGES - 1; s++)
+        if (s < end)
+            bring_step<SIDE, ANY>(a, c, s * TERMS, w + (s - begin) * stage, x + (s - begin) * stage);
+        else
+            copy_async_commit();
     for (int s = begin; s < end; s++) {
-        if (s + 1 < end) fetch<SIDE, ANY>(a, c, (s + 1) * TERMS, &next);
+        const int now = (s - begin) % STAGES, next = (s - begin + STAGES - 1) % STAGES;
+        copy_async_wait<STAGES - 2>();
         __syncthreads(); // the step's terms are there, and those of the step before were used by all
-        multiply(m[(s - begin) % 2], &sums);
-        if (s + 1 < end) put(c, next, m + (s - begin + 1) % 2);
+        if (s + STAGES - 1 < end)
+            bring_step<SIDE, ANY>(a, c, (s + STAGES - 1) * TERMS, w + next * stage, x + next * stage);
+        else
+            copy_async_commit();
+        add_terms<SIDE>(w + now * stage, x + now * stage, sums);
     }
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    constexpr int some = SIDE / 2; // rows at a time
-    float *const to = (float *)memory;
-    for (int first = 0; first < SIDE; first += some) {
+    const int row = row_of_thread<SIDE>(), position = position_of_thread<SIDE>();
+    for (int first = 0; first < SIDE; first += 64) {
         __syncthreads();
-        if (warp / (SIDE / 32) * some == first) {
+        if (row >= first && row < first + 64) {
 #pragma unroll
-            for (int i = 0; i < SIDE / 32; i++)
+            for (int i = 0; i < 8; i++)
 #pragma unroll
-                for (int n = 0; n < 4; n++)
-#pragma unroll
-                    for (int h = 0; h < 2; h++)
-                        *(float2 *)(to + (16 * i + lane / 4 + 8 * h) * (SIDE + 4) + warp % (SIDE / 32) * 32 + 8 * n +
-                                    lane % 4 * 2) = make_float2(sums.at[i][n][2 * h], sums.at[i][n][2 * h + 1]);
+                for (int j = 0; j < SIDE / 16; j += 4)
+                    *(float4 *)(w + (row - first + i % 4 + i / 4 * 16) * (SIDE + 4) + position + 8 * j) =
+                        make_float4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]);
         }
-        finish<SIDE, SPLITS, 2 * SIDE, some>(a, t, to, first);
+        finish<SIDE, SPLITS, 2 * SIDE, 64>(a, t, w, first);
     }
 }
 
@@ -246,14 +197,14 @@ template <int SIDE, int SPLITS, bool ANY = false> static __device__ __forceinlin
         conv_f32<side, splits>(a);                                                                                     \
     }
 
-KERNEL(128, 1, 1)
-KERNEL(128, 2, 1)
-KERNEL(128, 3, 1)
-KERNEL(128, 4, 1)
-KERNEL(64, 1, 2)
-KERNEL(64, 8, 2)
+KERNEL(128, 1, 2)
+KERNEL(128, 2, 2)
+KERNEL(128, 3, 2)
+KERNEL(128, 4, 2)
+KERNEL(64, 1, 4)
+KERNEL(64, 8, 4)
 
-extern "C" __global__ void __launch_bounds__(128, 2) nn_conv_any(const __grid_constant__ nn_conv_args a)
+extern "C" __global__ void __launch_bounds__(128, 4) nn_conv_any(const __grid_constant__ nn_conv_args a)
 {
     conv_f32<64, 1, true>(a);
 }

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 
 enum { OUTPUTS = 8, POSITIONS = 128, LANES = 16, CHANNELS = 16, WINDOW = 16384 }; ///< the CPU's; floats of a window
-enum { FEW = 16, FEW_THREADS = 256, TILE = 64, CLUSTER_SMS = 16 };                ///< the GPU's
-enum { TERMS_F32 = 32, MARGIN = 8 };                                              ///< as in nn_conv.cu
+enum { FEW = 16, FEW_THREADS = 256, TILE = 64, SPLITS = 4, SPLIT_TERMS = 256 };   ///< the GPU's
 enum { THREADS_16 = 128, STAGES_16 = 4, CHANNELS_16 = 32, PITCH_16 = CHANNELS_16 + 8 }; ///< as in nn_conv_16.cu
 
 // ---- the CPU
@@ -206,12 +205,6 @@ static bool as_product(nn_conv_args *a)
     return true;
 }
 
-/// Two steps of a block in float, of weights and x in three parts.
-static size_t shared_f32(int side)
-{
-    return 2 * 3 * 2 * (size_t)(side * (TERMS_F32 + MARGIN) + TERMS_F32 * (side + MARGIN));
-}
-
 /// Shared memory of a block of 16-bit types with so many taps to a window, which is told too.
 static size_t shared_16(nn_conv_args *a, int side, int chunk)
 {
@@ -256,34 +249,24 @@ typedef struct form {
     int side, splits;
 } form;
 
-/// What there is for a type, and the share of a processor's rate that so many blocks of a form reach (from measurements
-/// on an H200).
-typedef struct forms {
-    form all[6];
-    int n;
-    double large[2], small[4];
-} forms;
+static const form forms_f32[] = {{128, 1}, {128, 2}, {128, 3}, {128, 4}, {64, 1}, {64, 8}};
+static const form forms_16[] = {{128, 1}, {128, 2}, {64, 1}, {64, 4}};
 
-static const forms forms_f32 = {
-    {{128, 1}, {128, 2}, {128, 3}, {128, 4}, {64, 1}, {64, 8}}, 6, {1, 1}, {0.3, 0.6, 0.6, 0.6}};
-static const forms forms_16 = {{{128, 1}, {128, 2}, {64, 1}, {64, 4}}, 4, {0.6, 1}, {0.25, 0.4, 0.5, 0.55}};
-
-/// The form whose fullest processor has the least to do; bringing a step's first terms takes as long as 64.
-static int best_form(const wt_nn *nn, const nn_conv_args *a, const forms *f)
+/// The form whose fullest processor has the least to do. A tile's blocks reach a share of the processor's rate that
+/// grows with how many there are (shares from measurements on an H200); bringing a step's first terms takes as long
+/// as 64.
+static int best_form(const wt_nn *nn, const nn_conv_args *a, const form *forms, int n, bool clusters)
 {
-    const wt_device_info *info = wt_device_get_info(nn->device);
-    const bool clusters = info->compute_major >= 9 && nn->n_sms >= CLUSTER_SMS;
+    static const double large[] = {0.6, 1}, small[] = {0.25, 0.4, 0.5, 0.55};
     double least = 1e300;
     int best = 0;
-    for (int k = 0; k < f->n; k++) {
-        const int side = f->all[k].side, splits = f->all[k].splits;
-        const double blocks = (double)tiles_of(a, side) * splits, deep = ceil(blocks / nn->n_sms);
-        const double terms = (double)a->inputs * a->product.n_taps / splits + 64;
-        const double rate =
-            side == TILE ? f->small[deep > 4 ? 3 : (int)deep - 1] : f->large[deep > 2 ? 1 : (int)deep - 1];
-        const double work = deep * side * side * terms / rate;
-        const bool fits = f != &forms_f32 || shared_f32(side) <= info->shared_bytes;
-        if (work >= least || (splits > 1 && !clusters) || !fits) continue;
+    for (int k = 0; k < n; k++) {
+        const form f = forms[k];
+        const double blocks = (double)tiles_of(a, f.side) * f.splits, deep = ceil(blocks / nn->n_sms);
+        const double terms = (double)a->inputs * a->product.n_taps / f.splits + 64;
+        const double rate = f.side == TILE ? small[deep > 4 ? 3 : (int)deep - 1] : large[deep > 2 ? 1 : (int)deep - 1];
+        const double work = deep * f.side * f.side * terms / rate;
+        if (work >= least || (f.splits > 1 && (!clusters || nn->n_sms < 16))) continue;
         least = work;
         best = k;
     }
@@ -293,20 +276,20 @@ static int best_form(const wt_nn *nn, const nn_conv_args *a, const forms *f)
 static wt_status queue_cuda(wt_nn *nn, wt_stream *stream, nn_conv_args *a)
 {
     const wt_device_info *info = wt_device_get_info(nn->device);
+    const bool clusters = info->compute_major >= 9;
     const bool one_type = a->x.type == a->weight.type, f32 = one_type && a->x.type == NN_F32;
     const bool tensor = one_type && !f32 && a->inputs >= 8;
     if (a->outputs < FEW || !as_product(a)) return queue_few(nn, stream, a);
     form f = {TILE, 1};
     int kernel = NN_CONV_ANY;
-    size_t shared = shared_f32(TILE);
+    size_t shared = 0;
     if (f32) {
-        const int best = best_form(nn, a, &forms_f32);
-        f = forms_f32.all[best];
+        const int best = best_form(nn, a, forms_f32, sizeof forms_f32 / sizeof *forms_f32, clusters);
+        f = forms_f32[best];
         kernel = NN_CONV_F32 + best;
-        shared = shared_f32(f.side);
     } else if (tensor) {
-        const int best = best_form(nn, a, &forms_16);
-        f = forms_16.all[best];
+        const int best = best_form(nn, a, forms_16, sizeof forms_16 / sizeof *forms_16, clusters);
+        f = forms_16[best];
         kernel = (a->x.type == NN_F16 ? NN_CONV_F16 : NN_CONV_BF16) + best;
         shared = fit_16(a, f.side, info->shared_bytes);
         if (!shared) return queue_few(nn, stream, a);

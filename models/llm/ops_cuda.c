@@ -395,19 +395,6 @@ static bool on_tensor_cores(const wt_llm_session *s)
 /// Tokens of different sequences do not see each other: attention itself can put them into the cache.
 static bool places_itself(const wt_llm_session *s) { return !s->is_prompt || s->n_tokens == 1 || on_tensor_cores(s); }
 
-/// Many tokens that follow each other, by llm_flash.cu or llm_flash_wgmma.cu.
-static bool by_flash(const wt_llm_session *s)
-{
-    return s->is_prompt && s->n_tokens >= FLASH_TOKENS && s->gpu->kernels[WT__LLM_FLASH];
-}
-
-/// Does that turn queries itself?
-static bool flash_turns(const wt_llm_session *s)
-{
-    const wt_model_config *c = &s->llm->config;
-    return by_flash(s) && s->gpu->flash_by_wgmma && (c->rope.n_dims == c->d_head || !c->rope.n_dims);
-}
-
 static void place(wt__pass *p, int layer)
 {
     const wt_llm_session *s = p->s;
@@ -419,9 +406,9 @@ static void place(wt__pass *p, int layer)
                                  .q = s->q,
                                  .k = s->k,
                                  .v = s->v,
-                                 .n_heads = flash_turns(s) ? 0 : c->n_heads,
+                                 .n_heads = c->n_heads,
                                  .n_kv_heads = c->n_kv_heads};
-    const int n_heads = a.n_heads + 2 * c->n_kv_heads;
+    const int n_heads = c->n_heads + 2 * c->n_kv_heads;
     launch(p, WT__LLM_PLACE,
            (wt_launch){.grid = {s->n_tokens, (n_heads + PLACE_WARPS - 1) / PLACE_WARPS}, .block = {32 * PLACE_WARPS}},
            &a, sizeof a);
@@ -463,8 +450,7 @@ static void attend(wt__pass *p, int layer)
                             .window = c->layer_slides[layer] ? c->sliding_window : 0,
                             .n_tokens = s->n_tokens,
                             .out_type = kernel_type(input_type(s, &s->llm->layers[layer].o, s->n_tokens))};
-    if (by_flash(s)) {
-        if (flash_turns(s)) a.turn = turn_of(p, layer);
+    if (s->is_prompt && s->n_tokens >= FLASH_TOKENS && s->gpu->kernels[WT__LLM_FLASH]) {
         // the queries and two pages, swizzled and aligned, or two pages with room between rows
         const size_t d = (size_t)c->d_head, page = 2 * 2 * WT__LLM_PAGE * d;
         const size_t swizzled = 2 * FLASH_BLOCK * d + 2 * page + 1024, padded = 2 * (page + 2 * 2 * WT__LLM_PAGE * 8);
