@@ -1,10 +1,10 @@
 // End to end on a GPU: WAV files of 16 bits in the page cache to log-mel bands in host memory. Integers travel; threads
 // read files into page-locked memory, each with a stream of its own, so that reading, copies both ways and kernels
-// overlap. A thread reads a file ahead while the device fetches the ones before (smaller pieces cost more in waiting
-// than they save in memory). Beside it the rate of copies to the device alone, and the same work from memory that is
-// already page-locked.
+// overlap. A thread reads a file ahead while the device fetches the one before: more files than that leave the
+// processors' caches before they are fetched, smaller pieces cost more in waiting. Beside it the rate of copies to the
+// device alone, and the same work from memory that is already page-locked.
 //
-//   bench_files [THREADS [PIECE_KB]]
+//   bench_files [THREADS [PIECE_KB [PIECES]]]
 //
 //   files  from the page cache      300 h/s   47.6 GB/s of 55.0 to the device (0.87)
 //
@@ -30,7 +30,7 @@ enum {
     AT_ONCE = 8,
     PASSES = 32,
     SLOTS = 2,
-    PIECES = 4, // being read or fetched, of a thread
+    MAX_PIECES = 8,
     MAX_THREADS = 64
 };
 
@@ -49,6 +49,7 @@ typedef struct piece {
 typedef struct run {
     wt_device *device;
     size_t piece_bytes;
+    int n_pieces; // being read or fetched, of a thread
     const char *folder;
     bool reads;
     atomic_int next;
@@ -61,8 +62,8 @@ typedef struct worker {
     wt_pcm_plan *pcm;
     wt_mel *mel;
     slot slots[SLOTS];
-    piece pieces[PIECES];
-    int n_pieces;
+    piece pieces[MAX_PIECES];
+    int n_sent;
     size_t result_bytes;
     wt_status status;
 } worker;
@@ -119,7 +120,7 @@ static wt_status send_file(worker *w, const char *name, wt_buffer *to, size_t of
     const size_t bytes = sizeof(int16_t) * SAMPLES;
     wt_status status = data ? WT_OK : wt_fail(WT_ERR_FILE, "%s: cannot be read", name);
     for (size_t at = 0; at < bytes && !status; at += w->run->piece_bytes) {
-        const piece *p = &w->pieces[w->n_pieces++ % PIECES];
+        const piece *p = &w->pieces[w->n_sent++ % w->run->n_pieces];
         const size_t size = bytes - at < w->run->piece_bytes ? bytes - at : w->run->piece_bytes;
         status = wt_event_synchronize(p->fetched);
         if (!status && pread(fd, wt_buffer_host(p->read), size, data - head + 8 + (off_t)at) != (ssize_t)size)
@@ -185,7 +186,7 @@ static wt_status prepare(worker *w)
         if (!status) status = wt_event_create(d, &s->done);
         if (!status) status = wt_event_record(s->done, w->stream);
     }
-    for (int k = 0; k < PIECES && !status; k++) {
+    for (int k = 0; k < w->run->n_pieces && !status; k++) {
         piece *p = &w->pieces[k];
         status = wt_buffer_create(d, WT_MEMORY_PINNED, w->run->piece_bytes, &p->read);
         if (!status) status = wt_event_create(d, &p->fetched);
@@ -202,7 +203,7 @@ static void release(worker *w)
         wt_buffer_destroy(s->bands), wt_buffer_destroy(s->result);
         wt_event_destroy(s->done);
     }
-    for (int k = 0; k < PIECES; k++) wt_buffer_destroy(w->pieces[k].read), wt_event_destroy(w->pieces[k].fetched);
+    for (int k = 0; k < MAX_PIECES; k++) wt_buffer_destroy(w->pieces[k].read), wt_event_destroy(w->pieces[k].fetched);
     wt_pcm_plan_destroy(w->pcm);
     wt_mel_destroy(w->mel);
     wt_stream_destroy(w->stream);
@@ -250,9 +251,9 @@ static wt_status measure(run *r, worker *workers, int n, bool reads, double rate
     return status;
 }
 
-static wt_status bench(wt_device *device, const char *folder, int n, size_t piece_bytes)
+static wt_status bench(wt_device *device, const char *folder, int n, size_t piece_bytes, int n_pieces)
 {
-    run r = {.device = device, .piece_bytes = piece_bytes, .folder = folder};
+    run r = {.device = device, .piece_bytes = piece_bytes, .n_pieces = n_pieces, .folder = folder};
     worker workers[MAX_THREADS] = {{.run = NULL}};
     double rate = 0;
     wt_status status = make_files(folder);
@@ -275,14 +276,16 @@ int main(int argc, char **argv)
     const char *base = getenv("TMPDIR");
     int n = argc > 1 ? atoi(argv[1]) : (int)sysconf(_SC_NPROCESSORS_ONLN);
     const int kb = argc > 2 && atoi(argv[2]) > 0 ? atoi(argv[2]) : 4096; // more than a file
+    int n_pieces = argc > 3 ? atoi(argv[3]) : 2;
+    n_pieces = n_pieces < 1 ? 1 : n_pieces > MAX_PIECES ? MAX_PIECES : n_pieces;
     n = n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : n;
     if (!wt_device_count() || wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &device)) {
         printf("files  skipped: no CUDA device\n");
         return 0;
     }
     snprintf(folder, sizeof folder, "%s/bench_files.XXXXXX", base ? base : "/tmp");
-    wt_status status =
-        mkdtemp(folder) ? bench(device, folder, n, (size_t)kb << 10) : wt_fail(WT_ERR_FILE, "%s: no folder", folder);
+    wt_status status = mkdtemp(folder) ? bench(device, folder, n, (size_t)kb << 10, n_pieces)
+                                       : wt_fail(WT_ERR_FILE, "%s: no folder", folder);
     if (status) fprintf(stderr, "bench_files: %s\n", wt_last_error());
     remove_files(folder);
     wt_device_close(device);

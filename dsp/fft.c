@@ -64,6 +64,16 @@ static int count_slots(const wt_fft *plan)
     return threads < 1 ? 1 : groups < threads ? groups : threads;
 }
 
+static void choose_short(wt_fft *plan)
+{
+    const wt_fft_config *c = &plan->config;
+    plan->scale = c->inverse ? (float)(1.0 / c->n) : plan->halved ? 0.5f : 1;
+    if (c->kind == WT_FFT_COMPLEX)
+        plan->one = wt__fft_core_short(plan->core, c->inverse ? WT__FFT_BACK : WT__FFT_FORWARD, &plan->passes);
+    else if (plan->halved)
+        plan->one = wt__fft_core_short(plan->core, c->inverse ? WT__FFT_FOLD : WT__FFT_BINS, &plan->passes);
+}
+
 wt_status wt__fft_create_lanes(wt_device *device, const wt_fft_config *config, int max_lanes, wt_fft **plan)
 {
     *plan = NULL;
@@ -78,6 +88,7 @@ wt_status wt__fft_create_lanes(wt_device *device, const wt_fft_config *config, i
     if (status) goto fail;
     if (p->halved) status = wt__fft_real_twiddles(p->config.n / 2, &p->real_twiddles);
     if (status) goto fail;
+    choose_short(p);
     p->group = wt__fft_core_group(p->core);
     p->row = (ptrdiff_t)wt__fft_padded(2 * (size_t)p->config.n + 2);
     p->core_floats = wt__fft_padded(wt__fft_core_scratch_floats(p->core));
@@ -157,7 +168,7 @@ WT_RT static void forward_real(const wt_fft *plan, const areas *a, rows in, rows
             memset(x.im + row * x.distance, 0, (size_t)n * sizeof(float));
         }
     }
-    wt__fft_core_run(plan->core, a->core, &x, &z, count, plan->halved ? 0.5f : 1);
+    wt__fft_core_run(plan->core, a->core, &x, &z, count, plan->scale);
     for (int row = 0; row < count; row++) {
         const float *z_re = z.re + row * z.distance, *z_im = z.im + row * z.distance;
         float *bins = out.data + row * out.distance;
@@ -183,7 +194,6 @@ WT_RT static void inverse_real(const wt_fft *plan, const areas *a, rows in, rows
 {
     const wt__fft_kernels *k = wt__fft_core_kernels(plan->core);
     const int n = plan->config.n;
-    const float scale = (float)(1.0 / n);
     wt__fft_side z = wt__fft_core_input(plan->core, a->core), x = split_side(plan, a->in);
     float *re = a->spare, *im = a->spare + plan->row;
     for (int row = 0; row < count; row++) {
@@ -199,11 +209,11 @@ WT_RT static void inverse_real(const wt_fft *plan, const areas *a, rows in, rows
     wt__fft_side from = {z.im, z.re, z.distance, WT__FFT_SPLIT};
     if (plan->halved) {
         wt__fft_side to = pairs_side(out, true);
-        wt__fft_core_run(plan->core, a->core, &from, &to, count, scale);
+        wt__fft_core_run(plan->core, a->core, &from, &to, count, plan->scale);
         return;
     }
     wt__fft_side to = {x.im, x.re, x.distance, WT__FFT_SPLIT};
-    wt__fft_core_run(plan->core, a->core, &from, &to, count, scale);
+    wt__fft_core_run(plan->core, a->core, &from, &to, count, plan->scale);
     for (int row = 0; row < count; row++)
         memcpy(out.data + row * out.distance, x.re + row * x.distance, (size_t)n * sizeof(float));
 }
@@ -211,13 +221,21 @@ WT_RT static void inverse_real(const wt_fft *plan, const areas *a, rows in, rows
 WT_RT static void run_group(const wt_fft *plan, const areas *a, rows in, rows out, int count)
 {
     const wt_fft_config *c = &plan->config;
-    if (c->kind == WT_FFT_REAL_TO_COMPLEX) {
+    if (plan->one && (count < plan->group || plan->group == 1)) {
+        for (int row = 0; row < count; row++)
+            plan->one(plan->passes, plan->real_twiddles, in.data + row * in.distance, out.data + row * out.distance,
+                      plan->scale);
+    } else if (plan->halved && plan->group > 1 && count == plan->group) {
+        const wt__fft_side x = pairs_side(in, false), y = pairs_side(out, false);
+        (c->inverse ? wt__fft_core_fold : wt__fft_core_bins)(plan->core, a->core, plan->real_twiddles, &x, &y,
+                                                             plan->scale);
+    } else if (c->kind == WT_FFT_REAL_TO_COMPLEX) {
         forward_real(plan, a, in, out, count);
     } else if (c->kind == WT_FFT_COMPLEX_TO_REAL) {
         inverse_real(plan, a, in, out, count);
     } else {
         wt__fft_side x = pairs_side(in, c->inverse), y = pairs_side(out, c->inverse);
-        wt__fft_core_run(plan->core, a->core, &x, &y, count, c->inverse ? (float)(1.0 / c->n) : 1);
+        wt__fft_core_run(plan->core, a->core, &x, &y, count, plan->scale);
     }
 }
 
@@ -263,6 +281,10 @@ WT_RT wt_status wt_fft_run(wt_fft *plan, const float *in, float *out)
 {
     const wt_fft_config *c = &plan->config;
     if (c->batch == 1 && c->in_stride == 1 && c->out_stride == 1) { // short ones feel the way through the layouts
+        if (plan->one) {
+            plan->one(plan->passes, plan->real_twiddles, in, out, plan->scale);
+            return WT_OK;
+        }
         const areas a = lay_areas(plan, plan->scratch);
         run_group(plan, &a, (rows){(float *)in, 0}, (rows){out, 0}, 1);
         return WT_OK;

@@ -76,6 +76,13 @@ static int first_radix(int n, int lanes, bool odd)
     return 0;
 }
 
+// Four lanes' first radix, which a tile begins with too: one that any pass can have.
+static int few_radix(int n)
+{
+    const int radix = first_radix(n, 4, false), odd = first_radix(n, 4, true);
+    return radix || odd > 7 ? radix : odd;
+}
+
 // The sets to choose from, the widest first.
 static int kernel_sets(int max_lanes, const wt__fft_kernels **sets)
 {
@@ -118,8 +125,9 @@ static void order_passes(wt__fft_core *core, int max_lanes)
         first = first_radix(core->n, sets[chosen]->lanes, attempt >= n_sets);
     }
     core->tiled = !first;
-    core->kernels = core->tiled ? sets[0] : sets[chosen];
-    lay_passes(core, first ? first : first_radix(core->n, 4, false));
+    if (core->tiled) chosen = n_sets > 1 && 2 * core->n < sets[0]->lanes; // a row of a tile fills a vector
+    core->kernels = sets[chosen];
+    lay_passes(core, first ? first : few_radix(core->n));
 }
 
 // ---- tables
@@ -221,22 +229,26 @@ static wt_status fill_passes(wt__fft_core *core)
     return WT_OK;
 }
 
-// Single transforms of what goes side by side, on four lanes that round alike.
-static wt_status plan_few(wt__fft_core *core)
+// Four lanes, whose sums round as those of a tile do.
+static const wt__fft_kernels *few_kernels(const wt__fft_core *core)
 {
 #ifdef WT__FFT_X86_LEVELS
-    const int first = first_radix(core->n, 4, false);
+    if (core->kernels != &wt__fft_kernels_base) return &wt__fft_kernels_avx2_half;
+#endif
+    return core->kernels;
+}
+
+// Single transforms of what goes side by side.
+static wt_status plan_few(wt__fft_core *core)
+{
+    const int first = few_radix(core->n);
     if (!core->tiled || core->kernels == &wt__fft_kernels_base || !first) return WT_OK;
     wt__fft_core *few = calloc(1, sizeof *few);
     if (!few) return wt_fail(WT_ERR_NO_MEMORY, "fft: core");
-    *few = (wt__fft_core){.n = core->n, .kernels = &wt__fft_kernels_avx2_half};
+    *few = (wt__fft_core){.n = core->n, .kernels = few_kernels(core)};
     core->few = few;
     lay_passes(few, first);
     return fill_passes(few);
-#else
-    (void)core;
-    return WT_OK;
-#endif
 }
 
 // ---- Bluestein
@@ -386,21 +398,50 @@ static void tile_out(const wt__fft_core *core, float *re, float *im, int count, 
     }
 }
 
+// From buffers `at`; returns those that hold the result.
+WT_RT static int tile_passes(const wt__fft_core *core, const buffers *b, int at, float scale)
+{
+    const wt__fft_kernels *k = core->kernels;
+    for (int lane = 0; lane < k->lanes && core->n == 1; lane++) b->re[at][lane] *= scale, b->im[at][lane] *= scale;
+    for (int i = 0; i < core->n_passes; i++, at ^= 1) {
+        const wt__fft_pass *pass = &core->passes[i];
+        const bool last = i == core->n_passes - 1;
+        (last ? k->last[WT__FFT_SPLIT] : k->mid)[pass->index](pass, b->re[at], b->im[at], b->re[!at], b->im[!at],
+                                                              scale);
+    }
+    return at;
+}
+
 WT_RT static void run_tile(const wt__fft_core *core, float *scratch, const wt__fft_side *in, const wt__fft_side *out,
                            int count, float scale)
 {
     const wt__fft_kernels *k = core->kernels;
     buffers b = lay_buffers(scratch, (size_t)core->n * k->lanes);
     tile_in(core, in, count, b.re[0], b.im[0]);
-    int at = 0;
-    for (int i = 0; i < core->n_passes; i++, at ^= 1) {
-        const wt__fft_pass *pass = &core->passes[i];
-        bool last = i == core->n_passes - 1;
-        (last ? k->last[WT__FFT_SPLIT] : k->mid)[pass->index](pass, b.re[at], b.im[at], b.re[!at], b.im[!at], scale);
-    }
-    if (core->n == 1)
-        for (int lane = 0; lane < k->lanes; lane++) b.re[0][lane] *= scale, b.im[0][lane] *= scale;
+    const int at = tile_passes(core, &b, 0, scale);
     tile_out(core, b.re[at], b.im[at], count, out);
+}
+
+WT_RT void wt__fft_core_bins(const wt__fft_core *core, float *scratch, const float *twiddles, const wt__fft_side *in,
+                             const wt__fft_side *out, float scale)
+{
+    const wt__fft_kernels *k = core->kernels;
+    buffers b = lay_buffers(scratch, (size_t)core->n * k->lanes);
+    k->rows_in(in->re, in->distance, 2 * core->n, b.re[0], b.im[0], true);
+    const int at = tile_passes(core, &b, 0, scale);
+    k->tile_bins(b.re[at], b.im[at], twiddles, core->n, b.re[!at], b.im[!at]);
+    k->rows_out(b.re[!at], b.im[!at], 2 * core->n + 2, out->re, out->distance, true);
+}
+
+WT_RT void wt__fft_core_fold(const wt__fft_core *core, float *scratch, const float *twiddles, const wt__fft_side *in,
+                             const wt__fft_side *out, float scale)
+{
+    const wt__fft_kernels *k = core->kernels;
+    buffers b = lay_buffers(scratch, (size_t)core->n * k->lanes);
+    k->rows_in(in->re, in->distance, 2 * core->n + 2, b.re[0], b.im[0], true);
+    k->tile_fold(b.re[0], b.im[0], twiddles, core->n, b.im[1], b.re[1]);
+    const int at = tile_passes(core, &b, 1, scale);
+    k->rows_out(b.im[at], b.re[at], 2 * core->n, out->re, out->distance, true);
 }
 
 // The scratch of one lies behind that of a tile, where input and output may be.
@@ -428,6 +469,17 @@ WT_RT void wt__fft_core_run(const wt__fft_core *core, float *scratch, const wt__
         run_tile(core, scratch, in, out, count, scale);
     else
         run_one(core, scratch, in, out, scale);
+}
+
+// Those of one transform, or of a tile, whose tables serve one alone.
+wt__fft_short_fn wt__fft_core_short(const wt__fft_core *core, wt__fft_way way, const wt__fft_pass **passes)
+{
+    const wt__fft_core *one = core->few ? core->few : core;
+    const wt__fft_kernels *kernels = one->tiled ? few_kernels(core) : one->kernels;
+    *passes = one->passes;
+    for (const wt__fft_short *s = kernels->shorts; s->n; s++)
+        if (s->n == core->n && !core->inner) return s->run[way];
+    return NULL;
 }
 
 bool wt__fft_core_weighs(const wt__fft_core *core)

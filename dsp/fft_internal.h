@@ -54,6 +54,15 @@ typedef struct wt__fft_side {
     wt__fft_form form;
 } wt__fft_side;
 
+/// A short transform from pairs to pairs with a core's passes, of n points, or of a real signal of 2 n.
+typedef void (*wt__fft_short_fn)(const wt__fft_pass *passes, const float *real_twiddles, const float *in, float *out,
+                                 float scale);
+typedef enum wt__fft_way { WT__FFT_FORWARD, WT__FFT_BACK, WT__FFT_BINS, WT__FFT_FOLD, WT__FFT_N_WAYS } wt__fft_way;
+typedef struct wt__fft_short {
+    int n;
+    wt__fft_short_fn run[WT__FFT_N_WAYS];
+} wt__fft_short;
+
 /// The passes of one instruction set. NULL entries of `first` and `last` for pairs are reached through split copies;
 /// 9, 15 and 25 only begin a transform.
 typedef struct wt__fft_kernels {
@@ -73,9 +82,13 @@ typedef struct wt__fft_kernels {
     void (*real_bins[WT__FFT_N_FORMS])(const float *z_re, const float *z_im, const float *twiddles, int h, float *re,
                                        float *im);
     void (*real_fold[2])(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im);
+    /// The same of a tile: [h][lanes] to [h + 1][lanes], and back.
+    void (*tile_bins)(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im);
+    void (*tile_fold)(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im);
     /// [lanes] rows of n floats, `distance` apart, to [n][lanes]. Pairs: to [n / 2][lanes] each of re and im.
     void (*rows_in)(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs);
     void (*rows_out)(const float *re, const float *im, int n, float *rows, ptrdiff_t distance, bool pairs);
+    const wt__fft_short *shorts; ///< the last has n = 0
 } wt__fft_kernels;
 
 extern const wt__fft_kernels wt__fft_kernels_base; ///< 4 lanes, SSE2
@@ -105,6 +118,13 @@ int wt__fft_core_group(const wt__fft_core *core);
 /// The input is read whole before the output is written. `scratch` is 64-byte aligned.  [rt]
 WT_RT void wt__fft_core_run(const wt__fft_core *core, float *scratch, const wt__fft_side *in, const wt__fft_side *out,
                             int count, float scale);
+/// Transforms of `group` > 1 real signals of 2 n samples, from rows to rows of pairs, and back (in times 2).  [rt]
+WT_RT void wt__fft_core_bins(const wt__fft_core *core, float *scratch, const float *twiddles, const wt__fft_side *in,
+                             const wt__fft_side *out, float scale);
+WT_RT void wt__fft_core_fold(const wt__fft_core *core, float *scratch, const float *twiddles, const wt__fft_side *in,
+                             const wt__fft_side *out, float scale);
+/// One transform in one call, with these passes; NULL = there is none.
+wt__fft_short_fn wt__fft_core_short(const wt__fft_core *core, wt__fft_way way, const wt__fft_pass **passes);
 /// Whether run takes an input of weighted pairs.
 bool wt__fft_core_weighs(const wt__fft_core *core);
 /// A split array [group][n] of the scratch for what goes into a run, or comes out of it: its passes do not need that

@@ -458,23 +458,17 @@ WT_INLINE void pair_blocks(const float *x_re, const float *x_im, const wt__fft_f
     store_bins(y_re, y_im, to, high, reverse(y.high));
 }
 
-// The same of few, one by one, and the ends.
+// The same of few, one by one: in the first lane, where sums round as they do in all.
+WT_INLINE cvec one_of(const float *re, const float *im, ptrdiff_t at) { return (cvec){{re[at]}, {im[at]}}; }
+
 WT_INLINE void pair_few(const float *x_re, const float *x_im, const float *w_re, const float *w_im, ptrdiff_t h,
                         float *y_re, float *y_im, const ptrdiff_t x_step, const ptrdiff_t y_step, const bool back)
 {
     for (ptrdiff_t k = 1; k <= h / 2; k++) {
-        const ptrdiff_t i = k * x_step, i_up = (h - k) * x_step, j = k * y_step, j_up = (h - k) * y_step;
-        const float e_re = x_re[i] + x_re[i_up], e_im = x_im[i] - x_im[i_up];
-        const float d_re = x_re[i] - x_re[i_up], d_im = x_im[i] + x_im[i_up];
-        if (back) {
-            const float o_re = d_re * w_re[k] + d_im * w_im[k], o_im = d_im * w_re[k] - d_re * w_im[k];
-            y_re[j] = e_re - o_im, y_im[j] = e_im + o_re;
-            y_re[j_up] = e_re + o_im, y_im[j_up] = o_re - e_im;
-        } else {
-            const float o_re = d_im * w_re[k] + d_re * w_im[k], o_im = d_im * w_im[k] - d_re * w_re[k];
-            y_re[j] = e_re + o_re, y_im[j] = e_im + o_im;
-            y_re[j_up] = e_re - o_re, y_im[j_up] = o_im - e_im;
-        }
+        const cvec a = one_of(x_re, x_im, k * x_step), b = one_of(x_re, x_im, (h - k) * x_step);
+        const bin_pair y = pair_bins(a, b, (vec){w_re[k]}, (vec){w_im[k]}, back);
+        y_re[k * y_step] = y.low.re[0], y_im[k * y_step] = y.low.im[0];
+        y_re[(h - k) * y_step] = y.high.re[0], y_im[(h - k) * y_step] = y.high.im[0];
     }
 }
 
@@ -506,6 +500,35 @@ WT_INLINE void real_fold(const float *re, const float *im, const float *twiddles
     z_re[0] = re[0] + re[step * h], z_im[0] = re[0] - re[step * h];
 }
 
+static void tile_bins(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im)
+{
+    const float *w_im = twiddles + wt__fft_padded((size_t)h / 2 + 1);
+    const vec z0_re = load(z_re), z0_im = load(z_im);
+    for (ptrdiff_t k = 1; k <= h / 2; k++) {
+        const bin_pair y = pair_bins(load_side(z_re, z_im, WT__FFT_SPLIT, k * LANES),
+                                     load_side(z_re, z_im, WT__FFT_SPLIT, (h - k) * LANES), (vec){0} + twiddles[k],
+                                     (vec){0} + w_im[k], false);
+        store_side(re, im, WT__FFT_SPLIT, k * LANES, y.low);
+        store_side(re, im, WT__FFT_SPLIT, (h - k) * LANES, y.high);
+    }
+    store_side(re, im, WT__FFT_SPLIT, 0, (cvec){2 * (z0_re + z0_im), {0}});
+    store_side(re, im, WT__FFT_SPLIT, (ptrdiff_t)h * LANES, (cvec){2 * (z0_re - z0_im), {0}});
+}
+
+static void tile_fold(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im)
+{
+    const float *w_im = twiddles + wt__fft_padded((size_t)h / 2 + 1);
+    const vec first = load(re), last = load(re + (ptrdiff_t)h * LANES);
+    for (ptrdiff_t k = 1; k <= h / 2; k++) {
+        const bin_pair y = pair_bins(load_side(re, im, WT__FFT_SPLIT, k * LANES),
+                                     load_side(re, im, WT__FFT_SPLIT, (h - k) * LANES), (vec){0} + twiddles[k],
+                                     (vec){0} + w_im[k], true);
+        store_side(z_re, z_im, WT__FFT_SPLIT, k * LANES, y.low);
+        store_side(z_re, z_im, WT__FFT_SPLIT, (h - k) * LANES, y.high);
+    }
+    store_side(z_re, z_im, WT__FFT_SPLIT, 0, (cvec){first + last, first - last});
+}
+
 #define BINS(name, form)                                                                                               \
     static void real_bins_##name(const float *z_re, const float *z_im, const float *twiddles, int h, float *re,        \
                                  float *im)                                                                            \
@@ -534,36 +557,48 @@ static void stream(const float *from, float *to, int n)
     for (; i < n; i++) to[i] = from[i];
 }
 
-static void rows_in(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs)
+// Rows of at least LANES end with a block that overlaps the one before.
+WT_INLINE void turn_in(const float *rows, ptrdiff_t distance, ptrdiff_t n, float *re, float *im, const int step)
 {
-    float *const part[2] = {re, pairs ? im : re};
-    const int step = pairs ? 2 : 1;
-    int i = 0;
-    for (; i + LANES <= n; i += LANES) {
+    for (ptrdiff_t block = 0; block < n && n >= LANES; block += LANES) {
+        const ptrdiff_t i = block + LANES <= n ? block : n - LANES, at = i / step * LANES;
         vec v[LANES];
         UNROLL for (int row = 0; row < LANES; row++) v[row] = load(rows + row * distance + i);
         transpose_square(v);
-        UNROLL for (int k = 0; k < LANES; k++)
-            store(part[k & 1] + (size_t)((i + k) / step) * LANES, v[k]);
+        UNROLL for (int k = 0; k < LANES; k++) store((k % step ? im : re) + at + k / step * LANES, v[k]);
     }
-    for (; i < n; i++)
-        for (int row = 0; row < LANES; row++) part[i & 1][(size_t)(i / step) * LANES + row] = rows[row * distance + i];
+    for (ptrdiff_t i = 0; i < n && n < LANES; i++)
+        for (int row = 0; row < LANES; row++)
+            (i % step ? im : re)[i / step * LANES + row] = rows[row * distance + i];
+}
+
+WT_INLINE void turn_out(const float *re, const float *im, ptrdiff_t n, float *rows, ptrdiff_t distance, const int step)
+{
+    for (ptrdiff_t block = 0; block < n && n >= LANES; block += LANES) {
+        const ptrdiff_t i = block + LANES <= n ? block : n - LANES, at = i / step * LANES;
+        vec v[LANES];
+        UNROLL for (int k = 0; k < LANES; k++) v[k] = load((k % step ? im : re) + at + k / step * LANES);
+        transpose_square(v);
+        UNROLL for (int row = 0; row < LANES; row++) store(rows + row * distance + i, v[row]);
+    }
+    for (ptrdiff_t i = 0; i < n && n < LANES; i++)
+        for (int row = 0; row < LANES; row++)
+            rows[row * distance + i] = (i % step ? im : re)[i / step * LANES + row];
+}
+
+static void rows_in(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs)
+{
+    if (pairs) turn_in(rows, distance, n, re, im, 2);
+    else turn_in(rows, distance, n, re, re, 1);
 }
 
 static void rows_out(const float *re, const float *im, int n, float *rows, ptrdiff_t distance, bool pairs)
 {
-    const float *const part[2] = {re, pairs ? im : re};
-    const int step = pairs ? 2 : 1;
-    int i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        vec v[LANES];
-        UNROLL for (int k = 0; k < LANES; k++) v[k] = load(part[k & 1] + (size_t)((i + k) / step) * LANES);
-        transpose_square(v);
-        UNROLL for (int row = 0; row < LANES; row++) store(rows + row * distance + i, v[row]);
-    }
-    for (; i < n; i++)
-        for (int row = 0; row < LANES; row++) rows[row * distance + i] = part[i & 1][(size_t)(i / step) * LANES + row];
+    if (pairs) turn_out(re, im, n, rows, distance, 2);
+    else turn_out(re, re, n, rows, distance, 1);
 }
+
+#include "fft_short.h"
 
 // Order of the radices: wt__fft_radices.
 #define KERNELS                                                                                                        \
@@ -583,4 +618,5 @@ static void rows_out(const float *re, const float *im, int n, float *rows, ptrdi
         .real_bins = {[WT__FFT_SPLIT] = real_bins_split, [WT__FFT_PAIRS] = real_bins_pairs,                            \
                       [WT__FFT_POWERS] = real_bins_powers},                                                            \
         .real_fold = {real_fold_split, real_fold_pairs}, .rows_in = rows_in, .rows_out = rows_out,                     \
+        .tile_bins = tile_bins, .tile_fold = tile_fold, .shorts = shorts,                                                                                              \
     }

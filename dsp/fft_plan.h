@@ -12,6 +12,9 @@ struct wt_fft {
     wt_fft_config config; ///< defaults resolved
     wt_device *device;    ///< NULL = immediate calls only
     wt__fft_core *core;   ///< n points, or n / 2 when halved
+    wt__fft_short_fn one;         ///< one transform in one call, with these passes, or NULL
+    const wt__fft_pass *passes;
+    float scale; ///< of the last pass
     int bins, in_count, out_count, in_width, out_width;
     int group;             ///< transforms the core works on at once
     bool halved;           ///< real, even n: a complex transform of n / 2 points

@@ -1,7 +1,9 @@
 // Batches of signals. On the CPU each thread has a transform of its own and takes an equal part of all frames, or of
-// all lines on the way back, of which few are parted; on a GPU one kernel does each way (kernels/spectrum.cu).
+// all lines on the way back, of which few are parted; on a GPU one kernel does each way (kernels/spectrum.cu), or, of
+// lengths that no block holds, stft_wide.c.
 
 #include "spectrum_cuda.h"
+#include "stft_wide.h"
 
 #include <float.h>
 #include <math.h>
@@ -21,6 +23,7 @@ struct wt_stft_plan {
     wt_spectrum_walk walk;
     wt_launch inverse_launch;
     wt_buffer *squares; // [hop]
+    wt__stft_wide *wide; // NULL where kernels/spectrum.cu does it
 };
 
 // ---- creating
@@ -103,6 +106,9 @@ wt_status wt_stft_plan_create(wt_device *device, const wt_stft_plan_config *conf
     if (!status) status = resolve(p);
     if (!status) status = make_slots(p);
     if (!status && wt__op_on_gpu(device)) status = make_cuda(p);
+    if (status == WT_ERR_UNSUPPORTED)
+        status = wt__stft_wide_create(device, p->slots[0], p->config.output, p->n_lines, p->config.n_samples,
+                                      p->n_frames, p->length, &p->wide);
     p->config.stft.window.samples = NULL; // copied
     if (status) wt_stft_plan_destroy(p);
     else *plan = p;
@@ -113,6 +119,7 @@ void wt_stft_plan_destroy(wt_stft_plan *plan)
 {
     if (!plan) return;
     wt__spectrum_cuda_release(&plan->spectrum);
+    wt__stft_wide_destroy(plan->wide);
     wt_buffer_destroy(plan->squares);
     for (int i = 0; i < plan->n_slots; i++) {
         if (plan->slots) wt_stft_destroy(plan->slots[i]);
@@ -231,6 +238,7 @@ wt_status wt_stft_plan_forward(wt_stft_plan *plan, wt_stream *stream, const wt_b
     if (!status) status = wt__op_range("stft", "out", out, out_offset, (size_t)floats);
     if (status) return status;
     const uintptr_t from = wt_buffer_address(pcm) + pcm_offset, to = wt_buffer_address(out) + out_offset;
+    if (plan->wide) return wt__stft_wide_forward(plan->wide, stream, pcm, pcm_offset, out, out_offset);
     if (plan->forward) return forward_cuda(plan, stream, from, to);
     const call c = {plan, (const float *)from, (float *)to};
     return wt_stream_run(stream, forward_slot, &c, sizeof c, plan->n_slots);
@@ -245,6 +253,7 @@ wt_status wt_stft_plan_inverse(wt_stft_plan *plan, wt_stream *stream, const wt_b
     if (!status) status = wt__op_range("stft", "pcm", pcm, pcm_offset, (size_t)(plan->n_lines * plan->length));
     if (status || !plan->length) return status;
     const uintptr_t from = wt_buffer_address(in) + in_offset, to = wt_buffer_address(pcm) + pcm_offset;
+    if (plan->wide) return wt__stft_wide_inverse(plan->wide, stream, in, in_offset, pcm, pcm_offset);
     if (plan->inverse) return inverse_cuda(plan, stream, from, to);
     const call c = {plan, (const float *)from, (float *)to};
     return wt_stream_run(stream, inverse_slot, &c, sizeof c, plan->n_slots);

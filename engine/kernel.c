@@ -226,8 +226,10 @@ static wt_status check_args(const wt_kernel *k, const wt_arg *args, int n_args, 
     return WT_OK;
 }
 
-/// Above 48 KB a function must be told once how much dynamic shared memory it may get.
-static wt_status opt_in(wt_kernel *k, size_t shared_bytes)
+/// Above 48 KB a function must be told once how much dynamic shared memory it may get. Where launches overlap, an SM
+/// that is parted in shared memory and cache for one cannot take the next one's blocks when they want it parted
+/// otherwise: so all of those want as much shared memory as there is.
+static wt_status opt_in(wt_kernel *k, size_t shared_bytes, bool overlap)
 {
     const wt__cuda_device *d = k->module->device;
     size_t fixed_bytes = (size_t)k->info.shared_bytes, most_bytes = d->base.info.shared_bytes;
@@ -242,6 +244,10 @@ static wt_status opt_in(wt_kernel *k, size_t shared_bytes)
             d->cuda,
             d->cuda->FuncSetAttribute(k->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared_bytes),
             "launch of %s: %zu bytes of shared memory", k->name, shared_bytes);
+    if (!status && overlap)
+        status = wt__cu(d->cuda,
+                        d->cuda->FuncSetAttribute(k->function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100),
+                        "launch of %s: all of an SM's shared memory", k->name);
     if (!status && shared_bytes > atomic_load(&k->opted_bytes)) atomic_store(&k->opted_bytes, shared_bytes);
     pthread_mutex_unlock(&k->module->mutex);
     return status;
@@ -264,7 +270,7 @@ wt_status wt__kernel_prepare(wt_kernel *kernel, const wt_device *device, const w
     wt_status status = check_shape(kernel, call->grid, call->block);
     if (!status) status = check_args(kernel, args, n_args, call->params);
     if (!status) status = wt__cuda_enter(d);
-    return status ? status : opt_in(kernel, launch->shared_bytes);
+    return status ? status : opt_in(kernel, launch->shared_bytes, call->overlap);
 }
 
 static CUresult launch_overlapped(const wt__cuda *cuda, CUfunction function, CUstream stream, wt__kernel_call *call)
@@ -300,7 +306,8 @@ wt_status wt__kernel_issue(wt_kernel *kernel, wt_stream *stream, wt__kernel_call
     else if (call->overlap)
         result = launch_overlapped(cuda, kernel->function, to, call);
     else
-        result = cuda->LaunchKernel(kernel->function, g[0], g[1], g[2], b[0], b[1], b[2], shared, to, call->params, NULL);
+        result =
+            cuda->LaunchKernel(kernel->function, g[0], g[1], g[2], b[0], b[1], b[2], shared, to, call->params, NULL);
     return wt__cu(cuda, result, "launch of %s (%s)", kernel->name, kernel->module->name);
 }
 

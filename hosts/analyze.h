@@ -265,7 +265,9 @@ WT_CHECKED wt_status analyze_compute(const analyze_signal *signal, int channels,
 int analyze_features_of(const analyze_options *options, analyze_tiles tiles);
 /// Mel bands in decibels without a limit.
 const analyze_feature *analyze_bands_of_peak(void);
-/// Contrast's peaks, and its valleys behind them, likewise.
+/// Magnitudes, or powers, frame by frame: [frames][bins].
+const analyze_feature *analyze_frames_of_spectra(bool squares);
+/// Contrast's peaks, and its valleys behind them, in decibels likewise.
 const analyze_feature *analyze_parts_of_contrast(void);
 /// Both ways of onset strength, RMS, and speech: what rows are gathered by; NULL of samples.
 const analyze_feature *analyze_feature_of_base(analyze_base base);
@@ -375,6 +377,8 @@ wt_status analyze_plp(const analyze_signal *s, analyze_result *r);
 wt_status analyze_loudness(const analyze_signal *s, analyze_result *r);
 wt_status analyze_beat_strength(const analyze_signal *s, analyze_result *r);
 wt_status analyze_contrast_parts(const analyze_signal *s, analyze_result *r);
+wt_status analyze_frames_of_magnitudes(const analyze_signal *s, analyze_result *r);
+wt_status analyze_frames_of_powers(const analyze_signal *s, analyze_result *r);
 wt_status analyze_speech(const analyze_signal *s, analyze_result *r); ///< A number a step of vad, 1 = speech
 
 // From rows; analyze_tuning_known takes none.
@@ -392,6 +396,8 @@ wt_status analyze_tuning_known(const analyze_signal *s, const float *row, int64_
 
 wt_status analyze_gpu_stft(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_spectrogram(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_frames_of_magnitudes(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_frames_of_powers(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_mel(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_bands(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_logmel(const analyze_batch *b, analyze_result *parts);

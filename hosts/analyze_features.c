@@ -64,6 +64,19 @@ const analyze_feature *analyze_bands_of_peak(void)
     return &bands;
 }
 
+const analyze_feature *analyze_frames_of_spectra(bool squares)
+{
+    static const analyze_feature magnitudes = {.name = "spectrogram",
+                                               .tiles = ANALYZE_TILES,
+                                               .compute = analyze_frames_of_magnitudes,
+                                               .on_gpu = analyze_gpu_frames_of_magnitudes},
+                                 powers = {.name = "spectrogram",
+                                           .tiles = ANALYZE_TILES,
+                                           .compute = analyze_frames_of_powers,
+                                           .on_gpu = analyze_gpu_frames_of_powers};
+    return squares ? &powers : &magnitudes;
+}
+
 const analyze_feature *analyze_parts_of_contrast(void)
 {
     static const analyze_feature parts = {.name = "contrast",

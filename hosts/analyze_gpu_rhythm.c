@@ -90,18 +90,26 @@ static void destroy_mean(void *plan) { wt_onset_destroy(plan); }
 static void destroy_median(void *plan) { wt_onset_destroy(plan); }
 static const analyze_maker onset_makers[] = {{make_mean, destroy_mean}, {make_median, destroy_median}};
 
-/// Onset strength of all signals: [n_signals][n].
+/// Onset strength of all signals: [n_signals][n]. Of tiles one after the other, each with a floor of its own.
 static wt_status strength(const analyze_batch *b, bool median, wt_buffer **envelope, int64_t *n)
 {
     const analyze_place *p = b->signal.place;
-    void *onset;
-    int floor_bits = 0;
-    if (b->whole && b->n_used > 1) return WT_ERR_UNSUPPORTED; // a floor for each
-    if (b->whole) memcpy(&floor_bits, &(float){b->whole->onset_db - 80}, sizeof floor_bits);
-    wt_status status = analyze_kept_plan(b, &onset_makers[median], floor_bits, &onset);
-    if (!status) *n = wt_onset_n_frames(onset);
-    if (!status) status = analyze_room(b, ROOM_ENVELOPE, sizeof(float) * (size_t)b->n_signals * (size_t)*n, envelope);
-    return status ? status : wt_onset_enqueue(onset, p->stream, p->pcm, 0, *envelope, 0);
+    analyze_batch at_once = *b;
+    wt_status status = WT_OK;
+    if (b->whole) at_once.n_signals = 1;
+    for (int k = 0; k < (b->whole ? b->n_used : 1) && !status; k++) {
+        void *onset;
+        int floor_bits = 0;
+        if (b->whole) memcpy(&floor_bits, &(float){b->whole[k].onset_db - 80}, sizeof floor_bits);
+        status = analyze_kept_plan(&at_once, &onset_makers[median], floor_bits, &onset);
+        if (status) break;
+        *n = wt_onset_n_frames(onset);
+        status = analyze_room(b, ROOM_ENVELOPE, sizeof(float) * (size_t)b->n_signals * (size_t)*n, envelope);
+        if (!status)
+            status = wt_onset_enqueue(onset, p->stream, p->pcm, sizeof(float) * (size_t)(k * b->signal.n), *envelope,
+                                      sizeof(float) * (size_t)(k * *n));
+    }
+    return status;
 }
 
 static wt_status add_strength(const analyze_batch *b, bool median, analyze_result *parts)

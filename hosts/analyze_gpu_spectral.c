@@ -63,6 +63,27 @@ wt_status analyze_gpu_spectrogram(const analyze_batch *b, analyze_result *parts)
     return add_spectra(b, parts, &analyze_like.spectrogram, WT_STFT_MAGNITUDE);
 }
 
+static wt_status add_frames(const analyze_batch *b, analyze_result *parts, wt_stft_output output)
+{
+    wt_buffer *spectra;
+    int64_t n_frames;
+    const void *data;
+    wt_status status = analyze_spectra_on_gpu(b, output, &spectra, &n_frames);
+    if (!status) status = analyze_fetch(b, spectra, spectra_bytes(b, output, n_frames), &data);
+    return status ? status
+                  : analyze_give(b, parts, &analyze_like.spectrogram, data, n_frames, (int64_t)bins_of(b), false);
+}
+
+wt_status analyze_gpu_frames_of_magnitudes(const analyze_batch *b, analyze_result *parts)
+{
+    return add_frames(b, parts, WT_STFT_MAGNITUDE);
+}
+
+wt_status analyze_gpu_frames_of_powers(const analyze_batch *b, analyze_result *parts)
+{
+    return add_frames(b, parts, WT_STFT_POWER);
+}
+
 // ---- mel
 
 /// The bank times 2^31: pcen's bands are of 32-bit samples.

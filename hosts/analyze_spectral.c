@@ -87,6 +87,22 @@ wt_status analyze_stft(const analyze_signal *s, analyze_result *r)
     return status;
 }
 
+static wt_status frames_of(const analyze_signal *s, analyze_result *r, bool squares)
+{
+    analyze_spectra x;
+    void *data;
+    wt_status status = analyze_spectra_make(s, &x);
+    if (!status) analyze_spectra_to_real(&x, squares);
+    if (!status) status = analyze_add(r, &analyze_like.spectrogram, x.n_frames, x.bins, &data);
+    if (!status) memcpy(data, x.values, sizeof *x.values * (size_t)x.n_frames * (size_t)x.bins);
+    analyze_spectra_free(&x);
+    return status;
+}
+
+wt_status analyze_frames_of_magnitudes(const analyze_signal *s, analyze_result *r) { return frames_of(s, r, false); }
+
+wt_status analyze_frames_of_powers(const analyze_signal *s, analyze_result *r) { return frames_of(s, r, true); }
+
 wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;

@@ -60,20 +60,23 @@ static wt_status learn_contrast(const analyze_walk *w, analyze_signal s, const a
     return status;
 }
 
-static wt_status learn_tunings(const analyze_signal *s, const analyze_part *part, wt_tuning_walk **tunings)
+/// Peaks of the tile's own spectra, frame by frame: of magnitudes, and for chroma of powers.
+static wt_status learn_tunings(const analyze_walk *w, analyze_signal s, const analyze_part *part,
+                               wt_tuning_walk **tunings)
 {
     wt_status status = WT_OK;
     for (int squares = 0; squares < 2 && !status; squares++) {
-        analyze_spectra x;
+        analyze_result spectra = {.n_arrays = 0};
         const int first = squares ? ANALYZE_TUNING_OF_CHROMA : ANALYZE_TUNING;
         if (!tunings[first] && (squares || !tunings[ANALYZE_TUNING_OF_STEPS])) continue;
-        status = analyze_spectra_make(s, &x);
-        if (!status) analyze_spectra_to_real(&x, squares);
-        const int64_t count = part->count < 0 ? x.n_frames - part->from : part->count;
+        status = make_feature(w, s, analyze_frames_of_spectra(squares), *s.options, &spectra);
+        const analyze_array *x = &spectra.arrays[0];
+        const int64_t n_frames = status ? 0 : analyze_n_rows(x), bins = status ? 0 : analyze_n_columns(x);
+        const int64_t count = part->count < 0 ? n_frames - part->from : part->count;
         for (int k = 0; k < ANALYZE_TUNINGS && !status; k++)
             if (tunings[k] && (k == ANALYZE_TUNING_OF_CHROMA) == squares)
-                wt_tuning_walk_add(tunings[k], x.values + part->from * x.bins, count);
-        analyze_spectra_free(&x);
+                wt_tuning_walk_add(tunings[k], (const float *)x->data + part->from * bins, count);
+        analyze_result_free(&spectra);
     }
     return status;
 }
@@ -91,7 +94,7 @@ static wt_status learn(void *user, const analyze_walk *w, int64_t n, const analy
             status = learn_bands(w, s, part, true, &whole->onset_db);
         if (!status && !l->pass && l->needs & ANALYZE_NEED_CONTRAST)
             status = learn_contrast(w, s, part, whole->contrast_db);
-        if (!status) status = learn_tunings(&s, part, l->tunings[c]);
+        if (!status) status = learn_tunings(w, s, part, l->tunings[c]);
     }
     return status;
 }

@@ -5,6 +5,7 @@
 
 void kept_text_add(kept_text *text, const char *piece, size_t length)
 {
+    if (!length) return; // and perhaps no piece
     if (text->n + length > text->size) {
         const size_t size = 2 * (text->n + length) + 256;
         char *larger = realloc(text->at, size);

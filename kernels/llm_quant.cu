@@ -1,14 +1,17 @@
 // Products of quantised weights with one vector, at the speed at which the weights are read, on tensor cores: 16 rows
-// of W by 8 columns, of which two hold the vector, as bf16 and what that leaves, so that it has 16 bits; the products
-// are exact and the sums float. A norm before and what comes after are in the same launch, as in llm_matvec.cu.
+// of W by 8 columns, some of which hold parts of the vector. A norm before and what comes after are in the same launch,
+// as in llm_matvec.cu.
 //
-// A block takes 16 rows at a time (8 of gate and 8 of up for a gated product), rows a grid apart; its warps take pieces
-// of 128 bytes of each of those rows in turn. A warp has STAGES pieces in shared memory, of its own, filled in the
-// background also across the end of the rows: the first ones are on their way before the vector is there. Scales come
-// with them.
+// Weights that are whole numbers meet whole numbers: a group of the vector in units of its largest number over 2^21, in
+// three digits of 8 bits, so that nibbles need a mask and int8 nothing; sums of a group are exact. Fp8 (and int8 of
+// groups of 16) becomes bf16 and meets the vector as two bf16 each, 16 bits; products are exact and sums float. Of a
+// read of two groups (of four) with a scale each, the vector of group j stands in the columns of group j alone, so that
+// after the products of all of them a lane has the sums of one group, and one scale to apply.
 //
-// Of four groups with a scale each, the vector of group j stands in columns 2 j and 2 j + 1 alone, so that after the
-// products of all four lane t of a row has the sums of group t, and one scale to apply.
+// A block takes 16 rows at a time (8 of gate and 8 of up for a gated product), rows a grid apart. One of its warps has
+// boxes of them copied to shared memory, stage by stage, a piece of 128 bytes of each row for each of the warps that
+// multiply: the first stages are on their way before the vector is there. Another adds the warps' sums in order and
+// finishes the rows.
 //
 // WEIGHT: I8, E4M3, U4, Q4_K. GROUP: columns a scale, 0 = constant along the row. SCALE: F32; F16; U4 with a zero
 // beside an F16: a word of both (WT_LLM_SCALE_ZERO). Q4_K has its own. Judge: the CPU's steps (models/llm/ops_cpu.c).
@@ -32,18 +35,20 @@
 #include "overlap.cuh"
 #include "barrier.cuh"
 
-#define IS_Q4_K    (WEIGHT == WT_MM_Q4_K)
-#define COLUMNS    (IS_NIBBLES ? 256 : 128) // of a piece
-#define PIECE      (IS_Q4_K ? 144 : 128)    // bytes of a row in it
-#define N_GROUPS   (IS_Q4_K ? 8 : GROUP ? COLUMNS / GROUP : 1)
-#define AT_ONCE    (N_GROUPS < 4 ? N_GROUPS : 4)
-#define UNITS      (COLUMNS / N_GROUPS / (4 * PER)) // reads of a row's four lanes in a group
-#define N_SUB      (PER < 8 ? 1 : PER / 8)          // eights of columns in a lane's read
-#define SCALED     (GROUP && !IS_Q4_K)
-#define X_READS    (AT_ONCE * (IS_Q4_K ? 1 : UNITS * N_SUB)) // registers for x, times four
-#define SUMMED     IS_NIBBLES                                // sums of the vector's groups are needed
-#define SUM_EIGHTS (COLUMNS / N_GROUPS / 8)                  // of columns of such a sum
-#define RING       WT_LLM_QUANT_RING
+#define IS_Q4_K        (WEIGHT == WT_MM_Q4_K)
+#define COLUMNS        (IS_NIBBLES ? 256 : 128) // of a piece
+#define PIECE          (IS_Q4_K ? 144 : 128)    // bytes of a row in it
+#define N_GROUPS       (IS_Q4_K ? 8 : GROUP ? COLUMNS / GROUP : 1)
+#define DIGITS         (WEIGHT != WT_MM_E4M3 && !(WEIGHT == WT_MM_I8 && LANE == 4)) // x as whole numbers
+#define MOST           (DIGITS ? 2 : 4)
+#define AT_ONCE        (N_GROUPS < MOST ? N_GROUPS : MOST)
+#define GROUP_OF(t)    ((t) / (4 / MOST))               // of a read, whose sums lane t has
+#define UNITS          (COLUMNS / N_GROUPS / (4 * PER)) // reads of a row's four lanes in a group
+#define N_SUB          (PER < 8 ? 1 : PER / 8)          // eights of columns in a lane's read
+#define SCALED         (GROUP && !IS_Q4_K)
+#define X_READS        (AT_ONCE * (DIGITS ? (UNITS * PER + 15) / 16 : UNITS * N_SUB)) // registers for x, times four
+#define EIGHTS_A_GROUP (COLUMNS / N_GROUPS / 8) // of columns that share what is known of them
+#define RING           WT_LLM_QUANT_RING
 
 // ---- what a block has in shared memory: see wt_llm_quant_shared
 
@@ -52,7 +57,7 @@
 struct memory {
     unsigned char *stages; // [n_stages][2][warps][8][PIECE], rows 0 .. 7 and 8 .. 15 of a tile
     unsigned short *x;     // [2][pitch]
-    float *x_sums;         // [groups]
+    float2 *of_x;          // [groups]: of whole numbers the unit of x; the sum
     float *partial;        // [RING][warps][16]
     unsigned long long *full, *empty, *summed, *finished; // [n_stages] twice, [RING] twice
     int pitch, padded, n_stages, half_bytes;
@@ -65,10 +70,10 @@ static __device__ __forceinline__ memory memory_of(const wt_llm_quant_args &a, u
     m.half_bytes = warps * HALF;
     m.stages = at + (1024 - shared_of(at) % 1024) % 1024;
     m.padded = (a.m.columns + COLUMNS - 1) / COLUMNS * COLUMNS;
-    m.pitch = m.padded + 32;
+    m.pitch = DIGITS ? m.padded + 16 : m.padded + 32; // of digits in bytes
     m.x = (unsigned short *)(m.stages + 2 * m.n_stages * m.half_bytes);
-    m.x_sums = (float *)(m.x + 2 * m.pitch);
-    m.partial = m.x_sums + m.padded / 32;
+    m.of_x = (float2 *)(m.x + 2 * m.pitch);
+    m.partial = (float *)(m.of_x + m.padded / 32);
     m.full = (unsigned long long *)(m.partial + RING * 16 * warps);
     m.empty = m.full + m.n_stages;
     m.summed = m.empty + m.n_stages;
@@ -98,23 +103,70 @@ static __device__ __forceinline__ eight load_eight(const float *x, int i, int co
     return {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
 }
 
-// To both halves of x; returns the sum of what they hold.
-static __device__ __forceinline__ float store_eight(const memory &m, int i, const eight &v)
+// The largest magnitude of the group of the lane's eight columns: neither infinities nor what is no number get lost.
+static __device__ __forceinline__ float largest_of(const eight &v)
+{
+    unsigned most = 0;
+#pragma unroll
+    for (int k = 0; k < 8; k++) most = max(most, __float_as_uint(v.at[k]) & 0x7fffffffu);
+#pragma unroll
+    for (int step = 1; step < EIGHTS_A_GROUP; step *= 2) most = max(most, __shfl_xor_sync(ALL, most, step));
+    return __uint_as_float(most);
+}
+
+// ---- x as two bf16, 16 bits
+
+// Eight columns to both halves of x.
+static __device__ __forceinline__ void store_halves(const memory &m, int i, const eight &v)
 {
     unsigned high[4], low[4];
-    float sum = 0;
 #pragma unroll
     for (int k = 0; k < 4; k++) {
         const float a = v.at[column_of(2 * k)], b = v.at[column_of(2 * k + 1)];
         high[k] = bf16_pair_of(a, b);
-        const float most_a = __uint_as_float(high[k] << 16), most_b = __uint_as_float(high[k] & 0xffff0000u);
-        low[k] = bf16_pair_of(a - most_a, b - most_b);
-        sum += most_a + __uint_as_float(low[k] << 16) + (most_b + __uint_as_float(low[k] & 0xffff0000u));
+        low[k] = bf16_pair_of(a - __uint_as_float(high[k] << 16), b - __uint_as_float(high[k] & 0xffff0000u));
     }
     unsigned short *to = m.x + place_of(8 * i);
     *(uint4 *)to = {high[0], high[1], high[2], high[3]};
     *(uint4 *)(to + m.pitch) = {low[0], low[1], low[2], low[3]};
-    return sum;
+}
+
+// ---- x as whole numbers of 22 bits, units of the largest of its group over 2^21, in three digits of 8 bits with a
+// sign
+
+// Four numbers' digits: word k has digit k of each.
+static __device__ __forceinline__ void digits_of(const eight &x, int first, float inverse, unsigned *words, int *sum)
+{
+    unsigned u[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const int number = __float_as_int(fmaf(x.at[column_of(first + k)], inverse, 12582912.0f)) - 0x4b400000;
+        *sum += number;
+        u[k] = (unsigned)(number + 0x808080);
+    }
+    const unsigned a = __byte_perm(u[0], u[1], 0x5140), b = __byte_perm(u[2], u[3], 0x5140);
+    words[0] = __byte_perm(__byte_perm(u[0], u[1], 0x0062), __byte_perm(u[2], u[3], 0x0062), 0x5410);
+    words[1] = __byte_perm(a, b, 0x7632);
+    words[2] = __byte_perm(a, b, 0x5410);
+#pragma unroll
+    for (int k = 0; k < 3; k++) words[k] ^= 0x80808080u;
+}
+
+// Eight columns to the digits of x, with what is known of their group. All lanes.
+static __device__ __forceinline__ void store_digits(const memory &m, int i, const eight &v)
+{
+    const float largest = largest_of(v), inverse = largest > 1e-30f && largest <= 3.4e38f ? 2097152 / largest : 0;
+    unsigned words[2][3];
+    int sum = 0;
+#pragma unroll
+    for (int h = 0; h < 2; h++) digits_of(v, 4 * h, inverse, words[h], &sum);
+#pragma unroll
+    for (int step = 1; step < EIGHTS_A_GROUP; step *= 2) sum += __shfl_xor_sync(ALL, sum, step);
+    if (8 * i >= m.padded) return;
+    const float unit = largest / 2097152 + 0 * largest; // not a number where x has none or an infinity
+#pragma unroll
+    for (int d = 0; d < 3; d++) *(uint2 *)((unsigned char *)m.x + d * m.pitch + 8 * i) = {words[0][d], words[1][d]};
+    if (i % EIGHTS_A_GROUP == 0) m.of_x[i / EIGHTS_A_GROUP] = {unit, unit * (float)sum};
 }
 
 // Mean of x and the scale of a LayerNorm.
@@ -127,9 +179,9 @@ static __device__ void measure(const wt_llm_matvec_args &a, float *scratch, floa
     *scale = 1 / sqrtf(block_sum(squares, scratch) / (float)a.columns + a.eps);
 }
 
-// x, or its norm, as pairs of bf16, and the sums of 32 columns each. Returns what sums are multiplied with: an
-// RMSNorm's scale. All threads of the block. EIGHTS of a thread are on their way together.
-static __device__ float stage_x(const wt_llm_matvec_args &a, const memory &m)
+// x, or its norm, and what is known of its groups; of each warp the squares of what it had, to `squares_of`. All
+// threads of the block. EIGHTS of a thread are on their way together.
+static __device__ void stage_x(const wt_llm_matvec_args &a, const memory &m, float *squares_of)
 {
     enum { EIGHTS = 4 };
     __shared__ float scratch[32];
@@ -153,17 +205,23 @@ static __device__ float stage_x(const wt_llm_matvec_args &a, const memory &m)
                 if (weighed) x[u].at[k] = (x[u].at[k] - mean) * scale * w[u].at[k];
                 if (centred && 8 * i < a.columns) x[u].at[k] += a.norm_bias[8 * i + k];
             }
-            float sum = 8 * i < m.padded ? store_eight(m, i, x[u]) : 0;
-            if (!SUMMED) continue;
-#pragma unroll
-            for (int step = 1; step < SUM_EIGHTS; step *= 2) sum += __shfl_xor_sync(ALL, sum, step);
-            if (i % SUM_EIGHTS == 0 && 8 * i < m.padded) m.x_sums[i / SUM_EIGHTS] = sum;
+            if (DIGITS)
+                store_digits(m, i, x[u]);
+            else if (8 * i < m.padded)
+                store_halves(m, i, x[u]);
         }
     }
-    if (weighed && !centred) // all are past their stores
-        return 1 / sqrtf(block_sum(squares, scratch) / (float)a.columns + a.eps);
-    __syncthreads();
-    return 1;
+    squares = warp_sum(squares);
+    if (threadIdx.x % 32 == 0) squares_of[threadIdx.x / 32] = squares;
+}
+
+// What sums are multiplied with: an RMSNorm's scale.
+static __device__ __forceinline__ float scale_of(const wt_llm_matvec_args &a, const float *squares_of)
+{
+    float sum = 0;
+    if (!a.norm_weight || a.norm_bias) return 1;
+    for (int w = 0; w < blockDim.x / 32; w++) sum += squares_of[w];
+    return 1 / sqrtf(sum / (float)a.columns + a.eps);
 }
 
 // ---- the weights
@@ -258,11 +316,11 @@ static __device__ __forceinline__ void read_scales(const wt_llm_quant_args &a, s
     const int t = threadIdx.x % 4, n = SCALE == WT_MM_F16 ? 2 * a.scale_words : a.scale_words;
 #pragma unroll
     for (int i = 0; i < READS; i++) {
-        const int j = (r.span * warps + warp) * N_GROUPS + i * AT_ONCE + t;
+        const int j = (r.span * warps + warp) * N_GROUPS + i * AT_ONCE + GROUP_OF(t);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             r.words[i][h] = 0;
-            if (t >= AT_ONCE || j >= n) continue;
+            if (GROUP_OF(t) >= AT_ONCE || j >= n) continue;
             r.words[i][h] =
                 SCALE == WT_MM_F16 ? ((const unsigned short *)r.row[h])[j] : ((const unsigned *)r.row[h])[j];
         }
@@ -338,26 +396,47 @@ static __device__ __forceinline__ void multiply_group(const unsigned char *const
     }
 }
 
-// The same of the two groups of Q4_K that share bytes.
-static __device__ __forceinline__ void multiply_q4_k(const unsigned char *const *row, const unsigned short *x, int unit,
-                                                     int first, int group, unsigned (*b)[4], float (*sums)[4])
+// Digits of x of a lane, N bytes from `at` on.
+template <int N> static __device__ __forceinline__ void read_digits(const unsigned char *at, bool mine, unsigned *b)
 {
-    const int g = threadIdx.x % 32 / 4;
-    unsigned words[2][2], w[2][8];
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        read_words(row[h], unit, words[h]);
-        pairs_of_nibbles(words[h][0], w[h]);
-        pairs_of_nibbles(words[h][1], w[h] + 4);
+    for (int k = 0; k < N / 16; k++) load_shared_16(b + 4 * k, at + 16 * k, mine);
+    if (N == 8 && mine) {
+        const uint2 v = *(const uint2 *)at;
+        b[0] = v.x;
+        b[1] = v.y;
     }
+}
+
+// Group j of a piece, whose columns of x begin at x: sums += its products. Lanes of other groups keep zeros.
+static __device__ __forceinline__ void multiply_digits(const unsigned char *const *row, const unsigned char *x, int j,
+                                                       bool mine, unsigned *b, int (*sums)[4])
+{
+    const int t = threadIdx.x % 4;
+    const unsigned low = 0x0f0f0f0fu;
 #pragma unroll
-    for (int high = 0; high < 2; high++) {
-        read_x(x, first + 2 * unit + high, 0, group + high == g / 2, b[high]);
+    for (int u = 0; u < UNITS; u++) {
+        unsigned words[2][LANE / 4];
+        unsigned *v = b + u * PER / 4;
 #pragma unroll
-        for (int k = 0; k < 2; k++) {
-            const int at = 4 * k + high;
-            const unsigned fragment[4] = {w[0][at], w[1][at], w[0][at + 2], w[1][at + 2]};
-            mma_bf16(sums[k], fragment, b[high][2 * k], b[high][2 * k + 1]);
+        for (int h = 0; h < 2; h++) read_words(row[h], (IS_Q4_K ? j / 2 : j * UNITS) + u, words[h]);
+        read_digits<PER>(x + (u * 4 + t) * PER, mine, v);
+#pragma unroll
+        for (int k = 0; k < PER / 8; k++) {
+            unsigned a[4];
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+                if (WEIGHT == WT_MM_I8) {
+                    a[h] = words[h][2 * k];
+                    a[h + 2] = words[h][2 * k + 1];
+                } else if (IS_Q4_K) {
+                    a[h] = words[h][0] >> 4 * (j % 2) & low;
+                    a[h + 2] = words[h][1 % (LANE / 4)] >> 4 * (j % 2) & low;
+                } else {
+                    a[h] = words[h][k] & low;
+                    a[h + 2] = words[h][k] >> 4 & low;
+                }
+            mma_i8(sums[k % 2], a, v[2 * k], v[2 * k + 1]);
         }
     }
 }
@@ -374,22 +453,19 @@ static __device__ __forceinline__ void q4_k_scales(const unsigned char *block, i
     *minimum = f32_of_f16((unsigned short)(h.x >> 16)) * (float)n;
 }
 
-// What the lane's group j of a row's piece adds to the row: `sum` by its scale `word`; x is the sum of its columns.
+// What the lane's group j of a row's piece adds to the row: `sum`, less the `x` that zero points or minima take away,
+// by its scale `word`.
 static __device__ __forceinline__ float scaled(const unsigned char *row, unsigned word, int j, float x, float sum)
 {
     if (IS_Q4_K) {
         float scale, minimum;
         q4_k_scales(row, j, &scale, &minimum);
-        return scale * 16 * (sum - x) - minimum * x;
+        return scale * sum - minimum * x;
     }
     if (!GROUP) return sum;
-    if (SCALE == WT_LLM_SCALE_ZERO) {
-        const float one = 1 + (float)(word >> 16) * 0.0625f;
-        return f32_of_f16((unsigned short)word) * 16 * (sum - one * x);
-    }
+    if (SCALE == WT_LLM_SCALE_ZERO) return f32_of_f16((unsigned short)word) * (sum - (float)(word >> 16) * x);
     const float scale = SCALE == WT_MM_F16 ? f32_of_f16((unsigned short)word) : __uint_as_float(word);
-    if (WEIGHT == WT_MM_U4) return scale * 16 * (sum - 1.5f * x); // 8 is zero
-    return scale * sum;
+    return scale * (WEIGHT == WT_MM_U4 ? sum - 8 * x : sum);
 }
 
 // The warp's piece of a stage, chunk `chunk` of the rows, whose rows g and g + 8 lie at row[]: rows[h] += the lane's
@@ -398,24 +474,38 @@ static __device__ __forceinline__ void multiply(const memory &m, const unsigned 
                                                 const unsigned (*words)[2], int chunk, unsigned (*b)[4], float *rows)
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    const unsigned short *x = m.x + g % 2 * m.pitch;
 #pragma unroll
     for (int from = 0; from < N_GROUPS; from += AT_ONCE) {
+        const int j = from + GROUP_OF(t) % AT_ONCE;
+#if DIGITS // whose lanes have digits 0 and 1, or 2
+        const float2 of_x = m.of_x[chunk * N_GROUPS + j];
+        int sums[2][4] = {};
+#    pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            multiply_digits(
+                row, (unsigned char *)m.x + g % 4 * m.pitch + chunk * COLUMNS + (from + k) * (COLUMNS / N_GROUPS),
+                from + k, g / 4 == k && g % 4 < 3, b[k * (X_READS / AT_ONCE)], sums);
+        const float first = of_x.x * (t % 2 ? 1 : 65536), second = of_x.x * (t % 2 ? 0 : 256),
+                    less = t % 2 ? 0 : of_x.y;
+#    pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const float sum = first * (float)(sums[0][2 * h] + sums[1][2 * h]) +
+                              second * (float)(sums[0][2 * h + 1] + sums[1][2 * h + 1]);
+            if (GROUP_OF(t) < AT_ONCE) rows[h] += scaled(row[h], words[from / AT_ONCE][h], j, less, sum);
+        }
+#else
         float sums[2][4] = {};
-#pragma unroll
-        for (int j = 0; j < AT_ONCE; j += IS_Q4_K ? 2 : 1)
-            if (IS_Q4_K)
-                multiply_q4_k(row, x, (from + j) / 2, chunk * N_GROUPS, j, b + j, sums);
-            else
-                multiply_group(row, x, (from + j) * UNITS, chunk * N_GROUPS * UNITS, g / 2 == j, b + j * UNITS * N_SUB,
-                               sums);
-        const int j = from + t % AT_ONCE;
-        const float x_sum = SUMMED ? m.x_sums[chunk * N_GROUPS + j] : 0;
-#pragma unroll
+        const unsigned short *x = m.x + g % 2 * m.pitch;
+#    pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            multiply_group(row, x, (from + k) * UNITS, chunk * N_GROUPS * UNITS, g / 2 == k, b + k * UNITS * N_SUB,
+                           sums);
+#    pragma unroll
         for (int h = 0; h < 2; h++) {
             const float sum = sums[0][2 * h] + sums[0][2 * h + 1] + sums[1][2 * h] + sums[1][2 * h + 1];
-            if (t < AT_ONCE) rows[h] += scaled(row[h], words[from / AT_ONCE][h], j, x_sum, sum);
+            if (t < AT_ONCE) rows[h] += scaled(row[h], words[from / AT_ONCE][h], j, 0, sum);
         }
+#endif
     }
 }
 
@@ -501,10 +591,11 @@ static __device__ __forceinline__ void create_barriers(const memory &m, int warp
     barriers_created();
 }
 
-extern "C" __global__ void __launch_bounds__(32 * (WT_LLM_QUANT_WARPS + WT_LLM_QUANT_HELPERS), 2)
+extern "C" __global__ void __launch_bounds__(32 * (WT_LLM_QUANT_WARPS + WT_LLM_QUANT_HELPERS))
     llm_quant(const __grid_constant__ wt_llm_quant_args a)
 {
     extern __shared__ uint4 shared[];
+    __shared__ float squares_of[32];
     const int warp = threadIdx.x / 32, warps = blockDim.x / 32 - WT_LLM_QUANT_HELPERS;
     const memory m = memory_of(a, (unsigned char *)shared, warps);
     const int n_chunks = m.padded / COLUMNS, n_spans = (n_chunks + warps - 1) / warps;
@@ -523,12 +614,12 @@ extern "C" __global__ void __launch_bounds__(32 * (WT_LLM_QUANT_WARPS + WT_LLM_Q
         read_scales(a, r, n_spans, warp, warps);
     }
     wait_for_earlier();
-    const float x_scale = stage_x(a.m, m);
+    stage_x(a.m, m, squares_of);
     __syncthreads();
     if (warp < warps)
         multiply_all(a, m, r, n_chunks, n_spans, warp, warps);
     else if (warp == warps)
         for (; n_copied < n_mine; n_copied++) copy_span(a, m, c, n_spans, warps);
     else
-        finish_all(a, m, warps, x_scale);
+        finish_all(a, m, warps, scale_of(a.m, squares_of));
 }

@@ -1,20 +1,21 @@
-// Quantised weights as pairs of bf16, exactly, for the products of llm_quant.cu: what a lane reads of a row at once, in
-// which order the columns of it become pairs, and how many instructions that takes: 1 a nibble, 1.75 an int8, 2.25 an
-// fp8. Compiled for one type: WEIGHT.
+// Quantised weights as tensor cores take them, exactly, for the products of llm_quant.cu: what a lane reads of a row at
+// once, in which order the columns of it follow, and pairs of bf16 for those that need them: 2.25 instructions an fp8.
+// Compiled for one type: WEIGHT.
 //
-// Nibbles become 1 + q / 16: the sum of x is taken away afterwards. The bits of int8 below the sign are put into those
-// of a float of 128 .. 255, and 128, or 256 with the sign, is taken away. Those of fp8 (e4m3) are put where bf16's lie
-// and multiplied by 2^120, the difference of the exponents' zeros; subnormal numbers are numbers there.
+// The bits of fp8 (e4m3) are put where bf16's lie and multiplied by 2^120, the difference of the exponents' zeros;
+// subnormal numbers are numbers there. The bits of int8 below the sign are put into those of a float of 128 .. 255, and
+// 128, or 256 with the sign, is taken away.
 #include "matmul_kernel.h"
 #include "mma.cuh"
 
 #define IS_NIBBLES (WEIGHT == WT_MM_U4 || WEIGHT == WT_MM_Q4_K)
 #define PER        (WEIGHT == WT_MM_Q4_K ? 8 : IS_NIBBLES ? 2 * LANE : LANE) // columns of a scale in a lane's bytes
 
-// Which of eight neighbouring columns stands at place e of them when they are pairs.
+// Which of eight neighbouring columns stands at place e of them.
 static __device__ __forceinline__ int column_of(int e)
 {
-    return WEIGHT == WT_MM_U4 ? e / 2 + e % 2 * 4 : e / 4 * 4 + e % 4 / 2 + e % 2 * 2;
+    if (WEIGHT == WT_MM_Q4_K || (WEIGHT == WT_MM_I8 && LANE > 4)) return e; // bytes as they are
+    return WEIGHT == WT_MM_U4 ? e % 4 * 2 + e / 4 : e / 4 * 4 + e % 4 / 2 + e % 2 * 2;
 }
 
 // Bits of a under a mask, those of c elsewhere 0 there: one instruction.
@@ -35,23 +36,13 @@ static __device__ __forceinline__ void pairs_of_e4m3(unsigned w, unsigned *pairs
     pairs[1] = fma_bf16x2(and_or(w >> 4, 0x07f007f0u, w & 0x80008000u), 0x7b807b80u, 0x80008000u);
 }
 
-// Eight nibbles as (0, 4), (1, 5), (2, 6), (3, 7). Of Q4_K, whose bytes hold two groups: (0, 2) of the first, of the
-// second, (1, 3) of the first, of the second.
-static __device__ __forceinline__ void pairs_of_nibbles(unsigned w, unsigned *pairs)
-{
-    pairs[0] = and_or(w << 3, 0x00780078u, 0x3f803f80u);
-    pairs[1] = and_or(w >> 1, 0x00780078u, 0x3f803f80u);
-    pairs[2] = and_or(w >> 5, 0x00780078u, 0x3f803f80u);
-    pairs[3] = and_or(w >> 9, 0x00780078u, 0x3f803f80u);
-}
-
 // The lane's bytes of a row.
 static __device__ __forceinline__ void pairs_of(const unsigned *words, unsigned *pairs)
 {
 #pragma unroll
-    for (int k = 0; k < LANE / 4; k++) {
-        if (WEIGHT == WT_MM_I8) pairs_of_i8(words[k], pairs + 2 * k);
-        if (WEIGHT == WT_MM_E4M3) pairs_of_e4m3(words[k], pairs + 2 * k);
-        if (IS_NIBBLES) pairs_of_nibbles(words[k], pairs + 4 * k);
-    }
+    for (int k = 0; k < LANE / 4; k++)
+        if (WEIGHT == WT_MM_I8)
+            pairs_of_i8(words[k], pairs + 2 * k);
+        else
+            pairs_of_e4m3(words[k], pairs + 2 * k);
 }

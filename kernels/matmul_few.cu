@@ -16,6 +16,8 @@
 #    define MM_N      1
 #    define MM_PAIR   1
 #    define MM_STAGES 5
+#    define MM_TILES  4
+#    define MM_WARPS  8 // most that multiply
 #    define MM_BLOCKS 1
 #endif
 #include "matmul.cuh"
@@ -25,7 +27,7 @@
 #include "barrier.cuh"
 #include "overlap.cuh"
 
-#define TILES   WT_MM_FEW_TILES
+#define TILES   MM_TILES
 #define STEP    (4 * VECTOR) // columns of 64 bytes
 #define COLUMNS (2 * STEP)   // of a piece
 #define HELPERS WT_MM_FEW_HELPERS
@@ -397,7 +399,7 @@ static __device__ __forceinline__ void finish_all(const wt_mm_args &a, const mem
     }
 }
 
-extern "C" __global__ void __launch_bounds__(32 * (WT_MM_FEW_WARPS + HELPERS), MM_BLOCKS)
+extern "C" __global__ void __launch_bounds__(32 * (MM_WARPS + HELPERS), MM_BLOCKS)
     matmul_few(const __grid_constant__ wt_mm_few_args f)
 {
     extern __shared__ uint4 few_shared[];

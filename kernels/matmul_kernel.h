@@ -34,9 +34,7 @@
 #define WT_MM_SKINNY_PITCH  17            // floats between rows of x in its shared memory
 #define WT_MM_SKINNY_STEP   (16 * 64 + 64) // bytes of a step of 16 rows of W there, of which neighbours meet other banks
 
-#define WT_MM_FEW_TILES   4 // of 16 rows of W that a block of matmul_few has at a time
-#define WT_MM_FEW_WARPS   8 // most of a block that multiply
-#define WT_MM_FEW_HELPERS 3 // and the others
+#define WT_MM_FEW_HELPERS 3 // warps of a block of matmul_few beside those that multiply
 
 #define WT_MM_RELU      1
 #define WT_MM_SILU      2
@@ -183,11 +181,11 @@ static inline int wt_mm_find_tile(const wt_mm_args *a, int tile, int size, wt_mm
 /// have of W, of which 16 bytes have `vector`. Neighbours meet other banks.
 static inline int wt_mm_few_x_pitch(int warps, int vector) { return 16 * vector * warps + (vector == 8 ? 64 : 16); }
 
-/// Bytes of its shared memory; `n` eights of rows of x.
-static inline int wt_mm_few_shared(int warps, int vector, int n, int stages)
+/// Bytes of its shared memory; `n` eights of rows of x, `tiles` at a time.
+static inline int wt_mm_few_shared(int warps, int vector, int n, int tiles, int stages)
 {
     return 1024 + 2 * stages * warps * WT_MM_FEW_PIECE + 16 * n * wt_mm_few_x_pitch(warps, vector) +
-           512 * WT_MM_FEW_TILES * warps * n + 16 * (stages + 2 + WT_MM_FEW_TILES);
+           512 * tiles * warps * n + 16 * (stages + 2 + tiles);
 }
 
 /// f16 of two bytes, as a float; no infinities or NaN.

@@ -338,35 +338,41 @@ extern "C" __global__ void __launch_bounds__(256) spectrum_limit(wt_spectrum_fin
         }
 }
 
-// Two frames a lane, four coefficients a warp at a time: a number of the tile meets four of the matrix, and one of the
-// matrix two of the tile. Where columns of the matrix are even or odd about its middle, as a cosine transform's, the
+// Four frames a lane, four coefficients a warp at a time: a number of the tile meets four of the matrix, and one of the
+// matrix four of the tile. Where columns of the matrix are even or odd about its middle, as a cosine transform's, the
 // tile has sums and differences of the bands that mirror each other, and products are half as many.
 extern "C" __global__ void __launch_bounds__(512) spectrum_product(wt_spectrum_finish_args a)
 {
+    constexpr int EACH = WT_SPECTRUM_PRODUCT / 32;
     float *tile = (float *)all_shared; // [rows][WT_SPECTRUM_PRODUCT]
     const int tiles = (a.n_frames + WT_SPECTRUM_PRODUCT - 1) / WT_SPECTRUM_PRODUCT, lane = threadIdx.x % 32;
     const int warp = threadIdx.x / 32, warps = blockDim.x / 32, half = (a.n_mels + 1) / 2;
     const int line = blockIdx.x / tiles, t = blockIdx.x % tiles * WT_SPECTRUM_PRODUCT + lane;
-    const bool there[2] = {t < a.n_frames, t + 32 < a.n_frames};
     const limits l = limits_of(a, line / a.channels);
-    const int last = a.n_frames - 1, to_second = t + 32 < last ? 32 : last - (t < last ? t : last);
-    const float *mel = a.mel + (long long)line * a.n_mels * a.n_frames + (t < last ? t : last);
+    const float *mel = a.mel + (long long)line * a.n_mels * a.n_frames + t;
     for (int first = warp; first < half; first += 4 * warps) {
-        float some[4][2][2]; // a band and its mirror, of two frames: all on their way before one is used
+        float some[4][2][EACH]; // a band and its mirror: all on their way before one is used
+        const auto read = [&](auto frame) {
 #pragma unroll
-        for (int k = 0; k < 4; k++) { // what there is not is read as the last there is
-            const int m = first + k * warps < half ? first + k * warps : half - 1;
-            const float *low = mel + (long long)m * a.n_frames,
-                        *high = mel + (long long)(a.n_mels - 1 - m) * a.n_frames;
-            some[k][0][0] = __ldg(low), some[k][0][1] = __ldg(low + to_second);
-            some[k][1][0] = __ldg(high), some[k][1][1] = __ldg(high + to_second);
-        }
+            for (int k = 0; k < 4; k++) { // what there is not is read as the last there is
+                const int m = first + k * warps < half ? first + k * warps : half - 1;
+                const float *low = mel + (long long)m * a.n_frames,
+                            *high = mel + (long long)(a.n_mels - 1 - m) * a.n_frames;
+#pragma unroll
+                for (int i = 0; i < EACH; i++)
+                    some[k][0][i] = __ldg(low + frame(32 * i)), some[k][1][i] = __ldg(high + frame(32 * i));
+            }
+        };
+        if (t - lane + WT_SPECTRUM_PRODUCT <= a.n_frames)
+            read([&](int i) { return i; });
+        else
+            read([&](int i) { return min(i, a.n_frames - 1 - t); });
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             const int m = first + k * warps, mirror = a.n_mels - 1 - m;
             if (m >= half) break;
 #pragma unroll
-            for (int i = 0; i < 2; i++) {
+            for (int i = 0; i < EACH; i++) {
                 const float x = l.of(some[k][0][i]), y = m < mirror ? l.of(some[k][1][i]) : 0;
                 float *const to = tile + 32 * i + lane;
                 to[m * WT_SPECTRUM_PRODUCT] = a.n_even ? x + y : x;
@@ -381,29 +387,29 @@ extern "C" __global__ void __launch_bounds__(512) spectrum_product(wt_spectrum_f
         const bool odd = a.n_even && g >= a.n_even;
         const float *numbers = tile + (odd ? half * WT_SPECTRUM_PRODUCT : 0) + lane;
         const float4 *weights = (const float4 *)a.matrix + g;
-        float sum[2][4] = {};
+        float sum[EACH][4] = {};
         for (int begin = 0; begin < rows; begin += 16) { // in parts, as dsp/mfcc.c says
-            float part[2][4] = {};
+            float part[EACH][4] = {};
             const int end = begin + 16 < rows ? begin + 16 : rows;
 #pragma unroll 4
             for (int m = begin; m < end; m++, numbers += WT_SPECTRUM_PRODUCT, weights += a.n_groups) {
                 const float4 w = __ldg(weights);
 #pragma unroll
-                for (int i = 0; i < 2; i++) {
+                for (int i = 0; i < EACH; i++) {
                     const float value = numbers[32 * i];
                     part[i][0] += value * w.x, part[i][1] += value * w.y;
                     part[i][2] += value * w.z, part[i][3] += value * w.w;
                 }
             }
 #pragma unroll
-            for (int i = 0; i < 8; i++) sum[i / 4][i % 4] += part[i / 4][i % 4];
+            for (int i = 0; i < 4 * EACH; i++) sum[i / 4][i % 4] += part[i / 4][i % 4];
         }
         const int k = odd ? 8 * (g - a.n_even) + 1 : a.n_even ? 8 * g : 4 * g, apart = a.n_even ? 2 : 1;
         float *out = a.out + ((long long)line * a.n_out + k) * a.n_frames + t;
 #pragma unroll
         for (int j = 0; j < 4; j++, out += (long long)apart * a.n_frames)
 #pragma unroll
-            for (int i = 0; i < 2; i++)
-                if (k + j * apart < a.n_out && there[i]) out[32 * i] = sum[i][j];
+            for (int i = 0; i < EACH; i++)
+                if (k + j * apart < a.n_out && t + 32 * i < a.n_frames) out[32 * i] = sum[i][j];
     }
 }

@@ -138,47 +138,55 @@ enum {
     LOCK_THREADS = wt__vocoder_threads(SPECTRUM_N),
     LOCK_WARPS = LOCK_THREADS / 32,
     LOCK_BINS = wt__vocoder_bins(SPECTRUM_N), // of a thread
+    LOCK_ALL = LOCK_THREADS * LOCK_BINS,      // not fewer than there are
     LOCK_PEAKS = SPECTRUM_BINS / 3 + 2,       // at most: they lie three bins apart
+    LOCK_EDGE = 2
 };
 
 struct lock_frame {
     float2 here[SPECTRUM_BINS], earlier[SPECTRUM_BINS], before[SPECTRUM_BINS], turn[LOCK_PEAKS];
-    float power[SPECTRUM_BINS];
+    float power[LOCK_EDGE + LOCK_ALL + LOCK_EDGE]; // edges, and what is beyond the bins: below all power
     int peak[LOCK_PEAKS], begin[LOCK_PEAKS];
+    short before_bin[LOCK_ALL]; // peaks up to a bin
     int counts[LOCK_WARPS];
 };
 static_assert(sizeof(lock_frame) <= wt__vocoder_lock_bytes(SPECTRUM_N), "what the host asks for");
 
-static __device__ __forceinline__ bool is_peak(const float *power, int k)
+// power[k] of the frame and its neighbours.
+static __device__ __forceinline__ bool is_peak(const float *power)
 {
-    const float here = power[k];
-    bool peak = here > 0;
-    for (int d = 1; d <= 2; d++)
-        peak = peak && (k < d || here > power[k - d]) && (k + d >= SPECTRUM_BINS || here >= power[k + d]);
-    return peak;
+    const float here = *power;
+    return here > 0 && here > power[-1] && here > power[-2] && here >= power[1] && here >= power[2];
 }
 
-// Peaks of the frame in order, to f.peak; returns how many.
-static __device__ int list_peaks(lock_frame &f)
+// Peaks of the frame in order, to f.peak, and to f.before_bin how many there are up to each bin; returns how many in
+// all. A warp has 32 bins after the others.
+static __device__ __forceinline__ int list_peaks(lock_frame &f)
 {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = threadIdx.x * LOCK_BINS;
-    unsigned mine = 0;
-    for (int i = 0; i < LOCK_BINS && first + i < SPECTRUM_BINS; i++) mine |= (unsigned)is_peak(f.power, first + i) << i;
-    int before = __popc(mine);
-    for (int d = 1; d < 32; d *= 2) {
-        const int other = __shfl_up_sync(0xffffffff, before, d);
-        if (lane >= d) before += other;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = warp * 32 * LOCK_BINS + lane;
+    unsigned found[LOCK_BINS];
+    int mine = 0;
+#pragma unroll
+    for (int i = 0; i < LOCK_BINS; i++) {
+        found[i] = __ballot_sync(0xffffffff, is_peak(f.power + LOCK_EDGE + first + 32 * i));
+        mine += __popc(found[i]);
     }
-    if (lane == 31) f.counts[warp] = before;
-    before -= __popc(mine);
+    if (lane == 0) f.counts[warp] = mine;
     __syncthreads();
-    int all = 0;
+    int before = 0, all = 0;
+#pragma unroll
     for (int w = 0; w < LOCK_WARPS; w++) {
-        if (w < warp) before += f.counts[w];
-        all += f.counts[w];
+        const int count = f.counts[w];
+        if (w < warp) before += count;
+        all += count;
     }
-    for (int i = 0; i < LOCK_BINS; i++)
-        if (mine >> i & 1) f.peak[before++] = first + i;
+#pragma unroll
+    for (int i = 0; i < LOCK_BINS; i++) {
+        const int k = first + 32 * i, upto = before + __popc(found[i] & (0xffffffffu >> (31 - lane)));
+        if (found[i] >> lane & 1) f.peak[upto - 1] = k;
+        f.before_bin[k] = (short)upto;
+        before += __popc(found[i]);
+    }
     __syncthreads();
     return all;
 }
@@ -189,13 +197,15 @@ static __device__ __forceinline__ void measure_region(lock_frame &f, int i)
 {
     const int peak = f.peak[i];
     int begin = i ? f.peak[i - 1] + 1 : 0;
+    const float *power = f.power + LOCK_EDGE;
+    float least = power[begin];
     for (int k = begin + 1; i && k < peak; k++)
-        if (f.power[k] < f.power[begin]) begin = k;
+        if (power[k] < least) least = power[k], begin = k;
     const float2 a = f.earlier[peak], b = f.before[peak];
     const double x = (double)b.x * a.x + (double)b.y * a.y, y = (double)b.y * a.x - (double)b.x * a.y;
-    const double size = sqrt(x * x + y * y);
+    const double square = x * x + y * y, by = rsqrt(square);
     f.begin[i] = begin;
-    f.turn[i] = size > 0 ? make_float2((float)(x / size), (float)(y / size)) : make_float2(1, 0);
+    f.turn[i] = square > 0 ? make_float2((float)(x * by), (float)(y * by)) : make_float2(1, 0);
 }
 
 extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocoder_lock_args a)
@@ -216,6 +226,8 @@ extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocod
             earlier[i] = __ldg(in + ((long long)t * 2 + 1) * SPECTRUM_BINS + k);
         }
     };
+    for (int i = threadIdx.x; i < LOCK_EDGE + LOCK_ALL + LOCK_EDGE; i += LOCK_THREADS) f.power[i] = -1;
+    __syncthreads();
     read(0);
     for (int t = 0; t < a.n_out; t++) {
 #pragma unroll
@@ -223,7 +235,7 @@ extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocod
             const int k = threadIdx.x + i * LOCK_THREADS;
             if (k >= SPECTRUM_BINS) continue;
             f.here[k] = here[i], f.earlier[k] = earlier[i];
-            f.power[k] = here[i].x * here[i].x + here[i].y * here[i].y;
+            f.power[LOCK_EDGE + k] = here[i].x * here[i].x + here[i].y * here[i].y;
         }
         const long long attack = held;
         read(t + 1);
@@ -236,15 +248,9 @@ extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocod
         for (int k = threadIdx.x; k < SPECTRUM_BINS; k += LOCK_THREADS) {
             float2 x = f.here[k];
             if (turns && !(attack >= 0 && rules[k])) {
-                int low = 0, high = n_peaks; // the last region that begins at or before k
-                while (high - low > 1) {
-                    const int middle = (low + high) / 2;
-                    if (f.begin[middle] <= k)
-                        low = middle;
-                    else
-                        high = middle;
-                }
-                const float2 by = f.turn[low];
+                const int after = f.before_bin[k]; // regions change once between two peaks
+                const int region = after < n_peaks && (!after || f.begin[after] <= k) ? after : after - 1;
+                const float2 by = f.turn[region];
                 x = make_float2(x.x * by.x - x.y * by.y, x.x * by.y + x.y * by.x);
             }
             f.before[k] = x;

@@ -7,7 +7,7 @@
 
 enum { ANY_ROWS = 8, ANY_WARPS = 8 }; // of kernels/matmul_any.cu
 enum { MOST_SKINNY_ROWS = 128 };      ///< up to which matmul_skinny, 16 rows at a time, was faster than matmul_tiles
-enum { MAX_OPTIONS = 9, OPTION_BYTES = 24 };
+enum { MAX_OPTIONS = 10, OPTION_BYTES = 24 };
 enum { BLOCK_BYTES = 1024 }; ///< of shared memory that the driver keeps
 
 /// A kernel compiled with some options.
@@ -257,21 +257,23 @@ static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     if (a->experts || a->offsets || a->n_batches != 1 || a->m > WT_MATMUL_SKINNY || a->w_type == WT_MM_Q4_K)
         return false;
     const int n = a->m <= 8 ? 1 : 2, n_tiles = wt__mm_number_tiles(a, 16 / pair), n_pieces = a->columns / (8 * vector);
-    const int warps = warps_of(n_pieces, cuda->config.skinny_warps ? cuda->config.skinny_warps : WT_MM_FEW_WARPS);
-    const int blocks = cuda->config.skinny_blocks ? cuda->config.skinny_blocks : 1;
-    int stages = cuda->config.skinny_stages ? cuda->config.skinny_stages : 6;
+    const int most_warps = cuda->config.skinny_warps ? cuda->config.skinny_warps : 8;
+    const int warps = warps_of(n_pieces, most_warps), tiles = cuda->config.skinny_steps ? cuda->config.skinny_steps : 4;
+    const int blocks = cuda->config.skinny_blocks ? cuda->config.skinny_blocks : vector == 8 && n == 1 ? 2 : 1;
     const int there = ((int)info->shared_bytes + BLOCK_BYTES) / blocks - BLOCK_BYTES;
-    while (stages > 2 && wt_mm_few_shared(warps, vector, n, stages) > there) stages--;
-    const option options[] = {{"W", a->w_type}, {"X", a->x_type}, {"SCALES", scales}, {"S", a->scale_type},
-                              {"N", n},         {"PAIR", pair},   {"STAGES", stages}, {"BLOCKS", blocks}};
+    int stages = cuda->config.skinny_stages ? cuda->config.skinny_stages : 6;
+    while (stages > 2 && wt_mm_few_shared(warps, vector, n, tiles, stages) > there) stages--;
+    const option options[] = {
+        {"W", a->w_type}, {"X", a->x_type},   {"SCALES", scales}, {"S", a->scale_type},  {"N", n},
+        {"PAIR", pair},   {"STAGES", stages}, {"TILES", tiles},   {"WARPS", most_warps}, {"BLOCKS", blocks}};
     *p = (plan){.file = "kernels/matmul_few.cu", .function = "matmul_few", .few_warps = warps};
-    write_options(p, options, 8);
+    write_options(p, options, 10);
     const int most = blocks * cuda->n_sms;
     p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
                             .block = {32 * (warps + WT_MM_FEW_HELPERS)},
-                            .shared_bytes = (size_t)wt_mm_few_shared(warps, vector, n, stages),
+                            .shared_bytes = (size_t)wt_mm_few_shared(warps, vector, n, tiles, stages),
                             .overlap = a->overlap};
-    return wt_mm_few_shared(warps, vector, n, stages) <= there;
+    return wt_mm_few_shared(warps, vector, n, tiles, stages) <= there;
 }
 
 // ---- many rows of x

@@ -1,10 +1,14 @@
 // `warptone analyze` as people and scripts use it: real files in, and what stands in the outputs.
 #include "support/audio_files.h"
 #include "support/npy.h"
+#include "support/picture.h"
 #include "support/testing.h"
+
+#include "../hosts/axes.h"
 
 #include <jansson.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,6 +232,53 @@ static void pictures_are_written(void **state)
     assert_non_null(strstr(out, "tempo is a number, png draws what changes with time: want csv or json"));
 }
 
+/// Numbers, ticks, labels and units beside a panel are those of the axes that it claims to have, pixel by pixel, and a
+/// tone of 1 kHz that begins in the middle stands where they say.
+static void pictures_have_axes_with_units(void **state)
+{
+    enum { N = 2 * RATE_HZ, WIDTH = 900, HEIGHT = 360, LEFT = 95, TOP = 78, RIGHT = 115, BELOW = 58 };
+    const wt_axes axes = {.left = LEFT, .top = TOP, .width = WIDTH - LEFT - RIGHT, .height = HEIGHT - TOP + 44 - BELOW,
+                          .x = {.high = 2, .label = "time (s)"},
+                          .y = {.low = 20, .high = RATE_HZ / 2.0, .logarithmic = true, .label = "frequency (Hz)"}};
+    float *x = test_sine(1, N, RATE_HZ, 1000, 0.5f);
+    memset(x, 0, N / 2 * sizeof *x);
+    test_write(test_path(state, "late.wav"),
+               &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_F32}, x, N, 1000);
+    free(x);
+    assert_runs("-f spectrogram --width 900 --height 360 %s %s", test_path(state, "late.wav"),
+                test_path(state, "late.png"));
+    wt_canvas *canvas;
+    int width, height, same_width, same_height;
+    assert_ok(wt_canvas_create(WIDTH, HEIGHT + 44, 0xffffff, &canvas));
+    wt_axes_draw_frame(canvas, &axes);
+    assert_ok(wt_canvas_write_png(canvas, test_path(state, "axes.png")));
+    wt_canvas_destroy(canvas);
+    unsigned char *got = picture_read(test_path(state, "late.png"), &width, &height);
+    unsigned char *want = picture_read(test_path(state, "axes.png"), &same_width, &same_height);
+    assert_true(width == WIDTH && height == HEIGHT + 44 && same_width == width && same_height == height);
+    int inked = 0;
+    const int bottom = TOP + (int)axes.height;
+    for (int row = TOP; row < height; row++)
+        for (int column = 0; column < WIDTH - RIGHT; column++) {
+            if (row <= bottom && column >= LEFT - 1) continue; // the frame and what is in it
+            const size_t at = 3 * (size_t)(row * width + column);
+            if (memcmp(got + at, want + at, 3)) fail_msg("pixel %d, %d is not that of the axes", column, row);
+            inked += want[at] < 128;
+        }
+    assert_true(inked > 500);
+    for (int early = 0; early < 2; early++) { // the brightest of a column a quarter and three quarters on
+        const int column = LEFT + (int)axes.width * (early ? 1 : 3) / 4;
+        int most = -1, row = 0;
+        for (int y = TOP; y < bottom; y++) {
+            const unsigned char *p = got + 3 * (size_t)(y * width + column);
+            if (p[0] + p[1] + p[2] > most) most = p[0] + p[1] + p[2], row = y;
+        }
+        if (early) assert_true(most < 150); // silence: the darkest colour
+        else if (fabs(row + 0.5 - wt_axes_y(&axes, 1000)) > 2) fail_msg("1 kHz at row %d", row);
+    }
+    free(got), free(want);
+}
+
 static void parts_of_hpss_add_up(void **state)
 {
     int64_t n_frames;
@@ -381,9 +432,10 @@ static void clicks_file(void **state, const char *name)
     free(x);
 }
 
-/// `bound` of the peak; what is no number, or without end, must be the same on both sides.
-static void assert_near(const char *what, const npy *want, const npy *got, double bound)
+/// `bound` of the peak; what is no number, or without end, must be the same on both sides. Returns whether all is so.
+static bool is_near(const char *what, const npy *want, const npy *got, double bound)
 {
+    bool all = true;
     assert_true(want->kind == got->kind && want->n_dims == got->n_dims && want->count == got->count);
     for (int d = 0; d < want->n_dims; d++) assert_int_equal(want->shape[d], got->shape[d]);
     double *w = npy_doubles(want), *g = npy_doubles(got), peak = 0;
@@ -392,9 +444,12 @@ static void assert_near(const char *what, const npy *want, const npy *got, doubl
         if (isfinite(w[i])) peak = fmax(peak, fabs(w[i]));
     for (size_t i = 0; i < count; i++) {
         const bool same = isfinite(w[i]) ? fabs(w[i] - g[i]) <= bound * peak : isnan(w[i]) ? isnan(g[i]) : w[i] == g[i];
-        if (!same) fail_msg("%s, value %zu of %zu: %.9g, want %.9g, peak %.9g", what, i, count, g[i], w[i], peak);
+        if (!same && all)
+            print_error("%s, value %zu of %zu: %.9g, want %.9g, peak %.9g\n", what, i, count, g[i], w[i], peak);
+        all = all && same;
     }
     free(w), free(g);
+    return all;
 }
 
 /// The same arrays from a GPU, within what its ops promise. Decibels of a tone show bands 80 dB under it, where two
@@ -423,8 +478,8 @@ static void cuda_gives_what_the_cpu_gives(void **state)
                  {"tempogram", 1e-4, "clicks"},
                  {"yin", 1e-5, "in"},
                  {"centroid", 1e-5, "in"},
-                 {"bandwidth", 1e-5, "in"},
-                 {"flatness", 1e-4, "clicks"},
+                 {"bandwidth", 1e-5, "clicks"},
+                 {"flatness", 1e-5, "clicks"},
                  {"hpss", 2e-6, "in"},
                  {"tempo", 1e-9, "in"},
                  {"tempo", 1e-9, "clicks"},
@@ -445,6 +500,7 @@ static void cuda_gives_what_the_cpu_gives(void **state)
         print_message("skipped: no CUDA device\n");
         skip();
     }
+    int n_off = 0;
     tones_file(state, "in.wav");
     clicks_file(state, "clicks.wav");
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -460,11 +516,12 @@ static void cuda_gives_what_the_cpu_gives(void **state)
         assert_runs(arguments, test_path(state, input), on_gpu);
         for (; !npz_read(on_cpu, n_arrays, &want); n_arrays++) {
             assert_ok(npz_read(on_gpu, n_arrays, &got));
-            assert_near(cases[k].feature, &want, &got, cases[k].bound);
+            n_off += !is_near(cases[k].feature, &want, &got, cases[k].bound);
             npy_free(&want), npy_free(&got);
         }
         assert_true(n_arrays > 0);
     }
+    if (n_off) fail_msg("%d arrays", n_off);
 }
 
 /// One worker, plans and buffers that were made for files before.
@@ -527,6 +584,7 @@ int main(void)
         cmocka_unit_test(csv_is_one_table),
         cmocka_unit_test(json_tells_times_and_units),
         cmocka_unit_test(pictures_are_written),
+        cmocka_unit_test(pictures_have_axes_with_units),
         cmocka_unit_test(parts_of_hpss_add_up),
         cmocka_unit_test(channels_lead_when_kept),
         cmocka_unit_test(folders_are_mirrored),

@@ -191,6 +191,9 @@ static void cuda_gives_the_same_in_tiles(void **state)
     assert_near(state, "cuda", "longer.wav", "chroma_cqt --rate 0", 4e-5); // of those, see above
     assert_near(state, "cuda", "longer.wav", "tonnetz --rate 0", 4e-5);
     assert_near(state, "cuda", "longer.wav", "chroma_cens --rate 0", 1e-3);
+    assert_near(state, "cuda", "long.wav", "onset_strength --channels", 1e-4);
+    assert_near(state, "cuda", "long.wav", "pcen --channels", 1e-4);
+    assert_near(state, "cuda", "long.wav", "contrast --channels", 1e-4);
     outputs o; // pyin: all samples at once, as of the whole
     snprintf(o.in, sizeof o.in, "%s", test_path(state, "long.wav"));
     run_both(state, "cuda", "-f pyin", "whole.npz", &o);

@@ -1,5 +1,6 @@
 // Elementwise operations, views and refusals of arrays on both backends against plain loops in double.
 #include "support/array_check.h"
+#include "support/failing_alloc.h"
 #include "support/testing.h"
 
 #include <math.h>
@@ -249,6 +250,70 @@ static void a_graph_gives_the_same_again(void **state)
     array_rig_end(r);
 }
 
+enum { N_ALL = 13 };
+
+/// One of every kind of operation, each to an array of its own.
+static void queue_all(array_rig *r, const wt_array *x, const wt_array *indices, const wt_array *outs)
+{
+    const wt_array zero = wt_array_constant(WT_DTYPE_F32, 0), pair[2] = {*x, *x};
+    const wt_array *out = outs;
+    assert_ok(wt_array_unary(r->arrays, r->stream, WT_UNARY_EXP, x, out++));
+    assert_ok(wt_array_binary(r->arrays, r->stream, WT_BINARY_MUL, x, x, out++));
+    assert_ok(wt_array_where(r->arrays, r->stream, x, &zero, x, out++));
+    assert_ok(wt_array_clamp(r->arrays, r->stream, x, &zero, x, out++));
+    assert_ok(wt_array_arange(r->arrays, r->stream, 0, 1, out++));
+    assert_ok(wt_array_random(r->arrays, r->stream, WT_RANDOM_NORMAL, 1, 0, out++));
+    assert_ok(wt_array_softmax(r->arrays, r->stream, x, 1, false, out++));
+    assert_ok(wt_array_cumsum(r->arrays, r->stream, x, 1, out++));
+    assert_ok(wt_array_topk(r->arrays, r->stream, x, 3, out++, NULL));
+    assert_ok(wt_array_gather(r->arrays, r->stream, x, 0, indices, out++));
+    assert_ok(wt_array_scatter(r->arrays, r->stream, x, 0, indices, false, out++));
+    assert_ok(wt_array_concat(r->arrays, r->stream, pair, 2, 0, out++));
+    assert_ok(wt_array_reduce(r->arrays, r->stream, WT_REDUCE_SUM, x, 0, out++));
+    assert_int_equal(out - outs, N_ALL);
+}
+
+/// No operation takes memory, waits or reads back: the host's is counted on the CPU, and while a GPU records a graph
+/// the driver refuses the rest. The graph gives the same again.
+static void operations_are_queued_and_no_more(void **state)
+{
+    enum { ROWS = 6, COLUMNS = 3000 };
+    array_rig *r = array_rig_of(state);
+    static double direct[N_ALL][2 * ROWS * COLUMNS], replayed[2 * ROWS * COLUMNS];
+    double *in = random_values(ROWS * COLUMNS, -2, 2, WT_DTYPE_F32);
+    const double places[ROWS] = {4, 2, 0, 1, 3, 5};
+    wt_array x = TAKE(r, WT_DTYPE_F32, ROWS, COLUMNS), indices = TAKE(r, WT_DTYPE_I32, ROWS), outs[N_ALL];
+    wt_graph *graph = NULL;
+    for (int k = 0; k < N_ALL; k++) outs[k] = TAKE(r, WT_DTYPE_F32, ROWS, COLUMNS);
+    outs[8] = TAKE(r, WT_DTYPE_F32, ROWS, 3);
+    outs[11] = TAKE(r, WT_DTYPE_F32, 2 * ROWS, COLUMNS);
+    outs[12] = TAKE(r, WT_DTYPE_F32, 1, 1);
+    array_put(r, &x, in);
+    array_put(r, &indices, places);
+    queue_all(r, &x, &indices, outs);
+    assert_ok(wt_stream_synchronize(r->stream));
+    failing_alloc_start(-1);
+    queue_all(r, &x, &indices, outs);
+    const failing_alloc_counts counts = failing_alloc_stop();
+    if (failing_alloc_works() && wt_device_get_info(r->device)->backend == WT_BACKEND_CPU)
+        assert_int_equal(counts.n_allocations, 0);
+    for (int k = 0; k < N_ALL; k++) array_get(r, &outs[k], direct[k]);
+    assert_ok(wt_graph_begin(r->stream, &graph));
+    queue_all(r, &x, &indices, outs);
+    assert_ok(wt_graph_end(graph));
+    const wt_array none = wt_array_constant(WT_DTYPE_F32, -1);
+    for (int k = 0; k < N_ALL; k++) assert_ok(wt_array_unary(r->arrays, r->stream, WT_UNARY_COPY, &none, &outs[k]));
+    assert_ok(wt_graph_launch(graph, r->stream));
+    for (int k = 0; k < N_ALL; k++) {
+        array_get(r, &outs[k], replayed);
+        if (memcmp(direct[k], replayed, sizeof *replayed * (size_t)wt_array_elements(&outs[k])))
+            fail_msg("operation %d of a graph gives something else", k);
+    }
+    wt_graph_destroy(graph);
+    free(in);
+    array_rig_end(r);
+}
+
 static void refusals_name_what_was_met(void **state)
 {
     array_rig *r = array_rig_of(state);
@@ -302,6 +367,7 @@ int main(void)
         cmocka_unit_test(numbers_that_are_none_are_kept),
         cmocka_unit_test(arange_and_constants_fill),
         cmocka_unit_test(a_graph_gives_the_same_again),
+        cmocka_unit_test(operations_are_queued_and_no_more),
         cmocka_unit_test(refusals_name_what_was_met),
     };
     int failed = cmocka_run_group_tests_name("array on the CPU", tests, open_cpu, close_device);

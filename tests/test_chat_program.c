@@ -233,8 +233,8 @@ static void a_tokenizer_of_another_model_is_told(void **state)
 static json_t *ids_by(const char *backend, const char *options, const char *path)
 {
     static char command[8192];
-    snprintf(command, sizeof command, "'%s' generate --json --ids 1,2,3 -n 40 --backend %s %s --model '%s' 2>&1", program,
-             backend, options, path);
+    snprintf(command, sizeof command, "'%s' generate --json --ids 1,2,3 -n 40 --backend %s %s --model '%s' 2>&1",
+             program, backend, options, path);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     out[fread(out, 1, sizeof out - 1, pipe)] = 0;
@@ -343,7 +343,7 @@ typedef struct terminal {
     size_t n;
 } terminal;
 
-static terminal open_terminal(void **state, const char *text, const char *tokens)
+static terminal open_terminal(void **state, const char *text, const char *tokens, const char *quantize)
 {
     terminal t = {.fd = posix_openpt(O_RDWR | O_NOCTTY)};
     char path[1024], name[128];
@@ -360,7 +360,7 @@ static terminal open_terminal(void **state, const char *text, const char *tokens
     ioctl(fd, TIOCSCTTY, 0);
     for (int k = 0; k < 3; k++) dup2(fd, k);
     execl(program, "warptone", "chat", "--model", model, "--template", path, "-n", tokens, "--ignore-eos", "--context",
-          "50000", (char *)NULL);
+          "50000", "--quantize", quantize, (char *)NULL);
     _exit(98);
 }
 
@@ -394,12 +394,13 @@ static int close_terminal(terminal *t)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void a_terminal_gets_prompts_speed_and_dim_thinking(void **state)
+static void a_terminal_gets_progress_prompts_speed_and_dim_thinking(void **state)
 {
     need_model();
-    terminal t =
-        open_terminal(state, "{{ messages[-1]['content'] }}{% if messages|length == 1 %}<think>{% endif %}", "5");
-    size_t at = expect(&t, 0, "> ");
+    terminal t = open_terminal(state, "{{ messages[-1]['content'] }}{% if messages|length == 1 %}<think>{% endif %}",
+                               "5", "int8");
+    size_t at = expect(&t, 0, "quantising 1 of "); // a line that is written over
+    at = expect(&t, at, "> ");
     type(&t, "Lily\n");
     at = expect(&t, at, "Lily");
     at = expect(&t, at, "\033[2m"); // dim
@@ -418,7 +419,7 @@ static void a_terminal_gets_prompts_speed_and_dim_thinking(void **state)
 static void an_answer_is_stopped_by_ctrl_c(void **state)
 {
     need_model();
-    terminal t = open_terminal(state, plain_template, "100000");
+    terminal t = open_terminal(state, plain_template, "100000", "none");
     size_t at = expect(&t, 0, "> ");
     type(&t, "Once upon a time\n");
     at = expect(&t, at, "Once upon a time");
@@ -491,7 +492,7 @@ int main(void)
         IN_FOLDER(a_conversation_goes_through_pipes),
         IN_FOLDER(a_conversation_is_saved_and_loaded),
         IN_FOLDER(thinking_is_hidden_or_shown),
-        IN_FOLDER(a_terminal_gets_prompts_speed_and_dim_thinking),
+        IN_FOLDER(a_terminal_gets_progress_prompts_speed_and_dim_thinking),
         IN_FOLDER(an_answer_is_stopped_by_ctrl_c),
         cmocka_unit_test(messages_are_forgotten_in_pairs),
     };

@@ -255,25 +255,56 @@ static void an_answer_is_paused_and_cancelled_by_another_thread(void **state)
 
 // ---- errors
 
-static void not_a_number_is_reported_and_not_drawn(void **state)
+/// A model whose norm before the head has a NaN, on a backend.
+static answer_fixture open_bad_model(void **state, wt_backend backend)
 {
     static llm_file file;
-    wt_generation r;
     answer_fixture f = {0};
+    if (backend == WT_BACKEND_CUDA && !wt_device_count()) {
+        print_message("skipped: %s\n", wt_last_error());
+        skip();
+    }
     llm_llama_add(&file, NULL, NULL, 11);
     for (int k = 0; k < file.n; k++)
         if (!strcmp(file.tensors[k].name, "model.norm.weight")) ((float *)file.tensors[k].data)[5] = NAN;
     llm_file_write(&file, test_path(state, "nan.safetensors"));
     llm_config_write(test_path(state, "config.json"), NULL);
     assert_ok(wt_llm_open(test_path(state, "nan.safetensors"), &f.llm));
-    assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 1}, &f.device));
-    start_answer(&f, NULL, answer_samplings[1], (wt_generator_config){0});
-    assert_fails(wt_generator_run(f.generator, answer_prompt(), N_PROMPT, &r), WT_ERR_FORMAT,
-                 "sampler: the logit of token 0 is not a number");
-    assert_int_equal(r.n_tokens, 0);
-    stop_answer(&f);
+    assert_ok(wt_device_open(&(wt_device_config){.backend = backend, .n_threads = 1}, &f.device));
+    return f;
+}
+
+static void check_not_a_number(void **state, wt_backend backend)
+{
+    enum { N = 3 };
+    wt_generation r;
+    answer_fixture f = open_bad_model(state, backend);
+    for (int sampling = 0; sampling < 2; sampling++) {
+        start_answer(&f, NULL, answer_samplings[sampling], (wt_generator_config){0});
+        assert_fails(wt_generator_run(f.generator, answer_prompt(), N_PROMPT, &r), WT_ERR_FORMAT,
+                     "sampler: the logit of token 0 is not a number");
+        assert_int_equal(r.n_tokens, 0);
+        // and by what generates, verifies and steps without asking for logits
+        wt_sampler *sampler = sampling ? f.sampler : NULL;
+        int32_t next[N];
+        const wt_llm_turn turn = {.id = 1, .sampler = sampler};
+        wt_llm_session *s = f.session;
+        assert_ok(wt_llm_session_restore(s, (wt_llm_snapshot){0, 0}));
+        assert_fails(wt_llm_run(s, 1, &(wt_llm_run_config){.n_tokens = 5, .sampler = sampler}), WT_ERR_FORMAT,
+                     "llm: after 1 tokens a logit is not a number");
+        assert_ok(wt_llm_session_restore(s, (wt_llm_snapshot){0, 0}));
+        assert_fails(wt_llm_step(s, &turn, 1, next, NULL), WT_ERR_FORMAT,
+                     "llm: turn 0 gives a logit that is not a number");
+        assert_ok(wt_llm_session_restore(s, (wt_llm_snapshot){0, 0}));
+        assert_ok(wt_llm_verify_greedy(s, answer_prompt(), N, next));
+        for (int k = 0; k < N; k++) assert_int_equal(next[k], -1);
+        stop_answer(&f);
+    }
     close_models(&f);
 }
+
+static void not_a_number_is_reported_and_not_drawn(void **state) { check_not_a_number(state, WT_BACKEND_CPU); }
+static void not_a_number_on_a_gpu_is_reported(void **state) { check_not_a_number(state, WT_BACKEND_CUDA); }
 
 static void set_vocab_size(const char *path, int size)
 {
@@ -376,6 +407,7 @@ int main(void)
         IN_FOLDER(a_callback_ends_the_answer),
         IN_FOLDER(an_answer_is_paused_and_cancelled_by_another_thread),
         IN_FOLDER(not_a_number_is_reported_and_not_drawn),
+        IN_FOLDER(not_a_number_on_a_gpu_is_reported),
         IN_FOLDER(bad_use_is_refused),
         IN_FOLDER(a_generator_survives_failing_allocations),
     };

@@ -15,7 +15,7 @@
 #include <warptone/clock.h>
 
 #define RATE 48000.0
-enum { MAX_BLOCK = 256, MAX_STREAMS = 3, LOUD = 1 << 20 };
+enum { MAX_BLOCK = 256, MAX_STREAMS = 64, LOUD = 1 << 20 };
 
 static wt_live_stats stats_of(const wt_live *live)
 {
@@ -49,9 +49,9 @@ static void sleep_until(int64_t due_ns)
 static void *play(void *user)
 {
     player *p = user;
-    float x[MAX_BLOCK], all[MAX_STREAMS][MAX_BLOCK];
-    const float *in[] = {x, x, x}, *y = all[p->n_streams - 1];
-    float *out[] = {all[0], all[1], all[2]};
+    float x[MAX_BLOCK], all[MAX_STREAMS][MAX_BLOCK], *out[MAX_STREAMS];
+    const float *in[MAX_STREAMS], *y = all[p->n_streams - 1];
+    for (int s = 0; s < MAX_STREAMS; s++) in[s] = x, out[s] = all[s];
     const int64_t period_ns = (int64_t)(1e9 * p->block / RATE), begin_ns = wt_clock_now_ns(NULL);
     for (int k = 0; !atomic_load(&p->quit); k++) {
         for (int n = 0; n < p->block; n++) x[n] = 0.4f * (float)sin(2 * M_PI * 150 / RATE * (k * p->block + n));
@@ -162,7 +162,7 @@ static void chains_fade_on_the_device_without_a_step(void **state)
         static player p;
         const bool disturbed = k == 1;
         disturbing = (disturber){.device = device};
-        begin(&p, device, &whole, k == 2 ? MAX_STREAMS : 1, 64, false);
+        begin(&p, device, &whole, k == 2 ? 3 : 1, 64, false);
         if (disturbed) assert_int_equal(pthread_create(&disturbing.thread, NULL, disturb, &disturbing), 0);
         disturbing.runs = disturbed;
         for (int change = 0; change < 6; change++) {
@@ -260,12 +260,43 @@ static void a_users_kernel_gives_way_without_a_miss(void **state)
     }
 }
 
+// Kernels of more streams have no room beside each other: the old chain plays on the CPU while the new one is loaded,
+// fades into it there, and the new one moves to the device.
+static void many_streams_give_way_by_the_cpu(void **state)
+{
+    wt_device *device = device_of(state);
+    if (wt_device_get_info(device)->backend != WT_BACKEND_CUDA) {
+        print_message("skipped: in real time, which takes a device of its own\n");
+        skip();
+    }
+    static const int n_streams[] = {8, 64};
+    for (int k = 0; k < 2; k++)
+        for (int block = 256; block >= 64; block /= 4) {
+            static player p;
+            begin(&p, device, &live_full_voice, n_streams[k], block, true);
+            const wt_live_stats before = stats_of(p.live);
+            for (int change = 0; change < 6; change++) {
+                assert_ok(wt_live_load(p.live, change & 1 ? &live_full_voice : &live_voice, NULL));
+                let_play(&p, 30);
+            }
+            const wt_live_stats after = stats_of(p.live);
+            assert_int_equal(after.path, WT_LIVE_RESIDENT);
+            assert_true(after.n_moves > before.n_moves);
+            print_message("6 changes of %d streams at %d frames: %d blocks missed; the longest took %.0f us of %.0f\n",
+                          n_streams[k], block, (int)(after.n_misses - before.n_misses),
+                          (double)after.process_ns.max * 1e-3, block / RATE * 1e6);
+            if (block == 256) assert_int_equal(after.n_misses - before.n_misses, 0); // 4.3 ms to wait
+            finish(&p);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(chains_fade_on_the_device_without_a_step, end),
         cmocka_unit_test_teardown(a_chain_is_exchanged_while_no_audio_comes, end),
         cmocka_unit_test_teardown(a_users_kernel_gives_way_without_a_miss, end),
+        cmocka_unit_test_teardown(many_streams_give_way_by_the_cpu, end),
     };
     int failed = cmocka_run_group_tests_name("live change, CPU backend", tests, open_cpu, close_device);
     return failed + cmocka_run_group_tests_name("live change, GPU", tests, open_cuda, close_device);

@@ -156,6 +156,11 @@ static void check_chain(wt_device *device, wt_live_path path, const wt_chain_des
         if (!(fabsf(a[k] - b[k]) <= 0.01f * (1 + fabsf(a[k])) || a[k] == b[k]))
             fail_msg("%s: reading %d is %g, want %g", desc->name, k, (double)b[k], (double)a[k]);
     assert_int_equal(stats_of(live).n_misses, 0);
+    const wt_live_times times = wt_live_last_times(live);
+    assert_true(times.round_trip_ns > 0 && times.away_ns >= 0 && times.away_ns <= times.round_trip_ns);
+    assert_true(on_gpu(device) ? times.device_ns >= 0 && times.device_ns <= times.round_trip_ns
+                               : times.device_ns == -1);
+    assert_true(times.n_launches > 0);
     finish(live);
     wt_chain_destroy(chain);
     free(x), free(want), free(y);

@@ -116,25 +116,9 @@ static const char *make_model(void **state, const char *name, wt_dtype matrices)
 
 // ---- sessions
 
-static wt_backend backend; ///< of the group of tests
-
-static int on_cpu(void **state)
-{
-    (void)state;
-    backend = WT_BACKEND_CPU;
-    return 0;
-}
-
-static int on_cuda(void **state)
-{
-    (void)state;
-    backend = WT_BACKEND_CUDA;
-    return 0;
-}
-
 static void skip_without_device(void)
 {
-    if (backend == WT_BACKEND_CPU || wt_device_count()) return;
+    if (group_backend == WT_BACKEND_CPU || wt_device_count()) return;
     print_message("skipped: %s\n", wt_last_error());
     skip();
 }
@@ -150,7 +134,7 @@ static fixture open_model(const char *path, int n_threads, int n_batch)
 {
     fixture f = {0};
     skip_without_device();
-    assert_ok(wt_device_open(&(wt_device_config){.backend = backend, .n_threads = n_threads}, &f.device));
+    assert_ok(wt_device_open(&(wt_device_config){.backend = group_backend, .n_threads = n_threads}, &f.device));
     assert_ok(wt_llm_open(path, &f.llm));
     assert_ok(wt_llm_session_create(
         f.llm, &(wt_llm_session_config){.device = f.device, .n_positions = 300, .n_batch = n_batch}, &f.session));
@@ -169,14 +153,14 @@ static void close_model(fixture *f)
 static void assert_same_logits(const float *got, const float *want, int n)
 {
     float peak = 0;
-    if (backend == WT_BACKEND_CPU) assert_memory_equal(got, want, sizeof *want * (size_t)n);
+    if (group_backend == WT_BACKEND_CPU) assert_memory_equal(got, want, sizeof *want * (size_t)n);
     for (int k = 0; k < n; k++) peak = fmaxf(peak, fabsf(want[k]));
     for (int k = 0; k < n; k++)
         if (!(fabsf(got[k] - want[k]) <= 1e-5f * peak)) fail_msg("logit %d is %g, want %g", k, got[k], want[k]);
 }
 
 /// Of weights whose products a backend does not round.
-static wt_dtype exact_type(void) { return backend == WT_BACKEND_CPU ? WT_DTYPE_BF16 : WT_DTYPE_F32; }
+static wt_dtype exact_type(void) { return group_backend == WT_BACKEND_CPU ? WT_DTYPE_BF16 : WT_DTYPE_F32; }
 
 static int32_t largest(const float *x, int n)
 {
@@ -241,7 +225,7 @@ static void half_types_of_the_same_weights_give_the_same_tokens(void **state)
     static const char *const some[] = {"gpt2", "qwen3", "mixtral"};
     for (int k = 0; k < 6; k++) {
         fixture f = open_model(make_model(state, some[k / 2], types[k % 2]), 1, 0);
-        const bool exact = backend == WT_BACKEND_CPU;
+        const bool exact = group_backend == WT_BACKEND_CPU;
         const double bound = exact ? 1e-5 : k % 2 ? 4e-2 : 5e-3, met = check_tokens(&f, some[k / 2], bound, !exact);
         print_message("%-8s %-5s %.1e of the largest logit\n", some[k / 2], wt_dtype_name(types[k % 2]), met);
         close_model(&f);
@@ -503,7 +487,7 @@ static void a_session_lives_in_a_partition(void **state)
     wt_llm *llm;
     wt_llm_session *session;
     npy ids;
-    assert_ok(wt_device_open(&(wt_device_config){.backend = backend, .n_threads = 2}, &device));
+    assert_ok(wt_device_open(&(wt_device_config){.backend = group_backend, .n_threads = 2}, &device));
     if (wt_device_get_info(device)->n_sms < 2) skip();
     wt_layout *layout = layout_of(device, &two_config);
     assert_ok(wt_llm_open(path, &llm));
@@ -533,7 +517,7 @@ static void caches_of_16_bits_are_near(void **state)
     static const wt_dtype types[] = {WT_DTYPE_F16, WT_DTYPE_BF16};
     enum { N = 150 };
     int32_t ids[N];
-    if (backend == WT_BACKEND_CPU) skip();
+    if (group_backend == WT_BACKEND_CPU) skip();
     for (int k = 0; k < N; k++) ids[k] = k * 37 % 128;
     for (int m = 0; m < 6; m++) {
         fixture f = open_model(make_model(state, some[m / 2], types[m % 2]), 1, 0);
@@ -605,6 +589,6 @@ int main(void)
         IN_FOLDER(sequences_do_not_meet), IN_FOLDER(a_session_lives_in_a_partition),                                   \
         IN_FOLDER(caches_of_16_bits_are_near), IN_FOLDER(bad_use_is_refused)
     const struct CMUnitTest cpu[] = {SESSIONS}, cuda[] = {SESSIONS};
-    return cmocka_run_group_tests_name("llm on the CPU", cpu, on_cpu, NULL) +
-           cmocka_run_group_tests_name("llm on a GPU", cuda, on_cuda, NULL);
+    return cmocka_run_group_tests_name("llm on the CPU", cpu, group_on_cpu, NULL) +
+           cmocka_run_group_tests_name("llm on a GPU", cuda, group_on_cuda, NULL);
 }

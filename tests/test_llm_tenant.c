@@ -16,22 +16,6 @@
 
 enum { VOCAB = 128, PROMPT = 9, MOST = 400 };
 
-static wt_backend backend; ///< of the group of tests
-
-static int on_cpu(void **state)
-{
-    (void)state;
-    backend = WT_BACKEND_CPU;
-    return 0;
-}
-
-static int on_cuda(void **state)
-{
-    (void)state;
-    backend = WT_BACKEND_CUDA;
-    return 0;
-}
-
 typedef struct fixture {
     wt_device *device;
     wt_llm *llm;
@@ -45,11 +29,11 @@ static fixture open_fixture(void **state, const wt_layout_config *layout)
 {
     static llm_file file;
     fixture f = {0};
-    if (backend == WT_BACKEND_CUDA && !wt_device_count()) {
+    if (group_backend == WT_BACKEND_CUDA && !wt_device_count()) {
         print_message("skipped: %s\n", wt_last_error());
         skip();
     }
-    assert_ok(wt_device_open(&(wt_device_config){.backend = backend, .n_threads = 2}, &f.device));
+    assert_ok(wt_device_open(&(wt_device_config){.backend = group_backend, .n_threads = 2}, &f.device));
     if (wt_device_get_info(f.device)->n_sms < 2) {
         wt_device_close(f.device);
         print_message("skipped: one processor cannot be shared out\n");
@@ -412,7 +396,7 @@ static void an_armed_device_refuses_nothing_a_session_needs(void **state)
     }
     assert_int_equal(refused(f.device), before);
     const wt_status status = open_late(&second);
-    if (backend == WT_BACKEND_CUDA) { // on the CPU nothing of it is forbidden
+    if (group_backend == WT_BACKEND_CUDA) { // on the CPU nothing of it is forbidden
         assert_int_equal(status, WT_ERR_ARMED);
         assert_null(second.session);
         assert_ok(wt_quiesce(f.device, open_late, &second, 0));
@@ -477,7 +461,7 @@ static CUresult launch_graph_noted(CUgraphExec graph, CUstream stream)
 static void nothing_is_launched_in_the_primary_context(void **state)
 {
     fixture f = open_fixture(state, &two_config);
-    if (backend == WT_BACKEND_CPU) {
+    if (group_backend == WT_BACKEND_CPU) {
         close_fixture(&f);
         skip();
     }
@@ -512,6 +496,6 @@ int main(void)
         IN_FOLDER(a_pause_begins_with_the_step), IN_FOLDER(an_armed_device_refuses_nothing_a_session_needs),           \
         IN_FOLDER(nothing_is_launched_in_the_primary_context)
     const struct CMUnitTest cpu[] = {TENANTS}, cuda[] = {TENANTS};
-    return cmocka_run_group_tests_name("tenant on the CPU", cpu, on_cpu, NULL) +
-           cmocka_run_group_tests_name("tenant on a GPU", cuda, on_cuda, NULL);
+    return cmocka_run_group_tests_name("tenant on the CPU", cpu, group_on_cpu, NULL) +
+           cmocka_run_group_tests_name("tenant on a GPU", cuda, group_on_cuda, NULL);
 }

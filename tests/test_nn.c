@@ -1,9 +1,11 @@
 // Pointwise operations, norms, embeddings and RoPE against torch (tests/golden/make_nn.py), on both backends. In F32
 // the errors are those of sums of a hundred terms and of the approximations in nn_kernel.h, 5e-7 of a value of 1.
 #include "support/device_check.h"
+#include "support/failing_alloc.h"
 #include "support/nn_check.h"
 #include "support/testing.h"
 
+#include <warptone/graph.h>
 #include <warptone/model_config.h>
 
 #define IN(seed, scale, offset, ...) nn_input(r, r->type, seed, scale, offset, NN_SHAPE(__VA_ARGS__))
@@ -232,6 +234,92 @@ static void joint_projections(nn_rig *r)
         }
 }
 
+// ---- queued
+
+/// What the operations below read, and where each writes.
+typedef struct all_of_them {
+    wt_array x, table, ids, places, frequencies, weight, scores; ///< [2][24][40]; [24][40]; [8]; [8]; [12]; [24][24][3]
+    wt_array point, norm, embedded, turned, q, k, v, filtered, attended, chosen, shares, offsets, slots, grouped, back;
+} all_of_them;
+
+static void make_outs(nn_rig *r, all_of_them *o)
+{
+    o->point = OUT(48, 40), o->norm = OUT(48, 40), o->embedded = OUT(8, 40), o->turned = OUT(8, 3, 24);
+    o->q = OUT(8, 3, 24), o->k = OUT(8, 1, 24), o->v = OUT(8, 1, 24), o->filtered = OUT(2, 24, 40);
+    o->attended = OUT(2, 3, 8, 40);
+    o->chosen = nn_empty(r, WT_DTYPE_I32, NN_SHAPE(8, 2)), o->slots = nn_empty(r, WT_DTYPE_I32, NN_SHAPE(8, 2));
+    o->shares = nn_empty(r, WT_DTYPE_F32, NN_SHAPE(8, 2)), o->offsets = nn_empty(r, WT_DTYPE_I32, NN_SHAPE(41));
+    o->grouped = OUT(16, 40), o->back = OUT(8, 40);
+}
+
+static wt_array as(const wt_array *a, int rank, const int64_t *shape)
+{
+    return wt_array_of(a->data, a->dtype, rank, shape);
+}
+
+static void queue_all(nn_rig *r, const all_of_them *o)
+{
+    const wt_array rows = as(&o->x, NN_SHAPE(48, 40)), heads = as(&o->x, NN_SHAPE(8, 3, 24)),
+                   joint = as(&o->x, NN_SHAPE(8, 120)), many = as(&o->x, NN_SHAPE(2, 3, 8, 40)),
+                   tokens = as(&o->x, NN_SHAPE(8, 40));
+    const wt_pointwise_args point = {.x = &rows, .up = &rows, .activation.kind = WT_ACTIVATION_SILU, .out = &o->point};
+    const wt_norm_args norm = {.kind = WT_NORM_RMS, .x = &rows, .residual = &rows, .out = &o->norm};
+    const wt_embed_args embed = {.ids = &o->ids, .table = &o->table, .out = &o->embedded};
+    const wt_rope_args rope = {.x = &heads, .positions = &o->places, .frequencies = &o->frequencies, .out = &o->turned};
+    const wt_qkv_args qkv = {
+        .x = &joint, .positions = &o->places, .frequencies = &o->frequencies, .q = &o->q, .k = &o->k, .v = &o->v};
+    const wt_conv1d_args conv = {.x = &o->x, .weight = &o->weight, .padding = 1, .out = &o->filtered};
+    const wt_attention_args attention = {.q = &many, .k = &many, .v = &many, .causal = true, .out = &o->attended};
+    const wt_route_args route = {.scores = &o->scores, .chosen = &o->chosen, .shares = &o->shares};
+    const wt_permute_args permute = {
+        .chosen = &o->chosen, .offsets = &o->offsets, .slots = &o->slots, .x = &tokens, .grouped = &o->grouped};
+    const wt_unpermute_args unpermute = {
+        .grouped = &o->grouped, .slots = &o->slots, .shares = &o->shares, .out = &o->back};
+    assert_ok(wt_nn_pointwise(r->nn, r->stream, &point));
+    assert_ok(wt_nn_norm(r->nn, r->stream, &norm));
+    assert_ok(wt_nn_embed(r->nn, r->stream, &embed));
+    assert_ok(wt_nn_rope(r->nn, r->stream, &rope));
+    assert_ok(wt_nn_qkv(r->nn, r->stream, &qkv));
+    assert_ok(wt_nn_conv1d(r->nn, r->stream, &conv));
+    assert_ok(wt_nn_attention(r->nn, r->stream, &attention));
+    assert_ok(wt_nn_route(r->nn, r->stream, &route));
+    assert_ok(wt_nn_permute(r->nn, r->stream, &permute));
+    assert_ok(wt_nn_unpermute(r->nn, r->stream, &unpermute));
+}
+
+/// None takes memory, waits or reads back: the host's is counted on the CPU, and while a GPU records a graph the driver
+/// refuses the rest. The graph gives the same again.
+static void queued_and_no_more(nn_rig *r)
+{
+    static const int32_t ids[] = {3, 10, 0, 7, 7, 1, 0, 2};
+    all_of_them direct = {.x = IN(1, 1, 0, 2, 24, 40),
+                          .table = IN(2, 1, 0, 24, 40),
+                          .ids = nn_integers(r, ids, NN_SHAPE(8)),
+                          .places = nn_integers(r, ids, NN_SHAPE(8)),
+                          .frequencies = frequencies_of(r, 12),
+                          .weight = IN(3, 1, 0, 24, 24, 3),
+                          .scores = IN(4, 1, 0, 8, 40)};
+    all_of_them replayed = direct;
+    wt_graph *graph = NULL;
+    make_outs(r, &direct), make_outs(r, &replayed);
+    queue_all(r, &direct);
+    assert_ok(wt_stream_synchronize(r->stream));
+    failing_alloc_start(-1);
+    queue_all(r, &direct);
+    const failing_alloc_counts counts = failing_alloc_stop();
+    if (failing_alloc_works() && wt_device_get_info(r->device)->backend == WT_BACKEND_CPU)
+        assert_int_equal(counts.n_allocations, 0);
+    assert_ok(wt_graph_begin(r->stream, &graph));
+    queue_all(r, &replayed);
+    assert_ok(wt_graph_end(graph));
+    assert_ok(wt_graph_launch(graph, r->stream));
+    const wt_array *a = &direct.point, *b = &replayed.point;
+    for (; a <= &direct.back; a++, b++) nn_same(r, b, a);
+    wt_graph_destroy(graph);
+}
+
+static void operations_are_queued_and_no_more(void **state) { nn_run(state, queued_and_no_more); }
+
 #define ALL_TYPES(name)                                                                                                \
     static void name##_as_torch(void **state) { nn_run(state, name); }
 ALL_TYPES(activations)
@@ -290,6 +378,7 @@ int main(void)
         cmocka_unit_test(embeddings_of_what_is_not_there_as_torch),
         cmocka_unit_test(rope_as_torch),
         cmocka_unit_test(joint_projections_as_torch),
+        cmocka_unit_test(operations_are_queued_and_no_more),
         cmocka_unit_test(refusals_name_what_was_met),
     };
     int failed = cmocka_run_group_tests_name("neural operations on the CPU", tests, open_cpu, close_device);

@@ -325,8 +325,7 @@ static void threads_stay_on_their_processors_also_after_a_resize(void **state)
     assert_int_equal(a.n_allowed, info_of(wt_layout_find(layout, "audio")).n_sms); // it ran on some of these
     assert_in_range(n_cpus_of(&a), 1, a.n_allowed);
 
-    wt_partition_config changed[] = {two_config.partitions[0],
-                                     two_config.partitions[1]}; // now llm asks first, so audio's processors change
+    wt_partition_config changed[] = {two_config.partitions[0], two_config.partitions[1]}; // now llm asks first
     changed[0].sm_share = 0;
     changed[1].n_sms = 1;
     assert_ok(wt_layout_resize(layout, &(wt_layout_config){.partitions = changed, .n_partitions = 2}));
@@ -335,7 +334,8 @@ static void threads_stay_on_their_processors_also_after_a_resize(void **state)
     visit_on(audio, &after_a), visit_on(llm, &after_b);
     assert_ok(wt_device_synchronize(device));
     assert_false(overlap(&after_a, &after_b));
-    assert_false(overlap(&a, &after_a));
+    assert_int_equal(after_a.n_allowed, info_of(wt_layout_find(layout, "audio")).n_sms);
+    if (wt_device_get_info(device)->n_sms == 2) assert_false(overlap(&a, &after_a)); // of two the other one
     assert_int_equal(after_b.n_allowed, 1);
     assert_int_equal(n_cpus_of(&after_b), 1);
     wt_stream_destroy(audio);

@@ -1,29 +1,15 @@
 // The picture's numbers, and that the file is a whole picture. How it looks is for eyes.
 #include "support/audio_files.h"
 #include "support/failing_alloc.h"
+#include "support/picture.h"
 #include "support/testing.h"
 #include "../hosts/axes.h"
 #include "../hosts/plot.h"
 
 #include <math.h>
-#include <png.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/// [height][width][3]; free() it.
-static unsigned char *read_png(const char *path, int *width, int *height)
-{
-    png_image image = {.version = PNG_IMAGE_VERSION};
-    assert_true(png_image_begin_read_from_file(&image, path));
-    image.format = PNG_FORMAT_RGB;
-    unsigned char *rgb = malloc(PNG_IMAGE_SIZE(image));
-    assert_non_null(rgb);
-    assert_true(png_image_finish_read(&image, NULL, rgb, 0, NULL));
-    *width = (int)image.width;
-    *height = (int)image.height;
-    return rgb;
-}
 
 static void a_sine_stands_at_its_frequency_and_level(void **state)
 {
@@ -62,7 +48,7 @@ static void silence_and_single_frames_have_a_picture(void **state)
     for (int k = 0; k < 16; k++) assert_true(out[k] == -200);
     assert_ok(wt_plot_before_after(test_path(state, "short.png"), &silence, &one, NULL));
     int width, height;
-    free(read_png(test_path(state, "short.png"), &width, &height));
+    free(picture_read(test_path(state, "short.png"), &width, &height));
     assert_int_equal(width, 1600);
     assert_int_equal(height, 1000);
 }
@@ -75,7 +61,7 @@ static void the_picture_shows_both_and_replaces_only_when_whole(void **state)
     const wt_plot_config config = {.title = "both \xc3\xbc", .width = 1000, .height = 600}; // no ASCII: drawn as '?'
     assert_ok(wt_plot_before_after(path, &quiet, &loud, &config));
     int width, height, blue = 0, orange = 0;
-    unsigned char *rgb = read_png(path, &width, &height);
+    unsigned char *rgb = picture_read(path, &width, &height);
     assert_int_equal(width, 1000);
     assert_int_equal(height, 600);
     for (int k = 0; k < width * height; k++) { // the same scale: 9 times the height, RMS band for RMS band
@@ -148,7 +134,7 @@ static void the_canvas_draws_what_it_is_told(void **state)
     assert_ok(wt_canvas_write_png(canvas, path));
     wt_canvas_destroy(canvas);
     int width, height;
-    unsigned char *rgb = read_png(path, &width, &height);
+    unsigned char *rgb = picture_read(path, &width, &height);
     assert_memory_equal(rgb + 3 * (12 * 100 + 12), "\x11\x22\x33", 3);
     assert_memory_equal(rgb + 3 * (12 * 100 + 15), "\xff\xff\xff", 3);
     assert_in_range(rgb[3 * (10 * 100 + 20)], 126, 129);

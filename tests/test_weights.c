@@ -1,7 +1,8 @@
+// Model files: safetensors, shards, folders, and real ones. GGUF and llama2.c: test_weights_gguf.c.
 #include "support/audio_files.h"
 #include "support/failing_alloc.h"
-#include "support/model_files.h"
 #include "support/testing.h"
+#include "support/weights_check.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,54 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 #include <warptone/weights.h>
-
-/// Opening fails with that status and a sentence that holds `part`.
-static void refused(const char *path, wt_status status, const char *part)
-{
-    wt_weights *w = (wt_weights *)1;
-    const wt_status met = wt_weights_open(path, &w);
-    if (met != status || !strstr(wt_last_error(), part))
-        fail_msg("status %d: \"%s\", want %d: \"%s\"", (int)met, wt_last_error(), (int)status, part);
-    assert_null(w);
-}
-
-static wt_weights *opened(const char *path)
-{
-    wt_weights *w = NULL;
-    assert_ok(wt_weights_open(path, &w));
-    return w;
-}
-
-/// A new file each time: to truncate one that exists makes some file systems write it out.
-static void spill_anew(const char *path, const void *data, size_t size)
-{
-    unlink(path);
-    test_spill(path, data, size);
-}
-
-/// No prefix of a good file opens, none crashes; neither does the file with any one byte changed, opened or not.
-static void damage(const char *path, const bytes *good)
-{
-    static const unsigned char masks[] = {0x01, 0x20, 0x80, 0xff};
-    wt_weights *w;
-    for (size_t n = 0; n < good->n; n++) {
-        spill_anew(path, good->at, n);
-        if (!wt_weights_open(path, &w)) fail_msg("%s opens with %zu of %zu bytes", path, n, good->n);
-    }
-    for (size_t k = 0; k < 4 * good->n; k++) {
-        bytes bad = *good;
-        bad.at[k / 4] ^= masks[k % 4];
-        spill_anew(path, bad.at, bad.n);
-        if (wt_weights_open(path, &w)) continue;
-        for (int t = 0; t < wt_weights_count(w); t++) { // what opens can be read, all of it
-            const wt_tensor *x = wt_weights_at(w, t);
-            const unsigned char *p = x->data;
-            volatile unsigned sum = 0;
-            for (size_t j = 0; j < wt_tensor_bytes(x); j++) sum += p[j];
-        }
-        wt_weights_close(w);
-    }
-}
 
 // ---- safetensors
 
@@ -71,7 +24,7 @@ static void safetensors_open(void **state)
     safetensors_bytes(&b, three, 16);
     const char *path = test_path(state, "three.safetensors");
     test_spill(path, b.at, b.n);
-    wt_weights *w = opened(path);
+    wt_weights *w = weights_opened(path);
     assert_string_equal(wt_weights_format(w), "safetensors");
     assert_int_equal(wt_weights_count(w), 3);
     assert_string_equal(wt_weights_name(w, 0), "a"); // as they lie in the file
@@ -104,7 +57,7 @@ static void a_shared_tensor_is_found_by_both_names(void **state)
                       8);
     const char *path = test_path(state, "shared.safetensors");
     test_spill(path, b.at, b.n);
-    wt_weights *w = opened(path);
+    wt_weights *w = weights_opened(path);
     wt_tensor t;
     assert_int_equal(wt_weights_count(w), 1);
     assert_ok(wt_weights_get(w, "embed", 1, (const int64_t[]){2}, &t));
@@ -120,7 +73,7 @@ static void get_names_what_it_met_and_wanted(void **state)
     safetensors_bytes(&b, three, 16);
     const char *path = test_path(state, "three.safetensors");
     test_spill(path, b.at, b.n);
-    wt_weights *w = opened(path);
+    wt_weights *w = weights_opened(path);
     wt_tensor t;
     assert_ok(wt_weights_get(w, "b", 2, (const int64_t[]){2, 3}, &t));
     assert_ptr_equal(t.data, wt_weights_find(w, "b")->data);
@@ -185,7 +138,7 @@ static void bad_safetensors_are_refused(void **state)
         bytes b;
         safetensors_bytes(&b, cases[k].header, (size_t)cases[k].n_data);
         test_spill(path, b.at, b.n);
-        refused(path, cases[k].status, cases[k].part);
+        weights_refused(path, cases[k].status, cases[k].part);
     }
 }
 
@@ -198,12 +151,12 @@ static void impossible_headers_are_refused(void **state)
         put_u64(&b, lengths[k]);
         put(&b, "{}      ", 8);
         test_spill(path, b.at, b.n);
-        refused(path, WT_ERR_FORMAT, "bytes, want 8 or less: not safetensors, or cut off");
+        weights_refused(path, WT_ERR_FORMAT, "bytes, want 8 or less: not safetensors, or cut off");
     }
     test_spill(path, "", 0);
-    refused(path, WT_ERR_FORMAT, "is empty");
+    weights_refused(path, WT_ERR_FORMAT, "is empty");
     test_spill(path, "GG", 2);
-    refused(path, WT_ERR_FORMAT, "has 2 bytes, want the 8 of safetensors' header length");
+    weights_refused(path, WT_ERR_FORMAT, "has 2 bytes, want the 8 of safetensors' header length");
 }
 
 static void deep_nesting_is_refused(void **state)
@@ -218,7 +171,7 @@ static void deep_nesting_is_refused(void **state)
         for (size_t k = 13; kind && k + 5 <= 8 + depth; k += 5) memcpy(file + k, "{\"a\":", 5);
         const char *path = test_path(state, "deep.safetensors");
         test_spill(path, file, 8 + depth);
-        refused(path, WT_ERR_FORMAT, "maximum parsing depth reached");
+        weights_refused(path, WT_ERR_FORMAT, "maximum parsing depth reached");
     }
     free(file);
 }
@@ -227,7 +180,7 @@ static void damaged_safetensors_do_no_harm(void **state)
 {
     bytes b;
     safetensors_bytes(&b, three, 16);
-    damage(test_path(state, "damaged.safetensors"), &b);
+    weights_damage(test_path(state, "damaged.safetensors"), &b);
 }
 
 // ---- shards
@@ -248,7 +201,7 @@ static void shards_are_one_model(void **state)
 {
     spill_shards(state, INDEX("{\"b\":\"model-2.safetensors\",\"a\":\"model-1.safetensors\"}"));
     for (int whole = 0; whole < 2; whole++) {
-        wt_weights *w = opened(whole ? *state : test_path(state, "model.safetensors.index.json"));
+        wt_weights *w = weights_opened(whole ? *state : test_path(state, "model.safetensors.index.json"));
         assert_int_equal(wt_weights_count(w), 2);
         assert_string_equal(wt_weights_name(w, 0), "a");
         assert_string_equal(wt_weights_file(w, 1), "model-2.safetensors");
@@ -284,7 +237,7 @@ static void bad_indices_are_refused(void **state)
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         spill_shards(state, cases[k].index);
-        refused(*state, cases[k].status, cases[k].part);
+        weights_refused(*state, cases[k].status, cases[k].part);
     }
 }
 
@@ -302,262 +255,8 @@ static void a_tensor_in_two_shards_is_refused(void **state)
                       "\"d\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
                       2);
     test_spill(test_path(state, "model-1.safetensors"), b.at, b.n);
-    refused(*state, WT_ERR_FORMAT, "tensor d is there twice, in model-1.safetensors and in model-2.safetensors");
-}
-
-// ---- GGUF
-
-/// Two tensors, keys of several types, an alignment of 64; `version` 2 or 3.
-static void small_gguf(bytes *b, uint32_t version)
-{
-    gguf_begin(b, version, 2, 8);
-    gguf_text_key(b, "general.architecture", "llama");
-    gguf_u32_key(b, "general.alignment", 64);
-    gguf_f32_key(b, "llama.rope.freq_base", 10000);
-    put_text(b, "yes");
-    put_u32(b, 7);
-    put(b, "\1", 1);
-    put_text(b, "least");
-    put_u32(b, 11);
-    put_u64(b, (uint64_t)INT64_MIN);
-    put_text(b, "small");
-    put_u32(b, 1);
-    put(b, "\xfe", 1);
-    put_text(b, "tokenizer.ggml.tokens");
-    put_u32(b, 9);
-    put_u32(b, 8);
-    put_u64(b, 2);
-    put_text(b, "<s>");
-    put_text(b, "\xff"); // elements are not looked at
-    put_text(b, "nested");
-    put_u32(b, 9);
-    put_u32(b, 9);
-    put_u64(b, 1);
-    put_u32(b, 4);
-    put_u64(b, 1);
-    put_u32(b, 7);
-    gguf_tensor(b, "blk.0.weight", 2, (const uint64_t[]){32, 2}, 8, 64);
-    gguf_tensor(b, "norm.weight", 1, (const uint64_t[]){3}, 0, 0);
-    put_zeros(b, -b->n & 63);
-    put(b, (const float[]){1, 2, 3}, 12);
-    put_zeros(b, 52 + 68);
-}
-
-static void gguf_opens(void **state)
-{
-    for (uint32_t version = 2; version < 4; version++) {
-        bytes b;
-        small_gguf(&b, version);
-        const char *path = test_path(state, version == 2 ? "small.gguf" : "without-a-name");
-        test_spill(path, b.at, b.n);
-        wt_weights *w = opened(path);
-        assert_string_equal(wt_weights_format(w), "GGUF");
-        assert_int_equal(wt_weights_count(w), 2);
-        assert_string_equal(wt_weights_name(w, 0), "norm.weight"); // as they lie in the file
-        char text[96];
-        assert_string_equal(wt_tensor_describe(wt_weights_at(w, 1), text), "[2][32] Q8_0"); // the fastest comes last
-        float x[3];
-        wt_tensor_to_f32(wt_weights_at(w, 0), 0, 3, x);
-        assert_true(x[0] == 1 && x[1] == 2 && x[2] == 3);
-        assert_string_equal(wt_weights_metadata(w, "general.architecture"), "llama");
-        assert_string_equal(wt_weights_metadata(w, "llama.rope.freq_base"), "10000");
-        assert_string_equal(wt_weights_metadata(w, "yes"), "true");
-        assert_string_equal(wt_weights_metadata(w, "small"), "-2");
-        assert_string_equal(wt_weights_metadata(w, "least"), "-9223372036854775808");
-        assert_string_equal(wt_weights_metadata(w, "tokenizer.ggml.tokens"), "[2] string");
-        assert_string_equal(wt_weights_metadata(w, "nested"), "[1] array");
-        assert_int_equal(wt_weights_metadata_count(w), 8);
-        wt_weights_close(w);
-    }
-}
-
-static void damaged_gguf_does_no_harm(void **state)
-{
-    bytes b;
-    small_gguf(&b, 3);
-    damage(test_path(state, "damaged.gguf"), &b);
-}
-
-// One tensor "w" of `rank` dimensions, type and offset as given, and 64 bytes of data.
-static void one_tensor(bytes *b, uint32_t rank, const uint64_t *dimensions, uint32_t type, uint64_t offset)
-{
-    gguf_begin(b, 3, 1, 0);
-    gguf_tensor(b, "w", rank, dimensions, type, offset);
-    put_zeros(b, -b->n & 31);
-    put_zeros(b, 64);
-}
-
-static void bad_gguf_tensors_are_refused(void **state)
-{
-    static const struct {
-        uint32_t rank;
-        uint64_t dimensions[5];
-        uint32_t type;
-        uint64_t offset;
-        wt_status status;
-        const char *part;
-    } cases[] = {
-        {1, {17}, 0, 0, WT_ERR_FORMAT, "tensor w has 68 bytes from byte 0 of the data, which ends at 64"},
-        {1, {4}, 0, 1ull << 40, WT_ERR_FORMAT, "from byte 1099511627776 of the data, which ends at 64"},
-        {1, {4}, 0, UINT64_MAX - 31, WT_ERR_FORMAT, "which ends at 64"},
-        {1, {4}, 0, 16, WT_ERR_FORMAT, "tensor w begins at byte 16 of the data, want a multiple of 32"},
-        {1, {1ull << 63}, 0, 0, WT_ERR_FORMAT, "tensor w has a dimension of -9223372036854775808, want 0 or more"},
-        {2, {1ull << 32, 1ull << 32}, 0, 0, WT_ERR_FORMAT, "more elements than a file can hold"},
-        {1, {16}, 8, 0, WT_ERR_FORMAT, "tensor w is [16] Q8_0, want rows of a multiple of 32"},
-        {2, {16, 2}, 8, 0, WT_ERR_FORMAT, "tensor w is [2][16] Q8_0, want rows of a multiple of 32"},
-        {0, {0}, 8, 0, WT_ERR_FORMAT, "tensor w is [] Q8_0, want rows of a multiple of 32"},
-        {5, {1, 1, 1, 1, 1}, 0, 0, WT_ERR_FORMAT, "tensor w has 5 dimensions, want 4 or less"},
-        {1, {256}, 13, 0, WT_ERR_UNSUPPORTED, "tensor w is of type 13, Q5_K, want F32, F16"},
-        {1, {4}, 4, 0, WT_ERR_FORMAT, "tensor w is of type 4, want F32, F16"},
-        {1, {4}, UINT32_MAX, 0, WT_ERR_FORMAT, "tensor w is of type 4294967295, want F32"},
-    };
-    const char *path = test_path(state, "bad.gguf");
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        bytes b;
-        one_tensor(&b, cases[k].rank, cases[k].dimensions, cases[k].type, cases[k].offset);
-        test_spill(path, b.at, b.n);
-        refused(path, cases[k].status, cases[k].part);
-    }
-}
-
-static void bad_gguf_headers_are_refused(void **state)
-{
-    bytes b;
-    const char *path = test_path(state, "bad.gguf");
-    static const struct {
-        uint32_t version;
-        uint64_t n_tensors, n_keys;
-        wt_status status;
-        const char *part;
-    } cases[] = {
-        {1, 0, 0, WT_ERR_UNSUPPORTED, "version 1 of GGUF, want version 2 or 3"},
-        {0x03000000, 0, 0, WT_ERR_UNSUPPORTED, "big-endian GGUF, want version 2 or 3, little-endian"},
-        {4, 0, 0, WT_ERR_FORMAT, "GGUF of version 4, want 2 or 3"},
-        {3, UINT64_MAX, 0, WT_ERR_FORMAT, "18446744073709551615 tensors and 0 keys, more than 64 bytes hold"},
-        {3, 0, 1ull << 61, WT_ERR_FORMAT, "keys, more than 64 bytes hold"},
-    };
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        gguf_begin(&b, cases[k].version, cases[k].n_tensors, cases[k].n_keys);
-        put_zeros(&b, 64);
-        test_spill(path, b.at, b.n);
-        refused(path, cases[k].status, cases[k].part);
-    }
-    test_spill(path, "GGML1234567890123456789012345678", 32);
-    refused(path, WT_ERR_FORMAT, "does not begin with GGUF");
-}
-
-static void bad_gguf_keys_are_refused(void **state)
-{
-    bytes b;
-    const char *path = test_path(state, "bad.gguf");
-#define REFUSED(status, part, ...)                                                                                     \
-    gguf_begin(&b, 3, 0, 1);                                                                                           \
-    __VA_ARGS__;                                                                                                       \
-    put_zeros(&b, 16);                                                                                                 \
-    test_spill(path, b.at, b.n);                                                                                       \
-    refused(path, status, part)
-    REFUSED(WT_ERR_FORMAT, "k has values of type 13, want 0..12", put_text(&b, "k"), put_u32(&b, 13));
-    REFUSED(WT_ERR_FORMAT, "a key has 18446744073709551615 bytes, 17 are left", put_u64(&b, UINT64_MAX),
-            put(&b, "k", 1));
-    REFUSED(WT_ERR_FORMAT, "a key is not UTF-8", put_text(&b, "\xc0\x80"), put_u32(&b, 4));
-    REFUSED(WT_ERR_FORMAT, "a key is not UTF-8", put_u64(&b, 1), put_zeros(&b, 1));
-    REFUSED(WT_ERR_FORMAT, "k is not UTF-8", gguf_text_key(&b, "k", "\xed\xa0\x80"));
-    REFUSED(WT_ERR_FORMAT, "k is the bool 2, want 0 or 1", put_text(&b, "k"), put_u32(&b, 7), put(&b, "\2", 1));
-    REFUSED(WT_ERR_FORMAT, "k has 1152921504606846976 elements, the file ends before", put_text(&b, "k"),
-            put_u32(&b, 9), put_u32(&b, 4), put_u64(&b, 1ull << 60));
-    REFUSED(WT_ERR_FORMAT, "general.alignment is 48, want a power of two", gguf_u32_key(&b, "general.alignment", 48));
-    REFUSED(WT_ERR_FORMAT, "general.alignment is 0, want a power of two", gguf_u32_key(&b, "general.alignment", 0));
-    REFUSED(WT_ERR_FORMAT, "general.alignment is of type string, want u32",
-            gguf_text_key(&b, "general.alignment", "8"));
-    REFUSED(WT_ERR_UNSUPPORTED, "is one of 3 parts, want one file", gguf_u32_key(&b, "split.count", 3));
-    REFUSED(WT_ERR_FORMAT, "deeper than 4", put_text(&b, "k"), put_u32(&b, 9);
-            for (int k = 0; k < 8; k++) put_u32(&b, 9), put_u64(&b, 1));
-#undef REFUSED
-    gguf_begin(&b, 3, 0, 2);
-    gguf_u32_key(&b, "k", 1);
-    gguf_u32_key(&b, "k", 1);
-    test_spill(path, b.at, b.n);
-    refused(path, WT_ERR_FORMAT, "the key k is there twice");
-    gguf_begin(&b, 3, 2, 0);
-    gguf_tensor(&b, "w", 1, (const uint64_t[]){8}, 0, 0);
-    gguf_tensor(&b, "w", 1, (const uint64_t[]){8}, 0, 32);
-    put_zeros(&b, 128);
-    test_spill(path, b.at, b.n);
-    refused(path, WT_ERR_FORMAT, "tensor w is there twice");
-}
-
-// ---- llama2.c
-
-static void small_llama2c(bytes *b, int32_t vocab_size)
-{
-    b->n = 0;
-    put(b, (const int32_t[]){8, 12, 2, 2, 1, vocab_size, 5}, 28); // heads of 4, one of keys and values
-    const int n = 6 * 8 + 2 * (8 + 64 + 32 + 32 + 64 + 8 + 3 * 96) + 8 + 5 * 4 + (vocab_size < 0 ? 6 * 8 : 0);
-    assert_true(n * 4 + 28 <= (int)sizeof b->at);
-    for (int k = 0; k < n; k++) put(b, &(float){(float)k}, 4);
-}
-
-static void llama2c_checkpoints_open(void **state)
-{
-    const char *path = test_path(state, "small.bin");
-    bytes *b = malloc(sizeof *b);
-    wt_tensor t;
-    small_llama2c(b, 6);
-    test_spill(path, b->at, b->n);
-    wt_weights *w = opened(path);
-    assert_string_equal(wt_weights_format(w), "llama2.c");
-    assert_int_equal(wt_weights_count(w), 2 + 2 * 9);
-    assert_ok(wt_weights_get(w, "model.embed_tokens.weight", 2, (const int64_t[]){6, 8}, &t));
-    assert_ok(wt_weights_get(w, "model.layers.1.input_layernorm.weight", 1, (const int64_t[]){8}, &t));
-    assert_true(*(const float *)t.data == 48 + 8);
-    assert_ok(wt_weights_get(w, "model.layers.1.self_attn.k_proj.weight", 2, (const int64_t[]){4, 8}, &t));
-    assert_true(*(const float *)t.data == 48 + 2 * 8 + 2 * 64 + 32);
-    assert_ok(wt_weights_get(w, "model.layers.0.mlp.down_proj.weight", 2, (const int64_t[]){8, 12}, &t));
-    assert_true(*(const float *)t.data == 48 + 2 * (8 + 64 + 32 + 32 + 64 + 8) + 2 * 96);
-    assert_null(wt_weights_find(w, "lm_head.weight"));
-    assert_string_equal(wt_weights_metadata(w, "n_kv_heads"), "1");
-    wt_weights_close(w);
-
-    small_llama2c(b, -6); // a head of its own, after the tables of RoPE
-    test_spill(path, b->at, b->n);
-    w = opened(path);
-    assert_ok(wt_weights_get(w, "lm_head.weight", 2, (const int64_t[]){6, 8}, &t));
-    assert_ptr_equal((const float *)t.data - 8 - 5 * 4, wt_weights_find(w, "model.norm.weight")->data);
-    wt_weights_close(w);
-    free(b);
-}
-
-static void bad_llama2c_checkpoints_are_refused(void **state)
-{
-    const char *path = test_path(state, "small.bin");
-    bytes *b = malloc(sizeof *b);
-    small_llama2c(b, 6);
-    for (size_t n = 0; n < b->n; n += n < 32 ? 1 : 97) {
-        test_spill(path, b->at, n);
-        refused(path, WT_ERR_FORMAT, n ? n < 28 ? "want the 28 of llama2.c's header" : "its header wants" : "is empty");
-    }
-    static const struct {
-        int field;
-        int32_t value;
-        wt_status status;
-        const char *part;
-    } cases[] = {{0, 0, WT_ERR_FORMAT, "dim is 0, want 1..131072: not a checkpoint of llama2.c"},
-                 {0, 0x616b3432, WT_ERR_UNSUPPORTED, "is of llama2.c's version 12, want 0"},
-                 {1, -1, WT_ERR_FORMAT, "hidden_dim is -1, want"},
-                 {2, 1 << 30, WT_ERR_FORMAT, "n_layers is 1073741824, want 1..256"},
-                 {3, 3, WT_ERR_FORMAT, "dim 8, n_heads 3, n_kv_heads 1: want heads of one even size"},
-                 {5, -2147483647 - 1, WT_ERR_FORMAT, "vocab_size is -2147483648, want"},
-                 {5, 7, WT_ERR_FORMAT, "bytes, its header wants"},
-                 {6, 6, WT_ERR_FORMAT, "bytes, its header wants"}};
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        small_llama2c(b, 6);
-        memcpy(b->at + 4 * cases[k].field, &cases[k].value, 4);
-        test_spill(path, b->at, b->n);
-        refused(path, cases[k].status, cases[k].part);
-    }
-    test_spill(path, "PK\3\4 a file of PyTorch, a zip of pickles", 40);
-    refused(path, WT_ERR_FORMAT, "PyTorch's .bin files are not read");
-    free(b);
+    weights_refused(*state, WT_ERR_FORMAT,
+                    "tensor d is there twice, in model-1.safetensors and in model-2.safetensors");
 }
 
 // ---- files and folders
@@ -565,13 +264,14 @@ static void bad_llama2c_checkpoints_are_refused(void **state)
 static void a_folder_says_what_it_lacks(void **state)
 {
     bytes b;
-    small_gguf(&b, 3);
-    refused(*state, WT_ERR_NOT_FOUND, "has no weights, want model.safetensors, model.safetensors.index.json or one");
+    gguf_small(&b, 3);
+    weights_refused(*state, WT_ERR_NOT_FOUND,
+                    "has no weights, want model.safetensors, model.safetensors.index.json or one");
     test_spill(test_path(state, "one.gguf"), b.at, b.n);
-    wt_weights_close(opened(*state));
+    wt_weights_close(weights_opened(*state));
     test_spill(test_path(state, "two.gguf"), b.at, b.n);
-    refused(*state, WT_ERR_NOT_FOUND, "has 2 files *.gguf, want one: name the file");
-    refused(test_path(state, "three.gguf"), WT_ERR_FILE, "three.gguf: No such file or directory");
+    weights_refused(*state, WT_ERR_NOT_FOUND, "has 2 files *.gguf, want one: name the file");
+    weights_refused(test_path(state, "three.gguf"), WT_ERR_FILE, "three.gguf: No such file or directory");
     wt_weights_close(NULL);
 }
 
@@ -582,12 +282,12 @@ static void check_notices_changed_files(void **state)
     const char *path = test_path(state, "model.safetensors"), *other = test_path(state, "other");
     test_spill(path, b.at, b.n);
     test_spill(other, b.at, b.n);
-    wt_weights *w = opened(path);
+    wt_weights *w = weights_opened(path);
     assert_ok(wt_weights_check(w));
     assert_int_equal(rename(other, path), 0); // the old file stays with those who have it open
     assert_ok(wt_weights_check(w));
     wt_weights_close(w);
-    w = opened(path);
+    w = weights_opened(path);
     assert_int_equal(truncate(path, 20), 0);
     assert_int_equal(wt_weights_check(w), WT_ERR_FILE);
     assert_non_null(strstr(wt_last_error(), "has 20 bytes, had "));
@@ -606,7 +306,7 @@ static void opening_survives_failing_allocations(void **state)
 {
     bytes b;
     void *both[2] = {(void *)test_path(state, "small.gguf"), NULL};
-    small_gguf(&b, 3);
+    gguf_small(&b, 3);
     test_spill(both[0], b.at, b.n);
     assert_survives_failing_alloc(open_path, close_path, both);
     spill_shards(state, INDEX("{\"b\":\"model-2.safetensors\",\"a\":\"model-1.safetensors\"}"));
@@ -639,7 +339,7 @@ static void check_ramp(const wt_weights *w, const char *name, const char *descri
 static void files_of_other_writers_open(void **state)
 {
     (void)state;
-    wt_weights *w = opened(golden_file("weights.gguf"));
+    wt_weights *w = weights_opened(golden_file("weights.gguf"));
     check_ramp(w, "token_embd.weight", "[3][32] F16", 0);
     check_ramp(w, "output_norm.weight", "[32] F32", 0);
     check_ramp(w, "blk.0.attn_q.weight", "[2][32] BF16", 0);
@@ -647,7 +347,7 @@ static void files_of_other_writers_open(void **state)
     assert_string_equal(wt_weights_metadata(w, "qwen3.attention.layer_norm_rms_epsilon"), "1e-06");
     assert_string_equal(wt_weights_metadata(w, "qwen3.rope.freq_base"), "1000000");
     wt_weights_close(w);
-    w = opened(golden_file("weights.safetensors"));
+    w = weights_opened(golden_file("weights.safetensors"));
     assert_int_equal(wt_weights_count(w), 5);
     check_ramp(w, "f16", "[3][5] F16", 0);
     check_ramp(w, "f32", "[2][2][2] F32", 0);
@@ -683,7 +383,7 @@ static void real_models_open(void **state)
             print_message("skipped: no shared data\n");
             skip();
         }
-        wt_weights *w = opened(path);
+        wt_weights *w = weights_opened(path);
         wt_tensor t;
         int64_t n = 0;
         for (int i = 0; i < wt_weights_count(w); i++) n += wt_tensor_elements(wt_weights_at(w, i));
@@ -711,13 +411,6 @@ int main(void)
         IN_FOLDER(shards_are_one_model),
         IN_FOLDER(bad_indices_are_refused),
         IN_FOLDER(a_tensor_in_two_shards_is_refused),
-        IN_FOLDER(gguf_opens),
-        IN_FOLDER(damaged_gguf_does_no_harm),
-        IN_FOLDER(bad_gguf_tensors_are_refused),
-        IN_FOLDER(bad_gguf_headers_are_refused),
-        IN_FOLDER(bad_gguf_keys_are_refused),
-        IN_FOLDER(llama2c_checkpoints_open),
-        IN_FOLDER(bad_llama2c_checkpoints_are_refused),
         IN_FOLDER(a_folder_says_what_it_lacks),
         IN_FOLDER(check_notices_changed_files),
         IN_FOLDER(opening_survives_failing_allocations),

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STAGES = 5, OPTION_BYTES = 24, BLOCK_BYTES = 1024 }; // BLOCK_BYTES: of shared memory that the driver keeps
+enum { MOST_WARPS = 8, STAGES = 4, OPTION_BYTES = 24, BLOCK_BYTES = 1024 }; // BLOCK_BYTES: of shared memory that the driver keeps
 
 /// Groups that the kernel has: four lanes read 4, 8 or 16 bytes each of a group.
 static bool has_group(int weight, int group)
@@ -111,7 +111,7 @@ static shape shape_of(const wt__gpu *g, int columns, wt__llm_quant kind)
 {
     const size_t there = wt_device_get_info(g->device)->shared_bytes;
     const int n_pieces = (columns + columns_of(kind) - 1) / columns_of(kind);
-    shape s = {.warps = WT_LLM_QUANT_WARPS, .stages = STAGES};
+    shape s = {.warps = MOST_WARPS, .stages = STAGES};
     while (s.warps > 2 && s.warps / 2 >= n_pieces) s.warps /= 2;
     for (s.blocks = 16 / s.warps; s.blocks > 1; s.blocks--)
         if (shared_of(columns, kind, s.warps, 2) <= (there + BLOCK_BYTES) / (size_t)s.blocks - BLOCK_BYTES) break;

@@ -20,7 +20,8 @@ typedef struct weights {
     const uint8_t *row;
     const float *scales;  ///< of U4: the row's
     const uint8_t *zeros; ///< of U4: the row's; NULL = 8
-    int blocks, steps;    ///< of U4: that share a scale; those of 128 columns
+    int blocks;           ///< of U4: that share a scale
+    uint64_t groups;      ///< of U4: groups in 128 columns, times 2^32, rounded up
 } weights;
 
 /// A sum's lanes: a type uses the eight, or where there are such registers the sixteen.
@@ -93,30 +94,30 @@ WT_INLINE void step_q4_0(const weights *w, int64_t k, const bytes *x, const int 
 #ifdef __AVX512VNNI__
 WT_INLINE __m512i wide_at(const void *p) { return _mm512_loadu_si512(p); }
 
-/// Two scales of blocks `next` bytes apart, eight lanes each.
-WT_INLINE __m512 two_halves_at(const uint8_t *p, int next)
+/// Four blocks, two at a time.
+WT_INLINE void step_q4_0_wide(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
-    short a, b;
-    memcpy(&a, p, sizeof a);
-    memcpy(&b, p + next, sizeof b);
-    return _mm512_cvtph_ps(_mm256_mask_set1_epi16(_mm256_set1_epi16(a), 0xff00, b));
-}
-
-/// Two blocks.
-WT_INLINE void step_q4_0_twice(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
-{
-    const uint8_t *p = w->row + 36 * k;
-    const __m128i a = _mm_loadu_si128((const __m128i *)(p + 2)), b = _mm_loadu_si128((const __m128i *)(p + 20));
-    const __m512i twice = _mm512_mask_broadcast_i32x4(_mm512_broadcast_i32x4(a), 0xff00, b);
+    const uint8_t *p = w->row + 72 * k;
     const __m512i shifts = _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4);
-    const __m512i q = _mm512_and_si512(_mm512_srlv_epi64(twice, shifts), _mm512_set1_epi8(15));
-    const __m512 d = two_halves_at(p, 18);
+    uint16_t h[4];
+    for (int i = 0; i < 4; i++) memcpy(&h[i], p + 18 * i, sizeof h[i]);
+    const uint64_t scales = h[0] | (uint32_t)h[1] << 16 | (uint64_t)(h[2] | (uint32_t)h[3] << 16) << 32;
+    const __m128 d = _mm_cvtph_ps(_mm_cvtsi64_si128((long long)scales));
+#    pragma GCC unroll 2
+    for (int i = 0; i < 4; i += 2) {
+        const uint8_t *at = p + 18 * i + 2;
+        const __m128i a = _mm_loadu_si128((const __m128i *)at), b = _mm_loadu_si128((const __m128i *)(at + 18));
+        const __m512i twice = _mm512_mask_broadcast_i32x4(_mm512_broadcast_i32x4(a), 0xff00, b);
+        const __m512i q = _mm512_and_si512(_mm512_srlv_epi64(twice, shifts), _mm512_set1_epi8(15));
+        const int c = i + 1;
+        const __m512i which = _mm512_setr_epi32(i, i, i, i, i, i, i, i, c, c, c, c, c, c, c, c);
 #    pragma GCC unroll 4
-    for (int j = 0; j < n; j++) {
-        const __m512i dots =
-            _mm512_dpbusd_epi32(wide_at(x[j].less + BLOCK / 2 * k), q, wide_at(x[j].q + 2 * BLOCK * k));
-        const __m512 of_x = _mm512_insertf32x8(_mm512_set1_ps(x[j].d[2 * k]), _mm256_set1_ps(x[j].d[2 * k + 1]), 1);
-        sums[j].sixteen += _mm512_cvtepi32_ps(dots) * (d * of_x);
+        for (int j = 0; j < n; j++) {
+            const __m512i dots = _mm512_dpbusd_epi32(wide_at(x[j].less + BLOCK * k + BLOCK / 4 * i), q,
+                                                     wide_at(x[j].q + 4 * BLOCK * k + BLOCK * i));
+            const __m512 factors = _mm512_castps128_ps512(d * _mm_loadu_ps(x[j].d + 4 * k));
+            sums[j].sixteen += _mm512_cvtepi32_ps(dots) * _mm512_permutexvar_ps(which, factors);
+        }
     }
 }
 
@@ -127,7 +128,7 @@ WT_INLINE void step_u4_wide(const weights *w, int64_t k, const bytes *x, const i
     const __m512i both = wide_at(w->row + 64 * k), four = _mm512_set1_epi8(15);
     const __m512i even = _mm512_and_si512(both, four), odd = _mm512_and_si512(_mm512_srli_epi16(both, 4), four);
     const __m512i lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-    const int64_t group = k / w->steps;
+    const int64_t group = (int64_t)((uint64_t)k * w->groups >> 32); // a division would take longer than the rest
     const __m512 scale = _mm512_set1_ps(w->scales[group]);
     const __m128 zero = _mm_set1_ps(w->zeros ? (float)w->zeros[group] : 8);
 #    pragma GCC unroll 4
@@ -167,32 +168,52 @@ WT_INLINE __m256 eight_bytes(uint32_t low, uint32_t high)
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)((uint64_t)high << 32 | low))));
 }
 
-/// 256 columns: 8 parts of 32, each with a scale and a minimum of 6 bits.
-WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
+/// Of 8 parts of 32 columns, scales and minima of 6 bits each.
+typedef struct k_scales {
+    __m256 scales, minima;
+} k_scales;
+
+WT_INLINE k_scales k_scales_at(const uint8_t *p)
 {
-    const uint8_t *p = w->row + 144 * k;
     uint32_t s[3];
     memcpy(s, p + 4, sizeof s);
     const uint32_t six = 0x3f3f3f3f, four = 0x0f0f0f0f, top = 0x30303030;
-    const __m256 scales = half_at(p) * eight_bytes(s[0] & six, (s[2] & four) | (s[0] >> 2 & top));
-    const __m256 minima = half_at(p + 2) * eight_bytes(s[1] & six, (s[2] >> 4 & four) | (s[1] >> 2 & top));
-    float factors[VECTORS][8];
+    return (k_scales){half_at(p) * eight_bytes(s[0] & six, (s[2] & four) | (s[0] >> 2 & top)),
+                      half_at(p + 2) * eight_bytes(s[1] & six, (s[2] >> 4 & four) | (s[1] >> 2 & top))};
+}
+
+/// 256 columns: each 32 bytes have a part's nibbles below and the next one's above.
+WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
+{
+    const uint8_t *p = w->row + 144 * k;
+    const k_scales s = k_scales_at(p);
 #pragma GCC unroll 4
     for (int j = 0; j < n; j++) {
-        _mm256_storeu_ps(factors[j], scales * _mm256_loadu_ps(x[j].d + 8 * k));
-        sums[j].eight = _mm256_fnmadd_ps(minima, _mm256_loadu_ps(x[j].sum + 8 * k), sums[j].eight);
-    }
+        const __m256 factors = s.scales * _mm256_loadu_ps(x[j].d + 8 * k);
+        sums[j].eight = _mm256_fnmadd_ps(s.minima, _mm256_loadu_ps(x[j].sum + 8 * k), sums[j].eight);
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        const __m256i q = bytes_at(p + 16 + 32 * i), low = _mm256_and_si256(q, _mm256_set1_epi8(15));
-        const __m256i high = _mm256_and_si256(_mm256_srli_epi16(q, 4), _mm256_set1_epi8(15));
-#pragma GCC unroll 4
-        for (int j = 0; j < n; j++) {
+        for (int i = 0; i < 4; i++) {
+            const int high = i % 2;
+#ifdef __AVX512VNNI__ // parts 0 and 2, 1 and 3, 4 and 6, 5 and 7
+            const int a = 2 * i - high, b = a + 2;
+            const __m512i q = wide_at(p + 16 + 32 * (i - high));
+            const __m512i q4 = _mm512_and_si512(high ? _mm512_srli_epi16(q, 4) : q, _mm512_set1_epi8(15));
+            const int8_t *v = x[j].q + 256 * k;
+            const __m512i of_x =
+                _mm512_inserti64x4(_mm512_castsi256_si512(bytes_at(v + 32 * a)), bytes_at(v + 32 * b), 1);
+            const __m512i which = _mm512_setr_epi32(a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b);
+            const __m512 factor = _mm512_permutexvar_ps(which, _mm512_castps256_ps512(factors));
+            sums[j].sixteen += _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(_mm512_setzero_si512(), q4, of_x)) * factor;
+#else
+            (void)high;
+            const __m256i q = bytes_at(p + 16 + 32 * i), low = _mm256_and_si256(q, _mm256_set1_epi8(15));
+            const __m256i up = _mm256_and_si256(_mm256_srli_epi16(q, 4), _mm256_set1_epi8(15));
             const int8_t *v = x[j].q + 256 * k + 64 * i;
-            sums[j].eight =
-                scaled(DOT(_mm256_setzero_si256(), low, bytes_at(v)), _mm256_set1_ps(factors[j][2 * i]), sums[j].eight);
-            sums[j].eight = scaled(DOT(_mm256_setzero_si256(), high, bytes_at(v + 32)),
-                                   _mm256_set1_ps(factors[j][2 * i + 1]), sums[j].eight);
+            const __m256 of_low = _mm256_permutevar8x32_ps(factors, _mm256_set1_epi32(2 * i));
+            const __m256 of_up = _mm256_permutevar8x32_ps(factors, _mm256_set1_epi32(2 * i + 1));
+            sums[j].eight = scaled(DOT(_mm256_setzero_si256(), low, bytes_at(v)), of_low, sums[j].eight);
+            sums[j].eight = scaled(DOT(_mm256_setzero_si256(), up, bytes_at(v + 32)), of_up, sums[j].eight);
+#endif
         }
     }
 }
@@ -302,8 +323,9 @@ WT_INLINE weights weights_of(const wt__linear *l, int64_t row)
 {
     if (!l->nibbles) return (weights){.row = wt__row(l, row)};
     const int64_t at = row * (l->weight.shape[1] / l->scale_columns);
+    const uint64_t wide = (uint64_t)(4 * BLOCK) << 32, columns = (uint64_t)l->scale_columns;
     return (weights){wt__row(l, row), l->scales + at, l->zeros ? l->zeros + at : NULL, l->scale_columns / BLOCK,
-                     l->scale_columns / (4 * BLOCK)};
+                     (wide + columns - 1) / columns};
 }
 
 /// n_rows rows with n_vectors vectors, at most `n_stored` rows of which count.
@@ -358,7 +380,7 @@ BYTES(u4, p->linear->scale_columns, p->linear->scale_columns / 2, p->linear->zer
 BYTES(q4_k, 256, 144, 0, 0)
 BYTES(q6_k, 256, 210, 32, 0)
 #ifdef __AVX512VNNI__
-BYTES(q4_0_twice, 2 * BLOCK, 36, 8, 0)
+BYTES(q4_0_wide, 4 * BLOCK, 72, 8, 0)
 BYTES(u4_wide, 4 * BLOCK, 64, 0, 4 * BLOCK)
 #endif
 #undef BYTES
@@ -366,8 +388,8 @@ BYTES(u4_wide, 4 * BLOCK, 64, 0, 4 * BLOCK)
 static void strips_any_q4_0(const wt__product *p, int64_t first, int64_t n_rows)
 {
 #ifdef __AVX512VNNI__
-    if (p->linear->weight.shape[1] % (2 * BLOCK) == 0) {
-        strips_q4_0_twice(p, first, n_rows);
+    if (p->linear->weight.shape[1] % (4 * BLOCK) == 0) {
+        strips_q4_0_wide(p, first, n_rows);
         return;
     }
 #endif

@@ -92,3 +92,19 @@ int close_device(void **state)
     wt_device_close(*state);
     return 0;
 }
+
+wt_backend group_backend;
+
+int group_on_cpu(void **state)
+{
+    (void)state;
+    group_backend = WT_BACKEND_CPU;
+    return 0;
+}
+
+int group_on_cuda(void **state)
+{
+    (void)state;
+    group_backend = WT_BACKEND_CUDA;
+    return 0;
+}

@@ -25,4 +25,9 @@ int open_cpu(void **state);
 int open_cuda(void **state);
 int close_device(void **state);
 
+/// Of tests that open their devices themselves: group fixtures that say which backend is meant.
+extern wt_backend group_backend;
+int group_on_cpu(void **state);
+int group_on_cuda(void **state);
+
 #endif

@@ -71,3 +71,38 @@ void gguf_tensor(bytes *b, const char *name, uint32_t rank, const uint64_t *dime
     put_u32(b, type);
     put_u64(b, offset);
 }
+
+void gguf_small(bytes *b, uint32_t version)
+{
+    gguf_begin(b, version, 2, 8);
+    gguf_text_key(b, "general.architecture", "llama");
+    gguf_u32_key(b, "general.alignment", 64);
+    gguf_f32_key(b, "llama.rope.freq_base", 10000);
+    put_text(b, "yes");
+    put_u32(b, 7);
+    put(b, "\1", 1);
+    put_text(b, "least");
+    put_u32(b, 11);
+    put_u64(b, (uint64_t)INT64_MIN);
+    put_text(b, "small");
+    put_u32(b, 1);
+    put(b, "\xfe", 1);
+    put_text(b, "tokenizer.ggml.tokens");
+    put_u32(b, 9);
+    put_u32(b, 8);
+    put_u64(b, 2);
+    put_text(b, "<s>");
+    put_text(b, "\xff"); // elements are not looked at
+    put_text(b, "nested");
+    put_u32(b, 9);
+    put_u32(b, 9);
+    put_u64(b, 1);
+    put_u32(b, 4);
+    put_u64(b, 1);
+    put_u32(b, 7);
+    gguf_tensor(b, "blk.0.weight", 2, (const uint64_t[]){32, 2}, 8, 64);
+    gguf_tensor(b, "norm.weight", 1, (const uint64_t[]){3}, 0, 0);
+    put_zeros(b, -b->n & 63);
+    put(b, (const float[]){1, 2, 3}, 12);
+    put_zeros(b, 52 + 68);
+}

@@ -27,4 +27,7 @@ void gguf_f32_key(bytes *b, const char *key, float value);
 /// A tensor's name, dimensions (the fastest first), type and offset.
 void gguf_tensor(bytes *b, const char *name, uint32_t rank, const uint64_t *dimensions, uint32_t type, uint64_t offset);
 
+/// Two tensors, keys of several types, an alignment of 64; `version` 2 or 3.
+void gguf_small(bytes *b, uint32_t version);
+
 #endif

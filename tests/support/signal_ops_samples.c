@@ -3,6 +3,7 @@
 
 #include <warptone/filter.h>
 #include <warptone/loudness.h>
+#include <warptone/normalize.h>
 #include <warptone/pcm.h>
 #include <warptone/resample.h>
 #include <warptone/silence.h>
@@ -75,6 +76,26 @@ static wt_status create_loudness(wt_device *device, made_op *op)
     op->in_floats = (size_t)op->n;
     signal_op_gives(op, OP_F64, sizeof(wt_loudness_values) / sizeof(double));
     return wt_loudness_batch_create(device, &config, (wt_loudness_batch **)&op->plan);
+}
+
+PLAIN(normalize)
+
+static wt_status make_normalize(wt_device *device, made_op *op, wt_normalize_kind kind)
+{
+    const wt_normalize_config config = {.kind = kind, .rate_hz = 8000, .n_frames = op->n, .n_signals = op->n_signals};
+    op->in_floats = (size_t)op->n;
+    signal_op_gives(op, OP_F32, op->n);
+    return wt_normalize_create(device, &config, (wt_normalize **)&op->plan);
+}
+
+static wt_status create_normalize_loudness(wt_device *device, made_op *op)
+{
+    return make_normalize(device, op, WT_NORMALIZE_LOUDNESS);
+}
+
+static wt_status create_normalize_rms(wt_device *device, made_op *op)
+{
+    return make_normalize(device, op, WT_NORMALIZE_RMS);
 }
 
 // ---- filters and rates
@@ -194,6 +215,8 @@ static const signal_op rows[] = {
      .enqueue = enqueue_vad,
      .nan = OP_NAN_NONE},
     {ROW("loudness", 30000, loudness, loudness_batch), RUN(loudness_batch), .nan = OP_NAN_NONE},
+    {ROW("normalize, loudness", 30000, normalize_loudness, normalize), RUN(normalize), .nan = OP_NAN_WHOLE},
+    {ROW("normalize, rms", 30000, normalize_rms, normalize), RUN(normalize), .nan = OP_NAN_WHOLE},
     {ROW("sections", SAMPLES, sos, sos_rows), RUN(sos_rows), .nan = OP_NAN_ONWARD},
     {ROW("resample, best", SAMPLES, resample_best, resample_plan), RUN(resample_plan)},
     {ROW("resample, fast", SAMPLES, resample_fast, resample_plan), RUN(resample_plan)},

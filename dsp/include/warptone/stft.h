@@ -87,9 +87,9 @@ typedef struct wt_stft_plan_config {
 typedef struct wt_stft_plan wt_stft_plan;
 
 /// Plan. The device is borrowed until the plan is destroyed; a CPU device shares the frames among its threads.
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_UNSUPPORTED (on a GPU: n_fft of 1, above 8192 or with a prime factor
-/// above 13, a hop with which the inverse does not fit shared memory), WT_ERR_NO_MEMORY, and those of wt_module_create.
-/// [worker, not armed]
+/// On a GPU n_fft of 2 to 8192 without a prime factor above 13 take one kernel each way; other lengths, and hops with
+/// which the inverse does not fit shared memory, go by wt_fft and memory for the frames.
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, and those of wt_module_create.  [worker, not armed]
 WT_CHECKED wt_status wt_stft_plan_create(wt_device *device, const wt_stft_plan_config *config, wt_stft_plan **plan);
 void wt_stft_plan_destroy(wt_stft_plan *plan); ///< NULL is allowed.  [worker, not armed]
 

@@ -1,0 +1,88 @@
+// Products of few rows of x by rows of W that are whole pieces of 128 bytes, which matmul_few takes on a GPU that
+// copies boxes: several spans of columns, more tiles than a block has at a time, parts, gates, scales, and which kernel
+// is told.
+#include "support/matmul_check.h"
+
+#include <string.h>
+
+#define U4_GROUPS(of)                                                                                                  \
+    .w = WT_DTYPE_U8, .packing = WT_PACKING_U4, .scaling = WT_SCALING_GROUP, .group = (of), .scale_dtype = F16
+
+static void spans_and_parts(void **state)
+{
+    static const problem problems[] = {
+        {.w = BF16, .x = BF16, .y = F32, .rows = 40, .columns = 64, .m = 8},
+        {.w = BF16, .x = BF16, .y = F32, .rows = 50, .columns = 1088, .m = 5, .n_parts = 3, .bias = true},
+        {.w = F16, .x = F16, .y = F16, .rows = 33, .columns = 576, .m = 2, .strides = true},
+        {.w = E4M3, .scaling = WT_SCALING_BLOCK, .x = BF16, .y = F32, .rows = 260, .columns = 2176, .m = 8},
+        {.w = E4M3, .scaling = WT_SCALING_ROW, .x = F16, .y = F32, .rows = 70, .columns = 1152, .m = 16, .n_parts = 2},
+        {.w = E5M2, .scaling = WT_SCALING_TENSOR, .x = BF16, .y = BF16, .rows = 17, .columns = 128, .m = 1},
+        {.w = I8, .scaling = WT_SCALING_ROW, .x = BF16, .y = F32, .rows = 100, .columns = 1280, .m = 7, .add = true},
+        {.w = I8, .scaling = WT_SCALING_GROUP, .group = 64, .x = F16, .y = F32, .rows = 30, .columns = 640, .m = 12},
+        {U4_GROUPS(128), .x = BF16, .y = F32, .rows = 40, .columns = 2304, .m = 8},
+        {U4_GROUPS(128), .zeros = true, .x = BF16, .y = BF16, .rows = 21, .columns = 4352, .m = 3, .n_parts = 3},
+        {U4_GROUPS(256), .zeros = true, .x = F16, .y = F32, .rows = 48, .columns = 512, .m = 15, .bias = true}};
+    SOLVE_ALL(device_of(state), problems);
+}
+
+static void gates(void **state)
+{
+    static const problem problems[] = {
+        {.w = BF16, .x = BF16, .y = BF16, .rows = 53, .columns = 640, .m = 8, .gated = true},
+        {.w = E4M3,
+         .scaling = WT_SCALING_BLOCK,
+         .x = BF16,
+         .y = F32,
+         .rows = 129,
+         .columns = 256,
+         .m = 3,
+         .gated = true},
+        {U4_GROUPS(128), .x = BF16, .y = BF16, .rows = 60, .columns = 512, .m = 11, .gated = true, .bias = true}};
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++) {
+        problem p = problems[k];
+        p.activation = WT_ACTIVATION_SILU;
+        p.n_parts = 2;
+        solve(device_of(state), &p, true);
+    }
+}
+
+/// A block has four tiles of 16 rows at a time; the largest GPUs have some 150 blocks.
+static void more_tiles_than_a_block_has_at_a_time(void **state)
+{
+    solve(device_of(state),
+          &(problem){.w = I8, .scaling = WT_SCALING_ROW, .x = BF16, .y = F32, .rows = 13000, .columns = 128, .m = 2},
+          true);
+}
+
+static void the_kernel_is_told(void **state)
+{
+    wt_device *device = device_of(state);
+    const wt_device_info *info = wt_device_get_info(device);
+    const bool boxes = info->backend == WT_BACKEND_CUDA && info->compute_major >= 9 && info->driver_version >= 12000;
+    const problem whole = {
+        .w = E4M3, .scaling = WT_SCALING_BLOCK, .x = BF16, .y = F32, .rows = 40, .columns = 256, .m = 8};
+    const char *other = info->backend == WT_BACKEND_CUDA ? "matmul_skinny" : "cpu";
+    for (int k = 0; k < 2; k++) {
+        problem p = whole;
+        if (k) p.columns += 16;
+        bench b;
+        wt_matmul *matmul;
+        make_bench(&b, device, &p);
+        assert_ok(wt_matmul_create(&(wt_matmul_config){.device = device, .no_library = true}, &matmul));
+        assert_string_equal(wt_matmul_kernel(matmul, &b.args), boxes && !k ? "matmul_few" : other);
+        wt_matmul_destroy(matmul);
+        unmake_bench(&b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spans_and_parts),
+        cmocka_unit_test(gates),
+        cmocka_unit_test(more_tiles_than_a_block_has_at_a_time),
+        cmocka_unit_test(the_kernel_is_told),
+    };
+    int failed = cmocka_run_group_tests_name("few rows, CPU", tests, open_cpu, close_device);
+    return failed + cmocka_run_group_tests_name("few rows, CUDA", tests, open_cuda, close_device);
+}
