@@ -387,7 +387,7 @@ static wt_llm_turn_args turn_of(const wt__pass *p, int layer)
 }
 
 /// Few tokens, by llm_attend_16.cu, where tokens of this step are another sum than those of the cache. Not one between
-/// products by llm_stream.cu: clusters of blocks that fill half a processor put those of the next launches on few of them.
+/// products by llm_stream.cu: its clusters leave processors free, on which two blocks of the next launch come.
 static bool on_tensor_cores(const wt_llm_session *s)
 {
     if (s->n_tokens == 1 && streams(&s->llm->layers[0].o, NULL)) return false;
