@@ -548,12 +548,14 @@ BINS(powers, WT__FFT_POWERS)
 FOLD(split, WT__FFT_SPLIT)
 FOLD(pairs, WT__FFT_PAIRS)
 
-// Whole vectors go past the caches, in order; what is left at both ends does not.
+// Whole lines go past the caches; what is left at both ends does not: a line written both ways is slow.
 static void stream(const float *from, float *to, int n)
 {
+    enum { LINE = 16 };
     int i = 0;
-    for (; i < n && (uintptr_t)(to + i) % sizeof(vec); i++) to[i] = from[i];
-    for (; i + LANES <= n; i += LANES) store_past(to + i, load(from + i));
+    for (; i < n && (uintptr_t)(to + i) % (LINE * sizeof *to); i++) to[i] = from[i];
+    for (; i + LINE <= n; i += LINE)
+        UNROLL for (int k = 0; k < LINE; k += LANES) store_past(to + i + k, load(from + i + k));
     for (; i < n; i++) to[i] = from[i];
 }
 
@@ -618,5 +620,5 @@ static void rows_out(const float *re, const float *im, int n, float *rows, ptrdi
         .real_bins = {[WT__FFT_SPLIT] = real_bins_split, [WT__FFT_PAIRS] = real_bins_pairs,                            \
                       [WT__FFT_POWERS] = real_bins_powers},                                                            \
         .real_fold = {real_fold_split, real_fold_pairs}, .rows_in = rows_in, .rows_out = rows_out,                     \
-        .tile_bins = tile_bins, .tile_fold = tile_fold, .shorts = shorts,                                                                                              \
+        .tile_bins = tile_bins, .tile_fold = tile_fold, .shorts = shorts,                                              \
     }

@@ -24,8 +24,8 @@ WT_INLINE void along(const wt__fft_pass *passes, const float *x_re, const float 
                  b.re, b.im, r2);
         x = &b;
     }
-    last_pass(&(wt__fft_pass){.s = n / last, .trig = passes[r3 > 1 ? 2 : 1].trig}, x->re, x->im, y_re, y_im, scale, last,
-              to);
+    last_pass(&(wt__fft_pass){.s = n / last, .trig = passes[r3 > 1 ? 2 : 1].trig}, x->re, x->im, y_re, y_im, scale,
+              last, to);
 }
 
 #define SHORT_SIGNATURE                                                                                                \

@@ -18,7 +18,8 @@
 // Sums move to the front of their buffer once in as many hops.
 enum { HOPS = 8 };
 // Spectra that a call writes more of than this go past the caches, which would read them first and then lose them.
-enum { PAST_BYTES = 4 << 20 };
+// Short ones do not: too many of their lines are shared by two.
+enum { PAST_BYTES = 4 << 20, PAST_ROW_BYTES = 4 << 10 };
 
 struct wt_stft {
     wt_stft_config config;
@@ -326,6 +327,7 @@ WT_RT void wt__stft_frame(wt_stft *stft, const float *samples, float *re, float 
 
 WT_RT void wt__stft_pairs(wt_stft *stft, const float *pcm, int64_t n, int64_t t, bool past, float *pairs)
 {
+    if (!past) prefetch(pairs + 2 * stft->bins, 2 * stft->bins);
     transform_frame(stft, pcm, n, t, WT__FFT_PAIRS, past ? stft->row : pairs, NULL);
     if (past) wt__stft_kernels(stft)->stream(stft->row, pairs, 2 * stft->bins);
 }
@@ -343,16 +345,17 @@ WT_RT void wt__stft_powers(wt_stft *stft, const float *pcm, int64_t n, int64_t t
     if (!stft->weighs) add_squares(stft->row, im, stft->bins, powers);
 }
 
-bool wt__stft_past(int64_t floats)
+bool wt__stft_past(const wt_stft *stft, int64_t n_frames)
 {
-    return floats * (int64_t)sizeof(float) > PAST_BYTES;
+    const int64_t row = 2 * stft->bins * (int64_t)sizeof(float);
+    return row > PAST_ROW_BYTES && row * n_frames > PAST_BYTES;
 }
 
 WT_RT wt_status wt_stft_forward(wt_stft *stft, const float *pcm, int64_t n, float *out)
 {
     const int64_t n_frames = wt_stft_frames(stft, n);
     if (n_frames < 1) return WT_ERR_BAD_ARG;
-    const bool past = wt__stft_past(stft->config.channels * n_frames * 2 * stft->bins);
+    const bool past = wt__stft_past(stft, stft->config.channels * n_frames);
     for (int c = 0; c < stft->config.channels; c++, pcm += n)
         for (int64_t t = 0; t < n_frames && !stft->precise; t++, out += 2 * stft->bins)
             wt__stft_pairs(stft, pcm, n, t, past, out);

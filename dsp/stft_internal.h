@@ -23,8 +23,8 @@ WT_RT void wt__stft_frame(wt_stft *stft, const float *samples, float *re, float 
 /// for outputs that wt__stft_past(); wt__fft_streamed() follows the last.  [rt]
 WT_RT void wt__stft_pairs(wt_stft *stft, const float *pcm, int64_t n, int64_t t, bool past, float *pairs);
 WT_RT void wt__stft_powers(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *powers);
-/// Whether so many floats are too many for the caches.
-bool wt__stft_past(int64_t floats);
+/// Whether the spectra of so many frames are too many for the caches.
+bool wt__stft_past(const wt_stft *stft, int64_t n_frames);
 /// A tile of at most WT__FFT64_FRAMES frames t .. t + count - 1: rows re, im, `row` floats apart.  [rt]
 WT_RT void wt__stft_tile(wt_stft *stft, const float *pcm, int64_t n, int64_t t, int count, float *re, float *im,
                          size_t row);

@@ -166,7 +166,7 @@ WT_RT static void forward_slot(const void *args, int slot)
     const size_t width = wt__fft_padded((size_t)p->bins);
     float *re = p->rows[slot], *im = re + (size_t)p->tile * width;
     const bool pairs = p->config.output == WT_STFT_COMPLEX;
-    const bool past = wt__stft_past(p->n_lines * p->n_frames * p->bins * 2);
+    const bool past = wt__stft_past(stft, p->n_lines * p->n_frames);
     const int64_t tiles = (p->n_frames + p->tile - 1) / p->tile, all = p->n_lines * tiles;
     const int64_t end = wt__op_begin(all, slot + 1, p->n_slots);
     for (int64_t i = wt__op_begin(all, slot, p->n_slots); i < end; i++) {

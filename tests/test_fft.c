@@ -176,8 +176,8 @@ static void check_layout(const wt_fft_config *config)
 static void any_batch_and_layout_gives_bit_for_bit_the_same(void **state)
 {
     (void)state;
-    static const int lengths[] = {1,  2,  3,   5,   8,   12,  20,  31,  60,   62,  64,
-                                  67, 75, 100, 128, 183, 256, 375, 400, 1000, 1024};
+    static const int lengths[] = {1,  2,  3,  4,  5,   8,   10,  12,  16,  20,  30,  31,   32,  36,
+                                  45, 60, 62, 64, 67,  75,  100, 128, 183, 256, 375, 400, 1000, 1024};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         for (int kind = 0; kind < 3; kind++)
             for (int batch = 1; batch <= 35; batch += 17) {

@@ -435,11 +435,37 @@ static void bad_input_gets_a_sentence(void **state)
     wt_stft_destroy(NULL);
 }
 
+// More than 4 MiB of spectra go past the caches, from any address on.
+static void many_spectra_are_those_of_their_frames(void **state)
+{
+    (void)state;
+    enum { N_FFT = 2048, HOP = 512, FRAMES = 600, BINS = N_FFT / 2 + 1 };
+    const int64_t n = N_FFT + (FRAMES - 1) * (int64_t)HOP;
+    float *x = noise_block((size_t)n, 5), *many = calloc(2 * (size_t)FRAMES * BINS + 4, sizeof *many), one[2 * BINS];
+    assert_non_null(many);
+    wt_stft *stft;
+    assert_ok(wt_stft_create(&(wt_stft_config){.n_fft = N_FFT, .hop = HOP, .no_center = true}, &stft));
+    for (int shift = 0; shift < 3; shift++) {
+        float *y = many + shift;
+        assert_int_equal(wt_stft_frames(stft, n), FRAMES);
+        assert_int_equal(wt_stft_forward(stft, x, n, y), WT_OK);
+        for (int t = 0; t < FRAMES; t++) {
+            assert_int_equal(wt_stft_forward(stft, x + t * HOP, N_FFT, one), WT_OK);
+            assert_memory_equal(one, y + (size_t)t * 2 * BINS, sizeof one);
+        }
+        assert_true(y[2 * (size_t)FRAMES * BINS] == 0); // nothing behind them was written
+        memset(many, 0, (2 * (size_t)FRAMES * BINS + 4) * sizeof *many);
+    }
+    wt_stft_destroy(stft);
+    free(x), free(many);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spectra_and_signals_equal_librosas),
         cmocka_unit_test(a_signal_comes_back),
+        cmocka_unit_test(many_spectra_are_those_of_their_frames),
         cmocka_unit_test(the_golden_spectra),
         cmocka_unit_test(the_golden_signals),
         cmocka_unit_test(threads_give_the_same_bits),
