@@ -274,7 +274,8 @@ int main(int argc, char **argv)
     wt_device *device = NULL;
     char folder[FOLDER];
     const char *base = getenv("TMPDIR");
-    int n = argc > 1 ? atoi(argv[1]) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    const int processors = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int n = argc > 1 ? atoi(argv[1]) : processors < 16 ? processors : 16;
     const int kb = argc > 2 && atoi(argv[2]) > 0 ? atoi(argv[2]) : 4096; // more than a file
     int n_pieces = argc > 3 ? atoi(argv[3]) : 2;
     n_pieces = n_pieces < 1 ? 1 : n_pieces > MAX_PIECES ? MAX_PIECES : n_pieces;

@@ -17,31 +17,18 @@ wt_status wt__spectrum_cuda_check(const char *op, int n_fft)
                    WT_SPECTRUM_MAX);
 }
 
-// Factor i of a butterfly of `radix` points, the p-th behind transforms of `before` points, as part of a turn: of a
-// power of two, level after level; else that of point i + 1.
-static double turn_of(int radix, int before, int i, int p)
-{
-    if (radix & (radix - 1)) return (double)((int64_t)p * (i + 1)) / ((double)before * radix);
-    int size = 2, of_level = 1;
-    for (; i >= of_level; size *= 2) {
-        i -= of_level;
-        if (size > 2) of_level *= 2;
-    }
-    return (double)(p + (int64_t)i * before) / ((double)before * size);
-}
-
 size_t wt__spectrum_twiddles(int n, double *table)
 {
     size_t at = 0;
-    for (int before = 1; before < n;) {
-        const int radix = wt__spectrum_radix(n / before);
-        for (int i = 0; i < wt__spectrum_factors(radix) && before > 1; i++)
-            for (int p = 0; p < before; p++, at += 2) {
+    for (int rest = n; rest > 1;) {
+        const int radix = wt__spectrum_radix(rest), m = rest / radix;
+        for (int j = 1; j < radix && m > 1; j++)
+            for (int p = 0; p < m; p++, at += 2) {
                 if (!table) continue;
-                const double angle = -2 * 3.14159265358979323846 * turn_of(radix, before, i, p);
+                double angle = -2 * 3.14159265358979323846 * (double)((int64_t)j * p % rest) / rest;
                 table[at] = cos(angle), table[at + 1] = sin(angle);
             }
-        before *= radix;
+        rest = m;
     }
     return at;
 }

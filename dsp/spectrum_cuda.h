@@ -26,8 +26,7 @@ WT_CHECKED wt_status wt__spectrum_cuda_load(const char *op, wt_device *device, c
 void wt__spectrum_cuda_release(wt__spectrum_cuda *s);
 /// Refuses lengths that no block transforms.
 WT_CHECKED wt_status wt__spectrum_cuda_check(const char *op, int n_fft);
-/// The transform's factors in double, as wt_spectrum_frames.twiddles has them; returns the numbers, writes when
-/// `table`.
+/// The transform's factors in double, pass by pass [radix - 1][m] pairs; returns the numbers, writes when `table`.
 size_t wt__spectrum_twiddles(int n, double *table);
 /// One block for each `per_block` of a line's `count`; refuses more blocks than a grid has.
 WT_CHECKED wt_status wt__spectrum_cuda_grid(const char *op, int64_t n_lines, int64_t count, int64_t per_block,

@@ -9,6 +9,7 @@
 // Scores to shares under the new maximum; what was summed under the old one fades. `scale` to powers of 2.
 template <class R> static __device__ __forceinline__ void share(R *r, float scale, float (*s)[4])
 {
+    float fade[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         float most = r->most[h], total = 0;
@@ -17,20 +18,19 @@ template <class R> static __device__ __forceinline__ void share(R *r, float scal
         most = fmaxf(most, __shfl_xor_sync(ALL, most, 1));
         most = fmaxf(most, __shfl_xor_sync(ALL, most, 2));
         const float base = most == NOTHING ? 0 : most * scale;
-        const float fade = power_of_2(r->most[h] * scale - base);
+        fade[h] = power_of_2(r->most[h] * scale - base);
 #pragma unroll
         for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
             for (int c = 2 * h; c < 2 * h + 2; c++) total += s[n][c] = power_of_2(s[n][c] * scale - base);
-        r->total[h] = r->total[h] * fade + total; // of the lane's columns
+        r->total[h] = r->total[h] * fade[h] + total; // of the lane's columns
         r->most[h] = most;
-        if (__all_sync(ALL, fade == 1)) continue; // mostly, after the first tiles
-#pragma unroll
-        for (int n = 0; n < D_HEAD / 8; n++) {
-            r->sum[n][2 * h] *= fade;
-            r->sum[n][2 * h + 1] *= fade;
-        }
     }
+    if (__all_sync(ALL, fade[0] == 1 && fade[1] == 1)) return; // mostly, after the first tiles
+#pragma unroll
+    for (int n = 0; n < D_HEAD / 8; n++)
+#pragma unroll
+        for (int c = 0; c < 4; c++) r->sum[n][c] *= fade[c / 2];
 }
 
 // Shares of 16 keys, the tile's k-th, as the first side of a product.

@@ -13,10 +13,13 @@ typedef kv_type tile_type;
 
 static __device__ __forceinline__ unsigned pair_of(float low, float high)
 {
-    tile_type l, h;
-    narrow(low, &l);
-    narrow(high, &h);
-    return l.bits | (unsigned)h.bits << 16;
+    unsigned pair;
+#if KV != WT_LLM_BF16
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+#else
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+#endif
+    return pair;
 }
 
 static __device__ __forceinline__ void mma(float *d, const unsigned *a, unsigned b0, unsigned b1)

@@ -16,8 +16,8 @@
 #    define MM_N      1
 #    define MM_PAIR   1
 #    define MM_STAGES 5
-#    define MM_TILES  4
-#    define MM_WARPS  8 // most that multiply
+#    define MM_TILES  2
+#    define MM_WARPS  16 // most that multiply
 #    define MM_BLOCKS 1
 #endif
 #include "matmul.cuh"
@@ -171,10 +171,9 @@ static __device__ __forceinline__ void copy_x(const wt_mm_args &a, const memory 
 
 // ---- products
 
-// Scales and zeros of the lane's two rows of a tile, for the two steps of a piece.
+// Scales of the lane's two rows of a tile, for the two steps of a piece.
 struct scales {
     float scale[2][2];
-    unsigned zero[2][2];
 };
 
 #define SCALE_BYTES (MM_S == WT_MM_F32 ? 4 : MM_S == WT_MM_E4M3 ? 1 : 2)
@@ -189,8 +188,7 @@ static __device__ __forceinline__ void load_scales(const wt_mm_args &a, const pl
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             const int group = (chunk * COLUMNS + i * STEP) >> a.scale_shift;
-            if (MM_SCALES) s->scale[h][i] = element(MM_S, from, group);
-            s->zero[h][i] = MM_W == WT_MM_U4 && p.zeros ? p.zeros[(long long)row * a.scale_stride + group] : 8;
+            s->scale[h][i] = element(MM_S, from, group);
         }
     }
 }
@@ -232,8 +230,7 @@ static __device__ __forceinline__ void multiply(const unsigned char *const *row,
         for (int u = 0; u < UNITS; u++) {
             unsigned w[2][4];
 #pragma unroll
-            for (int h = 0; h < 2; h++)
-                unpack(words[h] + WORDS * u, MM_W == WT_MM_U4 ? placed_zero(s.zero[h][i]) : 0, w[h]);
+            for (int h = 0; h < 2; h++) unpack(words[h] + WORDS * u, 0, w[h]);
 #pragma unroll
             for (int half = 0; half < 2; half++) {
                 unsigned fragment[4];
@@ -267,7 +264,7 @@ static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const m
             if (p >= n) continue;
             at[p][0] = place_of(a, first + p, g);
             at[p][1] = place_of(a, first + p, g + 8);
-            if (warp < w.n_chunks) load_scales(a, at[p], warp, &s[p]);
+            if (MM_SCALES && warp < w.n_chunks) load_scales(a, at[p], warp, &s[p]);
         }
         for (int span = 0; span < w.n_spans; span++, x.next()) {
             const int chunk = span * w.warps + warp;
@@ -286,8 +283,7 @@ static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const m
                 __syncwarp();
                 if (lane == 0) barrier_arrive(&m.empty[r.slot]);
                 r.next();
-                if ((MM_SCALES || MM_W == WT_MM_U4) && chunk + w.warps < w.n_chunks)
-                    load_scales(a, at[p], chunk + w.warps, &s[p]);
+                if (MM_SCALES && chunk + w.warps < w.n_chunks) load_scales(a, at[p], chunk + w.warps, &s[p]);
             }
         }
 #pragma unroll

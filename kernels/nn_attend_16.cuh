@@ -12,8 +12,12 @@
 
 static __device__ __forceinline__ unsigned pair_of(float low, float high)
 {
-    return BF16 ? bf16_of_f32(low) | (unsigned)bf16_of_f32(high) << 16
-                : f16_of_f32(low) | (unsigned)f16_of_f32(high) << 16;
+    unsigned pair;
+    if (BF16)
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    else
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
 }
 
 #include "flash.cuh"

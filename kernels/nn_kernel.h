@@ -261,7 +261,7 @@ typedef struct nn_attend_args {
     long long mask_strides[4];
     int mask_type;
     int n, heads, group, queries, keys, d_head, causal, window;
-    int fours, pairs; // GPU: rows of v in fours of F32; of out in pairs of its 16-bit type, which is the others'
+    int fours, pairs; // GPU: rows of k and v in fours of F32; of out in pairs of its 16-bit type, which is the others'
     float scale;
 } nn_attend_args;
 #endif

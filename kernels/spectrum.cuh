@@ -1,6 +1,5 @@
-// Complex transforms of SPECTRUM_N points by SPECTRUM_THREADS threads for short-time spectra: Stockham's passes, turned
-// before each butterfly, of sixteen points a thread, so that 2048 points meet shared memory twice on their way
-// (16 * 16 * 8).
+// Complex transforms of SPECTRUM_N points by SPECTRUM_THREADS threads for short-time spectra: Stockham's passes as in
+// fft.cuh, but of sixteen points a thread, so that 2048 points meet shared memory twice on their way (16 * 16 * 8).
 //
 // Two real frames a and b travel as a + i b: no twiddle factors to part them, any length, and whatever follows works on
 // both at once. Points lie in shared memory as float2, one of padding in sixteen: a pass that writes 16 apart then
@@ -50,44 +49,10 @@ template <int STEP, int COUNT> __device__ __forceinline__ int spectrum_along(int
 // its bins beside the mirror, and what follows needs no way through shared memory.
 enum { SPECTRUM_LAST = wt__spectrum_last(SPECTRUM_N), SPECTRUM_PAIRED = wt__spectrum_paired(SPECTRUM_N) };
 
-// Level L of a butterfly of R points, a power of two, whose k-th is to be multiplied by w^k first: the factor of two
-// points is w^(R / 2^L) times a root of 2^L, and x - f y comes from x + f y: six operations in place of eight.
-// `twiddles` has a quarter of the factors, the others are those times -i.
-template <int R, int L, class V> __device__ __forceinline__ void spectrum_level(V *v, const V *twiddles, int stride)
+// v[j] w^j. Powers to 15 and more are products of two that are read: reading them all takes longer.
+template <int R, class V> __device__ __forceinline__ void spectrum_turn(V *v, const V *twiddles, int stride)
 {
-    constexpr int SIZE = R >> (L - 1), NODES = 1 << (L - 1), QUARTER = L < 3 ? 1 : NODES / 2;
-    V factor[QUARTER];
-#pragma unroll
-    for (int i = 0; i < QUARTER; i++) factor[i] = twiddles[i * stride];
-#pragma unroll
-    for (int node = 0; node < NODES; node++) {
-        const int turn = wt__spectrum_reversed(node, L - 1);
-        const V f = turn < QUARTER ? factor[turn] : V{factor[turn - QUARTER].y, -factor[turn - QUARTER].x};
-#pragma unroll
-        for (int k = 0; k < SIZE / 2; k++) {
-            V &x = v[node * SIZE + k], &y = v[node * SIZE + SIZE / 2 + k];
-            const V sum = V{x.x + f.x * y.x - f.y * y.y, x.y + f.x * y.y + f.y * y.x};
-            y = V{fma(decltype(V::x)(2), x.x, -sum.x), fma(decltype(V::x)(2), x.y, -sum.y)};
-            x = sum;
-        }
-    }
-    if constexpr (SIZE > 2) spectrum_level<R, L + 1>(v, twiddles + QUARTER * stride, stride);
-}
-
-// The butterfly of v[k] w^k. Powers to 15 and more of R that is no power of two are products of two that are read:
-// reading them all takes longer.
-template <int R, class V> __device__ __forceinline__ void spectrum_turned_butterfly(V *v, const V *twiddles, int stride)
-{
-    if constexpr ((R & (R - 1)) == 0) {
-        constexpr int LEVELS = R == 2 ? 1 : R == 4 ? 2 : R == 8 ? 3 : 4;
-        V turned[R];
-        spectrum_level<R, 1>(v, twiddles, stride);
-#pragma unroll
-        for (int k = 0; k < R; k++) turned[wt__spectrum_reversed(k, LEVELS)] = v[k];
-#pragma unroll
-        for (int k = 0; k < R; k++) v[k] = turned[k];
-        return;
-    } else if constexpr (R >= 16) {
+    if constexpr (R >= 16) {
         V low[4];
 #pragma unroll
         for (int i = 1; i < 4; i++) low[i] = twiddles[(i - 1) * stride], v[i] = fft_mul(v[i], low[i]);
@@ -102,15 +67,12 @@ template <int R, class V> __device__ __forceinline__ void spectrum_turned_butter
 #pragma unroll
         for (int j = 1; j < R; j++) v[j] = fft_mul(v[j], twiddles[(j - 1) * stride]);
     }
-    fft_butterfly<R>(v);
 }
 
 // What the last pass gives: each point, store(k, v); all of a thread's butterflies at once, store(v), v[e][j] being
 // point t + e THREADS + S j; or those that mirror each other, store(v), of a PAIRED transform.
 enum spectrum_end { SPECTRUM_POINT, SPECTRUM_KEPT, SPECTRUM_MIRRORED };
 
-// Pass behind transforms of S points: point k of butterfly b = p M + q lies at R M p + M k + q, is multiplied by the
-// root of S R to the p k, and what comes of it lies B apart.
 template <int S, spectrum_end END, class V, class Fill, class Store>
 __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddles, Fill fill, Store store)
 {
@@ -129,32 +91,29 @@ __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddle
             fill(b, v[e]);
         } else {
 #pragma unroll
-            for (int k = 0; k < R; k++) v[e][k] = points[spectrum_along<M, R>(b / M * R * M + b % M, k)];
+            for (int k = 0; k < R; k++) v[e][k] = points[spectrum_along<B, R>(b, k)];
         }
     }
     __syncthreads();
 #pragma unroll
     for (int e = 0; e < E; e++) {
-        const int b = butterfly(e);
+        const int b = butterfly(e), p = b / S, q = b % S;
         if (!WHOLE && b >= B) continue;
-        if constexpr (S == 1)
-            fft_butterfly<R>(v[e]);
-        else
-            spectrum_turned_butterfly<R>(v[e], twiddles + b / M, S);
+        fft_butterfly<R>(v[e]);
+        if constexpr (M > 1) spectrum_turn<R>(v[e], twiddles + p, M);
 #pragma unroll
         for (int j = 0; j < R && !LAST; j++) {
             if constexpr (M > 1)
-                points[spectrum_along<B, R>(b, j)] = v[e][j];
+                points[spectrum_along<S, R>(q + S * R * p, j)] = v[e][j];
             else if constexpr (!LAST)
-                store(b + B * j, v[e][j]);
+                store(q + S * (R * p + j), v[e][j]);
         }
     }
     if constexpr (LAST) {
         store(v);
     } else {
         __syncthreads();
-        if constexpr (M > 1)
-            spectrum_pass<S * R, END>(t, points, twiddles + (S > 1 ? wt__spectrum_factors(R) * S : 0), fill, store);
+        if constexpr (M > 1) spectrum_pass<S * R, END>(t, points, twiddles + (R - 1) * M, fill, store);
     }
 }
 
@@ -197,7 +156,8 @@ __device__ __forceinline__ void spectrum_fill(const wt_spectrum_frames &f, const
     if (R % 4 == 0 && 4 * f.hop == SPECTRUM_N) return spectrum_fill_apart<R / 4>(window, x, v);
     if (R % 5 == 0 && 5 * f.hop == 2 * SPECTRUM_N) return spectrum_fill_apart<2 * R / 5>(window, x, v);
 #pragma unroll
-    for (int k = 0; k < R; k++) v[k] = make_float2(__ldg(x + k * SPECTRUM_STEP), __ldg(x + f.hop + k * SPECTRUM_STEP));
+    for (int k = 0; k < R; k++)
+        v[k] = make_float2(__ldg(x + k * SPECTRUM_STEP), __ldg(x + f.hop + k * SPECTRUM_STEP));
 #pragma unroll
     for (int k = 0; k < R; k++) v[k] = fft_scale(v[k], __ldg(window + k * SPECTRUM_STEP));
 }
@@ -234,10 +194,10 @@ __device__ __forceinline__ void spectrum_give(int t, const V (&v)[2][SPECTRUM_LA
     give(SPECTRUM_N / 2, x, y);
 }
 
-/// Transform two frames as one complex signal, fill(b, v) its points b + k STEP, and give(k, x, y) each bin of both
-/// once, on any thread. What is given at k may be written to points k and N - k: no other thread asks for them; of a
-/// PAIRED transform to any. All threads of the block together; a barrier must follow before the points are read. V:
-/// float2, or double2 with its own twiddles.
+/// Transform two frames as one complex signal, fill(b, v) its points b + k STEP, and give(k, x, y) each bin of both once,
+/// on any thread. What is given at k may be written to points k and N - k: no other thread asks for them; of a PAIRED
+/// transform to any. All threads of the block together; a barrier must follow before the points are read. V: float2,
+/// or double2 with its own twiddles.
 template <class V, class Fill, class Give>
 __device__ __forceinline__ void spectrum_pair(int thread, V *points, const V *twiddles, Fill fill, Give give)
 {

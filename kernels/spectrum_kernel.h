@@ -26,15 +26,6 @@ WT_SPECTRUM_BOTH int wt__spectrum_radix(int rest)
     return odd % 3 == 0 ? 3 : odd % 5 == 0 ? 5 : odd % 7 == 0 ? 7 : odd % 11 == 0 ? 11 : odd % 13 == 0 ? 13 : 0;
 }
 
-/// The `bits` low bits of i, 4 at most, the last one first.
-WT_SPECTRUM_BOTH int wt__spectrum_reversed(int i, int bits)
-{
-    return ((i & 1) << 3 | (i & 2) << 1 | (i & 4) >> 1 | (i & 8) >> 3) >> (4 - bits);
-}
-
-/// Factors of a butterfly that are read: of a power of two, levels' factors to a quarter of a turn.
-WT_SPECTRUM_BOTH int wt__spectrum_factors(int radix) { return radix & (radix - 1) ? radix - 1 : radix / 2; }
-
 /// Threads that share one transform: sixteen points each; of 400, forty.
 WT_SPECTRUM_BOTH int wt__spectrum_threads(int n) { return n == 400 ? 10 : (n + 15) / 16; }
 
@@ -94,7 +85,7 @@ WT_SPECTRUM_BOTH int wt__spectrum_resident(int n)
 typedef struct wt_spectrum_frames {
     const float *pcm;
     const float *window;   ///< [n_fft]
-    const float *twiddles; ///< pass by pass behind the first, [factors][points of those before][2]
+    const float *twiddles; ///< pass by pass [radix - 1][m][2]
     long long n_samples;
     int n_frames, hop;
     int margin; ///< frame t begins at t hop - margin

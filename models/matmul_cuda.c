@@ -246,34 +246,41 @@ static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     return true;
 }
 
-/// Whole pieces of W's rows beside 16-bit x, on chips with bulk copies: kernels/matmul_few.cu.
+/// Pieces of 128 bytes are all of W's rows, of 16 or 8 bits, beside few rows of 16-bit x, on chips that copy boxes.
+static bool is_for_few(const wt_device_info *info, const wt_mm_args *a, int vector)
+{
+    const int scales = vector ? skinny_scales(a, vector) : -1;
+    if (vector != 8 && vector != 16) return false; // nibbles took longer, but for large matrices; bench_matmul, H200
+    if (is_eight_bits(a) || a->experts || a->offsets || a->n_batches != 1 || a->m > WT_MATMUL_SKINNY) return false;
+    return a->columns % (8 * vector) == 0 && (scales == 0 || scales == 1) && info->compute_major >= 9 &&
+           info->driver_version >= 12000;
+}
+
+/// kernels/matmul_few.cu. Warps, tiles and blocks are those of bench_matmul sweep, H200.
 static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
     const wt_device_info *info = wt_device_get_info(cuda->config.device);
-    const int vector = tensor_vector(cuda, a), scales = vector ? skinny_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
-    if (scales < 0 || scales > 1 || is_eight_bits(a) || a->columns % (8 * vector) || info->compute_major < 9 ||
-        info->driver_version < 12000)
-        return false;
-    if (a->experts || a->offsets || a->n_batches != 1 || a->m > WT_MATMUL_SKINNY || a->w_type == WT_MM_Q4_K)
-        return false;
-    const int n = a->m <= 8 ? 1 : 2, n_tiles = wt__mm_number_tiles(a, 16 / pair), n_pieces = a->columns / (8 * vector);
-    const int most_warps = cuda->config.skinny_warps ? cuda->config.skinny_warps : 8;
-    const int warps = warps_of(n_pieces, most_warps), tiles = cuda->config.skinny_steps ? cuda->config.skinny_steps : 4;
-    const int blocks = cuda->config.skinny_blocks ? cuda->config.skinny_blocks : vector == 8 && n == 1 ? 2 : 1;
+    const wt_matmul_config *c = &cuda->config;
+    const int vector = tensor_vector(cuda, a), pair = a->gated ? 2 : 1, n = a->m <= 8 ? 1 : 2;
+    if (!is_for_few(info, a, vector)) return false;
+    const int n_tiles = wt__mm_number_tiles(a, 16 / pair), most_warps = c->skinny_warps ? c->skinny_warps : 16 / n;
+    const int warps = warps_of(a->columns / (8 * vector), most_warps);
+    const int tiles = c->skinny_steps ? c->skinny_steps : 2 * n, blocks = c->skinny_blocks ? c->skinny_blocks : 1;
     const int there = ((int)info->shared_bytes + BLOCK_BYTES) / blocks - BLOCK_BYTES;
-    int stages = cuda->config.skinny_stages ? cuda->config.skinny_stages : 6;
+    int stages = c->skinny_stages ? c->skinny_stages : 6;
     while (stages > 2 && wt_mm_few_shared(warps, vector, n, tiles, stages) > there) stages--;
-    const option options[] = {
-        {"W", a->w_type}, {"X", a->x_type},   {"SCALES", scales}, {"S", a->scale_type},  {"N", n},
-        {"PAIR", pair},   {"STAGES", stages}, {"TILES", tiles},   {"WARPS", most_warps}, {"BLOCKS", blocks}};
+    const int shared_bytes = wt_mm_few_shared(warps, vector, n, tiles, stages), most = blocks * cuda->n_sms;
+    const option options[] = {{"W", a->w_type},     {"X", a->x_type}, {"SCALES", skinny_scales(a, vector)},
+                              {"S", a->scale_type}, {"N", n},         {"PAIR", pair},
+                              {"STAGES", stages},   {"TILES", tiles}, {"WARPS", most_warps},
+                              {"BLOCKS", blocks}};
     *p = (plan){.file = "kernels/matmul_few.cu", .function = "matmul_few", .few_warps = warps};
     write_options(p, options, 10);
-    const int most = blocks * cuda->n_sms;
     p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
                             .block = {32 * (warps + WT_MM_FEW_HELPERS)},
-                            .shared_bytes = (size_t)wt_mm_few_shared(warps, vector, n, tiles, stages),
+                            .shared_bytes = (size_t)shared_bytes,
                             .overlap = a->overlap};
-    return wt_mm_few_shared(warps, vector, n, tiles, stages) <= there;
+    return shared_bytes <= there;
 }
 
 // ---- many rows of x

@@ -169,25 +169,30 @@ static form form_of_16(const wt_nn *nn, const nn_attend_args *a)
     return (form){kernel, TILE, THREADS, 2 * 4 * TILE * (d + MARGIN)};
 }
 
-static form form_of_f32(const nn_attend_args *a)
+/// In float on tensor cores: two tiles of keys and values, in three parts each.
+static form form_of_parts(const nn_attend_args *a)
 {
-    const int number = a->d_head <= 64 ? 0 : a->d_head <= 128 ? 1 : 2;
-    const size_t d = (size_t)64 << number, tile = number == 2 ? TILE / 2 : TILE, pitch = tile + 4;
-    const size_t keys = d * pitch, values = tile * (d + 4),
-                 both = !number         ? keys + values
-                        : keys > values ? keys
-                                        : values;
-    return (form){(nn_kernel)(NN_ATTEND_F32 + number), (int)tile, THREADS,
-                  sizeof(float) * (d * pitch + tile * pitch + both)};
+    const size_t d = a->d_head <= 64 ? 64 : 128, keys = d == 64 ? TILE : TILE / 2;
+    return (form){(nn_kernel)(NN_ATTEND_F32 + 2 * (d == 128) + !!a->mask), 2 * TILE, 2 * THREADS,
+                  2 * 2 * 3 * 2 * keys * (d + MARGIN)};
+}
+
+/// In float, heads up to 256: queries, shares, and keys or values.
+static form form_of_wide(void)
+{
+    const size_t d = MAX_HEAD, tile = TILE / 2, pitch = tile + 4;
+    return (form){NN_ATTEND_WIDE, (int)tile, THREADS, sizeof(float) * (2 * d * pitch + tile * pitch)};
 }
 
 static wt_status queue_cuda(const wt_nn *nn, wt_stream *stream, nn_attend_args *a)
 {
     const bool one_type = a->q.type == a->k.type && a->q.type == a->v.type && a->q.type != NN_F32;
     const bool tensor = one_type && a->d_head <= 128 && in_eights(&a->q) && in_eights(&a->k) && in_eights(&a->v);
-    const form f = tensor ? form_of_16(nn, a) : form_of_f32(a);
-    a->fours = in_fours(&a->v);
-    a->pairs = a->out.type == a->q.type && in_pairs(&a->out);
+    form f = tensor ? form_of_16(nn, a) : form_of_parts(a);
+    if (!tensor && (a->d_head > 128 || f.shared_bytes > wt_device_get_info(nn->device)->shared_bytes))
+        f = form_of_wide();
+    a->fours = in_fours(&a->k) && in_fours(&a->v);
+    a->pairs = tensor && a->out.type == a->q.type && in_pairs(&a->out);
     const wt_launch launch = {.grid = {(a->queries + f.tile - 1) / f.tile, a->heads, a->n},
                               .block = {f.threads},
                               .shared_bytes = f.shared_bytes,

@@ -28,10 +28,12 @@ typedef enum nn_kernel {
     NN_GROUP,
     NN_PERMUTE,
     NN_UNPERMUTE,
-    NN_ATTEND_F32, ///< heads up to 64, 128, 256
+    NN_ATTEND_WIDE, ///< heads up to 256
+    NN_ATTEND_F32,  ///< heads up to 64, and with a mask; heads up to 128, and with a mask
+    NN_ATTEND_F32_MASKED,
     NN_ATTEND_F32_128,
-    NN_ATTEND_F32_256,
-    NN_ATTEND_F16, ///< heads up to 64, and with a mask; heads up to 128, and with a mask
+    NN_ATTEND_F32_128_MASKED,
+    NN_ATTEND_F16, ///< likewise
     NN_ATTEND_F16_MASKED,
     NN_ATTEND_F16_128,
     NN_ATTEND_F16_128_MASKED,
@@ -42,7 +44,7 @@ typedef enum nn_kernel {
     NN_N_KERNELS
 } nn_kernel;
 
-enum { NN_MODULES = 16, NN_COUNTERS = 64 };
+enum { NN_MODULES = 18, NN_COUNTERS = 64 };
 
 struct wt_nn {
     wt_device *device;

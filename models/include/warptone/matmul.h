@@ -115,8 +115,8 @@ typedef struct wt_matmul_config {
     wt_device *device;       ///< borrowed until destroy
     wt_partition *partition; ///< whose streams it will run on, for the number of SMs; NULL = the whole device
     int skinny_warps, skinny_steps, skinny_stages,
-        skinny_blocks; ///< of the kernel for few rows of x, to try others than it chooses; 0 = chosen. Gated products
-                       ///< have half the warps
+        skinny_blocks; ///< of the kernels for few rows of x, to try others than are chosen; 0 = chosen. Steps are tiles
+                       ///< at a time of matmul_few; gated products have half the warps in the other
     int wgmma_columns, wgmma_stages; ///< likewise of the kernel for many rows of x on compute capability 9.0
     int wgmma_least; ///< rows of x in 16 bits from which that kernel takes products of up to 64; 0 = chosen
     bool no_library; ///< own kernels only, also where cuBLASLt is there

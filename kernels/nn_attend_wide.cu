@@ -1,11 +1,14 @@
-// nn_attend.cu in float, for any types: a block TILE queries of a head, tiles of as many keys. Threads 16 y + x: of
-// scores TILE / 8 queries and every 16th key, of sums the same queries and dimensions 4 x .. of each 64. Queries and
-// keys lie turned in shared memory, [dimension][row], shares [key][query]. Heads up to 64 have room for keys and values
-// at once: the next keys come while values are used, the next values while scores are made; for heads up to 128 and 256
-// they take turns. Judge: the CPU's (models/nn_attend.c), and torch.
+// nn_attend.cu in float for heads up to 256, of any types: a block 32 queries of a head, tiles of as many keys. Threads
+// 16 y
+// + x: of scores four queries and every 16th key, of sums the same queries and dimensions 4 x .. of each 64. Queries
+// and keys lie turned in shared memory, [dimension][row], shares [key][query]; keys and values take turns in one place.
+// Judge: the CPU's (models/nn_attend.c), and torch.
 #include "nn_attend.cuh"
 
 #define THREADS 128
+#define D       256
+#define TILE    32 // of queries and keys
+#define PITCH   (TILE + 4)
 
 static __device__ __forceinline__ void bring(float *to, const nn_strided &x, long long at, bool valid)
 {
@@ -17,7 +20,7 @@ static __device__ __forceinline__ void bring(float *to, const nn_strided &x, lon
 
 // TILE rows, turned; zeros beyond the last row. Keys lie with those of a thread side by side: row 16 j + x in column
 // n x + j of TILE = 16 n, so that threads write shares of neighbours to other banks.
-template <int TILE, bool ARE_KEYS>
+template <bool ARE_KEYS>
 static __device__ __forceinline__ void bring_turned(const nn_attend_args &a, const nn_strided &x, int head, int first,
                                                     int n_rows, float *to)
 {
@@ -25,13 +28,11 @@ static __device__ __forceinline__ void bring_turned(const nn_attend_args &a, con
     for (int k = threadIdx.x / 8; k < TILE; k += THREADS / 8) { // a warp brings neighbouring columns
         const int row = ARE_KEYS ? k % n * 16 + k / n : k;
         const long long at = row_of(x, head, first + row);
-        for (int d = threadIdx.x % 8; d < a.d_head; d += 8)
-            bring(to + d * (TILE + 4) + k, x, at + d, first + row < n_rows);
+        for (int d = threadIdx.x % 8; d < a.d_head; d += 8) bring(to + d * PITCH + k, x, at + d, first + row < n_rows);
     }
 }
 
 // TILE rows as they are, D + 4 apart; zeros beyond the last row. Four elements at once where they lie so.
-template <int D, int TILE>
 static __device__ __forceinline__ void bring_rows(const nn_attend_args &a, const nn_strided &x, int head, int first,
                                                   int n_rows, float *to)
 {
@@ -61,7 +62,6 @@ template <int N> static __device__ __forceinline__ void load_shared(float *to, c
 }
 
 // Scores of the tile to shares under the new maxima; what was summed under the old ones fades.
-template <int D, int TILE>
 static __device__ __forceinline__ void share(const nn_attend_args &a, int first, int begin, const span &common,
                                              float (*s)[TILE / 16], float *most, float *total, float (*sums)[D / 16])
 {
@@ -91,13 +91,12 @@ static __device__ __forceinline__ void share(const nn_attend_args &a, int first,
     }
 }
 
-template <int D, int TILE> static __device__ __forceinline__ void attend(const nn_attend_args &a)
+extern "C" __global__ void __launch_bounds__(THREADS, 2) nn_attend_wide(const __grid_constant__ nn_attend_args a)
 {
     extern __shared__ float4 memory[];
-    constexpr int pitch = TILE + 4, n_queries = TILE / 8, n_keys = TILE / 16;
-    constexpr bool apart = D == 64; // keys and values
-    float *const q = (float *)memory, *const shares = q + D * pitch, *const keys = shares + TILE * pitch;
-    float *const values = apart ? keys + D * pitch : keys;
+    constexpr int n_queries = TILE / 8, n_keys = TILE / 16;
+    float *const q = (float *)memory, *const shares = q + D * PITCH, *const keys = shares + TILE * PITCH;
+    float *const values = keys;
     const int tx = threadIdx.x % 16, ty = threadIdx.x / 16, head = blockIdx.y, kv_head = head / a.group;
     const int first = ((int)gridDim.x - 1 - (int)blockIdx.x) * TILE;
     const span all = tiles_of(a, first, first + TILE - 1, TILE), common = common_of(a, first, first + TILE - 1);
@@ -107,47 +106,41 @@ template <int D, int TILE> static __device__ __forceinline__ void attend(const n
     let_next_begin();
     wait_for_earlier();
     if (all.first < all.end) {
-        bring_turned<TILE, false>(a, a.q, head, first, a.queries, q);
-        bring_turned<TILE, true>(a, a.k, kv_head, all.first, a.keys, keys);
-        copy_async_commit();
-        if (apart) bring_rows<D, TILE>(a, a.v, kv_head, all.first, a.keys, values);
+        bring_turned<false>(a, a.q, head, first, a.queries, q);
+        bring_turned<true>(a, a.k, kv_head, all.first, a.keys, keys);
         copy_async_commit();
     }
     for (int begin = all.first; begin < all.end; begin += TILE) {
         const bool more = begin + TILE < all.end;
         float s[n_queries][n_keys] = {};
-        copy_async_wait<apart ? 1 : 0>();
+        copy_async_wait<0>();
         __syncthreads(); // the keys are there
 #pragma unroll 4
         for (int d = 0; d < a.d_head; d++) {
             float u[n_queries], v[n_keys];
-            load_shared<n_queries>(u, q + d * pitch + n_queries * ty);
-            load_shared<n_keys>(v, keys + d * pitch + n_keys * tx);
+            load_shared<n_queries>(u, q + d * PITCH + n_queries * ty);
+            load_shared<n_keys>(v, keys + d * PITCH + n_keys * tx);
 #pragma unroll
             for (int i = 0; i < n_queries; i++)
 #pragma unroll
                 for (int j = 0; j < n_keys; j++) s[i][j] += u[i] * v[j];
         }
-        if (!apart) {
-            __syncthreads(); // the keys were used by all
-            bring_rows<D, TILE>(a, a.v, kv_head, begin, a.keys, values);
-            copy_async_commit();
-        }
-        share<D, TILE>(a, first, begin, common, s, most, total, sums);
+        __syncthreads(); // the keys were used by all
+        bring_rows(a, a.v, kv_head, begin, a.keys, values);
+        copy_async_commit();
+        share(a, first, begin, common, s, most, total, sums);
 #pragma unroll
         for (int j = 0; j < n_keys; j++)
 #pragma unroll
             for (int i = 0; i < n_queries; i += 4)
-                *(float4 *)(shares + (16 * j + tx) * pitch + n_queries * ty + i) =
+                *(float4 *)(shares + (16 * j + tx) * PITCH + n_queries * ty + i) =
                     make_float4(s[i][j], s[i + 1][j], s[i + 2][j], s[i + 3][j]);
         copy_async_wait<0>();
-        __syncthreads(); // the values and the shares are there, and the keys were used by all
-        if (apart && more) bring_turned<TILE, true>(a, a.k, kv_head, begin + TILE, a.keys, keys);
-        copy_async_commit();
+        __syncthreads(); // the values and the shares are there
 #pragma unroll 4
         for (int key = 0; key < TILE; key++) {
             float u[n_queries], v[D / 16];
-            load_shared<n_queries>(u, shares + key * pitch + n_queries * ty);
+            load_shared<n_queries>(u, shares + key * PITCH + n_queries * ty);
 #pragma unroll
             for (int j = 0; j < D / 16; j += 4) load_shared<4>(v + j, values + key * (D + 4) + 16 * j + 4 * tx);
 #pragma unroll
@@ -156,8 +149,7 @@ template <int D, int TILE> static __device__ __forceinline__ void attend(const n
                 for (int j = 0; j < D / 16; j++) sums[i][j] += u[i] * v[j];
         }
         __syncthreads(); // the values were used by all
-        if (apart && more) bring_rows<D, TILE>(a, a.v, kv_head, begin + TILE, a.keys, values);
-        if (!apart && more) bring_turned<TILE, true>(a, a.k, kv_head, begin + TILE, a.keys, keys);
+        if (more) bring_turned<true>(a, a.k, kv_head, begin + TILE, a.keys, keys);
         copy_async_commit();
     }
 #pragma unroll
@@ -174,7 +166,3 @@ template <int D, int TILE> static __device__ __forceinline__ void attend(const n
         }
     }
 }
-
-extern "C" __global__ void __launch_bounds__(THREADS, 3) nn_attend_f32_64(nn_attend_args a) { attend<64, 64>(a); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) nn_attend_f32_128(nn_attend_args a) { attend<128, 64>(a); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) nn_attend_f32_256(nn_attend_args a) { attend<256, 32>(a); }
