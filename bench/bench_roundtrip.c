@@ -84,8 +84,9 @@ static const bench_chain many_voices = {"streams", &bench_voice_long, 2, STREAMS
 typedef struct slow_block {
     int number;
     int64_t took_ns, late_ns;
-    wt_live_times times;
+    wt_live_times times; ///< of the answer before where it was missed
     uint32_t n_launches_before;
+    bool missed;
 } slow_block;
 
 typedef struct bench {
@@ -156,7 +157,8 @@ static wt_status run_blocks(bench *b, int n, block_function function, void *user
         block.took_ns = wt_clock_now_ns(NULL) - start_ns;
         block.late_ns = start_ns - due_ns;
         block.n_launches_before = block.times.n_launches;
-        if (live) {
+        block.missed = status == WT_ERR_TIMEOUT;
+        if (live && !block.missed) {
             block.times = wt_live_last_times(live);
             wt_histogram_record(b->trip, block.times.round_trip_ns);
             if (block.times.device_ns >= 0) wt_histogram_record(b->device_part, block.times.device_ns);
@@ -300,6 +302,11 @@ static void print_slowest(const bench *b)
            (double)device.max * 1e-3);
     for (int k = 0; k < N_SLOWEST && b->slowest[k].took_ns; k++) {
         const slow_block *s = &b->slowest[k];
+        if (s->missed) {
+            printf("roundtrip    slow: %.1f us, block %d, began %.1f late; missed\n", (double)s->took_ns * 1e-3, s->number,
+                   (double)s->late_ns * 1e-3);
+            continue;
+        }
         printf("roundtrip    slow: %.1f us, block %d, began %.1f late; round trip %.1f, of it the device %.1f, audio "
                "thread away %.1f%s\n",
                (double)s->took_ns * 1e-3, s->number, (double)s->late_ns * 1e-3, (double)s->times.round_trip_ns * 1e-3,

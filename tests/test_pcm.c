@@ -167,6 +167,9 @@ static void check_plans(wt_backend backend)
     assert_fails(wt_pcm_plan_create(device, &(wt_pcm_plan_config){WT_PCM_S16, 0, 5, 1, false}, &plan), WT_ERR_BAD_ARG,
                  "pcm: 1 signals of 0 channels and 5 frames, want 1..65535, 1..1024, 1..2147483647");
     assert_null(plan);
+    assert_fails(wt_pcm_plan_create(device, &(wt_pcm_plan_config){(wt_pcm_format)99, 1, 5, 1, false}, &plan),
+                 WT_ERR_BAD_ARG, "pcm: format 99, want 0..4");
+    assert_null(plan);
     wt_device_close(device);
 }
 
