@@ -119,6 +119,16 @@ void jack_server_restart(jack_server *server)
         fail_msg("jackd does not start as '%s'; `jackd -n %s -d dummy` says why", server->name, server->name);
 }
 
+void jack_server_revive(jack_server *server)
+{
+    const jack_api *jack;
+    assert_ok(jack_api_open(&jack));
+    if (takes_clients(jack, server->name)) return;
+    print_message("jackd '%s' takes no clients any more and is started again\n", server->name);
+    (void)ended(server, SIGKILL, 10000);
+    jack_server_restart(server);
+}
+
 /// A machine that has 8 servers already, or no room in /dev/shm, is no fault of ours: then all tests of a program skip.
 static const char *no_server; // why, NULL = one was never refused
 
@@ -224,6 +234,7 @@ void jack_server_start(jack_server *server, int block_frames)
 }
 
 void jack_server_restart(jack_server *server) { jack_server_start(server, 0); }
+void jack_server_revive(jack_server *server) { (void)server; }
 void jack_server_kill(jack_server *server) { (void)server; }
 void jack_server_stop(jack_server *server) { (void)server; }
 

@@ -19,6 +19,10 @@ typedef struct jack_server {
 void jack_server_start(jack_server *server, int block_frames);
 void jack_server_restart(jack_server *server); ///< after it was killed: it comes back under its name
 void jack_server_kill(jack_server *server);    ///< SIGKILL, as a crash
+
+/// A server that takes no clients any more is ended and started again, which is told. jackd does that now and then on a
+/// busy machine: it waits for a client that closes ("ClientCloseAux wait error"), and for every one after it.
+void jack_server_revive(jack_server *server);
 void jack_server_stop(jack_server *server);    ///< a zeroed or stopped one is allowed
 
 #endif

@@ -13,7 +13,11 @@ void pause_ms(int ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000
 
 void need_server(void)
 {
-    if (!live_server.pid && !live_server.killed) jack_server_start(&live_server, BLOCK);
+    if (live_server.killed) return;
+    if (live_server.pid)
+        jack_server_revive(&live_server);
+    else
+        jack_server_start(&live_server, BLOCK);
 }
 
 live_session_config config_of(const char *preset)
