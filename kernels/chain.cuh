@@ -108,50 +108,37 @@ static __device__ __forceinline__ chain_room chain_room_of(const chain_args &a, 
     return room;
 }
 
-// Of a buffer: floats from a channel to the next, and from a buffer to the next. Known where all lies in shared memory.
+// What the arguments say is known beforehand where all lies in shared memory.
+#ifdef CHAIN_IN_SHARED
+#    define CHAIN_KNOWN(constant, argument) (constant)
+#else
+#    define CHAIN_KNOWN(constant, argument) (argument)
+#endif
+
+// Of a buffer: floats from a channel to the next, and from a buffer to the next.
 static __device__ __forceinline__ int chain_stride(const chain_args &a)
 {
-#ifdef CHAIN_IN_SHARED
-    return CHAIN_MOST_FRAMES;
-#else
-    return a.block_frames;
-#endif
+    return CHAIN_KNOWN(CHAIN_MOST_FRAMES, a.block_frames);
 }
 
 static __device__ __forceinline__ int chain_buffer_floats(const chain_args &a)
 {
-#ifdef CHAIN_IN_SHARED
-    return CHAIN_BUFFER_CHANNELS * CHAIN_MOST_FRAMES;
-#else
-    return a.buffer_channels * a.block_frames;
-#endif
+    return CHAIN_KNOWN(CHAIN_BUFFER_CHANNELS * CHAIN_MOST_FRAMES, a.buffer_channels * a.block_frames);
 }
 
 static __device__ __forceinline__ int chain_n_buffers(const chain_args &a)
 {
-#ifdef CHAIN_IN_SHARED
-    return CHAIN_N_BUFFERS;
-#else
-    return a.n_buffers;
-#endif
+    return CHAIN_KNOWN(CHAIN_N_BUFFERS, a.n_buffers);
 }
 
 static __device__ __forceinline__ int chain_channels(const chain_args &a)
 {
-#ifdef CHAIN_IN_SHARED
-    return CHAIN_CHANNELS;
-#else
-    return a.channels;
-#endif
+    return CHAIN_KNOWN(CHAIN_CHANNELS, a.channels);
 }
 
 static __device__ __forceinline__ int chain_out_channels(const chain_args &a)
 {
-#ifdef CHAIN_IN_SHARED
-    return CHAIN_OUT_CHANNELS;
-#else
-    return a.out_channels;
-#endif
+    return CHAIN_KNOWN(CHAIN_OUT_CHANNELS, a.out_channels);
 }
 
 // What a node's process function gets, from its place.

@@ -321,18 +321,6 @@ static __device__ __forceinline__ void read_norms(const wt_mm_args &a, float (*n
     }
 }
 
-// y += v, and for the norm that follows y times its weight. Returns the square of y.
-static __device__ __forceinline__ float finish_normed(const wt_mm_args &a, int i, int r, float v)
-{
-    const wt_mm_part &p = a.parts[0];
-    float *y = (float *)p.y + i * p.y_stride + r;
-    v = activated(a.activation, biased(p, 0, r, v));
-    if (a.add) v += *y;
-    *y = v;
-    a.normed[(long long)i * p.rows + r] = bf16_of_f32(v * a.norm_weight[r]);
-    return v * v;
-}
-
 // The four sums of a lane: rows g and g + 8 of a tile by rows i and i + 1 of x.
 static __device__ __forceinline__ void finish_four(const wt_mm_args &a, const place *at, const float *scale, int i,
                                                    const float *norms, float4 sum)

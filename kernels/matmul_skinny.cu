@@ -406,19 +406,14 @@ static __device__ __forceinline__ void scale_rows(const wt_mm_args &a, float *sc
     }
 }
 
-// y += v, and for the norm that follows y times its weight, and the squares of the 16 neighbours that 16 lanes have.
-static __device__ __forceinline__ void finish_normed(const wt_mm_args &a, int i, int r, float v)
+// As finish_normed, and the squares of the 16 neighbours that 16 lanes have.
+static __device__ __forceinline__ void finish_squared(const wt_mm_args &a, int i, int r, float v)
 {
-    const wt_mm_part &p = a.parts[0];
-    float *y = (float *)p.y + i * p.y_stride + r;
-    v = activated(a.activation, biased(p, 0, r, v));
-    if (a.add) v += *y;
-    *y = v;
-    a.normed[(long long)i * p.rows + r] = bf16_of_f32(v * a.norm_weight[r]);
-    float square = v * v;
+    float square = finish_normed(a, i, r, v);
 #pragma unroll
     for (int step = 8; step; step /= 2) square += __shfl_xor_sync(0xffffu << (threadIdx.x & 16), square, step);
-    if (r % 16 == 0) a.squares[(long long)i * (p.rows / WT_MM_SKINNY_SQUARES) + r / WT_MM_SKINNY_SQUARES] = square;
+    const int n_squares = a.parts[0].rows / WT_MM_SKINNY_SQUARES;
+    if (r % 16 == 0) a.squares[(long long)i * n_squares + r / WT_MM_SKINNY_SQUARES] = square;
 }
 
 typedef mm_sum shared_sums[MM_PAIR][WIDTH][WT_MM_SKINNY_PITCH]; // [row of x][row of W]
@@ -448,7 +443,7 @@ static __device__ __forceinline__ void finish_item(const wt_mm_args &a, const it
             v[m] = (float)sum * scale;
         }
         if (MM_X == WT_MM_BF16 && MM_PAIR == 1 && a.norm_weight)
-            finish_normed(a, i, r, v[0]);
+            finish_squared(a, i, r, v[0]);
         else if (MM_X != WT_MM_I8 || a.y_type != WT_MM_I32)
             finish(a, it.part, it.tile, i, r, v[0], v[1]);
     }

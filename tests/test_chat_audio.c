@@ -1,6 +1,7 @@
 // `warptone chat --live`: a conversation while audio runs in the same process, on a server of jackd's dummy driver.
 #include "support/audio_files.h"
 #include "support/jack_server.h"
+#include "support/llm_files.h"
 #include "support/testing.h"
 
 #include <stdio.h>
@@ -12,15 +13,7 @@
 static jack_server server;
 static char program[4096], model[1024], out[1 << 14], told[1 << 14];
 
-static void need_model(void)
-{
-    const char *path = shared_data("llm/TinyStories-656K/models/story");
-    if (!path || access(program, X_OK)) {
-        print_message("skipped: %s is not there\n", path ? program : "the model");
-        skip();
-    }
-    snprintf(model, sizeof model, "%s", path);
-}
+static void need_model(void) { need_story_model(program, model, sizeof model); }
 
 static void read_all(const char *path, char *text, size_t size)
 {

@@ -24,15 +24,7 @@
 static char program[4096], model[1024];
 static char out[1 << 16];
 
-static void need_model(void)
-{
-    const char *path = shared_data("llm/TinyStories-656K/models/story");
-    if (!path || access(program, X_OK)) {
-        print_message("skipped: %s is not there\n", path ? program : "the model");
-        skip();
-    }
-    snprintf(model, sizeof model, "%s", path);
-}
+static void need_model(void) { need_story_model(program, model, sizeof model); }
 
 /// Run `warptone ARGUMENTS --model MODEL < INPUT`: stdout to `out`.
 static int run(const char *arguments, const char *input)

@@ -127,17 +127,10 @@ def row_of(name, value, other, aim, most, by):
 def peers():
     import torch
     import torchaudio
+    from torch_dsp import best_ms
 
     def hours(audio_s, work, repeats):
-        times = []
-        for _ in range(repeats + 1):  # the first warms up
-            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            begin.record()
-            work()
-            end.record()
-            torch.cuda.synchronize()
-            times.append(begin.elapsed_time(end))
-        return audio_s / HOUR / (min(times[1:]) * 1e-3)
+        return audio_s / HOUR / (best_ms(work, repeats + 2) * 1e-3)  # of which the first two warm up
 
     t = torchaudio.transforms
     speech = torch.randn(256, 60 * 16000, device="cuda")

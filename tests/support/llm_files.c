@@ -87,3 +87,13 @@ void llm_llama_add(llm_file *plain, llm_file *other, llm_fill fill, uint64_t see
     }
     fclose(list);
 }
+
+void need_story_model(const char *program, char *model, size_t size)
+{
+    const char *path = shared_data("llm/TinyStories-656K/models/story");
+    if (!path || access(program, X_OK)) {
+        print_message("skipped: %s is not there\n", path ? program : "the model");
+        skip();
+    }
+    snprintf(model, size, "%s", path);
+}

@@ -36,4 +36,8 @@ typedef void (*llm_fill)(llm_file *file, const char *stem, int rows, int columns
 /// the projections, which `fill` adds.
 void llm_llama_add(llm_file *plain, llm_file *other, llm_fill fill, uint64_t seed);
 
+/// The folder of the trained TinyStories model in the shared data to `model`; skips the test where there is none, or no
+/// `program`.
+void need_story_model(const char *program, char *model, size_t size);
+
 #endif
