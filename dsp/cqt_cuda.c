@@ -80,11 +80,11 @@ static size_t map_tables(wt__cqt_cuda *c)
 
 static wt_status write_tables(const wt__cqt_cuda *c, float *table)
 {
-    wt_status status = WT_OK;
+    // half for the fold, 2 / N of the way back
+    wt_status status = wt__halve_spectrum(1.0 / WT_CQT_HALVE_N, table + c->filter);
     wt__fft_block_twiddles(WT_CQT_HALVE_N / 2, table + c->twiddles);
     wt__fft_block_twiddles(WT_CQT_HALVE_N / 4, table + c->back);
     write_roots(WT_CQT_HALVE_N, table + c->roots);
-    wt__halve_spectrum(1.0 / WT_CQT_HALVE_N, table + c->filter); // half for the fold, 2 / N of the way back
     for (int i = 0; i < c->plan->n_parts && !status; i++) {
         const wt__cqt_part *p = &c->plan->parts[i];
         const octave *o = &c->octaves[i];

@@ -18,6 +18,6 @@ WT_RT int wt__halver_process(wt__halver *halver, const float *x, int n, float *o
 WT_RT int wt__halver_drain(wt__halver *halver, float *out);
 
 /// The filter's spectrum times `scale`, real since it is symmetric: [WT_CQT_HALVE_N / 2 + 1].
-void wt__halve_spectrum(double scale, float *spectrum);
+WT_CHECKED wt_status wt__halve_spectrum(double scale, float *spectrum);
 
 #endif
