@@ -16,7 +16,7 @@ typedef struct wt__resample_table {
     int n_taps;                     // of a row, a multiple of 16
     int before, after;              // input frames a row reads before and after its own
     int n_phases;
-    int order;                       // of the polynomial between rows, 1 .. 3
+    int order;                       // of the polynomial between rows, 2 or 3
     bool interpolated, wide, halves; // wide: taps and sums in double; halves: the one filter of 2:1
     bool variable, rounds;           // may be steered; ends as soxr does
     int n_start;                     // outputs with their own rows

@@ -238,9 +238,9 @@ static void set_clock(wt__soxr_chain *c, const layout *a)
     n *= a->post_down, d *= a->post_up * a->pre_up;
     const int64_t divisor = wt__common_divisor(n, d);
     c->numerator = n / divisor, c->denominator = d / divisor;
-    if (!last->whole && c->n_phases * a->pre_up >= 1 << a->n_halvings) {
-        c->n_phases = c->n_phases * a->pre_up >> a->n_halvings;
-    } else { // phases of the whole chain are no one link's
+    if (!last->whole && c->order == 2 && c->n_phases * a->pre_up >= 1 << a->n_halvings) {
+        c->n_phases = c->n_phases * a->pre_up >> a->n_halvings; // as coarse as its errors are seen
+    } else {
         c->n_phases = (int)ceil(ROWS_PER_FRAME * fmin((double)c->denominator / (double)c->numerator, 1));
         c->order = 3;
     }

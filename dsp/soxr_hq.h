@@ -34,8 +34,8 @@ typedef struct wt__soxr_chain {
     int n_links;
     int64_t numerator,
         denominator; // input frames an output of the chain, by soxr's clock of 32 bits where phases are read
-    int n_phases;    // taps an input frame at which phases are read between, 0: nowhere
-    int order;       // of that reading; 3: no link's own, a cubic through rows of the whole chain
+    int n_phases;    // rows an input frame between which phases are read, 0: none
+    int order;       // of that reading, 2 as the link's own, 3 finer than any link's; 0: none
     int reach;       // input frames to each side of an output's time
 } wt__soxr_chain;
 

@@ -27,15 +27,15 @@ typedef struct wt_resample_args {
     int n_start, n_heard;
 } wt_resample_args;
 
-/// Weights of rows -1, 0, 1 and 2 for a place w in 0 .. 1 behind row 0: Lagrange's polynomial through rows 0 .. order,
-/// of order 3 through all.
+/// Weights of rows -1, 0, 1 and 2 for a place w in 0 .. 1 behind row 0: Lagrange's polynomial through all of them, of
+/// order 2 through the last three.
 WT_SHARED_FN void wt__resample_weights(int order, double w, double *weights)
 {
-    const int three = order == 3, two = order == 2;
-    weights[0] = three ? -w * (w - 1) * (w - 2) / 6 : 0;
-    weights[1] = three ? (w + 1) * (w - 1) * (w - 2) / 2 : two ? (w - 1) * (w - 2) / 2 : 1 - w;
-    weights[2] = three ? -(w + 1) * w * (w - 2) / 2 : two ? -w * (w - 2) : w;
-    weights[3] = three ? (w + 1) * w * (w - 1) / 6 : two ? w * (w - 1) / 2 : 0;
+    const int all = order == 3;
+    weights[0] = all ? -w * (w - 1) * (w - 2) / 6 : 0;
+    weights[1] = all ? (w + 1) * (w - 1) * (w - 2) / 2 : (w - 1) * (w - 2) / 2;
+    weights[2] = all ? -(w + 1) * w * (w - 2) / 2 : -w * (w - 2);
+    weights[3] = all ? (w + 1) * w * (w - 1) / 6 : w * (w - 1) / 2;
 }
 
 /// For rates whose phases come again soon: outputs in blocks of RESAMPLE_PHASES neighbours, which read one window of

@@ -180,6 +180,8 @@ static void every_block_size_and_channel_count_gives_the_same_bits(void **state)
                                        {48000, 16000, CHANNELS, WT_RESAMPLE_FAST, false},
                                        {44101, 47999, CHANNELS, WT_RESAMPLE_FAST, false},
                                        {44100, 22050, CHANNELS, WT_RESAMPLE_SOXR_HQ, false},
+                                       {44100, 24000, CHANNELS, WT_RESAMPLE_SOXR_HQ, false},
+                                       {48000, 44101, CHANNELS, WT_RESAMPLE_SOXR_HQ, false},
                                        {1, 4, CHANNELS, 0, true}};
     uint64_t seed = 5;
     for (int c = 0; c < CHANNELS; c++)
@@ -419,6 +421,11 @@ static wt_status create_resampler(void *user)
     return wt_resample_create(&(wt_resample_config){2, 3, 2, WT_RESAMPLE_FAST, false}, user);
 }
 
+static wt_status create_chain(void *user)
+{
+    return wt_resample_create(&(wt_resample_config){44101, 8000, 1, WT_RESAMPLE_SOXR_HQ, false}, user);
+}
+
 static void destroy_resampler(void *user)
 {
     wt_resample_destroy(*(wt_resample **)user);
@@ -429,6 +436,7 @@ static void survives_failing_allocations(void **state)
     (void)state;
     wt_resample *resampler = NULL;
     assert_true(assert_survives_failing_alloc(create_resampler, destroy_resampler, &resampler) >= 5);
+    assert_true(assert_survives_failing_alloc(create_chain, destroy_resampler, &resampler) >= 12);
 }
 
 static void resamples_in_the_audio_thread(void **state)
@@ -436,7 +444,8 @@ static void resamples_in_the_audio_thread(void **state)
     (void)state;
     static float in[3000], out[9000];
     const wt_resample_config ways[] = {{2, 3, 1, 0, false}, {48000, 48000, 1, WT_RESAMPLE_FAST, true},
-                                       {2, 1, 1, WT_RESAMPLE_SOXR_HQ, false}};
+                                       {2, 1, 1, WT_RESAMPLE_SOXR_HQ, false},
+                                       {44100, 24000, 1, WT_RESAMPLE_SOXR_HQ, false}};
     for (int k = 0; k < LENGTH(ways); k++) {
         wt_resample *resampler = NULL;
         int n_used, n_out;
