@@ -348,13 +348,14 @@ void wt__soxr_row_of(const wt__soxr_chain *chain, int64_t n, double shift, bool 
     }
 }
 
-wt_status wt__soxr_half(double *taps)
+wt_status wt__soxr_half(int n_halvings, int index, double *taps)
 {
     wt__soxr_chain chain;
-    wt_status status = wt__soxr_chain_create(2, 1, &chain);
-    const wt__soxr_link *link = &chain.links[0];
+    wt_status status = wt__soxr_chain_create(1 << n_halvings, 1, &chain);
+    const wt__soxr_link *link = &chain.links[index];
+    const int reach = link->n_taps / 2;
     memset(taps, 0, (WT_SOXR_HALF + 1) * sizeof *taps);
-    for (int k = 0; !status && k <= link->n_taps / 2; k++) taps[k] = link->taps[link->n_taps / 2 + k];
+    for (int k = 0; !status && k <= reach && k <= WT_SOXR_HALF; k++) taps[k] = link->taps[reach + k];
     wt__soxr_chain_destroy(&chain);
     return status;
 }

@@ -50,17 +50,18 @@ typedef struct wt__soxr_row {
 /// The chain for in_hz to out_hz, links from the input on.
 /// Source: the stages, their edges, attenuations and clock as libsoxr 0.1.3 chooses them for SOXR_HQ; its windows by J.
 /// Kaiser.  Judge: python-soxr 1.1.0 in float64, 5e-7 of the peak.
-wt_status wt__soxr_chain_create(int in_hz, int out_hz, wt__soxr_chain *chain);
+WT_CHECKED wt_status wt__soxr_chain_create(int in_hz, int out_hz, wt__soxr_chain *chain);
 void wt__soxr_chain_destroy(wt__soxr_chain *chain);
 
-wt_status wt__soxr_row_create(const wt__soxr_chain *chain, wt__soxr_row *row);
+WT_CHECKED wt_status wt__soxr_row_create(const wt__soxr_chain *chain, wt__soxr_row *row);
 void wt__soxr_row_destroy(wt__soxr_row *row);
 /// The row of an output `shift` outputs behind output n. `started`: what links would give before the signal's start is
 /// lost, as in soxr, and cut says whether that was wanted.
 void wt__soxr_row_of(const wt__soxr_chain *chain, int64_t n, double shift, bool started, wt__soxr_row *row);
 
-enum { WT_SOXR_HALF = 200 }; // room for the half of the filter of 2:1 and 1:2
-/// Half of that symmetric filter, at the higher rate, 1 in sum: tap k lies k frames before and after the output.
-wt_status wt__soxr_half(double *taps);
+enum { WT_SOXR_HALF = 200 };
+/// Half of the symmetric filter of halving `index`, from 0, of those that soxr does in one go: tap k lies k frames of the
+/// higher rate before and after the output. Of several halvings the last one's goes on a little: below 2e-8, cut.
+WT_CHECKED wt_status wt__soxr_half(int n_halvings, int index, double *taps);
 
 #endif
