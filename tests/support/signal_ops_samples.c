@@ -2,6 +2,7 @@
 #include "signal_op_rows.h"
 
 #include <warptone/filter.h>
+#include <warptone/fir_design.h>
 #include <warptone/loudness.h>
 #include <warptone/normalize.h>
 #include <warptone/pcm.h>
@@ -112,6 +113,16 @@ static wt_status create_sos(wt_device *device, made_op *op)
     return status ? status : wt_sos_rows_create(device, &config, op->n_signals, op->n, (wt_sos_rows **)&op->plan);
 }
 
+PLAIN(savgol_rows)
+
+static wt_status create_savgol(wt_device *device, made_op *op)
+{
+    op->in_floats = (size_t)op->n;
+    signal_op_gives(op, OP_F32, op->n);
+    return wt_savgol_rows_create(device, &(wt_savgol_config){.n_taps = 11, .order = 3, .derivative = 1}, op->n_signals,
+                                 op->n, (wt_savgol_rows **)&op->plan);
+}
+
 PLAIN(resample_plan)
 
 static wt_status make_resample(wt_device *device, made_op *op, wt_resample_quality quality, int out_hz)
@@ -218,6 +229,7 @@ static const signal_op rows[] = {
     {ROW("normalize, loudness", 30000, normalize_loudness, normalize), RUN(normalize), .nan = OP_NAN_WHOLE},
     {ROW("normalize, rms", 30000, normalize_rms, normalize), RUN(normalize), .nan = OP_NAN_WHOLE},
     {ROW("sections", SAMPLES, sos, sos_rows), RUN(sos_rows), .nan = OP_NAN_ONWARD},
+    {ROW("savgol", SAMPLES, savgol, savgol_rows), RUN(savgol_rows)},
     {ROW("resample, best", SAMPLES, resample_best, resample_plan), RUN(resample_plan)},
     {ROW("resample, fast", SAMPLES, resample_fast, resample_plan), RUN(resample_plan)},
     {ROW("resample, soxr_hq", SAMPLES, resample_soxr, resample_plan), RUN(resample_plan)},
