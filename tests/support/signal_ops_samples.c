@@ -1,6 +1,7 @@
 // Levels, silence, loudness; filters, rates, stretch and shift.
 #include "signal_op_rows.h"
 
+#include <warptone/agc.h>
 #include <warptone/filter.h>
 #include <warptone/fir_design.h>
 #include <warptone/loudness.h>
@@ -97,6 +98,22 @@ static wt_status create_normalize_loudness(wt_device *device, made_op *op)
 static wt_status create_normalize_rms(wt_device *device, made_op *op)
 {
     return make_normalize(device, op, WT_NORMALIZE_RMS);
+}
+
+DESTROY(agc_plan)
+
+static wt_status create_agc(wt_device *device, made_op *op)
+{
+    op->in_floats = (size_t)op->n;
+    signal_op_gives(op, OP_F32, op->n);
+    return wt_agc_plan_create(device, &(wt_agc_config){.rate_hz = 8000, .channels = 1}, op->n_signals,
+                              (wt_agc_plan **)&op->plan);
+}
+
+static wt_status enqueue_agc(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
+{
+    wt_status status = wt_agc_plan_reset(op->plan, s);
+    return status ? status : wt_agc_plan_enqueue(op->plan, s, in, 0, op->n, out, 0);
 }
 
 // ---- filters and rates
@@ -228,6 +245,7 @@ static const signal_op rows[] = {
     {ROW("loudness", 30000, loudness, loudness_batch), RUN(loudness_batch), .nan = OP_NAN_NONE},
     {ROW("normalize, loudness", 30000, normalize_loudness, normalize), RUN(normalize), .nan = OP_NAN_WHOLE},
     {ROW("normalize, rms", 30000, normalize_rms, normalize), RUN(normalize), .nan = OP_NAN_WHOLE},
+    {ROW("agc", SAMPLES, agc, agc_plan), RUN(agc), .nan = OP_NAN_ONWARD},
     {ROW("sections", SAMPLES, sos, sos_rows), RUN(sos_rows), .nan = OP_NAN_ONWARD},
     {ROW("savgol", SAMPLES, savgol, savgol_rows), RUN(savgol_rows)},
     {ROW("resample, best", SAMPLES, resample_best, resample_plan), RUN(resample_plan)},
