@@ -2,6 +2,7 @@
 #include "signal_op_rows.h"
 
 #include <warptone/agc.h>
+#include <warptone/denoise.h>
 #include <warptone/filter.h>
 #include <warptone/fir_design.h>
 #include <warptone/loudness.h>
@@ -114,6 +115,23 @@ static wt_status enqueue_agc(const made_op *op, wt_stream *s, const wt_buffer *i
 {
     wt_status status = wt_agc_plan_reset(op->plan, s);
     return status ? status : wt_agc_plan_enqueue(op->plan, s, in, 0, op->n, out, 0);
+}
+
+DESTROY(denoise_plan)
+
+static wt_status create_denoise(wt_device *device, made_op *op)
+{
+    const wt_denoise_plan_config config = {
+        .denoise = {.rate_hz = 8000, .channels = 1}, .n_signals = op->n_signals, .max_frames = op->n};
+    op->in_floats = (size_t)op->n;
+    signal_op_gives(op, OP_F32, op->n);
+    return wt_denoise_plan_create(device, &config, (wt_denoise_plan **)&op->plan);
+}
+
+static wt_status enqueue_denoise(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
+{
+    wt_status status = wt_denoise_plan_reset(op->plan, s);
+    return status ? status : wt_denoise_plan_enqueue(op->plan, s, in, 0, op->n, out, 0);
 }
 
 // ---- filters and rates
@@ -246,6 +264,7 @@ static const signal_op rows[] = {
     {ROW("normalize, loudness", 30000, normalize_loudness, normalize), RUN(normalize), .nan = OP_NAN_WHOLE},
     {ROW("normalize, rms", 30000, normalize_rms, normalize), RUN(normalize), .nan = OP_NAN_WHOLE},
     {ROW("agc", SAMPLES, agc, agc_plan), RUN(agc), .nan = OP_NAN_ONWARD},
+    {ROW("denoise", SAMPLES, denoise, denoise_plan), RUN(denoise), .nan = OP_NAN_NONE},
     {ROW("sections", SAMPLES, sos, sos_rows), RUN(sos_rows), .nan = OP_NAN_ONWARD},
     {ROW("savgol", SAMPLES, savgol, savgol_rows), RUN(savgol_rows)},
     {ROW("resample, best", SAMPLES, resample_best, resample_plan), RUN(resample_plan)},
