@@ -47,7 +47,7 @@ typedef struct wt_db wt_db;
 
 /// Signals [n_signals][count] of powers or amplitudes, each with its own maximum; `config` NULL = defaults; `device` is
 /// borrowed until the plan is destroyed.
-/// Errors: those of wt_db_from_power, WT_ERR_UNSUPPORTED (the median of more than 2^32 - 1 values on a GPU), on a GPU the
+/// Errors: those of wt_db_from_power, on a GPU WT_ERR_UNSUPPORTED (the median of more than 2^32 - 1 values) and the
 /// compiler's.  [worker]
 WT_CHECKED wt_status wt_db_create(wt_device *device, const wt_db_config *config, bool amplitudes, int n_signals,
                                   int64_t count, wt_db **plan);
