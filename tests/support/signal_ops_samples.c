@@ -3,6 +3,7 @@
 
 #include <warptone/agc.h>
 #include <warptone/denoise.h>
+#include <warptone/echo.h>
 #include <warptone/filter.h>
 #include <warptone/fir_design.h>
 #include <warptone/loudness.h>
@@ -132,6 +133,23 @@ static wt_status enqueue_denoise(const made_op *op, wt_stream *s, const wt_buffe
 {
     wt_status status = wt_denoise_plan_reset(op->plan, s);
     return status ? status : wt_denoise_plan_enqueue(op->plan, s, in, 0, op->n, out, 0);
+}
+
+DESTROY(echo_plan)
+
+// What the microphone hears is what is played.
+static wt_status create_echo(wt_device *device, made_op *op)
+{
+    const wt_echo_plan_config config = {.echo = {.rate_hz = 8000, .tail_ms = 40}, op->n_signals, op->n};
+    op->in_floats = (size_t)op->n;
+    signal_op_gives(op, OP_F32, op->n);
+    return wt_echo_plan_create(device, &config, (wt_echo_plan **)&op->plan);
+}
+
+static wt_status enqueue_echo(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
+{
+    wt_status status = wt_echo_plan_reset(op->plan, s);
+    return status ? status : wt_echo_plan_enqueue(op->plan, s, in, 0, in, 0, op->n, out, 0);
 }
 
 // ---- filters and rates
@@ -265,6 +283,7 @@ static const signal_op rows[] = {
     {ROW("normalize, rms", 30000, normalize_rms, normalize), RUN(normalize), .nan = OP_NAN_WHOLE},
     {ROW("agc", SAMPLES, agc, agc_plan), RUN(agc), .nan = OP_NAN_ONWARD},
     {ROW("denoise", SAMPLES, denoise, denoise_plan), RUN(denoise), .nan = OP_NAN_NONE},
+    {ROW("echo", SAMPLES, echo, echo_plan), RUN(echo), .nan = OP_NAN_NONE},
     {ROW("sections", SAMPLES, sos, sos_rows), RUN(sos_rows), .nan = OP_NAN_ONWARD},
     {ROW("savgol", SAMPLES, savgol, savgol_rows), RUN(savgol_rows)},
     {ROW("resample, best", SAMPLES, resample_best, resample_plan), RUN(resample_plan)},
