@@ -120,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_W
 {
     constexpr int R = SPECTRUM_RADIX, STEP = SPECTRUM_STEP;
     spectrum_walk(
-        a.walk, all_shared, [](long long, int, bool, int, float2 *) {},
+        a.walk, all_shared, [](long long, int, int, float2 *) {},
         [&](long long line, int t, int b, const float2 *, float2(&v)[R]) {
             const float2 *in = (const float2 *)a.in + (line * a.stored_frames + t) * SPECTRUM_BINS;
             float2 x[R] = {}, y[R] = {};
