@@ -114,9 +114,54 @@ template <int PASS> struct spectrum_row {
 // point t + e THREADS + S j; or those that mirror each other, store(v), of a PAIRED transform.
 enum spectrum_end { SPECTRUM_POINT, SPECTRUM_KEPT, SPECTRUM_MIRRORED };
 
+template <spectrum_end END, class V, class Fill, class Store>
+__device__ __forceinline__ void spectrum_in_place(int t, V *points, const V *twiddles, Fill fill, Store store)
+{
+    using first = spectrum_row<1>;
+    using second = spectrum_row<2>;
+    using third = spectrum_row<3>;
+    constexpr int T = SPECTRUM_THREADS, B = SPECTRUM_N / SPECTRUM_LAST;
+    V v[first::EACH][first::POINTS], w[second::EACH][second::POINTS], x[third::EACH][third::POINTS];
+#pragma unroll
+    for (int e = 0; e < first::EACH; e++) fill(t + e * T, v[e]);
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < first::EACH; e++) {
+        fft_butterfly<first::POINTS>(v[e]);
+        first::turn(twiddles, t + e * T, v[e]);
+        first::write(points, t + e * T, v[e]);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < second::EACH; e++) {
+        second::read(points, t + e * T, w[e]);
+        fft_butterfly<second::POINTS>(w[e]);
+        second::turn(twiddles, t + e * T, w[e]);
+        second::write(points, t + e * T, w[e]);
+    }
+    __syncthreads();
+    const int mirror = t ? B - t : B / 2;
+#pragma unroll
+    for (int e = 0; e < third::EACH; e++)
+        third::read(points, END == SPECTRUM_MIRRORED && e ? mirror : t + e * T, x[e]);
+    __syncthreads(); // points may be written to
+#pragma unroll
+    for (int e = 0; e < third::EACH; e++) fft_butterfly<third::POINTS>(x[e]);
+    if constexpr (END == SPECTRUM_POINT) {
+#pragma unroll
+        for (int e = 0; e < third::EACH; e++)
+#pragma unroll
+            for (int j = 0; j < third::POINTS; j++) store(t + e * T + B * j, x[e][j]);
+        __syncthreads();
+    } else {
+        store(x);
+    }
+}
+
 template <int S, spectrum_end END, class V, class Fill, class Store>
 __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddles, Fill fill, Store store)
 {
+    if constexpr (S == 1 && SPECTRUM_IN_PLACE) return spectrum_in_place<END>(t, points, twiddles, fill, store);
     constexpr int R = wt__spectrum_radix(SPECTRUM_N / S), B = SPECTRUM_N / R, M = B / S;
     constexpr int E = (B + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS;
     constexpr bool LAST = END != SPECTRUM_POINT && M == 1, WHOLE = B == E * SPECTRUM_THREADS; // all have butterflies

@@ -139,10 +139,11 @@ __device__ __forceinline__ void spectrum_walk_kept(const wt_spectrum_walk &w, co
 /// A block's way along its line, `shared` its transforms' points and the ring. prepare(line, t, thread, points) is
 /// called for frames t and t + 1 of the line, then fill(line, t, b, points, v) for the points b, b + STEP .. of the
 /// first pass: what spectrum_put_pair would leave there. give(line, from, i, phase, sum): the overlapped sum at sample
-/// from + i of the padded signal, i < 2 SEQUENCES hop, phase its place within a hop. KEPT: sums may be kept.
-template <bool KEPT = SPECTRUM_KEEPS, class Prepare, class Fill, class Give>
+/// from + i of the padded signal, i < 2 SEQUENCES hop, phase its place within a hop; give_all: of spectrum_walk_kept.
+/// KEPT: sums may be kept.
+template <bool KEPT = SPECTRUM_KEEPS, class Prepare, class Fill, class Give, class GiveAll>
 __device__ __forceinline__ void spectrum_walk(const wt_spectrum_walk &w, float2 *shared, Prepare prepare, Fill fill,
-                                              Give give)
+                                              Give give, GiveAll give_all)
 {
     const int thread = threadIdx.x % SPECTRUM_THREADS, sequence = threadIdx.x / SPECTRUM_THREADS;
     float2 *points = shared + sequence * SPECTRUM_POINTS;
@@ -159,12 +160,7 @@ __device__ __forceinline__ void spectrum_walk(const wt_spectrum_walk &w, float2 
                         [&](int b, float2(&v)[SPECTRUM_RADIX]) { fill(way.line, t, b, points, v); },
                         [&](const auto &v) { leave([&](int m) { return v[m % EACH][m / EACH]; }); });
                 },
-                [&](long long from, const float(&sums)[SPECTRUM_SAMPLES / 2]) {
-#pragma unroll
-                    for (int m = 0; m < SPECTRUM_SAMPLES / 2; m++)
-                        give(way.line, from, thread + m * SPECTRUM_THREADS,
-                             thread + m % (SPECTRUM_SAMPLES / 4) * SPECTRUM_THREADS, sums[m]);
-                },
+                [&](long long from, const float(&sums)[SPECTRUM_SAMPLES / 2]) { give_all(way.line, from, sums); },
                 [&](long long from, int i, float sum) { give(way.line, from, i, i % w.hop, sum); });
     float *ring = (float *)(shared + SPECTRUM_SEQUENCES * SPECTRUM_POINTS);
     for (int i = threadIdx.x; i < w.ring; i += SPECTRUM_BLOCK) ring[i] = 0;
@@ -184,5 +180,20 @@ __device__ __forceinline__ void spectrum_walk(const wt_spectrum_walk &w, float2 
         start = (start + SPECTRUM_PAIR_FRAMES * w.hop) % w.ring;
         __syncthreads();
     }
+}
+
+/// The same where all sums are given one by one.
+template <bool KEPT = SPECTRUM_KEEPS, class Prepare, class Fill, class Give>
+__device__ __forceinline__ void spectrum_walk(const wt_spectrum_walk &w, float2 *shared, Prepare prepare, Fill fill,
+                                              Give give)
+{
+    spectrum_walk<KEPT>(w, shared, prepare, fill, give,
+                        [&](long long line, long long from, const float(&sums)[SPECTRUM_SAMPLES / 2]) {
+#pragma unroll
+                            for (int m = 0; m < SPECTRUM_SAMPLES / 2; m++) {
+                                const int i = threadIdx.x + m * SPECTRUM_THREADS;
+                                give(line, from, i, i % w.hop, sums[m]);
+                            }
+                        });
 }
 #endif
