@@ -65,6 +65,14 @@ WT_SPECTRUM_BOTH int wt__spectrum_paired(int n)
     return last && last % 2 == 0 && n / last == 2 * wt__spectrum_threads(n);
 }
 
+/// 1 when three passes can work in place (spectrum.cuh).
+WT_SPECTRUM_BOTH int wt__spectrum_in_place(int n)
+{
+    const int threads = wt__spectrum_threads(n), last = wt__spectrum_last(n), step = n / 16;
+    if (wt__spectrum_radix(n) != 16 || n % 256 || step == last || step % threads || n / last % threads) return 0;
+    return wt__spectrum_radix(step) * last == step && last * 16 % threads == 0;
+}
+
 /// 1 when a thread can keep the sums of its own samples of frames a quarter of one apart (spectrum_overlap.cuh).
 WT_SPECTRUM_BOTH int wt__spectrum_keeps(int n)
 {
