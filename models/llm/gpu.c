@@ -13,7 +13,8 @@ static const struct {
     const char *file;
     int first, n;
 } modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE},
-                                {"kernels/llm_attend.cu", WT__LLM_PLACE, 2},
+                                {"kernels/llm_place.cu", WT__LLM_PLACE, 1},
+                                {"kernels/llm_attend.cu", WT__LLM_ATTEND, 1},
                                 {"kernels/llm_pages.cu", WT__LLM_COPY_PAGE, 2},
                                 {"kernels/llm_flash.cu", WT__LLM_FLASH, 1},
                                 {"kernels/llm_attend_16.cu", WT__LLM_ATTEND_16, 4},
