@@ -35,7 +35,7 @@ typedef struct wt_llm_norm_args {
     const float *weight, *bias;
     void *out; ///< [n][width] of `type`
     float eps;
-    int width, type;
+    int width, type, n_rows; ///< n_rows: of llm_norm_many
 } wt_llm_norm_args;
 
 /// The cache of a layer: element of page p, head h, position j of the page, dimension d is

@@ -23,6 +23,7 @@ static const struct {
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
                                                      [WT__LLM_NORM] = "llm_norm",
+                                                     [WT__LLM_NORM_MANY] = "llm_norm_many",
                                                      [WT__LLM_CHOOSE] = "llm_choose",
                                                      [WT__LLM_GROUP] = "llm_group",
                                                      [WT__LLM_GATHER] = "llm_gather",

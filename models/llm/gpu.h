@@ -39,6 +39,7 @@ bool wt__llm_alike(const wt__linear *a, const wt__linear *b);
 typedef enum wt__llm_kernel {
     WT__LLM_EMBED,
     WT__LLM_NORM,
+    WT__LLM_NORM_MANY,
     WT__LLM_CHOOSE,
     WT__LLM_GROUP,
     WT__LLM_GATHER,

@@ -9,6 +9,8 @@ enum {
     FLASH_THREADS = 384,
     MATVEC_WARPS = 8,
     LARGE_BYTES = 16 << 20,
+    NORM_BLOCKS = 4,   ///< of llm_norm_many on a processor
+    NORM_WIDTH = 4096, ///< its widest row
     PLACE_WARPS = 8,
     PLACE_BLOCKS = 6, ///< whose heads one takes of many tokens
     CLUSTER_SMS = 16, ///< fewer have no room for every cluster
@@ -20,12 +22,13 @@ enum {
 /// Those that wait for earlier ones themselves (kernels/overlap.cuh). The embedding does not: all that comes before a
 /// step is done before any of it.
 static const bool overlaps[WT__N_LLM_KERNELS] = {
-    [WT__LLM_NORM] = true,          [WT__LLM_CHOOSE] = true,        [WT__LLM_GROUP] = true,
-    [WT__LLM_GATHER] = true,        [WT__LLM_MIX] = true,           [WT__LLM_PICK] = true,
-    [WT__LLM_PLACE] = true,         [WT__LLM_ATTEND] = true,        [WT__LLM_FLASH] = true,
-    [WT__LLM_MATVEC] = true,        [WT__LLM_MATVEC + 1] = true,    [WT__LLM_MATVEC + 2] = true,
-    [WT__LLM_STREAM] = true,        [WT__LLM_STREAM + 1] = true,    [WT__LLM_ATTEND_16] = true,
-    [WT__LLM_ATTEND_16 + 1] = true, [WT__LLM_ATTEND_16 + 2] = true, [WT__LLM_ATTEND_16 + 3] = true,
+    [WT__LLM_NORM] = true,          [WT__LLM_NORM_MANY] = true,     [WT__LLM_CHOOSE] = true,
+    [WT__LLM_GROUP] = true,         [WT__LLM_GATHER] = true,        [WT__LLM_MIX] = true,
+    [WT__LLM_PICK] = true,          [WT__LLM_PLACE] = true,         [WT__LLM_ATTEND] = true,
+    [WT__LLM_FLASH] = true,         [WT__LLM_MATVEC] = true,        [WT__LLM_MATVEC + 1] = true,
+    [WT__LLM_MATVEC + 2] = true,    [WT__LLM_STREAM] = true,        [WT__LLM_STREAM + 1] = true,
+    [WT__LLM_ATTEND_16] = true,     [WT__LLM_ATTEND_16 + 1] = true, [WT__LLM_ATTEND_16 + 2] = true,
+    [WT__LLM_ATTEND_16 + 3] = true,
 };
 
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
@@ -75,8 +78,13 @@ static void normalise(wt__pass *p, const wt__norm *norm, const float *x, int n, 
                                 .out = p->s->n,
                                 .eps = (float)c->norm_eps,
                                 .width = c->d_model,
-                                .type = kernel_type(type)};
-    launch(p, WT__LLM_NORM, (wt_launch){.grid = {n}, .block = {THREADS}}, &a, sizeof a);
+                                .type = kernel_type(type),
+                                .n_rows = n};
+    const int blocks = NORM_BLOCKS * p->s->gpu->n_sms;
+    const bool by_many = n > blocks && !norm->bias && type != WT_DTYPE_F32 && c->d_model % 4 == 0 &&
+                         c->d_model <= NORM_WIDTH && (uintptr_t)norm->weight % 16 == 0;
+    launch(p, by_many ? WT__LLM_NORM_MANY : WT__LLM_NORM,
+           (wt_launch){.grid = {by_many ? blocks : n}, .block = {THREADS}}, &a, sizeof a);
     p->normed = NULL;
 }
 
