@@ -103,7 +103,7 @@ struct wt_live {
     int jump_left;      // frames that a jump is still being faded out
     float *jump, *last; // [out lines]
     int64_t dry_at;
-    wt_live_times times;
+    wt_live_times times, late_times;
     live_visit visit;
 
     // from any thread to the audio thread
