@@ -191,6 +191,13 @@ static int32_t seen_later(row_watch *w, const wt_live_times *t)
     return later_ns;
 }
 
+static void note_device(row_watch *w, const wt_live_times *t)
+{
+    w->n_device_holes += t->hole_ns > HOLE_NS;
+    if (t->hole_ns > w->device_hole_ns) w->device_hole_ns = t->hole_ns;
+    if (t->busy_ns > w->busy_ns) w->busy_ns = t->busy_ns;
+}
+
 // What the device did before it had the block; the thread's hole, and the call without it.
 static void note_answer(bench *b, slow_block *block)
 {
@@ -210,19 +217,24 @@ static void note_answer(bench *b, slow_block *block)
     if (t->device_ns < 0) return;
     wt_histogram_record(b->device_part, t->device_ns);
     block->seen_ns = seen_later(w, t);
-    w->n_device_holes += t->hole_ns > HOLE_NS;
-    if (t->hole_ns > w->device_hole_ns) w->device_hole_ns = t->hole_ns;
-    if (t->busy_ns > w->busy_ns) w->busy_ns = t->busy_ns;
+    note_device(w, t);
 }
 
-// An answer that came after its block had been missed.
-static void note_late_answer(row_watch *w, const wt_live *live)
+// Answers that came after their blocks had been missed.
+static void note_late_answers(row_watch *w, const wt_live *live)
 {
-    const wt_live_times t = wt_live_late_times(live);
-    slow_block *m = w->n_missed && w->n_missed <= N_MISSED ? &w->missed[w->n_missed - 1] : NULL;
-    if (!m || m->times.heard_ns || t.rung_ns < m->start_ns || t.rung_ns > m->start_ns + m->took_ns) return;
-    m->times = t;
-    if (t.device_ns >= 0) m->seen_ns = (int32_t)(t.seen_ns - (uint32_t)t.rung_ns - w->offset_ns);
+    const int n = w->n_missed < N_MISSED ? w->n_missed : N_MISSED;
+    for (int back = 3; back >= 0; back--) {
+        const wt_live_times t = wt_live_late_times(live, back);
+        for (int k = 0; k < n; k++) {
+            slow_block *m = &w->missed[k];
+            if (m->times.heard_ns || t.rung_ns < m->start_ns || t.rung_ns > m->start_ns + m->took_ns) continue;
+            m->times = t;
+            if (t.device_ns < 0) continue;
+            note_device(w, &t);
+            m->seen_ns = (int32_t)(t.seen_ns - (uint32_t)t.rung_ns - w->offset_ns);
+        }
+    }
 }
 
 static void note_missed(row_watch *w, const slow_block *block)
@@ -254,7 +266,7 @@ static wt_status run_blocks(bench *b, int n, block_function function, void *user
         block.took_ns = wt_clock_now_ns(NULL) - block.start_ns;
         block.late_ns = block.start_ns - due_ns;
         block.missed = status == WT_ERR_TIMEOUT;
-        if (live) note_late_answer(&b->watch, live);
+        if (live && b->watch.n_missed) note_late_answers(&b->watch, live);
         if (live && !block.missed) {
             block.times = wt_live_last_times(live);
             n_launches = block.times.n_launches;

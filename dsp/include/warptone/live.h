@@ -196,8 +196,9 @@ typedef struct wt_live_times {
 
 /// Of the last answer that a device gave; zeros before it.  [rt, the thread that calls wt_live_process]
 WT_RT wt_live_times wt_live_last_times(const wt_live *live);
-/// Of the last answer that came too late for its block, found when the next block came at the earliest; likewise.
-WT_RT wt_live_times wt_live_late_times(const wt_live *live);
+/// Of the answers that came too late for their blocks, found when the next block came at the earliest: the `back`th
+/// from the last, 0 .. 3; likewise.
+WT_RT wt_live_times wt_live_late_times(const wt_live *live, int back);
 /// The round trips (GPU) or process times (CPU) themselves, to draw or merge; borrowed.  [any]
 const wt_histogram *wt_live_histogram(const wt_live *live);
 
