@@ -22,6 +22,7 @@ wt_status wt__db_resolve(const char *op, double amin, wt_db_config *c)
 
 WT_CLONES void wt__db_log(const float *in, int64_t count, float amin, float scale, float offset, float *out)
 {
+#pragma GCC ivdep // in place, or apart
     for (int64_t i = 0; i < count; i++) out[i] = wt__spectrum_log(in[i], amin, scale, offset);
 }
 
