@@ -20,7 +20,7 @@ static __device__ float frame_of(const wt_resample_stream_args &a, int line, lon
 // Tap k of an output: a row's own, or between four rows.
 template <typename T> struct tap_row {
     const T *row;
-    const float *start; // NULL but for the first outputs
+    const float *start; // none but for the first outputs
     double weights[4];
     bool blended;
     __device__ T at(int k, int n_taps) const
@@ -36,7 +36,7 @@ template <typename T> struct tap_row {
 template <typename T>
 static __device__ tap_row<T> row_of(const wt_resample_stream_args &a, int n, const wt_resample_time &t)
 {
-    tap_row<T> row = {(const T *)a.taps, NULL, {1, 0, 0, 0}, false};
+    tap_row<T> row = {(const T *)a.taps, nullptr, {1, 0, 0, 0}, false};
     if (n < a.n_start) {
         row.start = a.start + (long long)n * a.n_taps;
     } else if (a.interpolated) {
