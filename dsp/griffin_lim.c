@@ -286,13 +286,14 @@ WT_INLINE float inverse_root(float x)
     return y;
 }
 
-// re, im of one frame: the new R; before: the last, replaced. Leaves A in re, im: 0 where it would have no direction.
+// re, im of one frame: the new R; before: the last, replaced. Leaves A in re, im: below its magnitude where the power
+// would be a denormal number.
 WT_CLONES static void update(float *re, float *im, float *before_re, float *before_im, const float *magnitude, float c,
                              int bins)
 {
     for (int k = 0; k < bins; k++) {
         const float x = re[k] - c * before_re[k], y = im[k] - c * before_im[k], power = x * x + y * y;
-        const float by = power > FLT_MIN ? magnitude[k] * inverse_root(power) : 0;
+        const float by = magnitude[k] * inverse_root(power > FLT_MIN ? power : FLT_MIN);
         before_re[k] = re[k], before_im[k] = im[k];
         re[k] = x * by, im[k] = y * by;
     }
