@@ -144,7 +144,7 @@ enum {
 };
 
 struct lock_frame {
-    float2 earlier[SPECTRUM_BINS], before[SPECTRUM_BINS], turn[LOCK_PEAKS];
+    float2 here[SPECTRUM_BINS], earlier[SPECTRUM_BINS], before[SPECTRUM_BINS], turn[LOCK_PEAKS];
     float power[LOCK_EDGE + LOCK_ALL + LOCK_EDGE]; // edges, and what is beyond the bins: below all power
     int peak[LOCK_PEAKS], begin[LOCK_PEAKS];
     short before_bin[LOCK_ALL]; // peaks up to a bin
@@ -230,14 +230,12 @@ extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocod
     __syncthreads();
     read(0);
     for (int t = 0; t < a.n_out; t++) {
-        float2 x[LOCK_BINS];
 #pragma unroll
         for (int i = 0; i < LOCK_BINS; i++) {
             const int k = threadIdx.x + i * LOCK_THREADS;
-            x[i] = here[i];
             if (k >= SPECTRUM_BINS) continue;
-            f.earlier[k] = earlier[i];
-            f.power[LOCK_EDGE + k] = x[i].x * x[i].x + x[i].y * x[i].y;
+            f.here[k] = here[i], f.earlier[k] = earlier[i];
+            f.power[LOCK_EDGE + k] = here[i].x * here[i].x + here[i].y * here[i].y;
         }
         const long long attack = held;
         read(t + 1);
@@ -246,19 +244,18 @@ extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocod
         const bool turns = t && n_peaks;
         const unsigned char *rules = a.rules + (blockIdx.x * a.most + attack) * SPECTRUM_BINS;
         for (int i = threadIdx.x; i < n_peaks && turns; i += LOCK_THREADS) measure_region(f, i);
-        __syncthreads(); // what is written before the next barrier is read before this one
-#pragma unroll
-        for (int i = 0; i < LOCK_BINS; i++) {
-            const int k = threadIdx.x + i * LOCK_THREADS;
-            if (k >= SPECTRUM_BINS) continue;
+        __syncthreads();
+        for (int k = threadIdx.x; k < SPECTRUM_BINS; k += LOCK_THREADS) {
+            float2 x = f.here[k];
             if (turns && !(attack >= 0 && rules[k])) {
                 const int after = f.before_bin[k]; // regions change once between two peaks
                 const int region = after < n_peaks && (!after || f.begin[after] <= k) ? after : after - 1;
                 const float2 by = f.turn[region];
-                x[i] = make_float2(x[i].x * by.x - x[i].y * by.y, x[i].x * by.y + x[i].y * by.x);
+                x = make_float2(x.x * by.x - x.y * by.y, x.x * by.y + x.y * by.x);
             }
-            f.before[k] = x[i];
-            out[(long long)t * SPECTRUM_BINS + k] = x[i];
+            f.before[k] = x;
+            out[(long long)t * SPECTRUM_BINS + k] = x;
         }
+        __syncthreads();
     }
 }

@@ -54,7 +54,7 @@ typedef struct wt_vocoder_cut_args {
 } wt_vocoder_cut_args;
 
 /// Neighbouring bins a thread of the locking kernel has, and its threads.
-WT_SPECTRUM_BOTH int wt__vocoder_bins(int n_fft) { return n_fft > 8190 ? 8 : n_fft > 4094 ? 4 : 2; }
+WT_SPECTRUM_BOTH int wt__vocoder_bins(int n_fft) { return n_fft > 8190 ? 8 : 4; }
 
 WT_SPECTRUM_BOTH int wt__vocoder_threads(int n_fft)
 {
@@ -67,7 +67,7 @@ WT_SPECTRUM_BOTH int wt__vocoder_lock_bytes(int n_fft)
 {
     const int bins = n_fft / 2 + 1, peaks = bins / 3 + 2, threads = wt__vocoder_threads(n_fft);
     const int all = threads * wt__vocoder_bins(n_fft);
-    return bins * 2 * 8 + all * (4 + 2) + peaks * (8 + 2 * 4) + threads / 32 * 4 + 32;
+    return bins * 3 * 8 + all * (4 + 2) + peaks * (8 + 2 * 4) + threads / 32 * 4 + 32;
 }
 
 #endif
