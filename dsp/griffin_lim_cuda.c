@@ -2,6 +2,7 @@
 // and what the next one will.
 
 #include "griffin_lim_cuda.h"
+#include "griffin_lim_wide.h"
 #include "spectrum_cuda.h"
 
 #include "griffin_lim_kernel.h"
@@ -15,6 +16,7 @@ struct wt__griffin_lim_cuda {
     wt_griffin_lim_args args; // all but what changes from launch to launch
     wt_launch launch;
     int n_iter;
+    wt__griffin_lim_wide *wide; // in double, and where no block holds a frame
 };
 
 static wt_status upload(wt_device *device, const wt__griffin_lim_shape *s, wt__griffin_lim_cuda *c)
@@ -41,7 +43,7 @@ static wt_status prepare(wt_device *device, const wt__griffin_lim_shape *s, wt__
     c->args.frames = c->spectrum.args;
     c->args.frames.n_samples = s->length, c->args.frames.n_frames = (int)s->n_used;
     c->args.stored_frames = (int)s->n_frames;
-    c->args.zero_phase = s->zero_phase, c->args.momentum = s->momentum;
+    c->args.zero_phase = s->zero_phase, c->args.momentum = (float)s->momentum;
     status = upload(device, s, c);
     for (int i = 0; i < 2 && !status; i++)
         status = wt_buffer_create(device, WT_MEMORY_DEVICE, (size_t)(s->n_lines * s->length) * sizeof(float),
@@ -55,13 +57,25 @@ static wt_status prepare(wt_device *device, const wt__griffin_lim_shape *s, wt__
     return status;
 }
 
+static void release(wt__griffin_lim_cuda *c)
+{
+    wt__spectrum_cuda_release(&c->spectrum);
+    wt_buffer *const buffers[] = {c->squares, c->seeds, c->jumps, c->signals[0], c->signals[1]};
+    for (int i = 0; i < 5; i++) wt_buffer_destroy(buffers[i]);
+    *c = (wt__griffin_lim_cuda){.wide = NULL};
+}
+
 wt_status wt__griffin_lim_cuda_create(wt_device *device, const wt__griffin_lim_shape *shape,
                                       wt__griffin_lim_cuda **cuda)
 {
     *cuda = NULL;
     wt__griffin_lim_cuda *c = calloc(1, sizeof *c);
     if (!c) return wt_fail(WT_ERR_NO_MEMORY, "griffin-lim: CUDA plan");
-    wt_status status = prepare(device, shape, c);
+    wt_status status = wt__stft_config(shape->stft)->precise ? WT_ERR_UNSUPPORTED : prepare(device, shape, c);
+    if (status == WT_ERR_UNSUPPORTED) {
+        release(c);
+        status = wt__griffin_lim_wide_create(device, shape, &c->wide);
+    }
     if (status)
         wt__griffin_lim_cuda_destroy(c);
     else
@@ -72,15 +86,15 @@ wt_status wt__griffin_lim_cuda_create(wt_device *device, const wt__griffin_lim_s
 void wt__griffin_lim_cuda_destroy(wt__griffin_lim_cuda *cuda)
 {
     if (!cuda) return;
-    wt__spectrum_cuda_release(&cuda->spectrum);
-    wt_buffer *const buffers[] = {cuda->squares, cuda->seeds, cuda->jumps, cuda->signals[0], cuda->signals[1]};
-    for (int i = 0; i < 5; i++) wt_buffer_destroy(buffers[i]);
+    wt__griffin_lim_wide_destroy(cuda->wide);
+    release(cuda);
     free(cuda);
 }
 
 wt_status wt__griffin_lim_cuda_enqueue(const wt__griffin_lim_cuda *cuda, wt_stream *stream, const float *magnitude,
                                        float *out)
 {
+    if (cuda->wide) return wt__griffin_lim_wide_enqueue(cuda->wide, stream, magnitude, out);
     wt_griffin_lim_args args = cuda->args;
     float *const signals[2] = {(float *)wt_buffer_address(cuda->signals[0]),
                                (float *)wt_buffer_address(cuda->signals[1])};

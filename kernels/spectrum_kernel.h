@@ -193,11 +193,11 @@ typedef struct wt_spectrum_finish_args {
 /// A float as an integer of the same order, and back (its own inverse).
 WT_SHARED_FN int wt__spectrum_order(int bits) { return bits >= 0 ? bits : bits ^ 0x7fffffff; }
 
-/// scale log2(max(x, amin)) + offset; a NaN stays one.
+/// scale log2(max(x, amin)) + offset; a NaN stays one: added, since choosing between results is a branch to GCC, and
+/// no loop of it would be vectors.
 WT_SHARED_FN float wt__spectrum_log(float x, float amin, float scale, float offset)
 {
     float limited = x > amin ? x : amin;
-    float value = scale * wt_log2(limited) + offset;
-    return x == x ? value : x;
+    return scale * wt_log2(limited) + offset + (x == x ? 0.0f : x);
 }
 #endif

@@ -95,6 +95,10 @@ static const wt_mfcc_config shapes[] = {
              .db = {.no_top = true}},
      .n_mfcc = 41,
      .dct_type = 1},
+    // what no thread block holds: a prime, what is long, a tile of more bands
+    {.mel = {.n_samples = N, .n_signals = 6, .stft = {.n_fft = 1009, .hop = 400}, .bank = {.n_mels = 60}}},
+    {.mel = {.n_samples = N, .n_signals = 3, .stft = {.n_fft = 10240, .channels = 2}}, .n_mfcc = 40, .dct_type = 3},
+    {.mel = {.n_samples = N, .n_signals = 3, .stft = {.channels = 2}, .bank = {.n_mels = 500}}, .n_mfcc = 500},
 };
 
 static void check_device(wt_device *device, double bound)
