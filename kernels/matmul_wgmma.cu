@@ -366,11 +366,78 @@ static __device__ __forceinline__ void finish_chunk(const wt_mm_args &a, const m
     }
 }
 
+// Sums that become 16 bits by factors of their rows, whole pieces of 16 bytes of y.
+static __device__ __forceinline__ bool is_plain(const wt_mm_args &a, const mm_place &p)
+{
+    const wt_mm_part &part = a.parts[p.part], &last = a.parts[MM_PAIR == 2 ? 1 : p.part];
+    const long long all = (long long)part.y | part.y_stride * 2 | part.y_batch * 2;
+    return !FEW && !MM_SCALES && (a.y_type == WT_MM_F16 || a.y_type == WT_MM_BF16) && !a.add && !part.bias &&
+           !last.bias && (!part.scales || a.scale_rows >= part.rows) && all % 16 == 0 &&
+           p.first + GROUP_N / MM_PAIR <= part.rows;
+}
+
+// The four lanes of a row exchange words of two elements, so that each has 16 bytes of it.
+static __device__ __forceinline__ void exchange(unsigned *w)
+{
+#pragma unroll
+    for (int step = 1; step < 4; step *= 2)
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            if (j & step) continue;
+            const bool upper = threadIdx.x & step;
+            const unsigned other = __shfl_xor_sync(ALL, upper ? w[j] : w[j + step], step);
+            (upper ? w[j] : w[j + step]) = other;
+        }
+}
+
+static __device__ __forceinline__ float activated_16(float v)
+{
+    return MM_ACTIVATION == WT_MM_SILU ? silu_of_16(v) : activated(MM_ACTIVATION, v);
+}
+
+static __device__ __forceinline__ void finish_plain(const wt_mm_args &a, const mm_place &p, int first_row,
+                                                    const mm_sum *d)
+{
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const wt_mm_part &part = a.parts[p.part];
+    const float scale = scale_at(a, part, p.tile.stack, p.first, 0);
+    const float scale1 = MM_PAIR == 2 ? scale_at(a, a.parts[1], p.tile.stack, p.first, 0) : 1;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int row = first_row + g + 8 * h;
+        const bool is_there = row < p.tile.count;
+        const float x_scale = MM_X_IS_8 && a.x_scales && is_there ? a.x_scales[p.tile.first + row] : 1;
+        unsigned short *y = (unsigned short *)part.y + p.tile.y_batches * part.y_batch +
+                            (p.tile.first + row) * part.y_stride + p.first + 8 * t;
+#pragma unroll
+        for (int q = 0; q < GROUP_N / MM_PAIR / 32; q++) {
+            unsigned w[4];
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const mm_sum *two = d + 16 * q + 4 * j + 2 * h, *two1 = two + (MM_PAIR == 2 ? GROUP_N / 4 : 0);
+                float v[2];
+#pragma unroll
+                for (int c = 0; c < 2; c++) {
+                    v[c] = activated_16((float)two[c] * (scale * x_scale));
+                    if (MM_PAIR == 2) v[c] *= (float)two1[c] * (scale1 * x_scale);
+                }
+                w[j] = pair_of(a.y_type, v[0], v[1]);
+            }
+            exchange(w);
+            if (is_there) *(uint4 *)(y + 32 * q) = {w[0], w[1], w[2], w[3]};
+        }
+    }
+}
+
 static __device__ __forceinline__ void finish_tile(const wt_mm_args &a, const mm_place &p, mm_sum (*sums)[CHUNK],
                                                    const float *scales, int first_row, int first_column,
                                                    const mm_sum *d)
 {
     if (first_row >= p.tile.count) return;
+    if (is_plain(a, p)) {
+        finish_plain(a, p, first_row, d);
+        return;
+    }
 #pragma unroll
     for (int q = 0; q < GROUP_N / CHUNK; q++) {
         const mm_sum *first = d + q * (32 / MM_PAIR), *second = first + (MM_PAIR == 2 ? GROUP_N / 4 : 16);
