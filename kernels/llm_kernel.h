@@ -139,7 +139,7 @@ typedef struct wt_llm_matvec_args {
 /// The same of matrices of 16 bits whose rows lie at 16 bytes, without a LayerNorm, by llm_stream.cu.
 typedef struct wt_llm_stream_args {
     wt_llm_matvec_args m;
-    int each, n_passes; ///< columns of a warp in a pass, a multiple of a stage's; their product covers all columns
+    int each, n_passes; ///< columns of a warp in a pass, a multiple of a stage's; times m.warps they cover all columns
 } wt_llm_stream_args;
 
 #define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word

@@ -148,18 +148,17 @@ static void plain_matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a)
 }
 
 /// Rows of 16 bits at multiples of 16 bytes, without a LayerNorm: two blocks fill a processor, one of this launch and
-/// one of the next. Passes are alike.
+/// one of the next; every processor has one, with rows or without, so that none is left over for two of another launch.
+/// Passes are alike, and as few warps share a row as can hold the vector.
 static void stream(wt__pass *p, const wt__linear *w, wt_llm_matvec_args m)
 {
     const int n = (m.columns + WT_LLM_STREAM_COLUMNS - 1) / WT_LLM_STREAM_COLUMNS, warps = WT_LLM_STREAM_WARPS;
     wt_llm_stream_args a = {.m = m, .n_passes = (m.columns + WT_LLM_STREAM_PASS - 1) / WT_LLM_STREAM_PASS};
-    int n_tiles = 0;
-    a.each = (n + warps * a.n_passes - 1) / (warps * a.n_passes) * WT_LLM_STREAM_COLUMNS;
-    for (int k = 0; k < (m.gated ? 1 : m.n_parts); k++)
-        n_tiles += (m.parts[k].rows + WT_LLM_STREAM_TILE - 1) / WT_LLM_STREAM_TILE;
+    for (a.m.warps = 1; a.m.warps < warps && a.m.warps * (WT_LLM_STREAM_PASS / warps) < m.columns;) a.m.warps *= 2;
+    a.each = (n + a.m.warps * a.n_passes - 1) / (a.m.warps * a.n_passes) * WT_LLM_STREAM_COLUMNS;
     const size_t stages = (size_t)(2 * warps * WT_LLM_STREAM_STAGES * WT_LLM_STREAM_TILE * WT_LLM_STREAM_COLUMNS);
     launch(p, WT__LLM_STREAM + (w->weight.dtype == WT_DTYPE_BF16),
-           (wt_launch){.grid = {n_tiles < p->s->gpu->n_sms ? n_tiles : p->s->gpu->n_sms},
+           (wt_launch){.grid = {p->s->gpu->n_sms},
                        .block = {32 * warps},
                        .shared_bytes = stages + 3 * (size_t)WT_LLM_STREAM_PITCH(a.each)},
            &a, sizeof a);
