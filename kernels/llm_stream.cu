@@ -3,9 +3,10 @@
 // sums float. A norm before and what comes after are in the same launch, as in llm_matvec.cu, which has what this does
 // not take.
 //
-// A warp has columns of its own, and their part of the vector; rows too long for that in passes. Tiles of 8 rows are dealt
-// to the blocks in turn; of each a warp copies its columns to stages in shared memory, 128 columns at a time, all but one
-// of the stages under way at any time, also across tiles. Half a processor is enough for a block, so that those of the
+// A warp has columns of its own, and their part of the vector; rows too long for that in passes. Of short rows fewer warps
+// share one, a team, and the block has several. Tiles of 8 rows are dealt to the blocks in turn, and those of a block to
+// its teams; of each a warp copies its columns to stages in shared memory, 128 columns at a time, all but one of the
+// stages under way at any time, also across tiles. Half a processor is enough for a block, so that those of the
 // next launch come while it runs and fill theirs before they wait (overlap.cuh): that keeps the memory busy while a launch
 // ends and the next one fetches its vector.
 //
@@ -26,7 +27,7 @@
 #define COLUMNS WT_LLM_STREAM_COLUMNS
 #define STAGE   128 // times 16 bytes
 #define AT_ONCE 8   // tiles whose sums are finished together
-#define KEPT    2   // times 256 columns of a warp whose weights of the norm wait in registers
+#define KEPT    (WT_LLM_STREAM_PASS / WARPS / 256) // times 256 columns of a warp in a pass, which are in registers
 
 // ---- the vector
 
@@ -110,13 +111,16 @@ struct share {
     int first, n;
 };
 
+static __device__ __forceinline__ int team_of(const wt_llm_stream_args &a) { return (int)threadIdx.x / 32 / a.m.warps; }
+static __device__ __forceinline__ int n_teams_of(const wt_llm_stream_args &a) { return WARPS / a.m.warps; }
+
 static __device__ __forceinline__ share share_of(const wt_llm_stream_args &a, int pass)
 {
-    const int first = (pass * WARPS + (int)threadIdx.x / 32) * a.each;
+    const int first = (pass * a.m.warps + (int)threadIdx.x / 32 % a.m.warps) * a.each;
     return {first, min(a.each, max(0, a.m.columns - first))};
 }
 
-// Where a warp's copies are: a turn's tiles begin .. end - 1 pass by pass, then the next turn's.
+// Where a warp's copies are: its team's of a turn's tiles begin .. end - 1 pass by pass, then the next turn's.
 struct cursor {
     const unsigned char *from; // of the lane: its row of the tile's first two
     int begin, end, tile, pass, column, left; // left: rows of the tile from that one on
@@ -135,7 +139,8 @@ static __device__ __forceinline__ void aim(const wt_llm_stream_args &a, cursor &
 static __device__ __forceinline__ void move_on(const wt_llm_stream_args &a, int n_tiles, cursor &c)
 {
     c.column = 0;
-    if (++c.tile == c.end) {
+    c.tile += n_teams_of(a);
+    if (c.tile >= c.end) {
         do {
             if (++c.pass == a.n_passes) {
                 c.pass = 0;
@@ -144,7 +149,7 @@ static __device__ __forceinline__ void move_on(const wt_llm_stream_args &a, int 
             }
             c.own = share_of(a, c.pass);
         } while (!c.own.n && c.begin < n_tiles);
-        c.tile = c.begin;
+        c.tile = c.begin + team_of(a);
     }
     if (c.tile < n_tiles) aim(a, c);
 }
@@ -191,10 +196,10 @@ static __device__ __forceinline__ ending ending_of(const wt_llm_stream_args &a, 
             a.m.add ? part.out[row] : 0};
 }
 
-static __device__ __forceinline__ float sum_of(const float *sums)
+static __device__ __forceinline__ float sum_of(const float *sums, int n)
 {
     float sum = 0;
-    for (int k = 0; k < WARPS; k++) sum += sums[k];
+    for (int k = 0; k < n; k++) sum += sums[k];
     return sum;
 }
 
@@ -203,10 +208,10 @@ static __device__ __forceinline__ void finish(const wt_llm_matvec_args &a, const
 {
     const int in_group = threadIdx.x / TILE, slot = threadIdx.x % TILE;
     if (!e.out) return;
-    const float scale = a.norm_weight ? 1 / sqrtf(sum_of(squares) / (float)a.columns + a.eps) : 1;
-    float y = sum_of(sums[(a.gated ? 2 : 1) * in_group * TILE + slot]) * scale + e.bias;
+    const float scale = a.norm_weight ? 1 / sqrtf(sum_of(squares, a.warps) / (float)a.columns + a.eps) : 1;
+    float y = sum_of(sums[(a.gated ? 2 : 1) * in_group * TILE + slot], a.warps) * scale + e.bias;
     if (a.gated)
-        y *= activate(a.activation, sum_of(sums[(2 * in_group + 1) * TILE + slot]) * scale + e.gate_bias);
+        y *= activate(a.activation, sum_of(sums[(2 * in_group + 1) * TILE + slot], a.warps) * scale + e.gate_bias);
     else
         y = activate(a.activation, y);
     *e.out = e.before + y;
@@ -214,31 +219,28 @@ static __device__ __forceinline__ void finish(const wt_llm_matvec_args &a, const
 
 // ---- all of it
 
-// 256 columns of the warp's part of the vector from `from` on, times the norm's weights.
-static __device__ __forceinline__ eight load_vector(const wt_llm_matvec_args &a, const share &own, int from,
-                                                    const eight *weights, float *squares)
+// A warp's columns in a pass, for its lanes: 256 of them at a time.
+struct columns {
+    eight at[KEPT];
+};
+
+static __device__ __forceinline__ columns load_columns(const float *from, const share &own, bool wanted)
 {
-    const int column = from + threadIdx.x % 32 * 8;
-    eight x = load_eight(a.x + own.first + column, column < own.n), w;
-    if (a.norm_weight) w = weights ? *weights : load_eight(a.norm_weight + own.first + column, column < own.n);
+    columns c;
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        *squares += x.at[i] * x.at[i];
-        if (a.norm_weight) x.at[i] *= w.at[i];
+    for (int k = 0; k < KEPT; k++) {
+        const int column = k * 256 + threadIdx.x % 32 * 8;
+        c.at[k] = load_eight(from + own.first + column, wanted && column < own.n);
     }
-    return x;
+    return c;
 }
 
 // A power of two by which the largest of the warp's elements becomes 0.5 and more; not a number where one is none.
-static __device__ __forceinline__ float power_for(const wt_llm_matvec_args &a, const share &own)
+static __device__ __forceinline__ float power_for(const columns &x)
 {
     unsigned most = 0;
-    float squares = 0;
-    for (int from = 0; from < own.n; from += 256) {
-        const eight x = load_vector(a, own, from, NULL, &squares);
 #pragma unroll
-        for (int i = 0; i < 8; i++) most = max(most, __float_as_uint(x.at[i]) & 0x7fffffffu);
-    }
+    for (int i = 0; i < KEPT * 8; i++) most = max(most, __float_as_uint(x.at[i / 8].at[i % 8]) & 0x7fffffffu);
     most = __reduce_max_sync(ALL, most);
     return __uint_as_float(most >= 0x7f800000u ? 0x7fffffffu : (unsigned)min(max(253 - (int)(most >> 23), 1), 254) << 23);
 }
@@ -250,31 +252,27 @@ struct vector {
     int pitch;
 };
 
-// 256 columns of it.
+// x times the norm's weights.
 template <class T>
-static __device__ __forceinline__ void take_some(const wt_llm_matvec_args &a, const share &own, int from,
-                                                 const eight *weights, vector &v)
-{
-    const int column = from + threadIdx.x % 32 * 8;
-    eight x = load_vector(a, own, from, weights, &v.squares);
-    if (is_f16(T{}))
-#pragma unroll
-        for (int i = 0; i < 8; i++) x.at[i] *= v.power;
-    if (column < (own.n + COLUMNS - 1) / COLUMNS * COLUMNS) store_parts<T>(x, v.parts + 2 * column, v.pitch);
-}
-
-// ARE_KEPT: `weights` are there, of the first columns.
-template <class T, bool ARE_KEPT>
-static __device__ __forceinline__ void take_vector(const wt_llm_matvec_args &a, const share &own, const eight *weights,
+static __device__ __forceinline__ void take_vector(bool is_normed, const share &own, columns x, const columns &weights,
                                                    vector &v)
 {
-    v.power = is_f16(T{}) ? power_for(a, own) : 1;
-    __syncwarp(); // what was there is used
-    if (ARE_KEPT)
 #pragma unroll
-        for (int k = 0; k < KEPT; k++)
-            if (k * 256 < own.n) take_some<T>(a, own, k * 256, weights + k, v);
-    for (int from = ARE_KEPT ? KEPT * 256 : 0; from < own.n; from += 256) take_some<T>(a, own, from, NULL, v);
+    for (int i = 0; i < KEPT * 8; i++) {
+        float &y = x.at[i / 8].at[i % 8];
+        v.squares += y * y;
+        if (is_normed) y *= weights.at[i / 8].at[i % 8];
+    }
+    v.power = is_f16(T{}) ? power_for(x) : 1;
+    __syncwarp(); // what was there is used
+#pragma unroll
+    for (int k = 0; k < KEPT; k++) {
+        const int column = k * 256 + threadIdx.x % 32 * 8;
+        if (is_f16(T{}))
+#pragma unroll
+            for (int i = 0; i < 8; i++) x.at[k].at[i] *= v.power;
+        if (column < (own.n + COLUMNS - 1) / COLUMNS * COLUMNS) store_parts<T>(x.at[k], v.parts + 2 * column, v.pitch);
+    }
     __syncwarp();
 }
 
@@ -320,18 +318,15 @@ template <class T> static __device__ __forceinline__ void stream(const wt_llm_st
     v.parts = (unsigned char *)(shared + WARPS * (STAGES * STAGE)) + 2 * warp * a.each;
     v.squares = 0;
     let_next_begin();
-    cursor c = {NULL, 0, min(AT_ONCE, n_tiles), 0, 0, 0, 0, share_of(a, 0)};
-    if (n_tiles) aim(a, c);
+    const int member = warp % a.m.warps, team = team_of(a), n_teams = n_teams_of(a);
+    cursor c = {NULL, 0, min(AT_ONCE, n_tiles), team, 0, 0, 0, share_of(a, 0)};
+    if (team < n_tiles) aim(a, c);
 #pragma unroll
     for (int s = 0; s < STAGES - 1; s++) fetch(a, n_tiles, c, stages + s * STAGE);
-    eight weights[KEPT];
-#pragma unroll
-    for (int k = 0; k < KEPT; k++)
-        weights[k] = load_eight(a.m.norm_weight + warp * a.each + k * 256 + lane * 8,
-                                a.m.norm_weight && k * 256 + lane * 8 < share_of(a, 0).n);
+    columns weights = load_columns(a.m.norm_weight, share_of(a, 0), a.m.norm_weight);
     wait_for_earlier();
 
-    take_vector<T, true>(a.m, share_of(a, 0), weights, v);
+    columns elements = load_columns(a.m.x, share_of(a, 0), true);
     const unsigned char *x = v.parts + g % 3 * v.pitch + (g / 3 * 4 + lane % 4) * 16; // the lane's of a stage's first half
     int slot = 0, next = STAGES - 1;
     for (int begin = 0; begin < n_tiles; begin += AT_ONCE) {
@@ -339,8 +334,12 @@ template <class T> static __device__ __forceinline__ void stream(const wt_llm_st
         const ending e = ending_of(a, begin);
         for (int pass = 0; pass < a.n_passes; pass++) {
             const share own = share_of(a, pass);
-            if (begin + pass && a.n_passes > 1) take_vector<T, false>(a.m, own, NULL, v);
-            for (int tile = begin; tile < min(begin + AT_ONCE, n_tiles); tile++) {
+            if (!begin || a.n_passes > 1) {
+                if (begin + pass) weights = load_columns(a.m.norm_weight, own, a.m.norm_weight);
+                take_vector<T>(a.m.norm_weight, own, elements, weights, v);
+                if (a.n_passes > 1) elements = load_columns(a.m.x, share_of(a, (pass + 1) % a.n_passes), true);
+            }
+            for (int tile = begin + team; tile < min(begin + AT_ONCE, n_tiles); tile += n_teams) {
                 float sums[2][4] = {};
                 for (int column = 0; column < own.n; column += COLUMNS) {
                     copy_async_wait<STAGES - 2>();
@@ -352,13 +351,13 @@ template <class T> static __device__ __forceinline__ void stream(const wt_llm_st
                     next = next + 1 == STAGES ? 0 : next + 1;
                 }
                 const float sum = total_of(sums) / v.power;
-                float *to = &all_sums[tile % AT_ONCE * TILE + g][warp];
+                float *to = &all_sums[tile % AT_ONCE * TILE + g][member];
                 if (lane % 4 == 0) *to = pass ? *to + sum : sum;
             }
         }
         if (a.m.norm_weight && !begin) {
             v.squares = warp_sum(v.squares);
-            if (!lane) squares[warp] = v.squares;
+            if (!lane && !team) squares[member] = v.squares;
         }
         __syncthreads(); // those of the turn before the last are used
         finish(a.m, e, all_sums, squares);
