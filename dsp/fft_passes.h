@@ -348,8 +348,8 @@ WT_INLINE void mid_pass(const wt__fft_pass *pass, const float *x_re, const float
             const ptrdiff_t q = block + LANES <= s ? block : s - LANES;
             cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
             ptrdiff_t at = q + s * p;
-            UNROLL for (int k = 0; k < r; k++, at += s * m) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, at);
             pour(past, fixed * LANES / 2);
+            UNROLL for (int k = 0; k < r; k++, at += s * m) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, at);
             butterfly(a, fixed, r, pass->trig);
             at = q + s * r * p;
             store_side(y_re, y_im, WT__FFT_SPLIT, at, a[0]);
@@ -368,22 +368,37 @@ WT_INLINE void last_pass(const wt__fft_pass *pass, const float *x_re, const floa
     for (ptrdiff_t block = 0; block < s; block += LANES) {
         const ptrdiff_t q = block + LANES <= s ? block : s - LANES;
         cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
-        UNROLL for (int k = 0; k < r; k++) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, q + s * k);
         pour(past, fixed * LANES / 2);
+        UNROLL for (int k = 0; k < r; k++) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, q + s * k);
         butterfly(a, fixed, r, pass->trig);
         UNROLL for (int j = 0; j < r; j++) store_side(y_re, y_im, form, q + s * j, scaled(a[j], scale));
     }
 }
 
 #define SIGNATURE                                                                                                     \
-    const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im, float scale,            \
-        wt__fft_past *past
+    const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im, float scale
 #define FIRST(name, r, form)                                                                                          \
-    static void first_##name(SIGNATURE) { (void)scale, first_pass(pass, x_re, x_im, y_re, y_im, r, form, past); }
+    static void first_##name(SIGNATURE) { (void)scale, first_pass(pass, x_re, x_im, y_re, y_im, r, form, NULL); }
 #define MID(name, r)                                                                                                  \
-    static void mid_##name(SIGNATURE) { (void)scale, mid_pass(pass, x_re, x_im, y_re, y_im, r, past); }
+    static void mid_##name(SIGNATURE) { (void)scale, mid_pass(pass, x_re, x_im, y_re, y_im, r, NULL); }
 #define LAST(name, r, form)                                                                                           \
-    static void last_##name(SIGNATURE) { last_pass(pass, x_re, x_im, y_re, y_im, scale, r, form, past); }
+    static void last_##name(SIGNATURE) { last_pass(pass, x_re, x_im, y_re, y_im, scale, r, form, NULL); }
+#define ROW_SIGNATURE SIGNATURE, wt__fft_past *past
+#define ROW_FIRST(r)                                                                                                  \
+    static void row_first_##r(ROW_SIGNATURE)                                                                          \
+    {                                                                                                                 \
+        (void)scale, first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, past);                             \
+    }
+#define ROW_MID(name, r)                                                                                              \
+    static void row_mid_##name(ROW_SIGNATURE) { (void)scale, mid_pass(pass, x_re, x_im, y_re, y_im, r, past); }
+#define ROW_LAST(name, r)                                                                                             \
+    static void row_last_##name(ROW_SIGNATURE)                                                                        \
+    {                                                                                                                 \
+        last_pass(pass, x_re, x_im, y_re, y_im, scale, r, WT__FFT_SPLIT, past);                                       \
+    }
+#define ANY_RADIX(CASE)                                                                                               \
+    CASE(2, 2) CASE(3, 3) CASE(4, 4) CASE(5, 5) CASE(7, 7) CASE(8, 8) CASE(11, 11) CASE(13, 13) CASE(16, 16)          \
+    CASE(generic, 0)
 #define FORMS(CASE, r)                                                                                                \
     CASE(r, r, WT__FFT_SPLIT) CASE(pairs_##r, r, WT__FFT_PAIRS) CASE(swapped_##r, r, WT__FFT_SWAPPED)
 
@@ -391,10 +406,10 @@ FORMS(FIRST, 4)
 FORMS(FIRST, 8) FORMS(FIRST, 16) FIRST(weighted_4, 4, WT__FFT_WEIGHTED) FIRST(weighted_8, 8, WT__FFT_WEIGHTED)
     FIRST(weighted_16, 16, WT__FFT_WEIGHTED) FIRST(9, 9, WT__FFT_SPLIT) FIRST(15, 15, WT__FFT_SPLIT)
         FIRST(25, 25, WT__FFT_SPLIT) FIRST(5, 5, WT__FFT_SPLIT) FIRST(7, 7, WT__FFT_SPLIT) FIRST(11, 11, WT__FFT_SPLIT)
-            FIRST(13, 13, WT__FFT_SPLIT) FIRST(generic, 0, WT__FFT_SPLIT) MID(2, 2) MID(3, 3) MID(4, 4) MID(5, 5)
-                MID(7, 7) MID(8, 8) MID(11, 11) MID(13, 13) MID(16, 16) MID(generic, 0) FORMS(LAST, 2) FORMS(LAST, 3)
-                    FORMS(LAST, 4) FORMS(LAST, 5) FORMS(LAST, 8) FORMS(LAST, 16) LAST(7, 7, WT__FFT_SPLIT)
-                        LAST(11, 11, WT__FFT_SPLIT) LAST(13, 13, WT__FFT_SPLIT) LAST(generic, 0, WT__FFT_SPLIT)
+            FIRST(13, 13, WT__FFT_SPLIT) FIRST(generic, 0, WT__FFT_SPLIT) ANY_RADIX(MID) FORMS(LAST, 2) FORMS(LAST, 3)
+                FORMS(LAST, 4) FORMS(LAST, 5) FORMS(LAST, 8) FORMS(LAST, 16) LAST(7, 7, WT__FFT_SPLIT)
+                    LAST(11, 11, WT__FFT_SPLIT) LAST(13, 13, WT__FFT_SPLIT) LAST(generic, 0, WT__FFT_SPLIT)
+                        ROW_FIRST(4) ROW_FIRST(8) ROW_FIRST(16) ANY_RADIX(ROW_MID) ANY_RADIX(ROW_LAST)
 
     // ---- pairs, real signals, tiles
 
@@ -627,6 +642,11 @@ static void rows_out(const float *re, const float *im, int n, float *rows, ptrdi
                  {last_pairs_2, last_pairs_3, last_pairs_4, last_pairs_5, 0, last_pairs_8, [8] = last_pairs_16},       \
                  {last_swapped_2, last_swapped_3, last_swapped_4, last_swapped_5, 0,                                   \
                   last_swapped_8, [8] = last_swapped_16}},                                                             \
+        .row = {.first = {[2] = row_first_4, [5] = row_first_8, [8] = row_first_16},                                   \
+                .mid = {row_mid_2, row_mid_3, row_mid_4, row_mid_5, row_mid_7, row_mid_8, row_mid_11, row_mid_13,      \
+                        row_mid_16, 0, 0, 0, row_mid_generic},                                                         \
+                .last = {row_last_2, row_last_3, row_last_4, row_last_5, row_last_7, row_last_8, row_last_11,          \
+                         row_last_13, row_last_16, 0, 0, 0, row_last_generic}},                                        \
         .split = split, .join = join, .multiply = multiply, .stream = stream,                                          \
         .real_bins = {[WT__FFT_SPLIT] = real_bins_split, [WT__FFT_PAIRS] = real_bins_pairs,                            \
                       [WT__FFT_POWERS] = real_bins_powers},                                                            \
