@@ -6,8 +6,7 @@
 //
 // and goes on with length m among s r. From the second pass on s is at least LANES, so vectors run along q, loads and
 // stores are contiguous and a twiddle factor is one broadcast number. The first pass has s = 1: its vectors run along
-// p, and its stores are transposed by log2(r) perfect shuffles (each rotates the index bits [j][p] left by one, until
-// they read [p][j]). Remainders are done by a last vector that overlaps the one before: a pass never works in place.
+// p, and its stores are transposed, LANES by LANES numbers at a time. Remainders are done by a last vector that overlaps the one before: a pass never works in place.
 // Transforms too short for that run LANES at a time, interleaved: s begins at LANES and all passes are alike.
 //
 // The inverse is the forward transform with real and imaginary parts exchanged on both sides, which costs nothing.
@@ -226,21 +225,6 @@ WT_INLINE void butterfly(cvec *a, const int fixed, int r, const float *trig)
 
 // ---- passes
 
-// r vectors along p, read one after the other, become [p][j].
-WT_INLINE void transpose(vec *v, const int r)
-{
-    vec w[16];
-    UNROLL for (int span = 1; span < r; span *= 2)
-    {
-        UNROLL for (int i = 0; i < r / 2; i++)
-        {
-            w[2 * i] = zip_low(v[i], v[i + r / 2]);
-            w[2 * i + 1] = zip_high(v[i], v[i + r / 2]);
-        }
-        UNROLL for (int i = 0; i < r; i++) v[i] = w[i];
-    }
-}
-
 // LANES vectors [j][p] become [p][j]. Each stage exchanges one bit of j, the number of the vector, for one of p, within
 // quarters of 128 bits where it can: unpacking and shuffling quarters is cheaper than shuffling across.
 WT_INLINE void exchange(vec *v, const int bit, ivec low, ivec high)
@@ -282,19 +266,11 @@ WT_INLINE void transpose_square(vec *v)
 #endif
 }
 
-// One part (real or imaginary) of a[r] along p, stored as [p][j] at y. A power of two fills its vectors; any other
-// radix goes in groups of LANES, the incomplete group first: the rubbish behind its rows is overwritten by the next
-// row, the next group or the next block, and at the very end lies in the padding of the buffer.
-WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, const int fixed, const int r)
+// One part (real or imaginary) of a[r] along p, stored as [p][j] at y, in groups of LANES radices, an incomplete group
+// first: the rubbish behind its rows is overwritten by the next row, the next group or the next block, and at the very
+// end lies in the padding of the buffer.
+WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, const int r)
 {
-    if (fixed == 4 || fixed == 8 || fixed == 16) {
-        vec v[16];
-        UNROLL for (int j = 0; j < r; j++) v[j] = imaginary ? a[j].im : a[j].re;
-        if (r == LANES) transpose_square(v);
-        else transpose(v, r);
-        UNROLL for (int j = 0; j < r; j++) store(y + j * LANES, v[j]);
-        return;
-    }
     for (int begin = (r - 1) / LANES * LANES; begin >= 0; begin -= LANES) {
         vec v[LANES];
         UNROLL for (int j = 0; j < LANES; j++)
@@ -331,9 +307,9 @@ WT_INLINE void first_pass(const wt__fft_pass *pass, const float *x_re, const flo
         UNROLL for (int j = 1; j < r; j++)
             a[j] = times(a[j], load(twiddles + (j - 1) * 2 * LANES), load(twiddles + ((j - 1) * 2 + 1) * LANES));
         pour(past, fixed * LANES / 2);
-        store_transposed(y_re + r * p, a, false, fixed, r);
+        store_transposed(y_re + r * p, a, false, r);
         pour(past, fixed * LANES / 2);
-        store_transposed(y_im + r * p, a, true, fixed, r);
+        store_transposed(y_im + r * p, a, true, r);
     }
 }
 
@@ -585,31 +561,35 @@ static void stream(wt__fft_past *past)
     for (; past->n > 0; past->n--) *past->to++ = *past->from++;
 }
 
-// Rows of at least LANES end with a block that overlaps the one before.
+// Rows of at least LANES end with a block that overlaps the one before; those of bins with a pair behind whole blocks.
+WT_INLINE ptrdiff_t without_pair(ptrdiff_t n, const int step) { return step == 2 && n % LANES == 2 ? n - 2 : n; }
+
 WT_INLINE void turn_in(const float *rows, ptrdiff_t distance, ptrdiff_t n, float *re, float *im, const int step)
 {
-    for (ptrdiff_t block = 0; block < n && n >= LANES; block += LANES) {
-        const ptrdiff_t i = block + LANES <= n ? block : n - LANES, at = i / step * LANES;
+    const ptrdiff_t most = without_pair(n, step);
+    for (ptrdiff_t block = 0; block < most && n >= LANES; block += LANES) {
+        const ptrdiff_t i = block + LANES <= most ? block : most - LANES, at = i / step * LANES;
         vec v[LANES];
         UNROLL for (int row = 0; row < LANES; row++) v[row] = load(rows + row * distance + i);
         transpose_square(v);
         UNROLL for (int k = 0; k < LANES; k++) store((k % step ? im : re) + at + k / step * LANES, v[k]);
     }
-    for (ptrdiff_t i = 0; i < n && n < LANES; i++)
+    for (ptrdiff_t i = n < LANES ? 0 : most; i < n; i++)
         for (int row = 0; row < LANES; row++)
             (i % step ? im : re)[i / step * LANES + row] = rows[row * distance + i];
 }
 
 WT_INLINE void turn_out(const float *re, const float *im, ptrdiff_t n, float *rows, ptrdiff_t distance, const int step)
 {
-    for (ptrdiff_t block = 0; block < n && n >= LANES; block += LANES) {
-        const ptrdiff_t i = block + LANES <= n ? block : n - LANES, at = i / step * LANES;
+    const ptrdiff_t most = without_pair(n, step);
+    for (ptrdiff_t block = 0; block < most && n >= LANES; block += LANES) {
+        const ptrdiff_t i = block + LANES <= most ? block : most - LANES, at = i / step * LANES;
         vec v[LANES];
         UNROLL for (int k = 0; k < LANES; k++) v[k] = load((k % step ? im : re) + at + k / step * LANES);
         transpose_square(v);
         UNROLL for (int row = 0; row < LANES; row++) store(rows + row * distance + i, v[row]);
     }
-    for (ptrdiff_t i = 0; i < n && n < LANES; i++)
+    for (ptrdiff_t i = n < LANES ? 0 : most; i < n; i++)
         for (int row = 0; row < LANES; row++)
             rows[row * distance + i] = (i % step ? im : re)[i / step * LANES + row];
 }
