@@ -19,8 +19,8 @@ static wt_griffin_lim_config case_config(const golden_case *g, int64_t n_frames)
     return c;
 }
 
-// Three times librosa's own float32 error in float; 1e-6 in double, whatever the number of iterations. From phases 0, 32
-// iterations in float are 4.5 times librosa's error away: bins of rounding alone take any phase.
+// Three times librosa's own float32 error in float; 1e-6 in double, whatever the number of iterations. From phases 0,
+// 32 iterations in float are 4.5 times librosa's error away: bins of rounding alone take any phase.
 static void signals_equal_librosas(void **state)
 {
     (void)state;
