@@ -84,7 +84,7 @@ static const wt_mel_config shapes[] = {
     {.stft = {.n_fft = 4099, .hop = 1000, .pad = WT_STFT_PAD_REFLECT}, .scale = WT_MEL_WHISPER, .frames_first = true},
     {.stft = {.n_fft = 10240, .win_length = 6000, .pad = WT_STFT_PAD_EDGE}, .power = 1},
     {.stft = {.n_fft = 16384}, .scale = WT_MEL_DB},
-    {.stft = {.n_fft = 20011, .hop = 4000, .precise = true}, .bank = {.n_mels = 30}, .power = 1.5},
+    {.stft = {.n_fft = 20011, .hop = 1000, .precise = true}, .bank = {.n_mels = 30}, .power = 1.5},
 };
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
