@@ -22,6 +22,7 @@ wt_status wt__db_resolve(const char *op, double amin, wt_db_config *c)
 
 WT_CLONES void wt__db_log(const float *in, int64_t count, float amin, float scale, float offset, float *out)
 {
+#pragma GCC ivdep // in place, or apart
     for (int64_t i = 0; i < count; i++) out[i] = wt__spectrum_log(in[i], amin, scale, offset);
 }
 
@@ -44,9 +45,11 @@ WT_CLONES void wt__db_limit(float *x, int64_t count, float floor, float gain, fl
 
 // ---- whole arrays
 
+// A NaN comes behind all numbers.
 static int ascending(const void *a, const void *b)
 {
-    float x = *(const float *)a, y = *(const float *)b;
+    const float x = *(const float *)a, y = *(const float *)b;
+    if (x != x || y != y) return (x != x) - (y != y);
     return (x > y) - (x < y);
 }
 

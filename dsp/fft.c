@@ -367,6 +367,14 @@ WT_RT void wt__fft_real_weighted(wt_fft *plan, const float *in, const float *wei
     wt__fft_core_kernels(plan->core)->real_bins[form](z.re, z.im, plan->real_twiddles, plan->config.n / 2, re, im);
 }
 
+WT_RT float *wt__fft_real_row(wt_fft *plan, const float *in, const float *weights, float *const areas[2],
+                              wt__fft_past *past)
+{
+    return wt__fft_core_row(plan->core, plan->real_twiddles, in, weights, areas, past);
+}
+
+size_t wt__fft_row_floats(const wt_fft *plan) { return 2 * wt__fft_padded((size_t)plan->config.n / 2); }
+
 WT_RT void wt__fft_real_forward(wt_fft *plan, const float *in, float *re, float *im)
 {
     const areas a = lay_areas(plan, plan->scratch);

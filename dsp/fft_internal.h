@@ -16,6 +16,8 @@ typedef enum wt__fft_form {
     WT__FFT_N_FORMS
 } wt__fft_form;
 
+typedef struct wt__fft_past wt__fft_past;
+
 // ---- for other ops of dsp/: one block, split format, no layout
 
 /// Forward real transform of one block with a plan of kind WT_FFT_REAL_TO_COMPLEX (or _TO_REAL): in [n] to bins
@@ -26,6 +28,11 @@ WT_RT void wt__fft_real_forward(wt_fft *plan, const float *in, float *re, float 
 WT_RT void wt__fft_real_weighted(wt_fft *plan, const float *in, const float *weights, wt__fft_form form, float *re,
                                  float *im);
 bool wt__fft_weighs(const wt_fft *plan);
+/// The same to pairs, which it returns: in one of two areas of wt__fft_row_floats(), at 64 bytes, that its passes go
+/// through. The row in `past` goes along.
+WT_RT float *wt__fft_real_row(wt_fft *plan, const float *in, const float *weights, float *const areas[2],
+                              wt__fft_past *past);
+size_t wt__fft_row_floats(const wt_fft *plan);
 /// Inverse of the above, 1 / n included: re, im [n / 2 + 1] to out [n]. No aliasing.  [rt, running]
 WT_RT void wt__fft_real_inverse(wt_fft *plan, const float *re, const float *im, float *out);
 /// Complex transform of one block with a plan of kind WT_FFT_COMPLEX in the plan's direction.  [rt, running]
@@ -44,8 +51,16 @@ typedef struct wt__fft_pass {
                            ///< 9, 15, 25 = a b: those of a, of b, then [a][b][2] w_radix^(j k)
 } wt__fft_pass;
 
+/// What is left of a row on its way past the caches, to whole lines and a rest. A core waits for the memory when it
+/// writes many lines at once, so passes of the next transform take a few along with each of their blocks.
+struct wt__fft_past {
+    const float *from;
+    float *to;   ///< at the beginning of a line
+    ptrdiff_t n; ///< floats
+};
+
 typedef void (*wt__fft_pass_fn)(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re,
-                                float *y_im, float scale);
+                                float *y_im, float scale, wt__fft_past *past);
 
 /// Where one side of a group of transforms lies. Pairs use `re` alone.
 typedef struct wt__fft_side {
@@ -75,8 +90,8 @@ typedef struct wt__fft_kernels {
     /// c = a * b, complex, split; c may be a.
     void (*multiply)(const float *a_re, const float *a_im, const float *b_re, const float *b_im, float *c_re,
                      float *c_im, int n);
-    /// Copy n floats past the caches; wt__fft_streamed() follows the last.
-    void (*stream)(const float *from, float *to, int n);
+    /// Write what is left of a row; wt__fft_streamed() follows the last.
+    void (*stream)(wt__fft_past *past);
     /// Bins of a real signal of n = 2 h samples from half its packed complex transform z [h], and back (times 2). The
     /// bins split, or pairs, or powers (h / 2 >= lanes), which lie at re; wt__fft_real_twiddles(h).
     void (*real_bins[WT__FFT_N_FORMS])(const float *z_re, const float *z_im, const float *twiddles, int h, float *re,
@@ -125,6 +140,10 @@ WT_RT void wt__fft_core_fold(const wt__fft_core *core, float *scratch, const flo
                              const wt__fft_side *out, float scale);
 /// One transform in one call, with these passes; NULL = there is none.
 wt__fft_short_fn wt__fft_core_short(const wt__fft_core *core, wt__fft_way way, const wt__fft_pass **passes);
+/// Bins of n * 2 real samples by their weights, pairs, in one of two areas of 2 wt__fft_padded(n) that the passes go
+/// through; where run takes weighted pairs.  [rt]
+WT_RT float *wt__fft_core_row(const wt__fft_core *core, const float *twiddles, const float *x, const float *weights,
+                              float *const areas[2], wt__fft_past *past);
 /// Whether run takes an input of weighted pairs.
 bool wt__fft_core_weighs(const wt__fft_core *core);
 /// A split array [group][n] of the scratch for what goes into a run, or comes out of it: its passes do not need that

@@ -14,7 +14,6 @@
 
 #include "fft_internal.h"
 
-#include <stdint.h>
 #include <warptone/simd.h>
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
@@ -47,6 +46,8 @@ typedef struct cvec {
 #    define TURN      {4, 3, 2, 1}
 #endif
 #define UNROLL _Pragma("GCC unroll 16")
+
+enum { LINE = 16 }; // floats of a cache line
 
 WT_INLINE vec load(const float *x) { return *(const uvec *)x; }
 WT_INLINE void store(float *y, vec v) { *(uvec *)y = v; }
@@ -306,9 +307,18 @@ WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, c
     }
 }
 
+// The next n floats of a row that goes past the caches, whole lines: none where n is less than one. A first pass takes
+// half as many along as it reads, the others a quarter: three passes take a row.
+WT_INLINE void pour(wt__fft_past *past, const int n)
+{
+    if (!past || n < LINE || past->n < n) return;
+    UNROLL for (int i = 0; i < n; i += LANES) store_past(past->to + i, load(past->from + i));
+    past->from += n, past->to += n, past->n -= n;
+}
+
 // `fixed` is the radix known to the compiler, 0 = the pass says.
 WT_INLINE void first_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
-                          const int fixed, const wt__fft_form form)
+                          const int fixed, const wt__fft_form form, wt__fft_past *past)
 {
     const int r = fixed ? fixed : pass->radix;
     const ptrdiff_t m = pass->m;
@@ -320,13 +330,15 @@ WT_INLINE void first_pass(const wt__fft_pass *pass, const float *x_re, const flo
         butterfly(a, fixed, r, pass->trig);
         UNROLL for (int j = 1; j < r; j++)
             a[j] = times(a[j], load(twiddles + (j - 1) * 2 * LANES), load(twiddles + ((j - 1) * 2 + 1) * LANES));
+        pour(past, fixed * LANES / 2);
         store_transposed(y_re + r * p, a, false, fixed, r);
+        pour(past, fixed * LANES / 2);
         store_transposed(y_im + r * p, a, true, fixed, r);
     }
 }
 
 WT_INLINE void mid_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
-                        const int fixed)
+                        const int fixed, wt__fft_past *past)
 {
     const int r = fixed ? fixed : pass->radix;
     const ptrdiff_t m = pass->m, s = pass->s;
@@ -337,6 +349,7 @@ WT_INLINE void mid_pass(const wt__fft_pass *pass, const float *x_re, const float
             cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
             ptrdiff_t at = q + s * p;
             UNROLL for (int k = 0; k < r; k++, at += s * m) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, at);
+            pour(past, fixed * LANES / 2);
             butterfly(a, fixed, r, pass->trig);
             at = q + s * r * p;
             store_side(y_re, y_im, WT__FFT_SPLIT, at, a[0]);
@@ -348,7 +361,7 @@ WT_INLINE void mid_pass(const wt__fft_pass *pass, const float *x_re, const float
 }
 
 WT_INLINE void last_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
-                         float scale, const int fixed, const wt__fft_form form)
+                         float scale, const int fixed, const wt__fft_form form, wt__fft_past *past)
 {
     const int r = fixed ? fixed : pass->radix;
     const ptrdiff_t s = pass->s;
@@ -356,19 +369,21 @@ WT_INLINE void last_pass(const wt__fft_pass *pass, const float *x_re, const floa
         const ptrdiff_t q = block + LANES <= s ? block : s - LANES;
         cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
         UNROLL for (int k = 0; k < r; k++) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, q + s * k);
+        pour(past, fixed * LANES / 2);
         butterfly(a, fixed, r, pass->trig);
         UNROLL for (int j = 0; j < r; j++) store_side(y_re, y_im, form, q + s * j, scaled(a[j], scale));
     }
 }
 
 #define SIGNATURE                                                                                                     \
-    const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im, float scale
+    const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im, float scale,            \
+        wt__fft_past *past
 #define FIRST(name, r, form)                                                                                          \
-    static void first_##name(SIGNATURE) { (void)scale, first_pass(pass, x_re, x_im, y_re, y_im, r, form); }
+    static void first_##name(SIGNATURE) { (void)scale, first_pass(pass, x_re, x_im, y_re, y_im, r, form, past); }
 #define MID(name, r)                                                                                                  \
-    static void mid_##name(SIGNATURE) { (void)scale, mid_pass(pass, x_re, x_im, y_re, y_im, r); }
+    static void mid_##name(SIGNATURE) { (void)scale, mid_pass(pass, x_re, x_im, y_re, y_im, r, past); }
 #define LAST(name, r, form)                                                                                           \
-    static void last_##name(SIGNATURE) { last_pass(pass, x_re, x_im, y_re, y_im, scale, r, form); }
+    static void last_##name(SIGNATURE) { last_pass(pass, x_re, x_im, y_re, y_im, scale, r, form, past); }
 #define FORMS(CASE, r)                                                                                                \
     CASE(r, r, WT__FFT_SPLIT) CASE(pairs_##r, r, WT__FFT_PAIRS) CASE(swapped_##r, r, WT__FFT_SWAPPED)
 
@@ -548,15 +563,11 @@ BINS(powers, WT__FFT_POWERS)
 FOLD(split, WT__FFT_SPLIT)
 FOLD(pairs, WT__FFT_PAIRS)
 
-// Whole lines go past the caches; what is left at both ends does not: a line written both ways is slow.
-static void stream(const float *from, float *to, int n)
+// What is left at the end does not go past: a line written both ways is slow.
+static void stream(wt__fft_past *past)
 {
-    enum { LINE = 16 };
-    int i = 0;
-    for (; i < n && (uintptr_t)(to + i) % (LINE * sizeof *to); i++) to[i] = from[i];
-    for (; i + LINE <= n; i += LINE)
-        UNROLL for (int k = 0; k < LINE; k += LANES) store_past(to + i + k, load(from + i + k));
-    for (; i < n; i++) to[i] = from[i];
+    while (past->n >= LINE) pour(past, LINE);
+    for (; past->n > 0; past->n--) *past->to++ = *past->from++;
 }
 
 // Rows of at least LANES end with a block that overlaps the one before.

@@ -89,10 +89,12 @@ static wt_status make_plan(const wt_cqt_config *config, int64_t max_frames, wt__
     wt__cqt_scale scale = {0};
     p->config = *config, p->max_frames = max_frames;
     p->n_octaves = (config->n_bins + config->bins_per_octave - 1) / config->bins_per_octave;
-    for (int i = 0; i <= SOXR_HQ_HALF; i++) p->taps[i] = (float)(2 * soxr_hq_half[i]);
+    double taps[WT_SOXR_HALF + 1];
+    wt_status status = wt__soxr_half(1, 0, taps);
+    for (int i = 0; i <= WT_SOXR_HALF; i++) p->taps[i] = (float)(2 * taps[i]);
     p->octaves = calloc((size_t)p->n_octaves, sizeof *p->octaves);
     if (!p->octaves) return wt_fail(WT_ERR_NO_MEMORY, "icqt: %d octaves", p->n_octaves);
-    wt_status status = wt__cqt_scale_create(config, 0, config->n_bins, &scale);
+    if (!status) status = wt__cqt_scale_create(config, 0, config->n_bins, &scale);
     for (int k = 0; k < config->n_bins && !status; k++)
         p->longest = fmax(p->longest, wt__cqt_length(config, &scale, k, config->rate_hz));
     if (!status) status = take_octaves(p, &scale);

@@ -231,6 +231,11 @@ WT_CLONES static void sum_bands(const wt_mel *m, const float *turned, float *sum
 static void write_tile(const wt_mel *m, const float *sums, int64_t t, int count, float *out)
 {
     const int n_mels = m->config.bank.n_mels;
+    const wt__fft_kernels *kernels = wt__stft_kernels(m->slots[0].stft);
+    if (m->config.frames_first && count == kernels->lanes) {
+        kernels->rows_out(sums, sums, n_mels, out + t * n_mels, n_mels, false);
+        return;
+    }
     for (int b = 0; b < n_mels; b++, sums += m->lanes) {
         if (!m->config.frames_first) memcpy(out + b * m->n_frames + t, sums, (size_t)count * sizeof(float));
         for (int i = 0; i < count && m->config.frames_first; i++) out[(t + i) * n_mels + b] = sums[i];

@@ -2,6 +2,7 @@
 // one over the bands, which reads that maximum from the device: nothing waits for the host.
 
 #include "mel_slopes.h"
+#include "mel_wide.h"
 #include "spectrum_cuda.h"
 
 #include <math.h>
@@ -15,6 +16,7 @@ struct wt__mel_cuda {
     wt_launch launch, finish;
     wt_spectrum_mel_args args;
     wt_spectrum_finish_args finish_args;
+    wt__mel_wide *wide; // where no block holds what these kernels need
 };
 
 // Whether columns are even, odd, even .. about the matrix's middle, but for rounding: those of a cosine transform.
@@ -126,10 +128,8 @@ static wt_status plan_launches(const wt_mel *m, int n_out, wt__mel_cuda *c)
                                           &c->finish.grid[0]);
 }
 
-wt_status wt__mel_cuda_create(const wt_mel *mel, const float *matrix, int n_out, wt__mel_cuda **cuda)
+static wt_status make_fused(const wt_mel *mel, const float *matrix, int n_out, wt__mel_cuda *c)
 {
-    wt__mel_cuda *c = *cuda = calloc(1, sizeof *c); // the plan's destroy takes it back, also half built
-    if (!c) return wt_fail(WT_ERR_NO_MEMORY, "mel: CUDA plan");
     wt_status status = wt__spectrum_cuda_create("mel", mel->device, mel->slots[0].stft, &c->spectrum);
     if (!status) status = upload_bands(mel, matrix, n_out, c);
     if (!status) status = fill_args(mel, n_out, c);
@@ -140,9 +140,18 @@ wt_status wt__mel_cuda_create(const wt_mel *mel, const float *matrix, int n_out,
     return status;
 }
 
+wt_status wt__mel_cuda_create(const wt_mel *mel, const float *matrix, int n_out, wt__mel_cuda **cuda)
+{
+    wt__mel_cuda *c = *cuda = calloc(1, sizeof *c); // the plan's destroy takes it back, also half built
+    if (!c) return wt_fail(WT_ERR_NO_MEMORY, "mel: CUDA plan");
+    wt_status status = make_fused(mel, matrix, n_out, c);
+    return status == WT_ERR_UNSUPPORTED ? wt__mel_wide_create(mel, matrix, n_out, &c->wide) : status;
+}
+
 void wt__mel_cuda_destroy(wt__mel_cuda *cuda)
 {
     if (!cuda) return;
+    wt__mel_wide_destroy(cuda->wide);
     wt__spectrum_cuda_release(&cuda->spectrum);
     wt_buffer_destroy(cuda->bands);
     wt_buffer_destroy(cuda->slopes);
@@ -153,6 +162,7 @@ void wt__mel_cuda_destroy(wt__mel_cuda *cuda)
 wt_status wt__mel_cuda_enqueue(const wt_mel *mel, wt_stream *stream, uintptr_t pcm, uintptr_t bands, uintptr_t product)
 {
     const wt__mel_cuda *c = mel->cuda;
+    if (c->wide) return wt__mel_wide_enqueue(c->wide, stream, pcm, bands, product);
     wt_spectrum_mel_args args = c->args;
     wt_spectrum_finish_args finish = c->finish_args;
     args.frames.pcm = (const float *)pcm;

@@ -11,12 +11,13 @@
 #include <warptone/onset.h>
 #include <warptone/simd.h>
 
-enum { LANES = 16 };
+enum { LANES = 16, SIDE = 8 };
 
 typedef struct worker {
     wt_mel *mel;
-    float *spectra; // [n_mels][n_frames] of one signal
-    float *rises;   // [n_mels][LANES]
+    float *spectra; // [n_frames][n_mels] of one signal
+    float *rows;    // [LANES][padded], padded: n_mels or a few more, a multiple of SIDE
+    float *rises;   // [padded][LANES]
 } worker;
 
 struct wt_onset {
@@ -51,13 +52,16 @@ static wt_status create_worker(wt_onset *p, worker *w)
                                .stft = {.n_fft = c->n_fft, .hop = c->hop},
                                .bank = {.rate_hz = c->rate_hz, .n_mels = c->n_mels},
                                .scale = WT_MEL_DB,
-                               .db = {.no_top = c->has_floor}};
+                               .db = {.no_top = c->has_floor},
+                               .frames_first = true};
     wt_status status = wt_mel_create(NULL, &mel, &w->mel);
     if (status) return status;
     p->n_frames = wt_mel_frames(w->mel);
     w->spectra = malloc((size_t)c->n_mels * (size_t)p->n_frames * sizeof(float));
-    w->rises = malloc((size_t)c->n_mels * LANES * sizeof(float));
-    return w->spectra && w->rises ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "onset: %d bands", c->n_mels);
+    const size_t padded = ((size_t)c->n_mels + SIDE - 1) / SIDE * SIDE;
+    w->rows = calloc(LANES * padded, sizeof(float));
+    w->rises = malloc(LANES * padded * sizeof(float));
+    return w->spectra && w->rows && w->rises ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "onset: %d bands", c->n_mels);
 }
 
 wt_status wt_onset_create(wt_device *device, const wt_onset_config *config, wt_onset **plan)
@@ -92,6 +96,7 @@ void wt_onset_destroy(wt_onset *plan)
     for (int slot = 0; plan->workers && slot < plan->n_slots; slot++) {
         wt_mel_destroy(plan->workers[slot].mel);
         free(plan->workers[slot].spectra);
+        free(plan->workers[slot].rows);
         free(plan->workers[slot].rises);
     }
     free(plan->workers);
@@ -106,25 +111,40 @@ int64_t wt_onset_n_frames(const wt_onset *plan)
 
 // ---- sixteen frames
 
-// rises[band][i] = max(0, S[t + i + lag] - max of S[t + i] over max_size bands), at least `count` of them real.
-WT_CLONES static void take_rises(const float *spectra, int64_t n_frames, int64_t t, int count, int n_bands, int lag,
-                                 int max_size, float *rises)
+// max(0, after[band] - max of before[] over max_size bands).
+WT_INLINE void rises_of(const float *restrict before, const float *restrict after, int n_bands, int max_size,
+                        float *restrict rises)
 {
     for (int band = 0; band < n_bands; band++) {
         int begin = band - max_size / 2, end = begin + max_size; // the mirrored ends add no larger value
         if (begin < 0) begin = 0;
         if (end > n_bands) end = n_bands;
-        for (int i = 0; i < LANES; i++) {
-            float before = -1e30f;
-            const int64_t at = t + (i < count ? i : 0);
-            for (int b = begin; b < end; b++) {
-                const float x = spectra[b * n_frames + at];
-                before = x > before ? x : before;
-            }
-            const float rise = spectra[band * n_frames + at + lag] - before;
-            rises[band * LANES + i] = rise < 0 ? 0 : rise;
-        }
+        float most = -1e30f;
+        for (int b = begin; b < end; b++) most = before[b] > most ? before[b] : most;
+        const float rise = after[band] - most;
+        rises[band] = rise < 0 ? 0 : rise;
     }
+}
+
+// Rises of the frames from `spectra` on, [n_bands][LANES], by way of `rows`; behind `count` frames those of the last.
+WT_CLONES static void take_rises(const float *spectra, int count, int n_bands, int lag, int max_size, float *rows,
+                                 float *rises)
+{
+    const int padded = (n_bands + SIDE - 1) / SIDE * SIDE;
+    for (int i = 0; i < LANES; i++) {
+        const float *before = spectra + (ptrdiff_t)(i < count ? i : count - 1) * n_bands;
+        if (max_size == 1)
+            rises_of(before, before + (ptrdiff_t)lag * n_bands, n_bands, 1, rows + i * padded);
+        else
+            rises_of(before, before + (ptrdiff_t)lag * n_bands, n_bands, max_size, rows + i * padded);
+    }
+    for (int band = 0; band < n_bands; band += SIDE)
+        for (int begin = 0; begin < LANES; begin += SIDE) {
+            wt_f32x8 v[SIDE];
+            for (int i = 0; i < SIDE; i++) memcpy(&v[i], rows + (begin + i) * padded + band, sizeof v[i]);
+            wt_transpose_8x8(v);
+            for (int i = 0; i < SIDE; i++) memcpy(rises + (band + i) * LANES + begin, &v[i], sizeof v[i]);
+        }
 }
 
 WT_CLONES static void take_mean(const float *rises, int n_bands, float *out)
@@ -203,7 +223,7 @@ static void run_signal(const wt_onset *p, worker *w, const float *pcm, float *ou
         float lanes[LANES];
         const int64_t rest = p->n_frames - c->lag - t, room = p->n_frames - p->shift - t;
         const int count = rest < LANES ? (int)rest : LANES;
-        take_rises(w->spectra, p->n_frames, t, count, c->n_mels, c->lag, c->max_size, w->rises);
+        take_rises(w->spectra + t * c->n_mels, count, c->n_mels, c->lag, c->max_size, w->rows, w->rises);
         if (c->median)
             take_median(w->rises, c->n_mels, lanes);
         else

@@ -7,22 +7,28 @@
 #include "resample_kernel.h"
 
 // Row p holds the taps of an output that lies p / n_phases of an input frame behind input frame i: tap k belongs to
-// input frame i - before + k. With `interpolated`, phases between rows are read by a cubic from four rows, so there is
-// one row ahead of row 0 and two behind row n_phases - 1; rows[] points at the first of all.
+// input frame i - before + k. With `interpolated`, phases between rows are read by a polynomial (wt__resample_weights)
+// from four rows, so there is one row ahead of row 0 and two behind row n_phases - 1; rows[] points at the first of all.
+// A chain of filters, soxr's, makes its first outputs without what its links would give before the signal's start:
+// those have rows of their own. Where soxr rounds the length of its output down, librosa adds a silent frame.
 typedef struct wt__resample_table {
     int64_t numerator, denominator; // an output advances the input by numerator / denominator frames
     int n_taps;                     // of a row, a multiple of 16
     int before, after;              // input frames a row reads before and after its own
     int n_phases;
+    int order;                       // of the polynomial between rows, 2 or 3
     bool interpolated, wide, halves; // wide: taps and sums in double; halves: the one filter of 2:1
+    bool variable, rounds;           // may be steered; ends as soxr does
+    int n_start;                     // outputs with their own rows
     double *taps;                    // [n_phases or n_phases + 3][n_taps]
     float *taps_f32;                 // the same in float, NULL when wide
+    float *start;                    // [n_start][n_taps]
 } wt__resample_table;
 
 wt_status wt__resample_table_create(const wt_resample_config *config, wt__resample_table *table);
 void wt__resample_table_destroy(wt__resample_table *table);
 
-// n_taps taps of the output `phase` / `denominator` behind its frame; double or float as `wide` says. `scratch` holds
+// n_taps taps of an output `phase` / `denominator` behind its frame; double or float as `wide` says. `scratch` holds
 // n_taps doubles.
 const void *wt__resample_row(const wt__resample_table *table, int64_t phase, void *scratch);
 

@@ -11,6 +11,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/simd.h>
@@ -25,13 +26,15 @@ struct wt_stft {
     wt_stft_config config;
     int bins, overlap; // overlap: frames over one sample at most
     wt_fft *forward, *inverse;
-    bool weighs;   // the forward transform applies the window
-    float *window; // [n_fft]
-    float *steady; // [hop] 1 / sum of squares, away from the ends
-    float *frame;  // [n_fft]
-    float *edge;   // [n_fft] samples of a frame that reaches over an end; precise: [FRAMES][n_fft], and silence
-    float *row;    // bins of a frame: [bins][2], or two of [bins], padded
-    float *sum;    // [n_fft + HOPS * hop] what the frames so far add up to
+    bool weighs;    // the forward transform applies the window
+    float *window;  // [n_fft]
+    float *steady;  // [hop] 1 / sum of squares, away from the ends
+    float *frame;   // [n_fft]
+    float *edge;    // [n_fft] samples of a frame that reaches over an end; precise: [FRAMES][n_fft], and silence
+    float *row;     // bins of a frame: two of [bins], padded
+    float *rows[3]; // of transforms that weigh; the last holds what `past` says
+    wt__fft_past past;
+    float *sum; // [n_fft + HOPS * hop] what the frames so far add up to
     wt__fft64 *precise;
     double *window64, *x64, *work64, *re64, *im64; // [n_fft], two of [n_fft][2][8], two of [bins][16]
 };
@@ -65,7 +68,7 @@ static wt_status take_tables(wt_stft *s)
 {
     const wt_stft_config *c = &s->config;
     const size_t n = (size_t)c->n_fft, hop = (size_t)c->hop;
-    s->window = calloc(n, sizeof(float));
+    s->window = aligned_alloc(64, wt__fft_padded(n) * sizeof(float)); // loads across lines are slower
     s->steady = calloc(hop, sizeof(float));
     s->frame = calloc(n, sizeof(float));
     s->edge = calloc(n * (c->precise ? WT__FFT64_FRAMES + 1 : 1), sizeof(float));
@@ -73,12 +76,23 @@ static wt_status take_tables(wt_stft *s)
     s->sum = calloc(n + HOPS * hop, sizeof(float));
     if (!s->window || !s->steady || !s->frame || !s->edge || !s->row || !s->sum)
         return wt_fail(WT_ERR_NO_MEMORY, "stft: tables of %d and %d samples", c->n_fft, c->hop);
+    memset(s->window, 0, n * sizeof(float));
     wt_status status = wt_window_fill(&c->window, s->window + (c->n_fft - c->win_length) / 2);
     if (status) return status;
     for (int i = 0; i < c->hop; i++) {
         double sum = 0;
         for (int64_t at = i; at < c->n_fft; at += c->hop) sum += (double)s->window[at] * s->window[at];
         s->steady[i] = reciprocal(sum);
+    }
+    return WT_OK;
+}
+
+static wt_status make_rows(wt_stft *s)
+{
+    const size_t bytes = wt__fft_row_floats(s->forward) * sizeof(float);
+    for (int i = 0; i < 3; i++) {
+        s->rows[i] = aligned_alloc(64, bytes);
+        if (!s->rows[i]) return wt_fail(WT_ERR_NO_MEMORY, "stft: rows of %zu bytes", bytes);
     }
     return WT_OK;
 }
@@ -116,6 +130,8 @@ wt_status wt_stft_create(const wt_stft_config *config, wt_stft **stft)
     status = wt_fft_create(NULL, &(wt_fft_config){.n = n, .kind = WT_FFT_COMPLEX_TO_REAL}, &s->inverse);
     if (status) goto fail;
     s->weighs = wt__fft_weighs(s->forward);
+    if (s->weighs) status = make_rows(s);
+    if (status) goto fail;
     if (s->config.precise) status = make_precise(s);
     if (status) goto fail;
     s->config.window.samples = NULL; // copied
@@ -137,6 +153,7 @@ void wt_stft_destroy(wt_stft *stft)
     free(stft->frame);
     free(stft->edge);
     free(stft->row);
+    for (int i = 0; i < 3; i++) free(stft->rows[i]);
     free(stft->sum);
     wt__fft64_destroy(stft->precise);
     free(stft->window64);
@@ -307,17 +324,22 @@ WT_RT static void transform_samples(wt_stft *s, const float *x, wt__fft_form for
         (void)!wt_fft_run(s->forward, s->frame, re); // never fails
 }
 
-WT_RT static void transform_frame(wt_stft *s, const float *pcm, int64_t n, int64_t t, wt__fft_form form, float *re,
-                                  float *im)
+// Of frame t, in the signal or padded.
+WT_RT static const float *frame_samples(wt_stft *s, const float *pcm, int64_t n, int64_t t)
 {
     const int64_t begin = t * s->config.hop - margin(s), end = begin + s->config.n_fft;
     if (begin >= 0 && end <= n) {
         prefetch(pcm + end, n - end < s->config.hop ? n - end : s->config.hop);
-        transform_samples(s, pcm + begin, form, re, im);
-        return;
+        return pcm + begin;
     }
-    for (int i = 0; i < s->config.n_fft; i++) s->edge[i] = wt__stft_padded(pcm, n, begin + i, margin(s), s->config.pad);
-    transform_samples(s, s->edge, form, re, im);
+    pad_frame(s, pcm, n, begin, s->edge);
+    return s->edge;
+}
+
+WT_RT static void transform_frame(wt_stft *s, const float *pcm, int64_t n, int64_t t, wt__fft_form form, float *re,
+                                  float *im)
+{
+    transform_samples(s, frame_samples(s, pcm, n, t), form, re, im);
 }
 
 WT_RT void wt__stft_frame(wt_stft *stft, const float *samples, float *re, float *im)
@@ -325,11 +347,31 @@ WT_RT void wt__stft_frame(wt_stft *stft, const float *samples, float *re, float 
     transform_samples(stft, samples, WT__FFT_SPLIT, re, im);
 }
 
+// The row goes with the next frame's passes, from an area they do not use; what they left of the one before goes now.
+WT_RT static void pairs_past(wt_stft *s, const float *samples, float *pairs)
+{
+    const int made = wt__fft_real_row(s->forward, samples, s->window, s->rows, &s->past) != s->rows[0];
+    float *const row = s->rows[made];
+    s->rows[made] = s->rows[2], s->rows[2] = row;
+    wt__stft_kernels(s)->stream(&s->past);
+    s->past = (wt__fft_past){row, pairs, 2 * s->bins};
+    for (; s->past.n && (uintptr_t)s->past.to % 64; s->past.n--) *s->past.to++ = *s->past.from++;
+}
+
 WT_RT void wt__stft_pairs(wt_stft *stft, const float *pcm, int64_t n, int64_t t, bool past, float *pairs)
 {
-    if (!past) prefetch(pairs + 2 * stft->bins, 2 * stft->bins);
-    transform_frame(stft, pcm, n, t, WT__FFT_PAIRS, past ? stft->row : pairs, NULL);
-    if (past) wt__stft_kernels(stft)->stream(stft->row, pairs, 2 * stft->bins);
+    if (past) {
+        pairs_past(stft, frame_samples(stft, pcm, n, t), pairs);
+        return;
+    }
+    prefetch(pairs + 2 * stft->bins, 2 * stft->bins);
+    transform_frame(stft, pcm, n, t, WT__FFT_PAIRS, pairs, NULL);
+}
+
+WT_RT void wt__stft_streamed(wt_stft *stft)
+{
+    wt__stft_kernels(stft)->stream(&stft->past);
+    wt__fft_streamed();
 }
 
 WT_CLONES static void add_squares(const float *re, const float *im, int n, float *sum)
@@ -348,7 +390,7 @@ WT_RT void wt__stft_powers(wt_stft *stft, const float *pcm, int64_t n, int64_t t
 bool wt__stft_past(const wt_stft *stft, int64_t n_frames)
 {
     const int64_t row = 2 * stft->bins * (int64_t)sizeof(float);
-    return row > PAST_ROW_BYTES && row * n_frames > PAST_BYTES;
+    return stft->weighs && row > PAST_ROW_BYTES && row * n_frames > PAST_BYTES;
 }
 
 WT_RT wt_status wt_stft_forward(wt_stft *stft, const float *pcm, int64_t n, float *out)
@@ -359,7 +401,7 @@ WT_RT wt_status wt_stft_forward(wt_stft *stft, const float *pcm, int64_t n, floa
     for (int c = 0; c < stft->config.channels; c++, pcm += n)
         for (int64_t t = 0; t < n_frames && !stft->precise; t++, out += 2 * stft->bins)
             wt__stft_pairs(stft, pcm, n, t, past, out);
-    if (past) wt__fft_streamed();
+    if (past) wt__stft_streamed(stft);
     if (!stft->precise) return WT_OK;
     pcm -= stft->config.channels * n;
     for (int c = 0; c < stft->config.channels; c++, pcm += n)

@@ -20,8 +20,9 @@ WT_RT void wt__stft_spectrum(wt_stft *stft, const float *pcm, int64_t n, int64_t
 /// The same of n_fft samples, which are a frame already padded.  [rt]
 WT_RT void wt__stft_frame(wt_stft *stft, const float *samples, float *re, float *im);
 /// Bins of frame t as pairs [bins][2], or their powers [bins]. Not of a precise transform. `past`: past the caches,
-/// for outputs that wt__stft_past(); wt__fft_streamed() follows the last.  [rt]
+/// for outputs that wt__stft_past(), with the next frame; wt__stft_streamed() follows the last.  [rt]
 WT_RT void wt__stft_pairs(wt_stft *stft, const float *pcm, int64_t n, int64_t t, bool past, float *pairs);
+WT_RT void wt__stft_streamed(wt_stft *stft);
 WT_RT void wt__stft_powers(wt_stft *stft, const float *pcm, int64_t n, int64_t t, float *powers);
 /// Whether the spectra of so many frames are too many for the caches.
 bool wt__stft_past(const wt_stft *stft, int64_t n_frames);

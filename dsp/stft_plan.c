@@ -184,7 +184,7 @@ WT_RT static void forward_slot(const void *args, int slot)
             else wt__stft_write(x, y, p->bins, p->config.output, c->out + (row + f) * p->bins);
         }
     }
-    if (past) wt__fft_streamed();
+    if (past) wt__stft_streamed(stft);
 }
 
 WT_RT static void inverse_slot(const void *args, int slot)

@@ -102,12 +102,13 @@ int64_t wt_tempogram_rows(const wt_tempogram *plan, int64_t n)
     return most < n ? most : n;
 }
 
-// The envelope with numpy's linear_ramp of half a window to 0 at both ends.
-static float ramped(const float *x, int64_t n, int64_t at, int half)
+// The envelope with numpy's linear_ramp of half a window to 0 at both ends; a row begins at most that far outside.
+WT_CLONES static void ramp_frame(const float *x, int64_t n, int64_t begin, int length, int half, float *frame)
 {
-    if (at >= 0 && at < n) return x[at];
-    const int64_t away = at < 0 ? -at : at - (n - 1);
-    return (float)((double)x[at < 0 ? 0 : n - 1] * (double)(half - away) / half);
+    const int left = begin < 0 ? (int)-begin : 0, right = begin + length > n ? (int)(n - begin) : length;
+    for (int i = 0; i < left; i++) frame[i] = (float)((double)x[0] * (double)(half - left + i) / half);
+    memcpy(frame + left, x + begin + left, (size_t)(right - left) * sizeof *frame);
+    for (int i = right; i < length; i++) frame[i] = (float)((double)x[n - 1] * (double)(half - 1 - i + right) / half);
 }
 
 const wt_tempogram_config *wt__tempogram_config(const wt_tempogram *plan) { return &plan->config; }
@@ -147,11 +148,15 @@ WT_RT double wt__tempogram_power(wt_tempogram *p, const float *envelope, int64_t
     if (begin >= 0 && begin + length <= n) {
         x = envelope + begin;
     } else {
-        for (int i = 0; i < length; i++) p->frame[i] = ramped(envelope, n, begin + i, half);
+        ramp_frame(envelope, n, begin, length, half, p->frame);
     }
     const double energy = window_frame(x, p->window, length, p->frame);
-    wt__fft_real_forward(p->forward, p->frame, power, p->im);
-    take_power(power, p->im, p->bins);
+    if (wt__fft_weighs(p->forward)) {
+        wt__fft_real_weighted(p->forward, p->frame, NULL, WT__FFT_POWERS, power, NULL);
+    } else {
+        wt__fft_real_forward(p->forward, p->frame, power, p->im);
+        take_power(power, p->im, p->bins);
+    }
     return energy;
 }
 

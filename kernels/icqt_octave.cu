@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
 {
     spectrum_walk(
         a.walk, all_shared,
-        [&](long long line, int t, bool, int thread, float2 *points) {
+        [&](long long line, int t, int thread, float2 *points) {
             const float2 *in = (const float2 *)a.in + (line * a.stored_frames + t) * a.n_bins + a.first;
             const bool first = t < a.n_frames, second = t + 1 < a.n_frames;
             for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS)

@@ -1,6 +1,5 @@
-// The cache of keys and values, and attention of few tokens over it.
+// Attention of few tokens over the cache of keys and values.
 //
-//   llm_place    a warp a head of q, k or v of a token (grid: tokens, groups of heads): norm, RoPE, and into the cache
 //   llm_attend   a block a part of the positions, some heads that share a head of keys, and a token (grid: parts, heads,
 //                tokens), for steps with llm_place in it: what the cache has is read while q, k and v are on their way. A row of keys or values is read once for all those heads by a team of lanes, 16 bytes each;
 //                the block's teams take positions side by side and keep their own maximum, total and sum. The teams of a
@@ -13,43 +12,10 @@
 
 #include "overlap.cuh"
 
-#define PLACE_WARPS 8
-#define THREADS     128
-#define UNROLL      4
-#define MAX_PARTS   WT_LLM_MAX_PARTS
-#define AT_ONCE     17 // parts of a thread on their way together: a half of those of 132 processors and 8 heads
-
-// ---- into the cache
-
-extern "C" __global__ void __launch_bounds__(32 * PLACE_WARPS) llm_place(const __grid_constant__ wt_llm_place_args a)
-{
-    __shared__ float heads[PLACE_WARPS][D_HEAD];
-    const int t = blockIdx.x, lane = threadIdx.x % 32;
-    int h = blockIdx.y * PLACE_WARPS + threadIdx.x / 32;
-    let_next_begin();
-    wait_for_earlier();
-    if (h >= a.n_heads + 2 * a.n_kv_heads) return; // the whole warp
-    float *head = heads[threadIdx.x / 32];
-    if (h < a.n_heads) {
-        float *q = a.q + ((long long)t * a.n_heads + h) * D_HEAD;
-        turn_head(a.turn, t, q, a.turn.q_norm, head);
-        for (int d = lane; d < D_HEAD; d += 32) q[d] = head[d];
-        return;
-    }
-    h -= a.n_heads;
-    const bool is_k = h < a.n_kv_heads;
-    if (!is_k) h -= a.n_kv_heads;
-    const wt_llm_token token = a.tokens[t];
-    const float *from = (is_k ? a.k : a.v) + ((long long)t * a.n_kv_heads + h) * D_HEAD;
-    kv_type *to = (kv_type *)(is_k ? a.cache.keys : a.cache.values) + cache_at(a.cache, token.sequence, token.place, h);
-    if (is_k) {
-        turn_head(a.turn, t, from, a.turn.k_norm, head);
-        from = head;
-    }
-    for (int d = lane; d < D_HEAD; d += 32) narrow(from[d], to + d);
-}
-
-// ---- attention
+#define THREADS   128
+#define UNROLL    4
+#define MAX_PARTS WT_LLM_MAX_PARTS
+#define AT_ONCE   17 // parts of a thread on their way together: a half of those of 132 processors and 8 heads
 
 static constexpr int widest(int n)
 {

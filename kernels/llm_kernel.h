@@ -35,7 +35,7 @@ typedef struct wt_llm_norm_args {
     const float *weight, *bias;
     void *out; ///< [n][width] of `type`
     float eps;
-    int width, type;
+    int width, type, n_rows; ///< n_rows: of llm_norm_many
 } wt_llm_norm_args;
 
 /// The cache of a layer: element of page p, head h, position j of the page, dimension d is
@@ -55,14 +55,15 @@ typedef struct wt_llm_turn_args {
     int n_dims, interleaved;
 } wt_llm_turn_args;
 
-/// Heads of q are turned in place, k and v go to the cache.
+/// Heads of q are turned in place, k and v go to the cache. Narrow ones, of the cache's type, lie at the beginnings of
+/// the float ones.
 typedef struct wt_llm_place_args {
     const wt_llm_token *tokens;
     wt_llm_cache cache;
     wt_llm_turn_args turn;
     float *q;           ///< [n_tokens][n_heads][d_head]
     const float *k, *v; ///< [n_tokens][n_kv_heads][d_head]
-    int n_heads, n_kv_heads;
+    int n_heads, n_kv_heads, narrow_q;
 } wt_llm_place_args;
 
 /// Keys and values of a page to another.
@@ -87,7 +88,7 @@ typedef struct wt_llm_attend_args {
     const wt_llm_token *tokens;
     wt_llm_cache cache;
     wt_llm_turn_args turn; ///< with k
-    const float *q;        ///< [n_tokens][n_heads][d_head]
+    const float *q;        ///< [n_tokens][n_heads][d_head]; narrow for llm_flash_wgmma.cu
     const float *k, *v;    ///< [n_tokens][n_kv_heads][d_head] to be turned and put into the cache here, as q is turned.
                            ///< NULL = llm_place did it; llm_attend wants that for tokens of one sequence
     void *out;             ///< as q, of out_type

@@ -115,12 +115,43 @@ static __device__ __forceinline__ float2 pair_point(int p, float2 x, float2 y)
     return 2 * p > SPECTRUM_N ? make_float2(y.x - x.y, x.x + y.y) : make_float2(x.y + y.x, x.x - y.y);
 }
 
+// Are all frames there that touch what a round from sample `from` of the padded signal gives?
+static __device__ __forceinline__ bool all_there(const wt_spectrum_istft_args &a, long long from)
+{
+    return from >= SPECTRUM_N && from + SPECTRUM_PAIR_FRAMES * a.walk.hop <= (long long)a.n_frames * a.walk.hop;
+}
+
+enum { SUMS = SPECTRUM_SAMPLES / 2 };
+
+// Samples from + thread + m THREADS, all a block's own: all loads are on their way before one is used.
+static __device__ __forceinline__ void give_all(const wt_spectrum_istft_args &a, long long line, long long from,
+                                                const float (&sums)[SUMS])
+{
+    constexpr int HOP = (SUMS + 1) / 2; // of a thread
+    float *out = a.out + line * a.walk.length + from - a.walk.margin + threadIdx.x, by[HOP];
+    const float *squares = a.squares + threadIdx.x;
+    asm("" : "+l"(out), "+l"(squares));
+    if (all_there(a, from)) {
+#pragma unroll
+        for (int m = 0; m < HOP; m++) by[m] = __ldg(squares + m * SPECTRUM_THREADS);
+#pragma unroll
+        for (int m = 0; m < SUMS; m++) out[m * SPECTRUM_THREADS] = sums[m] * by[m % HOP];
+    } else {
+        float some[SUMS];
+#pragma unroll
+        for (int m = 0; m < SUMS; m++) some[m] = sums[m];
+#pragma unroll 1
+        for (int m = 0; m < SUMS; m++)
+            out[m * SPECTRUM_THREADS] = fixed(a, from + threadIdx.x + m * SPECTRUM_THREADS, some[m]);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_WIDE)
     spectrum_istft(wt_spectrum_istft_args a)
 {
     constexpr int R = SPECTRUM_RADIX, STEP = SPECTRUM_STEP;
     spectrum_walk(
-        a.walk, all_shared, [](long long, int, bool, int, float2 *) {},
+        a.walk, all_shared, [](long long, int, int, float2 *) {},
         [&](long long line, int t, int b, const float2 *, float2(&v)[R]) {
             const float2 *in = (const float2 *)a.in + (line * a.stored_frames + t) * SPECTRUM_BINS;
             float2 x[R] = {}, y[R] = {};
@@ -129,11 +160,10 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_W
             for (int k = 0; k < R; k++) v[k] = pair_point(b + k * STEP, x[k], y[k]);
         },
         [&](long long line, long long from, int i, int phase, float sum) {
-            const bool all =
-                from >= SPECTRUM_N && from + SPECTRUM_PAIR_FRAMES * a.walk.hop <= (long long)a.n_frames * a.walk.hop;
             a.out[line * a.walk.length + from - a.walk.margin + i] =
-                all ? sum * __ldg(a.squares + phase) : fixed(a, from + i, sum);
-        });
+                all_there(a, from) ? sum * __ldg(a.squares + phase) : fixed(a, from + i, sum);
+        },
+        [&](long long line, long long from, const float(&sums)[SUMS]) { give_all(a, line, from, sums); });
 }
 
 // ---- mel

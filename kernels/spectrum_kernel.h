@@ -65,6 +65,14 @@ WT_SPECTRUM_BOTH int wt__spectrum_paired(int n)
     return last && last % 2 == 0 && n / last == 2 * wt__spectrum_threads(n);
 }
 
+/// 1 when three passes can work in place (spectrum.cuh).
+WT_SPECTRUM_BOTH int wt__spectrum_in_place(int n)
+{
+    const int threads = wt__spectrum_threads(n), last = wt__spectrum_last(n), step = n / 16;
+    if (wt__spectrum_radix(n) != 16 || n % 256 || step == last || step % threads || n / last % threads) return 0;
+    return wt__spectrum_radix(step) * last == step && last * 16 % threads == 0;
+}
+
 /// 1 when a thread can keep the sums of its own samples of frames a quarter of one apart (spectrum_overlap.cuh).
 WT_SPECTRUM_BOTH int wt__spectrum_keeps(int n)
 {
@@ -177,11 +185,11 @@ typedef struct wt_spectrum_finish_args {
 /// A float as an integer of the same order, and back (its own inverse).
 WT_SHARED_FN int wt__spectrum_order(int bits) { return bits >= 0 ? bits : bits ^ 0x7fffffff; }
 
-/// scale log2(max(x, amin)) + offset; a NaN stays one.
+/// scale log2(max(x, amin)) + offset; a NaN stays one: added, since choosing between results is a branch to GCC, and
+/// no loop of it would be vectors.
 WT_SHARED_FN float wt__spectrum_log(float x, float amin, float scale, float offset)
 {
     float limited = x > amin ? x : amin;
-    float value = scale * wt_log2(limited) + offset;
-    return x == x ? value : x;
+    return scale * wt_log2(limited) + offset + (x == x ? 0.0f : x);
 }
 #endif

@@ -48,8 +48,8 @@ static void spectra_equal_librosas(void **state)
         const int64_t n_in = 1 + (int64_t)n / hop;
         const size_t bins = (size_t)n_fft / 2 + 1;
         wt_phase_vocoder *vocoder;
-        assert_ok(wt_phase_vocoder_create(
-            NULL, &(wt_phase_vocoder_config){(int)bins, golden_double(g, "rate", 1)}, &vocoder));
+        assert_ok(wt_phase_vocoder_create(NULL, &(wt_phase_vocoder_config){(int)bins, golden_double(g, "rate", 1)},
+                                          &vocoder));
         const size_t n_out = (size_t)wt_phase_vocoder_frames(vocoder, n_in);
         float *in = malloc((size_t)n_in * bins * 2 * sizeof *in), *out = malloc(n_out * bins * 2 * sizeof *out),
               *turned = malloc(n_out * bins * 2 * sizeof *turned);
@@ -90,9 +90,7 @@ static void stretched_signals_equal_librosas(void **state)
     assert_int_equal(n_cases, 3);
 }
 
-// The resamplers differ: soxr_hq begins to fall at 91 % of the band, ours at 95 %, so all that a signal has up there,
-// as where it begins and ends, differs by up to 2.2e-3 of the peak. What is below is equal: see the next test.
-static void shifted_signals_are_near_librosas(void **state)
+static void shifted_signals_equal_librosas(void **state)
 {
     (void)state;
     int n_cases = 0;
@@ -100,48 +98,23 @@ static void shifted_signals_are_near_librosas(void **state)
         size_t n;
         const float *pcm = golden_input(g, 0, &n);
         wt_pitch_shift *plan;
-        assert_ok(wt_pitch_shift_create(NULL, &(wt_pitch_shift_config){.mode = WT_STRETCH_LIBROSA,
+        assert_ok(wt_pitch_shift_create(NULL,
+                                        &(wt_pitch_shift_config){.mode = WT_STRETCH_LIBROSA,
                                                                  .rate_hz = golden_double(g, "sr", 22050),
                                                                  .n_steps = golden_double(g, "n_steps", 0),
-                                                                 .bins_per_octave =
-                                                                     golden_int(g, "bins_per_octave", 0),
+                                                                 .bins_per_octave = golden_int(g, "bins_per_octave", 0),
                                                                  .scale = golden_int(g, "scale", 0) != 0,
                                                                  .n_samples = (int64_t)n},
                                         &plan));
         float *out = malloc(n * sizeof *out);
         assert_non_null(out);
         wt_pitch_shift_run(plan, pcm, out);
-        const double error = golden_error(g, out, 1, n);
-        if (!(error <= 4e-3)) fail_msg("%s: error %.2g of the peak, want 4e-3", g->name, error);
+        golden_check(g, out, 1, n);
         wt_pitch_shift_destroy(plan);
         free(out);
     }
-    assert_int_equal(n_cases, 3);
+    assert_int_equal(n_cases, 9);
 }
-
-static void a_shifted_sine_is_librosas_away_from_its_ends(void **state)
-{
-    (void)state;
-    const golden_case *g = golden_find("pitch_shift_up4");
-    size_t n;
-    const float *pcm = golden_input(g, 0, &n);
-    wt_pitch_shift *plan;
-    assert_ok(wt_pitch_shift_create(NULL, &(wt_pitch_shift_config){
-                                        .mode = WT_STRETCH_LIBROSA, .n_steps = 4, .n_samples = (int64_t)n}, &plan));
-    float *out = malloc(n * sizeof *out);
-    assert_non_null(out);
-    wt_pitch_shift_run(plan, pcm, out);
-    const double *want = golden_values(g);
-    for (size_t k = 0; k < golden_stored_count(g); k++) {
-        const size_t i = k * g->column_step;
-        if (i < 2048 || i + 2048 > n) continue; // frames that hold an end are broadband
-        if (!(fabs(out[i] - want[k]) <= g->bound * g->peak))
-            fail_msg("sample %zu: off by %.2g of the peak, want %.2g", i, fabs(out[i] - want[k]) / g->peak, g->bound);
-    }
-    wt_pitch_shift_destroy(plan);
-    free(out);
-}
-
 
 static void a_batch_gives_what_each_signal_gives(void **state)
 {
@@ -405,10 +378,7 @@ static wt_status create_wsola(void *user)
         NULL, &(wt_pitch_shift_config){.mode = WT_STRETCH_WSOLA, .n_steps = 1, .n_samples = 3000}, user);
 }
 
-static void destroy(void *user)
-{
-    wt_pitch_shift_destroy(*(wt_pitch_shift **)user);
-}
+static void destroy(void *user) { wt_pitch_shift_destroy(*(wt_pitch_shift **)user); }
 
 static void running_out_of_memory_is_survived(void **state)
 {
@@ -423,17 +393,11 @@ static void running_out_of_memory_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spectra_equal_librosas),
-        cmocka_unit_test(stretched_signals_equal_librosas),
-        cmocka_unit_test(shifted_signals_are_near_librosas),
-        cmocka_unit_test(a_shifted_sine_is_librosas_away_from_its_ends),
-        cmocka_unit_test(a_batch_gives_what_each_signal_gives),
-        cmocka_unit_test(streams_give_the_same_bits),
-        cmocka_unit_test(a_gpu_vocodes_and_shifts_as_the_cpu_does),
-        cmocka_unit_test(a_gpu_stretches_as_the_cpu_does),
-        cmocka_unit_test(silence_stays_silent),
-        cmocka_unit_test(bad_input_gets_a_sentence),
-        cmocka_unit_test(running_out_of_memory_is_survived),
+        cmocka_unit_test(spectra_equal_librosas),          cmocka_unit_test(stretched_signals_equal_librosas),
+        cmocka_unit_test(shifted_signals_equal_librosas),  cmocka_unit_test(a_batch_gives_what_each_signal_gives),
+        cmocka_unit_test(streams_give_the_same_bits),      cmocka_unit_test(a_gpu_vocodes_and_shifts_as_the_cpu_does),
+        cmocka_unit_test(a_gpu_stretches_as_the_cpu_does), cmocka_unit_test(silence_stays_silent),
+        cmocka_unit_test(bad_input_gets_a_sentence),       cmocka_unit_test(running_out_of_memory_is_survived),
     };
     return cmocka_run_group_tests_name("stretch", tests, NULL, NULL);
 }
