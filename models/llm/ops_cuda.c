@@ -9,7 +9,7 @@ enum {
     FLASH_THREADS = 384,
     MATVEC_WARPS = 8,
     LARGE_BYTES = 16 << 20,
-    MANY_TILES = 32, ///< of a block
+    MANY_TILES = 4096, ///< 32 of a block; not of this partition's, whose size no sum depends on
     NORM_BLOCKS = 4,   ///< of llm_norm_many on a processor
     NORM_WIDTH = 4096, ///< its widest row
     PLACE_WARPS = 8,
@@ -159,7 +159,7 @@ static void stream(wt__pass *p, const wt__linear *w, wt_llm_matvec_args m)
     int n_tiles = 0;
     for (int k = 0; k < (m.gated ? 1 : m.n_parts); k++)
         n_tiles += (m.parts[k].rows + WT_LLM_STREAM_TILE - 1) / WT_LLM_STREAM_TILE;
-    a.m.warps = n_tiles < MANY_TILES * p->s->gpu->n_sms ? warps : 1;
+    a.m.warps = n_tiles < MANY_TILES ? warps : 1;
     while (a.m.warps < warps && a.m.warps * (WT_LLM_STREAM_PASS / warps) < m.columns) a.m.warps *= 2;
     a.each = (n + a.m.warps * a.n_passes - 1) / (a.m.warps * a.n_passes) * WT_LLM_STREAM_COLUMNS;
     const size_t stages = (size_t)(2 * warps * WT_LLM_STREAM_STAGES * WT_LLM_STREAM_TILE * WT_LLM_STREAM_COLUMNS);
