@@ -3,8 +3,8 @@
 // as in llm_matvec.cu.
 //
 // Weights that are whole numbers meet whole numbers: a group of the vector in units that leave its largest number 22
-// bits, in three digits of 8 bits, so that nibbles need a mask and int8 nothing; sums of a group are exact. Fp8 (and int8 of
-// groups of 16) becomes bf16 and meets the vector as two bf16 each, 16 bits; products are exact and sums float. Of a
+// bits, in three digits of 8 bits, so that nibbles need a mask and int8 nothing; sums of a group are exact. Fp8 (and
+// int8 of groups of 16) becomes bf16 and meets the vector as two bf16 each, 16 bits; products are exact and sums float. Of a
 // read of two groups (of four) with a scale each, the vector of group j stands in the columns of group j alone, so that
 // after the products of all of them a lane has the sums of one group, and one scale to apply.
 //

@@ -3,10 +3,10 @@
 // sums float. A norm before and what comes after are in the same launch, as in llm_matvec.cu, which has what this does
 // not take.
 //
-// A warp has columns of its own, and their part of the vector; rows too long for that in passes. Of many short rows fewer
-// warps share one, a team, and the block has several. Tiles of 8 rows are dealt to the blocks in turn, and those of a
-// block to its teams; of each a warp copies its columns to stages in shared memory, 128 columns at a time, all but one of
-// the stages under way at any time, also across tiles. Half a processor is enough for a block, so that those of the
+// A warp has columns of its own, and their part of the vector; rows too long for that in passes. Of many short rows
+// fewer warps share one, a team, and the block has several. Tiles of 8 rows are dealt to the blocks in turn, and those
+// of a block to its teams; of each a warp copies its columns to stages in shared memory, 128 columns at a time, all but
+// one of the stages under way at any time, also across tiles. Half a processor is enough for a block, so that those of the
 // next launch come while it runs and fill theirs before they wait (overlap.cuh): that keeps the memory busy while a launch
 // ends and the next one fetches its vector.
 //
