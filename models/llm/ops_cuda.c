@@ -9,7 +9,7 @@ enum {
     FLASH_THREADS = 384,
     MATVEC_WARPS = 8,
     LARGE_BYTES = 16 << 20,
-    MANY_ROWS = 32768, ///< of a matrix, whichever partition multiplies it
+    MANY_ROWS = 16384, ///< of a matrix, whichever partition multiplies it
     NORM_BLOCKS = 4,   ///< of llm_norm_many on a processor
     NORM_WIDTH = 4096, ///< its widest row
     PLACE_WARPS = 8,
