@@ -210,7 +210,7 @@ static __device__ int resident_follow(const resident_args &r, resident_place nex
 }
 
 // What the block says of parameters and points, for all streams of this thread block.
-static __device__ __noinline__ void resident_header(const resident_args &r, const resident_block &b)
+static __device__ __noinline__ void resident_header(const resident_args &r, const resident_block b)
 {
     const resident_layout &l = r.layout;
     const wt_block_word *slot = resident_slot(r, b.turn);
@@ -231,26 +231,26 @@ static __device__ __noinline__ void resident_header(const resident_args &r, cons
 }
 
 // A piece of the input into the chain's first buffer; `word` is what the thread already has of its first sample.
-static __device__ __noinline__ void resident_fetch(const chain_args &a, resident_block b, const wt_block_word *in,
-                                                   int done, int n, wt_block_word word)
+static __device__ __noinline__ void resident_fetch(const chain_args &a, unsigned int turn, const wt_block_word *in,
+                                                   int frames, int n, wt_block_word word)
 {
     for_each_frame(chain_channels(a), n, [&](int c, int f) {
-        const wt_block_word *at = in + c * b.frames + done + f;
+        const wt_block_word *at = in + c * frames + f;
         const bool mine = c * CHAIN_MOST_FRAMES + f == (int)threadIdx.x;
-        shared[c * chain_stride(a) + f] = __uint_as_float(block_take(at, b.turn, mine ? word : 0));
+        shared[c * chain_stride(a) + f] = __uint_as_float(block_take(at, turn, mine ? word : 0));
     });
     __syncthreads();
 }
 
 // A piece of the answer, from shared[result] on, as it is: the host makes silence of a block that is not finite.
 // Returns whether this thread's samples are.
-static __device__ __noinline__ int resident_answer(const chain_args &a, const resident_block &b, int result,
-                                                   wt_block_word *out, int done, int n)
+static __device__ __noinline__ int resident_answer(const chain_args &a, unsigned int turn, int result,
+                                                   wt_block_word *out, int frames, int n)
 {
     int finite = 1;
     for_each_frame(chain_out_channels(a), n, [&](int c, int f) {
         const unsigned int y = __float_as_uint(shared[result + c * chain_stride(a) + f]);
-        block_store(out + c * b.frames + done + f, y, b.turn);
+        block_store(out + c * frames + f, y, turn);
         finite &= (y & 0x7f800000u) != 0x7f800000u;
     });
     return finite;
@@ -265,7 +265,7 @@ static __device__ __noinline__ void resident_settle(const chain_args &a, unsigne
 }
 
 // A warp a node, those warps that have no samples to answer with when there are such. `to` 0: for the text's sake.
-static __device__ __noinline__ void resident_readings(const chain_args &a, const resident_block &b,
+static __device__ __noinline__ void resident_readings(const chain_args &a, unsigned int turn,
                                                       const unsigned char *memory, wt_block_word *to)
 {
     const wt_node_place *places = chain_room_of(a, 0).places;
@@ -277,7 +277,7 @@ static __device__ __noinline__ void resident_readings(const chain_args &a, const
         const unsigned int *readings = (const unsigned int *)(memory + p.readings);
 #pragma unroll 1
         for (int i = threadIdx.x & 31; i < p.n_readings; i += 32)
-            if (to) block_store(to + p.first_reading + i, readings[i], b.turn);
+            if (to) block_store(to + p.first_reading + i, readings[i], turn);
     }
 }
 
@@ -321,11 +321,11 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
             message.points = s == 0 && b.flags & RESIDENT_HAS_POINTS ? 1 : 0;
             message.done = done;
         }
-        resident_fetch(a, b, resident_input(r, b.turn, s, b.frames), done, n, done ? 0 : word);
+        resident_fetch(a, b.turn, resident_input(r, b.turn, s, b.frames) + done, b.frames, n, done ? 0 : word);
         chain_process(a, memory, n, position);
-        finite = resident_answer(a, b, a.output * chain_buffer_floats(a), up + l.out_at, done, n);
+        finite = resident_answer(a, b.turn, a.output * chain_buffer_floats(a), up + l.out_at + done, b.frames, n);
     }
-    if (s == 0) resident_readings(a, b, memory, up + l.readings_at);
+    if (s == 0) resident_readings(a, b.turn, memory, up + l.readings_at);
     if (threadIdx.x < RESIDENT_HEAD)
         block_store(up + threadIdx.x, threadIdx.x == RESIDENT_SENT ? (unsigned int)resident_now() : b.told, b.turn);
     resident_settle(a, memory, finite);
@@ -340,13 +340,12 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
 // and the neighbours' data out of L2, where a block would have to wait for it. On silence, and on a spare instance.
 static __device__ void resident_rehearse(const chain_args &a, unsigned char *spare, int n)
 {
-    const resident_block b = {0, 0, n, 0};
     if (threadIdx.x == 0) message.points = 0;
     for_each_frame(a.channels, n, [&](int c, int f) { shared[c * chain_stride(a) + f] = 0.0f; });
-    resident_fetch(a, b, 0, 0, 0, 0); // no frames: for their text too
+    resident_fetch(a, 0, 0, 0, 0, 0); // no frames: for their text too
     chain_process(a, spare, n, ((const wt_instance *)spare)->position);
-    const int finite = resident_answer(a, b, 0, 0, 0, 0);
-    resident_readings(a, b, spare, 0);
+    const int finite = resident_answer(a, 0, 0, 0, 0, 0);
+    resident_readings(a, 0, spare, 0);
     resident_settle(a, spare, finite);
 }
 
@@ -393,8 +392,10 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
     return memory;
 }
 
+// One thread block an SM is enough; with the second number left out the compiler leaves room for two, 128 registers a
+// thread, and keeps the rest in local memory, which a block beside neighbours that read has to wait for.
 #ifdef CHAIN_THREADS
-#define RESIDENT_BOUNDS __launch_bounds__(CHAIN_THREADS)
+#define RESIDENT_BOUNDS __launch_bounds__(CHAIN_THREADS, 1)
 #else
 #define RESIDENT_BOUNDS
 #endif

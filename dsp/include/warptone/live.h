@@ -183,7 +183,7 @@ void wt_live_get_stats(const wt_live *live, wt_live_stats *stats); ///< [any but
 typedef struct wt_live_times {
     int64_t rung_ns, heard_ns; ///< wt_clock_now_ns when the doorbell was rung and when the answer was found
     int64_t round_trip_ns;     ///< between the two
-    int64_t device_ns;         ///< of it, from the device's seeing the doorbell to its sending the answer; -1 = not known
+    int64_t device_ns;   ///< of it, from the device's seeing the doorbell to its sending the answer; -1 = not known
     int64_t away_ns;     ///< of it, the longest between two looks of the audio thread for an answer: it was taken away
     uint32_t n_launches; ///< kernels that had begun until then: one more than before was on the way in between
     // where device_ns is known
