@@ -327,41 +327,45 @@ static buffers lay_buffers(float *scratch, size_t n)
     return (buffers){{scratch, scratch + 2 * part}, {scratch + part, scratch + 3 * part}};
 }
 
-WT_RT static void run_one(const wt__fft_core *core, const buffers *b, const wt__fft_side *in, const wt__fft_side *out,
-                          float scale, wt__fft_past *past)
+WT_RT static void run_one(const wt__fft_core *core, float *scratch, const wt__fft_side *in, const wt__fft_side *out,
+                          float scale)
 {
     const wt__fft_kernels *k = core->kernels;
     const wt__fft_pass *pass = core->passes;
+    buffers b = lay_buffers(scratch, core->n);
     if (k->first[in->form][pass->index]) {
-        k->first[in->form][pass->index](pass, in->re, in->im, b->re[0], b->im[0], 1, past);
+        k->first[in->form][pass->index](pass, in->re, in->im, b.re[0], b.im[0], 1);
     } else {
         bool swapped = in->form == WT__FFT_SWAPPED;
-        k->split(in->re, swapped ? b->im[1] : b->re[1], swapped ? b->re[1] : b->im[1], core->n);
-        k->first[WT__FFT_SPLIT][pass->index](pass, b->re[1], b->im[1], b->re[0], b->im[0], 1, past);
+        k->split(in->re, swapped ? b.im[1] : b.re[1], swapped ? b.re[1] : b.im[1], core->n);
+        k->first[WT__FFT_SPLIT][pass->index](pass, b.re[1], b.im[1], b.re[0], b.im[0], 1);
     }
     int at = 0;
     for (pass++; pass < core->passes + core->n_passes - 1; pass++, at ^= 1)
-        k->mid[pass->index](pass, b->re[at], b->im[at], b->re[!at], b->im[!at], 1, past);
+        k->mid[pass->index](pass, b.re[at], b.im[at], b.re[!at], b.im[!at], 1);
     if (k->last[out->form][pass->index]) {
-        k->last[out->form][pass->index](pass, b->re[at], b->im[at], out->re, out->im, scale, past);
+        k->last[out->form][pass->index](pass, b.re[at], b.im[at], out->re, out->im, scale);
         return;
     }
     bool swapped = out->form == WT__FFT_SWAPPED;
-    k->last[WT__FFT_SPLIT][pass->index](pass, b->re[at], b->im[at], b->re[!at], b->im[!at], scale, past);
-    k->join(swapped ? b->im[!at] : b->re[!at], swapped ? b->re[!at] : b->im[!at], out->re, core->n, 1);
+    k->last[WT__FFT_SPLIT][pass->index](pass, b.re[at], b.im[at], b.re[!at], b.im[!at], scale);
+    k->join(swapped ? b.im[!at] : b.re[!at], swapped ? b.re[!at] : b.im[!at], out->re, core->n, 1);
 }
 
 WT_RT float *wt__fft_core_row(const wt__fft_core *core, const float *twiddles, const float *x, const float *weights,
                               float *const areas[2], wt__fft_past *past)
 {
+    const wt__fft_kernels *k = core->kernels;
+    const wt__fft_pass *pass = core->passes, *last = pass + core->n_passes - 1;
     const size_t part = wt__fft_padded((size_t)core->n);
-    const buffers b = {{areas[0], areas[1]}, {areas[0] + part, areas[1] + part}};
-    const int last = core->n_passes % 2 == 0; // where the last pass writes; the other one is read by then
-    const wt__fft_side in = {(float *)x, (float *)weights, 0, WT__FFT_WEIGHTED};
-    const wt__fft_side z = {b.re[last], b.im[last], 0, WT__FFT_SPLIT};
-    run_one(core, &b, &in, &z, 0.5f, past);
-    core->kernels->real_bins[WT__FFT_PAIRS](z.re, z.im, twiddles, core->n, areas[!last], NULL);
-    return areas[!last];
+    float *const *re = areas, *const im[2] = {areas[0] + part, areas[1] + part};
+    int at = 0;
+    k->row.first[pass->index](pass, x, weights, re[0], im[0], 1, past);
+    for (pass++; pass < last; pass++, at ^= 1)
+        k->row.mid[pass->index](pass, re[at], im[at], re[!at], im[!at], 1, past);
+    k->row.last[pass->index](pass, re[at], im[at], re[!at], im[!at], 0.5f, past);
+    k->real_bins[WT__FFT_PAIRS](re[!at], im[!at], twiddles, core->n, re[at], NULL);
+    return re[at];
 }
 
 // Rows of fewer transforms than lanes, one number at a time; the other lanes hold zeros.
@@ -418,8 +422,8 @@ WT_RT static int tile_passes(const wt__fft_core *core, const buffers *b, int at,
     for (int i = 0; i < core->n_passes; i++, at ^= 1) {
         const wt__fft_pass *pass = &core->passes[i];
         const bool last = i == core->n_passes - 1;
-        (last ? k->last[WT__FFT_SPLIT] : k->mid)[pass->index](pass, b->re[at], b->im[at], b->re[!at], b->im[!at], scale,
-                                                              NULL);
+        (last ? k->last[WT__FFT_SPLIT] : k->mid)[pass->index](pass, b->re[at], b->im[at], b->re[!at], b->im[!at],
+                                                              scale);
     }
     return at;
 }
@@ -460,10 +464,10 @@ WT_RT void wt__fft_core_fold(const wt__fft_core *core, float *scratch, const flo
 WT_RT static void run_few(const wt__fft_core *core, float *scratch, const wt__fft_side *in, const wt__fft_side *out,
                           int count, float scale)
 {
-    const buffers b = lay_buffers(scratch + 4 * wt__fft_padded((size_t)core->n * core->kernels->lanes), core->few->n);
+    float *mine = scratch + 4 * wt__fft_padded((size_t)core->n * core->kernels->lanes);
     wt__fft_side x = *in, y = *out;
     for (int row = 0; row < count; row++) {
-        run_one(core->few, &b, &x, &y, scale, NULL);
+        run_one(core->few, mine, &x, &y, scale);
         x.re += x.distance, y.re += y.distance;
         if (x.im) x.im += x.distance;
         if (y.im) y.im += y.distance;
@@ -473,7 +477,6 @@ WT_RT static void run_few(const wt__fft_core *core, float *scratch, const wt__ff
 WT_RT void wt__fft_core_run(const wt__fft_core *core, float *scratch, const wt__fft_side *in, const wt__fft_side *out,
                             int count, float scale)
 {
-    const buffers b = lay_buffers(scratch, (size_t)core->n);
     if (core->inner)
         run_bluestein(core, scratch, in, out, scale);
     else if (core->few && count < core->kernels->lanes)
@@ -481,7 +484,7 @@ WT_RT void wt__fft_core_run(const wt__fft_core *core, float *scratch, const wt__
     else if (core->tiled)
         run_tile(core, scratch, in, out, count, scale);
     else
-        run_one(core, &b, in, out, scale, NULL);
+        run_one(core, scratch, in, out, scale);
 }
 
 // Those of one transform, or of a tile, whose tables serve one alone.

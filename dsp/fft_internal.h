@@ -51,16 +51,20 @@ typedef struct wt__fft_pass {
                            ///< 9, 15, 25 = a b: those of a, of b, then [a][b][2] w_radix^(j k)
 } wt__fft_pass;
 
+typedef void (*wt__fft_pass_fn)(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re,
+                                float *y_im, float scale);
+
 /// What is left of a row on its way past the caches, to whole lines and a rest. A core waits for the memory when it
-/// writes many lines at once, so passes of the next transform take a few along with each of their blocks.
+/// writes many lines at once, so passes of the next transform take a few along with each of their blocks: passes of
+/// their own, since the others would lose a twentieth by asking.
 struct wt__fft_past {
     const float *from;
     float *to;   ///< at the beginning of a line
     ptrdiff_t n; ///< floats
 };
 
-typedef void (*wt__fft_pass_fn)(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re,
-                                float *y_im, float scale, wt__fft_past *past);
+typedef void (*wt__fft_row_fn)(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re,
+                               float *y_im, float scale, wt__fft_past *past);
 
 /// Where one side of a group of transforms lies. Pairs use `re` alone.
 typedef struct wt__fft_side {
@@ -85,6 +89,9 @@ typedef struct wt__fft_kernels {
     wt__fft_pass_fn first[WT__FFT_N_FORMS][WT__FFT_N_RADICES];
     wt__fft_pass_fn mid[WT__FFT_N_RADICES];
     wt__fft_pass_fn last[WT__FFT_N_FORMS][WT__FFT_N_RADICES];
+    struct {
+        wt__fft_row_fn first[WT__FFT_N_RADICES], mid[WT__FFT_N_RADICES], last[WT__FFT_N_RADICES];
+    } row; ///< from weighted pairs to split numbers
     void (*split)(const float *pairs, float *re, float *im, int n);
     void (*join)(const float *re, const float *im, float *pairs, int n, float scale);
     /// c = a * b, complex, split; c may be a.

@@ -6,8 +6,7 @@
 //
 // and goes on with length m among s r. From the second pass on s is at least LANES, so vectors run along q, loads and
 // stores are contiguous and a twiddle factor is one broadcast number. The first pass has s = 1: its vectors run along
-// p, and its stores are transposed by log2(r) perfect shuffles (each rotates the index bits [j][p] left by one, until
-// they read [p][j]). Remainders are done by a last vector that overlaps the one before: a pass never works in place.
+// p, and its stores are transposed, LANES by LANES numbers at a time. Remainders are done by a last vector that overlaps the one before: a pass never works in place.
 // Transforms too short for that run LANES at a time, interleaved: s begins at LANES and all passes are alike.
 //
 // The inverse is the forward transform with real and imaginary parts exchanged on both sides, which costs nothing.
@@ -226,21 +225,6 @@ WT_INLINE void butterfly(cvec *a, const int fixed, int r, const float *trig)
 
 // ---- passes
 
-// r vectors along p, read one after the other, become [p][j].
-WT_INLINE void transpose(vec *v, const int r)
-{
-    vec w[16];
-    UNROLL for (int span = 1; span < r; span *= 2)
-    {
-        UNROLL for (int i = 0; i < r / 2; i++)
-        {
-            w[2 * i] = zip_low(v[i], v[i + r / 2]);
-            w[2 * i + 1] = zip_high(v[i], v[i + r / 2]);
-        }
-        UNROLL for (int i = 0; i < r; i++) v[i] = w[i];
-    }
-}
-
 // LANES vectors [j][p] become [p][j]. Each stage exchanges one bit of j, the number of the vector, for one of p, within
 // quarters of 128 bits where it can: unpacking and shuffling quarters is cheaper than shuffling across.
 WT_INLINE void exchange(vec *v, const int bit, ivec low, ivec high)
@@ -282,19 +266,11 @@ WT_INLINE void transpose_square(vec *v)
 #endif
 }
 
-// One part (real or imaginary) of a[r] along p, stored as [p][j] at y. A power of two fills its vectors; any other
-// radix goes in groups of LANES, the incomplete group first: the rubbish behind its rows is overwritten by the next
-// row, the next group or the next block, and at the very end lies in the padding of the buffer.
-WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, const int fixed, const int r)
+// One part (real or imaginary) of a[r] along p, stored as [p][j] at y, in groups of LANES radices, an incomplete group
+// first: the rubbish behind its rows is overwritten by the next row, the next group or the next block, and at the very
+// end lies in the padding of the buffer.
+WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, const int r)
 {
-    if (fixed == 4 || fixed == 8 || fixed == 16) {
-        vec v[16];
-        UNROLL for (int j = 0; j < r; j++) v[j] = imaginary ? a[j].im : a[j].re;
-        if (r == LANES) transpose_square(v);
-        else transpose(v, r);
-        UNROLL for (int j = 0; j < r; j++) store(y + j * LANES, v[j]);
-        return;
-    }
     for (int begin = (r - 1) / LANES * LANES; begin >= 0; begin -= LANES) {
         vec v[LANES];
         UNROLL for (int j = 0; j < LANES; j++)
@@ -331,9 +307,9 @@ WT_INLINE void first_pass(const wt__fft_pass *pass, const float *x_re, const flo
         UNROLL for (int j = 1; j < r; j++)
             a[j] = times(a[j], load(twiddles + (j - 1) * 2 * LANES), load(twiddles + ((j - 1) * 2 + 1) * LANES));
         pour(past, fixed * LANES / 2);
-        store_transposed(y_re + r * p, a, false, fixed, r);
+        store_transposed(y_re + r * p, a, false, r);
         pour(past, fixed * LANES / 2);
-        store_transposed(y_im + r * p, a, true, fixed, r);
+        store_transposed(y_im + r * p, a, true, r);
     }
 }
 
@@ -348,8 +324,8 @@ WT_INLINE void mid_pass(const wt__fft_pass *pass, const float *x_re, const float
             const ptrdiff_t q = block + LANES <= s ? block : s - LANES;
             cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
             ptrdiff_t at = q + s * p;
-            UNROLL for (int k = 0; k < r; k++, at += s * m) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, at);
             pour(past, fixed * LANES / 2);
+            UNROLL for (int k = 0; k < r; k++, at += s * m) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, at);
             butterfly(a, fixed, r, pass->trig);
             at = q + s * r * p;
             store_side(y_re, y_im, WT__FFT_SPLIT, at, a[0]);
@@ -368,22 +344,37 @@ WT_INLINE void last_pass(const wt__fft_pass *pass, const float *x_re, const floa
     for (ptrdiff_t block = 0; block < s; block += LANES) {
         const ptrdiff_t q = block + LANES <= s ? block : s - LANES;
         cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
-        UNROLL for (int k = 0; k < r; k++) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, q + s * k);
         pour(past, fixed * LANES / 2);
+        UNROLL for (int k = 0; k < r; k++) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, q + s * k);
         butterfly(a, fixed, r, pass->trig);
         UNROLL for (int j = 0; j < r; j++) store_side(y_re, y_im, form, q + s * j, scaled(a[j], scale));
     }
 }
 
 #define SIGNATURE                                                                                                     \
-    const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im, float scale,            \
-        wt__fft_past *past
+    const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im, float scale
 #define FIRST(name, r, form)                                                                                          \
-    static void first_##name(SIGNATURE) { (void)scale, first_pass(pass, x_re, x_im, y_re, y_im, r, form, past); }
+    static void first_##name(SIGNATURE) { (void)scale, first_pass(pass, x_re, x_im, y_re, y_im, r, form, NULL); }
 #define MID(name, r)                                                                                                  \
-    static void mid_##name(SIGNATURE) { (void)scale, mid_pass(pass, x_re, x_im, y_re, y_im, r, past); }
+    static void mid_##name(SIGNATURE) { (void)scale, mid_pass(pass, x_re, x_im, y_re, y_im, r, NULL); }
 #define LAST(name, r, form)                                                                                           \
-    static void last_##name(SIGNATURE) { last_pass(pass, x_re, x_im, y_re, y_im, scale, r, form, past); }
+    static void last_##name(SIGNATURE) { last_pass(pass, x_re, x_im, y_re, y_im, scale, r, form, NULL); }
+#define ROW_SIGNATURE SIGNATURE, wt__fft_past *past
+#define ROW_FIRST(r)                                                                                                  \
+    static void row_first_##r(ROW_SIGNATURE)                                                                          \
+    {                                                                                                                 \
+        (void)scale, first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, past);                             \
+    }
+#define ROW_MID(name, r)                                                                                              \
+    static void row_mid_##name(ROW_SIGNATURE) { (void)scale, mid_pass(pass, x_re, x_im, y_re, y_im, r, past); }
+#define ROW_LAST(name, r)                                                                                             \
+    static void row_last_##name(ROW_SIGNATURE)                                                                        \
+    {                                                                                                                 \
+        last_pass(pass, x_re, x_im, y_re, y_im, scale, r, WT__FFT_SPLIT, past);                                       \
+    }
+#define ANY_RADIX(CASE)                                                                                               \
+    CASE(2, 2) CASE(3, 3) CASE(4, 4) CASE(5, 5) CASE(7, 7) CASE(8, 8) CASE(11, 11) CASE(13, 13) CASE(16, 16)          \
+    CASE(generic, 0)
 #define FORMS(CASE, r)                                                                                                \
     CASE(r, r, WT__FFT_SPLIT) CASE(pairs_##r, r, WT__FFT_PAIRS) CASE(swapped_##r, r, WT__FFT_SWAPPED)
 
@@ -391,10 +382,10 @@ FORMS(FIRST, 4)
 FORMS(FIRST, 8) FORMS(FIRST, 16) FIRST(weighted_4, 4, WT__FFT_WEIGHTED) FIRST(weighted_8, 8, WT__FFT_WEIGHTED)
     FIRST(weighted_16, 16, WT__FFT_WEIGHTED) FIRST(9, 9, WT__FFT_SPLIT) FIRST(15, 15, WT__FFT_SPLIT)
         FIRST(25, 25, WT__FFT_SPLIT) FIRST(5, 5, WT__FFT_SPLIT) FIRST(7, 7, WT__FFT_SPLIT) FIRST(11, 11, WT__FFT_SPLIT)
-            FIRST(13, 13, WT__FFT_SPLIT) FIRST(generic, 0, WT__FFT_SPLIT) MID(2, 2) MID(3, 3) MID(4, 4) MID(5, 5)
-                MID(7, 7) MID(8, 8) MID(11, 11) MID(13, 13) MID(16, 16) MID(generic, 0) FORMS(LAST, 2) FORMS(LAST, 3)
-                    FORMS(LAST, 4) FORMS(LAST, 5) FORMS(LAST, 8) FORMS(LAST, 16) LAST(7, 7, WT__FFT_SPLIT)
-                        LAST(11, 11, WT__FFT_SPLIT) LAST(13, 13, WT__FFT_SPLIT) LAST(generic, 0, WT__FFT_SPLIT)
+            FIRST(13, 13, WT__FFT_SPLIT) FIRST(generic, 0, WT__FFT_SPLIT) ANY_RADIX(MID) FORMS(LAST, 2) FORMS(LAST, 3)
+                FORMS(LAST, 4) FORMS(LAST, 5) FORMS(LAST, 8) FORMS(LAST, 16) LAST(7, 7, WT__FFT_SPLIT)
+                    LAST(11, 11, WT__FFT_SPLIT) LAST(13, 13, WT__FFT_SPLIT) LAST(generic, 0, WT__FFT_SPLIT)
+                        ROW_FIRST(4) ROW_FIRST(8) ROW_FIRST(16) ANY_RADIX(ROW_MID) ANY_RADIX(ROW_LAST)
 
     // ---- pairs, real signals, tiles
 
@@ -570,31 +561,35 @@ static void stream(wt__fft_past *past)
     for (; past->n > 0; past->n--) *past->to++ = *past->from++;
 }
 
-// Rows of at least LANES end with a block that overlaps the one before.
+// Rows of at least LANES end with a block that overlaps the one before; those of bins with a pair behind whole blocks.
+WT_INLINE ptrdiff_t without_pair(ptrdiff_t n, const int step) { return step == 2 && n % LANES == 2 ? n - 2 : n; }
+
 WT_INLINE void turn_in(const float *rows, ptrdiff_t distance, ptrdiff_t n, float *re, float *im, const int step)
 {
-    for (ptrdiff_t block = 0; block < n && n >= LANES; block += LANES) {
-        const ptrdiff_t i = block + LANES <= n ? block : n - LANES, at = i / step * LANES;
+    const ptrdiff_t most = without_pair(n, step);
+    for (ptrdiff_t block = 0; block < most && n >= LANES; block += LANES) {
+        const ptrdiff_t i = block + LANES <= most ? block : most - LANES, at = i / step * LANES;
         vec v[LANES];
         UNROLL for (int row = 0; row < LANES; row++) v[row] = load(rows + row * distance + i);
         transpose_square(v);
         UNROLL for (int k = 0; k < LANES; k++) store((k % step ? im : re) + at + k / step * LANES, v[k]);
     }
-    for (ptrdiff_t i = 0; i < n && n < LANES; i++)
+    for (ptrdiff_t i = n < LANES ? 0 : most; i < n; i++)
         for (int row = 0; row < LANES; row++)
             (i % step ? im : re)[i / step * LANES + row] = rows[row * distance + i];
 }
 
 WT_INLINE void turn_out(const float *re, const float *im, ptrdiff_t n, float *rows, ptrdiff_t distance, const int step)
 {
-    for (ptrdiff_t block = 0; block < n && n >= LANES; block += LANES) {
-        const ptrdiff_t i = block + LANES <= n ? block : n - LANES, at = i / step * LANES;
+    const ptrdiff_t most = without_pair(n, step);
+    for (ptrdiff_t block = 0; block < most && n >= LANES; block += LANES) {
+        const ptrdiff_t i = block + LANES <= most ? block : most - LANES, at = i / step * LANES;
         vec v[LANES];
         UNROLL for (int k = 0; k < LANES; k++) v[k] = load((k % step ? im : re) + at + k / step * LANES);
         transpose_square(v);
         UNROLL for (int row = 0; row < LANES; row++) store(rows + row * distance + i, v[row]);
     }
-    for (ptrdiff_t i = 0; i < n && n < LANES; i++)
+    for (ptrdiff_t i = n < LANES ? 0 : most; i < n; i++)
         for (int row = 0; row < LANES; row++)
             rows[row * distance + i] = (i % step ? im : re)[i / step * LANES + row];
 }
@@ -627,6 +622,11 @@ static void rows_out(const float *re, const float *im, int n, float *rows, ptrdi
                  {last_pairs_2, last_pairs_3, last_pairs_4, last_pairs_5, 0, last_pairs_8, [8] = last_pairs_16},       \
                  {last_swapped_2, last_swapped_3, last_swapped_4, last_swapped_5, 0,                                   \
                   last_swapped_8, [8] = last_swapped_16}},                                                             \
+        .row = {.first = {[2] = row_first_4, [5] = row_first_8, [8] = row_first_16},                                   \
+                .mid = {row_mid_2, row_mid_3, row_mid_4, row_mid_5, row_mid_7, row_mid_8, row_mid_11, row_mid_13,      \
+                        row_mid_16, 0, 0, 0, row_mid_generic},                                                         \
+                .last = {row_last_2, row_last_3, row_last_4, row_last_5, row_last_7, row_last_8, row_last_11,          \
+                         row_last_13, row_last_16, 0, 0, 0, row_last_generic}},                                        \
         .split = split, .join = join, .multiply = multiply, .stream = stream,                                          \
         .real_bins = {[WT__FFT_SPLIT] = real_bins_split, [WT__FFT_PAIRS] = real_bins_pairs,                            \
                       [WT__FFT_POWERS] = real_bins_powers},                                                            \

@@ -51,6 +51,7 @@ static wt_status prepare(wt_device *device, const wt__griffin_lim_shape *s, wt__
     if (!status)
         status = wt__spectrum_cuda_walk("griffin-lim", device, &c->spectrum, s->n_lines, s->length, &c->args.walk,
                                         &c->launch);
+    if (!c->args.walk.ring) c->launch.shared_bytes += (size_t)wt__griffin_lim_tables(c->spectrum.n_fft);
     if (!status) status = wt_module_get_kernel(c->spectrum.module, "griffin_lim_begin", &c->begin);
     if (!status) status = wt_module_get_kernel(c->spectrum.module, "griffin_lim_step", &c->step);
     return status;

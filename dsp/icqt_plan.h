@@ -3,6 +3,7 @@
 #define WT_ICQT_PLAN_H
 
 #include "cqt_basis.h"
+#include "icqt_ends.h"
 #include "op.h"
 
 #include "soxr_hq.h"
@@ -20,6 +21,7 @@ typedef struct wt__icqt_plan {
     int64_t max_frames;
     double longest;               ///< filter, at the full rate
     float taps[WT_SOXR_HALF + 1]; ///< of a doubling
+    wt__icqt_ends ends;
 } wt__icqt_plan;
 
 /// Frames of n_frames that a result of `length` samples needs; 0 = all.

@@ -237,7 +237,9 @@ static void write_tile(const wt_mel *m, const float *sums, int64_t t, int count,
         return;
     }
     for (int b = 0; b < n_mels; b++, sums += m->lanes) {
-        if (!m->config.frames_first) memcpy(out + b * m->n_frames + t, sums, (size_t)count * sizeof(float));
+        float *band = out + b * m->n_frames + t;
+        if (!m->config.frames_first && count == 16) memcpy(band, sums, 16 * sizeof(float)); // one instruction
+        else if (!m->config.frames_first) memcpy(band, sums, (size_t)count * sizeof(float));
         for (int i = 0; i < count && m->config.frames_first; i++) out[(t + i) * n_mels + b] = sums[i];
     }
 }

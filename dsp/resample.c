@@ -267,13 +267,6 @@ WT_INLINE const void *row_of(wt_resample *r)
     return wt__resample_row(t, r->phase, r->scratch);
 }
 
-// Whether soxr's rounded length ends before the next output. Half an output on, its time lies behind the signal's end.
-WT_INLINE bool rounded_away(const wt_resample *r)
-{
-    const wt__resample_table *t = &r->table;
-    return r->draining && t->rounds && 2 * ((r->frame - r->n_in) * t->denominator + r->phase) + t->numerator > 0;
-}
-
 // Outputs while their reach lies within the lines; returns how many.
 WT_CLONES static int produce_any(wt_resample *r, float *const *out, int at, int max_out)
 {
@@ -282,7 +275,7 @@ WT_CLONES static int produce_any(wt_resample *r, float *const *out, int at, int 
     for (; n < max_out && r->frame + t->after < r->origin + r->fill; n++, advance(r)) {
         if (r->draining && r->frame >= r->n_in) break;
         const void *row = row_of(r);
-        const bool silent = rounded_away(r);
+        const bool silent = r->draining && wt__resample_rounded_away(t, r->frame - r->n_in, r->phase);
         const size_t from = (size_t)(r->frame - t->before - r->origin);
         for (int c = 0; c < r->channels; c++) {
             const size_t line = (size_t)c * (size_t)r->capacity + from;
@@ -331,11 +324,7 @@ WT_RT wt_status wt_resample_steer(wt_resample *r, double speed, int ramp_frames)
 {
     if (!r->table.variable) return WT_ERR_STATE;
     if (!(speed >= 0.9 && speed <= 1.1) || ramp_frames < 0) return WT_ERR_BAD_ARG;
-    r->target_step = llround(speed * (double)r->table.numerator);
-    const int64_t way = r->target_step - r->step;
-    if (!ramp_frames)
-        r->step = r->target_step;
-    else
-        r->step_change = way / ramp_frames ? way / ramp_frames : way > 0 ? 1 : -1;
+    r->target_step = wt__resample_aim(&r->table, speed, ramp_frames, r->step, &r->step_change);
+    if (!ramp_frames) set_step(r, r->target_step);
     return WT_OK;
 }

@@ -6,6 +6,8 @@
 
 #include "resample_kernel.h"
 
+#include <math.h>
+
 // Row p holds the taps of an output that lies p / n_phases of an input frame behind input frame i: tap k belongs to
 // input frame i - before + k. With `interpolated`, phases between rows are read by a polynomial (wt__resample_weights)
 // from four rows, so there is one row ahead of row 0 and two behind row n_phases - 1; rows[] points at the first of all.
@@ -36,6 +38,22 @@ int64_t wt__common_divisor(int64_t a, int64_t b);
 
 // A resampler whose table belongs to someone else, who keeps it longer.
 wt_status wt__resample_create_sharing(const wt__resample_table *table, int channels, wt_resample **resampler);
+
+// Whether soxr's rounded length ends before an output `frame` frames and a phase behind the signal's end: half an output
+// on, its time lies there.
+static inline bool wt__resample_rounded_away(const wt__resample_table *t, int64_t frame, int64_t phase)
+{
+    return t->rounds && 2 * (frame * t->denominator + phase) + t->numerator > 0;
+}
+
+// The step at `speed`, and by how much each of `ramp_frames` outputs changes `step` on the way; 0: at once, or no way.
+static inline int64_t wt__resample_aim(const wt__resample_table *t, double speed, int ramp_frames, int64_t step,
+                                       int64_t *change)
+{
+    const int64_t target = llround(speed * (double)t->numerator), way = target - step;
+    *change = !ramp_frames || !way ? 0 : way / ramp_frames ? way / ramp_frames : way > 0 ? 1 : -1;
+    return target;
+}
 
 // The kernels' form of a table: taps turned to [n_taps][n_columns], exact phases in the order in which outputs meet
 // them (caller frees with free(); NULL = no memory), and the arguments but for their pointers.

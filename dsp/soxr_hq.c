@@ -84,7 +84,7 @@ static wt_status add_half_band(wt__soxr_chain *c, double stop_db)
     const int n = longer ? 9 : 8, middle = 2 * n - 1;
     const double *odd = longer ? half_band_9 : half_band_8;
     wt__soxr_link *link = &c->links[c->n_links++];
-    *link = (wt__soxr_link){.step = 2, .scale = 1, .centre = middle, .whole = true};
+    *link = (wt__soxr_link){.step = 2, .scale = 1, .down = 2, .centre = middle, .whole = true};
     wt_status status = take_taps(link, 2 * middle + 1);
     if (status) return status;
     link->taps[middle] = 0.5;
@@ -96,7 +96,8 @@ static wt_status add_half_band(wt__soxr_chain *c, double stop_db)
 static wt_status add_whole(wt__soxr_chain *c, int up, int down, const band *b, int modulo)
 {
     wt__soxr_link *link = &c->links[c->n_links++];
-    *link = (wt__soxr_link){.step = (double)down / up, .scale = up, .whole = true, .shape = shape_of(b, 1)};
+    *link =
+        (wt__soxr_link){.step = (double)down / up, .scale = up, .down = down, .whole = true, .shape = shape_of(b, 1)};
     link->shape.n_taps = (link->shape.n_taps + modulo - 2) / modulo * modulo + 1;
     link->shape.edge = 0.5, link->shape.gain = up;
     link->centre = (link->shape.n_taps - 1) / 2;
@@ -246,6 +247,16 @@ static void set_clock(wt__soxr_chain *c, const layout *a)
     }
 }
 
+static void set_reach(wt__soxr_chain *c)
+{
+    double frames = 1, reach = 1;
+    for (int i = 0; i < c->n_links; i++) {
+        reach += frames * ceil((double)c->links[i].n_taps / 2 / c->links[i].scale + 1);
+        frames *= c->links[i].step;
+    }
+    c->reach = (int)ceil(reach);
+}
+
 wt_status wt__soxr_chain_create(int in_hz, int out_hz, wt__soxr_chain *chain)
 {
     const double ratio = (double)in_hz / out_hz;
@@ -255,14 +266,18 @@ wt_status wt__soxr_chain_create(int in_hz, int out_hz, wt__soxr_chain *chain)
     wt_status status = add_links(chain, ratio, &a);
     if (status) return status;
     if (chain->order) set_clock(chain, &a);
-    double frames = 1, reach = 1;
-    for (int i = 0; i < chain->n_links; i++) {
-        const wt__soxr_link *link = &chain->links[i];
-        reach += frames * ceil((double)link->n_taps / 2 / link->scale + 1);
-        frames *= link->step;
-    }
-    chain->reach = (int)ceil(reach);
+    set_reach(chain);
     return WT_OK;
+}
+
+wt_status wt__soxr_doublings_create(int n, wt__soxr_chain *chain)
+{
+    *chain = (wt__soxr_chain){.numerator = 1, .denominator = (int64_t)1 << n};
+    wt_status status = WT_OK;
+    for (int i = 0; i < n && !status; i++)
+        status = add_whole(chain, 2, 1, &(band){pass_end / 2, 0.5, BITS * bit_db}, 4);
+    set_reach(chain);
+    return status;
 }
 
 void wt__soxr_chain_destroy(wt__soxr_chain *chain)
@@ -299,6 +314,8 @@ void wt__soxr_row_destroy(wt__soxr_row *row)
 // Taps from the one of time 0 of output `at` on, and how far behind it the output lies.
 static int64_t place(const wt__soxr_link *link, double at, double *behind)
 {
+    *behind = 0;
+    if (link->whole) return (int64_t)at * link->down + (int64_t)link->centre;
     const double tap = at * link->step * link->scale + link->centre;
     const int64_t whole = link->order ? (int64_t)floor(tap + 1e-7) : llround(tap);
     *behind = tap - (double)whole;
@@ -327,7 +344,7 @@ static void go_back(const wt__soxr_link *link, double shift, wt__soxr_row *row)
         const int64_t at = place(link, (double)(row->first + k) + shift, &behind);
         int64_t i = floor_div(at, link->scale);
         for (int64_t tap = at - i * link->scale; tap <= last_tap; tap += link->scale, i--)
-            row->spare[i - low] += row->weights[k] * tap_at(link, tap, behind);
+            row->spare[i - low] += row->weights[k] * (link->whole ? link->taps[tap] : tap_at(link, tap, behind));
     }
     double *const spare = row->weights;
     row->weights = row->spare, row->spare = spare;

@@ -20,7 +20,8 @@ typedef struct wt__soxr_shape {
 // (order 1, 2) a polynomial goes through that tap and the next `order`.
 typedef struct wt__soxr_link {
     double step;  // input frames an output
-    int scale;    // taps an input frame
+    int scale;    // taps an input frame,
+    int down;     // and an output of a whole link
     double *taps; // [n_taps + 2], the last two 0
     int n_taps;
     double centre;
@@ -51,6 +52,8 @@ typedef struct wt__soxr_row {
 /// Source: the stages, their edges, attenuations and clock as libsoxr 0.1.3 chooses them for SOXR_HQ; its windows by J.
 /// Kaiser.  Judge: python-soxr 1.1.0 in float64, 5e-7 of the peak.
 WT_CHECKED wt_status wt__soxr_chain_create(int in_hz, int out_hz, wt__soxr_chain *chain);
+/// One filter of 1:2 behind the other, n times.
+WT_CHECKED wt_status wt__soxr_doublings_create(int n, wt__soxr_chain *chain);
 void wt__soxr_chain_destroy(wt__soxr_chain *chain);
 
 WT_CHECKED wt_status wt__soxr_row_create(const wt__soxr_chain *chain, wt__soxr_row *row);
@@ -60,8 +63,8 @@ void wt__soxr_row_destroy(wt__soxr_row *row);
 void wt__soxr_row_of(const wt__soxr_chain *chain, int64_t n, double shift, bool started, wt__soxr_row *row);
 
 enum { WT_SOXR_HALF = 200 };
-/// Half of the symmetric filter of halving `index`, from 0, of those that soxr does in one go: tap k lies k frames of the
-/// higher rate before and after the output. Of several halvings the last one's goes on a little: below 2e-8, cut.
+/// Half of the symmetric filter of halving `index`, from 0, of those that soxr does in one go: tap k lies k frames of
+/// the higher rate before and after the output. Of several halvings the last one's goes on a little: below 2e-8, cut.
 WT_CHECKED wt_status wt__soxr_half(int n_halvings, int index, double *taps);
 
 #endif

@@ -69,6 +69,7 @@ static __device__ __forceinline__ void copy_tiles(shared *m, int n_tiles, const 
 // The queries of a warpgroup, which it copied itself.
 static __device__ __forceinline__ void queries_copied(int group)
 {
+    copy_async_commit();
     copy_async_wait<0>();
     written();
     asm volatile("bar.sync %0, 128;" ::"r"(3 + group) : "memory");

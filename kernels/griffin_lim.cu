@@ -145,26 +145,53 @@ static __device__ __forceinline__ void turn_points(float2 (&v)[2][LAST], const m
     if (!thread) pair_up(v, true);
 }
 
-// Frames t and t + 1 all the way: leave(sample) as spectrum_keep takes it.
+// What a block reads again and again, in shared memory: loads that meet the first-level cache come back after those
+// before them, which wait for memory.
+struct step_tables {
+    float2 first[6][SPECTRUM_STEP], second[6][LAST]; // w^j of 1, 2, 3, 4, 8, 12
+    float window[SPECTRUM_N], squares[SPECTRUM_N / 4];
+    static __device__ __forceinline__ int row(int j) { return j < 4 ? j - 1 : j / 4 + 2; }
+};
+static_assert(!IN_REGISTERS || sizeof(step_tables) == wt__griffin_lim_tables(SPECTRUM_N), "what the host asks for");
+
+static __device__ __forceinline__ void fill_tables(const wt_griffin_lim_args &a, step_tables &tables)
+{
+    const float2 *first = (const float2 *)a.frames.twiddles, *second = first + (SPECTRUM_RADIX - 1) * SPECTRUM_STEP;
+    const int thread = threadIdx.x;
+    for (int j = 1; j < SPECTRUM_RADIX; j += j < 4 ? 1 : 4) {
+        tables.first[step_tables::row(j)][thread] = first[(j - 1) * SPECTRUM_STEP + thread];
+        if (thread < LAST) tables.second[step_tables::row(j)][thread] = second[(j - 1) * LAST + thread];
+    }
+    for (int i = thread; i < SPECTRUM_N; i += SPECTRUM_THREADS) tables.window[i] = a.frames.window[i];
+    for (int i = thread; i < SPECTRUM_N / 4; i += SPECTRUM_THREADS) tables.squares[i] = a.squares[SPECTRUM_N + i];
+    __syncthreads();
+}
+
+// Frames t and t + 1 all the way: leave(sample, window) as spectrum_keep takes it.
 template <class Leave>
-static __device__ __forceinline__ void step_in_registers(const wt_griffin_lim_args &a, long long line, int t,
-                                                         Leave leave)
+static __device__ __forceinline__ void step_in_registers(const wt_griffin_lim_args &a, const step_tables &tables,
+                                                         long long line, int t, Leave leave)
 {
     using first = spectrum_row<1>;
     using second = spectrum_row<2>;
     using third = spectrum_row<3>;
     const int thread = threadIdx.x, mirror = thread ? APART - thread : APART / 2;
-    const float2 *twiddles = (const float2 *)a.frames.twiddles;
     float2 *points = all_shared, v[SPECTRUM_RADIX], w[2][LAST];
     magnitudes m = {};
-    spectrum_fill_frames(a.frames, a.frames.pcm + line * a.frames.n_samples, t, thread, v);
+    const auto window = [&](int k) { return tables.window[thread + k * SPECTRUM_STEP]; };
+    const auto first_turn = [&](int j) { return tables.first[step_tables::row(j)][thread]; };
+    const auto second_turn = [&](int j) { return tables.second[step_tables::row(j)][thread / SPECTRUM_RADIX]; };
+    spectrum_fill_frames(a.frames, a.frames.pcm + line * a.frames.n_samples, t, thread, v,
+                         [&](const float *begin, float2(&v)[SPECTRUM_RADIX]) {
+                             spectrum_fill_apart<SPECTRUM_RADIX / 4>(window, begin + thread, v);
+                         });
     fft_butterfly<SPECTRUM_RADIX>(v);
-    first::turn(twiddles, thread, v);
+    spectrum_turn<SPECTRUM_RADIX>(v, first_turn);
     first::write(points, thread, v);
     __syncthreads();
     second::read(points, thread, v);
     fft_butterfly<SPECTRUM_SECOND>(v);
-    second::turn(twiddles, thread, v);
+    spectrum_turn<SPECTRUM_SECOND>(v, second_turn);
     second::write(points, thread, v);
     if (t < a.frames.n_frames)
         read_magnitudes(a.magnitude + (line * a.stored_frames + t) * SPECTRUM_BINS, t + 1 < a.frames.n_frames, thread,
@@ -181,33 +208,35 @@ static __device__ __forceinline__ void step_in_registers(const wt_griffin_lim_ar
     third::write(points, mirror, w[1]);
     __syncthreads();
     second::read(points, thread, v);
-    second::turn(twiddles, thread, v);
+    spectrum_turn<SPECTRUM_SECOND>(v, second_turn);
     fft_butterfly<SPECTRUM_SECOND>(v);
     second::write(points, thread, v);
     __syncthreads();
     first::read(points, thread, v);
-    first::turn(twiddles, thread, v);
+    spectrum_turn<SPECTRUM_RADIX>(v, first_turn);
     fft_butterfly<SPECTRUM_RADIX>(v);
-    leave([&](int i) { return v[i]; });
+    leave([&](int i) { return v[i]; }, window);
 }
 
-// Samples from + thread + m THREADS, all a block's own. All loads are on their way before one is used; where all frames
-// are there, the windows' squares are those of any hop.
-static __device__ __forceinline__ void give_all(const wt_griffin_lim_args &a, long long line, long long from,
-                                                const float (&sums)[SUMS])
+// Samples from + thread + m THREADS, all a block's own. All loads are on their way before one is used.
+static __device__ __forceinline__ void give_all(const wt_griffin_lim_args &a, const step_tables &tables, long long line,
+                                                long long from, const float (&sums)[SUMS])
 {
     const long long to = line * a.walk.length + from - a.walk.margin + threadIdx.x;
-    const bool whole = from >= SPECTRUM_N && from + 2 * a.walk.hop <= (long long)a.frames.n_frames * a.walk.hop;
-    const float *squares = a.squares + (whole ? SPECTRUM_N : from) + threadIdx.x;
     float *out = a.out + to, *next = a.next + to, y[SUMS], before[SUMS];
-    asm("" : "+l"(squares), "+l"(out), "+l"(next));
+    asm("" : "+l"(out), "+l"(next));
+    const bool whole = from >= SPECTRUM_N && from + 2 * a.walk.hop <= (long long)a.frames.n_frames * a.walk.hop;
 #pragma unroll
-    for (int m = 0; m < SUMS; m++) {
-        y[m] = __ldg(squares + m * SPECTRUM_THREADS);
-        before[m] = out[m * SPECTRUM_THREADS];
+    for (int m = 0; m < SUMS; m++) before[m] = out[m * SPECTRUM_THREADS];
+    if (whole) { // all frames are there, and the windows' squares those of any hop
+#pragma unroll
+        for (int m = 0; m < SUMS; m++) y[m] = sums[m] * tables.squares[threadIdx.x + m % (SUMS / 2) * SPECTRUM_THREADS];
+    } else {
+#pragma unroll
+        for (int m = 0; m < SUMS; m++) y[m] = sums[m] * __ldg(a.squares + from + threadIdx.x + m * SPECTRUM_THREADS);
     }
 #pragma unroll
-    for (int m = 0; m < SUMS; m++) out[m * SPECTRUM_THREADS] = y[m] *= sums[m];
+    for (int m = 0; m < SUMS; m++) out[m * SPECTRUM_THREADS] = y[m];
     if (!a.next) return;
 #pragma unroll
     for (int m = 0; m < SUMS; m++) next[m * SPECTRUM_THREADS] = y[m] - a.momentum * before[m];
@@ -219,9 +248,11 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, wt__griffin_lim_res
     if constexpr (IN_REGISTERS)
         if (!a.walk.ring) {
             const spectrum_way way(a.walk);
+            step_tables &tables = *(step_tables *)(all_shared + SPECTRUM_POINTS);
+            fill_tables(a, tables);
             return spectrum_walk_kept(
-                a.walk, way, [&](int t, auto leave) { step_in_registers(a, way.line, t, leave); },
-                [&](long long from, const float(&sums)[SUMS]) { give_all(a, way.line, from, sums); },
+                a.walk, way, [&](int t, auto leave) { step_in_registers(a, tables, way.line, t, leave); },
+                [&](long long from, const float(&sums)[SUMS]) { give_all(a, tables, way.line, from, sums); },
                 [&](long long from, int i, float sum) { give(a, way.line, from + i, sum, false); });
         }
     spectrum_walk<SPECTRUM_KEEPS && !IN_REGISTERS>(

@@ -23,6 +23,12 @@ WT_SPECTRUM_BOTH int wt__griffin_lim_in_registers(int n)
            n == 256 * wt__spectrum_last(n);
 }
 
+/// Bytes of shared memory such a step's tables take: the factors that spectrum_turn reads, window, squares.
+WT_SPECTRUM_BOTH int wt__griffin_lim_tables(int n)
+{
+    return wt__griffin_lim_in_registers(n) ? 6 * 8 * (n / 16 + n / 256) + 4 * (n + n / 4) : 0;
+}
+
 /// Blocks of a step an SM is to hold: in registers 768 threads of 80.
 WT_SPECTRUM_BOTH int wt__griffin_lim_resident(int n)
 {

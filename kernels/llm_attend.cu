@@ -244,13 +244,14 @@ static __device__ __forceinline__ void find_factors(const float *ends, int n, fl
 #pragma unroll
     for (int k = 0; k < MAX_PARTS / 32; k++) {
         const int part = k * 32 + lane;
-        end[k] = part < n ? make_float2(ends[part * PITCH], ends[part * PITCH + 1]) : make_float2(NOTHING, 0);
+        const float *at = ends + min(part, n - 1) * PITCH;
+        end[k] = make_float2(at[0], at[1]);
         most = fmaxf(most, end[k].x);
     }
     for (int step = 16; step; step /= 2) most = fmaxf(most, __shfl_xor_sync(ALL, most, step));
 #pragma unroll
     for (int k = 0; k < MAX_PARTS / 32; k++) {
-        end[k].x = expf(end[k].x - most);
+        end[k].x = k * 32 + lane < n ? expf(end[k].x - most) : 0;
         total += end[k].x * end[k].y;
     }
     total = warp_sum(total);
@@ -259,15 +260,11 @@ static __device__ __forceinline__ void find_factors(const float *ends, int n, fl
         if (k * 32 + lane < n) factors[k * 32 + lane] = end[k].x / total;
 }
 
-// Parts first, first + SHARERS .. of a piece, AT_ONCE of them.
+// Parts first, first + SHARERS .. of a piece, AT_ONCE of them, or the last one again.
 static __device__ __forceinline__ void load_parts(const float *parts, int first, int n, wide (&loaded)[AT_ONCE])
 {
 #pragma unroll
-    for (int k = 0; k < AT_ONCE; k++) {
-        const int part = first + k * SHARERS;
-        loaded[k] = {};
-        if (part < n) loaded[k] = *(const wide *)(parts + part * PITCH);
-    }
+    for (int k = 0; k < AT_ONCE; k++) loaded[k] = *(const wide *)(parts + min(first + k * SHARERS, n - 1) * PITCH);
 }
 
 // The parts of this block's heads, from `row` on: warps find the heads' factors while the sums are on their way.
@@ -275,14 +272,13 @@ static __device__ void merge_parts(const wt_llm_attend_args &a, long long row, i
                                    wide (*shares)[PIECES])
 {
     const int sharer = SHARERS > 1 ? threadIdx.x / PIECES : 0;
-    const bool shares_in = sharer < SHARERS;
     wide loaded[AT_ONCE];
     for (int e = 0; e < EACH; e++) {
-        const int piece = SHARERS > 1 ? threadIdx.x % PIECES : e * THREADS + (int)threadIdx.x;
-        const int h = piece * WIDE / D_HEAD, d = piece * WIDE % D_HEAD;
-        const bool is_mine = shares_in && piece < PIECES;
+        const int own = SHARERS > 1 ? threadIdx.x % PIECES : e * THREADS + (int)threadIdx.x;
+        const bool is_mine = sharer < SHARERS && own < PIECES;
+        const int piece = is_mine ? own : 0, h = piece * WIDE / D_HEAD, d = piece * WIDE % D_HEAD;
         const float *parts = a.partial + (row + h) * a.n_splits * PITCH + d;
-        load_parts(parts, sharer, is_mine ? n : 0, loaded);
+        load_parts(parts, sharer, n, loaded);
         if (!e) {
             for (int head = threadIdx.x / 32; head < HEADS; head += THREADS / 32)
                 find_factors(a.partial + (row + head) * a.n_splits * PITCH + D_HEAD, n, factors[head]);
@@ -404,13 +400,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) llm_attend(const _
     for (int h = 0; h < HEADS; h++)
 #pragma unroll
         for (int k = 0; k < PER * N; k++) r.sum[h][k] = 0;
-    for (int j = from; j < to_old; j += TEAMS * UNROLL) {
+#pragma unroll 1
+    for (int j = from;; j += TEAMS * UNROLL) { // at last the token's own
+        const bool is_own = j >= to_old;
+        if (is_own && !has_own) break;
+        if (is_own) load_own(own, &p);
         take_positions(p, heads, a.scale, m, &r);
+        if (is_own) break;
         load_positions(a, token.sequence, kv_head, j + TEAMS * UNROLL + team, to_old, &p);
-    }
-    if (has_own) {
-        load_own(own, &p);
-        take_positions(p, heads, a.scale, m, &r);
     }
 #pragma unroll
     for (int h = 0; h < HEADS; h++) {

@@ -157,16 +157,18 @@ typedef struct wt_llm_quant_args {
 } wt_llm_quant_args;
 
 #define WT_LLM_QUANT_RING    4 ///< tiles of a block of llm_quant.cu whose sums wait to be finished
+#define WT_LLM_QUANT_SLOTS   4 ///< pieces whose scales a warp has, or has under way
 #define WT_LLM_QUANT_WARPS   16 ///< most of a block that multiply
 #define WT_LLM_QUANT_HELPERS 2 ///< and those that copy and finish
 
 /// Bytes of shared memory of a block of llm_quant.cu, whose `warps` multiply: the stages, the vector in parts, what
-/// is known of its groups, the sums of the warps, and barriers. `piece` bytes of a row are a warp's.
-static inline long long wt_llm_quant_shared(int columns, int warps, int stages, int columns_a_piece, int piece)
+/// is known of its groups, the sums of the warps, scales, and barriers. `piece` bytes of a row are a warp's, for which
+/// a lane has `scales` of each of its rows.
+static inline long long wt_llm_quant_shared(int columns, int warps, int stages, int columns_a_piece, int piece, int scales)
 {
     const long long padded = (columns + columns_a_piece - 1) / columns_a_piece * (long long)columns_a_piece;
     return 1024 + 16 * (long long)piece * warps * stages + 4 * (padded + 32) + padded / 4 +
-           64 * WT_LLM_QUANT_RING * warps + 16 * (stages + WT_LLM_QUANT_RING);
+           64 * WT_LLM_QUANT_RING * warps + 256 * WT_LLM_QUANT_SLOTS * scales * warps + 16 * (stages + WT_LLM_QUANT_RING);
 }
 
 #define WT_LLM_PICK_BLOCKS 64

@@ -6,7 +6,7 @@
 #include "overlap.cuh"
 
 #define WARPS   8
-#define AT_ONCE 2 // heads that are on their way at once
+#define AT_ONCE 2 // heads that are used while others are on their way
 
 static constexpr int widest(int n) { return D_HEAD % n ? widest(n / 2) : n; }
 static constexpr int WIDE = widest(4);                   // elements that a lane has together
@@ -111,25 +111,36 @@ static __device__ __forceinline__ void place_head(const wt_llm_place_args &a, co
     put(x, (kv_type *)(is_k ? a.cache.keys : a.cache.values) + cache_at(a.cache, token.sequence, token.place, kv_head));
 }
 
+static __device__ __forceinline__ void load_heads(const wt_llm_place_args &a, int t, int h, int step,
+                                                  piece (*x)[PIECES])
+{
+#pragma unroll
+    for (int u = 0; u < AT_ONCE; u++)
+#pragma unroll
+        for (int i = 0; i < PIECES; i++) {
+            const bool is_there = h + u * step < a.n_heads + 2 * a.n_kv_heads && first_of(i) < D_HEAD;
+            x[u][i] = is_there ? *(const piece *)(head_of(a, t, h + u * step) + first_of(i)) : piece{};
+        }
+}
+
 extern "C" __global__ void __launch_bounds__(32 * WARPS) llm_place(const __grid_constant__ wt_llm_place_args a)
 {
     __shared__ __align__(16) float heads[WARPS][(D_HEAD + 3) / 4 * 4];
     const int t = blockIdx.x, step = gridDim.y * WARPS, n = a.n_heads + 2 * a.n_kv_heads;
+    const int first = blockIdx.y * WARPS + threadIdx.x / 32;
+    piece x[AT_ONCE][PIECES], next[AT_ONCE][PIECES];
     let_next_begin();
     wait_for_earlier();
+    load_heads(a, t, first, step, x);
     const wt_llm_token token = a.tokens[t];
     const turning own = load_turning(a.turn, t);
-    for (int h = blockIdx.y * WARPS + threadIdx.x / 32; h < n; h += AT_ONCE * step) { // the whole warp
-        piece x[AT_ONCE][PIECES];
+    for (int h = first; h < n; h += AT_ONCE * step) { // the whole warp
+        load_heads(a, t, h + AT_ONCE * step, step, next);
 #pragma unroll
-        for (int u = 0; u < AT_ONCE; u++)
-#pragma unroll
-            for (int i = 0; i < PIECES; i++) {
-                const bool is_there = h + u * step < n && first_of(i) < D_HEAD;
-                x[u][i] = is_there ? *(const piece *)(head_of(a, t, h + u * step) + first_of(i)) : piece{};
-            }
-#pragma unroll
-        for (int u = 0; u < AT_ONCE; u++)
+        for (int u = 0; u < AT_ONCE; u++) {
             if (h + u * step < n) place_head(a, own, token, t, h + u * step, x[u], heads[threadIdx.x / 32]);
+#pragma unroll
+            for (int i = 0; i < PIECES; i++) x[u][i] = next[u][i];
+        }
     }
 }

@@ -3,10 +3,10 @@
 // sums float. A norm before and what comes after are in the same launch, as in llm_matvec.cu, which has what this does
 // not take.
 //
-// A warp has columns of its own, and their part of the vector; rows too long for that in passes. Of short rows fewer warps
-// share one, a team, and the block has several. Tiles of 8 rows are dealt to the blocks in turn, and those of a block to
-// its teams; of each a warp copies its columns to stages in shared memory, 128 columns at a time, all but one of the
-// stages under way at any time, also across tiles. Half a processor is enough for a block, so that those of the
+// A warp has columns of its own, and their part of the vector; rows too long for that in passes. Of many short rows fewer
+// warps share one, a team, and the block has several. Tiles of 8 rows are dealt to the blocks in turn, and those of a
+// block to its teams; of each a warp copies its columns to stages in shared memory, 128 columns at a time, all but one of
+// the stages under way at any time, also across tiles. Half a processor is enough for a block, so that those of the
 // next launch come while it runs and fill theirs before they wait (overlap.cuh): that keeps the memory busy while a launch
 // ends and the next one fetches its vector.
 //
@@ -27,7 +27,7 @@
 #define COLUMNS WT_LLM_STREAM_COLUMNS
 #define STAGE   128 // times 16 bytes
 #define AT_ONCE 8   // tiles whose sums are finished together
-#define KEPT    (WT_LLM_STREAM_PASS / WARPS / 256) // times 256 columns of a warp in a pass, which are in registers
+#define KEPT    2   // times 256 columns of a warp whose weights of the norm wait in registers
 
 // ---- the vector
 
@@ -219,28 +219,31 @@ static __device__ __forceinline__ void finish(const wt_llm_matvec_args &a, const
 
 // ---- all of it
 
-// A warp's columns in a pass, for its lanes: 256 of them at a time.
-struct columns {
-    eight at[KEPT];
-};
-
-static __device__ __forceinline__ columns load_columns(const float *from, const share &own, bool wanted)
+// 256 columns of the warp's part of the vector from `from` on, times the norm's weights.
+static __device__ __forceinline__ eight load_vector(const wt_llm_matvec_args &a, const share &own, int from,
+                                                    const eight *weights, float *squares)
 {
-    columns c;
+    const int column = from + threadIdx.x % 32 * 8;
+    eight x = load_eight(a.x + own.first + column, column < own.n), w;
+    if (a.norm_weight) w = weights ? *weights : load_eight(a.norm_weight + own.first + column, column < own.n);
 #pragma unroll
-    for (int k = 0; k < KEPT; k++) {
-        const int column = k * 256 + threadIdx.x % 32 * 8;
-        c.at[k] = load_eight(from + own.first + column, wanted && column < own.n);
+    for (int i = 0; i < 8; i++) {
+        *squares += x.at[i] * x.at[i];
+        if (a.norm_weight) x.at[i] *= w.at[i];
     }
-    return c;
+    return x;
 }
 
 // A power of two by which the largest of the warp's elements becomes 0.5 and more; not a number where one is none.
-static __device__ __forceinline__ float power_for(const columns &x)
+static __device__ __forceinline__ float power_for(const wt_llm_matvec_args &a, const share &own)
 {
     unsigned most = 0;
+    float squares = 0;
+    for (int from = 0; from < own.n; from += 256) {
+        const eight x = load_vector(a, own, from, NULL, &squares);
 #pragma unroll
-    for (int i = 0; i < KEPT * 8; i++) most = max(most, __float_as_uint(x.at[i / 8].at[i % 8]) & 0x7fffffffu);
+        for (int i = 0; i < 8; i++) most = max(most, __float_as_uint(x.at[i]) & 0x7fffffffu);
+    }
     most = __reduce_max_sync(ALL, most);
     return __uint_as_float(most >= 0x7f800000u ? 0x7fffffffu : (unsigned)min(max(253 - (int)(most >> 23), 1), 254) << 23);
 }
@@ -252,27 +255,31 @@ struct vector {
     int pitch;
 };
 
-// x times the norm's weights.
+// 256 columns of it.
 template <class T>
-static __device__ __forceinline__ void take_vector(bool is_normed, const share &own, columns x, const columns &weights,
+static __device__ __forceinline__ void take_some(const wt_llm_matvec_args &a, const share &own, int from,
+                                                 const eight *weights, vector &v)
+{
+    const int column = from + threadIdx.x % 32 * 8;
+    eight x = load_vector(a, own, from, weights, &v.squares);
+    if (is_f16(T{}))
+#pragma unroll
+        for (int i = 0; i < 8; i++) x.at[i] *= v.power;
+    if (column < (own.n + COLUMNS - 1) / COLUMNS * COLUMNS) store_parts<T>(x, v.parts + 2 * column, v.pitch);
+}
+
+// ARE_KEPT: `weights` are there, of the first columns.
+template <class T, bool ARE_KEPT>
+static __device__ __forceinline__ void take_vector(const wt_llm_matvec_args &a, const share &own, const eight *weights,
                                                    vector &v)
 {
-#pragma unroll
-    for (int i = 0; i < KEPT * 8; i++) {
-        float &y = x.at[i / 8].at[i % 8];
-        v.squares += y * y;
-        if (is_normed) y *= weights.at[i / 8].at[i % 8];
-    }
-    v.power = is_f16(T{}) ? power_for(x) : 1;
+    v.power = is_f16(T{}) ? power_for(a, own) : 1;
     __syncwarp(); // what was there is used
+    if (ARE_KEPT)
 #pragma unroll
-    for (int k = 0; k < KEPT; k++) {
-        const int column = k * 256 + threadIdx.x % 32 * 8;
-        if (is_f16(T{}))
-#pragma unroll
-            for (int i = 0; i < 8; i++) x.at[k].at[i] *= v.power;
-        if (column < (own.n + COLUMNS - 1) / COLUMNS * COLUMNS) store_parts<T>(x.at[k], v.parts + 2 * column, v.pitch);
-    }
+        for (int k = 0; k < KEPT; k++)
+            if (k * 256 < own.n) take_some<T>(a, own, k * 256, weights + k, v);
+    for (int from = ARE_KEPT ? KEPT * 256 : 0; from < own.n; from += 256) take_some<T>(a, own, from, NULL, v);
     __syncwarp();
 }
 
@@ -323,10 +330,14 @@ template <class T> static __device__ __forceinline__ void stream(const wt_llm_st
     if (team < n_tiles) aim(a, c);
 #pragma unroll
     for (int s = 0; s < STAGES - 1; s++) fetch(a, n_tiles, c, stages + s * STAGE);
-    columns weights = load_columns(a.m.norm_weight, share_of(a, 0), a.m.norm_weight);
+    eight weights[KEPT];
+#pragma unroll
+    for (int k = 0; k < KEPT; k++)
+        weights[k] = load_eight(a.m.norm_weight + member * a.each + k * 256 + lane * 8,
+                                a.m.norm_weight && k * 256 + lane * 8 < share_of(a, 0).n);
     wait_for_earlier();
 
-    columns elements = load_columns(a.m.x, share_of(a, 0), true);
+    take_vector<T, true>(a.m, share_of(a, 0), weights, v);
     const unsigned char *x = v.parts + g % 3 * v.pitch + (g / 3 * 4 + lane % 4) * 16; // the lane's of a stage's first half
     int slot = 0, next = STAGES - 1;
     for (int begin = 0; begin < n_tiles; begin += AT_ONCE) {
@@ -334,11 +345,7 @@ template <class T> static __device__ __forceinline__ void stream(const wt_llm_st
         const ending e = ending_of(a, begin);
         for (int pass = 0; pass < a.n_passes; pass++) {
             const share own = share_of(a, pass);
-            if (!begin || a.n_passes > 1) {
-                if (begin + pass) weights = load_columns(a.m.norm_weight, own, a.m.norm_weight);
-                take_vector<T>(a.m.norm_weight, own, elements, weights, v);
-                if (a.n_passes > 1) elements = load_columns(a.m.x, share_of(a, (pass + 1) % a.n_passes), true);
-            }
+            if (begin + pass && a.n_passes > 1) take_vector<T, false>(a.m, own, NULL, v);
             for (int tile = begin + team; tile < min(begin + AT_ONCE, n_tiles); tile += n_teams) {
                 float sums[2][4] = {};
                 for (int column = 0; column < own.n; column += COLUMNS) {

@@ -2,6 +2,8 @@
 // thread has eight neighbours of WT_MM_FINISH_ROWS rows of y. Bound by reading the sums and writing y. Judge: the CPU.
 #include "matmul.cuh"
 
+#include "overlap.cuh"
+
 #define EACH 8
 
 // Eight sums at `at`, a multiple of eight.
@@ -31,9 +33,6 @@ static __device__ __forceinline__ void store_eight(const wt_mm_finish_args &f, c
     *(uint4 *)((unsigned short *)p.y + at) = {pair_of(type, v[0], v[1]), pair_of(type, v[2], v[3]),
                                               pair_of(type, v[4], v[5]), pair_of(type, v[6], v[7])};
 }
-
-// SiLU of bf16 or f16 sums, whose own steps are 2^8 times those by which the short exponential and quotient err.
-static __device__ __forceinline__ float silu_of_16(float v) { return __fdividef(v, 1 + __expf(-v)); }
 
 // What most prompts of language models have: gated by SiLU, 16 bits on both sides, neither scales nor biases.
 static __device__ __forceinline__ bool is_gated_silu(const wt_mm_finish_args &f)
@@ -99,6 +98,8 @@ static __device__ __forceinline__ void finish_row(const wt_mm_finish_args &f, in
 extern "C" __global__ void __launch_bounds__(128) matmul_finish(const __grid_constant__ wt_mm_finish_args f)
 {
     const int r = (blockIdx.x * blockDim.x + threadIdx.x) * EACH, first = blockIdx.y * WT_MM_FINISH_ROWS;
+    let_next_begin();
+    wait_for_earlier();
     if (r >= f.args.parts[f.part].rows) return;
     if (is_gated_silu(f)) {
         gate_rows(f, first, r);

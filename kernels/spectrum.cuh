@@ -49,30 +49,31 @@ template <int STEP, int COUNT> __device__ __forceinline__ int spectrum_along(int
 // its bins beside the mirror, and what follows needs no way through shared memory.
 enum { SPECTRUM_LAST = wt__spectrum_last(SPECTRUM_N), SPECTRUM_PAIRED = wt__spectrum_paired(SPECTRUM_N) };
 
-// v[j] w^j. Powers to 15 and more are products of two that are read: reading them all takes longer.
-template <int R, class V> __device__ __forceinline__ void spectrum_turn(V *v, const V *twiddles, int stride)
+// v[j] w^j, twiddle(j) = w^j. Powers to 15 and more are products of two that are read, of 1, 2, 3, 4, 8, 12: reading
+// them all takes longer.
+template <int R, class V, class Twiddle> __device__ __forceinline__ void spectrum_turn(V *v, Twiddle twiddle)
 {
     if constexpr (R >= 16) {
         V low[4];
 #pragma unroll
-        for (int i = 1; i < 4; i++) low[i] = twiddles[(i - 1) * stride], v[i] = fft_mul(v[i], low[i]);
+        for (int i = 1; i < 4; i++) low[i] = twiddle(i), v[i] = fft_mul(v[i], low[i]);
 #pragma unroll
         for (int j = 4; j < R; j += 4) {
-            const V high = twiddles[(j - 1) * stride];
+            const V high = twiddle(j);
             v[j] = fft_mul(v[j], high);
 #pragma unroll
             for (int i = 1; i < 4; i++) v[j + i] = fft_mul(v[j + i], fft_mul(high, low[i]));
         }
     } else {
 #pragma unroll
-        for (int j = 1; j < R; j++) v[j] = fft_mul(v[j], twiddles[(j - 1) * stride]);
+        for (int j = 1; j < R; j++) v[j] = fft_mul(v[j], twiddle(j));
     }
 }
 
 // In place: a transform of three passes, the first of sixteen points, where every thread has whole butterflies. With
 // n = STEP n1 + r, r = LAST n2 + n3, and k = k1 + 16 k2 + (N / LAST) k3, the passes go along n1, n2 and n3; each writes
-// k1, k2 where it has read n1, n2, so that between two passes there is one barrier. Rows of k1, of r places each, an odd
-// PITCH apart: neither rows' nor columns' neighbours meet in a bank.
+// k1, k2 where it has read n1, n2, so that between two passes there is one barrier. Rows of k1, of r places each, an
+// odd PITCH apart: neither rows' nor columns' neighbours meet in a bank.
 enum {
     SPECTRUM_SECOND = wt__spectrum_radix(SPECTRUM_STEP), // points of a butterfly of the second pass
     SPECTRUM_IN_PLACE = wt__spectrum_in_place(SPECTRUM_N),
@@ -102,11 +103,9 @@ template <int PASS> struct spectrum_row {
     // After the butterfly of the way there, or before the one of the way back.
     template <class V> static __device__ __forceinline__ void turn(const V *twiddles, int b, V *v)
     {
-        if (PASS == 1)
-            spectrum_turn<POINTS>(v, twiddles + b, SPECTRUM_STEP);
-        else
-            spectrum_turn<POINTS>(v, twiddles + (SPECTRUM_RADIX - 1) * SPECTRUM_STEP + b / SPECTRUM_RADIX,
-                                  SPECTRUM_LAST);
+        twiddles += PASS == 1 ? b : (SPECTRUM_RADIX - 1) * SPECTRUM_STEP + b / SPECTRUM_RADIX;
+        spectrum_turn<POINTS>(v,
+                              [&](int j) { return twiddles[(j - 1) * (PASS == 1 ? SPECTRUM_STEP : SPECTRUM_LAST)]; });
     }
 };
 
@@ -142,8 +141,7 @@ __device__ __forceinline__ void spectrum_in_place(int t, V *points, const V *twi
     __syncthreads();
     const int mirror = t ? B - t : B / 2;
 #pragma unroll
-    for (int e = 0; e < third::EACH; e++)
-        third::read(points, END == SPECTRUM_MIRRORED && e ? mirror : t + e * T, x[e]);
+    for (int e = 0; e < third::EACH; e++) third::read(points, END == SPECTRUM_MIRRORED && e ? mirror : t + e * T, x[e]);
     __syncthreads(); // points may be written to
 #pragma unroll
     for (int e = 0; e < third::EACH; e++) fft_butterfly<third::POINTS>(x[e]);
@@ -186,7 +184,7 @@ __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddle
         const int b = butterfly(e), p = b / S, q = b % S;
         if (!WHOLE && b >= B) continue;
         fft_butterfly<R>(v[e]);
-        if constexpr (M > 1) spectrum_turn<R>(v[e], twiddles + p, M);
+        if constexpr (M > 1) spectrum_turn<R>(v[e], [&](int j) { return twiddles[(j - 1) * M + p]; });
 #pragma unroll
         for (int j = 0; j < R && !LAST; j++) {
             if constexpr (M > 1)
@@ -218,15 +216,15 @@ __device__ __forceinline__ void spectrum_transform(int t, V *points, const void 
 }
 
 // Points of two frames APART points of a butterfly from each other, which share the others' samples.
-template <int APART>
-__device__ __forceinline__ void spectrum_fill_apart(const float *window, const float *x, float2 (&v)[SPECTRUM_RADIX])
+template <int APART, class Window>
+__device__ __forceinline__ void spectrum_fill_apart(Window window, const float *x, float2 (&v)[SPECTRUM_RADIX])
 {
     float samples[SPECTRUM_RADIX + APART];
 #pragma unroll
     for (int k = 0; k < SPECTRUM_RADIX + APART; k++) samples[k] = __ldg(x + k * SPECTRUM_STEP);
 #pragma unroll
     for (int k = 0; k < SPECTRUM_RADIX; k++) {
-        const float w = __ldg(window + k * SPECTRUM_STEP);
+        const float w = window(k);
         v[k] = make_float2(w * samples[k], w * samples[k + APART]);
     }
 }
@@ -239,13 +237,13 @@ __device__ __forceinline__ void spectrum_fill(const wt_spectrum_frames &f, const
     constexpr int R = SPECTRUM_RADIX;
     const float *window = f.window + b, *x = begin + b;
     asm("" : "+l"(window), "+l"(x)); // else every load gets 64-bit sums of its own in place of a constant offset
-    if (R % 4 == 0 && 4 * f.hop == SPECTRUM_N) return spectrum_fill_apart<R / 4>(window, x, v);
-    if (R % 5 == 0 && 5 * f.hop == 2 * SPECTRUM_N) return spectrum_fill_apart<2 * R / 5>(window, x, v);
+    const auto windowed = [&](int k) { return __ldg(window + k * SPECTRUM_STEP); };
+    if (R % 4 == 0 && 4 * f.hop == SPECTRUM_N) return spectrum_fill_apart<R / 4>(windowed, x, v);
+    if (R % 5 == 0 && 5 * f.hop == 2 * SPECTRUM_N) return spectrum_fill_apart<2 * R / 5>(windowed, x, v);
 #pragma unroll
-    for (int k = 0; k < R; k++)
-        v[k] = make_float2(__ldg(x + k * SPECTRUM_STEP), __ldg(x + f.hop + k * SPECTRUM_STEP));
+    for (int k = 0; k < R; k++) v[k] = make_float2(__ldg(x + k * SPECTRUM_STEP), __ldg(x + f.hop + k * SPECTRUM_STEP));
 #pragma unroll
-    for (int k = 0; k < R; k++) v[k] = fft_scale(v[k], __ldg(window + k * SPECTRUM_STEP));
+    for (int k = 0; k < R; k++) v[k] = fft_scale(v[k], windowed(k));
 }
 
 // Both frames' bin from its point and the mirror's.
@@ -280,10 +278,10 @@ __device__ __forceinline__ void spectrum_give(int t, const V (&v)[2][SPECTRUM_LA
     give(SPECTRUM_N / 2, x, y);
 }
 
-/// Transform two frames as one complex signal, fill(b, v) its points b + k STEP, and give(k, x, y) each bin of both once,
-/// on any thread. What is given at k may be written to points k and N - k: no other thread asks for them; of a PAIRED
-/// transform to any. All threads of the block together; a barrier must follow before the points are read. V: float2,
-/// or double2 with its own twiddles.
+/// Transform two frames as one complex signal, fill(b, v) its points b + k STEP, and give(k, x, y) each bin of both
+/// once, on any thread. What is given at k may be written to points k and N - k: no other thread asks for them; of a
+/// PAIRED transform to any. All threads of the block together; a barrier must follow before the points are read. V:
+/// float2, or double2 with its own twiddles.
 template <class V, class Fill, class Give>
 __device__ __forceinline__ void spectrum_pair(int thread, V *points, const V *twiddles, Fill fill, Give give)
 {
@@ -302,13 +300,14 @@ __device__ __forceinline__ void spectrum_pair(int thread, V *points, const V *tw
     }
 }
 
-/// Points b + k STEP of the windowed frames t and t + 1 of one line, frames that do not exist as zeros.
+/// Points b + k STEP of the windowed frames t and t + 1 of one line, frames that do not exist as zeros. inside(begin,
+/// v) makes those of a line that has both frames whole.
+template <class Inside>
 __device__ __forceinline__ void spectrum_fill_frames(const wt_spectrum_frames &f, const float *pcm, int t, int b,
-                                                     float2 (&v)[SPECTRUM_RADIX])
+                                                     float2 (&v)[SPECTRUM_RADIX], Inside inside)
 {
     const long long begin = (long long)t * f.hop - f.margin;
-    if (begin >= 0 && begin + f.hop + SPECTRUM_N <= f.n_samples && t + 1 < f.n_frames)
-        return spectrum_fill(f, pcm + begin, b, v);
+    if (begin >= 0 && begin + f.hop + SPECTRUM_N <= f.n_samples && t + 1 < f.n_frames) return inside(pcm + begin, v);
     float2 some[SPECTRUM_RADIX]; // in a loop, or half the kernel's text would be this
 #pragma unroll 1
     for (int k = 0; k < SPECTRUM_RADIX; k++) {
@@ -329,6 +328,11 @@ __device__ __forceinline__ void spectrum_bins(const wt_spectrum_frames &f, int t
 {
     spectrum_pair(
         thread, points, (const float2 *)f.twiddles,
-        [&](int b, float2(&v)[SPECTRUM_RADIX]) { spectrum_fill_frames(f, pcm, t, b, v); }, give);
+        [&](int b, float2(&v)[SPECTRUM_RADIX]) {
+            spectrum_fill_frames(f, pcm, t, b, v, [&](const float *begin, float2(&v)[SPECTRUM_RADIX]) {
+                spectrum_fill(f, begin, b, v);
+            });
+        },
+        give);
 }
 #endif

@@ -66,11 +66,10 @@ __device__ __forceinline__ void spectrum_take(const float2 *points, int b, float
     for (int k = 0; k < SPECTRUM_RADIX; k++) v[k] = points[spectrum_along<SPECTRUM_STEP, SPECTRUM_RADIX>(b, k)];
 }
 
-// Sample m of both frames as a thread has them, that many threads apart, parts exchanged: to the sums it keeps; those
-// of the first two hops are done.
-template <class Sample>
-__device__ __forceinline__ void spectrum_keep(Sample sample, const float *window, int thread,
-                                              float (&kept)[SPECTRUM_SAMPLES * 3 / 4],
+// sample(m) and window(m) of both frames as a thread has them, that many threads apart, parts exchanged: to the sums it
+// keeps; those of the first two hops are done.
+template <class Sample, class Window>
+__device__ __forceinline__ void spectrum_keep(Sample sample, Window window, float (&kept)[SPECTRUM_SAMPLES * 3 / 4],
                                               float (&done)[SPECTRUM_SAMPLES / 2])
 {
     constexpr int HOP = SPECTRUM_SAMPLES / 4;
@@ -82,7 +81,7 @@ __device__ __forceinline__ void spectrum_keep(Sample sample, const float *window
 #pragma unroll
         for (int m = 0; m < SPECTRUM_SAMPLES; m++) {
             const float2 point = sample(m);
-            sums[m + frame * HOP] += (frame ? point.x : point.y) * __ldg(window + thread + m * SPECTRUM_THREADS);
+            sums[m + frame * HOP] += (frame ? point.x : point.y) * window(m);
         }
 #pragma unroll
     for (int m = 0; m < 2 * HOP; m++) done[m] = sums[m] * (1.0f / SPECTRUM_N);
@@ -111,9 +110,10 @@ struct spectrum_way {
     }
 };
 
-/// spectrum_walk where threads keep sums, along `way`. make(t, leave) calls leave(sample) with what spectrum_keep takes
-/// of frames t and t + 1. give_all(from, sums): sums[m] is the overlapped sum at sample from + thread + m THREADS of
-/// the padded signal, all of them the block's and of the signal; else give(from, i, sum) for each from + i that is.
+/// spectrum_walk where threads keep sums, along `way`. make(t, leave) calls leave(sample, window) with what
+/// spectrum_keep takes of frames t and t + 1. give_all(from, sums): sums[m] is the overlapped sum at sample from +
+/// thread + m THREADS of the padded signal, all of them the block's and of the signal; else give(from, i, sum) for each
+/// from + i that is.
 template <class Make, class GiveAll, class Give>
 __device__ __forceinline__ void spectrum_walk_kept(const wt_spectrum_walk &w, const spectrum_way &way, Make make,
                                                    GiveAll give_all, Give give)
@@ -123,9 +123,9 @@ __device__ __forceinline__ void spectrum_walk_kept(const wt_spectrum_walk &w, co
         const long long from = (long long)t * w.hop;
         const bool inside =
             t >= way.begin && t + 2 <= way.end && from >= w.margin && from + 2 * w.hop - w.margin <= w.length;
-        make(t, [&](auto sample) {
+        make(t, [&](auto sample, auto window) {
             float sums[SPECTRUM_SAMPLES / 2];
-            spectrum_keep(sample, w.window, threadIdx.x, kept, sums);
+            spectrum_keep(sample, window, kept, sums);
             if (inside) return give_all(from, sums);
 #pragma unroll 1
             for (int m = 0; m < SPECTRUM_SAMPLES / 2; m++) {
@@ -158,7 +158,10 @@ __device__ __forceinline__ void spectrum_walk(const wt_spectrum_walk &w, float2 
                     spectrum_pass<1, SPECTRUM_KEPT>(
                         thread, points, (const float2 *)w.twiddles,
                         [&](int b, float2(&v)[SPECTRUM_RADIX]) { fill(way.line, t, b, points, v); },
-                        [&](const auto &v) { leave([&](int m) { return v[m % EACH][m / EACH]; }); });
+                        [&](const auto &v) {
+                            leave([&](int m) { return v[m % EACH][m / EACH]; },
+                                  [&](int m) { return __ldg(w.window + thread + m * SPECTRUM_THREADS); });
+                        });
                 },
                 [&](long long from, const float(&sums)[SPECTRUM_SAMPLES / 2]) { give_all(way.line, from, sums); },
                 [&](long long from, int i, float sum) { give(way.line, from, i, i % w.hop, sum); });

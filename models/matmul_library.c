@@ -231,7 +231,8 @@ static wt_status queue_chunk(wt__mm_library *l, wt_kernel *finish, wt_stream *st
     if (!status && a->gated) status = queue_sums(l, stream, a, &a->parts[1], batch, first, n, second);
     const wt_launch launch = {
         .grid = {(p->rows + FINISH_COLUMNS - 1) / FINISH_COLUMNS, (n + WT_MM_FINISH_ROWS - 1) / WT_MM_FINISH_ROWS},
-        .block = {FINISH_COLUMNS / 8}};
+        .block = {FINISH_COLUMNS / 8},
+        .overlap = true};
     return status ? status : wt_kernel_launch(finish, stream, &launch, &WT_ARG(f), 1);
 }
 

@@ -222,12 +222,9 @@ static void compare_vocoders(wt_device *device, double bound)
     }
 }
 
-// Both transform in double and round once. Librosa's mode: 2e-6. Pieces are taken from the same samples: 2e-6. Locked
-// and transient, whose attacks are the same samples too: both go on from spectra in float, and each
-// frame's rounding turns a region by up to 1e-7, which adds up like a random walk; and bins that compare equal but for
-// rounding may be another region's on the other side, weak ones between peaks: 1e-5 of the peak after some hundred
-// frames.
-static void check_stretch(wt_device *gpu, wt_stretch_config c, double bound)
+// Both transform in double and round once, and what vocoders keep from frame to frame is in double: what is left is the
+// rounding of the way back. Attacks, and where pieces are taken, are the same samples.
+static void check_stretch(wt_device *gpu, wt_stretch_config c)
 {
     wt_stretch *plan, *one;
     assert_ok(wt_stretch_create(gpu, &c, &plan));
@@ -240,7 +237,7 @@ static void check_stretch(wt_device *gpu, wt_stretch_config c, double bound)
         pcm[s * n + n / 5 + 7 * s] += 0.9f, pcm[s * n + n / 2] += 0.7f, pcm[s * n + n / 2 + (size_t)c.n_fft] -= 0.8f;
     wt_stretch_run(plan, pcm, want);
     run_on_stream(&(stream_call){gpu, enqueue_stretch, plan}, pcm, n_signals * n, got, n_signals * n_out);
-    assert_near_peak(want, got, n_signals * n_out, bound, what);
+    assert_near_peak(want, got, n_signals * n_out, 2e-6, what);
     c.n_signals = 1;
     assert_ok(wt_stretch_create(gpu, &c, &one));
     run_on_stream(&(stream_call){gpu, enqueue_stretch, one}, pcm + n, n, alone, n_out);
@@ -256,35 +253,33 @@ static void a_gpu_stretches_as_the_cpu_does(void **state)
     (void)state;
     wt_device *gpu = gpu_device();
     for (wt_stretch_mode mode = WT_STRETCH_TRANSIENT; mode <= WT_STRETCH_LIBROSA; mode++) {
-        const double bound = mode == WT_STRETCH_LIBROSA ? 2e-6 : 1e-5;
-        check_stretch(gpu, (wt_stretch_config){mode, 1.25, 2048, 512, 22050, 3}, bound);
-        check_stretch(gpu, (wt_stretch_config){mode, 0.6, 400, 100, 9001, 2}, bound);
-        check_stretch(gpu, (wt_stretch_config){mode, 1.7, 256, 100, 5000, 2}, bound);
-        check_stretch(gpu, (wt_stretch_config){mode, 2, 8192, 2048, 12000, 2}, bound);
-        check_stretch(gpu, (wt_stretch_config){mode, 3, 64, 32, 200, 2}, bound);
+        check_stretch(gpu, (wt_stretch_config){mode, 1.25, 2048, 512, 22050, 3});
+        check_stretch(gpu, (wt_stretch_config){mode, 0.6, 400, 100, 9001, 2});
+        check_stretch(gpu, (wt_stretch_config){mode, 1.7, 256, 100, 5000, 2});
+        check_stretch(gpu, (wt_stretch_config){mode, 2, 8192, 2048, 12000, 2});
+        check_stretch(gpu, (wt_stretch_config){mode, 3, 64, 32, 200, 2});
+        check_stretch(gpu, (wt_stretch_config){mode, 1.5, 401, 100, 5000, 2}); // what no block holds
+        check_stretch(gpu, (wt_stretch_config){mode, 0.8, 10240, 2560, 30000, 2});
+        check_stretch(gpu, (wt_stretch_config){mode, 1.3, 4099, 1024, 20000, 2});
     }
-    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1.25, 1024, 512, 22050, 3}, 2e-6);
-    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 0.6, 400, 100, 9001, 2}, 2e-6);
-    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1, 253, 127, 5000, 2}, 2e-6);
-    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 0.5, 65, 80, 300, 2}, 2e-6);
-    wt_stretch *plan = NULL;
-    assert_fails(wt_stretch_create(gpu, &(wt_stretch_config){.n_fft = 34, .n_samples = 99}, &plan), WT_ERR_UNSUPPORTED,
-                 "stretch: n_fft 34 on a GPU, want at most 8192 and no prime factor above 13");
-    assert_null(plan);
+    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1.25, 1024, 512, 22050, 3});
+    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 0.6, 400, 100, 9001, 2});
+    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1, 253, 127, 5000, 2});
+    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 0.5, 65, 80, 300, 2});
     wt_device_close(gpu);
 }
 
 static void compare_shifts(wt_device *device, bool keep_formants, double bound)
 {
     enum { N = 15000, SIGNALS = 2 };
-    static const double steps[] = {4, -7, 12};
+    static const double steps[] = {4, -7, 12, -3};
     float *pcm = voices(SIGNALS, N), *want = floats(SIGNALS * N), *got = floats(SIGNALS * N);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         wt_pitch_shift *plan;
         const wt_pitch_shift_config config = {.mode = WT_STRETCH_LIBROSA,
                                               .n_steps = steps[i],
                                               .scale = i == 1,
-                                              .n_fft = keep_formants && i == 1 ? 400 : 0,
+                                              .n_fft = i == 3 ? 1009 : keep_formants && i == 1 ? 400 : 0,
                                               .n_samples = N,
                                               .n_signals = SIGNALS,
                                               .keep_formants = keep_formants,

@@ -101,6 +101,48 @@ int wt_resample_plan_out_frames(const wt_resample_plan *plan); ///< frames of an
 WT_CHECKED wt_status wt_resample_plan_enqueue(wt_resample_plan *plan, wt_stream *stream, const wt_buffer *in,
                                               size_t in_offset, wt_buffer *out, size_t out_offset);
 
+// ---- many streams, on a device
+
+typedef struct wt_resample_stream_config {
+    wt_resample_config resample; ///< `channels`: those of one signal
+    int n_signals;               ///< 0 = 1; 65535 lines at most
+    int max_in;                  ///< frames that one call takes, 1 or more
+} wt_resample_stream_config;
+
+/// Streams in step, which are steered together; what they reach back to lies on the device.
+typedef struct wt_resample_stream wt_resample_stream;
+
+/// `device` is borrowed until the plan is destroyed.
+/// Errors: those of wt_resample_create, WT_ERR_BAD_ARG (no device, n_signals, max_in), those of wt_module_create.
+/// [worker]
+WT_CHECKED wt_status wt_resample_stream_create(wt_device *device, const wt_resample_stream_config *config,
+                                               wt_resample_stream **plan);
+void wt_resample_stream_destroy(wt_resample_stream *plan); ///< NULL is allowed.  [worker]
+
+/// Frames that the next block gives when it has `n_in`, and that draining gives.  [worker]
+int wt_resample_stream_frames(const wt_resample_stream *plan, int n_in);
+int wt_resample_stream_rest(const wt_resample_stream *plan);
+
+/// Queue wt_resample_reset.  [worker]
+WT_CHECKED wt_status wt_resample_stream_reset(wt_resample_stream *plan, wt_stream *stream);
+/// wt_resample_steer from the next block's first output on.
+/// Errors: WT_ERR_STATE (not variable), WT_ERR_BAD_ARG (out of range).  [worker]
+WT_CHECKED wt_status wt_resample_stream_steer(wt_resample_stream *plan, wt_stream *stream, double speed,
+                                              int ramp_frames);
+/// Queue the next block: all outputs whose reach it completes. Offsets in bytes. All calls of a plan go to one stream of
+/// its device. Every cut into blocks gives the same bits, as every number of signals does.
+///
+///   in    [n_signals][channels][n_in]
+///   out   [n_signals][channels][wt_resample_stream_frames]   NULL is allowed when there are none
+///
+/// Errors: WT_ERR_BAD_ARG (n_in outside 1 .. max_in, a range that does not fit), WT_ERR_STATE (drained).
+/// Judge:  wt_resample_process, on a GPU 2e-6 of the peak.  [worker]
+WT_CHECKED wt_status wt_resample_stream_enqueue(wt_resample_stream *plan, wt_stream *stream, const wt_buffer *in,
+                                                size_t in_offset, int n_in, wt_buffer *out, size_t out_offset);
+/// Queue what is still to come, [n_signals][channels][wt_resample_stream_rest]; then only a reset is of use.  [worker]
+WT_CHECKED wt_status wt_resample_stream_drain(wt_resample_stream *plan, wt_stream *stream, wt_buffer *out,
+                                              size_t out_offset);
+
 #ifdef __cplusplus
 }
 #endif
