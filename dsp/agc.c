@@ -1,12 +1,10 @@
-#include "agc_kernel.h"
-
-#include <warptone/agc.h>
+#include "agc_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CHANNELS = 64 };
+enum { MAX_CHANNELS = AGC_MAX_CHANNELS };
 
 struct wt_agc {
     int channels, at; // at: frames into the present step
@@ -36,17 +34,14 @@ static wt_status check(const wt_agc_config *c, int rate_hz, int channels)
 
 static double or_default(double value, double otherwise) { return value != 0 ? value : otherwise; }
 
-wt_status wt_agc_create(const wt_agc_config *config, wt_agc **agc)
+wt_status wt__agc_resolve(const wt_agc_config *config, agc_rules *rules, int *n_channels)
 {
-    *agc = NULL;
     const int rate_hz = config->rate_hz ? config->rate_hz : 48000, channels = config->channels ? config->channels : 2;
     wt_status status = check(config, rate_hz, channels);
     if (status) return status;
-    wt_agc *a = calloc(1, sizeof *a);
-    if (!a) return wt_fail(WT_ERR_NO_MEMORY, "agc: handle");
     const double step_s = (double)AGC_STEP / rate_hz;
-    a->channels = channels;
-    a->rules = (agc_rules){
+    *n_channels = channels;
+    *rules = (agc_rules){
         .target_db = or_default(config->target_db, -20),
         .max_gain_db = or_default(config->max_gain_db, 24),
         .min_gain_db = or_default(config->min_gain_db, -24),
@@ -55,6 +50,19 @@ wt_status wt_agc_create(const wt_agc_config *config, wt_agc **agc)
         .fall_db = or_default(config->fall_db_per_s, 24) * step_s,
         .keep = exp(-step_s / 0.05),
     };
+    return WT_OK;
+}
+
+wt_status wt_agc_create(const wt_agc_config *config, wt_agc **agc)
+{
+    *agc = NULL;
+    agc_rules rules;
+    int channels;
+    wt_status status = wt__agc_resolve(config, &rules, &channels);
+    if (status) return status;
+    wt_agc *a = calloc(1, sizeof *a);
+    if (!a) return wt_fail(WT_ERR_NO_MEMORY, "agc: handle");
+    a->channels = channels, a->rules = rules;
     wt_agc_reset(a);
     *agc = a;
     return WT_OK;

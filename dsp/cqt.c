@@ -70,7 +70,7 @@ static wt_status take_line(const wt__cqt_plan *plan, int level, line *l)
     l->halved = calloc(CHUNK, sizeof(float));
     if (!l->x || !l->halved) return wt_fail(WT_ERR_NO_MEMORY, "cqt: line of %d samples", l->capacity);
     if (level + 1 == plan->n_levels) return WT_OK;
-    return wt__halver_create(&l->half);
+    return level < plan->early ? wt__halver_create(plan->early, level, &l->half) : wt__halver_create(1, 0, &l->half);
 }
 
 static wt_status take_worker(const wt__cqt_plan *plan, worker *w)

@@ -24,7 +24,8 @@ struct wt__cqt_cuda {
     wt_kernel *halve;
     octave *octaves; // [n_parts]
     wt_buffer *tables, *signals;
-    size_t twiddles, back, roots, filter; // of the halving
+    size_t twiddles, back, roots; // of a halving
+    size_t filter;                // those of early halvings, then that of all others
     int64_t max_samples;
 };
 
@@ -63,7 +64,8 @@ static size_t map_tables(wt__cqt_cuda *c)
     c->twiddles = take(&end, wt__fft_block_twiddles(WT_CQT_HALVE_N / 2, NULL));
     c->back = take(&end, wt__fft_block_twiddles(WT_CQT_HALVE_N / 4, NULL));
     c->roots = take(&end, write_roots(WT_CQT_HALVE_N, NULL));
-    c->filter = take(&end, WT_CQT_HALVE_N / 2 + 1);
+    c->filter = end;
+    for (int i = 0; i <= c->plan->early; i++) take(&end, WT_CQT_HALVE_N / 2 + 1);
     for (int i = 0; i < c->plan->n_parts; i++) {
         const wt__cqt_part *p = &c->plan->parts[i];
         octave *o = &c->octaves[i];
@@ -78,13 +80,24 @@ static size_t map_tables(wt__cqt_cuda *c)
     return end + 4;
 }
 
+// The filter that makes level `level` + 1.
+static size_t filter_at(const wt__cqt_cuda *c, int level)
+{
+    size_t at = c->filter;
+    for (int i = 0; i < level && i < c->plan->early; i++) take(&at, WT_CQT_HALVE_N / 2 + 1);
+    return at;
+}
+
 static wt_status write_tables(const wt__cqt_cuda *c, float *table)
 {
+    const int early = c->plan->early;
     wt_status status = WT_OK;
+    for (int i = 0; i <= early && !status; i++) // half for the fold, 2 / N of the way back
+        status =
+            wt__halve_spectrum(i < early ? early : 1, i < early ? i : 0, 1.0 / WT_CQT_HALVE_N, table + filter_at(c, i));
     wt__fft_block_twiddles(WT_CQT_HALVE_N / 2, table + c->twiddles);
     wt__fft_block_twiddles(WT_CQT_HALVE_N / 4, table + c->back);
     write_roots(WT_CQT_HALVE_N, table + c->roots);
-    wt__halve_spectrum(1.0 / WT_CQT_HALVE_N, table + c->filter); // half for the fold, 2 / N of the way back
     for (int i = 0; i < c->plan->n_parts && !status; i++) {
         const wt__cqt_part *p = &c->plan->parts[i];
         const octave *o = &c->octaves[i];
@@ -196,7 +209,7 @@ static wt_status launch_halve(const wt__cqt_cuda *c, wt_stream *stream, const fl
         .twiddles = tables + c->twiddles,
         .back = tables + c->back,
         .roots = tables + c->roots,
-        .filter = tables + c->filter,
+        .filter = tables + filter_at(c, level - 1),
         .n_in = kept_samples(plan, n, level - 1),
         .n_out = n_out,
         .n_sounding = level == plan->early ? wt__cqt_sounding(n, level) : n_out,

@@ -19,8 +19,8 @@ enum { WT__CQT_TAIL = 208 };
 typedef struct wt__cqt_plan {
     wt_cqt_config config; ///< resolved
     bool magnitude;
-    int early;    ///< halvings before the first octave, which soxr does in one go: what a filter gives behind the
-                  ///< signal goes on into the next one
+    int early;    ///< halvings before the first octave, which soxr does in one go, with filters of their own: what one
+                  ///< gives behind the signal goes on into the next
     int n_levels; ///< signals: the given one, and n_levels - 1 halvings
     int n_parts;
     wt__cqt_part *parts; ///< ascending levels

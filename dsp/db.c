@@ -45,9 +45,11 @@ WT_CLONES void wt__db_limit(float *x, int64_t count, float floor, float gain, fl
 
 // ---- whole arrays
 
+// A NaN comes behind all numbers.
 static int ascending(const void *a, const void *b)
 {
-    float x = *(const float *)a, y = *(const float *)b;
+    const float x = *(const float *)a, y = *(const float *)b;
+    if (x != x || y != y) return (x != x) - (y != y);
     return (x > y) - (x < y);
 }
 

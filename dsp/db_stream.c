@@ -14,21 +14,32 @@ struct wt_db {
     int n_signals;
     int64_t count;
     wt_module *module; // NULL on a CPU
-    wt_kernel *peak, *log, *limit;
-    wt_buffer *peaks;
+    wt_kernel *peak, *count_digits, *pick, *log, *limit;
+    wt_buffer *peaks, *middle, *counts; // middle, counts: of medians
     wt_launch launch;
 };
 
+static wt_status create_median(wt_db *p)
+{
+    const size_t n = (size_t)p->n_signals;
+    if (p->count > UINT32_MAX)
+        return wt_fail(WT_ERR_UNSUPPORTED, "db: the median of %lld values on a GPU, want %lld at most",
+                       (long long)p->count, (long long)UINT32_MAX);
+    wt_status status = wt_module_get_kernel(p->module, "db_count", &p->count_digits);
+    if (!status) status = wt_module_get_kernel(p->module, "db_pick", &p->pick);
+    if (!status) status = wt_buffer_create(p->device, WT_MEMORY_DEVICE, n * sizeof(wt_db_middle), &p->middle);
+    return status ? status : wt_buffer_create(p->device, WT_MEMORY_DEVICE, n * 512 * sizeof(unsigned), &p->counts);
+}
+
 static wt_status create_cuda(wt_db *p)
 {
-    if (p->config.reference == WT_DB_REF_MEDIAN)
-        return wt_fail(WT_ERR_UNSUPPORTED, "db: the median as reference on a GPU, want a value or the maximum");
     wt_status status = wt__op_module(p->device, "kernels/db.cu", NULL, 0, &p->module);
     if (!status) status = wt_module_get_kernel(p->module, "db_peak", &p->peak);
     if (!status) status = wt_module_get_kernel(p->module, "db_log", &p->log);
     if (!status) status = wt_module_get_kernel(p->module, "db_limit", &p->limit);
     if (!status)
         status = wt_buffer_create(p->device, WT_MEMORY_DEVICE, 2 * (size_t)p->n_signals * sizeof(int), &p->peaks);
+    if (!status && p->config.reference == WT_DB_REF_MEDIAN) status = create_median(p);
     p->launch.block[0] = 256;
     return status ? status : wt__spectrum_cuda_grid("db", p->n_signals, p->count, WT_DB_CHUNK, &p->launch.grid[0]);
 }
@@ -58,6 +69,8 @@ void wt_db_destroy(wt_db *plan)
     if (!plan) return;
     wt_module_destroy(plan->module);
     wt_buffer_destroy(plan->peaks);
+    wt_buffer_destroy(plan->middle);
+    wt_buffer_destroy(plan->counts);
     free(plan);
 }
 
@@ -75,6 +88,18 @@ static void run_signal(const void *args, int signal)
     (void)!(p->amplitudes ? wt_db_from_amplitude : wt_db_from_power)(&p->config, c->in + at, p->count, c->out + at);
 }
 
+static wt_status find_median(const wt_db *p, wt_stream *stream, wt_db_args args)
+{
+    const wt_launch by_signal = {.grid = {(p->n_signals + 31) / 32}, .block = {32}};
+    wt_status status = WT_OK;
+    for (args.digit = 0; args.digit < 4 && !status; args.digit++) {
+        status = wt_stream_fill(stream, p->counts, 0, 0, wt_buffer_size_bytes(p->counts));
+        if (!status) status = wt_kernel_launch(p->count_digits, stream, &p->launch, &WT_ARG(args), 1);
+        if (!status) status = wt_kernel_launch(p->pick, stream, &by_signal, &WT_ARG(args), 1);
+    }
+    return status;
+}
+
 static wt_status enqueue_cuda(const wt_db *p, wt_stream *stream, const float *in, float *out)
 {
     const wt_db_config *c = &p->config;
@@ -83,7 +108,10 @@ static wt_status enqueue_cuda(const wt_db *p, wt_stream *stream, const float *in
                              .peaks = (int *)wt_buffer_address(p->peaks),
                              .count = p->count,
                              .n_signals = p->n_signals,
+                             .middle = p->middle ? (wt_db_middle *)wt_buffer_address(p->middle) : NULL,
+                             .counts = p->counts ? (unsigned *)wt_buffer_address(p->counts) : NULL,
                              .of_peak = c->reference == WT_DB_REF_MAX,
+                             .of_median = c->reference == WT_DB_REF_MEDIAN,
                              .ref = fabs(c->ref),
                              .amin = c->amin,
                              .scale = (p->amplitudes ? 2 : 1) * 3.0102999566398120, // 10 log10(2)
@@ -91,6 +119,7 @@ static wt_status enqueue_cuda(const wt_db *p, wt_stream *stream, const float *in
     // Bytes of 0x80 make an integer below that of any number.
     wt_status status = wt_stream_fill(stream, p->peaks, 0, 0x80, wt_buffer_size_bytes(p->peaks));
     if (!status && args.of_peak) status = wt_kernel_launch(p->peak, stream, &p->launch, &WT_ARG(args), 1);
+    if (!status && args.of_median) status = find_median(p, stream, args);
     if (!status) status = wt_kernel_launch(p->log, stream, &p->launch, &WT_ARG(args), 1);
     if (status || c->no_top) return status;
     return wt_kernel_launch(p->limit, stream, &p->launch, &WT_ARG(args), 1);

@@ -1,12 +1,9 @@
-#include "op.h"
-#include "rows_kernel.h"
-#include "spectrum_cuda.h"
+#include "savgol_internal.h"
 
 #include <stdlib.h>
 #include <warptone/delta.h>
-#include <warptone/fir_design.h>
 
-enum { MAX_WIDTH = 1023 };
+enum { MAX_WIDTH = WT_SAVGOL_MAX_TAPS };
 
 static wt_delta_config resolved(const wt_delta_config *config)
 {
@@ -71,31 +68,8 @@ struct wt_delta {
     wt_delta_config config; // defaults resolved
     wt_device *device;
     int64_t n_rows, n_frames;
-    wt_module *module;
-    wt_kernel *kernel; // NULL on a CPU
-    wt_buffer *taps;
-    wt_launch launch;
+    wt__savgol_cuda cuda;
 };
-
-// Taps of every position in the window; without interpolation only the middle one is met.
-static wt_status create_cuda(wt_delta *p)
-{
-    const int width = p->config.width;
-    const size_t count = (size_t)width * (size_t)width;
-    double *taps = calloc(count, sizeof *taps);
-    wt_status status = taps ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "delta: taps of %d * %d", width, width);
-    for (int position = 0; position < width && !status; position++)
-        if (p->config.mode == WT_DELTA_INTERP || position == width / 2)
-            status = wt_savgol_taps(&(wt_savgol_config){width, p->config.order, p->config.order, 1}, position,
-                                    taps + (size_t)position * (size_t)width);
-    if (!status) status = wt__op_upload(p->device, taps, count * sizeof *taps, &p->taps);
-    free(taps);
-    if (!status) status = wt__op_module(p->device, "kernels/rows.cu", NULL, 0, &p->module);
-    if (!status) status = wt_module_get_kernel(p->module, "rows_delta", &p->kernel);
-    p->launch.block[0] = 256;
-    return status ? status
-                  : wt__spectrum_cuda_grid("delta", 1, p->n_rows * p->n_frames, 256, &p->launch.grid[0]);
-}
 
 wt_status wt_delta_create(wt_device *device, const wt_delta_config *config, int64_t n_rows, int64_t n_frames,
                           wt_delta **plan)
@@ -108,7 +82,9 @@ wt_status wt_delta_create(wt_device *device, const wt_delta_config *config, int6
     wt_delta *p = calloc(1, sizeof *p);
     if (!p) return wt_fail(WT_ERR_NO_MEMORY, "delta: plan");
     p->config = c, p->device = device, p->n_rows = n_rows, p->n_frames = n_frames;
-    if (wt__op_on_gpu(device)) status = create_cuda(p);
+    if (wt__op_on_gpu(device))
+        status = wt__savgol_cuda_open(device, &(wt_savgol_config){c.width, c.order, c.order, 1},
+                                      c.mode == WT_DELTA_INTERP, n_rows, n_frames, &p->cuda);
     if (status)
         wt_delta_destroy(p);
     else
@@ -119,8 +95,7 @@ wt_status wt_delta_create(wt_device *device, const wt_delta_config *config, int6
 void wt_delta_destroy(wt_delta *plan)
 {
     if (!plan) return;
-    wt_module_destroy(plan->module);
-    wt_buffer_destroy(plan->taps);
+    wt__savgol_cuda_release(&plan->cuda);
     free(plan);
 }
 
@@ -151,10 +126,8 @@ wt_status wt_delta_enqueue(wt_delta *plan, wt_stream *stream, const wt_buffer *i
     if (status) return status;
     const call c = {plan, (const float *)(wt_buffer_address(in) + in_offset),
                     (float *)(wt_buffer_address(out) + out_offset), wt__op_slots(plan->device, plan->n_rows)};
-    if (!plan->kernel) return wt_stream_run(stream, run_slot, &c, sizeof c, c.n_slots);
-    const wt_delta_args args = {.in = c.in, .out = c.out, .taps = (const double *)wt_buffer_address(plan->taps),
-                                .n_rows = plan->n_rows, .n_frames = plan->n_frames,
-                                .constant = plan->config.constant, .width = plan->config.width,
-                                .mode = (int)plan->config.mode};
-    return wt_kernel_launch(plan->kernel, stream, &plan->launch, &WT_ARG(args), 1);
+    if (!plan->cuda.kernel) return wt_stream_run(stream, run_slot, &c, sizeof c, c.n_slots);
+    wt_savgol_args args = plan->cuda.args;
+    args.in = c.in, args.out = c.out, args.constant = plan->config.constant, args.mode = (int)plan->config.mode;
+    return wt__savgol_cuda_launch(&plan->cuda, stream, &args);
 }

@@ -17,8 +17,6 @@
 
 enum { MAX_CHANNELS = 64 };
 
-static const float LOUDEST = 1e9f;
-
 typedef struct voice {
     denoise_bins bins;
     float *past;  // [frame] the last input
@@ -40,10 +38,7 @@ struct wt_denoise {
     voice voices[MAX_CHANNELS];
 };
 
-static double or_default(double value, double otherwise)
-{
-    return value != 0 ? value : otherwise;
-}
+static double or_default(double value, double otherwise) { return value != 0 ? value : otherwise; }
 
 static wt_status check(const wt_denoise_config *c)
 {
@@ -173,15 +168,13 @@ void wt_denoise_destroy(wt_denoise *d)
     free(d);
 }
 
-int wt_denoise_latency_frames(const wt_denoise *d)
-{
-    return 2 * d->hop;
-}
+int wt_denoise_latency_frames(const wt_denoise *d) { return 2 * d->hop; }
 
-int wt_denoise_window_frames(const wt_denoise *d)
-{
-    return d->frame;
-}
+int wt_denoise_window_frames(const wt_denoise *d) { return d->frame; }
+
+const denoise_rules *wt__denoise_rules_of(const wt_denoise *d) { return &d->rules; }
+
+const float *wt__denoise_noise_of(const wt_denoise *d) { return d->voices[0].bins.noise; }
 
 WT_RT void wt_denoise_reset(wt_denoise *d)
 {
@@ -197,10 +190,7 @@ WT_RT void wt_denoise_reset(wt_denoise *d)
     }
 }
 
-WT_RT void wt_denoise_set_strength(wt_denoise *d, double strength)
-{
-    d->strength = (float)fmin(fmax(strength, 0), 1);
-}
+WT_RT void wt_denoise_set_strength(wt_denoise *d, double strength) { d->strength = (float)fmin(fmax(strength, 0), 1); }
 
 WT_CLONES static void window(const float *in, const float *weights, float *out, int n)
 {
@@ -226,15 +216,22 @@ WT_CLONES static void turn_down(float *spectrum, const float *gain, float streng
     }
 }
 
+wt_status wt__denoise_check_noise(const float *noise, int n_frames, int least)
+{
+    if (n_frames < least)
+        return wt_fail(WT_ERR_BAD_ARG, "denoise: %d frames of noise, want %d or more", n_frames, least);
+    for (int k = 0; k < n_frames; k++)
+        if (!(fabsf(noise[k]) <= DENOISE_LOUDEST))
+            return wt_fail(WT_ERR_BAD_ARG, "denoise: frame %d of the noise is not finite or beyond 1e9", k);
+    return WT_OK;
+}
+
 wt_status wt_denoise_learn(wt_denoise *d, const float *const *noise, int n_frames)
 {
-    const int n_bins = d->rules.n_bins, n_spectra = n_frames < d->frame ? 0 : (n_frames - d->frame) / d->hop + 1;
-    if (n_spectra < 1)
-        return wt_fail(WT_ERR_BAD_ARG, "denoise: %d frames of noise, want %d or more", n_frames, d->frame);
-    for (int c = 0; c < d->channels; c++)
-        for (int k = 0; k < n_frames; k++)
-            if (!(fabsf(noise[c][k]) <= LOUDEST))
-                return wt_fail(WT_ERR_BAD_ARG, "denoise: frame %d of the noise is not finite or beyond 1e9", k);
+    const int n_bins = d->rules.n_bins, n_spectra = (n_frames - d->frame) / d->hop + 1;
+    wt_status status = WT_OK;
+    for (int c = 0; c < d->channels && !status; c++) status = wt__denoise_check_noise(noise[c], n_frames, d->frame);
+    if (status) return status;
     for (int c = 0; c < d->channels; c++) {
         denoise_bins *b = &d->voices[c].bins;
         memset(b->noise, 0, sizeof(float) * (size_t)n_bins);
@@ -278,7 +275,7 @@ WT_RT void wt_denoise_process(wt_denoise *d, const float *const *in, float *cons
             float *present = v->past + d->frame - d->hop + d->at;
             for (int k = 0; k < n; k++) {
                 const float x = in[c][done + k];
-                present[k] = fabsf(x) <= LOUDEST ? x : 0;
+                present[k] = fabsf(x) <= DENOISE_LOUDEST ? x : 0;
             }
             memcpy(out[c] + done, v->ready + d->at, sizeof(float) * (size_t)n);
         }

@@ -15,7 +15,6 @@
 #include "echo_rules.h"
 #include "fft_internal.h"
 
-#include <warptone/echo.h>
 #include <warptone/simd.h>
 
 #include <math.h>
@@ -109,9 +108,8 @@ static wt_status take_memory(wt_echo *e)
     return wt_fft_create(NULL, &(wt_fft_config){.n = n, .kind = WT_FFT_COMPLEX_TO_REAL}, &e->inverse);
 }
 
-wt_status wt_echo_create(const wt_echo_config *config, wt_echo **echo)
+wt_status wt__echo_resolve(const wt_echo_config *config, wt__echo_shape *shape)
 {
-    *echo = NULL;
     const wt_echo_config c = {
         .rate_hz = config->rate_hz ? config->rate_hz : 48000,
         .channels = config->channels ? config->channels : 1,
@@ -120,13 +118,24 @@ wt_status wt_echo_create(const wt_echo_config *config, wt_echo **echo)
     };
     wt_status status = check(&c);
     if (status) return status;
+    const int block = (int)lround(c.latency_ms * c.rate_hz / 1000);
+    *shape = (wt__echo_shape){.channels = c.channels,
+                              .block = block,
+                              .n_parts = (int)ceil(c.tail_ms * c.rate_hz / 1000 / block),
+                              .rules = wt__echo_rules((double)block / c.rate_hz)};
+    return WT_OK;
+}
+
+wt_status wt_echo_create(const wt_echo_config *config, wt_echo **echo)
+{
+    *echo = NULL;
+    wt__echo_shape shape;
+    wt_status status = wt__echo_resolve(config, &shape);
+    if (status) return status;
     wt_echo *e = calloc(1, sizeof *e);
     if (!e) return wt_fail(WT_ERR_NO_MEMORY, "echo: handle");
-    e->channels = c.channels;
-    e->block = (int)lround(c.latency_ms * c.rate_hz / 1000);
-    e->n_bins = e->block + 1;
-    e->n_parts = (int)ceil(c.tail_ms * c.rate_hz / 1000 / e->block);
-    e->rules = wt__echo_rules((double)e->block / c.rate_hz);
+    e->channels = shape.channels, e->rules = shape.rules;
+    e->block = shape.block, e->n_bins = shape.block + 1, e->n_parts = shape.n_parts;
     status = take_memory(e);
     if (status) goto fail;
     wt_echo_reset(e);

@@ -11,8 +11,8 @@ static double sinc(double x)
 
 // ---- window
 
-// Modified Bessel function I0 by its series; all terms are positive.
-static double bessel_i0(double x)
+// By its series; all terms are positive.
+double wt__bessel_i0(double x)
 {
     double sum = 1, term = 1;
     for (int k = 1; term > 1e-17 * sum; k++) {
@@ -34,7 +34,7 @@ static double window_at(wt_fir_window_kind kind, double beta, int n, int n_taps)
     case WT_FIR_BLACKMAN:
         return 0.42 - 0.5 * cos(turn) + 0.08 * cos(2 * turn);
     case WT_FIR_KAISER:
-        return bessel_i0(beta * sqrt(fmax(0, 1 - away * away))) / bessel_i0(beta);
+        return wt__bessel_i0(beta * sqrt(fmax(0, 1 - away * away))) / wt__bessel_i0(beta);
     case WT_FIR_RECTANGULAR:
         break;
     }

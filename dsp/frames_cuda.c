@@ -22,9 +22,8 @@ static wt_status make_tables(const char *op, wt_device *device, int n_fft, const
     return WT_OK;
 }
 
-wt_status wt__frames_cuda_create(const char *op, wt_device *device, int n_fft, const double *window, wt__frames_cuda *f)
+static wt_status make_fused(const char *op, wt_device *device, int n_fft, const double *window, wt__frames_cuda *f)
 {
-    *f = (wt__frames_cuda){.module = NULL};
     wt_status status = wt__spectrum_cuda_check(op, n_fft);
     if (status) return status;
     const int sequences = wt__spectrum_sequences(n_fft);
@@ -41,8 +40,20 @@ wt_status wt__frames_cuda_create(const char *op, wt_device *device, int n_fft, c
     return status ? status : make_tables(op, device, n_fft, window, f);
 }
 
+wt_status wt__frames_cuda_create(const char *op, wt_device *device, int n_fft, const double *window, int n_lines,
+                                 int64_t n_frames, wt__frames_cuda *f)
+{
+    *f = (wt__frames_cuda){.module = NULL};
+    wt_status status = make_fused(op, device, n_fft, window, f);
+    if (status != WT_ERR_UNSUPPORTED) return status;
+    status = wt__vocoder_wide_create(op, device, n_fft, window, n_lines, n_frames, &f->wide);
+    f->args.window = f->wide.wide.fill_args.window;
+    return status;
+}
+
 void wt__frames_cuda_release(wt__frames_cuda *f)
 {
+    wt__vocoder_wide_release(&f->wide);
     wt_module_destroy(f->module);
     wt_buffer_destroy(f->tables);
 }
@@ -53,6 +64,7 @@ wt_status wt__frames_cuda_enqueue(const char *op, const wt__frames_cuda *f, wt_s
     wt_vocoder_frames_args args = f->args;
     wt_launch launch = f->launch;
     args.pcm = pcm, args.out = out;
+    if (!f->kernel) return wt__vocoder_wide_frames(&f->wide, stream, &args);
     wt_status status =
         wt__spectrum_cuda_grid(op, n_lines, (args.n_frames + 1) / 2, wt__spectrum_sequences(n_fft), &launch.grid[0]);
     return status ? status : wt_kernel_launch(f->kernel, stream, &launch, &WT_ARG(args), 1);

@@ -107,10 +107,7 @@ static wt_status make_windows(wt_griffin_lim *g)
     return status;
 }
 
-static void *take(size_t count, size_t width)
-{
-    return aligned_alloc(64, (count * width + 63) / 64 * 64);
-}
+static void *take(size_t count, size_t width) { return aligned_alloc(64, (count * width + 63) / 64 * 64); }
 
 static wt_status make_slot(wt_griffin_lim *g, slot *s)
 {
@@ -170,10 +167,11 @@ static wt_status make_cuda(wt_griffin_lim *g)
                                              .length = g->length,
                                              .n_padded = g->n_padded,
                                              .squares = g->squares32,
+                                             .squares64 = g->squares,
                                              .seeds = seeds,
                                              .jumps = jumps,
                                              .n_iter = g->config.n_iter,
-                                             .momentum = (float)(g->config.momentum / (1 + g->config.momentum)),
+                                             .momentum = g->config.momentum / (1 + g->config.momentum),
                                              .zero_phase = g->config.zero_phase};
         status = wt__griffin_lim_cuda_create(g->device, &shape, &g->cuda);
     }
@@ -185,8 +183,6 @@ static wt_status make_cuda(wt_griffin_lim *g)
 wt_status wt_griffin_lim_create(wt_device *device, const wt_griffin_lim_config *config, wt_griffin_lim **plan)
 {
     *plan = NULL;
-    if (wt__op_on_gpu(device) && config->stft.precise)
-        return wt_fail(WT_ERR_UNSUPPORTED, "griffin-lim: precise on a GPU, want it on the CPU");
     wt_griffin_lim *g = calloc(1, sizeof *g);
     if (!g) return wt_fail(WT_ERR_NO_MEMORY, "griffin-lim: handle");
     g->config = *config;
@@ -201,8 +197,10 @@ wt_status wt_griffin_lim_create(wt_device *device, const wt_griffin_lim_config *
     for (int i = 0; i < g->n_slots && !status; i++) status = make_slot(g, &g->slots[i]);
     if (!status && wt__op_on_gpu(device)) status = make_cuda(g);
     g->config.stft.window.samples = NULL; // copied
-    if (status) wt_griffin_lim_destroy(g);
-    else *plan = g;
+    if (status)
+        wt_griffin_lim_destroy(g);
+    else
+        *plan = g;
     return status;
 }
 
@@ -227,10 +225,7 @@ void wt_griffin_lim_destroy(wt_griffin_lim *plan)
     free(plan);
 }
 
-int64_t wt_griffin_lim_length(const wt_griffin_lim *plan)
-{
-    return plan->length;
-}
+int64_t wt_griffin_lim_length(const wt_griffin_lim *plan) { return plan->length; }
 
 // ---- phases
 
@@ -291,13 +286,14 @@ WT_INLINE float inverse_root(float x)
     return y;
 }
 
-// re, im of one frame: the new R; before: the last, replaced. Leaves A in re, im: 0 where it would have no direction.
+// re, im of one frame: the new R; before: the last, replaced. Leaves A in re, im: below its magnitude where the power
+// would be a denormal number.
 WT_CLONES static void update(float *re, float *im, float *before_re, float *before_im, const float *magnitude, float c,
                              int bins)
 {
     for (int k = 0; k < bins; k++) {
         const float x = re[k] - c * before_re[k], y = im[k] - c * before_im[k], power = x * x + y * y;
-        const float by = power > FLT_MIN ? magnitude[k] * inverse_root(power) : 0;
+        const float by = magnitude[k] * inverse_root(power > FLT_MIN ? power : FLT_MIN);
         before_re[k] = re[k], before_im[k] = im[k];
         re[k] = x * by, im[k] = y * by;
     }
@@ -479,8 +475,7 @@ WT_RT static void analyse64(const wt_griffin_lim *g, slot *s, const float *magni
     const int64_t n_frames = g->config.n_frames, t = tile * F, offset = tile * 2 * g->bins * F;
     const int count = n_frames - t < F ? (int)(n_frames - t) : F;
     for (int i = 0; i < g->n_fft; i++)
-        for (int f = 0; f < F; f++)
-            s->x[i * F + f] = f < count ? s->padded[(t + f) * g->hop + i] * g->window[i] : 0;
+        for (int f = 0; f < F; f++) s->x[i * F + f] = f < count ? s->padded[(t + f) * g->hop + i] * g->window[i] : 0;
     double *re = s->a64 + offset, *im = re + g->bins * F; // A was used: R takes its place
     wt__fft64_bins(wt__fft64_run(g->fft, s->x, s->work), g->n_fft, re, im);
     update64(re, s->before64 + offset, magnitude + t * g->bins, g->bins, count, c, g->bins);

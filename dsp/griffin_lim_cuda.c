@@ -1,43 +1,28 @@
-// One launch an iteration, for as many signals at a time as the work space has room for: two buffers of spectra and one
-// of signals, whose other one is the output itself.
+// One launch an iteration. The output has y all the way; two buffers of signals take turns as what a step transforms
+// and what the next one will.
 
 #include "griffin_lim_cuda.h"
+#include "griffin_lim_wide.h"
 #include "spectrum_cuda.h"
 
 #include "griffin_lim_kernel.h"
 #include <limits.h>
 #include <stdlib.h>
 
-#define WORK_BYTES (8LL << 30) // of spectra
-
 struct wt__griffin_lim_cuda {
     wt__spectrum_cuda spectrum;
     wt_kernel *begin, *step;
-    wt_buffer *squares, *seeds, *jumps, *spectra[2], *signals;
+    wt_buffer *squares, *seeds, *jumps, *signals[2];
     wt_griffin_lim_args args; // all but what changes from launch to launch
-    wt_launch launch;         // of all lines at once
-    int64_t n_lines, at_once, bins;
+    wt_launch launch;
     int n_iter;
+    wt__griffin_lim_wide *wide; // in double, and where no block holds a frame
 };
-
-static wt_status take_work(wt_device *device, const wt__griffin_lim_shape *s, wt__griffin_lim_cuda *c)
-{
-    const int64_t spectrum = s->n_used * c->bins * 2 * (int64_t)sizeof(float);
-    const bool keeps = s->momentum != 0 && s->n_iter > 1;
-    c->at_once = WORK_BYTES / (2 * spectrum);
-    if (c->at_once < 1) c->at_once = 1;
-    if (c->at_once > s->n_lines) c->at_once = s->n_lines;
-    wt_status status =
-        wt_buffer_create(device, WT_MEMORY_DEVICE, (size_t)(c->at_once * s->length) * sizeof(float), &c->signals);
-    for (int i = 0; i < 2 && keeps && !status; i++)
-        status = wt_buffer_create(device, WT_MEMORY_DEVICE, (size_t)(c->at_once * spectrum), &c->spectra[i]);
-    return status;
-}
 
 static wt_status upload(wt_device *device, const wt__griffin_lim_shape *s, wt__griffin_lim_cuda *c)
 {
     wt_status status = wt__op_upload(device, s->squares, (size_t)s->n_padded * sizeof *s->squares, &c->squares);
-    if (!status) status = wt__op_upload(device, s->seeds, (size_t)c->bins * sizeof *s->seeds, &c->seeds);
+    if (!status) status = wt__op_upload(device, s->seeds, (size_t)wt_stft_bins(s->stft) * sizeof *s->seeds, &c->seeds);
     if (!status) status = wt__op_upload(device, s->jumps, (size_t)s->n_used * 2 * sizeof *s->jumps, &c->jumps);
     if (status) return status;
     c->args.squares = (const float *)wt_buffer_address(c->squares);
@@ -53,24 +38,31 @@ static wt_status prepare(wt_device *device, const wt__griffin_lim_shape *s, wt__
                        INT_MAX / 2);
     wt_status status = wt__spectrum_cuda_load("griffin-lim", device, s->stft, "kernels/griffin_lim.cu", &c->spectrum);
     if (status) return status;
-    c->bins = wt_stft_bins(s->stft);
-    c->n_lines = s->n_lines, c->n_iter = s->n_iter;
+    c->spectrum.resident = wt__griffin_lim_resident(c->spectrum.n_fft);
+    c->n_iter = s->n_iter;
     c->args.frames = c->spectrum.args;
     c->args.frames.n_samples = s->length, c->args.frames.n_frames = (int)s->n_used;
     c->args.stored_frames = (int)s->n_frames;
-    c->args.zero_phase = s->zero_phase, c->args.momentum = s->momentum;
+    c->args.zero_phase = s->zero_phase, c->args.momentum = (float)s->momentum;
     status = upload(device, s, c);
-    if (!status) status = take_work(device, s, c);
+    for (int i = 0; i < 2 && !status; i++)
+        status = wt_buffer_create(device, WT_MEMORY_DEVICE, (size_t)(s->n_lines * s->length) * sizeof(float),
+                                  &c->signals[i]);
     if (!status)
-        status = wt__spectrum_cuda_walk("griffin-lim", device, &c->spectrum, c->at_once, s->length, &c->args.walk,
+        status = wt__spectrum_cuda_walk("griffin-lim", device, &c->spectrum, s->n_lines, s->length, &c->args.walk,
                                         &c->launch);
-    c->launch.shared_bytes += (size_t)wt__griffin_lim_staged(c->spectrum.n_fft);
-    if (!status && c->launch.shared_bytes > wt_device_get_info(device)->shared_bytes)
-        status = wt_fail(WT_ERR_UNSUPPORTED, "griffin-lim: n_fft %d takes %zu bytes of shared memory, the GPU has %zu",
-                         c->spectrum.n_fft, c->launch.shared_bytes, wt_device_get_info(device)->shared_bytes);
+    if (!c->args.walk.ring) c->launch.shared_bytes += (size_t)wt__griffin_lim_tables(c->spectrum.n_fft);
     if (!status) status = wt_module_get_kernel(c->spectrum.module, "griffin_lim_begin", &c->begin);
     if (!status) status = wt_module_get_kernel(c->spectrum.module, "griffin_lim_step", &c->step);
     return status;
+}
+
+static void release(wt__griffin_lim_cuda *c)
+{
+    wt__spectrum_cuda_release(&c->spectrum);
+    wt_buffer *const buffers[] = {c->squares, c->seeds, c->jumps, c->signals[0], c->signals[1]};
+    for (int i = 0; i < 5; i++) wt_buffer_destroy(buffers[i]);
+    *c = (wt__griffin_lim_cuda){.wide = NULL};
 }
 
 wt_status wt__griffin_lim_cuda_create(wt_device *device, const wt__griffin_lim_shape *shape,
@@ -79,7 +71,11 @@ wt_status wt__griffin_lim_cuda_create(wt_device *device, const wt__griffin_lim_s
     *cuda = NULL;
     wt__griffin_lim_cuda *c = calloc(1, sizeof *c);
     if (!c) return wt_fail(WT_ERR_NO_MEMORY, "griffin-lim: CUDA plan");
-    wt_status status = prepare(device, shape, c);
+    wt_status status = wt__stft_config(shape->stft)->precise ? WT_ERR_UNSUPPORTED : prepare(device, shape, c);
+    if (status == WT_ERR_UNSUPPORTED) {
+        release(c);
+        status = wt__griffin_lim_wide_create(device, shape, &c->wide);
+    }
     if (status)
         wt__griffin_lim_cuda_destroy(c);
     else
@@ -90,42 +86,24 @@ wt_status wt__griffin_lim_cuda_create(wt_device *device, const wt__griffin_lim_s
 void wt__griffin_lim_cuda_destroy(wt__griffin_lim_cuda *cuda)
 {
     if (!cuda) return;
-    wt__spectrum_cuda_release(&cuda->spectrum);
-    wt_buffer *const buffers[] = {cuda->squares,    cuda->seeds,      cuda->jumps,
-                                  cuda->spectra[0], cuda->spectra[1], cuda->signals};
-    for (int i = 0; i < 6; i++) wt_buffer_destroy(buffers[i]);
+    wt__griffin_lim_wide_destroy(cuda->wide);
+    release(cuda);
     free(cuda);
-}
-
-static float *spectra_of(const wt__griffin_lim_cuda *c, int iteration)
-{
-    const bool kept = iteration >= 0 && iteration + 1 < c->n_iter && c->spectra[0];
-    return kept ? (float *)wt_buffer_address(c->spectra[iteration % 2]) : NULL;
-}
-
-// The signals of `iteration` (-1: the first) lie where the last one's come to lie in the output.
-static float *signals_of(const wt__griffin_lim_cuda *c, int iteration, float *out)
-{
-    return (c->n_iter - 1 - iteration) % 2 ? (float *)wt_buffer_address(c->signals) : out;
 }
 
 wt_status wt__griffin_lim_cuda_enqueue(const wt__griffin_lim_cuda *cuda, wt_stream *stream, const float *magnitude,
                                        float *out)
 {
+    if (cuda->wide) return wt__griffin_lim_wide_enqueue(cuda->wide, stream, magnitude, out);
     wt_griffin_lim_args args = cuda->args;
+    float *const signals[2] = {(float *)wt_buffer_address(cuda->signals[0]),
+                               (float *)wt_buffer_address(cuda->signals[1])};
     wt_status status = WT_OK;
-    for (int64_t first = 0; first < cuda->n_lines && !status; first += cuda->at_once) {
-        const int64_t count = cuda->n_lines - first < cuda->at_once ? cuda->n_lines - first : cuda->at_once;
-        wt_launch launch = cuda->launch;
-        launch.grid[0] = (int)(launch.grid[0] / cuda->at_once * count);
-        float *result = out + first * args.frames.n_samples;
-        args.magnitude = magnitude + first * args.stored_frames * cuda->bins;
-        for (int i = -1; i < cuda->n_iter && !status; i++) {
-            args.frames.pcm = signals_of(cuda, i - 1, result);
-            args.out = signals_of(cuda, i, result);
-            args.before = spectra_of(cuda, i - 1), args.after = spectra_of(cuda, i);
-            status = wt_kernel_launch(i < 0 ? cuda->begin : cuda->step, stream, &launch, &WT_ARG(args), 1);
-        }
+    args.magnitude = magnitude, args.out = out;
+    for (int i = -1; i < cuda->n_iter && !status; i++) {
+        args.frames.pcm = signals[(i + 2) % 2];
+        args.next = i + 1 < cuda->n_iter ? signals[(i + 1) % 2] : NULL;
+        status = wt_kernel_launch(i < 0 ? cuda->begin : cuda->step, stream, &cuda->launch, &WT_ARG(args), 1);
     }
     return status;
 }

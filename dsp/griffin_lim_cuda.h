@@ -10,9 +10,10 @@ typedef struct wt__griffin_lim_shape {
     const wt_stft *stft;
     int64_t n_lines, n_frames, n_used, length, n_padded; ///< used: frames that count for the length
     const float *squares;                                ///< [n_padded] reciprocals of the windows' squares
+    const double *squares64;                             ///< the same
     const uint64_t *seeds, *jumps;                       ///< [bins], [n_used][2]
     int n_iter;
-    float momentum; ///< m / (1 + m)
+    double momentum; ///< m / (1 + m)
     bool zero_phase;
 } wt__griffin_lim_shape;
 

@@ -4,7 +4,7 @@
 #include "halve.h"
 
 #include "cqt_kernel.h"
-#include "soxr_hq_table.h"
+#include "soxr_hq.h"
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,18 +21,20 @@ struct wt__halver {
     float filter[N / 2 + 1], in[N], spectrum[N + 2], folded[N / 2 + 2], out[N / 2];
 };
 
-void wt__halve_spectrum(double scale, float *spectrum)
+wt_status wt__halve_spectrum(int n_halvings, int index, double scale, float *spectrum)
 {
     const double pi = 3.14159265358979323846;
+    double taps[WT_SOXR_HALF + 1];
+    wt_status status = wt__soxr_half(n_halvings, index, taps);
     for (int k = 0; k <= N / 2; k++) {
-        double sum = soxr_hq_half[0];
-        for (int j = 1; j <= SOXR_HQ_HALF; j++)
-            sum += 2 * soxr_hq_half[j] * cos(2 * pi * (double)((int64_t)k * j % N) / N);
+        double sum = taps[0];
+        for (int j = 1; j <= WT_SOXR_HALF; j++) sum += 2 * taps[j] * cos(2 * pi * (double)((int64_t)k * j % N) / N);
         spectrum[k] = (float)(sum * scale);
     }
+    return status;
 }
 
-wt_status wt__halver_create(wt__halver **halver)
+wt_status wt__halver_create(int n_halvings, int index, wt__halver **halver)
 {
     *halver = NULL;
     wt__halver *h = calloc(1, sizeof *h);
@@ -40,7 +42,7 @@ wt_status wt__halver_create(wt__halver **halver)
     wt_status status = wt_fft_create(NULL, &(wt_fft_config){.n = N, .kind = WT_FFT_REAL_TO_COMPLEX}, &h->forward);
     if (!status)
         status = wt_fft_create(NULL, &(wt_fft_config){.n = N / 2, .kind = WT_FFT_COMPLEX_TO_REAL}, &h->inverse);
-    wt__halve_spectrum(0.5, h->filter); // of the fold
+    if (!status) status = wt__halve_spectrum(n_halvings, index, 0.5, h->filter); // of the fold
     wt__halver_reset(h);
     if (status)
         wt__halver_destroy(h);

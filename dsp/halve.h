@@ -1,4 +1,4 @@
-/// Half the rate by soxr's HQ filter, for constant-Q transforms: the same 401 taps as WT_RESAMPLE_SOXR_HQ, by
+/// Half the rate by soxr's HQ filter, for constant-Q transforms: the same taps as WT_RESAMPLE_SOXR_HQ, by
 /// overlap-save, in half the time. Outputs come in runs of WT_CQT_HALVE_OUT.
 #ifndef WT_DSP_HALVE_H
 #define WT_DSP_HALVE_H
@@ -7,7 +7,8 @@
 
 typedef struct wt__halver wt__halver;
 
-WT_CHECKED wt_status wt__halver_create(wt__halver **halver);
+/// Halving `index` of `n_halvings` that soxr does in one go; of one alone: 1, 0.
+WT_CHECKED wt_status wt__halver_create(int n_halvings, int index, wt__halver **halver);
 void wt__halver_destroy(wt__halver *halver); ///< NULL is allowed.
 WT_RT void wt__halver_reset(wt__halver *halver);
 
@@ -18,6 +19,6 @@ WT_RT int wt__halver_process(wt__halver *halver, const float *x, int n, float *o
 WT_RT int wt__halver_drain(wt__halver *halver, float *out);
 
 /// The filter's spectrum times `scale`, real since it is symmetric: [WT_CQT_HALVE_N / 2 + 1].
-void wt__halve_spectrum(double scale, float *spectrum);
+WT_CHECKED wt_status wt__halve_spectrum(int n_halvings, int index, double scale, float *spectrum);
 
 #endif

@@ -12,8 +12,19 @@ struct wt__hpss_cuda {
     wt_kernel *kernel;
 };
 
+static size_t shared_bytes(const wt_hpss_config *c)
+{
+    return (size_t)(WT_HPSS_BINS + c->kernel_percussive - 1) * (WT_HPSS_FRAMES + 1) * sizeof(int);
+}
+
 wt_status wt__hpss_cuda_create(wt_device *device, const wt_hpss_config *c, wt__hpss_cuda **cuda)
 {
+    const size_t room = wt_device_get_info(device)->shared_bytes;
+    *cuda = NULL;
+    if (shared_bytes(c) > room)
+        return wt_fail(WT_ERR_UNSUPPORTED,
+                       "hpss: kernel_percussive %d takes %zu bytes of shared memory, the GPU has %zu",
+                       c->kernel_percussive, shared_bytes(c), room);
     *cuda = calloc(1, sizeof **cuda);
     if (!*cuda) return wt_fail(WT_ERR_NO_MEMORY, "hpss: CUDA plan");
     char text[5][40];
@@ -58,7 +69,6 @@ wt_status wt__hpss_cuda_enqueue(const wt__hpss_cuda *cuda, wt_stream *stream, co
     const int64_t down = (n_frames + WT_HPSS_FRAMES - 1) / WT_HPSS_FRAMES;
     if (down > INT32_MAX / across)
         return wt_fail(WT_ERR_BAD_ARG, "hpss: %lld frames of %d bins, want fewer", (long long)n_frames, c->bins);
-    const size_t shared = (size_t)(WT_HPSS_BINS + c->kernel_percussive - 1) * (WT_HPSS_FRAMES + 1) * sizeof(int);
-    const wt_launch launch = {.grid = {(int)down * across, c->lines}, .block = {256}, .shared_bytes = shared};
+    const wt_launch launch = {.grid = {(int)down * across, c->lines}, .block = {256}, .shared_bytes = shared_bytes(c)};
     return wt_kernel_launch(cuda->kernel, stream, &launch, &WT_ARG(args), 1);
 }

@@ -10,13 +10,14 @@
 #include <string.h>
 #include <warptone/simd.h>
 
-enum { REACH = WT_ICQT_REACH, MARGIN = 2 * REACH, TAIL = WT_ICQT_TAIL };
+enum { REACH = WT_ICQT_REACH, MARGIN = 2 * REACH, TAIL = WT_ICQT_TAIL, ENDS = 2 * WT_ICQT_END_KEPT };
 
 typedef struct worker {
     wt_stft **stft;   // [n_octaves]
     float *spectrum;  // [max_frames][bins][2]
     float *signal[2]; // with TAIL on both sides, and MARGIN around that
     float *octave;    // one octave's
+    float *ends;      // [doublings] of the octaves at a rate, the first and last samples
 } worker;
 
 struct wt_icqt {
@@ -80,7 +81,8 @@ static wt_status take_worker(const wt__icqt_plan *p, worker *w)
     w->signal[0] = calloc(longest, sizeof(float));
     w->signal[1] = calloc(longest, sizeof(float));
     w->octave = calloc(longest, sizeof(float));
-    if (w->spectrum && w->signal[0] && w->signal[1] && w->octave) return WT_OK;
+    w->ends = calloc(((size_t)p->octaves[0].doublings + 1) * ENDS, sizeof(float));
+    if (w->spectrum && w->signal[0] && w->signal[1] && w->octave && w->ends) return WT_OK;
     return wt_fail(WT_ERR_NO_MEMORY, "icqt: buffers of %lld frames", (long long)p->max_frames);
 }
 
@@ -89,15 +91,17 @@ static wt_status make_plan(const wt_cqt_config *config, int64_t max_frames, wt__
     wt__cqt_scale scale = {0};
     p->config = *config, p->max_frames = max_frames;
     p->n_octaves = (config->n_bins + config->bins_per_octave - 1) / config->bins_per_octave;
-    for (int i = 0; i <= SOXR_HQ_HALF; i++) p->taps[i] = (float)(2 * soxr_hq_half[i]);
+    double taps[WT_SOXR_HALF + 1];
+    wt_status status = wt__soxr_half(1, 0, taps);
+    for (int i = 0; i <= WT_SOXR_HALF; i++) p->taps[i] = (float)(2 * taps[i]);
     p->octaves = calloc((size_t)p->n_octaves, sizeof *p->octaves);
     if (!p->octaves) return wt_fail(WT_ERR_NO_MEMORY, "icqt: %d octaves", p->n_octaves);
-    wt_status status = wt__cqt_scale_create(config, 0, config->n_bins, &scale);
+    if (!status) status = wt__cqt_scale_create(config, 0, config->n_bins, &scale);
     for (int k = 0; k < config->n_bins && !status; k++)
         p->longest = fmax(p->longest, wt__cqt_length(config, &scale, k, config->rate_hz));
     if (!status) status = take_octaves(p, &scale);
     wt__cqt_scale_destroy(&scale);
-    return status;
+    return status ? status : wt__icqt_ends_create(p->octaves[0].doublings + 1, &p->ends);
 }
 
 wt_status wt_icqt_create(wt_device *device, const wt_cqt_config *config, int64_t max_frames, wt_icqt **icqt)
@@ -134,11 +138,13 @@ void wt_icqt_destroy(wt_icqt *icqt)
         worker *w = &icqt->workers[i];
         for (int k = 0; w->stft && k < icqt->plan.n_octaves; k++) wt_stft_destroy(w->stft[k]);
         free(w->stft), free(w->spectrum), free(w->signal[0]), free(w->signal[1]), free(w->octave);
+        free(w->ends);
     }
     free(icqt->workers);
     for (int i = 0; icqt->plan.octaves && i < icqt->plan.n_octaves; i++)
         wt__cqt_basis_destroy(&icqt->plan.octaves[i].basis);
     free(icqt->plan.octaves);
+    wt__icqt_ends_destroy(&icqt->plan.ends);
     free(icqt);
 }
 
@@ -199,8 +205,10 @@ WT_RT static wt_status add_octave(const wt__icqt_plan *p, const worker *w, int i
     if (!n) return WT_OK;
     sum_filters(&p->octaves[i].basis, p->config.n_bins, in, n_frames, w->spectrum);
     wt_status status = wt_stft_inverse(w->stft[i], w->spectrum, n_frames, 0, w->octave);
-    for (int64_t k = 0; k < n && !status; k++) x[k] += w->octave[k];
-    return status;
+    if (status) return status;
+    for (int64_t k = 0; k < n; k++) x[k] += w->octave[k];
+    wt__icqt_ends_keep(w->octave, n, w->ends + p->octaves[i].doublings * ENDS);
+    return WT_OK;
 }
 
 // All octaves; the result begins TAIL behind *made.
@@ -211,6 +219,7 @@ WT_RT static wt_status add_octaves(const wt__icqt_plan *p, const worker *w, cons
     int level = p->octaves[0].doublings;
     int64_t n = p->octaves[0].hop * (n_frames - 1);
     memset(x, 0, (size_t)(n + 2 * TAIL) * sizeof *x);
+    memset(w->ends, 0, (size_t)(level + 1) * ENDS * sizeof *w->ends);
     wt_status status = WT_OK;
     for (int i = 0; i < p->n_octaves && !status; i++) {
         for (; level > p->octaves[i].doublings; level--, n *= 2) {
@@ -222,6 +231,8 @@ WT_RT static wt_status add_octaves(const wt__icqt_plan *p, const worker *w, cons
         }
         status = add_octave(p, w, i, in, n_frames, x + TAIL);
     }
+    for (int i = 2; i <= p->octaves[0].doublings && !status; i++)
+        wt__icqt_ends_add(&p->ends, i, w->ends + i * ENDS, n >> i, x + TAIL);
     *made = x;
     return status;
 }

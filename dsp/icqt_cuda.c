@@ -1,5 +1,6 @@
 // Two kernels a level: the octaves that lie there are added to what has come from below, and the sum is doubled. All
-// tables of an octave's filters lie in one buffer; signals go to and fro between two.
+// tables of an octave's filters lie in one buffer; signals go to and fro between two. At last the beginning and the
+// end.
 
 #include "icqt_kernel.h"
 #include "icqt_plan.h"
@@ -20,8 +21,10 @@ struct wt__icqt_cuda {
     const wt__icqt_plan *plan;
     octave *octaves;
     wt_module *module;
-    wt_kernel *twice;
+    wt_kernel *twice, *ends;
     wt_buffer *taps, *signal[2];
+    wt_buffer *end_rows, *kept; // NULL: nothing is doubled twice
+    wt_icqt_ends_args at_ends;
 };
 
 // ---- life
@@ -87,6 +90,47 @@ static wt_status take_signals(wt_device *device, wt__icqt_cuda *c)
     return status;
 }
 
+static size_t kept_bytes(const wt__icqt_cuda *c)
+{
+    const size_t lines = (size_t)c->plan->ends.n_levels * (size_t)c->plan->config.channels;
+    return lines * 2 * WT_ICQT_END_KEPT * sizeof(float);
+}
+
+// All levels' rows in one buffer.
+static wt_status load_ends(wt_device *device, wt__icqt_cuda *c)
+{
+    const wt__icqt_ends *ends = &c->plan->ends;
+    wt_icqt_ends_args *a = &c->at_ends;
+    size_t floats = 0;
+    if (ends->n_levels < 3) return WT_OK;
+    for (int i = 2; i < ends->n_levels; i++)
+        floats += (size_t)(wt__icqt_end_stride(i) + ends->levels[i].n_start) * WT_ICQT_END_TAPS;
+    float *table = malloc(floats * sizeof *table), *at = table;
+    if (!table) return wt_fail(WT_ERR_NO_MEMORY, "icqt: %zu words of rows", floats);
+    for (int i = 2; i < ends->n_levels; i++) {
+        const wt__icqt_end_rows *r = &ends->levels[i];
+        const size_t n_rows = (size_t)(wt__icqt_end_stride(i) * WT_ICQT_END_TAPS),
+                     n_start = (size_t)r->n_start * WT_ICQT_END_TAPS;
+        memcpy(at, r->rows, n_rows * sizeof *at), at += n_rows;
+        memcpy(at, r->start, n_start * sizeof *at), at += n_start;
+    }
+    wt_status status = wt__op_upload(device, table, floats * sizeof *table, &c->end_rows);
+    free(table);
+    if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, kept_bytes(c), &c->kept);
+    if (!status) status = wt_module_get_kernel(c->module, "icqt_ends", &c->ends);
+    if (status) return status;
+    *a = (wt_icqt_ends_args){.kept = (const float *)wt_buffer_address(c->kept),
+                             .n_levels = ends->n_levels,
+                             .n_lines = c->plan->config.channels};
+    const float *row = (const float *)wt_buffer_address(c->end_rows);
+    for (int i = 2; i < ends->n_levels; i++) {
+        a->n_start[i] = ends->levels[i].n_start;
+        a->rows[i] = row, row += wt__icqt_end_stride(i) * WT_ICQT_END_TAPS;
+        a->start[i] = row, row += (size_t)a->n_start[i] * WT_ICQT_END_TAPS;
+    }
+    return WT_OK;
+}
+
 wt_status wt__icqt_cuda_create(wt_device *device, const wt__icqt_plan *plan, wt__icqt_cuda **cuda)
 {
     *cuda = NULL;
@@ -100,6 +144,7 @@ wt_status wt__icqt_cuda_create(wt_device *device, const wt__icqt_plan *plan, wt_
     if (!status) status = wt__op_module(device, "kernels/icqt_double.cu", NULL, 0, &c->module);
     if (!status) status = wt_module_get_kernel(c->module, "icqt_double", &c->twice);
     if (!status) status = take_signals(device, c);
+    if (!status) status = load_ends(device, c);
     if (status)
         wt__icqt_cuda_destroy(c);
     else
@@ -119,6 +164,8 @@ void wt__icqt_cuda_destroy(wt__icqt_cuda *cuda)
     wt_buffer_destroy(cuda->taps);
     wt_buffer_destroy(cuda->signal[0]);
     wt_buffer_destroy(cuda->signal[1]);
+    wt_buffer_destroy(cuda->end_rows);
+    wt_buffer_destroy(cuda->kept);
     free(cuda);
 }
 
@@ -140,6 +187,10 @@ static wt_status launch_octave(const wt__icqt_cuda *c, const call *k, int i, flo
     args.in = k->in, args.under = signal, args.out = last ? k->out : signal;
     args.stored_frames = k->n_frames, args.n_frames = (int)k->used, args.last = last;
     args.n = o->spectrum.args.hop * (k->used - 1);
+    const int level = c->plan->octaves[i].doublings;
+    if (c->kept && level >= 2 && level < c->at_ends.n_levels)
+        args.kept =
+            (float *)wt_buffer_address(c->kept) + (size_t)level * (size_t)c->at_ends.n_lines * 2 * WT_ICQT_END_KEPT;
     const int64_t length = last ? k->length : args.n;
     if (!length) return WT_OK;
     wt_status status =
@@ -156,6 +207,18 @@ static wt_status launch_twice(const wt__icqt_cuda *c, wt_stream *stream, int64_t
     return wt_kernel_launch(c->twice, stream, &launch, &WT_ARG(args), 1);
 }
 
+// To the n samples of the full rate, of which `length` are wanted.
+static wt_status launch_ends(const wt__icqt_cuda *c, const call *k, int64_t n)
+{
+    wt_icqt_ends_args args = c->at_ends;
+    const int64_t reach = (int64_t)WT_ICQT_END_FRAMES << (args.n_levels - 1), most = n < 2 * reach ? n : 2 * reach;
+    args.out = k->out, args.n = n, args.length = k->length;
+    if (!most) return WT_OK;
+    const wt_launch launch = {.grid = {(int)((most + WT_ICQT_THREADS - 1) / WT_ICQT_THREADS), args.n_lines},
+                              .block = {WT_ICQT_THREADS}};
+    return wt_kernel_launch(c->ends, k->stream, &launch, &WT_ARG(args), 1);
+}
+
 wt_status wt__icqt_cuda_enqueue(const wt__icqt_cuda *cuda, wt_stream *stream, const float *in, int64_t n_frames,
                                 int64_t used, int64_t length, float *out)
 {
@@ -165,11 +228,12 @@ wt_status wt__icqt_cuda_enqueue(const wt__icqt_cuda *cuda, wt_stream *stream, co
     int64_t n = p->octaves[0].hop * (used - 1);
     wt_status status = wt_stream_fill(stream, cuda->signal[0], 0, 0,
                                       (size_t)(n + 2 * WT_ICQT_TAIL) * (size_t)p->config.channels * sizeof(float));
+    if (!status && cuda->kept) status = wt_stream_fill(stream, cuda->kept, 0, 0, kept_bytes(cuda));
     for (int i = 0; i < p->n_octaves && !status; i++) {
         for (; level > p->octaves[i].doublings && !status; level--, n *= 2, side = !side)
             status = launch_twice(cuda, stream, n, (const float *)wt_buffer_address(cuda->signal[side]),
                                   (float *)wt_buffer_address(cuda->signal[!side]));
         if (!status) status = launch_octave(cuda, &k, i, (float *)wt_buffer_address(cuda->signal[side]));
     }
-    return status;
+    return status || !cuda->kept ? status : launch_ends(cuda, &k, n);
 }

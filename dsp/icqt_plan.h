@@ -3,9 +3,10 @@
 #define WT_ICQT_PLAN_H
 
 #include "cqt_basis.h"
+#include "icqt_ends.h"
 #include "op.h"
 
-#include "soxr_hq_table.h"
+#include "soxr_hq.h"
 #include <warptone/icqt.h>
 
 typedef struct wt__icqt_octave {
@@ -19,7 +20,8 @@ typedef struct wt__icqt_plan {
     wt__icqt_octave *octaves; ///< the lowest first
     int64_t max_frames;
     double longest;               ///< filter, at the full rate
-    float taps[SOXR_HQ_HALF + 1]; ///< of a doubling
+    float taps[WT_SOXR_HALF + 1]; ///< of a doubling
+    wt__icqt_ends ends;
 } wt__icqt_plan;
 
 /// Frames of n_frames that a result of `length` samples needs; 0 = all.

@@ -20,8 +20,8 @@ typedef enum far_owner { FAR_CPU, FAR_DEVICE, FAR_MOVING } far_owner;
 /// What the audio thread remembers of a posted block.
 typedef struct far_block {
     int n_frames;
-    int64_t position, rung_ns;
-    int tap_channels[LIVE_MAX_POINTS]; // 0 = the tap was not asked for
+    int64_t position, rung_ns, until_ns; // until when its answer is waited for
+    int tap_channels[LIVE_MAX_POINTS];   // 0 = the tap was not asked for
 } far_block;
 
 struct live_far {
@@ -38,7 +38,7 @@ struct live_far {
     wt_graph *graph;
     wt_block_ring *down, *up;
     wt_buffer *plans, *memory, *node_places, *places, *relay, *targets; // of the device
-    wt_buffer *control, *left, *exported, *faults;              // mapped
+    wt_buffer *control, *left, *exported, *faults;                      // mapped
     resident_args args;
     wt_launch launch;
     resident_place cpu_place; // CPU backend: as `places`
@@ -59,7 +59,7 @@ struct live_far {
     atomic_bool give_back, lost;
     atomic_bool recover;  // stored before `owner`: start from what was heard, nothing is known of the device's state
     atomic_llong away_ns; // since when the device is away in good order; 0 = never
-    uint32_t *served; // [n_streams] the last turn, while the owner is not the device
+    uint32_t *served;     // [n_streams] the last turn, while the owner is not the device
     float *serve_in, *serve_out; // [channels], [out_channels] of max_frames: of whoever serves on the CPU
     live_visit visit;            // likewise
     float *visit_planes;
@@ -99,8 +99,8 @@ void wt__live_far_reside(const void *args, int item);
 
 // ---- workers (live_far_build.c, live_far_term.c)
 
-/// Make the device's side of a chain but for its kernel, which is compiled and not loaded: beside a resident kernel this
-/// is allowed. max_frames is the longest block. Errors: those of modules and buffers.
+/// Make the device's side of a chain but for its kernel, which is compiled and not loaded: beside a resident kernel
+/// this is allowed. max_frames is the longest block. Errors: those of modules and buffers.
 WT_CHECKED wt_status wt__live_far_create(wt_live *live, wt_chain *chain, wt_live_path path, int max_frames,
                                          live_far **far);
 /// Load the kernel, once, in a quiesce where the device is armed.

@@ -63,7 +63,7 @@ static void lay_out(live_far *f, int max_frames)
     l->in_at = (RESIDENT_TARGETS + l->n_params + 1) & ~1; // the kernel asks for two words at once
     l->inserts_at = l->in_at + l->n_streams * l->channels * max_frames;
     l->down_words = (l->inserts_at + points + 15) & ~15;
-    l->readings_at = RESIDENT_TIMES;
+    l->readings_at = RESIDENT_HEAD;
     l->out_at = l->readings_at + l->n_readings;
     l->taps_at = l->out_at + l->out_channels * max_frames;
     l->up_words = (l->taps_at + points + 15) & ~15;

@@ -124,13 +124,20 @@ static void note_times(live_far *far, const far_block *b, uint32_t turn)
 {
     const wt_block_slot *up = wt_block_ring_slot(far->up, turn);
     wt_live_times *t = &far->live->times;
-    uint32_t seen_ns, sent_ns;
-    t->round_trip_ns = look_at_clock(far) - b->rung_ns;
-    t->device_ns = -1;
-    if (wt_block_here(up + 1, turn, &seen_ns) && wt_block_here(up + 2, turn, &sent_ns))
-        t->device_ns = sent_ns - seen_ns;
+    uint32_t head[RESIDENT_HEAD];
+    bool known = true;
+    for (int k = 1; k < RESIDENT_HEAD; k++) known &= wt_block_here(up + k, turn, &head[k]);
+    *t = (wt_live_times){.rung_ns = b->rung_ns, .heard_ns = look_at_clock(far), .device_ns = -1};
+    t->round_trip_ns = t->heard_ns - t->rung_ns;
     t->away_ns = far->hole_ns;
     t->n_launches = __atomic_load_n(&far_control(far)->n_started, __ATOMIC_RELAXED);
+    if (known) {
+        t->seen_ns = head[RESIDENT_SEEN], t->sent_ns = head[RESIDENT_SENT];
+        t->device_ns = t->sent_ns - t->seen_ns;
+        t->busy_ns = head[RESIDENT_BUSY], t->hole_ns = head[RESIDENT_HOLE], t->n_looks = head[RESIDENT_N_LOOKS];
+        t->age_us = (uint32_t)(((uint64_t)head[RESIDENT_AGE] << RESIDENT_AGE_SHIFT) / 1000);
+    }
+    if (t->heard_ns > b->until_ns) far->live->late_times[far->live->n_late++ % LIVE_LATE] = *t;
     wt_histogram_record(far->live->round_trip_ns, t->round_trip_ns);
 }
 
@@ -200,6 +207,7 @@ static void post(live_far *far, const float *const *in, int64_t position, int n_
     const uint32_t sequence = atomic_load_explicit(&far->chain->sequence, memory_order_acquire);
     wt_block_slot *down = wt_block_ring_slot(far->down, turn);
     far_block *b = block_of(far, turn);
+    const double rate_hz = atomic_load_explicit(&far->live->rate_hz, memory_order_relaxed);
     uint32_t bell = (uint32_t)n_frames;
     b->n_frames = n_frames;
     b->position = position;
@@ -214,6 +222,7 @@ static void post(live_far *far, const float *const *in, int64_t position, int n_
     if (post_points(far, down, b, turn)) bell |= RESIDENT_HAS_POINTS;
     for (int c = 0; c < far->live->lines; c++) wt_block_put(down + l->in_at + c * n_frames, in[c], n_frames, turn);
     wt_block_ring_bell(down + RESIDENT_SEQUENCE, sequence, turn);
+    b->until_ns = far->until_ns + (int64_t)(far->delay_frames * 1e9 / rate_hz);
     b->rung_ns = far->looked_ns = wt_clock_now_ns(NULL);
     far->hole_ns = 0;
     wt_block_ring_bell(down, bell, turn);

@@ -18,6 +18,7 @@
 #include "live_workers.h"
 
 enum {
+    LIVE_LATE = 4, // late answers that are remembered, a power of two
     LIVE_MAX_POINTS = 8,
     LIVE_MAX_FRAMES = 8192,
     LIVE_MAX_LINES = 4096,     ///< channels of all streams
@@ -103,7 +104,8 @@ struct wt_live {
     int jump_left;      // frames that a jump is still being faded out
     float *jump, *last; // [out lines]
     int64_t dry_at;
-    wt_live_times times;
+    wt_live_times times, late_times[LIVE_LATE]; // late ones by n_late
+    unsigned n_late;
     live_visit visit;
 
     // from any thread to the audio thread

@@ -269,6 +269,11 @@ WT_RT wt_status wt_live_process(wt_live *live, const float *const *in, float *co
 
 WT_RT wt_live_times wt_live_last_times(const wt_live *live) { return live->times; }
 
+WT_RT wt_live_times wt_live_late_times(const wt_live *live, int back)
+{
+    return live->late_times[(live->n_late - 1 - (unsigned)back) % LIVE_LATE];
+}
+
 WT_RT void wt_live_set_bypass(wt_live *live, bool bypass)
 {
     atomic_store_explicit(&live->bypass, bypass, memory_order_relaxed);

@@ -1,7 +1,9 @@
 // The image is copied with its mirrored margin as keys; then lanes run along the columns. A kernel of one column slides
-// down sixteen rows at a time, others select afresh for every row of outputs.
+// down sixteen rows at a time, others select afresh for every row of outputs. More than WT__MEDIAN_MAX_K values go by
+// sorted strips (median_long.c).
 
 #include <warptone/median.h>
+#include "median_long.h"
 #include "median_run.h"
 #include "softmask.h"
 
@@ -12,7 +14,8 @@ struct wt_median {
     int width, height; // of the margined image; both cover whole runs of lanes and rows
     int *image;        // [height][width]
     int *scratch;
-    int *run; // [16][16]
+    int *run;                  // [16][16]
+    wt__median_long *long_one; // instead of these
 };
 
 wt_status wt__median_resolve(wt_median_config *c)
@@ -39,6 +42,14 @@ wt_status wt_median_create(const wt_median_config *config, wt_median **median)
     wt_median *m = calloc(1, sizeof *m);
     if (!m) return wt_fail(WT_ERR_NO_MEMORY, "median: handle");
     m->config = c;
+    if (c.kernel_rows * c.kernel_columns > WT__MEDIAN_MAX_K) {
+        status = wt__median_long_create(&c, &m->long_one);
+        if (status)
+            wt_median_destroy(m);
+        else
+            *median = m;
+        return status;
+    }
     m->width = (c.columns + WT__MEDIAN_LANES - 1) / WT__MEDIAN_LANES * WT__MEDIAN_LANES + c.kernel_columns - 1;
     m->height = (c.rows + WT__MEDIAN_RUN - 1) / WT__MEDIAN_RUN * WT__MEDIAN_RUN + c.kernel_rows - 1;
     m->image = calloc((size_t)m->width * (size_t)m->height, sizeof(int));
@@ -55,6 +66,7 @@ wt_status wt_median_create(const wt_median_config *config, wt_median **median)
 void wt_median_destroy(wt_median *median)
 {
     if (!median) return;
+    wt__median_long_destroy(median->long_one);
     free(median->image);
     free(median->scratch);
     free(median->run);
@@ -89,6 +101,10 @@ WT_RT void wt_median_run(wt_median *median, const float *in, float *out)
     const size_t area = (size_t)c->rows * (size_t)c->columns;
     const int step = c->kernel_columns == 1 ? WT__MEDIAN_RUN : 1;
     for (int line = 0; line < c->lines; line++, in += area, out += area) {
+        if (median->long_one) {
+            wt__median_long_run(median->long_one, in, out);
+            continue;
+        }
         fill_image(median, in);
         for (int row = 0; row < c->rows; row += step)
             for (int column = 0; column < c->columns; column += WT__MEDIAN_LANES) {

@@ -16,13 +16,35 @@ struct wt_median_plan {
     wt_median **medians; // [n_slots] of one image, CPU
     wt_module *module;
     wt_kernel *kernel; // NULL on a CPU
+    bool is_long;      // the kernel is median_long's
     wt_median_args args;
+    wt_median_long_args long_args;
     wt_launch launch;
 };
+
+// Windows that shared memory does not hold, or that are so long that a warp is better at one than a thread.
+static wt_status create_long(wt_median_plan *p)
+{
+    const wt_median_config *c = &p->config;
+    const int64_t n_out = (int64_t)c->rows * c->columns * c->lines, blocks = (n_out + 7) / 8;
+    if (blocks > INT_MAX)
+        return wt_fail(WT_ERR_BAD_ARG, "median: %d images of %d x %d, want fewer than 2^34 values on a GPU", c->lines,
+                       c->rows, c->columns);
+    p->is_long = true;
+    p->long_args = (wt_median_long_args){.n_out = n_out,
+                                         .rows = c->rows,
+                                         .columns = c->columns,
+                                         .kernel_rows = c->kernel_rows,
+                                         .kernel_columns = c->kernel_columns};
+    p->launch = (wt_launch){.grid = {(int)blocks}, .block = {256}};
+    wt_status status = wt__op_module(p->device, "kernels/median_long.cu", NULL, 0, &p->module);
+    return status ? status : wt_module_get_kernel(p->module, "median_long", &p->kernel);
+}
 
 static wt_status create_cuda(wt_median_plan *p)
 {
     const wt_median_config *c = &p->config;
+    if (c->kernel_rows * c->kernel_columns > WT__MEDIAN_MAX_K) return create_long(p);
     const int64_t across = (c->columns + WT_MEDIAN_COLUMNS - 1) / WT_MEDIAN_COLUMNS;
     const int64_t down = (c->rows + WT_MEDIAN_ROWS - 1) / WT_MEDIAN_ROWS;
     const size_t width = WT_MEDIAN_COLUMNS + (size_t)c->kernel_columns - 1;
@@ -105,6 +127,11 @@ wt_status wt_median_plan_enqueue(wt_median_plan *plan, wt_stream *stream, const 
     const call c = {plan, (const float *)(wt_buffer_address(in) + in_offset),
                     (float *)(wt_buffer_address(out) + out_offset)};
     if (!plan->kernel) return wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
+    if (plan->is_long) {
+        wt_median_long_args long_args = plan->long_args;
+        long_args.in = c.in, long_args.out = c.out;
+        return wt_kernel_launch(plan->kernel, stream, &plan->launch, &WT_ARG(long_args), 1);
+    }
     wt_median_args args = plan->args;
     args.in = c.in, args.out = c.out;
     return wt_kernel_launch(plan->kernel, stream, &plan->launch, &WT_ARG(args), 1);

@@ -1,123 +1,15 @@
-// Coordinate descent: x[j] moves to the best value its column allows, the residual follows. A column of a mel bank
-// touches two bands, so a sweep over 1025 bins costs no more than the bank itself. Vectors run along eight frames.
+// Magnitudes from mel bands: non-negative least squares that begin with each band spread over its triangle.
 
-#include "mel_inverse_cuda.h"
+#include "nnls_cuda.h"
+#include "nnls_internal.h"
+
+#include <warptone/mel_inverse.h>
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <warptone/simd.h>
 
-enum { LANES = 8, MEL_SWEEPS = 200 };
-static const double enough = 1e-12; // of the largest right side: a sweep that moves no more is the last
-
-typedef struct problem {
-    const double *a; // [n_columns][n_rows]: turned
-    int n_rows, n_columns;
-    const int *begins, *ends; // [n_columns] rows that are not zero
-    const double *squares;    // [n_columns]
-    double *x, *residual;     // [n_columns][LANES], [n_rows][LANES] of the tile that is being solved
-    double *work;             // all of them
-    int *ranges;
-} problem;
-
-// One sweep; returns by how much the residual moved at most.
-WT_CLONES static double sweep(const problem *p, double *x, double *residual)
-{
-    wt_f64x8 most = {0};
-    for (int j = 0; j < p->n_columns; j++) {
-        if (!(p->squares[j] > 0)) continue;
-        const double *column = p->a + (size_t)j * (size_t)p->n_rows;
-        wt_f64x8 slope = {0}, now, next;
-        for (int i = p->begins[j]; i < p->ends[j]; i++) slope += column[i] * ((const wt_f64x8 *)residual)[i];
-        now = ((wt_f64x8 *)x)[j];
-        next = now + slope / p->squares[j];
-        for (int k = 0; k < LANES; k++) next[k] = next[k] > 0 ? next[k] : 0;
-        ((wt_f64x8 *)x)[j] = next;
-        for (int i = p->begins[j]; i < p->ends[j]; i++) ((wt_f64x8 *)residual)[i] -= column[i] * (next - now);
-        const double size = sqrt(p->squares[j]);
-        for (int k = 0; k < LANES; k++) most[k] = fmax(most[k], size * fabs(next[k] - now[k]));
-    }
-    double moved = 0;
-    for (int k = 0; k < LANES; k++) moved = fmax(moved, most[k]);
-    return moved;
-}
-
-// Columns t .. t + count - 1 of b.
-static void solve_tile(const problem *p, const float *b, int64_t n, int64_t t, int count, int n_sweeps, float *out)
-{
-    double peak = 0, *x = p->x, *residual = p->residual;
-    memset(residual, 0, (size_t)p->n_rows * LANES * sizeof *residual);
-    memset(x, 0, (size_t)p->n_columns * LANES * sizeof *x);
-    for (int j = 0; j < p->n_columns; j++)
-        for (int k = 0; k < count; k++) x[j * LANES + k] = fmax(0, out[j * n + t + k]);
-    for (int i = 0; i < p->n_rows; i++)
-        for (int k = 0; k < count; k++) {
-            double sum = b[i * n + t + k];
-            peak = fmax(peak, fabs(sum));
-            for (int j = 0; j < p->n_columns; j++)
-                if (i >= p->begins[j] && i < p->ends[j])
-                    sum -= p->a[(size_t)j * (size_t)p->n_rows + (size_t)i] * x[j * LANES + k];
-            residual[i * LANES + k] = sum;
-        }
-    for (int s = 0; s < n_sweeps && sweep(p, x, residual) > enough * peak;) s++;
-    for (int j = 0; j < p->n_columns; j++)
-        for (int k = 0; k < count; k++) out[j * n + t + k] = (float)x[j * LANES + k];
-}
-
-static void solve(const problem *p, const float *b, int64_t n, int n_sweeps, float *x)
-{
-    for (int64_t t = 0; t < n; t += LANES) solve_tile(p, b, n, t, n - t < LANES ? (int)(n - t) : LANES, n_sweeps, x);
-}
-
-static wt_status pose(const double *a, int n_rows, int n_columns, problem *p)
-{
-    const size_t rows = (size_t)n_rows, columns = (size_t)n_columns;
-    const size_t doubles = (rows + columns) * LANES + rows * columns + columns;
-    double *work = aligned_alloc(64, (doubles * sizeof(double) + 63) / 64 * 64);
-    int *ranges = calloc(2 * columns, sizeof *ranges);
-    *p = (problem){.n_rows = n_rows, .n_columns = n_columns, .work = work, .ranges = ranges};
-    if (!work || !ranges) return wt_fail(WT_ERR_NO_MEMORY, "nnls: matrix of %d * %d", n_rows, n_columns);
-    double *turned = work + (rows + columns) * LANES, *squares = turned + rows * columns;
-    for (size_t j = 0; j < columns; j++) {
-        squares[j] = 0;
-        ranges[j] = n_rows;
-        for (size_t i = 0; i < rows; i++) {
-            const double value = turned[j * rows + i] = a[i * columns + j];
-            squares[j] += value * value;
-            if (value != 0 && (int)i < ranges[j]) ranges[j] = (int)i;
-            if (value != 0) ranges[columns + j] = (int)i + 1;
-        }
-    }
-    p->residual = work, p->x = work + rows * LANES;
-    p->a = turned, p->squares = squares;
-    p->begins = ranges, p->ends = ranges + columns;
-    return WT_OK;
-}
-
-static void dismiss(problem *p)
-{
-    free(p->work);
-    free(p->ranges);
-}
-
-wt_status wt_nnls_run(const double *a, int n_rows, int n_columns, const float *b, int64_t n, bool from_x, int n_sweeps,
-                      float *x)
-{
-    if (n_rows < 1 || n_columns < 1 || n < 1)
-        return wt_fail(WT_ERR_BAD_ARG, "nnls: %d rows, %d columns, %lld right sides, want 1 or more", n_rows, n_columns,
-                       (long long)n);
-    problem p;
-    wt_status status = pose(a, n_rows, n_columns, &p);
-    if (!status) {
-        if (!from_x) memset(x, 0, (size_t)n_columns * (size_t)n * sizeof *x);
-        solve(&p, b, n, n_sweeps ? n_sweeps : 10000, x);
-    }
-    dismiss(&p);
-    return status;
-}
-
-// ---- mel bands
+enum { MEL_SWEEPS = 200 };
 
 struct wt_mel_inverse {
     wt_mel_inverse_config config; // defaults resolved
@@ -126,8 +18,8 @@ struct wt_mel_inverse {
     double *bank;   // [n_mels][bins]
     double *sums;   // [n_mels] of a band's weights, and
     double *shares; // [n_mels][bins] these, divided by the sum of their bin
-    problem *slots;
-    wt__mel_inverse_cuda *cuda;
+    wt__nnls_problem *slots;
+    wt__nnls_cuda *cuda;
 };
 
 static wt_status resolve(wt_mel_inverse_config *c)
@@ -165,21 +57,22 @@ static wt_status make_tables(wt_mel_inverse *p)
 
 static wt_status make_cuda(wt_mel_inverse *p)
 {
-    const problem *q = &p->slots[0];
-    const wt__mel_inverse_shape shape = {.bank = p->bank,
-                                         .shares = p->shares,
-                                         .sums = p->sums,
-                                         .squares = q->squares,
-                                         .begins = q->begins,
-                                         .ends = q->ends,
-                                         .n_mels = p->config.bank.n_mels,
-                                         .bins = p->bins,
-                                         .n_frames = p->config.n_frames,
-                                         .n_signals = p->config.n_signals,
-                                         .n_sweeps = MEL_SWEEPS,
-                                         .power = p->config.power,
-                                         .enough = enough};
-    return wt__mel_inverse_cuda_create(p->device, &shape, &p->cuda);
+    const wt__nnls_problem *q = &p->slots[0];
+    const wt__nnls_shape shape = {.a = p->bank,
+                                  .shares = p->shares,
+                                  .sums = p->sums,
+                                  .squares = q->squares,
+                                  .begins = q->begins,
+                                  .ends = q->ends,
+                                  .n_rows = p->config.bank.n_mels,
+                                  .n_columns = p->bins,
+                                  .n = p->config.n_frames,
+                                  .n_signals = p->config.n_signals,
+                                  .n_sweeps = MEL_SWEEPS,
+                                  .start = NNLS_FROM_BANDS,
+                                  .power = p->config.power,
+                                  .enough = WT__NNLS_ENOUGH};
+    return wt__nnls_cuda_create("mel", p->device, &shape, &p->cuda);
 }
 
 wt_status wt_mel_inverse_create(wt_device *device, const wt_mel_inverse_config *config, wt_mel_inverse **plan)
@@ -196,7 +89,8 @@ wt_status wt_mel_inverse_create(wt_device *device, const wt_mel_inverse_config *
     p->n_slots = wt__op_slots(device, c.n_signals);
     p->slots = calloc((size_t)p->n_slots, sizeof *p->slots);
     status = p->slots ? make_tables(p) : wt_fail(WT_ERR_NO_MEMORY, "mel: %d threads", p->n_slots);
-    for (int i = 0; i < p->n_slots && !status; i++) status = pose(p->bank, c.bank.n_mels, p->bins, &p->slots[i]);
+    for (int i = 0; i < p->n_slots && !status; i++)
+        status = wt__nnls_pose(p->bank, c.bank.n_mels, p->bins, &p->slots[i]);
     if (!status && wt__op_on_gpu(device)) status = make_cuda(p);
     if (status)
         wt_mel_inverse_destroy(p);
@@ -208,8 +102,8 @@ wt_status wt_mel_inverse_create(wt_device *device, const wt_mel_inverse_config *
 void wt_mel_inverse_destroy(wt_mel_inverse *plan)
 {
     if (!plan) return;
-    wt__mel_inverse_cuda_destroy(plan->cuda);
-    for (int i = 0; plan->slots && i < plan->n_slots; i++) dismiss(&plan->slots[i]);
+    wt__nnls_cuda_destroy(plan->cuda);
+    for (int i = 0; plan->slots && i < plan->n_slots; i++) wt__nnls_dismiss(&plan->slots[i]);
     free(plan->slots);
     free(plan->bank);
     free(plan->shares);
@@ -247,7 +141,7 @@ static void run_slot(const void *args, int slot)
         const float *mel = c->mel + signal * p->config.bank.n_mels * n_frames;
         float *out = c->out + signal * floats;
         spread(p, mel, out);
-        solve(&p->slots[slot], mel, n_frames, MEL_SWEEPS, out);
+        wt__nnls_solve(&p->slots[slot], mel, n_frames, MEL_SWEEPS, out);
         for (int64_t i = 0; i < floats; i++) out[i] = (float)(power == 2 ? sqrt(out[i]) : pow(out[i], 1 / power));
     }
 }
@@ -268,7 +162,7 @@ wt_status wt_mel_inverse_enqueue(wt_mel_inverse *plan, wt_stream *stream, const 
     if (status) return status;
     const call c = {plan, (const float *)(wt_buffer_address(mel) + mel_offset),
                     (float *)(wt_buffer_address(out) + out_offset), plan->n_slots};
-    if (plan->cuda) return wt__mel_inverse_cuda_enqueue(plan->cuda, stream, c.mel, c.out);
+    if (plan->cuda) return wt__nnls_cuda_enqueue(plan->cuda, stream, c.mel, c.out);
     return wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
 }
 

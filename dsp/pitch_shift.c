@@ -2,12 +2,12 @@
 // on a GPU all at once.
 
 #include "formants.h"
+#include "resample_table.h"
 #include "stretch_cuda.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <warptone/resample.h>
 
 typedef struct worker {
     wt_stretch *stretch; // of one signal
@@ -30,6 +30,7 @@ struct wt_pitch_shift {
     int64_t n_samples, n_stretched;
     int n_signals, n_slots;
     float gain;
+    wt__resample_table rates; // of all workers
     worker *workers;
     on_gpu gpu;
 };
@@ -68,11 +69,10 @@ static wt_status check(const wt_pitch_shift_config *c)
     return WT_OK;
 }
 
-static wt_status prepare_worker(wt_pitch_shift *p, const wt_stretch_config *stretch, const wt_resample_config *rates,
-                                worker *w)
+static wt_status prepare_worker(wt_pitch_shift *p, const wt_stretch_config *stretch, worker *w)
 {
     wt_status status = wt_stretch_create(NULL, stretch, &w->stretch);
-    if (!status) status = wt_resample_create(rates, &w->resampler);
+    if (!status) status = wt__resample_create_sharing(&p->rates, 1, &w->resampler);
     if (status) return status;
     p->n_stretched = wt_stretch_n_out(w->stretch);
     w->stretched = calloc((size_t)p->n_stretched + 1, sizeof *w->stretched);
@@ -132,7 +132,8 @@ static wt_status prepare(const wt_pitch_shift_config *c, wt_pitch_shift *p)
     const double rate = exp2(-c->n_steps / c->bins_per_octave);
     const wt_stretch_config stretch = {
         .mode = c->mode, .rate = rate, .n_fft = c->n_fft, .hop = c->hop, .n_samples = c->n_samples, .n_signals = 1};
-    wt_resample_config rates = {.channels = 1, .quality = WT_RESAMPLE_BEST};
+    wt_resample_config rates = {
+        .channels = 1, .quality = c->mode == WT_STRETCH_LIBROSA ? WT_RESAMPLE_SOXR_HQ : WT_RESAMPLE_BEST};
     nearest_rates(1 / rate, &rates.in_hz, &rates.out_hz);
     p->n_samples = c->n_samples;
     p->n_signals = c->n_signals;
@@ -140,8 +141,9 @@ static wt_status prepare(const wt_pitch_shift_config *c, wt_pitch_shift *p)
     p->n_slots = wt__op_slots(p->device, c->n_signals);
     p->workers = calloc((size_t)p->n_slots, sizeof *p->workers);
     wt_status status = p->workers ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "pitch_shift: %d threads", p->n_slots);
+    if (!status) status = wt__resample_table_create(&rates, &p->rates);
     for (int i = 0; i < p->n_slots && !status; i++) {
-        status = prepare_worker(p, &stretch, &rates, &p->workers[i]);
+        status = prepare_worker(p, &stretch, &p->workers[i]);
         if (!status && c->keep_formants) status = prepare_formants(c, &p->workers[i]);
     }
     if (!status && wt__op_on_gpu(p->device)) {
@@ -182,6 +184,7 @@ void wt_pitch_shift_destroy(wt_pitch_shift *plan)
         free(plan->workers[i].warped);
     }
     free(plan->workers);
+    wt__resample_table_destroy(&plan->rates);
     wt_stretch_destroy(plan->gpu.stretch);
     wt_resample_plan_destroy(plan->gpu.resampler);
     wt_module_destroy(plan->gpu.vocoder.module);

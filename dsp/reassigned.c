@@ -3,8 +3,9 @@
 
 #include "op.h"
 #include "spectrum_cuda.h"
+#include "wide_cuda.h"
 
-#include "reassigned_kernel.h"
+#include "reassigned_wide_kernel.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,8 @@ struct wt_reassigned {
     wt_kernel *kernel;
     wt_buffer *tables;
     wt_launch launch;
+    wt__wide wide; // of lengths that no block transforms
+    bool is_wide;
 };
 
 // ---- life
@@ -74,7 +77,7 @@ static wt_status make_tables(wt_reassigned *p)
     return WT_OK;
 }
 
-static wt_status prepare_gpu(wt_reassigned *p)
+static wt_status prepare_fused(wt_reassigned *p)
 {
     const int n = p->args.n_fft, sequences = wt__spectrum_sequences(n);
     const size_t bytes = 2 * (size_t)sequences * (size_t)wt__spectrum_points(n) * 2 * sizeof(double),
@@ -92,6 +95,29 @@ static wt_status prepare_gpu(wt_reassigned *p)
     if (!status) status = wt__op_module(p->device, "kernels/reassigned.cu", options, 1, &p->module);
     if (!status) status = wt_module_get_kernel(p->module, "reassigned", &p->kernel);
     return status ? status : make_tables(p);
+}
+
+static wt_status prepare_wide(wt_reassigned *p)
+{
+    const size_t n = (size_t)p->args.n_fft;
+    double *windows = malloc(3 * n * sizeof *windows);
+    if (!windows) return wt_fail(WT_ERR_NO_MEMORY, "reassigned: windows of %zu", n);
+    make_windows(p->workers[0].stft[0], windows);
+    p->is_wide = true;
+    wt_status status =
+        wt__wide_create("reassigned", p->device, p->args.n_fft, p->config.n_signals, p->n_frames, 3, windows, &p->wide);
+    free(windows);
+    wt_wide_fill_args *fill = &p->wide.fill_args;
+    fill->n_samples = p->config.n_samples;
+    fill->hop = p->args.frames.hop, fill->margin = p->args.frames.margin, fill->pad = p->args.frames.pad;
+    if (!status) status = wt__op_module(p->device, "kernels/reassigned_wide.cu", NULL, 0, &p->module);
+    return status ? status : wt_module_get_kernel(p->module, "reassigned_wide", &p->kernel);
+}
+
+static wt_status prepare_gpu(wt_reassigned *p)
+{
+    wt_status status = prepare_fused(p);
+    return status == WT_ERR_UNSUPPORTED ? prepare_wide(p) : status;
 }
 
 static wt_status resolve(wt_reassigned *p)
@@ -161,6 +187,7 @@ void wt_reassigned_destroy(wt_reassigned *plan)
     free(plan->workers);
     wt_module_destroy(plan->module);
     wt_buffer_destroy(plan->tables);
+    wt__wide_release(&plan->wide);
     free(plan);
 }
 
@@ -207,6 +234,26 @@ WT_RT void wt_reassigned_run(wt_reassigned *plan, const float *pcm, float *out)
     run_slot(&c, 0);
 }
 
+// A tile of pairs: the three spectra, then all bins.
+static wt_status run_wide(const wt_reassigned *p, wt_stream *stream, const wt_reassigned_args *args)
+{
+    const wt__wide *w = &p->wide;
+    wt_status status = WT_OK;
+    for (int64_t first = 0; first < w->n_pairs && !status; first += w->at_once) {
+        const wt_reassigned_wide_args bins = {.pairs = wt__wide_tile(w, first), .reassigned = *args};
+        wt_wide_fill_args fill = w->fill_args;
+        fill.pairs = bins.pairs, fill.pcm = args->frames.pcm;
+        for (int set = 0; set < 3 && !status; set++) {
+            status = wt__wide_launch(w, w->fill, stream, &fill.pairs, fill.pairs.n_fft, WT_ARG(fill));
+            fill.window += fill.pairs.n_fft;
+            fill.pairs.in += 2 * (int64_t)fill.pairs.n_pairs * fill.pairs.pitch;
+        }
+        if (!status) status = wt__fft64_cuda_run(&w->fft, stream, 3 * (int64_t)bins.pairs.n_pairs);
+        if (!status) status = wt__wide_launch(w, p->kernel, stream, &bins.pairs, p->bins, WT_ARG(bins));
+    }
+    return status;
+}
+
 wt_status wt_reassigned_enqueue(wt_reassigned *plan, wt_stream *stream, const wt_buffer *pcm, size_t pcm_offset,
                                 wt_buffer *out, size_t out_offset)
 {
@@ -220,5 +267,6 @@ wt_status wt_reassigned_enqueue(wt_reassigned *plan, wt_stream *stream, const wt
     if (!plan->kernel) return wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
     wt_reassigned_args args = plan->args;
     args.frames.pcm = c.pcm, args.out = c.out;
+    if (plan->is_wide) return run_wide(plan, stream, &args);
     return wt_kernel_launch(plan->kernel, stream, &plan->launch, &WT_ARG(args), 1);
 }

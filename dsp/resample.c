@@ -19,6 +19,7 @@ struct wt_resample {
     int64_t step, target_step, step_change; // per output frame; the change leads from step to target
     int64_t step_frames, step_phase;        // step as whole frames and the rest
     int64_t frame, phase;                   // the next output's time: input frame and phase / denominator
+    int64_t n_out;                          // outputs made, as far as the first ones have rows of their own
     int64_t origin, n_in;                   // input frame at the lines' front; input frames taken so far
     int fill;                               // frames in each line
     bool draining;
@@ -93,7 +94,7 @@ WT_RT void wt_resample_reset(wt_resample *r)
     memset(r->lines, 0, size * (size_t)r->capacity * (size_t)r->channels);
     r->fill = r->table.before;
     r->origin = -r->table.before;
-    r->frame = r->phase = r->n_in = 0;
+    r->frame = r->phase = r->n_in = r->n_out = 0;
     r->target_step = r->table.numerator;
     set_step(r, r->table.numerator);
     r->step_change = 0;
@@ -259,6 +260,13 @@ WT_RT static int produce_halves(wt_resample *r, float *const *out, int at, int m
 
 // ---- any ratio
 
+WT_INLINE const void *row_of(wt_resample *r)
+{
+    const wt__resample_table *t = &r->table;
+    if (r->n_out < t->n_start) return t->start + r->n_out++ * t->n_taps;
+    return wt__resample_row(t, r->phase, r->scratch);
+}
+
 // Outputs while their reach lies within the lines; returns how many.
 WT_CLONES static int produce_any(wt_resample *r, float *const *out, int at, int max_out)
 {
@@ -266,11 +274,12 @@ WT_CLONES static int produce_any(wt_resample *r, float *const *out, int at, int 
     int n = at;
     for (; n < max_out && r->frame + t->after < r->origin + r->fill; n++, advance(r)) {
         if (r->draining && r->frame >= r->n_in) break;
-        const void *row = wt__resample_row(t, r->phase, r->scratch);
+        const void *row = row_of(r);
+        const bool silent = r->draining && wt__resample_rounded_away(t, r->frame - r->n_in, r->phase);
         const size_t from = (size_t)(r->frame - t->before - r->origin);
         for (int c = 0; c < r->channels; c++) {
             const size_t line = (size_t)c * (size_t)r->capacity + from;
-            out[c][n] = t->wide ? sum_f64(row, (const double *)r->lines + line, t->n_taps)
+            out[c][n] = silent ? 0 : t->wide ? sum_f64(row, (const double *)r->lines + line, t->n_taps)
                                 : sum_f32(row, (const float *)r->lines + line, t->n_taps);
         }
     }
@@ -313,13 +322,9 @@ WT_RT void wt_resample_drain(wt_resample *r, float *const *out, int max_out, int
 
 WT_RT wt_status wt_resample_steer(wt_resample *r, double speed, int ramp_frames)
 {
-    if (!r->table.interpolated || r->table.denominator != (int64_t)1 << 40) return WT_ERR_STATE;
+    if (!r->table.variable) return WT_ERR_STATE;
     if (!(speed >= 0.9 && speed <= 1.1) || ramp_frames < 0) return WT_ERR_BAD_ARG;
-    r->target_step = llround(speed * (double)r->table.numerator);
-    const int64_t way = r->target_step - r->step;
-    if (!ramp_frames)
-        r->step = r->target_step;
-    else
-        r->step_change = way / ramp_frames ? way / ramp_frames : way > 0 ? 1 : -1;
+    r->target_step = wt__resample_aim(&r->table, speed, ramp_frames, r->step, &r->step_change);
+    if (!ramp_frames) set_step(r, r->target_step);
     return WT_OK;
 }

@@ -20,8 +20,8 @@ struct wt_resample_plan {
     wt_resample_args args;
     wt_resample **lines; // CPU: [n_lines]
     wt_module *module;   // GPU
-    wt_kernel *kernel;
-    wt_buffer *taps;
+    wt_kernel *kernel, *ends; // ends NULL: none of their own
+    wt_buffer *taps, *start;
     wt_resample_tile_args tile; // units 0: no tiles
     tile_way way;
     wt_launch launch;
@@ -177,14 +177,27 @@ static wt_status prepare_tile(wt_resample_plan *plan)
     return status;
 }
 
-static wt_status prepare_gpu(wt_resample_plan *plan)
+// The first outputs of a chain and its last, silent ones.
+static wt_status prepare_ends(wt_resample_plan *plan)
+{
+    wt_resample_args *a = &plan->args;
+    if (!a->n_start && a->n_heard == a->n_out) return WT_OK;
+    wt_status status = wt_module_get_kernel(plan->module, "resample_ends", &plan->ends);
+    if (!status && a->n_start) {
+        const size_t floats = (size_t)a->n_start * (size_t)a->n_taps;
+        status = wt__op_upload(plan->device, plan->table.start, floats * sizeof(float), &plan->start);
+        if (!status) a->start = (const float *)wt_buffer_address(plan->start);
+    }
+    return status;
+}
+
+static wt_status prepare_any(wt_resample_plan *plan)
 {
     static const char *const names[2][2] = {{"resample_exact", "resample_exact_wide"},
                                             {"resample_blend", "resample_blend_wide"}};
     const wt__resample_table *t = &plan->table;
     const wt_resample_args *a = &plan->args;
     size_t size_bytes = 0;
-    if (choose_tile(plan)) return prepare_tile(plan);
     if (t->interpolated) {
         plan->launch =
             (wt_launch){.grid = {(a->n_out + WT_RESAMPLE_BLEND - 1) / WT_RESAMPLE_BLEND, (a->n_lines + 31) / 32},
@@ -208,6 +221,16 @@ static wt_status prepare_gpu(wt_resample_plan *plan)
     return status;
 }
 
+static wt_status prepare_gpu(wt_resample_plan *plan)
+{
+    const wt__resample_table *t = &plan->table;
+    if (plan->args.n_out > INT64_MAX / t->numerator)
+        return wt_fail(WT_ERR_BAD_ARG, "resample: %d output frames a line, want %lld at most at this ratio",
+                       plan->args.n_out, (long long)(INT64_MAX / t->numerator));
+    wt_status status = choose_tile(plan) ? prepare_tile(plan) : prepare_any(plan);
+    return status ? status : prepare_ends(plan);
+}
+
 static wt_status prepare_cpu(wt_resample_plan *plan)
 {
     plan->lines = calloc((size_t)plan->args.n_lines, sizeof *plan->lines);
@@ -219,14 +242,26 @@ static wt_status prepare_cpu(wt_resample_plan *plan)
     return WT_OK;
 }
 
+// Outputs that soxr's rounded length has: librosa adds one silent where that is down.
+static int heard_of(const wt__resample_table *t, int64_t n_in, int n_out)
+{
+    const double outputs = (double)n_in * (double)t->denominator / (double)t->numerator;
+    const int rounded = (int)floor(outputs + 0.5);
+    return t->rounds && rounded < n_out ? rounded : n_out;
+}
+
 wt_resample_args wt__resample_args_of(const wt__resample_table *t, int n_lines, int n_in, int n_out)
 {
     return (wt_resample_args){
         .numerator = t->numerator,
         .denominator = t->denominator,
         .stride = (WT_RESAMPLE_THREADS + t->denominator - 1) / t->denominator * t->denominator,
+        .start = t->start,
         .n_taps = t->n_taps,
         .before = t->before,
+        .order = t->order,
+        .n_start = t->n_start,
+        .n_heard = heard_of(t, n_in, n_out),
         .n_columns = columns_of(t),
         .n_phases = t->n_phases,
         .n_in = n_in,
@@ -270,6 +305,7 @@ void wt_resample_plan_destroy(wt_resample_plan *plan)
     for (int k = 0; plan->lines && k < plan->args.n_lines; k++) wt_resample_destroy(plan->lines[k]);
     free(plan->lines);
     wt_buffer_destroy(plan->taps);
+    wt_buffer_destroy(plan->start);
     wt_module_destroy(plan->module);
     wt__resample_table_destroy(&plan->table);
     free(plan);
@@ -296,14 +332,21 @@ static void run_line(const void *args, int line)
     wt_resample_process(call->lines[line], &in, call->n_in, &n_used, &out, call->n_out, &n_first);
     rest = out + n_first;
     wt_resample_drain(call->lines[line], &rest, call->n_out - n_first, &n_rest);
+    // soxr's clock may say one output less than the ratio does: that one is silent
+    memset(rest + n_rest, 0, sizeof(float) * (size_t)(call->n_out - n_first - n_rest));
 }
 
 static wt_status launch(wt_resample_plan *plan, wt_stream *stream, const wt_resample_args *args)
 {
-    if (!plan->tile.units) return wt_kernel_launch(plan->kernel, stream, &plan->launch, &WT_ARG(*args), 1);
     wt_resample_tile_args tile = plan->tile;
     tile.in = args->in, tile.out = args->out;
-    return wt_kernel_launch(plan->kernel, stream, &plan->launch, &WT_ARG(tile), 1);
+    wt_status status = wt_kernel_launch(plan->kernel, stream, &plan->launch,
+                                        plan->tile.units ? &WT_ARG(tile) : &WT_ARG(*args), 1);
+    if (status || !plan->ends) return status;
+    const int n_ends = args->n_start + args->n_out - args->n_heard;
+    const wt_launch ends = {.grid = {(n_ends + WT_RESAMPLE_END_WARPS - 1) / WT_RESAMPLE_END_WARPS, args->n_lines},
+                            .block = {32 * WT_RESAMPLE_END_WARPS}};
+    return wt_kernel_launch(plan->ends, stream, &ends, &WT_ARG(*args), 1);
 }
 
 static wt_status check_range(const char *name, const wt_buffer *buffer, size_t offset, size_t frames)

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "soxr_hq_table.h"
+#include "fir_design_internal.h"
+#include "soxr_hq.h"
 
 enum { ROUND_TAPS = 16, ROWS_PER_FRAME = 128, MAX_EXACT_TAPS = 1 << 19 };
 static const int64_t steered_denominator = (int64_t)1 << 40; // a steered step is a multiple of 2^-40 frames
@@ -29,20 +30,6 @@ int64_t wt__common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-typedef struct soxr_filter {
-    int ratio, half; // of the higher rate to the lower; taps to each side, at the higher rate
-    const double *taps;
-} soxr_filter;
-
-static const soxr_filter *soxr_filter_of(int in_hz, int out_hz)
-{
-    static const soxr_filter filters[] = {{2, SOXR_HQ_HALF, soxr_hq_half}, {3, SOXR_HQ_THIRD_HALF, soxr_hq_third}};
-    for (int k = 0; k < 2; k++)
-        if (in_hz == (int64_t)filters[k].ratio * out_hz || out_hz == (int64_t)filters[k].ratio * in_hz)
-            return &filters[k];
-    return NULL;
-}
-
 static wt_status check(const wt_resample_config *c, int channels)
 {
     const int limit = 100000000;
@@ -54,22 +41,10 @@ static wt_status check(const wt_resample_config *c, int channels)
         return wt_fail(WT_ERR_BAD_ARG, "resample: %d channels, want 1..%d", channels, WT_RESAMPLE_MAX_CHANNELS);
     if (c->quality < WT_RESAMPLE_BEST || c->quality > WT_RESAMPLE_POLYPHASE)
         return wt_fail(WT_ERR_BAD_ARG, "resample: quality %d, want 0..3", (int)c->quality);
-    if (c->quality == WT_RESAMPLE_SOXR_HQ && (!soxr_filter_of(c->in_hz, c->out_hz) || c->variable))
-        return wt_fail(WT_ERR_BAD_ARG, "resample: soxr_hq from %d to %d Hz%s, want exactly 2:1, 3:1, 1:2 or 1:3",
-                       c->in_hz, c->out_hz, c->variable ? ", variable" : "");
-    if (c->quality == WT_RESAMPLE_POLYPHASE && c->variable)
-        return wt_fail(WT_ERR_BAD_ARG, "resample: polyphase is not variable, want best or fast");
+    if (c->variable && c->quality > WT_RESAMPLE_FAST)
+        return wt_fail(WT_ERR_BAD_ARG, "resample: %s is not variable, want best or fast",
+                       c->quality == WT_RESAMPLE_SOXR_HQ ? "soxr_hq" : "polyphase");
     return WT_OK;
-}
-
-static double bessel_i0(double x)
-{
-    double sum = 1, term = 1;
-    for (int k = 1; term > 1e-18 * sum; k++) {
-        term *= x * x / (4.0 * k * k);
-        sum += term;
-    }
-    return sum;
 }
 
 typedef struct sinc_filter {
@@ -82,21 +57,21 @@ static double sinc_at(const sinc_filter *f, double t)
 {
     const double x = M_PI * f->cutoff * t, away = t / f->half;
     if (fabs(away) >= 1) return 0;
-    return f->cutoff * (t == 0 ? 1 : sin(x) / x) * bessel_i0(f->beta * sqrt(1 - away * away)) * f->scale;
+    return f->cutoff * (t == 0 ? 1 : sin(x) / x) * wt__bessel_i0(f->beta * sqrt(1 - away * away)) * f->scale;
 }
 
 static sinc_filter design(const recipe *r, double shrink)
 {
     const double taps = (r->stop_db - 8) / (2.285 * M_PI * (1 - r->pass)) / shrink;
     sinc_filter f = {.cutoff = shrink * (1 + r->pass) / 2, .half = ceil(taps / 2), .beta = 0.1102 * (r->stop_db - 8.7)};
-    f.scale = 1 / bessel_i0(f.beta);
+    f.scale = 1 / wt__bessel_i0(f.beta);
     return f;
 }
 
 // scipy 1.17 signal/_signaltools.py, resample_poly(): firwin of 20 zero crossings, Kaiser 5.
 static sinc_filter scipys(double shrink)
 {
-    return (sinc_filter){.cutoff = shrink, .half = 10 / shrink, .beta = 5, .scale = 1 / bessel_i0(5)};
+    return (sinc_filter){.cutoff = shrink, .half = 10 / shrink, .beta = 5, .scale = 1 / wt__bessel_i0(5)};
 }
 
 static size_t rows_of(const wt__resample_table *t) { return (size_t)(t->n_phases + (t->interpolated ? 3 : 0)); }
@@ -119,15 +94,6 @@ static void fill_rows(wt__resample_table *t, const sinc_filter *f)
         for (int k = 0; k < t->n_taps; k++) sum += row[k];
         for (int k = 0; k < t->n_taps; k++) row[k] /= sum;
     }
-}
-
-static void fill_soxr(wt__resample_table *t, const soxr_filter *f)
-{
-    for (int p = 0; p < t->n_phases; p++)
-        for (int k = 0; k < t->n_taps; k++) {
-            const int at = abs(p + t->n_phases * (t->before - k));
-            if (at <= f->half) t->taps[(size_t)p * (size_t)t->n_taps + (size_t)k] = t->n_phases * f->taps[at];
-        }
 }
 
 // Not each phase, all together: scipy's firwin passes a constant exactly at the rate that both rates divide.
@@ -153,6 +119,78 @@ static wt_status allocate(wt__resample_table *t, int real_taps)
     return WT_OK;
 }
 
+// ---- soxr's
+
+// The row's weights as taps around the output's input frame.
+static void place_row(const wt__resample_table *t, const wt__soxr_row *row, int64_t frame, double *taps)
+{
+    for (int k = 0; k < row->n; k++) {
+        const int64_t at = row->first + k - frame + t->before;
+        if (at >= 0 && at < t->n_taps) taps[at] = row->weights[k];
+    }
+}
+
+static void fill_soxr(wt__resample_table *t, const wt__soxr_chain *chain, wt__soxr_row *row)
+{
+    const double outputs = (double)t->denominator / (double)t->numerator; // of an input frame
+    for (int64_t i = 0; i < (int64_t)rows_of(t); i++) {
+        double *taps = t->taps + i * t->n_taps;
+        if (t->interpolated) {
+            wt__soxr_row_of(chain, 0, (double)(i - 1) / t->n_phases * outputs, false, row);
+            place_row(t, row, 0, taps);
+        } else { // output i, in its phase's row
+            wt__soxr_row_of(chain, i, 0, false, row);
+            place_row(t, row, i * t->numerator / t->denominator,
+                      t->taps + i * t->numerator % t->denominator * t->n_taps);
+        }
+    }
+}
+
+static wt_status fill_start(wt__resample_table *t, const wt__soxr_chain *chain, wt__soxr_row *row)
+{
+    const size_t n = (size_t)t->n_taps;
+    for (row->cut = true; row->cut; t->n_start++) wt__soxr_row_of(chain, t->n_start, 0, true, row);
+    t->n_start--; // the last one was whole
+    if (!t->n_start) return WT_OK;
+    t->start = calloc((size_t)t->n_start * n, sizeof *t->start);
+    double *taps = malloc(n * sizeof *taps);
+    for (int i = 0; t->start && taps && i < t->n_start; i++) {
+        memset(taps, 0, n * sizeof *taps);
+        wt__soxr_row_of(chain, i, 0, true, row);
+        place_row(t, row, i * t->numerator / t->denominator, taps);
+        for (size_t k = 0; k < n; k++) t->start[(size_t)i * n + k] = (float)taps[k];
+    }
+    free(taps);
+    return t->start && taps ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "resample: first %d outputs", t->n_start);
+}
+
+static wt_status make_soxr(const wt_resample_config *config, wt__resample_table *t)
+{
+    wt__soxr_chain chain;
+    wt__soxr_row row = {0};
+    wt_status status = wt__soxr_chain_create(config->in_hz, config->out_hz, &chain);
+    t->numerator = chain.numerator, t->denominator = chain.denominator;
+    t->halves = t->numerator == 2 && t->denominator == 1;
+    t->rounds = true;
+    t->after = t->halves ? WT_SOXR_HALF : chain.reach;
+    t->interpolated = chain.order || t->denominator * 2 * t->after > MAX_EXACT_TAPS;
+    t->n_phases = chain.order ? chain.n_phases : (int)t->denominator;
+    t->order = chain.order;
+    if (t->interpolated && !chain.order) { // too many phases of its own
+        t->n_phases = (int)ceil(ROWS_PER_FRAME * fmin((double)config->out_hz / config->in_hz, 1));
+        t->order = 3;
+    }
+    if (!status) status = wt__soxr_row_create(&chain, &row);
+    if (!status) status = allocate(t, 2 * t->after + 1);
+    if (!status) fill_soxr(t, &chain, &row);
+    if (!status) status = fill_start(t, &chain, &row);
+    wt__soxr_row_destroy(&row);
+    wt__soxr_chain_destroy(&chain);
+    return status;
+}
+
+// ----
+
 static void round_taps(wt__resample_table *t)
 {
     const size_t n = rows_of(t) * (size_t)t->n_taps;
@@ -168,13 +206,9 @@ wt_status wt__resample_table_create(const wt_resample_config *config, wt__resamp
     t->numerator = config->in_hz / divisor;
     t->denominator = config->out_hz / divisor;
     t->wide = config->quality == WT_RESAMPLE_BEST;
+    t->order = 3;
     if (config->quality == WT_RESAMPLE_SOXR_HQ) {
-        const soxr_filter *filter = soxr_filter_of(config->in_hz, config->out_hz);
-        t->halves = t->numerator == 2;
-        t->n_phases = (int)t->denominator;
-        t->after = (filter->half + t->n_phases - 1) / t->n_phases;
-        status = allocate(t, 2 * t->after + 1);
-        if (!status) fill_soxr(t, filter);
+        status = make_soxr(config, t);
     } else {
         const bool polyphase = config->quality == WT_RESAMPLE_POLYPHASE;
         const double shrink = config->out_hz < config->in_hz ? (double)config->out_hz / config->in_hz : 1;
@@ -187,6 +221,7 @@ wt_status wt__resample_table_create(const wt_resample_config *config, wt__resamp
         if (!status && !polyphase) fill_rows(t, &filter);
     }
     if (!status) round_taps(t);
+    t->variable = config->variable;
     if (config->variable) {
         t->numerator = llround((double)config->in_hz / config->out_hz * (double)steered_denominator);
         t->denominator = steered_denominator;
@@ -198,16 +233,8 @@ void wt__resample_table_destroy(wt__resample_table *t)
 {
     free(t->taps);
     free(t->taps_f32);
+    free(t->start);
     *t = (wt__resample_table){0};
-}
-
-// Lagrange's cubic through rows at -1, 0, 1, 2, read at w in 0 .. 1.
-static void cubic(double w, double *weights)
-{
-    weights[0] = -w * (w - 1) * (w - 2) / 6;
-    weights[1] = (w + 1) * (w - 1) * (w - 2) / 2;
-    weights[2] = -(w + 1) * w * (w - 2) / 2;
-    weights[3] = (w + 1) * w * (w - 1) / 6;
 }
 
 WT_CLONES static void blend_f64(const double *rows, int n, const double *w, double *out)
@@ -231,7 +258,7 @@ const void *wt__resample_row(const wt__resample_table *t, int64_t phase, void *s
     const double at = (double)phase / (double)t->denominator * t->n_phases;
     const int row = (int)at;
     double weights[4];
-    cubic(at - row, weights);
+    wt__resample_weights(t->order, at - row, weights);
     if (t->wide)
         blend_f64(t->taps + (size_t)row * n, t->n_taps, weights, scratch);
     else

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-enum { MAX_TAPS = 1023, MAX_ORDER = 20 };
+enum { MAX_TAPS = WT_SAVGOL_MAX_TAPS, MAX_ORDER = 20 };
 
 static wt_status check(const wt_savgol_config *c)
 {

@@ -62,6 +62,7 @@ wt_status wt__spectrum_cuda_open(const char *op, wt_device *device, const char *
     if (status) return status;
     s->threads = wt__spectrum_threads(n) * wt__spectrum_sequences(n);
     s->frames = wt__spectrum_frames(n);
+    s->resident = wt__spectrum_resident(n);
     s->shared_bytes = (size_t)wt__spectrum_sequences(n) * (size_t)wt__spectrum_points(n) * 2 * sizeof(float);
     status = make_tables(op, device, window, s);
     char options[1][48];
@@ -125,7 +126,7 @@ wt_status wt__spectrum_cuda_walk(const char *op, wt_device *device, const wt__sp
     const int n = s->n_fft, frames = 2 * wt__spectrum_sequences(n);
     const int lead = ((n - 1) / f->hop + 1) / 2 * 2; // those before the first that touch it, an even number
     const int64_t n_hops = (length + f->margin + f->hop - 1) / f->hop;
-    const int64_t at_once = (int64_t)wt_device_get_info(device)->n_sms * wt__spectrum_resident(n);
+    const int64_t at_once = (int64_t)wt_device_get_info(device)->n_sms * s->resident;
     const int64_t rounds = share_rounds(n_lines, n_hops, at_once, lead, frames);
     const bool keeps = wt__spectrum_keeps(n) && 4 * f->hop == n;
     const int64_t ring = keeps ? 0 : (int64_t)(frames - 1) * f->hop + (n > f->hop ? n : f->hop);

@@ -10,6 +10,7 @@ typedef struct wt__spectrum_cuda {
     wt_module *module;
     wt_buffer *tables; ///< window and twiddles
     int n_fft, threads, frames; ///< threads and frames of a block
+    int resident;               ///< blocks of a walk that an SM holds
     size_t shared_bytes;        ///< of its transforms
     wt_spectrum_frames args;    ///< all but pcm, n_samples and n_frames
 } wt__spectrum_cuda;

@@ -22,7 +22,7 @@ struct wt_stft_plan {
     wt_kernel *forward, *inverse;
     wt_spectrum_walk walk;
     wt_launch inverse_launch;
-    wt_buffer *squares; // [hop]
+    wt_buffer *squares;  // [hop]
     wt__stft_wide *wide; // NULL where kernels/spectrum.cu does it
 };
 
@@ -35,7 +35,8 @@ static wt_status resolve(wt_stft_plan *p)
     if (!c->n_signals) c->n_signals = 1;
     if (c->n_signals < 1) return wt_fail(WT_ERR_BAD_ARG, "stft: %d signals, want 1 or more", c->n_signals);
     if (c->n_samples < 0 || c->length < 0 || c->n_frames < 0 || (!c->n_samples && !c->n_frames))
-        return wt_fail(WT_ERR_BAD_ARG, "stft: %lld samples, length %lld, %lld frames, want samples or frames, none below 0",
+        return wt_fail(WT_ERR_BAD_ARG,
+                       "stft: %lld samples, length %lld, %lld frames, want samples or frames, none below 0",
                        (long long)c->n_samples, (long long)c->length, (long long)c->n_frames);
     if ((unsigned)c->output > WT_STFT_PHASE)
         return wt_fail(WT_ERR_BAD_ARG, "stft: output %d, want 0..%d", (int)c->output, WT_STFT_PHASE);
@@ -43,8 +44,8 @@ static wt_status resolve(wt_stft_plan *p)
     p->tile = c->stft.precise ? WT__FFT64_FRAMES : 1;
     p->n_frames = c->n_frames ? c->n_frames : wt_stft_frames(stft, c->n_samples);
     if (p->n_frames < 1 || p->n_frames > INT32_MAX / 2)
-        return wt_fail(WT_ERR_BAD_ARG, "stft: %lld frames of %lld samples, want 1..%d (n_fft %d)", (long long)p->n_frames,
-                       (long long)c->n_samples, INT32_MAX / 2, wt__stft_config(stft)->n_fft);
+        return wt_fail(WT_ERR_BAD_ARG, "stft: %lld frames of %lld samples, want 1..%d (n_fft %d)",
+                       (long long)p->n_frames, (long long)c->n_samples, INT32_MAX / 2, wt__stft_config(stft)->n_fft);
     p->length = c->length ? c->length : wt_stft_samples(stft, p->n_frames);
     p->n_lines = (int64_t)c->n_signals * wt__stft_config(stft)->channels;
     return WT_OK;
@@ -110,8 +111,10 @@ wt_status wt_stft_plan_create(wt_device *device, const wt_stft_plan_config *conf
         status = wt__stft_wide_create(device, p->slots[0], p->config.output, p->n_lines, p->config.n_samples,
                                       p->n_frames, p->length, &p->wide);
     p->config.stft.window.samples = NULL; // copied
-    if (status) wt_stft_plan_destroy(p);
-    else *plan = p;
+    if (status)
+        wt_stft_plan_destroy(p);
+    else
+        *plan = p;
     return status;
 }
 
@@ -130,15 +133,9 @@ void wt_stft_plan_destroy(wt_stft_plan *plan)
     free(plan);
 }
 
-int64_t wt_stft_plan_frames(const wt_stft_plan *plan)
-{
-    return plan->n_frames;
-}
+int64_t wt_stft_plan_frames(const wt_stft_plan *plan) { return plan->n_frames; }
 
-int64_t wt_stft_plan_length(const wt_stft_plan *plan)
-{
-    return plan->length;
-}
+int64_t wt_stft_plan_length(const wt_stft_plan *plan) { return plan->length; }
 
 // ---- on the CPU
 
@@ -180,8 +177,10 @@ WT_RT static void forward_slot(const void *args, int slot)
         wt__stft_tile(stft, pcm, p->config.n_samples, t, count, re, im, width);
         for (int f = 0; f < count; f++) {
             const float *x = re + (size_t)f * width, *y = im + (size_t)f * width;
-            if (pairs) wt__stft_kernels(stft)->join(x, y, c->out + (row + f) * p->bins * 2, p->bins, 1);
-            else wt__stft_write(x, y, p->bins, p->config.output, c->out + (row + f) * p->bins);
+            if (pairs)
+                wt__stft_kernels(stft)->join(x, y, c->out + (row + f) * p->bins * 2, p->bins, 1);
+            else
+                wt__stft_write(x, y, p->bins, p->config.output, c->out + (row + f) * p->bins);
         }
     }
     if (past) wt__stft_streamed(stft);
@@ -209,20 +208,18 @@ static wt_status forward_cuda(const wt_stft_plan *p, wt_stream *stream, uintptr_
     args.frames.n_samples = p->config.n_samples;
     args.frames.n_frames = (int)p->n_frames;
     wt_launch launch = {.block = {p->spectrum.threads}, .shared_bytes = p->spectrum.shared_bytes};
-    wt_status status =
-        wt__spectrum_cuda_grid("stft", p->n_lines, p->n_frames, p->spectrum.frames, &launch.grid[0]);
+    wt_status status = wt__spectrum_cuda_grid("stft", p->n_lines, p->n_frames, p->spectrum.frames, &launch.grid[0]);
     return status ? status : wt_kernel_launch(p->forward, stream, &launch, &WT_ARG(args), 1);
 }
 
 static wt_status inverse_cuda(const wt_stft_plan *p, wt_stream *stream, uintptr_t in, uintptr_t out)
 {
-    const wt_spectrum_istft_args args = {
-        .walk = p->walk,
-        .in = (const float *)in,
-        .out = (float *)out,
-        .squares = (const float *)wt_buffer_address(p->squares),
-        .stored_frames = (int)p->n_frames,
-        .n_frames = (int)wt__stft_used_frames(p->slots[0], p->n_frames, p->length)};
+    const wt_spectrum_istft_args args = {.walk = p->walk,
+                                         .in = (const float *)in,
+                                         .out = (float *)out,
+                                         .squares = (const float *)wt_buffer_address(p->squares),
+                                         .stored_frames = (int)p->n_frames,
+                                         .n_frames = (int)wt__stft_used_frames(p->slots[0], p->n_frames, p->length)};
     return wt_kernel_launch(p->inverse, stream, &p->inverse_launch, &WT_ARG(args), 1);
 }
 
@@ -238,7 +235,7 @@ wt_status wt_stft_plan_forward(wt_stft_plan *plan, wt_stream *stream, const wt_b
     if (!status) status = wt__op_range("stft", "out", out, out_offset, (size_t)floats);
     if (status) return status;
     const uintptr_t from = wt_buffer_address(pcm) + pcm_offset, to = wt_buffer_address(out) + out_offset;
-    if (plan->wide) return wt__stft_wide_forward(plan->wide, stream, pcm, pcm_offset, out, out_offset);
+    if (plan->wide) return wt__stft_wide_forward(plan->wide, stream, (const float *)from, (float *)to);
     if (plan->forward) return forward_cuda(plan, stream, from, to);
     const call c = {plan, (const float *)from, (float *)to};
     return wt_stream_run(stream, forward_slot, &c, sizeof c, plan->n_slots);
@@ -253,7 +250,7 @@ wt_status wt_stft_plan_inverse(wt_stft_plan *plan, wt_stream *stream, const wt_b
     if (!status) status = wt__op_range("stft", "pcm", pcm, pcm_offset, (size_t)(plan->n_lines * plan->length));
     if (status || !plan->length) return status;
     const uintptr_t from = wt_buffer_address(in) + in_offset, to = wt_buffer_address(pcm) + pcm_offset;
-    if (plan->wide) return wt__stft_wide_inverse(plan->wide, stream, in, in_offset, pcm, pcm_offset);
+    if (plan->wide) return wt__stft_wide_inverse(plan->wide, stream, (const float *)from, (float *)to);
     if (plan->inverse) return inverse_cuda(plan, stream, from, to);
     const call c = {plan, (const float *)from, (float *)to};
     return wt_stream_run(stream, inverse_slot, &c, sizeof c, plan->n_slots);

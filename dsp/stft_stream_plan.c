@@ -1,17 +1,30 @@
 // Many streams on a device. Where frames end is counted here, when blocks are queued; samples and sums stay there: on
 // the CPU in a stream a line, on a GPU in two buffers each, used in turn.
 
+#include "fft_double_cuda.h"
 #include "op.h"
 #include "spectrum_cuda.h"
 #include "stft_stream_internal.h"
 
-#include "stft_stream_kernel.h"
+#include "stft_stream_wide_kernel.h"
 #include <limits.h>
 #include <stdlib.h>
 
+// Frames of lengths that no block transforms: there, or back, by rows in memory.
+typedef struct by_rows {
+    wt__fft64_cuda fft;
+    wt_module *module;
+    wt_kernel *fill, *give, *put, *leave;
+    wt_buffer *window;
+} by_rows;
+
 typedef struct on_gpu {
     wt__spectrum_cuda spectrum;
-    wt_kernel *forward, *keep, *back, *add;
+    wt_module *state;
+    wt_kernel *forward, *back; // NULL: by rows
+    wt_kernel *keep, *add;
+    by_rows wide;
+    const float *window;
     wt_buffer *steady, *windowed;
     wt_buffer *held[2], *sums[2]; // the first is read next
 } on_gpu;
@@ -62,15 +75,40 @@ static wt_status take_state(wt_stft_stream_plan *p)
     return status;
 }
 
+static wt_status prepare_rows(wt_stft_stream_plan *p, const float *window)
+{
+    by_rows *w = &p->gpu.wide;
+    const int64_t most = (p->max_samples + p->hop - 1) / p->hop;
+    wt_status status = wt__fft64_cuda_create("stft stream", p->device, p->n_fft, p->n_lines * most, 1, &w->fft);
+    if (!status) status = wt__op_upload(p->device, window, (size_t)p->n_fft * sizeof *window, &w->window);
+    if (!status) status = wt__op_module(p->device, "kernels/stft_stream_wide.cu", NULL, 0, &w->module);
+    if (!status) status = wt_module_get_kernel(w->module, "stft_stream_fill", &w->fill);
+    if (!status) status = wt_module_get_kernel(w->module, "stft_stream_give", &w->give);
+    if (!status) status = wt_module_get_kernel(w->module, "stft_stream_put", &w->put);
+    if (!status) status = wt_module_get_kernel(w->module, "stft_stream_leave", &w->leave);
+    if (!status) p->gpu.window = (const float *)wt_buffer_address(w->window);
+    return status;
+}
+
+static wt_status prepare_frames(wt_stft_stream_plan *p)
+{
+    on_gpu *g = &p->gpu;
+    const float *window = wt__stft_window(wt__stft_stream_stft(p->lines[0]));
+    wt_status status =
+        wt__spectrum_cuda_open("stft stream", p->device, "kernels/stft_stream.cu", p->n_fft, window, &g->spectrum);
+    if (status == WT_ERR_UNSUPPORTED) return prepare_rows(p, window);
+    g->window = g->spectrum.args.window;
+    if (!status) status = wt_module_get_kernel(g->spectrum.module, "stft_stream_forward", &g->forward);
+    return status ? status : wt_module_get_kernel(g->spectrum.module, "stft_stream_back", &g->back);
+}
+
 static wt_status prepare_gpu(wt_stft_stream_plan *p)
 {
     on_gpu *g = &p->gpu;
-    wt_status status = wt__spectrum_cuda_open("stft stream", p->device, "kernels/stft_stream.cu", p->n_fft,
-                                              wt__stft_window(wt__stft_stream_stft(p->lines[0])), &g->spectrum);
-    if (!status) status = wt_module_get_kernel(g->spectrum.module, "stft_stream_forward", &g->forward);
-    if (!status) status = wt_module_get_kernel(g->spectrum.module, "stft_stream_keep", &g->keep);
-    if (!status) status = wt_module_get_kernel(g->spectrum.module, "stft_stream_back", &g->back);
-    if (!status) status = wt_module_get_kernel(g->spectrum.module, "stft_stream_add", &g->add);
+    wt_status status = prepare_frames(p);
+    if (!status) status = wt__op_module(p->device, "kernels/stft_stream_state.cu", NULL, 0, &g->state);
+    if (!status) status = wt_module_get_kernel(g->state, "stft_stream_keep", &g->keep);
+    if (!status) status = wt_module_get_kernel(g->state, "stft_stream_add", &g->add);
     return status ? status : take_state(p);
 }
 
@@ -108,8 +146,12 @@ void wt_stft_stream_plan_destroy(wt_stft_stream_plan *plan)
         wt_stft_stream_destroy(plan->lines[i]);
     free(plan->lines);
     wt__spectrum_cuda_release(&g->spectrum);
-    wt_buffer *const buffers[] = {g->steady, g->windowed, g->held[0], g->held[1], g->sums[0], g->sums[1]};
-    for (int i = 0; i < 6; i++) wt_buffer_destroy(buffers[i]);
+    wt__fft64_cuda_release(&g->wide.fft);
+    wt_module_destroy(g->wide.module);
+    wt_module_destroy(g->state);
+    wt_buffer *const buffers[] = {g->steady,  g->windowed, g->held[0],    g->held[1],
+                                  g->sums[0], g->sums[1],  g->wide.window};
+    for (int i = 0; i < 7; i++) wt_buffer_destroy(buffers[i]);
     free(plan);
 }
 
@@ -165,26 +207,55 @@ static wt_stft_stream_args gpu_args(const wt_stft_stream_plan *p, wt_buffer *con
                                  .old = (const float *)wt_buffer_address(state[0]),
                                  .state = (float *)wt_buffer_address(state[1]),
                                  .windowed = (float *)wt_buffer_address(p->gpu.windowed),
-                                 .window = p->gpu.spectrum.args.window,
+                                 .window = p->gpu.window,
                                  .twiddles = p->gpu.spectrum.args.twiddles,
                                  .steady = (const float *)wt_buffer_address(p->gpu.steady),
                                  .n = p->last,
                                  .n_frames = p->count,
                                  .hop = p->hop,
+                                 .n_fft = p->n_fft,
                                  .first = p->first};
 }
 
-// The frames' kernel, when there are any, and the samples'.
-static wt_status launch(const wt_stft_stream_plan *p, wt_stream *stream, const wt_stft_stream_args *args,
-                        wt_kernel *first, wt_kernel *second, int64_t samples)
+// All frames one way, as many rows at a time as the work space has: numbers that come, a transform, numbers that go.
+static wt_status run_rows(const wt_stft_stream_plan *p, wt_stream *stream, const wt_stft_stream_args *args, bool back)
+{
+    const by_rows *w = &p->gpu.wide;
+    const int64_t all = (int64_t)p->n_lines * args->n_frames, coming = back ? p->bins : p->n_fft,
+                  going = back ? p->n_fft : p->bins;
+    wt_status status = WT_OK;
+    for (int64_t first = 0; first < all && !status; first += w->fft.rows) {
+        const int64_t rows = all - first < w->fft.rows ? all - first : w->fft.rows;
+        const wt_stft_stream_wide_args a = {.stream = *args,
+                                            .in = w->fft.in,
+                                            .out = w->fft.out,
+                                            .first = first,
+                                            .n_rows = (int)rows,
+                                            .pitch = w->fft.points};
+        status = wt__fft64_cuda_each("stft stream", back ? w->put : w->fill, stream, WT_ARG(a), rows * coming);
+        if (!status) status = wt__fft64_cuda_run(&w->fft, stream, rows);
+        if (!status)
+            status = wt__fft64_cuda_each("stft stream", back ? w->leave : w->give, stream, WT_ARG(a), rows * going);
+    }
+    return status;
+}
+
+// The frames one way, when there are any, and the samples.
+static wt_status launch(const wt_stft_stream_plan *p, wt_stream *stream, const wt_stft_stream_args *args, bool back)
 {
     const wt__spectrum_cuda *s = &p->gpu.spectrum;
     wt_launch by_frame = {.block = {s->threads}, .shared_bytes = s->shared_bytes}, by_sample = {.block = {256}};
-    wt_status status = wt__spectrum_cuda_grid("stft stream", p->n_lines, args->n_frames,
-                                              wt__spectrum_sequences(p->n_fft), &by_frame.grid[0]);
-    if (!status) status = wt__spectrum_cuda_grid("stft stream", p->n_lines, samples, 256, &by_sample.grid[0]);
-    if (!status && args->n_frames) status = wt_kernel_launch(first, stream, &by_frame, &WT_ARG(*args), 1);
-    return status ? status : wt_kernel_launch(second, stream, &by_sample, &WT_ARG(*args), 1);
+    wt_status status = wt__spectrum_cuda_grid("stft stream", p->n_lines, back ? (int64_t)args->n + p->n_fft : p->n_fft,
+                                              256, &by_sample.grid[0]);
+    if (!status && p->gpu.forward)
+        status = wt__spectrum_cuda_grid("stft stream", p->n_lines, args->n_frames, wt__spectrum_sequences(p->n_fft),
+                                        &by_frame.grid[0]);
+    if (!status && !p->gpu.forward)
+        status = run_rows(p, stream, args, back);
+    else if (!status && args->n_frames)
+        status = wt_kernel_launch(back ? p->gpu.back : p->gpu.forward, stream, &by_frame, &WT_ARG(*args), 1);
+    if (status) return status;
+    return wt_kernel_launch(back ? p->gpu.add : p->gpu.keep, stream, &by_sample, &WT_ARG(*args), 1);
 }
 
 // ---- queueing
@@ -194,7 +265,7 @@ wt_status wt_stft_stream_plan_reset(wt_stft_stream_plan *p, wt_stream *stream)
     wt_status status = wt__op_stream("stft stream", p->device, stream);
     if (status) return status;
     p->n_held = p->n_fft - p->hop, p->last = 0;
-    if (!p->gpu.forward) return wt_stream_run(stream, reset_slot, &(call){.plan = p}, sizeof(call), p->n_slots);
+    if (!p->gpu.keep) return wt_stream_run(stream, reset_slot, &(call){.plan = p}, sizeof(call), p->n_slots);
     const size_t bytes = (size_t)p->n_lines * (size_t)p->n_fft * sizeof(float);
     status = wt_stream_fill(stream, p->gpu.held[0], 0, 0, bytes);
     return status ? status : wt_stream_fill(stream, p->gpu.sums[0], 0, 0, bytes);
@@ -228,13 +299,13 @@ wt_status wt_stft_stream_plan_forward(wt_stft_stream_plan *p, wt_stream *stream,
     if (status) return status;
     p->last = n, p->count = count, p->first = p->n_fft - p->n_held;
     p->n_held += n - count * p->hop;
-    if (!p->gpu.forward) {
+    if (!p->gpu.keep) {
         const call c = {p, address(pcm, pcm_offset), address(frames, frames_offset), n, count};
         return wt_stream_run(stream, forward_slot, &c, sizeof c, p->n_slots);
     }
     const wt_stft_stream_args args = gpu_args(p, p->gpu.held, address(pcm, pcm_offset), address(frames, frames_offset));
     swap(p->gpu.held);
-    return launch(p, stream, &args, p->gpu.forward, p->gpu.keep, p->n_fft);
+    return launch(p, stream, &args, false);
 }
 
 wt_status wt_stft_stream_plan_inverse(wt_stft_stream_plan *p, wt_stream *stream, const wt_buffer *frames,
@@ -247,12 +318,12 @@ wt_status wt_stft_stream_plan_inverse(wt_stft_stream_plan *p, wt_stream *stream,
     if (!status) status = wt__op_range("stft stream", "pcm", pcm, pcm_offset, (size_t)p->n_lines * (size_t)n);
     if (status) return status;
     p->last = 0;
-    if (!p->gpu.forward) {
+    if (!p->gpu.keep) {
         const call c = {p, address(frames, frames_offset), address(pcm, pcm_offset), n, p->count};
         return wt_stream_run(stream, inverse_slot, &c, sizeof c, p->n_slots);
     }
     wt_stft_stream_args args = gpu_args(p, p->gpu.sums, address(pcm, pcm_offset), address(frames, frames_offset));
     args.n = n;
     swap(p->gpu.sums);
-    return launch(p, stream, &args, p->gpu.back, p->gpu.add, (int64_t)n + p->n_fft);
+    return launch(p, stream, &args, true);
 }

@@ -93,9 +93,11 @@ static wt_status create_worker(wt_stretch *p, const wt_stretch_config *c, worker
     w->out = malloc((size_t)p->n_made * frame);
     w->locked.power = malloc((size_t)bins * sizeof(float));
     w->locked.peaks = malloc((size_t)bins * sizeof(int));
+    w->locked.before = malloc(2 * (size_t)bins * sizeof(double));
     w->attack = malloc(2 * frame);
     const bool transform = w->x && w->work && w->padded && w->frames;
-    if (transform && w->in && w->out && w->locked.power && w->locked.peaks && w->attack) return WT_OK;
+    const bool locked = w->locked.power && w->locked.peaks && w->locked.before && w->attack;
+    if (transform && w->in && w->out && locked) return WT_OK;
     return wt_fail(WT_ERR_NO_MEMORY, "stretch: spectra of %lld samples", (long long)c->n_samples);
 }
 
@@ -165,6 +167,7 @@ void wt_stretch_destroy(wt_stretch *plan)
         free(plan->workers[slot].out);
         free(plan->workers[slot].locked.power);
         free(plan->workers[slot].locked.peaks);
+        free(plan->workers[slot].locked.before);
         free(plan->workers[slot].attack);
         wt__transients_destroy(&plan->workers[slot].transients);
         wt__wsola_destroy(&plan->workers[slot].wsola);
@@ -254,12 +257,13 @@ static void run_locked(const wt_stretch *p, const worker *w, const float *pcm)
             held[s] = place.held;
         }
         if (!pair) transform(p, w, spectra, 2 * PAIRS);
-        wt__stretch_lock(&w->locked, (int)(frame / 2), spectra[2 * pair], spectra[2 * pair + 1],
-                         t ? w->out + (t - 1) * frame : NULL, w->out + t * frame);
+        wt__stretch_lock(&w->locked, (int)(frame / 2), spectra[2 * pair], t ? spectra[2 * pair + 1] : NULL,
+                         w->out + t * frame);
         if (held[pair] < 0) continue;
         if (held[pair] != known) analyse_attack(p, w, pcm, held[pair]);
         known = held[pair];
-        wt__stretch_attack((int)(frame / 2), w->attack, w->attack + frame, spectra[2 * pair], w->out + t * frame);
+        wt__stretch_attack(&w->locked, (int)(frame / 2), w->attack, w->attack + frame, spectra[2 * pair],
+                           w->out + t * frame);
     }
 }
 

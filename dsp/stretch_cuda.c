@@ -15,7 +15,8 @@ struct wt__stretch_cuda {
     wt__vocoder_cuda vocoder;
     wt__transients_cuda transients; // with care for attacks
     wt__frames_cuda frames;
-    wt_kernel *lock, *attacks;
+    wt_kernel *lock, *attacks; // NULL where kernels/vocoder_wide.cu does it
+    wt__lock_wide lock_wide;
     wt_buffer *analysed, *made, *rules;
     wt_stft_plan *inverse;
     wt_launch lock_launch;
@@ -60,13 +61,14 @@ static wt_status load(wt_device *device, const wt__stretch_shape *s, wt__stretch
     c->lock_launch = (wt_launch){.grid = {c->at_once},
                                  .block = {wt__vocoder_threads(s->n_fft)},
                                  .shared_bytes = (size_t)wt__vocoder_lock_bytes(s->n_fft)};
-    wt_status status = wt__frames_cuda_create("stretch", device, s->n_fft, s->window, &c->frames);
-    if (!status) status = wt_module_get_kernel(c->frames.module, "vocoder_lock", &c->lock);
-    if (!status) status = wt_module_get_kernel(c->frames.module, "vocoder_attacks", &c->attacks);
-    if (!status && c->lock_launch.shared_bytes > wt_device_get_info(device)->shared_bytes)
-        status =
-            wt_fail(WT_ERR_UNSUPPORTED, "stretch: n_fft %d takes more shared memory than the %zu bytes of this GPU",
-                    s->n_fft, wt_device_get_info(device)->shared_bytes);
+    const bool held = c->lock_launch.shared_bytes <= wt_device_get_info(device)->shared_bytes;
+    wt_status status =
+        wt__frames_cuda_create("stretch", device, s->n_fft, s->window, c->at_once, c->n_frames, &c->frames);
+    wt_module *fused = c->frames.module;
+    if (!status && fused && held) status = wt_module_get_kernel(fused, "vocoder_lock", &c->lock);
+    if (!status && fused) status = wt_module_get_kernel(fused, "vocoder_attacks", &c->attacks);
+    if (!status && !c->lock && s->mode != WT_STRETCH_LIBROSA)
+        status = wt__lock_wide_create(device, s->n_fft, c->at_once, &c->lock_wide);
     return status ? status : wt__vocoder_cuda_load(device, &c->vocoder);
 }
 
@@ -95,7 +97,7 @@ static wt_status prepare(wt_device *device, wt__stretch_cuda *c)
     const wt__stretch_shape *s = &c->shape;
     const bool locked = s->mode != WT_STRETCH_LIBROSA;
     const int64_t n_frames = locked ? 2 * s->n_made : s->n_frames;
-    if (!s->n_out) return wt__spectrum_cuda_check("stretch", s->n_fft);
+    if (!s->n_out) return WT_OK;
     if (n_frames > INT_MAX / 2 || s->n_made > INT_MAX / 2)
         return wt_fail(WT_ERR_BAD_ARG, "stretch: %lld samples to %lld, want fewer on a GPU", (long long)s->n_samples,
                        (long long)s->n_out);
@@ -132,6 +134,7 @@ void wt__stretch_cuda_destroy(wt__stretch_cuda *cuda)
     if (!cuda) return;
     wt_stft_plan_destroy(cuda->inverse);
     wt__frames_cuda_release(&cuda->frames);
+    wt__lock_wide_release(&cuda->lock_wide);
     wt_module_destroy(cuda->vocoder.module);
     wt__transients_cuda_release(&cuda->transients);
     wt_buffer_destroy(cuda->rules);
@@ -156,6 +159,7 @@ static wt_status find_attacks(const wt__stretch_cuda *c, wt_stream *stream, cons
                                     .blocks = BLOCKS};
     wt_launch launch = c->frames.launch;
     args.frames.pcm = pcm;
+    if (!c->attacks) return wt__vocoder_wide_attacks(&c->frames.wide, stream, c->at_once, &args);
     status = wt__spectrum_cuda_grid("stretch", c->at_once, BLOCKS, 1, &launch.grid[0]);
     return status ? status : wt_kernel_launch(c->attacks, stream, &launch, &WT_ARG(args), 1);
 }
@@ -176,6 +180,7 @@ static wt_status stretch_group(const wt__stretch_cuda *c, wt_stream *stream, con
                                        .rules = c->most_attacks ? (unsigned char *)wt_buffer_address(c->rules) : NULL,
                                        .most = c->most_attacks,
                                        .n_out = (int)s->n_made};
+    if (!c->lock) return wt__lock_wide_enqueue(&c->lock_wide, stream, c->at_once, &lock);
     return wt_kernel_launch(c->lock, stream, &c->lock_launch, &WT_ARG(lock), 1);
 }
 

@@ -4,6 +4,7 @@
 
 #include "op.h"
 #include "vocoder_kernel.h"
+#include "vocoder_wide.h"
 
 #include <warptone/stretch.h>
 
@@ -30,19 +31,20 @@ void wt__wsola_cuda_destroy(wt__wsola_cuda *cuda); ///< NULL is allowed.
 WT_CHECKED wt_status wt__wsola_cuda_enqueue(const wt__wsola_cuda *cuda, wt_stream *stream, const float *pcm,
                                             float *out);
 
-/// Frames of signals in double, rounded once (kernels/vocoder_frames.cu): one pair of frames for each of SEQUENCES
-/// teams.
+/// Frames of signals in double, rounded once: kernels/vocoder_frames.cu, one pair of frames for each of SEQUENCES
+/// teams, or, of lengths that no block transforms, kernels/vocoder_wide.cu.
 typedef struct wt__frames_cuda {
     wt_module *module;
     wt_kernel *kernel;
     wt_buffer *tables;
     wt_vocoder_frames_args args; ///< window, twiddles, and what the op fills in
     wt_launch launch;            ///< without a grid
+    wt__vocoder_wide wide;       ///< instead, where there is no kernel
 } wt__frames_cuda;
 
-/// Errors: WT_ERR_UNSUPPORTED (lengths that no block transforms), those of wt_module_create.
+/// Of n_lines signals of n_frames. Errors: those of wt_module_create and wt_buffer_create.
 WT_CHECKED wt_status wt__frames_cuda_create(const char *op, wt_device *device, int n_fft, const double *window,
-                                            wt__frames_cuda *f);
+                                            int n_lines, int64_t n_frames, wt__frames_cuda *f);
 void wt__frames_cuda_release(wt__frames_cuda *f); ///< a zeroed one is allowed
 /// Spectra of args.n_frames frames of n_lines signals.
 WT_CHECKED wt_status wt__frames_cuda_enqueue(const char *op, const wt__frames_cuda *f, wt_stream *stream, int n_lines,

@@ -3,17 +3,22 @@
 // to go on where the frame before left it: by the phase that the input itself moves in one hop, from a second frame a
 // hop earlier. So nothing is unwrapped or guessed, and a steady sine comes out as itself. Source: J. Laroche and M.
 // Dolson, Improved phase vocoder time-scale modification of audio, 1999.
+//
+// The output's frame goes on in double: rounded to float in each frame its phases walk away by 1e-7 a step. Powers are
+// exact but for two roundings, the same on every machine, and so are peaks.
 
 #include "stretch_locked.h"
 
 #include <math.h>
 #include <stdbool.h>
-#include <string.h>
 #include <warptone/simd.h>
 
 WT_CLONES static void powers(const float *x, int bins, float *power)
 {
-    for (int k = 0; k < bins; k++) power[k] = x[2 * k] * x[2 * k] + x[2 * k + 1] * x[2 * k + 1];
+    for (int k = 0; k < bins; k++) {
+        const double re = x[2 * k], im = x[2 * k + 1];
+        power[k] = (float)(re * re + im * im);
+    }
 }
 
 static int find_peaks(const float *power, int bins, int *peaks)
@@ -29,7 +34,7 @@ static int find_peaks(const float *power, int bins, int *peaks)
 }
 
 // The unit vector that turns `from` in the input to where the output's frame before had that bin; 1 where either is 0.
-static void rotation(const float *input, const float *output, int bin, double *re, double *im)
+static void rotation(const float *input, const double *output, int bin, double *re, double *im)
 {
     const double a = input[2 * bin], b = input[2 * bin + 1], c = output[2 * bin], d = output[2 * bin + 1];
     const double x = c * a + d * b, y = d * a - c * b, size = sqrt(x * x + y * y);
@@ -37,33 +42,31 @@ static void rotation(const float *input, const float *output, int bin, double *r
     *im = size > 0 ? y / size : 0;
 }
 
-WT_CLONES static void turn(const float *x, int count, float re, float im, float *y)
+WT_CLONES static void turn(const float *x, int count, double re, double im, double *y, float *out)
 {
     for (int k = 0; k < count; k++) {
-        y[2 * k] = x[2 * k] * re - x[2 * k + 1] * im;
-        y[2 * k + 1] = x[2 * k] * im + x[2 * k + 1] * re;
+        const double a = x[2 * k], b = x[2 * k + 1];
+        y[2 * k] = a * re - b * im;
+        y[2 * k + 1] = a * im + b * re;
+        out[2 * k] = (float)y[2 * k], out[2 * k + 1] = (float)y[2 * k + 1];
     }
 }
 
-WT_RT void wt__stretch_lock(const wt__locked *scratch, int bins, const float *here, const float *earlier,
-                            const float *before, float *out)
+WT_RT void wt__stretch_lock(const wt__locked *state, int bins, const float *here, const float *earlier, float *out)
 {
-    powers(here, bins, scratch->power);
-    const int n_peaks = before ? find_peaks(scratch->power, bins, scratch->peaks) : 0;
-    if (!n_peaks) {
-        memcpy(out, here, 2 * (size_t)bins * sizeof *out);
-        return;
-    }
+    powers(here, bins, state->power);
+    const int n_peaks = earlier ? find_peaks(state->power, bins, state->peaks) : 0;
+    if (!n_peaks) turn(here, bins, 1, 0, state->before, out);
     for (int i = 0, begin = 0; i < n_peaks; i++) {
         int end = bins; // a region ends at the lowest bin before the next peak
         if (i + 1 < n_peaks) {
-            end = scratch->peaks[i] + 1;
-            for (int k = end; k < scratch->peaks[i + 1]; k++)
-                if (scratch->power[k] < scratch->power[end]) end = k;
+            end = state->peaks[i] + 1;
+            for (int k = end; k < state->peaks[i + 1]; k++)
+                if (state->power[k] < state->power[end]) end = k;
         }
         double re, im;
-        rotation(earlier, before, scratch->peaks[i], &re, &im);
-        turn(here + 2 * begin, end - begin, (float)re, (float)im, out + 2 * begin);
+        rotation(earlier, state->before, state->peaks[i], &re, &im);
+        turn(here + 2 * begin, end - begin, re, im, state->before + 2 * begin, out + 2 * begin);
         begin = end;
     }
 }
@@ -71,8 +74,10 @@ WT_RT void wt__stretch_lock(const wt__locked *scratch, int bins, const float *he
 // Exact but for one sum.
 static double power_of(const float *x) { return (double)x[0] * x[0] + (double)x[1] * x[1]; }
 
-WT_RT void wt__stretch_attack(int bins, const float *attack, const float *quiet, const float *here, float *out)
+WT_RT void wt__stretch_attack(const wt__locked *state, int bins, const float *attack, const float *quiet,
+                              const float *here, float *out)
 {
     for (int k = 0; k < 2 * bins; k += 2)
-        if (power_of(attack + k) > 4 * power_of(quiet + k)) out[k] = here[k], out[k + 1] = here[k + 1];
+        if (power_of(attack + k) > 4 * power_of(quiet + k))
+            for (int i = k; i < k + 2; i++) state->before[i] = out[i] = here[i];
 }

@@ -220,10 +220,10 @@ static __device__ __forceinline__ float convolution_tail(const convolution_job &
 }
 
 // What is due when the position is `end`: at a tick's end. Nothing of it is heard before that.
-static __device__ __noinline__ void convolution_ticks(const wt_node_io *io, float *state, long long end)
+static __device__ __noinline__ void convolution_ticks(const void *tables, float *scratch, float *state, long long end)
 {
-    const convolution_plan *p = (const convolution_plan *)io->tables; // a copy of its head may lie further away
-    const convolution_job job = {p, (const float *)io->tables, state, io->scratch, end / CONV_TICK};
+    const convolution_plan *p = (const convolution_plan *)tables; // a copy of its head may lie further away
+    const convolution_job job = {p, (const float *)tables, state, scratch, end / CONV_TICK};
     if (end % CONV_TICK) return;
     for (int stage = 0; stage < p->n_stages; stage++) convolution_tick(job, stage);
 }
@@ -235,7 +235,7 @@ static __device__ void convolution_process(const wt_node_io *io, const convoluti
     for (int done = 0, n; done < io->n_frames; done += n) {
         if (done) {
             __syncthreads();
-            convolution_ticks(io, state, io->position + done);
+            convolution_ticks(io->tables, io->scratch, state, io->position + done);
         }
         const long long position = io->position + done;
         const int left = CONV_TICK - (int)(position & (CONV_TICK - 1)), phase = (int)(position & (WT_QUANTUM - 1));
@@ -262,5 +262,5 @@ static __device__ void convolution_process(const wt_node_io *io, const convoluti
 static __device__ void convolution_after(const wt_node_io *io, const convolution_plan *, const convolution_coeffs *,
                                          float *state)
 {
-    convolution_ticks(io, state, io->position + io->n_frames);
+    convolution_ticks(io->tables, io->scratch, state, io->position + io->n_frames);
 }

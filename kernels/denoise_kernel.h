@@ -9,6 +9,7 @@ enum { DENOISE_LSA, DENOISE_WIENER, DENOISE_GATE }; // as wt_denoise_mode
 #define DENOISE_SPEECH_SNR 31.622777f    // 15 dB, theirs
 #define DENOISE_MIN_PRIOR  0.0031622777f // -25 dB: O. Cappe 1994, keeps the rest of noise from ringing
 #define DENOISE_MIN_POWER  1e-20f
+#define DENOISE_LOUDEST    1e9f // samples beyond count as 0
 
 // What does not change while running; the times are already counted in hops.
 typedef struct denoise_rules {

@@ -6,10 +6,9 @@
 #    define KEYS 64
 #endif
 
-// Scores to shares under the new maximum; what was summed under the old one fades. `scale` to powers of 2.
-template <class R> static __device__ __forceinline__ void share(R *r, float scale, float (*s)[4])
+// Scores to shares under the new maximum; what was summed under the old one is to fade. `scale` to powers of 2.
+template <class R> static __device__ __forceinline__ void share(R *r, float scale, float (*s)[4], float *fade)
 {
-    float fade[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         float most = r->most[h], total = 0;
@@ -26,11 +25,22 @@ template <class R> static __device__ __forceinline__ void share(R *r, float scal
         r->total[h] = r->total[h] * fade[h] + total; // of the lane's columns
         r->most[h] = most;
     }
+}
+
+template <class R> static __device__ __forceinline__ void fade_sums(R *r, const float *fade)
+{
     if (__all_sync(ALL, fade[0] == 1 && fade[1] == 1)) return; // mostly, after the first tiles
 #pragma unroll
     for (int n = 0; n < D_HEAD / 8; n++)
 #pragma unroll
         for (int c = 0; c < 4; c++) r->sum[n][c] *= fade[c / 2];
+}
+
+template <class R> static __device__ __forceinline__ void share(R *r, float scale, float (*s)[4])
+{
+    float fade[2];
+    share(r, scale, s, fade);
+    fade_sums(r, fade);
 }
 
 // Shares of 16 keys, the tile's k-th, as the first side of a product.

@@ -10,15 +10,16 @@
 typedef struct wt_formants_args {
     float *spectra;         ///< [n_lines][n_frames][bins][2], rounded from double; changed in place, at last to the
                             ///< frames' windowed samples
+    double *knots;          ///< [n_rows][3][room] of envelopes, NULL = in shared memory
     double *cepstra;        ///< [n_lines][n_frames][last - first + 3] from quefrency first - 1 on
     const double *twiddles; ///< of n_fft points in double
     const double *window;   ///< [n_fft]
     float *out;             ///< [n_lines][n_samples]
     long long n_rows;       ///< n_lines n_frames
     long long n_samples;
-    double ratio;           ///< frequencies of the envelope are divided by it
-    double spacing;         ///< bins between peaks; 0 = the frame's pitch
-    double unvoiced;        ///< bins between the peaks of a frame that has none
+    double ratio;    ///< frequencies of the envelope are divided by it
+    double spacing;  ///< bins between peaks; 0 = the frame's pitch
+    double unvoiced; ///< bins between the peaks of a frame that has none
     int n_fft, n_frames, hop, unused;
     int first, last; ///< quefrencies that may be a period, none when last < first
 } wt_formants_args;

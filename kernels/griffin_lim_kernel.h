@@ -5,11 +5,10 @@
 
 typedef struct wt_griffin_lim_args {
     wt_spectrum_walk walk;
-    wt_spectrum_frames frames;       ///< pcm: the signal before, [n_lines][length]; n_frames: those that count
+    wt_spectrum_frames frames;       ///< pcm: y - momentum y_before, [n_lines][length]; n_frames: those that count
     const float *magnitude;          ///< [n_lines][stored_frames][bins]
-    const float *before;             ///< [n_lines][n_frames][bins][2] spectra of the iteration before, or NULL
-    float *after;                    ///< and of this one, not the same; NULL when none will ask for them
-    float *out;                      ///< [n_lines][length]
+    float *out;                      ///< [n_lines][length] y, in place
+    float *next;                     ///< what the next step transforms, not `pcm`; NULL: there is none
     const float *squares;            ///< [..] reciprocals of the windows' squares, of the padded signal
     const unsigned long long *seeds; ///< [bins] the generator before each bin's first frame
     const unsigned long long *jumps; ///< [n_frames][2] factor and term that lead from there to a frame
@@ -17,12 +16,23 @@ typedef struct wt_griffin_lim_args {
     float momentum; ///< m / (1 + m)
 } wt_griffin_lim_args;
 
-/// Bytes of shared memory in which a block finds what it asked for while it transformed: of each bin of both frames R
-/// and the magnitude. 0: it does not.
-WT_SPECTRUM_BOTH int wt__griffin_lim_staged(int n)
+/// 1 when a step goes there and back in registers, where frames lie a quarter of one apart: 16 * 16 * 8 points.
+WT_SPECTRUM_BOTH int wt__griffin_lim_in_registers(int n)
 {
-    const int staged = wt__spectrum_paired(n) && wt__spectrum_sequences(n) == 1;
-    return staged ? wt__spectrum_threads(n) * wt__spectrum_last(n) * 2 * 12 : 0;
+    return wt__spectrum_in_place(n) && wt__spectrum_keeps(n) && wt__spectrum_paired(n) &&
+           n == 256 * wt__spectrum_last(n);
+}
+
+/// Bytes of shared memory such a step's tables take: the factors that spectrum_turn reads, window, squares.
+WT_SPECTRUM_BOTH int wt__griffin_lim_tables(int n)
+{
+    return wt__griffin_lim_in_registers(n) ? 6 * 8 * (n / 16 + n / 256) + 4 * (n + n / 4) : 0;
+}
+
+/// Blocks of a step an SM is to hold: in registers 768 threads of 80.
+WT_SPECTRUM_BOTH int wt__griffin_lim_resident(int n)
+{
+    return wt__griffin_lim_in_registers(n) ? 6 : wt__spectrum_resident(n);
 }
 
 #endif

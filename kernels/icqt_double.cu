@@ -1,6 +1,8 @@
 // Twice the rate by soxr's half-band filter: even outputs are the even taps' sum, odd ones the odd taps'. A thread has
 // WT_ICQT_EACH neighbouring input samples, whose surroundings on both sides move through its registers: two reads of
 // shared memory for 2 WT_ICQT_EACH outputs' next taps. Results are written side by side.
+//
+// icqt_ends, at last: a thread an output near the beginning or the end, which sums what each level gives it.
 // Judge: the CPU's, 2e-6 of the peak.
 #include "icqt_kernel.h"
 
@@ -53,4 +55,35 @@ extern "C" __global__ void __launch_bounds__(WT_ICQT_THREADS) icqt_double(wt_icq
     const long long first = 2LL * blockIdx.x * TILE;
     for (int i = threadIdx.x; i < 2 * TILE && first + i < n_out; i += WT_ICQT_THREADS)
         a.out[line * n_out + first + i] = held[i];
+}
+
+// Sum of taps `from` .. `to` - 1, `width` apart, times the samples at x.
+static __device__ __forceinline__ float sum_taps(const float *taps, int width, int from, int to, const float *x)
+{
+    float sum = 0;
+    for (int t = from; t < to; t++) sum += __ldg(taps + (long long)t * width) * __ldg(x + t - from);
+    return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(WT_ICQT_THREADS) icqt_ends(wt_icqt_ends_args a)
+{
+    enum { FRAMES = WT_ICQT_END_FRAMES, KEPT = WT_ICQT_END_KEPT, TAPS = WT_ICQT_END_TAPS };
+    const long long reach = (long long)FRAMES << (a.n_levels - 1), line = blockIdx.y;
+    long long n = (long long)blockIdx.x * WT_ICQT_THREADS + threadIdx.x;
+    if (a.n > 2 * reach && n >= reach) n += a.n - 2 * reach; // the middle has nothing to add
+    if (n >= a.n || n >= a.length) return;
+    float sum = 0;
+    for (int level = 2; level < a.n_levels; level++) {
+        const float *kept = a.kept + (level * (long long)a.n_lines + line) * 2 * KEPT;
+        const int width = wt__icqt_end_stride(level), phase = (int)(n & ((1 << level) - 1));
+        const long long frame = n >> level, behind = frame - ((a.n >> level) - FRAMES); // of the last ones' first
+        if (frame < FRAMES) {
+            const int from = FRAMES - (int)frame;
+            sum += sum_taps(a.rows[level] + phase, width, from, TAPS, kept);
+            if (n < a.n_start[level]) sum += sum_taps(a.start[level] + n, a.n_start[level], from, TAPS, kept);
+        } else if (behind >= 0) {
+            sum += sum_taps(a.rows[level] + phase, width, 0, KEPT - (int)behind, kept + KEPT + behind);
+        }
+    }
+    a.out[line * a.length + n] += sum;
 }

@@ -28,11 +28,20 @@ static __device__ __forceinline__ int frames_over(const wt_icqt_octave_args &a, 
     return last >= first ? (int)(last - first) + 1 : 0;
 }
 
+// One sample of the octave alone, for icqt_ends.
+static __device__ __forceinline__ void keep(const wt_icqt_octave_args &a, long long line, long long at, float x)
+{
+    const long long back = at - (a.n - WT_ICQT_END_KEPT);
+    float *kept = a.kept + line * 2 * WT_ICQT_END_KEPT;
+    if (at < WT_ICQT_END_KEPT) kept[at] += x;
+    if (back >= 0) kept[WT_ICQT_END_KEPT + back] += x;
+}
+
 extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) icqt_octave(wt_icqt_octave_args a)
 {
     spectrum_walk(
         a.walk, all_shared,
-        [&](long long line, int t, bool, int thread, float2 *points) {
+        [&](long long line, int t, int thread, float2 *points) {
             const float2 *in = (const float2 *)a.in + (line * a.stored_frames + t) * a.n_bins + a.first;
             const bool first = t < a.n_frames, second = t + 1 < a.n_frames;
             for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS)
@@ -46,6 +55,7 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
             const int over = frames_over(a, at);
             const long long under = line * (a.n + 2 * WT_ICQT_TAIL) + WT_ICQT_TAIL + to;
             float x = over && to < a.n ? sum / (float)over : 0;
+            if (a.kept && to < a.n) keep(a, line, to, x);
             if (to < a.n) x += a.under[under];
             a.out[a.last ? line * a.walk.length + to : under] = x;
         });

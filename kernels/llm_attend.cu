@@ -1,6 +1,5 @@
-// The cache of keys and values, and attention of few tokens over it.
+// Attention of few tokens over the cache of keys and values.
 //
-//   llm_place    a warp a head of q, k or v of a token (grid: tokens, groups of heads): norm, RoPE, and into the cache
 //   llm_attend   a block a part of the positions, some heads that share a head of keys, and a token (grid: parts, heads,
 //                tokens), for steps with llm_place in it: what the cache has is read while q, k and v are on their way. A row of keys or values is read once for all those heads by a team of lanes, 16 bytes each;
 //                the block's teams take positions side by side and keep their own maximum, total and sum. The teams of a
@@ -13,42 +12,10 @@
 
 #include "overlap.cuh"
 
-#define PLACE_WARPS 8
-#define THREADS     128
-#define UNROLL      4
-#define MAX_PARTS   WT_LLM_MAX_PARTS
-
-// ---- into the cache
-
-extern "C" __global__ void __launch_bounds__(32 * PLACE_WARPS) llm_place(const __grid_constant__ wt_llm_place_args a)
-{
-    __shared__ float heads[PLACE_WARPS][D_HEAD];
-    const int t = blockIdx.x, lane = threadIdx.x % 32;
-    int h = blockIdx.y * PLACE_WARPS + threadIdx.x / 32;
-    let_next_begin();
-    wait_for_earlier();
-    if (h >= a.n_heads + 2 * a.n_kv_heads) return; // the whole warp
-    float *head = heads[threadIdx.x / 32];
-    if (h < a.n_heads) {
-        float *q = a.q + ((long long)t * a.n_heads + h) * D_HEAD;
-        turn_head(a.turn, t, q, a.turn.q_norm, head);
-        for (int d = lane; d < D_HEAD; d += 32) q[d] = head[d];
-        return;
-    }
-    h -= a.n_heads;
-    const bool is_k = h < a.n_kv_heads;
-    if (!is_k) h -= a.n_kv_heads;
-    const wt_llm_token token = a.tokens[t];
-    const float *from = (is_k ? a.k : a.v) + ((long long)t * a.n_kv_heads + h) * D_HEAD;
-    kv_type *to = (kv_type *)(is_k ? a.cache.keys : a.cache.values) + cache_at(a.cache, token.sequence, token.place, h);
-    if (is_k) {
-        turn_head(a.turn, t, from, a.turn.k_norm, head);
-        from = head;
-    }
-    for (int d = lane; d < D_HEAD; d += 32) narrow(from[d], to + d);
-}
-
-// ---- attention
+#define THREADS   128
+#define UNROLL    4
+#define MAX_PARTS WT_LLM_MAX_PARTS
+#define AT_ONCE   17 // parts of a thread on their way together: a half of those of 132 processors and 8 heads
 
 static constexpr int widest(int n)
 {
@@ -73,11 +40,24 @@ static constexpr int PIECE = TEAMS * UNROLL < WT_LLM_PAGE ? TEAMS * UNROLL : WT_
 static constexpr int BLOCKS = HEADS * PER * N <= 32 ? 4 : 2; // half of a processor's registers at two blocks
 static constexpr int PITCH = WT_LLM_PART_PITCH(D_HEAD);
 static constexpr int WIDE = D_HEAD % 4 ? 1 : 4; // elements of a part that are read at once
-static constexpr int EACH = (HEADS * D_HEAD / WIDE + THREADS - 1) / THREADS;
+static constexpr int PIECES = HEADS * D_HEAD / WIDE;       // of a block's results
+static constexpr int EACH = (PIECES + THREADS - 1) / THREADS;
+static constexpr int SHARERS = THREADS / PIECES > 1 ? THREADS / PIECES : 1; // threads that add the parts of a piece
 typedef pack<kv_type, N> chunk;
+typedef pack<float, WIDE> wide;
+
+// A team's scores of UNROLL positions for all heads: score i of head i / UNROLL, position i % UNROLL, of which a lane
+// finds the exponentials of scores lane, lane + TEAM ..
+static constexpr int SCORES = HEADS * UNROLL;
+static constexpr int OWN = (SCORES + TEAM - 1) / TEAM;
 
 struct running {
-    float most[HEADS], total[HEADS], sum[HEADS][PER * N];
+    float most[OWN], total[OWN]; // of the lane's scores: the maximum of their head, and what they add up to
+    float sum[HEADS][PER * N];
+};
+
+struct team_memory {
+    float scores[SCORES], shares[SCORES], fades[HEADS + (4 - HEADS % 4) % 4];
 };
 
 // Positions first, first + TEAMS .. below `end` of a team.
@@ -104,128 +84,257 @@ static __device__ __forceinline__ void load_positions(const wt_llm_attend_args &
     }
 }
 
-static __device__ __forceinline__ void take_positions(const positions &p, const float (*heads)[D_HEAD], float scale,
-                                                      running *r)
+// Sums over the lanes of a team of COUNT numbers each, whose number `base` and those after it a lane has then: as long
+// as they are even, half of them goes to the half of the lanes under BIT.
+template <int COUNT, int BIT> static __device__ __forceinline__ void fold(float *x, float *to)
 {
-    const int lane = threadIdx.x % TEAM;
-    float scores[HEADS][UNROLL];
+    if constexpr (BIT == 0) {
 #pragma unroll
-    for (int h = 0; h < HEADS; h++) {
-        float q[PER * N]; // from shared memory, so that a block of the next launch finds registers
+        for (int k = 0; k < COUNT; k++) to[k] = x[k];
+    } else if constexpr (COUNT % 2) {
 #pragma unroll
-        for (int k = 0; k < PER * N; k++) {
-            const int d = (k / N * TEAM + lane) * N + k % N;
-            q[k] = d < D_HEAD ? heads[h][d] : 0;
+        for (int k = 0; k < COUNT; k++) x[k] += __shfl_xor_sync(ALL, x[k], BIT);
+        fold<COUNT, BIT / 2>(x, to);
+    } else {
+        const bool upper = threadIdx.x & BIT;
+#pragma unroll
+        for (int k = 0; k < COUNT / 2; k++) {
+            const float other = __shfl_xor_sync(ALL, upper ? x[k] : x[k + COUNT / 2], BIT);
+            x[k] = (upper ? x[k + COUNT / 2] : x[k]) + other;
         }
-#pragma unroll
-        for (int u = 0; u < UNROLL; u++) {
-            const bool is_there = u < p.n;
-            float dot = 0;
-#pragma unroll
-            for (int i = 0; i < PER; i++)
-#pragma unroll
-                for (int k = 0; k < N; k++)
-                    if (is_there && i * TEAM + lane < CHUNKS) dot += q[i * N + k] * widen(p.keys[u][i].at[k]);
-            for (int step = TEAM / 2; step; step /= 2) dot += __shfl_xor_sync(ALL, dot, step);
-            scores[h][u] = is_there ? dot * scale : NOTHING;
-        }
-    }
-#pragma unroll
-    for (int h = 0; h < HEADS; h++) {
-        float most = r->most[h];
-#pragma unroll
-        for (int u = 0; u < UNROLL; u++) most = fmaxf(most, scores[h][u]);
-        const float fade = r->most[h] == NOTHING ? 0 : expf(r->most[h] - most);
-        r->most[h] = most;
-        r->total[h] *= fade;
-#pragma unroll
-        for (int k = 0; k < PER * N; k++) r->sum[h][k] *= fade;
-#pragma unroll
-        for (int u = 0; u < UNROLL; u++) {
-            if (u >= p.n) continue;
-            const float share = expf(scores[h][u] - most);
-            r->total[h] += share;
-#pragma unroll
-            for (int i = 0; i < PER; i++)
-#pragma unroll
-                for (int k = 0; k < N; k++)
-                    if (i * TEAM + lane < CHUNKS) r->sum[h][i * N + k] += share * widen(p.values[u][i].at[k]);
-        }
+        fold<COUNT / 2, BIT / 2>(x, to + (upper ? COUNT / 2 : 0));
     }
 }
 
-// The teams of a head, each [D_HEAD] sums, their maximum, their total: element d of the sum under the common maximum. A
-// team without a position has zeros.
-static __device__ __forceinline__ float merge(const float (*teams)[D_HEAD + 2], int d, float *most, float *total)
+// Dot products with the heads, to m->scores.
+static __device__ __forceinline__ void score_positions(const positions &p, const float (*heads)[D_HEAD], team_memory *m)
 {
-    float sum = 0;
+    const int lane = threadIdx.x % TEAM;
+    float dots[SCORES];
+#pragma unroll
+    for (int first = 0; first < UNROLL; first += 2) { // two at a time, as floats
+        float keys[2][PER * N];
+#pragma unroll
+        for (int u = 0; u < 2; u++)
+#pragma unroll
+            for (int k = 0; k < PER * N; k++)
+                keys[u][k] = first + u < p.n && k / N * TEAM + lane < CHUNKS ? widen(p.keys[first + u][k / N].at[k % N]) : 0;
+#pragma unroll
+        for (int h = 0; h < HEADS; h++) {
+            float dot[2] = {0, 0};
+#pragma unroll
+            for (int k = 0; k < PER * N; k += WIDE) {
+                const int d = (k / N * TEAM + lane) * N + k % N;
+                wide q = {};
+                if (d < D_HEAD) q = *(const wide *)&heads[h][d];
+#pragma unroll
+                for (int j = 0; j < WIDE; j++)
+#pragma unroll
+                    for (int u = 0; u < 2; u++) dot[u] += q.at[j] * keys[u][k + j];
+            }
+            dots[h * UNROLL + first] = dot[0];
+            dots[h * UNROLL + first + 1] = dot[1];
+        }
+    }
+    fold<SCORES, TEAM / 2>(dots, m->scores);
+    __syncwarp();
+}
+
+// Exponentials of the lane's scores under their head's maximum, to m->shares, and what those before fade by.
+static __device__ __forceinline__ void share_positions(int n, float scale, team_memory *m, running *r)
+{
+#pragma unroll
+    for (int k = 0; k < OWN; k++) {
+        const int i = threadIdx.x % TEAM + k * TEAM;
+        if (i >= SCORES) continue;
+        float most = r->most[k];
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++)
+            if (u < n) most = fmaxf(most, m->scores[i / UNROLL * UNROLL + u] * scale);
+        const float fade = r->most[k] == NOTHING ? 0 : expf(r->most[k] - most);
+        const float share = i % UNROLL < n ? expf(m->scores[i] * scale - most) : 0;
+        r->most[k] = most;
+        r->total[k] = r->total[k] * fade + share;
+        m->shares[i] = share;
+        if (i % UNROLL == 0) m->fades[i / UNROLL] = fade;
+    }
+    __syncwarp();
+}
+
+static __device__ __forceinline__ void take_positions(const positions &p, const float (*heads)[D_HEAD], float scale,
+                                                      team_memory *m, running *r)
+{
+    const int lane = threadIdx.x % TEAM;
+    score_positions(p, heads, m);
+    share_positions(p.n, scale, m, r);
+    float shares[HEADS][UNROLL];
+#pragma unroll
+    for (int h = 0; h < HEADS; h++) {
+        const float fade = m->fades[h];
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++) shares[h][u] = m->shares[h * UNROLL + u];
+#pragma unroll
+        for (int k = 0; k < PER * N; k++) r->sum[h][k] *= fade;
+    }
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) {
+        if (u >= p.n) continue;
+#pragma unroll
+        for (int k = 0; k < PER * N; k++) {
+            if (k / N * TEAM + lane >= CHUNKS) continue;
+            const float value = widen(p.values[u][k / N].at[k % N]);
+#pragma unroll
+            for (int h = 0; h < HEADS; h++) r->sum[h][k] += shares[h][u] * value;
+        }
+    }
+    __syncwarp(); // the team's memory is used
+}
+
+// Maxima and totals of the heads to a team's rows.
+static __device__ __forceinline__ void give_totals(const running &r, team_memory *m, float (*teams)[TEAMS][PITCH])
+{
+    const int lane = threadIdx.x % TEAM, team = threadIdx.x / TEAM;
+#pragma unroll
+    for (int k = 0; k < OWN; k++)
+        if (lane + k * TEAM < SCORES) m->shares[lane + k * TEAM] = r.total[k];
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < OWN; k++) {
+        const int i = lane + k * TEAM;
+        if (i >= SCORES || i % UNROLL) continue;
+        float total = 0;
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++) total += m->shares[i + u];
+        teams[i / UNROLL][team][D_HEAD] = r.most[k];
+        teams[i / UNROLL][team][D_HEAD + 1] = total;
+    }
+}
+
+// sums += factor x.
+static __device__ __forceinline__ void add(wide *sums, float factor, const wide &x)
+{
+#pragma unroll
+    for (int j = 0; j < WIDE; j++) sums->at[j] += factor * x.at[j];
+}
+
+// The teams of a head, each [D_HEAD] sums, their maximum, their total: elements d .. of the sum under the common
+// maximum. A team without a position has zeros.
+static __device__ __forceinline__ wide merge(const float (*teams)[PITCH], int d, float *most, float *total)
+{
+    wide sums = {};
     *most = NOTHING;
     *total = 0;
+#pragma unroll
     for (int k = 0; k < TEAMS; k++) *most = fmaxf(*most, teams[k][D_HEAD]);
+#pragma unroll
     for (int k = 0; k < TEAMS; k++) {
         const float fade = expf(teams[k][D_HEAD] - *most);
         *total += fade * teams[k][D_HEAD + 1];
-        sum += fade * teams[k][d];
+        add(&sums, fade, *(const wide *)&teams[k][d]);
     }
-    return sum;
+    return sums;
 }
 
-// The parts of this block's heads, from `row` on. First a warp finds a head's factors, then threads add the sums, some of
-// them in flight at once.
-static __device__ void merge_parts(const wt_llm_attend_args &a, long long row, int n, float (*factors)[MAX_PARTS])
+// Factors of a head's n parts, which have their maximum and total at `ends`, by a warp.
+static __device__ __forceinline__ void find_factors(const float *ends, int n, float *factors)
 {
     const int lane = threadIdx.x % 32;
-    for (int h = threadIdx.x / 32; h < HEADS; h += THREADS / 32) {
-        const float *parts = a.partial + (row + h) * a.n_splits * PITCH + D_HEAD;
-        float most = NOTHING, total = 0;
-        for (int k = lane; k < n; k += 32) most = fmaxf(most, parts[k * PITCH]);
-        for (int step = 16; step; step /= 2) most = fmaxf(most, __shfl_xor_sync(ALL, most, step));
-        for (int k = lane; k < n; k += 32) {
-            const float fade = expf(parts[k * PITCH] - most);
-            factors[h][k] = fade;
-            total += fade * parts[k * PITCH + 1];
-        }
-        total = warp_sum(total);
-        for (int k = lane; k < n; k += 32) factors[h][k] /= total;
+    float2 end[MAX_PARTS / 32];
+    float most = NOTHING, total = 0;
+#pragma unroll
+    for (int k = 0; k < MAX_PARTS / 32; k++) {
+        const int part = k * 32 + lane;
+        const float *at = ends + min(part, n - 1) * PITCH;
+        end[k] = make_float2(at[0], at[1]);
+        most = fmaxf(most, end[k].x);
     }
-    __syncthreads();
+    for (int step = 16; step; step /= 2) most = fmaxf(most, __shfl_xor_sync(ALL, most, step));
 #pragma unroll
+    for (int k = 0; k < MAX_PARTS / 32; k++) {
+        end[k].x = k * 32 + lane < n ? expf(end[k].x - most) : 0;
+        total += end[k].x * end[k].y;
+    }
+    total = warp_sum(total);
+#pragma unroll
+    for (int k = 0; k < MAX_PARTS / 32; k++)
+        if (k * 32 + lane < n) factors[k * 32 + lane] = end[k].x / total;
+}
+
+// Parts first, first + SHARERS .. of a piece, AT_ONCE of them, or the last one again.
+static __device__ __forceinline__ void load_parts(const float *parts, int first, int n, wide (&loaded)[AT_ONCE])
+{
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; k++) loaded[k] = *(const wide *)(parts + min(first + k * SHARERS, n - 1) * PITCH);
+}
+
+// The parts of this block's heads, from `row` on: warps find the heads' factors while the sums are on their way.
+static __device__ void merge_parts(const wt_llm_attend_args &a, long long row, int n, float (*factors)[MAX_PARTS],
+                                   wide (*shares)[PIECES])
+{
+    const int sharer = SHARERS > 1 ? threadIdx.x / PIECES : 0;
+    wide loaded[AT_ONCE];
     for (int e = 0; e < EACH; e++) {
-        const int i = (e * THREADS + (int)threadIdx.x) * WIDE, h = i / D_HEAD;
-        if (i >= HEADS * D_HEAD) continue;
-        const float *parts = a.partial + (row + h) * a.n_splits * PITCH + i % D_HEAD;
-        float sums[WIDE] = {};
-#pragma unroll 8
-        for (int k = 0; k < n; k++) {
-            const pack<float, WIDE> part = *(const pack<float, WIDE> *)(parts + k * PITCH);
-#pragma unroll
-            for (int j = 0; j < WIDE; j++) sums[j] += factors[h][k] * part.at[j];
+        const int own = SHARERS > 1 ? threadIdx.x % PIECES : e * THREADS + (int)threadIdx.x;
+        const bool is_mine = sharer < SHARERS && own < PIECES;
+        const int piece = is_mine ? own : 0, h = piece * WIDE / D_HEAD, d = piece * WIDE % D_HEAD;
+        const float *parts = a.partial + (row + h) * a.n_splits * PITCH + d;
+        load_parts(parts, sharer, n, loaded);
+        if (!e) {
+            for (int head = threadIdx.x / 32; head < HEADS; head += THREADS / 32)
+                find_factors(a.partial + (row + head) * a.n_splits * PITCH + D_HEAD, n, factors[head]);
+            __syncthreads();
         }
-        for (int j = 0; j < WIDE; j++) store(a.out, a.out_type, row * D_HEAD + i + j, sums[j]);
+        wide sums = {};
+        for (int first = sharer; is_mine && first < n; first += AT_ONCE * SHARERS) {
+            if (first > sharer) load_parts(parts, first, n, loaded);
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; k++)
+                if (first + k * SHARERS < n) add(&sums, factors[h][first + k * SHARERS], loaded[k]);
+        }
+        if (SHARERS > 1) {
+            if (is_mine) shares[sharer][piece] = sums;
+            __syncthreads();
+            if (sharer) continue;
+            for (int k = 1; k < SHARERS; k++) add(&sums, 1, shares[k][piece]);
+        }
+        if (is_mine)
+            for (int j = 0; j < WIDE; j++) store(a.out, a.out_type, row * D_HEAD + piece * WIDE + j, sums.at[j]);
     }
 }
 
 // The block's heads of q turned, and in the block of the token's own position k, turned, and v: to shared memory in the
-// cache's type and, by the first heads that share them, to the cache.
-static __device__ void turn_and_place(const wt_llm_attend_args &a, int t, int head, const wt_llm_token &token, bool has_own,
-                                      float (*heads)[D_HEAD], kv_type (*own)[D_HEAD])
+// cache's type and, by the first heads that share them, to the cache. All that a warp turns is on its way together.
+static __device__ __forceinline__ void turn_and_place(const wt_llm_attend_args &a, int t, int head,
+                                                      const wt_llm_token &token, bool has_own, float (*heads)[D_HEAD],
+                                                      kv_type (*own)[D_HEAD])
 {
-    const int lane = threadIdx.x % 32, kv_head = head / GROUP;
-    for (int i = threadIdx.x / 32; i < HEADS + (has_own ? 2 : 0); i += THREADS / 32) {
-        if (i < HEADS) {
-            turn_head(a.turn, t, a.q + ((long long)t * a.n_heads + head + i) * D_HEAD, a.turn.q_norm, heads[i]);
-            continue;
-        }
+    enum { WARPS = THREADS / 32, MOST = (HEADS + 2 + WARPS - 1) / WARPS };
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, kv_head = head / GROUP, n = HEADS + (has_own ? 2 : 0);
+    const long long at = ((long long)t * a.n_kv_heads + kv_head) * D_HEAD;
+    raw_head raw[MOST];
+#pragma unroll
+    for (int k = 0; k < MOST; k++) {
+        const int i = warp + k * WARPS;
+        if (i >= n) continue;
+        const float *from = i < HEADS    ? a.q + ((long long)t * a.n_heads + head + i) * D_HEAD
+                            : i == HEADS ? a.k + at
+                                         : a.v + at;
+        raw[k] = load_head(a.turn, t, from, i < HEADS ? a.turn.q_norm : a.turn.k_norm);
+    }
+#pragma unroll
+    for (int k = 0; k < MOST; k++) {
+        const int i = warp + k * WARPS;
         const bool is_v = i > HEADS;
-        const float *from = (is_v ? a.v : a.k) + ((long long)t * a.n_kv_heads + kv_head) * D_HEAD;
-        if (!is_v) {
-            turn_head(a.turn, t, from, a.turn.k_norm, heads[HEADS]);
-            from = heads[HEADS];
-        }
+        if (i >= n) continue;
+        if (!is_v) turn(a.turn, raw[k], i < HEADS ? a.turn.q_norm : a.turn.k_norm, heads[i]);
+        if (i < HEADS) continue;
         kv_type *to = (kv_type *)(is_v ? a.cache.values : a.cache.keys) +
                       cache_at(a.cache, token.sequence, token.place, kv_head);
-        for (int d = lane; d < D_HEAD; d += 32) {
-            narrow(from[d], &own[is_v][d]);
+#pragma unroll
+        for (int j = 0; j < OF_LANE; j++) {
+            const int d = lane + 32 * j;
+            if (d >= D_HEAD) continue;
+            narrow(is_v ? raw[k].values[j] : heads[HEADS][d], &own[is_v][d]);
             if (head % GROUP == 0) to[d] = own[is_v][d];
         }
     }
@@ -246,8 +355,9 @@ static __device__ __forceinline__ void load_own(const kv_type (*own)[D_HEAD], po
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) llm_attend(const __grid_constant__ wt_llm_attend_args a)
 {
-    __shared__ float teams[HEADS][TEAMS][D_HEAD + 2];
-    __shared__ float factors[HEADS][MAX_PARTS], heads[HEADS + 1][D_HEAD];
+    __shared__ alignas(16) float teams[HEADS][TEAMS][PITCH], heads[HEADS + 1][D_HEAD];
+    __shared__ float factors[HEADS][MAX_PARTS];
+    __shared__ alignas(16) team_memory memories[TEAMS];
     __shared__ alignas(16) kv_type own[2][D_HEAD];
     __shared__ int is_last;
     let_next_begin();
@@ -279,46 +389,51 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) llm_attend(const _
             heads[i / D_HEAD][i % D_HEAD] = a.q[((long long)t * a.n_heads + head) * D_HEAD + i];
     }
     __syncthreads();
+    team_memory *m = &memories[team];
     running r;
 #pragma unroll
-    for (int h = 0; h < HEADS; h++) {
-        r.most[h] = NOTHING;
-        r.total[h] = 0;
+    for (int k = 0; k < OWN; k++) {
+        r.most[k] = NOTHING;
+        r.total[k] = 0;
+    }
+#pragma unroll
+    for (int h = 0; h < HEADS; h++)
 #pragma unroll
         for (int k = 0; k < PER * N; k++) r.sum[h][k] = 0;
-    }
-    for (int j = from; j < to_old; j += TEAMS * UNROLL) {
-        take_positions(p, heads, a.scale, &r);
+#pragma unroll 1
+    for (int j = from;; j += TEAMS * UNROLL) { // at last the token's own
+        const bool is_own = j >= to_old;
+        if (is_own && !has_own) break;
+        if (is_own) load_own(own, &p);
+        take_positions(p, heads, a.scale, m, &r);
+        if (is_own) break;
         load_positions(a, token.sequence, kv_head, j + TEAMS * UNROLL + team, to_old, &p);
-    }
-    if (has_own) {
-        load_own(own, &p);
-        take_positions(p, heads, a.scale, &r);
     }
 #pragma unroll
     for (int h = 0; h < HEADS; h++) {
 #pragma unroll
-        for (int k = 0; k < PER * N; k++) {
+        for (int k = 0; k < PER * N; k += WIDE) {
             const int d = (k / N * TEAM + lane) * N + k % N;
-            if (d < D_HEAD) teams[h][team][d] = r.sum[h][k];
-        }
-        if (!lane) {
-            teams[h][team][D_HEAD] = r.most[h];
-            teams[h][team][D_HEAD + 1] = r.total[h];
+            wide four;
+#pragma unroll
+            for (int j = 0; j < WIDE; j++) four.at[j] = r.sum[h][k + j];
+            if (d < D_HEAD) *(wide *)&teams[h][team][d] = four;
         }
     }
+    give_totals(r, m, teams);
     __syncthreads();
 
     const long long row = (long long)t * a.n_heads + head;
-    for (int i = threadIdx.x; i < HEADS * D_HEAD; i += THREADS) {
-        const int h = i / D_HEAD, d = i % D_HEAD;
-        float most, total, sum = merge(teams[h], d, &most, &total);
+    for (int piece = threadIdx.x; piece < PIECES; piece += THREADS) {
+        const int h = piece * WIDE / D_HEAD, d = piece * WIDE % D_HEAD;
+        float most, total;
+        const wide sums = merge(teams[h], d, &most, &total);
         if (a.n_splits == 1) {
-            store(a.out, a.out_type, (row + h) * D_HEAD + d, sum / total);
+            for (int j = 0; j < WIDE; j++) store(a.out, a.out_type, (row + h) * D_HEAD + d + j, sums.at[j] / total);
             continue;
         }
         float *part = a.partial + ((row + h) * a.n_splits + blockIdx.x) * PITCH;
-        part[d] = sum;
+        *(wide *)(part + d) = sums;
         if (!d) {
             part[D_HEAD] = most;
             part[D_HEAD + 1] = total;
@@ -332,6 +447,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) llm_attend(const _
     __syncthreads();
     if (!is_last) return;
     __threadfence();
-    merge_parts(a, row, (n_pieces + share - 1) / share, factors);
+    merge_parts(a, row, (n_pieces + share - 1) / share, factors, (wide(*)[PIECES]) & teams[0][0][0]);
     if (!threadIdx.x) a.arrived[row] = 0;
 }

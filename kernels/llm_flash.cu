@@ -1,8 +1,8 @@
 // Attention of many tokens that follow each other in one sequence, on tensor cores, for caches of 16 bits or fp8 and heads
-// of a multiple of 16: a block 128 tokens of a head, a warp 16 of them (grid: groups of tokens, the last and longest first;
-// heads). Pages of keys and values come to shared memory, the next while one is used; a warp keeps its tokens' queries,
-// sums, maxima and totals in registers. Scores are floats; shares are rounded to the cache's type before they meet the
-// values. Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c), errors of 2^-9 (bf16) and 2^-12 (f16).
+// of a multiple of 16: a block 128 tokens of a head, a warp 16 of them (grid: heads; groups of tokens, of all heads the
+// last and longest first). Pages of keys and values come to shared memory, the next while one is used; a warp keeps its
+// tokens' queries, sums, maxima and totals in registers. Scores are floats; shares are rounded to the cache's type before
+// they meet the values. Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c), errors of 2^-9 (bf16) and 2^-12 (f16).
 #include "llm_flash.cuh"
 
 #define WARPS   8
@@ -102,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) llm_flash(const __grid_con
     tile_type *shared = (tile_type *)memory; // [2][keys, values][TILE]
     let_next_begin();
     wait_for_earlier();
-    const int first = ((int)gridDim.x - 1 - (int)blockIdx.x) * TOKENS, head = blockIdx.y, kv_head = head / GROUP;
+    const int first = ((int)gridDim.y - 1 - (int)blockIdx.y) * TOKENS, head = blockIdx.x, kv_head = head / GROUP;
     const int end = min(first + TOKENS, a.n_tokens);
     const wt_llm_token from = a.tokens[first];
     const int last = a.tokens[end - 1].place;

@@ -33,13 +33,13 @@ static __device__ __forceinline__ void begin_rows(const wt_llm_attend_args &a, i
         for (int c = 0; c < 4; c++) r->sum[n][c] = 0;
 }
 
-// What a token does not see of the page that begins at position `begin`.
+// What a token does not see of the tile that begins at position `begin`.
 static __device__ __forceinline__ void mask(const wt_llm_attend_args &a, const rows &r, int begin, float (*s)[4])
 {
-    if (begin + WT_LLM_PAGE - 1 <= r.low && (!a.window || begin > r.high - a.window)) return; // all see all
+    if (begin + KEYS - 1 <= r.low && (!a.window || begin > r.high - a.window)) return; // all see all
     const int t = threadIdx.x % 4;
 #pragma unroll
-    for (int n = 0; n < WT_LLM_PAGE / 8; n++)
+    for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
         for (int c = 0; c < 4; c++) {
             const int j = begin + 8 * n + 2 * t + c % 2, place = r.place[c / 2];

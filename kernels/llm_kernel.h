@@ -35,7 +35,7 @@ typedef struct wt_llm_norm_args {
     const float *weight, *bias;
     void *out; ///< [n][width] of `type`
     float eps;
-    int width, type;
+    int width, type, n_rows; ///< n_rows: of llm_norm_many
 } wt_llm_norm_args;
 
 /// The cache of a layer: element of page p, head h, position j of the page, dimension d is
@@ -55,14 +55,15 @@ typedef struct wt_llm_turn_args {
     int n_dims, interleaved;
 } wt_llm_turn_args;
 
-/// Heads of q are turned in place, k and v go to the cache.
+/// Heads of q are turned in place, k and v go to the cache. Narrow ones, of the cache's type, lie at the beginnings of
+/// the float ones.
 typedef struct wt_llm_place_args {
     const wt_llm_token *tokens;
     wt_llm_cache cache;
     wt_llm_turn_args turn;
     float *q;           ///< [n_tokens][n_heads][d_head]
     const float *k, *v; ///< [n_tokens][n_kv_heads][d_head]
-    int n_heads, n_kv_heads;
+    int n_heads, n_kv_heads, narrow_q;
 } wt_llm_place_args;
 
 /// Keys and values of a page to another.
@@ -87,7 +88,7 @@ typedef struct wt_llm_attend_args {
     const wt_llm_token *tokens;
     wt_llm_cache cache;
     wt_llm_turn_args turn; ///< with k
-    const float *q;        ///< [n_tokens][n_heads][d_head]
+    const float *q;        ///< [n_tokens][n_heads][d_head]; narrow for llm_flash_wgmma.cu
     const float *k, *v;    ///< [n_tokens][n_kv_heads][d_head] to be turned and put into the cache here, as q is turned.
                            ///< NULL = llm_place did it; llm_attend wants that for tokens of one sequence
     void *out;             ///< as q, of out_type
@@ -138,7 +139,7 @@ typedef struct wt_llm_matvec_args {
 /// The same of matrices of 16 bits whose rows lie at 16 bytes, without a LayerNorm, by llm_stream.cu.
 typedef struct wt_llm_stream_args {
     wt_llm_matvec_args m;
-    int each, n_passes; ///< columns of a warp in a pass, a multiple of a stage's; their product covers all columns
+    int each, n_passes; ///< columns of a warp in a pass, a multiple of a stage's; times m.warps they cover all columns
 } wt_llm_stream_args;
 
 #define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word
@@ -156,16 +157,18 @@ typedef struct wt_llm_quant_args {
 } wt_llm_quant_args;
 
 #define WT_LLM_QUANT_RING    4 ///< tiles of a block of llm_quant.cu whose sums wait to be finished
+#define WT_LLM_QUANT_SLOTS   4 ///< pieces whose scales a warp has, or has under way
 #define WT_LLM_QUANT_WARPS   16 ///< most of a block that multiply
 #define WT_LLM_QUANT_HELPERS 2 ///< and those that copy and finish
 
 /// Bytes of shared memory of a block of llm_quant.cu, whose `warps` multiply: the stages, the vector in parts, what
-/// is known of its groups, the sums of the warps, and barriers. `piece` bytes of a row are a warp's.
-static inline long long wt_llm_quant_shared(int columns, int warps, int stages, int columns_a_piece, int piece)
+/// is known of its groups, the sums of the warps, scales, and barriers. `piece` bytes of a row are a warp's, for which
+/// a lane has `scales` of each of its rows.
+static inline long long wt_llm_quant_shared(int columns, int warps, int stages, int columns_a_piece, int piece, int scales)
 {
     const long long padded = (columns + columns_a_piece - 1) / columns_a_piece * (long long)columns_a_piece;
     return 1024 + 16 * (long long)piece * warps * stages + 4 * (padded + 32) + padded / 4 +
-           64 * WT_LLM_QUANT_RING * warps + 16 * (stages + WT_LLM_QUANT_RING);
+           64 * WT_LLM_QUANT_RING * warps + 256 * WT_LLM_QUANT_SLOTS * scales * warps + 16 * (stages + WT_LLM_QUANT_RING);
 }
 
 #define WT_LLM_PICK_BLOCKS 64

@@ -2,8 +2,8 @@
 // of W by 8 columns, some of which hold parts of the vector. A norm before and what comes after are in the same launch,
 // as in llm_matvec.cu.
 //
-// Weights that are whole numbers meet whole numbers: a group of the vector in units of its largest number over 2^21, in
-// three digits of 8 bits, so that nibbles need a mask and int8 nothing; sums of a group are exact. Fp8 (and int8 of
+// Weights that are whole numbers meet whole numbers: a group of the vector in units that leave its largest number 22
+// bits, in three digits of 8 bits, so that nibbles need a mask and int8 nothing; sums of a group are exact. Fp8 (and int8 of
 // groups of 16) becomes bf16 and meets the vector as two bf16 each, 16 bits; products are exact and sums float. Of a
 // read of two groups (of four) with a scale each, the vector of group j stands in the columns of group j alone, so that
 // after the products of all of them a lane has the sums of one group, and one scale to apply.
@@ -49,6 +49,8 @@
 #define X_READS        (AT_ONCE * (DIGITS ? (UNITS * PER + 15) / 16 : UNITS * N_SUB)) // registers for x, times four
 #define EIGHTS_A_GROUP (COLUMNS / N_GROUPS / 8) // of columns that share what is known of them
 #define RING           WT_LLM_QUANT_RING
+#define READS          (N_GROUPS / AT_ONCE) // of a lane for a row of a piece
+#define SLOTS          WT_LLM_QUANT_SLOTS
 
 // ---- what a block has in shared memory: see wt_llm_quant_shared
 
@@ -59,6 +61,7 @@ struct memory {
     unsigned short *x;     // [2][pitch]
     float2 *of_x;          // [groups]: of whole numbers the unit of x; the sum
     float *partial;        // [RING][warps][16]
+    unsigned *scales;      // [warps][SLOTS][READS][2][32], for the lanes
     unsigned long long *full, *empty, *summed, *finished; // [n_stages] twice, [RING] twice
     int pitch, padded, n_stages, half_bytes;
 };
@@ -74,7 +77,8 @@ static __device__ __forceinline__ memory memory_of(const wt_llm_quant_args &a, u
     m.x = (unsigned short *)(m.stages + 2 * m.n_stages * m.half_bytes);
     m.of_x = (float2 *)(m.x + 2 * m.pitch);
     m.partial = (float *)(m.of_x + m.padded / 32);
-    m.full = (unsigned long long *)(m.partial + RING * 16 * warps);
+    m.scales = (unsigned *)(m.partial + RING * 16 * warps);
+    m.full = (unsigned long long *)(m.scales + (SCALED ? SLOTS * READS * 64 * warps : 0));
     m.empty = m.full + m.n_stages;
     m.summed = m.empty + m.n_stages;
     m.finished = m.summed + RING;
@@ -103,15 +107,16 @@ static __device__ __forceinline__ eight load_eight(const float *x, int i, int co
     return {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
 }
 
-// The largest magnitude of the group of the lane's eight columns: neither infinities nor what is no number get lost.
-static __device__ __forceinline__ float largest_of(const eight &v)
+// The bits of the largest magnitude of the group of the lane's eight columns: neither infinities nor what is no number
+// get lost.
+static __device__ __forceinline__ unsigned largest_of(const eight &v)
 {
     unsigned most = 0;
 #pragma unroll
     for (int k = 0; k < 8; k++) most = max(most, __float_as_uint(v.at[k]) & 0x7fffffffu);
 #pragma unroll
     for (int step = 1; step < EIGHTS_A_GROUP; step *= 2) most = max(most, __shfl_xor_sync(ALL, most, step));
-    return __uint_as_float(most);
+    return most;
 }
 
 // ---- x as two bf16, 16 bits
@@ -131,18 +136,18 @@ static __device__ __forceinline__ void store_halves(const memory &m, int i, cons
     *(uint4 *)(to + m.pitch) = {low[0], low[1], low[2], low[3]};
 }
 
-// ---- x as whole numbers of 22 bits, units of the largest of its group over 2^21, in three digits of 8 bits with a
-// sign
+// ---- x as whole numbers of 22 bits and a sign, the unit a power of two, in three digits of 8 bits with a sign
 
-// Four numbers' digits: word k has digit k of each.
+#define OFFSET 0x808080 // what digits without a sign have more
+
+// Four numbers' digits: word k has digit k of each. *sum += the numbers and their offsets.
 static __device__ __forceinline__ void digits_of(const eight &x, int first, float inverse, unsigned *words, int *sum)
 {
     unsigned u[4];
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-        const int number = __float_as_int(fmaf(x.at[column_of(first + k)], inverse, 12582912.0f)) - 0x4b400000;
-        *sum += number;
-        u[k] = (unsigned)(number + 0x808080);
+        u[k] = __float_as_uint(fmaf(x.at[column_of(first + k)], inverse, 12582912.0f)) + (OFFSET - 0x4b400000u);
+        *sum += (int)u[k];
     }
     const unsigned a = __byte_perm(u[0], u[1], 0x5140), b = __byte_perm(u[2], u[3], 0x5140);
     words[0] = __byte_perm(__byte_perm(u[0], u[1], 0x0062), __byte_perm(u[2], u[3], 0x0062), 0x5410);
@@ -155,15 +160,18 @@ static __device__ __forceinline__ void digits_of(const eight &x, int first, floa
 // Eight columns to the digits of x, with what is known of their group. All lanes.
 static __device__ __forceinline__ void store_digits(const memory &m, int i, const eight &v)
 {
-    const float largest = largest_of(v), inverse = largest > 1e-30f && largest <= 3.4e38f ? 2097152 / largest : 0;
+    const unsigned exponent = largest_of(v) >> 23;
+    const bool is_there = exponent > 21; // else x is too small for a unit
+    const float inverse = is_there ? __uint_as_float((275 - exponent) << 23) : 0;
     unsigned words[2][3];
-    int sum = 0;
+    int sum = -8 * OFFSET;
 #pragma unroll
     for (int h = 0; h < 2; h++) digits_of(v, 4 * h, inverse, words[h], &sum);
 #pragma unroll
     for (int step = 1; step < EIGHTS_A_GROUP; step *= 2) sum += __shfl_xor_sync(ALL, sum, step);
     if (8 * i >= m.padded) return;
-    const float unit = largest / 2097152 + 0 * largest; // not a number where x has none or an infinity
+    const unsigned no_number = 0x7fffffff; // where x has none or an infinity
+    const float unit = __uint_as_float(exponent == 255 ? no_number : is_there ? (exponent - 21) << 23 : 0);
 #pragma unroll
     for (int d = 0; d < 3; d++) *(uint2 *)((unsigned char *)m.x + d * m.pitch + 8 * i) = {words[0][d], words[1][d]};
     if (i % EIGHTS_A_GROUP == 0) m.of_x[i / EIGHTS_A_GROUP] = {unit, unit * (float)sum};
@@ -180,39 +188,41 @@ static __device__ void measure(const wt_llm_matvec_args &a, float *scratch, floa
 }
 
 // x, or its norm, and what is known of its groups; of each warp the squares of what it had, to `squares_of`. All
-// threads of the block. EIGHTS of a thread are on their way together.
-static __device__ void stage_x(const wt_llm_matvec_args &a, const memory &m, float *squares_of)
+// threads of the block, of which each has EIGHTS on their way together; warps beyond the columns do nothing.
+template <bool IS_WEIGHED, int EIGHTS>
+static __device__ __forceinline__ void stage_x(const wt_llm_matvec_args &a, const memory &m, float *squares_of)
 {
-    enum { EIGHTS = 4 };
     __shared__ float scratch[32];
-    const bool weighed = a.norm_weight, centred = a.norm_bias;
+    const bool centred = IS_WEIGHED && a.norm_bias;
+    const int lane = threadIdx.x % 32, n = m.padded / 8;
     float mean = 0, scale = 1, squares = 0;
     if (centred) measure(a, scratch, &mean, &scale);
-    for (int first = 0; first < m.padded / 8; first += EIGHTS * blockDim.x) { // all threads
+    for (int first = threadIdx.x - lane; first < n; first += EIGHTS * blockDim.x) { // of the warp
         eight x[EIGHTS], w[EIGHTS];
 #pragma unroll
         for (int u = 0; u < EIGHTS; u++) {
-            const int i = first + u * blockDim.x + threadIdx.x;
+            const int i = first + u * blockDim.x + lane;
             x[u] = load_eight(a.x, i, a.columns);
-            if (weighed) w[u] = load_eight(a.norm_weight, i, a.columns);
+            if (IS_WEIGHED) w[u] = load_eight(a.norm_weight, i, a.columns);
         }
 #pragma unroll
         for (int u = 0; u < EIGHTS; u++) {
-            const int i = first + u * blockDim.x + threadIdx.x;
+            const int i = first + u * blockDim.x + lane;
+            if (i - lane >= n) continue;
 #pragma unroll
             for (int k = 0; k < 8; k++) {
                 squares += x[u].at[k] * x[u].at[k];
-                if (weighed) x[u].at[k] = (x[u].at[k] - mean) * scale * w[u].at[k];
+                if (IS_WEIGHED) x[u].at[k] = (x[u].at[k] - mean) * scale * w[u].at[k];
                 if (centred && 8 * i < a.columns) x[u].at[k] += a.norm_bias[8 * i + k];
             }
             if (DIGITS)
                 store_digits(m, i, x[u]);
-            else if (8 * i < m.padded)
+            else if (i < n)
                 store_halves(m, i, x[u]);
         }
     }
     squares = warp_sum(squares);
-    if (threadIdx.x % 32 == 0) squares_of[threadIdx.x / 32] = squares;
+    if (lane == 0) squares_of[threadIdx.x / 32] = squares;
 }
 
 // What sums are multiplied with: an RMSNorm's scale.
@@ -286,19 +296,17 @@ static __device__ __forceinline__ void copy_span(const wt_llm_quant_args &a, con
     }
 }
 
-// ---- scales, which a warp reads a piece ahead
-
-#define READS (N_GROUPS / AT_ONCE) // of a lane for a row of a piece
+// ---- scales, which the lanes copy for themselves, all but one of the slots ahead
 
 struct scale_reader {
-    int tile, span;
+    int tile, span, slot;
     const unsigned char *row[2]; // of the lane's rows of the tile
-    unsigned words[READS][2];
+    unsigned *slots;
 };
 
 static __device__ __forceinline__ void find_rows(const wt_llm_quant_args &a, scale_reader &r)
 {
-    if (!SCALED || r.tile >= a.n_tiles) return;
+    if (r.tile >= a.n_tiles) return;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const row_place p = place_row(a.m, r.tile, threadIdx.x % 32 / 4 + 8 * h);
@@ -308,27 +316,48 @@ static __device__ __forceinline__ void find_rows(const wt_llm_quant_args &a, sca
     }
 }
 
-// Those of the reader's piece; beyond the columns 0. Then it goes on to the warp's next one.
-static __device__ __forceinline__ void read_scales(const wt_llm_quant_args &a, scale_reader &r, int n_spans, int warp,
+// The group of a piece's read i whose scale the lane has.
+static __device__ __forceinline__ int group_of(int chunk, int i)
+{
+    return chunk * N_GROUPS + i * AT_ONCE + GROUP_OF(threadIdx.x % 4);
+}
+
+// Words of the reader's piece; beyond the columns 0. Then it goes on to the warp's next one.
+static __device__ __forceinline__ void copy_scales(const wt_llm_quant_args &a, scale_reader &r, int n_spans, int warp,
                                                    int warps)
 {
-    if (!SCALED || r.tile >= a.n_tiles) return;
-    const int t = threadIdx.x % 4, n = SCALE == WT_MM_F16 ? 2 * a.scale_words : a.scale_words;
+    if (!SCALED) return;
+    if (r.tile < a.n_tiles) {
 #pragma unroll
-    for (int i = 0; i < READS; i++) {
-        const int j = (r.span * warps + warp) * N_GROUPS + i * AT_ONCE + GROUP_OF(t);
+        for (int i = 0; i < READS; i++) {
+            const int j = group_of(r.span * warps + warp, i), word = SCALE == WT_MM_F16 ? j / 2 : j;
+            const bool valid = GROUP_OF(threadIdx.x % 4) < AT_ONCE && word < a.scale_words;
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            r.words[i][h] = 0;
-            if (GROUP_OF(t) >= AT_ONCE || j >= n) continue;
-            r.words[i][h] =
-                SCALE == WT_MM_F16 ? ((const unsigned short *)r.row[h])[j] : ((const unsigned *)r.row[h])[j];
+            for (int h = 0; h < 2; h++)
+                copy_async_4(r.slots + ((r.slot * READS + i) * 2 + h) * 32, r.row[h] + (valid ? 4 * word : 0), valid);
+        }
+        if (++r.span == n_spans) {
+            r.span = 0;
+            r.tile += gridDim.x;
+            find_rows(a, r);
         }
     }
-    if (++r.span < n_spans) return;
-    r.span = 0;
-    r.tile += gridDim.x;
-    find_rows(a, r);
+    copy_async_commit();
+    r.slot = (r.slot + 1) % SLOTS;
+}
+
+// Those of the piece that is SLOTS - 1 behind the reader's.
+static __device__ __forceinline__ void take_scales(const scale_reader &r, int chunk, unsigned (*words)[2])
+{
+    if (!SCALED) return;
+    copy_async_wait<SLOTS - 2>();
+#pragma unroll
+    for (int i = 0; i < READS; i++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const unsigned word = r.slots[(((r.slot + 1) % SLOTS * READS + i) * 2 + h) * 32];
+            words[i][h] = SCALE != WT_MM_F16 ? word : group_of(chunk, i) % 2 ? word >> 16 : word & 0xffff;
+        }
 }
 
 // ---- products
@@ -552,10 +581,9 @@ static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, 
             const int chunk = span * warps + warp;
             const unsigned char *at = m.stages + 2 * slot * m.half_bytes + warp * HALF + g * PIECE;
             const unsigned char *row[2] = {at, at + m.half_bytes};
-            unsigned words[READS][2]; // of this piece, while those of the next are on their way
-#pragma unroll
-            for (int i = 0; i < READS; i++) words[i][0] = r.words[i][0], words[i][1] = r.words[i][1];
-            read_scales(a, r, n_spans, warp, warps);
+            unsigned words[READS][2];
+            take_scales(r, chunk, words);
+            copy_scales(a, r, n_spans, warp, warps);
             barrier_wait(&m.full[slot], parity);
             if (chunk < n_chunks) multiply(m, row, words, chunk, b, rows);
             __syncwarp();
@@ -605,16 +633,19 @@ extern "C" __global__ void __launch_bounds__(32 * (WT_LLM_QUANT_WARPS + WT_LLM_Q
     if (threadIdx.x == 0) create_barriers(m, warps, a.has_boxes);
     __syncthreads();
     copier c = {(int)blockIdx.x, 0, 0, 0};
-    scale_reader r = {(int)blockIdx.x, 0};
+    scale_reader r = {(int)blockIdx.x, 0, 0, {NULL, NULL}, m.scales + warp * (SLOTS * READS * 64) + threadIdx.x % 32};
     int n_copied = 0;
     if (warp == warps)
         for (; n_copied < m.n_stages && n_copied < n_mine; n_copied++) copy_span(a, m, c, n_spans, warps);
-    else if (warp < warps) {
+    else if (warp < warps && SCALED) {
         find_rows(a, r);
-        read_scales(a, r, n_spans, warp, warps);
+        for (int k = 0; k < SLOTS - 1; k++) copy_scales(a, r, n_spans, warp, warps);
     }
     wait_for_earlier();
-    stage_x(a.m, m, squares_of);
+    if (a.m.norm_weight)
+        stage_x<true, 2>(a.m, m, squares_of);
+    else
+        stage_x<false, 5>(a.m, m, squares_of);
     __syncthreads();
     if (warp < warps)
         multiply_all(a, m, r, n_chunks, n_spans, warp, warps);

@@ -3,9 +3,10 @@
 // sums float. A norm before and what comes after are in the same launch, as in llm_matvec.cu, which has what this does
 // not take.
 //
-// A warp has columns of its own, and their part of the vector; rows too long for that in passes. Tiles of 8 rows are dealt
-// to the blocks in turn; of each a warp copies its columns to stages in shared memory, 128 columns at a time, all but one
-// of the stages under way at any time, also across tiles. Half a processor is enough for a block, so that those of the
+// A warp has columns of its own, and their part of the vector; rows too long for that in passes. Of many short rows fewer
+// warps share one, a team, and the block has several. Tiles of 8 rows are dealt to the blocks in turn, and those of a
+// block to its teams; of each a warp copies its columns to stages in shared memory, 128 columns at a time, all but one of
+// the stages under way at any time, also across tiles. Half a processor is enough for a block, so that those of the
 // next launch come while it runs and fill theirs before they wait (overlap.cuh): that keeps the memory busy while a launch
 // ends and the next one fetches its vector.
 //
@@ -110,13 +111,16 @@ struct share {
     int first, n;
 };
 
+static __device__ __forceinline__ int team_of(const wt_llm_stream_args &a) { return (int)threadIdx.x / 32 / a.m.warps; }
+static __device__ __forceinline__ int n_teams_of(const wt_llm_stream_args &a) { return WARPS / a.m.warps; }
+
 static __device__ __forceinline__ share share_of(const wt_llm_stream_args &a, int pass)
 {
-    const int first = (pass * WARPS + (int)threadIdx.x / 32) * a.each;
+    const int first = (pass * a.m.warps + (int)threadIdx.x / 32 % a.m.warps) * a.each;
     return {first, min(a.each, max(0, a.m.columns - first))};
 }
 
-// Where a warp's copies are: a turn's tiles begin .. end - 1 pass by pass, then the next turn's.
+// Where a warp's copies are: its team's of a turn's tiles begin .. end - 1 pass by pass, then the next turn's.
 struct cursor {
     const unsigned char *from; // of the lane: its row of the tile's first two
     int begin, end, tile, pass, column, left; // left: rows of the tile from that one on
@@ -135,7 +139,8 @@ static __device__ __forceinline__ void aim(const wt_llm_stream_args &a, cursor &
 static __device__ __forceinline__ void move_on(const wt_llm_stream_args &a, int n_tiles, cursor &c)
 {
     c.column = 0;
-    if (++c.tile == c.end) {
+    c.tile += n_teams_of(a);
+    if (c.tile >= c.end) {
         do {
             if (++c.pass == a.n_passes) {
                 c.pass = 0;
@@ -144,7 +149,7 @@ static __device__ __forceinline__ void move_on(const wt_llm_stream_args &a, int 
             }
             c.own = share_of(a, c.pass);
         } while (!c.own.n && c.begin < n_tiles);
-        c.tile = c.begin;
+        c.tile = c.begin + team_of(a);
     }
     if (c.tile < n_tiles) aim(a, c);
 }
@@ -191,10 +196,10 @@ static __device__ __forceinline__ ending ending_of(const wt_llm_stream_args &a, 
             a.m.add ? part.out[row] : 0};
 }
 
-static __device__ __forceinline__ float sum_of(const float *sums)
+static __device__ __forceinline__ float sum_of(const float *sums, int n)
 {
     float sum = 0;
-    for (int k = 0; k < WARPS; k++) sum += sums[k];
+    for (int k = 0; k < n; k++) sum += sums[k];
     return sum;
 }
 
@@ -203,10 +208,10 @@ static __device__ __forceinline__ void finish(const wt_llm_matvec_args &a, const
 {
     const int in_group = threadIdx.x / TILE, slot = threadIdx.x % TILE;
     if (!e.out) return;
-    const float scale = a.norm_weight ? 1 / sqrtf(sum_of(squares) / (float)a.columns + a.eps) : 1;
-    float y = sum_of(sums[(a.gated ? 2 : 1) * in_group * TILE + slot]) * scale + e.bias;
+    const float scale = a.norm_weight ? 1 / sqrtf(sum_of(squares, a.warps) / (float)a.columns + a.eps) : 1;
+    float y = sum_of(sums[(a.gated ? 2 : 1) * in_group * TILE + slot], a.warps) * scale + e.bias;
     if (a.gated)
-        y *= activate(a.activation, sum_of(sums[(2 * in_group + 1) * TILE + slot]) * scale + e.gate_bias);
+        y *= activate(a.activation, sum_of(sums[(2 * in_group + 1) * TILE + slot], a.warps) * scale + e.gate_bias);
     else
         y = activate(a.activation, y);
     *e.out = e.before + y;
@@ -320,14 +325,15 @@ template <class T> static __device__ __forceinline__ void stream(const wt_llm_st
     v.parts = (unsigned char *)(shared + WARPS * (STAGES * STAGE)) + 2 * warp * a.each;
     v.squares = 0;
     let_next_begin();
-    cursor c = {NULL, 0, min(AT_ONCE, n_tiles), 0, 0, 0, 0, share_of(a, 0)};
-    if (n_tiles) aim(a, c);
+    const int member = warp % a.m.warps, team = team_of(a), n_teams = n_teams_of(a);
+    cursor c = {NULL, 0, min(AT_ONCE, n_tiles), team, 0, 0, 0, share_of(a, 0)};
+    if (team < n_tiles) aim(a, c);
 #pragma unroll
     for (int s = 0; s < STAGES - 1; s++) fetch(a, n_tiles, c, stages + s * STAGE);
     eight weights[KEPT];
 #pragma unroll
     for (int k = 0; k < KEPT; k++)
-        weights[k] = load_eight(a.m.norm_weight + warp * a.each + k * 256 + lane * 8,
+        weights[k] = load_eight(a.m.norm_weight + member * a.each + k * 256 + lane * 8,
                                 a.m.norm_weight && k * 256 + lane * 8 < share_of(a, 0).n);
     wait_for_earlier();
 
@@ -340,7 +346,7 @@ template <class T> static __device__ __forceinline__ void stream(const wt_llm_st
         for (int pass = 0; pass < a.n_passes; pass++) {
             const share own = share_of(a, pass);
             if (begin + pass && a.n_passes > 1) take_vector<T, false>(a.m, own, NULL, v);
-            for (int tile = begin; tile < min(begin + AT_ONCE, n_tiles); tile++) {
+            for (int tile = begin + team; tile < min(begin + AT_ONCE, n_tiles); tile += n_teams) {
                 float sums[2][4] = {};
                 for (int column = 0; column < own.n; column += COLUMNS) {
                     copy_async_wait<STAGES - 2>();
@@ -352,13 +358,13 @@ template <class T> static __device__ __forceinline__ void stream(const wt_llm_st
                     next = next + 1 == STAGES ? 0 : next + 1;
                 }
                 const float sum = total_of(sums) / v.power;
-                float *to = &all_sums[tile % AT_ONCE * TILE + g][warp];
+                float *to = &all_sums[tile % AT_ONCE * TILE + g][member];
                 if (lane % 4 == 0) *to = pass ? *to + sum : sum;
             }
         }
         if (a.m.norm_weight && !begin) {
             v.squares = warp_sum(v.squares);
-            if (!lane) squares[warp] = v.squares;
+            if (!lane && !team) squares[member] = v.squares;
         }
         __syncthreads(); // those of the turn before the last are used
         finish(a.m, e, all_sums, squares);

@@ -183,6 +183,9 @@ static __device__ __forceinline__ float activated(int activation, float v)
     }
 }
 
+// SiLU that is rounded to 16 bits, whose steps are 2^8 times those by which the short exponential and quotient err.
+static __device__ __forceinline__ float silu_of_16(float v) { return __fdividef(v, 1 + __expf(-v)); }
+
 static __device__ __forceinline__ float biased(const wt_mm_part &p, int stack, int r, float v)
 {
     return p.bias ? v + p.bias[(long long)stack * p.rows + r] : v;
@@ -203,8 +206,7 @@ static __device__ __forceinline__ float finish_normed(const wt_mm_args &a, int i
 // Two elements of F16 or BF16 in a word.
 static __device__ __forceinline__ unsigned pair_of(int type, float a, float b)
 {
-    return type == WT_MM_F16 ? f16_of_f32(a) | (unsigned)f16_of_f32(b) << 16
-                             : bf16_of_f32(a) | (unsigned)bf16_of_f32(b) << 16;
+    return type == WT_MM_F16 ? f16_pair_of(a, b) : bf16_pair_of(a, b);
 }
 
 // Row i of y and its batch, element r.

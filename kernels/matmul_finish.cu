@@ -1,6 +1,8 @@
 // What follows a product whose bare sums a library left in scratch memory: scales, bias, activation, gate, residual. A
-// thread has eight neighbours of a row of y. Bound by reading the sums and writing y. Judge: the CPU.
+// thread has eight neighbours of WT_MM_FINISH_ROWS rows of y. Bound by reading the sums and writing y. Judge: the CPU.
 #include "matmul.cuh"
+
+#include "overlap.cuh"
 
 #define EACH 8
 
@@ -32,9 +34,6 @@ static __device__ __forceinline__ void store_eight(const wt_mm_finish_args &f, c
                                               pair_of(type, v[4], v[5]), pair_of(type, v[6], v[7])};
 }
 
-// SiLU of bf16 or f16 sums, whose own steps are 2^8 times those by which the short exponential and quotient err.
-static __device__ __forceinline__ float silu_of_16(float v) { return __fdividef(v, 1 + __expf(-v)); }
-
 // What most prompts of language models have: gated by SiLU, 16 bits on both sides, neither scales nor biases.
 static __device__ __forceinline__ bool is_gated_silu(const wt_mm_finish_args &f)
 {
@@ -44,21 +43,33 @@ static __device__ __forceinline__ bool is_gated_silu(const wt_mm_finish_args &f)
            f.sum_type == a.y_type && !a.x_scales && !p.scales && !q.scales && !p.bias && !q.bias;
 }
 
-extern "C" __global__ void __launch_bounds__(128) matmul_finish(const __grid_constant__ wt_mm_finish_args f)
+// All rows' sums are on their way before the first are used.
+static __device__ __forceinline__ void gate_rows(const wt_mm_finish_args &f, int first, int r)
+{
+    uint4 sums[WT_MM_FINISH_ROWS][2];
+#pragma unroll
+    for (int k = 0; k < WT_MM_FINISH_ROWS; k++) {
+        if (first + k >= f.count) break;
+        const long long at = (long long)(first + k) * f.pitch + r;
+        sums[k][0] = *(const uint4 *)((const unsigned short *)f.sums + at);
+        sums[k][1] = *(const uint4 *)((const unsigned short *)f.sums1 + at);
+    }
+#pragma unroll
+    for (int k = 0; k < WT_MM_FINISH_ROWS; k++) {
+        if (first + k >= f.count) break;
+        float v[EACH], v1[EACH];
+        load_sums(f.sum_type, &sums[k][0], 0, v);
+        load_sums(f.sum_type, &sums[k][1], 0, v1);
+#pragma unroll
+        for (int i = 0; i < EACH; i++) v[i] = silu_of_16(v[i]) * v1[i];
+        store_eight(f, f.args.parts[0], first + k, r, v);
+    }
+}
+
+static __device__ __forceinline__ void finish_row(const wt_mm_finish_args &f, int i, int r)
 {
     const wt_mm_args &a = f.args;
     const wt_mm_part &p = a.parts[f.part];
-    const int r = (blockIdx.x * blockDim.x + threadIdx.x) * EACH, i = blockIdx.y;
-    if (r >= p.rows) return;
-    if (is_gated_silu(f)) {
-        float v[EACH], v1[EACH];
-        load_sums(f.sum_type, f.sums, (long long)i * f.pitch + r, v);
-        load_sums(f.sum_type, f.sums1, (long long)i * f.pitch + r, v1);
-#pragma unroll
-        for (int k = 0; k < EACH; k++) v[k] = silu_of_16(v[k]) * v1[k];
-        store_eight(f, p, i, r, v);
-        return;
-    }
     wt_mm_tile t;
     t.stack = t.y_batches = f.batch;
     t.first = f.first;
@@ -82,4 +93,17 @@ extern "C" __global__ void __launch_bounds__(128) matmul_finish(const __grid_con
 #pragma unroll
     for (int k = 0; k < EACH; k++)
         if (r + k < p.rows) store(a, p, t, i, r + k, v[k]);
+}
+
+extern "C" __global__ void __launch_bounds__(128) matmul_finish(const __grid_constant__ wt_mm_finish_args f)
+{
+    const int r = (blockIdx.x * blockDim.x + threadIdx.x) * EACH, first = blockIdx.y * WT_MM_FINISH_ROWS;
+    let_next_begin();
+    wait_for_earlier();
+    if (r >= f.args.parts[f.part].rows) return;
+    if (is_gated_silu(f)) {
+        gate_rows(f, first, r);
+        return;
+    }
+    for (int i = first; i < min(first + WT_MM_FINISH_ROWS, f.count); i++) finish_row(f, i, r);
 }

@@ -103,11 +103,13 @@ typedef struct wt_mm_widen_args {
     int part;
 } wt_mm_widen_args;
 
+#define WT_MM_FINISH_ROWS 4 ///< that a thread of matmul_finish has
+
 /// Bare sums of rows first .. of a batch of a part, [count][pitch], and of part 1 when gated.
 typedef struct wt_mm_finish_args {
     wt_mm_args args;
     const void *sums, *sums1;
-    int sum_type, pitch, part, batch, first;
+    int sum_type, pitch, part, batch, first, count;
     int whole; ///< rows of W in eights, and y aligned to 16 bytes
 } wt_mm_finish_args;
 

@@ -7,9 +7,10 @@
 // by one warpgroup while the other multiplies.
 // Bound by tensor cores; an element is summed in the order of the columns.
 //
-// With MM_ROWS 64 for up to 64 rows of x, where it is bound by the reading of W: the warpgroups share the tile's rows of
-// W. Where tiles are fewer than SMs a tile's columns are parted in slices, by a block each; the warp that ends last adds
-// the slices' sums in order. The first copies of W begin before the launch before has ended (overlap.cuh). Judge: the CPU.
+// With MM_ROWS 64 for up to 64 rows of x, where it is bound by the reading of W: the warpgroups share the tile's rows
+// of W. Where tiles are fewer than SMs a tile's columns are parted in slices, by a block each; the warp that ends last
+// adds the slices' sums in order. The first copies of W begin before the launch before has ended (overlap.cuh). Judge:
+// the CPU.
 //
 // Architecture: sm_90a
 #ifndef MM_X
@@ -283,13 +284,13 @@ static __device__ __forceinline__ void norm_four(const wt_mm_args &a, int i, int
     *(uint2 *)(a.normed + at) = {pair_of(WT_MM_BF16, v.x * w.x, v.y * w.y), pair_of(WT_MM_BF16, v.z * w.z, v.w * w.w)};
     float squares = v.x * v.x + v.y * v.y + (v.z * v.z + v.w * v.w);
 #pragma unroll
-    for (int step = 8; step; step /= 2)
-        squares += __shfl_xor_sync(0xffffu << (threadIdx.x & 16), squares, step);
+    for (int step = 8; step; step /= 2) squares += __shfl_xor_sync(0xffffu << (threadIdx.x & 16), squares, step);
     if (threadIdx.x % 16) return;
     a.squares[(long long)i * (rows / WT_MM_WGMMA_SQUARES) + r / WT_MM_WGMMA_SQUARES] = squares;
 }
 
-// What the sums of a warp's rows first .. are multiplied with: 1 over the root of the mean square of what x was made of.
+// What the sums of a warp's rows first .. are multiplied with: 1 over the root of the mean square of what x was made
+// of.
 static __device__ __forceinline__ void scale_rows(const wt_mm_args &a, int first, float *scales)
 {
     const int lane = threadIdx.x % 32, n = a.columns / WT_MM_WGMMA_SQUARES;
@@ -347,9 +348,9 @@ static __device__ __forceinline__ void finish_chunk(const wt_mm_args &a, const m
                 if (r + c < part.rows) store_sum(part, p.tile, i, r + c, all[c]);
             continue;
         }
-        const float x_scale = MM_X_IS_8 && a.x_scales  ? a.x_scales[p.tile.first + i]
-                              : FEW && a.x_squares ? scales[row]
-                                                   : 1;
+        const float x_scale = MM_X_IS_8 && a.x_scales ? a.x_scales[p.tile.first + i]
+                              : FEW && a.x_squares    ? scales[row]
+                                                      : 1;
         float4 v = activated_4(finished(f, floats_of(sum), x_scale));
         if (MM_PAIR == 2) {
             const float4 v1 = finished(f1, floats_of(*(const mm_sum_4 *)unit_of(sums, row, lanes + unit)), x_scale);
@@ -366,11 +367,101 @@ static __device__ __forceinline__ void finish_chunk(const wt_mm_args &a, const m
     }
 }
 
+// Floats that lie side by side, one a row of W.
+static __device__ __forceinline__ bool are_of_rows(const wt_mm_args &a, const wt_mm_part &part)
+{
+    return a.scale_rows == 1 && a.scale_stride == 1 && a.scale_type == WT_MM_F32 && !part.tensor_scale;
+}
+
+// Sums that become 16 bits by factors, whole pieces of 16 bytes of y.
+static __device__ __forceinline__ bool is_plain(const wt_mm_args &a, const mm_place &p)
+{
+    const wt_mm_part &part = a.parts[p.part], &last = a.parts[MM_PAIR == 2 ? 1 : p.part];
+    const long long all = (long long)part.y | part.y_stride * 2 | part.y_batch * 2;
+    const bool scales = !part.scales || a.scale_rows >= part.rows || (are_of_rows(a, part) && are_of_rows(a, last));
+    return !FEW && !MM_SCALES && (a.y_type == WT_MM_F16 || a.y_type == WT_MM_BF16) && !a.add && !part.bias &&
+           !last.bias && scales && all % 16 == 0 && p.first + GROUP_N / MM_PAIR <= part.rows;
+}
+
+// The four lanes of a row exchange words of two elements, so that each has 16 bytes of it.
+static __device__ __forceinline__ void exchange(unsigned *w)
+{
+#pragma unroll
+    for (int step = 1; step < 4; step *= 2)
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            if (j & step) continue;
+            const bool upper = threadIdx.x & step;
+            const unsigned other = __shfl_xor_sync(ALL, upper ? w[j] : w[j + step], step);
+            (upper ? w[j] : w[j + step]) = other;
+        }
+}
+
+static __device__ __forceinline__ float activated_16(float v)
+{
+    return MM_ACTIVATION == WT_MM_SILU ? silu_of_16(v) : activated(MM_ACTIVATION, v);
+}
+
+// Scales of rows r and r + 1 of W.
+static __device__ __forceinline__ float2 two_scales(const wt_mm_args &a, const wt_mm_part &part, int stack, int r,
+                                                    float otherwise)
+{
+    if (!part.scales || !are_of_rows(a, part)) return {otherwise, otherwise};
+    const float *scales = (const float *)(part.scales + stack * part.scales_next) + r;
+    return {scales[0], scales[1]};
+}
+
+static __device__ __forceinline__ void finish_plain(const wt_mm_args &a, const mm_place &p, int first_row,
+                                                    const mm_sum *d)
+{
+    const int lane = threadIdx.x % 32, row = first_row + lane / 4, t = lane % 4;
+    const wt_mm_part &part = a.parts[p.part];
+    unsigned short *y = (unsigned short *)part.y + p.tile.y_batches * part.y_batch +
+                        (p.tile.first + row) * part.y_stride + p.first + 8 * t;
+    const float scale = scale_at(a, part, p.tile.stack, p.first, 0);
+    const float scale1 = MM_PAIR == 2 ? scale_at(a, a.parts[1], p.tile.stack, p.first, 0) : 1;
+    float x_scale[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+        x_scale[h] = MM_X_IS_8 && a.x_scales && row + 8 * h < p.tile.count ? a.x_scales[p.tile.first + row + 8 * h] : 1;
+#pragma unroll
+    for (int q = 0; q < GROUP_N / MM_PAIR / 32; q++) {
+        unsigned w[2][4];
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const mm_sum *sums = d + 16 * q + 4 * j, *sums1 = sums + GROUP_N / 4;
+            const int r = p.first + 32 * q + 8 * j + 2 * t;
+            const float2 f = two_scales(a, part, p.tile.stack, r, scale);
+            const float2 f1 = MM_PAIR == 2 ? two_scales(a, a.parts[1], p.tile.stack, r, scale1) : f;
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                float v = activated_16((float)sums[2 * h] * (f.x * x_scale[h]));
+                float u = activated_16((float)sums[2 * h + 1] * (f.y * x_scale[h]));
+                if (MM_PAIR == 2) {
+                    v *= (float)sums1[2 * h] * (f1.x * x_scale[h]);
+                    u *= (float)sums1[2 * h + 1] * (f1.y * x_scale[h]);
+                }
+                w[h][j] = pair_of(a.y_type, v, u);
+            }
+        }
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            exchange(w[h]);
+            if (row + 8 * h < p.tile.count)
+                *(uint4 *)(y + 8 * h * part.y_stride + 32 * q) = {w[h][0], w[h][1], w[h][2], w[h][3]};
+        }
+    }
+}
+
 static __device__ __forceinline__ void finish_tile(const wt_mm_args &a, const mm_place &p, mm_sum (*sums)[CHUNK],
                                                    const float *scales, int first_row, int first_column,
                                                    const mm_sum *d)
 {
     if (first_row >= p.tile.count) return;
+    if (is_plain(a, p)) {
+        finish_plain(a, p, first_row, d);
+        return;
+    }
 #pragma unroll
     for (int q = 0; q < GROUP_N / CHUNK; q++) {
         const mm_sum *first = d + q * (32 / MM_PAIR), *second = first + (MM_PAIR == 2 ? GROUP_N / 4 : 16);

@@ -11,4 +11,12 @@ typedef struct wt_median_args {
     int rows, columns;
     int across, down; ///< blocks of an image
 } wt_median_args;
+
+/// Rectangles of any size.
+typedef struct wt_median_long_args {
+    const float *in; ///< [lines][rows][columns]
+    float *out;
+    long long n_out; ///< in all
+    int rows, columns, kernel_rows, kernel_columns;
+} wt_median_long_args;
 #endif

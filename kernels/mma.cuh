@@ -38,6 +38,13 @@ static __device__ __forceinline__ float power_of_2(float x)
     return y;
 }
 
+static __device__ __forceinline__ unsigned f16_pair_of(float low, float high)
+{
+    unsigned pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
 // a b + c of two bf16, or two f16, in a word.
 static __device__ __forceinline__ unsigned fma_bf16x2(unsigned a, unsigned b, unsigned c)
 {

@@ -82,7 +82,7 @@ template <bool MASKED> static __device__ __forceinline__ void attend(const nn_at
 {
     extern __shared__ uint4 memory[]; // two tiles of keys and values; first the queries
     unsigned short *tiles = (unsigned short *)memory;
-    const int first = ((int)gridDim.x - 1 - (int)blockIdx.x) * TILE, head = blockIdx.y, kv_head = head / a.group;
+    const int first = ((int)gridDim.y - 1 - (int)blockIdx.y) * TILE, head = blockIdx.x, kv_head = head / a.group;
     const span all = tiles_of(a, first, first + TILE - 1, KEYS);
     unsigned q[D_HEAD / 16][4];
     rows r;
@@ -103,9 +103,10 @@ template <bool MASKED> static __device__ __forceinline__ void attend(const nn_at
             fetch(a, a.k, kv_head, begin + KEYS, a.keys, next);
             fetch(a, a.v, kv_head, begin + KEYS, a.keys, next + TILE * PITCH);
         }
-        float s[KEYS / 8][4];
+        float s[KEYS / 8][4], fade[2];
         score(q, keys, s);
-        weigh<MASKED>(a, first + 16 * (threadIdx.x / 32), begin, s, &r);
+        weigh<MASKED>(a, first + 16 * (threadIdx.x / 32), begin, s, &r, fade);
+        fade_sums(&r, fade);
         add_values(s, keys + TILE * PITCH, &r);
     }
     end_rows(a, first + 16 * (threadIdx.x / 32), &r);

@@ -1,5 +1,5 @@
 // What the kernels of attention share: which keys a query may look at, masks, and where rows lie.
-// Grid: tiles of queries, the last and longest first; heads; n.
+// Grid: heads; tiles of queries, of all heads the last and longest first; n.
 #include "nn.cuh"
 
 #include "overlap.cuh"

@@ -43,7 +43,8 @@ static __device__ __forceinline__ void begin_rows(rows *r)
 // Scores of the keys from `begin` on to shares; `first`: the warp's first query. A mask has kernels of its own, which
 // may take more registers.
 template <bool MASKED>
-static __device__ __forceinline__ void weigh(const nn_attend_args &a, int first, int begin, float (*s)[4], rows *r)
+static __device__ __forceinline__ void weigh(const nn_attend_args &a, int first, int begin, float (*s)[4], rows *r,
+                                             float *fade)
 {
     const span common = common_of(a, first, first + 15);
     const float scale = a.scale * LOG2_E;
@@ -53,7 +54,7 @@ static __device__ __forceinline__ void weigh(const nn_attend_args &a, int first,
         for (int h = 0; h < 2; h++) {
             const int query = first + threadIdx.x % 32 / 4 + 8 * h, key = begin + threadIdx.x % 4 * 2;
             const span own = query < a.queries ? span_of(a, query) : span{0, 0};
-            const long long row = MASKED ? mask_row_of(a, blockIdx.y, query) : 0;
+            const long long row = MASKED ? mask_row_of(a, blockIdx.x, query) : 0;
 #pragma unroll
             for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
@@ -65,7 +66,7 @@ static __device__ __forceinline__ void weigh(const nn_attend_args &a, int first,
                 }
         }
     }
-    share(r, scaled ? 1 : scale, s);
+    share(r, scaled ? 1 : scale, s, fade);
 }
 
 static __device__ __forceinline__ void end_rows(const nn_attend_args &a, int first, rows *r)
@@ -78,7 +79,7 @@ static __device__ __forceinline__ void end_rows(const nn_attend_args &a, int fir
         const int query = first + g + 8 * h;
         if (query >= a.queries) continue;
         const float whole = r->total[h] > 0 ? 1 / r->total[h] : 0;
-        const long long at = row_of(a.out, blockIdx.y, query) + 2 * t;
+        const long long at = row_of(a.out, blockIdx.x, query) + 2 * t;
 #pragma unroll
         for (int n = 0; n < D_HEAD / 8; n++) {
             if (8 * n >= a.d_head) break;

@@ -161,7 +161,7 @@ template <bool MASKED> static __device__ __forceinline__ void attend(const nn_at
 {
     extern __shared__ uint4 memory[];
     shared *m = (shared *)memory; // of two tiles
-    const int first = ((int)gridDim.x - 1 - (int)blockIdx.x) * QUERIES, head = blockIdx.y, kv_head = head / a.group;
+    const int first = ((int)gridDim.y - 1 - (int)blockIdx.y) * QUERIES, head = blockIdx.x, kv_head = head / a.group;
     const int own = first + (int)threadIdx.x / 32 * 16;
     const span all = tiles_of(a, first, first + QUERIES - 1, KEYS);
     parts_of_16 q[D_HEAD / 16];
@@ -178,9 +178,10 @@ template <bool MASKED> static __device__ __forceinline__ void attend(const nn_at
     for (int begin = all.first, turn = 0; begin < all.end; begin += KEYS, turn ^= 1) {
         if (begin + KEYS < all.end) fetch(a, kv_head, begin + KEYS, &next);
         __syncthreads(); // the tile is there, and the one before was used by all
-        float s[KEYS / 8][4];
+        float s[KEYS / 8][4], fade[2];
         score(q, m + turn, s);
-        weigh<MASKED>(a, own, begin, s, &r);
+        weigh<MASKED>(a, own, begin, s, &r, fade);
+        fade_sums(&r, fade);
         add_values(s, m + turn, &r);
         if (begin + KEYS < all.end) put(next, m + (turn ^ 1));
     }

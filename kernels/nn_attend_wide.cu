@@ -65,7 +65,7 @@ template <int N> static __device__ __forceinline__ void load_shared(float *to, c
 static __device__ __forceinline__ void share(const nn_attend_args &a, int first, int begin, const span &common,
                                              float (*s)[TILE / 16], float *most, float *total, float (*sums)[D / 16])
 {
-    const int head = blockIdx.y, query = first + TILE / 8 * (threadIdx.x / 16), key = begin + threadIdx.x % 16;
+    const int head = blockIdx.x, query = first + TILE / 8 * (threadIdx.x / 16), key = begin + threadIdx.x % 16;
     const bool plain = !a.mask && begin >= common.first && begin + TILE <= common.end;
     const float scale = a.scale * LOG2_E;
 #pragma unroll
@@ -97,8 +97,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) nn_attend_wide(const __
     constexpr int n_queries = TILE / 8, n_keys = TILE / 16;
     float *const q = (float *)memory, *const shares = q + D * PITCH, *const keys = shares + TILE * PITCH;
     float *const values = keys;
-    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16, head = blockIdx.y, kv_head = head / a.group;
-    const int first = ((int)gridDim.x - 1 - (int)blockIdx.x) * TILE;
+    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16, head = blockIdx.x, kv_head = head / a.group;
+    const int first = ((int)gridDim.y - 1 - (int)blockIdx.y) * TILE;
     const span all = tiles_of(a, first, first + TILE - 1, TILE), common = common_of(a, first, first + TILE - 1);
     float sums[n_queries][D / 16] = {}, most[n_queries], total[n_queries] = {};
 #pragma unroll

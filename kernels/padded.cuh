@@ -2,15 +2,15 @@
 #ifndef WT_PADDED_CUH
 #define WT_PADDED_CUH
 
-// The sample at `at`, which may lie before or behind the signal (dsp/stft.c: wt__stft_padded).
-__device__ inline float padded_sample(const float *pcm, long long n, long long at, int margin, int pad)
+// The sample at `at`, which may lie before or behind the signal (dsp/stft.c: wt__stft_padded). T: float or double.
+template <class T> __device__ inline T padded_sample(const T *pcm, long long n, long long at, int margin, int pad)
 {
     if (at >= 0 && at < n) return pcm[at];
     if (pad == 0) return 0;
-    const float edge = pcm[at < 0 ? 0 : n - 1];
+    const T edge = pcm[at < 0 ? 0 : n - 1];
     if (pad == 4) {
         const long long outside = at < 0 ? -at : at - n + 1;
-        return outside < margin ? edge * (float)(margin - outside) / (float)margin : 0;
+        return outside < margin ? edge * (T)(margin - outside) / (T)margin : 0;
     }
     if (pad == 3 || n == 1) return edge;
     const int symmetric = pad == 2;

@@ -12,8 +12,11 @@
 // outputs, so taps (laid out in the outputs' order) and inputs are read side by side; both come from the L1 cache,
 // where a block's inputs stay while k runs.
 //
-// resample_blend: any ratio; each tap is a cubic of four columns. A warp makes a few neighbouring outputs of 32 lines:
+// resample_blend: any ratio; each tap is a polynomial of four columns. A warp makes a few neighbouring outputs of 32 lines:
 // it blends their taps for 32 input frames, a lane a frame, then every lane multiplies them with its own line's frames.
+//
+// resample_ends, behind one of them: the first outputs, which have taps of their own, and silent ones at the end. A warp
+// makes an output.
 //
 // _wide has taps and sums in double (150 dB needs them), the others in float.
 // Judge: resample_ref.c, 140 dB wide, 110 dB else (float sums in another order).
@@ -74,18 +77,19 @@ template <typename T> struct alignas(16) blend_taps {
     T v[16 / sizeof(T)];
 };
 
-// Lagrange's cubic at the time of output n.
+// The weights at the time of output n.
 template <typename T>
 static __device__ __forceinline__ void blend_place(const wt_resample_args &a, long long n, int p, blend_warp<T> &own)
 {
     const long long time = n * a.numerator;
     const double at = (double)(time % a.denominator) / (double)a.denominator * a.n_phases;
     const int row = (int)at;
-    const double w = at - row;
+    double weights[4];
+    wt__resample_weights(a.order, at - row, weights);
     own.first[p] = time / a.denominator - a.before;
     own.column[p] = row;
-    own.weights[p][0] = (T)(-w * (w - 1) * (w - 2) / 6), own.weights[p][1] = (T)((w + 1) * (w - 1) * (w - 2) / 2);
-    own.weights[p][2] = (T)(-(w + 1) * w * (w - 2) / 2), own.weights[p][3] = (T)((w + 1) * w * (w - 1) / 6);
+#pragma unroll
+    for (int i = 0; i < 4; i++) own.weights[p][i] = (T)weights[i];
 }
 
 // The warp's taps for input frames f .. f + 31, a lane a frame.
@@ -345,6 +349,25 @@ template <typename T> static __device__ __forceinline__ void tile(const wt_resam
         }
         __syncthreads();
     }
+}
+
+// ---- ends
+
+// blockIdx.x: WT_RESAMPLE_END_WARPS outputs, first those of the start, then those behind n_heard.
+extern "C" __global__ void __launch_bounds__(WT_RESAMPLE_END_WARPS * 32) resample_ends(wt_resample_args a)
+{
+    const int lane = threadIdx.x % 32, i = blockIdx.x * WT_RESAMPLE_END_WARPS + threadIdx.x / 32;
+    const int n = i < a.n_start ? i : a.n_heard + i - a.n_start;
+    if (n >= a.n_out) return;
+    const float *in = a.in + (long long)blockIdx.y * a.n_in;
+    const long long first = n * a.numerator / a.denominator - a.before;
+    float sum = 0;
+    for (int k = lane; n < a.n_heard && k < a.n_taps; k += 32) {
+        const long long at = first + k;
+        if (at >= 0 && at < a.n_in) sum += a.start[(long long)n * a.n_taps + k] * __ldg(in + at);
+    }
+    for (int way = 16; way; way /= 2) sum += __shfl_xor_sync(~0u, sum, way);
+    if (lane == 0) a.out[(long long)blockIdx.y * a.n_out + n] = sum;
 }
 
 extern "C" __global__ void resample_exact(wt_resample_args a) { exact<float>(a); }

@@ -53,7 +53,7 @@ static __device__ resident_place resident_term(const resident_args &r, bool *lea
 struct resident_block {
     unsigned int turn, flags;
     int frames;
-    unsigned int seen_ns;
+    unsigned int told; // of the first threads: their word of the answer's head
 };
 
 // How blocks come: at a pace, so most of the time between two need not be spent on the bus. In clocks.
@@ -61,6 +61,37 @@ struct resident_pace {
     long long last, gap; // when the last block came, and how long after the one before
     unsigned int round;  // looks so far
 };
+
+// What the first warp was about since the last answer, for who asks why a block was late.
+struct resident_watch {
+    long long sent_ns, looked_ns;        // the last answer, the last look
+    unsigned int busy_ns, hole_ns, looks; // until the first look; the longest from one to the next; how many
+};
+
+static __device__ __forceinline__ void resident_watch_look(resident_watch *w)
+{
+    const long long now_ns = resident_now();
+    const unsigned int since_ns = (unsigned int)(now_ns - (w->looks ? w->looked_ns : w->sent_ns));
+    if (!w->looks)
+        w->busy_ns = since_ns;
+    else
+        w->hole_ns = max(w->hole_ns, since_ns);
+    w->looked_ns = now_ns;
+    w->looks++;
+}
+
+// This thread's word of the answer's head, but for the time of sending.
+static __device__ __forceinline__ unsigned int resident_head(const resident_watch &w, int frames, long long age_ns)
+{
+    switch (threadIdx.x) {
+    case 0: return frames;
+    case RESIDENT_SEEN: return (unsigned int)resident_now();
+    case RESIDENT_BUSY: return w.busy_ns;
+    case RESIDENT_HOLE: return w.hole_ns;
+    case RESIDENT_N_LOOKS: return w.looks;
+    default: return (unsigned int)(age_ns >> RESIDENT_AGE_SHIFT);
+    }
+}
 
 // The slot of a turn on the way down; there is a power of two of them.
 static __device__ __forceinline__ const wt_block_word *resident_slot(const resident_args &r, unsigned int turn)
@@ -90,7 +121,7 @@ static __device__ __forceinline__ void resident_asked_all() { asm volatile("cp.a
 // which costs no thread anything, as what comes lands in shared memory by itself. `word` is what this thread's first
 // sample was then, of this turn or not.
 static __device__ int resident_wait(const resident_args &r, resident_place next, long long end_ns, resident_pace *pace,
-                                    int frames, wt_block_word *word, unsigned int *doorbell)
+                                    resident_watch *watch, int frames, wt_block_word *word, unsigned int *doorbell)
 {
     __shared__ __align__(16) wt_block_word looks[RESIDENT_LOOKS][4 + RESIDENT_AHEAD]; // doorbell, orders, input
     __shared__ int verdict, asked; // `asked`: with its input
@@ -113,6 +144,7 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
             resident_asked_all();
         if (due) look = looks[(round - 1) % RESIDENT_LOOKS];
         if (threadIdx.x < 32) {
+            resident_watch_look(watch);
             wt_block_word told = threadIdx.x < 2 ? look[2 * threadIdx.x] : 0;
             if (round % 32 == 0 && threadIdx.x < 2) told = block_load(at); // past whatever might keep a copy
             const wt_block_word bell = __shfl_sync(~0u, told, 0), orders = __shfl_sync(~0u, told, 1);
@@ -178,7 +210,7 @@ static __device__ int resident_follow(const resident_args &r, resident_place nex
 }
 
 // What the block says of parameters and points, for all streams of this thread block.
-static __device__ __noinline__ void resident_header(const resident_args &r, const resident_block &b)
+static __device__ __noinline__ void resident_header(const resident_args &r, const resident_block b)
 {
     const resident_layout &l = r.layout;
     const wt_block_word *slot = resident_slot(r, b.turn);
@@ -199,26 +231,26 @@ static __device__ __noinline__ void resident_header(const resident_args &r, cons
 }
 
 // A piece of the input into the chain's first buffer; `word` is what the thread already has of its first sample.
-static __device__ __noinline__ void resident_fetch(const chain_args &a, resident_block b, const wt_block_word *in,
-                                                   int done, int n, wt_block_word word)
+static __device__ __noinline__ void resident_fetch(const chain_args &a, unsigned int turn, const wt_block_word *in,
+                                                   int frames, int n, wt_block_word word)
 {
     for_each_frame(chain_channels(a), n, [&](int c, int f) {
-        const wt_block_word *at = in + c * b.frames + done + f;
+        const wt_block_word *at = in + c * frames + f;
         const bool mine = c * CHAIN_MOST_FRAMES + f == (int)threadIdx.x;
-        shared[c * chain_stride(a) + f] = __uint_as_float(block_take(at, b.turn, mine ? word : 0));
+        shared[c * chain_stride(a) + f] = __uint_as_float(block_take(at, turn, mine ? word : 0));
     });
     __syncthreads();
 }
 
 // A piece of the answer, from shared[result] on, as it is: the host makes silence of a block that is not finite.
 // Returns whether this thread's samples are.
-static __device__ __noinline__ int resident_answer(const chain_args &a, const resident_block &b, int result,
-                                                   wt_block_word *out, int done, int n)
+static __device__ __noinline__ int resident_answer(const chain_args &a, unsigned int turn, int result,
+                                                   wt_block_word *out, int frames, int n)
 {
     int finite = 1;
     for_each_frame(chain_out_channels(a), n, [&](int c, int f) {
         const unsigned int y = __float_as_uint(shared[result + c * chain_stride(a) + f]);
-        block_store(out + c * b.frames + done + f, y, b.turn);
+        block_store(out + c * frames + f, y, turn);
         finite &= (y & 0x7f800000u) != 0x7f800000u;
     });
     return finite;
@@ -233,7 +265,7 @@ static __device__ __noinline__ void resident_settle(const chain_args &a, unsigne
 }
 
 // A warp a node, those warps that have no samples to answer with when there are such. `to` 0: for the text's sake.
-static __device__ __noinline__ void resident_readings(const chain_args &a, const resident_block &b,
+static __device__ __noinline__ void resident_readings(const chain_args &a, unsigned int turn,
                                                       const unsigned char *memory, wt_block_word *to)
 {
     const wt_node_place *places = chain_room_of(a, 0).places;
@@ -245,7 +277,7 @@ static __device__ __noinline__ void resident_readings(const chain_args &a, const
         const unsigned int *readings = (const unsigned int *)(memory + p.readings);
 #pragma unroll 1
         for (int i = threadIdx.x & 31; i < p.n_readings; i += 32)
-            if (to) block_store(to + p.first_reading + i, readings[i], b.turn);
+            if (to) block_store(to + p.first_reading + i, readings[i], turn);
     }
 }
 
@@ -289,15 +321,13 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
             message.points = s == 0 && b.flags & RESIDENT_HAS_POINTS ? 1 : 0;
             message.done = done;
         }
-        resident_fetch(a, b, resident_input(r, b.turn, s, b.frames), done, n, done ? 0 : word);
+        resident_fetch(a, b.turn, resident_input(r, b.turn, s, b.frames) + done, b.frames, n, done ? 0 : word);
         chain_process(a, memory, n, position);
-        finite = resident_answer(a, b, a.output * chain_buffer_floats(a), up + l.out_at, done, n);
+        finite = resident_answer(a, b.turn, a.output * chain_buffer_floats(a), up + l.out_at + done, b.frames, n);
     }
-    if (s == 0) resident_readings(a, b, memory, up + l.readings_at);
-    if (threadIdx.x < RESIDENT_TIMES) {
-        const unsigned int sent_ns = (unsigned int)resident_now();
-        block_store(up + threadIdx.x, threadIdx.x == 0 ? b.frames : threadIdx.x == 1 ? b.seen_ns : sent_ns, b.turn);
-    }
+    if (s == 0) resident_readings(a, b.turn, memory, up + l.readings_at);
+    if (threadIdx.x < RESIDENT_HEAD)
+        block_store(up + threadIdx.x, threadIdx.x == RESIDENT_SENT ? (unsigned int)resident_now() : b.told, b.turn);
     resident_settle(a, memory, finite);
     if (threadIdx.x == 0) {
         instance->position = position;
@@ -310,13 +340,12 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
 // and the neighbours' data out of L2, where a block would have to wait for it. On silence, and on a spare instance.
 static __device__ void resident_rehearse(const chain_args &a, unsigned char *spare, int n)
 {
-    const resident_block b = {0, 0, n, 0};
     if (threadIdx.x == 0) message.points = 0;
     for_each_frame(a.channels, n, [&](int c, int f) { shared[c * chain_stride(a) + f] = 0.0f; });
-    resident_fetch(a, b, 0, 0, 0, 0); // no frames: for their text too
+    resident_fetch(a, 0, 0, 0, 0, 0); // no frames: for their text too
     chain_process(a, spare, n, ((const wt_instance *)spare)->position);
-    const int finite = resident_answer(a, b, 0, 0, 0, 0);
-    resident_readings(a, b, spare, 0);
+    const int finite = resident_answer(a, 0, 0, 0, 0, 0);
+    resident_readings(a, 0, spare, 0);
     resident_settle(a, spare, finite);
 }
 
@@ -363,8 +392,10 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
     return memory;
 }
 
+// One thread block an SM is enough; with the second number left out the compiler leaves room for two, 128 registers a
+// thread, and keeps the rest in local memory, which a block beside neighbours that read has to wait for.
 #ifdef CHAIN_THREADS
-#define RESIDENT_BOUNDS __launch_bounds__(CHAIN_THREADS)
+#define RESIDENT_BOUNDS __launch_bounds__(CHAIN_THREADS, 1)
 #else
 #define RESIDENT_BOUNDS
 #endif
@@ -399,6 +430,7 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
     int verdict, frames = 0;
     bool over = false;
     resident_pace pace = {clock64(), 0, 1};
+    resident_watch watch = {begin_ns};
     for (;;) {
         resident_place next = here;
         next.turn = wt_block_next(here.turn);
@@ -409,16 +441,18 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
         else if (over)
             verdict = RESIDENT_OVER;
         else
-            verdict = resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &pace, frames, &word, &doorbell);
+            verdict = resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &pace, &watch, frames, &word,
+                                    &doorbell);
         if (blockIdx.x == 0 && gridDim.x > 1 && threadIdx.x == 0) resident_tell(r, next, verdict, doorbell);
         if (verdict != RESIDENT_BLOCK) break;
-        const resident_block block = {next.turn, doorbell, (int)(doorbell & RESIDENT_FRAMES),
-                                      (unsigned int)resident_now()};
+        const int n = (int)(doorbell & RESIDENT_FRAMES);
+        const resident_block block = {next.turn, doorbell, n, resident_head(watch, n, resident_now() - begin_ns)};
         if (block.frames != frames) word = 0; // of another place in the block
         frames = block.frames;
         if (doorbell & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x, word = 0)
             resident_stream(r, a, block, s, memory_of(s), word);
+        watch = {resident_now()};
         const bool quick = 8 * (clock64() - pace.last) < pace.gap;
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
             resident_after(r, a, memory_of(s), ((const wt_instance *)memory_of(s))->position);

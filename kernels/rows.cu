@@ -1,11 +1,11 @@
 // Along the rows of a feature:
 //
-//   rows_delta   a thread a value: the Savitzky-Golay taps of its place in the window
-//   rows_pcen    a warp a row, 32 frames at a time: the smoother, a recursion of first order, as a scan over lanes in
-//                double, carried from one 32 to the next; then each lane compresses its own frame
+//   rows_savgol   a thread a value: the Savitzky-Golay taps of its place in the window
+//   rows_pcen     a warp a row, 32 frames at a time: the smoother, a recursion of first order, as a scan over lanes in
+//                 double, carried from one 32 to the next; then each lane compresses its own frame
 //
-// Both read and write side by side. rows_delta is bound by memory, rows_pcen by five functions in double a value.
-// Judge: the CPU (dsp/delta.c, dsp/pcen.c), 2e-6 of the peak.
+// Both read and write side by side. rows_savgol is bound by memory, rows_pcen by five functions in double a value.
+// Judge: the CPU (dsp/delta.c, dsp/savgol.c, dsp/pcen.c), 2e-6 of the peak.
 #include "rows_kernel.h"
 
 #define ALL   0xffffffffu
@@ -13,7 +13,7 @@
 
 enum { INTERP, NEAREST, MIRROR, CONSTANT, WRAP }; // wt_delta_mode
 
-static __device__ double outside(const wt_delta_args &a, const float *x, long long at)
+static __device__ double outside(const wt_savgol_args &a, const float *x, long long at)
 {
     const long long n = a.n_frames;
     if (at >= 0 && at < n) return x[at];
@@ -25,7 +25,7 @@ static __device__ double outside(const wt_delta_args &a, const float *x, long lo
     return x[at < n ? at : period - at];
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS) rows_delta(wt_delta_args a)
+extern "C" __global__ void __launch_bounds__(32 * WARPS) rows_savgol(wt_savgol_args a)
 {
     const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= a.n_rows * a.n_frames) return;

@@ -2,14 +2,14 @@
 #ifndef WT_ROWS_KERNEL_H
 #define WT_ROWS_KERNEL_H
 
-typedef struct wt_delta_args {
+typedef struct wt_savgol_args {
     const float *in;
     float *out;
     const double *taps; ///< [width][width] by position in the window; not interp: the middle one alone is read
     long long n_rows, n_frames;
     double constant;
     int width, mode; ///< wt_delta_mode
-} wt_delta_args;
+} wt_savgol_args;
 
 typedef struct wt_pcen_args {
     const float *in;

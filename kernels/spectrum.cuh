@@ -49,33 +49,117 @@ template <int STEP, int COUNT> __device__ __forceinline__ int spectrum_along(int
 // its bins beside the mirror, and what follows needs no way through shared memory.
 enum { SPECTRUM_LAST = wt__spectrum_last(SPECTRUM_N), SPECTRUM_PAIRED = wt__spectrum_paired(SPECTRUM_N) };
 
-// v[j] w^j. Powers to 15 and more are products of two that are read: reading them all takes longer.
-template <int R, class V> __device__ __forceinline__ void spectrum_turn(V *v, const V *twiddles, int stride)
+// v[j] w^j, twiddle(j) = w^j. Powers to 15 and more are products of two that are read, of 1, 2, 3, 4, 8, 12: reading
+// them all takes longer.
+template <int R, class V, class Twiddle> __device__ __forceinline__ void spectrum_turn(V *v, Twiddle twiddle)
 {
     if constexpr (R >= 16) {
         V low[4];
 #pragma unroll
-        for (int i = 1; i < 4; i++) low[i] = twiddles[(i - 1) * stride], v[i] = fft_mul(v[i], low[i]);
+        for (int i = 1; i < 4; i++) low[i] = twiddle(i), v[i] = fft_mul(v[i], low[i]);
 #pragma unroll
         for (int j = 4; j < R; j += 4) {
-            const V high = twiddles[(j - 1) * stride];
+            const V high = twiddle(j);
             v[j] = fft_mul(v[j], high);
 #pragma unroll
             for (int i = 1; i < 4; i++) v[j + i] = fft_mul(v[j + i], fft_mul(high, low[i]));
         }
     } else {
 #pragma unroll
-        for (int j = 1; j < R; j++) v[j] = fft_mul(v[j], twiddles[(j - 1) * stride]);
+        for (int j = 1; j < R; j++) v[j] = fft_mul(v[j], twiddle(j));
     }
 }
+
+// In place: a transform of three passes, the first of sixteen points, where every thread has whole butterflies. With
+// n = STEP n1 + r, r = LAST n2 + n3, and k = k1 + 16 k2 + (N / LAST) k3, the passes go along n1, n2 and n3; each writes
+// k1, k2 where it has read n1, n2, so that between two passes there is one barrier. Rows of k1, of r places each, an
+// odd PITCH apart: neither rows' nor columns' neighbours meet in a bank.
+enum {
+    SPECTRUM_SECOND = wt__spectrum_radix(SPECTRUM_STEP), // points of a butterfly of the second pass
+    SPECTRUM_IN_PLACE = wt__spectrum_in_place(SPECTRUM_N),
+    SPECTRUM_PITCH = SPECTRUM_STEP + 1
+};
+
+// Butterfly b of pass 1, 2 or 3: where its first point lies, and how far the next.
+template <int PASS> struct spectrum_row {
+    static constexpr int POINTS = PASS == 1 ? SPECTRUM_RADIX : PASS == 2 ? SPECTRUM_SECOND : SPECTRUM_LAST;
+    static constexpr int APART = PASS == 1 ? SPECTRUM_PITCH : PASS == 2 ? SPECTRUM_LAST : 1;
+    static constexpr int EACH = (SPECTRUM_N + POINTS * SPECTRUM_THREADS - 1) / (POINTS * SPECTRUM_THREADS);
+    static __device__ __forceinline__ int at(int b)
+    {
+        if (PASS == 1) return b;
+        return b % SPECTRUM_RADIX * SPECTRUM_PITCH + b / SPECTRUM_RADIX * (PASS == 2 ? 1 : SPECTRUM_LAST);
+    }
+    template <class V> static __device__ __forceinline__ void read(const V *points, int b, V *v)
+    {
+#pragma unroll
+        for (int k = 0; k < POINTS; k++) v[k] = points[at(b) + k * APART];
+    }
+    template <class V> static __device__ __forceinline__ void write(V *points, int b, const V *v)
+    {
+#pragma unroll
+        for (int k = 0; k < POINTS; k++) points[at(b) + k * APART] = v[k];
+    }
+    // After the butterfly of the way there, or before the one of the way back.
+    template <class V> static __device__ __forceinline__ void turn(const V *twiddles, int b, V *v)
+    {
+        twiddles += PASS == 1 ? b : (SPECTRUM_RADIX - 1) * SPECTRUM_STEP + b / SPECTRUM_RADIX;
+        spectrum_turn<POINTS>(v,
+                              [&](int j) { return twiddles[(j - 1) * (PASS == 1 ? SPECTRUM_STEP : SPECTRUM_LAST)]; });
+    }
+};
 
 // What the last pass gives: each point, store(k, v); all of a thread's butterflies at once, store(v), v[e][j] being
 // point t + e THREADS + S j; or those that mirror each other, store(v), of a PAIRED transform.
 enum spectrum_end { SPECTRUM_POINT, SPECTRUM_KEPT, SPECTRUM_MIRRORED };
 
+template <spectrum_end END, class V, class Fill, class Store>
+__device__ __forceinline__ void spectrum_in_place(int t, V *points, const V *twiddles, Fill fill, Store store)
+{
+    using first = spectrum_row<1>;
+    using second = spectrum_row<2>;
+    using third = spectrum_row<3>;
+    constexpr int T = SPECTRUM_THREADS, B = SPECTRUM_N / SPECTRUM_LAST;
+    V v[first::EACH][first::POINTS], w[second::EACH][second::POINTS], x[third::EACH][third::POINTS];
+#pragma unroll
+    for (int e = 0; e < first::EACH; e++) fill(t + e * T, v[e]);
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < first::EACH; e++) {
+        fft_butterfly<first::POINTS>(v[e]);
+        first::turn(twiddles, t + e * T, v[e]);
+        first::write(points, t + e * T, v[e]);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < second::EACH; e++) {
+        second::read(points, t + e * T, w[e]);
+        fft_butterfly<second::POINTS>(w[e]);
+        second::turn(twiddles, t + e * T, w[e]);
+        second::write(points, t + e * T, w[e]);
+    }
+    __syncthreads();
+    const int mirror = t ? B - t : B / 2;
+#pragma unroll
+    for (int e = 0; e < third::EACH; e++) third::read(points, END == SPECTRUM_MIRRORED && e ? mirror : t + e * T, x[e]);
+    __syncthreads(); // points may be written to
+#pragma unroll
+    for (int e = 0; e < third::EACH; e++) fft_butterfly<third::POINTS>(x[e]);
+    if constexpr (END == SPECTRUM_POINT) {
+#pragma unroll
+        for (int e = 0; e < third::EACH; e++)
+#pragma unroll
+            for (int j = 0; j < third::POINTS; j++) store(t + e * T + B * j, x[e][j]);
+        __syncthreads();
+    } else {
+        store(x);
+    }
+}
+
 template <int S, spectrum_end END, class V, class Fill, class Store>
 __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddles, Fill fill, Store store)
 {
+    if constexpr (S == 1 && SPECTRUM_IN_PLACE) return spectrum_in_place<END>(t, points, twiddles, fill, store);
     constexpr int R = wt__spectrum_radix(SPECTRUM_N / S), B = SPECTRUM_N / R, M = B / S;
     constexpr int E = (B + SPECTRUM_THREADS - 1) / SPECTRUM_THREADS;
     constexpr bool LAST = END != SPECTRUM_POINT && M == 1, WHOLE = B == E * SPECTRUM_THREADS; // all have butterflies
@@ -100,7 +184,7 @@ __device__ __forceinline__ void spectrum_pass(int t, V *points, const V *twiddle
         const int b = butterfly(e), p = b / S, q = b % S;
         if (!WHOLE && b >= B) continue;
         fft_butterfly<R>(v[e]);
-        if constexpr (M > 1) spectrum_turn<R>(v[e], twiddles + p, M);
+        if constexpr (M > 1) spectrum_turn<R>(v[e], [&](int j) { return twiddles[(j - 1) * M + p]; });
 #pragma unroll
         for (int j = 0; j < R && !LAST; j++) {
             if constexpr (M > 1)
@@ -132,15 +216,15 @@ __device__ __forceinline__ void spectrum_transform(int t, V *points, const void 
 }
 
 // Points of two frames APART points of a butterfly from each other, which share the others' samples.
-template <int APART>
-__device__ __forceinline__ void spectrum_fill_apart(const float *window, const float *x, float2 (&v)[SPECTRUM_RADIX])
+template <int APART, class Window>
+__device__ __forceinline__ void spectrum_fill_apart(Window window, const float *x, float2 (&v)[SPECTRUM_RADIX])
 {
     float samples[SPECTRUM_RADIX + APART];
 #pragma unroll
     for (int k = 0; k < SPECTRUM_RADIX + APART; k++) samples[k] = __ldg(x + k * SPECTRUM_STEP);
 #pragma unroll
     for (int k = 0; k < SPECTRUM_RADIX; k++) {
-        const float w = __ldg(window + k * SPECTRUM_STEP);
+        const float w = window(k);
         v[k] = make_float2(w * samples[k], w * samples[k + APART]);
     }
 }
@@ -153,13 +237,13 @@ __device__ __forceinline__ void spectrum_fill(const wt_spectrum_frames &f, const
     constexpr int R = SPECTRUM_RADIX;
     const float *window = f.window + b, *x = begin + b;
     asm("" : "+l"(window), "+l"(x)); // else every load gets 64-bit sums of its own in place of a constant offset
-    if (R % 4 == 0 && 4 * f.hop == SPECTRUM_N) return spectrum_fill_apart<R / 4>(window, x, v);
-    if (R % 5 == 0 && 5 * f.hop == 2 * SPECTRUM_N) return spectrum_fill_apart<2 * R / 5>(window, x, v);
+    const auto windowed = [&](int k) { return __ldg(window + k * SPECTRUM_STEP); };
+    if (R % 4 == 0 && 4 * f.hop == SPECTRUM_N) return spectrum_fill_apart<R / 4>(windowed, x, v);
+    if (R % 5 == 0 && 5 * f.hop == 2 * SPECTRUM_N) return spectrum_fill_apart<2 * R / 5>(windowed, x, v);
 #pragma unroll
-    for (int k = 0; k < R; k++)
-        v[k] = make_float2(__ldg(x + k * SPECTRUM_STEP), __ldg(x + f.hop + k * SPECTRUM_STEP));
+    for (int k = 0; k < R; k++) v[k] = make_float2(__ldg(x + k * SPECTRUM_STEP), __ldg(x + f.hop + k * SPECTRUM_STEP));
 #pragma unroll
-    for (int k = 0; k < R; k++) v[k] = fft_scale(v[k], __ldg(window + k * SPECTRUM_STEP));
+    for (int k = 0; k < R; k++) v[k] = fft_scale(v[k], windowed(k));
 }
 
 // Both frames' bin from its point and the mirror's.
@@ -194,10 +278,10 @@ __device__ __forceinline__ void spectrum_give(int t, const V (&v)[2][SPECTRUM_LA
     give(SPECTRUM_N / 2, x, y);
 }
 
-/// Transform two frames as one complex signal, fill(b, v) its points b + k STEP, and give(k, x, y) each bin of both once,
-/// on any thread. What is given at k may be written to points k and N - k: no other thread asks for them; of a PAIRED
-/// transform to any. All threads of the block together; a barrier must follow before the points are read. V: float2,
-/// or double2 with its own twiddles.
+/// Transform two frames as one complex signal, fill(b, v) its points b + k STEP, and give(k, x, y) each bin of both
+/// once, on any thread. What is given at k may be written to points k and N - k: no other thread asks for them; of a
+/// PAIRED transform to any. All threads of the block together; a barrier must follow before the points are read. V:
+/// float2, or double2 with its own twiddles.
 template <class V, class Fill, class Give>
 __device__ __forceinline__ void spectrum_pair(int thread, V *points, const V *twiddles, Fill fill, Give give)
 {
@@ -216,27 +300,39 @@ __device__ __forceinline__ void spectrum_pair(int thread, V *points, const V *tw
     }
 }
 
-/// spectrum_pair of the windowed frames t and t + 1 of one line, frames that do not exist as zeros.
+/// Points b + k STEP of the windowed frames t and t + 1 of one line, frames that do not exist as zeros. inside(begin,
+/// v) makes those of a line that has both frames whole.
+template <class Inside>
+__device__ __forceinline__ void spectrum_fill_frames(const wt_spectrum_frames &f, const float *pcm, int t, int b,
+                                                     float2 (&v)[SPECTRUM_RADIX], Inside inside)
+{
+    const long long begin = (long long)t * f.hop - f.margin;
+    if (begin >= 0 && begin + f.hop + SPECTRUM_N <= f.n_samples && t + 1 < f.n_frames) return inside(pcm + begin, v);
+    float2 some[SPECTRUM_RADIX]; // in a loop, or half the kernel's text would be this
+#pragma unroll 1
+    for (int k = 0; k < SPECTRUM_RADIX; k++) {
+        const int i = b + k * SPECTRUM_STEP;
+        const float w = __ldg(f.window + i);
+        some[k] = make_float2(0, 0);
+        if (t < f.n_frames) some[k].x = w * padded_sample(pcm, f.n_samples, begin + i, f.margin, f.pad);
+        if (t + 1 < f.n_frames) some[k].y = w * padded_sample(pcm, f.n_samples, begin + f.hop + i, f.margin, f.pad);
+    }
+#pragma unroll
+    for (int k = 0; k < SPECTRUM_RADIX; k++) v[k] = some[k];
+}
+
+/// spectrum_pair of those frames.
 template <class Give>
 __device__ __forceinline__ void spectrum_bins(const wt_spectrum_frames &f, int thread, float2 *points, const float *pcm,
                                               int t, Give give)
 {
-    const long long begin = (long long)t * f.hop - f.margin;
-    const bool inside = begin >= 0 && begin + f.hop + SPECTRUM_N <= f.n_samples && t + 1 < f.n_frames;
-    const auto fill = [&](int b, float2(&v)[SPECTRUM_RADIX]) {
-        if (inside) return spectrum_fill(f, pcm + begin, b, v);
-        float2 some[SPECTRUM_RADIX]; // in a loop, or half the kernel's text would be this
-#pragma unroll 1
-        for (int k = 0; k < SPECTRUM_RADIX; k++) {
-            const int i = b + k * SPECTRUM_STEP;
-            const float w = __ldg(f.window + i);
-            some[k] = make_float2(0, 0);
-            if (t < f.n_frames) some[k].x = w * padded_sample(pcm, f.n_samples, begin + i, f.margin, f.pad);
-            if (t + 1 < f.n_frames) some[k].y = w * padded_sample(pcm, f.n_samples, begin + f.hop + i, f.margin, f.pad);
-        }
-#pragma unroll
-        for (int k = 0; k < SPECTRUM_RADIX; k++) v[k] = some[k];
-    };
-    spectrum_pair(thread, points, (const float2 *)f.twiddles, fill, give);
+    spectrum_pair(
+        thread, points, (const float2 *)f.twiddles,
+        [&](int b, float2(&v)[SPECTRUM_RADIX]) {
+            spectrum_fill_frames(f, pcm, t, b, v, [&](const float *begin, float2(&v)[SPECTRUM_RADIX]) {
+                spectrum_fill(f, begin, b, v);
+            });
+        },
+        give);
 }
 #endif

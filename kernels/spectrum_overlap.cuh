@@ -20,17 +20,6 @@ __device__ __forceinline__ void spectrum_put_pair(float2 *points, int k, float2 
     if (k && 2 * k != SPECTRUM_N) points[spectrum_at(SPECTRUM_N - k)] = make_float2(y.x - x.y, x.x + y.y);
 }
 
-/// The same of a PAIRED transform's bin that spectrum_give gives thread t as its i-th, i < SPECTRUM_LAST.
-__device__ __forceinline__ void spectrum_put_given(float2 *points, int t, int i, float2 x, float2 y)
-{
-    constexpr int S = SPECTRUM_N / SPECTRUM_LAST;
-    const int up = i % 2 && !t ? S / 2 : t, down = i % 2 && !t ? S / 2 : S - t; // the one, its mirror
-    if (i == 0 && t == 0) x.y = y.y = 0;
-    points[spectrum_along<S, 1>(i % 2 ? down : up, i / 2)] = make_float2(x.y + y.x, x.x - y.y);
-    if (i || t)
-        points[spectrum_along<S, 1>(i % 2 ? up : down, SPECTRUM_LAST - 1 - i / 2)] = make_float2(y.x - x.y, x.x + y.y);
-}
-
 // Sample i of both frames, windowed.
 __device__ __forceinline__ void spectrum_leave(float2 *points, const float *window, int i, float2 v)
 {
@@ -77,13 +66,13 @@ __device__ __forceinline__ void spectrum_take(const float2 *points, int b, float
     for (int k = 0; k < SPECTRUM_RADIX; k++) v[k] = points[spectrum_along<SPECTRUM_STEP, SPECTRUM_RADIX>(b, k)];
 }
 
-// A thread's samples of both frames, `samples` threads apart, to the sums it keeps; the first two hops leave as
-// leave(m, sum).
-template <class V, class Leave>
-__device__ __forceinline__ void spectrum_keep(const V &v, const float *window, int thread,
-                                              float (&kept)[SPECTRUM_SAMPLES * 3 / 4], Leave leave)
+// sample(m) and window(m) of both frames as a thread has them, that many threads apart, parts exchanged: to the sums it
+// keeps; those of the first two hops are done.
+template <class Sample, class Window>
+__device__ __forceinline__ void spectrum_keep(Sample sample, Window window, float (&kept)[SPECTRUM_SAMPLES * 3 / 4],
+                                              float (&done)[SPECTRUM_SAMPLES / 2])
 {
-    constexpr int HOP = SPECTRUM_SAMPLES / 4, EACH = SPECTRUM_SAMPLES / SPECTRUM_LAST;
+    constexpr int HOP = SPECTRUM_SAMPLES / 4;
     float sums[5 * HOP];
 #pragma unroll
     for (int m = 0; m < 5 * HOP; m++) sums[m] = m < 3 * HOP ? kept[m] : 0;
@@ -91,71 +80,123 @@ __device__ __forceinline__ void spectrum_keep(const V &v, const float *window, i
     for (int frame = 0; frame < 2; frame++)
 #pragma unroll
         for (int m = 0; m < SPECTRUM_SAMPLES; m++) {
-            const float2 point = v[m % EACH][m / EACH];
-            sums[m + frame * HOP] += (frame ? point.x : point.y) * __ldg(window + thread + m * SPECTRUM_THREADS);
+            const float2 point = sample(m);
+            sums[m + frame * HOP] += (frame ? point.x : point.y) * window(m);
         }
 #pragma unroll
-    for (int m = 0; m < 2 * HOP; m++) leave(m, sums[m] * (1.0f / SPECTRUM_N));
+    for (int m = 0; m < 2 * HOP; m++) done[m] = sums[m] * (1.0f / SPECTRUM_N);
 #pragma unroll
     for (int m = 0; m < 3 * HOP; m++) kept[m] = sums[m + 2 * HOP];
 }
 
-/// A block's way along its line, `shared` its transforms' points and the ring. prepare(line, t, own, thread, points) is
+// The frames of a block: of its line, hops begin .. end - 1 are the block's, and frames from `first` on touch them.
+struct spectrum_way {
+    long long line;
+    int first, begin, end;
+    __device__ __forceinline__ explicit spectrum_way(const wt_spectrum_walk &w)
+    {
+        const long long n_hops = (w.length + w.margin + w.hop - 1) / w.hop;
+        const int blocks = (int)((n_hops + w.hops - 1) / w.hops);
+        line = blockIdx.x / blocks;
+        begin = (int)(blockIdx.x % blocks) * w.hops;
+        end = begin + w.hops < n_hops ? begin + w.hops : (int)n_hops;
+        first = begin > w.lead ? begin - w.lead : 0;
+    }
+    // Is sample `at` of the padded signal the block's, and of the signal?
+    __device__ __forceinline__ bool owns(const wt_spectrum_walk &w, long long at) const
+    {
+        const long long to = at - w.margin;
+        return at >= (long long)begin * w.hop && at < (long long)end * w.hop && to >= 0 && to < w.length;
+    }
+};
+
+/// spectrum_walk where threads keep sums, along `way`. make(t, leave) calls leave(sample, window) with what
+/// spectrum_keep takes of frames t and t + 1. give_all(from, sums): sums[m] is the overlapped sum at sample from +
+/// thread + m THREADS of the padded signal, all of them the block's and of the signal; else give(from, i, sum) for each
+/// from + i that is.
+template <class Make, class GiveAll, class Give>
+__device__ __forceinline__ void spectrum_walk_kept(const wt_spectrum_walk &w, const spectrum_way &way, Make make,
+                                                   GiveAll give_all, Give give)
+{
+    float kept[SPECTRUM_SAMPLES * 3 / 4] = {};
+    for (int t = way.first; t < way.end; t += 2) {
+        const long long from = (long long)t * w.hop;
+        const bool inside =
+            t >= way.begin && t + 2 <= way.end && from >= w.margin && from + 2 * w.hop - w.margin <= w.length;
+        make(t, [&](auto sample, auto window) {
+            float sums[SPECTRUM_SAMPLES / 2];
+            spectrum_keep(sample, window, kept, sums);
+            if (inside) return give_all(from, sums);
+#pragma unroll 1
+            for (int m = 0; m < SPECTRUM_SAMPLES / 2; m++) {
+                const int i = threadIdx.x + m * SPECTRUM_THREADS;
+                if (way.owns(w, from + i)) give(from, i, sums[m]);
+            }
+        });
+    }
+}
+
+/// A block's way along its line, `shared` its transforms' points and the ring. prepare(line, t, thread, points) is
 /// called for frames t and t + 1 of the line, then fill(line, t, b, points, v) for the points b, b + STEP .. of the
-/// first pass: what spectrum_put_pair would leave there. `own`: no other block makes them but for their neighbours'
-/// sake. give(line, from, i, phase, sum): the overlapped sum at sample from + i of the padded signal, i < 2 SEQUENCES
-/// hop, phase its place within a hop.
-template <class Prepare, class Fill, class Give>
+/// first pass: what spectrum_put_pair would leave there. give(line, from, i, phase, sum): the overlapped sum at sample
+/// from + i of the padded signal, i < 2 SEQUENCES hop, phase its place within a hop; give_all: of spectrum_walk_kept.
+/// KEPT: sums may be kept.
+template <bool KEPT = SPECTRUM_KEEPS, class Prepare, class Fill, class Give, class GiveAll>
+__device__ __forceinline__ void spectrum_walk(const wt_spectrum_walk &w, float2 *shared, Prepare prepare, Fill fill,
+                                              Give give, GiveAll give_all)
+{
+    const int thread = threadIdx.x % SPECTRUM_THREADS, sequence = threadIdx.x / SPECTRUM_THREADS;
+    float2 *points = shared + sequence * SPECTRUM_POINTS;
+    const spectrum_way way(w);
+    if constexpr (KEPT)
+        if (4 * w.hop == SPECTRUM_N)
+            return spectrum_walk_kept(
+                w, way,
+                [&](int t, auto leave) {
+                    constexpr int EACH = SPECTRUM_SAMPLES / SPECTRUM_LAST;
+                    prepare(way.line, t, thread, points);
+                    spectrum_pass<1, SPECTRUM_KEPT>(
+                        thread, points, (const float2 *)w.twiddles,
+                        [&](int b, float2(&v)[SPECTRUM_RADIX]) { fill(way.line, t, b, points, v); },
+                        [&](const auto &v) {
+                            leave([&](int m) { return v[m % EACH][m / EACH]; },
+                                  [&](int m) { return __ldg(w.window + thread + m * SPECTRUM_THREADS); });
+                        });
+                },
+                [&](long long from, const float(&sums)[SPECTRUM_SAMPLES / 2]) { give_all(way.line, from, sums); },
+                [&](long long from, int i, float sum) { give(way.line, from, i, i % w.hop, sum); });
+    float *ring = (float *)(shared + SPECTRUM_SEQUENCES * SPECTRUM_POINTS);
+    for (int i = threadIdx.x; i < w.ring; i += SPECTRUM_BLOCK) ring[i] = 0;
+    __syncthreads();
+    int start = 0;
+    for (int t = way.first; t < way.end; t += SPECTRUM_PAIR_FRAMES) {
+        const int first = t + 2 * sequence;
+        const long long from = (long long)t * w.hop;
+        prepare(way.line, first, thread, points);
+        spectrum_pass<1, SPECTRUM_POINT>(
+            thread, points, (const float2 *)w.twiddles,
+            [&](int b, float2(&v)[SPECTRUM_RADIX]) { fill(way.line, first, b, points, v); },
+            [&](int i, float2 v) { spectrum_leave(points, w.window, i, v); });
+        spectrum_overlap(shared, ring, w.ring, start, w.hop, [&](int i, float sum) {
+            if (way.owns(w, from + i)) give(way.line, from, i, i % w.hop, sum);
+        });
+        start = (start + SPECTRUM_PAIR_FRAMES * w.hop) % w.ring;
+        __syncthreads();
+    }
+}
+
+/// The same where all sums are given one by one.
+template <bool KEPT = SPECTRUM_KEEPS, class Prepare, class Fill, class Give>
 __device__ __forceinline__ void spectrum_walk(const wt_spectrum_walk &w, float2 *shared, Prepare prepare, Fill fill,
                                               Give give)
 {
-    const int hop = w.hop, thread = threadIdx.x % SPECTRUM_THREADS, sequence = threadIdx.x / SPECTRUM_THREADS;
-    const long long n_hops = (w.length + w.margin + hop - 1) / hop;
-    const int blocks = (int)((n_hops + w.hops - 1) / w.hops);
-    const long long line = blockIdx.x / blocks;
-    const int begin = (int)(blockIdx.x % blocks) * w.hops;
-    const int end = begin + w.hops < n_hops ? begin + w.hops : (int)n_hops;
-    const bool keeps = SPECTRUM_KEEPS && 4 * hop == SPECTRUM_N;
-    float2 *points = shared + sequence * SPECTRUM_POINTS;
-    float *ring = (float *)(shared + SPECTRUM_SEQUENCES * SPECTRUM_POINTS);
-    float kept[SPECTRUM_KEEPS ? SPECTRUM_SAMPLES * 3 / 4 : 1] = {};
-    for (int i = threadIdx.x; i < w.ring && !keeps; i += SPECTRUM_BLOCK) ring[i] = 0;
-    __syncthreads();
-    int start = 0;
-    for (int t = begin > w.lead ? begin - w.lead : 0; t < end; t += SPECTRUM_PAIR_FRAMES) {
-        const int first = t + 2 * sequence;
-        const long long from = (long long)t * hop;
-        const auto give_own = [&](int i, float sum) {
-            const long long at = from + i, to = at - w.margin;
-            if (at >= (long long)begin * hop && at < (long long)end * hop && to >= 0 && to < w.length)
-                give(line, from, i, i % hop, sum);
-        };
-        const auto take = [&](int b, float2(&v)[SPECTRUM_RADIX]) { fill(line, first, b, points, v); };
-        prepare(line, first, first >= begin && first < end, thread, points);
-        if constexpr (SPECTRUM_KEEPS)
-            if (keeps) {
-                const bool inside =
-                    t >= begin && t + 2 <= end && from >= w.margin && from + 2 * hop - w.margin <= w.length;
-                spectrum_pass<1, SPECTRUM_KEPT>(thread, points, (const float2 *)w.twiddles, take, [&](const auto &v) {
-                    float sums[SPECTRUM_SAMPLES / 2];
-                    spectrum_keep(v, w.window, thread, kept, [&](int m, float sum) {
-                        const int i = thread + m * SPECTRUM_THREADS;
-                        if (inside)
-                            give(line, from, i, thread + m % (SPECTRUM_SAMPLES / 4) * SPECTRUM_THREADS, sum);
-                        else
-                            sums[m] = sum;
-                    });
-#pragma unroll 1
-                    for (int m = 0; m < SPECTRUM_SAMPLES / 2 && !inside; m++)
-                        give_own(thread + m * SPECTRUM_THREADS, sums[m]);
-                });
-                continue;
-            }
-        spectrum_pass<1, SPECTRUM_POINT>(thread, points, (const float2 *)w.twiddles, take,
-                                         [&](int i, float2 v) { spectrum_leave(points, w.window, i, v); });
-        spectrum_overlap(shared, ring, w.ring, start, hop, give_own);
-        start = (start + SPECTRUM_PAIR_FRAMES * hop) % w.ring;
-        __syncthreads();
-    }
+    spectrum_walk<KEPT>(w, shared, prepare, fill, give,
+                        [&](long long line, long long from, const float(&sums)[SPECTRUM_SAMPLES / 2]) {
+#pragma unroll
+                            for (int m = 0; m < SPECTRUM_SAMPLES / 2; m++) {
+                                const int i = threadIdx.x + m * SPECTRUM_THREADS;
+                                give(line, from, i, i % w.hop, sums[m]);
+                            }
+                        });
 }
 #endif

@@ -11,7 +11,7 @@ typedef struct wt_stft_stream_args {
     float *windowed;  ///< [n_lines][n_frames][n_fft] frames on their way back
     const float *window, *twiddles;
     const float *steady; ///< [hop] 1 / sum of squared windows
-    int n, n_frames, hop;
+    int n, n_frames, hop, n_fft;
     int first; ///< samples of the block that frame 0 ends behind
 } wt_stft_stream_args;
 #endif

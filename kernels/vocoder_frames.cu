@@ -144,7 +144,8 @@ enum {
 };
 
 struct lock_frame {
-    float2 here[SPECTRUM_BINS], earlier[SPECTRUM_BINS], before[SPECTRUM_BINS], turn[LOCK_PEAKS];
+    double2 before[SPECTRUM_BINS], turn[LOCK_PEAKS]; // in double, as dsp/stretch_locked.c says
+    float2 here[SPECTRUM_BINS], earlier[SPECTRUM_BINS];
     float power[LOCK_EDGE + LOCK_ALL + LOCK_EDGE]; // edges, and what is beyond the bins: below all power
     int peak[LOCK_PEAKS], begin[LOCK_PEAKS];
     short before_bin[LOCK_ALL]; // peaks up to a bin
@@ -201,11 +202,12 @@ static __device__ __forceinline__ void measure_region(lock_frame &f, int i)
     float least = power[begin];
     for (int k = begin + 1; i && k < peak; k++)
         if (power[k] < least) least = power[k], begin = k;
-    const float2 a = f.earlier[peak], b = f.before[peak];
-    const double x = (double)b.x * a.x + (double)b.y * a.y, y = (double)b.y * a.x - (double)b.x * a.y;
+    const float2 a = f.earlier[peak];
+    const double2 b = f.before[peak];
+    const double x = b.x * a.x + b.y * a.y, y = b.y * a.x - b.x * a.y;
     const double square = x * x + y * y, by = rsqrt(square);
     f.begin[i] = begin;
-    f.turn[i] = square > 0 ? make_float2((float)(x * by), (float)(y * by)) : make_float2(1, 0);
+    f.turn[i] = square > 0 ? make_double2(x * by, y * by) : make_double2(1, 0);
 }
 
 extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocoder_lock_args a)
@@ -235,7 +237,7 @@ extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocod
             const int k = threadIdx.x + i * LOCK_THREADS;
             if (k >= SPECTRUM_BINS) continue;
             f.here[k] = here[i], f.earlier[k] = earlier[i];
-            f.power[LOCK_EDGE + k] = here[i].x * here[i].x + here[i].y * here[i].y;
+            f.power[LOCK_EDGE + k] = (float)((double)here[i].x * here[i].x + (double)here[i].y * here[i].y);
         }
         const long long attack = held;
         read(t + 1);
@@ -246,15 +248,15 @@ extern "C" __global__ void __launch_bounds__(LOCK_THREADS) vocoder_lock(wt_vocod
         for (int i = threadIdx.x; i < n_peaks && turns; i += LOCK_THREADS) measure_region(f, i);
         __syncthreads();
         for (int k = threadIdx.x; k < SPECTRUM_BINS; k += LOCK_THREADS) {
-            float2 x = f.here[k];
+            double2 x = make_double2(f.here[k].x, f.here[k].y);
             if (turns && !(attack >= 0 && rules[k])) {
                 const int after = f.before_bin[k]; // regions change once between two peaks
                 const int region = after < n_peaks && (!after || f.begin[after] <= k) ? after : after - 1;
-                const float2 by = f.turn[region];
-                x = make_float2(x.x * by.x - x.y * by.y, x.x * by.y + x.y * by.x);
+                const double2 by = f.turn[region];
+                x = make_double2(x.x * by.x - x.y * by.y, x.x * by.y + x.y * by.x);
             }
             f.before[k] = x;
-            out[(long long)t * SPECTRUM_BINS + k] = x;
+            out[(long long)t * SPECTRUM_BINS + k] = make_float2((float)x.x, (float)x.y);
         }
         __syncthreads();
     }

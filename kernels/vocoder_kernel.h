@@ -67,7 +67,7 @@ WT_SPECTRUM_BOTH int wt__vocoder_lock_bytes(int n_fft)
 {
     const int bins = n_fft / 2 + 1, peaks = bins / 3 + 2, threads = wt__vocoder_threads(n_fft);
     const int all = threads * wt__vocoder_bins(n_fft);
-    return bins * 3 * 8 + all * (4 + 2) + peaks * (8 + 2 * 4) + threads / 32 * 4 + 32;
+    return bins * (16 + 2 * 8) + all * (4 + 2) + peaks * (16 + 2 * 4) + threads / 32 * 4 + 32;
 }
 
 #endif

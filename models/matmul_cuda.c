@@ -7,6 +7,7 @@
 
 enum { ANY_ROWS = 8, ANY_WARPS = 8 }; // of kernels/matmul_any.cu
 enum { MOST_SKINNY_ROWS = 128 };      ///< up to which matmul_skinny, 16 rows at a time, was faster than matmul_tiles
+enum { GATED_ROWS = 1024 };           ///< from which matmul_wgmma is not slower than the library and matmul_finish
 enum { MAX_OPTIONS = 10, OPTION_BYTES = 24 };
 enum { BLOCK_BYTES = 1024 }; ///< of shared memory that the driver keeps
 
@@ -398,15 +399,17 @@ static void choose(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 /// Several parts of up to 64 rows of 16 bits are left to matmul_wgmma, which reads them in one launch, and so are
 /// norms.
 ///
-/// I8 that needs more than sums too, which finishes them where they are: 48 against 60 us for 1024
-/// rows by 4096 x 4096 with scales on both sides (bench_matmul_forms ends, H200).
+/// I8 that needs more than sums too, which finishes them where they are: 48 against 60 us for 1024 rows by 4096 x 4096
+/// with scales on both sides (bench_matmul_forms ends, H200); and large gated products of 16 bits.
 static bool is_for_library(const wt__mm_cuda *cuda, wt_mm_args *a)
 {
     plan p;
     if (!cuda->library || !wt__mm_library_takes(a)) return false;
     const bool together = a->n_parts > 1 || wt__mm_has_norm(a);
     if (together && wt__mm_wgmma_is_few(&cuda->config, a)) return !plan_wgmma(cuda, a, &p);
-    return !wt__mm_is_exact(a) || wt__mm_library_is_direct(a) || !plan_wgmma(cuda, a, &p);
+    const bool is_16 = a->w_type == WT_MM_F16 || a->w_type == WT_MM_BF16,
+               finishes = a->gated && is_16 && a->m >= GATED_ROWS;
+    return (!wt__mm_is_exact(a) && !finishes) || wt__mm_library_is_direct(a) || !plan_wgmma(cuda, a, &p);
 }
 
 /// Through the library. Errors: WT_ERR_UNSUPPORTED when it has nothing for a product of that form.

@@ -13,7 +13,7 @@ enum {
     LEAST_ROWS_F32 = 9,
     LEAST_ROWS_WIDENED = 64
 };
-enum { FINISH_ROWS = 1024, WIDEN_COLUMNS = 2048 }; // of a block
+enum { FINISH_COLUMNS = 1024, WIDEN_COLUMNS = 2048 }; // of a block
 
 struct wt__mm_library {
     wt_matmul_config config;
@@ -223,12 +223,16 @@ static wt_status queue_chunk(wt__mm_library *l, wt_kernel *finish, wt_stream *st
                            .part = part,
                            .batch = batch,
                            .first = first,
+                           .count = n,
                            .whole = p->rows % 8 == 0};
     const uintptr_t second = sums + (uintptr_t)n * (uintptr_t)f.pitch * (uintptr_t)size_of(f.sum_type);
     f.sums1 = (const void *)second;
     wt_status status = queue_sums(l, stream, a, p, batch, first, n, sums);
     if (!status && a->gated) status = queue_sums(l, stream, a, &a->parts[1], batch, first, n, second);
-    const wt_launch launch = {.grid = {(p->rows + FINISH_ROWS - 1) / FINISH_ROWS, n}, .block = {FINISH_ROWS / 8}};
+    const wt_launch launch = {
+        .grid = {(p->rows + FINISH_COLUMNS - 1) / FINISH_COLUMNS, (n + WT_MM_FINISH_ROWS - 1) / WT_MM_FINISH_ROWS},
+        .block = {FINISH_COLUMNS / 8},
+        .overlap = true};
     return status ? status : wt_kernel_launch(finish, stream, &launch, &WT_ARG(f), 1);
 }
 

@@ -12,7 +12,8 @@ enum {
     THREADS = 128,
     TILE = 64,
     MARGIN = 8,
-    ALIGNMENT = 1024 ///< of tiles that products of warpgroups read
+    ALIGNMENT = 1024, ///< of tiles that products of warpgroups read
+    BARRIERS = 64
 };
 static const float nothing = -1e30f; ///< as in nn_attend.cu
 
@@ -165,7 +166,7 @@ static form form_of_16(const wt_nn *nn, const nn_attend_args *a)
     const size_t d = a->d_head <= 64 ? 64 : 128;
     const nn_kernel kernel =
         (nn_kernel)((a->q.type == NN_F16 ? NN_ATTEND_F16 : NN_ATTEND_BF16) + 2 * (d == 128) + !!a->mask);
-    if (nn->wgmma) return (form){kernel, 2 * TILE, 2 * THREADS, ALIGNMENT + 2 * d * (2 * TILE + 4 * TILE)};
+    if (nn->wgmma) return (form){kernel, 2 * TILE, 3 * THREADS, ALIGNMENT + 2 * d * 5 * 2 * TILE + BARRIERS};
     return (form){kernel, TILE, THREADS, 2 * 4 * TILE * (d + MARGIN)};
 }
 
@@ -193,12 +194,12 @@ static wt_status queue_cuda(const wt_nn *nn, wt_stream *stream, nn_attend_args *
         f = form_of_wide();
     a->fours = in_fours(&a->k) && in_fours(&a->v);
     a->pairs = tensor && a->out.type == a->q.type && in_pairs(&a->out);
-    const wt_launch launch = {.grid = {(a->queries + f.tile - 1) / f.tile, a->heads, a->n},
-                              .block = {f.threads},
-                              .shared_bytes = f.shared_bytes,
-                              .overlap = true};
-    if (a->heads > 65535 || a->n > 65535)
-        return wt_fail(WT_ERR_BAD_ARG, "attention: %d heads of %d, want at most 65535", a->heads, a->n);
+    const int n_tiles = (a->queries + f.tile - 1) / f.tile;
+    const wt_launch launch = {
+        .grid = {a->heads, n_tiles, a->n}, .block = {f.threads}, .shared_bytes = f.shared_bytes, .overlap = true};
+    if (n_tiles > 65535 || a->n > 65535)
+        return wt_fail(WT_ERR_BAD_ARG, "attention: %d tiles of queries, %d at once, want at most 65535 each", n_tiles,
+                       a->n);
     return wt__nn_launch(nn, f.kernel, stream, &launch, WT_ARG(*a));
 }
 

@@ -176,6 +176,17 @@ static void the_model_holds_and_fails_when_it_is_broken(void **state)
     assert_true(model_says("block_ring.pml", "BROKEN=2", false, "invalid end state (at"));
 }
 
+// What the first of several thread blocks tells the others (kernels/resident.cuh).
+static void the_relay_s_model_holds_and_fails_when_it_is_broken(void **state)
+{
+    (void)state;
+    skip_without_spin("relay.pml");
+    assert_true(model_says("relay.pml", "BROKEN=0", false, "errors: 0"));
+    assert_true(model_says("relay.pml", "BROKEN=1", false, "errors: 1"));
+    assert_true(model_says("relay.pml", "BROKEN=2", false, "invalid end state (at"));
+    assert_true(model_says("relay.pml", "BROKEN=3", false, "assertion violated"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +197,7 @@ int main(void)
         cmocka_unit_test(block_ring_is_clean_in_a_real_time_section),
         cmocka_unit_test(block_ring_survives_failing_allocations),
         cmocka_unit_test(the_model_holds_and_fails_when_it_is_broken),
+        cmocka_unit_test(the_relay_s_model_holds_and_fails_when_it_is_broken),
     };
     return cmocka_run_group_tests_name("block ring", tests, open_cpu, close_device);
 }

@@ -10,9 +10,12 @@ static wt_db_config case_config(const golden_case *g)
     const char *ref = golden_text(g, "ref", "1.0");
     wt_db_config c = {.amin = golden_double(g, "amin", 0), .top_db = golden_double(g, "top_db", 0)};
     c.no_top = strstr(g->params, "top_db=none") != NULL;
-    if (!strcmp(ref, "max")) c.reference = WT_DB_REF_MAX;
-    else if (!strcmp(ref, "median")) c.reference = WT_DB_REF_MEDIAN;
-    else c.ref = atof(ref);
+    if (!strcmp(ref, "max"))
+        c.reference = WT_DB_REF_MAX;
+    else if (!strcmp(ref, "median"))
+        c.reference = WT_DB_REF_MEDIAN;
+    else
+        c.ref = atof(ref);
     return c;
 }
 
@@ -74,7 +77,8 @@ static wt_status enqueue(void *op, wt_stream *stream, const wt_buffer *in, size_
 static void check_device(wt_device *device)
 {
     enum { SIGNALS = 3, COUNT = 9001 };
-    const wt_db_config configs[] = {{.ref = 0}, {.reference = WT_DB_REF_MAX}, {.ref = 3, .no_top = true}, {.top_db = 20}};
+    const wt_db_config configs[] = {
+        {.ref = 0}, {.reference = WT_DB_REF_MAX}, {.ref = 3, .no_top = true}, {.top_db = 20}};
     float *x = noise_floats(SIGNALS * COUNT, 2), *want = floats(COUNT), *got = floats(SIGNALS * COUNT);
     for (int i = 0; i < SIGNALS * COUNT; i++) x[i] = i % 7 ? x[i] * x[i] * powf(10, (float)(i / COUNT)) : 0;
     for (int k = 0; k < 8; k++) {
@@ -89,6 +93,48 @@ static void check_device(wt_device *device)
     }
     free(x), free(want), free(got);
     wt_device_close(device);
+}
+
+// An odd and an even number of values, many alike, below 0, with NaNs; all NaN or all alike.
+static void check_medians(wt_device *device)
+{
+    enum { SIGNALS = 5, MOST = 8193 };
+    static const int counts[] = {3, 2, 4097, MOST - 1, MOST};
+    const wt_db_config config = {.reference = WT_DB_REF_MEDIAN, .no_top = true};
+    for (int k = 0; k < 5; k++) {
+        const size_t n = (size_t)counts[k];
+        float *x = noise_floats(SIGNALS * n, 3), *want = floats(n), *got = floats(SIGNALS * n);
+        for (size_t i = 0; i < n; i++) {
+            x[i] = x[i] * x[i];
+            x[n + i] = i % 3 ? 0.25f : 4 * fabsf(x[n + i]);
+            x[2 * n + i] = i % 5 ? 1000 * x[2 * n + i] : NAN;
+            x[3 * n + i] = i % 2 ? 7 : 3;
+            x[4 * n + i] = k % 2 ? NAN : -x[4 * n + i];
+        }
+        wt_db *plan;
+        assert_ok(wt_db_create(device, &config, false, SIGNALS, (int64_t)n, &plan));
+        run_on_stream(&(stream_call){device, enqueue, plan}, x, SIGNALS * n, got, SIGNALS * n);
+        for (size_t s = 0; s < SIGNALS; s++) {
+            assert_ok(wt_db_from_power(&config, x + s * n, (int64_t)n, want));
+            for (size_t i = 0; i < n; i++) assert_int_equal(isnan(want[i]), isnan(got[s * n + i]));
+            assert_near_peak(want, got + s * n, n, 2e-6, "over the median");
+        }
+        wt_db_destroy(plan);
+        free(x), free(want), free(got);
+    }
+    wt_device_close(device);
+}
+
+static void medians_on_a_cpu_are_each_signals(void **state)
+{
+    (void)state;
+    check_medians(cpu_device());
+}
+
+static void medians_on_a_gpu_are_the_cpus(void **state)
+{
+    (void)state;
+    check_medians(gpu_device());
 }
 
 static void batches_on_a_cpu_give_what_each_signal_gives(void **state)
@@ -125,6 +171,8 @@ int main(void)
         cmocka_unit_test(silence_and_nan_have_defined_results),
         cmocka_unit_test(batches_on_a_cpu_give_what_each_signal_gives),
         cmocka_unit_test(cuda_gives_what_the_cpu_gives),
+        cmocka_unit_test(medians_on_a_cpu_are_each_signals),
+        cmocka_unit_test(medians_on_a_gpu_are_the_cpus),
         cmocka_unit_test(bad_input_gets_a_sentence),
     };
     return cmocka_run_group_tests_name("db", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 #include "support/failing_alloc.h"
 #include "support/realtime.h"
-#include "support/testing.h"
+#include "support/spectral_check.h"
 
 #include "../dsp/denoise_gain.h"
 
@@ -206,15 +206,9 @@ static void lsa_factor_follows_the_exponential_integral(void **state)
         assert_true(fabs(wt__denoise_lsa_factor((float)table[k][0]) / exp(table[k][1] / 2) - 1) < 1e-6);
 }
 
-static wt_status create_denoise(void *user)
-{
-    return wt_denoise_create(&(wt_denoise_config){0}, user);
-}
+static wt_status create_denoise(void *user) { return wt_denoise_create(&(wt_denoise_config){0}, user); }
 
-static void destroy_denoise(void *user)
-{
-    wt_denoise_destroy(*(wt_denoise **)user);
-}
+static void destroy_denoise(void *user) { wt_denoise_destroy(*(wt_denoise **)user); }
 
 static void survives_failing_allocations(void **state)
 {
@@ -252,6 +246,167 @@ static void refuses_bad_settings(void **state)
     wt_denoise_destroy(d);
 }
 
+// ---- many signals on a stream
+
+static wt_status reset_plan(void *op, wt_stream *stream) { return wt_denoise_plan_reset(op, stream); }
+
+static wt_status enqueue_plan(void *op, wt_stream *stream, const wt_buffer *in, int n, wt_buffer *out)
+{
+    return wt_denoise_plan_enqueue(op, stream, in, 0, n, out, 0);
+}
+
+// Lines of swelling tones in noise at levels of their own; in the second a NaN, an infinity and silence.
+static float *many_voices(size_t lines, size_t n)
+{
+    float *x = floats(lines * n);
+    uint64_t seed = 21;
+    for (size_t line = 0; line < lines; line++)
+        for (size_t f = 0; f < n; f++) {
+            const float swell = sinf((float)f * 0.0003f + (float)line);
+            x[line * n + f] = 0.01f * (float)(1 + line) * noise(&seed) +
+                              (swell > 0 ? 0.3f * swell * sinf((float)f * (0.05f + 0.02f * (float)line)) : 0);
+        }
+    if (lines < 2) return x;
+    x[n + n / 3] = NAN, x[n + n / 3 + 200] = INFINITY;
+    memset(x + n + n / 2, 0, n / 4 * sizeof *x);
+    return x;
+}
+
+typedef struct plan_case {
+    wt_denoise_config config;
+    int signals, max_frames;
+    double strength;
+    bool learns;
+} plan_case;
+
+// What each line gives by itself.
+static void reduce_lines(const plan_case *k, const float *x, const float *noise_lines, int n_noise, size_t n,
+                         float *out)
+{
+    wt_denoise_config one = k->config;
+    one.channels = 1;
+    for (size_t line = 0; line < (size_t)(k->signals * k->config.channels); line++) {
+        wt_denoise *d = denoise_of(&one);
+        wt_denoise_set_strength(d, k->strength);
+        const float *learnt = noise_lines + line * (size_t)n_noise;
+        if (k->learns) assert_ok(wt_denoise_learn(d, &learnt, n_noise));
+        wt_denoise_process(d, (const float *[]){x + line * n}, (float *[]){out + line * n}, (int)n);
+        wt_denoise_destroy(d);
+    }
+}
+
+// A plan of `signals`, whole or in blocks.
+static void run_plan(wt_device *device, const plan_case *k, int signals, const float *x, const float *noise_lines,
+                     int n_noise, size_t n, bool in_blocks, float *out)
+{
+    static const int sizes[] = {1, 63, 64, 65, 253, 2999};
+    const size_t rows = (size_t)(signals * k->config.channels);
+    wt_denoise_plan *plan;
+    wt_stream *stream;
+    const wt_denoise_plan_config config = {k->config, signals, k->max_frames};
+    assert_ok(wt_denoise_plan_create(device, &config, &plan));
+    wt_denoise_plan_set_strength(plan, k->strength);
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    if (k->learns) assert_ok(wt_denoise_plan_learn(plan, stream, noise_lines, n_noise));
+    wt_stream_destroy(stream);
+    const block_op op = {device, plan, rows, rows, reset_plan, enqueue_plan};
+    run_in_blocks(&op, x, n, in_blocks ? sizes : &k->max_frames, in_blocks ? 6 : 1, out);
+    wt_denoise_plan_destroy(plan);
+}
+
+static void check_plan(wt_device *device, const plan_case *k, size_t n)
+{
+    const size_t channels = (size_t)k->config.channels, rows = (size_t)k->signals * channels;
+    const int n_noise = 9001;
+    float *x = many_voices(rows, n), *quiet = noise_floats(rows * (size_t)n_noise, 5), *want = floats(rows * n);
+    float *got = floats(rows * n), *cut = floats(rows * n);
+    for (size_t i = 0; i < rows * (size_t)n_noise; i++) quiet[i] *= 0.01f;
+    reduce_lines(k, x, quiet, n_noise, n, want);
+    run_plan(device, k, k->signals, x, quiet, n_noise, n, false, got);
+    assert_near_peak(want, got, rows * n, 2e-6, "denoise");
+    run_plan(device, k, k->signals, x, quiet, n_noise, n, true, cut);
+    assert_memory_equal(got, cut, rows * n * sizeof *got);
+    run_plan(device, k, 1, x, quiet, n_noise, n, true, cut);
+    assert_memory_equal(got, cut, channels * n * sizeof *got);
+    free(x), free(quiet), free(want), free(got), free(cut);
+}
+
+// A reset after other sound gives the same again; the last is shorter than a window.
+static void check_plan_reset(wt_device *device)
+{
+    enum { N = 3000 };
+    const wt_denoise_plan_config config = {{.rate_hz = 8000, .channels = 1}, 1, N};
+    float *x = many_voices(1, N), *first = floats(N), *again = floats(N);
+    wt_denoise_plan *plan;
+    assert_ok(wt_denoise_plan_create(device, &config, &plan));
+    const block_op op = {device, plan, 1, 1, reset_plan, enqueue_plan};
+    for (int n = N; n > 0; n -= N - 50) {
+        run_in_blocks(&op, x, (size_t)n, (int[]){N}, 1, first);
+        run_in_blocks(&op, x, (size_t)n, (int[]){N}, 1, again);
+        assert_memory_equal(first, again, (size_t)n * sizeof *first);
+    }
+    wt_denoise_plan_destroy(plan);
+    free(x), free(first), free(again);
+}
+
+static void plans_refuse(wt_device *device)
+{
+    wt_denoise_plan *plan = NULL;
+    wt_stream *stream;
+    wt_buffer *buffer;
+    float bad[200] = {[170] = NAN};
+    assert_fails(wt_denoise_plan_create(NULL, &(wt_denoise_plan_config){.max_frames = 1}, &plan), WT_ERR_BAD_ARG,
+                 "denoise: a plan without a device");
+    assert_fails(wt_denoise_plan_create(device, &(wt_denoise_plan_config){.n_signals = -1, .max_frames = 1}, &plan),
+                 WT_ERR_BAD_ARG, "denoise: -1 signals of 0 channels, want 1..2147483647 lines");
+    assert_fails(wt_denoise_plan_create(device, &(wt_denoise_plan_config){.n_signals = 1}, &plan), WT_ERR_BAD_ARG,
+                 "denoise: max_frames 0, want 1..536870911");
+    assert_null(plan);
+    const wt_denoise_plan_config config = {{.rate_hz = 8000, .channels = 1}, 1, 9};
+    assert_ok(wt_denoise_plan_create(device, &config, &plan));
+    assert_int_equal(wt_denoise_plan_window_frames(plan), 160);
+    assert_int_equal(wt_denoise_plan_latency_frames(plan), 80);
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, 16, &buffer));
+    assert_fails(wt_denoise_plan_enqueue(plan, stream, buffer, 0, 10, buffer, 0), WT_ERR_BAD_ARG,
+                 "denoise: a block of 10 frames, want 1..9");
+    assert_fails(wt_denoise_plan_enqueue(plan, stream, buffer, 0, 5, buffer, 0), WT_ERR_BAD_ARG,
+                 "denoise: input takes 20 bytes at 0, the buffer has 16");
+    assert_fails(wt_denoise_plan_learn(plan, stream, bad, 159), WT_ERR_BAD_ARG,
+                 "denoise: 159 frames of noise, want 160 or more");
+    assert_fails(wt_denoise_plan_learn(plan, stream, bad, 200), WT_ERR_BAD_ARG,
+                 "denoise: frame 170 of the noise is not finite or beyond 1e9");
+    wt_buffer_destroy(buffer), wt_stream_destroy(stream);
+    wt_denoise_plan_destroy(plan), wt_denoise_plan_destroy(NULL);
+}
+
+static void check_plans(wt_device *device)
+{
+    static const plan_case cases[] = {
+        {{.channels = 2}, 2, 30000, 1, false},
+        {{.channels = 1, .mode = WT_DENOISE_WIENER, .rate_hz = 22050, .latency_ms = 7}, 3, 4000, 0.7, true},
+        {{.channels = 1, .mode = WT_DENOISE_GATE, .rate_hz = 16000}, 3, 20011, 1, false},
+        {{.channels = 2, .mode = WT_DENOISE_GATE, .rate_hz = 8000, .stationary = true}, 1, 20011, 1, true},
+        {{.channels = 1, .stationary = true, .rate_hz = 8000}, 2, 9000, 1, false}, // learns nothing: the input, late
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) check_plan(device, &cases[k], 20011);
+    check_plan_reset(device);
+    plans_refuse(device);
+    wt_device_close(device);
+}
+
+static void plans_on_a_cpu_are_each_lines(void **state)
+{
+    (void)state;
+    check_plans(cpu_device());
+}
+
+static void plans_on_a_gpu_are_the_cpus(void **state)
+{
+    (void)state;
+    check_plans(gpu_device());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +419,8 @@ int main(void)
         cmocka_unit_test(blocks_and_neighbours_do_not_matter),
         cmocka_unit_test(survives_failing_allocations),
         cmocka_unit_test(refuses_bad_settings),
+        cmocka_unit_test(plans_on_a_cpu_are_each_lines),
+        cmocka_unit_test(plans_on_a_gpu_are_the_cpus),
     };
     return cmocka_run_group_tests_name("denoise", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 #include "support/failing_alloc.h"
 #include "support/realtime.h"
-#include "support/testing.h"
+#include "support/spectral_check.h"
 
 #include <warptone/audio_file.h>
 #include <warptone/echo.h>
@@ -27,10 +27,7 @@ static double power_db(const float *x, int n)
     return 10 * log10(sum / n + 1e-30);
 }
 
-static double second_db(const float *x, int s)
-{
-    return power_db(x + s * RATE, RATE);
-}
+static double second_db(const float *x, int s) { return power_db(x + s * RATE, RATE); }
 
 // A room after the image of late sound: 5 ms of way, then noise that falls by 60 dB in 256 ms, of gain -6 dB in all.
 static void make_room(float *room, uint64_t seed)
@@ -182,15 +179,9 @@ static void blocks_and_neighbours_do_not_matter(void **state)
     wt_echo_destroy(echo), wt_echo_destroy(one);
 }
 
-static wt_status create_echo(void *user)
-{
-    return wt_echo_create(&(wt_echo_config){0}, user);
-}
+static wt_status create_echo(void *user) { return wt_echo_create(&(wt_echo_config){0}, user); }
 
-static void destroy_echo(void *user)
-{
-    wt_echo_destroy(*(wt_echo **)user);
-}
+static void destroy_echo(void *user) { wt_echo_destroy(*(wt_echo **)user); }
 
 static void survives_failing_allocations(void **state)
 {
@@ -214,6 +205,122 @@ static void refuses_bad_settings(void **state)
     assert_null(echo);
 }
 
+// ---- many signals on a stream
+
+typedef struct plan_case {
+    wt_echo_config config;
+    int signals, max_frames;
+    size_t n;
+} plan_case;
+
+// The microphones' rows, then those of the playback, as the plan takes them.
+static size_t rows_of(const plan_case *k, int signals) { return (size_t)(signals * (k->config.channels + 1)); }
+
+static wt_status reset_plan(void *op, wt_stream *stream) { return wt_echo_plan_reset(op, stream); }
+
+// The number of microphones is that of the rows that go out.
+static size_t n_mics;
+
+static wt_status enqueue_plan(void *op, wt_stream *stream, const wt_buffer *in, int n, wt_buffer *out)
+{
+    return wt_echo_plan_enqueue(op, stream, in, 0, in, n_mics * (size_t)n * sizeof(float), n, out, 0);
+}
+
+// Playback of noise, with a pause and a NaN in the last signal; microphones hear it late, filtered, from the middle on
+// otherwise, and speech of their own now and then.
+static float *many_rooms(const plan_case *k)
+{
+    const size_t channels = (size_t)k->config.channels, signals = (size_t)k->signals, n = k->n;
+    float *x = floats(signals * (channels + 1) * n), *played = x + signals * channels * n;
+    uint64_t seed = 31;
+    for (size_t i = 0; i < signals * n; i++) played[i] = 0.3f * noise(&seed);
+    memset(played + (signals - 1) * n + n / 4, 0, n / 8 * sizeof *x);
+    played[(signals - 1) * n + n / 3] = NAN;
+    for (size_t line = 0; line < signals * channels; line++)
+        for (size_t f = 0; f < n; f++) {
+            const float *from = played + line / channels * n;
+            float sum = 0;
+            for (size_t d = 40; d < 90 && d <= f; d++)
+                if (from[f - d] == from[f - d])
+                    sum += from[f - d] * sinf((float)(d * (line + (f < n / 2 ? 1 : 2)))) * 0.2f;
+            const bool speaks = f / 3000 % 4 == 2;
+            x[line * n + f] =
+                sum + (speaks ? 0.1f * sinf((float)f * 0.05f * (float)(line + 1)) : 0) + 1e-4f * noise(&seed);
+        }
+    x[n / 5] = INFINITY;
+    return x;
+}
+
+static void run_plan(wt_device *device, const plan_case *k, int signals, const float *x, bool in_blocks, float *out)
+{
+    static const int sizes[] = {1, 63, 64, 65, 253, 2999};
+    wt_echo_plan *plan;
+    const wt_echo_plan_config config = {k->config, signals, k->max_frames};
+    assert_ok(wt_echo_plan_create(device, &config, &plan));
+    n_mics = (size_t)(signals * k->config.channels);
+    const block_op op = {device, plan, rows_of(k, signals), n_mics, reset_plan, enqueue_plan};
+    run_in_blocks(&op, x, k->n, in_blocks ? sizes : &k->max_frames, in_blocks ? 6 : 1, out);
+    wt_echo_plan_destroy(plan);
+}
+
+static void check_plan(wt_device *device, const plan_case *k, double bound)
+{
+    const size_t channels = (size_t)k->config.channels, lines = (size_t)k->signals * channels, n = k->n;
+    float *x = many_rooms(k), *want = floats(lines * n), *got = floats(lines * n), *cut = floats(lines * n);
+    float *one = floats((channels + 1) * n);
+    wt_echo *echo = echo_of(&k->config);
+    for (size_t i = 0; i < (size_t)k->signals; i++) {
+        const float *mic[8];
+        float *out[8];
+        for (size_t c = 0; c < channels; c++)
+            mic[c] = x + (i * channels + c) * n, out[c] = want + (i * channels + c) * n;
+        wt_echo_reset(echo);
+        wt_echo_process(echo, mic, x + (lines + i) * n, out, (int)n);
+    }
+    run_plan(device, k, k->signals, x, false, got);
+    assert_near_peak(want, got, lines * n, bound, "echo");
+    run_plan(device, k, k->signals, x, true, cut);
+    assert_memory_equal(got, cut, lines * n * sizeof *got);
+    memcpy(one, x, channels * n * sizeof *x), memcpy(one + channels * n, x + lines * n, n * sizeof *x);
+    run_plan(device, k, 1, one, true, cut);
+    assert_memory_equal(got, cut, channels * n * sizeof *got);
+    wt_echo_destroy(echo);
+    free(x), free(want), free(got), free(cut), free(one);
+}
+
+static void check_plans(wt_device *device, double bound)
+{
+    static const plan_case cases[] = {
+        {{.rate_hz = 8000, .channels = 2, .tail_ms = 40}, 2, 30000, 12001},
+        {{.rate_hz = 11025, .channels = 1, .tail_ms = 64, .latency_ms = 9.16}, 3, 4000, 9000}, // a block of 101 frames
+        {{.rate_hz = 16000, .channels = 1, .tail_ms = 10}, 1, 9000, 9000},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) check_plan(device, &cases[k], bound);
+    wt_echo_plan *plan = NULL;
+    assert_fails(wt_echo_plan_create(NULL, &(wt_echo_plan_config){.max_frames = 1}, &plan), WT_ERR_BAD_ARG,
+                 "echo: a plan without a device");
+    assert_fails(wt_echo_plan_create(device, &(wt_echo_plan_config){.n_signals = -1, .max_frames = 1}, &plan),
+                 WT_ERR_BAD_ARG, "echo: -1 signals, want 1..33554431");
+    assert_fails(wt_echo_plan_create(device, &(wt_echo_plan_config){.n_signals = 1}, &plan), WT_ERR_BAD_ARG,
+                 "echo: max_frames 0, want 1..536870911");
+    assert_fails(wt_echo_plan_create(device, &(wt_echo_plan_config){{.tail_ms = 1}, 1, 1}, &plan), WT_ERR_BAD_ARG,
+                 "echo: tail 1 ms, want 10..2000");
+    assert_null(plan);
+    wt_device_close(device);
+}
+
+static void plans_on_a_cpu_are_each_signals(void **state)
+{
+    (void)state;
+    check_plans(cpu_device(), 0);
+}
+
+static void plans_on_a_gpu_are_the_cpus(void **state)
+{
+    (void)state;
+    check_plans(gpu_device(), 2e-6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +331,8 @@ int main(void)
         cmocka_unit_test(blocks_and_neighbours_do_not_matter),
         cmocka_unit_test(survives_failing_allocations),
         cmocka_unit_test(refuses_bad_settings),
+        cmocka_unit_test(plans_on_a_cpu_are_each_signals),
+        cmocka_unit_test(plans_on_a_gpu_are_the_cpus),
     };
     return cmocka_run_group_tests_name("echo", tests, NULL, NULL);
 }

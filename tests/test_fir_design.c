@@ -1,8 +1,10 @@
-#include "support/testing.h"
+#include "support/spectral_check.h"
 
 #include <warptone/fir_design.h>
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "golden/filters/fir.h"
 
@@ -106,6 +108,65 @@ static void savitzky_golay_reads_a_polynomial_exactly(void **state)
     }
 }
 
+static wt_status enqueue_savgol(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                                size_t out_offset)
+{
+    return wt_savgol_rows_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
+// Rows in batches of one and five, smoothed and differentiated; a row is as long as the window, and longer.
+static void check_savgol_rows(wt_device *device)
+{
+    static const struct {
+        wt_savgol_config config;
+        int n;
+    } cases[] = {{{9, 3, 0, 0}, 1501},
+                 {{101, 4, 2, 0.5}, 1501},
+                 {{31, 2, 1, 0}, 31},
+                 {{1, 0, 0, 0}, 3},
+                 {{1023, 5, 0, 0}, 1500}};
+    enum { ROWS = 5 };
+    for (int k = 0; k < 5; k++) {
+        const size_t n = (size_t)cases[k].n;
+        float *x = noise_floats(ROWS * n, 7), *want = floats(ROWS * n), *got = floats(ROWS * n), *alone = floats(n);
+        wt_savgol_rows *many, *one;
+        x[n + n / 3] = NAN;
+        memset(x + 3 * n, 0, n * sizeof *x);
+        for (size_t row = 0; row < ROWS; row++)
+            assert_ok(wt_savgol_filter(&cases[k].config, x + row * n, want + row * n, (int)n));
+        assert_ok(wt_savgol_rows_create(device, &cases[k].config, ROWS, (int)n, &many));
+        assert_ok(wt_savgol_rows_create(device, &cases[k].config, 1, (int)n, &one));
+        run_on_stream(&(stream_call){device, enqueue_savgol, many}, x, ROWS * n, got, ROWS * n);
+        run_on_stream(&(stream_call){device, enqueue_savgol, one}, x + 2 * n, n, alone, n);
+        assert_near_peak(want, got, ROWS * n, 2e-6, "savgol");
+        assert_memory_equal(alone, got + 2 * n, n * sizeof *got);
+        for (size_t i = 0; i < ROWS * n; i++) assert_int_equal(isnan(want[i]), isnan(got[i]));
+        wt_savgol_rows_destroy(many), wt_savgol_rows_destroy(one);
+        free(x), free(want), free(got), free(alone);
+    }
+    wt_savgol_rows *plan = NULL;
+    assert_fails(wt_savgol_rows_create(device, &cases[0].config, 0, 9, &plan), WT_ERR_BAD_ARG,
+                 "savgol: 0 rows, want 1 or more");
+    assert_fails(wt_savgol_rows_create(device, &cases[0].config, 1, 8, &plan), WT_ERR_BAD_ARG,
+                 "savgol: 8 frames, want the window's 9 or more");
+    assert_fails(wt_savgol_rows_create(device, &(wt_savgol_config){.n_taps = -3}, 1, 8, &plan), WT_ERR_BAD_ARG,
+                 "savgol: window of -3 frames, want an odd number up to 1023");
+    assert_null(plan);
+    wt_device_close(device);
+}
+
+static void savitzky_golay_rows_on_a_cpu_are_each_rows(void **state)
+{
+    (void)state;
+    check_savgol_rows(cpu_device());
+}
+
+static void savitzky_golay_rows_on_a_gpu_are_the_cpus(void **state)
+{
+    (void)state;
+    check_savgol_rows(gpu_device());
+}
+
 static void refuses_bad_designs(void **state)
 {
     (void)state;
@@ -145,6 +206,8 @@ int main(void)
         cmocka_unit_test(long_equiripple_designs_converge),
         cmocka_unit_test(savitzky_golay_is_scipys),
         cmocka_unit_test(savitzky_golay_reads_a_polynomial_exactly),
+        cmocka_unit_test(savitzky_golay_rows_on_a_cpu_are_each_rows),
+        cmocka_unit_test(savitzky_golay_rows_on_a_gpu_are_the_cpus),
         cmocka_unit_test(refuses_bad_designs),
     };
     return cmocka_run_group_tests_name("fir design", tests, NULL, NULL);

@@ -33,7 +33,8 @@ static void spectra_fit_the_bands(void **state)
     size_t n, shape[2];
     const float *mel = golden_input(g, 0, &n);
     golden_input_shape(g, 0, shape);
-    wt_mel_bank_config c = {.rate_hz = golden_int(g, "sr", 0), .n_fft = golden_int(g, "n_fft", 0), .n_mels = (int)shape[0]};
+    wt_mel_bank_config c = {
+        .rate_hz = golden_int(g, "sr", 0), .n_fft = golden_int(g, "n_fft", 0), .n_mels = (int)shape[0]};
     const size_t bins = (size_t)c.n_fft / 2 + 1;
     float *x = floats(bins * shape[1]);
     double *bank = malloc(shape[0] * bins * sizeof *bank), off = 0, all = 0;
@@ -123,16 +124,72 @@ static wt_status create_plan(void *user)
     return wt_mel_inverse_create(NULL, &config, user);
 }
 
-static void destroy_plan(void *user)
-{
-    wt_mel_inverse_destroy(*(wt_mel_inverse **)user);
-}
+static void destroy_plan(void *user) { wt_mel_inverse_destroy(*(wt_mel_inverse **)user); }
 
 static void plans_survive_failing_memory(void **state)
 {
     (void)state;
     wt_mel_inverse *plan = NULL;
     assert_survives_failing_alloc(create_plan, destroy_plan, &plan);
+}
+
+// ---- least squares of many signals
+
+static wt_status enqueue_nnls(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
+                              size_t out_offset)
+{
+    wt_status status = wt_stream_fill(stream, out, out_offset, 0, wt_buffer_size_bytes(out) - out_offset);
+    return status ? status : wt_nnls_enqueue(op, stream, in, in_offset, out, out_offset);
+}
+
+// More rows than columns, so that one x is the best; a column and a right side of zeros; 1100 rows are more than a
+// GPU's shared memory has room for.
+static void check_nnls(wt_device *device)
+{
+    enum { SIGNALS = 3 };
+    static const int shapes[][3] = {{24, 12, 37}, {7, 3, 1}, {1100, 5, 9}};
+    for (int k = 0; k < 6; k++) {
+        const size_t rows = (size_t)shapes[k / 2][0], columns = (size_t)shapes[k / 2][1], n = (size_t)shapes[k / 2][2];
+        float *numbers = noise_floats(rows * columns, 8), *b = noise_floats(SIGNALS * rows * n, 9);
+        float *want = floats(SIGNALS * columns * n), *got = floats(SIGNALS * columns * n), *alone = floats(columns * n);
+        double *a = calloc(rows * columns, sizeof *a);
+        assert_non_null(a);
+        for (size_t i = 0; i < rows * columns; i++) a[i] = i % columns == 1 ? 0 : numbers[i] + 0.3;
+        for (size_t i = 0; i < rows && n > 4; i++) b[i * n + 4] = 0;
+        for (size_t s = 0; s < SIGNALS; s++)
+            assert_ok(
+                wt_nnls_run(a, (int)rows, (int)columns, b + s * rows * n, (int64_t)n, true, 0, want + s * columns * n));
+        wt_nnls_config config = {a, (int)rows, (int)columns, (int64_t)n, SIGNALS, k % 2, 0};
+        wt_nnls *many, *one;
+        assert_ok(wt_nnls_create(device, &config, &many));
+        config.n_signals = 1;
+        assert_ok(wt_nnls_create(device, &config, &one));
+        run_on_stream(&(stream_call){device, enqueue_nnls, many}, b, SIGNALS * rows * n, got, SIGNALS * columns * n);
+        run_on_stream(&(stream_call){device, enqueue_nnls, one}, b + rows * n, rows * n, alone, columns * n);
+        assert_near_peak(want, got, SIGNALS * columns * n, 2e-6, "nnls");
+        assert_memory_equal(alone, got + columns * n, columns * n * sizeof *got);
+        wt_nnls_destroy(many), wt_nnls_destroy(one);
+        free(numbers), free(b), free(want), free(got), free(alone), free(a);
+    }
+    wt_nnls *plan = NULL;
+    assert_fails(wt_nnls_create(device, &(wt_nnls_config){.n_rows = 1, .n_columns = -1, .n = 1}, &plan), WT_ERR_BAD_ARG,
+                 "nnls: 1 rows, -1 columns, 1 right sides, want 1 or more");
+    assert_fails(wt_nnls_create(NULL, &(wt_nnls_config){.n_rows = 1, .n_columns = 1, .n = 1}, &plan), WT_ERR_BAD_ARG,
+                 "nnls: a plan without a device");
+    assert_null(plan);
+    wt_device_close(device);
+}
+
+static void least_squares_on_a_cpu_are_each_signals(void **state)
+{
+    (void)state;
+    check_nnls(cpu_device());
+}
+
+static void least_squares_on_a_gpu_are_the_cpus(void **state)
+{
+    (void)state;
+    check_nnls(gpu_device());
 }
 
 int main(void)
@@ -144,6 +201,8 @@ int main(void)
         cmocka_unit_test(a_gpu_gives_what_the_cpu_gives),
         cmocka_unit_test(plans_survive_failing_memory),
         cmocka_unit_test(silence_and_bad_input),
+        cmocka_unit_test(least_squares_on_a_cpu_are_each_signals),
+        cmocka_unit_test(least_squares_on_a_gpu_are_the_cpus),
     };
     return cmocka_run_group_tests_name("mel_inverse", tests, NULL, NULL);
 }

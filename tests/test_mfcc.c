@@ -57,7 +57,10 @@ static void all_coefficients_give_the_bands_back(void **state)
     uint64_t seed = 4;
     for (int i = 0; i < 40 * 70; i++) db[i] = 20 * noise(&seed);
     for (int k = 0; k < 6; k++) {
-        wt_mfcc_config c = {.n_mfcc = 40, .dct_type = k / 2 + 1, .no_norm = k % 2, .lifter = 22 * (k % 2),
+        wt_mfcc_config c = {.n_mfcc = 40,
+                            .dct_type = k / 2 + 1,
+                            .no_norm = k % 2,
+                            .lifter = 22 * (k % 2),
                             .mel = {.bank = {.n_mels = 40}}};
         assert_ok(wt_mfcc_of_db(&c, db, 70, mfcc));
         assert_ok(wt_mfcc_to_mel(&c, mfcc, 70, power));
@@ -79,13 +82,32 @@ static const wt_mfcc_config shapes[] = {
     {.mel = {.n_samples = N, .n_signals = 6, .stft = {.n_fft = 400, .hop = 160}, .bank = {.n_mels = 40, .htk = true}},
      .n_mfcc = 13,
      .lifter = 22},
+    {.mel = {.n_samples = N,
+             .n_signals = 3,
+             .stft = {.n_fft = 400, .hop = 160, .channels = 2},
+             .bank = {.n_mels = 80},
+             .db = {.top_db = 60}},
+     .n_mfcc = 40},
+    {.mel = {.n_samples = N,
+             .n_signals = 6,
+             .stft = {.n_fft = 512, .hop = 100},
+             .bank = {.n_mels = 41},
+             .db = {.no_top = true}},
+     .n_mfcc = 41,
+     .dct_type = 1},
+    // what no thread block holds: a prime, what is long, a tile of more bands
+    {.mel = {.n_samples = N, .n_signals = 6, .stft = {.n_fft = 1009, .hop = 400}, .bank = {.n_mels = 60}}},
+    {.mel = {.n_samples = N, .n_signals = 3, .stft = {.n_fft = 10240, .channels = 2}}, .n_mfcc = 40, .dct_type = 3},
+    {.mel = {.n_samples = N, .n_signals = 3, .stft = {.channels = 2}, .bank = {.n_mels = 500}}, .n_mfcc = 500},
 };
 
 static void check_device(wt_device *device, double bound)
 {
     float *x = noise_floats(LINES * N, 8);
     for (int i = 0; i < N; i++) x[i] *= 0.01f;
-    for (int k = 0; k < 2; k++) {
+    for (int i = 0; i < LINES * N; i++) // some frames lie below a limit, others do not
+        if (i % N > N / 2 && i % N < N * 3 / 4) x[i] *= 1e-4f;
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
         wt_mfcc *mfcc;
         assert_ok(wt_mfcc_create(NULL, &shapes[k], &mfcc));
         const size_t count = LINES * (size_t)wt_mfcc_frames(mfcc) * (size_t)wt_mfcc_coefficients(mfcc);
@@ -136,10 +158,7 @@ static wt_status create_one(void *mfcc)
     return wt_mfcc_create(NULL, &(wt_mfcc_config){.mel = {.n_samples = 999}}, mfcc);
 }
 
-static void destroy_one(void *mfcc)
-{
-    wt_mfcc_destroy(*(wt_mfcc **)mfcc);
-}
+static void destroy_one(void *mfcc) { wt_mfcc_destroy(*(wt_mfcc **)mfcc); }
 
 static void create_survives_failing_memory(void **state)
 {

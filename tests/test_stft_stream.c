@@ -5,13 +5,17 @@
 #include <string.h>
 #include <warptone/stft_stream.h>
 
-enum { N = 6000, MOST = 1500 };
+enum { N = 13000, MOST = 1500 };
 
 static const wt_stft_stream_plan_config configs[] = {
     {{.n_fft = 512, .hop = 128, .channels = 2}, 3, MOST},
     {{.n_fft = 400, .hop = 160}, 2, MOST},
     {{.n_fft = 63, .hop = 9, .win_length = 40}, 1, MOST},
     {{.n_fft = 2048}, 2, MOST},
+    // on a GPU what no thread block holds
+    {{.n_fft = 401, .hop = 100}, 2, MOST},
+    {{.n_fft = 4099, .hop = 1000, .channels = 2}, 1, MOST},
+    {{.n_fft = 10240, .hop = 1024}, 1, MOST},
 };
 enum { CONFIGS = sizeof configs / sizeof *configs };
 

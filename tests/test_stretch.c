@@ -48,8 +48,8 @@ static void spectra_equal_librosas(void **state)
         const int64_t n_in = 1 + (int64_t)n / hop;
         const size_t bins = (size_t)n_fft / 2 + 1;
         wt_phase_vocoder *vocoder;
-        assert_ok(wt_phase_vocoder_create(
-            NULL, &(wt_phase_vocoder_config){(int)bins, golden_double(g, "rate", 1)}, &vocoder));
+        assert_ok(wt_phase_vocoder_create(NULL, &(wt_phase_vocoder_config){(int)bins, golden_double(g, "rate", 1)},
+                                          &vocoder));
         const size_t n_out = (size_t)wt_phase_vocoder_frames(vocoder, n_in);
         float *in = malloc((size_t)n_in * bins * 2 * sizeof *in), *out = malloc(n_out * bins * 2 * sizeof *out),
               *turned = malloc(n_out * bins * 2 * sizeof *turned);
@@ -90,9 +90,7 @@ static void stretched_signals_equal_librosas(void **state)
     assert_int_equal(n_cases, 3);
 }
 
-// The resamplers differ: soxr_hq begins to fall at 91 % of the band, ours at 95 %, so all that a signal has up there,
-// as where it begins and ends, differs by up to 2.2e-3 of the peak. What is below is equal: see the next test.
-static void shifted_signals_are_near_librosas(void **state)
+static void shifted_signals_equal_librosas(void **state)
 {
     (void)state;
     int n_cases = 0;
@@ -100,48 +98,23 @@ static void shifted_signals_are_near_librosas(void **state)
         size_t n;
         const float *pcm = golden_input(g, 0, &n);
         wt_pitch_shift *plan;
-        assert_ok(wt_pitch_shift_create(NULL, &(wt_pitch_shift_config){.mode = WT_STRETCH_LIBROSA,
+        assert_ok(wt_pitch_shift_create(NULL,
+                                        &(wt_pitch_shift_config){.mode = WT_STRETCH_LIBROSA,
                                                                  .rate_hz = golden_double(g, "sr", 22050),
                                                                  .n_steps = golden_double(g, "n_steps", 0),
-                                                                 .bins_per_octave =
-                                                                     golden_int(g, "bins_per_octave", 0),
+                                                                 .bins_per_octave = golden_int(g, "bins_per_octave", 0),
                                                                  .scale = golden_int(g, "scale", 0) != 0,
                                                                  .n_samples = (int64_t)n},
                                         &plan));
         float *out = malloc(n * sizeof *out);
         assert_non_null(out);
         wt_pitch_shift_run(plan, pcm, out);
-        const double error = golden_error(g, out, 1, n);
-        if (!(error <= 4e-3)) fail_msg("%s: error %.2g of the peak, want 4e-3", g->name, error);
+        golden_check(g, out, 1, n);
         wt_pitch_shift_destroy(plan);
         free(out);
     }
-    assert_int_equal(n_cases, 3);
+    assert_int_equal(n_cases, 9);
 }
-
-static void a_shifted_sine_is_librosas_away_from_its_ends(void **state)
-{
-    (void)state;
-    const golden_case *g = golden_find("pitch_shift_up4");
-    size_t n;
-    const float *pcm = golden_input(g, 0, &n);
-    wt_pitch_shift *plan;
-    assert_ok(wt_pitch_shift_create(NULL, &(wt_pitch_shift_config){
-                                        .mode = WT_STRETCH_LIBROSA, .n_steps = 4, .n_samples = (int64_t)n}, &plan));
-    float *out = malloc(n * sizeof *out);
-    assert_non_null(out);
-    wt_pitch_shift_run(plan, pcm, out);
-    const double *want = golden_values(g);
-    for (size_t k = 0; k < golden_stored_count(g); k++) {
-        const size_t i = k * g->column_step;
-        if (i < 2048 || i + 2048 > n) continue; // frames that hold an end are broadband
-        if (!(fabs(out[i] - want[k]) <= g->bound * g->peak))
-            fail_msg("sample %zu: off by %.2g of the peak, want %.2g", i, fabs(out[i] - want[k]) / g->peak, g->bound);
-    }
-    wt_pitch_shift_destroy(plan);
-    free(out);
-}
-
 
 static void a_batch_gives_what_each_signal_gives(void **state)
 {
@@ -249,12 +222,9 @@ static void compare_vocoders(wt_device *device, double bound)
     }
 }
 
-// Both transform in double and round once. Librosa's mode: 2e-6. Pieces are taken from the same samples: 2e-6. Locked
-// and transient, whose attacks are the same samples too: both go on from spectra in float, and each
-// frame's rounding turns a region by up to 1e-7, which adds up like a random walk; and bins that compare equal but for
-// rounding may be another region's on the other side, weak ones between peaks: 1e-5 of the peak after some hundred
-// frames.
-static void check_stretch(wt_device *gpu, wt_stretch_config c, double bound)
+// Both transform in double and round once, and what vocoders keep from frame to frame is in double: what is left is the
+// rounding of the way back. Attacks, and where pieces are taken, are the same samples.
+static void check_stretch(wt_device *gpu, wt_stretch_config c)
 {
     wt_stretch *plan, *one;
     assert_ok(wt_stretch_create(gpu, &c, &plan));
@@ -267,7 +237,7 @@ static void check_stretch(wt_device *gpu, wt_stretch_config c, double bound)
         pcm[s * n + n / 5 + 7 * s] += 0.9f, pcm[s * n + n / 2] += 0.7f, pcm[s * n + n / 2 + (size_t)c.n_fft] -= 0.8f;
     wt_stretch_run(plan, pcm, want);
     run_on_stream(&(stream_call){gpu, enqueue_stretch, plan}, pcm, n_signals * n, got, n_signals * n_out);
-    assert_near_peak(want, got, n_signals * n_out, bound, what);
+    assert_near_peak(want, got, n_signals * n_out, 2e-6, what);
     c.n_signals = 1;
     assert_ok(wt_stretch_create(gpu, &c, &one));
     run_on_stream(&(stream_call){gpu, enqueue_stretch, one}, pcm + n, n, alone, n_out);
@@ -283,35 +253,33 @@ static void a_gpu_stretches_as_the_cpu_does(void **state)
     (void)state;
     wt_device *gpu = gpu_device();
     for (wt_stretch_mode mode = WT_STRETCH_TRANSIENT; mode <= WT_STRETCH_LIBROSA; mode++) {
-        const double bound = mode == WT_STRETCH_LIBROSA ? 2e-6 : 1e-5;
-        check_stretch(gpu, (wt_stretch_config){mode, 1.25, 2048, 512, 22050, 3}, bound);
-        check_stretch(gpu, (wt_stretch_config){mode, 0.6, 400, 100, 9001, 2}, bound);
-        check_stretch(gpu, (wt_stretch_config){mode, 1.7, 256, 100, 5000, 2}, bound);
-        check_stretch(gpu, (wt_stretch_config){mode, 2, 8192, 2048, 12000, 2}, bound);
-        check_stretch(gpu, (wt_stretch_config){mode, 3, 64, 32, 200, 2}, bound);
+        check_stretch(gpu, (wt_stretch_config){mode, 1.25, 2048, 512, 22050, 3});
+        check_stretch(gpu, (wt_stretch_config){mode, 0.6, 400, 100, 9001, 2});
+        check_stretch(gpu, (wt_stretch_config){mode, 1.7, 256, 100, 5000, 2});
+        check_stretch(gpu, (wt_stretch_config){mode, 2, 8192, 2048, 12000, 2});
+        check_stretch(gpu, (wt_stretch_config){mode, 3, 64, 32, 200, 2});
+        check_stretch(gpu, (wt_stretch_config){mode, 1.5, 401, 100, 5000, 2}); // what no block holds
+        check_stretch(gpu, (wt_stretch_config){mode, 0.8, 10240, 2560, 30000, 2});
+        check_stretch(gpu, (wt_stretch_config){mode, 1.3, 4099, 1024, 20000, 2});
     }
-    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1.25, 1024, 512, 22050, 3}, 2e-6);
-    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 0.6, 400, 100, 9001, 2}, 2e-6);
-    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1, 253, 127, 5000, 2}, 2e-6);
-    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 0.5, 65, 80, 300, 2}, 2e-6);
-    wt_stretch *plan = NULL;
-    assert_fails(wt_stretch_create(gpu, &(wt_stretch_config){.n_fft = 34, .n_samples = 99}, &plan), WT_ERR_UNSUPPORTED,
-                 "stretch: n_fft 34 on a GPU, want at most 8192 and no prime factor above 13");
-    assert_null(plan);
+    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1.25, 1024, 512, 22050, 3});
+    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 0.6, 400, 100, 9001, 2});
+    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 1, 253, 127, 5000, 2});
+    check_stretch(gpu, (wt_stretch_config){WT_STRETCH_WSOLA, 0.5, 65, 80, 300, 2});
     wt_device_close(gpu);
 }
 
 static void compare_shifts(wt_device *device, bool keep_formants, double bound)
 {
     enum { N = 15000, SIGNALS = 2 };
-    static const double steps[] = {4, -7, 12};
+    static const double steps[] = {4, -7, 12, -3};
     float *pcm = voices(SIGNALS, N), *want = floats(SIGNALS * N), *got = floats(SIGNALS * N);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         wt_pitch_shift *plan;
         const wt_pitch_shift_config config = {.mode = WT_STRETCH_LIBROSA,
                                               .n_steps = steps[i],
                                               .scale = i == 1,
-                                              .n_fft = keep_formants && i == 1 ? 400 : 0,
+                                              .n_fft = i == 3 ? 1009 : keep_formants && i == 1 ? 400 : 0,
                                               .n_samples = N,
                                               .n_signals = SIGNALS,
                                               .keep_formants = keep_formants,
@@ -405,10 +373,7 @@ static wt_status create_wsola(void *user)
         NULL, &(wt_pitch_shift_config){.mode = WT_STRETCH_WSOLA, .n_steps = 1, .n_samples = 3000}, user);
 }
 
-static void destroy(void *user)
-{
-    wt_pitch_shift_destroy(*(wt_pitch_shift **)user);
-}
+static void destroy(void *user) { wt_pitch_shift_destroy(*(wt_pitch_shift **)user); }
 
 static void running_out_of_memory_is_survived(void **state)
 {
@@ -423,17 +388,11 @@ static void running_out_of_memory_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spectra_equal_librosas),
-        cmocka_unit_test(stretched_signals_equal_librosas),
-        cmocka_unit_test(shifted_signals_are_near_librosas),
-        cmocka_unit_test(a_shifted_sine_is_librosas_away_from_its_ends),
-        cmocka_unit_test(a_batch_gives_what_each_signal_gives),
-        cmocka_unit_test(streams_give_the_same_bits),
-        cmocka_unit_test(a_gpu_vocodes_and_shifts_as_the_cpu_does),
-        cmocka_unit_test(a_gpu_stretches_as_the_cpu_does),
-        cmocka_unit_test(silence_stays_silent),
-        cmocka_unit_test(bad_input_gets_a_sentence),
-        cmocka_unit_test(running_out_of_memory_is_survived),
+        cmocka_unit_test(spectra_equal_librosas),          cmocka_unit_test(stretched_signals_equal_librosas),
+        cmocka_unit_test(shifted_signals_equal_librosas),  cmocka_unit_test(a_batch_gives_what_each_signal_gives),
+        cmocka_unit_test(streams_give_the_same_bits),      cmocka_unit_test(a_gpu_vocodes_and_shifts_as_the_cpu_does),
+        cmocka_unit_test(a_gpu_stretches_as_the_cpu_does), cmocka_unit_test(silence_stays_silent),
+        cmocka_unit_test(bad_input_gets_a_sentence),       cmocka_unit_test(running_out_of_memory_is_survived),
     };
     return cmocka_run_group_tests_name("stretch", tests, NULL, NULL);
 }

@@ -13,7 +13,8 @@ static const struct {
     const char *file;
     int first, n;
 } modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE},
-                                {"kernels/llm_attend.cu", WT__LLM_PLACE, 2},
+                                {"kernels/llm_place.cu", WT__LLM_PLACE, 1},
+                                {"kernels/llm_attend.cu", WT__LLM_ATTEND, 1},
                                 {"kernels/llm_pages.cu", WT__LLM_COPY_PAGE, 2},
                                 {"kernels/llm_flash.cu", WT__LLM_FLASH, 1},
                                 {"kernels/llm_attend_16.cu", WT__LLM_ATTEND_16, 4},
@@ -22,6 +23,7 @@ static const struct {
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
                                                      [WT__LLM_NORM] = "llm_norm",
+                                                     [WT__LLM_NORM_MANY] = "llm_norm_many",
                                                      [WT__LLM_CHOOSE] = "llm_choose",
                                                      [WT__LLM_GROUP] = "llm_group",
                                                      [WT__LLM_GATHER] = "llm_gather",

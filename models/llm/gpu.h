@@ -39,6 +39,7 @@ bool wt__llm_alike(const wt__linear *a, const wt__linear *b);
 typedef enum wt__llm_kernel {
     WT__LLM_EMBED,
     WT__LLM_NORM,
+    WT__LLM_NORM_MANY,
     WT__LLM_CHOOSE,
     WT__LLM_GROUP,
     WT__LLM_GATHER,
@@ -88,7 +89,7 @@ typedef struct wt__llm_quant_kernel {
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
 
 enum {
-    WT__N_LLM_MODULES = 7,
+    WT__N_LLM_MODULES = 8,
     WT__LLM_MAX_QUANTS = 8,
     WT__LLM_MAX_BATCHES = 64,
     WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS

@@ -101,9 +101,18 @@ typedef struct shape {
 static int columns_of(wt__llm_quant kind) { return kind.weight == WT_MM_U4 || kind.weight == WT_MM_Q4_K ? 256 : 128; }
 static int piece_of(wt__llm_quant kind) { return kind.weight == WT_MM_Q4_K ? 144 : 128; }
 
+/// Scales of a row that a lane has for a piece: of two groups at once, or four, it has one.
+static int scales_of(wt__llm_quant kind)
+{
+    if (!kind.group || kind.weight == WT_MM_Q4_K) return 0;
+    const bool is_float = kind.weight == WT_MM_E4M3 || (kind.weight == WT_MM_I8 && kind.group == 16);
+    const int n_groups = columns_of(kind) / kind.group, at_once = is_float ? 4 : 2;
+    return n_groups < at_once ? 1 : n_groups / at_once;
+}
+
 static size_t shared_of(int columns, wt__llm_quant kind, int warps, int stages)
 {
-    return (size_t)wt_llm_quant_shared(columns, warps, stages, columns_of(kind), piece_of(kind));
+    return (size_t)wt_llm_quant_shared(columns, warps, stages, columns_of(kind), piece_of(kind), scales_of(kind));
 }
 
 /// Blocks as small as the pieces of a row are few, with as many stages as there is room for. Int4 was faster with two

@@ -6,9 +6,14 @@ enum {
     FLASH_TOKENS = 17,
     NORMED_TOKENS = 8,
     FLASH_BLOCK = 128,
+    FLASH_THREADS = 384,
     MATVEC_WARPS = 8,
     LARGE_BYTES = 16 << 20,
+    NORM_BLOCKS = 4,   ///< of llm_norm_many on a processor
+    NORM_WIDTH = 4096, ///< its widest row
+    MANY_TILES = 32, ///< of a block
     PLACE_WARPS = 8,
+    PLACE_BLOCKS = 6, ///< whose heads one takes of many tokens
     CLUSTER_SMS = 16, ///< fewer have no room for every cluster
     ATTEND_THREADS = 128,
     GROUP_THREADS = 1024,
@@ -18,12 +23,13 @@ enum {
 /// Those that wait for earlier ones themselves (kernels/overlap.cuh). The embedding does not: all that comes before a
 /// step is done before any of it.
 static const bool overlaps[WT__N_LLM_KERNELS] = {
-    [WT__LLM_NORM] = true,          [WT__LLM_CHOOSE] = true,        [WT__LLM_GROUP] = true,
-    [WT__LLM_GATHER] = true,        [WT__LLM_MIX] = true,           [WT__LLM_PICK] = true,
-    [WT__LLM_PLACE] = true,         [WT__LLM_ATTEND] = true,        [WT__LLM_FLASH] = true,
-    [WT__LLM_MATVEC] = true,        [WT__LLM_MATVEC + 1] = true,    [WT__LLM_MATVEC + 2] = true,
-    [WT__LLM_STREAM] = true,        [WT__LLM_STREAM + 1] = true,    [WT__LLM_ATTEND_16] = true,
-    [WT__LLM_ATTEND_16 + 1] = true, [WT__LLM_ATTEND_16 + 2] = true, [WT__LLM_ATTEND_16 + 3] = true,
+    [WT__LLM_NORM] = true,          [WT__LLM_NORM_MANY] = true,     [WT__LLM_CHOOSE] = true,
+    [WT__LLM_GROUP] = true,         [WT__LLM_GATHER] = true,        [WT__LLM_MIX] = true,
+    [WT__LLM_PICK] = true,          [WT__LLM_PLACE] = true,         [WT__LLM_ATTEND] = true,
+    [WT__LLM_FLASH] = true,         [WT__LLM_MATVEC] = true,        [WT__LLM_MATVEC + 1] = true,
+    [WT__LLM_MATVEC + 2] = true,    [WT__LLM_STREAM] = true,        [WT__LLM_STREAM + 1] = true,
+    [WT__LLM_ATTEND_16] = true,     [WT__LLM_ATTEND_16 + 1] = true, [WT__LLM_ATTEND_16 + 2] = true,
+    [WT__LLM_ATTEND_16 + 3] = true,
 };
 
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
@@ -73,8 +79,13 @@ static void normalise(wt__pass *p, const wt__norm *norm, const float *x, int n, 
                                 .out = p->s->n,
                                 .eps = (float)c->norm_eps,
                                 .width = c->d_model,
-                                .type = kernel_type(type)};
-    launch(p, WT__LLM_NORM, (wt_launch){.grid = {n}, .block = {THREADS}}, &a, sizeof a);
+                                .type = kernel_type(type),
+                                .n_rows = n};
+    const int blocks = NORM_BLOCKS * p->s->gpu->n_sms;
+    const bool by_many = n > blocks && !norm->bias && type != WT_DTYPE_F32 && c->d_model % 4 == 0 &&
+                         c->d_model <= NORM_WIDTH && (uintptr_t)norm->weight % 16 == 0;
+    launch(p, by_many ? WT__LLM_NORM_MANY : WT__LLM_NORM,
+           (wt_launch){.grid = {by_many ? blocks : n}, .block = {THREADS}}, &a, sizeof a);
     p->normed = NULL;
 }
 
@@ -138,18 +149,22 @@ static void plain_matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a)
 }
 
 /// Rows of 16 bits at multiples of 16 bytes, without a LayerNorm: two blocks fill a processor, one of this launch and
-/// one of the next. Passes are alike.
+/// one of the next; every processor has one, with rows or without, so that none is left over for two of another launch.
+/// Passes are alike. Of many rows as few warps share one as can hold the vector (0.6B's head 75 us instead of 91); of
+/// few its making would take longer (H200).
 static void stream(wt__pass *p, const wt__linear *w, wt_llm_matvec_args m)
 {
     const int n = (m.columns + WT_LLM_STREAM_COLUMNS - 1) / WT_LLM_STREAM_COLUMNS, warps = WT_LLM_STREAM_WARPS;
     wt_llm_stream_args a = {.m = m, .n_passes = (m.columns + WT_LLM_STREAM_PASS - 1) / WT_LLM_STREAM_PASS};
     int n_tiles = 0;
-    a.each = (n + warps * a.n_passes - 1) / (warps * a.n_passes) * WT_LLM_STREAM_COLUMNS;
     for (int k = 0; k < (m.gated ? 1 : m.n_parts); k++)
         n_tiles += (m.parts[k].rows + WT_LLM_STREAM_TILE - 1) / WT_LLM_STREAM_TILE;
+    a.m.warps = n_tiles < MANY_TILES * p->s->gpu->n_sms ? warps : 1;
+    while (a.m.warps < warps && a.m.warps * (WT_LLM_STREAM_PASS / warps) < m.columns) a.m.warps *= 2;
+    a.each = (n + a.m.warps * a.n_passes - 1) / (a.m.warps * a.n_passes) * WT_LLM_STREAM_COLUMNS;
     const size_t stages = (size_t)(2 * warps * WT_LLM_STREAM_STAGES * WT_LLM_STREAM_TILE * WT_LLM_STREAM_COLUMNS);
     launch(p, WT__LLM_STREAM + (w->weight.dtype == WT_DTYPE_BF16),
-           (wt_launch){.grid = {n_tiles < p->s->gpu->n_sms ? n_tiles : p->s->gpu->n_sms},
+           (wt_launch){.grid = {p->s->gpu->n_sms},
                        .block = {32 * warps},
                        .shared_bytes = stages + 3 * (size_t)WT_LLM_STREAM_PITCH(a.each)},
            &a, sizeof a);
@@ -397,6 +412,13 @@ static bool on_tensor_cores(const wt_llm_session *s)
 /// Tokens of different sequences do not see each other: attention itself can put them into the cache.
 static bool places_itself(const wt_llm_session *s) { return !s->is_prompt || s->n_tokens == 1 || on_tensor_cores(s); }
 
+/// Of a prompt.
+static bool by_flash(const wt_llm_session *s)
+{
+    return s->is_prompt && s->n_tokens >= FLASH_TOKENS && s->gpu->kernels[WT__LLM_FLASH];
+}
+
+/// A warp a head of few tokens; of many a warp several, one after the other.
 static void place(wt__pass *p, int layer)
 {
     const wt_llm_session *s = p->s;
@@ -409,10 +431,12 @@ static void place(wt__pass *p, int layer)
                                  .k = s->k,
                                  .v = s->v,
                                  .n_heads = c->n_heads,
-                                 .n_kv_heads = c->n_kv_heads};
-    const int n_heads = c->n_heads + 2 * c->n_kv_heads;
+                                 .n_kv_heads = c->n_kv_heads,
+                                 .narrow_q = by_flash(s) && s->gpu->flash_by_wgmma};
+    const int n_blocks = (c->n_heads + 2 * c->n_kv_heads + PLACE_WARPS - 1) / PLACE_WARPS;
     launch(p, WT__LLM_PLACE,
-           (wt_launch){.grid = {s->n_tokens, (n_heads + PLACE_WARPS - 1) / PLACE_WARPS}, .block = {32 * PLACE_WARPS}},
+           (wt_launch){.grid = {s->n_tokens, by_flash(s) ? (n_blocks + PLACE_BLOCKS - 1) / PLACE_BLOCKS : n_blocks},
+                       .block = {32 * PLACE_WARPS}},
            &a, sizeof a);
 }
 
@@ -435,6 +459,21 @@ static void attend_16(wt__pass *p, wt_llm_attend_args *a)
            a, sizeof *a);
 }
 
+/// By products of warpgroups: the queries and two tiles of keys and values, swizzled and aligned, and barriers. Else
+/// two pages with room between rows.
+static void flash(wt__pass *p, const wt_llm_attend_args *a)
+{
+    const wt_llm_session *s = p->s;
+    const bool by_wgmma = s->gpu->flash_by_wgmma;
+    const size_t d = (size_t)s->llm->config.d_head, swizzled = 2 * 5 * FLASH_BLOCK * d + 64 + 1024;
+    const size_t padded = 2 * 2 * 2 * WT__LLM_PAGE * (d + 8);
+    launch(p, WT__LLM_FLASH,
+           (wt_launch){.grid = {a->n_heads, (s->n_tokens + FLASH_BLOCK - 1) / FLASH_BLOCK},
+                       .block = {by_wgmma ? FLASH_THREADS : THREADS},
+                       .shared_bytes = by_wgmma ? swizzled : padded},
+           a, sizeof *a);
+}
+
 static void attend(wt__pass *p, int layer)
 {
     const wt_llm_session *s = p->s;
@@ -452,15 +491,8 @@ static void attend(wt__pass *p, int layer)
                             .window = c->layer_slides[layer] ? c->sliding_window : 0,
                             .n_tokens = s->n_tokens,
                             .out_type = kernel_type(input_type(s, &s->llm->layers[layer].o, s->n_tokens))};
-    if (s->is_prompt && s->n_tokens >= FLASH_TOKENS && s->gpu->kernels[WT__LLM_FLASH]) {
-        // the queries and two pages, swizzled and aligned, or two pages with room between rows
-        const size_t d = (size_t)c->d_head, page = 2 * 2 * WT__LLM_PAGE * d;
-        const size_t swizzled = 2 * FLASH_BLOCK * d + 2 * page + 1024, padded = 2 * (page + 2 * 2 * WT__LLM_PAGE * 8);
-        launch(p, WT__LLM_FLASH,
-               (wt_launch){.grid = {(s->n_tokens + FLASH_BLOCK - 1) / FLASH_BLOCK, c->n_heads},
-                           .block = {THREADS},
-                           .shared_bytes = s->gpu->flash_by_wgmma ? swizzled : padded},
-               &a, sizeof a);
+    if (by_flash(s)) {
+        flash(p, &a);
         return;
     }
     if (places_itself(s) && !is_alike(s)) {

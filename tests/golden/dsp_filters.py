@@ -25,6 +25,11 @@ def add_resampling(golden):
     resample("hq_16k_22k", "speech16k", orig_sr=16000, target_sr=22050, res_type="soxr_hq")
     resample("hq_44k_48k", "chirp", orig_sr=44100, target_sr=48000, res_type="soxr_hq")
     resample("hq_1to2", "plucks", orig_sr=11025, target_sr=22050, res_type="soxr_hq")
+    # noise begins and ends at once and fills the band: each way that soxr lays out its chain
+    for orig, target in ((44100, 48000), (48000, 44100), (44100, 16000), (48000, 16000), (44100, 22050),
+                         (48000, 22050), (44100, 24000), (24000, 16000), (16000, 24000), (44101, 48000),
+                         (48000, 44101), (79997, 50000), (8000, 48000), (11025, 48000), (44100, 8000), (48000, 4000)):
+        resample(f"hq_noise_{orig}_{target}", "noise", orig_sr=orig, target_sr=target, res_type="soxr_hq")
     resample("poly_22k_16k", "plucks", orig_sr=22050, target_sr=16000, res_type="polyphase")
     resample("poly_16k_48k", "speech16k", orig_sr=16000, target_sr=48000, res_type="polyphase")
     resample("poly_2to1", "noise", orig_sr=22050, target_sr=11025, res_type="polyphase")

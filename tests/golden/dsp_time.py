@@ -133,7 +133,11 @@ def add_stretch(golden):
         golden.case(f"time_stretch_{name}", "time_stretch", signal,
                     lambda y, ft, **q: librosa.effects.time_stretch(y, **q), bound=2e-6, **p)
     for name, signal, p in (("up4", "sine", dict(n_steps=4)), ("down_3", "trumpet", dict(n_steps=-3)),
-                            ("quarter_scale", "glide", dict(n_steps=1, bins_per_octave=24, scale=True))):
+                            ("quarter_scale", "glide", dict(n_steps=1, bins_per_octave=24, scale=True)),
+                            ("noise_up4", "noise", dict(n_steps=4)), ("noise_down4", "noise", dict(n_steps=-4)),
+                            ("noise_up_half", "noise", dict(n_steps=0.5)), ("noise_up9", "noise", dict(n_steps=9)),
+                            ("noise_down_half", "noise", dict(n_steps=-0.5)),
+                            ("noise_up13", "noise", dict(n_steps=13))):
         golden.case(f"pitch_shift_{name}", "pitch_shift", signal,
                     lambda y, ft, **q: librosa.effects.pitch_shift(y, **q), bound=2e-6, sr=SR, **p)
 

@@ -89,8 +89,10 @@ def add_chroma(golden):
     def run_cqt(y, ft, **p):
         return librosa.feature.chroma_cqt(y=y, **p)
     golden.case("chroma_cqt_default", "chroma_cqt", "plucks", run_cqt, sr=SR)
-    golden.case("chroma_cqt_12_norm2", "chroma_cqt", "trumpet", run_cqt, sr=SR, bins_per_octave=12, n_octaves=6, norm=2,
-                tuning=0.0)
+    # soxr sums in float32 whatever it is given, and normalising weak frames lifts that: with soxr's chain in float64 in
+    # its place librosa 0.11.0 is 1.83e-6 of the peak away from its own value here (the other two cases: 3.4e-7, 2.7e-7)
+    golden.case("chroma_cqt_12_norm2", "chroma_cqt", "trumpet", run_cqt, bound=2.5e-6, floor=1.8e-6, sr=SR,
+                bins_per_octave=12, n_octaves=6, norm=2, tuning=0.0)
     golden.case("chroma_cqt_threshold", "chroma_cqt", "strings", run_cqt, sr=SR, threshold=0.2, tuning=0.0)
 
     def run_cens(y, ft, **p):

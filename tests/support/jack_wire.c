@@ -23,6 +23,7 @@ struct jack_wire {
     jack_nframes_t begin; ///< the server's frame of the signal's first
     atomic_int state;     ///< release by who changes it, acquire by who reads what it guards
     atomic_int n_recorded, sleep_ms;
+    atomic_uint n_plays, n_looks; ///< callbacks that have ended
     double bpm;
 };
 
@@ -32,7 +33,7 @@ static void play_events(jack_wire *w, int at, int n)
 {
     void *midi = w->jack->port_get_buffer(w->midi, (jack_nframes_t)n);
     w->jack->midi_clear_buffer(midi);
-    for (int k = 0; k < w->n_events && at >= 0; k++)
+    for (int k = 0; at >= 0 && k < w->n_events; k++)
         if (w->events[k].frame >= at && w->events[k].frame < at + n)
             w->jack->midi_event_write(midi, (jack_nframes_t)(w->events[k].frame - at), w->events[k].bytes, 3);
 }
@@ -54,21 +55,28 @@ static int on_play(jack_nframes_t n, void *user)
                 at >= 0 && at + k < w->n_frames ? w->signal[(size_t)c * (size_t)w->n_frames + (size_t)(at + k)] : 0;
     }
     play_events(w, at, (int)n);
+    atomic_fetch_add(&w->n_plays, 1);
     return 0;
 }
 
-static int on_record(jack_nframes_t n, void *user)
+static void record(jack_wire *w, jack_nframes_t n)
 {
-    jack_wire *w = user;
-    if (atomic_load(&w->state) != RUNNING) return 0;
+    if (atomic_load(&w->state) != RUNNING) return;
     int at = (int)(w->jack->last_frame_time(w->recorder) - w->begin);
-    if (at < 0) return 0;
+    if (at < 0) return;
     for (int c = 0; c < WIRE_CHANNELS; c++) {
         const float *in = w->jack->port_get_buffer(w->in[c], n);
         for (int k = 0; k < (int)n && at + k < w->n_frames; k++)
             w->recorded[(size_t)c * (size_t)w->n_frames + (size_t)(at + k)] = in[k];
     }
     atomic_store(&w->n_recorded, at + (int)n);
+}
+
+static int on_record(jack_nframes_t n, void *user)
+{
+    jack_wire *w = user;
+    record(w, n);
+    atomic_fetch_add(&w->n_looks, 1);
     return 0;
 }
 
@@ -142,6 +150,14 @@ void jack_wire_through(jack_wire *w, const char *client)
     if (jack_wire_has_port(w, midi)) (void)jack_wire_connect(w, "player:midi", midi);
 }
 
+// Until each callback has begun and ended, a second at most: a server may be gone.
+static void wait_for_callbacks(jack_wire *w)
+{
+    const unsigned plays = atomic_load(&w->n_plays), looks = atomic_load(&w->n_looks);
+    for (int k = 0; k < 1000 && (atomic_load(&w->n_plays) - plays < 2 || atomic_load(&w->n_looks) - looks < 2); k++)
+        pause_ms(1);
+}
+
 void jack_wire_run(jack_wire *w, bool freewheel, const float *signal, const wire_event *events, int n_events,
                    float *recorded, int n_frames)
 {
@@ -158,7 +174,7 @@ void jack_wire_run(jack_wire *w, bool freewheel, const float *signal, const wire
     atomic_store(&w->state, IDLE);
     if (freewheel) assert_int_equal(w->jack->set_freewheel(w->player, 0), 0);
     assert_true(atomic_load(&w->n_recorded) >= n_frames);
-    pause_ms(50); // who still looked at the buffers is through
+    wait_for_callbacks(w); // who still looked at the buffers is through
 }
 
 void jack_wire_set_block(jack_wire *w, int block_frames)

@@ -1,7 +1,11 @@
 // Levels, silence, loudness; filters, rates, stretch and shift.
 #include "signal_op_rows.h"
 
+#include <warptone/agc.h>
+#include <warptone/denoise.h>
+#include <warptone/echo.h>
 #include <warptone/filter.h>
+#include <warptone/fir_design.h>
 #include <warptone/loudness.h>
 #include <warptone/normalize.h>
 #include <warptone/pcm.h>
@@ -98,6 +102,56 @@ static wt_status create_normalize_rms(wt_device *device, made_op *op)
     return make_normalize(device, op, WT_NORMALIZE_RMS);
 }
 
+DESTROY(agc_plan)
+
+static wt_status create_agc(wt_device *device, made_op *op)
+{
+    op->in_floats = (size_t)op->n;
+    signal_op_gives(op, OP_F32, op->n);
+    return wt_agc_plan_create(device, &(wt_agc_config){.rate_hz = 8000, .channels = 1}, op->n_signals,
+                              (wt_agc_plan **)&op->plan);
+}
+
+static wt_status enqueue_agc(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
+{
+    wt_status status = wt_agc_plan_reset(op->plan, s);
+    return status ? status : wt_agc_plan_enqueue(op->plan, s, in, 0, op->n, out, 0);
+}
+
+DESTROY(denoise_plan)
+
+static wt_status create_denoise(wt_device *device, made_op *op)
+{
+    const wt_denoise_plan_config config = {
+        .denoise = {.rate_hz = 8000, .channels = 1}, .n_signals = op->n_signals, .max_frames = op->n};
+    op->in_floats = (size_t)op->n;
+    signal_op_gives(op, OP_F32, op->n);
+    return wt_denoise_plan_create(device, &config, (wt_denoise_plan **)&op->plan);
+}
+
+static wt_status enqueue_denoise(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
+{
+    wt_status status = wt_denoise_plan_reset(op->plan, s);
+    return status ? status : wt_denoise_plan_enqueue(op->plan, s, in, 0, op->n, out, 0);
+}
+
+DESTROY(echo_plan)
+
+// What the microphone hears is what is played.
+static wt_status create_echo(wt_device *device, made_op *op)
+{
+    const wt_echo_plan_config config = {.echo = {.rate_hz = 8000, .tail_ms = 40}, op->n_signals, op->n};
+    op->in_floats = (size_t)op->n;
+    signal_op_gives(op, OP_F32, op->n);
+    return wt_echo_plan_create(device, &config, (wt_echo_plan **)&op->plan);
+}
+
+static wt_status enqueue_echo(const made_op *op, wt_stream *s, const wt_buffer *in, wt_buffer *out)
+{
+    wt_status status = wt_echo_plan_reset(op->plan, s);
+    return status ? status : wt_echo_plan_enqueue(op->plan, s, in, 0, in, 0, op->n, out, 0);
+}
+
 // ---- filters and rates
 
 PLAIN(sos_rows)
@@ -110,6 +164,16 @@ static wt_status create_sos(wt_device *device, made_op *op)
     op->in_floats = (size_t)op->n;
     signal_op_gives(op, OP_F32, op->n);
     return status ? status : wt_sos_rows_create(device, &config, op->n_signals, op->n, (wt_sos_rows **)&op->plan);
+}
+
+PLAIN(savgol_rows)
+
+static wt_status create_savgol(wt_device *device, made_op *op)
+{
+    op->in_floats = (size_t)op->n;
+    signal_op_gives(op, OP_F32, op->n);
+    return wt_savgol_rows_create(device, &(wt_savgol_config){.n_taps = 11, .order = 3, .derivative = 1}, op->n_signals,
+                                 op->n, (wt_savgol_rows **)&op->plan);
 }
 
 PLAIN(resample_plan)
@@ -217,7 +281,11 @@ static const signal_op rows[] = {
     {ROW("loudness", 30000, loudness, loudness_batch), RUN(loudness_batch), .nan = OP_NAN_NONE},
     {ROW("normalize, loudness", 30000, normalize_loudness, normalize), RUN(normalize), .nan = OP_NAN_WHOLE},
     {ROW("normalize, rms", 30000, normalize_rms, normalize), RUN(normalize), .nan = OP_NAN_WHOLE},
+    {ROW("agc", SAMPLES, agc, agc_plan), RUN(agc), .nan = OP_NAN_ONWARD},
+    {ROW("denoise", SAMPLES, denoise, denoise_plan), RUN(denoise), .nan = OP_NAN_NONE},
+    {ROW("echo", SAMPLES, echo, echo_plan), RUN(echo), .nan = OP_NAN_NONE},
     {ROW("sections", SAMPLES, sos, sos_rows), RUN(sos_rows), .nan = OP_NAN_ONWARD},
+    {ROW("savgol", SAMPLES, savgol, savgol_rows), RUN(savgol_rows)},
     {ROW("resample, best", SAMPLES, resample_best, resample_plan), RUN(resample_plan)},
     {ROW("resample, fast", SAMPLES, resample_fast, resample_plan), RUN(resample_plan)},
     {ROW("resample, soxr_hq", SAMPLES, resample_soxr, resample_plan), RUN(resample_plan)},

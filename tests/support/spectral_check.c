@@ -121,3 +121,31 @@ void run_on_stream(const stream_call *call, const float *in, size_t n_in, float 
     wt_buffer_destroy(from);
     wt_buffer_destroy(to);
 }
+
+static void move_rows(float *to, size_t to_pitch, const float *from, size_t from_pitch, size_t rows, size_t n)
+{
+    for (size_t row = 0; row < rows; row++) memcpy(to + row * to_pitch, from + row * from_pitch, n * sizeof *to);
+}
+
+void run_in_blocks(const block_op *op, const float *in, size_t n, const int *sizes, int n_sizes, float *out)
+{
+    wt_stream *stream;
+    wt_buffer *from, *to;
+    float *some_in = floats(op->in_rows * n), *some_out = floats(op->out_rows * n);
+    assert_ok(wt_stream_create(op->device, NULL, &stream));
+    assert_ok(wt_buffer_create(op->device, WT_MEMORY_DEVICE, op->in_rows * n * sizeof *in, &from));
+    assert_ok(wt_buffer_create(op->device, WT_MEMORY_DEVICE, op->out_rows * n * sizeof *out, &to));
+    assert_ok(op->reset(op->op, stream));
+    for (size_t done = 0, k = 0, size; done < n; done += size, k++) {
+        size = (size_t)sizes[k % (size_t)n_sizes];
+        if (size > n - done) size = n - done;
+        move_rows(some_in, size, in + done, n, op->in_rows, size);
+        assert_ok(wt_stream_upload(stream, from, 0, some_in, op->in_rows * size * sizeof *in));
+        assert_ok(op->enqueue(op->op, stream, from, (int)size, to));
+        assert_ok(wt_stream_download(stream, some_out, to, 0, op->out_rows * size * sizeof *out));
+        assert_ok(wt_stream_synchronize(stream));
+        move_rows(out + done, n, some_out, size, op->out_rows, size);
+    }
+    wt_stream_destroy(stream), wt_buffer_destroy(from), wt_buffer_destroy(to);
+    free(some_in), free(some_out);
+}

@@ -34,4 +34,16 @@ typedef struct stream_call {
 /// Upload, enqueue, download.
 void run_on_stream(const stream_call *call, const float *in, size_t n_in, float *out, size_t n_out);
 
+/// An op that goes on from block to block on a stream of a device: rows of n samples in, rows of n samples out.
+typedef struct block_op {
+    wt_device *device;
+    void *op;
+    size_t in_rows, out_rows;
+    wt_status (*reset)(void *op, wt_stream *stream);
+    wt_status (*enqueue)(void *op, wt_stream *stream, const wt_buffer *in, int n, wt_buffer *out);
+} block_op;
+
+/// Reset, and `n` samples of [in_rows][n] in blocks of sizes[0], sizes[1] ..., again and again, to [out_rows][n].
+void run_in_blocks(const block_op *op, const float *in, size_t n, const int *sizes, int n_sizes, float *out);
+
 #endif

@@ -2,6 +2,8 @@
 #ifndef WARPTONE_AGC_H
 #define WARPTONE_AGC_H
 
+#include <stddef.h>
+#include <warptone/device.h>
 #include <warptone/status.h>
 
 #ifdef __cplusplus
@@ -33,6 +35,28 @@ WT_RT double wt_agc_gain_db(const wt_agc *agc); ///< At the last frame processed
 ///
 ///   in, out   [channels][n_frames]   borrowed for the call  [rt, running]
 WT_RT void wt_agc_process(wt_agc *agc, const float *const *in, float *const *out, int n_frames);
+
+// ---- many signals, on a stream
+
+typedef struct wt_agc_plan wt_agc_plan;
+
+/// `n_signals` of the config's channels each, all in step; a signal has a gain of its own. `device` is borrowed until
+/// the plan is destroyed.
+/// Errors: those of wt_agc_create, WT_ERR_BAD_ARG (no device, n_signals), those of wt_module_create.  [worker]
+WT_CHECKED wt_status wt_agc_plan_create(wt_device *device, const wt_agc_config *config, int n_signals,
+                                        wt_agc_plan **plan);
+void wt_agc_plan_destroy(wt_agc_plan *plan); ///< NULL is allowed.  [worker]
+/// Queue wt_agc_reset of all signals.  [worker]
+WT_CHECKED wt_status wt_agc_plan_reset(wt_agc_plan *plan, wt_stream *stream);
+/// Queue the next block, a whole signal or a part of one: every cut gives the same bits, as every number of signals
+/// does. Offsets in bytes.
+///
+///   in, out   [n_signals][channels][n_frames]   may be the same
+///
+/// Errors: WT_ERR_BAD_ARG naming the range that does not fit.  Judge: wt_agc_process, on a GPU 2e-6 of the peak.
+/// [worker]
+WT_CHECKED wt_status wt_agc_plan_enqueue(wt_agc_plan *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                                         int n_frames, wt_buffer *out, size_t out_offset);
 
 #ifdef __cplusplus
 }

@@ -15,7 +15,7 @@ extern "C" {
 typedef enum wt_db_reference {
     WT_DB_REF_VALUE,  ///< `ref`
     WT_DB_REF_MAX,    ///< the largest value of the whole array
-    WT_DB_REF_MEDIAN, ///< its median
+    WT_DB_REF_MEDIAN, ///< its median; a NaN counts as the largest
 } wt_db_reference;
 
 typedef struct wt_db_config {
@@ -47,7 +47,8 @@ typedef struct wt_db wt_db;
 
 /// Signals [n_signals][count] of powers or amplitudes, each with its own maximum; `config` NULL = defaults; `device` is
 /// borrowed until the plan is destroyed.
-/// Errors: those of wt_db_from_power, WT_ERR_UNSUPPORTED (the median on a GPU), on a GPU the compiler's.  [worker]
+/// Errors: those of wt_db_from_power, on a GPU WT_ERR_UNSUPPORTED (the median of more than 2^32 - 1 values) and the
+/// compiler's.  [worker]
 WT_CHECKED wt_status wt_db_create(wt_device *device, const wt_db_config *config, bool amplitudes, int n_signals,
                                   int64_t count, wt_db **plan);
 void wt_db_destroy(wt_db *plan); ///< NULL is allowed.  [worker]

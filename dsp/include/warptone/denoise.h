@@ -4,6 +4,8 @@
 #define WARPTONE_DENOISE_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <warptone/device.h>
 #include <warptone/status.h>
 
 #ifdef __cplusplus
@@ -60,6 +62,45 @@ WT_CHECKED wt_status wt_denoise_learn(wt_denoise *denoise, const float *const *n
 ///         D. Mauler and R. Martin, EUSIPCO 2007 (short synthesis windows).
 /// Judge:  gain in SI-SDR on a real recording at 0 dB (docs/voice.md); strength 0 rebuilds to 120 dB.  [rt, running]
 WT_RT void wt_denoise_process(wt_denoise *denoise, const float *const *in, float *const *out, int n_frames);
+
+// ---- many signals, on a stream
+
+typedef struct wt_denoise_plan wt_denoise_plan;
+
+typedef struct wt_denoise_plan_config {
+    wt_denoise_config denoise; ///< `channels`: those of one signal
+    int n_signals;             ///< 0 = 1
+    int max_frames;            ///< that one call takes, 1 or more: whole signals, or blocks of them
+} wt_denoise_plan_config;
+
+/// All channels of all signals, in step. `device` is borrowed until the plan is destroyed. A GPU takes up to 1 GiB of
+/// work space for spectra, more when those of one hop do not fit.
+/// Errors: those of wt_denoise_create, WT_ERR_BAD_ARG (no device, n_signals, max_frames), those of wt_module_create.
+/// [worker]
+WT_CHECKED wt_status wt_denoise_plan_create(wt_device *device, const wt_denoise_plan_config *config,
+                                            wt_denoise_plan **plan);
+void wt_denoise_plan_destroy(wt_denoise_plan *plan); ///< NULL is allowed.  [worker]
+
+int wt_denoise_plan_latency_frames(const wt_denoise_plan *plan); ///< As wt_denoise_latency_frames.  [any]
+int wt_denoise_plan_window_frames(const wt_denoise_plan *plan);  ///< As wt_denoise_window_frames.  [any]
+
+/// As wt_denoise_set_strength, for the blocks queued from now on.  [worker]
+void wt_denoise_plan_set_strength(wt_denoise_plan *plan, double strength);
+/// Queue wt_denoise_reset.  [worker]
+WT_CHECKED wt_status wt_denoise_plan_reset(wt_denoise_plan *plan, wt_stream *stream);
+/// Wait for the stream, then wt_denoise_learn of every channel, on the calling thread, whatever the device.
+///
+///   noise     [n_signals][channels][n_frames]   in host memory; borrowed for the call  [worker]
+WT_CHECKED wt_status wt_denoise_plan_learn(wt_denoise_plan *plan, wt_stream *stream, const float *noise, int n_frames);
+/// Queue the next block; offsets in bytes. All calls of a plan go to one stream of its device. Every cut into blocks
+/// gives the same bits, as every number of signals does.
+///
+///   in, out   [n_signals][channels][n_frames]   may be the same
+///
+/// Errors: WT_ERR_BAD_ARG (n_frames outside 1 .. max_frames, a range that does not fit).
+/// Judge:  wt_denoise_process, on a GPU 2e-6 of the peak.  [worker]
+WT_CHECKED wt_status wt_denoise_plan_enqueue(wt_denoise_plan *plan, wt_stream *stream, const wt_buffer *in,
+                                             size_t in_offset, int n_frames, wt_buffer *out, size_t out_offset);
 
 #ifdef __cplusplus
 }

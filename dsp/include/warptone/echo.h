@@ -2,6 +2,8 @@
 #ifndef WARPTONE_ECHO_H
 #define WARPTONE_ECHO_H
 
+#include <stddef.h>
+#include <warptone/device.h>
 #include <warptone/status.h>
 
 #ifdef __cplusplus
@@ -37,6 +39,36 @@ WT_RT void wt_echo_reset(wt_echo *echo); ///< Forget the room.  [rt, running]
 /// Judge:  echo return loss in made-up rooms and near-end speech kept in double talk, docs/voice.md.  [rt, running]
 WT_RT void wt_echo_process(wt_echo *echo, const float *const *mic, const float *playback, float *const *out,
                            int n_frames);
+
+// ---- many signals, on a stream
+
+typedef struct wt_echo_plan wt_echo_plan;
+
+typedef struct wt_echo_plan_config {
+    wt_echo_config echo; ///< `channels`: microphones of one signal, which share its playback
+    int n_signals;       ///< 0 = 1
+    int max_frames;      ///< that one call takes, 1 or more: whole signals, or blocks of them
+} wt_echo_plan_config;
+
+/// All signals in step. `device` is borrowed until the plan is destroyed. On a GPU a filter takes 28 bytes a bin and
+/// part, and the spectra of playback up to 256 MiB.
+/// Errors: those of wt_echo_create, WT_ERR_BAD_ARG (no device, n_signals, max_frames), those of wt_module_create.
+/// [worker]
+WT_CHECKED wt_status wt_echo_plan_create(wt_device *device, const wt_echo_plan_config *config, wt_echo_plan **plan);
+void wt_echo_plan_destroy(wt_echo_plan *plan); ///< NULL is allowed.  [worker]
+/// Queue wt_echo_reset of all signals.  [worker]
+WT_CHECKED wt_status wt_echo_plan_reset(wt_echo_plan *plan, wt_stream *stream);
+/// Queue the next block; offsets in bytes. All calls of a plan go to one stream of its device. Every cut into blocks
+/// gives the same bits, as every number of signals does.
+///
+///   mic, out    [n_signals][channels][n_frames]   may be the same
+///   playback    [n_signals][n_frames]             not a part of `out`
+///
+/// Errors: WT_ERR_BAD_ARG (n_frames outside 1 .. max_frames, a range that does not fit).
+/// Judge:  wt_echo_process, on a GPU 2e-6 of the peak.  [worker]
+WT_CHECKED wt_status wt_echo_plan_enqueue(wt_echo_plan *plan, wt_stream *stream, const wt_buffer *mic,
+                                          size_t mic_offset, const wt_buffer *playback, size_t playback_offset,
+                                          int n_frames, wt_buffer *out, size_t out_offset);
 
 #ifdef __cplusplus
 }

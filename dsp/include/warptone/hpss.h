@@ -11,17 +11,17 @@
 extern "C" {
 #endif
 
-#define WT_HPSS_MAX_KERNEL 255
+#define WT_HPSS_MAX_KERNEL 1023
 
 typedef struct wt_hpss_config {
-    int bins;              ///< of a frame: n_fft / 2 + 1
-    int lines;             ///< batch * channels, 0 = 1
-    int kernel_harmonic;   ///< frames of the median along time, 0 = 31, at most WT_HPSS_MAX_KERNEL
-    int kernel_percussive; ///< bins of the median along frequency, 0 = 31
-    float power;           ///< of the mask, 0 = 2; INFINITY = 0 or 1
+    int bins;                                 ///< of a frame: n_fft / 2 + 1
+    int lines;                                ///< batch * channels, 0 = 1
+    int kernel_harmonic;                      ///< frames of the median along time, 0 = 31, at most WT_HPSS_MAX_KERNEL
+    int kernel_percussive;                    ///< bins of the median along frequency, 0 = 31
+    float power;                              ///< of the mask, 0 = 2; INFINITY = 0 or 1
     float margin_harmonic, margin_percussive; ///< 0 = 1; above 1 each part takes less, and a residual stays
-    bool complex_in;       ///< the spectrogram is complex, and so are the parts; else magnitudes
-    bool give_masks;       ///< write the masks instead of the masked spectrogram, real in either case
+    bool complex_in;                          ///< the spectrogram is complex, and so are the parts; else magnitudes
+    bool give_masks; ///< write the masks instead of the masked spectrogram, real in either case
 } wt_hpss_config;
 
 /// A plan: scratch, which one call at a time uses, and on a GPU the compiled kernel.

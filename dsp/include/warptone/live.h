@@ -179,16 +179,26 @@ typedef struct wt_live_stats {
 } wt_live_stats;
 
 void wt_live_get_stats(const wt_live *live, wt_live_stats *stats); ///< [any but rt]
-/// What became of the time of a block's round trip.
+/// What became of the time of a block's round trip. The device's clock counts ns from where it likes, modulo 2^32.
 typedef struct wt_live_times {
-    int64_t round_trip_ns; ///< from the doorbell to the answer
-    int64_t device_ns;     ///< of it, from the device's seeing the doorbell to its sending the answer; -1 = not known
-    int64_t away_ns;       ///< of it, the longest between two looks of the audio thread for an answer: it was taken away
-    uint32_t n_launches;   ///< kernels that had begun until then: one more than before was on the way in between
+    int64_t rung_ns, heard_ns; ///< wt_clock_now_ns when the doorbell was rung and when the answer was found
+    int64_t round_trip_ns;     ///< between the two
+    int64_t device_ns;   ///< of it, from the device's seeing the doorbell to its sending the answer; -1 = not known
+    int64_t away_ns;     ///< of it, the longest between two looks of the audio thread for an answer: it was taken away
+    uint32_t n_launches; ///< kernels that had begun until then: one more than before was on the way in between
+    // where device_ns is known
+    uint32_t seen_ns, sent_ns; ///< by the device's clock
+    uint32_t busy_ns;          ///< from its last answer, or the kernel's begin, to its first look for this block
+    uint32_t hole_ns;          ///< the longest from one look to the next
+    uint32_t n_looks;          ///< how many until it saw the doorbell
+    uint32_t age_us;           ///< of the kernel
 } wt_live_times;
 
 /// Of the last answer that a device gave; zeros before it.  [rt, the thread that calls wt_live_process]
 WT_RT wt_live_times wt_live_last_times(const wt_live *live);
+/// Of the answers that came too late for their blocks, found when the next block came at the earliest: the `back`th
+/// from the last, 0 .. 3; likewise.
+WT_RT wt_live_times wt_live_late_times(const wt_live *live, int back);
 /// The round trips (GPU) or process times (CPU) themselves, to draw or merge; borrowed.  [any]
 const wt_histogram *wt_live_histogram(const wt_live *live);
 

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define WT_MEDIAN_MAX_KERNEL 1023
+#define WT_MEDIAN_MAX_KERNEL (1 << 30)
 
 typedef struct wt_median_config {
     int rows, columns;               ///< of an image, 1 or more
@@ -29,6 +29,9 @@ void wt_median_destroy(wt_median *median); ///< NULL is allowed.  [worker]
 /// mirrored with their ends repeated; the kernel reaches kernel / 2 before and (kernel - 1) / 2 behind.
 ///
 ///   in, out   [lines][rows][columns], not the same
+///
+/// Up to 1023 values by selection, which takes time with their number; more by sorted strips as wide as the kernel's
+/// shorter side, which takes time with that side alone.
 ///
 /// Source: scipy.ndimage.median_filter, mode "reflect".  Judge: scipy, identical.  [rt, running]
 WT_RT void wt_median_run(wt_median *median, const float *in, float *out);

@@ -65,13 +65,13 @@ wt_mel_config wt_mel_whisper(int n_mels, int64_t n_samples);
 typedef struct wt_mel wt_mel;
 
 /// Plan. `device` NULL = the CPU, immediate calls only; else borrowed until the plan is destroyed.
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_UNSUPPORTED (on a GPU: n_fft above 8192, or with a prime factor
-/// above 13), WT_ERR_NO_MEMORY, and those of wt_module_create.  [worker, not armed]
+/// On a GPU n_fft of 2 to 8192 without a prime factor above 13 take one kernel; others go by memory, in double.
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, and those of wt_module_create.  [worker, not armed]
 WT_CHECKED wt_status wt_mel_create(wt_device *device, const wt_mel_config *config, wt_mel **mel);
 void wt_mel_destroy(wt_mel *mel); ///< NULL is allowed.  [worker, not armed]
 
-int wt_mel_bands(const wt_mel *mel);       ///< n_mels.  [any]
-int64_t wt_mel_frames(const wt_mel *mel);  ///< frames of a channel.  [any]
+int wt_mel_bands(const wt_mel *mel);      ///< n_mels.  [any]
+int64_t wt_mel_frames(const wt_mel *mel); ///< frames of a channel.  [any]
 
 /// Analyse on the calling thread, whatever the plan's device.
 ///

@@ -88,7 +88,7 @@ typedef struct wt_stft_plan wt_stft_plan;
 
 /// Plan. The device is borrowed until the plan is destroyed; a CPU device shares the frames among its threads.
 /// On a GPU n_fft of 2 to 8192 without a prime factor above 13 take one kernel each way; other lengths, and hops with
-/// which the inverse does not fit shared memory, go by wt_fft and memory for the frames.
+/// which the inverse does not fit shared memory, go by memory, in double, some frames at a time.
 /// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, and those of wt_module_create.  [worker, not armed]
 WT_CHECKED wt_status wt_stft_plan_create(wt_device *device, const wt_stft_plan_config *config, wt_stft_plan **plan);
 void wt_stft_plan_destroy(wt_stft_plan *plan); ///< NULL is allowed.  [worker, not armed]
@@ -103,8 +103,8 @@ int64_t wt_stft_plan_length(const wt_stft_plan *plan); ///< samples of a channel
 WT_CHECKED wt_status wt_stft_plan_forward(wt_stft_plan *plan, wt_stream *stream, const wt_buffer *pcm,
                                           size_t pcm_offset, wt_buffer *out, size_t out_offset);
 /// Queue the way back, from complex spectra [n_signals][channels][n_frames][bins][2] to [..][length]; likewise.
-/// Judge: wt_stft_inverse; on a GPU 2e-6 of the peak where the windows' squares add up to 0.1 or more, below that more by
-/// the root of 0.1 over their sum.  [worker]
+/// Judge: wt_stft_inverse; on a GPU 2e-6 of the peak where the windows' squares add up to 0.1 or more, below that more
+/// by the root of 0.1 over their sum.  [worker]
 WT_CHECKED wt_status wt_stft_plan_inverse(wt_stft_plan *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
                                           wt_buffer *pcm, size_t pcm_offset);
 

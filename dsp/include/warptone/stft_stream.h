@@ -1,7 +1,7 @@
 /// Short-time transforms of running signals: blocks of any size in, spectra out, and back.
 ///
-/// Frame t ends at sample (t + 1) hop of the stream, begins n_fft before, and is given as soon as it is whole. The way back gives
-/// every sample once no later frame can touch it: forward and back delay a signal by exactly
+/// Frame t ends at sample (t + 1) hop of the stream, begins n_fft before, and is given as soon as it is whole. The way
+/// back gives every sample once no later frame can touch it: forward and back delay a signal by exactly
 /// wt_stft_stream_latency_frames samples, and otherwise leave it as it was (130 dB) wherever windows overlap. Every cut
 /// into blocks gives the same bits.
 #ifndef WARPTONE_STFT_STREAM_H
@@ -52,8 +52,8 @@ typedef struct wt_stft_stream_plan_config {
 } wt_stft_stream_plan_config;
 
 /// The device is borrowed until the plan is destroyed.
-/// Errors: those of wt_stft_stream_create, WT_ERR_BAD_ARG (no device, n_signals, max_samples), on a GPU
-/// WT_ERR_UNSUPPORTED (n_fft of 1, above 8192 or with a prime factor above 13) and those of wt_module_create.  [worker]
+/// Errors: those of wt_stft_stream_create, WT_ERR_BAD_ARG (no device, n_signals, max_samples), on a GPU those of
+/// wt_module_create.  [worker]
 WT_CHECKED wt_status wt_stft_stream_plan_create(wt_device *device, const wt_stft_stream_plan_config *config,
                                                 wt_stft_stream_plan **plan);
 void wt_stft_stream_plan_destroy(wt_stft_stream_plan *plan); ///< NULL is allowed.  [worker]

@@ -65,11 +65,11 @@ typedef enum wt_stretch_mode {
 
 typedef struct wt_stretch_config {
     wt_stretch_mode mode; ///< 0 = transient
-    double rate;       ///< 0 = 1; 1/256 .. 256, 2 = half as long
-    int n_fft;         ///< 0 = 2048, WSOLA: 1024
-    int hop;           ///< 0 = n_fft / 4, WSOLA: n_fft / 2
-    int64_t n_samples; ///< of one signal, 1 or more
-    int n_signals;     ///< 0 = 1
+    double rate;          ///< 0 = 1; 1/256 .. 256, 2 = half as long
+    int n_fft;            ///< 0 = 2048, WSOLA: 1024
+    int hop;              ///< 0 = n_fft / 4, WSOLA: n_fft / 2
+    int64_t n_samples;    ///< of one signal, 1 or more
+    int n_signals;        ///< 0 = 1
 } wt_stretch_config;
 
 /// Tables, and work space for the spectra of one signal a thread; one call at a time uses it.
@@ -77,11 +77,10 @@ typedef struct wt_stretch wt_stretch;
 
 /// `device` NULL = immediate calls only; else it is borrowed until the plan is destroyed. On a GPU the plan takes up to
 /// 16 GB, at most a quarter of what is free, for the spectra of as many signals as fit.
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_UNSUPPORTED (on a GPU: n_fft of 1, above 8192 or with a prime factor
-/// above 13, a hop above 8192; WSOLA: pieces that shared memory does not hold: on an H100 up to 5000 samples),
-/// WT_ERR_NO_MEMORY, those of wt_module_create.  [worker]
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_UNSUPPORTED (on a GPU, WSOLA: pieces that shared memory does not
+/// hold: on an H100 up to 5000 samples), WT_ERR_NO_MEMORY, those of wt_module_create.  [worker]
 WT_CHECKED wt_status wt_stretch_create(wt_device *device, const wt_stretch_config *config, wt_stretch **plan);
-void wt_stretch_destroy(wt_stretch *plan); ///< NULL is allowed.  [worker]
+void wt_stretch_destroy(wt_stretch *plan);        ///< NULL is allowed.  [worker]
 int64_t wt_stretch_n_out(const wt_stretch *plan); ///< samples of a result: round(n_samples / rate).  [any]
 
 /// Stretch, on the calling thread.
@@ -94,23 +93,22 @@ int64_t wt_stretch_n_out(const wt_stretch *plan); ///< samples of a result: roun
 /// (locked, transient); librosa in float64, 2e-6 of the peak; impulses, periodic signals (tests).  [rt, running]
 WT_RT void wt_stretch_run(wt_stretch *plan, const float *pcm, float *out);
 /// Queue it on a stream of the plan's device; offsets in bytes. Errors: WT_ERR_BAD_ARG, WT_ERR_CUDA.
-/// Judge: wt_stretch_run; on a GPU 2e-6 of the peak, attacks and places of pieces the same (locked, transient: 1e-5,
-/// see the tests).  [worker]
+/// Judge: wt_stretch_run; on a GPU 2e-6 of the peak, attacks and places of pieces the same.  [worker]
 WT_CHECKED wt_status wt_stretch_enqueue(wt_stretch *plan, wt_stream *stream, const wt_buffer *pcm, size_t pcm_offset,
                                         wt_buffer *out, size_t out_offset);
 
 typedef struct wt_pitch_shift_config {
-    double rate_hz;      ///< 0 = 22050
-    double n_steps;      ///< up when positive, at most 8 octaves
-    int bins_per_octave; ///< steps of an octave, 0 = 12
-    bool scale;          ///< keep the energy (librosa's scale=True), not the amplitude
+    double rate_hz;       ///< 0 = 22050
+    double n_steps;       ///< up when positive, at most 8 octaves
+    int bins_per_octave;  ///< steps of an octave, 0 = 12
+    bool scale;           ///< keep the energy (librosa's scale=True), not the amplitude
     wt_stretch_mode mode; ///< of the stretch, 0 = transient
-    int n_fft, hop;      ///< as of the stretch
-    int64_t n_samples;   ///< of one signal, 1 or more; a result has as many
-    int n_signals;       ///< 0 = 1
-    bool keep_formants;  ///< the spectral envelope stays where it is, as of a voice
-    int formant_order;   ///< the envelope rests on peaks rate_hz / (2 formant_order) apart; 0 = on the harmonics of the
-                         ///< pitch, 60 to 500 Hz
+    int n_fft, hop;       ///< as of the stretch
+    int64_t n_samples;    ///< of one signal, 1 or more; a result has as many
+    int n_signals;        ///< 0 = 1
+    bool keep_formants;   ///< the spectral envelope stays where it is, as of a voice
+    int formant_order; ///< the envelope rests on peaks rate_hz / (2 formant_order) apart; 0 = on the harmonics of the
+                       ///< pitch, 60 to 500 Hz
 } wt_pitch_shift_config;
 
 typedef struct wt_pitch_shift wt_pitch_shift;
@@ -124,11 +122,11 @@ void wt_pitch_shift_destroy(wt_pitch_shift *plan); ///< NULL is allowed.  [worke
 ///
 ///   pcm, out   [n_signals][n_samples]
 ///
-/// Source: librosa 0.11.0 effects.py, pitch_shift(); the resampler is Warptone's best, which keeps more of the highest
-/// twentieth of the band than librosa's soxr_hq. keep_formants: D. B. Paul, The spectral envelope
+/// Source: librosa 0.11.0 effects.py, pitch_shift(); in mode librosa the resampler is soxr_hq, as there, else Warptone's
+/// best, which keeps more of the highest twentieth of the band. keep_formants: D. B. Paul, The spectral envelope
 /// estimation vocoder, 1981; A. Roebel and X. Rodet, Efficient spectral envelope estimation and its application to pitch
 /// shifting and envelope preservation, DAFx 2005.
-/// Judge of keep_formants: a vowel's formants within 3 % (tests).  [rt, running]
+/// Judge:  mode librosa: librosa in float64, 2e-6 of the peak; keep_formants: a vowel's formants within 3 % (tests).  [rt, running]
 WT_RT void wt_pitch_shift_run(wt_pitch_shift *plan, const float *pcm, float *out);
 /// Queue it on a stream of the plan's device; offsets in bytes. Errors, judge: as wt_stretch_enqueue.  [worker]
 WT_CHECKED wt_status wt_pitch_shift_enqueue(wt_pitch_shift *plan, wt_stream *stream, const wt_buffer *pcm,
