@@ -13,7 +13,7 @@ enum {
     NORM_BLOCKS = 4,   ///< of llm_norm_many on a processor
     NORM_WIDTH = 4096, ///< its widest row
     PLACE_WARPS = 8,
-    PLACE_BLOCKS = 6, ///< whose heads one takes of many tokens
+    PLACE_BLOCKS = 4, ///< on a processor, before a warp takes several heads
     CLUSTER_SMS = 16, ///< fewer have no room for every cluster
     ATTEND_THREADS = 128,
     GROUP_THREADS = 1024,
@@ -417,7 +417,7 @@ static bool by_flash(const wt_llm_session *s)
     return s->is_prompt && s->n_tokens >= FLASH_TOKENS && s->gpu->kernels[WT__LLM_FLASH];
 }
 
-/// A warp a head of few tokens; of many a warp several, one after the other.
+/// A warp a head; of many tokens a warp several of one, one after the other.
 static void place(wt__pass *p, int layer)
 {
     const wt_llm_session *s = p->s;
@@ -432,11 +432,11 @@ static void place(wt__pass *p, int layer)
                                  .n_heads = c->n_heads,
                                  .n_kv_heads = c->n_kv_heads,
                                  .narrow_q = by_flash(s) && s->gpu->flash_by_wgmma};
-    const int n_blocks = (c->n_heads + 2 * c->n_kv_heads + PLACE_WARPS - 1) / PLACE_WARPS;
+    const int of_token = (c->n_heads + 2 * c->n_kv_heads + PLACE_WARPS - 1) / PLACE_WARPS;
+    const int wanted = (PLACE_BLOCKS * s->gpu->n_sms + s->n_tokens - 1) / s->n_tokens;
     launch(p, WT__LLM_PLACE,
-           (wt_launch){.grid = {s->n_tokens, by_flash(s) ? (n_blocks + PLACE_BLOCKS - 1) / PLACE_BLOCKS : n_blocks},
-                       .block = {32 * PLACE_WARPS}},
-           &a, sizeof a);
+           (wt_launch){.grid = {s->n_tokens, wanted < of_token ? wanted : of_token}, .block = {32 * PLACE_WARPS}}, &a,
+           sizeof a);
 }
 
 /// As many blocks share the positions of some tokens as there are processors for, of eight warps; clusters of more than
