@@ -191,7 +191,8 @@ static const wt_stft_plan_config shapes[] = {
     {.stft = {.n_fft = 1, .hop = 1}, .output = WT_STFT_MAGNITUDE},
     {.stft = {.n_fft = 4099, .hop = 1000}, .output = WT_STFT_MAGNITUDE},
     {.stft = {.n_fft = 10240, .hop = 2000, .win_length = 10000}},
-    {.stft = {.n_fft = 20011, .hop = 1000}}, // more than one tile
+    {.stft = {.n_fft = 20011, .hop = 1000}},
+    {.stft = {.n_fft = 65536, .hop = 200}}, // more than one tile
 };
 
 static wt_status enqueue_forward(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
