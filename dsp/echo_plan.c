@@ -3,6 +3,8 @@
 
 #include "echo_batch_kernel.h"
 #include "echo_rules.h"
+#include "fft_internal.h"
+#include "fft_kernel.h"
 #include "op.h"
 #include "spectrum_cuda.h"
 
@@ -10,23 +12,26 @@
 #include <warptone/fft.h>
 
 #include <limits.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define WORK_BYTES (256LL << 20) // of what is made of all blocks of a part
 
 enum { THREADS = 128, WIDE = 256, MOST_CHANNELS = 64 };
 
-enum { RESET, WINDOWS, HEAR, IMAGINE, CANCEL, GRADIENT, CONSTRAIN, MOVE, KEEP, GIVE, N_KERNELS };
+enum { RESET, WINDOWS, HEAR, IMAGINE, CANCEL, STEP, KEEP, GIVE, N_ALWAYS };
+enum { LEARN = N_ALWAYS, GRADIENT = N_ALWAYS, CONSTRAIN, MOVE, N_KERNELS };
 
-static const char *const names[N_KERNELS] = {"echo_reset",  "echo_windows",  "echo_hear",      "echo_imagine",
-                                             "echo_cancel", "echo_gradient", "echo_constrain", "echo_move",
-                                             "echo_keep",   "echo_give"};
+static const char *const names[N_ALWAYS] = {"echo_reset",  "echo_windows", "echo_hear", "echo_imagine",
+                                            "echo_cancel", "echo_step",    "echo_keep", "echo_give"};
 
 typedef struct on_gpu {
     wt_module *module; // NULL on a CPU
     wt_kernel *kernels[N_KERNELS];
+    bool learns_at_once; // in one kernel
     wt_fft *of_windows, *of_lines, *of_parts, *to_lines, *to_parts;
-    wt_buffer *state, *part, *windows, *heard, *spectrum, *wave, *gradient, *taps;
+    wt_buffer *state, *tables, *part, *windows, *heard, *spectrum, *wave, *gradient, *taps;
     echo_batch_args args; // old: what the last part left
     int at_once;          // blocks of a part
 } on_gpu;
@@ -37,6 +42,12 @@ struct wt_echo_plan {
     wt_echo **signals; // CPU
     on_gpu gpu;
 };
+
+// Of the kernel that learns.
+static size_t shared_bytes(int block)
+{
+    return (size_t)wt__fft_sequences(block) * (size_t)wt__fft_shared_floats(block) * sizeof(float);
+}
 
 // ---- life
 
@@ -91,7 +102,8 @@ static wt_status take_work(wt_echo_plan *p)
     if (!status) status = take(p->device, blocks * signals * 2 * bins, &g->heard, &a->heard);
     if (!status) status = take(p->device, lines * 2 * bins, &g->spectrum, &a->spectrum);
     if (!status) status = take(p->device, lines * 2 * block, &g->wave, &a->wave);
-    if (!status) status = take(p->device, parts * 2 * bins, &g->gradient, &a->gradient);
+    if (status || g->learns_at_once) return status;
+    status = take(p->device, parts * 2 * bins, &g->gradient, &a->gradient);
     return status ? status : take(p->device, parts * 2 * block, &g->taps, &a->taps);
 }
 
@@ -105,18 +117,62 @@ static wt_status make_transforms(wt_echo_plan *p)
         wt_fft_kind kind;
     } plans[] = {{&g->of_windows, (int64_t)g->at_once * p->n_signals, WT_FFT_REAL_TO_COMPLEX},
                  {&g->of_lines, lines, WT_FFT_REAL_TO_COMPLEX},
-                 {&g->of_parts, parts, WT_FFT_REAL_TO_COMPLEX},
                  {&g->to_lines, lines, WT_FFT_COMPLEX_TO_REAL},
+                 {&g->of_parts, parts, WT_FFT_REAL_TO_COMPLEX}, // from here on: not when one kernel learns
                  {&g->to_parts, parts, WT_FFT_COMPLEX_TO_REAL}};
     wt_status status = WT_OK;
     if (parts > WT_FFT_MAX_BATCH)
         return wt_fail(WT_ERR_BAD_ARG, "echo: %lld microphones of %d parts, want %d parts at most on a GPU",
                        (long long)lines, g->args.n_parts, WT_FFT_MAX_BATCH);
-    for (int k = 0; k < 5 && !status; k++)
+    for (int k = 0; k < (g->learns_at_once ? 3 : 5) && !status; k++)
         status = wt_fft_create(
             p->device, &(wt_fft_config){.n = 2 * g->args.block, .batch = (int)plans[k].batch, .kind = plans[k].kind},
             plans[k].fft);
     return status;
+}
+
+// A thread block has that transform, and its memory.
+static bool fits_a_block(const wt_device *device, int block)
+{
+    int rest = block <= WT_FFT_BLOCK_MAX ? block : 0;
+    for (int radix = 1; rest > 1 && radix; rest /= radix ? radix : 1) radix = wt__fft_block_radix(rest);
+    return rest == 1 && shared_bytes(block) <= wt_device_get_info(device)->shared_bytes;
+}
+
+static wt_status make_tables(wt_echo_plan *p)
+{
+    on_gpu *g = &p->gpu;
+    const int block = g->args.block;
+    const size_t twiddles = wt__fft_block_twiddles(block, NULL), count = twiddles + 2 * ((size_t)block + 1);
+    float *tables = malloc(count * sizeof *tables);
+    if (!tables) return wt_fail(WT_ERR_NO_MEMORY, "echo: tables of %d frames", block);
+    wt__fft_block_twiddles(block, tables);
+    for (int k = 0; k <= block; k++) {
+        tables[twiddles + 2 * (size_t)k] = (float)cos(M_PI * k / block);
+        tables[twiddles + 2 * (size_t)k + 1] = k < block ? (float)-sin(M_PI * k / block) : 0;
+    }
+    wt_status status = wt__op_upload(p->device, tables, count * sizeof *tables, &g->tables);
+    free(tables);
+    if (status) return status;
+    g->args.twiddles = (const float *)wt_buffer_address(g->tables), g->args.roots = g->args.twiddles + twiddles;
+    return WT_OK;
+}
+
+static wt_status load(wt_echo_plan *p)
+{
+    on_gpu *g = &p->gpu;
+    char options[1][48];
+    snprintf(options[0], sizeof options[0], "-DECHO_POINTS=%d", g->learns_at_once ? g->args.block : 0);
+    wt_status status = wt__op_module(p->device, "kernels/echo.cu", options, 1, &g->module);
+    for (int k = 0; k < N_ALWAYS && !status; k++) status = wt_module_get_kernel(g->module, names[k], &g->kernels[k]);
+    if (status) return status;
+    if (g->learns_at_once) {
+        status = make_tables(p);
+        return status ? status : wt_module_get_kernel(g->module, "echo_learn", &g->kernels[LEARN]);
+    }
+    status = wt_module_get_kernel(g->module, "echo_gradient", &g->kernels[GRADIENT]);
+    if (!status) status = wt_module_get_kernel(g->module, "echo_constrain", &g->kernels[CONSTRAIN]);
+    return status ? status : wt_module_get_kernel(g->module, "echo_move", &g->kernels[MOVE]);
 }
 
 static wt_status prepare_gpu(wt_echo_plan *p, const wt__echo_shape *shape)
@@ -135,8 +191,8 @@ static wt_status prepare_gpu(wt_echo_plan *p, const wt__echo_shape *shape)
     g->at_once = (int)(room < 1 ? 1 : room < most ? room : most);
     if ((int64_t)g->at_once * p->n_signals > WT_FFT_MAX_BATCH) g->at_once = WT_FFT_MAX_BATCH / p->n_signals;
     a->n_ring = a->n_parts + g->at_once;
-    wt_status status = wt__op_module(p->device, "kernels/echo.cu", NULL, 0, &g->module);
-    for (int k = 0; k < N_KERNELS && !status; k++) status = wt_module_get_kernel(g->module, names[k], &g->kernels[k]);
+    g->learns_at_once = fits_a_block(p->device, a->block);
+    wt_status status = load(p);
     if (!status) status = make_transforms(p);
     if (!status) status = take_state(p);
     if (!status) status = take_work(p);
@@ -252,6 +308,26 @@ static wt_status reset_gpu(on_gpu *g, wt_stream *stream)
     return launch(g, stream, RESET, a, most);
 }
 
+static wt_status learn_at_once(const on_gpu *g, wt_stream *stream, const echo_batch_args *a)
+{
+    const int64_t parts = (int64_t)a->n_signals * a->channels * a->n_parts;
+    const int teams = wt__fft_sequences(a->block);
+    const wt_launch shape = {.grid = {(int)((parts + teams - 1) / teams)},
+                             .block = {wt__fft_threads(a->block, 1024), teams},
+                             .shared_bytes = shared_bytes(a->block)};
+    return wt_kernel_launch(g->kernels[LEARN], stream, &shape, &WT_ARG(*a), 1);
+}
+
+static wt_status learn(const on_gpu *g, wt_stream *stream, const echo_batch_args *a)
+{
+    const int64_t parts = (int64_t)a->n_signals * a->channels * a->n_parts;
+    wt_status status = launch(g, stream, GRADIENT, a, parts * a->n_bins);
+    if (!status) status = wt_fft_enqueue(g->to_parts, stream, g->gradient, 0, g->taps, 0);
+    if (!status) status = launch(g, stream, CONSTRAIN, a, parts * a->block);
+    if (!status) status = wt_fft_enqueue(g->of_parts, stream, g->taps, 0, g->gradient, 0);
+    return status ? status : launch(g, stream, MOVE, a, parts * a->n_bins);
+}
+
 // Block `turn` of a part, in all lines.
 static wt_status filter_block(const on_gpu *g, wt_stream *stream, const echo_batch_args *a)
 {
@@ -261,11 +337,9 @@ static wt_status filter_block(const on_gpu *g, wt_stream *stream, const echo_bat
     if (!status) status = wt_fft_enqueue(g->to_lines, stream, g->spectrum, 0, g->wave, 0);
     if (!status) status = launch_blocks(g, stream, CANCEL, a, lines);
     if (!status) status = wt_fft_enqueue(g->of_lines, stream, g->wave, 0, g->spectrum, 0);
-    if (!status) status = launch(g, stream, GRADIENT, a, bins);
-    if (!status) status = wt_fft_enqueue(g->to_parts, stream, g->gradient, 0, g->taps, 0);
-    if (!status) status = launch(g, stream, CONSTRAIN, a, (int64_t)lines * a->n_parts * a->block);
-    if (!status) status = wt_fft_enqueue(g->of_parts, stream, g->taps, 0, g->gradient, 0);
-    return status ? status : launch(g, stream, MOVE, a, bins * a->n_parts);
+    if (!status) status = launch(g, stream, STEP, a, bins);
+    if (status) return status;
+    return g->learns_at_once ? learn_at_once(g, stream, a) : learn(g, stream, a);
 }
 
 // `n` samples from `done` on, at most as many as at_once blocks have.

@@ -8,7 +8,14 @@
 //
 //   echo_imagine    a thread a bin of a line: the playback through the filter
 //   echo_cancel     a thread block a line: what goes out, and the error
-//   echo_gradient   a thread a bin of a line: the step, and every part's gradient
+//   echo_step       a thread a bin of a line
+//   echo_learn      teams of threads a part: its gradient, back in time, as many taps as a block has frames, there
+//   again,
+//                   and the weights move
+//
+// or, where a block of threads has no transform of that length (ECHO_POINTS 0), with transforms between them:
+//
+//   echo_gradient   a thread a bin of a part
 //   echo_constrain  a thread a value: a part has as many taps as a block has frames
 //   echo_move       a thread a bin of a part
 //
@@ -17,7 +24,13 @@
 //   echo_keep, echo_give   a thread a sample: for the part behind, and out
 //
 // What happens to a bin is the text of echo_kernel.h. Judge: the CPU (dsp/echo.c).
+#ifndef ECHO_POINTS
+#    define ECHO_POINTS 480
+#endif
 #include "echo_batch_kernel.h"
+#if ECHO_POINTS
+#    include "fft.cuh"
+#endif
 
 #define ALL     0xffffffffu
 #define THREADS 256 // of echo_hear and echo_cancel
@@ -148,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) echo_cancel(echo_batch_arg
     }
 }
 
-extern "C" __global__ void __launch_bounds__(128) echo_gradient(echo_batch_args a)
+extern "C" __global__ void __launch_bounds__(128) echo_step(echo_batch_args a)
 {
     echo_bin b;
     if (!find_bin(a, b)) return;
@@ -163,15 +176,85 @@ extern "C" __global__ void __launch_bounds__(128) echo_gradient(echo_batch_args 
         echo += 0.5f * (x.x * x.x + x.y * x.y) * *doubt;
     }
     if (a.silent[a.turn * a.n_signals + b.signal]) return;
-    const float step = echo_step(&a.rules, &a.near[b.at], echo, e.x, e.y);
-    a.step[b.at] = step;
-#pragma unroll 4
-    for (int p = 0; p < a.n_parts; p++) {
-        const float2 x = ring(a, a.turn - p, b.signal)[b.k];
-        const long long at = b.first + (long long)p * a.n_bins;
-        const float gain = a.doubt[at] * step;
-        ((float2 *)a.gradient)[at] = {gain * (x.x * e.x + x.y * e.y), gain * (x.x * e.y - x.y * e.x)};
-    }
+    a.step[b.at] = echo_step(&a.rules, &a.near[b.at], echo, e.x, e.y);
+}
+
+// A part of a line's filter.
+struct echo_part {
+    const float2 *x, *e;
+    const float *step;
+    long long first; // of its weights
+    bool learns;
+};
+
+static __device__ echo_part find_part(const echo_batch_args &a, long long row)
+{
+    const long long line = row / a.n_parts;
+    const int signal = (int)(line / a.channels);
+    echo_part p;
+    p.learns = signal < a.n_signals && !a.silent[a.turn * a.n_signals + signal];
+    p.x = ring(a, a.turn - (int)(row % a.n_parts), signal < a.n_signals ? signal : 0);
+    p.e = (const float2 *)a.spectrum + line * a.n_bins, p.step = a.step + line * a.n_bins;
+    p.first = row * a.n_bins;
+    return p;
+}
+
+static __device__ __forceinline__ float2 gradient(const echo_batch_args &a, const echo_part &p, int k)
+{
+    const float2 x = p.x[k], e = p.e[k];
+    const float gain = a.doubt[p.first + k] * p.step[k];
+    return {gain * (x.x * e.x + x.y * e.y), gain * (x.x * e.y - x.y * e.x)};
+}
+
+static __device__ __forceinline__ void move(const echo_batch_args &a, const echo_part &p, int k, float2 g)
+{
+    const long long at = p.first + k;
+    const float2 x = p.x[k];
+    float2 w = ((float2 *)a.w)[at];
+    w.x += g.x, w.y += g.y;
+    ((float2 *)a.w)[at] = w;
+    a.doubt[at] = echo_doubt(&a.rules, a.doubt[at], p.step[k], x.x * x.x + x.y * x.y, w.x, w.y);
+}
+
+#if ECHO_POINTS
+enum { TEAM = wt__fft_threads(ECHO_POINTS, 1024), TEAMS = wt__fft_sequences(ECHO_POINTS) };
+
+// Two real samples travel as one complex point.
+extern "C" __global__ void __launch_bounds__(TEAM *TEAMS, 1) echo_learn(echo_batch_args a)
+{
+    extern __shared__ float all_shared[];
+    float *shared = all_shared + threadIdx.y * wt__fft_shared_floats(ECHO_POINTS);
+    const int t = threadIdx.x;
+    const echo_part p = find_part(a, (long long)blockIdx.x * TEAMS + threadIdx.y);
+    const float2 *roots = (const float2 *)a.roots;
+    fft_block<ECHO_POINTS, TEAM>(
+        t, shared, a.twiddles,
+        [&](int k) {
+            if (!p.learns) return make_float2(0, 0);
+            float2 g = gradient(a, p, k), mirror = gradient(a, p, ECHO_POINTS - k);
+            if (k == 0) g.y = mirror.y = 0;
+            return fft_swap(fft_real_fold(g, mirror, roots[k]));
+        },
+        [&](int i, float2 v) {
+            v = fft_scale(fft_swap(v), 0.5f / ECHO_POINTS);
+            fft_shared_put<ECHO_POINTS>(shared, i,
+                                        make_float2(2 * i < ECHO_POINTS ? v.x : 0, 2 * i + 1 < ECHO_POINTS ? v.y : 0));
+        });
+    __syncthreads();
+    fft_block<ECHO_POINTS, TEAM>(
+        t, shared, a.twiddles, [&](int i) { return fft_shared_get<ECHO_POINTS>(shared, i); },
+        [&](int k, float2 v) { fft_shared_put<ECHO_POINTS>(shared, k, v); });
+    __syncthreads();
+    const auto point = [&](int k) { return fft_shared_get<ECHO_POINTS>(shared, k == ECHO_POINTS ? 0 : k); };
+    for (int k = t; p.learns && k <= ECHO_POINTS; k += TEAM)
+        move(a, p, k, fft_real_bin(point(k), point(ECHO_POINTS - k), roots[k]));
+}
+#else
+extern "C" __global__ void echo_gradient(echo_batch_args a)
+{
+    const long long i = here();
+    const echo_part p = find_part(a, i / a.n_bins);
+    if (p.learns) ((float2 *)a.gradient)[i] = gradient(a, p, (int)(i % a.n_bins));
 }
 
 extern "C" __global__ void echo_constrain(echo_batch_args a)
@@ -183,16 +266,11 @@ extern "C" __global__ void echo_constrain(echo_batch_args a)
 
 extern "C" __global__ void echo_move(echo_batch_args a)
 {
-    const long long i = here(), row = i / a.n_bins, line = row / a.n_parts;
-    if (line >= (long long)a.n_signals * a.channels) return;
-    const int k = (int)(i % a.n_bins), signal = (int)(line / a.channels);
-    if (a.silent[a.turn * a.n_signals + signal]) return;
-    const float2 x = ring(a, a.turn - (int)(row % a.n_parts), signal)[k], g = ((const float2 *)a.gradient)[i];
-    float2 w = ((float2 *)a.w)[i];
-    w.x += g.x, w.y += g.y;
-    ((float2 *)a.w)[i] = w;
-    a.doubt[i] = echo_doubt(&a.rules, a.doubt[i], a.step[line * a.n_bins + k], x.x * x.x + x.y * x.y, w.x, w.y);
+    const long long i = here();
+    const echo_part p = find_part(a, i / a.n_bins);
+    if (p.learns) move(a, p, (int)(i % a.n_bins), ((const float2 *)a.gradient)[i]);
 }
+#endif
 
 extern "C" __global__ void echo_keep(echo_batch_args a)
 {

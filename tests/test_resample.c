@@ -279,6 +279,10 @@ static void steering_bends_time_smoothly(void **state)
     }
     assert_true(n_first + n_rest > 37000);
     if (!(error < 1e-5)) fail_msg("off by %g", error); // the ramp's 2^-40 steps sum up to 4e-7 frames
+    wt_resample_reset(resampler);
+    assert_int_equal(wt_resample_steer(resampler, 1.1, 0), WT_OK); // at once
+    wt_resample_process(resampler, (const float *[]){x}, N, &n_used, (float *[]){y}, N, &n_first);
+    assert_in_range(n_first, (N - 1000) * 10 / 11, N * 10 / 11);
     wt_resample_destroy(resampler);
 
     assert_ok(wt_resample_create(&(wt_resample_config){48000, 44100, 1, 0, false}, &resampler));

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <warptone/resample.h>
 
-enum { N = 9001, STEER = 4000, LINES = 10, ROOM = 6 * N }; // a warp has 8 lines
+enum { N = 6001, STEER = 4000, LINES = 10, ROOM = 6 * N }; // a warp has 8 lines
 
 typedef struct stream_case {
     wt_resample_config config; // channels: 2 of 5 signals
