@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WORK_POINTS = 1 << 20, THREADS = 256 }; // of each buffer: 16 MB, so that a pass finds the last one's in the L2
+enum { WORK_POINTS = 1 << 23, THREADS = 256 }; // of each buffer: 128 MB; smaller ones have too few rows to a launch
 
 wt_status wt__fft64_cuda_each(const char *op, wt_kernel *kernel, wt_stream *stream, wt_arg args, int64_t count)
 {
