@@ -2,8 +2,11 @@
 // it keeps.
 //
 //   bench_roundtrip [--blocks N] [--block FRAMES] [--sms N] [--workers N] [--path NAME] [--load NAME] [--chain NAME]
-//                   [--streams N]
+//                   [--streams N] [--apart 1]
 //   bench_roundtrip --row PATH:LOAD:FRAMES:BLOCKS ...     these rows in this order; each is printed when it is known
+//
+// With --apart 1 the audio thread has a core to itself: the last processor that it may use, whose siblings nobody else
+// of the process uses either.
 //
 // SIGTERM and SIGINT end the row at hand, which is printed with the blocks it has, and leave out the others.
 //
@@ -39,6 +42,7 @@
 #include "support/live_chains.h"
 
 #include <math.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,7 +120,8 @@ typedef struct bench {
     const char *only_path, *only_load;
     row rows[MAX_ROWS];
     int n_rows;
-    bool no_device;
+    bool no_device, apart;
+    cpu_set_t own, others; ///< processors of the audio thread and of all else, where `apart`
     wt_device *device;
     gpu_loads loads;
     wt_layout *layout;
@@ -243,10 +248,39 @@ static void note_missed(row_watch *w, const slow_block *block)
     w->n_missed++;
 }
 
+// Before any thread is made: they inherit what is left.
+static void move_apart(bench *b)
+{
+    char path[96], siblings[64] = "";
+    int cpu = CPU_SETSIZE - 1;
+    if (sched_getaffinity(0, sizeof b->others, &b->others)) cpu = -1;
+    while (cpu >= 0 && !CPU_ISSET(cpu, &b->others)) cpu--;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+    FILE *file = cpu >= 0 ? fopen(path, "r") : NULL;
+    if (!file || !fgets(siblings, sizeof siblings, file)) snprintf(siblings, sizeof siblings, "%d", cpu);
+    if (file) fclose(file);
+    for (char *at = siblings, *end; *at >= '0' && *at <= '9'; at = *end ? end + 1 : end) { // "3,7" or "2-3"
+        const long first = strtol(at, &end, 10), last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+        for (long k = first; k <= last && k < CPU_SETSIZE; k++) CPU_CLR((int)k, &b->others);
+    }
+    CPU_ZERO(&b->own);
+    if (cpu >= 0) CPU_SET(cpu, &b->own);
+    b->apart = cpu >= 0 && CPU_COUNT(&b->others) > 0 && !sched_setaffinity(0, sizeof b->others, &b->others);
+    siblings[strcspn(siblings, "\n")] = 0;
+    printf("bench_roundtrip: the audio thread has %s %d (siblings %s)\n",
+           b->apart ? "to itself processor" : "no processor", cpu, siblings);
+}
+
+static void use_processors(const bench *b, const cpu_set_t *which)
+{
+    if (b->apart) (void)sched_setaffinity(0, sizeof *which, which);
+}
+
 // `took`: the call. `late`: how long after its time it began. `live`: NULL, or what the function plays.
 static wt_status run_blocks(bench *b, int n, block_function function, void *user, const wt_live *live)
 {
     uint32_t n_launches = 0;
+    use_processors(b, &b->own);
     long switches = n_switches();
     const double period_ns = b->block / RATE * 1e9;
     const int64_t begin_ns = wt_clock_now_ns(NULL) + 1000000;
@@ -262,7 +296,10 @@ static wt_status run_blocks(bench *b, int n, block_function function, void *user
         spin_watching(&b->watch, due_ns, &switches);
         block.start_ns = wt_clock_now_ns(NULL);
         wt_status status = function ? function(user, b) : WT_OK;
-        if (status && status != WT_ERR_TIMEOUT) return status; // late blocks are the live engine's to count
+        if (status && status != WT_ERR_TIMEOUT) { // late blocks are the live engine's to count
+            use_processors(b, &b->others);
+            return status;
+        }
         block.took_ns = wt_clock_now_ns(NULL) - block.start_ns;
         block.late_ns = block.start_ns - due_ns;
         block.missed = status == WT_ERR_TIMEOUT;
@@ -279,6 +316,7 @@ static wt_status run_blocks(bench *b, int n, block_function function, void *user
         wt_histogram_record(b->took, block.took_ns);
         wt_histogram_record(b->late, block.late_ns);
     }
+    use_processors(b, &b->others);
     return WT_OK;
 }
 
@@ -696,6 +734,8 @@ static bool read_options(int argc, char **argv, bench *b)
             b->only_path = argv[k + 1];
         else if (!strcmp(argv[k], "--load"))
             b->only_load = argv[k + 1];
+        else if (!strcmp(argv[k], "--apart"))
+            b->apart = atoi(argv[k + 1]) != 0;
         else if (!strcmp(argv[k], "--chain"))
             b->chain = find_chain(argv[k + 1]);
         else if (strcmp(argv[k], "--row") || !read_row(argv[k + 1], b))
@@ -711,7 +751,8 @@ int main(int argc, char **argv)
     if (!read_options(argc, argv, &b)) {
         fprintf(stderr,
                 "bench_roundtrip: want [--blocks N] [--block 1..%d] [--sms N] [--workers N] [--path NAME] "
-                "[--load NAME] [--chain voice|analysis|analysis8] [--streams 1..%d] [--row PATH:LOAD:FRAMES:BLOCKS]\n",
+                "[--load NAME] [--chain voice|analysis|analysis8] [--streams 1..%d] [--apart 1] [--row "
+                "PATH:LOAD:FRAMES:BLOCKS]\n",
                 MAX_BLOCK, STREAMS);
         return 1;
     }
@@ -719,6 +760,7 @@ int main(int argc, char **argv)
     if (!b.n_rows) add_rows(&b);
     signal(SIGTERM, stop);
     signal(SIGINT, stop);
+    if (b.apart) move_apart(&b);
     wt_status status = set_up(&b);
     if (status) fail("setting up");
     if (!status) status = bench_rows(&b);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WORK_POINTS = 1 << 23, THREADS = 256 }; // of each buffer: 128 MB
+enum { WORK_POINTS = 1 << 23, THREADS = 256 }; // of each buffer: 128 MB; smaller ones have too few rows to a launch
 
 wt_status wt__fft64_cuda_each(const char *op, wt_kernel *kernel, wt_stream *stream, wt_arg args, int64_t count)
 {
@@ -30,6 +30,17 @@ static bool choose_passes(int n, wt__fft64_cuda *f)
     for (int rest = n; rest > 1; rest /= f->radix[f->n_passes++])
         if (!(f->radix[f->n_passes] = wt__spectrum_radix(rest))) return false;
     return true;
+}
+
+// Of so many points or more, the transform whose passes read and write least, in f.
+static void choose_points(int least, wt__fft64_cuda *f)
+{
+    int64_t best = INT64_MAX;
+    for (int n = least; n < 2 * least; n++) {
+        if (!choose_passes(n, f) || (int64_t)n * f->n_passes >= best) continue;
+        best = (int64_t)n * f->n_passes, f->points = n;
+    }
+    choose_passes(f->points, f);
 }
 
 static void put_root(int64_t turn, int64_t of, double *pair)
@@ -128,9 +139,7 @@ wt_status wt__fft64_cuda_create(const char *op, wt_device *device, int n, int64_
 {
     *f = (wt__fft64_cuda){.n = n, .points = n};
     const bool bluestein = !choose_passes(n, f);
-    if (bluestein)
-        for (f->points = 1; f->points < 2 * n - 1;) f->points *= 2;
-    if (bluestein) choose_passes(f->points, f);
+    if (bluestein) choose_points(2 * n - 1, f);
     const int64_t most = WORK_POINTS / f->points / step * step;
     f->rows = (rows + step - 1) / step * step;
     if (f->rows > most) f->rows = most ? most : step;

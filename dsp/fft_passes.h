@@ -6,8 +6,9 @@
 //
 // and goes on with length m among s r. From the second pass on s is at least LANES, so vectors run along q, loads and
 // stores are contiguous and a twiddle factor is one broadcast number. The first pass has s = 1: its vectors run along
-// p, and its stores are transposed, LANES by LANES numbers at a time. Remainders are done by a last vector that overlaps the one before: a pass never works in place.
-// Transforms too short for that run LANES at a time, interleaved: s begins at LANES and all passes are alike.
+// p, and its stores are transposed, LANES by LANES numbers at a time. Remainders are done by a last vector that
+// overlaps the one before: a pass never works in place. Transforms too short for that run LANES at a
+// time, interleaved: s begins at LANES and all passes are alike.
 //
 // The inverse is the forward transform with real and imaginary parts exchanged on both sides, which costs nothing.
 

@@ -130,7 +130,11 @@ WT_INLINE void across_fold(const wt__fft_pass *passes, const float *w, const flo
 }
 
 #define ACROSS(n, r1, r2)                                                                                              \
-    static void across_##n(SHORT_SIGNATURE) { (void)twiddles, (void)scale, across_one(passes, in, out, 1, r1, r2, false); } \
+    static void across_##n(SHORT_SIGNATURE)                                                                            \
+    {                                                                                                                  \
+        (void)twiddles, (void)scale; /* 1 */                                                                           \
+        across_one(passes, in, out, 1, r1, r2, false);                                                                 \
+    }                                                                                                                  \
     static void across_swapped_##n(SHORT_SIGNATURE)                                                                    \
     {                                                                                                                  \
         (void)twiddles, across_one(passes, in, out, scale, r1, r2, true);                                              \

@@ -51,7 +51,10 @@ static wt_status prepare(wt_device *device, const wt__griffin_lim_shape *s, wt__
     if (!status)
         status = wt__spectrum_cuda_walk("griffin-lim", device, &c->spectrum, s->n_lines, s->length, &c->args.walk,
                                         &c->launch);
-    if (!c->args.walk.ring) c->launch.shared_bytes += (size_t)wt__griffin_lim_tables(c->spectrum.n_fft);
+    c->launch.shared_bytes += (size_t)wt__griffin_lim_staged(c->spectrum.n_fft);
+    if (!status && c->launch.shared_bytes > wt_device_get_info(device)->shared_bytes)
+        status = wt_fail(WT_ERR_UNSUPPORTED, "griffin-lim: n_fft %d takes %zu bytes of shared memory, the GPU has %zu",
+                         c->spectrum.n_fft, c->launch.shared_bytes, wt_device_get_info(device)->shared_bytes);
     if (!status) status = wt_module_get_kernel(c->spectrum.module, "griffin_lim_begin", &c->begin);
     if (!status) status = wt_module_get_kernel(c->spectrum.module, "griffin_lim_step", &c->step);
     return status;

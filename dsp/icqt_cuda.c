@@ -214,7 +214,8 @@ static wt_status launch_ends(const wt__icqt_cuda *c, const call *k, int64_t n)
     const int64_t reach = (int64_t)WT_ICQT_END_FRAMES << (args.n_levels - 1), most = n < 2 * reach ? n : 2 * reach;
     args.out = k->out, args.n = n, args.length = k->length;
     if (!most) return WT_OK;
-    const wt_launch launch = {.grid = {(int)((most + WT_ICQT_THREADS - 1) / WT_ICQT_THREADS), args.n_lines},
+    const wt_launch launch = {.grid = {(int)((most + WT_ICQT_THREADS - 1) / WT_ICQT_THREADS),
+                                       (args.n_lines + WT_ICQT_END_LINES - 1) / WT_ICQT_END_LINES},
                               .block = {WT_ICQT_THREADS}};
     return wt_kernel_launch(c->ends, k->stream, &launch, &WT_ARG(args), 1);
 }

@@ -138,8 +138,8 @@ static void add_end(const float *rows, int level, const float *x, int64_t from, 
 
 void wt__icqt_ends_add(const wt__icqt_ends *ends, int level, const float *kept, int64_t n, float *out)
 {
+    if (level >= ends->n_levels || !ends->levels[level].rows) return;
     const wt__icqt_end_rows *r = &ends->levels[level];
-    if (level >= ends->n_levels || !r->rows) return;
     float x[KEPT + TAPS + AT_ONCE] = {0};
     memcpy(x + FRAMES, kept, KEPT * sizeof *x);
     add_end(r->rows, level, x, 0, n, out);

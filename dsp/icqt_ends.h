@@ -25,7 +25,8 @@ void wt__icqt_ends_destroy(wt__icqt_ends *ends);
 
 /// Of n samples x at one rate the first and the last: added to `kept` [2][WT_ICQT_END_KEPT].
 void wt__icqt_ends_keep(const float *x, int64_t n, float *kept);
-/// To the samples of the full rate, of which there are n << level, what soxr's chain makes of those kept.
+/// To the samples of the full rate, of which there are n << level: what soxr's chain makes of those kept beyond
+/// doublings.
 void wt__icqt_ends_add(const wt__icqt_ends *ends, int level, const float *kept, int64_t n, float *out);
 
 #endif

@@ -9,13 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TILES_HELD = 5 }; // blocks of spectrum_product an SM holds of 80 bands
-
 struct wt__mel_cuda {
     wt__spectrum_cuda spectrum;
     wt_kernel *mel, *limit, *product;
-    wt_buffer *bands, *slopes, *peaks, *least; // begins, lengths, weights and the matrix; slopes; one integer a signal,
-                                               // one number a block
+    wt_buffer *bands, *slopes, *peaks; // begins, lengths, weights and the matrix; slopes; one integer a signal
     wt_launch launch, finish;
     wt_spectrum_mel_args args;
     wt_spectrum_finish_args finish_args;
@@ -36,7 +33,7 @@ static bool is_mirrored(const float *matrix, int n_mels, int n_out)
 }
 
 // How spectrum_product takes the matrix: its rows in groups of four columns.
-static void group_columns(const float *matrix, int n_mels, int n_out, wt_spectrum_product *args)
+static void group_columns(const float *matrix, int n_mels, int n_out, wt_spectrum_finish_args *args)
 {
     const bool mirrored = is_mirrored(matrix, n_mels, n_out);
     args->n_even = mirrored ? ((n_out + 1) / 2 + 3) / 4 : 0;
@@ -44,7 +41,7 @@ static void group_columns(const float *matrix, int n_mels, int n_out, wt_spectru
 }
 
 // Column j of group g.
-static int column_of(const wt_spectrum_product *args, int g, int j)
+static int column_of(const wt_spectrum_finish_args *args, int g, int j)
 {
     if (!args->n_even) return 4 * g + j;
     return g < args->n_even ? 2 * (4 * g + j) : 2 * (4 * (g - args->n_even) + j) + 1;
@@ -54,9 +51,8 @@ static int column_of(const wt_spectrum_product *args, int g, int j)
 static wt_status upload_bands(const wt_mel *m, const float *matrix, int n_out, wt__mel_cuda *c)
 {
     const size_t n_mels = (size_t)m->config.bank.n_mels;
-    wt_spectrum_product *product = &c->finish_args.product;
-    if (n_out) group_columns(matrix, (int)n_mels, n_out, product);
-    const size_t groups = (size_t)product->n_groups, rows = product->n_even ? (n_mels + 1) / 2 : n_mels;
+    if (n_out) group_columns(matrix, (int)n_mels, n_out, &c->finish_args);
+    const size_t groups = (size_t)c->finish_args.n_groups, rows = c->finish_args.n_even ? (n_mels + 1) / 2 : n_mels;
     size_t longest = 0;
     for (size_t b = 0; b < n_mels; b++)
         if ((size_t)m->lengths[b] > longest) longest = (size_t)m->lengths[b];
@@ -73,7 +69,7 @@ static wt_status upload_bands(const wt_mel *m, const float *matrix, int n_out, w
         for (int k = 0; k < m->lengths[b]; k++) table[(2 + (size_t)k) * n_mels + b].f = *weight++;
     }
     for (size_t i = 0; i < rows * groups * 4; i++) {
-        const int k = column_of(product, (int)(i / 4 % groups), (int)(i % 4));
+        const int k = column_of(&c->finish_args, (int)(i / 4 % groups), (int)(i % 4));
         if (k < n_out) table[begin + i].f = matrix[i / 4 / groups * (size_t)n_out + (size_t)k];
     }
     wt_status status = wt__op_upload(m->device, table, count * sizeof *table, &c->bands);
@@ -82,7 +78,7 @@ static wt_status upload_bands(const wt_mel *m, const float *matrix, int n_out, w
     c->args.begins = (const int *)wt_buffer_address(c->bands);
     c->args.lengths = c->args.begins + n_mels;
     c->args.weights = (const float *)(c->args.lengths + n_mels);
-    product->matrix = (const float *)c->args.begins + begin;
+    c->finish_args.matrix = (const float *)c->args.begins + begin;
     return WT_OK;
 }
 
@@ -104,7 +100,7 @@ static wt_status fill_args(const wt_mel *m, int n_out, wt__mel_cuda *c)
     c->args.amin = m->amin, c->args.scale = m->scale, c->args.offset = m->shift;
     wt_spectrum_finish_args *finish = &c->finish_args; // the matrix is there
     finish->peaks = peaks;
-    finish->n_mels = n_mels, finish->n_frames = n_frames, finish->channels = channels, finish->product.n_out = n_out;
+    finish->n_mels = n_mels, finish->n_frames = n_frames, finish->channels = channels, finish->n_out = n_out;
     finish->range = m->range, finish->gain = m->gain, finish->offset = m->offset, finish->relative = m->relative;
     return WT_OK;
 }
@@ -112,11 +108,11 @@ static wt_status fill_args(const wt_mel *m, int n_out, wt__mel_cuda *c)
 static wt_status plan_launches(const wt_mel *m, int n_out, wt__mel_cuda *c)
 {
     const int n_mels = m->config.bank.n_mels, n_signals = m->config.n_signals;
-    const size_t sums = (size_t)n_mels * (size_t)(c->spectrum.frames + 1) * sizeof(float) + 2 * sizeof(int);
+    const size_t sums = (size_t)n_mels * (size_t)(c->spectrum.frames + 1) * sizeof(float) + sizeof(int);
     const size_t room =
         (size_t)wt__spectrum_sequences(c->spectrum.n_fft) * (size_t)c->args.slopes.room * 2 * sizeof(float);
     c->launch = (wt_launch){.block = {c->spectrum.threads}, .shared_bytes = room + sums};
-    const int groups = c->finish_args.product.n_groups, passes = (groups + 15) / 16;
+    const int groups = c->finish_args.n_groups, passes = (groups + 15) / 16;
     const int warps = n_out ? (groups + passes - 1) / passes : 8;
     c->finish = (wt_launch){.block = {32 * (warps < 4 ? 4 : warps)},
                             .shared_bytes = n_out ? (size_t)(n_mels + 1) * WT_SPECTRUM_PRODUCT * sizeof(float) : 0};
@@ -127,25 +123,9 @@ static wt_status plan_launches(const wt_mel *m, int n_out, wt__mel_cuda *c)
                        c->spectrum.n_fft, c->launch.shared_bytes, most);
     wt_status status = wt__spectrum_cuda_grid("mel", m->n_lines, m->n_frames, c->spectrum.frames, &c->launch.grid[0]);
     if (status) return status;
-    if (!n_out)
-        return wt__spectrum_cuda_grid("mel", n_signals, m->n_lines / n_signals * m->n_frames * n_mels, 1024,
-                                      &c->finish.grid[0]);
-    const int held = wt_device_get_info(m->device)->n_sms * TILES_HELD;
-    status = wt__spectrum_cuda_grid("mel", m->n_lines, m->n_frames, WT_SPECTRUM_PRODUCT, &c->finish_args.n_tiles);
-    c->finish.grid[0] = c->finish_args.n_tiles < held ? c->finish_args.n_tiles : held;
-    return status;
-}
-
-// Where bands are decibels of a fixed reference the limit alone needs the peak: coefficients are made with the bands,
-// and again where the limit reaches them.
-static wt_status make_with_bands(const wt_mel *m, wt__mel_cuda *c)
-{
-    wt_spectrum_product *product = &c->finish_args.product;
-    if (!product->n_even || !m->finish || m->gain != 1 || m->offset != 0 || m->relative != 0) return WT_OK;
-    wt_status status =
-        wt_buffer_create(m->device, WT_MEMORY_DEVICE, (size_t)c->launch.grid[0] * sizeof(float), &c->least);
-    if (!status) product->least = (float *)wt_buffer_address(c->least);
-    return status;
+    return n_out ? wt__spectrum_cuda_grid("mel", m->n_lines, m->n_frames, WT_SPECTRUM_PRODUCT, &c->finish.grid[0])
+                 : wt__spectrum_cuda_grid("mel", n_signals, m->n_lines / n_signals * m->n_frames * n_mels, 1024,
+                                          &c->finish.grid[0]);
 }
 
 static wt_status make_fused(const wt_mel *mel, const float *matrix, int n_out, wt__mel_cuda *c)
@@ -154,7 +134,6 @@ static wt_status make_fused(const wt_mel *mel, const float *matrix, int n_out, w
     if (!status) status = upload_bands(mel, matrix, n_out, c);
     if (!status) status = fill_args(mel, n_out, c);
     if (!status) status = plan_launches(mel, n_out, c);
-    if (!status) status = make_with_bands(mel, c);
     if (!status) status = wt_module_get_kernel(c->spectrum.module, "spectrum_mel", &c->mel);
     if (!status) status = wt_module_get_kernel(c->spectrum.module, "spectrum_limit", &c->limit);
     if (!status) status = wt_module_get_kernel(c->spectrum.module, "spectrum_product", &c->product);
@@ -177,7 +156,6 @@ void wt__mel_cuda_destroy(wt__mel_cuda *cuda)
     wt_buffer_destroy(cuda->bands);
     wt_buffer_destroy(cuda->slopes);
     wt_buffer_destroy(cuda->peaks);
-    wt_buffer_destroy(cuda->least);
     free(cuda);
 }
 
@@ -189,8 +167,7 @@ wt_status wt__mel_cuda_enqueue(const wt_mel *mel, wt_stream *stream, uintptr_t p
     wt_spectrum_finish_args finish = c->finish_args;
     args.frames.pcm = (const float *)pcm;
     args.out = finish.mel = (float *)bands;
-    finish.product.out = (float *)product;
-    args.product = finish.product;
+    finish.out = (float *)product;
     // Bytes of 0x80 make an integer below that of any decibel.
     wt_status status = mel->finish || product
                            ? wt_stream_fill(stream, c->peaks, 0, 0x80, (size_t)mel->config.n_signals * sizeof(int))

@@ -44,7 +44,7 @@ static wt_status upload(const wt_mel *m, const float *matrix, int n_out, wt__mel
     w->args.mel.begins = (const int *)wt_buffer_address(w->tables);
     w->args.mel.lengths = w->args.mel.begins + n_mels;
     w->args.mel.weights = (const float *)(w->args.mel.lengths + n_mels);
-    w->finish_args.finish.product.matrix = (const float *)w->args.mel.begins + begin;
+    w->finish_args.finish.matrix = (const float *)w->args.mel.begins + begin;
     return WT_OK;
 }
 
@@ -66,8 +66,7 @@ static wt_status take_work(const wt_mel *m, int n_out, wt__mel_wide *w)
     mel->power = (float)c->power, mel->amin = m->amin, mel->scale = m->scale, mel->offset = m->shift;
     wt_spectrum_finish_args *finish = &w->finish_args.finish;
     finish->peaks = peaks;
-    finish->n_mels = n_mels, finish->n_frames = (int)m->n_frames, finish->channels = channels,
-    finish->product.n_out = n_out;
+    finish->n_mels = n_mels, finish->n_frames = (int)m->n_frames, finish->channels = channels, finish->n_out = n_out;
     finish->range = m->range, finish->gain = m->gain, finish->offset = m->offset, finish->relative = m->relative;
     w->finish_args.count = m->n_lines * m->n_frames * (n_out ? n_out : n_mels);
     return WT_OK;
@@ -123,6 +122,6 @@ wt_status wt__mel_wide_enqueue(const wt__mel_wide *w, wt_stream *stream, uintptr
     }
     if (status || !finishes) return status;
     wt_mel_finish_args args = w->finish_args;
-    args.finish.mel = (float *)bands, args.finish.product.out = (float *)product;
+    args.finish.mel = (float *)bands, args.finish.out = (float *)product;
     return wt__fft64_cuda_each("mel", w->finish, stream, WT_ARG(args), args.count);
 }

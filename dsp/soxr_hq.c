@@ -1,7 +1,8 @@
 // soxr thinks of a change of rate as a chain: from 4:1 on the rate is halved by short half-band filters; a filter of
 // whole frames, by FFT, cuts at the lower Nyquist frequency and may double the rate; a short filter of many phases
 // reaches the odd ratio, up to 2048 of them exact, others read between taps at times counted in 2^-32 frames; and where
-// that filter ran above the output's rate another of whole frames follows. Small ratios are one filter of whole frames.
+// that filter ran above the output's rate another of whole frames follows. Small ratios are one filter of whole frames;
+// that of 2:1 is what was measured of soxr (soxr_filters of the project's shared data) to 4e-8.
 //
 // Frames of a link before time 0 are not made, those behind the signal's end are. So the first outputs have rows of
 // their own, all others those of their phase: the links' filters folded into one, from the last back to the first.

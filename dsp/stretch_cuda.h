@@ -24,7 +24,7 @@ void wt__stretch_cuda_destroy(wt__stretch_cuda *cuda); ///< NULL is allowed.
 WT_CHECKED wt_status wt__stretch_cuda_enqueue(const wt__stretch_cuda *cuda, wt_stream *stream, const float *pcm,
                                               wt_buffer *out, size_t out_offset);
 
-/// All signals by overlapped pieces. Errors: WT_ERR_UNSUPPORTED (n_fft above what shared memory holds).
+/// All signals by overlapped pieces. Errors: WT_ERR_BAD_ARG (more than a grid has), those of wt_module_create.
 typedef struct wt__wsola_cuda wt__wsola_cuda;
 WT_CHECKED wt_status wt__wsola_cuda_create(wt_device *device, const wt__stretch_shape *shape, wt__wsola_cuda **cuda);
 void wt__wsola_cuda_destroy(wt__wsola_cuda *cuda); ///< NULL is allowed.

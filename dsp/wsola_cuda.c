@@ -11,18 +11,22 @@ struct wt__wsola_cuda {
     wt__transients_cuda transients;
     wt_module *module;
     wt_kernel *walk, *add;
-    wt_buffer *window, *chosen;
+    wt_buffer *window, *chosen, *work;
     wt_wsola_args args;
     wt_launch walk_launch, add_launch;
 };
 
-static size_t shared_bytes(const wt_wsola_args *a)
+// The walk's work in shared memory, or what that does not hold in memory.
+static wt_status take_work(wt_device *device, int n_lines, wt__wsola_cuda *c)
 {
-    const int n_near = a->n_fft + 2 * a->reach;
-    const size_t parts = WT_WSOLA_THREADS / 32 * WT_WSOLA_LAGS * WT_WSOLA_ROW;
-    const int doubles =
-        a->n_fft + wt__wsola_room(a->n_fft, a->reach) + n_near + n_near / WT_WSOLA_RUN + 1 + 2 * a->reach + 1 + 1;
-    return ((size_t)doubles + parts) * sizeof(double);
+    const size_t doubles = (size_t)wt__wsola_doubles(c->args.n_fft, c->args.reach),
+                 parts = (size_t)wt__wsola_parts() * sizeof(double), whole = parts + doubles * sizeof(double);
+    c->walk_launch = (wt_launch){.grid = {n_lines}, .block = {WT_WSOLA_THREADS}, .shared_bytes = whole};
+    if (whole <= wt_device_get_info(device)->shared_bytes) return WT_OK;
+    c->walk_launch.shared_bytes = parts;
+    wt_status status = wt_buffer_create(device, WT_MEMORY_DEVICE, (size_t)n_lines * doubles * sizeof(double), &c->work);
+    if (!status) c->args.work = (double *)wt_buffer_address(c->work);
+    return status;
 }
 
 static wt_status make_window(wt_device *device, const wt__stretch_shape *s, wt__wsola_cuda *c)
@@ -42,16 +46,12 @@ static wt_status prepare(wt_device *device, const wt__stretch_shape *s, wt__wsol
     a->n_samples = s->n_samples, a->n_out = s->n_out, a->n_fft = s->n_fft, a->hop = s->hop;
     a->n_pieces = (s->n_out + s->hop - 1) / s->hop + 1;
     a->reach = s->n_fft / 4;
-    c->walk_launch = (wt_launch){.grid = {s->n_signals}, .block = {WT_WSOLA_THREADS}, .shared_bytes = shared_bytes(a)};
     c->add_launch = (wt_launch){.block = {256}};
-    if (c->walk_launch.shared_bytes > wt_device_get_info(device)->shared_bytes)
-        return wt_fail(WT_ERR_UNSUPPORTED,
-                       "stretch: pieces of %d take more shared memory than the %zu bytes of this GPU", s->n_fft,
-                       wt_device_get_info(device)->shared_bytes);
-    wt_status status = wt__spectrum_cuda_grid("stretch", s->n_signals, s->n_out, 256, &c->add_launch.grid[0]);
+    wt_status status = take_work(device, s->n_signals, c);
+    if (!status) status = wt__spectrum_cuda_grid("stretch", s->n_signals, s->n_out, 256, &c->add_launch.grid[0]);
     if (!status) status = wt__transients_cuda_create(device, s, s->n_signals, a->n_pieces, &c->transients);
     if (!status) status = wt__op_module(device, "kernels/wsola.cu", NULL, 0, &c->module);
-    if (!status) status = wt_module_get_kernel(c->module, "wsola_walk", &c->walk);
+    if (!status) status = wt_module_get_kernel(c->module, a->work ? "wsola_walk_long" : "wsola_walk", &c->walk);
     if (!status) status = wt_module_get_kernel(c->module, "wsola_add", &c->add);
     if (!status) status = make_window(device, s, c);
     const size_t bytes = (size_t)s->n_signals * (size_t)a->n_pieces * sizeof(long long);
@@ -82,6 +82,7 @@ void wt__wsola_cuda_destroy(wt__wsola_cuda *cuda)
     wt_module_destroy(cuda->module);
     wt_buffer_destroy(cuda->window);
     wt_buffer_destroy(cuda->chosen);
+    wt_buffer_destroy(cuda->work);
     free(cuda);
 }
 

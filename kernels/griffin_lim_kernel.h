@@ -16,23 +16,17 @@ typedef struct wt_griffin_lim_args {
     float momentum; ///< m / (1 + m)
 } wt_griffin_lim_args;
 
-/// 1 when a step goes there and back in registers, where frames lie a quarter of one apart: 16 * 16 * 8 points.
-WT_SPECTRUM_BOTH int wt__griffin_lim_in_registers(int n)
+/// Bytes of shared memory in which a block finds the magnitudes it asked for while it transformed. 0: it does not.
+WT_SPECTRUM_BOTH int wt__griffin_lim_staged(int n)
 {
-    return wt__spectrum_in_place(n) && wt__spectrum_keeps(n) && wt__spectrum_paired(n) &&
-           n == 256 * wt__spectrum_last(n);
+    const int staged = wt__spectrum_paired(n) && wt__spectrum_sequences(n) == 1;
+    return staged ? wt__spectrum_threads(n) * wt__spectrum_last(n) * 2 * 4 : 0;
 }
 
-/// Bytes of shared memory such a step's tables take: the factors that spectrum_turn reads, window, squares.
-WT_SPECTRUM_BOTH int wt__griffin_lim_tables(int n)
-{
-    return wt__griffin_lim_in_registers(n) ? 6 * 8 * (n / 16 + n / 256) + 4 * (n + n / 4) : 0;
-}
-
-/// Blocks of a step an SM is to hold: in registers 768 threads of 80.
+/// Blocks of a step an SM is to hold: where it stages, 896 threads of 72 registers.
 WT_SPECTRUM_BOTH int wt__griffin_lim_resident(int n)
 {
-    return wt__griffin_lim_in_registers(n) ? 6 : wt__spectrum_resident(n);
+    return wt__griffin_lim_staged(n) ? 896 / wt__spectrum_threads(n) : wt__spectrum_resident(n);
 }
 
 #endif

@@ -2,7 +2,7 @@
 // WT_ICQT_EACH neighbouring input samples, whose surroundings on both sides move through its registers: two reads of
 // shared memory for 2 WT_ICQT_EACH outputs' next taps. Results are written side by side.
 //
-// icqt_ends, at last: a thread an output near the beginning or the end, which sums what each level gives it.
+// icqt_ends, at last: a thread an output near the beginning or the end, of a few lines; it sums what each level gives.
 // Judge: the CPU's, 2e-6 of the peak.
 #include "icqt_kernel.h"
 
@@ -57,33 +57,41 @@ extern "C" __global__ void __launch_bounds__(WT_ICQT_THREADS) icqt_double(wt_icq
         a.out[line * n_out + first + i] = held[i];
 }
 
-// Sum of taps `from` .. `to` - 1, `width` apart, times the samples at x.
-static __device__ __forceinline__ float sum_taps(const float *taps, int width, int from, int to, const float *x)
+enum { LINES = WT_ICQT_END_LINES, FRAMES = WT_ICQT_END_FRAMES, KEPT = WT_ICQT_END_KEPT, TAPS = WT_ICQT_END_TAPS };
+
+// Adds taps `from` .. `to` - 1, `width` apart, times the samples at x, of LINES lines, as far as they are there.
+static __device__ __forceinline__ void sum_taps(const float *taps, int width, int from, int to, const float *x,
+                                                const long long (&line)[LINES], float (&sum)[LINES])
 {
-    float sum = 0;
-    for (int t = from; t < to; t++) sum += __ldg(taps + (long long)t * width) * __ldg(x + t - from);
-    return sum;
+    for (int t = from; t < to; t++) {
+        const float tap = __ldg(taps + (long long)t * width);
+#pragma unroll
+        for (int l = 0; l < LINES; l++) sum[l] += tap * __ldg(x + line[l] * 2 * KEPT + t - from);
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(WT_ICQT_THREADS) icqt_ends(wt_icqt_ends_args a)
 {
-    enum { FRAMES = WT_ICQT_END_FRAMES, KEPT = WT_ICQT_END_KEPT, TAPS = WT_ICQT_END_TAPS };
-    const long long reach = (long long)FRAMES << (a.n_levels - 1), line = blockIdx.y;
-    long long n = (long long)blockIdx.x * WT_ICQT_THREADS + threadIdx.x;
+    const long long reach = (long long)FRAMES << (a.n_levels - 1);
+    long long n = (long long)blockIdx.x * WT_ICQT_THREADS + threadIdx.x, line[LINES];
     if (a.n > 2 * reach && n >= reach) n += a.n - 2 * reach; // the middle has nothing to add
     if (n >= a.n || n >= a.length) return;
-    float sum = 0;
+    float sum[LINES] = {};
+#pragma unroll
+    for (int l = 0; l < LINES; l++) line[l] = min((int)blockIdx.y * LINES + l, a.n_lines - 1);
     for (int level = 2; level < a.n_levels; level++) {
-        const float *kept = a.kept + (level * (long long)a.n_lines + line) * 2 * KEPT;
+        const float *kept = a.kept + level * (long long)a.n_lines * 2 * KEPT;
         const int width = wt__icqt_end_stride(level), phase = (int)(n & ((1 << level) - 1));
         const long long frame = n >> level, behind = frame - ((a.n >> level) - FRAMES); // of the last ones' first
         if (frame < FRAMES) {
             const int from = FRAMES - (int)frame;
-            sum += sum_taps(a.rows[level] + phase, width, from, TAPS, kept);
-            if (n < a.n_start[level]) sum += sum_taps(a.start[level] + n, a.n_start[level], from, TAPS, kept);
+            sum_taps(a.rows[level] + phase, width, from, TAPS, kept, line, sum);
+            if (n < a.n_start[level]) sum_taps(a.start[level] + n, a.n_start[level], from, TAPS, kept, line, sum);
         } else if (behind >= 0) {
-            sum += sum_taps(a.rows[level] + phase, width, 0, KEPT - (int)behind, kept + KEPT + behind);
+            sum_taps(a.rows[level] + phase, width, 0, KEPT - (int)behind, kept + KEPT + behind, line, sum);
         }
     }
-    a.out[line * a.length + n] += sum;
+#pragma unroll
+    for (int l = 0; l < LINES; l++)
+        if ((int)blockIdx.y * LINES + l < a.n_lines) a.out[line[l] * a.length + n] += sum[l];
 }

@@ -10,6 +10,7 @@
 #define WT_ICQT_END_TAPS   (2 * WT_ICQT_END_FRAMES + 1)
 #define WT_ICQT_END_LEVELS 11
 #define WT_ICQT_END_LANES  16
+#define WT_ICQT_END_LINES  4 ///< of a thread of icqt_ends
 #define WT_ICQT_THREADS    256
 #define WT_ICQT_EACH       5 ///< input samples a thread doubles; odd, so that threads meet every bank once
 

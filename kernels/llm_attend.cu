@@ -1,8 +1,9 @@
 // Attention of few tokens over the cache of keys and values.
 //
 //   llm_attend   a block a part of the positions, some heads that share a head of keys, and a token (grid: parts, heads,
-//                tokens), for steps with llm_place in it: what the cache has is read while q, k and v are on their way. A row of keys or values is read once for all those heads by a team of lanes, 16 bytes each;
-//                the block's teams take positions side by side and keep their own maximum, total and sum. The teams of a
+//                tokens), for steps with llm_place in it: what the cache has is read while q, k and v are on their way.
+//                A row of keys or values is read once for all those heads by a team of lanes, 16 bytes each; the
+//                block's teams take positions side by side and keep their own maxima, totals and sums. The teams of a
 //                block are added in order, and the parts by the block that is done last, in order too.
 //
 // Compiled for a head's size (D_HEAD), the heads that share one of keys and values (GROUP) and the cache's type (KV).
@@ -118,7 +119,9 @@ static __device__ __forceinline__ void score_positions(const positions &p, const
         for (int u = 0; u < 2; u++)
 #pragma unroll
             for (int k = 0; k < PER * N; k++)
-                keys[u][k] = first + u < p.n && k / N * TEAM + lane < CHUNKS ? widen(p.keys[first + u][k / N].at[k % N]) : 0;
+                keys[u][k] = first + u < p.n && k / N * TEAM + lane < CHUNKS
+                                 ? widen(p.keys[first + u][k / N].at[k % N])
+                                 : 0;
 #pragma unroll
         for (int h = 0; h < HEADS; h++) {
             float dot[2] = {0, 0};

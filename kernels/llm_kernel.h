@@ -130,6 +130,7 @@ typedef struct wt_llm_matvec_args {
 } wt_llm_matvec_args;
 
 #define WT_LLM_STREAM_WARPS   8   ///< of a block of llm_stream.cu
+#define WT_LLM_STREAM_SHORT   2   ///< warps that share a row of WT_LLM_STREAM_PASS / WARPS columns for each, of many
 #define WT_LLM_STREAM_STAGES  5   ///< of a warp: WT_LLM_STREAM_TILE rows of WT_LLM_STREAM_COLUMNS
 #define WT_LLM_STREAM_TILE    8
 #define WT_LLM_STREAM_COLUMNS 128
@@ -139,7 +140,7 @@ typedef struct wt_llm_matvec_args {
 /// The same of matrices of 16 bits whose rows lie at 16 bytes, without a LayerNorm, by llm_stream.cu.
 typedef struct wt_llm_stream_args {
     wt_llm_matvec_args m;
-    int each, n_passes; ///< columns of a warp in a pass, a multiple of a stage's; times m.warps they cover all columns
+    int each, n_passes; ///< columns of a warp in a pass, a multiple of a stage's; times those of a row they cover all columns
 } wt_llm_stream_args;
 
 #define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word
@@ -157,18 +158,16 @@ typedef struct wt_llm_quant_args {
 } wt_llm_quant_args;
 
 #define WT_LLM_QUANT_RING    4 ///< tiles of a block of llm_quant.cu whose sums wait to be finished
-#define WT_LLM_QUANT_SLOTS   4 ///< pieces whose scales a warp has, or has under way
 #define WT_LLM_QUANT_WARPS   16 ///< most of a block that multiply
 #define WT_LLM_QUANT_HELPERS 2 ///< and those that copy and finish
 
 /// Bytes of shared memory of a block of llm_quant.cu, whose `warps` multiply: the stages, the vector in parts, what
-/// is known of its groups, the sums of the warps, scales, and barriers. `piece` bytes of a row are a warp's, for which
-/// a lane has `scales` of each of its rows.
-static inline long long wt_llm_quant_shared(int columns, int warps, int stages, int columns_a_piece, int piece, int scales)
+/// is known of its groups, the sums of the warps, and barriers. `piece` bytes of a row are a warp's.
+static inline long long wt_llm_quant_shared(int columns, int warps, int stages, int columns_a_piece, int piece)
 {
     const long long padded = (columns + columns_a_piece - 1) / columns_a_piece * (long long)columns_a_piece;
     return 1024 + 16 * (long long)piece * warps * stages + 4 * (padded + 32) + padded / 4 +
-           64 * WT_LLM_QUANT_RING * warps + 256 * WT_LLM_QUANT_SLOTS * scales * warps + 16 * (stages + WT_LLM_QUANT_RING);
+           64 * WT_LLM_QUANT_RING * warps + 16 * (stages + WT_LLM_QUANT_RING);
 }
 
 #define WT_LLM_PICK_BLOCKS 64

@@ -3,8 +3,8 @@
 // as in llm_matvec.cu.
 //
 // Weights that are whole numbers meet whole numbers: a group of the vector in units that leave its largest number 22
-// bits, in three digits of 8 bits, so that nibbles need a mask and int8 nothing; sums of a group are exact. Fp8 (and int8 of
-// groups of 16) becomes bf16 and meets the vector as two bf16 each, 16 bits; products are exact and sums float. Of a
+// bits, in three digits of 8 bits, so that nibbles need a mask and int8 nothing; sums of a group are exact. Fp8 (and
+// int8 of groups of 16) becomes bf16 and meets the vector as two bf16 each, 16 bits; products are exact and sums float. Of a
 // read of two groups (of four) with a scale each, the vector of group j stands in the columns of group j alone, so that
 // after the products of all of them a lane has the sums of one group, and one scale to apply.
 //
@@ -49,8 +49,6 @@
 #define X_READS        (AT_ONCE * (DIGITS ? (UNITS * PER + 15) / 16 : UNITS * N_SUB)) // registers for x, times four
 #define EIGHTS_A_GROUP (COLUMNS / N_GROUPS / 8) // of columns that share what is known of them
 #define RING           WT_LLM_QUANT_RING
-#define READS          (N_GROUPS / AT_ONCE) // of a lane for a row of a piece
-#define SLOTS          WT_LLM_QUANT_SLOTS
 
 // ---- what a block has in shared memory: see wt_llm_quant_shared
 
@@ -61,7 +59,6 @@ struct memory {
     unsigned short *x;     // [2][pitch]
     float2 *of_x;          // [groups]: of whole numbers the unit of x; the sum
     float *partial;        // [RING][warps][16]
-    unsigned *scales;      // [warps][SLOTS][READS][2][32], for the lanes
     unsigned long long *full, *empty, *summed, *finished; // [n_stages] twice, [RING] twice
     int pitch, padded, n_stages, half_bytes;
 };
@@ -77,8 +74,7 @@ static __device__ __forceinline__ memory memory_of(const wt_llm_quant_args &a, u
     m.x = (unsigned short *)(m.stages + 2 * m.n_stages * m.half_bytes);
     m.of_x = (float2 *)(m.x + 2 * m.pitch);
     m.partial = (float *)(m.of_x + m.padded / 32);
-    m.scales = (unsigned *)(m.partial + RING * 16 * warps);
-    m.full = (unsigned long long *)(m.scales + (SCALED ? SLOTS * READS * 64 * warps : 0));
+    m.full = (unsigned long long *)(m.partial + RING * 16 * warps);
     m.empty = m.full + m.n_stages;
     m.summed = m.empty + m.n_stages;
     m.finished = m.summed + RING;
@@ -296,17 +292,19 @@ static __device__ __forceinline__ void copy_span(const wt_llm_quant_args &a, con
     }
 }
 
-// ---- scales, which the lanes copy for themselves, all but one of the slots ahead
+// ---- scales, which a warp reads a piece ahead
+
+#define READS (N_GROUPS / AT_ONCE) // of a lane for a row of a piece
 
 struct scale_reader {
-    int tile, span, slot;
+    int tile, span;
     const unsigned char *row[2]; // of the lane's rows of the tile
-    unsigned *slots;
+    unsigned words[READS][2];
 };
 
 static __device__ __forceinline__ void find_rows(const wt_llm_quant_args &a, scale_reader &r)
 {
-    if (r.tile >= a.n_tiles) return;
+    if (!SCALED || r.tile >= a.n_tiles) return;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const row_place p = place_row(a.m, r.tile, threadIdx.x % 32 / 4 + 8 * h);
@@ -316,48 +314,27 @@ static __device__ __forceinline__ void find_rows(const wt_llm_quant_args &a, sca
     }
 }
 
-// The group of a piece's read i whose scale the lane has.
-static __device__ __forceinline__ int group_of(int chunk, int i)
-{
-    return chunk * N_GROUPS + i * AT_ONCE + GROUP_OF(threadIdx.x % 4);
-}
-
-// Words of the reader's piece; beyond the columns 0. Then it goes on to the warp's next one.
-static __device__ __forceinline__ void copy_scales(const wt_llm_quant_args &a, scale_reader &r, int n_spans, int warp,
+// Those of the reader's piece; beyond the columns 0. Then it goes on to the warp's next one.
+static __device__ __forceinline__ void read_scales(const wt_llm_quant_args &a, scale_reader &r, int n_spans, int warp,
                                                    int warps)
 {
-    if (!SCALED) return;
-    if (r.tile < a.n_tiles) {
+    if (!SCALED || r.tile >= a.n_tiles) return;
+    const int t = threadIdx.x % 4, n = SCALE == WT_MM_F16 ? 2 * a.scale_words : a.scale_words;
 #pragma unroll
-        for (int i = 0; i < READS; i++) {
-            const int j = group_of(r.span * warps + warp, i), word = SCALE == WT_MM_F16 ? j / 2 : j;
-            const bool valid = GROUP_OF(threadIdx.x % 4) < AT_ONCE && word < a.scale_words;
-#pragma unroll
-            for (int h = 0; h < 2; h++)
-                copy_async_4(r.slots + ((r.slot * READS + i) * 2 + h) * 32, r.row[h] + (valid ? 4 * word : 0), valid);
-        }
-        if (++r.span == n_spans) {
-            r.span = 0;
-            r.tile += gridDim.x;
-            find_rows(a, r);
-        }
-    }
-    copy_async_commit();
-    r.slot = (r.slot + 1) % SLOTS;
-}
-
-// Those of the piece that is SLOTS - 1 behind the reader's.
-static __device__ __forceinline__ void take_scales(const scale_reader &r, int chunk, unsigned (*words)[2])
-{
-    if (!SCALED) return;
-    copy_async_wait<SLOTS - 2>();
-#pragma unroll
-    for (int i = 0; i < READS; i++)
+    for (int i = 0; i < READS; i++) {
+        const int j = (r.span * warps + warp) * N_GROUPS + i * AT_ONCE + GROUP_OF(t);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            const unsigned word = r.slots[(((r.slot + 1) % SLOTS * READS + i) * 2 + h) * 32];
-            words[i][h] = SCALE != WT_MM_F16 ? word : group_of(chunk, i) % 2 ? word >> 16 : word & 0xffff;
+            r.words[i][h] = 0;
+            if (GROUP_OF(t) >= AT_ONCE || j >= n) continue;
+            r.words[i][h] =
+                SCALE == WT_MM_F16 ? ((const unsigned short *)r.row[h])[j] : ((const unsigned *)r.row[h])[j];
         }
+    }
+    if (++r.span < n_spans) return;
+    r.span = 0;
+    r.tile += gridDim.x;
+    find_rows(a, r);
 }
 
 // ---- products
@@ -581,9 +558,10 @@ static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, 
             const int chunk = span * warps + warp;
             const unsigned char *at = m.stages + 2 * slot * m.half_bytes + warp * HALF + g * PIECE;
             const unsigned char *row[2] = {at, at + m.half_bytes};
-            unsigned words[READS][2];
-            take_scales(r, chunk, words);
-            copy_scales(a, r, n_spans, warp, warps);
+            unsigned words[READS][2]; // of this piece, while those of the next are on their way
+#pragma unroll
+            for (int i = 0; i < READS; i++) words[i][0] = r.words[i][0], words[i][1] = r.words[i][1];
+            read_scales(a, r, n_spans, warp, warps);
             barrier_wait(&m.full[slot], parity);
             if (chunk < n_chunks) multiply(m, row, words, chunk, b, rows);
             __syncwarp();
@@ -633,13 +611,13 @@ extern "C" __global__ void __launch_bounds__(32 * (WT_LLM_QUANT_WARPS + WT_LLM_Q
     if (threadIdx.x == 0) create_barriers(m, warps, a.has_boxes);
     __syncthreads();
     copier c = {(int)blockIdx.x, 0, 0, 0};
-    scale_reader r = {(int)blockIdx.x, 0, 0, {NULL, NULL}, m.scales + warp * (SLOTS * READS * 64) + threadIdx.x % 32};
+    scale_reader r = {(int)blockIdx.x, 0};
     int n_copied = 0;
     if (warp == warps)
         for (; n_copied < m.n_stages && n_copied < n_mine; n_copied++) copy_span(a, m, c, n_spans, warps);
-    else if (warp < warps && SCALED) {
+    else if (warp < warps) {
         find_rows(a, r);
-        for (int k = 0; k < SLOTS - 1; k++) copy_scales(a, r, n_spans, warp, warps);
+        read_scales(a, r, n_spans, warp, warps);
     }
     wait_for_earlier();
     if (a.m.norm_weight)

@@ -3,10 +3,10 @@
 // sums float. A norm before and what comes after are in the same launch, as in llm_matvec.cu, which has what this does
 // not take.
 //
-// A warp has columns of its own, and their part of the vector; rows too long for that in passes. Of many short rows fewer
-// warps share one, a team, and the block has several. Tiles of 8 rows are dealt to the blocks in turn, and those of a
-// block to its teams; of each a warp copies its columns to stages in shared memory, 128 columns at a time, all but one of
-// the stages under way at any time, also across tiles. Half a processor is enough for a block, so that those of the
+// A warp has columns of its own, and their part of the vector; rows too long for that in passes. Of many short rows
+// fewer warps share one, a team, and the block has several. Tiles of 8 rows are dealt to the blocks in turn, and those
+// of a block to its teams; of each a warp copies its columns to stages in shared memory, 128 columns at a time, all but
+// one of the stages under way at any time, also across tiles. Half a processor is enough for a block, so that those of the
 // next launch come while it runs and fill theirs before they wait (overlap.cuh): that keeps the memory busy while a launch
 // ends and the next one fetches its vector.
 //
@@ -111,12 +111,9 @@ struct share {
     int first, n;
 };
 
-static __device__ __forceinline__ int team_of(const wt_llm_stream_args &a) { return (int)threadIdx.x / 32 / a.m.warps; }
-static __device__ __forceinline__ int n_teams_of(const wt_llm_stream_args &a) { return WARPS / a.m.warps; }
-
-static __device__ __forceinline__ share share_of(const wt_llm_stream_args &a, int pass)
+template <int TEAM> static __device__ __forceinline__ share share_of(const wt_llm_stream_args &a, int pass)
 {
-    const int first = (pass * a.m.warps + (int)threadIdx.x / 32 % a.m.warps) * a.each;
+    const int first = (pass * TEAM + (int)threadIdx.x / 32 % TEAM) * a.each;
     return {first, min(a.each, max(0, a.m.columns - first))};
 }
 
@@ -136,10 +133,11 @@ static __device__ __forceinline__ void aim(const wt_llm_stream_args &a, cursor &
     c.from = (const unsigned char *)part.weight + 2 * ((long long)row * a.m.columns + c.own.first) + lane % 16 * 16;
 }
 
+template <int TEAM>
 static __device__ __forceinline__ void move_on(const wt_llm_stream_args &a, int n_tiles, cursor &c)
 {
     c.column = 0;
-    c.tile += n_teams_of(a);
+    c.tile += WARPS / TEAM;
     if (c.tile >= c.end) {
         do {
             if (++c.pass == a.n_passes) {
@@ -147,14 +145,15 @@ static __device__ __forceinline__ void move_on(const wt_llm_stream_args &a, int 
                 c.begin += AT_ONCE;
                 c.end = min(c.begin + AT_ONCE, n_tiles);
             }
-            c.own = share_of(a, c.pass);
+            c.own = share_of<TEAM>(a, c.pass);
         } while (!c.own.n && c.begin < n_tiles);
-        c.tile = c.begin + team_of(a);
+        c.tile = c.begin + (int)threadIdx.x / 32 / TEAM;
     }
     if (c.tile < n_tiles) aim(a, c);
 }
 
 // The next stage: two rows at a time.
+template <int TEAM>
 static __device__ __forceinline__ void fetch(const wt_llm_stream_args &a, int n_tiles, cursor &c, uint4 *to)
 {
     const int lane = threadIdx.x % 32, two_rows = 4 * a.m.columns;
@@ -168,7 +167,7 @@ static __device__ __forceinline__ void fetch(const wt_llm_stream_args &a, int n_
         }
         c.from += 256;
         c.column += COLUMNS;
-        if (c.column >= c.own.n) move_on(a, n_tiles, c);
+        if (c.column >= c.own.n) move_on<TEAM>(a, n_tiles, c);
     }
     copy_async_commit();
 }
@@ -196,22 +195,23 @@ static __device__ __forceinline__ ending ending_of(const wt_llm_stream_args &a, 
             a.m.add ? part.out[row] : 0};
 }
 
-static __device__ __forceinline__ float sum_of(const float *sums, int n)
+template <int N> static __device__ __forceinline__ float sum_of(const float *sums)
 {
     float sum = 0;
-    for (int k = 0; k < n; k++) sum += sums[k];
+    for (int k = 0; k < N; k++) sum += sums[k];
     return sum;
 }
 
+template <int TEAM>
 static __device__ __forceinline__ void finish(const wt_llm_matvec_args &a, const ending &e,
                                               const float (*sums)[WARPS], const float *squares)
 {
     const int in_group = threadIdx.x / TILE, slot = threadIdx.x % TILE;
     if (!e.out) return;
-    const float scale = a.norm_weight ? 1 / sqrtf(sum_of(squares, a.warps) / (float)a.columns + a.eps) : 1;
-    float y = sum_of(sums[(a.gated ? 2 : 1) * in_group * TILE + slot], a.warps) * scale + e.bias;
+    const float scale = a.norm_weight ? 1 / sqrtf(sum_of<TEAM>(squares) / (float)a.columns + a.eps) : 1;
+    float y = sum_of<TEAM>(sums[(a.gated ? 2 : 1) * in_group * TILE + slot]) * scale + e.bias;
     if (a.gated)
-        y *= activate(a.activation, sum_of(sums[(2 * in_group + 1) * TILE + slot], a.warps) * scale + e.gate_bias);
+        y *= activate(a.activation, sum_of<TEAM>(sums[(2 * in_group + 1) * TILE + slot]) * scale + e.gate_bias);
     else
         y = activate(a.activation, y);
     *e.out = e.before + y;
@@ -314,7 +314,8 @@ static __device__ __forceinline__ float total_of(const float (*sums)[4])
     return sum + __shfl_xor_sync(ALL, sum, 2);
 }
 
-template <class T> static __device__ __forceinline__ void stream(const wt_llm_stream_args &a)
+// A row shared by TEAM warps.
+template <class T, int TEAM> static __device__ __forceinline__ void stream(const wt_llm_stream_args &a)
 {
     extern __shared__ uint4 shared[];
     __shared__ float sums_of[2][AT_ONCE * TILE][WARPS], squares[WARPS];
@@ -325,33 +326,33 @@ template <class T> static __device__ __forceinline__ void stream(const wt_llm_st
     v.parts = (unsigned char *)(shared + WARPS * (STAGES * STAGE)) + 2 * warp * a.each;
     v.squares = 0;
     let_next_begin();
-    const int member = warp % a.m.warps, team = team_of(a), n_teams = n_teams_of(a);
-    cursor c = {NULL, 0, min(AT_ONCE, n_tiles), team, 0, 0, 0, share_of(a, 0)};
+    const int member = warp % TEAM, team = warp / TEAM;
+    cursor c = {NULL, 0, min(AT_ONCE, n_tiles), team, 0, 0, 0, share_of<TEAM>(a, 0)};
     if (team < n_tiles) aim(a, c);
 #pragma unroll
-    for (int s = 0; s < STAGES - 1; s++) fetch(a, n_tiles, c, stages + s * STAGE);
+    for (int s = 0; s < STAGES - 1; s++) fetch<TEAM>(a, n_tiles, c, stages + s * STAGE);
     eight weights[KEPT];
 #pragma unroll
     for (int k = 0; k < KEPT; k++)
         weights[k] = load_eight(a.m.norm_weight + member * a.each + k * 256 + lane * 8,
-                                a.m.norm_weight && k * 256 + lane * 8 < share_of(a, 0).n);
+                                a.m.norm_weight && k * 256 + lane * 8 < share_of<TEAM>(a, 0).n);
     wait_for_earlier();
 
-    take_vector<T, true>(a.m, share_of(a, 0), weights, v);
+    take_vector<T, true>(a.m, share_of<TEAM>(a, 0), weights, v);
     const unsigned char *x = v.parts + g % 3 * v.pitch + (g / 3 * 4 + lane % 4) * 16; // the lane's of a stage's first half
     int slot = 0, next = STAGES - 1;
     for (int begin = 0; begin < n_tiles; begin += AT_ONCE) {
         float(*all_sums)[WARPS] = sums_of[begin / AT_ONCE % 2];
         const ending e = ending_of(a, begin);
         for (int pass = 0; pass < a.n_passes; pass++) {
-            const share own = share_of(a, pass);
+            const share own = share_of<TEAM>(a, pass);
             if (begin + pass && a.n_passes > 1) take_vector<T, false>(a.m, own, NULL, v);
-            for (int tile = begin + team; tile < min(begin + AT_ONCE, n_tiles); tile += n_teams) {
+            for (int tile = begin + team; tile < min(begin + AT_ONCE, n_tiles); tile += WARPS / TEAM) {
                 float sums[2][4] = {};
                 for (int column = 0; column < own.n; column += COLUMNS) {
                     copy_async_wait<STAGES - 2>();
                     __syncwarp();
-                    fetch(a, n_tiles, c, stages + next * STAGE);
+                    fetch<TEAM>(a, n_tiles, c, stages + next * STAGE);
                     multiply<T>(stages + slot * STAGE, x + 2 * column, g < 6, sums);
                     multiply<T>(stages + slot * STAGE + 8, x + 2 * column + 128, g < 6, sums);
                     slot = slot + 1 == STAGES ? 0 : slot + 1;
@@ -367,9 +368,17 @@ template <class T> static __device__ __forceinline__ void stream(const wt_llm_st
             if (!lane && !team) squares[member] = v.squares;
         }
         __syncthreads(); // those of the turn before the last are used
-        finish(a.m, e, all_sums, squares);
+        finish<TEAM>(a.m, e, all_sums, squares);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) llm_stream_f16(const __grid_constant__ wt_llm_stream_args a) { stream<f16>(a); }
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) llm_stream_bf16(const __grid_constant__ wt_llm_stream_args a) { stream<bf16>(a); }
+#define KERNEL(name, type, team)                                                                                       \
+    extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) name(const __grid_constant__ wt_llm_stream_args a)     \
+    {                                                                                                                  \
+        stream<type, team>(a);                                                                                         \
+    }
+
+KERNEL(llm_stream_f16, f16, WARPS)
+KERNEL(llm_stream_bf16, bf16, WARPS)
+KERNEL(llm_stream_short_f16, f16, WT_LLM_STREAM_SHORT)
+KERNEL(llm_stream_short_bf16, bf16, WT_LLM_STREAM_SHORT)

@@ -11,8 +11,8 @@
 //
 // All positions and ids are read from memory, so that a recorded step serves every token. llm_embed alone is launched in
 // plain order: what was before the step is done when anything of it runs, so later ones may read tokens, pages and what
-// the cache had at once. Nor does the next one begin before its end: a block of it that found its processor taken went
-// beside another one, and so did all after it, launch after launch (H200: 8B 226 tok/s).
+// the cache had at once. Nor does the next one begin before its end: a block of it that found its processor taken
+// went beside another one, and so did one of each launch after it.
 // Judge: the CPU's steps (models/llm/ops_cpu.c), and through them transformers.
 #include "llm_choice.cuh"
 #include "llm_types.cuh"

@@ -46,18 +46,15 @@ extern "C" __global__ void __launch_bounds__(256) mel_wide_finish(wt_mel_finish_
     const wt_spectrum_finish_args &f = a.finish;
     const long long at = (long long)blockIdx.x * 256 + threadIdx.x;
     if (at >= a.count) return;
-    const long long rows = f.product.n_out ? f.product.n_out : f.n_mels, line = at / (rows * f.n_frames),
-                    t = at % f.n_frames;
+    const long long rows = f.n_out ? f.n_out : f.n_mels, line = at / (rows * f.n_frames), t = at % f.n_frames;
     const float peak = __int_as_float(wt__spectrum_order(f.peaks[line / f.channels])), floor = peak - f.range;
     const auto limited = [&](float x) { return (x < floor ? floor : x) * f.gain + (f.offset - f.relative * peak); };
-    if (!f.product.n_out) {
+    if (!f.n_out) {
         f.mel[at] = limited(f.mel[at]);
         return;
     }
-    const float *mel = f.mel + line * f.n_mels * f.n_frames + t,
-                *column = f.product.matrix + at / f.n_frames % f.product.n_out;
+    const float *mel = f.mel + line * f.n_mels * f.n_frames + t, *column = f.matrix + at / f.n_frames % f.n_out;
     double sum = 0;
-    for (int m = 0; m < f.n_mels; m++, mel += f.n_frames, column += f.product.n_out)
-        sum += (double)limited(*mel) * *column;
-    f.product.out[at] = (float)sum;
+    for (int m = 0; m < f.n_mels; m++, mel += f.n_frames, column += f.n_out) sum += (double)limited(*mel) * *column;
+    f.out[at] = (float)sum;
 }

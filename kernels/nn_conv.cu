@@ -5,8 +5,8 @@
 //   nn_conv_f32_64_s   a block 64 x 64, a thread 8 x 4
 //   nn_conv_any        likewise, of any types
 //
-// Terms come eight at a time to shared memory, [term][row] and [term][position], three steps ahead of their use (F32 by
-// copies in the background). Judge: the CPU's (models/nn_conv.c), and torch.
+// Terms come sixteen at a time to shared memory, [term][row] and [term][position], while the sixteen before are used
+// (F32 by copies in the background). Judge: the CPU's (models/nn_conv.c), and torch.
 #include "nn_conv.cuh"
 
 static __device__ __forceinline__ float x_at(const nn_conv_args &a, int n, int channel, long long at)
@@ -45,12 +45,12 @@ extern "C" __global__ void __launch_bounds__(256) nn_conv_few(nn_conv_args a)
 
 // ---- products
 
-#define TERMS  8 // of a step
-#define STAGES 4
+#define TERMS 16          // of a step
+#define EACH  (TERMS / 2) // that a thread brings of weights and of x
 
-// What a thread brings of each step: four rows of a term, and four positions of one.
+// What a thread brings of each step: EACH rows of a term, and EACH positions of one.
 struct carrier {
-    int weights[4], at[4], n_taps[4]; // where rows begin, of the group's weights; positions; taps of the rows
+    int weights[EACH], at[EACH], n_taps[EACH]; // where rows begin, of the group's weights; positions; taps of the rows
     int w_term, w_row, x_term, x_position;
     const char *w, *x; // of the group
 };
@@ -61,17 +61,17 @@ template <int SIDE> static __device__ __forceinline__ carrier carrier_of(const n
 {
     const nn_conv_product &p = a.product;
     carrier c;
-    c.x_term = threadIdx.x / (SIDE / 4);
-    c.x_position = threadIdx.x % (SIDE / 4);
+    c.x_term = threadIdx.x / (SIDE / EACH);
+    c.x_position = threadIdx.x % (SIDE / EACH);
     c.w_term = p.rows_inside ? c.x_term : threadIdx.x % TERMS;
     c.w_row = p.rows_inside ? c.x_position : threadIdx.x / TERMS;
     c.w = (const char *)a.weight.data + t.group * a.next_group * bytes_of(a.weight.type);
     c.x = (const char *)a.x.data +
           (t.n * a.x.strides[0] + (long long)t.group * a.inputs * a.x.strides[1]) * bytes_of(a.x.type);
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-        c.weights[j] = (int)weights_of(a, t.row + c.w_row + SIDE / 4 * j, &c.n_taps[j]);
-        c.at[j] = (t.position + c.x_position + SIDE / 4 * j) * p.x_step + p.at;
+    for (int j = 0; j < EACH; j++) {
+        c.weights[j] = (int)weights_of(a, t.row + c.w_row + SIDE / EACH * j, &c.n_taps[j]);
+        c.at[j] = (t.position + c.x_position + SIDE / EACH * j) * p.x_step + p.at;
     }
     return c;
 }
@@ -103,16 +103,16 @@ static __device__ __forceinline__ void bring_step(const nn_conv_args &a, const c
     const int from = channel * (int)a.weight.strides[1] + tap * p.merged * (int)a.weight.strides[2];
     const int last = channel < a.inputs ? tap : a.taps; // no row has that one
 #pragma unroll
-    for (int j = 0; j < 4; j++)
-        bring<ANY>(w + c.w_term * (SIDE + 4) + c.w_row + SIDE / 4 * j, c.w, a.weight.type, c.weights[j] + from,
+    for (int j = 0; j < EACH; j++)
+        bring<ANY>(w + c.w_term * (SIDE + 4) + c.w_row + SIDE / EACH * j, c.w, a.weight.type, c.weights[j] + from,
                    last < c.n_taps[j]);
     term_of(p, k + c.x_term, &channel, &tap);
     const long long line = channel * a.x.strides[1];
     const int shift = tap * p.at_step;
     const unsigned length = channel < a.inputs && tap < p.n_taps ? (unsigned)a.length : 0;
 #pragma unroll
-    for (int j = 0; j < 4; j++)
-        bring<ANY>(x + c.x_term * (SIDE + 4) + c.x_position + SIDE / 4 * j, c.x, a.x.type, line + (c.at[j] + shift),
+    for (int j = 0; j < EACH; j++)
+        bring<ANY>(x + c.x_term * (SIDE + 4) + c.x_position + SIDE / EACH * j, c.x, a.x.type, line + (c.at[j] + shift),
                    (unsigned)(c.at[j] + shift) < length);
     copy_async_commit();
 }
@@ -151,8 +151,8 @@ static __device__ __forceinline__ void add_terms(const float *w, const float *x,
 template <int SIDE, int SPLITS, bool ANY = false> static __device__ __forceinline__ void conv_f32(const nn_conv_args &a)
 {
     constexpr int stage = TERMS * (SIDE + 4);
-    __shared__ float4 memory[2 * STAGES * stage / 4]; // weights, x; then 64 rows of sums
-    float *const w = (float *)memory, *const x = w + STAGES * stage;
+    __shared__ float4 memory[2 * 2 * stage / 4]; // weights and x of two steps; then 64 rows of sums
+    float *const w = (float *)memory, *const x = w + 2 * stage;
     const tile t = tile_of<SIDE, SPLITS>(a);
     const int steps = (a.inputs * a.product.n_taps + TERMS - 1) / TERMS;
     const int begin = steps * t.split / SPLITS, end = steps * (t.split + 1) / SPLITS;
@@ -160,20 +160,13 @@ template <int SIDE, int SPLITS, bool ANY = false> static __device__ __forceinlin
     let_next_begin();
     wait_for_earlier();
     const carrier c = carrier_of<SIDE>(a, t);
-    for (int s = begin; s < begin + STAGES - 1; s++)
-        if (s < end)
-            bring_step<SIDE, ANY>(a, c, s * TERMS, w + (s - begin) * stage, x + (s - begin) * stage);
-        else
-            copy_async_commit();
+    if (begin < end) bring_step<SIDE, ANY>(a, c, begin * TERMS, w, x);
     for (int s = begin; s < end; s++) {
-        const int now = (s - begin) % STAGES, next = (s - begin + STAGES - 1) % STAGES;
-        copy_async_wait<STAGES - 2>();
+        const int now = (s - begin) % 2 * stage, next = stage - now;
+        copy_async_wait<0>();
         __syncthreads(); // the step's terms are there, and those of the step before were used by all
-        if (s + STAGES - 1 < end)
-            bring_step<SIDE, ANY>(a, c, (s + STAGES - 1) * TERMS, w + next * stage, x + next * stage);
-        else
-            copy_async_commit();
-        add_terms<SIDE>(w + now * stage, x + now * stage, sums);
+        if (s + 1 < end) bring_step<SIDE, ANY>(a, c, (s + 1) * TERMS, w + next, x + next);
+        add_terms<SIDE>(w + now, x + now, sums);
     }
     const int row = row_of_thread<SIDE>(), position = position_of_thread<SIDE>();
     for (int first = 0; first < SIDE; first += 64) {

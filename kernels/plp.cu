@@ -5,23 +5,34 @@
 //                   is one cosine
 //   plp_scale       over the signal's largest
 //
+// Windows that no block transforms have PLP_WIDE, and plp_wide.cu for the first.
+//
 // Judge: the CPU (dsp/plp.c), 2e-6 of the peak. Where two bins are as strong but for rounding it may keep the other
 // one.
 #ifndef SPECTRUM_N
 #    define SPECTRUM_N 384
 #endif
-#include "spectrum.cuh"
+#ifndef PLP_WIDE
+#    include "spectrum.cuh"
+#endif
 #include "plp_kernel.h"
 
-enum { PLP_MARGIN = SPECTRUM_N / 2, PLP_BLOCK = 256 };
+#if SPECTRUM_N > 1 << 15
+typedef long long plp_turns; // a bin times a frame of the window
+#else
+typedef int plp_turns;
+#endif
 
-extern __shared__ float2 plp_shared[];
+enum { PLP_MARGIN = SPECTRUM_N / 2, PLP_BLOCK = 256 };
 
 // In numpy's order of complex numbers.
 static __device__ __forceinline__ bool is_below_zero(const wt_plp_wave &w)
 {
     return w.re < 0 || (w.re == 0 && w.im < 0);
 }
+
+#ifndef PLP_WIDE
+extern __shared__ float2 plp_shared[];
 
 extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) plp_strongest(wt_plp_args a)
 {
@@ -55,12 +66,13 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK) plp_strongest(wt_pl
     a.waves[signal * a.n_rows + t] = wave;
     if (is_below_zero(wave)) atomicOr(a.facts + 2 * signal, 1);
 }
+#endif
 
 // Sample i of a wave's inverse transform; see dsp/plp.c for the weights.
 static __device__ __forceinline__ float sample_of(const wt_plp_args &a, const wt_plp_wave &w, int i, bool any_below)
 {
     if (w.bin < 0 || (any_below && !is_below_zero(w))) return 0;
-    const float2 turn = __ldg((const float2 *)a.turn + w.bin * i % SPECTRUM_N);
+    const float2 turn = __ldg((const float2 *)a.turn + (int)((plp_turns)w.bin * i % SPECTRUM_N));
     const bool end = w.bin == 0 || 2 * w.bin == SPECTRUM_N; // has no mirror, and no imaginary part
     const float sum = end ? w.re * turn.x : 2 * (w.re * turn.x - w.im * turn.y);
     return any_below ? sum : sum / hypotf(w.re, w.im);

@@ -273,24 +273,19 @@ static __device__ __forceinline__ void sum_bands(const wt_spectrum_mel_args &a, 
     }
 }
 
-struct spectrum_bounds {
-    float most = __int_as_float(0xff800000), least = __int_as_float(0x7f800000); // -infinity, infinity
-    __device__ __forceinline__ void meet(float x) { most = fmaxf(most, x), least = fminf(least, x); }
-};
-
-// The block's bands, those of frames from t on; returns the bounds of the thread's.
-static __device__ __forceinline__ spectrum_bounds write_bands(const wt_spectrum_mel_args &a, const float *sums,
-                                                              long long line, int t)
+// The block's bands, those of frames from t on; returns the largest of the thread's, -infinity when it had none.
+static __device__ __forceinline__ float write_bands(const wt_spectrum_mel_args &a, const float *sums, long long line,
+                                                    int t)
 {
     const int left = a.frames.n_frames - t, n = left < SPECTRUM_FRAMES ? left : SPECTRUM_FRAMES;
-    spectrum_bounds bounds;
-    const auto leave = [&](float *to, float value) { *to = value, bounds.meet(value); };
+    float largest = __int_as_float(0xff800000); // -infinity
+    const auto leave = [&](float *to, float value) { *to = value, largest = fmaxf(largest, value); };
     if (a.frames_first) {
         float *out = a.out + (line * a.frames.n_frames + t) * a.n_mels;
         for (int f = 0; f < n; f++)
             for (int m = threadIdx.x; m < a.n_mels; m += SPECTRUM_BLOCK)
                 leave(out + f * a.n_mels + m, sums[m * (SPECTRUM_FRAMES + 1) + f]);
-        return bounds;
+        return largest;
     }
     const int first = threadIdx.x / MEL_ACROSS;
     for (int f = threadIdx.x % MEL_ACROSS; f < n && first < MEL_ROWS; f += MEL_ACROSS) {
@@ -301,40 +296,7 @@ static __device__ __forceinline__ spectrum_bounds write_bands(const wt_spectrum_
             to += (long long)MEL_ROWS * a.frames.n_frames, from += MEL_ROWS * (SPECTRUM_FRAMES + 1);
         }
     }
-    return bounds;
-}
-
-// Coefficients of the block's frames, as long as no limit reaches their bands: bands are added to their mirrors, which
-// halves the products. A thread has four even and four odd ones of one frame. Sums in parts, as dsp/mfcc.c says.
-static __device__ __forceinline__ void write_product(const wt_spectrum_mel_args &a, const float *sums, long long line,
-                                                     int t)
-{
-    constexpr int PITCH = SPECTRUM_FRAMES + 1, AT_ONCE = SPECTRUM_BLOCK / MEL_ACROSS;
-    const wt_spectrum_product &p = a.product;
-    const int frame = threadIdx.x % MEL_ACROSS, half = (a.n_mels + 1) / 2, n_odd = p.n_groups - p.n_even;
-    for (int f = frame; f < SPECTRUM_FRAMES && t + f < a.frames.n_frames; f += MEL_ACROSS)
-        for (int g = threadIdx.x / MEL_ACROSS; g < p.n_even && threadIdx.x < AT_ONCE * MEL_ACROSS; g += AT_ONCE) {
-            const float4 *even = (const float4 *)p.matrix + g, *odd = even + (g < n_odd ? p.n_even : 0);
-            const float *low = sums + f, *high = low + (a.n_mels - 1) * PITCH;
-            float sum[8] = {};
-            for (int begin = 0; begin < half; begin += 16) {
-                const int end = begin + 16 < half ? begin + 16 : half;
-                float part[8] = {};
-#pragma unroll 4
-                for (int m = begin; m < end; m++, even += p.n_groups, odd += p.n_groups, low += PITCH, high -= PITCH) {
-                    const float4 u = __ldg(even), v = __ldg(odd);
-                    const float x = *low, y = low < high ? *high : 0, both = x + y, apart = x - y;
-                    part[0] += both * u.x, part[1] += apart * v.x, part[2] += both * u.y, part[3] += apart * v.y;
-                    part[4] += both * u.z, part[5] += apart * v.z, part[6] += both * u.w, part[7] += apart * v.w;
-                }
-#pragma unroll
-                for (int i = 0; i < 8; i++) sum[i] += part[i];
-            }
-            float *out = p.out + (line * p.n_out + 8 * g) * a.frames.n_frames + t + f;
-#pragma unroll
-            for (int i = 0; i < 8; i++, out += a.frames.n_frames)
-                if (8 * g + i < p.n_out) *out = sum[i];
-        }
+    return largest;
 }
 
 extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) spectrum_mel(wt_spectrum_mel_args a)
@@ -344,8 +306,8 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
     const int room = room_of(a.slopes);
     float2 *points = all_shared + p.sequence * room;
     float *sums = (float *)(all_shared + SPECTRUM_SEQUENCES * room); // [n_mels][FRAMES + 1]
-    int *most = (int *)(sums + a.n_mels * (SPECTRUM_FRAMES + 1)), *least = most + 1;
-    if (threadIdx.x == 0) *most = (int)0x80000000, *least = 0x7fffffff;
+    int *peak = (int *)(sums + a.n_mels * (SPECTRUM_FRAMES + 1));
+    if (threadIdx.x == 0) *peak = (int)0x80000000;
     for (int round = 0; round < SPECTRUM_ROUNDS; round++) {
         const int local = 2 * (round * SPECTRUM_SEQUENCES + p.sequence);
         spectrum_bins(a.frames, p.thread, points, pcm, p.block * SPECTRUM_FRAMES + local,
@@ -372,17 +334,11 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
         }
     }
     __syncthreads();
-    const spectrum_bounds bounds = write_bands(a, sums, p.line, p.block * SPECTRUM_FRAMES);
-    if (a.product.least) write_product(a, sums, p.line, p.block * SPECTRUM_FRAMES);
+    const float largest = write_bands(a, sums, p.line, p.block * SPECTRUM_FRAMES);
     if (!a.peaks) return;
-    if (bounds.most >= bounds.least) {
-        atomicMax(most, wt__spectrum_order(__float_as_int(bounds.most)));
-        if (a.product.least) atomicMin(least, wt__spectrum_order(__float_as_int(bounds.least)));
-    }
+    if (largest > __int_as_float(0xff800000)) atomicMax(peak, wt__spectrum_order(__float_as_int(largest)));
     __syncthreads();
-    if (threadIdx.x) return;
-    atomicMax(a.peaks + p.line / a.channels, *most);
-    if (a.product.least) a.product.least[blockIdx.x] = __int_as_float(wt__spectrum_order(*least));
+    if (threadIdx.x == 0) atomicMax(a.peaks + p.line / a.channels, *peak);
 }
 
 // ---- when the peak is known
@@ -415,13 +371,13 @@ extern "C" __global__ void __launch_bounds__(256) spectrum_limit(wt_spectrum_fin
 // Four frames a lane, four coefficients a warp at a time: a number of the tile meets four of the matrix, and one of the
 // matrix four of the tile. Where columns of the matrix are even or odd about its middle, as a cosine transform's, the
 // tile has sums and differences of the bands that mirror each other, and products are half as many.
-static __device__ __forceinline__ void make_tile(const wt_spectrum_finish_args &a, int line, int begin)
+extern "C" __global__ void __launch_bounds__(512) spectrum_product(wt_spectrum_finish_args a)
 {
     constexpr int EACH = WT_SPECTRUM_PRODUCT / 32;
-    const wt_spectrum_product &p = a.product;
     float *tile = (float *)all_shared; // [rows][WT_SPECTRUM_PRODUCT]
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32, half = (a.n_mels + 1) / 2;
-    const int t = begin + lane;
+    const int tiles = (a.n_frames + WT_SPECTRUM_PRODUCT - 1) / WT_SPECTRUM_PRODUCT, lane = threadIdx.x % 32;
+    const int warp = threadIdx.x / 32, warps = blockDim.x / 32, half = (a.n_mels + 1) / 2;
+    const int line = blockIdx.x / tiles, t = blockIdx.x % tiles * WT_SPECTRUM_PRODUCT + lane;
     const limits l = limits_of(a, line / a.channels);
     const float *mel = a.mel + (long long)line * a.n_mels * a.n_frames + t;
     for (int first = warp; first < half; first += 4 * warps) {
@@ -449,24 +405,24 @@ static __device__ __forceinline__ void make_tile(const wt_spectrum_finish_args &
             for (int i = 0; i < EACH; i++) {
                 const float x = l.of(some[k][0][i]), y = m < mirror ? l.of(some[k][1][i]) : 0;
                 float *const to = tile + 32 * i + lane;
-                to[m * WT_SPECTRUM_PRODUCT] = p.n_even ? x + y : x;
-                if (p.n_even || m < mirror)
-                    to[(p.n_even ? half + m : mirror) * WT_SPECTRUM_PRODUCT] = p.n_even ? x - y : y;
+                to[m * WT_SPECTRUM_PRODUCT] = a.n_even ? x + y : x;
+                if (a.n_even || m < mirror)
+                    to[(a.n_even ? half + m : mirror) * WT_SPECTRUM_PRODUCT] = a.n_even ? x - y : y;
             }
         }
     }
     __syncthreads();
-    const int rows = p.n_even ? half : a.n_mels;
-    for (int g = warp; g < p.n_groups; g += warps) {
-        const bool odd = p.n_even && g >= p.n_even;
+    const int rows = a.n_even ? half : a.n_mels;
+    for (int g = warp; g < a.n_groups; g += warps) {
+        const bool odd = a.n_even && g >= a.n_even;
         const float *numbers = tile + (odd ? half * WT_SPECTRUM_PRODUCT : 0) + lane;
-        const float4 *weights = (const float4 *)p.matrix + g;
+        const float4 *weights = (const float4 *)a.matrix + g;
         float sum[EACH][4] = {};
         for (int begin = 0; begin < rows; begin += 16) { // in parts, as dsp/mfcc.c says
             float part[EACH][4] = {};
             const int end = begin + 16 < rows ? begin + 16 : rows;
 #pragma unroll 4
-            for (int m = begin; m < end; m++, numbers += WT_SPECTRUM_PRODUCT, weights += p.n_groups) {
+            for (int m = begin; m < end; m++, numbers += WT_SPECTRUM_PRODUCT, weights += a.n_groups) {
                 const float4 w = __ldg(weights);
 #pragma unroll
                 for (int i = 0; i < EACH; i++) {
@@ -478,45 +434,12 @@ static __device__ __forceinline__ void make_tile(const wt_spectrum_finish_args &
 #pragma unroll
             for (int i = 0; i < 4 * EACH; i++) sum[i / 4][i % 4] += part[i / 4][i % 4];
         }
-        const int k = odd ? 8 * (g - p.n_even) + 1 : p.n_even ? 8 * g : 4 * g, apart = p.n_even ? 2 : 1;
-        float *out = p.out + ((long long)line * p.n_out + k) * a.n_frames + t;
+        const int k = odd ? 8 * (g - a.n_even) + 1 : a.n_even ? 8 * g : 4 * g, apart = a.n_even ? 2 : 1;
+        float *out = a.out + ((long long)line * a.n_out + k) * a.n_frames + t;
 #pragma unroll
         for (int j = 0; j < 4; j++, out += (long long)apart * a.n_frames)
 #pragma unroll
             for (int i = 0; i < EACH; i++)
-                if (k + j * apart < p.n_out && t + 32 * i < a.n_frames) out[32 * i] = sum[i][j];
-    }
-}
-
-// Does the limit reach a band of the tile?
-static __device__ __forceinline__ bool reaches(const wt_spectrum_finish_args &a, int line, int begin)
-{
-    if (!a.product.least) return true;
-    const int blocks = (a.n_frames + SPECTRUM_FRAMES - 1) / SPECTRUM_FRAMES; // of a line, in spectrum_mel
-    const int end = begin + WT_SPECTRUM_PRODUCT < a.n_frames ? begin + WT_SPECTRUM_PRODUCT : a.n_frames;
-    const float floor = limits_of(a, line / a.channels).floor;
-    bool reached = false;
-    for (int b = begin / SPECTRUM_FRAMES; b * SPECTRUM_FRAMES < end; b++)
-        reached |= __ldg(a.product.least + (long long)line * blocks + b) < floor;
-    return reached;
-}
-
-// A block has some tiles in a row, looks at as many of them at a time as it has threads, and makes those it must.
-extern "C" __global__ void __launch_bounds__(512) spectrum_product(wt_spectrum_finish_args a)
-{
-    __shared__ bool wanted[512];
-    const int tiles = (a.n_frames + WT_SPECTRUM_PRODUCT - 1) / WT_SPECTRUM_PRODUCT; // of a line
-    const int each = (a.n_tiles + gridDim.x - 1) / gridDim.x, first = blockIdx.x * each;
-    const int last = first + each < a.n_tiles ? first + each : a.n_tiles;
-    for (int begin = first; begin < last; begin += blockDim.x) {
-        const int mine = begin + threadIdx.x;
-        if (mine < last) wanted[threadIdx.x] = reaches(a, mine / tiles, mine % tiles * WT_SPECTRUM_PRODUCT);
-        __syncthreads();
-        for (int i = begin; i < last && i < begin + (int)blockDim.x; i++) {
-            if (!wanted[i - begin]) continue;
-            make_tile(a, i / tiles, i % tiles * WT_SPECTRUM_PRODUCT);
-            __syncthreads(); // the next one's numbers go where this one's are read
-        }
-        __syncthreads();
+                if (k + j * apart < a.n_out && t + 32 * i < a.n_frames) out[32 * i] = sum[i][j];
     }
 }

@@ -154,19 +154,6 @@ typedef struct wt_spectrum_slopes {
     int room;             ///< numbers in all, of a transform
 } wt_spectrum_slopes;
 
-#define WT_SPECTRUM_PRODUCT 128 ///< frames of a tile of spectrum_product
-
-/// The bands' product with a matrix, out[k] = sum over m of matrix[m][k] x[m].
-typedef struct wt_spectrum_product {
-    float *out;          ///< [n_lines][n_out][n_frames]; NULL: none
-    const float *matrix; ///< [rows][n_groups][4], at 16 bytes
-    float *least;        ///< [blocks of spectrum_mel] the smallest band; NULL: spectrum_mel makes no product
-    int n_out;
-    int n_groups; ///< of four columns of the matrix
-    int n_even; ///< the first ones, of even columns, the others of odd ones: rows are (n_mels + 1) / 2; 0: all columns
-                ///< in order, n_mels rows
-} wt_spectrum_product;
-
 typedef struct wt_spectrum_mel_args {
     wt_spectrum_frames frames;
     wt_spectrum_slopes slopes;
@@ -177,16 +164,21 @@ typedef struct wt_spectrum_mel_args {
     int *peaks;           ///< [n_lines / channels] of ordered bits
     int n_mels, channels, frames_first, logarithm;
     float power, amin, scale, offset; ///< logarithm: scale log2(max(x, amin)) + offset
-    wt_spectrum_product product; ///< with `least`: of bands that no limit reaches, by a matrix of even and odd columns
 } wt_spectrum_mel_args;
 
-/// What follows when the largest value is known: x = max(x, peak - range) * gain + offset - relative * peak, and with a
-/// product that of these; where it is there already, of the tiles that the limit reaches.
+#define WT_SPECTRUM_PRODUCT 128 ///< frames of a block of spectrum_product
+
+/// What follows when the largest value is known: x = max(x, peak - range) * gain + offset - relative * peak, then, when
+/// n_out is not 0, out[k] = sum over m of matrix[m][k] x[m].
 typedef struct wt_spectrum_finish_args {
     float *mel; ///< as wt_spectrum_mel_args.out, in place
+    float *out; ///< [n_lines][n_out][n_frames]
     const int *peaks;
-    wt_spectrum_product product;
-    int n_mels, n_frames, channels, n_tiles;
+    const float *matrix; ///< [rows][n_groups][4], at 16 bytes
+    int n_mels, n_frames, channels, n_out;
+    int n_groups; ///< of four columns of the matrix
+    int n_even; ///< the first ones, of even columns, the others of odd ones: rows are (n_mels + 1) / 2; 0: all columns
+                ///< in order, n_mels rows
     float range, gain, offset, relative;
 } wt_spectrum_finish_args;
 

@@ -20,6 +20,17 @@ __device__ __forceinline__ void spectrum_put_pair(float2 *points, int k, float2 
     if (k && 2 * k != SPECTRUM_N) points[spectrum_at(SPECTRUM_N - k)] = make_float2(y.x - x.y, x.x + y.y);
 }
 
+/// The same of a PAIRED transform's bin that spectrum_give gives thread t as its i-th, i < SPECTRUM_LAST.
+__device__ __forceinline__ void spectrum_put_given(float2 *points, int t, int i, float2 x, float2 y)
+{
+    constexpr int S = SPECTRUM_N / SPECTRUM_LAST;
+    const int up = i % 2 && !t ? S / 2 : t, down = i % 2 && !t ? S / 2 : S - t; // the one, its mirror
+    if (i == 0 && t == 0) x.y = y.y = 0;
+    points[spectrum_along<S, 1>(i % 2 ? down : up, i / 2)] = make_float2(x.y + y.x, x.x - y.y);
+    if (i || t)
+        points[spectrum_along<S, 1>(i % 2 ? up : down, SPECTRUM_LAST - 1 - i / 2)] = make_float2(y.x - x.y, x.x + y.y);
+}
+
 // Sample i of both frames, windowed.
 __device__ __forceinline__ void spectrum_leave(float2 *points, const float *window, int i, float2 v)
 {
@@ -140,15 +151,14 @@ __device__ __forceinline__ void spectrum_walk_kept(const wt_spectrum_walk &w, co
 /// called for frames t and t + 1 of the line, then fill(line, t, b, points, v) for the points b, b + STEP .. of the
 /// first pass: what spectrum_put_pair would leave there. give(line, from, i, phase, sum): the overlapped sum at sample
 /// from + i of the padded signal, i < 2 SEQUENCES hop, phase its place within a hop; give_all: of spectrum_walk_kept.
-/// KEPT: sums may be kept.
-template <bool KEPT = SPECTRUM_KEEPS, class Prepare, class Fill, class Give, class GiveAll>
+template <class Prepare, class Fill, class Give, class GiveAll>
 __device__ __forceinline__ void spectrum_walk(const wt_spectrum_walk &w, float2 *shared, Prepare prepare, Fill fill,
                                               Give give, GiveAll give_all)
 {
     const int thread = threadIdx.x % SPECTRUM_THREADS, sequence = threadIdx.x / SPECTRUM_THREADS;
     float2 *points = shared + sequence * SPECTRUM_POINTS;
     const spectrum_way way(w);
-    if constexpr (KEPT)
+    if constexpr (SPECTRUM_KEEPS)
         if (4 * w.hop == SPECTRUM_N)
             return spectrum_walk_kept(
                 w, way,
@@ -186,17 +196,17 @@ __device__ __forceinline__ void spectrum_walk(const wt_spectrum_walk &w, float2 
 }
 
 /// The same where all sums are given one by one.
-template <bool KEPT = SPECTRUM_KEEPS, class Prepare, class Fill, class Give>
+template <class Prepare, class Fill, class Give>
 __device__ __forceinline__ void spectrum_walk(const wt_spectrum_walk &w, float2 *shared, Prepare prepare, Fill fill,
                                               Give give)
 {
-    spectrum_walk<KEPT>(w, shared, prepare, fill, give,
-                        [&](long long line, long long from, const float(&sums)[SPECTRUM_SAMPLES / 2]) {
+    spectrum_walk(w, shared, prepare, fill, give,
+                  [&](long long line, long long from, const float(&sums)[SPECTRUM_SAMPLES / 2]) {
 #pragma unroll
-                            for (int m = 0; m < SPECTRUM_SAMPLES / 2; m++) {
-                                const int i = threadIdx.x + m * SPECTRUM_THREADS;
-                                give(line, from, i, i % w.hop, sums[m]);
-                            }
-                        });
+                      for (int m = 0; m < SPECTRUM_SAMPLES / 2; m++) {
+                          const int i = threadIdx.x + m * SPECTRUM_THREADS;
+                          give(line, from, i, i % w.hop, sums[m]);
+                      }
+                  });
 }
 #endif

@@ -5,6 +5,8 @@
 // numbers for WSOLA_LAGS products, and its window of the input stays in registers. Products of floats are exact in
 // double and the sums run in the CPU's order: places are the CPU's to the sample.
 //
+// What a search reads lies in shared memory; of pieces that this does not hold, in memory: wsola_walk_long.
+//
 // wsola_add: a thread an output sample.
 #include "wsola_kernel.h"
 
@@ -28,19 +30,19 @@ struct wsola_work {
     int n_near, room, groups;
 };
 
-static __device__ wsola_work share(const wt_wsola_args &a)
+static __device__ __forceinline__ wsola_work share(const wt_wsola_args &a, double *begin)
 {
     wsola_work w;
     w.n_near = a.n_fft + 2 * a.reach;
     w.groups = (2 * a.reach + 16 * WSOLA_LAGS) / (16 * WSOLA_LAGS);
     w.room = wt__wsola_room(a.n_fft, a.reach);
-    w.wanted = wsola_shared;
+    w.parts = wsola_shared;
+    w.best = (long long *)(w.parts + WSOLA_WARPS * WSOLA_LAGS * WSOLA_ROW);
+    w.wanted = begin;
     w.near = w.wanted + a.n_fft;
     w.runs = w.near + w.room;
     w.before = w.runs + w.n_near;
     w.like = w.before + w.n_near / WT_WSOLA_RUN + 1;
-    w.parts = w.like + 2 * a.reach + 1;
-    w.best = (long long *)(w.parts + WSOLA_WARPS * WSOLA_LAGS * WSOLA_ROW);
     return w;
 }
 
@@ -154,9 +156,8 @@ static __device__ void choose(const wt_wsola_args &a, const wsola_work &w, long 
     if (threadIdx.x == 0) *w.best = centre;
 }
 
-extern "C" __global__ void __launch_bounds__(WSOLA_THREADS, 2) wsola_walk(wt_wsola_args a)
+static __device__ __forceinline__ void walk(const wt_wsola_args &a, const wsola_work &w)
 {
-    const wsola_work w = share(a);
     const float *pcm = a.pcm + blockIdx.x * a.n_samples;
     const wt_stretch_place *places = a.places + blockIdx.x * a.n_pieces;
     long long before = 0;
@@ -173,6 +174,16 @@ extern "C" __global__ void __launch_bounds__(WSOLA_THREADS, 2) wsola_walk(wt_wso
         if (threadIdx.x == 0) a.chosen[blockIdx.x * a.n_pieces + t] = from;
         before = from;
     }
+}
+
+extern "C" __global__ void __launch_bounds__(WSOLA_THREADS, 2) wsola_walk(wt_wsola_args a)
+{
+    walk(a, share(a, wsola_shared + wt__wsola_parts()));
+}
+
+extern "C" __global__ void __launch_bounds__(WSOLA_THREADS, 2) wsola_walk_long(wt_wsola_args a)
+{
+    walk(a, share(a, a.work + (long long)blockIdx.x * wt__wsola_doubles(a.n_fft, a.reach)));
 }
 
 extern "C" __global__ void __launch_bounds__(256) wsola_add(wt_wsola_args a)

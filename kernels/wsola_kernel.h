@@ -16,7 +16,8 @@ typedef struct wt_wsola_args {
     long long *chosen;              ///< [n_lines][n_pieces] the samples that pieces are taken around
     long long n_samples, n_out, n_pieces;
     int n_fft, hop;
-    int reach; ///< a search goes so far to both sides
+    int reach;    ///< a search goes so far to both sides
+    double *work; ///< [n_lines][wt__wsola_doubles] of what a search reads; NULL = in shared memory
 } wt_wsola_args;
 
 /// The walk's launch: threads; places whose products a thread has; numbers of a row of a warp's partial sums.
@@ -30,4 +31,12 @@ WT_SPECTRUM_BOTH int wt__wsola_room(int n_fft, int reach)
     const int groups = (2 * reach + 16 * WT_WSOLA_LAGS) / (16 * WT_WSOLA_LAGS);
     return n_fft + 16 * WT_WSOLA_LAGS * groups + 32;
 }
+
+/// Numbers in double that a search reads, and those of the threads' sums and the place found, always in shared memory.
+WT_SPECTRUM_BOTH int wt__wsola_doubles(int n_fft, int reach)
+{
+    const int n_near = n_fft + 2 * reach;
+    return n_fft + wt__wsola_room(n_fft, reach) + n_near + n_near / WT_WSOLA_RUN + 1 + 2 * reach + 1;
+}
+WT_SPECTRUM_BOTH int wt__wsola_parts(void) { return WT_WSOLA_THREADS / 32 * WT_WSOLA_LAGS * WT_WSOLA_ROW + 1; }
 #endif

@@ -257,16 +257,19 @@ static bool is_for_few(const wt_device_info *info, const wt_mm_args *a, int vect
            info->driver_version >= 12000;
 }
 
-/// kernels/matmul_few.cu. Warps, tiles and blocks are those of bench_matmul sweep, H200.
+/// kernels/matmul_few.cu. Warps, tiles and blocks are those of bench_matmul sweep; up to 8 rows beside other launches
+/// two blocks a processor, of which one ends while the other goes on (8 guesses of the 8B shape 4.91 ms, 4.78; H200).
 static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
     const wt_device_info *info = wt_device_get_info(cuda->config.device);
     const wt_matmul_config *c = &cuda->config;
     const int vector = tensor_vector(cuda, a), pair = a->gated ? 2 : 1, n = a->m <= 8 ? 1 : 2;
     if (!is_for_few(info, a, vector)) return false;
-    const int n_tiles = wt__mm_number_tiles(a, 16 / pair), most_warps = c->skinny_warps ? c->skinny_warps : 16 / n;
+    const int usual_blocks = a->overlap && n == 1 ? 2 : 1, usual_warps = 16 / (n * usual_blocks);
+    const int n_tiles = wt__mm_number_tiles(a, 16 / pair), most_warps = c->skinny_warps ? c->skinny_warps : usual_warps;
     const int warps = warps_of(a->columns / (8 * vector), most_warps);
-    const int tiles = c->skinny_steps ? c->skinny_steps : 2 * n, blocks = c->skinny_blocks ? c->skinny_blocks : 1;
+    const int tiles = c->skinny_steps ? c->skinny_steps : 2 * n,
+              blocks = c->skinny_blocks ? c->skinny_blocks : usual_blocks;
     const int there = ((int)info->shared_bytes + BLOCK_BYTES) / blocks - BLOCK_BYTES;
     int stages = c->skinny_stages ? c->skinny_stages : 6;
     while (stages > 2 && wt_mm_few_shared(warps, vector, n, tiles, stages) > there) stages--;

@@ -19,7 +19,8 @@ static wt_griffin_lim_config case_config(const golden_case *g, int64_t n_frames)
     return c;
 }
 
-// In double all; in float what librosa's own float32 is near (its floor is a fifth of the bound): 4 iterations.
+// Three times librosa's own float32 error in float; 1e-6 in double, whatever the number of iterations. From phases 0,
+// 32 iterations in float are 4.5 times librosa's error away: bins of rounding alone take any phase.
 static void signals_equal_librosas(void **state)
 {
     (void)state;
@@ -29,14 +30,15 @@ static void signals_equal_librosas(void **state)
         golden_input_shape(g, 0, shape);
         float *magnitude = turned(s, shape[0], shape[1], 1);
         wt_griffin_lim_config c = case_config(g, (int64_t)shape[1]);
-        for (int precise = c.n_iter > 4; precise < 2; precise++) {
+        for (int precise = !strcmp(g->name, "griffinlim_32_zero"); precise < 2; precise++) {
             c.stft.precise = precise;
             wt_griffin_lim *plan;
             assert_ok(wt_griffin_lim_create(NULL, &c, &plan));
             const size_t length = (size_t)wt_griffin_lim_length(plan);
             float *out = floats(length);
             wt_griffin_lim_run(plan, magnitude, out);
-            golden_check(g, out, 1, length);
+            const double error = golden_error(g, out, 1, length), bound = precise ? 1e-6 : g->bound;
+            if (!(error <= bound)) fail_msg("%s: error %.2g of the peak, want %.2g", g->name, error, bound);
             wt_griffin_lim_destroy(plan);
             free(out);
         }
@@ -147,7 +149,7 @@ static void a_gpu_finds_what_the_cpu_finds(void **state)
         {{.stft = {.n_fft = 400, .hop = 160, .precise = true}, .n_frames = 20, .n_iter = 32, .momentum = 0.5}, 2e-6},
         {{.stft = {.n_fft = 1009, .hop = 200, .precise = true}, .n_frames = 12, .n_iter = 32, .no_momentum = true},
          2e-6},
-        {{.stft = {.n_fft = 16384, .precise = true}, .n_frames = 5, .n_iter = 4, .seed = 6}, 2e-6},
+        {{.stft = {.n_fft = 65536, .precise = true}, .n_frames = 9, .n_iter = 2, .seed = 6}, 2e-6},
     };
     wt_device *gpu = gpu_device();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

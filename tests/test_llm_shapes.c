@@ -23,6 +23,10 @@ static const wt_model_config shapes[] = {
     {.n_heads = 4, .n_kv_heads = 4, .d_head = 80, .d_model = 96, .d_ff = 352},
 };
 
+/// Gate and up are many short rows, which fewer warps share (kernels/llm_stream.cu).
+static const wt_model_config many_rows = {
+    .n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 264, .d_ff = 16400, .qk_norm = true};
+
 // ---- a model of random numbers
 
 typedef struct model {
@@ -197,6 +201,8 @@ static void single_tokens_have_whole_vectors(void **state)
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++)
             check_singles(&shapes[k], types[t].dtype, WT_LLM_AS_STORED);
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        check_singles(&many_rows, types[t].dtype, WT_LLM_AS_STORED);
     for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
         check_singles(&shapes[0], WT_DTYPE_BF16, (wt_llm_quantization)kind);
 }

@@ -80,11 +80,11 @@ static const wt_mel_config shapes[] = {
     {.stft = {.n_fft = 63, .hop = 9, .pad = WT_STFT_PAD_RAMP}, .bank = {.n_mels = 5}, .scale = WT_MEL_DB},
     {.stft = {.n_fft = 512, .precise = true}, .scale = WT_MEL_DB},
     // what no thread block holds: primes, and what is long
-    {.stft = {.n_fft = 401, .hop = 100}, .bank = {.n_mels = 40}, .scale = WT_MEL_DB},
+    {.stft = {.n_fft = 401, .hop = 100, .precise = true}, .bank = {.n_mels = 40}, .scale = WT_MEL_DB},
     {.stft = {.n_fft = 4099, .hop = 1000, .pad = WT_STFT_PAD_REFLECT}, .scale = WT_MEL_WHISPER, .frames_first = true},
     {.stft = {.n_fft = 10240, .win_length = 6000, .pad = WT_STFT_PAD_EDGE}, .power = 1},
     {.stft = {.n_fft = 16384}, .scale = WT_MEL_DB},
-    {.stft = {.n_fft = 20011, .hop = 4000, .precise = true}, .bank = {.n_mels = 30}, .power = 1.5},
+    {.stft = {.n_fft = 20011, .hop = 1000}, .bank = {.n_mels = 30}, .power = 1.5},
 };
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 

@@ -95,6 +95,33 @@ static void tiles(nn_rig *r)
         attend(r, &shapes[k], k == 1 ? ADDITIVE : k == 2 ? BOOLEAN : NO_MASK, k == 4 ? -0.5 : 0, NULL);
 }
 
+/// With more blocks than the GPU has room for, as each head alone: no tile is used before it is there, nor after.
+static void full(nn_rig *r)
+{
+    enum { HEADS = 40, GROUP = 4, N = 1500 };
+    if (wt_device_get_info(r->device)->backend != WT_BACKEND_CUDA) return; // minutes
+    for (int d = 64; d <= 128; d *= 2) {
+        const wt_array q = nn_input(r, r->type, 1, 2, 0, NN_SHAPE(1, HEADS, N, d));
+        const wt_array key = nn_input(r, r->type, 2, 1, 0, NN_SHAPE(1, HEADS / GROUP, N, d));
+        const wt_array v = nn_input(r, r->type, 3, 2, 0, NN_SHAPE(1, HEADS / GROUP, N, d));
+        wt_array all = nn_empty(r, r->type, NN_SHAPE(1, HEADS, N, d));
+        wt_array one = nn_empty(r, r->type, NN_SHAPE(1, 1, N, d)), of_q, of_key, of_v, of_all;
+        wt_attention_args args = {.q = &q, .k = &key, .v = &v, .causal = d == 128, .out = &all};
+        for (int times = 0; times < 3; times++) assert_ok(wt_nn_attention(r->nn, r->stream, &args));
+        for (int h = 0; h < HEADS; h += 3) {
+            assert_ok(wt_array_slice(&q, 1, h, h + 1, 1, &of_q));
+            assert_ok(wt_array_slice(&key, 1, h / GROUP, h / GROUP + 1, 1, &of_key));
+            assert_ok(wt_array_slice(&v, 1, h / GROUP, h / GROUP + 1, 1, &of_v));
+            assert_ok(wt_array_slice(&all, 1, h, h + 1, 1, &of_all));
+            args = (wt_attention_args){.q = &of_q, .k = &of_key, .v = &of_v, .causal = d == 128, .out = &one};
+            assert_ok(wt_nn_attention(r->nn, r->stream, &args));
+            nn_same(r, &of_all, &one);
+        }
+    }
+}
+
+static void a_full_gpu_gives_the_bits_of_one_head(void **state) { nn_run_type(state, full, WT_DTYPE_BF16); }
+
 static void attention_as_torch(void **state) { nn_run(state, goldens); }
 static void views_on_both_backends(void **state) { nn_run(state, views); }
 static void tiles_on_both_backends(void **state) { nn_run(state, tiles); }
@@ -120,6 +147,8 @@ int main(void)
         cmocka_unit_test(tiles_on_both_backends),
         cmocka_unit_test(refusals_name_what_was_met),
     };
+    const struct CMUnitTest large[] = {cmocka_unit_test(a_full_gpu_gives_the_bits_of_one_head)};
     int failed = cmocka_run_group_tests_name("attention on the CPU", tests, open_cpu, close_device);
-    return failed + cmocka_run_group_tests_name("attention on a GPU", tests, open_cuda, close_device);
+    failed += cmocka_run_group_tests_name("attention on a GPU", tests, open_cuda, close_device);
+    return failed + cmocka_run_group_tests_name("much attention on a GPU", large, open_cuda, close_device);
 }

@@ -184,11 +184,15 @@ static const wt_stft_plan_config shapes[] = {
     {.stft = {.n_fft = 2048}, .output = WT_STFT_MAGNITUDE},
     {.stft = {.n_fft = 2048}, .output = WT_STFT_POWER},
     {.stft = {.n_fft = 90, .hop = 30, .precise = true}},
-    {.stft = {.n_fft = 16384, .hop = 4000, .pad = WT_STFT_PAD_REFLECT}}, // on a GPU by wt_fft from here on
+    {.stft = {.n_fft = 16384, .hop = 4000, .pad = WT_STFT_PAD_REFLECT}}, // on a GPU by memory from here on
     {.stft = {.n_fft = 1021, .hop = 200, .win_length = 800, .pad = WT_STFT_PAD_RAMP}, .length = 8000},
     {.stft = {.n_fft = 34, .hop = 17, .no_center = true, .window = {.kind = WT_WINDOW_RECTANGULAR}}},
     {.stft = {.n_fft = 16384, .pad = WT_STFT_PAD_SYMMETRIC}, .output = WT_STFT_POWER},
     {.stft = {.n_fft = 1, .hop = 1}, .output = WT_STFT_MAGNITUDE},
+    {.stft = {.n_fft = 4099, .hop = 1000}, .output = WT_STFT_MAGNITUDE},
+    {.stft = {.n_fft = 10240, .hop = 2000, .win_length = 10000}},
+    {.stft = {.n_fft = 20011, .hop = 1000}},
+    {.stft = {.n_fft = 65536, .hop = 200}}, // more than one tile
 };
 
 static wt_status enqueue_forward(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,

@@ -529,6 +529,7 @@ static void check_device(wt_backend backend)
     check_pulses(device, stream, x, (wt_plp_config){.win_length = 0}, BATCH);
     check_pulses(device, stream, x, (wt_plp_config){.win_length = 63, .min_bpm = 60}, 2);
     check_pulses(device, stream, x, (wt_plp_config){.win_length = 100, .max_bpm = 5000}, 3);
+    check_pulses(device, stream, x, (wt_plp_config){.win_length = 134, .min_bpm = 60}, 2); // no thread block transforms it
     check_fourier(device, stream, x);
     check_beats(device, stream, x, &(wt_beat_config){.tightness = 0});
     check_beats(device, stream, x, &(wt_beat_config){.bpm = 97, .no_trim = true});

@@ -37,7 +37,7 @@ def spectral_limit(rate, n, hop, kind, bands=0, coefficients=0):
     if kind == "magnitude":
         return limit(rate * 4 + f * bins * 4, f * (frame_work(n) + 3 * bins))
     if kind == "griffin-lim":
-        return limit(32 * (f * bins * 20 + rate * 8), 32 * f * (2 * frame_work(n) + 14 * bins))
+        return limit(32 * (f * bins * 4 + rate * 16), 32 * f * (2 * frame_work(n) + 14 * bins))
     out = coefficients or bands
     return limit(rate * 4 + f * out * 4, f * (frame_work(n) + 5 * bins + bands * coefficients))
 

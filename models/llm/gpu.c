@@ -19,7 +19,7 @@ static const struct {
                                 {"kernels/llm_flash.cu", WT__LLM_FLASH, 1},
                                 {"kernels/llm_attend_16.cu", WT__LLM_ATTEND_16, 4},
                                 {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 3},
-                                {"kernels/llm_stream.cu", WT__LLM_STREAM, 2}};
+                                {"kernels/llm_stream.cu", WT__LLM_STREAM, 4}};
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
                                                      [WT__LLM_NORM] = "llm_norm",
@@ -42,7 +42,9 @@ static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embe
                                                      [WT__LLM_MATVEC + 1] = "llm_matvec_f16",
                                                      [WT__LLM_MATVEC + 2] = "llm_matvec_bf16",
                                                      [WT__LLM_STREAM] = "llm_stream_f16",
-                                                     [WT__LLM_STREAM + 1] = "llm_stream_bf16"};
+                                                     [WT__LLM_STREAM + 1] = "llm_stream_bf16",
+                                                     [WT__LLM_STREAM + 2] = "llm_stream_short_f16",
+                                                     [WT__LLM_STREAM + 3] = "llm_stream_short_bf16"};
 
 /// As llm_attend.cu: the largest divisor of the heads that share keys and values, up to 8.
 static int heads_at_once(int group)

@@ -101,29 +101,20 @@ typedef struct shape {
 static int columns_of(wt__llm_quant kind) { return kind.weight == WT_MM_U4 || kind.weight == WT_MM_Q4_K ? 256 : 128; }
 static int piece_of(wt__llm_quant kind) { return kind.weight == WT_MM_Q4_K ? 144 : 128; }
 
-/// Scales of a row that a lane has for a piece: of two groups at once, or four, it has one.
-static int scales_of(wt__llm_quant kind)
-{
-    if (!kind.group || kind.weight == WT_MM_Q4_K) return 0;
-    const bool is_float = kind.weight == WT_MM_E4M3 || (kind.weight == WT_MM_I8 && kind.group == 16);
-    const int n_groups = columns_of(kind) / kind.group, at_once = is_float ? 4 : 2;
-    return n_groups < at_once ? 1 : n_groups / at_once;
-}
-
 static size_t shared_of(int columns, wt__llm_quant kind, int warps, int stages)
 {
-    return (size_t)wt_llm_quant_shared(columns, warps, stages, columns_of(kind), piece_of(kind), scales_of(kind));
+    return (size_t)wt_llm_quant_shared(columns, warps, stages, columns_of(kind), piece_of(kind));
 }
 
-/// Blocks as small as the pieces of a row are few, with as many stages as there is room for. Int4 was faster with two
-/// blocks of 8 warps and three stages a processor (a layer of the 8B shape 48.8 us, 50.8), the others with one of 16
-/// and four (fp8 70.2 us, 78.7; Q4_K 45.6, 48.4; int8 61.1, 60.7; H200).
+/// Blocks as small as the pieces of a row are few, with as many stages as there is room for. Two blocks of 8 warps and
+/// three stages a processor were faster with int4 and fp8 (378 tok/s of the 8B shape) than one of 16 and four (361),
+/// the other way round with Q4_K (a layer 45.6 us, 48.4; H200).
 static shape shape_of(const wt__gpu *g, int columns, wt__llm_quant kind)
 {
     const size_t there = wt_device_get_info(g->device)->shared_bytes;
     const int n_pieces = (columns + columns_of(kind) - 1) / columns_of(kind);
-    const bool is_int4 = kind.weight == WT_MM_U4;
-    shape s = {.warps = is_int4 ? WT_LLM_QUANT_WARPS / 2 : WT_LLM_QUANT_WARPS, .stages = is_int4 ? 3 : 4};
+    const bool is_large = kind.weight == WT_MM_Q4_K;
+    shape s = {.warps = is_large ? WT_LLM_QUANT_WARPS : WT_LLM_QUANT_WARPS / 2, .stages = is_large ? 4 : 3};
     while (s.warps > 2 && s.warps / 2 >= n_pieces) s.warps /= 2;
     for (s.blocks = 16 / s.warps; s.blocks > 1; s.blocks--)
         if (shared_of(columns, kind, s.warps, 2) <= (there + BLOCK_BYTES) / (size_t)s.blocks - BLOCK_BYTES) break;

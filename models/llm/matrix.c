@@ -78,7 +78,7 @@ WT_INLINE pair load_f16(const uint8_t *row, int64_t k)
 #define STRIPS(name, load, load_x, width)                                                                              \
     WT_CLONES static void name(const wt__product *p, int64_t first, int64_t n_rows)                                    \
     {                                                                                                                  \
-        tiles(p, load, load_x, width, wt__row(p->linear, first), wt__row_bytes(p->linear), first, n_rows);             \
+        tiles(p, load, load_x, width, TILE_STEP, wt__row(p->linear, first), wt__row_bytes(p->linear), first, n_rows);  \
     }
 STRIPS(strips_f32, load_in_order, load_in_order, 4)
 STRIPS(strips_f16, load_f16, load_in_order, 2)
@@ -88,7 +88,8 @@ STRIPS(strips_bf16, load_bf16, load_even_odd, 2)
 WT_CLONES static void widened_strip(const wt__product *p, int64_t first, int64_t n_rows)
 {
     const int64_t columns = p->linear->weight.shape[1];
-    tiles(p, load_in_order, load_in_order, 4, (const uint8_t *)p->rows, sizeof(float) * (size_t)columns, first, n_rows);
+    tiles(p, load_in_order, load_in_order, 4, TILE_STEP, (const uint8_t *)p->rows, sizeof(float) * (size_t)columns,
+          first, n_rows);
 }
 
 /// Types without their own: four rows are widened to floats first.

@@ -7,7 +7,10 @@
 
 #include <immintrin.h>
 
-enum { BLOCK = 32, ROWS = 4, VECTORS = 4 };
+enum { BLOCK = 32, ROWS = 4, VECTORS = 4, PARTED = 64 };
+
+typedef uint16_t u16x32 __attribute__((vector_size(64)));
+typedef int16_t i16x32 __attribute__((vector_size(64)));
 
 typedef struct bytes {
     int8_t *q;     ///< [columns]
@@ -438,13 +441,44 @@ WT_INLINE pair load_e4m3(const uint8_t *row, int64_t k)
     return (pair){sixteen_e4m3(row + k), sixteen_e4m3(row + k + 16)};
 }
 
+/// Of each 64 columns the even ones, then the odd ones, which lie in the other bytes of words: a third fewer
+/// instructions than widening bytes to words.
+WT_INLINE pair load_e4m3_parted(const uint8_t *row, int64_t k)
+{
+    u16x32 words;
+    memcpy(&words, row + k / PARTED * PARTED, sizeof words);
+    if (k % PARTED == 0) words <<= 8;
+    words = (u16x32)((i16x32)words >> 1) & 0xbf80;
+    __m256i halves[2];
+    memcpy(halves, &words, sizeof halves);
+    return (pair){sixteen_halves(halves[0]), sixteen_halves(halves[1])};
+}
+
 static void strips_f16(const wt__product *p, int64_t first, int64_t n_rows)
 {
-    tiles(p, load_f16, load_in_order, 2, wt__row(p->linear, first), wt__row_bytes(p->linear), first, n_rows);
+    tiles(p, load_f16, load_in_order, 2, TILE_STEP, wt__row(p->linear, first), wt__row_bytes(p->linear), first, n_rows);
+}
+
+/// Whether rows, and the blocks of columns that have a scale, are of whole PARTED columns.
+static bool is_parted(const wt__linear *l)
+{
+    const int64_t columns = l->weight.shape[1];
+    return columns % PARTED == 0 && (!l->scales || l->scale_columns >= columns || l->scale_columns % PARTED == 0);
+}
+
+/// x [n] times `scale`; parted, as load_e4m3_parted() has columns.
+static void scale_columns(const float *restrict x, float scale, int64_t n, bool parted, float *restrict out)
+{
+    for (int64_t k = 0; k < n && !parted; k++) out[k] = x[k] * scale;
+    for (int64_t k = 0; k < n && parted; k += PARTED)
+        for (int i = 0; i < PARTED / 2; i++) {
+            out[k + i] = x[k + 2 * i] * scale;
+            out[k + PARTED / 2 + i] = x[k + 2 * i + 1] * scale;
+        }
 }
 
 /// Vectors, four at a time, get the 2^8 and the scales of the blocks that the rows from `row` on have.
-static wt__product prescale(const wt__product *p, int64_t row, int t, int n)
+static wt__product prescale(const wt__product *p, int64_t row, int t, int n, bool parted)
 {
     const wt__linear *l = p->linear;
     const int64_t columns = l->weight.shape[1];
@@ -454,7 +488,8 @@ static wt__product prescale(const wt__product *p, int64_t row, int t, int n)
         for (int64_t b = 0; b < n_scales; b++) {
             const float scale = 256 * (blocks ? l->scales[row / l->scale_rows * n_scales + b] : 1);
             const int64_t end = b * step + step < columns ? b * step + step : columns;
-            for (int64_t k = b * step; k < end; k++) p->rows[j * columns + k] = p->x[p->x_stride * (t + j) + k] * scale;
+            scale_columns(p->x + p->x_stride * (t + j) + b * step, scale, end - b * step, parted,
+                          p->rows + j * columns + b * step);
         }
     wt__product scaled = *p;
     scaled.x = p->rows;
@@ -467,13 +502,15 @@ static wt__product prescale(const wt__product *p, int64_t row, int t, int n)
 static void strips_e4m3(const wt__product *p, int64_t first, int64_t n_rows)
 {
     const wt__linear *l = p->linear;
-    const bool blocks = l->scales && l->scale_columns < l->weight.shape[1];
+    const bool blocks = l->scales && l->scale_columns < l->weight.shape[1], parted = is_parted(l);
     for (int64_t r = first, n; r < first + n_rows; r += n) {
         const int64_t left = first + n_rows - r, until = blocks ? l->scale_rows - r % l->scale_rows : left;
         n = until < left ? until : left;
         for (int t = 0; t < p->n; t += VECTORS) {
-            const wt__product scaled = prescale(p, r, t, p->n - t < VECTORS ? p->n - t : VECTORS);
-            tiles(&scaled, load_e4m3, load_in_order, 1, wt__row(l, r), wt__row_bytes(l), r, n);
+            const wt__product scaled = prescale(p, r, t, p->n - t < VECTORS ? p->n - t : VECTORS, parted);
+            const uint8_t *rows = wt__row(l, r);
+            if (parted) tiles(&scaled, load_e4m3_parted, load_in_order, 1, PARTED, rows, wt__row_bytes(l), r, n);
+            else tiles(&scaled, load_e4m3, load_in_order, 1, TILE_STEP, rows, wt__row_bytes(l), r, n);
         }
     }
 }

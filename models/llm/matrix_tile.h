@@ -45,8 +45,10 @@ WT_INLINE pair load_tail(pair_loader load, const uint8_t *row, int64_t k, int n,
 }
 
 /// out[t][r] = sum over k of w[r][k] x[t][k]. Rows beyond n_rows are computed again from the last and not stored.
-WT_INLINE void tile(const wt__product *p, pair_loader load, pair_loader load_x, size_t width, const uint8_t *data,
-                    size_t row_bytes, int64_t columns, int64_t first, int n_rows, int t, const int n_vectors)
+/// `unit` columns at a time, a multiple of TILE_STEP; columns are, too, where it is another.
+WT_INLINE void tile(const wt__product *p, pair_loader load, pair_loader load_x, size_t width, const int unit,
+                    const uint8_t *data, size_t row_bytes, int64_t columns, int64_t first, int n_rows, int t,
+                    const int n_vectors)
 {
     const uint8_t *w[TILE_ROWS], *x[TILE_VECTORS];
     wt_f32x16 sums[TILE_ROWS][TILE_VECTORS];
@@ -56,23 +58,25 @@ WT_INLINE void tile(const wt__product *p, pair_loader load, pair_loader load_x, 
     }
     for (int j = 0; j < n_vectors; j++) x[j] = (const uint8_t *)(p->x + p->x_stride * (t + j));
     const int64_t whole = columns - columns % TILE_STEP;
-    for (int64_t k = 0; k < whole; k += TILE_STEP) {
-        pair wide[TILE_ROWS];
+    for (int64_t n = 0; n < whole / unit; n++)
+#pragma GCC unroll 2
+        for (int64_t k = n * unit; k < (n + 1) * unit; k += TILE_STEP) {
+            pair wide[TILE_ROWS];
 #pragma GCC unroll 4
-        for (int r = 0; r < TILE_ROWS; r++) {
-            __builtin_prefetch(w[r] + TILE_ROWS * row_bytes + (size_t)k * width, 0,
-                               2); // the same place of the next rows
-            wide[r] = load(w[r], k);
+            for (int r = 0; r < TILE_ROWS; r++) { // prefetched: the same place of the next rows
+                if (k * (int64_t)width % 64 == 0)
+                    __builtin_prefetch(w[r] + TILE_ROWS * row_bytes + (size_t)k * width, 0, 2);
+                wide[r] = load(w[r], k);
+            }
+#pragma GCC unroll 4
+            for (int j = 0; j < n_vectors; j++) {
+                const pair v = load_x(x[j], k);
+#pragma GCC unroll 4
+                for (int r = 0; r < TILE_ROWS; r++) sums[r][j] += wide[r].a * v.a;
+#pragma GCC unroll 4
+                for (int r = 0; r < TILE_ROWS; r++) sums[r][j] += wide[r].b * v.b;
+            }
         }
-#pragma GCC unroll 4
-        for (int j = 0; j < n_vectors; j++) {
-            const pair v = load_x(x[j], k);
-#pragma GCC unroll 4
-            for (int r = 0; r < TILE_ROWS; r++) sums[r][j] += wide[r].a * v.a;
-#pragma GCC unroll 4
-            for (int r = 0; r < TILE_ROWS; r++) sums[r][j] += wide[r].b * v.b;
-        }
-    }
     if (whole < columns)
         for (int r = 0; r < TILE_ROWS; r++) {
             const pair wide = load_tail(load, w[r], whole, (int)(columns - whole), width);
@@ -87,8 +91,8 @@ WT_INLINE void tile(const wt__product *p, pair_loader load, pair_loader load_x, 
 }
 
 /// Rows first .. first + n_rows - 1 of the matrix, which lie at `data`, with all vectors.
-WT_INLINE void tiles(const wt__product *p, pair_loader load, pair_loader load_x, size_t width, const uint8_t *data,
-                     size_t row_bytes, int64_t first, int64_t n_rows)
+WT_INLINE void tiles(const wt__product *p, pair_loader load, pair_loader load_x, size_t width, const int unit,
+                     const uint8_t *data, size_t row_bytes, int64_t first, int64_t n_rows)
 {
     const int64_t columns = p->linear->weight.shape[1];
     for (int64_t r = 0; r < n_rows; r += TILE_ROWS) {
@@ -96,8 +100,8 @@ WT_INLINE void tiles(const wt__product *p, pair_loader load, pair_loader load_x,
         const int n = (int)(n_rows - r < TILE_ROWS ? n_rows - r : TILE_ROWS);
         int t = 0;
         for (; t + TILE_VECTORS <= p->n; t += TILE_VECTORS)
-            tile(p, load, load_x, width, at, row_bytes, columns, first + r, n, t, TILE_VECTORS);
-        for (; t < p->n; t++) tile(p, load, load_x, width, at, row_bytes, columns, first + r, n, t, 1);
+            tile(p, load, load_x, width, unit, at, row_bytes, columns, first + r, n, t, TILE_VECTORS);
+        for (; t < p->n; t++) tile(p, load, load_x, width, unit, at, row_bytes, columns, first + r, n, t, 1);
     }
 }
 

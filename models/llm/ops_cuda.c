@@ -9,11 +9,11 @@ enum {
     FLASH_THREADS = 384,
     MATVEC_WARPS = 8,
     LARGE_BYTES = 16 << 20,
+    MANY_ROWS = 16384, ///< of a matrix, whichever partition multiplies it
     NORM_BLOCKS = 4,   ///< of llm_norm_many on a processor
     NORM_WIDTH = 4096, ///< its widest row
-    MANY_TILES = 32, ///< of a block
     PLACE_WARPS = 8,
-    PLACE_BLOCKS = 6, ///< whose heads one takes of many tokens
+    PLACE_BLOCKS = 4, ///< on a processor, before a warp takes several heads
     CLUSTER_SMS = 16, ///< fewer have no room for every cluster
     ATTEND_THREADS = 128,
     GROUP_THREADS = 1024,
@@ -28,8 +28,8 @@ static const bool overlaps[WT__N_LLM_KERNELS] = {
     [WT__LLM_PICK] = true,          [WT__LLM_PLACE] = true,         [WT__LLM_ATTEND] = true,
     [WT__LLM_FLASH] = true,         [WT__LLM_MATVEC] = true,        [WT__LLM_MATVEC + 1] = true,
     [WT__LLM_MATVEC + 2] = true,    [WT__LLM_STREAM] = true,        [WT__LLM_STREAM + 1] = true,
-    [WT__LLM_ATTEND_16] = true,     [WT__LLM_ATTEND_16 + 1] = true, [WT__LLM_ATTEND_16 + 2] = true,
-    [WT__LLM_ATTEND_16 + 3] = true,
+    [WT__LLM_STREAM + 2] = true,    [WT__LLM_STREAM + 3] = true,    [WT__LLM_ATTEND_16] = true,
+    [WT__LLM_ATTEND_16 + 1] = true, [WT__LLM_ATTEND_16 + 2] = true, [WT__LLM_ATTEND_16 + 3] = true,
 };
 
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
@@ -150,20 +150,19 @@ static void plain_matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a)
 
 /// Rows of 16 bits at multiples of 16 bytes, without a LayerNorm: two blocks fill a processor, one of this launch and
 /// one of the next; every processor has one, with rows or without, so that none is left over for two of another launch.
-/// Passes are alike. Of many rows as few warps share one as can hold the vector (0.6B's head 75 us instead of 91); of
-/// few its making would take longer (H200).
+/// Passes are alike. Many short rows are shared by fewer warps (0.6B's head 75 us, 91); of few a warp would be longer
+/// about its part of the vector (H200).
 static void stream(wt__pass *p, const wt__linear *w, wt_llm_matvec_args m)
 {
     const int n = (m.columns + WT_LLM_STREAM_COLUMNS - 1) / WT_LLM_STREAM_COLUMNS, warps = WT_LLM_STREAM_WARPS;
     wt_llm_stream_args a = {.m = m, .n_passes = (m.columns + WT_LLM_STREAM_PASS - 1) / WT_LLM_STREAM_PASS};
-    int n_tiles = 0;
-    for (int k = 0; k < (m.gated ? 1 : m.n_parts); k++)
-        n_tiles += (m.parts[k].rows + WT_LLM_STREAM_TILE - 1) / WT_LLM_STREAM_TILE;
-    a.m.warps = n_tiles < MANY_TILES * p->s->gpu->n_sms ? warps : 1;
-    while (a.m.warps < warps && a.m.warps * (WT_LLM_STREAM_PASS / warps) < m.columns) a.m.warps *= 2;
-    a.each = (n + a.m.warps * a.n_passes - 1) / (a.m.warps * a.n_passes) * WT_LLM_STREAM_COLUMNS;
+    int n_rows = 0;
+    for (int k = 0; k < (m.gated ? 1 : m.n_parts); k++) n_rows += m.parts[k].rows;
+    const bool is_short = n_rows >= MANY_ROWS && m.columns <= WT_LLM_STREAM_SHORT * WT_LLM_STREAM_PASS / warps;
+    const int of_row = is_short ? WT_LLM_STREAM_SHORT : warps, is_bf16 = w->weight.dtype == WT_DTYPE_BF16;
+    a.each = (n + of_row * a.n_passes - 1) / (of_row * a.n_passes) * WT_LLM_STREAM_COLUMNS;
     const size_t stages = (size_t)(2 * warps * WT_LLM_STREAM_STAGES * WT_LLM_STREAM_TILE * WT_LLM_STREAM_COLUMNS);
-    launch(p, WT__LLM_STREAM + (w->weight.dtype == WT_DTYPE_BF16),
+    launch(p, WT__LLM_STREAM + is_bf16 + (is_short ? 2 : 0),
            (wt_launch){.grid = {p->s->gpu->n_sms},
                        .block = {32 * warps},
                        .shared_bytes = stages + 3 * (size_t)WT_LLM_STREAM_PITCH(a.each)},
@@ -418,7 +417,7 @@ static bool by_flash(const wt_llm_session *s)
     return s->is_prompt && s->n_tokens >= FLASH_TOKENS && s->gpu->kernels[WT__LLM_FLASH];
 }
 
-/// A warp a head of few tokens; of many a warp several, one after the other.
+/// A warp a head; of many tokens a warp several of one, one after the other.
 static void place(wt__pass *p, int layer)
 {
     const wt_llm_session *s = p->s;
@@ -433,11 +432,11 @@ static void place(wt__pass *p, int layer)
                                  .n_heads = c->n_heads,
                                  .n_kv_heads = c->n_kv_heads,
                                  .narrow_q = by_flash(s) && s->gpu->flash_by_wgmma};
-    const int n_blocks = (c->n_heads + 2 * c->n_kv_heads + PLACE_WARPS - 1) / PLACE_WARPS;
+    const int of_token = (c->n_heads + 2 * c->n_kv_heads + PLACE_WARPS - 1) / PLACE_WARPS;
+    const int wanted = (PLACE_BLOCKS * s->gpu->n_sms + s->n_tokens - 1) / s->n_tokens;
     launch(p, WT__LLM_PLACE,
-           (wt_launch){.grid = {s->n_tokens, by_flash(s) ? (n_blocks + PLACE_BLOCKS - 1) / PLACE_BLOCKS : n_blocks},
-                       .block = {32 * PLACE_WARPS}},
-           &a, sizeof a);
+           (wt_launch){.grid = {s->n_tokens, wanted < of_token ? wanted : of_token}, .block = {32 * PLACE_WARPS}}, &a,
+           sizeof a);
 }
 
 /// As many blocks share the positions of some tokens as there are processors for, of eight warps; clusters of more than

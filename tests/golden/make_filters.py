@@ -98,6 +98,10 @@ def resample_tables():
             out.write(f"// soxr.resample(noise({n}), {in_hz}, {out_hz}, quality='HQ') in float64\n")
             y = soxr.resample(noise(n).astype(np.float64), in_hz, out_hz, quality="HQ")
             out.write(f"static const double golden_soxr_{name}[{len(y)}] = {{\n{rows(y)}}};\n")
+        n, at = 1500000, 1600000  # where soxr's clock is 7e-5 frames early
+        out.write(f"// frames {at} and on of soxr.resample(noise({n}), 44101, 48000, quality='HQ') in float64\n")
+        y = soxr.resample(noise(n).astype(np.float64), 44101, 48000, quality="HQ")[at:at + 32]
+        out.write(f"static const double golden_soxr_late[{len(y)}] = {{\n{rows(y)}}};\n")
 
 
 def fir_tables():

@@ -200,7 +200,7 @@ static wt_status create_resample_fast(wt_device *device, made_op *op)
 
 static wt_status create_resample_soxr(wt_device *device, made_op *op)
 {
-    return make_resample(device, op, WT_RESAMPLE_SOXR_HQ, RATE_HZ / 2);
+    return make_resample(device, op, WT_RESAMPLE_SOXR_HQ, 16000);
 }
 
 PLAIN(pcm_plan)

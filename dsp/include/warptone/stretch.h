@@ -77,8 +77,7 @@ typedef struct wt_stretch wt_stretch;
 
 /// `device` NULL = immediate calls only; else it is borrowed until the plan is destroyed. On a GPU the plan takes up to
 /// 16 GB, at most a quarter of what is free, for the spectra of as many signals as fit.
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_UNSUPPORTED (on a GPU, WSOLA: pieces that shared memory does not
-/// hold: on an H100 up to 5000 samples), WT_ERR_NO_MEMORY, those of wt_module_create.  [worker]
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, those of wt_module_create.  [worker]
 WT_CHECKED wt_status wt_stretch_create(wt_device *device, const wt_stretch_config *config, wt_stretch **plan);
 void wt_stretch_destroy(wt_stretch *plan);        ///< NULL is allowed.  [worker]
 int64_t wt_stretch_n_out(const wt_stretch *plan); ///< samples of a result: round(n_samples / rate).  [any]
