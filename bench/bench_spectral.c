@@ -348,10 +348,6 @@ static wt_status bench_all(const bench *b)
     if (!status)
         status = bench_mfcc(b, "mfcc 40", speech,
                             (wt_mfcc_config){.mel = {.bank = narrow, .stft = short_frames}, .n_mfcc = 40});
-    if (!status) // every frame has bands that far below the largest
-        status = bench_mfcc(
-            b, "mfcc 40 limited", speech,
-            (wt_mfcc_config){.mel = {.bank = narrow, .stft = short_frames, .db = {.top_db = 3}}, .n_mfcc = 40});
     if (!status && b->gpu) status = bench_long(b);
     for (int precise = 0; precise < 2 && !status; precise++) status = bench_griffin_lim(b, precise);
     if (!status) status = bench_sos(b);
