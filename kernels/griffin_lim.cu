@@ -66,6 +66,25 @@ static __device__ __forceinline__ void give(const wt_griffin_lim_args &a, long l
     a.out[at] = y;
 }
 
+// The same of samples SPECTRUM_THREADS apart: all are read before one is written.
+static __device__ __forceinline__ void give_all(const wt_griffin_lim_args &a, long long line, long long from,
+                                                const float (&sums)[SPECTRUM_SAMPLES / 2])
+{
+    constexpr int SUMS = SPECTRUM_SAMPLES / 2;
+    const long long at = line * a.walk.length + from - a.walk.margin;
+    const float *squares = a.squares + from;
+    float *out = a.out + at, y[SUMS], before[SUMS];
+#pragma unroll
+    for (int m = 0; m < SUMS; m++)
+        y[m] = __ldg(squares + m * SPECTRUM_THREADS), before[m] = out[m * SPECTRUM_THREADS];
+#pragma unroll
+    for (int m = 0; m < SUMS; m++) out[m * SPECTRUM_THREADS] = y[m] *= sums[m];
+    if (!a.next) return;
+    float *next = a.next + at;
+#pragma unroll
+    for (int m = 0; m < SUMS; m++) next[m * SPECTRUM_THREADS] = y[m] - a.momentum * before[m];
+}
+
 extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) griffin_lim_begin(wt_griffin_lim_args a)
 {
     spectrum_walk(
@@ -114,5 +133,8 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, wt__griffin_lim_res
             __syncthreads();
         },
         [&](long long, int, int b, const float2 *points, float2(&v)[SPECTRUM_RADIX]) { spectrum_take(points, b, v); },
-        [&](long long line, long long from, int i, int, float sum) { give(a, line, from, i, sum, a.momentum); });
+        [&](long long line, long long from, int i, int, float sum) { give(a, line, from, i, sum, a.momentum); },
+        [&](long long line, long long from, const float(&sums)[SPECTRUM_SAMPLES / 2]) {
+            give_all(a, line, from + threadIdx.x, sums);
+        });
 }
