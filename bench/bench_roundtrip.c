@@ -38,24 +38,23 @@
 // the doorbell was rung; until the device saw it, against the blocks before; what the device did until then; its own
 // part; until the answer was found, which for a missed block is when the next one came at the earliest; until the call
 // ended.
+#include "support/apart.h"
 #include "support/gpu_load.h"
+#include "support/late_blocks.h"
 #include "support/live_chains.h"
 
 #include <math.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <warptone/clock.h>
 #include <warptone/histogram.h>
 #include <warptone/live.h>
 
 #define RATE 48000.0
-enum { STREAMS = 64, MAX_BLOCK = 1024, WARM_BLOCKS = 500, MAX_ROWS = 64, N_SLOWEST = 5, N_MISSED = 8 };
-enum { HOLE_NS = 20000, LONG_NS = 30000 }; ///< what counts as away; the aim of p99.99
+enum { STREAMS = 64, MAX_BLOCK = 1024, WARM_BLOCKS = 500, MAX_ROWS = 64 };
 static const int64_t SETTLE_NS = 250000000;
 static const double ALONE_S = 0.25;
 
@@ -90,30 +89,6 @@ static const bench_chain chains[] = {
     {"voice", &bench_voice, 2, 1}, {"analysis", &bench_analysis, 1, 8}, {"analysis8", &bench_analysis, 8, 1}};
 static const bench_chain many_voices = {"streams", &bench_voice_long, 2, STREAMS};
 
-/// A block that was among the slowest of its row, or missed.
-typedef struct slow_block {
-    int number;
-    int64_t start_ns, took_ns, late_ns;
-    wt_live_times times; ///< heard_ns 0: no answer by the end of the row
-    int32_t seen_ns;     ///< how much later than others the device saw the doorbell
-    uint32_t n_launches_before;
-    bool missed;
-} slow_block;
-
-/// What else is known of a row.
-typedef struct row_watch {
-    slow_block slowest[N_SLOWEST], missed[N_MISSED]; ///< the slowest first
-    int n_missed;
-    int n_holes, n_switched;   ///< the thread's while it only read the clock; of them with an involuntary switch
-    int64_t hole_ns, idle_ns;  ///< the longest, and for how long it read the clock
-    int n_long, n_long_device; ///< blocks above the aim; without the audio thread's hole too
-    int n_device_holes;        ///< blocks before which the device did not look for so long
-    uint32_t device_hole_ns, busy_ns;
-    int64_t begin_ns; ///< longest call among blocks that a new kernel answered
-    bool has_offset;
-    uint32_t offset_ns; ///< device's clock less the host's as a doorbell is seen
-} row_watch;
-
 typedef struct bench {
     int n_blocks, block, n_sms, n_workers, n_streams; ///< blocks: of the row at hand; streams: 0 = the chain's
     const bench_chain *chain;
@@ -121,7 +96,7 @@ typedef struct bench {
     row rows[MAX_ROWS];
     int n_rows;
     bool no_device, apart;
-    cpu_set_t own, others; ///< processors of the audio thread and of all else, where `apart`
+    bench_processors processors; ///< where `apart`
     wt_device *device;
     gpu_loads loads;
     wt_layout *layout;
@@ -129,8 +104,8 @@ typedef struct bench {
     wt_stream *load_streams[GPU_LOAD_THREADS];
     int load_sms;
     double alone[N_CASES][2][N_GPU_LOADS]; ///< with nothing beside them: on the whole GPU, on the partition
-    wt_histogram *took, *late, *trip, *device_part, *rest; ///< rest: the call less the audio thread's hole
-    row_watch watch;
+    wt_histogram *took, *late;
+    late_blocks watch;
     float *in, *out;
     const float *ins[2 * STREAMS];
     float *outs[2 * STREAMS];
@@ -154,169 +129,33 @@ static void stop(int number)
 
 typedef wt_status (*block_function)(void *user, const bench *b);
 
-static void note_slow(row_watch *w, const slow_block *block)
-{
-    int k = N_SLOWEST;
-    for (; k > 0 && w->slowest[k - 1].took_ns < block->took_ns; k--)
-        if (k < N_SLOWEST) w->slowest[k] = w->slowest[k - 1];
-    if (k < N_SLOWEST) w->slowest[k] = *block;
-}
-
-static long n_switches(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nivcsw;
-}
-
-// Read the clock until then, and note when somebody else had the processor.
-static void spin_watching(row_watch *w, int64_t until_ns, long *switches)
-{
-    const int64_t begin_ns = wt_clock_now_ns(NULL);
-    int64_t before_ns = begin_ns;
-    for (int64_t now_ns; before_ns < until_ns; before_ns = now_ns) {
-        now_ns = wt_clock_now_ns(NULL);
-        if (now_ns - before_ns > w->hole_ns) w->hole_ns = now_ns - before_ns;
-        if (now_ns - before_ns <= HOLE_NS) continue;
-        const long n = n_switches();
-        w->n_holes++;
-        w->n_switched += n != *switches;
-        *switches = n;
-    }
-    w->idle_ns += before_ns - begin_ns;
-}
-
-// How much later than others the device saw this doorbell; the two clocks drift.
-static int32_t seen_later(row_watch *w, const wt_live_times *t)
-{
-    const uint32_t offset_ns = t->seen_ns - (uint32_t)t->rung_ns;
-    if (!w->has_offset) w->offset_ns = offset_ns;
-    w->has_offset = true;
-    const int32_t later_ns = (int32_t)(offset_ns - w->offset_ns);
-    w->offset_ns += (uint32_t)(later_ns < -200 ? -200 : later_ns > 200 ? 200 : later_ns);
-    return later_ns;
-}
-
-static void note_device(row_watch *w, const wt_live_times *t)
-{
-    w->n_device_holes += t->hole_ns > HOLE_NS;
-    if (t->hole_ns > w->device_hole_ns) w->device_hole_ns = t->hole_ns;
-    if (t->busy_ns > w->busy_ns) w->busy_ns = t->busy_ns;
-}
-
-// What the device did before it had the block; the thread's hole, and the call without it.
-static void note_answer(bench *b, slow_block *block)
-{
-    row_watch *w = &b->watch;
-    const wt_live_times *t = &block->times;
-    if (!t->heard_ns) return; // no device
-    const int64_t before_ns = t->rung_ns - block->start_ns, after_ns = block->start_ns + block->took_ns - t->heard_ns;
-    int64_t hole_ns = t->away_ns > before_ns ? t->away_ns : before_ns;
-    if (after_ns > hole_ns) hole_ns = after_ns;
-    const int64_t rest_ns = block->took_ns - (hole_ns > HOLE_NS / 4 ? hole_ns : 0);
-    wt_histogram_record(b->trip, t->round_trip_ns);
-    wt_histogram_record(b->rest, rest_ns);
-    w->n_long += block->took_ns > LONG_NS;
-    w->n_long_device += rest_ns > LONG_NS;
-    if (block->number && t->n_launches != block->n_launches_before && block->took_ns > w->begin_ns)
-        w->begin_ns = block->took_ns;
-    if (t->device_ns < 0) return;
-    wt_histogram_record(b->device_part, t->device_ns);
-    block->seen_ns = seen_later(w, t);
-    note_device(w, t);
-}
-
-// Answers that came after their blocks had been missed.
-static void note_late_answers(row_watch *w, const wt_live *live)
-{
-    const int n = w->n_missed < N_MISSED ? w->n_missed : N_MISSED;
-    for (int back = 3; back >= 0; back--) {
-        const wt_live_times t = wt_live_late_times(live, back);
-        for (int k = 0; k < n; k++) {
-            slow_block *m = &w->missed[k];
-            if (m->times.heard_ns || t.rung_ns < m->start_ns || t.rung_ns > m->start_ns + m->took_ns) continue;
-            m->times = t;
-            if (t.device_ns < 0) continue;
-            note_device(w, &t);
-            m->seen_ns = (int32_t)(t.seen_ns - (uint32_t)t.rung_ns - w->offset_ns);
-        }
-    }
-}
-
-static void note_missed(row_watch *w, const slow_block *block)
-{
-    if (w->n_missed < N_MISSED) w->missed[w->n_missed] = *block;
-    w->n_missed++;
-}
-
-// Before any thread is made: they inherit what is left.
-static void move_apart(bench *b)
-{
-    char path[96], siblings[64] = "";
-    int cpu = CPU_SETSIZE - 1;
-    if (sched_getaffinity(0, sizeof b->others, &b->others)) cpu = -1;
-    while (cpu >= 0 && !CPU_ISSET(cpu, &b->others)) cpu--;
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-    FILE *file = cpu >= 0 ? fopen(path, "r") : NULL;
-    if (!file || !fgets(siblings, sizeof siblings, file)) snprintf(siblings, sizeof siblings, "%d", cpu);
-    if (file) fclose(file);
-    for (char *at = siblings, *end; *at >= '0' && *at <= '9'; at = *end ? end + 1 : end) { // "3,7" or "2-3"
-        const long first = strtol(at, &end, 10), last = *end == '-' ? strtol(end + 1, &end, 10) : first;
-        for (long k = first; k <= last && k < CPU_SETSIZE; k++) CPU_CLR((int)k, &b->others);
-    }
-    CPU_ZERO(&b->own);
-    if (cpu >= 0) CPU_SET(cpu, &b->own);
-    b->apart = cpu >= 0 && CPU_COUNT(&b->others) > 0 && !sched_setaffinity(0, sizeof b->others, &b->others);
-    siblings[strcspn(siblings, "\n")] = 0;
-    printf("bench_roundtrip: the audio thread has %s %d (siblings %s)\n",
-           b->apart ? "to itself processor" : "no processor", cpu, siblings);
-}
-
-static void use_processors(const bench *b, const cpu_set_t *which)
-{
-    if (b->apart) (void)sched_setaffinity(0, sizeof *which, which);
-}
-
 // `took`: the call. `late`: how long after its time it began. `live`: NULL, or what the function plays.
 static wt_status run_blocks(bench *b, int n, block_function function, void *user, const wt_live *live)
 {
-    uint32_t n_launches = 0;
-    use_processors(b, &b->own);
-    long switches = n_switches();
+    use_processors(&b->processors, true);
     const double period_ns = b->block / RATE * 1e9;
     const int64_t begin_ns = wt_clock_now_ns(NULL) + 1000000;
     wt_histogram_reset(b->took);
     wt_histogram_reset(b->late);
-    wt_histogram_reset(b->trip);
-    wt_histogram_reset(b->device_part);
-    wt_histogram_reset(b->rest);
-    b->watch = (row_watch){.n_missed = 0};
+    late_blocks_begin(&b->watch);
     for (int k = 0; k < n && !stopped; k++) {
-        slow_block block = {.number = k, .n_launches_before = n_launches};
+        slow_block block = {.number = k};
         const int64_t due_ns = begin_ns + (int64_t)(k * period_ns);
-        spin_watching(&b->watch, due_ns, &switches);
+        late_blocks_spin(&b->watch, due_ns);
         block.start_ns = wt_clock_now_ns(NULL);
         wt_status status = function ? function(user, b) : WT_OK;
         if (status && status != WT_ERR_TIMEOUT) { // late blocks are the live engine's to count
-            use_processors(b, &b->others);
+            use_processors(&b->processors, false);
             return status;
         }
         block.took_ns = wt_clock_now_ns(NULL) - block.start_ns;
         block.late_ns = block.start_ns - due_ns;
         block.missed = status == WT_ERR_TIMEOUT;
-        if (live && b->watch.n_missed) note_late_answers(&b->watch, live);
-        if (live && !block.missed) {
-            block.times = wt_live_last_times(live);
-            n_launches = block.times.n_launches;
-            note_answer(b, &block);
-        }
-        if (block.missed)
-            note_missed(&b->watch, &block);
-        else
-            note_slow(&b->watch, &block);
+        late_blocks_note(&b->watch, &block, live);
         wt_histogram_record(b->took, block.took_ns);
         wt_histogram_record(b->late, block.late_ns);
     }
-    use_processors(b, &b->others);
+    use_processors(&b->processors, false);
     return WT_OK;
 }
 
@@ -442,52 +281,6 @@ static void print_kept(const bench *b, load_case which, const double *rates)
     }
 }
 
-static void print_block(const slow_block *s, const char *what)
-{
-    const wt_live_times *t = &s->times;
-    printf("roundtrip    %s: %.1f us, block %d at %.6f s, began %.1f late", what, (double)s->took_ns * 1e-3, s->number,
-           (double)s->start_ns * 1e-9, (double)s->late_ns * 1e-3);
-    if (!t->heard_ns) {
-        printf("; no answer\n");
-        return;
-    }
-    printf("; rung after %.1f, answer found %.1f later, thread away %.1f, ended %.1f later%s",
-           (double)(t->rung_ns - s->start_ns) * 1e-3, (double)t->round_trip_ns * 1e-3, (double)t->away_ns * 1e-3,
-           (double)(s->start_ns + s->took_ns - t->heard_ns) * 1e-3,
-           s->number && t->n_launches != s->n_launches_before ? "; the next kernel began" : "");
-    if (t->device_ns >= 0)
-        printf("; device: saw it %.1f later than others, took %.1f; before it busy %.1f, %u looks, longest hole %.1f; "
-               "kernel's age %.3f s",
-               (double)s->seen_ns * 1e-3, (double)t->device_ns * 1e-3, (double)t->busy_ns * 1e-3, t->n_looks,
-               (double)t->hole_ns * 1e-3, (double)t->age_us * 1e-6);
-    printf("\n");
-}
-
-static void print_watch(const bench *b)
-{
-    const row_watch *w = &b->watch;
-    wt_histogram_summary trip, device, rest;
-    wt_histogram_summarize(b->trip, &trip);
-    wt_histogram_summarize(b->device_part, &device);
-    wt_histogram_summarize(b->rest, &rest);
-    printf("roundtrip    doorbell to answer: p50 %.1f  p99 %.1f us; of it the device p50 %.1f  p99 %.1f  max %.1f us\n",
-           (double)trip.p50 * 1e-3, (double)trip.p99 * 1e-3, (double)device.p50 * 1e-3, (double)device.p99 * 1e-3,
-           (double)device.max * 1e-3);
-    printf("roundtrip    less the thread's longest hole: p50 %.1f  p99 %.1f  p99.9 %.1f  p99.99 %.1f  max %.1f us; %d "
-           "blocks "
-           "above %d us, %d of them without it too\n",
-           (double)rest.p50 * 1e-3, (double)rest.p99 * 1e-3, (double)rest.p99_9 * 1e-3, (double)rest.p99_99 * 1e-3,
-           (double)rest.max * 1e-3, w->n_long, LONG_NS / 1000, w->n_long_device);
-    printf(
-        "roundtrip    between blocks the thread was away %d times above %d us, %d of them switched, in %.1f s, at most "
-        "%.1f us; the device did not look %d times, at most %.1f us, and was busy %.1f; first blocks of kernels took "
-        "%.1f us at most\n",
-        w->n_holes, HOLE_NS / 1000, w->n_switched, (double)w->idle_ns * 1e-9, (double)w->hole_ns * 1e-3,
-        w->n_device_holes, (double)w->device_hole_ns * 1e-3, (double)w->busy_ns * 1e-3, (double)w->begin_ns * 1e-3);
-    for (int k = 0; k < N_SLOWEST && w->slowest[k].took_ns; k++) print_block(&w->slowest[k], "slow");
-    for (int k = 0; k < w->n_missed && k < N_MISSED; k++) print_block(&w->missed[k], "missed");
-}
-
 /// What plays while rows of one path and block length are measured.
 typedef struct played {
     wt_live *live; ///< NULL: the copies
@@ -526,7 +319,7 @@ static wt_status measure_row(bench *b, const row *r, played *p)
     wt_histogram_summary late;
     wt_histogram_summarize(b->late, &late);
     printf(" | began late p99.9 %.1f max %.1f us\n", (double)late.p99_9 * 1e-3, (double)late.max * 1e-3);
-    if (r->path > DESK && p->live) print_watch(b);
+    if (r->path > DESK && p->live) late_blocks_print(&b->watch);
     return WT_OK;
 }
 
@@ -616,9 +409,7 @@ static wt_status set_up(bench *b)
 {
     wt_status status = wt_histogram_create(&b->took);
     if (!status) status = wt_histogram_create(&b->late);
-    if (!status) status = wt_histogram_create(&b->trip);
-    if (!status) status = wt_histogram_create(&b->device_part);
-    if (!status) status = wt_histogram_create(&b->rest);
+    if (!status) status = late_blocks_open(&b->watch);
     b->in = calloc(2 * STREAMS * MAX_BLOCK, sizeof *b->in);
     b->out = calloc(2 * STREAMS * MAX_BLOCK, sizeof *b->out);
     if (!status && (!b->in || !b->out)) status = wt_fail(WT_ERR_NO_MEMORY, "audio");
@@ -638,9 +429,7 @@ static void tear_down(bench *b)
     wt_device_close(b->device);
     wt_histogram_destroy(b->took);
     wt_histogram_destroy(b->late);
-    wt_histogram_destroy(b->trip);
-    wt_histogram_destroy(b->device_part);
-    wt_histogram_destroy(b->rest);
+    late_blocks_close(&b->watch);
     free(b->in), free(b->out);
 }
 
@@ -760,7 +549,11 @@ int main(int argc, char **argv)
     if (!b.n_rows) add_rows(&b);
     signal(SIGTERM, stop);
     signal(SIGINT, stop);
-    if (b.apart) move_apart(&b);
+    if (b.apart) {
+        move_apart(&b.processors);
+        printf("bench_roundtrip: the audio thread has %s %d (siblings %s)\n",
+               b.processors.apart ? "to itself processor" : "no processor", b.processors.cpu, b.processors.siblings);
+    }
     wt_status status = set_up(&b);
     if (status) fail("setting up");
     if (!status) status = bench_rows(&b);
