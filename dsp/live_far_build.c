@@ -47,6 +47,9 @@ static wt_status compile(live_far *f)
 
 // ---- memory
 
+// Words up to the next 128 bytes: what a warp asks for or sends from there crosses the bus in whole lines.
+static int whole_lines(int words) { return (words + 15) & ~15; }
+
 static void lay_out(live_far *f, int max_frames)
 {
     const wt_chain *chain = f->chain;
@@ -60,13 +63,13 @@ static void lay_out(live_far *f, int max_frames)
                            .out_channels = chain->out_channels,
                            .point_channels = chain->buffer_channels};
     const int points = LIVE_MAX_POINTS * l->point_channels * max_frames;
-    l->in_at = (RESIDENT_TARGETS + l->n_params + 1) & ~1; // the kernel asks for two words at once
+    l->in_at = whole_lines(RESIDENT_TARGETS + l->n_params);
     l->inserts_at = l->in_at + l->n_streams * l->channels * max_frames;
-    l->down_words = (l->inserts_at + points + 15) & ~15;
+    l->down_words = whole_lines(l->inserts_at + points);
     l->readings_at = RESIDENT_HEAD;
-    l->out_at = l->readings_at + l->n_readings;
+    l->out_at = whole_lines(l->readings_at + l->n_readings);
     l->taps_at = l->out_at + l->out_channels * max_frames;
-    l->up_words = (l->taps_at + points + 15) & ~15;
+    l->up_words = whole_lines(l->taps_at + points);
 }
 
 static wt_status upload(live_far *f, const void *from, size_t bytes, wt_buffer **buffer)

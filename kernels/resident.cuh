@@ -146,7 +146,7 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
         if (threadIdx.x < 32) {
             resident_watch_look(watch);
             wt_block_word told = threadIdx.x < 2 ? look[2 * threadIdx.x] : 0;
-            if (round % 32 == 0 && threadIdx.x < 2) told = block_load(at); // past whatever might keep a copy
+            if (round % 32 == 0 && !due && threadIdx.x < 2) told = block_load(at); // past whatever might keep a copy
             const wt_block_word bell = __shfl_sync(~0u, told, 0), orders = __shfl_sync(~0u, told, 1);
             if (wt_block_turn(orders) == next.term)
                 v = RESIDENT_KILLED;
