@@ -12,14 +12,14 @@ enum { LOGITS_ROWS = 16, ALIGN = 256, MAX_EXPERTS = 1024, MAX_FLASH_HEAD = 256 }
 static const struct {
     const char *file;
     int first, n;
-} modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE},
-                                {"kernels/llm_place.cu", WT__LLM_PLACE, 1},
-                                {"kernels/llm_attend.cu", WT__LLM_ATTEND, 1},
-                                {"kernels/llm_pages.cu", WT__LLM_COPY_PAGE, 2},
-                                {"kernels/llm_flash.cu", WT__LLM_FLASH, 1},
-                                {"kernels/llm_attend_16.cu", WT__LLM_ATTEND_16, 4},
-                                {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 3},
-                                {"kernels/llm_stream.cu", WT__LLM_STREAM, 4}};
+} modules[WT__N_LLM_MODULES] = {{"kernels/llm/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE},
+                                {"kernels/llm/llm_place.cu", WT__LLM_PLACE, 1},
+                                {"kernels/llm/llm_attend.cu", WT__LLM_ATTEND, 1},
+                                {"kernels/llm/llm_pages.cu", WT__LLM_COPY_PAGE, 2},
+                                {"kernels/llm/llm_flash.cu", WT__LLM_FLASH, 1},
+                                {"kernels/llm/llm_attend_16.cu", WT__LLM_ATTEND_16, 4},
+                                {"kernels/llm/llm_matvec.cu", WT__LLM_MATVEC, 3},
+                                {"kernels/llm/llm_stream.cu", WT__LLM_STREAM, 4}};
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
                                                      [WT__LLM_NORM] = "llm_norm",
@@ -77,7 +77,7 @@ static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
         const char *file = modules[m].file;
         if (modules[m].first == WT__LLM_FLASH) {
             if (!g->kv_type || c->d_head % 16 || c->d_head > MAX_FLASH_HEAD) continue;
-            if (g->flash_by_wgmma) file = "kernels/llm_flash_wgmma.cu";
+            if (g->flash_by_wgmma) file = "kernels/llm/llm_flash_wgmma.cu";
         }
         if (modules[m].first == WT__LLM_ATTEND_16 && !attends_on_tensor_cores(g, c)) continue;
         status = wt_module_create(g->device,
