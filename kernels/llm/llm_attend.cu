@@ -346,23 +346,27 @@ static __device__ __forceinline__ wide add_messages(unsigned *messages, int n)
     return sums;
 }
 
-// The block's heads of q turned, and in the block of the token's own position k, turned, and v: to shared memory in the
-// cache's type and, by the first heads that share them, to the cache. All that a warp turns is on its way together.
+// The block's heads of q turned, when they come, and in the block of the token's own position k, turned, and v: to
+// shared memory in the cache's type and, by the first heads that share them, to the cache. All that a warp turns is on
+// its way together.
 static __device__ __forceinline__ void turn_and_place(const wt_llm_attend_args &a, const part &p,
                                                       float (*heads)[D_HEAD], kv_type (*own)[D_HEAD])
 {
     enum { WARPS = THREADS / 32, MOST = (HEADS + 2 + WARPS - 1) / WARPS };
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n = HEADS + (p.has_own ? 2 : 0);
     const long long at = ((long long)p.t * a.n_kv_heads + p.kv_head) * D_HEAD;
-    raw_head raw[MOST];
+    raw_head raw[MOST]; // loads without branches (see load_if): some heads twice
+#pragma unroll
+    for (int k = 0; k < MOST; k++)
+        load_turn(a.turn, p.t, min(warp + k * WARPS, n - 1) < HEADS ? a.turn.q_norm : a.turn.k_norm, &raw[k]);
+    wait_for_earlier();
 #pragma unroll
     for (int k = 0; k < MOST; k++) {
-        const int i = warp + k * WARPS;
-        if (i >= n) continue;
-        const float *from = i < HEADS    ? a.q + ((long long)p.t * a.n_heads + p.head + i) * D_HEAD
-                            : i == HEADS ? a.k + at
-                                         : a.v + at;
-        raw[k] = load_head(a.turn, p.t, from, i < HEADS ? a.turn.q_norm : a.turn.k_norm);
+        const int i = min(warp + k * WARPS, n - 1);
+        load_values(i < HEADS    ? a.q + ((long long)p.t * a.n_heads + p.head + i) * D_HEAD
+                    : i == HEADS ? a.k + at
+                                 : a.v + at,
+                    &raw[k]);
     }
 #pragma unroll
     for (int k = 0; k < MOST; k++) {
@@ -387,10 +391,9 @@ static __device__ __forceinline__ void turn_and_place(const wt_llm_attend_args &
 static __device__ __forceinline__ void prepare_heads(const wt_llm_attend_args &a, const part &p, float (*heads)[D_HEAD],
                                                      kv_type (*own)[D_HEAD])
 {
-    if (a.k) {
-        wait_for_earlier();
+    if (a.k)
         turn_and_place(a, p, heads, own);
-    } else {
+    else {
         const float *q = a.q + ((long long)p.t * a.n_heads + p.head) * D_HEAD;
         for (int i = threadIdx.x; i < HEADS * D_HEAD; i += THREADS) heads[i / D_HEAD][i % D_HEAD] = q[i];
     }
