@@ -1,6 +1,6 @@
 // Interleaved samples as files hold them to planar float and back: 256 threads, a frame each; blockIdx.y is the signal.
-// Channels of a frame lie side by side, so a warp's reads and writes are one run. Judge: wt_pcm_read, wt_pcm_to_mono and
-// wt_pcm_write, identical.
+// Channels of a frame lie side by side, so a warp's reads and writes are one run. Judge: wt_pcm_read, wt_pcm_to_mono
+// and wt_pcm_write, identical.
 //
 //   pcm_read
 //   pcm_write     counts of a warp go to the signal's state by its first lane

@@ -76,7 +76,7 @@ WT_RT void wt_pcm_write(wt_pcm_writer *writer, wt_pcm_format format, const float
 ///
 ///   in        [n_signals][channels][n_frames]   float
 ///   out       [n_signals][n_frames][channels]   of the format, aligned as it
-///   writers   wt_pcm_writer [n_signals]         as above: zero them to begin (wt_stream_fill), read the counts in the end
+///   writers   wt_pcm_writer [n_signals]         as above: zero them to begin (wt_stream_fill), read the counts last
 ///
 /// Errors: WT_ERR_BAD_ARG (a stream of another device, a range that does not fit, a plan that folds), WT_ERR_CUDA.
 /// Judge:  on a GPU, wt_pcm_write, identical.  [worker]
