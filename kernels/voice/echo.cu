@@ -139,7 +139,7 @@ struct team_meet {
         if constexpr (TEAM == 32)
             __syncwarp();
         else
-            asm volatile("bar.sync %0, %1;" ::"r"(1 + team), "n"(TEAM) : "memory");
+            asm volatile("bar.sync %0, %1;" ::"r"(1 + team), "r"(int(TEAM)) : "memory");
     }
 };
 
