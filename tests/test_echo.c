@@ -290,10 +290,17 @@ static void check_plan(wt_device *device, const plan_case *k, double bound)
 
 static void check_plans(wt_device *device, double bound)
 {
+    // On a GPU a line has four thread blocks, two or one by how many lines there are, and alone it has four. The last
+    // two have transforms of two warps; the weights of the first of these are too many for shared memory.
     static const plan_case cases[] = {
         {{.rate_hz = 8000, .channels = 2, .tail_ms = 40}, 2, 30000, 12001},
+        {{.rate_hz = 8000, .channels = 2, .tail_ms = 50}, 25, 1000, 1000},
+        {{.rate_hz = 8000, .channels = 2, .tail_ms = 30}, 70, 1000, 1000},
         {{.rate_hz = 11025, .channels = 1, .tail_ms = 64, .latency_ms = 9.16}, 3, 4000, 9000}, // a block of 101 frames
         {{.rate_hz = 16000, .channels = 1, .tail_ms = 10, .latency_ms = 5.0625}, 1, 9000, 9000}, // 81: half of a pair
+        {{.channels = 1}, 2, 9000, 9000},
+        {{.rate_hz = 96000, .channels = 1, .tail_ms = 2000}, 1, 9000, 9000},
+        {{.rate_hz = 96000, .channels = 1, .tail_ms = 30}, 3, 9000, 9000},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) check_plan(device, &cases[k], bound);
     wt_echo_plan *plan = NULL;

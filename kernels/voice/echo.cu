@@ -29,6 +29,12 @@
 #ifndef ECHO_CLUSTER
 #    define ECHO_CLUSTER 1
 #endif
+#ifndef ECHO_TEAMS
+#    define ECHO_TEAMS 13
+#endif
+#ifndef ECHO_KEEPS
+#    define ECHO_KEEPS 1
+#endif
 #include "echo_batch_kernel.h"
 #if ECHO_POINTS
 #    include "cluster.cuh"
@@ -153,7 +159,8 @@ struct echo_share {
     float2 *powers;     // [BINS]
     float *step, *near; // [BINS]
     float *wave;        // [block] the echo, then the error
-    float2 *w;          // [n_parts][BINS], here or in device memory
+    float *mic;         // [block]
+    float2 *w;          // [n_parts][BINS]; these two in device memory unless ECHO_KEEPS
     float *doubt;
     const float2 *roots;
 };
@@ -167,16 +174,18 @@ static __device__ __forceinline__ echo_share find_share(const echo_batch_args &a
     s.each = (a.n_parts + ECHO_GROUPS - 1) / ECHO_GROUPS, s.first = s.rank * OWN_GROUPS * s.each;
     s.n_parts = max(0, min(OWN_GROUPS * s.each, a.n_parts - s.first));
     s.sums = all_shared, s.work = (float *)all_shared;
-    s.room = s.work + wt__echo_work_floats(ECHO_POINTS, a.n_teams, OWN_GROUPS);
+    s.room = s.work + wt__echo_work_floats(ECHO_POINTS, ECHO_TEAMS, OWN_GROUPS);
     s.e = (float2 *)(s.room + ROOM), s.powers = s.e + BINS;
-    s.step = (float *)(s.powers + BINS), s.near = s.step + BINS, s.wave = s.near + BINS;
-    const long long at = ((long long)s.line * a.n_parts + s.first) * BINS;
-    s.w = (float2 *)a.w + at, s.doubt = a.doubt + at;
-    s.roots = (const float2 *)a.roots;
-    if (a.keeps) {
+    s.step = (float *)(s.powers + BINS), s.near = s.step + BINS;
+    s.wave = s.near + BINS, s.mic = s.wave + ECHO_POINTS;
+    if constexpr (ECHO_KEEPS) {
         s.w = (float2 *)(s.room + wt__echo_line_floats(ECHO_POINTS));
         s.doubt = (float *)(s.w + s.n_parts * BINS);
+    } else {
+        const long long at = ((long long)s.line * a.n_parts + s.first) * BINS;
+        s.w = (float2 *)a.w + at, s.doubt = a.doubt + at;
     }
+    s.roots = (const float2 *)a.roots;
     return s;
 }
 
@@ -221,12 +230,12 @@ static __device__ __forceinline__ void imagine(const echo_batch_args &a, const e
 }
 
 // Mean squares of microphone and error, in all threads, by the first of them.
-static __device__ __forceinline__ float2 line_powers(const echo_batch_args &a, const echo_share &s, int first)
+static __device__ __forceinline__ float2 line_powers(const echo_share &s)
 {
     __shared__ float2 sums[ECHO_LINE / 32];
     float2 power = {0, 0};
     for (int k = threadIdx.x; k < ECHO_POINTS && threadIdx.x < ECHO_LINE; k += ECHO_LINE) {
-        const float mic = mic_sample(a, s.line, first + k), error = mic - s.wave[k];
+        const float mic = s.mic[k], error = mic - s.wave[k];
         power.x += mic * mic / (float)ECHO_POINTS, power.y += error * error / (float)ECHO_POINTS;
     }
     for (int d = 16; d; d /= 2)
@@ -242,7 +251,7 @@ static __device__ __forceinline__ float2 line_powers(const echo_batch_args &a, c
 static __device__ __forceinline__ echo_worth cancel(const echo_batch_args &a, const echo_share &s, int turn,
                                                     echo_worth before)
 {
-    const int t = threadIdx.x < LINE ? threadIdx.x : ECHO_POINTS, first = turn * ECHO_POINTS - a.at;
+    const int t = threadIdx.x < LINE ? threadIdx.x : ECHO_POINTS;
     fft_block<ECHO_POINTS, LINE>(
         t, s.room, a.twiddles,
         [&](int k) { return fft_swap(fft_real_fold(s.e[k], s.e[ECHO_POINTS - k], __ldg(s.roots + k))); },
@@ -252,12 +261,12 @@ static __device__ __forceinline__ echo_worth cancel(const echo_batch_args &a, co
             if (2 * i + 1 >= ECHO_POINTS) s.wave[2 * i + 1 - ECHO_POINTS] = v.y;
         });
     __syncthreads();
-    const float2 power = line_powers(a, s, first);
+    const float2 power = line_powers(s);
     const echo_worth worth = echo_judge(&a.rules, before, power.x, power.y);
     const float change = worth.trust - before.trust;
     float *ready = a.ready + ((long long)turn * a.n_signals * a.channels + s.line) * ECHO_POINTS;
     for (int k = threadIdx.x; k < ECHO_POINTS; k += blockDim.x) {
-        const float mic = mic_sample(a, s.line, first + k), echo = s.wave[k];
+        const float mic = s.mic[k], echo = s.wave[k];
         if (s.rank == 0) ready[k] = mic - (before.trust + change * (float)k / (float)ECHO_POINTS) * echo;
         s.wave[k] = mic - echo;
     }
@@ -311,13 +320,14 @@ static __device__ __forceinline__ void learn_part(const echo_batch_args &a, cons
     const float2 *x = ring(a, turn - s.first - p, s.signal);
     float2 *w = s.w + p * BINS;
     float *doubt = s.doubt + p * BINS, *z = s.work + team * ROOM;
+#    pragma unroll 4
     for (int k = t; k <= N / 2; k += TEAM) {
-        const int m = N - k;
+        const int m = N - k; // of k = 0 that is a place of padding
         const float2 root = __ldg(s.roots + k);
         float2 g = gradient(__ldg(x + k), s.e[k], doubt[k]), mirror = gradient(__ldg(x + m), s.e[m], doubt[m]);
         if (k == 0) g.y = mirror.y = 0;
+        fft_shared_put<N>(z, m, fft_swap(fft_real_fold(mirror, g, make_float2(-root.x, root.y))));
         fft_shared_put<N>(z, k, fft_swap(fft_real_fold(g, mirror, root)));
-        if (k && k != m) fft_shared_put<N>(z, m, fft_swap(fft_real_fold(mirror, g, make_float2(-root.x, root.y))));
     }
     meet();
     fft_block<N, TEAM>(
@@ -332,6 +342,7 @@ static __device__ __forceinline__ void learn_part(const echo_batch_args &a, cons
         t, z, a.twiddles, [&](int i) { return fft_shared_get<N>(z, i); },
         [&](int k, float2 v) { fft_shared_put<N>(z, k, v); }, meet);
     meet();
+#    pragma unroll 2
     for (int k = t; k <= N / 2; k += TEAM) {
         const int m = N - k;
         const float2 root = __ldg(s.roots + k), g = fft_shared_get<N>(z, k), mirror = fft_shared_get<N>(z, k ? m : 0);
@@ -342,24 +353,29 @@ static __device__ __forceinline__ void learn_part(const echo_batch_args &a, cons
     meet();
 }
 
-extern "C" __global__ void CLUSTER_OF(ECHO_CLUSTER) __launch_bounds__(ECHO_THREADS, 1) echo_filter(echo_batch_args a)
+extern "C" __global__ void CLUSTER_OF(ECHO_CLUSTER) __launch_bounds__(ECHO_TEAMS *TEAM, 1)
+    echo_filter(echo_batch_args a)
 {
     const echo_share s = find_share(a);
     const long long at = ((long long)s.line * a.n_parts + s.first) * BINS;
     float *near = a.near + (long long)s.line * BINS;
     echo_worth worth = a.worth[s.line];
     copy_all(s.near, near, BINS);
-    if (a.keeps) copy_all(s.w, (float2 *)a.w + at, s.n_parts * BINS), copy_all(s.doubt, a.doubt + at, s.n_parts * BINS);
+    if constexpr (ECHO_KEEPS)
+        copy_all(s.w, (float2 *)a.w + at, s.n_parts * BINS), copy_all(s.doubt, a.doubt + at, s.n_parts * BINS);
     __syncthreads();
     for (int turn = 0; turn < a.n_blocks; turn++) {
         const bool silent = a.silent[turn * a.n_signals + s.signal];
+        for (int k = threadIdx.x; k < ECHO_POINTS; k += blockDim.x)
+            s.mic[k] = mic_sample(a, s.line, turn * ECHO_POINTS - a.at + k);
         imagine(a, s, turn);
         worth = cancel(a, s, turn, worth);
         find_steps(a, s, worth.error_power > ECHO_WORSE * worth.mic_power, silent);
-        for (int p = threadIdx.x / TEAM; p < s.n_parts && !silent; p += a.n_teams) learn_part(a, s, turn, p);
+        for (int p = threadIdx.x / TEAM; p < s.n_parts && !silent; p += ECHO_TEAMS) learn_part(a, s, turn, p);
         __syncthreads();
     }
-    if (a.keeps) copy_all((float2 *)a.w + at, s.w, s.n_parts * BINS), copy_all(a.doubt + at, s.doubt, s.n_parts * BINS);
+    if constexpr (ECHO_KEEPS)
+        copy_all((float2 *)a.w + at, s.w, s.n_parts * BINS), copy_all(a.doubt + at, s.doubt, s.n_parts * BINS);
     if (s.rank) return; // all have read it before they met in the first block
     copy_all(near, s.near, BINS);
     if (threadIdx.x == 0) a.worth[s.line] = worth;

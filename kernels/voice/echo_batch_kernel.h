@@ -6,9 +6,9 @@
 
 // Where thread blocks filter by themselves (ECHO_POINTS): parts in so many groups, whose sums are added in one order
 // however many thread blocks share a line; threads of a block at most, and of a line's own transforms at least.
-#define ECHO_GROUPS  4
-#define ECHO_THREADS 512
-#define ECHO_LINE    128
+#define ECHO_GROUPS       4
+#define ECHO_MOST_THREADS 512
+#define ECHO_LINE         128
 
 /// Threads that share the transforms of a part: whole warps, sixteen points each.
 WT_FFT_BOTH int wt__echo_team(int n) { return (n + 511) / 512 * 32; }
@@ -19,7 +19,7 @@ WT_FFT_BOTH int wt__echo_work_floats(int n, int n_teams, int n_groups)
     const int sums = 4 * n_groups * (n + 1), transforms = n_teams * wt__fft_shared_floats(n);
     return ((sums > transforms ? sums : transforms) + 3) / 4 * 4;
 }
-WT_FFT_BOTH int wt__echo_line_floats(int n) { return wt__fft_shared_floats(n) + 6 * (n + 1) + n + n % 2; }
+WT_FFT_BOTH int wt__echo_line_floats(int n) { return wt__fft_shared_floats(n) + 6 * (n + 1) + 2 * n; }
 
 /// What a part of samples leaves to the next; kernels read one and write another.
 typedef struct echo_samples {
@@ -55,9 +55,8 @@ typedef struct echo_batch_args {
     long long pitch;
     int n, at, n_blocks, n_signals, channels;
     int block, n_bins, n_parts, n_ring;
-    int head;           ///< place in the ring of the part's first block
-    int turn;           ///< block of the part that is worked on, with wt_fft
-    int n_teams, keeps; ///< teams of a thread block; its weights and their doubts are in shared memory meanwhile
+    int head; ///< place in the ring of the part's first block
+    int turn; ///< block of the part that is worked on, with wt_fft
     echo_rules rules;
 } echo_batch_args;
 
