@@ -31,8 +31,9 @@ static const char *const apart[] = {"echo_imagine",  "echo_cancel",    "echo_ste
 
 // How thread blocks filter by themselves.
 typedef struct fused_shape {
-    int cluster, n_teams; // thread blocks of a line, 0: they do not; teams of a block
-    bool keeps;           // weights and their doubts in shared memory
+    int cluster;       // thread blocks of a line; 0: they do not
+    int n_teams, team; // of a block; threads of one, which share the transforms of a part
+    bool keeps;        // weights and their doubts in shared memory
     size_t shared_bytes;
 } fused_shape;
 
@@ -144,26 +145,34 @@ static int cluster_of(const wt_device_info *info, int64_t lines)
     return cluster;
 }
 
+// Teams of whole warps, sixteen points a thread; eight where that many threads are left.
+static int team_of(int block, int parts, int cluster)
+{
+    const int team = (block + 511) / 512 * 32;
+    return cluster == ECHO_GROUPS && 2 * team * parts <= ECHO_MOST_THREADS ? 2 * team : team;
+}
+
 // A thread block has that transform, and its memory: with the weights if it can be, by half as many teams if need be.
 static void choose_shape(wt_echo_plan *p)
 {
     const wt_device_info *info = wt_device_get_info(p->device);
     const echo_batch_args *a = &p->gpu.args;
-    const int team = wt__echo_team(a->block), cluster = cluster_of(info, (int64_t)p->n_signals * p->channels);
-    const int groups = ECHO_GROUPS / cluster, each = (a->n_parts + ECHO_GROUPS - 1) / ECHO_GROUPS;
-    const int parts = groups * each < a->n_parts ? groups * each : a->n_parts, room = ECHO_MOST_THREADS / team;
+    const int cluster = cluster_of(info, (int64_t)p->n_signals * p->channels), groups = ECHO_GROUPS / cluster;
+    const int each = (a->n_parts + ECHO_GROUPS - 1) / ECHO_GROUPS;
+    const int parts = groups * each < a->n_parts ? groups * each : a->n_parts;
+    const int team = team_of(a->block, parts, cluster), room = ECHO_MOST_THREADS / team;
     int rest = a->block;
     for (int radix = 1; rest > 1 && radix; rest /= radix ? radix : 1) radix = wt__fft_block_radix(rest);
     if (rest > 1 || room < 2) return;
     const int rounds = (parts + room - 1) / room, most = (parts + rounds - 1) / rounds;
-    const int least = team >= ECHO_LINE ? 1 : ECHO_LINE / team, few = most / 2 > least ? most / 2 : least;
+    const int least = (ECHO_LINE + team - 1) / team, few = most / 2 > least ? most / 2 : least;
     for (int keeps = 1; keeps >= 0; keeps--)
         for (int teams = most > least ? most : least; teams >= few; teams--) {
             const size_t weights = keeps ? 3 * (size_t)parts * (size_t)a->n_bins : 0;
             const size_t floats = weights + (size_t)wt__echo_work_floats(a->block, teams, groups) +
                                   (size_t)wt__echo_line_floats(a->block);
             if (floats * sizeof(float) > info->shared_bytes) continue;
-            p->gpu.fused = (fused_shape){cluster, teams, keeps, floats * sizeof(float)};
+            p->gpu.fused = (fused_shape){cluster, teams, team, keeps, floats * sizeof(float)};
             return;
         }
 }
@@ -197,7 +206,7 @@ static wt_status get_kernels(on_gpu *g, const char *const *names, int first, int
 static wt_status load(wt_echo_plan *p)
 {
     on_gpu *g = &p->gpu;
-    char options[4][48];
+    char options[5][48];
     snprintf(options[0], sizeof options[0], "-DECHO_POINTS=%d", g->fused.cluster ? g->args.block : 0);
     snprintf(options[1], sizeof options[1], "-DECHO_CLUSTER=%d", g->fused.cluster);
     snprintf(options[2], sizeof options[2], "-DECHO_TEAMS=%d", g->fused.n_teams);
@@ -348,7 +357,7 @@ static wt_status filter_fused(const on_gpu *g, wt_stream *stream, const echo_bat
 {
     if (!a->n_blocks) return WT_OK;
     const wt_launch shape = {.grid = {a->n_signals * a->channels * g->fused.cluster},
-                             .block = {wt__echo_team(a->block) * g->fused.n_teams},
+                             .block = {g->fused.team * g->fused.n_teams},
                              .shared_bytes = g->fused.shared_bytes};
     return wt_kernel_launch(g->kernels[FILTER], stream, &shape, &WT_ARG(*a), 1);
 }

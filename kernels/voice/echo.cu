@@ -32,6 +32,9 @@
 #ifndef ECHO_TEAMS
 #    define ECHO_TEAMS 13
 #endif
+#ifndef ECHO_TEAM
+#    define ECHO_TEAM 32
+#endif
 #ifndef ECHO_KEEPS
 #    define ECHO_KEEPS 1
 #endif
@@ -120,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) echo_hear(echo_batch_args 
 #if ECHO_POINTS
 enum {
     BINS = ECHO_POINTS + 1,
-    TEAM = wt__echo_team(ECHO_POINTS),
+    TEAM = ECHO_TEAM,
     LINE = TEAM > ECHO_LINE ? TEAM : ECHO_LINE,
     OWN_GROUPS = ECHO_GROUPS / ECHO_CLUSTER,
     ROOM = wt__fft_shared_floats(ECHO_POINTS) // of a transform

@@ -10,9 +10,6 @@
 #define ECHO_MOST_THREADS 512
 #define ECHO_LINE         128
 
-/// Threads that share the transforms of a part: whole warps, sixteen points each.
-WT_FFT_BOTH int wt__echo_team(int n) { return (n + 511) / 512 * 32; }
-
 /// Floats of shared memory but for weights: sums or the parts' transforms, a transform of the line, and its rows.
 WT_FFT_BOTH int wt__echo_work_floats(int n, int n_teams, int n_groups)
 {
