@@ -4,10 +4,13 @@
 // pyin_path: one block a signal walks through its frames and back. Threads are target bins, each for its voiced and its
 // unvoiced state, so that one source read from shared memory serves both. Voiced sources that cannot beat what an
 // unvoiced one offers to every target are left out: nearly all, as only candidates are observed. Two barriers a frame;
-// the next frame's candidates are fetched meanwhile. Compiled with PYIN_WIDE its values lie in memory. Equal values go
-// to the lower state, as numpy's argmax has it. pyin_voicing: a warp a voiced frame, how periodic and how loud its
-// centre is; pyin_calibrate: one block a signal keeps the frames that are voiced there. Sums run in double, in an order
-// that is the same for every batch. Judge: the CPU (dsp/pitch/pyin.c): bins and flags identical.
+// the next frame's candidates are fetched meanwhile. Equal values go to the lower state, as numpy's argmax has it.
+// Compiled with PYIN_WIDE its values lie in memory, for more bins or candidates than a block holds.
+//
+// pyin_voicing: a warp a voiced frame, how periodic and how loud its centre is; pyin_calibrate: one block a signal
+// keeps the frames that are voiced there. Sums run in double, in an order that is the same for every batch.
+//
+// Judge: the CPU (dsp/pitch/pyin.c): bins and flags identical.
 #include "pyin_kernel.h"
 #include "yin.cuh"
 
