@@ -482,6 +482,7 @@ static void attend(wt__pass *p, int layer)
                             .q = s->q,
                             .out = s->a,
                             .messages = (unsigned *)(s->gpu->io_address + s->gpu->messages_at),
+                            .arrived = s->gpu->waits ? NULL : s->gpu->arrived,
                             .scale = wt__attention_scale(c, layer),
                             .n_heads = c->n_heads,
                             .n_kv_heads = c->n_kv_heads,
