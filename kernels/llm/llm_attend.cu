@@ -280,34 +280,45 @@ static __device__ __forceinline__ unsigned sent(float x)
     return __float_as_uint(x) == EMPTY ? 0x80000000u : __float_as_uint(x);
 }
 
+// Whole sectors of the L2 cache: of what is written in part, memory would have to tell the rest.
+static __device__ __forceinline__ void put(uint4 x, uint4 y, unsigned *to)
+{
+    ((uint4 *)to)[0] = x;
+    ((uint4 *)to)[1] = y;
+}
+
 static __device__ __forceinline__ void send(const message &m, unsigned *to)
 {
-    if constexpr (WIDE == 4)
-        *(uint4 *)to = {sent(m.sums.at[0]), sent(m.sums.at[1]), sent(m.sums.at[2]), sent(m.sums.at[3])};
-    else
-        *to = sent(m.sums.at[0]);
-    *(uint2 *)(to + 4) = {sent(m.most), sent(m.total)};
+    uint4 x = {};
+    x.x = sent(m.sums.at[0]);
+    if constexpr (WIDE == 4) x.y = sent(m.sums.at[1]), x.z = sent(m.sums.at[2]), x.w = sent(m.sums.at[3]);
+    put(x, {sent(m.most), sent(m.total), EMPTY, EMPTY}, to);
+}
+
+static __device__ __forceinline__ uint4 load_relaxed(const unsigned *from)
+{
+    uint4 x;
+    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "l"(from)
+                 : "memory");
+    return x;
 }
 
 // Whether all of it has come.
 static __device__ __forceinline__ bool receive(const unsigned *from, message *m)
 {
-    uint4 x = {1, 1, 1, 1};
-    uint2 y;
-    if constexpr (WIDE == 4)
-        asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-                     : "l"(from)
-                     : "memory");
-    else
-        asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x.x) : "l"(from) : "memory");
-    asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(y.x), "=r"(y.y) : "l"(from + 4) : "memory");
+    const uint4 x = load_relaxed(from), y = load_relaxed(from + 4);
     const unsigned words[4] = {x.x, x.y, x.z, x.w};
+    bool came = y.x != EMPTY && y.y != EMPTY;
 #pragma unroll
-    for (int j = 0; j < WIDE; j++) m->sums.at[j] = __uint_as_float(words[j]);
+    for (int j = 0; j < WIDE; j++) {
+        m->sums.at[j] = __uint_as_float(words[j]);
+        came = came && words[j] != EMPTY;
+    }
     m->most = __uint_as_float(y.x);
     m->total = __uint_as_float(y.y);
-    return x.x != EMPTY && x.y != EMPTY && x.z != EMPTY && x.w != EMPTY && y.x != EMPTY && y.y != EMPTY;
+    return came;
 }
 
 // What the lane's parts said of a piece: a part or two.
@@ -354,10 +365,8 @@ static __device__ __forceinline__ void forget(unsigned *messages, int n)
 {
 #pragma unroll
     for (int k = 0; k < MAX_PARTS / 32; k++) {
-        unsigned *at = messages + (threadIdx.x % 32 + k * 32) * WT_LLM_MESSAGE;
-        if ((int)threadIdx.x % 32 + k * 32 >= n) continue;
-        *(uint4 *)at = {EMPTY, EMPTY, EMPTY, EMPTY};
-        *(uint2 *)(at + 4) = {EMPTY, EMPTY};
+        const int part = threadIdx.x % 32 + k * 32;
+        if (part < n) put({EMPTY, EMPTY, EMPTY, EMPTY}, {EMPTY, EMPTY, EMPTY, EMPTY}, messages + part * WT_LLM_MESSAGE);
     }
 }
 
@@ -457,7 +466,7 @@ static __device__ __forceinline__ void take_all(const wt_llm_attend_args &a, con
 #pragma unroll 1
     for (int j = own.from; j < own.to; j += AT_ONCE) {
         if (own.has_own && own.to - j <= AT_ONCE) add_own(own_position, own.to - 1 - j, p);
-        take_positions(*p, heads, a.scale, m, r);
+        if (__any_sync(ALL, p->n)) take_positions(*p, heads, a.scale, m, r);
         load_positions(a, own, j + AT_ONCE + (int)threadIdx.x / TEAM, p);
     }
 }
@@ -526,6 +535,15 @@ static __device__ __forceinline__ void add_parts(const wt_llm_attend_args &a, co
     }
 }
 
+// Those pieces' messages, to the L2 cache, where the weights read since the layer before have taken their place.
+static __device__ __forceinline__ void ask_for_messages(const wt_llm_attend_args &a, const unsigned *messages,
+                                                        int first, int step)
+{
+    const int pitch = a.n_splits * WT_LLM_MESSAGE;
+    if (threadIdx.x % 32) return;
+    for (; first < PIECES; first += step) ask_for(messages + first * pitch, pitch * (int)sizeof *messages);
+}
+
 // Whether this is the last block of the heads' parts.
 static __device__ __forceinline__ bool is_last(int *arrived, int n)
 {
@@ -554,15 +572,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) llm_attend(const _
     positions p;
     load_positions(a, part, part.from + (int)threadIdx.x / TEAM, &p);
     ask_for_rest(a, part);
+    const int warp = threadIdx.x / 32, warps = THREADS / 32;
+    unsigned *messages =
+        a.messages + ((long long)blockIdx.z * gridDim.y + blockIdx.y) * a.n_splits * PIECES * WT_LLM_MESSAGE;
     prepare_heads(a, part, heads, own);
+    if (a.n_splits > 1) ask_for_messages(a, messages, blockIdx.x + warp * a.n_splits, warps * a.n_splits);
     running r;
     take_all(a, part, &p, heads, own, m, &r);
     give(r, m, teams);
-    unsigned *messages =
-        a.messages + ((long long)blockIdx.z * gridDim.y + blockIdx.y) * a.n_splits * PIECES * WT_LLM_MESSAGE;
     end_part(a, part, teams, messages);
     if (a.n_splits == 1) return;
-    const int warp = threadIdx.x / 32, warps = THREADS / 32;
     if (!a.arrived)
         add_parts(a, part, messages, blockIdx.x + warp * a.n_splits, warps * a.n_splits);
     else if (is_last(a.arrived + part.t * a.n_heads + part.head, a.n_splits))
