@@ -141,10 +141,11 @@ template <int COUNT, int BIT> static __device__ __forceinline__ void fold(float 
 // Dot products with the heads, to m->scores.
 static __device__ __forceinline__ void score_positions(const positions &p, const float (*heads)[D_HEAD], team_memory *m)
 {
-    const int lane = threadIdx.x % TEAM;
-    float dots[SCORES];
+    const int lane = threadIdx.x % TEAM, most = __shfl_sync(ALL, p.n, 0); // the first of the warp's teams has the most
+    float dots[SCORES] = {};
 #pragma unroll
     for (int first = 0; first < UNROLL; first += 2) { // two at a time, as floats
+        if (first >= most) continue;
         float keys[2][PER * N];
 #pragma unroll
         for (int u = 0; u < 2; u++)
@@ -466,7 +467,7 @@ static __device__ __forceinline__ void take_all(const wt_llm_attend_args &a, con
 #pragma unroll 1
     for (int j = own.from; j < own.to; j += AT_ONCE) {
         if (own.has_own && own.to - j <= AT_ONCE) add_own(own_position, own.to - 1 - j, p);
-        if (__any_sync(ALL, p->n)) take_positions(*p, heads, a.scale, m, r);
+        if (__shfl_sync(ALL, p->n, 0)) take_positions(*p, heads, a.scale, m, r);
         load_positions(a, own, j + AT_ONCE + (int)threadIdx.x / TEAM, p);
     }
 }
