@@ -363,17 +363,14 @@ WT_RT void wt__fft_real_weighted(wt_fft *plan, const float *in, const float *wei
 {
     wt__fft_side x = {(float *)in, (float *)weights, 0, weights ? WT__FFT_WEIGHTED : WT__FFT_PAIRS};
     wt__fft_side z = wt__fft_core_output(plan->core, plan->scratch);
-    wt__fft_core_run(plan->core, plan->scratch, &x, &z, 1, 0.5f);
+    wt__fft_core_run(plan->core, plan->scratch, &x, &z, 1, weights ? 1 : 0.5f);
     wt__fft_core_kernels(plan->core)->real_bins[form](z.re, z.im, plan->real_twiddles, plan->config.n / 2, re, im);
 }
 
-WT_RT float *wt__fft_real_row(wt_fft *plan, const float *in, const float *weights, float *const areas[2],
-                              wt__fft_past *past)
+WT_RT void wt__fft_real_row(wt_fft *plan, const float *in, const float *weights, wt__fft_past *past, float *row)
 {
-    return wt__fft_core_row(plan->core, plan->real_twiddles, in, weights, areas, past);
+    wt__fft_core_row(plan->core, plan->scratch, plan->real_twiddles, in, weights, past, row);
 }
-
-size_t wt__fft_row_floats(const wt_fft *plan) { return 2 * wt__fft_padded((size_t)plan->config.n / 2); }
 
 WT_RT void wt__fft_real_forward(wt_fft *plan, const float *in, float *re, float *im)
 {

@@ -114,6 +114,8 @@ static void lay_passes(wt__fft_core *core, int first)
         core->passes[i] = (wt__fft_pass){.radix = radix, .index = radix_index(radix), .m = rest, .s = s};
         s *= radix;
     }
+    core->passes[0].square = !core->tiled && count == 3 && core->passes[0].radix == 16 &&
+                             radices[1] == WT__FFT_SQUARE && radices[2] == WT__FFT_SQUARE;
 }
 
 static void order_passes(wt__fft_core *core, int max_lanes)
@@ -340,9 +342,10 @@ WT_RT static void run_one(const wt__fft_core *core, float *scratch, const wt__ff
         k->split(in->re, swapped ? b.im[1] : b.re[1], swapped ? b.re[1] : b.im[1], core->n);
         k->first[WT__FFT_SPLIT][pass->index](pass, b.re[1], b.im[1], b.re[0], b.im[0], 1);
     }
+    const int turn = !pass->square;
     int at = 0;
-    for (pass++; pass < core->passes + core->n_passes - 1; pass++, at ^= 1)
-        k->mid[pass->index](pass, b.re[at], b.im[at], b.re[!at], b.im[!at], 1);
+    for (pass++; pass < core->passes + core->n_passes - 1; pass++, at ^= turn)
+        k->mid[pass->index](pass, b.re[at], b.im[at], b.re[at ^ turn], b.im[at ^ turn], 1);
     if (k->last[out->form][pass->index]) {
         k->last[out->form][pass->index](pass, b.re[at], b.im[at], out->re, out->im, scale);
         return;
@@ -352,20 +355,20 @@ WT_RT static void run_one(const wt__fft_core *core, float *scratch, const wt__ff
     k->join(swapped ? b.im[!at] : b.re[!at], swapped ? b.re[!at] : b.im[!at], out->re, core->n, 1);
 }
 
-WT_RT float *wt__fft_core_row(const wt__fft_core *core, const float *twiddles, const float *x, const float *weights,
-                              float *const areas[2], wt__fft_past *past)
+WT_RT void wt__fft_core_row(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,
+                            const float *weights, wt__fft_past *past, float *row)
 {
     const wt__fft_kernels *k = core->kernels;
     const wt__fft_pass *pass = core->passes, *last = pass + core->n_passes - 1;
-    const size_t part = wt__fft_padded((size_t)core->n);
-    float *const *re = areas, *const im[2] = {areas[0] + part, areas[1] + part};
+    const buffers b = lay_buffers(scratch, core->n);
+    const int turn = !pass->square;
     int at = 0;
-    k->row.first[pass->index](pass, x, weights, re[0], im[0], 1, past);
-    for (pass++; pass < last; pass++, at ^= 1)
-        k->row.mid[pass->index](pass, re[at], im[at], re[!at], im[!at], 1, past);
-    k->row.last[pass->index](pass, re[at], im[at], re[!at], im[!at], 0.5f, past);
-    k->real_bins[WT__FFT_PAIRS](re[!at], im[!at], twiddles, core->n, re[at], NULL);
-    return re[at];
+    k->row.first[pass->index](pass, x, weights, b.re[0], b.im[0], past);
+    for (pass++; pass < last; pass++, at ^= turn)
+        k->row.mid[pass->index](pass, b.re[at], b.im[at], b.re[at ^ turn], b.im[at ^ turn], past);
+    k->row.last[pass->index](pass, b.re[at], b.im[at], b.re[at ^ turn], b.im[at ^ turn], past);
+    k->stream(past);
+    k->real_bins[WT__FFT_PAIRS](b.re[at ^ turn], b.im[at ^ turn], twiddles, core->n, row, NULL);
 }
 
 // Rows of fewer transforms than lanes, one number at a time; the other lanes hold zeros.
@@ -518,7 +521,7 @@ wt__fft_side wt__fft_core_input(const wt__fft_core *core, float *scratch)
 wt__fft_side wt__fft_core_output(const wt__fft_core *core, float *scratch)
 {
     const int written = core->tiled ? core->n_passes : core->n_passes - 2;
-    return spare_buffer(core, scratch, !(written & 1));
+    return spare_buffer(core, scratch, !core->passes[0].square && !(written & 1)); // the last of squares goes in place
 }
 
 // ---- life

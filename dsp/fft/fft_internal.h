@@ -23,16 +23,13 @@ typedef struct wt__fft_past wt__fft_past;
 /// Forward real transform of one block with a plan of kind WT_FFT_REAL_TO_COMPLEX (or _TO_REAL): in [n] to bins
 /// re, im [n / 2 + 1]. No aliasing. Even n reads and writes vectors only inside the arrays.  [rt, running]
 WT_RT void wt__fft_real_forward(wt_fft *plan, const float *in, float *re, float *im);
-/// The same of the products of `in` and `weights` (NULL = of `in`), where wt__fft_weighs; bins split, or pairs or
-/// powers at re.
+/// The same of twice the products of `in` and `weights` (NULL = of `in`), where wt__fft_weighs; bins split, or pairs
+/// or powers at re.
 WT_RT void wt__fft_real_weighted(wt_fft *plan, const float *in, const float *weights, wt__fft_form form, float *re,
                                  float *im);
 bool wt__fft_weighs(const wt_fft *plan);
-/// The same to pairs, which it returns: in one of two areas of wt__fft_row_floats(), at 64 bytes, that its passes go
-/// through. The row in `past` goes along.
-WT_RT float *wt__fft_real_row(wt_fft *plan, const float *in, const float *weights, float *const areas[2],
-                              wt__fft_past *past);
-size_t wt__fft_row_floats(const wt_fft *plan);
+/// The same to pairs in `row`, at 64 bytes. What `past` has, which may be that row, is written before.
+WT_RT void wt__fft_real_row(wt_fft *plan, const float *in, const float *weights, wt__fft_past *past, float *row);
 /// Inverse of the above, 1 / n included: re, im [n / 2 + 1] to out [n]. No aliasing.  [rt, running]
 WT_RT void wt__fft_real_inverse(wt_fft *plan, const float *re, const float *im, float *out);
 /// Complex transform of one block with a plan of kind WT_FFT_COMPLEX in the plan's direction.  [rt, running]
@@ -40,12 +37,19 @@ WT_RT void wt__fft_complex_split(wt_fft *plan, const float *in_re, const float *
 
 // ---- the passes (fft_passes.h, compiled once for each instruction set)
 
-enum { WT__FFT_N_RADICES = 13, WT__FFT_GENERIC = 12, WT__FFT_MAX_PRIME = 61, WT__FFT_MAX_PASSES = 24 };
+enum {
+    WT__FFT_N_RADICES = 13,
+    WT__FFT_GENERIC = 12,
+    WT__FFT_MAX_PRIME = 61,
+    WT__FFT_MAX_PASSES = 24,
+    WT__FFT_SQUARE = 8 ///< the radix of two passes that go in place
+};
 
 /// One Stockham pass: m * s butterflies of `radix`, on m twiddle groups of s neighbours.
 typedef struct wt__fft_pass {
     int radix, index; ///< index: of the radix in the kernel tables
     int m, s;
+    bool square;           ///< first of three: its rows are stored turned, and the others go in place
     const float *twiddles; ///< first pass: [ceil(m / lanes)][radix - 1][2][lanes]; others [m][radix - 1][2]
     const float *trig;     ///< odd radix: [h][h][2] cosine and sine of 2 pi j k / radix, h = (radix - 1) / 2;
                            ///< 9, 15, 25 = a b: those of a, of b, then [a][b][2] w_radix^(j k)
@@ -63,8 +67,8 @@ struct wt__fft_past {
     ptrdiff_t n; ///< floats
 };
 
-typedef void (*wt__fft_row_fn)(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re,
-                               float *y_im, float scale, wt__fft_past *past);
+typedef void (*wt__fft_row_fn)(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
+                               wt__fft_past *past);
 
 /// Where one side of a group of transforms lies. Pairs use `re` alone.
 typedef struct wt__fft_side {
@@ -147,10 +151,10 @@ WT_RT void wt__fft_core_fold(const wt__fft_core *core, float *scratch, const flo
                              const wt__fft_side *out, float scale);
 /// One transform in one call, with these passes; NULL = there is none.
 wt__fft_short_fn wt__fft_core_short(const wt__fft_core *core, wt__fft_way way, const wt__fft_pass **passes);
-/// Bins of n * 2 real samples by their weights, pairs, in one of two areas of 2 wt__fft_padded(n) that the passes go
-/// through; where run takes weighted pairs.  [rt]
-WT_RT float *wt__fft_core_row(const wt__fft_core *core, const float *twiddles, const float *x, const float *weights,
-                              float *const areas[2], wt__fft_past *past);
+/// Bins of 2 n real samples by their weights, times 2, to pairs in `row`, after what `past` has; where run takes
+/// weighted pairs.  [rt]
+WT_RT void wt__fft_core_row(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,
+                            const float *weights, wt__fft_past *past, float *row);
 /// Whether run takes an input of weighted pairs.
 bool wt__fft_core_weighs(const wt__fft_core *core);
 /// A split array [group][n] of the scratch for what goes into a run, or comes out of it: its passes do not need that

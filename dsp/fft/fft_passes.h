@@ -10,6 +10,10 @@
 // overlaps the one before: a pass never works in place. Transforms too short for that run LANES at a
 // time, interleaved: s begins at LANES and all passes are alike.
 //
+// Three passes of r, 8 and 8 are the exception: the first one's rows p of r numbers, 8 by 8 of them, are stored turned,
+// row p1 + 8 p0 at p0 + 8 p1. Then either pass that follows finds the rows it takes where it leaves what it makes of
+// them, and the order at the end is the right one. That halves what a transform touches.
+//
 // The inverse is the forward transform with real and imaginary parts exchanged on both sides, which costs nothing.
 
 #include "fft_internal.h"
@@ -267,10 +271,16 @@ WT_INLINE void transpose_square(vec *v)
 #endif
 }
 
+// Where row p of a first pass lies.
+WT_INLINE ptrdiff_t row_place(ptrdiff_t p, const bool square)
+{
+    return square ? p / WT__FFT_SQUARE + p % WT__FFT_SQUARE * WT__FFT_SQUARE : p;
+}
+
 // One part (real or imaginary) of a[r] along p, stored as [p][j] at y, in groups of LANES radices, an incomplete group
 // first: the rubbish behind its rows is overwritten by the next row, the next group or the next block, and at the very
 // end lies in the padding of the buffer.
-WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, const int r)
+WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, const int r, const bool square)
 {
     for (int begin = (r - 1) / LANES * LANES; begin >= 0; begin -= LANES) {
         vec v[LANES];
@@ -280,7 +290,7 @@ WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, c
             v[j] = imaginary ? from->im : from->re;
         }
         transpose_square(v);
-        UNROLL for (int p = 0; p < LANES; p++) store(y + p * r + begin, v[p]);
+        UNROLL for (int p = 0; p < LANES; p++) store(y + row_place(p, square) * r + begin, v[p]);
     }
 }
 
@@ -295,38 +305,39 @@ WT_INLINE void pour(wt__fft_past *past, const int n)
 
 // `fixed` is the radix known to the compiler, 0 = the pass says.
 WT_INLINE void first_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
-                          const int fixed, const wt__fft_form form, wt__fft_past *past)
+                          const int fixed, const wt__fft_form form, const bool square, wt__fft_past *past)
 {
     const int r = fixed ? fixed : pass->radix;
     const ptrdiff_t m = pass->m;
     const float *twiddles = pass->twiddles;
     for (ptrdiff_t block = 0; block < m; block += LANES, twiddles += (r - 1) * 2 * LANES) {
-        const ptrdiff_t p = block + LANES <= m ? block : m - LANES;
+        const ptrdiff_t p = block + LANES <= m ? block : m - LANES, row = row_place(p, square) * r;
         cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
         UNROLL for (int k = 0; k < r; k++) a[k] = load_side(x_re, x_im, form, p + m * k);
         butterfly(a, fixed, r, pass->trig);
         UNROLL for (int j = 1; j < r; j++)
             a[j] = times(a[j], load(twiddles + (j - 1) * 2 * LANES), load(twiddles + ((j - 1) * 2 + 1) * LANES));
         pour(past, fixed * LANES / 2);
-        store_transposed(y_re + r * p, a, false, r);
+        store_transposed(y_re + row, a, false, r, square);
         pour(past, fixed * LANES / 2);
-        store_transposed(y_im + r * p, a, true, r);
+        store_transposed(y_im + row, a, true, r, square);
     }
 }
 
+// In place where a first pass made squares.
 WT_INLINE void mid_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
                         const int fixed, wt__fft_past *past)
 {
     const int r = fixed ? fixed : pass->radix;
-    const ptrdiff_t m = pass->m, s = pass->s;
+    const ptrdiff_t m = pass->m, s = pass->s, from_p = x_re == y_re ? s * r : s, from_k = x_re == y_re ? s : s * m;
     const float *twiddles = pass->twiddles;
     for (ptrdiff_t p = 0; p < m; p++, twiddles += 2 * (r - 1)) {
         for (ptrdiff_t block = 0; block < s; block += LANES) {
             const ptrdiff_t q = block + LANES <= s ? block : s - LANES;
             cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
-            ptrdiff_t at = q + s * p;
+            ptrdiff_t at = q + from_p * p;
             pour(past, fixed * LANES / 2);
-            UNROLL for (int k = 0; k < r; k++, at += s * m) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, at);
+            UNROLL for (int k = 0; k < r; k++, at += from_k) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, at);
             butterfly(a, fixed, r, pass->trig);
             at = q + s * r * p;
             store_side(y_re, y_im, WT__FFT_SPLIT, at, a[0]);
@@ -355,23 +366,34 @@ WT_INLINE void last_pass(const wt__fft_pass *pass, const float *x_re, const floa
 #define SIGNATURE                                                                                                     \
     const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im, float scale
 #define FIRST(name, r, form)                                                                                          \
-    static void first_##name(SIGNATURE) { (void)scale, first_pass(pass, x_re, x_im, y_re, y_im, r, form, NULL); }
+    static void first_##name(SIGNATURE)                                                                               \
+    {                                                                                                                 \
+        (void)scale;                                                                                                  \
+        if (r == 16 && pass->square) first_pass(pass, x_re, x_im, y_re, y_im, r, form, true, NULL);                   \
+        else first_pass(pass, x_re, x_im, y_re, y_im, r, form, false, NULL);                                          \
+    }
 #define MID(name, r)                                                                                                  \
     static void mid_##name(SIGNATURE) { (void)scale, mid_pass(pass, x_re, x_im, y_re, y_im, r, NULL); }
 #define LAST(name, r, form)                                                                                           \
-    static void last_##name(SIGNATURE) { last_pass(pass, x_re, x_im, y_re, y_im, scale, r, form, NULL); }
-#define ROW_SIGNATURE SIGNATURE, wt__fft_past *past
+    static void last_##name(SIGNATURE)                                                                                \
+    {                                                                                                                 \
+        if (scale == 1) last_pass(pass, x_re, x_im, y_re, y_im, 1, r, form, NULL);                                    \
+        else last_pass(pass, x_re, x_im, y_re, y_im, scale, r, form, NULL);                                           \
+    }
+#define ROW_SIGNATURE                                                                                                 \
+    const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im, wt__fft_past *past
 #define ROW_FIRST(r)                                                                                                  \
     static void row_first_##r(ROW_SIGNATURE)                                                                          \
     {                                                                                                                 \
-        (void)scale, first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, past);                             \
+        if (r == 16 && pass->square) first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, true, past);       \
+        else first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, false, past);                              \
     }
 #define ROW_MID(name, r)                                                                                              \
-    static void row_mid_##name(ROW_SIGNATURE) { (void)scale, mid_pass(pass, x_re, x_im, y_re, y_im, r, past); }
+    static void row_mid_##name(ROW_SIGNATURE) { mid_pass(pass, x_re, x_im, y_re, y_im, r, past); }
 #define ROW_LAST(name, r)                                                                                             \
     static void row_last_##name(ROW_SIGNATURE)                                                                        \
     {                                                                                                                 \
-        last_pass(pass, x_re, x_im, y_re, y_im, scale, r, WT__FFT_SPLIT, past);                                       \
+        last_pass(pass, x_re, x_im, y_re, y_im, 1, r, WT__FFT_SPLIT, past);                                           \
     }
 #define ANY_RADIX(CASE)                                                                                               \
     CASE(2, 2) CASE(3, 3) CASE(4, 4) CASE(5, 5) CASE(7, 7) CASE(8, 8) CASE(11, 11) CASE(13, 13) CASE(16, 16)          \

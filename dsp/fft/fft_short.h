@@ -18,7 +18,7 @@ WT_INLINE void along(const wt__fft_pass *passes, const float *x_re, const float 
     short_room a, b;
     const short_room *x = &a;
     first_pass(&(wt__fft_pass){.m = n / r1, .twiddles = passes[0].twiddles, .trig = passes[0].trig}, x_re, x_im, a.re,
-               a.im, r1, from, NULL);
+               a.im, r1, from, false, NULL);
     if (r3 > 1) {
         mid_pass(&(wt__fft_pass){.m = r3, .s = r1, .twiddles = passes[1].twiddles, .trig = passes[1].trig}, a.re, a.im,
                  b.re, b.im, r2, NULL);

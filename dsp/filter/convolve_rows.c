@@ -1,9 +1,6 @@
 // Whole rows on a stream: a filter for each thread on the CPU, kernels/filter/overlap_save.cu on a GPU.
 
-#include "op.h"
 #include "overlap_save_internal.h"
-#include "overlap_save_kernel.h"
-#include "spectrum_cuda.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,28 +11,26 @@ struct wt_convolve {
     int n_rows, n_taps, n_slots;
     int64_t n_in, n_out;
     wt_overlap_save **filters; // [n_slots] of one channel, CPU
-    wt__spectrum_cuda spectrum;
+    wt__overlap_save_cuda cuda;
     wt_kernel *kernel; // NULL on a CPU
-    wt_buffer *response;
-    wt_overlap_save_args args;
-    wt_launch launch;
 };
 
-// Points of the transforms: four times the taps, as long as a block's transform may be.
+// Points of the transforms: four times the taps, as long as a block's transform may be; one of these has a thread block
+// to itself.
 static int points_for(int n_taps) { return n_taps <= 512 ? 2048 : n_taps <= 1024 ? 4096 : WT_SPECTRUM_MAX; }
 
 // The parts' spectra, whole and divided by n.
-static wt_status transform_taps(const float *taps, int n_taps, int n, int part, int n_parts, float *response)
+static wt_status transform_taps(const float *taps, int n_taps, int n, const wt_overlap_save_taps *a, float *response)
 {
     wt_fft *forward = NULL;
     float *padded = calloc((size_t)n, sizeof *padded);
     wt_status status = padded ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "convolve: %d points", n);
     if (!status) status = wt_fft_create(NULL, &(wt_fft_config){.n = n, .kind = WT_FFT_REAL_TO_COMPLEX}, &forward);
-    for (int p = 0; p < n_parts && !status; p++) {
-        const int left = n_taps - p * part, count = left < part ? left : part;
+    for (int p = 0; p < a->n_parts && !status; p++) {
+        const int left = n_taps - p * a->part, count = left < a->part ? left : a->part;
         float *to = response + (size_t)p * (size_t)n * 2;
         memset(padded, 0, (size_t)n * sizeof *padded);
-        for (int k = 0; k < count; k++) padded[k] = taps[p * part + k] / (float)n;
+        for (int k = 0; k < count; k++) padded[k] = taps[p * a->part + k] / (float)n;
         status = wt_fft_run(forward, padded, to);
         for (int k = n / 2 + 1; k < n; k++) to[2 * k] = to[2 * (n - k)], to[2 * k + 1] = -to[2 * (n - k) + 1];
     }
@@ -44,29 +39,44 @@ static wt_status transform_taps(const float *taps, int n_taps, int n, int part, 
     return status;
 }
 
-static wt_status create_cuda(wt_convolve *p, const float *taps)
+wt_status wt__overlap_save_load(wt_device *device, const float *taps, int n_taps, int n, wt__overlap_save_cuda *cuda)
 {
-    const int n = points_for(p->n_taps), whole = p->n_taps <= n / 2;
-    wt_overlap_save_args *a = &p->args;
-    *a = (wt_overlap_save_args){.n_in = p->n_in, .n_out = p->n_out, .part = whole ? p->n_taps : n / 2};
-    a->n_parts = (p->n_taps + a->part - 1) / a->part;
-    a->fresh = whole ? n - p->n_taps + 1 : n / 2;
+    const bool whole = n_taps <= n / 2;
+    wt_overlap_save_taps *a = &cuda->taps;
+    *a = (wt_overlap_save_taps){.fresh = whole ? n - n_taps + 1 : n / 2, .part = whole ? n_taps : n / 2};
+    a->n_parts = (n_taps + a->part - 1) / a->part;
     const size_t floats = (size_t)a->n_parts * (size_t)n * 2;
     float *response = malloc(floats * sizeof *response);
     if (!response) return wt_fail(WT_ERR_NO_MEMORY, "convolve: %zu floats of spectra", floats);
-    wt_status status = transform_taps(taps, p->n_taps, n, a->part, a->n_parts, response);
-    if (!status) status = wt__op_upload(p->device, response, floats * sizeof *response, &p->response);
+    wt_status status = transform_taps(taps, n_taps, n, a, response);
+    if (!status) status = wt__op_upload(device, response, floats * sizeof *response, &cuda->response);
     if (!status) // which needs no window: any n numbers
         status =
-            wt__spectrum_cuda_open("convolve", p->device, "kernels/filter/overlap_save.cu", n, response, &p->spectrum);
+            wt__spectrum_cuda_open("convolve", device, "kernels/filter/overlap_save.cu", n, response, &cuda->spectrum);
     free(response);
-    if (!status) status = wt_module_get_kernel(p->spectrum.module, "overlap_save_rows", &p->kernel);
     if (status) return status;
-    a->response = (const float *)wt_buffer_address(p->response);
-    a->twiddles = p->spectrum.args.twiddles;
-    p->launch = (wt_launch){.block = {p->spectrum.threads},
-                            .shared_bytes = p->spectrum.shared_bytes + (size_t)n * 2 * sizeof(float)};
-    return wt__spectrum_cuda_grid("convolve", p->n_rows, p->n_out, 2 * a->fresh, &p->launch.grid[0]);
+    a->response = (const float *)wt_buffer_address(cuda->response);
+    a->twiddles = cuda->spectrum.args.twiddles;
+    cuda->teams = wt__spectrum_sequences(n);
+    cuda->launch =
+        (wt_launch){.block = {cuda->spectrum.threads},
+                    .shared_bytes = cuda->spectrum.shared_bytes + (size_t)cuda->teams * (size_t)n * 2 * sizeof(float)};
+    return WT_OK;
+}
+
+void wt__overlap_save_release(wt__overlap_save_cuda *cuda)
+{
+    wt__spectrum_cuda_release(&cuda->spectrum);
+    wt_buffer_destroy(cuda->response);
+}
+
+static wt_status create_cuda(wt_convolve *p, const float *taps)
+{
+    wt__overlap_save_cuda *c = &p->cuda;
+    wt_status status = wt__overlap_save_load(p->device, taps, p->n_taps, points_for(p->n_taps), c);
+    if (!status) status = wt_module_get_kernel(c->spectrum.module, "overlap_save_rows", &p->kernel);
+    if (status) return status;
+    return wt__spectrum_cuda_grid("convolve", p->n_rows, p->n_out, 2 * c->taps.fresh, &c->launch.grid[0]);
 }
 
 static wt_status create_cpu(wt_convolve *p, const float *taps)
@@ -104,8 +114,7 @@ void wt_convolve_destroy(wt_convolve *plan)
     if (!plan) return;
     for (int slot = 0; plan->filters && slot < plan->n_slots; slot++) wt_overlap_save_destroy(plan->filters[slot]);
     free(plan->filters);
-    wt__spectrum_cuda_release(&plan->spectrum);
-    wt_buffer_destroy(plan->response);
+    wt__overlap_save_release(&plan->cuda);
     free(plan);
 }
 
@@ -136,7 +145,6 @@ wt_status wt_convolve_enqueue(wt_convolve *plan, wt_stream *stream, const wt_buf
     const call c = {plan, (const float *)(wt_buffer_address(in) + in_offset),
                     (float *)(wt_buffer_address(out) + out_offset)};
     if (!plan->kernel) return wt_stream_run(stream, run_slot, &c, sizeof c, plan->n_slots);
-    wt_overlap_save_args args = plan->args;
-    args.in = c.in, args.out = c.out;
-    return wt_kernel_launch(plan->kernel, stream, &plan->launch, &WT_ARG(args), 1);
+    const wt_overlap_save_args args = {c.in, c.out, plan->n_in, plan->n_out, plan->cuda.taps};
+    return wt_kernel_launch(plan->kernel, stream, &plan->cuda.launch, &WT_ARG(args), 1);
 }

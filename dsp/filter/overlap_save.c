@@ -1,7 +1,8 @@
 // A transform of n frames holds n_taps - 1 frames of the past and n_fresh new ones; of its circular convolution with
 // the taps the last n_fresh frames are right. They are handed out while the next n_fresh come in.
-#include <warptone/fft.h>
 #include "overlap_save_internal.h"
+
+#include <warptone/fft.h>
 #include <warptone/simd.h>
 
 #include <stdint.h>
@@ -33,22 +34,31 @@ static wt_status take_memory(wt_overlap_save *f)
     return status;
 }
 
+wt_status wt__overlap_save_resolve(const wt_overlap_save_config *config, int *channels, int *n)
+{
+    *channels = config->channels ? config->channels : 2;
+    if (config->n_taps < 1 || config->n_taps > 1 << 20)
+        return wt_fail(WT_ERR_BAD_ARG, "overlap save: %d taps, want 1..%d", config->n_taps, 1 << 20);
+    if (*channels < 1 || *channels > WT__OVERLAP_SAVE_MAX_CHANNELS)
+        return wt_fail(WT_ERR_BAD_ARG, "overlap save: %d channels, want 1..%d", *channels,
+                       WT__OVERLAP_SAVE_MAX_CHANNELS);
+    for (*n = 1024; *n < 4 * config->n_taps && *n < WT_FFT_MAX_N;) *n *= 2;
+    return WT_OK;
+}
+
 wt_status wt_overlap_save_create(const wt_overlap_save_config *config, wt_overlap_save **filter)
 {
     *filter = NULL;
-    const int channels = config->channels ? config->channels : 2;
-    if (config->n_taps < 1 || config->n_taps > 1 << 20)
-        return wt_fail(WT_ERR_BAD_ARG, "overlap save: %d taps, want 1..%d", config->n_taps, 1 << 20);
-    if (channels < 1 || channels > 1024)
-        return wt_fail(WT_ERR_BAD_ARG, "overlap save: %d channels, want 1..1024", channels);
-
+    int channels, n;
+    wt_status status = wt__overlap_save_resolve(config, &channels, &n);
+    if (status) return status;
     wt_overlap_save *f = calloc(1, sizeof *f);
     if (!f) return wt_fail(WT_ERR_NO_MEMORY, "overlap save: handle");
     f->channels = channels;
     f->n_taps = config->n_taps;
-    for (f->n = 1024; f->n < 4 * config->n_taps && f->n < WT_FFT_MAX_N;) f->n *= 2;
-    f->n_fresh = f->n - config->n_taps + 1;
-    wt_status status = take_memory(f);
+    f->n = n;
+    f->n_fresh = n - config->n_taps + 1;
+    status = take_memory(f);
     if (status) goto fail;
     memcpy(f->result, config->taps, sizeof(float) * (size_t)config->n_taps);
     status = wt_fft_run(f->forward, f->result, f->response);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 64, GROUP = 4, MAX_CHANNELS = 1024 };
+enum { PIECE = 64, GROUP = 4 };
 
 struct wt_sos {
     int channels, n_groups, n_sections;
@@ -31,15 +31,22 @@ static wt_status check_sections(const double *sos, int n_sections)
     return WT_OK;
 }
 
+wt_status wt__sos_resolve(const wt_sos_config *config, int *channels)
+{
+    *channels = config->channels ? config->channels : 2;
+    wt_status status = check_sections(config->sos, config->n_sections);
+    if (!status && (*channels < 1 || *channels > WT__SOS_MAX_CHANNELS))
+        status = wt_fail(WT_ERR_BAD_ARG, "sos: %d channels, want 1..%d", *channels, WT__SOS_MAX_CHANNELS);
+    return status;
+}
+
 wt_status wt_sos_create(const wt_sos_config *config, wt_sos **filter)
 {
     *filter = NULL;
-    wt_status status = check_sections(config->sos, config->n_sections);
+    int channels;
+    wt_status status = wt__sos_resolve(config, &channels);
     if (status) return status;
-    const int channels = config->channels ? config->channels : 2, n_groups = (channels + GROUP - 1) / GROUP;
-    if (channels < 1 || channels > MAX_CHANNELS)
-        return wt_fail(WT_ERR_BAD_ARG, "sos: %d channels, want 1..%d", channels, MAX_CHANNELS);
-
+    const int n_groups = (channels + GROUP - 1) / GROUP;
     const size_t n_states = (size_t)n_groups * (size_t)config->n_sections * 2;
     wt_sos *f = aligned_alloc(64, (sizeof *f + n_states * sizeof *f->states + 63) / 64 * 64);
     if (!f) return wt_fail(WT_ERR_NO_MEMORY, "sos: filter of %d channels", channels);

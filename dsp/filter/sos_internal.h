@@ -8,6 +8,11 @@
 #include <warptone/filter.h>
 #include <warptone/kernel.h>
 
+enum { WT__SOS_MAX_CHANNELS = 1024 };
+
+/// Check, and fill in the default.
+WT_CHECKED wt_status wt__sos_resolve(const wt_sos_config *config, int *channels);
+
 /// A forward and backward filter, resolved: sections scaled to a0 = 1, their steady states, the padding.
 typedef struct wt__sos_filtfilt {
     double sos[6 * WT_SOS_MAX_SECTIONS], zi[2 * WT_SOS_MAX_SECTIONS];

@@ -47,6 +47,9 @@ static wt_status compile(live_far *f)
 
 // ---- memory
 
+// Words up to the next 128 bytes: what a warp asks for or sends from there crosses the bus in whole lines.
+static int whole_lines(int words) { return (words + 15) & ~15; }
+
 static void lay_out(live_far *f, int max_frames)
 {
     const wt_chain *chain = f->chain;
@@ -60,13 +63,13 @@ static void lay_out(live_far *f, int max_frames)
                            .out_channels = chain->out_channels,
                            .point_channels = chain->buffer_channels};
     const int points = LIVE_MAX_POINTS * l->point_channels * max_frames;
-    l->in_at = (RESIDENT_TARGETS + l->n_params + 1) & ~1; // the kernel asks for two words at once
+    l->in_at = whole_lines(RESIDENT_TARGETS + l->n_params);
     l->inserts_at = l->in_at + l->n_streams * l->channels * max_frames;
-    l->down_words = (l->inserts_at + points + 15) & ~15;
+    l->down_words = whole_lines(l->inserts_at + points);
     l->readings_at = RESIDENT_HEAD;
-    l->out_at = l->readings_at + l->n_readings;
+    l->out_at = whole_lines(l->readings_at + l->n_readings);
     l->taps_at = l->out_at + l->out_channels * max_frames;
-    l->up_words = (l->taps_at + points + 15) & ~15;
+    l->up_words = whole_lines(l->taps_at + points);
 }
 
 static wt_status upload(live_far *f, const void *from, size_t bytes, wt_buffer **buffer)
@@ -90,6 +93,9 @@ static wt_status take_device_memory(live_far *f)
     if (!status) status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, chain->instance_bytes * streams, &f->memory);
     if (!status) status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(resident_place) * streams, &f->places);
     if (!status) status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(wt_block_word) * FAR_SLOTS, &f->relay);
+    const size_t slots_words = (size_t)(f->args.layout.down_words + f->args.layout.up_words);
+    if (!status)
+        status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(wt_block_word) * slots_words, &f->rehearsal);
     if (!status)
         status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(float) * streams * (size_t)(chain->n_params + 1),
                                   &f->targets);
@@ -244,6 +250,7 @@ static void fill_args(live_far *f)
     f->args.exported = (unsigned char *)wt_buffer_address(f->exported);
     f->args.places = (resident_place *)wt_buffer_address(f->places);
     f->args.relay = (wt_block_word *)wt_buffer_address(f->relay);
+    f->args.rehearsal = (wt_block_word *)wt_buffer_address(f->rehearsal);
     f->args.targets = (float *)wt_buffer_address(f->targets);
     f->args.plans_bytes = chain->plans_bytes;
 }
@@ -342,8 +349,9 @@ void wt__live_far_destroy(live_far *far)
     for (int k = 0; k < FAR_QUEUED; k++) wt_event_destroy(far->events[k]);
     wt_block_ring_destroy(far->down);
     wt_block_ring_destroy(far->up);
-    wt_buffer *const buffers[] = {far->plans, far->memory,  far->node_places, far->places,   far->targets,
-                                  far->relay, far->control, far->left,        far->exported, far->faults};
+    wt_buffer *const buffers[] = {far->plans,   far->memory,   far->node_places, far->places,
+                                  far->targets, far->relay,    far->rehearsal,   far->control,
+                                  far->left,    far->exported, far->faults};
     for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++) wt_buffer_destroy(buffers[k]);
     wt_module_destroy(far->module);
     if (far->fifo) free(far->fifo[0]);

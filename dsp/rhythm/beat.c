@@ -124,9 +124,6 @@ static void normalise(const float *x, int64_t n, double *out)
     for (int64_t i = 0; i < n; i++) out[i] = x[i] / scale;
 }
 
-// A Gaussian a 32nd of a beat wide. Its far taps are tiny, but decide where a score is not 0.
-double wt__beat_bump(int k, int period) { return exp(-0.5 * (k * 32.0 / period) * (k * 32.0 / period)); }
-
 // Scores of frames begin .. end - 1, each a sum from its last tap to its first, all inside 1 .. n - 1.
 WT_CLONES static void smooth_inside(const double *restrict window, const double *restrict x, int64_t begin, int64_t end,
                                     int period, double *restrict score)

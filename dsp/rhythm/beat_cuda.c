@@ -15,33 +15,31 @@ struct wt__beat_cuda {
 
 _Static_assert(sizeof(wt_beats) == sizeof(wt_beat_found), "one layout");
 
-enum { THREADS = 128, MAX_PERIOD = 2048 }; // the table of bumps grows with its square: 17 MB
+enum { THREADS = 128 };
 
-// Bumps of all periods, as dsp/rhythm/beat.c has them, then logarithms.
+// Logarithms, the CPU's.
 static wt_status make_tables(wt_device *device, wt__beat_cuda *b)
 {
-    const size_t longest = (size_t)b->args.max_period, bumps = longest * (longest + 3) / 2;
-    const size_t count = bumps + 2 * longest + 1;
-    double *table = malloc(count * sizeof *table), *at = table;
+    const size_t count = 2 * (size_t)b->args.max_period + 1;
+    double *table = malloc(count * sizeof *table);
     if (!table) return wt_fail(WT_ERR_NO_MEMORY, "beat: %zu numbers of tables", count);
-    for (int period = 1; period <= b->args.max_period; period++)
-        for (int k = 0; k <= period; k++) *at++ = wt__beat_bump(k, period);
-    for (size_t k = 0; k <= 2 * longest; k++) *at++ = k ? log((double)k) : 0;
+    for (size_t k = 0; k < count; k++) table[k] = k ? log((double)k) : 0;
     wt_status status = wt__op_upload(device, table, count * sizeof *table, &b->tables);
     free(table);
-    if (status) return status;
-    b->args.bumps = (const double *)wt_buffer_address(b->tables);
-    b->args.logs = b->args.bumps + bumps;
-    return WT_OK;
+    if (!status) b->args.logs = (const double *)wt_buffer_address(b->tables);
+    return status;
 }
 
 static wt_status take_work(wt_device *device, int n_signals, wt__beat_cuda *b)
 {
     const size_t area = (size_t)n_signals * (size_t)b->args.n_frames;
-    wt_status status = wt_buffer_create(device, WT_MEMORY_DEVICE, area * (3 * sizeof(double) + sizeof(int)), &b->work);
+    const size_t bumps = (size_t)n_signals * ((size_t)b->args.max_period + 1);
+    const size_t bytes = bumps * sizeof(double) + area * (3 * sizeof(double) + sizeof(int));
+    wt_status status = wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &b->work);
     if (!status) status = wt_buffer_create(device, WT_MEMORY_DEVICE, (size_t)n_signals * sizeof(double), &b->bpm);
     if (status) return status;
-    b->args.score = (double *)wt_buffer_address(b->work);
+    b->args.bumps = (double *)wt_buffer_address(b->work);
+    b->args.score = b->args.bumps + bumps;
     b->args.sum = b->args.score + area;
     b->args.scaled = b->args.sum + area;
     b->args.link = (int *)(b->args.scaled + area);
@@ -54,13 +52,10 @@ wt_status wt__beat_cuda_create(wt_device *device, const wt_beat_args *args, int 
 {
     wt__beat_cuda *b = *cuda = calloc(1, sizeof *b); // the plan's destroy takes it back, also half built
     if (!b) return wt_fail(WT_ERR_NO_MEMORY, "beat: CUDA plan");
-    if (args->max_period > MAX_PERIOD)
-        return wt_fail(WT_ERR_UNSUPPORTED, "beat: up to %d frames a beat on a GPU, want %d at most", args->max_period,
-                       MAX_PERIOD);
+    const size_t penalties = args->max_period > WT_BEAT_SHARED ? 0 : 2 * (size_t)args->max_period + 1;
     b->args = *args;
     b->tempo = tempo;
-    b->launch = (wt_launch){
-        .grid = {n_signals}, .block = {THREADS}, .shared_bytes = (2 * (size_t)args->max_period + 1) * sizeof(double)};
+    b->launch = (wt_launch){.grid = {n_signals}, .block = {THREADS}, .shared_bytes = penalties * sizeof(double)};
     wt_status status = make_tables(device, b);
     if (!status) status = take_work(device, n_signals, b);
     if (!status) status = wt__op_exact_module(device, "kernels/rhythm/beat.cu", &b->module);

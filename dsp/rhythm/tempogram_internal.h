@@ -7,8 +7,6 @@
 /// Defaults resolved; the window [win_length].
 const wt_tempogram_config *wt__tempogram_config(const wt_tempogram *plan);
 const float *wt__tempogram_window(const wt_tempogram *plan);
-/// Tap k of the bump that smooths the envelope for beats of `period` frames.
-double wt__beat_bump(int k, int period);
 /// Power spectrum of row t over twice the window, and the row's energy (lag 0).  [rt]
 int wt__tempogram_bins(const wt_tempogram *plan);
 WT_RT double wt__tempogram_power(wt_tempogram *plan, const float *envelope, int64_t n, int64_t t, float *power);

@@ -2,12 +2,12 @@
 // one over the bands, which reads that maximum from the device: nothing waits for the host.
 
 #include "mel_slopes.h"
+#include "mel_tables.h"
 #include "mel_wide.h"
 #include "spectrum_cuda.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct wt__mel_cuda {
     wt__spectrum_cuda spectrum;
@@ -47,61 +47,35 @@ static int column_of(const wt_spectrum_finish_args *args, int g, int j)
     return g < args->n_even ? 2 * (4 * g + j) : 2 * (4 * (g - args->n_even) + j) + 1;
 }
 
-// begins [n_mels], lengths [n_mels], weights [longest][n_mels], and at the next 16 bytes the matrix
+// The tables, with the matrix's columns in their groups.
 static wt_status upload_bands(const wt_mel *m, const float *matrix, int n_out, wt__mel_cuda *c)
 {
-    const size_t n_mels = (size_t)m->config.bank.n_mels;
-    if (n_out) group_columns(matrix, (int)n_mels, n_out, &c->finish_args);
-    const size_t groups = (size_t)c->finish_args.n_groups, rows = c->finish_args.n_even ? (n_mels + 1) / 2 : n_mels;
-    size_t longest = 0;
-    for (size_t b = 0; b < n_mels; b++)
-        if ((size_t)m->lengths[b] > longest) longest = (size_t)m->lengths[b];
-    const size_t begin = ((2 + longest) * n_mels + 3) / 4 * 4, count = begin + rows * groups * 4;
-    union {
-        int i;
-        float f;
-    } *table = calloc(count, sizeof *table);
-    if (!table) return wt_fail(WT_ERR_NO_MEMORY, "mel: %zu words of tables", count);
-    const float *weight = m->weights;
-    for (size_t b = 0; b < n_mels; b++) {
-        table[b].i = m->begins[b];
-        table[n_mels + b].i = m->lengths[b];
-        for (int k = 0; k < m->lengths[b]; k++) table[(2 + (size_t)k) * n_mels + b].f = *weight++;
+    wt_spectrum_finish_args *finish = &c->finish_args;
+    const int n_mels = m->config.bank.n_mels;
+    if (n_out) group_columns(matrix, n_mels, n_out, finish);
+    const size_t groups = (size_t)finish->n_groups, rows = (size_t)(finish->n_even ? (n_mels + 1) / 2 : n_mels);
+    const size_t count = rows * groups * 4;
+    float *grouped = calloc(count + 1, sizeof *grouped);
+    if (!grouped) return wt_fail(WT_ERR_NO_MEMORY, "mel: a matrix of %zu words", count);
+    for (size_t i = 0; i < count; i++) {
+        const int k = column_of(finish, (int)(i / 4 % groups), (int)(i % 4));
+        if (k < n_out) grouped[i] = matrix[i / 4 / groups * (size_t)n_out + (size_t)k];
     }
-    for (size_t i = 0; i < rows * groups * 4; i++) {
-        const int k = column_of(&c->finish_args, (int)(i / 4 % groups), (int)(i % 4));
-        if (k < n_out) table[begin + i].f = matrix[i / 4 / groups * (size_t)n_out + (size_t)k];
-    }
-    wt_status status = wt__op_upload(m->device, table, count * sizeof *table, &c->bands);
-    free(table);
-    if (status) return status;
-    c->args.begins = (const int *)wt_buffer_address(c->bands);
-    c->args.lengths = c->args.begins + n_mels;
-    c->args.weights = (const float *)(c->args.lengths + n_mels);
-    c->finish_args.matrix = (const float *)c->args.begins + begin;
-    return WT_OK;
+    wt_status status = wt__mel_tables_upload(m, grouped, count, &c->bands, &c->args, finish);
+    free(grouped);
+    return status;
 }
 
 static wt_status fill_args(const wt_mel *m, int n_out, wt__mel_cuda *c)
 {
     const wt_mel_config *f = &m->config;
-    const int channels = (int)(m->n_lines / f->n_signals), n_mels = f->bank.n_mels, n_frames = (int)m->n_frames;
     wt_status status = wt_buffer_create(m->device, WT_MEMORY_DEVICE, (size_t)f->n_signals * sizeof(int), &c->peaks);
     if (!status) status = wt__mel_slopes_upload(m, c->spectrum.n_fft, &c->slopes, &c->args.slopes);
     if (status) return status;
-    int *peaks = (int *)wt_buffer_address(c->peaks);
     c->args.frames = c->spectrum.args;
     c->args.frames.n_samples = f->n_samples;
-    c->args.frames.n_frames = n_frames;
-    c->args.peaks = m->finish ? peaks : NULL;
-    c->args.n_mels = n_mels, c->args.channels = channels;
-    c->args.frames_first = f->frames_first, c->args.logarithm = m->logarithm;
-    c->args.power = (float)f->power;
-    c->args.amin = m->amin, c->args.scale = m->scale, c->args.offset = m->shift;
-    wt_spectrum_finish_args *finish = &c->finish_args; // the matrix is there
-    finish->peaks = peaks;
-    finish->n_mels = n_mels, finish->n_frames = n_frames, finish->channels = channels, finish->n_out = n_out;
-    finish->range = m->range, finish->gain = m->gain, finish->offset = m->offset, finish->relative = m->relative;
+    c->args.frames.n_frames = (int)m->n_frames;
+    wt__mel_tables_fill(m, n_out, (int *)wt_buffer_address(c->peaks), &c->args, &c->finish_args);
     return WT_OK;
 }
 

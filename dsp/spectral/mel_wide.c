@@ -1,6 +1,7 @@
 // Frames to memory in double, their powers, their bands, a tile of frames at a time; then what wants the largest band.
 
 #include "mel_wide.h"
+#include "mel_tables.h"
 #include "mel_wide_kernel.h"
 #include "wide_cuda.h"
 
@@ -18,36 +19,6 @@ struct wt__mel_wide {
     bool finishes;
 };
 
-// begins [n_mels], lengths [n_mels], weights [longest][n_mels], matrix [n_mels][n_out]
-static wt_status upload(const wt_mel *m, const float *matrix, int n_out, wt__mel_wide *w)
-{
-    const size_t n_mels = (size_t)m->config.bank.n_mels;
-    size_t longest = 0;
-    for (size_t b = 0; b < n_mels; b++)
-        if ((size_t)m->lengths[b] > longest) longest = (size_t)m->lengths[b];
-    const size_t begin = (2 + longest) * n_mels, count = begin + n_mels * (size_t)n_out;
-    union {
-        int i;
-        float f;
-    } *table = calloc(count, sizeof *table);
-    if (!table) return wt_fail(WT_ERR_NO_MEMORY, "mel: %zu words of tables", count);
-    const float *weight = m->weights;
-    for (size_t b = 0; b < n_mels; b++) {
-        table[b].i = m->begins[b];
-        table[n_mels + b].i = m->lengths[b];
-        for (int k = 0; k < m->lengths[b]; k++) table[(2 + (size_t)k) * n_mels + b].f = *weight++;
-    }
-    for (size_t i = begin; i < count; i++) table[i].f = matrix[i - begin];
-    wt_status status = wt__op_upload(m->device, table, count * sizeof *table, &w->tables);
-    free(table);
-    if (status) return status;
-    w->args.mel.begins = (const int *)wt_buffer_address(w->tables);
-    w->args.mel.lengths = w->args.mel.begins + n_mels;
-    w->args.mel.weights = (const float *)(w->args.mel.lengths + n_mels);
-    w->finish_args.finish.matrix = (const float *)w->args.mel.begins + begin;
-    return WT_OK;
-}
-
 static wt_status take_work(const wt_mel *m, int n_out, wt__mel_wide *w)
 {
     const wt_mel_config *c = &m->config;
@@ -55,19 +26,11 @@ static wt_status take_work(const wt_mel *m, int n_out, wt__mel_wide *w)
     wt_status status =
         wt_buffer_create(m->device, WT_MEMORY_DEVICE, powers + (size_t)c->n_signals * sizeof(int), &w->work);
     if (status) return status;
-    const int n_mels = c->bank.n_mels, channels = (int)(m->n_lines / c->n_signals);
+    const int n_mels = c->bank.n_mels;
     int *peaks = (int *)(wt_buffer_address(w->work) + powers);
     w->peaks = powers, w->n_signals = c->n_signals, w->finishes = m->finish;
     w->args.powers = (float *)wt_buffer_address(w->work), w->args.bins = m->bins;
-    wt_spectrum_mel_args *mel = &w->args.mel;
-    mel->peaks = m->finish ? peaks : NULL;
-    mel->n_mels = n_mels, mel->channels = channels;
-    mel->frames_first = c->frames_first, mel->logarithm = m->logarithm;
-    mel->power = (float)c->power, mel->amin = m->amin, mel->scale = m->scale, mel->offset = m->shift;
-    wt_spectrum_finish_args *finish = &w->finish_args.finish;
-    finish->peaks = peaks;
-    finish->n_mels = n_mels, finish->n_frames = (int)m->n_frames, finish->channels = channels, finish->n_out = n_out;
-    finish->range = m->range, finish->gain = m->gain, finish->offset = m->offset, finish->relative = m->relative;
+    wt__mel_tables_fill(m, n_out, peaks, &w->args.mel, &w->finish_args.finish);
     w->finish_args.count = m->n_lines * m->n_frames * (n_out ? n_out : n_mels);
     return WT_OK;
 }
@@ -77,7 +40,9 @@ wt_status wt__mel_wide_create(const wt_mel *m, const float *matrix, int n_out, w
     wt__mel_wide *w = *wide = calloc(1, sizeof *w); // the plan's destroy takes it back, also half built
     if (!w) return wt_fail(WT_ERR_NO_MEMORY, "mel: CUDA plan");
     wt_status status = wt__wide_load("mel", m->device, m->slots[0].stft, m->n_lines, m->n_frames, &w->wide);
-    if (!status) status = upload(m, matrix, n_out, w);
+    if (!status)
+        status = wt__mel_tables_upload(m, matrix, (size_t)m->config.bank.n_mels * (size_t)n_out, &w->tables,
+                                       &w->args.mel, &w->finish_args.finish);
     if (!status) status = take_work(m, n_out, w);
     w->wide.fill_args.n_samples = m->config.n_samples;
     if (!status) status = wt__op_module(m->device, "kernels/spectral/mel_wide.cu", NULL, 0, &w->module);

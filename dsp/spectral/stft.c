@@ -26,13 +26,13 @@ struct wt_stft {
     wt_stft_config config;
     int bins, overlap; // overlap: frames over one sample at most
     wt_fft *forward, *inverse;
-    bool weighs;    // the forward transform applies the window
-    float *window;  // [n_fft]
-    float *steady;  // [hop] 1 / sum of squares, away from the ends
-    float *frame;   // [n_fft]
-    float *edge;    // [n_fft] samples of a frame that reaches over an end; precise: [FRAMES][n_fft], and silence
-    float *row;     // bins of a frame: two of [bins], padded
-    float *rows[3]; // of transforms that weigh; the last holds what `past` says
+    bool weighs;   // the forward transform applies the window
+    float *window; // [n_fft]
+    float *halves; // [n_fft] of the window
+    float *steady; // [hop] 1 / sum of squares, away from the ends
+    float *frame;  // [n_fft]
+    float *edge;   // [n_fft] samples of a frame that reaches over an end; precise: [FRAMES][n_fft], and silence
+    float *row;    // bins of a frame: two of [bins], padded; or pairs, while `past` has them
     wt__fft_past past;
     float *sum; // [n_fft + HOPS * hop] what the frames so far add up to
     wt__fft64 *precise;
@@ -69,30 +69,22 @@ static wt_status take_tables(wt_stft *s)
     const wt_stft_config *c = &s->config;
     const size_t n = (size_t)c->n_fft, hop = (size_t)c->hop;
     s->window = aligned_alloc(64, wt__fft_padded(n) * sizeof(float)); // loads across lines are slower
+    s->halves = aligned_alloc(64, wt__fft_padded(n) * sizeof(float));
     s->steady = calloc(hop, sizeof(float));
     s->frame = calloc(n, sizeof(float));
     s->edge = calloc(n * (c->precise ? WT__FFT64_FRAMES + 1 : 1), sizeof(float));
     s->row = aligned_alloc(64, 2 * wt__fft_padded((size_t)s->bins) * sizeof(float));
     s->sum = calloc(n + HOPS * hop, sizeof(float));
-    if (!s->window || !s->steady || !s->frame || !s->edge || !s->row || !s->sum)
+    if (!s->window || !s->halves || !s->steady || !s->frame || !s->edge || !s->row || !s->sum)
         return wt_fail(WT_ERR_NO_MEMORY, "stft: tables of %d and %d samples", c->n_fft, c->hop);
     memset(s->window, 0, n * sizeof(float));
     wt_status status = wt_window_fill(&c->window, s->window + (c->n_fft - c->win_length) / 2);
     if (status) return status;
+    for (int i = 0; i < c->n_fft; i++) s->halves[i] = s->window[i] / 2; // as the transform wants its weights
     for (int i = 0; i < c->hop; i++) {
         double sum = 0;
         for (int64_t at = i; at < c->n_fft; at += c->hop) sum += (double)s->window[at] * s->window[at];
         s->steady[i] = reciprocal(sum);
-    }
-    return WT_OK;
-}
-
-static wt_status make_rows(wt_stft *s)
-{
-    const size_t bytes = wt__fft_row_floats(s->forward) * sizeof(float);
-    for (int i = 0; i < 3; i++) {
-        s->rows[i] = aligned_alloc(64, bytes);
-        if (!s->rows[i]) return wt_fail(WT_ERR_NO_MEMORY, "stft: rows of %zu bytes", bytes);
     }
     return WT_OK;
 }
@@ -130,8 +122,6 @@ wt_status wt_stft_create(const wt_stft_config *config, wt_stft **stft)
     status = wt_fft_create(NULL, &(wt_fft_config){.n = n, .kind = WT_FFT_COMPLEX_TO_REAL}, &s->inverse);
     if (status) goto fail;
     s->weighs = wt__fft_weighs(s->forward);
-    if (s->weighs) status = make_rows(s);
-    if (status) goto fail;
     if (s->config.precise) status = make_precise(s);
     if (status) goto fail;
     s->config.window.samples = NULL; // copied
@@ -149,11 +139,11 @@ void wt_stft_destroy(wt_stft *stft)
     wt_fft_destroy(stft->forward);
     wt_fft_destroy(stft->inverse);
     free(stft->window);
+    free(stft->halves);
     free(stft->steady);
     free(stft->frame);
     free(stft->edge);
     free(stft->row);
-    for (int i = 0; i < 3; i++) free(stft->rows[i]);
     free(stft->sum);
     wt__fft64_destroy(stft->precise);
     free(stft->window64);
@@ -314,7 +304,7 @@ WT_INLINE void prefetch(const float *x, int64_t n)
 WT_RT static void transform_samples(wt_stft *s, const float *x, wt__fft_form form, float *re, float *im)
 {
     if (s->weighs) {
-        wt__fft_real_weighted(s->forward, x, s->window, form, re, im);
+        wt__fft_real_weighted(s->forward, x, s->halves, form, re, im);
         return;
     }
     multiply(x, s->window, s->frame, s->config.n_fft);
@@ -347,14 +337,11 @@ WT_RT void wt__stft_frame(wt_stft *stft, const float *samples, float *re, float 
     transform_samples(stft, samples, WT__FFT_SPLIT, re, im);
 }
 
-// The row goes with the next frame's passes, from an area they do not use; what they left of the one before goes now.
+// The row goes with the next frame's passes.
 WT_RT static void pairs_past(wt_stft *s, const float *samples, float *pairs)
 {
-    const int made = wt__fft_real_row(s->forward, samples, s->window, s->rows, &s->past) != s->rows[0];
-    float *const row = s->rows[made];
-    s->rows[made] = s->rows[2], s->rows[2] = row;
-    wt__stft_kernels(s)->stream(&s->past);
-    s->past = (wt__fft_past){row, pairs, 2 * s->bins};
+    wt__fft_real_row(s->forward, samples, s->halves, &s->past, s->row);
+    s->past = (wt__fft_past){s->row, pairs, 2 * s->bins};
     for (; s->past.n && (uintptr_t)s->past.to % 64; s->past.n--) *s->past.to++ = *s->past.from++;
 }
 

@@ -1,8 +1,11 @@
-// One launch a halving, one an octave. All tables lie in one buffer, the halved signals in another.
+// One launch a halving, one an octave, but where no block transforms its frames. All tables lie in one buffer, the
+// halved signals in another.
 
 #include "cqt_plan.h"
+#include "cqt_wide.h"
 #include "fft_internal.h"
 #include "halve.h"
+#include "op.h"
 
 #include "cqt_kernel.h"
 #include "fft_kernel.h"
@@ -16,6 +19,8 @@ typedef struct octave {
     wt_module *module;
     wt_kernel *kernel;
     size_t twiddles, roots, window, value, begin, bin; // words from the start of the tables
+    wt__cqt_wide *wide; // in place of the kernel; one of all octaves whose frames are alike
+    bool borrowed;      // the wide one is another octave's
 } octave;
 
 struct wt__cqt_cuda {
@@ -50,6 +55,9 @@ static size_t write_roots(int n, float *table)
     return 2 * ((size_t)n / 2 + 1);
 }
 
+// No block transforms its frames.
+static bool is_wide(const wt__cqt_part *p) { return p->n_fft < 4 || p->n_fft > 2 * WT_FFT_BLOCK_MAX; }
+
 static size_t take(size_t *end, size_t words)
 {
     const size_t at = *end;
@@ -70,9 +78,10 @@ static size_t map_tables(wt__cqt_cuda *c)
         const wt__cqt_part *p = &c->plan->parts[i];
         octave *o = &c->octaves[i];
         const size_t n = (size_t)p->begin[p->n_rows];
-        o->twiddles = take(&end, wt__fft_block_twiddles(p->n_fft / 2, NULL));
-        o->roots = take(&end, write_roots(p->n_fft, NULL));
-        o->window = take(&end, p->pseudo ? (size_t)p->n_fft : 0);
+        const bool wide = is_wide(p);
+        o->twiddles = take(&end, wide ? 0 : wt__fft_block_twiddles(p->n_fft / 2, NULL));
+        o->roots = take(&end, wide ? 0 : write_roots(p->n_fft, NULL));
+        o->window = take(&end, p->pseudo && !wide ? (size_t)p->n_fft : 0);
         o->value = take(&end, p->pseudo ? n : 2 * n);
         o->begin = take(&end, (size_t)p->n_rows + 1);
         o->bin = take(&end, n);
@@ -102,11 +111,12 @@ static wt_status write_tables(const wt__cqt_cuda *c, float *table)
         const wt__cqt_part *p = &c->plan->parts[i];
         const octave *o = &c->octaves[i];
         const size_t n = (size_t)p->begin[p->n_rows];
-        wt__fft_block_twiddles(p->n_fft / 2, table + o->twiddles);
-        write_roots(p->n_fft, table + o->roots);
         memcpy(table + o->value, p->value, (p->pseudo ? n : 2 * n) * sizeof(float));
         memcpy(table + o->begin, p->begin, ((size_t)p->n_rows + 1) * sizeof(int));
         memcpy(table + o->bin, p->bin, n * sizeof(int));
+        if (is_wide(p)) continue;
+        wt__fft_block_twiddles(p->n_fft / 2, table + o->twiddles);
+        write_roots(p->n_fft, table + o->roots);
         if (p->pseudo) status = wt_window_fill(&(wt_window_config){.n = p->n_fft}, table + o->window);
     }
     return status;
@@ -130,15 +140,35 @@ static wt_status make_tables(wt_device *device, wt__cqt_cuda *c)
 
 // ---- life
 
-static wt_status load_octave(wt_device *device, const wt__cqt_part *p, octave *o)
+static wt_status load_octave(wt_device *device, const wt__cqt_plan *plan, const wt__cqt_part *p, octave *o)
 {
-    char text[2][32];
-    const char *options[2] = {text[0], text[1]};
-    snprintf(text[0], sizeof text[0], "-DCQT_POINTS=%d", p->n_fft / 2);
-    snprintf(text[1], sizeof text[1], "-DCQT_PSEUDO=%d", (int)p->pseudo);
-    const wt_module_config config = {.name = "kernels/tonal/cqt_octave.cu", .options = options, .n_options = 2};
-    wt_status status = wt_module_create(device, &config, &o->module);
+    char options[3][48];
+    snprintf(options[0], sizeof options[0], "-DCQT_POINTS=%d", p->n_fft / 2);
+    snprintf(options[1], sizeof options[1], "-DCQT_PSEUDO=%d", (int)p->pseudo);
+    snprintf(options[2], sizeof options[2], "-DCQT_PAD=%d", (int)plan->config.pad);
+    wt_status status = wt__op_module(device, "kernels/tonal/cqt_octave.cu", options, 3, &o->module);
     return status ? status : wt_module_get_kernel(o->module, "cqt_octave", &o->kernel);
+}
+
+static wt_status load_wide(wt_device *device, wt__cqt_cuda *c, int part)
+{
+    const wt__cqt_part *p = &c->plan->parts[part];
+    octave *o = &c->octaves[part];
+    for (int i = 0; i < part && !o->wide; i++)
+        if (p[i - part].n_fft == p->n_fft && p[i - part].pseudo == p->pseudo)
+            o->wide = c->octaves[i].wide, o->borrowed = true;
+    if (o->wide) return WT_OK;
+    return wt__cqt_wide_create(device, c->plan, p, wt__cqt_plan_frames(c->plan, c->max_samples), &o->wide);
+}
+
+static wt_status load_octaves(wt_device *device, wt__cqt_cuda *c)
+{
+    const wt__cqt_plan *plan = c->plan;
+    wt_status status = WT_OK;
+    for (int i = 0; i < plan->n_parts && !status; i++)
+        status = is_wide(&plan->parts[i]) ? load_wide(device, c, i)
+                                          : load_octave(device, plan, &plan->parts[i], &c->octaves[i]);
+    return status;
 }
 
 static wt_status take_signals(wt_device *device, wt__cqt_cuda *c)
@@ -149,35 +179,22 @@ static wt_status take_signals(wt_device *device, wt__cqt_cuda *c)
     return wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &c->signals);
 }
 
-static wt_status check_plan(const wt__cqt_plan *plan, int64_t max_samples)
-{
-    if (max_samples < 1)
-        return wt_fail(WT_ERR_BAD_ARG, "cqt: max_samples %lld, want 1 or more on a GPU", (long long)max_samples);
-    if (plan->config.pad != WT_STFT_PAD_ZERO)
-        return wt_fail(WT_ERR_UNSUPPORTED, "cqt: pad %d, want 0 (zeros) on a GPU", (int)plan->config.pad);
-    for (int i = 0; i < plan->n_parts; i++)
-        if (plan->parts[i].n_fft < 4 || plan->parts[i].n_fft > 2 * WT_FFT_BLOCK_MAX)
-            return wt_fail(WT_ERR_UNSUPPORTED, "cqt: frames of %d samples, want 4..%d on a GPU", plan->parts[i].n_fft,
-                           2 * WT_FFT_BLOCK_MAX);
-    return WT_OK;
-}
-
 wt_status wt__cqt_cuda_create(wt_device *device, const wt__cqt_plan *plan, int64_t max_samples, wt__cqt_cuda **cuda)
 {
     *cuda = NULL;
-    wt_status status = check_plan(plan, max_samples);
-    if (status) return status;
+    if (max_samples < 1)
+        return wt_fail(WT_ERR_BAD_ARG, "cqt: max_samples %lld, want 1 or more on a GPU", (long long)max_samples);
     wt__cqt_cuda *c = calloc(1, sizeof *c);
     if (!c) return wt_fail(WT_ERR_NO_MEMORY, "cqt: CUDA plan");
     c->plan = plan, c->max_samples = max_samples;
     c->octaves = calloc((size_t)plan->n_parts, sizeof *c->octaves);
-    if (!c->octaves) status = wt_fail(WT_ERR_NO_MEMORY, "cqt: %d octaves", plan->n_parts);
+    wt_status status = c->octaves ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "cqt: %d octaves", plan->n_parts);
     if (!status) status = make_tables(device, c);
     if (!status) status = take_signals(device, c);
     if (!status)
         status = wt_module_create(device, &(wt_module_config){.name = "kernels/tonal/cqt_halve.cu"}, &c->module);
     if (!status) status = wt_module_get_kernel(c->module, "cqt_halve", &c->halve);
-    for (int i = 0; i < plan->n_parts && !status; i++) status = load_octave(device, &plan->parts[i], &c->octaves[i]);
+    if (!status) status = load_octaves(device, c);
     if (status)
         wt__cqt_cuda_destroy(c);
     else
@@ -188,7 +205,10 @@ wt_status wt__cqt_cuda_create(wt_device *device, const wt__cqt_plan *plan, int64
 void wt__cqt_cuda_destroy(wt__cqt_cuda *cuda)
 {
     if (!cuda) return;
-    for (int i = 0; cuda->octaves && i < cuda->plan->n_parts; i++) wt_module_destroy(cuda->octaves[i].module);
+    for (int i = 0; cuda->octaves && i < cuda->plan->n_parts; i++) {
+        wt_module_destroy(cuda->octaves[i].module);
+        if (!cuda->octaves[i].borrowed) wt__cqt_wide_destroy(cuda->octaves[i].wide);
+    }
     wt_module_destroy(cuda->module);
     wt_buffer_destroy(cuda->tables);
     wt_buffer_destroy(cuda->signals);
@@ -243,6 +263,7 @@ static wt_status launch_octave(const wt__cqt_cuda *c, wt_stream *stream, const f
                                      .n_rows = p->n_rows,
                                      .n_bins = plan->config.n_bins,
                                      .magnitude = plan->magnitude};
+    if (o->wide) return wt__cqt_wide_enqueue(o->wide, stream, &args);
     const int points = p->n_fft / 2, sequences = wt__fft_sequences(points);
     const size_t floats = (size_t)sequences * (size_t)(wt__fft_shared_floats(points) + 2 * (points + 1));
     const wt_launch launch = {.grid = {(int)((n_frames + sequences - 1) / sequences), plan->config.channels},

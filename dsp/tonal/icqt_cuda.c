@@ -4,6 +4,7 @@
 
 #include "icqt_kernel.h"
 #include "icqt_plan.h"
+#include "icqt_wide.h"
 #include "spectrum_cuda.h"
 
 #include <stdlib.h>
@@ -14,6 +15,8 @@ typedef struct octave {
     wt_kernel *kernel;
     wt_buffer *filters; // values, rows, begins
     wt_icqt_octave_args args;
+    wt__icqt_wide *wide; // in place of the kernel; one of all octaves whose spectra are as long
+    bool borrowed;       // the wide one is another octave's
 } octave;
 
 struct wt__icqt_cuda {
@@ -63,7 +66,7 @@ static wt_status upload_filters(wt_device *device, const wt__cqt_basis *b, octav
 }
 
 // Also sees that the walk of the longest transform fits the device.
-static wt_status load_octave(wt_device *device, const wt__icqt_plan *plan, const wt__icqt_octave *from, octave *o)
+static wt_status load_kernel(wt_device *device, const wt__icqt_plan *plan, const wt__icqt_octave *from, octave *o)
 {
     const int n_fft = from->basis.n_fft;
     float *window = malloc((size_t)n_fft * sizeof *window);
@@ -72,13 +75,34 @@ static wt_status load_octave(wt_device *device, const wt__icqt_plan *plan, const
     wt_status status =
         wt__spectrum_cuda_open("icqt", device, "kernels/tonal/icqt_octave.cu", n_fft, window, &o->spectrum);
     free(window);
-    if (status) return status;
     o->spectrum.args.hop = from->hop, o->spectrum.args.margin = n_fft / 2;
-    o->args.n_bins = plan->config.n_bins, o->args.first = from->basis.first;
     wt_launch launch;
-    status = wt__spectrum_cuda_walk("icqt", device, &o->spectrum, plan->config.channels, plan->max_frames * from->hop,
-                                    &o->args.walk, &launch);
-    if (!status) status = wt_module_get_kernel(o->spectrum.module, "icqt_octave", &o->kernel);
+    if (!status)
+        status = wt__spectrum_cuda_walk("icqt", device, &o->spectrum, plan->config.channels,
+                                        plan->max_frames * from->hop, &o->args.walk, &launch);
+    return status ? status : wt_module_get_kernel(o->spectrum.module, "icqt_octave", &o->kernel);
+}
+
+static wt_status load_wide(wt_device *device, wt__icqt_cuda *c, int k)
+{
+    const wt__icqt_plan *p = c->plan;
+    octave *o = &c->octaves[k];
+    const int n_fft = p->octaves[k].basis.n_fft;
+    o->args.walk.hop = p->octaves[k].hop;
+    for (int i = 0; i < k && !o->wide; i++)
+        if (p->octaves[i].basis.n_fft == n_fft) o->wide = c->octaves[i].wide, o->borrowed = o->wide != NULL;
+    if (o->wide) return WT_OK;
+    return wt__icqt_wide_create(device, n_fft, p->config.channels, p->max_frames, p->max_frames * p->config.hop,
+                                &o->wide);
+}
+
+static wt_status load_octave(wt_device *device, wt__icqt_cuda *c, int k)
+{
+    const wt__icqt_octave *from = &c->plan->octaves[k];
+    octave *o = &c->octaves[k];
+    wt_status status = load_kernel(device, c->plan, from, o);
+    if (status == WT_ERR_UNSUPPORTED) status = load_wide(device, c, k);
+    o->args.n_bins = c->plan->config.n_bins, o->args.first = from->basis.first;
     return status ? status : upload_filters(device, &from->basis, o);
 }
 
@@ -140,8 +164,7 @@ wt_status wt__icqt_cuda_create(wt_device *device, const wt__icqt_plan *plan, wt_
     c->device = device, c->plan = plan;
     c->octaves = calloc((size_t)plan->n_octaves, sizeof *c->octaves);
     wt_status status = c->octaves ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "icqt: %d octaves", plan->n_octaves);
-    for (int i = 0; i < plan->n_octaves && !status; i++)
-        status = load_octave(device, plan, &plan->octaves[i], &c->octaves[i]);
+    for (int i = 0; i < plan->n_octaves && !status; i++) status = load_octave(device, c, i);
     if (!status) status = wt__op_module(device, "kernels/tonal/icqt_double.cu", NULL, 0, &c->module);
     if (!status) status = wt_module_get_kernel(c->module, "icqt_double", &c->twice);
     if (!status) status = take_signals(device, c);
@@ -159,6 +182,7 @@ void wt__icqt_cuda_destroy(wt__icqt_cuda *cuda)
     for (int i = 0; cuda->octaves && i < cuda->plan->n_octaves; i++) {
         wt__spectrum_cuda_release(&cuda->octaves[i].spectrum);
         wt_buffer_destroy(cuda->octaves[i].filters);
+        if (!cuda->octaves[i].borrowed) wt__icqt_wide_destroy(cuda->octaves[i].wide);
     }
     free(cuda->octaves);
     wt_module_destroy(cuda->module);
@@ -187,13 +211,15 @@ static wt_status launch_octave(const wt__icqt_cuda *c, const call *k, int i, flo
     wt_launch launch;
     args.in = k->in, args.under = signal, args.out = last ? k->out : signal;
     args.stored_frames = k->n_frames, args.n_frames = (int)k->used, args.last = last;
-    args.n = o->spectrum.args.hop * (k->used - 1);
+    args.n = c->plan->octaves[i].hop * (k->used - 1);
     const int level = c->plan->octaves[i].doublings;
     if (c->kept && level >= 2 && level < c->at_ends.n_levels)
         args.kept =
             (float *)wt_buffer_address(c->kept) + (size_t)level * (size_t)c->at_ends.n_lines * 2 * WT_ICQT_END_KEPT;
     const int64_t length = last ? k->length : args.n;
     if (!length) return WT_OK;
+    args.walk.length = length;
+    if (o->wide) return wt__icqt_wide_enqueue(o->wide, k->stream, &args);
     wt_status status =
         wt__spectrum_cuda_walk("icqt", c->device, &o->spectrum, c->plan->config.channels, length, &args.walk, &launch);
     return status ? status : wt_kernel_launch(o->kernel, k->stream, &launch, &WT_ARG(args), 1);

@@ -3,10 +3,10 @@
 #pragma once
 #include "chain_kernel.h"
 
-// Most frames of a call, a power of two; the text before this file may have defined it. Nodes leave out what only longer
-// blocks need: the instruction cache is small.
+// Most frames of a call, a power of two; the text before this file may have defined it. Nodes leave out what only
+// longer blocks need: the instruction cache is small.
 #ifndef CHAIN_MOST_FRAMES
-#define CHAIN_MOST_FRAMES WT_CHAIN_BLOCK
+#    define CHAIN_MOST_FRAMES WT_CHAIN_BLOCK
 #endif
 
 // Threads of a block; a resident text for one chain knows.
@@ -50,8 +50,8 @@ template <class T> static __device__ __forceinline__ T shift_up(T x, int lanes, 
     return (int)(threadIdx.x & 31) >= lanes ? before : first;
 }
 
-// Inclusive scan of y = a * y_before + x over a warp's lanes, `a` a constant: lane l gets sum a^(l-m) x_m. `power` holds
-// a^1, a^2, a^4, a^8, a^16 (that is a^(2^d) at d).
+// Inclusive scan of y = a * y_before + x over a warp's lanes, `a` a constant: lane l gets sum a^(l-m) x_m. `power`
+// holds a^1, a^2, a^4, a^8, a^16 (that is a^(2^d) at d).
 static __device__ __forceinline__ float scan_decay(float x, const float *power)
 {
     for (int d = 0; d < 5; d++) x = fmaf(power[d], shift_up(x, 1 << d, 0.0f), x);
@@ -69,6 +69,20 @@ static __device__ __forceinline__ void fours_add(float4 *y, float4 x, const floa
     y->w = fmaf(hi.w, x.x, fmaf(hi.z, x.y, fmaf(hi.y, x.z, fmaf(hi.x, x.w, y->w))));
 }
 
+// A channel's samples by the frame: from frame `from` on the block's, before it those that a ring keeps. Fours are
+// aligned in both.
+struct fours_line {
+    const float *block, *ring;
+    int begin, mask; // the block's place in the ring
+    int from;
+    __device__ __forceinline__ const float *place(int n) const
+    {
+        return n >= from ? block + n : ring + ((begin + n) & mask);
+    }
+    __device__ __forceinline__ float at(int n) const { return *place(n); }
+    __device__ __forceinline__ float4 four(int n) const { return *(const float4 *)place(n); }
+};
+
 // Four lanes' sums of four frames: each gets the frame of its own place among the four. Whole warps.
 static __device__ __forceinline__ float fours_own(float4 y)
 {
@@ -83,8 +97,8 @@ static __device__ __forceinline__ float fours_own(float4 y)
 extern __shared__ __align__(16) float shared[];
 
 // Where the instance at hand lies, and what is the same for all. The text before this file defines CHAIN_IN_SHARED when
-// all of that is in shared memory, plans and places at CHAIN_PLANS_AT and CHAIN_PLACES_AT (bytes): so the compiler takes
-// short addresses and loads.
+// all of that is in shared memory, plans and places at CHAIN_PLANS_AT and CHAIN_PLACES_AT (bytes): so the compiler
+// takes short addresses and loads.
 struct chain_room {
     unsigned char *memory;
     const unsigned char *plans;
@@ -94,6 +108,7 @@ struct chain_room {
 // What has happened to the coefficients since chain_refresh made tables of them.
 enum { CHAIN_AS_DESIGNED, CHAIN_DESIGNED_ANEW, CHAIN_RESTED };
 static __shared__ int chain_changed;
+static __shared__ int chain_rehearsed; // 1: the block at hand is of no account
 #endif
 
 static __device__ __forceinline__ chain_room chain_room_of(const chain_args &a, unsigned char *memory)

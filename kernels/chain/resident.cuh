@@ -9,11 +9,11 @@
 #pragma once
 #include "chain_control.cuh"
 
-#define RESIDENT_REST_NS 2000  // between two looks at the doorbell while no block is due
-#define RESIDENT_RELAY_NS 100 // between two looks at what the first thread block tells
-#define RESIDENT_APART 1800    // clocks from one look to the next while one is
-#define RESIDENT_AHEAD 128     // words of input that come with a look, at most
-#define RESIDENT_LOOKS 4       // places for looks under way
+#define RESIDENT_REST_NS  2000 // between two looks at the doorbell while no block is due
+#define RESIDENT_RELAY_NS 100  // between two looks at what the first thread block tells
+#define RESIDENT_APART    1800 // clocks from one look to the next while one is
+#define RESIDENT_AHEAD    128  // words of input that come with a look, at most
+#define RESIDENT_LOOKS    4    // places for looks under way
 
 enum resident_verdict { RESIDENT_GO_ON, RESIDENT_BLOCK, RESIDENT_LEAVE, RESIDENT_KILLED, RESIDENT_OVER };
 
@@ -53,8 +53,13 @@ static __device__ resident_place resident_term(const resident_args &r, bool *lea
 struct resident_block {
     unsigned int turn, flags;
     int frames;
-    unsigned int told; // of the first threads: their word of the answer's head
+    bool rehearsed;            // not the host's
+    const wt_block_word *down; // its slot
+    wt_block_word *up;         // its slot, of the first stream
 };
+
+// An answer's head, but for the time of sending: the first warp knows it, the last one sends it.
+static __shared__ unsigned int resident_told[RESIDENT_HEAD];
 
 // How blocks come: at a pace, so most of the time between two need not be spent on the bus. In clocks.
 struct resident_pace {
@@ -64,7 +69,7 @@ struct resident_pace {
 
 // What the first warp was about since the last answer, for who asks why a block was late.
 struct resident_watch {
-    long long sent_ns, looked_ns;        // the last answer, the last look
+    long long sent_ns, looked_ns;         // the last answer, the last look
     unsigned int busy_ns, hole_ns, looks; // until the first look; the longest from one to the next; how many
 };
 
@@ -80,29 +85,33 @@ static __device__ __forceinline__ void resident_watch_look(resident_watch *w)
     w->looks++;
 }
 
-// This thread's word of the answer's head, but for the time of sending.
-static __device__ __forceinline__ unsigned int resident_head(const resident_watch &w, int frames, long long age_ns)
+static __device__ __forceinline__ void resident_tell_head(const resident_watch &w, int frames, long long begin_ns)
 {
-    switch (threadIdx.x) {
-    case 0: return frames;
-    case RESIDENT_SEEN: return (unsigned int)resident_now();
-    case RESIDENT_BUSY: return w.busy_ns;
-    case RESIDENT_HOLE: return w.hole_ns;
-    case RESIDENT_N_LOOKS: return w.looks;
-    default: return (unsigned int)(age_ns >> RESIDENT_AGE_SHIFT);
-    }
+    if (threadIdx.x) return;
+    resident_told[0] = frames;
+    resident_told[RESIDENT_SEEN] = (unsigned int)w.looked_ns;
+    resident_told[RESIDENT_BUSY] = w.busy_ns;
+    resident_told[RESIDENT_HOLE] = w.hole_ns;
+    resident_told[RESIDENT_N_LOOKS] = w.looks;
+    resident_told[RESIDENT_AGE] = (unsigned int)((w.looked_ns - begin_ns) >> RESIDENT_AGE_SHIFT);
 }
 
-// The slot of a turn on the way down; there is a power of two of them.
+// The slots of a turn, of which there is a power of two; turn 0 is a rehearsal's, in device memory.
 static __device__ __forceinline__ const wt_block_word *resident_slot(const resident_args &r, unsigned int turn)
 {
-    return r.down + (turn & (r.layout.slots - 1)) * r.layout.down_words;
+    return turn ? r.down + (turn & (r.layout.slots - 1)) * r.layout.down_words : r.rehearsal;
 }
 
-static __device__ __forceinline__ const wt_block_word *resident_input(const resident_args &r, unsigned int turn, int s,
-                                                                      int frames)
+static __device__ __forceinline__ wt_block_word *resident_answer_slot(const resident_args &r, unsigned int turn)
 {
-    return resident_slot(r, turn) + r.layout.in_at + (long long)s * r.chain.channels * frames;
+    const resident_layout &l = r.layout;
+    return turn ? r.up + (long long)(turn & (l.slots - 1)) * l.n_streams * l.up_words : r.rehearsal + l.down_words;
+}
+
+static __device__ __forceinline__ const wt_block_word *resident_input(const resident_args &r, const wt_block_word *slot,
+                                                                      int s, int frames)
+{
+    return slot + r.layout.in_at + (long long)s * r.chain.channels * frames;
 }
 
 // Two words of host memory to shared memory, in passing: nobody waits for them before resident_asked.
@@ -119,16 +128,16 @@ static __device__ __forceinline__ void resident_asked_all() { asm volatile("cp.a
 // for the doorbell and the orders, and rest. When one is, each look asks for the input too, for a block of `frames`, so
 // that a block needs one trip over the bus and not two; and the next look is on its way before the last one is back,
 // which costs no thread anything, as what comes lands in shared memory by itself. `word` is what this thread's first
-// sample was then, of this turn or not.
+// sample was then, of this turn or not. Turn 0 has come already.
 static __device__ int resident_wait(const resident_args &r, resident_place next, long long end_ns, resident_pace *pace,
                                     resident_watch *watch, int frames, wt_block_word *word, unsigned int *doorbell)
 {
     __shared__ __align__(16) wt_block_word looks[RESIDENT_LOOKS][4 + RESIDENT_AHEAD]; // doorbell, orders, input
-    __shared__ int verdict, asked; // `asked`: with its input
+    __shared__ int verdict, asked;                                                    // `asked`: with its input
     __shared__ unsigned int data;
-    const wt_block_word *at = threadIdx.x == 0 ? resident_slot(r, next.turn) : &r.control->orders;
-    const wt_block_word *input = resident_input(r, next.turn, blockIdx.x, frames);
-    const long long soon = pace->last + pace->gap - pace->gap / 16, late = pace->last + 2 * pace->gap;
+    const wt_block_word *slot = resident_slot(r, next.turn), *input = resident_input(r, slot, blockIdx.x, frames);
+    const wt_block_word *at = threadIdx.x == 0 ? slot : &r.control->orders;
+    const long long soon = next.turn ? pace->last + pace->gap - pace->gap / 16 : 0, late = pace->last + 2 * pace->gap;
     const int ahead = frames % 2 ? 0 : min(r.chain.channels * frames, RESIDENT_AHEAD);
     int v = RESIDENT_GO_ON;
     for (unsigned int round = pace->round;; round++) {
@@ -146,7 +155,7 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
         if (threadIdx.x < 32) {
             resident_watch_look(watch);
             wt_block_word told = threadIdx.x < 2 ? look[2 * threadIdx.x] : 0;
-            if (round % 32 == 0 && threadIdx.x < 2) told = block_load(at); // past whatever might keep a copy
+            if (round % 32 == 0 && !due && threadIdx.x < 2) told = block_load(at); // past whatever might keep a copy
             const wt_block_word bell = __shfl_sync(~0u, told, 0), orders = __shfl_sync(~0u, told, 1);
             if (wt_block_turn(orders) == next.term)
                 v = RESIDENT_KILLED;
@@ -167,18 +176,14 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
         const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x % CHAIN_MOST_FRAMES, k = c * frames + f;
         const bool mine = asked && c < r.chain.channels && f < frames && k < ahead;
         *word = mine ? looks[(round - 1) % RESIDENT_LOOKS][4 + k] : 0;
-        if (__syncthreads_or(mine && wt_block_turn(*word) != next.turn)) { // then it is in the one behind
-            resident_asked_all();
-            __syncthreads();
-            if (mine) *word = looks[round % RESIDENT_LOOKS][4 + k];
-        }
         pace->round = round + 1;
         break;
     }
+    *doorbell = data;
+    if (!next.turn) return verdict;
     const long long now = clock64();
     pace->gap = now - pace->last;
     pace->last = now;
-    *doorbell = data;
     return verdict;
 }
 
@@ -213,7 +218,7 @@ static __device__ int resident_follow(const resident_args &r, resident_place nex
 static __device__ __noinline__ void resident_header(const resident_args &r, const resident_block b)
 {
     const resident_layout &l = r.layout;
-    const wt_block_word *slot = resident_slot(r, b.turn);
+    const wt_block_word *slot = b.down;
     for (int i = threadIdx.x; b.flags & RESIDENT_HAS_TARGETS && i < l.n_params; i += chain_threads())
         r.targets[blockIdx.x * l.n_params + i] = __uint_as_float(block_take(slot + RESIDENT_TARGETS + i, b.turn, 0));
     for (int k = threadIdx.x; b.flags & RESIDENT_HAS_POINTS && k < WT_MAX_POINTS; k += chain_threads()) {
@@ -264,7 +269,7 @@ static __device__ __noinline__ void resident_settle(const chain_args &a, unsigne
     chain_rest(a, memory);
 }
 
-// A warp a node, those warps that have no samples to answer with when there are such. `to` 0: for the text's sake.
+// A warp a node, those warps that have no samples to answer with when there are such.
 static __device__ __noinline__ void resident_readings(const chain_args &a, unsigned int turn,
                                                       const unsigned char *memory, wt_block_word *to)
 {
@@ -277,7 +282,7 @@ static __device__ __noinline__ void resident_readings(const chain_args &a, unsig
         const unsigned int *readings = (const unsigned int *)(memory + p.readings);
 #pragma unroll 1
         for (int i = threadIdx.x & 31; i < p.n_readings; i += 32)
-            if (to) block_store(to + p.first_reading + i, readings[i], turn);
+            block_store(to + p.first_reading + i, readings[i], turn);
     }
 }
 
@@ -295,13 +300,13 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
                                        unsigned char *memory, wt_block_word word)
 {
     const resident_layout &l = r.layout;
-    wt_block_word *up = r.up + ((long long)(b.turn & (l.slots - 1)) * l.n_streams + s) * l.up_words;
+    wt_block_word *up = b.up + s * l.up_words;
 #ifdef CHAIN_IN_SHARED
     memory = chain_room_of(a, memory).memory; // the same, as the compiler knows it
 #endif
     wt_instance *instance = (wt_instance *)memory;
     long long position = instance->position;
-    int moving = instance->moving;
+    int moving = b.rehearsed ? 0 : instance->moving;
     if (b.flags & RESIDENT_HAS_TARGETS) {
         if (instance->sequence != message.sequence) moving = chain_aim(a, memory, a.ramp_quanta);
         __syncthreads();
@@ -320,33 +325,24 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
             message.taps = up + l.taps_at;
             message.points = s == 0 && b.flags & RESIDENT_HAS_POINTS ? 1 : 0;
             message.done = done;
+#ifdef CHAIN_IN_SHARED
+            chain_rehearsed = b.rehearsed;
+#endif
         }
-        resident_fetch(a, b.turn, resident_input(r, b.turn, s, b.frames) + done, b.frames, n, done ? 0 : word);
+        resident_fetch(a, b.turn, resident_input(r, b.down, s, b.frames) + done, b.frames, n, done ? 0 : word);
         chain_process(a, memory, n, position);
         finite = resident_answer(a, b.turn, a.output * chain_buffer_floats(a), up + l.out_at + done, b.frames, n);
     }
     if (s == 0) resident_readings(a, b.turn, memory, up + l.readings_at);
-    if (threadIdx.x < RESIDENT_HEAD)
-        block_store(up + threadIdx.x, threadIdx.x == RESIDENT_SENT ? (unsigned int)resident_now() : b.told, b.turn);
+    const int last = (int)threadIdx.x - (chain_threads() - 32); // a warp that mostly has no samples
+    if (last >= 0 && last < RESIDENT_HEAD)
+        block_store(up + last, last == RESIDENT_SENT ? (unsigned int)resident_now() : resident_told[last], b.turn);
     resident_settle(a, memory, finite);
     if (threadIdx.x == 0) {
         instance->position = position;
         instance->moving = moving;
     }
     __syncthreads();
-}
-
-// The nodes once more, for the sake of their text: what comes after an answer has put it out of the instruction cache,
-// and the neighbours' data out of L2, where a block would have to wait for it. On silence, and on a spare instance.
-static __device__ void resident_rehearse(const chain_args &a, unsigned char *spare, int n)
-{
-    if (threadIdx.x == 0) message.points = 0;
-    for_each_frame(a.channels, n, [&](int c, int f) { shared[c * chain_stride(a) + f] = 0.0f; });
-    resident_fetch(a, 0, 0, 0, 0, 0); // no frames: for their text too
-    chain_process(a, spare, n, ((const wt_instance *)spare)->position);
-    const int finite = resident_answer(a, 0, 0, 0, 0, 0);
-    resident_readings(a, 0, spare, 0);
-    resident_settle(a, spare, finite);
 }
 
 // Where this thread block works: `a` with what lies in shared memory, and the memory of its first stream.
@@ -395,9 +391,9 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
 // One thread block an SM is enough; with the second number left out the compiler leaves room for two, 128 registers a
 // thread, and keeps the rest in local memory, which a block beside neighbours that read has to wait for.
 #ifdef CHAIN_THREADS
-#define RESIDENT_BOUNDS __launch_bounds__(CHAIN_THREADS, 1)
+#    define RESIDENT_BOUNDS __launch_bounds__(CHAIN_THREADS, 1)
 #else
-#define RESIDENT_BOUNDS
+#    define RESIDENT_BOUNDS
 #endif
 extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ resident_args r)
 {
@@ -428,12 +424,16 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
     if (threadIdx.x == 0 && blockIdx.x == 0) atomicAdd_system(&r.control->n_started, 1u);
 
     int verdict, frames = 0;
-    bool over = false;
+    bool over = false, rehearse = false;
     resident_pace pace = {clock64(), 0, 1};
     resident_watch watch = {begin_ns};
     for (;;) {
+        // A block of silence after the answer, on a spare instance, by the same text from the last look on: what comes
+        // after an answer has put that out of the instruction cache, and the neighbours' data out of L2 and beyond,
+        // where a block would have to wait for it.
+        const resident_watch kept = watch;
         resident_place next = here;
-        next.turn = wt_block_next(here.turn);
+        next.turn = rehearse ? 0 : wt_block_next(here.turn);
         unsigned int doorbell = 0;
         wt_block_word word = 0;
         if (blockIdx.x)
@@ -441,17 +441,24 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
         else if (over)
             verdict = RESIDENT_OVER;
         else
-            verdict = resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &pace, &watch, frames, &word,
-                                    &doorbell);
+            verdict =
+                resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &pace, &watch, frames, &word, &doorbell);
         if (blockIdx.x == 0 && gridDim.x > 1 && threadIdx.x == 0) resident_tell(r, next, verdict, doorbell);
         if (verdict != RESIDENT_BLOCK) break;
+        if (rehearse) doorbell = frames;
         const int n = (int)(doorbell & RESIDENT_FRAMES);
-        const resident_block block = {next.turn, doorbell, n, resident_head(watch, n, resident_now() - begin_ns)};
-        if (block.frames != frames) word = 0; // of another place in the block
-        frames = block.frames;
+        const resident_block block = {
+            next.turn, doorbell, n, rehearse, resident_slot(r, next.turn), resident_answer_slot(r, next.turn)};
+        resident_tell_head(watch, n, begin_ns);
+        if (n != frames) word = 0; // of another place in the block
+        frames = n;
         if (doorbell & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x, word = 0)
-            resident_stream(r, a, block, s, memory_of(s), word);
+            resident_stream(r, a, block, s, rehearse ? spare : memory_of(s), word);
+        if (rehearse) {
+            watch = kept, rehearse = false;
+            continue;
+        }
         watch = {resident_now()};
         const bool quick = 8 * (clock64() - pace.last) < pace.gap;
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
@@ -460,8 +467,8 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
         verdict = RESIDENT_OVER;
         if (r.once) break;
         over = __syncthreads_or(threadIdx.x == 0 && resident_now() > begin_ns + r.life_ns);
-        if (spare && __syncthreads_or(threadIdx.x == 0 && quick))
-            resident_rehearse(a, spare, min(frames, a.block_frames));
+        rehearse = spare && !over && __syncthreads_or(threadIdx.x == 0 && quick);
+        if (rehearse && threadIdx.x == 0) ((wt_instance *)spare)->position = ((const wt_instance *)memory)->position;
     }
     resident_asked_all();
     if (verdict == RESIDENT_KILLED) return;

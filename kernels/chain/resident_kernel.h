@@ -81,6 +81,7 @@ typedef struct resident_args {
     unsigned char *exported;  // host memory: [n_streams][instance_bytes]
     resident_place *places;   // [thread blocks], zeros at first
     wt_block_word *relay;     // [slots], zeros at first: the first thread block to the others
+    wt_block_word *rehearsal; // where there is a spare instance: a slot down and one up, zeros at first
     float *targets;           // [thread blocks][n_params]
     unsigned long long plans_bytes;
     long long life_ns;

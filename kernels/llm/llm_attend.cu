@@ -1,49 +1,46 @@
 // Attention of few tokens over the cache of keys and values.
 //
-//   llm_attend   a block a part of the positions, some heads that share a head of keys, and a token (grid: parts, heads,
-//                tokens), for steps with llm_place in it: what the cache has is read while q, k and v are on their way.
-//                A row of keys or values is read once for all those heads by a team of lanes, 16 bytes each; the
-//                block's teams take positions side by side and keep their own maxima, totals and sums. The teams of a
-//                block are added in order, and the parts by the block that is done last, in order too.
+//   llm_attend   a block a part of the positions, some heads that share a head of keys, and a token (grid: parts,
+//   heads,
+//                tokens), for steps with llm_place (llm_place.cu) before it, or that leave a single token's norms, RoPE
+//                and place in the cache to this: what the cache has is read while q, k and v are on their way. A row of
+//                keys or values is read once for all those heads by a team of lanes, 16 bytes each; the block's teams
+//                take positions side by side and keep their own maxima, totals and sums. The teams of a block are added
+//                in order. Then each block tells the others what its part gives, and adds all parts of some pieces of
+//                the result, in order too: it waits for them, so all blocks of a launch with parts run at once.
 //
 // Compiled for a head's size (D_HEAD), the heads that share one of keys and values (GROUP) and the cache's type (KV).
 // Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c).
 #include "llm_cache.cuh"
 #include "llm_turn.cuh"
 
+#include "mma.cuh"
 #include "overlap.cuh"
 
 #define THREADS   128
 #define UNROLL    4
 #define MAX_PARTS WT_LLM_MAX_PARTS
-#define AT_ONCE   17 // parts of a thread on their way together: a half of those of 132 processors and 8 heads
+#define EMPTY     0u // of a message: not there
 
-static constexpr int widest(int n)
-{
-    return D_HEAD % n ? widest(n / 2) : n;
-}
+static constexpr int widest(int n) { return D_HEAD % n ? widest(n / 2) : n; }
 static constexpr int heads_at_once(int n) // the largest divisor of the group up to 8
 {
     return GROUP % n ? heads_at_once(n - 1) : n;
 }
-static constexpr int lanes_for(int n)
-{
-    return n >= 32 ? 32 : n > 16 ? 32 : n > 8 ? 16 : n > 4 ? 8 : n > 2 ? 4 : n;
-}
+static constexpr int lanes_for(int n) { return n >= 32 ? 32 : n > 16 ? 32 : n > 8 ? 16 : n > 4 ? 8 : n > 2 ? 4 : n; }
 
 static constexpr int N = widest(KV == WT_LLM_F32 ? 4 : 8); // elements a lane reads at once, 16 bytes or 8 of fp8
 static constexpr int CHUNKS = D_HEAD / N;
-static constexpr int TEAM = lanes_for(CHUNKS);              // lanes of a position
+static constexpr int TEAM = lanes_for(CHUNKS); // lanes of a position
 static constexpr int TEAMS = THREADS / TEAM;
-static constexpr int PER = (CHUNKS + TEAM - 1) / TEAM;      // chunks of a lane
+static constexpr int PER = (CHUNKS + TEAM - 1) / TEAM; // chunks of a lane
 static constexpr int HEADS = heads_at_once(GROUP < 8 ? GROUP : 8);
-static constexpr int PIECE = TEAMS * UNROLL < WT_LLM_PAGE ? TEAMS * UNROLL : WT_LLM_PAGE; // positions taken at once
+static constexpr int AT_ONCE = TEAMS * UNROLL;                              // positions of a block
+static constexpr int ASKED = AT_ONCE < WT_LLM_PAGE ? AT_ONCE : WT_LLM_PAGE; // asked for together
 static constexpr int BLOCKS = HEADS * PER * N <= 32 ? 4 : 2; // half of a processor's registers at two blocks
-static constexpr int PITCH = WT_LLM_PART_PITCH(D_HEAD);
-static constexpr int WIDE = D_HEAD % 4 ? 1 : 4; // elements of a part that are read at once
-static constexpr int PIECES = HEADS * D_HEAD / WIDE;       // of a block's results
-static constexpr int EACH = (PIECES + THREADS - 1) / THREADS;
-static constexpr int SHARERS = THREADS / PIECES > 1 ? THREADS / PIECES : 1; // threads that add the parts of a piece
+static constexpr int PITCH = (D_HEAD + 5) / 4 * 4;           // of a team's sums, maximum and total
+static constexpr int WIDE = D_HEAD % 4 ? 1 : 4;              // elements of a part that are read at once
+static constexpr int PIECES = HEADS * D_HEAD / WIDE;         // of a block's results
 typedef pack<kv_type, N> chunk;
 typedef pack<float, WIDE> wide;
 
@@ -61,21 +58,45 @@ struct team_memory {
     float scores[SCORES], shares[SCORES], fades[HEADS + (4 - HEADS % 4) % 4];
 };
 
-// Positions first, first + TEAMS .. below `end` of a team.
+// What a block has: positions from .. to - 1 for some heads of a token, as one of n parts.
+struct part {
+    wt_llm_token token;
+    int t, head, kv_head, from, to, n;
+    bool has_own; // the token's own is the last of them, and not in the cache yet
+};
+
+static __device__ __forceinline__ part part_of(const wt_llm_attend_args &a)
+{
+    part p;
+    p.t = blockIdx.z;
+    p.head = blockIdx.y * HEADS;
+    p.kv_head = p.head / GROUP;
+    p.token = a.tokens[p.t];
+    const int begin = a.window && p.token.place >= a.window ? p.token.place - a.window + 1 : 0;
+    const int end = p.token.place + 1, share = (end - begin + a.n_splits - 1) / a.n_splits;
+    p.n = (end - begin + share - 1) / share;
+    p.from = begin + (int)blockIdx.x * share;
+    p.to = min(end, p.from + share);
+    p.has_own = a.k && p.to == end && p.from < end;
+    return p;
+}
+
+// Positions first, first + TEAMS .. of a team.
 struct positions {
     chunk keys[UNROLL][PER], values[UNROLL][PER];
     int n;
 };
 
-static __device__ __forceinline__ void load_positions(const wt_llm_attend_args &a, int sequence, int kv_head, int first,
-                                                      int end, positions *p)
+// Those that the cache has.
+static __device__ __forceinline__ void load_positions(const wt_llm_attend_args &a, const part &own, int first,
+                                                      positions *p)
 {
-    const int lane = threadIdx.x % TEAM;
+    const int lane = threadIdx.x % TEAM, end = own.has_own ? own.to - 1 : own.to;
     p->n = first < end ? (end - first + TEAMS - 1) / TEAMS : 0;
 #pragma unroll
     for (int u = 0; u < UNROLL; u++) {
         if (u >= p->n) continue;
-        const long long at = cache_at(a.cache, sequence, first + u * TEAMS, kv_head);
+        const long long at = cache_at(a.cache, own.token.sequence, first + u * TEAMS, own.kv_head);
 #pragma unroll
         for (int i = 0; i < PER; i++)
             if (i * TEAM + lane < CHUNKS) {
@@ -83,6 +104,15 @@ static __device__ __forceinline__ void load_positions(const wt_llm_attend_args &
                 p->values[u][i] = ((const chunk *)((const kv_type *)a.cache.values + at))[i * TEAM + lane];
             }
     }
+}
+
+// The rest of them, to the L2 cache: keys by one thread and values by another.
+static __device__ __forceinline__ void ask_for_rest(const wt_llm_attend_args &a, const part &own)
+{
+    if (threadIdx.x % 64) return;
+    const kv_type *from = (const kv_type *)(threadIdx.x ? a.cache.values : a.cache.keys);
+    for (int j = (own.from + AT_ONCE) / ASKED * ASKED; j < own.to - own.has_own; j += ASKED)
+        ask_for(from + cache_at(a.cache, own.token.sequence, j, own.kv_head), ASKED * D_HEAD * sizeof(kv_type));
 }
 
 // Sums over the lanes of a team of COUNT numbers each, whose number `base` and those after it a lane has then: as long
@@ -119,9 +149,8 @@ static __device__ __forceinline__ void score_positions(const positions &p, const
         for (int u = 0; u < 2; u++)
 #pragma unroll
             for (int k = 0; k < PER * N; k++)
-                keys[u][k] = first + u < p.n && k / N * TEAM + lane < CHUNKS
-                                 ? widen(p.keys[first + u][k / N].at[k % N])
-                                 : 0;
+                keys[u][k] =
+                    first + u < p.n && k / N * TEAM + lane < CHUNKS ? widen(p.keys[first + u][k / N].at[k % N]) : 0;
 #pragma unroll
         for (int h = 0; h < HEADS; h++) {
             float dot[2] = {0, 0};
@@ -238,91 +267,106 @@ static __device__ __forceinline__ wide merge(const float (*teams)[PITCH], int d,
     return sums;
 }
 
-// Factors of a head's n parts, which have their maximum and total at `ends`, by a warp.
-static __device__ __forceinline__ void find_factors(const float *ends, int n, float *factors)
+// What a part says of a piece of a head: its sums under its maximum, and its total. A word that has not come is EMPTY,
+// so that words need no order and nobody counts them; who has read them leaves them so. A zero is sent as -0.
+struct message {
+    wide sums;
+    float most, total;
+};
+
+static __device__ __forceinline__ unsigned sent(float x)
 {
-    const int lane = threadIdx.x % 32;
-    float2 end[MAX_PARTS / 32];
-    float most = NOTHING, total = 0;
+    return __float_as_uint(x) == EMPTY ? 0x80000000u : __float_as_uint(x);
+}
+
+static __device__ __forceinline__ void send(const message &m, unsigned *to)
+{
+    if constexpr (WIDE == 4)
+        *(uint4 *)to = {sent(m.sums.at[0]), sent(m.sums.at[1]), sent(m.sums.at[2]), sent(m.sums.at[3])};
+    else
+        *to = sent(m.sums.at[0]);
+    *(uint2 *)(to + 4) = {sent(m.most), sent(m.total)};
+}
+
+// Whether all of it has come.
+static __device__ __forceinline__ bool receive(const unsigned *from, message *m)
+{
+    uint4 x = {1, 1, 1, 1};
+    uint2 y;
+    if constexpr (WIDE == 4)
+        asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                     : "l"(from)
+                     : "memory");
+    else
+        asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x.x) : "l"(from) : "memory");
+    asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(y.x), "=r"(y.y) : "l"(from + 4) : "memory");
+    const unsigned words[4] = {x.x, x.y, x.z, x.w};
 #pragma unroll
-    for (int k = 0; k < MAX_PARTS / 32; k++) {
-        const int part = k * 32 + lane;
-        const float *at = ends + min(part, n - 1) * PITCH;
-        end[k] = make_float2(at[0], at[1]);
-        most = fmaxf(most, end[k].x);
+    for (int j = 0; j < WIDE; j++) m->sums.at[j] = __uint_as_float(words[j]);
+    m->most = __uint_as_float(y.x);
+    m->total = __uint_as_float(y.y);
+    return x.x != EMPTY && x.y != EMPTY && x.z != EMPTY && x.w != EMPTY && y.x != EMPTY && y.y != EMPTY;
+}
+
+// A piece of a head from what its n parts said, by a warp: lanes have a part or two each.
+static __device__ __forceinline__ wide add_messages(unsigned *messages, int n)
+{
+    enum { EACH = MAX_PARTS / 32 };
+    const int lane = threadIdx.x % 32;
+    message m[EACH];
+    float most = NOTHING, total = 0;
+    wide sums = {};
+    for (bool came = false; !came;) {
+        came = true;
+#pragma unroll
+        for (int k = 0; k < EACH; k++)
+            if (lane + k * 32 < n) came = receive(messages + (lane + k * 32) * WT_LLM_MESSAGE, &m[k]) && came;
+    }
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        if (lane + k * 32 >= n) continue;
+        unsigned *at = messages + (lane + k * 32) * WT_LLM_MESSAGE;
+        *(uint4 *)at = {EMPTY, EMPTY, EMPTY, EMPTY};
+        *(uint2 *)(at + 4) = {EMPTY, EMPTY};
+        most = fmaxf(most, m[k].most);
     }
     for (int step = 16; step; step /= 2) most = fmaxf(most, __shfl_xor_sync(ALL, most, step));
 #pragma unroll
-    for (int k = 0; k < MAX_PARTS / 32; k++) {
-        end[k].x = k * 32 + lane < n ? expf(end[k].x - most) : 0;
-        total += end[k].x * end[k].y;
+    for (int k = 0; k < EACH; k++) {
+        if (lane + k * 32 >= n) continue;
+        const float fade = expf(m[k].most - most);
+        total += fade * m[k].total;
+        add(&sums, fade, m[k].sums);
     }
     total = warp_sum(total);
 #pragma unroll
-    for (int k = 0; k < MAX_PARTS / 32; k++)
-        if (k * 32 + lane < n) factors[k * 32 + lane] = end[k].x / total;
+    for (int j = 0; j < WIDE; j++) sums.at[j] = warp_sum(sums.at[j]) / total;
+    return sums;
 }
 
-// Parts first, first + SHARERS .. of a piece, AT_ONCE of them, or the last one again.
-static __device__ __forceinline__ void load_parts(const float *parts, int first, int n, wide (&loaded)[AT_ONCE])
-{
-#pragma unroll
-    for (int k = 0; k < AT_ONCE; k++) loaded[k] = *(const wide *)(parts + min(first + k * SHARERS, n - 1) * PITCH);
-}
-
-// The parts of this block's heads, from `row` on: warps find the heads' factors while the sums are on their way.
-static __device__ void merge_parts(const wt_llm_attend_args &a, long long row, int n, float (*factors)[MAX_PARTS],
-                                   wide (*shares)[PIECES])
-{
-    const int sharer = SHARERS > 1 ? threadIdx.x / PIECES : 0;
-    wide loaded[AT_ONCE];
-    for (int e = 0; e < EACH; e++) {
-        const int own = SHARERS > 1 ? threadIdx.x % PIECES : e * THREADS + (int)threadIdx.x;
-        const bool is_mine = sharer < SHARERS && own < PIECES;
-        const int piece = is_mine ? own : 0, h = piece * WIDE / D_HEAD, d = piece * WIDE % D_HEAD;
-        const float *parts = a.partial + (row + h) * a.n_splits * PITCH + d;
-        load_parts(parts, sharer, n, loaded);
-        if (!e) {
-            for (int head = threadIdx.x / 32; head < HEADS; head += THREADS / 32)
-                find_factors(a.partial + (row + head) * a.n_splits * PITCH + D_HEAD, n, factors[head]);
-            __syncthreads();
-        }
-        wide sums = {};
-        for (int first = sharer; is_mine && first < n; first += AT_ONCE * SHARERS) {
-            if (first > sharer) load_parts(parts, first, n, loaded);
-#pragma unroll
-            for (int k = 0; k < AT_ONCE; k++)
-                if (first + k * SHARERS < n) add(&sums, factors[h][first + k * SHARERS], loaded[k]);
-        }
-        if (SHARERS > 1) {
-            if (is_mine) shares[sharer][piece] = sums;
-            __syncthreads();
-            if (sharer) continue;
-            for (int k = 1; k < SHARERS; k++) add(&sums, 1, shares[k][piece]);
-        }
-        if (is_mine)
-            for (int j = 0; j < WIDE; j++) store(a.out, a.out_type, row * D_HEAD + piece * WIDE + j, sums.at[j]);
-    }
-}
-
-// The block's heads of q turned, and in the block of the token's own position k, turned, and v: to shared memory in the
-// cache's type and, by the first heads that share them, to the cache. All that a warp turns is on its way together.
-static __device__ __forceinline__ void turn_and_place(const wt_llm_attend_args &a, int t, int head,
-                                                      const wt_llm_token &token, bool has_own, float (*heads)[D_HEAD],
-                                                      kv_type (*own)[D_HEAD])
+// The block's heads of q turned, when they come, and in the block of the token's own position k, turned, and v: to
+// shared memory in the cache's type and, by the first heads that share them, to the cache. All that a warp turns is on
+// its way together.
+static __device__ __forceinline__ void turn_and_place(const wt_llm_attend_args &a, const part &p,
+                                                      float (*heads)[D_HEAD], kv_type (*own)[D_HEAD])
 {
     enum { WARPS = THREADS / 32, MOST = (HEADS + 2 + WARPS - 1) / WARPS };
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, kv_head = head / GROUP, n = HEADS + (has_own ? 2 : 0);
-    const long long at = ((long long)t * a.n_kv_heads + kv_head) * D_HEAD;
-    raw_head raw[MOST];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n = HEADS + (p.has_own ? 2 : 0);
+    const long long at = ((long long)p.t * a.n_kv_heads + p.kv_head) * D_HEAD;
+    raw_head raw[MOST]; // loads without branches (see load_if): some heads twice
+#pragma unroll
+    for (int k = 0; k < MOST; k++)
+        load_turn(a.turn, p.t, min(warp + k * WARPS, n - 1) < HEADS ? a.turn.q_norm : a.turn.k_norm, &raw[k]);
+    wait_for_earlier();
 #pragma unroll
     for (int k = 0; k < MOST; k++) {
-        const int i = warp + k * WARPS;
-        if (i >= n) continue;
-        const float *from = i < HEADS    ? a.q + ((long long)t * a.n_heads + head + i) * D_HEAD
-                            : i == HEADS ? a.k + at
-                                         : a.v + at;
-        raw[k] = load_head(a.turn, t, from, i < HEADS ? a.turn.q_norm : a.turn.k_norm);
+        const int i = min(warp + k * WARPS, n - 1);
+        load_values(i < HEADS    ? a.q + ((long long)p.t * a.n_heads + p.head + i) * D_HEAD
+                    : i == HEADS ? a.k + at
+                                 : a.v + at,
+                    &raw[k]);
     }
 #pragma unroll
     for (int k = 0; k < MOST; k++) {
@@ -332,124 +376,145 @@ static __device__ __forceinline__ void turn_and_place(const wt_llm_attend_args &
         if (!is_v) turn(a.turn, raw[k], i < HEADS ? a.turn.q_norm : a.turn.k_norm, heads[i]);
         if (i < HEADS) continue;
         kv_type *to = (kv_type *)(is_v ? a.cache.values : a.cache.keys) +
-                      cache_at(a.cache, token.sequence, token.place, kv_head);
+                      cache_at(a.cache, p.token.sequence, p.token.place, p.kv_head);
 #pragma unroll
         for (int j = 0; j < OF_LANE; j++) {
             const int d = lane + 32 * j;
             if (d >= D_HEAD) continue;
             narrow(is_v ? raw[k].values[j] : heads[HEADS][d], &own[is_v][d]);
-            if (head % GROUP == 0) to[d] = own[is_v][d];
+            if (p.head % GROUP == 0) to[d] = own[is_v][d];
         }
     }
 }
 
-// The token's own position, which one team takes.
-static __device__ __forceinline__ void load_own(const kv_type (*own)[D_HEAD], positions *p)
+// The block's heads of q, and its own position if it has one.
+static __device__ __forceinline__ void prepare_heads(const wt_llm_attend_args &a, const part &p, float (*heads)[D_HEAD],
+                                                     kv_type (*own)[D_HEAD])
 {
-    const int lane = threadIdx.x % TEAM;
-    p->n = threadIdx.x < TEAM;
-#pragma unroll
-    for (int i = 0; i < PER; i++)
-        if (p->n && i * TEAM + lane < CHUNKS) {
-            p->keys[0][i] = ((const chunk *)own[0])[i * TEAM + lane];
-            p->values[0][i] = ((const chunk *)own[1])[i * TEAM + lane];
-        }
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) llm_attend(const __grid_constant__ wt_llm_attend_args a)
-{
-    __shared__ alignas(16) float teams[HEADS][TEAMS][PITCH], heads[HEADS + 1][D_HEAD];
-    __shared__ float factors[HEADS][MAX_PARTS];
-    __shared__ alignas(16) team_memory memories[TEAMS];
-    __shared__ alignas(16) kv_type own[2][D_HEAD];
-    __shared__ int is_last;
-    let_next_begin();
-    if (!a.k) wait_for_earlier(); // else only q, k and v come from kernels of this step that may still run
-    const int t = blockIdx.z, head = blockIdx.y * HEADS, kv_head = head / GROUP, lane = threadIdx.x % TEAM;
-    const int team = threadIdx.x / TEAM;
-    const wt_llm_token token = a.tokens[t];
-    const int begin = a.window && token.place >= a.window ? token.place - a.window + 1 : 0, end = token.place + 1;
-    // this block's part, in pieces of a share of a page
-    const int first_piece = begin / PIECE, n_pieces = token.place / PIECE - first_piece + 1;
-    const int share = (n_pieces + a.n_splits - 1) / a.n_splits;
-    const int from = max(begin, (first_piece + (int)blockIdx.x * share) * PIECE);
-    const int to = min(end, (first_piece + ((int)blockIdx.x + 1) * share) * PIECE);
-    const bool has_own = a.k && to == end && from < to;
-    const int to_old = has_own ? to - 1 : to;
-
-    positions p;
-    load_positions(a, token.sequence, kv_head, from + team, to_old, &p);
-    if (threadIdx.x % 64 == 0) // of the rest, keys by one thread and values by another
-        for (int j = (from / PIECE + 1) * PIECE; j < to_old; j += PIECE)
-            ask_for((const kv_type *)(threadIdx.x ? a.cache.values : a.cache.keys) +
-                        cache_at(a.cache, token.sequence, j, kv_head),
-                    PIECE * D_HEAD * sizeof(kv_type));
-    if (a.k) {
-        wait_for_earlier();
-        turn_and_place(a, t, head, token, has_own, heads, own);
-    } else {
-        for (int i = threadIdx.x; i < HEADS * D_HEAD; i += THREADS)
-            heads[i / D_HEAD][i % D_HEAD] = a.q[((long long)t * a.n_heads + head) * D_HEAD + i];
+    if (a.k)
+        turn_and_place(a, p, heads, own);
+    else {
+        const float *q = a.q + ((long long)p.t * a.n_heads + p.head) * D_HEAD;
+        for (int i = threadIdx.x; i < HEADS * D_HEAD; i += THREADS) heads[i / D_HEAD][i % D_HEAD] = q[i];
     }
     __syncthreads();
-    team_memory *m = &memories[team];
-    running r;
+}
+
+// If `wanted`, else what there was: no branch, where registers allow.
+static __device__ __forceinline__ void load_shared_if(bool wanted, const chunk *from, chunk *to)
+{
+    if constexpr (sizeof(chunk) == 16)
+        load_shared_16((unsigned *)to, from, wanted);
+    else if (wanted)
+        *to = *from;
+}
+
+// The token's own position, after `before` others of this turn.
+static __device__ __forceinline__ void add_own(const kv_type (*own)[D_HEAD], int before, positions *p)
+{
+    const int lane = threadIdx.x % TEAM;
+    const bool is_mine = (int)threadIdx.x / TEAM == before % TEAMS;
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++)
+#pragma unroll
+        for (int i = 0; i < PER; i++) {
+            const bool here = is_mine && u == before / TEAMS && i * TEAM + lane < CHUNKS;
+            load_shared_if(here, (const chunk *)own[0] + i * TEAM + lane, &p->keys[u][i]);
+            load_shared_if(here, (const chunk *)own[1] + i * TEAM + lane, &p->values[u][i]);
+        }
+    p->n += is_mine;
+}
+
+// All positions of the team, of which it has the first already.
+static __device__ __forceinline__ void take_all(const wt_llm_attend_args &a, const part &own, positions *p,
+                                                const float (*heads)[D_HEAD], const kv_type (*own_position)[D_HEAD],
+                                                team_memory *m, running *r)
+{
 #pragma unroll
     for (int k = 0; k < OWN; k++) {
-        r.most[k] = NOTHING;
-        r.total[k] = 0;
+        r->most[k] = NOTHING;
+        r->total[k] = 0;
     }
 #pragma unroll
     for (int h = 0; h < HEADS; h++)
 #pragma unroll
-        for (int k = 0; k < PER * N; k++) r.sum[h][k] = 0;
+        for (int k = 0; k < PER * N; k++) r->sum[h][k] = 0;
 #pragma unroll 1
-    for (int j = from;; j += TEAMS * UNROLL) { // at last the token's own
-        const bool is_own = j >= to_old;
-        if (is_own && !has_own) break;
-        if (is_own) load_own(own, &p);
-        take_positions(p, heads, a.scale, m, &r);
-        if (is_own) break;
-        load_positions(a, token.sequence, kv_head, j + TEAMS * UNROLL + team, to_old, &p);
+    for (int j = own.from; j < own.to; j += AT_ONCE) {
+        if (own.has_own && own.to - j <= AT_ONCE) add_own(own_position, own.to - 1 - j, p);
+        take_positions(*p, heads, a.scale, m, r);
+        load_positions(a, own, j + AT_ONCE + (int)threadIdx.x / TEAM, p);
     }
+}
+
+// Sums, maxima and totals to the team's rows.
+static __device__ __forceinline__ void give(const running &r, team_memory *m, float (*teams)[TEAMS][PITCH])
+{
+    const int lane = threadIdx.x % TEAM;
 #pragma unroll
-    for (int h = 0; h < HEADS; h++) {
+    for (int h = 0; h < HEADS; h++)
 #pragma unroll
         for (int k = 0; k < PER * N; k += WIDE) {
             const int d = (k / N * TEAM + lane) * N + k % N;
-            wide four;
+            wide sums;
 #pragma unroll
-            for (int j = 0; j < WIDE; j++) four.at[j] = r.sum[h][k + j];
-            if (d < D_HEAD) *(wide *)&teams[h][team][d] = four;
+            for (int j = 0; j < WIDE; j++) sums.at[j] = r.sum[h][k + j];
+            if (d < D_HEAD) *(wide *)&teams[h][threadIdx.x / TEAM][d] = sums;
         }
-    }
     give_totals(r, m, teams);
     __syncthreads();
+}
 
-    const long long row = (long long)t * a.n_heads + head;
-    for (int piece = threadIdx.x; piece < PIECES; piece += THREADS) {
-        const int h = piece * WIDE / D_HEAD, d = piece * WIDE % D_HEAD;
-        float most, total;
-        const wide sums = merge(teams[h], d, &most, &total);
-        if (a.n_splits == 1) {
-            for (int j = 0; j < WIDE; j++) store(a.out, a.out_type, (row + h) * D_HEAD + d + j, sums.at[j] / total);
+// What the block's teams have together: the result where there is one part, else messages, [PIECES][n_splits] of the
+// heads.
+static __device__ __forceinline__ void end_part(const wt_llm_attend_args &a, const part &p,
+                                                const float (*teams)[TEAMS][PITCH], unsigned *messages)
+{
+    for (int piece = threadIdx.x; piece < PIECES && p.from < p.to; piece += THREADS) {
+        message m;
+        m.sums = merge(teams[piece * WIDE / D_HEAD], piece * WIDE % D_HEAD, &m.most, &m.total);
+        if (a.n_splits > 1) {
+            send(m, messages + ((long long)piece * a.n_splits + blockIdx.x) * WT_LLM_MESSAGE);
             continue;
         }
-        float *part = a.partial + ((row + h) * a.n_splits + blockIdx.x) * PITCH;
-        *(wide *)(part + d) = sums;
-        if (!d) {
-            part[D_HEAD] = most;
-            part[D_HEAD + 1] = total;
-        }
+        const long long at = ((long long)p.t * a.n_heads + p.head) * D_HEAD + piece * WIDE;
+        for (int j = 0; j < WIDE; j++) store(a.out, a.out_type, at + j, m.sums.at[j] / m.total);
     }
-    if (a.n_splits == 1) return;
+}
 
-    __threadfence(); // the part is written before it is counted
-    __syncthreads();
-    if (!threadIdx.x) is_last = atomicAdd(a.arrived + row, 1) == a.n_splits - 1;
-    __syncthreads();
-    if (!is_last) return;
-    __threadfence();
-    merge_parts(a, row, (n_pieces + share - 1) / share, factors, (wide(*)[PIECES]) & teams[0][0][0]);
-    if (!threadIdx.x) a.arrived[row] = 0;
+// Some pieces from all parts, a warp each.
+static __device__ __forceinline__ void add_parts(const wt_llm_attend_args &a, const part &p, unsigned *messages)
+{
+    const int lane = threadIdx.x % 32, warps = THREADS / 32;
+    for (int piece = blockIdx.x + threadIdx.x / 32 * a.n_splits; piece < PIECES; piece += warps * a.n_splits) {
+        const wide sums = add_messages(messages + (long long)piece * a.n_splits * WT_LLM_MESSAGE, p.n);
+        const long long at = ((long long)p.t * a.n_heads + p.head) * D_HEAD + piece * WIDE;
+#pragma unroll
+        for (int j = 0; j < WIDE; j++)
+            if (lane == j) store(a.out, a.out_type, at + j, sums.at[j]);
+    }
+}
+
+static_assert(BLOCKS >= 2 * WT_LLM_ATTEND_BLOCKS(HEADS, D_HEAD), "room for all that wait for each other");
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) llm_attend(const __grid_constant__ wt_llm_attend_args a)
+{
+    __shared__ alignas(16) float teams[HEADS][TEAMS][PITCH], heads[HEADS + 1][D_HEAD];
+    __shared__ alignas(16) team_memory memories[TEAMS];
+    __shared__ alignas(16) kv_type own[2][D_HEAD];
+    let_next_begin();
+    if (!a.k) wait_for_earlier(); // else only q, k and v come from kernels of this step that may still run
+    const part part = part_of(a);
+    team_memory *m = &memories[threadIdx.x / TEAM];
+    positions p;
+    load_positions(a, part, part.from + (int)threadIdx.x / TEAM, &p);
+    ask_for_rest(a, part);
+    prepare_heads(a, part, heads, own);
+    running r;
+    take_all(a, part, &p, heads, own, m, &r);
+    give(r, m, teams);
+    unsigned *messages =
+        a.messages + ((long long)blockIdx.z * gridDim.y + blockIdx.y) * a.n_splits * PIECES * WT_LLM_MESSAGE;
+    end_part(a, part, teams, messages);
+    if (a.n_splits > 1) add_parts(a, part, messages);
 }

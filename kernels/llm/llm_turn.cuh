@@ -7,19 +7,32 @@ struct raw_head {
     float values[OF_LANE], weights[OF_LANE], cosines[OF_LANE], sines[OF_LANE];
 };
 
-static __device__ __forceinline__ raw_head load_head(const wt_llm_turn_args &a, int t, const float *x,
-                                                     const float *norm)
+// What is there before the head is.
+static __device__ __forceinline__ void load_turn(const wt_llm_turn_args &a, int t, const float *norm, raw_head *raw)
 {
     const int lane = threadIdx.x % 32, half = a.n_dims / 2;
-    raw_head raw;
 #pragma unroll
     for (int i = 0; i < OF_LANE; i++) {
         const int d = lane + 32 * i;
-        raw.values[i] = d < D_HEAD ? x[d] : 0;
-        raw.weights[i] = norm && d < D_HEAD ? norm[d] : 1;
-        raw.cosines[i] = d < half ? a.cosines[(long long)t * half + d] : 1;
-        raw.sines[i] = d < half ? a.sines[(long long)t * half + d] : 0;
+        raw->weights[i] = norm && d < D_HEAD ? norm[d] : 1;
+        raw->cosines[i] = d < half ? a.cosines[(long long)t * half + d] : 1;
+        raw->sines[i] = d < half ? a.sines[(long long)t * half + d] : 0;
     }
+}
+
+static __device__ __forceinline__ void load_values(const float *x, raw_head *raw)
+{
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < OF_LANE; i++) raw->values[i] = lane + 32 * i < D_HEAD ? x[lane + 32 * i] : 0;
+}
+
+static __device__ __forceinline__ raw_head load_head(const wt_llm_turn_args &a, int t, const float *x,
+                                                     const float *norm)
+{
+    raw_head raw;
+    load_turn(a, t, norm, &raw);
+    load_values(x, &raw);
     return raw;
 }
 

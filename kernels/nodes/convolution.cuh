@@ -188,20 +188,22 @@ static __device__ __noinline__ float convolution_head(const convolution_job job,
     return y;
 }
 
-// The same where blocks begin and end at fours: four lanes share four frames, the lane's own last; whole warps.
-static __device__ __forceinline__ float convolution_head_fours(const convolution_job &job, int c, long long position)
+// The same of a frame of the block where blocks begin and end at fours: four lanes share four frames, the lane's own
+// last; whole warps. `kept`: the block is in the ring, else it is not there yet.
+static __device__ __forceinline__ float convolution_head_fours(const convolution_job &job, const wt_node_io *io, int c,
+                                                               int done, int f, bool kept)
 {
     const convolution_plan *p = job.p;
-    const int mask = p->ring_frames - 1, last = (p->head_taps + 3) / 4, lane = threadIdx.x & 3;
-    const int four = (int)position & ~3;
+    const int mask = p->ring_frames - 1, last = (p->head_taps + 3) / 4, lane = threadIdx.x & 3, four = f & ~3;
     float4 y = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 1
-    for (int f = 0; f < p->n_feeds; f++) {
-        const float *h = job.table(p->head) + convolution_response(p, c, f) * p->head_stride;
-        const float *ring = job.channel(convolution_input(p, c, f));
+    for (int feed = 0; feed < p->n_feeds; feed++) {
+        const float *h = job.table(p->head) + convolution_response(p, c, feed) * p->head_stride;
+        const int input = convolution_input(p, c, feed);
+        const fours_line x = {io->in[0] + input * io->stride + done, job.channel(input),
+                              (int)((io->position + done) & mask), mask, kept ? CHAIN_MOST_FRAMES : 0};
 #pragma unroll 1 // no lane ends before the others: behind the taps there are zeros
-        for (int u = 4 * lane; u <= 4 * (last | 3); u += 16)
-            fours_add(&y, *(const float4 *)(ring + ((four - u) & mask)), h + u);
+        for (int u = 4 * lane; u <= 4 * (last | 3); u += 16) fours_add(&y, x.four(four - u), h + u);
     }
     return fours_own(y);
 }
@@ -243,18 +245,29 @@ static __device__ void convolution_process(const wt_node_io *io, const convoluti
         for_each_frame(p->n_inputs, n, [&](int c, int f) {
             job.channel(c)[(position + f) & (p->ring_frames - 1)] = io->in[0][c * io->stride + done + f];
         });
-        __syncthreads();
-        const bool fours = ((position | n) & 3) == 0;
-#pragma unroll 1
-        for (int i = threadIdx.x; i < p->n_outputs * CHAIN_MOST_FRAMES; i += chain_threads()) { // whole warps
-            const int c = i / CHAIN_MOST_FRAMES, f = i & (CHAIN_MOST_FRAMES - 1);
-            float y = fours ? convolution_head_fours(job, c, position + f) : 0.0f;
-            if (f >= n) continue;
-            if (!fours) y = convolution_head(job, c, position + f);
+        const auto mixed = [&](int c, int f, float y) {
             const float x = io->in[0][(p->n_inputs == 1 ? 0 : c) * io->stride + done + f];
             const float dry = k->dry + k->dry_slope * (float)(phase + f),
                         wet = k->wet + k->wet_slope * (float)(phase + f);
-            io->out[c * io->stride + done + f] = x * dry + (y + convolution_tail(job, c, position + f)) * wet;
+            return x * dry + (y + convolution_tail(job, c, position + f)) * wet;
+        };
+        const bool fours = ((position | n) & 3) == 0;
+        if (fours && p->n_outputs * CHAIN_MOST_FRAMES <= chain_threads()) { // a thread a sample, from the block itself
+            const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x & (CHAIN_MOST_FRAMES - 1);
+            float y = c < p->n_outputs ? convolution_head_fours(job, io, c, done, f, false) : 0.0f;
+            if (c < p->n_outputs && f < n) y = mixed(c, f, y);
+            __syncthreads(); // `out` may be `in`
+            if (c < p->n_outputs && f < n) io->out[c * io->stride + done + f] = y;
+            continue;
+        }
+        __syncthreads();
+#pragma unroll 1
+        for (int i = threadIdx.x; i < p->n_outputs * CHAIN_MOST_FRAMES; i += chain_threads()) { // whole warps
+            const int c = i / CHAIN_MOST_FRAMES, f = i & (CHAIN_MOST_FRAMES - 1);
+            float y = fours ? convolution_head_fours(job, io, c, done, f, true) : 0.0f;
+            if (f >= n) continue;
+            if (!fours) y = convolution_head(job, c, position + f);
+            io->out[c * io->stride + done + f] = mixed(c, f, y);
         }
     }
 }

@@ -111,25 +111,39 @@ static __device__ __noinline__ dynamics_group dynamics_detect(int n_frames, long
     return moved;
 }
 
-// Release and attack of a group in place, v to y, F neighbouring frames a lane.
+// Release and attack of a group in place, v to y, F neighbouring frames a lane; 0 from the block's end on.
 template <int F>
-static __device__ void dynamics_smooth(const wt_node_io *io, const dynamics_coeffs *k, dynamics_group *g, float *line)
+static __device__ __forceinline__ void dynamics_smooth(int n_frames, const dynamics_coeffs *k, dynamics_group *g,
+                                                       float (&v)[F])
+{
+    const int first = (threadIdx.x & 31) * F, last = (n_frames - 1) / F;
+    float y1 = before_branch<F>(v, k->release, g->y1), end = 0.0f;
+#pragma unroll
+    for (int i = 0; i < F; i++) {
+        v[i] = y1 = wt_max(v[i], k->release * y1 + (1.0f - k->release) * v[i]);
+        if (first + i < n_frames) end = y1;
+    }
+    g->y1 = __shfl_sync(~0u, end, last);
+    float y = before_pole<F>(v, k->attack, g->y);
+#pragma unroll
+    for (int i = 0; i < F; i++) {
+        v[i] = y = k->attack * y + (1.0f - k->attack) * v[i];
+        if (first + i < n_frames) end = y;
+    }
+    g->y = __shfl_sync(~0u, end, last);
+}
+
+template <int F>
+static __device__ void dynamics_smooth_line(int n_frames, const dynamics_coeffs *k, dynamics_group *g, float *line)
 {
     const int first = (threadIdx.x & 31) * F;
     float v[F];
 #pragma unroll
-    for (int i = 0; i < F; i++) v[i] = first + i < io->n_frames ? line[first + i] : 0.0f;
-    float y1 = before_branch<F>(v, k->release, g->y1), y;
-    for (int i = 0; i < F; i++) v[i] = y1 = wt_max(v[i], k->release * y1 + (1.0f - k->release) * v[i]);
-    y = before_pole<F>(v, k->attack, g->y);
-    for (int i = 0; i < F && first + i < io->n_frames; i++) {
-        y1 = v[i];
-        y = k->attack * y + (1.0f - k->attack) * v[i];
-        line[first + i] = y;
-    }
-    const int last = (io->n_frames - 1) / F;
-    g->y1 = __shfl_sync(~0u, y1, last);
-    g->y = __shfl_sync(~0u, y, last);
+    for (int i = 0; i < F; i++) v[i] = first + i < n_frames ? line[first + i] : 0.0f;
+    dynamics_smooth<F>(n_frames, k, g, v);
+#pragma unroll
+    for (int i = 0; i < F; i++)
+        if (first + i < n_frames) line[first + i] = v[i];
 }
 
 // y of one block, [n_groups][WT_CHAIN_BLOCK]; `key(c, n)` is the detector's signal. All threads; no barrier at the end.
@@ -156,15 +170,15 @@ static __device__ void dynamics_find(const wt_node_io *io, const dynamics_plan *
         dynamics_group g = s->group[group];
         float *line = lines + group * WT_CHAIN_BLOCK;
         if (CHAIN_MOST_FRAMES <= 64)
-            dynamics_smooth<2>(io, k, &g, line);
+            dynamics_smooth_line<2>(io->n_frames, k, &g, line);
         else if (io->n_frames <= 32)
-            dynamics_smooth<1>(io, k, &g, line);
+            dynamics_smooth_line<1>(io->n_frames, k, &g, line);
         else if (io->n_frames <= 64)
-            dynamics_smooth<2>(io, k, &g, line);
+            dynamics_smooth_line<2>(io->n_frames, k, &g, line);
         else if (io->n_frames <= 128)
-            dynamics_smooth<4>(io, k, &g, line);
+            dynamics_smooth_line<4>(io->n_frames, k, &g, line);
         else
-            dynamics_smooth<8>(io, k, &g, line);
+            dynamics_smooth_line<8>(io->n_frames, k, &g, line);
         if ((threadIdx.x & 31) == 0) s->group[group].y1 = g.y1, s->group[group].y = g.y;
     });
 }
@@ -188,12 +202,53 @@ static __device__ void dynamics_show(const wt_node_io *io, const dynamics_plan *
     io->readings[0] = most;
 }
 
+// Where blocks are short, the curve a static one and all channels linked: a warp a channel does everything for its own
+// frames, two neighbours a lane, so that nobody waits for another but before the first sample is overwritten.
+static __device__ __forceinline__ bool dynamics_is_short(const wt_node_io *io, const dynamics_plan *p)
+{
+    return CHAIN_MOST_FRAMES <= 64 && !p->rms && !p->gate && p->n_groups == 1 && !p->lookahead_frames &&
+           io->out_channels <= chain_threads() / 32;
+}
+
+static __device__ void dynamics_process_short(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
+                                              dynamics_state *s)
+{
+    const float *key = io->side ? io->side : io->in[0];
+    const int c = threadIdx.x / 32, first = 2 * (threadIdx.x & 31), stride = io->stride, n_frames = io->n_frames;
+    const float phase = (float)((int)(io->position & (WT_QUANTUM - 1)) + first);
+    const bool mine = c < io->out_channels;
+    dynamics_group g = s->group[0];
+    float v[2], x[2];
+    if (mine) {
+        dynamics_levels<2>(
+            n_frames, p, 0, io->side ? io->side_channels : io->channels[0],
+            [=](int channel, int n) { return key[channel * stride + n]; }, first, v);
+#pragma unroll
+        for (int i = 0; i < 2; i++) x[i] = first + i < n_frames ? io->in[0][c * stride + first + i] : 0.0f;
+    }
+    __syncthreads();
+    if (!mine) return;
+#pragma unroll
+    for (int i = 0; i < 2; i++) v[i] = first + i < n_frames ? dynamics_curve(k, dynamics_level_db(v[i], 0)) : 0.0f;
+    dynamics_smooth<2>(n_frames, k, &g, v);
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        if (first + i < n_frames) io->out[c * stride + first + i] = x[i] * dynamics_gain(k, v[i], phase + (float)i);
+    if (threadIdx.x) return;
+    s->group[0].y1 = g.y1, s->group[0].y = g.y;
+    io->readings[0] = wt_max(-(k->base_db + k->span_db * g.y), 0.0f);
+}
+
 // Compressor, expander and gate: key from the side chain or the input, then the gain on the (delayed) input.
 static __device__ void dynamics_process(const wt_node_io *io, const dynamics_plan *p, const dynamics_coeffs *k,
                                         dynamics_state *s)
 {
     const float *key = io->side ? io->side : io->in[0];
     const int mask = p->ring_frames - 1, stride = io->stride;
+    if (dynamics_is_short(io, p)) {
+        dynamics_process_short(io, p, k, s);
+        return;
+    }
     dynamics_find(
         io, p, k, s, io->side ? io->side_channels : io->channels[0], [=](int c, int n) { return key[c * stride + n]; },
         io->scratch);

@@ -1,6 +1,7 @@
 // limiter: one thread a sample for peaks, the sliding maximum and output, one warp for release and sums. What a stereo
-// block of 64 frames waits for is its barriers and its longest chain of shuffles, so both are kept few; its gains come
-// of one sum each, and the running sums follow behind the answer.
+// block of 64 frames waits for is its barriers and its longest chain of shuffles, so both are kept few: where blocks
+// are short it takes three steps, of which the first warp does the middle one alone. Its gains come of one sum each,
+// and the running sums follow behind the answer.
 #pragma once
 #include "dynamics.cuh"
 #include "limiter_kernel.h"
@@ -27,24 +28,29 @@ static __device__ __noinline__ float limiter_top(const float *ring, int now, int
 
 // The same where blocks begin and end at fours, for a warp's neighbouring frames: four lanes share four frames. The
 // last point of the frame before the warp's first one is a sum over its lanes.
-static __device__ __forceinline__ float limiter_top_of_fours(const limiter_plan *tables, const float *ring, int now,
-                                                             int mask)
+static __device__ __forceinline__ float limiter_top_of_fours(const limiter_plan *tables, const fours_line &x, int n)
 {
-    const int lane = threadIdx.x & 31, four = now & ~3;
+    const int lane = threadIdx.x & 31, four = n & ~3;
     float4 sums[3] = {};
 #pragma unroll 1
     for (int u = 4 * (lane & 3); u < TRUE_PEAK_TAPS + 8; u += 16) {
-        const float4 x = *(const float4 *)(ring + ((four - u) & mask));
 #pragma unroll
-        for (int row = 0; row < 3; row++) fours_add(&sums[row], x, tables->points[row] + 4 + u);
+        for (int row = 0; row < 3; row++) fours_add(&sums[row], x.four(four - u), tables->points[row] + 4 + u);
     }
-    float points[3], before = lane < TRUE_PEAK_TAPS ? tables->points[2][4 + lane] * ring[(now - 2 * lane - 1) & mask] : 0.0f;
+    float points[3], before = lane < TRUE_PEAK_TAPS ? tables->points[2][4 + lane] * x.at(n - 2 * lane - 1) : 0.0f;
 #pragma unroll
     for (int row = 0; row < 3; row++) points[row] = fours_own(sums[row]);
     for (int d = 16; d; d /= 2) before += __shfl_xor_sync(~0u, before, d);
     before = shift_up(points[2], 1, before);
-    return true_peak_highest_top(before, ring[(now - TRUE_PEAK_TAPS / 2) & mask], points,
-                                 ring[(now - TRUE_PEAK_TAPS / 2 + 1) & mask]);
+    return true_peak_highest_top(before, x.at(n - TRUE_PEAK_TAPS / 2), points, x.at(n - TRUE_PEAK_TAPS / 2 + 1));
+}
+
+static __device__ __forceinline__ fours_line limiter_line(const wt_node_io *io, const limiter_plan *p,
+                                                          const float *ring, int c)
+{
+    const int mask = p->ring_frames - 1;
+    fours_line x = {io->in[0] + c * io->stride, ring, (int)(io->position & mask), mask, 0};
+    return x;
 }
 
 // Keep the block, then find the need of every frame behind `before` floats of history in `line`.
@@ -66,9 +72,11 @@ static __device__ void limiter_find_need(const wt_node_io *io, const limiter_pla
     const bool fours = ((io->position | io->n_frames) & 3) == 0;
 #pragma unroll 1
     for (int i = threadIdx.x; i < io->out_channels * CHAIN_MOST_FRAMES; i += chain_threads()) { // whole warps
-        const int n = i & (CHAIN_MOST_FRAMES - 1), now = (int)((io->position + n) & mask);
-        const float *ring = audio + (int)((unsigned)i / CHAIN_MOST_FRAMES) * p->ring_frames;
-        const float top = fours ? limiter_top_of_fours((const limiter_plan *)io->tables, ring, now, mask) : limiter_top(ring, now, mask);
+        const int c = (int)((unsigned)i / CHAIN_MOST_FRAMES), n = i & (CHAIN_MOST_FRAMES - 1);
+        const float *ring = audio + c * p->ring_frames;
+        const float top = fours
+                              ? limiter_top_of_fours((const limiter_plan *)io->tables, limiter_line(io, p, ring, c), n)
+                              : limiter_top(ring, (int)((io->position + n) & mask), mask);
         if (n < io->n_frames) // floats >= 0 order like their bits
             atomicMax((int *)&line[before + n], __float_as_int(limiter_need(k, top)));
     }
@@ -105,29 +113,87 @@ static __device__ void limiter_sliding_maximum(float *line, float *other, int wi
     __syncthreads();
 }
 
-// Of two neighbouring frames a lane, by the first warp: highest needs to attenuations, into their ring.
+// The first warp, two neighbouring frames a lane, up to 64 from frame `first` on: highest needs, 0 where there is no
+// frame, to attenuations in their ring. `y` is the release so far; returns it at the end.
+static __device__ __forceinline__ float limiter_let_go(const wt_node_io *io, const limiter_plan *p,
+                                                       const limiter_coeffs *k, limiter_state *s, int first,
+                                                       const float (&x)[2], float y)
+{
+    const int mask = p->ring_frames - 1, n = first + 2 * (int)threadIdx.x,
+              last = min(31, (io->n_frames - 1 - first) / 2);
+    unsigned int *ring = (unsigned int *)((char *)s + p->attenuation);
+    float released = before_branch<2>(x, k->release, y);
+    for (int i = 0; i < 2; i++) {
+        if (n + i >= io->n_frames) continue;
+        released = wt_max(x[i], k->release * released + (1.0f - k->release) * x[i]);
+        ring[(int)((io->position + n + i) & mask)] = limiter_attenuation(released);
+    }
+    return __shfl_sync(~0u, released, last);
+}
+
 static __device__ void limiter_release(const wt_node_io *io, const limiter_plan *p, const limiter_coeffs *k,
                                        limiter_state *s, const float *highest)
 {
-    enum { F = 2 };
-    const int mask = p->ring_frames - 1;
-    unsigned int *ring = (unsigned int *)((char *)s + p->attenuation);
     float y = s->y;
 #pragma unroll 1
-    for (int first = 0; first < io->n_frames; first += 32 * F) {
-        const int n = first + (int)threadIdx.x * F, last = min(31, (io->n_frames - 1 - first) / F);
-        float x[F];
-        for (int i = 0; i < F; i++) x[i] = n + i < io->n_frames ? highest[n + i] : 0.0f;
-        float released = before_branch<F>(x, k->release, y);
-        for (int i = 0; i < F; i++) {
-            if (n + i >= io->n_frames) continue;
-            released = wt_max(x[i], k->release * released + (1.0f - k->release) * x[i]);
-            ring[(int)((io->position + n + i) & mask)] = limiter_attenuation(released);
-        }
-        y = __shfl_sync(~0u, released, last);
+    for (int first = 0; first < io->n_frames; first += 64) {
+        const int n = first + 2 * (int)threadIdx.x;
+        const float x[2] = {n < io->n_frames ? highest[n] : 0.0f, n + 1 < io->n_frames ? highest[n + 1] : 0.0f};
+        y = limiter_let_go(io, p, k, s, first, x, y);
     }
     __syncwarp();
     if (threadIdx.x == 0) s->y = y;
+}
+
+// Where a block is no longer than the window, and that no longer than 65 frames: the highest need over the window is
+// the highest of the block's up to the frame, or of those before the block that the window still holds.
+static __device__ __forceinline__ bool limiter_is_short(const limiter_plan *p)
+{
+    return CHAIN_MOST_FRAMES <= 64 && p->window >= CHAIN_MOST_FRAMES && p->window <= 65;
+}
+
+// Up to 64 frames in fours: keep the block and find its needs, [channels][CHAIN_MOST_FRAMES]; then the first warp goes
+// on to attenuations.
+static __device__ void limiter_find_short(const wt_node_io *io, const limiter_plan *p, const limiter_coeffs *k,
+                                          limiter_state *s, float *needs)
+{
+    const int mask = p->ring_frames - 1, before = p->window - 1, lane = threadIdx.x & 31;
+    float *audio = (float *)((char *)s + p->audio);
+#pragma unroll 1
+    for (int i = threadIdx.x; i < io->out_channels * CHAIN_MOST_FRAMES; i += chain_threads()) { // whole warps
+        const int c = (int)((unsigned)i / CHAIN_MOST_FRAMES), n = i & (CHAIN_MOST_FRAMES - 1);
+        float *ring = audio + c * p->ring_frames;
+        const float top = limiter_top_of_fours((const limiter_plan *)io->tables, limiter_line(io, p, ring, c), n);
+        needs[i] = n < io->n_frames ? limiter_need(k, top) : 0.0f;
+        if (n < io->n_frames) ring[(int)((io->position + n) & mask)] = io->in[0][c * io->stride + n];
+    }
+    __syncthreads();
+    if (threadIdx.x >= 32) return;
+    float x[2] = {0.0f, 0.0f}, old[2];
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const int n = 2 * lane + i;
+        if (n < CHAIN_MOST_FRAMES)
+            for (int c = 0; c < io->out_channels; c++) x[i] = wt_max(needs[c * CHAIN_MOST_FRAMES + n], x[i]);
+        old[i] = n < before ? s->need[(int)((io->position - before + n) & mask)] : 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        if (2 * lane + i < io->n_frames) s->need[(int)((io->position + 2 * lane + i) & mask)] = x[i];
+    float upto = wt_max(x[0], x[1]), from = wt_max(old[0], old[1]);
+    for (int d = 1; d < 32; d *= 2) {
+        const float later = __shfl_down_sync(~0u, from, d);
+        upto = wt_max(shift_up(upto, d, 0.0f), upto);
+        from = wt_max(lane + d < 32 ? later : 0.0f, from);
+    }
+    const float next = __shfl_down_sync(~0u, from, 1), rest = wt_max(lane < 31 ? next : 0.0f, old[1]);
+    x[0] = wt_max(wt_max(shift_up(upto, 1, 0.0f), x[0]), from);
+    x[1] = wt_max(upto, rest);
+#pragma unroll
+    for (int i = 0; i < 2; i++) x[i] = 2 * lane + i < io->n_frames ? x[i] : 0.0f;
+    const float y = limiter_let_go(io, p, k, s, 0, x, s->y);
+    __syncwarp();
+    if (lane == 0) s->y = y;
 }
 
 // The first warp: n_frames from `position` on into the running sums, and their gains, unless 0.
@@ -205,9 +271,13 @@ static __device__ void limiter_process(const wt_node_io *io, const limiter_plan 
     const int mask = p->ring_frames - 1, n_frames = io->n_frames;
     const bool at_once =
         CHAIN_MOST_FRAMES <= 64 && p->n_weights && io->out_channels <= 4 && ((io->position | n_frames) & 3) == 0;
-    limiter_find_need(io, p, k, s, line);
-    limiter_sliding_maximum(line, other, p->window, n_frames, gain);
-    if (threadIdx.x < 32) limiter_release(io, p, k, s, gain);
+    if (at_once && limiter_is_short(p)) {
+        limiter_find_short(io, p, k, s, line);
+    } else {
+        limiter_find_need(io, p, k, s, line);
+        limiter_sliding_maximum(line, other, p->window, n_frames, gain);
+        if (threadIdx.x < 32) limiter_release(io, p, k, s, gain);
+    }
     if (threadIdx.x < 32 && !at_once) limiter_sums(tables, s, io->position, n_frames, gain);
     if (threadIdx.x == 0) s->due = at_once ? n_frames : 0;
     __syncthreads();

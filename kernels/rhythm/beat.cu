@@ -1,6 +1,6 @@
 // Ellis's beat tracker, a block a signal (dsp/rhythm/beat.c has the idea). Sums and comparisons are the CPU's, in
-// double and in its order, and logarithms and exponentials come from its tables: beats are identical, ties included.
-// Compiled without contraction to fused multiply-adds.
+// double and in its order, logarithms come from its table, and the exponential is one text for both: beats are
+// identical, ties included. Compiled without contraction to fused multiply-adds.
 //
 // A frame's predecessors lie at least half a period back, so that many frames are linked at once, a thread each. What
 // is a chain by nature (mean and deviation, the way back from the last beat) one thread walks: 60 s have 2584 frames.
@@ -13,7 +13,7 @@
 
 struct beat_block {
     const float *envelope;
-    double *score, *sum, *scaled;
+    double *bumps, *score, *sum, *scaled;
     int *link;
     long long n;
 };
@@ -79,14 +79,15 @@ static __device__ void scale_envelope(const beat_block &b, double *shared)
     __syncthreads();
 }
 
-static __device__ void smooth(const wt_beat_args &a, const beat_block &b, int period)
+static __device__ void smooth(const beat_block &b, int period)
 {
-    const double *bump = a.bumps + (long long)period * (period + 1) / 2 - 1;
+    for (int k = threadIdx.x; k <= period; k += THREADS) b.bumps[k] = wt__beat_bump(k, period);
+    __syncthreads();
     for (long long i = threadIdx.x; i < b.n; i += THREADS) {
         double sum = 0;
         const long long end = i + period < b.n ? i + period : b.n - 1;
         for (long long at = end; at >= i - period && at > 0; at--)
-            sum += __ldg(bump + (at > i ? at - i : i - at)) * b.scaled[at];
+            sum += b.bumps[at > i ? at - i : i - at] * b.scaled[at];
         b.score[i] = sum;
     }
     __syncthreads();
@@ -107,19 +108,15 @@ static __device__ double most_of(const beat_block &b, double *shared)
     return b.score[0] == b.score[0] ? most : b.score[0];
 }
 
-// `penalty` [2 period + 1] in shared memory.
-static __device__ void link_beats(const wt_beat_args &a, const beat_block &b, int period, double *penalty,
-                                  double *doubles, long long *longs)
+// `penalty` of a beat so many frames away.
+template <class Penalty>
+static __device__ void link_beats(const beat_block &b, int period, const Penalty &penalty, double *doubles,
+                                  long long *longs)
 {
     int nearest = (int)rint(period / 2.0), farthest = 2 * period;
     if (nearest < 1) nearest = 1;
     const double weak = 0.01 * most_of(b, doubles);
     const long long first = first_of(b.n, longs, [&](long long i) { return !(b.score[i] < weak); });
-    for (int away = 1 + threadIdx.x; away <= farthest; away += THREADS) {
-        const double octaves = a.logs[away] - a.logs[period];
-        penalty[away] = a.tightness * (octaves * octaves);
-    }
-    __syncthreads();
     const int step = nearest < THREADS ? nearest : THREADS;
     for (long long begin = 0; begin < b.n; begin += step) {
         const long long i = begin + threadIdx.x;
@@ -129,7 +126,7 @@ static __device__ void link_beats(const wt_beat_args &a, const beat_block &b, in
             const int end = i < farthest ? (int)i : farthest;
 #pragma unroll 4
             for (int away = nearest; away <= end; away++) {
-                const double here = b.sum[i - away] - penalty[away];
+                const double here = b.sum[i - away] - penalty(away);
                 if (here > best) best = here, from = i - away;
             }
             b.sum[i] = from >= 0 ? b.score[i] + best : b.score[i];
@@ -137,6 +134,24 @@ static __device__ void link_beats(const wt_beat_args &a, const beat_block &b, in
         }
         __syncthreads();
     }
+}
+
+// Penalties from `table` [2 period + 1], in shared memory, where it has room for them.
+static __device__ void link_beats(const wt_beat_args &a, const beat_block &b, int period, double *table,
+                                  double *doubles, long long *longs)
+{
+    const auto penalty = [&](int away) {
+        const double octaves = a.logs[away] - a.logs[period];
+        return a.tightness * (octaves * octaves);
+    };
+    if (a.max_period > WT_BEAT_SHARED) {
+        link_beats(b, period, penalty, doubles, longs);
+        return;
+    }
+    for (int away = 1 + threadIdx.x; away <= 2 * period; away += THREADS) table[away] = penalty(away);
+    __syncthreads();
+    link_beats(
+        b, period, [&](int away) { return table[away]; }, doubles, longs);
 }
 
 // ---- the way back
@@ -221,14 +236,17 @@ static __device__ long long trim(int *frames, long long count, long long begin, 
 
 extern "C" __global__ void __launch_bounds__(THREADS) beat_track(wt_beat_args a)
 {
-    extern __shared__ double penalty[]; // [2 max_period + 1]
+    extern __shared__ double penalty[]; // [2 max_period + 1], or none
     __shared__ double doubles[THREADS / 32];
     __shared__ long long longs[THREADS / 32];
     __shared__ int ints[THREADS / 32];
     __shared__ long long n_beats;
     __shared__ double level;
     const long long row = blockIdx.x * a.n_frames;
-    const beat_block b = {a.envelope + row, a.score + row, a.sum + row, a.scaled + row, a.link + row, a.n_frames};
+    const beat_block b = {a.envelope + row, a.bumps + blockIdx.x * (a.max_period + 1LL),
+                          a.score + row,    a.sum + row,
+                          a.scaled + row,   a.link + row,
+                          a.n_frames};
     int *frames = a.frames + row;
     wt_beat_found *found = a.found + blockIdx.x;
     if (first_of(b.n, longs, [&](long long i) { return b.envelope[i] != 0; }) == b.n) {
@@ -240,7 +258,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) beat_track(wt_beat_args a)
     if (period > a.max_period) period = a.max_period;
     if (period < 1) period = 1;
     scale_envelope(b, doubles);
-    smooth(a, b, period);
+    smooth(b, period);
     link_beats(a, b, period, penalty, doubles, longs);
     const long long last = last_beat(b, ints, longs);
     if (threadIdx.x == 0) {

@@ -1,4 +1,5 @@
-// Local autocorrelation of onset envelopes, compiled for one SPECTRUM_N, at least twice the window.
+// Local autocorrelation of onset envelopes, compiled for one SPECTRUM_N, at least twice the window; windows of more
+// than 4096 frames go by memory (kernels/rhythm/tempo_wide.cu).
 //
 //   tempogram      a row a transform: power, and back, which for an even spectrum is the same transform
 //   tempo_power    a block adds up a tile's power spectra, each over its row's energy
@@ -13,7 +14,7 @@
 #    define SPECTRUM_N 720
 #endif
 #include "spectrum.cuh"
-#include "tempo_kernel.h"
+#include "tempo.cuh"
 
 #define ALL 0xffffffffu
 
@@ -24,20 +25,6 @@ enum {
 };
 
 extern __shared__ float2 tempo_shared[];
-
-// The envelope with ramps of half a window to 0 at both ends (numpy's linear_ramp).
-static __device__ __forceinline__ float ramped(const float *x, long long n, long long at, int half)
-{
-    if (at >= 0 && at < n) return __ldg(x + at);
-    const long long away = at < 0 ? -at : at - (n - 1);
-    return (float)((double)x[at < 0 ? 0 : n - 1] * (double)(half - away) / half);
-}
-
-// Sample i of the windowed row that begins at `begin`.
-static __device__ __forceinline__ float windowed(const wt_tempogram_args &a, const float *x, long long begin, int i)
-{
-    return i < a.length ? __ldg(a.window + i) * ramped(x, a.n_frames, begin + i, a.length / 2) : 0.0f;
-}
 
 // Of rows 0 .. count - 1 of the tile with samples `xs`, what makes their energies 1, as a product of two factors that
 // floats hold; 0 for the rest. A warp a row where the block has whole warps.

@@ -66,18 +66,42 @@ typedef struct wt_beat_found {
 } wt_beat_found;
 
 typedef struct wt_beat_args {
-    const float *envelope; ///< [n_signals][n_frames]
-    int *frames;           ///< [n_signals][n_frames]
-    wt_beat_found *found;  ///< [n_signals]
-    const double *bpm;     ///< [n_signals]; NULL = `known_bpm`
-    const double *bumps;   ///< of period p the taps 0 .. p, from p (p + 1) / 2 - 1: one period after the other, from 1
-    const double *logs;    ///< [2 max_period + 1] of 0, 1 ...: the first is not read
+    const float *envelope;        ///< [n_signals][n_frames]
+    int *frames;                  ///< [n_signals][n_frames]
+    wt_beat_found *found;         ///< [n_signals]
+    const double *bpm;            ///< [n_signals]; NULL = `known_bpm`
+    double *bumps;                ///< [n_signals][max_period + 1] taps of the signal's period
+    const double *logs;           ///< [2 max_period + 1] of 0, 1 ...: the first is not read
     double *score, *sum, *scaled; ///< [n_signals][n_frames] local, cumulative, envelope divided by its deviation
     int *link;                    ///< [n_signals][n_frames]
     double known_bpm, frames_per_minute, tightness;
     long long n_frames;
     int max_period, no_trim;
 } wt_beat_args;
+
+#define WT_BEAT_SHARED 2048 ///< longest period whose penalties lie in shared memory; longer ones' are made in place
+
+/// exp(x), x in -700 .. 0, to 1 ulp and of the same bits everywhere: nothing is left that a compiler could fuse.
+/// Taylor's series around the nearest multiple of log 2, whose two parts are fdlibm's.
+WT_TEMPO_FN double wt__beat_exp(double x)
+{
+    const double n = rint(x * 1.4426950408889634);
+    const double r = fma(-n, 1.90821492927058770002e-10, fma(-n, 6.93147180369123816490e-01, x));
+    double sum = 1.0 / 6227020800; // 13!
+    const double factorials[12] = {1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
+                                   1.0 / 40320,     1.0 / 5040,     1.0 / 720,     1.0 / 120,
+                                   1.0 / 24,        1.0 / 6,        0.5,           1.0};
+    for (int k = 0; k < 12; k++) sum = fma(sum, r, factorials[k]);
+    return ldexp(fma(sum, r, 1.0), (int)n);
+}
+
+/// Tap k of the bump that smooths the envelope for beats of `period` frames: a Gaussian a 32nd of a beat wide. Its far
+/// taps are tiny, but decide where a score is not 0.
+WT_TEMPO_FN double wt__beat_bump(int k, int period)
+{
+    const double away = k * 32.0 / period;
+    return wt__beat_exp(-0.5 * away * away);
+}
 
 WT_TEMPO_FN double wt__tempo_bpm(const wt_tempo_choice *c, double lag) { return 60.0 * c->rate_hz / (c->hop * lag); }
 
@@ -94,9 +118,9 @@ WT_TEMPO_FN double wt__tempo_peak(const wt_tempo_choice *c, const float *lags, d
     return fabs(b) < fabs(a) ? at - b / a : 0;
 }
 
-/// The lag between the lags: from the peak of two, four, eight ... beats, as far as the window goes, since the same error
-/// in frames is that part of a beat; then the line from 0 through the peaks of all numbers of beats from half as many
-/// on (least squares), each of which lies differently between its lags.
+/// The lag between the lags: from the peak of two, four, eight ... beats, as far as the window goes, since the same
+/// error in frames is that part of a beat; then the line from 0 through the peaks of all numbers of beats from half as
+/// many on (least squares), each of which lies differently between its lags.
 WT_TEMPO_FN double wt__tempo_refine(const wt_tempo_choice *c, const float *lags, int lag)
 {
     const double room = 0.75 * c->length - 3;

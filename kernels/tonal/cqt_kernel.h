@@ -18,7 +18,7 @@ typedef struct wt_cqt_halve_args {
 } wt_cqt_halve_args;
 
 typedef struct wt_cqt_octave_args {
-    const float *in;       ///< [lines][n], silent around
+    const float *in;       ///< [lines][n]
     float *out;            ///< [lines][n_frames][n_bins][2], magnitudes without [2]
     const float *twiddles; ///< of n_fft / 2 points
     const float *roots;    ///< [n_fft / 2 + 1][2] w_n_fft^k

@@ -1,5 +1,5 @@
 // One octave of a constant-Q transform: frames' spectra, and sparse filters over them. Compiled for CQT_POINTS, half
-// the frames' length, and CQT_PSEUDO (windowed frames, magnitudes, real filters).
+// the frames' length, CQT_PSEUDO (windowed frames, magnitudes, real filters) and CQT_PAD, the signal around its ends.
 //
 // A block does wt__fft_sequences frames, one row of threads each: transform in shared memory, bins, then a thread a
 // filter. The signal's overlapping frames meet in the caches; spectra never leave the block.
@@ -7,9 +7,11 @@
 #ifndef CQT_POINTS
 #    define CQT_POINTS 128
 #    define CQT_PSEUDO 0
+#    define CQT_PAD    0
 #endif
 #include "fft.cuh"
 #include "cqt_kernel.h"
+#include "padded.cuh"
 
 #define THREADS   wt__fft_threads(CQT_POINTS, 1024)
 #define SEQUENCES wt__fft_sequences(CQT_POINTS)
@@ -26,7 +28,11 @@ extern "C" __global__ void __launch_bounds__(THREADS *SEQUENCES) cqt_octave(wt_c
     const long long begin = t * a.hop - CQT_POINTS;
     const auto sample = [&](int i) {
         const long long at = begin + i;
-        const float x = active && at >= 0 && at < a.n ? __ldg(in + at) : 0.0f;
+        float x = 0;
+        if (active && at >= 0 && at < a.n)
+            x = __ldg(in + at);
+        else if (active && CQT_PAD)
+            x = padded_sample(in, a.n, at, CQT_POINTS, CQT_PAD);
         return CQT_PSEUDO ? x * __ldg(a.window + i) : x;
     };
     fft_block<CQT_POINTS, THREADS>(
