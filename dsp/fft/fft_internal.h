@@ -23,8 +23,8 @@ typedef struct wt__fft_past wt__fft_past;
 /// Forward real transform of one block with a plan of kind WT_FFT_REAL_TO_COMPLEX (or _TO_REAL): in [n] to bins
 /// re, im [n / 2 + 1]. No aliasing. Even n reads and writes vectors only inside the arrays.  [rt, running]
 WT_RT void wt__fft_real_forward(wt_fft *plan, const float *in, float *re, float *im);
-/// The same of twice the products of `in` and `weights` (NULL = of `in`), where wt__fft_weighs; bins split, or pairs
-/// or powers at re.
+/// The same of twice the products of `in` and `weights`, or of `in` where they are NULL, where wt__fft_weighs; bins
+/// split, or pairs or powers at re.
 WT_RT void wt__fft_real_weighted(wt_fft *plan, const float *in, const float *weights, wt__fft_form form, float *re,
                                  float *im);
 bool wt__fft_weighs(const wt_fft *plan);
