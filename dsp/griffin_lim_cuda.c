@@ -38,7 +38,8 @@ static wt_status prepare(wt_device *device, const wt__griffin_lim_shape *s, wt__
                        INT_MAX / 2);
     wt_status status = wt__spectrum_cuda_load("griffin-lim", device, s->stft, "kernels/griffin_lim.cu", &c->spectrum);
     if (status) return status;
-    c->spectrum.resident = wt__griffin_lim_resident(c->spectrum.n_fft);
+    const bool quarter = c->spectrum.n_fft == 2048 && c->spectrum.args.hop == 512;
+    c->spectrum.resident = quarter ? WT_GRIFFIN_LIM_QUARTER : wt__griffin_lim_resident(c->spectrum.n_fft);
     c->n_iter = s->n_iter;
     c->args.frames = c->spectrum.args;
     c->args.frames.n_samples = s->length, c->args.frames.n_frames = (int)s->n_used;
@@ -51,12 +52,17 @@ static wt_status prepare(wt_device *device, const wt__griffin_lim_shape *s, wt__
     if (!status)
         status = wt__spectrum_cuda_walk("griffin-lim", device, &c->spectrum, s->n_lines, s->length, &c->args.walk,
                                         &c->launch);
-    c->launch.shared_bytes += (size_t)wt__griffin_lim_staged(c->spectrum.n_fft);
+    if (quarter)
+        c->launch.shared_bytes = (size_t)wt__griffin_lim_quarter_bytes();
+    else
+        c->launch.shared_bytes += (size_t)wt__griffin_lim_staged(c->spectrum.n_fft);
     if (!status && c->launch.shared_bytes > wt_device_get_info(device)->shared_bytes)
         status = wt_fail(WT_ERR_UNSUPPORTED, "griffin-lim: n_fft %d takes %zu bytes of shared memory, the GPU has %zu",
                          c->spectrum.n_fft, c->launch.shared_bytes, wt_device_get_info(device)->shared_bytes);
     if (!status) status = wt_module_get_kernel(c->spectrum.module, "griffin_lim_begin", &c->begin);
-    if (!status) status = wt_module_get_kernel(c->spectrum.module, "griffin_lim_step", &c->step);
+    if (!status)
+        status =
+            wt_module_get_kernel(c->spectrum.module, quarter ? "griffin_lim_quarter" : "griffin_lim_step", &c->step);
     return status;
 }
 

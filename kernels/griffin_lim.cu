@@ -2,13 +2,14 @@
 //
 //   griffin_lim_begin   magnitudes and random phases to signals
 //   griffin_lim_step    signals to signals: transform, phases, and back. No spectrum goes to memory
+//   griffin_lim_quarter the same of 2048 points whose frames lie a quarter of one apart
 //
 // The transform is linear, so R - c R_before is that of the signals' difference: y - c y_before is what a step reads
 // and the next one's is what it writes, beside y itself. Blocks go along lines by spectrum_walk: transform in shared
 // memory, each bin brought to its magnitude in place, transform back. Magnitudes are asked for before a transform and
 // are there behind it. Judge: the CPU's, 5e-6 of the peak after two iterations; more of them magnify rounding.
 #ifndef SPECTRUM_N
-#    define SPECTRUM_N 2048
+#define SPECTRUM_N 2048
 #endif
 #include "spectrum_overlap.cuh"
 #include "griffin_lim_kernel.h"
@@ -66,17 +67,19 @@ static __device__ __forceinline__ void give(const wt_griffin_lim_args &a, long l
     a.out[at] = y;
 }
 
-// The same of samples SPECTRUM_THREADS apart: all are read before one is written.
+// The same of samples SPECTRUM_THREADS apart, y_before in before(m): all are read before one is written.
+template <class Before>
 static __device__ __forceinline__ void give_all(const wt_griffin_lim_args &a, long long line, long long from,
-                                                const float (&sums)[SPECTRUM_SAMPLES / 2])
+                                                const float (&sums)[SPECTRUM_SAMPLES / 2], Before y_before)
 {
     constexpr int SUMS = SPECTRUM_SAMPLES / 2;
     const long long at = line * a.walk.length + from - a.walk.margin;
     const float *squares = a.squares + from;
     float *out = a.out + at, y[SUMS], before[SUMS];
 #pragma unroll
-    for (int m = 0; m < SUMS; m++)
-        y[m] = __ldg(squares + m * SPECTRUM_THREADS), before[m] = out[m * SPECTRUM_THREADS];
+    for (int m = 0; m < SUMS; m++) y[m] = __ldg(squares + m * SPECTRUM_THREADS);
+#pragma unroll
+    for (int m = 0; m < SUMS; m++) before[m] = y_before(out, m);
 #pragma unroll
     for (int m = 0; m < SUMS; m++) out[m * SPECTRUM_THREADS] = y[m] *= sums[m];
     if (!a.next) return;
@@ -135,6 +138,150 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, wt__griffin_lim_res
         [&](long long, int, int b, const float2 *points, float2(&v)[SPECTRUM_RADIX]) { spectrum_take(points, b, v); },
         [&](long long line, long long from, int i, int, float sum) { give(a, line, from, i, sum, a.momentum); },
         [&](long long line, long long from, const float(&sums)[SPECTRUM_SAMPLES / 2]) {
-            give_all(a, line, from + threadIdx.x, sums);
+            give_all(a, line, from + threadIdx.x, sums,
+                     [](const float *out, int m) { return out[m * SPECTRUM_THREADS]; });
         });
 }
+
+#if SPECTRUM_N == 2048
+// There and back in place, 16 x 16 x 8 points: bin k1 + 16 k2 + 256 k3, which was sample 128 n1 + 8 n2 + n3, lies at
+// k1 ROW + 8 k2 + k3, HALF - 64 places further where k2 >= 8. The last pass there leaves its bins where it found its
+// points, and each pass back works on what one butterfly there or another had, so that six barriers keep them apart.
+// Rows and halves lie so that no two lanes of a half warp meet in a bank in any pass.
+enum { ROW = WT_GRIFFIN_LIM_ROW, HALF = 72, SUMS = SPECTRUM_SAMPLES / 2 };
+static_assert(SPECTRUM_RADIX == 16 && SPECTRUM_SECOND == 16 && SPECTRUM_LAST == 8 && SPECTRUM_THREADS == 128, "passes");
+
+// A butterfly of sixteen points and its factors, stride from one power to the next.
+static __device__ __forceinline__ void pass(float2 (&v)[16], const float2 *twiddles, int stride)
+{
+    fft_butterfly<16>(v);
+    spectrum_turn<16>(v, [&](int j) { return __ldg(twiddles + (j - 1) * stride); });
+}
+
+// The same in place: the k-th point lies at place(k).
+template <class Place>
+static __device__ __forceinline__ void pass(float2 *points, const float2 *twiddles, int stride, Place place)
+{
+    float2 v[16];
+#pragma unroll
+    for (int k = 0; k < 16; k++) v[k] = points[place(k)];
+    pass(v, twiddles, stride);
+#pragma unroll
+    for (int k = 0; k < 16; k++) points[place(k)] = v[k];
+}
+
+// Frames there: the first two passes. Ends with the block in step.
+static __device__ __forceinline__ void go_there(const wt_griffin_lim_args &a, const float *pcm, int t, int thread,
+                                                float2 *points)
+{
+    const float2 *twiddles = (const float2 *)a.walk.twiddles;
+    float2 v[16];
+    spectrum_fill_frames(a.frames, pcm, t, thread, v, [&](const float *begin, float2(&v)[SPECTRUM_RADIX]) {
+        spectrum_fill(a.frames, begin, thread, v);
+    });
+    __syncthreads(); // the round before has read its points
+    pass(v, twiddles + thread, SPECTRUM_STEP);
+    float2 *to = points + thread + (thread >= 64 ? HALF - 64 : 0);
+#pragma unroll
+    for (int k = 0; k < 16; k++) to[k * ROW] = v[k];
+    __syncthreads();
+    pass(points + thread % 16 * ROW + thread / 16, twiddles + 15 * SPECTRUM_STEP + thread / 16, SPECTRUM_LAST,
+         [](int k) { return k * 8 + (k >= 8 ? HALF - 64 : 0); });
+    __syncthreads();
+}
+
+// The third pass, and each bin brought to its magnitude where it lies.
+static __device__ __forceinline__ void turn_bins(const wt_griffin_lim_args &a, const float *row, int t, int thread,
+                                                 float2 *points, const staged &s)
+{
+    const int mirror = thread ? 256 - thread : 128;
+    float2 *up = points + thread % 16 * ROW + thread / 16 * 8;
+    float2 *down = points + mirror % 16 * ROW + mirror / 16 * 8 + (HALF - 64);
+    float2 v[2][8];
+#pragma unroll
+    for (int k = 0; k < 8; k++) v[0][k] = up[k];
+#pragma unroll
+    for (int k = 0; k < 8; k++) v[1][k] = down[k];
+    fft_butterfly<8>(v[0]);
+    fft_butterfly<8>(v[1]);
+    copy_async_wait<0>();
+    // The mirrors of up[j] and down[j], from which they go down; those of thread 0 lie in the same butterfly.
+    float2 *of_up = thread ? down + 7 : up + 8, *of_down = (thread ? up : down) + 7;
+    int i = 0;
+    spectrum_give(thread, v, [&](int, float2 x, float2 y) {
+        if (i == SPECTRUM_LAST) {
+            const auto middle = [&](int f) {
+                return t + f < a.frames.n_frames ? __ldg(row + f * SPECTRUM_BINS + SPECTRUM_N / 2) : 0;
+            };
+            x = turn(x, middle(0)), y = turn(y, middle(1));
+            up[4] = make_float2(y.x, x.x);
+            return;
+        }
+        x = turn(x, s.magnitude[i][0][thread]), y = turn(y, s.magnitude[i][1][thread]);
+        if (i == 0 && thread == 0) x.y = y.y = 0;
+        (i % 2 ? down : up)[i / 2] = make_float2(x.y + y.x, x.x - y.y);
+        if (i || thread) (i % 2 ? of_down : of_up)[-(i / 2)] = make_float2(y.x - x.y, x.x + y.y);
+        i++;
+    });
+}
+
+// And back: v[e][j] is sample thread + 128 e + 256 j of both frames, parts exchanged. Begins with the block in step.
+static __device__ __forceinline__ void come_back(const wt_griffin_lim_args &a, int thread, float2 *points,
+                                                 float2 (&v)[2][8])
+{
+    const float2 *twiddles = (const float2 *)a.walk.twiddles;
+    pass(points + thread % 16 * ROW + thread / 16 * 8, twiddles + thread, SPECTRUM_STEP,
+         [](int k) { return k % 2 * HALF + k / 2; });
+    __syncthreads();
+    pass(points + thread % 8 * ROW + thread / 8 % 2 * HALF + thread / 16, twiddles + 15 * SPECTRUM_STEP + thread % 8,
+         SPECTRUM_LAST, [](int k) { return k % 2 * 8 * ROW + k / 2 * 8; });
+    __syncthreads();
+    const float2 *from = points + thread % 2 * HALF + thread % 16 / 2 + thread / 32 * 8 + thread / 16 % 2 * 8 * ROW;
+#pragma unroll
+    for (int k = 0; k < 8; k++) v[0][k] = from[k * ROW], v[1][k] = from[k * ROW + 32];
+    fft_butterfly<8>(v[0]);
+    fft_butterfly<8>(v[1]);
+}
+
+// Samples of y that a round gives, asked for before its way back into the places of magnitudes that the thread has
+// read. False where not all of them are the signal's.
+static __device__ __forceinline__ void ask_before(const wt_griffin_lim_args &a, long long line, int t, int thread,
+                                                  staged &s)
+{
+    const long long from = (long long)t * a.walk.hop - a.walk.margin;
+    if (from < 0 || from + 2 * a.walk.hop > a.walk.length) return;
+    const float *out = a.out + line * a.walk.length + from + thread;
+#pragma unroll
+    for (int m = 0; m < SUMS; m++) copy_async_4(&s.magnitude[m][0][thread], out + m * SPECTRUM_THREADS, true);
+    copy_async_commit();
+}
+
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, WT_GRIFFIN_LIM_QUARTER)
+    griffin_lim_quarter(wt_griffin_lim_args a)
+{
+    staged &s = *(staged *)(all_shared + 16 * ROW);
+    const spectrum_way way(a.walk);
+    const int thread = threadIdx.x;
+    const float *pcm = a.frames.pcm + way.line * a.frames.n_samples;
+    spectrum_walk_kept(
+        a.walk, way,
+        [&](int t, auto leave) {
+            const float *row = a.magnitude + (way.line * a.stored_frames + t) * SPECTRUM_BINS;
+            float2 v[2][8];
+            copy_async_wait<0>(); // of a round that had no use for them
+            ask(a, row, t, thread, s);
+            go_there(a, pcm, t, thread, all_shared);
+            turn_bins(a, row, t, thread, all_shared, s);
+            ask_before(a, way.line, t, thread, s);
+            __syncthreads();
+            come_back(a, thread, all_shared, v);
+            leave([&](int m) { return v[m % 2][m / 2]; },
+                  [&](int m) { return __ldg(a.walk.window + thread + m * SPECTRUM_THREADS); });
+        },
+        [&](long long from, const float(&sums)[SUMS]) {
+            copy_async_wait<0>();
+            give_all(a, way.line, from + thread, sums, [&](const float *, int m) { return s.magnitude[m][0][thread]; });
+        },
+        [&](long long from, int i, float sum) { give(a, way.line, from, i, sum, a.momentum); });
+}
+#endif

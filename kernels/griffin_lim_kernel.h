@@ -29,4 +29,12 @@ WT_SPECTRUM_BOTH int wt__griffin_lim_resident(int n)
     return wt__griffin_lim_staged(n) ? 896 / wt__spectrum_threads(n) : wt__spectrum_resident(n);
 }
 
+/// griffin_lim_quarter: blocks an SM holds, 80 registers a thread, and the shared memory of one.
+#define WT_GRIFFIN_LIM_QUARTER 6
+#define WT_GRIFFIN_LIM_ROW     137 ///< complex numbers of a row of its sixteen
+WT_SPECTRUM_BOTH int wt__griffin_lim_quarter_bytes(void)
+{
+    return 16 * WT_GRIFFIN_LIM_ROW * 8 + wt__griffin_lim_staged(2048);
+}
+
 #endif
