@@ -151,21 +151,57 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, wt__griffin_lim_res
 enum { ROW = WT_GRIFFIN_LIM_ROW, HALF = 72, SUMS = SPECTRUM_SAMPLES / 2 };
 static_assert(SPECTRUM_RADIX == 16 && SPECTRUM_SECOND == 16 && SPECTRUM_LAST == 8 && SPECTRUM_THREADS == 128, "passes");
 
-// A butterfly of sixteen points and its factors, stride from one power to the next.
-static __device__ __forceinline__ void pass(float2 (&v)[16], const float2 *twiddles, int stride)
+// The butterfly of v[k] w^k, decimated in time: halves a and f b to a + f b and a - f b = 2 a - (a + f b), six
+// multiply-adds a pair, and of the common factors w^k none is left in the end. factor(i): what f is, by stages:
+// w^(R/2), w^(R/4), then w^(R/8) times 1 and an eighth of a turn, then w times 0 to 3 sixteenths. A quarter more is an
+// exchange.
+template <int R, class Factor> static __device__ __forceinline__ void turned(float2 (&v)[R], Factor factor)
 {
-    fft_butterfly<16>(v);
-    spectrum_turn<16>(v, [&](int j) { return __ldg(twiddles + (j - 1) * stride); });
+#pragma unroll
+    for (int n = 1; n < R; n *= 2) { // results of each of R / n sets of points
+        const int apart = R / 2 / n;
+        float2 w[R];
+#pragma unroll
+        for (int q = 0; q < n; q++) {
+            const bool more = n > 1 && q >= n / 2;
+            float2 f = factor(n / 2 + (more ? q - n / 2 : q));
+            if (more) f = make_float2(f.y, -f.x);
+#pragma unroll
+            for (int k = 0; k < apart; k++) {
+                const float2 x = v[2 * apart * q + k], y = v[2 * apart * q + apart + k];
+                const float2 sum =
+                    make_float2(fmaf(-f.y, y.y, fmaf(f.x, y.x, x.x)), fmaf(f.y, y.x, fmaf(f.x, y.y, x.y)));
+                w[apart * q + k] = sum;
+                w[apart * (q + n) + k] = make_float2(fmaf(2, x.x, -sum.x), fmaf(2, x.y, -sum.y));
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < R; k++) v[k] = w[k];
+    }
 }
 
-// The same in place: the k-th point lies at place(k).
-template <class Place>
-static __device__ __forceinline__ void pass(float2 *points, const float2 *twiddles, int stride, Place place)
+// The second pass's factors, w the k1-th 256th of a turn, and the third's of butterfly b, the b-th 2048th.
+static __device__ __forceinline__ void turned_second(const wt_griffin_lim_args &a, int k1, float2 (&v)[16])
+{
+    const float2 *factors = (const float2 *)a.factors + k1;
+    asm("" : "+l"(factors)); // constant offsets, as above
+    turned(v, [&](int i) { return __ldg(factors + i * 16); });
+}
+static __device__ __forceinline__ void turned_third(const wt_griffin_lim_args &a, int b, float2 (&v)[8])
+{
+    const float2 *factors = (const float2 *)a.factors + 8 * 16 + b;
+    asm("" : "+l"(factors));
+    turned(v, [&](int i) { return __ldg(factors + i * 256); });
+}
+
+// Of sixteen points in place: the k-th lies at place(k).
+template <class Butterfly, class Place>
+static __device__ __forceinline__ void pass(float2 *points, Butterfly butterfly, Place place)
 {
     float2 v[16];
 #pragma unroll
     for (int k = 0; k < 16; k++) v[k] = points[place(k)];
-    pass(v, twiddles, stride);
+    butterfly(v);
 #pragma unroll
     for (int k = 0; k < 16; k++) points[place(k)] = v[k];
 }
@@ -174,19 +210,19 @@ static __device__ __forceinline__ void pass(float2 *points, const float2 *twiddl
 static __device__ __forceinline__ void go_there(const wt_griffin_lim_args &a, const float *pcm, int t, int thread,
                                                 float2 *points)
 {
-    const float2 *twiddles = (const float2 *)a.walk.twiddles;
     float2 v[16];
     spectrum_fill_frames(a.frames, pcm, t, thread, v, [&](const float *begin, float2(&v)[SPECTRUM_RADIX]) {
         spectrum_fill(a.frames, begin, thread, v);
     });
     __syncthreads(); // the round before has read its points
-    pass(v, twiddles + thread, SPECTRUM_STEP);
+    fft_butterfly<16>(v);
     float2 *to = points + thread + (thread >= 64 ? HALF - 64 : 0);
 #pragma unroll
     for (int k = 0; k < 16; k++) to[k * ROW] = v[k];
     __syncthreads();
-    pass(points + thread % 16 * ROW + thread / 16, twiddles + 15 * SPECTRUM_STEP + thread / 16, SPECTRUM_LAST,
-         [](int k) { return k * 8 + (k >= 8 ? HALF - 64 : 0); });
+    pass(
+        points + thread % 16 * ROW + thread / 16, [&](float2(&v)[16]) { turned_second(a, thread % 16, v); },
+        [](int k) { return k * 8 + (k >= 8 ? HALF - 64 : 0); });
     __syncthreads();
 }
 
@@ -202,8 +238,8 @@ static __device__ __forceinline__ void turn_bins(const wt_griffin_lim_args &a, c
     for (int k = 0; k < 8; k++) v[0][k] = up[k];
 #pragma unroll
     for (int k = 0; k < 8; k++) v[1][k] = down[k];
-    fft_butterfly<8>(v[0]);
-    fft_butterfly<8>(v[1]);
+    turned_third(a, thread, v[0]);
+    turned_third(a, mirror, v[1]);
     copy_async_wait<0>();
     // The mirrors of up[j] and down[j], from which they go down; those of thread 0 lie in the same butterfly.
     float2 *of_up = thread ? down + 7 : up + 8, *of_down = (thread ? up : down) + 7;
@@ -229,18 +265,20 @@ static __device__ __forceinline__ void turn_bins(const wt_griffin_lim_args &a, c
 static __device__ __forceinline__ void come_back(const wt_griffin_lim_args &a, int thread, float2 *points,
                                                  float2 (&v)[2][8])
 {
-    const float2 *twiddles = (const float2 *)a.walk.twiddles;
-    pass(points + thread % 16 * ROW + thread / 16 * 8, twiddles + thread, SPECTRUM_STEP,
-         [](int k) { return k % 2 * HALF + k / 2; });
+    pass(
+        points + thread % 16 * ROW + thread / 16 * 8, [](float2(&v)[16]) { fft_butterfly<16>(v); },
+        [](int k) { return k % 2 * HALF + k / 2; });
     __syncthreads();
-    pass(points + thread % 8 * ROW + thread / 8 % 2 * HALF + thread / 16, twiddles + 15 * SPECTRUM_STEP + thread % 8,
-         SPECTRUM_LAST, [](int k) { return k % 2 * 8 * ROW + k / 2 * 8; });
+    pass(
+        points + thread % 8 * ROW + thread / 8 % 2 * HALF + thread / 16,
+        [&](float2(&v)[16]) { turned_second(a, thread / 16 * 2 + thread / 8 % 2, v); },
+        [](int k) { return k % 2 * 8 * ROW + k / 2 * 8; });
     __syncthreads();
     const float2 *from = points + thread % 2 * HALF + thread % 16 / 2 + thread / 32 * 8 + thread / 16 % 2 * 8 * ROW;
 #pragma unroll
     for (int k = 0; k < 8; k++) v[0][k] = from[k * ROW], v[1][k] = from[k * ROW + 32];
-    fft_butterfly<8>(v[0]);
-    fft_butterfly<8>(v[1]);
+    turned_third(a, thread, v[0]);
+    turned_third(a, thread + 128, v[1]);
 }
 
 // Samples of y that a round gives, asked for before its way back into the places of magnitudes that the thread has
