@@ -30,8 +30,8 @@ WT_SPECTRUM_BOTH int wt__griffin_lim_resident(int n)
     return wt__griffin_lim_staged(n) ? 896 / wt__spectrum_threads(n) : wt__spectrum_resident(n);
 }
 
-/// griffin_lim_quarter: blocks an SM holds, 80 registers a thread, and the shared memory of one.
-#define WT_GRIFFIN_LIM_QUARTER 6
+/// griffin_lim_quarter: blocks an SM holds, 96 registers a thread, and the shared memory of one.
+#define WT_GRIFFIN_LIM_QUARTER 5
 #define WT_GRIFFIN_LIM_FACTORS (8 * 16 + 4 * 256)
 #define WT_GRIFFIN_LIM_ROW     137 ///< complex numbers of a row of its sixteen
 WT_SPECTRUM_BOTH int wt__griffin_lim_quarter_bytes(void)
