@@ -26,6 +26,8 @@
 //   graph      wt_live by a captured graph
 //   copies     copy in, launch, copy out, synchronise, on a stream of the partition with the highest priority; voice
 //   streams    64 stereo streams of the voice with a second of convolution each, by the kernel that stays; voice
+//   turns      as resident, but the CPU has the chain every other 3 s: what the load does with and without the kernel
+//              in the same minutes. Only by --row, with a load; the row's times are of both
 //
 // Loads, in a partition of all SMs but the audio partition's: idle; reads; gemm (8192 in bf16); reads4 and gemm4, the
 // same launched from four threads on streams of their own; both4, two threads of each. `kept` is the load's rate
@@ -42,6 +44,7 @@
 #include "support/gpu_load.h"
 #include "support/late_blocks.h"
 #include "support/live_chains.h"
+#include "support/load_turns.h"
 
 #include <math.h>
 #include <signal.h>
@@ -56,10 +59,10 @@
 #define RATE 48000.0
 enum { STREAMS = 64, MAX_BLOCK = 1024, WARM_BLOCKS = 500, MAX_ROWS = 64 };
 static const int64_t SETTLE_NS = 250000000;
-static const double ALONE_S = 0.25;
+static const double ALONE_S = 0.25, TURN_S = 3;
 
-typedef enum path { JITTER, CPU, DESK, RESIDENT, GRAPHS, COPIES, MANY, N_PATHS } path;
-static const char *const path_names[] = {"jitter", "cpu", "desk", "resident", "graph", "copies", "streams"};
+typedef enum path { JITTER, CPU, DESK, RESIDENT, GRAPHS, COPIES, MANY, TURNS, N_PATHS } path;
+static const char *const path_names[] = {"jitter", "cpu", "desk", "resident", "graph", "copies", "streams", "turns"};
 typedef enum load_case { IDLE, READS, READS_4, GEMM, GEMM_4, BOTH_4, N_CASES } load_case;
 
 /// What runs beside the blocks: a kind for each thread.
@@ -198,7 +201,8 @@ static wt_status live_open(const bench *b, path p, wt_live **live)
                                          [DESK] = WT_LIVE_CPU,
                                          [RESIDENT] = WT_LIVE_RESIDENT,
                                          [GRAPHS] = WT_LIVE_GRAPH,
-                                         [MANY] = WT_LIVE_RESIDENT};
+                                         [MANY] = WT_LIVE_RESIDENT,
+                                         [TURNS] = WT_LIVE_RESIDENT};
     const bench_chain *chain = p == DESK || p == MANY ? &many_voices : b->chain;
     const wt_live_config config = {.rate_hz = RATE,
                                    .channels = chain->channels,
@@ -307,7 +311,14 @@ static wt_status measure_row(bench *b, const row *r, played *p)
     if (p->live) wt_live_get_stats(p->live, &first);
     for (int k = 0; k < n; k++) before[k] = atomic_load(&loads[k].n_done);
     const int64_t begin_ns = wt_clock_now_ns(NULL);
+    static load_turns turns;
+    bool in_turns = false;
+    if (!status && r->path == TURNS) {
+        status = load_turns_start(&turns, p->live, loads, n, TURN_S, r->n_blocks * b->block / RATE);
+        in_turns = !status;
+    }
     if (!status) status = run_blocks(b, r->n_blocks, function, user, p->live);
+    if (in_turns && (ended = load_turns_stop(&turns)) && !status) status = ended;
     gpu_load_rates(loads, n, before, begin_ns, rates);
     for (int k = 0; k < n; k++)
         if ((ended = gpu_load_stop(&loads[k])) && !status) status = ended;
@@ -319,7 +330,9 @@ static wt_status measure_row(bench *b, const row *r, played *p)
     wt_histogram_summary late;
     wt_histogram_summarize(b->late, &late);
     printf(" | began late p99.9 %.1f max %.1f us\n", (double)late.p99_9 * 1e-3, (double)late.max * 1e-3);
-    if (r->path > DESK && p->live) late_blocks_print(&b->watch);
+    if (in_turns)
+        load_turns_print(&turns);
+    else if (r->path > DESK && p->live) late_blocks_print(&b->watch);
     return WT_OK;
 }
 
@@ -471,7 +484,7 @@ static wt_status bench_rows(bench *b)
 // Without --row: every path with every load, as far as they are wanted.
 static void add_rows(bench *b)
 {
-    for (int p = 0; p < N_PATHS; p++)
+    for (int p = 0; p < TURNS; p++)
         for (int which = 0; which < (p <= DESK ? 1 : N_CASES); which++) {
             const bool fits = (p != DESK && p != COPIES && p != MANY) || b->chain == &chains[0];
             if (!fits || (b->only_path && strcmp(b->only_path, path_names[p])) ||
@@ -491,7 +504,7 @@ static bool read_row(const char *text, bench *b)
         if (!strcmp(path_name, path_names[p])) r.path = (path)p;
     for (int which = 0; which < N_CASES; which++)
         if (!strcmp(load_name, cases[which].name)) r.load = (load_case)which;
-    if (r.path == N_PATHS || r.load == N_CASES || (r.path <= DESK && r.load != IDLE) || r.block < 1 ||
+    if (r.path == N_PATHS || r.load == N_CASES || (r.path <= DESK && r.load != IDLE) || (r.path == TURNS && r.load == IDLE) || r.block < 1 ||
         r.block > MAX_BLOCK || r.n_blocks < 1 || b->n_rows == MAX_ROWS)
         return false;
     b->rows[b->n_rows++] = r;

@@ -17,7 +17,9 @@
 #include <warptone/db.h>
 #include <warptone/denoise.h>
 #include <warptone/echo.h>
+#include <warptone/filter.h>
 #include <warptone/fir_design.h>
+#include <warptone/overlap_save.h>
 #include <warptone/vad.h>
 
 enum { RATE_HZ = 48000, CPU_SECONDS = 20, CUDA_SECONDS = 30, REPEATS = 3 };
@@ -106,6 +108,38 @@ static wt_status savgol_enqueue(void *plan, wt_stream *stream, const wt_buffer *
     return wt_savgol_rows_enqueue(plan, stream, in, 0, out, 0);
 }
 
+static wt_status sections_create(wt_device *device, int n_signals, int n, void **plan)
+{
+    (void)n;
+    double sos[WT_SOS_MAX_SECTIONS][6];
+    wt_sos_config config = {.sos = sos[0], .channels = 1};
+    wt_status status = wt_sos_design(&(wt_sos_design_config){.order = 4, .rate_hz = RATE_HZ, .edge_hz = {1000}}, sos[0],
+                                     &config.n_sections);
+    return status ? status : wt_sos_plan_create(device, &config, n_signals, (wt_sos_plan **)plan);
+}
+
+static void sections_destroy(void *plan) { wt_sos_plan_destroy(plan); }
+
+static wt_status sections_enqueue(void *plan, wt_stream *stream, const wt_buffer *in, int n, wt_buffer *out)
+{
+    return wt_sos_plan_enqueue(plan, stream, in, 0, n, out, 0);
+}
+
+static wt_status convolve_create(wt_device *device, int n_signals, int n, void **plan)
+{
+    float taps[512];
+    for (int k = 0; k < 512; k++) taps[k] = expf((float)-k / 60) * (k % 3 ? 0.1f : -0.2f);
+    const wt_overlap_save_plan_config config = {{taps, 512, 1}, n_signals, n};
+    return wt_overlap_save_plan_create(device, &config, (wt_overlap_save_plan **)plan);
+}
+
+static void convolve_destroy(void *plan) { wt_overlap_save_plan_destroy(plan); }
+
+static wt_status convolve_enqueue(void *plan, wt_stream *stream, const wt_buffer *in, int n, wt_buffer *out)
+{
+    return wt_overlap_save_plan_enqueue(plan, stream, in, 0, n, out, 0);
+}
+
 static wt_status median_create(wt_device *device, int n_signals, int n, void **plan)
 {
     return wt_db_create(device, &(wt_db_config){.reference = WT_DB_REF_MEDIAN}, false, n_signals, n, (wt_db **)plan);
@@ -126,6 +160,8 @@ static const op ops[] = {
     {"denoise gate", gate_create, denoise_destroy, denoise_enqueue},
     {"echo 256 ms", echo_create, echo_destroy, echo_enqueue},
     {"vad", vad_create, vad_destroy, vad_enqueue},
+    {"sections, 2", sections_create, sections_destroy, sections_enqueue},
+    {"512 taps", convolve_create, convolve_destroy, convolve_enqueue},
     {"savgol 31", savgol_create, savgol_destroy, savgol_enqueue},
     {"dB of median", median_create, median_destroy, median_enqueue},
 };

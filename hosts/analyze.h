@@ -4,6 +4,7 @@
 /// analyze_spectral.c   spectra, mel bands, constant-Q, chroma, separation
 /// analyze_rhythm.c     pitch, onsets, beats, loudness
 /// analyze_level.c      shape of spectra, level, silence
+/// analyze_effects.c    time stretch, pitch shift
 /// analyze_gpu.c        batches of signals on a GPU; analyze_gpu_spectral.c, _rhythm.c, _level.c  the same features there
 /// analyze_array.c      what a feature makes: named arrays
 /// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
@@ -29,6 +30,7 @@
 #include <warptone/pcen.h>
 #include <warptone/pitch.h>
 #include <warptone/silence.h>
+#include <warptone/stretch.h>
 #include <warptone/tempo.h>
 #include <warptone/tuning.h>
 #include <warptone/vad.h>
@@ -39,7 +41,7 @@ extern "C" {
 
 #define ANALYZE_C1_HZ 32.703195662574829 ///< 440 Hz, 45 semitones down
 
-enum { ANALYZE_MAX_FEATURES = 40, ANALYZE_MAX_ARRAYS = 96, ANALYZE_MAX_DIMS = 3 };
+enum { ANALYZE_MAX_FEATURES = 48, ANALYZE_MAX_ARRAYS = 96, ANALYZE_MAX_DIMS = 3 };
 
 /// What the last dimension of an array counts.
 typedef enum analyze_layout {
@@ -91,7 +93,7 @@ typedef enum analyze_format {
     ANALYZE_CSV,
     ANALYZE_JSON,
     ANALYZE_PNG,
-    ANALYZE_AUDIO, ///< the parts of hpss, as two files
+    ANALYZE_AUDIO, ///< signals: the two parts of hpss, a stretched or shifted one
 } analyze_format;
 
 typedef struct analyze_feature analyze_feature;
@@ -105,6 +107,9 @@ typedef struct analyze_options {
     int n_fft, hop, win_length, n_mels, n_mfcc, n_bins, bins_per_octave, n_chroma;
     double fmin_hz, fmax_hz, margin, bpm, top_db;
     bool htk, backtrack;
+    double speed, steps; ///< of time_stretch and pitch_shift
+    wt_stretch_mode vocoder;
+    bool keep_formants;
     analyze_format format;
     const char *extension; ///< of audio
     int n_jobs, width, height, tile;
@@ -240,6 +245,7 @@ struct analyze_feature {
     analyze_tiles tiles;
     wt_status (*compute)(const analyze_signal *signal, analyze_result *result);
     wt_status (*on_gpu)(const analyze_batch *batch, analyze_result *parts); ///< parts [n_used]; NULL = not there
+    bool audio;      ///< it makes signals: audio formats hold it
     bool any_length; ///< on a GPU silence may follow: the frames behind the signal's are left out
     unsigned needs;  ///< analyze_need of a tile
     int context;     ///< frames, 0 = ANALYZE_CONTEXT
@@ -329,9 +335,11 @@ WT_CHECKED wt_status analyze_spectra_on_gpu(const analyze_batch *batch, wt_stft_
 
 /// What the features' arrays are like.
 extern const struct analyze_likes {
-    analyze_array stft, spectrogram, mel, logmel, mfcc, mfcc_delta, mfcc_delta2, pcen, cqt, chroma, chroma_cqt, chroma_cens,
+    analyze_array stft, spectrogram, mel, logmel, mfcc, mfcc_delta, mfcc_delta2, pcen, cqt, vqt, chroma, chroma_cqt,
+        chroma_cens,
         tonnetz, harmonic, percussive, yin, f0, voiced, voiced_prob, onset_strength, onsets, beats, tempogram, plp,
-        centroid, bandwidth, rolloff, flatness, contrast, flux, rms, zcr, trim, split, speech, vad;
+        centroid, bandwidth, rolloff, flatness, contrast, poly, flux, rms, energy, zcr, trim, split, speech, vad, time_stretch,
+        pitch_shift;
 } analyze_like;
 
 /// Add an array [n_rows][n_columns], [n_columns] when `rows` is none, or one number; its data is not initialised.
@@ -360,6 +368,7 @@ wt_status analyze_mfcc_delta(const analyze_signal *s, analyze_result *r);
 wt_status analyze_mfcc_delta2(const analyze_signal *s, analyze_result *r);
 wt_status analyze_pcen(const analyze_signal *s, analyze_result *r);
 wt_status analyze_cqt(const analyze_signal *s, analyze_result *r);
+wt_status analyze_vqt(const analyze_signal *s, analyze_result *r);
 wt_status analyze_chroma(const analyze_signal *s, analyze_result *r);
 wt_status analyze_chroma_cqt(const analyze_signal *s, analyze_result *r);
 wt_status analyze_chroma_cens(const analyze_signal *s, analyze_result *r);
@@ -375,6 +384,8 @@ wt_status analyze_beats(const analyze_signal *s, analyze_result *r);
 wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r);
 wt_status analyze_plp(const analyze_signal *s, analyze_result *r);
 wt_status analyze_loudness(const analyze_signal *s, analyze_result *r);
+wt_status analyze_time_stretch(const analyze_signal *s, analyze_result *r);
+wt_status analyze_pitch_shift(const analyze_signal *s, analyze_result *r);
 wt_status analyze_beat_strength(const analyze_signal *s, analyze_result *r);
 wt_status analyze_contrast_parts(const analyze_signal *s, analyze_result *r);
 wt_status analyze_frames_of_magnitudes(const analyze_signal *s, analyze_result *r);
@@ -383,6 +394,8 @@ wt_status analyze_speech(const analyze_signal *s, analyze_result *r); ///< A num
 
 // From rows; analyze_tuning_known takes none.
 wt_status analyze_pyin_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r);
+wt_status analyze_time_stretch_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r);
+wt_status analyze_pitch_shift_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r);
 wt_status analyze_onsets_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
 wt_status analyze_tempo_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
 wt_status analyze_beats_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
@@ -406,6 +419,7 @@ wt_status analyze_gpu_mfcc_delta(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_mfcc_delta2(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_pcen(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_cqt(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_vqt(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_chroma(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_chroma_cqt(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_chroma_cens(const analyze_batch *b, analyze_result *parts);
@@ -422,14 +436,18 @@ wt_status analyze_gpu_beats(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_tempogram(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_plp(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_loudness(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_time_stretch(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_pitch_shift(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_centroid(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_bandwidth(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_rolloff(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_flatness(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_contrast(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_contrast_parts(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_poly(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_flux(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_rms(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_energy(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_zcr(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_trim(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_split(const analyze_batch *b, analyze_result *parts);
@@ -486,8 +504,10 @@ wt_status analyze_bandwidth(const analyze_signal *s, analyze_result *r);
 wt_status analyze_rolloff(const analyze_signal *s, analyze_result *r);
 wt_status analyze_flatness(const analyze_signal *s, analyze_result *r);
 wt_status analyze_contrast(const analyze_signal *s, analyze_result *r);
+wt_status analyze_poly(const analyze_signal *s, analyze_result *r);
 wt_status analyze_flux(const analyze_signal *s, analyze_result *r);
 wt_status analyze_rms(const analyze_signal *s, analyze_result *r);
+wt_status analyze_energy(const analyze_signal *s, analyze_result *r);
 wt_status analyze_zcr(const analyze_signal *s, analyze_result *r);
 wt_status analyze_trim(const analyze_signal *s, analyze_result *r);
 wt_status analyze_split(const analyze_signal *s, analyze_result *r);

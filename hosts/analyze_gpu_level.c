@@ -12,7 +12,8 @@ static wt_status make_shape(const analyze_batch *b, int kind, void **plan)
     const wt_spectral_config config = {
         .kind = (wt_spectral_kind)kind,
         .shape = {b->signal.rate_hz, analyze_n_fft(b->signal.options), analyze_frames(b->signal.options, b->signal.n)},
-        .n_signals = b->n_signals};
+        .n_signals = b->n_signals,
+        .order = 1}; // of the polynomial
     return wt_spectral_create(b->signal.place->device, &config, (wt_spectral **)plan);
 }
 
@@ -69,6 +70,11 @@ wt_status analyze_gpu_contrast(const analyze_batch *b, analyze_result *parts)
     return status;
 }
 
+wt_status analyze_gpu_poly(const analyze_batch *b, analyze_result *parts)
+{
+    return add_shape(b, parts, &analyze_like.poly, WT_SPECTRAL_POLYNOMIAL);
+}
+
 wt_status analyze_gpu_flux(const analyze_batch *b, analyze_result *parts)
 {
     return add_shape(b, parts, &analyze_like.flux, WT_SPECTRAL_FLUX);
@@ -105,6 +111,11 @@ static wt_status add_level(const analyze_batch *b, analyze_result *parts, const 
 wt_status analyze_gpu_rms(const analyze_batch *b, analyze_result *parts)
 {
     return add_level(b, parts, &analyze_like.rms, WT_LEVEL_RMS);
+}
+
+wt_status analyze_gpu_energy(const analyze_batch *b, analyze_result *parts)
+{
+    return add_level(b, parts, &analyze_like.energy, WT_LEVEL_ENERGY);
 }
 
 wt_status analyze_gpu_zcr(const analyze_batch *b, analyze_result *parts)

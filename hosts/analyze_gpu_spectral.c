@@ -257,29 +257,38 @@ wt_status analyze_gpu_pcen(const analyze_batch *b, analyze_result *parts)
 
 // ---- constant Q
 
-static wt_status make_cqt(const analyze_batch *b, int variant, void **plan)
+static wt_status make_cqt(const analyze_batch *b, int variable, void **plan)
 {
     wt_cqt_config config = analyze_cqt_config(&b->signal);
-    (void)variant;
-    config.channels = b->n_signals;
+    config.erb_gamma = variable, config.channels = b->n_signals;
     return wt_cqt_create(b->signal.place->device, &config, b->signal.n, (wt_cqt **)plan);
 }
 
 static void destroy_cqt(void *plan) { wt_cqt_destroy(plan); }
 
-wt_status analyze_gpu_cqt(const analyze_batch *b, analyze_result *parts)
+static wt_status add_cqt(const analyze_batch *b, analyze_result *parts, const analyze_array *like, bool variable)
 {
     const analyze_place *p = b->signal.place;
     void *cqt;
     const void *data;
     wt_buffer *out = NULL;
-    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_cqt, destroy_cqt}, 0, &cqt);
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_cqt, destroy_cqt}, variable, &cqt);
     const int64_t n_bins = status ? 0 : wt_cqt_bins(cqt), n_frames = status ? 0 : wt_cqt_frames(cqt, b->signal.n);
     const size_t bytes = 2 * sizeof(float) * (size_t)b->n_signals * (size_t)(n_bins * n_frames);
     if (!status) status = analyze_room(b, ROOM_CQT, bytes, &out);
     if (!status) status = wt_cqt_enqueue(cqt, p->stream, p->pcm, 0, b->signal.n, out, 0);
     if (!status) status = analyze_fetch(b, out, bytes, &data);
-    return status ? status : analyze_give(b, parts, &analyze_like.cqt, data, n_bins, n_frames, true);
+    return status ? status : analyze_give(b, parts, like, data, n_bins, n_frames, true);
+}
+
+wt_status analyze_gpu_cqt(const analyze_batch *b, analyze_result *parts)
+{
+    return add_cqt(b, parts, &analyze_like.cqt, false);
+}
+
+wt_status analyze_gpu_vqt(const analyze_batch *b, analyze_result *parts)
+{
+    return add_cqt(b, parts, &analyze_like.vqt, true);
 }
 
 // ---- tuning

@@ -22,9 +22,9 @@ static const struct {
     {"opus", ANALYZE_AUDIO}, {"mp3", ANALYZE_AUDIO}, {"aiff", ANALYZE_AUDIO},
 };
 
-static bool only_hpss(const analyze_options *options)
+static bool only_audio(const analyze_options *options)
 {
-    return options->n_features == 1 && options->features[0]->compute == analyze_hpss;
+    return options->n_features == 1 && options->features[0]->audio;
 }
 
 wt_status analyze_format_of(const char *path, const char *extension, analyze_options *options)
@@ -33,11 +33,13 @@ wt_status analyze_format_of(const char *path, const char *extension, analyze_opt
         if (!strcasecmp(formats[k].name, extension)) {
             options->format = formats[k].format;
             options->extension = formats[k].name;
-            if (options->format != ANALYZE_AUDIO || only_hpss(options)) return WT_OK;
-            return wt_fail(WT_ERR_BAD_ARG, "%s: %s holds audio, which only the feature hpss makes, alone", path,
+            if (options->format != ANALYZE_AUDIO || only_audio(options)) return WT_OK;
+            return wt_fail(WT_ERR_BAD_ARG,
+                           "%s: %s holds audio, which hpss, time_stretch and pitch_shift make, each alone", path,
                            extension);
         }
-    return wt_fail(WT_ERR_BAD_ARG, "%s: format \"%s\", want npy, npz, csv, json, png, or for hpss an audio format",
+    return wt_fail(WT_ERR_BAD_ARG,
+                   "%s: format \"%s\", want npy, npz, csv, json, png, or an audio format for a feature that is audio",
                    path, extension ? extension : "");
 }
 
@@ -106,10 +108,11 @@ static wt_status load(const analyze_options *options, const char *path, wt_audio
     return status;
 }
 
-/// "out/a.wav" becomes "out/a-harmonic.wav". Caller frees; NULL without memory.
-static char *part_path(const char *output, const char *part)
+/// Of several parts "out/a.wav" becomes "out/a-harmonic.wav". Caller frees; NULL without memory.
+static char *part_path(const analyze_report *report, const char *output, const char *part)
 {
     char *path;
+    if (report->result->n_arrays == 1) return strdup(output);
     const char *slash = strrchr(output, '/'), *dot = strrchr(output, '.');
     const size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - output) : strlen(output);
     return asprintf(&path, "%.*s-%s%s", (int)stem, output, part, output + stem) < 0 ? NULL : path;
@@ -120,7 +123,7 @@ wt_status analyze_part_open(const analyze_report *report, const analyze_array *p
 {
     const wt_audio_writer_config config = {.rate_hz = report->rate_hz, .channels = report->channels,
                                            .format = report->options->extension};
-    char *path = part_path(output, part->name);
+    char *path = part_path(report, output, part->name);
     *writer = NULL;
     if (!path) return wt_fail(WT_ERR_NO_MEMORY, "analyze: paths");
     wt_status status = wt_audio_writer_open(path, &config, writer);
@@ -131,12 +134,13 @@ wt_status analyze_part_open(const analyze_report *report, const analyze_array *p
 static wt_status write_part(const analyze_report *report, const analyze_array *part, const char *output)
 {
     enum { BLOCK = 1 << 16 };
+    const int64_t count = analyze_n_columns(part);
     wt_audio_writer *writer;
     wt_status status = analyze_part_open(report, part, output, &writer);
     if (status) return status;
-    for (int64_t t = 0; t < report->n && !status; t += BLOCK) {
-        const int n = report->n - t < BLOCK ? (int)(report->n - t) : BLOCK;
-        status = wt_audio_writer_write(writer, (const float *)part->data + t, n, (size_t)report->n);
+    for (int64_t t = 0; t < count && !status; t += BLOCK) {
+        const int n = count - t < BLOCK ? (int)(count - t) : BLOCK;
+        status = wt_audio_writer_write(writer, (const float *)part->data + t, n, (size_t)count);
     }
     if (!status) return wt_audio_writer_commit(writer);
     wt_audio_writer_discard(writer);

@@ -109,6 +109,16 @@ wt_status analyze_contrast(const analyze_signal *s, analyze_result *r)
     return status;
 }
 
+static wt_status line(const wt_spectral_shape *shape, const float *magnitude, float *out)
+{
+    return wt_spectral_polynomial(shape, magnitude, 1, out);
+}
+
+wt_status analyze_poly(const analyze_signal *s, analyze_result *r)
+{
+    return add_shape(s, r, &analyze_like.poly, 2, line);
+}
+
 wt_status analyze_flux(const analyze_signal *s, analyze_result *r)
 {
     return add_shape(s, r, &analyze_like.flux, 1, wt_spectral_flux);
@@ -134,6 +144,11 @@ static wt_status add_level(const analyze_signal *s, analyze_result *r, const ana
 wt_status analyze_rms(const analyze_signal *s, analyze_result *r)
 {
     return add_level(s, r, &analyze_like.rms, wt_level_rms);
+}
+
+wt_status analyze_energy(const analyze_signal *s, analyze_result *r)
+{
+    return add_level(s, r, &analyze_like.energy, wt_level_energy);
 }
 
 wt_status analyze_zcr(const analyze_signal *s, analyze_result *r)

@@ -358,6 +358,10 @@ typedef wt_status (*draw_function)(const picture *p, panel *q, const analyze_arr
 
 static wt_status draw_part(const picture *p, panel *q, const analyze_array *a)
 {
+    if (analyze_n_columns(a) != p->report->n)
+        return wt_fail(WT_ERR_BAD_ARG,
+                       "%s: %lld samples of %lld, and a picture has one time axis: want audio, npy or npz", a->name,
+                       (long long)analyze_n_columns(a), (long long)p->report->n);
     wt_status status = draw_spectrogram(p, q, a->data, 20, p->report->rate_hz / 2.0);
     if (status) return status;
     wt_axes_draw_frame(p->canvas, &q->axes);

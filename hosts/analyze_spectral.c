@@ -303,14 +303,25 @@ wt_cqt_config analyze_cqt_config(const analyze_signal *s)
                            .n_bins = o->n_bins, .bins_per_octave = o->bins_per_octave};
 }
 
-wt_status analyze_cqt(const analyze_signal *s, analyze_result *r)
+static wt_status add_constant_q(const analyze_signal *s, analyze_result *r, const analyze_array *like, bool variable)
 {
     constant_q x;
-    const wt_cqt_config config = analyze_cqt_config(s);
+    wt_cqt_config config = analyze_cqt_config(s);
+    config.erb_gamma = variable;
     wt_status status = constant_q_make(s, &config, &x);
-    if (!status) status = add_turned(r, &analyze_like.cqt, x.values, x.n_frames, x.bins);
+    if (!status) status = add_turned(r, like, x.values, x.n_frames, x.bins);
     constant_q_free(&x);
     return status;
+}
+
+wt_status analyze_cqt(const analyze_signal *s, analyze_result *r)
+{
+    return add_constant_q(s, r, &analyze_like.cqt, false);
+}
+
+wt_status analyze_vqt(const analyze_signal *s, analyze_result *r)
+{
+    return add_constant_q(s, r, &analyze_like.vqt, true);
 }
 
 // ---- chroma

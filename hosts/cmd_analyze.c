@@ -14,7 +14,7 @@
 enum { DEFAULT_RATE_HZ = 22050 };
 
 typedef struct arguments {
-    const char *features, *format, *backend;
+    const char *features, *format, *backend, *vocoder;
     bool json, resume, quiet;
     analyze_options options;
 } arguments;
@@ -33,6 +33,7 @@ static int print_help(const wt_option *options, int n)
            "  warptone analyze -f mfcc,chroma,beats --format npz songs/ features/\n"
            "  warptone analyze -f logmel,pyin,beats song.flac song.png\n"
            "  warptone analyze -f hpss song.flac parts.wav     (parts-harmonic.wav, parts-percussive.wav)\n"
+           "  warptone analyze -f time_stretch --speed 1.25 song.flac faster.flac\n"
            "  warptone analyze -f tempo,loudness --format csv song.flac -\n");
     return EXIT_OK;
 }
@@ -141,6 +142,17 @@ static wt_status choose_format(arguments *a, char **inputs, int n_inputs, const 
     return status;
 }
 
+static wt_status choose_vocoder(const char *text, analyze_options *o)
+{
+    static const char *const names[] = {"transient", "locked", "librosa", "wsola"}; // as wt_stretch_mode
+    for (int k = 0; k < 4; k++)
+        if (!text || !strcmp(text, names[k])) {
+            o->vocoder = (wt_stretch_mode)k;
+            return WT_OK;
+        }
+    return wt_fail(WT_ERR_BAD_ARG, "--vocoder \"%s\", want transient, locked, librosa or wsola", text);
+}
+
 /// With a GPU more only stand in each other's way: beside an H200 128 threads took 0.44 s for 2,000 files, 4 took 0.31,
 /// nearly all of it waiting for their turn in the folder (bench/RESULTS.md).
 enum { MOST_JOBS_OF_GPU = 16 };
@@ -194,6 +206,7 @@ static int run_command(arguments *a, char **inputs, int n_inputs, const char *ou
     analyze_place place = {.device = NULL};
     keep_memory();
     wt_status status = analyze_features_parse(a->features, &a->options);
+    if (!status) status = choose_vocoder(a->vocoder, &a->options);
     if (!status) status = choose_format(a, inputs, n_inputs, output);
     if (!status) status = wt_interrupt_install();
     if (!status) status = choose_backend(a->backend, &a->options, &place);
@@ -214,7 +227,7 @@ int cmd_analyze(int argc, char **argv)
     // clang-format off
     const wt_option options[] = {
         {.name = "features", .letter = 'f', .kind = WT_OPTION_TEXT, .value = &a.features, .argument = "NAME,...", .help = "what to compute, from the list above"},
-        {.name = "format", .kind = WT_OPTION_TEXT, .value = &a.format, .argument = "EXT", .help = "npy, npz, csv, json, png; wav, flac ... for hpss; by OUT's name, npz in folders"},
+        {.name = "format", .kind = WT_OPTION_TEXT, .value = &a.format, .argument = "EXT", .help = "npy, npz, csv, json, png; wav, flac ... for audio; by OUT's name, npz in folders"},
         {.name = "rate", .kind = WT_OPTION_INT, .value = &o->rate_hz, .argument = "HZ", .min = 0, .max = WT_AUDIO_MAX_RATE_HZ, .help = "resample to this rate first, 22050 if left out; 0 = the file's"},
         {.name = "channels", .kind = WT_OPTION_FLAG, .value = &o->keep_channels, .help = "each channel by itself, not their mean"},
         {.name = "n-fft", .kind = WT_OPTION_INT, .value = &o->n_fft, .argument = "N", .min = 2, .max = 1 << 20, .help = "samples of a frame, 2048"},
@@ -229,6 +242,10 @@ int cmd_analyze(int argc, char **argv)
         {.name = "fmin", .kind = WT_OPTION_NUMBER, .value = &o->fmin_hz, .argument = "HZ", .min = 0, .max = 384000, .help = "lowest frequency: mel 0, constant-Q C1, pitch C2"},
         {.name = "fmax", .kind = WT_OPTION_NUMBER, .value = &o->fmax_hz, .argument = "HZ", .min = 0, .max = 384000, .help = "highest: mel half the rate, pitch C7"},
         {.name = "margin", .kind = WT_OPTION_NUMBER, .value = &o->margin, .argument = "X", .min = 1, .max = 1000, .help = "of hpss, 1; above it each part takes less"},
+        {.name = "speed", .kind = WT_OPTION_NUMBER, .value = &o->speed, .argument = "X", .min = 1.0 / 256, .max = 256, .help = "of time_stretch, 1; 2 = half as long"},
+        {.name = "steps", .kind = WT_OPTION_NUMBER, .value = &o->steps, .argument = "N", .min = -96, .max = 96, .help = "of pitch_shift, in semitones, up when positive"},
+        {.name = "vocoder", .kind = WT_OPTION_TEXT, .value = &a.vocoder, .argument = "NAME", .help = "of both: transient, locked, librosa or wsola; transient if left out"},
+        {.name = "keep-formants", .kind = WT_OPTION_FLAG, .value = &o->keep_formants, .help = "pitch_shift leaves a voice's formants where they are"},
         {.name = "bpm", .kind = WT_OPTION_NUMBER, .value = &o->bpm, .argument = "BPM", .min = 1, .max = 1000, .help = "known tempo of the beats"},
         {.name = "top-db", .kind = WT_OPTION_NUMBER, .value = &o->top_db, .argument = "DB", .min = 0.1, .max = 300, .help = "of trim and split, 60: what is further below the loudest frame is silent"},
         {.name = "backtrack", .kind = WT_OPTION_FLAG, .value = &o->backtrack, .help = "move onsets back to the quiet before them"},

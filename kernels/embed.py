@@ -1,6 +1,5 @@
 """Pack CUDA text files whole into one C table (kernel_table.h), each under its own path. A line of a file that reads
 "// Architecture: sm_90a" makes it one for that architecture alone."""
-import os
 import re
 
 
@@ -10,7 +9,7 @@ def c_array(data):
 
 
 def embed(target, source, env):
-    texts = [(f"kernels/{os.path.basename(str(node))}", open(str(node), "rb").read()) for node in source]
+    texts = [(node.srcnode().path, open(str(node), "rb").read()) for node in source]
     with open(str(target[0]), "w") as out:
         out.write('#include "kernel_table.h"\n\n')
         for k, (_, data) in enumerate(texts):

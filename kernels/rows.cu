@@ -5,7 +5,7 @@
 //                 double, carried from one 32 to the next; then each lane compresses its own frame
 //
 // Both read and write side by side. rows_savgol is bound by memory, rows_pcen by five functions in double a value.
-// Judge: the CPU (dsp/delta.c, dsp/savgol.c, dsp/pcen.c), 2e-6 of the peak.
+// Judge: the CPU (dsp/spectral/delta.c, dsp/filter/savgol.c, dsp/spectral/pcen.c), 2e-6 of the peak.
 #include "rows_kernel.h"
 
 #define ALL   0xffffffffu

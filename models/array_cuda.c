@@ -1,4 +1,4 @@
-// Operations on arrays on a GPU: kernels/array.cu.
+// Operations on arrays on a GPU: kernels/nn/array.cu.
 #include "array_internal.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ wt_status wt__array_cuda_create(wt_device *device, array_cuda **cuda)
                    {"array_cumsum", &c->lines[ARRAY_CUMSUM]},
                    {"array_topk", &c->lines[ARRAY_TOPK]},
                    {"array_index", &c->index}};
-    wt_status status = wt_module_create(device, &(wt_module_config){.name = "kernels/array.cu"}, &c->module);
+    wt_status status = wt_module_create(device, &(wt_module_config){.name = "kernels/nn/array.cu"}, &c->module);
     for (size_t k = 0; k < sizeof kernels / sizeof *kernels && !status; k++)
         status = wt_module_get_kernel(c->module, kernels[k].name, kernels[k].kernel);
     return status ? status : wt_buffer_create(device, WT_MEMORY_DEVICE, ARRAY_WORKSPACE_BYTES, &c->workspace);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANY_ROWS = 8, ANY_WARPS = 8 }; // of kernels/matmul_any.cu
+enum { ANY_ROWS = 8, ANY_WARPS = 8 }; // of kernels/matmul/matmul_any.cu
 enum { MOST_SKINNY_ROWS = 128 };      ///< up to which matmul_skinny, 16 rows at a time, was faster than matmul_tiles
 enum { GATED_ROWS = 1024 };           ///< from which matmul_wgmma is not slower than the library and matmul_finish
 enum { MAX_OPTIONS = 10, OPTION_BYTES = 24 };
@@ -192,7 +192,7 @@ static int tensor_vector(const wt__mm_cuda *cuda, const wt_mm_args *a)
 
 static bool is_constant(const wt_mm_args *a) { return !a->parts[0].scales || a->scale_columns > a->columns; }
 
-/// MM_SCALES of kernels/matmul_skinny.cu, -1 = not for it.
+/// MM_SCALES of kernels/matmul/matmul_skinny.cu, -1 = not for it.
 static int skinny_scales(const wt_mm_args *a, int vector)
 {
     if (is_constant(a)) return 0;
@@ -235,7 +235,7 @@ static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     const int warps = cuda->config.skinny_warps ? cuda->config.skinny_warps / pair : warps_of(n_chunks, most_warps);
     const option options[] = {{"W", a->w_type}, {"X", a->x_type}, {"SCALES", scales}, {"S", a->scale_type},
                               {"N", width / 8}, {"PAIR", pair},   {"STEPS", steps},   {"STAGES", stages}};
-    *p = (plan){.file = "kernels/matmul_skinny.cu", .function = "matmul_skinny"};
+    *p = (plan){.file = "kernels/matmul/matmul_skinny.cu", .function = "matmul_skinny"};
     write_options(p, options, 8);
     const int64_t n_items = (int64_t)n_tiles * wt_mm_n_tiles(a, width), most = blocks * cuda->n_sms;
     if (n_items > INT32_MAX) return false;
@@ -257,8 +257,9 @@ static bool is_for_few(const wt_device_info *info, const wt_mm_args *a, int vect
            info->driver_version >= 12000;
 }
 
-/// kernels/matmul_few.cu. Warps, tiles and blocks are those of bench_matmul sweep; up to 8 rows beside other launches
-/// two blocks a processor, of which one ends while the other goes on (8 guesses of the 8B shape 4.91 ms, 4.78; H200).
+/// kernels/matmul/matmul_few.cu. Warps, tiles and blocks are those of bench_matmul sweep; up to 8 rows beside other
+/// launches two blocks a processor, of which one ends while the other goes on (8 guesses of the 8B shape 4.91 ms, 4.78;
+/// H200).
 static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
     const wt_device_info *info = wt_device_get_info(cuda->config.device);
@@ -278,7 +279,7 @@ static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
                               {"S", a->scale_type}, {"N", n},         {"PAIR", pair},
                               {"STAGES", stages},   {"TILES", tiles}, {"WARPS", most_warps},
                               {"BLOCKS", blocks}};
-    *p = (plan){.file = "kernels/matmul_few.cu", .function = "matmul_few", .few_warps = warps};
+    *p = (plan){.file = "kernels/matmul/matmul_few.cu", .function = "matmul_few", .few_warps = warps};
     write_options(p, options, 10);
     p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
                             .block = {32 * (warps + WT_MM_FEW_HELPERS)},
@@ -289,7 +290,7 @@ static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 
 // ---- many rows of x
 
-/// MM_SCALES of kernels/matmul_tiles.cu, -1 = not for it.
+/// MM_SCALES of kernels/matmul/matmul_tiles.cu, -1 = not for it.
 static int tiles_scales(const wt_mm_args *a, int vector)
 {
     if (is_constant(a)) return 0;
@@ -299,7 +300,7 @@ static int tiles_scales(const wt_mm_args *a, int vector)
 
 static int rows_of_expert(const wt_mm_args *a) { return a->experts ? 1 : a->offsets ? a->m / a->n_experts : a->m; }
 
-/// MM_SCALES of kernels/matmul_wgmma.cu, -1 = not for it.
+/// MM_SCALES of kernels/matmul/matmul_wgmma.cu, -1 = not for it.
 static int wgmma_scales(const wt_mm_args *a)
 {
     if (is_constant(a)) return 0;
@@ -327,7 +328,7 @@ static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
                               {"STAGES", shape.stages},
                               {"PROMOTE", a->x_type == WT_MM_E4M3},
                               {"ACTIVATION", a->activation}};
-    *p = (plan){.file = "kernels/matmul_wgmma.cu", .function = "matmul_wgmma", .wgmma = shape};
+    *p = (plan){.file = "kernels/matmul/matmul_wgmma.cu", .function = "matmul_wgmma", .wgmma = shape};
     write_options(p, options, 9);
     p->launch = (wt_launch){.grid = {shape.n_blocks},
                             .block = {WT_MM_WGMMA_THREADS},
@@ -362,7 +363,7 @@ static bool plan_fp4(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     }
     if (!fits || info->compute_major != 12 || info->compute_minor) return false;
     const option options[] = {{"PAIR", a->gated ? 2 : 1}};
-    *p = (plan){.file = "kernels/matmul_fp4.cu", .function = "matmul_fp4"};
+    *p = (plan){.file = "kernels/matmul/matmul_fp4.cu", .function = "matmul_fp4"};
     write_options(p, options, 1);
     return launch_tiles(a, STAGES * STAGE_BYTES, p);
 }
@@ -375,7 +376,7 @@ static bool plan_tiles(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     const size_t stage_bytes = (size_t)WT_MM_TILE * 64 * (size_t)(1 + units) * (size_t)stages;
     const option options[] = {{"W", a->w_type},     {"X", a->x_type}, {"SCALES", scales},
                               {"S", a->scale_type}, {"PAIR", pair},   {"STAGES", stages}};
-    *p = (plan){.file = "kernels/matmul_tiles.cu", .function = "matmul_tiles"};
+    *p = (plan){.file = "kernels/matmul/matmul_tiles.cu", .function = "matmul_tiles"};
     write_options(p, options, 6);
     return launch_tiles(a, stage_bytes, p);
 }
@@ -385,7 +386,7 @@ static bool plan_tiles(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 static void plan_any(wt_mm_args *a, plan *p)
 {
     const int n_groups = wt__mm_number_tiles(a, ANY_WARPS);
-    *p = (plan){.file = "kernels/matmul_any.cu",
+    *p = (plan){.file = "kernels/matmul/matmul_any.cu",
                 .function = wt__mm_is_exact(a) ? "matmul_any_i8" : "matmul_any",
                 .launch = {.grid = {n_groups, wt_mm_n_tiles(a, ANY_ROWS), 1}, .block = {32 * ANY_WARPS}}};
 }
@@ -418,8 +419,8 @@ static bool is_for_library(const wt__mm_cuda *cuda, wt_mm_args *a)
 /// Through the library. Errors: WT_ERR_UNSUPPORTED when it has nothing for a product of that form.
 static wt_status enqueue_library(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *a)
 {
-    static const plan finish = {.file = "kernels/matmul_finish.cu", .function = "matmul_finish"};
-    static const plan widen = {.file = "kernels/matmul_widen.cu", .function = "matmul_widen"};
+    static const plan finish = {.file = "kernels/matmul/matmul_finish.cu", .function = "matmul_finish"};
+    static const plan widen = {.file = "kernels/matmul/matmul_widen.cu", .function = "matmul_widen"};
     wt__mm_helpers helpers;
     wt_status status = wt__mm_library_prepare(cuda->library, a);
     if (!status) status = kernel_of(cuda, &finish, &helpers.finish);
@@ -504,7 +505,7 @@ wt_status wt__mm_cuda_enqueue(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_
 
 wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_quantize_args *args)
 {
-    const plan p = {.file = "kernels/matmul_quantize.cu",
+    const plan p = {.file = "kernels/matmul/matmul_quantize.cu",
                     .function = args->out_type == WT_MM_E2M1 ? "matmul_quantize_e2m1" : "matmul_quantize",
                     .launch = {.grid = {args->m}, .block = {256}}};
     wt_kernel *kernel;
@@ -515,7 +516,7 @@ wt_status wt__mm_cuda_quantize(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm
 wt_status wt__mm_cuda_repack(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_repack_args *args)
 {
     const int64_t n_blocks = ((int64_t)args->rows * args->columns / 16 + 255) / 256;
-    const plan p = {.file = "kernels/matmul_repack.cu",
+    const plan p = {.file = "kernels/matmul/matmul_repack.cu",
                     .function = "matmul_repack",
                     .launch = {.grid = {n_blocks < 1 << 16 ? (int)n_blocks : 1 << 16}, .block = {256}}};
     wt_kernel *kernel;

@@ -13,7 +13,7 @@ static_assert((int)WT_ACTIVATION_SNAKE == NN_SNAKE && (int)WT_ACTIVATION_SIGMOID
 
 // ---- the handle
 
-static const char attend_16[] = "kernels/nn_attend.cu", attend_wgmma[] = "kernels/nn_attend_wgmma.cu";
+static const char attend_16[] = "kernels/nn/nn_attend.cu", attend_wgmma[] = "kernels/nn/nn_attend_wgmma.cu";
 #define CONV_16(first)                                                                                                 \
     {"nn_conv_16_128_1", first}, {"nn_conv_16_128_2", (first) + 1}, {"nn_conv_16_64_1", (first) + 2},                  \
     {                                                                                                                  \
@@ -28,15 +28,15 @@ static const struct {
         int kernel; ///< nn_kernel
     } functions[MOST_FUNCTIONS];
 } modules[] = {
-    {"kernels/nn_norm.cu",
+    {"kernels/nn/nn_norm.cu",
      {NULL},
      {{"nn_norm_warp", NN_NORM_WARP},
       {"nn_norm_block", NN_NORM_BLOCK},
       {"nn_norm_narrow", NN_NORM_NARROW},
       {"nn_norm_wide", NN_NORM_WIDE},
       {"nn_norm_channels", NN_NORM_CHANNELS}}},
-    {"kernels/nn_point.cu", {NULL}, {{"nn_point", NN_POINT}}},
-    {"kernels/nn_conv.cu",
+    {"kernels/nn/nn_point.cu", {NULL}, {{"nn_point", NN_POINT}}},
+    {"kernels/nn/nn_conv.cu",
      {NULL},
      {{"nn_conv_few", NN_CONV_FEW},
       {"nn_conv_any", NN_CONV_ANY},
@@ -46,17 +46,17 @@ static const struct {
       {"nn_conv_f32_128_4", NN_CONV_F32 + 3},
       {"nn_conv_f32_64_1", NN_CONV_F32 + 4},
       {"nn_conv_f32_64_8", NN_CONV_F32 + 5}}},
-    {"kernels/nn_conv_16.cu", {"-DBF16=0"}, {CONV_16(NN_CONV_F16)}},
-    {"kernels/nn_conv_16.cu", {"-DBF16=1"}, {CONV_16(NN_CONV_BF16)}},
-    {"kernels/nn_lstm.cu", {NULL}, {{"nn_lstm_cluster", NN_LSTM_CLUSTER}, {"nn_lstm_grid", NN_LSTM_GRID}}},
-    {"kernels/nn_moe.cu",
+    {"kernels/nn/nn_conv_16.cu", {"-DBF16=0"}, {CONV_16(NN_CONV_F16)}},
+    {"kernels/nn/nn_conv_16.cu", {"-DBF16=1"}, {CONV_16(NN_CONV_BF16)}},
+    {"kernels/nn/nn_lstm.cu", {NULL}, {{"nn_lstm_cluster", NN_LSTM_CLUSTER}, {"nn_lstm_grid", NN_LSTM_GRID}}},
+    {"kernels/nn/nn_moe.cu",
      {NULL},
      {{"nn_route", NN_ROUTE}, {"nn_group", NN_GROUP}, {"nn_permute", NN_PERMUTE}, {"nn_unpermute", NN_UNPERMUTE}}},
-    {"kernels/nn_attend_wide.cu", {NULL}, {{"nn_attend_wide", NN_ATTEND_WIDE}}},
-    {"kernels/nn_attend_parts.cu",
+    {"kernels/nn/nn_attend_wide.cu", {NULL}, {{"nn_attend_wide", NN_ATTEND_WIDE}}},
+    {"kernels/nn/nn_attend_parts.cu",
      {"-DD_HEAD=64"},
      {{"nn_attend_parts", NN_ATTEND_F32}, {"nn_attend_parts_masked", NN_ATTEND_F32_MASKED}}},
-    {"kernels/nn_attend_parts.cu",
+    {"kernels/nn/nn_attend_parts.cu",
      {"-DD_HEAD=128"},
      {{"nn_attend_parts", NN_ATTEND_F32_128}, {"nn_attend_parts_masked", NN_ATTEND_F32_128_MASKED}}},
     {attend_16,
@@ -71,7 +71,7 @@ static const struct {
     {attend_16,
      {"-DBF16=1", "-DD_HEAD=128"},
      {{"nn_attend_16", NN_ATTEND_BF16_128}, {"nn_attend_16_masked", NN_ATTEND_BF16_128_MASKED}}},
-    {"kernels/nn_token.cu", {NULL}, {{"nn_embed", NN_EMBED}, {"nn_rope", NN_ROPE}}},
+    {"kernels/nn/nn_token.cu", {NULL}, {{"nn_embed", NN_EMBED}, {"nn_rope", NN_ROPE}}},
 };
 static_assert(sizeof modules / sizeof *modules <= NN_MODULES, "the handle has room");
 

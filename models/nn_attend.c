@@ -1,5 +1,5 @@
-// Attention: kernels/nn_attend.cu on a GPU; on the CPU a query at a time, with its running maximum and total over tiles
-// of keys.
+// Attention: kernels/nn/nn_attend.cu on a GPU; on the CPU a query at a time, with its running maximum and total over
+// tiles of keys.
 #include "nn_internal.h"
 
 #include <math.h>

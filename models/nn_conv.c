@@ -1,6 +1,6 @@
-// Convolution along time: kernels/nn_conv.cu on a GPU; on the CPU 8 outputs x 128 positions at a time, 16 channels of
-// the window as float in the thread's scratch, one array for each position modulo the step, so that the positions of a
-// tap are neighbours.
+// Convolution along time: kernels/nn/nn_conv.cu on a GPU; on the CPU 8 outputs x 128 positions at a time, 16 channels
+// of the window as float in the thread's scratch, one array for each position modulo the step, so that the positions of
+// a tap are neighbours.
 #include "nn_internal.h"
 
 #include <math.h>

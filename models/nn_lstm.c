@@ -1,5 +1,5 @@
-// LSTM: the input's products by wt_matmul, then the steps: kernels/nn_lstm.cu on a GPU; on the CPU a direction of a row
-// of the batch each, four rows of weights with h at a time.
+// LSTM: the input's products by wt_matmul, then the steps: kernels/nn/nn_lstm.cu on a GPU; on the CPU a direction of a
+// row of the batch each, four rows of weights with h at a time.
 #include "nn_internal.h"
 
 #include <limits.h>

@@ -1,4 +1,4 @@
-// Mixtures of experts, but for the products: kernels/nn_moe.cu on a GPU, a token at a time on the CPU.
+// Mixtures of experts, but for the products: kernels/nn/nn_moe.cu on a GPU, a token at a time on the CPU.
 #include "nn_internal.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-// Norms: kernels/nn_norm.cu on a GPU; on the CPU pieces of rows, sums of a piece in float and of pieces in double.
+// Norms: kernels/nn/nn_norm.cu on a GPU; on the CPU pieces of rows, sums of a piece in float and of pieces in double.
 #include "nn_internal.h"
 
 #include <math.h>

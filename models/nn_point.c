@@ -1,4 +1,4 @@
-// Bias, activation, gate and residual in one pass: kernels/nn_point.cu on a GPU, pieces of rows on the CPU.
+// Bias, activation, gate and residual in one pass: kernels/nn/nn_point.cu on a GPU, pieces of rows on the CPU.
 #include "nn_internal.h"
 
 enum { PIECE = 1024, THREADS = 256, BLOCKS_AN_SM = 32, PIECES_AN_ITEM = 16 };

@@ -1,4 +1,4 @@
-// Embeddings, RoPE and the split of joint projections: kernels/nn_token.cu on a GPU, a token at a time on the CPU.
+// Embeddings, RoPE and the split of joint projections: kernels/nn/nn_token.cu on a GPU, a token at a time on the CPU.
 #include "nn_internal.h"
 
 #include <math.h>

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <warptone/mel.h>
 #include <warptone/pitch.h>
+#include <warptone/stretch.h>
 
 enum { RATE_HZ = 22050, FRAMES = 2 * RATE_HZ };
 
@@ -292,6 +293,44 @@ static void parts_of_hpss_add_up(void **state)
     free(x), free(harmonic), free(percussive);
 }
 
+/// What a plan of the same settings makes, to the bit in arrays; audio goes to the file that was named.
+static void signals_are_stretched_and_shifted(void **state)
+{
+    npy a;
+    float *x = tones(), *want = calloc(2 * FRAMES, sizeof *want);
+    int64_t n_frames;
+    wt_stretch *stretch;
+    wt_pitch_shift *shift;
+    assert_ok(wt_stretch_create(NULL, &(wt_stretch_config){.rate = 0.8, .n_samples = FRAMES}, &stretch));
+    wt_stretch_run(stretch, x, want);
+    const int64_t n_out = wt_stretch_n_out(stretch);
+    wt_stretch_destroy(stretch);
+    tones_file(state, "in.wav");
+    assert_runs("-f time_stretch --speed 0.8 %s %s", test_path(state, "in.wav"), test_path(state, "a.npy"));
+    assert_ok(npy_read(test_path(state, "a.npy"), &a));
+    assert_int_equal(a.n_dims, 1);
+    assert_int_equal(a.shape[0], n_out);
+    assert_memory_equal(a.data, want, sizeof *want * (size_t)n_out);
+    npy_free(&a);
+    assert_runs("-f time_stretch --speed 0.8 %s %s", test_path(state, "in.wav"), test_path(state, "slow.wav"));
+    float *slow = test_read(test_path(state, "slow.wav"), NULL, 4096, &n_frames);
+    assert_int_equal(n_frames, n_out);
+    assert_snr_db(want, slow, (size_t)n_out, 100); // 24 bits with dither
+
+    const wt_pitch_shift_config config = {
+        .rate_hz = RATE_HZ, .n_steps = -3, .mode = WT_STRETCH_LIBROSA, .n_samples = FRAMES};
+    assert_ok(wt_pitch_shift_create(NULL, &config, &shift));
+    wt_pitch_shift_run(shift, x, want);
+    wt_pitch_shift_destroy(shift);
+    assert_runs("-f pitch_shift --steps -3 --vocoder librosa %s %s", test_path(state, "in.wav"),
+                test_path(state, "b.npy"));
+    assert_ok(npy_read(test_path(state, "b.npy"), &a));
+    assert_int_equal(a.count, FRAMES);
+    assert_memory_equal(a.data, want, sizeof *want * FRAMES);
+    npy_free(&a);
+    free(x), free(want), free(slow);
+}
+
 /// Stereo at 44.1 kHz becomes mono at 22.05 kHz: ceil(n / 2) samples, of the same pitch.
 static void other_rates_are_resampled(void **state)
 {
@@ -367,8 +406,12 @@ static void mistakes_give_a_sentence(void **state)
     } cases[] = {
         {"-f mell %s x.npy", "warptone analyze: unknown feature \"mell\"; the nearest is \"mel\"", 2},
         {"-f mel,mel %s x.npz", "warptone analyze: feature \"mel\" is named twice", 2},
-        {"-f mel %s x.doc", "x.doc: format \"doc\", want npy, npz, csv, json, png, or for hpss an audio format", 2},
-        {"-f mel %s x.wav", "x.wav: wav holds audio, which only the feature hpss makes, alone", 2},
+        {"-f mel %s x.doc",
+         "x.doc: format \"doc\", want npy, npz, csv, json, png, or an audio format for a feature that is audio", 2},
+        {"-f mel %s x.wav", "x.wav: wav holds audio, which hpss, time_stretch and pitch_shift make, each alone", 2},
+        {"-f pitch_shift --vocoder phase %s x.npy", "--vocoder \"phase\", want transient, locked, librosa or wsola", 2},
+        {"-f time_stretch --speed 2 %s x.png",
+         "time_stretch: 22050 samples of 44100, and a picture has one time axis", 2},
         {"-f mel %s", "an input or the output is missing, want -f FEATURE IN... OUT", 2},
         {"%s x.npy", "no feature was named, want -f FEATURE IN... OUT", 2},
         {"-f mel %s -", "- as OUT needs --format npy, npz, csv or json", 2},
@@ -396,7 +439,8 @@ static void short_and_silent_files_work(void **state)
 {
     const char *every = "-f stft,spectrogram,mel,logmel,mfcc,cqt,chroma,chroma_cqt,chroma_cens,tonnetz,tuning,hpss,yin,"
                         "pyin,onset_strength,onsets,tempo,beats,tempogram,plp,centroid,bandwidth,rolloff,flatness,"
-                        "contrast,flux,rms,zcr,trim,split,vad,pcen,loudness %s %s";
+                        "contrast,poly,flux,rms,energy,zcr,trim,split,vad,pcen,vqt,time_stretch,pitch_shift,loudness "
+                        "--steps 1 %s %s";
     static const int lengths[] = {1, RATE_HZ / 2};
     float *x = calloc(RATE_HZ, sizeof *x);
     for (int k = 0; k < 2; k++) {
@@ -481,6 +525,11 @@ static void cuda_gives_what_the_cpu_gives(void **state)
                  {"bandwidth", 1e-5, "clicks"},
                  {"flatness", 1e-5, "clicks"},
                  {"hpss", 2e-6, "in"},
+                 {"vqt", 2e-6, "in"},
+                 {"poly", 1e-5, "in"},
+                 {"energy", 2e-6, "in"},
+                 {"time_stretch --speed 1.25", 2e-6, "clicks"},
+                 {"pitch_shift --steps 4", 2e-6, "in"},
                  {"tempo", 1e-9, "in"},
                  {"tempo", 1e-9, "clicks"},
                  {"beats", 0, "in"},
@@ -586,6 +635,7 @@ int main(void)
         cmocka_unit_test(pictures_are_written),
         cmocka_unit_test(pictures_have_axes_with_units),
         cmocka_unit_test(parts_of_hpss_add_up),
+        cmocka_unit_test(signals_are_stretched_and_shifted),
         cmocka_unit_test(channels_lead_when_kept),
         cmocka_unit_test(folders_are_mirrored),
         cmocka_unit_test(mistakes_give_a_sentence),

@@ -103,14 +103,15 @@ static void assert_batches_are_files(void **state, const char *features)
 static void batches_of_any_length_are_files(void **state)
 {
     need_a_gpu();
-    assert_batches_are_files(state, "spectrogram,logmel,mfcc_delta,pcen,yin,centroid,flatness,flux,rms");
+    assert_batches_are_files(state, "spectrogram,logmel,mfcc_delta,pcen,yin,centroid,flatness,poly,flux,rms,energy");
 }
 
 static void batches_of_one_length_are_files(void **state)
 {
     need_a_gpu();
     assert_batches_are_files(state,
-                             "cqt,chroma,tuning,hpss,onsets,beats,tempogram,contrast,zcr,trim,split,vad,loudness");
+                             "cqt,vqt,chroma,tuning,hpss,time_stretch,pitch_shift,onsets,beats,tempogram,contrast,"
+                             "zcr,trim,split,vad,loudness --speed 1.25 --steps 4");
 }
 
 static void a_broken_file_costs_a_sentence(void **state)

@@ -109,6 +109,8 @@ static void what_is_gathered_has_the_same_bytes(void **state)
     assert_tiled(state, "-f onsets,tempo,beats,plp,pyin,tuning,trim,split,vad,loudness --backtrack", "whole.npz");
     assert_tiled(state, "-f beats,mel,tuning,split,rms", "whole.npz");
     assert_tiled(state, "-f beats,tuning,split", "whole.json");
+    assert_tiled(state, "-f time_stretch,pitch_shift,poly --speed 1.1 --steps 2", "whole.npz");
+    assert_tiled(state, "-f time_stretch --speed 1.5", "whole.wav");
     assert_tiled(state, "-f vad", "whole.csv");
 }
 
@@ -141,6 +143,7 @@ static void mfcc_is_that_of_the_whole_signal(void **state)
 static void constant_q_is_that_of_the_whole_signal(void **state)
 {
     assert_near(state, "cpu", "longer.wav", "cqt --rate 0", 1e-6);
+    assert_near(state, "cpu", "longer.wav", "vqt --rate 0", 1e-6);
     assert_near(state, "cpu", "longer.wav", "chroma_cqt --rate 0", 2e-5);
     assert_near(state, "cpu", "longer.wav", "tonnetz --rate 0", 2e-5);
     assert_near(state, "cpu", "longer.wav", "chroma_cens --rate 0", 1e-3); // a step of a hundredth, over 41 frames

@@ -2,7 +2,7 @@
 #include "support/testing.h"
 #include "support/live_check.h"
 
-#include "../dsp/chain_internal.h"
+#include "../dsp/chain/chain_internal.h"
 
 #include <pthread.h>
 #include <stdio.h>

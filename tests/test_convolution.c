@@ -1,7 +1,7 @@
 #include "support/testing.h"
 #include "support/chain_check.h"
 #include "support/realtime.h"
-#include "../dsp/chain_internal.h"
+#include "../dsp/chain/chain_internal.h"
 
 #include <math.h>
 #include <stdio.h>

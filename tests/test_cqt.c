@@ -153,6 +153,29 @@ static void compare_all(wt_device *device, float bound)
     compare_enqueued(device, (wt_cqt_config){.hop = 100, .n_bins = 24, .fmin_hz = 2000, .erb_gamma = true}, 1, bound);
 }
 
+// Frames that no thread block transforms, and what lies around a signal, also where it is shorter than a frame.
+static void compare_wide(wt_device *device, float bound)
+{
+    for (wt_stft_pad pad = WT_STFT_PAD_REFLECT; pad <= WT_STFT_PAD_EDGE; pad++) {
+        compare_enqueued(device, (wt_cqt_config){.pad = pad, .hop = 256, .fmin_hz = 65, .n_bins = 48}, 9001, bound);
+        compare_enqueued(device, (wt_cqt_config){.pad = pad, .n_bins = 12}, 300, bound);
+        compare_enqueued(device, (wt_cqt_config){.pad = pad, .n_bins = 12}, 1, bound);
+        compare_enqueued(device, (wt_cqt_config){.pad = pad, .kind = WT_CQT_HYBRID, .n_bins = 60}, 5000, bound);
+    }
+    wt_cqt_config c = {.hop = 441, .fmin_hz = 55, .filter_scale = 3, .n_bins = 3}; // 32768
+    compare_enqueued(device, c, 15000, bound);
+    c = (wt_cqt_config){.hop = 882, .fmin_hz = 30, .filter_scale = 4, .n_bins = 14, .pad = WT_STFT_PAD_REFLECT};
+    compare_enqueued(device, c, 30001, bound); // 65536, then half the rate and 32768
+    c = (wt_cqt_config){.hop = 5001, .fmin_hz = 8, .filter_scale = 2, .n_bins = 3, .magnitude = true}; // 131072
+    compare_enqueued(device, c, 20000, bound);
+    c = (wt_cqt_config){.kind = WT_CQT_PSEUDO, .hop = 20000, .fmin_hz = 200, .n_bins = 4}; // 65536
+    compare_enqueued(device, c, 70000, bound);
+    c.pad = WT_STFT_PAD_SYMMETRIC;
+    compare_enqueued(device, c, 1000, bound);
+    c = (wt_cqt_config){.hop = 64, .fmin_hz = 2205, .bins_per_octave = 1, .n_bins = 1, .filter_scale = 0.115}; // two
+    compare_enqueued(device, c, 1000, bound);
+}
+
 static void workers_give_the_same_bits(void **state)
 {
     (void)state;
@@ -171,6 +194,7 @@ static void a_gpu_gives_what_the_cpu_gives(void **state)
         skip();
     }
     compare_all(gpu, 2e-6f);
+    compare_wide(gpu, 2e-6f);
 }
 
 // The first frames of a long signal are those of its beginning: tiles leave no seams, and the chunks' lines move on.

@@ -2,7 +2,7 @@
 #include "support/realtime.h"
 #include "support/spectral_check.h"
 
-#include "../dsp/denoise_gain.h"
+#include "../dsp/voice/denoise_gain.h"
 
 #include <warptone/audio_file.h>
 #include <warptone/denoise.h>

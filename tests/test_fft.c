@@ -6,8 +6,8 @@
 #include <string.h>
 #include <warptone/fft.h>
 #include <warptone/kernel.h>
-#include "../dsp/fft_plan.h"
-#include "../kernels/fft_kernel.h"
+#include "../dsp/fft/fft_plan.h"
+#include "../kernels/fft/fft_kernel.h"
 
 static const int sizes[] = {1,   2,   3,   4,   5,   6,    7,    8,    9,    11,   12,   13,   15,   16,   17,   25,
                             26,  31,  32,  37,  49,  60,   61,   62,   64,   67,   72,   81,   96,   97,   100,  121,
@@ -363,7 +363,7 @@ static void every_way_of_the_kernels_compiles(void **state)
     static const int architectures[] = {80, 90, 100, 120};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         wt_compiled compiled;
-        const wt_module_config config = {.name = "kernels/fft.cu", .options = ways[i], .n_options = 5};
+        const wt_module_config config = {.name = "kernels/fft/fft.cu", .options = ways[i], .n_options = 5};
         assert_ok(wt_kernel_compile(&config, architectures[i % 4], &compiled));
         free(compiled.image);
     }

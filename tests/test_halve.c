@@ -1,6 +1,6 @@
 #include "support/testing.h"
 
-#include "../dsp/halve.h"
+#include "../dsp/tonal/halve.h"
 
 #include "cqt_kernel.h"
 #include <math.h>

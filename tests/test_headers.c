@@ -120,7 +120,7 @@ static void every_header_compiles_alone_as_cxx17(void **state)
     all_compile(&cxx17);
 }
 
-// WARPTONE_RING_H for engine/include/warptone/ring.h, WT_GAIN_KERNEL_H for kernels/gain_kernel.h.
+// WARPTONE_RING_H for engine/include/warptone/ring.h, WT_GAIN_KERNEL_H for kernels/nodes/gain_kernel.h.
 static void guard_of(int f, const char *path, char guard[256])
 {
     const char *stem = strrchr(path, '/') + 1;

@@ -9,7 +9,7 @@
 #include "support/node_check.h"
 #include "support/realtime.h"
 
-#include "../dsp/live_far.h"
+#include "../dsp/live/live_far.h"
 
 #include <math.h>
 #include <pthread.h>

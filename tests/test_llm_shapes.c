@@ -23,7 +23,7 @@ static const wt_model_config shapes[] = {
     {.n_heads = 4, .n_kv_heads = 4, .d_head = 80, .d_model = 96, .d_ff = 352},
 };
 
-/// Gate and up are many short rows, which fewer warps share (kernels/llm_stream.cu).
+/// Gate and up are many short rows, which fewer warps share (kernels/llm/llm_stream.cu).
 static const wt_model_config many_rows = {
     .n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 264, .d_ff = 16400, .qk_norm = true};
 

@@ -125,6 +125,138 @@ static void rows_on_a_gpu_give_what_the_cpu_gives(void **state)
     check_rows(gpu_device());
 }
 
+// ---- many signals on a stream, from block to block
+
+typedef struct plan_case {
+    int n_taps, signals, channels, n;
+} plan_case;
+
+static wt_status reset_plan(void *op, wt_stream *stream) { return wt_overlap_save_plan_reset(op, stream); }
+
+// In place.
+static size_t n_rows;
+static wt_status enqueue_plan(void *op, wt_stream *stream, const wt_buffer *in, int n, wt_buffer *out)
+{
+    wt_buffer *both = (wt_buffer *)in;
+    wt_status status = wt_overlap_save_plan_enqueue(op, stream, both, 0, n, both, 0);
+    return status ? status : wt_stream_copy(stream, out, 0, both, 0, n_rows * (size_t)n * sizeof(float));
+}
+
+static void run_plan(wt_device *device, const plan_case *k, const float *taps, const float *x, const int *sizes,
+                     int n_sizes, float *out)
+{
+    wt_overlap_save_plan *plan;
+    const wt_overlap_save_plan_config config = {{taps, k->n_taps, k->channels}, k->signals, k->n};
+    assert_ok(wt_overlap_save_plan_create(device, &config, &plan));
+    n_rows = (size_t)(k->signals * k->channels);
+    const block_op op = {device, plan, n_rows, n_rows, reset_plan, enqueue_plan};
+    run_in_blocks(&op, x, (size_t)k->n, sizes, n_sizes, out);
+    wt_overlap_save_plan_destroy(plan);
+}
+
+// What wt_overlap_save makes of each signal.
+static void filter_alone(const plan_case *k, const float *taps, const float *x, float *out)
+{
+    wt_overlap_save *one = NULL;
+    assert_ok(wt_overlap_save_create(&(wt_overlap_save_config){taps, k->n_taps, k->channels}, &one));
+    for (int s = 0; s < k->signals; s++) {
+        const float *in[2];
+        float *to[2];
+        for (int c = 0; c < k->channels; c++) {
+            in[c] = x + (size_t)(s * k->channels + c) * (size_t)k->n;
+            to[c] = out + (size_t)(s * k->channels + c) * (size_t)k->n;
+        }
+        wt_overlap_save_reset(one);
+        wt_overlap_save_process(one, in, to, k->n);
+    }
+    wt_overlap_save_destroy(one);
+}
+
+// A transform of each length, of 512 to 8192 points, and taps in three parts.
+static const plan_case cases[] = {{1, 1, 1, 4000},     {200, 3, 2, 6000},   {300, 2, 2, 9000},   {700, 2, 1, 9000},
+                                  {1500, 2, 1, 20000}, {4000, 1, 2, 40000}, {9000, 2, 1, 120000}};
+
+static void check_plans(wt_device *device, double bound)
+{
+    static const int cuts[][6] = {{1, 63, 64, 65, 253, 2999}, {4096, 1000, 97, 5000, 512, 3}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const plan_case *k = &cases[c];
+        plan_case last = *k;
+        const size_t count = (size_t)(k->signals * k->channels * k->n), one = (size_t)(k->channels * k->n);
+        float *x = noise_floats(count, 6), *taps = noise_floats((size_t)k->n_taps, 7);
+        float *want = floats(count), *got = floats(count), *cut = floats(count);
+        filter_alone(k, taps, x, want);
+        run_plan(device, k, taps, x, &k->n, 1, got);
+        assert_near_peak(want, got, count, bound, "overlap save");
+        for (int i = 0; i < 2; i++) {
+            run_plan(device, k, taps, x, cuts[i], 6, cut);
+            assert_memory_equal(got, cut, count * sizeof *got);
+        }
+        last.signals = 1;
+        run_plan(device, &last, taps, x + count - one, cuts[1], 6, cut);
+        assert_memory_equal(got + count - one, cut, one * sizeof *got);
+        free(x), free(taps), free(want), free(got), free(cut);
+    }
+}
+
+// So many rows that a GPU takes a block in two parts.
+static void check_parts(wt_device *device, double bound)
+{
+    const plan_case k = {64, 64, 2, 33000};
+    const size_t count = (size_t)(k.signals * k.channels * k.n);
+    float *x = noise_floats(count, 6), *taps = noise_floats((size_t)k.n_taps, 7);
+    float *want = floats(count), *got = floats(count);
+    filter_alone(&k, taps, x, want);
+    run_plan(device, &k, taps, x, &k.n, 1, got);
+    assert_near_peak(want, got, count, bound, "overlap save in parts");
+    free(x), free(taps), free(want), free(got);
+}
+
+static void check_bad_plans(wt_device *device)
+{
+    const float taps[1] = {1};
+    wt_overlap_save_plan *plan = NULL;
+    assert_fails(wt_overlap_save_plan_create(NULL, &(wt_overlap_save_plan_config){{taps, 1, 1}, 1, 1}, &plan),
+                 WT_ERR_BAD_ARG, "overlap save: a plan without a device");
+    assert_fails(wt_overlap_save_plan_create(device, &(wt_overlap_save_plan_config){{taps, 0, 1}, 1, 1}, &plan),
+                 WT_ERR_BAD_ARG, "overlap save: 0 taps, want 1..1048576");
+    assert_fails(wt_overlap_save_plan_create(device, &(wt_overlap_save_plan_config){{taps, 1, 2}, -1, 1}, &plan),
+                 WT_ERR_BAD_ARG, "overlap save: -1 signals, want 1..1073741823");
+    assert_fails(wt_overlap_save_plan_create(device, &(wt_overlap_save_plan_config){{taps, 1, 1}, 1, 0}, &plan),
+                 WT_ERR_BAD_ARG, "overlap save: max_frames 0, want 1..536870911");
+    assert_null(plan);
+    wt_buffer *some;
+    wt_stream *stream;
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, 64, &some));
+    assert_ok(wt_overlap_save_plan_create(device, &(wt_overlap_save_plan_config){{taps, 1, 1}, 1, 20}, &plan));
+    assert_int_equal(wt_overlap_save_plan_latency_frames(plan), 1024);
+    assert_fails(wt_overlap_save_plan_enqueue(plan, stream, some, 0, 21, some, 0), WT_ERR_BAD_ARG,
+                 "overlap save: a block of 21 frames, want 1..20");
+    assert_int_equal(wt_overlap_save_plan_enqueue(plan, stream, some, 0, 17, some, 0), WT_ERR_BAD_ARG);
+    wt_overlap_save_plan_destroy(plan), wt_buffer_destroy(some), wt_stream_destroy(stream);
+}
+
+static void check_streams(wt_device *device, double bound)
+{
+    check_plans(device, bound);
+    check_parts(device, bound);
+    check_bad_plans(device);
+    wt_device_close(device);
+}
+
+static void plans_on_a_cpu_are_each_signals(void **state)
+{
+    (void)state;
+    check_streams(cpu_device(), 0);
+}
+
+static void plans_on_a_gpu_are_the_cpus(void **state)
+{
+    (void)state;
+    check_streams(gpu_device(), 2e-6);
+}
+
 static void refuses_bad_sizes(void **state)
 {
     (void)state;
@@ -175,6 +307,8 @@ int main(void)
         cmocka_unit_test(streaming_lags_by_its_latency_and_any_cut_gives_the_same_bits),
         cmocka_unit_test(rows_on_a_cpu_give_what_each_row_gives),
         cmocka_unit_test(rows_on_a_gpu_give_what_the_cpu_gives),
+        cmocka_unit_test(plans_on_a_cpu_are_each_signals),
+        cmocka_unit_test(plans_on_a_gpu_are_the_cpus),
         cmocka_unit_test(refuses_bad_sizes),
         cmocka_unit_test(survives_failing_allocations),
         cmocka_unit_test(filters_in_the_audio_thread),

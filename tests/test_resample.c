@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../dsp/resample_table.h"
+#include "../dsp/filter/resample_table.h"
 #include "golden/filters/soxr.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))

@@ -11,6 +11,8 @@ wt_status late_blocks_open(late_blocks *w)
     wt_status status = wt_histogram_create(&w->trip);
     if (!status) status = wt_histogram_create(&w->device_part);
     if (!status) status = wt_histogram_create(&w->rest);
+    if (!status) status = wt_histogram_create(&w->before);
+    if (!status) status = wt_histogram_create(&w->after);
     return status;
 }
 
@@ -19,6 +21,8 @@ void late_blocks_close(late_blocks *w)
     wt_histogram_destroy(w->trip);
     wt_histogram_destroy(w->device_part);
     wt_histogram_destroy(w->rest);
+    wt_histogram_destroy(w->before);
+    wt_histogram_destroy(w->after);
 }
 
 static long n_switches(void)
@@ -32,7 +36,14 @@ void late_blocks_begin(late_blocks *w)
     wt_histogram_reset(w->trip);
     wt_histogram_reset(w->device_part);
     wt_histogram_reset(w->rest);
-    *w = (late_blocks){.trip = w->trip, .device_part = w->device_part, .rest = w->rest, .switches = n_switches()};
+    wt_histogram_reset(w->before);
+    wt_histogram_reset(w->after);
+    *w = (late_blocks){.trip = w->trip,
+                       .device_part = w->device_part,
+                       .rest = w->rest,
+                       .before = w->before,
+                       .after = w->after,
+                       .switches = n_switches()};
 }
 
 static void note_slow(late_blocks *w, const slow_block *block)
@@ -88,6 +99,8 @@ static void note_answer(late_blocks *w, slow_block *block)
     const int64_t rest_ns = block->took_ns - (hole_ns > HOLE_NS / 4 ? hole_ns : 0);
     wt_histogram_record(w->trip, t->round_trip_ns);
     wt_histogram_record(w->rest, rest_ns);
+    wt_histogram_record(w->before, before_ns);
+    wt_histogram_record(w->after, after_ns);
     w->n_long += block->took_ns > LONG_NS;
     w->n_long_device += rest_ns > LONG_NS;
     if (block->number && t->n_launches != block->n_launches_before && block->took_ns > w->begin_ns)
@@ -159,13 +172,17 @@ static void print_block(const slow_block *s, const char *what)
 
 void late_blocks_print(const late_blocks *w)
 {
-    wt_histogram_summary trip, device, rest;
+    wt_histogram_summary trip, device, rest, before, after;
     wt_histogram_summarize(w->trip, &trip);
     wt_histogram_summarize(w->device_part, &device);
     wt_histogram_summarize(w->rest, &rest);
-    printf("roundtrip    doorbell to answer: p50 %.1f  p99 %.1f us; of it the device p50 %.1f  p99 %.1f  max %.1f us\n",
+    wt_histogram_summarize(w->before, &before);
+    wt_histogram_summarize(w->after, &after);
+    printf("roundtrip    doorbell to answer: p50 %.1f  p99 %.1f us; of it the device p50 %.1f  p99 %.1f  max %.1f us; the "
+           "thread before it p50 %.1f  p99 %.1f, after it p50 %.1f  p99 %.1f\n",
            (double)trip.p50 * 1e-3, (double)trip.p99 * 1e-3, (double)device.p50 * 1e-3, (double)device.p99 * 1e-3,
-           (double)device.max * 1e-3);
+           (double)device.max * 1e-3, (double)before.p50 * 1e-3, (double)before.p99 * 1e-3, (double)after.p50 * 1e-3,
+           (double)after.p99 * 1e-3);
     printf("roundtrip    less the thread's longest hole: p50 %.1f  p99 %.1f  p99.9 %.1f  p99.99 %.1f  max %.1f us; %d "
            "blocks "
            "above %d us, %d of them without it too\n",

@@ -34,6 +34,7 @@ typedef struct late_blocks {
     uint32_t n_launches; ///< as of the answer before
     long switches;
     wt_histogram *trip, *device_part, *rest; ///< rest: the call less the audio thread's hole
+    wt_histogram *before, *after;            ///< the thread's part of the call: until it rang, from the answer on
 } late_blocks;
 
 wt_status late_blocks_open(late_blocks *w);

@@ -12,14 +12,14 @@ enum { LOGITS_ROWS = 16, ALIGN = 256, MAX_EXPERTS = 1024, MAX_FLASH_HEAD = 256 }
 static const struct {
     const char *file;
     int first, n;
-} modules[WT__N_LLM_MODULES] = {{"kernels/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE},
-                                {"kernels/llm_place.cu", WT__LLM_PLACE, 1},
-                                {"kernels/llm_attend.cu", WT__LLM_ATTEND, 1},
-                                {"kernels/llm_pages.cu", WT__LLM_COPY_PAGE, 2},
-                                {"kernels/llm_flash.cu", WT__LLM_FLASH, 1},
-                                {"kernels/llm_attend_16.cu", WT__LLM_ATTEND_16, 4},
-                                {"kernels/llm_matvec.cu", WT__LLM_MATVEC, 3},
-                                {"kernels/llm_stream.cu", WT__LLM_STREAM, 4}};
+} modules[WT__N_LLM_MODULES] = {{"kernels/llm/llm_token.cu", WT__LLM_EMBED, WT__LLM_PLACE},
+                                {"kernels/llm/llm_place.cu", WT__LLM_PLACE, 1},
+                                {"kernels/llm/llm_attend.cu", WT__LLM_ATTEND, 1},
+                                {"kernels/llm/llm_pages.cu", WT__LLM_COPY_PAGE, 2},
+                                {"kernels/llm/llm_flash.cu", WT__LLM_FLASH, 1},
+                                {"kernels/llm/llm_attend_16.cu", WT__LLM_ATTEND_16, 4},
+                                {"kernels/llm/llm_matvec.cu", WT__LLM_MATVEC, 3},
+                                {"kernels/llm/llm_stream.cu", WT__LLM_STREAM, 4}};
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
                                                      [WT__LLM_NORM] = "llm_norm",
@@ -77,7 +77,7 @@ static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
         const char *file = modules[m].file;
         if (modules[m].first == WT__LLM_FLASH) {
             if (!g->kv_type || c->d_head % 16 || c->d_head > MAX_FLASH_HEAD) continue;
-            if (g->flash_by_wgmma) file = "kernels/llm_flash_wgmma.cu";
+            if (g->flash_by_wgmma) file = "kernels/llm/llm_flash_wgmma.cu";
         }
         if (modules[m].first == WT__LLM_ATTEND_16 && !attends_on_tensor_cores(g, c)) continue;
         status = wt_module_create(g->device,
@@ -107,8 +107,6 @@ static size_t lay_out(wt_llm_session *s, uintptr_t base)
     const size_t used = (size_t)c->n_experts_used, experts = used * (size_t)c->d_ff_expert;
     const size_t ff = (size_t)c->d_ff > experts ? (size_t)c->d_ff : experts;
     const size_t cache = wt__cache_bytes(s, s->pool.n);
-    const size_t parts = 4 * (size_t)wt_device_get_info(s->gpu->device)->n_sms * (size_t)s->gpu->heads_at_once *
-                         (size_t)WT_LLM_PART_PITCH(c->d_head);
     size_t at = 0;
     s->x = lay(base, &at, n * (size_t)c->d_model);
     s->n = lay(base, &at, n * (size_t)c->d_model);
@@ -126,7 +124,6 @@ static size_t lay_out(wt_llm_session *s, uintptr_t base)
     s->gpu->slots = lay(base, &at, n * used);
     s->gpu->grouped = lay(base, &at, n * used * (size_t)c->d_model);
     s->gpu->mixed = lay(base, &at, n * used * (size_t)c->d_model);
-    s->gpu->partial = lay(base, &at, sizeof(float) * parts);
     s->gpu->squares = lay(base, &at, n * (size_t)(c->d_model / 16 + 1));
     s->keys = lay(base, &at, cache);
     s->values = lay(base, &at, cache);
@@ -144,6 +141,8 @@ static void lay_out_io(wt_llm_session *s)
 {
     const wt_model_config *c = &s->llm->config;
     wt__gpu *g = s->gpu;
+    const size_t n_sms = (size_t)wt_device_get_info(g->device)->n_sms;
+    const size_t pieces = (size_t)(g->heads_at_once * c->d_head / WT_LLM_PIECE(c->d_head));
     g->n_logits = s->n_batch < LOGITS_ROWS ? s->n_batch : LOGITS_ROWS;
     if (g->n_logits < s->n_sequences) g->n_logits = s->n_sequences;
     g->io_bytes = 0;
@@ -155,6 +154,8 @@ static void lay_out_io(wt_llm_session *s)
     g->best_at = next_at(g, sizeof(float) * 2 * WT_LLM_PICK_BLOCKS * (size_t)g->n_logits);
     g->draws_at = next_at(g, sizeof(wt_llm_draw) * (size_t)s->n_sequences);
     g->odds_at = next_at(g, sizeof(wt_llm_odds) * (size_t)s->n_sequences);
+    g->messages_at = next_at(g, sizeof(unsigned) * WT_LLM_MESSAGE * pieces * n_sms *
+                                    WT_LLM_ATTEND_BLOCKS(g->heads_at_once, c->d_head));
     g->logits_at = next_at(g, sizeof(float) * (size_t)g->n_logits * (size_t)c->vocab_size);
 }
 
@@ -264,7 +265,7 @@ wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_sess
     wt_partition_info info = {.n_sms = wt_device_get_info(config->device)->n_sms};
     if (config->partition) wt_partition_get_info(config->partition, &info);
     g->device = config->device;
-    g->n_sms = info.n_sms;
+    g->n_sms = g->own_sms = info.n_sms;
     g->kv_type = type_of(config->kv_type);
     g->heads_at_once = heads_at_once(llm->config.n_heads / llm->config.n_kv_heads);
     g->resident = config->resident;
@@ -306,12 +307,13 @@ void wt__gpu_destroy(wt_llm_session *s)
 
 int wt__gpu_n_splits(const wt_llm_session *s, int n_tokens)
 {
-    const bool alike = s->exact_guesses && n_tokens <= WT__LLM_ALIKE; // whichever processors a step has
-    const int n_sms = alike ? wt_device_get_info(s->gpu->device)->n_sms : s->gpu->n_sms;
-    const int blocks = s->llm->config.n_heads / s->gpu->heads_at_once * (alike ? WT__LLM_ALIKE : n_tokens);
-    const int n = (2 * n_sms + blocks - 1) / blocks;
+    const wt_model_config *c = &s->llm->config;
+    const bool alike = s->exact_guesses && n_tokens <= WT__LLM_ALIKE; // whichever processors a step borrows
+    const int n_sms = alike ? s->gpu->own_sms : s->gpu->n_sms, heads = s->gpu->heads_at_once;
+    const int there = n_sms * WT_LLM_ATTEND_BLOCKS(heads, c->d_head);
+    const int n = there / (c->n_heads / heads * (alike ? WT__LLM_ALIKE : n_tokens));
     const int most = 2 * s->n_pages < WT_LLM_MAX_PARTS ? 2 * s->n_pages : WT_LLM_MAX_PARTS;
-    return n < most ? n : most;
+    return n < 1 ? 1 : n < most ? n : most;
 }
 
 wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logits)

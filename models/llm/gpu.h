@@ -99,7 +99,8 @@ typedef struct wt__gpu {
     wt_llm_resident *resident;
     bool owns_resident;
     wt_device *device;
-    int n_sms; ///< of the step's stream
+    int n_sms;   ///< of the step's stream
+    int own_sms; ///< of the partition, without borrowed ones
     int kv_type, heads_at_once;
     bool flash_by_wgmma;
     wt_module *modules[WT__N_LLM_MODULES];
@@ -112,9 +113,9 @@ typedef struct wt__gpu {
     wt_pool_block io;     ///< tokens, frequencies, logits and what else the host sees; accessed as long as it lives
     wt_buffer *host;      ///< page-locked, laid out as io
     uintptr_t io_address;
-    size_t tokens_at, frequencies_at, pages_at, arrived_at, step_at, best_at, logits_at, io_bytes; ///< in io
-    int n_logits;                                                                                  ///< rows of logits
-    float *partial;       ///< of attention's parts
+    size_t tokens_at, frequencies_at, pages_at, arrived_at, step_at, best_at, messages_at, logits_at,
+        io_bytes;         ///< in io
+    int n_logits;         ///< rows of logits
     float *squares;       ///< [n_batch][d_model / 16] of wt_matmul_norm
     int *arrived;         ///< [n_batch][n_heads]
     int *offsets, *slots; ///< [n_experts + 1], [n_batch][n_experts_used]: see wt_llm_mix_args

@@ -70,7 +70,8 @@ static wt_status load(wt__gpu *g, const wt__linear *w)
     snprintf(text[2], OPTION_BYTES, "-DSCALE=%d", kind.scale);
     q->kind = kind;
     wt_status status = wt_module_create(
-        g->device, &(wt_module_config){.name = "kernels/llm_quant.cu", .options = options, .n_options = 3}, &q->module);
+        g->device, &(wt_module_config){.name = "kernels/llm/llm_quant.cu", .options = options, .n_options = 3},
+        &q->module);
     return status ? status : wt_module_get_kernel(q->module, "llm_quant", &q->kernel);
 }
 

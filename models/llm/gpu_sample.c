@@ -5,7 +5,8 @@ enum { THREADS = 256, ALIGN = 256 };
 
 wt_status wt__gpu_drawer_create(wt_device *device, wt__gpu_drawer *drawer)
 {
-    wt_status status = wt_module_create(device, &(wt_module_config){.name = "kernels/llm_sample.cu"}, &drawer->module);
+    wt_status status =
+        wt_module_create(device, &(wt_module_config){.name = "kernels/llm/llm_sample.cu"}, &drawer->module);
     if (!status) status = wt_module_get_kernel(drawer->module, "llm_extremes", &drawer->extremes);
     if (!status) status = wt_module_get_kernel(drawer->module, "llm_depths", &drawer->depths);
     if (!status) status = wt_module_get_kernel(drawer->module, "llm_top", &drawer->top);

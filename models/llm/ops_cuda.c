@@ -20,8 +20,8 @@ enum {
     THREADS = 256
 };
 
-/// Those that wait for earlier ones themselves (kernels/overlap.cuh). The embedding does not: all that comes before a
-/// step is done before any of it.
+/// Those that wait for earlier ones themselves (kernels/spectral/overlap.cuh). The embedding does not: all that comes
+/// before a step is done before any of it.
 static const bool overlaps[WT__N_LLM_KERNELS] = {
     [WT__LLM_NORM] = true,          [WT__LLM_NORM_MANY] = true,     [WT__LLM_CHOOSE] = true,
     [WT__LLM_GROUP] = true,         [WT__LLM_GATHER] = true,        [WT__LLM_MIX] = true,
@@ -481,8 +481,7 @@ static void attend(wt__pass *p, int layer)
                             .cache = cache_of(p, layer),
                             .q = s->q,
                             .out = s->a,
-                            .partial = s->gpu->partial,
-                            .arrived = s->gpu->arrived,
+                            .messages = (unsigned *)(s->gpu->io_address + s->gpu->messages_at),
                             .scale = wt__attention_scale(c, layer),
                             .n_heads = c->n_heads,
                             .n_kv_heads = c->n_kv_heads,

@@ -1,6 +1,6 @@
 // Weights on their way to a GPU, in pieces of CHUNK bytes. While one is on its way from page-locked memory, threads
 // copy the next out of the mapped file; pages that are not in memory yet are read by all of them at once. What is
-// quantised goes to a place of its own on the GPU, and from there by kernels/weight_quantize.cu to the arena.
+// quantised goes to a place of its own on the GPU, and from there by kernels/matmul/weight_quantize.cu to the arena.
 #include "resident.h"
 
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static wt_status open_quantiser(sender *s)
     const size_t odd_bytes = sizeof(int) * (size_t)s->loader->strips.n;
     if (!odd_bytes) return WT_OK;
     wt_status status =
-        wt_module_create(r->device, &(wt_module_config){.name = "kernels/weight_quantize.cu"}, &s->module);
+        wt_module_create(r->device, &(wt_module_config){.name = "kernels/matmul/weight_quantize.cu"}, &s->module);
     for (int k = WT_LLM_FP8; k <= WT_LLM_INT4 && !status; k++)
         status = wt_module_get_kernel(s->module, names[k], &s->kernels[k]);
     if (!status) status = wt__llm_arena(r->pool, "weights", s->slot_bytes, &s->staging, &s->staging_address);

@@ -1,4 +1,4 @@
-// Choosing a token, with the arithmetic of kernels/sample_kernel.h, which a GPU's kernel shares. Only as many
+// Choosing a token, with the arithmetic of kernels/llm/sample_kernel.h, which a GPU's kernel shares. Only as many
 // candidates are put in order as the choice needs: they lie in a heap and are taken from it, the most probable first.
 #include "sampler.h"
 

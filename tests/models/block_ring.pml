@@ -1,4 +1,4 @@
-/* The protocol of block rings (engine/block_ring.c, kernels/block_ring.cuh, dsp/live_far_run.c), for the model checker
+/* The protocol of block rings (engine/block_ring.c, kernels/chain/block_ring.cuh, dsp/live/live_far_run.c), for the model checker
  * spin: a host posts blocks of two words into one ring, a device answers with two words in another.
  *
  *   spin -a block_ring.pml && cc -o pan pan.c && ./pan              0 errors, every state visited

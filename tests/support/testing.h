@@ -1,4 +1,5 @@
-/// Helpers of every test: cmocka with what it needs, comparison in decibels, shared data.
+/// Helpers of every test: cmocka with what it needs, comparison in decibels, shared data. With WARPTONE_TEST=PATTERN in
+/// its environment a program runs only the tests whose names match it (* and ?).
 #ifndef WT_TESTING_H
 #define WT_TESTING_H
 

@@ -70,12 +70,12 @@ double wt_cqt_length_samples(const wt_cqt *cqt, int k);      ///< length of its 
 ///
 /// Returns WT_ERR_BAD_ARG when n is below 1.
 /// Source: librosa 0.11.0 core/constantq.py, vqt(), pseudo_cqt(), hybrid_cqt(); the 2:1 filter is soxr's HQ
-/// (dsp/soxr_hq.c).  Judge: librosa in float64, 1e-6 of the peak.  [rt, running]
+/// (dsp/filter/soxr_hq.c).  Judge: librosa in float64, 1e-6 of the peak.  [rt, running]
 WT_RT wt_status wt_cqt_run(wt_cqt *cqt, const float *pcm, int64_t n, float *out);
 
 /// Queue the same on a stream of the plan's device; offsets in bytes. On the CPU backend channels are spread over the
 /// device's threads. Until the stream has passed it no other call may use the plan, but for further enqueues on the
-/// same stream. On a GPU padding is zeros only.
+/// same stream. On a GPU frames of more than 16384 samples go by memory, in double.
 /// Errors: WT_ERR_BAD_ARG (no device, n, a range that does not fit its buffer), WT_ERR_CUDA.
 /// Judge:  on a GPU, the CPU's result, 2e-6 of the peak.  [worker]
 WT_CHECKED wt_status wt_cqt_enqueue(wt_cqt *cqt, wt_stream *stream, const wt_buffer *in, size_t in_offset, int64_t n,

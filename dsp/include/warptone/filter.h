@@ -114,10 +114,41 @@ typedef struct wt_sos_rows wt_sos_rows;
 WT_CHECKED wt_status wt_sos_rows_create(wt_device *device, const wt_sos_config *config, int n_rows, int64_t n_frames,
                                         wt_sos_rows **plan);
 void wt_sos_rows_destroy(wt_sos_rows *plan); ///< NULL is allowed.  [worker]
-/// Queue it; out may be in; offsets in bytes. On a GPU a NaN lasts to the end of its row. Errors: WT_ERR_BAD_ARG.
-/// Judge:  CUDA: wt_sos_process, 2e-6 of the peak.  [worker]
+/// Queue it; out may be in; offsets in bytes. On a GPU states that a NaN has poisoned go back to 0 within 256 frames.
+/// Errors: WT_ERR_BAD_ARG. Judge:  CUDA: wt_sos_process, 2e-6 of the peak.  [worker]
 WT_CHECKED wt_status wt_sos_rows_enqueue(wt_sos_rows *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
                                          wt_buffer *out, size_t out_offset);
+
+// ---- many signals on a stream, from block to block
+
+typedef struct wt_sos_plan wt_sos_plan;
+
+/// All channels of all signals, in step; their states stay on the device. `device` is borrowed until the plan is
+/// destroyed.
+/// Errors: those of wt_sos_create, WT_ERR_BAD_ARG (no device, n_signals below 1), on a GPU the compiler's.  [worker]
+WT_CHECKED wt_status wt_sos_plan_create(wt_device *device, const wt_sos_config *config, int n_signals,
+                                        wt_sos_plan **plan);
+void wt_sos_plan_destroy(wt_sos_plan *plan); ///< NULL is allowed.  [worker]
+
+/// Queue wt_sos_reset.  [worker]
+WT_CHECKED wt_status wt_sos_plan_reset(wt_sos_plan *plan, wt_stream *stream);
+/// Queue wt_sos_reset_to; offset in bytes.
+///
+///   level   [n_signals][channels]  [worker]
+WT_CHECKED wt_status wt_sos_plan_reset_to(wt_sos_plan *plan, wt_stream *stream, const wt_buffer *level,
+                                          size_t level_offset);
+/// Queue the next block, of any length; offsets in bytes. All calls of a plan go to one stream of its device. Every cut
+/// into blocks gives the same bits, as every number of signals does. States that a NaN has poisoned go back to 0 within
+/// 64 frames, on a GPU within 256.
+///
+///   in, out   [n_signals][channels][n_frames]   may be the same
+///
+/// Errors: WT_ERR_BAD_ARG (n_frames below 1, a range that does not fit).
+/// Judge:  wt_sos_process, on a GPU 2e-6 of the peak.  [worker]
+WT_CHECKED wt_status wt_sos_plan_enqueue(wt_sos_plan *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
+                                         int n_frames, wt_buffer *out, size_t out_offset);
+
+// ---- there and back
 
 typedef struct wt_filtfilt wt_filtfilt;
 
@@ -134,6 +165,9 @@ WT_CHECKED wt_status wt_filtfilt_enqueue(wt_filtfilt *plan, wt_stream *stream, c
 
 // ---- pre-emphasis
 
+/// Both are sections too, {1, -coefficient, 0, 1, 0, 0} and {1, 0, 0, 1, -coefficient, 0}: wt_sos_plan is their form on a
+/// stream.
+///
 /// y[n] = x[n] - coefficient x[n-1] (librosa.effects.preemphasis). `state`: NULL = the signal began earlier on the line
 /// through its first two samples; else read and written, so that blocks join; `*state` 0 = silence before.
 /// `in` and `out` may be the same.  [rt, running]

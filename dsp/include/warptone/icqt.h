@@ -13,8 +13,8 @@ typedef struct wt_icqt wt_icqt; ///< Filters and buffers; one call at a time use
 
 /// `config` as the forward transform had it (kind full, equal temperament, no gamma). Buffers hold `max_frames`.
 /// `device` NULL = immediate calls only; else it is borrowed until the plan is destroyed.
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, on a GPU those of wt_module_create and
-/// WT_ERR_UNSUPPORTED (filters whose spectra have more than 8192 points).  [worker]
+/// On a GPU filters whose spectra have more than 8192 points go by memory, in double.
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, on a GPU those of wt_module_create.  [worker]
 WT_CHECKED wt_status wt_icqt_create(wt_device *device, const wt_cqt_config *config, int64_t max_frames,
                                     wt_icqt **icqt);
 void wt_icqt_destroy(wt_icqt *icqt); ///< NULL is allowed.  [worker]

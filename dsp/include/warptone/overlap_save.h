@@ -57,6 +57,39 @@ void wt_convolve_destroy(wt_convolve *plan); ///< NULL is allowed.  [worker]
 WT_CHECKED wt_status wt_convolve_enqueue(wt_convolve *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,
                                          wt_buffer *out, size_t out_offset);
 
+// ---- many signals on a stream, from block to block
+
+typedef struct wt_overlap_save_plan wt_overlap_save_plan;
+
+typedef struct wt_overlap_save_plan_config {
+    wt_overlap_save_config filter; ///< `channels`: those of one signal
+    int n_signals;                 ///< 0 = 1
+    int max_frames;                ///< that one call takes, 1 or more: whole signals, or blocks of them
+} wt_overlap_save_plan_config;
+
+/// All channels of all signals, in step; what they reach back to stays on the device. `device` is borrowed until the
+/// plan is destroyed. A GPU keeps up to 14 n_taps floats a channel, 2048 at least, and twice max_frames, for which
+/// 32 MiB are enough.
+/// Errors: those of wt_overlap_save_create, WT_ERR_BAD_ARG (no device, n_signals, max_frames), on a GPU the compiler's.
+/// [worker]
+WT_CHECKED wt_status wt_overlap_save_plan_create(wt_device *device, const wt_overlap_save_plan_config *config,
+                                                 wt_overlap_save_plan **plan);
+void wt_overlap_save_plan_destroy(wt_overlap_save_plan *plan); ///< NULL is allowed.  [worker]
+
+int wt_overlap_save_plan_latency_frames(const wt_overlap_save_plan *plan); ///< As wt_overlap_save_latency_frames.  [any]
+
+/// Queue wt_overlap_save_reset.  [worker]
+WT_CHECKED wt_status wt_overlap_save_plan_reset(wt_overlap_save_plan *plan, wt_stream *stream);
+/// Queue the next block, wt_overlap_save_plan_latency_frames late; offsets in bytes. All calls of a plan go to one
+/// stream of its device. Every cut into blocks gives the same bits, as every number of signals does.
+///
+///   in, out   [n_signals][channels][n_frames]   may be the same
+///
+/// Errors: WT_ERR_BAD_ARG (n_frames outside 1 .. max_frames, a range that does not fit).
+/// Judge:  wt_overlap_save_process, on a GPU 2e-6 of the peak.  [worker]
+WT_CHECKED wt_status wt_overlap_save_plan_enqueue(wt_overlap_save_plan *plan, wt_stream *stream, const wt_buffer *in,
+                                                  size_t in_offset, int n_frames, wt_buffer *out, size_t out_offset);
+
 #ifdef __cplusplus
 }
 #endif

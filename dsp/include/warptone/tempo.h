@@ -4,8 +4,7 @@
 ///
 /// Plans work on the calling thread, on an envelope of any length; with a `device`, which is borrowed until the plan is
 /// destroyed, also on its streams, on n_signals envelopes of n_frames (max_frames) each. On a GPU creating one may also
-/// give WT_ERR_UNSUPPORTED (a window above 4096 frames, but for a pulse, or beats that far apart) and the compiler's
-/// errors.
+/// give the compiler's errors; windows above 4096 frames go by memory there, in double.
 #ifndef WARPTONE_TEMPO_H
 #define WARPTONE_TEMPO_H
 

@@ -2,10 +2,10 @@
 ///
 /// A slot holds a block. A word's data and its block's turn are one 8-byte store, so a reader that finds the turn it
 /// waits for has the data: no flag, no order between words, one trip over the bus. One side may be a kernel that polls
-/// the ring in host memory (kernels/block_ring.cuh). Turns count from 1 and leave out 0; turn t lies in slot t modulo
-/// n_slots. A writer keeps at most n_slots - 1 blocks that it has no answer to: then a slot's last block was read before
-/// the slot is used again, also across the wrap of turns, where the left-out 0 brings two turns one slot closer.
-/// The protocol and the model that checks it: docs/live.md.
+/// the ring in host memory (kernels/chain/block_ring.cuh). Turns count from 1 and leave out 0; turn t lies in slot t
+/// modulo n_slots. A writer keeps at most n_slots - 1 blocks that it has no answer to: then a slot's last block was
+/// read before the slot is used again, also across the wrap of turns, where the left-out 0 brings two turns one slot
+/// closer. The protocol and the model that checks it: docs/live.md.
 #ifndef WARPTONE_BLOCK_RING_H
 #define WARPTONE_BLOCK_RING_H
 

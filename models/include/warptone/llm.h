@@ -83,7 +83,8 @@ typedef struct wt_llm_session_config {
     bool exact_products;
     /// [GPU] Single tokens by the kernels of several, so that up to 8 tokens that are verified together have the logits
     /// of single steps, bit for bit, whatever the weights (more are verified 8 at a time). Without it, single steps are
-    /// faster, and a guess may be taken for another where two tokens are almost as probable. On the CPU it is always so.
+    /// faster, and a guess may be taken for another where two tokens are almost as probable. On the CPU it is always
+    /// so.
     bool exact_guesses;
 } wt_llm_session_config;
 
@@ -235,9 +236,9 @@ void wt_sampler_see(wt_sampler *sampler, const int32_t *ids, int n);
 void wt_sampler_forget(wt_sampler *sampler);
 
 /// Choose a token of `logits` [vocab_size] and count it as generated. A GPU's steps choose the same one of the same
-/// logits: after the penalties all arithmetic is in integers (kernels/sample_kernel.h), in which logits that differ by
-/// less than 2^-26 of the temperature are equal, and a token less probable than e^-28 of the best is never drawn. The
-/// n-th choice takes the n-th number of Philox 4x32-10 with the seed as its key (Salmon et al., Parallel Random
+/// logits: after the penalties all arithmetic is in integers (kernels/llm/sample_kernel.h), in which logits that differ
+/// by less than 2^-26 of the temperature are equal, and a token less probable than e^-28 of the best is never drawn.
+/// The n-th choice takes the n-th number of Philox 4x32-10 with the seed as its key (Salmon et al., Parallel Random
 /// Numbers: As Easy as 1, 2, 3, 2011). Errors: WT_ERR_FORMAT when a logit is NaN, or none is finite; no number is taken
 /// then.  [worker]
 WT_CHECKED wt_status wt_sampler_pick(wt_sampler *sampler, const float *logits, int32_t *id);

@@ -1,0 +1,185 @@
+/// Private to dsp/: the complex transform every plan is made of, and split-format calls for convolution.
+#ifndef WT_FFT_INTERNAL_H
+#define WT_FFT_INTERNAL_H
+
+#include <warptone/fft.h>
+
+/// How the data of a first or last pass lies: two arrays, or pairs; swapped pairs make the transform inverse. Weighted
+/// ones are pairs of what the products of two arrays are, number by number: for some first passes. Powers are of bins
+/// alone: the squares of their sizes.
+typedef enum wt__fft_form {
+    WT__FFT_SPLIT,
+    WT__FFT_PAIRS,
+    WT__FFT_SWAPPED,
+    WT__FFT_WEIGHTED,
+    WT__FFT_POWERS,
+    WT__FFT_N_FORMS
+} wt__fft_form;
+
+typedef struct wt__fft_past wt__fft_past;
+
+// ---- for other ops of dsp/: one block, split format, no layout
+
+/// Forward real transform of one block with a plan of kind WT_FFT_REAL_TO_COMPLEX (or _TO_REAL): in [n] to bins
+/// re, im [n / 2 + 1]. No aliasing. Even n reads and writes vectors only inside the arrays.  [rt, running]
+WT_RT void wt__fft_real_forward(wt_fft *plan, const float *in, float *re, float *im);
+/// The same of twice the products of `in` and `weights` (NULL = of `in`), where wt__fft_weighs; bins split, or pairs
+/// or powers at re.
+WT_RT void wt__fft_real_weighted(wt_fft *plan, const float *in, const float *weights, wt__fft_form form, float *re,
+                                 float *im);
+bool wt__fft_weighs(const wt_fft *plan);
+/// The same to pairs in `row`, at 64 bytes. What `past` has, which may be that row, is written before.
+WT_RT void wt__fft_real_row(wt_fft *plan, const float *in, const float *weights, wt__fft_past *past, float *row);
+/// Inverse of the above, 1 / n included: re, im [n / 2 + 1] to out [n]. No aliasing.  [rt, running]
+WT_RT void wt__fft_real_inverse(wt_fft *plan, const float *re, const float *im, float *out);
+/// Complex transform of one block with a plan of kind WT_FFT_COMPLEX in the plan's direction.  [rt, running]
+WT_RT void wt__fft_complex_split(wt_fft *plan, const float *in_re, const float *in_im, float *out_re, float *out_im);
+
+// ---- the passes (fft_passes.h, compiled once for each instruction set)
+
+enum {
+    WT__FFT_N_RADICES = 13,
+    WT__FFT_GENERIC = 12,
+    WT__FFT_MAX_PRIME = 61,
+    WT__FFT_MAX_PASSES = 24,
+    WT__FFT_SQUARE = 8 ///< the radix of two passes that go in place
+};
+
+/// One Stockham pass: m * s butterflies of `radix`, on m twiddle groups of s neighbours.
+typedef struct wt__fft_pass {
+    int radix, index; ///< index: of the radix in the kernel tables
+    int m, s;
+    bool square;           ///< first of three: its rows are stored turned, and the others go in place
+    const float *twiddles; ///< first pass: [ceil(m / lanes)][radix - 1][2][lanes]; others [m][radix - 1][2]
+    const float *trig;     ///< odd radix: [h][h][2] cosine and sine of 2 pi j k / radix, h = (radix - 1) / 2;
+                           ///< 9, 15, 25 = a b: those of a, of b, then [a][b][2] w_radix^(j k)
+} wt__fft_pass;
+
+typedef void (*wt__fft_pass_fn)(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re,
+                                float *y_im, float scale);
+
+/// What is left of a row on its way past the caches, to whole lines and a rest. A core waits for the memory when it
+/// writes many lines at once, so passes of the next transform take a few along with each of their blocks: passes of
+/// their own, since the others would lose a twentieth by asking.
+struct wt__fft_past {
+    const float *from;
+    float *to;   ///< at the beginning of a line
+    ptrdiff_t n; ///< floats
+};
+
+typedef void (*wt__fft_row_fn)(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
+                               wt__fft_past *past);
+
+/// Where one side of a group of transforms lies. Pairs use `re` alone.
+typedef struct wt__fft_side {
+    float *re, *im;
+    ptrdiff_t distance; ///< floats between transforms
+    wt__fft_form form;
+} wt__fft_side;
+
+/// A short transform from pairs to pairs with a core's passes, of n points, or of a real signal of 2 n.
+typedef void (*wt__fft_short_fn)(const wt__fft_pass *passes, const float *real_twiddles, const float *in, float *out,
+                                 float scale);
+typedef enum wt__fft_way { WT__FFT_FORWARD, WT__FFT_BACK, WT__FFT_BINS, WT__FFT_FOLD, WT__FFT_N_WAYS } wt__fft_way;
+typedef struct wt__fft_short {
+    int n;
+    wt__fft_short_fn run[WT__FFT_N_WAYS];
+} wt__fft_short;
+
+/// The passes of one instruction set. NULL entries of `first` and `last` for pairs are reached through split copies;
+/// 9, 15 and 25 only begin a transform.
+typedef struct wt__fft_kernels {
+    int lanes;
+    wt__fft_pass_fn first[WT__FFT_N_FORMS][WT__FFT_N_RADICES];
+    wt__fft_pass_fn mid[WT__FFT_N_RADICES];
+    wt__fft_pass_fn last[WT__FFT_N_FORMS][WT__FFT_N_RADICES];
+    struct {
+        wt__fft_row_fn first[WT__FFT_N_RADICES], mid[WT__FFT_N_RADICES], last[WT__FFT_N_RADICES];
+    } row; ///< from weighted pairs to split numbers
+    void (*split)(const float *pairs, float *re, float *im, int n);
+    void (*join)(const float *re, const float *im, float *pairs, int n, float scale);
+    /// c = a * b, complex, split; c may be a.
+    void (*multiply)(const float *a_re, const float *a_im, const float *b_re, const float *b_im, float *c_re,
+                     float *c_im, int n);
+    /// Write what is left of a row; wt__fft_streamed() follows the last.
+    void (*stream)(wt__fft_past *past);
+    /// Bins of a real signal of n = 2 h samples from half its packed complex transform z [h], and back (times 2). The
+    /// bins split, or pairs, or powers (h / 2 >= lanes), which lie at re; wt__fft_real_twiddles(h).
+    void (*real_bins[WT__FFT_N_FORMS])(const float *z_re, const float *z_im, const float *twiddles, int h, float *re,
+                                       float *im);
+    void (*real_fold[2])(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im);
+    /// The same of a tile: [h][lanes] to [h + 1][lanes], and back.
+    void (*tile_bins)(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im);
+    void (*tile_fold)(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im);
+    /// [lanes] rows of n floats, `distance` apart, to [n][lanes]. Pairs: to [n / 2][lanes] each of re and im.
+    void (*rows_in)(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs);
+    void (*rows_out)(const float *re, const float *im, int n, float *rows, ptrdiff_t distance, bool pairs);
+    const wt__fft_short *shorts; ///< the last has n = 0
+} wt__fft_kernels;
+
+extern const wt__fft_kernels wt__fft_kernels_base; ///< 4 lanes, SSE2
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#    define WT__FFT_X86_LEVELS 1
+extern const wt__fft_kernels wt__fft_kernels_avx2;        ///< 8 lanes, x86-64-v3
+extern const wt__fft_kernels wt__fft_kernels_avx2_half;   ///< 4 lanes, x86-64-v3
+extern const wt__fft_kernels wt__fft_kernels_avx512_half; ///< 8 lanes, x86-64-v4
+extern const wt__fft_kernels wt__fft_kernels_avx512;      ///< 16 lanes, x86-64-v4
+#endif
+
+/// The radix of a kernel table entry; 0 for the generic one.
+extern const int wt__fft_radices[WT__FFT_N_RADICES];
+
+// ---- complex transforms of one length (fft_core.c)
+
+typedef struct wt__fft_core wt__fft_core;
+
+/// `max_lanes`: 0 = the widest instruction set of this processor, else at most that many lanes (tests compare them).
+WT_CHECKED wt_status wt__fft_core_create(int n, int max_lanes, wt__fft_core **core);
+void wt__fft_core_destroy(wt__fft_core *core);
+size_t wt__fft_core_scratch_floats(const wt__fft_core *core);
+const wt__fft_kernels *wt__fft_core_kernels(const wt__fft_core *core);
+/// Transforms one call works on at once: 1, or the lanes of a core that runs side by side.
+int wt__fft_core_group(const wt__fft_core *core);
+/// Forward transforms of `count` <= group signals; inverse when both sides are swapped (split: exchange re and im).
+/// The input is read whole before the output is written. `scratch` is 64-byte aligned.  [rt]
+WT_RT void wt__fft_core_run(const wt__fft_core *core, float *scratch, const wt__fft_side *in, const wt__fft_side *out,
+                            int count, float scale);
+/// Transforms of `group` > 1 real signals of 2 n samples, from rows to rows of pairs, and back (in times 2).  [rt]
+WT_RT void wt__fft_core_bins(const wt__fft_core *core, float *scratch, const float *twiddles, const wt__fft_side *in,
+                             const wt__fft_side *out, float scale);
+WT_RT void wt__fft_core_fold(const wt__fft_core *core, float *scratch, const float *twiddles, const wt__fft_side *in,
+                             const wt__fft_side *out, float scale);
+/// One transform in one call, with these passes; NULL = there is none.
+wt__fft_short_fn wt__fft_core_short(const wt__fft_core *core, wt__fft_way way, const wt__fft_pass **passes);
+/// Bins of 2 n real samples by their weights, times 2, to pairs in `row`, after what `past` has; where run takes
+/// weighted pairs.  [rt]
+WT_RT void wt__fft_core_row(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,
+                            const float *weights, wt__fft_past *past, float *row);
+/// Whether run takes an input of weighted pairs.
+bool wt__fft_core_weighs(const wt__fft_core *core);
+/// A split array [group][n] of the scratch for what goes into a run, or comes out of it: its passes do not need that
+/// place before the input is read, or after the output begins. Saves room in the first-level cache.
+wt__fft_side wt__fft_core_input(const wt__fft_core *core, float *scratch);
+wt__fft_side wt__fft_core_output(const wt__fft_core *core, float *scratch);
+/// Twiddle factors of real_bins and real_fold: real parts [h / 2 + 1], padded, then imaginary ones; free() them.
+WT_CHECKED wt_status wt__fft_real_twiddles(int h, float **twiddles);
+/// Bluestein's chirp c [n], and the transform of its conjugate over m [m] with m the length of `inner`.
+WT_CHECKED wt_status wt__fft_chirp(int n, const wt__fft_core *inner, float *c_re, float *c_im, float *f_re,
+                                   float *f_im);
+/// Makes what was streamed seen before what is written from now on.
+static inline void wt__fft_streamed(void)
+{
+#ifdef __SSE__
+    __builtin_ia32_sfence();
+#endif
+}
+/// Floats an array of n takes so that the next one begins a cache line, and not at the same set of the cache.
+static inline size_t wt__fft_padded(size_t n)
+{
+    return (n + 15) / 16 * 16 + 16;
+}
+
+/// Twiddle factors of kernels/fft/fft.cuh for n points; returns their floats, and writes them when `table` is not NULL.
+size_t wt__fft_block_twiddles(int n, float *table);
+
+#endif

@@ -1,0 +1,658 @@
+// The passes of the CPU's transform, a template: the including file sets the instruction set and LANES.
+//
+// Stockham's autosort in split format. A transform of length n = r * m, among s interleaved ones, takes one pass:
+//
+//     y[q + s (r p + j)] = w_n^(p j)  sum over k of w_r^(j k) x[q + s (p + m k)]      p < m, q < s, j < r
+//
+// and goes on with length m among s r. From the second pass on s is at least LANES, so vectors run along q, loads and
+// stores are contiguous and a twiddle factor is one broadcast number. The first pass has s = 1: its vectors run along
+// p, and its stores are transposed, LANES by LANES numbers at a time. Remainders are done by a last vector that
+// overlaps the one before: a pass never works in place. Transforms too short for that run LANES at a
+// time, interleaved: s begins at LANES and all passes are alike.
+//
+// Three passes of r, 8 and 8 are the exception: the first one's rows p of r numbers, 8 by 8 of them, are stored turned,
+// row p1 + 8 p0 at p0 + 8 p1. Then either pass that follows finds the rows it takes where it leaves what it makes of
+// them, and the order at the end is the right one. That halves what a transform touches.
+//
+// The inverse is the forward transform with real and imaginary parts exchanged on both sides, which costs nothing.
+
+#include "fft_internal.h"
+
+#include <warptone/simd.h>
+
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef int ivec __attribute__((vector_size(4 * LANES)));
+typedef float uvec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef struct cvec {
+    vec re, im;
+} cvec;
+
+#if LANES == 16
+#    define LOW_HALF  {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23}
+#    define HIGH_HALF {8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31}
+#    define EVEN      {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30}
+#    define ODD       {1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31}
+#    define REVERSE   {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}
+#    define TURN      {16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}
+#elif LANES == 8
+#    define LOW_HALF  {0, 8, 1, 9, 2, 10, 3, 11}
+#    define HIGH_HALF {4, 12, 5, 13, 6, 14, 7, 15}
+#    define EVEN      {0, 2, 4, 6, 8, 10, 12, 14}
+#    define ODD       {1, 3, 5, 7, 9, 11, 13, 15}
+#    define REVERSE   {7, 6, 5, 4, 3, 2, 1, 0}
+#    define TURN      {8, 7, 6, 5, 4, 3, 2, 1}
+#else
+#    define LOW_HALF  {0, 4, 1, 5}
+#    define HIGH_HALF {2, 6, 3, 7}
+#    define EVEN      {0, 2, 4, 6}
+#    define ODD       {1, 3, 5, 7}
+#    define REVERSE   {3, 2, 1, 0}
+#    define TURN      {4, 3, 2, 1}
+#endif
+#define UNROLL _Pragma("GCC unroll 16")
+
+enum { LINE = 16 }; // floats of a cache line
+
+WT_INLINE vec load(const float *x) { return *(const uvec *)x; }
+WT_INLINE void store(float *y, vec v) { *(uvec *)y = v; }
+// A store at a whole vector that leaves the caches as they are.
+WT_INLINE void store_past(float *y, vec v)
+{
+#if LANES == 16
+    __builtin_ia32_movntps512(y, v);
+#elif LANES == 8
+    __builtin_ia32_movntps256(y, v);
+#elif defined(__SSE__)
+    __builtin_ia32_movntps(y, v);
+#else
+    store(y, v);
+#endif
+}
+WT_INLINE vec zip_low(vec a, vec b) { return __builtin_shuffle(a, b, (ivec)LOW_HALF); }
+WT_INLINE vec zip_high(vec a, vec b) { return __builtin_shuffle(a, b, (ivec)HIGH_HALF); }
+WT_INLINE cvec reverse(cvec a)
+{
+    return (cvec){__builtin_shuffle(a.re, (ivec)REVERSE), __builtin_shuffle(a.im, (ivec)REVERSE)};
+}
+// The first of b, then a from its last to its second.
+WT_INLINE cvec turn(cvec a, cvec b)
+{
+    return (cvec){__builtin_shuffle(a.re, b.re, (ivec)TURN), __builtin_shuffle(a.im, b.im, (ivec)TURN)};
+}
+
+WT_INLINE cvec load_side(const float *re, const float *im, wt__fft_form form, ptrdiff_t at)
+{
+    if (form == WT__FFT_SPLIT) return (cvec){load(re + at), load(im + at)};
+    vec a = load(re + 2 * at), b = load(re + 2 * at + LANES);
+    if (form == WT__FFT_WEIGHTED) a *= load(im + 2 * at), b *= load(im + 2 * at + LANES);
+    vec even = __builtin_shuffle(a, b, (ivec)EVEN), odd = __builtin_shuffle(a, b, (ivec)ODD);
+    return form == WT__FFT_SWAPPED ? (cvec){odd, even} : (cvec){even, odd};
+}
+
+WT_INLINE void store_side(float *re, float *im, wt__fft_form form, ptrdiff_t at, cvec v)
+{
+    if (form == WT__FFT_SPLIT) {
+        store(re + at, v.re);
+        store(im + at, v.im);
+        return;
+    }
+    vec even = form == WT__FFT_PAIRS ? v.re : v.im, odd = form == WT__FFT_PAIRS ? v.im : v.re;
+    store(re + 2 * at, zip_low(even, odd));
+    store(re + 2 * at + LANES, zip_high(even, odd));
+}
+
+// ---- butterflies: a[j] becomes the sum over k of w_r^(j k) a[k]
+
+WT_INLINE cvec add(cvec a, cvec b) { return (cvec){a.re + b.re, a.im + b.im}; }
+WT_INLINE cvec sub(cvec a, cvec b) { return (cvec){a.re - b.re, a.im - b.im}; }
+WT_INLINE cvec add_i(cvec a, cvec b) { return (cvec){a.re - b.im, a.im + b.re}; } // a + i b
+WT_INLINE cvec sub_i(cvec a, cvec b) { return (cvec){a.re + b.im, a.im - b.re}; } // a - i b
+WT_INLINE cvec times(cvec a, vec re, vec im) { return (cvec){a.re * re - a.im * im, a.re * im + a.im * re}; }
+WT_INLINE cvec scaled(cvec a, float by) { return (cvec){a.re * by, a.im * by}; }
+WT_INLINE cvec times_w(cvec a, float re, float im) { return (cvec){a.re * re - a.im * im, a.re * im + a.im * re}; }
+
+WT_INLINE void dft4(cvec *a0, cvec *a1, cvec *a2, cvec *a3)
+{
+    cvec even = add(*a0, *a2), even_less = sub(*a0, *a2), odd = add(*a1, *a3), odd_less = sub(*a1, *a3);
+    *a0 = add(even, odd);
+    *a1 = sub_i(even_less, odd_less);
+    *a2 = sub(even, odd);
+    *a3 = add_i(even_less, odd_less);
+}
+
+WT_INLINE void dft8(cvec *a)
+{
+    dft4(&a[0], &a[2], &a[4], &a[6]);
+    dft4(&a[1], &a[3], &a[5], &a[7]);
+    const float c = 0.707106781186547524f; // w_8 = c - i c
+    cvec o1 = {a[3].re + a[3].im, a[3].im - a[3].re}, o3 = {a[7].im - a[7].re, -a[7].re - a[7].im};
+    cvec e0 = a[0], e1 = a[2], e2 = a[4], e3 = a[6], o0 = a[1], o2 = a[5];
+    a[0] = add(e0, o0), a[4] = sub(e0, o0);
+    a[1] = add(e1, scaled(o1, c)), a[5] = sub(e1, scaled(o1, c));
+    a[2] = sub_i(e2, o2), a[6] = add_i(e2, o2);
+    a[3] = add(e3, scaled(o3, c)), a[7] = sub(e3, scaled(o3, c));
+}
+
+WT_INLINE void dft16(cvec *a)
+{
+    const float c1 = 0.923879532511286756f, s1 = 0.382683432365089772f, c2 = 0.707106781186547524f; // cos, sin pi/8
+    UNROLL for (int k = 0; k < 4; k++) dft4(&a[k], &a[k + 4], &a[k + 8], &a[k + 12]);
+    a[5] = times_w(a[5], c1, -s1);
+    a[9] = scaled((cvec){a[9].re + a[9].im, a[9].im - a[9].re}, c2);
+    a[13] = times_w(a[13], s1, -c1);
+    a[6] = scaled((cvec){a[6].re + a[6].im, a[6].im - a[6].re}, c2);
+    a[10] = (cvec){a[10].im, -a[10].re};
+    a[14] = scaled((cvec){a[14].im - a[14].re, -a[14].re - a[14].im}, c2);
+    a[7] = times_w(a[7], s1, -c1);
+    a[11] = scaled((cvec){a[11].im - a[11].re, -a[11].re - a[11].im}, c2);
+    a[15] = times_w(a[15], -c1, s1);
+    UNROLL for (int j = 0; j < 4; j++) dft4(&a[4 * j], &a[4 * j + 1], &a[4 * j + 2], &a[4 * j + 3]);
+    UNROLL for (int i = 0; i < 4; i++) // a[4 j1 + j2] to a[j1 + 4 j2]
+    {
+        UNROLL for (int j = 0; j < i; j++)
+        {
+            cvec t = a[4 * i + j];
+            a[4 * i + j] = a[4 * j + i];
+            a[4 * j + i] = t;
+        }
+    }
+}
+
+// Odd r: sums and differences of a[k], a[r - k] halve the work. 4 h^2 multiply-adds, h = (r - 1) / 2.
+WT_INLINE void dft_odd(cvec *a, const int r, const float *trig)
+{
+    const int h = (r - 1) / 2;
+    cvec sum[WT__FFT_MAX_PRIME / 2], difference[WT__FFT_MAX_PRIME / 2], a0 = a[0];
+    cvec total = a0;
+    UNROLL for (int k = 0; k < h; k++)
+    {
+        sum[k] = add(a[k + 1], a[r - 1 - k]);
+        difference[k] = sub(a[k + 1], a[r - 1 - k]);
+        total = add(total, sum[k]);
+    }
+    a[0] = total;
+    UNROLL for (int j = 0; j < h; j++)
+    {
+        const float *t = trig + 2 * h * j;
+        cvec even = a0, odd = {difference[0].re * t[1], difference[0].im * t[1]};
+        UNROLL for (int k = 0; k < h; k++)
+        {
+            even.re += sum[k].re * t[2 * k], even.im += sum[k].im * t[2 * k];
+            if (k) odd.re += difference[k].re * t[2 * k + 1], odd.im += difference[k].im * t[2 * k + 1];
+        }
+        a[j + 1] = sub_i(even, odd);
+        a[r - 1 - j] = add_i(even, odd);
+    }
+}
+
+// r = a * b by Cooley and Tukey: rows of b, twiddle factors, columns of a. Table: those of a and b, then w_r^(j k).
+WT_INLINE void dft_composite(cvec *x, const int a, const int b, const float *trig)
+{
+    const float *trig_b = trig + (a - 1) * (a - 1) / 2, *twiddles = trig_b + (b - 1) * (b - 1) / 2;
+    cvec row[5], result[25];
+    UNROLL for (int k = 0; k < b; k++)
+    {
+        UNROLL for (int i = 0; i < a; i++) row[i] = x[k + b * i];
+        dft_odd(row, a, trig);
+        UNROLL for (int j = 0; j < a; j++)
+            x[k + b * j] = j && k ? times_w(row[j], twiddles[2 * (j * b + k)], twiddles[2 * (j * b + k) + 1]) : row[j];
+    }
+    UNROLL for (int j = 0; j < a; j++)
+    {
+        dft_odd(x + b * j, b, trig_b);
+        UNROLL for (int k = 0; k < b; k++) result[j + a * k] = x[k + b * j];
+    }
+    for (int i = 0; i < a * b; i++) x[i] = result[i];
+}
+
+WT_INLINE void butterfly(cvec *a, const int fixed, int r, const float *trig)
+{
+    if (fixed == 2) {
+        cvec sum = add(a[0], a[1]);
+        a[1] = sub(a[0], a[1]);
+        a[0] = sum;
+    } else if (fixed == 4) {
+        dft4(&a[0], &a[1], &a[2], &a[3]);
+    } else if (fixed == 8) {
+        dft8(a);
+    } else if (fixed == 16) {
+        dft16(a);
+    } else if (fixed == 9) {
+        dft_composite(a, 3, 3, trig);
+    } else if (fixed == 15) {
+        dft_composite(a, 3, 5, trig);
+    } else if (fixed == 25) {
+        dft_composite(a, 5, 5, trig);
+    } else {
+        dft_odd(a, r, trig);
+    }
+}
+
+// ---- passes
+
+// LANES vectors [j][p] become [p][j]. Each stage exchanges one bit of j, the number of the vector, for one of p, within
+// quarters of 128 bits where it can: unpacking and shuffling quarters is cheaper than shuffling across.
+WT_INLINE void exchange(vec *v, const int bit, ivec low, ivec high)
+{
+    UNROLL for (int i = 0; i < LANES; i++)
+    {
+        if (i & bit) continue;
+        vec a = v[i], b = v[i | bit];
+        v[i] = __builtin_shuffle(a, b, low);
+        v[i | bit] = __builtin_shuffle(a, b, high);
+    }
+}
+
+WT_INLINE void transpose_square(vec *v)
+{
+#if LANES == 16
+    const ivec low = {0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29};
+    const ivec high = {2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31};
+    exchange(v, 2, low, high);
+    exchange(v, 1, low, high);
+    exchange(v, 4, (ivec){0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23},
+             (ivec){8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31});
+    exchange(v, 8, (ivec){0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27},
+             (ivec){4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31});
+    UNROLL for (int i = 4; i < 8; i++) // the last two stages left their bits in the wrong order
+    {
+        vec t = v[i];
+        v[i] = v[i + 4];
+        v[i + 4] = t;
+    }
+#elif LANES == 8
+    const ivec low = {0, 8, 1, 9, 4, 12, 5, 13}, high = {2, 10, 3, 11, 6, 14, 7, 15};
+    exchange(v, 2, low, high);
+    exchange(v, 1, low, high);
+    exchange(v, 4, (ivec){0, 1, 2, 3, 8, 9, 10, 11}, (ivec){4, 5, 6, 7, 12, 13, 14, 15});
+#else
+    exchange(v, 2, (ivec)LOW_HALF, (ivec)HIGH_HALF);
+    exchange(v, 1, (ivec)LOW_HALF, (ivec)HIGH_HALF);
+#endif
+}
+
+// Where row p of a first pass lies.
+WT_INLINE ptrdiff_t row_place(ptrdiff_t p, const bool square)
+{
+    return square ? p / WT__FFT_SQUARE + p % WT__FFT_SQUARE * WT__FFT_SQUARE : p;
+}
+
+// One part (real or imaginary) of a[r] along p, stored as [p][j] at y, in groups of LANES radices, an incomplete group
+// first: the rubbish behind its rows is overwritten by the next row, the next group or the next block, and at the very
+// end lies in the padding of the buffer.
+WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, const int r, const bool square)
+{
+    for (int begin = (r - 1) / LANES * LANES; begin >= 0; begin -= LANES) {
+        vec v[LANES];
+        UNROLL for (int j = 0; j < LANES; j++)
+        {
+            const cvec *from = &a[begin + j < r ? begin + j : 0];
+            v[j] = imaginary ? from->im : from->re;
+        }
+        transpose_square(v);
+        UNROLL for (int p = 0; p < LANES; p++) store(y + row_place(p, square) * r + begin, v[p]);
+    }
+}
+
+// The next n floats of a row that goes past the caches, whole lines: none where n is less than one. A first pass takes
+// half as many along as it reads, the others a quarter: three passes take a row.
+WT_INLINE void pour(wt__fft_past *past, const int n)
+{
+    if (!past || n < LINE || past->n < n) return;
+    UNROLL for (int i = 0; i < n; i += LANES) store_past(past->to + i, load(past->from + i));
+    past->from += n, past->to += n, past->n -= n;
+}
+
+// `fixed` is the radix known to the compiler, 0 = the pass says.
+WT_INLINE void first_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
+                          const int fixed, const wt__fft_form form, const bool square, wt__fft_past *past)
+{
+    const int r = fixed ? fixed : pass->radix;
+    const ptrdiff_t m = pass->m;
+    const float *twiddles = pass->twiddles;
+    for (ptrdiff_t block = 0; block < m; block += LANES, twiddles += (r - 1) * 2 * LANES) {
+        const ptrdiff_t p = block + LANES <= m ? block : m - LANES, row = row_place(p, square) * r;
+        cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
+        UNROLL for (int k = 0; k < r; k++) a[k] = load_side(x_re, x_im, form, p + m * k);
+        butterfly(a, fixed, r, pass->trig);
+        UNROLL for (int j = 1; j < r; j++)
+            a[j] = times(a[j], load(twiddles + (j - 1) * 2 * LANES), load(twiddles + ((j - 1) * 2 + 1) * LANES));
+        pour(past, fixed * LANES / 2);
+        store_transposed(y_re + row, a, false, r, square);
+        pour(past, fixed * LANES / 2);
+        store_transposed(y_im + row, a, true, r, square);
+    }
+}
+
+// In place where a first pass made squares.
+WT_INLINE void mid_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
+                        const int fixed, wt__fft_past *past)
+{
+    const int r = fixed ? fixed : pass->radix;
+    const ptrdiff_t m = pass->m, s = pass->s, from_p = x_re == y_re ? s * r : s, from_k = x_re == y_re ? s : s * m;
+    const float *twiddles = pass->twiddles;
+    for (ptrdiff_t p = 0; p < m; p++, twiddles += 2 * (r - 1)) {
+        for (ptrdiff_t block = 0; block < s; block += LANES) {
+            const ptrdiff_t q = block + LANES <= s ? block : s - LANES;
+            cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
+            ptrdiff_t at = q + from_p * p;
+            pour(past, fixed * LANES / 2);
+            UNROLL for (int k = 0; k < r; k++, at += from_k) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, at);
+            butterfly(a, fixed, r, pass->trig);
+            at = q + s * r * p;
+            store_side(y_re, y_im, WT__FFT_SPLIT, at, a[0]);
+            UNROLL for (int j = 1; j < r; j++)
+                store_side(y_re, y_im, WT__FFT_SPLIT, at += s,
+                           times_w(a[j], twiddles[2 * j - 2], twiddles[2 * j - 1]));
+        }
+    }
+}
+
+WT_INLINE void last_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
+                         float scale, const int fixed, const wt__fft_form form, wt__fft_past *past)
+{
+    const int r = fixed ? fixed : pass->radix;
+    const ptrdiff_t s = pass->s;
+    for (ptrdiff_t block = 0; block < s; block += LANES) {
+        const ptrdiff_t q = block + LANES <= s ? block : s - LANES;
+        cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
+        pour(past, fixed * LANES / 2);
+        UNROLL for (int k = 0; k < r; k++) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, q + s * k);
+        butterfly(a, fixed, r, pass->trig);
+        UNROLL for (int j = 0; j < r; j++) store_side(y_re, y_im, form, q + s * j, scaled(a[j], scale));
+    }
+}
+
+#define SIGNATURE                                                                                                     \
+    const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im, float scale
+#define FIRST(name, r, form)                                                                                          \
+    static void first_##name(SIGNATURE)                                                                               \
+    {                                                                                                                 \
+        (void)scale;                                                                                                  \
+        if (r == 16 && pass->square) first_pass(pass, x_re, x_im, y_re, y_im, r, form, true, NULL);                   \
+        else first_pass(pass, x_re, x_im, y_re, y_im, r, form, false, NULL);                                          \
+    }
+#define MID(name, r)                                                                                                  \
+    static void mid_##name(SIGNATURE) { (void)scale, mid_pass(pass, x_re, x_im, y_re, y_im, r, NULL); }
+#define LAST(name, r, form)                                                                                           \
+    static void last_##name(SIGNATURE)                                                                                \
+    {                                                                                                                 \
+        if (scale == 1) last_pass(pass, x_re, x_im, y_re, y_im, 1, r, form, NULL);                                    \
+        else last_pass(pass, x_re, x_im, y_re, y_im, scale, r, form, NULL);                                           \
+    }
+#define ROW_SIGNATURE                                                                                                 \
+    const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im, wt__fft_past *past
+#define ROW_FIRST(r)                                                                                                  \
+    static void row_first_##r(ROW_SIGNATURE)                                                                          \
+    {                                                                                                                 \
+        if (r == 16 && pass->square) first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, true, past);       \
+        else first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, false, past);                              \
+    }
+#define ROW_MID(name, r)                                                                                              \
+    static void row_mid_##name(ROW_SIGNATURE) { mid_pass(pass, x_re, x_im, y_re, y_im, r, past); }
+#define ROW_LAST(name, r)                                                                                             \
+    static void row_last_##name(ROW_SIGNATURE)                                                                        \
+    {                                                                                                                 \
+        last_pass(pass, x_re, x_im, y_re, y_im, 1, r, WT__FFT_SPLIT, past);                                           \
+    }
+#define ANY_RADIX(CASE)                                                                                               \
+    CASE(2, 2) CASE(3, 3) CASE(4, 4) CASE(5, 5) CASE(7, 7) CASE(8, 8) CASE(11, 11) CASE(13, 13) CASE(16, 16)          \
+    CASE(generic, 0)
+#define FORMS(CASE, r)                                                                                                \
+    CASE(r, r, WT__FFT_SPLIT) CASE(pairs_##r, r, WT__FFT_PAIRS) CASE(swapped_##r, r, WT__FFT_SWAPPED)
+
+FORMS(FIRST, 4)
+FORMS(FIRST, 8) FORMS(FIRST, 16) FIRST(weighted_4, 4, WT__FFT_WEIGHTED) FIRST(weighted_8, 8, WT__FFT_WEIGHTED)
+    FIRST(weighted_16, 16, WT__FFT_WEIGHTED) FIRST(9, 9, WT__FFT_SPLIT) FIRST(15, 15, WT__FFT_SPLIT)
+        FIRST(25, 25, WT__FFT_SPLIT) FIRST(5, 5, WT__FFT_SPLIT) FIRST(7, 7, WT__FFT_SPLIT) FIRST(11, 11, WT__FFT_SPLIT)
+            FIRST(13, 13, WT__FFT_SPLIT) FIRST(generic, 0, WT__FFT_SPLIT) ANY_RADIX(MID) FORMS(LAST, 2) FORMS(LAST, 3)
+                FORMS(LAST, 4) FORMS(LAST, 5) FORMS(LAST, 8) FORMS(LAST, 16) LAST(7, 7, WT__FFT_SPLIT)
+                    LAST(11, 11, WT__FFT_SPLIT) LAST(13, 13, WT__FFT_SPLIT) LAST(generic, 0, WT__FFT_SPLIT)
+                        ROW_FIRST(4) ROW_FIRST(8) ROW_FIRST(16) ANY_RADIX(ROW_MID) ANY_RADIX(ROW_LAST)
+
+    // ---- pairs, real signals, tiles
+
+    static void split(const float *pairs, float *re, float *im, int n)
+{
+    int i = 0;
+    for (; i + LANES <= n; i += LANES) store_side(re, im, WT__FFT_SPLIT, i, load_side(pairs, 0, WT__FFT_PAIRS, i));
+    for (; i < n; i++) re[i] = pairs[2 * (size_t)i], im[i] = pairs[2 * (size_t)i + 1];
+}
+
+static void join(const float *re, const float *im, float *pairs, int n, float scale)
+{
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        store_side(pairs, 0, WT__FFT_PAIRS, i, scaled(load_side(re, im, WT__FFT_SPLIT, i), scale));
+    for (; i < n; i++) pairs[2 * (size_t)i] = re[i] * scale, pairs[2 * (size_t)i + 1] = im[i] * scale;
+}
+
+static void multiply(const float *a_re, const float *a_im, const float *b_re, const float *b_im, float *c_re,
+                     float *c_im, int n)
+{
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        store_side(c_re, c_im, WT__FFT_SPLIT, i,
+                   times(load_side(a_re, a_im, WT__FFT_SPLIT, i), load(b_re + i), load(b_im + i)));
+    for (; i < n; i++) {
+        float re = a_re[i] * b_re[i] - a_im[i] * b_im[i], im = a_re[i] * b_im[i] + a_im[i] * b_re[i];
+        c_re[i] = re, c_im[i] = im;
+    }
+}
+
+// X[k] = E + w^k O and conj(X[h - k]) = E - w^k O, where E = Z[k] + conj(Z[h - k]), i O = Z[k] - conj(Z[h - k]), and Z
+// is halved; back, Z[k] = E + i O and conj(Z[h - k]) = E - i O, where E = X[k] + conj(X[h - k]),
+// O = conj(w^k) (X[k] - conj(X[h - k])), and Z comes doubled. Either way `low` is of k, `high` of h - k.
+typedef struct bin_pair {
+    cvec low, high;
+} bin_pair;
+
+WT_INLINE bin_pair pair_bins(cvec a, cvec b, vec w_re, vec w_im, const bool back)
+{
+    const cvec even = {a.re + b.re, a.im - b.im};
+    if (back) {
+        const cvec odd = times((cvec){a.re - b.re, a.im + b.im}, w_re, -w_im);
+        return (bin_pair){add_i(even, odd), {even.re + odd.im, odd.re - even.im}};
+    }
+    const cvec odd = times((cvec){a.im + b.im, b.re - a.re}, w_re, w_im);
+    return (bin_pair){add(even, odd), {even.re - odd.re, odd.im - even.im}};
+}
+
+WT_INLINE void store_bins(float *re, float *im, const wt__fft_form form, ptrdiff_t at, cvec v)
+{
+    if (form == WT__FFT_POWERS) store(re + at, v.re * v.re + v.im * v.im);
+    else store_side(re, im, form, at, v);
+}
+
+// Pairs k, h - k for 1 <= k <= h / 2, vectors of k rising, of h - k falling. Blocks begin at multiples of LANES on both
+// sides, which memory likes best: the first of a block of h - k comes with the next block of k, the others with this
+// one, turned round. The last vectors begin where they must, and write the one that was left.
+WT_INLINE void pair_blocks(const float *x_re, const float *x_im, const wt__fft_form from, const float *w_re,
+                           const float *w_im, ptrdiff_t h, float *y_re, float *y_im, const wt__fft_form to,
+                           const bool back)
+{
+    const ptrdiff_t last = h / 2, whole = (last + 1) / LANES * LANES, low = last - LANES + 1, high = h - last;
+    cvec above = {{0}, {0}}, before = above;
+    for (ptrdiff_t at = 0; at < whole; at += LANES) {
+        const cvec a = load_side(x_re, x_im, from, at), b = load_side(x_re, x_im, from, h - at - LANES);
+        const bin_pair y = pair_bins(a, turn(b, above), load(w_re + at), load(w_im + at), back);
+        store_bins(y_re, y_im, to, at, y.low);
+        if (at) store_bins(y_re, y_im, to, h - at, turn(before, y.high));
+        above = b, before = y.high;
+    }
+    store_bins(y_re, y_im, to, h - whole, turn(before, before));
+    const cvec a = load_side(x_re, x_im, from, low), b = reverse(load_side(x_re, x_im, from, high));
+    const bin_pair y = pair_bins(a, b, load(w_re + low), load(w_im + low), back);
+    store_bins(y_re, y_im, to, low, y.low);
+    store_bins(y_re, y_im, to, high, reverse(y.high));
+}
+
+// The same of few, one by one: in the first lane, where sums round as they do in all.
+WT_INLINE cvec one_of(const float *re, const float *im, ptrdiff_t at) { return (cvec){{re[at]}, {im[at]}}; }
+
+WT_INLINE void pair_few(const float *x_re, const float *x_im, const float *w_re, const float *w_im, ptrdiff_t h,
+                        float *y_re, float *y_im, const ptrdiff_t x_step, const ptrdiff_t y_step, const bool back)
+{
+    for (ptrdiff_t k = 1; k <= h / 2; k++) {
+        const cvec a = one_of(x_re, x_im, k * x_step), b = one_of(x_re, x_im, (h - k) * x_step);
+        const bin_pair y = pair_bins(a, b, (vec){w_re[k]}, (vec){w_im[k]}, back);
+        y_re[k * y_step] = y.low.re[0], y_im[k * y_step] = y.low.im[0];
+        y_re[(h - k) * y_step] = y.high.re[0], y_im[(h - k) * y_step] = y.high.im[0];
+    }
+}
+
+WT_INLINE void real_bins(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im,
+                         const wt__fft_form form)
+{
+    const ptrdiff_t step = form == WT__FFT_PAIRS ? 2 : 1;
+    const float *w_im = twiddles + wt__fft_padded((size_t)h / 2 + 1);
+    const float sum = 2 * (z_re[0] + z_im[0]), difference = 2 * (z_re[0] - z_im[0]);
+    if (form == WT__FFT_PAIRS) im = re + 1;
+    if (h / 2 >= LANES) pair_blocks(z_re, z_im, WT__FFT_SPLIT, twiddles, w_im, h, re, im, form, false);
+    else pair_few(z_re, z_im, twiddles, w_im, h, re, im, 1, step, false);
+    if (form == WT__FFT_POWERS) {
+        re[0] = sum * sum, re[h] = difference * difference;
+        return;
+    }
+    re[0] = sum, im[0] = 0;
+    re[step * h] = difference, im[step * h] = 0;
+}
+
+WT_INLINE void real_fold(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im,
+                         const wt__fft_form form)
+{
+    const ptrdiff_t step = form == WT__FFT_PAIRS ? 2 : 1;
+    const float *w_im = twiddles + wt__fft_padded((size_t)h / 2 + 1);
+    if (form == WT__FFT_PAIRS) im = re + 1;
+    if (h / 2 >= LANES) pair_blocks(re, im, form, twiddles, w_im, h, z_re, z_im, WT__FFT_SPLIT, true);
+    else pair_few(re, im, twiddles, w_im, h, z_re, z_im, step, 1, true);
+    z_re[0] = re[0] + re[step * h], z_im[0] = re[0] - re[step * h];
+}
+
+static void tile_bins(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im)
+{
+    const float *w_im = twiddles + wt__fft_padded((size_t)h / 2 + 1);
+    const vec z0_re = load(z_re), z0_im = load(z_im);
+    for (ptrdiff_t k = 1; k <= h / 2; k++) {
+        const bin_pair y = pair_bins(load_side(z_re, z_im, WT__FFT_SPLIT, k * LANES),
+                                     load_side(z_re, z_im, WT__FFT_SPLIT, (h - k) * LANES), (vec){0} + twiddles[k],
+                                     (vec){0} + w_im[k], false);
+        store_side(re, im, WT__FFT_SPLIT, k * LANES, y.low);
+        store_side(re, im, WT__FFT_SPLIT, (h - k) * LANES, y.high);
+    }
+    store_side(re, im, WT__FFT_SPLIT, 0, (cvec){2 * (z0_re + z0_im), {0}});
+    store_side(re, im, WT__FFT_SPLIT, (ptrdiff_t)h * LANES, (cvec){2 * (z0_re - z0_im), {0}});
+}
+
+static void tile_fold(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im)
+{
+    const float *w_im = twiddles + wt__fft_padded((size_t)h / 2 + 1);
+    const vec first = load(re), last = load(re + (ptrdiff_t)h * LANES);
+    for (ptrdiff_t k = 1; k <= h / 2; k++) {
+        const bin_pair y = pair_bins(load_side(re, im, WT__FFT_SPLIT, k * LANES),
+                                     load_side(re, im, WT__FFT_SPLIT, (h - k) * LANES), (vec){0} + twiddles[k],
+                                     (vec){0} + w_im[k], true);
+        store_side(z_re, z_im, WT__FFT_SPLIT, k * LANES, y.low);
+        store_side(z_re, z_im, WT__FFT_SPLIT, (h - k) * LANES, y.high);
+    }
+    store_side(z_re, z_im, WT__FFT_SPLIT, 0, (cvec){first + last, first - last});
+}
+
+#define BINS(name, form)                                                                                               \
+    static void real_bins_##name(const float *z_re, const float *z_im, const float *twiddles, int h, float *re,        \
+                                 float *im)                                                                            \
+    {                                                                                                                  \
+        real_bins(z_re, z_im, twiddles, h, re, im, form);                                                              \
+    }
+#define FOLD(name, form)                                                                                               \
+    static void real_fold_##name(const float *re, const float *im, const float *twiddles, int h, float *z_re,          \
+                                 float *z_im)                                                                          \
+    {                                                                                                                  \
+        real_fold(re, im, twiddles, h, z_re, z_im, form);                                                              \
+    }
+
+BINS(split, WT__FFT_SPLIT)
+BINS(pairs, WT__FFT_PAIRS)
+BINS(powers, WT__FFT_POWERS)
+FOLD(split, WT__FFT_SPLIT)
+FOLD(pairs, WT__FFT_PAIRS)
+
+// What is left at the end does not go past: a line written both ways is slow.
+static void stream(wt__fft_past *past)
+{
+    while (past->n >= LINE) pour(past, LINE);
+    for (; past->n > 0; past->n--) *past->to++ = *past->from++;
+}
+
+// Rows of at least LANES end with a block that overlaps the one before; those of bins with a pair behind whole blocks.
+WT_INLINE ptrdiff_t without_pair(ptrdiff_t n, const int step) { return step == 2 && n % LANES == 2 ? n - 2 : n; }
+
+WT_INLINE void turn_in(const float *rows, ptrdiff_t distance, ptrdiff_t n, float *re, float *im, const int step)
+{
+    const ptrdiff_t most = without_pair(n, step);
+    for (ptrdiff_t block = 0; block < most && n >= LANES; block += LANES) {
+        const ptrdiff_t i = block + LANES <= most ? block : most - LANES, at = i / step * LANES;
+        vec v[LANES];
+        UNROLL for (int row = 0; row < LANES; row++) v[row] = load(rows + row * distance + i);
+        transpose_square(v);
+        UNROLL for (int k = 0; k < LANES; k++) store((k % step ? im : re) + at + k / step * LANES, v[k]);
+    }
+    for (ptrdiff_t i = n < LANES ? 0 : most; i < n; i++)
+        for (int row = 0; row < LANES; row++)
+            (i % step ? im : re)[i / step * LANES + row] = rows[row * distance + i];
+}
+
+WT_INLINE void turn_out(const float *re, const float *im, ptrdiff_t n, float *rows, ptrdiff_t distance, const int step)
+{
+    const ptrdiff_t most = without_pair(n, step);
+    for (ptrdiff_t block = 0; block < most && n >= LANES; block += LANES) {
+        const ptrdiff_t i = block + LANES <= most ? block : most - LANES, at = i / step * LANES;
+        vec v[LANES];
+        UNROLL for (int k = 0; k < LANES; k++) v[k] = load((k % step ? im : re) + at + k / step * LANES);
+        transpose_square(v);
+        UNROLL for (int row = 0; row < LANES; row++) store(rows + row * distance + i, v[row]);
+    }
+    for (ptrdiff_t i = n < LANES ? 0 : most; i < n; i++)
+        for (int row = 0; row < LANES; row++)
+            rows[row * distance + i] = (i % step ? im : re)[i / step * LANES + row];
+}
+
+static void rows_in(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs)
+{
+    if (pairs) turn_in(rows, distance, n, re, im, 2);
+    else turn_in(rows, distance, n, re, re, 1);
+}
+
+static void rows_out(const float *re, const float *im, int n, float *rows, ptrdiff_t distance, bool pairs)
+{
+    if (pairs) turn_out(re, im, n, rows, distance, 2);
+    else turn_out(re, re, n, rows, distance, 1);
+}
+
+#include "fft_short.h"
+
+// Order of the radices: wt__fft_radices.
+#define KERNELS                                                                                                        \
+    {                                                                                                                  \
+        .lanes = LANES,                                                                                                \
+        .first = {{0, 0, first_4, first_5, first_7, first_8, first_11, first_13, first_16, first_9, first_15,          \
+                   first_25, first_generic},                                                                           \
+                  {[2] = first_pairs_4, [5] = first_pairs_8, [8] = first_pairs_16},                                    \
+                  {[2] = first_swapped_4, [5] = first_swapped_8, [8] = first_swapped_16},                              \
+                  {[2] = first_weighted_4, [5] = first_weighted_8, [8] = first_weighted_16}},                          \
+        .mid = {mid_2, mid_3, mid_4, mid_5, mid_7, mid_8, mid_11, mid_13, mid_16, 0, 0, 0, mid_generic},               \
+        .last = {{last_2, last_3, last_4, last_5, last_7, last_8, last_11, last_13, last_16, 0, 0, 0, last_generic},   \
+                 {last_pairs_2, last_pairs_3, last_pairs_4, last_pairs_5, 0, last_pairs_8, [8] = last_pairs_16},       \
+                 {last_swapped_2, last_swapped_3, last_swapped_4, last_swapped_5, 0,                                   \
+                  last_swapped_8, [8] = last_swapped_16}},                                                             \
+        .row = {.first = {[2] = row_first_4, [5] = row_first_8, [8] = row_first_16},                                   \
+                .mid = {row_mid_2, row_mid_3, row_mid_4, row_mid_5, row_mid_7, row_mid_8, row_mid_11, row_mid_13,      \
+                        row_mid_16, 0, 0, 0, row_mid_generic},                                                         \
+                .last = {row_last_2, row_last_3, row_last_4, row_last_5, row_last_7, row_last_8, row_last_11,          \
+                         row_last_13, row_last_16, 0, 0, 0, row_last_generic}},                                        \
+        .split = split, .join = join, .multiply = multiply, .stream = stream,                                          \
+        .real_bins = {[WT__FFT_SPLIT] = real_bins_split, [WT__FFT_PAIRS] = real_bins_pairs,                            \
+                      [WT__FFT_POWERS] = real_bins_powers},                                                            \
+        .real_fold = {real_fold_split, real_fold_pairs}, .rows_in = rows_in, .rows_out = rows_out,                     \
+        .tile_bins = tile_bins, .tile_fold = tile_fold, .shorts = shorts,                                              \
+    }

@@ -1,0 +1,165 @@
+// Short transforms in one call, their sizes known to the compiler: a part of fft_passes.h. The passes, their order and
+// their tables are those of a plan, so that the bits are, too.
+//
+// Along: one transform, vectors along it, as its passes go. Across: a vector holds one point of LANES transforms, or
+// of one alone, in its first lane, where that has too few points for vectors of its own.
+
+enum { SHORT_MOST = 128 };
+
+typedef struct short_room {
+    _Alignas(64) float re[SHORT_MOST + 16], im[SHORT_MOST + 16];
+} short_room;
+
+WT_INLINE void along(const wt__fft_pass *passes, const float *x_re, const float *x_im, const wt__fft_form from,
+                     float *y_re, float *y_im, const wt__fft_form to, float scale, const int r1, const int r2,
+                     const int r3)
+{
+    const int last = r3 > 1 ? r3 : r2, n = r1 * r2 * r3;
+    short_room a, b;
+    const short_room *x = &a;
+    first_pass(&(wt__fft_pass){.m = n / r1, .twiddles = passes[0].twiddles, .trig = passes[0].trig}, x_re, x_im, a.re,
+               a.im, r1, from, false, NULL);
+    if (r3 > 1) {
+        mid_pass(&(wt__fft_pass){.m = r3, .s = r1, .twiddles = passes[1].twiddles, .trig = passes[1].trig}, a.re, a.im,
+                 b.re, b.im, r2, NULL);
+        x = &b;
+    }
+    last_pass(&(wt__fft_pass){.s = n / last, .trig = passes[r3 > 1 ? 2 : 1].trig}, x->re, x->im, y_re, y_im, scale,
+              last, to, NULL);
+}
+
+#define SHORT_SIGNATURE                                                                                                \
+    const wt__fft_pass *passes, const float *twiddles, const float *in, float *out, float scale
+#define ALONG(n, r1, r2, r3)                                                                                           \
+    static void along_##n(SHORT_SIGNATURE)                                                                             \
+    {                                                                                                                  \
+        (void)twiddles, (void)scale; /* 1 */                                                                           \
+        along(passes, in, NULL, WT__FFT_PAIRS, out, NULL, WT__FFT_PAIRS, 1, r1, r2, r3);                               \
+    }                                                                                                                  \
+    static void along_swapped_##n(SHORT_SIGNATURE)                                                                     \
+    {                                                                                                                  \
+        (void)twiddles;                                                                                                \
+        along(passes, in, NULL, WT__FFT_SWAPPED, out, NULL, WT__FFT_SWAPPED, scale, r1, r2, r3);                       \
+    }                                                                                                                  \
+    static void along_bins_##n(SHORT_SIGNATURE)                                                                        \
+    {                                                                                                                  \
+        short_room z;                                                                                                  \
+        along(passes, in, NULL, WT__FFT_PAIRS, z.re, z.im, WT__FFT_SPLIT, scale, r1, r2, r3);                          \
+        real_bins(z.re, z.im, twiddles, n, out, NULL, WT__FFT_PAIRS);                                                  \
+    }                                                                                                                  \
+    static void along_fold_##n(SHORT_SIGNATURE)                                                                        \
+    {                                                                                                                  \
+        short_room z;                                                                                                  \
+        real_fold(in, NULL, twiddles, n, z.re, z.im, WT__FFT_PAIRS);                                                   \
+        along(passes, z.im, z.re, WT__FFT_SPLIT, out, NULL, WT__FFT_SWAPPED, scale, r1, r2, r3);                       \
+    }
+#define ALONG_ENTRY(n) {n, {along_##n, along_swapped_##n, along_bins_##n, along_fold_##n}}
+
+#if LANES == 4
+WT_INLINE cvec one_in(const float *pairs, int k) { return (cvec){{pairs[2 * k]}, {pairs[2 * k + 1]}}; }
+WT_INLINE void one_out(float *pairs, int k, cvec v) { pairs[2 * k] = v.re[0], pairs[2 * k + 1] = v.im[0]; }
+WT_INLINE cvec swapped(cvec a) { return (cvec){a.im, a.re}; }
+
+WT_INLINE void across_pass(const wt__fft_pass *pass, const cvec *x, cvec *y, const int r, const int m, const int s,
+                           float scale)
+{
+    for (int p = 0; p < m; p++)
+        UNROLL for (int q = 0; q < s; q++)
+        {
+            const float *twiddles = pass->twiddles + 2 * (r - 1) * p;
+            cvec a[8];
+            UNROLL for (int k = 0; k < r; k++) a[k] = x[q + s * (p + m * k)];
+            butterfly(a, r, r, pass->trig);
+            UNROLL for (int j = 0; j < r; j++)
+                y[q + s * (r * p + j)] = m == 1 ? scaled(a[j], scale)
+                                         : j    ? times_w(a[j], twiddles[2 * j - 2], twiddles[2 * j - 1])
+                                                : a[j];
+        }
+}
+
+WT_INLINE void across(const wt__fft_pass *passes, cvec *a, float scale, const int r1, const int r2)
+{
+    cvec b[16];
+    across_pass(passes, a, r2 > 1 ? b : a, r1, r2, 1, scale);
+    if (r2 > 1) across_pass(passes + 1, b, a, r2, 1, r1, scale);
+}
+
+// Points read and written swapped where `back`.
+WT_INLINE void across_one(const wt__fft_pass *passes, const float *in, float *out, float scale, const int r1,
+                          const int r2, const bool back)
+{
+    cvec a[16];
+    UNROLL for (int k = 0; k < r1 * r2; k++) a[k] = back ? swapped(one_in(in, k)) : one_in(in, k);
+    across(passes, a, scale, r1, r2);
+    UNROLL for (int k = 0; k < r1 * r2; k++) one_out(out, k, back ? swapped(a[k]) : a[k]);
+}
+
+WT_INLINE void across_bins(const wt__fft_pass *passes, const float *w, const float *in, float *out, float scale,
+                           const int r1, const int r2)
+{
+    const int h = r1 * r2;
+    const float *w_im = w + wt__fft_padded((size_t)h / 2 + 1);
+    cvec a[16];
+    UNROLL for (int k = 0; k < h; k++) a[k] = one_in(in, k);
+    across(passes, a, scale, r1, r2);
+    UNROLL for (int k = 1; k <= h / 2; k++)
+    {
+        const bin_pair y = pair_bins(a[k], a[h - k], (vec){w[k]}, (vec){w_im[k]}, false);
+        one_out(out, k, y.low);
+        one_out(out, h - k, y.high);
+    }
+    out[0] = 2 * (a[0].re[0] + a[0].im[0]), out[1] = 0;
+    out[2 * h] = 2 * (a[0].re[0] - a[0].im[0]), out[2 * h + 1] = 0;
+}
+
+WT_INLINE void across_fold(const wt__fft_pass *passes, const float *w, const float *in, float *out, float scale,
+                           const int r1, const int r2)
+{
+    const int h = r1 * r2;
+    const float *w_im = w + wt__fft_padded((size_t)h / 2 + 1);
+    cvec a[16];
+    a[0] = (cvec){{in[0] - in[2 * h]}, {in[0] + in[2 * h]}}; // the parts change places: the way back
+    UNROLL for (int k = 1; k <= h / 2; k++)
+    {
+        const bin_pair y = pair_bins(one_in(in, k), one_in(in, h - k), (vec){w[k]}, (vec){w_im[k]}, true);
+        a[k] = swapped(y.low);
+        a[h - k] = swapped(y.high);
+    }
+    across(passes, a, scale, r1, r2);
+    UNROLL for (int k = 0; k < h; k++) one_out(out, k, swapped(a[k]));
+}
+
+#define ACROSS(n, r1, r2)                                                                                              \
+    static void across_##n(SHORT_SIGNATURE)                                                                            \
+    {                                                                                                                  \
+        (void)twiddles, (void)scale; /* 1 */                                                                           \
+        across_one(passes, in, out, 1, r1, r2, false);                                                                 \
+    }                                                                                                                  \
+    static void across_swapped_##n(SHORT_SIGNATURE)                                                                    \
+    {                                                                                                                  \
+        (void)twiddles, across_one(passes, in, out, scale, r1, r2, true);                                              \
+    }                                                                                                                  \
+    static void across_bins_##n(SHORT_SIGNATURE) { across_bins(passes, twiddles, in, out, scale, r1, r2); }            \
+    static void across_fold_##n(SHORT_SIGNATURE) { across_fold(passes, twiddles, in, out, scale, r1, r2); }
+#define ACROSS_ENTRY(n) {n, {across_##n, across_swapped_##n, across_bins_##n, across_fold_##n}}
+
+ACROSS(4, 4, 1)
+ACROSS(8, 8, 1)
+ACROSS(10, 5, 2)
+ALONG(16, 4, 4, 1)
+ALONG(20, 4, 5, 1)
+ALONG(30, 5, 3, 2)
+ALONG(32, 8, 4, 1)
+ALONG(60, 4, 5, 3)
+
+static const wt__fft_short shorts[] = {ACROSS_ENTRY(4), ACROSS_ENTRY(8), ACROSS_ENTRY(10), ALONG_ENTRY(16),
+                                       ALONG_ENTRY(20), ALONG_ENTRY(30), ALONG_ENTRY(32),  ALONG_ENTRY(60),
+                                       {0}};
+#elif LANES == 8
+ALONG(64, 8, 8, 1)
+ALONG(128, 8, 16, 1)
+
+static const wt__fft_short shorts[] = {ALONG_ENTRY(64), ALONG_ENTRY(128), {0}};
+#else
+static const wt__fft_short shorts[] = {{0}};
+#endif

@@ -1,0 +1,22 @@
+/// Private to dsp/pitch/yin.c: the plan on a GPU.
+#ifndef WT_YIN_CUDA_H
+#define WT_YIN_CUDA_H
+
+#include "yin_kernel.h"
+
+#include <warptone/device.h>
+
+typedef struct wt__yin_cuda wt__yin_cuda;
+
+/// Choose the frames of a thread block so that it fits its shared memory, with `extra_bytes` beside it: sets
+/// args->tile.
+/// Errors: WT_ERR_UNSUPPORTED when not even one does.
+WT_CHECKED wt_status wt__yin_choose_tile(const char *op, wt_device *device, size_t extra_bytes, wt_yin_args *args,
+                                         size_t *shared_bytes);
+
+WT_CHECKED wt_status wt__yin_cuda_create(const char *op, wt_device *device, const wt_yin_args *args,
+                                         wt__yin_cuda **cuda);
+void wt__yin_cuda_destroy(wt__yin_cuda *cuda); ///< NULL is allowed
+WT_CHECKED wt_status wt__yin_cuda_enqueue(const wt__yin_cuda *cuda, wt_stream *stream, const float *pcm, float *f0);
+
+#endif

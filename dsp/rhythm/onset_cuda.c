@@ -1,0 +1,85 @@
+// Onset strength on a GPU: the mel plan's kernels, then kernels/rhythm/onset.cu over the bands.
+
+#include "onset_cuda.h"
+#include "spectrum_cuda.h"
+
+#include <float.h>
+#include <stdlib.h>
+#include <warptone/mel.h>
+
+struct wt__onset_cuda {
+    wt_mel *mel;
+    wt_buffer *bands; // [n_signals][n_mels][n_frames]
+    wt_module *module;
+    wt_kernel *strength, *detrend;
+    wt_launch strength_launch, detrend_launch;
+    bool detrended;
+    wt_onset_args args;
+};
+
+static wt_status plan_launches(wt_device *device, wt__onset_cuda *o)
+{
+    const size_t shared = (size_t)o->args.n_bands * (WT_ONSET_TILE + 1) * sizeof(float);
+    const size_t room = wt_device_get_info(device)->shared_bytes;
+    if (shared > room)
+        return wt_fail(WT_ERR_UNSUPPORTED, "onset: %d bands take %zu bytes of shared memory, this GPU has %zu",
+                       o->args.n_bands, shared, room);
+    o->strength_launch = (wt_launch){.block = {256}, .shared_bytes = shared};
+    o->detrend_launch = (wt_launch){.grid = {(o->args.n_signals + 31) / 32}, .block = {32}};
+    return wt__spectrum_cuda_grid("onset", o->args.n_signals, o->args.n_frames, WT_ONSET_TILE,
+                                  &o->strength_launch.grid[0]);
+}
+
+wt_status wt__onset_cuda_create(wt_device *device, const wt_onset_config *c, int shift, int64_t *n_frames,
+                                wt__onset_cuda **cuda)
+{
+    wt__onset_cuda *o = *cuda = calloc(1, sizeof *o); // the plan's destroy takes it back, also half built
+    if (!o) return wt_fail(WT_ERR_NO_MEMORY, "onset: CUDA plan");
+    const wt_mel_config mel = {.n_samples = c->n_samples,
+                               .n_signals = c->n_signals,
+                               .stft = {.n_fft = c->n_fft, .hop = c->hop},
+                               .bank = {.rate_hz = c->rate_hz, .n_mels = c->n_mels},
+                               .scale = WT_MEL_DB,
+                               .db = {.no_top = c->has_floor}};
+    wt_status status = wt_mel_create(device, &mel, &o->mel);
+    if (status) return status;
+    *n_frames = wt_mel_frames(o->mel);
+    o->detrended = c->detrend;
+    o->args = (wt_onset_args){.n_frames = *n_frames,
+                              .n_signals = c->n_signals,
+                              .n_bands = c->n_mels,
+                              .lag = c->lag,
+                              .max_size = c->max_size,
+                              .shift = shift,
+                              .median = c->median,
+                              .floor = c->has_floor ? c->floor_db : -FLT_MAX};
+    const size_t floats = (size_t)c->n_signals * (size_t)c->n_mels * (size_t)*n_frames;
+    status = wt_buffer_create(device, WT_MEMORY_DEVICE, floats * sizeof(float), &o->bands);
+    if (!status) o->args.mel = (const float *)wt_buffer_address(o->bands);
+    if (!status) status = plan_launches(device, o);
+    if (!status) status = wt__op_exact_module(device, "kernels/rhythm/onset.cu", &o->module);
+    if (!status) status = wt_module_get_kernel(o->module, "onset_strength", &o->strength);
+    if (!status) status = wt_module_get_kernel(o->module, "onset_detrend", &o->detrend);
+    return status;
+}
+
+void wt__onset_cuda_destroy(wt__onset_cuda *cuda)
+{
+    if (!cuda) return;
+    wt_mel_destroy(cuda->mel);
+    wt_buffer_destroy(cuda->bands);
+    wt_module_destroy(cuda->module);
+    free(cuda);
+}
+
+wt_status wt__onset_cuda_enqueue(const wt__onset_cuda *cuda, wt_stream *stream, const wt_buffer *pcm, size_t pcm_offset,
+                                 float *envelope)
+{
+    wt_onset_args args = cuda->args;
+    args.out = envelope;
+    wt_status status = wt_mel_enqueue(cuda->mel, stream, pcm, pcm_offset, cuda->bands, 0);
+    if (!status) status = wt_kernel_launch(cuda->strength, stream, &cuda->strength_launch, &WT_ARG(args), 1);
+    if (!status && cuda->detrended)
+        status = wt_kernel_launch(cuda->detrend, stream, &cuda->detrend_launch, &WT_ARG(args), 1);
+    return status;
+}

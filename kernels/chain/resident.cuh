@@ -1,0 +1,487 @@
+// The resident kernel: stays, waits for blocks at a doorbell in host memory, runs the composed chain on each, answers.
+//
+// A thread block has one stream or several, which it runs in turn; buffers lie in shared memory, and with one stream
+// the instance and the plans do too as far as they fit. While it waits the first of them polls the doorbell and the
+// orders, and tells the others. What a block's own answer does not need (chain_after) runs when all streams' answers
+// are on their way.
+// It leaves at a block boundary: by order, when it has lived long enough, or after one block (the graph path).
+// Judge: the CPU's chain, 90 dB (sums in another order). tests/models/block_ring.pml has the ring's protocol.
+#pragma once
+#include "chain_control.cuh"
+
+#define RESIDENT_REST_NS  2000 // between two looks at the doorbell while no block is due
+#define RESIDENT_RELAY_NS 100  // between two looks at what the first thread block tells
+#define RESIDENT_APART    1800 // clocks from one look to the next while one is
+#define RESIDENT_AHEAD    128  // words of input that come with a look, at most
+#define RESIDENT_LOOKS    4    // places for looks under way
+
+enum resident_verdict { RESIDENT_GO_ON, RESIDENT_BLOCK, RESIDENT_LEAVE, RESIDENT_KILLED, RESIDENT_OVER };
+
+static __device__ __forceinline__ long long resident_now()
+{
+    long long now_ns;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now_ns));
+    return now_ns;
+}
+
+// All threads; `bytes` is a multiple of 16, as both addresses are.
+static __device__ void resident_copy(void *to, const void *from, unsigned long long bytes)
+{
+#pragma unroll 1
+    for (unsigned long long i = threadIdx.x; i < bytes / sizeof(int4); i += chain_threads())
+        ((int4 *)to)[i] = ((const int4 *)from)[i];
+}
+
+// What thread 0 was told by the host, for all threads: the host may change its mind between two loads.
+static __device__ resident_place resident_term(const resident_args &r, bool *leave)
+{
+    __shared__ resident_place place;
+    __shared__ int told;
+    if (threadIdx.x == 0) {
+        const wt_block_word begin = block_load(&r.control->begin), orders = block_load(&r.control->orders);
+        const unsigned int term = wt_block_turn(begin);
+        told = wt_block_turn(orders) == term || wt_block_turn(block_load_acquire(r.left + blockIdx.x)) == term;
+        place.turn = wt_block_data(begin);
+        place.term = term;
+    }
+    __syncthreads();
+    *leave = told;
+    return place;
+}
+
+// The block at hand, as every thread knows it.
+struct resident_block {
+    unsigned int turn, flags;
+    int frames;
+    bool rehearsed;            // not the host's
+    const wt_block_word *down; // its slot
+    wt_block_word *up;         // its slot, of the first stream
+};
+
+// An answer's head, but for the time of sending: the first warp knows it, the last one sends it.
+static __shared__ unsigned int resident_told[RESIDENT_HEAD];
+
+// How blocks come: at a pace, so most of the time between two need not be spent on the bus. In clocks.
+struct resident_pace {
+    long long last, gap; // when the last block came, and how long after the one before
+    unsigned int round;  // looks so far
+};
+
+// What the first warp was about since the last answer, for who asks why a block was late.
+struct resident_watch {
+    long long sent_ns, looked_ns;         // the last answer, the last look
+    unsigned int busy_ns, hole_ns, looks; // until the first look; the longest from one to the next; how many
+};
+
+static __device__ __forceinline__ void resident_watch_look(resident_watch *w)
+{
+    const long long now_ns = resident_now();
+    const unsigned int since_ns = (unsigned int)(now_ns - (w->looks ? w->looked_ns : w->sent_ns));
+    if (!w->looks)
+        w->busy_ns = since_ns;
+    else
+        w->hole_ns = max(w->hole_ns, since_ns);
+    w->looked_ns = now_ns;
+    w->looks++;
+}
+
+static __device__ __forceinline__ void resident_tell_head(const resident_watch &w, int frames, long long begin_ns)
+{
+    if (threadIdx.x) return;
+    resident_told[0] = frames;
+    resident_told[RESIDENT_SEEN] = (unsigned int)w.looked_ns;
+    resident_told[RESIDENT_BUSY] = w.busy_ns;
+    resident_told[RESIDENT_HOLE] = w.hole_ns;
+    resident_told[RESIDENT_N_LOOKS] = w.looks;
+    resident_told[RESIDENT_AGE] = (unsigned int)((w.looked_ns - begin_ns) >> RESIDENT_AGE_SHIFT);
+}
+
+// The slots of a turn, of which there is a power of two; turn 0 is a rehearsal's, in device memory.
+static __device__ __forceinline__ const wt_block_word *resident_slot(const resident_args &r, unsigned int turn)
+{
+    return turn ? r.down + (turn & (r.layout.slots - 1)) * r.layout.down_words : r.rehearsal;
+}
+
+static __device__ __forceinline__ wt_block_word *resident_answer_slot(const resident_args &r, unsigned int turn)
+{
+    const resident_layout &l = r.layout;
+    return turn ? r.up + (long long)(turn & (l.slots - 1)) * l.n_streams * l.up_words : r.rehearsal + l.down_words;
+}
+
+static __device__ __forceinline__ const wt_block_word *resident_input(const resident_args &r, const wt_block_word *slot,
+                                                                      int s, int frames)
+{
+    return slot + r.layout.in_at + (long long)s * r.chain.channels * frames;
+}
+
+// Two words of host memory to shared memory, in passing: nobody waits for them before resident_asked.
+static __device__ __forceinline__ void resident_ask(wt_block_word *to, const wt_block_word *from)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                 :
+                 : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from)
+                 : "memory");
+}
+static __device__ __forceinline__ void resident_asked_all() { asm volatile("cp.async.wait_all;" : : : "memory"); }
+
+// Wait for a turn's doorbell; all threads get the verdict and the doorbell's data. While no block is due two lanes ask
+// for the doorbell and the orders, and rest. When one is, each look asks for the input too, for a block of `frames`, so
+// that a block needs one trip over the bus and not two; and the next look is on its way before the last one is back,
+// which costs no thread anything, as what comes lands in shared memory by itself. `word` is what this thread's first
+// sample was then, of this turn or not. Turn 0 has come already.
+static __device__ int resident_wait(const resident_args &r, resident_place next, long long end_ns, resident_pace *pace,
+                                    resident_watch *watch, int frames, wt_block_word *word, unsigned int *doorbell)
+{
+    __shared__ __align__(16) wt_block_word looks[RESIDENT_LOOKS][4 + RESIDENT_AHEAD]; // doorbell, orders, input
+    __shared__ int verdict, asked;                                                    // `asked`: with its input
+    __shared__ unsigned int data;
+    const wt_block_word *slot = resident_slot(r, next.turn), *input = resident_input(r, slot, blockIdx.x, frames);
+    const wt_block_word *at = threadIdx.x == 0 ? slot : &r.control->orders;
+    const long long soon = next.turn ? pace->last + pace->gap - pace->gap / 16 : 0, late = pace->last + 2 * pace->gap;
+    const int ahead = frames % 2 ? 0 : min(r.chain.channels * frames, RESIDENT_AHEAD);
+    int v = RESIDENT_GO_ON;
+    for (unsigned int round = pace->round;; round++) {
+        const long long now = clock64();
+        const bool due = now >= soon && now < late;
+        wt_block_word *look = looks[round % RESIDENT_LOOKS];
+        if (threadIdx.x < 2) resident_ask(look + 2 * threadIdx.x, at);
+        if (due && 2 * (int)threadIdx.x < ahead) resident_ask(look + 4 + 2 * threadIdx.x, input + 2 * threadIdx.x);
+        asm volatile("cp.async.commit_group;" : : : "memory");
+        if (due)
+            asm volatile("cp.async.wait_group 1;" : : : "memory");
+        else
+            resident_asked_all();
+        if (due) look = looks[(round - 1) % RESIDENT_LOOKS];
+        if (threadIdx.x < 32) {
+            resident_watch_look(watch);
+            wt_block_word told = threadIdx.x < 2 ? look[2 * threadIdx.x] : 0;
+            if (round % 32 == 0 && !due && threadIdx.x < 2) told = block_load(at); // past whatever might keep a copy
+            const wt_block_word bell = __shfl_sync(~0u, told, 0), orders = __shfl_sync(~0u, told, 1);
+            if (wt_block_turn(orders) == next.term)
+                v = RESIDENT_KILLED;
+            else if (wt_block_data(orders) == next.term)
+                v = RESIDENT_LEAVE;
+            else if (wt_block_turn(bell) == next.turn)
+                v = RESIDENT_BLOCK;
+            else if (round % 64 == 0 && __shfl_sync(~0u, resident_now(), 0) > end_ns)
+                v = RESIDENT_OVER;
+            else if (!due)
+                __nanosleep(RESIDENT_REST_NS);
+            else
+                while (clock64() < now + RESIDENT_APART) {
+                }
+            if (threadIdx.x == 0) verdict = v, data = wt_block_data(bell), asked = due;
+        }
+        if (!__syncthreads_or(v)) continue;
+        const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x % CHAIN_MOST_FRAMES, k = c * frames + f;
+        const bool mine = asked && c < r.chain.channels && f < frames && k < ahead;
+        *word = mine ? looks[(round - 1) % RESIDENT_LOOKS][4 + k] : 0;
+        pace->round = round + 1;
+        break;
+    }
+    *doorbell = data;
+    if (!next.turn) return verdict;
+    const long long now = clock64();
+    pace->gap = now - pace->last;
+    pace->last = now;
+    return verdict;
+}
+
+// The first thread block's thread 0: what came of waiting for a turn, for the others.
+static __device__ void resident_tell(const resident_args &r, resident_place next, int verdict, unsigned int doorbell)
+{
+    const unsigned int kernel = next.kernels << RESIDENT_KERNEL_AT, v = (unsigned int)verdict << RESIDENT_VERDICT_AT;
+    block_store(r.relay + (next.turn & (r.layout.slots - 1)), kernel | v | doorbell, next.turn);
+}
+
+// The others' wait. A word of this turn may be another kernel's, which left before it. One that polled the host's
+// memory, too, would take from the rate at which neighbours read theirs.
+static __device__ int resident_follow(const resident_args &r, resident_place next, unsigned int *doorbell)
+{
+    __shared__ unsigned int told;
+    if (threadIdx.x == 0) {
+        const wt_block_word *at = r.relay + (next.turn & (r.layout.slots - 1));
+        const unsigned int kernel = next.kernels & 255;
+        wt_block_word word = block_load(at);
+        while (wt_block_turn(word) != next.turn || wt_block_data(word) >> RESIDENT_KERNEL_AT != kernel) {
+            __nanosleep(RESIDENT_RELAY_NS);
+            word = block_load(at);
+        }
+        told = wt_block_data(word);
+    }
+    __syncthreads();
+    *doorbell = told & RESIDENT_BELL;
+    return (int)(told >> RESIDENT_VERDICT_AT & 7);
+}
+
+// What the block says of parameters and points, for all streams of this thread block.
+static __device__ __noinline__ void resident_header(const resident_args &r, const resident_block b)
+{
+    const resident_layout &l = r.layout;
+    const wt_block_word *slot = b.down;
+    for (int i = threadIdx.x; b.flags & RESIDENT_HAS_TARGETS && i < l.n_params; i += chain_threads())
+        r.targets[blockIdx.x * l.n_params + i] = __uint_as_float(block_take(slot + RESIDENT_TARGETS + i, b.turn, 0));
+    for (int k = threadIdx.x; b.flags & RESIDENT_HAS_POINTS && k < WT_MAX_POINTS; k += chain_threads()) {
+        message.tap[k] = (int)block_take(slot + RESIDENT_TAPS + k, b.turn, 0);
+        message.insert[k] = (int)block_take(slot + RESIDENT_INSERTS + k, b.turn, 0);
+    }
+    if (threadIdx.x == 0) {
+        if (b.flags & RESIDENT_HAS_TARGETS) message.sequence = block_take(slot + RESIDENT_SEQUENCE, b.turn, 0);
+        message.inserts = slot + l.inserts_at;
+        message.plane = l.point_channels * l.max_frames;
+        message.turn = b.turn;
+        message.frames = b.frames;
+    }
+    __syncthreads();
+}
+
+// A piece of the input into the chain's first buffer; `word` is what the thread already has of its first sample.
+static __device__ __noinline__ void resident_fetch(const chain_args &a, unsigned int turn, const wt_block_word *in,
+                                                   int frames, int n, wt_block_word word)
+{
+    for_each_frame(chain_channels(a), n, [&](int c, int f) {
+        const wt_block_word *at = in + c * frames + f;
+        const bool mine = c * CHAIN_MOST_FRAMES + f == (int)threadIdx.x;
+        shared[c * chain_stride(a) + f] = __uint_as_float(block_take(at, turn, mine ? word : 0));
+    });
+    __syncthreads();
+}
+
+// A piece of the answer, from shared[result] on, as it is: the host makes silence of a block that is not finite.
+// Returns whether this thread's samples are.
+static __device__ __noinline__ int resident_answer(const chain_args &a, unsigned int turn, int result,
+                                                   wt_block_word *out, int frames, int n)
+{
+    int finite = 1;
+    for_each_frame(chain_out_channels(a), n, [&](int c, int f) {
+        const unsigned int y = __float_as_uint(shared[result + c * chain_stride(a) + f]);
+        block_store(out + c * frames + f, y, turn);
+        finite &= (y & 0x7f800000u) != 0x7f800000u;
+    });
+    return finite;
+}
+
+// Behind the answer: the instance anew when a sample was not finite.
+static __device__ __noinline__ void resident_settle(const chain_args &a, unsigned char *memory, int finite)
+{
+    if (__syncthreads_and(finite)) return;
+    if (threadIdx.x == 0) atomicAdd_system(a.faults, 1ull);
+    chain_rest(a, memory);
+}
+
+// A warp a node, those warps that have no samples to answer with when there are such.
+static __device__ __noinline__ void resident_readings(const chain_args &a, unsigned int turn,
+                                                      const unsigned char *memory, wt_block_word *to)
+{
+    const wt_node_place *places = chain_room_of(a, 0).places;
+    const int warps = chain_threads() / 32, busy = chain_out_channels(a) * CHAIN_MOST_FRAMES / 32 % warps;
+#pragma unroll 1
+    for (int k = (int)threadIdx.x / 32 - busy; k < a.n_nodes; k += warps - busy) {
+        if (k < 0) return;
+        const wt_node_place &p = places[k];
+        const unsigned int *readings = (const unsigned int *)(memory + p.readings);
+#pragma unroll 1
+        for (int i = threadIdx.x & 31; i < p.n_readings; i += 32)
+            block_store(to + p.first_reading + i, readings[i], turn);
+    }
+}
+
+// What a block up to `end` leaves to be done. A kernel of one block would not have its tables in time.
+static __device__ void resident_after(const resident_args &r, const chain_args &a, unsigned char *memory, long long end)
+{
+    chain_after(a, memory, end);
+#ifdef CHAIN_IN_SHARED
+    if (!r.once) chain_refresh(a, memory);
+#endif
+}
+
+// One block of one stream: the answer, with what comes after it left to be done. `word` is as in resident_fetch.
+static __device__ void resident_stream(const resident_args &r, const chain_args &a, const resident_block &b, int s,
+                                       unsigned char *memory, wt_block_word word)
+{
+    const resident_layout &l = r.layout;
+    wt_block_word *up = b.up + s * l.up_words;
+#ifdef CHAIN_IN_SHARED
+    memory = chain_room_of(a, memory).memory; // the same, as the compiler knows it
+#endif
+    wt_instance *instance = (wt_instance *)memory;
+    long long position = instance->position;
+    int moving = b.rehearsed ? 0 : instance->moving;
+    if (b.flags & RESIDENT_HAS_TARGETS) {
+        if (instance->sequence != message.sequence) moving = chain_aim(a, memory, a.ramp_quanta);
+        __syncthreads();
+        if (threadIdx.x == 0) instance->sequence = message.sequence;
+    }
+    int finite = 1;
+    for (int done = 0, n; done < b.frames; done += n, position += n) {
+        if (done) {
+            resident_settle(a, memory, finite);
+            resident_after(r, a, memory, position);
+        }
+        const int phase = (int)(position & (WT_QUANTUM - 1));
+        if (moving && phase == 0) moving = chain_control(a, memory, false);
+        n = min(b.frames - done, moving ? WT_QUANTUM - phase : a.block_frames);
+        if (threadIdx.x == 0) {
+            message.taps = up + l.taps_at;
+            message.points = s == 0 && b.flags & RESIDENT_HAS_POINTS ? 1 : 0;
+            message.done = done;
+#ifdef CHAIN_IN_SHARED
+            chain_rehearsed = b.rehearsed;
+#endif
+        }
+        resident_fetch(a, b.turn, resident_input(r, b.down, s, b.frames) + done, b.frames, n, done ? 0 : word);
+        chain_process(a, memory, n, position);
+        finite = resident_answer(a, b.turn, a.output * chain_buffer_floats(a), up + l.out_at + done, b.frames, n);
+    }
+    if (s == 0) resident_readings(a, b.turn, memory, up + l.readings_at);
+    const int last = (int)threadIdx.x - (chain_threads() - 32); // a warp that mostly has no samples
+    if (last >= 0 && last < RESIDENT_HEAD)
+        block_store(up + last, last == RESIDENT_SENT ? (unsigned int)resident_now() : resident_told[last], b.turn);
+    resident_settle(a, memory, finite);
+    if (threadIdx.x == 0) {
+        instance->position = position;
+        instance->moving = moving;
+    }
+    __syncthreads();
+}
+
+// Where this thread block works: `a` with what lies in shared memory, and the memory of its first stream.
+static __device__ unsigned char *resident_move_in(const resident_args &r, chain_args *a, unsigned char *room,
+                                                  unsigned char **spare)
+{
+    unsigned char *memory = r.chain.memory + blockIdx.x * r.chain.instance_bytes;
+    if (threadIdx.x == 0) {
+        *a = r.chain;
+        a->targets = r.targets + blockIdx.x * r.layout.n_params;
+    }
+    __syncthreads();
+#ifdef CHAIN_IN_SHARED
+    if (threadIdx.x == 0) chain_changed = CHAIN_RESTED;
+#endif
+    if (r.copy_memory) {
+        resident_copy(room, memory, r.chain.instance_bytes);
+        memory = room;
+        room += r.chain.instance_bytes;
+    }
+    if (r.copy_plans) {
+        resident_copy(room, r.chain.plans, r.plans_bytes);
+        if (threadIdx.x == 0) a->plans = room;
+        room += r.plans_bytes;
+    }
+    if (r.copy_places) {
+        resident_copy(room, r.chain.places, r.chain.n_nodes * sizeof(wt_node_place));
+        if (threadIdx.x == 0) a->places = (const wt_node_place *)room;
+        room += r.chain.n_nodes * sizeof(wt_node_place);
+    }
+    *spare = r.has_spare ? room : 0;
+    if (r.has_spare) resident_copy(room, memory, r.chain.instance_bytes);
+    __syncthreads();
+    // what the parameters aim at, for a reset before any of them is set
+    for (int k = 0, first = 0; k < a->n_nodes; first += a->places[k++].n_params)
+        for (int i = threadIdx.x; i < a->places[k].n_params; i += chain_threads())
+            r.targets[blockIdx.x * r.layout.n_params + first + i] =
+                ((const wt_ramp *)(memory + a->places[k].ramps))[i].target;
+    __syncthreads();
+#ifdef CHAIN_IN_SHARED
+    if (!r.once) chain_refresh(*a, memory);
+#endif
+    return memory;
+}
+
+// One thread block an SM is enough; with the second number left out the compiler leaves room for two, 128 registers a
+// thread, and keeps the rest in local memory, which a block beside neighbours that read has to wait for.
+#ifdef CHAIN_THREADS
+#    define RESIDENT_BOUNDS __launch_bounds__(CHAIN_THREADS, 1)
+#else
+#    define RESIDENT_BOUNDS
+#endif
+extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ resident_args r)
+{
+    __shared__ chain_args a;
+    const long long begin_ns = resident_now();
+    const resident_layout &l = r.layout;
+    bool leave;
+    const resident_place first = resident_term(r, &leave);
+    resident_place here = r.places[blockIdx.x];
+    const bool begins = here.term != first.term;
+    if (begins) here.turn = first.turn, here.term = first.term;
+    here.kernels++;
+    __syncthreads();
+    if (threadIdx.x == 0) r.places[blockIdx.x].kernels = here.kernels;
+    if (leave) { // killed, which another may not have seen yet, or this term's state is with the host already
+        here.turn = wt_block_next(here.turn);
+        if (threadIdx.x == 0 && blockIdx.x == 0) resident_tell(r, here, RESIDENT_KILLED, 0);
+        return;
+    }
+    if (begins) {
+        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
+            resident_copy(r.chain.memory + s * r.chain.instance_bytes, r.exported + s * r.chain.instance_bytes,
+                          r.chain.instance_bytes);
+        __syncthreads();
+    }
+    unsigned char *spare, *memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats), &spare);
+    const auto memory_of = [&](int s) { return r.copy_memory ? memory : r.chain.memory + s * r.chain.instance_bytes; };
+    if (threadIdx.x == 0 && blockIdx.x == 0) atomicAdd_system(&r.control->n_started, 1u);
+
+    int verdict, frames = 0;
+    bool over = false, rehearse = false;
+    resident_pace pace = {clock64(), 0, 1};
+    resident_watch watch = {begin_ns};
+    for (;;) {
+        // A block of silence after the answer, on a spare instance, by the same text from the last look on: what comes
+        // after an answer has put that out of the instruction cache, and the neighbours' data out of L2 and beyond,
+        // where a block would have to wait for it.
+        const resident_watch kept = watch;
+        resident_place next = here;
+        next.turn = rehearse ? 0 : wt_block_next(here.turn);
+        unsigned int doorbell = 0;
+        wt_block_word word = 0;
+        if (blockIdx.x)
+            verdict = resident_follow(r, next, &doorbell);
+        else if (over)
+            verdict = RESIDENT_OVER;
+        else
+            verdict =
+                resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &pace, &watch, frames, &word, &doorbell);
+        if (blockIdx.x == 0 && gridDim.x > 1 && threadIdx.x == 0) resident_tell(r, next, verdict, doorbell);
+        if (verdict != RESIDENT_BLOCK) break;
+        if (rehearse) doorbell = frames;
+        const int n = (int)(doorbell & RESIDENT_FRAMES);
+        const resident_block block = {
+            next.turn, doorbell, n, rehearse, resident_slot(r, next.turn), resident_answer_slot(r, next.turn)};
+        resident_tell_head(watch, n, begin_ns);
+        if (n != frames) word = 0; // of another place in the block
+        frames = n;
+        if (doorbell & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
+        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x, word = 0)
+            resident_stream(r, a, block, s, rehearse ? spare : memory_of(s), word);
+        if (rehearse) {
+            watch = kept, rehearse = false;
+            continue;
+        }
+        watch = {resident_now()};
+        const bool quick = 8 * (clock64() - pace.last) < pace.gap;
+        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
+            resident_after(r, a, memory_of(s), ((const wt_instance *)memory_of(s))->position);
+        here = next;
+        verdict = RESIDENT_OVER;
+        if (r.once) break;
+        over = __syncthreads_or(threadIdx.x == 0 && resident_now() > begin_ns + r.life_ns);
+        rehearse = spare && !over && __syncthreads_or(threadIdx.x == 0 && quick);
+        if (rehearse && threadIdx.x == 0) ((wt_instance *)spare)->position = ((const wt_instance *)memory)->position;
+    }
+    resident_asked_all();
+    if (verdict == RESIDENT_KILLED) return;
+    if (r.copy_memory)
+        resident_copy(r.chain.memory + blockIdx.x * r.chain.instance_bytes, memory, r.chain.instance_bytes);
+    if (threadIdx.x == 0) r.places[blockIdx.x] = here;
+    if (verdict != RESIDENT_LEAVE) return;
+    __syncthreads();
+    for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
+        resident_copy(r.exported + s * r.chain.instance_bytes, r.chain.memory + s * r.chain.instance_bytes,
+                      r.chain.instance_bytes);
+    __threadfence_system();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x) block_store_release(r.left + s, here.turn, here.term);
+}
