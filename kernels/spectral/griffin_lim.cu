@@ -154,52 +154,49 @@ static_assert(SPECTRUM_RADIX == 16 && SPECTRUM_SECOND == 16 && SPECTRUM_LAST == 
 
 // The butterfly of v[k] w^k, decimated in time: halves a and f b to a + f b and a - f b = 2 a - (a + f b), six
 // multiply-adds a pair, and of the common factors w^k none is left in the end. f by stages: w^(R/2), w^(R/4), then
-// w^(R/8) times 1 and an eighth of a turn, then w times 0 to 3 sixteenths. A quarter more is an exchange. From v to
-// `to`, since an array that is copied back ends in local memory. A stage has N results of each of R / N sets of points.
-template <int STRIDE, int N, int R>
-static __device__ __forceinline__ void turned_stage(const float2 *factors, const float2 (&v)[R], float2 (&to)[R])
+// w^(R/8) times 1 and an eighth of a turn, then w times 0 to 3 sixteenths. A quarter more is an exchange. A stage has N
+// results of each of R / N sets of points.
+template <int STRIDE, int N = 1, int R>
+static __device__ __forceinline__ void turned(const float2 *factors, float2 (&v)[R])
 {
     constexpr int APART = R / 2 / N;
+    const int reversed[] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
 #pragma unroll
-    for (int q = 0; q < N; q++) {
-        const bool more = N > 1 && q >= N / 2;
-        float2 f = __ldg(factors + STRIDE * (N / 2 + (more ? q - N / 2 : q)));
-        if (more) f = make_float2(f.y, -f.x);
+    for (int set = 0; set < N; set++) {
+        const int q = reversed[set] * N / 16, less = N > 1 && q >= N / 2 ? q - N / 2 : q;
+        float2 f = __ldg(factors + STRIDE * (N / 2 + less));
+        if (less < q) f = make_float2(f.y, -f.x);
 #pragma unroll
         for (int k = 0; k < APART; k++) {
-            const float2 x = v[2 * APART * q + k], y = v[2 * APART * q + APART + k];
-            const float2 sum = make_float2(fmaf(-f.y, y.y, fmaf(f.x, y.x, x.x)), fmaf(f.y, y.x, fmaf(f.x, y.y, x.y)));
-            to[APART * q + k] = sum;
-            to[APART * (q + N) + k] = make_float2(fmaf(2, x.x, -sum.x), fmaf(2, x.y, -sum.y));
+            float2 &x = v[2 * APART * set + k], &y = v[2 * APART * set + APART + k];
+            const float re = fmaf(-f.y, y.y, fmaf(f.x, y.x, x.x)), im = fmaf(f.y, y.x, fmaf(f.x, y.y, x.y));
+            y = make_float2(fmaf(2, x.x, -re), fmaf(2, x.y, -im));
+            x = make_float2(re, im);
         }
     }
-}
-template <int STRIDE, int N = 1, int R>
-static __device__ __forceinline__ void turned(const float2 *factors, const float2 (&v)[R], float2 (&to)[R])
-{
     if constexpr (2 * N < R) {
-        float2 some[R];
-        turned_stage<STRIDE, N>(factors, v, some);
-        turned<STRIDE, 2 * N>(factors, some, to);
+        turned<STRIDE, 2 * N>(factors, v);
     } else {
-        turned_stage<STRIDE, N>(factors, v, to);
+        float2 w[R];
+#pragma unroll
+        for (int k = 0; k < R; k++) w[k] = v[k];
+#pragma unroll
+        for (int k = 0; k < R; k++) v[k] = w[reversed[k] * R / 16];
     }
 }
 
 // The second pass's points, w the k1-th 256th of a turn, and the third's of butterfly b, the b-th 2048th.
-static __device__ __forceinline__ void turned_second(const wt_griffin_lim_args &a, int k1, const float2 (&v)[16],
-                                                     float2 (&to)[16])
+static __device__ __forceinline__ void turned_second(const wt_griffin_lim_args &a, int k1, float2 (&v)[16])
 {
     const float2 *factors = (const float2 *)a.factors + k1;
     asm("" : "+l"(factors)); // constant offsets, as above
-    turned<16>(factors, v, to);
+    turned<16>(factors, v);
 }
-static __device__ __forceinline__ void turned_third(const wt_griffin_lim_args &a, int b, const float2 (&v)[8],
-                                                    float2 (&to)[8])
+static __device__ __forceinline__ void turned_third(const wt_griffin_lim_args &a, int b, float2 (&v)[8])
 {
     const float2 *factors = (const float2 *)a.factors + 8 * 16 + b;
     asm("" : "+l"(factors));
-    turned<256>(factors, v, to);
+    turned<256>(factors, v);
 }
 
 // Where the k-th point of a butterfly lies, from the first on: of the second pass, and of the first and second back.
@@ -237,10 +234,10 @@ static __device__ __forceinline__ void go_there(const wt_griffin_lim_args &a, co
 #pragma unroll
     for (int k = 0; k < 16; k++) to[k * ROW] = v[k];
     __syncthreads();
-    float2 w[16], x[16], *second = points + thread % 16 * ROW + thread / 16;
+    float2 w[16], *second = points + thread % 16 * ROW + thread / 16;
     get<there_second>(second, w);
-    turned_second(a, thread % 16, w, x);
-    put<there_second>(second, x);
+    turned_second(a, thread % 16, w);
+    put<there_second>(second, w);
     __syncthreads();
 }
 
@@ -251,13 +248,13 @@ static __device__ __forceinline__ void turn_bins(const wt_griffin_lim_args &a, c
     const int mirror = thread ? 256 - thread : 128;
     float2 *up = points + thread % 16 * ROW + thread / 16 * 8;
     float2 *down = points + mirror % 16 * ROW + mirror / 16 * 8 + (HALF - 64);
-    float2 v[2][8], w[8], x[8];
+    float2 v[2][8];
 #pragma unroll
-    for (int k = 0; k < 8; k++) w[k] = up[k];
+    for (int k = 0; k < 8; k++) v[0][k] = up[k];
 #pragma unroll
-    for (int k = 0; k < 8; k++) x[k] = down[k];
-    turned_third(a, thread, w, v[0]);
-    turned_third(a, mirror, x, v[1]);
+    for (int k = 0; k < 8; k++) v[1][k] = down[k];
+    turned_third(a, thread, v[0]);
+    turned_third(a, mirror, v[1]);
     copy_async_wait<0>();
     // The mirrors of up[j] and down[j], from which they go down; those of thread 0 lie in the same butterfly.
     float2 *of_up = thread ? down + 7 : up + 8, *of_down = (thread ? up : down) + 7;
@@ -283,21 +280,21 @@ static __device__ __forceinline__ void turn_bins(const wt_griffin_lim_args &a, c
 static __device__ __forceinline__ void come_back(const wt_griffin_lim_args &a, int thread, float2 *points,
                                                  float2 (&v)[2][8])
 {
-    float2 w[16], x[16], y[16], z[2][8], *first = points + thread % 16 * ROW + thread / 16 * 8;
+    float2 w[16], x[16], *first = points + thread % 16 * ROW + thread / 16 * 8;
     float2 *second = points + thread % 8 * ROW + thread / 8 % 2 * HALF + thread / 16;
     get<back_first>(first, w);
     fft_butterfly<16>(w);
     put<back_first>(first, w);
     __syncthreads();
     get<back_second>(second, x);
-    turned_second(a, thread / 16 * 2 + thread / 8 % 2, x, y);
-    put<back_second>(second, y);
+    turned_second(a, thread / 16 * 2 + thread / 8 % 2, x);
+    put<back_second>(second, x);
     __syncthreads();
     const float2 *from = points + thread % 2 * HALF + thread % 16 / 2 + thread / 32 * 8 + thread / 16 % 2 * 8 * ROW;
 #pragma unroll
-    for (int k = 0; k < 8; k++) z[0][k] = from[k * ROW], z[1][k] = from[k * ROW + 32];
-    turned_third(a, thread, z[0], v[0]);
-    turned_third(a, thread + 128, z[1], v[1]);
+    for (int k = 0; k < 8; k++) v[0][k] = from[k * ROW], v[1][k] = from[k * ROW + 32];
+    turned_third(a, thread, v[0]);
+    turned_third(a, thread + 128, v[1]);
 }
 
 // Samples of y that a round gives, asked for before its way back into the places of magnitudes that the thread has
