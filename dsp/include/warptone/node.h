@@ -1,8 +1,8 @@
 /// Node types: what a chain can be built of. Each type is one row of functions and facts; `wt_node_types` lists them all.
 ///
-/// To add a type `foo`: kernels/nodes/foo_kernel.h (structs foo_plan, foo_coeffs, foo_state and the design function, read
-/// by both compilers), dsp/nodes/foo.c (its row and the CPU process), kernels/nodes/foo.cuh (`foo_process` for a GPU thread
-/// block), one line in node_table.c, and tests/test_foo.c.
+/// To add a type `foo`: kernels/nodes/foo_kernel.h (structs foo_plan, foo_coeffs, foo_state and the design function,
+/// read by both compilers), dsp/nodes/foo.c (its row and the CPU process), kernels/nodes/foo.cuh (`foo_process` for a
+/// GPU thread block), one line in node_table.c, and tests/test_foo.c.
 #ifndef WARPTONE_NODE_H
 #define WARPTONE_NODE_H
 
