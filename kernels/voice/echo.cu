@@ -152,11 +152,12 @@ struct team_meet {
     }
 };
 
-// What a thread block has of a line: parts first .. first + n_parts - 1, and in shared memory
+// What a thread block has of a line: parts first .. first + n_parts - 1, and places in shared memory. `work` lies where
+// `sums` do, which all have read by then.
 struct echo_share {
     int rank, line, signal, each, first, n_parts; // each: parts of a group
-    float4 *sums;       // [OWN_GROUPS][BINS] of spectrum and of the echo's powers, without and with all in doubt; then
-    float *work;        // [n_teams][ROOM]
+    float4 *sums;       // [OWN_GROUPS][BINS] of spectrum and of the echo's powers, without and with all in doubt
+    float *work;        // [ECHO_TEAMS][ROOM]
     float *room;        // [ROOM] the line's
     float2 *e;          // [BINS] spectrum of the echo, then of the error over D
     float2 *powers;     // [BINS]
