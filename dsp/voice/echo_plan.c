@@ -208,13 +208,15 @@ static wt_status get_kernels(on_gpu *g, const char *const *names, int first, int
 static wt_status load(wt_echo_plan *p)
 {
     on_gpu *g = &p->gpu;
-    char options[5][48];
+    // Sums are written as they are to be made, or plans of one signal and of many, which are compiled apart, might
+    // differ.
+    char options[6][48] = {[5] = "-fmad=false"};
     snprintf(options[0], sizeof options[0], "-DECHO_POINTS=%d", g->fused.cluster ? g->args.block : 0);
     snprintf(options[1], sizeof options[1], "-DECHO_CLUSTER=%d", g->fused.cluster);
     snprintf(options[2], sizeof options[2], "-DECHO_TEAMS=%d", g->fused.n_teams);
     snprintf(options[3], sizeof options[3], "-DECHO_TEAM=%d", g->fused.team);
     snprintf(options[4], sizeof options[4], "-DECHO_KEEPS=%d", g->fused.keeps);
-    wt_status status = wt__op_module(p->device, "kernels/voice/echo.cu", options, g->fused.cluster ? 5 : 1, &g->module);
+    wt_status status = wt__op_module(p->device, "kernels/voice/echo.cu", options, g->fused.cluster ? 6 : 1, &g->module);
     if (!status) status = get_kernels(g, always, 0, N_ALWAYS);
     if (status) return status;
     if (!g->fused.cluster) return get_kernels(g, apart, N_ALWAYS, N_KERNELS - N_ALWAYS);

@@ -322,7 +322,7 @@ static __device__ __forceinline__ void find_steps(const echo_batch_args &a, cons
 
 static __device__ __forceinline__ float2 gradient(float2 x, float2 e, float doubt)
 {
-    return {doubt * (x.x * e.x + x.y * e.y), doubt * (x.x * e.y - x.y * e.x)};
+    return {doubt * fmaf(x.x, e.x, x.y * e.y), doubt * fmaf(x.x, e.y, -(x.y * e.x))};
 }
 
 static __device__ __forceinline__ void move(const echo_batch_args &a, float2 x, float step, float2 g, float2 *w,
