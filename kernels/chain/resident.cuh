@@ -61,6 +61,10 @@ struct resident_block {
 // An answer's head, but for the time of sending: the first warp knows it, the last one sends it.
 static __shared__ unsigned int resident_told[RESIDENT_HEAD];
 
+// Where a chain's readings are in an instance's memory, in bytes, when it has no more.
+#define RESIDENT_READINGS 64
+static __shared__ unsigned int resident_reading_at[RESIDENT_READINGS];
+
 // How blocks come: at a pace, so most of the time between two need not be spent on the bus. In clocks.
 struct resident_pace {
     long long last, gap; // when the last block came, and how long after the one before
@@ -269,21 +273,30 @@ static __device__ __noinline__ void resident_settle(const chain_args &a, unsigne
     chain_rest(a, memory);
 }
 
-// A warp a node, those warps that have no samples to answer with when there are such.
+// Head and readings of an answer, a word a lane of the last warp, which mostly has no samples to answer with.
+static __device__ __forceinline__ void resident_show(const unsigned char *memory, unsigned int turn, int n_readings,
+                                                     wt_block_word *up)
+{
+#pragma unroll 1
+    for (int i = (int)threadIdx.x - (chain_threads() - 32); i >= 0 && i < RESIDENT_HEAD + n_readings; i += 32) {
+        unsigned int x = i < RESIDENT_HEAD ? resident_told[i]
+                                           : *(const unsigned int *)(memory + resident_reading_at[i - RESIDENT_HEAD]);
+        if (i == RESIDENT_SENT) x = (unsigned int)resident_now();
+        block_store(up + i, x, turn);
+    }
+}
+
+// Readings of a chain that has more than resident_show knows, a node a warp.
 static __device__ __noinline__ void resident_readings(const chain_args &a, unsigned int turn,
                                                       const unsigned char *memory, wt_block_word *to)
 {
     const wt_node_place *places = chain_room_of(a, 0).places;
-    const int warps = chain_threads() / 32, busy = chain_out_channels(a) * CHAIN_MOST_FRAMES / 32 % warps;
 #pragma unroll 1
-    for (int k = (int)threadIdx.x / 32 - busy; k < a.n_nodes; k += warps - busy) {
-        if (k < 0) return;
-        const wt_node_place &p = places[k];
-        const unsigned int *readings = (const unsigned int *)(memory + p.readings);
+    for (int k = threadIdx.x / 32; k < a.n_nodes; k += chain_threads() / 32)
 #pragma unroll 1
-        for (int i = threadIdx.x & 31; i < p.n_readings; i += 32)
-            block_store(to + p.first_reading + i, readings[i], turn);
-    }
+        for (int i = threadIdx.x & 31; i < places[k].n_readings; i += 32)
+            block_store(to + places[k].first_reading + i, ((const unsigned int *)(memory + places[k].readings))[i],
+                        turn);
 }
 
 // What a block up to `end` leaves to be done. A kernel of one block would not have its tables in time.
@@ -333,10 +346,9 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
         chain_process(a, memory, n, position);
         finite = resident_answer(a, b.turn, a.output * chain_buffer_floats(a), up + l.out_at + done, b.frames, n);
     }
-    if (s == 0) resident_readings(a, b.turn, memory, up + l.readings_at);
-    const int last = (int)threadIdx.x - (chain_threads() - 32); // a warp that mostly has no samples
-    if (last >= 0 && last < RESIDENT_HEAD)
-        block_store(up + last, last == RESIDENT_SENT ? (unsigned int)resident_now() : resident_told[last], b.turn);
+    const bool few = l.n_readings <= RESIDENT_READINGS;
+    resident_show(memory, b.turn, s == 0 && few ? l.n_readings : 0, up);
+    if (s == 0 && !few) resident_readings(a, b.turn, memory, up + l.readings_at);
     resident_settle(a, memory, finite);
     if (threadIdx.x == 0) {
         instance->position = position;
@@ -376,6 +388,10 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
     *spare = r.has_spare ? room : 0;
     if (r.has_spare) resident_copy(room, memory, r.chain.instance_bytes);
     __syncthreads();
+    for (int k = 0; k < a->n_nodes; k++)
+        for (int i = threadIdx.x; i < a->places[k].n_readings; i += chain_threads())
+            if (r.layout.n_readings <= RESIDENT_READINGS)
+                resident_reading_at[a->places[k].first_reading + i] = a->places[k].readings + i * sizeof(float);
     // what the parameters aim at, for a reset before any of them is set
     for (int k = 0, first = 0; k < a->n_nodes; first += a->places[k++].n_params)
         for (int i = threadIdx.x; i < a->places[k].n_params; i += chain_threads())
