@@ -182,8 +182,7 @@ static void the_graph_path_equals_the_chain(void **state)
     check_chain(device, WT_LIVE_GRAPH, &chains[0].desc, 0);
 }
 
-// The text of a short longest block has ways of its own, and a kernel that has time between blocks rehearses them:
-// neither may be heard, nor a parameter that moves right behind a rehearsal.
+// The text of a short longest block has ways of its own; and at a pace the kernel asks for blocks before they come.
 static void check_paced(wt_device *device, double rate_hz, int channels, int block)
 {
     enum { N = 4800 };

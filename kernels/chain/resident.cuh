@@ -53,7 +53,6 @@ static __device__ resident_place resident_term(const resident_args &r, bool *lea
 struct resident_block {
     unsigned int turn, flags;
     int frames;
-    bool rehearsed;            // not the host's
     const wt_block_word *down; // its slot
     wt_block_word *up;         // its slot, of the first stream
 };
@@ -100,22 +99,29 @@ static __device__ __forceinline__ void resident_tell_head(const resident_watch &
     resident_told[RESIDENT_AGE] = (unsigned int)((w.looked_ns - begin_ns) >> RESIDENT_AGE_SHIFT);
 }
 
-// The slots of a turn, of which there is a power of two; turn 0 is a rehearsal's, in device memory.
+// Where all lies in shared memory, one thread block has one stream.
+static __device__ __forceinline__ int resident_blocks() { return CHAIN_KNOWN(1, (int)gridDim.x); }
+static __device__ __forceinline__ int resident_number() { return CHAIN_KNOWN(0, (int)blockIdx.x); }
+static __device__ __forceinline__ int resident_streams(const resident_args &r)
+{
+    return CHAIN_KNOWN(1, r.layout.n_streams);
+}
+
+// The slots of a turn, of which there is a power of two.
 static __device__ __forceinline__ const wt_block_word *resident_slot(const resident_args &r, unsigned int turn)
 {
-    return turn ? r.down + (turn & (r.layout.slots - 1)) * r.layout.down_words : r.rehearsal;
+    return r.down + (turn & (r.layout.slots - 1)) * r.layout.down_words;
 }
 
 static __device__ __forceinline__ wt_block_word *resident_answer_slot(const resident_args &r, unsigned int turn)
 {
-    const resident_layout &l = r.layout;
-    return turn ? r.up + (long long)(turn & (l.slots - 1)) * l.n_streams * l.up_words : r.rehearsal + l.down_words;
+    return r.up + (long long)(turn & (r.layout.slots - 1)) * resident_streams(r) * r.layout.up_words;
 }
 
 static __device__ __forceinline__ const wt_block_word *resident_input(const resident_args &r, const wt_block_word *slot,
                                                                       int s, int frames)
 {
-    return slot + r.layout.in_at + (long long)s * r.chain.channels * frames;
+    return slot + r.layout.in_at + (long long)s * chain_channels(r.chain) * frames;
 }
 
 // Two words of host memory to shared memory, in passing: nobody waits for them before resident_asked.
@@ -132,17 +138,18 @@ static __device__ __forceinline__ void resident_asked_all() { asm volatile("cp.a
 // for the doorbell and the orders, and rest. When one is, each look asks for the input too, for a block of `frames`, so
 // that a block needs one trip over the bus and not two; and the next look is on its way before the last one is back,
 // which costs no thread anything, as what comes lands in shared memory by itself. `word` is what this thread's first
-// sample was then, of this turn or not. Turn 0 has come already.
-static __device__ int resident_wait(const resident_args &r, resident_place next, long long end_ns, resident_pace *pace,
-                                    resident_watch *watch, int frames, wt_block_word *word, unsigned int *doorbell)
+// sample was then, of this turn or not.
+static __device__ int resident_wait(const resident_args &r, resident_place next, const wt_block_word *slot,
+                                    long long end_ns, resident_pace *pace, resident_watch *watch, int frames,
+                                    wt_block_word *word, unsigned int *doorbell)
 {
     __shared__ __align__(16) wt_block_word looks[RESIDENT_LOOKS][4 + RESIDENT_AHEAD]; // doorbell, orders, input
     __shared__ int verdict, asked;                                                    // `asked`: with its input
     __shared__ unsigned int data;
-    const wt_block_word *slot = resident_slot(r, next.turn), *input = resident_input(r, slot, blockIdx.x, frames);
+    const wt_block_word *input = resident_input(r, slot, 0, frames); // the first thread block's first stream
     const wt_block_word *at = threadIdx.x == 0 ? slot : &r.control->orders;
-    const long long soon = next.turn ? pace->last + pace->gap - pace->gap / 16 : 0, late = pace->last + 2 * pace->gap;
-    const int ahead = frames % 2 ? 0 : min(r.chain.channels * frames, RESIDENT_AHEAD);
+    const long long soon = pace->last + pace->gap - pace->gap / 16, late = pace->last + 2 * pace->gap;
+    const int channels = chain_channels(r.chain), ahead = frames % 2 ? 0 : min(channels * frames, RESIDENT_AHEAD);
     int v = RESIDENT_GO_ON;
     for (unsigned int round = pace->round;; round++) {
         const long long now = clock64();
@@ -178,13 +185,12 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
         }
         if (!__syncthreads_or(v)) continue;
         const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x % CHAIN_MOST_FRAMES, k = c * frames + f;
-        const bool mine = asked && c < r.chain.channels && f < frames && k < ahead;
+        const bool mine = asked && c < channels && f < frames && k < ahead;
         *word = mine ? looks[(round - 1) % RESIDENT_LOOKS][4 + k] : 0;
         pace->round = round + 1;
         break;
     }
     *doorbell = data;
-    if (!next.turn) return verdict;
     const long long now = clock64();
     pace->gap = now - pace->last;
     pace->last = now;
@@ -319,7 +325,7 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
 #endif
     wt_instance *instance = (wt_instance *)memory;
     long long position = instance->position;
-    int moving = b.rehearsed ? 0 : instance->moving;
+    int moving = instance->moving;
     if (b.flags & RESIDENT_HAS_TARGETS) {
         if (instance->sequence != message.sequence) moving = chain_aim(a, memory, a.ramp_quanta);
         __syncthreads();
@@ -338,9 +344,6 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
             message.taps = up + l.taps_at;
             message.points = s == 0 && b.flags & RESIDENT_HAS_POINTS ? 1 : 0;
             message.done = done;
-#ifdef CHAIN_IN_SHARED
-            chain_rehearsed = b.rehearsed;
-#endif
         }
         resident_fetch(a, b.turn, resident_input(r, b.down, s, b.frames) + done, b.frames, n, done ? 0 : word);
         chain_process(a, memory, n, position);
@@ -358,8 +361,7 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
 }
 
 // Where this thread block works: `a` with what lies in shared memory, and the memory of its first stream.
-static __device__ unsigned char *resident_move_in(const resident_args &r, chain_args *a, unsigned char *room,
-                                                  unsigned char **spare)
+static __device__ unsigned char *resident_move_in(const resident_args &r, chain_args *a, unsigned char *room)
 {
     unsigned char *memory = r.chain.memory + blockIdx.x * r.chain.instance_bytes;
     if (threadIdx.x == 0) {
@@ -385,8 +387,6 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
         if (threadIdx.x == 0) a->places = (const wt_node_place *)room;
         room += r.chain.n_nodes * sizeof(wt_node_place);
     }
-    *spare = r.has_spare ? room : 0;
-    if (r.has_spare) resident_copy(room, memory, r.chain.instance_bytes);
     __syncthreads();
     for (int k = 0; k < a->n_nodes; k++)
         for (int i = threadIdx.x; i < a->places[k].n_readings; i += chain_threads())
@@ -411,10 +411,14 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
 #else
 #    define RESIDENT_BOUNDS
 #endif
-extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ resident_args r)
+extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ resident_args given)
 {
+    // Neighbours' launches have the constant cache forget the arguments, and a block would wait for them from memory.
+    __shared__ resident_args r;
     __shared__ chain_args a;
     const long long begin_ns = resident_now();
+    if (threadIdx.x == 0) r = given;
+    __syncthreads();
     const resident_layout &l = r.layout;
     bool leave;
     const resident_place first = resident_term(r, &leave);
@@ -435,56 +439,45 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
                           r.chain.instance_bytes);
         __syncthreads();
     }
-    unsigned char *spare, *memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats), &spare);
-    const auto memory_of = [&](int s) { return r.copy_memory ? memory : r.chain.memory + s * r.chain.instance_bytes; };
+    unsigned char *memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats));
+    const auto memory_of = [&](int s) {
+        return CHAIN_KNOWN(1, r.copy_memory) ? memory : r.chain.memory + s * r.chain.instance_bytes;
+    };
     if (threadIdx.x == 0 && blockIdx.x == 0) atomicAdd_system(&r.control->n_started, 1u);
 
     int verdict, frames = 0;
-    bool over = false, rehearse = false;
+    bool over = false;
     resident_pace pace = {clock64(), 0, 1};
     resident_watch watch = {begin_ns};
     for (;;) {
-        // A block of silence after the answer, on a spare instance, by the same text from the last look on: what comes
-        // after an answer has put that out of the instruction cache, and the neighbours' data out of L2 and beyond,
-        // where a block would have to wait for it.
-        const resident_watch kept = watch;
         resident_place next = here;
-        next.turn = rehearse ? 0 : wt_block_next(here.turn);
-        unsigned int doorbell = 0;
+        next.turn = wt_block_next(here.turn);
+        resident_block block = {next.turn, 0, 0, resident_slot(r, next.turn), resident_answer_slot(r, next.turn)};
         wt_block_word word = 0;
-        if (blockIdx.x)
-            verdict = resident_follow(r, next, &doorbell);
+        if (resident_number())
+            verdict = resident_follow(r, next, &block.flags);
         else if (over)
             verdict = RESIDENT_OVER;
         else
-            verdict =
-                resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &pace, &watch, frames, &word, &doorbell);
-        if (blockIdx.x == 0 && gridDim.x > 1 && threadIdx.x == 0) resident_tell(r, next, verdict, doorbell);
+            verdict = resident_wait(r, next, block.down, begin_ns + r.life_ns + r.life_ns / 4, &pace, &watch, frames,
+                                    &word, &block.flags);
+        if (resident_number() == 0 && resident_blocks() > 1 && threadIdx.x == 0)
+            resident_tell(r, next, verdict, block.flags);
         if (verdict != RESIDENT_BLOCK) break;
-        if (rehearse) doorbell = frames;
-        const int n = (int)(doorbell & RESIDENT_FRAMES);
-        const resident_block block = {
-            next.turn, doorbell, n, rehearse, resident_slot(r, next.turn), resident_answer_slot(r, next.turn)};
-        resident_tell_head(watch, n, begin_ns);
-        if (n != frames) word = 0; // of another place in the block
-        frames = n;
-        if (doorbell & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
-        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x, word = 0)
-            resident_stream(r, a, block, s, rehearse ? spare : memory_of(s), word);
-        if (rehearse) {
-            watch = kept, rehearse = false;
-            continue;
-        }
+        block.frames = (int)(block.flags & RESIDENT_FRAMES);
+        resident_tell_head(watch, block.frames, begin_ns);
+        if (block.frames != frames) word = 0; // of another place in the block
+        frames = block.frames;
+        if (block.flags & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
+        for (int s = resident_number(); s < resident_streams(r); s += resident_blocks(), word = 0)
+            resident_stream(r, a, block, s, memory_of(s), word);
         watch = {resident_now()};
-        const bool quick = 8 * (clock64() - pace.last) < pace.gap;
-        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
+        for (int s = resident_number(); s < resident_streams(r); s += resident_blocks())
             resident_after(r, a, memory_of(s), ((const wt_instance *)memory_of(s))->position);
         here = next;
         verdict = RESIDENT_OVER;
         if (r.once) break;
         over = __syncthreads_or(threadIdx.x == 0 && resident_now() > begin_ns + r.life_ns);
-        rehearse = spare && !over && __syncthreads_or(threadIdx.x == 0 && quick);
-        if (rehearse && threadIdx.x == 0) ((wt_instance *)spare)->position = ((const wt_instance *)memory)->position;
     }
     resident_asked_all();
     if (verdict == RESIDENT_KILLED) return;
