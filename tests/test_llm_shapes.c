@@ -204,8 +204,9 @@ static void single_tokens_have_whole_vectors(void **state)
             check_singles(&shapes[k], types[t].dtype, WT_LLM_AS_STORED);
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         check_singles(&many_rows, types[t].dtype, WT_LLM_AS_STORED);
-    for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
-        check_singles(&shapes[0], WT_DTYPE_BF16, (wt_llm_quantization)kind);
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) // the first in boxes alone
+        for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
+            check_singles(&shapes[k], WT_DTYPE_BF16, (wt_llm_quantization)kind);
 }
 
 static void a_gpu_gives_the_logits_of_the_cpu(void **state)
