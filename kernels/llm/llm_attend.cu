@@ -1,14 +1,13 @@
 // Attention of few tokens over the cache of keys and values.
 //
 //   llm_attend   a block a part of the positions, some heads that share a head of keys, and a token (grid: parts,
-//   heads,
-//                tokens), for steps with llm_place (llm_place.cu) before it, or that leave a single token's norms, RoPE
-//                and place in the cache to this: what the cache has is read while q, k and v are on their way. A row of
-//                keys or values is read once for all those heads by a team of lanes, 16 bytes each; the block's teams
-//                take positions side by side and keep their own maxima, totals and sums. The teams of a block are added
-//                in order. Then each block tells the others what its part gives, and adds all parts of some pieces of
-//                the result, in order too: it waits for them, so all blocks of a launch run at once. Where that is not
-//                sure, the block that is done last adds all of them.
+//                heads, tokens), for steps with llm_place (llm_place.cu) before it, or that leave a single token's
+//                norms, RoPE and place in the cache to this: what the cache has is read while q, k and v are on their
+//                way. A row of keys or values is read once for all those heads by a team of lanes, 16 bytes each; the
+//                block's teams take positions side by side and keep their own maxima, totals and sums. The teams of a
+//                block are added in order. Then each block tells the others what its part gives, and adds all parts of
+//                some pieces of the result, in order too: it waits for them, so all blocks of a launch run at once.
+//                Where that is not sure, the block that is done last adds all of them.
 //
 // Compiled for a head's size (D_HEAD), the heads that share one of keys and values (GROUP) and the cache's type (KV).
 // Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c).
