@@ -145,6 +145,7 @@ typedef struct wt_llm_matvec_args {
 /// The same of matrices of 16 bits whose rows lie at 16 bytes, without a LayerNorm, by llm_stream.cu.
 typedef struct wt_llm_stream_args {
     wt_llm_matvec_args m;
+    int n_stages;       ///< WT_LLM_STREAM_STAGES or _DEEP
     int each, n_passes; ///< columns of a warp in a pass, a multiple of a stage's; times those of a row they cover all columns
 } wt_llm_stream_args;
 
