@@ -518,9 +518,8 @@ static __device__ __forceinline__ float scaled(const unsigned char *row, unsigne
     return scale * (WEIGHT == WT_MM_U4 ? sum - 8 * x : sum);
 }
 
-// A stage, whose rows g and g + 8 begin at row[] and their scales at scale[], by the vector from `place` of x on:
-// rows[h]
-// += the lane's share.
+// A stage by the vector from `place` of x on: rows[h] += the lane's share. Its rows g and g + 8 begin at row[], their
+// scales at scale[].
 static __device__ __forceinline__ void multiply(const memory &m, const unsigned char *const *row,
                                                 const unsigned char *const *scale, int place, unsigned (*b)[4],
                                                 float *rows)
@@ -603,8 +602,7 @@ static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, 
     const unsigned char *stages = m.stages + member * HALF + g * PIECE;
     const unsigned char *scales = m.scales + g * a.scale_pitch + member * (N_GROUPS * OF_SCALE);
     unsigned b[X_READS][4] = {};
-    int slot = warp / a.team, parity = 0; // of teams each has a turn, so that slots are tiles, counted on
-    for (; slot >= a.n_stages; slot -= a.n_stages) parity ^= 1;
+    int slot = warp / a.team, parity = 0; // of several teams each has slots of its own, a tile each
     for (int i = warp / a.team, tile = blockIdx.x + i * gridDim.x; tile < a.n_tiles;
          i += n_teams, tile += n_teams * gridDim.x) {
         float rows[2] = {0, 0};
@@ -616,7 +614,11 @@ static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, 
             multiply(m, row, both, (turn * WARPS + warp) * COLUMNS, b, rows);
             __syncwarp();
             if (lane == 0) barrier_arrive(&m.empty[slot]);
-            for (slot += n_teams; slot >= a.n_stages; slot -= a.n_stages) parity ^= 1;
+            slot += n_teams;
+            if (slot >= a.n_stages) {
+                slot -= a.n_stages;
+                parity ^= 1;
+            }
         }
         float *partial = m.partial + i % RING * (16 * WARPS) + 16 * member;
         barrier_wait(&m.finished[i % RING], (i / RING & 1) ^ 1);

@@ -105,7 +105,8 @@ void wt__gpu_unload_quants(wt__gpu *g)
 // ---- a launch
 
 typedef struct shape {
-    int team, turns, stages, blocks; ///< of a warp; blocks a processor
+    int team, teams, turns; ///< warps that share a row, how many such, and how often a warp has a piece of it
+    int stages, blocks;     ///< blocks a processor
     size_t shared_bytes;
 } shape;
 
@@ -143,11 +144,12 @@ static shape shape_of(const wt__gpu *g, int columns, wt__llm_quant kind)
     const int n = (columns + columns_of(kind) - 1) / columns_of(kind);
     shape s = {.team = WT_LLM_QUANT_WARPS};
     while (s.team > 1 && s.team / 2 >= n) s.team /= 2;
+    s.teams = WT_LLM_QUANT_WARPS / s.team;
     s.turns = (n + s.team - 1) / s.team;
     for (s.blocks = 2;; s.blocks--) {
         const size_t room = (there + BLOCK_BYTES) / (size_t)s.blocks - BLOCK_BYTES - STATIC_BYTES;
-        s.stages = MOST_STAGES * WT_LLM_QUANT_WARPS / s.team;
-        while (s.stages > 1 && shared_of(kind, s) > room) s.stages--;
+        s.stages = MOST_STAGES * s.teams;
+        while (s.stages > s.teams && shared_of(kind, s) > room) s.stages -= s.teams;
         if (s.stages > 1 || s.blocks == 1) break;
     }
     s.shared_bytes = shared_of(kind, s);
@@ -207,7 +209,7 @@ wt_status wt__gpu_multiply_quant(const wt__gpu *g, wt_stream *stream, const wt__
         a.n_tiles += args->gated ? (args->parts[k].rows + 7) / 8 : (args->parts[k].rows + 15) / 16;
     const shape s = shape_of(g, columns, kind);
     a.team = s.team;
-    a.n_teams = WT_LLM_QUANT_WARPS / s.team;
+    a.n_teams = s.teams;
     a.n_turns = s.turns;
     a.scale_pitch = a.scale_rows % 8 ? scales_of(kind, s.team) : 0; // else 8 rows share them
     a.scale_bytes = scale_room(kind, s.team);
