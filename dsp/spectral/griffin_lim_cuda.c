@@ -7,12 +7,13 @@
 
 #include "griffin_lim_kernel.h"
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 
 struct wt__griffin_lim_cuda {
     wt__spectrum_cuda spectrum;
     wt_kernel *begin, *step;
-    wt_buffer *squares, *seeds, *jumps, *signals[2];
+    wt_buffer *squares, *seeds, *jumps, *factors, *signals[2];
     wt_griffin_lim_args args; // all but what changes from launch to launch
     wt_launch launch;
     int n_iter;
@@ -31,6 +32,31 @@ static wt_status upload(wt_device *device, const wt__griffin_lim_shape *s, wt__g
     return WT_OK;
 }
 
+// The factors that the stages of `radix` points times w^k ask for (kernels/griffin_lim.cu), w the p-th of `parts` of a
+// turn: [radix / 2][count]. Returns where the next ones go.
+static float *make_factors(float *to, int radix, int parts, int count)
+{
+    for (int i = 0; i < radix / 2; i++) {
+        int n = 1; // results the stage has of each set of points
+        while (n <= i) n *= 2;
+        for (int p = 0; p < count; p++, to += 2) {
+            const double turns = (0.5 * radix * p / parts + 0.5 * (i - n / 2)) / n;
+            to[0] = (float)cos(2 * 3.14159265358979323846 * turns);
+            to[1] = (float)-sin(2 * 3.14159265358979323846 * turns);
+        }
+    }
+    return to;
+}
+
+static wt_status upload_factors(wt_device *device, wt__griffin_lim_cuda *c)
+{
+    float factors[WT_GRIFFIN_LIM_FACTORS * 2];
+    make_factors(make_factors(factors, 16, 256, 16), 8, 2048, 256);
+    wt_status status = wt__op_upload(device, factors, sizeof factors, &c->factors);
+    if (!status) c->args.factors = (const float *)wt_buffer_address(c->factors);
+    return status;
+}
+
 static wt_status prepare(wt_device *device, const wt__griffin_lim_shape *s, wt__griffin_lim_cuda *c)
 {
     if (s->n_frames > INT_MAX / 2)
@@ -39,33 +65,40 @@ static wt_status prepare(wt_device *device, const wt__griffin_lim_shape *s, wt__
     wt_status status =
         wt__spectrum_cuda_load("griffin-lim", device, s->stft, "kernels/spectral/griffin_lim.cu", &c->spectrum);
     if (status) return status;
-    c->spectrum.resident = wt__griffin_lim_resident(c->spectrum.n_fft);
+    const bool quarter = c->spectrum.n_fft == 2048 && c->spectrum.args.hop == 512;
+    c->spectrum.resident = quarter ? WT_GRIFFIN_LIM_QUARTER : wt__griffin_lim_resident(c->spectrum.n_fft);
     c->n_iter = s->n_iter;
     c->args.frames = c->spectrum.args;
     c->args.frames.n_samples = s->length, c->args.frames.n_frames = (int)s->n_used;
     c->args.stored_frames = (int)s->n_frames;
     c->args.zero_phase = s->zero_phase, c->args.momentum = (float)s->momentum;
     status = upload(device, s, c);
+    if (quarter && !status) status = upload_factors(device, c);
     for (int i = 0; i < 2 && !status; i++)
         status = wt_buffer_create(device, WT_MEMORY_DEVICE, (size_t)(s->n_lines * s->length) * sizeof(float),
                                   &c->signals[i]);
     if (!status)
         status = wt__spectrum_cuda_walk("griffin-lim", device, &c->spectrum, s->n_lines, s->length, &c->args.walk,
                                         &c->launch);
-    c->launch.shared_bytes += (size_t)wt__griffin_lim_staged(c->spectrum.n_fft);
+    if (quarter)
+        c->launch.shared_bytes = (size_t)wt__griffin_lim_quarter_bytes();
+    else
+        c->launch.shared_bytes += (size_t)wt__griffin_lim_staged(c->spectrum.n_fft);
     if (!status && c->launch.shared_bytes > wt_device_get_info(device)->shared_bytes)
         status = wt_fail(WT_ERR_UNSUPPORTED, "griffin-lim: n_fft %d takes %zu bytes of shared memory, the GPU has %zu",
                          c->spectrum.n_fft, c->launch.shared_bytes, wt_device_get_info(device)->shared_bytes);
     if (!status) status = wt_module_get_kernel(c->spectrum.module, "griffin_lim_begin", &c->begin);
-    if (!status) status = wt_module_get_kernel(c->spectrum.module, "griffin_lim_step", &c->step);
+    if (!status)
+        status =
+            wt_module_get_kernel(c->spectrum.module, quarter ? "griffin_lim_quarter" : "griffin_lim_step", &c->step);
     return status;
 }
 
 static void release(wt__griffin_lim_cuda *c)
 {
     wt__spectrum_cuda_release(&c->spectrum);
-    wt_buffer *const buffers[] = {c->squares, c->seeds, c->jumps, c->signals[0], c->signals[1]};
-    for (int i = 0; i < 5; i++) wt_buffer_destroy(buffers[i]);
+    wt_buffer *const buffers[] = {c->squares, c->seeds, c->jumps, c->factors, c->signals[0], c->signals[1]};
+    for (int i = 0; i < 6; i++) wt_buffer_destroy(buffers[i]);
     *c = (wt__griffin_lim_cuda){.wide = NULL};
 }
 

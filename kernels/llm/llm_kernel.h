@@ -83,7 +83,7 @@ typedef struct wt_llm_shift_args {
 
 #define WT_LLM_MAX_PARTS 64 ///< of the positions of a token
 #define WT_LLM_PIECE(d_head) ((d_head) % 4 ? 1 : 4) ///< elements of a head that are added together
-/// Blocks of llm_attend on a processor that wait for each other: half of those that it has room for.
+/// Blocks of llm_attend on a processor, which may wait for each other: half of those that it has room for.
 #define WT_LLM_ATTEND_BLOCKS(heads, d_head) ((heads) <= 4 && (d_head) <= 256 ? 2 : 1)
 #define WT_LLM_MESSAGE 8 ///< words in which a part says of a piece: its sums, their maximum, its total
 
@@ -95,8 +95,8 @@ typedef struct wt_llm_attend_args {
     const float *k, *v;    ///< [n_tokens][n_kv_heads][d_head] to be turned and put into the cache here, as q is turned.
                            ///< NULL = llm_place did it; llm_attend wants that for tokens of one sequence
     void *out;             ///< as q, of out_type
-    unsigned *messages;    ///< [n_tokens][n_heads][d_head / WT_LLM_PIECE][n_splits][WT_LLM_MESSAGE], 0 before and after;
-                           ///< with n_splits > 1 all blocks run at once
+    unsigned *messages;    ///< [n_tokens][n_heads][d_head / WT_LLM_PIECE][n_splits][WT_LLM_MESSAGE], 0 before and after
+    int *arrived;          ///< [n_tokens][n_heads], 0 before and after; NULL = all blocks run at once
     float scale;
     int n_heads, n_kv_heads, n_splits, window; ///< window 0 = none
     int n_tokens, out_type;
@@ -135,6 +135,8 @@ typedef struct wt_llm_matvec_args {
 #define WT_LLM_STREAM_WARPS   8   ///< of a block of llm_stream.cu
 #define WT_LLM_STREAM_SHORT   2   ///< warps that share a row of WT_LLM_STREAM_PASS / WARPS columns for each, of many
 #define WT_LLM_STREAM_STAGES  5   ///< of a warp: WT_LLM_STREAM_TILE rows of WT_LLM_STREAM_COLUMNS
+#define WT_LLM_STREAM_DEEP    6   ///< the same where the vector has at most WT_LLM_STREAM_NARROW columns
+#define WT_LLM_STREAM_NARROW  2048
 #define WT_LLM_STREAM_TILE    8
 #define WT_LLM_STREAM_COLUMNS 128
 #define WT_LLM_STREAM_PASS    4096 ///< columns of the vector that a block has at once

@@ -12,6 +12,7 @@ typedef struct wt_griffin_lim_args {
     const float *squares;            ///< [..] reciprocals of the windows' squares, of the padded signal
     const unsigned long long *seeds; ///< [bins] the generator before each bin's first frame
     const unsigned long long *jumps; ///< [n_frames][2] factor and term that lead from there to a frame
+    const float *factors;            ///< [WT_GRIFFIN_LIM_FACTORS][2] of griffin_lim_quarter: [8][16], then [4][256]
     int stored_frames, zero_phase;
     float momentum; ///< m / (1 + m)
 } wt_griffin_lim_args;
@@ -27,6 +28,15 @@ WT_SPECTRUM_BOTH int wt__griffin_lim_staged(int n)
 WT_SPECTRUM_BOTH int wt__griffin_lim_resident(int n)
 {
     return wt__griffin_lim_staged(n) ? 896 / wt__spectrum_threads(n) : wt__spectrum_resident(n);
+}
+
+/// griffin_lim_quarter: blocks an SM holds, 96 registers a thread, and the shared memory of one.
+#define WT_GRIFFIN_LIM_QUARTER 5
+#define WT_GRIFFIN_LIM_FACTORS (8 * 16 + 4 * 256)
+#define WT_GRIFFIN_LIM_ROW     137 ///< complex numbers of a row of its sixteen
+WT_SPECTRUM_BOTH int wt__griffin_lim_quarter_bytes(void)
+{
+    return 16 * WT_GRIFFIN_LIM_ROW * 8 + wt__griffin_lim_staged(2048);
 }
 
 #endif

@@ -246,9 +246,14 @@ __device__ __forceinline__ void spectrum_fill(const wt_spectrum_frames &f, const
     for (int k = 0; k < R; k++) v[k] = fft_scale(v[k], windowed(k));
 }
 
-// Both frames' bin from its point and the mirror's.
-template <class V> __device__ __forceinline__ void spectrum_split(V z, V m, V &a, V &b)
+// Both frames' bin from its point and the mirror's, or twice as much.
+template <bool TWICE = false, class V> __device__ __forceinline__ void spectrum_split(V z, V m, V &a, V &b)
 {
+    if constexpr (TWICE) {
+        a = V{z.x + m.x, z.y - m.y};
+        b = V{z.y + m.y, m.x - z.x};
+        return;
+    }
     const decltype(V::x) half = 0.5, x = half * m.x, y = half * m.y; // exact: one rounding each
     a = V{half * z.x + x, half * z.y - y};
     b = V{half * z.y + y, x - half * z.x};
@@ -260,21 +265,21 @@ template <class V> __device__ __forceinline__ void spectrum_part(const V *points
     spectrum_split(points[spectrum_at(k)], points[spectrum_at(k ? SPECTRUM_N - k : 0)], a, b);
 }
 
-// give(k, x, y): bin k of both frames, from the last pass's butterflies of thread t.
-template <class V, class Give>
+// give(k, x, y): bin k of both frames, or TWICE as much, from the last pass's butterflies of thread t.
+template <bool TWICE = false, class V, class Give>
 __device__ __forceinline__ void spectrum_give(int t, const V (&v)[2][SPECTRUM_LAST], Give give)
 {
     constexpr int R = SPECTRUM_LAST, S = SPECTRUM_N / R;
     V x, y;
 #pragma unroll
     for (int j = 0; j < R / 2; j++) {
-        spectrum_split(v[0][j], t ? v[1][R - 1 - j] : v[0][j ? R - j : 0], x, y);
+        spectrum_split<TWICE>(v[0][j], t ? v[1][R - 1 - j] : v[0][j ? R - j : 0], x, y);
         give(t + S * j, x, y);
-        spectrum_split(v[1][j], t ? v[0][R - 1 - j] : v[1][R - 1 - j], x, y);
+        spectrum_split<TWICE>(v[1][j], t ? v[0][R - 1 - j] : v[1][R - 1 - j], x, y);
         give((t ? S - t : S / 2) + S * j, x, y);
     }
     if (t) return;
-    spectrum_split(v[0][R / 2], v[0][R / 2], x, y);
+    spectrum_split<TWICE>(v[0][R / 2], v[0][R / 2], x, y);
     give(SPECTRUM_N / 2, x, y);
 }
 

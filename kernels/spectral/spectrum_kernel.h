@@ -47,8 +47,9 @@ WT_SPECTRUM_BOTH int wt__spectrum_frames(int n) { return 2 * wt__spectrum_sequen
 /// Of how many points one is padding: as many as threads write apart in the first pass.
 WT_SPECTRUM_BOTH int wt__spectrum_pad(int n) { return wt__spectrum_radix(n) > 16 ? wt__spectrum_radix(n) : 16; }
 
-/// Complex numbers of shared memory a transform takes.
-WT_SPECTRUM_BOTH int wt__spectrum_points(int n) { return n + n / wt__spectrum_pad(n) + 1; }
+/// Complex numbers of shared memory a transform takes. Of 400 points so many that ten threads and the next transform's
+/// ten, who read side by side, go on from bank to bank.
+WT_SPECTRUM_BOTH int wt__spectrum_points(int n) { return n == 400 ? 426 : n + n / wt__spectrum_pad(n) + 1; }
 
 /// Points of a butterfly of the last pass.
 WT_SPECTRUM_BOTH int wt__spectrum_last(int n)
