@@ -173,8 +173,8 @@ typedef struct wt_llm_quant_args {
 #define WT_LLM_QUANT_WARPS   8 ///< of a block that multiply
 #define WT_LLM_QUANT_HELPERS 2 ///< and those that copy and finish
 
-/// Bytes of shared memory of a block of llm_quant.cu: stages of so many bytes with their scales, the vector in parts, `columns`
-/// altogether, what is known of its groups, the sums of the warps, and barriers.
+/// Bytes of shared memory of a block of llm_quant.cu: stages of so many bytes with their scales, the vector in parts,
+/// `columns` altogether, what is known of its groups, the sums of the warps, and barriers.
 static inline long long wt_llm_quant_shared(int columns, int stages, int stage_bytes, int has_digits)
 {
     return 1024 + (long long)stage_bytes * stages + (has_digits ? 3 : 4) * (columns + 32ll) + columns / 4 +
