@@ -403,13 +403,10 @@ static wt_llm_turn_args turn_of(const wt__pass *p, int layer)
 }
 
 /// Few tokens, by llm_attend_16.cu, where tokens of this step are another sum than those of the cache. Not one between
-/// products by llm_stream.cu or llm_quant.cu: its clusters leave processors free, on which two blocks of the next launch
-/// come.
+/// products by llm_stream.cu: its clusters leave processors free, on which two blocks of the next launch come.
 static bool on_tensor_cores(const wt_llm_session *s)
 {
-    wt__llm_quant kind;
-    const wt__linear *o = &s->llm->layers[0].o;
-    if (s->n_tokens == 1 && (streams(o, NULL) || wt__llm_is_quant(o, &kind))) return false;
+    if (s->n_tokens == 1 && streams(&s->llm->layers[0].o, NULL)) return false;
     return s->gpu->kernels[WT__LLM_ATTEND_16] && !s->exact_guesses && (!s->is_prompt || s->n_tokens < FLASH_TOKENS);
 }
 
