@@ -13,6 +13,18 @@ int wt__op_slots(const wt_device *device, int64_t n_tiles)
     return threads < 1 ? 1 : threads;
 }
 
+WT_RT bool wt__op_take(wt__op_share *share, int64_t n_tiles, int64_t most, int n_slots, int64_t *begin, int64_t *end)
+{
+    const int64_t eighth = n_tiles / (8 * (int64_t)n_slots), count = eighth < 1 ? 1 : eighth < most ? eighth : most;
+    *begin = atomic_fetch_add_explicit(&share->next, count, memory_order_relaxed);
+    *end = *begin + count < n_tiles ? *begin + count : n_tiles;
+    if (*begin < n_tiles) return true;
+    if (atomic_fetch_add_explicit(&share->n_done, 1, memory_order_acq_rel) + 1 < n_slots) return false;
+    atomic_store_explicit(&share->next, 0, memory_order_relaxed); // the others have taken their last
+    atomic_store_explicit(&share->n_done, 0, memory_order_relaxed);
+    return false;
+}
+
 wt_status wt__op_range(const char *op, const char *side, const wt_buffer *buffer, size_t offset, size_t floats)
 {
     if (!buffer) return wt_fail(WT_ERR_BAD_ARG, "%s: no %s buffer", op, side);

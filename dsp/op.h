@@ -2,6 +2,7 @@
 #ifndef WT_OP_H
 #define WT_OP_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <warptone/kernel.h>
 
@@ -16,6 +17,17 @@ static inline int64_t wt__op_begin(int64_t n_tiles, int slot, int n_slots)
 {
     return n_tiles * slot / n_slots;
 }
+
+/// Work that the slots of a call take as they come, so that one which is woken late or disturbed does less. A plan's
+/// own; at rest all of it is 0.
+typedef struct wt__op_share {
+    _Atomic int64_t next;
+    _Atomic int n_done;
+} wt__op_share;
+
+/// The next tiles for a slot, *begin .. *end - 1 of 0 .. n_tiles - 1: an eighth of an equal part, `most` at most. False
+/// when none are left, which each of the `n_slots` must hear once: the last one brings the share to rest.  [rt]
+WT_RT bool wt__op_take(wt__op_share *share, int64_t n_tiles, int64_t most, int n_slots, int64_t *begin, int64_t *end);
 
 /// `floats` at `offset` bytes of `buffer` must exist; `op` and `side` name them in the sentence.
 WT_CHECKED wt_status wt__op_range(const char *op, const char *side, const wt_buffer *buffer, size_t offset,

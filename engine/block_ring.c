@@ -59,6 +59,20 @@ static void store(wt_block_slot *word, uint32_t data, uint32_t turn, memory_orde
     atomic_store_explicit((_Atomic wt_block_slot *)word, wt_block_pack(data, turn), order);
 }
 
+WT_RT void wt_block_claim(wt_block_slot *words, int n)
+{
+    enum { LINE_WORDS = 8, MOST_LINES = 32 }; // of a processor, which has not many more requests under way
+    const int lines = (n + LINE_WORDS - 1) / LINE_WORDS;
+    for (int k = 0; k < lines && k < MOST_LINES; k++) {
+        wt_block_slot *line = words + k * LINE_WORDS;
+#if defined(__x86_64__)
+        __asm__ volatile("prefetchw %0" : : "m"(*line));
+#else
+        __builtin_prefetch(line, 1);
+#endif
+    }
+}
+
 WT_RT void wt_block_put(wt_block_slot *words, const float *x, int n, uint32_t turn)
 {
     for (int k = 0; k < n; k++) {

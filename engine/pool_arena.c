@@ -47,8 +47,10 @@ wt_status wt_pool_arena_create(wt_pool *p, size_t size_bytes, wt_pool_arena **ar
         return status;
     }
     status = wt_stream_synchronize(p->streams[WT__OWN].stream); // ready on every stream
-    if (status) wt_pool_arena_destroy(a, NULL);
-    else *arena = a;
+    if (status)
+        wt_pool_arena_destroy(a, NULL);
+    else
+        *arena = a;
     return status;
 }
 
@@ -75,8 +77,10 @@ wt_status wt_pool_arena_take(wt_pool_arena *a, size_t size_bytes, size_t align_b
     *address = 0;
     size_t align = align_bytes ? align_bytes : ALIGN;
     if (size_bytes < 1 || align > ALIGN || (align & (align - 1)))
-        return wt_fail(WT_ERR_BAD_ARG, "pool %s: %zu bytes of an arena aligned to %zu, want 1 or more and a power of "
-                       "two up to %d", a->pool->name, size_bytes, align, ALIGN);
+        return wt_fail(WT_ERR_BAD_ARG,
+                       "pool %s: %zu bytes of an arena aligned to %zu, want 1 or more and a power of "
+                       "two up to %d",
+                       a->pool->name, size_bytes, align, ALIGN);
     wt_status status = WT_OK;
     wt__pool_enter(a->pool);
     size_t begin = ((a->base + a->used + align - 1) & ~(uintptr_t)(align - 1)) - a->base;
@@ -93,26 +97,37 @@ wt_status wt_pool_arena_take(wt_pool_arena *a, size_t size_bytes, size_t align_b
     return status;
 }
 
-static wt_status check_upload(const wt_pool_arena *a, uintptr_t address, size_t size_bytes)
+static wt_status check_range(const wt_pool_arena *a, uintptr_t address, size_t size_bytes)
 {
-    if (a->sealed) return wt_fail(WT_ERR_STATE, "pool %s: the arena is sealed", a->pool->name);
     if (address < a->base || address - a->base > a->used || size_bytes > a->used - (address - a->base))
         return wt_fail(WT_ERR_BAD_ARG, "pool %s: %zu bytes lie outside of what was taken of the arena", a->pool->name,
                        size_bytes);
     return WT_OK;
 }
 
+static wt_status copy(wt_pool_arena *a, wt_stream *stream, uintptr_t address, uintptr_t host, size_t size_bytes,
+                      bool up)
+{
+    const wt__place there = {true, address}, here = {false, host};
+    if (stream->device != a->pool->device)
+        return wt_fail(WT_ERR_BAD_ARG, "pool %s: the stream belongs to another device", a->pool->name);
+    wt__pool_enter(a->pool);
+    wt_status status = up && a->sealed ? wt_fail(WT_ERR_STATE, "pool %s: the arena is sealed", a->pool->name)
+                                       : check_range(a, address, size_bytes);
+    wt__pool_leave(a->pool);
+    if (status || !size_bytes) return status;
+    return up ? wt__stream_copy(stream, there, here, size_bytes) : wt__stream_copy(stream, here, there, size_bytes);
+}
+
 wt_status wt_pool_arena_upload(wt_pool_arena *a, wt_stream *stream, uintptr_t address, const void *from,
                                size_t size_bytes)
 {
-    wt_device *device = a->pool->device;
-    if (stream->device != device)
-        return wt_fail(WT_ERR_BAD_ARG, "pool %s: the stream belongs to another device", a->pool->name);
-    wt__pool_enter(a->pool);
-    wt_status status = check_upload(a, address, size_bytes);
-    wt__pool_leave(a->pool);
-    if (status || !size_bytes) return status;
-    return wt__stream_copy(stream, (wt__place){true, address}, (wt__place){false, (uintptr_t)from}, size_bytes);
+    return copy(a, stream, address, (uintptr_t)from, size_bytes, true);
+}
+
+wt_status wt_pool_arena_download(wt_pool_arena *a, wt_stream *stream, uintptr_t address, void *to, size_t size_bytes)
+{
+    return copy(a, stream, address, (uintptr_t)to, size_bytes, false);
 }
 
 void wt_pool_arena_seal(wt_pool_arena *a)

@@ -73,21 +73,6 @@ static void report_text(const process_run *run, double wall_s, bool quiet)
             wall_s > 0 ? t.audio_s / wall_s : 0);
 }
 
-static json_t *item_json(const process_item *item)
-{
-    json_t *object = json_object();
-    json_object_set_new(object, "input", process_json_name(item->input));
-    json_object_set_new(object, "output", process_json_name(item->output));
-    json_object_set_new(object, "status", json_string(process_state_name(item)));
-    if (item->message[0]) json_object_set_new(object, "message", process_json_name(item->message));
-    if (!item->finished || item->status) return object;
-    json_object_set_new(object, "rate_hz", json_integer(item->rate_hz));
-    json_object_set_new(object, "channels", json_integer(item->channels));
-    json_object_set_new(object, "audio_s", json_real(item->audio_s));
-    json_object_set_new(object, "wall_s", json_real(item->wall_s));
-    return object;
-}
-
 static void report_json(const arguments *a, const process_run *run, double wall_s, const analyze_times *times,
                         FILE *out)
 {
@@ -107,7 +92,7 @@ static void report_json(const arguments *a, const process_run *run, double wall_
     json_object_set_new(root, "wall_s", json_real(wall_s));
     json_object_set_new(root, "stages_s", stages);
     json_object_set_new(root, "files", files);
-    for (int k = 0; k < run->n_items; k++) json_array_append_new(files, item_json(&run->items[k]));
+    for (int k = 0; k < run->n_items; k++) json_array_append_new(files, process_item_json(&run->items[k]));
     json_dumpf(root, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     fputc('\n', out);
     json_decref(root);

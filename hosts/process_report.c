@@ -94,7 +94,7 @@ static json_t *level_json(const wt_loudness_values *v)
     return level;
 }
 
-static json_t *item_json(const process_item *item, bool loudness)
+json_t *process_item_json(const process_item *item)
 {
     json_t *object = json_object();
     json_object_set_new(object, "input", process_json_name(item->input));
@@ -104,11 +104,18 @@ static json_t *item_json(const process_item *item, bool loudness)
     if (!item->finished || item->status) return object;
     json_object_set_new(object, "rate_hz", json_integer(item->rate_hz));
     json_object_set_new(object, "channels", json_integer(item->channels));
+    json_object_set_new(object, "audio_s", json_real(item->audio_s));
+    json_object_set_new(object, "wall_s", json_real(item->wall_s));
+    return object;
+}
+
+static json_t *item_json(const process_item *item, bool loudness)
+{
+    json_t *object = process_item_json(item);
+    if (!item->finished || item->status) return object;
     json_object_set_new(object, "out_channels", json_integer(item->out_channels));
     json_object_set_new(object, "n_frames", json_integer(item->n_frames_out));
     json_object_set_new(object, "latency_frames", json_integer(item->latency_frames));
-    json_object_set_new(object, "audio_s", json_real(item->audio_s));
-    json_object_set_new(object, "wall_s", json_real(item->wall_s));
     json_object_set_new(object, "n_repaired", json_integer(item->n_repaired));
     json_object_set_new(object, "n_clipped", json_integer(item->n_clipped));
     if (!loudness || item->rate_hz < 4000) return object;

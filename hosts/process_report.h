@@ -23,6 +23,8 @@ process_totals process_add_up(const process_run *run);
 const char *process_state_name(const process_item *item); ///< "done", "skipped", "failed", "not done"
 /// A string of a file's name or of a sentence with one; bytes that are no UTF-8 become '?'.
 json_t *process_json_name(const char *name);
+/// What every file of a run tells: names, status, message, and when it is done rate, channels and times.
+json_t *process_item_json(const process_item *item);
 
 void process_report_text(const process_summary *summary, FILE *out, bool quiet);
 /// {"backend", "wall_s", "audio_s", "times_real_time", "failed", "files": [{"input", "output", "status", ...}]}

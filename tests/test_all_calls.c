@@ -273,7 +273,8 @@ static void use_a_pool_arena(worker *me)
     uintptr_t address;
     if (MAY(wt_pool_arena_create(me->w->pool, BYTES, &arena), WT_ERR_QUOTA, WT_ERR_FULL, WT_ERR_NO_MEMORY)) return;
     if (!MAY(wt_pool_arena_take(arena, 100, 0, &address), WT_OK))
-        MAY(wt_pool_arena_upload(arena, me->stream, address, me->host, 100), WT_OK);
+        MAY(wt_pool_arena_upload(arena, me->stream, address, me->host, 100), WT_OK),
+            MAY(wt_pool_arena_download(arena, me->stream, address, me->host, 100), WT_OK);
     wt_pool_arena_seal(arena);
     wt_pool_arena_used_bytes(arena);
     wt_pool_arena_destroy(arena, me->stream);

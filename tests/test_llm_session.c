@@ -308,6 +308,86 @@ static void check_sharing(void **state, wt_backend backend)
 static void sequences_share_pages(void **state) { check_sharing(state, WT_BACKEND_CPU); }
 static void sequences_share_pages_on_a_gpu(void **state) { check_sharing(state, WT_BACKEND_CUDA); }
 
+static void assert_refused(wt_llm_session *s, const void *bytes, size_t n, wt_status status, const char *sentence)
+{
+    const int position = wt_llm_position(s), n_free = wt_llm_free_positions(s);
+    assert_int_equal(wt_llm_session_load(s, bytes, n), status);
+    if (!strstr(wt_last_error(), sentence)) fail_msg("%s, want %s", wt_last_error(), sentence);
+    assert_int_equal(wt_llm_position(s), position);
+    assert_int_equal(wt_llm_free_positions(s), n_free);
+}
+
+/// 150 tokens as bytes, in another session's second sequence, which had others: what follows is the same, and
+/// saved again they are the same bytes. On a GPU also from there to the CPU.
+static void check_saving(void **state, wt_backend backend, const char *config, wt_dtype kv_type)
+{
+    enum { N = 150, ALL = 4 * 64 };
+    fixture f = open_model(state, backend, config);
+    wt_llm_session *s = open_session(&f, (wt_llm_session_config){.kv_type = kv_type}),
+                   *t =
+                       open_session(&f, (wt_llm_session_config){.kv_type = kv_type, .n_sequences = 2, .n_cached = ALL});
+    float want[3][VOCAB];
+    assert_ok(wt_llm_prefill(s, prompt_of(1), N));
+    const size_t n = wt_llm_session_saved_bytes(s);
+    char *bytes = malloc(n), *again = malloc(n);
+    assert_int_equal(wt_llm_session_save(s, bytes, n - 1), WT_ERR_BAD_ARG);
+    assert_ok(wt_llm_session_save(s, bytes, n));
+    for (int k = 0; k < 3; k++) {
+        assert_ok(wt_llm_decode(s, 20 + k));
+        memcpy(want[k], wt_llm_logits(s), sizeof want[k]);
+    }
+    assert_ok(wt_llm_prefill(t, prompt_of(2), 10));
+    assert_ok(wt_llm_select(t, 1));
+    assert_ok(wt_llm_prefill(t, prompt_of(2), 64));
+    assert_ok(wt_llm_session_load(t, bytes, n));
+    assert_null(wt_llm_logits(t));
+    assert_int_equal(wt_llm_position(t), N);
+    assert_int_equal(wt_llm_free_positions(t), 0);
+    assert_ok(wt_llm_session_save(t, again, n));
+    assert_memory_equal(again, bytes, n);
+    for (int k = 0; k < 3; k++) {
+        assert_ok(wt_llm_decode(t, 20 + k));
+        assert_near(&f, wt_llm_logits(t), want[k], 0, "saved and loaded");
+    }
+    assert_ok(wt_llm_select(t, 0));
+    assert_refused(t, bytes, n, WT_ERR_FULL, "llm: 150 saved tokens, 64 positions are free");
+    assert_refused(t, bytes, n - 1, WT_ERR_FORMAT, "of 150 saved tokens, want");
+    assert_refused(t, bytes, 7, WT_ERR_FORMAT, "llm: these bytes are no saved sequence");
+    wt_llm_session *other =
+        open_session(&f, (wt_llm_session_config){.kv_type = kv_type == WT_DTYPE_F32 ? WT_DTYPE_F16 : WT_DTYPE_F32,
+                                                 .n_positions = 128});
+    assert_refused(other, bytes, n, WT_ERR_FORMAT, "llm: saved keys of");
+    wt_llm_session_destroy(other);
+    other = open_session(&f, (wt_llm_session_config){.kv_type = kv_type, .n_positions = 128});
+    assert_refused(other, bytes, n, WT_ERR_FULL, "llm: 150 saved tokens, the session has room for 128");
+    wt_llm_session_destroy(other);
+    if (backend == WT_BACKEND_CUDA) {
+        fixture cpu = {.backend = WT_BACKEND_CPU, .llm = f.llm};
+        assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 2}, &cpu.device));
+        other = open_session(&cpu, (wt_llm_session_config){.kv_type = kv_type});
+        assert_ok(wt_llm_session_load(other, bytes, n));
+        assert_ok(wt_llm_decode(other, 20));
+        assert_near(&f, wt_llm_logits(other), want[0], kv_type == WT_DTYPE_F32 ? 1e-5 : 2e-2, "on the CPU");
+        wt_llm_session_destroy(other);
+        wt_device_close(cpu.device);
+    }
+    wt_llm_session_destroy(s), wt_llm_session_destroy(t);
+    free(bytes), free(again);
+    close_model(&f);
+}
+
+static void saved_tokens_go_on_elsewhere(void **state)
+{
+    check_saving(state, WT_BACKEND_CPU, "llama", WT_DTYPE_F32);
+    check_saving(state, WT_BACKEND_CPU, "llama_dynamic", WT_DTYPE_F8_E4M3);
+}
+
+static void saved_tokens_go_on_elsewhere_on_a_gpu(void **state)
+{
+    check_saving(state, WT_BACKEND_CUDA, "llama", WT_DTYPE_F32);
+    check_saving(state, WT_BACKEND_CUDA, "llama", WT_DTYPE_F16);
+}
+
 /// Logits through the first layer, whose keys and values know of no other tokens: after tokens were dropped they are
 /// those of the ones that are left. An angle of 100 radians is rounded by 4e-6; caches round the keys once more.
 static void check_shift(void **state, wt_backend backend, wt_dtype kv_type, double bound)
@@ -542,6 +622,8 @@ int main(void)
         IN_FOLDER(steps_on_a_gpu_draw_for_each_sequence),
         IN_FOLDER(sequences_share_pages),
         IN_FOLDER(sequences_share_pages_on_a_gpu),
+        IN_FOLDER(saved_tokens_go_on_elsewhere),
+        IN_FOLDER(saved_tokens_go_on_elsewhere_on_a_gpu),
         IN_FOLDER(dropped_tokens_leave_the_others),
         IN_FOLDER(dropped_tokens_leave_the_others_on_a_gpu),
         IN_FOLDER(sequences_have_angles_of_their_own),

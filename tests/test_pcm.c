@@ -157,13 +157,64 @@ static void check_plan(wt_device *device, wt_pcm_format format, bool fold)
     wt_pcm_plan_destroy(plan);
 }
 
+/// Two blocks of each signal, noise with a sample beyond full scale and one that is no number: bytes and counts are
+/// those of wt_pcm_write.
+static void check_writing(wt_device *device, wt_pcm_format format, bool no_dither)
+{
+    enum { SAMPLES = SIGNALS * CHANNELS * PLAN_FRAMES };
+    static float in[SAMPLES];
+    static unsigned char got[8 * SAMPLES], want[8 * SAMPLES];
+    const size_t bytes = (size_t)wt_pcm_bytes(format), size = bytes * SAMPLES;
+    const wt_pcm_plan_config config = {format, CHANNELS, PLAN_FRAMES, SIGNALS, false};
+    wt_pcm_writer writers[SIGNALS] = {{0}}, own[SIGNALS] = {{0}};
+    wt_pcm_plan *plan;
+    wt_stream *stream;
+    wt_buffer *from, *to, *states;
+    uint64_t seed = 5;
+    for (int s = 0; s < SIGNALS; s++) writers[s].no_dither = own[s].no_dither = no_dither;
+    assert_ok(wt_pcm_plan_create(device, &config, &plan));
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, sizeof in, &from));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, size, &to));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, sizeof writers, &states));
+    assert_ok(wt_stream_upload(stream, states, 0, writers, sizeof writers));
+    for (int block = 0; block < 2; block++) {
+        for (int k = 0; k < SAMPLES; k++) in[k] = noise(&seed);
+        in[7] = -1.5f, in[SAMPLES - 1] = 1;
+        if (format <= WT_PCM_S32) in[PLAN_FRAMES + 300] = NAN; // a float's is copied, and has many forms
+        assert_ok(wt_stream_upload(stream, from, 0, in, sizeof in));
+        assert_ok(wt_pcm_plan_enqueue_write(plan, stream, from, 0, to, 0, states, 0));
+        assert_ok(wt_stream_download(stream, got, to, 0, size));
+        assert_ok(wt_stream_download(stream, writers, states, 0, sizeof writers));
+        assert_ok(wt_stream_synchronize(stream));
+        for (int s = 0; s < SIGNALS; s++) {
+            const float *rows[CHANNELS];
+            for (int c = 0; c < CHANNELS; c++) rows[c] = in + (s * CHANNELS + c) * PLAN_FRAMES;
+            wt_pcm_write(&own[s], format, rows, CHANNELS, PLAN_FRAMES,
+                         want + bytes * (size_t)(s * CHANNELS * PLAN_FRAMES));
+            assert_int_equal(writers[s].n_samples, own[s].n_samples);
+            assert_int_equal(writers[s].n_clipped, own[s].n_clipped);
+            assert_int_equal(writers[s].n_bad, own[s].n_bad);
+        }
+        for (size_t k = 0; k < size; k++)
+            if (got[k] != want[k])
+                fail_msg("format %d, block %d, byte %zu: %d, want %d", (int)format, block, k, got[k], want[k]);
+    }
+    assert_int_equal(wt_pcm_plan_enqueue_write(plan, stream, from, 0, to, bytes, states, 0), WT_ERR_BAD_ARG);
+    assert_int_equal(wt_pcm_plan_enqueue_write(plan, stream, from, 0, to, 0, states, 8), WT_ERR_BAD_ARG);
+    wt_buffer_destroy(from), wt_buffer_destroy(to), wt_buffer_destroy(states);
+    wt_stream_destroy(stream);
+    wt_pcm_plan_destroy(plan);
+}
+
 static void check_plans(wt_backend backend)
 {
     wt_device *device = NULL;
     wt_pcm_plan *plan = NULL;
     assert_ok(wt_device_open(&(wt_device_config){.backend = backend}, &device));
     for (int format = 0; format <= WT_PCM_F64; format++)
-        check_plan(device, (wt_pcm_format)format, false), check_plan(device, (wt_pcm_format)format, true);
+        check_plan(device, (wt_pcm_format)format, false), check_plan(device, (wt_pcm_format)format, true),
+            check_writing(device, (wt_pcm_format)format, false), check_writing(device, (wt_pcm_format)format, true);
     assert_fails(wt_pcm_plan_create(device, &(wt_pcm_plan_config){WT_PCM_S16, 0, 5, 1, false}, &plan), WT_ERR_BAD_ARG,
                  "pcm: 1 signals of 0 channels and 5 frames, want 1..65535, 1..1024, 1..2147483647");
     assert_null(plan);
@@ -173,13 +224,13 @@ static void check_plans(wt_backend backend)
     wt_device_close(device);
 }
 
-static void plans_read_as_the_function_does(void **state)
+static void plans_convert_as_the_functions_do(void **state)
 {
     (void)state;
     check_plans(WT_BACKEND_CPU);
 }
 
-static void plans_on_a_gpu_read_the_same_bits(void **state)
+static void plans_on_a_gpu_give_the_same_bits(void **state)
 {
     (void)state;
     if (!wt_device_count()) {
@@ -198,8 +249,8 @@ int main(void)
         cmocka_unit_test(dither_decouples_the_error_from_the_signal),
         cmocka_unit_test(every_block_size_gives_the_same_bytes),
         cmocka_unit_test(mono_is_the_mean),
-        cmocka_unit_test(plans_read_as_the_function_does),
-        cmocka_unit_test(plans_on_a_gpu_read_the_same_bits),
+        cmocka_unit_test(plans_convert_as_the_functions_do),
+        cmocka_unit_test(plans_on_a_gpu_give_the_same_bits),
     };
     return cmocka_run_group_tests_name("pcm", tests, NULL, NULL);
 }

@@ -304,6 +304,7 @@ static void an_arena_is_exact_whole_and_never_moved(void **state)
     assert_fails(wt_pool_arena_upload(arena, stream, c, weights, 1001), WT_ERR_BAD_ARG,
                  "pool test: 1001 bytes lie outside of what was taken of the arena");
     assert_int_equal(wt_pool_arena_upload(arena, stream, a - 1, weights, 1), WT_ERR_BAD_ARG);
+    assert_int_equal(wt_pool_arena_download(arena, stream, c, weights, 1001), WT_ERR_BAD_ARG);
     assert_int_equal(wt_pool_arena_take(arena, 1, 3, &b), WT_ERR_BAD_ARG);
     assert_int_equal(wt_pool_arena_take(arena, 0, 0, &b), WT_ERR_BAD_ARG);
     assert_fails(wt_pool_arena_take(arena, 600000, 64, &b), WT_ERR_FULL,
@@ -311,6 +312,10 @@ static void an_arena_is_exact_whole_and_never_moved(void **state)
     wt_pool_arena_seal(arena);
     assert_fails(wt_pool_arena_take(arena, 1, 0, &b), WT_ERR_STATE, "pool test: the arena is sealed");
     assert_int_equal(wt_pool_arena_upload(arena, stream, c, weights, 1), WT_ERR_STATE);
+    unsigned char back[sizeof weights];
+    assert_ok(wt_pool_arena_download(arena, stream, c, back, sizeof back)); // a sealed one is read
+    assert_ok(wt_stream_synchronize(stream));
+    assert_memory_equal(back, weights, sizeof back);
     assert_int_equal(wt_pool_arena_create(pool, 600000, &second), WT_ERR_QUOTA);
     assert_int_equal(wt_pool_arena_create(pool, 0, &second), WT_ERR_BAD_ARG);
     assert_null(second);

@@ -178,11 +178,12 @@ void late_blocks_print(const late_blocks *w)
     wt_histogram_summarize(w->rest, &rest);
     wt_histogram_summarize(w->before, &before);
     wt_histogram_summarize(w->after, &after);
-    printf("roundtrip    doorbell to answer: p50 %.1f  p99 %.1f us; of it the device p50 %.1f  p99 %.1f  max %.1f us; the "
-           "thread before it p50 %.1f  p99 %.1f, after it p50 %.1f  p99 %.1f\n",
-           (double)trip.p50 * 1e-3, (double)trip.p99 * 1e-3, (double)device.p50 * 1e-3, (double)device.p99 * 1e-3,
-           (double)device.max * 1e-3, (double)before.p50 * 1e-3, (double)before.p99 * 1e-3, (double)after.p50 * 1e-3,
-           (double)after.p99 * 1e-3);
+    printf(
+        "roundtrip    doorbell to answer: p50 %.1f  p99 %.1f us; of it the device p50 %.1f  p99 %.1f  max %.1f us; the "
+        "thread before it p50 %.1f  p99 %.1f, after it p50 %.1f  p99 %.1f\n",
+        (double)trip.p50 * 1e-3, (double)trip.p99 * 1e-3, (double)device.p50 * 1e-3, (double)device.p99 * 1e-3,
+        (double)device.max * 1e-3, (double)before.p50 * 1e-3, (double)before.p99 * 1e-3, (double)after.p50 * 1e-3,
+        (double)after.p99 * 1e-3);
     printf("roundtrip    less the thread's longest hole: p50 %.1f  p99 %.1f  p99.9 %.1f  p99.99 %.1f  max %.1f us; %d "
            "blocks "
            "above %d us, %d of them without it too\n",

@@ -178,7 +178,7 @@ size_t wt__chain_cuda_table_bytes(const wt_chain *chain, int frames)
     size_t floats = 0;
     for (int k = 0; k < chain->n_nodes; k += line_length(chain, k)) {
         const size_t n = (size_t)line_length(chain, k), channels = (size_t)chain->nodes[k].place.output_channels;
-        if (has_table(chain, k)) floats += (2 + 2 * n + channels) * (size_t)frames + (2 * n + 1) * 2 * n + 4;
+        if (has_table(chain, k)) floats += (2 + 2 * n + 2 * channels) * (size_t)frames + (2 * n + 1) * 2 * n + 4;
     }
     return sizeof(float) * floats;
 }

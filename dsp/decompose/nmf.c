@@ -67,7 +67,7 @@ void wt_nmf_destroy(wt_nmf *nmf)
 // gram[i][j] = sum over n of b[n][i] b[n][j]
 WT_CLONES static void multiply_gram(const double *b, int n, int k, double *gram)
 {
-    for (int i = 0; i < k * k; i++) gram[i] = 0;
+    for (int64_t i = 0; i < (int64_t)k * k; i++) gram[i] = 0;
     for (int r = 0; r < n; r++, b += k)
         for (int i = 0; i < k; i++)
             for (int j = 0; j < k; j++) gram[i * k + j] += b[i] * b[j];
@@ -119,7 +119,7 @@ static void multiply_divergence(const wt_nmf *s, const double *v, double *a, int
 {
     const int k = s->config.n_components;
     for (int t = 0; t < k; t++) s->gram[t] = 0;
-    for (int i = 0; i < n * k; i++) s->gram[i % k] += b[i];
+    for (int64_t i = 0; i < (int64_t)n * k; i++) s->gram[i % k] += b[i];
     for (int r = 0; r < m; r++) {
         double *row = a + (size_t)r * (size_t)k;
         for (int i = 0; i < n; i++) {
@@ -144,17 +144,17 @@ static void run_signal(wt_nmf *nmf, const float *v, float *w, float *h)
             const size_t at = (size_t)r * (size_t)columns + (size_t)i;
             nmf->v[at] = nmf->v_turned[(size_t)i * (size_t)rows + (size_t)r] = v[at];
         }
-    for (int i = 0; i < rows * k; i++) nmf->w[i] = w[i];
-    for (int i = 0; i < columns * k; i++) nmf->h[i] = h[i % k * columns + i / k];
+    for (int64_t i = 0; i < (int64_t)rows * k; i++) nmf->w[i] = w[i];
+    for (int64_t i = 0; i < (int64_t)columns * k; i++) nmf->h[i] = h[i % k * columns + i / k];
     for (int i = 0; i < c->n_iter; i++) {
         updates[c->solver](nmf, nmf->v_turned, nmf->h, columns, nmf->w, rows);
         updates[c->solver](nmf, nmf->v, nmf->w, rows, nmf->h, columns);
         if (c->solver != WT_NMF_MULTIPLICATIVE_KL) continue;
-        for (int j = 0; j < rows * k; j++)
+        for (int64_t j = 0; j < (int64_t)rows * k; j++)
             if (nmf->w[j] < DBL_EPSILON) nmf->w[j] = 0; // as scikit-learn keeps this update stable
     }
-    for (int i = 0; i < rows * k; i++) w[i] = (float)nmf->w[i];
-    for (int i = 0; i < columns * k; i++) h[i % k * columns + i / k] = (float)nmf->h[i];
+    for (int64_t i = 0; i < (int64_t)rows * k; i++) w[i] = (float)nmf->w[i];
+    for (int64_t i = 0; i < (int64_t)columns * k; i++) h[i % k * columns + i / k] = (float)nmf->h[i];
 }
 
 typedef struct call {

@@ -445,6 +445,10 @@ WT_RT void wt__fft_core_bins(const wt__fft_core *core, float *scratch, const flo
                              const wt__fft_side *out, float scale)
 {
     const wt__fft_kernels *k = core->kernels;
+    if (core->n == 4) {
+        k->tile_of_8[0](twiddles, in, out, scale);
+        return;
+    }
     buffers b = lay_buffers(scratch, (size_t)core->n * k->lanes);
     k->rows_in(in->re, in->distance, 2 * core->n, b.re[0], b.im[0], true);
     const int at = tile_passes(core, &b, 0, scale);
@@ -456,6 +460,10 @@ WT_RT void wt__fft_core_fold(const wt__fft_core *core, float *scratch, const flo
                              const wt__fft_side *out, float scale)
 {
     const wt__fft_kernels *k = core->kernels;
+    if (core->n == 4) {
+        k->tile_of_8[1](twiddles, in, out, scale);
+        return;
+    }
     buffers b = lay_buffers(scratch, (size_t)core->n * k->lanes);
     k->rows_in(in->re, in->distance, 2 * core->n + 2, b.re[0], b.im[0], true);
     k->tile_fold(b.re[0], b.im[0], twiddles, core->n, b.im[1], b.re[1]);

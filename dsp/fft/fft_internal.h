@@ -23,8 +23,8 @@ typedef struct wt__fft_past wt__fft_past;
 /// Forward real transform of one block with a plan of kind WT_FFT_REAL_TO_COMPLEX (or _TO_REAL): in [n] to bins
 /// re, im [n / 2 + 1]. No aliasing. Even n reads and writes vectors only inside the arrays.  [rt, running]
 WT_RT void wt__fft_real_forward(wt_fft *plan, const float *in, float *re, float *im);
-/// The same of twice the products of `in` and `weights` (NULL = of `in`), where wt__fft_weighs; bins split, or pairs
-/// or powers at re.
+/// The same of twice the products of `in` and `weights`, or of `in` where they are NULL, where wt__fft_weighs; bins
+/// split, or pairs or powers at re.
 WT_RT void wt__fft_real_weighted(wt_fft *plan, const float *in, const float *weights, wt__fft_form form, float *re,
                                  float *im);
 bool wt__fft_weighs(const wt_fft *plan);
@@ -111,6 +111,8 @@ typedef struct wt__fft_kernels {
     /// The same of a tile: [h][lanes] to [h + 1][lanes], and back.
     void (*tile_bins)(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im);
     void (*tile_fold)(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im);
+    /// Both of real signals of 8 samples, rows to rows of pairs and back, with their pass.
+    void (*tile_of_8[2])(const float *twiddles, const wt__fft_side *in, const wt__fft_side *out, float scale);
     /// [lanes] rows of n floats, `distance` apart, to [n][lanes]. Pairs: to [n / 2][lanes] each of re and im.
     void (*rows_in)(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs);
     void (*rows_out)(const float *re, const float *im, int n, float *rows, ptrdiff_t distance, bool pairs);

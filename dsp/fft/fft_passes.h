@@ -587,6 +587,30 @@ static void stream(wt__fft_past *past)
 // Rows of at least LANES end with a block that overlaps the one before; those of bins with a pair behind whole blocks.
 WT_INLINE ptrdiff_t without_pair(ptrdiff_t n, const int step) { return step == 2 && n % LANES == 2 ? n - 2 : n; }
 
+// One pair of each row, moved whole: numbers that are stored one by one could not be loaded together soon after.
+typedef double pairs_vec __attribute__((vector_size(4 * LANES)));
+typedef double one_pair __attribute__((aligned(4), may_alias));
+WT_INLINE cvec load_pairs(const float *rows, ptrdiff_t distance)
+{
+    pairs_vec low, high;
+    UNROLL for (int row = 0; row < LANES / 2; row++)
+    {
+        low[row] = *(const one_pair *)(rows + row * distance);
+        high[row] = *(const one_pair *)(rows + (row + LANES / 2) * distance);
+    }
+    return (cvec){__builtin_shuffle((vec)low, (vec)high, (ivec)EVEN), __builtin_shuffle((vec)low, (vec)high, (ivec)ODD)};
+}
+
+WT_INLINE void store_pairs(float *rows, ptrdiff_t distance, cvec v)
+{
+    const pairs_vec low = (pairs_vec)zip_low(v.re, v.im), high = (pairs_vec)zip_high(v.re, v.im);
+    UNROLL for (int row = 0; row < LANES / 2; row++)
+    {
+        *(one_pair *)(rows + row * distance) = low[row];
+        *(one_pair *)(rows + (row + LANES / 2) * distance) = high[row];
+    }
+}
+
 WT_INLINE void turn_in(const float *rows, ptrdiff_t distance, ptrdiff_t n, float *re, float *im, const int step)
 {
     const ptrdiff_t most = without_pair(n, step);
@@ -597,9 +621,10 @@ WT_INLINE void turn_in(const float *rows, ptrdiff_t distance, ptrdiff_t n, float
         transpose_square(v);
         UNROLL for (int k = 0; k < LANES; k++) store((k % step ? im : re) + at + k / step * LANES, v[k]);
     }
-    for (ptrdiff_t i = n < LANES ? 0 : most; i < n; i++)
-        for (int row = 0; row < LANES; row++)
-            (i % step ? im : re)[i / step * LANES + row] = rows[row * distance + i];
+    for (ptrdiff_t i = n < LANES ? 0 : most; i < n; i += step) {
+        if (step == 2) store_side(re, im, WT__FFT_SPLIT, i / 2 * LANES, load_pairs(rows + i, distance));
+        else for (int row = 0; row < LANES; row++) re[i * LANES + row] = rows[row * distance + i];
+    }
 }
 
 WT_INLINE void turn_out(const float *re, const float *im, ptrdiff_t n, float *rows, ptrdiff_t distance, const int step)
@@ -612,9 +637,10 @@ WT_INLINE void turn_out(const float *re, const float *im, ptrdiff_t n, float *ro
         transpose_square(v);
         UNROLL for (int row = 0; row < LANES; row++) store(rows + row * distance + i, v[row]);
     }
-    for (ptrdiff_t i = n < LANES ? 0 : most; i < n; i++)
-        for (int row = 0; row < LANES; row++)
-            rows[row * distance + i] = (i % step ? im : re)[i / step * LANES + row];
+    for (ptrdiff_t i = n < LANES ? 0 : most; i < n; i += step) {
+        if (step == 2) store_pairs(rows + i, distance, load_side(re, im, WT__FFT_SPLIT, i / 2 * LANES));
+        else for (int row = 0; row < LANES; row++) rows[row * distance + i] = re[i * LANES + row];
+    }
 }
 
 static void rows_in(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs)
@@ -654,5 +680,5 @@ static void rows_out(const float *re, const float *im, int n, float *rows, ptrdi
         .real_bins = {[WT__FFT_SPLIT] = real_bins_split, [WT__FFT_PAIRS] = real_bins_pairs,                            \
                       [WT__FFT_POWERS] = real_bins_powers},                                                            \
         .real_fold = {real_fold_split, real_fold_pairs}, .rows_in = rows_in, .rows_out = rows_out,                     \
-        .tile_bins = tile_bins, .tile_fold = tile_fold, .shorts = shorts,                                              \
+        .tile_bins = tile_bins, .tile_fold = tile_fold, .tile_of_8 = {bins_of_8, fold_of_8}, .shorts = shorts,         \
     }

@@ -28,6 +28,30 @@ WT_INLINE void along(const wt__fft_pass *passes, const float *x_re, const float 
               last, to, NULL);
 }
 
+// Tiles of real signals of 8 samples, which are one pass of 4.
+WT_INLINE void pass_of_4(const short_room *x, short_room *y, float scale)
+{
+    last_pass(&(wt__fft_pass){.s = LANES}, x->re, x->im, y->re, y->im, scale, 4, WT__FFT_SPLIT, NULL);
+}
+
+static void bins_of_8(const float *twiddles, const wt__fft_side *in, const wt__fft_side *out, float scale)
+{
+    short_room x, y;
+    turn_in(in->re, in->distance, 8, x.re, x.im, 2);
+    pass_of_4(&x, &y, scale);
+    tile_bins(y.re, y.im, twiddles, 4, x.re, x.im);
+    turn_out(x.re, x.im, 10, out->re, out->distance, 2);
+}
+
+static void fold_of_8(const float *twiddles, const wt__fft_side *in, const wt__fft_side *out, float scale)
+{
+    short_room x, y;
+    turn_in(in->re, in->distance, 10, y.re, y.im, 2);
+    tile_fold(y.re, y.im, twiddles, 4, x.im, x.re);
+    pass_of_4(&x, &y, scale);
+    turn_out(y.im, y.re, 8, out->re, out->distance, 2);
+}
+
 #define SHORT_SIGNATURE                                                                                                \
     const wt__fft_pass *passes, const float *twiddles, const float *in, float *out, float scale
 #define ALONG(n, r1, r2, r3)                                                                                           \

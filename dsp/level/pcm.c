@@ -1,3 +1,5 @@
+#include "pcm_kernel.h"
+
 #include <warptone/pcm.h>
 #include <warptone/simd.h>
 
@@ -77,29 +79,8 @@ WT_RT void wt_pcm_read(wt_pcm_format format, const void *in, int channels, int n
 
 // ---- writing
 
-// Triangular noise of -1 .. 1 from a counter: its bits mixed (D. Stafford's mix 13 of the murmur finaliser), the two
-// halves one uniform number each.
-WT_INLINE double dither_at(uint64_t counter)
-{
-    uint64_t x = counter + 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    x ^= x >> 31;
-    return ((double)(uint32_t)x - (double)(uint32_t)(x >> 32)) * 0x1p-32;
-}
-
-WT_INLINE int32_t quantise(wt_pcm_writer *w, float x, double scale, double dither)
-{
-    const double limit = scale - 1;
-    double value = rint(x * scale + dither);
-    const bool bad = x != x, high = value > limit, low = value < -scale;
-    w->n_bad += bad;
-    w->n_clipped += high || low;
-    value = bad ? 0 : high ? limit : low ? -scale : value;
-    return (int32_t)value;
-}
-
-WT_INLINE void write_one(wt_pcm_writer *w, wt_pcm_format format, float x, double dither, unsigned char *at)
+WT_INLINE void write_one(wt_pcm_format format, float x, double dither, unsigned long long *n_clipped,
+                         unsigned long long *n_bad, unsigned char *at)
 {
     if (format == WT_PCM_F32) {
         memcpy(at, &x, 4);
@@ -107,15 +88,15 @@ WT_INLINE void write_one(wt_pcm_writer *w, wt_pcm_format format, float x, double
         const double f64 = x;
         memcpy(at, &f64, 8);
     } else if (format == WT_PCM_S16) {
-        const int16_t s16 = (int16_t)quantise(w, x, 0x1p15, dither);
+        const int16_t s16 = (int16_t)pcm_quantise(x, 0x1p15, dither, n_clipped, n_bad);
         memcpy(at, &s16, 2);
     } else if (format == WT_PCM_S24) {
-        const uint32_t s24 = (uint32_t)quantise(w, x, 0x1p23, dither);
+        const uint32_t s24 = (uint32_t)pcm_quantise(x, 0x1p23, dither, n_clipped, n_bad);
         at[0] = (unsigned char)s24;
         at[1] = (unsigned char)(s24 >> 8);
         at[2] = (unsigned char)(s24 >> 16);
     } else {
-        const int32_t s32 = quantise(w, x, 0x1p31, 0); // float has 24 bits: nothing to dither
+        const int32_t s32 = pcm_quantise(x, 0x1p31, 0, n_clipped, n_bad); // float has 24 bits: nothing to dither
         memcpy(at, &s32, 4);
     }
 }
@@ -124,13 +105,15 @@ WT_CLONES static void write_all(wt_pcm_writer *w, wt_pcm_format format, const fl
                                 int n_frames, unsigned char *out)
 {
     const int bytes = wt_pcm_bytes(format);
+    unsigned long long n_clipped = 0, n_bad = 0;
     const bool dithered = !w->no_dither && (format == WT_PCM_S16 || format == WT_PCM_S24);
     for (int c = 0; c < channels; c++) {
         unsigned char *at = out + c * bytes;
         uint64_t counter = w->n_samples + (uint64_t)c;
         for (int n = 0; n < n_frames; n++, at += channels * bytes, counter += (uint64_t)channels)
-            write_one(w, format, in[c][n], dithered ? dither_at(counter) : 0, at);
+            write_one(format, in[c][n], dithered ? pcm_dither(counter) : 0, &n_clipped, &n_bad, at);
     }
+    w->n_clipped += n_clipped, w->n_bad += n_bad;
 }
 
 WT_RT void wt_pcm_write(wt_pcm_writer *writer, wt_pcm_format format, const float *const *in, int channels, int n_frames,

@@ -294,6 +294,9 @@ static int wait_for_answer(live_far *far, int64_t end, int64_t until_ns)
 static bool try_post(live_far *far, const float *const *in, int n_frames)
 {
     const wt_live *live = far->live;
+    wt_block_slot *down = wt_block_ring_slot(far->down, wt_block_turn_after(far->turn));
+    wt_block_claim(down, 1);
+    wt_block_claim(down + far->args.layout.in_at, live->lines * n_frames);
     const bool patient = atomic_load_explicit(&live->freewheel, memory_order_relaxed);
     const double block_ns = n_frames * 1e9 / atomic_load_explicit(&live->rate_hz, memory_order_relaxed);
     const int64_t wait_ns = patient ? INT64_MAX / 2 : (int64_t)(live->config.wait_share * block_ns);

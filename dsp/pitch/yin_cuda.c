@@ -2,17 +2,21 @@
 
 #include "yin_cuda.h"
 
+#include "op.h"
+
 #include <stdlib.h>
-#include <warptone/kernel.h>
 
 struct wt__yin_cuda {
     wt_yin_args args;
     wt_launch launch;
     wt_module *module;
     wt_kernel *kernel;
+    wt_buffer *scratch; // of frames too long for shared memory
 };
 
 enum { MAX_TILE = 16, STEP = 8, THREADS = 256 }; // as kernels/pitch/yin.cuh says
+#define MOST_SCRATCH ((size_t)64 << 20)          // of a block; a single frame may take more
+#define WORK_BYTES   (1LL << 30)
 
 static size_t shared_bytes_of(const wt_yin_args *a, int tile)
 {
@@ -23,17 +27,37 @@ static size_t shared_bytes_of(const wt_yin_args *a, int tile)
     return (room / STEP * (STEP + 2) + pieces * lags) * sizeof(double);
 }
 
-wt_status wt__yin_choose_tile(const char *op, wt_device *device, size_t extra_bytes, wt_yin_args *args,
-                              size_t *shared_bytes)
+// As many tiles at once as the work space holds.
+static wt_status place_wide(wt_device *device, size_t extra_bytes, wt_yin_args *a, wt_launch *launch,
+                            wt_buffer **scratch)
+{
+    if (shared_bytes_of(a, 1) > MOST_SCRATCH) a->n_shared = 0; // no products shared: less memory, more work
+    for (a->tile = MAX_TILE; a->tile > 1 && shared_bytes_of(a, a->tile) > MOST_SCRATCH;) a->tile--;
+    const size_t bytes = (shared_bytes_of(a, a->tile) + extra_bytes + 15) / 16 * 16;
+    const int64_t tiles = (a->n_frames + a->tile - 1) / a->tile * a->n_signals;
+    const int64_t wave = 4 * wt_device_get_info(device)->n_sms, room = WORK_BYTES / (int64_t)bytes;
+    int64_t blocks = tiles < wave ? tiles : wave;
+    if (blocks > room) blocks = room < 1 ? 1 : room;
+    *launch = (wt_launch){.grid = {(int)blocks}, .block = {THREADS}};
+    wt_status status = wt_buffer_create(device, WT_MEMORY_DEVICE, (size_t)blocks * bytes, scratch);
+    if (status) return status;
+    a->scratch = (double *)wt_buffer_address(*scratch);
+    a->scratch_doubles = (long long)(bytes / sizeof(double));
+    return WT_OK;
+}
+
+wt_status wt__yin_place(wt_device *device, size_t extra_bytes, wt_yin_args *args, wt_launch *launch,
+                        wt_buffer **scratch)
 {
     const size_t room = wt_device_get_info(device)->shared_bytes;
     int tile = MAX_TILE; // half the room: two blocks at work hide each other's waits
     while (tile > 1 && shared_bytes_of(args, tile) + extra_bytes > room / 2 - 1024) tile--;
-    *shared_bytes = shared_bytes_of(args, tile) + extra_bytes;
-    args->tile = tile;
-    if (*shared_bytes <= room) return WT_OK;
-    return wt_fail(WT_ERR_UNSUPPORTED, "%s: a frame of %d samples takes %zu bytes of shared memory, the GPU has %zu",
-                   op, args->frame, *shared_bytes, room);
+    const size_t bytes = shared_bytes_of(args, tile) + extra_bytes;
+    args->tile = tile, args->n_at_work = args->n_signals;
+    if (bytes > room) return place_wide(device, extra_bytes, args, launch, scratch);
+    *launch =
+        (wt_launch){.grid = {(int)((args->n_frames + tile - 1) / tile)}, .block = {THREADS}, .shared_bytes = bytes};
+    return WT_OK;
 }
 
 wt_status wt__yin_cuda_create(const char *op, wt_device *device, const wt_yin_args *args, wt__yin_cuda **cuda)
@@ -41,13 +65,12 @@ wt_status wt__yin_cuda_create(const char *op, wt_device *device, const wt_yin_ar
     *cuda = NULL;
     wt__yin_cuda *c = calloc(1, sizeof *c);
     if (!c) return wt_fail(WT_ERR_NO_MEMORY, "%s: CUDA plan", op);
+    char options[1][48] = {"-DYIN_WIDE"};
     c->args = *args;
-    size_t shared_bytes;
-    wt_status status = wt__yin_choose_tile(op, device, 0, &c->args, &shared_bytes);
-    if (!status) status = wt_module_create(device, &(wt_module_config){.name = "kernels/pitch/yin.cu"}, &c->module);
+    wt_status status = wt__yin_place(device, 0, &c->args, &c->launch, &c->scratch);
+    if (!status) status = wt__op_module(device, "kernels/pitch/yin.cu", options, c->scratch ? 1 : 0, &c->module);
     if (!status) status = wt_module_get_kernel(c->module, "yin", &c->kernel);
-    const int64_t tiles = (args->n_frames + c->args.tile - 1) / c->args.tile;
-    c->launch = (wt_launch){.grid = {(int)tiles, args->n_signals}, .block = {THREADS}, .shared_bytes = shared_bytes};
+    if (!c->scratch) c->launch.grid[1] = args->n_signals;
     if (status)
         wt__yin_cuda_destroy(c);
     else
@@ -58,6 +81,7 @@ wt_status wt__yin_cuda_create(const char *op, wt_device *device, const wt_yin_ar
 void wt__yin_cuda_destroy(wt__yin_cuda *cuda)
 {
     if (!cuda) return;
+    wt_buffer_destroy(cuda->scratch);
     wt_module_destroy(cuda->module);
     free(cuda);
 }

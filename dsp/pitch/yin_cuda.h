@@ -4,15 +4,15 @@
 
 #include "yin_kernel.h"
 
-#include <warptone/device.h>
+#include <warptone/kernel.h>
 
 typedef struct wt__yin_cuda wt__yin_cuda;
 
-/// Choose the frames of a thread block so that it fits its shared memory, with `extra_bytes` beside it: sets
-/// args->tile.
-/// Errors: WT_ERR_UNSUPPORTED when not even one does.
-WT_CHECKED wt_status wt__yin_choose_tile(const char *op, wt_device *device, size_t extra_bytes, wt_yin_args *args,
-                                         size_t *shared_bytes);
+/// Choose the frames of a thread block so that it fits its shared memory, with `extra_bytes` beside it: sets args->tile
+/// and launch. When not even one does, blocks work in memory: *scratch is theirs, args are set accordingly, and the
+/// text is to be compiled with YIN_WIDE. Else grid[1] is left for the signals.
+WT_CHECKED wt_status wt__yin_place(wt_device *device, size_t extra_bytes, wt_yin_args *args, wt_launch *launch,
+                                   wt_buffer **scratch);
 
 WT_CHECKED wt_status wt__yin_cuda_create(const char *op, wt_device *device, const wt_yin_args *args,
                                          wt__yin_cuda **cuda);

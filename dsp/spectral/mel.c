@@ -270,7 +270,7 @@ WT_RT static void run_tile(const wt_mel *m, const wt__mel_slot *slot, const floa
 // ---- all of it
 
 typedef struct call {
-    const wt_mel *mel;
+    wt_mel *mel;
     const float *pcm;
     float *out;
     int n_slots;
@@ -279,9 +279,9 @@ typedef struct call {
 WT_RT static void run_slot(const void *args, int slot)
 {
     const call *c = args;
-    const wt_mel *m = c->mel;
-    const int64_t n_tiles = m->n_tiles * m->n_lines, end = wt__op_begin(n_tiles, slot + 1, c->n_slots);
-    for (int64_t tile = wt__op_begin(n_tiles, slot, c->n_slots); tile < end; tile++) {
+    wt_mel *m = c->mel;
+    int64_t tile, end;
+    while (wt__op_take(&m->share, m->n_tiles * m->n_lines, 1, c->n_slots, &tile, &end)) {
         const int64_t line = tile / m->n_tiles;
         run_tile(m, &m->slots[slot], c->pcm + line * m->config.n_samples, tile % m->n_tiles * m->lanes,
                  c->out + line * m->n_frames * m->config.bank.n_mels);

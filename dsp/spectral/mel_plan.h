@@ -28,6 +28,7 @@ struct wt_mel {
     float range, gain, offset, relative;         ///< wt_spectrum_finish_args
     int n_slots;
     wt__mel_slot *slots;
+    wt__op_share share;
     wt__mel_cuda *cuda;
 };
 

@@ -1,6 +1,6 @@
-// Batches of signals. On the CPU each thread has a transform of its own and takes an equal part of all frames, or of
-// all lines on the way back, of which few are parted; on a GPU one kernel does each way (kernels/spectral/spectrum.cu),
-// or, of lengths that no block holds, stft_wide.c.
+// Batches of signals. On the CPU each thread has a transform of its own and takes some frames at a time, or an equal
+// part of all lines on the way back, of which few are parted; on a GPU one kernel does each way
+// (kernels/spectral/spectrum.cu), or, of lengths that no block holds, stft_wide.c.
 
 #include "spectrum_cuda.h"
 #include "stft_wide.h"
@@ -11,6 +11,8 @@
 #include <string.h>
 #include <warptone/simd.h>
 
+enum { AT_ONCE = 32 }; // frames that a thread takes
+
 struct wt_stft_plan {
     wt_stft_plan_config config; // defaults resolved
     wt_device *device;
@@ -18,6 +20,7 @@ struct wt_stft_plan {
     int bins, n_slots, tile; // tile: frames transformed at once
     wt_stft **slots;
     float **rows; // [n_slots] re, im of a tile of frames
+    wt__op_share share;
     wt__spectrum_cuda spectrum;
     wt_kernel *forward, *inverse;
     wt_spectrum_walk walk;
@@ -140,7 +143,7 @@ int64_t wt_stft_plan_length(const wt_stft_plan *plan) { return plan->length; }
 // ---- on the CPU
 
 typedef struct call {
-    const wt_stft_plan *plan;
+    wt_stft_plan *plan;
     const float *in;
     float *out;
 } call;
@@ -155,18 +158,16 @@ WT_CLONES void wt__stft_write(const float *re, const float *im, int bins, wt_stf
         for (int k = 0; k < bins; k++) out[k] = atan2f(im[k], re[k]);
 }
 
-WT_RT static void forward_slot(const void *args, int slot)
+// Tiles begin .. end - 1 of all lines; `past`: spectra go past the caches.
+WT_RT static void forward_tiles(const call *c, int slot, int64_t begin, int64_t end, bool past)
 {
-    const call *c = args;
     const wt_stft_plan *p = c->plan;
     wt_stft *stft = p->slots[slot];
     const size_t width = wt__fft_padded((size_t)p->bins);
     float *re = p->rows[slot], *im = re + (size_t)p->tile * width;
     const bool pairs = p->config.output == WT_STFT_COMPLEX;
-    const bool past = wt__stft_past(stft, p->n_lines * p->n_frames);
-    const int64_t tiles = (p->n_frames + p->tile - 1) / p->tile, all = p->n_lines * tiles;
-    const int64_t end = wt__op_begin(all, slot + 1, p->n_slots);
-    for (int64_t i = wt__op_begin(all, slot, p->n_slots); i < end; i++) {
+    const int64_t tiles = (p->n_frames + p->tile - 1) / p->tile;
+    for (int64_t i = begin; i < end; i++) {
         const int64_t line = i / tiles, t = i % tiles * p->tile, row = line * p->n_frames + t;
         const int count = p->n_frames - t < p->tile ? (int)(p->n_frames - t) : p->tile;
         const float *pcm = c->in + line * p->config.n_samples;
@@ -183,7 +184,18 @@ WT_RT static void forward_slot(const void *args, int slot)
                 wt__stft_write(x, y, p->bins, p->config.output, c->out + (row + f) * p->bins);
         }
     }
-    if (past) wt__stft_streamed(stft);
+}
+
+WT_RT static void forward_slot(const void *args, int slot)
+{
+    const call *c = args;
+    wt_stft_plan *p = c->plan;
+    const bool past = wt__stft_past(p->slots[slot], p->n_lines * p->n_frames);
+    const int64_t all = p->n_lines * ((p->n_frames + p->tile - 1) / p->tile);
+    int64_t begin, end;
+    while (wt__op_take(&p->share, all, AT_ONCE / p->tile, p->n_slots, &begin, &end))
+        forward_tiles(c, slot, begin, end, past);
+    if (past) wt__stft_streamed(p->slots[slot]);
 }
 
 WT_RT static void inverse_slot(const void *args, int slot)

@@ -1,5 +1,6 @@
 // Echo cancellation of many signals that go on from block to block: wt_echo a signal on the CPU; on a GPU
-// kernels/voice/echo.cu around wt_fft, all signals side by side and block after block.
+// kernels/voice/echo.cu: the playback's spectra by wt_fft, then thread blocks that walk along a line each; where a
+// block of frames has no transform in a thread block, wt_fft there too, all lines side by side and block after block.
 
 #include "echo_batch_kernel.h"
 #include "echo_rules.h"
@@ -20,16 +21,26 @@
 
 enum { THREADS = 128, WIDE = 256, MOST_CHANNELS = 64 };
 
-enum { RESET, WINDOWS, HEAR, IMAGINE, CANCEL, STEP, KEEP, GIVE, N_ALWAYS };
-enum { LEARN = N_ALWAYS, GRADIENT = N_ALWAYS, CONSTRAIN, MOVE, N_KERNELS };
+enum { RESET, WINDOWS, HEAR, KEEP, GIVE, N_ALWAYS };
+enum { FILTER = N_ALWAYS, N_FUSED, IMAGINE = N_ALWAYS, CANCEL, STEP, GRADIENT, CONSTRAIN, MOVE, N_KERNELS };
 
-static const char *const names[N_ALWAYS] = {"echo_reset",  "echo_windows", "echo_hear", "echo_imagine",
-                                            "echo_cancel", "echo_step",    "echo_keep", "echo_give"};
+static const char *const always[N_ALWAYS] = {"echo_reset", "echo_windows", "echo_hear", "echo_keep", "echo_give"};
+static const char *const fused[] = {"echo_filter"};
+static const char *const apart[] = {"echo_imagine",  "echo_cancel",    "echo_step",
+                                    "echo_gradient", "echo_constrain", "echo_move"};
+
+// How thread blocks filter by themselves.
+typedef struct fused_shape {
+    int cluster;       // thread blocks of a line; 0: they do not
+    int n_teams, team; // of a block; threads of one, which share the transforms of a part
+    bool keeps;        // weights and their doubts in shared memory
+    size_t shared_bytes;
+} fused_shape;
 
 typedef struct on_gpu {
     wt_module *module; // NULL on a CPU
     wt_kernel *kernels[N_KERNELS];
-    bool learns_at_once; // in one kernel
+    fused_shape fused;
     wt_fft *of_windows, *of_lines, *of_parts, *to_lines, *to_parts;
     wt_buffer *state, *tables, *part, *windows, *heard, *spectrum, *wave, *gradient, *taps;
     echo_batch_args args; // old: what the last part left
@@ -42,12 +53,6 @@ struct wt_echo_plan {
     wt_echo **signals; // CPU
     on_gpu gpu;
 };
-
-// Of the kernel that learns.
-static size_t shared_bytes(int block)
-{
-    return (size_t)wt__fft_sequences(block) * (size_t)wt__fft_shared_floats(block) * sizeof(float);
-}
 
 // ---- life
 
@@ -100,9 +105,10 @@ static wt_status take_work(wt_echo_plan *p)
     if (!status) a->ready = share(&at, blocks * lines * block), a->silent = (int *)share(&at, blocks * signals);
     if (!status) status = take(p->device, blocks * signals * 2 * block, &g->windows, &a->windows);
     if (!status) status = take(p->device, blocks * signals * 2 * bins, &g->heard, &a->heard);
-    if (!status) status = take(p->device, lines * 2 * bins, &g->spectrum, &a->spectrum);
+    if (status || g->fused.cluster) return status;
+    status = take(p->device, lines * 2 * bins, &g->spectrum, &a->spectrum);
     if (!status) status = take(p->device, lines * 2 * block, &g->wave, &a->wave);
-    if (status || g->learns_at_once) return status;
+    if (status) return status;
     status = take(p->device, parts * 2 * bins, &g->gradient, &a->gradient);
     return status ? status : take(p->device, parts * 2 * block, &g->taps, &a->taps);
 }
@@ -116,27 +122,59 @@ static wt_status make_transforms(wt_echo_plan *p)
         int64_t batch;
         wt_fft_kind kind;
     } plans[] = {{&g->of_windows, (int64_t)g->at_once * p->n_signals, WT_FFT_REAL_TO_COMPLEX},
-                 {&g->of_lines, lines, WT_FFT_REAL_TO_COMPLEX},
+                 {&g->of_lines, lines, WT_FFT_REAL_TO_COMPLEX}, // from here on: not when thread blocks have their own
                  {&g->to_lines, lines, WT_FFT_COMPLEX_TO_REAL},
-                 {&g->of_parts, parts, WT_FFT_REAL_TO_COMPLEX}, // from here on: not when one kernel learns
+                 {&g->of_parts, parts, WT_FFT_REAL_TO_COMPLEX},
                  {&g->to_parts, parts, WT_FFT_COMPLEX_TO_REAL}};
     wt_status status = WT_OK;
     if (parts > WT_FFT_MAX_BATCH)
         return wt_fail(WT_ERR_BAD_ARG, "echo: %lld microphones of %d parts, want %d parts at most on a GPU",
                        (long long)lines, g->args.n_parts, WT_FFT_MAX_BATCH);
-    for (int k = 0; k < (g->learns_at_once ? 3 : 5) && !status; k++)
+    for (int k = 0; k < (g->fused.cluster ? 1 : 5) && !status; k++)
         status = wt_fft_create(
             p->device, &(wt_fft_config){.n = 2 * g->args.block, .batch = (int)plans[k].batch, .kind = plans[k].kind},
             plans[k].fft);
     return status;
 }
 
-// A thread block has that transform, and its memory.
-static bool fits_a_block(const wt_device *device, int block)
+// Clusters while there are fewer lines than multiprocessors.
+static int cluster_of(const wt_device_info *info, int64_t lines)
 {
-    int rest = block <= WT_FFT_BLOCK_MAX ? block : 0;
+    int cluster = 1;
+    while (info->compute_major >= 9 && cluster < ECHO_GROUPS && lines * 2 * cluster <= info->n_sms) cluster *= 2;
+    return cluster;
+}
+
+// Teams of whole warps, sixteen points a thread; eight where that many threads are left.
+static int team_of(int block, int parts, int cluster)
+{
+    const int team = (block + 511) / 512 * 32;
+    return cluster == ECHO_GROUPS && 2 * team * parts <= ECHO_MOST_THREADS ? 2 * team : team;
+}
+
+// A thread block has that transform, and its memory: with the weights if it can be, by half as many teams if need be.
+static void choose_shape(wt_echo_plan *p)
+{
+    const wt_device_info *info = wt_device_get_info(p->device);
+    const echo_batch_args *a = &p->gpu.args;
+    const int cluster = cluster_of(info, (int64_t)p->n_signals * p->channels), groups = ECHO_GROUPS / cluster;
+    const int each = (a->n_parts + ECHO_GROUPS - 1) / ECHO_GROUPS;
+    const int parts = groups * each < a->n_parts ? groups * each : a->n_parts;
+    const int team = team_of(a->block, parts, cluster), room = ECHO_MOST_THREADS / team;
+    int rest = a->block;
     for (int radix = 1; rest > 1 && radix; rest /= radix ? radix : 1) radix = wt__fft_block_radix(rest);
-    return rest == 1 && shared_bytes(block) <= wt_device_get_info(device)->shared_bytes;
+    if (rest > 1 || room < 2) return;
+    const int rounds = (parts + room - 1) / room, most = (parts + rounds - 1) / rounds;
+    const int least = (ECHO_LINE + team - 1) / team, few = most / 2 > least ? most / 2 : least;
+    for (int keeps = 1; keeps >= 0; keeps--)
+        for (int teams = most > least ? most : least; teams >= few; teams--) {
+            const size_t weights = keeps ? 3 * (size_t)parts * (size_t)a->n_bins : 0;
+            const size_t floats = weights + (size_t)wt__echo_work_floats(a->block, teams, groups) +
+                                  (size_t)wt__echo_line_floats(a->block);
+            if (floats * sizeof(float) > info->shared_bytes) continue;
+            p->gpu.fused = (fused_shape){cluster, teams, team, keeps, floats * sizeof(float)};
+            return;
+        }
 }
 
 static wt_status make_tables(wt_echo_plan *p)
@@ -158,21 +196,26 @@ static wt_status make_tables(wt_echo_plan *p)
     return WT_OK;
 }
 
+static wt_status get_kernels(on_gpu *g, const char *const *names, int first, int n)
+{
+    wt_status status = WT_OK;
+    for (int k = 0; k < n && !status; k++) status = wt_module_get_kernel(g->module, names[k], &g->kernels[first + k]);
+    return status;
+}
+
 static wt_status load(wt_echo_plan *p)
 {
     on_gpu *g = &p->gpu;
-    char options[1][48];
-    snprintf(options[0], sizeof options[0], "-DECHO_POINTS=%d", g->learns_at_once ? g->args.block : 0);
-    wt_status status = wt__op_module(p->device, "kernels/voice/echo.cu", options, 1, &g->module);
-    for (int k = 0; k < N_ALWAYS && !status; k++) status = wt_module_get_kernel(g->module, names[k], &g->kernels[k]);
+    char options[5][48];
+    snprintf(options[0], sizeof options[0], "-DECHO_POINTS=%d", g->fused.cluster ? g->args.block : 0);
+    snprintf(options[1], sizeof options[1], "-DECHO_CLUSTER=%d", g->fused.cluster);
+    snprintf(options[2], sizeof options[2], "-DECHO_TEAMS=%d", g->fused.n_teams);
+    wt_status status = wt__op_module(p->device, "kernels/voice/echo.cu", options, g->fused.cluster ? 3 : 1, &g->module);
+    if (!status) status = get_kernels(g, always, 0, N_ALWAYS);
     if (status) return status;
-    if (g->learns_at_once) {
-        status = make_tables(p);
-        return status ? status : wt_module_get_kernel(g->module, "echo_learn", &g->kernels[LEARN]);
-    }
-    status = wt_module_get_kernel(g->module, "echo_gradient", &g->kernels[GRADIENT]);
-    if (!status) status = wt_module_get_kernel(g->module, "echo_constrain", &g->kernels[CONSTRAIN]);
-    return status ? status : wt_module_get_kernel(g->module, "echo_move", &g->kernels[MOVE]);
+    if (!g->fused.cluster) return get_kernels(g, apart, N_ALWAYS, N_KERNELS - N_ALWAYS);
+    status = make_tables(p);
+    return status ? status : get_kernels(g, fused, N_ALWAYS, N_FUSED - N_ALWAYS);
 }
 
 static wt_status prepare_gpu(wt_echo_plan *p, const wt__echo_shape *shape)
@@ -191,7 +234,7 @@ static wt_status prepare_gpu(wt_echo_plan *p, const wt__echo_shape *shape)
     g->at_once = (int)(room < 1 ? 1 : room < most ? room : most);
     if ((int64_t)g->at_once * p->n_signals > WT_FFT_MAX_BATCH) g->at_once = WT_FFT_MAX_BATCH / p->n_signals;
     a->n_ring = a->n_parts + g->at_once;
-    g->learns_at_once = fits_a_block(p->device, a->block);
+    choose_shape(p);
     wt_status status = load(p);
     if (!status) status = make_transforms(p);
     if (!status) status = take_state(p);
@@ -245,8 +288,9 @@ void wt_echo_plan_destroy(wt_echo_plan *plan)
     wt_fft *const transforms[] = {g->of_windows, g->of_lines, g->of_parts, g->to_lines, g->to_parts};
     for (int i = 0; i < 5; i++) wt_fft_destroy(transforms[i]);
     wt_module_destroy(g->module);
-    wt_buffer *const buffers[] = {g->state, g->part, g->windows, g->heard, g->spectrum, g->wave, g->gradient, g->taps};
-    for (int i = 0; i < 8; i++) wt_buffer_destroy(buffers[i]);
+    wt_buffer *const buffers[] = {g->state,    g->tables, g->part,     g->windows, g->heard,
+                                  g->spectrum, g->wave,   g->gradient, g->taps};
+    for (int i = 0; i < 9; i++) wt_buffer_destroy(buffers[i]);
     free(plan);
 }
 
@@ -308,14 +352,14 @@ static wt_status reset_gpu(on_gpu *g, wt_stream *stream)
     return launch(g, stream, RESET, a, most);
 }
 
-static wt_status learn_at_once(const on_gpu *g, wt_stream *stream, const echo_batch_args *a)
+// All blocks of a part.
+static wt_status filter_fused(const on_gpu *g, wt_stream *stream, const echo_batch_args *a)
 {
-    const int64_t parts = (int64_t)a->n_signals * a->channels * a->n_parts;
-    const int teams = wt__fft_sequences(a->block);
-    const wt_launch shape = {.grid = {(int)((parts + teams - 1) / teams)},
-                             .block = {wt__fft_threads(a->block, 1024), teams},
-                             .shared_bytes = shared_bytes(a->block)};
-    return wt_kernel_launch(g->kernels[LEARN], stream, &shape, &WT_ARG(*a), 1);
+    if (!a->n_blocks) return WT_OK;
+    const wt_launch shape = {.grid = {a->n_signals * a->channels * g->fused.cluster},
+                             .block = {g->fused.team * g->fused.n_teams},
+                             .shared_bytes = g->fused.shared_bytes};
+    return wt_kernel_launch(g->kernels[FILTER], stream, &shape, &WT_ARG(*a), 1);
 }
 
 static wt_status learn(const on_gpu *g, wt_stream *stream, const echo_batch_args *a)
@@ -338,8 +382,7 @@ static wt_status filter_block(const on_gpu *g, wt_stream *stream, const echo_bat
     if (!status) status = launch_blocks(g, stream, CANCEL, a, lines);
     if (!status) status = wt_fft_enqueue(g->of_lines, stream, g->wave, 0, g->spectrum, 0);
     if (!status) status = launch(g, stream, STEP, a, bins);
-    if (status) return status;
-    return g->learns_at_once ? learn_at_once(g, stream, a) : learn(g, stream, a);
+    return status ? status : learn(g, stream, a);
 }
 
 // `n` samples from `done` on, at most as many as at_once blocks have.
@@ -353,7 +396,9 @@ static wt_status enqueue_part(on_gpu *g, wt_stream *stream, const call *c, int d
     wt_status status = launch(g, stream, WINDOWS, &a, windows * 2 * a.block);
     if (!status && a.n_blocks) status = wt_fft_enqueue(g->of_windows, stream, g->windows, 0, g->heard, 0);
     if (!status && a.n_blocks) status = launch_blocks(g, stream, HEAR, &a, (int)windows);
-    for (a.turn = 0; a.turn < a.n_blocks && !status; a.turn++) status = filter_block(g, stream, &a);
+    if (g->fused.cluster && !status) status = filter_fused(g, stream, &a);
+    for (a.turn = 0; a.turn < a.n_blocks && !g->fused.cluster && !status; a.turn++)
+        status = filter_block(g, stream, &a);
     if (!status) status = launch(g, stream, KEEP, &a, lines * a.block > kept ? lines * a.block : kept);
     if (!status) status = launch(g, stream, GIVE, &a, lines * n);
     g->args.old = a.now, g->args.now = a.old;

@@ -8,7 +8,7 @@
 //
 // Thread t takes butterflies t, t + T, ...: reads are contiguous across threads, writes R S apart, spread over the
 // banks by one float of padding in 32. The first pass reads through `load(i)`, the last writes through `store(k, v)`,
-// so the ends of a transform fuse with whatever surrounds it. All threads of the block must call together. Twiddle
+// so the ends of a transform fuse with whatever surrounds it. All threads that meet must call together. Twiddle
 // tables, made in double by dsp/fft/fft_cuda.c: pass by pass [R - 1][N / (R S)] pairs, in the order of
 // wt__fft_block_radix.
 #pragma once
@@ -162,8 +162,14 @@ template <int R, class V> __device__ __forceinline__ void fft_butterfly(V *a)
     }
 }
 
-template <int N, int T, int S, class Load, class Store>
-__device__ __forceinline__ void fft_passes(int t, float *shared, const float2 *twiddles, Load load, Store store)
+// How the threads of a transform meet: all of the block, unless told otherwise.
+struct fft_all {
+    __device__ __forceinline__ void operator()() const { __syncthreads(); }
+};
+
+template <int N, int T, int S, class Load, class Store, class Meet>
+__device__ __forceinline__ void fft_passes(int t, float *shared, const float2 *twiddles, Load load, Store store,
+                                           Meet meet)
 {
     constexpr int R = wt__fft_block_radix(N / S), B = N / R, M = B / S, E = (B + T - 1) / T;
     float *re = shared, *im = shared + wt__fft_shared_floats(N) / 2;
@@ -181,7 +187,7 @@ __device__ __forceinline__ void fft_passes(int t, float *shared, const float2 *t
                 v[e][k] = make_float2(re[fft_pad(at)], im[fft_pad(at)]);
         }
     }
-    __syncthreads();
+    meet();
 #    pragma unroll
     for (int e = 0; e < E; e++) {
         int b = t + e * T, p = b / S, q = b % S;
@@ -198,21 +204,23 @@ __device__ __forceinline__ void fft_passes(int t, float *shared, const float2 *t
         }
     }
     if constexpr (M > 1) {
-        __syncthreads();
-        fft_passes<N, T, S * R>(t, shared, twiddles + (R - 1) * M, load, store);
+        meet();
+        fft_passes<N, T, S * R>(t, shared, twiddles + (R - 1) * M, load, store, meet);
     }
 }
 
 /// Transform N points by threads t = 0 .. T - 1; `shared` has wt__fft_shared_floats(N) floats for this sequence.
-/// `load` and `store` may use the same shared memory as fft_shared_get and fft_shared_put do.
-template <int N, int T, class Load, class Store>
-__device__ __forceinline__ void fft_block(int t, float *shared, const float *twiddles, Load load, Store store)
+/// `load` and `store` may use the same shared memory as fft_shared_get and fft_shared_put do. Threads beyond T may come
+/// along to where they meet, with t = N.
+template <int N, int T, class Load, class Store, class Meet = fft_all>
+__device__ __forceinline__ void fft_block(int t, float *shared, const float *twiddles, Load load, Store store,
+                                          Meet meet = {})
 {
     if constexpr (N > 1) {
-        fft_passes<N, T, 1>(t, shared, (const float2 *)twiddles, load, store);
+        fft_passes<N, T, 1>(t, shared, (const float2 *)twiddles, load, store, meet);
     } else {
         float2 v = t == 0 ? load(0) : make_float2(0, 0);
-        __syncthreads();
+        meet();
         if (t == 0) store(0, v);
     }
 }

@@ -7,7 +7,8 @@
 //                keys or values is read once for all those heads by a team of lanes, 16 bytes each; the block's teams
 //                take positions side by side and keep their own maxima, totals and sums. The teams of a block are added
 //                in order. Then each block tells the others what its part gives, and adds all parts of some pieces of
-//                the result, in order too: it waits for them, so all blocks of a launch with parts run at once.
+//                the result, in order too: it waits for them, so all blocks of a launch run at once. Where that is not
+//                sure, the block that is done last adds all of them.
 //
 // Compiled for a head's size (D_HEAD), the heads that share one of keys and values (GROUP) and the cache's type (KV).
 // Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c).
@@ -140,10 +141,11 @@ template <int COUNT, int BIT> static __device__ __forceinline__ void fold(float 
 // Dot products with the heads, to m->scores.
 static __device__ __forceinline__ void score_positions(const positions &p, const float (*heads)[D_HEAD], team_memory *m)
 {
-    const int lane = threadIdx.x % TEAM;
-    float dots[SCORES];
+    const int lane = threadIdx.x % TEAM, most = __shfl_sync(ALL, p.n, 0); // the first of the warp's teams has the most
+    float dots[SCORES] = {};
 #pragma unroll
     for (int first = 0; first < UNROLL; first += 2) { // two at a time, as floats
+        if (first >= most) continue;
         float keys[2][PER * N];
 #pragma unroll
         for (int u = 0; u < 2; u++)
@@ -279,71 +281,94 @@ static __device__ __forceinline__ unsigned sent(float x)
     return __float_as_uint(x) == EMPTY ? 0x80000000u : __float_as_uint(x);
 }
 
+// Whole sectors of the L2 cache: of what is written in part, memory would have to tell the rest.
+static __device__ __forceinline__ void put(uint4 x, uint4 y, unsigned *to)
+{
+    ((uint4 *)to)[0] = x;
+    ((uint4 *)to)[1] = y;
+}
+
 static __device__ __forceinline__ void send(const message &m, unsigned *to)
 {
-    if constexpr (WIDE == 4)
-        *(uint4 *)to = {sent(m.sums.at[0]), sent(m.sums.at[1]), sent(m.sums.at[2]), sent(m.sums.at[3])};
-    else
-        *to = sent(m.sums.at[0]);
-    *(uint2 *)(to + 4) = {sent(m.most), sent(m.total)};
+    uint4 x = {};
+    x.x = sent(m.sums.at[0]);
+    if constexpr (WIDE == 4) x.y = sent(m.sums.at[1]), x.z = sent(m.sums.at[2]), x.w = sent(m.sums.at[3]);
+    put(x, {sent(m.most), sent(m.total), EMPTY, EMPTY}, to);
+}
+
+static __device__ __forceinline__ uint4 load_relaxed(const unsigned *from)
+{
+    uint4 x;
+    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "l"(from)
+                 : "memory");
+    return x;
 }
 
 // Whether all of it has come.
 static __device__ __forceinline__ bool receive(const unsigned *from, message *m)
 {
-    uint4 x = {1, 1, 1, 1};
-    uint2 y;
-    if constexpr (WIDE == 4)
-        asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-                     : "l"(from)
-                     : "memory");
-    else
-        asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x.x) : "l"(from) : "memory");
-    asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(y.x), "=r"(y.y) : "l"(from + 4) : "memory");
+    const uint4 x = load_relaxed(from), y = load_relaxed(from + 4);
     const unsigned words[4] = {x.x, x.y, x.z, x.w};
+    bool came = y.x != EMPTY && y.y != EMPTY;
 #pragma unroll
-    for (int j = 0; j < WIDE; j++) m->sums.at[j] = __uint_as_float(words[j]);
+    for (int j = 0; j < WIDE; j++) {
+        m->sums.at[j] = __uint_as_float(words[j]);
+        came = came && words[j] != EMPTY;
+    }
     m->most = __uint_as_float(y.x);
     m->total = __uint_as_float(y.y);
-    return x.x != EMPTY && x.y != EMPTY && x.z != EMPTY && x.w != EMPTY && y.x != EMPTY && y.y != EMPTY;
+    return came;
 }
 
-// A piece of a head from what its n parts said, by a warp: lanes have a part or two each.
-static __device__ __forceinline__ wide add_messages(unsigned *messages, int n)
+// What the lane's parts said of a piece: a part or two.
+struct heard {
+    message m[MAX_PARTS / 32];
+};
+
+// A piece of a head from what its n parts said, by a warp.
+static __device__ __forceinline__ wide add_messages(const heard &all, int n)
 {
-    enum { EACH = MAX_PARTS / 32 };
     const int lane = threadIdx.x % 32;
-    message m[EACH];
     float most = NOTHING, total = 0;
     wide sums = {};
-    for (bool came = false; !came;) {
-        came = true;
 #pragma unroll
-        for (int k = 0; k < EACH; k++)
-            if (lane + k * 32 < n) came = receive(messages + (lane + k * 32) * WT_LLM_MESSAGE, &m[k]) && came;
-    }
-    __syncwarp();
-#pragma unroll
-    for (int k = 0; k < EACH; k++) {
-        if (lane + k * 32 >= n) continue;
-        unsigned *at = messages + (lane + k * 32) * WT_LLM_MESSAGE;
-        *(uint4 *)at = {EMPTY, EMPTY, EMPTY, EMPTY};
-        *(uint2 *)(at + 4) = {EMPTY, EMPTY};
-        most = fmaxf(most, m[k].most);
-    }
+    for (int k = 0; k < MAX_PARTS / 32; k++)
+        if (lane + k * 32 < n) most = fmaxf(most, all.m[k].most);
     for (int step = 16; step; step /= 2) most = fmaxf(most, __shfl_xor_sync(ALL, most, step));
 #pragma unroll
-    for (int k = 0; k < EACH; k++) {
+    for (int k = 0; k < MAX_PARTS / 32; k++) {
         if (lane + k * 32 >= n) continue;
-        const float fade = expf(m[k].most - most);
-        total += fade * m[k].total;
-        add(&sums, fade, m[k].sums);
+        const float fade = expf(all.m[k].most - most);
+        total += fade * all.m[k].total;
+        add(&sums, fade, all.m[k].sums);
     }
     total = warp_sum(total);
 #pragma unroll
     for (int j = 0; j < WIDE; j++) sums.at[j] = warp_sum(sums.at[j]) / total;
     return sums;
+}
+
+// Whether all that n parts say of a piece has come.
+static __device__ __forceinline__ bool hear(const unsigned *messages, int n, heard *all)
+{
+    bool came = true;
+#pragma unroll
+    for (int k = 0; k < MAX_PARTS / 32; k++) {
+        const int part = threadIdx.x % 32 + k * 32;
+        if (part < n) came = receive(messages + part * WT_LLM_MESSAGE, &all->m[k]) && came;
+    }
+    return came;
+}
+
+static __device__ __forceinline__ void forget(unsigned *messages, int n)
+{
+#pragma unroll
+    for (int k = 0; k < MAX_PARTS / 32; k++) {
+        const int part = threadIdx.x % 32 + k * 32;
+        if (part < n) put({EMPTY, EMPTY, EMPTY, EMPTY}, {EMPTY, EMPTY, EMPTY, EMPTY}, messages + part * WT_LLM_MESSAGE);
+    }
 }
 
 // The block's heads of q turned, when they come, and in the block of the token's own position k, turned, and v: to
@@ -442,7 +467,7 @@ static __device__ __forceinline__ void take_all(const wt_llm_attend_args &a, con
 #pragma unroll 1
     for (int j = own.from; j < own.to; j += AT_ONCE) {
         if (own.has_own && own.to - j <= AT_ONCE) add_own(own_position, own.to - 1 - j, p);
-        take_positions(*p, heads, a.scale, m, r);
+        if (__shfl_sync(ALL, p->n, 0)) take_positions(*p, heads, a.scale, m, r);
         load_positions(a, own, j + AT_ONCE + (int)threadIdx.x / TEAM, p);
     }
 }
@@ -482,17 +507,56 @@ static __device__ __forceinline__ void end_part(const wt_llm_attend_args &a, con
     }
 }
 
-// Some pieces from all parts, a warp each.
-static __device__ __forceinline__ void add_parts(const wt_llm_attend_args &a, const part &p, unsigned *messages)
+// Pieces first, first + step .. from all parts, by a warp, some of them on their way together.
+static __device__ __forceinline__ void add_parts(const wt_llm_attend_args &a, const part &p, unsigned *messages,
+                                                 int first, int step)
 {
-    const int lane = threadIdx.x % 32, warps = THREADS / 32;
-    for (int piece = blockIdx.x + threadIdx.x / 32 * a.n_splits; piece < PIECES; piece += warps * a.n_splits) {
-        const wide sums = add_messages(messages + (long long)piece * a.n_splits * WT_LLM_MESSAGE, p.n);
-        const long long at = ((long long)p.t * a.n_heads + p.head) * D_HEAD + piece * WIDE;
+    enum { TOGETHER = 4 };
+    const int lane = threadIdx.x % 32, pitch = a.n_splits * WT_LLM_MESSAGE;
+    for (; first < PIECES; first += TOGETHER * step) {
+        heard all[TOGETHER];
+        for (bool came = false; !came;) {
+            came = true;
 #pragma unroll
-        for (int j = 0; j < WIDE; j++)
-            if (lane == j) store(a.out, a.out_type, at + j, sums.at[j]);
+            for (int k = 0; k < TOGETHER; k++)
+                if (first + k * step < PIECES) came = hear(messages + (first + k * step) * pitch, p.n, &all[k]) && came;
+        }
+        __syncwarp();
+#pragma unroll
+        for (int k = 0; k < TOGETHER; k++) {
+            const int piece = first + k * step;
+            if (piece >= PIECES) continue;
+            forget(messages + piece * pitch, p.n);
+            const wide sums = add_messages(all[k], p.n);
+            const long long at = ((long long)p.t * a.n_heads + p.head) * D_HEAD + piece * WIDE;
+#pragma unroll
+            for (int j = 0; j < WIDE; j++)
+                if (lane == j) store(a.out, a.out_type, at + j, sums.at[j]);
+        }
     }
+}
+
+// Those pieces' messages, to the L2 cache, where the weights read since the layer before have taken their place.
+static __device__ __forceinline__ void ask_for_messages(const wt_llm_attend_args &a, const unsigned *messages,
+                                                        int first, int step)
+{
+    const int pitch = a.n_splits * WT_LLM_MESSAGE;
+    if (threadIdx.x % 32) return;
+    for (; first < PIECES; first += step) ask_for(messages + first * pitch, pitch * (int)sizeof *messages);
+}
+
+// Whether this is the last block of the heads' parts.
+static __device__ __forceinline__ bool is_last(int *arrived, int n)
+{
+    __shared__ int place;
+    __threadfence(); // what was said is there before it is counted
+    __syncthreads();
+    if (!threadIdx.x) {
+        place = atomicAdd(arrived, 1);
+        if (place == n - 1) *arrived = 0;
+    }
+    __syncthreads();
+    return place == n - 1;
 }
 
 static_assert(BLOCKS >= 2 * WT_LLM_ATTEND_BLOCKS(HEADS, D_HEAD), "room for all that wait for each other");
@@ -509,12 +573,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) llm_attend(const _
     positions p;
     load_positions(a, part, part.from + (int)threadIdx.x / TEAM, &p);
     ask_for_rest(a, part);
+    const int warp = threadIdx.x / 32, warps = THREADS / 32;
+    unsigned *messages =
+        a.messages + ((long long)blockIdx.z * gridDim.y + blockIdx.y) * a.n_splits * PIECES * WT_LLM_MESSAGE;
     prepare_heads(a, part, heads, own);
+    if (a.n_splits > 1) ask_for_messages(a, messages, blockIdx.x + warp * a.n_splits, warps * a.n_splits);
     running r;
     take_all(a, part, &p, heads, own, m, &r);
     give(r, m, teams);
-    unsigned *messages =
-        a.messages + ((long long)blockIdx.z * gridDim.y + blockIdx.y) * a.n_splits * PIECES * WT_LLM_MESSAGE;
     end_part(a, part, teams, messages);
-    if (a.n_splits > 1) add_parts(a, part, messages);
+    if (a.n_splits == 1) return;
+    if (!a.arrived)
+        add_parts(a, part, messages, blockIdx.x + warp * a.n_splits, warps * a.n_splits);
+    else if (is_last(a.arrived + part.t * a.n_heads + part.head, a.n_splits))
+        add_parts(a, part, messages, warp, warps);
 }

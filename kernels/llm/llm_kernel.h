@@ -83,7 +83,7 @@ typedef struct wt_llm_shift_args {
 
 #define WT_LLM_MAX_PARTS 64 ///< of the positions of a token
 #define WT_LLM_PIECE(d_head) ((d_head) % 4 ? 1 : 4) ///< elements of a head that are added together
-/// Blocks of llm_attend on a processor that wait for each other: half of those that it has room for.
+/// Blocks of llm_attend on a processor, which may wait for each other: half of those that it has room for.
 #define WT_LLM_ATTEND_BLOCKS(heads, d_head) ((heads) <= 4 && (d_head) <= 256 ? 2 : 1)
 #define WT_LLM_MESSAGE 8 ///< words in which a part says of a piece: its sums, their maximum, its total
 
@@ -95,8 +95,8 @@ typedef struct wt_llm_attend_args {
     const float *k, *v;    ///< [n_tokens][n_kv_heads][d_head] to be turned and put into the cache here, as q is turned.
                            ///< NULL = llm_place did it; llm_attend wants that for tokens of one sequence
     void *out;             ///< as q, of out_type
-    unsigned *messages;    ///< [n_tokens][n_heads][d_head / WT_LLM_PIECE][n_splits][WT_LLM_MESSAGE], 0 before and after;
-                           ///< with n_splits > 1 all blocks run at once
+    unsigned *messages;    ///< [n_tokens][n_heads][d_head / WT_LLM_PIECE][n_splits][WT_LLM_MESSAGE], 0 before and after
+    int *arrived;          ///< [n_tokens][n_heads], 0 before and after; NULL = all blocks run at once
     float scale;
     int n_heads, n_kv_heads, n_splits, window; ///< window 0 = none
     int n_tokens, out_type;
@@ -135,6 +135,8 @@ typedef struct wt_llm_matvec_args {
 #define WT_LLM_STREAM_WARPS   8   ///< of a block of llm_stream.cu
 #define WT_LLM_STREAM_SHORT   2   ///< warps that share a row of WT_LLM_STREAM_PASS / WARPS columns for each, of many
 #define WT_LLM_STREAM_STAGES  5   ///< of a warp: WT_LLM_STREAM_TILE rows of WT_LLM_STREAM_COLUMNS
+#define WT_LLM_STREAM_DEEP    6   ///< the same where the vector has at most WT_LLM_STREAM_NARROW columns
+#define WT_LLM_STREAM_NARROW  2048
 #define WT_LLM_STREAM_TILE    8
 #define WT_LLM_STREAM_COLUMNS 128
 #define WT_LLM_STREAM_PASS    4096 ///< columns of the vector that a block has at once
@@ -152,25 +154,28 @@ typedef struct wt_llm_stream_args {
 /// [rows / scale_rows] that are constant along a row, or words [rows / scale_rows][scale_words] of a float, an F16 with
 /// its zero, or two F16, for groups of columns. n_rows counts nothing here; gated products take 8 rows a tile of each.
 typedef struct wt_llm_quant_args {
-    wt_mm_map w[3]; ///< of each part, as pieces of its rows: boxes of 8 rows of as many pieces as warps multiply
+    wt_mm_map w[3]; ///< of each part, as pieces of its rows: boxes of 8 rows of a team's pieces
+    wt_mm_map s[3]; ///< of the scales of groups: boxes of a team's, of 8 rows or of one that those share
     wt_llm_matvec_args m;
     long long row_bytes;
     int n_tiles; ///< of 16 rows, of each part by itself
     int scale_rows, scale_words;
-    int n_stages, has_boxes; ///< of the blocks' shared memory; else a warp copies
+    int scale_pitch, scale_bytes, scale_expected; ///< in a stage: from row to row, 0 = 8 rows share one; for 8 rows; that boxes bring
+    int team, n_turns;       ///< warps that share a tile's columns, a power of two, and how often each has some
+    int n_teams;             ///< of a block
+    int n_stages, has_boxes; ///< of a block; else a warp's lanes copy
 } wt_llm_quant_args;
 
 #define WT_LLM_QUANT_RING    4 ///< tiles of a block of llm_quant.cu whose sums wait to be finished
-#define WT_LLM_QUANT_WARPS   16 ///< most of a block that multiply
+#define WT_LLM_QUANT_WARPS   8 ///< of a block that multiply
 #define WT_LLM_QUANT_HELPERS 2 ///< and those that copy and finish
 
-/// Bytes of shared memory of a block of llm_quant.cu, whose `warps` multiply: the stages, the vector in parts, what
-/// is known of its groups, the sums of the warps, and barriers. `piece` bytes of a row are a warp's.
-static inline long long wt_llm_quant_shared(int columns, int warps, int stages, int columns_a_piece, int piece)
+/// Bytes of shared memory of a block of llm_quant.cu: stages of so many bytes with their scales, the vector in parts, `columns`
+/// altogether, what is known of its groups, the sums of the warps, and barriers.
+static inline long long wt_llm_quant_shared(int columns, int stages, int stage_bytes, int has_digits)
 {
-    const long long padded = (columns + columns_a_piece - 1) / columns_a_piece * (long long)columns_a_piece;
-    return 1024 + 16 * (long long)piece * warps * stages + 4 * (padded + 32) + padded / 4 +
-           64 * WT_LLM_QUANT_RING * warps + 16 * (stages + WT_LLM_QUANT_RING);
+    return 1024 + (long long)stage_bytes * stages + (has_digits ? 3 : 4) * (columns + 32ll) + columns / 4 +
+           64 * WT_LLM_QUANT_RING * WT_LLM_QUANT_WARPS + 16 * (stages + WT_LLM_QUANT_RING);
 }
 
 #define WT_LLM_PICK_BLOCKS 64

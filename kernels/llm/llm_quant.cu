@@ -3,15 +3,17 @@
 // as in llm_matvec.cu.
 //
 // Weights that are whole numbers meet whole numbers: a group of the vector in units that leave its largest number 22
-// bits, in three digits of 8 bits, so that nibbles need a mask and int8 nothing; sums of a group are exact. Fp8 (and
-// int8 of groups of 16) becomes bf16 and meets the vector as two bf16 each, 16 bits; products are exact and sums float. Of a
-// read of two groups (of four) with a scale each, the vector of group j stands in the columns of group j alone, so that
-// after the products of all of them a lane has the sums of one group, and one scale to apply.
+// bits, in three digits of 8 bits, so that nibbles need a mask and int8 nothing; sums of a group are exact. Fp8 becomes
+// f16 and meets the vector as two f16 each, 22 bits of the group's largest; int8 of groups of 16 becomes bf16 and meets
+// two bf16, 16 bits; products are exact and sums float. Of several groups with a scale each, the vector of group j
+// stands in the columns of group j alone, so that after the products of all of them a lane has the sums of one group,
+// and one scale to apply.
 //
-// A block takes 16 rows at a time (8 of gate and 8 of up for a gated product), rows a grid apart. One of its warps has
-// boxes of them copied to shared memory, stage by stage, a piece of 128 bytes of each row for each of the warps that
-// multiply: the first stages are on their way before the vector is there. Another adds the warps' sums in order and
-// finishes the rows.
+// A tile is 16 rows (8 of gate and 8 of up for a gated product); a block has every gridDim.x-th. A team of warps shares
+// a tile's columns, a piece of 128 bytes of each row a warp at a time; a block's teams take tiles in turn. One more
+// warp has boxes of the rows copied to shared memory, stage by stage, the first of them before the vector is there;
+// each warp makes its own columns of the vector ready, so that none waits for another. The last adds the warps' sums in
+// order and finishes the rows. Half a processor is enough for a block: the next launch's has the other.
 //
 // WEIGHT: I8, E4M3, U4, Q4_K. GROUP: columns a scale, 0 = constant along the row. SCALE: F32; F16; U4 with a zero
 // beside an F16: a word of both (WT_LLM_SCALE_ZERO). Q4_K has its own. Judge: the CPU's steps (models/llm/ops_cpu.c).
@@ -36,47 +38,55 @@
 #include "barrier.cuh"
 
 #define IS_Q4_K        (WEIGHT == WT_MM_Q4_K)
-#define COLUMNS        (IS_NIBBLES ? 256 : 128) // of a piece
-#define PIECE          (IS_Q4_K ? 144 : 128)    // bytes of a row in it
-#define N_GROUPS       (IS_Q4_K ? 8 : GROUP ? COLUMNS / GROUP : 1)
-#define DIGITS         (WEIGHT != WT_MM_E4M3 && !(WEIGHT == WT_MM_I8 && LANE == 4)) // x as whole numbers
+#define PIECE          (IS_Q4_K ? 144 : 128) // bytes of a row
+#define COLUMNS        (IS_NIBBLES ? 256 : 128)
+#define OF_GROUP       (IS_Q4_K ? 32 : GROUP ? GROUP : COLUMNS)
+#define N_GROUPS       (COLUMNS / OF_GROUP)
+#define DIGITS         (WEIGHT != WT_MM_E4M3 && !IS_PLAIN) // x as whole numbers
+#define IS_PLAIN       (WEIGHT == WT_MM_I8 && LANE == 4)   // x as bf16, without units
+#define IS_SPREAD      (WEIGHT == WT_MM_U4 && LANE > 4)    // low and high nibbles of neighbouring words apart
 #define MOST           (DIGITS ? 2 : 4)
 #define AT_ONCE        (N_GROUPS < MOST ? N_GROUPS : MOST)
-#define GROUP_OF(t)    ((t) / (4 / MOST))               // of a read, whose sums lane t has
-#define UNITS          (COLUMNS / N_GROUPS / (4 * PER)) // reads of a row's four lanes in a group
-#define N_SUB          (PER < 8 ? 1 : PER / 8)          // eights of columns in a lane's read
+#define GROUP_OF(t)    ((t) / (4 / MOST))      // of a read, whose sums lane t has
+#define UNITS          (OF_GROUP / (4 * PER))  // reads of a row's four lanes in a group
+#define N_SUB          (PER < 8 ? 1 : PER / 8) // eights of columns in a lane's read
 #define SCALED         (GROUP && !IS_Q4_K)
+#define OF_SCALE       (SCALE == WT_MM_F16 ? 2 : 4)                                   // bytes
 #define X_READS        (AT_ONCE * (DIGITS ? (UNITS * PER + 15) / 16 : UNITS * N_SUB)) // registers for x, times four
-#define EIGHTS_A_GROUP (COLUMNS / N_GROUPS / 8) // of columns that share what is known of them
+#define EIGHTS_A_GROUP (OF_GROUP / 8) // of columns that share what is known of them
+#define OF_STAGE       (COLUMNS / 8)  // eights of columns
 #define RING           WT_LLM_QUANT_RING
+#define WARPS          WT_LLM_QUANT_WARPS
 
 // ---- what a block has in shared memory: see wt_llm_quant_shared
 
 #define HALF (8 * PIECE) // bytes of 8 rows of a piece
 
 struct memory {
-    unsigned char *stages; // [n_stages][2][warps][8][PIECE], rows 0 .. 7 and 8 .. 15 of a tile
-    unsigned short *x;     // [2][pitch]
-    float2 *of_x;          // [groups]: of whole numbers the unit of x; the sum
-    float *partial;        // [RING][warps][16]
+    unsigned char *stages; // [n_stages][2][team][8][PIECE], rows 0 .. 7 and 8 .. 15 of a tile
+    unsigned char *scales; // [n_stages][2] times scale_bytes: those of groups, [8 or 1][team][N_GROUPS]
+    unsigned short *x;     // its parts, of each turn of the columns those of each warp
+    float2 *of_x;          // [groups]: the unit of x; of whole numbers the sum
+    float *partial;        // [RING][WARPS][16]
     unsigned long long *full, *empty, *summed, *finished; // [n_stages] twice, [RING] twice
-    int pitch, padded, n_stages, half_bytes;
+    int half_bytes;                                       // of a stage
+    int pitch;                                            // from part to part, of digits in bytes
 };
 
-static __device__ __forceinline__ memory memory_of(const wt_llm_quant_args &a, unsigned char *at, int warps)
+static __device__ __forceinline__ memory memory_of(const wt_llm_quant_args &a, unsigned char *at)
 {
     memory m;
-    m.n_stages = a.n_stages;
-    m.half_bytes = warps * HALF;
+    const int columns = a.n_turns * WARPS * COLUMNS;
     m.stages = at + (1024 - shared_of(at) % 1024) % 1024;
-    m.padded = (a.m.columns + COLUMNS - 1) / COLUMNS * COLUMNS;
-    m.pitch = DIGITS ? m.padded + 16 : m.padded + 32; // of digits in bytes
-    m.x = (unsigned short *)(m.stages + 2 * m.n_stages * m.half_bytes);
-    m.of_x = (float2 *)(m.x + 2 * m.pitch);
-    m.partial = (float *)(m.of_x + m.padded / 32);
-    m.full = (unsigned long long *)(m.partial + RING * 16 * warps);
-    m.empty = m.full + m.n_stages;
-    m.summed = m.empty + m.n_stages;
+    m.pitch = DIGITS ? columns + 16 : columns + 32;
+    m.half_bytes = a.team * HALF;
+    m.scales = m.stages + 2 * a.n_stages * m.half_bytes;
+    m.x = (unsigned short *)(m.scales + 2 * a.n_stages * a.scale_bytes);
+    m.of_x = (float2 *)((unsigned char *)m.x + (DIGITS ? 3 : 4) * m.pitch);
+    m.partial = (float *)(m.of_x + columns / 32);
+    m.full = (unsigned long long *)(m.partial + RING * 16 * WARPS);
+    m.empty = m.full + a.n_stages;
+    m.summed = m.empty + a.n_stages;
     m.finished = m.summed + RING;
     return m;
 }
@@ -95,11 +105,11 @@ struct eight {
     float at[8];
 };
 
-// Columns 8 i .. 8 i + 7; beyond the columns zeros.
-static __device__ __forceinline__ eight load_eight(const float *x, int i, int columns)
+// Columns k .. k + 7; beyond the columns zeros.
+static __device__ __forceinline__ eight load_eight(const float *x, int k, int columns)
 {
-    const float4 *from = (const float4 *)x + 2 * i;
-    const float4 zero = {0, 0, 0, 0}, a = 8 * i < columns ? from[0] : zero, b = 8 * i < columns ? from[1] : zero;
+    const float4 *from = (const float4 *)(x + k);
+    const float4 zero = {0, 0, 0, 0}, a = k < columns ? from[0] : zero, b = k < columns ? from[1] : zero;
     return {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
 }
 
@@ -115,21 +125,34 @@ static __device__ __forceinline__ unsigned largest_of(const eight &v)
     return most;
 }
 
-// ---- x as two bf16, 16 bits
+// ---- x as two f16, its unit a power of two that leaves the largest of a group 2^14 .. 2^15, or as two bf16
 
-// Eight columns to both halves of x.
-static __device__ __forceinline__ void store_halves(const memory &m, int i, const eight &v)
+// Eight columns, from place k of x on, to both halves of x. All lanes.
+static __device__ __forceinline__ void store_halves(const memory &m, int k, const eight &v, bool is_there)
 {
+    const unsigned exponent = IS_PLAIN ? 141 : largest_of(v) >> 23;
+    const bool has_unit = exponent > 14; // else x is too small for a unit
+    const float inverse = has_unit ? __uint_as_float((268 - exponent) << 23) : 0;
     unsigned high[4], low[4];
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
-        const float a = v.at[column_of(2 * k)], b = v.at[column_of(2 * k + 1)];
-        high[k] = bf16_pair_of(a, b);
-        low[k] = bf16_pair_of(a - __uint_as_float(high[k] << 16), b - __uint_as_float(high[k] & 0xffff0000u));
+    for (int i = 0; i < 4; i++) {
+        const float a = v.at[column_of(2 * i)] * inverse, b = v.at[column_of(2 * i + 1)] * inverse;
+        if (IS_PLAIN) {
+            high[i] = bf16_pair_of(a, b);
+            low[i] = bf16_pair_of(a - __uint_as_float(high[i] << 16), b - __uint_as_float(high[i] & 0xffff0000u));
+        } else {
+            high[i] = f16_pair_of(a, b);
+            low[i] =
+                f16_pair_of(a - f32_of_f16((unsigned short)high[i]), b - f32_of_f16((unsigned short)(high[i] >> 16)));
+        }
     }
-    unsigned short *to = m.x + place_of(8 * i);
+    if (!is_there) return;
+    unsigned short *to = m.x + place_of(k);
     *(uint4 *)to = {high[0], high[1], high[2], high[3]};
     *(uint4 *)(to + m.pitch) = {low[0], low[1], low[2], low[3]};
+    const unsigned no_number = 0x7fffffff; // where x has none or an infinity
+    if (!IS_PLAIN && k % OF_GROUP == 0)
+        m.of_x[k / OF_GROUP] = {__uint_as_float(exponent == 255 ? no_number : has_unit ? (exponent - 14) << 23 : 0), 0};
 }
 
 // ---- x as whole numbers of 22 bits and a sign, the unit a power of two, in three digits of 8 bits with a sign
@@ -153,24 +176,24 @@ static __device__ __forceinline__ void digits_of(const eight &x, int first, floa
     for (int k = 0; k < 3; k++) words[k] ^= 0x80808080u;
 }
 
-// Eight columns to the digits of x, with what is known of their group. All lanes.
-static __device__ __forceinline__ void store_digits(const memory &m, int i, const eight &v)
+// Eight columns, from place k of x on, to its digits, with what is known of their group. All lanes.
+static __device__ __forceinline__ void store_digits(const memory &m, int k, const eight &v, bool is_there)
 {
     const unsigned exponent = largest_of(v) >> 23;
-    const bool is_there = exponent > 21; // else x is too small for a unit
-    const float inverse = is_there ? __uint_as_float((275 - exponent) << 23) : 0;
+    const bool has_unit = exponent > 21; // else x is too small for a unit
+    const float inverse = has_unit ? __uint_as_float((275 - exponent) << 23) : 0;
     unsigned words[2][3];
     int sum = -8 * OFFSET;
 #pragma unroll
     for (int h = 0; h < 2; h++) digits_of(v, 4 * h, inverse, words[h], &sum);
 #pragma unroll
     for (int step = 1; step < EIGHTS_A_GROUP; step *= 2) sum += __shfl_xor_sync(ALL, sum, step);
-    if (8 * i >= m.padded) return;
+    if (!is_there) return;
     const unsigned no_number = 0x7fffffff; // where x has none or an infinity
-    const float unit = __uint_as_float(exponent == 255 ? no_number : is_there ? (exponent - 21) << 23 : 0);
+    const float unit = __uint_as_float(exponent == 255 ? no_number : has_unit ? (exponent - 21) << 23 : 0);
 #pragma unroll
-    for (int d = 0; d < 3; d++) *(uint2 *)((unsigned char *)m.x + d * m.pitch + 8 * i) = {words[0][d], words[1][d]};
-    if (i % EIGHTS_A_GROUP == 0) m.of_x[i / EIGHTS_A_GROUP] = {unit, unit * (float)sum};
+    for (int d = 0; d < 3; d++) *(uint2 *)((unsigned char *)m.x + d * m.pitch + k) = {words[0][d], words[1][d]};
+    if (k % OF_GROUP == 0) m.of_x[k / OF_GROUP] = {unit, unit * (float)sum};
 }
 
 // Mean of x and the scale of a LayerNorm.
@@ -183,81 +206,95 @@ static __device__ void measure(const wt_llm_matvec_args &a, float *scratch, floa
     *scale = 1 / sqrtf(block_sum(squares, scratch) / (float)a.columns + a.eps);
 }
 
-// x, or its norm, and what is known of its groups; of each warp the squares of what it had, to `squares_of`. All
-// threads of the block, of which each has EIGHTS on their way together; warps beyond the columns do nothing.
-template <bool IS_WEIGHED, int EIGHTS>
-static __device__ __forceinline__ void stage_x(const wt_llm_matvec_args &a, const memory &m, float *squares_of)
+// Where a warp is: the first of its columns and its place in x, of turn 0; the next turn's are `step` on.
+struct share {
+    int first, place, step;
+};
+
+// The i-th eight of the warp's columns, over all turns: the column that it begins with.
+static __device__ __forceinline__ int column_at(const share &own, int i)
 {
-    __shared__ float scratch[32];
-    const bool centred = IS_WEIGHED && a.norm_bias;
-    const int lane = threadIdx.x % 32, n = m.padded / 8;
-    float mean = 0, scale = 1, squares = 0;
-    if (centred) measure(a, scratch, &mean, &scale);
-    for (int first = threadIdx.x - lane; first < n; first += EIGHTS * blockDim.x) { // of the warp
-        eight x[EIGHTS], w[EIGHTS];
+    return own.first + i / OF_STAGE * own.step + i % OF_STAGE * 8;
+}
+
+template <int N>
+static __device__ __forceinline__ void load_columns(const float *x, const share &own, int first, int columns, eight *v)
+{
 #pragma unroll
-        for (int u = 0; u < EIGHTS; u++) {
-            const int i = first + u * blockDim.x + lane;
-            x[u] = load_eight(a.x, i, a.columns);
-            if (IS_WEIGHED) w[u] = load_eight(a.norm_weight, i, a.columns);
-        }
+    for (int u = 0; u < N; u++) v[u] = load_eight(x, column_at(own, first + u * 32 + threadIdx.x % 32), columns);
+}
+
+// x, or its norm, and what is known of its groups, of the warp's columns; their squares, of the lane. N eights a lane
+// are on their way together; `w` has the norm's weights of the first.
+template <bool IS_WEIGHED, int N>
+static __device__ __forceinline__ float stage_x(const wt_llm_quant_args &a, const memory &m, const share &own, eight *w,
+                                                float mean, float scale)
+{
+    const int columns = a.m.columns, n = a.n_turns * OF_STAGE;
+    float squares = 0;
+    for (int first = 0; first < n; first += 32 * N) {
+        eight x[N];
+        load_columns<N>(a.m.x, own, first, columns, x);
+        if (IS_WEIGHED && first) load_columns<N>(a.m.norm_weight, own, first, columns, w);
 #pragma unroll
-        for (int u = 0; u < EIGHTS; u++) {
-            const int i = first + u * blockDim.x + lane;
-            if (i - lane >= n) continue;
+        for (int u = 0; u < N; u++) {
+            const int i = first + u * 32 + threadIdx.x % 32, column = column_at(own, i);
+            if (first + u * 32 >= n) continue;
 #pragma unroll
             for (int k = 0; k < 8; k++) {
                 squares += x[u].at[k] * x[u].at[k];
                 if (IS_WEIGHED) x[u].at[k] = (x[u].at[k] - mean) * scale * w[u].at[k];
-                if (centred && 8 * i < a.columns) x[u].at[k] += a.norm_bias[8 * i + k];
+                if (IS_WEIGHED && a.m.norm_bias && column < columns) x[u].at[k] += a.m.norm_bias[column + k];
             }
+            const int place = own.place + i / OF_STAGE * (WARPS * COLUMNS) + i % OF_STAGE * 8;
             if (DIGITS)
-                store_digits(m, i, x[u]);
-            else if (i < n)
-                store_halves(m, i, x[u]);
+                store_digits(m, place, x[u], i < n);
+            else
+                store_halves(m, place, x[u], i < n);
         }
     }
-    squares = warp_sum(squares);
-    if (lane == 0) squares_of[threadIdx.x / 32] = squares;
+    return warp_sum(squares);
 }
 
 // What sums are multiplied with: an RMSNorm's scale.
-static __device__ __forceinline__ float scale_of(const wt_llm_matvec_args &a, const float *squares_of)
+static __device__ __forceinline__ float scale_of(const wt_llm_matvec_args &a, const float *squares_of, int team)
 {
     float sum = 0;
     if (!a.norm_weight || a.norm_bias) return 1;
-    for (int w = 0; w < blockDim.x / 32; w++) sum += squares_of[w];
+    for (int w = 0; w < team; w++) sum += squares_of[w];
     return 1 / sqrtf(sum / (float)a.columns + a.eps);
 }
 
 // ---- the weights
 
-struct row_place {
-    int part, row; // row: may lie beyond the part's
+// Rows 0 .. 7 and 8 .. 15 of a tile: where they begin, maybe beyond the part's.
+struct tile_place {
+    int part[2], row[2];
 };
 
-// Row `slot` of 16 of a tile.
-static __device__ __forceinline__ row_place place_row(const wt_llm_matvec_args &a, int tile, int slot)
+static __device__ __forceinline__ tile_place place_tile(const wt_llm_matvec_args &a, int tile)
 {
-    if (a.gated) return {slot / 8, tile * 8 + slot % 8};
-    int part = 0;
-    while (part + 1 < a.n_parts && tile >= (a.parts[part].rows + 15) / 16) tile -= (a.parts[part++].rows + 15) / 16;
-    return {part, tile * 16 + slot};
+    if (a.gated) return {{0, 1}, {tile * 8, tile * 8}};
+    const int first = (a.parts[0].rows + 15) / 16, second = first + (a.parts[1].rows + 15) / 16;
+    const int part = a.n_parts > 2 && tile >= second ? 2 : a.n_parts > 1 && tile >= first ? 1 : 0;
+    const int row = 16 * (tile - (part == 2 ? second : part ? first : 0));
+    return {{part, part}, {row, row + 8}};
 }
 
-// What comes to a stage next.
+// What comes to a stage next: the columns of `turn` of a tile.
 struct copier {
-    int tile, span, slot;
+    int tile, turn, slot;
     unsigned parity;
+    tile_place at;
 };
 
-// 16 bytes each for the lanes, to where a box has them: 8 rows of the span, zeros beyond the sides.
-static __device__ void copy_by_lanes(const wt_llm_quant_args &a, const wt_llm_part &part, int first, int begin,
-                                     int warps, unsigned char *to)
+// 16 bytes each for the lanes, to where a box has them: 8 rows of a stage, zeros beyond the sides.
+static __device__ void copy_by_lanes(const wt_llm_quant_args &a, const wt_llm_part &part, int first, int piece,
+                                     unsigned char *to)
 {
-    for (int i = threadIdx.x % 32; i < warps * HALF / 16; i += 32) {
+    for (int i = threadIdx.x % 32; i < a.team * HALF / 16; i += 32) {
         const int row = i / (PIECE / 16) % 8, at = i % (PIECE / 16);
-        const int column = begin + i / (HALF / 16) * PIECE + at * 16;
+        const long long column = (piece + i / (HALF / 16)) * PIECE + at * 16;
         const bool valid = first + row < part.rows && column < a.row_bytes;
         const unsigned char *from =
             (const unsigned char *)part.weight + (valid ? (first + row) * a.row_bytes + column : 0);
@@ -265,84 +302,66 @@ static __device__ void copy_by_lanes(const wt_llm_quant_args &a, const wt_llm_pa
     }
 }
 
-// One warp.
-static __device__ __forceinline__ void copy_span(const wt_llm_quant_args &a, const memory &m, copier &c, int n_spans,
-                                                 int warps)
+// Likewise the scales of groups from `group` on.
+static __device__ void copy_scales_by_lanes(const wt_llm_quant_args &a, const wt_llm_part &part, int first, int group,
+                                            unsigned char *to)
+{
+    const int n = a.team * N_GROUPS * OF_SCALE, n_rows = a.scale_pitch ? 8 : 1;
+    for (int i = threadIdx.x % 32 * OF_SCALE; i < n_rows * n; i += 32 * OF_SCALE) {
+        const int row = first + i / n, at = group * OF_SCALE + i % n;
+        const bool valid = row < part.rows && at < 4 * a.scale_words;
+        const unsigned char *from =
+            (const unsigned char *)part.scales + 4ll * (row / a.scale_rows) * a.scale_words + at;
+        if (OF_SCALE == 2)
+            *(unsigned short *)(to + i) = valid ? *(const unsigned short *)from : 0;
+        else
+            *(unsigned *)(to + i) = valid ? *(const unsigned *)from : 0;
+    }
+}
+
+// The next stage, when those that had what it holds are done.
+static __device__ __forceinline__ void copy_stage(const wt_llm_quant_args &a, const memory &m, copier &c)
 {
     unsigned long long *full = &m.full[c.slot];
     unsigned char *stage = m.stages + 2 * c.slot * m.half_bytes;
+    unsigned char *scales = m.scales + 2 * c.slot * a.scale_bytes;
+    const int piece = c.turn * a.team, group = c.turn * a.team * N_GROUPS;
+    const bool has_boxes = a.has_boxes;
     barrier_wait(&m.empty[c.slot], c.parity ^ 1);
-    if (a.has_boxes && threadIdx.x % 32 == 0) barrier_expect(full, 2 * m.half_bytes);
+    if (has_boxes && threadIdx.x % 32 == 0) barrier_expect(full, 2 * m.half_bytes + a.scale_expected);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        const row_place p = place_row(a.m, c.tile, 8 * h);
-        if (!a.has_boxes)
-            copy_by_lanes(a, a.m.parts[p.part], p.row, c.span * warps * PIECE, warps, stage + h * m.half_bytes);
-        else if (threadIdx.x % 32 == 0)
-            copy_box(stage + h * m.half_bytes, &a.w[p.part], 0, p.row, c.span * warps, full);
+        const int part = c.at.part[h], row = c.at.row[h];
+        if (!has_boxes) {
+            copy_by_lanes(a, a.m.parts[part], row, piece, stage + h * m.half_bytes);
+            if (SCALED) copy_scales_by_lanes(a, a.m.parts[part], row, group, scales + h * a.scale_bytes);
+        } else if (threadIdx.x % 32 == 0) {
+            copy_box(stage + h * m.half_bytes, &a.w[part], 0, row, piece, full);
+            if (SCALED) copy_box(scales + h * a.scale_bytes, &a.s[part], group * OF_SCALE, row / a.scale_rows, 0, full);
+        }
     }
-    if (!a.has_boxes) barrier_arrive_copied(full);
-    if (++c.slot == m.n_stages) {
+    if (!has_boxes) {
+        barrier_arrive_copied(full);
+        if (SCALED) barrier_arrive(full);
+    }
+    if (++c.slot == a.n_stages) {
         c.slot = 0;
         c.parity ^= 1;
     }
-    if (++c.span == n_spans) {
-        c.span = 0;
+    if (++c.turn == a.n_turns) {
+        c.turn = 0;
         c.tile += gridDim.x;
+        c.at = place_tile(a.m, c.tile);
     }
-}
-
-// ---- scales, which a warp reads a piece ahead
-
-#define READS (N_GROUPS / AT_ONCE) // of a lane for a row of a piece
-
-struct scale_reader {
-    int tile, span;
-    const unsigned char *row[2]; // of the lane's rows of the tile
-    unsigned words[READS][2];
-};
-
-static __device__ __forceinline__ void find_rows(const wt_llm_quant_args &a, scale_reader &r)
-{
-    if (!SCALED || r.tile >= a.n_tiles) return;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const row_place p = place_row(a.m, r.tile, threadIdx.x % 32 / 4 + 8 * h);
-        const wt_llm_part &part = a.m.parts[p.part];
-        const int row = p.row < part.rows ? p.row : part.rows - 1;
-        r.row[h] = (const unsigned char *)part.scales + 4ll * (row / a.scale_rows) * a.scale_words;
-    }
-}
-
-// Those of the reader's piece; beyond the columns 0. Then it goes on to the warp's next one.
-static __device__ __forceinline__ void read_scales(const wt_llm_quant_args &a, scale_reader &r, int n_spans, int warp,
-                                                   int warps)
-{
-    if (!SCALED || r.tile >= a.n_tiles) return;
-    const int t = threadIdx.x % 4, n = SCALE == WT_MM_F16 ? 2 * a.scale_words : a.scale_words;
-#pragma unroll
-    for (int i = 0; i < READS; i++) {
-        const int j = (r.span * warps + warp) * N_GROUPS + i * AT_ONCE + GROUP_OF(t);
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            r.words[i][h] = 0;
-            if (GROUP_OF(t) >= AT_ONCE || j >= n) continue;
-            r.words[i][h] =
-                SCALE == WT_MM_F16 ? ((const unsigned short *)r.row[h])[j] : ((const unsigned *)r.row[h])[j];
-        }
-    }
-    if (++r.span < n_spans) return;
-    r.span = 0;
-    r.tile += gridDim.x;
-    find_rows(a, r);
 }
 
 // ---- products
 
-// The lane's bytes of read `unit` of its row of a piece, the g-th of eight.
-static __device__ __forceinline__ void read_words(const unsigned char *row, int unit, unsigned *words)
+// The lane's bytes of read `unit` of group j of a stage, its row being the g-th of eight.
+static __device__ __forceinline__ void read_words(const unsigned char *row, int j, int unit, unsigned *words)
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    unit += IS_Q4_K ? j / 2 : j * UNITS;
     if (IS_Q4_K) {
         const uint2 v = *(const uint2 *)(row + 16 + unit * 32 + t * 8);
         words[0] = v.x;
@@ -375,28 +394,35 @@ static __device__ __forceinline__ void read_x(const unsigned short *x, int unit,
     }
 }
 
-// sums += W x of one group: reads `unit` .. of the stage, whose first of the row is `first`.
-static __device__ __forceinline__ void multiply_group(const unsigned char *const *row, const unsigned short *x,
-                                                      int unit, int first, bool mine, unsigned (*b)[4],
-                                                      float (*sums)[4])
+static __device__ __forceinline__ void multiply_pairs(float *sums, const unsigned *a, const unsigned *x)
+{
+    if (IS_PLAIN)
+        mma_bf16(sums, a, x[0], x[1]);
+    else
+        mma_f16(sums, a, x[0], x[1]);
+}
+
+// Group j of a stage, whose columns of x begin at x: sums += its products. Lanes of other groups keep zeros.
+static __device__ __forceinline__ void multiply_group(const unsigned char *const *row, const unsigned short *x, int j,
+                                                      bool mine, unsigned (*b)[4], float (*sums)[4])
 {
 #pragma unroll
     for (int u = 0; u < UNITS; u++) {
         unsigned words[2][LANE / 4], w[2][PER < 4 ? 2 : PER / 2];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            read_words(row[h], unit + u, words[h]);
+            read_words(row[h], j, u, words[h]);
             pairs_of(words[h], w[h]);
         }
 #pragma unroll
         for (int i = 0; i < N_SUB; i++) {
             unsigned *v = b[u * N_SUB + i];
-            read_x(x, first + unit + u, i, mine, v);
+            read_x(x, j * UNITS + u, i, mine, v);
 #pragma unroll
             for (int k = 0; k < (PER < 8 ? 1 : 2); k++) {
                 const int at = 4 * i + 2 * k;
                 const unsigned fragment[4] = {w[0][at], w[1][at], w[0][at + 1], w[1][at + 1]};
-                mma_bf16(sums[(u * N_SUB + i + k) % 2], fragment, v[2 * k], v[2 * k + 1]);
+                multiply_pairs(sums[(u * N_SUB + i + k) % 2], fragment, v + 2 * k);
             }
         }
     }
@@ -414,7 +440,17 @@ template <int N> static __device__ __forceinline__ void read_digits(const unsign
     }
 }
 
-// Group j of a piece, whose columns of x begin at x: sums += its products. Lanes of other groups keep zeros.
+// What a product of 16 x 32 takes of both rows' words: of nibbles the low ones of two words, or the high ones where
+// they lie, 16 times as large.
+static __device__ __forceinline__ void multiply_nibbles(int *sums, const unsigned *first, const unsigned *second,
+                                                        unsigned mask, unsigned b0, unsigned b1)
+{
+    const unsigned a[4] = {first[0] & mask, second[0] & mask, first[1] & mask, second[1] & mask};
+    mma_u8(sums, a, b0, b1);
+}
+
+// Group j of a stage, whose columns of x begin at x: sums += its products, sums[1] 16 times as large where IS_SPREAD.
+// Lanes of other groups keep zeros.
 static __device__ __forceinline__ void multiply_digits(const unsigned char *const *row, const unsigned char *x, int j,
                                                        bool mine, unsigned *b, int (*sums)[4])
 {
@@ -425,12 +461,19 @@ static __device__ __forceinline__ void multiply_digits(const unsigned char *cons
         unsigned words[2][LANE / 4];
         unsigned *v = b + u * PER / 4;
 #pragma unroll
-        for (int h = 0; h < 2; h++) read_words(row[h], (IS_Q4_K ? j / 2 : j * UNITS) + u, words[h]);
+        for (int h = 0; h < 2; h++) read_words(row[h], j, u, words[h]);
         read_digits<PER>(x + (u * 4 + t) * PER, mine, v);
-#pragma unroll
+#if IS_SPREAD
+#    pragma unroll
+        for (int k = 0; k < PER / 8; k += 2) {
+            multiply_nibbles(sums[0], &words[0][k], &words[1][k], low, v[2 * k], v[2 * k + 2]);
+            multiply_nibbles(sums[1], &words[0][k], &words[1][k], ~low, v[2 * k + 1], v[2 * k + 3]);
+        }
+#else
+#    pragma unroll
         for (int k = 0; k < PER / 8; k++) {
             unsigned a[4];
-#pragma unroll
+#    pragma unroll
             for (int h = 0; h < 2; h++)
                 if (WEIGHT == WT_MM_I8) {
                     a[h] = words[h][2 * k];
@@ -444,6 +487,7 @@ static __device__ __forceinline__ void multiply_digits(const unsigned char *cons
                 }
             mma_i8(sums[k % 2], a, v[2 * k], v[2 * k + 1]);
         }
+#endif
     }
 }
 
@@ -474,42 +518,46 @@ static __device__ __forceinline__ float scaled(const unsigned char *row, unsigne
     return scale * (WEIGHT == WT_MM_U4 ? sum - 8 * x : sum);
 }
 
-// The warp's piece of a stage, chunk `chunk` of the rows, whose rows g and g + 8 lie at row[]: rows[h] += the lane's
-// share.
+// A stage, whose rows g and g + 8 begin at row[] and their scales at scale[], by the vector from `place` of x on:
+// rows[h]
+// += the lane's share.
 static __device__ __forceinline__ void multiply(const memory &m, const unsigned char *const *row,
-                                                const unsigned (*words)[2], int chunk, unsigned (*b)[4], float *rows)
+                                                const unsigned char *const *scale, int place, unsigned (*b)[4],
+                                                float *rows)
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
     for (int from = 0; from < N_GROUPS; from += AT_ONCE) {
         const int j = from + GROUP_OF(t) % AT_ONCE;
+        const float2 of_x = m.of_x[place / OF_GROUP + j];
+        unsigned words[2] = {};
+#pragma unroll
+        for (int h = 0; h < 2 && SCALED; h++)
+            words[h] = OF_SCALE == 2 ? ((const unsigned short *)scale[h])[j] : ((const unsigned *)scale[h])[j];
 #if DIGITS // whose lanes have digits 0 and 1, or 2
-        const float2 of_x = m.of_x[chunk * N_GROUPS + j];
         int sums[2][4] = {};
 #    pragma unroll
         for (int k = 0; k < AT_ONCE; k++)
-            multiply_digits(
-                row, (unsigned char *)m.x + g % 4 * m.pitch + chunk * COLUMNS + (from + k) * (COLUMNS / N_GROUPS),
-                from + k, g / 4 == k && g % 4 < 3, b[k * (X_READS / AT_ONCE)], sums);
+            multiply_digits(row, (unsigned char *)m.x + g % 4 * m.pitch + place + (from + k) * OF_GROUP, from + k,
+                            g / 4 == k && g % 4 < 3, b[k * (X_READS / AT_ONCE)], sums);
         const float first = of_x.x * (t % 2 ? 1 : 65536), second = of_x.x * (t % 2 ? 0 : 256),
                     less = t % 2 ? 0 : of_x.y;
 #    pragma unroll
         for (int h = 0; h < 2; h++) {
-            const float sum = first * (float)(sums[0][2 * h] + sums[1][2 * h]) +
-                              second * (float)(sums[0][2 * h + 1] + sums[1][2 * h + 1]);
-            if (GROUP_OF(t) < AT_ONCE) rows[h] += scaled(row[h], words[from / AT_ONCE][h], j, less, sum);
+            const int shift = IS_SPREAD ? 4 : 0;
+            const float sum = first * (float)(sums[0][2 * h] + (sums[1][2 * h] >> shift)) +
+                              second * (float)(sums[0][2 * h + 1] + (sums[1][2 * h + 1] >> shift));
+            if (GROUP_OF(t) < AT_ONCE) rows[h] += scaled(row[h], words[h], j, less, sum);
         }
 #else
         float sums[2][4] = {};
-        const unsigned short *x = m.x + g % 2 * m.pitch;
+        const unsigned short *x = m.x + g % 2 * m.pitch + place;
 #    pragma unroll
-        for (int k = 0; k < AT_ONCE; k++)
-            multiply_group(row, x, (from + k) * UNITS, chunk * N_GROUPS * UNITS, g / 2 == k, b + k * UNITS * N_SUB,
-                           sums);
+        for (int k = 0; k < AT_ONCE; k++) multiply_group(row, x, from + k, g / 2 == k, b + k * UNITS * N_SUB, sums);
 #    pragma unroll
         for (int h = 0; h < 2; h++) {
             const float sum = sums[0][2 * h] + sums[0][2 * h + 1] + sums[1][2 * h] + sums[1][2 * h + 1];
-            if (t < AT_ONCE) rows[h] += scaled(row[h], words[from / AT_ONCE][h], j, 0, sum);
+            if (t < AT_ONCE) rows[h] += scaled(row[h], words[h], j, 0, IS_PLAIN ? sum : of_x.x * sum);
         }
 #endif
     }
@@ -517,24 +565,27 @@ static __device__ __forceinline__ void multiply(const memory &m, const unsigned 
 
 // ---- finished rows
 
-// One warp: the sums of the block's warps, tile after tile, and what comes after.
-static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, const memory &m, int warps, float x_scale)
+// One warp: the sums of the teams, tile after tile, and what comes after.
+static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, const memory &m, const float *squares_of)
 {
     const int slot = threadIdx.x % 16, half = threadIdx.x % 32 / 16;
-    int turn = 0;
-    for (int tile = blockIdx.x; tile < a.n_tiles; tile += gridDim.x, turn++) {
-        const row_place at = place_row(a.m, tile, slot);
-        const wt_llm_part &p = a.m.parts[at.part];
-        const bool valid = !half && at.row < p.rows, stored = valid && (!a.m.gated || slot < 8);
-        float *out = a.m.parts[a.m.gated ? 0 : at.part].out + at.row;
-        const float factor = valid && !SCALED && p.scales ? ((const float *)p.scales)[at.row / a.scale_rows] : 1;
-        const float bias = valid && p.bias ? p.bias[at.row] : 0, old = stored && a.m.add ? *out : 0;
-        const float *partial = m.partial + turn % RING * (16 * warps);
-        barrier_wait(&m.summed[turn % RING], turn / RING & 1);
+    float x_scale = 1;
+    int i = 0;
+    for (int tile = blockIdx.x; tile < a.n_tiles; tile += gridDim.x, i++) {
+        const tile_place at = place_tile(a.m, tile);
+        const int part = slot < 8 ? at.part[0] : at.part[1], row = (slot < 8 ? at.row[0] : at.row[1]) + slot % 8;
+        const wt_llm_part &p = a.m.parts[part];
+        const bool valid = !half && row < p.rows, stored = valid && (!a.m.gated || slot < 8);
+        float *out = a.m.parts[a.m.gated ? 0 : part].out + row;
+        const float factor = valid && !SCALED && p.scales ? ((const float *)p.scales)[row / a.scale_rows] : 1;
+        const float bias = valid && p.bias ? p.bias[row] : 0, old = stored && a.m.add ? *out : 0;
+        const float *partial = m.partial + i % RING * (16 * WARPS);
+        barrier_wait(&m.summed[i % RING], i / RING & 1);
+        if (i == 0) x_scale = scale_of(a.m, squares_of, a.team);
         float y = 0;
-        for (int w = half; w < warps; w += 2) y += partial[16 * w + slot];
+        for (int w = half; w < a.team; w += 2) y += partial[16 * w + slot];
         y += __shfl_xor_sync(ALL, y, 16);
-        if (threadIdx.x % 32 == 0) barrier_arrive(&m.finished[turn % RING]);
+        if (threadIdx.x % 32 == 0) barrier_arrive(&m.finished[i % RING]);
         y = y * (factor * x_scale) + bias;
         const float gate = __shfl_down_sync(ALL, y, 8);
         if (a.m.gated)
@@ -545,34 +596,30 @@ static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, co
     }
 }
 
-static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, const memory &m, scale_reader &r,
-                                                    int n_chunks, int n_spans, int warp, int warps)
+// A warp's share of the tiles of its team.
+static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, const memory &m, int warp)
 {
-    const int lane = threadIdx.x % 32, g = lane / 4;
+    const int lane = threadIdx.x % 32, g = lane / 4, n_teams = a.n_teams, member = warp % a.team;
+    const unsigned char *stages = m.stages + member * HALF + g * PIECE;
+    const unsigned char *scales = m.scales + g * a.scale_pitch + member * (N_GROUPS * OF_SCALE);
     unsigned b[X_READS][4] = {};
-    int slot = 0, turn = 0;
-    unsigned parity = 0;
-    for (int tile = blockIdx.x; tile < a.n_tiles; tile += gridDim.x, turn++) {
+    int slot = warp / a.team, parity = 0; // of teams each has a turn, so that slots are tiles, counted on
+    for (; slot >= a.n_stages; slot -= a.n_stages) parity ^= 1;
+    for (int i = warp / a.team, tile = blockIdx.x + i * gridDim.x; tile < a.n_tiles;
+         i += n_teams, tile += n_teams * gridDim.x) {
         float rows[2] = {0, 0};
-        for (int span = 0; span < n_spans; span++) {
-            const int chunk = span * warps + warp;
-            const unsigned char *at = m.stages + 2 * slot * m.half_bytes + warp * HALF + g * PIECE;
+        for (int turn = 0; turn < a.n_turns; turn++) {
+            const unsigned char *at = stages + 2 * slot * m.half_bytes;
             const unsigned char *row[2] = {at, at + m.half_bytes};
-            unsigned words[READS][2]; // of this piece, while those of the next are on their way
-#pragma unroll
-            for (int i = 0; i < READS; i++) words[i][0] = r.words[i][0], words[i][1] = r.words[i][1];
-            read_scales(a, r, n_spans, warp, warps);
+            const unsigned char *scale = scales + 2 * slot * a.scale_bytes, *both[2] = {scale, scale + a.scale_bytes};
             barrier_wait(&m.full[slot], parity);
-            if (chunk < n_chunks) multiply(m, row, words, chunk, b, rows);
+            multiply(m, row, both, (turn * WARPS + warp) * COLUMNS, b, rows);
             __syncwarp();
             if (lane == 0) barrier_arrive(&m.empty[slot]);
-            if (++slot == m.n_stages) {
-                slot = 0;
-                parity ^= 1;
-            }
+            for (slot += n_teams; slot >= a.n_stages; slot -= a.n_stages) parity ^= 1;
         }
-        float *partial = m.partial + turn % RING * (16 * warps) + 16 * warp;
-        barrier_wait(&m.finished[turn % RING], (turn / RING & 1) ^ 1);
+        float *partial = m.partial + i % RING * (16 * WARPS) + 16 * member;
+        barrier_wait(&m.finished[i % RING], (i / RING & 1) ^ 1);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             rows[h] += __shfl_xor_sync(ALL, rows[h], 1);
@@ -580,55 +627,55 @@ static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, 
             if (lane % 4 == 0) partial[g + 8 * h] = rows[h];
         }
         __syncwarp();
-        if (lane == 0) barrier_arrive(&m.summed[turn % RING]);
+        if (lane == 0) barrier_arrive(&m.summed[i % RING]);
     }
 }
 
-static __device__ __forceinline__ void create_barriers(const memory &m, int warps, bool has_boxes)
+static __device__ __forceinline__ void create_barriers(const wt_llm_quant_args &a, const memory &m)
 {
-    for (int k = 0; k < m.n_stages; k++) {
-        barrier_create(&m.full[k], has_boxes ? 1 : 32);
-        barrier_create(&m.empty[k], warps);
+    for (int k = 0; k < a.n_stages; k++) {
+        barrier_create(&m.full[k], a.has_boxes ? 1 : SCALED ? 64 : 32);
+        barrier_create(&m.empty[k], a.team);
     }
     for (int k = 0; k < RING; k++) {
-        barrier_create(&m.summed[k], warps);
+        barrier_create(&m.summed[k], a.team);
         barrier_create(&m.finished[k], 1);
     }
     barriers_created();
 }
 
-extern "C" __global__ void __launch_bounds__(32 * (WT_LLM_QUANT_WARPS + WT_LLM_QUANT_HELPERS))
-    llm_quant(const __grid_constant__ wt_llm_quant_args a)
+#define KEPT 2 // eights of the norm's weights that a lane has before the vector is there
+
+extern "C" __global__ void __launch_bounds__(32 * (WARPS + 2), 2) llm_quant(const __grid_constant__ wt_llm_quant_args a)
 {
     extern __shared__ uint4 shared[];
-    __shared__ float squares_of[32];
-    const int warp = threadIdx.x / 32, warps = blockDim.x / 32 - WT_LLM_QUANT_HELPERS;
-    const memory m = memory_of(a, (unsigned char *)shared, warps);
-    const int n_chunks = m.padded / COLUMNS, n_spans = (n_chunks + warps - 1) / warps;
-    const int n_mine = (a.n_tiles - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x * n_spans;
+    __shared__ float squares_of[WARPS], scratch[32];
+    const int warp = threadIdx.x / 32, member = warp % a.team;
+    const memory m = memory_of(a, (unsigned char *)shared);
+    const share own = {member * COLUMNS, warp * COLUMNS, a.team * COLUMNS};
+    eight weights[KEPT];
     let_next_begin();
-    if (threadIdx.x == 0 && blockIdx.x == 0 && a.m.norm_weight) ask_for(a.m.norm_weight, 4 * (unsigned)a.m.columns);
-    if (threadIdx.x == 0) create_barriers(m, warps, a.has_boxes);
-    __syncthreads();
-    copier c = {(int)blockIdx.x, 0, 0, 0};
-    scale_reader r = {(int)blockIdx.x, 0};
-    int n_copied = 0;
-    if (warp == warps)
-        for (; n_copied < m.n_stages && n_copied < n_mine; n_copied++) copy_span(a, m, c, n_spans, warps);
-    else if (warp < warps) {
-        find_rows(a, r);
-        read_scales(a, r, n_spans, warp, warps);
+    if (warp == WARPS) {
+        if (threadIdx.x % 32 == 0) create_barriers(a, m);
+        __syncwarp();
     }
-    wait_for_earlier();
-    if (a.m.norm_weight)
-        stage_x<true, 2>(a.m, m, squares_of);
-    else
-        stage_x<false, 5>(a.m, m, squares_of);
     __syncthreads();
-    if (warp < warps)
-        multiply_all(a, m, r, n_chunks, n_spans, warp, warps);
-    else if (warp == warps)
-        for (; n_copied < n_mine; n_copied++) copy_span(a, m, c, n_spans, warps);
+    copier c = {(int)blockIdx.x, 0, 0, 0, place_tile(a.m, blockIdx.x)};
+    if (warp == WARPS) {
+        for (int k = 0; k < a.n_stages && c.tile < a.n_tiles; k++) copy_stage(a, m, c);
+    } else if (warp < WARPS && a.m.norm_weight)
+        load_columns<KEPT>(a.m.norm_weight, own, 0, a.m.columns, weights);
+    wait_for_earlier();
+    float mean = 0, scale = 1, squares;
+    if (a.m.norm_weight && a.m.norm_bias) measure(a.m, scratch, &mean, &scale);
+    while (warp == WARPS && c.tile < a.n_tiles) copy_stage(a, m, c);
+    if (warp == WARPS + 1) finish_all(a, m, squares_of);
+    if (warp >= WARPS) return;
+    if (a.m.norm_weight)
+        squares = stage_x<true, KEPT>(a, m, own, weights, mean, scale);
     else
-        finish_all(a, m, warps, scale_of(a.m, squares_of));
+        squares = stage_x<false, 6>(a, m, own, weights, 0, 1);
+    if (threadIdx.x % 32 == 0) squares_of[warp] = squares;
+    __syncwarp();
+    multiply_all(a, m, warp);
 }

@@ -22,7 +22,6 @@
 #include "overlap.cuh"
 
 #define WARPS   WT_LLM_STREAM_WARPS
-#define STAGES  WT_LLM_STREAM_STAGES
 #define TILE    WT_LLM_STREAM_TILE
 #define COLUMNS WT_LLM_STREAM_COLUMNS
 #define STAGE   128 // times 16 bytes
@@ -315,7 +314,7 @@ static __device__ __forceinline__ float total_of(const float (*sums)[4])
 }
 
 // A row shared by TEAM warps.
-template <class T, int TEAM> static __device__ __forceinline__ void stream(const wt_llm_stream_args &a)
+template <class T, int TEAM, int STAGES> static __device__ __forceinline__ void stream(const wt_llm_stream_args &a)
 {
     extern __shared__ uint4 shared[];
     __shared__ float sums_of[2][AT_ONCE * TILE][WARPS], squares[WARPS];
@@ -372,13 +371,15 @@ template <class T, int TEAM> static __device__ __forceinline__ void stream(const
     }
 }
 
-#define KERNEL(name, type, team)                                                                                       \
+#define KERNEL(name, type, team, stages)                                                                                       \
     extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) name(const __grid_constant__ wt_llm_stream_args a)     \
     {                                                                                                                  \
-        stream<type, team>(a);                                                                                         \
+        stream<type, team, stages>(a);                                                                                         \
     }
 
-KERNEL(llm_stream_f16, f16, WARPS)
-KERNEL(llm_stream_bf16, bf16, WARPS)
-KERNEL(llm_stream_short_f16, f16, WT_LLM_STREAM_SHORT)
-KERNEL(llm_stream_short_bf16, bf16, WT_LLM_STREAM_SHORT)
+KERNEL(llm_stream_f16, f16, WARPS, WT_LLM_STREAM_STAGES)
+KERNEL(llm_stream_bf16, bf16, WARPS, WT_LLM_STREAM_STAGES)
+KERNEL(llm_stream_short_f16, f16, WT_LLM_STREAM_SHORT, WT_LLM_STREAM_STAGES)
+KERNEL(llm_stream_short_bf16, bf16, WT_LLM_STREAM_SHORT, WT_LLM_STREAM_STAGES)
+KERNEL(llm_stream_deep_f16, f16, WARPS, WT_LLM_STREAM_DEEP)
+KERNEL(llm_stream_deep_bf16, bf16, WARPS, WT_LLM_STREAM_DEEP)

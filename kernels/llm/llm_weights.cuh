@@ -1,10 +1,10 @@
 // Quantised weights as tensor cores take them, exactly, for the products of llm_quant.cu: what a lane reads of a row at
-// once, in which order the columns of it follow, and pairs of bf16 for those that need them: 2.25 instructions an fp8.
+// once, in which order the columns of it follow, and pairs of 16-bit floats for those that need them.
 // Compiled for one type: WEIGHT.
 //
-// The bits of fp8 (e4m3) are put where bf16's lie and multiplied by 2^120, the difference of the exponents' zeros;
-// subnormal numbers are numbers there. The bits of int8 below the sign are put into those of a float of 128 .. 255, and
-// 128, or 256 with the sign, is taken away.
+// Before 8.9 the bits of fp8 (e4m3) are put where f16's lie and multiplied by 2^8, the difference of the exponents'
+// zeros; subnormal numbers are numbers there. The bits of int8 below the sign are put into those of a float of 128 ..
+// 255, and 128, or 256 with the sign, is taken away.
 #include "matmul_kernel.h"
 #include "mma.cuh"
 
@@ -14,7 +14,7 @@
 // Which of eight neighbouring columns stands at place e of them.
 static __device__ __forceinline__ int column_of(int e)
 {
-    if (WEIGHT == WT_MM_Q4_K || (WEIGHT == WT_MM_I8 && LANE > 4)) return e; // bytes as they are
+    if (WEIGHT == WT_MM_Q4_K || WEIGHT == WT_MM_E4M3 || (WEIGHT == WT_MM_I8 && LANE > 4)) return e;
     return WEIGHT == WT_MM_U4 ? e % 4 * 2 + e / 4 : e / 4 * 4 + e % 4 / 2 + e % 2 * 2;
 }
 
@@ -29,11 +29,20 @@ static __device__ __forceinline__ void pairs_of_i8(unsigned w, unsigned *pairs)
         pairs[k] = fma_bf16x2(and_or(w, 0x00800080u, 0x43004300u), 0xbf80bf80u, and_or(w, 0x007f007fu, 0x43004300u));
 }
 
-// Four e4m3 likewise.
+// Four e4m3 as f16: (0, 1), (2, 3).
 static __device__ __forceinline__ void pairs_of_e4m3(unsigned w, unsigned *pairs)
 {
-    pairs[0] = fma_bf16x2(and_or(w << 4, 0x07f007f0u, w << 8 & 0x80008000u), 0x7b807b80u, 0x80008000u);
-    pairs[1] = fma_bf16x2(and_or(w >> 4, 0x07f007f0u, w & 0x80008000u), 0x7b807b80u, 0x80008000u);
+#if __CUDA_ARCH__ >= 890
+    asm("{ .reg .b16 low, high; mov.b32 {low, high}, %2; cvt.rn.f16x2.e4m3x2 %0, low; cvt.rn.f16x2.e4m3x2 %1, high; }"
+        : "=r"(pairs[0]), "=r"(pairs[1])
+        : "r"(w));
+#else
+#    pragma unroll
+    for (int k = 0; k < 2; k++) {
+        const unsigned v = __byte_perm(w, 0, k ? 0x3424 : 0x1404);
+        pairs[k] = fma_f16x2(and_or(v >> 1, 0x3f803f80u, v & 0x80008000u), 0x5c005c00u, 0x80008000u);
+    }
+#endif
 }
 
 // The lane's bytes of a row.

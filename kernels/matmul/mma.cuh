@@ -86,6 +86,14 @@ static __device__ __forceinline__ void mma_i8(int *d, const unsigned *a, unsigne
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// A without signs.
+static __device__ __forceinline__ void mma_u8(int *d, const unsigned *a, unsigned b0, unsigned b1)
+{
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
 // Compute capability 8.9 and newer.
 static __device__ __forceinline__ void mma_e4m3(float *d, const unsigned *a, unsigned b0, unsigned b1)
 {

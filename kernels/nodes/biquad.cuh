@@ -146,6 +146,7 @@ template <int N, int C> struct biquad_table {
     float response[2 * CHAIN_MOST_FRAMES]; // 0 before the impulse at CHAIN_MOST_FRAMES
     float rings[N][2][CHAIN_MOST_FRAMES];  // what each state, being 1, adds to the frames
     float x[C][CHAIN_MOST_FRAMES];         // input of the block whose states are still to be moved on
+    float rest[C][CHAIN_MOST_FRAMES];      // what the states add to the frames of the next block
     float states[2 * N + 1][N][2];         // while the table is made
     int n_frames;                          // of x, 0 = none
 };
@@ -168,12 +169,7 @@ static __device__ __forceinline__ bool biquad_ahead(const chain_args &a, const c
             const float4 four = at < n ? *(const float4 *)(x + at) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
             fours_add(&sums, four, t.response + CHAIN_MOST_FRAMES + (f & ~3) - at);
         }
-        y = fours_own(sums);
-#    pragma unroll
-        for (int i = 0; i < N; i++) {
-            const float *s = ((const biquad_state *)(room.memory + p[i].state))->s[c];
-            y = fmaf(t.rings[i][0][f], s[0], fmaf(t.rings[i][1][f], s[1], y));
-        }
+        y = fours_own(sums) + t.rest[c][f];
         t.x[c][f] = x[f];
     }
     if (threadIdx.x == 0) t.n_frames = chain_rehearsed ? 0 : n;
@@ -182,8 +178,24 @@ static __device__ __forceinline__ bool biquad_ahead(const chain_args &a, const c
     return true;
 }
 
-// After the answer: the states, and the table when the coefficients have changed. A run of the line a warp: the
-// response's, and each state's.
+// The table when the coefficients have changed: a run of the line a warp, the response's and each state's.
+template <int N, int C, class Run>
+static __device__ __forceinline__ void biquad_make_table(biquad_table<N, C> &t, const Run &run)
+{
+    for (int i = threadIdx.x; i < 2 * CHAIN_MOST_FRAMES; i += chain_threads())
+        t.response[i] = i == CHAIN_MOST_FRAMES ? 1.0f : 0.0f;
+    for (int i = threadIdx.x; i < N * 2 * CHAIN_MOST_FRAMES; i += chain_threads()) (&t.rings[0][0][0])[i] = 0.0f;
+    for (int i = threadIdx.x; i < (2 * N + 1) * 2 * N; i += chain_threads())
+        (&t.states[0][0][0])[i] = i / (2 * N) == i % (2 * N) ? 1.0f : 0.0f;
+    __syncthreads();
+    for_each_channel_warp(2 * N + 1, [&](int r) {
+        float *x = r < 2 * N ? t.rings[r / 2][r % 2] : t.response + CHAIN_MOST_FRAMES;
+        run(x, CHAIN_MOST_FRAMES, [&](int i) { return t.states[r][i]; });
+    });
+    __syncthreads();
+}
+
+// After the answer: the states, the table, and what the states add to the next block.
 template <int N, int C> static __device__ void biquad_behind(const chain_room &room, int node, biquad_table<N, C> &t)
 {
     const wt_node_place *p = room.places + node;
@@ -199,16 +211,15 @@ template <int N, int C> static __device__ void biquad_behind(const chain_room &r
         });
     __syncthreads();
     if (threadIdx.x == 0) t.n_frames = 0;
-    if (!chain_changed) return;
-    for (int i = threadIdx.x; i < 2 * CHAIN_MOST_FRAMES; i += chain_threads())
-        t.response[i] = i == CHAIN_MOST_FRAMES ? 1.0f : 0.0f;
-    for (int i = threadIdx.x; i < N * 2 * CHAIN_MOST_FRAMES; i += chain_threads()) (&t.rings[0][0][0])[i] = 0.0f;
-    for (int i = threadIdx.x; i < (2 * N + 1) * 2 * N; i += chain_threads())
-        (&t.states[0][0][0])[i] = i / (2 * N) == i % (2 * N) ? 1.0f : 0.0f;
-    __syncthreads();
-    for_each_channel_warp(2 * N + 1, [&](int r) {
-        float *x = r < 2 * N ? t.rings[r / 2][r % 2] : t.response + CHAIN_MOST_FRAMES;
-        run(x, CHAIN_MOST_FRAMES, [&](int i) { return t.states[r][i]; });
+    if (chain_changed) biquad_make_table(t, run);
+    for_each_frame(p->output_channels, CHAIN_MOST_FRAMES, [&](int c, int f) {
+        float y = 0.0f;
+#    pragma unroll
+        for (int i = 0; i < N; i++) {
+            const float *s = ((const biquad_state *)(room.memory + p[i].state))->s[c];
+            y = fmaf(t.rings[i][0][f], s[0], fmaf(t.rings[i][1][f], s[1], y));
+        }
+        t.rest[c][f] = y;
     });
 }
 #endif

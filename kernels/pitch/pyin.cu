@@ -5,8 +5,11 @@
 // unvoiced state, so that one source read from shared memory serves both. Voiced sources that cannot beat what an
 // unvoiced one offers to every target are left out: nearly all, as only candidates are observed. Two barriers a frame;
 // the next frame's candidates are fetched meanwhile. Equal values go to the lower state, as numpy's argmax has it.
+// Compiled with PYIN_WIDE its values lie in memory, for more bins or candidates than a block holds.
+//
 // pyin_voicing: a warp a voiced frame, how periodic and how loud its centre is; pyin_calibrate: one block a signal
 // keeps the frames that are voiced there. Sums run in double, in an order that is the same for every batch.
+//
 // Judge: the CPU (dsp/pitch/pyin.c): bins and flags identical.
 #include "pyin_kernel.h"
 #include "yin.cuh"
@@ -146,27 +149,28 @@ static __device__ void place(const wt_pyin_args &a, const double *d, int n, cons
 
 extern "C" __global__ void __launch_bounds__(YIN_THREADS) pyin_observe(wt_pyin_args a)
 {
-    extern __shared__ double shared[];
-    const long long first = (long long)blockIdx.x * a.yin.tile;
-    const int n = a.yin.max_period - a.yin.min_period + 1, signal = a.first_signal + blockIdx.y;
-    const yin_block b = yin_load(a.yin, shared, signal, first);
-    yin_correlate(a.yin, b);
-    const int pieces = a.yin.tile + (a.yin.n_shared ? a.yin.tile + a.yin.n_shared - 1 : 0);
-    const pyin_warp w = warp_scratch(a.model, b.sums + pieces * b.lags);
-    for (int f = threadIdx.x / 32; f < a.yin.tile && first + f < a.yin.n_frames; f += YIN_WARPS) {
-        double *d;
-        int lowest = 0;
-        const bool finite = yin_function(a.yin, b, f, &d);
-        const long long t = first + f, frame = blockIdx.y * a.yin.n_frames + t;
-        const int n_troughs = finite ? find_troughs(a.model, d, n, w, &lowest) : 0;
-        if (n_troughs) {
-            weigh_thresholds(a.model, w);
-            weigh_troughs(a.model, w, n_troughs, lowest);
+    const int n = a.yin.max_period - a.yin.min_period + 1;
+    yin_tiles(a.yin, [&](double *scratch, int row, long long first) {
+        const int signal = a.first_signal + row;
+        const yin_block b = yin_load(a.yin, scratch, signal, first);
+        yin_correlate(a.yin, b);
+        const int pieces = a.yin.tile + (a.yin.n_shared ? a.yin.tile + a.yin.n_shared - 1 : 0);
+        const pyin_warp w = warp_scratch(a.model, b.sums + pieces * b.lags);
+        for (int f = threadIdx.x / 32; f < a.yin.tile && first + f < a.yin.n_frames; f += YIN_WARPS) {
+            double *d;
+            int lowest = 0;
+            const bool finite = yin_function(a.yin, b, f, &d);
+            const long long t = first + f, frame = row * a.yin.n_frames + t;
+            const int n_troughs = finite ? find_troughs(a.model, d, n, w, &lowest) : 0;
+            if (n_troughs) {
+                weigh_thresholds(a.model, w);
+                weigh_troughs(a.model, w, n_troughs, lowest);
+            }
+            place(a, d, n, w, n_troughs, frame);
+            if ((threadIdx.x & 31) == 0)
+                a.out[(2LL * a.yin.n_signals + signal) * a.yin.n_frames + t] = (float)a.frames[frame].voiced_prob;
         }
-        place(a, d, n, w, n_troughs, frame);
-        if ((threadIdx.x & 31) == 0)
-            a.out[(2LL * a.yin.n_signals + signal) * a.yin.n_frames + t] = (float)a.frames[frame].voiced_prob;
-    }
+    });
 }
 
 // ---- path
@@ -182,13 +186,13 @@ static __device__ __forceinline__ void take(best &b, double value, int state)
 }
 
 struct path {
-    double2 *bands;              // [width] leave and stay
-    double *unvoiced, *voiced;   // [2][row], [2][n_bins] sources with log_norm, of this frame and of the next one
-    int row;                     // of unvoiced ones: margins of `width` on both sides
-    double *seen, *norm;         // [n_bins]
-    int *live, *n_live;          // [2][n_bins] voiced sources that may win; [2] how many
-    best *warp_best;             // [32]
-    double *warp_least;          // [32]
+    double2 *bands;            // [width] leave and stay
+    double *unvoiced, *voiced; // [2][row], [2][n_bins] sources with log_norm, of this frame and of the next one
+    int row;                   // of unvoiced ones: margins of `width` on both sides
+    double *seen, *norm;       // [n_bins]
+    int *live, *n_live;        // [2][n_bins] voiced sources that may win; [2] how many
+    best *warp_best;           // [32]
+    double *warp_least;        // [32]
 };
 
 static __device__ path lay_path(const wt_pyin_model &m, double *shared)
@@ -279,11 +283,25 @@ static __device__ void walk_back(const wt_pyin_args &a, int signal, const unsign
     }
 }
 
+// The candidates' places: their probabilities, or, behind the frame, what all others have.
+static __device__ void seat(const wt_pyin_args &a, const path &p, long long frame, int n, bool seen)
+{
+    const long long at = frame * a.model.max_troughs;
+    for (int k = threadIdx.x; k < n; k += blockDim.x)
+        p.seen[a.bins[at + k]] = seen ? a.log_probs[at + k] : a.model.log_tiny;
+}
+
 extern "C" __global__ void __launch_bounds__(1024) pyin_path(wt_pyin_args a)
 {
-    extern __shared__ double shared[];
+#ifdef PYIN_WIDE
+    constexpr bool WIDE = true; // more bins, or candidates, than a block holds
+    double *scratch = a.path + blockIdx.x * a.path_doubles;
+#else
+    constexpr bool WIDE = false;
+    extern __shared__ double scratch[];
+#endif
     const wt_pyin_model &m = a.model;
-    const path p = lay_path(m, shared);
+    const path p = lay_path(m, scratch);
     const int n = m.n_bins, tid = threadIdx.x;
     const long long T = a.yin.n_frames, base = blockIdx.x * T;
     unsigned short *from = a.from + base * 2 * n;
@@ -295,19 +313,22 @@ extern "C" __global__ void __launch_bounds__(1024) pyin_path(wt_pyin_args a)
     __syncthreads();
 
     wt_pyin_frame here = a.frames[base], next = a.frames[base + (T > 1)];
-    int bin = tid < here.n ? a.bins[base * m.max_troughs + tid] : 0;
-    double log_prob = tid < here.n ? a.log_probs[base * m.max_troughs + tid] : 0;
+    int bin = !WIDE && tid < here.n ? a.bins[base * m.max_troughs + tid] : 0;
+    double log_prob = !WIDE && tid < here.n ? a.log_probs[base * m.max_troughs + tid] : 0;
     best anywhere = {m.log_init, 0};
     for (long long t = 0; t < T; t++) {
         const int now = t & 1, then = now ^ 1;
-        if (tid < here.n) p.seen[bin] = log_prob;
+        if (WIDE)
+            seat(a, p, base + t, here.n, true);
+        else if (tid < here.n)
+            p.seen[bin] = log_prob;
         if (tid == 0) p.n_live[then] = 0;
         __syncthreads();
         const int old_bin = bin, old_n = here.n;
         const double log_unvoiced = here.log_unvoiced;
         const wt_pyin_frame after = a.frames[base + (t + 2 < T ? t + 2 : T - 1)];
         const long long at = (base + (t + 1 < T ? t + 1 : t)) * m.max_troughs + tid;
-        if (tid < next.n) bin = a.bins[at], log_prob = a.log_probs[at];
+        if (!WIDE && tid < next.n) bin = a.bins[at], log_prob = a.log_probs[at];
 
         best most = {-1e300, 2 * n};
         double least = 1e300;
@@ -325,7 +346,10 @@ extern "C" __global__ void __launch_bounds__(1024) pyin_path(wt_pyin_args a)
             least = fmin(least, unvoiced + p.norm[j]);
         }
         anywhere = reduce(p, most, &least);
-        if (tid < old_n) p.seen[old_bin] = m.log_tiny;
+        if (WIDE)
+            seat(a, p, base + t, old_n, false);
+        else if (tid < old_n)
+            p.seen[old_bin] = m.log_tiny;
         list_live(m, p, then, anywhere.value, least);
         here = next, next = after;
         __syncthreads();

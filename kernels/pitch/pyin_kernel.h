@@ -55,6 +55,8 @@ typedef struct wt_pyin_args {
     double *log_probs;               ///< as bins
     unsigned short *from;            ///< [signals at work][n_frames][2 n_bins]
     wt_pyin_voicing *voicing;        ///< [signals at work][n_frames], calibrated alone
+    double *path;                    ///< [signals at work][path_doubles] what shared memory has no room for; or NULL
+    long long path_doubles;
     int first_signal, keep_unvoiced;
 } wt_pyin_args;
 

@@ -1,4 +1,4 @@
-// YIN: blockIdx.x is a tile of frames, blockIdx.y a signal; a warp ends a frame. Double throughput bounds it: 0.3 M
+// YIN: a block has a tile of a signal's frames; a warp ends a frame. Double throughput bounds it: 0.3 M
 // products a frame at 2048 / 512 and 65 Hz.
 // Judge: the CPU (dsp/pitch/yin.c), 1e-6 of the peak.
 #include "yin.cuh"
@@ -26,17 +26,17 @@ static __device__ int pick(const double *d, int n, double threshold)
 
 extern "C" __global__ void __launch_bounds__(YIN_THREADS) yin(wt_yin_args a)
 {
-    extern __shared__ double shared[];
-    const long long first = (long long)blockIdx.x * a.tile;
     const int n = a.max_period - a.min_period + 1;
-    const yin_block b = yin_load(a, shared, blockIdx.y, first);
-    yin_correlate(a, b);
-    for (int f = threadIdx.x / 32; f < a.tile && first + f < a.n_frames; f += YIN_WARPS) {
-        double *d;
-        const bool finite = yin_function(a, b, f, &d);
-        const int i = finite ? pick(d, n, a.threshold) : 0;
-        if ((threadIdx.x & 31) == 0)
-            a.f0[blockIdx.y * a.n_frames + first + f] =
-                finite ? (float)(a.rate_hz / (a.min_period + i + yin_shift_at(d, i, n))) : nanf("");
-    }
+    yin_tiles(a, [&](double *scratch, int signal, long long first) {
+        const yin_block b = yin_load(a, scratch, signal, first);
+        yin_correlate(a, b);
+        for (int f = threadIdx.x / 32; f < a.tile && first + f < a.n_frames; f += YIN_WARPS) {
+            double *d;
+            const bool finite = yin_function(a, b, f, &d);
+            const int i = finite ? pick(d, n, a.threshold) : 0;
+            if ((threadIdx.x & 31) == 0)
+                a.f0[signal * a.n_frames + first + f] =
+                    finite ? (float)(a.rate_hz / (a.min_period + i + yin_shift_at(d, i, n))) : nanf("");
+        }
+    });
 }

@@ -12,6 +12,9 @@ typedef struct wt_yin_args {
     int min_period, max_period;
     int n_shared;        ///< whole hops at the head of a frame whose products all frames over them share
     int tile;            ///< GPU: frames of a thread block
+    int n_at_work;       ///< GPU, frames too long for shared memory: signals of a launch
+    double *scratch;     ///< of its blocks, `scratch_doubles` each
+    long long scratch_doubles;
 } wt_yin_args;
 
 /// Shift of a parabola's vertex through three neighbours; 0 when it is more than one away (librosa's rule).

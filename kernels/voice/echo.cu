@@ -4,17 +4,16 @@
 //   echo_windows    a thread a value: the playback's windows
 //   echo_hear       a thread block a window: their spectra into the ring, and is there any sound
 //
-// then block after block, all lines at once, with a transform between each two:
+// then, where a thread block has a transform of that length (ECHO_POINTS), in one launch for all of them
+//
+//   echo_filter     ECHO_CLUSTER thread blocks a line: block after block they imagine the echo, cancel it, and have
+//                   teams of threads learn a part each, with the weights in shared memory where they fit
+//
+// else block after block, all lines at once, with a transform between each two:
 //
 //   echo_imagine    a thread a bin of a line: the playback through the filter
 //   echo_cancel     a thread block a line: what goes out, and the error
 //   echo_step       a thread a bin of a line
-//   echo_learn      teams of threads a part: its gradient, back in time, as many taps as a block has frames, there
-//   again,
-//                   and the weights move
-//
-// or, where a block of threads has no transform of that length (ECHO_POINTS 0), with transforms between them:
-//
 //   echo_gradient   a thread a bin of a part
 //   echo_constrain  a thread a value: a part has as many taps as a block has frames
 //   echo_move       a thread a bin of a part
@@ -27,8 +26,21 @@
 #ifndef ECHO_POINTS
 #    define ECHO_POINTS 480
 #endif
+#ifndef ECHO_CLUSTER
+#    define ECHO_CLUSTER 1
+#endif
+#ifndef ECHO_TEAMS
+#    define ECHO_TEAMS 13
+#endif
+#ifndef ECHO_TEAM
+#    define ECHO_TEAM 32
+#endif
+#ifndef ECHO_KEEPS
+#    define ECHO_KEEPS 1
+#endif
 #include "echo_batch_kernel.h"
 #if ECHO_POINTS
+#    include "cluster.cuh"
 #    include "fft.cuh"
 #endif
 
@@ -90,7 +102,8 @@ static __device__ float block_sum(float x)
 
 static __device__ float2 *ring(const echo_batch_args &a, int turn, int signal)
 {
-    const int slot = (int)(((long long)a.head + turn + a.n_ring) % a.n_ring);
+    int slot = a.head + turn; // both less than a ring away
+    slot += slot < 0 ? a.n_ring : slot < a.n_ring ? 0 : -a.n_ring;
     return (float2 *)a.x + ((long long)slot * a.n_signals + signal) * a.n_bins;
 }
 
@@ -107,6 +120,271 @@ extern "C" __global__ void __launch_bounds__(THREADS) echo_hear(echo_batch_args 
     for (int k = threadIdx.x; k < a.n_bins; k += THREADS) to[k] = from[k];
 }
 
+#if ECHO_POINTS
+enum {
+    BINS = ECHO_POINTS + 1,
+    TEAM = ECHO_TEAM,
+    LINE = TEAM > ECHO_LINE ? TEAM : ECHO_LINE,
+    OWN_GROUPS = ECHO_GROUPS / ECHO_CLUSTER,
+    ROOM = wt__fft_shared_floats(ECHO_POINTS) // of a transform
+};
+
+#    define CLUSTER_OF_(n) CLUSTER_##n
+#    define CLUSTER_OF(n)  CLUSTER_OF_(n)
+
+// The thread blocks of a line.
+static __device__ __forceinline__ void line_meet()
+{
+    if constexpr (ECHO_CLUSTER > 1)
+        cluster_meet();
+    else
+        __syncthreads();
+}
+
+struct team_meet {
+    int team;
+    __device__ __forceinline__ void operator()() const
+    {
+        if constexpr (TEAM == 32)
+            __syncwarp();
+        else
+            asm volatile("bar.sync %0, %1;" ::"r"(1 + team), "r"(int(TEAM)) : "memory");
+    }
+};
+
+// What a thread block has of a line: parts first .. first + n_parts - 1, and in shared memory
+struct echo_share {
+    int rank, line, signal, each, first, n_parts; // each: parts of a group
+    float4 *sums;       // [OWN_GROUPS][BINS] of spectrum and of the echo's powers, without and with all in doubt; then
+    float *work;        // [n_teams][ROOM]
+    float *room;        // [ROOM] the line's
+    float2 *e;          // [BINS] spectrum of the echo, then of the error over D
+    float2 *powers;     // [BINS]
+    float *step, *near; // [BINS]
+    float *wave;        // [block] the echo, then the error
+    float *mic;         // [block]
+    float2 *w;          // [n_parts][BINS]; these two in device memory unless ECHO_KEEPS
+    float *doubt;
+    const float2 *roots;
+};
+
+extern __shared__ float4 all_shared[];
+
+static __device__ __forceinline__ echo_share find_share(const echo_batch_args &a)
+{
+    echo_share s;
+    s.rank = blockIdx.x % ECHO_CLUSTER, s.line = blockIdx.x / ECHO_CLUSTER, s.signal = s.line / a.channels;
+    s.each = (a.n_parts + ECHO_GROUPS - 1) / ECHO_GROUPS, s.first = s.rank * OWN_GROUPS * s.each;
+    s.n_parts = max(0, min(OWN_GROUPS * s.each, a.n_parts - s.first));
+    s.sums = all_shared, s.work = (float *)all_shared;
+    s.room = s.work + wt__echo_work_floats(ECHO_POINTS, ECHO_TEAMS, OWN_GROUPS);
+    s.e = (float2 *)(s.room + ROOM), s.powers = s.e + BINS;
+    s.step = (float *)(s.powers + BINS), s.near = s.step + BINS;
+    s.wave = s.near + BINS, s.mic = s.wave + ECHO_POINTS;
+    if constexpr (ECHO_KEEPS) {
+        s.w = (float2 *)(s.room + wt__echo_line_floats(ECHO_POINTS));
+        s.doubt = (float *)(s.w + s.n_parts * BINS);
+    } else {
+        const long long at = ((long long)s.line * a.n_parts + s.first) * BINS;
+        s.w = (float2 *)a.w + at, s.doubt = a.doubt + at;
+    }
+    s.roots = (const float2 *)a.roots;
+    return s;
+}
+
+// Weights and doubts between device and shared memory.
+template <class V> static __device__ __forceinline__ void copy_all(V *to, const V *from, int n)
+{
+    for (int i = threadIdx.x; i < n; i += blockDim.x) to[i] = from[i];
+}
+
+// The playback through the filter, and the echo's part of D. Ends with the line in step.
+static __device__ __forceinline__ void imagine(const echo_batch_args &a, const echo_share &s, int turn)
+{
+    for (int i = threadIdx.x; i < OWN_GROUPS * BINS; i += blockDim.x) {
+        const int g = i / BINS, k = i % BINS, end = min(s.n_parts, (g + 1) * s.each);
+        float4 sum = {0, 0, 0, 0};
+#    pragma unroll 4
+        for (int p = g * s.each; p < end; p++) {
+            const float2 x = __ldg(ring(a, turn - s.first - p, s.signal) + k), w = s.w[p * BINS + k];
+            const float doubt = s.doubt[p * BINS + k], power = 0.5f * fmaf(x.x, x.x, x.y * x.y);
+            sum.x = fmaf(-w.y, x.y, fmaf(w.x, x.x, sum.x)), sum.y = fmaf(w.y, x.x, fmaf(w.x, x.y, sum.y));
+            sum.z = fmaf(power, doubt, sum.z), sum.w = fmaf(power, wt_max(doubt, ECHO_FIRST_DOUBT), sum.w);
+        }
+        s.sums[i] = sum;
+    }
+    line_meet();
+    for (int k = threadIdx.x; k < BINS; k += blockDim.x) {
+        float4 sum = {0, 0, 0, 0};
+#    pragma unroll
+        for (int g = 0; g < ECHO_GROUPS; g++) {
+            const float4 *at = s.sums + g % OWN_GROUPS * BINS + k;
+            float4 part;
+            if constexpr (ECHO_CLUSTER > 1)
+                part = load_from((const float *)at, g / OWN_GROUPS);
+            else
+                part = *at;
+            sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
+        }
+        if (k == 0 || k == ECHO_POINTS) sum.y = 0;
+        s.e[k] = {sum.x, sum.y}, s.powers[k] = {sum.z, sum.w};
+    }
+    line_meet();
+}
+
+// Mean squares of microphone and error, in all threads, by the first of them.
+static __device__ __forceinline__ float2 line_powers(const echo_share &s)
+{
+    __shared__ float2 sums[ECHO_LINE / 32];
+    float2 power = {0, 0};
+    for (int k = threadIdx.x; k < ECHO_POINTS && threadIdx.x < ECHO_LINE; k += ECHO_LINE) {
+        const float mic = s.mic[k], error = mic - s.wave[k];
+        power.x += mic * mic / (float)ECHO_POINTS, power.y += error * error / (float)ECHO_POINTS;
+    }
+    for (int d = 16; d; d /= 2)
+        power.x += __shfl_xor_sync(ALL, power.x, d), power.y += __shfl_xor_sync(ALL, power.y, d);
+    if (threadIdx.x < ECHO_LINE && threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = power;
+    __syncthreads();
+    power = {0, 0};
+    for (int i = 0; i < ECHO_LINE / 32; i++) power.x += sums[i].x, power.y += sums[i].y;
+    return power;
+}
+
+// What goes out, and the error's points in `room`.
+static __device__ __forceinline__ echo_worth cancel(const echo_batch_args &a, const echo_share &s, int turn,
+                                                    echo_worth before)
+{
+    const int t = threadIdx.x < LINE ? threadIdx.x : ECHO_POINTS;
+    fft_block<ECHO_POINTS, LINE>(
+        t, s.room, a.twiddles,
+        [&](int k) { return fft_swap(fft_real_fold(s.e[k], s.e[ECHO_POINTS - k], __ldg(s.roots + k))); },
+        [&](int i, float2 v) {
+            v = fft_scale(fft_swap(v), 0.5f / ECHO_POINTS);
+            if (2 * i >= ECHO_POINTS) s.wave[2 * i - ECHO_POINTS] = v.x;
+            if (2 * i + 1 >= ECHO_POINTS) s.wave[2 * i + 1 - ECHO_POINTS] = v.y;
+        });
+    __syncthreads();
+    const float2 power = line_powers(s);
+    const echo_worth worth = echo_judge(&a.rules, before, power.x, power.y);
+    const float change = worth.trust - before.trust;
+    float *ready = a.ready + ((long long)turn * a.n_signals * a.channels + s.line) * ECHO_POINTS;
+    for (int k = threadIdx.x; k < ECHO_POINTS; k += blockDim.x) {
+        const float mic = s.mic[k], echo = s.wave[k];
+        if (s.rank == 0) ready[k] = mic - (before.trust + change * (float)k / (float)ECHO_POINTS) * echo;
+        s.wave[k] = mic - echo;
+    }
+    __syncthreads();
+    fft_block<ECHO_POINTS, LINE>(
+        t, s.room, a.twiddles,
+        [&](int i) {
+            return make_float2(2 * i >= ECHO_POINTS ? s.wave[2 * i - ECHO_POINTS] : 0,
+                               2 * i + 1 >= ECHO_POINTS ? s.wave[2 * i + 1 - ECHO_POINTS] : 0);
+        },
+        [&](int k, float2 v) { fft_shared_put<ECHO_POINTS>(s.room, k, v); });
+    __syncthreads();
+    return worth;
+}
+
+static __device__ __forceinline__ void find_steps(const echo_batch_args &a, const echo_share &s, bool in_doubt,
+                                                  bool silent)
+{
+    for (int k = threadIdx.x; k < BINS && !silent; k += blockDim.x) {
+        const float2 z = fft_shared_get<ECHO_POINTS>(s.room, k == ECHO_POINTS ? 0 : k);
+        const float2 mirror = fft_shared_get<ECHO_POINTS>(s.room, k ? ECHO_POINTS - k : 0);
+        const float2 e = fft_real_bin(z, mirror, __ldg(s.roots + k));
+        const float echo = in_doubt ? s.powers[k].y : s.powers[k].x;
+        const float step = echo_step(&a.rules, &s.near[k], echo, e.x, e.y);
+        s.step[k] = step, s.e[k] = fft_scale(e, step);
+    }
+    for (int i = threadIdx.x; i < s.n_parts * BINS && in_doubt; i += blockDim.x)
+        s.doubt[i] = wt_max(s.doubt[i], ECHO_FIRST_DOUBT);
+    __syncthreads();
+}
+
+static __device__ __forceinline__ float2 gradient(float2 x, float2 e, float doubt)
+{
+    return {doubt * (x.x * e.x + x.y * e.y), doubt * (x.x * e.y - x.y * e.x)};
+}
+
+static __device__ __forceinline__ void move(const echo_batch_args &a, float2 x, float step, float2 g, float2 *w,
+                                            float *doubt)
+{
+    const float2 moved = {w->x + g.x, w->y + g.y};
+    *w = moved, *doubt = echo_doubt(&a.rules, *doubt, step, x.x * x.x + x.y * x.y, moved.x, moved.y);
+}
+
+// A team's part: gradient, back in time, as many taps as a block has frames, there again, and the weights move. Bins k
+// and N - k go together: two real samples travel as one complex point.
+static __device__ __forceinline__ void learn_part(const echo_batch_args &a, const echo_share &s, int turn, int p)
+{
+    constexpr int N = ECHO_POINTS;
+    const int team = threadIdx.x / TEAM, t = threadIdx.x % TEAM;
+    const team_meet meet = {team};
+    const float2 *x = ring(a, turn - s.first - p, s.signal);
+    float2 *w = s.w + p * BINS;
+    float *doubt = s.doubt + p * BINS, *z = s.work + team * ROOM;
+#    pragma unroll 4
+    for (int k = t; k <= N / 2; k += TEAM) {
+        const int m = N - k; // of k = 0 that is a place of padding
+        const float2 root = __ldg(s.roots + k);
+        float2 g = gradient(__ldg(x + k), s.e[k], doubt[k]), mirror = gradient(__ldg(x + m), s.e[m], doubt[m]);
+        if (k == 0) g.y = mirror.y = 0;
+        fft_shared_put<N>(z, m, fft_swap(fft_real_fold(mirror, g, make_float2(-root.x, root.y))));
+        fft_shared_put<N>(z, k, fft_swap(fft_real_fold(g, mirror, root)));
+    }
+    meet();
+    fft_block<N, TEAM>(
+        t, z, a.twiddles, [&](int k) { return fft_shared_get<N>(z, k); },
+        [&](int i, float2 v) {
+            v = fft_scale(fft_swap(v), 0.5f / N);
+            fft_shared_put<N>(z, i, make_float2(2 * i < N ? v.x : 0, 2 * i + 1 < N ? v.y : 0));
+        },
+        meet);
+    meet();
+    fft_block<N, TEAM>(
+        t, z, a.twiddles, [&](int i) { return fft_shared_get<N>(z, i); },
+        [&](int k, float2 v) { fft_shared_put<N>(z, k, v); }, meet);
+    meet();
+#    pragma unroll 2
+    for (int k = t; k <= N / 2; k += TEAM) {
+        const int m = N - k;
+        const float2 root = __ldg(s.roots + k), g = fft_shared_get<N>(z, k), mirror = fft_shared_get<N>(z, k ? m : 0);
+        move(a, __ldg(x + k), s.step[k], fft_real_bin(g, mirror, root), w + k, doubt + k);
+        if (k != m)
+            move(a, __ldg(x + m), s.step[m], fft_real_bin(mirror, g, make_float2(-root.x, root.y)), w + m, doubt + m);
+    }
+    meet();
+}
+
+extern "C" __global__ void CLUSTER_OF(ECHO_CLUSTER) __launch_bounds__(ECHO_TEAMS *TEAM, 1)
+    echo_filter(echo_batch_args a)
+{
+    const echo_share s = find_share(a);
+    const long long at = ((long long)s.line * a.n_parts + s.first) * BINS;
+    float *near = a.near + (long long)s.line * BINS;
+    echo_worth worth = a.worth[s.line];
+    copy_all(s.near, near, BINS);
+    if constexpr (ECHO_KEEPS)
+        copy_all(s.w, (float2 *)a.w + at, s.n_parts * BINS), copy_all(s.doubt, a.doubt + at, s.n_parts * BINS);
+    __syncthreads();
+    for (int turn = 0; turn < a.n_blocks; turn++) {
+        const bool silent = a.silent[turn * a.n_signals + s.signal];
+        for (int k = threadIdx.x; k < ECHO_POINTS; k += blockDim.x)
+            s.mic[k] = mic_sample(a, s.line, turn * ECHO_POINTS - a.at + k);
+        imagine(a, s, turn);
+        worth = cancel(a, s, turn, worth);
+        find_steps(a, s, worth.error_power > ECHO_WORSE * worth.mic_power, silent);
+        for (int p = threadIdx.x / TEAM; p < s.n_parts && !silent; p += ECHO_TEAMS) learn_part(a, s, turn, p);
+        __syncthreads();
+    }
+    if constexpr (ECHO_KEEPS)
+        copy_all((float2 *)a.w + at, s.w, s.n_parts * BINS), copy_all(a.doubt + at, s.doubt, s.n_parts * BINS);
+    if (s.rank) return; // all have read it before they met in the first block
+    copy_all(near, s.near, BINS);
+    if (threadIdx.x == 0) a.worth[s.line] = worth;
+}
+
+#else
 struct echo_bin {
     int line, k, signal;
     long long at, first; // in rows of lines; that of part 0, of which the next lies n_bins further
@@ -125,7 +403,7 @@ extern "C" __global__ void __launch_bounds__(128) echo_imagine(echo_batch_args a
     echo_bin b;
     if (!find_bin(a, b)) return;
     float2 sum = {0, 0};
-#pragma unroll 4
+#    pragma unroll 4
     for (int p = 0; p < a.n_parts; p++) {
         const float2 x = ring(a, a.turn - p, b.signal)[b.k],
                      w = ((const float2 *)a.w)[b.first + (long long)p * a.n_bins];
@@ -168,7 +446,7 @@ extern "C" __global__ void __launch_bounds__(128) echo_step(echo_batch_args a)
     const float2 e = ((const float2 *)a.spectrum)[b.at];
     const bool in_doubt = a.in_doubt[b.line];
     float echo = 0;
-#pragma unroll 4
+#    pragma unroll 4
     for (int p = 0; p < a.n_parts; p++) {
         const float2 x = ring(a, a.turn - p, b.signal)[b.k];
         float *doubt = a.doubt + b.first + (long long)p * a.n_bins;
@@ -216,40 +494,6 @@ static __device__ __forceinline__ void move(const echo_batch_args &a, const echo
     a.doubt[at] = echo_doubt(&a.rules, a.doubt[at], p.step[k], x.x * x.x + x.y * x.y, w.x, w.y);
 }
 
-#if ECHO_POINTS
-enum { TEAM = wt__fft_threads(ECHO_POINTS, 1024), TEAMS = wt__fft_sequences(ECHO_POINTS) };
-
-// Two real samples travel as one complex point.
-extern "C" __global__ void __launch_bounds__(TEAM *TEAMS, 1) echo_learn(echo_batch_args a)
-{
-    extern __shared__ float all_shared[];
-    float *shared = all_shared + threadIdx.y * wt__fft_shared_floats(ECHO_POINTS);
-    const int t = threadIdx.x;
-    const echo_part p = find_part(a, (long long)blockIdx.x * TEAMS + threadIdx.y);
-    const float2 *roots = (const float2 *)a.roots;
-    fft_block<ECHO_POINTS, TEAM>(
-        t, shared, a.twiddles,
-        [&](int k) {
-            if (!p.learns) return make_float2(0, 0);
-            float2 g = gradient(a, p, k), mirror = gradient(a, p, ECHO_POINTS - k);
-            if (k == 0) g.y = mirror.y = 0;
-            return fft_swap(fft_real_fold(g, mirror, roots[k]));
-        },
-        [&](int i, float2 v) {
-            v = fft_scale(fft_swap(v), 0.5f / ECHO_POINTS);
-            fft_shared_put<ECHO_POINTS>(shared, i,
-                                        make_float2(2 * i < ECHO_POINTS ? v.x : 0, 2 * i + 1 < ECHO_POINTS ? v.y : 0));
-        });
-    __syncthreads();
-    fft_block<ECHO_POINTS, TEAM>(
-        t, shared, a.twiddles, [&](int i) { return fft_shared_get<ECHO_POINTS>(shared, i); },
-        [&](int k, float2 v) { fft_shared_put<ECHO_POINTS>(shared, k, v); });
-    __syncthreads();
-    const auto point = [&](int k) { return fft_shared_get<ECHO_POINTS>(shared, k == ECHO_POINTS ? 0 : k); };
-    for (int k = t; p.learns && k <= ECHO_POINTS; k += TEAM)
-        move(a, p, k, fft_real_bin(point(k), point(ECHO_POINTS - k), roots[k]));
-}
-#else
 extern "C" __global__ void echo_gradient(echo_batch_args a)
 {
     const long long i = here();

@@ -5,7 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OPTION_BYTES = 24, BLOCK_BYTES = 1024 }; // BLOCK_BYTES: of shared memory that the driver keeps
+enum {
+    OPTION_BYTES = 24,
+    BLOCK_BYTES = 1024,  ///< of a block's shared memory that the driver keeps
+    STATIC_BYTES = 512,  ///< and that it has besides
+    BOX_ALIGNMENT = 128, ///< of boxes in it
+    OVERLAP_MAJOR = 9,   ///< compute capability from which on launches overlap
+    MOST_BOX = 256,      ///< elements along a side
+    MOST_STAGES = 8,     ///< of a team of all warps
+};
 
 /// Groups that the kernel has: four lanes read 4, 8 or 16 bytes each of a group.
 static bool has_group(int weight, int group)
@@ -56,6 +64,9 @@ static const wt__llm_quant_kernel *find(const wt__gpu *g, wt__llm_quant kind)
     return NULL;
 }
 
+/// Columns and bytes of a piece of a row.
+static int columns_of(wt__llm_quant kind) { return kind.weight == WT_MM_U4 || kind.weight == WT_MM_Q4_K ? 256 : 128; }
+static int piece_of(wt__llm_quant kind) { return kind.weight == WT_MM_Q4_K ? 144 : 128; }
 static wt_status load(wt__gpu *g, const wt__linear *w)
 {
     wt__llm_quant kind;
@@ -94,56 +105,87 @@ void wt__gpu_unload_quants(wt__gpu *g)
 // ---- a launch
 
 typedef struct shape {
-    int warps, stages, blocks; ///< of a block that multiply; blocks a processor
+    int team, turns, stages, blocks; ///< of a warp; blocks a processor
     size_t shared_bytes;
 } shape;
 
-/// Columns and bytes of a row that a warp multiplies at a time.
-static int columns_of(wt__llm_quant kind) { return kind.weight == WT_MM_U4 || kind.weight == WT_MM_Q4_K ? 256 : 128; }
-static int piece_of(wt__llm_quant kind) { return kind.weight == WT_MM_Q4_K ? 144 : 128; }
-
-static size_t shared_of(int columns, wt__llm_quant kind, int warps, int stages)
+/// Does the vector become whole numbers?
+static bool has_digits(wt__llm_quant kind)
 {
-    return (size_t)wt_llm_quant_shared(columns, warps, stages, columns_of(kind), piece_of(kind));
+    return kind.weight != WT_MM_E4M3 && !(kind.weight == WT_MM_I8 && kind.group == 16);
 }
 
-/// Blocks as small as the pieces of a row are few, with as many stages as there is room for. Two blocks of 8 warps and
-/// three stages a processor were faster with int4 and fp8 (378 tok/s of the 8B shape) than one of 16 and four (361),
-/// the other way round with Q4_K (a layer 45.6 us, 48.4; H200).
+/// Bytes of the scales of a row, of groups, that come with a stage for a team of warps.
+static int scales_of(wt__llm_quant kind, int team)
+{
+    if (!kind.group || kind.weight == WT_MM_Q4_K) return 0;
+    return team * columns_of(kind) / kind.group * (kind.scale == WT_MM_F16 ? 2 : 4);
+}
+
+/// Room for those of 8 rows.
+static int scale_room(wt__llm_quant kind, int team)
+{
+    return (8 * scales_of(kind, team) + BOX_ALIGNMENT - 1) / BOX_ALIGNMENT * BOX_ALIGNMENT;
+}
+
+static size_t shared_of(wt__llm_quant kind, shape s)
+{
+    const int columns = WT_LLM_QUANT_WARPS * s.turns * columns_of(kind);
+    return (size_t)wt_llm_quant_shared(columns, s.stages, 16 * s.team * piece_of(kind) + 2 * scale_room(kind, s.team),
+                                       has_digits(kind));
+}
+
+/// As many warps share a row as it has columns for, with as many stages as there is room for in half a processor; where
+/// that is too small for two, in a whole one.
 static shape shape_of(const wt__gpu *g, int columns, wt__llm_quant kind)
 {
     const size_t there = wt_device_get_info(g->device)->shared_bytes;
-    const int n_pieces = (columns + columns_of(kind) - 1) / columns_of(kind);
-    const bool is_large = kind.weight == WT_MM_Q4_K;
-    shape s = {.warps = is_large ? WT_LLM_QUANT_WARPS : WT_LLM_QUANT_WARPS / 2, .stages = is_large ? 4 : 3};
-    while (s.warps > 2 && s.warps / 2 >= n_pieces) s.warps /= 2;
-    for (s.blocks = 16 / s.warps; s.blocks > 1; s.blocks--)
-        if (shared_of(columns, kind, s.warps, 2) <= (there + BLOCK_BYTES) / (size_t)s.blocks - BLOCK_BYTES) break;
-    const size_t room = (there + BLOCK_BYTES) / (size_t)s.blocks - BLOCK_BYTES;
-    while (s.stages > 2 && shared_of(columns, kind, s.warps, s.stages) > room) s.stages--;
-    while (s.warps > 1 && shared_of(columns, kind, s.warps, s.stages) > room) s.warps /= 2;
-    s.shared_bytes = shared_of(columns, kind, s.warps, s.stages);
+    const int n = (columns + columns_of(kind) - 1) / columns_of(kind);
+    shape s = {.team = WT_LLM_QUANT_WARPS};
+    while (s.team > 1 && s.team / 2 >= n) s.team /= 2;
+    s.turns = (n + s.team - 1) / s.team;
+    for (s.blocks = 2;; s.blocks--) {
+        const size_t room = (there + BLOCK_BYTES) / (size_t)s.blocks - BLOCK_BYTES - STATIC_BYTES;
+        s.stages = MOST_STAGES * WT_LLM_QUANT_WARPS / s.team;
+        while (s.stages > 1 && shared_of(kind, s) > room) s.stages--;
+        if (s.stages > 1 || s.blocks == 1) break;
+    }
+    s.shared_bytes = shared_of(kind, s);
     return s;
 }
 
-/// Boxes of 8 rows of `warps` pieces of a part. Rows of part pieces are left to a warp that copies.
-static bool map_of(const wt__gpu *g, const wt_llm_part *part, int64_t row_bytes, wt__llm_quant kind, int warps,
-                   wt_mm_map *filled)
+/// Boxes of 8 rows of a part and of its scales. What does not lie in whole pieces is left to lanes that copy.
+static bool map_of(const wt__gpu *g, const wt_llm_part *part, const wt_llm_quant_args *a, wt__llm_quant kind,
+                   wt_mm_map *weights, wt_mm_map *scales)
 {
-    const int piece = piece_of(kind);
+    const int piece = piece_of(kind), of_scales = scales_of(kind, a->team);
     const wt_tensor_map_config config = {.data = (uintptr_t)part->weight,
                                          .element_bytes = 1,
                                          .columns = piece,
                                          .rows = part->rows,
-                                         .n_matrices = (int)(row_bytes / piece),
-                                         .row_bytes = row_bytes,
+                                         .n_matrices = (int)(a->row_bytes / piece),
+                                         .row_bytes = a->row_bytes,
                                          .matrix_bytes = piece,
                                          .box_rows = 8,
-                                         .box_matrices = warps,
+                                         .box_matrices = a->team,
                                          .box_bytes = piece == 128 ? 0 : piece};
+    const wt_tensor_map_config of_scale = {.data = (uintptr_t)part->scales,
+                                           .element_bytes = 1,
+                                           .columns = 4 * a->scale_words,
+                                           .rows = (part->rows + a->scale_rows - 1) / a->scale_rows,
+                                           .n_matrices = 1,
+                                           .row_bytes = 4 * a->scale_words,
+                                           .matrix_bytes = 4ll * a->scale_words * part->rows,
+                                           .box_rows = a->scale_pitch ? 8 : 1,
+                                           .box_bytes = of_scales};
     wt_tensor_map map;
-    if (row_bytes % piece || wt_tensor_map_create(g->device, &config, &map)) return false;
-    memcpy(filled, &map, sizeof map);
+    if (a->row_bytes % piece || wt_tensor_map_create(g->device, &config, &map)) return false;
+    memcpy(weights, &map, sizeof map);
+    if (!of_scales) return true;
+    if (of_scales % 16 || of_scales > MOST_BOX || a->scale_words % 4 || (a->scale_rows > 1 && a->scale_pitch) ||
+        wt_tensor_map_create(g->device, &of_scale, &map))
+        return false;
+    memcpy(scales, &map, sizeof map);
     return true;
 }
 
@@ -164,14 +206,19 @@ wt_status wt__gpu_multiply_quant(const wt__gpu *g, wt_stream *stream, const wt__
     for (int k = 0; k < (args->gated ? 1 : args->n_parts); k++)
         a.n_tiles += args->gated ? (args->parts[k].rows + 7) / 8 : (args->parts[k].rows + 15) / 16;
     const shape s = shape_of(g, columns, kind);
+    a.team = s.team;
+    a.n_teams = WT_LLM_QUANT_WARPS / s.team;
+    a.n_turns = s.turns;
+    a.scale_pitch = a.scale_rows % 8 ? scales_of(kind, s.team) : 0; // else 8 rows share them
+    a.scale_bytes = scale_room(kind, s.team);
+    a.scale_expected = 2 * (a.scale_pitch ? 8 : 1) * scales_of(kind, s.team);
     a.n_stages = s.stages;
     a.has_boxes = true;
-    for (int k = 0; k < args->n_parts; k++)
-        a.has_boxes &= map_of(g, &args->parts[k], a.row_bytes, kind, s.warps, &a.w[k]);
-    const int there = g->n_sms * s.blocks;
+    for (int k = 0; k < args->n_parts; k++) a.has_boxes &= map_of(g, &args->parts[k], &a, kind, &a.w[k], &a.s[k]);
+    const bool overlaps = wt_device_get_info(g->device)->compute_major >= OVERLAP_MAJOR;
     return wt_kernel_launch(q->kernel, stream,
-                            &(wt_launch){.grid = {a.n_tiles < there ? a.n_tiles : there},
-                                         .block = {32 * (s.warps + WT_LLM_QUANT_HELPERS)},
+                            &(wt_launch){.grid = {g->n_sms * (overlaps ? 1 : s.blocks)},
+                                         .block = {32 * (WT_LLM_QUANT_WARPS + WT_LLM_QUANT_HELPERS)},
                                          .shared_bytes = s.shared_bytes,
                                          .overlap = true},
                             &WT_ARG(a), 1);

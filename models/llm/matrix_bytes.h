@@ -7,7 +7,7 @@
 
 #include <immintrin.h>
 
-enum { BLOCK = 32, ROWS = 4, VECTORS = 4, PARTED = 64 };
+enum { BLOCK = 32, ROWS = 4, VECTORS = 4, PARTED = 64, CROSSED = 1 };
 
 typedef uint16_t u16x32 __attribute__((vector_size(64)));
 typedef int16_t i16x32 __attribute__((vector_size(64)));
@@ -166,14 +166,9 @@ WT_INLINE void step_u4(const weights *w, int64_t k, const bytes *x, const int n,
     for (int j = 0; j < n; j++) sums[j].eight = _mm256_fmadd_ps(group[j], scale, sums[j].eight);
 }
 
-WT_INLINE __m256 eight_bytes(uint32_t low, uint32_t high)
-{
-    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)((uint64_t)high << 32 | low))));
-}
-
 /// Of 8 parts of 32 columns, scales and minima of 6 bits each.
 typedef struct k_scales {
-    __m256 scales, minima;
+    uint64_t scales, minima;
 } k_scales;
 
 WT_INLINE k_scales k_scales_at(const uint8_t *p)
@@ -181,34 +176,57 @@ WT_INLINE k_scales k_scales_at(const uint8_t *p)
     uint32_t s[3];
     memcpy(s, p + 4, sizeof s);
     const uint32_t six = 0x3f3f3f3f, four = 0x0f0f0f0f, top = 0x30303030;
-    return (k_scales){half_at(p) * eight_bytes(s[0] & six, (s[2] & four) | (s[0] >> 2 & top)),
-                      half_at(p + 2) * eight_bytes(s[1] & six, (s[2] >> 4 & four) | (s[1] >> 2 & top))};
+    return (k_scales){(uint64_t)((s[2] & four) | (s[0] >> 2 & top)) << 32 | (s[0] & six),
+                      (uint64_t)((s[2] >> 4 & four) | (s[1] >> 2 & top)) << 32 | (s[1] & six)};
 }
 
 /// 256 columns: each 32 bytes have a part's nibbles below and the next one's above.
+#ifdef __AVX512VNNI__
+/// Parts 0 and 2, 1 and 3, 4 and 6, 5 and 7, as the vector lies.
 WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const uint8_t *p = w->row + 144 * k;
     const k_scales s = k_scales_at(p);
-#pragma GCC unroll 4
+    int both;
+    memcpy(&both, p, sizeof both);
+    const __m512i halves = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+    const __m512 half = _mm512_permutexvar_ps(halves, _mm512_castps128_ps512(_mm_cvtph_ps(_mm_cvtsi32_si128(both))));
+    const __m128i small = _mm_set_epi64x((long long)s.minima, (long long)s.scales);
+    const __m512 scales = half * _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(small));
+#    pragma GCC unroll 4
     for (int j = 0; j < n; j++) {
-        const __m256 factors = s.scales * _mm256_loadu_ps(x[j].d + 8 * k);
-        sums[j].eight = _mm256_fnmadd_ps(s.minima, _mm256_loadu_ps(x[j].sum + 8 * k), sums[j].eight);
-#pragma GCC unroll 4
+        const __m512 of_x = _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(x[j].d + 8 * k)),
+                                               _mm256_loadu_ps(x[j].sum + 8 * k), 1);
+        const __m512 factors = scales * of_x;
+        sums[j].sixteen = _mm512_mask_sub_ps(sums[j].sixteen, 0xff00, sums[j].sixteen, factors);
+#    pragma GCC unroll 4
         for (int i = 0; i < 4; i++) {
-            const int high = i % 2;
-#ifdef __AVX512VNNI__ // parts 0 and 2, 1 and 3, 4 and 6, 5 and 7
-            const int a = 2 * i - high, b = a + 2;
+            const int high = i % 2, a = 2 * i - high, b = a + 2;
             const __m512i q = wide_at(p + 16 + 32 * (i - high));
             const __m512i q4 = _mm512_and_si512(high ? _mm512_srli_epi16(q, 4) : q, _mm512_set1_epi8(15));
-            const int8_t *v = x[j].q + 256 * k;
-            const __m512i of_x =
-                _mm512_inserti64x4(_mm512_castsi256_si512(bytes_at(v + 32 * a)), bytes_at(v + 32 * b), 1);
+            const __m512i dots = _mm512_dpbusd_epi32(_mm512_setzero_si512(), q4, wide_at(x[j].q + 256 * k + 64 * i));
             const __m512i which = _mm512_setr_epi32(a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b);
-            const __m512 factor = _mm512_permutexvar_ps(which, _mm512_castps256_ps512(factors));
-            sums[j].sixteen += _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(_mm512_setzero_si512(), q4, of_x)) * factor;
+            sums[j].sixteen += _mm512_cvtepi32_ps(dots) * _mm512_permutexvar_ps(which, factors);
+        }
+    }
+}
 #else
-            (void)high;
+WT_INLINE __m256 eight_bytes(uint64_t v)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)v)));
+}
+
+WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
+{
+    const uint8_t *p = w->row + 144 * k;
+    const k_scales s = k_scales_at(p);
+    const __m256 scales = half_at(p) * eight_bytes(s.scales), minima = half_at(p + 2) * eight_bytes(s.minima);
+#    pragma GCC unroll 4
+    for (int j = 0; j < n; j++) {
+        const __m256 factors = scales * _mm256_loadu_ps(x[j].d + 8 * k);
+        sums[j].eight = _mm256_fnmadd_ps(minima, _mm256_loadu_ps(x[j].sum + 8 * k), sums[j].eight);
+#    pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) {
             const __m256i q = bytes_at(p + 16 + 32 * i), low = _mm256_and_si256(q, _mm256_set1_epi8(15));
             const __m256i up = _mm256_and_si256(_mm256_srli_epi16(q, 4), _mm256_set1_epi8(15));
             const int8_t *v = x[j].q + 256 * k + 64 * i;
@@ -216,10 +234,10 @@ WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int 
             const __m256 of_up = _mm256_permutevar8x32_ps(factors, _mm256_set1_epi32(2 * i + 1));
             sums[j].eight = scaled(DOT(_mm256_setzero_si256(), low, bytes_at(v)), of_low, sums[j].eight);
             sums[j].eight = scaled(DOT(_mm256_setzero_si256(), up, bytes_at(v + 32)), of_up, sums[j].eight);
-#endif
         }
     }
 }
+#endif
 
 /// 256 columns: 8 parts of 32, each with two scales; zero is 32.
 WT_INLINE void step_q6_k(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
@@ -276,15 +294,16 @@ WT_INLINE void round_block(const float *x, int64_t k, int zero, int interleaved,
     for (int i = 0; i < 4; i++) n[i] = _mm256_cvtps_epi32(v[i] * by);
     __m256i q = _mm256_packs_epi16(_mm256_packs_epi32(n[0], n[1]), _mm256_packs_epi32(n[2], n[3]));
     q = _mm256_permutevar8x32_epi32(q, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-    if (interleaved) {
+    if (interleaved == BLOCK || interleaved == 4 * BLOCK) {
         const __m256i within = _mm256_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8, 10,
                                                 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
         q = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(q, within), 0xd8);
     }
     const __m256i sums = DOT(_mm256_setzero_si256(), _mm256_set1_epi8(1), q);
-    if (interleaved <= BLOCK)
-        _mm256_storeu_si256((__m256i *)(out->q + BLOCK * k), q);
-    else {
+    if (interleaved != 4 * BLOCK) {
+        const bool crossed = interleaved == CROSSED && (k % 4 == 1 || k % 4 == 2);
+        _mm256_storeu_si256((__m256i *)(out->q + BLOCK * (crossed ? k ^ 3 : k)), q);
+    } else {
         int8_t *to = out->q + k / 4 * (4 * BLOCK) + k % 4 * (BLOCK / 2);
         _mm_storeu_si128((__m128i *)to, _mm256_castsi256_si128(q));
         _mm_storeu_si128((__m128i *)(to + 2 * BLOCK), _mm256_extracti128_si256(q, 1));
@@ -297,7 +316,8 @@ WT_INLINE void round_block(const float *x, int64_t k, int zero, int interleaved,
 }
 
 /// A vector takes 2.25 bytes a column of the 4 that the scratch has for each of VECTORS.
-/// Of `interleaved` columns, 32 or 128, the even ones come first; 0 = as they are.
+/// Of `interleaved` columns, 32 or 128, the even ones come first; 0 = as they are, CROSSED = the second and the third
+/// block of four change places.
 static bytes round_vector(const wt__product *p, int t, int slot, int zero, int interleaved)
 {
     const int64_t columns = p->linear->weight.shape[1], blocks = columns / BLOCK;
@@ -380,9 +400,11 @@ BYTES(q8_0, BLOCK, 34, SIGNED_ZERO, 0)
 BYTES(i8, BLOCK, 32, SIGNED_ZERO, 0)
 BYTES(q4_0, BLOCK, 18, 8, 0)
 BYTES(u4, p->linear->scale_columns, p->linear->scale_columns / 2, p->linear->zeros ? 1 : 8, BLOCK)
-BYTES(q4_k, 256, 144, 0, 0)
 BYTES(q6_k, 256, 210, 32, 0)
-#ifdef __AVX512VNNI__
+#ifndef __AVX512VNNI__
+BYTES(q4_k, 256, 144, 0, 0)
+#else
+BYTES(q4_k, 256, 144, 0, CROSSED)
 BYTES(q4_0_wide, 4 * BLOCK, 72, 8, 0)
 BYTES(u4_wide, 4 * BLOCK, 64, 0, 4 * BLOCK)
 #endif

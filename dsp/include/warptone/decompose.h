@@ -26,8 +26,8 @@ typedef struct wt_nmf_config {
 typedef struct wt_nmf wt_nmf; ///< Scratch, in double; one call at a time uses it.
 
 /// `device` NULL = immediate calls only; else it is borrowed until the plan is destroyed.
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_UNSUPPORTED (on a GPU: more than 256 components), WT_ERR_NO_MEMORY,
-/// those of wt_module_create.  [worker]
+/// On a GPU more than 256 components go by memory, a matrix at a time.
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, those of wt_module_create.  [worker]
 WT_CHECKED wt_status wt_nmf_create(wt_device *device, const wt_nmf_config *config, wt_nmf **nmf);
 void wt_nmf_destroy(wt_nmf *nmf); ///< NULL is allowed.  [worker]
 

@@ -72,6 +72,18 @@ typedef struct wt_pcm_writer {
 WT_RT void wt_pcm_write(wt_pcm_writer *writer, wt_pcm_format format, const float *const *in, int channels,
                         int n_frames, void *out);
 
+/// The same of many signals on a stream, by a plan that does not fold; offsets in bytes.
+///
+///   in        [n_signals][channels][n_frames]   float
+///   out       [n_signals][n_frames][channels]   of the format, aligned as it
+///   writers   wt_pcm_writer [n_signals]         as above: zero them to begin (wt_stream_fill), read the counts last
+///
+/// Errors: WT_ERR_BAD_ARG (a stream of another device, a range that does not fit, a plan that folds), WT_ERR_CUDA.
+/// Judge:  on a GPU, wt_pcm_write, identical.  [worker]
+WT_CHECKED wt_status wt_pcm_plan_enqueue_write(wt_pcm_plan *plan, wt_stream *stream, const wt_buffer *in,
+                                               size_t in_offset, wt_buffer *out, size_t out_offset,
+                                               wt_buffer *writers, size_t writers_offset);
+
 /// Mean of the channels (librosa.to_mono). `out` may be one of them.  [rt, running]
 WT_RT void wt_pcm_to_mono(const float *const *in, int channels, int n_frames, float *out);
 

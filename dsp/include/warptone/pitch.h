@@ -40,8 +40,8 @@ typedef struct wt_yin_config {
 typedef struct wt_yin wt_yin;
 
 /// Plan YIN. `device` NULL = the CPU, immediate calls only; else it is borrowed until the plan is destroyed.
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_UNSUPPORTED (a frame too long for a GPU's shared memory),
-/// WT_ERR_NO_MEMORY, and those of wt_module_create.  [worker, not armed]
+/// Frames too long for a GPU's shared memory are worked on in its memory: 1 GB, or one block of 16 frames.
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, and those of wt_module_create.  [worker, not armed]
 WT_CHECKED wt_status wt_yin_create(wt_device *device, const wt_yin_config *config, wt_yin **plan);
 void wt_yin_destroy(wt_yin *plan); ///< NULL is allowed.  [worker, not armed]
 

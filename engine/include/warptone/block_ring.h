@@ -37,6 +37,9 @@ WT_RT wt_block_slot *wt_block_ring_slot(const wt_block_ring *ring, uint32_t turn
 /// The turn after this one.  [rt]
 WT_RT uint32_t wt_block_turn_after(uint32_t turn);
 
+/// Have the lines of `n` words brought here to be written, all at once; stores alone would wait for one after the other
+/// where a device looks at them.  [rt, the writer]
+WT_RT void wt_block_claim(wt_block_slot *words, int n);
 /// Write `n` words of a turn.  [rt, the writer]
 WT_RT void wt_block_put(wt_block_slot *words, const float *x, int n, uint32_t turn);
 /// Write one, after all that was written before: the doorbell.  [rt, the writer]

@@ -151,6 +151,9 @@ WT_CHECKED wt_status wt_pool_arena_take(wt_pool_arena *arena, size_t size_bytes,
 /// Errors: WT_ERR_BAD_ARG (not within what was taken), WT_ERR_STATE (sealed).  [worker]
 WT_CHECKED wt_status wt_pool_arena_upload(wt_pool_arena *arena, wt_stream *stream, uintptr_t address, const void *from,
                                           size_t size_bytes);
+/// Queue a copy of a range taken before to ordinary memory, likewise borrowed. Errors: WT_ERR_BAD_ARG.  [worker]
+WT_CHECKED wt_status wt_pool_arena_download(wt_pool_arena *arena, wt_stream *stream, uintptr_t address, void *to,
+                                            size_t size_bytes);
 /// From now on nothing more is taken or uploaded: the arena is read-only, for any number of readers.  [worker]
 void wt_pool_arena_seal(wt_pool_arena *arena);
 size_t wt_pool_arena_used_bytes(const wt_pool_arena *arena);

@@ -172,6 +172,17 @@ wt_llm_snapshot wt_llm_session_snapshot(const wt_llm_session *session); ///< [wo
 /// Forget the tokens after the snapshot; {0} forgets all. Errors: WT_ERR_BAD_ARG when the session has fewer.  [worker]
 WT_CHECKED wt_status wt_llm_session_restore(wt_llm_session *session, wt_llm_snapshot snapshot);
 
+/// The tokens so far as bytes that outlive the session: their keys and values, whole pages of 64 positions, zeros behind
+/// the last, in this machine's byte order. The same calls give the same bytes on the same backend.  [worker]
+size_t wt_llm_session_saved_bytes(const wt_llm_session *session);
+/// Write them to `out`. Errors: WT_ERR_BAD_ARG (fewer than wt_llm_session_saved_bytes), WT_ERR_CUDA.  [worker]
+WT_CHECKED wt_status wt_llm_session_save(wt_llm_session *session, void *out, size_t out_bytes);
+/// The sequence forgets its tokens and goes on with the saved ones, as if it had computed them: in any session, on
+/// either backend, of the same weights (nothing here can tell) with a cache of the same type. There are no logits until
+/// the next token. Errors, before anything is changed: WT_ERR_FORMAT (no saved sequence, one of other shapes or another
+/// type, damaged), WT_ERR_FULL (more than n_positions, or than pages are free).  [worker]
+WT_CHECKED wt_status wt_llm_session_load(wt_llm_session *session, const void *in, size_t in_bytes);
+
 /// What a session has had of its device. A partition that borrows takes each step on the SMs (processors) of the
 /// partitions that lend and are idle at that moment, and gives them back with it. A partition with a bandwidth_share
 /// below 1 gets at most that share of time: before a step the session waits for what the steps before took.
