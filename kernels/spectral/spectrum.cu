@@ -219,13 +219,13 @@ static __device__ __forceinline__ void sum_runs(const wt_spectrum_slopes &s, int
     }
 }
 
-// wt__spectrum_log by the GPU's own logarithm, within 2.4e-7 of it: a quarter of the instructions.
+// wt__spectrum_log of normal numbers by the GPU's own logarithm, within 2.4e-7 of it, in a fifth of the instructions.
 static __device__ __forceinline__ float band_log(const wt_spectrum_mel_args &a, float x)
 {
-    const float limited = x > a.amin ? x : a.amin;
     float y;
-    asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(limited));
-    return a.scale * y + a.offset + (x == x ? 0.0f : x);
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(x), "f"(a.amin));
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return a.scale * y + a.offset;
 }
 
 static __device__ __forceinline__ void put_band(const wt_spectrum_mel_args &a, float *sums, int m, int frame,
