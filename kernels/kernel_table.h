@@ -3,7 +3,7 @@
 #define WT_KERNEL_TABLE_H
 
 typedef struct wt_kernel_text {
-    const char *path; ///< "kernels/gain.cu": the name that compiler messages carry
+    const char *path; ///< "kernels/fft/fft.cu": the name that compiler messages carry
     const char *text; ///< the whole file, NUL-terminated
     const char *only; ///< "90a": for that architecture alone, with what is particular to it; NULL = for all
 } wt_kernel_text;

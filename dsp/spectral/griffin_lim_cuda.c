@@ -32,8 +32,8 @@ static wt_status upload(wt_device *device, const wt__griffin_lim_shape *s, wt__g
     return WT_OK;
 }
 
-// The factors that the stages of `radix` points times w^k ask for (kernels/griffin_lim.cu), w the p-th of `parts` of a
-// turn: [radix / 2][count]. Returns where the next ones go.
+// The factors that the stages of `radix` points times w^k ask for (kernels/spectral/griffin_lim.cu), w the p-th of
+// `parts` of a turn: [radix / 2][count]. Returns where the next ones go.
 static float *make_factors(float *to, int radix, int parts, int count)
 {
     for (int i = 0; i < radix / 2; i++) {

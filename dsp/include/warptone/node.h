@@ -1,8 +1,8 @@
 /// Node types: what a chain can be built of. Each type is one row of functions and facts; `wt_node_types` lists them all.
 ///
-/// To add a type `foo`: kernels/foo_kernel.h (structs foo_plan, foo_coeffs, foo_state and the design function, read by
-/// both compilers), dsp/foo.c (its row and the CPU process), kernels/foo.cuh (`foo_process` for a GPU thread block),
-/// one line in node_table.c, and tests/test_foo.c.
+/// To add a type `foo`: kernels/nodes/foo_kernel.h (structs foo_plan, foo_coeffs, foo_state and the design function,
+/// read by both compilers), dsp/nodes/foo.c (its row and the CPU process), kernels/nodes/foo.cuh (`foo_process` for a
+/// GPU thread block), one line in node_table.c, and tests/test_foo.c.
 #ifndef WARPTONE_NODE_H
 #define WARPTONE_NODE_H
 
@@ -51,7 +51,7 @@ enum {
     WT_NODE_MANY_INPUTS = 2,  ///< takes 1 .. WT_MAX_NODE_INPUTS inputs, else exactly one
     WT_NODE_CUDA_ONLY = 4,
     WT_NODE_INTERNAL = 8,     ///< placed by the chain itself, not by presets
-    WT_NODE_CUDA_AFTER = 16,  ///< kernels/foo.cuh has `foo_after` too: the work that this block's output does not need
+    WT_NODE_CUDA_AFTER = 16,  ///< kernels/nodes/foo.cuh has `foo_after` too: the work that this block's output does not need
     WT_NODE_CUDA_LINE = 32,   ///< it has `foo_line`, for neighbours in place, instead of `foo_process`
 };
 

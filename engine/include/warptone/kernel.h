@@ -15,7 +15,7 @@ typedef struct wt_kernel wt_kernel;
 
 /// CUDA text to compile. It may `#include "file"` any file embedded from kernels/, by its name without the folder.
 typedef struct wt_module_config {
-    const char *name;           ///< stands in compiler messages, for example "kernels/stft.cu"; copied
+    const char *name;           ///< stands in compiler messages, for example "kernels/fft/fft.cu"; copied
     const char *source;         ///< NULL = the embedded file of that name; copied
     const char *const *options; ///< [n_options] such as "-DN_FFT=2048"; the engine adds architecture and defaults
     int n_options;
