@@ -164,13 +164,14 @@ static void choose_shape(wt_echo_plan *p)
     int rest = a->block;
     for (int radix = 1; rest > 1 && radix; rest /= radix ? radix : 1) radix = wt__fft_block_radix(rest);
     if (rest > 1 || room < 2) return;
+    const size_t tables = wt__fft_block_twiddles(a->block, NULL) + 2 * (size_t)a->n_bins;
     const int rounds = (parts + room - 1) / room, most = (parts + rounds - 1) / rounds;
     const int least = (ECHO_LINE + team - 1) / team, few = most / 2 > least ? most / 2 : least;
     for (int keeps = 1; keeps >= 0; keeps--)
         for (int teams = most > least ? most : least; teams >= few; teams--) {
             const size_t weights = keeps ? 3 * (size_t)parts * (size_t)a->n_bins : 0;
             const size_t floats = weights + (size_t)wt__echo_work_floats(a->block, teams, groups) +
-                                  (size_t)wt__echo_line_floats(a->block);
+                                  (size_t)wt__echo_line_floats(a->block) + tables;
             if (floats * sizeof(float) > info->shared_bytes) continue;
             p->gpu.fused = (fused_shape){cluster, teams, team, keeps, floats * sizeof(float)};
             return;
@@ -193,6 +194,7 @@ static wt_status make_tables(wt_echo_plan *p)
     free(tables);
     if (status) return status;
     g->args.twiddles = (const float *)wt_buffer_address(g->tables), g->args.roots = g->args.twiddles + twiddles;
+    g->args.n_twiddles = (int)twiddles;
     return WT_OK;
 }
 
@@ -206,11 +208,15 @@ static wt_status get_kernels(on_gpu *g, const char *const *names, int first, int
 static wt_status load(wt_echo_plan *p)
 {
     on_gpu *g = &p->gpu;
-    char options[5][48];
+    // Sums are written as they are to be made, or plans of one signal and of many, which are compiled apart, might
+    // differ.
+    char options[6][48] = {[5] = "-fmad=false"};
     snprintf(options[0], sizeof options[0], "-DECHO_POINTS=%d", g->fused.cluster ? g->args.block : 0);
     snprintf(options[1], sizeof options[1], "-DECHO_CLUSTER=%d", g->fused.cluster);
     snprintf(options[2], sizeof options[2], "-DECHO_TEAMS=%d", g->fused.n_teams);
-    wt_status status = wt__op_module(p->device, "kernels/voice/echo.cu", options, g->fused.cluster ? 3 : 1, &g->module);
+    snprintf(options[3], sizeof options[3], "-DECHO_TEAM=%d", g->fused.team);
+    snprintf(options[4], sizeof options[4], "-DECHO_KEEPS=%d", g->fused.keeps);
+    wt_status status = wt__op_module(p->device, "kernels/voice/echo.cu", options, g->fused.cluster ? 6 : 1, &g->module);
     if (!status) status = get_kernels(g, always, 0, N_ALWAYS);
     if (status) return status;
     if (!g->fused.cluster) return get_kernels(g, apart, N_ALWAYS, N_KERNELS - N_ALWAYS);

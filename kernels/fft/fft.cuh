@@ -173,7 +173,7 @@ __device__ __forceinline__ void fft_passes(int t, float *shared, const float2 *t
 {
     constexpr int R = wt__fft_block_radix(N / S), B = N / R, M = B / S, E = (B + T - 1) / T;
     float *re = shared, *im = shared + wt__fft_shared_floats(N) / 2;
-    float2 v[E][R];
+    float2 v[E][R] = {}; // in threads without a butterfly too: else it would live on from loop to loop
 #    pragma unroll
     for (int e = 0; e < E; e++) {
         int b = t + e * T;
@@ -210,8 +210,7 @@ __device__ __forceinline__ void fft_passes(int t, float *shared, const float2 *t
 }
 
 /// Transform N points by threads t = 0 .. T - 1; `shared` has wt__fft_shared_floats(N) floats for this sequence.
-/// `load` and `store` may use the same shared memory as fft_shared_get and fft_shared_put do. Threads beyond T may come
-/// along to where they meet, with t = N.
+/// `load` and `store` may use the same shared memory as fft_shared_get and fft_shared_put do.
 template <int N, int T, class Load, class Store, class Meet = fft_all>
 __device__ __forceinline__ void fft_block(int t, float *shared, const float *twiddles, Load load, Store store,
                                           Meet meet = {})

@@ -10,7 +10,8 @@
 //   sos_settle     a thread a section of a row: states in which a level has lasted for ever
 //   sos_filtfilt   there and back, from steady states, by way of a row in double
 //
-// Bound by double arithmetic: some 40 operations a frame and section. Judge: the CPU (dsp/filter/sos.c), 2e-6 of the peak.
+// Bound by double arithmetic: some 40 operations a frame and section. Judge: the CPU (dsp/filter/sos.c), 2e-6 of the
+// peak.
 #include "sos_kernel.h"
 
 #define ALL   0xffffffffu

@@ -124,9 +124,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) echo_hear(echo_batch_args 
 enum {
     BINS = ECHO_POINTS + 1,
     TEAM = ECHO_TEAM,
-    LINE = TEAM > ECHO_LINE ? TEAM : ECHO_LINE,
+    ALL_TEAMS = ECHO_TEAMS * TEAM, // who share the line's own transforms
     OWN_GROUPS = ECHO_GROUPS / ECHO_CLUSTER,
-    ROOM = wt__fft_shared_floats(ECHO_POINTS) // of a transform
+    ROOM = wt__fft_shared_floats(ECHO_POINTS), // of a transform
+    AHEAD = 8                                  // parts whose playback is asked for at once
 };
 
 #    define CLUSTER_OF_(n) CLUSTER_##n
@@ -152,20 +153,22 @@ struct team_meet {
     }
 };
 
-// What a thread block has of a line: parts first .. first + n_parts - 1, and in shared memory
+// What a thread block has of a line: parts first .. first + n_parts - 1, and places in shared memory. `work` lies where
+// `sums` do, which all have read by then.
 struct echo_share {
     int rank, line, signal, each, first, n_parts; // each: parts of a group
-    float4 *sums;       // [OWN_GROUPS][BINS] of spectrum and of the echo's powers, without and with all in doubt; then
-    float *work;        // [n_teams][ROOM]
+    float4 *sums;       // [OWN_GROUPS][BINS] of spectrum and of the echo's powers, without and with all in doubt
+    float *work;        // [ECHO_TEAMS][ROOM]
     float *room;        // [ROOM] the line's
     float2 *e;          // [BINS] spectrum of the echo, then of the error over D
     float2 *powers;     // [BINS]
     float *step, *near; // [BINS]
     float *wave;        // [block] the echo, then the error
     float *mic;         // [block]
+    float *twiddles;    // as s.twiddles, and
+    float2 *roots;      // [BINS]
     float2 *w;          // [n_parts][BINS]; these two in device memory unless ECHO_KEEPS
     float *doubt;
-    const float2 *roots;
 };
 
 extern __shared__ float4 all_shared[];
@@ -181,15 +184,24 @@ static __device__ __forceinline__ echo_share find_share(const echo_batch_args &a
     s.e = (float2 *)(s.room + ROOM), s.powers = s.e + BINS;
     s.step = (float *)(s.powers + BINS), s.near = s.step + BINS;
     s.wave = s.near + BINS, s.mic = s.wave + ECHO_POINTS;
+    s.twiddles = s.room + wt__echo_line_floats(ECHO_POINTS), s.roots = (float2 *)(s.twiddles + a.n_twiddles);
     if constexpr (ECHO_KEEPS) {
-        s.w = (float2 *)(s.room + wt__echo_line_floats(ECHO_POINTS));
+        s.w = s.roots + BINS;
         s.doubt = (float *)(s.w + s.n_parts * BINS);
     } else {
         const long long at = ((long long)s.line * a.n_parts + s.first) * BINS;
         s.w = (float2 *)a.w + at, s.doubt = a.doubt + at;
     }
-    s.roots = (const float2 *)a.roots;
     return s;
+}
+
+// The thread, as a number that the compiler knows nothing of: else it keeps all that follows from it from block to
+// block, in more registers than there are.
+static __device__ __forceinline__ int this_thread()
+{
+    int t = threadIdx.x;
+    asm volatile("" : "+r"(t));
+    return t;
 }
 
 // Weights and doubts between device and shared memory.
@@ -201,15 +213,23 @@ template <class V> static __device__ __forceinline__ void copy_all(V *to, const 
 // The playback through the filter, and the echo's part of D. Ends with the line in step.
 static __device__ __forceinline__ void imagine(const echo_batch_args &a, const echo_share &s, int turn)
 {
-    for (int i = threadIdx.x; i < OWN_GROUPS * BINS; i += blockDim.x) {
+    for (int i = this_thread(); i < OWN_GROUPS * BINS; i += blockDim.x) {
         const int g = i / BINS, k = i % BINS, end = min(s.n_parts, (g + 1) * s.each);
         float4 sum = {0, 0, 0, 0};
-#    pragma unroll 4
-        for (int p = g * s.each; p < end; p++) {
-            const float2 x = __ldg(ring(a, turn - s.first - p, s.signal) + k), w = s.w[p * BINS + k];
-            const float doubt = s.doubt[p * BINS + k], power = 0.5f * fmaf(x.x, x.x, x.y * x.y);
-            sum.x = fmaf(-w.y, x.y, fmaf(w.x, x.x, sum.x)), sum.y = fmaf(w.y, x.x, fmaf(w.x, x.y, sum.y));
-            sum.z = fmaf(power, doubt, sum.z), sum.w = fmaf(power, wt_max(doubt, ECHO_FIRST_DOUBT), sum.w);
+        for (int begin = g * s.each; begin < end; begin += AHEAD) {
+            float2 ahead[AHEAD]; // all on their way before one is used
+#    pragma unroll
+            for (int j = 0; j < AHEAD; j++)
+                if (begin + j < end) ahead[j] = __ldg(ring(a, turn - s.first - begin - j, s.signal) + k);
+#    pragma unroll
+            for (int j = 0; j < AHEAD; j++) {
+                if (begin + j >= end) break;
+                const int at = (begin + j) * BINS + k;
+                const float2 x = ahead[j], w = s.w[at];
+                const float doubt = s.doubt[at], power = 0.5f * fmaf(x.x, x.x, x.y * x.y);
+                sum.x = fmaf(-w.y, x.y, fmaf(w.x, x.x, sum.x)), sum.y = fmaf(w.y, x.x, fmaf(w.x, x.y, sum.y));
+                sum.z = fmaf(power, doubt, sum.z), sum.w = fmaf(power, wt_max(doubt, ECHO_FIRST_DOUBT), sum.w);
+            }
         }
         s.sums[i] = sum;
     }
@@ -254,10 +274,9 @@ static __device__ __forceinline__ float2 line_powers(const echo_share &s)
 static __device__ __forceinline__ echo_worth cancel(const echo_batch_args &a, const echo_share &s, int turn,
                                                     echo_worth before)
 {
-    const int t = threadIdx.x < LINE ? threadIdx.x : ECHO_POINTS;
-    fft_block<ECHO_POINTS, LINE>(
-        t, s.room, a.twiddles,
-        [&](int k) { return fft_swap(fft_real_fold(s.e[k], s.e[ECHO_POINTS - k], __ldg(s.roots + k))); },
+    const int t = this_thread();
+    fft_block<ECHO_POINTS, ALL_TEAMS>(
+        t, s.room, s.twiddles, [&](int k) { return fft_swap(fft_real_fold(s.e[k], s.e[ECHO_POINTS - k], s.roots[k])); },
         [&](int i, float2 v) {
             v = fft_scale(fft_swap(v), 0.5f / ECHO_POINTS);
             if (2 * i >= ECHO_POINTS) s.wave[2 * i - ECHO_POINTS] = v.x;
@@ -274,8 +293,8 @@ static __device__ __forceinline__ echo_worth cancel(const echo_batch_args &a, co
         s.wave[k] = mic - echo;
     }
     __syncthreads();
-    fft_block<ECHO_POINTS, LINE>(
-        t, s.room, a.twiddles,
+    fft_block<ECHO_POINTS, ALL_TEAMS>(
+        t, s.room, s.twiddles,
         [&](int i) {
             return make_float2(2 * i >= ECHO_POINTS ? s.wave[2 * i - ECHO_POINTS] : 0,
                                2 * i + 1 >= ECHO_POINTS ? s.wave[2 * i + 1 - ECHO_POINTS] : 0);
@@ -291,7 +310,7 @@ static __device__ __forceinline__ void find_steps(const echo_batch_args &a, cons
     for (int k = threadIdx.x; k < BINS && !silent; k += blockDim.x) {
         const float2 z = fft_shared_get<ECHO_POINTS>(s.room, k == ECHO_POINTS ? 0 : k);
         const float2 mirror = fft_shared_get<ECHO_POINTS>(s.room, k ? ECHO_POINTS - k : 0);
-        const float2 e = fft_real_bin(z, mirror, __ldg(s.roots + k));
+        const float2 e = fft_real_bin(z, mirror, s.roots[k]);
         const float echo = in_doubt ? s.powers[k].y : s.powers[k].x;
         const float step = echo_step(&a.rules, &s.near[k], echo, e.x, e.y);
         s.step[k] = step, s.e[k] = fft_scale(e, step);
@@ -303,7 +322,7 @@ static __device__ __forceinline__ void find_steps(const echo_batch_args &a, cons
 
 static __device__ __forceinline__ float2 gradient(float2 x, float2 e, float doubt)
 {
-    return {doubt * (x.x * e.x + x.y * e.y), doubt * (x.x * e.y - x.y * e.x)};
+    return {doubt * fmaf(x.x, e.x, x.y * e.y), doubt * fmaf(x.x, e.y, -(x.y * e.x))};
 }
 
 static __device__ __forceinline__ void move(const echo_batch_args &a, float2 x, float step, float2 g, float2 *w,
@@ -318,7 +337,7 @@ static __device__ __forceinline__ void move(const echo_batch_args &a, float2 x, 
 static __device__ __forceinline__ void learn_part(const echo_batch_args &a, const echo_share &s, int turn, int p)
 {
     constexpr int N = ECHO_POINTS;
-    const int team = threadIdx.x / TEAM, t = threadIdx.x % TEAM;
+    const int thread = this_thread(), team = thread / TEAM, t = thread % TEAM;
     const team_meet meet = {team};
     const float2 *x = ring(a, turn - s.first - p, s.signal);
     float2 *w = s.w + p * BINS;
@@ -326,7 +345,7 @@ static __device__ __forceinline__ void learn_part(const echo_batch_args &a, cons
 #    pragma unroll 4
     for (int k = t; k <= N / 2; k += TEAM) {
         const int m = N - k; // of k = 0 that is a place of padding
-        const float2 root = __ldg(s.roots + k);
+        const float2 root = s.roots[k];
         float2 g = gradient(__ldg(x + k), s.e[k], doubt[k]), mirror = gradient(__ldg(x + m), s.e[m], doubt[m]);
         if (k == 0) g.y = mirror.y = 0;
         fft_shared_put<N>(z, m, fft_swap(fft_real_fold(mirror, g, make_float2(-root.x, root.y))));
@@ -334,7 +353,7 @@ static __device__ __forceinline__ void learn_part(const echo_batch_args &a, cons
     }
     meet();
     fft_block<N, TEAM>(
-        t, z, a.twiddles, [&](int k) { return fft_shared_get<N>(z, k); },
+        t, z, s.twiddles, [&](int k) { return fft_shared_get<N>(z, k); },
         [&](int i, float2 v) {
             v = fft_scale(fft_swap(v), 0.5f / N);
             fft_shared_put<N>(z, i, make_float2(2 * i < N ? v.x : 0, 2 * i + 1 < N ? v.y : 0));
@@ -342,13 +361,13 @@ static __device__ __forceinline__ void learn_part(const echo_batch_args &a, cons
         meet);
     meet();
     fft_block<N, TEAM>(
-        t, z, a.twiddles, [&](int i) { return fft_shared_get<N>(z, i); },
+        t, z, s.twiddles, [&](int i) { return fft_shared_get<N>(z, i); },
         [&](int k, float2 v) { fft_shared_put<N>(z, k, v); }, meet);
     meet();
-#    pragma unroll 2
+#    pragma unroll 4
     for (int k = t; k <= N / 2; k += TEAM) {
         const int m = N - k;
-        const float2 root = __ldg(s.roots + k), g = fft_shared_get<N>(z, k), mirror = fft_shared_get<N>(z, k ? m : 0);
+        const float2 root = s.roots[k], g = fft_shared_get<N>(z, k), mirror = fft_shared_get<N>(z, k ? m : 0);
         move(a, __ldg(x + k), s.step[k], fft_real_bin(g, mirror, root), w + k, doubt + k);
         if (k != m)
             move(a, __ldg(x + m), s.step[m], fft_real_bin(mirror, g, make_float2(-root.x, root.y)), w + m, doubt + m);
@@ -356,14 +375,14 @@ static __device__ __forceinline__ void learn_part(const echo_batch_args &a, cons
     meet();
 }
 
-extern "C" __global__ void CLUSTER_OF(ECHO_CLUSTER) __launch_bounds__(ECHO_TEAMS *TEAM, 1)
-    echo_filter(echo_batch_args a)
+extern "C" __global__ void CLUSTER_OF(ECHO_CLUSTER) __launch_bounds__(ALL_TEAMS, 1) echo_filter(echo_batch_args a)
 {
     const echo_share s = find_share(a);
     const long long at = ((long long)s.line * a.n_parts + s.first) * BINS;
     float *near = a.near + (long long)s.line * BINS;
     echo_worth worth = a.worth[s.line];
     copy_all(s.near, near, BINS);
+    copy_all(s.twiddles, a.twiddles, a.n_twiddles), copy_all(s.roots, (const float2 *)a.roots, BINS);
     if constexpr (ECHO_KEEPS)
         copy_all(s.w, (float2 *)a.w + at, s.n_parts * BINS), copy_all(s.doubt, a.doubt + at, s.n_parts * BINS);
     __syncthreads();

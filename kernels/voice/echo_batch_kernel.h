@@ -52,8 +52,9 @@ typedef struct echo_batch_args {
     long long pitch;
     int n, at, n_blocks, n_signals, channels;
     int block, n_bins, n_parts, n_ring;
-    int head; ///< place in the ring of the part's first block
-    int turn; ///< block of the part that is worked on, with wt_fft
+    int n_twiddles; ///< floats
+    int head;       ///< place in the ring of the part's first block
+    int turn;       ///< block of the part that is worked on, with wt_fft
     echo_rules rules;
 } echo_batch_args;
 

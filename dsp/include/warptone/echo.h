@@ -51,8 +51,8 @@ typedef struct wt_echo_plan_config {
 } wt_echo_plan_config;
 
 /// All signals in step. `device` is borrowed until the plan is destroyed. On a GPU a filter takes 12 bytes a bin and
-/// part, and 28 where a block has a prime factor above 13 or more than 4096 frames; what is made of the playback takes up
-/// to 256 MiB.
+/// part, and 28 where a block has a prime factor above 13 or more than 4096 frames; what is made of the playback takes
+/// up to 256 MiB.
 /// Errors: those of wt_echo_create, WT_ERR_BAD_ARG (no device, n_signals, max_frames), those of wt_module_create.
 /// [worker]
 WT_CHECKED wt_status wt_echo_plan_create(wt_device *device, const wt_echo_plan_config *config, wt_echo_plan **plan);

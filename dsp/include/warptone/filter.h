@@ -165,8 +165,8 @@ WT_CHECKED wt_status wt_filtfilt_enqueue(wt_filtfilt *plan, wt_stream *stream, c
 
 // ---- pre-emphasis
 
-/// Both are sections too, {1, -coefficient, 0, 1, 0, 0} and {1, 0, 0, 1, -coefficient, 0}: wt_sos_plan is their form on a
-/// stream.
+/// Both are sections too, {1, -coefficient, 0, 1, 0, 0} and {1, 0, 0, 1, -coefficient, 0}: wt_sos_plan is their form on
+/// a stream.
 ///
 /// y[n] = x[n] - coefficient x[n-1] (librosa.effects.preemphasis). `state`: NULL = the signal began earlier on the line
 /// through its first two samples; else read and written, so that blocks join; `*state` 0 = silence before.
