@@ -48,13 +48,13 @@ static __device__ __forceinline__ void ask(const wt_griffin_lim_args &a, const f
     copy_async_commit();
 }
 
-// By the GPU's own sine, within 2^-21 of it in these two half turns: what the angle's rounding to float costs as well.
 static __device__ __forceinline__ float2 first_phase(const wt_griffin_lim_args &a, int t, int k, float magnitude)
 {
     const unsigned long long seed = a.seeds[k] * a.jumps[2 * t] + a.jumps[2 * t + 1];
-    float re = -1, im = 0; // of half a turn more
-    if (!a.zero_phase) __sincosf(3.14159265f * 0x1p-31f * (float)(int)(seed >> 32), &im, &re);
-    return make_float2(-magnitude * re, -magnitude * im);
+    const double angle = 3.14159265358979323846 * ((double)(float)(int)(seed >> 32) * 0x1p-31 + 1);
+    float re = 1, im = 0;
+    if (!a.zero_phase) sincosf((float)angle, &im, &re);
+    return make_float2(magnitude * re, magnitude * im);
 }
 
 // Sample from + i of the padded signal is done: y, and y - c y_before for the next step.
@@ -95,7 +95,6 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
         [&](long long line, int t, int thread, float2 *points) {
             const float *magnitude = a.magnitude + (line * a.stored_frames + t) * SPECTRUM_BINS;
             const bool first = t < a.frames.n_frames, second = t + 1 < a.frames.n_frames;
-#pragma unroll 3
             for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
                 float2 x = make_float2(0, 0), y = x;
                 if (first) x = first_phase(a, t, k, magnitude[k]);
