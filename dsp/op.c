@@ -1,5 +1,7 @@
 #include "op.h"
 
+#define PLACES_BYTES (1LL << 30)
+
 bool wt__op_on_gpu(const wt_device *device)
 {
     return device && wt_device_get_info(device)->backend == WT_BACKEND_CUDA;
@@ -67,4 +69,21 @@ wt_status wt__op_exact_module(wt_device *device, const char *name, wt_module **m
 {
     char options[1][48] = {"-fmad=false"};
     return wt__op_module(device, name, options, 1, module);
+}
+
+wt_status wt__op_places(wt_device *device, int64_t across, int64_t down, size_t bytes, wt_places *places,
+                        wt_launch *launch, wt_buffer **memory)
+{
+    bytes = (bytes + 15) / 16 * 16;
+    const int64_t room = PLACES_BYTES / (int64_t)bytes, wave = 4 * wt_device_get_info(device)->n_sms;
+    int64_t blocks = across * down < wave ? across * down : wave;
+    if (blocks > room) blocks = room < 1 ? 1 : room;
+    wt_status status = wt_buffer_create(device, WT_MEMORY_DEVICE, (size_t)blocks * bytes, memory);
+    if (status) return status;
+    *places = (wt_places){.memory = (unsigned char *)wt_buffer_address(*memory),
+                          .bytes = (long long)bytes,
+                          .across = across,
+                          .down = down};
+    launch->grid[0] = (int)blocks, launch->grid[1] = 0;
+    return WT_OK;
 }

@@ -2,6 +2,8 @@
 #ifndef WT_OP_H
 #define WT_OP_H
 
+#include "places_kernel.h"
+
 #include <stdatomic.h>
 #include <stdint.h>
 #include <warptone/kernel.h>
@@ -41,5 +43,9 @@ WT_CHECKED wt_status wt__op_module(wt_device *device, const char *name, char opt
                                    wt_module **module);
 /// A module whose sums have the CPU's bits: products are rounded before they are added.
 WT_CHECKED wt_status wt__op_exact_module(wt_device *device, const char *name, wt_module **module);
+/// Room in memory for blocks of a kernel that shared memory does not hold, `bytes` each, as many at a time as 1 GB or
+/// the device takes: sets places and launch->grid; the kernel is to be compiled with PLACES (kernels/places.cuh).
+WT_CHECKED wt_status wt__op_places(wt_device *device, int64_t across, int64_t down, size_t bytes, wt_places *places,
+                                   wt_launch *launch, wt_buffer **memory);
 
 #endif

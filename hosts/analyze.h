@@ -335,7 +335,7 @@ WT_CHECKED wt_status analyze_spectra_on_gpu(const analyze_batch *batch, wt_stft_
 
 /// What the features' arrays are like.
 extern const struct analyze_likes {
-    analyze_array stft, spectrogram, mel, logmel, mfcc, mfcc_delta, mfcc_delta2, pcen, cqt, vqt, chroma, chroma_cqt,
+    analyze_array stft, spectrogram, mel, logmel, whisper, mfcc, mfcc_delta, mfcc_delta2, pcen, cqt, vqt, chroma, chroma_cqt,
         chroma_cens,
         tonnetz, harmonic, percussive, yin, f0, voiced, voiced_prob, onset_strength, onsets, beats, tempogram, plp,
         centroid, bandwidth, rolloff, flatness, contrast, poly, flux, rms, energy, zcr, trim, split, speech, vad, time_stretch,
@@ -362,6 +362,7 @@ wt_status analyze_stft(const analyze_signal *s, analyze_result *r);
 wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r);
 wt_status analyze_mel(const analyze_signal *s, analyze_result *r);
 wt_status analyze_logmel(const analyze_signal *s, analyze_result *r);
+wt_status analyze_whisper(const analyze_signal *s, analyze_result *r);
 wt_status analyze_bands(const analyze_signal *s, analyze_result *r);
 wt_status analyze_mfcc(const analyze_signal *s, analyze_result *r);
 wt_status analyze_mfcc_delta(const analyze_signal *s, analyze_result *r);
@@ -394,6 +395,7 @@ wt_status analyze_speech(const analyze_signal *s, analyze_result *r); ///< A num
 
 // From rows; analyze_tuning_known takes none.
 wt_status analyze_pyin_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r);
+wt_status analyze_whisper_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r);
 wt_status analyze_time_stretch_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r);
 wt_status analyze_pitch_shift_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r);
 wt_status analyze_onsets_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
@@ -414,6 +416,7 @@ wt_status analyze_gpu_frames_of_powers(const analyze_batch *b, analyze_result *p
 wt_status analyze_gpu_mel(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_bands(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_logmel(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_whisper(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_mfcc(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_mfcc_delta(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_mfcc_delta2(const analyze_batch *b, analyze_result *parts);
@@ -462,7 +465,10 @@ typedef enum analyze_mel_kind {
     ANALYZE_MEL_PCEN, ///< magnitudes, as pcen takes them
     ANALYZE_MEL_DB,
     ANALYZE_MEL_DB_UNLIMITED,
+    ANALYZE_MEL_WHISPER,
 } analyze_mel_kind;
+/// Errors: WT_ERR_BAD_ARG (another rate or other frames than Whisper's).
+WT_CHECKED wt_status analyze_check_whisper(const analyze_signal *s);
 wt_mel_config analyze_mel_config(const analyze_signal *s, analyze_mel_kind kind);
 wt_mfcc_config analyze_mfcc_config(const analyze_signal *s);
 /// Keep the last array's decibels within 80 of the whole signal's largest; NULL = of its own.

@@ -10,6 +10,7 @@ const struct analyze_likes analyze_like = {
     .spectrogram    = {.name = "spectrogram", .unit = "magnitude", .rows = ANALYZE_ROWS_LINEAR},
     .mel            = {.name = "mel", .unit = "power", .rows = ANALYZE_ROWS_MEL},
     .logmel         = {.name = "logmel", .unit = "dB", .rows = ANALYZE_ROWS_MEL},
+    .whisper        = {.name = "whisper", .unit = "", .rows = ANALYZE_ROWS_MEL},
     .mfcc           = {.name = "mfcc", .unit = "", .rows = ANALYZE_ROWS_INDEX},
     .mfcc_delta     = {.name = "mfcc_delta", .unit = "", .rows = ANALYZE_ROWS_INDEX},
     .mfcc_delta2    = {.name = "mfcc_delta2", .unit = "", .rows = ANALYZE_ROWS_INDEX},

@@ -10,6 +10,7 @@ static const analyze_feature features[] = {
     {"spectrogram", "magnitudes [bins][frames]", ANALYZE_TILES, analyze_spectrogram, analyze_gpu_spectrogram, .any_length = true},
     {"mel", "power of mel bands [n_mels][frames]", ANALYZE_TILES, analyze_mel, analyze_gpu_mel, .any_length = true},
     {"logmel", "the same in dB, 80 dB deep", ANALYZE_TILES, analyze_logmel, analyze_gpu_logmel, .any_length = true, .needs = ANALYZE_NEED_BAND},
+    {"whisper", "log-mel as Whisper's front end has it [n_mels][frames]", ANALYZE_GATHERED, analyze_whisper, analyze_gpu_whisper, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_whisper_of},
     {"mfcc", "cepstral coefficients [n_mfcc][frames]", ANALYZE_TILES, analyze_mfcc, analyze_gpu_mfcc, .any_length = true, .needs = ANALYZE_NEED_BAND},
     {"mfcc_delta", "their slopes over 9 frames", ANALYZE_TILES, analyze_mfcc_delta, analyze_gpu_mfcc_delta, .any_length = true, .needs = ANALYZE_NEED_BAND},
     {"mfcc_delta2", "the slopes' slopes", ANALYZE_TILES, analyze_mfcc_delta2, analyze_gpu_mfcc_delta2, .any_length = true, .needs = ANALYZE_NEED_BAND},

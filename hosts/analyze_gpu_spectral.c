@@ -153,6 +153,12 @@ wt_status analyze_gpu_bands(const analyze_batch *b, analyze_result *parts)
     return add_mel(b, parts, &analyze_like.logmel, ANALYZE_MEL_DB_UNLIMITED);
 }
 
+wt_status analyze_gpu_whisper(const analyze_batch *b, analyze_result *parts)
+{
+    wt_status status = analyze_check_whisper(&b->signal);
+    return status ? status : add_mel(b, parts, &analyze_like.whisper, ANALYZE_MEL_WHISPER);
+}
+
 /// Frames behind a signal's own reach into it, and may be louder than those: then its peak is looked for here.
 static bool limits_here(const analyze_batch *b) { return b->lengths || b->whole; }
 

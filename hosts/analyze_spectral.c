@@ -117,6 +117,7 @@ wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r)
 
 wt_mel_config analyze_mel_config(const analyze_signal *s, analyze_mel_kind kind)
 {
+    if (kind == ANALYZE_MEL_WHISPER) return wt_mel_whisper(s->options->n_mels ? s->options->n_mels : 80, s->n);
     return (wt_mel_config){.n_samples = s->n,
                            .stft = analyze_stft_config(s->options),
                            .bank = analyze_bank(s->options, s->rate_hz),
@@ -146,6 +147,24 @@ wt_status analyze_bands(const analyze_signal *s, analyze_result *r)
 {
     return add_mel(s, r, ANALYZE_MEL_DB_UNLIMITED, &analyze_like.logmel);
 }
+
+wt_status analyze_check_whisper(const analyze_signal *s)
+{
+    const int n_fft = analyze_n_fft(s->options), hop = analyze_hop(s->options);
+    if (s->rate_hz == 16000 && n_fft == 400 && hop == 160) return WT_OK;
+    return wt_fail(WT_ERR_BAD_ARG, "whisper: %d Hz in frames of %d every %d, want --rate 16000 --n-fft 400 --hop 160",
+                   s->rate_hz, n_fft, hop);
+}
+
+wt_status analyze_whisper_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r)
+{
+    analyze_signal whole = *s;
+    whole.pcm = pcm, whole.n = n;
+    wt_status status = analyze_check_whisper(s);
+    return status ? status : add_mel(&whole, r, ANALYZE_MEL_WHISPER, &analyze_like.whisper);
+}
+
+wt_status analyze_whisper(const analyze_signal *s, analyze_result *r) { return analyze_whisper_of(s, s->pcm, s->n, r); }
 
 void analyze_limit(analyze_result *r, const analyze_whole *whole)
 {

@@ -293,6 +293,29 @@ static void parts_of_hpss_add_up(void **state)
     free(x), free(harmonic), free(percussive);
 }
 
+static void whispers_front_end_is_the_ops(void **state)
+{
+    npy a;
+    float *x = tones();
+    const wt_mel_config config = wt_mel_whisper(80, 16000);
+    wt_mel *mel;
+    assert_ok(wt_mel_create(NULL, &config, &mel));
+    float *want = calloc((size_t)(80 * wt_mel_frames(mel)), sizeof *want);
+    wt_mel_run(mel, x, want);
+    test_write(test_path(state, "speech.wav"),
+               &(wt_audio_writer_config){.rate_hz = 16000, .channels = 1, .sample = WT_SAMPLE_F32}, x, 16000, 1000);
+    assert_runs("-f whisper --rate 16000 --n-fft 400 --hop 160 %s %s", test_path(state, "speech.wav"),
+                test_path(state, "w.npy"));
+    assert_ok(npy_read(test_path(state, "w.npy"), &a));
+    assert_int_equal(a.n_dims, 2);
+    assert_int_equal(a.shape[0], 80);
+    assert_int_equal(a.shape[1], 100);
+    assert_memory_equal(a.data, want, sizeof *want * 8000);
+    npy_free(&a);
+    wt_mel_destroy(mel);
+    free(x), free(want);
+}
+
 /// What a plan of the same settings makes, to the bit in arrays; audio goes to the file that was named.
 static void signals_are_stretched_and_shifted(void **state)
 {
@@ -409,6 +432,8 @@ static void mistakes_give_a_sentence(void **state)
         {"-f mel %s x.doc",
          "x.doc: format \"doc\", want npy, npz, csv, json, png, or an audio format for a feature that is audio", 2},
         {"-f mel %s x.wav", "x.wav: wav holds audio, which hpss, time_stretch and pitch_shift make, each alone", 2},
+        {"-f whisper %s x.npy",
+         "whisper: 22050 Hz in frames of 2048 every 512, want --rate 16000 --n-fft 400 --hop 160", 2},
         {"-f pitch_shift --vocoder phase %s x.npy", "--vocoder \"phase\", want transient, locked, librosa or wsola", 2},
         {"-f time_stretch --speed 2 %s x.png",
          "time_stretch: 22050 samples of 44100, and a picture has one time axis", 2},
@@ -526,6 +551,7 @@ static void cuda_gives_what_the_cpu_gives(void **state)
                  {"flatness", 1e-5, "clicks"},
                  {"hpss", 2e-6, "in"},
                  {"vqt", 2e-6, "in"},
+                 {"whisper --rate 16000 --n-fft 400 --hop 160", 1e-4, "in"},
                  {"poly", 1e-5, "in"},
                  {"energy", 2e-6, "in"},
                  {"time_stretch --speed 1.25", 2e-6, "clicks"},
@@ -636,6 +662,7 @@ int main(void)
         cmocka_unit_test(pictures_have_axes_with_units),
         cmocka_unit_test(parts_of_hpss_add_up),
         cmocka_unit_test(signals_are_stretched_and_shifted),
+        cmocka_unit_test(whispers_front_end_is_the_ops),
         cmocka_unit_test(channels_lead_when_kept),
         cmocka_unit_test(folders_are_mirrored),
         cmocka_unit_test(mistakes_give_a_sentence),

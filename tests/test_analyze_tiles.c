@@ -111,6 +111,7 @@ static void what_is_gathered_has_the_same_bytes(void **state)
     assert_tiled(state, "-f beats,tuning,split", "whole.json");
     assert_tiled(state, "-f time_stretch,pitch_shift,poly --speed 1.1 --steps 2", "whole.npz");
     assert_tiled(state, "-f time_stretch --speed 1.5", "whole.wav");
+    assert_tiled(state, "-f whisper --rate 16000 --n-fft 400 --hop 160", "whole.npy");
     assert_tiled(state, "-f vad", "whole.csv");
 }
 

@@ -140,6 +140,8 @@ static void a_gpu_finds_what_the_cpu_finds(void **state)
         {{.stft = {.n_fft = 256}, .n_frames = 40, .n_iter = 1, .seed = 9}, 5e-6},
         {{.stft = {.n_fft = 256}, .n_frames = 41, .n_iter = 4, .momentum = 0.5}, 2e-5},
         {{.stft = {.n_fft = 2048}, .n_frames = 70, .n_iter = 1, .seed = 3, .length = 35500}, 5e-6},
+        {{.stft = {.n_fft = 2048, .pad = WT_STFT_PAD_REFLECT}, .n_frames = 45, .n_iter = 2, .seed = 8}, 5e-6},
+        {{.stft = {.n_fft = 2048, .hop = 300}, .n_frames = 20, .n_iter = 2, .seed = 8}, 5e-6},
         {{.stft = {.n_fft = 400, .hop = 160, .pad = WT_STFT_PAD_REFLECT}, .n_frames = 33, .n_iter = 2}, 5e-6},
         {{.stft = {.n_fft = 64, .hop = 8, .win_length = 48}, .n_frames = 30, .n_iter = 2, .no_momentum = true}, 5e-6},
         {{.stft = {.n_fft = 8192, .hop = 2048}, .n_frames = 6, .n_iter = 1, .zero_phase = true}, 5e-6},

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N_FOLDERS = 5, PATHS_BYTES = 1024, LOG_BYTES = 4096 };
+enum { N_FOLDERS = 5, PATHS_BYTES = 4096, LOG_BYTES = 4096 };
 
 static const char *const folders[N_FOLDERS] = {"kernels", "engine", "dsp", "models", "hosts"};
 
@@ -33,6 +33,21 @@ static void skip_without(const language *l)
     skip();
 }
 
+// One path below the root; of "kernels/{subject}", as a SConscript lists its subjects, each folder that is there.
+static void add_path(const char *path, int n, size_t *length, char options[PATHS_BYTES])
+{
+    char pattern[256];
+    const int n_fixed = (int)strcspn(path, "{");
+    glob_t found = {0};
+    snprintf(pattern, sizeof pattern, n_fixed < n ? "%.*s*/" : "%.*s", n_fixed < n ? n_fixed : n, path);
+    glob(pattern, 0, NULL, &found);
+    for (size_t k = 0; k < found.gl_pathc; k++) {
+        *length += (size_t)snprintf(options + *length, PATHS_BYTES - *length, " -I%s", found.gl_pathv[k]);
+        assert_true(*length < PATHS_BYTES);
+    }
+    globfree(&found);
+}
+
 // The include options of sources in folder number `f`: what each SConscript up to it adds.
 static void include_options(int f, char options[PATHS_BYTES])
 {
@@ -47,9 +62,7 @@ static void include_options(int f, char options[PATHS_BYTES])
             const char *folder = strstr(line, "CPPPATH=[");
             while (folder && (folder = strstr(folder, "\"#"))) { // "#engine/include": below the root
                 folder += 2;
-                length += (size_t)snprintf(options + length, PATHS_BYTES - length, " -I%.*s",
-                                           (int)strcspn(folder, "\""), folder);
-                assert_true(length < PATHS_BYTES);
+                add_path(folder, (int)strcspn(folder, "\""), &length, options);
             }
         }
         fclose(script);
@@ -81,6 +94,8 @@ static glob_t headers_of(int f)
     glob_t found = {0};
     snprintf(pattern, sizeof pattern, f == 0 ? "%s/*_kernel.h" : "%s/include/warptone/*.h", folders[f]);
     glob(pattern, 0, NULL, &found);
+    snprintf(pattern, sizeof pattern, "%s/*/*_kernel.h", folders[f]);
+    if (f == 0) glob(pattern, GLOB_APPEND, NULL, &found);
     return found;
 }
 

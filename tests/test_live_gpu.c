@@ -182,6 +182,45 @@ static void the_graph_path_equals_the_chain(void **state)
     check_chain(device, WT_LIVE_GRAPH, &chains[0].desc, 0);
 }
 
+// The text of a short longest block has ways of its own; and at a pace the kernel asks for blocks before they come.
+static void check_paced(wt_device *device, double rate_hz, int channels, int block)
+{
+    enum { N = 4800 };
+    float *x = noise_signal(channels * N, 12), *want = calloc((size_t)channels * N, sizeof *want),
+          *y = calloc((size_t)channels * N, sizeof *y);
+    wt_live_config config = config_of(device, WT_LIVE_RESIDENT, channels);
+    wt_chain *chain = NULL;
+    config.rate_hz = rate_hz, config.max_frames = block;
+    assert_ok(wt_chain_create(&(wt_chain_config){.rate_hz = rate_hz, .channels = channels}, &live_full_voice, &chain));
+    wt_live *live = patient(&config, &live_full_voice);
+    for (int done = 0, n, k = 0; done < N; done += n, k++) {
+        n = N - done < block ? N - done : block;
+        for (int node = 0; node < 3 && k % 20 == 10; node++) { // two filters and what else the chain begins with
+            const float value = wt_chain_get(chain, node, 0) * (k % 40 == 10 ? 0.8f : 1.25f);
+            assert_int_equal(wt_chain_set(chain, node, 0, value), WT_OK);
+            assert_int_equal(wt_live_set(live, node, 0, value), WT_OK);
+        }
+        process_blocks(chain, x + done, want + done, n, block, N);
+        nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL);
+        live_blocks(live, x + done, y + done, n, block, N);
+    }
+    assert_same(device, want, y, N, channels, N);
+    assert_int_equal(stats_of(live).n_misses, 0);
+    finish(live);
+    wt_chain_destroy(chain);
+    free(x), free(want), free(y);
+}
+
+static void short_blocks_at_a_pace_equal_the_chain(void **state)
+{
+    wt_device *device = device_of(state);
+    check_paced(device, 48000, 2, 64);
+    check_paced(device, 48000, 2, 16);
+    check_paced(device, 48000, 1, 48);
+    check_paced(device, 44100, 2, 64); // the limiter's window is shorter than the block
+    check_paced(device, 96000, 2, 31);
+}
+
 // ---- time
 
 static void a_parameter_changes_with_its_block(void **state)
@@ -613,6 +652,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_resident_path_equals_the_chain),
         TEST(the_graph_path_equals_the_chain),
+        TEST(short_blocks_at_a_pace_equal_the_chain),
         TEST(a_parameter_changes_with_its_block),
         TEST(a_block_that_is_not_finite_is_silence),
         TEST(pipelined_blocks_come_later_and_whole),

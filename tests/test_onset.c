@@ -149,7 +149,8 @@ static void check_strength(wt_device *device, wt_stream *stream, const wt_onset_
     for (int i = 0; i < (BATCH - 1) * SAMPLES; i++) // the last signal is silent
         pcm[i] = noise(&seed) * (float)exp(-(i % 3001) / (200.0 + 300 * (i / SAMPLES)));
     wt_onset_config c = *config;
-    c.n_samples = SAMPLES, c.hop = 128, c.n_fft = 512, c.n_mels = 45;
+    c.n_samples = SAMPLES, c.hop = 128, c.n_fft = c.n_mels ? 8192 : 512;
+    if (!c.n_mels) c.n_mels = 45;
     wt_onset *one, *many;
     assert_ok(wt_onset_create(NULL, &c, &one));
     c.n_signals = BATCH;
@@ -224,6 +225,8 @@ static void check_device(wt_backend backend)
     check_strength(device, stream, &(wt_onset_config){.lag = 2, .max_size = 3, .detrend = true});
     check_strength(device, stream, &(wt_onset_config){.has_floor = true, .floor_db = -20}); // above what decays
     check_strength(device, stream, &(wt_onset_config){.has_floor = true, .floor_db = -200, .median = true});
+    check_strength(device, stream, &(wt_onset_config){.n_mels = 1800, .median = true}); // a GPU's in memory
+    check_strength(device, stream, &(wt_onset_config){.n_mels = 4096, .max_size = 3});
     check_onsets(device, stream, false, false);
     check_onsets(device, stream, true, false);
     check_onsets(device, stream, true, true);

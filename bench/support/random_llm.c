@@ -138,6 +138,14 @@ static void retype(wt__linear *w, wt_dtype dtype)
     if (w->nibbles) w->zeros = zeros;
 }
 
+/// Fp8 has two that are none among its bytes.
+static void clear_no_numbers(size_t n_bytes)
+{
+    unsigned char *bytes = (unsigned char *)random_bytes;
+    for (size_t k = 0; k < n_bytes; k++)
+        if ((bytes[k] & 0x7f) == 0x7f) bytes[k] ^= 1;
+}
+
 bool random_llm_retype(wt_llm *m, const char *type)
 {
     size_t t = 0;
@@ -160,6 +168,7 @@ bool random_llm_retype(wt_llm *m, const char *type)
         }
     }
     m->head.weight.data = random_bytes + 8; // not the embedding
+    if (!strcmp(type, "fp8")) clear_no_numbers(2 * 128 * n);
     retype(&m->head, types[t].head);
     return true;
 }

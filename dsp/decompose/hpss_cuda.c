@@ -3,13 +3,16 @@
 #include "hpss.h"
 
 #include "hpss_kernel.h"
+#include "op.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <warptone/kernel.h>
 
 struct wt__hpss_cuda {
     wt_module *module;
     wt_kernel *kernel;
+    wt_launch launch;
+    wt_buffer *memory; // of tiles too large for shared memory
+    wt_places places;
 };
 
 static size_t shared_bytes(const wt_hpss_config *c)
@@ -19,28 +22,22 @@ static size_t shared_bytes(const wt_hpss_config *c)
 
 wt_status wt__hpss_cuda_create(wt_device *device, const wt_hpss_config *c, wt__hpss_cuda **cuda)
 {
-    const size_t room = wt_device_get_info(device)->shared_bytes;
-    *cuda = NULL;
-    if (shared_bytes(c) > room)
-        return wt_fail(WT_ERR_UNSUPPORTED,
-                       "hpss: kernel_percussive %d takes %zu bytes of shared memory, the GPU has %zu",
-                       c->kernel_percussive, shared_bytes(c), room);
-    *cuda = calloc(1, sizeof **cuda);
-    if (!*cuda) return wt_fail(WT_ERR_NO_MEMORY, "hpss: CUDA plan");
-    char text[5][40];
-    const char *options[5];
+    wt__hpss_cuda *h = *cuda = calloc(1, sizeof **cuda);
+    if (!h) return wt_fail(WT_ERR_NO_MEMORY, "hpss: CUDA plan");
+    const bool held = shared_bytes(c) <= wt_device_get_info(device)->shared_bytes;
+    char text[6][48] = {[5] = "-DPLACES"};
+    h->launch = (wt_launch){.block = {256}, .shared_bytes = held ? shared_bytes(c) : 0};
     snprintf(text[0], sizeof text[0], "-DHPSS_HARMONIC=%d", c->kernel_harmonic);
     snprintf(text[1], sizeof text[1], "-DHPSS_PERCUSSIVE=%d", c->kernel_percussive);
     snprintf(text[2], sizeof text[2], "-DHPSS_COMPLEX=%d", (int)c->complex_in);
     snprintf(text[3], sizeof text[3], "-DHPSS_MASKS=%d", (int)c->give_masks);
     snprintf(text[4], sizeof text[4], "-DHPSS_SQUARE=%d", c->power == 2);
-    for (int i = 0; i < 5; i++) options[i] = text[i];
-    wt_status status = wt_module_create(
-        device, &(wt_module_config){.name = "kernels/decompose/hpss.cu", .options = options, .n_options = 5},
-        &(*cuda)->module);
-    if (!status) status = wt_module_get_kernel((*cuda)->module, "hpss_tile", &(*cuda)->kernel);
+    wt_status status =
+        held ? WT_OK : wt__op_places(device, INT32_MAX, c->lines, shared_bytes(c), &h->places, &h->launch, &h->memory);
+    if (!status) status = wt__op_module(device, "kernels/decompose/hpss.cu", text, held ? 5 : 6, &h->module);
+    if (!status) status = wt_module_get_kernel(h->module, "hpss_tile", &h->kernel);
     if (status) {
-        wt__hpss_cuda_destroy(*cuda);
+        wt__hpss_cuda_destroy(h);
         *cuda = NULL;
     }
     return status;
@@ -49,6 +46,7 @@ wt_status wt__hpss_cuda_create(wt_device *device, const wt_hpss_config *c, wt__h
 void wt__hpss_cuda_destroy(wt__hpss_cuda *cuda)
 {
     if (!cuda) return;
+    wt_buffer_destroy(cuda->memory);
     wt_module_destroy(cuda->module);
     free(cuda);
 }
@@ -56,20 +54,23 @@ void wt__hpss_cuda_destroy(wt__hpss_cuda *cuda)
 wt_status wt__hpss_cuda_enqueue(const wt__hpss_cuda *cuda, wt_stream *stream, const wt_hpss_config *c, const float *in,
                                 int64_t n_frames, float *harmonic, float *percussive)
 {
-    const wt_hpss_args args = {.in = in,
-                               .harmonic = harmonic,
-                               .percussive = percussive,
-                               .n_frames = n_frames,
-                               .bins = c->bins,
-                               .lines = c->lines,
-                               .power = c->power,
-                               .margin_harmonic = c->margin_harmonic,
-                               .margin_percussive = c->margin_percussive,
-                               .silent = c->margin_harmonic == 1 && c->margin_percussive == 1 ? 0.5f : 0.0f};
+    wt_hpss_args args = {.in = in,
+                         .harmonic = harmonic,
+                         .percussive = percussive,
+                         .n_frames = n_frames,
+                         .bins = c->bins,
+                         .lines = c->lines,
+                         .power = c->power,
+                         .margin_harmonic = c->margin_harmonic,
+                         .margin_percussive = c->margin_percussive,
+                         .silent = c->margin_harmonic == 1 && c->margin_percussive == 1 ? 0.5f : 0.0f,
+                         .places = cuda->places};
     const int across = (c->bins + WT_HPSS_BINS - 1) / WT_HPSS_BINS;
     const int64_t down = (n_frames + WT_HPSS_FRAMES - 1) / WT_HPSS_FRAMES;
     if (down > INT32_MAX / across)
         return wt_fail(WT_ERR_BAD_ARG, "hpss: %lld frames of %d bins, want fewer", (long long)n_frames, c->bins);
-    const wt_launch launch = {.grid = {(int)down * across, c->lines}, .block = {256}, .shared_bytes = shared_bytes(c)};
+    wt_launch launch = cuda->launch;
+    args.places.across = down * across;
+    if (!cuda->memory) launch.grid[0] = (int)down * across, launch.grid[1] = c->lines;
     return wt_kernel_launch(cuda->kernel, stream, &launch, &WT_ARG(args), 1);
 }

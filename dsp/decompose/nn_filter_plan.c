@@ -15,6 +15,9 @@ struct wt_nn_filter_plan {
     int n_signals, n_slots, at_once; // at_once: frames
     wt__nn_filter_scratch *scratch;  // [n_slots], CPU
     wt_buffer *distances, *linked;
+    wt_buffer *lists; // of so many frames that shared memory does not hold them
+    wt_places places;
+    wt_launch gather_launch;
     wt_module *module;
     wt_kernel *measure, *link, *gather; // NULL on a CPU
 };
@@ -24,7 +27,14 @@ static wt_status create_cuda(wt_nn_filter_plan *p)
     const size_t n = (size_t)p->config.columns;
     const int64_t most = WORK_BYTES / (int64_t)(n * sizeof(double));
     p->at_once = most < p->config.columns ? (int)most : p->config.columns;
-    wt_status status = wt__op_exact_module(p->device, "kernels/decompose/nn_filter.cu", &p->module);
+    const bool held = n * sizeof(int) <= wt_device_get_info(p->device)->shared_bytes;
+    char options[2][48] = {"-fmad=false", "-DPLACES"};
+    p->gather_launch = (wt_launch){
+        .grid = {p->config.columns}, .block = {WT_NN_FILTER_THREADS}, .shared_bytes = held ? n * sizeof(int) : 0};
+    wt_status status = wt__op_module(p->device, "kernels/decompose/nn_filter.cu", options, held ? 1 : 2, &p->module);
+    if (!status && !held)
+        status =
+            wt__op_places(p->device, p->config.columns, 1, n * sizeof(int), &p->places, &p->gather_launch, &p->lists);
     if (!status) status = wt_module_get_kernel(p->module, "nn_distances", &p->measure);
     if (!status) status = wt_module_get_kernel(p->module, "nn_link", &p->link);
     if (!status) status = wt_module_get_kernel(p->module, "nn_gather", &p->gather);
@@ -69,6 +79,7 @@ void wt_nn_filter_plan_destroy(wt_nn_filter_plan *plan)
     wt_module_destroy(plan->module);
     wt_buffer_destroy(plan->distances);
     wt_buffer_destroy(plan->linked);
+    wt_buffer_destroy(plan->lists);
     free(plan);
 }
 
@@ -101,7 +112,8 @@ static wt_status filter_signal(const wt_nn_filter_plan *p, wt_stream *stream, co
                               .width = c->width,
                               .cosine = c->cosine,
                               .symmetric = c->symmetric,
-                              .median = c->median};
+                              .median = c->median,
+                              .places = p->places};
     wt_status status = WT_OK;
     for (int first = 0; first < c->columns && !status; first += p->at_once) {
         const int n = c->columns - first < p->at_once ? c->columns - first : p->at_once;
@@ -111,9 +123,7 @@ static wt_status filter_signal(const wt_nn_filter_plan *p, wt_stream *stream, co
         status = wt_kernel_launch(p->measure, stream, &measure, &WT_ARG(args), 1);
         if (!status) status = wt_kernel_launch(p->link, stream, &link, &WT_ARG(args), 1);
     }
-    const wt_launch gather = {
-        .grid = {c->columns}, .block = {WT_NN_FILTER_THREADS}, .shared_bytes = (size_t)c->columns * sizeof(int)};
-    return status ? status : wt_kernel_launch(p->gather, stream, &gather, &WT_ARG(args), 1);
+    return status ? status : wt_kernel_launch(p->gather, stream, &p->gather_launch, &WT_ARG(args), 1);
 }
 
 wt_status wt_nn_filter_plan_enqueue(wt_nn_filter_plan *plan, wt_stream *stream, const wt_buffer *in, size_t in_offset,

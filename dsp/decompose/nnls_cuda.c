@@ -48,8 +48,8 @@ static wt_status make_tables(const char *op, wt_device *device, const wt__nnls_s
     int *ints = calloc(2 * columns + 1, sizeof *ints);
     wt_status status = doubles && ints ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "%s: tables of %zu doubles", op, n_doubles);
     if (!status && n_values > INT32_MAX)
-        status = wt_fail(WT_ERR_UNSUPPORTED, "%s: a matrix of %d * %d on a GPU, want fewer than 2^31 numbers", op,
-                         s->n_rows, s->n_columns);
+        status = wt_fail(WT_ERR_UNSUPPORTED, "%s: a matrix of %d * %d on a GPU, want fewer than 2^31 numbers (17 GB)",
+                         op, s->n_rows, s->n_columns);
     if (!status) write_tables(s, n_values, doubles, ints);
     if (!status) status = wt__op_upload(device, doubles, n_doubles * sizeof *doubles, &c->doubles);
     if (!status) status = wt__op_upload(device, ints, (2 * columns + 1) * sizeof *ints, &c->ints);

@@ -114,7 +114,7 @@ static void lay_passes(wt__fft_core *core, int first)
         core->passes[i] = (wt__fft_pass){.radix = radix, .index = radix_index(radix), .m = rest, .s = s};
         s *= radix;
     }
-    core->passes[0].square = !core->tiled && count == 3 && core->passes[0].radix == 16 &&
+    core->passes[0].square = !core->tiled && count == 3 && radices[0] == WT__FFT_BEFORE_SQUARE &&
                              radices[1] == WT__FFT_SQUARE && radices[2] == WT__FFT_SQUARE;
 }
 

@@ -42,7 +42,8 @@ enum {
     WT__FFT_GENERIC = 12,
     WT__FFT_MAX_PRIME = 61,
     WT__FFT_MAX_PASSES = 24,
-    WT__FFT_SQUARE = 8 ///< the radix of two passes that go in place
+    WT__FFT_BEFORE_SQUARE = 16, ///< the radix of a first pass before two of this one, which go in place
+    WT__FFT_SQUARE = 8
 };
 
 /// One Stockham pass: m * s butterflies of `radix`, on m twiddle groups of s neighbours.

@@ -81,7 +81,7 @@ static wt_status load(wt__pyin_cuda *c, wt_device *device)
 {
     char options[2][48];
     int n = 0;
-    if (c->scratch) strcpy(options[n++], "-DYIN_WIDE");
+    if (c->scratch) strcpy(options[n++], "-DPLACES");
     if (c->args.path_doubles) strcpy(options[n++], "-DPYIN_WIDE");
     wt_status status = wt__op_module(device, "kernels/pitch/pyin.cu", options, n, &c->module);
     if (!status) status = wt_module_get_kernel(c->module, "pyin_observe", &c->observe_kernel);
@@ -154,7 +154,7 @@ wt_status wt__pyin_cuda_enqueue(const wt__pyin_cuda *cuda, wt_stream *stream, co
     for (int first = 0; first < args.yin.n_signals && !status; first += cuda->at_once) {
         const int rest = args.yin.n_signals - first;
         args.first_signal = first;
-        args.yin.n_at_work = path.grid[0] = rest < cuda->at_once ? rest : cuda->at_once;
+        args.yin.places.down = path.grid[0] = rest < cuda->at_once ? rest : cuda->at_once;
         if (!cuda->scratch) observe.grid[1] = path.grid[0];
         status = wt_kernel_launch(cuda->observe_kernel, stream, &observe, &WT_ARG(args), 1);
         if (!status) status = wt_kernel_launch(cuda->path_kernel, stream, &path, &WT_ARG(args), 1);

@@ -16,7 +16,6 @@ struct wt__yin_cuda {
 
 enum { MAX_TILE = 16, STEP = 8, THREADS = 256 }; // as kernels/pitch/yin.cuh says
 #define MOST_SCRATCH ((size_t)64 << 20)          // of a block; a single frame may take more
-#define WORK_BYTES   (1LL << 30)
 
 static size_t shared_bytes_of(const wt_yin_args *a, int tile)
 {
@@ -27,23 +26,15 @@ static size_t shared_bytes_of(const wt_yin_args *a, int tile)
     return (room / STEP * (STEP + 2) + pieces * lags) * sizeof(double);
 }
 
-// As many tiles at once as the work space holds.
+// Tiles in memory, as long as that takes no more than the most for one.
 static wt_status place_wide(wt_device *device, size_t extra_bytes, wt_yin_args *a, wt_launch *launch,
                             wt_buffer **scratch)
 {
     if (shared_bytes_of(a, 1) > MOST_SCRATCH) a->n_shared = 0; // no products shared: less memory, more work
     for (a->tile = MAX_TILE; a->tile > 1 && shared_bytes_of(a, a->tile) > MOST_SCRATCH;) a->tile--;
-    const size_t bytes = (shared_bytes_of(a, a->tile) + extra_bytes + 15) / 16 * 16;
-    const int64_t tiles = (a->n_frames + a->tile - 1) / a->tile * a->n_signals;
-    const int64_t wave = 4 * wt_device_get_info(device)->n_sms, room = WORK_BYTES / (int64_t)bytes;
-    int64_t blocks = tiles < wave ? tiles : wave;
-    if (blocks > room) blocks = room < 1 ? 1 : room;
-    *launch = (wt_launch){.grid = {(int)blocks}, .block = {THREADS}};
-    wt_status status = wt_buffer_create(device, WT_MEMORY_DEVICE, (size_t)blocks * bytes, scratch);
-    if (status) return status;
-    a->scratch = (double *)wt_buffer_address(*scratch);
-    a->scratch_doubles = (long long)(bytes / sizeof(double));
-    return WT_OK;
+    *launch = (wt_launch){.block = {THREADS}};
+    return wt__op_places(device, (a->n_frames + a->tile - 1) / a->tile, a->n_signals,
+                         shared_bytes_of(a, a->tile) + extra_bytes, &a->places, launch, scratch);
 }
 
 wt_status wt__yin_place(wt_device *device, size_t extra_bytes, wt_yin_args *args, wt_launch *launch,
@@ -53,7 +44,7 @@ wt_status wt__yin_place(wt_device *device, size_t extra_bytes, wt_yin_args *args
     int tile = MAX_TILE; // half the room: two blocks at work hide each other's waits
     while (tile > 1 && shared_bytes_of(args, tile) + extra_bytes > room / 2 - 1024) tile--;
     const size_t bytes = shared_bytes_of(args, tile) + extra_bytes;
-    args->tile = tile, args->n_at_work = args->n_signals;
+    args->tile = tile;
     if (bytes > room) return place_wide(device, extra_bytes, args, launch, scratch);
     *launch =
         (wt_launch){.grid = {(int)((args->n_frames + tile - 1) / tile)}, .block = {THREADS}, .shared_bytes = bytes};
@@ -65,7 +56,7 @@ wt_status wt__yin_cuda_create(const char *op, wt_device *device, const wt_yin_ar
     *cuda = NULL;
     wt__yin_cuda *c = calloc(1, sizeof *c);
     if (!c) return wt_fail(WT_ERR_NO_MEMORY, "%s: CUDA plan", op);
-    char options[1][48] = {"-DYIN_WIDE"};
+    char options[1][48] = {"-DPLACES"};
     c->args = *args;
     wt_status status = wt__yin_place(device, 0, &c->args, &c->launch, &c->scratch);
     if (!status) status = wt__op_module(device, "kernels/pitch/yin.cu", options, c->scratch ? 1 : 0, &c->module);

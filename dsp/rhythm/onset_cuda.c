@@ -10,6 +10,7 @@
 struct wt__onset_cuda {
     wt_mel *mel;
     wt_buffer *bands; // [n_signals][n_mels][n_frames]
+    wt_buffer *rises; // of so many bands that shared memory does not hold them
     wt_module *module;
     wt_kernel *strength, *detrend;
     wt_launch strength_launch, detrend_launch;
@@ -17,17 +18,21 @@ struct wt__onset_cuda {
     wt_onset_args args;
 };
 
-static wt_status plan_launches(wt_device *device, wt__onset_cuda *o)
+// More bands than shared memory holds lie in memory.
+static wt_status load(wt_device *device, wt__onset_cuda *o)
 {
-    const size_t shared = (size_t)o->args.n_bands * (WT_ONSET_TILE + 1) * sizeof(float);
-    const size_t room = wt_device_get_info(device)->shared_bytes;
-    if (shared > room)
-        return wt_fail(WT_ERR_UNSUPPORTED, "onset: %d bands take %zu bytes of shared memory, this GPU has %zu",
-                       o->args.n_bands, shared, room);
-    o->strength_launch = (wt_launch){.block = {256}, .shared_bytes = shared};
+    const size_t bytes = (size_t)o->args.n_bands * (WT_ONSET_TILE + 1) * sizeof(float);
+    const bool held = bytes <= wt_device_get_info(device)->shared_bytes;
+    char options[2][48] = {"-fmad=false", "-DPLACES"};
+    o->strength_launch = (wt_launch){.block = {256}, .shared_bytes = held ? bytes : 0};
     o->detrend_launch = (wt_launch){.grid = {(o->args.n_signals + 31) / 32}, .block = {32}};
-    return wt__spectrum_cuda_grid("onset", o->args.n_signals, o->args.n_frames, WT_ONSET_TILE,
-                                  &o->strength_launch.grid[0]);
+    int *tiles = &o->strength_launch.grid[0];
+    wt_status status = wt__spectrum_cuda_grid("onset", o->args.n_signals, o->args.n_frames, WT_ONSET_TILE, tiles);
+    if (!status && !held)
+        status = wt__op_places(device, *tiles, 1, bytes, &o->args.places, &o->strength_launch, &o->rises);
+    if (!status) status = wt__op_module(device, "kernels/rhythm/onset.cu", options, held ? 1 : 2, &o->module);
+    if (!status) status = wt_module_get_kernel(o->module, "onset_strength", &o->strength);
+    return status ? status : wt_module_get_kernel(o->module, "onset_detrend", &o->detrend);
 }
 
 wt_status wt__onset_cuda_create(wt_device *device, const wt_onset_config *c, int shift, int64_t *n_frames,
@@ -56,11 +61,7 @@ wt_status wt__onset_cuda_create(wt_device *device, const wt_onset_config *c, int
     const size_t floats = (size_t)c->n_signals * (size_t)c->n_mels * (size_t)*n_frames;
     status = wt_buffer_create(device, WT_MEMORY_DEVICE, floats * sizeof(float), &o->bands);
     if (!status) o->args.mel = (const float *)wt_buffer_address(o->bands);
-    if (!status) status = plan_launches(device, o);
-    if (!status) status = wt__op_exact_module(device, "kernels/rhythm/onset.cu", &o->module);
-    if (!status) status = wt_module_get_kernel(o->module, "onset_strength", &o->strength);
-    if (!status) status = wt_module_get_kernel(o->module, "onset_detrend", &o->detrend);
-    return status;
+    return status ? status : load(device, o);
 }
 
 void wt__onset_cuda_destroy(wt__onset_cuda *cuda)
@@ -68,6 +69,7 @@ void wt__onset_cuda_destroy(wt__onset_cuda *cuda)
     if (!cuda) return;
     wt_mel_destroy(cuda->mel);
     wt_buffer_destroy(cuda->bands);
+    wt_buffer_destroy(cuda->rises);
     wt_module_destroy(cuda->module);
     free(cuda);
 }

@@ -23,7 +23,7 @@ static wt_status create_median(wt_db *p)
 {
     const size_t n = (size_t)p->n_signals;
     if (p->count > UINT32_MAX)
-        return wt_fail(WT_ERR_UNSUPPORTED, "db: the median of %lld values on a GPU, want %lld at most",
+        return wt_fail(WT_ERR_UNSUPPORTED, "db: the median of %lld values on a GPU, want %lld at most (17 GB)",
                        (long long)p->count, (long long)UINT32_MAX);
     wt_status status = wt_module_get_kernel(p->module, "db_count", &p->count_digits);
     if (!status) status = wt_module_get_kernel(p->module, "db_pick", &p->pick);

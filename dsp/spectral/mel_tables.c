@@ -2,6 +2,8 @@
 
 #include "mel_tables.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 
 wt_status wt__mel_tables_upload(const wt_mel *m, const float *matrix, size_t n_matrix, wt_buffer **tables,
@@ -42,7 +44,8 @@ void wt__mel_tables_fill(const wt_mel *m, int n_out, int *peaks, wt_spectrum_mel
     args->peaks = m->finish ? peaks : NULL;
     args->n_mels = n_mels, args->channels = channels;
     args->frames_first = c->frames_first, args->logarithm = m->logarithm;
-    args->power = (float)c->power, args->amin = m->amin, args->scale = m->scale, args->offset = m->shift;
+    args->power = (float)c->power, args->amin = fmaxf(m->amin, FLT_MIN), args->scale = m->scale,
+    args->offset = m->shift;
     finish->peaks = peaks;
     finish->n_mels = n_mels, finish->n_frames = (int)m->n_frames, finish->channels = channels, finish->n_out = n_out;
     finish->range = m->range, finish->gain = m->gain, finish->offset = m->offset, finish->relative = m->relative;

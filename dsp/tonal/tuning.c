@@ -158,7 +158,9 @@ static wt_status take_work(wt_tuning *p)
     const int64_t most = p->config.n_frames * ((p->args.end - p->args.first) / 2 + 1); // no two neighbours are peaks
     const int64_t room = WORK_BYTES / (most * (int64_t)sizeof(wt_tuning_peak));
     if (most > INT_MAX)
-        return wt_fail(WT_ERR_UNSUPPORTED, "tuning: %lld frames on a GPU, want fewer", (long long)p->config.n_frames);
+        return wt_fail(WT_ERR_UNSUPPORTED,
+                       "tuning: %lld frames on a GPU may have %lld peaks, whose list wants fewer than 2^31 (17 GB)",
+                       (long long)p->config.n_frames, (long long)most);
     p->at_once = room < 1 ? 1 : room < p->config.n_signals ? (int)room : p->config.n_signals;
     const size_t n = (size_t)p->at_once;
     wt_status status =

@@ -53,13 +53,16 @@ static __device__ resident_place resident_term(const resident_args &r, bool *lea
 struct resident_block {
     unsigned int turn, flags;
     int frames;
-    bool rehearsed;            // not the host's
     const wt_block_word *down; // its slot
     wt_block_word *up;         // its slot, of the first stream
 };
 
 // An answer's head, but for the time of sending: the first warp knows it, the last one sends it.
 static __shared__ unsigned int resident_told[RESIDENT_HEAD];
+
+// Where a chain's readings are in an instance's memory, in bytes, when it has no more.
+#define RESIDENT_READINGS 64
+static __shared__ unsigned int resident_reading_at[RESIDENT_READINGS];
 
 // How blocks come: at a pace, so most of the time between two need not be spent on the bus. In clocks.
 struct resident_pace {
@@ -96,22 +99,29 @@ static __device__ __forceinline__ void resident_tell_head(const resident_watch &
     resident_told[RESIDENT_AGE] = (unsigned int)((w.looked_ns - begin_ns) >> RESIDENT_AGE_SHIFT);
 }
 
-// The slots of a turn, of which there is a power of two; turn 0 is a rehearsal's, in device memory.
+// Where all lies in shared memory, one thread block has one stream.
+static __device__ __forceinline__ int resident_blocks() { return CHAIN_KNOWN(1, (int)gridDim.x); }
+static __device__ __forceinline__ int resident_number() { return CHAIN_KNOWN(0, (int)blockIdx.x); }
+static __device__ __forceinline__ int resident_streams(const resident_args &r)
+{
+    return CHAIN_KNOWN(1, r.layout.n_streams);
+}
+
+// The slots of a turn, of which there is a power of two.
 static __device__ __forceinline__ const wt_block_word *resident_slot(const resident_args &r, unsigned int turn)
 {
-    return turn ? r.down + (turn & (r.layout.slots - 1)) * r.layout.down_words : r.rehearsal;
+    return r.down + (turn & (r.layout.slots - 1)) * r.layout.down_words;
 }
 
 static __device__ __forceinline__ wt_block_word *resident_answer_slot(const resident_args &r, unsigned int turn)
 {
-    const resident_layout &l = r.layout;
-    return turn ? r.up + (long long)(turn & (l.slots - 1)) * l.n_streams * l.up_words : r.rehearsal + l.down_words;
+    return r.up + (long long)(turn & (r.layout.slots - 1)) * resident_streams(r) * r.layout.up_words;
 }
 
 static __device__ __forceinline__ const wt_block_word *resident_input(const resident_args &r, const wt_block_word *slot,
                                                                       int s, int frames)
 {
-    return slot + r.layout.in_at + (long long)s * r.chain.channels * frames;
+    return slot + r.layout.in_at + (long long)s * chain_channels(r.chain) * frames;
 }
 
 // Two words of host memory to shared memory, in passing: nobody waits for them before resident_asked.
@@ -128,17 +138,18 @@ static __device__ __forceinline__ void resident_asked_all() { asm volatile("cp.a
 // for the doorbell and the orders, and rest. When one is, each look asks for the input too, for a block of `frames`, so
 // that a block needs one trip over the bus and not two; and the next look is on its way before the last one is back,
 // which costs no thread anything, as what comes lands in shared memory by itself. `word` is what this thread's first
-// sample was then, of this turn or not. Turn 0 has come already.
-static __device__ int resident_wait(const resident_args &r, resident_place next, long long end_ns, resident_pace *pace,
-                                    resident_watch *watch, int frames, wt_block_word *word, unsigned int *doorbell)
+// sample was then, of this turn or not.
+static __device__ int resident_wait(const resident_args &r, resident_place next, const wt_block_word *slot,
+                                    long long end_ns, resident_pace *pace, resident_watch *watch, int frames,
+                                    wt_block_word *word, unsigned int *doorbell)
 {
     __shared__ __align__(16) wt_block_word looks[RESIDENT_LOOKS][4 + RESIDENT_AHEAD]; // doorbell, orders, input
     __shared__ int verdict, asked;                                                    // `asked`: with its input
     __shared__ unsigned int data;
-    const wt_block_word *slot = resident_slot(r, next.turn), *input = resident_input(r, slot, blockIdx.x, frames);
+    const wt_block_word *input = resident_input(r, slot, 0, frames); // the first thread block's first stream
     const wt_block_word *at = threadIdx.x == 0 ? slot : &r.control->orders;
-    const long long soon = next.turn ? pace->last + pace->gap - pace->gap / 16 : 0, late = pace->last + 2 * pace->gap;
-    const int ahead = frames % 2 ? 0 : min(r.chain.channels * frames, RESIDENT_AHEAD);
+    const long long soon = pace->last + pace->gap - pace->gap / 16, late = pace->last + 2 * pace->gap;
+    const int channels = chain_channels(r.chain), ahead = frames % 2 ? 0 : min(channels * frames, RESIDENT_AHEAD);
     int v = RESIDENT_GO_ON;
     for (unsigned int round = pace->round;; round++) {
         const long long now = clock64();
@@ -174,13 +185,12 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
         }
         if (!__syncthreads_or(v)) continue;
         const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x % CHAIN_MOST_FRAMES, k = c * frames + f;
-        const bool mine = asked && c < r.chain.channels && f < frames && k < ahead;
+        const bool mine = asked && c < channels && f < frames && k < ahead;
         *word = mine ? looks[(round - 1) % RESIDENT_LOOKS][4 + k] : 0;
         pace->round = round + 1;
         break;
     }
     *doorbell = data;
-    if (!next.turn) return verdict;
     const long long now = clock64();
     pace->gap = now - pace->last;
     pace->last = now;
@@ -269,21 +279,30 @@ static __device__ __noinline__ void resident_settle(const chain_args &a, unsigne
     chain_rest(a, memory);
 }
 
-// A warp a node, those warps that have no samples to answer with when there are such.
+// Head and readings of an answer, a word a lane of the last warp, which mostly has no samples to answer with.
+static __device__ __forceinline__ void resident_show(const unsigned char *memory, unsigned int turn, int n_readings,
+                                                     wt_block_word *up)
+{
+#pragma unroll 1
+    for (int i = (int)threadIdx.x - (chain_threads() - 32); i >= 0 && i < RESIDENT_HEAD + n_readings; i += 32) {
+        unsigned int x = i < RESIDENT_HEAD ? resident_told[i]
+                                           : *(const unsigned int *)(memory + resident_reading_at[i - RESIDENT_HEAD]);
+        if (i == RESIDENT_SENT) x = (unsigned int)resident_now();
+        block_store(up + i, x, turn);
+    }
+}
+
+// Readings of a chain that has more than resident_show knows, a node a warp.
 static __device__ __noinline__ void resident_readings(const chain_args &a, unsigned int turn,
                                                       const unsigned char *memory, wt_block_word *to)
 {
     const wt_node_place *places = chain_room_of(a, 0).places;
-    const int warps = chain_threads() / 32, busy = chain_out_channels(a) * CHAIN_MOST_FRAMES / 32 % warps;
 #pragma unroll 1
-    for (int k = (int)threadIdx.x / 32 - busy; k < a.n_nodes; k += warps - busy) {
-        if (k < 0) return;
-        const wt_node_place &p = places[k];
-        const unsigned int *readings = (const unsigned int *)(memory + p.readings);
+    for (int k = threadIdx.x / 32; k < a.n_nodes; k += chain_threads() / 32)
 #pragma unroll 1
-        for (int i = threadIdx.x & 31; i < p.n_readings; i += 32)
-            block_store(to + p.first_reading + i, readings[i], turn);
-    }
+        for (int i = threadIdx.x & 31; i < places[k].n_readings; i += 32)
+            block_store(to + places[k].first_reading + i, ((const unsigned int *)(memory + places[k].readings))[i],
+                        turn);
 }
 
 // What a block up to `end` leaves to be done. A kernel of one block would not have its tables in time.
@@ -306,7 +325,7 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
 #endif
     wt_instance *instance = (wt_instance *)memory;
     long long position = instance->position;
-    int moving = b.rehearsed ? 0 : instance->moving;
+    int moving = instance->moving;
     if (b.flags & RESIDENT_HAS_TARGETS) {
         if (instance->sequence != message.sequence) moving = chain_aim(a, memory, a.ramp_quanta);
         __syncthreads();
@@ -325,18 +344,14 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
             message.taps = up + l.taps_at;
             message.points = s == 0 && b.flags & RESIDENT_HAS_POINTS ? 1 : 0;
             message.done = done;
-#ifdef CHAIN_IN_SHARED
-            chain_rehearsed = b.rehearsed;
-#endif
         }
         resident_fetch(a, b.turn, resident_input(r, b.down, s, b.frames) + done, b.frames, n, done ? 0 : word);
         chain_process(a, memory, n, position);
         finite = resident_answer(a, b.turn, a.output * chain_buffer_floats(a), up + l.out_at + done, b.frames, n);
     }
-    if (s == 0) resident_readings(a, b.turn, memory, up + l.readings_at);
-    const int last = (int)threadIdx.x - (chain_threads() - 32); // a warp that mostly has no samples
-    if (last >= 0 && last < RESIDENT_HEAD)
-        block_store(up + last, last == RESIDENT_SENT ? (unsigned int)resident_now() : resident_told[last], b.turn);
+    const bool few = l.n_readings <= RESIDENT_READINGS;
+    resident_show(memory, b.turn, s == 0 && few ? l.n_readings : 0, up);
+    if (s == 0 && !few) resident_readings(a, b.turn, memory, up + l.readings_at);
     resident_settle(a, memory, finite);
     if (threadIdx.x == 0) {
         instance->position = position;
@@ -346,8 +361,7 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
 }
 
 // Where this thread block works: `a` with what lies in shared memory, and the memory of its first stream.
-static __device__ unsigned char *resident_move_in(const resident_args &r, chain_args *a, unsigned char *room,
-                                                  unsigned char **spare)
+static __device__ unsigned char *resident_move_in(const resident_args &r, chain_args *a, unsigned char *room)
 {
     unsigned char *memory = r.chain.memory + blockIdx.x * r.chain.instance_bytes;
     if (threadIdx.x == 0) {
@@ -373,9 +387,11 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
         if (threadIdx.x == 0) a->places = (const wt_node_place *)room;
         room += r.chain.n_nodes * sizeof(wt_node_place);
     }
-    *spare = r.has_spare ? room : 0;
-    if (r.has_spare) resident_copy(room, memory, r.chain.instance_bytes);
     __syncthreads();
+    for (int k = 0; k < a->n_nodes; k++)
+        for (int i = threadIdx.x; i < a->places[k].n_readings; i += chain_threads())
+            if (r.layout.n_readings <= RESIDENT_READINGS)
+                resident_reading_at[a->places[k].first_reading + i] = a->places[k].readings + i * sizeof(float);
     // what the parameters aim at, for a reset before any of them is set
     for (int k = 0, first = 0; k < a->n_nodes; first += a->places[k++].n_params)
         for (int i = threadIdx.x; i < a->places[k].n_params; i += chain_threads())
@@ -395,10 +411,14 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
 #else
 #    define RESIDENT_BOUNDS
 #endif
-extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ resident_args r)
+extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ resident_args given)
 {
+    // Neighbours' launches have the constant cache forget the arguments, and a block would wait for them from memory.
+    __shared__ resident_args r;
     __shared__ chain_args a;
     const long long begin_ns = resident_now();
+    if (threadIdx.x == 0) r = given;
+    __syncthreads();
     const resident_layout &l = r.layout;
     bool leave;
     const resident_place first = resident_term(r, &leave);
@@ -419,56 +439,45 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
                           r.chain.instance_bytes);
         __syncthreads();
     }
-    unsigned char *spare, *memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats), &spare);
-    const auto memory_of = [&](int s) { return r.copy_memory ? memory : r.chain.memory + s * r.chain.instance_bytes; };
+    unsigned char *memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats));
+    const auto memory_of = [&](int s) {
+        return CHAIN_KNOWN(1, r.copy_memory) ? memory : r.chain.memory + s * r.chain.instance_bytes;
+    };
     if (threadIdx.x == 0 && blockIdx.x == 0) atomicAdd_system(&r.control->n_started, 1u);
 
     int verdict, frames = 0;
-    bool over = false, rehearse = false;
+    bool over = false;
     resident_pace pace = {clock64(), 0, 1};
     resident_watch watch = {begin_ns};
     for (;;) {
-        // A block of silence after the answer, on a spare instance, by the same text from the last look on: what comes
-        // after an answer has put that out of the instruction cache, and the neighbours' data out of L2 and beyond,
-        // where a block would have to wait for it.
-        const resident_watch kept = watch;
         resident_place next = here;
-        next.turn = rehearse ? 0 : wt_block_next(here.turn);
-        unsigned int doorbell = 0;
+        next.turn = wt_block_next(here.turn);
+        resident_block block = {next.turn, 0, 0, resident_slot(r, next.turn), resident_answer_slot(r, next.turn)};
         wt_block_word word = 0;
-        if (blockIdx.x)
-            verdict = resident_follow(r, next, &doorbell);
+        if (resident_number())
+            verdict = resident_follow(r, next, &block.flags);
         else if (over)
             verdict = RESIDENT_OVER;
         else
-            verdict =
-                resident_wait(r, next, begin_ns + r.life_ns + r.life_ns / 4, &pace, &watch, frames, &word, &doorbell);
-        if (blockIdx.x == 0 && gridDim.x > 1 && threadIdx.x == 0) resident_tell(r, next, verdict, doorbell);
+            verdict = resident_wait(r, next, block.down, begin_ns + r.life_ns + r.life_ns / 4, &pace, &watch, frames,
+                                    &word, &block.flags);
+        if (resident_number() == 0 && resident_blocks() > 1 && threadIdx.x == 0)
+            resident_tell(r, next, verdict, block.flags);
         if (verdict != RESIDENT_BLOCK) break;
-        if (rehearse) doorbell = frames;
-        const int n = (int)(doorbell & RESIDENT_FRAMES);
-        const resident_block block = {
-            next.turn, doorbell, n, rehearse, resident_slot(r, next.turn), resident_answer_slot(r, next.turn)};
-        resident_tell_head(watch, n, begin_ns);
-        if (n != frames) word = 0; // of another place in the block
-        frames = n;
-        if (doorbell & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
-        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x, word = 0)
-            resident_stream(r, a, block, s, rehearse ? spare : memory_of(s), word);
-        if (rehearse) {
-            watch = kept, rehearse = false;
-            continue;
-        }
+        block.frames = (int)(block.flags & RESIDENT_FRAMES);
+        resident_tell_head(watch, block.frames, begin_ns);
+        if (block.frames != frames) word = 0; // of another place in the block
+        frames = block.frames;
+        if (block.flags & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
+        for (int s = resident_number(); s < resident_streams(r); s += resident_blocks(), word = 0)
+            resident_stream(r, a, block, s, memory_of(s), word);
         watch = {resident_now()};
-        const bool quick = 8 * (clock64() - pace.last) < pace.gap;
-        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
+        for (int s = resident_number(); s < resident_streams(r); s += resident_blocks())
             resident_after(r, a, memory_of(s), ((const wt_instance *)memory_of(s))->position);
         here = next;
         verdict = RESIDENT_OVER;
         if (r.once) break;
         over = __syncthreads_or(threadIdx.x == 0 && resident_now() > begin_ns + r.life_ns);
-        rehearse = spare && !over && __syncthreads_or(threadIdx.x == 0 && quick);
-        if (rehearse && threadIdx.x == 0) ((wt_instance *)spare)->position = ((const wt_instance *)memory)->position;
     }
     resident_asked_all();
     if (verdict == RESIDENT_KILLED) return;

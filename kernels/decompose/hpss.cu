@@ -18,6 +18,7 @@
 #endif
 #include "hpss_kernel.h"
 #include "median.cuh"
+#include "places.cuh"
 
 #define PITCH (WT_HPSS_FRAMES + 1) // words between the rows of a tile in shared memory: no two lanes in one bank
 
@@ -100,13 +101,12 @@ __device__ __forceinline__ void give(const wt_hpss_args &a, long long at, float 
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(256) hpss_tile(wt_hpss_args a)
+// Tile number `number` of a line, in `tile` [WT_HPSS_BINS + HPSS_PERCUSSIVE - 1][PITCH], bins by frames.
+static __device__ __forceinline__ void separate(const wt_hpss_args &a, int *tile, unsigned number, int of)
 {
-    extern __shared__ int tile[]; // [WT_HPSS_BINS + HPSS_PERCUSSIVE - 1][PITCH], bins by frames
     const int across = (a.bins + WT_HPSS_BINS - 1) / WT_HPSS_BINS, width = WT_HPSS_BINS + HPSS_PERCUSSIVE - 1;
-    const int bin0 = (int)(blockIdx.x % across) * WT_HPSS_BINS;
-    const long long frame0 = (long long)(blockIdx.x / across) * WT_HPSS_FRAMES;
-    const long long line = (long long)blockIdx.y * a.n_frames;
+    const int bin0 = (int)(number % across) * WT_HPSS_BINS;
+    const long long frame0 = (long long)(number / across) * WT_HPSS_FRAMES, line = of * a.n_frames;
 
     for (int f = threadIdx.x / 32; f < WT_HPSS_FRAMES; f += 8) {
         const long long row = (line + median_mirror(frame0 + f, a.n_frames)) * a.bins;
@@ -143,4 +143,14 @@ extern "C" __global__ void __launch_bounds__(256) hpss_tile(wt_hpss_args a)
         if (frame0 + first + j < a.n_frames)
             give(a, (line + frame0 + first + j) * a.bins + bin0 + x, __int_as_float(median_turn(median[j])),
                  __int_as_float(median_turn(tile[x * PITCH + first + j])));
+}
+
+extern "C" __global__ void __launch_bounds__(256) hpss_tile(wt_hpss_args a)
+{
+#ifdef PLACES
+    for_tiles<int>(a.places, [&](int *tile, long long number, int line) { separate(a, tile, (unsigned)number, line); });
+#else // not by for_tiles: that takes ten registers more, and leaves an SM two blocks of three
+    extern __shared__ int tile[];
+    separate(a, tile, blockIdx.x, blockIdx.y);
+#endif
 }

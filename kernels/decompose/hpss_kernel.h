@@ -1,6 +1,7 @@
 /// Arguments of the separation kernel.
 #ifndef WT_HPSS_KERNEL_H
 #define WT_HPSS_KERNEL_H
+#include "places_kernel.h"
 
 #define WT_HPSS_RUN    16  ///< neighbouring medians a thread makes together
 #define WT_HPSS_FRAMES 32  ///< of a block's tile, and
@@ -13,6 +14,7 @@ typedef struct wt_hpss_args {
     int bins, lines;
     float power; ///< infinite: 0 or 1
     float margin_harmonic, margin_percussive, silent;
+    wt_places places; ///< of tiles by lines
 } wt_hpss_args;
 
 #endif

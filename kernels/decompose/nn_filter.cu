@@ -2,14 +2,14 @@
 //
 //   nn_distances   a thread a pair of frames; neighbours read side by side
 //   nn_link        a block a frame: the key of the last one near enough, byte by byte from the top by counting, then
-//   one
-//                  walk in time that drops those within `width` and keeps the first k
-//   nn_gather      a block a frame: its neighbours in shared memory, a thread a row; medians by bisection of their keys
+//                  one walk in time that drops those within `width` and keeps the first k
+//   nn_gather      a block a frame: its neighbours in the block's array, a thread a row; medians by bisection of their keys
 //
 // Compiled without fused multiply-adds: distances have the CPU's bits, so that neighbours are the same.
 // Judge: the CPU (dsp/decompose/nn_filter.c): the same neighbours, 2e-6 of the peak.
 #include "median.cuh"
 #include "nn_filter_kernel.h"
+#include "places.cuh"
 
 enum { THREADS = WT_NN_FILTER_THREADS, WARPS = THREADS / 32 };
 
@@ -133,11 +133,10 @@ static __device__ float middle(const float *row, const int *list, int n)
     return 0.5f * (__int_as_float(median_turn(lower)) + upper);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) nn_gather(wt_nn_filter_args a)
+// Frame t, its neighbours in `list` [columns].
+static __device__ __forceinline__ void gather(const wt_nn_filter_args &a, int *list, int t)
 {
-    extern __shared__ int list[]; // [columns]
     __shared__ int warps[WARPS];
-    const int t = blockIdx.x;
     int n = 0, more;
     for (int begin = 0; begin < a.columns; begin += THREADS) {
         const int j = begin + threadIdx.x;
@@ -154,4 +153,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) nn_gather(wt_nn_filter_arg
         for (int i = 0; i < n && !a.median; i++) sum += __ldg(row + list[i]);
         a.out[(long long)r * a.columns + t] = !n ? row[t] : a.median ? middle(row, list, n) : (float)(sum / n);
     }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) nn_gather(wt_nn_filter_args a)
+{
+    for_tiles<int>(a.places, [&](int *list, long long t, int) { gather(a, list, (int)t); });
 }

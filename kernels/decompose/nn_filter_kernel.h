@@ -1,6 +1,7 @@
 /// Arguments of filtering by nearest neighbours.
 #ifndef WT_NN_FILTER_KERNEL_H
 #define WT_NN_FILTER_KERNEL_H
+#include "places_kernel.h"
 
 #define WT_NN_FILTER_THREADS 256
 
@@ -12,5 +13,6 @@ typedef struct wt_nn_filter_args {
     unsigned char *linked; ///< [columns][columns] frame t's neighbours
     int rows, columns, k, width, cosine, symmetric, median;
     int first, n_frames;
+    wt_places places; ///< of frames
 } wt_nn_filter_args;
 #endif

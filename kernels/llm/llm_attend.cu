@@ -1,14 +1,13 @@
 // Attention of few tokens over the cache of keys and values.
 //
 //   llm_attend   a block a part of the positions, some heads that share a head of keys, and a token (grid: parts,
-//   heads,
-//                tokens), for steps with llm_place (llm_place.cu) before it, or that leave a single token's norms, RoPE
-//                and place in the cache to this: what the cache has is read while q, k and v are on their way. A row of
-//                keys or values is read once for all those heads by a team of lanes, 16 bytes each; the block's teams
-//                take positions side by side and keep their own maxima, totals and sums. The teams of a block are added
-//                in order. Then each block tells the others what its part gives, and adds all parts of some pieces of
-//                the result, in order too: it waits for them, so all blocks of a launch run at once. Where that is not
-//                sure, the block that is done last adds all of them.
+//                heads, tokens), for steps with llm_place (llm_place.cu) before it, or that leave a single token's
+//                norms, RoPE and place in the cache to this: what the cache has is read while q, k and v are on their
+//                way. A row of keys or values is read once for all those heads by a team of lanes, 16 bytes each; the
+//                block's teams take positions side by side and keep their own maxima, totals and sums. The teams of a
+//                block are added in order. Then each block tells the others what its part gives, and adds all parts of
+//                some pieces of the result, in order too: it waits for them, so all blocks of a launch run at once.
+//                Where that is not sure, the block that is done last adds all of them.
 //
 // Compiled for a head's size (D_HEAD), the heads that share one of keys and values (GROUP) and the cache's type (KV).
 // Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c).
@@ -507,32 +506,24 @@ static __device__ __forceinline__ void end_part(const wt_llm_attend_args &a, con
     }
 }
 
-// Pieces first, first + step .. from all parts, by a warp, some of them on their way together.
+// Pieces first, first + step .. from all parts, by a warp.
 static __device__ __forceinline__ void add_parts(const wt_llm_attend_args &a, const part &p, unsigned *messages,
                                                  int first, int step)
 {
-    enum { TOGETHER = 4 };
     const int lane = threadIdx.x % 32, pitch = a.n_splits * WT_LLM_MESSAGE;
-    for (; first < PIECES; first += TOGETHER * step) {
-        heard all[TOGETHER];
-        for (bool came = false; !came;) {
-            came = true;
-#pragma unroll
-            for (int k = 0; k < TOGETHER; k++)
-                if (first + k * step < PIECES) came = hear(messages + (first + k * step) * pitch, p.n, &all[k]) && came;
+#pragma unroll 1
+    for (int piece = first; piece < PIECES; piece += step) {
+        heard all;
+        while (!hear(messages + piece * pitch, p.n, &all)) {
         }
         __syncwarp();
+        forget(messages + piece * pitch, p.n);
+        const wide sums = add_messages(all, p.n);
+        float own = sums.at[0];
 #pragma unroll
-        for (int k = 0; k < TOGETHER; k++) {
-            const int piece = first + k * step;
-            if (piece >= PIECES) continue;
-            forget(messages + piece * pitch, p.n);
-            const wide sums = add_messages(all[k], p.n);
-            const long long at = ((long long)p.t * a.n_heads + p.head) * D_HEAD + piece * WIDE;
-#pragma unroll
-            for (int j = 0; j < WIDE; j++)
-                if (lane == j) store(a.out, a.out_type, at + j, sums.at[j]);
-        }
+        for (int j = 1; j < WIDE; j++) own = lane == j ? sums.at[j] : own;
+        if (lane < WIDE)
+            store(a.out, a.out_type, ((long long)p.t * a.n_heads + p.head) * D_HEAD + piece * WIDE + lane, own);
     }
 }
 
@@ -583,8 +574,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) llm_attend(const _
     give(r, m, teams);
     end_part(a, part, teams, messages);
     if (a.n_splits == 1) return;
-    if (!a.arrived)
-        add_parts(a, part, messages, blockIdx.x + warp * a.n_splits, warps * a.n_splits);
-    else if (is_last(a.arrived + part.t * a.n_heads + part.head, a.n_splits))
-        add_parts(a, part, messages, warp, warps);
+    const bool alone = a.arrived;
+    if (alone && !is_last(a.arrived + part.t * a.n_heads + part.head, a.n_splits)) return;
+    const int share = alone ? 1 : a.n_splits;
+    add_parts(a, part, messages, (alone ? 0 : (int)blockIdx.x) + warp * share, warps * share);
 }

@@ -145,6 +145,7 @@ typedef struct wt_llm_matvec_args {
 /// The same of matrices of 16 bits whose rows lie at 16 bytes, without a LayerNorm, by llm_stream.cu.
 typedef struct wt_llm_stream_args {
     wt_llm_matvec_args m;
+    int n_stages;       ///< WT_LLM_STREAM_STAGES or _DEEP
     int each, n_passes; ///< columns of a warp in a pass, a multiple of a stage's; times those of a row they cover all columns
 } wt_llm_stream_args;
 
@@ -160,18 +161,21 @@ typedef struct wt_llm_quant_args {
     long long row_bytes;
     int n_tiles; ///< of 16 rows, of each part by itself
     int scale_rows, scale_words;
-    int scale_pitch, scale_bytes, scale_expected; ///< in a stage: from row to row, 0 = 8 rows share one; for 8 rows; that boxes bring
+    int scale_pitch;         ///< bytes in a stage from a row's scales to the next one's; 0 = 8 rows share them
+    int scale_bytes;         ///< and between those of 8 rows
+    int scale_expected;      ///< that boxes bring
     int team, n_turns;       ///< warps that share a tile's columns, a power of two, and how often each has some
     int n_teams;             ///< of a block
-    int n_stages, has_boxes; ///< of a block; else a warp's lanes copy
+    int n_stages;            ///< of a block, a multiple of its teams
+    int has_boxes;           ///< else a warp's lanes copy
 } wt_llm_quant_args;
 
-#define WT_LLM_QUANT_RING    4 ///< tiles of a block of llm_quant.cu whose sums wait to be finished
+#define WT_LLM_QUANT_RING    8 ///< tiles of a block of llm_quant.cu whose sums wait to be finished, one of each team
 #define WT_LLM_QUANT_WARPS   8 ///< of a block that multiply
 #define WT_LLM_QUANT_HELPERS 2 ///< and those that copy and finish
 
-/// Bytes of shared memory of a block of llm_quant.cu: stages of so many bytes with their scales, the vector in parts, `columns`
-/// altogether, what is known of its groups, the sums of the warps, and barriers.
+/// Bytes of shared memory of a block of llm_quant.cu: stages of so many bytes with their scales, the vector in parts,
+/// `columns` altogether, what is known of its groups, the sums of the warps, and barriers.
 static inline long long wt_llm_quant_shared(int columns, int stages, int stage_bytes, int has_digits)
 {
     return 1024 + (long long)stage_bytes * stages + (has_digits ? 3 : 4) * (columns + 32ll) + columns / 4 +

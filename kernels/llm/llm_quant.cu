@@ -13,7 +13,7 @@
 // a tile's columns, a piece of 128 bytes of each row a warp at a time; a block's teams take tiles in turn. One more
 // warp has boxes of the rows copied to shared memory, stage by stage, the first of them before the vector is there;
 // each warp makes its own columns of the vector ready, so that none waits for another. The last adds the warps' sums in
-// order and finishes the rows. Half a processor is enough for a block: the next launch's has the other.
+// order and finishes the rows.
 //
 // WEIGHT: I8, E4M3, U4, Q4_K. GROUP: columns a scale, 0 = constant along the row. SCALE: F32; F16; U4 with a zero
 // beside an F16: a word of both (WT_LLM_SCALE_ZERO). Q4_K has its own. Judge: the CPU's steps (models/llm/ops_cpu.c).
@@ -225,7 +225,8 @@ static __device__ __forceinline__ void load_columns(const float *x, const share 
 }
 
 // x, or its norm, and what is known of its groups, of the warp's columns; their squares, of the lane. N eights a lane
-// are on their way together; `w` has the norm's weights of the first.
+// are on their way together; `w` has the norm's weights of the first. A launch comes here once, and waits for
+// instructions as for x: few of them, and a loop.
 template <bool IS_WEIGHED, int N>
 static __device__ __forceinline__ float stage_x(const wt_llm_quant_args &a, const memory &m, const share &own, eight *w,
                                                 float mean, float scale)
@@ -236,21 +237,26 @@ static __device__ __forceinline__ float stage_x(const wt_llm_quant_args &a, cons
         eight x[N];
         load_columns<N>(a.m.x, own, first, columns, x);
         if (IS_WEIGHED && first) load_columns<N>(a.m.norm_weight, own, first, columns, w);
-#pragma unroll
-        for (int u = 0; u < N; u++) {
-            const int i = first + u * 32 + threadIdx.x % 32, column = column_at(own, i);
-            if (first + u * 32 >= n) continue;
+        const int end = min(n, first + 32 * N);
+#pragma unroll 1
+        for (int from = first; from < end; from += 32) {
+            const int i = from + threadIdx.x % 32, column = column_at(own, i);
 #pragma unroll
             for (int k = 0; k < 8; k++) {
-                squares += x[u].at[k] * x[u].at[k];
-                if (IS_WEIGHED) x[u].at[k] = (x[u].at[k] - mean) * scale * w[u].at[k];
-                if (IS_WEIGHED && a.m.norm_bias && column < columns) x[u].at[k] += a.m.norm_bias[column + k];
+                squares += x[0].at[k] * x[0].at[k];
+                if (IS_WEIGHED) x[0].at[k] = (x[0].at[k] - mean) * scale * w[0].at[k];
+                if (IS_WEIGHED && a.m.norm_bias && column < columns) x[0].at[k] += a.m.norm_bias[column + k];
             }
             const int place = own.place + i / OF_STAGE * (WARPS * COLUMNS) + i % OF_STAGE * 8;
             if (DIGITS)
-                store_digits(m, place, x[u], i < n);
+                store_digits(m, place, x[0], i < n);
             else
-                store_halves(m, place, x[u], i < n);
+                store_halves(m, place, x[0], i < n);
+#pragma unroll
+            for (int u = 1; u < N; u++) {
+                x[u - 1] = x[u];
+                if (IS_WEIGHED) w[u - 1] = w[u];
+            }
         }
     }
     return warp_sum(squares);
@@ -518,9 +524,8 @@ static __device__ __forceinline__ float scaled(const unsigned char *row, unsigne
     return scale * (WEIGHT == WT_MM_U4 ? sum - 8 * x : sum);
 }
 
-// A stage, whose rows g and g + 8 begin at row[] and their scales at scale[], by the vector from `place` of x on:
-// rows[h]
-// += the lane's share.
+// A stage by the vector from `place` of x on: rows[h] += the lane's share. Its rows g and g + 8 begin at row[], their
+// scales at scale[].
 static __device__ __forceinline__ void multiply(const memory &m, const unsigned char *const *row,
                                                 const unsigned char *const *scale, int place, unsigned (*b)[4],
                                                 float *rows)
@@ -603,8 +608,7 @@ static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, 
     const unsigned char *stages = m.stages + member * HALF + g * PIECE;
     const unsigned char *scales = m.scales + g * a.scale_pitch + member * (N_GROUPS * OF_SCALE);
     unsigned b[X_READS][4] = {};
-    int slot = warp / a.team, parity = 0; // of teams each has a turn, so that slots are tiles, counted on
-    for (; slot >= a.n_stages; slot -= a.n_stages) parity ^= 1;
+    int slot = warp / a.team, parity = 0; // of several teams each has slots of its own, a tile each
     for (int i = warp / a.team, tile = blockIdx.x + i * gridDim.x; tile < a.n_tiles;
          i += n_teams, tile += n_teams * gridDim.x) {
         float rows[2] = {0, 0};
@@ -616,7 +620,11 @@ static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, 
             multiply(m, row, both, (turn * WARPS + warp) * COLUMNS, b, rows);
             __syncwarp();
             if (lane == 0) barrier_arrive(&m.empty[slot]);
-            for (slot += n_teams; slot >= a.n_stages; slot -= a.n_stages) parity ^= 1;
+            slot += n_teams;
+            if (slot >= a.n_stages) {
+                slot -= a.n_stages;
+                parity ^= 1;
+            }
         }
         float *partial = m.partial + i % RING * (16 * WARPS) + 16 * member;
         barrier_wait(&m.finished[i % RING], (i / RING & 1) ^ 1);

@@ -1,21 +1,21 @@
-// Products of one vector with matrices of 16 bits, at the speed at which the weights are read, on tensor cores: 8 rows of
-// W at a time by the vector as three parts of the weights' type, which together have its 24 bits; products are exact and
-// sums float. A norm before and what comes after are in the same launch, as in llm_matvec.cu, which has what this does
-// not take.
+// Products of one vector with matrices of 16 bits, at the speed at which the weights are read, on tensor cores: 8 rows
+// of W at a time by the vector as three parts of the weights' type, which together have its 24 bits; products are exact
+// and sums float. A norm before and what comes after are in the same launch, as in llm_matvec.cu, which has what this
+// does not take.
 //
 // A warp has columns of its own, and their part of the vector; rows too long for that in passes. Of many short rows
 // fewer warps share one, a team, and the block has several. Tiles of 8 rows are dealt to the blocks in turn, and those
 // of a block to its teams; of each a warp copies its columns to stages in shared memory, 128 columns at a time, all but
-// one of the stages under way at any time, also across tiles. Half a processor is enough for a block, so that those of the
-// next launch come while it runs and fill theirs before they wait (overlap.cuh): that keeps the memory busy while a launch
-// ends and the next one fetches its vector.
+// one of the stages under way at any time, also across tiles. Half a processor is enough for a block, so that those of
+// the next launch come while it runs and fill theirs before they wait (overlap.cuh): that keeps the memory busy while a
+// launch ends and the next one fetches its vector.
 //
-// The tensor cores' 16 rows are 8 of W, with columns 0 .. 31 of 64 as the first half and 32 .. 63 as the second (odd rows
-// the other way round, so that no two lanes of a read meet a bank), and of their 8 columns three are the parts of the
-// vector's first 32 and three those of its others; what does not belong together is not looked at.
+// The tensor cores' 16 rows are 8 of W, with columns 0 .. 31 of 64 as the first half and 32 .. 63 as the second (odd
+// rows the other way round, so that no two lanes of a read meet a bank), and of their 8 columns three are the parts of
+// the vector's first 32 and three those of its others; what does not belong together is not looked at.
 //
-// The parts of F16 are of the vector times a power of two, by which none leaves the type's range. A row's sum depends on
-// its columns alone, not on the grid. Judge: the CPU's steps (models/llm/ops_cpu.c).
+// The parts of F16 are of the vector times a power of two, by which none leaves the type's range. A row's sum depends
+// on its columns alone, not on the grid. Judge: the CPU's steps (models/llm/ops_cpu.c).
 #include "llm_types.cuh"
 
 #include "mma.cuh"
@@ -118,7 +118,7 @@ template <int TEAM> static __device__ __forceinline__ share share_of(const wt_ll
 
 // Where a warp's copies are: its team's of a turn's tiles begin .. end - 1 pass by pass, then the next turn's.
 struct cursor {
-    const unsigned char *from; // of the lane: its row of the tile's first two
+    const unsigned char *from;                // of the lane: its row of the tile's first two
     int begin, end, tile, pass, column, left; // left: rows of the tile from that one on
     share own;
 };
@@ -132,8 +132,7 @@ static __device__ __forceinline__ void aim(const wt_llm_stream_args &a, cursor &
     c.from = (const unsigned char *)part.weight + 2 * ((long long)row * a.m.columns + c.own.first) + lane % 16 * 16;
 }
 
-template <int TEAM>
-static __device__ __forceinline__ void move_on(const wt_llm_stream_args &a, int n_tiles, cursor &c)
+template <int TEAM> static __device__ __forceinline__ void move_on(const wt_llm_stream_args &a, int n_tiles, cursor &c)
 {
     c.column = 0;
     c.tile += WARPS / TEAM;
@@ -161,8 +160,8 @@ static __device__ __forceinline__ void fetch(const wt_llm_stream_args &a, int n_
 #pragma unroll
         for (int i = 0; i < TILE / 2; i++) {
             const bool valid = is_there && 2 * i < c.left;
-            copy_async_16(to + i * 32 + lane, valid ? c.from + i * two_rows : (const unsigned char *)a.m.parts[0].weight,
-                          valid);
+            copy_async_16(to + i * 32 + lane,
+                          valid ? c.from + i * two_rows : (const unsigned char *)a.m.parts[0].weight, valid);
         }
         c.from += 256;
         c.column += COLUMNS;
@@ -188,9 +187,7 @@ static __device__ __forceinline__ ending ending_of(const wt_llm_stream_args &a, 
     const wt_llm_part &part = part_at(a.m, p.part), &gate = a.m.parts[1];
     const int row = p.row + slot;
     if (p.row < 0 || row >= part.rows) return {NULL};
-    return {part.out + row,
-            part.bias ? part.bias[row] : 0,
-            gated && gate.bias ? gate.bias[row] : 0,
+    return {part.out + row, part.bias ? part.bias[row] : 0, gated && gate.bias ? gate.bias[row] : 0,
             a.m.add ? part.out[row] : 0};
 }
 
@@ -202,8 +199,8 @@ template <int N> static __device__ __forceinline__ float sum_of(const float *sum
 }
 
 template <int TEAM>
-static __device__ __forceinline__ void finish(const wt_llm_matvec_args &a, const ending &e,
-                                              const float (*sums)[WARPS], const float *squares)
+static __device__ __forceinline__ void finish(const wt_llm_matvec_args &a, const ending &e, const float (*sums)[WARPS],
+                                              const float *squares)
 {
     const int in_group = threadIdx.x / TILE, slot = threadIdx.x % TILE;
     if (!e.out) return;
@@ -244,7 +241,8 @@ static __device__ __forceinline__ float power_for(const wt_llm_matvec_args &a, c
         for (int i = 0; i < 8; i++) most = max(most, __float_as_uint(x.at[i]) & 0x7fffffffu);
     }
     most = __reduce_max_sync(ALL, most);
-    return __uint_as_float(most >= 0x7f800000u ? 0x7fffffffu : (unsigned)min(max(253 - (int)(most >> 23), 1), 254) << 23);
+    return __uint_as_float(most >= 0x7f800000u ? 0x7fffffffu
+                                               : (unsigned)min(max(253 - (int)(most >> 23), 1), 254) << 23);
 }
 
 // Where a warp's part of the vector lies.
@@ -282,12 +280,19 @@ static __device__ __forceinline__ void take_vector(const wt_llm_matvec_args &a, 
     __syncwarp();
 }
 
-static __device__ __forceinline__ void mma(float *d, const unsigned *a, unsigned b0, unsigned b1, bf16) { mma_bf16(d, a, b0, b1); }
-static __device__ __forceinline__ void mma(float *d, const unsigned *a, unsigned b0, unsigned b1, f16) { mma_f16(d, a, b0, b1); }
+static __device__ __forceinline__ void mma(float *d, const unsigned *a, unsigned b0, unsigned b1, bf16)
+{
+    mma_bf16(d, a, b0, b1);
+}
+static __device__ __forceinline__ void mma(float *d, const unsigned *a, unsigned b0, unsigned b1, f16)
+{
+    mma_f16(d, a, b0, b1);
+}
 
 // 64 columns of a tile: sums += W x.
 template <class T>
-static __device__ __forceinline__ void multiply(const uint4 *rows, const unsigned char *x, bool is_part, float (*sums)[4])
+static __device__ __forceinline__ void multiply(const uint4 *rows, const unsigned char *x, bool is_part,
+                                                float (*sums)[4])
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const uint4 v = rows[g * 16 + g % 2 * 4 + t], w = rows[g * 16 + (1 - g % 2) * 4 + t];
@@ -314,22 +319,23 @@ static __device__ __forceinline__ float total_of(const float (*sums)[4])
 }
 
 // A row shared by TEAM warps.
-template <class T, int TEAM, int STAGES> static __device__ __forceinline__ void stream(const wt_llm_stream_args &a)
+template <class T, int TEAM> static __device__ __forceinline__ void stream(const wt_llm_stream_args &a)
 {
     extern __shared__ uint4 shared[];
     __shared__ float sums_of[2][AT_ONCE * TILE][WARPS], squares[WARPS];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, n_tiles = count_tiles(a.m);
-    uint4 *stages = shared + warp * (STAGES * STAGE);
+    const int n_stages = a.n_stages;
+    uint4 *stages = shared + warp * (n_stages * STAGE);
     vector v;
     v.pitch = WT_LLM_STREAM_PITCH(a.each);
-    v.parts = (unsigned char *)(shared + WARPS * (STAGES * STAGE)) + 2 * warp * a.each;
+    v.parts = (unsigned char *)(shared + WARPS * (n_stages * STAGE)) + 2 * warp * a.each;
     v.squares = 0;
     let_next_begin();
     const int member = warp % TEAM, team = warp / TEAM;
     cursor c = {NULL, 0, min(AT_ONCE, n_tiles), team, 0, 0, 0, share_of<TEAM>(a, 0)};
     if (team < n_tiles) aim(a, c);
-#pragma unroll
-    for (int s = 0; s < STAGES - 1; s++) fetch<TEAM>(a, n_tiles, c, stages + s * STAGE);
+#pragma unroll 1 // this once: less code for the caches to hold
+    for (int s = 0; s < n_stages - 1; s++) fetch<TEAM>(a, n_tiles, c, stages + s * STAGE);
     eight weights[KEPT];
 #pragma unroll
     for (int k = 0; k < KEPT; k++)
@@ -338,8 +344,9 @@ template <class T, int TEAM, int STAGES> static __device__ __forceinline__ void 
     wait_for_earlier();
 
     take_vector<T, true>(a.m, share_of<TEAM>(a, 0), weights, v);
-    const unsigned char *x = v.parts + g % 3 * v.pitch + (g / 3 * 4 + lane % 4) * 16; // the lane's of a stage's first half
-    int slot = 0, next = STAGES - 1;
+    const unsigned char *x =
+        v.parts + g % 3 * v.pitch + (g / 3 * 4 + lane % 4) * 16; // the lane's of a stage's first half
+    int slot = 0, next = n_stages - 1;
     for (int begin = 0; begin < n_tiles; begin += AT_ONCE) {
         float(*all_sums)[WARPS] = sums_of[begin / AT_ONCE % 2];
         const ending e = ending_of(a, begin);
@@ -349,13 +356,16 @@ template <class T, int TEAM, int STAGES> static __device__ __forceinline__ void 
             for (int tile = begin + team; tile < min(begin + AT_ONCE, n_tiles); tile += WARPS / TEAM) {
                 float sums[2][4] = {};
                 for (int column = 0; column < own.n; column += COLUMNS) {
-                    copy_async_wait<STAGES - 2>();
+                    if (n_stages == WT_LLM_STREAM_DEEP)
+                        copy_async_wait<WT_LLM_STREAM_DEEP - 2>();
+                    else
+                        copy_async_wait<WT_LLM_STREAM_STAGES - 2>();
                     __syncwarp();
                     fetch<TEAM>(a, n_tiles, c, stages + next * STAGE);
                     multiply<T>(stages + slot * STAGE, x + 2 * column, g < 6, sums);
                     multiply<T>(stages + slot * STAGE + 8, x + 2 * column + 128, g < 6, sums);
-                    slot = slot + 1 == STAGES ? 0 : slot + 1;
-                    next = next + 1 == STAGES ? 0 : next + 1;
+                    slot = slot + 1 == n_stages ? 0 : slot + 1;
+                    next = next + 1 == n_stages ? 0 : next + 1;
                 }
                 const float sum = total_of(sums) / v.power;
                 float *to = &all_sums[tile % AT_ONCE * TILE + g][member];
@@ -371,15 +381,13 @@ template <class T, int TEAM, int STAGES> static __device__ __forceinline__ void 
     }
 }
 
-#define KERNEL(name, type, team, stages)                                                                                       \
+#define KERNEL(name, type, team)                                                                                       \
     extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) name(const __grid_constant__ wt_llm_stream_args a)     \
     {                                                                                                                  \
-        stream<type, team, stages>(a);                                                                                         \
+        stream<type, team>(a);                                                                                         \
     }
 
-KERNEL(llm_stream_f16, f16, WARPS, WT_LLM_STREAM_STAGES)
-KERNEL(llm_stream_bf16, bf16, WARPS, WT_LLM_STREAM_STAGES)
-KERNEL(llm_stream_short_f16, f16, WT_LLM_STREAM_SHORT, WT_LLM_STREAM_STAGES)
-KERNEL(llm_stream_short_bf16, bf16, WT_LLM_STREAM_SHORT, WT_LLM_STREAM_STAGES)
-KERNEL(llm_stream_deep_f16, f16, WARPS, WT_LLM_STREAM_DEEP)
-KERNEL(llm_stream_deep_bf16, bf16, WARPS, WT_LLM_STREAM_DEEP)
+KERNEL(llm_stream_f16, f16, WARPS)
+KERNEL(llm_stream_bf16, bf16, WARPS)
+KERNEL(llm_stream_short_f16, f16, WT_LLM_STREAM_SHORT)
+KERNEL(llm_stream_short_bf16, bf16, WT_LLM_STREAM_SHORT)

@@ -163,7 +163,7 @@ static __device__ __forceinline__ bool biquad_ahead(const chain_args &a, const c
     if (c < channels) {
         const float *x = shared + p->input[0] * buffer_floats + c * stride;
         float4 sums = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#    pragma unroll 1
+#    pragma unroll
         for (int m = 0; m < CHAIN_MOST_FRAMES; m += 16) { // four lanes share four frames, each takes every fourth four
             const int at = m + 4 * (f & 3);               // before the response there are zeros
             const float4 four = at < n ? *(const float4 *)(x + at) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -172,7 +172,7 @@ static __device__ __forceinline__ bool biquad_ahead(const chain_args &a, const c
         y = fours_own(sums) + t.rest[c][f];
         t.x[c][f] = x[f];
     }
-    if (threadIdx.x == 0) t.n_frames = chain_rehearsed ? 0 : n;
+    if (threadIdx.x == 0) t.n_frames = n;
     __syncthreads();
     if (c < channels && f < n) shared[p->output * buffer_floats + c * stride + f] = y;
     return true;

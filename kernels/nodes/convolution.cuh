@@ -202,7 +202,7 @@ static __device__ __forceinline__ float convolution_head_fours(const convolution
         const int input = convolution_input(p, c, feed);
         const fours_line x = {io->in[0] + input * io->stride + done, job.channel(input),
                               (int)((io->position + done) & mask), mask, kept ? CHAIN_MOST_FRAMES : 0};
-#pragma unroll 1 // no lane ends before the others: behind the taps there are zeros
+#pragma unroll 8 // no lane ends before the others: behind the taps there are zeros
         for (int u = 4 * lane; u <= 4 * (last | 3); u += 16) fours_add(&y, x.four(four - u), h + u);
     }
     return fours_own(y);

@@ -32,7 +32,7 @@ static __device__ __forceinline__ float limiter_top_of_fours(const limiter_plan 
 {
     const int lane = threadIdx.x & 31, four = n & ~3;
     float4 sums[3] = {};
-#pragma unroll 1
+#pragma unroll
     for (int u = 4 * (lane & 3); u < TRUE_PEAK_TAPS + 8; u += 16) {
 #pragma unroll
         for (int row = 0; row < 3; row++) fours_add(&sums[row], x.four(four - u), tables->points[row] + 4 + u);
@@ -237,7 +237,7 @@ static __device__ __forceinline__ float limiter_gain_at_once(const limiter_plan 
     const unsigned int *attenuation = (const unsigned int *)((const char *)s + p->attenuation);
     const int mask = p->ring_frames - 1, lane = threadIdx.x & 7, last = (p->n_weights + 2) / 4;
     unsigned long long y[4] = {0, 0, 0, 0};
-#pragma unroll 1
+#pragma unroll 4
     for (int k = 0; k <= last / 8; k++) { // no lane ends before the others: behind the weights there are zeros
         const int u = lane + 8 * k;
         const uint4 x = *(const uint4 *)(attenuation + ((at - 4 * u) & mask));

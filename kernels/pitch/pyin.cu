@@ -150,7 +150,8 @@ static __device__ void place(const wt_pyin_args &a, const double *d, int n, cons
 extern "C" __global__ void __launch_bounds__(YIN_THREADS) pyin_observe(wt_pyin_args a)
 {
     const int n = a.yin.max_period - a.yin.min_period + 1;
-    yin_tiles(a.yin, [&](double *scratch, int row, long long first) {
+    for_tiles<double>(a.yin.places, [&](double *scratch, long long tile, int row) {
+        const long long first = tile * a.yin.tile;
         const int signal = a.first_signal + row;
         const yin_block b = yin_load(a.yin, scratch, signal, first);
         yin_correlate(a.yin, b);

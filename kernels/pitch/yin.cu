@@ -27,7 +27,8 @@ static __device__ int pick(const double *d, int n, double threshold)
 extern "C" __global__ void __launch_bounds__(YIN_THREADS) yin(wt_yin_args a)
 {
     const int n = a.max_period - a.min_period + 1;
-    yin_tiles(a, [&](double *scratch, int signal, long long first) {
+    for_tiles<double>(a.places, [&](double *scratch, long long tile, int signal) {
+        const long long first = tile * a.tile;
         const yin_block b = yin_load(a, scratch, signal, first);
         yin_correlate(a, b);
         for (int f = threadIdx.x / 32; f < a.tile && first + f < a.n_frames; f += YIN_WARPS) {

@@ -5,10 +5,10 @@
 // A thread makes eight neighbouring lags of a piece, eight samples a step: 64 products for 8 + 8 loads. Steps lie on a
 // grid of eight samples, so that loads are pairs; what of a step is outside its piece counts as zero. Two doubles of
 // padding in ten spread the threads' loads over the banks.
-// Shared memory: (span + margin) * 10 / 8 samples, pieces * lags sums, in doubles. What is too long for it lies in
-// memory, a place for each block, which goes from tile to tile: compiled with YIN_WIDE.
+// A block's array: (span + margin) * 10 / 8 samples, pieces * lags sums, in doubles.
 #ifndef WT_YIN_CUH
 #define WT_YIN_CUH
+#include "places.cuh"
 #include "yin_kernel.h"
 
 enum { YIN_STEP = 8, YIN_THREADS = 256, YIN_WARPS = YIN_THREADS / 32 };
@@ -19,21 +19,6 @@ struct yin_block {
     int lags;        // max_period + 1, up to a whole step
     int span;        // samples of the tile
 };
-
-// do_tile(scratch, signal, first frame) for the block's tile, or tiles.
-template <class Tile> __device__ __forceinline__ void yin_tiles(const wt_yin_args &a, const Tile &do_tile)
-{
-#ifdef YIN_WIDE
-    const long long tiles = (a.n_frames + a.tile - 1) / a.tile;
-    for (long long at = blockIdx.x; at < tiles * a.n_at_work; at += gridDim.x) {
-        do_tile(a.scratch + blockIdx.x * a.scratch_doubles, (int)(at / tiles), at % tiles * a.tile);
-        __syncthreads();
-    }
-#else
-    extern __shared__ double shared[];
-    do_tile(shared, (int)blockIdx.y, (long long)blockIdx.x * a.tile);
-#endif
-}
 
 __device__ __forceinline__ int yin_at(int i) { return i + (i >> 3) * 2; }
 

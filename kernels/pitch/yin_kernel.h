@@ -1,6 +1,7 @@
 /// Arguments of the YIN kernels, and what both compilers must agree on.
 #ifndef WT_YIN_KERNEL_H
 #define WT_YIN_KERNEL_H
+#include "places_kernel.h"
 
 /// Frame t of a signal begins at sample t hop - margin. Lags run from 0 to max_period.
 typedef struct wt_yin_args {
@@ -12,9 +13,7 @@ typedef struct wt_yin_args {
     int min_period, max_period;
     int n_shared;        ///< whole hops at the head of a frame whose products all frames over them share
     int tile;            ///< GPU: frames of a thread block
-    int n_at_work;       ///< GPU, frames too long for shared memory: signals of a launch
-    double *scratch;     ///< of its blocks, `scratch_doubles` each
-    long long scratch_doubles;
+    wt_places places;    ///< GPU: of tiles by signals, where they are too long for shared memory
 } wt_yin_args;
 
 /// Shift of a parabola's vertex through three neighbours; 0 when it is more than one away (librosa's rule).

@@ -1,14 +1,14 @@
 // Onset strength of mel spectra, and onsets of its envelopes.
 //
-//   onset_strength   a block makes 32 frames: lanes are frames while the rises of all bands go to shared memory; then
-//   the
-//                    mean is one thread a frame, the median one warp a frame, by bisection of its bits
+//   onset_strength   a block makes 32 frames: lanes are frames while the rises of all bands go to the block's array;
+//                    then the mean is one thread a frame, the median one warp a frame, by bisection of its bits
 //   onset_detrend    a thread a signal
 //   onset_detect     a block a signal: every frame is judged by itself, then one thread walks over those that passed
 //
 // Compiled without contraction to fused multiply-adds: means and comparisons then have the CPU's bits.
 // Judge: the CPU (dsp/rhythm/onset.c, dsp/rhythm/onset_detect.c): identical from the same spectra, frames identical.
 #include "onset_kernel.h"
+#include "places.cuh"
 
 #define ALL 0xffffffffu
 
@@ -83,11 +83,11 @@ static __device__ float rise_of(const wt_onset_args &a, const float *mel, int ba
     return rise < 0 ? 0 : rise;
 }
 
-extern "C" __global__ void __launch_bounds__(256) onset_strength(wt_onset_args a)
+// Tile `tile` of all signals, its rises in `rises` [n_bands][WT_ONSET_TILE + 1].
+static __device__ __forceinline__ void make_tile(const wt_onset_args &a, float *rises, long long tile)
 {
-    extern __shared__ float rises[]; // [n_bands][WT_ONSET_TILE + 1]
-    const long long tiles = (a.n_frames + WT_ONSET_TILE - 1) / WT_ONSET_TILE, signal = blockIdx.x / tiles;
-    const long long first = blockIdx.x % tiles * WT_ONSET_TILE; // of the envelope
+    const long long tiles = (a.n_frames + WT_ONSET_TILE - 1) / WT_ONSET_TILE, signal = tile / tiles;
+    const long long first = tile % tiles * WT_ONSET_TILE; // of the envelope
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const float *mel = a.mel + signal * a.n_bands * a.n_frames;
     float *out = a.out + signal * a.n_frames;
@@ -104,6 +104,11 @@ extern "C" __global__ void __launch_bounds__(256) onset_strength(wt_onset_args a
     } else if (warp == 0 && first + lane < a.n_frames) {
         out[first + lane] = mean_of(rises + lane, a.n_bands);
     }
+}
+
+extern "C" __global__ void __launch_bounds__(256) onset_strength(wt_onset_args a)
+{
+    for_tiles<float>(a.places, [&](float *rises, long long tile, int) { make_tile(a, rises, tile); });
 }
 
 extern "C" __global__ void onset_detrend(wt_onset_args a)

@@ -1,6 +1,7 @@
 /// Arguments of the onset kernels.
 #ifndef WT_ONSET_KERNEL_H
 #define WT_ONSET_KERNEL_H
+#include "places_kernel.h"
 
 #define WT_ONSET_TILE 32 ///< frames of a block of onset_strength
 
@@ -9,9 +10,10 @@ typedef struct wt_onset_args {
     float *out;       ///< [n_signals][n_frames]
     long long n_frames;
     int n_signals, n_bands, lag, max_size;
-    int shift;  ///< frames by which the envelope is late, lag or more
-    int median; ///< over the bands, else the mean
-    float floor; ///< what is below counts as this
+    int shift;        ///< frames by which the envelope is late, lag or more
+    int median;       ///< over the bands, else the mean
+    float floor;      ///< what is below counts as this
+    wt_places places; ///< of tiles of all signals
 } wt_onset_args;
 
 typedef struct wt_onsets_args {

@@ -219,13 +219,19 @@ static __device__ __forceinline__ void sum_runs(const wt_spectrum_slopes &s, int
     }
 }
 
+// wt__spectrum_log of normal numbers by the GPU's own logarithm, within 2.4e-7 of it, in a fifth of the instructions.
+static __device__ __forceinline__ float band_log(const wt_spectrum_mel_args &a, float x)
+{
+    float y;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(x), "f"(a.amin));
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return a.scale * y + a.offset;
+}
+
 static __device__ __forceinline__ void put_band(const wt_spectrum_mel_args &a, float *sums, int m, int frame,
                                                 float2 sum)
 {
-    if (a.logarithm) {
-        sum.x = wt__spectrum_log(sum.x, a.amin, a.scale, a.offset);
-        sum.y = wt__spectrum_log(sum.y, a.amin, a.scale, a.offset);
-    }
+    if (a.logarithm) sum = make_float2(band_log(a, sum.x), band_log(a, sum.y));
     sums[m * (SPECTRUM_FRAMES + 1) + frame] = sum.x;
     sums[m * (SPECTRUM_FRAMES + 1) + frame + 1] = sum.y;
 }
@@ -377,7 +383,8 @@ extern "C" __global__ void __launch_bounds__(512) spectrum_product(wt_spectrum_f
     float *tile = (float *)all_shared; // [rows][WT_SPECTRUM_PRODUCT]
     const int tiles = (a.n_frames + WT_SPECTRUM_PRODUCT - 1) / WT_SPECTRUM_PRODUCT, lane = threadIdx.x % 32;
     const int warp = threadIdx.x / 32, warps = blockDim.x / 32, half = (a.n_mels + 1) / 2;
-    const int line = blockIdx.x / tiles, t = blockIdx.x % tiles * WT_SPECTRUM_PRODUCT + lane;
+    const int block = gridDim.x - 1 - blockIdx.x; // the bands written last are still in the second-level cache
+    const int line = block / tiles, t = block % tiles * WT_SPECTRUM_PRODUCT + lane;
     const limits l = limits_of(a, line / a.channels);
     const float *mel = a.mel + (long long)line * a.n_mels * a.n_frames + t;
     for (int first = warp; first < half; first += 4 * warps) {

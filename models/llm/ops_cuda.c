@@ -28,9 +28,8 @@ static const bool overlaps[WT__N_LLM_KERNELS] = {
     [WT__LLM_PICK] = true,          [WT__LLM_PLACE] = true,         [WT__LLM_ATTEND] = true,
     [WT__LLM_FLASH] = true,         [WT__LLM_MATVEC] = true,        [WT__LLM_MATVEC + 1] = true,
     [WT__LLM_MATVEC + 2] = true,    [WT__LLM_STREAM] = true,        [WT__LLM_STREAM + 1] = true,
-    [WT__LLM_STREAM + 2] = true,    [WT__LLM_STREAM + 3] = true,    [WT__LLM_STREAM + 4] = true,
-    [WT__LLM_STREAM + 5] = true,    [WT__LLM_ATTEND_16] = true,     [WT__LLM_ATTEND_16 + 1] = true,
-    [WT__LLM_ATTEND_16 + 2] = true, [WT__LLM_ATTEND_16 + 3] = true,
+    [WT__LLM_STREAM + 2] = true,    [WT__LLM_STREAM + 3] = true,    [WT__LLM_ATTEND_16] = true,
+    [WT__LLM_ATTEND_16 + 1] = true, [WT__LLM_ATTEND_16 + 2] = true, [WT__LLM_ATTEND_16 + 3] = true,
 };
 
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
@@ -162,10 +161,10 @@ static void stream(wt__pass *p, const wt__linear *w, wt_llm_matvec_args m)
     const bool is_short = n_rows >= MANY_ROWS && m.columns <= WT_LLM_STREAM_SHORT * WT_LLM_STREAM_PASS / warps;
     const int of_row = is_short ? WT_LLM_STREAM_SHORT : warps, is_bf16 = w->weight.dtype == WT_DTYPE_BF16;
     a.each = (n + of_row * a.n_passes - 1) / (of_row * a.n_passes) * WT_LLM_STREAM_COLUMNS;
-    const bool is_deep = !is_short && m.columns <= WT_LLM_STREAM_NARROW;
-    const int n_stages = is_deep ? WT_LLM_STREAM_DEEP : WT_LLM_STREAM_STAGES;
-    const size_t stages = (size_t)(2 * warps * n_stages * WT_LLM_STREAM_TILE * WT_LLM_STREAM_COLUMNS);
-    launch(p, WT__LLM_STREAM + is_bf16 + (is_short ? 2 : is_deep ? 4 : 0),
+    const bool is_narrow = !is_short && m.columns <= WT_LLM_STREAM_NARROW;
+    a.n_stages = is_narrow ? WT_LLM_STREAM_DEEP : WT_LLM_STREAM_STAGES;
+    const size_t stages = (size_t)(2 * warps * a.n_stages * WT_LLM_STREAM_TILE * WT_LLM_STREAM_COLUMNS);
+    launch(p, WT__LLM_STREAM + is_bf16 + (is_short ? 2 : 0),
            (wt_launch){.grid = {p->s->gpu->n_sms},
                        .block = {32 * warps},
                        .shared_bytes = stages + 3 * (size_t)WT_LLM_STREAM_PITCH(a.each)},
@@ -404,13 +403,10 @@ static wt_llm_turn_args turn_of(const wt__pass *p, int layer)
 }
 
 /// Few tokens, by llm_attend_16.cu, where tokens of this step are another sum than those of the cache. Not one between
-/// products by llm_stream.cu or llm_quant.cu: its clusters leave processors free, on which two blocks of the next launch
-/// come.
+/// products by llm_stream.cu: its clusters leave processors free, on which two blocks of the next launch come.
 static bool on_tensor_cores(const wt_llm_session *s)
 {
-    wt__llm_quant kind;
-    const wt__linear *o = &s->llm->layers[0].o;
-    if (s->n_tokens == 1 && (streams(o, NULL) || wt__llm_is_quant(o, &kind))) return false;
+    if (s->n_tokens == 1 && streams(&s->llm->layers[0].o, NULL)) return false;
     return s->gpu->kernels[WT__LLM_ATTEND_16] && !s->exact_guesses && (!s->is_prompt || s->n_tokens < FLASH_TOKENS);
 }
 

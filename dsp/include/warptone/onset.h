@@ -33,8 +33,7 @@ typedef struct wt_onset_config {
 typedef struct wt_onset wt_onset;
 
 /// `device`: NULL = immediate calls only, else borrowed until the plan is destroyed.
-/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY; on a GPU WT_ERR_UNSUPPORTED (what wt_mel_create refuses,
-/// or too many bands) and the compiler's.  [worker]
+/// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY; on a GPU the compiler's.  [worker]
 WT_CHECKED wt_status wt_onset_create(wt_device *device, const wt_onset_config *config, wt_onset **plan);
 void wt_onset_destroy(wt_onset *plan); ///< NULL is allowed.  [worker]
 int64_t wt_onset_n_frames(const wt_onset *plan); ///< values of one envelope.  [any]
