@@ -37,8 +37,8 @@ struct live_far {
     wt_kernel *kernel;
     wt_graph *graph;
     wt_block_ring *down, *up;
-    wt_buffer *plans, *memory, *node_places, *places, *relay, *targets; // of the device
-    wt_buffer *control, *left, *exported, *faults;                      // mapped
+    wt_buffer *plans, *memory, *node_places, *places, *relay, *rehearsal, *targets; // of the device
+    wt_buffer *control, *left, *exported, *faults;                                  // mapped
     resident_args args;
     wt_launch launch;
     resident_place cpu_place; // CPU backend: as `places`

@@ -93,6 +93,9 @@ static wt_status take_device_memory(live_far *f)
     if (!status) status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, chain->instance_bytes * streams, &f->memory);
     if (!status) status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(resident_place) * streams, &f->places);
     if (!status) status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(wt_block_word) * FAR_SLOTS, &f->relay);
+    const size_t slots_words = (size_t)(f->args.layout.down_words + f->args.layout.up_words);
+    if (!status)
+        status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(wt_block_word) * slots_words, &f->rehearsal);
     if (!status)
         status = wt_buffer_create(f->device, WT_MEMORY_DEVICE, sizeof(float) * streams * (size_t)(chain->n_params + 1),
                                   &f->targets);
@@ -184,6 +187,10 @@ static size_t choose_copies(live_far *f, size_t room)
         f->args.copy_places = 1;
         used += places;
     }
+    if (f->args.copy_memory && !f->args.once && used + chain->instance_bytes <= room) {
+        f->args.has_spare = 1;
+        used += chain->instance_bytes;
+    }
     return used;
 }
 
@@ -243,6 +250,7 @@ static void fill_args(live_far *f)
     f->args.exported = (unsigned char *)wt_buffer_address(f->exported);
     f->args.places = (resident_place *)wt_buffer_address(f->places);
     f->args.relay = (wt_block_word *)wt_buffer_address(f->relay);
+    f->args.rehearsal = (wt_block_word *)wt_buffer_address(f->rehearsal);
     f->args.targets = (float *)wt_buffer_address(f->targets);
     f->args.plans_bytes = chain->plans_bytes;
 }
@@ -341,8 +349,9 @@ void wt__live_far_destroy(live_far *far)
     for (int k = 0; k < FAR_QUEUED; k++) wt_event_destroy(far->events[k]);
     wt_block_ring_destroy(far->down);
     wt_block_ring_destroy(far->up);
-    wt_buffer *const buffers[] = {far->plans, far->memory,  far->node_places, far->places,   far->targets,
-                                  far->relay, far->control, far->left,        far->exported, far->faults};
+    wt_buffer *const buffers[] = {far->plans,   far->memory,   far->node_places, far->places,
+                                  far->targets, far->relay,    far->rehearsal,   far->control,
+                                  far->left,    far->exported, far->faults};
     for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++) wt_buffer_destroy(buffers[k]);
     wt_module_destroy(far->module);
     if (far->fifo) free(far->fifo[0]);

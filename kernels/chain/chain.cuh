@@ -108,6 +108,7 @@ struct chain_room {
 // What has happened to the coefficients since chain_refresh made tables of them.
 enum { CHAIN_AS_DESIGNED, CHAIN_DESIGNED_ANEW, CHAIN_RESTED };
 static __shared__ int chain_changed;
+static __shared__ int chain_rehearsed; // 1: the block at hand is of no account
 #endif
 
 static __device__ __forceinline__ chain_room chain_room_of(const chain_args &a, unsigned char *memory)

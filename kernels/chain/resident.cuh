@@ -107,15 +107,17 @@ static __device__ __forceinline__ int resident_streams(const resident_args &r)
     return CHAIN_KNOWN(1, r.layout.n_streams);
 }
 
-// The slots of a turn, of which there is a power of two.
+// The slots of a turn, of which there is a power of two; turn 0 is a rehearsal's, in device memory.
 static __device__ __forceinline__ const wt_block_word *resident_slot(const resident_args &r, unsigned int turn)
 {
-    return r.down + (turn & (r.layout.slots - 1)) * r.layout.down_words;
+    return turn ? r.down + (turn & (r.layout.slots - 1)) * r.layout.down_words : r.rehearsal;
 }
 
 static __device__ __forceinline__ wt_block_word *resident_answer_slot(const resident_args &r, unsigned int turn)
 {
-    return r.up + (long long)(turn & (r.layout.slots - 1)) * resident_streams(r) * r.layout.up_words;
+    const resident_layout &l = r.layout;
+    return turn ? r.up + (long long)(turn & (l.slots - 1)) * resident_streams(r) * l.up_words
+                : r.rehearsal + l.down_words;
 }
 
 static __device__ __forceinline__ const wt_block_word *resident_input(const resident_args &r, const wt_block_word *slot,
@@ -138,7 +140,7 @@ static __device__ __forceinline__ void resident_asked_all() { asm volatile("cp.a
 // for the doorbell and the orders, and rest. When one is, each look asks for the input too, for a block of `frames`, so
 // that a block needs one trip over the bus and not two; and the next look is on its way before the last one is back,
 // which costs no thread anything, as what comes lands in shared memory by itself. `word` is what this thread's first
-// sample was then, of this turn or not.
+// sample was then, of this turn or not. Turn 0 has come already.
 static __device__ int resident_wait(const resident_args &r, resident_place next, const wt_block_word *slot,
                                     long long end_ns, resident_pace *pace, resident_watch *watch, int frames,
                                     wt_block_word *word, unsigned int *doorbell)
@@ -148,7 +150,7 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
     __shared__ unsigned int data;
     const wt_block_word *input = resident_input(r, slot, 0, frames); // the first thread block's first stream
     const wt_block_word *at = threadIdx.x == 0 ? slot : &r.control->orders;
-    const long long soon = pace->last + pace->gap - pace->gap / 16, late = pace->last + 2 * pace->gap;
+    const long long soon = next.turn ? pace->last + pace->gap - pace->gap / 16 : 0, late = pace->last + 2 * pace->gap;
     const int channels = chain_channels(r.chain), ahead = frames % 2 ? 0 : min(channels * frames, RESIDENT_AHEAD);
     int v = RESIDENT_GO_ON;
     for (unsigned int round = pace->round;; round++) {
@@ -191,6 +193,7 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
         break;
     }
     *doorbell = data;
+    if (!next.turn) return verdict;
     const long long now = clock64();
     pace->gap = now - pace->last;
     pace->last = now;
@@ -325,7 +328,7 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
 #endif
     wt_instance *instance = (wt_instance *)memory;
     long long position = instance->position;
-    int moving = instance->moving;
+    int moving = b.turn ? instance->moving : 0;
     if (b.flags & RESIDENT_HAS_TARGETS) {
         if (instance->sequence != message.sequence) moving = chain_aim(a, memory, a.ramp_quanta);
         __syncthreads();
@@ -344,6 +347,9 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
             message.taps = up + l.taps_at;
             message.points = s == 0 && b.flags & RESIDENT_HAS_POINTS ? 1 : 0;
             message.done = done;
+#ifdef CHAIN_IN_SHARED
+            chain_rehearsed = b.turn == 0;
+#endif
         }
         resident_fetch(a, b.turn, resident_input(r, b.down, s, b.frames) + done, b.frames, n, done ? 0 : word);
         chain_process(a, memory, n, position);
@@ -352,7 +358,7 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
     const bool few = l.n_readings <= RESIDENT_READINGS;
     resident_show(memory, b.turn, s == 0 && few ? l.n_readings : 0, up);
     if (s == 0 && !few) resident_readings(a, b.turn, memory, up + l.readings_at);
-    resident_settle(a, memory, finite);
+    resident_settle(a, memory, b.turn ? finite : 1);
     if (threadIdx.x == 0) {
         instance->position = position;
         instance->moving = moving;
@@ -360,8 +366,10 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
     __syncthreads();
 }
 
-// Where this thread block works: `a` with what lies in shared memory, and the memory of its first stream.
-static __device__ unsigned char *resident_move_in(const resident_args &r, chain_args *a, unsigned char *room)
+// Where this thread block works: `a` with what lies in shared memory, the memory of its first stream, and a second
+// instance for rehearsals or 0.
+static __device__ unsigned char *resident_move_in(const resident_args &r, chain_args *a, unsigned char *room,
+                                                  unsigned char **spare)
 {
     unsigned char *memory = r.chain.memory + blockIdx.x * r.chain.instance_bytes;
     if (threadIdx.x == 0) {
@@ -387,6 +395,8 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
         if (threadIdx.x == 0) a->places = (const wt_node_place *)room;
         room += r.chain.n_nodes * sizeof(wt_node_place);
     }
+    *spare = r.has_spare ? room : 0;
+    if (r.has_spare) resident_copy(room, memory, r.chain.instance_bytes);
     __syncthreads();
     for (int k = 0; k < a->n_nodes; k++)
         for (int i = threadIdx.x; i < a->places[k].n_readings; i += chain_threads())
@@ -439,19 +449,23 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
                           r.chain.instance_bytes);
         __syncthreads();
     }
-    unsigned char *memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats));
+    unsigned char *spare, *memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats), &spare);
     const auto memory_of = [&](int s) {
         return CHAIN_KNOWN(1, r.copy_memory) ? memory : r.chain.memory + s * r.chain.instance_bytes;
     };
     if (threadIdx.x == 0 && blockIdx.x == 0) atomicAdd_system(&r.control->n_started, 1u);
 
     int verdict, frames = 0;
-    bool over = false;
+    bool over = false, rehearse = false;
     resident_pace pace = {clock64(), 0, 1};
     resident_watch watch = {begin_ns};
     for (;;) {
+        // A block of silence after the answer, on a spare instance, by the same text from the last look on: what comes
+        // after an answer, and neighbours' kernels, put that out of the instruction caches. It changes only the spare,
+        // the buffers and what each block sets anew.
+        const resident_watch kept = watch;
         resident_place next = here;
-        next.turn = wt_block_next(here.turn);
+        next.turn = rehearse ? 0 : wt_block_next(here.turn);
         resident_block block = {next.turn, 0, 0, resident_slot(r, next.turn), resident_answer_slot(r, next.turn)};
         wt_block_word word = 0;
         if (resident_number())
@@ -464,20 +478,28 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
         if (resident_number() == 0 && resident_blocks() > 1 && threadIdx.x == 0)
             resident_tell(r, next, verdict, block.flags);
         if (verdict != RESIDENT_BLOCK) break;
+        if (rehearse) block.flags = frames;
         block.frames = (int)(block.flags & RESIDENT_FRAMES);
         resident_tell_head(watch, block.frames, begin_ns);
         if (block.frames != frames) word = 0; // of another place in the block
         frames = block.frames;
         if (block.flags & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
         for (int s = resident_number(); s < resident_streams(r); s += resident_blocks(), word = 0)
-            resident_stream(r, a, block, s, memory_of(s), word);
+            resident_stream(r, a, block, s, rehearse ? spare : memory_of(s), word);
+        if (rehearse) {
+            watch = kept, rehearse = false;
+            continue;
+        }
         watch = {resident_now()};
+        const bool quick = 8 * (clock64() - pace.last) < pace.gap && frames <= a.block_frames;
         for (int s = resident_number(); s < resident_streams(r); s += resident_blocks())
             resident_after(r, a, memory_of(s), ((const wt_instance *)memory_of(s))->position);
         here = next;
         verdict = RESIDENT_OVER;
         if (r.once) break;
         over = __syncthreads_or(threadIdx.x == 0 && resident_now() > begin_ns + r.life_ns);
+        rehearse = spare && !over && __syncthreads_or(threadIdx.x == 0 && quick);
+        if (rehearse && threadIdx.x == 0) ((wt_instance *)spare)->position = ((const wt_instance *)memory)->position;
     }
     resident_asked_all();
     if (verdict == RESIDENT_KILLED) return;

@@ -81,11 +81,13 @@ typedef struct resident_args {
     unsigned char *exported;  // host memory: [n_streams][instance_bytes]
     resident_place *places;   // [thread blocks], zeros at first
     wt_block_word *relay;     // [slots], zeros at first: the first thread block to the others
+    wt_block_word *rehearsal; // where there is a spare instance: a slot down and one up, zeros at first
     float *targets;           // [thread blocks][n_params]
     unsigned long long plans_bytes;
     long long life_ns;
     int once;         // 1: leave after one block (the graph path)
     int shared_floats; // of buffers and scratch, before what is copied to shared memory
     int copy_memory, copy_plans, copy_places; // 1: lies in shared memory while the kernel runs, in this order
+    int has_spare;                            // 1: and behind them a second instance, for rehearsals
 } resident_args;
 #endif

@@ -172,7 +172,7 @@ static __device__ __forceinline__ bool biquad_ahead(const chain_args &a, const c
         y = fours_own(sums) + t.rest[c][f];
         t.x[c][f] = x[f];
     }
-    if (threadIdx.x == 0) t.n_frames = n;
+    if (threadIdx.x == 0) t.n_frames = chain_rehearsed ? 0 : n;
     __syncthreads();
     if (c < channels && f < n) shared[p->output * buffer_floats + c * stride + f] = y;
     return true;
