@@ -41,7 +41,7 @@ extern "C" {
 
 #define ANALYZE_C1_HZ 32.703195662574829 ///< 440 Hz, 45 semitones down
 
-enum { ANALYZE_MAX_FEATURES = 48, ANALYZE_MAX_ARRAYS = 96, ANALYZE_MAX_DIMS = 3 };
+enum { ANALYZE_MAX_FEATURES = 64, ANALYZE_MAX_ARRAYS = 96, ANALYZE_MAX_DIMS = 3 };
 
 /// What the last dimension of an array counts.
 typedef enum analyze_layout {
@@ -335,8 +335,8 @@ WT_CHECKED wt_status analyze_spectra_on_gpu(const analyze_batch *batch, wt_stft_
 
 /// What the features' arrays are like.
 extern const struct analyze_likes {
-    analyze_array stft, spectrogram, mel, logmel, whisper, mfcc, mfcc_delta, mfcc_delta2, pcen, cqt, vqt, chroma, chroma_cqt,
-        chroma_cens,
+    analyze_array stft, spectrogram, mel, logmel, whisper, mfcc, mfcc_delta, mfcc_delta2, pcen, cqt, vqt, pseudo_cqt,
+        hybrid_cqt, chroma, chroma_cqt, chroma_cens,
         tonnetz, harmonic, percussive, yin, f0, voiced, voiced_prob, onset_strength, onsets, beats, tempogram, plp,
         centroid, bandwidth, rolloff, flatness, contrast, poly, flux, rms, energy, zcr, trim, split, speech, vad, time_stretch,
         pitch_shift;
@@ -370,6 +370,8 @@ wt_status analyze_mfcc_delta2(const analyze_signal *s, analyze_result *r);
 wt_status analyze_pcen(const analyze_signal *s, analyze_result *r);
 wt_status analyze_cqt(const analyze_signal *s, analyze_result *r);
 wt_status analyze_vqt(const analyze_signal *s, analyze_result *r);
+wt_status analyze_pseudo_cqt(const analyze_signal *s, analyze_result *r);
+wt_status analyze_hybrid_cqt(const analyze_signal *s, analyze_result *r);
 wt_status analyze_chroma(const analyze_signal *s, analyze_result *r);
 wt_status analyze_chroma_cqt(const analyze_signal *s, analyze_result *r);
 wt_status analyze_chroma_cens(const analyze_signal *s, analyze_result *r);
@@ -423,6 +425,8 @@ wt_status analyze_gpu_mfcc_delta2(const analyze_batch *b, analyze_result *parts)
 wt_status analyze_gpu_pcen(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_cqt(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_vqt(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_pseudo_cqt(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_hybrid_cqt(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_chroma(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_chroma_cqt(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_chroma_cens(const analyze_batch *b, analyze_result *parts);
@@ -477,7 +481,7 @@ void analyze_limit(analyze_result *r, const analyze_whole *whole);
 wt_status analyze_mfcc_of_bands(const analyze_signal *s, analyze_result *r);
 wt_status analyze_delta_of_mfcc(analyze_result *r, int order);
 wt_pcen_config analyze_pcen_config(const analyze_signal *s);
-wt_cqt_config analyze_cqt_config(const analyze_signal *s);
+wt_cqt_config analyze_cqt_config(const analyze_signal *s, wt_cqt_kind kind);
 /// librosa's chroma_cqt: 7 octaves in steps of a third of a semitone, and how they are folded.
 wt_cqt_config analyze_folded_cqt(const analyze_signal *s);
 wt_chroma_cqt_config analyze_folding(const analyze_signal *s, wt_chroma_norm norm);

@@ -17,6 +17,8 @@ const struct analyze_likes analyze_like = {
     .pcen           = {.name = "pcen", .unit = "", .rows = ANALYZE_ROWS_MEL},
     .cqt            = {.name = "cqt", .unit = "", .type = ANALYZE_C64, .rows = ANALYZE_ROWS_CQT},
     .vqt            = {.name = "vqt", .unit = "", .type = ANALYZE_C64, .rows = ANALYZE_ROWS_CQT},
+    .pseudo_cqt     = {.name = "pseudo_cqt", .unit = "magnitude", .rows = ANALYZE_ROWS_CQT},
+    .hybrid_cqt     = {.name = "hybrid_cqt", .unit = "magnitude", .rows = ANALYZE_ROWS_CQT},
     .chroma         = {.name = "chroma", .unit = "", .rows = ANALYZE_ROWS_CHROMA},
     .chroma_cqt     = {.name = "chroma_cqt", .unit = "", .rows = ANALYZE_ROWS_CHROMA},
     .chroma_cens    = {.name = "chroma_cens", .unit = "", .rows = ANALYZE_ROWS_CHROMA},

@@ -17,6 +17,8 @@ static const analyze_feature features[] = {
     {"pcen", "mel bands over their own slow mean [n_mels][frames]", ANALYZE_TILES, analyze_pcen, analyze_gpu_pcen, .any_length = true},
     {"cqt", "complex constant-Q transform [n_bins][frames]", ANALYZE_TILES, analyze_cqt, analyze_gpu_cqt, .context = ANALYZE_CONTEXT_OF_CQT},
     {"vqt", "the same with filters as wide as hearing has them", ANALYZE_TILES, analyze_vqt, analyze_gpu_vqt, .context = ANALYZE_CONTEXT_OF_CQT},
+    {"pseudo_cqt", "its magnitudes from one spectrogram, without phases", ANALYZE_TILES, analyze_pseudo_cqt, analyze_gpu_pseudo_cqt, .context = ANALYZE_CONTEXT_OF_CQT},
+    {"hybrid_cqt", "its magnitudes, so where filters are short and in full below", ANALYZE_TILES, analyze_hybrid_cqt, analyze_gpu_hybrid_cqt, .context = ANALYZE_CONTEXT_OF_CQT},
     {"chroma", "pitch classes, from spectra [n_chroma][frames]", ANALYZE_TILES, analyze_chroma, analyze_gpu_chroma, .needs = ANALYZE_NEED_CHROMA},
     {"chroma_cqt", "pitch classes, from the constant-Q transform", ANALYZE_TILES, analyze_chroma_cqt, analyze_gpu_chroma_cqt, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT},
     {"chroma_cens", "their energy statistics, smoothed", ANALYZE_TILES, analyze_chroma_cens, analyze_gpu_chroma_cens, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT},

@@ -315,19 +315,18 @@ static wt_status constant_q_make(const analyze_signal *s, const wt_cqt_config *c
     return status ? wt_fail(status, "cqt: %lld samples", (long long)s->n) : WT_OK;
 }
 
-wt_cqt_config analyze_cqt_config(const analyze_signal *s)
+wt_cqt_config analyze_cqt_config(const analyze_signal *s, wt_cqt_kind kind)
 {
     const analyze_options *o = s->options;
-    return (wt_cqt_config){.rate_hz = s->rate_hz, .hop = analyze_hop(o), .fmin_hz = o->fmin_hz,
-                           .n_bins = o->n_bins, .bins_per_octave = o->bins_per_octave};
+    return (wt_cqt_config){.kind = kind, .rate_hz = s->rate_hz, .hop = analyze_hop(o), .fmin_hz = o->fmin_hz,
+                           .magnitude = kind != WT_CQT_FULL, .n_bins = o->n_bins, .bins_per_octave = o->bins_per_octave};
 }
 
-static wt_status add_constant_q(const analyze_signal *s, analyze_result *r, const analyze_array *like, bool variable)
+static wt_status add_constant_q(const analyze_signal *s, analyze_result *r, const analyze_array *like,
+                                const wt_cqt_config *config)
 {
     constant_q x;
-    wt_cqt_config config = analyze_cqt_config(s);
-    config.erb_gamma = variable;
-    wt_status status = constant_q_make(s, &config, &x);
+    wt_status status = constant_q_make(s, config, &x);
     if (!status) status = add_turned(r, like, x.values, x.n_frames, x.bins);
     constant_q_free(&x);
     return status;
@@ -335,12 +334,27 @@ static wt_status add_constant_q(const analyze_signal *s, analyze_result *r, cons
 
 wt_status analyze_cqt(const analyze_signal *s, analyze_result *r)
 {
-    return add_constant_q(s, r, &analyze_like.cqt, false);
+    const wt_cqt_config config = analyze_cqt_config(s, WT_CQT_FULL);
+    return add_constant_q(s, r, &analyze_like.cqt, &config);
 }
 
 wt_status analyze_vqt(const analyze_signal *s, analyze_result *r)
 {
-    return add_constant_q(s, r, &analyze_like.vqt, true);
+    wt_cqt_config config = analyze_cqt_config(s, WT_CQT_FULL);
+    config.erb_gamma = true;
+    return add_constant_q(s, r, &analyze_like.vqt, &config);
+}
+
+wt_status analyze_pseudo_cqt(const analyze_signal *s, analyze_result *r)
+{
+    const wt_cqt_config config = analyze_cqt_config(s, WT_CQT_PSEUDO);
+    return add_constant_q(s, r, &analyze_like.pseudo_cqt, &config);
+}
+
+wt_status analyze_hybrid_cqt(const analyze_signal *s, analyze_result *r)
+{
+    const wt_cqt_config config = analyze_cqt_config(s, WT_CQT_HYBRID);
+    return add_constant_q(s, r, &analyze_like.hybrid_cqt, &config);
 }
 
 // ---- chroma
