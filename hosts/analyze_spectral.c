@@ -37,16 +37,6 @@ void analyze_turn(const float *in, int64_t rows, int64_t columns, int width, flo
                         out[(c * rows + r) * width + w] = in[(r * columns + c) * width + w];
 }
 
-/// Turn [n_frames][n_rows] into an array of the result.
-static wt_status add_turned(analyze_result *r, const analyze_array *like, const float *in, int64_t n_frames,
-                            int64_t n_rows)
-{
-    void *data;
-    wt_status status = analyze_add(r, like, n_rows, n_frames, &data);
-    if (!status) analyze_turn(in, n_frames, n_rows, like->type == ANALYZE_C64 ? 2 : 1, data);
-    return status;
-}
-
 // ---- Fourier
 
 void analyze_spectra_free(analyze_spectra *x)
@@ -82,7 +72,7 @@ wt_status analyze_stft(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
     wt_status status = analyze_spectra_make(s, &x);
-    if (!status) status = add_turned(r, &analyze_like.stft, x.values, x.n_frames, x.bins);
+    if (!status) status = analyze_add_turned(r, &analyze_like.stft, x.values, x.n_frames, x.bins);
     analyze_spectra_free(&x);
     return status;
 }
@@ -108,7 +98,7 @@ wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r)
     analyze_spectra x;
     wt_status status = analyze_spectra_make(s, &x);
     if (!status) analyze_spectra_to_real(&x, false);
-    if (!status) status = add_turned(r, &analyze_like.spectrogram, x.values, x.n_frames, x.bins);
+    if (!status) status = analyze_add_turned(r, &analyze_like.spectrogram, x.values, x.n_frames, x.bins);
     analyze_spectra_free(&x);
     return status;
 }
@@ -327,7 +317,7 @@ static wt_status add_constant_q(const analyze_signal *s, analyze_result *r, cons
 {
     constant_q x;
     wt_status status = constant_q_make(s, config, &x);
-    if (!status) status = add_turned(r, like, x.values, x.n_frames, x.bins);
+    if (!status) status = analyze_add_turned(r, like, x.values, x.n_frames, x.bins);
     constant_q_free(&x);
     return status;
 }
@@ -410,7 +400,7 @@ wt_status analyze_chroma(const analyze_signal *s, analyze_result *r)
     if (!status && !(out = malloc(sizeof(float) * (size_t)config.n_chroma * (size_t)x.n_frames)))
         status = wt_fail(WT_ERR_NO_MEMORY, "chroma: %lld frames", (long long)x.n_frames);
     if (!status) status = wt_chroma_run(chroma, x.values, x.n_frames, out);
-    if (!status) status = add_turned(r, &analyze_like.chroma, out, x.n_frames, config.n_chroma);
+    if (!status) status = analyze_add_turned(r, &analyze_like.chroma, out, x.n_frames, config.n_chroma);
     wt_chroma_destroy(chroma);
     free(out);
     analyze_spectra_free(&x);
@@ -461,7 +451,7 @@ wt_status analyze_chroma_cqt(const analyze_signal *s, analyze_result *r)
     float *chroma;
     int64_t n_frames;
     wt_status status = fold(s, WT_CHROMA_NORM_MAX, &chroma, &n_frames);
-    if (!status) status = add_turned(r, &analyze_like.chroma_cqt, chroma, n_frames, n_chroma(s->options));
+    if (!status) status = analyze_add_turned(r, &analyze_like.chroma_cqt, chroma, n_frames, n_chroma(s->options));
     free(chroma);
     return status;
 }
@@ -475,7 +465,7 @@ wt_status analyze_chroma_cens(const analyze_signal *s, analyze_result *r)
     if (!status && !(cens = malloc(sizeof(float) * (size_t)n * (size_t)n_frames)))
         status = wt_fail(WT_ERR_NO_MEMORY, "chroma: %lld frames", (long long)n_frames);
     if (!status) status = wt_chroma_cens(chroma, n_frames, n, 0, WT_CHROMA_NORM_2, cens);
-    if (!status) status = add_turned(r, &analyze_like.chroma_cens, cens, n_frames, n);
+    if (!status) status = analyze_add_turned(r, &analyze_like.chroma_cens, cens, n_frames, n);
     free(chroma), free(cens);
     return status;
 }
@@ -488,7 +478,7 @@ wt_status analyze_tonnetz(const analyze_signal *s, analyze_result *r)
     if (!status && !(out = malloc(sizeof(float) * 6 * (size_t)n_frames)))
         status = wt_fail(WT_ERR_NO_MEMORY, "tonnetz: %lld frames", (long long)n_frames);
     if (!status) status = wt_tonnetz(chroma, n_frames, n_chroma(s->options), out);
-    if (!status) status = add_turned(r, &analyze_like.tonnetz, out, n_frames, 6);
+    if (!status) status = analyze_add_turned(r, &analyze_like.tonnetz, out, n_frames, 6);
     free(chroma), free(out);
     return status;
 }

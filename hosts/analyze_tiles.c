@@ -271,7 +271,7 @@ static void collect(const analyze_walk *w, const analyze_result *gathered, const
     int at = 0;
     for (int k = 0; k < w->options->n_features; k++) {
         const analyze_feature *f = w->options->features[k];
-        const int count = f->tiles != ANALYZE_TILES ? gathered[k].n_arrays : f->compute == analyze_hpss ? 2 : 1;
+        const int count = f->tiles != ANALYZE_TILES ? gathered[k].n_arrays : f->n_arrays ? f->n_arrays : 1;
         for (int i = 0; i < count; i++) {
             if (f->tiles == ANALYZE_TILES) places[at] = all->n_arrays;
             all->arrays[all->n_arrays++] = f->tiles == ANALYZE_TILES ? shapes->arrays[at++] : gathered[k].arrays[i];
