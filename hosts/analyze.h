@@ -342,7 +342,7 @@ WT_CHECKED wt_status analyze_spectra_on_gpu(const analyze_batch *batch, wt_stft_
 /// What the features' arrays are like.
 extern const struct analyze_likes {
     analyze_array stft, spectrogram, mel, logmel, whisper, mfcc, mfcc_delta, mfcc_delta2, pcen, cqt, vqt, pseudo_cqt,
-        hybrid_cqt, chroma, chroma_cqt, chroma_cens,
+        hybrid_cqt, nsgt, chroma, chroma_cqt, chroma_cens,
         tonnetz, harmonic, percussive, yin, f0, voiced, voiced_prob, onset_strength, onsets, beats, tempogram, plp,
         centroid, bandwidth, rolloff, flatness, contrast, poly, flux, rms, energy, zcr, trim, split, speech, vad, time_stretch,
         pitch_shift, pitches, pitch_magnitudes, salience, reassigned_frequencies, reassigned_times,
@@ -382,6 +382,7 @@ wt_status analyze_cqt(const analyze_signal *s, analyze_result *r);
 wt_status analyze_vqt(const analyze_signal *s, analyze_result *r);
 wt_status analyze_pseudo_cqt(const analyze_signal *s, analyze_result *r);
 wt_status analyze_hybrid_cqt(const analyze_signal *s, analyze_result *r);
+wt_status analyze_nsgt(const analyze_signal *s, analyze_result *r);
 wt_status analyze_chroma(const analyze_signal *s, analyze_result *r);
 wt_status analyze_chroma_cqt(const analyze_signal *s, analyze_result *r);
 wt_status analyze_chroma_cens(const analyze_signal *s, analyze_result *r);

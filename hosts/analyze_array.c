@@ -19,6 +19,7 @@ const struct analyze_likes analyze_like = {
     .vqt            = {.name = "vqt", .unit = "", .type = ANALYZE_C64, .rows = ANALYZE_ROWS_CQT},
     .pseudo_cqt     = {.name = "pseudo_cqt", .unit = "magnitude", .rows = ANALYZE_ROWS_CQT},
     .hybrid_cqt     = {.name = "hybrid_cqt", .unit = "magnitude", .rows = ANALYZE_ROWS_CQT},
+    .nsgt           = {.name = "nsgt", .unit = "magnitude", .rows = ANALYZE_ROWS_CQT},
     .chroma         = {.name = "chroma", .unit = "", .rows = ANALYZE_ROWS_CHROMA},
     .chroma_cqt     = {.name = "chroma_cqt", .unit = "", .rows = ANALYZE_ROWS_CHROMA},
     .chroma_cens    = {.name = "chroma_cens", .unit = "", .rows = ANALYZE_ROWS_CHROMA},

@@ -19,6 +19,7 @@ static const analyze_feature features[] = {
     {"vqt", "the same with filters as wide as hearing has them", ANALYZE_TILES, analyze_vqt, analyze_gpu_vqt, .context = ANALYZE_CONTEXT_OF_CQT},
     {"pseudo_cqt", "its magnitudes from one spectrogram, without phases", ANALYZE_TILES, analyze_pseudo_cqt, analyze_gpu_pseudo_cqt, .context = ANALYZE_CONTEXT_OF_CQT},
     {"hybrid_cqt", "its magnitudes, so where filters are short and in full below", ANALYZE_TILES, analyze_hybrid_cqt, analyze_gpu_hybrid_cqt, .context = ANALYZE_CONTEXT_OF_CQT},
+    {"nsgt", "magnitudes of the constant-Q transform that has an inverse", ANALYZE_GATHERED, analyze_nsgt, .base = ANALYZE_BASE_SAMPLES},
     {"chroma", "pitch classes, from spectra [n_chroma][frames]", ANALYZE_TILES, analyze_chroma, analyze_gpu_chroma, .needs = ANALYZE_NEED_CHROMA},
     {"chroma_cqt", "pitch classes, from the constant-Q transform", ANALYZE_TILES, analyze_chroma_cqt, analyze_gpu_chroma_cqt, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT},
     {"chroma_cens", "their energy statistics, smoothed", ANALYZE_TILES, analyze_chroma_cens, analyze_gpu_chroma_cens, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT},

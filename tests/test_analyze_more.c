@@ -14,7 +14,7 @@
 #include <warptone/decompose.h>
 #include <warptone/griffin_lim.h>
 #include <warptone/mel_inverse.h>
-#include <warptone/onset.h>
+#include <warptone/nsgt.h>
 #include <warptone/reassigned.h>
 #include <warptone/salience.h>
 #include <warptone/tempo.h>
@@ -103,6 +103,30 @@ static void constant_q_goes_by_one_spectrogram(void **state)
         assert_turned(array_of(state, options[k], 0), want, 48, FRAMES);
         wt_cqt_destroy(cqt);
     }
+}
+
+/// The two slices that the signal lies in add up; a tone has its amplitude.
+static void the_invertible_transform_is_sampled(void **state)
+{
+    enum { HALF = 32768 };
+    wt_nsgt *nsgt;
+    const wt_nsgt_config config = {.rate_hz = RATE_HZ, .fmin_hz = 110, .n_bins = 48, .n_slices = 2};
+    assert_ok(wt_nsgt_create(NULL, &config, &nsgt));
+    assert_int_equal(wt_nsgt_slices(nsgt, N), 2);
+    float *points = malloc(2 * sizeof *points * (size_t)wt_nsgt_coefficients(nsgt));
+    assert_int_equal(wt_nsgt_forward(nsgt, tones, N, 0, points), WT_OK);
+    for (int t = 0; t < FRAMES; t++)
+        for (int k = 0; k < 48; k++) {
+            const wt_nsgt_row row = wt_nsgt_get_row(nsgt, k + 1);
+            const int64_t m = (int64_t)t * HOP * row.n_points / (2 * HALF);
+            const float *x = points + 2 * (row.offset + row.n_points / 2 + m);
+            const float *y = points + 2 * (row.offset + row.stride + m);
+            want[t * 48 + k] = hypotf(x[0] + y[0], x[1] + y[1]);
+        }
+    for (int t = 10; t + 10 < FRAMES; t++) assert_true(fabsf(want[t * 48 + 12] - 0.2f) < 0.002f); // 220 Hz
+    assert_turned(array_of(state, "-f nsgt --fmin 110 --n-bins 48", 0), want, 48, FRAMES);
+    wt_nsgt_destroy(nsgt);
+    free(points);
 }
 
 /// Frame by frame, [FRAMES][BINS].
@@ -275,7 +299,7 @@ static void mel_bands_become_a_signal(void **state)
 }
 
 #define EVERY                                                                                                          \
-    "-f pseudo_cqt,hybrid_cqt,piptrack,salience,reassigned,fourier_tempogram,tempo_ratios,nmf,griffin_lim,"            \
+    "-f pseudo_cqt,hybrid_cqt,nsgt,piptrack,salience,reassigned,fourier_tempogram,tempo_ratios,nmf,griffin_lim,"       \
     "mel_to_audio --iterations 2 --fmin 110 --n-bins 48 --n-fft 512 --width 600 --height 200"
 
 /// In arrays, JSON and pictures: one sample, silence.
@@ -302,7 +326,8 @@ static void short_and_silent_files_work(void **state)
 static void tiles_are_the_whole(void **state)
 {
     static const char *const options =
-        "-f piptrack,salience,reassigned,fourier_tempogram,tempo_ratios,nmf,griffin_lim --iterations 2 --n-fft 512";
+        "-f nsgt,piptrack,salience,reassigned,fourier_tempogram,tempo_ratios,nmf,griffin_lim --iterations 2 --n-fft "
+        "512";
     char tiled[512];
     size_t n_whole, n_tiled;
     snprintf(tiled, sizeof tiled, "%s --tile 2400", options);
@@ -325,6 +350,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constant_q_goes_by_one_spectrogram),
+        cmocka_unit_test(the_invertible_transform_is_sampled),
         cmocka_unit_test(peaks_of_spectra_are_pitches),
         cmocka_unit_test(multiples_of_a_frequency_add_up),
         cmocka_unit_test(bins_are_reassigned),
