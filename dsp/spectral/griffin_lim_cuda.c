@@ -66,7 +66,6 @@ static wt_status prepare(wt_device *device, const wt__griffin_lim_shape *s, wt__
         wt__spectrum_cuda_load("griffin-lim", device, s->stft, "kernels/spectral/griffin_lim.cu", &c->spectrum);
     if (status) return status;
     const bool quarter = c->spectrum.n_fft == 2048 && c->spectrum.args.hop == 512;
-    c->spectrum.resident = quarter ? WT_GRIFFIN_LIM_QUARTER : wt__griffin_lim_resident(c->spectrum.n_fft);
     c->n_iter = s->n_iter;
     c->args.frames = c->spectrum.args;
     c->args.frames.n_samples = s->length, c->args.frames.n_frames = (int)s->n_used;

@@ -48,13 +48,13 @@ static __device__ __forceinline__ void ask(const wt_griffin_lim_args &a, const f
     copy_async_commit();
 }
 
-// By the GPU's own sine, within 2^-21 of it in these two half turns: what the angle's rounding to float costs as well.
 static __device__ __forceinline__ float2 first_phase(const wt_griffin_lim_args &a, int t, int k, float magnitude)
 {
     const unsigned long long seed = a.seeds[k] * a.jumps[2 * t] + a.jumps[2 * t + 1];
-    float re = -1, im = 0; // of half a turn more
-    if (!a.zero_phase) __sincosf(3.14159265f * 0x1p-31f * (float)(int)(seed >> 32), &im, &re);
-    return make_float2(-magnitude * re, -magnitude * im);
+    const double angle = 3.14159265358979323846 * ((double)(float)(int)(seed >> 32) * 0x1p-31 + 1);
+    float re = 1, im = 0;
+    if (!a.zero_phase) sincosf((float)angle, &im, &re);
+    return make_float2(magnitude * re, magnitude * im);
 }
 
 // Sample from + i of the padded signal is done: y, and y - c y_before for the next step.
@@ -95,7 +95,6 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
         [&](long long line, int t, int thread, float2 *points) {
             const float *magnitude = a.magnitude + (line * a.stored_frames + t) * SPECTRUM_BINS;
             const bool first = t < a.frames.n_frames, second = t + 1 < a.frames.n_frames;
-#pragma unroll 3
             for (int k = thread; k < SPECTRUM_BINS; k += SPECTRUM_THREADS) {
                 float2 x = make_float2(0, 0), y = x;
                 if (first) x = first_phase(a, t, k, magnitude[k]);
@@ -108,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT) 
         [&](long long line, long long from, int i, int, float sum) { give(a, line, from, i, sum, 0); });
 }
 
-extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, wt__griffin_lim_resident(SPECTRUM_N))
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_WIDE)
     griffin_lim_step(wt_griffin_lim_args a)
 {
     // Behind the points and the ring, of which there is one where sums are not kept: an even number of floats.
@@ -298,19 +297,19 @@ static __device__ __forceinline__ void come_back(const wt_griffin_lim_args &a, i
 }
 
 // Samples of y that a round gives, asked for before its way back into the places of magnitudes that the thread has
-// read. False where not all of them are the signal's.
-static __device__ __forceinline__ void ask_before(const wt_griffin_lim_args &a, long long line, int t, int thread,
-                                                  staged &s)
+// read; none where not all of them are the block's and the signal's.
+static __device__ __forceinline__ void ask_before(const wt_griffin_lim_args &a, const spectrum_way &way, int t,
+                                                  int thread, staged &s)
 {
     const long long from = (long long)t * a.walk.hop - a.walk.margin;
-    if (from < 0 || from + 2 * a.walk.hop > a.walk.length) return;
-    const float *out = a.out + line * a.walk.length + from + thread;
+    if (t < way.begin || from < 0 || from + 2 * a.walk.hop > a.walk.length) return;
+    const float *out = a.out + way.line * a.walk.length + from + thread;
 #pragma unroll
     for (int m = 0; m < SUMS; m++) copy_async_4(&s.magnitude[m][0][thread], out + m * SPECTRUM_THREADS, true);
     copy_async_commit();
 }
 
-extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, WT_GRIFFIN_LIM_QUARTER)
+extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, SPECTRUM_RESIDENT_WIDE)
     griffin_lim_quarter(wt_griffin_lim_args a)
 {
     staged &s = *(staged *)(all_shared + 16 * ROW);
@@ -326,7 +325,7 @@ extern "C" __global__ void __launch_bounds__(SPECTRUM_BLOCK, WT_GRIFFIN_LIM_QUAR
             ask(a, row, t, thread, s);
             go_there(a, pcm, t, thread, all_shared);
             turn_bins(a, row, t, thread, all_shared, s);
-            ask_before(a, way.line, t, thread, s);
+            ask_before(a, way, t, thread, s);
             __syncthreads();
             come_back(a, thread, all_shared, v);
             leave([&](int m) { return v[m % 2][m / 2]; },

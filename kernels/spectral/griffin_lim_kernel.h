@@ -24,16 +24,9 @@ WT_SPECTRUM_BOTH int wt__griffin_lim_staged(int n)
     return staged ? wt__spectrum_threads(n) * wt__spectrum_last(n) * 2 * 4 : 0;
 }
 
-/// Blocks of a step an SM is to hold: where it stages, 896 threads of 72 registers.
-WT_SPECTRUM_BOTH int wt__griffin_lim_resident(int n)
-{
-    return wt__griffin_lim_staged(n) ? 896 / wt__spectrum_threads(n) : wt__spectrum_resident(n);
-}
-
-/// griffin_lim_quarter: blocks an SM holds, 96 registers a thread, and the shared memory of one.
-#define WT_GRIFFIN_LIM_QUARTER 5
+/// griffin_lim_quarter: its factors, the length of a row of its sixteen, and a block's bytes of shared memory.
 #define WT_GRIFFIN_LIM_FACTORS (8 * 16 + 4 * 256)
-#define WT_GRIFFIN_LIM_ROW     137 ///< complex numbers of a row of its sixteen
+#define WT_GRIFFIN_LIM_ROW     137
 WT_SPECTRUM_BOTH int wt__griffin_lim_quarter_bytes(void)
 {
     return 16 * WT_GRIFFIN_LIM_ROW * 8 + wt__griffin_lim_staged(2048);
