@@ -4,7 +4,9 @@
 /// analyze_spectral.c   spectra, mel bands, constant-Q, chroma, separation
 /// analyze_rhythm.c     pitch, onsets, beats, loudness
 /// analyze_level.c      shape of spectra, level, silence
+/// analyze_peaks.c      where energy lies: pitches, salience, reassigned spectrograms
 /// analyze_effects.c    time stretch, pitch shift
+/// analyze_invert.c     magnitudes taken apart, and made into signals again
 /// analyze_gpu.c        batches of signals on a GPU; analyze_gpu_spectral.c, _rhythm.c, _level.c  the same features there
 /// analyze_array.c      what a feature makes: named arrays
 /// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
@@ -41,7 +43,7 @@ extern "C" {
 
 #define ANALYZE_C1_HZ 32.703195662574829 ///< 440 Hz, 45 semitones down
 
-enum { ANALYZE_MAX_FEATURES = 48, ANALYZE_MAX_ARRAYS = 96, ANALYZE_MAX_DIMS = 3 };
+enum { ANALYZE_MAX_FEATURES = 64, ANALYZE_MAX_ARRAYS = 96, ANALYZE_MAX_DIMS = 3 };
 
 /// What the last dimension of an array counts.
 typedef enum analyze_layout {
@@ -50,6 +52,7 @@ typedef enum analyze_layout {
     ANALYZE_EVENTS,  ///< the array holds the frames at which something happens
     ANALYZE_SPANS,   ///< [n][2]: first sample of a stretch, and the first behind it
     ANALYZE_VALUE,   ///< a single number
+    ANALYZE_PARTS,   ///< components of a spectrogram
 } analyze_layout;
 
 typedef enum analyze_type {
@@ -69,7 +72,8 @@ typedef enum analyze_rows {
     ANALYZE_ROWS_MEL,
     ANALYZE_ROWS_CQT,
     ANALYZE_ROWS_CHROMA,
-    ANALYZE_ROWS_LAG, ///< frames between beats
+    ANALYZE_ROWS_LAG,   ///< frames between beats
+    ANALYZE_ROWS_TEMPO, ///< tempo, k periods in 2 (rows - 1) frames
 } analyze_rows;
 
 typedef struct analyze_array {
@@ -110,6 +114,7 @@ typedef struct analyze_options {
     double speed, steps; ///< of time_stretch and pitch_shift
     wt_stretch_mode vocoder;
     bool keep_formants;
+    int n_components, n_iter, seed; ///< of nmf; and of griffin_lim and mel_to_audio
     analyze_format format;
     const char *extension; ///< of audio
     int n_jobs, width, height, tile;
@@ -245,12 +250,13 @@ struct analyze_feature {
     analyze_tiles tiles;
     wt_status (*compute)(const analyze_signal *signal, analyze_result *result);
     wt_status (*on_gpu)(const analyze_batch *batch, analyze_result *parts); ///< parts [n_used]; NULL = not there
+    int n_arrays;    ///< of one that goes in tiles, 0 = 1
     bool audio;      ///< it makes signals: audio formats hold it
     bool any_length; ///< on a GPU silence may follow: the frames behind the signal's are left out
     unsigned needs;  ///< analyze_need of a tile
     int context;     ///< frames, 0 = ANALYZE_CONTEXT
     analyze_base base;
-    /// Of a gathered feature: from its row [n].
+    /// Of a gathered feature: from its row [n]. NULL of samples: compute.
     wt_status (*finish)(const analyze_signal *signal, const float *row, int64_t n, analyze_result *result);
 };
 
@@ -335,16 +341,20 @@ WT_CHECKED wt_status analyze_spectra_on_gpu(const analyze_batch *batch, wt_stft_
 
 /// What the features' arrays are like.
 extern const struct analyze_likes {
-    analyze_array stft, spectrogram, mel, logmel, whisper, mfcc, mfcc_delta, mfcc_delta2, pcen, cqt, vqt, chroma, chroma_cqt,
-        chroma_cens,
+    analyze_array stft, spectrogram, mel, logmel, whisper, mfcc, mfcc_delta, mfcc_delta2, pcen, cqt, vqt, pseudo_cqt,
+        hybrid_cqt, nsgt, chroma, chroma_cqt, chroma_cens,
         tonnetz, harmonic, percussive, yin, f0, voiced, voiced_prob, onset_strength, onsets, beats, tempogram, plp,
         centroid, bandwidth, rolloff, flatness, contrast, poly, flux, rms, energy, zcr, trim, split, speech, vad, time_stretch,
-        pitch_shift;
+        pitch_shift, pitches, pitch_magnitudes, salience, reassigned_frequencies, reassigned_times,
+        reassigned_magnitudes, fourier_tempogram, tempo_ratios, components, activations, griffin_lim, mel_to_audio;
 } analyze_like;
 
 /// Add an array [n_rows][n_columns], [n_columns] when `rows` is none, or one number; its data is not initialised.
 WT_CHECKED wt_status analyze_add(analyze_result *result, const analyze_array *like, int64_t n_rows, int64_t n_columns,
                                  void **data);
+/// Turn [n_columns][n_rows] into an array.
+WT_CHECKED wt_status analyze_add_turned(analyze_result *result, const analyze_array *like, const float *in,
+                                        int64_t n_columns, int64_t n_rows);
 WT_CHECKED wt_status analyze_add_value(analyze_result *result, const char *name, const char *unit, double value);
 void analyze_result_free(analyze_result *result);
 size_t analyze_item_bytes(analyze_type type);
@@ -370,6 +380,9 @@ wt_status analyze_mfcc_delta2(const analyze_signal *s, analyze_result *r);
 wt_status analyze_pcen(const analyze_signal *s, analyze_result *r);
 wt_status analyze_cqt(const analyze_signal *s, analyze_result *r);
 wt_status analyze_vqt(const analyze_signal *s, analyze_result *r);
+wt_status analyze_pseudo_cqt(const analyze_signal *s, analyze_result *r);
+wt_status analyze_hybrid_cqt(const analyze_signal *s, analyze_result *r);
+wt_status analyze_nsgt(const analyze_signal *s, analyze_result *r);
 wt_status analyze_chroma(const analyze_signal *s, analyze_result *r);
 wt_status analyze_chroma_cqt(const analyze_signal *s, analyze_result *r);
 wt_status analyze_chroma_cens(const analyze_signal *s, analyze_result *r);
@@ -387,6 +400,14 @@ wt_status analyze_plp(const analyze_signal *s, analyze_result *r);
 wt_status analyze_loudness(const analyze_signal *s, analyze_result *r);
 wt_status analyze_time_stretch(const analyze_signal *s, analyze_result *r);
 wt_status analyze_pitch_shift(const analyze_signal *s, analyze_result *r);
+wt_status analyze_piptrack(const analyze_signal *s, analyze_result *r);
+wt_status analyze_salience(const analyze_signal *s, analyze_result *r);
+wt_status analyze_reassigned(const analyze_signal *s, analyze_result *r);
+wt_status analyze_fourier_tempogram(const analyze_signal *s, analyze_result *r);
+wt_status analyze_tempo_ratios(const analyze_signal *s, analyze_result *r);
+wt_status analyze_nmf(const analyze_signal *s, analyze_result *r);
+wt_status analyze_griffin_lim(const analyze_signal *s, analyze_result *r);
+wt_status analyze_mel_to_audio(const analyze_signal *s, analyze_result *r);
 wt_status analyze_beat_strength(const analyze_signal *s, analyze_result *r);
 wt_status analyze_contrast_parts(const analyze_signal *s, analyze_result *r);
 wt_status analyze_frames_of_magnitudes(const analyze_signal *s, analyze_result *r);
@@ -401,6 +422,8 @@ wt_status analyze_pitch_shift_of(const analyze_signal *s, const float *pcm, int6
 wt_status analyze_onsets_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
 wt_status analyze_tempo_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
 wt_status analyze_beats_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
+wt_status analyze_fourier_tempogram_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
+wt_status analyze_tempo_ratios_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
 wt_status analyze_plp_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
 wt_status analyze_trim_of(const analyze_signal *s, const float *rms, int64_t n, analyze_result *r);
 wt_status analyze_split_of(const analyze_signal *s, const float *rms, int64_t n, analyze_result *r);
@@ -423,6 +446,8 @@ wt_status analyze_gpu_mfcc_delta2(const analyze_batch *b, analyze_result *parts)
 wt_status analyze_gpu_pcen(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_cqt(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_vqt(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_pseudo_cqt(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_hybrid_cqt(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_chroma(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_chroma_cqt(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_chroma_cens(const analyze_batch *b, analyze_result *parts);
@@ -477,7 +502,7 @@ void analyze_limit(analyze_result *r, const analyze_whole *whole);
 wt_status analyze_mfcc_of_bands(const analyze_signal *s, analyze_result *r);
 wt_status analyze_delta_of_mfcc(analyze_result *r, int order);
 wt_pcen_config analyze_pcen_config(const analyze_signal *s);
-wt_cqt_config analyze_cqt_config(const analyze_signal *s);
+wt_cqt_config analyze_cqt_config(const analyze_signal *s, wt_cqt_kind kind);
 /// librosa's chroma_cqt: 7 octaves in steps of a third of a semitone, and how they are folded.
 wt_cqt_config analyze_folded_cqt(const analyze_signal *s);
 wt_chroma_cqt_config analyze_folding(const analyze_signal *s, wt_chroma_norm norm);

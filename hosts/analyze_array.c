@@ -17,6 +17,9 @@ const struct analyze_likes analyze_like = {
     .pcen           = {.name = "pcen", .unit = "", .rows = ANALYZE_ROWS_MEL},
     .cqt            = {.name = "cqt", .unit = "", .type = ANALYZE_C64, .rows = ANALYZE_ROWS_CQT},
     .vqt            = {.name = "vqt", .unit = "", .type = ANALYZE_C64, .rows = ANALYZE_ROWS_CQT},
+    .pseudo_cqt     = {.name = "pseudo_cqt", .unit = "magnitude", .rows = ANALYZE_ROWS_CQT},
+    .hybrid_cqt     = {.name = "hybrid_cqt", .unit = "magnitude", .rows = ANALYZE_ROWS_CQT},
+    .nsgt           = {.name = "nsgt", .unit = "magnitude", .rows = ANALYZE_ROWS_CQT},
     .chroma         = {.name = "chroma", .unit = "", .rows = ANALYZE_ROWS_CHROMA},
     .chroma_cqt     = {.name = "chroma_cqt", .unit = "", .rows = ANALYZE_ROWS_CHROMA},
     .chroma_cens    = {.name = "chroma_cens", .unit = "", .rows = ANALYZE_ROWS_CHROMA},
@@ -25,6 +28,16 @@ const struct analyze_likes analyze_like = {
     .percussive     = {.name = "percussive", .unit = "", .layout = ANALYZE_SAMPLES},
     .time_stretch   = {.name = "time_stretch", .unit = "", .layout = ANALYZE_SAMPLES},
     .pitch_shift    = {.name = "pitch_shift", .unit = "", .layout = ANALYZE_SAMPLES},
+    .griffin_lim    = {.name = "griffin_lim", .unit = "", .layout = ANALYZE_SAMPLES},
+    .mel_to_audio   = {.name = "mel_to_audio", .unit = "", .layout = ANALYZE_SAMPLES},
+    .components     = {.name = "components", .unit = "magnitude", .layout = ANALYZE_PARTS, .rows = ANALYZE_ROWS_LINEAR},
+    .activations    = {.name = "activations", .unit = "", .rows = ANALYZE_ROWS_INDEX},
+    .pitches        = {.name = "pitches", .unit = "Hz", .rows = ANALYZE_ROWS_LINEAR},
+    .pitch_magnitudes = {.name = "pitch_magnitudes", .unit = "magnitude", .rows = ANALYZE_ROWS_LINEAR},
+    .salience       = {.name = "salience", .unit = "magnitude", .rows = ANALYZE_ROWS_LINEAR},
+    .reassigned_frequencies = {.name = "reassigned_frequencies", .unit = "Hz", .rows = ANALYZE_ROWS_LINEAR},
+    .reassigned_times = {.name = "reassigned_times", .unit = "s", .rows = ANALYZE_ROWS_LINEAR},
+    .reassigned_magnitudes = {.name = "reassigned_magnitudes", .unit = "magnitude", .rows = ANALYZE_ROWS_LINEAR},
     .yin            = {.name = "yin", .unit = "Hz"},
     .f0             = {.name = "f0", .unit = "Hz"},
     .voiced         = {.name = "voiced", .unit = "", .type = ANALYZE_BOOL},
@@ -33,6 +46,8 @@ const struct analyze_likes analyze_like = {
     .onsets         = {.name = "onsets", .unit = "frame", .type = ANALYZE_I32, .layout = ANALYZE_EVENTS},
     .beats          = {.name = "beats", .unit = "frame", .type = ANALYZE_I32, .layout = ANALYZE_EVENTS},
     .tempogram      = {.name = "tempogram", .unit = "", .rows = ANALYZE_ROWS_LAG},
+    .fourier_tempogram = {.name = "fourier_tempogram", .unit = "", .type = ANALYZE_C64, .rows = ANALYZE_ROWS_TEMPO},
+    .tempo_ratios   = {.name = "tempo_ratios", .unit = "", .rows = ANALYZE_ROWS_INDEX},
     .plp            = {.name = "plp", .unit = ""},
     .centroid       = {.name = "centroid", .unit = "Hz"},
     .bandwidth      = {.name = "bandwidth", .unit = "Hz"},
@@ -73,6 +88,15 @@ wt_status analyze_add(analyze_result *result, const analyze_array *like, int64_t
     result->n_arrays++;
     *data = a->data;
     return WT_OK;
+}
+
+wt_status analyze_add_turned(analyze_result *result, const analyze_array *like, const float *in, int64_t n_columns,
+                             int64_t n_rows)
+{
+    void *data;
+    wt_status status = analyze_add(result, like, n_rows, n_columns, &data);
+    if (!status) analyze_turn(in, n_columns, n_rows, like->type == ANALYZE_C64 ? 2 : 1, data);
+    return status;
 }
 
 wt_status analyze_add_value(analyze_result *result, const char *name, const char *unit, double value)

@@ -263,24 +263,26 @@ wt_status analyze_gpu_pcen(const analyze_batch *b, analyze_result *parts)
 
 // ---- constant Q
 
-static wt_status make_cqt(const analyze_batch *b, int variable, void **plan)
+enum { VARIABLE = 16 }; // beside a wt_cqt_kind
+
+static wt_status make_cqt(const analyze_batch *b, int variant, void **plan)
 {
-    wt_cqt_config config = analyze_cqt_config(&b->signal);
-    config.erb_gamma = variable, config.channels = b->n_signals;
+    wt_cqt_config config = analyze_cqt_config(&b->signal, (wt_cqt_kind)(variant & ~VARIABLE));
+    config.erb_gamma = variant & VARIABLE, config.channels = b->n_signals;
     return wt_cqt_create(b->signal.place->device, &config, b->signal.n, (wt_cqt **)plan);
 }
 
 static void destroy_cqt(void *plan) { wt_cqt_destroy(plan); }
 
-static wt_status add_cqt(const analyze_batch *b, analyze_result *parts, const analyze_array *like, bool variable)
+static wt_status add_cqt(const analyze_batch *b, analyze_result *parts, const analyze_array *like, int variant)
 {
     const analyze_place *p = b->signal.place;
     void *cqt;
     const void *data;
     wt_buffer *out = NULL;
-    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_cqt, destroy_cqt}, variable, &cqt);
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_cqt, destroy_cqt}, variant, &cqt);
     const int64_t n_bins = status ? 0 : wt_cqt_bins(cqt), n_frames = status ? 0 : wt_cqt_frames(cqt, b->signal.n);
-    const size_t bytes = 2 * sizeof(float) * (size_t)b->n_signals * (size_t)(n_bins * n_frames);
+    const size_t bytes = analyze_item_bytes(like->type) * (size_t)b->n_signals * (size_t)(n_bins * n_frames);
     if (!status) status = analyze_room(b, ROOM_CQT, bytes, &out);
     if (!status) status = wt_cqt_enqueue(cqt, p->stream, p->pcm, 0, b->signal.n, out, 0);
     if (!status) status = analyze_fetch(b, out, bytes, &data);
@@ -289,12 +291,22 @@ static wt_status add_cqt(const analyze_batch *b, analyze_result *parts, const an
 
 wt_status analyze_gpu_cqt(const analyze_batch *b, analyze_result *parts)
 {
-    return add_cqt(b, parts, &analyze_like.cqt, false);
+    return add_cqt(b, parts, &analyze_like.cqt, WT_CQT_FULL);
 }
 
 wt_status analyze_gpu_vqt(const analyze_batch *b, analyze_result *parts)
 {
-    return add_cqt(b, parts, &analyze_like.vqt, true);
+    return add_cqt(b, parts, &analyze_like.vqt, WT_CQT_FULL | VARIABLE);
+}
+
+wt_status analyze_gpu_pseudo_cqt(const analyze_batch *b, analyze_result *parts)
+{
+    return add_cqt(b, parts, &analyze_like.pseudo_cqt, WT_CQT_PSEUDO);
+}
+
+wt_status analyze_gpu_hybrid_cqt(const analyze_batch *b, analyze_result *parts)
+{
+    return add_cqt(b, parts, &analyze_like.hybrid_cqt, WT_CQT_HYBRID);
 }
 
 // ---- tuning

@@ -35,8 +35,9 @@ wt_status analyze_format_of(const char *path, const char *extension, analyze_opt
             options->extension = formats[k].name;
             if (options->format != ANALYZE_AUDIO || only_audio(options)) return WT_OK;
             return wt_fail(WT_ERR_BAD_ARG,
-                           "%s: %s holds audio, which hpss, time_stretch and pitch_shift make, each alone", path,
-                           extension);
+                           "%s: %s holds audio, which hpss, time_stretch, pitch_shift, griffin_lim or mel_to_audio "
+                           "makes, alone",
+                           path, extension);
         }
     return wt_fail(WT_ERR_BAD_ARG,
                    "%s: format \"%s\", want npy, npz, csv, json, png, or an audio format for a feature that is audio",

@@ -48,6 +48,7 @@ static double row_of(const analyze_report *report, const analyze_array *a, doubl
 {
     if (a->rows == ANALYZE_ROWS_LINEAR) return value * analyze_n_fft(report->options) / report->rate_hz + 0.5;
     if (a->rows == ANALYZE_ROWS_LAG) return bpm_of(report, value) + 0.5;
+    if (a->rows == ANALYZE_ROWS_TEMPO) return value / bpm_of(report, 2.0 * (double)(analyze_n_rows(a) - 1)) + 0.5;
     return value;
 }
 
@@ -169,6 +170,7 @@ static void set_rows(panel *q, const analyze_report *report, const analyze_array
                               .high = report->rate_hz / 2.0, .logarithmic = true, .label = "frequency (Hz)"};
         break;
     case ANALYZE_ROWS_LAG:
+    case ANALYZE_ROWS_TEMPO:
         q->axes.y = (wt_axis){.low = 30, .high = 480, .logarithmic = true, .label = "tempo (BPM)"};
         for (int bpm = 30; bpm <= 480; bpm *= 2) add_mark(q, bpm, "%d", bpm);
         break;
@@ -192,8 +194,9 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/// Decibels: 80 below the largest. Chroma and tempogram: 0 to 1. Coefficients and pcen: all but the outer 2 % at either
-/// end. An mfcc's coefficient 0, the lowest row, is the level: far from the others, it does not count.
+/// Decibels: 80 below the largest. Chroma and tempogram: 0 to 1. Coefficients, pcen and the Fourier tempogram: all but
+/// the outer 2 % at either end. An mfcc's coefficient 0, the lowest row, is the level: far from the others, it does not
+/// count.
 static void set_colours(panel *q, const analyze_array *a, const float *pixels, int64_t count)
 {
     if (!strcmp(a->name, "mfcc") && analyze_n_rows(a) > 1) {
@@ -201,7 +204,7 @@ static void set_colours(panel *q, const analyze_array *a, const float *pixels, i
         pixels += lowest, count -= lowest;
     }
     q->low = 0, q->high = 1, q->colours = a->rows == ANALYZE_ROWS_LAG ? "autocorrelation" : "strength";
-    if (a->rows == ANALYZE_ROWS_INDEX || !strcmp(a->name, "pcen")) {
+    if (a->rows == ANALYZE_ROWS_INDEX || a->rows == ANALYZE_ROWS_TEMPO || !strcmp(a->name, "pcen")) {
         float *sorted = malloc(sizeof(float) * (size_t)count);
         q->low = -1, q->colours = "value";
         if (!sorted) return;
@@ -375,7 +378,8 @@ static draw_function drawing_of(const analyze_array *a)
     if (a->layout == ANALYZE_EVENTS || a->layout == ANALYZE_SPANS) return draw_events;
     if (a->layout == ANALYZE_SAMPLES) return draw_part;
     if (a->layout == ANALYZE_VALUE || a->type == ANALYZE_BOOL) return NULL;
-    if (a->rows) return draw_matrix;
+    if (a->layout == ANALYZE_PARTS) return NULL;
+    if (a->rows) return strcmp(a->unit, "Hz") && strcmp(a->unit, "s") ? draw_matrix : NULL; // no levels
     return strcmp(a->unit, "Hz") ? draw_curve : draw_track;
 }
 

@@ -181,24 +181,80 @@ wt_status analyze_beats(const analyze_signal *s, analyze_result *r)
     return of_strength(s, true, analyze_beats_of, r);
 }
 
+enum { LAGS = 384 };
+
+/// [n_rows][LAGS]; caller frees, also after an error.
+static wt_status tempogram_of(const float *envelope, int64_t n, float **rows, int64_t *n_rows)
+{
+    wt_tempogram *plan;
+    *rows = NULL;
+    wt_status status = wt_tempogram_create(NULL, &(wt_tempogram_config){.win_length = LAGS}, &plan);
+    if (status) return status;
+    *n_rows = wt_tempogram_rows(plan, n);
+    if (!(*rows = malloc(sizeof(float) * LAGS * (size_t)*n_rows)))
+        status = wt_fail(WT_ERR_NO_MEMORY, "tempogram: %lld frames", (long long)*n_rows);
+    if (!status) wt_tempogram_run(plan, envelope, n, *rows);
+    wt_tempogram_destroy(plan);
+    return status;
+}
+
 wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r)
 {
-    enum { LAGS = 384 };
     float *envelope, *rows = NULL;
-    int64_t n, n_rows = 0;
-    void *data;
-    wt_tempogram *plan = NULL;
+    int64_t n, n_rows;
     wt_status status = strength(s, false, &envelope, &n);
-    if (!status) status = wt_tempogram_create(NULL, &(wt_tempogram_config){.win_length = LAGS}, &plan);
-    if (!status) n_rows = wt_tempogram_rows(plan, n);
-    if (!status && !(rows = malloc(sizeof(float) * LAGS * (size_t)n_rows)))
-        status = wt_fail(WT_ERR_NO_MEMORY, "tempogram: %lld frames", (long long)n_rows);
-    if (!status) wt_tempogram_run(plan, envelope, n, rows);
-    if (!status) status = analyze_add(r, &analyze_like.tempogram, LAGS, n_rows, &data);
-    if (!status) analyze_turn(rows, n_rows, LAGS, 1, data);
-    wt_tempogram_destroy(plan);
+    if (!status) status = tempogram_of(envelope, n, &rows, &n_rows);
+    if (!status) status = analyze_add_turned(r, &analyze_like.tempogram, rows, n_rows, LAGS);
     free(envelope), free(rows);
     return status;
+}
+
+/// librosa's fourier_tempogram: a short-time transform of the envelope, frame by frame.
+wt_status analyze_fourier_tempogram_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
+{
+    wt_stft *stft;
+    (void)s;
+    wt_status status = wt_stft_create(&(wt_stft_config){.n_fft = LAGS, .hop = 1}, &stft);
+    if (status) return status;
+    const int64_t n_rows = wt_stft_frames(stft, n), bins = wt_stft_bins(stft);
+    float *rows = malloc(sizeof(float) * 2 * (size_t)(n_rows * bins));
+    if (!rows) status = wt_fail(WT_ERR_NO_MEMORY, "fourier_tempogram: %lld frames", (long long)n_rows);
+    if (!status) status = wt_stft_forward(stft, envelope, n, rows);
+    if (!status) status = analyze_add_turned(r, &analyze_like.fourier_tempogram, rows, n_rows, bins);
+    wt_stft_destroy(stft);
+    free(rows);
+    return status;
+}
+
+wt_status analyze_fourier_tempogram(const analyze_signal *s, analyze_result *r)
+{
+    return of_strength(s, false, analyze_fourier_tempogram_of, r);
+}
+
+/// Of each frame's own tempo, as librosa's tempogram_ratio has it.
+wt_status analyze_tempo_ratios_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
+{
+    wt_tempo *tempo = NULL;
+    wt_tempo_config config = analyze_tempo_config(s);
+    float *rows, *ratios = malloc(sizeof *ratios * WT_TEMPO_RATIOS * (size_t)n);
+    double *bpm = malloc(sizeof *bpm * (size_t)n);
+    int64_t n_rows;
+    config.ac_size_s = (LAGS + 0.5) * config.hop / config.rate_hz; // the tempogram's lags, whichever way it rounds
+    wt_status status = tempogram_of(envelope, n, &rows, &n_rows);
+    if (!status && (!ratios || !bpm)) status = wt_fail(WT_ERR_NO_MEMORY, "tempo_ratios: %lld frames", (long long)n);
+    if (!status) status = wt_tempo_create(NULL, &config, &tempo);
+    if (!status) wt_tempo_run_frames(tempo, envelope, n, bpm);
+    for (int64_t t = 0; t < n && !status; t++)
+        wt_tempogram_ratio(s->rate_hz, config.hop, rows + t * LAGS, LAGS, bpm[t], ratios + t * WT_TEMPO_RATIOS);
+    if (!status) status = analyze_add_turned(r, &analyze_like.tempo_ratios, ratios, n, WT_TEMPO_RATIOS);
+    wt_tempo_destroy(tempo);
+    free(rows), free(ratios), free(bpm);
+    return status;
+}
+
+wt_status analyze_tempo_ratios(const analyze_signal *s, analyze_result *r)
+{
+    return of_strength(s, false, analyze_tempo_ratios_of, r);
 }
 
 wt_status analyze_plp_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)

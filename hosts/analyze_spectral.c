@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/delta.h>
+#include <warptone/nsgt.h>
 
 int analyze_n_fft(const analyze_options *options) { return options->n_fft ? options->n_fft : 2048; }
 
@@ -35,16 +36,6 @@ void analyze_turn(const float *in, int64_t rows, int64_t columns, int width, flo
                 for (int64_t r = r0; r < r0 + TILE && r < rows; r++)
                     for (int w = 0; w < width; w++)
                         out[(c * rows + r) * width + w] = in[(r * columns + c) * width + w];
-}
-
-/// Turn [n_frames][n_rows] into an array of the result.
-static wt_status add_turned(analyze_result *r, const analyze_array *like, const float *in, int64_t n_frames,
-                            int64_t n_rows)
-{
-    void *data;
-    wt_status status = analyze_add(r, like, n_rows, n_frames, &data);
-    if (!status) analyze_turn(in, n_frames, n_rows, like->type == ANALYZE_C64 ? 2 : 1, data);
-    return status;
 }
 
 // ---- Fourier
@@ -82,7 +73,7 @@ wt_status analyze_stft(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
     wt_status status = analyze_spectra_make(s, &x);
-    if (!status) status = add_turned(r, &analyze_like.stft, x.values, x.n_frames, x.bins);
+    if (!status) status = analyze_add_turned(r, &analyze_like.stft, x.values, x.n_frames, x.bins);
     analyze_spectra_free(&x);
     return status;
 }
@@ -108,7 +99,7 @@ wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r)
     analyze_spectra x;
     wt_status status = analyze_spectra_make(s, &x);
     if (!status) analyze_spectra_to_real(&x, false);
-    if (!status) status = add_turned(r, &analyze_like.spectrogram, x.values, x.n_frames, x.bins);
+    if (!status) status = analyze_add_turned(r, &analyze_like.spectrogram, x.values, x.n_frames, x.bins);
     analyze_spectra_free(&x);
     return status;
 }
@@ -315,32 +306,85 @@ static wt_status constant_q_make(const analyze_signal *s, const wt_cqt_config *c
     return status ? wt_fail(status, "cqt: %lld samples", (long long)s->n) : WT_OK;
 }
 
-wt_cqt_config analyze_cqt_config(const analyze_signal *s)
+wt_cqt_config analyze_cqt_config(const analyze_signal *s, wt_cqt_kind kind)
 {
     const analyze_options *o = s->options;
-    return (wt_cqt_config){.rate_hz = s->rate_hz, .hop = analyze_hop(o), .fmin_hz = o->fmin_hz,
-                           .n_bins = o->n_bins, .bins_per_octave = o->bins_per_octave};
+    return (wt_cqt_config){.kind = kind, .rate_hz = s->rate_hz, .hop = analyze_hop(o), .fmin_hz = o->fmin_hz,
+                           .n_bins = o->n_bins, .bins_per_octave = o->bins_per_octave,
+                           .magnitude = kind != WT_CQT_FULL};
 }
 
-static wt_status add_constant_q(const analyze_signal *s, analyze_result *r, const analyze_array *like, bool variable)
+static wt_status add_constant_q(const analyze_signal *s, analyze_result *r, const analyze_array *like,
+                                const wt_cqt_config *config)
 {
     constant_q x;
-    wt_cqt_config config = analyze_cqt_config(s);
-    config.erb_gamma = variable;
-    wt_status status = constant_q_make(s, &config, &x);
-    if (!status) status = add_turned(r, like, x.values, x.n_frames, x.bins);
+    wt_status status = constant_q_make(s, config, &x);
+    if (!status) status = analyze_add_turned(r, like, x.values, x.n_frames, x.bins);
     constant_q_free(&x);
     return status;
 }
 
 wt_status analyze_cqt(const analyze_signal *s, analyze_result *r)
 {
-    return add_constant_q(s, r, &analyze_like.cqt, false);
+    const wt_cqt_config config = analyze_cqt_config(s, WT_CQT_FULL);
+    return add_constant_q(s, r, &analyze_like.cqt, &config);
 }
 
 wt_status analyze_vqt(const analyze_signal *s, analyze_result *r)
 {
-    return add_constant_q(s, r, &analyze_like.vqt, true);
+    wt_cqt_config config = analyze_cqt_config(s, WT_CQT_FULL);
+    config.erb_gamma = true;
+    return add_constant_q(s, r, &analyze_like.vqt, &config);
+}
+
+wt_status analyze_pseudo_cqt(const analyze_signal *s, analyze_result *r)
+{
+    const wt_cqt_config config = analyze_cqt_config(s, WT_CQT_PSEUDO);
+    return add_constant_q(s, r, &analyze_like.pseudo_cqt, &config);
+}
+
+wt_status analyze_hybrid_cqt(const analyze_signal *s, analyze_result *r)
+{
+    const wt_cqt_config config = analyze_cqt_config(s, WT_CQT_HYBRID);
+    return add_constant_q(s, r, &analyze_like.hybrid_cqt, &config);
+}
+
+enum { HALF = 32768 }; // of a slice: slice s begins at (s - 1) HALF
+
+/// Column t of [bins][n_frames], `place` slices behind the second half of the first of two: slices are cut by windows
+/// that sum to one, and so do the points of both at one time.
+static void read_points(const wt_nsgt *nsgt, const float *points, double place, int64_t t, int64_t n_frames, float *out)
+{
+    for (int k = 0; k < wt_nsgt_n_rows(nsgt) - 2; k++) {
+        const wt_nsgt_row row = wt_nsgt_get_row(nsgt, k + 1);
+        const int64_t m = (int64_t)(place * row.n_points);
+        const float *x = points + 2 * (row.offset + row.n_points / 2 + m);
+        const float *y = points + 2 * (row.offset + row.stride + m);
+        out[k * n_frames + t] = hypotf(x[0] + y[0], x[1] + y[1]);
+    }
+}
+
+wt_status analyze_nsgt(const analyze_signal *s, analyze_result *r)
+{
+    const analyze_options *o = s->options;
+    const wt_nsgt_config config = {.rate_hz = s->rate_hz, .fmin_hz = o->fmin_hz, .slice = 2 * HALF, .n_slices = 2,
+                                   .bins_per_octave = o->bins_per_octave, .n_bins = o->n_bins};
+    const int64_t n_frames = analyze_frames(o, s->n), hop = analyze_hop(o);
+    wt_nsgt *nsgt;
+    void *data;
+    wt_status status = wt_nsgt_create(NULL, &config, &nsgt);
+    if (status) return status;
+    float *points = malloc(2 * sizeof *points * (size_t)wt_nsgt_coefficients(nsgt));
+    status = points ? analyze_add(r, &analyze_like.nsgt, wt_nsgt_n_rows(nsgt) - 2, n_frames, &data)
+                    : wt_fail(WT_ERR_NO_MEMORY, "nsgt: slices of %d samples", 2 * HALF);
+    for (int64_t at = 0, t = 0; t < n_frames && !status; at++) {
+        status = wt_nsgt_forward(nsgt, s->pcm, s->n, at, points);
+        for (; t < n_frames && t * hop < (at + 1) * HALF && !status; t++)
+            read_points(nsgt, points, (double)(t * hop - at * HALF) / (2 * HALF), t, n_frames, data);
+    }
+    wt_nsgt_destroy(nsgt);
+    free(points);
+    return status;
 }
 
 // ---- chroma
@@ -396,7 +440,7 @@ wt_status analyze_chroma(const analyze_signal *s, analyze_result *r)
     if (!status && !(out = malloc(sizeof(float) * (size_t)config.n_chroma * (size_t)x.n_frames)))
         status = wt_fail(WT_ERR_NO_MEMORY, "chroma: %lld frames", (long long)x.n_frames);
     if (!status) status = wt_chroma_run(chroma, x.values, x.n_frames, out);
-    if (!status) status = add_turned(r, &analyze_like.chroma, out, x.n_frames, config.n_chroma);
+    if (!status) status = analyze_add_turned(r, &analyze_like.chroma, out, x.n_frames, config.n_chroma);
     wt_chroma_destroy(chroma);
     free(out);
     analyze_spectra_free(&x);
@@ -447,7 +491,7 @@ wt_status analyze_chroma_cqt(const analyze_signal *s, analyze_result *r)
     float *chroma;
     int64_t n_frames;
     wt_status status = fold(s, WT_CHROMA_NORM_MAX, &chroma, &n_frames);
-    if (!status) status = add_turned(r, &analyze_like.chroma_cqt, chroma, n_frames, n_chroma(s->options));
+    if (!status) status = analyze_add_turned(r, &analyze_like.chroma_cqt, chroma, n_frames, n_chroma(s->options));
     free(chroma);
     return status;
 }
@@ -461,7 +505,7 @@ wt_status analyze_chroma_cens(const analyze_signal *s, analyze_result *r)
     if (!status && !(cens = malloc(sizeof(float) * (size_t)n * (size_t)n_frames)))
         status = wt_fail(WT_ERR_NO_MEMORY, "chroma: %lld frames", (long long)n_frames);
     if (!status) status = wt_chroma_cens(chroma, n_frames, n, 0, WT_CHROMA_NORM_2, cens);
-    if (!status) status = add_turned(r, &analyze_like.chroma_cens, cens, n_frames, n);
+    if (!status) status = analyze_add_turned(r, &analyze_like.chroma_cens, cens, n_frames, n);
     free(chroma), free(cens);
     return status;
 }
@@ -474,7 +518,7 @@ wt_status analyze_tonnetz(const analyze_signal *s, analyze_result *r)
     if (!status && !(out = malloc(sizeof(float) * 6 * (size_t)n_frames)))
         status = wt_fail(WT_ERR_NO_MEMORY, "tonnetz: %lld frames", (long long)n_frames);
     if (!status) status = wt_tonnetz(chroma, n_frames, n_chroma(s->options), out);
-    if (!status) status = add_turned(r, &analyze_like.tonnetz, out, n_frames, 6);
+    if (!status) status = analyze_add_turned(r, &analyze_like.tonnetz, out, n_frames, 6);
     free(chroma), free(out);
     return status;
 }

@@ -95,7 +95,7 @@ static int64_t context_of(const analyze_options *o, int rate_hz)
         int64_t own = o->features[k]->context;
         if (own == ANALYZE_CONTEXT_OF_CQT) { // filters as long as their lowest note wants, up to twice that in a frame;
                                              // and a halving's filter reaches 200 samples of its own rate
-            const wt_cqt_config c = o->features[k]->needs ? analyze_folded_cqt(&s) : analyze_cqt_config(&s);
+            const wt_cqt_config c = o->features[k]->needs ? analyze_folded_cqt(&s) : analyze_cqt_config(&s, WT_CQT_FULL);
             const int steps = c.bins_per_octave ? c.bins_per_octave : 12;
             const double octaves = ceil((double)(c.n_bins ? c.n_bins : 84) / steps);
             const double longest = 1.5 * steps * rate_hz / (c.fmin_hz > 0 ? c.fmin_hz : ANALYZE_C1_HZ);
@@ -271,7 +271,7 @@ static void collect(const analyze_walk *w, const analyze_result *gathered, const
     int at = 0;
     for (int k = 0; k < w->options->n_features; k++) {
         const analyze_feature *f = w->options->features[k];
-        const int count = f->tiles != ANALYZE_TILES ? gathered[k].n_arrays : f->compute == analyze_hpss ? 2 : 1;
+        const int count = f->tiles != ANALYZE_TILES ? gathered[k].n_arrays : f->n_arrays ? f->n_arrays : 1;
         for (int i = 0; i < count; i++) {
             if (f->tiles == ANALYZE_TILES) places[at] = all->n_arrays;
             all->arrays[all->n_arrays++] = f->tiles == ANALYZE_TILES ? shapes->arrays[at++] : gathered[k].arrays[i];

@@ -253,9 +253,9 @@ static wt_status finish_samples(const analyze_walk *w, const analyze_feature *f,
                                 analyze_result *result)
 {
     s.pcm = r->values, s.n = r->n, s.place = w->place, s.whole = NULL;
-    wt_status status = w->place->device ? analyze_feature_on_gpu(&s, f, result) : WT_ERR_UNSUPPORTED;
+    wt_status status = w->place->device && f->on_gpu ? analyze_feature_on_gpu(&s, f, result) : WT_ERR_UNSUPPORTED;
     if (status != WT_ERR_UNSUPPORTED && status != WT_ERR_NO_MEMORY) return status;
-    return f->finish(&s, r->values, r->n, result);
+    return f->finish ? f->finish(&s, r->values, r->n, result) : f->compute(&s, result);
 }
 
 static wt_status finish(const analyze_walk *w, const analyze_feature *f, const gatherer *g, analyze_result *result)

@@ -26,7 +26,7 @@ static int print_help(const wt_option *options, int n)
            "or a folder, OUT is a folder that mirrors them. Defaults are librosa's: 22050 Hz mono, 2048 / 512.\n\n"
            "features:\n");
     for (int k = 0; k < analyze_n_features(); k++)
-        printf("  %-15s %s\n", analyze_feature_at(k)->name, analyze_feature_at(k)->help);
+        printf("  %-17s %s\n", analyze_feature_at(k)->name, analyze_feature_at(k)->help);
     wt_options_print(stdout, options, n);
     printf("\nexamples:\n"
            "  warptone analyze -f logmel --rate 16000 --n-fft 400 --hop 160 --n-mels 80 speech.wav speech.npy\n"
@@ -231,6 +231,9 @@ int cmd_analyze(int argc, char **argv)
         {.name = "steps", .kind = WT_OPTION_NUMBER, .value = &o->steps, .argument = "N", .min = -96, .max = 96, .help = "of pitch_shift, in semitones, up when positive"},
         {.name = "vocoder", .kind = WT_OPTION_TEXT, .value = &a.vocoder, .argument = "NAME", .help = "of both: transient, locked, librosa or wsola; transient if left out"},
         {.name = "keep-formants", .kind = WT_OPTION_FLAG, .value = &o->keep_formants, .help = "pitch_shift leaves a voice's formants where they are"},
+        {.name = "components", .kind = WT_OPTION_INT, .value = &o->n_components, .argument = "N", .min = 1, .max = 4096, .help = "of nmf, 8"},
+        {.name = "iterations", .kind = WT_OPTION_INT, .value = &o->n_iter, .argument = "N", .min = 1, .max = 1 << 20, .help = "of nmf, 200, of griffin_lim and mel_to_audio, 32"},
+        {.name = "seed", .kind = WT_OPTION_INT, .value = &o->seed, .argument = "N", .min = 0, .max = 2147483647, .help = "of what these three begin with, 0"},
         {.name = "bpm", .kind = WT_OPTION_NUMBER, .value = &o->bpm, .argument = "BPM", .min = 1, .max = 1000, .help = "known tempo of the beats"},
         {.name = "top-db", .kind = WT_OPTION_NUMBER, .value = &o->top_db, .argument = "DB", .min = 0.1, .max = 300, .help = "of trim and split, 60: what is further below the loudest frame is silent"},
         {.name = "backtrack", .kind = WT_OPTION_FLAG, .value = &o->backtrack, .help = "move onsets back to the quiet before them"},

@@ -1,0 +1,368 @@
+// `warptone analyze`: features that are ops of the library as they are, each beside the call of the library.
+#include "support/audio_files.h"
+#include "support/npy.h"
+#include "support/spectral_check.h"
+#include "support/testing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <warptone/cqt.h>
+#include <warptone/decompose.h>
+#include <warptone/griffin_lim.h>
+#include <warptone/mel_inverse.h>
+#include <warptone/nsgt.h>
+#include <warptone/reassigned.h>
+#include <warptone/salience.h>
+#include <warptone/tempo.h>
+#include <warptone/tuning.h>
+
+enum { RATE_HZ = 22050, N = RATE_HZ, N_FFT = 1024, BINS = N_FFT / 2 + 1, HOP = 512, FRAMES = N / HOP + 1 };
+#define SHORT " --n-fft 1024 "
+
+static char program[4096], out[1 << 16], input[4096];
+static float *tones; // [N], in the file that is analysed
+static float spectra[FRAMES * BINS], want[3 * FRAMES * BINS];
+
+static int run(const char *options, const char *to)
+{
+    char command[16384];
+    if (access(program, X_OK)) {
+        print_message("skipped: %s is not built\n", program);
+        skip();
+    }
+    snprintf(command, sizeof command, "'%s' analyze --backend cpu %s '%s' '%s' 2>&1", program, options, input, to);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    out[fread(out, 1, sizeof out - 1, pipe)] = 0;
+    const int status = pclose(pipe);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/// Two tones, the upper one beginning anew every quarter of a second.
+static int make_input(void **state)
+{
+    if (test_folder_create(state)) return -1;
+    tones = malloc(sizeof *tones * N);
+    for (int t = 0; t < N; t++) {
+        const double s = (double)t / RATE_HZ, late = fmod(s, 0.25);
+        tones[t] = (float)(0.2 * sin(2 * M_PI * 220 * s) + 0.4 * exp(-late * 15) * sin(2 * M_PI * 1320 * s));
+    }
+    snprintf(input, sizeof input, "%s", test_path(state, "in.wav"));
+    test_write(input, &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_F32}, tones, N,
+               1000);
+    return 0;
+}
+
+static int remove_input(void **state)
+{
+    free(tones);
+    return test_folder_remove(state);
+}
+
+/// Array k of what the options make.
+static npy array_of(void **state, const char *options, int k)
+{
+    npy a;
+    const char *path = test_path(state, "out.npz");
+    if (run(options, path)) fail_msg("%s", out);
+    assert_ok(npz_read(path, k, &a));
+    return a;
+}
+
+/// [rows][columns], to the bit the transpose of `want` [columns][rows]. Frees the array.
+static void assert_turned(npy a, const float *want, size_t rows, size_t columns)
+{
+    assert_int_equal(a.n_dims, 2);
+    assert_int_equal(a.shape[0], rows);
+    assert_int_equal(a.shape[1], columns);
+    const size_t item = a.kind == 'c' ? 2 : 1;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++)
+            if (memcmp((float *)a.data + item * (r * columns + c), want + item * (c * rows + r), item * sizeof *want))
+                fail_msg("row %zu, column %zu: %.9g, want %.9g", r, c,
+                         (double)((float *)a.data)[item * (r * columns + c)], (double)want[item * (c * rows + r)]);
+    npy_free(&a);
+}
+
+static void constant_q_goes_by_one_spectrogram(void **state)
+{
+    static const char *const options[] = {"-f pseudo_cqt --fmin 110 --n-bins 48",
+                                          "-f hybrid_cqt --fmin 110 --n-bins 48"};
+    for (int k = 0; k < 2; k++) {
+        wt_cqt *cqt;
+        const wt_cqt_config config = {
+            .kind = k ? WT_CQT_HYBRID : WT_CQT_PSEUDO, .fmin_hz = 110, .n_bins = 48, .magnitude = true};
+        assert_ok(wt_cqt_create(NULL, &config, N, &cqt));
+        assert_int_equal(wt_cqt_frames(cqt, N), FRAMES);
+        assert_int_equal(wt_cqt_run(cqt, tones, N, want), WT_OK);
+        assert_turned(array_of(state, options[k], 0), want, 48, FRAMES);
+        wt_cqt_destroy(cqt);
+    }
+}
+
+/// The two slices that the signal lies in add up; a tone has its amplitude.
+static void the_invertible_transform_is_sampled(void **state)
+{
+    enum { HALF = 32768 };
+    wt_nsgt *nsgt;
+    const wt_nsgt_config config = {.rate_hz = RATE_HZ, .fmin_hz = 110, .n_bins = 48, .n_slices = 2};
+    assert_ok(wt_nsgt_create(NULL, &config, &nsgt));
+    assert_int_equal(wt_nsgt_slices(nsgt, N), 2);
+    float *points = malloc(2 * sizeof *points * (size_t)wt_nsgt_coefficients(nsgt));
+    assert_int_equal(wt_nsgt_forward(nsgt, tones, N, 0, points), WT_OK);
+    for (int t = 0; t < FRAMES; t++)
+        for (int k = 0; k < 48; k++) {
+            const wt_nsgt_row row = wt_nsgt_get_row(nsgt, k + 1);
+            const int64_t m = (int64_t)t * HOP * row.n_points / (2 * HALF);
+            const float *x = points + 2 * (row.offset + row.n_points / 2 + m);
+            const float *y = points + 2 * (row.offset + row.stride + m);
+            want[t * 48 + k] = hypotf(x[0] + y[0], x[1] + y[1]);
+        }
+    for (int t = 10; t + 10 < FRAMES; t++) assert_true(fabsf(want[t * 48 + 12] - 0.2f) < 0.002f); // 220 Hz
+    assert_turned(array_of(state, "-f nsgt --fmin 110 --n-bins 48", 0), want, 48, FRAMES);
+    wt_nsgt_destroy(nsgt);
+    free(points);
+}
+
+/// Frame by frame, [FRAMES][BINS].
+static void spectra_of(void **state, float *x)
+{
+    npy a = array_of(state, "-f spectrogram" SHORT, 0);
+    assert_true(a.shape[0] == BINS && a.shape[1] == FRAMES);
+    for (int t = 0; t < FRAMES; t++)
+        for (int k = 0; k < BINS; k++) x[t * BINS + k] = ((float *)a.data)[k * FRAMES + t];
+    npy_free(&a);
+}
+
+static void peaks_of_spectra_are_pitches(void **state)
+{
+    spectra_of(state, spectra);
+    const wt_piptrack_config config = {.rate_hz = RATE_HZ, .n_fft = N_FFT, .fmin_hz = 200, .fmax_hz = 2000};
+    assert_ok(wt_piptrack(&config, spectra, FRAMES, want, want + FRAMES * BINS));
+    for (int k = 0; k < 2; k++)
+        assert_turned(array_of(state, "-f piptrack --fmin 200 --fmax 2000" SHORT, k), want + k * FRAMES * BINS, BINS,
+                      FRAMES);
+}
+
+static void multiples_of_a_frequency_add_up(void **state)
+{
+    static const double harmonics[] = {1, 2, 3, 4}, weights[] = {1, 0.45, 0.33, 0.25};
+    double hz[BINS];
+    wt_salience *plan;
+    spectra_of(state, spectra);
+    for (int k = 0; k < BINS; k++) hz[k] = (double)k * RATE_HZ / N_FFT;
+    const wt_salience_config config = {BINS, hz, 4, harmonics, weights, false, 0};
+    assert_ok(wt_salience_create(NULL, &config, &plan));
+    wt_salience_run(plan, spectra, FRAMES, want);
+    wt_salience_destroy(plan);
+    assert_turned(array_of(state, "-f salience" SHORT, 0), want, BINS, FRAMES);
+}
+
+static void bins_are_reassigned(void **state)
+{
+    wt_reassigned *plan;
+    const wt_reassigned_config config = {.stft = {.n_fft = N_FFT, .hop = HOP}, .n_samples = N};
+    assert_ok(wt_reassigned_create(NULL, &config, &plan));
+    wt_reassigned_run(plan, tones, want);
+    wt_reassigned_destroy(plan);
+    for (int k = 0; k < 3; k++)
+        assert_turned(array_of(state, "-f reassigned" SHORT, k), want + k * FRAMES * BINS, BINS, FRAMES);
+}
+
+static void envelope_of(void **state, float *x)
+{
+    npy a = array_of(state, "-f onset_strength", 0);
+    assert_int_equal(a.count, FRAMES);
+    memcpy(x, a.data, sizeof *x * FRAMES);
+    npy_free(&a);
+}
+
+static void tempi_are_fourier_transformed(void **state)
+{
+    enum { TEMPI = 193 };
+    float envelope[FRAMES];
+    wt_stft *stft;
+    envelope_of(state, envelope);
+    assert_ok(wt_stft_create(&(wt_stft_config){.n_fft = 384, .hop = 1}, &stft));
+    const int64_t n_frames = wt_stft_frames(stft, FRAMES);
+    assert_true(n_frames == FRAMES + 1 && 2 * n_frames * TEMPI <= (int64_t)(sizeof want / sizeof *want));
+    assert_int_equal(wt_stft_forward(stft, envelope, FRAMES, want), WT_OK);
+    wt_stft_destroy(stft);
+    npy a = array_of(state, "-f fourier_tempogram", 0);
+    assert_int_equal(a.kind, 'c');
+    assert_turned(a, want, TEMPI, (size_t)n_frames);
+}
+
+static void multiples_of_the_tempo_are_weighed(void **state)
+{
+    float envelope[FRAMES];
+    double bpm[FRAMES];
+    static float rows[FRAMES * 384];
+    wt_tempogram *tempogram;
+    wt_tempo *tempo;
+    envelope_of(state, envelope);
+    assert_ok(wt_tempogram_create(NULL, &(wt_tempogram_config){0}, &tempogram));
+    assert_ok(wt_tempo_create(NULL, &(wt_tempo_config){.ac_size_s = 384.5 * 512 / 22050}, &tempo)); // 384 lags
+    wt_tempogram_run(tempogram, envelope, FRAMES, rows);
+    wt_tempo_run_frames(tempo, envelope, FRAMES, bpm);
+    for (int t = 0; t < FRAMES; t++)
+        wt_tempogram_ratio(RATE_HZ, HOP, rows + t * 384, 384, bpm[t], want + t * WT_TEMPO_RATIOS);
+    wt_tempogram_destroy(tempogram), wt_tempo_destroy(tempo);
+    assert_turned(array_of(state, "-f tempo_ratios", 0), want, WT_TEMPO_RATIOS, FRAMES);
+}
+
+/// Squares of v - w h.
+static double distance(const npy *v, const npy *w, const npy *h)
+{
+    const size_t n = w->shape[1];
+    double sum = 0;
+    for (size_t k = 0; k < BINS; k++)
+        for (size_t t = 0; t < FRAMES; t++) {
+            double x = ((float *)v->data)[k * FRAMES + t];
+            for (size_t i = 0; i < n; i++)
+                x -= (double)((float *)w->data)[k * n + i] * ((float *)h->data)[i * FRAMES + t];
+            sum += x * x;
+        }
+    return sum;
+}
+
+/// One iteration more of the library's, from what ten gave, is what eleven give.
+static void spectra_are_sums_of_components(void **state)
+{
+    enum { PARTS = 3 };
+    wt_nmf *nmf;
+    npy v = array_of(state, "-f spectrogram" SHORT, 0);
+    npy w = array_of(state, "-f nmf --components 3 --iterations 10 --seed 7" SHORT, 0);
+    npy h = array_of(state, "-f nmf --components 3 --iterations 10 --seed 7" SHORT, 1);
+    npy w_next = array_of(state, "-f nmf --components 3 --iterations 11 --seed 7" SHORT, 0);
+    npy h_next = array_of(state, "-f nmf --components 3 --iterations 11 --seed 7" SHORT, 1);
+    assert_true(w.shape[0] == BINS && w.shape[1] == PARTS && h.shape[0] == PARTS && h.shape[1] == FRAMES);
+    const double before = distance(&v, &w, &h);
+    double energy = 0;
+    for (size_t k = 0; k < v.count; k++) energy += (double)((float *)v.data)[k] * ((float *)v.data)[k];
+    assert_true(before < 0.05 * energy); // two tones and the clicks of one of them
+    assert_ok(wt_nmf_create(NULL, &(wt_nmf_config){.rows = BINS, .columns = FRAMES, .n_components = PARTS, .n_iter = 1},
+                            &nmf));
+    wt_nmf_run(nmf, v.data, w.data, h.data);
+    wt_nmf_destroy(nmf);
+    assert_true(distance(&v, &w, &h) < before);
+    // rounded to float between the tenth and the eleventh
+    assert_near_peak(w.data, w_next.data, w.count, 1e-5, "components");
+    assert_near_peak(h.data, h_next.data, h.count, 1e-5, "activations");
+    npy_free(&v), npy_free(&w), npy_free(&h), npy_free(&w_next), npy_free(&h_next);
+}
+
+static void assert_signal(void **state, const char *options, const float *magnitudes)
+{
+    int64_t n_frames;
+    wt_griffin_lim *plan;
+    const wt_griffin_lim_config config = {
+        .stft = {.n_fft = N_FFT, .hop = HOP}, .n_frames = FRAMES, .length = N, .n_iter = 4, .seed = 5};
+    float *signal = malloc(sizeof *signal * N);
+    assert_ok(wt_griffin_lim_create(NULL, &config, &plan));
+    wt_griffin_lim_run(plan, magnitudes, signal);
+    wt_griffin_lim_destroy(plan);
+    npy a = array_of(state, options, 0);
+    assert_true(a.n_dims == 1 && a.shape[0] == N);
+    assert_memory_equal(a.data, signal, sizeof *signal * N);
+    npy_free(&a);
+    if (run(options, test_path(state, "out.wav"))) fail_msg("%s", out);
+    float *heard = test_read(test_path(state, "out.wav"), NULL, 4096, &n_frames);
+    assert_int_equal(n_frames, N);
+    assert_snr_db(signal, heard, N, 100); // 24 bits with dither
+    free(signal), free(heard);
+}
+
+static void magnitudes_become_a_signal(void **state)
+{
+    spectra_of(state, spectra);
+    assert_signal(state, "-f griffin_lim --iterations 4 --seed 5" SHORT, spectra);
+}
+
+static void mel_bands_become_a_signal(void **state)
+{
+    wt_mel_inverse *plan;
+    npy mel = array_of(state, "-f mel --n-mels 40" SHORT, 0);
+    const wt_mel_inverse_config config = {.bank = {.n_fft = N_FFT, .n_mels = 40}, .n_frames = FRAMES};
+    assert_ok(wt_mel_inverse_create(NULL, &config, &plan));
+    wt_mel_inverse_run(plan, mel.data, want);
+    for (int t = 0; t < FRAMES; t++)
+        for (int k = 0; k < BINS; k++) spectra[t * BINS + k] = want[k * FRAMES + t];
+    wt_mel_inverse_destroy(plan);
+    npy_free(&mel);
+    assert_signal(state, "-f mel_to_audio --n-mels 40 --iterations 4 --seed 5" SHORT, spectra);
+}
+
+#define EVERY                                                                                                          \
+    "-f pseudo_cqt,hybrid_cqt,nsgt,piptrack,salience,reassigned,fourier_tempogram,tempo_ratios,nmf,griffin_lim,"       \
+    "mel_to_audio --iterations 2 --fmin 110 --n-bins 48 --n-fft 512 --width 600 --height 200"
+
+/// In arrays, JSON and pictures: one sample, silence.
+static void short_and_silent_files_work(void **state)
+{
+    static const char *const outputs[] = {"hard.npz", "hard.json", "hard.png"};
+    static const int lengths[] = {1, RATE_HZ / 2};
+    char kept[sizeof input];
+    float *x = calloc(RATE_HZ, sizeof *x);
+    memcpy(kept, input, sizeof kept);
+    snprintf(input, sizeof input, "%s", test_path(state, "hard.wav"));
+    for (int k = 0; k < 2; k++) {
+        x[0] = k == 0 ? 0.5f : 0;
+        test_write(input, &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_F32}, x,
+                   lengths[k], 1000);
+        for (int i = 0; i < 3; i++)
+            if (run(EVERY, test_path(state, outputs[i]))) fail_msg("%s", out);
+    }
+    memcpy(input, kept, sizeof kept);
+    free(x);
+}
+
+/// In tiles of a fifth of the signal, which is more than they are held for, the same bytes.
+static void tiles_are_the_whole(void **state)
+{
+    static const char *const options =
+        "-f nsgt,piptrack,salience,reassigned,fourier_tempogram,tempo_ratios,nmf,griffin_lim --iterations 2 --n-fft "
+        "512";
+    char tiled[512];
+    size_t n_whole, n_tiled;
+    snprintf(tiled, sizeof tiled, "%s --tile 2400", options);
+    if (run(options, test_path(state, "whole.npz"))) fail_msg("%s", out);
+    if (run(tiled, test_path(state, "tiled.npz"))) fail_msg("%s", out);
+    char *whole = test_slurp(test_path(state, "whole.npz"), &n_whole);
+    char *parts = test_slurp(test_path(state, "tiled.npz"), &n_tiled);
+    assert_int_equal(n_whole, n_tiled);
+    assert_memory_equal(whole, parts, n_whole);
+    free(whole), free(parts);
+}
+
+static void a_table_has_one_kind_of_column(void **state)
+{
+    assert_int_equal(run("-f nmf", test_path(state, "x.csv")), 2);
+    assert_non_null(strstr(out, "csv holds one table, components and activations make two"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(constant_q_goes_by_one_spectrogram),
+        cmocka_unit_test(the_invertible_transform_is_sampled),
+        cmocka_unit_test(peaks_of_spectra_are_pitches),
+        cmocka_unit_test(multiples_of_a_frequency_add_up),
+        cmocka_unit_test(bins_are_reassigned),
+        cmocka_unit_test(tempi_are_fourier_transformed),
+        cmocka_unit_test(multiples_of_the_tempo_are_weighed),
+        cmocka_unit_test(spectra_are_sums_of_components),
+        cmocka_unit_test(magnitudes_become_a_signal),
+        cmocka_unit_test(mel_bands_become_a_signal),
+        cmocka_unit_test(short_and_silent_files_work),
+        cmocka_unit_test(tiles_are_the_whole),
+        cmocka_unit_test(a_table_has_one_kind_of_column),
+    };
+    if (!find_program(program, sizeof program)) return 1;
+    return cmocka_run_group_tests_name("analyze: more", tests, make_input, remove_input);
+}
