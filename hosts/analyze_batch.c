@@ -2,6 +2,7 @@
 // silence may follow the signals, of about one length) are then taken together, as many as fill a tile.
 
 #include "analyze_batch.h"
+#include "analyze_tiles.h"
 #include "crew.h"
 #include "interrupt.h"
 

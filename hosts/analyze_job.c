@@ -1,4 +1,4 @@
-#include "analyze.h"
+#include "analyze_tiles.h"
 #include "atomic_file.h"
 #include "crew.h"
 #include "interrupt.h"

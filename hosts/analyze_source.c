@@ -1,6 +1,6 @@
 // A file's signal in order, a block at a time: read, folded, resampled.
 
-#include "analyze.h"
+#include "analyze_tiles.h"
 
 #include <stdlib.h>
 #include <string.h>

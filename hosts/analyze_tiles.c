@@ -4,7 +4,7 @@
 //
 // What columns need of the whole signal, and features that are no columns, come first (analyze_whole.c).
 
-#include "analyze.h"
+#include "analyze_tiles.h"
 #include "atomic_file.h"
 #include "interrupt.h"
 
