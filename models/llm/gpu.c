@@ -23,6 +23,7 @@ static const struct {
                                 {"kernels/llm/llm_pages.cu", WT__LLM_COPY_PAGE, 2},
                                 {"kernels/llm/llm_flash.cu", WT__LLM_FLASH, 1},
                                 {"kernels/llm/llm_attend_16.cu", WT__LLM_ATTEND_16, 4},
+                                {"kernels/llm/llm_attend_one.cu", WT__LLM_ATTEND_ONE, 4},
                                 {"kernels/llm/llm_matvec.cu", WT__LLM_MATVEC, 3},
                                 {"kernels/llm/llm_stream.cu", WT__LLM_STREAM, 4}};
 
@@ -43,6 +44,10 @@ static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embe
                                                      [WT__LLM_ATTEND_16 + 1] = "llm_attend_16_2",
                                                      [WT__LLM_ATTEND_16 + 2] = "llm_attend_16_4",
                                                      [WT__LLM_ATTEND_16 + 3] = "llm_attend_16_8",
+                                                     [WT__LLM_ATTEND_ONE] = "llm_attend_one_1",
+                                                     [WT__LLM_ATTEND_ONE + 1] = "llm_attend_one_2",
+                                                     [WT__LLM_ATTEND_ONE + 2] = "llm_attend_one_4",
+                                                     [WT__LLM_ATTEND_ONE + 3] = "llm_attend_one_8",
                                                      [WT__LLM_MATVEC] = "llm_matvec_f32",
                                                      [WT__LLM_MATVEC + 1] = "llm_matvec_f16",
                                                      [WT__LLM_MATVEC + 2] = "llm_matvec_bf16",
@@ -84,7 +89,8 @@ static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
             if (!g->kv_type || c->d_head % 16 || c->d_head > MAX_FLASH_HEAD) continue;
             if (g->flash_by_wgmma) file = "kernels/llm/llm_flash_wgmma.cu";
         }
-        if (modules[m].first == WT__LLM_ATTEND_16 && !attends_on_tensor_cores(g, c)) continue;
+        const bool on_tensor_cores = modules[m].first == WT__LLM_ATTEND_16 || modules[m].first == WT__LLM_ATTEND_ONE;
+        if (on_tensor_cores && !attends_on_tensor_cores(g, c)) continue;
         status = wt_module_create(g->device,
                                   &(wt_module_config){.name = file, .options = cache, .n_options = attend ? 3 : 0},
                                   &g->modules[m]);

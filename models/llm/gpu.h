@@ -49,9 +49,10 @@ typedef enum wt__llm_kernel {
     WT__LLM_ATTEND,
     WT__LLM_COPY_PAGE,
     WT__LLM_SHIFT,
-    WT__LLM_FLASH,                          ///< NULL where the cache or the head's size is not for it
-    WT__LLM_ATTEND_16,                      ///< with clusters of 1, 2, 4 and 8; likewise
-    WT__LLM_MATVEC = WT__LLM_ATTEND_16 + 4, ///< of F32, F16, BF16
+    WT__LLM_FLASH,     ///< NULL where the cache or the head's size is not for it
+    WT__LLM_ATTEND_16, ///< with clusters of 1, 2, 4 and 8; likewise
+    WT__LLM_ATTEND_ONE = WT__LLM_ATTEND_16 + 4, ///< likewise
+    WT__LLM_MATVEC = WT__LLM_ATTEND_ONE + 4, ///< of F32, F16, BF16
     WT__LLM_STREAM = WT__LLM_MATVEC + 3,    ///< of F16, BF16, then of short rows
     WT__N_LLM_KERNELS = WT__LLM_STREAM + 4,
 } wt__llm_kernel;
@@ -88,7 +89,7 @@ typedef struct wt__llm_quant_kernel {
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
 
 enum {
-    WT__N_LLM_MODULES = 8,
+    WT__N_LLM_MODULES = 9,
     WT__LLM_MAX_QUANTS = 8,
     WT__LLM_MAX_BATCHES = 64,
     WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS
