@@ -98,16 +98,28 @@ static wt_status make_bands(wt_mel *m)
     return status;
 }
 
+// Of as many frames as there are lanes, in whole hops.
+static int64_t tile_samples(const wt_mel *m) { return (int64_t)m->frames->columns * m->frames->hop; }
+
 static wt_status make_slots(wt_mel *m)
 {
     const size_t lanes = (size_t)m->lanes;
-    const size_t floats = lanes * m->row + ((size_t)m->bins + (size_t)m->config.bank.n_mels) * lanes;
+    const wt_stft *stft = m->slots[0].stft;
+    const int n_fft = wt__stft_config(stft)->n_fft, hop = wt__stft_config(stft)->hop;
+    wt_status made = WT_OK;
+    if (!m->config.stft.precise)
+        made = wt__fft_frames_create(n_fft, hop, m->lanes, wt__stft_window(stft), &m->frames);
+    if (made) return made;
+    m->tile_floats = m->frames ? wt__fft_frames_floats(m->frames, m->lanes) : lanes * m->row;
+    const size_t floats = m->tile_floats + ((size_t)m->bins + (size_t)m->config.bank.n_mels) * lanes;
     for (int i = 0; i < m->n_slots; i++) {
         wt_status status = m->slots[i].stft ? WT_OK : wt_stft_create(&m->config.stft, &m->slots[i].stft);
         if (status) return status;
         m->slots[i].scratch = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
         if (!m->slots[i].scratch) return wt_fail(WT_ERR_NO_MEMORY, "mel: %zu floats of scratch", floats);
         memset(m->slots[i].scratch, 0, floats * sizeof(float));
+        if (m->frames) m->slots[i].edge = malloc((size_t)tile_samples(m) * sizeof(float));
+        if (m->frames && !m->slots[i].edge) return wt_fail(WT_ERR_NO_MEMORY, "mel: samples of %d frames", m->lanes);
     }
     return WT_OK;
 }
@@ -167,8 +179,10 @@ void wt_mel_destroy(wt_mel *mel)
     for (int i = 0; mel->slots && i < mel->n_slots; i++) {
         wt_stft_destroy(mel->slots[i].stft);
         free(mel->slots[i].scratch);
+        free(mel->slots[i].edge);
     }
     free(mel->slots);
+    free(mel->frames);
     free(mel->begins);
     free(mel->lengths);
     free(mel->weights);
@@ -244,23 +258,40 @@ static void write_tile(const wt_mel *m, const float *sums, int64_t t, int count,
     }
 }
 
+// All at once, lane by lane.
+WT_RT static void tile_at_once(const wt_mel *m, const wt__mel_slot *slot, const float *pcm, int64_t t, float *turned)
+{
+    const wt_stft_config *c = wt__stft_config(slot->stft);
+    const int64_t n = m->config.n_samples, samples = tile_samples(m), ahead = (int64_t)m->lanes * c->hop;
+    const int64_t margin = c->no_center ? 0 : c->n_fft / 2, begin = t * c->hop - margin, end = begin + samples;
+    const bool inside = begin >= 0 && end <= n;
+    const float *x = inside ? pcm + begin : slot->edge, *next = inside && end + ahead <= n ? pcm + end : x;
+    for (int64_t i = 0; i < samples && !inside; i++)
+        slot->edge[i] = wt__stft_padded(pcm, n, begin + i, margin, c->pad);
+    wt__stft_kernels(slot->stft)->frames_powers(m->frames, x, next, slot->scratch, turned);
+}
+
+WT_RT static void tile_by_frames(const wt_mel *m, const wt__mel_slot *slot, const float *pcm, int64_t t, int count,
+                                 float *turned)
+{
+    for (int i = 0; i < count; i++)
+        wt__stft_powers(slot->stft, pcm, m->config.n_samples, t + i, slot->scratch + (size_t)i * m->row);
+    wt__stft_kernels(slot->stft)->rows_in(slot->scratch, (ptrdiff_t)m->row, m->bins, turned, turned, false);
+}
+
 WT_RT static void run_tile(const wt_mel *m, const wt__mel_slot *slot, const float *pcm, int64_t t, float *out)
 {
     const int lanes = m->lanes, n_mels = m->config.bank.n_mels;
     const int count = m->n_frames - t < lanes ? (int)(m->n_frames - t) : lanes;
-    float *powers = slot->scratch;
-    float *turned = powers + (size_t)lanes * m->row, *sums = turned + (size_t)m->bins * (size_t)lanes;
-    for (int i = 0; i < count && !m->config.stft.precise; i++) {
-        float *row = powers + (size_t)i * m->row;
-        wt__stft_powers(slot->stft, pcm, m->config.n_samples, t + i, row);
-        raise(row, m->bins, (float)m->config.power);
-    }
+    float *turned = slot->scratch + m->tile_floats, *sums = turned + (size_t)m->bins * (size_t)lanes;
     if (m->config.stft.precise) {
         const double *re64, *im64;
         wt__stft_precise(slot->stft, pcm, m->config.n_samples, t, count, &re64, &im64);
         precise_powers(re64, im64, (int64_t)m->bins * lanes, m->config.power, turned);
     } else {
-        wt__stft_kernels(slot->stft)->rows_in(powers, (ptrdiff_t)m->row, m->bins, turned, turned, false);
+        if (m->frames) tile_at_once(m, slot, pcm, t, turned);
+        else tile_by_frames(m, slot, pcm, t, count, turned);
+        raise(turned, m->bins * lanes, (float)m->config.power);
     }
     sum_bands(m, turned, sums);
     if (m->logarithm) wt__db_log(sums, (int64_t)n_mels * lanes, m->amin, m->scale, m->shift, sums);
