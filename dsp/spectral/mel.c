@@ -14,6 +14,8 @@
 #include <string.h>
 #include <warptone/simd.h>
 
+enum { AT_ONCE = 4 }; // tiles that a thread takes: lines of the output that two share are one thread's then
+
 // ---- creating
 
 wt_mel_config wt_mel_whisper(int n_mels, int64_t n_samples)
@@ -216,10 +218,13 @@ WT_CLONES static void precise_powers(const double *re, const double *im, int64_t
     for (int64_t i = 0; i < count && power != 2; i++) out[i] = powf(out[i], (float)power / 2);
 }
 
-// turned [bins][lanes] to sums [n_mels][lanes], with a vector type of `lanes` floats.
+// turned [bins][lanes] to sums [n_mels][lanes], with a vector type of `lanes` floats. Where they will be written, `out`,
+// comes to the first-level cache meanwhile.
 #define SUM_BANDS(vector)                                                                                              \
     for (int b = 0; b < n_mels; b++) {                                                                                 \
         vector sum = {0};                                                                                              \
+        __builtin_prefetch(out + b * step, 1, 3);                                                                      \
+        __builtin_prefetch(out + b * step + sizeof sum / sizeof(float) - 1, 1, 3);                                     \
         const float *from = turned + (size_t)m->begins[b] * (sizeof sum / sizeof(float));                              \
         for (int k = 0; k < m->lengths[b]; k++) {                                                                      \
             vector bin;                                                                                                \
@@ -229,10 +234,11 @@ WT_CLONES static void precise_powers(const double *re, const double *im, int64_t
         memcpy(sums + (size_t)b * (sizeof sum / sizeof(float)), &sum, sizeof sum);                                     \
     }
 
-WT_CLONES static void sum_bands(const wt_mel *m, const float *turned, float *sums)
+WT_CLONES static void sum_bands(const wt_mel *m, const float *turned, const float *out, float *sums)
 {
     const float *weights = m->weights;
     const int n_mels = m->config.bank.n_mels;
+    const int64_t step = m->config.frames_first ? m->lanes : m->n_frames;
     if (m->lanes == 16) {
         SUM_BANDS(wt_f32x16)
     } else if (m->lanes == 8) {
@@ -293,7 +299,7 @@ WT_RT static void run_tile(const wt_mel *m, const wt__mel_slot *slot, const floa
         else tile_by_frames(m, slot, pcm, t, count, turned);
         raise(turned, m->bins * lanes, (float)m->config.power);
     }
-    sum_bands(m, turned, sums);
+    sum_bands(m, turned, out + (m->config.frames_first ? t * n_mels : t), sums);
     if (m->logarithm) wt__db_log(sums, (int64_t)n_mels * lanes, m->amin, m->scale, m->shift, sums);
     write_tile(m, sums, t, count, out);
 }
@@ -312,11 +318,12 @@ WT_RT static void run_slot(const void *args, int slot)
     const call *c = args;
     wt_mel *m = c->mel;
     int64_t tile, end;
-    while (wt__op_take(&m->share, m->n_tiles * m->n_lines, 1, c->n_slots, &tile, &end)) {
-        const int64_t line = tile / m->n_tiles;
-        run_tile(m, &m->slots[slot], c->pcm + line * m->config.n_samples, tile % m->n_tiles * m->lanes,
-                 c->out + line * m->n_frames * m->config.bank.n_mels);
-    }
+    while (wt__op_take(&m->share, m->n_tiles * m->n_lines, AT_ONCE, c->n_slots, &tile, &end))
+        for (; tile < end; tile++) {
+            const int64_t line = tile / m->n_tiles;
+            run_tile(m, &m->slots[slot], c->pcm + line * m->config.n_samples, tile % m->n_tiles * m->lanes,
+                     c->out + line * m->n_frames * m->config.bank.n_mels);
+        }
 }
 
 WT_RT static void finish_signal(const void *args, int signal)
