@@ -6,9 +6,18 @@
 #    define CLUSTER_3 __cluster_dims__(3, 1, 1)
 #    define CLUSTER_4 __cluster_dims__(4, 1, 1)
 #    define CLUSTER_8 __cluster_dims__(8, 1, 1)
+static __device__ __forceinline__ void cluster_arrive()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+static __device__ __forceinline__ void cluster_wait()
+{
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 static __device__ __forceinline__ void cluster_meet()
 {
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+    cluster_arrive();
+    cluster_wait();
 }
 
 // What lies there in the shared memory of block `rank` of the cluster.
@@ -25,12 +34,26 @@ static __device__ __forceinline__ float4 load_from(const float *address, int ran
                  : "memory");
     return x;
 }
+
+// To there.
+static __device__ __forceinline__ void store_to(float4 *address, int rank, float4 x)
+{
+    unsigned there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(there)
+        : "r"((unsigned)__cvta_generic_to_shared(address)), "r"(rank));
+    asm volatile("st.shared::cluster.v4.f32 [%0], {%1,%2,%3,%4};" ::"r"(there), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w)
+                 : "memory");
+}
 #else // never launched there
 #    define CLUSTER_1
 #    define CLUSTER_2
 #    define CLUSTER_3
 #    define CLUSTER_4
 #    define CLUSTER_8
+static __device__ __forceinline__ void cluster_arrive() {}
+static __device__ __forceinline__ void cluster_wait() {}
 static __device__ __forceinline__ void cluster_meet() { __syncthreads(); }
 static __device__ __forceinline__ float4 load_from(const float *address, int) { return *(const float4 *)address; }
+static __device__ __forceinline__ void store_to(float4 *address, int, float4 x) { *address = x; }
 #endif
