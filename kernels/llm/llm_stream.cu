@@ -331,6 +331,7 @@ template <class T, int TEAM> static __device__ __forceinline__ void stream(const
     v.parts = (unsigned char *)(shared + WARPS * (n_stages * STAGE)) + 2 * warp * a.each;
     v.squares = 0;
     let_next_begin();
+    ask_ahead(a.m);
     const int member = warp % TEAM, team = warp / TEAM;
     cursor c = {NULL, 0, min(AT_ONCE, n_tiles), team, 0, 0, 0, share_of<TEAM>(a, 0)};
     if (team < n_tiles) aim(a, c);

@@ -2,6 +2,8 @@
 // be recorded into a graph; where tokens stand is read on the device.
 #include "gpu.h"
 
+#include <string.h>
+
 enum {
     FLASH_TOKENS = 17,
     NORMED_TOKENS = 8,
@@ -271,6 +273,21 @@ bool wt__llm_alike(const wt__linear *a, const wt__linear *b)
            a->scale_columns == b->scale_columns && a->half_scales == b->half_scales && !a->both == !b->both;
 }
 
+/// What attention reads before it has q.
+static void tell_ahead(const wt__pass *p, wt_llm_ahead *ahead)
+{
+    const wt_llm_session *s = p->s;
+    const wt_model_config *c = &s->llm->config;
+    const int half = (int)sizeof(float) * c->rope.n_dims / 2, head = (int)sizeof(float) * c->d_head;
+    const wt_llm_ahead all[WT_LLM_AHEAD] = {{tokens_of(p), sizeof(wt_llm_token)},
+                                            {io_at(p, s->gpu->pages_at), (int)sizeof(int32_t) * s->n_pages},
+                                            {s->cosines, half},
+                                            {s->sines, half},
+                                            {p->layer->q_norm.weight, p->layer->q_norm.weight ? head : 0},
+                                            {p->layer->k_norm.weight, p->layer->k_norm.weight ? head : 0}};
+    memcpy(ahead, all, sizeof all);
+}
+
 static void qkv(wt__pass *p, const wt__layer *w)
 {
     const wt_llm_session *s = p->s;
@@ -289,6 +306,7 @@ static void qkv(wt__pass *p, const wt__layer *w)
         }
         single.n_parts = a.n_parts = n;
         if (by_matvec(s, all[first], s->n_tokens)) {
+            tell_ahead(p, single.ahead);
             matvec(p, all[first], single, &w->attention_norm);
             continue;
         }
@@ -404,8 +422,8 @@ static wt_llm_turn_args turn_of(const wt__pass *p, int layer)
                               .interleaved = c->rope.interleaved};
 }
 
-/// Few tokens, by llm_attend_one.cu, or llm_attend_16.cu where tokens of this step see each other, whose sums are
-/// others than those of tokens in the cache.
+/// Few tokens, by llm_attend_16.cu, where tokens of this step are another sum than those of the cache, or one between
+/// products by llm_stream.cu, by llm_attend_one.cu, beside whose blocks there is room for theirs.
 static bool on_tensor_cores(const wt_llm_session *s)
 {
     return s->gpu->kernels[WT__LLM_ATTEND_16] && !s->exact_guesses && (!s->is_prompt || s->n_tokens < FLASH_TOKENS);
@@ -447,20 +465,19 @@ static void place(wt__pass *p, int layer)
 static void attend_by_clusters(wt__pass *p, wt_llm_attend_args *a)
 {
     const wt_llm_session *s = p->s;
-    const bool follow = s->is_prompt && s->n_tokens > 1;
-    const int per = follow ? WT_LLM_ATTEND_ROWS / (a->n_heads / a->n_kv_heads) : 1;
-    const int heads = follow ? a->n_kv_heads : a->n_heads / s->gpu->heads_at_once;
+    const bool one = s->n_tokens == 1 && streams(&s->llm->layers[0].o, NULL);
+    const int per = s->is_prompt ? WT_LLM_ATTEND_ROWS / (a->n_heads / a->n_kv_heads) : 1;
+    const int heads = one ? a->n_heads / s->gpu->heads_at_once : a->n_kv_heads;
     const int groups = (s->n_tokens + per - 1) / per, blocks = groups * heads, n_sms = s->gpu->n_sms;
     int form = 0;
     while (form < 3 && n_sms >= CLUSTER_SMS && blocks << (form + 1) <= (form ? n_sms / 2 : n_sms)) form++;
     const int warps = blocks > n_sms ? WT_LLM_ATTEND_WARPS / 2 : WT_LLM_ATTEND_WARPS;
     const size_t of_kv = wt_dtype_bytes(s->kv_type, 1), d = (size_t)s->llm->config.d_head;
-    launch(p, (follow ? WT__LLM_ATTEND_16 : WT__LLM_ATTEND_ONE) + form,
-           (wt_launch){.grid = {1 << form, heads, groups},
-                       .block = {32 * warps},
-                       .shared_bytes = follow ? WT_LLM_ATTEND_SHARED(d, of_kv, (size_t)warps)
-                                              : WT_LLM_ATTEND_FETCHED(d, of_kv, (size_t)warps)},
-           a, sizeof *a);
+    const size_t bytes =
+        one ? WT_LLM_ATTEND_FETCHED(d, of_kv, (size_t)warps) : WT_LLM_ATTEND_SHARED(d, of_kv, (size_t)warps);
+    a->follow = s->is_prompt;
+    launch(p, (one ? WT__LLM_ATTEND_ONE : WT__LLM_ATTEND_16) + form,
+           (wt_launch){.grid = {1 << form, heads, groups}, .block = {32 * warps}, .shared_bytes = bytes}, a, sizeof *a);
 }
 
 /// By products of warpgroups: the queries and two tiles of keys and values, swizzled and aligned, and barriers. Else
