@@ -236,7 +236,7 @@ typedef struct wt_llm_sample_args {
     wt_llm_tally *tallies; ///< [..][vocab_size]
     const int *chosen; ///< [WT_LLM_MAX_CHOSEN] of rows that follow each other; NULL = each row is of its own sequence
     int *arrived;      ///< [1] rows that are done, 0 before and after; of those that follow each other
-    unsigned *depths;  ///< [n][vocab_size]
+    unsigned *values;  ///< [n][vocab_size] of the blocks; NULL = there is room in their shared memory
     wt_llm_odds *odds; ///< [n]
     wt_llm_token *tokens;   ///< [n] become the next step's
     int *step;              ///< [1] steps so far
@@ -244,6 +244,12 @@ typedef struct wt_llm_sample_args {
     wt_llm_odds *ring_odds; ///< [WT_LLM_RING] of the host; NULL = none
     int vocab_size;
 } wt_llm_sample_args;
+
+/// Tokens of a row that each of `blocks` has.
+WT_SHARED_FN int wt_llm_draw_share(int vocab_size, int blocks)
+{
+    return (vocab_size + 32 * blocks - 1) / (32 * blocks) * 32;
+}
 
 /// The most probable experts of a token and their shares.
 typedef struct wt_llm_choose_args {
