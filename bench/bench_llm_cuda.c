@@ -110,31 +110,38 @@ static void bench_draw(const char *name, wt_llm_session *session, const wt_llm *
     }
 }
 
-/// Guesses that are verified together, beside a single step: with their logits on the host, and with the most probable
-/// tokens alone.
+/// Guesses that are verified together, beside a single step: with the most probable tokens after them, with tokens
+/// drawn on the device, and with their logits on the host.
 static void bench_verify(const char *name, wt_llm_session *session, const wt_llm *m, int context)
 {
     enum { MOST = 16, TIMES = 24 };
     float *logits = malloc(sizeof *logits * MOST * (size_t)m->config.vocab_size);
+    static const char *const ways[] = {"greedy", "drawn", "logits"};
+    const wt_sampler_config config = {.temperature = 0.7, .top_k = 20, .top_p = 0.8};
     const int32_t ids[MOST] = {1, 20, 300, 4, 50, 600, 7, 80, 2, 30, 400, 5, 60, 700, 8, 90};
     int32_t next[MOST];
-    double single[2] = {0, 0};
+    double single[3] = {0, 0, 0};
+    wt_sampler *sampler;
+    need(wt_sampler_create(&config, m->config.vocab_size, &sampler));
     fill(session, context);
     for (int n = 1; n <= MOST; n *= 2) {
-        double s[2];
-        for (int greedy = 0; greedy < 2; greedy++) {
+        printf("%-10s verify  of %-5d", name, n);
+        for (int way = 0; way < 3; way++) {
             int64_t begin = 0;
             for (int k = -3; k < TIMES; k++) {
                 if (!k) begin = wt_clock_now_ns(NULL);
-                need(greedy ? wt_llm_verify_greedy(session, ids, n, next) : wt_llm_verify(session, ids, n, logits));
+                need(way == 0   ? wt_llm_verify_greedy(session, ids, n, next)
+                     : way == 1 ? wt_llm_verify_drawn(session, ids, n, sampler, next)
+                                : wt_llm_verify(session, ids, n, logits));
                 need(wt_llm_session_restore(session, (wt_llm_snapshot){context, 0}));
             }
-            s[greedy] = seconds_since(begin) / TIMES;
-            if (n == 1) single[greedy] = s[greedy];
+            const double s = seconds_since(begin) / TIMES;
+            if (n == 1) single[way] = s;
+            printf("   %s %8.3f ms  %.2f of one", ways[way], s * 1e3, s / single[way]);
         }
-        printf("%-10s verify  of %-5d  %8.3f ms  %.2f of one   greedy %8.3f ms  %.2f of one\n", name, n, s[0] * 1e3,
-               s[0] / single[0], s[1] * 1e3, s[1] / single[1]);
+        printf("\n");
     }
+    wt_sampler_destroy(sampler);
     free(logits);
 }
 

@@ -6,6 +6,16 @@
 #    define CLUSTER_3 __cluster_dims__(3, 1, 1)
 #    define CLUSTER_4 __cluster_dims__(4, 1, 1)
 #    define CLUSTER_8 __cluster_dims__(8, 1, 1)
+
+// A meeting in two parts, with the barriers that were created before it; other memory is not seen by it.
+static __device__ __forceinline__ void cluster_arrive()
+{
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+static __device__ __forceinline__ void cluster_wait()
+{
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 static __device__ __forceinline__ void cluster_meet()
 {
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -25,12 +35,31 @@ static __device__ __forceinline__ float4 load_from(const float *address, int ran
                  : "memory");
     return x;
 }
+
+// To there, as 16 bytes that a barrier of that block expects (barrier.cuh).
+static __device__ __forceinline__ void send_to(float4 *address, int rank, float4 x, unsigned long long *barrier)
+{
+    unsigned there, barrier_there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(there)
+        : "r"((unsigned)__cvta_generic_to_shared(address)), "r"(rank));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(barrier_there)
+        : "r"((unsigned)__cvta_generic_to_shared(barrier)), "r"(rank));
+    asm volatile(
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1,%2,%3,%4}, [%5];" ::"r"(there),
+        "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w), "r"(barrier_there)
+        : "memory");
+}
 #else // never launched there
 #    define CLUSTER_1
 #    define CLUSTER_2
 #    define CLUSTER_3
 #    define CLUSTER_4
 #    define CLUSTER_8
+static __device__ __forceinline__ void cluster_arrive() {}
+static __device__ __forceinline__ void cluster_wait() {}
 static __device__ __forceinline__ void cluster_meet() { __syncthreads(); }
 static __device__ __forceinline__ float4 load_from(const float *address, int) { return *(const float4 *)address; }
+static __device__ __forceinline__ void send_to(float4 *address, int, float4 x, unsigned long long *) { *address = x; }
 #endif

@@ -86,7 +86,7 @@ typedef struct rig {
     wt__gpu_drawer drawer;
     wt_buffer *memory, *logits, *io;
     wt_llm_sample_args args;
-    int vocab;
+    int vocab, n_sms;
 } rig;
 
 typedef struct io {
@@ -98,14 +98,15 @@ typedef struct io {
 static rig start(void **state, int vocab)
 {
     rig r = {.device = device_of(state), .vocab = vocab};
+    r.n_sms = wt_device_get_info(r.device)->n_sms;
     size_t zeroed;
     assert_ok(wt_stream_create(r.device, NULL, &r.stream));
     assert_ok(wt__gpu_drawer_create(r.device, &r.drawer));
-    assert_ok(
-        wt_buffer_create(r.device, WT_MEMORY_DEVICE, wt__gpu_draw_layout(ROWS, vocab, 0, &r.args, &zeroed), &r.memory));
+    assert_ok(wt_buffer_create(r.device, WT_MEMORY_DEVICE, wt__gpu_draw_layout(ROWS, ROWS, vocab, 0, &r.args, &zeroed),
+                               &r.memory));
     assert_ok(wt_buffer_create(r.device, WT_MEMORY_DEVICE, sizeof(float) * ROWS * (size_t)vocab, &r.logits));
     assert_ok(wt_buffer_create(r.device, WT_MEMORY_DEVICE, sizeof(io), &r.io));
-    wt__gpu_draw_layout(ROWS, vocab, wt_buffer_address(r.memory), &r.args, &zeroed);
+    wt__gpu_draw_layout(ROWS, ROWS, vocab, wt_buffer_address(r.memory), &r.args, &zeroed);
     const uintptr_t at = wt_buffer_address(r.io);
     r.args.logits = (const float *)wt_buffer_address(r.logits);
     r.args.draws = (wt_llm_draw *)(at + offsetof(io, draws));
@@ -142,7 +143,7 @@ static void choose(rig *r, wt_sampler *const *samplers, const float *logits, int
     assert_ok(wt_stream_upload(r->stream, r->io, 0, &all, sizeof all));
     assert_ok(wt_stream_upload(r->stream, r->logits, 0, logits, sizeof(float) * ROWS * (size_t)r->vocab));
     for (int i = 0; i < n; i++) {
-        assert_ok(wt__gpu_draw(&r->drawer, r->stream, &r->args, ROWS, n_top > 0));
+        assert_ok(wt__gpu_draw(&r->drawer, r->stream, &r->args, ROWS, r->n_sms));
         assert_ok(wt_stream_download(r->stream, &all, r->io, 0, sizeof all));
         assert_ok(wt_stream_synchronize(r->stream));
         for (int k = 0; k < ROWS; k++) {

@@ -81,11 +81,11 @@ typedef struct wt_llm_shift_args {
     int n_dims, interleaved;
 } wt_llm_shift_args;
 
-#define WT_LLM_MAX_PARTS 64 ///< of the positions of a token
+#define WT_LLM_MAX_PARTS     64                     ///< of the positions of a token
 #define WT_LLM_PIECE(d_head) ((d_head) % 4 ? 1 : 4) ///< elements of a head that are added together
-/// Blocks of llm_attend on a processor, which may wait for each other: half of those that it has room for.
+/// Blocks of llm_attend on a processor: half of those that it has room for.
 #define WT_LLM_ATTEND_BLOCKS(heads, d_head) ((heads) <= 4 && (d_head) <= 256 ? 2 : 1)
-#define WT_LLM_MESSAGE 8 ///< words in which a part says of a piece: its sums, their maximum, its total
+#define WT_LLM_MESSAGE                      8 ///< words in which a part says of a piece: its sums, their maximum, its total
 
 typedef struct wt_llm_attend_args {
     const wt_llm_token *tokens;
@@ -95,12 +95,11 @@ typedef struct wt_llm_attend_args {
     const float *k, *v;    ///< [n_tokens][n_kv_heads][d_head] to be turned and put into the cache here, as q is turned.
                            ///< NULL = llm_place did it; llm_attend wants that for tokens of one sequence
     void *out;             ///< as q, of out_type
-    unsigned *messages;    ///< [n_tokens][n_heads][d_head / WT_LLM_PIECE][n_splits][WT_LLM_MESSAGE], 0 before and after
-    int *arrived;          ///< [n_tokens][n_heads], 0 before and after; NULL = all blocks run at once
+    float *messages;       ///< [n_tokens][n_heads][d_head / WT_LLM_PIECE][n_splits][WT_LLM_MESSAGE]
+    int *arrived;          ///< [n_tokens][n_heads], 0 before and after
     float scale;
     int n_heads, n_kv_heads, n_splits, window; ///< window 0 = none
-    int n_tokens, out_type;
-    int follow; ///< tokens follow each other in one sequence, up to 16; else each has its own (llm_attend_16)
+    int n_tokens, out_type; ///< llm_attend_16: up to 16 tokens that follow each other
 } wt_llm_attend_args;
 
 // A block of llm_attend_16: rows, heads of tokens; its most warps; bytes of shared memory.
@@ -108,7 +107,10 @@ typedef struct wt_llm_attend_args {
 #define WT_LLM_ATTEND_WARPS 8
 #define WT_LLM_ATTEND_SHARED(d_head, kv_bytes, warps)                                                                  \
     ((2 + (kv_bytes)) * 2 * WT_LLM_ATTEND_ROWS * ((d_head) + 32) + 4 * WT_LLM_ATTEND_WARPS * (d_head) +                \
-     (8 * WT_LLM_ATTEND_WARPS + 16) * WT_LLM_ATTEND_ROWS + 4 * (warps) * WT_LLM_ATTEND_ROWS * ((d_head) + 4))
+     (8 * WT_LLM_ATTEND_WARPS + 16) * WT_LLM_ATTEND_ROWS + 4 * (warps)*WT_LLM_ATTEND_ROWS * ((d_head) + 4))
+
+/// The same of llm_attend_one, beside what it has anyway: keys and values of 16 positions a warp.
+#define WT_LLM_ATTEND_FETCHED(d_head, kv_bytes, warps) (2 * 16 * (d_head) * (kv_bytes) * (warps))
 
 typedef struct wt_llm_part {
     const void *weight; ///< [rows][columns]
@@ -126,27 +128,28 @@ typedef struct wt_llm_matvec_args {
     float eps;
     int n_parts, columns;
     int warps;      ///< 1, 2, 4 or 8 that share a row
-    int n_rows;    ///< of the parts together; of a gated product of one part
+    int n_rows;     ///< of the parts together; of a gated product of one part
     int gated;      ///< parts 0 and 1: out = activation(W1 x) * (W0 x)
     int activation; ///< wt_activation: of a single part, or of the gate
     int add;        ///< out +=
 } wt_llm_matvec_args;
 
-#define WT_LLM_STREAM_WARPS   8   ///< of a block of llm_stream.cu
-#define WT_LLM_STREAM_SHORT   2   ///< warps that share a row of WT_LLM_STREAM_PASS / WARPS columns for each, of many
-#define WT_LLM_STREAM_STAGES  5   ///< of a warp: WT_LLM_STREAM_TILE rows of WT_LLM_STREAM_COLUMNS
-#define WT_LLM_STREAM_DEEP    6   ///< the same where the vector has at most WT_LLM_STREAM_NARROW columns
-#define WT_LLM_STREAM_NARROW  2048
-#define WT_LLM_STREAM_TILE    8
-#define WT_LLM_STREAM_COLUMNS 128
-#define WT_LLM_STREAM_PASS    4096 ///< columns of the vector that a block has at once
+#define WT_LLM_STREAM_WARPS       8 ///< of a block of llm_stream.cu
+#define WT_LLM_STREAM_SHORT       2 ///< warps that share a row of WT_LLM_STREAM_PASS / WARPS columns for each, of many
+#define WT_LLM_STREAM_STAGES      5 ///< of a warp: WT_LLM_STREAM_TILE rows of WT_LLM_STREAM_COLUMNS
+#define WT_LLM_STREAM_DEEP        6 ///< the same where the vector has at most WT_LLM_STREAM_NARROW columns
+#define WT_LLM_STREAM_NARROW      2048
+#define WT_LLM_STREAM_TILE        8
+#define WT_LLM_STREAM_COLUMNS     128
+#define WT_LLM_STREAM_PASS        4096 ///< columns of the vector that a block has at once
 #define WT_LLM_STREAM_PITCH(each) (2 * WT_LLM_STREAM_WARPS * (each) + 64) ///< bytes from part to part of the vector
 
 /// The same of matrices of 16 bits whose rows lie at 16 bytes, without a LayerNorm, by llm_stream.cu.
 typedef struct wt_llm_stream_args {
     wt_llm_matvec_args m;
-    int n_stages;       ///< WT_LLM_STREAM_STAGES or _DEEP
-    int each, n_passes; ///< columns of a warp in a pass, a multiple of a stage's; times those of a row they cover all columns
+    int n_stages; ///< WT_LLM_STREAM_STAGES or _DEEP
+    int each,
+        n_passes; ///< columns of a warp in a pass, a multiple of a stage's; times those of a row they cover all columns
 } wt_llm_stream_args;
 
 #define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word
@@ -161,13 +164,13 @@ typedef struct wt_llm_quant_args {
     long long row_bytes;
     int n_tiles; ///< of 16 rows, of each part by itself
     int scale_rows, scale_words;
-    int scale_pitch;         ///< bytes in a stage from a row's scales to the next one's; 0 = 8 rows share them
-    int scale_bytes;         ///< and between those of 8 rows
-    int scale_expected;      ///< that boxes bring
-    int team, n_turns;       ///< warps that share a tile's columns, a power of two, and how often each has some
-    int n_teams;             ///< of a block
-    int n_stages;            ///< of a block, a multiple of its teams
-    int has_boxes;           ///< else a warp's lanes copy
+    int scale_pitch;    ///< bytes in a stage from a row's scales to the next one's; 0 = 8 rows share them
+    int scale_bytes;    ///< and between those of 8 rows
+    int scale_expected; ///< that boxes bring
+    int team, n_turns;  ///< warps that share a tile's columns, a power of two, and how often each has some
+    int n_teams;        ///< of a block
+    int n_stages;       ///< of a block, a multiple of its teams
+    int has_boxes;      ///< else a warp's lanes copy
 } wt_llm_quant_args;
 
 #define WT_LLM_QUANT_RING    8 ///< tiles of a block of llm_quant.cu whose sums wait to be finished, one of each team
@@ -203,9 +206,9 @@ typedef struct wt_llm_pick_args {
 
 // ---- drawing
 
-#define WT_LLM_MAX_TOP     20   ///< probable tokens that are told besides the chosen one
-#define WT_LLM_DRAW_BLOCKS 64   ///< that share a row of logits
-#define WT_LLM_DRAW_BINS   1024 ///< of depths, 1/32 wide
+#define WT_LLM_MAX_TOP     20 ///< probable tokens that are told besides the chosen one
+#define WT_LLM_DRAW_BLOCKS 8  ///< that share a row of logits at most
+#define WT_LLM_MAX_CHOSEN  48 ///< tokens that are counted besides the tallies
 
 /// What is told of a choice: natural logarithms of probabilities by the logits as they are.
 typedef struct wt_llm_odds {
@@ -215,35 +218,29 @@ typedef struct wt_llm_odds {
     float top_logprobs[WT_LLM_MAX_TOP];
 } wt_llm_odds;
 
-typedef struct wt_llm_bin {
-    unsigned long long mass, n; ///< of the tokens whose depths fall into it
-} wt_llm_bin;
-
-/// What the blocks of a row found.
-typedef struct wt_llm_extremes {
-    float most;  ///< the largest logit after penalties
-    int id;      ///< its token; -1 = a logit is not a number, or none is finite
-    float plain; ///< the largest as it is
-} wt_llm_extremes;
-
-/// The next token of each row of logits (grid y) by its own settings.
+/// The next token of each row of logits (grid y) by its own settings. Rows that follow each other in one sequence have
+/// the same tally, and count of `chosen` what was chosen since that was made, which is added to it, and what was
+/// guessed before them.
 typedef struct wt_llm_sample_args {
-    const float *logits;       ///< [n][vocab_size]
-    wt_llm_draw *draws;        ///< [n]
-    wt_llm_tally *tallies;     ///< [..][vocab_size]
-    unsigned *depths;          ///< [n][vocab_size]
-    wt_llm_bin *bins;          ///< [n][WT_LLM_DRAW_BINS], 0 before and after
-    unsigned long long *mass;  ///< [n] of the logits as they are, 0 before and after
-    wt_llm_extremes *extremes; ///< [n][1 + WT_LLM_DRAW_BLOCKS] of the row, then its blocks
-    unsigned long long *tops;  ///< [n][WT_LLM_DRAW_BLOCKS][WT_LLM_MAX_TOP] of the blocks: see llm_top
-    wt_llm_odds *odds;         ///< [n]
-    int *arrived;              ///< [n], 0 before and after
-    wt_llm_token *tokens;      ///< [n] become the next step's
-    int *step;                 ///< [1] steps so far
-    wt_llm_choice *ring;       ///< [WT_LLM_RING] of the host, of one row; NULL = none
-    wt_llm_odds *ring_odds;    ///< [WT_LLM_RING] of the host; NULL = none
+    const float *logits;   ///< [n][vocab_size]
+    wt_llm_draw *draws;    ///< [n]
+    wt_llm_tally *tallies; ///< [..][vocab_size]
+    const int *chosen; ///< [WT_LLM_MAX_CHOSEN] of rows that follow each other; NULL = each row is of its own sequence
+    int *arrived;      ///< [1] rows that are done, 0 before and after; of those that follow each other
+    unsigned *values;  ///< [n][vocab_size] of the blocks; NULL = there is room in their shared memory
+    wt_llm_odds *odds; ///< [n]
+    wt_llm_token *tokens;   ///< [n] become the next step's
+    int *step;              ///< [1] steps so far
+    wt_llm_choice *ring;    ///< [WT_LLM_RING] of the host, of one row; NULL = none
+    wt_llm_odds *ring_odds; ///< [WT_LLM_RING] of the host; NULL = none
     int vocab_size;
 } wt_llm_sample_args;
+
+/// Tokens of a row that each of `blocks` has.
+WT_SHARED_FN int wt_llm_draw_share(int vocab_size, int blocks)
+{
+    return (vocab_size + 32 * blocks - 1) / (32 * blocks) * 32;
+}
 
 /// The most probable experts of a token and their shares.
 typedef struct wt_llm_choose_args {

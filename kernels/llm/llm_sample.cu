@@ -1,171 +1,314 @@
 // Drawing the next token on the device, by the arithmetic of sample_kernel.h, so the CPU's sampler draws the same one.
 //
-//   llm_extremes  blocks share a row of logits (grid: blocks, rows): the largest after penalties and bias, and the largest
-//                 as they are; the last block done takes the largest of the blocks'
-//   llm_depths    likewise: each token's depth below the largest, tokens and their mass by depth in bins, and the mass of
-//                 the logits as they are
-//   llm_top       likewise: the most probable tokens, by the logits as they are
-//   llm_draw      a block of 1024 threads a row: what the filters leave and which of it is drawn
+//   llm_draw_1, _2, _4, _8   a cluster of so many blocks of 1024 threads a row of logits (grid: blocks, rows), each with
+//                            its share of the vocabulary
 //
-// A filter leaves the first tokens in order of their keys, and the drawn one is the last of those with too little mass
-// before them: each is a question where in the order a count or a mass is reached. It is answered by bins, whose sums
-// say into which one it falls, by finer bins while that one holds more than LIST tokens, and then by comparing the few
-// that are left with each other. All sums are of integers, so the order in which they are added does not show.
+// A row's largest logit, then each token's depth below it. A filter leaves the first tokens in order of their keys, and
+// the drawn one is the last of those with too little mass before them: each is a question where in the order a count or
+// a mass is reached. It is answered by bins, whose sums say into which one it falls, by finer bins while that one holds
+// too many tokens, and then by the few that are left, put in order. A block counts its own tokens; the blocks of a
+// cluster add up a part of the bins each; then all of them go through all bins and so find the same. All sums are of
+// integers, so neither the order in which they are added nor the number of blocks shows.
 // Judge: models/llm/sampler.c, equal tokens.
 #include "llm_choice.cuh"
 
+#include "cluster.cuh"
+#include "overlap.cuh"
+
 #define ALL     0xffffffffu
-#define THREADS 256
-#define BINS    WT_LLM_DRAW_BINS
-#define LIST    512 // tokens that are compared with each other
+#define BINS    1024 // and threads
+#define WARPS   32
+#define LIST    128       // tokens that are put in order
+#define MOST    8         // blocks of a cluster
+#define PART    14        // bits of a mass that are added in one word
+#define AT_ONCE (1 << 18) // tokens whose parts have room there
 #define NOBODY  (~0ull)
 
-static __device__ __forceinline__ float lowest() { return -__int_as_float(0x7f800000); }
+// ---- what blocks find
 
-static __device__ __forceinline__ float penalised(const wt_llm_sample_args &a, const wt_llm_draw &d, int k, float x)
+struct alignas(16) sums {
+    unsigned long long n, mass;
+};
+
+static __device__ __forceinline__ sums operator+(sums a, sums b) { return {a.n + b.n, a.mass + b.mass}; }
+static __device__ __forceinline__ sums operator-(sums a, sums b) { return {a.n - b.n, a.mass - b.mass}; }
+
+static __device__ __forceinline__ sums of_lane(sums s, int lane)
 {
-    return d.tally < 0 ? x : wt_sample_penalised(&d, a.tallies[(long long)d.tally * a.vocab_size + k], x);
+    return {__shfl_sync(ALL, s.n, lane), __shfl_sync(ALL, s.mass, lane)};
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) llm_extremes(const __grid_constant__ wt_llm_sample_args a)
+// A logit as a number that rises with it; not a number is above all.
+static __device__ __forceinline__ unsigned rank_of(float x)
 {
-    __shared__ choice scratch[THREADS / 32];
-    const wt_llm_draw d = a.draws[blockIdx.y];
-    const float *logits = a.logits + (long long)blockIdx.y * a.vocab_size;
-    wt_llm_extremes *found = a.extremes + blockIdx.y * (1 + gridDim.x);
-    choice most = {lowest(), 0x7fffffff}, plain = most;
-    for (int k = blockIdx.x * THREADS + threadIdx.x; k < a.vocab_size; k += gridDim.x * THREADS) {
-        const float x = logits[k], y = penalised(a, d, k, x);
-        most = better(most, {y, x == x && y == y ? k : -1});
-        plain = better(plain, {x, k});
-    }
-    most = block_best(most, scratch);
-    __syncthreads(); // scratch is free again
-    plain = block_best(plain, scratch);
-    if (threadIdx.x) return;
-    found[1 + blockIdx.x] = {most.logit, most.id, plain.logit};
-    __threadfence(); // a block's extremes are written before it is counted
-    if (atomicAdd(a.arrived + blockIdx.y, 1) != (int)gridDim.x - 1) return;
-    __threadfence();
-    for (int k = 1; k <= (int)gridDim.x; k++) {
-        most = better(most, {found[k].most, found[k].id});
-        plain.logit = fmaxf(plain.logit, found[k].plain);
-    }
-    if (fabsf(most.logit) == -lowest()) most.id = -1;
-    found[0] = {most.logit, most.id, plain.logit};
-    a.arrived[blockIdx.y] = 0;
+    const unsigned bits = __float_as_uint(x + 0.0f); // -0 is 0
+    return x != x ? ALL : bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-static __device__ __forceinline__ int pitch_of(int vocab_size) { return (vocab_size + 3) / 4 * 4; }
-
-extern "C" __global__ void __launch_bounds__(THREADS) llm_depths(const __grid_constant__ wt_llm_sample_args a)
+static __device__ __forceinline__ float logit_of(unsigned rank)
 {
-    const wt_llm_draw d = a.draws[blockIdx.y];
-    const wt_llm_extremes top = a.extremes[blockIdx.y * (1 + gridDim.x)];
-    const float *logits = a.logits + (long long)blockIdx.y * a.vocab_size;
-    const int pitch = pitch_of(a.vocab_size);
-    unsigned *depths = a.depths + (long long)blockIdx.y * pitch;
-    wt_llm_bin *bins = a.bins + blockIdx.y * BINS;
-    if (top.id < 0 || (d.depth_scale == 0 && !d.logprobs)) return;
-    unsigned long long mass = 0;
-    for (int k = blockIdx.x * THREADS + threadIdx.x; k < pitch; k += gridDim.x * THREADS) {
-        const float x = k < a.vocab_size ? logits[k] : lowest();
-        if (d.logprobs) mass += wt_sample_weight(wt_sample_depth(x, top.plain, 1u << WT_SAMPLE_DEPTH_BITS));
-        if (d.depth_scale == 0) continue;
-        const float y = k < a.vocab_size ? penalised(a, d, k, x) : x;
-        const unsigned depth = depths[k] = wt_sample_depth(y, top.most, d.depth_scale);
-        if (depth == WT_SAMPLE_OUT) continue;
-        wt_llm_bin *bin = bins + (depth >> 21);
-        atomicAdd(&bin->mass, wt_sample_weight(depth));
-        atomicAdd(&bin->n, 1ull);
-    }
-    if (!d.logprobs) return;
-    for (int step = 16; step; step /= 2) mass += __shfl_xor_sync(ALL, mass, step);
-    if (threadIdx.x % 32 == 0) atomicAdd(a.mass + blockIdx.y, mass);
+    return __uint_as_float(rank & 0x80000000u ? rank & 0x7fffffffu : ~rank);
 }
 
-// ---- the most probable tokens
+// The largest logit, the first of equals.
+struct alignas(16) largest {
+    unsigned rank;
+    int id, unused[2];
+};
 
-// Larger logits and smaller ids first.
-static __device__ __forceinline__ unsigned long long plain_key(float x, int id)
-{
-    const unsigned bits = __float_as_uint(x), rising = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-    return (unsigned long long)~rising << 32 | (unsigned)id;
-}
+struct alignas(16) token {
+    unsigned long long key, weight;
+};
 
-static __device__ __forceinline__ float plain_logit(unsigned long long key)
-{
-    const unsigned rising = ~(unsigned)(key >> 32);
-    return __uint_as_float(rising & 0x80000000u ? rising & 0x7fffffffu : ~rising);
-}
+enum order_kind { BY_LOGIT = 1, BY_DEPTH, BY_DISTANCE };
 
-// The smallest of the block's keys, for all its threads.
-static __device__ unsigned long long block_smallest(unsigned long long key, unsigned long long *scratch)
-{
-    for (int step = 16; step; step /= 2) key = min(key, __shfl_xor_sync(ALL, key, step));
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = key;
-    __syncthreads();
-    for (int k = 0; k < THREADS / 32; k++) key = min(key, scratch[k]);
-    return key;
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS) llm_top(const __grid_constant__ wt_llm_sample_args a)
-{
-    __shared__ unsigned long long scratch[THREADS / 32];
-    __shared__ int is_last;
-    const float *logits = a.logits + (long long)blockIdx.y * a.vocab_size;
-    unsigned long long *tops = a.tops + (long long)blockIdx.y * gridDim.x * WT_LLM_MAX_TOP, next = 0;
-    const wt_llm_extremes row = a.extremes[blockIdx.y * (1 + gridDim.x)];
-    const int n = row.id < 0 ? 0 : a.draws[blockIdx.y].n_top;
-    for (int i = 0; i < n; i++) {
-        unsigned long long key = NOBODY;
-        for (int k = blockIdx.x * THREADS + threadIdx.x; k < a.vocab_size; k += gridDim.x * THREADS) {
-            const unsigned long long here = plain_key(logits[k], k);
-            if (here >= next) key = min(key, here);
-        }
-        key = block_smallest(key, scratch);
-        if (!threadIdx.x) tops[blockIdx.x * WT_LLM_MAX_TOP + i] = key;
-        next = key == NOBODY ? key : key + 1;
-    }
-    __threadfence(); // a block's tops are written before it is counted
-    __syncthreads();
-    if (!threadIdx.x) is_last = atomicAdd(a.arrived + blockIdx.y, 1) == (int)gridDim.x - 1;
-    __syncthreads();
-    if (!is_last) return;
-    __threadfence();
-    next = 0;
-    for (int i = 0; i < n; i++) {
-        unsigned long long key = NOBODY;
-        for (int k = threadIdx.x; k < n * (int)gridDim.x; k += THREADS) {
-            const unsigned long long here = tops[k / n * WT_LLM_MAX_TOP + k % n];
-            if (here >= next) key = min(key, here);
-        }
-        key = block_smallest(key, scratch);
-        if (!threadIdx.x) {
-            a.odds[blockIdx.y].top_ids[i] = (int)(unsigned)key;
-            a.odds[blockIdx.y].top_logprobs[i] = plain_logit(key) - row.plain;
-        }
-        next = key + 1;
-    }
-    if (!threadIdx.x) a.arrived[blockIdx.y] = 0;
-}
-
-// ---- where in the order
-
-// The tokens of a row in the order of their depths, or of those before `end` in the order of their distances from a mean.
+// A row's tokens by their logits as they are, by their depths, or those before `end` in this by their distances from a
+// mean.
 struct order {
-    const unsigned *depths;
-    const wt_llm_bin *bins; // of the depths
-    int pitch;
-    bool by_distance;
+    unsigned *values; // of the block's tokens, the first of which is `begin`: logits or depths
+    int begin, n, kind;
+    bool has_mass; // masses are asked for
     unsigned mean;
     unsigned long long end;
 };
 
-struct sums {
-    unsigned long long n, mass;
+// What other blocks read has 16 bytes an element.
+struct memory {
+    union {
+        unsigned words[4][BINS]; // tokens, and their mass in three parts
+        sums own[BINS];
+    };
+    sums shares[BINS]; // of the cluster's bins this block's part
+    sums parts[2];     // the mass of the logits as they are, the moment
+    largest row[2];
+    token found[2][LIST]; // this block's of the list, in turns
+    sums n_found[2];
+    sums warps[WARPS];
+    largest rows[WARPS];
+    token unsorted[LIST];
+    unsigned long long keys[LIST]; // the tokens with keys from first to last
+    unsigned long long weights[LIST];
+    sums before[LIST + 1];
+    unsigned long long first, last;
+    int kind, n_list, turn; // of the list: whose order, how many, and which of `found` is next
+    sums in_bin, before_bin, before_list;
+    order o;
 };
+
+static __device__ __forceinline__ sums sums_at(const void *address, int rank)
+{
+    const float4 x = load_from((const float *)address, rank);
+    return {(unsigned long long)__float_as_uint(x.y) << 32 | __float_as_uint(x.x),
+            (unsigned long long)__float_as_uint(x.w) << 32 | __float_as_uint(x.z)};
+}
+
+// The sum over the cluster, for all threads. A `part` is used once.
+static __device__ __noinline__ sums over_all(sums s, sums *part, memory *m)
+{
+    const int lane = threadIdx.x % 32, n = gridDim.x;
+    for (int step = 16; step; step /= 2) s = s + of_lane(s, lane ^ step);
+    __syncthreads();
+    if (!lane) m->warps[threadIdx.x / 32] = s;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        s = m->warps[lane];
+        for (int step = 16; step; step /= 2) s = s + of_lane(s, lane ^ step);
+        if (!lane) *part = s;
+    }
+    cluster_meet();
+    s = sums_at(part, lane % n);
+#pragma unroll 1
+    for (int step = n / 2; step; step /= 2) s = s + of_lane(s, lane ^ step);
+    return s;
+}
+
+static __device__ __forceinline__ largest of_warp(largest e)
+{
+    const unsigned rank = __reduce_max_sync(ALL, e.rank);
+    return {rank, __reduce_min_sync(ALL, e.rank == rank ? e.id : 0x7fffffff)};
+}
+
+static __device__ __noinline__ largest over_all(largest e, largest *part, memory *m)
+{
+    const int lane = threadIdx.x % 32;
+    e = of_warp(e);
+    if (!lane) m->rows[threadIdx.x / 32] = e;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        e = of_warp(m->rows[lane]);
+        if (!lane) *part = e;
+    }
+    cluster_meet();
+    const sums there = sums_at(part, lane % gridDim.x);
+    return of_warp({(unsigned)there.n, (int)(there.n >> 32)});
+}
+
+// What lies in the bins before the thread's own.
+static __device__ __noinline__ sums sums_before(sums own, memory *m)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    sums s = own;
+    for (int step = 1; step < 32; step *= 2) {
+        const sums other = of_lane(s, lane - step & 31);
+        if (lane >= step) s = s + other;
+    }
+    __syncthreads();
+    if (lane == 31) m->warps[warp] = s;
+    __syncthreads();
+    if (!warp) {
+        const sums whole = m->warps[lane];
+        sums upto = whole;
+        for (int step = 1; step < 32; step *= 2) {
+            const sums other = of_lane(upto, lane - step & 31);
+            if (lane >= step) upto = upto + other;
+        }
+        m->warps[lane] = upto - whole;
+    }
+    __syncthreads();
+    return m->warps[warp] + s - own;
+}
+
+// ---- the block's tokens, those of a thread BINS apart
+
+static __device__ __forceinline__ unsigned long long key_of(const order &o, int id, unsigned value)
+{
+    if (o.kind == BY_LOGIT) return wt_sample_key(~rank_of(__uint_as_float(value)), id);
+    const unsigned long long key = value == WT_SAMPLE_OUT ? NOBODY : wt_sample_key(value, id);
+    if (o.kind == BY_DEPTH) return key;
+    return key < o.end ? wt_sample_key(wt_sample_distance(value, o.mean), id) : NOBODY;
+}
+
+// Of the block's tokens those in thread t's bin, the keys from first + (t << shift) on.
+static __device__ __forceinline__ sums count(const order &o, unsigned long long first, int shift, memory *m)
+{
+    const int t = threadIdx.x;
+    sums own = {0, 0};
+    for (int at = 0; at < o.n; at += AT_ONCE) {
+        const int stop = min(o.n, at + AT_ONCE);
+        for (int j = 0; j < 4; j++) m->words[j][t] = 0;
+        __syncthreads();
+#pragma unroll 1
+        for (int k = at + t; k < stop; k += BINS) {
+            const unsigned value = o.values[k];
+            const unsigned long long bin = (key_of(o, o.begin + k, value) - first) >> shift;
+            if (bin >= BINS) continue;
+            atomicAdd(&m->words[0][bin], 1u);
+            if (!o.has_mass) continue;
+            const unsigned long long weight = wt_sample_weight(value);
+            for (int j = 0; j < 3; j++) {
+                const unsigned part = (unsigned)(weight >> PART * j) & ((1u << PART) - 1);
+                if (part) atomicAdd(&m->words[1 + j][bin], part);
+            }
+        }
+        __syncthreads();
+        own.n += m->words[0][t];
+        for (int j = 0; j < 3; j++) own.mass += (unsigned long long)m->words[1 + j][t] << PART * j;
+        __syncthreads();
+    }
+    return own;
+}
+
+// Of all blocks.
+static __device__ __noinline__ sums count_all(unsigned long long first, int shift, memory *m)
+{
+    const int t = threadIdx.x, n = gridDim.x, of_block = BINS / n;
+    m->own[t] = count(m->o, first, shift, m);
+    cluster_meet();
+    sums s = sums_at(&m->own[blockIdx.x * of_block + t / n], t % n);
+#pragma unroll 1
+    for (int step = n / 2; step; step /= 2) s = s + of_lane(s, t % 32 ^ step);
+    if (t % n == 0) m->shares[t / n] = s;
+    cluster_meet();
+    return sums_at(&m->shares[t % of_block], t / of_block);
+}
+
+// ---- the list
+
+// What the blocks have found, in m->unsorted; how many.
+static __device__ int gather(const token *found, const sums *n_found, memory *m)
+{
+    const int lane = threadIdx.x % 32, rank = threadIdx.x / LIST, slot = threadIdx.x % LIST, n = gridDim.x;
+    const int own = lane < n ? (int)sums_at(n_found, lane).n : 0;
+    int upto = own;
+    for (int step = 1; step < MOST; step *= 2) {
+        const int other = __shfl_up_sync(ALL, upto, step);
+        if (lane >= step) upto += other;
+    }
+    const int end = __shfl_sync(ALL, upto, rank), at = end - __shfl_sync(ALL, own, rank) + slot;
+    if (at < end) {
+        const sums both = sums_at(found + slot, rank);
+        m->unsorted[at] = {both.n, both.mass};
+    }
+    return __shfl_sync(ALL, upto, MOST - 1);
+}
+
+// Eight threads tell a token's place.
+static __device__ void sort(int n, memory *m)
+{
+    const int at = threadIdx.x / 8;
+    const token own = at < n ? m->unsorted[at] : token{NOBODY, 0};
+    int place = 0;
+#pragma unroll 2
+    for (int k = threadIdx.x % 8; k < n; k += 8) place += m->unsorted[k].key < own.key;
+    for (int step = 4; step; step /= 2) place += __shfl_xor_sync(ALL, place, step);
+    if (at >= n || threadIdx.x % 8) return;
+    m->keys[place] = own.key;
+    m->weights[place] = own.weight;
+}
+
+// By one warp.
+static __device__ void sum_up(int n, memory *m)
+{
+    const int lane = threadIdx.x, each = LIST / 32;
+    sums own = {0, 0};
+#pragma unroll 1
+    for (int k = each * lane; k < min(n, each * lane + each); k++) own = own + sums{1, m->weights[k]};
+    sums s = own;
+    for (int step = 1; step < 32; step *= 2) {
+        const sums other = of_lane(s, lane - step & 31);
+        if (lane >= step) s = s + other;
+    }
+    s = m->before_list + s - own;
+#pragma unroll 1
+    for (int k = each * lane; k < min(n, each * lane + each); k++) {
+        m->before[k] = s;
+        s = s + sums{1, m->weights[k]};
+    }
+    if (lane == 31) m->before[n] = s;
+}
+
+// The tokens with keys from `first` to `last`, at most LIST, m->before_list before them.
+static __device__ __forceinline__ void fill_list(unsigned long long first, unsigned long long last, memory *m)
+{
+    const int turn = m->turn;
+    const order &o = m->o;
+    token *found = m->found[turn];
+    sums *n_found = m->n_found + turn;
+    if (!threadIdx.x) *n_found = {0, 0};
+    __syncthreads();
+#pragma unroll 1
+    for (int k = threadIdx.x; k < o.n; k += BINS) {
+        const unsigned long long key = key_of(o, o.begin + k, o.values[k]);
+        if (key - first > last - first) continue;
+        found[atomicAdd((unsigned *)&n_found->n, 1u)] = {key, o.kind == BY_LOGIT ? 0 : wt_sample_weight(o.values[k])};
+    }
+    cluster_meet();
+    const int n = gather(found, n_found, m);
+    __syncthreads();
+    sort(n, m);
+    __syncthreads();
+    if (threadIdx.x < 32) sum_up(n, m);
+    if (!threadIdx.x) {
+        m->first = first;
+        m->last = last;
+        m->kind = o.kind;
+        m->n_list = n;
+        m->turn = 1 - turn;
+    }
+    __syncthreads();
+}
+
+// ---- where in the order
 
 // Tokens are taken while fewer than n were, with less than that mass, and are no deeper.
 struct goal {
@@ -179,209 +322,278 @@ struct taken {
     unsigned long long end;
 };
 
-struct memory {
-    sums warps[BINS / 32];
-    wt_llm_bin bins[BINS];
-    unsigned long long keys[LIST], weights[LIST]; // the tokens with keys from first to end - 1, before them `before`
-    unsigned long long first, end;
-    sums before;
-    int n_list;
-    int bin, lowest; // the bin of the goal; the first one of those that fit into the list with it
-    sums in_bin, before_bin;
-    unsigned n_taken;
-    taken found;
-    unsigned long long high, low; // of the moment
-};
-
-static __device__ __forceinline__ unsigned long long key_of(const order &o, int k, unsigned depth)
+static __device__ __forceinline__ bool is_before(sums before, unsigned long long key, goal g)
 {
-    const unsigned long long key = depth == WT_SAMPLE_OUT ? NOBODY : wt_sample_key(depth, k);
-    if (!o.by_distance || key >= o.end) return o.by_distance ? NOBODY : key;
-    return wt_sample_key(wt_sample_distance(depth, o.mean), k);
+    return before.n < g.n && before.mass < g.mass && (unsigned)(key >> 32) <= g.deepest;
 }
 
-// Calls visit(key, depth) for the keys from `first` to `end` - 1.
-template <class F>
-static __device__ __forceinline__ void visit_keys(const order &o, unsigned long long first, unsigned long long end, F visit)
+static __device__ __forceinline__ int taken_of_list(goal g, const memory *m)
 {
-#pragma unroll 4
-    for (int k = 4 * threadIdx.x; k < o.pitch; k += 4 * BINS) {
-        const uint4 four = *(const uint4 *)(o.depths + k);
-        const unsigned depths[4] = {four.x, four.y, four.z, four.w};
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
-            const unsigned long long key = key_of(o, k + j, depths[j]);
-            if (key >= first && key < end) visit(key, depths[j]);
-        }
-    }
+    const int t = threadIdx.x;
+    return __syncthreads_count(t < m->n_list && is_before(m->before[t], m->keys[t], g));
 }
 
-// What lies in the bins before the thread's own.
-static __device__ sums sums_before(sums own, memory *m)
+static __device__ __forceinline__ taken reached(int n, const memory *m)
 {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    sums s = own;
-    for (int step = 1; step < 32; step *= 2) {
-        const sums other = {__shfl_up_sync(ALL, s.n, step), __shfl_up_sync(ALL, s.mass, step)};
-        if (lane >= step) s = {s.n + other.n, s.mass + other.mass};
-    }
-    __syncthreads();
-    if (lane == 31) m->warps[warp] = s;
-    __syncthreads();
-    s = {s.n - own.n, s.mass - own.mass};
-    for (int w = 0; w < warp; w++) s = {s.n + m->warps[w].n, s.mass + m->warps[w].mass};
-    return s;
+    return {m->before[n], n ? m->keys[n - 1] + 1 : m->first};
 }
 
-// Thread t's bin: the keys from first + (t << shift) on.
-static __device__ sums count_bin(const order &o, unsigned long long first, int shift, memory *m)
+// How far the goal reaches, for all threads; `bins` are the order's widest.
+static __device__ __noinline__ taken reach(goal g, sums bins, memory *m)
 {
-    if (!o.by_distance && shift == 53) return {o.bins[threadIdx.x].n, o.bins[threadIdx.x].mass};
-    __syncthreads();
-    m->bins[threadIdx.x] = {0, 0};
-    __syncthreads();
-    visit_keys(o, first, first + ((unsigned long long)BINS << shift), [&](unsigned long long key, unsigned depth) {
-        wt_llm_bin *bin = m->bins + ((key - first) >> shift);
-        atomicAdd(&bin->mass, wt_sample_weight(depth));
-        atomicAdd(&bin->n, 1ull);
-    });
-    __syncthreads();
-    return {m->bins[threadIdx.x].n, m->bins[threadIdx.x].mass};
-}
-
-// The tokens of the goal's bin, and of as many bins before it as have room, unless they are in the list.
-static __device__ void fill_list(const order &o, unsigned long long first, int shift, sums before, memory *m)
-{
-    const unsigned long long start = first + ((unsigned long long)m->bin << shift), end = start + (1ull << shift);
-    if (start >= m->first && end <= m->end) return; // uniform
-    if ((int)threadIdx.x <= m->bin && m->before_bin.n + m->in_bin.n - before.n <= LIST) atomicMin(&m->lowest, (int)threadIdx.x);
-    __syncthreads();
-    if ((int)threadIdx.x == m->lowest) {
-        m->before = before;
-        m->first = first + ((unsigned long long)threadIdx.x << shift);
-        m->end = end;
-        m->n_list = 0;
-    }
-    __syncthreads();
-    visit_keys(o, m->first, m->end, [&](unsigned long long key, unsigned depth) {
-        const int at = atomicAdd(&m->n_list, 1);
-        m->keys[at] = key;
-        m->weights[at] = wt_sample_weight(depth);
-    });
-    __syncthreads();
-}
-
-// How far the goal reaches, for all threads.
-static __device__ taken reach(const order &o, goal g, memory *m)
-{
+    const int t = threadIdx.x, kind = m->o.kind;
+    int shift = kind == BY_LOGIT ? 54 : 53, bin, n = m->kind == kind ? taken_of_list(g, m) : 0; // uniform
+    if (n && (n < m->n_list || m->before[n].n == g.n)) return reached(n, m);
     unsigned long long first = 0;
-    sums before_all = {0, 0}, before;
-    int shift = 53;
-    for (;; shift = shift > 10 ? shift - 10 : 0) {
-        const sums own = count_bin(o, first, shift, m);
-        before = sums_before(own, m);
-        before = {before.n + before_all.n, before.mass + before_all.mass};
-        if (!threadIdx.x) {
-            m->bin = 0;
-            m->lowest = BINS;
-            m->n_taken = 0;
-        }
-        __syncthreads();
-        const unsigned long long start = first + ((unsigned long long)threadIdx.x << shift);
-        if (before.n < g.n && before.mass < g.mass && (unsigned)(start >> 32) <= g.deepest)
-            atomicMax(&m->bin, (int)threadIdx.x);
-        __syncthreads();
-        if ((int)threadIdx.x == m->bin) {
-            m->in_bin = own;
+    sums before = {0, 0}, in_bin;
+    for (;;) {
+        before = before + sums_before(bins, m);
+        bin = max(__syncthreads_count(is_before(before, first + ((unsigned long long)t << shift), g)) - 1, 0);
+        if (t == bin) {
+            m->in_bin = bins;
             m->before_bin = before;
-            m->found = {before, start};
         }
         __syncthreads();
-        if (m->in_bin.n <= LIST) break;
-        first += (unsigned long long)m->bin << shift;
-        before_all = m->before_bin;
+        in_bin = m->in_bin;
+        if (in_bin.n <= LIST / 2) break;
+        before = m->before_bin;
+        first += (unsigned long long)bin << shift;
+        shift = max(shift - 10, 0);
+        bins = count_all(first, shift, m);
     }
-    if (m->in_bin.n) { // uniform
-        fill_list(o, first, shift, before, m);
-        sums s = m->before;
-        bool is_taken = false;
-        unsigned long long key = 0;
-        if ((int)threadIdx.x < m->n_list) {
-            key = m->keys[threadIdx.x];
-            for (int k = 0; k < m->n_list; k++)
-                if (m->keys[k] < key) s = {s.n + 1, s.mass + m->weights[k]};
-            is_taken = s.n < g.n && s.mass < g.mass && (unsigned)(key >> 32) <= g.deepest;
-        }
-        if (is_taken) atomicMax(&m->n_taken, (unsigned)s.n + 1);
-        __syncthreads();
-        if (is_taken && (unsigned)s.n + 1 == m->n_taken)
-            m->found = {{s.n + 1, s.mass + m->weights[threadIdx.x]}, key + 1};
-    }
-    __syncthreads();
-    const taken found = m->found;
-    __syncthreads();
-    return found;
+    const unsigned long long start = first + ((unsigned long long)bin << shift), upto = m->before_bin.n + in_bin.n;
+    if (!in_bin.n && upto > LIST) return {m->before_bin, start};
+    // with as many bins before it as have room, or all tokens before it
+    const int lowest = __syncthreads_count(t <= bin && upto - before.n > LIST);
+    if (t == lowest) m->before_list = upto <= LIST ? sums{0, 0} : before;
+    fill_list(upto <= LIST ? 0 : first + ((unsigned long long)lowest << shift), start + ((1ull << shift) - 1), m);
+    n = taken_of_list(g, m);
+    return reached(n, m);
 }
 
-// Of those before `kept.end`, the ones whose depths are nearest to the mean.
-static __device__ void turn_to_distances(order *o, taken kept, memory *m)
+// The block's tokens are in another order from now on.
+static __device__ __forceinline__ void put_in_order(int kind, bool has_mass, memory *m)
+{
+    __syncthreads();
+    if (!threadIdx.x) {
+        m->o.kind = kind;
+        m->o.has_mass = has_mass;
+    }
+    __syncthreads();
+}
+
+// Of those before kept.end, the ones whose depths are nearest to the mean.
+static __device__ void turn_to_distances(taken kept, memory *m)
 {
     unsigned long long high = 0, low = 0;
-    visit_keys(*o, 0, kept.end, [&](unsigned long long, unsigned depth) {
-        wt_sample_add_moment(wt_sample_weight(depth), depth, &high, &low);
-    });
-    atomicAdd(&m->high, high);
-    atomicAdd(&m->low, low);
-    if (!threadIdx.x) m->first = m->end = 0; // the list is of the other order
-    __syncthreads();
-    o->mean = wt_sample_mean(m->high, m->low, kept.all.mass);
-    o->end = kept.end;
-    o->by_distance = true;
-}
-
-// As draw() of sampler.c.
-static __device__ int draw(const wt_llm_draw &d, order o, memory *m)
-{
-    taken kept = reach(o, {(unsigned long long)d.top_k, WT_SAMPLE_ALL, WT_SAMPLE_OUT}, m);
-    if (d.top_p < 1 || d.deepest < WT_SAMPLE_DEEPEST)
-        kept = reach(o, {kept.all.n, wt_sample_share(d.top_p, kept.all.mass), d.deepest}, m);
-    if (d.typical_p < 1) {
-        turn_to_distances(&o, kept, m);
-        kept = reach(o, {kept.all.n, wt_sample_share(d.typical_p, kept.all.mass), WT_SAMPLE_OUT}, m);
+#pragma unroll 1
+    for (int k = threadIdx.x; k < m->o.n; k += BINS) {
+        const unsigned depth = m->o.values[k];
+        if (key_of(m->o, m->o.begin + k, depth) < kept.end)
+            wt_sample_add_moment(wt_sample_weight(depth), depth, &high, &low);
     }
-    const unsigned long long target = wt_sample_target(&d, kept.all.mass);
-    return (int)(unsigned)(reach(o, {kept.all.n, target + 1, WT_SAMPLE_OUT}, m).end - 1);
+    const sums moment = over_all({high, low}, &m->parts[1], m);
+    put_in_order(BY_DISTANCE, true, m);
+    if (!threadIdx.x) {
+        m->o.mean = wt_sample_mean(moment.n, moment.mass, kept.all.mass);
+        m->o.end = kept.end;
+    }
+    __syncthreads();
 }
 
-extern "C" __global__ void __launch_bounds__(BINS) llm_draw(const __grid_constant__ wt_llm_sample_args a)
+// As draw() of sampler.c. The tokens of a small top_k are in the list, with their masses.
+static __device__ int draw(const wt_llm_draw &d, memory *m)
 {
-    __shared__ memory m;
-    const int row = blockIdx.x, pitch = pitch_of(a.vocab_size);
-    const wt_llm_draw d = a.draws[row];
-    const wt_llm_extremes top = a.extremes[row * (1 + WT_LLM_DRAW_BLOCKS)];
-    wt_llm_odds *odds = a.odds + row;
-    const bool draws = top.id >= 0 && d.depth_scale > 0;
-    int id = top.id;
-    if (!threadIdx.x) m.first = m.end = m.high = m.low = 0;
+    put_in_order(BY_DEPTH, d.top_k > LIST / 2 || d.typical_p < 1, m);
+    sums bins = count_all(0, 53, m);
+    taken kept;
+    unsigned long long mass = 0;
+#pragma unroll 1
+    for (int filter = 0; filter < 4; filter++) {
+        goal g = {(unsigned long long)d.top_k, WT_SAMPLE_ALL, WT_SAMPLE_OUT};
+        if (filter) g = {kept.all.n, WT_SAMPLE_ALL, WT_SAMPLE_OUT};
+        if (filter == 1) {
+            if (!(d.top_p < 1 || d.deepest < WT_SAMPLE_DEEPEST)) continue;
+            g.mass = wt_sample_share(d.top_p, mass);
+            g.deepest = d.deepest;
+        } else if (filter == 2) {
+            if (!(d.typical_p < 1)) continue;
+            turn_to_distances(kept, m);
+            bins = count_all(0, 53, m);
+            g.mass = wt_sample_share(d.typical_p, mass);
+        } else if (filter == 3)
+            g.mass = wt_sample_target(&d, mass) + 1;
+        kept = reach(g, bins, m);
+        mass = kept.all.mass;
+    }
+    return (int)(unsigned)(kept.end - 1);
+}
+
+// ---- a row
+
+static __device__ __forceinline__ largest larger(largest e, float x, int id)
+{
+    const unsigned rank = rank_of(x);
+    return rank > e.rank ? largest{rank, id} : e;
+}
+
+static __device__ __forceinline__ bool is_finite(largest e) { return fabsf(logit_of(e.rank)) <= 3.402823466e38f; }
+
+// The block's logits, and the largest of them.
+static __device__ __forceinline__ largest load_logits(const float *logits, const order &o)
+{
+    largest e = {0, 0x7fffffff};
+#pragma unroll 8
+    for (int k = threadIdx.x; k < o.n; k += BINS) {
+        const float x = logits[k];
+        o.values[k] = __float_as_uint(x);
+        e = larger(e, x, o.begin + k);
+    }
+    return e;
+}
+
+// Penalties and bias. Tokens that were chosen since the tallies were made are counted as well.
+static __device__ __noinline__ largest penalise(const wt_llm_sample_args &a, const wt_llm_draw &d, memory *m)
+{
+    const order &o = m->o;
+    const wt_llm_tally *tallies = a.tallies + (long long)d.tally * a.vocab_size + o.begin;
+    const int late = (int)threadIdx.x < d.n_chosen ? a.chosen[threadIdx.x] - o.begin : -1;
+    float chosen = 0;
+    if (late >= 0 && late < o.n) {
+        wt_llm_tally tally = tallies[late];
+#pragma unroll 1
+        for (int k = 0; k < d.n_chosen; k++) tally.count += a.chosen[k] == late + o.begin;
+        tally.count |= WT_LLM_SEEN;
+        chosen = wt_sample_penalised(&d, tally, __uint_as_float(o.values[late]));
+    }
     __syncthreads();
-    if (draws) id = draw(d, {a.depths + (long long)row * pitch, a.bins + row * BINS, pitch, false, 0, 0}, &m);
-    __syncthreads(); // settings and bins were read by all
-    if (draws) a.bins[row * BINS + threadIdx.x] = {0, 0};
-    if (!threadIdx.x) {
-        const float total = logf((float)a.mass[row] * 9.094947017729282e-13f); // 2^-40
-        odds->logprob = id >= 0 && d.logprobs ? a.logits[(long long)row * a.vocab_size + id] - top.plain - total : 0;
-        odds->n_top = id >= 0 ? d.n_top : 0;
-        for (int k = 0; k < odds->n_top; k++) odds->top_logprobs[k] -= total;
-        a.mass[row] = 0;
-        if (draws) a.draws[row].number++;
+#pragma unroll 1
+    for (int first = threadIdx.x; first < o.n; first += 8 * BINS) {
+        unsigned any = 0; // few have a tally
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            const int k = first + j * BINS;
+            const wt_llm_tally t = k < o.n ? tallies[k] : wt_llm_tally{0, 0};
+            any |= (unsigned)(t.count || t.bias != 0) << j;
+        }
+#pragma unroll 1
+        for (; any; any &= any - 1) {
+            const int k = first + (__ffs(any) - 1) * BINS;
+            o.values[k] = __float_as_uint(wt_sample_penalised(&d, tallies[k], __uint_as_float(o.values[k])));
+        }
+    }
+    __syncthreads();
+    if (late >= 0 && late < o.n) o.values[late] = __float_as_uint(chosen);
+    __syncthreads();
+    largest e = {0, 0x7fffffff};
+#pragma unroll 1
+    for (int k = threadIdx.x; k < o.n; k += BINS) e = larger(e, __uint_as_float(o.values[k]), o.begin + k);
+    return over_all(e, &m->row[1], m);
+}
+
+static __device__ __forceinline__ void find_depths(const wt_llm_draw &d, float most, memory *m)
+{
+#pragma unroll 1
+    for (int k = threadIdx.x; k < m->o.n; k += BINS)
+        m->o.values[k] = wt_sample_depth(__uint_as_float(m->o.values[k]), most, d.depth_scale);
+}
+
+// The logarithm of the mass of the logits as they are.
+static __device__ __noinline__ float log_total(float most, memory *m)
+{
+    sums s = {0, 0};
+#pragma unroll 1
+    for (int k = threadIdx.x; k < m->o.n; k += BINS)
+        s.mass += wt_sample_weight(
+            wt_sample_depth(__uint_as_float(m->o.values[k]), most, 1u << WT_SAMPLE_DEPTH_BITS));
+    return logf((float)over_all(s, &m->parts[0], m).mass * 9.094947017729282e-13f); // 2^-40
+}
+
+static __device__ __noinline__ void tell_top(wt_llm_odds *odds, int n, float most, float total, memory *m)
+{
+    put_in_order(BY_LOGIT, false, m);
+    reach({(unsigned long long)n, WT_SAMPLE_ALL, WT_SAMPLE_OUT}, count_all(0, 54, m), m);
+    if (blockIdx.x || (int)threadIdx.x >= n) return;
+    odds->top_ids[threadIdx.x] = (int)(unsigned)m->keys[threadIdx.x];
+    odds->top_logprobs[threadIdx.x] = logit_of(~(unsigned)(m->keys[threadIdx.x] >> 32)) - most - total;
+}
+
+// Tokens that were chosen before this step count from the next one on.
+static __device__ void settle_tallies(const wt_llm_sample_args &a, int n_rows)
+{
+    if (atomicAdd(a.arrived, 1) != n_rows - 1) return;
+    *a.arrived = 0;
+    const wt_llm_draw *d = a.draws;
+    wt_llm_tally *tallies = a.tallies + (long long)d->tally * a.vocab_size;
+#pragma unroll 1
+    for (int k = 0; d->tally >= 0 && k < d->n_settled; k++)
+        tallies[a.chosen[k]].count = (tallies[a.chosen[k]].count + 1) | WT_LLM_SEEN;
+}
+
+// What is said of a row; by one thread.
+static __device__ void say(const wt_llm_sample_args &a, const wt_llm_draw &d, int id, float logprob)
+{
+    const int row = blockIdx.y;
+    wt_llm_odds *odds = a.odds + row;
+    odds->logprob = logprob;
+    odds->n_top = id >= 0 ? d.n_top : 0;
+    if (a.chosen)
+        settle_tallies(a, gridDim.y);
+    else {
+        if (id >= 0 && d.depth_scale > 0) a.draws[row].number++;
         if (id >= 0 && d.tally >= 0) {
             wt_llm_tally *tally = a.tallies + (long long)d.tally * a.vocab_size + id;
             tally->count = (tally->count + 1) | WT_LLM_SEEN;
         }
-        if (a.ring_odds) {
-            a.ring_odds[(*a.step + 1) % WT_LLM_RING] = *odds;
-            __threadfence_system(); // the host reads them after the choice
-        }
-        say_next(a.tokens + row, id, a.step, a.ring);
     }
+    if (a.ring_odds) {
+        a.ring_odds[(*a.step + 1) % WT_LLM_RING] = *odds;
+        __threadfence_system(); // the host reads them after the choice
+    }
+    say_next(a.tokens + row, id, a.step, a.ring);
 }
+
+static __device__ __forceinline__ void draw_row(const wt_llm_sample_args &a)
+{
+    extern __shared__ unsigned block_values[];
+    __shared__ memory m;
+    wait_for_earlier();
+    const int row = blockIdx.y, share = wt_llm_draw_share(a.vocab_size, gridDim.x);
+    const int begin = min(a.vocab_size, (int)blockIdx.x * share), n = min(share, a.vocab_size - begin);
+    const float *logits = a.logits + (long long)row * a.vocab_size;
+    const wt_llm_draw d = a.draws[row];
+    unsigned *values = a.values ? a.values + (long long)row * a.vocab_size + begin : block_values;
+    if (!threadIdx.x) {
+        m.kind = m.turn = 0;
+        m.o = {values, begin, n, 0, false, 0, 0};
+    }
+    __syncthreads();
+    largest top = over_all(load_logits(logits + begin, m.o), &m.row[0], &m);
+    const float plain = logit_of(top.rank);
+    float total = 0;
+    bool is_good = is_finite(top);
+    if (is_good && d.logprobs) total = log_total(plain, &m);
+    if (is_good && d.n_top) tell_top(a.odds + row, d.n_top, plain, total, &m);
+    if (is_good && d.tally >= 0) {
+        top = penalise(a, d, &m);
+        is_good = is_finite(top);
+    }
+    int id = is_good ? top.id : -1;
+    if (is_good && d.depth_scale > 0) {
+        find_depths(d, logit_of(top.rank), &m);
+        id = draw(d, &m);
+    }
+    cluster_meet(); // the others have read
+    if (!blockIdx.x && !threadIdx.x) say(a, d, id, id >= 0 && d.logprobs ? logits[id] - plain - total : 0);
+}
+
+#define DRAW(n)                                                                                                        \
+    extern "C" __global__ void CLUSTER_##n __launch_bounds__(BINS) llm_draw_##n(const __grid_constant__ wt_llm_sample_args a) \
+    {                                                                                                                  \
+        draw_row(a);                                                                                                   \
+    }
+
+DRAW(1)
+DRAW(2)
+DRAW(4)
+DRAW(8)

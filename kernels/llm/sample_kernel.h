@@ -27,6 +27,8 @@ typedef struct wt_llm_draw {
     int tally;        ///< row of the tallies; -1 = no penalties and no bias
     int n_top;        ///< most probable tokens to be told
     int logprobs;     ///< is a probability to be told?
+    int n_chosen;     ///< tokens that are counted besides the tally; 0 without one
+    int n_settled;    ///< the first of them, which are added to it
 } wt_llm_draw;
 
 // What was met of a token, and its bias.
@@ -51,26 +53,28 @@ WT_SHARED_FN unsigned wt_sample_depth(float logit, float largest, double depth_s
     return depth < (double)WT_SAMPLE_DEEPEST ? (unsigned)depth : WT_SAMPLE_OUT;
 }
 
-// exp(-depth) in units of 2^-40, with a relative error of 2^-29: turns of log2(e), then the series of exp in 2^-32.
+WT_SHARED_FN unsigned wt_sample_high(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
+
+// exp(-depth) in units of 2^-40, with a relative error of 2^-29: turns of log2(e), then the series of exp in 2^-32. Its
+// last step, 1 - z (1 - f), is 1 - z + z f, rounded up.
 WT_SHARED_FN unsigned long long wt_sample_weight(unsigned depth)
 {
     if (depth >= WT_SAMPLE_DEEPEST) return 0;
-    const unsigned long long halvings = depth * 3098164010ull;                         // log2(e) 2^31: 2^-57
-    const unsigned long long z = (halvings >> 25 & 0xffffffffu) * 2977044472ull >> 32; // ln(2) 2^32
-    unsigned long long e = 9;                                                          // 2^32 / 12!
-    e = 108 - (z * e >> 32);
-    e = 1184 - (z * e >> 32);
-    e = 11836 - (z * e >> 32);
-    e = 106522 - (z * e >> 32);
-    e = 852176 - (z * e >> 32);
-    e = 5965232 - (z * e >> 32);
-    e = 35791394 - (z * e >> 32);
-    e = 178956971 - (z * e >> 32);
-    e = 715827883 - (z * e >> 32);
-    e = 2147483648u - (z * e >> 32);
-    e = 4294967296ull - (z * e >> 32);
-    e = 4294967296ull - (z * e >> 32);
-    return e << 8 >> (halvings >> 57);
+    const unsigned long long halvings = depth * 3098164010ull;                  // log2(e) 2^31: 2^-57
+    const unsigned z = wt_sample_high((unsigned)(halvings >> 25), 2977044472u); // ln(2) 2^32
+    unsigned e = 9;                                                             // 2^32 / 12!
+    e = 108 - wt_sample_high(z, e);
+    e = 1184 - wt_sample_high(z, e);
+    e = 11836 - wt_sample_high(z, e);
+    e = 106522 - wt_sample_high(z, e);
+    e = 852176 - wt_sample_high(z, e);
+    e = 5965232 - wt_sample_high(z, e);
+    e = 35791394 - wt_sample_high(z, e);
+    e = 178956971 - wt_sample_high(z, e);
+    e = 715827883 - wt_sample_high(z, e);
+    e = 2147483648u - wt_sample_high(z, e);
+    const unsigned long long zf = (unsigned long long)z * wt_sample_high(z, e) + 0xffffffffu;
+    return (4294967296ull - z + (zf >> 32)) << 8 >> (halvings >> 57);
 }
 
 // Tokens in order: the most probable first, of equals the smaller id.

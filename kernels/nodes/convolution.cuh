@@ -251,7 +251,7 @@ static __device__ void convolution_process(const wt_node_io *io, const convoluti
                         wet = k->wet + k->wet_slope * (float)(phase + f);
             return x * dry + (y + convolution_tail(job, c, position + f)) * wet;
         };
-        const bool fours = ((position | n) & 3) == 0;
+        const bool fours = ((position | done | n) & 3) == 0; // in the block as in the ring
         if (fours && p->n_outputs * CHAIN_MOST_FRAMES <= chain_threads()) { // a thread a sample, from the block itself
             const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x & (CHAIN_MOST_FRAMES - 1);
             float y = c < p->n_outputs ? convolution_head_fours(job, io, c, done, f, false) : 0.0f;

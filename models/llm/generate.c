@@ -23,7 +23,8 @@ struct wt_generator {
     wt_generator_config config;
     const wt_llm *llm;
     int vocab_size;
-    bool is_greedy; ///< the session chooses the most probable tokens, and their logits are not asked for
+    bool is_greedy;  ///< the most probable tokens are chosen, and nothing is told of them
+    bool by_session; ///< the session chooses, and logits are not asked for
     wt__answer answer;
     float *logits; ///< [n_guesses + 1][vocab_size]
     wt__guesser guesser;
@@ -104,6 +105,7 @@ static void settle(wt_generator *g)
     g->vocab_size = m->vocab_size;
     g->is_greedy = !wt__sampler_tallies(c->sampler) && !(wt__sampler_draw(c->sampler)->depth_scale > 0) &&
                    !c->logprobs && !c->n_top;
+    g->by_session = g->is_greedy || (c->session->gpu && !c->logprobs && !c->n_top);
     g->guesser = (wt__guesser){.strategy = c->strategy,
                                .session = c->session,
                                .draft = c->draft,
@@ -235,6 +237,13 @@ static void note_round(wt_generator *g, double seconds, int n_gained)
     p->n_rounds = p->n_gained = 0;
 }
 
+/// Append tokens, and what is chosen after each to `next`.
+static wt_status next_tokens(wt_generator *g, const int32_t *ids, int n, int32_t *next)
+{
+    if (g->is_greedy) return wt_llm_verify_greedy(g->config.session, ids, n, next);
+    return wt_llm_verify_drawn(g->config.session, ids, n, g->config.sampler, next);
+}
+
 /// Verify the guesses [n] after the last token and choose as far as they are right.
 static wt_status verify(wt_generator *g, const int32_t *guesses, int n, int *n_right)
 {
@@ -243,12 +252,11 @@ static wt_status verify(wt_generator *g, const int32_t *guesses, int n, int *n_r
     wt_llm_snapshot snapshot = wt_llm_session_snapshot(s);
     int32_t input[WT__MAX_GUESSES + 1] = {g->answer.ids[at]}, next[WT__MAX_GUESSES + 1], id;
     memcpy(input + 1, guesses, sizeof *guesses * (size_t)n);
-    wt_status status =
-        g->is_greedy ? wt_llm_verify_greedy(s, input, n + 1, next) : wt_llm_verify(s, input, n + 1, g->logits);
+    wt_status status = g->by_session ? next_tokens(g, input, n + 1, next) : wt_llm_verify(s, input, n + 1, g->logits);
     if (status) return status;
     for (*n_right = 1;; ++*n_right) {
         id = next[*n_right - 1];
-        status = g->is_greedy ? take(g, id) : choose(g, g->logits + (int64_t)(*n_right - 1) * g->vocab_size, &id);
+        status = g->by_session ? take(g, id) : choose(g, g->logits + (int64_t)(*n_right - 1) * g->vocab_size, &id);
         if (status || g->answer.ended || g->answer.n_ids >= g->config.n_positions) break;
         if (*n_right > n || guesses[*n_right - 1] != id) break;
     }
@@ -257,7 +265,7 @@ static wt_status verify(wt_generator *g, const int32_t *guesses, int n, int *n_r
         const wt_status back = wt_llm_session_restore(s, snapshot);
         if (!status) status = back;
     }
-    wt__guess_learn(&g->guesser, input, n + 1, at, *n_right, g->is_greedy ? next : NULL, g->logits);
+    wt__guess_learn(&g->guesser, input, n + 1, at, *n_right, g->by_session ? next : NULL, g->logits);
     return status;
 }
 
@@ -266,9 +274,9 @@ static wt_status step_singly(wt_generator *g)
     wt_llm_session *s = g->config.session;
     const int32_t last = g->answer.ids[g->answer.n_ids - 1];
     int32_t id;
-    wt_status status = g->is_greedy ? wt_llm_verify_greedy(s, &last, 1, &id) : wt_llm_decode(s, last);
+    wt_status status = g->by_session ? next_tokens(g, &last, 1, &id) : wt_llm_decode(s, last);
     if (status) return status;
-    return g->is_greedy ? take(g, id) : choose(g, wt_llm_logits(s), &id);
+    return g->by_session ? take(g, id) : choose(g, wt_llm_logits(s), &id);
 }
 
 /// One step of the model, with guesses or without, and the tokens that come of it.

@@ -1,16 +1,11 @@
 // A session's memory, kernels and exchange with the host on a GPU.
 #include "gpu.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOGITS_ROWS = 16, ALIGN = 256, MAX_EXPERTS = 1024, MAX_FLASH_HEAD = 256, MOST_WAITING = 2 };
-
-/// Sessions whose blocks of attention wait for each other: a processor has room for those of MOST_WAITING at a time
-/// (WT_LLM_ATTEND_BLOCKS).
-static atomic_int n_waiting;
+enum { LOGITS_ROWS = 16, ALIGN = 256, MAX_EXPERTS = 1024, MAX_FLASH_HEAD = 256 };
 
 // ---- kernels
 
@@ -23,6 +18,7 @@ static const struct {
                                 {"kernels/llm/llm_pages.cu", WT__LLM_COPY_PAGE, 2},
                                 {"kernels/llm/llm_flash.cu", WT__LLM_FLASH, 1},
                                 {"kernels/llm/llm_attend_16.cu", WT__LLM_ATTEND_16, 4},
+                                {"kernels/llm/llm_attend_one.cu", WT__LLM_ATTEND_ONE, 4},
                                 {"kernels/llm/llm_matvec.cu", WT__LLM_MATVEC, 3},
                                 {"kernels/llm/llm_stream.cu", WT__LLM_STREAM, 4}};
 
@@ -43,6 +39,10 @@ static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embe
                                                      [WT__LLM_ATTEND_16 + 1] = "llm_attend_16_2",
                                                      [WT__LLM_ATTEND_16 + 2] = "llm_attend_16_4",
                                                      [WT__LLM_ATTEND_16 + 3] = "llm_attend_16_8",
+                                                     [WT__LLM_ATTEND_ONE] = "llm_attend_one_1",
+                                                     [WT__LLM_ATTEND_ONE + 1] = "llm_attend_one_2",
+                                                     [WT__LLM_ATTEND_ONE + 2] = "llm_attend_one_4",
+                                                     [WT__LLM_ATTEND_ONE + 3] = "llm_attend_one_8",
                                                      [WT__LLM_MATVEC] = "llm_matvec_f32",
                                                      [WT__LLM_MATVEC + 1] = "llm_matvec_f16",
                                                      [WT__LLM_MATVEC + 2] = "llm_matvec_bf16",
@@ -84,7 +84,8 @@ static wt_status load_kernels(wt__gpu *g, const wt_model_config *c)
             if (!g->kv_type || c->d_head % 16 || c->d_head > MAX_FLASH_HEAD) continue;
             if (g->flash_by_wgmma) file = "kernels/llm/llm_flash_wgmma.cu";
         }
-        if (modules[m].first == WT__LLM_ATTEND_16 && !attends_on_tensor_cores(g, c)) continue;
+        const bool on_tensor_cores = modules[m].first == WT__LLM_ATTEND_16 || modules[m].first == WT__LLM_ATTEND_ONE;
+        if (on_tensor_cores && !attends_on_tensor_cores(g, c)) continue;
         status = wt_module_create(g->device,
                                   &(wt_module_config){.name = file, .options = cache, .n_options = attend ? 3 : 0},
                                   &g->modules[m]);
@@ -157,10 +158,11 @@ static void lay_out_io(wt_llm_session *s)
     g->arrived_at = next_at(g, sizeof(int) * (size_t)s->n_batch * (size_t)c->n_heads);
     g->step_at = next_at(g, sizeof(int));
     g->best_at = next_at(g, sizeof(float) * 2 * WT_LLM_PICK_BLOCKS * (size_t)g->n_logits);
-    g->draws_at = next_at(g, sizeof(wt_llm_draw) * (size_t)s->n_sequences);
-    g->odds_at = next_at(g, sizeof(wt_llm_odds) * (size_t)s->n_sequences);
-    g->messages_at = next_at(g, sizeof(unsigned) * WT_LLM_MESSAGE * pieces * n_sms *
-                                    WT_LLM_ATTEND_BLOCKS(g->heads_at_once, c->d_head));
+    g->chosen_at = next_at(g, sizeof(int32_t) * WT_LLM_MAX_CHOSEN);
+    g->draws_at = next_at(g, sizeof(wt_llm_draw) * (size_t)g->n_logits);
+    g->odds_at = next_at(g, sizeof(wt_llm_odds) * (size_t)g->n_logits);
+    g->messages_at =
+        next_at(g, sizeof(float) * WT_LLM_MESSAGE * pieces * n_sms * WT_LLM_ATTEND_BLOCKS(g->heads_at_once, c->d_head));
     g->logits_at = next_at(g, sizeof(float) * (size_t)g->n_logits * (size_t)c->vocab_size);
 }
 
@@ -271,8 +273,6 @@ wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_sess
     if (config->partition) wt_partition_get_info(config->partition, &info);
     g->device = config->device;
     g->n_sms = g->own_sms = info.n_sms;
-    g->waits = atomic_fetch_add(&n_waiting, 1) < MOST_WAITING;
-    if (!g->waits) atomic_fetch_sub(&n_waiting, 1);
     g->kv_type = type_of(config->kv_type);
     g->heads_at_once = heads_at_once(llm->config.n_heads / llm->config.n_kv_heads);
     g->resident = config->resident;
@@ -308,7 +308,6 @@ void wt__gpu_destroy(wt_llm_session *s)
     wt_matmul_destroy(g->matmul);
     for (int m = 0; m < WT__N_LLM_MODULES; m++) wt_module_destroy(g->modules[m]);
     wt__gpu_unload_quants(g);
-    if (g->waits) atomic_fetch_sub(&n_waiting, 1);
     if (g->owns_resident) wt_llm_resident_destroy(g->resident);
     free(g);
 }
@@ -339,14 +338,25 @@ wt_status wt__gpu_run(wt_llm_session *s, int n_layers, float *logits, int n_logi
     return status;
 }
 
-wt_status wt__gpu_verify_greedy(wt_llm_session *s)
+/// What else the step's end reads is there; the chosen tokens come back.
+static wt_status verify(wt_llm_session *s, wt__step_kind kind)
 {
     wt__gpu *g = s->gpu;
     const size_t bytes = sizeof(wt_llm_token) * (size_t)s->n_tokens;
     wt_status status = wt__gpu_push(s, g->tokens_at, bytes);
     if (!status) status = wt__gpu_push_tables(s);
-    if (!status) status = wt__gpu_queue_batch(s, WT__STEP_GREEDY);
+    if (!status) status = wt__gpu_queue_batch(s, kind);
     return status ? status : wt_pool_download(g->pool, g->io, s->stream, g->tokens_at, s->tokens, bytes);
+}
+
+wt_status wt__gpu_verify_greedy(wt_llm_session *s) { return verify(s, WT__STEP_GREEDY); }
+
+wt_status wt__gpu_verify_drawn(wt_llm_session *s, const wt_sampler *sampler, const int32_t *ids, int first)
+{
+    wt_status status = wt__gpu_draw_guesses(s, sampler, ids, first);
+    if (!status) status = verify(s, WT__STEP_DRAWN);
+    if (status) s->gpu->serials[s->sequence] = 0; // what was counted there is not known
+    return status;
 }
 
 wt_status wt__gpu_fetch_logits(const wt_llm_session *s)
@@ -360,15 +370,12 @@ wt_status wt__gpu_fetch_logits(const wt_llm_session *s)
     return status;
 }
 
-/// How each row chooses; *tops: some are asked for. False when all want the most probable token and no more.
-static wt_status prepare_rows(wt_llm_session *s, const wt_llm_turn *turns, bool *drawn, bool *tops)
+/// How each row chooses; not *drawn when all want the most probable token and no more.
+static wt_status prepare_rows(wt_llm_session *s, const wt_llm_turn *turns, bool *drawn)
 {
     wt_status status = WT_OK;
-    *drawn = *tops = false;
-    for (int k = 0; k < s->n_tokens; k++) {
-        *drawn |= turns[k].sampler || turns[k].pick;
-        *tops |= turns[k].pick && turns[k].n_top;
-    }
+    *drawn = false;
+    for (int k = 0; k < s->n_tokens; k++) *drawn |= turns[k].sampler || turns[k].pick;
     for (int k = 0; *drawn && k < s->n_tokens && !status; k++)
         status = wt__gpu_draw_by(s, k, turns[k].sequence, turns[k].sampler, turns[k].pick,
                                  turns[k].pick ? turns[k].n_top : 0);
@@ -391,11 +398,11 @@ wt_status wt__gpu_step(wt_llm_session *s, const wt_llm_turn *turns, float *logit
 {
     wt__gpu *g = s->gpu;
     const size_t vocab = (size_t)s->llm->config.vocab_size, n = (size_t)s->n_tokens;
-    bool drawn, tops;
-    wt_status status = prepare_rows(s, turns, &drawn, &tops);
+    bool drawn;
+    wt_status status = prepare_rows(s, turns, &drawn);
     if (!status) status = wt__gpu_push(s, g->tokens_at, sizeof(wt_llm_token) * n);
     if (!status) status = wt__gpu_push_tables(s);
-    if (!status) status = wt__gpu_queue_batch(s, tops ? WT__STEP_TOLD : drawn ? WT__STEP_DRAWN : WT__STEP_GREEDY);
+    if (!status) status = wt__gpu_queue_batch(s, drawn ? WT__STEP_DRAWN : WT__STEP_GREEDY);
     if (!status)
         status = wt_pool_download(g->pool, g->io, s->stream, g->tokens_at, s->tokens, sizeof(wt_llm_token) * n);
     if (!status && drawn)

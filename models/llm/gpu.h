@@ -51,17 +51,17 @@ typedef enum wt__llm_kernel {
     WT__LLM_SHIFT,
     WT__LLM_FLASH,     ///< NULL where the cache or the head's size is not for it
     WT__LLM_ATTEND_16, ///< with clusters of 1, 2, 4 and 8; likewise
-    WT__LLM_MATVEC = WT__LLM_ATTEND_16 + 4, ///< of F32, F16, BF16
+    WT__LLM_ATTEND_ONE = WT__LLM_ATTEND_16 + 4, ///< likewise
+    WT__LLM_MATVEC = WT__LLM_ATTEND_ONE + 4, ///< of F32, F16, BF16
     WT__LLM_STREAM = WT__LLM_MATVEC + 3,    ///< of F16, BF16, then of short rows
     WT__N_LLM_KERNELS = WT__LLM_STREAM + 4,
 } wt__llm_kernel;
 
-/// What a step ends with: the most probable tokens, drawn ones, drawn ones and what is told of them; or the logits of
-/// tokens that follow each other.
+/// What a step ends with: the most probable tokens; drawn ones and what is told of them; or the logits of tokens that
+/// follow each other.
 typedef enum wt__step_kind {
     WT__STEP_GREEDY,
     WT__STEP_DRAWN,
-    WT__STEP_TOLD,
     WT__N_STEP_KINDS,
     WT__STEP_LOGITS = WT__N_STEP_KINDS
 } wt__step_kind;
@@ -89,7 +89,7 @@ typedef struct wt__llm_quant_kernel {
 bool wt__llm_is_quant(const wt__linear *linear, wt__llm_quant *kind);
 
 enum {
-    WT__N_LLM_MODULES = 8,
+    WT__N_LLM_MODULES = 9,
     WT__LLM_MAX_QUANTS = 8,
     WT__LLM_MAX_BATCHES = 64,
     WT__LLM_MAX_VARIANTS = 1 << WT_LAYOUT_MAX_LENDERS
@@ -102,7 +102,6 @@ typedef struct wt__gpu {
     int n_sms;   ///< of the step's stream
     int own_sms; ///< of the partition, without borrowed ones
     int kv_type, heads_at_once;
-    bool waits; ///< blocks of attention wait for each other
     bool flash_by_wgmma;
     wt_module *modules[WT__N_LLM_MODULES];
     wt_kernel *kernels[WT__N_LLM_KERNELS];
@@ -131,7 +130,8 @@ typedef struct wt__gpu {
     wt_pool_block draw_memory; ///< accessed as long as it lives
     uintptr_t draw_address;
     wt_llm_sample_args draw;  ///< of wt_llm_step; a run has the rings too
-    size_t draws_at, odds_at; ///< in io, [n_sequences]
+    size_t chosen_at;         ///< in io, [WT_LLM_MAX_CHOSEN]; the draws follow
+    size_t draws_at, odds_at; ///< in io, [n_logits]
     uint64_t *serials;        ///< [n_sequences] whose tallies the device has: wt__sampler_serial; 0 = nobody's
     wt_buffer *ring_odds;     ///< [WT_LLM_RING] of wt_llm_odds, mapped
     bool logits_away;         ///< the last token's logits are on the device alone
@@ -192,8 +192,12 @@ WT_CHECKED wt_status wt__gpu_draw_by(wt_llm_session *session, int row, int seque
                                      bool logprobs, int n_top);
 WT_CHECKED wt_status wt__gpu_push_draws(wt_llm_session *session, int n_rows);
 
+/// How the batch's rows choose as wt__gpu_verify_drawn does: queues all of it.
+WT_CHECKED wt_status wt__gpu_draw_guesses(wt_llm_session *session, const wt_sampler *sampler, const int32_t *ids,
+                                          int first);
+
 /// Likewise, by the rows' settings.
-void wt__gpu_pick_drawn(wt__pass *pass, bool tops);
+void wt__gpu_pick_drawn(wt__pass *pass);
 
 /// A row's choice was used: the sampler, if any, counts it, and the device's tallies are those it has now.
 void wt__gpu_drawn(wt_llm_session *session, int sequence, wt_sampler *sampler, int32_t id);
@@ -213,6 +217,11 @@ void wt__gpu_step_choices(wt_llm_session *session, const wt_llm_turn *turns, int
 /// Queue the batch, of tokens that follow each other, through all layers, and the most probable token after each to
 /// session->tokens.
 WT_CHECKED wt_status wt__gpu_verify_greedy(wt_llm_session *session);
+
+/// The same with what `sampler` chooses: the batch's first token is number `first` of `ids`, at most WT__SAMPLER_LOG,
+/// of which those behind the first one are guesses.
+WT_CHECKED wt_status wt__gpu_verify_drawn(wt_llm_session *session, const wt_sampler *sampler, const int32_t *ids,
+                                          int first);
 
 /// The last token's logits to the host, if they are not there.
 WT_CHECKED wt_status wt__gpu_fetch_logits(const wt_llm_session *session);

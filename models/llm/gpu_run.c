@@ -18,7 +18,7 @@ static wt_status queue(wt_llm_session *s, wt__step_kind kind)
     wt__pass p = {.s = s, .n_logits = s->n_tokens, .logits = (float *)(s->gpu->io_address + s->gpu->logits_at)};
     p.status = wt__llm_forward(s, s->llm->config.n_layers, p.logits, p.n_logits);
     if (kind == WT__STEP_GREEDY) wt__gpu_pick(&p);
-    if (kind == WT__STEP_DRAWN || kind == WT__STEP_TOLD) wt__gpu_pick_drawn(&p, kind == WT__STEP_TOLD);
+    if (kind == WT__STEP_DRAWN) wt__gpu_pick_drawn(&p);
     return p.status;
 }
 
@@ -170,9 +170,8 @@ wt_status wt__gpu_generate(wt_llm_session *s, const wt_llm_run_config *config)
     const int first = s->position;
     int n_launched = 0, n_seen = 0;
     bool goes_on = true;
-    const wt__step_kind kind = config->n_top                         ? WT__STEP_TOLD
-                               : config->sampler || config->logprobs ? WT__STEP_DRAWN
-                                                                     : WT__STEP_GREEDY;
+    const bool drawn = config->sampler || config->logprobs || config->n_top;
+    const wt__step_kind kind = drawn ? WT__STEP_DRAWN : WT__STEP_GREEDY;
     wt_status found = WT_OK, status = begin(s, config);
     while (!status && n_seen < config->n_tokens && (goes_on || n_seen < n_launched)) {
         while (!status && goes_on && n_launched < config->n_tokens && n_launched < n_seen + most_ahead(s)) {

@@ -1,16 +1,23 @@
 // Drawing tokens on a GPU: memory and launches.
 #include "gpu_sample.h"
 
-enum { THREADS = 256, ALIGN = 256 };
+enum {
+    THREADS = 1024,
+    ALIGN = 256,
+    CLUSTER_SMS = 16, ///< fewer processors have no room for every cluster
+    OWN_BYTES = 48 << 10
+}; ///< what a block has in shared memory besides, at most
 
 wt_status wt__gpu_drawer_create(wt_device *device, wt__gpu_drawer *drawer)
 {
+    static const char *const names[] = {"llm_draw_1", "llm_draw_2", "llm_draw_4", "llm_draw_8"};
+    const wt_device_info *info = wt_device_get_info(device);
+    drawer->has_clusters = info->compute_major >= 9;
+    drawer->most_bytes = info->shared_bytes - OWN_BYTES;
     wt_status status =
         wt_module_create(device, &(wt_module_config){.name = "kernels/llm/llm_sample.cu"}, &drawer->module);
-    if (!status) status = wt_module_get_kernel(drawer->module, "llm_extremes", &drawer->extremes);
-    if (!status) status = wt_module_get_kernel(drawer->module, "llm_depths", &drawer->depths);
-    if (!status) status = wt_module_get_kernel(drawer->module, "llm_top", &drawer->top);
-    return status ? status : wt_module_get_kernel(drawer->module, "llm_draw", &drawer->draw);
+    for (int k = 0; k < 4 && !status; k++) status = wt_module_get_kernel(drawer->module, names[k], &drawer->draw[k]);
+    return status;
 }
 
 void wt__gpu_drawer_destroy(wt__gpu_drawer *drawer) { wt_module_destroy(drawer->module); }
@@ -22,34 +29,37 @@ static void *lay(uintptr_t base, size_t *at, size_t bytes)
     return here;
 }
 
-size_t wt__gpu_draw_layout(int n_rows, int vocab_size, uintptr_t base, wt_llm_sample_args *args, size_t *n_zeroed)
+size_t wt__gpu_draw_layout(int n_rows, int n_tallies, int vocab_size, uintptr_t base, wt_llm_sample_args *args,
+                           size_t *n_zeroed)
 {
-    const size_t n = (size_t)n_rows, vocab = (size_t)vocab_size, pitch = (vocab + 3) / 4 * 4;
+    const size_t vocab = (size_t)vocab_size;
     size_t at = 0;
-    args->bins = lay(base, &at, n * WT_LLM_DRAW_BINS * sizeof *args->bins);
-    args->mass = lay(base, &at, n * sizeof *args->mass);
-    args->arrived = lay(base, &at, n * sizeof *args->arrived);
+    args->arrived = lay(base, &at, sizeof *args->arrived);
     *n_zeroed = at;
-    args->extremes = lay(base, &at, n * (1 + WT_LLM_DRAW_BLOCKS) * sizeof *args->extremes);
-    args->tops = lay(base, &at, n * WT_LLM_DRAW_BLOCKS * WT_LLM_MAX_TOP * sizeof *args->tops);
-    args->depths = lay(base, &at, n * pitch * sizeof *args->depths);
-    args->tallies = lay(base, &at, n * vocab * sizeof *args->tallies);
+    args->values = lay(base, &at, (size_t)n_rows * vocab * sizeof *args->values);
+    args->tallies = lay(base, &at, (size_t)n_tallies * vocab * sizeof *args->tallies);
     args->vocab_size = vocab_size;
     return at;
 }
 
-static wt_status launch(wt_kernel *kernel, wt_stream *stream, int x, int y, int threads, const wt_llm_sample_args *args)
-{
-    const wt_launch shape = {.grid = {x, y}, .block = {threads}};
-    const wt_arg arg = {args, sizeof *args};
-    return wt_kernel_launch(kernel, stream, &shape, &arg, 1);
-}
-
+/// As many blocks a row as there are processors for, but at least as many as have its tokens in shared memory.
 wt_status wt__gpu_draw(const wt__gpu_drawer *drawer, wt_stream *stream, const wt_llm_sample_args *args, int n_rows,
-                       bool tops)
+                       int n_sms)
 {
-    wt_status status = launch(drawer->extremes, stream, WT_LLM_DRAW_BLOCKS, n_rows, THREADS, args);
-    if (!status) status = launch(drawer->depths, stream, WT_LLM_DRAW_BLOCKS, n_rows, THREADS, args);
-    if (!status && tops) status = launch(drawer->top, stream, WT_LLM_DRAW_BLOCKS, n_rows, THREADS, args);
-    return status ? status : launch(drawer->draw, stream, n_rows, 1, WT_LLM_DRAW_BINS, args);
+    const bool clusters = drawer->has_clusters && n_sms >= CLUSTER_SMS;
+    wt_llm_sample_args a = *args;
+    size_t bytes = 0;
+    int form = 0;
+    for (;; form++) {
+        bytes = sizeof *a.values * (size_t)wt_llm_draw_share(a.vocab_size, 1 << form);
+        const bool more = clusters && 2 << form <= WT_LLM_DRAW_BLOCKS;
+        if (!more || (n_rows * (2 << form) > n_sms && bytes <= drawer->most_bytes)) break;
+    }
+    if (bytes <= drawer->most_bytes)
+        a.values = NULL;
+    else
+        bytes = 0;
+    const wt_launch shape = {.grid = {1 << form, n_rows}, .block = {THREADS}, .shared_bytes = bytes, .overlap = true};
+    const wt_arg arg = {&a, sizeof a};
+    return wt_kernel_launch(drawer->draw[form], stream, &shape, &arg, 1);
 }

@@ -162,7 +162,7 @@ static wt_status choose_sizes(const wt_llm *llm, const wt_llm_session_config *co
     s->n_pages = (s->n_positions + WT__LLM_PAGE - 1) / WT__LLM_PAGE;
     s->pool.n = config->n_cached ? (config->n_cached + WT__LLM_PAGE - 1) / WT__LLM_PAGE : s->n_pages * s->n_sequences;
     s->kv_type = config->kv_type;
-    s->n_items = 4 * info->n_sms + WT__LLM_MAX_PARTS;
+    s->n_items = info->n_sms;
     s->ops = on_gpu ? &wt__llm_cuda_ops : &wt__llm_cpu_ops;
     return WT_OK;
 }
@@ -266,19 +266,22 @@ static wt_status run_batch(wt_llm_session *s, int n_layers, float *logits, int n
     return wt__llm_step_finish(s, status);
 }
 
-/// The batch through all layers of a GPU, and the most probable tokens after its tokens to `next`.
-static wt_status run_greedy(wt_llm_session *s, int32_t *next)
+/// The batch, whose first token is number `first` of `ids`, through all layers of a GPU, and what is chosen after its
+/// tokens to `next`.
+static wt_status run_choosing(wt_llm_session *s, wt_sampler *sampler, const int32_t *ids, int first, int32_t *next)
 {
     wt_status status = wt__llm_step_begin(s);
     if (status) return status;
-    status = wt__llm_step_finish(s, wt__gpu_verify_greedy(s));
+    status = wt__llm_step_finish(s, sampler ? wt__gpu_verify_drawn(s, sampler, ids, first) : wt__gpu_verify_greedy(s));
     for (int k = 0; k < s->n_tokens; k++) next[k] = s->tokens[k].id;
     return status;
 }
 
 /// Tokens through the first n_layers; the logits of the last to the session, or those of each to `all`
-/// [n][vocab_size], or of a GPU the most probable token after each to `next` [n].
-static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_layers, float *all, int32_t *next)
+/// [n][vocab_size], or of a GPU the token that `sampler` chooses after each, NULL = the most probable one, to `next`
+/// [n].
+static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_layers, float *all, wt_sampler *sampler,
+                        int32_t *next)
 {
     const size_t vocab = (size_t)s->llm->config.vocab_size;
     const int n_logits = !(all || next) || !s->gpu ? s->n_batch : s->exact_guesses ? WT__LLM_ALIKE : s->gpu->n_logits;
@@ -291,7 +294,7 @@ static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_laye
     for (int first = 0; first < n && !status; first += n_batch) {
         const int left = n - first, batch = left < n_batch ? left : n_batch;
         prepare_batch(s, ids + first, batch);
-        status = next  ? run_greedy(s, next + first)
+        status = next  ? run_choosing(s, sampler, ids, first, next + first)
                  : all ? run_batch(s, n_layers, all + vocab * (size_t)first, batch)
                        : run_batch(s, n_layers, s->logits, batch == left);
         if (!status) s->position += batch;
@@ -303,14 +306,14 @@ static wt_status append(wt_llm_session *s, const int32_t *ids, int n, int n_laye
 
 wt_status wt_llm_prefill(wt_llm_session *session, const int32_t *ids, int n)
 {
-    return append(session, ids, n, session->llm->config.n_layers, NULL, NULL);
+    return append(session, ids, n, session->llm->config.n_layers, NULL, NULL, NULL);
 }
 
 wt_status wt_llm_decode(wt_llm_session *session, int32_t id) { return wt_llm_prefill(session, &id, 1); }
 
 wt_status wt_llm_verify(wt_llm_session *session, const int32_t *ids, int n, float *logits)
 {
-    return append(session, ids, n, session->llm->config.n_layers, logits, NULL);
+    return append(session, ids, n, session->llm->config.n_layers, logits, NULL, NULL);
 }
 
 wt_status wt_llm_draft(wt_llm_session *session, int32_t id, int n_layers)
@@ -318,7 +321,7 @@ wt_status wt_llm_draft(wt_llm_session *session, int32_t id, int n_layers)
     const int most = session->llm->config.n_layers;
     if (n_layers < 1 || n_layers > most)
         return wt_fail(WT_ERR_BAD_ARG, "llm: a draft of %d layers, want 1..%d", n_layers, most);
-    return append(session, &id, 1, n_layers, NULL, NULL);
+    return append(session, &id, 1, n_layers, NULL, NULL, NULL);
 }
 
 /// The largest, the first of equals; -1 when one is not a number or none is finite.
@@ -332,17 +335,29 @@ static int32_t most_probable(const float *logits, int n)
     return isfinite(logits[best]) ? best : -1;
 }
 
-wt_status wt_llm_verify_greedy(wt_llm_session *session, const int32_t *ids, int n, int32_t *next)
+/// On the CPU, and where a GPU has no room for so many guesses.
+static wt_status verify_by_logits(wt_llm_session *s, const int32_t *ids, int n, wt_sampler *sampler, int32_t *next)
 {
-    const int vocab = session->llm->config.vocab_size, n_layers = session->llm->config.n_layers;
-    if (session->gpu) return append(session, ids, n, n_layers, NULL, next);
+    const int vocab = s->llm->config.vocab_size;
     float *logits = malloc(sizeof *logits * (size_t)(n > 0 ? n : 1) * (size_t)vocab);
     if (!logits) return wt_fail(WT_ERR_NO_MEMORY, "llm: logits of %d tokens", n);
-    wt_status status = append(session, ids, n, n_layers, logits, NULL);
-    for (int k = 0; k < n && !status; k++) next[k] = most_probable(logits + (size_t)k * (size_t)vocab, vocab);
+    wt_status status = append(s, ids, n, s->llm->config.n_layers, logits, NULL, NULL);
+    for (int k = 0; k < n && !status; k++) {
+        const float *row = logits + (size_t)k * (size_t)vocab;
+        if (!sampler)
+            next[k] = most_probable(row, vocab);
+        else if (wt__sampler_pick_after(sampler, row, ids + 1, k, &next[k]))
+            next[k] = -1;
+    }
     free(logits);
-    session->has_logits = false;
+    s->has_logits = false;
     return status;
+}
+
+wt_status wt_llm_verify_greedy(wt_llm_session *session, const int32_t *ids, int n, int32_t *next)
+{
+    if (!session->gpu) return verify_by_logits(session, ids, n, NULL, next);
+    return append(session, ids, n, session->llm->config.n_layers, NULL, NULL, next);
 }
 
 /// -1 when a logit is not a number, or none is finite.
@@ -362,6 +377,14 @@ static wt_status check_choice(const wt_llm_session *s, const wt_sampler *sampler
         return wt_fail(WT_ERR_BAD_ARG, "llm: a sampler of %d tokens, want one of %d", wt__sampler_vocab_size(sampler),
                        vocab);
     return WT_OK;
+}
+
+wt_status wt_llm_verify_drawn(wt_llm_session *session, const int32_t *ids, int n, wt_sampler *sampler, int32_t *next)
+{
+    wt_status status = check_choice(session, sampler, 0);
+    if (status) return status;
+    if (!session->gpu || n > WT__SAMPLER_LOG) return verify_by_logits(session, ids, n, sampler, next);
+    return append(session, ids, n, session->llm->config.n_layers, NULL, sampler, next);
 }
 
 static wt_status run_by_steps(wt_llm_session *s, int32_t id, const wt_llm_run_config *config)

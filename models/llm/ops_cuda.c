@@ -13,8 +13,9 @@ enum {
     NORM_BLOCKS = 4,   ///< of llm_norm_many on a processor
     NORM_WIDTH = 4096, ///< its widest row
     PLACE_WARPS = 8,
-    PLACE_BLOCKS = 4, ///< on a processor, before a warp takes several heads
-    CLUSTER_SMS = 16, ///< fewer have no room for every cluster
+    PLACE_BLOCKS = 4,      ///< on a processor, before a warp takes several heads
+    STREAM_ALONE = 115200, ///< bytes of a block of which a processor has room for one, beside one of another product
+    CLUSTER_SMS = 16,      ///< fewer have no room for every cluster
     ATTEND_THREADS = 128,
     GROUP_THREADS = 1024,
     THREADS = 256
@@ -23,13 +24,15 @@ enum {
 /// Those that wait for earlier ones themselves (kernels/spectral/overlap.cuh). The embedding does not: all that comes
 /// before a step is done before any of it.
 static const bool overlaps[WT__N_LLM_KERNELS] = {
-    [WT__LLM_NORM] = true,          [WT__LLM_NORM_MANY] = true,     [WT__LLM_CHOOSE] = true,
-    [WT__LLM_GROUP] = true,         [WT__LLM_GATHER] = true,        [WT__LLM_MIX] = true,
-    [WT__LLM_PICK] = true,          [WT__LLM_PLACE] = true,         [WT__LLM_ATTEND] = true,
-    [WT__LLM_FLASH] = true,         [WT__LLM_MATVEC] = true,        [WT__LLM_MATVEC + 1] = true,
-    [WT__LLM_MATVEC + 2] = true,    [WT__LLM_STREAM] = true,        [WT__LLM_STREAM + 1] = true,
-    [WT__LLM_STREAM + 2] = true,    [WT__LLM_STREAM + 3] = true,    [WT__LLM_ATTEND_16] = true,
-    [WT__LLM_ATTEND_16 + 1] = true, [WT__LLM_ATTEND_16 + 2] = true, [WT__LLM_ATTEND_16 + 3] = true,
+    [WT__LLM_NORM] = true,           [WT__LLM_NORM_MANY] = true,      [WT__LLM_CHOOSE] = true,
+    [WT__LLM_GROUP] = true,          [WT__LLM_GATHER] = true,         [WT__LLM_MIX] = true,
+    [WT__LLM_PICK] = true,           [WT__LLM_PLACE] = true,          [WT__LLM_ATTEND] = true,
+    [WT__LLM_FLASH] = true,          [WT__LLM_MATVEC] = true,         [WT__LLM_MATVEC + 1] = true,
+    [WT__LLM_MATVEC + 2] = true,     [WT__LLM_STREAM] = true,         [WT__LLM_STREAM + 1] = true,
+    [WT__LLM_STREAM + 2] = true,     [WT__LLM_STREAM + 3] = true,     [WT__LLM_ATTEND_16] = true,
+    [WT__LLM_ATTEND_16 + 1] = true,  [WT__LLM_ATTEND_16 + 2] = true,  [WT__LLM_ATTEND_16 + 3] = true,
+    [WT__LLM_ATTEND_ONE] = true,     [WT__LLM_ATTEND_ONE + 1] = true, [WT__LLM_ATTEND_ONE + 2] = true,
+    [WT__LLM_ATTEND_ONE + 3] = true,
 };
 
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
@@ -164,11 +167,10 @@ static void stream(wt__pass *p, const wt__linear *w, wt_llm_matvec_args m)
     const bool is_narrow = !is_short && m.columns <= WT_LLM_STREAM_NARROW;
     a.n_stages = is_narrow ? WT_LLM_STREAM_DEEP : WT_LLM_STREAM_STAGES;
     const size_t stages = (size_t)(2 * warps * a.n_stages * WT_LLM_STREAM_TILE * WT_LLM_STREAM_COLUMNS);
+    size_t shared = stages + 3 * (size_t)WT_LLM_STREAM_PITCH(a.each);
+    if (w == &p->layer->o && shared < STREAM_ALONE) shared = STREAM_ALONE;
     launch(p, WT__LLM_STREAM + is_bf16 + (is_short ? 2 : 0),
-           (wt_launch){.grid = {p->s->gpu->n_sms},
-                       .block = {32 * warps},
-                       .shared_bytes = stages + 3 * (size_t)WT_LLM_STREAM_PITCH(a.each)},
-           &a, sizeof a);
+           (wt_launch){.grid = {p->s->gpu->n_sms}, .block = {32 * warps}, .shared_bytes = shared}, &a, sizeof a);
 }
 
 static bool streams(const wt__linear *w, const wt__norm *norm)
@@ -402,11 +404,10 @@ static wt_llm_turn_args turn_of(const wt__pass *p, int layer)
                               .interleaved = c->rope.interleaved};
 }
 
-/// Few tokens, by llm_attend_16.cu, where tokens of this step are another sum than those of the cache. Not one between
-/// products by llm_stream.cu: its clusters leave processors free, on which two blocks of the next launch come.
+/// Few tokens, by llm_attend_one.cu, or llm_attend_16.cu where tokens of this step see each other, whose sums are
+/// others than those of tokens in the cache.
 static bool on_tensor_cores(const wt_llm_session *s)
 {
-    if (s->n_tokens == 1 && streams(&s->llm->layers[0].o, NULL)) return false;
     return s->gpu->kernels[WT__LLM_ATTEND_16] && !s->exact_guesses && (!s->is_prompt || s->n_tokens < FLASH_TOKENS);
 }
 
@@ -443,20 +444,22 @@ static void place(wt__pass *p, int layer)
 
 /// As many blocks share the positions of some tokens as there are processors for, of eight warps; clusters of more than
 /// two do not fill all of them. With more tokens several blocks of four warps are on a processor.
-static void attend_16(wt__pass *p, wt_llm_attend_args *a)
+static void attend_by_clusters(wt__pass *p, wt_llm_attend_args *a)
 {
     const wt_llm_session *s = p->s;
-    const int per = s->is_prompt ? WT_LLM_ATTEND_ROWS / (a->n_heads / a->n_kv_heads) : 1;
-    const int groups = (s->n_tokens + per - 1) / per, blocks = groups * a->n_kv_heads, n_sms = s->gpu->n_sms;
+    const bool follow = s->is_prompt && s->n_tokens > 1;
+    const int per = follow ? WT_LLM_ATTEND_ROWS / (a->n_heads / a->n_kv_heads) : 1;
+    const int heads = follow ? a->n_kv_heads : a->n_heads / s->gpu->heads_at_once;
+    const int groups = (s->n_tokens + per - 1) / per, blocks = groups * heads, n_sms = s->gpu->n_sms;
     int form = 0;
     while (form < 3 && n_sms >= CLUSTER_SMS && blocks << (form + 1) <= (form ? n_sms / 2 : n_sms)) form++;
     const int warps = blocks > n_sms ? WT_LLM_ATTEND_WARPS / 2 : WT_LLM_ATTEND_WARPS;
     const size_t of_kv = wt_dtype_bytes(s->kv_type, 1), d = (size_t)s->llm->config.d_head;
-    a->follow = s->is_prompt;
-    launch(p, WT__LLM_ATTEND_16 + form,
-           (wt_launch){.grid = {1 << form, a->n_kv_heads, groups},
+    launch(p, (follow ? WT__LLM_ATTEND_16 : WT__LLM_ATTEND_ONE) + form,
+           (wt_launch){.grid = {1 << form, heads, groups},
                        .block = {32 * warps},
-                       .shared_bytes = WT_LLM_ATTEND_SHARED(d, of_kv, (size_t)warps)},
+                       .shared_bytes = follow ? WT_LLM_ATTEND_SHARED(d, of_kv, (size_t)warps)
+                                              : WT_LLM_ATTEND_FETCHED(d, of_kv, (size_t)warps)},
            a, sizeof *a);
 }
 
@@ -483,8 +486,8 @@ static void attend(wt__pass *p, int layer)
                             .cache = cache_of(p, layer),
                             .q = s->q,
                             .out = s->a,
-                            .messages = (unsigned *)(s->gpu->io_address + s->gpu->messages_at),
-                            .arrived = s->gpu->waits ? NULL : s->gpu->arrived,
+                            .messages = (float *)(s->gpu->io_address + s->gpu->messages_at),
+                            .arrived = s->gpu->arrived,
                             .scale = wt__attention_scale(c, layer),
                             .n_heads = c->n_heads,
                             .n_kv_heads = c->n_kv_heads,
@@ -502,7 +505,7 @@ static void attend(wt__pass *p, int layer)
         a.v = s->v;
     }
     if (on_tensor_cores(s)) {
-        attend_16(p, &a);
+        attend_by_clusters(p, &a);
         return;
     }
     a.n_splits = wt__gpu_n_splits(s, s->n_tokens);

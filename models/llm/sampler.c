@@ -14,6 +14,12 @@ typedef struct typical {
     uint64_t weight;
 } typical;
 
+/// A token that was counted in the tallies' state `before`.
+typedef struct counted {
+    uint64_t before;
+    int32_t id;
+} counted;
+
 struct wt_sampler {
     wt_sampler_config config;
     wt_llm_draw draw;
@@ -22,8 +28,10 @@ struct wt_sampler {
     float *logits;         ///< [vocab_size] after them
     uint64_t *heap;        ///< [vocab_size] keys: [0 .. n_heap - 1] a heap, from n_all backwards what was taken
     int n_all, n_heap;
-    typical *typicals; ///< [vocab_size] of typical sampling; NULL without
-    uint64_t serial;   ///< of this state of the tallies: no other state of any sampler has it
+    typical *typicals;            ///< [vocab_size] of typical sampling; NULL without
+    uint64_t serial;              ///< of this state of the tallies: no other state of any sampler has it
+    counted log[WT__SAMPLER_LOG]; ///< number n at n % WT__SAMPLER_LOG; of what follows each other up to now
+    unsigned n_log, n_counted;    ///< how many, and the number of the next
 };
 
 // ---- create
@@ -77,11 +85,17 @@ static wt_llm_draw settings(const wt_sampler_config *c, int vocab_size)
                          .tally = -1};
 }
 
-/// The tallies are in a state that none have been in.
-static void change(wt_sampler *s)
+static void renew_serial(wt_sampler *s)
 {
     static atomic_ullong last;
     s->serial = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
+/// The tallies are in a state that none have been in.
+static void change(wt_sampler *s)
+{
+    renew_serial(s);
+    s->n_log = 0;
 }
 
 wt_status wt_sampler_create(const wt_sampler_config *config, int vocab_size, wt_sampler **sampler)
@@ -146,10 +160,28 @@ uint64_t wt__sampler_serial(const wt_sampler *sampler) { return sampler->serial;
 
 void wt__sampler_chose(wt_sampler *sampler, int32_t id)
 {
-    if (sampler->draw.depth_scale > 0) sampler->draw.number++;
-    if (!sampler->tallies) return;
-    sampler->tallies[id].count = (sampler->tallies[id].count + 1) | WT_LLM_SEEN;
-    change(sampler);
+    wt_sampler *s = sampler;
+    if (s->draw.depth_scale > 0) s->draw.number++;
+    if (!s->tallies) return;
+    s->tallies[id].count = (s->tallies[id].count + 1) | WT_LLM_SEEN;
+    s->log[s->n_counted++ % WT__SAMPLER_LOG] = (counted){s->serial, id};
+    if (s->n_log < WT__SAMPLER_LOG) s->n_log++;
+    renew_serial(s);
+}
+
+void wt_sampler_took(wt_sampler *sampler, int32_t id)
+{
+    if (id >= 0 && id < sampler->vocab_size) wt__sampler_chose(sampler, id);
+}
+
+int wt__sampler_since(const wt_sampler *s, uint64_t serial, int32_t *ids)
+{
+    int n = 0;
+    if (serial == s->serial) return 0;
+    for (unsigned k = 1; k <= s->n_log && !n; k++)
+        if (s->log[(s->n_counted - k) % WT__SAMPLER_LOG].before == serial) n = (int)k;
+    for (int k = 0; k < n; k++) ids[k] = s->log[(s->n_counted - (unsigned)(n - k)) % WT__SAMPLER_LOG].id;
+    return n ? n : -1;
 }
 
 // ---- the heap: smaller keys first
@@ -271,9 +303,8 @@ static int32_t draw(wt_sampler *s, float most)
     return first(s, kept.n, wt_sample_target(d, kept.mass) + 1, WT_SAMPLE_OUT).last;
 }
 
-wt_status wt_sampler_pick(wt_sampler *sampler, const float *logits, int32_t *id)
+static wt_status choose(wt_sampler *s, const float *logits, int32_t *id)
 {
-    wt_sampler *s = sampler;
     for (int k = 0; k < s->vocab_size; k++)
         if (isnan(logits[k])) return wt_fail(WT_ERR_FORMAT, "sampler: the logit of token %d is not a number", k);
     memcpy(s->logits, logits, (size_t)s->vocab_size * sizeof *logits);
@@ -282,8 +313,32 @@ wt_status wt_sampler_pick(wt_sampler *sampler, const float *logits, int32_t *id)
     if (!isfinite(s->logits[best]))
         return wt_fail(WT_ERR_FORMAT, "sampler: the largest logit is %g, want a finite one", (double)s->logits[best]);
     *id = s->draw.depth_scale > 0 ? draw(s, s->logits[best]) : best;
-    wt__sampler_chose(s, *id);
     return WT_OK;
+}
+
+wt_status wt_sampler_pick(wt_sampler *sampler, const float *logits, int32_t *id)
+{
+    wt_status status = choose(sampler, logits, id);
+    if (!status) wt__sampler_chose(sampler, *id);
+    return status;
+}
+
+wt_status wt__sampler_pick_after(wt_sampler *s, const float *logits, const int32_t *guesses, int n, int32_t *id)
+{
+    const wt_llm_draw draw = s->draw;
+    wt_llm_tally *saved = s->tallies ? malloc(sizeof *saved * (size_t)(n + 1)) : NULL;
+    if (s->tallies && !saved) return wt_fail(WT_ERR_NO_MEMORY, "sampler: %d guesses", n);
+    for (int k = 0; k < n && saved; k++) {
+        wt_llm_tally *tally = &s->tallies[guesses[k]];
+        saved[k] = *tally;
+        tally->count = (tally->count + 1) | WT_LLM_SEEN;
+    }
+    if (draw.depth_scale > 0) s->draw.number += (unsigned)n;
+    wt_status status = choose(s, logits, id);
+    s->draw = draw;
+    for (int k = n; k-- > 0 && saved;) s->tallies[guesses[k]] = saved[k];
+    free(saved);
+    return status;
 }
 
 // ---- probabilities

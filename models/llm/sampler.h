@@ -20,4 +20,14 @@ uint64_t wt__sampler_serial(const wt_sampler *sampler);
 /// A token was chosen elsewhere by this state: it is counted, and its number taken.
 void wt__sampler_chose(wt_sampler *sampler, int32_t id);
 
+enum { WT__SAMPLER_LOG = 24 };
+
+/// What was chosen since that state of the tallies, to `ids` [WT__SAMPLER_LOG]; how many, -1 when it is not known.
+int wt__sampler_since(const wt_sampler *sampler, uint64_t serial, int32_t *ids);
+
+/// What wt_sampler_pick would choose if it had chosen `guesses` [n] before. The sampler stays as it is. Errors: those
+/// of wt_sampler_pick; WT_ERR_NO_MEMORY.
+WT_CHECKED wt_status wt__sampler_pick_after(wt_sampler *sampler, const float *logits, const int32_t *guesses, int n,
+                                            int32_t *id);
+
 #endif

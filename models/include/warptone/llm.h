@@ -254,6 +254,10 @@ void wt_sampler_forget(wt_sampler *sampler);
 /// then.  [worker]
 WT_CHECKED wt_status wt_sampler_pick(wt_sampler *sampler, const float *logits, int32_t *id);
 
+/// Count a token that was chosen elsewhere by the sampler's settings, 0 .. vocab_size - 1, and pass over its number.
+/// [worker]
+void wt_sampler_took(wt_sampler *sampler, int32_t id);
+
 /// Natural logarithm of a token's probability by logits as the model gave them.  [any]
 double wt_llm_logprob(const float *logits, int vocab_size, int32_t id);
 /// What is told of pick->id: its logprob, and the n_top most probable tokens, 0 .. WT_LLM_MOST_TOP.  [any]
@@ -271,6 +275,12 @@ WT_CHECKED wt_status wt_llm_verify(wt_llm_session *session, const int32_t *ids, 
 /// is not a number: a GPU chooses it and leaves the logits where they are. wt_llm_logits has none afterwards. Errors:
 /// those of wt_llm_prefill; WT_ERR_NO_MEMORY.  [worker]
 WT_CHECKED wt_status wt_llm_verify_greedy(wt_llm_session *session, const int32_t *ids, int n, int32_t *next);
+
+/// The same with the token that `sampler` chooses after each of them, if ids[1] .. ids[n - 1] are what it chose before.
+/// The sampler stays as it is: whoever takes tokens of `next` calls wt_sampler_took for each. Errors: also
+/// WT_ERR_BAD_ARG for a sampler of another vocabulary.  [worker]
+WT_CHECKED wt_status wt_llm_verify_drawn(wt_llm_session *session, const int32_t *ids, int n, wt_sampler *sampler,
+                                         int32_t *next);
 
 /// Append a token through the first `n_layers` layers alone, 1 .. n_layers of the model: wt_llm_logits then has a guess
 /// at a part of the cost. The other layers' keys and values are not there, so the session must be restored to the

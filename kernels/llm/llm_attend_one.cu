@@ -1,0 +1,524 @@
+// llm_attend.cu on tensor cores, for one token of each of some sequences: caches of 16 bits or fp8, heads of 64 and
+// 128, compute capability 9.0 and newer.
+//
+// A block has some heads that share a head of keys, and a warp 16 positions at a time: the first side of a product is
+// 16 positions, then 16 dimensions of their values, the second the heads, four of a product's eight columns as numbers
+// of the tiles' type and the other four as what rounding left of them: errors of 2^-17 (bf16) and 2^-22 (f16). Keys and
+// values of positions before this step go from memory to registers as mma.m16n8k16 wants them, before the step's own q,
+// k and v are there. These are turned by every block for its heads; the block that has the step's own position puts it
+// into the cache. Warps of a block are added in order, then the blocks of a cluster, which share the positions: each
+// sends every other its pieces of what that one adds. Grid: parts of the positions, a cluster; heads; tokens.
+//
+// In a product over dimensions any order will do: lane 4 g + t takes of positions g and g + 8 the pieces of eight
+// dimensions t, t + 4 .., of queries the same. Of values it takes pieces g and g + 8 of positions 2t, 2t + 1, 2t + 8
+// and 2t + 9, and turns pairs of positions to words.
+//
+// Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c).
+#define KEYS 16
+#include "llm_tile.cuh"
+#include "llm_turn.cuh"
+
+#include "barrier.cuh"
+#include "cluster.cuh"
+#include "overlap.cuh"
+
+#define MOST_WARPS WT_LLM_ATTEND_WARPS
+#define THREADS    (32 * MOST_WARPS)
+#define PITCH      (D_HEAD + 32) // elements of a row of queries: pieces of rows side by side lie in other banks
+#define SUM_PITCH  (D_HEAD + 4)
+#define ASKED      3 // turns for whose positions the L2 cache is asked beforehand
+
+static constexpr int heads_at_once(int n) // the largest divisor of the group up to 8
+{
+    return GROUP % n ? heads_at_once(n - 1) : n;
+}
+static constexpr int HEADS = heads_at_once(GROUP < 8 ? GROUP : 8);
+static constexpr int FOURS = (HEADS + 3) / 4;    // heads of a product
+static constexpr int PAIRS = HEADS * D_HEAD / 2; // of a block's sums
+static constexpr int DIMS = D_HEAD / 16;         // products of the values
+static constexpr int BLOCKS = HEADS > 4 ? 1 : 2; // half of a processor's registers, where that is enough
+
+// What a lane has found: of heads 4 f + t % 2 * 2 + 0 and 1.
+struct found {
+    float sum[FOURS][DIMS][4], most[FOURS][2], total[FOURS][2];
+};
+
+struct shared {
+    tile_type queries[FOURS][8][PITCH]; // rounded, then what that left
+    kv_type own[2][PITCH];              // key and value of this step
+    float2 found[HEADS][MOST_WARPS];    // maximum and total
+    union {
+        float turned[MOST_WARPS][D_HEAD];
+        float sums[MOST_WARPS][HEADS][SUM_PITCH];
+    };
+    float4 sent[PAIRS]; // by the blocks of the cluster, in turn: a pair, its maximum and its total
+    unsigned long long all_sent;
+};
+
+// ---- positions
+
+#if KV == WT_LLM_E4M3
+typedef uint2 piece; // eight elements
+static __device__ __forceinline__ unsigned two_halves(unsigned short x)
+{
+    unsigned y;
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(y) : "h"(x));
+    return y;
+}
+static __device__ __forceinline__ uint4 widened(uint2 x)
+{
+    return {two_halves((unsigned short)x.x), two_halves((unsigned short)(x.x >> 16)), two_halves((unsigned short)x.y),
+            two_halves((unsigned short)(x.y >> 16))};
+}
+static __device__ __forceinline__ void load_shared_if(bool wanted, const kv_type *from, piece *to)
+{
+    if (wanted) *to = *(const piece *)from;
+}
+static __device__ __forceinline__ void copy_piece(piece *to, const piece *from) { copy_async_8(to, from, true); }
+#else
+typedef uint4 piece;
+static __device__ __forceinline__ uint4 widened(uint4 x) { return x; }
+static __device__ __forceinline__ void load_shared_if(bool wanted, const kv_type *from, piece *to)
+{
+    load_shared_16((unsigned *)to, from, wanted);
+}
+static __device__ __forceinline__ void copy_piece(piece *to, const piece *from) { copy_async_16(to, from, true); }
+#endif
+
+struct tile {
+    piece keys[2][D_HEAD / 32], values[4][D_HEAD / 64];
+};
+
+// Of rows of the cache, the tile's first at `from`.
+static __device__ __forceinline__ void load_keys(const kv_type *from, tile *to)
+{
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+    for (int n = 0; n < 2; n++)
+#pragma unroll
+        for (int k = 0; k < D_HEAD / 32; k++)
+            to->keys[n][k] = ((const piece *)(from + (8 * n + g) * D_HEAD))[4 * k + t];
+}
+
+static __device__ __forceinline__ int row_of_values(int i) { return 2 * (threadIdx.x % 4) + i % 2 + i / 2 * 8; }
+
+static __device__ __forceinline__ void load_values(const kv_type *from, tile *to)
+{
+    const int g = threadIdx.x % 32 / 4;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int e = 0; e < D_HEAD / 64; e++)
+            to->values[i][e] = ((const piece *)(from + row_of_values(i) * D_HEAD))[8 * e + g];
+}
+
+// The same to shared memory: what a lane will have, side by side with the others'.
+static __device__ __forceinline__ void fetch(const kv_type *keys, const kv_type *values, piece *to)
+{
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    to += lane;
+#pragma unroll
+    for (int n = 0; n < 2; n++)
+#pragma unroll
+        for (int k = 0; k < D_HEAD / 32; k++, to += 32)
+            copy_piece(to, (const piece *)(keys + (8 * n + g) * D_HEAD) + 4 * k + t);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int e = 0; e < D_HEAD / 64; e++, to += 32)
+            copy_piece(to, (const piece *)(values + row_of_values(i) * D_HEAD) + 8 * e + g);
+    copy_async_commit();
+}
+
+static __device__ __forceinline__ void take_fetched(const piece *from, tile *to)
+{
+    copy_async_wait<0>();
+    from += threadIdx.x % 32;
+#pragma unroll
+    for (int n = 0; n < 2; n++)
+#pragma unroll
+        for (int k = 0; k < D_HEAD / 32; k++, from += 32) to->keys[n][k] = *from;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int e = 0; e < D_HEAD / 64; e++, from += 32) to->values[i][e] = *from;
+}
+
+// This step's, as row `row` of the tile.
+static __device__ __forceinline__ void add_own(const shared *m, int row, tile *to)
+{
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+    for (int n = 0; n < 2; n++)
+#pragma unroll
+        for (int k = 0; k < D_HEAD / 32; k++)
+            load_shared_if(8 * n + g == row, m->own[0] + 8 * (4 * k + t), &to->keys[n][k]);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int e = 0; e < D_HEAD / 64; e++)
+            load_shared_if(row_of_values(i) == row, m->own[1] + 8 * (8 * e + g), &to->values[i][e]);
+}
+
+// ---- products
+
+// Of positions g (0 and 1) and g + 8 (2 and 3) with the lane's heads.
+static __device__ __forceinline__ void score(const shared *m, const tile &p, float (*s)[4])
+{
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+    for (int f = 0; f < FOURS; f++) {
+        float other[4] = {0, 0, 0, 0};
+#pragma unroll
+        for (int c = 0; c < 4; c++) s[f][c] = 0;
+#pragma unroll
+        for (int k = 0; k < D_HEAD / 32; k++) {
+            const uint4 x = widened(p.keys[0][k]), y = widened(p.keys[1][k]);
+            const uint4 q = *(const uint4 *)(m->queries[f][g] + 8 * (4 * k + t));
+            const unsigned first[4] = {x.x, y.x, x.y, y.y}, second[4] = {x.z, y.z, x.w, y.w};
+            mma(s[f], first, q.x, q.y);
+            mma(other, second, q.z, q.w);
+        }
+#pragma unroll
+        for (int c = 0; c < 4; c++) {
+            s[f][c] += other[c];
+            s[f][c] += __shfl_xor_sync(ALL, s[f][c], 2);
+        }
+    }
+}
+
+static __device__ __forceinline__ float most_of(float x)
+{
+#pragma unroll
+    for (int step = 4; step < 32; step *= 2) x = fmaxf(x, __shfl_xor_sync(ALL, x, step));
+    return x;
+}
+
+// Scores to shares under the new maximum; what was summed under the old one fades.
+static __device__ __forceinline__ void share(float scale, float (*s)[4], found *r)
+{
+#pragma unroll
+    for (int f = 0; f < FOURS; f++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const float most = most_of(fmaxf(r->most[f][h], fmaxf(s[f][h], s[f][h + 2])));
+            const float base = most == NOTHING ? 0 : most * scale, fade = power_of_2(r->most[f][h] * scale - base);
+            s[f][h] = power_of_2(s[f][h] * scale - base);
+            s[f][h + 2] = power_of_2(s[f][h + 2] * scale - base);
+            r->total[f][h] = r->total[f][h] * fade + s[f][h] + s[f][h + 2]; // of the lane's positions
+            r->most[f][h] = most;
+#pragma unroll
+            for (int k = 0; k < DIMS; k++) {
+                r->sum[f][k][h] *= fade;
+                r->sum[f][k][h + 2] *= fade;
+            }
+        }
+}
+
+// Two numbers as a word of the tiles' type, or, of the upper lanes, what that leaves of them.
+static __device__ __forceinline__ unsigned part_of(float x, float y)
+{
+    tile_type low, high;
+    narrow(x, &low);
+    narrow(y, &high);
+    const unsigned left = pair_of(x - widen(low), y - widen(high));
+    return threadIdx.x & 2 ? left : low.bits | (unsigned)high.bits << 16;
+}
+
+// Rows and columns of 8 x 8 numbers of 16 bits change places.
+static __device__ __forceinline__ unsigned transposed(unsigned x)
+{
+    unsigned y;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
+    return y;
+}
+
+static __device__ __forceinline__ unsigned word_of(const uint4 &x, int k)
+{
+    return k == 0 ? x.x : k == 1 ? x.y : k == 2 ? x.z : x.w;
+}
+
+// The lane's k-th dimension of two positions.
+static __device__ __forceinline__ unsigned two_of(const uint4 (*v)[D_HEAD / 64], int k)
+{
+    return __byte_perm(word_of(v[0][k / 8], k % 8 / 2), word_of(v[1][k / 8], k % 8 / 2), k % 2 ? 0x7632 : 0x5410);
+}
+
+// The first n_rows of the tile's values count; what lies beyond may be anything.
+static __device__ __forceinline__ void add_values(const tile &p, const float (*s)[4], int n_rows, found *r)
+{
+    unsigned shares[FOURS][2];
+#pragma unroll
+    for (int f = 0; f < FOURS; f++) {
+        shares[f][0] = transposed(part_of(s[f][0], s[f][1]));
+        shares[f][1] = transposed(part_of(s[f][2], s[f][3]));
+    }
+    uint4 v[4][D_HEAD / 64];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int e = 0; e < D_HEAD / 64; e++) {
+            v[i][e] = widened(p.values[i][e]);
+            if (row_of_values(i) >= n_rows) v[i][e] = {0, 0, 0, 0};
+        }
+#pragma unroll
+    for (int k = 0; k < DIMS; k++) {
+        const unsigned a[4] = {two_of(v, k), two_of(v, k + DIMS), two_of(v + 2, k), two_of(v + 2, k + DIMS)};
+#pragma unroll
+        for (int f = 0; f < FOURS; f++) mma(r->sum[f][k], a, shares[f][0], shares[f][1]);
+    }
+}
+
+// ---- a block
+
+// Tiles first, first + 1 .. end - 1 of a sequence, the last with the step's own position, for some heads of a token.
+struct task {
+    wt_llm_token token;
+    int head, kv_head;
+    int begin; // the first position that it sees
+    int first, end;
+    bool has_own; // the block that takes the last tile
+};
+
+static __device__ __forceinline__ task task_of(const wt_llm_attend_args &a)
+{
+    task u;
+    u.head = blockIdx.y * HEADS;
+    u.kv_head = u.head / GROUP;
+    u.token = a.tokens[blockIdx.z];
+    u.begin = a.window && u.token.place >= a.window ? u.token.place - a.window + 1 : 0;
+    u.first = u.begin / KEYS;
+    u.end = u.token.place / KEYS + 1;
+    u.has_own = (u.end - 1 - u.first) / (blockDim.x / 32) % gridDim.x == blockIdx.x;
+    return u;
+}
+
+// Heads of queries, then the step's key and value, a warp each.
+static __device__ __forceinline__ void prepare(const wt_llm_attend_args &a, const task &u, shared *m)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
+    const int n = HEADS + (u.has_own ? 2 : 0), t = blockIdx.z;
+    const long long own = ((long long)t * a.n_kv_heads + u.kv_head) * D_HEAD;
+    for (int i = warp; i < n; i += n_warps) {
+        const bool is_query = i<HEADS, is_value = i> HEADS;
+        const float *norm = is_query ? a.turn.q_norm : is_value ? nullptr : a.turn.k_norm;
+        const float *from = is_query   ? a.q + ((long long)t * a.n_heads + u.head + i) * D_HEAD
+                            : is_value ? a.v + own
+                                       : a.k + own;
+        raw_head raw;
+        load_turn(a.turn, t, norm, &raw);
+        wait_for_earlier();
+        load_values(from, &raw);
+        float *turned = m->turned[warp];
+        if (!is_value) turn(a.turn, raw, norm, turned);
+        kv_type *to = (kv_type *)(is_value ? a.cache.values : a.cache.keys) +
+                      cache_at(a.cache, u.token.sequence, u.token.place, u.kv_head);
+#pragma unroll
+        for (int e = 0; e < OF_LANE; e++) {
+            const int d = lane + 32 * e;
+            const float y = is_value ? raw.values[e] : turned[d];
+            if (is_query) {
+                tile_type *rounded = &m->queries[i / 4][i % 4][d];
+                narrow(y, rounded);
+                narrow(y - widen(*rounded), rounded + 4 * PITCH);
+                continue;
+            }
+            narrow(y, &m->own[is_value][d]);
+            if (u.head % GROUP == 0) to[d] = m->own[is_value][d];
+        }
+        __syncwarp(); // the next turn's
+    }
+    __syncthreads();
+}
+
+// Scores of positions that the token does not see.
+static __device__ __forceinline__ void hide(const task &u, int now, float (*s)[4])
+{
+    const int g = threadIdx.x % 32 / 4;
+#pragma unroll
+    for (int c = 0; c < 4; c += 2) {
+        const int j = now * KEYS + g + c / 2 * 8;
+        const bool hidden = j > u.token.place || j < u.begin;
+#pragma unroll
+        for (int f = 0; f < FOURS; f++) {
+            s[f][c] = hidden ? NOTHING : s[f][c];
+            s[f][c + 1] = hidden ? NOTHING : s[f][c + 1];
+        }
+    }
+}
+
+static __device__ __forceinline__ float total_of(float x)
+{
+#pragma unroll
+    for (int step = 4; step < 32; step *= 2) x += __shfl_xor_sync(ALL, x, step);
+    return x;
+}
+
+// What the warp found, to shared memory. A lane and the one beside it by two have both parts of the same heads: each
+// adds those of half of the dimensions.
+static __device__ __forceinline__ void give(found *r, shared *m)
+{
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, warp = threadIdx.x / 32, upper = t / 2;
+#pragma unroll
+    for (int f = 0; f < FOURS; f++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const int head = 4 * f + t % 2 * 2 + h;
+            const float total = total_of(r->total[f][h]);
+            float x[DIMS];
+#pragma unroll
+            for (int k = 0; k < DIMS; k++) {
+                const float other = upper ? r->sum[f][k][h] : r->sum[f][k][h + 2];
+                x[k] = (upper ? r->sum[f][k][h + 2] : r->sum[f][k][h]) + __shfl_xor_sync(ALL, other, 2);
+            }
+            if (head >= HEADS) continue;
+            if (threadIdx.x % 32 < 2) m->found[head][warp] = {r->most[f][h], total};
+            // dimension k of the lane: of D_HEAD 128 those of piece g + 8 upper, of 64 half of piece g
+            float *to = &m->sums[warp][head][D_HEAD == 128 ? 64 * upper + 8 * g : 8 * g + 4 * upper];
+#pragma unroll
+            for (int k = 0; k < DIMS; k += 4) *(float4 *)(to + k) = make_float4(x[k], x[k + 1], x[k + 2], x[k + 3]);
+        }
+    __syncthreads();
+}
+
+static __device__ __forceinline__ void put(const wt_llm_attend_args &a, const task &u, int pair, float x, float y,
+                                           float total)
+{
+    const long long at = ((long long)blockIdx.z * a.n_heads + u.head) * D_HEAD + 2 * pair;
+    const float whole = 1 / total;
+    store(a.out, a.out_type, at, x * whole);
+    store(a.out, a.out_type, at + 1, y * whole);
+}
+
+// A pair of sums of the block's warps, with the maximum and the total of their head.
+static __device__ __forceinline__ float4 add_warps(const shared *m, int pair, float scale)
+{
+    const int head = 2 * pair / D_HEAD, d = 2 * pair % D_HEAD, n_warps = blockDim.x / 32;
+    float most = NOTHING, total = 0, x = 0, y = 0;
+#pragma unroll 4
+    for (int w = 0; w < n_warps; w++) most = fmaxf(most, m->found[head][w].x);
+#pragma unroll 4
+    for (int w = 0; w < n_warps; w++) {
+        const float2 of = m->found[head][w], sums = *(const float2 *)&m->sums[w][head][d];
+        const float factor = power_of_2((of.x - most) * scale);
+        total += factor * of.y;
+        x += factor * sums.x;
+        y += factor * sums.y;
+    }
+    return make_float4(x, y, most, total);
+}
+
+// Pairs of the block to the blocks that add them, in the cluster's order, and those that this one adds.
+template <int SPLITS>
+static __device__ __forceinline__ void add_blocks(const wt_llm_attend_args &a, const task &u, float scale, shared *m)
+{
+    constexpr int EACH = PAIRS / SPLITS;
+    const int rank = blockIdx.x;
+    cluster_wait(); // the others are there
+    for (int pair = threadIdx.x; pair < PAIRS; pair += blockDim.x)
+        send_to(&m->sent[rank * EACH + pair % EACH], pair / EACH, add_warps(m, pair, scale), &m->all_sent);
+    if (threadIdx.x >= EACH) return;
+    barrier_wait(&m->all_sent, 0);
+    for (int k = threadIdx.x; k < EACH; k += blockDim.x) {
+        float4 parts[SPLITS];
+        float most = NOTHING, total = 0, x = 0, y = 0;
+#pragma unroll
+        for (int i = 0; i < SPLITS; i++) {
+            parts[i] = m->sent[i * EACH + k];
+            most = fmaxf(most, parts[i].z);
+        }
+#pragma unroll
+        for (int i = 0; i < SPLITS; i++) {
+            const float factor = power_of_2((parts[i].z - most) * scale);
+            total += factor * parts[i].w;
+            x += factor * parts[i].x;
+            y += factor * parts[i].y;
+        }
+        put(a, u, rank * EACH + k, x, y, total);
+    }
+}
+
+template <int SPLITS> static __device__ __forceinline__ void attend(const wt_llm_attend_args &a)
+{
+    __shared__ alignas(16) shared memory;
+    extern __shared__ piece fetched[]; // a tile of each warp
+    shared *m = &memory;
+    let_next_begin();
+    const task u = task_of(a);
+    const int n_warps = blockDim.x / 32, warp = threadIdx.x / 32, step = SPLITS * n_warps;
+    const kv_type *const keys = (const kv_type *)a.cache.keys, *const values = (const kv_type *)a.cache.values;
+    const float scale = a.scale * LOG2_E;
+    const int first = u.first + blockIdx.x * n_warps + warp;
+    for (int k = 2; k <= ASKED && first + k * step < u.end; k++)
+        if (threadIdx.x % 16 == 0) // keys and values
+            ask_for((threadIdx.x % 32 ? values : keys) +
+                        cache_at(a.cache, u.token.sequence, (first + k * step) * KEYS, u.kv_head),
+                    KEYS * D_HEAD * sizeof(kv_type));
+    if (SPLITS > 1) {
+        if (!threadIdx.x) {
+            barrier_create(&m->all_sent, 1);
+            barriers_created();
+            barrier_expect(&m->all_sent, sizeof m->sent);
+        }
+        cluster_arrive();
+    }
+    tile p;
+    if (first < u.end) {
+        const long long at = cache_at(a.cache, u.token.sequence, first * KEYS, u.kv_head);
+        load_keys(keys + at, &p);
+        load_values(values + at, &p);
+    }
+    piece *const mine = fetched + warp * (int)(sizeof(tile) / sizeof(piece)) * 32;
+    if (first + step < u.end) {
+        const long long at = cache_at(a.cache, u.token.sequence, (first + step) * KEYS, u.kv_head);
+        fetch(keys + at, values + at, mine);
+    }
+    prepare(a, u, m);
+    found r;
+#pragma unroll
+    for (int f = 0; f < FOURS; f++) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            r.most[f][h] = NOTHING;
+            r.total[f][h] = 0;
+        }
+#pragma unroll
+        for (int k = 0; k < DIMS; k++)
+#pragma unroll
+            for (int c = 0; c < 4; c++) r.sum[f][k][c] = 0;
+    }
+    float s[FOURS][4];
+#pragma unroll 1
+    for (int now = first; now < u.end; now += step) {
+        const int next = now + 2 * step;
+        const long long at = next < u.end ? cache_at(a.cache, u.token.sequence, next * KEYS, u.kv_head) : 0;
+        if (now == u.end - 1) add_own(m, u.token.place % KEYS, &p);
+        score(m, p, s);
+        hide(u, now, s);
+        share(scale, s, &r);
+        add_values(p, s, u.token.place + 1 - now * KEYS, &r);
+        if (now + step < u.end) take_fetched(mine, &p);
+        if (next < u.end) fetch(keys + at, values + at, mine);
+    }
+    give(&r, m);
+    if (SPLITS > 1) {
+        add_blocks<SPLITS>(a, u, scale, m);
+        return;
+    }
+    for (int pair = threadIdx.x; pair < PAIRS; pair += blockDim.x) {
+        const float4 sum = add_warps(m, pair, scale);
+        put(a, u, pair, sum.x, sum.y, sum.w);
+    }
+}
+
+#define KERNEL(splits)                                                                                                 \
+    extern "C" __global__ void CLUSTER_##splits __launch_bounds__(THREADS, BLOCKS)                                     \
+        llm_attend_one_##splits(const __grid_constant__ wt_llm_attend_args a)                                          \
+    {                                                                                                                  \
+        attend<splits>(a);                                                                                             \
+    }
+
+KERNEL(1)
+KERNEL(2)
+KERNEL(4)
+KERNEL(8)
