@@ -180,10 +180,38 @@ static wt_status param_get(call *c)
     return status;
 }
 
+static bool is_number(const char *text)
+{
+    char *end;
+    (void)strtod(text, &end);
+    return end != text && !*end;
+}
+
+static wt_status bypass_node(call *c)
+{
+    char name[CONTROL_NAME_BYTES];
+    float is_on;
+    int on;
+    if (snprintf(name, sizeof name, "%s/bypass", c->argv[1]) >= CONTROL_NAME_BYTES)
+        return wt_fail(WT_ERR_NOT_FOUND, "bypass: no node has so long a name");
+    wt_status status = c->argc > 2 ? integer_of(c->argv[2], name, 0, 1, &on) : WT_OK;
+    if (!status)
+        status =
+            c->argc > 2 ? live_session_set(c->session, name, (float)on) : live_session_get(c->session, name, &is_on);
+    if (status) return status;
+    if (c->argc > 2)
+        answer(c, "%s", "");
+    else
+        answer(c, "%d", is_on != 0);
+    return WT_OK;
+}
+
+/// Of a node, or of the whole chain where no word but a number comes.
 static wt_status bypass(call *c)
 {
     live_session_stats stats;
     int on;
+    if (c->argc > 1 && !(c->argc == 2 && is_number(c->argv[1]))) return bypass_node(c);
     if (c->argc == 1) {
         live_session_get_stats(c->session, &stats);
         answer(c, "%d", stats.live.bypass);
@@ -345,7 +373,8 @@ static wt_status quit(call *c)
 static const command commands[] = {
     {"param_set", "NODE PARAM VALUE", "turn a parameter", 2, 3, param_set},
     {"param_get", "NODE PARAM", "its present value", 1, 2, param_get},
-    {"bypass", "[0|1]", "input to output, or back; alone: is it so?", 0, 1, bypass},
+    {"bypass", "[NODE] [0|1]", "input to output, or back, of a node or of all; without a number: is it so?", 0, 2,
+     bypass},
     {"monitor", "[NODE READING]", "levels in dB, peak and RMS a channel; or what a node shows", 0, 2, monitor},
     {"midi_learn", "NODE PARAM", "map the next controller that moves", 1, 2, midi_learn},
     {"midi_map", "NODE PARAM CHANNEL CONTROLLER MIN MAX [CURVE]", "map a controller; channel 0 = any", 5, 7, midi_map},

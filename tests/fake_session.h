@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FAKE_PARAMS = 3, FAKE_LISTENERS = 8 };
+enum { FAKE_PARAMS = 4, FAKE_LISTENERS = 8 };
 
 struct live_session {
     pthread_mutex_t lock;   ///< of all but the listeners
@@ -30,7 +30,8 @@ static inline void fake_session_init(live_session *s)
 {
     *s = (live_session){.params = {{"low_cut", "frequency_hz", "Hz", 80, 10, 20000, 100, true},
                                    {"gain", "gain_db", "dB", -6, -60, 24, 0, false},
-                                   {"gain", "balance", "", 0, -1, 1, 0, false}},
+                                   {"gain", "balance", "", 0, -1, 1, 0, false},
+                                   {"gain", "bypass", "", 0, 0, 1, 0, false}},
                         .preset = "voice"};
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->listen, NULL);
