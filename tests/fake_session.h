@@ -5,6 +5,7 @@
 
 #include "../hosts/live_session.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -177,9 +178,12 @@ void live_session_get_stats(live_session *s, live_session_stats *stats)
 
 const wt_histogram *live_session_histogram(const live_session *s) { return s->histogram; }
 
-wt_status live_session_midi_learn(live_session *s, const char *name)
+wt_status live_session_midi_learn(live_session *s, const char *name, float min, float max)
 {
-    snprintf(s->map, sizeof s->map, "learn %s", name);
+    if (isnan(min))
+        snprintf(s->map, sizeof s->map, "learn %s", name);
+    else
+        snprintf(s->map, sizeof s->map, "learn %s %g %g", name, (double)min, (double)max);
     return fake_session_find(s, name) ? WT_OK : WT_ERR_NOT_FOUND;
 }
 

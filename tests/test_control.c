@@ -49,6 +49,7 @@ static void commands_do_what_they_say(void **state)
     assert_answer(&s, "monitor", "resp 0 in 0.0 -6.0 -inf -inf out -6.0 -12.0 -6.0 -12.0");
     assert_answer(&s, "monitor gain gain_reduction_db", "resp 0 4.5");
     assert_answer(&s, "cpu_load", "resp 0 12.5000");
+    assert_answer(&s, "max_cpu_load", "resp 0 13.5000");
     assert_answer(&s, "preset_load \"a \\\"b\\\" \\\\ c\"", "resp 0");
     assert_string_equal(s.preset, "a \"b\" \\ c");
     assert_answer(&s, "preset_save", "resp 0");
@@ -57,6 +58,9 @@ static void commands_do_what_they_say(void **state)
     assert_string_equal(s.saved, "/tmp/x.yaml");
     assert_answer(&s, "midi_learn gain gain_db", "resp 0");
     assert_string_equal(s.map, "learn gain/gain_db");
+    assert_answer(&s, "midi_learn gain gain_db -12 3", "resp 0");
+    assert_string_equal(s.map, "learn gain/gain_db -12 3");
+    assert_answer(&s, "midi_learn gain/gain_db -12", "resp -1 midi_learn: a minimum alone, want both ends");
     assert_answer(&s, "midi_map gain gain_db 1 7 -60 0", "resp 0");
     assert_string_equal(s.map, "map gain/gain_db 1 7 -60 0 linear");
     assert_answer(&s, "midi_map gain/gain_db 0 127 -60 0 pick-up", "resp 0");
@@ -122,7 +126,7 @@ static void help_lists_every_command(void **state)
     static const char *const names[] = {"param_set", "param_get",  "bypass",      "monitor",     "midi_learn",
                                         "midi_map",  "midi_unmap", "preset_load", "preset_save", "cpu_load",
                                         "list",      "stats",      "subscribe",   "unsubscribe", "help",
-                                        "close",     "quit"};
+                                        "close",     "quit",       "max_cpu_load"};
     const char *text = ask(&s, "help");
     int n_lines = 0;
     for (const char *at = text; (at = strchr(at, '\n')); at++) n_lines++;
