@@ -43,6 +43,8 @@ static void check_strategy(answer_fixture *f, wt_strategy strategy, int sampling
     print_message("%d %-10s %3d tokens, %3d steps, %3d of %3d guesses right\n", sampling, wt_strategy_name(strategy),
                   r[0].n_tokens, r[0].n_steps, r[0].n_correct, r[0].n_guessed);
     assert_int_equal(r[0].n_steps + r[0].n_correct + 1, r[0].n_tokens); // the first token is the prompt's
+    const bool on_gpu = wt_device_get_info(f->device)->backend == WT_BACKEND_CUDA;
+    if (sampling && on_gpu) return; // whose guesses are learned from what it draws, not from its most probable tokens
     assert_int_equal(r[1].n_steps, r[0].n_steps);
     assert_int_equal(r[1].n_correct, r[0].n_correct);
     if (sampling == 0 && strategy == WT_STRATEGY_NGRAM) assert_true(r[0].n_correct > 0);
@@ -86,7 +88,7 @@ static void also_with_quantised_weights(void **state)
 static void also_on_a_gpu_with_exact_guesses(void **state)
 {
     for (int kind = WT_LLM_AS_STORED; kind <= WT_LLM_INT4; kind++)
-        check_all(state, WT_BACKEND_CUDA, (wt_llm_quantization)kind, 4);
+        check_all(state, WT_BACKEND_CUDA, (wt_llm_quantization)kind, kind ? 1 : 4);
 }
 
 /// Without exact_guesses the first token that differs was the next in probability, and almost as probable: vectors of

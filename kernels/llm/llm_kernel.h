@@ -83,7 +83,7 @@ typedef struct wt_llm_shift_args {
 
 #define WT_LLM_MAX_PARTS     64                     ///< of the positions of a token
 #define WT_LLM_PIECE(d_head) ((d_head) % 4 ? 1 : 4) ///< elements of a head that are added together
-/// Blocks of llm_attend on a processor, which may wait for each other: half of those that it has room for.
+/// Blocks of llm_attend on a processor: half of those that it has room for.
 #define WT_LLM_ATTEND_BLOCKS(heads, d_head) ((heads) <= 4 && (d_head) <= 256 ? 2 : 1)
 #define WT_LLM_MESSAGE                      8 ///< words in which a part says of a piece: its sums, their maximum, its total
 
@@ -95,12 +95,11 @@ typedef struct wt_llm_attend_args {
     const float *k, *v;    ///< [n_tokens][n_kv_heads][d_head] to be turned and put into the cache here, as q is turned.
                            ///< NULL = llm_place did it; llm_attend wants that for tokens of one sequence
     void *out;             ///< as q, of out_type
-    unsigned *messages;    ///< [n_tokens][n_heads][d_head / WT_LLM_PIECE][n_splits][WT_LLM_MESSAGE], 0 before and after
-    int *arrived;          ///< [n_tokens][n_heads], 0 before and after; NULL = all blocks run at once
+    float *messages;       ///< [n_tokens][n_heads][d_head / WT_LLM_PIECE][n_splits][WT_LLM_MESSAGE]
+    int *arrived;          ///< [n_tokens][n_heads], 0 before and after
     float scale;
     int n_heads, n_kv_heads, n_splits, window; ///< window 0 = none
-    int n_tokens, out_type;
-    int follow; ///< tokens follow each other in one sequence, up to 16; else each has its own (llm_attend_16)
+    int n_tokens, out_type; ///< llm_attend_16: up to 16 tokens that follow each other
 } wt_llm_attend_args;
 
 // A block of llm_attend_16: rows, heads of tokens; its most warps; bytes of shared memory.
@@ -109,6 +108,9 @@ typedef struct wt_llm_attend_args {
 #define WT_LLM_ATTEND_SHARED(d_head, kv_bytes, warps)                                                                  \
     ((2 + (kv_bytes)) * 2 * WT_LLM_ATTEND_ROWS * ((d_head) + 32) + 4 * WT_LLM_ATTEND_WARPS * (d_head) +                \
      (8 * WT_LLM_ATTEND_WARPS + 16) * WT_LLM_ATTEND_ROWS + 4 * (warps)*WT_LLM_ATTEND_ROWS * ((d_head) + 4))
+
+/// The same of llm_attend_one, beside what it has anyway: keys and values of 16 positions a warp.
+#define WT_LLM_ATTEND_FETCHED(d_head, kv_bytes, warps) (2 * 16 * (d_head) * (kv_bytes) * (warps))
 
 typedef struct wt_llm_part {
     const void *weight; ///< [rows][columns]
@@ -225,7 +227,7 @@ typedef struct wt_llm_sample_args {
     wt_llm_tally *tallies; ///< [..][vocab_size]
     const int *chosen; ///< [WT_LLM_MAX_CHOSEN] of rows that follow each other; NULL = each row is of its own sequence
     int *arrived;      ///< [1] rows that are done, 0 before and after; of those that follow each other
-    unsigned *depths;  ///< [n][vocab_size]
+    unsigned *values;  ///< [n][vocab_size] of the blocks; NULL = there is room in their shared memory
     wt_llm_odds *odds; ///< [n]
     wt_llm_token *tokens;   ///< [n] become the next step's
     int *step;              ///< [1] steps so far
@@ -233,6 +235,12 @@ typedef struct wt_llm_sample_args {
     wt_llm_odds *ring_odds; ///< [WT_LLM_RING] of the host; NULL = none
     int vocab_size;
 } wt_llm_sample_args;
+
+/// Tokens of a row that each of `blocks` has.
+WT_SHARED_FN int wt_llm_draw_share(int vocab_size, int blocks)
+{
+    return (vocab_size + 32 * blocks - 1) / (32 * blocks) * 32;
+}
 
 /// The most probable experts of a token and their shares.
 typedef struct wt_llm_choose_args {

@@ -24,8 +24,6 @@
 #define AT_ONCE (1 << 18) // tokens whose parts have room there
 #define NOBODY  (~0ull)
 
-static __device__ __forceinline__ float lowest() { return -__int_as_float(0x7f800000); }
-
 // ---- what blocks find
 
 struct alignas(16) sums {
@@ -40,26 +38,38 @@ static __device__ __forceinline__ sums of_lane(sums s, int lane)
     return {__shfl_sync(ALL, s.n, lane), __shfl_sync(ALL, s.mass, lane)};
 }
 
-struct alignas(16) extremes {
-    choice most; // the largest logit after penalties; its id is -1 when a logit is not a number, or none is finite
-    float plain; // the largest as it is
-    int unused;
+// A logit as a number that rises with it; not a number is above all.
+static __device__ __forceinline__ unsigned rank_of(float x)
+{
+    const unsigned bits = __float_as_uint(x + 0.0f); // -0 is 0
+    return x != x ? ALL : bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+static __device__ __forceinline__ float logit_of(unsigned rank)
+{
+    return __uint_as_float(rank & 0x80000000u ? rank & 0x7fffffffu : ~rank);
+}
+
+// The largest logit, the first of equals.
+struct alignas(16) largest {
+    unsigned rank;
+    int id, unused[2];
 };
-
-static __device__ __forceinline__ extremes better(extremes a, extremes b)
-{
-    return {better(a.most, b.most), fmaxf(a.plain, b.plain), 0};
-}
-
-static __device__ __forceinline__ extremes of_lane(extremes e, int lane)
-{
-    return {{__shfl_sync(ALL, e.most.logit, lane), __shfl_sync(ALL, e.most.id, lane)},
-            __shfl_sync(ALL, e.plain, lane),
-            0};
-}
 
 struct alignas(16) token {
     unsigned long long key, weight;
+};
+
+enum order_kind { BY_LOGIT = 1, BY_DEPTH, BY_DISTANCE };
+
+// A row's tokens by their logits as they are, by their depths, or those before `end` in this by their distances from a
+// mean.
+struct order {
+    unsigned *values; // of the block's tokens, the first of which is `begin`: logits or depths
+    int begin, n, kind;
+    bool has_mass; // masses are asked for
+    unsigned mean;
+    unsigned long long end;
 };
 
 // What other blocks read has 16 bytes an element.
@@ -70,11 +80,11 @@ struct memory {
     };
     sums shares[BINS]; // of the cluster's bins this block's part
     sums parts[2];     // the mass of the logits as they are, the moment
-    extremes row;
+    largest row[2];
     token found[2][LIST]; // this block's of the list, in turns
     sums n_found[2];
     sums warps[WARPS];
-    extremes rows[WARPS];
+    largest rows[WARPS];
     token unsorted[LIST];
     unsigned long long keys[LIST]; // the tokens with keys from first to last
     unsigned long long weights[LIST];
@@ -82,6 +92,7 @@ struct memory {
     unsigned long long first, last;
     int kind, n_list, turn; // of the list: whose order, how many, and which of `found` is next
     sums in_bin, before_bin, before_list;
+    order o;
 };
 
 static __device__ __forceinline__ sums sums_at(const void *address, int rank)
@@ -92,7 +103,7 @@ static __device__ __forceinline__ sums sums_at(const void *address, int rank)
 }
 
 // The sum over the cluster, for all threads. A `part` is used once.
-static __device__ sums over_all(sums s, sums *part, memory *m)
+static __device__ __noinline__ sums over_all(sums s, sums *part, memory *m)
 {
     const int lane = threadIdx.x % 32, n = gridDim.x;
     for (int step = 16; step; step /= 2) s = s + of_lane(s, lane ^ step);
@@ -106,30 +117,34 @@ static __device__ sums over_all(sums s, sums *part, memory *m)
     }
     cluster_meet();
     s = sums_at(part, lane % n);
+#pragma unroll 1
     for (int step = n / 2; step; step /= 2) s = s + of_lane(s, lane ^ step);
     return s;
 }
 
-static __device__ extremes over_all(extremes e, memory *m)
+static __device__ __forceinline__ largest of_warp(largest e)
 {
-    const int lane = threadIdx.x % 32, n = gridDim.x;
-    for (int step = 16; step; step /= 2) e = better(e, of_lane(e, lane ^ step));
+    const unsigned rank = __reduce_max_sync(ALL, e.rank);
+    return {rank, __reduce_min_sync(ALL, e.rank == rank ? e.id : 0x7fffffff)};
+}
+
+static __device__ __noinline__ largest over_all(largest e, largest *part, memory *m)
+{
+    const int lane = threadIdx.x % 32;
+    e = of_warp(e);
     if (!lane) m->rows[threadIdx.x / 32] = e;
     __syncthreads();
     if (threadIdx.x < 32) {
-        e = m->rows[lane];
-        for (int step = 16; step; step /= 2) e = better(e, of_lane(e, lane ^ step));
-        if (!lane) m->row = e;
+        e = of_warp(m->rows[lane]);
+        if (!lane) *part = e;
     }
     cluster_meet();
-    const float4 x = load_from((const float *)&m->row, lane % n);
-    e = {{x.x, __float_as_int(x.y)}, x.z, 0};
-    for (int step = n / 2; step; step /= 2) e = better(e, of_lane(e, lane ^ step));
-    return e;
+    const sums there = sums_at(part, lane % gridDim.x);
+    return of_warp({(unsigned)there.n, (int)(there.n >> 32)});
 }
 
 // What lies in the bins before the thread's own.
-static __device__ sums sums_before(sums own, memory *m)
+static __device__ __noinline__ sums sums_before(sums own, memory *m)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     sums s = own;
@@ -153,78 +168,38 @@ static __device__ sums sums_before(sums own, memory *m)
     return m->warps[warp] + s - own;
 }
 
-// ---- the block's tokens
+// ---- the block's tokens, those of a thread BINS apart
 
-enum order_kind { BY_LOGIT = 1, BY_DEPTH, BY_DISTANCE };
-
-// A row's tokens by their logits as they are, by their depths, or those before `end` in this by their distances from a
-// mean. The block's are from begin to stop - 1, those of a thread BINS apart.
-struct order {
-    const float *logits;
-    unsigned *depths;
-    int begin, stop, kind;
-    unsigned mean;
-    unsigned long long end;
-};
-
-// Larger logits and smaller ids first.
-static __device__ __forceinline__ unsigned long long plain_key(float x, int id)
+static __device__ __forceinline__ unsigned long long key_of(const order &o, int id, unsigned value)
 {
-    const unsigned bits = __float_as_uint(x), rising = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-    return (unsigned long long)~rising << 32 | (unsigned)id;
-}
-
-static __device__ __forceinline__ float plain_logit(unsigned long long key)
-{
-    const unsigned rising = ~(unsigned)(key >> 32);
-    return __uint_as_float(rising & 0x80000000u ? rising & 0x7fffffffu : ~rising);
-}
-
-static __device__ __forceinline__ unsigned long long key_of(const order &o, int k, unsigned depth)
-{
-    const unsigned long long key = depth == WT_SAMPLE_OUT ? NOBODY : wt_sample_key(depth, k);
+    if (o.kind == BY_LOGIT) return wt_sample_key(~rank_of(__uint_as_float(value)), id);
+    const unsigned long long key = value == WT_SAMPLE_OUT ? NOBODY : wt_sample_key(value, id);
     if (o.kind == BY_DEPTH) return key;
-    return key < o.end ? wt_sample_key(wt_sample_distance(depth, o.mean), k) : NOBODY;
-}
-
-// Calls visit(key, depth) for the block's keys from `first` to `last`.
-template <class F>
-static __device__ __forceinline__ void visit_keys(const order &o, unsigned long long first, unsigned long long last, F visit)
-{
-    const unsigned long long most = last - first;
-    if (o.kind == BY_LOGIT)
-#pragma unroll 4
-        for (int k = o.begin + threadIdx.x; k < o.stop; k += BINS) {
-            const unsigned long long key = plain_key(o.logits[k], k);
-            if (key - first <= most) visit(key, WT_SAMPLE_OUT);
-        }
-    else
-#pragma unroll 4
-        for (int k = o.begin + threadIdx.x; k < o.stop; k += BINS) {
-            const unsigned depth = o.depths[k];
-            const unsigned long long key = key_of(o, k, depth);
-            if (key - first <= most) visit(key, depth);
-        }
+    return key < o.end ? wt_sample_key(wt_sample_distance(value, o.mean), id) : NOBODY;
 }
 
 // Of the block's tokens those in thread t's bin, the keys from first + (t << shift) on.
-static __device__ sums count(order o, unsigned long long first, int shift, memory *m)
+static __device__ __forceinline__ sums count(const order &o, unsigned long long first, int shift, memory *m)
 {
-    const int t = threadIdx.x, stop = o.stop;
+    const int t = threadIdx.x;
     sums own = {0, 0};
-    for (; o.begin < stop; o.begin += AT_ONCE) {
-        o.stop = min(stop, o.begin + AT_ONCE);
+    for (int at = 0; at < o.n; at += AT_ONCE) {
+        const int stop = min(o.n, at + AT_ONCE);
         for (int j = 0; j < 4; j++) m->words[j][t] = 0;
         __syncthreads();
-        visit_keys(o, first, first + (((unsigned long long)BINS << shift) - 1), [&](unsigned long long key, unsigned depth) {
-            const int bin = (int)((key - first) >> shift);
-            const unsigned long long weight = wt_sample_weight(depth);
+#pragma unroll 1
+        for (int k = at + t; k < stop; k += BINS) {
+            const unsigned value = o.values[k];
+            const unsigned long long bin = (key_of(o, o.begin + k, value) - first) >> shift;
+            if (bin >= BINS) continue;
             atomicAdd(&m->words[0][bin], 1u);
+            if (!o.has_mass) continue;
+            const unsigned long long weight = wt_sample_weight(value);
             for (int j = 0; j < 3; j++) {
                 const unsigned part = (unsigned)(weight >> PART * j) & ((1u << PART) - 1);
                 if (part) atomicAdd(&m->words[1 + j][bin], part);
             }
-        });
+        }
         __syncthreads();
         own.n += m->words[0][t];
         for (int j = 0; j < 3; j++) own.mass += (unsigned long long)m->words[1 + j][t] << PART * j;
@@ -234,12 +209,13 @@ static __device__ sums count(order o, unsigned long long first, int shift, memor
 }
 
 // Of all blocks.
-static __device__ sums count_all(const order &o, unsigned long long first, int shift, memory *m)
+static __device__ __noinline__ sums count_all(unsigned long long first, int shift, memory *m)
 {
     const int t = threadIdx.x, n = gridDim.x, of_block = BINS / n;
-    m->own[t] = count(o, first, shift, m);
+    m->own[t] = count(m->o, first, shift, m);
     cluster_meet();
     sums s = sums_at(&m->own[blockIdx.x * of_block + t / n], t % n);
+#pragma unroll 1
     for (int step = n / 2; step; step /= 2) s = s + of_lane(s, t % 32 ^ step);
     if (t % n == 0) m->shares[t / n] = s;
     cluster_meet();
@@ -272,6 +248,7 @@ static __device__ void sort(int n, memory *m)
     const int at = threadIdx.x / 8;
     const token own = at < n ? m->unsorted[at] : token{NOBODY, 0};
     int place = 0;
+#pragma unroll 2
     for (int k = threadIdx.x % 8; k < n; k += 8) place += m->unsorted[k].key < own.key;
     for (int step = 4; step; step /= 2) place += __shfl_xor_sync(ALL, place, step);
     if (at >= n || threadIdx.x % 8) return;
@@ -284,6 +261,7 @@ static __device__ void sum_up(int n, memory *m)
 {
     const int lane = threadIdx.x, each = LIST / 32;
     sums own = {0, 0};
+#pragma unroll 1
     for (int k = each * lane; k < min(n, each * lane + each); k++) own = own + sums{1, m->weights[k]};
     sums s = own;
     for (int step = 1; step < 32; step *= 2) {
@@ -291,6 +269,7 @@ static __device__ void sum_up(int n, memory *m)
         if (lane >= step) s = s + other;
     }
     s = m->before_list + s - own;
+#pragma unroll 1
     for (int k = each * lane; k < min(n, each * lane + each); k++) {
         m->before[k] = s;
         s = s + sums{1, m->weights[k]};
@@ -299,16 +278,20 @@ static __device__ void sum_up(int n, memory *m)
 }
 
 // The tokens with keys from `first` to `last`, at most LIST, m->before_list before them.
-static __device__ void fill_list(const order &o, unsigned long long first, unsigned long long last, memory *m)
+static __device__ __forceinline__ void fill_list(unsigned long long first, unsigned long long last, memory *m)
 {
     const int turn = m->turn;
+    const order &o = m->o;
     token *found = m->found[turn];
     sums *n_found = m->n_found + turn;
     if (!threadIdx.x) *n_found = {0, 0};
     __syncthreads();
-    visit_keys(o, first, last, [&](unsigned long long key, unsigned depth) {
-        found[atomicAdd((unsigned *)&n_found->n, 1u)] = {key, wt_sample_weight(depth)};
-    });
+#pragma unroll 1
+    for (int k = threadIdx.x; k < o.n; k += BINS) {
+        const unsigned long long key = key_of(o, o.begin + k, o.values[k]);
+        if (key - first > last - first) continue;
+        found[atomicAdd((unsigned *)&n_found->n, 1u)] = {key, o.kind == BY_LOGIT ? 0 : wt_sample_weight(o.values[k])};
+    }
     cluster_meet();
     const int n = gather(found, n_found, m);
     __syncthreads();
@@ -344,14 +327,27 @@ static __device__ __forceinline__ bool is_before(sums before, unsigned long long
     return before.n < g.n && before.mass < g.mass && (unsigned)(key >> 32) <= g.deepest;
 }
 
-// How far the goal reaches, for all threads; `bins` are the order's widest.
-static __device__ taken reach(const order &o, goal g, sums bins, memory *m)
+static __device__ __forceinline__ int taken_of_list(goal g, const memory *m)
 {
     const int t = threadIdx.x;
-    int shift = o.kind == BY_LOGIT ? 54 : 53, bin;
+    return __syncthreads_count(t < m->n_list && is_before(m->before[t], m->keys[t], g));
+}
+
+static __device__ __forceinline__ taken reached(int n, const memory *m)
+{
+    return {m->before[n], n ? m->keys[n - 1] + 1 : m->first};
+}
+
+// How far the goal reaches, for all threads; `bins` are the order's widest.
+static __device__ __noinline__ taken reach(goal g, sums bins, memory *m)
+{
+    const int t = threadIdx.x, kind = m->o.kind;
+    int shift = kind == BY_LOGIT ? 54 : 53, bin, n = m->kind == kind ? taken_of_list(g, m) : 0; // uniform
+    if (n && (n < m->n_list || m->before[n].n == g.n)) return reached(n, m);
     unsigned long long first = 0;
-    sums before = sums_before(bins, m), in_bin, before_bin;
+    sums before = {0, 0}, in_bin;
     for (;;) {
+        before = before + sums_before(bins, m);
         bin = max(__syncthreads_count(is_before(before, first + ((unsigned long long)t << shift), g)) - 1, 0);
         if (t == bin) {
             m->in_bin = bins;
@@ -359,108 +355,167 @@ static __device__ taken reach(const order &o, goal g, sums bins, memory *m)
         }
         __syncthreads();
         in_bin = m->in_bin;
-        before_bin = m->before_bin;
         if (in_bin.n <= LIST / 2) break;
+        before = m->before_bin;
         first += (unsigned long long)bin << shift;
         shift = max(shift - 10, 0);
-        bins = count_all(o, first, shift, m);
-        before = before_bin + sums_before(bins, m);
+        bins = count_all(first, shift, m);
     }
-    const unsigned long long start = first + ((unsigned long long)bin << shift), last = start + ((1ull << shift) - 1);
-    if (!in_bin.n) return {before_bin, start};
-    if (m->kind != o.kind || start < m->first || last > m->last) { // uniform
-        // with as many bins before it as have room, or all tokens before it
-        const unsigned long long upto = before_bin.n + in_bin.n;
-        const int lowest = __syncthreads_count(t <= bin && upto - before.n > LIST);
-        if (t == lowest) m->before_list = upto <= LIST ? sums{0, 0} : before;
-        fill_list(o, upto <= LIST ? 0 : first + ((unsigned long long)lowest << shift), last, m);
+    const unsigned long long start = first + ((unsigned long long)bin << shift), upto = m->before_bin.n + in_bin.n;
+    if (!in_bin.n && upto > LIST) return {m->before_bin, start};
+    // with as many bins before it as have room, or all tokens before it
+    const int lowest = __syncthreads_count(t <= bin && upto - before.n > LIST);
+    if (t == lowest) m->before_list = upto <= LIST ? sums{0, 0} : before;
+    fill_list(upto <= LIST ? 0 : first + ((unsigned long long)lowest << shift), start + ((1ull << shift) - 1), m);
+    n = taken_of_list(g, m);
+    return reached(n, m);
+}
+
+// The block's tokens are in another order from now on.
+static __device__ __forceinline__ void put_in_order(int kind, bool has_mass, memory *m)
+{
+    __syncthreads();
+    if (!threadIdx.x) {
+        m->o.kind = kind;
+        m->o.has_mass = has_mass;
     }
-    const int n = __syncthreads_count(t < m->n_list && is_before(m->before[t], m->keys[t], g));
-    return {m->before[n], n ? m->keys[n - 1] + 1 : m->first};
+    __syncthreads();
 }
 
 // Of those before kept.end, the ones whose depths are nearest to the mean.
-static __device__ void turn_to_distances(order *o, taken kept, memory *m)
+static __device__ void turn_to_distances(taken kept, memory *m)
 {
     unsigned long long high = 0, low = 0;
-    visit_keys(*o, 0, kept.end - 1, [&](unsigned long long, unsigned depth) {
-        wt_sample_add_moment(wt_sample_weight(depth), depth, &high, &low);
-    });
+#pragma unroll 1
+    for (int k = threadIdx.x; k < m->o.n; k += BINS) {
+        const unsigned depth = m->o.values[k];
+        if (key_of(m->o, m->o.begin + k, depth) < kept.end)
+            wt_sample_add_moment(wt_sample_weight(depth), depth, &high, &low);
+    }
     const sums moment = over_all({high, low}, &m->parts[1], m);
-    o->mean = wt_sample_mean(moment.n, moment.mass, kept.all.mass);
-    o->end = kept.end;
-    o->kind = BY_DISTANCE;
+    put_in_order(BY_DISTANCE, true, m);
+    if (!threadIdx.x) {
+        m->o.mean = wt_sample_mean(moment.n, moment.mass, kept.all.mass);
+        m->o.end = kept.end;
+    }
+    __syncthreads();
 }
 
-// As draw() of sampler.c.
-static __device__ int draw(const wt_llm_draw &d, order o, memory *m)
+// As draw() of sampler.c. The tokens of a small top_k are in the list, with their masses.
+static __device__ int draw(const wt_llm_draw &d, memory *m)
 {
-    sums bins = count_all(o, 0, 53, m);
-    taken kept = reach(o, {(unsigned long long)d.top_k, WT_SAMPLE_ALL, WT_SAMPLE_OUT}, bins, m);
-    if (d.top_p < 1 || d.deepest < WT_SAMPLE_DEEPEST)
-        kept = reach(o, {kept.all.n, wt_sample_share(d.top_p, kept.all.mass), d.deepest}, bins, m);
-    if (d.typical_p < 1) {
-        turn_to_distances(&o, kept, m);
-        bins = count_all(o, 0, 53, m);
-        kept = reach(o, {kept.all.n, wt_sample_share(d.typical_p, kept.all.mass), WT_SAMPLE_OUT}, bins, m);
+    put_in_order(BY_DEPTH, d.top_k > LIST / 2 || d.typical_p < 1, m);
+    sums bins = count_all(0, 53, m);
+    taken kept;
+    unsigned long long mass = 0;
+#pragma unroll 1
+    for (int filter = 0; filter < 4; filter++) {
+        goal g = {(unsigned long long)d.top_k, WT_SAMPLE_ALL, WT_SAMPLE_OUT};
+        if (filter) g = {kept.all.n, WT_SAMPLE_ALL, WT_SAMPLE_OUT};
+        if (filter == 1) {
+            if (!(d.top_p < 1 || d.deepest < WT_SAMPLE_DEEPEST)) continue;
+            g.mass = wt_sample_share(d.top_p, mass);
+            g.deepest = d.deepest;
+        } else if (filter == 2) {
+            if (!(d.typical_p < 1)) continue;
+            turn_to_distances(kept, m);
+            bins = count_all(0, 53, m);
+            g.mass = wt_sample_share(d.typical_p, mass);
+        } else if (filter == 3)
+            g.mass = wt_sample_target(&d, mass) + 1;
+        kept = reach(g, bins, m);
+        mass = kept.all.mass;
     }
-    const unsigned long long target = wt_sample_target(&d, kept.all.mass);
-    return (int)(unsigned)(reach(o, {kept.all.n, target + 1, WT_SAMPLE_OUT}, bins, m).end - 1);
+    return (int)(unsigned)(kept.end - 1);
 }
 
 // ---- a row
 
-// To `depths`, as bits. Tokens that were chosen since the tallies were made are counted as well.
-static __device__ void penalise(const wt_llm_sample_args &a, const wt_llm_draw &d, const order &o)
+static __device__ __forceinline__ largest larger(largest e, float x, int id)
 {
-    const wt_llm_tally *tallies = a.tallies + (long long)d.tally * a.vocab_size;
-#pragma unroll 4
-    for (int k = o.begin + threadIdx.x; k < o.stop; k += BINS)
-        o.depths[k] = __float_as_uint(wt_sample_penalised(&d, tallies[k], o.logits[k]));
-    if (!d.n_chosen) return; // uniform
-    __syncthreads();
-    if ((int)threadIdx.x < d.n_chosen) {
-        const int id = a.chosen[threadIdx.x];
-        if (id >= o.begin && id < o.stop) {
-            wt_llm_tally tally = tallies[id];
-            for (int k = 0; k < d.n_chosen; k++) tally.count += a.chosen[k] == id;
-            tally.count |= WT_LLM_SEEN;
-            o.depths[id] = __float_as_uint(wt_sample_penalised(&d, tally, o.logits[id]));
-        }
-    }
-    __syncthreads();
+    const unsigned rank = rank_of(x);
+    return rank > e.rank ? largest{rank, id} : e;
 }
 
-static __device__ extremes find_extremes(const wt_llm_draw &d, const order &o, memory *m)
+static __device__ __forceinline__ bool is_finite(largest e) { return fabsf(logit_of(e.rank)) <= 3.402823466e38f; }
+
+// The block's logits, and the largest of them.
+static __device__ __forceinline__ largest load_logits(const float *logits, const order &o)
 {
-    extremes e = {{lowest(), 0x7fffffff}, lowest(), 0};
-#pragma unroll 4
-    for (int k = o.begin + threadIdx.x; k < o.stop; k += BINS) {
-        const float x = o.logits[k], y = d.tally < 0 ? x : __uint_as_float(o.depths[k]);
-        e = better(e, {{y, x == x && y == y ? k : -1}, x, 0});
+    largest e = {0, 0x7fffffff};
+#pragma unroll 8
+    for (int k = threadIdx.x; k < o.n; k += BINS) {
+        const float x = logits[k];
+        o.values[k] = __float_as_uint(x);
+        e = larger(e, x, o.begin + k);
     }
-    e = over_all(e, m);
-    if (fabsf(e.most.logit) == -lowest()) e.most.id = -1;
     return e;
 }
 
-static __device__ void find_depths(const wt_llm_draw &d, const order &o, float most)
+// Penalties and bias. Tokens that were chosen since the tallies were made are counted as well.
+static __device__ __noinline__ largest penalise(const wt_llm_sample_args &a, const wt_llm_draw &d, memory *m)
 {
-#pragma unroll 4
-    for (int k = o.begin + threadIdx.x; k < o.stop; k += BINS) {
-        const float y = d.tally < 0 ? o.logits[k] : __uint_as_float(o.depths[k]);
-        o.depths[k] = wt_sample_depth(y, most, d.depth_scale);
+    const order &o = m->o;
+    const wt_llm_tally *tallies = a.tallies + (long long)d.tally * a.vocab_size + o.begin;
+    const int late = (int)threadIdx.x < d.n_chosen ? a.chosen[threadIdx.x] - o.begin : -1;
+    float chosen = 0;
+    if (late >= 0 && late < o.n) {
+        wt_llm_tally tally = tallies[late];
+#pragma unroll 1
+        for (int k = 0; k < d.n_chosen; k++) tally.count += a.chosen[k] == late + o.begin;
+        tally.count |= WT_LLM_SEEN;
+        chosen = wt_sample_penalised(&d, tally, __uint_as_float(o.values[late]));
     }
+    __syncthreads();
+#pragma unroll 1
+    for (int first = threadIdx.x; first < o.n; first += 8 * BINS) {
+        unsigned any = 0; // few have a tally
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            const int k = first + j * BINS;
+            const wt_llm_tally t = k < o.n ? tallies[k] : wt_llm_tally{0, 0};
+            any |= (unsigned)(t.count || t.bias != 0) << j;
+        }
+#pragma unroll 1
+        for (; any; any &= any - 1) {
+            const int k = first + (__ffs(any) - 1) * BINS;
+            o.values[k] = __float_as_uint(wt_sample_penalised(&d, tallies[k], __uint_as_float(o.values[k])));
+        }
+    }
+    __syncthreads();
+    if (late >= 0 && late < o.n) o.values[late] = __float_as_uint(chosen);
+    __syncthreads();
+    largest e = {0, 0x7fffffff};
+#pragma unroll 1
+    for (int k = threadIdx.x; k < o.n; k += BINS) e = larger(e, __uint_as_float(o.values[k]), o.begin + k);
+    return over_all(e, &m->row[1], m);
+}
+
+static __device__ __forceinline__ void find_depths(const wt_llm_draw &d, float most, memory *m)
+{
+#pragma unroll 1
+    for (int k = threadIdx.x; k < m->o.n; k += BINS)
+        m->o.values[k] = wt_sample_depth(__uint_as_float(m->o.values[k]), most, d.depth_scale);
 }
 
 // The logarithm of the mass of the logits as they are.
-static __device__ float log_total(const order &o, float most, memory *m)
+static __device__ __noinline__ float log_total(float most, memory *m)
 {
     sums s = {0, 0};
-#pragma unroll 4
-    for (int k = o.begin + threadIdx.x; k < o.stop; k += BINS)
-        s.mass += wt_sample_weight(wt_sample_depth(o.logits[k], most, 1u << WT_SAMPLE_DEPTH_BITS));
+#pragma unroll 1
+    for (int k = threadIdx.x; k < m->o.n; k += BINS)
+        s.mass += wt_sample_weight(
+            wt_sample_depth(__uint_as_float(m->o.values[k]), most, 1u << WT_SAMPLE_DEPTH_BITS));
     return logf((float)over_all(s, &m->parts[0], m).mass * 9.094947017729282e-13f); // 2^-40
+}
+
+static __device__ __noinline__ void tell_top(wt_llm_odds *odds, int n, float most, float total, memory *m)
+{
+    put_in_order(BY_LOGIT, false, m);
+    reach({(unsigned long long)n, WT_SAMPLE_ALL, WT_SAMPLE_OUT}, count_all(0, 54, m), m);
+    if (blockIdx.x || (int)threadIdx.x >= n) return;
+    odds->top_ids[threadIdx.x] = (int)(unsigned)m->keys[threadIdx.x];
+    odds->top_logprobs[threadIdx.x] = logit_of(~(unsigned)(m->keys[threadIdx.x] >> 32)) - most - total;
 }
 
 // Tokens that were chosen before this step count from the next one on.
@@ -470,6 +525,7 @@ static __device__ void settle_tallies(const wt_llm_sample_args &a, int n_rows)
     *a.arrived = 0;
     const wt_llm_draw *d = a.draws;
     wt_llm_tally *tallies = a.tallies + (long long)d->tally * a.vocab_size;
+#pragma unroll 1
     for (int k = 0; d->tally >= 0 && k < d->n_settled; k++)
         tallies[a.chosen[k]].count = (tallies[a.chosen[k]].count + 1) | WT_LLM_SEEN;
 }
@@ -499,35 +555,36 @@ static __device__ void say(const wt_llm_sample_args &a, const wt_llm_draw &d, in
 
 static __device__ __forceinline__ void draw_row(const wt_llm_sample_args &a)
 {
+    extern __shared__ unsigned block_values[];
     __shared__ memory m;
     wait_for_earlier();
-    const int row = blockIdx.y, n = gridDim.x, share = (a.vocab_size + 32 * n - 1) / (32 * n) * 32;
+    const int row = blockIdx.y, share = wt_llm_draw_share(a.vocab_size, gridDim.x);
+    const int begin = min(a.vocab_size, (int)blockIdx.x * share), n = min(share, a.vocab_size - begin);
+    const float *logits = a.logits + (long long)row * a.vocab_size;
     const wt_llm_draw d = a.draws[row];
-    const long long skipped = (long long)row * a.vocab_size;
-    const int begin = min(a.vocab_size, (int)blockIdx.x * share);
-    order o = {a.logits + skipped, a.depths + skipped, begin, min(a.vocab_size, begin + share), 0, 0, 0};
-    if (!threadIdx.x) m.kind = m.turn = 0;
-    if (d.tally >= 0) penalise(a, d, o);
-    const extremes top = find_extremes(d, o, &m);
-    int id = top.most.id;
-    float total = 0;
-    if (id >= 0 && d.logprobs) total = log_total(o, top.plain, &m);
-    if (id >= 0 && d.n_top) {
-        o.kind = BY_LOGIT;
-        reach(o, {(unsigned long long)d.n_top, WT_SAMPLE_ALL, WT_SAMPLE_OUT}, count_all(o, 0, 54, &m), &m);
-        if (!blockIdx.x && (int)threadIdx.x < d.n_top) {
-            a.odds[row].top_ids[threadIdx.x] = (int)(unsigned)m.keys[threadIdx.x];
-            a.odds[row].top_logprobs[threadIdx.x] = plain_logit(m.keys[threadIdx.x]) - top.plain - total;
-        }
+    unsigned *values = a.values ? a.values + (long long)row * a.vocab_size + begin : block_values;
+    if (!threadIdx.x) {
+        m.kind = m.turn = 0;
+        m.o = {values, begin, n, 0, false, 0, 0};
     }
-    if (id >= 0 && d.depth_scale > 0) {
-        find_depths(d, o, top.most.logit);
-        o.kind = BY_DEPTH;
-        id = draw(d, o, &m);
+    __syncthreads();
+    largest top = over_all(load_logits(logits + begin, m.o), &m.row[0], &m);
+    const float plain = logit_of(top.rank);
+    float total = 0;
+    bool is_good = is_finite(top);
+    if (is_good && d.logprobs) total = log_total(plain, &m);
+    if (is_good && d.n_top) tell_top(a.odds + row, d.n_top, plain, total, &m);
+    if (is_good && d.tally >= 0) {
+        top = penalise(a, d, &m);
+        is_good = is_finite(top);
+    }
+    int id = is_good ? top.id : -1;
+    if (is_good && d.depth_scale > 0) {
+        find_depths(d, logit_of(top.rank), &m);
+        id = draw(d, &m);
     }
     cluster_meet(); // the others have read
-    if (!blockIdx.x && !threadIdx.x)
-        say(a, d, id, id >= 0 && d.logprobs ? o.logits[id] - top.plain - total : 0);
+    if (!blockIdx.x && !threadIdx.x) say(a, d, id, id >= 0 && d.logprobs ? logits[id] - plain - total : 0);
 }
 
 #define DRAW(n)                                                                                                        \

@@ -102,7 +102,6 @@ typedef struct wt__gpu {
     int n_sms;   ///< of the step's stream
     int own_sms; ///< of the partition, without borrowed ones
     int kv_type, heads_at_once;
-    bool waits; ///< blocks of attention wait for each other
     bool flash_by_wgmma;
     wt_module *modules[WT__N_LLM_MODULES];
     wt_kernel *kernels[WT__N_LLM_KERNELS];

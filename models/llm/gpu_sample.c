@@ -1,12 +1,19 @@
 // Drawing tokens on a GPU: memory and launches.
 #include "gpu_sample.h"
 
-enum { THREADS = 1024, ALIGN = 256, CLUSTER_SMS = 16 }; ///< fewer processors have no room for every cluster
+enum {
+    THREADS = 1024,
+    ALIGN = 256,
+    CLUSTER_SMS = 16, ///< fewer processors have no room for every cluster
+    OWN_BYTES = 48 << 10
+}; ///< what a block has in shared memory besides, at most
 
 wt_status wt__gpu_drawer_create(wt_device *device, wt__gpu_drawer *drawer)
 {
     static const char *const names[] = {"llm_draw_1", "llm_draw_2", "llm_draw_4", "llm_draw_8"};
-    drawer->has_clusters = wt_device_get_info(device)->compute_major >= 9;
+    const wt_device_info *info = wt_device_get_info(device);
+    drawer->has_clusters = info->compute_major >= 9;
+    drawer->most_bytes = info->shared_bytes - OWN_BYTES;
     wt_status status =
         wt_module_create(device, &(wt_module_config){.name = "kernels/llm/llm_sample.cu"}, &drawer->module);
     for (int k = 0; k < 4 && !status; k++) status = wt_module_get_kernel(drawer->module, names[k], &drawer->draw[k]);
@@ -29,20 +36,30 @@ size_t wt__gpu_draw_layout(int n_rows, int n_tallies, int vocab_size, uintptr_t 
     size_t at = 0;
     args->arrived = lay(base, &at, sizeof *args->arrived);
     *n_zeroed = at;
-    args->depths = lay(base, &at, (size_t)n_rows * vocab * sizeof *args->depths);
+    args->values = lay(base, &at, (size_t)n_rows * vocab * sizeof *args->values);
     args->tallies = lay(base, &at, (size_t)n_tallies * vocab * sizeof *args->tallies);
     args->vocab_size = vocab_size;
     return at;
 }
 
-/// As many blocks a row as there are processors for.
+/// As many blocks a row as there are processors for, but at least as many as have its tokens in shared memory.
 wt_status wt__gpu_draw(const wt__gpu_drawer *drawer, wt_stream *stream, const wt_llm_sample_args *args, int n_rows,
                        int n_sms)
 {
     const bool clusters = drawer->has_clusters && n_sms >= CLUSTER_SMS;
+    wt_llm_sample_args a = *args;
+    size_t bytes = 0;
     int form = 0;
-    while (clusters && (2 << form) <= WT_LLM_DRAW_BLOCKS && n_rows * (2 << form) <= n_sms) form++;
-    const wt_launch shape = {.grid = {1 << form, n_rows}, .block = {THREADS}, .overlap = true};
-    const wt_arg arg = {args, sizeof *args};
+    for (;; form++) {
+        bytes = sizeof *a.values * (size_t)wt_llm_draw_share(a.vocab_size, 1 << form);
+        const bool more = clusters && 2 << form <= WT_LLM_DRAW_BLOCKS;
+        if (!more || (n_rows * (2 << form) > n_sms && bytes <= drawer->most_bytes)) break;
+    }
+    if (bytes <= drawer->most_bytes)
+        a.values = NULL;
+    else
+        bytes = 0;
+    const wt_launch shape = {.grid = {1 << form, n_rows}, .block = {THREADS}, .shared_bytes = bytes, .overlap = true};
+    const wt_arg arg = {&a, sizeof a};
     return wt_kernel_launch(drawer->draw[form], stream, &shape, &arg, 1);
 }

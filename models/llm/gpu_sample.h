@@ -11,6 +11,7 @@ typedef struct wt__gpu_drawer {
     wt_module *module;
     wt_kernel *draw[4]; ///< by 1, 2, 4 and 8 blocks a row
     bool has_clusters;
+    size_t most_bytes; ///< of a block's tokens in shared memory
 } wt__gpu_drawer;
 
 WT_CHECKED wt_status wt__gpu_drawer_create(wt_device *device, wt__gpu_drawer *drawer);

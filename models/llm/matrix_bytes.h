@@ -323,7 +323,7 @@ static bytes round_vector(const wt__product *p, int t, int slot, int zero, int i
     const int64_t columns = p->linear->weight.shape[1], blocks = columns / BLOCK;
     float *at = p->rows + slot * columns;
     bytes out = {(int8_t *)at, (int32_t *)(at + columns / 4), at + columns / 2, at + columns / 2 + blocks};
-    for (int64_t k = 0; k < blocks; k++) round_block(p->x + p->x_stride * t, k, zero, interleaved, &out);
+    for (int64_t k = 0; k < blocks && !p->prepared; k++) round_block(p->x + p->x_stride * t, k, zero, interleaved, &out);
     return out;
 }
 

@@ -458,7 +458,8 @@ static void attend_by_clusters(wt__pass *p, wt_llm_attend_args *a)
     launch(p, (follow ? WT__LLM_ATTEND_16 : WT__LLM_ATTEND_ONE) + form,
            (wt_launch){.grid = {1 << form, heads, groups},
                        .block = {32 * warps},
-                       .shared_bytes = follow ? WT_LLM_ATTEND_SHARED(d, of_kv, (size_t)warps) : 0},
+                       .shared_bytes = follow ? WT_LLM_ATTEND_SHARED(d, of_kv, (size_t)warps)
+                                              : WT_LLM_ATTEND_FETCHED(d, of_kv, (size_t)warps)},
            a, sizeof *a);
 }
 
@@ -485,8 +486,8 @@ static void attend(wt__pass *p, int layer)
                             .cache = cache_of(p, layer),
                             .q = s->q,
                             .out = s->a,
-                            .messages = (unsigned *)(s->gpu->io_address + s->gpu->messages_at),
-                            .arrived = s->gpu->waits ? NULL : s->gpu->arrived,
+                            .messages = (float *)(s->gpu->io_address + s->gpu->messages_at),
+                            .arrived = s->gpu->arrived,
                             .scale = wt__attention_scale(c, layer),
                             .n_heads = c->n_heads,
                             .n_kv_heads = c->n_kv_heads,
