@@ -1,5 +1,5 @@
-// llm_attend.cu on tensor cores, for some tokens of one sequence that follow each other: caches of 16 bits or fp8,
-// heads of 64 and 128, compute capability 9.0 and newer.
+// llm_attend.cu on tensor cores, for one token or some that follow each other, of one sequence or one of each of
+// several: caches of 16 bits or fp8, heads of 64 and 128, compute capability 9.0 and newer.
 //
 // A block has 16 rows, the heads that share a head of keys times as many tokens, and a warp 16 positions at a time:
 // keys and values of positions before this step go from memory to registers as mma.m16n8k16 wants them, before the
@@ -166,24 +166,26 @@ static __device__ __forceinline__ void add_values(rows *r, const tile &p, const 
 
 struct task {
     int kv_head, sequence;
-    int first, n; // its tokens; n * GROUP rows
-    int place;    // of the first
-    int n_own;    // tokens of this step that they see, up to themselves
-    int old;      // positions before this step
-    bool has_own; // the block that takes them
+    int first, n;  // its tokens; n * GROUP rows
+    int place;     // of the first
+    int n_own;     // tokens of this step that they see, up to themselves
+    int old;       // positions before this step
+    int first_own; // token of position `old`
+    bool has_own;  // the block that takes them
 };
 
 static __device__ __forceinline__ task task_of(const wt_llm_attend_args &a)
 {
     task u;
     u.kv_head = blockIdx.y;
-    u.first = blockIdx.z * TOKENS;
-    u.n = min(TOKENS, a.n_tokens - u.first);
-    const wt_llm_token token = a.tokens[0];
+    u.first = a.follow ? blockIdx.z * TOKENS : blockIdx.z;
+    u.n = a.follow ? min(TOKENS, a.n_tokens - u.first) : 1;
+    u.first_own = a.follow ? 0 : u.first;
+    const wt_llm_token token = a.tokens[u.first_own];
     u.sequence = token.sequence;
     u.old = token.place;
-    u.place = u.old + u.first;
-    u.n_own = u.first + u.n;
+    u.place = u.old + u.first - u.first_own;
+    u.n_own = u.first - u.first_own + u.n;
     u.has_own = blockIdx.x == gridDim.x - 1;
     return u;
 }
@@ -202,7 +204,7 @@ static __device__ __forceinline__ item item_of(const wt_llm_attend_args &a, cons
     x.is_query = own < 0;
     x.is_value = own >= u.n_own;
     x.norm = x.is_query ? a.turn.q_norm : x.is_value ? nullptr : a.turn.k_norm;
-    x.token = x.is_query ? u.first + i / GROUP : x.is_value ? own - u.n_own : own;
+    x.token = x.is_query ? u.first + i / GROUP : u.first_own + (x.is_value ? own - u.n_own : own);
     x.from = x.is_query ? a.q + ((long long)x.token * a.n_heads + u.kv_head * GROUP + i % GROUP) * D_HEAD
                         : (x.is_value ? a.v : a.k) + ((long long)x.token * a.n_kv_heads + u.kv_head) * D_HEAD;
     return x;
@@ -223,7 +225,7 @@ static __device__ __forceinline__ void finish(const wt_llm_attend_args &a, const
             narrow(y - widen(m->queries[0][i][d]), &m->queries[1][i][d]);
             continue;
         }
-        const int own = x.token;
+        const int own = x.token - u.first_own;
         narrow(y, &m->own[x.is_value][own][d]);
         if (x.token >= u.first) // others put theirs themselves
             ((kv_type *)(x.is_value ? a.cache.values

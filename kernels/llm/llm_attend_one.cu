@@ -277,7 +277,8 @@ struct task {
     int head, kv_head;
     int begin; // the first position that it sees
     int first, end;
-    bool has_own; // the block that takes the last tile
+    bool has_own;     // the block that takes the last tile
+    long long own_at; // where its key and value go
 };
 
 static __device__ __forceinline__ task task_of(const wt_llm_attend_args &a)
@@ -290,6 +291,7 @@ static __device__ __forceinline__ task task_of(const wt_llm_attend_args &a)
     u.first = u.begin / KEYS;
     u.end = u.token.place / KEYS + 1;
     u.has_own = (u.end - 1 - u.first) / (blockDim.x / 32) % gridDim.x == blockIdx.x;
+    u.own_at = u.has_own ? cache_at(a.cache, u.token.sequence, u.token.place, u.kv_head) : 0;
     return u;
 }
 
@@ -311,8 +313,7 @@ static __device__ __forceinline__ void prepare(const wt_llm_attend_args &a, cons
         load_values(from, &raw);
         float *turned = m->turned[warp];
         if (!is_value) turn(a.turn, raw, norm, turned);
-        kv_type *to = (kv_type *)(is_value ? a.cache.values : a.cache.keys) +
-                      cache_at(a.cache, u.token.sequence, u.token.place, u.kv_head);
+        kv_type *to = (kv_type *)(is_value ? a.cache.values : a.cache.keys) + u.own_at;
 #pragma unroll
         for (int e = 0; e < OF_LANE; e++) {
             const int d = lane + 32 * e;

@@ -99,7 +99,8 @@ typedef struct wt_llm_attend_args {
     int *arrived;          ///< [n_tokens][n_heads], 0 before and after
     float scale;
     int n_heads, n_kv_heads, n_splits, window; ///< window 0 = none
-    int n_tokens, out_type; ///< llm_attend_16: up to 16 tokens that follow each other
+    int n_tokens, out_type;
+    int follow; ///< tokens follow each other in one sequence, up to 16; else each has its own (llm_attend_16)
 } wt_llm_attend_args;
 
 // A block of llm_attend_16: rows, heads of tokens; its most warps; bytes of shared memory.
@@ -120,6 +121,13 @@ typedef struct wt_llm_part {
     const void *scales; ///< of quantised weights, see wt_llm_quant_args; NULL = 1
 } wt_llm_part;
 
+/// What the launch after a product reads first. The weights of a layer drive it from the L2 cache.
+typedef struct wt_llm_ahead {
+    const void *from;
+    int bytes; ///< 0 = nothing
+} wt_llm_ahead;
+#define WT_LLM_AHEAD 6
+
 /// One vector times up to three matrices of one type, with the norm before and what comes after in one.
 typedef struct wt_llm_matvec_args {
     wt_llm_part parts[3];
@@ -132,7 +140,10 @@ typedef struct wt_llm_matvec_args {
     int gated;      ///< parts 0 and 1: out = activation(W1 x) * (W0 x)
     int activation; ///< wt_activation: of a single part, or of the gate
     int add;        ///< out +=
+    wt_llm_ahead ahead[WT_LLM_AHEAD]; ///< not of llm_matvec
 } wt_llm_matvec_args;
+
+#define WT_LLM_NOT_THERE 0xffffffffu ///< bits that no sum has: additions give one NaN, 0x7fffffff
 
 #define WT_LLM_STREAM_WARPS       8 ///< of a block of llm_stream.cu
 #define WT_LLM_STREAM_SHORT       2 ///< warps that share a row of WT_LLM_STREAM_PASS / WARPS columns for each, of many
@@ -150,6 +161,9 @@ typedef struct wt_llm_stream_args {
     int n_stages; ///< WT_LLM_STREAM_STAGES or _DEEP
     int each,
         n_passes; ///< columns of a warp in a pass, a multiple of a stage's; times those of a row they cover all columns
+    unsigned *cleared; ///< [n_cleared] words that become WT_LLM_NOT_THERE, for the launch after this to write; or NULL
+    int n_cleared;
+    int is_awaited; ///< the launch after this awaits `out`
 } wt_llm_stream_args;
 
 #define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word
