@@ -17,10 +17,14 @@ int wt__op_slots(const wt_device *device, int64_t n_tiles)
 
 WT_RT bool wt__op_take(wt__op_share *share, int64_t n_tiles, int64_t most, int n_slots, int64_t *begin, int64_t *end)
 {
-    const int64_t eighth = n_tiles / (8 * (int64_t)n_slots), count = eighth < 1 ? 1 : eighth < most ? eighth : most;
-    *begin = atomic_fetch_add_explicit(&share->next, count, memory_order_relaxed);
-    *end = *begin + count < n_tiles ? *begin + count : n_tiles;
-    if (*begin < n_tiles) return true;
+    *begin = atomic_load_explicit(&share->next, memory_order_relaxed);
+    while (*begin < n_tiles) {
+        const int64_t quarter = (n_tiles - *begin) / (4 * (int64_t)n_slots);
+        *end = *begin + (quarter < 1 ? 1 : quarter < most ? quarter : most);
+        if (atomic_compare_exchange_weak_explicit(&share->next, begin, *end, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            return true;
+    }
     if (atomic_fetch_add_explicit(&share->n_done, 1, memory_order_acq_rel) + 1 < n_slots) return false;
     atomic_store_explicit(&share->next, 0, memory_order_relaxed); // the others have taken their last
     atomic_store_explicit(&share->n_done, 0, memory_order_relaxed);

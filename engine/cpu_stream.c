@@ -20,6 +20,7 @@ typedef struct progress {
     pthread_mutex_t mutex;
     pthread_cond_t moved;
     _Atomic uint64_t done; ///< commands finished; stored with release under the mutex, read with acquire
+    uint64_t wanted;       ///< the least that is waited for, so that nobody is woken in vain; under the mutex
     atomic_int n_owners;
 } progress;
 
@@ -86,7 +87,8 @@ static progress *progress_create(void)
 {
     progress *p = calloc(1, sizeof *p);
     if (!p) return NULL;
-    pthread_mutex_init(&p->mutex, NULL);
+    p->wanted = UINT64_MAX;
+    wt__mutex_init_brief(&p->mutex);
     pthread_cond_init(&p->moved, NULL);
     atomic_init(&p->n_owners, 1);
     return p;
@@ -113,17 +115,23 @@ static bool reached(point at)
 
 static void wait_for(point at)
 {
+    progress *p = at.progress;
     if (reached(at)) return;
-    pthread_mutex_lock(&at.progress->mutex);
-    while (!reached(at)) pthread_cond_wait(&at.progress->moved, &at.progress->mutex);
-    pthread_mutex_unlock(&at.progress->mutex);
+    pthread_mutex_lock(&p->mutex);
+    while (!reached(at)) {
+        if (at.number < p->wanted) p->wanted = at.number;
+        pthread_cond_wait(&p->moved, &p->mutex);
+    }
+    pthread_mutex_unlock(&p->mutex);
 }
 
 static void advance(progress *p)
 {
     pthread_mutex_lock(&p->mutex);
-    atomic_fetch_add(&p->done, 1);
-    pthread_cond_broadcast(&p->moved);
+    if (atomic_fetch_add(&p->done, 1) + 1 >= p->wanted) {
+        p->wanted = UINT64_MAX;
+        pthread_cond_broadcast(&p->moved);
+    }
     pthread_mutex_unlock(&p->mutex);
 }
 
@@ -205,7 +213,7 @@ static void execute_record(wt__cpu_stream *s, const command *c)
     event_release(e);
 }
 
-static void execute(wt__cpu_stream *s, wt__pool *pool, const command *c)
+static void execute(wt__cpu_stream *s, wt__pool *pool, const command *c, bool followed)
 {
     switch (c->kind) {
     case SKIP:
@@ -217,7 +225,7 @@ static void execute(wt__cpu_stream *s, wt__pool *pool, const command *c)
         memset(c->fill.to, c->fill.value, c->fill.bytes);
         break;
     case RUN:
-        wt__pool_run(pool, c->run.function, (const unsigned char *)c + LINE_BYTES, c->run.n_items);
+        wt__pool_run(pool, c->run.function, (const unsigned char *)c + LINE_BYTES, c->run.n_items, followed);
         break;
     case RECORD:
         execute_record(s, c);
@@ -238,19 +246,19 @@ static void *stream_thread(void *user)
         if (s->head == s->tail) break;
         const command *c = (const command *)&s->ring[s->tail % RING_BYTES];
         wt__pool *pool = s->pool;
-        bool moved = s->moved;
+        const unsigned int bytes = c->bytes;
+        const bool moved = s->moved, followed = s->head - s->tail > bytes;
         s->moved = false;
         pthread_mutex_unlock(&s->mutex);
 
         if (moved) wt__pool_place_thread(pool);
         bool counted = c->kind != SKIP;
-        unsigned int bytes = c->bytes;
-        execute(s, pool, c);
+        execute(s, pool, c, followed);
         if (counted) advance(s->progress);
 
         pthread_mutex_lock(&s->mutex);
         s->tail += bytes;
-        pthread_cond_broadcast(&s->not_full);
+        if (s->head - s->tail <= RING_BYTES / 2) pthread_cond_broadcast(&s->not_full); // not for each command
     }
     pthread_mutex_unlock(&s->mutex);
     return NULL;
@@ -398,7 +406,7 @@ wt_status wt__cpu_stream_create(wt_device *device, wt__pool *pool, wt_stream **s
     s->pool = pool;
     s->moved = true;
     s->progress = progress_create();
-    pthread_mutex_init(&s->mutex, NULL);
+    wt__mutex_init_brief(&s->mutex);
     pthread_cond_init(&s->not_empty, NULL);
     pthread_cond_init(&s->not_full, NULL);
     if (s->progress && !pthread_create(&s->thread, NULL, stream_thread, s)) {

@@ -7,6 +7,7 @@
 /// analyze_peaks.c      where energy lies: pitches, salience, reassigned spectrograms
 /// analyze_effects.c    time stretch, pitch shift
 /// analyze_invert.c     magnitudes taken apart, and made into signals again
+/// analyze_nsgt.c       the constant-Q transform that has an inverse
 /// analyze_gpu.c        batches of signals on a GPU; analyze_gpu_spectral.c, _rhythm.c, _level.c  the same features there
 /// analyze_array.c      what a feature makes: named arrays
 /// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
@@ -479,6 +480,15 @@ wt_status analyze_gpu_zcr(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_trim(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_split(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_speech(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_nsgt(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_nmf(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_griffin_lim(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_mel_to_audio(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_piptrack(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_salience(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_reassigned(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_fourier_tempogram(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_tempo_ratios(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_vad(const analyze_batch *b, analyze_result *parts);
 
 // ---- what both ways share
@@ -491,6 +501,9 @@ typedef enum analyze_mel_kind {
     ANALYZE_MEL_DB_UNLIMITED,
     ANALYZE_MEL_WHISPER,
 } analyze_mel_kind;
+/// Mel bands of all signals on a GPU, in room 1.
+WT_CHECKED wt_status analyze_mel_on_gpu(const analyze_batch *batch, analyze_mel_kind kind, wt_buffer **bands,
+                                        wt_mel **mel);
 /// Errors: WT_ERR_BAD_ARG (another rate or other frames than Whisper's).
 WT_CHECKED wt_status analyze_check_whisper(const analyze_signal *s);
 wt_mel_config analyze_mel_config(const analyze_signal *s, analyze_mel_kind kind);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { ROOM_ENVELOPE, ROOM_OUT };
+enum { ROOM_ENVELOPE, ROOM_OUT, ROOM_TEMPI, ROOM_RATIOS };
 
 // ---- pitch
 
@@ -239,20 +239,102 @@ static wt_status make_tempogram(const analyze_batch *b, int variant, void **plan
 
 static void destroy_tempogram(void *plan) { wt_tempogram_destroy(plan); }
 
+/// The tempograms of onset strength that is in place: [n_signals][n_rows][LAGS].
+static wt_status tempograms(const analyze_batch *b, const wt_buffer *envelope, int64_t n, wt_buffer **rows,
+                            int64_t *n_rows)
+{
+    void *tempogram;
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_tempogram, destroy_tempogram}, 0, &tempogram);
+    if (status) return status;
+    *n_rows = wt_tempogram_rows(tempogram, n);
+    status = analyze_room(b, ROOM_OUT, sizeof(float) * LAGS * (size_t)b->n_signals * (size_t)*n_rows, rows);
+    return status ? status : wt_tempogram_enqueue(tempogram, b->signal.place->stream, envelope, 0, *rows, 0);
+}
+
 wt_status analyze_gpu_tempogram(const analyze_batch *b, analyze_result *parts)
 {
-    wt_buffer *envelope, *out = NULL;
+    wt_buffer *envelope, *rows = NULL;
     int64_t n = 0, n_rows = 0;
-    void *tempogram;
     const void *data;
     wt_status status = strength(b, false, &envelope, &n);
-    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_tempogram, destroy_tempogram}, 0, &tempogram);
-    if (!status) n_rows = wt_tempogram_rows(tempogram, n);
-    const size_t bytes = sizeof(float) * LAGS * (size_t)b->n_signals * (size_t)n_rows;
-    if (!status) status = analyze_room(b, ROOM_OUT, bytes, &out);
-    if (!status) status = wt_tempogram_enqueue(tempogram, b->signal.place->stream, envelope, 0, out, 0);
-    if (!status) status = analyze_fetch(b, out, bytes, &data);
+    if (!status) status = tempograms(b, envelope, n, &rows, &n_rows);
+    if (!status)
+        status = analyze_fetch(b, rows, sizeof(float) * LAGS * (size_t)b->n_signals * (size_t)n_rows, &data);
     return status ? status : analyze_give(b, parts, &analyze_like.tempogram, data, LAGS, n_rows, true);
+}
+
+static wt_status make_fourier(const analyze_batch *b, int variant, void **plan)
+{
+    const wt_stft_plan_config config = {.stft = {.n_fft = LAGS, .hop = 1},
+                                        .n_samples = analyze_frames(b->signal.options, b->signal.n),
+                                        .n_signals = b->n_signals};
+    (void)variant;
+    return wt_stft_plan_create(b->signal.place->device, &config, (wt_stft_plan **)plan);
+}
+
+static void destroy_fourier(void *plan) { wt_stft_plan_destroy(plan); }
+
+wt_status analyze_gpu_fourier_tempogram(const analyze_batch *b, analyze_result *parts)
+{
+    enum { BINS = LAGS / 2 + 1 };
+    wt_buffer *envelope, *rows = NULL;
+    int64_t n = 0;
+    void *fourier;
+    const void *data;
+    wt_status status = strength(b, false, &envelope, &n);
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_fourier, destroy_fourier}, 0, &fourier);
+    const int64_t n_rows = status ? 0 : wt_stft_plan_frames(fourier);
+    const size_t bytes = 2 * sizeof(float) * BINS * (size_t)b->n_signals * (size_t)n_rows;
+    if (!status) status = analyze_room(b, ROOM_OUT, bytes, &rows);
+    if (!status) status = wt_stft_plan_forward(fourier, b->signal.place->stream, envelope, 0, rows, 0);
+    if (!status) status = analyze_fetch(b, rows, bytes, &data);
+    return status ? status : analyze_give(b, parts, &analyze_like.fourier_tempogram, data, BINS, n_rows, true);
+}
+
+/// A tempo a frame, of a tempogram with as many lags.
+static wt_status make_tempi(const analyze_batch *b, int variant, void **plan)
+{
+    wt_tempo_config config = analyze_tempo_config(&b->signal);
+    (void)variant;
+    config.ac_size_s = (LAGS + 0.5) * config.hop / config.rate_hz; // whichever way it rounds
+    config.frames = true;
+    config.n_frames = analyze_frames(b->signal.options, b->signal.n), config.n_signals = b->n_signals;
+    return wt_tempo_create(b->signal.place->device, &config, (wt_tempo **)plan);
+}
+
+static void destroy_tempi(void *plan) { wt_tempo_destroy(plan); }
+
+static wt_status make_ratios(const analyze_batch *b, int variant, void **plan)
+{
+    const wt_tempo_ratios_config config = {.rate_hz = b->signal.rate_hz,
+                                           .hop = analyze_hop(b->signal.options),
+                                           .win_length = LAGS,
+                                           .n_rows =
+                                               b->n_signals * analyze_frames(b->signal.options, b->signal.n)};
+    (void)variant;
+    return wt_tempo_ratios_create(b->signal.place->device, &config, (wt_tempo_ratios **)plan);
+}
+
+static void destroy_ratios(void *plan) { wt_tempo_ratios_destroy(plan); }
+
+wt_status analyze_gpu_tempo_ratios(const analyze_batch *b, analyze_result *parts)
+{
+    wt_stream *stream = b->signal.place->stream;
+    wt_buffer *envelope, *rows = NULL, *tempi = NULL, *out = NULL;
+    int64_t n = 0, n_rows;
+    void *tempo, *ratios;
+    const void *data;
+    wt_status status = strength(b, false, &envelope, &n);
+    const size_t frames = (size_t)b->n_signals * (size_t)n, bytes = sizeof(float) * WT_TEMPO_RATIOS * frames;
+    if (!status) status = tempograms(b, envelope, n, &rows, &n_rows);
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_tempi, destroy_tempi}, 0, &tempo);
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_ratios, destroy_ratios}, 0, &ratios);
+    if (!status) status = analyze_room(b, ROOM_TEMPI, sizeof(double) * frames, &tempi);
+    if (!status) status = analyze_room(b, ROOM_RATIOS, bytes, &out);
+    if (!status) status = wt_tempo_enqueue_frames(tempo, stream, envelope, 0, tempi, 0);
+    if (!status) status = wt_tempo_ratios_enqueue(ratios, stream, rows, 0, tempi, 0, out, 0);
+    if (!status) status = analyze_fetch(b, out, bytes, &data);
+    return status ? status : analyze_give(b, parts, &analyze_like.tempo_ratios, data, WT_TEMPO_RATIOS, n, true);
 }
 
 static wt_status make_plp(const analyze_batch *b, int variant, void **plan)

@@ -112,7 +112,7 @@ static wt_status make_mel(const analyze_batch *b, int kind, void **plan)
 
 static void destroy_mel(void *plan) { wt_mel_destroy(plan); }
 
-static wt_status mel_on_gpu(const analyze_batch *b, analyze_mel_kind kind, wt_buffer **bands, wt_mel **mel)
+wt_status analyze_mel_on_gpu(const analyze_batch *b, analyze_mel_kind kind, wt_buffer **bands, wt_mel **mel)
 {
     const analyze_place *p = b->signal.place;
     void *plan;
@@ -139,7 +139,7 @@ static wt_status add_mel(const analyze_batch *b, analyze_result *parts, const an
 {
     wt_buffer *bands;
     wt_mel *mel;
-    wt_status status = mel_on_gpu(b, kind, &bands, &mel);
+    wt_status status = analyze_mel_on_gpu(b, kind, &bands, &mel);
     return status ? status : give_bands(b, parts, like, bands, mel);
 }
 
@@ -254,7 +254,7 @@ wt_status analyze_gpu_pcen(const analyze_batch *b, analyze_result *parts)
     wt_buffer *bands;
     wt_mel *mel;
     void *pcen;
-    wt_status status = mel_on_gpu(b, ANALYZE_MEL_PCEN, &bands, &mel);
+    wt_status status = analyze_mel_on_gpu(b, ANALYZE_MEL_PCEN, &bands, &mel);
     if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_pcen, destroy_pcen}, wt_mel_bands(mel), &pcen);
     if (!status && b->whole) return pcen_of_tiles(b, pcen, bands, mel, parts);
     if (!status) status = wt_pcen_enqueue(pcen, b->signal.place->stream, bands, 0, bands, 0);

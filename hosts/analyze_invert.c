@@ -1,4 +1,4 @@
-// Magnitudes taken apart into components, and made into signals again.
+// Magnitudes taken apart into components, and made into signals again; on the calling thread, and on a GPU.
 
 #include "analyze.h"
 
@@ -28,24 +28,41 @@ static double start_of(const float *v, int64_t count, int n)
     return sqrt(sum / (double)count / n);
 }
 
+static int n_components(const analyze_options *o) { return o->n_components ? o->n_components : 8; }
+
+/// Matrices [rows][n] and [n][columns] to begin with, for the spectrogram v [rows][columns].
+static void begin_factors(const analyze_options *o, const float *v, int64_t rows, int64_t columns, float *w, float *h)
+{
+    const int n = n_components(o);
+    uint64_t state = (uint64_t)o->seed;
+    const double mean = start_of(v, rows * columns, n);
+    fill_random(&state, mean, w, rows * n);
+    fill_random(&state, mean, h, n * columns);
+}
+
+static wt_status make_nmf(wt_device *device, const analyze_options *o, int64_t columns, int n_signals, wt_nmf **plan)
+{
+    if (columns > INT_MAX) return wt_fail(WT_ERR_BAD_ARG, "nmf: %lld frames, want fewer", (long long)columns);
+    const wt_nmf_config config = {.rows = analyze_n_fft(o) / 2 + 1,
+                                  .columns = (int)columns,
+                                  .n_components = n_components(o),
+                                  .n_iter = o->n_iter,
+                                  .n_signals = n_signals};
+    return wt_nmf_create(device, &config, plan);
+}
+
 /// `v` is the spectrogram [rows][columns].
 static wt_status factor(const analyze_options *o, const analyze_array *v, analyze_result *r)
 {
     const int64_t rows = v->shape[0], columns = v->shape[1];
-    const int n = o->n_components ? o->n_components : 8;
-    uint64_t state = (uint64_t)o->seed;
     wt_nmf *nmf;
     void *w, *h;
-    if (columns > INT_MAX) return wt_fail(WT_ERR_BAD_ARG, "nmf: %lld frames, want fewer", (long long)columns);
-    const wt_nmf_config config = {(int)rows, (int)columns, n, o->n_iter, .n_signals = 1};
-    wt_status status = wt_nmf_create(NULL, &config, &nmf);
+    wt_status status = make_nmf(NULL, o, columns, 1, &nmf);
     if (status) return status;
-    status = analyze_add(r, &analyze_like.components, rows, n, &w);
-    if (!status) status = analyze_add(r, &analyze_like.activations, n, columns, &h);
+    status = analyze_add(r, &analyze_like.components, rows, n_components(o), &w);
+    if (!status) status = analyze_add(r, &analyze_like.activations, n_components(o), columns, &h);
     if (!status) {
-        const double mean = start_of(v->data, rows * columns, n);
-        fill_random(&state, mean, w, rows * n);
-        fill_random(&state, mean, h, n * columns);
+        begin_factors(o, v->data, rows, columns, w, h);
         wt_nmf_run(nmf, v->data, w, h);
     }
     wt_nmf_destroy(nmf);
@@ -63,16 +80,28 @@ wt_status analyze_nmf(const analyze_signal *s, analyze_result *r)
 
 // ---- signals
 
+static wt_griffin_lim_config phases_config(const analyze_signal *s, int64_t n_frames, int n_signals)
+{
+    const analyze_options *o = s->options;
+    return (wt_griffin_lim_config){.stft = analyze_stft_config(o),
+                                   .n_frames = n_frames,
+                                   .length = s->n,
+                                   .n_signals = n_signals,
+                                   .n_iter = o->n_iter,
+                                   .seed = (uint64_t)o->seed};
+}
+
+static wt_mel_inverse_config inverse_config(const analyze_signal *s, int64_t n_frames, int n_signals)
+{
+    return (wt_mel_inverse_config){
+        .bank = analyze_bank(s->options, s->rate_hz), .n_frames = n_frames, .n_signals = n_signals};
+}
+
 /// As long as the signal whose magnitudes [n_frames][bins] are.
 static wt_status add_signal(const analyze_signal *s, const float *magnitudes, int64_t n_frames,
                             const analyze_array *like, analyze_result *r)
 {
-    const analyze_options *o = s->options;
-    const wt_griffin_lim_config config = {.stft = analyze_stft_config(o),
-                                          .n_frames = n_frames,
-                                          .length = s->n,
-                                          .n_iter = o->n_iter,
-                                          .seed = (uint64_t)o->seed};
+    const wt_griffin_lim_config config = phases_config(s, n_frames, 1);
     wt_griffin_lim *plan;
     void *data;
     wt_status status = wt_griffin_lim_create(NULL, &config, &plan);
@@ -98,7 +127,7 @@ static wt_status spectra_of_mel(const analyze_signal *s, const analyze_array *me
 {
     const int64_t n_frames = mel->shape[1], bins = analyze_n_fft(s->options) / 2 + 1;
     const size_t bytes = sizeof(float) * (size_t)(n_frames * bins);
-    const wt_mel_inverse_config config = {.bank = analyze_bank(s->options, s->rate_hz), .n_frames = n_frames};
+    const wt_mel_inverse_config config = inverse_config(s, n_frames, 1);
     wt_mel_inverse *plan = NULL;
     float *rows = malloc(bytes);
     *magnitudes = malloc(bytes);
@@ -124,4 +153,135 @@ wt_status analyze_mel_to_audio(const analyze_signal *s, analyze_result *r)
     free(magnitudes);
     analyze_result_free(&mel);
     return status;
+}
+
+// ---- on a GPU
+
+enum { ROOM_NUMBERS = 2, ROOM_SIGNALS }; // behind those of spectra and of mel bands
+
+static int64_t bins_of(const analyze_batch *b) { return analyze_n_fft(b->signal.options) / 2 + 1; }
+
+static int64_t frames_of(const analyze_batch *b) { return analyze_frames(b->signal.options, b->signal.n); }
+
+static wt_status make_factors(const analyze_batch *b, int variant, void **plan)
+{
+    (void)variant;
+    return make_nmf(b->signal.place->device, b->signal.options, frames_of(b), b->n_signals, (wt_nmf **)plan);
+}
+
+static void destroy_factors(void *plan) { wt_nmf_destroy(plan); }
+
+/// What the factors of all signals begin with, [n_signals][rows][n] and [n_signals][n][columns], and behind them the
+/// spectrograms, row by row.
+static wt_status begin_on_gpu(const analyze_batch *b, const wt_buffer *spectra, wt_buffer *numbers)
+{
+    const int64_t rows = bins_of(b), columns = frames_of(b), n = n_components(b->signal.options);
+    const int64_t w = 0, h = w + b->n_signals * rows * n, v = h + b->n_signals * n * columns;
+    const int64_t area = rows * columns, count = b->n_signals * area;
+    const size_t bytes = sizeof(float) * (size_t)(v + count);
+    const void *data;
+    float *x = malloc(bytes);
+    wt_status status = x ? analyze_fetch(b, spectra, sizeof *x * (size_t)count, &data)
+                         : wt_fail(WT_ERR_NO_MEMORY, "nmf: %d signals", b->n_signals);
+    for (int64_t k = 0; k < b->n_signals && !status; k++) {
+        analyze_turn((const float *)data + k * area, columns, rows, 1, x + v + k * area);
+        begin_factors(b->signal.options, x + v + k * area, rows, columns, x + w + k * rows * n, x + h + k * n * columns);
+    }
+    if (!status) status = wt_stream_upload(b->signal.place->stream, numbers, 0, x, bytes);
+    if (!status) status = wt_stream_synchronize(b->signal.place->stream);
+    free(x);
+    return status;
+}
+
+wt_status analyze_gpu_nmf(const analyze_batch *b, analyze_result *parts)
+{
+    const int64_t rows = bins_of(b), columns = frames_of(b), n = n_components(b->signal.options);
+    const size_t w = sizeof(float) * (size_t)(b->n_signals * rows * n), // bytes
+        h = sizeof(float) * (size_t)(b->n_signals * n * columns),
+                 v = sizeof(float) * (size_t)(b->n_signals * rows * columns);
+    wt_buffer *spectra, *numbers = NULL;
+    int64_t n_frames;
+    void *nmf;
+    const void *data;
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_factors, destroy_factors}, 0, &nmf);
+    if (!status) status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, &n_frames);
+    if (!status) status = analyze_room(b, ROOM_NUMBERS, w + h + v, &numbers);
+    if (!status) status = begin_on_gpu(b, spectra, numbers);
+    if (!status) status = wt_nmf_enqueue(nmf, b->signal.place->stream, numbers, w + h, numbers, 0, numbers, w);
+    if (!status) status = analyze_fetch(b, numbers, w + h, &data);
+    if (!status) status = analyze_give(b, parts, &analyze_like.components, data, rows, n, false);
+    if (status) return status;
+    return analyze_give(b, parts, &analyze_like.activations, (const char *)data + w, n, columns, false);
+}
+
+static wt_status make_phases(const analyze_batch *b, int variant, void **plan)
+{
+    const wt_griffin_lim_config config = phases_config(&b->signal, frames_of(b), b->n_signals);
+    (void)variant;
+    return wt_griffin_lim_create(b->signal.place->device, &config, (wt_griffin_lim **)plan);
+}
+
+static void destroy_phases(void *plan) { wt_griffin_lim_destroy(plan); }
+
+/// The signals of magnitudes [n_signals][frames][bins].
+static wt_status give_signals(const analyze_batch *b, const wt_buffer *magnitudes, const analyze_array *like,
+                              analyze_result *parts)
+{
+    const size_t bytes = sizeof(float) * (size_t)b->n_signals * (size_t)b->signal.n;
+    wt_buffer *out = NULL;
+    void *phases;
+    const void *data;
+    wt_status status = analyze_kept_plan(b, &(analyze_maker){make_phases, destroy_phases}, 0, &phases);
+    if (!status) status = analyze_room(b, ROOM_SIGNALS, bytes, &out);
+    if (!status) status = wt_griffin_lim_enqueue(phases, b->signal.place->stream, magnitudes, 0, out, 0);
+    if (!status) status = analyze_fetch(b, out, bytes, &data);
+    return status ? status : analyze_give(b, parts, like, data, 1, b->signal.n, false);
+}
+
+wt_status analyze_gpu_griffin_lim(const analyze_batch *b, analyze_result *parts)
+{
+    wt_buffer *spectra;
+    int64_t n_frames;
+    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, &n_frames);
+    return status ? status : give_signals(b, spectra, &analyze_like.griffin_lim, parts);
+}
+
+static wt_status make_inverse(const analyze_batch *b, int variant, void **plan)
+{
+    const wt_mel_inverse_config config = inverse_config(&b->signal, frames_of(b), b->n_signals);
+    (void)variant;
+    return wt_mel_inverse_create(b->signal.place->device, &config, (wt_mel_inverse **)plan);
+}
+
+static void destroy_inverse(void *plan) { wt_mel_inverse_destroy(plan); }
+
+/// From [n_signals][bins][frames] to [n_signals][frames][bins], in place, by the calling thread.
+static wt_status turn_on_host(const analyze_batch *b, wt_buffer *magnitudes)
+{
+    const int64_t rows = bins_of(b), columns = frames_of(b), area = rows * columns;
+    const size_t bytes = sizeof(float) * (size_t)(b->n_signals * area);
+    const void *data;
+    float *x = malloc(bytes);
+    wt_status status = x ? analyze_fetch(b, magnitudes, bytes, &data)
+                         : wt_fail(WT_ERR_NO_MEMORY, "mel_to_audio: %d signals", b->n_signals);
+    for (int64_t k = 0; k < b->n_signals && !status; k++)
+        analyze_turn((const float *)data + k * area, rows, columns, 1, x + k * area);
+    if (!status) status = wt_stream_upload(b->signal.place->stream, magnitudes, 0, x, bytes);
+    if (!status) status = wt_stream_synchronize(b->signal.place->stream);
+    free(x);
+    return status;
+}
+
+wt_status analyze_gpu_mel_to_audio(const analyze_batch *b, analyze_result *parts)
+{
+    const size_t bytes = sizeof(float) * (size_t)(b->n_signals * bins_of(b) * frames_of(b));
+    wt_buffer *bands, *magnitudes = NULL;
+    wt_mel *mel;
+    void *inverse;
+    wt_status status = analyze_mel_on_gpu(b, ANALYZE_MEL_POWER, &bands, &mel);
+    if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_inverse, destroy_inverse}, 0, &inverse);
+    if (!status) status = analyze_room(b, ROOM_NUMBERS, bytes, &magnitudes);
+    if (!status) status = wt_mel_inverse_enqueue(inverse, b->signal.place->stream, bands, 0, magnitudes, 0);
+    if (!status) status = turn_on_host(b, magnitudes);
+    return status ? status : give_signals(b, magnitudes, &analyze_like.mel_to_audio, parts);
 }

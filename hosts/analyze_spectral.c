@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/delta.h>
-#include <warptone/nsgt.h>
 
 int analyze_n_fft(const analyze_options *options) { return options->n_fft ? options->n_fft : 2048; }
 
@@ -347,44 +346,6 @@ wt_status analyze_hybrid_cqt(const analyze_signal *s, analyze_result *r)
 {
     const wt_cqt_config config = analyze_cqt_config(s, WT_CQT_HYBRID);
     return add_constant_q(s, r, &analyze_like.hybrid_cqt, &config);
-}
-
-enum { HALF = 32768 }; // of a slice: slice s begins at (s - 1) HALF
-
-/// Column t of [bins][n_frames], `place` slices behind the second half of the first of two: slices are cut by windows
-/// that sum to one, and so do the points of both at one time.
-static void read_points(const wt_nsgt *nsgt, const float *points, double place, int64_t t, int64_t n_frames, float *out)
-{
-    for (int k = 0; k < wt_nsgt_n_rows(nsgt) - 2; k++) {
-        const wt_nsgt_row row = wt_nsgt_get_row(nsgt, k + 1);
-        const int64_t m = (int64_t)(place * row.n_points);
-        const float *x = points + 2 * (row.offset + row.n_points / 2 + m);
-        const float *y = points + 2 * (row.offset + row.stride + m);
-        out[k * n_frames + t] = hypotf(x[0] + y[0], x[1] + y[1]);
-    }
-}
-
-wt_status analyze_nsgt(const analyze_signal *s, analyze_result *r)
-{
-    const analyze_options *o = s->options;
-    const wt_nsgt_config config = {.rate_hz = s->rate_hz, .fmin_hz = o->fmin_hz, .slice = 2 * HALF, .n_slices = 2,
-                                   .bins_per_octave = o->bins_per_octave, .n_bins = o->n_bins};
-    const int64_t n_frames = analyze_frames(o, s->n), hop = analyze_hop(o);
-    wt_nsgt *nsgt;
-    void *data;
-    wt_status status = wt_nsgt_create(NULL, &config, &nsgt);
-    if (status) return status;
-    float *points = malloc(2 * sizeof *points * (size_t)wt_nsgt_coefficients(nsgt));
-    status = points ? analyze_add(r, &analyze_like.nsgt, wt_nsgt_n_rows(nsgt) - 2, n_frames, &data)
-                    : wt_fail(WT_ERR_NO_MEMORY, "nsgt: slices of %d samples", 2 * HALF);
-    for (int64_t at = 0, t = 0; t < n_frames && !status; at++) {
-        status = wt_nsgt_forward(nsgt, s->pcm, s->n, at, points);
-        for (; t < n_frames && t * hop < (at + 1) * HALF && !status; t++)
-            read_points(nsgt, points, (double)(t * hop - at * HALF) / (2 * HALF), t, n_frames, data);
-    }
-    wt_nsgt_destroy(nsgt);
-    free(points);
-    return status;
 }
 
 // ---- chroma

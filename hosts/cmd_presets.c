@@ -143,8 +143,8 @@ static int check(char **names, int n)
 static void print_node(const wt_node_type *type, bool whole)
 {
     printf("%-14s %s\n", type->name, type->summary);
-    for (int k = 0; whole && k < type->n_params; k++) {
-        const wt_param_info *p = &type->params[k];
+    for (int k = 0; whole && k < wt_node_type_n_params(type); k++) {
+        const wt_param_info *p = wt_node_type_param(type, k);
         printf("  %-18s %g..%g%s%s, %g if left out: %s\n", p->name, (double)p->min, (double)p->max, *p->unit ? " " : "",
                p->unit, (double)p->standard, p->help);
     }

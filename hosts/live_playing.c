@@ -15,7 +15,7 @@ static void count(const wt_chain *chain, int *n_params, int *n_readings)
 {
     *n_params = *n_readings = 0;
     for (int n = 0; n < wt_chain_n_nodes(chain); n++) {
-        *n_params += wt_chain_node_type(chain, n)->n_params;
+        *n_params += wt_node_type_n_params(wt_chain_node_type(chain, n));
         *n_readings += wt_chain_node_type(chain, n)->n_readings;
     }
 }
@@ -41,9 +41,10 @@ static void fill(live_session *s, const wt_chain *chain, live_playing *p)
     int param = 0, reading = 0;
     for (int n = 0; n < wt_chain_n_nodes(chain); n++) {
         const wt_node_type *type = wt_chain_node_type(chain, n);
-        for (int k = 0; k < type->n_params; k++, param++) {
-            p->params[param] = name_of(chain, n, k, type->params[k].name);
-            p->infos[param] = info_of(wt_chain_node_id(chain, n), &type->params[k]);
+        for (int k = 0; k < wt_node_type_n_params(type); k++, param++) {
+            const wt_param_info *info = wt_node_type_param(type, k);
+            p->params[param] = name_of(chain, n, k, info->name);
+            p->infos[param] = info_of(wt_chain_node_id(chain, n), info);
             p->saved[param] = wt_live_get(s->live, n, k);
         }
         for (int k = 0; k < type->n_readings; k++) p->readings[reading++] = name_of(chain, n, k, type->readings[k]);

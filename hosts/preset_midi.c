@@ -237,7 +237,7 @@ wt_status preset_midi_resolve(const wt_midi_row *row, const wt_chain *chain, pre
     *key = "param";
     wt_status status = find_param(chain, row->param, &target->node, &target->param);
     if (status) return status;
-    const wt_param_info *info = &wt_chain_node_type(chain, target->node)->params[target->param];
+    const wt_param_info *info = wt_node_type_param(wt_chain_node_type(chain, target->node), target->param);
     status = resolve_range(row->min, info->min, info, "min", key, &target->min);
     if (!status) status = resolve_range(row->max, info->max, info, "max", key, &target->max);
     if (status) return status;

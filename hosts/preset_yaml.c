@@ -35,8 +35,9 @@ preset_names preset_setting_names(void)
     for (int t = 0; t < wt_n_node_types; t++) {
         const wt_node_type *type = wt_node_types[t];
         if (type->flags & WT_NODE_INTERNAL) continue;
-        for (int k = 0; k < type->n_params + type->n_options; k++) {
-            const char *name = k < type->n_params ? type->params[k].name : type->options[k - type->n_params].name;
+        const int n_params = wt_node_type_n_params(type);
+        for (int k = 0; k < n_params + type->n_options; k++) {
+            const char *name = k < n_params ? wt_node_type_param(type, k)->name : type->options[k - n_params].name;
             int at = 0;
             while (at < found.n && strcmp(found.names[at], name)) at++;
             if (at == found.n && found.n < PRESET_MAX_SETTINGS) found.names[found.n++] = name;

@@ -128,7 +128,7 @@ static wt_status apply_changes(const process_options *options, wt_chain *chain)
         int node, param;
         wt_status status = wt_chain_find(chain, options->changes[k].node, options->changes[k].param, &node, &param);
         if (status) return status;
-        const wt_param_info *info = &wt_chain_node_type(chain, node)->params[param];
+        const wt_param_info *info = wt_node_type_param(wt_chain_node_type(chain, node), param);
         float value = options->changes[k].value;
         if (!(value >= info->min && value <= info->max))
             return wt_fail(WT_ERR_BAD_ARG, "--set %s.%s is %g, want %g..%g", options->changes[k].node, info->name,

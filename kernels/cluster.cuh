@@ -6,9 +6,11 @@
 #    define CLUSTER_3 __cluster_dims__(3, 1, 1)
 #    define CLUSTER_4 __cluster_dims__(4, 1, 1)
 #    define CLUSTER_8 __cluster_dims__(8, 1, 1)
+
+// A meeting in two parts, with the barriers that were created before it; other memory is not seen by it.
 static __device__ __forceinline__ void cluster_arrive()
 {
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 static __device__ __forceinline__ void cluster_wait()
 {
@@ -16,8 +18,7 @@ static __device__ __forceinline__ void cluster_wait()
 }
 static __device__ __forceinline__ void cluster_meet()
 {
-    cluster_arrive();
-    cluster_wait();
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
 // What lies there in the shared memory of block `rank` of the cluster.
@@ -35,15 +36,20 @@ static __device__ __forceinline__ float4 load_from(const float *address, int ran
     return x;
 }
 
-// To there.
-static __device__ __forceinline__ void store_to(float4 *address, int rank, float4 x)
+// To there, as 16 bytes that a barrier of that block expects (barrier.cuh).
+static __device__ __forceinline__ void send_to(float4 *address, int rank, float4 x, unsigned long long *barrier)
 {
-    unsigned there;
+    unsigned there, barrier_there;
     asm("mapa.shared::cluster.u32 %0, %1, %2;"
         : "=r"(there)
         : "r"((unsigned)__cvta_generic_to_shared(address)), "r"(rank));
-    asm volatile("st.shared::cluster.v4.f32 [%0], {%1,%2,%3,%4};" ::"r"(there), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w)
-                 : "memory");
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(barrier_there)
+        : "r"((unsigned)__cvta_generic_to_shared(barrier)), "r"(rank));
+    asm volatile(
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1,%2,%3,%4}, [%5];" ::"r"(there),
+        "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w), "r"(barrier_there)
+        : "memory");
 }
 #else // never launched there
 #    define CLUSTER_1
@@ -55,5 +61,5 @@ static __device__ __forceinline__ void cluster_arrive() {}
 static __device__ __forceinline__ void cluster_wait() {}
 static __device__ __forceinline__ void cluster_meet() { __syncthreads(); }
 static __device__ __forceinline__ float4 load_from(const float *address, int) { return *(const float4 *)address; }
-static __device__ __forceinline__ void store_to(float4 *address, int, float4 x) { *address = x; }
+static __device__ __forceinline__ void send_to(float4 *address, int, float4 x, unsigned long long *) { *address = x; }
 #endif

@@ -338,6 +338,42 @@ static void a_full_queue_holds_the_caller_and_loses_nothing(void **state)
     wt_stream_destroy(stream);
 }
 
+typedef struct turn_args {
+    int *now;          ///< [5]
+    const int *before; ///< [5] of the run before
+} turn_args;
+
+static void take_turn(const void *args, int item)
+{
+    const turn_args *a = args;
+    a->now[item] = a->before[(item + 1) % 5] + 1;
+}
+
+/// With two threads, which look for each other where there are two processors; each run needs all items of the one
+/// before.
+static void runs_that_follow_each_other_wait_for_all_items(void **state)
+{
+    (void)state;
+    enum { RUNS = 3000, STREAMS = 2 };
+    wt_device *device = NULL;
+    wt_stream *streams[STREAMS];
+    int turns[STREAMS][2][5] = {{{0}}};
+    assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 2}, &device));
+    for (int s = 0; s < STREAMS; s++) streams[s] = new_stream(device);
+    for (int k = 0; k < RUNS; k++)
+        for (int s = 0; s < STREAMS; s++) {
+            const turn_args args = {turns[s][k % 2], turns[s][(k + 1) % 2]};
+            assert_ok(wt_stream_run(streams[s], take_turn, &args, sizeof args, 5));
+            if (k % 1000 == 999) assert_ok(wt_stream_synchronize(streams[s])); // its threads go to sleep
+        }
+    for (int s = 0; s < STREAMS; s++) {
+        assert_ok(wt_stream_synchronize(streams[s]));
+        for (int k = 0; k < 5; k++) assert_int_equal(turns[s][(RUNS - 1) % 2][k], RUNS);
+        wt_stream_destroy(streams[s]);
+    }
+    wt_device_close(device);
+}
+
 static void hold(const void *args, int item)
 {
     (void)item;
@@ -619,6 +655,7 @@ int main(int argc, char **argv)
         BOTH_BACKENDS,
         cmocka_unit_test(a_run_visits_every_item_once_in_stream_order),
         cmocka_unit_test(a_full_queue_holds_the_caller_and_loses_nothing),
+        cmocka_unit_test(runs_that_follow_each_other_wait_for_all_items),
         cmocka_unit_test(a_wait_keeps_the_point_it_saw),
         cmocka_unit_test(a_waiting_stream_outlives_what_it_waits_for),
         cmocka_unit_test(handles_of_two_devices_do_not_mix),

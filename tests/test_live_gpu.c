@@ -223,6 +223,47 @@ static void short_blocks_at_a_pace_equal_the_chain(void **state)
     check_paced(device, 96000, 2, 31);
 }
 
+// Nodes are bypassed one after the other and come back, so that lines fill, fade and rest; at first one is already.
+static void check_bypass(wt_device *device, wt_live_path path, int block)
+{
+    enum { N = 14400, EACH = 1440 };
+    float *x = noise_signal(2 * N, 15), *want = calloc(2 * N, sizeof *want), *y = calloc(2 * N, sizeof *y);
+    wt_live_config config = config_of(device, path, 2);
+    config.max_frames = block ? block : 256;
+    wt_chain *chain = NULL;
+    assert_ok(wt_chain_create(&(wt_chain_config){.rate_hz = RATE, .channels = 2}, &live_full_voice, &chain));
+    const int n_nodes = wt_chain_n_nodes(chain);
+    wt_live *live = patient(&config, &live_full_voice);
+    for (int done = 0, turn = 0; done < N; done += EACH, turn++) {
+        for (int k = 0; k < n_nodes; k++) {
+            const float on = (turn + k) % 3 == 0;
+            assert_int_equal(wt_chain_set(chain, k, wt_chain_node_type(chain, k)->n_params, on), WT_OK);
+            assert_int_equal(wt_live_set(live, k, wt_chain_node_type(chain, k)->n_params, on), WT_OK);
+        }
+        process_blocks(chain, x + done, want + done, EACH, block ? block : 64, N);
+        live_blocks(live, x + done, y + done, EACH, block, N);
+    }
+    assert_same(device, want, y, N, 2, N);
+    assert_int_equal(stats_of(live).n_misses, 0);
+    assert_ok(wt_live_move(live, true)); // what a line holds goes along
+    process_blocks(chain, x, want, EACH, 64, N);
+    live_blocks(live, x, y, EACH / 2, block, N);
+    assert_ok(wt_live_move(live, false));
+    live_blocks(live, x + EACH / 2, y + EACH / 2, EACH / 2, block, N);
+    assert_same(device, want, y, EACH, 2, N);
+    finish(live);
+    wt_chain_destroy(chain);
+    free(x), free(want), free(y);
+}
+
+static void a_bypassed_node_is_heard_as_on_the_cpu(void **state)
+{
+    wt_device *device = device_of(state);
+    check_bypass(device, WT_LIVE_RESIDENT, 64);
+    check_bypass(device, WT_LIVE_RESIDENT, 0);
+    check_bypass(device, WT_LIVE_GRAPH, 64);
+}
+
 // ---- time
 
 static void a_parameter_changes_with_its_block(void **state)
@@ -655,6 +696,7 @@ int main(void)
         TEST(the_resident_path_equals_the_chain),
         TEST(the_graph_path_equals_the_chain),
         TEST(short_blocks_at_a_pace_equal_the_chain),
+        TEST(a_bypassed_node_is_heard_as_on_the_cpu),
         TEST(a_parameter_changes_with_its_block),
         TEST(a_block_that_is_not_finite_is_silence),
         TEST(pipelined_blocks_come_later_and_whole),

@@ -88,7 +88,7 @@ static void also_with_quantised_weights(void **state)
 static void also_on_a_gpu_with_exact_guesses(void **state)
 {
     for (int kind = WT_LLM_AS_STORED; kind <= WT_LLM_INT4; kind++)
-        check_all(state, WT_BACKEND_CUDA, (wt_llm_quantization)kind, 4);
+        check_all(state, WT_BACKEND_CUDA, (wt_llm_quantization)kind, kind ? 1 : 4);
 }
 
 /// Without exact_guesses the first token that differs was the next in probability, and almost as probable: vectors of

@@ -45,11 +45,12 @@ static void finish_node(wt_chain *chain, chain_node *node)
     p->n_params = node->type->n_params;
     p->n_readings = node->type->n_readings;
     p->output_channels = node->plan.out_channels;
+    p->latency = node->type->flags & WT_NODE_INTERNAL ? 0 : node->plan.latency_frames; // those are never bypassed
     for (int k = 0; k < node->type->n_params; k++)
         if (node->type->params[k].logarithmic) p->logarithmic |= 1u << k;
     node->first_param = chain->n_params;
     node->first_reading = p->first_reading = chain->n_readings;
-    chain->n_params += node->type->n_params;
+    chain->n_params += wt_place_targets(p);
     chain->n_readings += node->type->n_readings;
     chain->n_nodes++;
 }
@@ -138,6 +139,7 @@ static wt_status add_node(wt_chain *chain, const wt_chain_config *config, wiring
                                         chain_name(w), node->id, node->type->name));
     if ((status = wt__setup_check(&setup))) return wt__wiring_blame(w, k, setup.fault, status);
     for (int i = 0; i < node->type->n_params; i++) node->start[i] = setup.values[i];
+    node->bypassed = setup.bypassed;
     if ((status = node->type->plan(&setup, &node->plan))) {
         wt__setup_prefix(&setup);
         return wt__wiring_blame(w, k, setup.fault, status);
@@ -219,7 +221,7 @@ static wt_status lay_out_buffers(wt_chain *chain)
         if (chain->nodes[k].plan.scratch_floats > chain->scratch_floats)
             chain->scratch_floats = chain->nodes[k].plan.scratch_floats;
     }
-    chain->n_buffers = n_buffers;
+    chain->n_buffers = n_buffers + 1; // the last one keeps what is heard of a bypassed node
     chain->output = of[chain->output];
     free(of - 1), free(until);
     return WT_OK;
@@ -259,6 +261,11 @@ static wt_status lay_out_memory(wt_chain *chain)
         node->place.readings = take(&instance, sizeof(float) * (size_t)node->type->n_readings);
         node->place.state = take(&instance, node->plan.state_bytes);
     }
+    for (int k = 0; k < chain->n_nodes; k++) {
+        wt_node_place *p = &chain->nodes[k].place;
+        const size_t frames = p->latency ? (size_t)(p->latency + WT_CHAIN_BLOCK) : 0;
+        p->bypass = take(&instance, sizeof(wt_bypass) + sizeof(float) * frames * (size_t)p->input_channels[0]);
+    }
     chain->plans_bytes = plans + 64;
     chain->instance_bytes = instance;
     chain->plans = take_large(chain->plans_bytes);
@@ -275,6 +282,7 @@ static wt_status lay_out_memory(wt_chain *chain)
         for (int p = 0; p < node->type->n_params; p++)
             atomic_init(&chain->targets[node->first_param + p],
                         node->type->params[p].logarithmic ? logf(node->start[p]) : node->start[p]);
+        atomic_init(&chain->targets[node->first_param + node->type->n_params], node->bypassed ? 1 : 0);
     }
     return WT_OK;
 }
@@ -456,15 +464,15 @@ wt_status wt_chain_find(const wt_chain *chain, const char *node_id, const char *
         names[k] = chain->nodes[chain->described[k]].id;
         if (strcmp(names[k], node_id)) continue;
         const wt_node_type *type = chain->nodes[chain->described[k]].type;
-        const char *params[WT_MAX_NODE_PARAMS];
-        for (int p = 0; p < type->n_params; p++) {
-            params[p] = type->params[p].name;
+        const char *params[WT_MAX_NODE_PARAMS + 1];
+        for (int p = 0; p < wt_node_type_n_params(type); p++) {
+            params[p] = wt_node_type_param(type, p)->name;
             if (strcmp(params[p], param)) continue;
             *node = k, *param_index = p;
             return WT_OK;
         }
         return wt_fail(WT_ERR_NOT_FOUND, "%s: %s has no parameter '%s'; the nearest is '%s'", chain->name, node_id,
-                       param, wt_nearest_name(param, params, type->n_params));
+                       param, wt_nearest_name(param, params, wt_node_type_n_params(type)));
     }
     return wt_fail(WT_ERR_NOT_FOUND, "%s: no node '%s'; the nearest is '%s'", chain->name, node_id,
                    wt_nearest_name(node_id, names, chain->n_described));

@@ -88,11 +88,12 @@ static void append_ints(text *t, const int *values, int n)
 // A node's place as the compiler's own: what follows from it need not be loaded.
 static void append_place(text *t, const wt_node_place *p)
 {
-    append(t, "{%llu, %llu, %llu, %llu, %llu, %d, %d, %uu, %d, ", p->plan, p->coeffs, p->state, p->ramps, p->readings,
-           p->n_params, p->n_readings, p->logarithmic, p->n_inputs);
+    append(t, "{%llu, %llu, %llu, %llu, %llu, %llu, %d, %d, %uu, %d, ", p->plan, p->coeffs, p->state, p->ramps,
+           p->readings, p->bypass, p->n_params, p->n_readings, p->logarithmic, p->n_inputs);
     append_ints(t, p->input, WT_MAX_NODE_INPUTS);
     append_ints(t, p->input_channels, WT_MAX_NODE_INPUTS);
-    append(t, "%d, %d, %d, %d, %d}", p->side, p->side_channels, p->output, p->output_channels, p->first_reading);
+    append(t, "%d, %d, %d, %d, %d, %d}", p->side, p->side_channels, p->output, p->output_channels, p->first_reading,
+           p->latency);
 }
 
 // How much of a plan is the compiler's own too: the numbers before its tables, or all of a small one.
@@ -211,6 +212,18 @@ static void append_refresh(text *t, const wt_chain *chain)
     append(t, "    if (threadIdx.x == 0) chain_changed = CHAIN_AS_DESIGNED;\n    __syncthreads();\n}\n");
 }
 
+// A node with a text of its own.
+static void append_own_text(text *t, const chain_node *node, int k)
+{
+    append(t, "#include \"cuda_kernel.h\"\nnamespace node_%d {\n#line 1 \"%s\"\n%s\n}\n", k, node->id,
+           node->plan.cuda_text);
+    append(t, "static __device__ __noinline__ void run_node_%d(const chain_args &a, unsigned char *memory, int n,"
+              " long long position)\n{\n    const chain_room room = chain_room_of(a, memory);\n"
+              "    const wt_node_place &p = room.places[%d];\n    wt_node_io io = chain_io(a, room, n, position, p);\n"
+              "    node_%d::process(&io, (const float *)(room.memory + p.coeffs), (float *)(room.memory + p.state));\n"
+              "}\n", k, k, k);
+}
+
 // Texts that the chain includes; the nodes' own, each in a namespace; and one function a type, kept out of line, so that
 // a chain of five equal filters compiles and stays in the instruction cache as one.
 static void append_nodes(text *t, const wt_chain *chain, bool in_shared)
@@ -220,8 +233,7 @@ static void append_nodes(text *t, const wt_chain *chain, bool in_shared)
         const chain_node *node = &chain->nodes[k];
         const char *name = kernel_name(node->type);
         if (node->plan.cuda_text)
-            append(t, "#include \"cuda_kernel.h\"\nnamespace node_%d {\n#line 1 \"%s\"\n%s\n}\n", k, node->id,
-                   node->plan.cuda_text);
+            append_own_text(t, node, k);
         else if (!seen_before(chain, k)) {
             append(t, "#include \"%s.cuh\"\n", name);
             const chain_node *only = in_shared && is_the_only_one(chain, k) ? node : NULL;
@@ -247,39 +259,53 @@ static void append_designs(text *t, const wt_chain *chain)
     append(t, "    }\n}\n");
 }
 
+// `count` nodes from k on, and the barrier behind them.
+static void append_call(text *t, const wt_chain *chain, int k, int count)
+{
+    const chain_node *node = &chain->nodes[k];
+    if (node->plan.cuda_text)
+        append(t, "    run_node_%d(a, memory, n, position);\n", k);
+    else if (node->type->flags & WT_NODE_CUDA_LINE)
+        append(t, "    line_%s(a, memory, n, %d, %d);\n", kernel_name(node->type), k, count);
+    else
+        append(t, "    run_%s(a, memory, n, position, %d);\n", kernel_name(node->type), k);
+    append(t, "    __syncthreads();\n");
+}
+
+// Node by node, where somebody listens between them or one is bypassed.
+static void append_calls_apart(text *t, const wt_chain *chain, bool resident)
+{
+    append(t, "static __device__ __noinline__ void chain_process_apart(const chain_args &a, unsigned char *memory, int n,"
+              " long long position, bool heard, bool bypassed)\n{\n");
+    for (int k = 0; k < chain->n_nodes; k++) {
+        append(t, "    if (bypassed) chain_keep(a, memory, n, position, %d);\n", k);
+        append_call(t, chain, k, 1);
+        append(t, "    if (bypassed) chain_mix(a, memory, n, position, %d);\n", k);
+        if (resident) append(t, "    if (heard) chain_visit(a, n, %d);\n", k);
+    }
+    append(t, "}\n");
+}
+
 // `resident`: for the kernel that stays (resident.cuh), with its taps and inserts after each node.
 static void append_calls(text *t, const wt_chain *chain, bool resident, bool in_shared)
 {
+    append(t, "#include \"chain_bypass.cuh\"\n");
     if (resident) append(t, "#include \"resident_points.cuh\"\n");
+    append_calls_apart(t, chain, resident);
     append(t, "static __device__ __noinline__ void chain_process(const chain_args &a, unsigned char *memory, int n,"
               " long long position)\n{\n");
-    if (resident) append(t, "    const bool points = message.points;\n");
+    if (resident)
+        append(t, "    const int points = message.points;\n    if (points)\n        return chain_process_apart(a, memory,"
+                  " n, position, points & CHAIN_HEARD, points & CHAIN_BYPASSED);\n");
+    else
+        append(t, "    if (((const wt_instance *)memory)->bypassed)\n        return chain_process_apart(a, memory, n,"
+                  " position, false, true);\n");
     for (int k = 0, n; k < chain->n_nodes; k += n) {
-        const chain_node *node = &chain->nodes[k];
-        const char *name = kernel_name(node->type);
         n = line_length(chain, k);
-        if (n > 1 && resident) {
-            if (in_shared && has_table(chain, k)) append(t, "    if (points || !ahead_%d(a, memory, n))\n", k);
-            append(t, "    for (int k = %d, count = points ? 1 : %d; k < %d; k += count) {\n"
-                      "        line_%s(a, memory, n, k, count);\n"
-                      "        __syncthreads();\n"
-                      "        if (points) chain_visit(a, n, k);\n    }\n", k, n, k + n, name);
-            if (in_shared && has_table(chain, k)) append(t, "    else __syncthreads();\n");
-            continue;
-        }
-        if (node->plan.cuda_text)
-            append(t, "    {\n        const chain_room room = chain_room_of(a, memory);\n"
-                      "        const wt_node_place &p = room.places[%d];\n"
-                      "        wt_node_io io = chain_io(a, room, n, position, p);\n"
-                      "        node_%d::process(&io, (const float *)(room.memory + p.coeffs),"
-                      " (float *)(room.memory + p.state));\n"
-                      "    }\n", k, k);
-        else if (node->type->flags & WT_NODE_CUDA_LINE)
-            append(t, "    line_%s(a, memory, n, %d, %d);\n", name, k, n);
-        else
-            append(t, "    run_%s(a, memory, n, position, %d);\n", name, k);
-        append(t, "    __syncthreads();\n");
-        if (resident) append(t, "    if (points) chain_visit(a, n, %d);\n", k);
+        const bool ahead = resident && in_shared && has_table(chain, k);
+        if (ahead) append(t, "    if (ahead_%d(a, memory, n)) __syncthreads();\n    else {\n", k);
+        append_call(t, chain, k, n);
+        if (ahead) append(t, "    }\n");
     }
     append(t, "}\n");
 }

@@ -16,6 +16,7 @@ typedef struct chain_node {
     int first_reading; // in wt_chain.readings
     int latency_frames, tail_frames; // from the chain's input to this node's output
     float start[WT_MAX_NODE_PARAMS]; // parameter values of the description
+    bool bypassed;                   // likewise
 } chain_node;
 
 typedef struct chain_cuda chain_cuda;
@@ -41,7 +42,7 @@ struct wt_chain {
     float *buffers;        // CPU: [n_instances][n_buffers][buffer_channels][WT_CHAIN_BLOCK], then scratch
     size_t instance_floats;
 
-    _Atomic float *targets; // [n_params] in ramp space; written by wt_chain_set
+    _Atomic float *targets; // [n_params] in ramp space, a node's bypass behind its own; written by wt_chain_set
     atomic_uint sequence;   // counts wt_chain_set
     _Atomic float *readings; // [n_readings] of instance 0
     atomic_ullong faults;

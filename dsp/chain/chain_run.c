@@ -19,13 +19,22 @@ static void design_node(const wt_chain *chain, const chain_node *node, unsigned 
     if (node->type->design) node->type->design(chain->plans + node->place.plan, v0, v1, memory + node->place.coeffs);
 }
 
+static float bypass_target(const wt_chain *chain, const chain_node *node)
+{
+    return atomic_load_explicit(&chain->targets[node->first_param + node->type->n_params], memory_order_relaxed);
+}
+
 WT_RT void wt__chain_rest(const wt_chain *chain, unsigned char *memory)
 {
     memset(memory, 0, chain->instance_bytes);
-    ((wt_instance *)memory)->sequence = atomic_load_explicit(&chain->sequence, memory_order_acquire);
+    wt_instance *instance = (wt_instance *)memory;
+    instance->sequence = atomic_load_explicit(&chain->sequence, memory_order_acquire);
     for (int k = 0; k < chain->n_nodes; k++) {
         const chain_node *node = &chain->nodes[k];
         wt_ramp *ramps = (wt_ramp *)(memory + node->place.ramps);
+        wt_bypass *bypass = (wt_bypass *)(memory + node->place.bypass);
+        wt_bypass_rest(bypass, bypass_target(chain, node), node->place.latency);
+        instance->bypassed |= wt_bypass_on(bypass);
         float v0[WT_MAX_NODE_PARAMS], v1[WT_MAX_NODE_PARAMS];
         for (int p = 0; p < node->type->n_params; p++)
             wt_ramp_aim(&ramps[p], atomic_load_explicit(&chain->targets[node->first_param + p], memory_order_relaxed),
@@ -47,6 +56,7 @@ static int aim(const wt_chain *chain, unsigned char *memory)
             if (ramps[p].target != target) wt_ramp_aim(&ramps[p], target, chain->ramp_quanta);
             moving |= ramps[p].left != 0;
         }
+        moving |= wt_bypass_aim((wt_bypass *)(memory + node->place.bypass), bypass_target(chain, node));
     }
     return moving;
 }
@@ -54,9 +64,12 @@ static int aim(const wt_chain *chain, unsigned char *memory)
 // A control point: step all ramps, design what moves; returns 1 when anything did.
 static int control(const wt_chain *chain, unsigned char *memory)
 {
-    int moving = 0;
+    int moving = 0, bypassed = 0;
     for (int k = 0; k < chain->n_nodes; k++) {
         const chain_node *node = &chain->nodes[k];
+        wt_bypass *bypass = (wt_bypass *)(memory + node->place.bypass);
+        moving |= wt_bypass_step(bypass, node->place.latency, chain->ramp_quanta);
+        bypassed |= wt_bypass_on(bypass);
         float v0[WT_MAX_NODE_PARAMS], v1[WT_MAX_NODE_PARAMS];
         if (!wt_ramps_step((wt_ramp *)(memory + node->place.ramps), node->type->n_params, node->place.logarithmic, v0,
                            v1))
@@ -64,14 +77,51 @@ static int control(const wt_chain *chain, unsigned char *memory)
         design_node(chain, node, memory, v0, v1);
         moving = 1;
     }
+    ((wt_instance *)memory)->bypassed = bypassed;
     return moving;
 }
+
+// ---- bypassed nodes
+
+// Where their first input is kept: in the node's line, or in the spare buffer where nothing delays it, since a node may
+// work in place.
+static float *kept_at(const wt_node_place *p, wt_bypass *bypass, float *spare, int c, int f, int64_t frame)
+{
+    const int size = p->latency + WT_CHAIN_BLOCK;
+    return p->latency ? (float *)(bypass + 1) + c * size + frame % size : spare + c * WT_CHAIN_BLOCK + f;
+}
+
+static void keep(const wt_node_place *p, wt_bypass *bypass, float *spare, const wt_node_io *io)
+{
+    if (!wt_bypass_on(bypass)) return;
+    for (int c = 0; c < io->channels[0]; c++)
+        for (int f = 0; f < io->n_frames; f++)
+            *kept_at(p, bypass, spare, c, f, io->position + f) = io->in[0][c * io->stride + f];
+}
+
+// What is heard: a channel of the output is that of the input with the same number, modulo how many there are.
+static void mix(const wt_node_place *p, wt_bypass *bypass, float *spare, const wt_node_io *io)
+{
+    if (bypass->from == 0 && bypass->to == 0) return;
+    for (int c = 0; c < io->out_channels; c++)
+        for (int f = 0; f < io->n_frames; f++) {
+            const int64_t frame = io->position + f;
+            const float share = wt_bypass_share(bypass, (int)(frame & (WT_QUANTUM - 1)));
+            const float dry = *kept_at(p, bypass, spare, c % io->channels[0], f, frame + WT_CHAIN_BLOCK); // latency ago
+            float *y = io->out + c * io->stride + f;
+            *y = share < 1 ? *y + share * (dry - *y) : dry;
+        }
+}
+
+// ---- blocks
 
 // `at`: frames since the block's start, for the visitor of instance 0; -1 = no visitor.
 static void run_nodes(const wt_chain *chain, unsigned char *memory, float *buffers, int n_frames, int64_t position,
                       int at)
 {
     const size_t buffer_floats = (size_t)chain->buffer_channels * WT_CHAIN_BLOCK;
+    const bool bypassed = ((const wt_instance *)memory)->bypassed;
+    float *spare = buffers + (size_t)(chain->n_buffers - 1) * buffer_floats;
     for (int k = 0; k < chain->n_nodes; k++) {
         const chain_node *node = &chain->nodes[k];
         const wt_node_place *p = &node->place;
@@ -92,7 +142,10 @@ static void run_nodes(const wt_chain *chain, unsigned char *memory, float *buffe
             io.in[i] = buffers + (size_t)p->input[i] * buffer_floats;
             io.channels[i] = p->input_channels[i];
         }
+        wt_bypass *bypass = (wt_bypass *)(memory + p->bypass);
+        if (bypassed) keep(p, bypass, spare, &io);
         node->type->process(&io, chain->plans + p->plan, memory + p->coeffs, memory + p->state);
+        if (bypassed) mix(p, bypass, spare, &io);
         if (at >= 0) chain->visit(chain->visit_user, k, at, &io);
     }
 }
@@ -120,8 +173,10 @@ static void copy_out(wt_chain *chain, unsigned char *memory, const float *result
         atomic_fetch_add_explicit(&chain->faults, 1, memory_order_relaxed);
     }
     for (int c = 0; c < chain->out_channels; c++)
-        if (finite) memcpy(out[c] + at, result + (size_t)c * WT_CHAIN_BLOCK, sizeof(float) * (size_t)n);
-        else memset(out[c] + at, 0, sizeof(float) * (size_t)n);
+        if (finite)
+            memcpy(out[c] + at, result + (size_t)c * WT_CHAIN_BLOCK, sizeof(float) * (size_t)n);
+        else
+            memset(out[c] + at, 0, sizeof(float) * (size_t)n);
 }
 
 static void publish_readings(wt_chain *chain, const unsigned char *memory)
@@ -153,8 +208,8 @@ WT_RT void wt__chain_span(wt_chain *chain, int instance, const float *const *in,
             memcpy(buffers + (size_t)c * WT_CHAIN_BLOCK, in[c] + done, sizeof(float) * (size_t)n);
         run_nodes(chain, memory, buffers, n, state->position, chain->visit && instance == 0 ? done : -1);
         state->position += n;
-        copy_out(chain, memory,
-                 buffers + (size_t)chain->output * (size_t)chain->buffer_channels * WT_CHAIN_BLOCK, out, done, n);
+        copy_out(chain, memory, buffers + (size_t)chain->output * (size_t)chain->buffer_channels * WT_CHAIN_BLOCK, out,
+                 done, n);
     }
     if (instance == 0) publish_readings(chain, memory);
 }
@@ -193,15 +248,16 @@ static const chain_node *described(const wt_chain *chain, int node, int param)
 {
     if (node < 0 || node >= chain->n_described) return NULL;
     const chain_node *found = &chain->nodes[chain->described[node]];
-    return param >= 0 && param < found->type->n_params ? found : NULL;
+    return wt_node_type_param(found->type, param) ? found : NULL;
 }
 
 WT_RT wt_status wt_chain_set(wt_chain *chain, int node, int param, float value)
 {
     const chain_node *at = described(chain, node, param);
     if (!at || isnan(value)) return WT_ERR_BAD_ARG;
-    const wt_param_info *info = &at->type->params[param];
+    const wt_param_info *info = wt_node_type_param(at->type, param);
     value = fminf(fmaxf(value, info->min), info->max);
+    if (param == at->type->n_params) value = value >= 0.5f; // bypassed or not
     atomic_store_explicit(&chain->targets[at->first_param + param], info->logarithmic ? logf(value) : value,
                           memory_order_relaxed);
     atomic_fetch_add_explicit(&chain->sequence, 1, memory_order_release);
@@ -213,7 +269,7 @@ WT_RT float wt_chain_get(const wt_chain *chain, int node, int param)
     const chain_node *at = described(chain, node, param);
     if (!at) return 0;
     float target = atomic_load_explicit(&chain->targets[at->first_param + param], memory_order_relaxed);
-    return at->type->params[param].logarithmic ? expf(target) : target;
+    return wt_node_type_param(at->type, param)->logarithmic ? expf(target) : target;
 }
 
 WT_RT int wt_chain_readings(const wt_chain *chain, int node, float *values, int max_values)

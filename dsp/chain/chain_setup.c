@@ -21,11 +21,11 @@ static const wt_option_info *find_option(const wt_node_type *type, const char *n
     return NULL;
 }
 
-static const wt_param_info *find_param(const wt_node_type *type, const char *name)
+static int find_param(const wt_node_type *type, const char *name)
 {
-    for (int k = 0; k < type->n_params; k++)
-        if (strcmp(type->params[k].name, name) == 0) return &type->params[k];
-    return NULL;
+    for (int p = 0; p < wt_node_type_n_params(type); p++)
+        if (strcmp(wt_node_type_param(type, p)->name, name) == 0) return p;
+    return -1;
 }
 
 static wt_status parse_number(const wt_setting *setting, double *value)
@@ -61,7 +61,7 @@ static wt_status refuse_unknown(wt_node_setup *setup, const char *name)
 {
     const char *names[64];
     int n = 0;
-    for (int k = 0; k < setup->type->n_params; k++) names[n++] = setup->type->params[k].name;
+    for (int k = 0; k < wt_node_type_n_params(setup->type); k++) names[n++] = wt_node_type_param(setup->type, k)->name;
     for (int k = 0; k < setup->type->n_options; k++) names[n++] = setup->type->options[k].name;
     setup->fault = name;
     return wt_fail(WT_ERR_NOT_FOUND, "%s: %s: a %s has no '%s'; the nearest is '%s'", setup->chain, setup->id,
@@ -70,7 +70,8 @@ static wt_status refuse_unknown(wt_node_setup *setup, const char *name)
 
 static wt_status check_setting(wt_node_setup *setup, const wt_setting *setting)
 {
-    const wt_param_info *param = find_param(setup->type, setting->name);
+    const int p = find_param(setup->type, setting->name);
+    const wt_param_info *param = wt_node_type_param(setup->type, p);
     const wt_option_info *option = find_option(setup->type, setting->name);
     if (!param && !option) return refuse_unknown(setup, setting->name);
     setup->fault = setting->name;
@@ -79,6 +80,11 @@ static wt_status check_setting(wt_node_setup *setup, const wt_setting *setting)
                        setting->text, option->choices);
     if (!param) return WT_OK;
     double value;
+    const bool is_bypass = p == setup->type->n_params;
+    if (is_bypass && setting->text && (!strcmp(setting->text, "true") || !strcmp(setting->text, "false"))) {
+        setup->bypassed = *setting->text == 't';
+        return WT_OK;
+    }
     if (parse_number(setting, &value)) {
         wt__setup_prefix(setup);
         return WT_ERR_BAD_ARG;
@@ -86,7 +92,10 @@ static wt_status check_setting(wt_node_setup *setup, const wt_setting *setting)
     if (!((float)value >= param->min && (float)value <= param->max)) // a float, as the limits are: 0.1 is within 0.1f
         return wt_fail(WT_ERR_BAD_ARG, "%s: %s: %s is %g, want %g..%g%s%s", setup->chain, setup->id, setting->name,
                        value, (double)param->min, (double)param->max, *param->unit ? " " : "", param->unit);
-    setup->values[param - setup->type->params] = (float)value;
+    if (is_bypass)
+        setup->bypassed = value >= 0.5;
+    else
+        setup->values[p] = (float)value;
     return WT_OK;
 }
 
@@ -140,8 +149,8 @@ wt_status wt_setup_number(const wt_node_setup *setup, const char *option, double
 
 float wt_setup_param(const wt_node_setup *setup, const char *param)
 {
-    const wt_param_info *info = find_param(setup->type, param);
-    return info ? setup->values[info - setup->type->params] : 0;
+    const int p = find_param(setup->type, param);
+    return p >= 0 && p < setup->type->n_params ? setup->values[p] : 0;
 }
 
 wt_status wt_setup_load_audio(const wt_node_setup *setup, const char *path, float **audio, int *channels, int *n_frames)

@@ -15,7 +15,8 @@ struct wt_node_setup {
     const int *input_channels;
     int side_channels;
     int stagger;
-    float values[WT_MAX_NODE_PARAMS]; // of the parameters, checked
+    float values[WT_MAX_NODE_PARAMS]; // of the type's parameters, checked
+    bool bypassed;
     const char *fault;                // the setting a refusal is about
 };
 

@@ -87,6 +87,18 @@ typedef struct wt__fft_short {
     wt__fft_short_fn run[WT__FFT_N_WAYS];
 } wt__fft_short;
 
+/// Transforms of a vector's lanes of frames at once, whose samples are a hop apart (fft_frames.h).
+enum { WT__FFT_FRAMES_RADIX = 32 };
+typedef struct wt__fft_frames {
+    int n, hop;
+    int columns, pitch;     ///< hops that the frames reach over, and floats from one turned sample to the next
+    const float *window;    ///< [n]
+    const float *twiddles;  ///< [n / 32][16][2] w_n^(p j)
+    const float *column_twiddles; ///< [r2][r1][2] w_m^(i j), m = n / 32 = r1 r2
+    const float *real_twiddles;   ///< [m / 2 + 1][2] w_(2 m)^k, halved
+    int places[WT__FFT_FRAMES_RADIX]; ///< of sample m k among the turned ones
+} wt__fft_frames;
+
 /// The passes of one instruction set. NULL entries of `first` and `last` for pairs are reached through split copies;
 /// 9, 15 and 25 only begin a transform.
 typedef struct wt__fft_kernels {
@@ -118,6 +130,10 @@ typedef struct wt__fft_kernels {
     void (*rows_in)(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs);
     void (*rows_out)(const float *re, const float *im, int n, float *rows, ptrdiff_t distance, bool pairs);
     const wt__fft_short *shorts; ///< the last has n = 0
+    /// Powers [n / 2 + 1][lanes] of the frames that begin at x, x + hop ..; scratch of wt__fft_frames_floats(), 64-byte
+    /// aligned. `next`: [lanes hop] of what will be wanted.
+    void (*frames_powers)(const wt__fft_frames *frames, const float *x, const float *next, float *scratch,
+                          float *powers);
 } wt__fft_kernels;
 
 extern const wt__fft_kernels wt__fft_kernels_base; ///< 4 lanes, SSE2
@@ -181,6 +197,11 @@ static inline size_t wt__fft_padded(size_t n)
 {
     return (n + 15) / 16 * 16 + 16;
 }
+
+/// Tables of transforms of `lanes` frames at once; *frames stays NULL where there are none of this length and hop. Free
+/// it with free(). `window` [n] is borrowed for as long as it is used.
+WT_CHECKED wt_status wt__fft_frames_create(int n, int hop, int lanes, const float *window, wt__fft_frames **frames);
+size_t wt__fft_frames_floats(const wt__fft_frames *frames, int lanes);
 
 /// Twiddle factors of kernels/fft/fft.cuh for n points; returns their floats, and writes them when `table` is not NULL.
 size_t wt__fft_block_twiddles(int n, float *table);

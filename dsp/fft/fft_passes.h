@@ -243,13 +243,25 @@ WT_INLINE void exchange(vec *v, const int bit, ivec low, ivec high)
     }
 }
 
-WT_INLINE void transpose_square(vec *v)
+// The two lowest bits: each four vectors' quarters are turned.
+WT_INLINE void turn_quarters(vec *v)
 {
 #if LANES == 16
     const ivec low = {0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29};
     const ivec high = {2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31};
+#elif LANES == 8
+    const ivec low = {0, 8, 1, 9, 4, 12, 5, 13}, high = {2, 10, 3, 11, 6, 14, 7, 15};
+#else
+    const ivec low = LOW_HALF, high = HIGH_HALF;
+#endif
     exchange(v, 2, low, high);
     exchange(v, 1, low, high);
+}
+
+WT_INLINE void transpose_square(vec *v)
+{
+    turn_quarters(v);
+#if LANES == 16
     exchange(v, 4, (ivec){0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23},
              (ivec){8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31});
     exchange(v, 8, (ivec){0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27},
@@ -261,13 +273,7 @@ WT_INLINE void transpose_square(vec *v)
         v[i + 4] = t;
     }
 #elif LANES == 8
-    const ivec low = {0, 8, 1, 9, 4, 12, 5, 13}, high = {2, 10, 3, 11, 6, 14, 7, 15};
-    exchange(v, 2, low, high);
-    exchange(v, 1, low, high);
     exchange(v, 4, (ivec){0, 1, 2, 3, 8, 9, 10, 11}, (ivec){4, 5, 6, 7, 12, 13, 14, 15});
-#else
-    exchange(v, 2, (ivec)LOW_HALF, (ivec)HIGH_HALF);
-    exchange(v, 1, (ivec)LOW_HALF, (ivec)HIGH_HALF);
 #endif
 }
 
@@ -611,6 +617,7 @@ static void stream(wt__fft_past *past)
 
 #include "fft_rows.h"
 #include "fft_short.h"
+#include "fft_frames.h"
 
 // Order of the radices: wt__fft_radices.
 #define KERNELS                                                                                                        \
@@ -635,5 +642,5 @@ static void stream(wt__fft_past *past)
         .real_bins = {[WT__FFT_SPLIT] = real_bins_split, [WT__FFT_PAIRS] = real_bins_pairs,                            \
                       [WT__FFT_POWERS] = real_bins_powers},                                                            \
         .real_fold = {real_fold_split, real_fold_pairs}, .rows_in = rows_in, .rows_out = rows_out,                     \
-        .tile_bins = tile_bins, .tile_fold = tile_fold, .tile_of_8 = {bins_of_8, fold_of_8}, .shorts = shorts,         \
+        .tile_bins = tile_bins, .tile_fold = tile_fold, .tile_of_8 = {bins_of_8, fold_of_8}, .shorts = shorts, .frames_powers = frames_powers,         \
     }

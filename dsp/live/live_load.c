@@ -131,7 +131,7 @@ static void carry_values(const live_player *from, live_player *to)
 {
     if (from) to->chain->number = from->chain->number;
     for (int k = 0; from && k < to->chain->n_described; k++)
-        for (int p = 0; p < wt_chain_node_type(to->chain, k)->n_params; p++) {
+        for (int p = 0; p < wt_node_type_n_params(wt_chain_node_type(to->chain, k)); p++) {
             float value = wt_chain_get(from->chain, k, p);
             if (value != wt_chain_get(to->chain, k, p)) (void)!wt_chain_set(to->chain, k, p, value);
         }

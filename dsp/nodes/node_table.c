@@ -47,6 +47,17 @@ const wt_node_type *wt_node_type_find(const char *name)
     return NULL;
 }
 
+static const wt_param_info bypass = {
+    .name = "bypass", .unit = "", .max = 1, .help = "1: its first input instead of the node"};
+
+int wt_node_type_n_params(const wt_node_type *type) { return type->n_params + 1; }
+
+const wt_param_info *wt_node_type_param(const wt_node_type *type, int param)
+{
+    if (param < 0 || param > type->n_params) return NULL;
+    return param < type->n_params ? &type->params[param] : &bypass;
+}
+
 wt_status wt__plan_alloc(wt_node_plan *plan, size_t bytes)
 {
     plan->plan = calloc(1, bytes);

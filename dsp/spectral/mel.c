@@ -1,7 +1,8 @@
-// A tile of as many frames as a vector has lanes: each frame is cut, windowed and transformed by itself and stays in
-// the first-level cache; its powers become one row of the tile. The tile is turned, so that one vector holds one bin of
-// all its frames, and a band is a short sum of vectors over the bins its triangle touches (2018 of 128 * 1025 weights
-// are not zero). Logarithms are taken of whole vectors too. The spectrogram is never stored.
+// A tile of as many frames as a vector has lanes. Lengths that dsp/fft/fft_frames.h takes are transformed all at once,
+// a frame in each lane; of others each frame by itself in the first-level cache, and the tile of their powers is
+// turned. Either way one vector holds one bin of all its frames, and a band is a short sum of vectors over the bins its
+// triangle touches (2018 of 128 * 1025 weights are not zero). Logarithms are taken of whole vectors too. The
+// spectrogram is never stored.
 //
 // A second pass, over the bands alone, limits them once a signal's largest value is known.
 
@@ -13,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/simd.h>
+
+enum { AT_ONCE = 4 }; // tiles that a thread takes: lines of the output that two share are one thread's then
 
 // ---- creating
 
@@ -58,8 +61,10 @@ static void resolve_scale(wt_mel *m)
     m->range = whisper ? 8 : c->db.no_top ? HUGE_VALF : (float)c->db.top_db;
     m->finish = whisper || !c->db.no_top || to_max;
     if (whisper) m->gain = 0.25f, m->offset = 1;
-    if (whisper || to_max) m->relative = to_max && !whisper;
-    else m->shift = (float)(-10 * log10(fmax(fabs(c->db.ref), c->db.amin)));
+    if (whisper || to_max)
+        m->relative = to_max && !whisper;
+    else
+        m->shift = (float)(-10 * log10(fmax(fabs(c->db.ref), c->db.amin)));
 }
 
 static wt_status take_bands(wt_mel *m, const double *bank)
@@ -98,16 +103,27 @@ static wt_status make_bands(wt_mel *m)
     return status;
 }
 
+// Of as many frames as there are lanes, in whole hops.
+static int64_t tile_samples(const wt_mel *m) { return (int64_t)m->frames->columns * m->frames->hop; }
+
 static wt_status make_slots(wt_mel *m)
 {
     const size_t lanes = (size_t)m->lanes;
-    const size_t floats = lanes * m->row + ((size_t)m->bins + (size_t)m->config.bank.n_mels) * lanes;
+    const wt_stft *stft = m->slots[0].stft;
+    const int n_fft = wt__stft_config(stft)->n_fft, hop = wt__stft_config(stft)->hop;
+    wt_status made = WT_OK;
+    if (!m->config.stft.precise) made = wt__fft_frames_create(n_fft, hop, m->lanes, wt__stft_window(stft), &m->frames);
+    if (made) return made;
+    m->tile_floats = m->frames ? wt__fft_frames_floats(m->frames, m->lanes) : lanes * m->row;
+    const size_t floats = m->tile_floats + ((size_t)m->bins + (size_t)m->config.bank.n_mels) * lanes;
     for (int i = 0; i < m->n_slots; i++) {
         wt_status status = m->slots[i].stft ? WT_OK : wt_stft_create(&m->config.stft, &m->slots[i].stft);
         if (status) return status;
         m->slots[i].scratch = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
         if (!m->slots[i].scratch) return wt_fail(WT_ERR_NO_MEMORY, "mel: %zu floats of scratch", floats);
         memset(m->slots[i].scratch, 0, floats * sizeof(float));
+        if (m->frames) m->slots[i].edge = malloc((size_t)tile_samples(m) * sizeof(float));
+        if (m->frames && !m->slots[i].edge) return wt_fail(WT_ERR_NO_MEMORY, "mel: samples of %d frames", m->lanes);
     }
     return WT_OK;
 }
@@ -167,23 +183,19 @@ void wt_mel_destroy(wt_mel *mel)
     for (int i = 0; mel->slots && i < mel->n_slots; i++) {
         wt_stft_destroy(mel->slots[i].stft);
         free(mel->slots[i].scratch);
+        free(mel->slots[i].edge);
     }
     free(mel->slots);
+    free(mel->frames);
     free(mel->begins);
     free(mel->lengths);
     free(mel->weights);
     free(mel);
 }
 
-int wt_mel_bands(const wt_mel *mel)
-{
-    return mel->config.bank.n_mels;
-}
+int wt_mel_bands(const wt_mel *mel) { return mel->config.bank.n_mels; }
 
-int64_t wt_mel_frames(const wt_mel *mel)
-{
-    return mel->n_frames;
-}
+int64_t wt_mel_frames(const wt_mel *mel) { return mel->n_frames; }
 
 // ---- one tile
 
@@ -202,10 +214,13 @@ WT_CLONES static void precise_powers(const double *re, const double *im, int64_t
     for (int64_t i = 0; i < count && power != 2; i++) out[i] = powf(out[i], (float)power / 2);
 }
 
-// turned [bins][lanes] to sums [n_mels][lanes], with a vector type of `lanes` floats.
+// turned [bins][lanes] to sums [n_mels][lanes], with a vector type of `lanes` floats. Where they will be written,
+// `out`, comes to the first-level cache meanwhile.
 #define SUM_BANDS(vector)                                                                                              \
     for (int b = 0; b < n_mels; b++) {                                                                                 \
         vector sum = {0};                                                                                              \
+        __builtin_prefetch(out + b * step, 1, 3);                                                                      \
+        __builtin_prefetch(out + b * step + sizeof sum / sizeof(float) - 1, 1, 3);                                     \
         const float *from = turned + (size_t)m->begins[b] * (sizeof sum / sizeof(float));                              \
         for (int k = 0; k < m->lengths[b]; k++) {                                                                      \
             vector bin;                                                                                                \
@@ -215,10 +230,11 @@ WT_CLONES static void precise_powers(const double *re, const double *im, int64_t
         memcpy(sums + (size_t)b * (sizeof sum / sizeof(float)), &sum, sizeof sum);                                     \
     }
 
-WT_CLONES static void sum_bands(const wt_mel *m, const float *turned, float *sums)
+WT_CLONES static void sum_bands(const wt_mel *m, const float *turned, const float *out, float *sums)
 {
     const float *weights = m->weights;
     const int n_mels = m->config.bank.n_mels;
+    const int64_t step = m->config.frames_first ? m->lanes : m->n_frames;
     if (m->lanes == 16) {
         SUM_BANDS(wt_f32x16)
     } else if (m->lanes == 8) {
@@ -238,31 +254,51 @@ static void write_tile(const wt_mel *m, const float *sums, int64_t t, int count,
     }
     for (int b = 0; b < n_mels; b++, sums += m->lanes) {
         float *band = out + b * m->n_frames + t;
-        if (!m->config.frames_first && count == 16) memcpy(band, sums, 16 * sizeof(float)); // one instruction
-        else if (!m->config.frames_first) memcpy(band, sums, (size_t)count * sizeof(float));
+        if (!m->config.frames_first && count == 16)
+            memcpy(band, sums, 16 * sizeof(float)); // one instruction
+        else if (!m->config.frames_first)
+            memcpy(band, sums, (size_t)count * sizeof(float));
         for (int i = 0; i < count && m->config.frames_first; i++) out[(t + i) * n_mels + b] = sums[i];
     }
+}
+
+// All at once, lane by lane.
+WT_RT static void tile_at_once(const wt_mel *m, const wt__mel_slot *slot, const float *pcm, int64_t t, float *turned)
+{
+    const wt_stft_config *c = wt__stft_config(slot->stft);
+    const int64_t n = m->config.n_samples, samples = tile_samples(m), ahead = (int64_t)m->lanes * c->hop;
+    const int64_t margin = c->no_center ? 0 : c->n_fft / 2, begin = t * c->hop - margin, end = begin + samples;
+    const bool inside = begin >= 0 && end <= n;
+    const float *x = inside ? pcm + begin : slot->edge, *next = inside && end + ahead <= n ? pcm + end : x;
+    for (int64_t i = 0; i < samples && !inside; i++) slot->edge[i] = wt__stft_padded(pcm, n, begin + i, margin, c->pad);
+    wt__stft_kernels(slot->stft)->frames_powers(m->frames, x, next, slot->scratch, turned);
+}
+
+WT_RT static void tile_by_frames(const wt_mel *m, const wt__mel_slot *slot, const float *pcm, int64_t t, int count,
+                                 float *turned)
+{
+    for (int i = 0; i < count; i++)
+        wt__stft_powers(slot->stft, pcm, m->config.n_samples, t + i, slot->scratch + (size_t)i * m->row);
+    wt__stft_kernels(slot->stft)->rows_in(slot->scratch, (ptrdiff_t)m->row, m->bins, turned, turned, false);
 }
 
 WT_RT static void run_tile(const wt_mel *m, const wt__mel_slot *slot, const float *pcm, int64_t t, float *out)
 {
     const int lanes = m->lanes, n_mels = m->config.bank.n_mels;
     const int count = m->n_frames - t < lanes ? (int)(m->n_frames - t) : lanes;
-    float *powers = slot->scratch;
-    float *turned = powers + (size_t)lanes * m->row, *sums = turned + (size_t)m->bins * (size_t)lanes;
-    for (int i = 0; i < count && !m->config.stft.precise; i++) {
-        float *row = powers + (size_t)i * m->row;
-        wt__stft_powers(slot->stft, pcm, m->config.n_samples, t + i, row);
-        raise(row, m->bins, (float)m->config.power);
-    }
+    float *turned = slot->scratch + m->tile_floats, *sums = turned + (size_t)m->bins * (size_t)lanes;
     if (m->config.stft.precise) {
         const double *re64, *im64;
         wt__stft_precise(slot->stft, pcm, m->config.n_samples, t, count, &re64, &im64);
         precise_powers(re64, im64, (int64_t)m->bins * lanes, m->config.power, turned);
     } else {
-        wt__stft_kernels(slot->stft)->rows_in(powers, (ptrdiff_t)m->row, m->bins, turned, turned, false);
+        if (m->frames)
+            tile_at_once(m, slot, pcm, t, turned);
+        else
+            tile_by_frames(m, slot, pcm, t, count, turned);
+        raise(turned, m->bins * lanes, (float)m->config.power);
     }
-    sum_bands(m, turned, sums);
+    sum_bands(m, turned, out + (m->config.frames_first ? t * n_mels : t), sums);
     if (m->logarithm) wt__db_log(sums, (int64_t)n_mels * lanes, m->amin, m->scale, m->shift, sums);
     write_tile(m, sums, t, count, out);
 }
@@ -281,11 +317,12 @@ WT_RT static void run_slot(const void *args, int slot)
     const call *c = args;
     wt_mel *m = c->mel;
     int64_t tile, end;
-    while (wt__op_take(&m->share, m->n_tiles * m->n_lines, 1, c->n_slots, &tile, &end)) {
-        const int64_t line = tile / m->n_tiles;
-        run_tile(m, &m->slots[slot], c->pcm + line * m->config.n_samples, tile % m->n_tiles * m->lanes,
-                 c->out + line * m->n_frames * m->config.bank.n_mels);
-    }
+    while (wt__op_take(&m->share, m->n_tiles * m->n_lines, AT_ONCE, c->n_slots, &tile, &end))
+        for (; tile < end; tile++) {
+            const int64_t line = tile / m->n_tiles;
+            run_tile(m, &m->slots[slot], c->pcm + line * m->config.n_samples, tile % m->n_tiles * m->lanes,
+                     c->out + line * m->n_frames * m->config.bank.n_mels);
+        }
 }
 
 WT_RT static void finish_signal(const void *args, int signal)

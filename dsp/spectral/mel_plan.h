@@ -12,7 +12,8 @@ typedef struct wt__mel_cuda wt__mel_cuda;
 
 typedef struct wt__mel_slot {
     wt_stft *stft;
-    float *scratch; ///< re, im [row], powers [lanes][row], turned [bins][lanes], sums [n_mels][lanes]
+    float *scratch; ///< powers [lanes][row], or of frames at once, turned [bins][lanes], sums [n_mels][lanes]
+    float *edge;    ///< of frames at once: samples of a tile that reaches over an end of the signal
 } wt__mel_slot;
 
 struct wt_mel {
@@ -21,6 +22,8 @@ struct wt_mel {
     int64_t n_frames, n_tiles, n_lines; ///< of a line; of a line; signals times channels
     int bins, lanes;
     size_t row;                                  ///< floats of a padded row of bins
+    wt__fft_frames *frames;                      ///< a tile's frames at once, or NULL
+    size_t tile_floats;                          ///< of a slot's scratch, before what is turned
     int *begins, *lengths;                       ///< [n_mels]
     float *weights;                              ///< the bands' bins, one band after the other
     bool logarithm, finish;                      ///< finish: something follows when the peak is known

@@ -35,9 +35,19 @@ typedef struct wt_ramp {
     int left; // quanta until the target; -1 = just arrived; 0 = at rest
 } wt_ramp;
 
+// A node's bypass. Its ramp goes from 0 (the node is heard) to 1 (its first input is, as late as the node's output).
+// Behind it, for a node that delays, lies the line of that input, [input channels][latency + WT_CHAIN_BLOCK], which is
+// kept while the ramp is not at rest at 0; so the ramp begins when the line is full.
+typedef struct wt_bypass {
+    wt_ramp ramp;
+    float from, to; // shares at both ends of the quantum
+    float wanted;   // what the ramp will aim at when it rests: one that turned half-way would be heard
+    int kept;       // quanta in the line, as far as they are needed
+} wt_bypass;
+
 // A node's place in the plans and in an instance's memory (byte offsets), and its audio buffers.
 typedef struct wt_node_place {
-    unsigned long long plan, coeffs, state, ramps, readings;
+    unsigned long long plan, coeffs, state, ramps, readings, bypass;
     int n_params, n_readings;
     unsigned int logarithmic; // bit p: parameter p moves in log space
     int n_inputs;
@@ -46,13 +56,20 @@ typedef struct wt_node_place {
     int side, side_channels; // -1 = none
     int output, output_channels;
     int first_reading; // among the readings of all nodes
+    int latency;       // frames that a bypass delays by
+    int unused[2];     // up to a multiple of 16 bytes, for what follows in shared memory
 } wt_node_place;
+
+// Of a node, in the list of all targets: its parameters', and behind them its bypass's.
+WT_SHARED_FN int wt_place_targets(const wt_node_place *p) { return p->n_params + 1; }
 
 // The start of an instance's memory.
 typedef struct wt_instance {
     long long position; // frames since reset
     int moving;         // nodes with a ramp on its way
     unsigned int sequence; // last parameter set taken over
+    int bypassed;          // nodes whose bypass is not at rest at 0
+    int unused[3];
 } wt_instance;
 
 // What a node's process function gets. Buffers are planar: channel c, frame n at [c * stride + n]. `out` may be `in[0]`.
@@ -89,7 +106,7 @@ typedef struct chain_args {
     unsigned long long instance_bytes;
     const wt_node_place *places;
     const wt_chain_span *spans; // one thread block each
-    const float *targets;       // all parameters in node order, in ramp space
+    const float *targets;       // each node's parameters and its bypass, in node order, in ramp space
     float *readings;            // all readings of instance 0 in node order, for the host
     unsigned long long *faults; // counts instances reset because their output was not finite
     unsigned int sequence;      // of the targets; an instance that has another takes them over
@@ -120,6 +137,49 @@ WT_SHARED_FN int wt_ramp_step(wt_ramp *r, int logarithmic, float *v0, float *v1)
     *v0 = logarithmic ? expf(begin) : begin;
     *v1 = logarithmic ? expf(r->value) : r->value;
     return moving;
+}
+
+// A bypass at rest where it is to be, with a line of silence.
+WT_SHARED_FN void wt_bypass_rest(wt_bypass *b, float target, int latency)
+{
+    wt_ramp_aim(&b->ramp, target, 0);
+    b->from = b->to = b->wanted = target;
+    b->kept = target > 0.0f ? (latency + WT_QUANTUM - 1) / WT_QUANTUM : 0;
+}
+
+// Ask for a bypass or its end; returns 1 when there is something to do at the control points.
+WT_SHARED_FN int wt_bypass_aim(wt_bypass *b, float target)
+{
+    b->wanted = target;
+    return b->wanted != b->ramp.target || b->ramp.left != 0;
+}
+
+// Whether its input is kept, and something else heard than the node alone.
+WT_SHARED_FN int wt_bypass_on(const wt_bypass *b)
+{
+    return b->from != 0.0f || b->to != 0.0f || b->kept > 0 || b->ramp.left > 0;
+}
+
+// A bypass at a control point; returns 1 while its line fills, it moves, or is about to. A way takes `quanta`.
+WT_SHARED_FN int wt_bypass_step(wt_bypass *b, int latency, int quanta)
+{
+    const int needed = (latency + WT_QUANTUM - 1) / WT_QUANTUM;
+    if (b->wanted != b->ramp.target && (b->ramp.left == 0 || (b->ramp.left > 0 && b->kept < needed)))
+        wt_ramp_aim(&b->ramp, b->wanted, b->wanted != b->ramp.value ? quanta : 0);
+    if (b->ramp.left > 0 && b->kept < needed) {
+        b->kept++;
+        return 1;
+    }
+    const int moving = wt_ramp_step(&b->ramp, 0, &b->from, &b->to);
+    if (b->ramp.left == 0 && b->to == 0.0f) b->kept = 0;
+    return moving || b->wanted != b->ramp.target;
+}
+
+// Share of the bypass at a frame of the quantum: smooth at both ends of its way, so that nothing clicks.
+WT_SHARED_FN float wt_bypass_share(const wt_bypass *b, int phase)
+{
+    const float t = b->from + (b->to - b->from) * (float)(phase + 1) * (1.0f / WT_QUANTUM);
+    return t * t * (3.0f - 2.0f * t);
 }
 
 // All ramps of a node at a control point; returns 1 when its coefficients must be designed.

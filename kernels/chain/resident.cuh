@@ -345,7 +345,8 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
         n = min(b.frames - done, moving ? WT_QUANTUM - phase : a.block_frames);
         if (threadIdx.x == 0) {
             message.taps = up + l.taps_at;
-            message.points = s == 0 && b.flags & RESIDENT_HAS_POINTS ? 1 : 0;
+            message.points = (s == 0 && b.flags & RESIDENT_HAS_POINTS ? CHAIN_HEARD : 0) |
+                             (instance->bypassed ? CHAIN_BYPASSED : 0);
             message.done = done;
 #ifdef CHAIN_IN_SHARED
             chain_rehearsed = b.turn == 0;
@@ -403,10 +404,13 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
             if (r.layout.n_readings <= RESIDENT_READINGS)
                 resident_reading_at[a->places[k].first_reading + i] = a->places[k].readings + i * sizeof(float);
     // what the parameters aim at, for a reset before any of them is set
-    for (int k = 0, first = 0; k < a->n_nodes; first += a->places[k++].n_params)
-        for (int i = threadIdx.x; i < a->places[k].n_params; i += chain_threads())
-            r.targets[blockIdx.x * r.layout.n_params + first + i] =
-                ((const wt_ramp *)(memory + a->places[k].ramps))[i].target;
+    for (int k = 0, first = 0; k < a->n_nodes; first += wt_place_targets(&a->places[k++])) {
+        const wt_node_place &p = a->places[k];
+        float *targets = r.targets + blockIdx.x * r.layout.n_params + first;
+        for (int i = threadIdx.x; i < p.n_params; i += chain_threads())
+            targets[i] = ((const wt_ramp *)(memory + p.ramps))[i].target;
+        if (threadIdx.x == 0) targets[p.n_params] = ((const wt_bypass *)(memory + p.bypass))->wanted;
+    }
     __syncthreads();
 #ifdef CHAIN_IN_SHARED
     if (!r.once) chain_refresh(*a, memory);
@@ -499,7 +503,10 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
         if (r.once) break;
         over = __syncthreads_or(threadIdx.x == 0 && resident_now() > begin_ns + r.life_ns);
         rehearse = spare && !over && __syncthreads_or(threadIdx.x == 0 && quick);
-        if (rehearse && threadIdx.x == 0) ((wt_instance *)spare)->position = ((const wt_instance *)memory)->position;
+        if (rehearse && threadIdx.x == 0) {
+            ((wt_instance *)spare)->position = ((const wt_instance *)memory)->position;
+            ((wt_instance *)spare)->bypassed = ((const wt_instance *)memory)->bypassed;
+        }
     }
     resident_asked_all();
     if (verdict == RESIDENT_KILLED) return;

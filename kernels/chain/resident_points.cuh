@@ -5,12 +5,14 @@
 #include "chain.cuh"
 #include "resident_kernel.h"
 
+enum { CHAIN_HEARD = 1, CHAIN_BYPASSED = 2 };
+
 // The block at hand: what all threads know of it, and what nodes' points need.
 struct resident_message {
     const wt_block_word *inserts;
     wt_block_word *taps;
     unsigned int turn, sequence; // `sequence`: of the targets, when they came with the block
-    int points; // 0: none, or not stream 0
+    int points; // bits: CHAIN_HEARD when points of stream 0 are to be heard, CHAIN_BYPASSED when a node is
     int plane;  // words from one point to the next
     int frames; // of the block
     int done;   // of them, before the piece that is being processed

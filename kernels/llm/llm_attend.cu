@@ -5,9 +5,8 @@
 //                norms, RoPE and place in the cache to this: what the cache has is read while q, k and v are on their
 //                way. A row of keys or values is read once for all those heads by a team of lanes, 16 bytes each; the
 //                block's teams take positions side by side and keep their own maxima, totals and sums. The teams of a
-//                block are added in order. Then each block tells the others what its part gives, and adds all parts of
-//                some pieces of the result, in order too: it waits for them, so all blocks of a launch run at once.
-//                Where that is not sure, the block that is done last adds all of them.
+//                block are added in order. The block that is done last adds all parts, in order too. Steps of single
+//                tokens mostly have llm_attend_one.cu, whose blocks need not wait for the last.
 //
 // Compiled for a head's size (D_HEAD), the heads that share one of keys and values (GROUP) and the cache's type (KV).
 // Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c).
@@ -20,7 +19,6 @@
 #define THREADS   128
 #define UNROLL    4
 #define MAX_PARTS WT_LLM_MAX_PARTS
-#define EMPTY     0u // of a message: not there
 
 static constexpr int widest(int n) { return D_HEAD % n ? widest(n / 2) : n; }
 static constexpr int heads_at_once(int n) // the largest divisor of the group up to 8
@@ -268,60 +266,13 @@ static __device__ __forceinline__ wide merge(const float (*teams)[PITCH], int d,
     return sums;
 }
 
-// What a part says of a piece of a head: its sums under its maximum, and its total. A word that has not come is EMPTY,
-// so that words need no order and nobody counts them; who has read them leaves them so. A zero is sent as -0.
+// What a part says of a piece of a head: its sums under its maximum, and its total.
 struct message {
     wide sums;
     float most, total;
 };
 
-static __device__ __forceinline__ unsigned sent(float x)
-{
-    return __float_as_uint(x) == EMPTY ? 0x80000000u : __float_as_uint(x);
-}
-
-// Whole sectors of the L2 cache: of what is written in part, memory would have to tell the rest.
-static __device__ __forceinline__ void put(uint4 x, uint4 y, unsigned *to)
-{
-    ((uint4 *)to)[0] = x;
-    ((uint4 *)to)[1] = y;
-}
-
-static __device__ __forceinline__ void send(const message &m, unsigned *to)
-{
-    uint4 x = {};
-    x.x = sent(m.sums.at[0]);
-    if constexpr (WIDE == 4) x.y = sent(m.sums.at[1]), x.z = sent(m.sums.at[2]), x.w = sent(m.sums.at[3]);
-    put(x, {sent(m.most), sent(m.total), EMPTY, EMPTY}, to);
-}
-
-static __device__ __forceinline__ uint4 load_relaxed(const unsigned *from)
-{
-    uint4 x;
-    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-                 : "l"(from)
-                 : "memory");
-    return x;
-}
-
-// Whether all of it has come.
-static __device__ __forceinline__ bool receive(const unsigned *from, message *m)
-{
-    const uint4 x = load_relaxed(from), y = load_relaxed(from + 4);
-    const unsigned words[4] = {x.x, x.y, x.z, x.w};
-    bool came = y.x != EMPTY && y.y != EMPTY;
-#pragma unroll
-    for (int j = 0; j < WIDE; j++) {
-        m->sums.at[j] = __uint_as_float(words[j]);
-        came = came && words[j] != EMPTY;
-    }
-    m->most = __uint_as_float(y.x);
-    m->total = __uint_as_float(y.y);
-    return came;
-}
-
-// What the lane's parts said of a piece: a part or two.
+// What the lane's parts say of a piece: a part or two.
 struct heard {
     message m[MAX_PARTS / 32];
 };
@@ -349,25 +300,30 @@ static __device__ __forceinline__ wide add_messages(const heard &all, int n)
     return sums;
 }
 
-// Whether all that n parts say of a piece has come.
-static __device__ __forceinline__ bool hear(const unsigned *messages, int n, heard *all)
+// What n parts say of a piece, which other blocks have written.
+static __device__ __forceinline__ void hear(const float *messages, int n, heard *all)
 {
-    bool came = true;
 #pragma unroll
     for (int k = 0; k < MAX_PARTS / 32; k++) {
         const int part = threadIdx.x % 32 + k * 32;
-        if (part < n) came = receive(messages + part * WT_LLM_MESSAGE, &all->m[k]) && came;
+        if (part >= n) continue;
+        const float4 *from = (const float4 *)(messages + part * WT_LLM_MESSAGE);
+        const float4 x = __ldcg(from), y = __ldcg(from + 1);
+        const float words[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+        for (int j = 0; j < WIDE; j++) all->m[k].sums.at[j] = words[j];
+        all->m[k].most = y.x;
+        all->m[k].total = y.y;
     }
-    return came;
 }
 
-static __device__ __forceinline__ void forget(unsigned *messages, int n)
+static __device__ __forceinline__ void send(const message &m, float *to)
 {
+    float words[4] = {0, 0, 0, 0};
 #pragma unroll
-    for (int k = 0; k < MAX_PARTS / 32; k++) {
-        const int part = threadIdx.x % 32 + k * 32;
-        if (part < n) put({EMPTY, EMPTY, EMPTY, EMPTY}, {EMPTY, EMPTY, EMPTY, EMPTY}, messages + part * WT_LLM_MESSAGE);
-    }
+    for (int j = 0; j < WIDE; j++) words[j] = m.sums.at[j];
+    ((float4 *)to)[0] = make_float4(words[0], words[1], words[2], words[3]);
+    ((float4 *)to)[1] = make_float4(m.most, m.total, 0, 0); // a whole sector of the L2 cache
 }
 
 // The block's heads of q turned, when they come, and in the block of the token's own position k, turned, and v: to
@@ -492,7 +448,7 @@ static __device__ __forceinline__ void give(const running &r, team_memory *m, fl
 // What the block's teams have together: the result where there is one part, else messages, [PIECES][n_splits] of the
 // heads.
 static __device__ __forceinline__ void end_part(const wt_llm_attend_args &a, const part &p,
-                                                const float (*teams)[TEAMS][PITCH], unsigned *messages)
+                                                const float (*teams)[TEAMS][PITCH], float *messages)
 {
     for (int piece = threadIdx.x; piece < PIECES && p.from < p.to; piece += THREADS) {
         message m;
@@ -506,18 +462,14 @@ static __device__ __forceinline__ void end_part(const wt_llm_attend_args &a, con
     }
 }
 
-// Pieces first, first + step .. from all parts, by a warp.
-static __device__ __forceinline__ void add_parts(const wt_llm_attend_args &a, const part &p, unsigned *messages,
-                                                 int first, int step)
+// All parts of the heads, by the warps in turn.
+static __device__ __forceinline__ void add_parts(const wt_llm_attend_args &a, const part &p, const float *messages)
 {
-    const int lane = threadIdx.x % 32, pitch = a.n_splits * WT_LLM_MESSAGE;
+    const int lane = threadIdx.x % 32;
 #pragma unroll 1
-    for (int piece = first; piece < PIECES; piece += step) {
+    for (int piece = threadIdx.x / 32; piece < PIECES; piece += THREADS / 32) {
         heard all;
-        while (!hear(messages + piece * pitch, p.n, &all)) {
-        }
-        __syncwarp();
-        forget(messages + piece * pitch, p.n);
+        hear(messages + piece * a.n_splits * WT_LLM_MESSAGE, p.n, &all);
         const wide sums = add_messages(all, p.n);
         float own = sums.at[0];
 #pragma unroll
@@ -525,15 +477,6 @@ static __device__ __forceinline__ void add_parts(const wt_llm_attend_args &a, co
         if (lane < WIDE)
             store(a.out, a.out_type, ((long long)p.t * a.n_heads + p.head) * D_HEAD + piece * WIDE + lane, own);
     }
-}
-
-// Those pieces' messages, to the L2 cache, where the weights read since the layer before have taken their place.
-static __device__ __forceinline__ void ask_for_messages(const wt_llm_attend_args &a, const unsigned *messages,
-                                                        int first, int step)
-{
-    const int pitch = a.n_splits * WT_LLM_MESSAGE;
-    if (threadIdx.x % 32) return;
-    for (; first < PIECES; first += step) ask_for(messages + first * pitch, pitch * (int)sizeof *messages);
 }
 
 // Whether this is the last block of the heads' parts.
@@ -550,8 +493,6 @@ static __device__ __forceinline__ bool is_last(int *arrived, int n)
     return place == n - 1;
 }
 
-static_assert(BLOCKS >= 2 * WT_LLM_ATTEND_BLOCKS(HEADS, D_HEAD), "room for all that wait for each other");
-
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) llm_attend(const __grid_constant__ wt_llm_attend_args a)
 {
     __shared__ alignas(16) float teams[HEADS][TEAMS][PITCH], heads[HEADS + 1][D_HEAD];
@@ -564,18 +505,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) llm_attend(const _
     positions p;
     load_positions(a, part, part.from + (int)threadIdx.x / TEAM, &p);
     ask_for_rest(a, part);
-    const int warp = threadIdx.x / 32, warps = THREADS / 32;
-    unsigned *messages =
+    float *messages =
         a.messages + ((long long)blockIdx.z * gridDim.y + blockIdx.y) * a.n_splits * PIECES * WT_LLM_MESSAGE;
     prepare_heads(a, part, heads, own);
-    if (a.n_splits > 1) ask_for_messages(a, messages, blockIdx.x + warp * a.n_splits, warps * a.n_splits);
     running r;
     take_all(a, part, &p, heads, own, m, &r);
     give(r, m, teams);
     end_part(a, part, teams, messages);
-    if (a.n_splits == 1) return;
-    const bool alone = a.arrived;
-    if (alone && !is_last(a.arrived + part.t * a.n_heads + part.head, a.n_splits)) return;
-    const int share = alone ? 1 : a.n_splits;
-    add_parts(a, part, messages, (alone ? 0 : (int)blockIdx.x) + warp * share, warps * share);
+    if (a.n_splits > 1 && is_last(a.arrived + part.t * a.n_heads + part.head, a.n_splits)) add_parts(a, part, messages);
 }

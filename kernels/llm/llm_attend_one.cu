@@ -18,6 +18,7 @@
 #include "llm_tile.cuh"
 #include "llm_turn.cuh"
 
+#include "barrier.cuh"
 #include "cluster.cuh"
 #include "overlap.cuh"
 
@@ -50,7 +51,8 @@ struct shared {
         float turned[MOST_WARPS][D_HEAD];
         float sums[MOST_WARPS][HEADS][SUM_PITCH];
     };
-    float4 sent[PAIRS + 8]; // by the blocks of the cluster, in turn: a pair, its maximum and its total
+    float4 sent[PAIRS]; // by the blocks of the cluster, in turn: a pair, its maximum and its total
+    unsigned long long all_sent;
 };
 
 // ---- positions
@@ -72,6 +74,7 @@ static __device__ __forceinline__ void load_shared_if(bool wanted, const kv_type
 {
     if (wanted) *to = *(const piece *)from;
 }
+static __device__ __forceinline__ void copy_piece(piece *to, const piece *from) { copy_async_8(to, from, true); }
 #else
 typedef uint4 piece;
 static __device__ __forceinline__ uint4 widened(uint4 x) { return x; }
@@ -79,6 +82,7 @@ static __device__ __forceinline__ void load_shared_if(bool wanted, const kv_type
 {
     load_shared_16((unsigned *)to, from, wanted);
 }
+static __device__ __forceinline__ void copy_piece(piece *to, const piece *from) { copy_async_16(to, from, true); }
 #endif
 
 struct tile {
@@ -106,6 +110,38 @@ static __device__ __forceinline__ void load_values(const kv_type *from, tile *to
 #pragma unroll
         for (int e = 0; e < D_HEAD / 64; e++)
             to->values[i][e] = ((const piece *)(from + row_of_values(i) * D_HEAD))[8 * e + g];
+}
+
+// The same to shared memory: what a lane will have, side by side with the others'.
+static __device__ __forceinline__ void fetch(const kv_type *keys, const kv_type *values, piece *to)
+{
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    to += lane;
+#pragma unroll
+    for (int n = 0; n < 2; n++)
+#pragma unroll
+        for (int k = 0; k < D_HEAD / 32; k++, to += 32)
+            copy_piece(to, (const piece *)(keys + (8 * n + g) * D_HEAD) + 4 * k + t);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int e = 0; e < D_HEAD / 64; e++, to += 32)
+            copy_piece(to, (const piece *)(values + row_of_values(i) * D_HEAD) + 8 * e + g);
+    copy_async_commit();
+}
+
+static __device__ __forceinline__ void take_fetched(const piece *from, tile *to)
+{
+    copy_async_wait<0>();
+    from += threadIdx.x % 32;
+#pragma unroll
+    for (int n = 0; n < 2; n++)
+#pragma unroll
+        for (int k = 0; k < D_HEAD / 32; k++, from += 32) to->keys[n][k] = *from;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int e = 0; e < D_HEAD / 64; e++, from += 32) to->values[i][e] = *from;
 }
 
 // This step's, as row `row` of the tile.
@@ -241,7 +277,8 @@ struct task {
     int head, kv_head;
     int begin; // the first position that it sees
     int first, end;
-    bool has_own; // the block that takes the last tile
+    bool has_own;     // the block that takes the last tile
+    long long own_at; // where its key and value go
 };
 
 static __device__ __forceinline__ task task_of(const wt_llm_attend_args &a)
@@ -254,6 +291,7 @@ static __device__ __forceinline__ task task_of(const wt_llm_attend_args &a)
     u.first = u.begin / KEYS;
     u.end = u.token.place / KEYS + 1;
     u.has_own = (u.end - 1 - u.first) / (blockDim.x / 32) % gridDim.x == blockIdx.x;
+    u.own_at = u.has_own ? cache_at(a.cache, u.token.sequence, u.token.place, u.kv_head) : 0;
     return u;
 }
 
@@ -275,8 +313,7 @@ static __device__ __forceinline__ void prepare(const wt_llm_attend_args &a, cons
         load_values(from, &raw);
         float *turned = m->turned[warp];
         if (!is_value) turn(a.turn, raw, norm, turned);
-        kv_type *to = (kv_type *)(is_value ? a.cache.values : a.cache.keys) +
-                      cache_at(a.cache, u.token.sequence, u.token.place, u.kv_head);
+        kv_type *to = (kv_type *)(is_value ? a.cache.values : a.cache.keys) + u.own_at;
 #pragma unroll
         for (int e = 0; e < OF_LANE; e++) {
             const int d = lane + 32 * e;
@@ -349,8 +386,9 @@ static __device__ __forceinline__ void put(const wt_llm_attend_args &a, const ta
                                            float total)
 {
     const long long at = ((long long)blockIdx.z * a.n_heads + u.head) * D_HEAD + 2 * pair;
-    store(a.out, a.out_type, at, x / total);
-    store(a.out, a.out_type, at + 1, y / total);
+    const float whole = 1 / total;
+    store(a.out, a.out_type, at, x * whole);
+    store(a.out, a.out_type, at + 1, y * whole);
 }
 
 // A pair of sums of the block's warps, with the maximum and the total of their head.
@@ -358,7 +396,9 @@ static __device__ __forceinline__ float4 add_warps(const shared *m, int pair, fl
 {
     const int head = 2 * pair / D_HEAD, d = 2 * pair % D_HEAD, n_warps = blockDim.x / 32;
     float most = NOTHING, total = 0, x = 0, y = 0;
+#pragma unroll 4
     for (int w = 0; w < n_warps; w++) most = fmaxf(most, m->found[head][w].x);
+#pragma unroll 4
     for (int w = 0; w < n_warps; w++) {
         const float2 of = m->found[head][w], sums = *(const float2 *)&m->sums[w][head][d];
         const float factor = power_of_2((of.x - most) * scale);
@@ -373,13 +413,14 @@ static __device__ __forceinline__ float4 add_warps(const shared *m, int pair, fl
 template <int SPLITS>
 static __device__ __forceinline__ void add_blocks(const wt_llm_attend_args &a, const task &u, float scale, shared *m)
 {
-    constexpr int EACH = (PAIRS + SPLITS - 1) / SPLITS;
+    constexpr int EACH = PAIRS / SPLITS;
     const int rank = blockIdx.x;
     cluster_wait(); // the others are there
     for (int pair = threadIdx.x; pair < PAIRS; pair += blockDim.x)
-        store_to(&m->sent[rank * EACH + pair % EACH], pair / EACH, add_warps(m, pair, scale));
-    cluster_meet();
-    for (int k = threadIdx.x; k < EACH && rank * EACH + k < PAIRS; k += blockDim.x) {
+        send_to(&m->sent[rank * EACH + pair % EACH], pair / EACH, add_warps(m, pair, scale), &m->all_sent);
+    if (threadIdx.x >= EACH) return;
+    barrier_wait(&m->all_sent, 0);
+    for (int k = threadIdx.x; k < EACH; k += blockDim.x) {
         float4 parts[SPLITS];
         float most = NOTHING, total = 0, x = 0, y = 0;
 #pragma unroll
@@ -401,6 +442,7 @@ static __device__ __forceinline__ void add_blocks(const wt_llm_attend_args &a, c
 template <int SPLITS> static __device__ __forceinline__ void attend(const wt_llm_attend_args &a)
 {
     __shared__ alignas(16) shared memory;
+    extern __shared__ piece fetched[]; // a tile of each warp
     shared *m = &memory;
     let_next_begin();
     const task u = task_of(a);
@@ -408,17 +450,29 @@ template <int SPLITS> static __device__ __forceinline__ void attend(const wt_llm
     const kv_type *const keys = (const kv_type *)a.cache.keys, *const values = (const kv_type *)a.cache.values;
     const float scale = a.scale * LOG2_E;
     const int first = u.first + blockIdx.x * n_warps + warp;
-    for (int k = 1; k <= ASKED && first + k * step < u.end; k++)
+    for (int k = 2; k <= ASKED && first + k * step < u.end; k++)
         if (threadIdx.x % 16 == 0) // keys and values
             ask_for((threadIdx.x % 32 ? values : keys) +
                         cache_at(a.cache, u.token.sequence, (first + k * step) * KEYS, u.kv_head),
                     KEYS * D_HEAD * sizeof(kv_type));
-    if (SPLITS > 1) cluster_arrive();
+    if (SPLITS > 1) {
+        if (!threadIdx.x) {
+            barrier_create(&m->all_sent, 1);
+            barriers_created();
+            barrier_expect(&m->all_sent, sizeof m->sent);
+        }
+        cluster_arrive();
+    }
     tile p;
     if (first < u.end) {
         const long long at = cache_at(a.cache, u.token.sequence, first * KEYS, u.kv_head);
         load_keys(keys + at, &p);
         load_values(values + at, &p);
+    }
+    piece *const mine = fetched + warp * (int)(sizeof(tile) / sizeof(piece)) * 32;
+    if (first + step < u.end) {
+        const long long at = cache_at(a.cache, u.token.sequence, (first + step) * KEYS, u.kv_head);
+        fetch(keys + at, values + at, mine);
     }
     prepare(a, u, m);
     found r;
@@ -437,15 +491,15 @@ template <int SPLITS> static __device__ __forceinline__ void attend(const wt_llm
     float s[FOURS][4];
 #pragma unroll 1
     for (int now = first; now < u.end; now += step) {
-        const bool more = now + step < u.end;
-        const long long at = more ? cache_at(a.cache, u.token.sequence, (now + step) * KEYS, u.kv_head) : 0;
+        const int next = now + 2 * step;
+        const long long at = next < u.end ? cache_at(a.cache, u.token.sequence, next * KEYS, u.kv_head) : 0;
         if (now == u.end - 1) add_own(m, u.token.place % KEYS, &p);
         score(m, p, s);
         hide(u, now, s);
         share(scale, s, &r);
-        if (more) load_keys(keys + at, &p);
         add_values(p, s, u.token.place + 1 - now * KEYS, &r);
-        if (more) load_values(values + at, &p);
+        if (now + step < u.end) take_fetched(mine, &p);
+        if (next < u.end) fetch(keys + at, values + at, mine);
     }
     give(&r, m);
     if (SPLITS > 1) {

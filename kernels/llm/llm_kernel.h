@@ -83,7 +83,7 @@ typedef struct wt_llm_shift_args {
 
 #define WT_LLM_MAX_PARTS     64                     ///< of the positions of a token
 #define WT_LLM_PIECE(d_head) ((d_head) % 4 ? 1 : 4) ///< elements of a head that are added together
-/// Blocks of llm_attend on a processor, which may wait for each other: half of those that it has room for.
+/// Blocks of llm_attend on a processor: half of those that it has room for.
 #define WT_LLM_ATTEND_BLOCKS(heads, d_head) ((heads) <= 4 && (d_head) <= 256 ? 2 : 1)
 #define WT_LLM_MESSAGE                      8 ///< words in which a part says of a piece: its sums, their maximum, its total
 
@@ -95,8 +95,8 @@ typedef struct wt_llm_attend_args {
     const float *k, *v;    ///< [n_tokens][n_kv_heads][d_head] to be turned and put into the cache here, as q is turned.
                            ///< NULL = llm_place did it; llm_attend wants that for tokens of one sequence
     void *out;             ///< as q, of out_type
-    unsigned *messages;    ///< [n_tokens][n_heads][d_head / WT_LLM_PIECE][n_splits][WT_LLM_MESSAGE], 0 before and after
-    int *arrived;          ///< [n_tokens][n_heads], 0 before and after; NULL = all blocks run at once
+    float *messages;       ///< [n_tokens][n_heads][d_head / WT_LLM_PIECE][n_splits][WT_LLM_MESSAGE]
+    int *arrived;          ///< [n_tokens][n_heads], 0 before and after
     float scale;
     int n_heads, n_kv_heads, n_splits, window; ///< window 0 = none
     int n_tokens, out_type;
@@ -110,6 +110,9 @@ typedef struct wt_llm_attend_args {
     ((2 + (kv_bytes)) * 2 * WT_LLM_ATTEND_ROWS * ((d_head) + 32) + 4 * WT_LLM_ATTEND_WARPS * (d_head) +                \
      (8 * WT_LLM_ATTEND_WARPS + 16) * WT_LLM_ATTEND_ROWS + 4 * (warps)*WT_LLM_ATTEND_ROWS * ((d_head) + 4))
 
+/// The same of llm_attend_one, beside what it has anyway: keys and values of 16 positions a warp.
+#define WT_LLM_ATTEND_FETCHED(d_head, kv_bytes, warps) (2 * 16 * (d_head) * (kv_bytes) * (warps))
+
 typedef struct wt_llm_part {
     const void *weight; ///< [rows][columns]
     const float *bias;  ///< [rows] or NULL
@@ -117,6 +120,13 @@ typedef struct wt_llm_part {
     int rows;
     const void *scales; ///< of quantised weights, see wt_llm_quant_args; NULL = 1
 } wt_llm_part;
+
+/// What the launch after a product reads first. The weights of a layer drive it from the L2 cache.
+typedef struct wt_llm_ahead {
+    const void *from;
+    int bytes; ///< 0 = nothing
+} wt_llm_ahead;
+#define WT_LLM_AHEAD 6
 
 /// One vector times up to three matrices of one type, with the norm before and what comes after in one.
 typedef struct wt_llm_matvec_args {
@@ -130,7 +140,10 @@ typedef struct wt_llm_matvec_args {
     int gated;      ///< parts 0 and 1: out = activation(W1 x) * (W0 x)
     int activation; ///< wt_activation: of a single part, or of the gate
     int add;        ///< out +=
+    wt_llm_ahead ahead[WT_LLM_AHEAD]; ///< not of llm_matvec
 } wt_llm_matvec_args;
+
+#define WT_LLM_NOT_THERE 0xffffffffu ///< bits that no sum has: additions give one NaN, 0x7fffffff
 
 #define WT_LLM_STREAM_WARPS       8 ///< of a block of llm_stream.cu
 #define WT_LLM_STREAM_SHORT       2 ///< warps that share a row of WT_LLM_STREAM_PASS / WARPS columns for each, of many
@@ -148,6 +161,9 @@ typedef struct wt_llm_stream_args {
     int n_stages; ///< WT_LLM_STREAM_STAGES or _DEEP
     int each,
         n_passes; ///< columns of a warp in a pass, a multiple of a stage's; times those of a row they cover all columns
+    unsigned *cleared; ///< [n_cleared] words that become WT_LLM_NOT_THERE, for the launch after this to write; or NULL
+    int n_cleared;
+    int is_awaited; ///< the launch after this awaits `out`
 } wt_llm_stream_args;
 
 #define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word

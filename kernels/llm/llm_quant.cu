@@ -663,6 +663,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + 2), 2) llm_quant(cons
     const share own = {member * COLUMNS, warp * COLUMNS, a.team * COLUMNS};
     eight weights[KEPT];
     let_next_begin();
+    ask_ahead(a.m);
     if (warp == WARPS) {
         if (threadIdx.x % 32 == 0) create_barriers(a, m);
         __syncwarp();

@@ -91,6 +91,16 @@ static __device__ float block_sum(float x, float *scratch)
     return warp_sum(lane < n_warps ? scratch[lane] : 0);
 }
 
+// What the next launch reads first, to the L2 cache: by one block, a line a thread.
+static __device__ __forceinline__ void ask_ahead(const wt_llm_matvec_args &a)
+{
+    if (blockIdx.x) return;
+#pragma unroll
+    for (int k = 0; k < WT_LLM_AHEAD; k++)
+        if (128 * (int)threadIdx.x < a.ahead[k].bytes)
+            asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)a.ahead[k].from + 128 * threadIdx.x));
+}
+
 enum { NO_ACTIVATION, RELU, SILU, GELU, GELU_TANH }; // wt_activation
 
 static __device__ __forceinline__ float activate(int kind, float x)

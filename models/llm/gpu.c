@@ -1,16 +1,11 @@
 // A session's memory, kernels and exchange with the host on a GPU.
 #include "gpu.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOGITS_ROWS = 16, ALIGN = 256, MAX_EXPERTS = 1024, MAX_FLASH_HEAD = 256, MOST_WAITING = 2 };
-
-/// Sessions whose blocks of attention wait for each other: a processor has room for those of MOST_WAITING at a time
-/// (WT_LLM_ATTEND_BLOCKS).
-static atomic_int n_waiting;
+enum { LOGITS_ROWS = 16, ALIGN = 256, MAX_EXPERTS = 1024, MAX_FLASH_HEAD = 256 };
 
 // ---- kernels
 
@@ -25,7 +20,7 @@ static const struct {
                                 {"kernels/llm/llm_attend_16.cu", WT__LLM_ATTEND_16, 4},
                                 {"kernels/llm/llm_attend_one.cu", WT__LLM_ATTEND_ONE, 4},
                                 {"kernels/llm/llm_matvec.cu", WT__LLM_MATVEC, 3},
-                                {"kernels/llm/llm_stream.cu", WT__LLM_STREAM, 4}};
+                                {"kernels/llm/llm_stream.cu", WT__LLM_STREAM, 6}};
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
                                                      [WT__LLM_NORM] = "llm_norm",
@@ -54,7 +49,9 @@ static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embe
                                                      [WT__LLM_STREAM] = "llm_stream_f16",
                                                      [WT__LLM_STREAM + 1] = "llm_stream_bf16",
                                                      [WT__LLM_STREAM + 2] = "llm_stream_short_f16",
-                                                     [WT__LLM_STREAM + 3] = "llm_stream_short_bf16"};
+                                                     [WT__LLM_STREAM + 3] = "llm_stream_short_bf16",
+                                                     [WT__LLM_STREAM + 4] = "llm_stream_awaited_f16",
+                                                     [WT__LLM_STREAM + 5] = "llm_stream_awaited_bf16"};
 
 /// As llm_attend.cu: the largest divisor of the heads that share keys and values, up to 8.
 static int heads_at_once(int group)
@@ -166,8 +163,8 @@ static void lay_out_io(wt_llm_session *s)
     g->chosen_at = next_at(g, sizeof(int32_t) * WT_LLM_MAX_CHOSEN);
     g->draws_at = next_at(g, sizeof(wt_llm_draw) * (size_t)g->n_logits);
     g->odds_at = next_at(g, sizeof(wt_llm_odds) * (size_t)g->n_logits);
-    g->messages_at = next_at(g, sizeof(unsigned) * WT_LLM_MESSAGE * pieces * n_sms *
-                                    WT_LLM_ATTEND_BLOCKS(g->heads_at_once, c->d_head));
+    g->messages_at =
+        next_at(g, sizeof(float) * WT_LLM_MESSAGE * pieces * n_sms * WT_LLM_ATTEND_BLOCKS(g->heads_at_once, c->d_head));
     g->logits_at = next_at(g, sizeof(float) * (size_t)g->n_logits * (size_t)c->vocab_size);
 }
 
@@ -278,8 +275,6 @@ wt_status wt__gpu_create(wt_llm_session *s, const wt_llm *llm, const wt_llm_sess
     if (config->partition) wt_partition_get_info(config->partition, &info);
     g->device = config->device;
     g->n_sms = g->own_sms = info.n_sms;
-    g->waits = atomic_fetch_add(&n_waiting, 1) < MOST_WAITING;
-    if (!g->waits) atomic_fetch_sub(&n_waiting, 1);
     g->kv_type = type_of(config->kv_type);
     g->heads_at_once = heads_at_once(llm->config.n_heads / llm->config.n_kv_heads);
     g->resident = config->resident;
@@ -315,7 +310,6 @@ void wt__gpu_destroy(wt_llm_session *s)
     wt_matmul_destroy(g->matmul);
     for (int m = 0; m < WT__N_LLM_MODULES; m++) wt_module_destroy(g->modules[m]);
     wt__gpu_unload_quants(g);
-    if (g->waits) atomic_fetch_sub(&n_waiting, 1);
     if (g->owns_resident) wt_llm_resident_destroy(g->resident);
     free(g);
 }

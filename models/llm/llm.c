@@ -162,7 +162,7 @@ static wt_status choose_sizes(const wt_llm *llm, const wt_llm_session_config *co
     s->n_pages = (s->n_positions + WT__LLM_PAGE - 1) / WT__LLM_PAGE;
     s->pool.n = config->n_cached ? (config->n_cached + WT__LLM_PAGE - 1) / WT__LLM_PAGE : s->n_pages * s->n_sequences;
     s->kv_type = config->kv_type;
-    s->n_items = 4 * info->n_sms + WT__LLM_MAX_PARTS;
+    s->n_items = info->n_sms;
     s->ops = on_gpu ? &wt__llm_cuda_ops : &wt__llm_cpu_ops;
     return WT_OK;
 }

@@ -2,6 +2,7 @@
 #ifndef WT_LLM_INTERNAL_H
 #define WT_LLM_INTERNAL_H
 
+#include <stdatomic.h>
 #include <warptone/kernel.h>
 #include <warptone/llm.h>
 #include <warptone/pacing.h>
@@ -90,7 +91,8 @@ struct wt_llm_session {
     wt_event *began, *ended; ///< of the step, when paced
     wt_llm_usage usage;
 
-    int n_positions, n_batch, n_items;
+    int n_positions, n_batch;
+    int n_items; ///< of the CPU: threads that a product is for
     int n_pages;                ///< of a sequence, WT__LLM_PAGE positions each
     wt__pages pool;             ///< of all sequences
     wt_dtype kv_type;           ///< of keys and values
@@ -119,6 +121,8 @@ struct wt_llm_session {
     float rope_scale;       ///< of cosines and sines
     void *keys, *values;    ///< [pages][n_layers][n_kv_heads][WT__LLM_PAGE][d_head]
     float *rows;            ///< [n_items][4][most columns] room of wt__product.rows; NULL when no matrix needs it
+    _Atomic int64_t n_dealt; ///< of the CPU: fours of rows of the product that is computed, which threads have taken
+    atomic_int n_ended;     ///< items of it that found none left
     bool exact;             ///< vectors are not rounded to bytes
     bool exact_guesses;     ///< of a GPU: single tokens go the way of several
     float *logits;          ///< [vocab_size], and on the CPU [n_sequences] of them
@@ -209,8 +213,9 @@ typedef struct wt__product {
     int64_t x_stride, out_stride;
     int n;
     bool add;
-    bool exact;   ///< vectors are not rounded to bytes
-    bool widened; ///< `rows` hold floats, with scales: matrix.c's own
+    bool exact;    ///< vectors are not rounded to bytes
+    bool prepared; ///< `rows` are as a call for other rows left them; of one vector
+    bool widened;  ///< `rows` hold floats, with scales: matrix.c's own
 } wt__product;
 void wt__multiply(const wt__product *product, int64_t first, int64_t n_rows);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <warptone/simd.h>
 
-enum { LANES = 16, ITEM_BYTES = 65536, ACTIVATIONS_AN_ITEM = 2048 };
+enum { LANES = 16, ITEM_BYTES = 65536, SHARES = 4, BATCH_FOURS = 8, ACTIVATIONS_AN_ITEM = 512 };
 
 static void run(wt__pass *p, wt_cpu_function function, const void *args, size_t bytes, int n_items)
 {
@@ -80,36 +80,78 @@ static void normalise(wt__pass *p, const wt__norm *norm, const float *x, float *
 
 // ---- matrices
 
+/// What threads share who take rows of a matrix as they get through them, in fours.
+typedef struct deal {
+    wt_llm_session *session;
+    int64_t n_fours, fewest; ///< in all; at a time
+} deal;
+
+/// Some of the fours that are left, fewer as they become few, so that threads end together whatever holds one of them
+/// up; 0 = none are left.
+static int64_t take_fours(const deal *d, int64_t *first)
+{
+    wt_llm_session *s = d->session;
+    int64_t n, left;
+    *first = atomic_load_explicit(&s->n_dealt, memory_order_relaxed);
+    do {
+        if (!(left = d->n_fours - *first)) return 0;
+        n = left / (SHARES * s->n_items);
+        if (n < d->fewest) n = d->fewest < left ? d->fewest : left;
+    } while (!atomic_compare_exchange_weak_explicit(&s->n_dealt, first, *first + n, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return n;
+}
+
+/// Every item ends so; the last one makes ready for the next deal.
+static void end_deal(const deal *d)
+{
+    wt_llm_session *s = d->session;
+    if (atomic_fetch_add(&s->n_ended, 1) + 1 < s->n_items) return;
+    s->n_dealt = 0;
+    s->n_ended = 0;
+}
+
+/// `rows` in all, of row_bytes for each of n_vectors: pieces that are worth the taking, and of several vectors, which
+/// may be rounded for each piece, not of a few rows only.
+static deal deal_rows(wt_llm_session *s, int64_t fours, size_t row_bytes, int n_vectors)
+{
+    const int64_t fewest = (int64_t)(ITEM_BYTES / (4 * row_bytes * (size_t)n_vectors)) + 1;
+    return (deal){s, fours, n_vectors > 1 && fewest < BATCH_FOURS ? BATCH_FOURS : fewest};
+}
+
+static int64_t fours_of(const wt__linear *l) { return (l->weight.shape[0] + 3) / 4; }
+
+/// Of fours from `first` on.
+static void multiply_fours(wt__product *p, int64_t first, int64_t n)
+{
+    const int64_t left = p->linear->weight.shape[0] - 4 * first;
+    wt__multiply(p, 4 * first, 4 * n < left ? 4 * n : left);
+    p->prepared = p->n == 1;
+}
+
 typedef struct multiply_args {
     wt__product parts[WT__LLM_MAX_PARTS]; ///< matrices with the same input
     int n_parts;
-    int64_t rows_an_item;
+    deal deal;
     size_t scratch_floats; ///< an item's
 } multiply_args;
-
-static int64_t items_of(const multiply_args *a, const wt__product *part)
-{
-    return (part->linear->weight.shape[0] + a->rows_an_item - 1) / a->rows_an_item;
-}
 
 static void multiply_rows(const void *args, int item)
 {
     const multiply_args *a = args;
-    const wt__product *part = a->parts;
-    const int slot = item;
-    while (item >= items_of(a, part)) item -= (int)items_of(a, part++);
-    wt__product p = *part;
-    if (p.rows) p.rows += a->scratch_floats * (size_t)slot;
-    const int64_t rows = p.linear->weight.shape[0], first = item * a->rows_an_item;
-    wt__multiply(&p, first, rows - first < a->rows_an_item ? rows - first : a->rows_an_item);
-}
-
-/// Pieces of whole fours of rows, that are worth a thread's waking, and no more of them than there is scratch for.
-static int64_t rows_an_item(const wt_llm_session *s, int64_t rows, size_t row_bytes, int n_vectors)
-{
-    const int64_t fewest = (int64_t)(ITEM_BYTES / (row_bytes * (size_t)n_vectors)) + 1;
-    const int64_t share = (rows + s->n_items - WT__LLM_MAX_PARTS - 1) / (s->n_items - WT__LLM_MAX_PARTS);
-    return ((share > fewest ? share : fewest) + 3) / 4 * 4;
+    wt__product parts[WT__LLM_MAX_PARTS];
+    memcpy(parts, a->parts, sizeof parts);
+    for (int k = 0; k < a->n_parts; k++)
+        if (parts[k].rows) parts[k].rows += a->scratch_floats * (size_t)item;
+    for (int64_t first, n; (n = take_fours(&a->deal, &first));)
+        for (int k = 0; k < a->n_parts; k++) {
+            const int64_t all = fours_of(parts[k].linear), left = first < all ? all - first : 0;
+            const int64_t here = n < left ? n : left;
+            if (here) multiply_fours(&parts[k], first, here);
+            n -= here;
+            first = first > all ? first - all : 0;
+        }
+    end_deal(&a->deal);
 }
 
 static wt__product product(const wt_llm_session *s, const wt__linear *linear, const float *x, float *out, int n)
@@ -127,14 +169,13 @@ static wt__product product(const wt_llm_session *s, const wt__linear *linear, co
 static void multiply(wt__pass *p, int n_parts, const wt__product *parts)
 {
     multiply_args a = {.n_parts = n_parts, .scratch_floats = 4 * (size_t)parts[0].linear->weight.shape[1]};
-    int64_t rows = 0, n_items = 0;
+    int64_t n_fours = 0;
     for (int k = 0; k < n_parts; k++) {
         a.parts[k] = parts[k];
-        rows += parts[k].linear->weight.shape[0];
+        n_fours += fours_of(parts[k].linear);
     }
-    a.rows_an_item = rows_an_item(p->s, rows, wt__row_bytes(parts[0].linear), parts[0].n);
-    for (int k = 0; k < n_parts; k++) n_items += items_of(&a, &parts[k]);
-    run(p, multiply_rows, &a, sizeof a, (int)n_items);
+    a.deal = deal_rows(p->s, n_fours, wt__row_bytes(parts[0].linear), parts[0].n);
+    run(p, multiply_rows, &a, sizeof a, p->s->n_items);
 }
 
 static void project(wt__pass *p, const wt__linear *linear, const float *in)
@@ -268,21 +309,16 @@ static void choose_experts(const void *args, int t)
 }
 
 typedef struct expert_args {
-    const wt_llm_session *session;
+    deal deal;
     const wt__layer *layer;
     bool down; ///< else gate and up
-    int64_t rows_an_item;
 } expert_args;
 
 /// Some rows of every expert that a token of the batch chose.
-static void expert_rows(const void *args, int item)
+static void multiply_experts_rows(const expert_args *a, int64_t first, int64_t n, float *scratch)
 {
-    const expert_args *a = args;
-    const wt_llm_session *s = a->session;
+    const wt_llm_session *s = a->deal.session;
     const wt_model_config *c = &s->llm->config;
-    const int64_t rows = a->down ? c->d_model : c->d_ff_expert, first = item * a->rows_an_item;
-    const int64_t n = rows - first < a->rows_an_item ? rows - first : a->rows_an_item;
-    float *scratch = s->rows ? s->rows + 4 * (size_t)(a->down ? c->d_ff_expert : c->d_model) * (size_t)item : NULL;
     for (int k = 0; k < s->n_tokens * c->n_experts_used; k++) {
         const wt__expert *e = &a->layer->experts[s->chosen[k]];
         const int64_t t = k / c->n_experts_used * c->d_model, h = (int64_t)k * c->d_ff_expert;
@@ -292,16 +328,26 @@ static void expert_rows(const void *args, int item)
         if (!a->down) p[1] = product(s, &e->gate, s->n + t, s->gate + h, 1);
         for (int j = 0; j < (a->down ? 1 : 2); j++) {
             p[j].rows = scratch;
-            wt__multiply(&p[j], first, n);
+            multiply_fours(&p[j], first, n);
         }
     }
+}
+
+static void expert_rows(const void *args, int item)
+{
+    const expert_args *a = args;
+    const wt_llm_session *s = a->deal.session;
+    const size_t columns = (size_t)(a->down ? s->llm->config.d_ff_expert : s->llm->config.d_model);
+    for (int64_t first, n; (n = take_fours(&a->deal, &first));)
+        multiply_experts_rows(a, first, n, s->rows ? s->rows + 4 * columns * (size_t)item : NULL);
+    end_deal(&a->deal);
 }
 
 static void multiply_experts(wt__pass *p, const wt__layer *w, bool down)
 {
     const wt__linear *m = down ? &w->experts[0].down : &w->experts[0].up;
-    const int64_t n_rows = m->weight.shape[0], rows = rows_an_item(p->s, n_rows, wt__row_bytes(m), 1);
-    run(p, expert_rows, &(expert_args){p->s, w, down, rows}, sizeof(expert_args), (int)((n_rows + rows - 1) / rows));
+    const deal rows = deal_rows(p->s, fours_of(m), wt__row_bytes(m), 1);
+    run(p, expert_rows, &(expert_args){rows, w, down}, sizeof(expert_args), p->s->n_items);
 }
 
 static void mixture(wt__pass *p, const wt__layer *w)

@@ -2,6 +2,8 @@
 // be recorded into a graph; where tokens stand is read on the device.
 #include "gpu.h"
 
+#include <string.h>
+
 enum {
     FLASH_TOKENS = 17,
     NORMED_TOKENS = 8,
@@ -29,10 +31,10 @@ static const bool overlaps[WT__N_LLM_KERNELS] = {
     [WT__LLM_PICK] = true,           [WT__LLM_PLACE] = true,          [WT__LLM_ATTEND] = true,
     [WT__LLM_FLASH] = true,          [WT__LLM_MATVEC] = true,         [WT__LLM_MATVEC + 1] = true,
     [WT__LLM_MATVEC + 2] = true,     [WT__LLM_STREAM] = true,         [WT__LLM_STREAM + 1] = true,
-    [WT__LLM_STREAM + 2] = true,     [WT__LLM_STREAM + 3] = true,     [WT__LLM_ATTEND_16] = true,
-    [WT__LLM_ATTEND_16 + 1] = true,  [WT__LLM_ATTEND_16 + 2] = true,  [WT__LLM_ATTEND_16 + 3] = true,
-    [WT__LLM_ATTEND_ONE] = true,     [WT__LLM_ATTEND_ONE + 1] = true, [WT__LLM_ATTEND_ONE + 2] = true,
-    [WT__LLM_ATTEND_ONE + 3] = true,
+    [WT__LLM_STREAM + 2] = true,     [WT__LLM_STREAM + 3] = true,     [WT__LLM_STREAM + 4] = true,
+    [WT__LLM_STREAM + 5] = true,     [WT__LLM_ATTEND_16] = true,      [WT__LLM_ATTEND_16 + 1] = true,
+    [WT__LLM_ATTEND_16 + 2] = true,  [WT__LLM_ATTEND_16 + 3] = true,  [WT__LLM_ATTEND_ONE] = true,
+    [WT__LLM_ATTEND_ONE + 1] = true, [WT__LLM_ATTEND_ONE + 2] = true, [WT__LLM_ATTEND_ONE + 3] = true,
 };
 
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
@@ -151,6 +153,21 @@ static void plain_matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a)
            &a, sizeof a);
 }
 
+static bool streams(const wt__linear *w, const wt__norm *norm)
+{
+    return (w->weight.dtype == WT_DTYPE_F16 || w->weight.dtype == WT_DTYPE_BF16) && w->weight.shape[1] % 8 == 0 &&
+           !(norm && norm->bias);
+}
+
+/// Does down of the pass's layer begin while gate and up still run? Then o, before them, clears s->up. Of a vector of
+/// one pass it would be no faster.
+static bool awaits_up(const wt__pass *p)
+{
+    const wt__layer *w = p->layer;
+    return !w->experts && w->down.weight.shape[1] > WT_LLM_STREAM_PASS && streams(&w->o, NULL) &&
+           streams(&w->up, &w->ffn_norm) && streams(&w->down, NULL);
+}
+
 /// Rows of 16 bits at multiples of 16 bytes, without a LayerNorm: two blocks fill a processor, one of this launch and
 /// one of the next; every processor has one, with rows or without, so that none is left over for two of another launch.
 /// Passes are alike. Many short rows are shared by fewer warps (0.6B's head 75 us, 91); of few a warp would be longer
@@ -167,16 +184,20 @@ static void stream(wt__pass *p, const wt__linear *w, wt_llm_matvec_args m)
     const bool is_narrow = !is_short && m.columns <= WT_LLM_STREAM_NARROW;
     a.n_stages = is_narrow ? WT_LLM_STREAM_DEEP : WT_LLM_STREAM_STAGES;
     const size_t stages = (size_t)(2 * warps * a.n_stages * WT_LLM_STREAM_TILE * WT_LLM_STREAM_COLUMNS);
+    const bool awaits = awaits_up(p), is_awaited = awaits && w == &p->layer->down;
+    if (awaits && w == &p->layer->o) {
+        a.cleared = (unsigned *)p->s->up;
+        a.n_cleared = p->s->llm->config.d_ff;
+    }
+    a.is_awaited = awaits && w == &p->layer->up;
     size_t shared = stages + 3 * (size_t)WT_LLM_STREAM_PITCH(a.each);
     if (w == &p->layer->o && shared < STREAM_ALONE) shared = STREAM_ALONE;
-    launch(p, WT__LLM_STREAM + is_bf16 + (is_short ? 2 : 0),
+    launch(p,
+           WT__LLM_STREAM + is_bf16 +
+               (is_awaited ? 4
+                : is_short ? 2
+                           : 0),
            (wt_launch){.grid = {p->s->gpu->n_sms}, .block = {32 * warps}, .shared_bytes = shared}, &a, sizeof a);
-}
-
-static bool streams(const wt__linear *w, const wt__norm *norm)
-{
-    return (w->weight.dtype == WT_DTYPE_F16 || w->weight.dtype == WT_DTYPE_BF16) && w->weight.shape[1] % 8 == 0 &&
-           !(norm && norm->bias);
 }
 
 static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const wt__norm *norm)
@@ -271,6 +292,21 @@ bool wt__llm_alike(const wt__linear *a, const wt__linear *b)
            a->scale_columns == b->scale_columns && a->half_scales == b->half_scales && !a->both == !b->both;
 }
 
+/// What attention reads before it has q.
+static void tell_ahead(const wt__pass *p, wt_llm_ahead *ahead)
+{
+    const wt_llm_session *s = p->s;
+    const wt_model_config *c = &s->llm->config;
+    const int half = (int)sizeof(float) * c->rope.n_dims / 2, head = (int)sizeof(float) * c->d_head;
+    const wt_llm_ahead all[WT_LLM_AHEAD] = {{tokens_of(p), sizeof(wt_llm_token)},
+                                            {io_at(p, s->gpu->pages_at), (int)sizeof(int32_t) * s->n_pages},
+                                            {s->cosines, half},
+                                            {s->sines, half},
+                                            {p->layer->q_norm.weight, p->layer->q_norm.weight ? head : 0},
+                                            {p->layer->k_norm.weight, p->layer->k_norm.weight ? head : 0}};
+    memcpy(ahead, all, sizeof all);
+}
+
 static void qkv(wt__pass *p, const wt__layer *w)
 {
     const wt_llm_session *s = p->s;
@@ -289,6 +325,7 @@ static void qkv(wt__pass *p, const wt__layer *w)
         }
         single.n_parts = a.n_parts = n;
         if (by_matvec(s, all[first], s->n_tokens)) {
+            tell_ahead(p, single.ahead);
             matvec(p, all[first], single, &w->attention_norm);
             continue;
         }
@@ -404,8 +441,8 @@ static wt_llm_turn_args turn_of(const wt__pass *p, int layer)
                               .interleaved = c->rope.interleaved};
 }
 
-/// Few tokens, by llm_attend_one.cu, or llm_attend_16.cu where tokens of this step see each other, whose sums are
-/// others than those of tokens in the cache.
+/// Few tokens, by llm_attend_16.cu, where tokens of this step are another sum than those of the cache, or one between
+/// products by llm_stream.cu, by llm_attend_one.cu, beside whose blocks there is room for theirs.
 static bool on_tensor_cores(const wt_llm_session *s)
 {
     return s->gpu->kernels[WT__LLM_ATTEND_16] && !s->exact_guesses && (!s->is_prompt || s->n_tokens < FLASH_TOKENS);
@@ -447,19 +484,19 @@ static void place(wt__pass *p, int layer)
 static void attend_by_clusters(wt__pass *p, wt_llm_attend_args *a)
 {
     const wt_llm_session *s = p->s;
-    const bool follow = s->is_prompt && s->n_tokens > 1;
-    const int per = follow ? WT_LLM_ATTEND_ROWS / (a->n_heads / a->n_kv_heads) : 1;
-    const int heads = follow ? a->n_kv_heads : a->n_heads / s->gpu->heads_at_once;
+    const bool one = s->n_tokens == 1 && streams(&s->llm->layers[0].o, NULL);
+    const int per = s->is_prompt ? WT_LLM_ATTEND_ROWS / (a->n_heads / a->n_kv_heads) : 1;
+    const int heads = one ? a->n_heads / s->gpu->heads_at_once : a->n_kv_heads;
     const int groups = (s->n_tokens + per - 1) / per, blocks = groups * heads, n_sms = s->gpu->n_sms;
     int form = 0;
     while (form < 3 && n_sms >= CLUSTER_SMS && blocks << (form + 1) <= (form ? n_sms / 2 : n_sms)) form++;
     const int warps = blocks > n_sms ? WT_LLM_ATTEND_WARPS / 2 : WT_LLM_ATTEND_WARPS;
     const size_t of_kv = wt_dtype_bytes(s->kv_type, 1), d = (size_t)s->llm->config.d_head;
-    launch(p, (follow ? WT__LLM_ATTEND_16 : WT__LLM_ATTEND_ONE) + form,
-           (wt_launch){.grid = {1 << form, heads, groups},
-                       .block = {32 * warps},
-                       .shared_bytes = follow ? WT_LLM_ATTEND_SHARED(d, of_kv, (size_t)warps) : 0},
-           a, sizeof *a);
+    const size_t bytes =
+        one ? WT_LLM_ATTEND_FETCHED(d, of_kv, (size_t)warps) : WT_LLM_ATTEND_SHARED(d, of_kv, (size_t)warps);
+    a->follow = s->is_prompt;
+    launch(p, (one ? WT__LLM_ATTEND_ONE : WT__LLM_ATTEND_16) + form,
+           (wt_launch){.grid = {1 << form, heads, groups}, .block = {32 * warps}, .shared_bytes = bytes}, a, sizeof *a);
 }
 
 /// By products of warpgroups: the queries and two tiles of keys and values, swizzled and aligned, and barriers. Else
@@ -485,8 +522,8 @@ static void attend(wt__pass *p, int layer)
                             .cache = cache_of(p, layer),
                             .q = s->q,
                             .out = s->a,
-                            .messages = (unsigned *)(s->gpu->io_address + s->gpu->messages_at),
-                            .arrived = s->gpu->waits ? NULL : s->gpu->arrived,
+                            .messages = (float *)(s->gpu->io_address + s->gpu->messages_at),
+                            .arrived = s->gpu->arrived,
                             .scale = wt__attention_scale(c, layer),
                             .n_heads = c->n_heads,
                             .n_kv_heads = c->n_kv_heads,

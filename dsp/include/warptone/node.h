@@ -87,6 +87,12 @@ extern const int wt_n_node_types;
 /// The type of that name, or NULL.  [any]
 const wt_node_type *wt_node_type_find(const char *name);
 
+/// What can be turned of a node: its type's own parameters, and behind them `bypass`, which every node of a chain has. At
+/// 1 its first input is heard instead of it, as late as its output is; it goes on working meanwhile.  [any]
+int wt_node_type_n_params(const wt_node_type *type);
+/// One of them by its number, or NULL.  [any]
+const wt_param_info *wt_node_type_param(const wt_node_type *type, int param);
+
 // ---- for plan() functions
 
 double wt_setup_rate_hz(const wt_node_setup *setup);
