@@ -235,14 +235,6 @@ static __device__ __forceinline__ void finish(const wt_llm_attend_args &a, const
     __syncwarp(); // the next turn's
 }
 
-// The weights of a layer's norms were last used a step ago.
-static __device__ __forceinline__ void ask_for_norms(const wt_llm_turn_args &a)
-{
-    const float *norm = threadIdx.x / 32 == 1 ? a.k_norm : a.q_norm;
-    if (threadIdx.x < 64 && norm && threadIdx.x % 32 < D_HEAD / 32)
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(norm + threadIdx.x % 32 * 32));
-}
-
 // Two at a time, so that one's way from memory is the other's too.
 static __device__ __forceinline__ void prepare(const wt_llm_attend_args &a, const task &u, shared *m)
 {
@@ -396,7 +388,6 @@ template <int SPLITS> static __device__ __forceinline__ void attend(const wt_llm
             ask_for((threadIdx.x % 32 ? values : keys) +
                         cache_at(a.cache, u.sequence, (now + k * step) * KEYS, u.kv_head),
                     KEYS * D_HEAD * sizeof(kv_type));
-    ask_for_norms(a.turn);
     wait_for_earlier();
     prepare(a, u, m);
     __syncthreads();

@@ -191,22 +191,16 @@ static __device__ __forceinline__ float biased(const wt_mm_part &p, int stack, i
     return p.bias ? v + p.bias[(long long)stack * p.rows + r] : v;
 }
 
-// Row i of x, row r of W: y, which was `before`, += v, and for the norm that follows y times its weight. Returns the
-// square of y.
-static __device__ __forceinline__ float finish_normed(const wt_mm_args &a, int i, int r, float v, float before, float weight)
-{
-    const wt_mm_part &p = a.parts[0];
-    v = activated(a.activation, biased(p, 0, r, v));
-    if (a.add) v += before;
-    ((float *)p.y)[i * p.y_stride + r] = v;
-    a.normed[(long long)i * p.rows + r] = bf16_of_f32(v * weight);
-    return v * v;
-}
-
+// Row i of x, row r of W: y += v, and for the norm that follows y times its weight. Returns the square of y.
 static __device__ __forceinline__ float finish_normed(const wt_mm_args &a, int i, int r, float v)
 {
-    const float before = a.add ? ((const float *)a.parts[0].y)[i * a.parts[0].y_stride + r] : 0;
-    return finish_normed(a, i, r, v, before, a.norm_weight[r]);
+    const wt_mm_part &p = a.parts[0];
+    float *y = (float *)p.y + i * p.y_stride + r;
+    v = activated(a.activation, biased(p, 0, r, v));
+    if (a.add) v += *y;
+    *y = v;
+    a.normed[(long long)i * p.rows + r] = bf16_of_f32(v * a.norm_weight[r]);
+    return v * v;
 }
 
 // Two elements of F16 or BF16 in a word.

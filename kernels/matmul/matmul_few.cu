@@ -321,34 +321,9 @@ static __device__ __forceinline__ void read_norms(const wt_mm_args &a, float (*n
     }
 }
 
-// Is the product followed by a norm that begins here?
-static __device__ __forceinline__ bool is_normed(const wt_mm_args &a)
-{
-    return MM_X == WT_MM_BF16 && MM_PAIR == 1 && a.norm_weight;
-}
-
-// What y was and the norm's weights, for the four sums of a lane. They are on their way while the sums are made.
-struct residue {
-    float before[4], weight[2];
-};
-
-static __device__ __forceinline__ residue load_residue(const wt_mm_args &a, const place *at, int i)
-{
-    const wt_mm_part &p = a.parts[0];
-    residue r = {};
-#pragma unroll
-    for (int c = 0; c < 4; c++) {
-        const int row = at[c / 2].row;
-        if (row >= p.rows) continue;
-        if (c % 2 == 0) r.weight[c / 2] = a.norm_weight[row];
-        if (a.add && i + c % 2 < a.m) r.before[c] = ((const float *)p.y)[(i + c % 2) * p.y_stride + row];
-    }
-    return r;
-}
-
 // The four sums of a lane: rows g and g + 8 of a tile by rows i and i + 1 of x.
 static __device__ __forceinline__ void finish_four(const wt_mm_args &a, const place *at, const float *scale, int i,
-                                                   const float *norms, const residue &r, float4 sum)
+                                                   const float *norms, float4 sum)
 {
     const wt_mm_tile whole = {0, 0, a.m, 0, 0};
     const float v[4] = {sum.x * (scale[0] * norms[0]), sum.y * (scale[0] * norms[1]), sum.z * (scale[1] * norms[0]),
@@ -359,12 +334,12 @@ static __device__ __forceinline__ void finish_four(const wt_mm_args &a, const pl
         const place to = at[MM_PAIR == 2 ? 0 : c / 2];
         const int row = i + c % 2;
         if ((MM_PAIR == 2 && c >= 2) || row >= a.m || to.row >= a.parts[to.part].rows) continue;
-        if (is_normed(a))
-            squares[c % 2] += finish_normed(a, row, to.row, v[c], r.before[c], r.weight[c / 2]);
+        if (MM_X == WT_MM_BF16 && MM_PAIR == 1 && a.norm_weight)
+            squares[c % 2] += finish_normed(a, row, to.row, v[c]);
         else
             finish(a, to.part, whole, row, to.row, v[c], v[c % 2 + 2]);
     }
-    if (!is_normed(a)) return;
+    if (MM_X != WT_MM_BF16 || MM_PAIR == 2 || !a.norm_weight) return;
 #pragma unroll
     for (int c = 0; c < 2; c++) {
         for (int step = 4; step < 32; step *= 2) squares[c] += __shfl_xor_sync(ALL, squares[c], step);
@@ -390,10 +365,6 @@ static __device__ __forceinline__ void finish_all(const wt_mm_args &a, const mem
             const wt_mm_part &p = a.parts[places[h].part];
             scale[h] = !MM_SCALES ? scale_at(a, p, 0, row_of(a, places[h]), 0) : p.tensor_scale ? *p.tensor_scale : 1;
         }
-        residue residues[MM_N] = {};
-#pragma unroll
-        for (int n = 0; n < MM_N; n++)
-            if (is_normed(a)) residues[n] = load_residue(a, places, 8 * n + 2 * t);
         barrier_wait(&m.summed[slot], at / TILES & 1);
         float4 sums[MM_N];
 #pragma unroll
@@ -408,8 +379,7 @@ static __device__ __forceinline__ void finish_all(const wt_mm_args &a, const mem
         __syncwarp();
         if (lane == 0) barrier_arrive(&m.finished[slot]);
 #pragma unroll
-        for (int n = 0; n < MM_N; n++)
-            finish_four(a, places, scale, 8 * n + 2 * t, norms[n], residues[n], sums[n]);
+        for (int n = 0; n < MM_N; n++) finish_four(a, places, scale, 8 * n + 2 * t, norms[n], sums[n]);
     }
 }
 
