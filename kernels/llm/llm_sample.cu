@@ -170,16 +170,22 @@ static __device__ __noinline__ sums sums_before(sums own, memory *m)
 
 // ---- the block's tokens, those of a thread BINS apart
 
-static __device__ __forceinline__ unsigned long long key_of(const order &o, int id, unsigned value)
+// The depth of a key, or what stands there in other orders.
+static __device__ __forceinline__ unsigned high_of(const order &o, int id, unsigned value)
 {
-    if (o.kind == BY_LOGIT) return wt_sample_key(~rank_of(__uint_as_float(value)), id);
-    const unsigned long long key = value == WT_SAMPLE_OUT ? NOBODY : wt_sample_key(value, id);
-    if (o.kind == BY_DEPTH) return key;
-    return key < o.end ? wt_sample_key(wt_sample_distance(value, o.mean), id) : NOBODY;
+    if (o.kind == BY_LOGIT) return ~rank_of(__uint_as_float(value));
+    if (o.kind == BY_DEPTH || value == WT_SAMPLE_OUT) return value;
+    return wt_sample_key(value, id) < o.end ? wt_sample_distance(value, o.mean) : WT_SAMPLE_OUT;
 }
 
-// Of the block's tokens those in thread t's bin, the keys from first + (t << shift) on.
-static __device__ __forceinline__ sums count(const order &o, unsigned long long first, int shift, memory *m)
+static __device__ __forceinline__ unsigned long long key_of(const order &o, int id, unsigned value)
+{
+    const unsigned high = high_of(o, id, value);
+    return high == WT_SAMPLE_OUT && o.kind != BY_LOGIT ? NOBODY : wt_sample_key(high, id);
+}
+
+// Of the block's tokens those in thread t's bin, the keys from first + (t << shift) on; of wide bins the ids do not tell.
+static __device__ __forceinline__ sums count(const order o, unsigned long long first, int shift, memory *m)
 {
     const int t = threadIdx.x;
     sums own = {0, 0};
@@ -190,15 +196,19 @@ static __device__ __forceinline__ sums count(const order &o, unsigned long long 
 #pragma unroll 1
         for (int k = at + t; k < stop; k += BINS) {
             const unsigned value = o.values[k];
-            const unsigned long long bin = (key_of(o, o.begin + k, value) - first) >> shift;
+            unsigned bin;
+            if (shift >= 32)
+                bin = (high_of(o, o.begin + k, value) - (unsigned)(first >> 32)) >> (shift - 32);
+            else
+                bin = (unsigned)min((key_of(o, o.begin + k, value) - first) >> shift, (unsigned long long)BINS);
             if (bin >= BINS) continue;
             atomicAdd(&m->words[0][bin], 1u);
             if (!o.has_mass) continue;
             const unsigned long long weight = wt_sample_weight(value);
-            for (int j = 0; j < 3; j++) {
-                const unsigned part = (unsigned)(weight >> PART * j) & ((1u << PART) - 1);
-                if (part) atomicAdd(&m->words[1 + j][bin], part);
-            }
+            atomicAdd(&m->words[1][bin], (unsigned)weight & ((1u << PART) - 1));
+            atomicAdd(&m->words[2][bin], (unsigned)(weight >> PART) & ((1u << PART) - 1));
+            const unsigned highest = (unsigned)(weight >> 2 * PART);
+            if (highest) atomicAdd(&m->words[3][bin], highest);
         }
         __syncthreads();
         own.n += m->words[0][t];
@@ -281,7 +291,7 @@ static __device__ void sum_up(int n, memory *m)
 static __device__ __forceinline__ void fill_list(unsigned long long first, unsigned long long last, memory *m)
 {
     const int turn = m->turn;
-    const order &o = m->o;
+    const order o = m->o;
     token *found = m->found[turn];
     sums *n_found = m->n_found + turn;
     if (!threadIdx.x) *n_found = {0, 0};
@@ -386,10 +396,11 @@ static __device__ __forceinline__ void put_in_order(int kind, bool has_mass, mem
 static __device__ void turn_to_distances(taken kept, memory *m)
 {
     unsigned long long high = 0, low = 0;
+    const order o = m->o;
 #pragma unroll 1
-    for (int k = threadIdx.x; k < m->o.n; k += BINS) {
-        const unsigned depth = m->o.values[k];
-        if (key_of(m->o, m->o.begin + k, depth) < kept.end)
+    for (int k = threadIdx.x; k < o.n; k += BINS) {
+        const unsigned depth = o.values[k];
+        if (key_of(o, o.begin + k, depth) < kept.end)
             wt_sample_add_moment(wt_sample_weight(depth), depth, &high, &low);
     }
     const sums moment = over_all({high, low}, &m->parts[1], m);
@@ -455,7 +466,7 @@ static __device__ __forceinline__ largest load_logits(const float *logits, const
 // Penalties and bias. Tokens that were chosen since the tallies were made are counted as well.
 static __device__ __noinline__ largest penalise(const wt_llm_sample_args &a, const wt_llm_draw &d, memory *m)
 {
-    const order &o = m->o;
+    const order o = m->o;
     const wt_llm_tally *tallies = a.tallies + (long long)d.tally * a.vocab_size + o.begin;
     const int late = (int)threadIdx.x < d.n_chosen ? a.chosen[threadIdx.x] - o.begin : -1;
     float chosen = 0;
@@ -493,19 +504,20 @@ static __device__ __noinline__ largest penalise(const wt_llm_sample_args &a, con
 
 static __device__ __forceinline__ void find_depths(const wt_llm_draw &d, float most, memory *m)
 {
-#pragma unroll 1
-    for (int k = threadIdx.x; k < m->o.n; k += BINS)
-        m->o.values[k] = wt_sample_depth(__uint_as_float(m->o.values[k]), most, d.depth_scale);
+    const order o = m->o;
+#pragma unroll 2
+    for (int k = threadIdx.x; k < o.n; k += BINS)
+        o.values[k] = wt_sample_depth(__uint_as_float(o.values[k]), most, d.depth_scale);
 }
 
 // The logarithm of the mass of the logits as they are.
 static __device__ __noinline__ float log_total(float most, memory *m)
 {
+    const order o = m->o;
     sums s = {0, 0};
 #pragma unroll 1
-    for (int k = threadIdx.x; k < m->o.n; k += BINS)
-        s.mass += wt_sample_weight(
-            wt_sample_depth(__uint_as_float(m->o.values[k]), most, 1u << WT_SAMPLE_DEPTH_BITS));
+    for (int k = threadIdx.x; k < o.n; k += BINS)
+        s.mass += wt_sample_weight(wt_sample_depth(__uint_as_float(o.values[k]), most, 1u << WT_SAMPLE_DEPTH_BITS));
     return logf((float)over_all(s, &m->parts[0], m).mass * 9.094947017729282e-13f); // 2^-40
 }
 

@@ -53,7 +53,14 @@ WT_SHARED_FN unsigned wt_sample_depth(float logit, float largest, double depth_s
     return depth < (double)WT_SAMPLE_DEEPEST ? (unsigned)depth : WT_SAMPLE_OUT;
 }
 
-WT_SHARED_FN unsigned wt_sample_high(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
+WT_SHARED_FN unsigned wt_sample_high(unsigned a, unsigned b)
+{
+#ifdef __CUDA_ARCH__
+    return __umulhi(a, b); // one instruction
+#else
+    return (unsigned)((unsigned long long)a * b >> 32);
+#endif
+}
 
 // exp(-depth) in units of 2^-40, with a relative error of 2^-29: turns of log2(e), then the series of exp in 2^-32. Its
 // last step, 1 - z (1 - f), is 1 - z + z f, rounded up.
