@@ -1,7 +1,9 @@
 // A live session on a JACK server of its own: jackd's dummy driver at 64 frames and 48 kHz, stereo.
 //
-//   bench_jack [seconds] [preset] [backend] [load]     20 s of presets/voice-clean.yaml on the CPU, beside no load;
-//                                                      on a GPU beside reads, gemm or prefill (support/gpu_load.h)
+//   bench_jack [seconds] [preset] [backend] [load] [idle seconds]
+//
+// 20 s of presets/voice-clean.yaml on the CPU, beside no load; on a GPU beside reads, gemm or prefill
+// (support/gpu_load.h), "none" for none.
 //
 //   jack  cpu voice-clean  ch=2  block=64  seconds=20  p50 .. p99 .. p99.9 .. max .. us | 0.3 % of 1333 us at p99.9 |
 //   .. blocks, .. missed, .. xruns, another client ..; before it 10 s of a client that does nothing: .. xruns a minute,
@@ -146,25 +148,26 @@ static void close_neighbour(neighbour *n)
 }
 
 static void print_row(const live_session_stats *s, const char *backend, double seconds, const live_session_stats *early,
-                      unsigned n_watched, double idle)
+                      unsigned n_watched, double idle, double idle_seconds)
 {
     const double n_xruns = (double)(s->host.n_xruns - early->host.n_xruns);
     const wt_histogram_summary *p = s->live.round_trip_ns.count ? &s->live.round_trip_ns : &s->live.process_ns;
     const double period_us = 1e6 * BLOCK / RATE;
-    printf("jack  %s %-14s ch=2  block=%d  seconds=%.0f  p50 %.2f  p99 %.2f  p99.9 %.2f  p99.99 %.2f  max %.2f us | "
-           "%.2f %% of %.0f us at p99.9 | %llu blocks, %llu missed, %.0f xruns, another client %u; before it %d s of a "
-           "client that does nothing: %.1f xruns a minute, "
-           "the session %.1f%s\n",
-           backend, s->preset, BLOCK, seconds, (double)p->p50 * 1e-3, (double)p->p99 * 1e-3, (double)p->p99_9 * 1e-3,
-           (double)p->p99_99 * 1e-3, (double)p->max * 1e-3, (double)p->p99_9 * 1e-1 / period_us, period_us,
-           (unsigned long long)(s->live.n_blocks - early->live.n_blocks),
-           (unsigned long long)(s->live.n_misses - early->live.n_misses), n_xruns, n_watched, IDLE_SECONDS, idle,
-           n_xruns * 60 / seconds, s->host.realtime ? "" : " (no real-time rights)");
+    printf(
+        "jack  %s %-14s ch=2  block=%d  seconds=%.0f  p50 %.2f  p99 %.2f  p99.9 %.2f  p99.99 %.2f  max %.2f us | "
+        "%.2f %% of %.0f us at p99.9 | %llu blocks, %llu missed, %.0f xruns, another client %u; before it %.0f s of a "
+        "client that does nothing: %.1f xruns a minute, "
+        "the session %.1f%s\n",
+        backend, s->preset, BLOCK, seconds, (double)p->p50 * 1e-3, (double)p->p99 * 1e-3, (double)p->p99_9 * 1e-3,
+        (double)p->p99_99 * 1e-3, (double)p->max * 1e-3, (double)p->p99_9 * 1e-1 / period_us, period_us,
+        (unsigned long long)(s->live.n_blocks - early->live.n_blocks),
+        (unsigned long long)(s->live.n_misses - early->live.n_misses), n_xruns, n_watched, idle_seconds, idle,
+        n_xruns * 60 / seconds, s->host.realtime ? "" : " (no real-time rights)");
 }
 
 /// One row: the figures of `seconds` of a session that runs, beside the load.
 static wt_status measure(live_session *session, watcher *w, const char *backend, const char *load, double seconds,
-                         double idle)
+                         double idle, double idle_seconds)
 {
     live_session_stats early, stats;
     neighbour n;
@@ -178,14 +181,14 @@ static wt_status measure(live_session *session, watcher *w, const char *backend,
         nanosleep(&(struct timespec){(time_t)seconds, 0}, NULL);
         if (load) n.beside = gpu_load_rate(&n.load, n_before, begin_ns);
         live_session_get_stats(session, &stats);
-        print_row(&stats, backend, seconds, &early, atomic_load(&w->n_xruns) - n_watched, idle);
+        print_row(&stats, backend, seconds, &early, atomic_load(&w->n_xruns) - n_watched, idle, idle_seconds);
         if (load) printf("jack  beside %s, which kept %.1f %% of its rate\n", load, 100 * n.beside / n.alone[n.kind]);
     }
     close_neighbour(&n);
     return status;
 }
 
-static wt_status run(const char *preset, const char *backend, const char *load, double seconds)
+static wt_status run(const char *preset, const char *backend, const char *load, double seconds, double idle_seconds)
 {
     const live_session_config config = {
         .preset = preset,
@@ -197,7 +200,7 @@ static wt_status run(const char *preset, const char *backend, const char *load, 
     live_session *session;
     watcher w = {.jack = NULL};
     open_watcher(&w);
-    const double idle = idle_xruns(&w, IDLE_SECONDS);
+    const double idle = idle_xruns(&w, idle_seconds);
     wt_status status = live_session_open(&config, &session);
     if (status) {
         close_watcher(&w);
@@ -207,7 +210,7 @@ static wt_status run(const char *preset, const char *backend, const char *load, 
     char missing[512];
     if (!live_rights(missing, sizeof missing))
         fprintf(stderr, "bench_jack: %s\n", missing); // locks memory, as live does
-    if (!status) status = measure(session, &w, backend, load, seconds, idle);
+    if (!status) status = measure(session, &w, backend, load, seconds, idle, idle_seconds);
     live_session_close(session);
     close_watcher(&w);
     return status;
@@ -222,8 +225,9 @@ int main(int argc, char **argv)
         return 0;
     }
     pid_t pid = start_server();
-    wt_status status = run(argc > 2 ? argv[2] : "presets/voice-clean.yaml", argc > 3 ? argv[3] : "cpu",
-                           argc > 4 ? argv[4] : NULL, seconds);
+    wt_status status =
+        run(argc > 2 ? argv[2] : "presets/voice-clean.yaml", argc > 3 ? argv[3] : "cpu",
+            argc > 4 && strcmp(argv[4], "none") ? argv[4] : NULL, seconds, argc > 5 ? atof(argv[5]) : IDLE_SECONDS);
     if (status) fprintf(stderr, "bench_jack: %s\n", wt_last_error());
     kill(pid, SIGTERM);
     waitpid(pid, NULL, 0);

@@ -200,6 +200,21 @@ static void change(view *v, float step)
         set_selected(v, p->value + (p->max - p->min) * step);
 }
 
+/// On or off: the node whose parameter is selected.
+static void toggle_node(view *v)
+{
+    char name[sizeof(live_param)];
+    float on = 0;
+    if (!v->page.n_params) return;
+    snprintf(name, sizeof name, "%s/bypass", v->page.params[v->page.selected].node);
+    wt_status status = live_session_get(v->session, name, &on);
+    if (!status) status = live_session_set(v->session, name, on == 0);
+    if (status)
+        say(v, "%s", wt_last_error());
+    else
+        say(v, "%s is %s", v->page.params[v->page.selected].node, on == 0 ? "bypassed" : "heard");
+}
+
 static void save(view *v)
 {
     if (live_session_save(v->session, NULL))
@@ -240,6 +255,9 @@ static bool take_key(view *v, int key)
         break;
     case 'b':
         live_session_set_bypass(v->session, !page->stats.live.bypass);
+        break;
+    case 'n':
+        toggle_node(v);
         break;
     case 'p':
         memset(v->held_in_ns, 0, sizeof v->held_in_ns);

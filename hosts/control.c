@@ -149,7 +149,10 @@ static wt_status name_of(call *c, int wanted, int more, char name[CONTROL_NAME_B
     int left = c->argc - *next;
     if (left < wanted || left > wanted + more)
         return wt_fail(WT_ERR_BAD_ARG, "%s: %d words after the parameter, want %d%s", c->argv[0], left < 0 ? 0 : left,
-                       wanted, more ? " or one more" : "");
+                       wanted,
+                       more == 1 ? " or one more"
+                       : more    ? " or two more"
+                                 : "");
     int n = snprintf(name, CONTROL_NAME_BYTES, one ? "%s" : "%s/%s", c->argv[1], c->argv[2]);
     return n < CONTROL_NAME_BYTES ? WT_OK
                                   : wt_fail(WT_ERR_NOT_FOUND, "%s: no parameter has so long a name", c->argv[0]);
@@ -180,10 +183,38 @@ static wt_status param_get(call *c)
     return status;
 }
 
+static bool is_number(const char *text)
+{
+    char *end;
+    (void)strtod(text, &end);
+    return end != text && !*end;
+}
+
+static wt_status bypass_node(call *c)
+{
+    char name[CONTROL_NAME_BYTES];
+    float is_on;
+    int on;
+    if (snprintf(name, sizeof name, "%s/bypass", c->argv[1]) >= CONTROL_NAME_BYTES)
+        return wt_fail(WT_ERR_NOT_FOUND, "bypass: no node has so long a name");
+    wt_status status = c->argc > 2 ? integer_of(c->argv[2], name, 0, 1, &on) : WT_OK;
+    if (!status)
+        status =
+            c->argc > 2 ? live_session_set(c->session, name, (float)on) : live_session_get(c->session, name, &is_on);
+    if (status) return status;
+    if (c->argc > 2)
+        answer(c, "%s", "");
+    else
+        answer(c, "%d", is_on != 0);
+    return WT_OK;
+}
+
+/// Of a node, or of the whole chain where no word but a number comes.
 static wt_status bypass(call *c)
 {
     live_session_stats stats;
     int on;
+    if (c->argc > 1 && !(c->argc == 2 && is_number(c->argv[1]))) return bypass_node(c);
     if (c->argc == 1) {
         live_session_get_stats(c->session, &stats);
         answer(c, "%d", stats.live.bypass);
@@ -223,7 +254,19 @@ static wt_status with_name(call *c, wt_status (*act)(live_session *session, cons
     return status;
 }
 
-static wt_status midi_learn(call *c) { return with_name(c, live_session_midi_learn); }
+static wt_status midi_learn(call *c)
+{
+    char name[CONTROL_NAME_BYTES];
+    int at;
+    double min = NAN, max = NAN;
+    wt_status status = name_of(c, 0, 2, name, &at);
+    if (!status && c->argc == at + 1) status = wt_fail(WT_ERR_BAD_ARG, "midi_learn: a minimum alone, want both ends");
+    if (!status && c->argc > at) status = number_of(c->argv[at], "midi_learn: minimum", -3.4e38, 3.4e38, &min);
+    if (!status && c->argc > at) status = number_of(c->argv[at + 1], "midi_learn: maximum", -3.4e38, 3.4e38, &max);
+    if (!status) status = live_session_midi_learn(c->session, name, (float)min, (float)max);
+    if (!status) answer(c, "%s", "");
+    return status;
+}
 
 static wt_status midi_unmap(call *c) { return with_name(c, live_session_midi_unmap); }
 
@@ -262,6 +305,16 @@ static wt_status cpu_load(call *c)
     live_session_stats stats;
     live_session_get_stats(c->session, &stats);
     answer(c, "%.4f", stats.live.load * 100);
+    return WT_OK;
+}
+
+static wt_status max_cpu_load(call *c)
+{
+    live_session_stats stats;
+    live_session_get_stats(c->session, &stats);
+    const wt_live_stats *l = &stats.live;
+    const double block_s = l->rate_hz > 0 ? l->block_frames / l->rate_hz : 0;
+    answer(c, "%.4f", block_s > 0 ? 100e-9 * (double)l->process_ns.max / block_s : 0.0);
     return WT_OK;
 }
 
@@ -345,14 +398,16 @@ static wt_status quit(call *c)
 static const command commands[] = {
     {"param_set", "NODE PARAM VALUE", "turn a parameter", 2, 3, param_set},
     {"param_get", "NODE PARAM", "its present value", 1, 2, param_get},
-    {"bypass", "[0|1]", "input to output, or back; alone: is it so?", 0, 1, bypass},
+    {"bypass", "[NODE] [0|1]", "input to output, or back, of a node or of all; without a number: is it so?", 0, 2,
+     bypass},
     {"monitor", "[NODE READING]", "levels in dB, peak and RMS a channel; or what a node shows", 0, 2, monitor},
-    {"midi_learn", "NODE PARAM", "map the next controller that moves", 1, 2, midi_learn},
+    {"midi_learn", "NODE PARAM [MIN MAX]", "map the next controller that moves", 1, 4, midi_learn},
     {"midi_map", "NODE PARAM CHANNEL CONTROLLER MIN MAX [CURVE]", "map a controller; channel 0 = any", 5, 7, midi_map},
     {"midi_unmap", "NODE PARAM", "forget its controllers", 1, 2, midi_unmap},
     {"preset_load", "PRESET", "play another preset, by name or path", 1, 1, preset_load},
     {"preset_save", "[PATH]", "write the preset with the present values", 0, 1, preset_save},
     {"cpu_load", "", "time in the audio callback, percent of the block's duration", 0, 0, cpu_load},
+    {"max_cpu_load", "", "the longest so far, likewise", 0, 0, max_cpu_load},
     {"list", "", "NODE PARAM VALUE MIN MAX STANDARD linear|log UNIT, a line each", 0, 0, list},
     {"stats", "[json]", "all figures as one line of JSON", 0, 1, stats},
     {"subscribe", "params | levels [SECONDS] | stats [SECONDS]", "be told", 1, 2, subscribe},

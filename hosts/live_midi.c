@@ -75,6 +75,7 @@ static bool follow_map(live_session *s)
     bool loaded = false;
     if (*s->learning && midi_map_learned(s->midi, &row)) {
         row.param = s->learning;
+        row.min = s->learn_min, row.max = s->learn_max;
         status = midi_map_add(s->midi, wt_live_chain(s->live), &row);
         *s->learning = 0;
         midi_map_learn(s->midi, false);
@@ -101,13 +102,14 @@ void live__midi_round(live_session *s)
 
 // ---- mapping by hand
 
-wt_status live_session_midi_learn(live_session *s, const char *name)
+wt_status live_session_midi_learn(live_session *s, const char *name, float min, float max)
 {
     char full[LIVE_NAME_BYTES];
     wt_status status = live__full_name(s, name, full);
     if (status) return status;
     pthread_mutex_lock(&s->change);
     snprintf(s->learning, sizeof s->learning, "%s", full);
+    s->learn_min = min, s->learn_max = max;
     midi_map_learn(s->midi, true);
     pthread_mutex_unlock(&s->change);
     return WT_OK;

@@ -89,8 +89,9 @@ const wt_histogram *live_session_histogram(const live_session *session);
 
 /// One MIDI message from a port outside the audio host (RtMidi). Messages from the host itself come by audio_callbacks.
 void live_session_midi(live_session *session, const uint8_t *bytes, int n_bytes); ///< [any but rt]
-/// The next controller that moves is mapped to this parameter, and the mapping is kept in the preset on save.
-wt_status live_session_midi_learn(live_session *session, const char *name); ///< [any but rt]
+/// The next controller that moves is mapped to this parameter, from `min` to `max` (NAN = the end of its range), and
+/// the mapping is kept in the preset on save.
+wt_status live_session_midi_learn(live_session *session, const char *name, float min, float max); ///< [any but rt]
 /// Map a controller: channel 0 = any, 1..16. curve "linear", "log", "toggle", "pick-up".
 wt_status live_session_midi_map(live_session *session, const char *name, int channel, int controller, float min,
                                 float max, const char *curve); ///< [any but rt]

@@ -92,6 +92,7 @@ struct live_session {
     midi_map *midi;
     wt_ring *moved;                 ///< parameters that MIDI moved, from the audio thread to the keeper
     char learning[LIVE_NAME_BYTES]; ///< parameter that waits for a controller, "" = none; under `change`
+    float learn_min, learn_max;     ///< its ends, likewise
 
     pthread_t keeper;
     bool keeper_runs;

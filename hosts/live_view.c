@@ -286,6 +286,7 @@ static void put_help(pen *p)
         "left, right  change it                 h, l; H, L in large steps",
         "r            put it back to its standard value",
         "b            bypass on and off",
+        "n            that of the chosen parameter's node",
         "p            forget the peaks that are held",
         "s            write the preset with the present values",
         "?            this text on and off",

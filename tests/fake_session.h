@@ -5,12 +5,13 @@
 
 #include "../hosts/live_session.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { FAKE_PARAMS = 3, FAKE_LISTENERS = 8 };
+enum { FAKE_PARAMS = 4, FAKE_LISTENERS = 8 };
 
 struct live_session {
     pthread_mutex_t lock;   ///< of all but the listeners
@@ -30,7 +31,8 @@ static inline void fake_session_init(live_session *s)
 {
     *s = (live_session){.params = {{"low_cut", "frequency_hz", "Hz", 80, 10, 20000, 100, true},
                                    {"gain", "gain_db", "dB", -6, -60, 24, 0, false},
-                                   {"gain", "balance", "", 0, -1, 1, 0, false}},
+                                   {"gain", "balance", "", 0, -1, 1, 0, false},
+                                   {"gain", "bypass", "", 0, 0, 1, 0, false}},
                         .preset = "voice"};
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->listen, NULL);
@@ -176,9 +178,12 @@ void live_session_get_stats(live_session *s, live_session_stats *stats)
 
 const wt_histogram *live_session_histogram(const live_session *s) { return s->histogram; }
 
-wt_status live_session_midi_learn(live_session *s, const char *name)
+wt_status live_session_midi_learn(live_session *s, const char *name, float min, float max)
 {
-    snprintf(s->map, sizeof s->map, "learn %s", name);
+    if (isnan(min))
+        snprintf(s->map, sizeof s->map, "learn %s", name);
+    else
+        snprintf(s->map, sizeof s->map, "learn %s %g %g", name, (double)min, (double)max);
     return fake_session_find(s, name) ? WT_OK : WT_ERR_NOT_FOUND;
 }
 

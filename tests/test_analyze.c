@@ -1,4 +1,5 @@
 // `warptone analyze` as people and scripts use it: real files in, and what stands in the outputs.
+#include "support/analyze_check.h"
 #include "support/audio_files.h"
 #include "support/npy.h"
 #include "support/picture.h"
@@ -19,64 +20,14 @@
 #include <warptone/pitch.h>
 #include <warptone/stretch.h>
 
-enum { RATE_HZ = 22050, FRAMES = 2 * RATE_HZ };
-
-static char program[4096], out[1 << 18];
-
-/// Run `warptone analyze ARGUMENTS`, stderr behind stdout when `with_errors`; returns the exit code.
-static int run(const char *arguments, bool with_errors)
-{
-    char command[8192];
-    if (access(program, X_OK)) {
-        print_message("skipped: %s is not built\n", program);
-        skip();
-    }
-    snprintf(command, sizeof command, "WARPTONE_BACKEND=cpu '%s' analyze %s 2>%s", program, arguments,
-             with_errors ? "&1" : "/dev/null");
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    size_t length = fread(out, 1, sizeof out - 1, pipe);
-    out[length] = 0;
-    int status = pclose(pipe);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
-}
-
-static int runf(const char *format, const char *a, const char *b)
-{
-    char arguments[6000];
-    snprintf(arguments, sizeof arguments, format, a, b);
-    return run(arguments, true);
-}
-
-static void assert_runs(const char *format, const char *a, const char *b)
-{
-    if (runf(format, a, b)) fail_msg("%s", out);
-}
-
-/// A 440 Hz tone that begins anew, with a click, every half second.
-static float *tones(void)
-{
-    float *x = test_sine(1, FRAMES, RATE_HZ, 440, 0.3f);
-    for (int t = 0; t < FRAMES; t++) x[t] *= expf(-(float)(t % (RATE_HZ / 2)) / 3000);
-    return x;
-}
-
-static const char *tones_file(void **state, const char *name)
-{
-    float *x = tones();
-    test_write(test_path(state, name),
-               &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_F32}, x, FRAMES, 1000);
-    free(x);
-    return test_path(state, name);
-}
+enum { RATE_HZ = ANALYZE_RATE_HZ, FRAMES = ANALYZE_FRAMES };
 
 static void npy_holds_what_the_op_gives(void **state)
 {
     wt_mel *mel;
     npy a;
-    float *x = tones();
-    assert_runs("-f logmel --n-mels 40 %s %s", tones_file(state, "in.wav"), test_path(state, "mel.npy"));
+    float *x = analyze_tones();
+    assert_analyze("-f logmel --n-mels 40 %s %s", analyze_tones_file(state, "in.wav"), test_path(state, "mel.npy"));
     assert_ok(wt_mel_create(
         NULL, &(wt_mel_config){.n_samples = FRAMES, .stft = {.hop = 512}, .bank = {.n_mels = 40}, .scale = WT_MEL_DB},
         &mel));
@@ -97,9 +48,10 @@ static void npy_holds_what_the_op_gives(void **state)
 static void spectra_lie_as_librosa_has_them(void **state)
 {
     npy a;
-    float *x = tones(), *want;
+    float *x = analyze_tones(), *want;
     wt_stft *stft;
-    assert_runs("-f stft --n-fft 400 --hop 160 %s %s", tones_file(state, "in.wav"), test_path(state, "stft.npy"));
+    assert_analyze("-f stft --n-fft 400 --hop 160 %s %s", analyze_tones_file(state, "in.wav"),
+                   test_path(state, "stft.npy"));
     assert_ok(wt_stft_create(&(wt_stft_config){.n_fft = 400, .hop = 160}, &stft));
     const size_t n_frames = (size_t)wt_stft_frames(stft, FRAMES), bins = 201;
     want = malloc(sizeof(float) * 2 * bins * n_frames);
@@ -161,7 +113,8 @@ static void npz_holds_every_array(void **state)
 {
     char names[1000];
     size_t size;
-    assert_runs("-f mfcc,mfcc_delta,pyin,beats,rms %s %s", tones_file(state, "in.wav"), test_path(state, "all.npz"));
+    assert_analyze("-f mfcc,mfcc_delta,pyin,beats,rms %s %s", analyze_tones_file(state, "in.wav"),
+                   test_path(state, "all.npz"));
     char *bytes = test_slurp(test_path(state, "all.npz"), &size);
     zip_names(bytes, size, names);
     assert_string_equal(names, "mfcc.npy mfcc_delta.npy f0.npy voiced.npy voiced_prob.npy beats.npy beat_tempo.npy "
@@ -172,15 +125,15 @@ static void npz_holds_every_array(void **state)
 static void csv_has_a_row_a_frame(void **state)
 {
     wt_yin *yin;
-    float *x = tones(), time_s, got;
+    float *x = analyze_tones(), time_s, got;
     int n_rows = 0;
-    assert_runs("-f yin --quiet --format csv %s %s", tones_file(state, "in.wav"), "-");
+    assert_analyze("-f yin --quiet --format csv %s %s", analyze_tones_file(state, "in.wav"), "-");
     const wt_pitch_frames frames = {.fmin_hz = 65.40639132514966, .fmax_hz = 2093.004522404789, .n_samples = FRAMES};
     assert_ok(wt_yin_create(NULL, &(wt_yin_config){.frames = frames}, &yin));
     float *want = malloc(sizeof(float) * (size_t)wt_yin_n_frames(yin));
     wt_yin_run(yin, x, want);
-    assert_int_equal(strncmp(out, "time_s,yin\r\n", 12), 0);
-    for (char *line = strstr(out, "\r\n") + 2; *line; line = strstr(line, "\r\n") + 2, n_rows++) {
+    assert_int_equal(strncmp(analyze_out, "time_s,yin\r\n", 12), 0);
+    for (char *line = strstr(analyze_out, "\r\n") + 2; *line; line = strstr(line, "\r\n") + 2, n_rows++) {
         assert_int_equal(sscanf(line, "%f,%f", &time_s, &got), 2);
         assert_true(fabsf(time_s - (float)n_rows * 512 / RATE_HZ) < 1e-5f);
         assert_true(got == want[n_rows]); // nine digits are enough for a float
@@ -192,18 +145,20 @@ static void csv_has_a_row_a_frame(void **state)
 
 static void csv_is_one_table(void **state)
 {
-    assert_int_equal(runf("-f rms,tempo %s %s", tones_file(state, "in.wav"), test_path(state, "two.csv")), 2);
-    assert_non_null(strstr(out, "csv holds one table, rms and tempo make two"));
+    assert_int_equal(
+        analyze_runf("-f rms,tempo %s %s", analyze_tones_file(state, "in.wav"), test_path(state, "two.csv")), 2);
+    assert_non_null(strstr(analyze_out, "csv holds one table, rms and tempo make two"));
     assert_int_equal(access(test_path(state, "two.csv"), F_OK), -1);
-    assert_runs("-f tempo,loudness --quiet --format csv %s %s", tones_file(state, "in.wav"), "-");
-    assert_int_equal(strncmp(out, "name,unit,value\r\ntempo,BPM,", 27), 0);
+    assert_analyze("-f tempo,loudness --quiet --format csv %s %s", analyze_tones_file(state, "in.wav"), "-");
+    assert_int_equal(strncmp(analyze_out, "name,unit,value\r\ntempo,BPM,", 27), 0);
 }
 
 static void json_tells_times_and_units(void **state)
 {
     json_error_t error;
-    assert_runs("-f onsets,mel,pyin,split --n-mels 8 --quiet --format json %s %s", tones_file(state, "in.wav"), "-");
-    json_t *root = json_loads(out, 0, &error);
+    assert_analyze("-f onsets,mel,pyin,split --n-mels 8 --quiet --format json %s %s",
+                   analyze_tones_file(state, "in.wav"), "-");
+    json_t *root = json_loads(analyze_out, 0, &error);
     if (!root) fail_msg("not JSON: %s", error.text);
     const json_t *features = json_object_get(root, "features"), *mel = json_object_get(features, "mel");
     const json_t *onsets = json_object_get(features, "onsets"), *times = json_object_get(onsets, "time_s");
@@ -222,15 +177,16 @@ static void json_tells_times_and_units(void **state)
 static void pictures_are_written(void **state)
 {
     size_t size;
-    assert_runs("-f logmel,pyin,beats,cqt,chroma,split,hpss --height 300 --width 1000 %s %s",
-                tones_file(state, "in.wav"), test_path(state, "all.png"));
+    assert_analyze("-f logmel,pyin,beats,cqt,chroma,split,hpss --height 300 --width 1000 %s %s",
+                   analyze_tones_file(state, "in.wav"), test_path(state, "all.png"));
     char *bytes = test_slurp(test_path(state, "all.png"), &size);
     assert_memory_equal(bytes, "\x89PNG\r\n\x1a\n", 8);
     assert_memory_equal(bytes + 16, "\x00\x00\x03\xe8\x00\x00\x0a\xb8", 8); // 1000 wide, 44 + 9 * 300 high
     assert_true(size > 50000);                                              // an empty frame makes 10 KB
     free(bytes);
-    assert_int_equal(runf("-f tempo %s %s", tones_file(state, "in.wav"), test_path(state, "none.png")), 2);
-    assert_non_null(strstr(out, "tempo is a number, png draws what changes with time: want csv or json"));
+    assert_int_equal(analyze_runf("-f tempo %s %s", analyze_tones_file(state, "in.wav"), test_path(state, "none.png")),
+                     2);
+    assert_non_null(strstr(analyze_out, "tempo is a number, png draws what changes with time: want csv or json"));
 }
 
 /// Numbers, ticks, labels and units beside a panel are those of the axes that it claims to have, pixel by pixel, and a
@@ -238,7 +194,10 @@ static void pictures_are_written(void **state)
 static void pictures_have_axes_with_units(void **state)
 {
     enum { N = 2 * RATE_HZ, WIDTH = 900, HEIGHT = 360, LEFT = 95, TOP = 78, RIGHT = 115, BELOW = 58 };
-    const wt_axes axes = {.left = LEFT, .top = TOP, .width = WIDTH - LEFT - RIGHT, .height = HEIGHT - TOP + 44 - BELOW,
+    const wt_axes axes = {.left = LEFT,
+                          .top = TOP,
+                          .width = WIDTH - LEFT - RIGHT,
+                          .height = HEIGHT - TOP + 44 - BELOW,
                           .x = {.high = 2, .label = "time (s)"},
                           .y = {.low = 20, .high = RATE_HZ / 2.0, .logarithmic = true, .label = "frequency (Hz)"}};
     float *x = test_sine(1, N, RATE_HZ, 1000, 0.5f);
@@ -246,8 +205,8 @@ static void pictures_have_axes_with_units(void **state)
     test_write(test_path(state, "late.wav"),
                &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_F32}, x, N, 1000);
     free(x);
-    assert_runs("-f spectrogram --width 900 --height 360 %s %s", test_path(state, "late.wav"),
-                test_path(state, "late.png"));
+    assert_analyze("-f spectrogram --width 900 --height 360 %s %s", test_path(state, "late.wav"),
+                   test_path(state, "late.png"));
     wt_canvas *canvas;
     int width, height, same_width, same_height;
     assert_ok(wt_canvas_create(WIDTH, HEIGHT + 44, 0xffffff, &canvas));
@@ -274,8 +233,10 @@ static void pictures_have_axes_with_units(void **state)
             const unsigned char *p = got + 3 * (size_t)(y * width + column);
             if (p[0] + p[1] + p[2] > most) most = p[0] + p[1] + p[2], row = y;
         }
-        if (early) assert_true(most < 150); // silence: the darkest colour
-        else if (fabs(row + 0.5 - wt_axes_y(&axes, 1000)) > 2) fail_msg("1 kHz at row %d", row);
+        if (early)
+            assert_true(most < 150); // silence: the darkest colour
+        else if (fabs(row + 0.5 - wt_axes_y(&axes, 1000)) > 2)
+            fail_msg("1 kHz at row %d", row);
     }
     free(got), free(want);
 }
@@ -283,8 +244,8 @@ static void pictures_have_axes_with_units(void **state)
 static void parts_of_hpss_add_up(void **state)
 {
     int64_t n_frames;
-    float *x = tones();
-    assert_runs("-f hpss %s %s", tones_file(state, "in.wav"), test_path(state, "part.wav"));
+    float *x = analyze_tones();
+    assert_analyze("-f hpss %s %s", analyze_tones_file(state, "in.wav"), test_path(state, "part.wav"));
     float *harmonic = test_read(test_path(state, "part-harmonic.wav"), NULL, 4096, &n_frames);
     assert_int_equal(n_frames, FRAMES);
     float *percussive = test_read(test_path(state, "part-percussive.wav"), NULL, 4096, &n_frames);
@@ -296,7 +257,7 @@ static void parts_of_hpss_add_up(void **state)
 static void whispers_front_end_is_the_ops(void **state)
 {
     npy a;
-    float *x = tones();
+    float *x = analyze_tones();
     const wt_mel_config config = wt_mel_whisper(80, 16000);
     wt_mel *mel;
     assert_ok(wt_mel_create(NULL, &config, &mel));
@@ -304,8 +265,8 @@ static void whispers_front_end_is_the_ops(void **state)
     wt_mel_run(mel, x, want);
     test_write(test_path(state, "speech.wav"),
                &(wt_audio_writer_config){.rate_hz = 16000, .channels = 1, .sample = WT_SAMPLE_F32}, x, 16000, 1000);
-    assert_runs("-f whisper --rate 16000 --n-fft 400 --hop 160 %s %s", test_path(state, "speech.wav"),
-                test_path(state, "w.npy"));
+    assert_analyze("-f whisper --rate 16000 --n-fft 400 --hop 160 %s %s", test_path(state, "speech.wav"),
+                   test_path(state, "w.npy"));
     assert_ok(npy_read(test_path(state, "w.npy"), &a));
     assert_int_equal(a.n_dims, 2);
     assert_int_equal(a.shape[0], 80);
@@ -320,7 +281,7 @@ static void whispers_front_end_is_the_ops(void **state)
 static void signals_are_stretched_and_shifted(void **state)
 {
     npy a;
-    float *x = tones(), *want = calloc(2 * FRAMES, sizeof *want);
+    float *x = analyze_tones(), *want = calloc(2 * FRAMES, sizeof *want);
     int64_t n_frames;
     wt_stretch *stretch;
     wt_pitch_shift *shift;
@@ -328,14 +289,14 @@ static void signals_are_stretched_and_shifted(void **state)
     wt_stretch_run(stretch, x, want);
     const int64_t n_out = wt_stretch_n_out(stretch);
     wt_stretch_destroy(stretch);
-    tones_file(state, "in.wav");
-    assert_runs("-f time_stretch --speed 0.8 %s %s", test_path(state, "in.wav"), test_path(state, "a.npy"));
+    analyze_tones_file(state, "in.wav");
+    assert_analyze("-f time_stretch --speed 0.8 %s %s", test_path(state, "in.wav"), test_path(state, "a.npy"));
     assert_ok(npy_read(test_path(state, "a.npy"), &a));
     assert_int_equal(a.n_dims, 1);
     assert_int_equal(a.shape[0], n_out);
     assert_memory_equal(a.data, want, sizeof *want * (size_t)n_out);
     npy_free(&a);
-    assert_runs("-f time_stretch --speed 0.8 %s %s", test_path(state, "in.wav"), test_path(state, "slow.wav"));
+    assert_analyze("-f time_stretch --speed 0.8 %s %s", test_path(state, "in.wav"), test_path(state, "slow.wav"));
     float *slow = test_read(test_path(state, "slow.wav"), NULL, 4096, &n_frames);
     assert_int_equal(n_frames, n_out);
     assert_snr_db(want, slow, (size_t)n_out, 100); // 24 bits with dither
@@ -345,8 +306,8 @@ static void signals_are_stretched_and_shifted(void **state)
     assert_ok(wt_pitch_shift_create(NULL, &config, &shift));
     wt_pitch_shift_run(shift, x, want);
     wt_pitch_shift_destroy(shift);
-    assert_runs("-f pitch_shift --steps -3 --vocoder librosa %s %s", test_path(state, "in.wav"),
-                test_path(state, "b.npy"));
+    assert_analyze("-f pitch_shift --steps -3 --vocoder librosa %s %s", test_path(state, "in.wav"),
+                   test_path(state, "b.npy"));
     assert_ok(npy_read(test_path(state, "b.npy"), &a));
     assert_int_equal(a.count, FRAMES);
     assert_memory_equal(a.data, want, sizeof *want * FRAMES);
@@ -363,15 +324,15 @@ static void other_rates_are_resampled(void **state)
     test_write(test_path(state, "fast.wav"),
                &(wt_audio_writer_config){.rate_hz = 44100, .channels = 2, .sample = WT_SAMPLE_F32}, x, N, 1000);
     free(x);
-    assert_runs("-f yin %s %s", test_path(state, "fast.wav"), test_path(state, "fast.npy"));
+    assert_analyze("-f yin %s %s", test_path(state, "fast.wav"), test_path(state, "fast.npy"));
     assert_ok(npy_read(test_path(state, "fast.npy"), &a));
     assert_int_equal(a.n_dims, 1);
     assert_int_equal(a.shape[0], (N + 1) / 2 / 512 + 1);
     for (size_t t = 4; t + 4 < a.count; t++) // the ends see zeros; YIN's parabola strays by 0.14 % here
         assert_true(fabsf(((const float *)a.data)[t] - 330) < 0.002f * 330);
     npy_free(&a);
-    assert_runs("-f rms --rate 0 --json %s %s", test_path(state, "fast.wav"), test_path(state, "fast.npy"));
-    assert_non_null(strstr(out, "\"rate_hz\": 44100"));
+    assert_analyze("-f rms --rate 0 --json %s %s", test_path(state, "fast.wav"), test_path(state, "fast.npy"));
+    assert_non_null(strstr(analyze_out, "\"rate_hz\": 44100"));
 }
 
 static void channels_lead_when_kept(void **state)
@@ -381,15 +342,16 @@ static void channels_lead_when_kept(void **state)
     test_write(test_path(state, "two.wav"),
                &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 2, .sample = WT_SAMPLE_F32}, x, 8192, 1000);
     free(x);
-    assert_runs("-f mfcc --channels %s %s", test_path(state, "two.wav"), test_path(state, "two.npy"));
+    assert_analyze("-f mfcc --channels %s %s", test_path(state, "two.wav"), test_path(state, "two.npy"));
     assert_ok(npy_read(test_path(state, "two.npy"), &a));
     assert_int_equal(a.n_dims, 3);
     assert_int_equal(a.shape[0], 2);
     assert_int_equal(a.shape[1], 20);
     assert_int_equal(a.shape[2], 17);
     npy_free(&a);
-    assert_int_equal(runf("-f onsets --channels %s %s", test_path(state, "two.wav"), test_path(state, "two.npz")), 2);
-    assert_non_null(strstr(out, "onsets: lists of 2 channels differ in length; leave --channels out"));
+    assert_int_equal(
+        analyze_runf("-f onsets --channels %s %s", test_path(state, "two.wav"), test_path(state, "two.npz")), 2);
+    assert_non_null(strstr(analyze_out, "onsets: lists of 2 channels differ in length; leave --channels out"));
 }
 
 static void folders_are_mirrored(void **state)
@@ -397,15 +359,15 @@ static void folders_are_mirrored(void **state)
     char folder[4096], arguments[9000];
     mkdir(test_path(state, "many"), 0777);
     mkdir(test_path(state, "many/deep"), 0777);
-    tones_file(state, "many/a.wav");
-    tones_file(state, "many/deep/b.wav");
+    analyze_tones_file(state, "many/a.wav");
+    analyze_tones_file(state, "many/deep/b.wav");
     test_spill(test_path(state, "many/broken.wav"), "RIFF", 4);
     test_spill(test_path(state, "many/notes.txt"), "no audio", 8);
     snprintf(folder, sizeof folder, "%s", test_path(state, "many"));
     snprintf(arguments, sizeof arguments, "-f rms,zcr -j 3 --json %s %s", folder, test_path(state, "results"));
-    assert_int_equal(run(arguments, false), 1); // one file failed
-    json_t *root = json_loads(out, 0, NULL);
-    if (!root) fail_msg("no JSON: %s", out);
+    assert_int_equal(analyze_run(arguments, false), 1); // one file failed
+    json_t *root = json_loads(analyze_out, 0, NULL);
+    if (!root) fail_msg("no JSON: %s", analyze_out);
     assert_int_equal(json_integer_value(json_object_get(root, "done")), 2);
     assert_int_equal(json_integer_value(json_object_get(root, "failed")), 1);
     assert_int_equal(json_array_size(json_object_get(root, "files")), 3);
@@ -417,8 +379,8 @@ static void folders_are_mirrored(void **state)
     assert_int_equal(access(test_path(state, "results/deep/b.npz"), F_OK), 0);
     assert_int_equal(access(test_path(state, "results/broken.npz"), F_OK), -1);
     snprintf(arguments, sizeof arguments, "-f rms,zcr --resume --json %s %s", folder, test_path(state, "results"));
-    assert_int_equal(run(arguments, false), 1);
-    assert_non_null(strstr(out, "\"skipped\": 2"));
+    assert_int_equal(analyze_run(arguments, false), 1);
+    assert_non_null(strstr(analyze_out, "\"skipped\": 2"));
 }
 
 static void mistakes_give_a_sentence(void **state)
@@ -436,8 +398,8 @@ static void mistakes_give_a_sentence(void **state)
         {"-f whisper %s x.npy",
          "whisper: 22050 Hz in frames of 2048 every 512, want --rate 16000 --n-fft 400 --hop 160", 2},
         {"-f pitch_shift --vocoder phase %s x.npy", "--vocoder \"phase\", want transient, locked, librosa or wsola", 2},
-        {"-f time_stretch --speed 2 %s x.png",
-         "time_stretch: 22050 samples of 44100, and a picture has one time axis", 2},
+        {"-f time_stretch --speed 2 %s x.png", "time_stretch: 22050 samples of 44100, and a picture has one time axis",
+         2},
         {"-f mel %s", "an input or the output is missing, want -f FEATURE IN... OUT", 2},
         {"%s x.npy", "no feature was named, want -f FEATURE IN... OUT", 2},
         {"-f mel %s -", "- as OUT needs --format npy, npz, csv or json", 2},
@@ -451,12 +413,12 @@ static void mistakes_give_a_sentence(void **state)
         {"-f mel %s.missing x.npy", "in.wav.missing", 1},
         {"-f mel %s nowhere/x.npy", "nowhere", 1},
     };
-    const char *in = tones_file(state, "in.wav");
+    const char *in = analyze_tones_file(state, "in.wav");
     for (int k = 0; k < (int)(sizeof cases / sizeof *cases); k++) {
-        const int code = runf(cases[k].arguments, in, "");
-        if (code != cases[k].code || !strstr(out, cases[k].sentence))
-            fail_msg("%s: %d, want %d; %s", cases[k].arguments, code, cases[k].code, out);
-        assert_int_equal(strchr(out, '\n') - out, (ptrdiff_t)strlen(out) - 1); // one line
+        const int code = analyze_runf(cases[k].arguments, in, "");
+        if (code != cases[k].code || !strstr(analyze_out, cases[k].sentence))
+            fail_msg("%s: %d, want %d; %s", cases[k].arguments, code, cases[k].code, analyze_out);
+        assert_int_equal(strchr(analyze_out, '\n') - analyze_out, (ptrdiff_t)strlen(analyze_out) - 1); // one line
     }
 }
 
@@ -468,15 +430,17 @@ static void short_and_silent_files_work(void **state)
                         "contrast,poly,flux,rms,energy,zcr,trim,split,vad,pcen,vqt,time_stretch,pitch_shift,loudness "
                         "--steps 1 %s %s";
     static const int lengths[] = {1, RATE_HZ / 2};
+    char small[1024]; // forty panels take their time
     float *x = calloc(RATE_HZ, sizeof *x);
     for (int k = 0; k < 2; k++) {
         x[0] = k == 0 ? 0.5f : 0;
         test_write(test_path(state, "hard.wav"),
                    &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_F32}, x, lengths[k],
                    1000);
-        assert_runs(every, test_path(state, "hard.wav"), test_path(state, "hard.npz"));
-        assert_runs(every, test_path(state, "hard.wav"), test_path(state, "hard.json"));
-        assert_runs(every, test_path(state, "hard.wav"), test_path(state, "hard.png"));
+        assert_analyze(every, test_path(state, "hard.wav"), test_path(state, "hard.npz"));
+        assert_analyze(every, test_path(state, "hard.wav"), test_path(state, "hard.json"));
+        snprintf(small, sizeof small, "--width 600 --height 200 %s", every);
+        assert_analyze(small, test_path(state, "hard.wav"), test_path(state, "hard.png"));
     }
     free(x);
 }
@@ -484,170 +448,19 @@ static void short_and_silent_files_work(void **state)
 static int remove_folders(void **state)
 {
     char command[9000];
-    snprintf(command, sizeof command, "cd '%s' && rm -rf many results lengths*", test_path(state, "."));
+    snprintf(command, sizeof command, "cd '%s' && rm -rf many results", test_path(state, "."));
     return system(command) || test_folder_remove(state);
-}
-
-/// A beat of 120 a minute, clicks that ring, over noise 40 dB below: every bin has something that is no rounding.
-static void clicks_file(void **state, const char *name)
-{
-    enum { N = 6 * RATE_HZ };
-    float *x = test_noise(1, N, 0.01f);
-    for (int i = 0; i < N; i++) {
-        const float t = (float)(i % (RATE_HZ / 2)) / RATE_HZ;
-        x[i] += 0.7f * expf(-30 * t) * sinf(6.2831853f * 300 * t);
-    }
-    test_write(test_path(state, name),
-               &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_F32}, x, N, 1000);
-    free(x);
-}
-
-/// `bound` of the peak; what is no number, or without end, must be the same on both sides. Returns whether all is so.
-static bool is_near(const char *what, const npy *want, const npy *got, double bound)
-{
-    bool all = true;
-    assert_true(want->kind == got->kind && want->n_dims == got->n_dims && want->count == got->count);
-    for (int d = 0; d < want->n_dims; d++) assert_int_equal(want->shape[d], got->shape[d]);
-    double *w = npy_doubles(want), *g = npy_doubles(got), peak = 0;
-    const size_t count = want->count * (want->kind == 'c' ? 2 : 1);
-    for (size_t i = 0; i < count; i++)
-        if (isfinite(w[i])) peak = fmax(peak, fabs(w[i]));
-    for (size_t i = 0; i < count; i++) {
-        const bool same = isfinite(w[i]) ? fabs(w[i] - g[i]) <= bound * peak : isnan(w[i]) ? isnan(g[i]) : w[i] == g[i];
-        if (!same && all)
-            print_error("%s, value %zu of %zu: %.9g, want %.9g, peak %.9g\n", what, i, count, g[i], w[i], peak);
-        all = all && same;
-    }
-    free(w), free(g);
-    return all;
-}
-
-/// The same arrays from a GPU, within what its ops promise. Decibels of a tone show bands 80 dB under it, where two
-/// transforms in float differ by 1e-3 dB; a pitch or a mean frequency of the quiet ends moves likewise. Contrast and
-/// the pulse are of the clicks: of steady tones valleys are rounding noise, and rounding decides which tempo a pulse
-/// has.
-static void cuda_gives_what_the_cpu_gives(void **state)
-{
-    static const struct {
-        const char *feature;
-        double bound; // of the peak
-        const char *input;
-    } cases[] = {{"stft", 2e-6, "in"},
-                 {"spectrogram", 2e-6, "in"},
-                 {"logmel", 1e-4, "in"},
-                 {"mfcc", 1e-4, "in"},
-                 {"pcen", 1e-4, "in"},
-                 {"cqt", 2e-6, "in"},
-                 {"chroma", 1e-5, "clicks"},
-                 {"chroma_cqt", 1e-4, "clicks"},
-                 {"tonnetz", 1e-4, "clicks"},
-                 {"chroma_cens", 1e-3, "clicks"},
-                 {"pyin", 1e-6, "in"},
-                 {"onset_strength", 1e-4, "in"},
-                 {"onsets", 0, "clicks"},
-                 {"tempogram", 1e-4, "clicks"},
-                 {"yin", 1e-5, "in"},
-                 {"centroid", 1e-5, "in"},
-                 {"bandwidth", 1e-5, "clicks"},
-                 {"flatness", 1e-5, "clicks"},
-                 {"hpss", 2e-6, "in"},
-                 {"vqt", 2e-6, "in"},
-                 {"whisper --rate 16000 --n-fft 400 --hop 160", 1e-4, "in"},
-                 {"poly", 1e-5, "in"},
-                 {"energy", 2e-6, "in"},
-                 {"time_stretch --speed 1.25", 2e-6, "clicks"},
-                 {"pitch_shift --steps 4", 2e-6, "in"},
-                 {"tempo", 1e-9, "in"},
-                 {"tempo", 1e-9, "clicks"},
-                 {"beats", 0, "in"},
-                 {"beats", 0, "clicks"},
-                 {"rms", 2e-6, "in"},
-                 {"zcr", 0, "in"},
-                 {"trim", 0, "in"},
-                 {"split", 0, "in"},
-                 {"vad", 0, "clicks"},
-                 {"tuning", 0, "in"},
-                 {"flux", 1e-5, "in"},
-                 {"rolloff", 1e-9, "in"},
-                 {"contrast", 1e-4, "clicks"},
-                 {"plp", 1e-4, "clicks"},
-                 {"loudness", 1e-6, "in"}};
-    if (wt_device_count() < 1) {
-        print_message("skipped: no CUDA device\n");
-        skip();
-    }
-    int n_off = 0;
-    tones_file(state, "in.wav");
-    clicks_file(state, "clicks.wav");
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        char arguments[256], input[64], on_cpu[4096], on_gpu[4096];
-        npy want, got;
-        int n_arrays = 0;
-        snprintf(input, sizeof input, "%s.wav", cases[k].input);
-        snprintf(on_cpu, sizeof on_cpu, "%s", test_path(state, "cpu.npz"));
-        snprintf(on_gpu, sizeof on_gpu, "%s", test_path(state, "gpu.npz"));
-        snprintf(arguments, sizeof arguments, "-f %s --backend cpu %%s %%s", cases[k].feature);
-        assert_runs(arguments, test_path(state, input), on_cpu);
-        snprintf(arguments, sizeof arguments, "-f %s --backend cuda %%s %%s", cases[k].feature);
-        assert_runs(arguments, test_path(state, input), on_gpu);
-        for (; !npz_read(on_cpu, n_arrays, &want); n_arrays++) {
-            assert_ok(npz_read(on_gpu, n_arrays, &got));
-            n_off += !is_near(cases[k].feature, &want, &got, cases[k].bound);
-            npy_free(&want), npy_free(&got);
-        }
-        assert_true(n_arrays > 0);
-    }
-    if (n_off) fail_msg("%d arrays", n_off);
-}
-
-/// One worker, plans and buffers that were made for files before.
-static void cuda_keeps_its_plans_for_files_of_several_lengths(void **state)
-{
-    static const int lengths[] = {30000, 9001, 30500, 500, 12288};
-    char folder[4096], command[9000], path[4200];
-    if (wt_device_count() < 1) {
-        print_message("skipped: no CUDA device\n");
-        skip();
-    }
-    snprintf(folder, sizeof folder, "%s", test_path(state, "lengths"));
-    assert_int_equal(mkdir(folder, 0777), 0);
-    float *x = test_noise(1, 30500, 0.3f);
-    for (int k = 0; k < 5; k++) {
-        snprintf(path, sizeof path, "%s/%d.wav", folder, k);
-        test_write(path, &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_F32}, x,
-                   lengths[k], 1000);
-    }
-    free(x);
-    for (int pass = 0; pass < 2; pass++) {
-        const char *const feature[] = {"mfcc", "spectrogram"};
-        snprintf(command, sizeof command, "-f %s --format npy -j 1 --backend %%s '%s' %%s", feature[pass], folder);
-        assert_runs(command, "cpu", test_path(state, "lengths_cpu"));
-        assert_runs(command, "cuda", test_path(state, "lengths_cuda"));
-        for (int k = 0; k < 5; k++) {
-            npy want, got;
-            snprintf(path, sizeof path, "%s_cpu/%d.npy", folder, k);
-            assert_ok(npy_read(path, &want));
-            snprintf(path, sizeof path, "%s_cuda/%d.npy", folder, k);
-            assert_ok(npy_read(path, &got));
-            assert_true(want.count == got.count && want.shape[1] == got.shape[1]);
-            const float *w = want.data, *g = got.data;
-            float peak = 0;
-            for (size_t i = 0; i < want.count; i++) peak = fmaxf(peak, fabsf(w[i]));
-            for (size_t i = 0; i < want.count; i++) // of mfcc as above, for decibels of quiet bands
-                if (!(fabsf(w[i] - g[i]) <= (pass ? 2e-6f : 1e-4f) * peak))
-                    fail_msg("%s of %d samples, value %zu: %.9g, want %.9g", feature[pass], lengths[k], i, (double)g[i],
-                             (double)w[i]);
-            npy_free(&want), npy_free(&got);
-        }
-    }
 }
 
 static void a_backend_must_be_one(void **state)
 {
-    assert_int_equal(runf("-f tempo --backend gpu %s %s", tones_file(state, "in.wav"), test_path(state, "x.csv")), 2);
-    assert_non_null(strstr(out, "--backend is 'gpu', want auto, cuda or cpu"));
+    assert_int_equal(
+        analyze_runf("-f tempo --backend gpu %s %s", analyze_tones_file(state, "in.wav"), test_path(state, "x.csv")),
+        2);
+    assert_non_null(strstr(analyze_out, "--backend is 'gpu', want auto, cuda or cpu"));
     if (wt_device_count() > 0) return;
-    assert_int_equal(runf("-f tempo --backend cuda %s %s", test_path(state, "in.wav"), test_path(state, "x.csv")), 4);
+    assert_int_equal(
+        analyze_runf("-f tempo --backend cuda %s %s", test_path(state, "in.wav"), test_path(state, "x.csv")), 4);
 }
 
 int main(void)
@@ -669,10 +482,8 @@ int main(void)
         cmocka_unit_test(mistakes_give_a_sentence),
         cmocka_unit_test(short_and_silent_files_work),
         cmocka_unit_test(other_rates_are_resampled),
-        cmocka_unit_test(cuda_gives_what_the_cpu_gives),
-        cmocka_unit_test(cuda_keeps_its_plans_for_files_of_several_lengths),
         cmocka_unit_test(a_backend_must_be_one),
     };
-    if (!find_program(program, sizeof program)) return 1;
+    if (!find_program(analyze_program, sizeof analyze_program)) return 1;
     return cmocka_run_group_tests_name("analyze", tests, test_folder_create, remove_folders);
 }

@@ -41,9 +41,15 @@ static void commands_do_what_they_say(void **state)
     assert_answer(&s, "bypass", "resp 0 0");
     assert_answer(&s, "bypass 1", "resp 0");
     assert_answer(&s, "bypass", "resp 0 1");
+    assert_answer(&s, "bypass gain", "resp 0 0");
+    assert_answer(&s, "bypass gain 1", "resp 0");
+    assert_answer(&s, "bypass gain", "resp 0 1");
+    assert_answer(&s, "param_get gain bypass", "resp 0 1");
+    assert_answer(&s, "bypass gain 0", "resp 0");
     assert_answer(&s, "monitor", "resp 0 in 0.0 -6.0 -inf -inf out -6.0 -12.0 -6.0 -12.0");
     assert_answer(&s, "monitor gain gain_reduction_db", "resp 0 4.5");
     assert_answer(&s, "cpu_load", "resp 0 12.5000");
+    assert_answer(&s, "max_cpu_load", "resp 0 13.5000");
     assert_answer(&s, "preset_load \"a \\\"b\\\" \\\\ c\"", "resp 0");
     assert_string_equal(s.preset, "a \"b\" \\ c");
     assert_answer(&s, "preset_save", "resp 0");
@@ -52,6 +58,9 @@ static void commands_do_what_they_say(void **state)
     assert_string_equal(s.saved, "/tmp/x.yaml");
     assert_answer(&s, "midi_learn gain gain_db", "resp 0");
     assert_string_equal(s.map, "learn gain/gain_db");
+    assert_answer(&s, "midi_learn gain gain_db -12 3", "resp 0");
+    assert_string_equal(s.map, "learn gain/gain_db -12 3");
+    assert_answer(&s, "midi_learn gain/gain_db -12", "resp -1 midi_learn: a minimum alone, want both ends");
     assert_answer(&s, "midi_map gain gain_db 1 7 -60 0", "resp 0");
     assert_string_equal(s.map, "map gain/gain_db 1 7 -60 0 linear");
     assert_answer(&s, "midi_map gain/gain_db 0 127 -60 0 pick-up", "resp 0");
@@ -59,8 +68,9 @@ static void commands_do_what_they_say(void **state)
     assert_answer(&s, "midi_unmap gain gain_db", "resp 0");
     assert_string_equal(s.map, "unmap gain/gain_db");
     assert_answer(&s, "list",
-                  "resp 0 3\nlow_cut frequency_hz 120 10 20000 100 log Hz\n"
-                  "gain gain_db 24 -60 24 0 linear dB\ngain balance 0 -1 1 0 linear -");
+                  "resp 0 4\nlow_cut frequency_hz 120 10 20000 100 log Hz\n"
+                  "gain gain_db 24 -60 24 0 linear dB\ngain balance 0 -1 1 0 linear -\n"
+                  "gain bypass 0 0 1 0 linear -");
     assert_answer(&s, "help param_get", "resp 0 1\nparam_get NODE PARAM: its present value");
     assert_false(s.ended);
     assert_answer(&s, "quit", "resp 0");
@@ -83,7 +93,10 @@ static void what_is_wrong_is_said_in_one_line(void **state)
                   "resp -1 gain/gain_db is \"loud\", want a number in -3.4e+38..3.4e+38");
     assert_answer(&s, "param_set gain gain_db nan",
                   "resp -1 gain/gain_db is \"nan\", want a number in -3.4e+38..3.4e+38");
-    assert_answer(&s, "bypass maybe", "resp -1 bypass is \"maybe\", want a number in 0..1");
+    assert_answer(&s, "bypass maybe", "resp -1 no parameter \"maybe/bypass\"");
+    assert_answer(&s, "bypass maybe 1", "resp -1 no parameter \"maybe/bypass\"");
+    assert_answer(&s, "bypass gain on", "resp -1 gain/bypass is \"on\", want a number in 0..1");
+    assert_answer(&s, "bypass 2", "resp -1 bypass is \"2\", want a number in 0..1");
     assert_answer(&s, "bypass 0.5", "resp -1 bypass is \"0.5\", want a whole number");
     assert_answer(&s, "midi_map gain gain_db 17 7 0 1", "resp -1 midi_map: channel is \"17\", want a number in 0..16");
     assert_answer(&s, "midi_map gain gain_db 1 7 0",
@@ -113,7 +126,7 @@ static void help_lists_every_command(void **state)
     static const char *const names[] = {"param_set", "param_get",  "bypass",      "monitor",     "midi_learn",
                                         "midi_map",  "midi_unmap", "preset_load", "preset_save", "cpu_load",
                                         "list",      "stats",      "subscribe",   "unsubscribe", "help",
-                                        "close",     "quit"};
+                                        "close",     "quit",       "max_cpu_load"};
     const char *text = ask(&s, "help");
     int n_lines = 0;
     for (const char *at = text; (at = strchr(at, '\n')); at++) n_lines++;

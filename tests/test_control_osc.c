@@ -64,6 +64,10 @@ static void osc_turns_and_asks(void **state)
     tell(&p, "/warptone/gain/gain_db", "i", -4); // any number
     tell(&p, "/warptone/gain/gain_db", "");
     assert_string_equal(hear(&p), "/warptone/gain/gain_db ,f -4");
+    tell(&p, "/warptone/gain/bypass", "T");
+    tell(&p, "/warptone/gain/bypass", "");
+    assert_string_equal(hear(&p), "/warptone/gain/bypass ,f 1");
+    tell(&p, "/warptone/gain/bypass", "F");
     tell(&p, "/warptone/bypass", "T");
     tell(&p, "/warptone/bypass", "");
     assert_string_equal(hear(&p), "/warptone/bypass ,f 1");
@@ -74,7 +78,8 @@ static void osc_turns_and_asks(void **state)
     assert_string_equal(hear(&p), "/warptone/list ,sffffsi /warptone/low_cut/frequency_hz 80 10 20000 100 Hz 1");
     assert_string_equal(hear(&p), "/warptone/list ,sffffsi /warptone/gain/gain_db -4 -60 24 0 dB 0");
     assert_string_equal(hear(&p), "/warptone/list ,sffffsi /warptone/gain/balance 0 -1 1 0  0");
-    assert_string_equal(hear(&p), "/warptone/list ,i 3");
+    assert_string_equal(hear(&p), "/warptone/list ,sffffsi /warptone/gain/bypass 0 0 1 0  0");
+    assert_string_equal(hear(&p), "/warptone/list ,i 4");
     tell(&p, "/warptone/levels", "");
     assert_string_equal(hear(&p), "/warptone/levels ,sffff in 1 0.5 0 0");
     assert_string_equal(hear(&p), "/warptone/levels ,sffff out 0.5 0.25 0.5 0.25");

@@ -115,6 +115,98 @@ static void real_transforms_equal_the_definition_and_come_back(void **state)
         for (int lanes = 4; lanes <= 16; lanes *= 2) check_real(sizes[i], lanes);
 }
 
+// Powers in double of x by a window.
+static void powers_ref(const float *x, const float *window, int n, double *powers)
+{
+    double *wide = calloc(2 * (size_t)n, sizeof *wide), *bins = malloc(2 * (size_t)n * sizeof *bins);
+    for (int i = 0; i < n; i++) wide[2 * i] = (double)x[i] * window[i];
+    wt__dft_ref(wide, n, 0, bins);
+    for (size_t k = 0; k <= (size_t)n / 2; k++)
+        powers[k] = bins[2 * k] * bins[2 * k] + bins[2 * k + 1] * bins[2 * k + 1];
+    free(wide), free(bins);
+}
+
+// A square's relative error is twice its number's: 6 dB less than a transform has.
+enum { POWERS_DB = 124 };
+
+static void check_weighted(int n, int lanes)
+{
+    const size_t bins = (size_t)n / 2 + 1;
+    float *x = noise_block((size_t)n, 3), *window = noise_block((size_t)n, 4), *weights = noise_block((size_t)n, 5);
+    float *powers = noise_block(bins, 6), *pairs = noise_block(2 * bins, 7), *re = noise_block(bins, 8),
+          *im = noise_block(bins, 9);
+    double *reference = malloc(bins * sizeof *reference);
+    wt_fft *plan;
+    assert_ok(wt__fft_create_lanes(NULL, &(wt_fft_config){.n = n, .kind = WT_FFT_REAL_TO_COMPLEX}, lanes, &plan));
+    assert_true(wt__fft_weighs(plan));
+    for (int i = 0; i < n; i++) weights[i] = window[i] / 2;
+    powers_ref(x, window, n, reference);
+    wt__fft_real_weighted(plan, x, weights, WT__FFT_POWERS, powers, NULL);
+    wt__fft_real_weighted(plan, x, weights, WT__FFT_PAIRS, pairs, NULL);
+    wt__fft_real_weighted(plan, x, weights, WT__FFT_SPLIT, re, im);
+    const double snr = snr_of_doubles(reference, powers, bins);
+    if (snr < POWERS_DB) fail_msg("n %d lanes %d: %.1f dB", n, lanes, snr);
+    for (size_t k = 0; k < bins; k++)
+        if (re[k] != pairs[2 * k] || im[k] != pairs[2 * k + 1])
+            fail_msg("n %d lanes %d bin %zu: %g %g split, %g %g pairs", n, lanes, k, re[k], im[k], pairs[2 * k],
+                     pairs[2 * k + 1]);
+    wt_fft_destroy(plan);
+    free(x), free(window), free(weights), free(powers), free(pairs), free(re), free(im), free(reference);
+}
+
+static void weighted_transforms_give_powers_and_pairs(void **state)
+{
+    (void)state;
+    static const int lengths[] = {400, 1024, 2048};
+    for (int i = 0; i < 3; i++)
+        for (int lanes = 4; lanes <= 16; lanes *= 2) check_weighted(lengths[i], lanes);
+}
+
+static void check_frames(int n, int hop, int most_lanes)
+{
+    wt_fft *plan;
+    wt__fft_frames *frames;
+    assert_ok(wt__fft_create_lanes(NULL, &(wt_fft_config){.n = n, .kind = WT_FFT_REAL_TO_COMPLEX}, most_lanes, &plan));
+    const wt__fft_kernels *k = wt__fft_core_kernels(plan->core);
+    const size_t lanes = (size_t)k->lanes, bins = (size_t)n / 2 + 1;
+    float *window = noise_block((size_t)n, 1);
+    assert_ok(wt__fft_frames_create(n, hop, k->lanes, window, &frames));
+    assert_non_null(frames);
+    const size_t samples = (size_t)frames->columns * (size_t)hop;
+    const size_t floats = (wt__fft_frames_floats(frames, k->lanes) + 15) / 16 * 16;
+    float *x = noise_block(samples, 2), *powers = noise_block(bins * lanes, 3);
+    float *scratch = aligned_alloc(64, floats * sizeof *scratch);
+    float *one = noise_block(bins, 4);
+    double *reference = malloc(bins * sizeof *reference);
+    assert_non_null(scratch), assert_non_null(reference);
+    k->frames_powers(frames, x, x, scratch, powers);
+    for (size_t f = 0; f < lanes; f += lanes - 1) { // the first and the last
+        powers_ref(x + f * (size_t)hop, window, n, reference);
+        for (size_t b = 0; b < bins; b++) one[b] = powers[b * lanes + f];
+        const double snr = snr_of_doubles(reference, one, bins);
+        if (snr < POWERS_DB) fail_msg("n %d hop %d frame %zu of %zu: %.1f dB", n, hop, f, lanes, snr);
+    }
+    for (size_t b = 0; b < bins * lanes; b++) assert_true(isfinite(powers[b]));
+    wt_fft_destroy(plan);
+    free(frames), free(window), free(x), free(powers), free(one), free(scratch), free(reference);
+}
+
+static void frames_at_once_equal_the_definition(void **state)
+{
+    (void)state;
+    wt__fft_frames *none;
+    for (int lanes = 4; lanes <= 16; lanes *= 2) {
+        check_frames(512, 16, lanes); // many hops a frame
+        check_frames(512, 160, lanes);
+        check_frames(1024, 2048, lanes); // apart
+        check_frames(2048, 512, lanes);
+    }
+    assert_ok(wt__fft_frames_create(2048, 500, 16, NULL, &none));
+    assert_null(none);
+    assert_ok(wt__fft_frames_create(400, 100, 16, NULL, &none));
+    assert_null(none);
+}
+
 // NumPy's transforms in double of the same float samples.
 static void the_golden_transforms(void **state)
 {
@@ -433,6 +525,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(complex_transforms_equal_the_definition),
         cmocka_unit_test(real_transforms_equal_the_definition_and_come_back),
+        cmocka_unit_test(weighted_transforms_give_powers_and_pairs),
+        cmocka_unit_test(frames_at_once_equal_the_definition),
         cmocka_unit_test(the_golden_transforms),
         cmocka_unit_test(any_batch_and_layout_gives_bit_for_bit_the_same),
         cmocka_unit_test(transforms_of_overlapping_frames_are_a_spectrogram),

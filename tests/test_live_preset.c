@@ -220,7 +220,7 @@ static void a_controller_is_learned_kept_and_forgotten(void **state)
     live_session *session = started(&config);
     const uint8_t full[] = {0xb2, 21, 127}, none[] = {0xb2, 21, 0};
     float value = -60;
-    assert_ok(live_session_midi_learn(session, "gain.gain_db"));
+    assert_ok(live_session_midi_learn(session, "gain.gain_db", -60, 3));
     live_session_midi(session, full, 3); // is learned, and moves nothing yet
     for (int k = 0; k < 3000 && value == -60; k++) {
         pause_ms(10);
@@ -228,11 +228,21 @@ static void a_controller_is_learned_kept_and_forgotten(void **state)
         live_session_midi(session, full, 3);
         assert_ok(live_session_get(session, "gain/gain_db", &value));
     }
-    assert_true(value > -60);
+    assert_true(value > -60 && value <= 3);
+    assert_ok(live_session_midi_map(session, "gain/bypass", 0, 9, 0, 1, "toggle"));
+    const uint8_t bypass[] = {0xb0, 9, 127};
+    for (int k = 0; k < 3000 && value != 1; k++) {
+        pause_ms(10);
+        live_session_midi(session, bypass, 3);
+        assert_ok(live_session_get(session, "gain/bypass", &value));
+    }
+    assert_true(value == 1);
     assert_ok(live_session_save(session, NULL));
     char *text = read_text(path);
     assert_non_null(strstr(text, "cc: 21"));
     assert_non_null(strstr(text, "# start"));
+    assert_non_null(strstr(text, "bypass: 1"));
+    assert_non_null(strstr(text, "param: gain/bypass"));
     free(text);
     assert_ok(live_session_midi_unmap(session, "gain/gain_db"));
     assert_ok(live_session_midi_map(session, "gain/gain_db", 0, 7, -12, 0, "linear"));
@@ -242,7 +252,7 @@ static void a_controller_is_learned_kept_and_forgotten(void **state)
                  "midi: channel 17, want 1..16, or 0 for any");
     assert_fails(live_session_midi_map(session, "gain/gain_db", 0, 7, -12, 0, "linaer"), WT_ERR_BAD_ARG,
                  "midi: curve is 'linaer'; the nearest is 'linear'");
-    assert_fails(live_session_midi_learn(session, "gian/gain_db"), WT_ERR_NOT_FOUND,
+    assert_fails(live_session_midi_learn(session, "gian/gain_db", NAN, NAN), WT_ERR_NOT_FOUND,
                  "live: no parameter 'gian/gain_db'; the nearest is 'gain/gain_db'");
     live_session_close(session);
 }

@@ -62,6 +62,7 @@ static void the_page_in_ascii(void **state)
                         "  low_cut/frequency_hz                   80 Hz     -----o--------------\n"
                         "> gain/gain_db                           -6 dB     ------------o-------\n"
                         "  gain/balance                            0        ----------o---------\n"
+                        "  gain/bypass                             0        o-------------------\n"
                         "\n"
                         "process us  p50 90.0  p99 150.0  p99.9 160.0  p99.99 170.0  max 180.0\n"
                         "   10 us |      %%****                                  ==| 1 ms\n"
@@ -256,6 +257,10 @@ static void keys_turn_what_they_say_and_the_screen_is_put_back(void **state)
     await(&t, "> gain/gain_db");
     type(&t, "\033[C");
     await(&t, "-4.32 dB"); // a fiftieth of 84 dB up
+    type(&t, "n");
+    await(&t, "gain is bypassed");
+    type(&t, "n");
+    await(&t, "gain is heard");
     type(&t, "b");
     await(&t, "BYPASS");
     type(&t, "?");

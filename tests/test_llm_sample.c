@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 3, MOST = 40000 };
+enum { ROWS = 3, MOST = 151936 };
 
 // ---- distributions
 
@@ -93,6 +93,7 @@ typedef struct io {
     wt_llm_draw draws[ROWS];
     wt_llm_odds odds[ROWS];
     wt_llm_token tokens[ROWS];
+    int32_t chosen[WT_LLM_MAX_CHOSEN];
 } io;
 
 static rig start(void **state, int vocab)
@@ -211,18 +212,72 @@ static void check_settings(rig *r, const float *logits, int first, int n, uint64
 
 static void a_gpu_draws_the_tokens_of_the_sampler(void **state)
 {
-    static const int vocabs[] = {101, 2048, MOST};
+    static const int vocabs[] = {101, 2048, MOST}, sms[] = {16, 1}; // four blocks a row, and one
     static float logits[ROWS * MOST];
     uint64_t seed = 3;
     for (int v = 0; v < 3; v++) {
         rig r = start(state, vocabs[v]);
-        for (int n = 0; n < (v < 2 ? 6 : 1); n++) {
+        for (int n = 0; n < (v < 2 ? 6 : 3); n++) {
             make_logits(logits, vocabs[v], &seed);
+            r.n_sms = n % 3 ? sms[n % 3 - 1] : wt_device_get_info(r.device)->n_sms;
             for (int first = 0; first < N_SETTINGS; first++)
-                check_settings(&r, logits, first, v < 2 ? 6 : 3, seed + (uint64_t)first);
+                check_settings(&r, logits, first, v < 2 ? 6 : 2, seed + (uint64_t)first);
         }
         stop(&r);
     }
+}
+
+/// Rows that follow each other: each counts what was chosen since the tallies were made and the guesses before it.
+static void check_guesses(rig *r, const wt_sampler_config *config, const float *logits)
+{
+    const int32_t guesses[ROWS] = {0, 3, 17};
+    const size_t bytes = sizeof(wt_llm_tally) * (size_t)r->vocab;
+    const size_t tallies_at = (size_t)((uintptr_t)r->args.tallies - wt_buffer_address(r->memory));
+    int32_t since[WT__SAMPLER_LOG];
+    wt_sampler *sampler;
+    assert_ok(wt_sampler_create(config, r->vocab, &sampler));
+    uint64_t serial = wt__sampler_serial(sampler);
+    assert_ok(wt_stream_upload(r->stream, r->memory, tallies_at, wt__sampler_tallies(sampler), bytes));
+    r->args.chosen = (const int *)(wt_buffer_address(r->io) + offsetof(io, chosen));
+    for (int round = 0; round < 4; round++) {
+        const int n = wt__sampler_since(sampler, serial, since);
+        io all = {0};
+        assert_int_equal(n, round ? round : 0);
+        memcpy(all.chosen, since, sizeof *since * (size_t)n);
+        for (int k = 0; k < ROWS; k++) {
+            all.draws[k] = *wt__sampler_draw(sampler);
+            if (all.draws[k].depth_scale > 0) all.draws[k].number += (unsigned)k;
+            all.draws[k].tally = 0;
+            all.draws[k].n_chosen = n + k;
+            all.draws[k].n_settled = n;
+            if (k) all.chosen[n + k - 1] = guesses[k];
+        }
+        serial = wt__sampler_serial(sampler);
+        assert_ok(wt_stream_upload(r->stream, r->io, 0, &all, sizeof all));
+        assert_ok(wt_stream_upload(r->stream, r->logits, 0, logits, sizeof(float) * ROWS * (size_t)r->vocab));
+        assert_ok(wt__gpu_draw(&r->drawer, r->stream, &r->args, ROWS, r->n_sms));
+        assert_ok(wt_stream_download(r->stream, &all, r->io, 0, sizeof all));
+        assert_ok(wt_stream_synchronize(r->stream));
+        for (int k = 0; k < ROWS; k++) {
+            int32_t want;
+            assert_ok(wt__sampler_pick_after(sampler, logits + (size_t)k * (size_t)r->vocab, guesses + 1, k, &want));
+            if (all.tokens[k].id != want)
+                fail_msg("round %d, row %d: token %d, want %d", round, k, all.tokens[k].id, want);
+        }
+        for (int k = 0; k <= round; k++) wt_sampler_took(sampler, all.tokens[k % ROWS].id);
+    }
+    r->args.chosen = NULL;
+    wt_sampler_destroy(sampler);
+}
+
+static void a_gpu_draws_after_guesses(void **state)
+{
+    static float logits[ROWS * 2048];
+    uint64_t seed = 17;
+    rig r = start(state, 2048);
+    make_logits(logits, r.vocab, &seed);
+    for (int k = 13; k < N_SETTINGS; k++) check_guesses(&r, &settings[k], logits); // those with tallies
+    stop(&r);
 }
 
 /// Logprobs of the chosen token and of the most probable ones, in order, with the smaller id first of equals.
@@ -284,6 +339,7 @@ int main(void)
     };
     const struct CMUnitTest cuda[] = {
         cmocka_unit_test(a_gpu_draws_the_tokens_of_the_sampler),
+        cmocka_unit_test(a_gpu_draws_after_guesses),
         cmocka_unit_test(a_gpu_tells_the_probabilities),
         cmocka_unit_test(a_gpu_reports_bad_logits),
     };

@@ -516,6 +516,74 @@ static void guesses_on_a_gpu_are_followed_by_the_most_probable_tokens(void **sta
     check_greedy(state, WT_BACKEND_CUDA);
 }
 
+/// What a sampler of that state chooses.
+static int32_t chosen_after(const wt_sampler_config *config, const int32_t *taken, int n, const int32_t *guesses,
+                            int n_guesses, const float *logits)
+{
+    wt_sampler *sampler;
+    int32_t id;
+    assert_ok(wt_sampler_create(config, VOCAB, &sampler));
+    for (int k = 0; k < n; k++) wt_sampler_took(sampler, taken[k]);
+    for (int k = 0; k < n_guesses; k++) wt_sampler_took(sampler, guesses[k]);
+    assert_ok(wt_sampler_pick(sampler, logits, &id));
+    wt_sampler_destroy(sampler);
+    return id;
+}
+
+/// With numbers and counts that go on from guess to guess, and from what was taken of the guesses before.
+static void check_drawn(void **state, wt_backend backend)
+{
+    enum { N = 7, TIMES = 6 };
+    static const wt_sampler_config configs[] = {
+        {.temperature = 1, .seed = 3},
+        {.temperature = 0, .repetition_penalty = 1.4},
+        {.temperature = 0.9, .top_p = 0.95, .seed = 5, .repetition_penalty = 1.2, .frequency_penalty = 0.6},
+    };
+    fixture f = open_model(state, backend, "llama");
+    wt_llm_session *s = open_session(&f, (wt_llm_session_config){.n_sequences = 2});
+    const int32_t *ids = prompt_of(5);
+    float logits[N][VOCAB];
+    assert_ok(wt_llm_prefill(s, ids, 30));
+    const wt_llm_snapshot at = wt_llm_session_snapshot(s);
+    for (size_t c = 0; c < sizeof configs / sizeof *configs; c++) {
+        wt_sampler *sampler;
+        int32_t next[N], taken[TIMES * N];
+        int n_taken = 0;
+        assert_ok(wt_sampler_create(&configs[c], VOCAB, &sampler));
+        for (int k = 0; k < TIMES; k++) {
+            const int32_t *now = ids + 30 + k;
+            assert_ok(wt_llm_verify(s, now, N, logits[0]));
+            assert_ok(wt_llm_session_restore(s, at));
+            for (int twice = 0; twice < 2; twice++) { // the sampler stays as it is
+                assert_ok(wt_llm_verify_drawn(s, now, N, sampler, next));
+                assert_null(wt_llm_logits(s));
+                assert_int_equal(wt_llm_position(s), 30 + N);
+                assert_ok(wt_llm_session_restore(s, at));
+                for (int t = 0; t < N; t++) {
+                    const int32_t want = chosen_after(&configs[c], taken, n_taken, now + 1, t, logits[t]);
+                    if (next[t] != want)
+                        fail_msg("sampler %zu, round %d, token %d: %d, want %d", c, k, t, next[t], want);
+                }
+            }
+            for (int t = 0; t < k; t++) wt_sampler_took(sampler, taken[n_taken++] = next[t]);
+        }
+        wt_sampler_destroy(sampler);
+    }
+    wt_sampler *other;
+    assert_ok(wt_sampler_create(&configs[0], VOCAB + 1, &other));
+    assert_int_equal(wt_llm_verify_drawn(s, ids, 1, other, NULL), WT_ERR_BAD_ARG);
+    assert_non_null(strstr(wt_last_error(), "llm: a sampler of"));
+    wt_sampler_destroy(other);
+    wt_llm_session_destroy(s);
+    close_model(&f);
+}
+
+static void guesses_are_followed_by_what_the_sampler_draws(void **state) { check_drawn(state, WT_BACKEND_CPU); }
+static void guesses_on_a_gpu_are_followed_by_what_the_sampler_draws(void **state)
+{
+    check_drawn(state, WT_BACKEND_CUDA);
+}
+
 // ---- types of the cache
 
 /// In parts of the largest logit, against F32 on the CPU, after a prompt in two batches and ten steps. A key or value
@@ -630,6 +698,8 @@ int main(void)
         IN_FOLDER(sequences_have_angles_of_their_own_on_a_gpu),
         IN_FOLDER(guesses_are_followed_by_the_most_probable_tokens),
         IN_FOLDER(guesses_on_a_gpu_are_followed_by_the_most_probable_tokens),
+        IN_FOLDER(guesses_are_followed_by_what_the_sampler_draws),
+        IN_FOLDER(guesses_on_a_gpu_are_followed_by_what_the_sampler_draws),
         IN_FOLDER(caches_of_smaller_types_are_near),
         IN_FOLDER(caches_of_smaller_types_are_near_on_a_gpu),
         cmocka_unit_test(caches_of_smaller_types_tell_the_story),

@@ -17,7 +17,7 @@ static const struct {
 } types[] = {{WT_DTYPE_F16, 5e-3}, {WT_DTYPE_BF16, 4e-2}};
 
 static const wt_model_config shapes[] = {
-    // two blocks of columns of 16 warps in the product with 8192 columns
+    // two passes of a product with 8192 columns, which begins while the one before it runs (kernels/llm/llm_stream.cu)
     {.n_heads = 4, .n_kv_heads = 1, .d_head = 128, .d_model = 256, .d_ff = 8192, .qk_norm = true},
     {.n_heads = 6, .n_kv_heads = 2, .d_head = 64, .d_model = 416, .d_ff = 1536, .sliding_window = 70},
     {.n_heads = 4, .n_kv_heads = 4, .d_head = 80, .d_model = 96, .d_ff = 352},

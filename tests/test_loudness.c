@@ -217,25 +217,16 @@ static void refuses_what_it_cannot_meter(void **state)
     assert_null(meter);
 }
 
-static wt_status create_meter(void *user)
-{
-    return wt_loudness_create(&(wt_loudness_config){0}, user);
-}
+static wt_status create_meter(void *user) { return wt_loudness_create(&(wt_loudness_config){0}, user); }
 
-static void destroy_meter(void *user)
-{
-    wt_loudness_destroy(*(wt_loudness **)user);
-}
+static void destroy_meter(void *user) { wt_loudness_destroy(*(wt_loudness **)user); }
 
 static wt_status create_batch(void *user)
 {
     return wt_loudness_batch_create(NULL, &(wt_loudness_batch_config){.n_frames = 9}, user);
 }
 
-static void destroy_batch(void *user)
-{
-    wt_loudness_batch_destroy(*(wt_loudness_batch **)user);
-}
+static void destroy_batch(void *user) { wt_loudness_batch_destroy(*(wt_loudness_batch **)user); }
 
 static void survives_failing_allocations(void **state)
 {
@@ -289,14 +280,14 @@ static float *programmes(int n_signals, int channels, int64_t n_frames)
 static void assert_values_near(const wt_loudness_values *got, const wt_loudness_values *want, const char *what)
 {
     const double *g = &got->momentary_lufs, *w = &want->momentary_lufs;
-    static const char *const names[] = {"momentary", "short-term", "highest momentary", "highest short-term",
-                                        "integrated", "range", "sample peak", "true peak"};
+    static const char *const names[] = {"momentary",  "short-term", "highest momentary", "highest short-term",
+                                        "integrated", "range",      "sample peak",       "true peak"};
     for (int k = 0; k < 8; k++)
         if (!(fabs(g[k] - w[k]) <= 1e-6) && !(isinf(g[k]) && g[k] == w[k]))
             fail_msg("%s, %s: %.12g, want %.12g", what, names[k], g[k], w[k]);
     if (got->n_frames != want->n_frames || got->n_bad != want->n_bad)
-        fail_msg("%s: %lld frames, %lld bad, want %lld and %lld", what, (long long)got->n_frames,
-                 (long long)got->n_bad, (long long)want->n_frames, (long long)want->n_bad);
+        fail_msg("%s: %lld frames, %lld bad, want %lld and %lld", what, (long long)got->n_frames, (long long)got->n_bad,
+                 (long long)want->n_frames, (long long)want->n_bad);
 }
 
 static wt_status enqueue_batch(void *op, wt_stream *stream, const wt_buffer *in, size_t in_offset, wt_buffer *out,
@@ -348,12 +339,12 @@ static void check_batches(wt_device *device)
     const batch_case cases[] = {
         {{.rate_hz = 48000, .channels = 2}, 48000 * 4 + 777},
         {{.rate_hz = 44100, .channels = 1, .dual_mono = true}, 44100 * 3},
-        {{.rate_hz = 8000, .channels = 6}, 8000 * 12 + 1},           // range and gates
+        {{.rate_hz = 8000, .channels = 6}, 8000 * 12 + 1},                     // range and gates
         {{.rate_hz = 7919, .channels = 3, .weights = weights}, 7919 * 5 + 41}, // no whole number of frames in 10 ms
-        {{.rate_hz = 176400, .channels = 1}, 176400},                // twice oversampled
+        {{.rate_hz = 176400, .channels = 1}, 176400},                          // twice oversampled
         {{.rate_hz = 22050, .channels = 1, .no_true_peak = true}, 22050},
-        {{.rate_hz = 48000, .channels = 2}, 479},                    // no step
-        {{.rate_hz = 48000, .channels = 1}, 481},                    // one step, no block
+        {{.rate_hz = 48000, .channels = 2}, 479}, // no step
+        {{.rate_hz = 48000, .channels = 1}, 481}, // one step, no block
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) check_batch(device, &cases[k]);
     wt_loudness_batch *batch;
@@ -383,6 +374,119 @@ static void cuda_gives_what_the_cpu_gives(void **state)
 {
     (void)state;
     check_batches(gpu_device());
+}
+
+// ---- streams
+
+enum { SIGNALS_OF_STREAM = 3 };
+
+// What all programmes, [n_signals][channels][n_frames], are found to be when they come in blocks of these sizes.
+static void stream_in_blocks(wt_device *device, const batch_case *c, const float *x, int n_signals, const int *sizes,
+                             int n_sizes, wt_loudness_values *values)
+{
+    const int lines = n_signals * c->meter.channels;
+    const size_t bytes = sizeof(float) * (size_t)lines * (size_t)c->n_frames,
+                 out_bytes = sizeof *values * (size_t)n_signals;
+    float *block = floats((size_t)lines * (size_t)c->n_frames);
+    wt_loudness_plan *plan;
+    wt_stream *stream;
+    wt_buffer *in, *out;
+    assert_ok(wt_loudness_plan_create(device, &c->meter, n_signals, &plan));
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &in));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, out_bytes, &out));
+    for (int pass = 0; pass < 2; pass++) { // after a reset too
+        assert_ok(wt_loudness_plan_reset(plan, stream));
+        int64_t at = 0;
+        for (int k = 0; at < c->n_frames; k++) {
+            const int64_t left = c->n_frames - at, n = sizes[k % n_sizes] < left ? sizes[k % n_sizes] : left;
+            for (int i = 0; i < lines; i++) memcpy(block + i * n, x + i * c->n_frames + at, sizeof(float) * (size_t)n);
+            assert_ok(wt_stream_upload(stream, in, 0, block, sizeof(float) * (size_t)(lines * n)));
+            assert_ok(wt_loudness_plan_enqueue(plan, stream, in, 0, (int)n));
+            if (k % 5 == 4) assert_ok(wt_loudness_plan_query(plan, stream, out, 0)); // looking changes nothing
+            assert_ok(wt_stream_synchronize(stream));
+            at += n;
+        }
+    }
+    assert_ok(wt_loudness_plan_query(plan, stream, out, 0));
+    assert_ok(wt_stream_download(stream, values, out, 0, out_bytes));
+    assert_ok(wt_stream_synchronize(stream));
+    wt_loudness_plan_destroy(plan);
+    wt_stream_destroy(stream), wt_buffer_destroy(in), wt_buffer_destroy(out);
+    free(block);
+}
+
+static void check_stream(wt_device *device, const batch_case *c, bool same_bits)
+{
+    static const int odd[] = {1, 63, 480, 5000, 11, 12, 481}, whole[] = {1 << 30};
+    const size_t area = (size_t)c->meter.channels * (size_t)c->n_frames;
+    float *x = programmes(SIGNALS_OF_STREAM, c->meter.channels, c->n_frames);
+    wt_loudness_values cut[SIGNALS_OF_STREAM], uncut[SIGNALS_OF_STREAM], alone;
+    stream_in_blocks(device, c, x, SIGNALS_OF_STREAM, odd, sizeof odd / sizeof *odd, cut);
+    stream_in_blocks(device, c, x, SIGNALS_OF_STREAM, whole, 1, uncut);
+    assert_memory_equal(cut, uncut, sizeof cut);
+    stream_in_blocks(device, c, x + area, 1, odd + 3, 2, &alone);
+    assert_memory_equal(&alone, &cut[1], sizeof alone); // whatever it is beside
+    for (int s = 0; s < SIGNALS_OF_STREAM; s++) {
+        char what[64];
+        const float *in[8];
+        wt_loudness *meter;
+        snprintf(what, sizeof what, "%d Hz in blocks, programme %d", c->meter.rate_hz, s);
+        assert_ok(wt_loudness_create(&c->meter, &meter));
+        for (int k = 0; k < c->meter.channels; k++) in[k] = x + (size_t)s * area + (size_t)(k * c->n_frames);
+        wt_loudness_process(meter, in, (int)c->n_frames);
+        const wt_loudness_values want = loudness_now(meter);
+        wt_loudness_destroy(meter);
+        assert_values_near(&cut[s], &want, what);
+        if (same_bits) assert_memory_equal(&cut[s], &want, sizeof want);
+    }
+    free(x);
+}
+
+static void check_streams(wt_device *device, bool same_bits)
+{
+    static const float weights[3] = {1, 0, 0.5f};
+    const batch_case cases[] = {
+        {{.rate_hz = 48000, .channels = 2}, 48000 * 4 + 777},
+        {{.rate_hz = 8000, .channels = 6}, 8000 * 12 + 1},                     // range and gates
+        {{.rate_hz = 7919, .channels = 3, .weights = weights}, 7919 * 5 + 41}, // no whole number of frames in 10 ms
+        {{.rate_hz = 176400, .channels = 1}, 50000},                           // twice oversampled
+        {{.rate_hz = 48000, .channels = 1, .dual_mono = true}, 479},           // no step
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) check_stream(device, &cases[k], same_bits);
+    wt_loudness_plan *plan;
+    wt_stream *stream;
+    wt_buffer *buffer;
+    assert_fails(wt_loudness_plan_create(NULL, &(wt_loudness_config){0}, 1, &plan), WT_ERR_BAD_ARG,
+                 "loudness: a plan without a device");
+    assert_fails(wt_loudness_plan_create(device, &(wt_loudness_config){0}, 0, &plan), WT_ERR_BAD_ARG,
+                 "loudness: 0 programmes, want 1 or more");
+    assert_null(plan);
+    assert_ok(wt_loudness_plan_create(device, &(wt_loudness_config){.channels = 1}, 2, &plan));
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, 164, &buffer));
+    assert_fails(wt_loudness_plan_enqueue(plan, stream, buffer, 0, 21), WT_ERR_BAD_ARG,
+                 "loudness: input takes 168 bytes at 0, the buffer has 164");
+    assert_fails(wt_loudness_plan_enqueue(plan, stream, buffer, 0, 0), WT_ERR_BAD_ARG,
+                 "loudness: a block of 0 frames, want 1 or more");
+    assert_fails(wt_loudness_plan_query(plan, stream, buffer, 8), WT_ERR_BAD_ARG,
+                 "loudness: values takes 160 bytes at 8, the buffer has 164");
+    assert_fails(wt_loudness_plan_query(plan, stream, buffer, 4), WT_ERR_BAD_ARG,
+                 "loudness: values offset 4, want a multiple of 8");
+    wt_loudness_plan_destroy(plan), wt_stream_destroy(stream), wt_buffer_destroy(buffer);
+    wt_device_close(device);
+}
+
+static void streams_on_a_cpu_give_what_each_meter_gives(void **state)
+{
+    (void)state;
+    check_streams(cpu_device(), true);
+}
+
+static void streams_on_a_gpu_give_what_the_cpu_gives(void **state)
+{
+    (void)state;
+    check_streams(gpu_device(), false);
 }
 
 static void digital_silence_has_no_loudness_in_a_batch(void **state)
@@ -419,6 +523,8 @@ int main(void)
         cmocka_unit_test(meters_in_the_audio_thread),
         cmocka_unit_test(batches_on_a_cpu_give_what_each_meter_gives),
         cmocka_unit_test(cuda_gives_what_the_cpu_gives),
+        cmocka_unit_test(streams_on_a_cpu_give_what_each_meter_gives),
+        cmocka_unit_test(streams_on_a_gpu_give_what_the_cpu_gives),
         cmocka_unit_test(digital_silence_has_no_loudness_in_a_batch),
     };
     return cmocka_run_group_tests_name("loudness", tests, NULL, NULL);

@@ -65,7 +65,7 @@ static void what_the_chain_refuses_has_a_line(void **state)
          "p.yaml:3: a: node 1 has the unknown type 'gian'; the nearest is 'gain'", WT_ERR_NOT_FOUND},
         {"name: a\nnodes:\n  - {node: gain, id: x, inputs: [y]}\n  - {node: gain, id: y, inputs: [x]}\n",
          "p.yaml:3: a: x stands in a cycle, want a graph without feedback between nodes", WT_ERR_BAD_ARG},
-        {"name: a\nnodes:\n  - {node: gain, q: 2}\n", "p.yaml:3: a: gain: a gain has no 'q'; the nearest is 'gain_db'",
+        {"name: a\nnodes:\n  - {node: gain, q: 2}\n", "p.yaml:3: a: gain: a gain has no 'q'; the nearest is 'bypass'",
          WT_ERR_NOT_FOUND},
         {"name: a\nchannels: 1\nnodes:\n  - {node: gain}\n", "p.yaml:2: a takes 1 channel, the input has 2",
          WT_ERR_BAD_ARG},

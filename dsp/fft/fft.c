@@ -87,8 +87,6 @@ wt_status wt__fft_create_lanes(wt_device *device, const wt_fft_config *config, i
     status = wt__fft_core_create(p->halved ? p->config.n / 2 : p->config.n, max_lanes, &p->core);
     if (status) goto fail;
     if (p->halved) status = wt__fft_real_twiddles(p->config.n / 2, &p->real_twiddles);
-    if (!status && p->halved && config->kind == WT_FFT_REAL_TO_COMPLEX)
-        status = wt__fft_real_create(p->core, p->config.n, &p->real);
     if (status) goto fail;
     choose_short(p);
     p->group = wt__fft_core_group(p->core);
@@ -124,7 +122,6 @@ void wt_fft_destroy(wt_fft *plan)
     wt__fft_cuda_destroy(plan->cuda);
     wt__fft_core_destroy(plan->core);
     free(plan->real_twiddles);
-    free(plan->real);
     free(plan->scratch);
     free(plan);
 }
@@ -164,12 +161,6 @@ WT_RT static void forward_real(const wt_fft *plan, const areas *a, rows in, rows
     const wt__fft_kernels *k = wt__fft_core_kernels(plan->core);
     const int n = plan->config.n;
     wt__fft_side z = wt__fft_core_output(plan->core, a->core), x = pairs_side(in, false);
-    if (plan->real) {
-        for (int row = 0; row < count; row++)
-            k->real_2048(plan->real, in.data + row * in.distance, NULL, WT__FFT_PAIRS, z.re, z.im,
-                         out.data + row * out.distance, NULL);
-        return;
-    }
     if (!plan->halved) {
         x = split_side(plan, a->in);
         for (int row = 0; row < count; row++) {
@@ -367,28 +358,17 @@ WT_RT void wt__fft_complex_split(wt_fft *plan, const float *in_re, const float *
 
 bool wt__fft_weighs(const wt_fft *plan) { return plan->halved && wt__fft_core_weighs(plan->core); }
 
-float wt__fft_weight(const wt_fft *plan) { return plan->real ? 1 : 0.5f; }
-
 WT_RT void wt__fft_real_weighted(wt_fft *plan, const float *in, const float *weights, wt__fft_form form, float *re,
                                  float *im)
 {
     wt__fft_side x = {(float *)in, (float *)weights, 0, weights ? WT__FFT_WEIGHTED : WT__FFT_PAIRS};
     wt__fft_side z = wt__fft_core_output(plan->core, plan->scratch);
-    if (plan->real) {
-        wt__fft_core_kernels(plan->core)->real_2048(plan->real, in, weights, form, z.re, z.im, re, im);
-        return;
-    }
     wt__fft_core_run(plan->core, plan->scratch, &x, &z, 1, weights ? 1 : 0.5f);
     wt__fft_core_kernels(plan->core)->real_bins[form](z.re, z.im, plan->real_twiddles, plan->config.n / 2, re, im);
 }
 
 WT_RT void wt__fft_real_row(wt_fft *plan, const float *in, const float *weights, wt__fft_past *past, float *row)
 {
-    if (plan->real) {
-        const wt__fft_side z = wt__fft_core_output(plan->core, plan->scratch);
-        wt__fft_core_kernels(plan->core)->real_row_2048(plan->real, in, weights, past, z.re, z.im, row);
-        return;
-    }
     wt__fft_core_row(plan->core, plan->scratch, plan->real_twiddles, in, weights, past, row);
 }
 

@@ -509,11 +509,6 @@ wt__fft_short_fn wt__fft_core_short(const wt__fft_core *core, wt__fft_way way, c
     return NULL;
 }
 
-const float *wt__fft_core_square(const wt__fft_core *core)
-{
-    return !core->inner && core->passes[0].square ? core->passes[1].twiddles : NULL;
-}
-
 bool wt__fft_core_weighs(const wt__fft_core *core)
 {
     return !core->inner && !core->tiled && core->kernels->first[WT__FFT_WEIGHTED][core->passes[0].index];

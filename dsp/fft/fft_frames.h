@@ -1,16 +1,23 @@
-// LANES frames of a real signal at once, a frame in each lane: a part of fft_passes.h. No pass shuffles; the samples are
-// turned once, a hop of them in a row, and as frames overlap each serves several.
+// LANES frames of a real signal at once, a frame in each lane: a part of fft_passes.h. No pass shuffles; the samples
+// are turned once, a hop of them in a row, and as frames overlap each serves several.
 //
 //     turned[i][c] = x[hop c + i]     so that sample n of the frames is the vector at turned[n % hop][n / hop]
 //
-// The passes are those of fft_real.h: the first works on 32 samples for each p, the second on m points for each j.
+// n = 32 m. The first pass makes a real transform of 32 samples m apart, for each p < m, of which the second makes a
+// complex one of m points along p:
+//
+//     y[j][p] = w_n^(j p)  sum over k of w_32^(j k) x[p + m k]      j = 1 .. 15
+//     X[j + 32 q] = sum over p of w_m^(p q) y[j][p]                 q < m; the others are their conjugates
+//
+// Bins that 16 divides are those of 2 m real samples, the sums of x[p + 2 m k], made by m complex points and parted.
 // An area of 32 or m points is all that either pass works on, so the rest may lie in the second-level cache.
 
-enum { POINTS = 2 * LANES, SHARED = WT__FFT_REAL_RADIX / 2, ROW = (SHARED + 1) * POINTS }; // floats
+enum { POINTS = 2 * LANES, SHARED = WT__FFT_FRAMES_RADIX / 2, ROW = (SHARED + 1) * POINTS }; // floats
 
 WT_INLINE vec all_of(const float *x) { return (vec){0} + *x; }
 WT_INLINE cvec load_point(const float *x) { return load_side(x, x + LANES, WT__FFT_SPLIT, 0); }
 WT_INLINE void store_point(float *y, cvec v) { store_side(y, y + LANES, WT__FFT_SPLIT, 0, v); }
+WT_INLINE cvec conjugate(cvec a) { return (cvec){a.re, -a.im}; }
 
 // Four hops at `from` into columns of `turned`, by quarters of vectors; those behind the last are any numbers.
 WT_INLINE void turn_four(const wt__fft_frames *f, const float *from, int hops, ptrdiff_t i, float *turned)
@@ -39,17 +46,54 @@ static void turn_frames(const wt__fft_frames *f, const float *x, float *turned)
     }
 }
 
+// Of eight real numbers: X[0], X[4], then X[1], X[2], X[3]; sums and differences apart by four are given.
+WT_INLINE void real_dft8(const vec *sum, const vec *less, vec *room)
+{
+    const float c = 0.707106781186547524f;
+    const vec even = sum[0] + sum[2], odd = sum[1] + sum[3], across = less[1] - less[3], along = less[1] + less[3];
+    room[0] = even + odd, room[4] = even - odd;
+    room[8] = less[0] + across * c, room[12] = -less[2] - along * c;
+    room[16] = sum[0] - sum[2], room[20] = sum[3] - sum[1];
+    room[24] = less[0] - across * c, room[28] = less[2] - along * c;
+}
+
+// Row j of eight: X[j], X[j + 8] and, as their conjugates, X[16 - j], X[8 - j]; `w` is of p and 1 .. 15.
+WT_INLINE void first_row(const vec *room, const int j, const float *w, float *y)
+{
+    static const float turns[3][3][2] = {// w_32^(i j)
+                                         {{0.980785280403230449f, -0.195090322016128268f},
+                                          {0.923879532511286756f, -0.382683432365089772f},
+                                          {0.831469612302545237f, -0.555570233019602225f}},
+                                         {{0.923879532511286756f, -0.382683432365089772f},
+                                          {0.707106781186547524f, -0.707106781186547524f},
+                                          {0.382683432365089772f, -0.923879532511286756f}},
+                                         {{0.831469612302545237f, -0.555570233019602225f},
+                                          {0.382683432365089772f, -0.923879532511286756f},
+                                          {-0.195090322016128268f, -0.980785280403230449f}}};
+    const int places[4] = {j, j + 8, SHARED - j, 8 - j};
+    cvec a[4];
+    UNROLL for (int i = 0; i < 4; i++) a[i] = (cvec){room[8 * j + i], room[8 * j + 4 + i]};
+    UNROLL for (int i = 1; i < 4; i++) a[i] = times_w(a[i], turns[j - 1][i - 1][0], turns[j - 1][i - 1][1]);
+    dft4(&a[0], &a[1], &a[2], &a[3]);
+    UNROLL for (int i = 0; i < 4; i++)
+    {
+        const int at = places[i];
+        store_point(y + at * POINTS, times_w(i < 2 ? a[i] : conjugate(a[i]), w[2 * at], w[2 * at + 1]));
+    }
+}
+
 // The next frames' samples come to the second-level cache meanwhile.
 WT_INLINE void frames_first(const wt__fft_frames *f, const float *turned, const float *next, float *y, const int m)
 {
+    const float c = 0.707106781186547524f;
     const ptrdiff_t ahead = (ptrdiff_t)LANES * f->hop / m;
     for (int p = 0; p < m; p++, next += ahead) {
         for (ptrdiff_t i = 0; i < ahead; i += LINE) __builtin_prefetch(next + i, 0, 2);
         const float *w = f->twiddles + p * 2 * SHARED;
         float *row = y + p * ROW, *even = y + p / 2 * ROW + p % 2 * LANES;
-        vec part[32];
+        vec room[32];
         for (int i = 0; i < 4; i++) {
-            vec sum[4], less[4], out[8];
+            vec sum[4], less[4];
             UNROLL for (int k = 0; k < 4; k++)
             {
                 const int low = i + 4 * k, high = low + SHARED;
@@ -58,19 +102,17 @@ WT_INLINE void frames_first(const wt__fft_frames *f, const float *turned, const 
                 const vec a = load(from + f->places[low]) * weight[0], b = load(from + f->places[high]);
                 sum[k] = a + b * weight[m * SHARED], less[k] = a - b * weight[m * SHARED];
             }
-            real_dft8(sum, less, out);
-            UNROLL for (int k = 0; k < 8; k++) part[4 * k + i] = out[k];
+            real_dft8(sum, less, room + i);
         }
-        store(even, part[0] + part[2]);
-        store(even + m / 2 * ROW, part[1] + part[3]);
-        UNROLL for (int j = 0; j < 5; j++)
-        {
-            cvec a[4];
-            int bins[4];
-            const int count = real_row(part, j, a, bins);
-            UNROLL for (int i = 0; i < count; i++)
-                store_point(row + bins[i] * POINTS, times_w(a[i], w[2 * bins[i]], w[2 * bins[i] + 1]));
-        }
+        store(even, room[0] + room[2]);
+        store(even + m / 2 * ROW, room[1] + room[3]);
+        store_point(row + 8 * POINTS, times_w((cvec){room[0] - room[2], room[3] - room[1]}, w[16], w[17]));
+        const vec across = (room[5] - room[7]) * c, along = (room[5] + room[7]) * c;
+        store_point(row + 4 * POINTS, times_w((cvec){room[4] + across, -room[6] - along}, w[8], w[9]));
+        store_point(row + 12 * POINTS, times_w((cvec){room[4] - across, room[6] - along}, w[24], w[25]));
+        first_row(room, 1, w, row);
+        first_row(room, 2, w, row);
+        first_row(room, 3, w, row);
     }
 }
 

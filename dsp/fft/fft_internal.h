@@ -23,12 +23,11 @@ typedef struct wt__fft_past wt__fft_past;
 /// Forward real transform of one block with a plan of kind WT_FFT_REAL_TO_COMPLEX (or _TO_REAL): in [n] to bins
 /// re, im [n / 2 + 1]. No aliasing. Even n reads and writes vectors only inside the arrays.  [rt, running]
 WT_RT void wt__fft_real_forward(wt_fft *plan, const float *in, float *re, float *im);
-/// The same of the products of `in` and `weights`, or of `in` where they are NULL, where wt__fft_weighs; bins split, or
-/// pairs or powers at re. The weights come times wt__fft_weight().
+/// The same of twice the products of `in` and `weights`, or of `in` where they are NULL, where wt__fft_weighs; bins
+/// split, or pairs or powers at re.
 WT_RT void wt__fft_real_weighted(wt_fft *plan, const float *in, const float *weights, wt__fft_form form, float *re,
                                  float *im);
 bool wt__fft_weighs(const wt_fft *plan);
-float wt__fft_weight(const wt_fft *plan);
 /// The same to pairs in `row`, at 64 bytes. What `past` has, which may be that row, is written before.
 WT_RT void wt__fft_real_row(wt_fft *plan, const float *in, const float *weights, wt__fft_past *past, float *row);
 /// Inverse of the above, 1 / n included: re, im [n / 2 + 1] to out [n]. No aliasing.  [rt, running]
@@ -88,15 +87,8 @@ typedef struct wt__fft_short {
     wt__fft_short_fn run[WT__FFT_N_WAYS];
 } wt__fft_short;
 
-/// Tables of real transforms that begin with 32 samples, of this many (fft_real.h).
-enum { WT__FFT_REAL_RADIX = 32, WT__FFT_REAL_N = 2048 };
-typedef struct wt__fft_real {
-    const float *first; ///< [64 / lanes][15][2][lanes] w_2048^(j p)
-    const float *mid;   ///< the pass's of 8
-    const float *sums;  ///< wt__fft_real_twiddles(64)
-} wt__fft_real;
-
 /// Transforms of a vector's lanes of frames at once, whose samples are a hop apart (fft_frames.h).
+enum { WT__FFT_FRAMES_RADIX = 32 };
 typedef struct wt__fft_frames {
     int n, hop;
     int columns, pitch;     ///< hops that the frames reach over, and floats from one turned sample to the next
@@ -104,7 +96,7 @@ typedef struct wt__fft_frames {
     const float *twiddles;  ///< [n / 32][16][2] w_n^(p j)
     const float *column_twiddles; ///< [r2][r1][2] w_m^(i j), m = n / 32 = r1 r2
     const float *real_twiddles;   ///< [m / 2 + 1][2] w_(2 m)^k, halved
-    int places[WT__FFT_REAL_RADIX]; ///< of sample m k among the turned ones
+    int places[WT__FFT_FRAMES_RADIX]; ///< of sample m k among the turned ones
 } wt__fft_frames;
 
 /// The passes of one instruction set. NULL entries of `first` and `last` for pairs are reached through split copies;
@@ -138,12 +130,6 @@ typedef struct wt__fft_kernels {
     void (*rows_in)(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs);
     void (*rows_out)(const float *re, const float *im, int n, float *rows, ptrdiff_t distance, bool pairs);
     const wt__fft_short *shorts; ///< the last has n = 0
-    /// Bins of 2048 samples, or of their products with weights where those are not NULL, in any of the forms of real_bins;
-    /// z [1024], at 64 bytes, is room. And the same to a row of pairs, with what goes past the caches.
-    void (*real_2048)(const wt__fft_real *real, const float *x, const float *weights, wt__fft_form form, float *z_re,
-                      float *z_im, float *re, float *im);
-    void (*real_row_2048)(const wt__fft_real *real, const float *x, const float *weights, wt__fft_past *past,
-                          float *z_re, float *z_im, float *row);
     /// Powers [n / 2 + 1][lanes] of the frames that begin at x, x + hop ..; scratch of wt__fft_frames_floats(), 64-byte
     /// aligned. `next`: [lanes hop] of what will be wanted.
     void (*frames_powers)(const wt__fft_frames *frames, const float *x, const float *next, float *scratch,
@@ -188,8 +174,6 @@ wt__fft_short_fn wt__fft_core_short(const wt__fft_core *core, wt__fft_way way, c
 /// weighted pairs.  [rt]
 WT_RT void wt__fft_core_row(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,
                             const float *weights, wt__fft_past *past, float *row);
-/// The second pass's twiddle factors where three passes go in place, or NULL.
-const float *wt__fft_core_square(const wt__fft_core *core);
 /// Whether run takes an input of weighted pairs.
 bool wt__fft_core_weighs(const wt__fft_core *core);
 /// A split array [group][n] of the scratch for what goes into a run, or comes out of it: its passes do not need that
@@ -214,9 +198,6 @@ static inline size_t wt__fft_padded(size_t n)
     return (n + 15) / 16 * 16 + 16;
 }
 
-/// Tables for a plan of 2048 real samples whose half `core` transforms; *real stays NULL where it has no passes for
-/// that. Free it with free().
-WT_CHECKED wt_status wt__fft_real_create(const wt__fft_core *core, int n, wt__fft_real **real);
 /// Tables of transforms of `lanes` frames at once; *frames stays NULL where there are none of this length and hop. Free
 /// it with free(). `window` [n] is borrowed for as long as it is used.
 WT_CHECKED wt_status wt__fft_frames_create(int n, int hop, int lanes, const float *window, wt__fft_frames **frames);

@@ -19,7 +19,6 @@ struct wt_fft {
     int group;             ///< transforms the core works on at once
     bool halved;           ///< real, even n: a complex transform of n / 2 points
     float *real_twiddles;  ///< of the halved transform
-    wt__fft_real *real;    ///< instead of it, forward, or NULL
     ptrdiff_t row;         ///< floats of a row of the scratch
     size_t scratch_floats; ///< of one thread
     size_t core_floats;    ///< of these, the core's

@@ -1,7 +1,8 @@
-// A tile of as many frames as a vector has lanes: each frame is cut, windowed and transformed by itself and stays in
-// the first-level cache; its powers become one row of the tile. The tile is turned, so that one vector holds one bin of
-// all its frames, and a band is a short sum of vectors over the bins its triangle touches (2018 of 128 * 1025 weights
-// are not zero). Logarithms are taken of whole vectors too. The spectrogram is never stored.
+// A tile of as many frames as a vector has lanes. Lengths that dsp/fft/fft_frames.h takes are transformed all at once,
+// a frame in each lane; of others each frame by itself in the first-level cache, and the tile of their powers is
+// turned. Either way one vector holds one bin of all its frames, and a band is a short sum of vectors over the bins its
+// triangle touches (2018 of 128 * 1025 weights are not zero). Logarithms are taken of whole vectors too. The
+// spectrogram is never stored.
 //
 // A second pass, over the bands alone, limits them once a signal's largest value is known.
 
@@ -60,8 +61,10 @@ static void resolve_scale(wt_mel *m)
     m->range = whisper ? 8 : c->db.no_top ? HUGE_VALF : (float)c->db.top_db;
     m->finish = whisper || !c->db.no_top || to_max;
     if (whisper) m->gain = 0.25f, m->offset = 1;
-    if (whisper || to_max) m->relative = to_max && !whisper;
-    else m->shift = (float)(-10 * log10(fmax(fabs(c->db.ref), c->db.amin)));
+    if (whisper || to_max)
+        m->relative = to_max && !whisper;
+    else
+        m->shift = (float)(-10 * log10(fmax(fabs(c->db.ref), c->db.amin)));
 }
 
 static wt_status take_bands(wt_mel *m, const double *bank)
@@ -109,8 +112,7 @@ static wt_status make_slots(wt_mel *m)
     const wt_stft *stft = m->slots[0].stft;
     const int n_fft = wt__stft_config(stft)->n_fft, hop = wt__stft_config(stft)->hop;
     wt_status made = WT_OK;
-    if (!m->config.stft.precise)
-        made = wt__fft_frames_create(n_fft, hop, m->lanes, wt__stft_window(stft), &m->frames);
+    if (!m->config.stft.precise) made = wt__fft_frames_create(n_fft, hop, m->lanes, wt__stft_window(stft), &m->frames);
     if (made) return made;
     m->tile_floats = m->frames ? wt__fft_frames_floats(m->frames, m->lanes) : lanes * m->row;
     const size_t floats = m->tile_floats + ((size_t)m->bins + (size_t)m->config.bank.n_mels) * lanes;
@@ -191,15 +193,9 @@ void wt_mel_destroy(wt_mel *mel)
     free(mel);
 }
 
-int wt_mel_bands(const wt_mel *mel)
-{
-    return mel->config.bank.n_mels;
-}
+int wt_mel_bands(const wt_mel *mel) { return mel->config.bank.n_mels; }
 
-int64_t wt_mel_frames(const wt_mel *mel)
-{
-    return mel->n_frames;
-}
+int64_t wt_mel_frames(const wt_mel *mel) { return mel->n_frames; }
 
 // ---- one tile
 
@@ -218,8 +214,8 @@ WT_CLONES static void precise_powers(const double *re, const double *im, int64_t
     for (int64_t i = 0; i < count && power != 2; i++) out[i] = powf(out[i], (float)power / 2);
 }
 
-// turned [bins][lanes] to sums [n_mels][lanes], with a vector type of `lanes` floats. Where they will be written, `out`,
-// comes to the first-level cache meanwhile.
+// turned [bins][lanes] to sums [n_mels][lanes], with a vector type of `lanes` floats. Where they will be written,
+// `out`, comes to the first-level cache meanwhile.
 #define SUM_BANDS(vector)                                                                                              \
     for (int b = 0; b < n_mels; b++) {                                                                                 \
         vector sum = {0};                                                                                              \
@@ -258,8 +254,10 @@ static void write_tile(const wt_mel *m, const float *sums, int64_t t, int count,
     }
     for (int b = 0; b < n_mels; b++, sums += m->lanes) {
         float *band = out + b * m->n_frames + t;
-        if (!m->config.frames_first && count == 16) memcpy(band, sums, 16 * sizeof(float)); // one instruction
-        else if (!m->config.frames_first) memcpy(band, sums, (size_t)count * sizeof(float));
+        if (!m->config.frames_first && count == 16)
+            memcpy(band, sums, 16 * sizeof(float)); // one instruction
+        else if (!m->config.frames_first)
+            memcpy(band, sums, (size_t)count * sizeof(float));
         for (int i = 0; i < count && m->config.frames_first; i++) out[(t + i) * n_mels + b] = sums[i];
     }
 }
@@ -272,8 +270,7 @@ WT_RT static void tile_at_once(const wt_mel *m, const wt__mel_slot *slot, const 
     const int64_t margin = c->no_center ? 0 : c->n_fft / 2, begin = t * c->hop - margin, end = begin + samples;
     const bool inside = begin >= 0 && end <= n;
     const float *x = inside ? pcm + begin : slot->edge, *next = inside && end + ahead <= n ? pcm + end : x;
-    for (int64_t i = 0; i < samples && !inside; i++)
-        slot->edge[i] = wt__stft_padded(pcm, n, begin + i, margin, c->pad);
+    for (int64_t i = 0; i < samples && !inside; i++) slot->edge[i] = wt__stft_padded(pcm, n, begin + i, margin, c->pad);
     wt__stft_kernels(slot->stft)->frames_powers(m->frames, x, next, slot->scratch, turned);
 }
 
@@ -295,8 +292,10 @@ WT_RT static void run_tile(const wt_mel *m, const wt__mel_slot *slot, const floa
         wt__stft_precise(slot->stft, pcm, m->config.n_samples, t, count, &re64, &im64);
         precise_powers(re64, im64, (int64_t)m->bins * lanes, m->config.power, turned);
     } else {
-        if (m->frames) tile_at_once(m, slot, pcm, t, turned);
-        else tile_by_frames(m, slot, pcm, t, count, turned);
+        if (m->frames)
+            tile_at_once(m, slot, pcm, t, turned);
+        else
+            tile_by_frames(m, slot, pcm, t, count, turned);
         raise(turned, m->bins * lanes, (float)m->config.power);
     }
     sum_bands(m, turned, out + (m->config.frames_first ? t * n_mels : t), sums);

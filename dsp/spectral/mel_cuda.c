@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct wt__mel_cuda {
     wt__spectrum_cuda spectrum;
@@ -32,35 +33,56 @@ static bool is_mirrored(const float *matrix, int n_mels, int n_out)
     return n_mels > 1 && worst <= 0x1p-22f * largest;
 }
 
-// How spectrum_product takes the matrix: its rows in groups of four columns.
+// How spectrum_product takes the matrix: its rows in groups of eight columns, and these in steps of eight rows.
 static void group_columns(const float *matrix, int n_mels, int n_out, wt_spectrum_finish_args *args)
 {
     const bool mirrored = is_mirrored(matrix, n_mels, n_out);
-    args->n_even = mirrored ? ((n_out + 1) / 2 + 3) / 4 : 0;
-    args->n_groups = mirrored ? args->n_even + (n_out / 2 + 3) / 4 : (n_out + 3) / 4;
+    args->n_even = mirrored ? ((n_out + 1) / 2 + 7) / 8 : 0;
+    args->n_groups = mirrored ? args->n_even + (n_out / 2 + 7) / 8 : (n_out + 7) / 8;
+    args->n_steps = ((mirrored ? (n_mels + 1) / 2 : n_mels) + 7) / 8;
 }
 
 // Column j of group g.
 static int column_of(const wt_spectrum_finish_args *args, int g, int j)
 {
-    if (!args->n_even) return 4 * g + j;
-    return g < args->n_even ? 2 * (4 * g + j) : 2 * (4 * (g - args->n_even) + j) + 1;
+    if (!args->n_even) return 8 * g + j;
+    return g < args->n_even ? 2 * (8 * g + j) : 2 * (8 * (g - args->n_even) + j) + 1;
+}
+
+// To the nearest number of 11 bits.
+static float tf32_of(float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0x1000) & ~0x1fff;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+// What a lane has of a step: two rows, then their rests.
+static void fill_lane(const wt_spectrum_finish_args *args, const float *matrix, int n_out, int g, int step, int lane,
+                      float *to)
+{
+    const int k = column_of(args, g, lane / 4), n_rows = args->n_even ? (args->n_mels + 1) / 2 : args->n_mels;
+    for (int i = 0; i < 2; i++) {
+        const int m = 8 * step + lane % 4 + 4 * i;
+        const float x = k < n_out && m < n_rows ? matrix[m * n_out + k] : 0;
+        to[i] = tf32_of(x), to[2 + i] = tf32_of(x - to[i]);
+    }
 }
 
 // The tables, with the matrix's columns in their groups.
 static wt_status upload_bands(const wt_mel *m, const float *matrix, int n_out, wt__mel_cuda *c)
 {
     wt_spectrum_finish_args *finish = &c->finish_args;
-    const int n_mels = m->config.bank.n_mels;
-    if (n_out) group_columns(matrix, n_mels, n_out, finish);
-    const size_t groups = (size_t)finish->n_groups, rows = (size_t)(finish->n_even ? (n_mels + 1) / 2 : n_mels);
-    const size_t count = rows * groups * 4;
+    finish->n_mels = m->config.bank.n_mels;
+    if (n_out) group_columns(matrix, finish->n_mels, n_out, finish);
+    const int pieces = finish->n_groups * finish->n_steps;
+    const size_t count = (size_t)pieces * 128;
     float *grouped = calloc(count + 1, sizeof *grouped);
     if (!grouped) return wt_fail(WT_ERR_NO_MEMORY, "mel: a matrix of %zu words", count);
-    for (size_t i = 0; i < count; i++) {
-        const int k = column_of(finish, (int)(i / 4 % groups), (int)(i % 4));
-        if (k < n_out) grouped[i] = matrix[i / 4 / groups * (size_t)n_out + (size_t)k];
-    }
+    for (int i = 0; i < pieces * 32; i++)
+        fill_lane(finish, matrix, n_out, i / 32 / finish->n_steps, i / 32 % finish->n_steps, i % 32, grouped + 4 * i);
     wt_status status = wt__mel_tables_upload(m, grouped, count, &c->bands, &c->args, finish);
     free(grouped);
     return status;
@@ -86,10 +108,8 @@ static wt_status plan_launches(const wt_mel *m, int n_out, wt__mel_cuda *c)
     const size_t room =
         (size_t)wt__spectrum_sequences(c->spectrum.n_fft) * (size_t)c->args.slopes.room * 2 * sizeof(float);
     c->launch = (wt_launch){.block = {c->spectrum.threads}, .shared_bytes = room + sums};
-    const int groups = c->finish_args.n_groups, passes = (groups + 15) / 16;
-    const int warps = n_out ? (groups + passes - 1) / passes : 8;
-    c->finish = (wt_launch){.block = {32 * (warps < 4 ? 4 : warps)},
-                            .shared_bytes = n_out ? (size_t)(n_mels + 1) * WT_SPECTRUM_PRODUCT * sizeof(float) : 0};
+    const size_t rows = (c->finish_args.n_even ? 16 : 8) * (size_t)c->finish_args.n_steps;
+    c->finish = (wt_launch){.block = {256}, .shared_bytes = rows * WT_SPECTRUM_PRODUCT_ROW * sizeof(float)};
     const size_t most = wt_device_get_info(m->device)->shared_bytes;
     if (c->launch.shared_bytes > most || c->finish.shared_bytes > most)
         return wt_fail(WT_ERR_UNSUPPORTED,

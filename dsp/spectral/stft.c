@@ -28,7 +28,7 @@ struct wt_stft {
     wt_fft *forward, *inverse;
     bool weighs;   // the forward transform applies the window
     float *window; // [n_fft]
-    float *weights; // [n_fft] the window as the forward transform wants it
+    float *halves; // [n_fft] of the window
     float *steady; // [hop] 1 / sum of squares, away from the ends
     float *frame;  // [n_fft]
     float *edge;   // [n_fft] samples of a frame that reaches over an end; precise: [FRAMES][n_fft], and silence
@@ -69,17 +69,18 @@ static wt_status take_tables(wt_stft *s)
     const wt_stft_config *c = &s->config;
     const size_t n = (size_t)c->n_fft, hop = (size_t)c->hop;
     s->window = aligned_alloc(64, wt__fft_padded(n) * sizeof(float)); // loads across lines are slower
-    s->weights = aligned_alloc(64, wt__fft_padded(n) * sizeof(float));
+    s->halves = aligned_alloc(64, wt__fft_padded(n) * sizeof(float));
     s->steady = calloc(hop, sizeof(float));
     s->frame = calloc(n, sizeof(float));
     s->edge = calloc(n * (c->precise ? WT__FFT64_FRAMES + 1 : 1), sizeof(float));
     s->row = aligned_alloc(64, 2 * wt__fft_padded((size_t)s->bins) * sizeof(float));
     s->sum = calloc(n + HOPS * hop, sizeof(float));
-    if (!s->window || !s->weights || !s->steady || !s->frame || !s->edge || !s->row || !s->sum)
+    if (!s->window || !s->halves || !s->steady || !s->frame || !s->edge || !s->row || !s->sum)
         return wt_fail(WT_ERR_NO_MEMORY, "stft: tables of %d and %d samples", c->n_fft, c->hop);
     memset(s->window, 0, n * sizeof(float));
     wt_status status = wt_window_fill(&c->window, s->window + (c->n_fft - c->win_length) / 2);
     if (status) return status;
+    for (int i = 0; i < c->n_fft; i++) s->halves[i] = s->window[i] / 2; // as the transform wants its weights
     for (int i = 0; i < c->hop; i++) {
         double sum = 0;
         for (int64_t at = i; at < c->n_fft; at += c->hop) sum += (double)s->window[at] * s->window[at];
@@ -121,7 +122,6 @@ wt_status wt_stft_create(const wt_stft_config *config, wt_stft **stft)
     status = wt_fft_create(NULL, &(wt_fft_config){.n = n, .kind = WT_FFT_COMPLEX_TO_REAL}, &s->inverse);
     if (status) goto fail;
     s->weighs = wt__fft_weighs(s->forward);
-    for (int i = 0; i < n; i++) s->weights[i] = s->window[i] * wt__fft_weight(s->forward);
     if (s->config.precise) status = make_precise(s);
     if (status) goto fail;
     s->config.window.samples = NULL; // copied
@@ -139,7 +139,7 @@ void wt_stft_destroy(wt_stft *stft)
     wt_fft_destroy(stft->forward);
     wt_fft_destroy(stft->inverse);
     free(stft->window);
-    free(stft->weights);
+    free(stft->halves);
     free(stft->steady);
     free(stft->frame);
     free(stft->edge);
@@ -304,7 +304,7 @@ WT_INLINE void prefetch(const float *x, int64_t n)
 WT_RT static void transform_samples(wt_stft *s, const float *x, wt__fft_form form, float *re, float *im)
 {
     if (s->weighs) {
-        wt__fft_real_weighted(s->forward, x, s->weights, form, re, im);
+        wt__fft_real_weighted(s->forward, x, s->halves, form, re, im);
         return;
     }
     multiply(x, s->window, s->frame, s->config.n_fft);
@@ -340,7 +340,7 @@ WT_RT void wt__stft_frame(wt_stft *stft, const float *samples, float *re, float 
 // The row goes with the next frame's passes.
 WT_RT static void pairs_past(wt_stft *s, const float *samples, float *pairs)
 {
-    wt__fft_real_row(s->forward, samples, s->weights, &s->past, s->row);
+    wt__fft_real_row(s->forward, samples, s->halves, &s->past, s->row);
     s->past = (wt__fft_past){s->row, pairs, 2 * s->bins};
     for (; s->past.n && (uintptr_t)s->past.to % 64; s->past.n--) *s->past.to++ = *s->past.from++;
 }

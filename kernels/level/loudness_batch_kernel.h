@@ -45,6 +45,12 @@ typedef struct loudness_block {
     int bin; ///< -1: not above the gate
 } loudness_block;
 
+/// Blocks of one bin, or of several.
+typedef struct loudness_sum {
+    double power;
+    long long count;
+} loudness_sum;
+
 typedef struct loudness_args {
     const float *pcm;        ///< [n_signals][channels][n_frames]
     double *steps;           ///< [n_signals][channels][n_steps] weighted energy

@@ -143,6 +143,8 @@ typedef struct wt_llm_matvec_args {
     wt_llm_ahead ahead[WT_LLM_AHEAD]; ///< not of llm_matvec
 } wt_llm_matvec_args;
 
+#define WT_LLM_NOT_THERE 0xffffffffu ///< bits that no sum has: additions give one NaN, 0x7fffffff
+
 #define WT_LLM_STREAM_WARPS       8 ///< of a block of llm_stream.cu
 #define WT_LLM_STREAM_SHORT       2 ///< warps that share a row of WT_LLM_STREAM_PASS / WARPS columns for each, of many
 #define WT_LLM_STREAM_STAGES      5 ///< of a warp: WT_LLM_STREAM_TILE rows of WT_LLM_STREAM_COLUMNS
@@ -159,6 +161,9 @@ typedef struct wt_llm_stream_args {
     int n_stages; ///< WT_LLM_STREAM_STAGES or _DEEP
     int each,
         n_passes; ///< columns of a warp in a pass, a multiple of a stage's; times those of a row they cover all columns
+    unsigned *cleared; ///< [n_cleared] words that become WT_LLM_NOT_THERE, for the launch after this to write; or NULL
+    int n_cleared;
+    int is_awaited; ///< the launch after this awaits `out`
 } wt_llm_stream_args;
 
 #define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word

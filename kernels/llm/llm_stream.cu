@@ -10,6 +10,14 @@
 // the next launch come while it runs and fill theirs before they wait (overlap.cuh): that keeps the memory busy while a
 // launch ends and the next one fetches its vector.
 //
+// A product may begin before the one whose rows are its vector has ended, because processors are not equally fast and
+// their blocks end far apart. Rows are dealt so that all blocks finish the first part of them in the first part of the
+// time, and every word is its own message: the launch before that product makes them all NOT_THERE, and who reads them
+// waits until they are not. Nobody is kept from what is waited for: a block that waits so can only be there when all
+// blocks of the awaited launch are. Those let it come after their own waiting, so that what was there before has been
+// cleared, and it waits for their end before its own, so that later launches' waiting is for all of them. A kernel of
+// its own: with a longer one all products are slower (8B 26 us a step).
+//
 // The tensor cores' 16 rows are 8 of W, with columns 0 .. 31 of 64 as the first half and 32 .. 63 as the second (odd
 // rows the other way round, so that no two lanes of a read meet a bank), and of their 8 columns three are the parts of
 // the vector's first 32 and three those of its others; what does not belong together is not looked at.
@@ -39,6 +47,30 @@ static __device__ __forceinline__ eight load_eight(const float *from, bool wante
     const float4 zero = {0, 0, 0, 0}, a = wanted ? ((const float4 *)from)[0] : zero;
     const float4 b = wanted ? ((const float4 *)from)[1] : zero;
     return {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
+}
+
+// Likewise of what others are writing.
+static __device__ __forceinline__ eight look_eight(const float *from, bool wanted)
+{
+    eight x;
+    asm volatile("{ .reg .pred p; setp.ne.s32 p, %9, 0;\n"
+                 "  mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0;\n"
+                 "  mov.b32 %4, 0; mov.b32 %5, 0; mov.b32 %6, 0; mov.b32 %7, 0;\n"
+                 "  @p ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%8];\n"
+                 "  @p ld.relaxed.gpu.global.v4.f32 {%4, %5, %6, %7}, [%8 + 16]; }"
+                 : "=&f"(x.at[0]), "=&f"(x.at[1]), "=&f"(x.at[2]), "=&f"(x.at[3]), "=&f"(x.at[4]), "=&f"(x.at[5]),
+                   "=&f"(x.at[6]), "=&f"(x.at[7])
+                 : "l"(from), "r"((int)wanted)
+                 : "memory");
+    return x;
+}
+
+static __device__ __forceinline__ bool are_there(const eight &x)
+{
+    unsigned most = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i++) most = max(most, __float_as_uint(x.at[i]));
+    return most != WT_LLM_NOT_THERE;
 }
 
 static __device__ __forceinline__ constexpr bool is_f16(bf16) { return false; }
@@ -215,13 +247,16 @@ static __device__ __forceinline__ void finish(const wt_llm_matvec_args &a, const
 
 // ---- all of it
 
-// 256 columns of the warp's part of the vector from `from` on, times the norm's weights.
+// 256 columns of the warp's part of the vector from `from` on, times the norm's weights. `kept`: the weights or, if the
+// vector is AWAITED, the columns themselves.
+template <bool AWAITED>
 static __device__ __forceinline__ eight load_vector(const wt_llm_matvec_args &a, const share &own, int from,
-                                                    const eight *weights, float *squares)
+                                                    const eight *kept, float *squares)
 {
     const int column = from + threadIdx.x % 32 * 8;
+    if (AWAITED) return *kept;
     eight x = load_eight(a.x + own.first + column, column < own.n), w;
-    if (a.norm_weight) w = weights ? *weights : load_eight(a.norm_weight + own.first + column, column < own.n);
+    if (a.norm_weight) w = kept ? *kept : load_eight(a.norm_weight + own.first + column, column < own.n);
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         *squares += x.at[i] * x.at[i];
@@ -231,12 +266,15 @@ static __device__ __forceinline__ eight load_vector(const wt_llm_matvec_args &a,
 }
 
 // A power of two by which the largest of the warp's elements becomes 0.5 and more; not a number where one is none.
-static __device__ __forceinline__ float power_for(const wt_llm_matvec_args &a, const share &own)
+template <bool AWAITED>
+static __device__ __forceinline__ float power_for(const wt_llm_matvec_args &a, const share &own, const eight *kept)
 {
     unsigned most = 0;
     float squares = 0;
-    for (int from = 0; from < own.n; from += 256) {
-        const eight x = load_vector(a, own, from, NULL, &squares);
+#pragma unroll
+    for (int k = 0; k < KEPT; k++) {
+        if (k * 256 >= own.n) continue;
+        const eight x = load_vector<AWAITED>(a, own, k * 256, AWAITED ? kept + k : NULL, &squares);
 #pragma unroll
         for (int i = 0; i < 8; i++) most = max(most, __float_as_uint(x.at[i]) & 0x7fffffffu);
     }
@@ -253,31 +291,54 @@ struct vector {
 };
 
 // 256 columns of it.
-template <class T>
+template <class T, bool AWAITED>
 static __device__ __forceinline__ void take_some(const wt_llm_matvec_args &a, const share &own, int from,
-                                                 const eight *weights, vector &v)
+                                                 const eight *kept, vector &v)
 {
     const int column = from + threadIdx.x % 32 * 8;
-    eight x = load_vector(a, own, from, weights, &v.squares);
+    eight x = load_vector<AWAITED>(a, own, from, kept, &v.squares);
     if (is_f16(T{}))
 #pragma unroll
         for (int i = 0; i < 8; i++) x.at[i] *= v.power;
     if (column < (own.n + COLUMNS - 1) / COLUMNS * COLUMNS) store_parts<T>(x, v.parts + 2 * column, v.pitch);
 }
 
-// ARE_KEPT: `weights` are there, of the first columns.
-template <class T, bool ARE_KEPT>
-static __device__ __forceinline__ void take_vector(const wt_llm_matvec_args &a, const share &own, const eight *weights,
+// ARE_KEPT: `kept` are there, of the first columns, which are all if the vector is AWAITED.
+template <class T, bool ARE_KEPT, bool AWAITED>
+static __device__ __forceinline__ void take_vector(const wt_llm_matvec_args &a, const share &own, const eight *kept,
                                                    vector &v)
 {
-    v.power = is_f16(T{}) ? power_for(a, own) : 1;
+    v.power = is_f16(T{}) ? power_for<AWAITED>(a, own, kept) : 1;
     __syncwarp(); // what was there is used
     if (ARE_KEPT)
 #pragma unroll
         for (int k = 0; k < KEPT; k++)
-            if (k * 256 < own.n) take_some<T>(a, own, k * 256, weights + k, v);
-    for (int from = ARE_KEPT ? KEPT * 256 : 0; from < own.n; from += 256) take_some<T>(a, own, from, NULL, v);
+            if (k * 256 < own.n) take_some<T, AWAITED>(a, own, k * 256, kept + k, v);
+    if (!AWAITED)
+        for (int from = ARE_KEPT ? KEPT * 256 : 0; from < own.n; from += 256)
+            take_some<T, AWAITED>(a, own, from, NULL, v);
     __syncwarp();
+}
+
+// The warp's columns of an awaited vector as soon as they are there; that which comes last, `ahead` columns further on,
+// is asked for alone.
+static __device__ __forceinline__ void await(const wt_llm_stream_args &a, const share &own, int ahead, eight *kept)
+{
+    const int lane = threadIdx.x % 32;
+    const float *last = a.m.x + min(own.first + own.n + ahead, a.m.columns) - 1;
+    for (unsigned word = WT_LLM_NOT_THERE; own.n && word == WT_LLM_NOT_THERE;) {
+        asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(last) : "memory");
+        if (word == WT_LLM_NOT_THERE) __nanosleep(ahead ? 500 : 50);
+    }
+    bool all;
+    do {
+        all = true;
+#pragma unroll
+        for (int k = 0; k < KEPT; k++)
+            kept[k] = look_eight(a.m.x + own.first + k * 256 + lane * 8, k * 256 + lane * 8 < own.n);
+#pragma unroll
+        for (int k = 0; k < KEPT; k++) all = all && are_there(kept[k]);
+    } while (!__all_sync(ALL, all));
 }
 
 static __device__ __forceinline__ void mma(float *d, const unsigned *a, unsigned b0, unsigned b1, bf16)
@@ -318,8 +379,8 @@ static __device__ __forceinline__ float total_of(const float (*sums)[4])
     return sum + __shfl_xor_sync(ALL, sum, 2);
 }
 
-// A row shared by TEAM warps.
-template <class T, int TEAM> static __device__ __forceinline__ void stream(const wt_llm_stream_args &a)
+// A row shared by TEAM warps; of an AWAITED vector.
+template <class T, int TEAM, bool AWAITED> static __device__ __forceinline__ void stream(const wt_llm_stream_args &a)
 {
     extern __shared__ uint4 shared[];
     __shared__ float sums_of[2][AT_ONCE * TILE][WARPS], squares[WARPS];
@@ -330,21 +391,27 @@ template <class T, int TEAM> static __device__ __forceinline__ void stream(const
     v.pitch = WT_LLM_STREAM_PITCH(a.each);
     v.parts = (unsigned char *)(shared + WARPS * (n_stages * STAGE)) + 2 * warp * a.each;
     v.squares = 0;
-    let_next_begin();
+    if (!a.is_awaited) let_next_begin();
     ask_ahead(a.m);
     const int member = warp % TEAM, team = warp / TEAM;
     cursor c = {NULL, 0, min(AT_ONCE, n_tiles), team, 0, 0, 0, share_of<TEAM>(a, 0)};
     if (team < n_tiles) aim(a, c);
 #pragma unroll 1 // this once: less code for the caches to hold
     for (int s = 0; s < n_stages - 1; s++) fetch<TEAM>(a, n_tiles, c, stages + s * STAGE);
-    eight weights[KEPT];
+    eight kept[KEPT];
 #pragma unroll
-    for (int k = 0; k < KEPT; k++)
-        weights[k] = load_eight(a.m.norm_weight + member * a.each + k * 256 + lane * 8,
-                                a.m.norm_weight && k * 256 + lane * 8 < share_of<TEAM>(a, 0).n);
-    wait_for_earlier();
+    for (int k = 0; k < KEPT && !AWAITED; k++)
+        kept[k] = load_eight(a.m.norm_weight + member * a.each + k * 256 + lane * 8,
+                             a.m.norm_weight && k * 256 + lane * 8 < share_of<TEAM>(a, 0).n);
+    if (AWAITED) // a pass ahead: who begins earlier takes from those that it waits for
+        await(a, share_of<TEAM>(a, 0), WT_LLM_STREAM_PASS, kept);
+    else
+        wait_for_earlier();
+    if (a.is_awaited) let_next_begin();
 
-    take_vector<T, true>(a.m, share_of<TEAM>(a, 0), weights, v);
+    take_vector<T, true, AWAITED>(a.m, share_of<TEAM>(a, 0), kept, v);
+    for (int k = (int)(blockIdx.x * blockDim.x + threadIdx.x); k < a.n_cleared; k += (int)(gridDim.x * blockDim.x))
+        a.cleared[k] = WT_LLM_NOT_THERE;
     const unsigned char *x =
         v.parts + g % 3 * v.pitch + (g / 3 * 4 + lane % 4) * 16; // the lane's of a stage's first half
     int slot = 0, next = n_stages - 1;
@@ -353,7 +420,10 @@ template <class T, int TEAM> static __device__ __forceinline__ void stream(const
         const ending e = ending_of(a, begin);
         for (int pass = 0; pass < a.n_passes; pass++) {
             const share own = share_of<TEAM>(a, pass);
-            if (begin + pass && a.n_passes > 1) take_vector<T, false>(a.m, own, NULL, v);
+            if (begin + pass && a.n_passes > 1) {
+                if (AWAITED) await(a, own, 0, kept);
+                take_vector<T, AWAITED, AWAITED>(a.m, own, kept, v);
+            }
             for (int tile = begin + team; tile < min(begin + AT_ONCE, n_tiles); tile += WARPS / TEAM) {
                 float sums[2][4] = {};
                 for (int column = 0; column < own.n; column += COLUMNS) {
@@ -377,18 +447,22 @@ template <class T, int TEAM> static __device__ __forceinline__ void stream(const
             v.squares = warp_sum(v.squares);
             if (!lane && !team) squares[member] = v.squares;
         }
+        if (AWAITED) wait_for_earlier();
         __syncthreads(); // those of the turn before the last are used
         finish<TEAM>(a.m, e, all_sums, squares);
     }
+    if (AWAITED) wait_for_earlier(); // without a tile too
 }
 
-#define KERNEL(name, type, team)                                                                                       \
+#define KERNEL(name, type, team, awaited)                                                                              \
     extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) name(const __grid_constant__ wt_llm_stream_args a)     \
     {                                                                                                                  \
-        stream<type, team>(a);                                                                                         \
+        stream<type, team, awaited>(a);                                                                                \
     }
 
-KERNEL(llm_stream_f16, f16, WARPS)
-KERNEL(llm_stream_bf16, bf16, WARPS)
-KERNEL(llm_stream_short_f16, f16, WT_LLM_STREAM_SHORT)
-KERNEL(llm_stream_short_bf16, bf16, WT_LLM_STREAM_SHORT)
+KERNEL(llm_stream_f16, f16, WARPS, false)
+KERNEL(llm_stream_bf16, bf16, WARPS, false)
+KERNEL(llm_stream_short_f16, f16, WT_LLM_STREAM_SHORT, false)
+KERNEL(llm_stream_short_bf16, bf16, WT_LLM_STREAM_SHORT, false)
+KERNEL(llm_stream_awaited_f16, f16, WARPS, true)
+KERNEL(llm_stream_awaited_bf16, bf16, WARPS, true)

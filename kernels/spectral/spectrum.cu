@@ -374,25 +374,45 @@ extern "C" __global__ void __launch_bounds__(256) spectrum_limit(wt_spectrum_fin
         }
 }
 
-// Four frames a lane, four coefficients a warp at a time: a number of the tile meets four of the matrix, and one of the
-// matrix four of the tile. Where columns of the matrix are even or odd about its middle, as a cosine transform's, the
-// tile has sums and differences of the bands that mirror each other, and products are half as many.
-extern "C" __global__ void __launch_bounds__(512) spectrum_product(wt_spectrum_finish_args a)
+// D += A B of a warp in tf32: A 16 x 8, B 8 x 8. Lane 4 g + t holds of A (row g, column t), (g + 8, t), (g, t + 4),
+// (g + 8, t + 4); of B (row t, column g), (t + 4, g); of D (row g; columns 2t, 2t + 1), (g + 8; the same). Low bits of
+// A and B are not looked at. Source: PTX ISA, mma.m16n8k8 with .tf32.
+static __device__ __forceinline__ void mma_tf32(float (&d)[4], const float (&a)[4], float b0, float b1)
 {
-    constexpr int EACH = WT_SPECTRUM_PRODUCT / 32;
-    float *tile = (float *)all_shared; // [rows][WT_SPECTRUM_PRODUCT]
-    const int tiles = (a.n_frames + WT_SPECTRUM_PRODUCT - 1) / WT_SPECTRUM_PRODUCT, lane = threadIdx.x % 32;
-    const int warp = threadIdx.x / 32, warps = blockDim.x / 32, half = (a.n_mels + 1) / 2;
-    const int block = gridDim.x - 1 - blockIdx.x; // the bands written last are still in the second-level cache
-    const int line = block / tiles, t = block % tiles * WT_SPECTRUM_PRODUCT + lane;
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(__float_as_int(a[0])), "r"(__float_as_int(a[1])), "r"(__float_as_int(a[2])), "r"(__float_as_int(a[3])),
+          "r"(__float_as_int(b0)), "r"(__float_as_int(b1)));
+}
+
+// x to the nearest tf32, and what that leaves out; a NaN stays in the rest.
+static __device__ __forceinline__ void part_tf32(float x, float &high, float &rest)
+{
+    high = __int_as_float((__float_as_int(x) + 0x1000) & ~0x1fff);
+    rest = x - high;
+}
+
+enum {
+    PRODUCT_WARPS = 8,
+    PRODUCT_READS = 5,                       // bands and mirrors a warp has on their way at once
+    PRODUCT_SETS = WT_SPECTRUM_PRODUCT / 32, // of 32 frames, a warp's
+    PRODUCT_GROUPS = 3                       // of eight columns, a warp's
+};
+
+// The tile of spectrum_product: frames along rows of bands, or of sums and of differences of the bands that mirror each
+// other; zeros in rows up to n_steps.
+static __device__ __forceinline__ void fill_product(const wt_spectrum_finish_args &a, float *tile, int line, int t)
+{
+    constexpr int EACH = WT_SPECTRUM_PRODUCT / 32, ROW = WT_SPECTRUM_PRODUCT_ROW;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = (a.n_mels + 1) / 2;
     const limits l = limits_of(a, line / a.channels);
     const float *mel = a.mel + (long long)line * a.n_mels * a.n_frames + t;
-    for (int first = warp; first < half; first += 4 * warps) {
-        float some[4][2][EACH]; // a band and its mirror: all on their way before one is used
+    for (int first = warp; first < half; first += PRODUCT_READS * PRODUCT_WARPS) {
+        float some[PRODUCT_READS][2][EACH]; // all on their way before one is used
         const auto read = [&](auto frame) {
 #pragma unroll
-            for (int k = 0; k < 4; k++) { // what there is not is read as the last there is
-                const int m = first + k * warps < half ? first + k * warps : half - 1;
+            for (int k = 0; k < PRODUCT_READS; k++) { // what there is not is read as the last there is
+                const int m = min(first + k * PRODUCT_WARPS, half - 1);
                 const float *low = mel + (long long)m * a.n_frames,
                             *high = mel + (long long)(a.n_mels - 1 - m) * a.n_frames;
 #pragma unroll
@@ -405,48 +425,75 @@ extern "C" __global__ void __launch_bounds__(512) spectrum_product(wt_spectrum_f
         else
             read([&](int i) { return min(i, a.n_frames - 1 - t); });
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            const int m = first + k * warps, mirror = a.n_mels - 1 - m;
+        for (int k = 0; k < PRODUCT_READS; k++) {
+            const int m = first + k * PRODUCT_WARPS, mirror = a.n_mels - 1 - m;
             if (m >= half) break;
 #pragma unroll
             for (int i = 0; i < EACH; i++) {
                 const float x = l.of(some[k][0][i]), y = m < mirror ? l.of(some[k][1][i]) : 0;
                 float *const to = tile + 32 * i + lane;
-                to[m * WT_SPECTRUM_PRODUCT] = a.n_even ? x + y : x;
-                if (a.n_even || m < mirror)
-                    to[(a.n_even ? half + m : mirror) * WT_SPECTRUM_PRODUCT] = a.n_even ? x - y : y;
+                to[m * ROW] = a.n_even ? x + y : x;
+                if (a.n_even || m < mirror) to[(a.n_even ? 8 * a.n_steps + m : mirror) * ROW] = a.n_even ? x - y : y;
             }
         }
     }
+    const int rows = a.n_even ? half : a.n_mels, more = (8 * a.n_steps - rows) * ROW;
+    for (int i = threadIdx.x; i < more; i += blockDim.x) {
+        tile[rows * ROW + i] = 0;
+        if (a.n_even) tile[(8 * a.n_steps + rows) * ROW + i] = 0;
+    }
+}
+
+// Tensor cores multiply 32 frames of the tile with up to 24 coefficients a warp, each number as a tf32 and the rest,
+// the product of both rests left out: 2^-22. Where columns of the matrix are even or odd about its middle, as a cosine
+// transform's, the tile has sums and differences of the bands that mirror each other, and products are half as many.
+extern "C" __global__ void __launch_bounds__(32 * PRODUCT_WARPS, 3) spectrum_product(wt_spectrum_finish_args a)
+{
+    constexpr int ROW = WT_SPECTRUM_PRODUCT_ROW, G = PRODUCT_GROUPS;
+    float *tile = (float *)all_shared;
+    const int tiles = (a.n_frames + WT_SPECTRUM_PRODUCT - 1) / WT_SPECTRUM_PRODUCT, lane = threadIdx.x % 32;
+    const int block = gridDim.x - 1 - blockIdx.x; // the bands written last are still in the second-level cache
+    const int line = block / tiles, begin = block % tiles * WT_SPECTRUM_PRODUCT;
+    fill_product(a, tile, line, begin + lane);
     __syncthreads();
-    const int rows = a.n_even ? half : a.n_mels;
-    for (int g = warp; g < a.n_groups; g += warps) {
-        const bool odd = a.n_even && g >= a.n_even;
-        const float *numbers = tile + (odd ? half * WT_SPECTRUM_PRODUCT : 0) + lane;
-        const float4 *weights = (const float4 *)a.matrix + g;
-        float sum[EACH][4] = {};
-        for (int begin = 0; begin < rows; begin += 16) { // in parts, as dsp/spectral/mfcc.c says
-            float part[EACH][4] = {};
-            const int end = begin + 16 < rows ? begin + 16 : rows;
-#pragma unroll 4
-            for (int m = begin; m < end; m++, numbers += WT_SPECTRUM_PRODUCT, weights += a.n_groups) {
-                const float4 w = __ldg(weights);
+    const int n_first = a.n_even ? a.n_even : a.n_groups, bundles = (n_first + G - 1) / G;
+    const int all = bundles + (a.n_groups - n_first + G - 1) / G;
+    for (int item = threadIdx.x / 32; item < all * PRODUCT_SETS; item += PRODUCT_WARPS) {
+        const int set = item % PRODUCT_SETS, bundle = item / PRODUCT_SETS;
+        const bool odd = bundle >= bundles;
+        const int first = odd ? n_first + (bundle - bundles) * G : bundle * G, end = odd ? a.n_groups : n_first;
+        const float *numbers = tile + ((odd ? 8 * a.n_steps : 0) + lane % 4) * ROW + set * 32 + lane / 4;
+        const float4 *weights = (const float4 *)a.matrix + first * a.n_steps * 32 + lane;
+        float sum[2][G][4] = {}, rest[2][G][4] = {};
+        for (int step = 0; step < a.n_steps; step++, numbers += 8 * ROW, weights += 32) {
+            float high[2][4], low[2][4];
 #pragma unroll
-                for (int i = 0; i < EACH; i++) {
-                    const float value = numbers[32 * i];
-                    part[i][0] += value * w.x, part[i][1] += value * w.y;
-                    part[i][2] += value * w.z, part[i][3] += value * w.w;
+            for (int i = 0; i < 8; i++)
+                part_tf32(numbers[i / 2 % 2 * 4 * ROW + i % 2 * 8 + i / 4 * 16], high[i / 4][i % 4], low[i / 4][i % 4]);
+#pragma unroll
+            for (int g = 0; g < G; g++) {
+                if (first + g >= end) break;
+                const float4 w = __ldg(weights + g * a.n_steps * 32);
+#pragma unroll
+                for (int s = 0; s < 2; s++) {
+                    mma_tf32(sum[s][g], high[s], w.x, w.y);
+                    mma_tf32(rest[s][g], low[s], w.x, w.y);
+                    mma_tf32(rest[s][g], high[s], w.z, w.w);
                 }
             }
-#pragma unroll
-            for (int i = 0; i < 4 * EACH; i++) sum[i / 4][i % 4] += part[i / 4][i % 4];
         }
-        const int k = odd ? 8 * (g - a.n_even) + 1 : a.n_even ? 8 * g : 4 * g, apart = a.n_even ? 2 : 1;
-        float *out = a.out + ((long long)line * a.n_out + k) * a.n_frames + t;
+        const int t = begin + set * 32 + lane / 4, apart = a.n_even ? 2 : 1;
+        const int k = odd ? 16 * (first - n_first) + 1 : 8 * apart * first;
+        float *out = a.out + (long long)line * a.n_out * a.n_frames + t;
 #pragma unroll
-        for (int j = 0; j < 4; j++, out += (long long)apart * a.n_frames)
+        for (int i = 0; i < 2 * G; i++) { // a column
+            const int g = i / 2, column = k + (8 * g + lane % 4 * 2 + i % 2) * apart;
+            if (column >= a.n_out) continue;
+            float *to = out + (long long)column * a.n_frames;
 #pragma unroll
-            for (int i = 0; i < EACH; i++)
-                if (k + j * apart < a.n_out && t + 32 * i < a.n_frames) out[32 * i] = sum[i][j];
+            for (int r = 0; r < 4; r++)
+                if (t + 8 * r < a.n_frames)
+                    to[8 * r] = sum[r / 2][g][r % 2 * 2 + i % 2] + rest[r / 2][g][r % 2 * 2 + i % 2];
+        }
     }
 }

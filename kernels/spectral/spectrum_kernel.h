@@ -167,7 +167,8 @@ typedef struct wt_spectrum_mel_args {
     float power, amin, scale, offset; ///< logarithm: scale log2(max(x, amin)) + offset
 } wt_spectrum_mel_args;
 
-#define WT_SPECTRUM_PRODUCT 128 ///< frames of a block of spectrum_product
+#define WT_SPECTRUM_PRODUCT     128 ///< frames of a block of spectrum_product
+#define WT_SPECTRUM_PRODUCT_ROW 136 ///< floats from one of its rows to the next
 
 /// What follows when the largest value is known: x = max(x, peak - range) * gain + offset - relative * peak, then, when
 /// n_out is not 0, out[k] = sum over m of matrix[m][k] x[m].
@@ -175,11 +176,13 @@ typedef struct wt_spectrum_finish_args {
     float *mel; ///< as wt_spectrum_mel_args.out, in place
     float *out; ///< [n_lines][n_out][n_frames]
     const int *peaks;
-    const float *matrix; ///< [rows][n_groups][4], at 16 bytes
+    const float *matrix; ///< [n_groups][n_steps][32][4], at 16 bytes: of eight columns and eight rows, lane 4 g + t has
+                         ///< column g's rows t and t + 4, as tf32, then what these left out
     int n_mels, n_frames, channels, n_out;
-    int n_groups; ///< of four columns of the matrix
-    int n_even; ///< the first ones, of even columns, the others of odd ones: rows are (n_mels + 1) / 2; 0: all columns
-                ///< in order, n_mels rows
+    int n_groups; ///< of eight columns of the matrix
+    int n_even;  ///< the first ones, of even columns, the others of odd ones: rows are (n_mels + 1) / 2; 0: all columns
+                 ///< in order, n_mels rows
+    int n_steps; ///< of eight rows
     float range, gain, offset, relative;
 } wt_spectrum_finish_args;
 

@@ -20,7 +20,7 @@ static const struct {
                                 {"kernels/llm/llm_attend_16.cu", WT__LLM_ATTEND_16, 4},
                                 {"kernels/llm/llm_attend_one.cu", WT__LLM_ATTEND_ONE, 4},
                                 {"kernels/llm/llm_matvec.cu", WT__LLM_MATVEC, 3},
-                                {"kernels/llm/llm_stream.cu", WT__LLM_STREAM, 4}};
+                                {"kernels/llm/llm_stream.cu", WT__LLM_STREAM, 6}};
 
 static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embed",
                                                      [WT__LLM_NORM] = "llm_norm",
@@ -49,7 +49,9 @@ static const char *const names[WT__N_LLM_KERNELS] = {[WT__LLM_EMBED] = "llm_embe
                                                      [WT__LLM_STREAM] = "llm_stream_f16",
                                                      [WT__LLM_STREAM + 1] = "llm_stream_bf16",
                                                      [WT__LLM_STREAM + 2] = "llm_stream_short_f16",
-                                                     [WT__LLM_STREAM + 3] = "llm_stream_short_bf16"};
+                                                     [WT__LLM_STREAM + 3] = "llm_stream_short_bf16",
+                                                     [WT__LLM_STREAM + 4] = "llm_stream_awaited_f16",
+                                                     [WT__LLM_STREAM + 5] = "llm_stream_awaited_bf16"};
 
 /// As llm_attend.cu: the largest divisor of the heads that share keys and values, up to 8.
 static int heads_at_once(int group)

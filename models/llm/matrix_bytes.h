@@ -7,7 +7,7 @@
 
 #include <immintrin.h>
 
-enum { BLOCK = 32, ROWS = 4, VECTORS = 4, PARTED = 64, CROSSED = 1 };
+enum { BLOCK = 32, ROWS = 4, VECTORS = 4, PARTED = 64, CROSSED = 1, HALVED = 2 };
 
 typedef uint16_t u16x32 __attribute__((vector_size(64)));
 typedef int16_t i16x32 __attribute__((vector_size(64)));
@@ -97,30 +97,28 @@ WT_INLINE void step_q4_0(const weights *w, int64_t k, const bytes *x, const int 
 #ifdef __AVX512VNNI__
 WT_INLINE __m512i wide_at(const void *p) { return _mm512_loadu_si512(p); }
 
-/// Four blocks, two at a time.
+/// Four blocks, of which the vector has the first halves, then the second ones: lanes 4 b .. 4 b + 3 are those of b.
 WT_INLINE void step_q4_0_wide(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const uint8_t *p = w->row + 72 * k;
-    const __m512i shifts = _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4);
     uint16_t h[4];
     for (int i = 0; i < 4; i++) memcpy(&h[i], p + 18 * i, sizeof h[i]);
     const uint64_t scales = h[0] | (uint32_t)h[1] << 16 | (uint64_t)(h[2] | (uint32_t)h[3] << 16) << 32;
     const __m128 d = _mm_cvtph_ps(_mm_cvtsi64_si128((long long)scales));
-#    pragma GCC unroll 2
-    for (int i = 0; i < 4; i += 2) {
-        const uint8_t *at = p + 18 * i + 2;
-        const __m128i a = _mm_loadu_si128((const __m128i *)at), b = _mm_loadu_si128((const __m128i *)(at + 18));
-        const __m512i twice = _mm512_mask_broadcast_i32x4(_mm512_broadcast_i32x4(a), 0xff00, b);
-        const __m512i q = _mm512_and_si512(_mm512_srlv_epi64(twice, shifts), _mm512_set1_epi8(15));
-        const int c = i + 1;
-        const __m512i which = _mm512_setr_epi32(i, i, i, i, i, i, i, i, c, c, c, c, c, c, c, c);
+    __m512i both = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(p + 2)));
+    both = _mm512_mask_broadcast_i32x4(both, 0x00f0, _mm_loadu_si128((const __m128i *)(p + 20)));
+    both = _mm512_mask_broadcast_i32x4(both, 0x0f00, _mm_loadu_si128((const __m128i *)(p + 38)));
+    both = _mm512_mask_broadcast_i32x4(both, 0xf000, _mm_loadu_si128((const __m128i *)(p + 56)));
+    const __m512i four = _mm512_set1_epi8(15),
+                  blocks = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    const __m512i low = _mm512_and_si512(both, four), high = _mm512_and_si512(_mm512_srli_epi16(both, 4), four);
 #    pragma GCC unroll 4
-        for (int j = 0; j < n; j++) {
-            const __m512i dots = _mm512_dpbusd_epi32(wide_at(x[j].less + BLOCK * k + BLOCK / 4 * i), q,
-                                                     wide_at(x[j].q + 4 * BLOCK * k + BLOCK * i));
-            const __m512 factors = _mm512_castps128_ps512(d * _mm_loadu_ps(x[j].d + 4 * k));
-            sums[j].sixteen += _mm512_cvtepi32_ps(dots) * _mm512_permutexvar_ps(which, factors);
-        }
+    for (int j = 0; j < n; j++) {
+        const int8_t *v = x[j].q + 4 * BLOCK * k;
+        const __m512i dots = _mm512_dpbusd_epi32(
+            _mm512_dpbusd_epi32(wide_at(x[j].less + BLOCK / 2 * k), low, wide_at(v)), high, wide_at(v + 2 * BLOCK));
+        const __m512 factors = _mm512_castps128_ps512(d * _mm_loadu_ps(x[j].d + 4 * k));
+        sums[j].sixteen += _mm512_cvtepi32_ps(dots) * _mm512_permutexvar_ps(blocks, factors);
     }
 }
 
@@ -300,7 +298,8 @@ WT_INLINE void round_block(const float *x, int64_t k, int zero, int interleaved,
         q = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(q, within), 0xd8);
     }
     const __m256i sums = DOT(_mm256_setzero_si256(), _mm256_set1_epi8(1), q);
-    if (interleaved != 4 * BLOCK) {
+    const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    if (interleaved != 4 * BLOCK && interleaved != HALVED) {
         const bool crossed = interleaved == CROSSED && (k % 4 == 1 || k % 4 == 2);
         _mm256_storeu_si256((__m256i *)(out->q + BLOCK * (crossed ? k ^ 3 : k)), q);
     } else {
@@ -308,8 +307,10 @@ WT_INLINE void round_block(const float *x, int64_t k, int zero, int interleaved,
         _mm_storeu_si128((__m128i *)to, _mm256_castsi256_si128(q));
         _mm_storeu_si128((__m128i *)(to + 2 * BLOCK), _mm256_extracti128_si256(q, 1));
     }
-    _mm256_storeu_si256((__m256i *)(out->less + BLOCK / 4 * k), _mm256_mullo_epi32(sums, _mm256_set1_epi32(-zero)));
-    const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    if (interleaved == HALVED)
+        _mm_storeu_si128((__m128i *)(out->less + BLOCK / 8 * k), _mm_mullo_epi32(four, _mm_set1_epi32(-zero)));
+    else
+        _mm256_storeu_si256((__m256i *)(out->less + BLOCK / 4 * k), _mm256_mullo_epi32(sums, _mm256_set1_epi32(-zero)));
     const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
     out->d[k] = d;
     out->sum[k] = d * (float)(_mm_cvtsi128_si32(two) + _mm_extract_epi32(two, 1));
@@ -317,13 +318,14 @@ WT_INLINE void round_block(const float *x, int64_t k, int zero, int interleaved,
 
 /// A vector takes 2.25 bytes a column of the 4 that the scratch has for each of VECTORS.
 /// Of `interleaved` columns, 32 or 128, the even ones come first; 0 = as they are, CROSSED = the second and the third
-/// block of four change places.
+/// block of four change places; HALVED = of four blocks the first halves, then the second ones, and `less` of both.
 static bytes round_vector(const wt__product *p, int t, int slot, int zero, int interleaved)
 {
     const int64_t columns = p->linear->weight.shape[1], blocks = columns / BLOCK;
     float *at = p->rows + slot * columns;
     bytes out = {(int8_t *)at, (int32_t *)(at + columns / 4), at + columns / 2, at + columns / 2 + blocks};
-    for (int64_t k = 0; k < blocks && !p->prepared; k++) round_block(p->x + p->x_stride * t, k, zero, interleaved, &out);
+    for (int64_t k = 0; k < blocks && !p->prepared; k++)
+        round_block(p->x + p->x_stride * t, k, zero, interleaved, &out);
     return out;
 }
 
@@ -405,7 +407,7 @@ BYTES(q6_k, 256, 210, 32, 0)
 BYTES(q4_k, 256, 144, 0, 0)
 #else
 BYTES(q4_k, 256, 144, 0, CROSSED)
-BYTES(q4_0_wide, 4 * BLOCK, 72, 8, 0)
+BYTES(q4_0_wide, 4 * BLOCK, 72, 8, HALVED)
 BYTES(u4_wide, 4 * BLOCK, 64, 0, 4 * BLOCK)
 #endif
 #undef BYTES
@@ -531,8 +533,10 @@ static void strips_e4m3(const wt__product *p, int64_t first, int64_t n_rows)
         for (int t = 0; t < p->n; t += VECTORS) {
             const wt__product scaled = prescale(p, r, t, p->n - t < VECTORS ? p->n - t : VECTORS, parted);
             const uint8_t *rows = wt__row(l, r);
-            if (parted) tiles(&scaled, load_e4m3_parted, load_in_order, 1, PARTED, rows, wt__row_bytes(l), r, n);
-            else tiles(&scaled, load_e4m3, load_in_order, 1, TILE_STEP, rows, wt__row_bytes(l), r, n);
+            if (parted)
+                tiles(&scaled, load_e4m3_parted, load_in_order, 1, PARTED, rows, wt__row_bytes(l), r, n);
+            else
+                tiles(&scaled, load_e4m3, load_in_order, 1, TILE_STEP, rows, wt__row_bytes(l), r, n);
         }
     }
 }

@@ -31,10 +31,10 @@ static const bool overlaps[WT__N_LLM_KERNELS] = {
     [WT__LLM_PICK] = true,           [WT__LLM_PLACE] = true,          [WT__LLM_ATTEND] = true,
     [WT__LLM_FLASH] = true,          [WT__LLM_MATVEC] = true,         [WT__LLM_MATVEC + 1] = true,
     [WT__LLM_MATVEC + 2] = true,     [WT__LLM_STREAM] = true,         [WT__LLM_STREAM + 1] = true,
-    [WT__LLM_STREAM + 2] = true,     [WT__LLM_STREAM + 3] = true,     [WT__LLM_ATTEND_16] = true,
-    [WT__LLM_ATTEND_16 + 1] = true,  [WT__LLM_ATTEND_16 + 2] = true,  [WT__LLM_ATTEND_16 + 3] = true,
-    [WT__LLM_ATTEND_ONE] = true,     [WT__LLM_ATTEND_ONE + 1] = true, [WT__LLM_ATTEND_ONE + 2] = true,
-    [WT__LLM_ATTEND_ONE + 3] = true,
+    [WT__LLM_STREAM + 2] = true,     [WT__LLM_STREAM + 3] = true,     [WT__LLM_STREAM + 4] = true,
+    [WT__LLM_STREAM + 5] = true,     [WT__LLM_ATTEND_16] = true,      [WT__LLM_ATTEND_16 + 1] = true,
+    [WT__LLM_ATTEND_16 + 2] = true,  [WT__LLM_ATTEND_16 + 3] = true,  [WT__LLM_ATTEND_ONE] = true,
+    [WT__LLM_ATTEND_ONE + 1] = true, [WT__LLM_ATTEND_ONE + 2] = true, [WT__LLM_ATTEND_ONE + 3] = true,
 };
 
 static void launch(wt__pass *p, int kernel, wt_launch shape, const void *args, size_t bytes)
@@ -153,6 +153,21 @@ static void plain_matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a)
            &a, sizeof a);
 }
 
+static bool streams(const wt__linear *w, const wt__norm *norm)
+{
+    return (w->weight.dtype == WT_DTYPE_F16 || w->weight.dtype == WT_DTYPE_BF16) && w->weight.shape[1] % 8 == 0 &&
+           !(norm && norm->bias);
+}
+
+/// Does down of the pass's layer begin while gate and up still run? Then o, before them, clears s->up. Of a vector of
+/// one pass it would be no faster.
+static bool awaits_up(const wt__pass *p)
+{
+    const wt__layer *w = p->layer;
+    return !w->experts && w->down.weight.shape[1] > WT_LLM_STREAM_PASS && streams(&w->o, NULL) &&
+           streams(&w->up, &w->ffn_norm) && streams(&w->down, NULL);
+}
+
 /// Rows of 16 bits at multiples of 16 bytes, without a LayerNorm: two blocks fill a processor, one of this launch and
 /// one of the next; every processor has one, with rows or without, so that none is left over for two of another launch.
 /// Passes are alike. Many short rows are shared by fewer warps (0.6B's head 75 us, 91); of few a warp would be longer
@@ -169,16 +184,20 @@ static void stream(wt__pass *p, const wt__linear *w, wt_llm_matvec_args m)
     const bool is_narrow = !is_short && m.columns <= WT_LLM_STREAM_NARROW;
     a.n_stages = is_narrow ? WT_LLM_STREAM_DEEP : WT_LLM_STREAM_STAGES;
     const size_t stages = (size_t)(2 * warps * a.n_stages * WT_LLM_STREAM_TILE * WT_LLM_STREAM_COLUMNS);
+    const bool awaits = awaits_up(p), is_awaited = awaits && w == &p->layer->down;
+    if (awaits && w == &p->layer->o) {
+        a.cleared = (unsigned *)p->s->up;
+        a.n_cleared = p->s->llm->config.d_ff;
+    }
+    a.is_awaited = awaits && w == &p->layer->up;
     size_t shared = stages + 3 * (size_t)WT_LLM_STREAM_PITCH(a.each);
     if (w == &p->layer->o && shared < STREAM_ALONE) shared = STREAM_ALONE;
-    launch(p, WT__LLM_STREAM + is_bf16 + (is_short ? 2 : 0),
+    launch(p,
+           WT__LLM_STREAM + is_bf16 +
+               (is_awaited ? 4
+                : is_short ? 2
+                           : 0),
            (wt_launch){.grid = {p->s->gpu->n_sms}, .block = {32 * warps}, .shared_bytes = shared}, &a, sizeof a);
-}
-
-static bool streams(const wt__linear *w, const wt__norm *norm)
-{
-    return (w->weight.dtype == WT_DTYPE_F16 || w->weight.dtype == WT_DTYPE_BF16) && w->weight.shape[1] % 8 == 0 &&
-           !(norm && norm->bias);
 }
 
 static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const wt__norm *norm)

@@ -40,8 +40,8 @@ static void check_real_time(wt_chain *chain)
     wt_status status = WT_OK;
     RT_SECTION {
         for (int block = 1; block <= 1000 && !status; block += 111) {
-            for (int p = 0; p < wt_chain_node_type(chain, 0)->n_params; p++)
-                status |= wt_chain_set(chain, 0, p, wt_chain_node_type(chain, 0)->params[p].max);
+            for (int p = 0; p < wt_node_type_n_params(wt_chain_node_type(chain, 0)); p++)
+                status |= wt_chain_set(chain, 0, p, wt_node_type_param(wt_chain_node_type(chain, 0), p)->max);
             status |= wt_chain_process(chain, in, out, block);
         }
     }

@@ -106,6 +106,31 @@ WT_RT void wt_loudness_batch_run(wt_loudness_batch *batch, const float *pcm, wt_
 WT_CHECKED wt_status wt_loudness_batch_enqueue(wt_loudness_batch *batch, wt_stream *stream, const wt_buffer *pcm,
                                                size_t pcm_offset, wt_buffer *values, size_t values_offset);
 
+// ---- many programmes that go on from block to block
+
+/// A meter a programme, or on a GPU 272 KB each, with its state there.
+typedef struct wt_loudness_plan wt_loudness_plan;
+
+/// `n_signals` programmes of the config's channels, all in step. `device` is borrowed until the plan is destroyed.
+/// Errors: those of wt_loudness_create, WT_ERR_BAD_ARG (no device, n_signals), those of wt_module_create.  [worker]
+WT_CHECKED wt_status wt_loudness_plan_create(wt_device *device, const wt_loudness_config *config, int n_signals,
+                                             wt_loudness_plan **plan);
+void wt_loudness_plan_destroy(wt_loudness_plan *plan); ///< NULL is allowed.  [worker]
+/// Queue wt_loudness_reset of all programmes.  [worker]
+WT_CHECKED wt_status wt_loudness_plan_reset(wt_loudness_plan *plan, wt_stream *stream);
+/// Queue the next block: every cut gives the same bits, as every number of programmes does. Offset in bytes.
+///
+///   in   [n_signals][channels][n_frames]
+///
+/// Errors: WT_ERR_BAD_ARG naming the range that does not fit.  Judge: wt_loudness_process, on a GPU 1e-6 LU and dB.
+/// [worker]
+WT_CHECKED wt_status wt_loudness_plan_enqueue(wt_loudness_plan *plan, wt_stream *stream, const wt_buffer *in,
+                                              size_t in_offset, int n_frames);
+/// Queue wt_loudness_query of all programmes: values [n_signals], at a multiple of 8 bytes. Errors: WT_ERR_BAD_ARG.
+/// [worker]
+WT_CHECKED wt_status wt_loudness_plan_query(wt_loudness_plan *plan, wt_stream *stream, wt_buffer *values,
+                                            size_t values_offset);
+
 #ifdef __cplusplus
 }
 #endif

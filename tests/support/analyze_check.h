@@ -1,0 +1,31 @@
+/// Running `warptone analyze`, and comparing what it makes on a GPU with what it makes on the CPU.
+#ifndef WT_TEST_ANALYZE_CHECK_H
+#define WT_TEST_ANALYZE_CHECK_H
+
+#include <stdbool.h>
+
+enum { ANALYZE_RATE_HZ = 22050, ANALYZE_FRAMES = 2 * ANALYZE_RATE_HZ };
+
+extern char analyze_program[4096]; ///< find_program's
+extern char analyze_out[1 << 18];  ///< what the last run wrote
+
+/// Run `warptone analyze ARGUMENTS`, stderr behind stdout when `with_errors`; returns the exit code. Skips where the
+/// program is not built.
+int analyze_run(const char *arguments, bool with_errors);
+int analyze_runf(const char *format, const char *a, const char *b); ///< The same, with errors.
+void assert_analyze(const char *format, const char *a, const char *b);
+
+/// A 440 Hz tone that begins anew, with a click, every half second: [ANALYZE_FRAMES]; caller frees.
+float *analyze_tones(void);
+const char *analyze_tones_file(void **state, const char *name); ///< in the test's folder; returns its path
+
+typedef struct analyze_case {
+    const char *feature; ///< and its options
+    double bound;        ///< of the peak
+    const char *input;   ///< "in", tones, or "clicks", which ring over noise 40 dB below
+} analyze_case;
+
+/// Every array of every feature from a GPU as from the CPU; skips without one.
+void analyze_compare(void **state, const analyze_case *cases, int n_cases);
+
+#endif
