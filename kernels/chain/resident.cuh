@@ -418,6 +418,26 @@ static __device__ unsigned char *resident_move_in(const resident_args &r, chain_
     return memory;
 }
 
+// Behind the last block: the state to where the next kernel finds it, or, when told to leave, to the host.
+static __device__ __forceinline__ void resident_leave(const resident_args &r, const unsigned char *memory,
+                                                      resident_place here, int verdict)
+{
+    const resident_layout &l = r.layout;
+    if (verdict == RESIDENT_KILLED) return;
+    if (r.copy_memory)
+        resident_copy(r.chain.memory + blockIdx.x * r.chain.instance_bytes, memory, r.chain.instance_bytes);
+    if (threadIdx.x == 0) r.places[blockIdx.x] = here;
+    if (verdict != RESIDENT_LEAVE) return;
+    __syncthreads();
+    for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
+        resident_copy(r.exported + s * r.chain.instance_bytes, r.chain.memory + s * r.chain.instance_bytes,
+                      r.chain.instance_bytes);
+    __threadfence_system();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x) block_store_release(r.left + s, here.turn, here.term);
+}
+
 // One thread block an SM is enough; with the second number left out the compiler leaves room for two, 128 registers a
 // thread, and keeps the rest in local memory, which a block beside neighbours that read has to wait for.
 #ifdef CHAIN_THREADS
@@ -509,17 +529,5 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
         }
     }
     resident_asked_all();
-    if (verdict == RESIDENT_KILLED) return;
-    if (r.copy_memory)
-        resident_copy(r.chain.memory + blockIdx.x * r.chain.instance_bytes, memory, r.chain.instance_bytes);
-    if (threadIdx.x == 0) r.places[blockIdx.x] = here;
-    if (verdict != RESIDENT_LEAVE) return;
-    __syncthreads();
-    for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
-        resident_copy(r.exported + s * r.chain.instance_bytes, r.chain.memory + s * r.chain.instance_bytes,
-                      r.chain.instance_bytes);
-    __threadfence_system();
-    __syncthreads();
-    if (threadIdx.x == 0)
-        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x) block_store_release(r.left + s, here.turn, here.term);
+    resident_leave(r, memory, here, verdict);
 }
