@@ -1,4 +1,5 @@
 // `warptone analyze`: features that are ops of the library as they are, each beside the call of the library.
+#include "support/analyze_check.h"
 #include "support/audio_files.h"
 #include "support/npy.h"
 #include "support/spectral_check.h"
@@ -8,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <warptone/cqt.h>
 #include <warptone/decompose.h>
 #include <warptone/griffin_lim.h>
@@ -23,24 +22,15 @@
 enum { RATE_HZ = 22050, N = RATE_HZ, N_FFT = 1024, BINS = N_FFT / 2 + 1, HOP = 512, FRAMES = N / HOP + 1 };
 #define SHORT " --n-fft 1024 "
 
-static char program[4096], out[1 << 16], input[4096];
+static char input[4096];
 static float *tones; // [N], in the file that is analysed
 static float spectra[FRAMES * BINS], want[3 * FRAMES * BINS];
 
 static int run(const char *options, const char *to)
 {
-    char command[16384];
-    if (access(program, X_OK)) {
-        print_message("skipped: %s is not built\n", program);
-        skip();
-    }
-    snprintf(command, sizeof command, "'%s' analyze --backend cpu %s '%s' '%s' 2>&1", program, options, input, to);
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    out[fread(out, 1, sizeof out - 1, pipe)] = 0;
-    const int status = pclose(pipe);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    char arguments[8000];
+    snprintf(arguments, sizeof arguments, "--backend cpu %s '%s' '%s'", options, input, to);
+    return analyze_run(arguments, true);
 }
 
 /// Two tones, the upper one beginning anew every quarter of a second.
@@ -69,7 +59,7 @@ static npy array_of(void **state, const char *options, int k)
 {
     npy a;
     const char *path = test_path(state, "out.npz");
-    if (run(options, path)) fail_msg("%s", out);
+    if (run(options, path)) fail_msg("%s", analyze_out);
     assert_ok(npz_read(path, k, &a));
     return a;
 }
@@ -271,7 +261,7 @@ static void assert_signal(void **state, const char *options, const float *magnit
     assert_true(a.n_dims == 1 && a.shape[0] == N);
     assert_memory_equal(a.data, signal, sizeof *signal * N);
     npy_free(&a);
-    if (run(options, test_path(state, "out.wav"))) fail_msg("%s", out);
+    if (run(options, test_path(state, "out.wav"))) fail_msg("%s", analyze_out);
     float *heard = test_read(test_path(state, "out.wav"), NULL, 4096, &n_frames);
     assert_int_equal(n_frames, N);
     assert_snr_db(signal, heard, N, 100); // 24 bits with dither
@@ -316,7 +306,7 @@ static void short_and_silent_files_work(void **state)
         test_write(input, &(wt_audio_writer_config){.rate_hz = RATE_HZ, .channels = 1, .sample = WT_SAMPLE_F32}, x,
                    lengths[k], 1000);
         for (int i = 0; i < 3; i++)
-            if (run(EVERY, test_path(state, outputs[i]))) fail_msg("%s", out);
+            if (run(EVERY, test_path(state, outputs[i]))) fail_msg("%s", analyze_out);
     }
     memcpy(input, kept, sizeof kept);
     free(x);
@@ -331,8 +321,8 @@ static void tiles_are_the_whole(void **state)
     char tiled[512];
     size_t n_whole, n_tiled;
     snprintf(tiled, sizeof tiled, "%s --tile 2400", options);
-    if (run(options, test_path(state, "whole.npz"))) fail_msg("%s", out);
-    if (run(tiled, test_path(state, "tiled.npz"))) fail_msg("%s", out);
+    if (run(options, test_path(state, "whole.npz"))) fail_msg("%s", analyze_out);
+    if (run(tiled, test_path(state, "tiled.npz"))) fail_msg("%s", analyze_out);
     char *whole = test_slurp(test_path(state, "whole.npz"), &n_whole);
     char *parts = test_slurp(test_path(state, "tiled.npz"), &n_tiled);
     assert_int_equal(n_whole, n_tiled);
@@ -343,7 +333,7 @@ static void tiles_are_the_whole(void **state)
 static void a_table_has_one_kind_of_column(void **state)
 {
     assert_int_equal(run("-f nmf", test_path(state, "x.csv")), 2);
-    assert_non_null(strstr(out, "csv holds one table, components and activations make two"));
+    assert_non_null(strstr(analyze_out, "csv holds one table, components and activations make two"));
 }
 
 int main(void)
@@ -363,6 +353,6 @@ int main(void)
         cmocka_unit_test(tiles_are_the_whole),
         cmocka_unit_test(a_table_has_one_kind_of_column),
     };
-    if (!find_program(program, sizeof program)) return 1;
+    if (!find_program(analyze_program, sizeof analyze_program)) return 1;
     return cmocka_run_group_tests_name("analyze: more", tests, make_input, remove_input);
 }

@@ -13,26 +13,12 @@
 #define RATE 48000.0
 enum { CHANNELS = 2, N = 24000 };
 
-// Options that a type requires.
-static const struct {
-    const char *type;
-    wt_setting setting;
-} required[] = {
-    {"biquad", {"shape", "peak", 0}},
-    {"convolution", {"synthetic_ms", "100", 0}},
-    {"crossover", {"band", "1", 0}},
-    {"fir", {"design", "lowpass", 0}},
-};
-
 // A setting that each type takes, and room for a bypass behind it.
 static int settings_of(const wt_node_type *type, wt_setting settings[2])
 {
-    for (size_t k = 0; k < sizeof required / sizeof *required; k++)
-        if (!strcmp(required[k].type, type->name)) {
-            settings[0] = required[k].setting;
-            return 1;
-        }
-    return 0;
+    const wt_setting *required = node_required(type->name);
+    if (required) settings[0] = *required;
+    return required != NULL;
 }
 
 static bool on_cpu(const wt_node_type *type) { return !(type->flags & (WT_NODE_INTERNAL | WT_NODE_CUDA_ONLY)); }

@@ -1,4 +1,5 @@
 // Every node type as CUDA for all architectures, without a GPU.
+#include "support/node_check.h"
 #include "support/testing.h"
 #include "support/live_check.h"
 
@@ -47,17 +48,6 @@ static void compile(const wt_chain *chain, int resident_frames, bool in_shared)
     free(text);
 }
 
-// Options that a type requires, for a chain of that type alone.
-static const struct {
-    const char *type;
-    wt_setting setting;
-} required[] = {
-    {"biquad", {"shape", "peak", 0}},
-    {"convolution", {"synthetic_ms", "100", 0}},
-    {"crossover", {"band", "1", 0}},
-    {"fir", {"design", "lowpass", 0}},
-};
-
 static void every_node_type_compiles(void **state)
 {
     (void)state;
@@ -70,9 +60,8 @@ static void every_node_type_compiles(void **state)
     for (int t = 0; t < wt_n_node_types && n < 64; t++) {
         if (wt_node_types[t]->flags & (WT_NODE_INTERNAL | WT_NODE_CUDA_ONLY)) continue;
         nodes[n] = (wt_node_desc){.type = wt_node_types[t]->name};
-        for (size_t k = 0; k < sizeof required / sizeof *required; k++)
-            if (strcmp(required[k].type, nodes[n].type) == 0)
-                nodes[n].settings = &required[k].setting, nodes[n].n_settings = 1;
+        nodes[n].settings = node_required(nodes[n].type);
+        nodes[n].n_settings = nodes[n].settings != NULL;
         n++;
     }
     wt_chain *chain;

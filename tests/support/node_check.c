@@ -5,6 +5,7 @@
 #include "support/realtime.h"
 
 #include <math.h>
+#include <string.h>
 
 #define RATE 48000.0
 
@@ -12,6 +13,22 @@ wt_chain_desc node_desc(wt_node_desc *node, const char *type, const wt_setting *
 {
     *node = (wt_node_desc){.type = type, .settings = settings, .n_settings = n_settings};
     return (wt_chain_desc){.nodes = node, .n_nodes = 1};
+}
+
+const wt_setting *node_required(const char *type)
+{
+    static const struct {
+        const char *type;
+        wt_setting setting;
+    } required[] = {
+        {"biquad", {"shape", "peak", 0}},
+        {"convolution", {"synthetic_ms", "100", 0}},
+        {"crossover", {"band", "1", 0}},
+        {"fir", {"design", "lowpass", 0}},
+    };
+    for (size_t k = 0; k < sizeof required / sizeof *required; k++)
+        if (!strcmp(required[k].type, type)) return &required[k].setting;
+    return NULL;
 }
 
 wt_chain *node_chain(const char *type, const wt_setting *settings, int n_settings, int channels, double rate_hz)
@@ -38,7 +55,8 @@ static void check_real_time(wt_chain *chain)
     const float *const in[] = {x[0], x[1]};
     float *const out[] = {x[0], x[1]};
     wt_status status = WT_OK;
-    RT_SECTION {
+    RT_SECTION
+    {
         for (int block = 1; block <= 1000 && !status; block += 111) {
             for (int p = 0; p < wt_node_type_n_params(wt_chain_node_type(chain, 0)); p++)
                 status |= wt_chain_set(chain, 0, p, wt_node_type_param(wt_chain_node_type(chain, 0), p)->max);
@@ -99,8 +117,7 @@ void check_node_cuda_readings(const char *type, const wt_setting *settings, int 
 
 void sine_signal(float *x, int n_frames, double frequency_hz, double rate_hz, double amplitude, double phase)
 {
-    for (int n = 0; n < n_frames; n++)
-        x[n] = (float)(amplitude * sin(2 * M_PI * frequency_hz / rate_hz * n + phase));
+    for (int n = 0; n < n_frames; n++) x[n] = (float)(amplitude * sin(2 * M_PI * frequency_hz / rate_hz * n + phase));
 }
 
 float to_db(float amplitude) { return 20 * log10f(amplitude); }

@@ -7,6 +7,9 @@
 /// A description of one node; `node` keeps it and is borrowed with it.
 wt_chain_desc node_desc(wt_node_desc *node, const char *type, const wt_setting *settings, int n_settings);
 
+/// The setting that a type requires, or NULL.
+const wt_setting *node_required(const char *type);
+
 /// A chain of one node on the CPU; the test fails with the chain's sentence when it is refused.
 wt_chain *node_chain(const char *type, const wt_setting *settings, int n_settings, int channels, double rate_hz);
 
