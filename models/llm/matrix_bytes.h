@@ -9,8 +9,8 @@
 
 enum { BLOCK = 32, ROWS = 4, VECTORS = 4, PARTED = 64, CROSSED = 1, HALVED = 2 };
 
-typedef uint16_t u16x32 __attribute__((vector_size(64)));
-typedef int16_t i16x32 __attribute__((vector_size(64)));
+typedef uint16_t words __attribute__((vector_size(sizeof(tile_vec))));
+typedef int16_t signed_words __attribute__((vector_size(sizeof(tile_vec))));
 
 typedef struct bytes {
     int8_t *q;     ///< [columns]
@@ -436,15 +436,12 @@ static void strips_any_u4(const wt__product *p, int64_t first, int64_t n_rows)
 
 // ---- halves and fp8, in float
 
-WT_INLINE wt_f32x16 sixteen_halves(__m256i h)
+WT_INLINE sixteen sixteen_halves(__m256i h)
 {
 #ifdef __AVX512F__
-    return (wt_f32x16)_mm512_cvtph_ps(h);
+    return (sixteen){{(wt_f32x16)_mm512_cvtph_ps(h)}};
 #else
-    const __m256 v[2] = {_mm256_cvtph_ps(_mm256_castsi256_si128(h)), _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1))};
-    wt_f32x16 wide;
-    memcpy(&wide, v, sizeof wide);
-    return wide;
+    return (sixteen){{_mm256_cvtph_ps(_mm256_castsi256_si128(h)), _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1))}};
 #endif
 }
 
@@ -452,9 +449,10 @@ WT_INLINE pair load_f16(const uint8_t *row, int64_t k)
 {
     return (pair){sixteen_halves(bytes_at(row + 2 * k)), sixteen_halves(bytes_at(row + 2 * k + 32))};
 }
+TILE_STRIPS(strips_f16, load_f16, load_in_order, 2)
 
 /// e4m3's bits at the place of binary16's give the value times 2^-8; there is no NaN among weights.
-WT_INLINE wt_f32x16 sixteen_e4m3(const uint8_t *p)
+WT_INLINE sixteen sixteen_e4m3(const uint8_t *p)
 {
     const __m256i h = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), 7);
     return sixteen_halves(_mm256_and_si256(h, _mm256_set1_epi16((short)0xbf80)));
@@ -469,18 +467,16 @@ WT_INLINE pair load_e4m3(const uint8_t *row, int64_t k)
 /// instructions than widening bytes to words.
 WT_INLINE pair load_e4m3_parted(const uint8_t *row, int64_t k)
 {
-    u16x32 words;
-    memcpy(&words, row + k / PARTED * PARTED, sizeof words);
-    if (k % PARTED == 0) words <<= 8;
-    words = (u16x32)((i16x32)words >> 1) & 0xbf80;
     __m256i halves[2];
-    memcpy(halves, &words, sizeof halves);
+#pragma GCC unroll 2
+    for (size_t i = 0; i < sizeof halves; i += sizeof(words)) {
+        words w;
+        memcpy(&w, row + k / PARTED * PARTED + i, sizeof w);
+        if (k % PARTED == 0) w <<= 8;
+        w = (words)((signed_words)w >> 1) & 0xbf80;
+        memcpy((char *)halves + i, &w, sizeof w);
+    }
     return (pair){sixteen_halves(halves[0]), sixteen_halves(halves[1])};
-}
-
-static void strips_f16(const wt__product *p, int64_t first, int64_t n_rows)
-{
-    tiles(p, load_f16, load_in_order, 2, TILE_STEP, wt__row(p->linear, first), wt__row_bytes(p->linear), first, n_rows);
 }
 
 /// Whether rows, and the blocks of columns that have a scale, are of whole PARTED columns.
@@ -542,7 +538,8 @@ static void strips_e4m3(const wt__product *p, int64_t first, int64_t n_rows)
 }
 
 const wt__strips STRIPS[WT_N_DTYPES] = {
-    [WT_DTYPE_F16] = strips_f16,   [WT_DTYPE_F8_E4M3] = strips_e4m3, [WT_DTYPE_I8] = strips_i8,
-    [WT_DTYPE_U8] = strips_any_u4, [WT_DTYPE_Q8_0] = strips_q8_0,    [WT_DTYPE_Q4_0] = strips_any_q4_0,
-    [WT_DTYPE_Q4_K] = strips_q4_k, [WT_DTYPE_Q6_K] = strips_q6_k,
+    [WT_DTYPE_F32] = strips_f32,      [WT_DTYPE_BF16] = strips_bf16,     [WT_DTYPE_F16] = strips_f16,
+    [WT_DTYPE_F8_E4M3] = strips_e4m3, [WT_DTYPE_I8] = strips_i8,         [WT_DTYPE_U8] = strips_any_u4,
+    [WT_DTYPE_Q8_0] = strips_q8_0,    [WT_DTYPE_Q4_0] = strips_any_q4_0, [WT_DTYPE_Q4_K] = strips_q4_k,
+    [WT_DTYPE_Q6_K] = strips_q6_k,
 };

@@ -10,8 +10,8 @@
 #else
 #    define WT_CLONES
 #endif
-/// Floats in a vector of the clone that the loader picks, for code whose sums are to fill registers: of vectors that are
-/// wider GCC keeps sums in memory.
+/// Floats in a vector of the clone that the loader picks, for code whose sums are to fill registers: of vectors that
+/// are wider GCC keeps sums in memory.
 static inline int wt_simd_floats(void)
 {
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
