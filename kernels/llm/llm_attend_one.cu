@@ -9,13 +9,8 @@
 // into the cache. Warps of a block are added in order, then the blocks of a cluster, which share the positions: each
 // sends every other its pieces of what that one adds. Grid: parts of the positions, a cluster; heads; tokens.
 //
-// In a product over dimensions any order will do: lane 4 g + t takes of positions g and g + 8 the pieces of eight
-// dimensions t, t + 4 .., of queries the same. Of values it takes pieces g and g + 8 of positions 2t, 2t + 1, 2t + 8
-// and 2t + 9, and turns pairs of positions to words.
-//
 // Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c).
-#define KEYS 16
-#include "llm_tile.cuh"
+#include "llm_positions.cuh"
 #include "llm_turn.cuh"
 
 #include "barrier.cuh"
@@ -24,9 +19,6 @@
 
 #define MOST_WARPS WT_LLM_ATTEND_WARPS
 #define THREADS    (32 * MOST_WARPS)
-#define PITCH      (D_HEAD + 32) // elements of a row of queries: pieces of rows side by side lie in other banks
-#define SUM_PITCH  (D_HEAD + 4)
-#define ASKED      3 // turns for whose positions the L2 cache is asked beforehand
 
 static constexpr int heads_at_once(int n) // the largest divisor of the group up to 8
 {
@@ -57,62 +49,7 @@ struct shared {
 
 // ---- positions
 
-#if KV == WT_LLM_E4M3
-typedef uint2 piece; // eight elements
-static __device__ __forceinline__ unsigned two_halves(unsigned short x)
-{
-    unsigned y;
-    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(y) : "h"(x));
-    return y;
-}
-static __device__ __forceinline__ uint4 widened(uint2 x)
-{
-    return {two_halves((unsigned short)x.x), two_halves((unsigned short)(x.x >> 16)), two_halves((unsigned short)x.y),
-            two_halves((unsigned short)(x.y >> 16))};
-}
-static __device__ __forceinline__ void load_shared_if(bool wanted, const kv_type *from, piece *to)
-{
-    if (wanted) *to = *(const piece *)from;
-}
-static __device__ __forceinline__ void copy_piece(piece *to, const piece *from) { copy_async_8(to, from, true); }
-#else
-typedef uint4 piece;
-static __device__ __forceinline__ uint4 widened(uint4 x) { return x; }
-static __device__ __forceinline__ void load_shared_if(bool wanted, const kv_type *from, piece *to)
-{
-    load_shared_16((unsigned *)to, from, wanted);
-}
-static __device__ __forceinline__ void copy_piece(piece *to, const piece *from) { copy_async_16(to, from, true); }
-#endif
-
-struct tile {
-    piece keys[2][D_HEAD / 32], values[4][D_HEAD / 64];
-};
-
-// Of rows of the cache, the tile's first at `from`.
-static __device__ __forceinline__ void load_keys(const kv_type *from, tile *to)
-{
-    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-#pragma unroll
-    for (int n = 0; n < 2; n++)
-#pragma unroll
-        for (int k = 0; k < D_HEAD / 32; k++)
-            to->keys[n][k] = ((const piece *)(from + (8 * n + g) * D_HEAD))[4 * k + t];
-}
-
-static __device__ __forceinline__ int row_of_values(int i) { return 2 * (threadIdx.x % 4) + i % 2 + i / 2 * 8; }
-
-static __device__ __forceinline__ void load_values(const kv_type *from, tile *to)
-{
-    const int g = threadIdx.x % 32 / 4;
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-#pragma unroll
-        for (int e = 0; e < D_HEAD / 64; e++)
-            to->values[i][e] = ((const piece *)(from + row_of_values(i) * D_HEAD))[8 * e + g];
-}
-
-// The same to shared memory: what a lane will have, side by side with the others'.
+// A tile to shared memory: what a lane will have, side by side with the others'.
 static __device__ __forceinline__ void fetch(const kv_type *keys, const kv_type *values, piece *to)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -231,11 +168,6 @@ static __device__ __forceinline__ unsigned transposed(unsigned x)
     unsigned y;
     asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
     return y;
-}
-
-static __device__ __forceinline__ unsigned word_of(const uint4 &x, int k)
-{
-    return k == 0 ? x.x : k == 1 ? x.y : k == 2 ? x.z : x.w;
 }
 
 // The lane's k-th dimension of two positions.
@@ -466,8 +398,8 @@ template <int SPLITS> static __device__ __forceinline__ void attend(const wt_llm
     tile p;
     if (first < u.end) {
         const long long at = cache_at(a.cache, u.token.sequence, first * KEYS, u.kv_head);
-        load_keys(keys + at, &p);
-        load_values(values + at, &p);
+        load_keys(keys + at, D_HEAD, &p);
+        load_values(values + at, D_HEAD, &p);
     }
     piece *const mine = fetched + warp * (int)(sizeof(tile) / sizeof(piece)) * 32;
     if (first + step < u.end) {
