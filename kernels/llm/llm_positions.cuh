@@ -21,23 +21,17 @@ static __device__ __forceinline__ uint4 widened(uint2 x)
     return {two_halves((unsigned short)x.x), two_halves((unsigned short)(x.x >> 16)), two_halves((unsigned short)x.y),
             two_halves((unsigned short)(x.y >> 16))};
 }
-static __device__ __forceinline__ void load_shared_if(bool wanted, const kv_type *from, piece *to)
-{
-    if (wanted) *to = *(const piece *)from;
-}
 static __device__ __forceinline__ void copy_piece(piece *to, const piece *from) { copy_async_8(to, from, true); }
 #else
 typedef uint4 piece;
 static __device__ __forceinline__ uint4 widened(uint4 x) { return x; }
-static __device__ __forceinline__ void load_shared_if(bool wanted, const kv_type *from, piece *to)
-{
-    load_shared_16((unsigned *)to, from, wanted);
-}
 static __device__ __forceinline__ void copy_piece(piece *to, const piece *from) { copy_async_16(to, from, true); }
 #endif
 
 struct tile {
     piece keys[2][D_HEAD / 32], values[4][D_HEAD / 64];
+    __device__ __forceinline__ piece *key(int n, int k) { return &keys[n][k]; }
+    __device__ __forceinline__ piece *value(int i, int e) { return &values[i][e]; }
 };
 
 // Of rows `pitch` apart, the tile's first at `from`.
