@@ -89,6 +89,7 @@ typedef struct dealer {
     bool overcommit, rest_taken;
     bool taken[WT_MAX_UNITS];
     int n_left, next;
+    double asked; // of the device, by all so far
 } dealer;
 
 static int total_sms(const wt__units *u)
@@ -121,6 +122,11 @@ static wt_status deal_asked(dealer *d, const wt_partition_config *p, wt__unit_se
     int n_units = wanted / u->unit_sms + (wanted % u->unit_sms > 0);
     bool rest = !d->rest_taken && n_units > d->n_left && wanted <= d->n_left * u->unit_sms + u->rest_sms;
     if (rest) n_units = d->n_left;
+    d->asked += p->n_sms ? (double)p->n_sms / total_sms(u) : p->sm_share;
+    if (n_units > d->n_left && p->sm_share > 0 && d->n_left > 0 && d->asked <= 1 + 1e-9) { // lost by rounding others up
+        n_units = d->n_left;
+        rest = !d->rest_taken;
+    }
     if (n_units > d->n_left && !(d->overcommit && n_units <= u->n_units)) {
         int left = d->n_left * u->unit_sms + (d->rest_taken ? 0 : u->rest_sms);
         return wt_fail(WT_ERR_QUOTA, "layout: partition %s wants %d SMs (in units of %d), %d of %d are left", p->name,

@@ -94,6 +94,14 @@ static void counts_are_rounded_up_and_the_odd_sms_go_to_who_can_use_them(void **
     config.n_partitions = 3;
     assert_ok(plan_sms(&config, got, &unassigned));
     assert_int_equal(got[1] + got[2], 124);
+    p[0] = (wt_partition_config){.name = "a", .sm_share = 0.5};
+    p[1] = (wt_partition_config){.name = "b", .sm_share = 0.5}; // what rounding "a" up to 72 leaves
+    config.n_partitions = 2;
+    assert_ok(plan_sms(&config, got, &unassigned));
+    assert_true(got[0] == 72 && got[1] == 60);
+    p[1].sm_share = 0.51;
+    assert_fails(plan_sms(&config, got, &unassigned), WT_ERR_QUOTA,
+                 "layout: partition b wants 68 SMs (in units of 8), 60 of 132 are left");
 }
 
 static void nonsense_and_shares_above_what_is_left_are_refused(void **state)

@@ -36,7 +36,8 @@ typedef struct wt_partition_config {
     const char *name;          ///< 1 .. 31 characters, unlike the others; copied
     wt_tier tier;              ///< 0 = best effort
     int n_sms;                 ///< at least this many, rounded up to the device's granularity
-    double sm_share;           ///< instead of n_sms: 0 .. 1 of the device; both 0 = what the others leave
+    double sm_share;           ///< instead of n_sms: 0 .. 1 of the device, rounded up while that many are left;
+                               ///< both 0 = what the others leave
     size_t memory_quota_bytes; ///< of all pools made for the partition together; 0 = no limit
     double bandwidth_share;    ///< 0 .. 1 of the time of each copy direction, and what a pacer is given; 0 = no limit
     int max_streams;           ///< that wt_partition_stream_create makes, 0 = 16
