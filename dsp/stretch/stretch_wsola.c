@@ -15,7 +15,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <warptone/simd.h>
 
 enum { LANES = WT_WSOLA_LANES, AT_ONCE = 4 };
 

@@ -10,6 +10,15 @@
 #else
 #    define WT_CLONES
 #endif
+/// Floats in a vector of the clone that the loader picks, for code whose sums are to fill registers: of vectors that
+/// are wider GCC keeps sums in memory.
+static inline int wt_simd_floats(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+    if (__builtin_cpu_supports("x86-64-v4")) return 16;
+#endif
+    return 8;
+}
 #define WT_INLINE static inline __attribute__((always_inline))
 
 typedef float wt_f32x4 __attribute__((vector_size(16)));
