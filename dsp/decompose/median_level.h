@@ -1,7 +1,7 @@
-// Text of each level (simd_levels.h): forgetful selection in vectors of neighbouring lines.
+// Text of each level (simd_levels.inc): forgetful selection in vectors of neighbouring lines.
 #ifndef WT_LEVEL
 #    define WT_LEVEL_TEXT "median_level.h"
-#    include <warptone/simd_levels.h>
+#    include <warptone/simd_levels.inc>
 #else
 
 #    define LANES (WT_LEVEL_BYTES / 4)

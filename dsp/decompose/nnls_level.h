@@ -1,7 +1,7 @@
-// Text of each level (simd_levels.h): a sweep over the columns of a problem.
+// Text of each level (simd_levels.inc): a sweep over the columns of a problem.
 #ifndef WT_LEVEL
 #    define WT_LEVEL_TEXT "nnls_level.h"
-#    include <warptone/simd_levels.h>
+#    include <warptone/simd_levels.inc>
 #else
 
 #    define VEC   WT_LEVEL(sides)

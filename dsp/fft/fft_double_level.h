@@ -1,8 +1,8 @@
-// Text of each level (simd_levels.h): the passes of a transform in double. A point's eight real parts, then its eight
+// Text of each level (simd_levels.inc): the passes of a transform in double. A point's eight real parts, then its eight
 // imaginary ones, are as many vectors as they need: a vector's `lane` is the first of its lanes.
 #ifndef WT_LEVEL
 #    define WT_LEVEL_TEXT "fft_double_level.h"
-#    include <warptone/simd_levels.h>
+#    include <warptone/simd_levels.inc>
 #else
 
 #    define F64S       (WT_LEVEL_BYTES / 8)

@@ -1,7 +1,7 @@
-// Text of each level (simd_levels.h): a short filter across many outputs, whose sums stay in registers.
+// Text of each level (simd_levels.inc): a short filter across many outputs, whose sums stay in registers.
 #ifndef WT_LEVEL
 #    define WT_LEVEL_TEXT "fir_across_level.h"
-#    include <warptone/simd_levels.h>
+#    include <warptone/simd_levels.inc>
 #else
 
 #    define VEC  WT_LEVEL(across)

@@ -1,7 +1,7 @@
-// Text of each level (simd_levels.h): the resampler's sums of taps with frames, in one fixed order at each.
+// Text of each level (simd_levels.inc): the resampler's sums of taps with frames, in one fixed order at each.
 #ifndef WT_LEVEL
 #    define WT_LEVEL_TEXT "resample_level.h"
-#    include <warptone/simd_levels.h>
+#    include <warptone/simd_levels.inc>
 #else
 
 #    define F64S       (WT_LEVEL_BYTES / 8)

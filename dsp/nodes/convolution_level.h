@@ -1,8 +1,8 @@
-// Text of each level (simd_levels.h): products of spectra. Sums of real and imaginary parts for CONV_AHEAD chunks,
+// Text of each level (simd_levels.inc): products of spectra. Sums of real and imaginary parts for CONV_AHEAD chunks,
 // eight vectors, stay in registers.
 #ifndef WT_LEVEL
 #    define WT_LEVEL_TEXT "convolution_level.h"
-#    include <warptone/simd_levels.h>
+#    include <warptone/simd_levels.inc>
 #else
 
 #    define VEC   WT_LEVEL(bins)

@@ -1,7 +1,7 @@
-// Text of each level (simd_levels.h): WT_FIR_RUN outputs, in turns of eight sums in registers.
+// Text of each level (simd_levels.inc): WT_FIR_RUN outputs, in turns of eight sums in registers.
 #ifndef WT_LEVEL
 #    define WT_LEVEL_TEXT "fir_level.h"
-#    include <warptone/simd_levels.h>
+#    include <warptone/simd_levels.inc>
 #else
 
 #    define VEC  WT_LEVEL(outputs)

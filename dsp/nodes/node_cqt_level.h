@@ -1,7 +1,7 @@
-// Text of each level (simd_levels.h): the notes' poles, a vector of notes after the other.
+// Text of each level (simd_levels.inc): the notes' poles, a vector of notes after the other.
 #ifndef WT_LEVEL
 #    define WT_LEVEL_TEXT "node_cqt_level.h"
-#    include <warptone/simd_levels.h>
+#    include <warptone/simd_levels.inc>
 #else
 
 #    define VEC   WT_LEVEL(notes)

@@ -1,7 +1,7 @@
-// Text of each level (simd_levels.h): the pitch node's difference function.
+// Text of each level (simd_levels.inc): the pitch node's difference function.
 #ifndef WT_LEVEL
 #    define WT_LEVEL_TEXT "node_pitch_level.h"
-#    include <warptone/simd_levels.h>
+#    include <warptone/simd_levels.inc>
 #else
 
 #    define VEC  WT_LEVEL(lags)

@@ -1,7 +1,7 @@
-// Text of each level (simd_levels.h): the feedback network, whose sixteen lines are as many vectors as they need.
+// Text of each level (simd_levels.inc): the feedback network, whose sixteen lines are as many vectors as they need.
 #ifndef WT_LEVEL
 #    define WT_LEVEL_TEXT "reverb_level.h"
-#    include <warptone/simd_levels.h>
+#    include <warptone/simd_levels.inc>
 #else
 
 #    define VEC      WT_LEVEL(lines)

@@ -1,9 +1,9 @@
-// Text of each level (simd_levels.h): sums of products for YIN. Eight vectors of lags at a time slide along the
+// Text of each level (simd_levels.inc): sums of products for YIN. Eight vectors of lags at a time slide along the
 // samples; each vector that is loaded is multiplied with all the samples that meet it. The order of a lag's sum is that
 // of eight doubles a vector at each level: samples i, i + 8, ... of 64, then i + 1, i + 9, ...
 #ifndef WT_LEVEL
 #    define WT_LEVEL_TEXT "yin_level.h"
-#    include <warptone/simd_levels.h>
+#    include <warptone/simd_levels.inc>
 #else
 
 #    define VEC   WT_LEVEL(lags)

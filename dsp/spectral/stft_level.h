@@ -1,7 +1,7 @@
-// Text of each level (simd_levels.h): how loud frames are.
+// Text of each level (simd_levels.inc): how loud frames are.
 #ifndef WT_LEVEL
 #    define WT_LEVEL_TEXT "stft_level.h"
-#    include <warptone/simd_levels.h>
+#    include <warptone/simd_levels.inc>
 #else
 
 #    define VEC   WT_LEVEL(frames)

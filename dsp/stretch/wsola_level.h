@@ -1,7 +1,7 @@
-// Text of each level (simd_levels.h): products of what is wanted with neighbouring places.
+// Text of each level (simd_levels.inc): products of what is wanted with neighbouring places.
 #ifndef WT_LEVEL
 #    define WT_LEVEL_TEXT "wsola_level.h"
-#    include <warptone/simd_levels.h>
+#    include <warptone/simd_levels.inc>
 #else
 
 #    define VEC  WT_LEVEL(lanes)

@@ -1,7 +1,7 @@
-// Text of each level (simd_levels.h): what the ends of an inverse constant-Q transform add.
+// Text of each level (simd_levels.inc): what the ends of an inverse constant-Q transform add.
 #ifndef WT_LEVEL
 #    define WT_LEVEL_TEXT "icqt_ends_level.h"
-#    include <warptone/simd_levels.h>
+#    include <warptone/simd_levels.inc>
 #else
 
 #    define VEC   WT_LEVEL(outputs)
