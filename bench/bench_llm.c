@@ -29,13 +29,14 @@ WT_CLONES static void sum_item(const void *args, int item)
     const job *j = args;
     const size_t bytes = wt__row_bytes(j->product.linear) * ITEM_ROWS;
     const unsigned char *data = (const unsigned char *)j->product.linear->weight.data + bytes * (size_t)item;
-    wt_f32x16 sums[4] = {{0}}, v;
-    for (size_t at = 0; at + 4 * sizeof v <= bytes; at += 4 * sizeof v)
-        for (size_t k = 0; k < 4; k++) {
+    enum { SUMS = 8 };
+    wt_f32x8 sums[SUMS] = {{0}}, v;
+    for (size_t at = 0; at + SUMS * sizeof v <= bytes; at += SUMS * sizeof v)
+        for (size_t k = 0; k < SUMS; k++) {
             memcpy(&v, data + at + k * sizeof v, sizeof v);
             sums[k] += v;
         }
-    sums[0] += sums[1] + sums[2] + sums[3];
+    for (int k = 1; k < SUMS; k++) sums[0] += sums[k];
     j->sums[item] = sums[0][0];
 }
 

@@ -67,27 +67,37 @@ static void weights_of(const wt_mm_args *a, const wt_mm_part *p, int stack, int6
 
 // ---- sums
 
-/// sums[r][i] += w[r] . x[i] over `n` columns, a whole number of LANES.
+/// sums[i][r] += w[r] . x[i] over `n` columns, a whole number of LANES: all rows at once, so that there are as many
+/// sums as an addition takes cycles.
+#define ADD_PRODUCTS(vector)                                                                                           \
+    {                                                                                                                  \
+        enum { PARTS = LANES * sizeof(float) / sizeof(vector), FLOATS = LANES / PARTS };                               \
+        vector sum[ROWS][PARTS], u, v;                                                                                 \
+        memcpy(sum, sums[i], sizeof sum);                                                                              \
+        for (int k = 0; k < n; k += LANES)                                                                             \
+            for (int part = 0; part < PARTS; part++) {                                                                 \
+                memcpy(&v, x[i] + k + part * FLOATS, sizeof v);                                                        \
+                for (int r = 0; r < ROWS; r++) {                                                                       \
+                    memcpy(&u, w[r] + k + part * FLOATS, sizeof u);                                                    \
+                    sum[r][part] += u * v;                                                                             \
+                }                                                                                                      \
+            }                                                                                                          \
+        memcpy(sums[i], sum, sizeof sum);                                                                              \
+    }
+
 WT_CLONES static void add_products(const float (*w)[STRETCH], const float (*x)[STRETCH], int count, int n,
-                                   wt_f32x16 (*sums)[VECTORS])
+                                   float (*sums)[ROWS][LANES])
 {
+    const bool wide = wt_simd_floats() == 16;
     for (int i = 0; i < count; i++)
-        for (int r = 0; r < ROWS; r++) {
-            wt_f32x16 sum = sums[r][i];
-            for (int k = 0; k < n; k += LANES) {
-                wt_f32x16 u, v;
-                memcpy(&u, w[r] + k, sizeof u);
-                memcpy(&v, x[i] + k, sizeof v);
-                sum += u * v;
-            }
-            sums[r][i] = sum;
-        }
+        if (wide)
+            ADD_PRODUCTS(wt_f32x16)
+        else
+            ADD_PRODUCTS(wt_f32x8)
 }
 
-static float sum_of(wt_f32x16 v)
+static float sum_of(float *sum)
 {
-    float sum[LANES];
-    memcpy(sum, &v, sizeof sum);
     for (int half = LANES / 2; half; half /= 2)
         for (int k = 0; k < half; k++) sum[k] += sum[k + half];
     return sum[0];
@@ -105,7 +115,7 @@ static void float_sums(const wt_mm_args *a, const wt_mm_part *p, const wt_mm_til
                        float (*out)[VECTORS])
 {
     _Alignas(64) float w[ROWS][STRETCH], x[VECTORS][STRETCH];
-    wt_f32x16 sums[ROWS][VECTORS];
+    float sums[VECTORS][ROWS][LANES];
     memset(sums, 0, sizeof sums);
     memset(w, 0, sizeof w);
     memset(x, 0, sizeof x);
@@ -124,7 +134,7 @@ static void float_sums(const wt_mm_args *a, const wt_mm_part *p, const wt_mm_til
     }
     for (int r = 0; r < n_rows; r++)
         for (int i = 0; i < t->count; i++)
-            out[r][i] = sum_of(sums[r][i]) * (a->x_scales ? a->x_scales[t->first + i] : 1);
+            out[r][i] = sum_of(sums[i][r]) * (a->x_scales ? a->x_scales[t->first + i] : 1);
 }
 
 WT_CLONES static int32_t exact_sum(const int8_t *w, const int8_t *x, int n)

@@ -26,13 +26,25 @@ typedef struct query {
     float q[MAX_HEAD], sum[MAX_HEAD + LANES], most, total;
 } query;
 
-/// s[key] = sum over d of q[d] keys[d][key], for KEYS keys.
+/// s[key] = sum over d of q[d] keys[d][key], for KEYS keys: sums in registers, of vectors that the processor has.
+#define MULTIPLY(vector)                                                                                               \
+    {                                                                                                                  \
+        enum { VECTORS = KEYS * sizeof(float) / sizeof(vector) };                                                      \
+        vector sums[VECTORS] = {{0}}, key;                                                                             \
+        for (int d = 0; d < d_head; d++)                                                                               \
+            for (int k = 0; k < VECTORS; k++) {                                                                        \
+                memcpy(&key, keys + d * KEYS + k * (KEYS / VECTORS), sizeof key);                                      \
+                sums[k] += q[d] * key;                                                                                 \
+            }                                                                                                          \
+        memcpy(s, sums, sizeof sums);                                                                                  \
+    }
+
 WT_CLONES static void multiply(const float *q, const float *keys, int d_head, float *s)
 {
-    float sums[KEYS] = {0};
-    for (int d = 0; d < d_head; d++)
-        for (int k = 0; k < KEYS; k++) sums[k] += q[d] * keys[d * KEYS + k];
-    memcpy(s, sums, sizeof sums);
+    if (wt_simd_floats() == 16)
+        MULTIPLY(wt_f32x16)
+    else
+        MULTIPLY(wt_f32x8)
 }
 
 /// s[k] = e^(s[k] - most), or 0 for keys that are masked; their sum.

@@ -53,27 +53,36 @@ static void fetch(piece *p, int channel, float *to)
         for (int k = 0; k < p->length; k++) to[r * p->length + k] = line[k * step + r];
 }
 
-/// Sums of 16 positions of all outputs over some channels and all taps.
-WT_INLINE void add_lanes(piece *p, int at, int n_channels, const float *weights)
-{
-    typedef float lanes __attribute__((vector_size(4 * LANES)));
-    const nn_phase *f = &p->phase;
-    const int back = f->at_step < 0 ? (f->n_taps - 1) * -f->at_step : 0;
-    lanes sums[OUTPUTS], x;
-    for (int o = 0; o < OUTPUTS; o++) memcpy(&sums[o], &p->sums[o][at], sizeof x);
-    for (int c = 0; c < n_channels; c++)
-        for (int i = 0; i < f->n_taps; i++, weights += OUTPUTS) {
-            const int place = back + i * f->at_step;
-            const float *line = p->x + (c * f->x_step + place % f->x_step) * p->length;
-            memcpy(&x, line + place / f->x_step + at, sizeof x);
-            for (int o = 0; o < OUTPUTS; o++) sums[o] += weights[o] * x;
-        }
-    for (int o = 0; o < OUTPUTS; o++) memcpy(&p->sums[o][at], &sums[o], sizeof x);
-}
+/// Sums of a vector of positions of all outputs over some channels and all taps; a tap's place is counted on, since a
+/// division would take longer than its products.
+#define ADD_LANES(vector)                                                                                              \
+    {                                                                                                                  \
+        const float *weight = weights;                                                                                 \
+        vector sums[OUTPUTS], x;                                                                                       \
+        for (int o = 0; o < OUTPUTS; o++) memcpy(&sums[o], &p->sums[o][at], sizeof x);                                 \
+        for (int c = 0; c < n_channels; c++) {                                                                         \
+            int line = back % step, place = back / step;                                                               \
+            for (int i = 0; i < f->n_taps; i++, weight += OUTPUTS) {                                                   \
+                memcpy(&x, p->x + (c * step + line) * p->length + place + at, sizeof x);                               \
+                for (int o = 0; o < OUTPUTS; o++) sums[o] += weight[o] * x;                                            \
+                line += next_line, place += next_place;                                                                \
+                if (line >= step) line -= step, place++;                                                               \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int o = 0; o < OUTPUTS; o++) memcpy(&p->sums[o][at], &sums[o], sizeof x);                                 \
+    }
 
 WT_CLONES static void add_channels(piece *p, int n_channels, const float *weights)
 {
-    for (int at = 0; at < p->count; at += LANES) add_lanes(p, at, n_channels, weights);
+    const nn_phase *f = &p->phase;
+    const int step = f->x_step, back = f->at_step < 0 ? (f->n_taps - 1) * -f->at_step : 0;
+    const int next_line = (f->at_step % step + step) % step, next_place = (f->at_step - next_line) / step;
+    const int lanes = wt_simd_floats();
+    for (int at = 0; at < p->count; at += lanes)
+        if (lanes == 16)
+            ADD_LANES(wt_f32x16)
+        else
+            ADD_LANES(wt_f32x8)
 }
 
 /// Weights of some channels, [channel][tap][output]; 0 beyond the last output.

@@ -21,16 +21,39 @@ WT_CLONES static void powers(const float *x, int bins, float *power)
     }
 }
 
+static bool is_peak(const float *power, int bins, int k)
+{
+    const float here = power[k];
+    bool peak = here > 0;
+    for (int d = 1; d <= 2; d++) peak &= (k < d || here > power[k - d]) && (k + d >= bins || here >= power[k + d]);
+    return peak;
+}
+
+// Without branches but at the ends: nobody foretells where peaks lie.
 static int find_peaks(const float *power, int bins, int *peaks)
 {
-    int count = 0;
-    for (int k = 0; k < bins; k++) {
+    int count = 0, k = 0;
+    for (; k < bins && k < 2; k++) peaks[count] = k, count += is_peak(power, bins, k);
+    for (; k < bins - 2; k++) {
         const float here = power[k];
-        bool peak = here > 0;
-        for (int d = 1; d <= 2; d++) peak &= (k < d || here > power[k - d]) && (k + d >= bins || here >= power[k + d]);
-        if (peak) peaks[count++] = k;
+        peaks[count] = k;
+        count += (here > 0) & (here > power[k - 1]) & (here > power[k - 2]) & (here >= power[k + 1]) &
+                 (here >= power[k + 2]);
     }
+    for (; k < bins; k++) peaks[count] = k, count += is_peak(power, bins, k);
     return count;
+}
+
+// The first of the lowest bins from `begin` to before `end`; `begin` if there are none.
+static int lowest(const float *power, int begin, int end)
+{
+    int at = begin;
+    float least = power[begin];
+    for (int k = begin + 1; k < end; k++) {
+        const bool less = power[k] < least;
+        least = less ? power[k] : least, at = less ? k : at;
+    }
+    return at;
 }
 
 // The unit vector that turns `from` in the input to where the output's frame before had that bin; 1 where either is 0.
@@ -58,12 +81,8 @@ WT_RT void wt__stretch_lock(const wt__locked *state, int bins, const float *here
     const int n_peaks = earlier ? find_peaks(state->power, bins, state->peaks) : 0;
     if (!n_peaks) turn(here, bins, 1, 0, state->before, out);
     for (int i = 0, begin = 0; i < n_peaks; i++) {
-        int end = bins; // a region ends at the lowest bin before the next peak
-        if (i + 1 < n_peaks) {
-            end = state->peaks[i] + 1;
-            for (int k = end; k < state->peaks[i + 1]; k++)
-                if (state->power[k] < state->power[end]) end = k;
-        }
+        // a region ends at the lowest bin before the next peak
+        const int end = i + 1 < n_peaks ? lowest(state->power, state->peaks[i] + 1, state->peaks[i + 1]) : bins;
         double re, im;
         rotation(earlier, state->before, state->peaks[i], &re, &im);
         turn(here + 2 * begin, end - begin, re, im, state->before + 2 * begin, out + 2 * begin);

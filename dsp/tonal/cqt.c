@@ -193,21 +193,34 @@ static void interleave(const wt__cqt_part *p, const float *spectra, float *spect
             memcpy(spectrum + (k * FRAMES + f) * 2, spectra + (f * bins + k) * 2, 2 * sizeof(float));
 }
 
-// rows[r][f] = sum over i of value[i] spectrum[bin[i]][f]
-WT_CLONES static void project(const wt__cqt_part *p, const float *spectrum, float *rows)
+// The sums of row r with the real parts of its filter and with the imaginary ones, in registers: vectors wider than the
+// processor's would go through memory at each step.
+#define SUM_ROW(vector)                                                                                                \
+    {                                                                                                                  \
+        enum { PARTS = 2 * FRAMES * sizeof(float) / sizeof(vector) };                                                  \
+        vector x, a[PARTS] = {{0}}, b[PARTS] = {{0}};                                                                  \
+        for (int i = p->begin[r]; i < p->begin[r + 1]; i++)                                                            \
+            for (int h = 0; h < PARTS; h++) {                                                                          \
+                memcpy(&x, spectrum + (size_t)p->bin[i] * 2 * FRAMES + h * (2 * FRAMES / PARTS), sizeof x);            \
+                a[h] += p->value[2 * i] * x, b[h] += p->value[2 * i + 1] * x;                                          \
+            }                                                                                                          \
+        memcpy(by_re, a, sizeof a), memcpy(by_im, b, sizeof b);                                                        \
+    }
+
+// rows[r][f] = sum over i of value[i] spectrum[bin[i]][f], with vectors of `lanes` floats
+WT_CLONES static void project(const wt__cqt_part *p, int lanes, const float *spectrum, float *rows)
 {
-    wt_f32x16 x[2], a[2], b[2];
     for (int r = 0; r < p->n_rows; r++, rows += 2 * FRAMES) {
-        for (int h = 0; h < 2; h++) a[h] = b[h] = (wt_f32x16){0};
-        for (int i = p->begin[r]; i < p->begin[r + 1]; i++) {
-            memcpy(x, spectrum + (size_t)p->bin[i] * 2 * FRAMES, sizeof x);
-            for (int h = 0; h < 2; h++) a[h] += p->value[2 * i] * x[h], b[h] += p->value[2 * i + 1] * x[h];
-        }
         float by_re[2 * FRAMES], by_im[2 * FRAMES];
-        memcpy(by_re, a, sizeof a), memcpy(by_im, b, sizeof b);
-        for (int f = 0; f < FRAMES; f++) {
-            rows[2 * f] = by_re[2 * f] - by_im[2 * f + 1];
-            rows[2 * f + 1] = by_re[2 * f + 1] + by_im[2 * f];
+        if (lanes == 16)
+            SUM_ROW(wt_f32x16)
+        else
+            SUM_ROW(wt_f32x8)
+        for (int f = 0; f < 2 * FRAMES; f += 8) { // a + i b
+            wt_f32x8 a, b;
+            memcpy(&a, by_re + f, sizeof a), memcpy(&b, by_im + f, sizeof b);
+            a += __builtin_shuffle(b, (wt_i32x8){1, 0, 3, 2, 5, 4, 7, 6}) * (wt_f32x8){-1, 1, -1, 1, -1, 1, -1, 1};
+            memcpy(rows + f, &a, sizeof a);
         }
     }
 }
@@ -264,7 +277,7 @@ WT_RT static wt_status give_frames(const job *j, worker *w, int part, int n, flo
     if (p->pseudo)
         project_pseudo(p, w->spectrum, w->rows);
     else
-        project(p, w->spectrum, w->rows);
+        project(p, wt_simd_floats(), w->spectrum, w->rows);
     const int64_t width = plan->config.n_bins * (plan->magnitude ? 1 : 2);
     give(plan, p, w->rows, n, out + w->frame[part] * width);
     w->frame[part] += n;

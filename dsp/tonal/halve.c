@@ -6,6 +6,7 @@
 #include "cqt_kernel.h"
 #include "soxr_hq.h"
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,13 +65,34 @@ WT_RT void wt__halver_reset(wt__halver *halver)
     halver->fill = EDGE, halver->taken = halver->given = 0;
 }
 
+// Four pairs at x[0], in the other order.
+WT_INLINE wt_f32x8 backwards(const float *x)
+{
+    wt_f32x8 v;
+    memcpy(&v, x, sizeof v);
+    return __builtin_shuffle(v, (wt_i32x8){6, 7, 4, 5, 2, 3, 0, 1});
+}
+
+// Four numbers in that order, each twice, or as they stand.
+WT_INLINE wt_f32x8 twice(const float *x, bool in_order)
+{
+    const wt_f32x8 v = {x[0], x[1], x[2], x[3]};
+    return in_order ? __builtin_shuffle(v, (wt_i32x8){0, 0, 1, 1, 2, 2, 3, 3})
+                    : __builtin_shuffle(v, (wt_i32x8){3, 3, 2, 2, 1, 1, 0, 0});
+}
+
+// z[k] = filter[k] x[k] and the conjugate of the same at N / 2 - k.
 WT_CLONES static void fold(const float *filter, const float *x, float *z)
 {
-    for (int k = 0; k <= N / 4; k++) {
-        const int m = N / 2 - k;
-        z[2 * k] = filter[k] * x[2 * k] + filter[m] * x[2 * m];
-        z[2 * k + 1] = filter[k] * x[2 * k + 1] - filter[m] * x[2 * m + 1];
+    const wt_f32x8 conjugate = {1, -1, 1, -1, 1, -1, 1, -1};
+    for (int k = 0; k < N / 4; k += 4) {
+        const int m = N / 2 - k - 3;
+        wt_f32x8 v;
+        memcpy(&v, x + 2 * k, sizeof v);
+        v = twice(filter + k, true) * v + twice(filter + m, false) * conjugate * backwards(x + 2 * m);
+        memcpy(z + 2 * k, &v, sizeof v);
     }
+    z[N / 2] = 2 * filter[N / 4] * x[N / 2], z[N / 2 + 1] = 0;
 }
 
 // A full block's outputs.

@@ -1,6 +1,6 @@
 // Attention of the batch's tokens over the cache, for a tile of tokens that follow each other and some of the heads
 // that share one of keys: rows. Positions are taken page by page, with a running maximum. Keys of a page are turned, so
-// that a vector holds sixteen positions and a score is a sum from the first dimension to the last; values are summed
+// that a vector holds positions and a score is a sum from the first dimension to the last; values are summed
 // from the first position to the last. So what is summed, and in which order, depends on the position alone, whatever
 // the tile.
 #include "attention.h"
@@ -11,6 +11,7 @@
 
 enum { LANES = 16, HEADS = 8, TOKENS = 8, ROWS = TOKENS * HEADS, PAGE = WT__LLM_PAGE, DIMS = 4 * LANES };
 
+#define FLOATS(vector) ((int)(sizeof(vector) / sizeof(float)))
 typedef wt_f32x8 octet __attribute__((aligned(4), may_alias));
 
 /// Of all rows, for one page.
@@ -18,6 +19,7 @@ typedef struct tile {
     const wt__attention *attention;
     int kv_head, token, n_tokens, n_heads; ///< tokens follow each other in one sequence; heads of each
     int d_head;
+    int floats; ///< of a vector
     float scale;
     int first[TOKENS], last[TOKENS]; ///< positions
     const float *q[ROWS];            ///< [n_tokens][n_heads]
@@ -78,18 +80,32 @@ WT_INLINE void turn_page(tile *t, int n)
         }
 }
 
-/// Scores of `n_rows` rows from `row` on take n more dimensions.
+/// Scores of n_rows rows from `row` on take n more dimensions: `n_vectors` vectors of positions at a time, as many as
+/// registers hold sums.
+#define ADD_SCORES(vector, n_vectors)                                                                                  \
+    for (int j = 0; j < PAGE; j += n_vectors * FLOATS(vector)) {                                                       \
+        vector sums[4][n_vectors], keys[n_vectors];                                                                    \
+        for (int r = 0; r < n_rows; r++)                                                                               \
+            for (int k = 0; k < n_vectors; k++)                                                                        \
+                memcpy(&sums[r][k], t->scores[row + r] + j + k * FLOATS(vector), sizeof(vector));                      \
+        for (int d = 0; d < n; d++) {                                                                                  \
+            for (int k = 0; k < n_vectors; k++)                                                                        \
+                memcpy(&keys[k], t->turned[d] + j + k * FLOATS(vector), sizeof(vector));                               \
+            for (int r = 0; r < n_rows; r++)                                                                           \
+                for (int k = 0; k < n_vectors; k++) sums[r][k] += t->q[row + r][dim + d] * keys[k];                    \
+        }                                                                                                              \
+        for (int r = 0; r < n_rows; r++)                                                                               \
+            for (int k = 0; k < n_vectors; k++)                                                                        \
+                memcpy(t->scores[row + r] + j + k * FLOATS(vector), &sums[r][k], sizeof(vector));                      \
+    }
+
 WT_INLINE void add_scores(tile *t, int row, const int n_rows, int dim, int n)
 {
-    wt_f32x16 sums[4][PAGE / LANES];
-    memcpy(sums, t->scores[row], sizeof t->scores[row] * (size_t)n_rows);
-    for (int d = 0; d < n; d++) {
-        wt_f32x16 keys[PAGE / LANES];
-        memcpy(keys, t->turned[d], sizeof keys);
-        for (int r = 0; r < n_rows; r++)
-            for (int k = 0; k < PAGE / LANES; k++) sums[r][k] += t->q[row + r][dim + d] * keys[k];
+    if (t->floats == 16) {
+        ADD_SCORES(wt_f32x16, 4)
+    } else {
+        ADD_SCORES(wt_f32x8, 2)
     }
-    memcpy(t->scores[row], sums, sizeof t->scores[row] * (size_t)n_rows);
 }
 
 /// Scores become shares of a softmax so far, for positions from .. to of the page; the others get none.
@@ -120,34 +136,41 @@ WT_INLINE void take_shares(tile *t, int row, int from, int to)
     t->most[row] = most;
 }
 
-/// `n` dimensions from `dim` on, in n_vectors, of what n_rows rows have summed so far, and of this page's positions
-/// from .. to.
-WT_INLINE void add_values(tile *t, int row, const int n_rows, int from, int to, int dim, int n, const int n_vectors)
-{
-    wt_f32x16 sums[4][4] = {{{0}}};
-    for (int r = 0; r < n_rows; r++) {
-        memcpy(sums[r], t->out[row + r] + dim, sizeof(float) * (size_t)n);
-        for (int k = 0; k < n_vectors; k++) sums[r][k] *= t->fade[row + r];
+/// `n_vectors` vectors of dimensions from `dim` + `at` on, of the n behind `dim`, of what n_rows rows have summed so
+/// far, and of this page's positions from .. to.
+#define ADD_VALUES(vector, n_vectors)                                                                                  \
+    {                                                                                                                  \
+        const int whole = n_vectors * FLOATS(vector), count = n - at < whole ? n - at : whole;                         \
+        float room[4][n_vectors * FLOATS(vector)] = {{0}};                                                             \
+        vector sums[4][n_vectors], values[n_vectors];                                                                  \
+        for (int r = 0; r < n_rows; r++) memcpy(room[r], t->out[row + r] + dim + at, sizeof(float) * (size_t)count);   \
+        for (int r = 0; r < n_rows; r++)                                                                               \
+            for (int k = 0; k < n_vectors; k++) {                                                                      \
+                memcpy(&sums[r][k], room[r] + k * FLOATS(vector), sizeof(vector));                                     \
+                sums[r][k] *= t->fade[row + r];                                                                        \
+            }                                                                                                          \
+        for (int j = from; j <= to; j++) {                                                                             \
+            for (int k = 0; k < n_vectors; k++)                                                                        \
+                memcpy(&values[k], t->wide[j] + at + k * FLOATS(vector), sizeof(vector));                              \
+            for (int r = 0; r < n_rows; r++)                                                                           \
+                for (int k = 0; k < n_vectors; k++) sums[r][k] += t->scores[row + r][j] * values[k];                   \
+        }                                                                                                              \
+        for (int r = 0; r < n_rows; r++)                                                                               \
+            for (int k = 0; k < n_vectors; k++) memcpy(room[r] + k * FLOATS(vector), &sums[r][k], sizeof(vector));     \
+        for (int r = 0; r < n_rows; r++) memcpy(t->out[row + r] + dim + at, room[r], sizeof(float) * (size_t)count);   \
+        at += whole;                                                                                                   \
     }
-    for (int j = from; j <= to; j++) {
-        wt_f32x16 values[4];
-        memcpy(values, t->wide[j], sizeof *values * (size_t)n_vectors);
-        for (int r = 0; r < n_rows; r++)
-            for (int k = 0; k < n_vectors; k++) sums[r][k] += t->scores[row + r][j] * values[k];
-    }
-    for (int r = 0; r < n_rows; r++) memcpy(t->out[row + r] + dim, sums[r], sizeof(float) * (size_t)n);
-}
 
-WT_INLINE void add_rows(tile *t, int row, const int n_rows, int from, int to, int dim, int n)
+WT_INLINE void add_values(tile *t, int row, const int n_rows, int from, int to, int dim, int n)
 {
-    if (n > 3 * LANES)
-        add_values(t, row, n_rows, from, to, dim, n, 4);
-    else if (n > 2 * LANES)
-        add_values(t, row, n_rows, from, to, dim, n, 3);
-    else if (n > LANES)
-        add_values(t, row, n_rows, from, to, dim, n, 2);
-    else
-        add_values(t, row, n_rows, from, to, dim, n, 1);
+    int at = 0;
+    if (t->floats == 16) {
+        while (at + DIMS <= n) ADD_VALUES(wt_f32x16, 4)
+        while (at < n) ADD_VALUES(wt_f32x16, 1)
+    } else {
+        while (at + 16 <= n) ADD_VALUES(wt_f32x8, 2)
+        while (at < n) ADD_VALUES(wt_f32x8, 1)
+    }
 }
 
 /// Of the page from `begin` on, what a row's token sees.
@@ -189,9 +212,9 @@ WT_INLINE void attend_page(tile *t, int begin, int token, int end)
                 row + 4 <= stop && sees_from(t, row + 3, begin) == from && sees_to(t, row + 3, begin) == until;
             n_rows = alike ? 4 : 1;
             if (alike)
-                add_rows(t, row, 4, from, until, dim, n);
+                add_values(t, row, 4, from, until, dim, n);
             else
-                add_rows(t, row, 1, from, until, dim, n);
+                add_values(t, row, 1, from, until, dim, n);
         }
     }
 }
@@ -235,7 +258,7 @@ WT_CLONES static void attend_heads(const wt__attention *a, int token, int n_toke
     const wt_model_config *c = &s->llm->config;
     tile t; // large: only what is used is set
     t.attention = a, t.kv_head = kv_head, t.token = token, t.n_tokens = n_tokens, t.n_heads = n_heads;
-    t.d_head = c->d_head, t.scale = wt__attention_scale(c, a->layer);
+    t.d_head = c->d_head, t.floats = wt_simd_floats(), t.scale = wt__attention_scale(c, a->layer);
     for (int i = 0; i < n_tokens; i++) {
         const int last = s->tokens[token + i].place;
         t.last[i] = last;

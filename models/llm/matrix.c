@@ -3,8 +3,7 @@
 #include "matrix.h"
 #include "matrix_tile.h"
 
-typedef uint16_t u16x16 __attribute__((vector_size(32)));
-typedef uint32_t u32x16 __attribute__((vector_size(64)));
+typedef uint16_t narrow __attribute__((vector_size(sizeof(tile_vec) / 2)));
 
 // ---- rows
 
@@ -40,56 +39,44 @@ void wt__product_store(const wt__product *p, int64_t row, int64_t t, float y)
     *out = p->add ? *out + y : y;
 }
 
-// ---- in float
-
-/// 32 bf16 as floats: the even columns, then the odd ones.
-WT_INLINE pair load_bf16(const uint8_t *row, int64_t k)
-{
-    u32x16 both;
-    memcpy(&both, row + 2 * k, sizeof both);
-    return (pair){(wt_f32x16)(both << 16), (wt_f32x16)(both & 0xffff0000)};
-}
-
-WT_INLINE pair load_even_odd(const uint8_t *row, int64_t k)
-{
-    const pair p = load_in_order(row, k);
-    return (pair){__builtin_shufflevector(p.a, p.b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
-                  __builtin_shufflevector(p.a, p.b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)};
-}
+// ---- in float, without instructions of its own
 
 /// As tensor.c: subnormals by a difference of normal numbers, which costs no assist of the processor.
-WT_INLINE wt_f32x16 halves_at(const uint8_t *p)
+WT_INLINE tile_vec halves_at(const uint8_t *p)
 {
-    u16x16 narrow;
-    memcpy(&narrow, p, sizeof narrow);
-    const u32x16 h = __builtin_convertvector(narrow, u32x16), m = h & 0x7fff, shifted = (m << 13) + (112u << 23);
-    const u32x16 one = (u32x16){0} + (113u << 23);
-    const u32x16 small = (u32x16)((wt_f32x16)(shifted + (1u << 23)) - (wt_f32x16)one);
-    const u32x16 is_small = (u32x16)(m < 0x400), is_special = (u32x16)(m >= 0x7c00);
-    const u32x16 bits = (small & is_small) | (shifted & ~is_small);
-    return (wt_f32x16)((bits + (is_special & (112u << 23))) | (h & 0x8000) << 16);
+    narrow bits16;
+    memcpy(&bits16, p, sizeof bits16);
+    const tile_words h = __builtin_convertvector(bits16, tile_words), m = h & 0x7fff;
+    const tile_words shifted = (m << 13) + (112u << 23), one = (tile_words){0} + (113u << 23);
+    const tile_words small = (tile_words)((tile_vec)(shifted + (1u << 23)) - (tile_vec)one);
+    const tile_words is_small = (tile_words)(m < 0x400), is_special = (tile_words)(m >= 0x7c00);
+    const tile_words bits = (small & is_small) | (shifted & ~is_small);
+    return (tile_vec)((bits + (is_special & (112u << 23))) | (h & 0x8000) << 16);
 }
 
 WT_INLINE pair load_f16(const uint8_t *row, int64_t k)
 {
-    return (pair){halves_at(row + 2 * k), halves_at(row + 2 * k + 32)};
-}
-
-#define STRIPS(name, load, load_x, width)                                                                              \
-    WT_CLONES static void name(const wt__product *p, int64_t first, int64_t n_rows)                                    \
-    {                                                                                                                  \
-        tiles(p, load, load_x, width, TILE_STEP, wt__row(p->linear, first), wt__row_bytes(p->linear), first, n_rows);  \
+    pair p;
+#pragma GCC unroll 4
+    for (int i = 0; i < TILE_PARTS; i++) {
+        p.a.part[i] = halves_at(row + 2 * (k + i * TILE_FLOATS));
+        p.b.part[i] = halves_at(row + 2 * (k + i * TILE_FLOATS) + 32);
     }
-STRIPS(strips_f32, load_in_order, load_in_order, 4)
-STRIPS(strips_f16, load_f16, load_in_order, 2)
-STRIPS(strips_bf16, load_bf16, load_even_odd, 2)
-#undef STRIPS
+    return p;
+}
+TILE_STRIPS(strips_f16, load_f16, load_in_order, 2)
 
-WT_CLONES static void widened_strip(const wt__product *p, int64_t first, int64_t n_rows)
+static const wt__strips portable[WT_N_DTYPES] = {
+    [WT_DTYPE_F32] = strips_f32, [WT_DTYPE_F16] = strips_f16, [WT_DTYPE_BF16] = strips_bf16};
+
+/// By the processor's instructions.
+static const wt__strips *table(void)
 {
-    const int64_t columns = p->linear->weight.shape[1];
-    tiles(p, load_in_order, load_in_order, 4, TILE_STEP, (const uint8_t *)p->rows, sizeof(float) * (size_t)columns,
-          first, n_rows);
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+    if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni")) return wt__strips_vnni;
+    if (__builtin_cpu_supports("x86-64-v3")) return wt__strips_avx2;
+#endif
+    return portable;
 }
 
 /// Types without their own: four rows are widened to floats first.
@@ -101,7 +88,7 @@ static void strips_any(const wt__product *p, int64_t first, int64_t n_rows)
         n = n_rows - r < TILE_ROWS ? n_rows - r : TILE_ROWS;
         for (int64_t k = 0; k < n; k++)
             wt__row_widen(p->linear, first + r + k, p->rows + k * p->linear->weight.shape[1]);
-        widened_strip(&widened, first + r, n);
+        table()[WT_DTYPE_F32](&widened, first + r, n);
     }
 }
 
@@ -115,21 +102,16 @@ static bool suits(const wt__linear *l)
     return !l->nibbles || l->scale_columns % 32 == 0;
 }
 
+/// Those whose vectors are rounded to bytes.
+static bool is_bytes(wt_dtype dtype)
+{
+    return dtype != WT_DTYPE_F32 && dtype != WT_DTYPE_F16 && dtype != WT_DTYPE_BF16 && dtype != WT_DTYPE_F8_E4M3;
+}
+
 static wt__strips choose(const wt__product *p)
 {
-    static const wt__strips portable[WT_N_DTYPES] = {
-        [WT_DTYPE_F32] = strips_f32, [WT_DTYPE_F16] = strips_f16, [WT_DTYPE_BF16] = strips_bf16};
     const wt_dtype dtype = p->linear->weight.dtype;
-    wt__strips strips = NULL;
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-    const bool bytes = dtype != WT_DTYPE_F16 && dtype != WT_DTYPE_F8_E4M3;
-    if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni"))
-        strips = wt__strips_vnni[dtype];
-    else if (__builtin_cpu_supports("x86-64-v3"))
-        strips = wt__strips_avx2[dtype];
-    if (bytes && (p->exact || !suits(p->linear))) strips = NULL;
-#endif
-    if (!strips) strips = portable[dtype];
+    const wt__strips strips = is_bytes(dtype) && (p->exact || !suits(p->linear)) ? NULL : table()[dtype];
     return strips ? strips : strips_any;
 }
 

@@ -9,8 +9,8 @@
 
 enum { BLOCK = 32, ROWS = 4, VECTORS = 4, PARTED = 64, CROSSED = 1, HALVED = 2 };
 
-typedef uint16_t u16x32 __attribute__((vector_size(64)));
-typedef int16_t i16x32 __attribute__((vector_size(64)));
+typedef uint16_t words __attribute__((vector_size(sizeof(tile_vec))));
+typedef int16_t signed_words __attribute__((vector_size(sizeof(tile_vec))));
 
 typedef struct bytes {
     int8_t *q;     ///< [columns]
@@ -94,6 +94,15 @@ WT_INLINE void step_q4_0(const weights *w, int64_t k, const bytes *x, const int 
     }
 }
 
+/// Four scales, 18 bytes apart.
+WT_INLINE __m128 four_halves_at(const uint8_t *p)
+{
+    uint16_t h[4];
+    for (int i = 0; i < 4; i++) memcpy(&h[i], p + 18 * i, sizeof h[i]);
+    const uint64_t scales = h[0] | (uint32_t)h[1] << 16 | (uint64_t)(h[2] | (uint32_t)h[3] << 16) << 32;
+    return _mm_cvtph_ps(_mm_cvtsi64_si128((long long)scales));
+}
+
 #ifdef __AVX512VNNI__
 WT_INLINE __m512i wide_at(const void *p) { return _mm512_loadu_si512(p); }
 
@@ -101,10 +110,7 @@ WT_INLINE __m512i wide_at(const void *p) { return _mm512_loadu_si512(p); }
 WT_INLINE void step_q4_0_wide(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const uint8_t *p = w->row + 72 * k;
-    uint16_t h[4];
-    for (int i = 0; i < 4; i++) memcpy(&h[i], p + 18 * i, sizeof h[i]);
-    const uint64_t scales = h[0] | (uint32_t)h[1] << 16 | (uint64_t)(h[2] | (uint32_t)h[3] << 16) << 32;
-    const __m128 d = _mm_cvtph_ps(_mm_cvtsi64_si128((long long)scales));
+    const __m128 d = four_halves_at(p);
     __m512i both = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(p + 2)));
     both = _mm512_mask_broadcast_i32x4(both, 0x00f0, _mm_loadu_si128((const __m128i *)(p + 20)));
     both = _mm512_mask_broadcast_i32x4(both, 0x0f00, _mm_loadu_si128((const __m128i *)(p + 38)));
@@ -142,6 +148,59 @@ WT_INLINE void step_u4_wide(const weights *w, int64_t k, const bytes *x, const i
         sums[j].sixteen += (_mm512_cvtepi32_ps(dots) * d - less) * scale;
     }
 }
+#else
+WT_INLINE __m128i half_of_a_vector(const uint8_t *p) { return _mm_loadu_si128((const __m128i *)p); }
+
+/// Two blocks, lanes 0 .. 3 and 4 .. 7, of which the vector has the columns of the high nibbles 2 BLOCK behind those of
+/// the low ones. Four products of 15 * 127 at most fit 16 bits.
+WT_INLINE __m256 two_blocks(__m256i both, __m256i less, const int8_t *v)
+{
+    const __m256i four = _mm256_set1_epi8(15);
+    const __m256i low = _mm256_and_si256(both, four), high = _mm256_and_si256(_mm256_srli_epi16(both, 4), four);
+    const __m256i words =
+        _mm256_add_epi16(_mm256_maddubs_epi16(low, bytes_at(v)), _mm256_maddubs_epi16(high, bytes_at(v + 2 * BLOCK)));
+    return _mm256_cvtepi32_ps(_mm256_add_epi32(less, _mm256_madd_epi16(words, _mm256_set1_epi16(1))));
+}
+
+/// Of four factors those of the first two blocks, or of the last two.
+WT_INLINE __m256 for_two_blocks(__m128 factors, const int last)
+{
+    const int a = 2 * last, b = a + 1;
+    return _mm256_permutevar8x32_ps(_mm256_castps128_ps256(factors), _mm256_setr_epi32(a, a, a, a, b, b, b, b));
+}
+
+WT_INLINE void step_q4_0_wide(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
+{
+    const uint8_t *p = w->row + 72 * k;
+    const __m128 d = four_halves_at(p);
+#    pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        const __m256i both = _mm256_set_m128i(half_of_a_vector(p + 20 + 36 * i), half_of_a_vector(p + 2 + 36 * i));
+#    pragma GCC unroll 4
+        for (int j = 0; j < n; j++) {
+            const __m256 factors = for_two_blocks(d * _mm_loadu_ps(x[j].d + 4 * k), i);
+            const __m256 dots =
+                two_blocks(both, bytes_at(x[j].less + BLOCK / 2 * k + 8 * i), x[j].q + 4 * BLOCK * k + BLOCK * i);
+            sums[j].eight = _mm256_fmadd_ps(dots, factors, sums[j].eight);
+        }
+    }
+}
+
+WT_INLINE void step_u4_wide(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
+{
+    const __m256i first = bytes_at(w->row + 64 * k), last = bytes_at(w->row + 64 * k + 32);
+    const int64_t group = (int64_t)((uint64_t)k * w->groups >> 32); // a division would take longer than the rest
+    const __m128 zero = _mm_set1_ps(w->zeros ? (float)w->zeros[group] : 8);
+#    pragma GCC unroll 4
+    for (int j = 0; j < n; j++) {
+        const int8_t *v = x[j].q + 4 * BLOCK * k;
+        const __m128 d = _mm_loadu_ps(x[j].d + 4 * k), less = zero * _mm_loadu_ps(x[j].sum + 4 * k);
+        __m256 dots = two_blocks(first, _mm256_setzero_si256(), v) * for_two_blocks(d, 0);
+        dots = _mm256_fmadd_ps(two_blocks(last, _mm256_setzero_si256(), v + BLOCK), for_two_blocks(d, 1), dots);
+        sums[j].eight =
+            _mm256_fmadd_ps(dots - _mm256_zextps128_ps256(less), _mm256_set1_ps(w->scales[group]), sums[j].eight);
+    }
+}
 #endif
 
 /// A group. Nibbles of neighbours share a byte: the vector lies with the even numbers of a block first. Without zeros
@@ -164,18 +223,16 @@ WT_INLINE void step_u4(const weights *w, int64_t k, const bytes *x, const int n,
     for (int j = 0; j < n; j++) sums[j].eight = _mm256_fmadd_ps(group[j], scale, sums[j].eight);
 }
 
-/// Of 8 parts of 32 columns, scales and minima of 6 bits each.
-typedef struct k_scales {
-    uint64_t scales, minima;
-} k_scales;
-
-WT_INLINE k_scales k_scales_at(const uint8_t *p)
+/// Of 8 parts of 32 columns the scales, then the minima, a byte each, from twelve bytes behind the two halves: six bits
+/// of four scales and of four minima, whose other two bits belong to four more of each, and the low four bits of those.
+WT_INLINE __m128i k_scales_at(const uint8_t *p)
 {
-    uint32_t s[3];
-    memcpy(s, p + 4, sizeof s);
-    const uint32_t six = 0x3f3f3f3f, four = 0x0f0f0f0f, top = 0x30303030;
-    return (k_scales){(uint64_t)((s[2] & four) | (s[0] >> 2 & top)) << 32 | (s[0] & six),
-                      (uint64_t)((s[2] >> 4 & four) | (s[1] >> 2 & top)) << 32 | (s[1] & six)};
+    const __m128i v = _mm_loadu_si128((const __m128i *)p);
+    const __m128i low = _mm_shuffle_epi8(v, _mm_setr_epi8(4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15));
+    const __m128i top = _mm_shuffle_epi8(v, _mm_setr_epi8(-1, -1, -1, -1, 4, 5, 6, 7, -1, -1, -1, -1, 8, 9, 10, 11));
+    const __m128i six_or_four = _mm_setr_epi32(0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f);
+    return _mm_or_si128(_mm_and_si128(_mm_srlv_epi32(low, _mm_setr_epi32(0, 0, 0, 4)), six_or_four),
+                        _mm_and_si128(_mm_srli_epi32(top, 2), _mm_set1_epi8(0x30)));
 }
 
 /// 256 columns: each 32 bytes have a part's nibbles below and the next one's above.
@@ -184,13 +241,11 @@ WT_INLINE k_scales k_scales_at(const uint8_t *p)
 WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const uint8_t *p = w->row + 144 * k;
-    const k_scales s = k_scales_at(p);
     int both;
     memcpy(&both, p, sizeof both);
     const __m512i halves = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
     const __m512 half = _mm512_permutexvar_ps(halves, _mm512_castps128_ps512(_mm_cvtph_ps(_mm_cvtsi32_si128(both))));
-    const __m128i small = _mm_set_epi64x((long long)s.minima, (long long)s.scales);
-    const __m512 scales = half * _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(small));
+    const __m512 scales = half * _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(k_scales_at(p)));
 #    pragma GCC unroll 4
     for (int j = 0; j < n; j++) {
         const __m512 of_x = _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(x[j].d + 8 * k)),
@@ -209,30 +264,36 @@ WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int 
     }
 }
 #else
-WT_INLINE __m256 eight_bytes(uint64_t v)
+/// Number `place` of each four in its half.
+WT_INLINE __m256 in_each_half(__m256 v, const int place)
 {
-    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)v)));
+    return (__m256)__builtin_shuffle((wt_f32x8)v, (wt_i32x8){0, 0, 0, 0, 4, 4, 4, 4} + place);
 }
 
 WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const uint8_t *p = w->row + 144 * k;
-    const k_scales s = k_scales_at(p);
-    const __m256 scales = half_at(p) * eight_bytes(s.scales), minima = half_at(p + 2) * eight_bytes(s.minima);
+    const __m128i s = k_scales_at(p);
+    const __m256 scales = half_at(p) * _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(s));
+    const __m256 minima = half_at(p + 2) * _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_unpackhi_epi64(s, s)));
 #    pragma GCC unroll 4
     for (int j = 0; j < n; j++) {
         const __m256 factors = scales * _mm256_loadu_ps(x[j].d + 8 * k);
+        const __m256 halves[2] = {_mm256_permute2f128_ps(factors, factors, 0x00),
+                                  _mm256_permute2f128_ps(factors, factors, 0x11)};
         sums[j].eight = _mm256_fnmadd_ps(minima, _mm256_loadu_ps(x[j].sum + 8 * k), sums[j].eight);
+        __m256 lows = _mm256_setzero_ps(), ups = lows; // of this step: one chain of all would be 36 cycles
 #    pragma GCC unroll 4
         for (int i = 0; i < 4; i++) {
             const __m256i q = bytes_at(p + 16 + 32 * i), low = _mm256_and_si256(q, _mm256_set1_epi8(15));
             const __m256i up = _mm256_and_si256(_mm256_srli_epi16(q, 4), _mm256_set1_epi8(15));
             const int8_t *v = x[j].q + 256 * k + 64 * i;
-            const __m256 of_low = _mm256_permutevar8x32_ps(factors, _mm256_set1_epi32(2 * i));
-            const __m256 of_up = _mm256_permutevar8x32_ps(factors, _mm256_set1_epi32(2 * i + 1));
-            sums[j].eight = scaled(DOT(_mm256_setzero_si256(), low, bytes_at(v)), of_low, sums[j].eight);
-            sums[j].eight = scaled(DOT(_mm256_setzero_si256(), up, bytes_at(v + 32)), of_up, sums[j].eight);
+            const __m256 of_low = in_each_half(halves[i / 2], i % 2 * 2),
+                         of_up = in_each_half(halves[i / 2], i % 2 * 2 + 1);
+            lows = scaled(DOT(_mm256_setzero_si256(), low, bytes_at(v)), of_low, lows);
+            ups = scaled(DOT(_mm256_setzero_si256(), up, bytes_at(v + 32)), of_up, ups);
         }
+        sums[j].eight += lows + ups;
     }
 }
 #endif
@@ -407,44 +468,29 @@ BYTES(q6_k, 256, 210, 32, 0)
 BYTES(q4_k, 256, 144, 0, 0)
 #else
 BYTES(q4_k, 256, 144, 0, CROSSED)
+#endif
 BYTES(q4_0_wide, 4 * BLOCK, 72, 8, HALVED)
 BYTES(u4_wide, 4 * BLOCK, 64, 0, 4 * BLOCK)
-#endif
 #undef BYTES
 
 static void strips_any_q4_0(const wt__product *p, int64_t first, int64_t n_rows)
 {
-#ifdef __AVX512VNNI__
-    if (p->linear->weight.shape[1] % (4 * BLOCK) == 0) {
-        strips_q4_0_wide(p, first, n_rows);
-        return;
-    }
-#endif
-    strips_q4_0(p, first, n_rows);
+    (p->linear->weight.shape[1] % (4 * BLOCK) ? strips_q4_0 : strips_q4_0_wide)(p, first, n_rows);
 }
 
 static void strips_any_u4(const wt__product *p, int64_t first, int64_t n_rows)
 {
-#ifdef __AVX512VNNI__
-    if (p->linear->scale_columns % (4 * BLOCK) == 0) {
-        strips_u4_wide(p, first, n_rows);
-        return;
-    }
-#endif
-    strips_u4(p, first, n_rows);
+    (p->linear->scale_columns % (4 * BLOCK) ? strips_u4 : strips_u4_wide)(p, first, n_rows);
 }
 
 // ---- halves and fp8, in float
 
-WT_INLINE wt_f32x16 sixteen_halves(__m256i h)
+WT_INLINE sixteen sixteen_halves(__m256i h)
 {
 #ifdef __AVX512F__
-    return (wt_f32x16)_mm512_cvtph_ps(h);
+    return (sixteen){{(wt_f32x16)_mm512_cvtph_ps(h)}};
 #else
-    const __m256 v[2] = {_mm256_cvtph_ps(_mm256_castsi256_si128(h)), _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1))};
-    wt_f32x16 wide;
-    memcpy(&wide, v, sizeof wide);
-    return wide;
+    return (sixteen){{_mm256_cvtph_ps(_mm256_castsi256_si128(h)), _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1))}};
 #endif
 }
 
@@ -452,9 +498,10 @@ WT_INLINE pair load_f16(const uint8_t *row, int64_t k)
 {
     return (pair){sixteen_halves(bytes_at(row + 2 * k)), sixteen_halves(bytes_at(row + 2 * k + 32))};
 }
+TILE_STRIPS(strips_f16, load_f16, load_in_order, 2)
 
 /// e4m3's bits at the place of binary16's give the value times 2^-8; there is no NaN among weights.
-WT_INLINE wt_f32x16 sixteen_e4m3(const uint8_t *p)
+WT_INLINE sixteen sixteen_e4m3(const uint8_t *p)
 {
     const __m256i h = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), 7);
     return sixteen_halves(_mm256_and_si256(h, _mm256_set1_epi16((short)0xbf80)));
@@ -469,18 +516,16 @@ WT_INLINE pair load_e4m3(const uint8_t *row, int64_t k)
 /// instructions than widening bytes to words.
 WT_INLINE pair load_e4m3_parted(const uint8_t *row, int64_t k)
 {
-    u16x32 words;
-    memcpy(&words, row + k / PARTED * PARTED, sizeof words);
-    if (k % PARTED == 0) words <<= 8;
-    words = (u16x32)((i16x32)words >> 1) & 0xbf80;
     __m256i halves[2];
-    memcpy(halves, &words, sizeof halves);
+#pragma GCC unroll 2
+    for (size_t i = 0; i < sizeof halves; i += sizeof(words)) {
+        words w;
+        memcpy(&w, row + k / PARTED * PARTED + i, sizeof w);
+        if (k % PARTED == 0) w <<= 8;
+        w = (words)((signed_words)w >> 1) & 0xbf80;
+        memcpy((char *)halves + i, &w, sizeof w);
+    }
     return (pair){sixteen_halves(halves[0]), sixteen_halves(halves[1])};
-}
-
-static void strips_f16(const wt__product *p, int64_t first, int64_t n_rows)
-{
-    tiles(p, load_f16, load_in_order, 2, TILE_STEP, wt__row(p->linear, first), wt__row_bytes(p->linear), first, n_rows);
 }
 
 /// Whether rows, and the blocks of columns that have a scale, are of whole PARTED columns.
@@ -542,7 +587,8 @@ static void strips_e4m3(const wt__product *p, int64_t first, int64_t n_rows)
 }
 
 const wt__strips STRIPS[WT_N_DTYPES] = {
-    [WT_DTYPE_F16] = strips_f16,   [WT_DTYPE_F8_E4M3] = strips_e4m3, [WT_DTYPE_I8] = strips_i8,
-    [WT_DTYPE_U8] = strips_any_u4, [WT_DTYPE_Q8_0] = strips_q8_0,    [WT_DTYPE_Q4_0] = strips_any_q4_0,
-    [WT_DTYPE_Q4_K] = strips_q4_k, [WT_DTYPE_Q6_K] = strips_q6_k,
+    [WT_DTYPE_F32] = strips_f32,      [WT_DTYPE_BF16] = strips_bf16,     [WT_DTYPE_F16] = strips_f16,
+    [WT_DTYPE_F8_E4M3] = strips_e4m3, [WT_DTYPE_I8] = strips_i8,         [WT_DTYPE_U8] = strips_any_u4,
+    [WT_DTYPE_Q8_0] = strips_q8_0,    [WT_DTYPE_Q4_0] = strips_any_q4_0, [WT_DTYPE_Q4_K] = strips_q4_k,
+    [WT_DTYPE_Q6_K] = strips_q6_k,
 };

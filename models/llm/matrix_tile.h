@@ -1,6 +1,7 @@
-/// Sums of a matrix's rows with vectors in float, for the files that say how 32 weights become floats. Four rows at a
-/// time, up to four vectors: a weight is read and widened once for all of them. What is summed for a row and a vector,
-/// and in which order, does not depend on how many vectors there are.
+/// Sums of a matrix's rows with vectors in float, for the files that say how 32 weights become floats. Four rows with
+/// one vector, or as many of both as registers hold: a weight is read and widened once for all of the vectors. What is
+/// summed for a row and a vector, and in which order, does not depend on how many vectors there are, nor on how many
+/// floats a register of the instructions holds that the file including this names.
 #ifndef WT_LLM_MATRIX_TILE_H
 #define WT_LLM_MATRIX_TILE_H
 
@@ -9,31 +10,112 @@
 #include <string.h>
 #include <warptone/simd.h>
 
-enum { TILE_STEP = 32, TILE_ROWS = 4, TILE_VECTORS = 4 };
+#ifdef __AVX512F__
+enum { TILE_FLOATS = 16, TILE_MANY = 4 }; // in a vector; rows, and vectors, at a time
+typedef wt_f32x16 tile_vec;
+#elif defined(__AVX__)
+enum { TILE_FLOATS = 8, TILE_MANY = 2 };
+typedef wt_f32x8 tile_vec;
+#else
+enum { TILE_FLOATS = 4, TILE_MANY = 2 };
+typedef wt_f32x4 tile_vec;
+#endif
+enum { TILE_STEP = 32, TILE_ROWS = 4, TILE_PARTS = 16 / TILE_FLOATS };
+typedef uint32_t tile_words __attribute__((vector_size(sizeof(tile_vec))));
+
+/// Sixteen floats. Wider vectors than the registers GCC keeps in memory.
+typedef struct sixteen {
+    tile_vec part[TILE_PARTS];
+} sixteen;
 
 typedef struct pair {
-    wt_f32x16 a, b;
+    sixteen a, b;
 } pair;
 
 /// 32 weights from column k on, in the order that the other function of the type takes 32 of a vector.
 typedef pair (*pair_loader)(const uint8_t *row, int64_t k);
 
+WT_INLINE sixteen sixteen_at(const uint8_t *p)
+{
+    sixteen v;
+#pragma GCC unroll 4
+    for (size_t i = 0; i < TILE_PARTS; i++) memcpy(&v.part[i], p + i * sizeof *v.part, sizeof *v.part);
+    return v;
+}
+
+WT_INLINE void add_product(sixteen *sum, const sixteen *a, const sixteen *b)
+{
+#pragma GCC unroll 4
+    for (int i = 0; i < TILE_PARTS; i++) sum->part[i] += a->part[i] * b->part[i];
+}
+
 /// Columns k .. k + 15 and k + 16 .. k + 31.
 WT_INLINE pair load_in_order(const uint8_t *row, int64_t k)
 {
+    return (pair){sixteen_at(row + 4 * k), sixteen_at(row + 4 * k + 64)};
+}
+
+/// 32 bf16 as floats: the even columns, then the odd ones.
+WT_INLINE pair load_bf16(const uint8_t *row, int64_t k)
+{
     pair p;
-    memcpy(&p.a, row + 4 * k, sizeof p.a);
-    memcpy(&p.b, row + 4 * k + sizeof p.a, sizeof p.b);
+#pragma GCC unroll 4
+    for (size_t i = 0; i < TILE_PARTS; i++) {
+        tile_words both;
+        memcpy(&both, row + 2 * k + i * sizeof both, sizeof both);
+        p.a.part[i] = (tile_vec)(both << 16), p.b.part[i] = (tile_vec)(both & 0xffff0000);
+    }
+    return p;
+}
+
+/// Of two neighbouring vectors the even numbers, or the odd ones.
+WT_INLINE tile_vec every_other(tile_vec x, tile_vec y, const int odd)
+{
+#ifdef __AVX512F__
+    return odd ? __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
+               : __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+#elif defined(__AVX__)
+    const wt_f64x4 v = (wt_f64x4)(odd ? __builtin_shufflevector(x, y, 1, 3, 9, 11, 5, 7, 13, 15)
+                                      : __builtin_shufflevector(x, y, 0, 2, 8, 10, 4, 6, 12, 14));
+    return (tile_vec)__builtin_shufflevector(v, v, 0, 2, 1, 3); // GCC takes five instructions to do both at once
+#else
+    return odd ? __builtin_shufflevector(x, y, 1, 3, 5, 7) : __builtin_shufflevector(x, y, 0, 2, 4, 6);
+#endif
+}
+
+WT_INLINE pair load_even_odd(const uint8_t *row, int64_t k)
+{
+    const pair in_order = load_in_order(row, k);
+    const tile_vec *a = in_order.a.part, *b = in_order.b.part;
+    tile_vec v[2 * TILE_PARTS];
+    pair p;
+#pragma GCC unroll 4
+    for (int i = 0; i < TILE_PARTS; i++) v[i] = a[i], v[TILE_PARTS + i] = b[i];
+#pragma GCC unroll 4
+    for (int i = 0; i < TILE_PARTS; i++) {
+        p.a.part[i] = every_other(v[2 * i], v[2 * i + 1], 0);
+        p.b.part[i] = every_other(v[2 * i], v[2 * i + 1], 1);
+    }
     return p;
 }
 
 /// Halves are added to halves, in registers: through memory it took a tenth of a row of 1024.
-WT_INLINE float sum_of(wt_f32x16 v)
+WT_INLINE float sum_of(const sixteen *sums)
 {
-    v += __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
-    v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7);
-    v += __builtin_shufflevector(v, v, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3);
-    return v[0] + v[1];
+#ifdef __AVX512F__
+    const wt_f32x16 v = sums->part[0];
+    const wt_f32x8 eight = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
+                           __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+#elif defined(__AVX__)
+    const wt_f32x8 eight = sums->part[0] + sums->part[1];
+#endif
+#ifdef __AVX__
+    const wt_f32x4 four =
+        __builtin_shufflevector(eight, eight, 0, 1, 2, 3) + __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+#else
+    const wt_f32x4 four = (sums->part[0] + sums->part[2]) + (sums->part[1] + sums->part[3]);
+#endif
+    return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
 /// The last columns, fewer than TILE_STEP, with zeros after them.
@@ -44,50 +126,54 @@ WT_INLINE pair load_tail(pair_loader load, const uint8_t *row, int64_t k, int n,
     return load(padded, 0);
 }
 
-/// out[t][r] = sum over k of w[r][k] x[t][k]. Rows beyond n_rows are computed again from the last and not stored.
+/// out[t][r] = sum over k of w[r][k] x[t][k]. Rows beyond n_stored are computed again from the last and not stored.
 /// `unit` columns at a time, a multiple of TILE_STEP; columns are, too, where it is another.
 WT_INLINE void tile(const wt__product *p, pair_loader load, pair_loader load_x, size_t width, const int unit,
-                    const uint8_t *data, size_t row_bytes, int64_t columns, int64_t first, int n_rows, int t,
-                    const int n_vectors)
+                    const uint8_t *data, size_t row_bytes, int64_t columns, int64_t first, const int n_rows,
+                    int n_stored, int t, const int n_vectors)
 {
-    const uint8_t *w[TILE_ROWS], *x[TILE_VECTORS];
-    wt_f32x16 sums[TILE_ROWS][TILE_VECTORS];
-    for (int r = 0; r < TILE_ROWS; r++) {
-        w[r] = data + row_bytes * (size_t)(r < n_rows ? r : n_rows - 1);
-        for (int j = 0; j < n_vectors; j++) sums[r][j] = (wt_f32x16){0};
+    const uint8_t *w[TILE_ROWS], *x[TILE_MANY];
+    sixteen sums[TILE_ROWS][TILE_MANY];
+    for (int r = 0; r < n_rows; r++) {
+        w[r] = data + row_bytes * (size_t)(r < n_stored ? r : n_stored - 1);
+        for (int j = 0; j < n_vectors; j++) sums[r][j] = (sixteen){{{0}}};
     }
     for (int j = 0; j < n_vectors; j++) x[j] = (const uint8_t *)(p->x + p->x_stride * (t + j));
     const int64_t whole = columns - columns % TILE_STEP;
     for (int64_t n = 0; n < whole / unit; n++)
 #pragma GCC unroll 2
         for (int64_t k = n * unit; k < (n + 1) * unit; k += TILE_STEP) {
-            pair wide[TILE_ROWS];
+            pair v[TILE_MANY], wide[TILE_ROWS];
+            if (n_vectors == 1) v[0] = load_x(x[0], k);
 #pragma GCC unroll 4
-            for (int r = 0; r < TILE_ROWS; r++) { // prefetched: the same place of the next rows
+            for (int r = 0; r < n_rows; r++) { // prefetched: the same place of the next rows
                 if (k * (int64_t)width % 64 == 0)
-                    __builtin_prefetch(w[r] + TILE_ROWS * row_bytes + (size_t)k * width, 0, 2);
+                    __builtin_prefetch(w[r] + (size_t)n_rows * row_bytes + (size_t)k * width, 0, 2);
                 wide[r] = load(w[r], k);
+                if (n_vectors > 1) continue;
+                add_product(&sums[r][0], &wide[r].a, &v[0].a);
+                add_product(&sums[r][0], &wide[r].b, &v[0].b);
             }
 #pragma GCC unroll 4
-            for (int j = 0; j < n_vectors; j++) {
-                const pair v = load_x(x[j], k);
+            for (int j = 0; j < n_vectors && n_vectors > 1; j++) {
+                v[j] = load_x(x[j], k);
 #pragma GCC unroll 4
-                for (int r = 0; r < TILE_ROWS; r++) sums[r][j] += wide[r].a * v.a;
+                for (int r = 0; r < n_rows; r++) add_product(&sums[r][j], &wide[r].a, &v[j].a);
 #pragma GCC unroll 4
-                for (int r = 0; r < TILE_ROWS; r++) sums[r][j] += wide[r].b * v.b;
+                for (int r = 0; r < n_rows; r++) add_product(&sums[r][j], &wide[r].b, &v[j].b);
             }
         }
     if (whole < columns)
-        for (int r = 0; r < TILE_ROWS; r++) {
+        for (int r = 0; r < n_rows; r++) {
             const pair wide = load_tail(load, w[r], whole, (int)(columns - whole), width);
             for (int j = 0; j < n_vectors; j++) {
                 const pair v = load_tail(load_x, x[j], whole, (int)(columns - whole), 4);
-                sums[r][j] += wide.a * v.a;
-                sums[r][j] += wide.b * v.b;
+                add_product(&sums[r][j], &wide.a, &v.a);
+                add_product(&sums[r][j], &wide.b, &v.b);
             }
         }
     for (int j = 0; j < n_vectors; j++)
-        for (int r = 0; r < n_rows; r++) wt__product_store(p, first + r, t + j, sum_of(sums[r][j]));
+        for (int r = 0; r < n_stored; r++) wt__product_store(p, first + r, t + j, sum_of(&sums[r][j]));
 }
 
 /// Rows first .. first + n_rows - 1 of the matrix, which lie at `data`, with all vectors.
@@ -99,10 +185,27 @@ WT_INLINE void tiles(const wt__product *p, pair_loader load, pair_loader load_x,
         const uint8_t *at = data + row_bytes * (size_t)r;
         const int n = (int)(n_rows - r < TILE_ROWS ? n_rows - r : TILE_ROWS);
         int t = 0;
-        for (; t + TILE_VECTORS <= p->n; t += TILE_VECTORS)
-            tile(p, load, load_x, width, unit, at, row_bytes, columns, first + r, n, t, TILE_VECTORS);
-        for (; t < p->n; t++) tile(p, load, load_x, width, unit, at, row_bytes, columns, first + r, n, t, 1);
+        for (; t + TILE_MANY <= p->n; t += TILE_MANY)
+            for (int i = 0; i < n; i += TILE_MANY)
+                tile(p, load, load_x, width, unit, at + row_bytes * (size_t)i, row_bytes, columns, first + r + i,
+                     TILE_MANY, n - i < TILE_MANY ? n - i : TILE_MANY, t, TILE_MANY);
+        for (; t < p->n; t++) tile(p, load, load_x, width, unit, at, row_bytes, columns, first + r, TILE_ROWS, n, t, 1);
     }
+}
+
+#define TILE_STRIPS(name, load, load_x, width)                                                                         \
+    static void name(const wt__product *p, int64_t first, int64_t n_rows)                                              \
+    {                                                                                                                  \
+        tiles(p, load, load_x, width, TILE_STEP, wt__row(p->linear, first), wt__row_bytes(p->linear), first, n_rows);  \
+    }
+TILE_STRIPS(strips_bf16, load_bf16, load_even_odd, 2)
+
+/// Also of rows that were widened to floats.
+static void strips_f32(const wt__product *p, int64_t first, int64_t n_rows)
+{
+    const uint8_t *data = p->widened ? (const uint8_t *)p->rows : wt__row(p->linear, first);
+    tiles(p, load_in_order, load_in_order, 4, TILE_STEP, data, sizeof(float) * (size_t)p->linear->weight.shape[1],
+          first, n_rows);
 }
 
 #endif
