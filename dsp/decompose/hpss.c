@@ -14,7 +14,7 @@ enum { TILE_FRAMES = 64, TILE_BINS = 128, MAX_WORKERS = 64 };
 
 typedef struct scratch {
     int *keys;       // [TILE_FRAMES + kernel][TILE_BINS + kernel]
-    int *turned;     // [TILE_BINS + kernel][TILE_FRAMES]
+    int *turned;     // [TILE_BINS + kernel][TILE_FRAMES], then the percussive medians [TILE_FRAMES][TILE_BINS]
     int *harmonic;   // [TILE_FRAMES][TILE_BINS]
     int *percussive; // [TILE_BINS][TILE_FRAMES]
     int *medians;
@@ -157,14 +157,14 @@ WT_CLONES static void fill_keys(const wt_hpss_config *c, const tile *t, int *key
     }
 }
 
-// [TILE_FRAMES rows of `width`] to [width][TILE_FRAMES], in squares that the first-level cache holds.
-WT_CLONES static void turn(const int *keys, int width, int *turned)
+// [height][width] to [width][height], in squares that the first-level cache holds; they divide the height.
+WT_CLONES static void turn(const int *keys, int height, int width, int *turned)
 {
     enum { SQUARE = 16 };
     for (int x = 0; x < width; x += SQUARE)
-        for (int f = 0; f < TILE_FRAMES; f += SQUARE)
+        for (int f = 0; f < height; f += SQUARE)
             for (int i = x; i < x + SQUARE && i < width; i++)
-                for (int j = f; j < f + SQUARE; j++) turned[i * TILE_FRAMES + j] = keys[j * width + i];
+                for (int j = f; j < f + SQUARE; j++) turned[i * height + j] = keys[j * width + i];
 }
 
 static void find_medians(const wt_hpss_config *c, const tile *t, const scratch *s)
@@ -174,11 +174,12 @@ static void find_medians(const wt_hpss_config *c, const tile *t, const scratch *
         for (int b = 0; b < t->bins; b += WT__MEDIAN_LANES)
             wt__median_run(s->keys + (size_t)f * (size_t)width + (size_t)(before + b), width, c->kernel_harmonic,
                            s->harmonic + f * TILE_BINS + b, TILE_BINS, s->medians);
-    turn(s->keys + (size_t)(c->kernel_harmonic / 2) * (size_t)width, width, s->turned);
+    turn(s->keys + (size_t)(c->kernel_harmonic / 2) * (size_t)width, TILE_FRAMES, width, s->turned);
     for (int b = 0; b < t->bins; b += WT__MEDIAN_RUN)
         for (int f = 0; f < t->frames; f += WT__MEDIAN_LANES)
             wt__median_run(s->turned + b * TILE_FRAMES + f, TILE_FRAMES, c->kernel_percussive,
                            s->percussive + b * TILE_FRAMES + f, TILE_FRAMES, s->medians);
+    turn(s->percussive, TILE_BINS, TILE_FRAMES, s->turned);
 }
 
 // The masks of one frame of a tile. The power is a constant where it is inlined.
@@ -187,7 +188,7 @@ WT_INLINE void mask_row(const wt_hpss_config *c, const scratch *s, int f, int n,
 {
     const float silent = c->margin_harmonic == 1 && c->margin_percussive == 1 ? 0.5f : 0.0f;
     float h[TILE_BINS], p[TILE_BINS];
-    for (int b = 0; b < n; b++) p[b] = wt__median_value(s->percussive[b * TILE_FRAMES + f]);
+    for (int b = 0; b < n; b++) p[b] = wt__median_value(s->turned[f * TILE_BINS + b]);
     for (int b = 0; b < n; b++) h[b] = wt__median_value(s->harmonic[f * TILE_BINS + b]);
     for (int b = 0; b < n; b++) harmonic[b] = wt__softmask(h[b], p[b] * c->margin_harmonic, power, silent);
     for (int b = 0; b < n; b++) percussive[b] = wt__softmask(p[b], h[b] * c->margin_percussive, power, silent);
@@ -208,9 +209,10 @@ WT_CLONES static void give_parts(const wt_hpss_config *c, const tile *t, const s
         if (c->give_masks) {
             for (int b = 0; b < n; b++) harmonic[b] = h[b], percussive[b] = p[b];
         } else if (c->complex_in) {
-            for (int b = 0; b < 2 * n; b++) {
-                const float x = in[b];
-                harmonic[b] = x * h[b / 2], percussive[b] = x * p[b / 2];
+            for (int b = 0; b < n; b++) {
+                const float re = in[2 * b], im = in[2 * b + 1];
+                harmonic[2 * b] = re * h[b], harmonic[2 * b + 1] = im * h[b];
+                percussive[2 * b] = re * p[b], percussive[2 * b + 1] = im * p[b];
             }
         } else {
             for (int b = 0; b < n; b++) {

@@ -13,27 +13,7 @@
 
 enum { LANES = WT__NNLS_LANES };
 
-// One sweep; returns by how much the residual moved at most.
-WT_CLONES static double sweep(const wt__nnls_problem *p, double *x, double *residual)
-{
-    wt_f64x8 most = {0};
-    for (int j = 0; j < p->n_columns; j++) {
-        if (!(p->squares[j] > 0)) continue;
-        const double *column = p->a + (size_t)j * (size_t)p->n_rows;
-        wt_f64x8 slope = {0}, now, next;
-        for (int i = p->begins[j]; i < p->ends[j]; i++) slope += column[i] * ((const wt_f64x8 *)residual)[i];
-        now = ((wt_f64x8 *)x)[j];
-        next = now + slope / p->squares[j];
-        for (int k = 0; k < LANES; k++) next[k] = next[k] > 0 ? next[k] : 0;
-        ((wt_f64x8 *)x)[j] = next;
-        for (int i = p->begins[j]; i < p->ends[j]; i++) ((wt_f64x8 *)residual)[i] -= column[i] * (next - now);
-        const double size = sqrt(p->squares[j]);
-        for (int k = 0; k < LANES; k++) most[k] = fmax(most[k], size * fabs(next[k] - now[k]));
-    }
-    double moved = 0;
-    for (int k = 0; k < LANES; k++) moved = fmax(moved, most[k]);
-    return moved;
-}
+#include "nnls_level.h"
 
 // Columns t .. t + count - 1 of b.
 static void solve_tile(const wt__nnls_problem *p, const float *b, int64_t n, int64_t t, int count, int n_sweeps,
@@ -53,7 +33,7 @@ static void solve_tile(const wt__nnls_problem *p, const float *b, int64_t n, int
                     sum -= p->a[(size_t)j * (size_t)p->n_rows + (size_t)i] * x[j * LANES + k];
             residual[i * LANES + k] = sum;
         }
-    for (int s = 0; s < n_sweeps && sweep(p, x, residual) > WT__NNLS_ENOUGH * peak;) s++;
+    for (int s = 0; s < n_sweeps && WT_LEVEL_CALL(sweep, p, x, residual) > WT__NNLS_ENOUGH * peak;) s++;
     for (int j = 0; j < p->n_columns; j++)
         for (int k = 0; k < count; k++) out[j * n + t + k] = (float)x[j * LANES + k];
 }

@@ -12,7 +12,7 @@
 
 typedef wt_f64x8 vec;
 
-enum { MAX_PASSES = 24 };
+enum { MAX_PASSES = 24, LANES = WT__FFT64_LANES };
 
 struct wt__fft64 {
     int n, n_passes, radices[MAX_PASSES];
@@ -77,148 +77,23 @@ void wt__fft64_destroy(wt__fft64 *fft)
     free(fft);
 }
 
-WT_INLINE void put(vec *y, vec re, vec im, const double *w)
-{
-    y[0] = re * w[0] - im * w[1];
-    y[1] = re * w[1] + im * w[0];
-}
-
-WT_CLONES static void pass2(const vec *x, vec *y, int m, int s, const double *w)
-{
-    for (int p = 0; p < m; p++, w += 2)
-        for (int q = 0; q < s; q++) {
-            const vec *a = x + 2 * (q + s * p), *b = a + 2 * s * m;
-            vec *to = y + 2 * (q + s * 2 * p);
-            to[0] = a[0] + b[0], to[1] = a[1] + b[1];
-            put(to + 2 * s, a[0] - b[0], a[1] - b[1], w);
-        }
-}
-
-WT_CLONES static void pass4(const vec *x, vec *y, int m, int s, const double *w)
-{
-    const int quarter = 2 * s * m;
-    for (int p = 0; p < m; p++, w += 6)
-        for (int q = 0; q < s; q++) {
-            const vec *a = x + 2 * (q + s * p), *b = a + quarter, *c = b + quarter, *d = c + quarter;
-            vec *to = y + 2 * (q + s * 4 * p);
-            vec ac_re = a[0] + c[0], ac_im = a[1] + c[1], ca_re = a[0] - c[0], ca_im = a[1] - c[1];
-            vec bd_re = b[0] + d[0], bd_im = b[1] + d[1], db_re = b[0] - d[0], db_im = b[1] - d[1];
-            to[0] = ac_re + bd_re, to[1] = ac_im + bd_im;
-            put(to + 2 * s, ca_re + db_im, ca_im - db_re, w);
-            put(to + 4 * s, ac_re - bd_re, ac_im - bd_im, w + 2);
-            put(to + 6 * s, ca_re - db_im, ca_im + db_re, w + 4);
-        }
-}
-
-typedef struct point {
-    vec re, im;
-} point;
-
-WT_INLINE point add(point a, point b) { return (point){a.re + b.re, a.im + b.im}; }
-WT_INLINE point sub(point a, point b) { return (point){a.re - b.re, a.im - b.im}; }
-WT_INLINE point sub_i(point a, point b) { return (point){a.re + b.im, a.im - b.re}; } // a - i b
-WT_INLINE point add_i(point a, point b) { return (point){a.re - b.im, a.im + b.re}; } // a + i b
-
-WT_INLINE void dft4(point *a)
-{
-    const point even = add(a[0], a[2]), less = sub(a[0], a[2]), odd = add(a[1], a[3]), turn = sub(a[1], a[3]);
-    a[0] = add(even, odd), a[1] = sub_i(less, turn), a[2] = sub(even, odd), a[3] = add_i(less, turn);
-}
-
-WT_CLONES static void pass8(const vec *x, vec *y, int m, int s, const double *w)
-{
-    const double c = 0.70710678118654752; // w_8 = c - i c
-    for (int p = 0; p < m; p++, w += 14)
-        for (int q = 0; q < s; q++) {
-            point even[4], odd[4];
-            for (int k = 0; k < 4; k++) {
-                const vec *a = x + 2 * (q + s * (p + (ptrdiff_t)m * 2 * k)), *b = a + 2 * (ptrdiff_t)s * m;
-                even[k] = (point){a[0], a[1]}, odd[k] = (point){b[0], b[1]};
-            }
-            dft4(even);
-            dft4(odd);
-            const point one = odd[1], three = odd[3];
-            odd[1] = (point){c * (one.re + one.im), c * (one.im - one.re)};
-            odd[2] = (point){odd[2].im, -odd[2].re};
-            odd[3] = (point){c * (three.im - three.re), -c * (three.re + three.im)};
-            vec *to = y + 2 * (q + (ptrdiff_t)s * 8 * p);
-            to[0] = even[0].re + odd[0].re, to[1] = even[0].im + odd[0].im;
-            for (int j = 1; j < 8; j++) {
-                const point out = j < 4 ? add(even[j], odd[j]) : sub(even[j - 4], odd[j - 4]);
-                put(to + 2 * (ptrdiff_t)s * j, out.re, out.im, w + 2 * (j - 1));
-            }
-        }
-}
-
-// 3 or 5 points: sums and differences of the k-th and the k-th last halve the work.
-WT_INLINE void pass_small(const vec *x, vec *y, const int r, int m, int s, const double *w)
-{
-    const double *roots = w + (size_t)m * (size_t)(r - 1) * 2;
-    for (int p = 0; p < m; p++, w += 2 * (r - 1))
-        for (int q = 0; q < s; q++) {
-            const vec *from = x + 2 * (q + (ptrdiff_t)s * p);
-            vec *to = y + 2 * (q + (ptrdiff_t)s * r * p);
-            const ptrdiff_t step = 2 * (ptrdiff_t)s * m;
-            point sum[2], less[2], total = {from[0], from[1]};
-            for (int k = 0; k < r / 2; k++) {
-                const vec *a = from + step * (k + 1), *b = from + step * (r - 1 - k);
-                sum[k] = (point){a[0] + b[0], a[1] + b[1]}, less[k] = (point){a[0] - b[0], a[1] - b[1]};
-                total = add(total, sum[k]);
-            }
-            to[0] = total.re, to[1] = total.im;
-            for (int j = 1; j <= r / 2; j++) {
-                point even = {from[0], from[1]}, odd = {{0}, {0}};
-                for (int k = 0; k < r / 2; k++) {
-                    const double *turn = roots + 2 * (j * (k + 1) % r);
-                    even.re += sum[k].re * turn[0], even.im += sum[k].im * turn[0];
-                    odd.re += less[k].re * turn[1], odd.im += less[k].im * turn[1];
-                }
-                const point up = add_i(even, odd), down = sub_i(even, odd);
-                put(to + 2 * (ptrdiff_t)s * j, up.re, up.im, w + 2 * (j - 1));
-                put(to + 2 * (ptrdiff_t)s * (r - j), down.re, down.im, w + 2 * (r - j - 1));
-            }
-        }
-}
-
-WT_CLONES static void pass3(const vec *x, vec *y, int m, int s, const double *w) { pass_small(x, y, 3, m, s, w); }
-WT_CLONES static void pass5(const vec *x, vec *y, int m, int s, const double *w) { pass_small(x, y, 5, m, s, w); }
-
-WT_CLONES static void pass_odd(const vec *x, vec *y, int r, int m, int s, const double *w)
-{
-    const double *roots = w + (size_t)m * (size_t)(r - 1) * 2;
-    for (int p = 0; p < m; p++, w += 2 * (r - 1))
-        for (int q = 0; q < s; q++)
-            for (int j = 0; j < r; j++) {
-                vec re = {0}, im = {0};
-                for (int k = 0; k < r; k++) {
-                    const vec *a = x + 2 * (q + s * (p + (size_t)m * k));
-                    const double *turn = roots + 2 * ((int64_t)j * k % r);
-                    re += a[0] * turn[0] - a[1] * turn[1];
-                    im += a[0] * turn[1] + a[1] * turn[0];
-                }
-                vec *to = y + 2 * (q + (size_t)s * (r * p + j));
-                if (j) put(to, re, im, w + 2 * (j - 1));
-                else to[0] = re, to[1] = im;
-            }
-}
+#include "fft_double_level.h"
 
 double *wt__fft64_run(const wt__fft64 *fft, double *x, double *work)
 {
     int s = 1, rest = fft->n;
     for (int i = 0; i < fft->n_passes; i++) {
         const int radix = fft->radices[i], m = rest / radix;
-        const vec *from = (const vec *)x;
-        vec *to = (vec *)work;
         if (radix == 8)
-            pass8(from, to, m, s, fft->twiddles[i]);
+            WT_LEVEL_CALL(pass8, x, work, m, s, fft->twiddles[i]);
         else if (radix == 4)
-            pass4(from, to, m, s, fft->twiddles[i]);
-        else if (radix == 2) pass2(from, to, m, s, fft->twiddles[i]);
+            WT_LEVEL_CALL(pass4, x, work, m, s, fft->twiddles[i]);
+        else if (radix == 2) WT_LEVEL_CALL(pass2, x, work, m, s, fft->twiddles[i]);
         else if (radix == 3)
-            pass3(from, to, m, s, fft->twiddles[i]);
+            WT_LEVEL_CALL(pass3, x, work, m, s, fft->twiddles[i]);
         else if (radix == 5)
-            pass5(from, to, m, s, fft->twiddles[i]);
-        else pass_odd(from, to, radix, m, s, fft->twiddles[i]);
+            WT_LEVEL_CALL(pass5, x, work, m, s, fft->twiddles[i]);
+        else WT_LEVEL_CALL(pass_odd, x, work, radix, m, s, fft->twiddles[i]);
         double *other = x;
         x = work, work = other;
         s *= radix, rest = m;
@@ -226,73 +101,25 @@ double *wt__fft64_run(const wt__fft64 *fft, double *x, double *work)
     return x;
 }
 
-WT_CLONES void wt__fft64_bins(const double *z, int n, double *re, double *im)
+void wt__fft64_bins(const double *z, int n, double *re, double *im)
 {
-    for (int k = 0; k <= n / 2; k++) {
-        const vec *a = (const vec *)z + 2 * k, *b = (const vec *)z + 2 * (k ? n - k : 0);
-        vec *to_re = (vec *)re + 2 * k, *to_im = (vec *)im + 2 * k;
-        to_re[0] = 0.5 * (a[0] + b[0]), to_im[0] = 0.5 * (a[1] - b[1]);
-        to_re[1] = 0.5 * (a[1] + b[1]), to_im[1] = 0.5 * (b[0] - a[0]);
-    }
+    WT_LEVEL_CALL(bins, z, n, re, im);
 }
 
 // z = X + i Y over the whole circle; stored exchanged. The parts that a real signal does not have are not read.
-WT_CLONES void wt__fft64_fold(const double *re, const double *im, int n, double *z)
+void wt__fft64_fold(const double *re, const double *im, int n, double *z)
 {
-    for (int k = 0; k <= n / 2; k++) {
-        const vec *from_re = (const vec *)re + 2 * k, *from_im = (const vec *)im + 2 * k;
-        const bool real = k == 0 || 2 * k == n;
-        const vec none = {0}, x_im = real ? none : from_im[0], y_im = real ? none : from_im[1];
-        vec *a = (vec *)z + 2 * k, *b = (vec *)z + 2 * (k ? n - k : 0);
-        b[1] = from_re[0] + y_im, b[0] = from_re[1] - x_im;
-        a[1] = from_re[0] - y_im, a[0] = from_re[1] + x_im;
-    }
+    WT_LEVEL_CALL(fold, re, im, n, z);
 }
 
 // ---- sixteen signals in, spectra out
 
-typedef wt_f32x8 unaligned __attribute__((aligned(4), may_alias));
-
-WT_CLONES void wt__fft64_frames(const float *const *frames, const double *window, int n, double *x)
+void wt__fft64_frames(const float *const *frames, const double *window, int n, double *x)
 {
-    for (int half = 0; half < 2; half++, frames += WT__FFT64_LANES) {
-        vec *to = (vec *)x + half;
-        int i = 0;
-        for (; i + 8 <= n; i += 8) {
-            wt_f32x8 v[8];
-            for (int f = 0; f < 8; f++) v[f] = *(const unaligned *)(frames[f] + i);
-            wt_transpose_8x8(v);
-            for (int k = 0; k < 8; k++) to[2 * (i + k)] = __builtin_convertvector(v[k], vec) * window[i + k];
-        }
-        for (; i < n; i++)
-            for (int f = 0; f < 8; f++) x[i * WT__FFT64_FRAMES + half * WT__FFT64_LANES + f] = window[i] * frames[f][i];
-    }
+    WT_LEVEL_CALL(frames, frames, window, n, x);
 }
 
-// Bins k of eight signals of `half`: Z = A + i B, A(k) = (Z(k) + Z*(n - k)) / 2, B(k) = (Z(k) - Z*(n - k)) / 2i.
-WT_INLINE void bins_of(const vec *z, int n, int k, int half, wt_f32x8 *re, wt_f32x8 *im)
+void wt__fft64_pairs(const double *z, int n, float *const *out, int n_out)
 {
-    const vec *a = z + 2 * k, *b = z + 2 * (k ? n - k : 0);
-    *re = __builtin_convertvector(half ? 0.5 * (a[1] + b[1]) : 0.5 * (a[0] + b[0]), wt_f32x8);
-    *im = __builtin_convertvector(half ? 0.5 * (b[0] - a[0]) : 0.5 * (a[1] - b[1]), wt_f32x8);
-}
-
-WT_CLONES void wt__fft64_pairs(const double *z, int n, float *const *out, int n_out)
-{
-    for (int half = 0; half < 2; half++) {
-        const int first = half * WT__FFT64_LANES,
-                  count = n_out - first < WT__FFT64_LANES ? n_out - first : WT__FFT64_LANES;
-        int k = 0;
-        for (; k + 4 <= n / 2 + 1; k += 4) {
-            wt_f32x8 v[8];
-            for (int i = 0; i < 4; i++) bins_of((const vec *)z, n, k + i, half, &v[2 * i], &v[2 * i + 1]);
-            wt_transpose_8x8(v);
-            for (int f = 0; f < count; f++) *(unaligned *)(out[first + f] + 2 * k) = v[f];
-        }
-        for (; k <= n / 2; k++) {
-            wt_f32x8 re, im;
-            bins_of((const vec *)z, n, k, half, &re, &im);
-            for (int f = 0; f < count; f++) out[first + f][2 * k] = re[f], out[first + f][2 * k + 1] = im[f];
-        }
-    }
+    WT_LEVEL_CALL(pairs, z, n, out, n_out);
 }

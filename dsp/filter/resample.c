@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 16, MIN_ROOM = 1024 };
+enum { MIN_ROOM = 1024 };
 
 struct wt_resample {
     wt__resample_table table;
@@ -136,49 +136,9 @@ WT_RT static void drop_past(wt_resample *r)
 
 // ---- sums
 
-WT_INLINE float sum_f64(const double *taps, const double *x, int n)
-{
-    wt_f64x8 sum[4] = {{0}}, a, b;
-    int k = 0;
-    for (; k + 4 * 8 <= n; k += 4 * 8)
-        for (int i = 0; i < 4; i++) {
-            memcpy(&a, taps + k + 8 * i, sizeof a);
-            memcpy(&b, x + k + 8 * i, sizeof b);
-            sum[i] += a * b;
-        }
-    for (; k < n; k += 8) {
-        memcpy(&a, taps + k, sizeof a);
-        memcpy(&b, x + k, sizeof b);
-        sum[0] += a * b;
-    }
-    sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    double total = 0;
-    for (int i = 0; i < 8; i++) total += sum[0][i];
-    return (float)total;
-}
+enum { HALVES = 256, REACH = 100 }; // two to one: outputs at once; pairs of even neighbours
 
-WT_INLINE float sum_f32(const float *taps, const float *x, int n)
-{
-    wt_f32x16 sum[4] = {{0}}, a, b;
-    int k = 0;
-    for (; k + 4 * LANES <= n; k += 4 * LANES)
-        for (int i = 0; i < 4; i++) {
-            memcpy(&a, taps + k + LANES * i, sizeof a);
-            memcpy(&b, x + k + LANES * i, sizeof b);
-            sum[i] += a * b;
-        }
-    for (; k < n; k += LANES) {
-        memcpy(&a, taps + k, sizeof a);
-        memcpy(&b, x + k, sizeof b);
-        sum[0] += a * b;
-    }
-    sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    wt_f32x8 low, high;
-    memcpy(&low, &sum[0], sizeof low);
-    memcpy(&high, (const char *)&sum[0] + sizeof low, sizeof high);
-    low += high;
-    return ((low[0] + low[1]) + (low[2] + low[3])) + ((low[4] + low[5]) + (low[6] + low[7]));
-}
+#include "resample_level.h"
 
 WT_INLINE void advance(wt_resample *r)
 {
@@ -196,47 +156,6 @@ WT_INLINE void advance(wt_resample *r)
 
 // ---- two to one
 
-enum { HALVES = 256, REACH = 100, TILE = 4 }; // outputs at once; pairs of even neighbours; vectors at once
-
-// y[i] = h0 e[i + 100] + sum over j of h[2j] (e[i + 100 - j] + e[i + 100 + j]) + h[2j - 1] (o[i + 100 - j] + o[i + 99 +
-// j]) with e and o the even and odd frames: side by side over outputs, from the outermost taps, the smallest, to the
-// centre.
-WT_INLINE void halve_tile(const float *h, const float *even, const float *odd, wt_f32x16 *sum)
-{
-    wt_f32x16 a, b;
-    for (int i = 0; i < TILE; i++) sum[i] = (wt_f32x16){0};
-    for (int j = REACH; j > 0; j--)
-        for (int i = 0; i < TILE; i++) {
-            memcpy(&a, even + LANES * i + REACH - j, sizeof a);
-            memcpy(&b, even + LANES * i + REACH + j, sizeof b);
-            sum[i] += h[2 * j] * (a + b);
-            memcpy(&a, odd + LANES * i + REACH - j, sizeof a);
-            memcpy(&b, odd + LANES * i + REACH - 1 + j, sizeof b);
-            sum[i] += h[2 * j - 1] * (a + b);
-        }
-    for (int i = 0; i < TILE; i++) {
-        memcpy(&a, even + LANES * i + REACH, sizeof a);
-        sum[i] += h[0] * a;
-    }
-}
-
-// `x` is the frame 200 before that of the first output; n outputs, HALVES at most.
-WT_CLONES static void halve(const float *h, const float *x, float *out, int n)
-{
-    float even[HALVES + 2 * REACH + TILE * LANES] = {0}, odd[HALVES + 2 * REACH + TILE * LANES] = {0};
-    wt_f32x16 sum[TILE];
-    for (int i = 0; i < n + 2 * REACH - 1; i++) {
-        even[i] = x[2 * i];
-        odd[i] = x[2 * i + 1];
-    }
-    even[n + 2 * REACH - 1] = x[2 * (n + 2 * REACH - 1)];
-    for (int at = 0; at < n; at += TILE * LANES) {
-        const int left = n - at < TILE * LANES ? n - at : TILE * LANES;
-        halve_tile(h, even + at, odd + at, sum);
-        memcpy(out + at, sum, sizeof(float) * (size_t)left);
-    }
-}
-
 // Outputs of the 2:1 filter while their reach lies within the lines; returns how many.
 WT_RT static int produce_halves(wt_resample *r, float *const *out, int at, int max_out)
 {
@@ -250,7 +169,7 @@ WT_RT static int produce_halves(wt_resample *r, float *const *out, int at, int m
         if (n > HALVES) n = HALVES;
         const size_t from = (size_t)(r->frame - t->after - r->origin);
         for (int c = 0; c < r->channels; c++)
-            halve(t->taps_f32 + t->before, (const float *)r->lines + (size_t)c * (size_t)r->capacity + from,
+            WT_LEVEL_CALL(halve, t->taps_f32 + t->before, (const float *)r->lines + (size_t)c * (size_t)r->capacity + from,
                   out[c] + at + done, n);
         r->frame += 2 * n;
         done += n;
@@ -268,7 +187,7 @@ WT_INLINE const void *row_of(wt_resample *r)
 }
 
 // Outputs while their reach lies within the lines; returns how many.
-WT_CLONES static int produce_any(wt_resample *r, float *const *out, int at, int max_out)
+WT_RT static int produce_any(wt_resample *r, float *const *out, int at, int max_out)
 {
     const wt__resample_table *t = &r->table;
     int n = at;
@@ -279,8 +198,12 @@ WT_CLONES static int produce_any(wt_resample *r, float *const *out, int at, int 
         const size_t from = (size_t)(r->frame - t->before - r->origin);
         for (int c = 0; c < r->channels; c++) {
             const size_t line = (size_t)c * (size_t)r->capacity + from;
-            out[c][n] = silent ? 0 : t->wide ? sum_f64(row, (const double *)r->lines + line, t->n_taps)
-                                : sum_f32(row, (const float *)r->lines + line, t->n_taps);
+            if (silent)
+                out[c][n] = 0;
+            else if (t->wide)
+                out[c][n] = WT_LEVEL_CALL(sum_f64, row, (const double *)r->lines + line, t->n_taps);
+            else
+                out[c][n] = WT_LEVEL_CALL(sum_f32, row, (const float *)r->lines + line, t->n_taps);
         }
     }
     return n - at;

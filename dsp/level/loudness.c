@@ -8,6 +8,7 @@
 // the relative threshold can fall on its other side.
 #include <warptone/simd.h>
 
+#include "fir_across_level.h"
 #include "loudness_internal.h"
 
 #include <float.h>
@@ -17,7 +18,7 @@
 
 enum {
     PIECE = 256,       // frames filtered at once
-    WIDE = 16,         // floats of one vector
+    WIDE = 16,         // outputs of a filter at once
     STEPS_PER_S = LOUDNESS_STEPS_PER_S, // ring entries a second
     MOMENTARY = LOUDNESS_MOMENTARY,
     SHORT_TERM = LOUDNESS_SHORT_TERM, // windows, in steps
@@ -162,23 +163,21 @@ WT_INLINE float take_channel(wt_loudness *m, int c, const float *in, int n)
 // piece ends changes neither a product nor an order of summation.
 WT_INLINE float highest_between(float *line, int n, int first_row, int row_step)
 {
-    const wt_i32x16 lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    wt_i32x16 highest = {0}; // magnitudes as integers, which have the same order
+    const wt_i32x8 lanes = {0, 1, 2, 3, 4, 5, 6, 7};
+    wt_i32x8 highest = {0}, magnitude; // as integers, which have the same order
     memset(line + LOUDNESS_TAPS - 1 + n, 0, sizeof(float) * WIDE);
-    for (int at = 0; at < n; at += WIDE) {
-        const wt_i32x16 inside = (lanes < n - at) & 0x7fffffff;
-        for (int row = first_row; row < 3; row += row_step) {
-            wt_f32x16 sum = {0}, x;
-            for (int k = 0; k < LOUDNESS_TAPS; k++) {
-                memcpy(&x, line + at + k, sizeof x);
-                sum += loudness_interpolator[row][k] * x;
-            }
-            const wt_i32x16 magnitude = (wt_i32x16)sum & inside, higher = magnitude > highest;
+    for (int row = first_row; row < 3; row += row_step) {
+        float between[PIECE + WIDE] = {0};
+        WT_LEVEL_CALL(fir_across, loudness_interpolator[row], LOUDNESS_TAPS, line, 1, n, between);
+        for (int at = 0; at < n; at += 8) {
+            memcpy(&magnitude, between + at, sizeof magnitude);
+            magnitude &= (lanes < n - at) & 0x7fffffff;
+            const wt_i32x8 higher = magnitude > highest;
             highest = (magnitude & higher) | (highest & ~higher);
         }
     }
     int most = 0;
-    for (int k = 0; k < WIDE; k++) most = highest[k] > most ? highest[k] : most;
+    for (int k = 0; k < 8; k++) most = highest[k] > most ? highest[k] : most;
     float peak;
     memcpy(&peak, &most, sizeof peak);
     return peak;

@@ -78,69 +78,7 @@ typedef struct slice_job {
     int n_parts, newest;
 } slice_job;
 
-enum { IM = CONV_BINS / 16, BLOCK = 2 * IM }; // vectors: from a block's real to its imaginary parts, and a block
-
-// `n` partitions of 16 bins of a block: re, im [b] += x[j] h[j + b]. `next` is what the next call will read.
-WT_INLINE void multiply_run(const wt_f32x16 *x, const wt_f32x16 *h, int n, int ahead, const wt_f32x16 *next,
-                            wt_f32x16 *re, wt_f32x16 *im)
-{
-    for (int j = 0; j < n; j++, x += BLOCK, h += BLOCK, next += BLOCK) {
-        const wt_f32x16 x_re = x[0], x_im = x[IM];
-        __builtin_prefetch(next, 0, 2);
-        __builtin_prefetch(next + IM, 0, 2);
-#pragma GCC unroll 4
-        for (int b = 0; b < ahead; b++) {
-            const wt_f32x16 h_re = h[BLOCK * b], h_im = h[BLOCK * b + IM];
-            re[b] += x_re * h_re, im[b] += x_re * h_im;
-            re[b] -= x_im * h_im, im[b] += x_im * h_re;
-        }
-    }
-}
-
-WT_INLINE const wt_f32x16 *spectrum_at(const wt_f32x16 *x, const slice_job *s, int j)
-{
-    return x + BLOCK * (s->newest + j < s->n_parts ? s->newest + j : s->newest + j - s->n_parts);
-}
-
-// Turn 0 of 16 bins: partitions that have CONV_AHEAD to follow, up to the delay line's end and from its beginning,
-// then the last ones.
-WT_INLINE void multiply_bins(const slice_job *s, const wt_f32x16 *x, const wt_f32x16 *h, const wt_f32x16 *next,
-                             wt_f32x16 *sums, int add)
-{
-    const int n = s->n_parts, full = n >= CONV_AHEAD ? n - CONV_AHEAD + 1 : 0;
-    const int first = full < n - s->newest ? full : n - s->newest;
-    wt_f32x16 re[CONV_AHEAD] = {0}, im[CONV_AHEAD] = {0};
-#pragma GCC unroll 4
-    for (int b = 0; b < CONV_AHEAD && add; b++) re[b] = sums[BLOCK * b], im[b] = sums[BLOCK * b + IM];
-    multiply_run(x + BLOCK * s->newest, h, first, CONV_AHEAD, next, re, im);
-    multiply_run(x, h + BLOCK * first, full - first, CONV_AHEAD, next + BLOCK * first, re, im);
-#pragma GCC unroll 4
-    for (int b = 0; b < CONV_AHEAD; b++) {
-        for (int j = full; j + b < n; j++)
-            multiply_run(spectrum_at(x, s, j), h + BLOCK * (j + b), 1, 1, next + BLOCK * j, &re[b], &im[b]);
-        sums[BLOCK * b] = re[b], sums[BLOCK * b + IM] = im[b];
-    }
-}
-
-// One slice on turn 0. A slice is too short a run for the processor to foresee: `next` is the one to come.
-WT_CLONES static void multiply_all(const slice_job *s, int add, const float *next)
-{
-    for (int v = 0; v < IM; v++)
-        multiply_bins(s, (const wt_f32x16 *)s->line + v, (const wt_f32x16 *)s->spectra + v, (const wt_f32x16 *)next + v,
-                      (wt_f32x16 *)s->sums + v, add);
-}
-
-// One slice on a later turn.
-WT_CLONES static void multiply_recent(const slice_job *s, int turn)
-{
-    for (int v = 0; v < IM; v++) {
-        const wt_f32x16 *x = (const wt_f32x16 *)s->line + v, *h = (const wt_f32x16 *)s->spectra + v;
-        wt_f32x16 *sum = (wt_f32x16 *)s->sums + turn * BLOCK + v, re = sum[0], im = sum[IM];
-        for (int j = 0; j < turn && j < s->n_parts; j++)
-            multiply_run(spectrum_at(x, s, j), h + BLOCK * j, 1, 1, h, &re, &im);
-        sum[0] = re, sum[IM] = im;
-    }
-}
+#include "convolution_level.h"
 
 // Bin 0 holds two real bins, whose products do not mix: those of partitions 0 .. count - 1 with `ahead` to follow.
 static void multiply_ends(const slice_job *s, int ahead, int count, float ends[2])
@@ -217,8 +155,10 @@ static void multiply(const tick_job *job, int stage, const due_channel *due, int
     if (turn) ends[turn][0] = sums[turn * 2 * CONV_BINS], ends[turn][1] = sums[(turn * 2 + 1) * CONV_BINS];
     for (int f = 0; f < job->p->n_feeds; f++) {
         const slice_job s = slice_of(job, stage, due->c, f, slice, due->newest);
-        if (turn) multiply_recent(&s, turn);
-        else multiply_all(&s, f > 0, slice_of(job, stage, next, 0, slice, 0).line);
+        if (turn)
+            WT_LEVEL_CALL(multiply_recent, &s, turn);
+        else
+            WT_LEVEL_CALL(multiply_all, &s, f > 0, slice_of(job, stage, next, 0, slice, 0).line);
         for (int b = first; b <= last && slice == 0; b++)
             multiply_ends(&s, turn ? 0 : b, turn ? turn : s.n_parts, ends[b]);
     }

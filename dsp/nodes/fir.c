@@ -105,19 +105,11 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
 
 // ---- process
 
-WT_CLONES void wt__fir_run(const float *x, const float *h, int n_taps, float *y)
+#include "fir_level.h"
+
+void wt__fir_run(const float *x, const float *h, int n_taps, float *y)
 {
-    typedef float unaligned __attribute__((vector_size(64), aligned(4)));
-    wt_f32x16 even[4] = {0}, odd[4] = {0};
-    for (int k = 0; k + 1 < n_taps; k += 2)
-        for (int v = 0; v < 4; v++) {
-            even[v] += h[k] * *(const unaligned *)(x + 16 * v - k);
-            odd[v] += h[k + 1] * *(const unaligned *)(x + 16 * v - k - 1);
-        }
-    for (int v = 0; v < 4; v++) {
-        if (n_taps & 1) even[v] += h[n_taps - 1] * *(const unaligned *)(x + 16 * v - n_taps + 1);
-        *(unaligned *)(y + 16 * v) = even[v] + odd[v];
-    }
+    WT_LEVEL_CALL(fir_run, x, h, n_taps, y);
 }
 
 // `count` frames of the ring from `position` on.

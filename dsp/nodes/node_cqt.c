@@ -50,28 +50,7 @@ static wt_status plan(const wt_node_setup *setup, wt_node_plan *out)
     return WT_OK;
 }
 
-// Sixteen notes over n frames.
-WT_CLONES static void run(const node_cqt_plan *p, node_cqt_state *s, const float *x, int n, int note)
-{
-    wt_f32x16 a, b, gain, re[CQT_STAGES], im[CQT_STAGES];
-    memcpy(&a, p->pole_re + note, sizeof a), memcpy(&b, p->pole_im + note, sizeof b);
-    memcpy(&gain, p->gain + note, sizeof gain);
-    for (int k = 0; k < CQT_STAGES; k++)
-        memcpy(&re[k], s->re[k] + note, sizeof a), memcpy(&im[k], s->im[k] + note, sizeof a);
-    for (int i = 0; i < n; i++) {
-#pragma GCC unroll 4
-        for (int k = CQT_STAGES - 1; k > 0; k--) {
-            const wt_f32x16 r = re[k];
-            re[k] = a * r - b * im[k] + re[k - 1];
-            im[k] = a * im[k] + b * r + im[k - 1];
-        }
-        const wt_f32x16 r = re[0];
-        re[0] = a * r - b * im[0] + gain * x[i];
-        im[0] = a * im[0] + b * r;
-    }
-    for (int k = 0; k < CQT_STAGES; k++)
-        memcpy(s->re[k] + note, &re[k], sizeof a), memcpy(s->im[k] + note, &im[k], sizeof a);
-}
+#include "node_cqt_level.h"
 
 static void process(const wt_node_io *io, const void *plan, const void *coeffs, void *state)
 {
@@ -85,7 +64,7 @@ static void process(const wt_node_io *io, const void *plan, const void *coeffs, 
     for (int at = 0, n; at < io->n_frames; at += n) {
         const int left = p->hop - (int)((io->position + at) % p->hop);
         n = io->n_frames - at < left ? io->n_frames - at : left;
-        for (int note = 0; note < CQT_LANES; note += 16) run(p, s, x + at, n, note);
+        WT_LEVEL_CALL(run_notes, p, s, x + at, n);
         for (int r = 0; r < CQT_N_READINGS && (n == left || s->known == 0); r++)
             io->readings[r] = n == left ? cqt_level(s, r) : -120;
         if (n == left) s->known = 1;

@@ -58,22 +58,7 @@ static void design(const void *plan, const float *v0, const float *v1, void *coe
     node_pitch_design(plan, v0, v1, coeffs);
 }
 
-// d of 64 neighbouring lags.
-WT_CLONES static void differences(const float *x, int lag, int width, float *d)
-{
-    wt_f32x16 sum[4] = {0};
-    for (int n = 0; n < width; n++) {
-        const wt_f32x16 here = x[n] - (wt_f32x16){0};
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; i++) {
-            wt_f32x16 there;
-            memcpy(&there, x + lag + n + 16 * i, sizeof there);
-            there -= here;
-            sum[i] += there * there;
-        }
-    }
-    memcpy(d, sum, sizeof sum);
-}
+#include "node_pitch_level.h"
 
 static int pick(const node_pitch_plan *p, const float *normal)
 {
@@ -93,7 +78,7 @@ static void find_pitch(const wt_node_io *io, const node_pitch_plan *p, const nod
     float *x = io->scratch, *d = x + p->frame + p->lags, *normal = d + p->lags, total = 0;
     wt__ring_read(ring, p->ring, end - p->frame, x, p->frame);
     memset(x + p->frame, 0, sizeof *x * (size_t)p->lags);
-    for (int lag = 0; lag < p->lags; lag += 64) differences(x, lag, p->width, d + lag);
+    for (int lag = 0; lag < p->lags; lag += 64) WT_LEVEL_CALL(differences, x, lag, p->width, d + lag);
     for (int lag = 1; lag < p->last + 2; lag++) {
         total += d[lag];
         normal[lag] = pitch_normal(d[lag], total, lag);

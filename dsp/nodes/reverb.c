@@ -112,12 +112,12 @@ typedef struct network {
     long long position;
     int n, n_in;
     float x[2][REVERB_CHUNK], wet[2][REVERB_CHUNK];
-    wt_f32x16 line[REVERB_CHUNK];
+    _Alignas(64) float line[REVERB_CHUNK][REVERB_LINES];
 } network;
 
 WT_INLINE void read_lines(network *w)
 {
-    float *to = (float *)w->line;
+    float *to = w->line[0];
     for (int i = 0; i < REVERB_LINES; i++) {
         const float *ring = reverb_line_ring(w->p, w->rings, i);
         int at = (int)((w->position - w->p->length[i]) & w->p->line_mask);
@@ -127,9 +127,9 @@ WT_INLINE void read_lines(network *w)
     }
 }
 
-WT_INLINE void write_lines(network *w)
+WT_CLONES static void write_lines(network *w)
 {
-    const float *from = (const float *)w->line;
+    const float *from = w->line[0];
     for (int i = 0; i < REVERB_LINES; i++) {
         float *ring = reverb_line_ring(w->p, w->rings, i);
         int at = (int)(w->position & w->p->line_mask);
@@ -164,61 +164,12 @@ WT_INLINE void diffuse(network *w)
     }
 }
 
-typedef unsigned u32x16 __attribute__((vector_size(64)));
+#include "reverb_level.h"
 
-// The rotation's sine for each line at one frame, negative for the even ones: lfo_sine on 16 phases.
-WT_INLINE wt_f32x16 twist_lines(float twist, unsigned phase)
-{
-    const u32x16 pair = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7};
-    const wt_f32x16 sign = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
-    u32x16 at = phase + pair * REVERB_PAIR_PHASE, outer = -((at + 0x40000000u) >> 31);
-    wt_i32x16 folded = (wt_i32x16)((at ^ outer) + (outer & 0x80000001u)); // half a turn less the phase where outer
-    wt_f32x16 x = __builtin_convertvector(folded, wt_f32x16) * 4.656612873e-10f, x2 = x * x;
-    wt_f32x16 p = 2.55016404f + x2 * (-0.599264529f + x2 * 0.0821458866f);
-    return sign * twist * x * (3.14159265f + x2 * (-5.16771278f + x2 * p));
-}
-
-// Fast Hadamard transform of 16 numbers, scaled to keep energy.
-WT_INLINE wt_f32x16 hadamard(wt_f32x16 y)
-{
-    const wt_f32x16 s1 = {1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1};
-    const wt_f32x16 s2 = {1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1};
-    const wt_f32x16 s4 = {1, 1, 1, 1, -1, -1, -1, -1, 1, 1, 1, 1, -1, -1, -1, -1};
-    const wt_f32x16 s8 = {1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1, -1};
-    y = s1 * y + __builtin_shuffle(y, (wt_i32x16){1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14});
-    y = s2 * y + __builtin_shuffle(y, (wt_i32x16){2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13});
-    y = s4 * y + __builtin_shuffle(y, (wt_i32x16){4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11});
-    y = s8 * y + __builtin_shuffle(y, (wt_i32x16){8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7});
-    return y * 0.25f;
-}
-
-WT_INLINE void turn_network(network *w)
-{
-    wt_f32x16 s, gain, pole, left, right;
-    memcpy(&s, w->damping, sizeof s), memcpy(&gain, w->k->gain, sizeof gain), memcpy(&pole, w->k->pole, sizeof pole);
-    for (int i = 0; i < REVERB_LINES; i++)
-        left[i] = reverb_sign(REVERB_SIGNS_LEFT, i), right[i] = reverb_sign(REVERB_SIGNS_RIGHT, i);
-    for (int f = 0; f < w->n; f++) {
-        wt_f32x16 sine = twist_lines(w->k->twist, (unsigned)(w->position + f) * w->p->increment), cosine;
-        s = gain * w->line[f] + pole * s;
-        for (int i = 0; i < REVERB_LINES; i++) cosine[i] = sqrtf(1.0f - sine[i] * sine[i]);
-        wt_f32x16 other =
-            __builtin_shuffle(s, (wt_i32x16){1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14});
-        wt_f32x16 y = hadamard(cosine * s + sine * other);
-        w->wet[0][f] = y[REVERB_LEFT], w->wet[1][f] = y[REVERB_RIGHT];
-        y += left * w->x[0][f];
-        if (w->n_in > 1) y += right * w->x[1][f];
-        w->line[f] = y;
-    }
-    memcpy(w->damping, &s, sizeof s);
-}
-
-WT_CLONES __attribute__((flatten)) static void run_chunk(network *w)
+WT_CLONES __attribute__((flatten)) static void enter_network(network *w)
 {
     diffuse(w);
     read_lines(w);
-    turn_network(w);
-    write_lines(w);
 }
 
 static void run_pair(const wt_node_io *io, network *w, float (*low_cut)[2], int pair)
@@ -231,7 +182,9 @@ static void run_pair(const wt_node_io *io, network *w, float (*low_cut)[2], int 
         w->position = io->position + first;
         for (int c = 0; c < w->n_in; c++)
             wt__biquad_run(in + c * io->stride + first, w->x[c], io->stride, 1, w->n, &w->k->low_cut, low_cut + c);
-        run_chunk(w);
+        enter_network(w);
+        WT_LEVEL_CALL(turn_network, w);
+        write_lines(w);
         for (int f = 0; f < w->n; f++) {
             const float dry[2] = {in[first + f], in[(w->n_in - 1) * io->stride + first + f]};
             float y[2];

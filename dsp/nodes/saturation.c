@@ -1,4 +1,5 @@
 #include "saturation_kernel.h"
+#include "fir_across_level.h"
 #include "node_types.h"
 
 #include <math.h>
@@ -67,20 +68,6 @@ static void design(const void *plan, const float *v0, const float *v1, void *coe
 
 enum { LANES = 16, LINE = SATURATION_LINE + LANES };
 
-// out[n] += sum over k of taps[k] * line[n - k], whole vectors: `line` may be read and `out` written 15 past the block.
-WT_INLINE void add_fir(const float *line, const float *taps, int n_frames, float *out)
-{
-    for (int at = 0; at < n_frames; at += LANES) {
-        wt_f32x16 sum, x;
-        memcpy(&sum, out + at, sizeof sum);
-        for (int k = 0; k < SATURATION_TAPS; k++) {
-            memcpy(&x, line + at - k, sizeof x);
-            sum += taps[k] * x;
-        }
-        memcpy(out + at, &sum, sizeof sum);
-    }
-}
-
 // A loop a shape, so that each vectorises.
 WT_INLINE void bend(int shape, const saturation_coeffs *k, float *x, int n_frames, int phase)
 {
@@ -107,9 +94,9 @@ WT_CLONES static void run_channel(const saturation_plan *p, const saturation_coe
         float *now = shaped + SATURATION_TAPS;
         memcpy(shaped, history[1 + b], sizeof history[0]);
         memset(now, 0, sizeof *now * (size_t)(n_frames + LANES));
-        add_fir(dry + SATURATION_TAPS, p->up[b], n_frames, now);
+        WT_LEVEL_CALL(fir_across, p->up[b], SATURATION_TAPS, dry + SATURATION_TAPS, -1, n_frames, now);
         bend(p->shape, &k, now, n_frames, phase);
-        add_fir(now, p->down[b], n_frames, wet);
+        WT_LEVEL_CALL(fir_across, p->down[b], SATURATION_TAPS, now, -1, n_frames, wet);
         memcpy(history[1 + b], shaped + n_frames, sizeof history[0]);
     }
     memcpy(history[0], dry + n_frames, sizeof history[0]);

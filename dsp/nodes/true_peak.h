@@ -4,7 +4,7 @@
 
 #include <math.h>
 #include <string.h>
-#include <warptone/simd.h>
+#include "fir_across_level.h"
 #include "true_peak_kernel.h"
 
 enum { TRUE_PEAK_LANES = 16, TRUE_PEAK_LINE = 2 * TRUE_PEAK_LANES + WT_CHAIN_BLOCK + 2 * TRUE_PEAK_LANES };
@@ -14,31 +14,19 @@ typedef struct true_peak_points {
     float p[3][TRUE_PEAK_LINE];
 } true_peak_points;
 
-// Two vectors of frames at once: each coefficient is loaded once for both.
-WT_INLINE void true_peak_pair(const float *row, int taps, const float *line, float *points)
-{
-    wt_f32x16 a = {0}, b = {0}, x, z;
-    for (int k = 0; k < taps; k++) {
-        memcpy(&x, line + k, sizeof x);
-        memcpy(&z, line + k + TRUE_PEAK_LANES, sizeof z);
-        a += row[k] * x;
-        b += row[k] * z;
-    }
-    memcpy(points, &a, sizeof a);
-    memcpy(points + TRUE_PEAK_LANES, &b, sizeof b);
-}
-
 /// `line`: `taps` samples of history, then n_frames, then room for the vectors' reach; frame n of the block is
 /// line[n + taps / 2]. `table`: [3][taps].
 WT_INLINE void wt__true_peak_points(const float *table, int taps, const float *line, int n_frames,
                                     true_peak_points *points)
 {
-    float before[2 * TRUE_PEAK_LANES];
-    true_peak_pair(table + 2 * taps, taps, line, before);
+    float before[TRUE_PEAK_LANES] = {0};
+    WT_LEVEL_CALL(fir_across, table + 2 * taps, taps, line, 1, 1, before);
     points->p[2][TRUE_PEAK_LANES - 1] = before[0];
-    for (int row = 0; row < 3; row++)
-        for (int n = 0; n < n_frames; n += 2 * TRUE_PEAK_LANES)
-            true_peak_pair(table + row * taps, taps, line + 1 + n, points->p[row] + TRUE_PEAK_LANES + n);
+    for (int row = 0; row < 3; row++) {
+        float *to = points->p[row] + TRUE_PEAK_LANES;
+        memset(to, 0, sizeof *to * (size_t)(n_frames + TRUE_PEAK_LANES));
+        WT_LEVEL_CALL(fir_across, table + row * taps, taps, line + 1, 1, n_frames, to);
+    }
 }
 
 /// peak[n] = the highest of itself and the tops of the parabolas; `here` is frame 0 in the line.

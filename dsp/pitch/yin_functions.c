@@ -7,8 +7,8 @@
 //     r(k) = sum over n < q hop of y(n) y(n + k)  +  sum over q hop <= n < frame - k
 //
 // With q hop + max_period <= frame the first sum needs no end, so it is made once a hop and added up q times. At 2048 /
-// 512 and 65 Hz that leaves 0.29 M products a frame of 0.70 M. The sums run as a sliding filter in registers: eight
-// vectors of lags, of which each product takes one that was loaded before (16 products a cycle with AVX-512).
+// 512 and 65 Hz that leaves 0.29 M products a frame of 0.70 M. The sums run as a sliding filter in registers
+// (yin_level.h).
 
 #include "yin_internal.h"
 #include "stft_internal.h"
@@ -19,7 +19,8 @@
 #include <string.h>
 #include <warptone/simd.h>
 
-enum { LANES = 8, TILE = 64 }; // TILE: lags of eight vectors
+// GROUP samples and TILE lags at once; samples STRIDE apart follow each other in a sum; SUMS vectors in registers.
+enum { GROUP = 64, TILE = 64, STRIDE = 8, SUMS = 8 };
 
 // ---- layout
 
@@ -107,7 +108,7 @@ wt_status wt__yin_scratch_create(const char *op, const wt_yin_args *a, wt__yin_s
                            .tail = take_doubles((size_t)a->frame + margin),
                            .sums = take_doubles(lags),
                            .means = take_doubles(lags),
-                           .function = take_doubles(lags + LANES)};
+                           .function = take_doubles(lags + STRIDE)};
     if (s->samples && s->products && s->tail && s->sums && s->means && s->function) return WT_OK;
     return wt_fail(WT_ERR_NO_MEMORY, "%s: scratch for frames of %d samples", op, a->frame);
 }
@@ -125,56 +126,19 @@ void wt__yin_scratch_destroy(wt__yin_scratch *s)
 
 // ---- products
 
-typedef struct unaligned_f64x8 {
-    wt_f64x8 v;
-} __attribute__((packed, aligned(8))) unaligned_f64x8;
-
-WT_INLINE wt_f64x8 load(const double *p)
-{
-    return ((const unaligned_f64x8 *)p)->v;
-}
-
-// acc[k] += sum over n < 64 of x[n] y[n + k]: for each i, samples i, i + 8, ... see the vectors of y one further on.
-WT_INLINE void add_group(const double *x, const double *y, wt_f64x8 acc[LANES])
-{
-    for (int i = 0; i < LANES; i++) {
-        wt_f64x8 v[LANES];
-#pragma GCC unroll 8
-        for (int m = 0; m < LANES - 1; m++) v[m] = load(y + i + LANES * m);
-#pragma GCC unroll 8
-        for (int u = 0; u < LANES; u++) {
-            v[(u + LANES - 1) % LANES] = load(y + i + LANES * (u + LANES - 1));
-#pragma GCC unroll 8
-            for (int j = 0; j < LANES; j++) acc[j] += x[i + LANES * u] * v[(u + j) % LANES];
-        }
-    }
-}
-
-// sums[k] = sum over n < count of x[n] x[n + k] for the lags of a tile that begins at `lag`.
-WT_INLINE void correlate_tile(const double *x, int count, int lag, double *sums)
-{
-    wt_f64x8 acc[LANES] = {{0}};
-    int n = 0;
-    for (; n + TILE <= count; n += TILE) add_group(x + n, x + n + lag, acc);
-    for (; n < count; n++) {
-#pragma GCC unroll 8
-        for (int j = 0; j < LANES; j++) acc[j] += x[n] * load(x + n + lag + LANES * j);
-    }
-#pragma GCC unroll 8
-    for (int j = 0; j < LANES; j++) ((unaligned_f64x8 *)(sums + LANES * j))->v = acc[j];
-}
+#include "yin_level.h"
 
 // A whole hop: all lags see `count` samples.
-WT_CLONES static void correlate_hop(const double *x, int count, int n_lags, double *sums)
+static void correlate_hop(const double *x, int count, int n_lags, double *sums)
 {
-    for (int lag = 0; lag < n_lags; lag += TILE) correlate_tile(x, count, lag, sums + lag);
+    for (int lag = 0; lag < n_lags; lag += TILE) WT_LEVEL_CALL(correlate_tile, x, count, lag, sums + lag);
 }
 
 // The tail of a frame, zeros behind it: a lag takes samples off.
-WT_CLONES static void correlate_tail(const double *x, int count, int n_lags, double *sums)
+static void correlate_tail(const double *x, int count, int n_lags, double *sums)
 {
     for (int lag = 0; lag < n_lags; lag += TILE)
-        correlate_tile(x, count > lag ? count - lag : 0, lag, sums + lag);
+        WT_LEVEL_CALL(correlate_tile, x, count > lag ? count - lag : 0, lag, sums + lag);
 }
 
 // ---- the function

@@ -214,23 +214,13 @@ typedef struct frame_scales {
     double by[WT__FFT64_FRAMES];
 } frame_scales;
 
-// The largest size in each frame; not finite where a sample is not.
-WT_CLONES static void find_peaks(const double *x, int n_fft, frame_scales *peaks)
-{
-    double most[WT__FFT64_FRAMES] = {0}, wrong[WT__FFT64_FRAMES] = {0};
-    for (int i = 0; i < n_fft; i++)
-        for (int f = 0; f < WT__FFT64_FRAMES; f++) {
-            const double size = fabs(x[i * WT__FFT64_FRAMES + f]);
-            most[f] = size > most[f] ? size : most[f];
-            wrong[f] += size - size; // NaN, for infinity too
-        }
-    for (int f = 0; f < WT__FFT64_FRAMES; f++) peaks->by[f] = most[f] + wrong[f];
-}
+#include "stft_level.h"
 
 WT_CLONES static void scale_frames(double *x, int n, const frame_scales *scale)
 {
+    const frame_scales here = *scale; // which no store to x changes
     for (int i = 0; i < n; i++)
-        for (int f = 0; f < WT__FFT64_FRAMES; f++) x[i * WT__FFT64_FRAMES + f] *= scale->by[f];
+        for (int f = 0; f < WT__FFT64_FRAMES; f++) x[i * WT__FFT64_FRAMES + f] *= here.by[f];
 }
 
 // Two frames share a transform: each is brought near 1 by a power of two, which rounds nothing, so that a quiet one
@@ -239,7 +229,7 @@ WT_CLONES static void scale_frames(double *x, int n, const frame_scales *scale)
 static void level_frames(double *x, int n_fft, frame_scales *back)
 {
     frame_scales to;
-    find_peaks(x, n_fft, back);
+    WT_LEVEL_CALL(find_peaks, x, n_fft, back);
     for (int f = 0; f < WT__FFT64_FRAMES; f++) {
         const double peak = back->by[f];
         int exponent;

@@ -15,7 +15,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <warptone/simd.h>
 
 enum { LANES = WT_WSOLA_LANES, AT_ONCE = 4 };
 
@@ -47,27 +46,7 @@ static void cut(const wt__transients *t, const float *pcm, int64_t begin, int n,
     for (int i = 0; i < n; i++) out[i] = begin + i >= 0 && begin + i < t->n_samples ? (double)pcm[begin + i] : 0;
 }
 
-// Products with AT_ONCE neighbouring places of y. They are exact; the order of the sums is part of the result: a GPU
-// has the same.
-WT_CLONES static void compare(const double *x, const double *y, int n, double *sums)
-{
-    wt_f64x8 part[AT_ONCE][2] = {0}, a[2], b[2];
-    int whole = 0;
-    for (; whole + LANES <= n; whole += LANES) {
-        memcpy(a, x + whole, sizeof a);
-        for (int k = 0; k < AT_ONCE; k++) {
-            memcpy(b, y + whole + k, sizeof b);
-            part[k][0] += a[0] * b[0], part[k][1] += a[1] * b[1];
-        }
-    }
-    for (int k = 0; k < AT_ONCE; k++) {
-        double sum = 0, lanes[LANES];
-        memcpy(lanes, part[k], sizeof lanes);
-        for (int i = whole; i < n; i++) sum += x[i] * y[i + k];
-        for (int j = 0; j < LANES; j++) sum += lanes[j];
-        sums[k] = sum;
-    }
-}
+#include "wsola_level.h"
 
 // squares[i]: those of the first i samples, run by run.
 static void sum_squares(const double *x, int n, double *squares)
@@ -90,7 +69,7 @@ static int64_t most_alike(const wt__wsola *w, const wt__transients *t, const flo
     cut(t, pcm, begin - n / 2, n + 2 * reach, w->near);
     sum_squares(w->near, n + 2 * reach, w->squares);
     for (int i = 0; i < AT_ONCE; i++) w->near[n + 2 * reach + i] = 0;
-    for (int i = 0; i <= 2 * reach; i += AT_ONCE) compare(w->wanted, w->near + i, n, w->like + i);
+    for (int i = 0; i <= 2 * reach; i += AT_ONCE) WT_LEVEL_CALL(compare, w->wanted, w->near + i, n, w->like + i);
     for (int i = 0; i <= 2 * reach; i++) {
         const double energy = w->squares[i + n] - w->squares[i];
         const bool fits = begin + i >= p.first && begin + i <= p.last && energy > 1e-12 * w->squares[n + 2 * reach];

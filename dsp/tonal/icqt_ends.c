@@ -110,21 +110,7 @@ void wt__icqt_ends_keep(const float *x, int64_t n, float *kept)
     }
 }
 
-// The outputs of up to AT_ONCE frames, whose surroundings begin at x and each one further: summed first, since they are
-// small beside what is there.
-WT_CLONES static void add_frames(const float *rows, int level, const float *x, int n_frames, float *out)
-{
-    const int width = 1 << level, stride = wt__icqt_end_stride(level);
-    for (int begin = 0; begin < stride; begin += WT_ICQT_END_LANES) {
-        wt_f32x16 sum[AT_ONCE] = {{0}}, row;
-        for (int t = 0; t < TAPS; t++) {
-            memcpy(&row, rows + t * stride + begin, sizeof row);
-            for (int f = 0; f < AT_ONCE; f++) sum[f] += row * x[t + f];
-        }
-        for (int f = 0; f < n_frames; f++)
-            for (int p = 0; p < WT_ICQT_END_LANES && begin + p < width; p++) out[f * width + begin + p] += sum[f][p];
-    }
-}
+#include "icqt_ends_level.h"
 
 // Frames `from` .. FRAMES - 1 and no more than n of those whose first has its surroundings at x.
 static void add_end(const float *rows, int level, const float *x, int64_t from, int64_t n, float *out)
@@ -132,7 +118,7 @@ static void add_end(const float *rows, int level, const float *x, int64_t from, 
     for (int64_t f = from; f < FRAMES && f < n; f += AT_ONCE) {
         int64_t left = FRAMES - f < n - f ? FRAMES - f : n - f;
         if (left > AT_ONCE) left = AT_ONCE;
-        add_frames(rows, level, x + f, (int)left, out + ((f - from) << level));
+        WT_LEVEL_CALL(add_frames, rows, level, x + f, (int)left, out + ((f - from) << level));
     }
 }
 
