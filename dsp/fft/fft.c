@@ -89,6 +89,7 @@ wt_status wt__fft_create_lanes(wt_device *device, const wt_fft_config *config, i
     if (p->halved) status = wt__fft_real_twiddles(p->config.n / 2, &p->real_twiddles);
     if (status) goto fail;
     choose_short(p);
+    p->pairs = p->config.kind == WT_FFT_COMPLEX && wt__fft_core_pairs(p->core);
     p->group = wt__fft_core_group(p->core);
     p->row = (ptrdiff_t)wt__fft_padded(2 * (size_t)p->config.n + 2);
     p->core_floats = wt__fft_padded(wt__fft_core_scratch_floats(p->core));
@@ -221,7 +222,10 @@ WT_RT static void inverse_real(const wt_fft *plan, const areas *a, rows in, rows
 WT_RT static void run_group(const wt_fft *plan, const areas *a, rows in, rows out, int count)
 {
     const wt_fft_config *c = &plan->config;
-    if (plan->one && (count < plan->group || plan->group == 1)) {
+    if (plan->pairs) {
+        wt__fft_core_rows(plan->core, a->core, in.data, in.distance, out.data, out.distance, count, c->inverse,
+                          plan->scale);
+    } else if (plan->one && (count < plan->group || plan->group == 1)) {
         for (int row = 0; row < count; row++)
             plan->one(plan->passes, plan->real_twiddles, in.data + row * in.distance, out.data + row * out.distance,
                       plan->scale);
@@ -259,8 +263,9 @@ WT_RT void wt__fft_run_range(const wt_fft *plan, float *scratch, const float *in
     const areas a = lay_areas(plan, scratch);
     const ptrdiff_t in_step = (ptrdiff_t)c->in_distance * plan->in_width;
     const ptrdiff_t out_step = (ptrdiff_t)c->out_distance * plan->out_width;
-    for (int b = begin; b < end; b += plan->group) {
-        int count = end - b < plan->group ? end - b : plan->group;
+    const int most = plan->pairs && c->in_stride == 1 && c->out_stride == 1 ? end - begin : plan->group;
+    for (int b = begin; b < end; b += most) {
+        int count = end - b < most ? end - b : most;
         rows x = {(float *)in + b * in_step, in_step}, y = {out + b * out_step, out_step};
         rows from = x, to = y;
         if (c->in_stride != 1) {
@@ -281,7 +286,7 @@ WT_RT wt_status wt_fft_run(wt_fft *plan, const float *in, float *out)
 {
     const wt_fft_config *c = &plan->config;
     if (c->batch == 1 && c->in_stride == 1 && c->out_stride == 1) { // short ones feel the way through the layouts
-        if (plan->one) {
+        if (plan->one && !plan->pairs) {
             plan->one(plan->passes, plan->real_twiddles, in, out, plan->scale);
             return WT_OK;
         }

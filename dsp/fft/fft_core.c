@@ -22,6 +22,8 @@ struct wt__fft_core {
     // Bluestein: X[k] = c[k] sum over j of (x[j] c[j]) conj(c)[k - j] with c[k] = exp(-i pi k^2 / n)
     wt__fft_core *inner;
     wt__fft_core *few; // tiled: the same passes for one transform at a time, or NULL
+    wt__fft_core *pairs;      // passes on pairs, or NULL
+    wt__fft_rows_fn rows[2];  // of these: in one call, or NULL
     int inner_n;
     const float *chirp_re, *chirp_im;   // [n] c
     const float *filter_re, *filter_im; // [inner_n] transform of conj(c), over inner_n
@@ -253,6 +255,76 @@ static wt_status plan_few(wt__fft_core *core)
     return fill_passes(few);
 }
 
+// ---- passes on pairs
+
+enum { PAIRS_POINTS = 4, PAIRS_LONGEST = 1 << 16 }; // longer ones' tables fill the caches
+
+// Powers of two as few radices as alike as can be, then fives, then threes; 0 where a prime is larger, or the first
+// pass or its columns do not fill a vector.
+static int pairs_radices(int n, int *radices)
+{
+    int count = 0, twos = 0, odd = n;
+    for (; odd % 2 == 0; odd /= 2) twos++;
+    if (n == 8) return radices[0] = 2, radices[1] = 4, 2; // one vector has four points, the other four
+    for (int left = odd == 1 && twos <= 4 ? 2 : (twos + 3) / 4; left; left--) {
+        const int bits = (twos + left - 1) / left;
+        radices[count++] = 1 << bits;
+        twos -= bits;
+    }
+    for (int prime = 5; prime >= 3; prime -= 2)
+        for (; odd % prime == 0; odd /= prime) radices[count++] = prime;
+    return odd > 1 || n % PAIRS_POINTS || n / radices[0] < PAIRS_POINTS ? 0 : count;
+}
+
+static size_t pairs_floats(const wt__fft_pass *pass, int lanes)
+{
+    return 4 * (size_t)(pass->radix - 1) * (size_t)((pass->m + lanes - 1) / lanes * lanes);
+}
+
+static void fill_pairs(const wt__fft_pass *pass, int lanes, float *table)
+{
+    const int n = pass->m * pass->radix;
+    for (int block = 0; block < pass->m; block += lanes) {
+        const int p = block + lanes <= pass->m ? block : pass->m - lanes;
+        for (int j = 1; j < pass->radix; j++, table += 4 * lanes)
+            for (int lane = 0; lane < lanes; lane++) {
+                float *re = table + 2 * lane, *im = re + 2 * lanes;
+                root((double)((int64_t)(p + lane) * j % n), n, re, im + 1);
+                re[1] = re[0], im[0] = -im[1];
+            }
+    }
+}
+
+static wt_status plan_pairs(wt__fft_core *core)
+{
+    int radices[WT__FFT_MAX_PASSES];
+    const wt__fft_pairs *kernels = core->kernels->pairs;
+    const int count = kernels && core->n <= PAIRS_LONGEST ? pairs_radices(core->n, radices) : 0;
+    if (!count) return WT_OK;
+    wt__fft_core *pairs = calloc(1, sizeof *pairs);
+    if (!pairs) return wt_fail(WT_ERR_NO_MEMORY, "fft: core");
+    *pairs = (wt__fft_core){.n = core->n, .n_passes = count, .kernels = core->kernels};
+    core->pairs = pairs;
+    size_t floats = 0;
+    for (int i = 0, s = 1; i < count; s *= radices[i++]) {
+        pairs->passes[i] = (wt__fft_pass){.radix = radices[i], .m = core->n / s / radices[i], .s = s};
+        floats += wt__fft_padded(pairs_floats(&pairs->passes[i], i ? 1 : PAIRS_POINTS));
+    }
+    wt_status status = take_floats(floats, &pairs->tables);
+    if (status) return status;
+    float *table = pairs->tables;
+    for (int i = 0; i < count; i++) {
+        pairs->passes[i].twiddles = table;
+        fill_pairs(&pairs->passes[i], i ? 1 : PAIRS_POINTS, table);
+        table += wt__fft_padded(pairs_floats(&pairs->passes[i], i ? 1 : PAIRS_POINTS));
+    }
+    for (const wt__fft_rows *rows = kernels->rows; rows->n; rows++)
+        if (rows->n == core->n) memcpy(pairs->rows, rows->run, sizeof pairs->rows);
+    return WT_OK;
+}
+
+bool wt__fft_core_pairs(const wt__fft_core *core) { return core->pairs; }
+
 // ---- Bluestein
 
 wt_status wt__fft_chirp(int n, const wt__fft_core *inner, float *c_re, float *c_im, float *f_re, float *f_im)
@@ -353,6 +425,30 @@ WT_RT static void run_one(const wt__fft_core *core, float *scratch, const wt__ff
     bool swapped = out->form == WT__FFT_SWAPPED;
     k->last[WT__FFT_SPLIT][pass->index](pass, b.re[at], b.im[at], b.re[!at], b.im[!at], scale);
     k->join(swapped ? b.im[!at] : b.re[!at], swapped ? b.re[!at] : b.im[!at], out->re, core->n, 1);
+}
+
+WT_RT static void run_pairs(const wt__fft_core *pairs, float *scratch, const float *x, const float *weights, float *y,
+                            bool back, float scale)
+{
+    const wt__fft_pairs *k = pairs->kernels->pairs;
+    const wt__fft_pass *pass = pairs->passes, *last = pass + pairs->n_passes - 1;
+    float *at = scratch, *other = scratch + 2 * wt__fft_padded(pairs->n);
+    (weights ? k->weighted : k->first[back])[pass->radix](pass, x, weights, at, 1);
+    for (pass++; pass < last; pass++) {
+        k->mid[back][pass->radix](pass, at, NULL, other, 1);
+        float *turned = at;
+        at = other, other = turned;
+    }
+    k->last[back][pass->radix](pass, at, NULL, y, scale);
+}
+
+WT_RT void wt__fft_core_rows(const wt__fft_core *core, float *scratch, const float *x, ptrdiff_t x_distance, float *y,
+                             ptrdiff_t y_distance, int count, bool back, float scale)
+{
+    const wt__fft_core *pairs = core->pairs;
+    if (pairs->rows[back]) pairs->rows[back](pairs->passes, x, x_distance, y, y_distance, count, scale);
+    else
+        for (; count; count--, x += x_distance, y += y_distance) run_pairs(pairs, scratch, x, NULL, y, back, scale);
 }
 
 WT_RT void wt__fft_core_row(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,
@@ -548,6 +644,7 @@ wt_status wt__fft_core_create(int n, int max_lanes, wt__fft_core **core)
         order_passes(c, max_lanes);
         status = fill_passes(c);
         if (!status) status = plan_few(c);
+        if (!status) status = plan_pairs(c);
     }
     if (status)
         wt__fft_core_destroy(c);
@@ -561,6 +658,7 @@ void wt__fft_core_destroy(wt__fft_core *core)
     if (!core) return;
     wt__fft_core_destroy(core->inner);
     wt__fft_core_destroy(core->few);
+    wt__fft_core_destroy(core->pairs);
     free(core->tables);
     free(core);
 }

@@ -99,6 +99,19 @@ typedef struct wt__fft_frames {
     int places[WT__FFT_FRAMES_RADIX]; ///< of sample m k among the turned ones
 } wt__fft_frames;
 
+/// Passes on points that lie as pairs (fft_pairs.h), [1] back; by radix. `weights` are the weighted ones' alone.
+typedef void (*wt__fft_pairs_fn)(const wt__fft_pass *pass, const float *x, const float *weights, float *y, float scale);
+typedef void (*wt__fft_rows_fn)(const wt__fft_pass *passes, const float *x, ptrdiff_t x_distance, float *y,
+                                ptrdiff_t y_distance, int count, float scale);
+typedef struct wt__fft_rows {
+    int n;
+    wt__fft_rows_fn run[2];
+} wt__fft_rows; ///< `count` transforms of n points in one call
+typedef struct wt__fft_pairs {
+    wt__fft_pairs_fn first[2][17], weighted[17], mid[2][17], last[2][17];
+    const wt__fft_rows *rows; ///< the last has n = 0
+} wt__fft_pairs;
+
 /// The passes of one instruction set. NULL entries of `first` and `last` for pairs are reached through split copies;
 /// 9, 15 and 25 only begin a transform.
 typedef struct wt__fft_kernels {
@@ -130,6 +143,7 @@ typedef struct wt__fft_kernels {
     void (*rows_in)(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs);
     void (*rows_out)(const float *re, const float *im, int n, float *rows, ptrdiff_t distance, bool pairs);
     const wt__fft_short *shorts; ///< the last has n = 0
+    const wt__fft_pairs *pairs;  ///< NULL = none
     /// Powers [n / 2 + 1][lanes] of the frames that begin at x, x + hop ..; scratch of wt__fft_frames_floats(), 64-byte
     /// aligned. `next`: [lanes hop] of what will be wanted.
     void (*frames_powers)(const wt__fft_frames *frames, const float *x, const float *next, float *scratch,
@@ -170,6 +184,11 @@ WT_RT void wt__fft_core_fold(const wt__fft_core *core, float *scratch, const flo
                              const wt__fft_side *out, float scale);
 /// One transform in one call, with these passes; NULL = there is none.
 wt__fft_short_fn wt__fft_core_short(const wt__fft_core *core, wt__fft_way way, const wt__fft_pass **passes);
+/// Transforms of `count` rows of pairs, of any count, by passes of pairs, where there are such. A row is read whole
+/// before it is written; forward, `scale` is 1.  [rt]
+WT_RT void wt__fft_core_rows(const wt__fft_core *core, float *scratch, const float *x, ptrdiff_t x_distance, float *y,
+                             ptrdiff_t y_distance, int count, bool back, float scale);
+bool wt__fft_core_pairs(const wt__fft_core *core);
 /// Bins of 2 n real samples by their weights, times 2, to pairs in `row`, after what `past` has; where run takes
 /// weighted pairs.  [rt]
 WT_RT void wt__fft_core_row(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,

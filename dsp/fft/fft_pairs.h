@@ -1,0 +1,270 @@
+// The same passes on points that lie as pairs from one end to the other, for eight lanes: a part of fft_passes.h.
+//
+// A vector holds HALF points. A split one of LANES points takes two registers, of which there are sixteen: 8 points of
+// a butterfly fill them, 16 spill twice over, where pairs have room for both. Pairs pay with a shuffle for each product
+// by i, and save those that part and join them at both ends, and one of three stages of turning. The sign of the
+// exponent is known to the compiler, so nothing is exchanged on the way back.
+
+enum { HALF = LANES / 2, PAIRS_MOST = 128 };
+
+// a + i b, and a - i b where `sign` is -1.
+WT_INLINE vec plus_i(vec a, vec b, const float sign)
+{
+    const vec signs = {-sign, sign, -sign, sign, -sign, sign, -sign, sign};
+    return a + __builtin_shuffle(b, (ivec){1, 0, 3, 2, 5, 4, 7, 6}) * signs;
+}
+
+// a w or, back, a conj(w). Real parts come twice, so do imaginary ones, the first negated.
+WT_INLINE vec times_pairs(vec a, vec re, vec im, const float sign)
+{
+    return a * re - sign * (__builtin_shuffle(a, (ivec){1, 0, 3, 2, 5, 4, 7, 6}) * im);
+}
+
+// Two numbers for all points.
+WT_INLINE vec both_of(const float *pair) { return (vec)((pairs_vec){0} + *(const one_pair *)pair); }
+
+// `sign` of the exponent: -1, or back 1.
+WT_INLINE void pairs_dft4(vec *a0, vec *a1, vec *a2, vec *a3, const float sign)
+{
+    const vec even = *a0 + *a2, even_less = *a0 - *a2, odd = *a1 + *a3, odd_less = *a1 - *a3;
+    *a0 = even + odd;
+    *a1 = plus_i(even_less, odd_less, sign);
+    *a2 = even - odd;
+    *a3 = plus_i(even_less, odd_less, -sign);
+}
+
+WT_INLINE void pairs_dft5(vec *a, const float sign)
+{
+    const float c1 = 0.309016994374947424f, s1 = 0.951056516295153572f; // cos, sin 2 pi / 5 and 4 pi / 5
+    const float c2 = -0.809016994374947424f, s2 = 0.587785252292473129f;
+    const vec sum1 = a[1] + a[4], less1 = a[1] - a[4], sum2 = a[2] + a[3], less2 = a[2] - a[3], first = a[0];
+    const vec even1 = first + sum1 * c1 + sum2 * c2, even2 = first + sum1 * c2 + sum2 * c1;
+    const vec odd1 = less1 * s1 + less2 * s2, odd2 = less1 * s2 - less2 * s1;
+    a[0] = first + sum1 + sum2;
+    a[1] = plus_i(even1, odd1, sign), a[4] = plus_i(even1, odd1, -sign);
+    a[2] = plus_i(even2, odd2, sign), a[3] = plus_i(even2, odd2, -sign);
+}
+
+WT_INLINE void pairs_dft8(vec *a, const float sign)
+{
+    const float c = 0.707106781186547524f;
+    pairs_dft4(&a[0], &a[2], &a[4], &a[6], sign);
+    pairs_dft4(&a[1], &a[3], &a[5], &a[7], sign);
+    const vec e0 = a[0], e1 = a[2], e2 = a[4], e3 = a[6], o0 = a[1], o2 = a[5];
+    const vec o1 = plus_i(a[3], a[3], sign), o3 = plus_i(-a[7], a[7], sign);
+    a[0] = e0 + o0, a[4] = e0 - o0;
+    a[1] = e1 + o1 * c, a[5] = e1 - o1 * c;
+    a[2] = plus_i(e2, o2, sign), a[6] = plus_i(e2, o2, -sign);
+    a[3] = e3 + o3 * c, a[7] = e3 - o3 * c;
+}
+
+WT_INLINE void pairs_dft16(vec *a, const float sign)
+{
+    const float c1 = 0.923879532511286756f, s1 = 0.382683432365089772f, c2 = 0.707106781186547524f; // cos, sin pi/8
+    UNROLL for (int k = 0; k < 4; k++) pairs_dft4(&a[k], &a[k + 4], &a[k + 8], &a[k + 12], sign);
+    a[5] = plus_i(a[5] * c1, a[5] * s1, sign);
+    a[9] = plus_i(a[9], a[9], sign) * c2;
+    a[13] = plus_i(a[13] * s1, a[13] * c1, sign);
+    a[6] = plus_i(a[6], a[6], sign) * c2;
+    a[10] = plus_i((vec){0}, a[10], sign);
+    a[14] = plus_i(-a[14], a[14], sign) * c2;
+    a[7] = plus_i(a[7] * s1, a[7] * c1, sign);
+    a[11] = plus_i(-a[11], a[11], sign) * c2;
+    a[15] = plus_i(-(a[15] * c1), -(a[15] * s1), sign);
+    UNROLL for (int j = 0; j < 4; j++) pairs_dft4(&a[4 * j], &a[4 * j + 1], &a[4 * j + 2], &a[4 * j + 3], sign);
+    UNROLL for (int i = 0; i < 4; i++) // a[4 j1 + j2] to a[j1 + 4 j2]
+    {
+        UNROLL for (int j = 0; j < i; j++)
+        {
+            const vec t = a[4 * i + j];
+            a[4 * i + j] = a[4 * j + i];
+            a[4 * j + i] = t;
+        }
+    }
+}
+
+WT_INLINE void pairs_dft3(vec *a, const float sign)
+{
+    const vec sum = a[1] + a[2], less = (a[1] - a[2]) * 0.866025403784438647f, even = a[0] - 0.5f * sum; // sin 2 pi / 3
+    a[0] += sum;
+    a[1] = plus_i(even, less, sign), a[2] = plus_i(even, less, -sign);
+}
+
+WT_INLINE void pairs_dft(vec *a, const int r, const float sign)
+{
+    if (r == 3) pairs_dft3(a, sign);
+    else if (r == 4) pairs_dft4(&a[0], &a[1], &a[2], &a[3], sign);
+    else if (r == 5) pairs_dft5(a, sign);
+    else if (r == 8) pairs_dft8(a, sign);
+    else pairs_dft16(a, sign);
+}
+
+WT_INLINE vec low_halves(vec a, vec b) { return __builtin_shuffle(a, b, (ivec){0, 1, 2, 3, 8, 9, 10, 11}); }
+WT_INLINE vec high_halves(vec a, vec b) { return __builtin_shuffle(a, b, (ivec){4, 5, 6, 7, 12, 13, 14, 15}); }
+
+// HALF vectors [j][p] of points become [p][j].
+WT_INLINE void turn_points(vec *v)
+{
+    UNROLL for (int i = 0; i < 2; i++)
+    {
+        const vec a = v[i], b = v[i + 2];
+        v[i] = low_halves(a, b);
+        v[i + 2] = high_halves(a, b);
+    }
+    UNROLL for (int i = 0; i < 4; i += 2)
+    {
+        const vec a = v[i], b = v[i + 1];
+        v[i] = __builtin_shuffle(a, b, (ivec){0, 1, 8, 9, 4, 5, 12, 13});
+        v[i + 1] = __builtin_shuffle(a, b, (ivec){2, 3, 10, 11, 6, 7, 14, 15});
+    }
+}
+
+// Columns p, HALF at once, with one of `weights` for each number where there are any.
+WT_INLINE void pairs_first(const wt__fft_pass *pass, const float *x, const float *weights, float *y, const int r,
+                           const float sign)
+{
+    const ptrdiff_t m = pass->m;
+    const float *w = pass->twiddles;
+    for (ptrdiff_t block = 0; block < m; block += HALF) {
+        const ptrdiff_t p = block + HALF <= m ? block : m - HALF;
+        vec a[16];
+        UNROLL for (int k = 0; k < r; k++)
+        {
+            a[k] = load(x + 2 * (p + m * k));
+            if (weights) a[k] *= load(weights + 2 * (p + m * k));
+        }
+        pairs_dft(a, r, sign);
+        UNROLL for (int j = 1; j < r; j++, w += 2 * LANES) a[j] = times_pairs(a[j], load(w), load(w + LANES), sign);
+        UNROLL for (int j = 0; j < r; j += HALF)
+        {
+            turn_points(a + j);
+            UNROLL for (int i = 0; i < HALF; i++) store(y + 2 * ((p + i) * r + j), a[j + i]);
+        }
+    }
+}
+
+WT_INLINE void pairs_mid(const wt__fft_pass *pass, const float *x, float *y, const int r, const float sign)
+{
+    const ptrdiff_t m = pass->m, s = pass->s;
+    const float *w = pass->twiddles;
+    for (ptrdiff_t p = 0; p < m; p++, w += 4 * (r - 1))
+        for (ptrdiff_t q = 0; q < s; q += HALF) {
+            vec a[16];
+            UNROLL for (int k = 0; k < r; k++) a[k] = load(x + 2 * (q + s * (p + m * k)));
+            pairs_dft(a, r, sign);
+            store(y + 2 * (q + s * r * p), a[0]);
+            UNROLL for (int j = 1; j < r; j++)
+                store(y + 2 * (q + s * (r * p + j)),
+                      times_pairs(a[j], both_of(w + 4 * j - 4), both_of(w + 4 * j - 2), sign));
+        }
+}
+
+// Forward, `scale` is 1.
+WT_INLINE void pairs_last(const wt__fft_pass *pass, const float *x, float *y, float scale, const int r, const float sign)
+{
+    const ptrdiff_t s = pass->s;
+    for (ptrdiff_t q = 0; q < s; q += HALF) {
+        vec a[16];
+        UNROLL for (int k = 0; k < r; k++) a[k] = load(x + 2 * (q + s * k));
+        pairs_dft(a, r, sign);
+        UNROLL for (int j = 0; j < r; j++) store(y + 2 * (q + s * j), sign > 0 ? a[j] * scale : a[j]);
+    }
+}
+
+#define PAIRS_SIGNATURE const wt__fft_pass *pass, const float *x, const float *weights, float *y, float scale
+#define PAIRS_FIRST(r)                                                                                                 \
+    static void pairs_first_##r(PAIRS_SIGNATURE) { (void)weights, (void)scale, pairs_first(pass, x, NULL, y, r, -1); } \
+    static void pairs_first_back_##r(PAIRS_SIGNATURE)                                                                  \
+    {                                                                                                                  \
+        (void)weights, (void)scale, pairs_first(pass, x, NULL, y, r, 1);                                               \
+    }                                                                                                                  \
+    static void pairs_weighted_##r(PAIRS_SIGNATURE) { (void)scale, pairs_first(pass, x, weights, y, r, -1); }
+#define PAIRS_REST(r)                                                                                                  \
+    static void pairs_mid_##r(PAIRS_SIGNATURE) { (void)weights, (void)scale, pairs_mid(pass, x, y, r, -1); }           \
+    static void pairs_mid_back_##r(PAIRS_SIGNATURE) { (void)weights, (void)scale, pairs_mid(pass, x, y, r, 1); }       \
+    static void pairs_last_##r(PAIRS_SIGNATURE) { (void)weights, pairs_last(pass, x, y, scale, r, -1); }               \
+    static void pairs_last_back_##r(PAIRS_SIGNATURE) { (void)weights, pairs_last(pass, x, y, scale, r, 1); }
+PAIRS_FIRST(4)
+PAIRS_FIRST(8)
+PAIRS_FIRST(16)
+PAIRS_REST(3)
+PAIRS_REST(4)
+PAIRS_REST(5)
+PAIRS_REST(8)
+PAIRS_REST(16)
+
+// ---- rows of short ones, their sizes known to the compiler
+
+WT_INLINE void pairs_row(const wt__fft_pass *passes, const float *x, float *y, float scale, const int r1, const int r2,
+                         const int r3, const float sign)
+{
+    const int n = r1 * r2 * r3, last = r3 > 1 ? r3 : r2;
+    _Alignas(64) float a[2 * PAIRS_MOST], b[2 * PAIRS_MOST];
+    pairs_first(&(wt__fft_pass){.m = n / r1, .twiddles = passes[0].twiddles}, x, NULL, a, r1, sign);
+    if (r3 > 1) pairs_mid(&(wt__fft_pass){.m = r3, .s = r1, .twiddles = passes[1].twiddles}, a, b, r2, sign);
+    pairs_last(&(wt__fft_pass){.s = n / last}, r3 > 1 ? b : a, y, scale, last, sign);
+}
+
+// Two transforms of 8 points: both parts of both, then each row of the square is one part's.
+WT_INLINE void two_of_8(const float *w, const float *x0, const float *x1, float *y0, float *y1, float scale,
+                        const float sign)
+{
+    const vec a = load(x0), b = load(x0 + LANES), c = load(x1), d = load(x1 + LANES), re = load(w), im = load(w + LANES);
+    vec v[HALF] = {a + b, times_pairs(a - b, re, im, sign), c + d, times_pairs(c - d, re, im, sign)};
+    turn_points(v);
+    pairs_dft4(&v[0], &v[1], &v[2], &v[3], sign);
+    UNROLL for (int i = 0; i < HALF; i++) v[i] = sign > 0 ? v[i] * scale : v[i];
+    store(y0, low_halves(v[0], v[1]));
+    store(y0 + LANES, low_halves(v[2], v[3]));
+    store(y1, high_halves(v[0], v[1]));
+    store(y1 + LANES, high_halves(v[2], v[3]));
+}
+
+WT_INLINE void rows_of_8(const wt__fft_pass *passes, const float *x, ptrdiff_t x_distance, float *y,
+                         ptrdiff_t y_distance, int count, float scale, const float sign)
+{
+    for (; count > 0; count -= 2, x += 2 * x_distance, y += 2 * y_distance) {
+        const bool two = count > 1;
+        two_of_8(passes->twiddles, x, two ? x + x_distance : x, y, two ? y + y_distance : y, scale, sign);
+    }
+}
+
+#define ROWS_SIGNATURE                                                                                                 \
+    const wt__fft_pass *passes, const float *x, ptrdiff_t x_distance, float *y, ptrdiff_t y_distance, int count,       \
+        float scale
+#define PAIRS_ROWS(n, r1, r2, r3)                                                                                      \
+    static void pairs_rows_##n(ROWS_SIGNATURE)                                                                         \
+    {                                                                                                                  \
+        for (; count > 0; count--, x += x_distance, y += y_distance)                                                   \
+            pairs_row(passes, x, y, scale, r1, r2, r3, -1);                                                            \
+    }                                                                                                                  \
+    static void pairs_rows_back_##n(ROWS_SIGNATURE)                                                                    \
+    {                                                                                                                  \
+        for (; count > 0; count--, x += x_distance, y += y_distance)                                                   \
+            pairs_row(passes, x, y, scale, r1, r2, r3, 1);                                                             \
+    }
+static void pairs_rows_8(ROWS_SIGNATURE) { rows_of_8(passes, x, x_distance, y, y_distance, count, scale, -1); }
+static void pairs_rows_back_8(ROWS_SIGNATURE) { rows_of_8(passes, x, x_distance, y, y_distance, count, scale, 1); }
+PAIRS_ROWS(16, 4, 4, 1)
+PAIRS_ROWS(20, 4, 5, 1)
+PAIRS_ROWS(32, 8, 4, 1)
+PAIRS_ROWS(60, 4, 5, 3)
+PAIRS_ROWS(64, 8, 8, 1)
+PAIRS_ROWS(128, 16, 8, 1)
+
+#define ROWS_ENTRY(n) {n, {pairs_rows_##n, pairs_rows_back_##n}}
+static const wt__fft_rows rows[] = {ROWS_ENTRY(8),  ROWS_ENTRY(16), ROWS_ENTRY(20), ROWS_ENTRY(32), ROWS_ENTRY(60),
+                                    ROWS_ENTRY(64), ROWS_ENTRY(128), {0}};
+
+static const wt__fft_pairs pairs = {
+    .first = {{[4] = pairs_first_4, [8] = pairs_first_8, [16] = pairs_first_16},
+              {[4] = pairs_first_back_4, [8] = pairs_first_back_8, [16] = pairs_first_back_16}},
+    .weighted = {[4] = pairs_weighted_4, [8] = pairs_weighted_8, [16] = pairs_weighted_16},
+    .mid = {{[3] = pairs_mid_3, pairs_mid_4, pairs_mid_5, [8] = pairs_mid_8, [16] = pairs_mid_16},
+            {[3] = pairs_mid_back_3, pairs_mid_back_4, pairs_mid_back_5, [8] = pairs_mid_back_8,
+             [16] = pairs_mid_back_16}},
+    .last = {{[3] = pairs_last_3, pairs_last_4, pairs_last_5, [8] = pairs_last_8, [16] = pairs_last_16},
+             {[3] = pairs_last_back_3, pairs_last_back_4, pairs_last_back_5, [8] = pairs_last_back_8,
+              [16] = pairs_last_back_16}},
+    .rows = rows,
+};
