@@ -325,6 +325,21 @@ static wt_status plan_pairs(wt__fft_core *core)
 
 bool wt__fft_core_pairs(const wt__fft_core *core) { return core->pairs; }
 
+// Those of -i w^k for k = 0 .. h / 2, by vectors.
+wt_status wt__fft_pairs_twiddles(int h, float **twiddles)
+{
+    const int last = h / 2 - PAIRS_POINTS + 1;
+    wt_status status = take_floats((size_t)(h / 2 / PAIRS_POINTS + 1) * 4 * PAIRS_POINTS, twiddles);
+    float *table = *twiddles;
+    for (int block = 0; !status && block <= h / 2; block += PAIRS_POINTS, table += 4 * PAIRS_POINTS)
+        for (int lane = 0; lane < PAIRS_POINTS; lane++) {
+            float *re = table + 2 * lane, *im = re + 2 * PAIRS_POINTS, cosine;
+            root((block < last ? block : last) + lane, 2.0 * h, &cosine, re);
+            re[1] = re[0], im[0] = cosine, im[1] = -cosine;
+        }
+    return status;
+}
+
 // ---- Bluestein
 
 wt_status wt__fft_chirp(int n, const wt__fft_core *inner, float *c_re, float *c_im, float *f_re, float *f_im)
@@ -427,19 +442,27 @@ WT_RT static void run_one(const wt__fft_core *core, float *scratch, const wt__ff
     k->join(swapped ? b.im[!at] : b.re[!at], swapped ? b.re[!at] : b.im[!at], out->re, core->n, 1);
 }
 
-WT_RT static void run_pairs(const wt__fft_core *pairs, float *scratch, const float *x, const float *weights, float *y,
-                            bool back, float scale)
+// To y, or to the buffer that is left, which it returns. What `past` has goes with the passes, part by part.
+WT_RT static float *run_pairs(const wt__fft_core *pairs, float *scratch, const float *x, const float *weights,
+                              wt__fft_past *past, float *y, bool back, float scale)
 {
     const wt__fft_pairs *k = pairs->kernels->pairs;
     const wt__fft_pass *pass = pairs->passes, *last = pass + pairs->n_passes - 1;
     float *at = scratch, *other = scratch + 2 * wt__fft_padded(pairs->n);
+    if (pairs->rows[back] && !weights) {
+        if (!y) y = at;
+        pairs->rows[back](pairs->passes, x, 0, y, 0, 1, scale);
+        return y;
+    }
     (weights ? k->weighted : k->first[back])[pass->radix](pass, x, weights, at, 1);
     for (pass++; pass < last; pass++) {
         k->mid[back][pass->radix](pass, at, NULL, other, 1);
         float *turned = at;
         at = other, other = turned;
     }
-    k->last[back][pass->radix](pass, at, NULL, y, scale);
+    if (past) pairs->kernels->stream(past);
+    k->last[back][pass->radix](pass, at, NULL, y ? y : other, scale);
+    return y ? y : other;
 }
 
 WT_RT void wt__fft_core_rows(const wt__fft_core *core, float *scratch, const float *x, ptrdiff_t x_distance, float *y,
@@ -448,7 +471,24 @@ WT_RT void wt__fft_core_rows(const wt__fft_core *core, float *scratch, const flo
     const wt__fft_core *pairs = core->pairs;
     if (pairs->rows[back]) pairs->rows[back](pairs->passes, x, x_distance, y, y_distance, count, scale);
     else
-        for (; count; count--, x += x_distance, y += y_distance) run_pairs(pairs, scratch, x, NULL, y, back, scale);
+        for (; count; count--, x += x_distance, y += y_distance)
+            (void)run_pairs(pairs, scratch, x, NULL, NULL, y, back, scale);
+}
+
+WT_RT void wt__fft_core_real(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,
+                             const float *weights, float scale, wt__fft_past *past, wt__fft_form form, float *re,
+                             float *im)
+{
+    float *z = run_pairs(core->pairs, scratch, x, weights, past, NULL, false, 1);
+    core->kernels->pairs->bins[form](z, twiddles, core->n, scale, re, im);
+}
+
+WT_RT void wt__fft_core_real_back(const wt__fft_core *core, float *scratch, const float *twiddles, const float *re,
+                                  const float *im, wt__fft_form form, float scale, float *y)
+{
+    float *z = scratch + 2 * wt__fft_padded(core->n); // the first pass writes to the other buffer
+    core->kernels->pairs->fold[form](re, im, twiddles, core->n, z);
+    (void)run_pairs(core->pairs, scratch, z, NULL, NULL, y, true, scale);
 }
 
 WT_RT void wt__fft_core_row(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,

@@ -109,6 +109,9 @@ typedef struct wt__fft_rows {
 } wt__fft_rows; ///< `count` transforms of n points in one call
 typedef struct wt__fft_pairs {
     wt__fft_pairs_fn first[2][17], weighted[17], mid[2][17], last[2][17];
+    /// real_bins and real_fold on pairs, of wt__fft_pairs_twiddles(h); z [h + 1], bins come times 2 `scale`.
+    void (*bins[WT__FFT_N_FORMS])(float *z, const float *twiddles, int h, float scale, float *re, float *im);
+    void (*fold[2])(const float *re, const float *im, const float *twiddles, int h, float *z);
     const wt__fft_rows *rows; ///< the last has n = 0
 } wt__fft_pairs;
 
@@ -189,6 +192,14 @@ wt__fft_short_fn wt__fft_core_short(const wt__fft_core *core, wt__fft_way way, c
 WT_RT void wt__fft_core_rows(const wt__fft_core *core, float *scratch, const float *x, ptrdiff_t x_distance, float *y,
                              ptrdiff_t y_distance, int count, bool back, float scale);
 bool wt__fft_core_pairs(const wt__fft_core *core);
+/// Real signals of 2 n samples the same way: their bins, times 2 `scale`, from x, or its products with `weights` where
+/// these are not NULL, after what `past` has, where that is not NULL; and back, times 2 `scale`.  [rt]
+WT_RT void wt__fft_core_real(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,
+                             const float *weights, float scale, wt__fft_past *past, wt__fft_form form, float *re,
+                             float *im);
+WT_RT void wt__fft_core_real_back(const wt__fft_core *core, float *scratch, const float *twiddles, const float *re,
+                                  const float *im, wt__fft_form form, float scale, float *y);
+WT_CHECKED wt_status wt__fft_pairs_twiddles(int h, float **twiddles); ///< of both; free() them
 /// Bins of 2 n real samples by their weights, times 2, to pairs in `row`, after what `past` has; where run takes
 /// weighted pairs.  [rt]
 WT_RT void wt__fft_core_row(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,

@@ -5,6 +5,8 @@
 // by i, and save those that part and join them at both ends, and one of three stages of turning. The sign of the
 // exponent is known to the compiler, so nothing is exchanged on the way back.
 
+typedef float half_vec __attribute__((vector_size(2 * LANES)));
+typedef float half_uvec __attribute__((vector_size(2 * LANES), aligned(4), may_alias));
 enum { HALF = LANES / 2, PAIRS_MOST = 128 };
 
 // a + i b, and a - i b where `sign` is -1.
@@ -193,6 +195,81 @@ PAIRS_REST(5)
 PAIRS_REST(8)
 PAIRS_REST(16)
 
+// ---- bins of a real signal of 2 h samples, and back, as pair_bins() has it
+
+WT_INLINE vec conjugates(vec a)
+{
+    const int sign = 1 << 31;
+    return (vec)((ivec)a ^ (ivec){0, sign, 0, sign, 0, sign, 0, sign});
+}
+
+WT_INLINE vec reversed(vec a) { return __builtin_shuffle(a, (ivec){6, 7, 4, 5, 2, 3, 0, 1}); }
+
+WT_INLINE vec load_points(const float *re, const float *im, const wt__fft_form form, ptrdiff_t at)
+{
+    if (form == WT__FFT_PAIRS) return load(re + 2 * at);
+    const half_vec a = *(const half_uvec *)(re + at), b = *(const half_uvec *)(im + at);
+    return (vec){a[0], b[0], a[1], b[1], a[2], b[2], a[3], b[3]};
+}
+
+// Powers need no other half.
+WT_INLINE void store_points(float *re, float *im, const wt__fft_form form, ptrdiff_t at, vec v)
+{
+    if (form == WT__FFT_PAIRS) {
+        store(re + 2 * at, v);
+        return;
+    }
+    if (form == WT__FFT_POWERS) v *= v, v += __builtin_shuffle(v, (ivec){1, 0, 3, 2, 5, 4, 7, 6});
+    const vec parts = __builtin_shuffle(v, (ivec){0, 2, 4, 6, 1, 3, 5, 7});
+    *(half_uvec *)(re + at) = (half_vec){parts[0], parts[1], parts[2], parts[3]};
+    if (form != WT__FFT_POWERS) *(half_uvec *)(im + at) = (half_vec){parts[4], parts[5], parts[6], parts[7]};
+}
+
+// HALF points from k, HALF to h - k, the last block overlaps. z[h] is written: it is z[0] once more.
+WT_INLINE void pairs_bins(float *z, const float *w, ptrdiff_t h, float scale, float *re, float *im,
+                          const wt__fft_form form)
+{
+    z[2 * h] = z[0], z[2 * h + 1] = z[1];
+    for (ptrdiff_t block = 0; block <= h / 2; block += HALF, w += 2 * LANES) {
+        const ptrdiff_t k = block + HALF <= h / 2 ? block : h / 2 - HALF + 1, mirror = h - k - HALF + 1;
+        const vec a = load(z + 2 * k) * scale, b = conjugates(reversed(load(z + 2 * mirror)));
+        const vec even = a + b * scale, odd = times_pairs(a - b * scale, load(w), load(w + LANES), -1);
+        store_points(re, im, form, k, even + odd);
+        store_points(re, im, form, mirror, reversed(conjugates(even - odd)));
+    }
+}
+
+// The parts that bins 0 and h should not have come to z[0] alone.
+WT_INLINE void pairs_fold(const float *re, const float *im, const float *w, ptrdiff_t h, float *z,
+                          const wt__fft_form form)
+{
+    const ptrdiff_t last = form == WT__FFT_PAIRS ? 2 * h : h;
+    for (ptrdiff_t block = 0; block <= h / 2; block += HALF, w += 2 * LANES) {
+        const ptrdiff_t k = block + HALF <= h / 2 ? block : h / 2 - HALF + 1, mirror = h - k - HALF + 1;
+        const vec a = load_points(re, im, form, k), b = conjugates(reversed(load_points(re, im, form, mirror)));
+        const vec even = a + b, odd = times_pairs(a - b, load(w), load(w + LANES), 1);
+        store(z + 2 * k, even + odd);
+        store(z + 2 * mirror, reversed(conjugates(even - odd)));
+    }
+    z[0] = re[0] + re[last], z[1] = re[0] - re[last];
+}
+
+#define PAIRS_BINS(name, form)                                                                                         \
+    static void pairs_bins_##name(float *z, const float *w, int h, float scale, float *re, float *im)                  \
+    {                                                                                                                  \
+        pairs_bins(z, w, h, scale, re, im, form);                                                                      \
+    }
+#define PAIRS_FOLD(name, form)                                                                                         \
+    static void pairs_fold_##name(const float *re, const float *im, const float *w, int h, float *z)                   \
+    {                                                                                                                  \
+        pairs_fold(re, im, w, h, z, form);                                                                             \
+    }
+PAIRS_BINS(split, WT__FFT_SPLIT)
+PAIRS_BINS(pairs, WT__FFT_PAIRS)
+PAIRS_BINS(powers, WT__FFT_POWERS)
+PAIRS_FOLD(split, WT__FFT_SPLIT)
+PAIRS_FOLD(pairs, WT__FFT_PAIRS)
+
 // ---- rows of short ones, their sizes known to the compiler
 
 WT_INLINE void pairs_row(const wt__fft_pass *passes, const float *x, float *y, float scale, const int r1, const int r2,
@@ -266,5 +343,7 @@ static const wt__fft_pairs pairs = {
     .last = {{[3] = pairs_last_3, pairs_last_4, pairs_last_5, [8] = pairs_last_8, [16] = pairs_last_16},
              {[3] = pairs_last_back_3, pairs_last_back_4, pairs_last_back_5, [8] = pairs_last_back_8,
               [16] = pairs_last_back_16}},
+    .bins = {pairs_bins_split, pairs_bins_pairs, [WT__FFT_POWERS] = pairs_bins_powers},
+    .fold = {pairs_fold_split, pairs_fold_pairs},
     .rows = rows,
 };

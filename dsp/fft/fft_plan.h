@@ -17,9 +17,9 @@ struct wt_fft {
     float scale; ///< of the last pass
     int bins, in_count, out_count, in_width, out_width;
     int group;             ///< transforms the core works on at once
-    bool pairs;            ///< complex, by passes of pairs
+    bool pairs;            ///< by passes of pairs
     bool halved;           ///< real, even n: a complex transform of n / 2 points
-    float *real_twiddles;  ///< of the halved transform
+    float *real_twiddles;  ///< of the halved transform, or of pairs
     ptrdiff_t row;         ///< floats of a row of the scratch
     size_t scratch_floats; ///< of one thread
     size_t core_floats;    ///< of these, the core's
