@@ -308,6 +308,8 @@ static wt_status plan_pairs(wt__fft_core *core)
     size_t floats = 0;
     for (int i = 0, s = 1; i < count; s *= radices[i++]) {
         pairs->passes[i] = (wt__fft_pass){.radix = radices[i], .m = core->n / s / radices[i], .s = s};
+        if (!i && count == 3 && radices[1] == radices[2] && radices[1] >= 8)
+            pairs->passes[i].turned_bits = radices[1] == 8 ? 3 : 4;
         floats += wt__fft_padded(pairs_floats(&pairs->passes[i], i ? 1 : PAIRS_POINTS));
     }
     wt_status status = take_floats(floats, &pairs->tables);
@@ -442,27 +444,35 @@ WT_RT static void run_one(const wt__fft_core *core, float *scratch, const wt__ff
     k->join(swapped ? b.im[!at] : b.re[!at], swapped ? b.re[!at] : b.im[!at], out->re, core->n, 1);
 }
 
-// To y, or to the buffer that is left, which it returns. What `past` has goes with the passes, part by part.
-WT_RT static float *run_pairs(const wt__fft_core *pairs, float *scratch, const float *x, const float *weights,
-                              wt__fft_past *past, float *y, bool back, float scale)
+WT_RT static void pour_part(const wt__fft_core *core, wt__fft_past *past, ptrdiff_t parts)
+{
+    if (!past) return;
+    wt__fft_past part = {past->from, past->to, past->n / parts / 16 * 16};
+    past->from += part.n, past->to += part.n, past->n -= part.n;
+    core->kernels->stream(&part);
+}
+
+// What `past` has goes between the passes, part by part.
+WT_RT static void run_pairs(const wt__fft_core *pairs, float *scratch, const float *x, const float *weights,
+                            wt__fft_past *past, float *y, bool back, float scale)
 {
     const wt__fft_pairs *k = pairs->kernels->pairs;
     const wt__fft_pass *pass = pairs->passes, *last = pass + pairs->n_passes - 1;
-    float *at = scratch, *other = scratch + 2 * wt__fft_padded(pairs->n);
+    float *at = scratch, *other = pass->turned_bits ? at : scratch + 2 * wt__fft_padded(pairs->n);
     if (pairs->rows[back] && !weights) {
-        if (!y) y = at;
         pairs->rows[back](pairs->passes, x, 0, y, 0, 1, scale);
-        return y;
+        return;
     }
+    pour_part(pairs, past, pairs->n_passes - 1);
     (weights ? k->weighted : k->first[back])[pass->radix](pass, x, weights, at, 1);
     for (pass++; pass < last; pass++) {
+        pour_part(pairs, past, last - pass);
         k->mid[back][pass->radix](pass, at, NULL, other, 1);
         float *turned = at;
         at = other, other = turned;
     }
     if (past) pairs->kernels->stream(past);
-    k->last[back][pass->radix](pass, at, NULL, y ? y : other, scale);
-    return y ? y : other;
+    k->last[back][pass->radix](pass, at, NULL, y, scale);
 }
 
 WT_RT void wt__fft_core_rows(const wt__fft_core *core, float *scratch, const float *x, ptrdiff_t x_distance, float *y,
@@ -472,14 +482,16 @@ WT_RT void wt__fft_core_rows(const wt__fft_core *core, float *scratch, const flo
     if (pairs->rows[back]) pairs->rows[back](pairs->passes, x, x_distance, y, y_distance, count, scale);
     else
         for (; count; count--, x += x_distance, y += y_distance)
-            (void)run_pairs(pairs, scratch, x, NULL, NULL, y, back, scale);
+            run_pairs(pairs, scratch, x, NULL, NULL, y, back, scale);
 }
 
 WT_RT void wt__fft_core_real(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,
                              const float *weights, float scale, wt__fft_past *past, wt__fft_form form, float *re,
                              float *im)
 {
-    float *z = run_pairs(core->pairs, scratch, x, weights, past, NULL, false, 1);
+    const bool second = core->pairs->passes[0].turned_bits || core->pairs->n_passes % 2 == 0; // is not read by the last pass
+    float *z = form == WT__FFT_PAIRS ? re : scratch + (second ? 2 * wt__fft_padded(core->n) : 0);
+    run_pairs(core->pairs, scratch, x, weights, past, z, false, 1);
     core->kernels->pairs->bins[form](z, twiddles, core->n, scale, re, im);
 }
 
@@ -488,7 +500,7 @@ WT_RT void wt__fft_core_real_back(const wt__fft_core *core, float *scratch, cons
 {
     float *z = scratch + 2 * wt__fft_padded(core->n); // the first pass writes to the other buffer
     core->kernels->pairs->fold[form](re, im, twiddles, core->n, z);
-    (void)run_pairs(core->pairs, scratch, z, NULL, NULL, y, true, scale);
+    run_pairs(core->pairs, scratch, z, NULL, NULL, y, true, scale);
 }
 
 WT_RT void wt__fft_core_row(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,

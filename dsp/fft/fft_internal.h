@@ -50,6 +50,7 @@ enum {
 typedef struct wt__fft_pass {
     int radix, index; ///< index: of the radix in the kernel tables
     int m, s;
+    int turned_bits;       ///< first pass on pairs: log2 of a side of the square of its rows, which is stored turned
     bool square;           ///< first of three: its rows are stored turned, and the others go in place
     const float *twiddles; ///< first pass: [ceil(m / lanes)][radix - 1][2][lanes]; others [m][radix - 1][2]
     const float *trig;     ///< odd radix: [h][h][2] cosine and sine of 2 pi j k / radix, h = (radix - 1) / 2;
@@ -109,7 +110,8 @@ typedef struct wt__fft_rows {
 } wt__fft_rows; ///< `count` transforms of n points in one call
 typedef struct wt__fft_pairs {
     wt__fft_pairs_fn first[2][17], weighted[17], mid[2][17], last[2][17];
-    /// real_bins and real_fold on pairs, of wt__fft_pairs_twiddles(h); z [h + 1], bins come times 2 `scale`.
+    /// real_bins and real_fold on pairs, of wt__fft_pairs_twiddles(h); z [h + 1], where
+    /// the pairs may be; bins come times 2 `scale`.
     void (*bins[WT__FFT_N_FORMS])(float *z, const float *twiddles, int h, float scale, float *re, float *im);
     void (*fold[2])(const float *re, const float *im, const float *twiddles, int h, float *z);
     const wt__fft_rows *rows; ///< the last has n = 0

@@ -23,7 +23,11 @@ WT_INLINE vec times_pairs(vec a, vec re, vec im, const float sign)
 }
 
 // Two numbers for all points.
-WT_INLINE vec both_of(const float *pair) { return (vec)((pairs_vec){0} + *(const one_pair *)pair); }
+WT_INLINE vec both_of(const float *pair)
+{
+    const double both = *(const one_pair *)pair;
+    return (vec)(pairs_vec){both, both, both, both};
+}
 
 // `sign` of the exponent: -1, or back 1.
 WT_INLINE void pairs_dft4(vec *a0, vec *a1, vec *a2, vec *a3, const float sign)
@@ -126,9 +130,10 @@ WT_INLINE void pairs_first(const wt__fft_pass *pass, const float *x, const float
                            const float sign)
 {
     const ptrdiff_t m = pass->m;
+    const int bits = pass->turned_bits;
     const float *w = pass->twiddles;
     for (ptrdiff_t block = 0; block < m; block += HALF) {
-        const ptrdiff_t p = block + HALF <= m ? block : m - HALF;
+        const ptrdiff_t p = block + HALF <= m ? block : m - HALF, row = (p >> bits) + ((p & ((1 << bits) - 1)) << bits);
         vec a[16];
         UNROLL for (int k = 0; k < r; k++)
         {
@@ -140,19 +145,20 @@ WT_INLINE void pairs_first(const wt__fft_pass *pass, const float *x, const float
         UNROLL for (int j = 0; j < r; j += HALF)
         {
             turn_points(a + j);
-            UNROLL for (int i = 0; i < HALF; i++) store(y + 2 * ((p + i) * r + j), a[j + i]);
+            UNROLL for (int i = 0; i < HALF; i++) store(y + 2 * ((row + (i << bits)) * r + j), a[j + i]);
         }
     }
 }
 
+// In place where the first pass turned its rows.
 WT_INLINE void pairs_mid(const wt__fft_pass *pass, const float *x, float *y, const int r, const float sign)
 {
-    const ptrdiff_t m = pass->m, s = pass->s;
+    const ptrdiff_t m = pass->m, s = pass->s, from_p = x == y ? s * r : s, from_k = x == y ? s : s * m;
     const float *w = pass->twiddles;
     for (ptrdiff_t p = 0; p < m; p++, w += 4 * (r - 1))
         for (ptrdiff_t q = 0; q < s; q += HALF) {
             vec a[16];
-            UNROLL for (int k = 0; k < r; k++) a[k] = load(x + 2 * (q + s * (p + m * k)));
+            UNROLL for (int k = 0; k < r; k++) a[k] = load(x + 2 * (q + from_p * p + from_k * k));
             pairs_dft(a, r, sign);
             store(y + 2 * (q + s * r * p), a[0]);
             UNROLL for (int j = 1; j < r; j++)
@@ -225,18 +231,38 @@ WT_INLINE void store_points(float *re, float *im, const wt__fft_form form, ptrdi
     if (form != WT__FFT_POWERS) *(half_uvec *)(im + at) = (half_vec){parts[4], parts[5], parts[6], parts[7]};
 }
 
-// HALF points from k, HALF to h - k, the last block overlaps. z[h] is written: it is z[0] once more.
+// HALF points from k, and HALF to h - k, which begin at `mirror`.
+WT_INLINE void bins_block(vec low, vec high, const float *w, float scale, float *re, float *im, const wt__fft_form form,
+                          ptrdiff_t k, ptrdiff_t mirror)
+{
+    const vec conjugate = {scale, -scale, scale, -scale, scale, -scale, scale, -scale}, b = reversed(high) * conjugate;
+    const vec even = low * scale + b, odd = times_pairs(low * scale - b, load(w), load(w + LANES), -1);
+    store_points(re, im, form, k, even + odd);
+    store_points(re, im, form, mirror, reversed(conjugates(even - odd)));
+}
+
+// Pairs may lie where z does: the last block, which overlaps the one before, is read first. z[h] is written.
 WT_INLINE void pairs_bins(float *z, const float *w, ptrdiff_t h, float scale, float *re, float *im,
                           const wt__fft_form form)
 {
+    const ptrdiff_t last = h / 2 - HALF + 1;
+    const vec low = load(z + 2 * last), high = load(z + h);
     z[2 * h] = z[0], z[2 * h + 1] = z[1];
-    for (ptrdiff_t block = 0; block <= h / 2; block += HALF, w += 2 * LANES) {
-        const ptrdiff_t k = block + HALF <= h / 2 ? block : h / 2 - HALF + 1, mirror = h - k - HALF + 1;
-        const vec a = load(z + 2 * k) * scale, b = conjugates(reversed(load(z + 2 * mirror)));
-        const vec even = a + b * scale, odd = times_pairs(a - b * scale, load(w), load(w + LANES), -1);
-        store_points(re, im, form, k, even + odd);
-        store_points(re, im, form, mirror, reversed(conjugates(even - odd)));
+    for (ptrdiff_t k = 0; k < last; k += HALF, w += 2 * LANES) {
+        const ptrdiff_t mirror = h - k - HALF + 1;
+        bins_block(load(z + 2 * k), load(z + 2 * mirror), w, scale, re, im, form, k, mirror);
     }
+    bins_block(low, high, w, scale, re, im, form, last, h / 2);
+}
+
+WT_INLINE void fold_block(const float *re, const float *im, const float *w, ptrdiff_t h, ptrdiff_t k, float *z,
+                          const wt__fft_form form)
+{
+    const ptrdiff_t mirror = h - k - HALF + 1;
+    const vec a = load_points(re, im, form, k), b = conjugates(reversed(load_points(re, im, form, mirror)));
+    const vec even = a + b, odd = times_pairs(a - b, load(w), load(w + LANES), 1);
+    store(z + 2 * k, even + odd);
+    store(z + 2 * mirror, reversed(conjugates(even - odd)));
 }
 
 // The parts that bins 0 and h should not have come to z[0] alone.
@@ -244,13 +270,8 @@ WT_INLINE void pairs_fold(const float *re, const float *im, const float *w, ptrd
                           const wt__fft_form form)
 {
     const ptrdiff_t last = form == WT__FFT_PAIRS ? 2 * h : h;
-    for (ptrdiff_t block = 0; block <= h / 2; block += HALF, w += 2 * LANES) {
-        const ptrdiff_t k = block + HALF <= h / 2 ? block : h / 2 - HALF + 1, mirror = h - k - HALF + 1;
-        const vec a = load_points(re, im, form, k), b = conjugates(reversed(load_points(re, im, form, mirror)));
-        const vec even = a + b, odd = times_pairs(a - b, load(w), load(w + LANES), 1);
-        store(z + 2 * k, even + odd);
-        store(z + 2 * mirror, reversed(conjugates(even - odd)));
-    }
+    for (ptrdiff_t k = 0; k <= h / 2 - HALF; k += HALF, w += 2 * LANES) fold_block(re, im, w, h, k, z, form);
+    fold_block(re, im, w, h, h / 2 - HALF + 1, z, form);
     z[0] = re[0] + re[last], z[1] = re[0] - re[last];
 }
 
