@@ -70,6 +70,10 @@ static void choose_short(wt_fft *plan)
 {
     const wt_fft_config *c = &plan->config;
     plan->scale = c->inverse ? (float)(1.0 / c->n) : plan->halved ? 0.5f : 1;
+    if (plan->pairs) {
+        if (!plan->halved) plan->rows = wt__fft_core_rows_fn(plan->core, c->inverse, &plan->passes);
+        return;
+    }
     if (c->kind == WT_FFT_COMPLEX)
         plan->one = wt__fft_core_short(plan->core, c->inverse ? WT__FFT_BACK : WT__FFT_FORWARD, &plan->passes);
     else if (plan->halved)
@@ -309,7 +313,11 @@ WT_RT wt_status wt_fft_run(wt_fft *plan, const float *in, float *out)
 {
     const wt_fft_config *c = &plan->config;
     if (c->batch == 1 && c->in_stride == 1 && c->out_stride == 1) { // short ones feel the way through the layouts
-        if (plan->one && !plan->pairs) {
+        if (plan->rows) {
+            plan->rows(plan->passes, in, 0, out, 0, 1, plan->scale);
+            return WT_OK;
+        }
+        if (plan->one) {
             plan->one(plan->passes, plan->real_twiddles, in, out, plan->scale);
             return WT_OK;
         }

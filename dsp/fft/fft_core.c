@@ -327,6 +327,12 @@ static wt_status plan_pairs(wt__fft_core *core)
 
 bool wt__fft_core_pairs(const wt__fft_core *core) { return core->pairs; }
 
+wt__fft_rows_fn wt__fft_core_rows_fn(const wt__fft_core *core, bool back, const wt__fft_pass **passes)
+{
+    *passes = core->pairs->passes;
+    return core->pairs->rows[back];
+}
+
 // Those of -i w^k for k = 0 .. h / 2, by vectors.
 wt_status wt__fft_pairs_twiddles(int h, float **twiddles)
 {

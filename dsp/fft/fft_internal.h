@@ -194,6 +194,8 @@ wt__fft_short_fn wt__fft_core_short(const wt__fft_core *core, wt__fft_way way, c
 WT_RT void wt__fft_core_rows(const wt__fft_core *core, float *scratch, const float *x, ptrdiff_t x_distance, float *y,
                              ptrdiff_t y_distance, int count, bool back, float scale);
 bool wt__fft_core_pairs(const wt__fft_core *core);
+/// Those of wt__fft_core_rows in one call, with these passes; NULL = there is none.
+wt__fft_rows_fn wt__fft_core_rows_fn(const wt__fft_core *core, bool back, const wt__fft_pass **passes);
 /// Real signals of 2 n samples the same way: their bins, times 2 `scale`, from x, or its products with `weights` where
 /// these are not NULL, after what `past` has, where that is not NULL; and back, times 2 `scale`.  [rt]
 WT_RT void wt__fft_core_real(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,

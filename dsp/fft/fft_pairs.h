@@ -7,7 +7,7 @@
 
 typedef float half_vec __attribute__((vector_size(2 * LANES)));
 typedef float half_uvec __attribute__((vector_size(2 * LANES), aligned(4), may_alias));
-enum { HALF = LANES / 2, PAIRS_MOST = 256 };
+enum { HALF = LANES / 2, PAIRS_MOST = 400 };
 
 // a + i b, and a - i b where `sign` is -1.
 WT_INLINE vec plus_i(vec a, vec b, const float sign)
@@ -350,10 +350,11 @@ PAIRS_ROWS(60, 4, 5, 3)
 PAIRS_ROWS(64, 8, 8, 1)
 PAIRS_ROWS(128, 16, 8, 1)
 PAIRS_ROWS(256, 16, 16, 1)
+PAIRS_ROWS(400, 16, 5, 5)
 
 #define ROWS_ENTRY(n) {n, {pairs_rows_##n, pairs_rows_back_##n}}
 static const wt__fft_rows rows[] = {ROWS_ENTRY(8),  ROWS_ENTRY(16), ROWS_ENTRY(20), ROWS_ENTRY(32), ROWS_ENTRY(60),
-                                    ROWS_ENTRY(64), ROWS_ENTRY(128), ROWS_ENTRY(256), {0}};
+                                    ROWS_ENTRY(64), ROWS_ENTRY(128), ROWS_ENTRY(256), ROWS_ENTRY(400), {0}};
 
 static const wt__fft_pairs pairs = {
     .first = {{[4] = pairs_first_4, [8] = pairs_first_8, [16] = pairs_first_16},

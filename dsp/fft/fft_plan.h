@@ -14,6 +14,7 @@ struct wt_fft {
     wt__fft_core *core;   ///< n points, or n / 2 when halved
     wt__fft_short_fn one;         ///< one transform in one call, with these passes, or NULL
     const wt__fft_pass *passes;
+    wt__fft_rows_fn rows;         ///< any number of rows of pairs in one call, with these passes, or NULL
     float scale; ///< of the last pass
     int bins, in_count, out_count, in_width, out_width;
     int group;             ///< transforms the core works on at once
