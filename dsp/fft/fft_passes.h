@@ -80,13 +80,28 @@ WT_INLINE cvec turn(cvec a, cvec b)
     return (cvec){__builtin_shuffle(a.re, b.re, (ivec)TURN), __builtin_shuffle(a.im, b.im, (ivec)TURN)};
 }
 
-WT_INLINE cvec load_side(const float *re, const float *im, wt__fft_form form, ptrdiff_t at)
+WT_INLINE cvec load_apart(const float *re, const float *im, wt__fft_form form, ptrdiff_t at, ivec evens, ivec odds)
 {
     if (form == WT__FFT_SPLIT) return (cvec){load(re + at), load(im + at)};
     vec a = load(re + 2 * at), b = load(re + 2 * at + LANES);
     if (form == WT__FFT_WEIGHTED) a *= load(im + 2 * at), b *= load(im + 2 * at + LANES);
-    vec even = __builtin_shuffle(a, b, (ivec)EVEN), odd = __builtin_shuffle(a, b, (ivec)ODD);
+    vec even = __builtin_shuffle(a, b, evens), odd = __builtin_shuffle(a, b, odds);
     return form == WT__FFT_SWAPPED ? (cvec){odd, even} : (cvec){even, odd};
+}
+
+WT_INLINE cvec load_side(const float *re, const float *im, wt__fft_form form, ptrdiff_t at)
+{
+    return load_apart(re, im, form, at, (ivec)EVEN, (ivec)ODD);
+}
+
+// In the order of wt__fft_lane_place().
+WT_INLINE cvec load_points(const float *re, const float *im, wt__fft_form form, ptrdiff_t at)
+{
+#if LANES == 8
+    return load_apart(re, im, form, at, (ivec){0, 2, 8, 10, 4, 6, 12, 14}, (ivec){1, 3, 9, 11, 5, 7, 13, 15});
+#else
+    return load_side(re, im, form, at);
+#endif
 }
 
 WT_INLINE void store_side(float *re, float *im, wt__fft_form form, ptrdiff_t at, cvec v)
@@ -286,7 +301,8 @@ WT_INLINE ptrdiff_t row_place(ptrdiff_t p, const bool square)
 // One part (real or imaginary) of a[r] along p, stored as [p][j] at y, in groups of LANES radices, an incomplete group
 // first: the rubbish behind its rows is overwritten by the next row, the next group or the next block, and at the very
 // end lies in the padding of the buffer.
-WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, const int r, const bool square)
+WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, const int r, const wt__fft_form form,
+                                const bool square)
 {
     for (int begin = (r - 1) / LANES * LANES; begin >= 0; begin -= LANES) {
         vec v[LANES];
@@ -296,7 +312,8 @@ WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, c
             v[j] = imaginary ? from->im : from->re;
         }
         transpose_square(v);
-        UNROLL for (int p = 0; p < LANES; p++) store(y + row_place(p, square) * r + begin, v[p]);
+        UNROLL for (int p = 0; p < LANES; p++)
+            store(y + row_place(wt__fft_lane_place(LANES, form, p), square) * r + begin, v[p]);
     }
 }
 
@@ -316,7 +333,7 @@ WT_INLINE void take(cvec *x, const float *re, const float *im, const wt__fft_for
     const int a = column_of(fixed), b = r / a;
     UNROLL for (int k = 0; k < b; k++)
     {
-        UNROLL for (int i = 0; i < a; i++) x[k + b * i] = load_side(re, im, form, at + step * (k + b * i));
+        UNROLL for (int i = 0; i < a; i++) x[k + b * i] = load_points(re, im, form, at + step * (k + b * i));
         if (a > 1) column(x, fixed, k, trig);
     }
 }
@@ -326,7 +343,7 @@ WT_INLINE void first_pass(const wt__fft_pass *pass, const float *x_re, const flo
 {
     const int r = fixed ? fixed : pass->radix, a = column_of(fixed), b = r / a;
     const ptrdiff_t m = pass->m;
-    const float *twiddles = pass->twiddles;
+    const float *twiddles = form == WT__FFT_SPLIT ? pass->twiddles : pass->pair_twiddles;
     for (ptrdiff_t block = 0; block < m; block += LANES, twiddles += (r - 1) * 2 * LANES) {
         const ptrdiff_t p = block + LANES <= m ? block : m - LANES, at = row_place(p, square) * r;
         cvec x[WT__FFT_MAX_PRIME], y[WT__FFT_MAX_PRIME];
@@ -341,9 +358,9 @@ WT_INLINE void first_pass(const wt__fft_pass *pass, const float *x_re, const flo
             }
         }
         pour(past, fixed * LANES / 2);
-        store_transposed(y_re + at, y, false, r, square);
+        store_transposed(y_re + at, y, false, r, form, square);
         pour(past, fixed * LANES / 2);
-        store_transposed(y_im + at, y, true, r, square);
+        store_transposed(y_im + at, y, true, r, form, square);
     }
 }
 

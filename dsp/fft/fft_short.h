@@ -17,8 +17,11 @@ WT_INLINE void along(const wt__fft_pass *passes, const float *x_re, const float 
     const int last = r3 > 1 ? r3 : r2, n = r1 * r2 * r3;
     short_room a, b;
     const short_room *x = &a;
-    first_pass(&(wt__fft_pass){.m = n / r1, .twiddles = passes[0].twiddles, .trig = passes[0].trig}, x_re, x_im, a.re,
-               a.im, r1, from, false, NULL);
+    first_pass(&(wt__fft_pass){.m = n / r1,
+                               .twiddles = passes[0].twiddles,
+                               .pair_twiddles = passes[0].pair_twiddles,
+                               .trig = passes[0].trig},
+               x_re, x_im, a.re, a.im, r1, from, false, NULL);
     if (r3 > 1) {
         mid_pass(&(wt__fft_pass){.m = r3, .s = r1, .twiddles = passes[1].twiddles, .trig = passes[1].trig}, a.re, a.im,
                  b.re, b.im, r2, NULL);
