@@ -4,7 +4,7 @@
 // Along: one transform, vectors along it, as its passes go. Across: a vector holds one point of LANES transforms, or
 // of one alone, in its first lane, where that has too few points for vectors of its own.
 
-enum { SHORT_MOST = 128 };
+enum { SHORT_MOST = 512 };
 
 typedef struct short_room {
     _Alignas(64) float re[SHORT_MOST + 16], im[SHORT_MOST + 16];
@@ -182,11 +182,24 @@ ALONG(60, 4, 5, 3)
 static const wt__fft_short shorts[] = {ACROSS_ENTRY(4), ACROSS_ENTRY(8), ACROSS_ENTRY(10), ALONG_ENTRY(16),
                                        ALONG_ENTRY(20), ALONG_ENTRY(30), ALONG_ENTRY(32),  ALONG_ENTRY(60),
                                        {0}};
-#elif LANES == 8
+#else
+// Sixteen lanes do the longer ones where there are such.
+#    if LANES == 8
 ALONG(64, 8, 8, 1)
 ALONG(128, 8, 16, 1)
+ALONG(240, 16, 5, 3)
+#        define EIGHT_LANES_ENTRIES ALONG_ENTRY(64), ALONG_ENTRY(128), ALONG_ENTRY(240),
+#    else
+#        define EIGHT_LANES_ENTRIES
+#    endif
+#    if LANES == 16 || !defined(__AVX512F__)
+ALONG(256, 16, 16, 1)
+ALONG(400, 16, 5, 5)
+ALONG(512, 16, 8, 4)
+#        define WIDEST_ENTRIES ALONG_ENTRY(256), ALONG_ENTRY(400), ALONG_ENTRY(512),
+#    else
+#        define WIDEST_ENTRIES
+#    endif
 
-static const wt__fft_short shorts[] = {ALONG_ENTRY(64), ALONG_ENTRY(128), {0}};
-#else
-static const wt__fft_short shorts[] = {{0}};
+static const wt__fft_short shorts[] = {EIGHT_LANES_ENTRIES WIDEST_ENTRIES{0}};
 #endif
