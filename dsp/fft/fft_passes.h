@@ -116,6 +116,19 @@ WT_INLINE void store_side(float *re, float *im, wt__fft_form form, ptrdiff_t at,
     store(re + 2 * at + LANES, zip_high(even, odd));
 }
 
+// Of numbers in the order of wt__fft_lane_place(), which come together as cheaply.
+WT_INLINE void store_points(float *re, float *im, wt__fft_form form, ptrdiff_t at, cvec v)
+{
+#if LANES == 8
+    const vec even = form == WT__FFT_PAIRS ? v.re : v.im, odd = form == WT__FFT_PAIRS ? v.im : v.re;
+    store(re + 2 * at, __builtin_shuffle(even, odd, (ivec){0, 8, 1, 9, 4, 12, 5, 13}));
+    store(re + 2 * at + LANES, __builtin_shuffle(even, odd, (ivec){2, 10, 3, 11, 6, 14, 7, 15}));
+    (void)im;
+#else
+    store_side(re, im, form, at, v);
+#endif
+}
+
 // ---- butterflies: a[j] becomes the sum over k of w_r^(j k) a[k]
 
 WT_INLINE cvec add(cvec a, cvec b) { return (cvec){a.re + b.re, a.im + b.im}; }
@@ -300,15 +313,16 @@ WT_INLINE ptrdiff_t row_place(ptrdiff_t p, const bool square)
 
 // One part (real or imaginary) of a[r] along p, stored as [p][j] at y, in groups of LANES radices, an incomplete group
 // first: the rubbish behind its rows is overwritten by the next row, the next group or the next block, and at the very
-// end lies in the padding of the buffer.
+// end lies in the padding of the buffer. The numbers of a row are in the order of `to`; unless that is split, r is a
+// multiple of LANES.
 WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, const int r, const wt__fft_form form,
-                                const bool square)
+                                const wt__fft_form to, const bool square)
 {
     for (int begin = (r - 1) / LANES * LANES; begin >= 0; begin -= LANES) {
         vec v[LANES];
         UNROLL for (int j = 0; j < LANES; j++)
         {
-            const cvec *from = &a[begin + j < r ? begin + j : 0];
+            const cvec *from = &a[begin + j < r ? begin + wt__fft_lane_place(LANES, to, j) : 0];
             v[j] = imaginary ? from->im : from->re;
         }
         transpose_square(v);
@@ -339,7 +353,8 @@ WT_INLINE void take(cvec *x, const float *re, const float *im, const wt__fft_for
 }
 
 WT_INLINE void first_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
-                          const int fixed, const wt__fft_form form, const bool square, wt__fft_past *past)
+                          const int fixed, const wt__fft_form form, const wt__fft_form to, const bool square,
+                          wt__fft_past *past)
 {
     const int r = fixed ? fixed : pass->radix, a = column_of(fixed), b = r / a;
     const ptrdiff_t m = pass->m;
@@ -358,9 +373,9 @@ WT_INLINE void first_pass(const wt__fft_pass *pass, const float *x_re, const flo
             }
         }
         pour(past, fixed * LANES / 2);
-        store_transposed(y_re + at, y, false, r, form, square);
+        store_transposed(y_re + at, y, false, r, form, to, square);
         pour(past, fixed * LANES / 2);
-        store_transposed(y_im + at, y, true, r, form, square);
+        store_transposed(y_im + at, y, true, r, form, to, square);
     }
 }
 
@@ -392,7 +407,7 @@ WT_INLINE void mid_pass(const wt__fft_pass *pass, const float *x_re, const float
 }
 
 WT_INLINE void last_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
-                         float scale, const int fixed, const wt__fft_form form, wt__fft_past *past)
+                         float scale, const int fixed, const wt__fft_form form, const bool ordered, wt__fft_past *past)
 {
     const int r = fixed ? fixed : pass->radix, a = column_of(fixed), b = r / a;
     const ptrdiff_t s = pass->s;
@@ -405,7 +420,8 @@ WT_INLINE void last_pass(const wt__fft_pass *pass, const float *x_re, const floa
         {
             row(x, fixed, r, j, pass->trig);
             UNROLL for (int k = 0; k < b; k++)
-                store_side(y_re, y_im, form, q + s * (j + a * k), scaled(x[b * j + k], scale));
+                (ordered ? store_side : store_points)(y_re, y_im, form, q + s * (j + a * k),
+                                                      scaled(x[b * j + k], scale));
         }
     }
 }
@@ -422,8 +438,8 @@ WT_INLINE void last_sized(const wt__fft_pass *pass, const float *x_re, const flo
 {
     enum { SIZE = WT__FFT_BEFORE_SQUARE * WT__FFT_SQUARE };
     const wt__fft_pass fixed = {.s = SIZE};
-    if (r == WT__FFT_SQUARE && pass->s == SIZE) last_pass(&fixed, x_re, x_im, y_re, y_im, scale, r, form, past);
-    else last_pass(pass, x_re, x_im, y_re, y_im, scale, r, form, past);
+    if (r == WT__FFT_SQUARE && pass->s == SIZE) last_pass(&fixed, x_re, x_im, y_re, y_im, scale, r, form, true, past);
+    else last_pass(pass, x_re, x_im, y_re, y_im, scale, r, form, true, past);
 }
 
 #define SIGNATURE                                                                                                     \
@@ -432,8 +448,8 @@ WT_INLINE void last_sized(const wt__fft_pass *pass, const float *x_re, const flo
     static void first_##name(SIGNATURE)                                                                               \
     {                                                                                                                 \
         (void)scale;                                                                                                  \
-        if (r == 16 && pass->square) first_pass(pass, x_re, x_im, y_re, y_im, r, form, true, NULL);                   \
-        else first_pass(pass, x_re, x_im, y_re, y_im, r, form, false, NULL);                                          \
+        if (r == 16 && pass->square) first_pass(pass, x_re, x_im, y_re, y_im, r, form, WT__FFT_SPLIT, true, NULL);    \
+        else first_pass(pass, x_re, x_im, y_re, y_im, r, form, WT__FFT_SPLIT, false, NULL);                           \
     }
 #define MID(name, r)                                                                                                  \
     static void mid_##name(SIGNATURE)                                                                                 \
@@ -453,8 +469,8 @@ WT_INLINE void last_sized(const wt__fft_pass *pass, const float *x_re, const flo
 #define ROW_FIRST(r)                                                                                                  \
     static void row_first_##r(ROW_SIGNATURE)                                                                          \
     {                                                                                                                 \
-        if (r == 16 && pass->square) first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, true, past);       \
-        else first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, false, past);                              \
+        if (r == 16 && pass->square) first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, WT__FFT_SPLIT, true, past);       \
+        else first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, WT__FFT_SPLIT, false, past);               \
     }
 #define ROW_MID(name, r)                                                                                              \
     static void row_mid_##name(ROW_SIGNATURE)                                                                         \
@@ -630,17 +646,17 @@ static void tile_fold(const float *re, const float *im, const float *twiddles, i
     store_side(z_re, z_im, WT__FFT_SPLIT, 0, (cvec){first + last, first - last});
 }
 
-#define BINS(name, form)                                                                                               \
-    static void real_bins_##name(const float *z_re, const float *z_im, const float *twiddles, int h, float *re,        \
-                                 float *im)                                                                            \
-    {                                                                                                                  \
-        real_bins(z_re, z_im, twiddles, h, re, im, form);                                                              \
+#define BINS(name, form)                                                                                              \
+    static void real_bins_##name(const float *z_re, const float *z_im, const float *twiddles, int h, float *re,       \
+                                 float *im)                                                                           \
+    {                                                                                                                 \
+        real_bins(z_re, z_im, twiddles, h, re, im, form);                                                             \
     }
-#define FOLD(name, form)                                                                                               \
-    static void real_fold_##name(const float *re, const float *im, const float *twiddles, int h, float *z_re,          \
-                                 float *z_im)                                                                          \
-    {                                                                                                                  \
-        real_fold(re, im, twiddles, h, z_re, z_im, form);                                                              \
+#define FOLD(name, form)                                                                                              \
+    static void real_fold_##name(const float *re, const float *im, const float *twiddles, int h, float *z_re,         \
+                                 float *z_im)                                                                         \
+    {                                                                                                                 \
+        real_fold(re, im, twiddles, h, z_re, z_im, form);                                                             \
     }
 
 BINS(split, WT__FFT_SPLIT)
@@ -661,27 +677,27 @@ static void stream(wt__fft_past *past)
 #include "fft_frames.h"
 
 // Order of the radices: wt__fft_radices.
-#define KERNELS                                                                                                        \
-    {                                                                                                                  \
-        .lanes = LANES,                                                                                                \
-        .first = {{0, 0, first_4, first_5, first_7, first_8, first_11, first_13, first_16, first_9, first_15,          \
-                   first_25, first_generic},                                                                           \
-                  {[2] = first_pairs_4, [5] = first_pairs_8, [8] = first_pairs_16},                                    \
-                  {[2] = first_swapped_4, [5] = first_swapped_8, [8] = first_swapped_16},                              \
-                  {[2] = first_weighted_4, [5] = first_weighted_8, [8] = first_weighted_16}},                          \
-        .mid = {mid_2, mid_3, mid_4, mid_5, mid_7, mid_8, mid_11, mid_13, mid_16, 0, 0, 0, mid_generic},               \
-        .last = {{last_2, last_3, last_4, last_5, last_7, last_8, last_11, last_13, last_16, 0, 0, 0, last_generic},   \
-                 {last_pairs_2, last_pairs_3, last_pairs_4, last_pairs_5, 0, last_pairs_8, [8] = last_pairs_16},       \
-                 {last_swapped_2, last_swapped_3, last_swapped_4, last_swapped_5, 0,                                   \
-                  last_swapped_8, [8] = last_swapped_16}},                                                             \
-        .row = {.first = {[2] = row_first_4, [5] = row_first_8, [8] = row_first_16},                                   \
-                .mid = {row_mid_2, row_mid_3, row_mid_4, row_mid_5, row_mid_7, row_mid_8, row_mid_11, row_mid_13,      \
-                        row_mid_16, 0, 0, 0, row_mid_generic},                                                         \
-                .last = {row_last_2, row_last_3, row_last_4, row_last_5, row_last_7, row_last_8, row_last_11,          \
-                         row_last_13, row_last_16, 0, 0, 0, row_last_generic}},                                        \
-        .split = split, .join = join, .multiply = multiply, .stream = stream,                                          \
-        .real_bins = {[WT__FFT_SPLIT] = real_bins_split, [WT__FFT_PAIRS] = real_bins_pairs,                            \
-                      [WT__FFT_POWERS] = real_bins_powers},                                                            \
-        .real_fold = {real_fold_split, real_fold_pairs}, .rows_in = rows_in, .rows_out = rows_out,                     \
+#define KERNELS                                                                                                       \
+    {                                                                                                                 \
+        .lanes = LANES,                                                                                               \
+        .first = {{0, 0, first_4, first_5, first_7, first_8, first_11, first_13, first_16, first_9, first_15,         \
+                   first_25, first_generic},                                                                          \
+                  {[2] = first_pairs_4, [5] = first_pairs_8, [8] = first_pairs_16},                                   \
+                  {[2] = first_swapped_4, [5] = first_swapped_8, [8] = first_swapped_16},                             \
+                  {[2] = first_weighted_4, [5] = first_weighted_8, [8] = first_weighted_16}},                         \
+        .mid = {mid_2, mid_3, mid_4, mid_5, mid_7, mid_8, mid_11, mid_13, mid_16, 0, 0, 0, mid_generic},              \
+        .last = {{last_2, last_3, last_4, last_5, last_7, last_8, last_11, last_13, last_16, 0, 0, 0, last_generic},  \
+                 {last_pairs_2, last_pairs_3, last_pairs_4, last_pairs_5, 0, last_pairs_8, [8] = last_pairs_16},      \
+                 {last_swapped_2, last_swapped_3, last_swapped_4, last_swapped_5, 0,                                  \
+                  last_swapped_8, [8] = last_swapped_16}},                                                            \
+        .row = {.first = {[2] = row_first_4, [5] = row_first_8, [8] = row_first_16},                                  \
+                .mid = {row_mid_2, row_mid_3, row_mid_4, row_mid_5, row_mid_7, row_mid_8, row_mid_11, row_mid_13,     \
+                        row_mid_16, 0, 0, 0, row_mid_generic},                                                        \
+                .last = {row_last_2, row_last_3, row_last_4, row_last_5, row_last_7, row_last_8, row_last_11,         \
+                         row_last_13, row_last_16, 0, 0, 0, row_last_generic}},                                       \
+        .split = split, .join = join, .multiply = multiply, .stream = stream,                                         \
+        .real_bins = {[WT__FFT_SPLIT] = real_bins_split, [WT__FFT_PAIRS] = real_bins_pairs,                           \
+                      [WT__FFT_POWERS] = real_bins_powers},                                                           \
+        .real_fold = {real_fold_split, real_fold_pairs}, .rows_in = rows_in, .rows_out = rows_out,                    \
         .tile_bins = tile_bins, .tile_fold = tile_fold, .tile_of_8 = {bins_of_8, fold_of_8}, .shorts = shorts, .frames_powers = frames_powers,         \
     }

@@ -15,26 +15,27 @@ WT_INLINE void along(const wt__fft_pass *passes, const float *x_re, const float 
                      const int r3)
 {
     const int last = r3 > 1 ? r3 : r2, n = r1 * r2 * r3;
+    const bool ordered = to == WT__FFT_SPLIT || LANES != 8;
     short_room a, b;
     const short_room *x = &a;
     first_pass(&(wt__fft_pass){.m = n / r1,
                                .twiddles = passes[0].twiddles,
                                .pair_twiddles = passes[0].pair_twiddles,
                                .trig = passes[0].trig},
-               x_re, x_im, a.re, a.im, r1, from, false, NULL);
+               x_re, x_im, a.re, a.im, r1, from, ordered ? WT__FFT_SPLIT : to, false, NULL);
     if (r3 > 1) {
         mid_pass(&(wt__fft_pass){.m = r3, .s = r1, .twiddles = passes[1].twiddles, .trig = passes[1].trig}, a.re, a.im,
                  b.re, b.im, r2, NULL);
         x = &b;
     }
     last_pass(&(wt__fft_pass){.s = n / last, .trig = passes[r3 > 1 ? 2 : 1].trig}, x->re, x->im, y_re, y_im, scale,
-              last, to, NULL);
+              last, to, ordered, NULL);
 }
 
 // Tiles of real signals of 8 samples, which are one pass of 4.
 WT_INLINE void pass_of_4(const short_room *x, short_room *y, float scale)
 {
-    last_pass(&(wt__fft_pass){.s = LANES}, x->re, x->im, y->re, y->im, scale, 4, WT__FFT_SPLIT, NULL);
+    last_pass(&(wt__fft_pass){.s = LANES}, x->re, x->im, y->re, y->im, scale, 4, WT__FFT_SPLIT, true, NULL);
 }
 
 static void bins_of_8(const float *twiddles, const wt__fft_side *in, const wt__fft_side *out, float scale)
