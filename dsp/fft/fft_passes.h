@@ -469,8 +469,10 @@ WT_INLINE void last_sized(const wt__fft_pass *pass, const float *x_re, const flo
 #define ROW_FIRST(r)                                                                                                  \
     static void row_first_##r(ROW_SIGNATURE)                                                                          \
     {                                                                                                                 \
-        if (r == 16 && pass->square) first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, WT__FFT_SPLIT, true, past);       \
-        else first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, WT__FFT_SPLIT, false, past);               \
+        if (r == 16 && pass->square)                                                                                  \
+            first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, WT__FFT_SPLIT, true, past);                 \
+        else                                                                                                          \
+            first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, WT__FFT_SPLIT, false, past);                \
     }
 #define ROW_MID(name, r)                                                                                              \
     static void row_mid_##name(ROW_SIGNATURE)                                                                         \
