@@ -1,230 +1,16 @@
-// What a session offers beside tokens in and logits out, on both backends: tokens chosen where the step runs.
+// What a session keeps, on both backends: pages that sequences share, save and drop tokens of, and their types.
 #include "support/audio_files.h"
-#include "support/device_check.h"
-#include "support/llm_files.h"
+#include "support/llm_session.h"
 #include "support/testing.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <warptone/llm.h>
-
-enum { VOCAB = 128, POSITIONS = 256 };
-
-static const char *config_path(const char *name)
-{
-    static char path[1024];
-    const char *folder = getenv("WARPTONE_TEST_GOLDEN");
-    snprintf(path, sizeof path, "%s/llm/%s/config.json", folder ? folder : "tests/golden", name);
-    return path;
-}
-
-typedef struct fixture {
-    wt_backend backend;
-    wt_device *device;
-    wt_llm *llm;
-} fixture;
-
-/// The golden llama's shapes, and its config or that of another RoPE.
-static fixture open_model(void **state, wt_backend backend, const char *config)
-{
-    static llm_file file;
-    fixture f = {.backend = backend};
-    size_t size;
-    if (backend == WT_BACKEND_CUDA && !wt_device_count()) skip();
-    llm_llama_add(&file, NULL, NULL, 11);
-    llm_file_write(&file, test_path(state, "a.safetensors"));
-    char *text = test_slurp(config_path(config), &size);
-    test_spill(test_path(state, "config.json"), text, size);
-    free(text);
-    assert_ok(wt_device_open(&(wt_device_config){.backend = backend, .n_threads = 2}, &f.device));
-    assert_ok(wt_llm_open(test_path(state, "a.safetensors"), &f.llm));
-    return f;
-}
-
-static void close_model(fixture *f)
-{
-    wt_llm_close(f->llm);
-    wt_device_close(f->device);
-}
-
-static wt_llm_session *open_session(const fixture *f, wt_llm_session_config config)
-{
-    wt_llm_session *session;
-    config.device = f->device;
-    if (!config.n_positions) config.n_positions = POSITIONS;
-    assert_ok(wt_llm_session_create(f->llm, &config, &session));
-    return session;
-}
-
-static const int32_t *prompt_of(int which)
-{
-    static int32_t ids[POSITIONS];
-    for (int k = 0; k < POSITIONS; k++) ids[k] = (k * 37 + which * 11) % VOCAB;
-    return ids;
-}
-
-// ---- tokens that are drawn where the step runs
-
-static const wt_logit_bias biases[] = {{3, 2}, {5, -INFINITY}};
-
-static const wt_sampler_config samplings[] = {
-    {.temperature = 0.9, .seed = 3},
-    {.temperature = 1, .top_k = 20, .top_p = 0.9, .min_p = 0.02, .seed = 4},
-    {.temperature = 1, .typical_p = 0.8, .seed = 5},
-    {.temperature = 0, .repetition_penalty = 1.3},
-    {.temperature = 1, .repetition_penalty = 1.2, .presence_penalty = 0.2, .frequency_penalty = 0.3, .seed = 6},
-    {.temperature = 1.2, .top_k = 30, .biases = biases, .n_biases = 2, .seed = 7},
-};
-enum { N_SAMPLINGS = sizeof samplings / sizeof *samplings };
-
-static wt_sampler *sampler_of(int which)
-{
-    wt_sampler *sampler;
-    assert_ok(wt_sampler_create(&samplings[which % N_SAMPLINGS], VOCAB, &sampler));
-    wt_sampler_see(sampler, prompt_of(which), 10);
-    return sampler;
-}
-
-typedef struct listener {
-    wt_llm_pick picks[POSITIONS];
-    int n, last; ///< heard, and after how many to stop
-} listener;
-
-static bool listen(void *user, const wt_llm_pick *pick)
-{
-    listener *l = user;
-    l->picks[l->n++] = *pick;
-    return l->n != l->last;
-}
-
-static void assert_told(const wt_llm_pick *got, const float *logits, int n_top, int at)
-{
-    wt_llm_pick want = {.id = got->id};
-    wt_llm_tell(logits, VOCAB, n_top, &want);
-    if (!(fabsf(got->logprob - want.logprob) <= 1e-5f))
-        fail_msg("token %d: logprob %g, want %g", at, (double)got->logprob, (double)want.logprob);
-    assert_int_equal(got->n_top, n_top);
-    for (int k = 0; k < n_top; k++) {
-        assert_int_equal(got->top_ids[k], want.top_ids[k]);
-        if (!(fabsf(got->top_logprobs[k] - want.top_logprobs[k]) <= 1e-5f))
-            fail_msg("token %d, number %d: %g, want %g", at, k, (double)got->top_logprobs[k],
-                     (double)want.top_logprobs[k]);
-    }
-}
-
-/// The same tokens as a sampler that gets the logits of single steps; runs that end early leave the sampler where it
-/// would be, and a second run, and one of another sampler in between, go on from there.
-static void check_run(const fixture *f, int which)
-{
-    enum { N = 60, FIRST = 23 };
-    wt_llm_session *run = open_session(f, (wt_llm_session_config){0}),
-                   *single = open_session(f, (wt_llm_session_config){0});
-    wt_sampler *a = sampler_of(which), *b = sampler_of(which), *other = sampler_of(which + 1);
-    static listener l;
-    const int32_t *prompt = prompt_of(which);
-    l = (listener){.last = FIRST};
-    wt_llm_run_config config = {
-        .n_tokens = N, .sampler = a, .logprobs = true, .n_top = which % 2 ? 5 : 0, .on_token = listen, .user = &l};
-    assert_ok(wt_llm_prefill(run, prompt, 9));
-    assert_ok(wt_llm_run(run, prompt[9], &config));
-    assert_int_equal(l.n, FIRST);
-    const wt_llm_snapshot here = wt_llm_session_snapshot(run);
-    assert_ok(wt_llm_run(run, 1, &(wt_llm_run_config){.n_tokens = 5, .sampler = other}));
-    assert_ok(wt_llm_session_restore(run, here));
-    config.n_tokens = N - FIRST;
-    l.last = 0;
-    assert_ok(wt_llm_run(run, l.picks[FIRST - 1].id, &config));
-    assert_int_equal(l.n, N);
-    assert_ok(wt_llm_prefill(single, prompt, 9));
-    for (int k = 0; k < N; k++) {
-        int32_t want;
-        assert_ok(wt_llm_decode(single, k ? l.picks[k - 1].id : prompt[9]));
-        assert_ok(wt_sampler_pick(b, wt_llm_logits(single), &want));
-        if (l.picks[k].id != want) fail_msg("sampling %d, token %d: %d, want %d", which, k, l.picks[k].id, want);
-        assert_told(&l.picks[k], wt_llm_logits(single), config.n_top, k);
-    }
-    wt_sampler_destroy(a);
-    wt_sampler_destroy(b);
-    wt_sampler_destroy(other);
-    wt_llm_session_destroy(run);
-    wt_llm_session_destroy(single);
-}
-
-static void check_runs(void **state, wt_backend backend)
-{
-    fixture f = open_model(state, backend, "llama");
-    for (int k = 0; k < N_SAMPLINGS; k++) check_run(&f, k);
-    close_model(&f);
-}
-
-static void a_run_draws_what_the_sampler_draws(void **state) { check_runs(state, WT_BACKEND_CPU); }
-static void a_run_on_a_gpu_draws_what_the_sampler_draws(void **state) { check_runs(state, WT_BACKEND_CUDA); }
-
-/// Sequences with samplers of their own, in changing order, some greedy, some told of.
-static void check_steps(void **state, wt_backend backend)
-{
-    enum { SEQUENCES = 5, N = 20 };
-    static float logits[SEQUENCES][VOCAB];
-    fixture f = open_model(state, backend, "llama");
-    wt_llm_session *s = open_session(&f, (wt_llm_session_config){.n_sequences = SEQUENCES});
-    wt_sampler *a[SEQUENCES] = {0}, *b[SEQUENCES] = {0};
-    int32_t ids[SEQUENCES], next[SEQUENCES];
-    for (int q = 0; q < SEQUENCES; q++) {
-        assert_ok(wt_llm_select(s, q));
-        assert_ok(wt_llm_prefill(s, prompt_of(q), 5 + q));
-        ids[q] = q;
-        if (!q) continue;
-        a[q] = sampler_of(q);
-        b[q] = sampler_of(q);
-    }
-    for (int n = 0; n < N; n++) {
-        wt_llm_turn turns[SEQUENCES];
-        wt_llm_pick picks[SEQUENCES];
-        int n_turns = 0;
-        for (int k = 0; k < SEQUENCES; k++) {
-            const int q = (k + n) % SEQUENCES;
-            if (n % 3 == 1 && q == 2) continue;
-            turns[n_turns++] = (wt_llm_turn){
-                .sequence = q, .id = ids[q], .sampler = a[q], .pick = q % 2 ? &picks[q] : NULL, .n_top = q};
-        }
-        assert_ok(wt_llm_step(s, turns, n_turns, next, logits[0]));
-        for (int k = 0; k < n_turns; k++) {
-            const int q = turns[k].sequence;
-            wt_llm_pick best = {0};
-            int32_t want;
-            wt_llm_tell(logits[k], VOCAB, 1, &best);
-            want = best.top_ids[0];
-            if (b[q]) assert_ok(wt_sampler_pick(b[q], logits[k], &want));
-            if (next[k] != want) fail_msg("step %d, sequence %d: token %d, want %d", n, q, next[k], want);
-            if (q % 2) assert_told(&picks[q], logits[k], q, n);
-            ids[q] = next[k];
-        }
-    }
-    int32_t id;
-    assert_fails(wt_llm_step(s, &(wt_llm_turn){.n_top = 21}, 1, &id, NULL), WT_ERR_BAD_ARG,
-                 "llm: 21 most probable tokens, want 0..20");
-    wt_sampler *odd;
-    assert_ok(wt_sampler_create(&samplings[0], 7, &odd));
-    assert_fails(wt_llm_step(s, &(wt_llm_turn){.sampler = odd}, 1, &id, NULL), WT_ERR_BAD_ARG,
-                 "llm: a sampler of 7 tokens, want one of 128");
-    wt_sampler_destroy(odd);
-    for (int q = 0; q < SEQUENCES; q++) {
-        wt_sampler_destroy(a[q]);
-        wt_sampler_destroy(b[q]);
-    }
-    wt_llm_session_destroy(s);
-    close_model(&f);
-}
-
-static void steps_draw_for_each_sequence(void **state) { check_steps(state, WT_BACKEND_CPU); }
-static void steps_on_a_gpu_draw_for_each_sequence(void **state) { check_steps(state, WT_BACKEND_CUDA); }
 
 // ---- pages
 
 /// To the bit on the CPU; a GPU divides attention by the tokens of a batch, so its sums are in another order.
-static void assert_near(const fixture *f, const float *got, const float *want, double bound, const char *what)
+static void assert_near(const llm_fixture *f, const float *got, const float *want, double bound, const char *what)
 {
     float peak = 0;
     for (int k = 0; k < VOCAB; k++) peak = fmaxf(peak, fabsf(want[k]));
@@ -239,10 +25,10 @@ static void assert_near(const fixture *f, const float *got, const float *want, d
 }
 
 /// What a session of its own gives after those tokens.
-static const float *alone(const fixture *f, const int32_t *ids, int n, wt_dtype kv_type)
+static const float *alone(const llm_fixture *f, const int32_t *ids, int n, wt_dtype kv_type)
 {
     static float logits[VOCAB];
-    wt_llm_session *s = open_session(f, (wt_llm_session_config){.kv_type = kv_type});
+    wt_llm_session *s = llm_fixture_session(f, (wt_llm_session_config){.kv_type = kv_type});
     assert_ok(wt_llm_prefill(s, ids, n));
     memcpy(logits, wt_llm_logits(s), sizeof logits);
     wt_llm_session_destroy(s);
@@ -254,11 +40,11 @@ static const float *alone(const fixture *f, const int32_t *ids, int n, wt_dtype 
 static void check_sharing(void **state, wt_backend backend)
 {
     enum { N = 150, ALL = 5 * 64 };
-    fixture f = open_model(state, backend, "llama");
-    wt_llm_session *s = open_session(&f, (wt_llm_session_config){.n_sequences = 3, .n_cached = ALL});
+    llm_fixture f = llm_fixture_open(state, backend, "llama");
+    wt_llm_session *s = llm_fixture_session(&f, (wt_llm_session_config){.n_sequences = 3, .n_cached = ALL});
     int32_t ids[POSITIONS], next[3];
     float logits[3][VOCAB];
-    memcpy(ids, prompt_of(1), sizeof ids);
+    memcpy(ids, llm_fixture_prompt(1), sizeof ids);
     assert_int_equal(wt_llm_free_positions(s), ALL);
     assert_ok(wt_llm_prefill(s, ids, N)); // 3 pages
     assert_int_equal(wt_llm_free_positions(s), ALL - 3 * 64);
@@ -270,7 +56,7 @@ static void check_sharing(void **state, wt_backend backend)
     assert_int_equal(wt_llm_free_positions(s), ALL - 5 * 64);
     ids[140] = 7;
     assert_near(&f, logits[0], alone(&f, ids, 141, 0), 0, "sequence 2");
-    memcpy(ids, prompt_of(1), sizeof ids);
+    memcpy(ids, llm_fixture_prompt(1), sizeof ids);
     ids[N] = 9;
     assert_near(&f, logits[1], alone(&f, ids, N + 1, 0), 0, "sequence 0");
     ids[N] = 11;
@@ -282,18 +68,18 @@ static void check_sharing(void **state, wt_backend backend)
     assert_int_equal(wt_llm_free_positions(s), ALL - 4 * 64);
     assert_ok(wt_llm_prefill(s, ids + 30, 20)); // a copy of page 1
     assert_int_equal(wt_llm_free_positions(s), ALL - 5 * 64);
-    memcpy(ids + 100, prompt_of(1) + 30, 20 * sizeof *ids);
+    memcpy(ids + 100, llm_fixture_prompt(1) + 30, 20 * sizeof *ids);
     assert_near(&f, wt_llm_logits(s), alone(&f, ids, 120, 0), 0, "sequence 1, again");
-    memcpy(ids, prompt_of(1), sizeof ids);
+    memcpy(ids, llm_fixture_prompt(1), sizeof ids);
     assert_ok(wt_llm_select(s, 0));
     ids[N] = 9;
     assert_ok(wt_llm_prefill(s, ids + 60, 20)); // which did not see it
-    memcpy(ids + N + 1, prompt_of(1) + 60, 20 * sizeof *ids);
+    memcpy(ids + N + 1, llm_fixture_prompt(1) + 60, 20 * sizeof *ids);
     assert_near(&f, wt_llm_logits(s), alone(&f, ids, N + 21, 0), 0, "sequence 0, again");
 
     // out of pages, and all of them back
     assert_ok(wt_llm_select(s, 2));
-    assert_int_equal(wt_llm_prefill(s, prompt_of(1), 115), WT_ERR_FULL);
+    assert_int_equal(wt_llm_prefill(s, llm_fixture_prompt(1), 115), WT_ERR_FULL);
     assert_int_equal(wt_llm_position(s), 141);
     for (int q = 0; q < 3; q++) {
         assert_ok(wt_llm_select(s, q));
@@ -302,7 +88,7 @@ static void check_sharing(void **state, wt_backend backend)
     assert_int_equal(wt_llm_free_positions(s), ALL);
     assert_fails(wt_llm_share(s, 0, 1, 1), WT_ERR_BAD_ARG, "llm: 1 tokens of sequence 0, want 0..0");
     wt_llm_session_destroy(s);
-    close_model(&f);
+    llm_fixture_close(&f);
 }
 
 static void sequences_share_pages(void **state) { check_sharing(state, WT_BACKEND_CPU); }
@@ -322,12 +108,12 @@ static void assert_refused(wt_llm_session *s, const void *bytes, size_t n, wt_st
 static void check_saving(void **state, wt_backend backend, const char *config, wt_dtype kv_type)
 {
     enum { N = 150, ALL = 4 * 64 };
-    fixture f = open_model(state, backend, config);
-    wt_llm_session *s = open_session(&f, (wt_llm_session_config){.kv_type = kv_type}),
-                   *t =
-                       open_session(&f, (wt_llm_session_config){.kv_type = kv_type, .n_sequences = 2, .n_cached = ALL});
+    llm_fixture f = llm_fixture_open(state, backend, config);
+    wt_llm_session *s = llm_fixture_session(&f, (wt_llm_session_config){.kv_type = kv_type}),
+                   *t = llm_fixture_session(
+                       &f, (wt_llm_session_config){.kv_type = kv_type, .n_sequences = 2, .n_cached = ALL});
     float want[3][VOCAB];
-    assert_ok(wt_llm_prefill(s, prompt_of(1), N));
+    assert_ok(wt_llm_prefill(s, llm_fixture_prompt(1), N));
     const size_t n = wt_llm_session_saved_bytes(s);
     char *bytes = malloc(n), *again = malloc(n);
     assert_int_equal(wt_llm_session_save(s, bytes, n - 1), WT_ERR_BAD_ARG);
@@ -336,9 +122,9 @@ static void check_saving(void **state, wt_backend backend, const char *config, w
         assert_ok(wt_llm_decode(s, 20 + k));
         memcpy(want[k], wt_llm_logits(s), sizeof want[k]);
     }
-    assert_ok(wt_llm_prefill(t, prompt_of(2), 10));
+    assert_ok(wt_llm_prefill(t, llm_fixture_prompt(2), 10));
     assert_ok(wt_llm_select(t, 1));
-    assert_ok(wt_llm_prefill(t, prompt_of(2), 64));
+    assert_ok(wt_llm_prefill(t, llm_fixture_prompt(2), 64));
     assert_ok(wt_llm_session_load(t, bytes, n));
     assert_null(wt_llm_logits(t));
     assert_int_equal(wt_llm_position(t), N);
@@ -353,18 +139,18 @@ static void check_saving(void **state, wt_backend backend, const char *config, w
     assert_refused(t, bytes, n, WT_ERR_FULL, "llm: 150 saved tokens, 64 positions are free");
     assert_refused(t, bytes, n - 1, WT_ERR_FORMAT, "of 150 saved tokens, want");
     assert_refused(t, bytes, 7, WT_ERR_FORMAT, "llm: these bytes are no saved sequence");
-    wt_llm_session *other =
-        open_session(&f, (wt_llm_session_config){.kv_type = kv_type == WT_DTYPE_F32 ? WT_DTYPE_F16 : WT_DTYPE_F32,
-                                                 .n_positions = 128});
+    wt_llm_session *other = llm_fixture_session(
+        &f,
+        (wt_llm_session_config){.kv_type = kv_type == WT_DTYPE_F32 ? WT_DTYPE_F16 : WT_DTYPE_F32, .n_positions = 128});
     assert_refused(other, bytes, n, WT_ERR_FORMAT, "llm: saved keys of");
     wt_llm_session_destroy(other);
-    other = open_session(&f, (wt_llm_session_config){.kv_type = kv_type, .n_positions = 128});
+    other = llm_fixture_session(&f, (wt_llm_session_config){.kv_type = kv_type, .n_positions = 128});
     assert_refused(other, bytes, n, WT_ERR_FULL, "llm: 150 saved tokens, the session has room for 128");
     wt_llm_session_destroy(other);
     if (backend == WT_BACKEND_CUDA) {
-        fixture cpu = {.backend = WT_BACKEND_CPU, .llm = f.llm};
+        llm_fixture cpu = {.backend = WT_BACKEND_CPU, .llm = f.llm};
         assert_ok(wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 2}, &cpu.device));
-        other = open_session(&cpu, (wt_llm_session_config){.kv_type = kv_type});
+        other = llm_fixture_session(&cpu, (wt_llm_session_config){.kv_type = kv_type});
         assert_ok(wt_llm_session_load(other, bytes, n));
         assert_ok(wt_llm_decode(other, 20));
         assert_near(&f, wt_llm_logits(other), want[0], kv_type == WT_DTYPE_F32 ? 1e-5 : 2e-2, "on the CPU");
@@ -373,7 +159,7 @@ static void check_saving(void **state, wt_backend backend, const char *config, w
     }
     wt_llm_session_destroy(s), wt_llm_session_destroy(t);
     free(bytes), free(again);
-    close_model(&f);
+    llm_fixture_close(&f);
 }
 
 static void saved_tokens_go_on_elsewhere(void **state)
@@ -393,10 +179,10 @@ static void saved_tokens_go_on_elsewhere_on_a_gpu(void **state)
 static void check_shift(void **state, wt_backend backend, wt_dtype kv_type, double bound)
 {
     enum { N = 150, KEEP = 5, DROP = 70 };
-    fixture f = open_model(state, backend, "llama");
-    wt_llm_session *s = open_session(&f, (wt_llm_session_config){.kv_type = kv_type, .n_sequences = 2}),
-                   *left = open_session(&f, (wt_llm_session_config){.kv_type = kv_type});
-    const int32_t *ids = prompt_of(2);
+    llm_fixture f = llm_fixture_open(state, backend, "llama");
+    wt_llm_session *s = llm_fixture_session(&f, (wt_llm_session_config){.kv_type = kv_type, .n_sequences = 2}),
+                   *left = llm_fixture_session(&f, (wt_llm_session_config){.kv_type = kv_type});
+    const int32_t *ids = llm_fixture_prompt(2);
     float before[VOCAB];
     for (int k = 0; k < N; k++) assert_ok(wt_llm_draft(s, ids[k], 1));
     for (int k = 0; k < N; k++)
@@ -419,7 +205,7 @@ static void check_shift(void **state, wt_backend backend, wt_dtype kv_type, doub
     assert_fails(wt_llm_shift(s, 10, 150), WT_ERR_BAD_ARG, "llm: drop 150 tokens after 10, the session has 150");
     wt_llm_session_destroy(left);
     wt_llm_session_destroy(s);
-    close_model(&f);
+    llm_fixture_close(&f);
 }
 
 static void check_shifts(void **state, wt_backend backend)
@@ -436,18 +222,18 @@ static void dropped_tokens_leave_the_others_on_a_gpu(void **state) { check_shift
 static void check_dynamic(void **state, wt_backend backend)
 {
     enum { STEPS = 8 };
-    fixture f = open_model(state, backend, "llama_dynamic");
+    llm_fixture f = llm_fixture_open(state, backend, "llama_dynamic");
     const int trained = wt_llm_config(f.llm)->rope.original_positions,
               lengths[] = {trained - 4, trained / 2, trained + 30};
-    wt_llm_session *s = open_session(&f, (wt_llm_session_config){.n_sequences = 3}), *one[3];
+    wt_llm_session *s = llm_fixture_session(&f, (wt_llm_session_config){.n_sequences = 3}), *one[3];
     float logits[3][VOCAB];
     int32_t next[3];
     assert_true(trained > 8 && trained + 60 < POSITIONS);
     for (int q = 0; q < 3; q++) {
-        one[q] = open_session(&f, (wt_llm_session_config){0});
+        one[q] = llm_fixture_session(&f, (wt_llm_session_config){0});
         assert_ok(wt_llm_select(s, q));
-        assert_ok(wt_llm_prefill(s, prompt_of(q), lengths[q]));
-        assert_ok(wt_llm_prefill(one[q], prompt_of(q), lengths[q]));
+        assert_ok(wt_llm_prefill(s, llm_fixture_prompt(q), lengths[q]));
+        assert_ok(wt_llm_prefill(one[q], llm_fixture_prompt(q), lengths[q]));
     }
     for (int n = 0; n < STEPS; n++) {
         wt_llm_turn turns[3];
@@ -462,127 +248,11 @@ static void check_dynamic(void **state, wt_backend backend)
                  "llm: keys of learnt positions or dynamic angles cannot move");
     for (int q = 0; q < 3; q++) wt_llm_session_destroy(one[q]);
     wt_llm_session_destroy(s);
-    close_model(&f);
+    llm_fixture_close(&f);
 }
 
 static void sequences_have_angles_of_their_own(void **state) { check_dynamic(state, WT_BACKEND_CPU); }
 static void sequences_have_angles_of_their_own_on_a_gpu(void **state) { check_dynamic(state, WT_BACKEND_CUDA); }
-
-// ---- the most probable tokens after guesses
-
-static int32_t largest_of(const float *x)
-{
-    int best = 0;
-    for (int k = 1; k < VOCAB; k++)
-        if (x[k] > x[best]) best = k;
-    return best;
-}
-
-/// They are those of the logits, also between steps of as many sequences.
-static void check_greedy(void **state, wt_backend backend)
-{
-    enum { N = 7, TIMES = 4 };
-    fixture f = open_model(state, backend, "llama");
-    wt_llm_session *s = open_session(&f, (wt_llm_session_config){.n_sequences = N});
-    const int32_t *ids = prompt_of(5);
-    float logits[N][VOCAB];
-    assert_ok(wt_llm_prefill(s, ids, 30));
-    const wt_llm_snapshot at = wt_llm_session_snapshot(s);
-    for (int k = 0; k < TIMES; k++) { // a batch is recorded when it comes again
-        int32_t next[N], best[N];
-        wt_llm_turn turns[N];
-        assert_ok(wt_llm_verify(s, ids + 30 + k, N, logits[0]));
-        assert_ok(wt_llm_session_restore(s, at));
-        assert_ok(wt_llm_verify_greedy(s, ids + 30 + k, N, next));
-        assert_null(wt_llm_logits(s));
-        assert_int_equal(wt_llm_position(s), 30 + N);
-        assert_ok(wt_llm_session_restore(s, at));
-        for (int t = 0; t < N; t++)
-            if (next[t] != largest_of(logits[t]))
-                fail_msg("round %d, token %d: %d, want %d", k, t, next[t], largest_of(logits[t]));
-        for (int t = 0; t < N; t++) turns[t] = (wt_llm_turn){.sequence = t, .id = ids[30 + k]};
-        assert_ok(wt_llm_step(s, turns, N, best, NULL));
-        if (best[0] != next[0]) fail_msg("round %d: a step gives %d, guesses %d", k, best[0], next[0]);
-        assert_ok(wt_llm_session_restore(s, at));
-    }
-    assert_fails(wt_llm_verify_greedy(s, ids, 0, NULL), WT_ERR_BAD_ARG, "llm: 0 tokens, want 1 or more");
-    wt_llm_session_destroy(s);
-    close_model(&f);
-}
-
-static void guesses_are_followed_by_the_most_probable_tokens(void **state) { check_greedy(state, WT_BACKEND_CPU); }
-static void guesses_on_a_gpu_are_followed_by_the_most_probable_tokens(void **state)
-{
-    check_greedy(state, WT_BACKEND_CUDA);
-}
-
-/// What a sampler of that state chooses.
-static int32_t chosen_after(const wt_sampler_config *config, const int32_t *taken, int n, const int32_t *guesses,
-                            int n_guesses, const float *logits)
-{
-    wt_sampler *sampler;
-    int32_t id;
-    assert_ok(wt_sampler_create(config, VOCAB, &sampler));
-    for (int k = 0; k < n; k++) wt_sampler_took(sampler, taken[k]);
-    for (int k = 0; k < n_guesses; k++) wt_sampler_took(sampler, guesses[k]);
-    assert_ok(wt_sampler_pick(sampler, logits, &id));
-    wt_sampler_destroy(sampler);
-    return id;
-}
-
-/// With numbers and counts that go on from guess to guess, and from what was taken of the guesses before.
-static void check_drawn(void **state, wt_backend backend)
-{
-    enum { N = 7, TIMES = 6 };
-    static const wt_sampler_config configs[] = {
-        {.temperature = 1, .seed = 3},
-        {.temperature = 0, .repetition_penalty = 1.4},
-        {.temperature = 0.9, .top_p = 0.95, .seed = 5, .repetition_penalty = 1.2, .frequency_penalty = 0.6},
-    };
-    fixture f = open_model(state, backend, "llama");
-    wt_llm_session *s = open_session(&f, (wt_llm_session_config){.n_sequences = 2});
-    const int32_t *ids = prompt_of(5);
-    float logits[N][VOCAB];
-    assert_ok(wt_llm_prefill(s, ids, 30));
-    const wt_llm_snapshot at = wt_llm_session_snapshot(s);
-    for (size_t c = 0; c < sizeof configs / sizeof *configs; c++) {
-        wt_sampler *sampler;
-        int32_t next[N], taken[TIMES * N];
-        int n_taken = 0;
-        assert_ok(wt_sampler_create(&configs[c], VOCAB, &sampler));
-        for (int k = 0; k < TIMES; k++) {
-            const int32_t *now = ids + 30 + k;
-            assert_ok(wt_llm_verify(s, now, N, logits[0]));
-            assert_ok(wt_llm_session_restore(s, at));
-            for (int twice = 0; twice < 2; twice++) { // the sampler stays as it is
-                assert_ok(wt_llm_verify_drawn(s, now, N, sampler, next));
-                assert_null(wt_llm_logits(s));
-                assert_int_equal(wt_llm_position(s), 30 + N);
-                assert_ok(wt_llm_session_restore(s, at));
-                for (int t = 0; t < N; t++) {
-                    const int32_t want = chosen_after(&configs[c], taken, n_taken, now + 1, t, logits[t]);
-                    if (next[t] != want)
-                        fail_msg("sampler %zu, round %d, token %d: %d, want %d", c, k, t, next[t], want);
-                }
-            }
-            for (int t = 0; t < k; t++) wt_sampler_took(sampler, taken[n_taken++] = next[t]);
-        }
-        wt_sampler_destroy(sampler);
-    }
-    wt_sampler *other;
-    assert_ok(wt_sampler_create(&configs[0], VOCAB + 1, &other));
-    assert_int_equal(wt_llm_verify_drawn(s, ids, 1, other, NULL), WT_ERR_BAD_ARG);
-    assert_non_null(strstr(wt_last_error(), "llm: a sampler of"));
-    wt_sampler_destroy(other);
-    wt_llm_session_destroy(s);
-    close_model(&f);
-}
-
-static void guesses_are_followed_by_what_the_sampler_draws(void **state) { check_drawn(state, WT_BACKEND_CPU); }
-static void guesses_on_a_gpu_are_followed_by_what_the_sampler_draws(void **state)
-{
-    check_drawn(state, WT_BACKEND_CUDA);
-}
 
 // ---- types of the cache
 
@@ -596,11 +266,11 @@ static void check_types(void **state, wt_backend backend)
         double bound;
     } types[] = {{WT_DTYPE_F32, 1e-5}, {WT_DTYPE_F16, 5e-3}, {WT_DTYPE_BF16, 4e-2}, {WT_DTYPE_F8_E4M3, 0.25}};
     enum { N = 150 };
-    fixture f = open_model(state, backend, "llama"), cpu = open_model(state, WT_BACKEND_CPU, "llama");
-    const int32_t *ids = prompt_of(3);
+    llm_fixture f = llm_fixture_open(state, backend, "llama"), cpu = llm_fixture_open(state, WT_BACKEND_CPU, "llama");
+    const int32_t *ids = llm_fixture_prompt(3);
     for (int t = 0; t < 4; t++) {
-        wt_llm_session *s = open_session(&f, (wt_llm_session_config){.kv_type = types[t].type, .n_batch = 133}),
-                       *exact = open_session(&cpu, (wt_llm_session_config){0});
+        wt_llm_session *s = llm_fixture_session(&f, (wt_llm_session_config){.kv_type = types[t].type, .n_batch = 133}),
+                       *exact = llm_fixture_session(&cpu, (wt_llm_session_config){0});
         double error = 0, peak = 0;
         assert_ok(wt_llm_prefill(s, ids, N - 10));
         assert_ok(wt_llm_prefill(exact, ids, N - 10));
@@ -621,8 +291,8 @@ static void check_types(void **state, wt_backend backend)
     assert_fails(
         wt_llm_session_create(f.llm, &(wt_llm_session_config){.device = f.device, .kv_type = WT_DTYPE_I8}, &session),
         WT_ERR_UNSUPPORTED, "llm: keys and values of type I8, want F32, F16, BF16 or F8_E4M3");
-    close_model(&cpu);
-    close_model(&f);
+    llm_fixture_close(&cpu);
+    llm_fixture_close(&f);
 }
 
 static void caches_of_smaller_types_are_near(void **state) { check_types(state, WT_BACKEND_CPU); }
@@ -638,7 +308,7 @@ static void check_story(wt_backend backend)
     enum { N = 200 };
     const char *path = shared_data("llm/TinyStories-656K/models/story");
     if (!path || (backend == WT_BACKEND_CUDA && !wt_device_count())) skip();
-    fixture f = {.backend = backend};
+    llm_fixture f = {.backend = backend};
     int32_t ids[N] = {1};
     assert_ok(wt_device_open(&(wt_device_config){.backend = backend, .n_threads = 2}, &f.device));
     assert_ok(wt_llm_open(path, &f.llm));
@@ -648,7 +318,7 @@ static void check_story(wt_backend backend)
     assert_ok(wt_sampler_create(&(wt_sampler_config){.temperature = 0.7, .seed = 1}, vocab, &sampler));
     double want = 0;
     for (int t = 0; t < 4; t++) {
-        wt_llm_session *s = open_session(&f, (wt_llm_session_config){.kv_type = types[t].type});
+        wt_llm_session *s = llm_fixture_session(&f, (wt_llm_session_config){.kv_type = types[t].type});
         for (int k = 0; !t && k < N - 1; k++) { // the story is told once, with the cache in F32
             assert_ok(wt_llm_decode(s, ids[k]));
             assert_ok(wt_sampler_pick(sampler, wt_llm_logits(s), &ids[k + 1]));
@@ -665,7 +335,7 @@ static void check_story(wt_backend backend)
     }
     wt_sampler_destroy(sampler);
     free(logits);
-    close_model(&f);
+    llm_fixture_close(&f);
 }
 
 static void caches_of_smaller_types_tell_the_story(void **state)
@@ -684,10 +354,6 @@ int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, test_folder_create, test_folder_remove)
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(a_run_draws_what_the_sampler_draws),
-        IN_FOLDER(a_run_on_a_gpu_draws_what_the_sampler_draws),
-        IN_FOLDER(steps_draw_for_each_sequence),
-        IN_FOLDER(steps_on_a_gpu_draw_for_each_sequence),
         IN_FOLDER(sequences_share_pages),
         IN_FOLDER(sequences_share_pages_on_a_gpu),
         IN_FOLDER(saved_tokens_go_on_elsewhere),
@@ -696,10 +362,6 @@ int main(void)
         IN_FOLDER(dropped_tokens_leave_the_others_on_a_gpu),
         IN_FOLDER(sequences_have_angles_of_their_own),
         IN_FOLDER(sequences_have_angles_of_their_own_on_a_gpu),
-        IN_FOLDER(guesses_are_followed_by_the_most_probable_tokens),
-        IN_FOLDER(guesses_on_a_gpu_are_followed_by_the_most_probable_tokens),
-        IN_FOLDER(guesses_are_followed_by_what_the_sampler_draws),
-        IN_FOLDER(guesses_on_a_gpu_are_followed_by_what_the_sampler_draws),
         IN_FOLDER(caches_of_smaller_types_are_near),
         IN_FOLDER(caches_of_smaller_types_are_near_on_a_gpu),
         cmocka_unit_test(caches_of_smaller_types_tell_the_story),

@@ -70,7 +70,11 @@ static void make(model *m, const wt_model_config *shape, wt_dtype t)
     c->max_positions = N_POSITIONS;
     c->activation = WT_ACTIVATION_SILU;
     c->norm_eps = 1e-6;
-    c->rope = (wt_rope_config){.kind = WT_ROPE_DEFAULT, .theta = 1e4, .n_dims = c->d_head, .factor = 1};
+    c->rope = (wt_rope_config){.kind = WT_ROPE_DEFAULT,
+                               .theta = 1e4,
+                               .n_dims = c->rope.n_dims ? c->rope.n_dims : c->d_head,
+                               .interleaved = c->rope.interleaved,
+                               .factor = 1};
     c->layer_slides[1] = c->sliding_window;
     m->llm.embedding = matrix(m, t, VOCAB, c->d_model).weight;
     m->llm.head = matrix(m, t, VOCAB, c->d_model);
@@ -277,6 +281,67 @@ static void exact_guesses_have_the_bits_of_single_steps(void **state)
                 check_alike(&shapes[k], types[t].dtype, (wt_llm_quantization)kind);
 }
 
+// ---- single tokens beside weights and caches of 16 bits, also far into a text (kernels/llm/llm_attend_one.cu)
+
+/// The warps of a cluster have 1024 positions at once: behind that and twice that the second and third turn begin.
+static const struct {
+    wt_model_config shape;
+    int before, n;
+} far_tokens[] = {
+    {{.n_heads = 2, .n_kv_heads = 1, .d_head = 128, .d_model = 128, .d_ff = 4352, .qk_norm = true}, 0, 20},
+    {{.n_heads = 4, .n_kv_heads = 1, .d_head = 128, .d_model = 128, .d_ff = 256, .qk_norm = true}, 1020, 8},
+    {{.n_heads = 8, .n_kv_heads = 1, .d_head = 64, .d_model = 128, .d_ff = 256, .rope.interleaved = true}, 2040, 12},
+    {{.n_heads = 3, .n_kv_heads = 1, .d_head = 64, .d_model = 128, .d_ff = 256, .sliding_window = 1100}, 1400, 4},
+    {{.n_heads = 2, .n_kv_heads = 2, .d_head = 128, .d_model = 128, .d_ff = 256, .rope.n_dims = 64}, 60, 8},
+};
+
+/// What was before is the CPU's, so that both have the same cache and few kernels run: sanitizers come to an end.
+static void check_far(const wt_model_config *shape, int before, int n, wt_dtype dtype)
+{
+    enum { MOST = 2100 };
+    static const wt_backend backends[] = {WT_BACKEND_CPU, WT_BACKEND_CUDA};
+    int32_t ids[MOST];
+    model m;
+    pair p = {.bound = 1e-4}; // a number of the cache whose last bit falls the other way; without one 4e-7 (H200)
+    make(&m, shape, dtype);
+    m.llm.config.max_positions = MOST;
+    for (int b = 0; b < 2; b++) {
+        assert_ok(wt_device_open(&(wt_device_config){.backend = backends[b], .n_threads = 2}, &p.device[b]));
+        assert_ok(wt_llm_session_create(&m.llm,
+                                        &(wt_llm_session_config){.device = p.device[b],
+                                                                 .n_positions = MOST,
+                                                                 .n_batch = b ? 1 : 256,
+                                                                 .exact_products = true,
+                                                                 .kv_type = dtype},
+                                        &p.session[b]));
+    }
+    for (int k = 0; k < before; k++) ids[k] = k * 37 % VOCAB;
+    if (before) {
+        assert_ok(wt_llm_prefill(p.session[0], ids, before));
+        const size_t bytes = wt_llm_session_saved_bytes(p.session[0]);
+        void *saved = malloc(bytes);
+        assert_ok(wt_llm_session_save(p.session[0], saved, bytes));
+        assert_ok(wt_llm_session_load(p.session[1], saved, bytes));
+        free(saved);
+    }
+    for (int k = 0; k < n; k++) {
+        for (int b = 0; b < 2; b++) assert_ok(wt_llm_decode(p.session[b], k * 11));
+        compare(&p, wt_llm_logits(p.session[1]), wt_llm_logits(p.session[0]), "a token");
+    }
+    print_message("after %4d, %d heads of %3d, %-4s %.1e of the largest logit\n", before, shape->n_heads, shape->d_head,
+                  wt_dtype_name(dtype), p.worst);
+    close_both(&p, &m);
+}
+
+static void single_tokens_with_caches_of_16_bits(void **state)
+{
+    (void)state;
+    skip_without_gpu();
+    for (size_t k = 0; k < sizeof far_tokens / sizeof *far_tokens; k++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+            check_far(&far_tokens[k].shape, far_tokens[k].before, far_tokens[k].n, types[t].dtype);
+}
+
 /// Of the third of three, attention's parts are added by the last block instead of all.
 static void three_sessions_give_the_same(void **state)
 {
@@ -309,9 +374,9 @@ static void three_sessions_give_the_same(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(three_sessions_give_the_same),
-                                       cmocka_unit_test(a_gpu_gives_the_logits_of_the_cpu),
-                                       cmocka_unit_test(single_tokens_have_whole_vectors),
-                                       cmocka_unit_test(exact_guesses_have_the_bits_of_single_steps)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(three_sessions_give_the_same), cmocka_unit_test(a_gpu_gives_the_logits_of_the_cpu),
+        cmocka_unit_test(single_tokens_with_caches_of_16_bits), cmocka_unit_test(single_tokens_have_whole_vectors),
+        cmocka_unit_test(exact_guesses_have_the_bits_of_single_steps)};
     return cmocka_run_group_tests_name("llm shapes", tests, NULL, NULL);
 }

@@ -142,6 +142,11 @@ static void root(double turns_num, double turns_den, float *re, float *im)
     *re = (float)cos(angle), *im = (float)sin(angle);
 }
 
+static bool has_pair_twiddles(const wt__fft_core *core, int i)
+{
+    return i == 0 && !core->tiled && core->kernels->lanes == 8;
+}
+
 static size_t twiddle_floats(const wt__fft_core *core, int i)
 {
     const wt__fft_pass *pass = &core->passes[i];
@@ -166,14 +171,16 @@ static size_t trig_floats(const wt__fft_pass *pass)
     return a > 1 ? floats + 2 * (size_t)pass->radix : floats;
 }
 
-static void fill_twiddles(const wt__fft_core *core, const wt__fft_pass *pass, bool first, float *table)
+static void fill_twiddles(const wt__fft_core *core, const wt__fft_pass *pass, bool first, wt__fft_form form,
+                          float *table)
 {
     const int lanes = first ? core->kernels->lanes : 1, n = pass->m * pass->radix;
     for (int block = 0; block < pass->m; block += lanes) {
         int p = block + lanes <= pass->m ? block : pass->m - lanes; // the last vector overlaps
         for (int j = 1; j < pass->radix; j++, table += 2 * lanes)
             for (int lane = 0; lane < lanes; lane++)
-                root((double)((int64_t)(p + lane) * j % n), n, &table[lane], &table[lanes + lane]);
+                root((double)((int64_t)(p + wt__fft_lane_place(lanes, form, lane)) * j % n), n, &table[lane],
+                     &table[lanes + lane]);
     }
 }
 
@@ -216,16 +223,22 @@ static wt_status fill_passes(wt__fft_core *core)
 {
     size_t count = 0;
     for (int i = 0; i < core->n_passes; i++)
-        count += wt__fft_padded(twiddle_floats(core, i)) + wt__fft_padded(trig_floats(&core->passes[i]));
+        count += (has_pair_twiddles(core, i) ? 2 : 1) * wt__fft_padded(twiddle_floats(core, i)) +
+                 wt__fft_padded(trig_floats(&core->passes[i]));
     wt_status status = take_floats(count, &core->tables);
     if (status) return status;
 
     float *table = core->tables;
     for (int i = 0; i < core->n_passes; i++) {
         wt__fft_pass *pass = &core->passes[i];
-        pass->twiddles = table;
-        fill_twiddles(core, pass, i == 0 && !core->tiled, table);
+        pass->twiddles = pass->pair_twiddles = table;
+        fill_twiddles(core, pass, i == 0 && !core->tiled, WT__FFT_SPLIT, table);
         table += wt__fft_padded(twiddle_floats(core, i));
+        if (has_pair_twiddles(core, i)) {
+            pass->pair_twiddles = table;
+            fill_twiddles(core, pass, true, WT__FFT_PAIRS, table);
+            table += wt__fft_padded(twiddle_floats(core, i));
+        }
         pass->trig = table;
         if (pass->radix % 2) fill_trig(pass->radix, table);
         table += wt__fft_padded(trig_floats(pass));

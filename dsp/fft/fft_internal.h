@@ -16,6 +16,12 @@ typedef enum wt__fft_form {
     WT__FFT_N_FORMS
 } wt__fft_form;
 
+/// The number in a lane of a first pass's vectors. On eight lanes, pairs come apart most cheaply within halves.
+static inline int wt__fft_lane_place(int lanes, wt__fft_form form, int lane)
+{
+    return lanes == 8 && form != WT__FFT_SPLIT ? (lane & 1) | (lane & 2) << 1 | (lane & 4) >> 1 : lane;
+}
+
 typedef struct wt__fft_past wt__fft_past;
 
 // ---- for other ops of dsp/: one block, split format, no layout
@@ -50,11 +56,12 @@ enum {
 typedef struct wt__fft_pass {
     int radix, index; ///< index: of the radix in the kernel tables
     int m, s;
-    int turned_bits;       ///< first pass on pairs: log2 of a side of the square of its rows, which is stored turned
-    bool square;           ///< first of three: its rows are stored turned, and the others go in place
-    const float *twiddles; ///< first pass: [ceil(m / lanes)][radix - 1][2][lanes]; others [m][radix - 1][2]
-    const float *trig;     ///< odd radix: [h][h][2] cosine and sine of 2 pi j k / radix, h = (radix - 1) / 2;
-                           ///< 9, 15, 25 = a b: those of a, of b, then [a][b][2] w_radix^(j k)
+    int turned_bits;            ///< first pass on pairs: log2 of a side of its rows' square, which is stored turned
+    bool square;                ///< first of three: its rows are stored turned, and the others go in place
+    const float *twiddles;      ///< first pass: [ceil(m / lanes)][radix - 1][2][lanes]; others [m][radix - 1][2]
+    const float *pair_twiddles; ///< first pass: the same in the order of lanes that pairs have
+    const float *trig;          ///< odd radix: [h][h][2] cosine and sine of 2 pi j k / radix, h = (radix - 1) / 2;
+                                ///< 9, 15, 25 = a b: those of a, of b, then [a][b][2] w_radix^(j k)
 } wt__fft_pass;
 
 typedef void (*wt__fft_pass_fn)(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re,

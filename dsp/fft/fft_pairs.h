@@ -211,7 +211,7 @@ WT_INLINE vec conjugates(vec a)
 
 WT_INLINE vec reversed(vec a) { return __builtin_shuffle(a, (ivec){6, 7, 4, 5, 2, 3, 0, 1}); }
 
-WT_INLINE vec load_points(const float *re, const float *im, const wt__fft_form form, ptrdiff_t at)
+WT_INLINE vec pairs_load(const float *re, const float *im, const wt__fft_form form, ptrdiff_t at)
 {
     if (form == WT__FFT_PAIRS) return load(re + 2 * at);
     const half_vec a = *(const half_uvec *)(re + at), b = *(const half_uvec *)(im + at);
@@ -219,7 +219,7 @@ WT_INLINE vec load_points(const float *re, const float *im, const wt__fft_form f
 }
 
 // Powers need no other half.
-WT_INLINE void store_points(float *re, float *im, const wt__fft_form form, ptrdiff_t at, vec v)
+WT_INLINE void pairs_store(float *re, float *im, const wt__fft_form form, ptrdiff_t at, vec v)
 {
     if (form == WT__FFT_PAIRS) {
         store(re + 2 * at, v);
@@ -237,8 +237,8 @@ WT_INLINE void bins_block(vec low, vec high, const float *w, float scale, float 
 {
     const vec conjugate = {scale, -scale, scale, -scale, scale, -scale, scale, -scale}, b = reversed(high) * conjugate;
     const vec even = low * scale + b, odd = times_pairs(low * scale - b, load(w), load(w + LANES), -1);
-    store_points(re, im, form, k, even + odd);
-    store_points(re, im, form, mirror, reversed(conjugates(even - odd)));
+    pairs_store(re, im, form, k, even + odd);
+    pairs_store(re, im, form, mirror, reversed(conjugates(even - odd)));
 }
 
 // Pairs may lie where z does: the last block, which overlaps the one before, is read first. z[h] is written.
@@ -259,7 +259,7 @@ WT_INLINE void fold_block(const float *re, const float *im, const float *w, ptrd
                           const wt__fft_form form)
 {
     const ptrdiff_t mirror = h - k - HALF + 1;
-    const vec a = load_points(re, im, form, k), b = conjugates(reversed(load_points(re, im, form, mirror)));
+    const vec a = pairs_load(re, im, form, k), b = conjugates(reversed(pairs_load(re, im, form, mirror)));
     const vec even = a + b, odd = times_pairs(a - b, load(w), load(w + LANES), 1);
     store(z + 2 * k, even + odd);
     store(z + 2 * mirror, reversed(conjugates(even - odd)));

@@ -9,14 +9,10 @@
 // then the blocks of a cluster, which share the positions, in each other's shared memory. Grid: parts of the positions,
 // a cluster; heads of keys; groups of tokens.
 //
-// In a product over dimensions any order will do: lane 4 g + t takes of position g the pieces of eight dimensions t, t
-// + 4
-// .., of queries the same. Of values it takes pieces g and g + 8 of positions 2t, 2t + 1, 2t + 8 and 2t + 9: column g
-// of the k-th product is dimension k of that piece.
+// Column g of the k-th product of values is dimension k of the lane's piece (llm_positions.cuh).
 //
 // Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c).
-#define KEYS 16
-#include "llm_tile.cuh"
+#include "llm_positions.cuh"
 #include "llm_turn.cuh"
 
 #include "cluster.cuh"
@@ -26,9 +22,6 @@
 #define ROWS       WT_LLM_ATTEND_ROWS
 #define MOST_WARPS WT_LLM_ATTEND_WARPS
 #define TOKENS     (ROWS / GROUP)
-#define PITCH      (D_HEAD + 32) // elements of a row of queries: pieces of rows side by side lie in other banks
-#define SUM_PITCH  (D_HEAD + 4)
-#define ASKED      3 // turns for whose positions the L2 cache is asked beforehand
 
 struct rows {
     float sum[D_HEAD / 8][4], most[2], total[2];
@@ -43,52 +36,6 @@ struct shared {
     float sums[1][ROWS][SUM_PITCH]; // of each warp
 };
 static_assert(sizeof(shared) == WT_LLM_ATTEND_SHARED(D_HEAD, sizeof(kv_type), 1), "as the host has it");
-
-// ---- positions
-
-#if KV == WT_LLM_E4M3
-typedef uint2 piece; // eight elements
-static __device__ __forceinline__ unsigned two_halves(unsigned short x)
-{
-    unsigned y;
-    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(y) : "h"(x));
-    return y;
-}
-static __device__ __forceinline__ uint4 widened(uint2 x)
-{
-    return {two_halves((unsigned short)x.x), two_halves((unsigned short)(x.x >> 16)), two_halves((unsigned short)x.y),
-            two_halves((unsigned short)(x.y >> 16))};
-}
-#else
-typedef uint4 piece;
-static __device__ __forceinline__ uint4 widened(uint4 x) { return x; }
-#endif
-
-struct tile {
-    piece keys[2][D_HEAD / 32], values[4][D_HEAD / 64];
-};
-
-// Of rows `pitch` apart, the tile's first at `from`.
-static __device__ __forceinline__ void load_keys(const kv_type *from, int pitch, tile *to)
-{
-    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-#pragma unroll
-    for (int n = 0; n < 2; n++)
-#pragma unroll
-        for (int k = 0; k < D_HEAD / 32; k++) to->keys[n][k] = ((const piece *)(from + (8 * n + g) * pitch))[4 * k + t];
-}
-
-static __device__ __forceinline__ int row_of_values(int i) { return 2 * (threadIdx.x % 4) + i % 2 + i / 2 * 8; }
-
-static __device__ __forceinline__ void load_values(const kv_type *from, int pitch, tile *to)
-{
-    const int g = threadIdx.x % 32 / 4;
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-#pragma unroll
-        for (int k = 0; k < D_HEAD / 64; k++)
-            to->values[i][k] = ((const piece *)(from + row_of_values(i) * pitch))[8 * k + g];
-}
 
 // ---- products
 
@@ -128,11 +75,6 @@ static __device__ __forceinline__ unsigned pair_of(float x, float y, unsigned *l
     narrow(y, &high);
     *left = pair_of(x - widen(low), y - widen(high));
     return low.bits | (unsigned)high.bits << 16;
-}
-
-static __device__ __forceinline__ unsigned word_of(const uint4 &x, int k)
-{
-    return k == 0 ? x.x : k == 1 ? x.y : k == 2 ? x.z : x.w;
 }
 
 // The first n_rows of the tile's values count; what lies beyond may be anything.

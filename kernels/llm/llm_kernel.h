@@ -110,8 +110,10 @@ typedef struct wt_llm_attend_args {
     ((2 + (kv_bytes)) * 2 * WT_LLM_ATTEND_ROWS * ((d_head) + 32) + 4 * WT_LLM_ATTEND_WARPS * (d_head) +                \
      (8 * WT_LLM_ATTEND_WARPS + 16) * WT_LLM_ATTEND_ROWS + 4 * (warps)*WT_LLM_ATTEND_ROWS * ((d_head) + 4))
 
-/// The same of llm_attend_one, beside what it has anyway: keys and values of 16 positions a warp.
-#define WT_LLM_ATTEND_FETCHED(d_head, kv_bytes, warps) (2 * 16 * (d_head) * (kv_bytes) * (warps))
+/// Bytes of shared memory that a warp of llm_attend_one has for keys and values of 16 positions, and then for its sums.
+#define WT_LLM_ATTEND_OF_WARP(d_head, kv_bytes, heads)                                                                 \
+    (32 * (d_head) * (kv_bytes) > 4 * (heads) * ((d_head) + 4) ? 32 * (d_head) * (kv_bytes)                            \
+                                                               : 4 * (heads) * ((d_head) + 4))
 
 typedef struct wt_llm_part {
     const void *weight; ///< [rows][columns]
