@@ -9,6 +9,8 @@
 #include <string.h>
 #include <warptone/kernel.h>
 
+enum { REAL_PAIRS_LEAST = 128 };
+
 // ---- creating
 
 static wt_status check_layout(const wt_fft_config *c)
@@ -68,11 +70,18 @@ static void choose_short(wt_fft *plan)
 {
     const wt_fft_config *c = &plan->config;
     plan->scale = c->inverse ? (float)(1.0 / c->n) : plan->halved ? 0.5f : 1;
+    if (plan->pairs) {
+        if (!plan->halved) plan->rows = wt__fft_core_rows_fn(plan->core, c->inverse, &plan->passes);
+        return;
+    }
     if (c->kind == WT_FFT_COMPLEX)
         plan->one = wt__fft_core_short(plan->core, c->inverse ? WT__FFT_BACK : WT__FFT_FORWARD, &plan->passes);
     else if (plan->halved)
         plan->one = wt__fft_core_short(plan->core, c->inverse ? WT__FFT_FOLD : WT__FFT_BINS, &plan->passes);
 }
+
+// Of real signals, those that tiles and short calls are not better for.
+static bool takes_pairs(const wt_fft *plan) { return plan->halved && plan->config.n >= REAL_PAIRS_LEAST; }
 
 wt_status wt__fft_create_lanes(wt_device *device, const wt_fft_config *config, int max_lanes, wt_fft **plan)
 {
@@ -86,7 +95,9 @@ wt_status wt__fft_create_lanes(wt_device *device, const wt_fft_config *config, i
 
     status = wt__fft_core_create(p->halved ? p->config.n / 2 : p->config.n, max_lanes, &p->core);
     if (status) goto fail;
-    if (p->halved) status = wt__fft_real_twiddles(p->config.n / 2, &p->real_twiddles);
+    p->pairs = wt__fft_core_pairs(p->core) && (p->config.kind == WT_FFT_COMPLEX || takes_pairs(p));
+    if (p->halved)
+        status = (p->pairs ? wt__fft_pairs_twiddles : wt__fft_real_twiddles)(p->config.n / 2, &p->real_twiddles);
     if (status) goto fail;
     choose_short(p);
     p->group = wt__fft_core_group(p->core);
@@ -218,10 +229,30 @@ WT_RT static void inverse_real(const wt_fft *plan, const areas *a, rows in, rows
         memcpy(out.data + row * out.distance, x.re + row * x.distance, (size_t)n * sizeof(float));
 }
 
+WT_RT static void run_pairs(const wt_fft *plan, float *scratch, rows in, rows out, int count)
+{
+    const wt_fft_config *c = &plan->config;
+    if (!plan->halved) {
+        wt__fft_core_rows(plan->core, scratch, in.data, in.distance, out.data, out.distance, count, c->inverse,
+                          plan->scale);
+        return;
+    }
+    for (; count; count--, in.data += in.distance, out.data += out.distance) {
+        if (c->inverse)
+            wt__fft_core_real_back(plan->core, scratch, plan->real_twiddles, in.data, NULL, WT__FFT_PAIRS, plan->scale,
+                                   out.data);
+        else
+            wt__fft_core_real(plan->core, scratch, plan->real_twiddles, in.data, NULL, plan->scale, NULL,
+                              WT__FFT_PAIRS, out.data, NULL);
+    }
+}
+
 WT_RT static void run_group(const wt_fft *plan, const areas *a, rows in, rows out, int count)
 {
     const wt_fft_config *c = &plan->config;
-    if (plan->one && (count < plan->group || plan->group == 1)) {
+    if (plan->pairs) {
+        run_pairs(plan, a->core, in, out, count);
+    } else if (plan->one && (count < plan->group || plan->group == 1)) {
         for (int row = 0; row < count; row++)
             plan->one(plan->passes, plan->real_twiddles, in.data + row * in.distance, out.data + row * out.distance,
                       plan->scale);
@@ -259,8 +290,9 @@ WT_RT void wt__fft_run_range(const wt_fft *plan, float *scratch, const float *in
     const areas a = lay_areas(plan, scratch);
     const ptrdiff_t in_step = (ptrdiff_t)c->in_distance * plan->in_width;
     const ptrdiff_t out_step = (ptrdiff_t)c->out_distance * plan->out_width;
-    for (int b = begin; b < end; b += plan->group) {
-        int count = end - b < plan->group ? end - b : plan->group;
+    const int most = plan->pairs && c->in_stride == 1 && c->out_stride == 1 ? end - begin : plan->group;
+    for (int b = begin; b < end; b += most) {
+        int count = end - b < most ? end - b : most;
         rows x = {(float *)in + b * in_step, in_step}, y = {out + b * out_step, out_step};
         rows from = x, to = y;
         if (c->in_stride != 1) {
@@ -281,6 +313,10 @@ WT_RT wt_status wt_fft_run(wt_fft *plan, const float *in, float *out)
 {
     const wt_fft_config *c = &plan->config;
     if (c->batch == 1 && c->in_stride == 1 && c->out_stride == 1) { // short ones feel the way through the layouts
+        if (plan->rows) {
+            plan->rows(plan->passes, in, 0, out, 0, 1, plan->scale);
+            return WT_OK;
+        }
         if (plan->one) {
             plan->one(plan->passes, plan->real_twiddles, in, out, plan->scale);
             return WT_OK;
@@ -356,11 +392,19 @@ WT_RT void wt__fft_complex_split(wt_fft *plan, const float *in_re, const float *
     wt__fft_core_run(plan->core, plan->scratch, &in, &out, 1, inverse ? (float)(1.0 / plan->config.n) : 1);
 }
 
-bool wt__fft_weighs(const wt_fft *plan) { return plan->halved && wt__fft_core_weighs(plan->core); }
+bool wt__fft_weighs(const wt_fft *plan) 
+{
+    return plan->pairs || (plan->halved && wt__fft_core_weighs(plan->core));
+}
 
 WT_RT void wt__fft_real_weighted(wt_fft *plan, const float *in, const float *weights, wt__fft_form form, float *re,
                                  float *im)
 {
+    if (plan->pairs) {
+        wt__fft_core_real(plan->core, plan->scratch, plan->real_twiddles, in, weights, weights ? 1 : 0.5f, NULL, form,
+                          re, im);
+        return;
+    }
     wt__fft_side x = {(float *)in, (float *)weights, 0, weights ? WT__FFT_WEIGHTED : WT__FFT_PAIRS};
     wt__fft_side z = wt__fft_core_output(plan->core, plan->scratch);
     wt__fft_core_run(plan->core, plan->scratch, &x, &z, 1, weights ? 1 : 0.5f);
@@ -369,7 +413,11 @@ WT_RT void wt__fft_real_weighted(wt_fft *plan, const float *in, const float *wei
 
 WT_RT void wt__fft_real_row(wt_fft *plan, const float *in, const float *weights, wt__fft_past *past, float *row)
 {
-    wt__fft_core_row(plan->core, plan->scratch, plan->real_twiddles, in, weights, past, row);
+    if (plan->pairs)
+        wt__fft_core_real(plan->core, plan->scratch, plan->real_twiddles, in, weights, 1, past, WT__FFT_PAIRS, row,
+                          NULL);
+    else
+        wt__fft_core_row(plan->core, plan->scratch, plan->real_twiddles, in, weights, past, row);
 }
 
 WT_RT void wt__fft_real_forward(wt_fft *plan, const float *in, float *re, float *im)
@@ -391,6 +439,11 @@ WT_RT void wt__fft_real_inverse(wt_fft *plan, const float *re, const float *im, 
 {
     const areas a = lay_areas(plan, plan->scratch);
     const int n = plan->config.n;
+    if (plan->pairs) {
+        wt__fft_core_real_back(plan->core, a.core, plan->real_twiddles, re, im, WT__FFT_SPLIT, (float)(1.0 / n),
+                               out);
+        return;
+    }
     wt__fft_side z = wt__fft_core_input(plan->core, a.core);
     wt__fft_side from = {z.im, z.re, 0, WT__FFT_SPLIT}, to = {out, NULL, 0, WT__FFT_SWAPPED};
     if (plan->halved) {

@@ -22,6 +22,8 @@ struct wt__fft_core {
     // Bluestein: X[k] = c[k] sum over j of (x[j] c[j]) conj(c)[k - j] with c[k] = exp(-i pi k^2 / n)
     wt__fft_core *inner;
     wt__fft_core *few; // tiled: the same passes for one transform at a time, or NULL
+    wt__fft_core *pairs;      // passes on pairs, or NULL
+    wt__fft_rows_fn rows[2];  // of these: in one call, or NULL
     int inner_n;
     const float *chirp_re, *chirp_im;   // [n] c
     const float *filter_re, *filter_im; // [inner_n] transform of conj(c), over inner_n
@@ -140,6 +142,11 @@ static void root(double turns_num, double turns_den, float *re, float *im)
     *re = (float)cos(angle), *im = (float)sin(angle);
 }
 
+static bool has_pair_twiddles(const wt__fft_core *core, int i)
+{
+    return i == 0 && !core->tiled && core->kernels->lanes == 8;
+}
+
 static size_t twiddle_floats(const wt__fft_core *core, int i)
 {
     const wt__fft_pass *pass = &core->passes[i];
@@ -164,14 +171,16 @@ static size_t trig_floats(const wt__fft_pass *pass)
     return a > 1 ? floats + 2 * (size_t)pass->radix : floats;
 }
 
-static void fill_twiddles(const wt__fft_core *core, const wt__fft_pass *pass, bool first, float *table)
+static void fill_twiddles(const wt__fft_core *core, const wt__fft_pass *pass, bool first, wt__fft_form form,
+                          float *table)
 {
     const int lanes = first ? core->kernels->lanes : 1, n = pass->m * pass->radix;
     for (int block = 0; block < pass->m; block += lanes) {
         int p = block + lanes <= pass->m ? block : pass->m - lanes; // the last vector overlaps
         for (int j = 1; j < pass->radix; j++, table += 2 * lanes)
             for (int lane = 0; lane < lanes; lane++)
-                root((double)((int64_t)(p + lane) * j % n), n, &table[lane], &table[lanes + lane]);
+                root((double)((int64_t)(p + wt__fft_lane_place(lanes, form, lane)) * j % n), n, &table[lane],
+                     &table[lanes + lane]);
     }
 }
 
@@ -214,16 +223,22 @@ static wt_status fill_passes(wt__fft_core *core)
 {
     size_t count = 0;
     for (int i = 0; i < core->n_passes; i++)
-        count += wt__fft_padded(twiddle_floats(core, i)) + wt__fft_padded(trig_floats(&core->passes[i]));
+        count += (has_pair_twiddles(core, i) ? 2 : 1) * wt__fft_padded(twiddle_floats(core, i)) +
+                 wt__fft_padded(trig_floats(&core->passes[i]));
     wt_status status = take_floats(count, &core->tables);
     if (status) return status;
 
     float *table = core->tables;
     for (int i = 0; i < core->n_passes; i++) {
         wt__fft_pass *pass = &core->passes[i];
-        pass->twiddles = table;
-        fill_twiddles(core, pass, i == 0 && !core->tiled, table);
+        pass->twiddles = pass->pair_twiddles = table;
+        fill_twiddles(core, pass, i == 0 && !core->tiled, WT__FFT_SPLIT, table);
         table += wt__fft_padded(twiddle_floats(core, i));
+        if (has_pair_twiddles(core, i)) {
+            pass->pair_twiddles = table;
+            fill_twiddles(core, pass, true, WT__FFT_PAIRS, table);
+            table += wt__fft_padded(twiddle_floats(core, i));
+        }
         pass->trig = table;
         if (pass->radix % 2) fill_trig(pass->radix, table);
         table += wt__fft_padded(trig_floats(pass));
@@ -251,6 +266,99 @@ static wt_status plan_few(wt__fft_core *core)
     core->few = few;
     lay_passes(few, first);
     return fill_passes(few);
+}
+
+// ---- passes on pairs
+
+enum { PAIRS_POINTS = 4, PAIRS_LONGEST = 1 << 16 }; // longer ones' tables fill the caches
+
+// Powers of two as few radices as alike as can be, then fives, then threes; 0 where a prime is larger, or the first
+// pass or its columns do not fill a vector.
+static int pairs_radices(int n, int *radices)
+{
+    int count = 0, twos = 0, odd = n;
+    for (; odd % 2 == 0; odd /= 2) twos++;
+    if (n == 8) return radices[0] = 2, radices[1] = 4, 2; // one vector has four points, the other four
+    for (int left = odd == 1 && twos <= 4 ? 2 : (twos + 3) / 4; left; left--) {
+        const int bits = (twos + left - 1) / left;
+        radices[count++] = 1 << bits;
+        twos -= bits;
+    }
+    for (int prime = 5; prime >= 3; prime -= 2)
+        for (; odd % prime == 0; odd /= prime) radices[count++] = prime;
+    return odd > 1 || n % PAIRS_POINTS || n / radices[0] < PAIRS_POINTS ? 0 : count;
+}
+
+static size_t pairs_floats(const wt__fft_pass *pass, int lanes)
+{
+    return 4 * (size_t)(pass->radix - 1) * (size_t)((pass->m + lanes - 1) / lanes * lanes);
+}
+
+static void fill_pairs(const wt__fft_pass *pass, int lanes, float *table)
+{
+    const int n = pass->m * pass->radix;
+    for (int block = 0; block < pass->m; block += lanes) {
+        const int p = block + lanes <= pass->m ? block : pass->m - lanes;
+        for (int j = 1; j < pass->radix; j++, table += 4 * lanes)
+            for (int lane = 0; lane < lanes; lane++) {
+                float *re = table + 2 * lane, *im = re + 2 * lanes;
+                root((double)((int64_t)(p + lane) * j % n), n, re, im + 1);
+                re[1] = re[0], im[0] = -im[1];
+            }
+    }
+}
+
+static wt_status plan_pairs(wt__fft_core *core)
+{
+    int radices[WT__FFT_MAX_PASSES];
+    const wt__fft_pairs *kernels = core->kernels->pairs;
+    const int count = kernels && core->n <= PAIRS_LONGEST ? pairs_radices(core->n, radices) : 0;
+    if (!count) return WT_OK;
+    wt__fft_core *pairs = calloc(1, sizeof *pairs);
+    if (!pairs) return wt_fail(WT_ERR_NO_MEMORY, "fft: core");
+    *pairs = (wt__fft_core){.n = core->n, .n_passes = count, .kernels = core->kernels};
+    core->pairs = pairs;
+    size_t floats = 0;
+    for (int i = 0, s = 1; i < count; s *= radices[i++]) {
+        pairs->passes[i] = (wt__fft_pass){.radix = radices[i], .m = core->n / s / radices[i], .s = s};
+        if (!i && count == 3 && radices[1] == radices[2] && radices[1] >= 8)
+            pairs->passes[i].turned_bits = radices[1] == 8 ? 3 : 4;
+        floats += wt__fft_padded(pairs_floats(&pairs->passes[i], i ? 1 : PAIRS_POINTS));
+    }
+    wt_status status = take_floats(floats, &pairs->tables);
+    if (status) return status;
+    float *table = pairs->tables;
+    for (int i = 0; i < count; i++) {
+        pairs->passes[i].twiddles = table;
+        fill_pairs(&pairs->passes[i], i ? 1 : PAIRS_POINTS, table);
+        table += wt__fft_padded(pairs_floats(&pairs->passes[i], i ? 1 : PAIRS_POINTS));
+    }
+    for (const wt__fft_rows *rows = kernels->rows; rows->n; rows++)
+        if (rows->n == core->n) memcpy(pairs->rows, rows->run, sizeof pairs->rows);
+    return WT_OK;
+}
+
+bool wt__fft_core_pairs(const wt__fft_core *core) { return core->pairs; }
+
+wt__fft_rows_fn wt__fft_core_rows_fn(const wt__fft_core *core, bool back, const wt__fft_pass **passes)
+{
+    *passes = core->pairs->passes;
+    return core->pairs->rows[back];
+}
+
+// Those of -i w^k for k = 0 .. h / 2, by vectors.
+wt_status wt__fft_pairs_twiddles(int h, float **twiddles)
+{
+    const int last = h / 2 - PAIRS_POINTS + 1;
+    wt_status status = take_floats((size_t)(h / 2 / PAIRS_POINTS + 1) * 4 * PAIRS_POINTS, twiddles);
+    float *table = *twiddles;
+    for (int block = 0; !status && block <= h / 2; block += PAIRS_POINTS, table += 4 * PAIRS_POINTS)
+        for (int lane = 0; lane < PAIRS_POINTS; lane++) {
+            float *re = table + 2 * lane, *im = re + 2 * PAIRS_POINTS, cosine;
+            root((block < last ? block : last) + lane, 2.0 * h, &cosine, re);
+            re[1] = re[0], im[0] = cosine, im[1] = -cosine;
+        }
+    return status;
 }
 
 // ---- Bluestein
@@ -353,6 +461,65 @@ WT_RT static void run_one(const wt__fft_core *core, float *scratch, const wt__ff
     bool swapped = out->form == WT__FFT_SWAPPED;
     k->last[WT__FFT_SPLIT][pass->index](pass, b.re[at], b.im[at], b.re[!at], b.im[!at], scale);
     k->join(swapped ? b.im[!at] : b.re[!at], swapped ? b.re[!at] : b.im[!at], out->re, core->n, 1);
+}
+
+WT_RT static void pour_part(const wt__fft_core *core, wt__fft_past *past, ptrdiff_t parts)
+{
+    if (!past) return;
+    wt__fft_past part = {past->from, past->to, past->n / parts / 16 * 16};
+    past->from += part.n, past->to += part.n, past->n -= part.n;
+    core->kernels->stream(&part);
+}
+
+// What `past` has goes between the passes, part by part.
+WT_RT static void run_pairs(const wt__fft_core *pairs, float *scratch, const float *x, const float *weights,
+                            wt__fft_past *past, float *y, bool back, float scale)
+{
+    const wt__fft_pairs *k = pairs->kernels->pairs;
+    const wt__fft_pass *pass = pairs->passes, *last = pass + pairs->n_passes - 1;
+    float *at = scratch, *other = pass->turned_bits ? at : scratch + 2 * wt__fft_padded(pairs->n);
+    if (pairs->rows[back] && !weights) {
+        pairs->rows[back](pairs->passes, x, 0, y, 0, 1, scale);
+        return;
+    }
+    pour_part(pairs, past, pairs->n_passes - 1);
+    (weights ? k->weighted : k->first[back])[pass->radix](pass, x, weights, at, 1);
+    for (pass++; pass < last; pass++) {
+        pour_part(pairs, past, last - pass);
+        k->mid[back][pass->radix](pass, at, NULL, other, 1);
+        float *turned = at;
+        at = other, other = turned;
+    }
+    if (past) pairs->kernels->stream(past);
+    k->last[back][pass->radix](pass, at, NULL, y, scale);
+}
+
+WT_RT void wt__fft_core_rows(const wt__fft_core *core, float *scratch, const float *x, ptrdiff_t x_distance, float *y,
+                             ptrdiff_t y_distance, int count, bool back, float scale)
+{
+    const wt__fft_core *pairs = core->pairs;
+    if (pairs->rows[back]) pairs->rows[back](pairs->passes, x, x_distance, y, y_distance, count, scale);
+    else
+        for (; count; count--, x += x_distance, y += y_distance)
+            run_pairs(pairs, scratch, x, NULL, NULL, y, back, scale);
+}
+
+WT_RT void wt__fft_core_real(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,
+                             const float *weights, float scale, wt__fft_past *past, wt__fft_form form, float *re,
+                             float *im)
+{
+    const bool second = core->pairs->passes[0].turned_bits || core->pairs->n_passes % 2 == 0; // is not read by the last pass
+    float *z = form == WT__FFT_PAIRS ? re : scratch + (second ? 2 * wt__fft_padded(core->n) : 0);
+    run_pairs(core->pairs, scratch, x, weights, past, z, false, 1);
+    core->kernels->pairs->bins[form](z, twiddles, core->n, scale, re, im);
+}
+
+WT_RT void wt__fft_core_real_back(const wt__fft_core *core, float *scratch, const float *twiddles, const float *re,
+                                  const float *im, wt__fft_form form, float scale, float *y)
+{
+    float *z = scratch + 2 * wt__fft_padded(core->n); // the first pass writes to the other buffer
+    core->kernels->pairs->fold[form](re, im, twiddles, core->n, z);
+    run_pairs(core->pairs, scratch, z, NULL, NULL, y, true, scale);
 }
 
 WT_RT void wt__fft_core_row(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,
@@ -548,6 +715,7 @@ wt_status wt__fft_core_create(int n, int max_lanes, wt__fft_core **core)
         order_passes(c, max_lanes);
         status = fill_passes(c);
         if (!status) status = plan_few(c);
+        if (!status) status = plan_pairs(c);
     }
     if (status)
         wt__fft_core_destroy(c);
@@ -561,6 +729,7 @@ void wt__fft_core_destroy(wt__fft_core *core)
     if (!core) return;
     wt__fft_core_destroy(core->inner);
     wt__fft_core_destroy(core->few);
+    wt__fft_core_destroy(core->pairs);
     free(core->tables);
     free(core);
 }

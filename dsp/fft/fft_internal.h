@@ -16,6 +16,12 @@ typedef enum wt__fft_form {
     WT__FFT_N_FORMS
 } wt__fft_form;
 
+/// The number in a lane of a first pass's vectors. On eight lanes, pairs come apart most cheaply within halves.
+static inline int wt__fft_lane_place(int lanes, wt__fft_form form, int lane)
+{
+    return lanes == 8 && form != WT__FFT_SPLIT ? (lane & 1) | (lane & 2) << 1 | (lane & 4) >> 1 : lane;
+}
+
 typedef struct wt__fft_past wt__fft_past;
 
 // ---- for other ops of dsp/: one block, split format, no layout
@@ -50,10 +56,12 @@ enum {
 typedef struct wt__fft_pass {
     int radix, index; ///< index: of the radix in the kernel tables
     int m, s;
-    bool square;           ///< first of three: its rows are stored turned, and the others go in place
-    const float *twiddles; ///< first pass: [ceil(m / lanes)][radix - 1][2][lanes]; others [m][radix - 1][2]
-    const float *trig;     ///< odd radix: [h][h][2] cosine and sine of 2 pi j k / radix, h = (radix - 1) / 2;
-                           ///< 9, 15, 25 = a b: those of a, of b, then [a][b][2] w_radix^(j k)
+    int turned_bits;            ///< first pass on pairs: log2 of a side of its rows' square, which is stored turned
+    bool square;                ///< first of three: its rows are stored turned, and the others go in place
+    const float *twiddles;      ///< first pass: [ceil(m / lanes)][radix - 1][2][lanes]; others [m][radix - 1][2]
+    const float *pair_twiddles; ///< first pass: the same in the order of lanes that pairs have
+    const float *trig;          ///< odd radix: [h][h][2] cosine and sine of 2 pi j k / radix, h = (radix - 1) / 2;
+                                ///< 9, 15, 25 = a b: those of a, of b, then [a][b][2] w_radix^(j k)
 } wt__fft_pass;
 
 typedef void (*wt__fft_pass_fn)(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re,
@@ -99,6 +107,23 @@ typedef struct wt__fft_frames {
     int places[WT__FFT_FRAMES_RADIX]; ///< of sample m k among the turned ones
 } wt__fft_frames;
 
+/// Passes on points that lie as pairs (fft_pairs.h), [1] back; by radix. `weights` are the weighted ones' alone.
+typedef void (*wt__fft_pairs_fn)(const wt__fft_pass *pass, const float *x, const float *weights, float *y, float scale);
+typedef void (*wt__fft_rows_fn)(const wt__fft_pass *passes, const float *x, ptrdiff_t x_distance, float *y,
+                                ptrdiff_t y_distance, int count, float scale);
+typedef struct wt__fft_rows {
+    int n;
+    wt__fft_rows_fn run[2];
+} wt__fft_rows; ///< `count` transforms of n points in one call
+typedef struct wt__fft_pairs {
+    wt__fft_pairs_fn first[2][17], weighted[17], mid[2][17], last[2][17];
+    /// real_bins and real_fold on pairs, of wt__fft_pairs_twiddles(h); z [h + 1], where
+    /// the pairs may be; bins come times 2 `scale`.
+    void (*bins[WT__FFT_N_FORMS])(float *z, const float *twiddles, int h, float scale, float *re, float *im);
+    void (*fold[2])(const float *re, const float *im, const float *twiddles, int h, float *z);
+    const wt__fft_rows *rows; ///< the last has n = 0
+} wt__fft_pairs;
+
 /// The passes of one instruction set. NULL entries of `first` and `last` for pairs are reached through split copies;
 /// 9, 15 and 25 only begin a transform.
 typedef struct wt__fft_kernels {
@@ -130,6 +155,7 @@ typedef struct wt__fft_kernels {
     void (*rows_in)(const float *rows, ptrdiff_t distance, int n, float *re, float *im, bool pairs);
     void (*rows_out)(const float *re, const float *im, int n, float *rows, ptrdiff_t distance, bool pairs);
     const wt__fft_short *shorts; ///< the last has n = 0
+    const wt__fft_pairs *pairs;  ///< NULL = none
     /// Powers [n / 2 + 1][lanes] of the frames that begin at x, x + hop ..; scratch of wt__fft_frames_floats(), 64-byte
     /// aligned. `next`: [lanes hop] of what will be wanted.
     void (*frames_powers)(const wt__fft_frames *frames, const float *x, const float *next, float *scratch,
@@ -170,6 +196,21 @@ WT_RT void wt__fft_core_fold(const wt__fft_core *core, float *scratch, const flo
                              const wt__fft_side *out, float scale);
 /// One transform in one call, with these passes; NULL = there is none.
 wt__fft_short_fn wt__fft_core_short(const wt__fft_core *core, wt__fft_way way, const wt__fft_pass **passes);
+/// Transforms of `count` rows of pairs, of any count, by passes of pairs, where there are such. A row is read whole
+/// before it is written; forward, `scale` is 1.  [rt]
+WT_RT void wt__fft_core_rows(const wt__fft_core *core, float *scratch, const float *x, ptrdiff_t x_distance, float *y,
+                             ptrdiff_t y_distance, int count, bool back, float scale);
+bool wt__fft_core_pairs(const wt__fft_core *core);
+/// Those of wt__fft_core_rows in one call, with these passes; NULL = there is none.
+wt__fft_rows_fn wt__fft_core_rows_fn(const wt__fft_core *core, bool back, const wt__fft_pass **passes);
+/// Real signals of 2 n samples the same way: their bins, times 2 `scale`, from x, or its products with `weights` where
+/// these are not NULL, after what `past` has, where that is not NULL; and back, times 2 `scale`.  [rt]
+WT_RT void wt__fft_core_real(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,
+                             const float *weights, float scale, wt__fft_past *past, wt__fft_form form, float *re,
+                             float *im);
+WT_RT void wt__fft_core_real_back(const wt__fft_core *core, float *scratch, const float *twiddles, const float *re,
+                                  const float *im, wt__fft_form form, float scale, float *y);
+WT_CHECKED wt_status wt__fft_pairs_twiddles(int h, float **twiddles); ///< of both; free() them
 /// Bins of 2 n real samples by their weights, times 2, to pairs in `row`, after what `past` has; where run takes
 /// weighted pairs.  [rt]
 WT_RT void wt__fft_core_row(const wt__fft_core *core, float *scratch, const float *twiddles, const float *x,

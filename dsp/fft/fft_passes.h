@@ -80,13 +80,28 @@ WT_INLINE cvec turn(cvec a, cvec b)
     return (cvec){__builtin_shuffle(a.re, b.re, (ivec)TURN), __builtin_shuffle(a.im, b.im, (ivec)TURN)};
 }
 
-WT_INLINE cvec load_side(const float *re, const float *im, wt__fft_form form, ptrdiff_t at)
+WT_INLINE cvec load_apart(const float *re, const float *im, wt__fft_form form, ptrdiff_t at, ivec evens, ivec odds)
 {
     if (form == WT__FFT_SPLIT) return (cvec){load(re + at), load(im + at)};
     vec a = load(re + 2 * at), b = load(re + 2 * at + LANES);
     if (form == WT__FFT_WEIGHTED) a *= load(im + 2 * at), b *= load(im + 2 * at + LANES);
-    vec even = __builtin_shuffle(a, b, (ivec)EVEN), odd = __builtin_shuffle(a, b, (ivec)ODD);
+    vec even = __builtin_shuffle(a, b, evens), odd = __builtin_shuffle(a, b, odds);
     return form == WT__FFT_SWAPPED ? (cvec){odd, even} : (cvec){even, odd};
+}
+
+WT_INLINE cvec load_side(const float *re, const float *im, wt__fft_form form, ptrdiff_t at)
+{
+    return load_apart(re, im, form, at, (ivec)EVEN, (ivec)ODD);
+}
+
+// In the order of wt__fft_lane_place().
+WT_INLINE cvec load_points(const float *re, const float *im, wt__fft_form form, ptrdiff_t at)
+{
+#if LANES == 8
+    return load_apart(re, im, form, at, (ivec){0, 2, 8, 10, 4, 6, 12, 14}, (ivec){1, 3, 9, 11, 5, 7, 13, 15});
+#else
+    return load_side(re, im, form, at);
+#endif
 }
 
 WT_INLINE void store_side(float *re, float *im, wt__fft_form form, ptrdiff_t at, cvec v)
@@ -99,6 +114,19 @@ WT_INLINE void store_side(float *re, float *im, wt__fft_form form, ptrdiff_t at,
     vec even = form == WT__FFT_PAIRS ? v.re : v.im, odd = form == WT__FFT_PAIRS ? v.im : v.re;
     store(re + 2 * at, zip_low(even, odd));
     store(re + 2 * at + LANES, zip_high(even, odd));
+}
+
+// Of numbers in the order of wt__fft_lane_place(), which come together as cheaply.
+WT_INLINE void store_points(float *re, float *im, wt__fft_form form, ptrdiff_t at, cvec v)
+{
+#if LANES == 8
+    const vec even = form == WT__FFT_PAIRS ? v.re : v.im, odd = form == WT__FFT_PAIRS ? v.im : v.re;
+    store(re + 2 * at, __builtin_shuffle(even, odd, (ivec){0, 8, 1, 9, 4, 12, 5, 13}));
+    store(re + 2 * at + LANES, __builtin_shuffle(even, odd, (ivec){2, 10, 3, 11, 6, 14, 7, 15}));
+    (void)im;
+#else
+    store_side(re, im, form, at, v);
+#endif
 }
 
 // ---- butterflies: a[j] becomes the sum over k of w_r^(j k) a[k]
@@ -133,31 +161,6 @@ WT_INLINE void dft8(cvec *a)
     a[3] = add(e3, scaled(o3, c)), a[7] = sub(e3, scaled(o3, c));
 }
 
-WT_INLINE void dft16(cvec *a)
-{
-    const float c1 = 0.923879532511286756f, s1 = 0.382683432365089772f, c2 = 0.707106781186547524f; // cos, sin pi/8
-    UNROLL for (int k = 0; k < 4; k++) dft4(&a[k], &a[k + 4], &a[k + 8], &a[k + 12]);
-    a[5] = times_w(a[5], c1, -s1);
-    a[9] = scaled((cvec){a[9].re + a[9].im, a[9].im - a[9].re}, c2);
-    a[13] = times_w(a[13], s1, -c1);
-    a[6] = scaled((cvec){a[6].re + a[6].im, a[6].im - a[6].re}, c2);
-    a[10] = (cvec){a[10].im, -a[10].re};
-    a[14] = scaled((cvec){a[14].im - a[14].re, -a[14].re - a[14].im}, c2);
-    a[7] = times_w(a[7], s1, -c1);
-    a[11] = scaled((cvec){a[11].im - a[11].re, -a[11].re - a[11].im}, c2);
-    a[15] = times_w(a[15], -c1, s1);
-    UNROLL for (int j = 0; j < 4; j++) dft4(&a[4 * j], &a[4 * j + 1], &a[4 * j + 2], &a[4 * j + 3]);
-    UNROLL for (int i = 0; i < 4; i++) // a[4 j1 + j2] to a[j1 + 4 j2]
-    {
-        UNROLL for (int j = 0; j < i; j++)
-        {
-            cvec t = a[4 * i + j];
-            a[4 * i + j] = a[4 * j + i];
-            a[4 * j + i] = t;
-        }
-    }
-}
-
 // Odd r: sums and differences of a[k], a[r - k] halve the work. 4 h^2 multiply-adds, h = (r - 1) / 2.
 WT_INLINE void dft_odd(cvec *a, const int r, const float *trig)
 {
@@ -185,47 +188,72 @@ WT_INLINE void dft_odd(cvec *a, const int r, const float *trig)
     }
 }
 
-// r = a * b by Cooley and Tukey: rows of b, twiddle factors, columns of a. Table: those of a and b, then w_r^(j k).
-WT_INLINE void dft_composite(cvec *x, const int a, const int b, const float *trig)
+// Radices of two stages, r = a b by Cooley and Tukey: b columns of a numbers, twiddle factors, a rows of b. Others are
+// one row. Stages are asked for column by column and row by row, so that few numbers are in registers at a time.
+WT_INLINE int column_of(const int fixed)
 {
-    const float *trig_b = trig + (a - 1) * (a - 1) / 2, *twiddles = trig_b + (b - 1) * (b - 1) / 2;
-    cvec row[5], result[25];
-    UNROLL for (int k = 0; k < b; k++)
-    {
-        UNROLL for (int i = 0; i < a; i++) row[i] = x[k + b * i];
-        dft_odd(row, a, trig);
-        UNROLL for (int j = 0; j < a; j++)
-            x[k + b * j] = j && k ? times_w(row[j], twiddles[2 * (j * b + k)], twiddles[2 * (j * b + k) + 1]) : row[j];
-    }
-    UNROLL for (int j = 0; j < a; j++)
-    {
-        dft_odd(x + b * j, b, trig_b);
-        UNROLL for (int k = 0; k < b; k++) result[j + a * k] = x[k + b * j];
-    }
-    for (int i = 0; i < a * b; i++) x[i] = result[i];
+    return fixed == 16 ? 4 : fixed == 9 || fixed == 15 ? 3 : fixed == 25 ? 5 : 1;
 }
 
-WT_INLINE void butterfly(cvec *a, const int fixed, int r, const float *trig)
+// a w_16^m
+WT_INLINE cvec turned(cvec a, const int m)
+{
+    const float c1 = 0.923879532511286756f, s1 = 0.382683432365089772f, c2 = 0.707106781186547524f; // cos, sin pi/8
+    if (m == 1) return times_w(a, c1, -s1);
+    if (m == 2) return scaled((cvec){a.re + a.im, a.im - a.re}, c2);
+    if (m == 3) return times_w(a, s1, -c1);
+    if (m == 4) return (cvec){a.im, -a.re};
+    if (m == 6) return scaled((cvec){a.im - a.re, -a.re - a.im}, c2);
+    return m == 9 ? times_w(a, -c1, s1) : a;
+}
+
+// One stage. Here and from here on `fixed` is the radix known to the compiler, 0 = an odd one that the caller says.
+WT_INLINE void dft(cvec *a, const int fixed, int r, const float *trig)
 {
     if (fixed == 2) {
-        cvec sum = add(a[0], a[1]);
+        const cvec sum = add(a[0], a[1]);
         a[1] = sub(a[0], a[1]);
         a[0] = sum;
     } else if (fixed == 4) {
         dft4(&a[0], &a[1], &a[2], &a[3]);
     } else if (fixed == 8) {
         dft8(a);
-    } else if (fixed == 16) {
-        dft16(a);
-    } else if (fixed == 9) {
-        dft_composite(a, 3, 3, trig);
-    } else if (fixed == 15) {
-        dft_composite(a, 3, 5, trig);
-    } else if (fixed == 25) {
-        dft_composite(a, 5, 5, trig);
     } else {
         dft_odd(a, r, trig);
     }
+}
+
+// Column k of x [b][a] in place. Table of odd ones: those of a and b, then w_r^(j k).
+WT_INLINE void column(cvec *x, const int fixed, const int k, const float *trig)
+{
+    const int a = column_of(fixed), b = fixed / a;
+    const float *twiddles = trig + (a - 1) * (a - 1) / 2 + (b - 1) * (b - 1) / 2;
+    cvec c[5];
+    UNROLL for (int i = 0; i < a; i++) c[i] = x[k + b * i];
+    dft(c, a, a, trig);
+    UNROLL for (int j = 0; j < a; j++)
+    {
+        const float *w = twiddles + 2 * (j * b + k);
+        x[k + b * j] = fixed == 16 ? turned(c[j], j * k) : j && k ? times_w(c[j], w[0], w[1]) : c[j];
+    }
+}
+
+// Row j, in place; its number k is that of j + a k.
+WT_INLINE void row(cvec *x, const int fixed, const int r, const int j, const float *trig)
+{
+    const int a = column_of(fixed), b = r / a;
+    dft(x + b * j, fixed ? b : 0, b, trig + (a - 1) * (a - 1) / 2);
+}
+
+WT_INLINE void butterfly(cvec *x, const int fixed, int r, const float *trig)
+{
+    const int a = column_of(fixed), b = r / a;
+    cvec result[25];
+    UNROLL for (int k = 0; k < b && a > 1; k++) column(x, fixed, k, trig);
+    UNROLL for (int j = 0; j < a; j++) row(x, fixed, r, j, trig);
+    if (a == 1) return;
+    UNROLL for (int i = 0; i < r; i++) result[i] = x[i];
+    UNROLL for (int i = 0; i < r; i++) x[i / b + a * (i % b)] = result[i];
 }
 
 // ---- passes
@@ -285,18 +313,21 @@ WT_INLINE ptrdiff_t row_place(ptrdiff_t p, const bool square)
 
 // One part (real or imaginary) of a[r] along p, stored as [p][j] at y, in groups of LANES radices, an incomplete group
 // first: the rubbish behind its rows is overwritten by the next row, the next group or the next block, and at the very
-// end lies in the padding of the buffer.
-WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, const int r, const bool square)
+// end lies in the padding of the buffer. The numbers of a row are in the order of `to`; unless that is split, r is a
+// multiple of LANES.
+WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, const int r, const wt__fft_form form,
+                                const wt__fft_form to, const bool square)
 {
     for (int begin = (r - 1) / LANES * LANES; begin >= 0; begin -= LANES) {
         vec v[LANES];
         UNROLL for (int j = 0; j < LANES; j++)
         {
-            const cvec *from = &a[begin + j < r ? begin + j : 0];
+            const cvec *from = &a[begin + j < r ? begin + wt__fft_lane_place(LANES, to, j) : 0];
             v[j] = imaginary ? from->im : from->re;
         }
         transpose_square(v);
-        UNROLL for (int p = 0; p < LANES; p++) store(y + row_place(p, square) * r + begin, v[p]);
+        UNROLL for (int p = 0; p < LANES; p++)
+            store(y + row_place(wt__fft_lane_place(LANES, form, p), square) * r + begin, v[p]);
     }
 }
 
@@ -309,24 +340,42 @@ WT_INLINE void pour(wt__fft_past *past, const int n)
     past->from += n, past->to += n, past->n -= n;
 }
 
-// `fixed` is the radix known to the compiler, 0 = the pass says.
-WT_INLINE void first_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
-                          const int fixed, const wt__fft_form form, const bool square, wt__fft_past *past)
+// Numbers `step` apart, column by column, each of which is done before the next is taken.
+WT_INLINE void take(cvec *x, const float *re, const float *im, const wt__fft_form form, ptrdiff_t at, ptrdiff_t step,
+                    const int fixed, int r, const float *trig)
 {
-    const int r = fixed ? fixed : pass->radix;
+    const int a = column_of(fixed), b = r / a;
+    UNROLL for (int k = 0; k < b; k++)
+    {
+        UNROLL for (int i = 0; i < a; i++) x[k + b * i] = load_points(re, im, form, at + step * (k + b * i));
+        if (a > 1) column(x, fixed, k, trig);
+    }
+}
+
+WT_INLINE void first_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
+                          const int fixed, const wt__fft_form form, const wt__fft_form to, const bool square,
+                          wt__fft_past *past)
+{
+    const int r = fixed ? fixed : pass->radix, a = column_of(fixed), b = r / a;
     const ptrdiff_t m = pass->m;
-    const float *twiddles = pass->twiddles;
+    const float *twiddles = form == WT__FFT_SPLIT ? pass->twiddles : pass->pair_twiddles;
     for (ptrdiff_t block = 0; block < m; block += LANES, twiddles += (r - 1) * 2 * LANES) {
-        const ptrdiff_t p = block + LANES <= m ? block : m - LANES, row = row_place(p, square) * r;
-        cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
-        UNROLL for (int k = 0; k < r; k++) a[k] = load_side(x_re, x_im, form, p + m * k);
-        butterfly(a, fixed, r, pass->trig);
-        UNROLL for (int j = 1; j < r; j++)
-            a[j] = times(a[j], load(twiddles + (j - 1) * 2 * LANES), load(twiddles + ((j - 1) * 2 + 1) * LANES));
+        const ptrdiff_t p = block + LANES <= m ? block : m - LANES, at = row_place(p, square) * r;
+        cvec x[WT__FFT_MAX_PRIME], y[WT__FFT_MAX_PRIME];
+        take(x, x_re, x_im, form, p, m, fixed, r, pass->trig);
+        UNROLL for (int j = 0; j < a; j++)
+        {
+            row(x, fixed, r, j, pass->trig);
+            UNROLL for (int k = 0; k < b; k++)
+            {
+                const float *w = twiddles + (j + a * k - 1) * 2 * LANES;
+                y[j + a * k] = j + k ? times(x[b * j + k], load(w), load(w + LANES)) : x[0];
+            }
+        }
         pour(past, fixed * LANES / 2);
-        store_transposed(y_re + row, a, false, r, square);
+        store_transposed(y_re + at, y, false, r, form, to, square);
         pour(past, fixed * LANES / 2);
-        store_transposed(y_im + row, a, true, r, square);
+        store_transposed(y_im + at, y, true, r, form, to, square);
     }
 }
 
@@ -334,38 +383,46 @@ WT_INLINE void first_pass(const wt__fft_pass *pass, const float *x_re, const flo
 WT_INLINE void mid_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
                         const int fixed, wt__fft_past *past)
 {
-    const int r = fixed ? fixed : pass->radix;
+    const int r = fixed ? fixed : pass->radix, a = column_of(fixed), b = r / a;
     const ptrdiff_t m = pass->m, s = pass->s, from_p = x_re == y_re ? s * r : s, from_k = x_re == y_re ? s : s * m;
     const float *twiddles = pass->twiddles;
     for (ptrdiff_t p = 0; p < m; p++, twiddles += 2 * (r - 1)) {
         for (ptrdiff_t block = 0; block < s; block += LANES) {
             const ptrdiff_t q = block + LANES <= s ? block : s - LANES;
-            cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
-            ptrdiff_t at = q + from_p * p;
+            cvec x[WT__FFT_MAX_PRIME];
             pour(past, fixed * LANES / 2);
-            UNROLL for (int k = 0; k < r; k++, at += from_k) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, at);
-            butterfly(a, fixed, r, pass->trig);
-            at = q + s * r * p;
-            store_side(y_re, y_im, WT__FFT_SPLIT, at, a[0]);
-            UNROLL for (int j = 1; j < r; j++)
-                store_side(y_re, y_im, WT__FFT_SPLIT, at += s,
-                           times_w(a[j], twiddles[2 * j - 2], twiddles[2 * j - 1]));
+            take(x, x_re, x_im, WT__FFT_SPLIT, q + from_p * p, from_k, fixed, r, pass->trig);
+            UNROLL for (int j = 0; j < a; j++)
+            {
+                row(x, fixed, r, j, pass->trig);
+                UNROLL for (int k = 0; k < b; k++)
+                {
+                    const int i = j + a * k;
+                    const cvec v = i ? times_w(x[b * j + k], twiddles[2 * i - 2], twiddles[2 * i - 1]) : x[0];
+                    store_side(y_re, y_im, WT__FFT_SPLIT, q + s * (r * p + i), v);
+                }
+            }
         }
     }
 }
 
 WT_INLINE void last_pass(const wt__fft_pass *pass, const float *x_re, const float *x_im, float *y_re, float *y_im,
-                         float scale, const int fixed, const wt__fft_form form, wt__fft_past *past)
+                         float scale, const int fixed, const wt__fft_form form, const bool ordered, wt__fft_past *past)
 {
-    const int r = fixed ? fixed : pass->radix;
+    const int r = fixed ? fixed : pass->radix, a = column_of(fixed), b = r / a;
     const ptrdiff_t s = pass->s;
     for (ptrdiff_t block = 0; block < s; block += LANES) {
         const ptrdiff_t q = block + LANES <= s ? block : s - LANES;
-        cvec a[fixed ? 25 : WT__FFT_MAX_PRIME];
+        cvec x[WT__FFT_MAX_PRIME];
         pour(past, fixed * LANES / 2);
-        UNROLL for (int k = 0; k < r; k++) a[k] = load_side(x_re, x_im, WT__FFT_SPLIT, q + s * k);
-        butterfly(a, fixed, r, pass->trig);
-        UNROLL for (int j = 0; j < r; j++) store_side(y_re, y_im, form, q + s * j, scaled(a[j], scale));
+        take(x, x_re, x_im, WT__FFT_SPLIT, q, s, fixed, r, pass->trig);
+        UNROLL for (int j = 0; j < a; j++)
+        {
+            row(x, fixed, r, j, pass->trig);
+            UNROLL for (int k = 0; k < b; k++)
+                (ordered ? store_side : store_points)(y_re, y_im, form, q + s * (j + a * k),
+                                                      scaled(x[b * j + k], scale));
+        }
     }
 }
 
@@ -381,8 +438,8 @@ WT_INLINE void last_sized(const wt__fft_pass *pass, const float *x_re, const flo
 {
     enum { SIZE = WT__FFT_BEFORE_SQUARE * WT__FFT_SQUARE };
     const wt__fft_pass fixed = {.s = SIZE};
-    if (r == WT__FFT_SQUARE && pass->s == SIZE) last_pass(&fixed, x_re, x_im, y_re, y_im, scale, r, form, past);
-    else last_pass(pass, x_re, x_im, y_re, y_im, scale, r, form, past);
+    if (r == WT__FFT_SQUARE && pass->s == SIZE) last_pass(&fixed, x_re, x_im, y_re, y_im, scale, r, form, true, past);
+    else last_pass(pass, x_re, x_im, y_re, y_im, scale, r, form, true, past);
 }
 
 #define SIGNATURE                                                                                                     \
@@ -391,8 +448,8 @@ WT_INLINE void last_sized(const wt__fft_pass *pass, const float *x_re, const flo
     static void first_##name(SIGNATURE)                                                                               \
     {                                                                                                                 \
         (void)scale;                                                                                                  \
-        if (r == 16 && pass->square) first_pass(pass, x_re, x_im, y_re, y_im, r, form, true, NULL);                   \
-        else first_pass(pass, x_re, x_im, y_re, y_im, r, form, false, NULL);                                          \
+        if (r == 16 && pass->square) first_pass(pass, x_re, x_im, y_re, y_im, r, form, WT__FFT_SPLIT, true, NULL);    \
+        else first_pass(pass, x_re, x_im, y_re, y_im, r, form, WT__FFT_SPLIT, false, NULL);                           \
     }
 #define MID(name, r)                                                                                                  \
     static void mid_##name(SIGNATURE)                                                                                 \
@@ -412,8 +469,10 @@ WT_INLINE void last_sized(const wt__fft_pass *pass, const float *x_re, const flo
 #define ROW_FIRST(r)                                                                                                  \
     static void row_first_##r(ROW_SIGNATURE)                                                                          \
     {                                                                                                                 \
-        if (r == 16 && pass->square) first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, true, past);       \
-        else first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, false, past);                              \
+        if (r == 16 && pass->square)                                                                                  \
+            first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, WT__FFT_SPLIT, true, past);                 \
+        else                                                                                                          \
+            first_pass(pass, x_re, x_im, y_re, y_im, r, WT__FFT_WEIGHTED, WT__FFT_SPLIT, false, past);                \
     }
 #define ROW_MID(name, r)                                                                                              \
     static void row_mid_##name(ROW_SIGNATURE)                                                                         \
@@ -589,17 +648,17 @@ static void tile_fold(const float *re, const float *im, const float *twiddles, i
     store_side(z_re, z_im, WT__FFT_SPLIT, 0, (cvec){first + last, first - last});
 }
 
-#define BINS(name, form)                                                                                               \
-    static void real_bins_##name(const float *z_re, const float *z_im, const float *twiddles, int h, float *re,        \
-                                 float *im)                                                                            \
-    {                                                                                                                  \
-        real_bins(z_re, z_im, twiddles, h, re, im, form);                                                              \
+#define BINS(name, form)                                                                                              \
+    static void real_bins_##name(const float *z_re, const float *z_im, const float *twiddles, int h, float *re,       \
+                                 float *im)                                                                           \
+    {                                                                                                                 \
+        real_bins(z_re, z_im, twiddles, h, re, im, form);                                                             \
     }
-#define FOLD(name, form)                                                                                               \
-    static void real_fold_##name(const float *re, const float *im, const float *twiddles, int h, float *z_re,          \
-                                 float *z_im)                                                                          \
-    {                                                                                                                  \
-        real_fold(re, im, twiddles, h, z_re, z_im, form);                                                              \
+#define FOLD(name, form)                                                                                              \
+    static void real_fold_##name(const float *re, const float *im, const float *twiddles, int h, float *z_re,         \
+                                 float *z_im)                                                                         \
+    {                                                                                                                 \
+        real_fold(re, im, twiddles, h, z_re, z_im, form);                                                             \
     }
 
 BINS(split, WT__FFT_SPLIT)
@@ -618,29 +677,36 @@ static void stream(wt__fft_past *past)
 #include "fft_rows.h"
 #include "fft_short.h"
 #include "fft_frames.h"
+#if LANES == 8
+#    include "fft_pairs.h"
+#    define PAIRS &pairs
+#else
+#    define PAIRS NULL
+#endif
 
 // Order of the radices: wt__fft_radices.
-#define KERNELS                                                                                                        \
-    {                                                                                                                  \
-        .lanes = LANES,                                                                                                \
-        .first = {{0, 0, first_4, first_5, first_7, first_8, first_11, first_13, first_16, first_9, first_15,          \
-                   first_25, first_generic},                                                                           \
-                  {[2] = first_pairs_4, [5] = first_pairs_8, [8] = first_pairs_16},                                    \
-                  {[2] = first_swapped_4, [5] = first_swapped_8, [8] = first_swapped_16},                              \
-                  {[2] = first_weighted_4, [5] = first_weighted_8, [8] = first_weighted_16}},                          \
-        .mid = {mid_2, mid_3, mid_4, mid_5, mid_7, mid_8, mid_11, mid_13, mid_16, 0, 0, 0, mid_generic},               \
-        .last = {{last_2, last_3, last_4, last_5, last_7, last_8, last_11, last_13, last_16, 0, 0, 0, last_generic},   \
-                 {last_pairs_2, last_pairs_3, last_pairs_4, last_pairs_5, 0, last_pairs_8, [8] = last_pairs_16},       \
-                 {last_swapped_2, last_swapped_3, last_swapped_4, last_swapped_5, 0,                                   \
-                  last_swapped_8, [8] = last_swapped_16}},                                                             \
-        .row = {.first = {[2] = row_first_4, [5] = row_first_8, [8] = row_first_16},                                   \
-                .mid = {row_mid_2, row_mid_3, row_mid_4, row_mid_5, row_mid_7, row_mid_8, row_mid_11, row_mid_13,      \
-                        row_mid_16, 0, 0, 0, row_mid_generic},                                                         \
-                .last = {row_last_2, row_last_3, row_last_4, row_last_5, row_last_7, row_last_8, row_last_11,          \
-                         row_last_13, row_last_16, 0, 0, 0, row_last_generic}},                                        \
-        .split = split, .join = join, .multiply = multiply, .stream = stream,                                          \
-        .real_bins = {[WT__FFT_SPLIT] = real_bins_split, [WT__FFT_PAIRS] = real_bins_pairs,                            \
-                      [WT__FFT_POWERS] = real_bins_powers},                                                            \
-        .real_fold = {real_fold_split, real_fold_pairs}, .rows_in = rows_in, .rows_out = rows_out,                     \
-        .tile_bins = tile_bins, .tile_fold = tile_fold, .tile_of_8 = {bins_of_8, fold_of_8}, .shorts = shorts, .frames_powers = frames_powers,         \
+#define KERNELS                                                                                                       \
+    {                                                                                                                 \
+        .lanes = LANES,                                                                                               \
+        .first = {{0, 0, first_4, first_5, first_7, first_8, first_11, first_13, first_16, first_9, first_15,         \
+                   first_25, first_generic},                                                                          \
+                  {[2] = first_pairs_4, [5] = first_pairs_8, [8] = first_pairs_16},                                   \
+                  {[2] = first_swapped_4, [5] = first_swapped_8, [8] = first_swapped_16},                             \
+                  {[2] = first_weighted_4, [5] = first_weighted_8, [8] = first_weighted_16}},                         \
+        .mid = {mid_2, mid_3, mid_4, mid_5, mid_7, mid_8, mid_11, mid_13, mid_16, 0, 0, 0, mid_generic},              \
+        .last = {{last_2, last_3, last_4, last_5, last_7, last_8, last_11, last_13, last_16, 0, 0, 0, last_generic},  \
+                 {last_pairs_2, last_pairs_3, last_pairs_4, last_pairs_5, 0, last_pairs_8, [8] = last_pairs_16},      \
+                 {last_swapped_2, last_swapped_3, last_swapped_4, last_swapped_5, 0,                                  \
+                  last_swapped_8, [8] = last_swapped_16}},                                                            \
+        .row = {.first = {[2] = row_first_4, [5] = row_first_8, [8] = row_first_16},                                  \
+                .mid = {row_mid_2, row_mid_3, row_mid_4, row_mid_5, row_mid_7, row_mid_8, row_mid_11, row_mid_13,     \
+                        row_mid_16, 0, 0, 0, row_mid_generic},                                                        \
+                .last = {row_last_2, row_last_3, row_last_4, row_last_5, row_last_7, row_last_8, row_last_11,         \
+                         row_last_13, row_last_16, 0, 0, 0, row_last_generic}},                                       \
+        .split = split, .join = join, .multiply = multiply, .stream = stream,                                         \
+        .real_bins = {[WT__FFT_SPLIT] = real_bins_split, [WT__FFT_PAIRS] = real_bins_pairs,                           \
+                      [WT__FFT_POWERS] = real_bins_powers},                                                           \
+        .real_fold = {real_fold_split, real_fold_pairs}, .rows_in = rows_in, .rows_out = rows_out,                    \
+        .tile_bins = tile_bins, .tile_fold = tile_fold, .tile_of_8 = {bins_of_8, fold_of_8}, .shorts = shorts, \
+        .pairs = PAIRS, .frames_powers = frames_powers,                                                               \
     }

@@ -14,11 +14,13 @@ struct wt_fft {
     wt__fft_core *core;   ///< n points, or n / 2 when halved
     wt__fft_short_fn one;         ///< one transform in one call, with these passes, or NULL
     const wt__fft_pass *passes;
+    wt__fft_rows_fn rows;         ///< any number of rows of pairs in one call, with these passes, or NULL
     float scale; ///< of the last pass
     int bins, in_count, out_count, in_width, out_width;
     int group;             ///< transforms the core works on at once
+    bool pairs;            ///< by passes of pairs
     bool halved;           ///< real, even n: a complex transform of n / 2 points
-    float *real_twiddles;  ///< of the halved transform
+    float *real_twiddles;  ///< of the halved transform, or of pairs
     ptrdiff_t row;         ///< floats of a row of the scratch
     size_t scratch_floats; ///< of one thread
     size_t core_floats;    ///< of these, the core's

@@ -2,9 +2,9 @@
 // their tables are those of a plan, so that the bits are, too.
 //
 // Along: one transform, vectors along it, as its passes go. Across: a vector holds one point of LANES transforms, or
-// of one alone, in its first lane, where that has too few points for vectors of its own.
+// of one alone, in its first lane, where that has too few points for vectors of its own. By twos: fft_twos.h.
 
-enum { SHORT_MOST = 128 };
+enum { SHORT_MOST = 512 };
 
 typedef struct short_room {
     _Alignas(64) float re[SHORT_MOST + 16], im[SHORT_MOST + 16];
@@ -15,23 +15,27 @@ WT_INLINE void along(const wt__fft_pass *passes, const float *x_re, const float 
                      const int r3)
 {
     const int last = r3 > 1 ? r3 : r2, n = r1 * r2 * r3;
+    const bool ordered = to == WT__FFT_SPLIT || LANES != 8;
     short_room a, b;
     const short_room *x = &a;
-    first_pass(&(wt__fft_pass){.m = n / r1, .twiddles = passes[0].twiddles, .trig = passes[0].trig}, x_re, x_im, a.re,
-               a.im, r1, from, false, NULL);
+    first_pass(&(wt__fft_pass){.m = n / r1,
+                               .twiddles = passes[0].twiddles,
+                               .pair_twiddles = passes[0].pair_twiddles,
+                               .trig = passes[0].trig},
+               x_re, x_im, a.re, a.im, r1, from, ordered ? WT__FFT_SPLIT : to, false, NULL);
     if (r3 > 1) {
         mid_pass(&(wt__fft_pass){.m = r3, .s = r1, .twiddles = passes[1].twiddles, .trig = passes[1].trig}, a.re, a.im,
                  b.re, b.im, r2, NULL);
         x = &b;
     }
     last_pass(&(wt__fft_pass){.s = n / last, .trig = passes[r3 > 1 ? 2 : 1].trig}, x->re, x->im, y_re, y_im, scale,
-              last, to, NULL);
+              last, to, ordered, NULL);
 }
 
 // Tiles of real signals of 8 samples, which are one pass of 4.
 WT_INLINE void pass_of_4(const short_room *x, short_room *y, float scale)
 {
-    last_pass(&(wt__fft_pass){.s = LANES}, x->re, x->im, y->re, y->im, scale, 4, WT__FFT_SPLIT, NULL);
+    last_pass(&(wt__fft_pass){.s = LANES}, x->re, x->im, y->re, y->im, scale, 4, WT__FFT_SPLIT, true, NULL);
 }
 
 static void bins_of_8(const float *twiddles, const wt__fft_side *in, const wt__fft_side *out, float scale)
@@ -84,48 +88,27 @@ WT_INLINE cvec one_in(const float *pairs, int k) { return (cvec){{pairs[2 * k]},
 WT_INLINE void one_out(float *pairs, int k, cvec v) { pairs[2 * k] = v.re[0], pairs[2 * k + 1] = v.im[0]; }
 WT_INLINE cvec swapped(cvec a) { return (cvec){a.im, a.re}; }
 
-WT_INLINE void across_pass(const wt__fft_pass *pass, const cvec *x, cvec *y, const int r, const int m, const int s,
-                           float scale)
+WT_INLINE void across(cvec *a, const int n, float scale)
 {
-    for (int p = 0; p < m; p++)
-        UNROLL for (int q = 0; q < s; q++)
-        {
-            const float *twiddles = pass->twiddles + 2 * (r - 1) * p;
-            cvec a[8];
-            UNROLL for (int k = 0; k < r; k++) a[k] = x[q + s * (p + m * k)];
-            butterfly(a, r, r, pass->trig);
-            UNROLL for (int j = 0; j < r; j++)
-                y[q + s * (r * p + j)] = m == 1 ? scaled(a[j], scale)
-                                         : j    ? times_w(a[j], twiddles[2 * j - 2], twiddles[2 * j - 1])
-                                                : a[j];
-        }
-}
-
-WT_INLINE void across(const wt__fft_pass *passes, cvec *a, float scale, const int r1, const int r2)
-{
-    cvec b[16];
-    across_pass(passes, a, r2 > 1 ? b : a, r1, r2, 1, scale);
-    if (r2 > 1) across_pass(passes + 1, b, a, r2, 1, r1, scale);
+    butterfly(a, n, n, NULL);
+    UNROLL for (int k = 0; k < n; k++) a[k] = scaled(a[k], scale);
 }
 
 // Points read and written swapped where `back`.
-WT_INLINE void across_one(const wt__fft_pass *passes, const float *in, float *out, float scale, const int r1,
-                          const int r2, const bool back)
+WT_INLINE void across_one(const float *in, float *out, float scale, const int n, const bool back)
 {
-    cvec a[16];
-    UNROLL for (int k = 0; k < r1 * r2; k++) a[k] = back ? swapped(one_in(in, k)) : one_in(in, k);
-    across(passes, a, scale, r1, r2);
-    UNROLL for (int k = 0; k < r1 * r2; k++) one_out(out, k, back ? swapped(a[k]) : a[k]);
+    cvec a[8];
+    UNROLL for (int k = 0; k < n; k++) a[k] = back ? swapped(one_in(in, k)) : one_in(in, k);
+    across(a, n, scale);
+    UNROLL for (int k = 0; k < n; k++) one_out(out, k, back ? swapped(a[k]) : a[k]);
 }
 
-WT_INLINE void across_bins(const wt__fft_pass *passes, const float *w, const float *in, float *out, float scale,
-                           const int r1, const int r2)
+WT_INLINE void across_bins(const float *w, const float *in, float *out, float scale, const int h)
 {
-    const int h = r1 * r2;
     const float *w_im = w + wt__fft_padded((size_t)h / 2 + 1);
-    cvec a[16];
+    cvec a[8];
     UNROLL for (int k = 0; k < h; k++) a[k] = one_in(in, k);
-    across(passes, a, scale, r1, r2);
+    across(a, h, scale);
     UNROLL for (int k = 1; k <= h / 2; k++)
     {
         const bin_pair y = pair_bins(a[k], a[h - k], (vec){w[k]}, (vec){w_im[k]}, false);
@@ -136,12 +119,10 @@ WT_INLINE void across_bins(const wt__fft_pass *passes, const float *w, const flo
     out[2 * h] = 2 * (a[0].re[0] - a[0].im[0]), out[2 * h + 1] = 0;
 }
 
-WT_INLINE void across_fold(const wt__fft_pass *passes, const float *w, const float *in, float *out, float scale,
-                           const int r1, const int r2)
+WT_INLINE void across_fold(const float *w, const float *in, float *out, float scale, const int h)
 {
-    const int h = r1 * r2;
     const float *w_im = w + wt__fft_padded((size_t)h / 2 + 1);
-    cvec a[16];
+    cvec a[8];
     a[0] = (cvec){{in[0] - in[2 * h]}, {in[0] + in[2 * h]}}; // the parts change places: the way back
     UNROLL for (int k = 1; k <= h / 2; k++)
     {
@@ -149,41 +130,57 @@ WT_INLINE void across_fold(const wt__fft_pass *passes, const float *w, const flo
         a[k] = swapped(y.low);
         a[h - k] = swapped(y.high);
     }
-    across(passes, a, scale, r1, r2);
+    across(a, h, scale);
     UNROLL for (int k = 0; k < h; k++) one_out(out, k, swapped(a[k]));
 }
 
-#define ACROSS(n, r1, r2)                                                                                              \
-    static void across_##n(SHORT_SIGNATURE)                                                                            \
-    {                                                                                                                  \
-        (void)twiddles, (void)scale; /* 1 */                                                                           \
-        across_one(passes, in, out, 1, r1, r2, false);                                                                 \
-    }                                                                                                                  \
-    static void across_swapped_##n(SHORT_SIGNATURE)                                                                    \
-    {                                                                                                                  \
-        (void)twiddles, across_one(passes, in, out, scale, r1, r2, true);                                              \
-    }                                                                                                                  \
-    static void across_bins_##n(SHORT_SIGNATURE) { across_bins(passes, twiddles, in, out, scale, r1, r2); }            \
-    static void across_fold_##n(SHORT_SIGNATURE) { across_fold(passes, twiddles, in, out, scale, r1, r2); }
+#define ACROSS(n)                                                                                                     \
+    static void across_##n(SHORT_SIGNATURE)                                                                           \
+    {                                                                                                                 \
+        (void)passes, (void)twiddles, (void)scale; /* 1 */                                                            \
+        across_one(in, out, 1, n, false);                                                                             \
+    }                                                                                                                 \
+    static void across_swapped_##n(SHORT_SIGNATURE)                                                                   \
+    {                                                                                                                 \
+        (void)passes, (void)twiddles;                                                                                 \
+        across_one(in, out, scale, n, true);                                                                          \
+    }                                                                                                                 \
+    static void across_bins_##n(SHORT_SIGNATURE) { (void)passes, across_bins(twiddles, in, out, scale, n); }          \
+    static void across_fold_##n(SHORT_SIGNATURE) { (void)passes, across_fold(twiddles, in, out, scale, n); }
 #define ACROSS_ENTRY(n) {n, {across_##n, across_swapped_##n, across_bins_##n, across_fold_##n}}
 
-ACROSS(4, 4, 1)
-ACROSS(8, 8, 1)
-ACROSS(10, 5, 2)
+#    include "fft_twos.h"
+
+ACROSS(4)
+ACROSS(8)
+TWOS(10, 5, 1)
 ALONG(16, 4, 4, 1)
 ALONG(20, 4, 5, 1)
-ALONG(30, 5, 3, 2)
+TWOS(30, 5, 3)
 ALONG(32, 8, 4, 1)
 ALONG(60, 4, 5, 3)
 
-static const wt__fft_short shorts[] = {ACROSS_ENTRY(4), ACROSS_ENTRY(8), ACROSS_ENTRY(10), ALONG_ENTRY(16),
-                                       ALONG_ENTRY(20), ALONG_ENTRY(30), ALONG_ENTRY(32),  ALONG_ENTRY(60),
+static const wt__fft_short shorts[] = {ACROSS_ENTRY(4), ACROSS_ENTRY(8), TWOS_ENTRY(10),  ALONG_ENTRY(16),
+                                       ALONG_ENTRY(20), TWOS_ENTRY(30),  ALONG_ENTRY(32), ALONG_ENTRY(60),
                                        {0}};
-#elif LANES == 8
+#else
+// Sixteen lanes do the longer ones where there are such.
+#    if LANES == 8
 ALONG(64, 8, 8, 1)
 ALONG(128, 8, 16, 1)
+ALONG(240, 16, 5, 3)
+#        define EIGHT_LANES_ENTRIES ALONG_ENTRY(64), ALONG_ENTRY(128), ALONG_ENTRY(240),
+#    else
+#        define EIGHT_LANES_ENTRIES
+#    endif
+#    if LANES == 16 || !defined(__AVX512F__)
+ALONG(256, 16, 16, 1)
+ALONG(400, 16, 5, 5)
+ALONG(512, 16, 8, 4)
+#        define WIDEST_ENTRIES ALONG_ENTRY(256), ALONG_ENTRY(400), ALONG_ENTRY(512),
+#    else
+#        define WIDEST_ENTRIES
+#    endif
 
-static const wt__fft_short shorts[] = {ALONG_ENTRY(64), ALONG_ENTRY(128), {0}};
-#else
-static const wt__fft_short shorts[] = {{0}};
+static const wt__fft_short shorts[] = {EIGHT_LANES_ENTRIES WIDEST_ENTRIES{0}};
 #endif

@@ -272,17 +272,21 @@ WT_CLONES static void first_phases(uint64_t *seeds, const float *magnitude, floa
     }
 }
 
-// 1 / sqrt(x) of a normal number: a first guess from its bits (C. Lomont, Fast inverse square root, 2003), and Newton
-// steps to the last bits: on vectors it takes a third of a root and a division.
+// 1 / sqrt(x) of what is not negative, of the least normal number where it is less: a first guess from its bits (C.
+// Lomont, Fast inverse square root, 2003), and Newton steps to the last bits: on vectors it takes a third of a root and a
+// division. Bits are compared, not numbers: GCC 12 takes a choice of floats for a branch on AVX2, and leaves the loop
+// around it scalar.
 WT_INLINE float inverse_root(float x)
 {
+    enum { LEAST = 1 << 23 }; // FLT_MIN
     union {
         float number;
         int32_t bits;
-    } guess = {x};
-    guess.bits = 0x5f375a86 - (guess.bits >> 1);
+    } normal = {x}, guess;
+    normal.bits = normal.bits > LEAST ? normal.bits : LEAST;
+    guess.bits = 0x5f375a86 - (normal.bits >> 1);
     float y = guess.number;
-    for (int i = 0; i < 3; i++) y = y * (1.5f - 0.5f * x * y * y);
+    for (int i = 0; i < 3; i++) y = y * (1.5f - 0.5f * normal.number * y * y);
     return y;
 }
 
@@ -293,7 +297,7 @@ WT_CLONES static void update(float *re, float *im, float *before_re, float *befo
 {
     for (int k = 0; k < bins; k++) {
         const float x = re[k] - c * before_re[k], y = im[k] - c * before_im[k], power = x * x + y * y;
-        const float by = magnitude[k] * inverse_root(power > FLT_MIN ? power : FLT_MIN);
+        const float by = magnitude[k] * inverse_root(power);
         before_re[k] = re[k], before_im[k] = im[k];
         re[k] = x * by, im[k] = y * by;
     }
