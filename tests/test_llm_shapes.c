@@ -281,7 +281,7 @@ static void exact_guesses_have_the_bits_of_single_steps(void **state)
                 check_alike(&shapes[k], types[t].dtype, (wt_llm_quantization)kind);
 }
 
-// ---- single tokens beside weights and caches of 16 bits, also far into a text (kernels/llm/llm_attend_one.cu)
+// ---- single tokens with weights of 16 bits and small caches, also far into a text (kernels/llm/llm_attend_one.cu)
 
 /// The warps of a cluster have 1024 positions at once: behind that and twice that the second and third turn begin.
 static const struct {
@@ -295,8 +295,12 @@ static const struct {
     {{.n_heads = 2, .n_kv_heads = 2, .d_head = 128, .d_model = 128, .d_ff = 256, .rope.n_dims = 64}, 60, 8},
 };
 
+static const wt_dtype far_types[][2] = {{WT_DTYPE_F16, WT_DTYPE_F16},
+                                        {WT_DTYPE_BF16, WT_DTYPE_BF16},
+                                        {WT_DTYPE_BF16, WT_DTYPE_F8_E4M3}}; ///< weights, cache
+
 /// What was before is the CPU's, so that both have the same cache and few kernels run: sanitizers come to an end.
-static void check_far(const wt_model_config *shape, int before, int n, wt_dtype dtype)
+static void check_far(const wt_model_config *shape, int before, int n, wt_dtype dtype, wt_dtype kv_type)
 {
     enum { MOST = 2100 };
     static const wt_backend backends[] = {WT_BACKEND_CPU, WT_BACKEND_CUDA};
@@ -312,7 +316,7 @@ static void check_far(const wt_model_config *shape, int before, int n, wt_dtype 
                                                                  .n_positions = MOST,
                                                                  .n_batch = b ? 1 : 256,
                                                                  .exact_products = true,
-                                                                 .kv_type = dtype},
+                                                                 .kv_type = kv_type},
                                         &p.session[b]));
     }
     for (int k = 0; k < before; k++) ids[k] = k * 37 % VOCAB;
@@ -328,18 +332,18 @@ static void check_far(const wt_model_config *shape, int before, int n, wt_dtype 
         for (int b = 0; b < 2; b++) assert_ok(wt_llm_decode(p.session[b], k * 11));
         compare(&p, wt_llm_logits(p.session[1]), wt_llm_logits(p.session[0]), "a token");
     }
-    print_message("after %4d, %d heads of %3d, %-4s %.1e of the largest logit\n", before, shape->n_heads, shape->d_head,
-                  wt_dtype_name(dtype), p.worst);
+    print_message("after %4d, %d heads of %3d, %-4s, cache of %-7s %.1e of the largest logit\n", before, shape->n_heads,
+                  shape->d_head, wt_dtype_name(dtype), wt_dtype_name(kv_type), p.worst);
     close_both(&p, &m);
 }
 
-static void single_tokens_with_caches_of_16_bits(void **state)
+static void single_tokens_beside_small_caches(void **state)
 {
     (void)state;
     skip_without_gpu();
     for (size_t k = 0; k < sizeof far_tokens / sizeof *far_tokens; k++)
-        for (size_t t = 0; t < sizeof types / sizeof *types; t++)
-            check_far(&far_tokens[k].shape, far_tokens[k].before, far_tokens[k].n, types[t].dtype);
+        for (size_t t = 0; t < sizeof far_types / sizeof *far_types; t++)
+            check_far(&far_tokens[k].shape, far_tokens[k].before, far_tokens[k].n, far_types[t][0], far_types[t][1]);
 }
 
 /// Of the third of three, attention's parts are added by the last block instead of all.
@@ -376,7 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(three_sessions_give_the_same), cmocka_unit_test(a_gpu_gives_the_logits_of_the_cpu),
-        cmocka_unit_test(single_tokens_with_caches_of_16_bits), cmocka_unit_test(single_tokens_have_whole_vectors),
+        cmocka_unit_test(single_tokens_beside_small_caches), cmocka_unit_test(single_tokens_have_whole_vectors),
         cmocka_unit_test(exact_guesses_have_the_bits_of_single_steps)};
     return cmocka_run_group_tests_name("llm shapes", tests, NULL, NULL);
 }
