@@ -15,8 +15,9 @@ static json_t *finding_json(const doctor_finding *f)
 
 static json_t *jitter_json(const doctor_jitter *j)
 {
-    return json_pack("{s:b, s:b, s:f, s:f, s:o}", "cuda", (int)j->cuda, "realtime", (int)j->realtime, "period_us",
-                     j->period_us, "seconds", j->seconds, "late", live_summary_json(&j->late_ns));
+    return json_pack("{s:b, s:b, s:b, s:f, s:f, s:o}", "cuda", (int)j->cuda, "realtime", (int)j->realtime, "awake",
+                     (int)j->awake, "period_us", j->period_us, "seconds", j->seconds, "late",
+                     live_summary_json(&j->late_ns));
 }
 
 static void print_json(const doctor_report *report)
@@ -41,21 +42,23 @@ static void print_page(const doctor_report *report)
     for (int k = 0; k < report->n_jitter; k++) {
         const doctor_jitter *j = &report->jitter[k];
         const wt_histogram_summary *s = &j->late_ns;
-        printf("late by p50 %.0f  p99 %.0f  p99.9 %.0f  p99.99 %.0f  max %.0f us, every %.0f us for %.3g s%s\n",
+        printf("late by p50 %.0f  p99 %.0f  p99.9 %.0f  p99.99 %.0f  max %.0f us, every %.0f us for %.3g s%s%s\n",
                (double)s->p50 * 1e-3, (double)s->p99 * 1e-3, (double)s->p99_9 * 1e-3, (double)s->p99_99 * 1e-3,
-               (double)s->max * 1e-3, j->period_us, j->seconds, j->cuda ? ", CUDA opened" : "");
+               (double)s->max * 1e-3, j->period_us, j->seconds, j->cuda ? ", CUDA opened" : "",
+               j->awake ? ", no processor asleep" : "");
     }
     printf("%d of %d findings have an advice\n", n_advice, report->n_findings);
 }
 
 int cmd_doctor(int argc, char **argv)
 {
-    bool json = false, help;
+    bool json = false, awake = false, help;
     double seconds = 2;
     static doctor_report report;
     const wt_option options[] = {
         {"json", 'j', WT_OPTION_FLAG, &json, NULL, "one JSON object on stdout", 0, 0},
         {"seconds", 's', WT_OPTION_NUMBER, &seconds, "S", "length of each measurement, 2", 0.01, 3600},
+        {"awake", 0, WT_OPTION_FLAG, &awake, NULL, "measure while no processor may sleep, as live --awake", 0, 0},
     };
     const int n_options = (int)(sizeof options / sizeof *options);
     wt_status status = wt_options_parse(options, n_options, &argc, argv, &help);
@@ -72,8 +75,8 @@ int cmd_doctor(int argc, char **argv)
     doctor_check_system(&here, &report);
     doctor_check_gpus(&here, &report);
     status = wt_interrupt_install();
-    if (!status) status = doctor_measure(&report, false, seconds);
-    if (!status) status = doctor_measure(&report, true, seconds);
+    if (!status) status = doctor_measure(&report, false, awake, seconds);
+    if (!status) status = doctor_measure(&report, true, awake, seconds);
     if (json)
         print_json(&report);
     else

@@ -309,6 +309,8 @@ int cmd_live(int argc, char **argv)
         {"record-in", 0, WT_OPTION_TEXT, &s->record_in, "FILE", "record the input", 0, 0},
         {"record-out", 0, WT_OPTION_TEXT, &s->record_out, "FILE", "record the output", 0, 0},
         {"duration", 0, WT_OPTION_NUMBER, &a.seconds, "SECONDS", "end by itself", 0.01, 1e9},
+        {"awake", 0, WT_OPTION_FLAG, &s->awake, NULL, "let no processor sleep meanwhile: fewer xruns, more power", 0,
+         0},
         {"wait", 0, WT_OPTION_FLAG, &s->wait, NULL, "wait for a server, also when it dies", 0, 0},
         {"no-watch", 0, WT_OPTION_FLAG, &a.no_watch, NULL, "do not reload files that change", 0, 0},
         {"json", 0, WT_OPTION_FLAG, &a.json, NULL, "figures as JSON: a line a second, then the totals", 0, 0},

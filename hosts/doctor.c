@@ -206,7 +206,7 @@ static void look_at_cpu(void *user, const char *name)
 
 static void check_cpus(const char *sys, doctor_report *r)
 {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX], driver[TEXT_BYTES];
     cpu_facts facts = {.sys = sys};
     snprintf(folder, sizeof folder, "%s/devices/system/cpu", sys);
     each_entry(folder, "cpu", look_at_cpu, &facts);
@@ -218,12 +218,15 @@ static void check_cpus(const char *sys, doctor_report *r)
         doctor_add(r, "CPU governor", false, "performance on %d processors", facts.n_scaled);
     else
         doctor_add(r, "CPU governor", false, "no frequency scaling is to be seen here");
-    if (!facts.worst_idle_us)
+    if (read_text(driver, sys, "devices/system/cpu/cpuidle/current_driver") && !strcmp(driver, "haltpoll"))
+        doctor_add(r, "CPU idle states", true,
+                   "a virtual machine gives processors back that are idle, and has them again late: live --awake keeps "
+                   "them");
+    else if (!facts.worst_idle_us)
         doctor_add(r, "CPU idle states", false, "none are to be seen here");
     else if (facts.worst_idle_us > 100)
         doctor_add(r, "CPU idle states", true,
-                   "the deepest takes %ld us to leave: hold /dev/cpu_dma_latency open with 0, or boot with "
-                   "processor.max_cstate=1",
+                   "the deepest takes %ld us to leave: use live --awake, or boot with processor.max_cstate=1",
                    facts.worst_idle_us);
     else
         doctor_add(r, "CPU idle states", false, "the deepest takes %ld us to leave", facts.worst_idle_us);

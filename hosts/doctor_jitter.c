@@ -1,9 +1,11 @@
 // A thread that asks to be woken every 667 us, half of 64 frames at 48 kHz, and notes how late it is.
 #include "doctor.h"
 #include "interrupt.h"
+#include "live_rights.h"
 
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 #include <warptone/clock.h>
 #include <warptone/device.h>
 
@@ -38,15 +40,16 @@ void doctor_judge(doctor_report *report, const doctor_jitter *j)
     const wt_histogram_summary *s = &j->late_ns;
     double p99_9_us = (double)s->p99_9 * 1e-3, max_us = (double)s->max * 1e-3;
     const char *how = j->realtime ? "with SCHED_FIFO" : "without SCHED_FIFO, which is not permitted";
+    const char *sleep = j->awake ? ", no processor asleep" : "";
     const char *check = j->cuda ? "wake-ups, CUDA opened" : "wake-ups";
     if (p99_9_us > BLOCK_US / 4.0 || max_us > BLOCK_US)
         doctor_add(
             report, check, true,
-            "p99.9 %.0f us and at most %.0f us late %s: a block of 64 frames lasts %d us, so use longer blocks or "
+            "p99.9 %.0f us and at most %.0f us late %s%s: a block of 64 frames lasts %d us, so use longer blocks or "
             "mend what stands above",
-            p99_9_us, max_us, how, BLOCK_US);
+            p99_9_us, max_us, how, sleep, BLOCK_US);
     else
-        doctor_add(report, check, false, "p99.9 %.0f us and at most %.0f us late %s", p99_9_us, max_us, how);
+        doctor_add(report, check, false, "p99.9 %.0f us and at most %.0f us late %s%s", p99_9_us, max_us, how, sleep);
 }
 
 static wt_status measure(doctor_jitter *jitter)
@@ -66,15 +69,18 @@ static wt_status measure(doctor_jitter *jitter)
     return status;
 }
 
-wt_status doctor_measure(doctor_report *report, bool cuda, double seconds)
+wt_status doctor_measure(doctor_report *report, bool cuda, bool awake, double seconds)
 {
     wt_device *device = NULL;
     if (cuda && wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CUDA}, &device)) {
         doctor_add(report, "CUDA", false, "%s", wt_last_error());
         return WT_OK;
     }
-    doctor_jitter jitter = {.cuda = cuda, .period_us = PERIOD_NS * 1e-3, .seconds = seconds};
-    wt_status status = measure(&jitter);
+    doctor_jitter jitter = {.cuda = cuda, .awake = awake, .period_us = PERIOD_NS * 1e-3, .seconds = seconds};
+    int awake_fd = -1;
+    wt_status status = awake ? live_rights_awake(NULL, &awake_fd) : WT_OK;
+    if (!status) status = measure(&jitter);
+    if (awake_fd >= 0) close(awake_fd);
     wt_device_close(device);
     if (status) return status;
     if (report->n_jitter < DOCTOR_MEASURES) report->jitter[report->n_jitter++] = jitter;

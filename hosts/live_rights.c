@@ -1,10 +1,15 @@
 #include "live_rights.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static void *nothing(void *user) { return user; }
 
@@ -40,4 +45,22 @@ bool live_rights(char *sentence, size_t size)
              "/etc/security/limits.d/audio.conf, join the group audio and log in again",
              fifo ? "" : "real-time priority is not permitted", !fifo && !locked ? " and " : "", memory);
     return false;
+}
+
+// The kernel's PM QoS: the largest latency, in us, that anyone who holds the file open still wants. At 0 idle
+// processors poll, and a virtual one is not given back to its host.
+wt_status live_rights_awake(const char *path, int *fd)
+{
+    const int32_t latency_us = 0;
+    if (!path) path = "/dev/cpu_dma_latency";
+    *fd = open(path, O_WRONLY | O_CLOEXEC);
+    const bool written = *fd >= 0 && write(*fd, &latency_us, sizeof latency_us) == sizeof latency_us;
+    if (written) return WT_OK;
+    const int error = errno;
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+    return wt_fail(WT_ERR_UNSUPPORTED,
+                   "live: %s: %s; to keep processors awake put KERNEL==\"cpu_dma_latency\", GROUP=\"audio\", "
+                   "MODE=\"0660\" into /etc/udev/rules.d/99-audio.rules",
+                   path, strerror(error));
 }

@@ -1,5 +1,6 @@
 #include "backend.h"
 #include "interrupt.h"
+#include "live_rights.h"
 #include "live_session_internal.h"
 
 #include <errno.h>
@@ -249,8 +250,10 @@ wt_status live_session_open(const live_session_config *config, live_session **se
     pthread_mutex_init(&s->table, NULL);
     pthread_mutex_init(&s->host_lock, NULL);
     pthread_mutex_init(&s->listen, NULL);
+    s->awake_fd = -1;
     s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     wt_status status = s->wake_fd < 0 ? wt_fail(WT_ERR_STATE, "live: eventfd: %s", strerror(errno)) : WT_OK;
+    if (!status && config->awake) status = live_rights_awake(NULL, &s->awake_fd);
     if (!status) status = copy_config(s, config);
     if (!status) status = check_preset(s);
     if (!status) status = open_host(s);
@@ -306,6 +309,7 @@ wt_status live_session_close(live_session *s)
     for (int k = 0; k < s->n_texts; k++) free(s->texts[k]);
     free(s->patterns);
     if (s->wake_fd >= 0) close(s->wake_fd);
+    if (s->awake_fd >= 0) close(s->awake_fd);
     pthread_mutex_destroy(&s->change);
     pthread_mutex_destroy(&s->table);
     pthread_mutex_destroy(&s->host_lock);

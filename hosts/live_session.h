@@ -22,6 +22,7 @@ typedef struct live_session_config {
     wt_live_mode mode;
     int audio_sms;                      ///< SMs of the audio partition; 0 = 8
     bool watch;                         ///< reload the preset and the files it names when they change
+    bool awake;                         ///< let no processor sleep while the session lives (live_rights_awake)
     bool wait;                          ///< when no server is there, or it dies, wait for it and go on
     void (*waiting)(const char *why);   ///< told once that live_session_open waits; NULL = nobody
     const char *record_in, *record_out; ///< files; NULL = none

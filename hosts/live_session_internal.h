@@ -94,6 +94,7 @@ struct live_session {
     char learning[LIVE_NAME_BYTES]; ///< parameter that waits for a controller, "" = none; under `change`
     float learn_min, learn_max;     ///< its ends, likewise
 
+    int awake_fd; ///< keeps processors awake, -1 = nothing does
     pthread_t keeper;
     bool keeper_runs;
     atomic_bool closing;

@@ -142,8 +142,7 @@ static void an_ordinary_desktop_gets_advice(void **state)
         r, "CPU governor", true,
         "3 of 4 processors have governor powersave: set performance (cpupower frequency-set -g performance)");
     assert_finding(r, "CPU idle states", true,
-                   "the deepest takes 1034 us to leave: hold /dev/cpu_dma_latency open with 0, or boot with "
-                   "processor.max_cstate=1");
+                   "the deepest takes 1034 us to leave: use live --awake, or boot with processor.max_cstate=1");
     assert_finding(r, "kernel", true,
                    "6.1.0-1-amd64 can be made preemptible: boot with preempt=full (and threadirqs), or use a "
                    "PREEMPT_RT kernel");
@@ -230,7 +229,12 @@ static void capabilities_and_kernels_are_known(void **state)
     assert_finding(r, "kernel", true, "6.1 is not preemptible: use a kernel with PREEMPT or PREEMPT_RT");
     put("proc/version", "Linux version 6.1 #1 SMP PREEMPT_DYNAMIC Debian\n");
     put("proc/cmdline", "quiet preempt=full\n");
-    assert_finding(examine(), "kernel", false, "6.1 is preemptible");
+    put("sys/devices/system/cpu/cpuidle/current_driver", "haltpoll\n");
+    r = examine();
+    assert_finding(r, "kernel", false, "6.1 is preemptible");
+    assert_finding(r, "CPU idle states", true,
+                   "a virtual machine gives processors back that are idle, and has them again late: live --awake keeps "
+                   "them");
 }
 
 static void an_empty_or_damaged_machine_is_survived(void **state)
@@ -278,6 +282,11 @@ static void jitter_is_judged_by_a_block_of_64_frames(void **state)
     doctor_jitter j = {.realtime = true, .late_ns = {.p99_9 = 50000, .max = 90000}};
     doctor_judge(&report, &j);
     assert_finding(&report, "wake-ups", false, "p99.9 50 us and at most 90 us late with SCHED_FIFO");
+    j = (doctor_jitter){.realtime = true, .awake = true, .late_ns = {.p99_9 = 9000, .max = 30000}};
+    report.n_findings = 0;
+    doctor_judge(&report, &j);
+    assert_finding(&report, "wake-ups", false,
+                   "p99.9 9 us and at most 30 us late with SCHED_FIFO, no processor asleep");
     j = (doctor_jitter){.cuda = true, .late_ns = {.p99_9 = 50000, .max = 2000000}};
     doctor_judge(&report, &j);
     assert_finding(&report, "wake-ups, CUDA opened", true,
@@ -293,7 +302,7 @@ static void this_machine_is_measured(void **state)
     doctor_check_system(&here, &report);
     doctor_check_gpus(&here, &report);
     assert_true(report.n_findings >= 5);
-    assert_ok(doctor_measure(&report, false, 0.05));
+    assert_ok(doctor_measure(&report, false, false, 0.05));
     assert_int_equal(report.n_jitter, 1);
     const wt_histogram_summary *s = &report.jitter[0].late_ns;
     assert_true(s->count > 0 && s->count <= 75); // 0.05 s / 667 us; fewer where it sleeps through some

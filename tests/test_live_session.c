@@ -1,8 +1,10 @@
 #include "support/live_session_check.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <warptone/device.h>
 
 // A whole live session on a server of jackd's dummy driver: what comes out is compared with the offline chain. Content
@@ -106,6 +108,36 @@ static void copies_of_a_chain_have_channels_of_their_own(void **state)
     live_session *none;
     config.n_streams = 65;
     assert_fails(live_session_open(&config, &none), WT_ERR_BAD_ARG, "live: 65 channels in, 65 out, want at most 64");
+}
+
+/// How many of this process's files are the one that keeps processors awake.
+static int n_awake_files(void)
+{
+    char link[64], path[64];
+    int n = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        const ssize_t length = readlink(link, path, sizeof path - 1);
+        if (length < 0) continue;
+        path[length] = 0;
+        n += !strcmp(path, "/dev/cpu_dma_latency");
+    }
+    return n;
+}
+
+static void processors_stay_awake_as_long_as_the_session(void **state)
+{
+    need_server();
+    live_session_config config = config_of(write_preset(state, "awake.yaml", "  - {node: gain, gain_db: 0}\n"));
+    config.awake = true;
+    live_session *session;
+    if (live_session_open(&config, &session)) {
+        assert_non_null(strstr(wt_last_error(), "to keep processors awake put"));
+        return;
+    }
+    assert_int_equal(n_awake_files(), 1);
+    live_session_close(session);
+    assert_int_equal(n_awake_files(), 0);
 }
 
 static void two_sessions_play_one_after_the_other(void **state)
@@ -229,6 +261,7 @@ int main(void)
         cmocka_unit_test(on_a_gpu_it_sounds_the_same),
         cmocka_unit_test(another_block_length_is_taken_up_while_it_plays),
         cmocka_unit_test(copies_of_a_chain_have_channels_of_their_own),
+        cmocka_unit_test(processors_stay_awake_as_long_as_the_session),
         cmocka_unit_test(two_sessions_play_one_after_the_other),
         cmocka_unit_test(the_latency_that_is_told_is_the_one_measured),
         cmocka_unit_test(without_a_server_the_session_ends_with_a_sentence),

@@ -277,6 +277,10 @@ static void the_doctor_looks_and_measures(void **state)
     assert_int_equal(run("", "doctor --seconds 0.02", false), 0);
     assert_non_null(strstr(out, "findings have an advice"));
     assert_int_equal(run("", "doctor --seconds 0", true), 2);
+    if (run("", "doctor --json --awake --seconds 0.02", true))
+        assert_non_null(strstr(out, "to keep processors awake put"));
+    else
+        assert_non_null(strstr(out, "\"awake\": true"));
 }
 
 static void a_full_standard_output_is_an_error(void **state)
