@@ -281,29 +281,35 @@ static void exact_guesses_have_the_bits_of_single_steps(void **state)
                 check_alike(&shapes[k], types[t].dtype, (wt_llm_quantization)kind);
 }
 
-// ---- single tokens beside weights and caches of 16 bits, also far into a text (kernels/llm/llm_attend_one.cu)
+// ---- single tokens with weights of 16 bits and small caches (kernels/llm/llm_attend_one.cu)
 
-/// The warps of a cluster have 1024 positions at once: behind that and twice that the second and third turn begin.
-static const struct {
+typedef struct single {
     wt_model_config shape;
-    int before, n;
-} far_tokens[] = {
+    int before, n; ///< tokens
+} single;
+
+static const single near_tokens[] = {
     {{.n_heads = 2, .n_kv_heads = 1, .d_head = 128, .d_model = 128, .d_ff = 4352, .qk_norm = true}, 0, 20},
-    {{.n_heads = 4, .n_kv_heads = 1, .d_head = 128, .d_model = 128, .d_ff = 256, .qk_norm = true}, 1020, 8},
-    {{.n_heads = 8, .n_kv_heads = 1, .d_head = 64, .d_model = 128, .d_ff = 256, .rope.interleaved = true}, 2040, 12},
-    {{.n_heads = 3, .n_kv_heads = 1, .d_head = 64, .d_model = 128, .d_ff = 256, .sliding_window = 1100}, 1400, 4},
     {{.n_heads = 2, .n_kv_heads = 2, .d_head = 128, .d_model = 128, .d_ff = 256, .rope.n_dims = 64}, 60, 8},
 };
 
+/// The warps of a cluster have 1024 positions at once: behind that and twice that the second and third turn begin.
+static const single far_tokens[] = {
+    {{.n_heads = 4, .n_kv_heads = 1, .d_head = 128, .d_model = 128, .d_ff = 256, .qk_norm = true}, 1020, 8},
+    {{.n_heads = 8, .n_kv_heads = 1, .d_head = 64, .d_model = 128, .d_ff = 256, .rope.interleaved = true}, 2040, 12},
+    {{.n_heads = 3, .n_kv_heads = 1, .d_head = 64, .d_model = 128, .d_ff = 256, .sliding_window = 1100}, 1400, 4},
+};
+
 /// What was before is the CPU's, so that both have the same cache and few kernels run: sanitizers come to an end.
-static void check_far(const wt_model_config *shape, int before, int n, wt_dtype dtype)
+static void check_single(const single *x, wt_dtype dtype, wt_dtype kv_type)
 {
     enum { MOST = 2100 };
     static const wt_backend backends[] = {WT_BACKEND_CPU, WT_BACKEND_CUDA};
+    const int before = x->before;
     int32_t ids[MOST];
     model m;
     pair p = {.bound = 1e-4}; // a number of the cache whose last bit falls the other way; without one 4e-7 (H200)
-    make(&m, shape, dtype);
+    make(&m, &x->shape, dtype);
     m.llm.config.max_positions = MOST;
     for (int b = 0; b < 2; b++) {
         assert_ok(wt_device_open(&(wt_device_config){.backend = backends[b], .n_threads = 2}, &p.device[b]));
@@ -312,7 +318,7 @@ static void check_far(const wt_model_config *shape, int before, int n, wt_dtype 
                                                                  .n_positions = MOST,
                                                                  .n_batch = b ? 1 : 256,
                                                                  .exact_products = true,
-                                                                 .kv_type = dtype},
+                                                                 .kv_type = kv_type},
                                         &p.session[b]));
     }
     for (int k = 0; k < before; k++) ids[k] = k * 37 % VOCAB;
@@ -324,22 +330,35 @@ static void check_far(const wt_model_config *shape, int before, int n, wt_dtype 
         assert_ok(wt_llm_session_load(p.session[1], saved, bytes));
         free(saved);
     }
-    for (int k = 0; k < n; k++) {
+    for (int k = 0; k < x->n; k++) {
         for (int b = 0; b < 2; b++) assert_ok(wt_llm_decode(p.session[b], k * 11));
         compare(&p, wt_llm_logits(p.session[1]), wt_llm_logits(p.session[0]), "a token");
     }
-    print_message("after %4d, %d heads of %3d, %-4s %.1e of the largest logit\n", before, shape->n_heads, shape->d_head,
-                  wt_dtype_name(dtype), p.worst);
+    print_message("after %4d, %d heads of %3d, %-4s, cache of %-7s %.1e of the largest logit\n", before,
+                  x->shape.n_heads, x->shape.d_head, wt_dtype_name(dtype), wt_dtype_name(kv_type), p.worst);
     close_both(&p, &m);
 }
 
-static void single_tokens_with_caches_of_16_bits(void **state)
+static void check_small_caches(const single *cases, size_t n)
+{
+    static const wt_dtype all[][2] = {{WT_DTYPE_F16, WT_DTYPE_F16},
+                                      {WT_DTYPE_BF16, WT_DTYPE_BF16},
+                                      {WT_DTYPE_BF16, WT_DTYPE_F8_E4M3}}; ///< weights, cache
+    skip_without_gpu();
+    for (size_t k = 0; k < n; k++)
+        for (size_t t = 0; t < sizeof all / sizeof *all; t++) check_single(&cases[k], all[t][0], all[t][1]);
+}
+
+static void single_tokens_with_small_caches(void **state)
 {
     (void)state;
-    skip_without_gpu();
-    for (size_t k = 0; k < sizeof far_tokens / sizeof *far_tokens; k++)
-        for (size_t t = 0; t < sizeof types / sizeof *types; t++)
-            check_far(&far_tokens[k].shape, far_tokens[k].before, far_tokens[k].n, types[t].dtype);
+    check_small_caches(near_tokens, sizeof near_tokens / sizeof *near_tokens);
+}
+
+static void single_tokens_far_into_small_caches(void **state)
+{
+    (void)state;
+    check_small_caches(far_tokens, sizeof far_tokens / sizeof *far_tokens);
 }
 
 /// Of the third of three, attention's parts are added by the last block instead of all.
@@ -374,9 +393,11 @@ static void three_sessions_give_the_same(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(three_sessions_give_the_same), cmocka_unit_test(a_gpu_gives_the_logits_of_the_cpu),
-        cmocka_unit_test(single_tokens_with_caches_of_16_bits), cmocka_unit_test(single_tokens_have_whole_vectors),
-        cmocka_unit_test(exact_guesses_have_the_bits_of_single_steps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(three_sessions_give_the_same),
+                                       cmocka_unit_test(a_gpu_gives_the_logits_of_the_cpu),
+                                       cmocka_unit_test(single_tokens_with_small_caches),
+                                       cmocka_unit_test(single_tokens_far_into_small_caches),
+                                       cmocka_unit_test(single_tokens_have_whole_vectors),
+                                       cmocka_unit_test(exact_guesses_have_the_bits_of_single_steps)};
     return cmocka_run_group_tests_name("llm shapes", tests, NULL, NULL);
 }
