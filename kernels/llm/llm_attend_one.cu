@@ -439,7 +439,7 @@ template <int SPLITS> static __device__ __forceinline__ void attend(const wt_llm
     shared *m = &memory;
     let_next_begin();
     const task u = task_of<SPLITS>(a);
-    const int warp = warp_of_block();
+    const int warp = __shfl_sync(ALL, threadIdx.x / 32, 0); // one number, as the compiler should know
     const kv_type *const keys = (const kv_type *)a.cache.keys, *const values = (const kv_type *)a.cache.values;
     const float scale = a.scale * LOG2_E;
     const int first = u.first + blockIdx.x * WARPS + warp;

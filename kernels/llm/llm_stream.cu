@@ -142,17 +142,16 @@ struct share {
     int first, n;
 };
 
-template <int TEAM> static __device__ __forceinline__ share share_of(const wt_llm_stream_args &a, int warp, int pass)
+template <int TEAM> static __device__ __forceinline__ share share_of(const wt_llm_stream_args &a, int pass)
 {
-    const int first = (pass * TEAM + warp % TEAM) * a.each;
+    const int first = (pass * TEAM + (int)threadIdx.x / 32 % TEAM) * a.each;
     return {first, min(a.each, max(0, a.m.columns - first))};
 }
 
 // Where a warp's copies are: its team's of a turn's tiles begin .. end - 1 pass by pass, then the next turn's.
 struct cursor {
-    const unsigned char *from; // of the lane: its row of the tile's first two
-    int warp, begin, end, tile, pass, column;
-    int left; // rows of the tile from that one on
+    const unsigned char *from;                // of the lane: its row of the tile's first two
+    int begin, end, tile, pass, column, left; // left: rows of the tile from that one on
     share own;
 };
 
@@ -176,9 +175,9 @@ template <int TEAM> static __device__ __forceinline__ void move_on(const wt_llm_
                 c.begin += AT_ONCE;
                 c.end = min(c.begin + AT_ONCE, n_tiles);
             }
-            c.own = share_of<TEAM>(a, c.warp, c.pass);
+            c.own = share_of<TEAM>(a, c.pass);
         } while (!c.own.n && c.begin < n_tiles);
-        c.tile = c.begin + c.warp / TEAM;
+        c.tile = c.begin + (int)threadIdx.x / 32 / TEAM;
     }
     if (c.tile < n_tiles) aim(a, c);
 }
@@ -237,7 +236,7 @@ static __device__ __forceinline__ void finish(const wt_llm_matvec_args &a, const
 {
     const int in_group = threadIdx.x / TILE, slot = threadIdx.x % TILE;
     if (!e.out) return;
-    const float scale = a.norm_weight ? rsqrtf(__fdividef(sum_of<TEAM>(squares), (float)a.columns) + a.eps) : 1;
+    const float scale = a.norm_weight ? 1 / sqrtf(sum_of<TEAM>(squares) / (float)a.columns + a.eps) : 1;
     float y = sum_of<TEAM>(sums[(a.gated ? 2 : 1) * in_group * TILE + slot]) * scale + e.bias;
     if (a.gated)
         y *= activate(a.activation, sum_of<TEAM>(sums[(2 * in_group + 1) * TILE + slot]) * scale + e.gate_bias);
@@ -385,7 +384,7 @@ template <class T, int TEAM, bool AWAITED> static __device__ __forceinline__ voi
 {
     extern __shared__ uint4 shared[];
     __shared__ float sums_of[2][AT_ONCE * TILE][WARPS], squares[WARPS];
-    const int lane = threadIdx.x % 32, warp = warp_of_block(), g = lane / 4, n_tiles = count_tiles(a.m);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, n_tiles = count_tiles(a.m);
     const int n_stages = a.n_stages;
     uint4 *stages = shared + warp * (n_stages * STAGE);
     vector v;
@@ -395,7 +394,7 @@ template <class T, int TEAM, bool AWAITED> static __device__ __forceinline__ voi
     if (!a.is_awaited) let_next_begin();
     ask_ahead(a.m);
     const int member = warp % TEAM, team = warp / TEAM;
-    cursor c = {NULL, warp, 0, min(AT_ONCE, n_tiles), team, 0, 0, 0, share_of<TEAM>(a, warp, 0)};
+    cursor c = {NULL, 0, min(AT_ONCE, n_tiles), team, 0, 0, 0, share_of<TEAM>(a, 0)};
     if (team < n_tiles) aim(a, c);
 #pragma unroll 1 // this once: less code for the caches to hold
     for (int s = 0; s < n_stages - 1; s++) fetch<TEAM>(a, n_tiles, c, stages + s * STAGE);
@@ -403,14 +402,14 @@ template <class T, int TEAM, bool AWAITED> static __device__ __forceinline__ voi
 #pragma unroll
     for (int k = 0; k < KEPT && !AWAITED; k++)
         kept[k] = load_eight(a.m.norm_weight + member * a.each + k * 256 + lane * 8,
-                             a.m.norm_weight && k * 256 + lane * 8 < share_of<TEAM>(a, warp, 0).n);
+                             a.m.norm_weight && k * 256 + lane * 8 < share_of<TEAM>(a, 0).n);
     if (AWAITED) // a pass ahead: who begins earlier takes from those that it waits for
-        await(a, share_of<TEAM>(a, warp, 0), WT_LLM_STREAM_PASS, kept);
+        await(a, share_of<TEAM>(a, 0), WT_LLM_STREAM_PASS, kept);
     else
         wait_for_earlier();
     if (a.is_awaited) let_next_begin();
 
-    take_vector<T, true, AWAITED>(a.m, share_of<TEAM>(a, warp, 0), kept, v);
+    take_vector<T, true, AWAITED>(a.m, share_of<TEAM>(a, 0), kept, v);
     for (int k = (int)(blockIdx.x * blockDim.x + threadIdx.x); k < a.n_cleared; k += (int)(gridDim.x * blockDim.x))
         a.cleared[k] = WT_LLM_NOT_THERE;
     const unsigned char *x =
@@ -420,7 +419,7 @@ template <class T, int TEAM, bool AWAITED> static __device__ __forceinline__ voi
         float(*all_sums)[WARPS] = sums_of[begin / AT_ONCE % 2];
         const ending e = ending_of(a, begin);
         for (int pass = 0; pass < a.n_passes; pass++) {
-            const share own = share_of<TEAM>(a, warp, pass);
+            const share own = share_of<TEAM>(a, pass);
             if (begin + pass && a.n_passes > 1) {
                 if (AWAITED) await(a, own, 0, kept);
                 take_vector<T, AWAITED, AWAITED>(a.m, own, kept, v);

@@ -74,9 +74,6 @@ static __device__ __forceinline__ void load_if(bool wanted, const void *from, ui
                  : "l"(from), "r"((int)wanted));
 }
 
-// The warp's number in the block, one for its lanes as the compiler knows: what depends on it is no divergent branch.
-static __device__ __forceinline__ int warp_of_block() { return __shfl_sync(ALL, threadIdx.x / 32, 0); }
-
 static __device__ __forceinline__ float warp_sum(float x)
 {
     for (int step = 16; step; step /= 2) x += __shfl_xor_sync(ALL, x, step);
@@ -109,7 +106,7 @@ enum { NO_ACTIVATION, RELU, SILU, GELU, GELU_TANH }; // wt_activation
 static __device__ __forceinline__ float activate(int kind, float x)
 {
     switch (kind) {
-    case SILU: return __fdividef(x, 1 + expf(-x));
+    case SILU: return x / (1 + expf(-x));
     case GELU: return 0.5f * x * (1 + erff(x * 0.70710678f));
     case GELU_TANH: return 0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
     case RELU: return x > 0 ? x : 0;
