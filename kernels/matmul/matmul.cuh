@@ -191,15 +191,24 @@ static __device__ __forceinline__ float biased(const wt_mm_part &p, int stack, i
     return p.bias ? v + p.bias[(long long)stack * p.rows + r] : v;
 }
 
-// Row i of x, row r of W: y += v, and for the norm that follows y times its weight. Returns the square of y.
-static __device__ __forceinline__ float finish_normed(const wt_mm_args &a, int i, int r, float v)
+// What finish_normed reads: it can be on its way before the sum is there.
+struct before {
+    float y, weight;
+};
+
+static __device__ __forceinline__ before before_norm(const wt_mm_args &a, int i, int r)
 {
     const wt_mm_part &p = a.parts[0];
-    float *y = (float *)p.y + i * p.y_stride + r;
-    v = activated(a.activation, biased(p, 0, r, v));
-    if (a.add) v += *y;
-    *y = v;
-    a.normed[(long long)i * p.rows + r] = bf16_of_f32(v * a.norm_weight[r]);
+    return {a.add ? ((const float *)p.y)[i * p.y_stride + r] : 0, a.norm_weight[r]};
+}
+
+// Row i of x, row r of W: y += v, and for the norm that follows y times its weight. Returns the square of y.
+static __device__ __forceinline__ float finish_normed(const wt_mm_args &a, int i, int r, float v, before b)
+{
+    const wt_mm_part &p = a.parts[0];
+    v = b.y + activated(a.activation, biased(p, 0, r, v));
+    ((float *)p.y)[i * p.y_stride + r] = v;
+    a.normed[(long long)i * p.rows + r] = bf16_of_f32(v * b.weight);
     return v * v;
 }
 

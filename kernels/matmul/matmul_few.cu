@@ -321,9 +321,23 @@ static __device__ __forceinline__ void read_norms(const wt_mm_args &a, float (*n
     }
 }
 
-// The four sums of a lane: rows g and g + 8 of a tile by rows i and i + 1 of x.
+static __device__ __forceinline__ bool has_norm_after(const wt_mm_args &a)
+{
+    return MM_X == WT_MM_BF16 && MM_PAIR == 1 && a.norm_weight;
+}
+
+// What finish_four reads: rows g and g + 8 of a tile by rows i and i + 1 of x.
+static __device__ __forceinline__ void read_before(const wt_mm_args &a, const place *at, int i, before *b)
+{
+    if (!has_norm_after(a)) return;
+#pragma unroll
+    for (int c = 0; c < 4; c++)
+        if (i + c % 2 < a.m && at[c / 2].row < a.parts[0].rows) b[c] = before_norm(a, i + c % 2, at[c / 2].row);
+}
+
+// The four sums of a lane.
 static __device__ __forceinline__ void finish_four(const wt_mm_args &a, const place *at, const float *scale, int i,
-                                                   const float *norms, float4 sum)
+                                                   const float *norms, float4 sum, const before *b)
 {
     const wt_mm_tile whole = {0, 0, a.m, 0, 0};
     const float v[4] = {sum.x * (scale[0] * norms[0]), sum.y * (scale[0] * norms[1]), sum.z * (scale[1] * norms[0]),
@@ -334,12 +348,12 @@ static __device__ __forceinline__ void finish_four(const wt_mm_args &a, const pl
         const place to = at[MM_PAIR == 2 ? 0 : c / 2];
         const int row = i + c % 2;
         if ((MM_PAIR == 2 && c >= 2) || row >= a.m || to.row >= a.parts[to.part].rows) continue;
-        if (MM_X == WT_MM_BF16 && MM_PAIR == 1 && a.norm_weight)
-            squares[c % 2] += finish_normed(a, row, to.row, v[c]);
+        if (has_norm_after(a))
+            squares[c % 2] += finish_normed(a, row, to.row, v[c], b[c]);
         else
             finish(a, to.part, whole, row, to.row, v[c], v[c % 2 + 2]);
     }
-    if (MM_X != WT_MM_BF16 || MM_PAIR == 2 || !a.norm_weight) return;
+    if (!has_norm_after(a)) return;
 #pragma unroll
     for (int c = 0; c < 2; c++) {
         for (int step = 4; step < 32; step *= 2) squares[c] += __shfl_xor_sync(ALL, squares[c], step);
@@ -365,6 +379,9 @@ static __device__ __forceinline__ void finish_all(const wt_mm_args &a, const mem
             const wt_mm_part &p = a.parts[places[h].part];
             scale[h] = !MM_SCALES ? scale_at(a, p, 0, row_of(a, places[h]), 0) : p.tensor_scale ? *p.tensor_scale : 1;
         }
+        before b[MM_N][4] = {};
+#pragma unroll
+        for (int n = 0; n < MM_N; n++) read_before(a, places, 8 * n + 2 * t, b[n]);
         barrier_wait(&m.summed[slot], at / TILES & 1);
         float4 sums[MM_N];
 #pragma unroll
@@ -379,7 +396,7 @@ static __device__ __forceinline__ void finish_all(const wt_mm_args &a, const mem
         __syncwarp();
         if (lane == 0) barrier_arrive(&m.finished[slot]);
 #pragma unroll
-        for (int n = 0; n < MM_N; n++) finish_four(a, places, scale, 8 * n + 2 * t, norms[n], sums[n]);
+        for (int n = 0; n < MM_N; n++) finish_four(a, places, scale, 8 * n + 2 * t, norms[n], sums[n], b[n]);
     }
 }
 

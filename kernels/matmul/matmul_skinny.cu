@@ -409,7 +409,7 @@ static __device__ __forceinline__ void scale_rows(const wt_mm_args &a, float *sc
 // As finish_normed, and the squares of the 16 neighbours that 16 lanes have.
 static __device__ __forceinline__ void finish_squared(const wt_mm_args &a, int i, int r, float v)
 {
-    float square = finish_normed(a, i, r, v);
+    float square = finish_normed(a, i, r, v, before_norm(a, i, r));
 #pragma unroll
     for (int step = 8; step; step /= 2) square += __shfl_xor_sync(0xffffu << (threadIdx.x & 16), square, step);
     const int n_squares = a.parts[0].rows / WT_MM_SKINNY_SQUARES;
