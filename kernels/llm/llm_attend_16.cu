@@ -177,6 +177,21 @@ static __device__ __forceinline__ void finish(const wt_llm_attend_args &a, const
     __syncwarp(); // the next turn's
 }
 
+static __device__ __forceinline__ void ask_for_lines(const float *from, int n)
+{
+    for (int k = 32 * threadIdx.x; from && k < n; k += 32 * blockDim.x) prefetch_global(from + k);
+}
+
+// What prepare reads beside the heads: the layer's weights have driven it from the L2 cache.
+static __device__ __forceinline__ void ask_for_turns(const wt_llm_attend_args &a, const task &u)
+{
+    const int half = a.turn.n_dims / 2, n = (u.first - u.first_own + u.n) * half;
+    ask_for_lines(a.turn.q_norm, D_HEAD);
+    ask_for_lines(a.turn.k_norm, D_HEAD);
+    ask_for_lines(a.turn.cosines + (long long)u.first_own * half, n);
+    ask_for_lines(a.turn.sines + (long long)u.first_own * half, n);
+}
+
 // Two at a time, so that one's way from memory is the other's too.
 static __device__ __forceinline__ void prepare(const wt_llm_attend_args &a, const task &u, shared *m)
 {
@@ -330,6 +345,7 @@ template <int SPLITS> static __device__ __forceinline__ void attend(const wt_llm
             ask_for((threadIdx.x % 32 ? values : keys) +
                         cache_at(a.cache, u.sequence, (now + k * step) * KEYS, u.kv_head),
                     KEYS * D_HEAD * sizeof(kv_type));
+    ask_for_turns(a, u);
     wait_for_earlier();
     prepare(a, u, m);
     __syncthreads();
