@@ -138,18 +138,24 @@ template <int N> struct ring {
 static __device__ __forceinline__ void copy_w(const wt_mm_few_args &f, const memory &m, const work &w)
 {
     ring<MM_STAGES> r = {0, 0};
-    for (int first = 0; first < w.n_tiles; first += TILES)
+    for (int first = 0; first < w.n_tiles; first += TILES) {
+        place at[TILES][2];
+#pragma unroll
+        for (int k = 0; k < 2 * TILES; k++) at[k / 2][k % 2] = place_of(f.args, first + k / 2, k % 2 * 8);
         for (int span = 0; span < w.n_spans; span++)
-            for (int p = 0; p < tiles_from(w, first); p++, r.next()) {
+#pragma unroll
+            for (int p = 0; p < TILES; p++) {
+                if (p >= tiles_from(w, first)) continue;
                 unsigned char *to = m.stages + 2 * r.slot * m.half_bytes;
                 barrier_wait(&m.empty[r.slot], r.parity ^ 1);
                 barrier_expect(&m.full[r.slot], 2 * m.half_bytes);
 #pragma unroll
-                for (int h = 0; h < 2; h++) {
-                    const place at = place_of(f.args, first + p, 8 * h);
-                    copy_box(to + h * m.half_bytes, &f.w[at.part], 0, at.row, span * w.warps, &m.full[r.slot]);
-                }
+                for (int h = 0; h < 2; h++)
+                    copy_box(to + h * m.half_bytes, &f.w[at[p][h].part], 0, at[p][h].row, span * w.warps,
+                             &m.full[r.slot]);
+                r.next();
             }
+    }
 }
 
 // One warp: the columns of x of each span, a row a lane. Rows that are not there are what they are.
