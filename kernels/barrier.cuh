@@ -53,6 +53,21 @@ static __device__ __forceinline__ bool barrier_passed(unsigned long long *barrie
     return passed;
 }
 
+// The same without staying for a while.
+static __device__ __forceinline__ bool barrier_over(unsigned long long *barrier, unsigned parity)
+{
+    unsigned over;
+    asm volatile("{\n"
+                 ".reg .pred p;\n"
+                 "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p;\n"
+                 "}"
+                 : "=r"(over)
+                 : "r"(shared_of(barrier)), "r"(parity)
+                 : "memory");
+    return over;
+}
+
 // Until the phase of that parity is over; of a new barrier the one of parity 1 is.
 static __device__ __forceinline__ void barrier_wait(unsigned long long *barrier, unsigned parity)
 {

@@ -51,6 +51,29 @@ static __device__ __forceinline__ void send_to(float4 *address, int rank, float4
         "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w), "r"(barrier_there)
         : "memory");
 }
+static __device__ __forceinline__ void send_to(float2 *address, int rank, float2 x, unsigned long long *barrier)
+{
+    unsigned there, barrier_there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(there)
+        : "r"((unsigned)__cvta_generic_to_shared(address)), "r"(rank));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(barrier_there)
+        : "r"((unsigned)__cvta_generic_to_shared(barrier)), "r"(rank));
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1,%2}, [%3];" ::"r"(there),
+                 "f"(x.x), "f"(x.y), "r"(barrier_there)
+                 : "memory");
+}
+
+// Arrive at the barrier of block `rank`.
+static __device__ __forceinline__ void barrier_arrive_at(unsigned long long *barrier, int rank)
+{
+    unsigned there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(there)
+        : "r"((unsigned)__cvta_generic_to_shared(barrier)), "r"(rank));
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(there) : "memory");
+}
 #else // never launched there
 #    define CLUSTER_1
 #    define CLUSTER_2
@@ -62,4 +85,6 @@ static __device__ __forceinline__ void cluster_wait() {}
 static __device__ __forceinline__ void cluster_meet() { __syncthreads(); }
 static __device__ __forceinline__ float4 load_from(const float *address, int) { return *(const float4 *)address; }
 static __device__ __forceinline__ void send_to(float4 *address, int, float4 x, unsigned long long *) { *address = x; }
+static __device__ __forceinline__ void send_to(float2 *address, int, float2 x, unsigned long long *) { *address = x; }
+static __device__ __forceinline__ void barrier_arrive_at(unsigned long long *, int) {}
 #endif

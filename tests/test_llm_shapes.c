@@ -27,6 +27,9 @@ static const wt_model_config shapes[] = {
 static const wt_model_config many_rows = {
     .n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 264, .d_ff = 16400, .qk_norm = true};
 
+/// Down of quantised weights is shared by two blocks, which finish more than a tile each (kernels/llm/llm_quant.cu).
+static const wt_model_config long_rows = {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 4608, .d_ff = 8192};
+
 // ---- a model of random numbers
 
 typedef struct model {
@@ -211,6 +214,8 @@ static void single_tokens_have_whole_vectors(void **state)
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) // the first in boxes alone
         for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
             check_singles(&shapes[k], WT_DTYPE_BF16, (wt_llm_quantization)kind);
+    for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
+        check_singles(&long_rows, WT_DTYPE_BF16, (wt_llm_quantization)kind);
 }
 
 static void a_gpu_gives_the_logits_of_the_cpu(void **state)

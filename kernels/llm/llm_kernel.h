@@ -170,7 +170,8 @@ typedef struct wt_llm_stream_args {
 
 #define WT_LLM_SCALE_ZERO 100 ///< a type of scales beside WT_MM_F32 and F16: an F16 and a zero of 16 bits, in a word
 
-/// The same of quantised weights: matrices of one type, rows of row_bytes at multiples of 16. Scales of a part: floats
+/// The same of quantised weights, by llm_quant, or by llm_quant_2, whose clusters of two share the columns of a tile (no
+/// norm's weights there): matrices of one type, rows of row_bytes at multiples of 16. Scales of a part: floats
 /// [rows / scale_rows] that are constant along a row, or words [rows / scale_rows][scale_words] of a float, an F16 with
 /// its zero, or two F16, for groups of columns. n_rows counts nothing here; gated products take 8 rows a tile of each.
 typedef struct wt_llm_quant_args {
@@ -180,13 +181,15 @@ typedef struct wt_llm_quant_args {
     long long row_bytes;
     int n_tiles; ///< of 16 rows, of each part by itself
     int scale_rows, scale_words;
+    int scale_shift;    ///< scale_rows is 2 to that, where boxes bring scales of groups
     int scale_pitch;    ///< bytes in a stage from a row's scales to the next one's; 0 = 8 rows share them
     int scale_bytes;    ///< and between those of 8 rows
     int scale_expected; ///< that boxes bring
-    int team, n_turns;  ///< warps that share a tile's columns, a power of two, and how often each has some
+    int team, n_turns;  ///< warps of a block that share a tile's columns, a power of two, and how often each has some
     int n_teams;        ///< of a block
     int n_stages;       ///< of a block, a multiple of its teams
     int has_boxes;      ///< else a warp's lanes copy
+    int pace;           ///< stages on their way together before the vector is asked for
 } wt_llm_quant_args;
 
 #define WT_LLM_QUANT_RING    8 ///< tiles of a block of llm_quant.cu whose sums wait to be finished, one of each team

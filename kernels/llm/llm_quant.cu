@@ -12,8 +12,10 @@
 // A tile is 16 rows (8 of gate and 8 of up for a gated product); a block has every gridDim.x-th. A team of warps shares
 // a tile's columns, a piece of 128 bytes of each row a warp at a time; a block's teams take tiles in turn. One more
 // warp has boxes of the rows copied to shared memory, stage by stage, the first of them before the vector is there;
-// each warp makes its own columns of the vector ready, so that none waits for another. The last adds the warps' sums in
-// order and finishes the rows.
+// each warp makes its own columns of the vector ready. The last adds the warps' sums in order and finishes the rows.
+//
+// llm_quant_2: a long vector without a norm, whose columns two blocks share, a cluster. Each makes its half ready, and
+// sends its warps' sums to the one that finishes the tile, one tile this one, the next the other.
 //
 // WEIGHT: I8, E4M3, U4, Q4_K. GROUP: columns a scale, 0 = constant along the row. SCALE: F32; F16; U4 with a zero
 // beside an F16: a word of both (WT_LLM_SCALE_ZERO). Q4_K has its own. Judge: the CPU's steps (models/llm/ops_cpu.c).
@@ -36,6 +38,7 @@
 #include "llm_weights.cuh"
 #include "overlap.cuh"
 #include "barrier.cuh"
+#include "cluster.cuh"
 
 #define IS_Q4_K        (WEIGHT == WT_MM_Q4_K)
 #define PIECE          (IS_Q4_K ? 144 : 128) // bytes of a row
@@ -50,6 +53,7 @@
 #define GROUP_OF(t)    ((t) / (4 / MOST))      // of a read, whose sums lane t has
 #define UNITS          (OF_GROUP / (4 * PER))  // reads of a row's four lanes in a group
 #define N_SUB          (PER < 8 ? 1 : PER / 8) // eights of columns in a lane's read
+#define X_FIRST        (N_GROUPS == AT_ONCE)   // a stage's x is read before its weights are awaited
 #define SCALED         (GROUP && !IS_Q4_K)
 #define OF_SCALE       (SCALE == WT_MM_F16 ? 2 : 4)                                   // bytes
 #define X_READS        (AT_ONCE * (DIGITS ? (UNITS * PER + 15) / 16 : UNITS * N_SUB)) // registers for x, times four
@@ -67,7 +71,7 @@ struct memory {
     unsigned char *scales; // [n_stages][2] times scale_bytes: those of groups, [8 or 1][team][N_GROUPS]
     unsigned short *x;     // its parts, of each turn of the columns those of each warp
     float2 *of_x;          // [groups]: the unit of x; of whole numbers the sum
-    float *partial;        // [RING][WARPS][16]
+    float2 *partial;       // [RING / blocks][blocks][WARPS][8]: of rows 0 .. 7, each with that 8 on
     unsigned long long *full, *empty, *summed, *finished; // [n_stages] twice, [RING] twice
     int half_bytes;                                       // of a stage
     int pitch;                                            // from part to part, of digits in bytes
@@ -83,12 +87,34 @@ static __device__ __forceinline__ memory memory_of(const wt_llm_quant_args &a, u
     m.scales = m.stages + 2 * a.n_stages * m.half_bytes;
     m.x = (unsigned short *)(m.scales + 2 * a.n_stages * a.scale_bytes);
     m.of_x = (float2 *)((unsigned char *)m.x + (DIGITS ? 3 : 4) * m.pitch);
-    m.partial = (float *)(m.of_x + columns / 32);
-    m.full = (unsigned long long *)(m.partial + RING * 16 * WARPS);
+    m.partial = m.of_x + columns / 32;
+    m.full = (unsigned long long *)(m.partial + RING * 8 * WARPS);
     m.empty = m.full + a.n_stages;
     m.summed = m.empty + a.n_stages;
     m.finished = m.summed + RING;
     return m;
+}
+
+// What a block's warps tell each other besides: that x is asked for, and the squares of their columns.
+struct news {
+    unsigned long long asked;
+    float squares[WARPS], scratch[WARPS];
+};
+
+// ---- who waits for whom
+
+// Meetings of some of the block's threads: all of it; the warps that multiply; one of them and the one that copies,
+// which waits for nobody, so that its copies are soon under way.
+enum { ALL_MEET = 1, WARPS_MEET, TWO_MEET };
+
+template <int WHICH, int N> static __device__ __forceinline__ void meet()
+{
+    asm volatile("bar.sync %0, %1;" ::"n"(WHICH), "n"(32 * N) : "memory");
+}
+
+template <int WHICH, int N> static __device__ __forceinline__ void pass()
+{
+    asm volatile("bar.arrive %0, %1;" ::"n"(WHICH), "n"(32 * N) : "memory");
 }
 
 // ---- the vector
@@ -113,16 +139,23 @@ static __device__ __forceinline__ eight load_eight(const float *x, int k, int co
     return {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
 }
 
+static __device__ __forceinline__ float larger(float a, float b) // what is no number is the largest
+{
+    float y;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
+
 // The bits of the largest magnitude of the group of the lane's eight columns: neither infinities nor what is no number
 // get lost.
 static __device__ __forceinline__ unsigned largest_of(const eight &v)
 {
-    unsigned most = 0;
+    float most = 0;
 #pragma unroll
-    for (int k = 0; k < 8; k++) most = max(most, __float_as_uint(v.at[k]) & 0x7fffffffu);
+    for (int k = 0; k < 8; k++) most = larger(most, fabsf(v.at[k]));
 #pragma unroll
-    for (int step = 1; step < EIGHTS_A_GROUP; step *= 2) most = max(most, __shfl_xor_sync(ALL, most, step));
-    return most;
+    for (int step = 1; step < EIGHTS_A_GROUP; step *= 2) most = larger(most, __shfl_xor_sync(ALL, most, step));
+    return __float_as_uint(most);
 }
 
 // ---- x as two f16, its unit a power of two that leaves the largest of a group 2^14 .. 2^15, or as two bf16
@@ -191,19 +224,37 @@ static __device__ __forceinline__ void store_digits(const memory &m, int k, cons
     if (!is_there) return;
     const unsigned no_number = 0x7fffffff; // where x has none or an infinity
     const float unit = __uint_as_float(exponent == 255 ? no_number : has_unit ? (exponent - 21) << 23 : 0);
+    unsigned char *to = (unsigned char *)m.x + k;
 #pragma unroll
-    for (int d = 0; d < 3; d++) *(uint2 *)((unsigned char *)m.x + d * m.pitch + k) = {words[0][d], words[1][d]};
+    for (int d = 0; d < 3; d++, to += m.pitch) {
+#if IS_SPREAD // a product takes the first words of two eights, the next their second ones
+        *(unsigned *)(to - k % 16 / 2) = words[0][d];
+        *(unsigned *)(to - k % 16 / 2 + 8) = words[1][d];
+#else
+        *(uint2 *)to = {words[0][d], words[1][d]};
+#endif
+    }
     if (k % OF_GROUP == 0) m.of_x[k / OF_GROUP] = {unit, unit * (float)sum};
+}
+
+// Sum over the warps that multiply, of each lane, for all of them.
+static __device__ float sum_of_warps(float x, float *scratch)
+{
+    x = warp_sum(x);
+    meet<WARPS_MEET, WARPS>(); // scratch may hold the sum before
+    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = x;
+    meet<WARPS_MEET, WARPS>();
+    return warp_sum(threadIdx.x % 32 < WARPS ? scratch[threadIdx.x % 32] : 0);
 }
 
 // Mean of x and the scale of a LayerNorm.
 static __device__ void measure(const wt_llm_matvec_args &a, float *scratch, float *mean, float *scale)
 {
     float sum = 0, squares = 0;
-    for (int k = threadIdx.x; k < a.columns; k += blockDim.x) sum += a.x[k];
-    *mean = block_sum(sum, scratch) / (float)a.columns;
-    for (int k = threadIdx.x; k < a.columns; k += blockDim.x) squares += (a.x[k] - *mean) * (a.x[k] - *mean);
-    *scale = 1 / sqrtf(block_sum(squares, scratch) / (float)a.columns + a.eps);
+    for (int k = threadIdx.x; k < a.columns; k += 32 * WARPS) sum += a.x[k];
+    *mean = sum_of_warps(sum, scratch) / (float)a.columns;
+    for (int k = threadIdx.x; k < a.columns; k += 32 * WARPS) squares += (a.x[k] - *mean) * (a.x[k] - *mean);
+    *scale = 1 / sqrtf(sum_of_warps(squares, scratch) / (float)a.columns + a.eps);
 }
 
 // Where a warp is: the first of its columns and its place in x, of turn 0; the next turn's are `step` on.
@@ -217,36 +268,57 @@ static __device__ __forceinline__ int column_at(const share &own, int i)
     return own.first + i / OF_STAGE * own.step + i % OF_STAGE * 8;
 }
 
+// N of the lane's eights, from the first-th of the warp's on, of n.
 template <int N>
-static __device__ __forceinline__ void load_columns(const float *x, const share &own, int first, int columns, eight *v)
+static __device__ __forceinline__ void load_columns(const float *x, const share &own, int first, int n, int columns,
+                                                    eight *v)
 {
 #pragma unroll
-    for (int u = 0; u < N; u++) v[u] = load_eight(x, column_at(own, first + u * 32 + threadIdx.x % 32), columns);
+    for (int u = 0; u < N; u++) {
+        const int i = first + u * 32 + threadIdx.x % 32;
+        v[u] = load_eight(x, i < n ? column_at(own, i) : columns, columns);
+    }
 }
 
-// x, or its norm, and what is known of its groups, of the warp's columns; their squares, of the lane. N eights a lane
-// are on their way together; `w` has the norm's weights of the first. A launch comes here once, and waits for
-// instructions as for x: few of them, and a loop.
-template <bool IS_WEIGHED, int N>
+template <int N>
+static __device__ __forceinline__ void load_weights(const wt_llm_quant_args &a, const share &own, int first, eight *w)
+{
+    if (a.m.norm_weight)
+        load_columns<N>(a.m.norm_weight, own, first, a.n_turns * OF_STAGE, a.m.columns, w);
+    else
+#pragma unroll
+        for (int u = 0; u < N; u++)
+#pragma unroll
+            for (int k = 0; k < 8; k++) w[u].at[k] = 1;
+}
+
+// x, or its norm, and what is known of its groups, of the warp's columns; their squares, of the lane. N eights of a
+// lane are on their way together; `w` has the norm's weights of the first, or ones. A launch comes here once, and waits
+// for instructions as for x: few of them, and a loop.
+template <int N, bool IS_WEIGHED>
 static __device__ __forceinline__ float stage_x(const wt_llm_quant_args &a, const memory &m, const share &own, eight *w,
-                                                float mean, float scale)
+                                                float mean, float scale, unsigned long long *asked)
 {
     const int columns = a.m.columns, n = a.n_turns * OF_STAGE;
     float squares = 0;
     for (int first = 0; first < n; first += 32 * N) {
         eight x[N];
-        load_columns<N>(a.m.x, own, first, columns, x);
-        if (IS_WEIGHED && first) load_columns<N>(a.m.norm_weight, own, first, columns, w);
+        load_columns<N>(a.m.x, own, first, n, columns, x);
+        if (!first && threadIdx.x == 0) barrier_arrive(asked);
+        if (IS_WEIGHED && first) load_weights<N>(a, own, first, w);
         const int end = min(n, first + 32 * N);
 #pragma unroll 1
         for (int from = first; from < end; from += 32) {
-            const int i = from + threadIdx.x % 32, column = column_at(own, i);
+            const int i = from + threadIdx.x % 32;
 #pragma unroll
-            for (int k = 0; k < 8; k++) {
-                squares += x[0].at[k] * x[0].at[k];
-                if (IS_WEIGHED) x[0].at[k] = (x[0].at[k] - mean) * scale * w[0].at[k];
-                if (IS_WEIGHED && a.m.norm_bias && column < columns) x[0].at[k] += a.m.norm_bias[column + k];
-            }
+            for (int k = 0; k < 8; k++) squares += x[0].at[k] * x[0].at[k];
+            if (IS_WEIGHED && a.m.norm_bias) {
+                const eight bias = load_eight(a.m.norm_bias, i < n ? column_at(own, i) : columns, columns);
+#pragma unroll
+                for (int k = 0; k < 8; k++) x[0].at[k] = (x[0].at[k] - mean) * scale * w[0].at[k] + bias.at[k];
+            } else if (IS_WEIGHED)
+#pragma unroll
+                for (int k = 0; k < 8; k++) x[0].at[k] *= w[0].at[k];
             const int place = own.place + i / OF_STAGE * (WARPS * COLUMNS) + i % OF_STAGE * 8;
             if (DIGITS)
                 store_digits(m, place, x[0], i < n);
@@ -263,11 +335,11 @@ static __device__ __forceinline__ float stage_x(const wt_llm_quant_args &a, cons
 }
 
 // What sums are multiplied with: an RMSNorm's scale.
-static __device__ __forceinline__ float scale_of(const wt_llm_matvec_args &a, const float *squares_of, int team)
+static __device__ __forceinline__ float scale_of(const wt_llm_matvec_args &a, const float *squares, int team)
 {
     float sum = 0;
     if (!a.norm_weight || a.norm_bias) return 1;
-    for (int w = 0; w < team; w++) sum += squares_of[w];
+    for (int w = 0; w < team; w++) sum += squares[w];
     return 1 / sqrtf(sum / (float)a.columns + a.eps);
 }
 
@@ -286,13 +358,6 @@ static __device__ __forceinline__ tile_place place_tile(const wt_llm_matvec_args
     const int row = 16 * (tile - (part == 2 ? second : part ? first : 0));
     return {{part, part}, {row, row + 8}};
 }
-
-// What comes to a stage next: the columns of `turn` of a tile.
-struct copier {
-    int tile, turn, slot;
-    unsigned parity;
-    tile_place at;
-};
 
 // 16 bytes each for the lanes, to where a box has them: 8 rows of a stage, zeros beyond the sides.
 static __device__ void copy_by_lanes(const wt_llm_quant_args &a, const wt_llm_part &part, int first, int piece,
@@ -325,39 +390,67 @@ static __device__ void copy_scales_by_lanes(const wt_llm_quant_args &a, const wt
     }
 }
 
-// The next stage, when those that had what it holds are done.
-static __device__ __forceinline__ void copy_stage(const wt_llm_quant_args &a, const memory &m, copier &c)
+// The stages of tiles `tile`, tile + step .., turns `turn` .. of each, one after the other, when those that had what a
+// stage holds are done. By boxes: one thread, with little between one and the next, as a launch waits for the first of
+// them and one thread asks for all of a processor's.
+//
+// Until the vector is asked for, a stage is when the one `pace` before it has come: the vector would wait behind all
+// that memory has to bring.
+static __device__ __forceinline__ void copy_boxes(const wt_llm_quant_args &a, const memory &m, int tile, int turn,
+                                                  int step, unsigned long long *asked)
 {
-    unsigned long long *full = &m.full[c.slot];
-    unsigned char *stage = m.stages + 2 * c.slot * m.half_bytes;
-    unsigned char *scales = m.scales + 2 * c.slot * a.scale_bytes;
-    const int piece = c.turn * a.team, group = c.turn * a.team * N_GROUPS;
-    const bool has_boxes = a.has_boxes;
-    barrier_wait(&m.empty[c.slot], c.parity ^ 1);
-    if (has_boxes && threadIdx.x % 32 == 0) barrier_expect(full, 2 * m.half_bytes + a.scale_expected);
+    const int half = m.half_bytes, bytes = 2 * half + a.scale_expected, of_scale = a.scale_bytes;
+    const int first_piece = turn * a.team, end_piece = first_piece + a.n_turns * a.team;
+    unsigned parity = 1;
+    int slot = 0, pace = a.pace;
+    for (; tile < a.n_tiles; tile += step) {
+        const tile_place at = place_tile(a.m, tile);
+        for (int piece = first_piece; piece < end_piece; piece += a.team) {
+            unsigned long long *full = &m.full[slot];
+            barrier_wait(&m.empty[slot], parity);
+            while (parity && slot >= pace && !barrier_over(full - pace, 0))
+                if (barrier_over(asked, 0)) pace = a.n_stages;
+            barrier_expect(full, bytes);
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const int part = c.at.part[h], row = c.at.row[h];
-        if (!has_boxes) {
-            copy_by_lanes(a, a.m.parts[part], row, piece, stage + h * m.half_bytes);
-            if (SCALED) copy_scales_by_lanes(a, a.m.parts[part], row, group, scales + h * a.scale_bytes);
-        } else if (threadIdx.x % 32 == 0) {
-            copy_box(stage + h * m.half_bytes, &a.w[part], 0, row, piece, full);
-            if (SCALED) copy_box(scales + h * a.scale_bytes, &a.s[part], group * OF_SCALE, row / a.scale_rows, 0, full);
+            for (int h = 0; h < 2; h++) {
+                copy_box(m.stages + (2 * slot + h) * half, &a.w[at.part[h]], 0, at.row[h], piece, full);
+                if (SCALED)
+                    copy_box(m.scales + (2 * slot + h) * of_scale, &a.s[at.part[h]], piece * (N_GROUPS * OF_SCALE),
+                             at.row[h] >> a.scale_shift, 0, full);
+            }
+            if (++slot == a.n_stages) {
+                slot = 0;
+                parity ^= 1;
+            }
         }
     }
-    if (!has_boxes) {
-        barrier_arrive_copied(full);
-        if (SCALED) barrier_arrive(full);
-    }
-    if (++c.slot == a.n_stages) {
-        c.slot = 0;
-        c.parity ^= 1;
-    }
-    if (++c.turn == a.n_turns) {
-        c.turn = 0;
-        c.tile += gridDim.x;
-        c.at = place_tile(a.m, c.tile);
+}
+
+// Likewise by a warp's lanes.
+static __device__ void copy_rows(const wt_llm_quant_args &a, const memory &m, int tile, int turn, int step)
+{
+    unsigned parity = 1;
+    int slot = 0;
+    for (; tile < a.n_tiles; tile += step) {
+        const tile_place at = place_tile(a.m, tile);
+        for (int k = turn; k < turn + a.n_turns; k++) {
+            barrier_wait(&m.empty[slot], parity);
+#pragma unroll 1
+            for (int h = 0; h < 2; h++) {
+                const wt_llm_part &part = a.m.parts[h ? at.part[1] : at.part[0]];
+                const int row = h ? at.row[1] : at.row[0];
+                copy_by_lanes(a, part, row, k * a.team, m.stages + (2 * slot + h) * m.half_bytes);
+                if (SCALED)
+                    copy_scales_by_lanes(a, part, row, k * a.team * N_GROUPS,
+                                         m.scales + (2 * slot + h) * a.scale_bytes);
+            }
+            barrier_arrive_copied(&m.full[slot]);
+            if (SCALED) barrier_arrive(&m.full[slot]);
+            if (++slot == a.n_stages) {
+                slot = 0;
+                parity ^= 1;
+            }
+        }
     }
 }
 
@@ -423,7 +516,7 @@ static __device__ __forceinline__ void multiply_group(const unsigned char *const
 #pragma unroll
         for (int i = 0; i < N_SUB; i++) {
             unsigned *v = b[u * N_SUB + i];
-            read_x(x, j * UNITS + u, i, mine, v);
+            if (!X_FIRST) read_x(x, j * UNITS + u, i, mine, v);
 #pragma unroll
             for (int k = 0; k < (PER < 8 ? 1 : 2); k++) {
                 const int at = 4 * i + 2 * k;
@@ -468,12 +561,12 @@ static __device__ __forceinline__ void multiply_digits(const unsigned char *cons
         unsigned *v = b + u * PER / 4;
 #pragma unroll
         for (int h = 0; h < 2; h++) read_words(row[h], j, u, words[h]);
-        read_digits<PER>(x + (u * 4 + t) * PER, mine, v);
+        if (!X_FIRST) read_digits<PER>(x + (u * 4 + t) * PER, mine, v);
 #if IS_SPREAD
 #    pragma unroll
         for (int k = 0; k < PER / 8; k += 2) {
-            multiply_nibbles(sums[0], &words[0][k], &words[1][k], low, v[2 * k], v[2 * k + 2]);
-            multiply_nibbles(sums[1], &words[0][k], &words[1][k], ~low, v[2 * k + 1], v[2 * k + 3]);
+            multiply_nibbles(sums[0], &words[0][k], &words[1][k], low, v[2 * k], v[2 * k + 1]);
+            multiply_nibbles(sums[1], &words[0][k], &words[1][k], ~low, v[2 * k + 2], v[2 * k + 3]);
         }
 #else
 #    pragma unroll
@@ -524,17 +617,37 @@ static __device__ __forceinline__ float scaled(const unsigned char *row, unsigne
     return scale * (WEIGHT == WT_MM_U4 ? sum - 8 * x : sum);
 }
 
+// The x of a stage, from `place` on, and what is known of the lane's group.
+static __device__ __forceinline__ float2 read_first(const memory &m, int place, unsigned (*b)[4])
+{
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; k++)
+#pragma unroll
+        for (int u = 0; u < UNITS; u++) {
+#if DIGITS
+            const unsigned char *x = (const unsigned char *)m.x + g % 4 * m.pitch + place + k * OF_GROUP;
+            read_digits<PER>(x + (u * 4 + t) * PER, g / 4 == k && g % 4 < 3, b[k * (X_READS / AT_ONCE)] + u * PER / 4);
+#else
+#    pragma unroll
+            for (int i = 0; i < N_SUB; i++)
+                read_x(m.x + g % 2 * m.pitch + place, k * UNITS + u, i, g / 2 == k, b[(k * UNITS + u) * N_SUB + i]);
+#endif
+        }
+    return m.of_x[place / OF_GROUP + GROUP_OF(t) % AT_ONCE];
+}
+
 // A stage by the vector from `place` of x on: rows[h] += the lane's share. Its rows g and g + 8 begin at row[], their
 // scales at scale[].
 static __device__ __forceinline__ void multiply(const memory &m, const unsigned char *const *row,
-                                                const unsigned char *const *scale, int place, unsigned (*b)[4],
-                                                float *rows)
+                                                const unsigned char *const *scale, int place, float2 first_of_x,
+                                                unsigned (*b)[4], float *rows)
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
     for (int from = 0; from < N_GROUPS; from += AT_ONCE) {
         const int j = from + GROUP_OF(t) % AT_ONCE;
-        const float2 of_x = m.of_x[place / OF_GROUP + j];
+        const float2 of_x = X_FIRST ? first_of_x : m.of_x[place / OF_GROUP + j];
         unsigned words[2] = {};
 #pragma unroll
         for (int h = 0; h < 2 && SCALED; h++)
@@ -570,13 +683,30 @@ static __device__ __forceinline__ void multiply(const memory &m, const unsigned 
 
 // ---- finished rows
 
-// One warp: the sums of the teams, tile after tile, and what comes after.
-static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, const memory &m, const float *squares_of)
+// Blocks of a cluster share the columns of its tiles and finish them in turn.
+struct tiles {
+    int rank, first, step; // of the block; its cluster's first tile, and from one to the next
+};
+
+template <int BLOCKS> static __device__ __forceinline__ tiles tiles_of_cluster()
 {
-    const int slot = threadIdx.x % 16, half = threadIdx.x % 32 / 16;
-    float x_scale = 1;
-    int i = 0;
-    for (int tile = blockIdx.x; tile < a.n_tiles; tile += gridDim.x, i++) {
+    return {BLOCKS == 1 ? 0 : (int)blockIdx.x % BLOCKS, (int)blockIdx.x / BLOCKS, (int)gridDim.x / BLOCKS};
+}
+
+// Where the sums of the cluster's i-th tile come together, in the block that finishes it.
+template <int BLOCKS> static __device__ __forceinline__ float2 *partial_of(const memory &m, int i)
+{
+    return m.partial + i % RING / BLOCKS * (BLOCKS * WARPS * 8);
+}
+
+// One warp: the sums of the teams, tile after tile, and what comes after.
+template <int BLOCKS>
+static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, const memory &m, const float *squares)
+{
+    const tiles in = tiles_of_cluster<BLOCKS>();
+    const int lane = threadIdx.x % 32, slot = lane % 16, half = lane / 16, all = a.team * BLOCKS;
+    const float x_scale = BLOCKS > 1 ? 1 : scale_of(a.m, squares, a.team);
+    for (int i = in.rank, tile = in.first + i * in.step; tile < a.n_tiles; i += BLOCKS, tile += BLOCKS * in.step) {
         const tile_place at = place_tile(a.m, tile);
         const int part = slot < 8 ? at.part[0] : at.part[1], row = (slot < 8 ? at.row[0] : at.row[1]) + slot % 8;
         const wt_llm_part &p = a.m.parts[part];
@@ -584,13 +714,20 @@ static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, co
         float *out = a.m.parts[a.m.gated ? 0 : part].out + row;
         const float factor = valid && !SCALED && p.scales ? ((const float *)p.scales)[row / a.scale_rows] : 1;
         const float bias = valid && p.bias ? p.bias[row] : 0, old = stored && a.m.add ? *out : 0;
-        const float *partial = m.partial + i % RING * (16 * WARPS);
-        barrier_wait(&m.summed[i % RING], i / RING & 1);
-        if (i == 0) x_scale = scale_of(a.m, squares_of, a.team);
+        const float *partial = (const float *)partial_of<BLOCKS>(m, i) + slot % 8 * 2 + slot / 8;
+        unsigned long long *summed = &m.summed[i % RING];
+        if (BLOCKS > 1 && lane == 0) barrier_expect(summed, all * 64);
+        barrier_wait(summed, i / RING & 1);
         float y = 0;
-        for (int w = half; w < a.team; w += 2) y += partial[16 * w + slot];
+#pragma unroll 4
+        for (int w = half; w < all; w += 2) y += partial[16 * w];
         y += __shfl_xor_sync(ALL, y, 16);
-        if (threadIdx.x % 32 == 0) barrier_arrive(&m.finished[i % RING]);
+        if (tile + RING * in.step < a.n_tiles && lane < BLOCKS) { // else nobody waits for it
+            if (BLOCKS == 1)
+                barrier_arrive(&m.finished[i % RING]);
+            else
+                barrier_arrive_at(&m.finished[i % RING], lane);
+        }
         y = y * (factor * x_scale) + bias;
         const float gate = __shfl_down_sync(ALL, y, 8);
         if (a.m.gated)
@@ -602,22 +739,27 @@ static __device__ __forceinline__ void finish_all(const wt_llm_quant_args &a, co
 }
 
 // A warp's share of the tiles of its team.
-static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, const memory &m, int warp)
+template <int BLOCKS>
+static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, const memory &m, int warp, int team,
+                                                    int member)
 {
-    const int lane = threadIdx.x % 32, g = lane / 4, n_teams = a.n_teams, member = warp % a.team;
+    const tiles in = tiles_of_cluster<BLOCKS>();
+    const int lane = threadIdx.x % 32, g = lane / 4, n_teams = a.n_teams;
     const unsigned char *stages = m.stages + member * HALF + g * PIECE;
     const unsigned char *scales = m.scales + g * a.scale_pitch + member * (N_GROUPS * OF_SCALE);
     unsigned b[X_READS][4] = {};
-    int slot = warp / a.team, parity = 0; // of several teams each has slots of its own, a tile each
-    for (int i = warp / a.team, tile = blockIdx.x + i * gridDim.x; tile < a.n_tiles;
-         i += n_teams, tile += n_teams * gridDim.x) {
+    int slot = team, parity = 0; // of several teams each has slots of its own, a tile each
+    for (int i = team, tile = in.first + i * in.step; tile < a.n_tiles; i += n_teams, tile += n_teams * in.step) {
         float rows[2] = {0, 0};
         for (int turn = 0; turn < a.n_turns; turn++) {
             const unsigned char *at = stages + 2 * slot * m.half_bytes;
             const unsigned char *row[2] = {at, at + m.half_bytes};
             const unsigned char *scale = scales + 2 * slot * a.scale_bytes, *both[2] = {scale, scale + a.scale_bytes};
+            const int place = (turn * WARPS + warp) * COLUMNS;
+            float2 of_x = {0, 0};
+            if (X_FIRST) of_x = read_first(m, place, b);
             barrier_wait(&m.full[slot], parity);
-            multiply(m, row, both, (turn * WARPS + warp) * COLUMNS, b, rows);
+            multiply(m, row, both, place, of_x, b, rows);
             __syncwarp();
             if (lane == 0) barrier_arrive(&m.empty[slot]);
             slot += n_teams;
@@ -626,65 +768,101 @@ static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, 
                 parity ^= 1;
             }
         }
-        float *partial = m.partial + i % RING * (16 * WARPS) + 16 * member;
+        float2 *partial = partial_of<BLOCKS>(m, i) + (in.rank * a.team + member) * 8 + g;
         barrier_wait(&m.finished[i % RING], (i / RING & 1) ^ 1);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             rows[h] += __shfl_xor_sync(ALL, rows[h], 1);
             rows[h] += __shfl_xor_sync(ALL, rows[h], 2);
-            if (lane % 4 == 0) partial[g + 8 * h] = rows[h];
         }
+        if (lane % 4 == 0) {
+            if (BLOCKS == 1)
+                *partial = {rows[0], rows[1]};
+            else
+                send_to(partial, i % BLOCKS, float2{rows[0], rows[1]}, &m.summed[i % RING]);
+        }
+        if (BLOCKS > 1) continue;
         __syncwarp();
         if (lane == 0) barrier_arrive(&m.summed[i % RING]);
     }
 }
 
-static __device__ __forceinline__ void create_barriers(const wt_llm_quant_args &a, const memory &m)
+static __device__ __forceinline__ void create_stages(const wt_llm_quant_args &a, const memory &m, news *n)
 {
+    barrier_create(&n->asked, 1);
     for (int k = 0; k < a.n_stages; k++) {
         barrier_create(&m.full[k], a.has_boxes ? 1 : SCALED ? 64 : 32);
         barrier_create(&m.empty[k], a.team);
     }
+    barriers_created();
+}
+
+template <int BLOCKS> static __device__ __forceinline__ void create_sums(const wt_llm_quant_args &a, const memory &m)
+{
     for (int k = 0; k < RING; k++) {
-        barrier_create(&m.summed[k], a.team);
+        barrier_create(&m.summed[k], BLOCKS > 1 ? 1 : a.team);
         barrier_create(&m.finished[k], 1);
     }
     barriers_created();
 }
 
-#define KEPT 2 // eights of the norm's weights that a lane has before the vector is there
-
-extern "C" __global__ void __launch_bounds__(32 * (WARPS + 2), 2) llm_quant(const __grid_constant__ wt_llm_quant_args a)
+template <int BLOCKS> static __device__ __forceinline__ void run(const wt_llm_quant_args &a)
 {
     extern __shared__ uint4 shared[];
-    __shared__ float squares_of[WARPS], scratch[32];
-    const int warp = threadIdx.x / 32, member = warp % a.team;
+    __shared__ news n;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, member = warp & (a.team - 1);
     const memory m = memory_of(a, (unsigned char *)shared);
-    const share own = {member * COLUMNS, warp * COLUMNS, a.team * COLUMNS};
-    eight weights[KEPT];
+    const tiles in = tiles_of_cluster<BLOCKS>();
+    const int turn = in.rank * a.n_turns;
     let_next_begin();
     ask_ahead(a.m);
     if (warp == WARPS) {
-        if (threadIdx.x % 32 == 0) create_barriers(a, m);
+        if (lane == 0) create_stages(a, m, &n);
         __syncwarp();
+        if (BLOCKS > 1) cluster_arrive();
+        pass<TWO_MEET, 2>();
+        pass<ALL_MEET, WARPS + 2>();
+        if (!a.has_boxes)
+            copy_rows(a, m, in.first, turn, in.step);
+        else if (lane == 0)
+            copy_boxes(a, m, in.first, turn, in.step, &n.asked);
+        return;
     }
-    __syncthreads();
-    copier c = {(int)blockIdx.x, 0, 0, 0, place_tile(a.m, blockIdx.x)};
-    if (warp == WARPS) {
-        for (int k = 0; k < a.n_stages && c.tile < a.n_tiles; k++) copy_stage(a, m, c);
-    } else if (warp < WARPS && a.m.norm_weight)
-        load_columns<KEPT>(a.m.norm_weight, own, 0, a.m.columns, weights);
-    wait_for_earlier();
-    float mean = 0, scale = 1, squares;
-    if (a.m.norm_weight && a.m.norm_bias) measure(a.m, scratch, &mean, &scale);
-    while (warp == WARPS && c.tile < a.n_tiles) copy_stage(a, m, c);
-    if (warp == WARPS + 1) finish_all(a, m, squares_of);
-    if (warp >= WARPS) return;
-    if (a.m.norm_weight)
-        squares = stage_x<true, KEPT>(a, m, own, weights, mean, scale);
+    if (warp > WARPS) {
+        if (lane == 0) create_sums<BLOCKS>(a, m);
+        __syncwarp();
+        if (BLOCKS > 1) cluster_arrive();
+        wait_for_earlier();
+        meet<ALL_MEET, WARPS + 2>();
+        if (BLOCKS > 1) cluster_wait();
+        finish_all<BLOCKS>(a, m, n.squares);
+        return;
+    }
+    const share own = {(turn * a.team + member) * COLUMNS, warp * COLUMNS, a.team * COLUMNS};
+    constexpr int KEPT = BLOCKS > 1 ? 3 : 2; // of 6144 columns, and of 4096
+    eight weights[KEPT];
+    float mean = 0, scale = 1;
+    if (BLOCKS > 1)
+        cluster_arrive();
     else
-        squares = stage_x<false, 6>(a, m, own, weights, 0, 1);
-    if (threadIdx.x % 32 == 0) squares_of[warp] = squares;
-    __syncwarp();
-    multiply_all(a, m, warp);
+        load_weights<KEPT>(a, own, 0, weights);
+    if (warp == 0) meet<TWO_MEET, 2>(); // which tells the warp that copies
+    wait_for_earlier();
+    if (BLOCKS == 1 && a.m.norm_weight && a.m.norm_bias) measure(a.m, n.scratch, &mean, &scale);
+    const float sum = stage_x<KEPT, BLOCKS == 1>(a, m, own, weights, mean, scale, &n.asked);
+    if (BLOCKS == 1 && lane == 0) n.squares[warp] = sum;
+    meet<ALL_MEET, WARPS + 2>();
+    if (BLOCKS > 1) cluster_wait();
+    multiply_all<BLOCKS>(a, m, warp, warp >> (31 - __clz(a.team)), member);
 }
+
+// Bounds of four warps more leave 80 registers, beside which a block of attention finds its own.
+#define KERNEL(name, blocks)                                                                                           \
+    extern "C" __global__ void CLUSTER_##blocks __launch_bounds__(32 * (WARPS + 4), 2)                                 \
+        name(const __grid_constant__ wt_llm_quant_args a)                                                              \
+    {                                                                                                                  \
+        run<blocks>(a);                                                                                                \
+    }
+
+KERNEL(llm_quant, 1)
+KERNEL(llm_quant_2, 2)

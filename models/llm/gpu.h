@@ -82,7 +82,7 @@ typedef struct wt__llm_quant {
 typedef struct wt__llm_quant_kernel {
     wt__llm_quant kind;
     wt_module *module;
-    wt_kernel *kernel;
+    wt_kernel *kernels[2]; ///< for blocks, and for clusters of two
 } wt__llm_quant_kernel;
 
 /// Is it a matrix that llm_quant.cu multiplies with one vector?
@@ -143,9 +143,10 @@ void wt__gpu_destroy(wt_llm_session *session);
 /// The kernels of the model's quantised matrices.
 WT_CHECKED wt_status wt__gpu_load_quants(wt__gpu *gpu, const wt_llm *llm);
 void wt__gpu_unload_quants(wt__gpu *gpu);
-/// Queue a product of matrices like `linear`, of that kind.
+/// Queue a product of matrices like `linear`, of that kind. `beside`: by a block on each processor, with room for one of
+/// llm_attend_one.
 WT_CHECKED wt_status wt__gpu_multiply_quant(const wt__gpu *gpu, wt_stream *stream, const wt__linear *linear,
-                                            const wt_llm_matvec_args *args);
+                                            const wt_llm_matvec_args *args, bool beside);
 
 /// Where the host prepares a part of io.
 static inline void *wt__gpu_host(const wt__gpu *gpu, size_t at)

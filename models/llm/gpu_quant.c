@@ -12,6 +12,8 @@ enum {
     BOX_ALIGNMENT = 128, ///< of boxes in it
     MOST_BOX = 256,      ///< elements along a side
     MOST_STAGES = 8,     ///< of a team of all warps
+    SHARED_STAGES = 4,   ///< the same of a cluster
+    LONG_COLUMNS = 8192, ///< and more are shared by a cluster
 };
 
 /// Groups that the kernel has: four lanes read 4, 8 or 16 bytes each of a group.
@@ -82,7 +84,8 @@ static wt_status load(wt__gpu *g, const wt__linear *w)
     wt_status status = wt_module_create(
         g->device, &(wt_module_config){.name = "kernels/llm/llm_quant.cu", .options = options, .n_options = 3},
         &q->module);
-    return status ? status : wt_module_get_kernel(q->module, "llm_quant", &q->kernel);
+    if (!status) status = wt_module_get_kernel(q->module, "llm_quant", &q->kernels[0]);
+    return status ? status : wt_module_get_kernel(q->module, "llm_quant_2", &q->kernels[1]);
 }
 
 wt_status wt__gpu_load_quants(wt__gpu *g, const wt_llm *llm)
@@ -106,6 +109,7 @@ void wt__gpu_unload_quants(wt__gpu *g)
 typedef struct shape {
     int team, teams, turns; ///< warps that share a row, how many such, and how often a warp has a piece of it
     int stages, blocks;     ///< blocks a processor
+    int cluster;            ///< blocks that share a row
     size_t shared_bytes;
 } shape;
 
@@ -137,22 +141,29 @@ static size_t shared_of(wt__llm_quant kind, shape s)
 
 /// As many warps share a row as it has columns for, with as many stages as there is room for in half a processor; where
 /// that is too small for two, in a whole one. Two blocks a processor of one launch: 563 tok/s of the 8B shape in int4,
-/// one of each of two launches 502 (H200).
-static shape shape_of(const wt__gpu *g, int columns, wt__llm_quant kind)
+/// one of each of two launches 502 (H200). A long vector is shared by two blocks, each of which makes a half of it
+/// ready. Beside attention a little more than half of a processor's memory: two of the launch do not fit.
+static shape shape_of(const wt__gpu *g, int columns, wt__llm_quant kind, bool has_norm, bool beside)
 {
-    const size_t there = wt_device_get_info(g->device)->shared_bytes;
-    const int n = (columns + columns_of(kind) - 1) / columns_of(kind);
-    shape s = {.team = WT_LLM_QUANT_WARPS};
+    const wt_device_info *info = wt_device_get_info(g->device);
+    const size_t there = info->shared_bytes;
+    shape s = {.team = WT_LLM_QUANT_WARPS,
+               .cluster = !has_norm && columns >= LONG_COLUMNS && info->compute_major >= 9 ? 2 : 1};
+    const int n = (columns + s.cluster * columns_of(kind) - 1) / (s.cluster * columns_of(kind));
     while (s.team > 1 && s.team / 2 >= n) s.team /= 2;
     s.teams = WT_LLM_QUANT_WARPS / s.team;
     s.turns = (n + s.team - 1) / s.team;
     for (s.blocks = 2;; s.blocks--) {
         const size_t room = (there + BLOCK_BYTES) / (size_t)s.blocks - BLOCK_BYTES - STATIC_BYTES;
-        s.stages = MOST_STAGES * s.teams;
+        s.stages = (s.cluster > 1 ? SHARED_STAGES : MOST_STAGES) * s.teams;
         while (s.stages > s.teams && shared_of(kind, s) > room) s.stages -= s.teams;
         if (s.stages > 1 || s.blocks == 1) break;
     }
     s.shared_bytes = shared_of(kind, s);
+    if (beside && s.blocks > 1) {
+        s.blocks = 1;
+        s.shared_bytes = (there + BLOCK_BYTES) / 2;
+    }
     return s;
 }
 
@@ -192,7 +203,7 @@ static bool map_of(const wt__gpu *g, const wt_llm_part *part, const wt_llm_quant
 }
 
 wt_status wt__gpu_multiply_quant(const wt__gpu *g, wt_stream *stream, const wt__linear *w,
-                                 const wt_llm_matvec_args *args)
+                                 const wt_llm_matvec_args *args, bool beside)
 {
     wt__llm_quant kind = {0};
     const bool is_quant = wt__llm_is_quant(w, &kind);
@@ -207,7 +218,7 @@ wt_status wt__gpu_multiply_quant(const wt__gpu *g, wt_stream *stream, const wt__
     if (kind.weight == WT_MM_E4M3 && kind.group) a.scale_words = (columns + kind.group - 1) / kind.group;
     for (int k = 0; k < (args->gated ? 1 : args->n_parts); k++)
         a.n_tiles += args->gated ? (args->parts[k].rows + 7) / 8 : (args->parts[k].rows + 15) / 16;
-    const shape s = shape_of(g, columns, kind);
+    const shape s = shape_of(g, columns, kind, args->norm_weight, beside);
     a.team = s.team;
     a.n_teams = s.teams;
     a.n_turns = s.turns;
@@ -215,11 +226,13 @@ wt_status wt__gpu_multiply_quant(const wt__gpu *g, wt_stream *stream, const wt__
     a.scale_bytes = scale_room(kind, s.team);
     a.scale_expected = 2 * (a.scale_pitch ? 8 : 1) * scales_of(kind, s.team);
     a.n_stages = s.stages;
-    a.has_boxes = true;
+    a.pace = s.cluster > 1 ? 1 : 2;
+    while (a.scale_rows > 1 << a.scale_shift) a.scale_shift++;
+    a.has_boxes = !kind.group || a.scale_rows == 1 << a.scale_shift;
     for (int k = 0; k < args->n_parts; k++) a.has_boxes &= map_of(g, &args->parts[k], &a, kind, &a.w[k], &a.s[k]);
-    const int there = g->n_sms * s.blocks;
-    return wt_kernel_launch(q->kernel, stream,
-                            &(wt_launch){.grid = {a.n_tiles < there ? a.n_tiles : there},
+    const int there = g->n_sms * s.blocks / s.cluster;
+    return wt_kernel_launch(q->kernels[s.cluster - 1], stream,
+                            &(wt_launch){.grid = {s.cluster * (a.n_tiles < there ? a.n_tiles : there)},
                                          .block = {32 * (WT_LLM_QUANT_WARPS + WT_LLM_QUANT_HELPERS)},
                                          .shared_bytes = s.shared_bytes,
                                          .overlap = true},

@@ -200,6 +200,23 @@ static void stream(wt__pass *p, const wt__linear *w, wt_llm_matvec_args m)
            (wt_launch){.grid = {p->s->gpu->n_sms}, .block = {32 * warps}, .shared_bytes = shared}, &a, sizeof a);
 }
 
+/// Is a step's attention that of llm_attend_one.cu, whose blocks find room beside those of the products before and
+/// after it?
+static bool attends_beside(const wt_llm_session *s)
+{
+    const wt__layer *w = &s->llm->layers[0];
+    wt__llm_quant kind;
+    return s->n_tokens == 1 &&
+           (streams(&w->o, NULL) || (wt__llm_is_quant(&w->q, &kind) && wt__llm_is_quant(&w->o, &kind)));
+}
+
+static bool is_beside_attention(const wt__pass *p, const wt__linear *w)
+{
+    const wt__layer *l = p->layer;
+    return p->s->gpu->kernels[WT__LLM_ATTEND_ONE] && attends_beside(p->s) &&
+           (w == &l->q || w == &l->k || w == &l->v || w == &l->o);
+}
+
 static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const wt__norm *norm)
 {
     wt__llm_quant kind;
@@ -214,7 +231,7 @@ static void matvec(wt__pass *p, const wt__linear *w, wt_llm_matvec_args a, const
     else if (!wt__llm_is_quant(w, &kind))
         plain_matvec(p, w, a);
     else if (!p->status)
-        p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a);
+        p->status = wt__gpu_multiply_quant(p->s->gpu, p->s->stream, w, &a, is_beside_attention(p, w));
 }
 
 wt_scaling wt__llm_scaling(const wt__linear *w)
@@ -442,7 +459,7 @@ static wt_llm_turn_args turn_of(const wt__pass *p, int layer)
 }
 
 /// Few tokens, by llm_attend_16.cu, where tokens of this step are another sum than those of the cache, or one between
-/// products by llm_stream.cu, by llm_attend_one.cu, beside whose blocks there is room for theirs.
+/// products by llm_stream.cu or llm_quant.cu, by llm_attend_one.cu, beside whose blocks there is room for theirs.
 static bool on_tensor_cores(const wt_llm_session *s)
 {
     return s->gpu->kernels[WT__LLM_ATTEND_16] && !s->exact_guesses && (!s->is_prompt || s->n_tokens < FLASH_TOKENS);
@@ -484,7 +501,7 @@ static void place(wt__pass *p, int layer)
 static void attend_by_clusters(wt__pass *p, wt_llm_attend_args *a)
 {
     const wt_llm_session *s = p->s;
-    const bool one = s->n_tokens == 1 && streams(&s->llm->layers[0].o, NULL);
+    const bool one = attends_beside(s);
     const int per = s->is_prompt ? WT_LLM_ATTEND_ROWS / (a->n_heads / a->n_kv_heads) : 1;
     const int heads = one ? a->n_heads / s->gpu->heads_at_once : a->n_kv_heads;
     const int groups = (s->n_tokens + per - 1) / per, blocks = groups * heads, n_sms = s->gpu->n_sms;
