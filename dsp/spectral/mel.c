@@ -214,21 +214,20 @@ WT_CLONES static void precise_powers(const double *re, const double *im, int64_t
     for (int64_t i = 0; i < count && power != 2; i++) out[i] = powf(out[i], (float)power / 2);
 }
 
-// turned [bins][lanes] to sums [n_mels][lanes], where `lanes` are n vectors. Where they will be written, `out`, comes to
-// the first-level cache meanwhile.
-#define SUM_BANDS(vector, n)                                                                                           \
+// turned [bins][lanes] to sums [n_mels][lanes], with a vector type of `lanes` floats. Where they will be written,
+// `out`, comes to the first-level cache meanwhile.
+#define SUM_BANDS(vector)                                                                                              \
     for (int b = 0; b < n_mels; b++) {                                                                                 \
-        vector sum[n] = {{0}}, bin[n];                                                                                 \
-        const size_t lanes = n * (sizeof(vector) / sizeof(float));                                                     \
+        vector sum = {0};                                                                                              \
         __builtin_prefetch(out + b * step, 1, 3);                                                                      \
-        __builtin_prefetch(out + b * step + lanes - 1, 1, 3);                                                          \
-        const float *from = turned + (size_t)m->begins[b] * lanes;                                                     \
+        __builtin_prefetch(out + b * step + sizeof sum / sizeof(float) - 1, 1, 3);                                     \
+        const float *from = turned + (size_t)m->begins[b] * (sizeof sum / sizeof(float));                              \
         for (int k = 0; k < m->lengths[b]; k++) {                                                                      \
-            memcpy(bin, from + (size_t)k * lanes, sizeof bin);                                                         \
-            for (int i = 0; i < n; i++) sum[i] += *weights * bin[i];                                                   \
-            weights++;                                                                                                 \
+            vector bin;                                                                                                \
+            memcpy(&bin, from + (size_t)k * (sizeof sum / sizeof(float)), sizeof bin);                                 \
+            sum += *weights++ * bin;                                                                                   \
         }                                                                                                              \
-        memcpy(sums + (size_t)b * lanes, sum, sizeof sum);                                                             \
+        memcpy(sums + (size_t)b * (sizeof sum / sizeof(float)), &sum, sizeof sum);                                     \
     }
 
 WT_CLONES static void sum_bands(const wt_mel *m, const float *turned, const float *out, float *sums)
@@ -236,14 +235,12 @@ WT_CLONES static void sum_bands(const wt_mel *m, const float *turned, const floa
     const float *weights = m->weights;
     const int n_mels = m->config.bank.n_mels;
     const int64_t step = m->config.frames_first ? m->lanes : m->n_frames;
-    if (m->lanes == 16 && wt_simd_floats() == 16) {
-        SUM_BANDS(wt_f32x16, 1)
-    } else if (m->lanes == 16) {
-        SUM_BANDS(wt_f32x8, 2)
+    if (m->lanes == 16) {
+        SUM_BANDS(wt_f32x16)
     } else if (m->lanes == 8) {
-        SUM_BANDS(wt_f32x8, 1)
+        SUM_BANDS(wt_f32x8)
     } else {
-        SUM_BANDS(wt_f32x4, 1)
+        SUM_BANDS(wt_f32x4)
     }
 }
 
