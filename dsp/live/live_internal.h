@@ -143,7 +143,7 @@ void wt__live_settle(const wt_live *live);
 /// Shut the audio thread out: blocks are bypassed until the gate is opened.  [worker]
 void wt__live_close_gate(wt_live *live);
 void wt__live_open_gate(wt_live *live);
-/// Wait until `done`, as long as callbacks come. Returns what it says in the end.  [worker]
+/// Wait until `done`, as long as callbacks come and for five seconds at most. Returns what it says in the end.  [worker]
 bool wt__live_wait(wt_live *live, bool (*done)(void *user), void *user);
 /// Wait until no thread uses a player that is `shown` no more.  [worker]
 void wt__live_settle_readers(wt_live *live);

@@ -169,12 +169,14 @@ static void replace(wt_live *live, live_player *player)
 bool wt__live_wait(wt_live *live, bool (*done)(void *user), void *user)
 {
     uint64_t n_blocks = atomic_load(&live->n_blocks);
-    int64_t since_ns = wt_clock_now_ns(NULL);
+    const int64_t begin_ns = wt_clock_now_ns(NULL);
+    int64_t since_ns = begin_ns;
     while (n_blocks && !atomic_load(&live->closed) && !done(user)) {
         const uint64_t now = atomic_load(&live->n_blocks);
-        if (now != n_blocks) since_ns = wt_clock_now_ns(NULL);
+        const int64_t now_ns = wt_clock_now_ns(NULL);
+        if (now != n_blocks) since_ns = now_ns;
         n_blocks = now;
-        if (wt_clock_now_ns(NULL) - since_ns > 200000000) break;
+        if (now_ns - since_ns > 200000000 || now_ns - begin_ns > 5000000000) break;
         nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     }
     return done(user);
