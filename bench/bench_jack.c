@@ -4,8 +4,7 @@
 //
 // 20 s of presets/voice-clean.yaml on the CPU, beside no load; on a GPU beside reads, gemm, prefill
 // (support/gpu_load.h) or both of the first two, "none" for none. "idle" has no session, only a client that does
-// nothing, "bare" no client. "awake": no processor sleeps meanwhile, as in `warptone
-// live --awake`.
+// nothing, "bare" no client. "awake": no processor sleeps meanwhile, as in `warptone live --awake`.
 //
 //   jack  cpu voice-clean  ch=2  block=64  seconds=20  p50 .. p99 .. p99.9 .. max .. us | 0.3 % of 1333 us at p99.9 |
 //   .. blocks, .. missed
