@@ -11,32 +11,11 @@
 // four columns. h and c are floats; the order of sums depends on the shape alone. `units` times LANES is 128, or more
 // units in several sets of 32. Judge: the CPU's (models/nn_lstm.c), and torch.
 #include "nn.cuh"
+#include "cluster.cuh"
 
 #define THREADS 512
 #define KEPT    16 // fours of columns in registers
 #define CLUSTER 8
-
-#if __CUDA_ARCH__ >= 900
-#    define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
-static __device__ __forceinline__ void cluster_meet()
-{
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
-// *address = x in the shared memory of block `rank` of the cluster.
-static __device__ __forceinline__ void store_in(float *address, int rank, float x)
-{
-    unsigned there;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;"
-        : "=r"(there)
-        : "r"((unsigned)__cvta_generic_to_shared(address)), "r"(rank));
-    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(there), "f"(x) : "memory");
-}
-#else // never launched there
-#    define IN_CLUSTERS
-static __device__ __forceinline__ void cluster_meet() { __syncthreads(); }
-static __device__ __forceinline__ void store_in(float *address, int, float x) { *address = x; }
-#endif
 
 // Every block of the direction has counted in `times` times.
 static __device__ void grid_meet(int *arrived, int times)
@@ -261,6 +240,6 @@ template <bool IN_CLUSTER> static __device__ __forceinline__ void lstm(const nn_
     if (!IN_CLUSTER && !threadIdx.x && atomicAdd(arrived, 1) == a.blocks * (a.steps + 1) - 1) *arrived = 0;
 }
 
-extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1) nn_lstm_cluster(nn_lstm_args a) { lstm<true>(a); }
+extern "C" __global__ void CLUSTER_8 __launch_bounds__(THREADS, 1) nn_lstm_cluster(nn_lstm_args a) { lstm<true>(a); }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) nn_lstm_grid(nn_lstm_args a) { lstm<false>(a); }
