@@ -45,15 +45,15 @@ WT_INLINE void place_four_apart(const block *b, int64_t k, int zero, bytes *x)
     x->d[k] = b->d;
 }
 
-/// Of two blocks the even columns, then the odd ones. Lanes are of blocks 0, 2, 0, 2, 1, 3, 1, 3 of each four.
+/// Of two blocks the even columns, then the odd ones. Lanes are of blocks 0, 0, 2, 2, 1, 1, 3, 3 of each four.
 WT_INLINE void place_pairs_parted(const block *b, int64_t k, int zero, bytes *x)
 {
     int8_t *to = x->q + k / 2 * (2 * BLOCK) + k % 2 * (BLOCK / 2);
-    const int64_t lane = k / 4 * 8 + k % 2 * 4 + k % 4 / 2;
+    const int64_t lane = k / 4 * 8 + k % 2 * 4 + k % 4 / 2 * 2;
     place_halves(even_first(b->q), to, to + BLOCK);
     x->less[lane] = -zero * sum_of_dwords(b->sums);
-    x->less[lane + 2] = 0;
-    x->d[lane] = x->d[lane + 2] = b->d;
+    x->less[lane + 1] = 0;
+    x->d[lane] = x->d[lane + 1] = b->d;
 }
 
 // ---- sums across
@@ -63,16 +63,18 @@ WT_INLINE __m256i plus(__m256i a, __m256i b, const int bits)
     return bits == 16 ? _mm256_add_epi16(a, b) : _mm256_add_epi32(a, b);
 }
 
-/// In each half of the register lanes a, b, a, b.
+/// In each half of the register lanes a, a, b, b.
 WT_INLINE __m256i across_two(__m256i a, __m256i b, const int bits)
 {
-    return plus(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b), bits);
+    return plus(_mm256_blend_epi32(a, b, 0xcc), _mm256_alignr_epi8(b, a, 8), bits);
 }
 
-/// Of a, b, a, b and c, d, c, d in each half: a, b, c, d.
+/// Of a, a, b, b and c, c, d, d in each half: a, b, c, d.
 WT_INLINE __m256i across_four(__m256i ab, __m256i cd, const int bits)
 {
-    return plus(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd), bits);
+    const __m256 x = _mm256_castsi256_ps(ab), y = _mm256_castsi256_ps(cd);
+    return plus(_mm256_castps_si256(_mm256_shuffle_ps(x, y, 0x88)), _mm256_castps_si256(_mm256_shuffle_ps(x, y, 0xdd)),
+                bits);
 }
 
 /// The first's lanes, then the second's, both halves of each.
@@ -91,15 +93,18 @@ WT_INLINE __m256i to_dwords(__m256i words) { return _mm256_madd_epi16(words, _mm
 
 // ---- types: layouts as in tensor.c
 
+WT_INLINE __m128i line_at(const uint8_t *p) { return _mm_loadu_si128((const __m128i *)p); }
+
 /// Halves at p, p + stride + 2, p + 2 (stride + 2) ..: loaded so that each is at its place.
 WT_INLINE __m256 eight_halves_at(const uint8_t *p, const int stride)
 {
-#    define HALF(i) _mm_loadu_si128((const __m128i *)(p + stride * i))
-    const __m128i a = _mm_blend_epi16(_mm_blend_epi16(HALF(0), HALF(1), 1 << 1), HALF(2), 1 << 2);
-    const __m128i b = _mm_blend_epi16(_mm_blend_epi16(HALF(3), HALF(4), 1 << 4), HALF(5), 1 << 5);
-    const __m128i c = _mm_blend_epi16(HALF(6), HALF(7), 1 << 7);
-#    undef HALF
-    return _mm256_cvtph_ps(_mm_blend_epi16(_mm_blend_epi16(a, b, 0x38), c, 0xc0));
+    __m128i h = _mm_blend_epi16(line_at(p), line_at(p + stride), 0x02);
+    h = _mm_blend_epi16(h, line_at(p + 2 * stride), 0x04);
+    h = _mm_blend_epi16(h, line_at(p + 3 * stride), 0x08);
+    h = _mm_blend_epi16(h, line_at(p + 4 * stride), 0x10);
+    h = _mm_blend_epi16(h, line_at(p + 5 * stride), 0x20);
+    h = _mm_blend_epi16(h, line_at(p + 6 * stride), 0x40);
+    return _mm256_cvtph_ps(_mm_blend_epi16(h, line_at(p + 7 * stride), 0x80));
 }
 
 /// |w| and x with the sign of w: |w| may be 128, two products fit 16 bits.
@@ -143,7 +148,7 @@ WT_INLINE __m256i nibble_dots(__m256i both, const int8_t *low_x)
 /// The 16 bytes at p, then those at q, which are read by way of the 16 before.
 WT_INLINE __m256i two_halves_at(const uint8_t *p, const uint8_t *q)
 {
-    const __m256i first = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)p));
+    const __m256i first = _mm256_castsi128_si256(line_at(p));
     return _mm256_blend_epi32(first, bytes_at(q - 16), 0xf0);
 }
 
@@ -164,31 +169,55 @@ WT_INLINE void step_q4_0(const weights *w, int64_t k, const bytes *x, const int 
 }
 
 /// 128 columns of a group.
-WT_INLINE void step_u4_wide(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
+WT_INLINE void u4_wide(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums, const bool zeros)
 {
     const __m256i first = bytes_at(w->at), last = bytes_at(w->at + 32);
-    const int64_t group = (int64_t)((uint64_t)k * w->groups >> 32); // a division would take longer than the rest
+    const int64_t group = (int64_t)((uint64_t)k * w->shape->groups >> 32); // a division would take longer than the rest
     const __m256 scale = _mm256_set1_ps(w->scales[group]);
 #    pragma GCC unroll 4
     for (int j = 0; j < n; j++) {
         const int8_t *v = x[j].q + 4 * BLOCK * k;
         __m256i less = bytes_at(x[j].less + 8 * k);
-        if (w->zeros) less = _mm256_mullo_epi32(less, _mm256_set1_epi32(w->zeros[group]));
+        if (zeros) less = _mm256_mullo_epi32(less, _mm256_set1_epi32(w->zeros[group]));
         const __m256i dots = to_dwords(across_two(nibble_dots(first, v), nibble_dots(last, v + 2 * BLOCK), 16));
         sums[j].eight = scaled(_mm256_add_epi32(dots, less), scale * _mm256_loadu_ps(x[j].d + 8 * k), sums[j].eight);
     }
 }
 
-/// Of 8 parts of 32 columns the scales, then the minima, a byte each, from twelve bytes behind the two halves: six bits
-/// of four scales and of four minima, whose other two bits belong to four more of each, and the low four bits of those.
-WT_INLINE __m128i k_scales_at(const uint8_t *p)
+WT_INLINE void step_u4_eights(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
-    const __m128i v = _mm_loadu_si128((const __m128i *)p);
-    const __m128i low = _mm_shuffle_epi8(v, _mm_setr_epi8(4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15));
-    const __m128i top = _mm_shuffle_epi8(v, _mm_setr_epi8(-1, -1, -1, -1, 4, 5, 6, 7, -1, -1, -1, -1, 8, 9, 10, 11));
-    const __m128i six_or_four = _mm_setr_epi32(0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f);
-    return _mm_or_si128(_mm_and_si128(_mm_srlv_epi32(low, _mm_setr_epi32(0, 0, 0, 4)), six_or_four),
-                        _mm_and_si128(_mm_srli_epi32(top, 2), _mm_set1_epi8(0x30)));
+    u4_wide(w, k, x, n, sums, false);
+}
+
+WT_INLINE void step_u4_zeros(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
+{
+    u4_wide(w, k, x, n, sums, true);
+}
+
+/// Of 8 parts of 32 columns the scales, then the minima, a byte each, in both halves of the register; from twelve bytes
+/// behind the two halves at p: six bits of four scales and of four minima, whose other two bits belong to four more of
+/// each, and the low four bits of those.
+WT_INLINE __m256i k_scales_at(const uint8_t *p)
+{
+    const __m256i v = _mm256_broadcastsi128_si256(line_at(p));
+    const __m256i places =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15));
+    const __m256i places_of_top =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(-1, -1, -1, -1, 4, 5, 6, 7, -1, -1, -1, -1, 8, 9, 10, 11));
+    const __m256i shifts = _mm256_broadcastsi128_si256(_mm_setr_epi32(0, 0, 0, 4));
+    const __m256i six_or_four = _mm256_set1_epi64x(0x0f0f0f0f3f3f3f3f);
+    const __m256i low = _mm256_srlv_epi32(_mm256_shuffle_epi8(v, places), shifts);
+    const __m256i top = _mm256_srli_epi32(_mm256_shuffle_epi8(v, places_of_top), 2);
+    return _mm256_or_si256(_mm256_and_si256(low, six_or_four), _mm256_and_si256(top, _mm256_set1_epi8(0x30)));
+}
+
+/// Numbers of 32 bits of bytes `first` .. first + 7, of a register whose halves are the same; `twice` in both words.
+WT_INLINE __m256i dwords_of(__m256i v, const int first, const bool twice)
+{
+    const int none = twice ? 0x80008000 : 0x80808000, ones = twice ? 0x00010001 : 1;
+    const __m256i places = _mm256_mullo_epi32(
+        _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(first)), _mm256_set1_epi32(ones));
+    return _mm256_shuffle_epi8(v, _mm256_or_si256(places, _mm256_set1_epi32(none)));
 }
 
 /// 256 columns: each 32 bytes have a part's nibbles below and the next one's above. 16 products of 15 * 127 at most fit
@@ -196,9 +225,9 @@ WT_INLINE __m128i k_scales_at(const uint8_t *p)
 WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const uint8_t *p = w->at;
-    const __m128i s = k_scales_at(p);
-    const __m256 scales = half_at(p) * _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(s));
-    const __m256 minima = half_at(p + 2) * _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_unpackhi_epi64(s, s)));
+    const __m256i s = k_scales_at(p);
+    const __m256i scales = dwords_of(s, 0, true);
+    const __m256 d = half_at(p), minima = half_at(p + 2) * _mm256_cvtepi32_ps(dwords_of(s, 8, false));
     const __m256i four = _mm256_set1_epi8(15);
 #    pragma GCC unroll 4
     for (int j = 0; j < n; j++) {
@@ -212,8 +241,8 @@ WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int 
                 _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(q, 4), four), bytes_at(v + BLOCK));
         }
         sums[j].eight = _mm256_fnmadd_ps(minima, _mm256_loadu_ps(x[j].sum + 8 * k), sums[j].eight);
-        sums[j].eight =
-            scaled(to_dwords(across_eight(dots, 16)), scales * _mm256_loadu_ps(x[j].d + 8 * k), sums[j].eight);
+        sums[j].eight = scaled(_mm256_madd_epi16(across_eight(dots, 16), scales), d * _mm256_loadu_ps(x[j].d + 8 * k),
+                               sums[j].eight);
     }
 }
 
@@ -233,7 +262,7 @@ WT_INLINE __m256i six_bits(const uint8_t *low, __m256i high, const int i)
 WT_INLINE void step_q6_k(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums)
 {
     const uint8_t *p = w->at;
-    const __m128i scales = _mm_loadu_si128((const __m128i *)(p + 192));
+    const __m128i scales = line_at(p + 192);
     const __m256 d = half_at(p + 208);
     const __m256i even_and_odd = _mm256_cvtepi8_epi16(
         _mm_shuffle_epi8(scales, _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15)));
@@ -242,14 +271,16 @@ WT_INLINE void step_q6_k(const weights *w, int64_t k, const bytes *x, const int 
         __m256i dots[4];
 #    pragma GCC unroll 4
         for (int i = 0; i < 4; i++) {
-            const __m256i high = bytes_at(p + 128 + 32 * (i / 2));
+            const int part = i % 2 * 2;
             const uint8_t *low = p + 64 * (i / 2);
+            const __m256i high = bytes_at(p + 128 + 32 * (i / 2));
             const int8_t *v = x[j].q + EIGHT * k + 2 * BLOCK * i;
-            const __m256i words =
-                across_two(_mm256_maddubs_epi16(six_bits(low, high, i % 2 * 2), bytes_at(v)),
-                           _mm256_maddubs_epi16(six_bits(low, high, i % 2 * 2 + 1), bytes_at(v + BLOCK)), 16);
-            const __m256i of_both = _mm256_set1_epi64x(0x0302030201000100 + 0x0404040404040404 * i);
-            dots[i] = _mm256_madd_epi16(words, _mm256_shuffle_epi8(even_and_odd, of_both));
+            const __m256i a = _mm256_maddubs_epi16(six_bits(low, high, part), bytes_at(v));
+            const __m256i b = _mm256_maddubs_epi16(six_bits(low, high, part + 1), bytes_at(v + BLOCK));
+            const __m256i of_a = _mm256_set1_epi64x(0x0100010001000100 + 0x0404040404040404 * i);
+            const __m256i of_b = _mm256_set1_epi64x(0x0302030203020302 + 0x0404040404040404 * i);
+            dots[i] = _mm256_madd_epi16(across_two(a, b, 16),
+                                        _mm256_shuffle_epi8(even_and_odd, _mm256_blend_epi32(of_a, of_b, 0xcc)));
         }
         const __m256i all = across_halves(across_four(dots[0], dots[1], 32), across_four(dots[2], dots[3], 32), 32);
         const __m256i less = _mm256_madd_epi16(_mm256_cvtepi8_epi16(scales), bytes_at(x[j].less + 8 * k));
@@ -261,13 +292,15 @@ WT_INLINE void step_q6_k(const weights *w, int64_t k, const bytes *x, const int 
 BYTES(q8_0, place_as_it_is, EIGHT, 272, 0)
 BYTES(i8, place_as_it_is, EIGHT, 256, 0)
 BYTES(q4_0, place_four_apart, EIGHT, 144, 8)
-BYTES(u4_wide, place_pairs_parted, 4 * BLOCK, 64, p->linear->zeros ? 1 : 8)
+BYTES(u4_eights, place_pairs_parted, 4 * BLOCK, 64, 8)
+BYTES(u4_zeros, place_pairs_parted, 4 * BLOCK, 64, 1)
 BYTES(q4_k, place_with_sum, EIGHT, 144, 0)
 BYTES(q6_k, place_with_sums_of_16, EIGHT, 210, 0)
 
 static void strips_any_u4(const wt__product *p, int64_t first, int64_t n_rows)
 {
-    (p->linear->scale_columns % (4 * BLOCK) ? strips_u4 : strips_u4_wide)(p, first, n_rows);
+    const wt__strips wide = p->linear->zeros ? strips_u4_zeros : strips_u4_eights;
+    (p->linear->scale_columns % (4 * BLOCK) ? strips_u4 : wide)(p, first, n_rows);
 }
 
 const wt__strips wt__strips_avx2[WT_N_DTYPES] = {

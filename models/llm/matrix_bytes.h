@@ -24,12 +24,20 @@ typedef struct block {
     float d;
 } block;
 
+/// What all rows have in common: divisions, which take as long as a hundred columns.
+typedef struct shape {
+    const uint8_t *data;
+    int64_t row_bytes, n_steps;
+    int64_t groups_a_row; ///< of U4
+    uint64_t groups;      ///< of U4: groups in 128 columns, times 2^32, rounded up
+    int blocks;           ///< of U4: that share a scale
+} shape;
+
 typedef struct weights {
     const uint8_t *row, *at; ///< at: of the step
     const float *scales;     ///< of U4: the row's
     const uint8_t *zeros;    ///< of U4: the row's; NULL = 8
-    int blocks;              ///< of U4: that share a scale
-    uint64_t groups;         ///< of U4: groups in 128 columns, times 2^32, rounded up
+    const shape *shape;
 } weights;
 
 /// A sum's lanes: a type uses the eight, or where there are such registers the sixteen.
@@ -157,14 +165,6 @@ WT_INLINE __m128 four_sums(lanes sums[][VECTORS], const int n_vectors)
     return _mm256_castps256_ps128(halves) + _mm256_extractf128_ps(halves, 1);
 }
 
-/// What all rows have in common: divisions, which take as long as a hundred columns.
-typedef struct shape {
-    const uint8_t *data;
-    int64_t row_bytes, n_steps;
-    int64_t groups_a_row; ///< of U4
-    uint64_t groups;      ///< of U4: groups in 128 columns, times 2^32, rounded up
-} shape;
-
 static shape shape_of(const wt__linear *l, int step_columns)
 {
     const int64_t columns = l->weight.shape[1], group = l->nibbles ? l->scale_columns : columns;
@@ -172,16 +172,16 @@ static shape shape_of(const wt__linear *l, int step_columns)
                    .row_bytes = (int64_t)wt__row_bytes(l),
                    .n_steps = columns / step_columns,
                    .groups_a_row = columns / group,
-                   .groups = (((uint64_t)(4 * BLOCK) << 32) + (uint64_t)group - 1) / (uint64_t)group};
+                   .groups = (((uint64_t)(4 * BLOCK) << 32) + (uint64_t)group - 1) / (uint64_t)group,
+                   .blocks = (int)(group / BLOCK)};
 }
 
 WT_INLINE weights weights_of(const wt__linear *l, const shape *s, int64_t row)
 {
-    weights w = {.row = s->data + s->row_bytes * row, .groups = s->groups};
+    weights w = {.row = s->data + s->row_bytes * row, .shape = s};
     if (!l->nibbles) return w;
     w.scales = l->scales + s->groups_a_row * row;
     w.zeros = l->zeros ? l->zeros + s->groups_a_row * row : NULL;
-    w.blocks = l->scale_columns / BLOCK;
     return w;
 }
 
@@ -256,9 +256,9 @@ WT_INLINE void step_u4(const weights *w, int64_t k, const bytes *x, const int n,
     const __m256 scale = _mm256_set1_ps(w->scales[k]);
     __m256 group[VECTORS];
     for (int j = 0; j < n; j++) group[j] = _mm256_setzero_ps();
-    for (int64_t i = 0; i < w->blocks; i++) {
+    for (int64_t i = 0; i < w->shape->blocks; i++) {
         const __m256i q = nibbles_at(w->at + 16 * i);
-        const int64_t b = k * w->blocks + i;
+        const int64_t b = k * w->shape->blocks + i;
 #pragma GCC unroll 4
         for (int j = 0; j < n; j++) {
             __m256i less = bytes_at(x[j].less + BLOCK / 4 * b);

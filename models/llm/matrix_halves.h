@@ -51,24 +51,21 @@ WT_INLINE pair load_e4m3(const uint8_t *row, int64_t k)
     return (pair){sixteen_e4m3(row + k), sixteen_e4m3(row + k + 16)};
 }
 
-/// Of 64 columns the even ones, as halves times 2^-8, or the odd ones, which lie in the other bytes of words: a third
-/// fewer instructions than widening bytes to words.
-WT_INLINE void part_e4m3(const uint8_t *row, const int odd, __m256i *halves)
-{
-#pragma GCC unroll 2
-    for (size_t i = 0; i < 2 * sizeof *halves; i += sizeof(words)) {
-        words w;
-        memcpy(&w, row + i, sizeof w);
-        if (!odd) w <<= 8;
-        w = (words)((signed_words)w >> 1) & 0xbf80;
-        memcpy((char *)halves + i, &w, sizeof w);
-    }
-}
+/// Of words' bytes the even ones, as halves times 2^-8, or the odd ones: a third fewer instructions than widening bytes
+/// to words.
+WT_INLINE words part_e4m3(words w, const int odd) { return (words)((signed_words)(odd ? w : w << 8) >> 1) & 0xbf80; }
 
+/// Of each 64 columns the even ones, then the odd ones.
 WT_INLINE pair load_e4m3_parted(const uint8_t *row, int64_t k)
 {
     __m256i halves[2];
-    part_e4m3(row + k / PARTED * PARTED, k % PARTED != 0, halves);
+#pragma GCC unroll 2
+    for (size_t i = 0; i < sizeof halves; i += sizeof(words)) {
+        words w;
+        memcpy(&w, row + k / PARTED * PARTED + i, sizeof w);
+        w = part_e4m3(w, k % PARTED != 0);
+        memcpy((char *)halves + i, &w, sizeof w);
+    }
     return (pair){sixteen_halves(halves[0]), sixteen_halves(halves[1])};
 }
 
@@ -120,7 +117,7 @@ static void e4m3_by_memory(const wt__product *p, const uint8_t *data, size_t row
 {
     enum { PIECE = 512 };
     const int64_t columns = p->linear->weight.shape[1];
-    __m256i halves[TILE_ROWS][PIECE / 16];
+    words halves[TILE_ROWS][PIECE / 16];
     const uint8_t *w[TILE_ROWS];
     sixteen sums[TILE_ROWS][TILE_MANY];
     float y[TILE_ROWS];
@@ -132,8 +129,11 @@ static void e4m3_by_memory(const wt__product *p, const uint8_t *data, size_t row
             for (int64_t at = 0; at < n; at += PARTED) { // prefetched: the same place of the next rows
                 const uint8_t *row = data + row_bytes * (size_t)(r < n_stored ? r : n_stored - 1) + k + at;
                 __builtin_prefetch(row + TILE_ROWS * row_bytes, 0, 2);
-                part_e4m3(row, 0, &halves[r][at / 16]);
-                part_e4m3(row, 1, &halves[r][at / 16 + 2]);
+                words v[2], *to = &halves[r][at / 16];
+                memcpy(&v[0], row, sizeof *v);
+                memcpy(&v[1], row + sizeof *v, sizeof *v);
+                to[0] = part_e4m3(v[0], 0), to[1] = part_e4m3(v[1], 0);
+                to[2] = part_e4m3(v[0], 1), to[3] = part_e4m3(v[1], 1);
             }
         for (int64_t at = 0; at < n; at += TILE_STEP) tile_step(load_f16, load_in_order, w, TILE_ROWS, &x, 1, at, sums);
     }
