@@ -49,7 +49,7 @@ struct live_far {
     pthread_mutex_t mutex; // launching, beginning and ending terms
     wt_event *events[FAR_QUEUED];
     bool queued[FAR_QUEUED];
-    bool in_term;
+    bool in_term, begun; // begun: it has been the device's
     uint32_t term;
     uint32_t launched; // graph: the turn that was launched for last; the helper's
     atomic_bool quit;

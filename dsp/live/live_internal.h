@@ -125,6 +125,7 @@ struct wt_live {
     pthread_mutex_t far_mutex; // what follows; taken inside of `mutex` and of a quiesce
     live_far *far;             // of the chain that plays
     live_far *far_leaving;     // of the one that fades out beside it; NULL = none
+    live_far *far_coming;      // `far` as long as the audio thread has not heard of it; NULL = it has
     bool armed, quiesced;      // by us; between the safe point's stop and restart
     bool parked;               // moved to the CPU by wt_live_move
     wt_safe_point safe_point;

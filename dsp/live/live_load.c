@@ -343,7 +343,7 @@ static wt_status load_beside(void *user)
     if (status) return status;
     pthread_mutex_lock(&live->far_mutex);
     live->far_leaving = live->far;
-    live->far = b->player->far;
+    live->far = live->far_coming = b->player->far;
     pthread_mutex_unlock(&live->far_mutex);
     b->done = true;
     return WT_OK;
@@ -355,10 +355,25 @@ static live_far *take_leaving(wt_live *live, bool back)
     pthread_mutex_lock(&live->far_mutex);
     live_far *far = back ? live->far : live->far_leaving;
     if (back) live->far = live->far_leaving;
-    live->far_leaving = NULL;
+    live->far_leaving = live->far_coming = NULL;
     if (wt__live_far_end(far, 1000000)) wt__live_far_abandon(far);
     pthread_mutex_unlock(&live->far_mutex);
     return far;
+}
+
+// Let the audio thread hear of a chain whose kernel began. Where it is now does not matter, and may be the CPU:
+// another's quiesce may have come since. From here on such a quiesce asks for it back, and waits for the next block at
+// most.
+static bool show_coming(wt_live *live, live_player *player)
+{
+    pthread_mutex_lock(&live->far_mutex);
+    const bool begun = player->far->begun;
+    if (begun) live->far_coming = NULL;
+    pthread_mutex_unlock(&live->far_mutex);
+    if (!begun) return false;
+    wt__live_find_points(live, player);
+    publish(live, player);
+    return true;
 }
 
 // Both chains play on the device while one fades into the other; nobody has to stand in but while the new kernel is
@@ -367,16 +382,13 @@ static wt_status bring_beside(bringing *b)
 {
     wt_live *live = b->live;
     live_player *p = b->player;
-    atomic_store(&p->far->owner, FAR_MOVING); // the audio thread has not heard of it
     wt_status status = wt_quiesce(live->config.device, load_beside, b, 0);
     if (!b->done) return status;
-    if (wt__live_far_path(p->far) == WT_LIVE_CPU) {
+    if (!show_coming(live, p)) {
         (void)take_leaving(live, true);
         b->done = false;
         return status;
     }
-    wt__live_find_points(live, p);
-    publish(live, p);
     const bool left = wt__live_wait(live, has_left, live);
     (void)take_leaving(live, false);
     if (left) {
