@@ -149,6 +149,26 @@ static void chains_and_formats_change_while_audio_runs(void **state)
 
 // ---- trouble
 
+// A change of format and another's quiesce, say, each of which goes behind the gate and does not ask for the other.
+static void the_gate_opens_when_all_have_let_go(void **state)
+{
+    const wt_live_config config = live_config_on(device_of(state), WT_LIVE_RESIDENT, 1);
+    float x[64] = {0}, y[64];
+    const float *in[] = {x};
+    float *out[] = {y};
+    wt_live *live = patient_live(&config, &live_voice);
+    assert_int_equal(wt_live_process(live, in, out, 64), WT_OK);
+    wt__live_close_gate(live);
+    wt__live_close_gate(live);
+    assert_int_equal(wt_live_process(live, in, out, 64), WT_ERR_TIMEOUT);
+    wt__live_open_gate(live);
+    assert_int_equal(wt_live_process(live, in, out, 64), WT_ERR_TIMEOUT);
+    wt__live_open_gate(live);
+    assert_int_equal(wt_live_process(live, in, out, 64), WT_OK);
+    assert_int_equal(live_stats_of(live).misses[WT_LIVE_MISS_FORMAT], 2);
+    finish_live(live);
+}
+
 // The kernel is stopped without its state, as when the device is lost: blocks are late at first, then the CPU goes on.
 static void a_killed_kernel_is_noticed_and_the_cpu_goes_on(void **state)
 {
@@ -357,6 +377,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LIVE_TEST(moves_and_quiesces_make_no_step),
         LIVE_TEST(chains_and_formats_change_while_audio_runs),
+        LIVE_TEST(the_gate_opens_when_all_have_let_go),
         LIVE_TEST(a_killed_kernel_is_noticed_and_the_cpu_goes_on),
         LIVE_TEST(blocks_without_an_answer_are_late_then_full),
         LIVE_TEST(turns_wrap_without_a_gap),

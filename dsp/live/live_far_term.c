@@ -206,16 +206,6 @@ static void take_over(live_far *far)
     atomic_store(&far->owner, FAR_MOVING);
 }
 
-// Behind the gate, which another may have closed: a chain that the audio thread was asked for and did not give.
-static void take_over_behind_gate(live_far *far)
-{
-    wt_live *live = far->live;
-    const bool was_closed = atomic_load(&live->closed);
-    if (!was_closed) wt__live_close_gate(live);
-    take_over(far);
-    if (!was_closed) wt__live_open_gate(live);
-}
-
 // Have the audio thread stop serving; behind the gate when no callback comes. It is not asked for what it does not
 // serve, since only the device can, nor for what it does not play: the one who is about to show it the chain, or to
 // put it away, waits for us to be done (tests/models/change.pml).
@@ -225,7 +215,11 @@ static void claim(live_far *far)
     if (!is_free(far)) {
         atomic_store(&far->give_back, true);
         (void)wt__live_wait(far->live, is_free, far);
-        if (!is_free(far)) take_over_behind_gate(far);
+        if (!is_free(far)) {
+            wt__live_close_gate(far->live);
+            take_over(far);
+            wt__live_open_gate(far->live);
+        }
         atomic_store(&far->give_back, false);
     }
     take_over(far);

@@ -89,7 +89,7 @@ struct wt_live {
 
     // hand-over
     atomic_uint epoch;
-    atomic_bool closed;
+    atomic_int closed; // the gate, by so many workers; 0 = open
     live_player *_Atomic next, *_Atomic left, *_Atomic shown;
     atomic_uint reader_turn;
     atomic_int readers[2];
@@ -141,7 +141,7 @@ live_desc *wt__live_desc_copy(const wt_chain_desc *desc);
 
 /// Wait until the audio thread has left the block it may be in.  [worker]
 void wt__live_settle(const wt_live *live);
-/// Shut the audio thread out: blocks are bypassed until the gate is opened.  [worker]
+/// Shut the audio thread out: blocks are bypassed until all who closed the gate have opened it.  [worker]
 void wt__live_close_gate(wt_live *live);
 void wt__live_open_gate(wt_live *live);
 /// Wait until `done`, as long as callbacks come and for five seconds at most. Returns what it says in the end.  [worker]

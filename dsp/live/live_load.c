@@ -19,11 +19,11 @@ void wt__live_settle(const wt_live *live)
 
 void wt__live_close_gate(wt_live *live)
 {
-    atomic_store(&live->closed, true);
+    atomic_fetch_add(&live->closed, 1);
     wt__live_settle(live);
 }
 
-void wt__live_open_gate(wt_live *live) { atomic_store(&live->closed, false); }
+void wt__live_open_gate(wt_live *live) { atomic_fetch_sub(&live->closed, 1); }
 
 // ---- buffers
 
@@ -188,15 +188,14 @@ static bool has_left(void *user) { return atomic_load(&((wt_live *)user)->left);
 static void change_over(wt_live *live, live_player *player)
 {
     const bool first = !atomic_load(&live->shown);
-    const bool was_closed = atomic_load(&live->closed);
-    if (!was_closed) publish(live, player);
-    if (!was_closed && (first || wt__live_wait(live, has_left, live))) {
+    publish(live, player);
+    if (first || wt__live_wait(live, has_left, live)) {
         reclaim(live);
         return;
     }
-    if (!was_closed) wt__live_close_gate(live);
+    wt__live_close_gate(live);
     replace(live, player);
-    if (!was_closed) wt__live_open_gate(live);
+    wt__live_open_gate(live);
 }
 
 // ---- bringing a chain
