@@ -18,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 #include <warptone/arm.h>
+#include <warptone/clock.h>
 
 // ---- hand-over
 
@@ -148,6 +149,44 @@ static void chains_and_formats_change_while_audio_runs(void **state)
 }
 
 // ---- trouble
+
+static void *play_too_long(void *user)
+{
+    mover *m = user;
+    enum { N = 300 };
+    static float x[N];
+    float y[N];
+    const float *in[] = {x};
+    float *out[] = {y};
+    while (!atomic_load(&m->quit)) {
+        (void)!wt_live_process(m->live, in, out, N);
+        atomic_fetch_add(&m->n_moves, 1);
+        nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    }
+    return NULL;
+}
+
+// Blocks come, but in none of them does the audio thread see to its chains: nobody waits for more than 200 ms for it.
+static void blocks_that_are_too_long_hold_nobody_up(void **state)
+{
+    const wt_live_config config = live_config_on(device_of(state), WT_LIVE_RESIDENT, 1);
+    float x[64] = {0}, y[64];
+    mover m = {.live = patient_live(&config, &live_voice)};
+    pthread_t thread;
+    live_blocks(m.live, x, y, 64, 64, 64);
+    assert_ok(wt_live_move(m.live, true));
+    assert_int_equal(pthread_create(&thread, NULL, play_too_long, &m), 0);
+    while (!atomic_load(&m.n_moves)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    const int64_t begin_ns = wt_clock_now_ns(NULL);
+    const wt_status moved = wt_live_move(m.live, false);
+    const double seconds = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-9;
+    atomic_store(&m.quit, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(moved, WT_OK);
+    assert_int_equal(live_stats_of(m.live).path, WT_LIVE_RESIDENT);
+    if (seconds > 3) fail_msg("the move took %.1f s, want 0.2", seconds); // of a loaded machine; 5 s is the last bound
+    finish_live(m.live);
+}
 
 // A change of format and another's quiesce, say, each of which goes behind the gate and does not ask for the other.
 static void the_gate_opens_when_all_have_let_go(void **state)
@@ -377,6 +416,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LIVE_TEST(moves_and_quiesces_make_no_step),
         LIVE_TEST(chains_and_formats_change_while_audio_runs),
+        LIVE_TEST(blocks_that_are_too_long_hold_nobody_up),
         LIVE_TEST(the_gate_opens_when_all_have_let_go),
         LIVE_TEST(a_killed_kernel_is_noticed_and_the_cpu_goes_on),
         LIVE_TEST(blocks_without_an_answer_are_late_then_full),

@@ -113,8 +113,8 @@ struct wt_live {
     wt_live_tap *_Atomic taps[LIVE_MAX_POINTS];
     wt_live_insert *_Atomic inserts[LIVE_MAX_POINTS];
 
-    // figures: one writer, the audio thread, but for n_loads
-    atomic_ullong n_blocks, n_frames, misses[WT_N_LIVE_MISSES], n_loads, n_moves, n_launches;
+    // figures: one writer, the audio thread, but for n_loads; n_played are blocks that chains were asked for
+    atomic_ullong n_blocks, n_played, n_frames, misses[WT_N_LIVE_MISSES], n_loads, n_moves, n_launches;
     atomic_int block_frames;
     _Atomic double load;
     wt_histogram *process_ns, *round_trip_ns;
@@ -144,7 +144,8 @@ void wt__live_settle(const wt_live *live);
 /// Shut the audio thread out: blocks are bypassed until all who closed the gate have opened it.  [worker]
 void wt__live_close_gate(wt_live *live);
 void wt__live_open_gate(wt_live *live);
-/// Wait until `done`, as long as callbacks come and for five seconds at most. Returns what it says in the end.  [worker]
+/// Wait until `done`, as long as blocks are played and for five seconds at most. Returns what it says in the end.
+/// [worker]
 bool wt__live_wait(wt_live *live, bool (*done)(void *user), void *user);
 /// Wait until no thread uses a player that is `shown` no more.  [worker]
 void wt__live_settle_readers(wt_live *live);

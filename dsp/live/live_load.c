@@ -168,14 +168,14 @@ static void replace(wt_live *live, live_player *player)
 
 bool wt__live_wait(wt_live *live, bool (*done)(void *user), void *user)
 {
-    uint64_t n_blocks = atomic_load(&live->n_blocks);
+    uint64_t n_played = atomic_load(&live->n_played);
     const int64_t begin_ns = wt_clock_now_ns(NULL);
     int64_t since_ns = begin_ns;
-    while (n_blocks && !atomic_load(&live->closed) && !done(user)) {
-        const uint64_t now = atomic_load(&live->n_blocks);
+    while (n_played && !atomic_load(&live->closed) && !done(user)) {
+        const uint64_t now = atomic_load(&live->n_played);
         const int64_t now_ns = wt_clock_now_ns(NULL);
-        if (now != n_blocks) since_ns = now_ns;
-        n_blocks = now;
+        if (now != n_played) since_ns = now_ns;
+        n_played = now;
         if (now_ns - since_ns > 200000000 || now_ns - begin_ns > 5000000000) break;
         nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     }
@@ -330,7 +330,7 @@ static bool plays_beside(const bringing *b)
 {
     const wt_live *live = b->live;
     return b->player && !b->prepare && live->armed && live->far && !live->parked && both_have_room(live) &&
-           atomic_load(&live->n_blocks) > 0;
+           atomic_load(&live->n_played) > 0;
 }
 
 // In a quiesce, which is to be short: the new kernel is loaded, and both are started when it ends.

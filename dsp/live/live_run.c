@@ -259,6 +259,7 @@ WT_RT wt_status wt_live_process(wt_live *live, const float *const *in, float *co
         run_too_long(live, in, out, n_frames);
     } else {
         miss = run_block(live, in, out, n_frames);
+        count(&live->n_played, 1);
     }
     if (miss >= 0) count(&live->misses[miss], 1);
     note_time(live, begin_ns, n_frames);
