@@ -200,7 +200,9 @@ static void chains_fade_on_the_device_without_a_step(void **state)
 // ---- a quiesce that falls between two steps of a load
 
 typedef wt_status quiesce(wt_device *device, wt_quiesce_function function, void *user, int64_t timeout_us);
+typedef wt_status disarm(wt_device *device);
 
+// What the functions below stand before.
 static quiesce *library_quiesce(void)
 {
     void *found = dlsym(RTLD_NEXT, "wt_quiesce");
@@ -209,12 +211,22 @@ static quiesce *library_quiesce(void)
     return call;
 }
 
+static disarm *library_disarm(void)
+{
+    void *found = dlsym(RTLD_NEXT, "wt_device_disarm");
+    disarm *call;
+    memcpy(&call, &found, sizeof call);
+    return call;
+}
+
 // Another's, which begins behind the next one that does something. The load goes on when it holds the device, or
 // (`holds_ms` = 0) when it has ended or stands still.
 static struct intruder {
     wt_device *device; // NULL = none comes
+    const wt_live *live;
     int holds_ms;
     atomic_bool holds, ended;
+    bool disturbed; // a kernel ran when it let the device go
     wt_status status;
     pthread_t thread;
 } intruder;
@@ -224,6 +236,7 @@ static wt_status hold(void *user)
     (void)user;
     atomic_store(&intruder.holds, true);
     nanosleep(&(struct timespec){.tv_nsec = intruder.holds_ms * 1000000L}, NULL);
+    intruder.disturbed = stats_of(intruder.live).path == WT_LIVE_RESIDENT;
     return WT_OK;
 }
 
@@ -247,6 +260,17 @@ wt_status wt_quiesce(wt_device *device, wt_quiesce_function function, void *user
     return status;
 }
 
+// Another's, before the one who has stopped the kernel for good comes to disarm.
+wt_status wt_device_disarm(wt_device *device)
+{
+    if (device == intruder.device) {
+        intruder.status = library_quiesce()(device, NULL, NULL, 0);
+        intruder.disturbed = stats_of(intruder.live).path == WT_LIVE_RESIDENT;
+        intruder.device = NULL;
+    }
+    return library_disarm()(device);
+}
+
 // The new chain has been loaded and its kernel begun, and the audio thread has not heard of it: nobody answers for it
 // while the device is away, and nobody can be asked to give it back.
 static void a_quiesce_may_fall_before_the_new_chain_is_shown(void **state)
@@ -255,13 +279,14 @@ static void a_quiesce_may_fall_before_the_new_chain_is_shown(void **state)
     for (int holds_ms = 0; holds_ms <= 50; holds_ms += 50) {
         static player p;
         begin(&p, device, &whole, 1, 64, false);
-        intruder = (struct intruder){.device = device, .holds_ms = holds_ms};
+        intruder = (struct intruder){.device = device, .live = p.live, .holds_ms = holds_ms};
         const wt_status status = wt_live_load(p.live, &half, NULL);
         intruder.device = NULL;
         assert_true(atomic_load(&intruder.holds));
         pthread_join(intruder.thread, NULL);
         assert_int_equal(status, WT_OK);
         assert_int_equal(intruder.status, WT_OK);
+        assert_false(intruder.disturbed);
         let_play(&p, 20);
         const wt_live_stats s = stats_of(p.live);
         assert_int_equal(s.n_loads, 2);
@@ -270,6 +295,37 @@ static void a_quiesce_may_fall_before_the_new_chain_is_shown(void **state)
         if (s.misses[WT_LIVE_MISS_FORMAT]) print_message("the audio thread had no processor for 200 ms\n");
         finish(&p);
     }
+}
+
+// What is stopped by another's quiesce stays so until that one ends.
+static void no_kernel_begins_in_another_s_quiesce(void **state)
+{
+    wt_device *device = device_of(state);
+    static player p;
+    begin(&p, device, &whole, 1, 64, false);
+    intruder = (struct intruder){.device = device, .live = p.live, .holds_ms = 50};
+    const wt_status status = wt_live_prepare(p.live, RATE, 64);
+    intruder.device = NULL;
+    assert_true(atomic_load(&intruder.holds));
+    pthread_join(intruder.thread, NULL);
+    assert_int_equal(status, WT_OK);
+    assert_int_equal(intruder.status, WT_OK);
+    assert_false(intruder.disturbed);
+    assert_int_equal(stats_of(p.live).path, WT_LIVE_RESIDENT);
+    finish(&p);
+}
+
+static void no_kernel_begins_in_an_engine_that_goes(void **state)
+{
+    wt_device *device = device_of(state);
+    static player p;
+    begin(&p, device, &whole, 1, 64, false);
+    intruder = (struct intruder){.device = device, .live = p.live};
+    finish(&p);
+    assert_null(intruder.device);
+    assert_int_equal(intruder.status, WT_OK);
+    assert_false(intruder.disturbed);
+    assert_false(wt_device_is_armed(device));
 }
 
 static void the_model_holds_and_fails_when_it_is_broken(void **state)
@@ -384,6 +440,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(chains_fade_on_the_device_without_a_step, end),
         cmocka_unit_test_teardown(a_quiesce_may_fall_before_the_new_chain_is_shown, end),
+        cmocka_unit_test_teardown(no_kernel_begins_in_another_s_quiesce, end),
+        cmocka_unit_test_teardown(no_kernel_begins_in_an_engine_that_goes, end),
         cmocka_unit_test_teardown(a_chain_is_exchanged_while_no_audio_comes, end),
         cmocka_unit_test_teardown(a_users_kernel_gives_way_without_a_miss, end),
         cmocka_unit_test_teardown(many_streams_give_way_by_the_cpu, end),

@@ -294,6 +294,16 @@ static wt_status restart_far(void *user)
     return status ? status : other;
 }
 
+// Outside of quiesces of our own: what another's has stopped begins when that one ends.
+static wt_status begin_far(wt_live *live)
+{
+    wt_status status = WT_OK;
+    pthread_mutex_lock(&live->far_mutex);
+    if (live->far && !live->parked && !live->quiesced) status = wt__live_far_begin(live->far);
+    pthread_mutex_unlock(&live->far_mutex);
+    return status;
+}
+
 // A resident kernel may stay only where the calls that would hang beside it are refused.
 static wt_status arm(wt_live *live)
 {
@@ -421,10 +431,10 @@ static wt_status bring(bringing *b)
     if (!status) status = wt_quiesce(live->config.device, bring_in, b, 0);
     if (b->done) { // what fails now leaves the new chain on the CPU
         status = arm(live);
-        if (!status) status = restart_far(live);
+        if (!status) status = begin_far(live);
         return status && live->far && live->far->runs_on_cpu ? WT_OK : status;
     }
-    if (!live->armed) (void)!restart_far(live);
+    if (!live->armed) (void)!begin_far(live);
     if (status && live->config.path == WT_LIVE_AUTO && !live->far && b->player &&
         wt__chain_runs_on_cpu(b->player->chain)) { // no NVRTC, say, or too little shared memory
         if (b->player->far) b->player->latency_frames -= b->player->far->delay_frames;
@@ -570,7 +580,8 @@ wt_status wt_live_create(const wt_live_config *config, wt_live **live)
 void wt_live_destroy(wt_live *live)
 {
     if (!live) return;
-    if (live->far && stop_far(live, 1000000)) wt__live_far_abandon(live->far);
+    // moved, so that a quiesce of another's until we have disarmed does not begin it again
+    if (live->far && wt_live_move(live, true)) wt__live_far_abandon(live->far);
     if (live->armed) {
         (void)!wt_device_disarm(live->config.device);
         (void)!wt_device_set_safe_point(live->config.device, NULL);
