@@ -150,6 +150,37 @@ static void chains_and_formats_change_while_audio_runs(void **state)
 
 // ---- trouble
 
+static void *play_one_block(void *user)
+{
+    mover *m = user;
+    float x[64] = {0}, y[64];
+    const float *in[] = {x};
+    float *out[] = {y};
+    m->status = wt_live_process(m->live, in, out, 64);
+    atomic_store(&m->quit, true);
+    return NULL;
+}
+
+// The block is posted to a kernel that has just been killed, and no CPU can answer in its stead.
+static void freewheel_does_not_wait_for_a_lost_device(void **state)
+{
+    const wt_live_config config = live_config_on(device_of(state), WT_LIVE_RESIDENT, 1);
+    float x[64] = {0}, y[64];
+    mover m = {.live = patient_live(&config, &live_voice)};
+    pthread_t thread;
+    live_blocks(m.live, x, y, 64, 64, 64);
+    m.live->far->runs_on_cpu = false;
+    wt__live_far_kill(m.live->far);
+    assert_int_equal(pthread_create(&thread, NULL, play_one_block, &m), 0);
+    for (int ms = 0; ms < 2000 && !atomic_load(&m.quit); ms++) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    const bool waits = !atomic_load(&m.quit);
+    m.live->far->runs_on_cpu = true; // who still waits is answered
+    pthread_join(thread, NULL);
+    assert_false(waits);
+    assert_int_equal(m.status, WT_ERR_DEVICE_LOST);
+    finish_live(m.live);
+}
+
 static void *play_too_long(void *user)
 {
     mover *m = user;
@@ -417,6 +448,7 @@ int main(void)
         LIVE_TEST(moves_and_quiesces_make_no_step),
         LIVE_TEST(chains_and_formats_change_while_audio_runs),
         LIVE_TEST(blocks_that_are_too_long_hold_nobody_up),
+        LIVE_TEST(freewheel_does_not_wait_for_a_lost_device),
         LIVE_TEST(the_gate_opens_when_all_have_let_go),
         LIVE_TEST(a_killed_kernel_is_noticed_and_the_cpu_goes_on),
         LIVE_TEST(blocks_without_an_answer_are_late_then_full),

@@ -56,7 +56,8 @@ struct live_far {
 
     // hand-over
     atomic_int owner;
-    atomic_bool give_back, lost;
+    atomic_bool give_back;
+    atomic_bool lost;     // no kernel runs that should: nobody answers for a chain that only a device can play
     atomic_bool recover;  // stored before `owner`: start from what was heard, nothing is known of the device's state
     atomic_llong away_ns; // since when the device is away in good order; 0 = never
     uint32_t *served;     // [n_streams] the last turn, while the owner is not the device

@@ -251,8 +251,8 @@ wt_status wt__live_far_begin(live_far *far)
     store_word(&far_control(far)->begin, far->served[0], far->term);
     store_word(&far_control(far)->orders, 0, 0);
     far->in_term = true;
-    atomic_store(&far->lost, false);
     wt_status status = far->path == WT_LIVE_GRAPH ? WT_OK : top_up(far);
+    atomic_store(&far->lost, status != WT_OK);
     if (status) {
         take_state(far);
         hand_to_audio_thread(far);
