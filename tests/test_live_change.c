@@ -6,6 +6,8 @@
 #include "support/model_check.h"
 #include "support/node_check.h"
 
+#include "../dsp/live/live_internal.h"
+
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
@@ -80,13 +82,15 @@ static void let_play(const player *p, int n_blocks)
 // The test's player, so that one that fails leaves no kernel and no thread behind.
 static player *playing;
 
-static void begin(player *p, wt_device *device, const wt_chain_desc *desc, int n_streams, int block, bool paced)
+static void begin_fading(player *p, wt_device *device, const wt_chain_desc *desc, int n_streams, int block, bool paced,
+                         float fade_ms)
 {
     const wt_live_config config = {.rate_hz = RATE,
                                    .channels = 1,
                                    .n_streams = n_streams,
                                    .max_frames = block,
                                    .device = device,
+                                   .fade_ms = fade_ms,
                                    .path = WT_LIVE_RESIDENT};
     *p = (player){.live = live_of(&config, desc), .n_streams = n_streams, .block = block, .paced = paced};
     p->heard = calloc(LOUD, sizeof *p->heard);
@@ -96,6 +100,11 @@ static void begin(player *p, wt_device *device, const wt_chain_desc *desc, int n
     p->runs = true;
     playing = p;
     let_play(p, 40);
+}
+
+static void begin(player *p, wt_device *device, const wt_chain_desc *desc, int n_streams, int block, bool paced)
+{
+    begin_fading(p, device, desc, n_streams, block, paced, 0);
 }
 
 typedef struct disturber {
@@ -297,6 +306,31 @@ static void a_quiesce_may_fall_before_the_new_chain_is_shown(void **state)
     }
 }
 
+// Chains that the device does not take come between those that it does, faster than they fade: each is put away before
+// the next comes in, and no quiesce waits for one that cannot be taken up as long as another lies in its way.
+static void a_fade_under_way_is_seen_out(void **state)
+{
+    wt_device *device = device_of(state);
+    static player p;
+    begin_fading(&p, device, &whole, 1, 64, false, 500); // 375 blocks
+    p.live->config.path = WT_LIVE_CPU;
+    assert_ok(wt_live_load(p.live, &half, NULL));
+    let_play(&p, 5);
+    p.live->config.path = WT_LIVE_RESIDENT;
+    assert_ok(wt_live_load(p.live, &whole, NULL));
+    intruder = (struct intruder){.device = device, .live = p.live, .holds_ms = 20};
+    const wt_status status = wt_live_load(p.live, &half, NULL);
+    const bool fades = atomic_load(&p.live->fading), left = atomic_load(&p.live->left);
+    intruder.device = NULL;
+    assert_true(atomic_load(&intruder.holds));
+    pthread_join(intruder.thread, NULL);
+    assert_int_equal(status, WT_OK);
+    assert_int_equal(intruder.status, WT_OK);
+    assert_false(fades || left);
+    assert_int_equal(stats_of(p.live).path, WT_LIVE_RESIDENT);
+    finish(&p);
+}
+
 // What is stopped by another's quiesce stays so until that one ends.
 static void no_kernel_begins_in_another_s_quiesce(void **state)
 {
@@ -440,6 +474,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(chains_fade_on_the_device_without_a_step, end),
         cmocka_unit_test_teardown(a_quiesce_may_fall_before_the_new_chain_is_shown, end),
+        cmocka_unit_test_teardown(a_fade_under_way_is_seen_out, end),
         cmocka_unit_test_teardown(no_kernel_begins_in_another_s_quiesce, end),
         cmocka_unit_test_teardown(no_kernel_begins_in_an_engine_that_goes, end),
         cmocka_unit_test_teardown(a_chain_is_exchanged_while_no_audio_comes, end),

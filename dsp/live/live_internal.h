@@ -91,6 +91,7 @@ struct wt_live {
     atomic_uint epoch;
     atomic_int closed; // the gate, by so many workers; 0 = open
     live_player *_Atomic next, *_Atomic left, *_Atomic shown;
+    atomic_bool fading; // a chain that was taken up fades in; the audio thread's, and looked at by is_settled
     atomic_uint reader_turn;
     atomic_int readers[2];
 
@@ -98,7 +99,7 @@ struct wt_live {
 
     // the audio thread's
     live_player *current, *leaving;
-    bool fading, was_closed;
+    bool was_closed;
     int fade;           // frames since `current` came in, while fading
     int wet_frames;     // 0 .. fade_frames: how far the chain is faded in
     int jump_left;      // frames that a jump is still being faded out

@@ -156,7 +156,7 @@ static void replace(wt_live *live, live_player *player)
                           live->leaving, shown};
     live->current = player;
     live->leaving = NULL;
-    live->fading = false;
+    atomic_store(&live->fading, false);
     atomic_store(&live->shown, player);
     wt__live_settle_readers(live);
     for (int k = 0; k < 5; k++) {
@@ -180,6 +180,14 @@ bool wt__live_wait(wt_live *live, bool (*done)(void *user), void *user)
         nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     }
     return done(user);
+}
+
+// The audio thread plays what was shown to it, and that alone. What has left goes at once: before, nothing is taken up.
+static bool is_settled(void *user)
+{
+    wt_live *live = user;
+    reclaim(live);
+    return !atomic_load(&live->next) && !atomic_load(&live->fading) && !atomic_load(&live->left);
 }
 
 static bool has_left(void *user) { return atomic_load(&((wt_live *)user)->left); }
@@ -427,6 +435,9 @@ static wt_status bring(bringing *b)
     if (b->path == WT_LIVE_RESIDENT && !live->armed && wt_device_is_armed(live->config.device))
         return wt_fail(WT_ERR_STATE, "live: the device has another's resident kernel, want the graph path");
     wt_status status = make_far(b);
+    // A fade between chains of the CPU is not waited for by the load that brings it. One that begins here is, and is to
+    // be the only one, so that what leaves is what it leaves from.
+    if (!status) (void)wt__live_wait(live, is_settled, live);
     if (!status && plays_beside(b)) return bring_beside(b);
     if (!status) status = wt_quiesce(live->config.device, bring_in, b, 0);
     if (b->done) { // what fails now leaves the new chain on the CPU
