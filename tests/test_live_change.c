@@ -6,7 +6,7 @@
 #include "support/model_check.h"
 #include "support/node_check.h"
 
-#include "../dsp/live/live_internal.h"
+#include "../dsp/live/live_far.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -331,6 +331,54 @@ static void a_fade_under_way_is_seen_out(void **state)
     finish(&p);
 }
 
+typedef struct loading {
+    player *player;
+    atomic_bool ended;
+    wt_status status;
+} loading;
+
+static void *load_half(void *user)
+{
+    loading *l = user;
+    l->status = wt_live_load(l->player->live, &half, NULL);
+    atomic_store(&l->ended, true);
+    return NULL;
+}
+
+// The old chain is one that no CPU can play, and in freewheel the audio thread waits for it however long it is away: it
+// is not asked for the new one before the old one is back.
+static void a_chain_of_the_device_alone_fades_out_among_quiesces(void **state)
+{
+    wt_device *device = device_of(state);
+    static player p;
+    begin_fading(&p, device, &whole, 1, 64, false, 500);
+    live_far *old = p.live->far;
+    wt__live_close_gate(p.live);
+    old->runs_on_cpu = false;
+    wt__live_open_gate(p.live);
+    disturbing = (disturber){.device = device};
+    assert_int_equal(pthread_create(&disturbing.thread, NULL, disturb, &disturbing), 0);
+    disturbing.runs = true;
+    loading l = {.player = &p};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, load_half, &l), 0);
+    for (int still = 0, last = 0; !atomic_load(&l.ended) && still < 3000; still++) {
+        const int now = atomic_load(&p.n_blocks);
+        if (now != last) still = 0;
+        last = now;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    const bool stuck = !atomic_load(&l.ended);
+    if (stuck) old->runs_on_cpu = true; // who waits is answered
+    pthread_join(thread, NULL);
+    stop_disturbing();
+    assert_false(stuck);
+    assert_int_equal(l.status, WT_OK);
+    assert_int_equal(disturbing.status, WT_OK);
+    assert_int_equal(stats_of(p.live).n_loads, 2);
+    finish(&p);
+}
+
 // What is stopped by another's quiesce stays so until that one ends.
 static void no_kernel_begins_in_another_s_quiesce(void **state)
 {
@@ -475,6 +523,7 @@ int main(void)
         cmocka_unit_test_teardown(chains_fade_on_the_device_without_a_step, end),
         cmocka_unit_test_teardown(a_quiesce_may_fall_before_the_new_chain_is_shown, end),
         cmocka_unit_test_teardown(a_fade_under_way_is_seen_out, end),
+        cmocka_unit_test_teardown(a_chain_of_the_device_alone_fades_out_among_quiesces, end),
         cmocka_unit_test_teardown(no_kernel_begins_in_another_s_quiesce, end),
         cmocka_unit_test_teardown(no_kernel_begins_in_an_engine_that_goes, end),
         cmocka_unit_test_teardown(a_chain_is_exchanged_while_no_audio_comes, end),

@@ -290,16 +290,23 @@ static wt_status stop_far(void *user, int64_t timeout_us)
     return status;
 }
 
+// First what only the device can play: the audio thread may be waiting for its answer, in freewheel without end, and
+// gives the other chain back at the end of that wait.
 static wt_status restart_far(void *user)
 {
     wt_live *live = user;
-    wt_status status = WT_OK, other = WT_OK;
+    wt_status status = WT_OK;
     pthread_mutex_lock(&live->far_mutex);
     live->quiesced = false;
-    if (live->far && !live->parked) status = wt__live_far_begin(live->far);
-    if (live->far_leaving) other = wt__live_far_begin(live->far_leaving);
+    live_far *const chains[] = {live->parked ? NULL : live->far, live->far_leaving};
+    const int first = chains[1] && !chains[1]->runs_on_cpu;
+    for (int k = 0; k < 2; k++) {
+        live_far *far = chains[k ^ first];
+        const wt_status begun = far ? wt__live_far_begin(far) : WT_OK;
+        if (!status) status = begun;
+    }
     pthread_mutex_unlock(&live->far_mutex);
-    return status ? status : other;
+    return status;
 }
 
 // Outside of quiesces of our own: what another's has stopped begins when that one ends.
