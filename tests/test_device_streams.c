@@ -223,11 +223,13 @@ static void a_wait_keeps_the_point_it_saw(void **state)
     assert_ok(wt_event_synchronize(event));
     assert_true(wt_event_done(event));
     assert_false(wt_event_done(after));
+    assert_false(wt_stream_idle(slow));
     double us = 0;
     assert_fails(wt_event_elapsed_us(event, after, &us), WT_ERR_STATE, "elapsed: the end event is not reached yet");
     atomic_store(&gate, 1);
     assert_ok(wt_device_synchronize(device));
     assert_true(wt_event_done(after));
+    assert_true(wt_stream_idle(slow));
     wt_event_destroy(event);
     wt_event_destroy(after);
     wt_stream_destroy(slow);

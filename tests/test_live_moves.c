@@ -148,6 +148,35 @@ static void chains_and_formats_change_while_audio_runs(void **state)
     }
 }
 
+// ---- what is on the stream
+
+static bool is_alone(const live_far *far)
+{
+    const uint32_t launched = wt_block_data(__atomic_load_n(&far_control(far)->launched, __ATOMIC_RELAXED));
+    return atomic_load(&far->owner) == FAR_DEVICE && wt__live_far_launches(far) == launched;
+}
+
+// Nothing is queued behind a kernel until it has lived, and then it leaves at once: neighbours would pay for it.
+static void a_kernel_has_nothing_behind_it(void **state)
+{
+    wt_live_config config = live_config_on(device_of(state), WT_LIVE_RESIDENT, 1);
+    config.life_s = 0.1;
+    float x[64] = {0}, y[64];
+    wt_live *live = patient_live(&config, &live_voice);
+    const int64_t begin_ns = wt_clock_now_ns(NULL);
+    int n_alone = 0, n = 0;
+    for (; n < 1000; n++) {
+        live_blocks(live, x, y, 64, 64, 64);
+        n_alone += is_alone(live->far);
+        nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL);
+    }
+    const double lives = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-9 / config.life_s;
+    assert_in_range(live_stats_of(live).n_launches, 3, (uint64_t)lives + 2);
+    assert_in_range(n_alone, n * 3 / 4, n);
+    assert_int_equal(live_stats_of(live).n_misses, 0);
+    finish_live(live);
+}
+
 // ---- trouble
 
 static void *play_one_block(void *user)
@@ -447,6 +476,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LIVE_TEST(moves_and_quiesces_make_no_step),
         LIVE_TEST(chains_and_formats_change_while_audio_runs),
+        LIVE_TEST(a_kernel_has_nothing_behind_it),
         LIVE_TEST(blocks_that_are_too_long_hold_nobody_up),
         LIVE_TEST(freewheel_does_not_wait_for_a_lost_device),
         LIVE_TEST(the_gate_opens_when_all_have_let_go),

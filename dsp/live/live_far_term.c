@@ -100,7 +100,6 @@ static void finish_term(live_far *far)
     atomic_store(&far->away_ns, wt_clock_now_ns(NULL));
     hand_to_audio_thread(far);
     (void)!wt_stream_synchronize(far->stream); // what is queued behind finds the term ended
-    memset(far->queued, 0, sizeof far->queued);
 }
 
 // The device's state is gone: the chain starts anew on the CPU, after the last block that was answered.
@@ -116,17 +115,28 @@ static void lose_term(live_far *far)
 
 // ---- the keeper
 
-// Kernels that ended are followed by others, so that one is always queued behind the one that runs.
-static wt_status top_up(live_far *far)
+static wt_status launch_next(live_far *far)
 {
-    wt_status status = WT_OK;
-    for (int k = 0; k < FAR_QUEUED && !status; k++) {
-        if (far->queued[k] && !wt_event_done(far->events[k])) continue;
-        status = wt__live_far_launch(far);
-        if (!status) status = wt_event_record(far->events[k], far->stream);
-        far->queued[k] = !status;
-    }
+    wt_status status = wt__live_far_launch(far);
+    if (!status) store_word(&far_control(far)->launched, ++far->n_launched, 0);
     return status;
+}
+
+// A kernel that has lived its life is followed by the next one, which it leaves to at once; so is one that ended
+// unbidden, as it does when a fault took the device, which launching meets then. Not before: what is queued behind a
+// running kernel, be it an event, makes each launch on neighbours' streams wait (bench/RESULTS.md, "What reads keep").
+static wt_status follow(live_far *far)
+{
+    const uint32_t n_begun = __atomic_load_n(&far_control(far)->n_started, __ATOMIC_RELAXED);
+    const int64_t now_ns = wt_clock_now_ns(NULL);
+    if (n_begun != far->n_begun) far->begun_ns = now_ns;
+    far->n_begun = n_begun;
+    if (wt_stream_idle(far->stream)) {
+        far->n_launched = n_begun;
+        return launch_next(far);
+    }
+    const bool is_last = far->n_launched == n_begun;
+    return is_last && now_ns - far->begun_ns >= far->args.life_ns ? launch_next(far) : WT_OK;
 }
 
 static wt_status launch_posted(live_far *far)
@@ -148,7 +158,7 @@ static void keep(live_far *far)
         const bool killed = wt_block_here(&far_control(far)->orders, far->term, &leave);
         if (has_left(far, NULL))
             finish_term(far); // it was told to and not waited for; the CPU has it until the next begin
-        else if (killed || (far->path == WT_LIVE_GRAPH ? launch_posted(far) : top_up(far)))
+        else if (killed || (far->path == WT_LIVE_GRAPH ? launch_posted(far) : follow(far)))
             lose_term(far);
     }
     pthread_mutex_unlock(&far->mutex);
@@ -235,14 +245,11 @@ wt_status wt__live_far_begin(live_far *far)
     }
     if (atomic_load(&far->owner) == FAR_DEVICE) return WT_OK;
     const int64_t end_ns = wt_clock_now_ns(NULL) + 1000000000;
-    for (int k = 0; k < FAR_QUEUED; k++) // after a kill what was queued may still be on its way out
-        while (far->queued[k] && !wt_event_done(far->events[k])) {
-            if (wt_clock_now_ns(NULL) > end_ns)
-                return wt_fail(WT_ERR_TIMEOUT, "%s: the device still holds a kernel that was stopped",
-                               far->chain->name);
-            nap(50000);
-        }
-    memset(far->queued, 0, sizeof far->queued);
+    while (!wt_stream_idle(far->stream)) { // after a kill what was queued may still be on its way out
+        if (wt_clock_now_ns(NULL) > end_ns)
+            return wt_fail(WT_ERR_TIMEOUT, "%s: the device still holds a kernel that was stopped", far->chain->name);
+        nap(50000);
+    }
     claim(far);
     pthread_mutex_lock(&far->mutex);
     give_state(far);
@@ -251,7 +258,7 @@ wt_status wt__live_far_begin(live_far *far)
     store_word(&far_control(far)->begin, far->served[0], far->term);
     store_word(&far_control(far)->orders, 0, 0);
     far->in_term = true;
-    wt_status status = far->path == WT_LIVE_GRAPH ? WT_OK : top_up(far);
+    wt_status status = far->path == WT_LIVE_GRAPH ? WT_OK : follow(far);
     atomic_store(&far->lost, status != WT_OK);
     if (status) {
         take_state(far);

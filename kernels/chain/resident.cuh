@@ -4,7 +4,8 @@
 // the instance and the plans do too as far as they fit. While it waits the first of them polls the doorbell and the
 // orders, and tells the others. What a block's own answer does not need (chain_after) runs when all streams' answers
 // are on their way.
-// It leaves at a block boundary: by order, when it has lived long enough, or after one block (the graph path).
+// It leaves at a block boundary: by order, to the next kernel, when it has lived long enough, or after one block (the
+// graph path).
 // Judge: the CPU's chain, 90 dB (sums in another order). tests/models/block_ring.pml has the ring's protocol.
 #pragma once
 #include "chain_control.cuh"
@@ -68,6 +69,12 @@ static __shared__ unsigned int resident_reading_at[RESIDENT_READINGS];
 struct resident_pace {
     long long last, gap; // when the last block came, and how long after the one before
     unsigned int round;  // looks so far
+};
+
+// Thread 0's: which kernel this is of all that began, and whether the next one is queued behind it.
+struct resident_shift {
+    unsigned int number;
+    bool relieved;
 };
 
 // What the first warp was about since the last answer, for who asks why a block was late.
@@ -142,11 +149,12 @@ static __device__ __forceinline__ void resident_asked_all() { asm volatile("cp.a
 // which costs no thread anything, as what comes lands in shared memory by itself. `word` is what this thread's first
 // sample was then, of this turn or not. Turn 0 has come already.
 static __device__ int resident_wait(const resident_args &r, resident_place next, const wt_block_word *slot,
-                                    long long end_ns, resident_pace *pace, resident_watch *watch, int frames,
-                                    wt_block_word *word, unsigned int *doorbell)
+                                    long long end_ns, resident_pace *pace, resident_watch *watch,
+                                    resident_shift *shift, int frames, wt_block_word *word, unsigned int *doorbell)
 {
-    __shared__ __align__(16) wt_block_word looks[RESIDENT_LOOKS][4 + RESIDENT_AHEAD]; // doorbell, orders, input
-    __shared__ int verdict, asked;                                                    // `asked`: with its input
+    // a look: the doorbell's two words, orders and `launched`, input
+    __shared__ __align__(16) wt_block_word looks[RESIDENT_LOOKS][4 + RESIDENT_AHEAD];
+    __shared__ int verdict, asked; // `asked`: with its input
     __shared__ unsigned int data;
     const wt_block_word *input = resident_input(r, slot, 0, frames); // the first thread block's first stream
     const wt_block_word *at = threadIdx.x == 0 ? slot : &r.control->orders;
@@ -170,6 +178,8 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
             wt_block_word told = threadIdx.x < 2 ? look[2 * threadIdx.x] : 0;
             if (round % 32 == 0 && !due && threadIdx.x < 2) told = block_load(at); // past whatever might keep a copy
             const wt_block_word bell = __shfl_sync(~0u, told, 0), orders = __shfl_sync(~0u, told, 1);
+            const unsigned int launched = wt_block_data(__shfl_sync(~0u, threadIdx.x == 1 ? look[3] : 0, 1));
+            shift->relieved = (int)(launched - shift->number) > 0;
             if (wt_block_turn(orders) == next.term)
                 v = RESIDENT_KILLED;
             else if (wt_block_data(orders) == next.term)
@@ -440,13 +450,14 @@ static __device__ __forceinline__ void resident_leave(const resident_args &r, co
 
 // What a kernel keeps from block to block. `memory` is that of its first stream, `spare` a second instance or 0.
 struct resident_life {
-    long long begin_ns;
-    resident_place here; // the last turn that was answered
+    long long begin_ns, end_ns; // the latter: at the latest
+    resident_place here;        // the last turn that was answered
     unsigned char *memory, *spare;
-    int frames;          // of the last block
-    bool over, rehearse; // what the next turn is: the end of the kernel's life, a rehearsal
+    int frames;                 // of the last block
+    bool over, rehearse;        // what the next turn is: the end of the kernel's life, a rehearsal
     resident_pace pace;
     resident_watch watch;
+    resident_shift shift;
 };
 
 // Where a kernel goes on from; the first of a term fetches the state from the host. False: there is nothing to do, as
@@ -492,8 +503,8 @@ static __device__ __forceinline__ int resident_hear(const resident_args &r, resi
     else if (k.over)
         verdict = RESIDENT_OVER;
     else
-        verdict = resident_wait(r, next, block->down, k.begin_ns + r.life_ns + r.life_ns / 4, &k.pace, &k.watch,
-                                k.frames, word, &block->flags);
+        verdict = resident_wait(r, next, block->down, k.end_ns, &k.pace, &k.watch, &k.shift, k.frames, word,
+                                &block->flags);
     if (resident_number() == 0 && resident_blocks() > 1 && threadIdx.x == 0)
         resident_tell(r, next, verdict, block->flags);
     if (verdict != RESIDENT_BLOCK) return verdict;
@@ -530,9 +541,9 @@ static __device__ __forceinline__ bool resident_finish(const resident_args &r, c
 // What the turn after a block is. A rehearsal is a block of silence after the answer, on the spare instance, by the same
 // text from the last look on: what comes after an answer, and neighbours' kernels, put that out of the instruction
 // caches. It changes only the spare, the buffers and what each block sets anew.
-static __device__ __forceinline__ void resident_plan(const resident_args &r, resident_life &k, bool quick)
+static __device__ __forceinline__ void resident_plan(resident_life &k, bool quick)
 {
-    k.over = __syncthreads_or(threadIdx.x == 0 && resident_now() > k.begin_ns + r.life_ns);
+    k.over = __syncthreads_or(threadIdx.x == 0 && (k.shift.relieved || resident_now() > k.end_ns));
     k.rehearse = k.spare && !k.over && __syncthreads_or(threadIdx.x == 0 && quick);
     if (!k.rehearse || threadIdx.x) return;
     ((wt_instance *)k.spare)->position = ((const wt_instance *)k.memory)->position;
@@ -560,7 +571,7 @@ static __device__ __forceinline__ int resident_live(const resident_args &r, cons
         const bool quick = resident_finish(r, a, k);
         k.here = next;
         if (r.once) return RESIDENT_OVER;
-        resident_plan(r, k, quick);
+        resident_plan(k, quick);
     }
 }
 
@@ -581,7 +592,8 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
     __syncthreads();
     if (!resident_begin(r, &k.here)) return;
     k.memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats), &k.spare);
-    if (threadIdx.x == 0 && blockIdx.x == 0) atomicAdd_system(&r.control->n_started, 1u);
+    k.end_ns = k.begin_ns + r.life_ns + r.life_ns / 2;
+    if (threadIdx.x == 0 && blockIdx.x == 0) k.shift.number = atomicAdd_system(&r.control->n_started, 1u) + 1;
     k.pace = {clock64(), 0, 1};
     k.watch = {k.begin_ns};
     const int verdict = resident_live(r, a, k);

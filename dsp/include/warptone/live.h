@@ -70,7 +70,7 @@ typedef struct wt_live_config {
     wt_live_mode mode;
     int pipeline_blocks;  ///< 0 = 1, at most 8; for WT_LIVE_PIPELINED: that many max_frames of latency
     double wait_share;    ///< 0 = 0.8; share of a block's duration that the callback may wait
-    double life_s;        ///< 0 = 2; a resident kernel leaves after that long at a block boundary and is launched anew
+    double life_s;        ///< 0 = 2; a resident kernel gives way to the next one after that long, at a block boundary
     float fade_ms;        ///< 0 = 5; of bypass, and between an old and a new chain
     float ramp_ms;        ///< 0 = 20; of parameters
     wt_audio_loader load; ///< as in wt_chain_config
