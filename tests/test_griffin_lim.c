@@ -85,14 +85,15 @@ static void threads_give_the_same_bits(void **state)
 
 // Iterations run several at once; here they run one after the other, through the transform as anybody sees it. Eleven
 // of them bring what rounding does to weak bins to 1e-4 of the peak at most.
-static void check_iterations(int hop, int frames, wt_stft_pad pad)
+static void check_iterations(int n_fft, int hop, int frames, wt_stft_pad pad)
 {
-    enum { BINS = 129, ITERATIONS = 11 };
+    enum { ITERATIONS = 11 };
+    const int bins = n_fft / 2 + 1;
     const float c = 0.99f / 1.99f;
     const wt_stft_config stft = {
-        .n_fft = 256, .hop = hop, .pad = pad, .window.kind = hop > 256 ? WT_WINDOW_RECTANGULAR : WT_WINDOW_HANN};
-    const int64_t length = hop * (frames - 1) + 13, n = (int64_t)frames * BINS;
-    float *m = noise_magnitudes(frames, BINS), *a = floats((size_t)n * 2), *r = floats((size_t)n * 2);
+        .n_fft = n_fft, .hop = hop, .pad = pad, .window.kind = hop > n_fft ? WT_WINDOW_RECTANGULAR : WT_WINDOW_HANN};
+    const int64_t length = hop * (frames - 1) + 13, n = (int64_t)frames * bins;
+    float *m = noise_magnitudes(frames, bins), *a = floats((size_t)n * 2), *r = floats((size_t)n * 2);
     float *before = floats((size_t)n * 2), *want = floats((size_t)length), *got = floats((size_t)length);
     wt_griffin_lim *plan;
     wt_stft *transform;
@@ -114,8 +115,8 @@ static void check_iterations(int hop, int frames, wt_stft_pad pad)
         memcpy(before, r, (size_t)n * 2 * sizeof *r);
     }
     wt_griffin_lim_run(plan, m, got);
-    char what[64];
-    snprintf(what, sizeof what, "%d frames, hop %d, pad %d", frames, hop, (int)pad);
+    char what[80];
+    snprintf(what, sizeof what, "n_fft %d, %d frames, hop %d, pad %d", n_fft, frames, hop, (int)pad);
     assert_near_peak(want, got, (size_t)length, 1e-4, what);
     wt_griffin_lim_destroy(plan);
     wt_stft_destroy(transform);
@@ -127,8 +128,13 @@ static void iterations_are_those_of_the_transform(void **state)
     (void)state;
     static const int frames[] = {5, 23, 90}; // 5: shorter than two transforms; 23: the last fills its memory
     for (size_t i = 0; i < 3; i++)
-        for (int pad = WT_STFT_PAD_ZERO; pad <= WT_STFT_PAD_RAMP; pad++) check_iterations(64, frames[i], (wt_stft_pad)pad);
-    for (size_t i = 0; i < 3; i++) check_iterations(300, frames[i], WT_STFT_PAD_ZERO); // samples that no frame reaches
+        for (int pad = WT_STFT_PAD_ZERO; pad <= WT_STFT_PAD_RAMP; pad++)
+            check_iterations(256, 64, frames[i], (wt_stft_pad)pad);
+    for (size_t i = 0; i < 3; i++) { // samples that no frame reaches, and frames that turn in one go
+        check_iterations(256, 300, frames[i], WT_STFT_PAD_ZERO);
+        check_iterations(2048, 512, frames[i], WT_STFT_PAD_ZERO);
+    }
+    check_iterations(2048, 2300, 23, WT_STFT_PAD_ZERO);
 }
 
 // In float an iteration brings every bin to its magnitude, so what rounding does to a weak one counts as if it were
