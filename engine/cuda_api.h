@@ -65,6 +65,7 @@ enum { // CUdevice_attribute
     CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH = 95,
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
     CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
+    CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT = 126,
 };
 
 enum { // CUfunction_attribute
@@ -168,6 +169,7 @@ enum { // CUlaunchAttributeID
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
     CU_LAUNCH_ATTRIBUTE_PRIORITY = 8,
+    CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN = 10,
 };
 
 typedef struct CUlaunchAttribute {
@@ -181,6 +183,7 @@ typedef struct CUlaunchAttribute {
         } clusterDim;
         int programmaticStreamSerializationAllowed;
         int priority;
+        int memSyncDomain; ///< 0 = the default one, 1 = the remote one
     } value;
 } CUlaunchAttribute;
 

@@ -289,6 +289,8 @@ wt_status wt_stream_synchronize(wt_stream *stream)
     return stream->device->ops->stream_synchronize(stream);
 }
 
+bool wt_stream_idle(const wt_stream *stream) { return stream->device->ops->stream_idle(stream); }
+
 wt_status wt_stream_run(wt_stream *stream, wt_cpu_function function, const void *args, size_t args_bytes, int n_items)
 {
     if (stream->device->info.backend != WT_BACKEND_CPU)

@@ -447,6 +447,7 @@ wt_status wt__cuda_device_open(int ordinal, wt_device **device)
     if (!d) return wt_fail(WT_ERR_NO_MEMORY, "device: no memory for a handle");
     d->cuda = list.cuda;
     d->device = list.devices[ordinal];
+    d->has_domains = attribute_of(d->cuda, CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, d->device) > 1;
     pthread_mutex_init(&d->kept.mutex, NULL);
     wt__device_init(&d->base, &cuda_ops, &info, wt__cuda_guard_of(d->device));
     status = start(d);

@@ -21,6 +21,7 @@ typedef struct wt__cuda_device {
     CUcontext context; ///< the primary context, retained
     CUstream own;      ///< for zeroing new memory: nothing ever runs on the NULL stream
     int lowest_priority, highest_priority;
+    bool has_domains; ///< of memory synchronisation, several (9.0 and newer)
     wt__kept kept;
 } wt__cuda_device;
 

@@ -267,16 +267,23 @@ wt_status wt__kernel_prepare(wt_kernel *kernel, const wt_device *device, const w
     call->cooperative = launch->cooperative;
     call->overlap = launch->overlap && d->cuda->LaunchKernelEx && d->base.info.compute_major >= 9 &&
                     d->cuda->driver_version >= FIRST_TO_OVERLAP;
+    call->apart = launch->apart && d->cuda->LaunchKernelEx && d->has_domains;
     wt_status status = check_shape(kernel, call->grid, call->block);
     if (!status) status = check_args(kernel, args, n_args, call->params);
     if (!status) status = wt__cuda_enter(d);
     return status ? status : opt_in(kernel, launch->shared_bytes, call->overlap);
 }
 
-static CUresult launch_overlapped(const wt__cuda *cuda, CUfunction function, CUstream stream, wt__kernel_call *call)
+static CUresult launch_with_attributes(const wt__cuda *cuda, CUfunction function, CUstream stream,
+                                       wt__kernel_call *call)
 {
-    CUlaunchAttribute overlap = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-                                 .value.programmaticStreamSerializationAllowed = 1};
+    CUlaunchAttribute attributes[2];
+    unsigned n = 0;
+    if (call->overlap)
+        attributes[n++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                              .value.programmaticStreamSerializationAllowed = 1};
+    if (call->apart)
+        attributes[n++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, .value.memSyncDomain = 1};
     const CUlaunchConfig config = {.gridDimX = (unsigned)call->grid[0],
                                    .gridDimY = (unsigned)call->grid[1],
                                    .gridDimZ = (unsigned)call->grid[2],
@@ -285,8 +292,8 @@ static CUresult launch_overlapped(const wt__cuda *cuda, CUfunction function, CUs
                                    .blockDimZ = (unsigned)call->block[2],
                                    .sharedMemBytes = (unsigned)call->shared_bytes,
                                    .hStream = stream,
-                                   .attrs = &overlap,
-                                   .numAttrs = 1};
+                                   .attrs = attributes,
+                                   .numAttrs = n};
     return cuda->LaunchKernelEx(&config, function, call->params, NULL);
 }
 
@@ -303,8 +310,8 @@ wt_status wt__kernel_issue(wt_kernel *kernel, wt_stream *stream, wt__kernel_call
     if (call->cooperative)
         result = cuda->LaunchCooperativeKernel(kernel->function, g[0], g[1], g[2], b[0], b[1], b[2], shared, to,
                                                call->params);
-    else if (call->overlap)
-        result = launch_overlapped(cuda, kernel->function, to, call);
+    else if (call->overlap || call->apart)
+        result = launch_with_attributes(cuda, kernel->function, to, call);
     else
         result =
             cuda->LaunchKernel(kernel->function, g[0], g[1], g[2], b[0], b[1], b[2], shared, to, call->params, NULL);

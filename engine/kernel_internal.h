@@ -11,6 +11,7 @@ typedef struct wt__kernel_call {
     size_t shared_bytes;
     bool cooperative;
     bool overlap;
+    bool apart;
     void *params[WT_MAX_PARAMS]; ///< borrowed from the arguments
 } wt__kernel_call;
 

@@ -1,5 +1,6 @@
-// Launches that may begin while the one before them still runs (wt_launch.overlap): a chain of kernels, each of which
-// reads what another block of the one before wrote, and writes what another block of the one before read.
+// Launches that may begin while the one before them still runs (wt_launch.overlap), and launches in a memory
+// synchronisation domain of their own (wt_launch.apart), among others that are neither: a chain of kernels, each of
+// which reads what another block of the one before wrote, and writes what another block of the one before read.
 #include "support/device_check.h"
 #include "support/testing.h"
 
@@ -49,8 +50,18 @@ static void rig_free(rig *r)
     wt_stream_destroy(r->stream);
 }
 
+/// Which launches of the chain overlap and which are apart, every so many; 0 = none.
+typedef struct mix {
+    const char *name;
+    int overlap, apart;
+} mix;
+static const mix mixes[] = {
+    {"overlapping", 1, 0}, {"every second one apart", 0, 2}, {"all apart and overlapping", 1, 1}};
+
+static bool each(int every, int l) { return every && l % every == 0; }
+
 /// From zeros, and back and forth between the halves of x.
-static void queue(const rig *r)
+static void queue(const rig *r, const mix *m)
 {
     const uintptr_t halves[2] = {wt_buffer_address(r->x), wt_buffer_address(r->x) + N * sizeof(unsigned)};
     const int n = N;
@@ -59,12 +70,13 @@ static void queue(const rig *r)
         const uintptr_t from = halves[l % 2], to = halves[1 - l % 2],
                         times = wt_buffer_address(r->times) + 16 * (size_t)l;
         const wt_arg args[] = {WT_ARG(from), WT_ARG(to), WT_ARG(times), WT_ARG(n)};
-        const wt_launch launch = {.grid = {N / 256}, .block = {256}, .overlap = true};
+        const wt_launch launch = {
+            .grid = {N / 256}, .block = {256}, .overlap = each(m->overlap, l), .apart = each(m->apart, l)};
         assert_ok(wt_kernel_launch(r->link, r->stream, &launch, args, 4));
     }
 }
 
-static void check(const rig *r, const char *how)
+static void check(const rig *r, const mix *m, const char *how)
 {
     static unsigned want[2][N], got[2][N];
     uint64_t times[LINKS][2];
@@ -77,21 +89,23 @@ static void check(const rig *r, const char *how)
     assert_ok(wt_stream_synchronize(r->stream));
     for (int k = 0; k < 2 * N; k++)
         if (got[k / N][k % N] != want[k / N][k % N])
-            fail_msg("%s: element %d is %u, want %u", how, k, got[k / N][k % N], want[k / N][k % N]);
+            fail_msg("%s, %s: element %d is %u, want %u", m->name, how, k, got[k / N][k % N], want[k / N][k % N]);
     for (int l = 1; l < LINKS; l++) n_early += times[l][0] < times[l - 1][1];
-    print_message("%s: %d of %d kernels began before the one before them had ended\n", how, n_early, LINKS - 1);
+    print_message("%s, %s: %d of %d kernels began before the one before them had ended\n", m->name, how, n_early,
+                  LINKS - 1);
+    if (!m->overlap) assert_int_equal(n_early, 0);
 }
 
-static void check_both(rig *r, const char *direct, const char *recorded)
+static void check_both(rig *r, const mix *m, const char *direct, const char *recorded)
 {
     wt_graph *graph;
-    queue(r);
-    check(r, direct);
+    queue(r, m);
+    check(r, m, direct);
     assert_ok(wt_graph_begin(r->stream, &graph));
-    queue(r);
+    queue(r, m);
     assert_ok(wt_graph_end(graph));
     for (int k = 0; k < 3; k++) assert_ok(wt_graph_launch(graph, r->stream));
-    check(r, recorded);
+    check(r, m, recorded);
     wt_graph_destroy(graph);
 }
 
@@ -100,7 +114,7 @@ static void a_chain_keeps_its_order(void **state)
     wt_stream *stream;
     assert_ok(wt_stream_create(device_of(state), NULL, &stream));
     rig r = rig_on(device_of(state), stream);
-    check_both(&r, "queued", "recorded");
+    for (size_t k = 0; k < sizeof mixes / sizeof *mixes; k++) check_both(&r, &mixes[k], "queued", "recorded");
     rig_free(&r);
 }
 
@@ -109,7 +123,8 @@ static void a_chain_keeps_its_order_in_a_partition(void **state)
     wt_device *device = wide_device_of(state);
     wt_layout *layout = layout_of(device, &two_config);
     rig r = rig_on(device, stream_of(wt_layout_find(layout, "llm")));
-    check_both(&r, "queued in a partition", "recorded in a partition");
+    for (size_t k = 0; k < sizeof mixes / sizeof *mixes; k++)
+        check_both(&r, &mixes[k], "queued in a partition", "recorded in a partition");
     rig_free(&r);
     assert_ok(wt_layout_destroy(layout));
 }

@@ -129,132 +129,7 @@ WT_INLINE void store_points(float *re, float *im, wt__fft_form form, ptrdiff_t a
 #endif
 }
 
-// ---- butterflies: a[j] becomes the sum over k of w_r^(j k) a[k]
-
-WT_INLINE cvec add(cvec a, cvec b) { return (cvec){a.re + b.re, a.im + b.im}; }
-WT_INLINE cvec sub(cvec a, cvec b) { return (cvec){a.re - b.re, a.im - b.im}; }
-WT_INLINE cvec add_i(cvec a, cvec b) { return (cvec){a.re - b.im, a.im + b.re}; } // a + i b
-WT_INLINE cvec sub_i(cvec a, cvec b) { return (cvec){a.re + b.im, a.im - b.re}; } // a - i b
-WT_INLINE cvec times(cvec a, vec re, vec im) { return (cvec){a.re * re - a.im * im, a.re * im + a.im * re}; }
-WT_INLINE cvec scaled(cvec a, float by) { return (cvec){a.re * by, a.im * by}; }
-WT_INLINE cvec times_w(cvec a, float re, float im) { return (cvec){a.re * re - a.im * im, a.re * im + a.im * re}; }
-
-WT_INLINE void dft4(cvec *a0, cvec *a1, cvec *a2, cvec *a3)
-{
-    cvec even = add(*a0, *a2), even_less = sub(*a0, *a2), odd = add(*a1, *a3), odd_less = sub(*a1, *a3);
-    *a0 = add(even, odd);
-    *a1 = sub_i(even_less, odd_less);
-    *a2 = sub(even, odd);
-    *a3 = add_i(even_less, odd_less);
-}
-
-WT_INLINE void dft8(cvec *a)
-{
-    dft4(&a[0], &a[2], &a[4], &a[6]);
-    dft4(&a[1], &a[3], &a[5], &a[7]);
-    const float c = 0.707106781186547524f; // w_8 = c - i c
-    cvec o1 = {a[3].re + a[3].im, a[3].im - a[3].re}, o3 = {a[7].im - a[7].re, -a[7].re - a[7].im};
-    cvec e0 = a[0], e1 = a[2], e2 = a[4], e3 = a[6], o0 = a[1], o2 = a[5];
-    a[0] = add(e0, o0), a[4] = sub(e0, o0);
-    a[1] = add(e1, scaled(o1, c)), a[5] = sub(e1, scaled(o1, c));
-    a[2] = sub_i(e2, o2), a[6] = add_i(e2, o2);
-    a[3] = add(e3, scaled(o3, c)), a[7] = sub(e3, scaled(o3, c));
-}
-
-// Odd r: sums and differences of a[k], a[r - k] halve the work. 4 h^2 multiply-adds, h = (r - 1) / 2.
-WT_INLINE void dft_odd(cvec *a, const int r, const float *trig)
-{
-    const int h = (r - 1) / 2;
-    cvec sum[WT__FFT_MAX_PRIME / 2], difference[WT__FFT_MAX_PRIME / 2], a0 = a[0];
-    cvec total = a0;
-    UNROLL for (int k = 0; k < h; k++)
-    {
-        sum[k] = add(a[k + 1], a[r - 1 - k]);
-        difference[k] = sub(a[k + 1], a[r - 1 - k]);
-        total = add(total, sum[k]);
-    }
-    a[0] = total;
-    UNROLL for (int j = 0; j < h; j++)
-    {
-        const float *t = trig + 2 * h * j;
-        cvec even = a0, odd = {difference[0].re * t[1], difference[0].im * t[1]};
-        UNROLL for (int k = 0; k < h; k++)
-        {
-            even.re += sum[k].re * t[2 * k], even.im += sum[k].im * t[2 * k];
-            if (k) odd.re += difference[k].re * t[2 * k + 1], odd.im += difference[k].im * t[2 * k + 1];
-        }
-        a[j + 1] = sub_i(even, odd);
-        a[r - 1 - j] = add_i(even, odd);
-    }
-}
-
-// Radices of two stages, r = a b by Cooley and Tukey: b columns of a numbers, twiddle factors, a rows of b. Others are
-// one row. Stages are asked for column by column and row by row, so that few numbers are in registers at a time.
-WT_INLINE int column_of(const int fixed)
-{
-    return fixed == 16 ? 4 : fixed == 9 || fixed == 15 ? 3 : fixed == 25 ? 5 : 1;
-}
-
-// a w_16^m
-WT_INLINE cvec turned(cvec a, const int m)
-{
-    const float c1 = 0.923879532511286756f, s1 = 0.382683432365089772f, c2 = 0.707106781186547524f; // cos, sin pi/8
-    if (m == 1) return times_w(a, c1, -s1);
-    if (m == 2) return scaled((cvec){a.re + a.im, a.im - a.re}, c2);
-    if (m == 3) return times_w(a, s1, -c1);
-    if (m == 4) return (cvec){a.im, -a.re};
-    if (m == 6) return scaled((cvec){a.im - a.re, -a.re - a.im}, c2);
-    return m == 9 ? times_w(a, -c1, s1) : a;
-}
-
-// One stage. Here and from here on `fixed` is the radix known to the compiler, 0 = an odd one that the caller says.
-WT_INLINE void dft(cvec *a, const int fixed, int r, const float *trig)
-{
-    if (fixed == 2) {
-        const cvec sum = add(a[0], a[1]);
-        a[1] = sub(a[0], a[1]);
-        a[0] = sum;
-    } else if (fixed == 4) {
-        dft4(&a[0], &a[1], &a[2], &a[3]);
-    } else if (fixed == 8) {
-        dft8(a);
-    } else {
-        dft_odd(a, r, trig);
-    }
-}
-
-// Column k of x [b][a] in place. Table of odd ones: those of a and b, then w_r^(j k).
-WT_INLINE void column(cvec *x, const int fixed, const int k, const float *trig)
-{
-    const int a = column_of(fixed), b = fixed / a;
-    const float *twiddles = trig + (a - 1) * (a - 1) / 2 + (b - 1) * (b - 1) / 2;
-    cvec c[5];
-    UNROLL for (int i = 0; i < a; i++) c[i] = x[k + b * i];
-    dft(c, a, a, trig);
-    UNROLL for (int j = 0; j < a; j++)
-    {
-        const float *w = twiddles + 2 * (j * b + k);
-        x[k + b * j] = fixed == 16 ? turned(c[j], j * k) : j && k ? times_w(c[j], w[0], w[1]) : c[j];
-    }
-}
-
-// Row j, in place; its number k is that of j + a k.
-WT_INLINE void row(cvec *x, const int fixed, const int r, const int j, const float *trig)
-{
-    const int a = column_of(fixed), b = r / a;
-    dft(x + b * j, fixed ? b : 0, b, trig + (a - 1) * (a - 1) / 2);
-}
-
-WT_INLINE void butterfly(cvec *x, const int fixed, int r, const float *trig)
-{
-    const int a = column_of(fixed), b = r / a;
-    cvec result[25];
-    UNROLL for (int k = 0; k < b && a > 1; k++) column(x, fixed, k, trig);
-    UNROLL for (int j = 0; j < a; j++) row(x, fixed, r, j, trig);
-    if (a == 1) return;
-    UNROLL for (int i = 0; i < r; i++) result[i] = x[i];
-    UNROLL for (int i = 0; i < r; i++) x[i / b + a * (i % b)] = result[i];
-}
+#include "fft_butterflies.h"
 
 // ---- passes
 
@@ -331,11 +206,12 @@ WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, c
     }
 }
 
-// The next n floats of a row that goes past the caches, whole lines: none where n is less than one. A first pass takes
-// half as many along as it reads, the others a quarter: three passes take a row.
-WT_INLINE void pour(wt__fft_past *past, const int n)
+// The whole lines in the next `most` floats of a row that goes past the caches. A first pass takes half as many along as
+// it reads, the others a quarter: three passes take a row.
+WT_INLINE void pour(wt__fft_past *past, const int most)
 {
-    if (!past || n < LINE || past->n < n) return;
+    const int n = most / LINE * LINE;
+    if (!past || !n || past->n < n) return;
     UNROLL for (int i = 0; i < n; i += LANES) store_past(past->to + i, load(past->from + i));
     past->from += n, past->to += n, past->n -= n;
 }
@@ -500,172 +376,7 @@ FORMS(FIRST, 8) FORMS(FIRST, 16) FIRST(weighted_4, 4, WT__FFT_WEIGHTED) FIRST(we
                     LAST(11, 11, WT__FFT_SPLIT) LAST(13, 13, WT__FFT_SPLIT) LAST(generic, 0, WT__FFT_SPLIT)
                         ROW_FIRST(4) ROW_FIRST(8) ROW_FIRST(16) ANY_RADIX(ROW_MID) ANY_RADIX(ROW_LAST)
 
-    // ---- pairs, real signals, tiles
-
-    static void split(const float *pairs, float *re, float *im, int n)
-{
-    int i = 0;
-    for (; i + LANES <= n; i += LANES) store_side(re, im, WT__FFT_SPLIT, i, load_side(pairs, 0, WT__FFT_PAIRS, i));
-    for (; i < n; i++) re[i] = pairs[2 * (size_t)i], im[i] = pairs[2 * (size_t)i + 1];
-}
-
-static void join(const float *re, const float *im, float *pairs, int n, float scale)
-{
-    int i = 0;
-    for (; i + LANES <= n; i += LANES)
-        store_side(pairs, 0, WT__FFT_PAIRS, i, scaled(load_side(re, im, WT__FFT_SPLIT, i), scale));
-    for (; i < n; i++) pairs[2 * (size_t)i] = re[i] * scale, pairs[2 * (size_t)i + 1] = im[i] * scale;
-}
-
-static void multiply(const float *a_re, const float *a_im, const float *b_re, const float *b_im, float *c_re,
-                     float *c_im, int n)
-{
-    int i = 0;
-    for (; i + LANES <= n; i += LANES)
-        store_side(c_re, c_im, WT__FFT_SPLIT, i,
-                   times(load_side(a_re, a_im, WT__FFT_SPLIT, i), load(b_re + i), load(b_im + i)));
-    for (; i < n; i++) {
-        float re = a_re[i] * b_re[i] - a_im[i] * b_im[i], im = a_re[i] * b_im[i] + a_im[i] * b_re[i];
-        c_re[i] = re, c_im[i] = im;
-    }
-}
-
-// X[k] = E + w^k O and conj(X[h - k]) = E - w^k O, where E = Z[k] + conj(Z[h - k]), i O = Z[k] - conj(Z[h - k]), and Z
-// is halved; back, Z[k] = E + i O and conj(Z[h - k]) = E - i O, where E = X[k] + conj(X[h - k]),
-// O = conj(w^k) (X[k] - conj(X[h - k])), and Z comes doubled. Either way `low` is of k, `high` of h - k.
-typedef struct bin_pair {
-    cvec low, high;
-} bin_pair;
-
-WT_INLINE bin_pair pair_bins(cvec a, cvec b, vec w_re, vec w_im, const bool back)
-{
-    const cvec even = {a.re + b.re, a.im - b.im};
-    if (back) {
-        const cvec odd = times((cvec){a.re - b.re, a.im + b.im}, w_re, -w_im);
-        return (bin_pair){add_i(even, odd), {even.re + odd.im, odd.re - even.im}};
-    }
-    const cvec odd = times((cvec){a.im + b.im, b.re - a.re}, w_re, w_im);
-    return (bin_pair){add(even, odd), {even.re - odd.re, odd.im - even.im}};
-}
-
-WT_INLINE void store_bins(float *re, float *im, const wt__fft_form form, ptrdiff_t at, cvec v)
-{
-    if (form == WT__FFT_POWERS) store(re + at, v.re * v.re + v.im * v.im);
-    else store_side(re, im, form, at, v);
-}
-
-// Pairs k, h - k for 1 <= k <= h / 2, vectors of k rising, of h - k falling. Blocks begin at multiples of LANES on both
-// sides, which memory likes best: the first of a block of h - k comes with the next block of k, the others with this
-// one, turned round. The last vectors begin where they must, and write the one that was left.
-WT_INLINE void pair_blocks(const float *x_re, const float *x_im, const wt__fft_form from, const float *w_re,
-                           const float *w_im, ptrdiff_t h, float *y_re, float *y_im, const wt__fft_form to,
-                           const bool back)
-{
-    const ptrdiff_t last = h / 2, whole = (last + 1) / LANES * LANES, low = last - LANES + 1, high = h - last;
-    cvec above = {{0}, {0}}, before = above;
-    for (ptrdiff_t at = 0; at < whole; at += LANES) {
-        const cvec a = load_side(x_re, x_im, from, at), b = load_side(x_re, x_im, from, h - at - LANES);
-        const bin_pair y = pair_bins(a, turn(b, above), load(w_re + at), load(w_im + at), back);
-        store_bins(y_re, y_im, to, at, y.low);
-        if (at) store_bins(y_re, y_im, to, h - at, turn(before, y.high));
-        above = b, before = y.high;
-    }
-    store_bins(y_re, y_im, to, h - whole, turn(before, before));
-    const cvec a = load_side(x_re, x_im, from, low), b = reverse(load_side(x_re, x_im, from, high));
-    const bin_pair y = pair_bins(a, b, load(w_re + low), load(w_im + low), back);
-    store_bins(y_re, y_im, to, low, y.low);
-    store_bins(y_re, y_im, to, high, reverse(y.high));
-}
-
-// The same of few, one by one: in the first lane, where sums round as they do in all.
-WT_INLINE cvec one_of(const float *re, const float *im, ptrdiff_t at) { return (cvec){{re[at]}, {im[at]}}; }
-
-WT_INLINE void pair_few(const float *x_re, const float *x_im, const float *w_re, const float *w_im, ptrdiff_t h,
-                        float *y_re, float *y_im, const ptrdiff_t x_step, const ptrdiff_t y_step, const bool back)
-{
-    for (ptrdiff_t k = 1; k <= h / 2; k++) {
-        const cvec a = one_of(x_re, x_im, k * x_step), b = one_of(x_re, x_im, (h - k) * x_step);
-        const bin_pair y = pair_bins(a, b, (vec){w_re[k]}, (vec){w_im[k]}, back);
-        y_re[k * y_step] = y.low.re[0], y_im[k * y_step] = y.low.im[0];
-        y_re[(h - k) * y_step] = y.high.re[0], y_im[(h - k) * y_step] = y.high.im[0];
-    }
-}
-
-WT_INLINE void real_bins(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im,
-                         const wt__fft_form form)
-{
-    const ptrdiff_t step = form == WT__FFT_PAIRS ? 2 : 1;
-    const float *w_im = twiddles + wt__fft_padded((size_t)h / 2 + 1);
-    const float sum = 2 * (z_re[0] + z_im[0]), difference = 2 * (z_re[0] - z_im[0]);
-    if (form == WT__FFT_PAIRS) im = re + 1;
-    if (h / 2 >= LANES) pair_blocks(z_re, z_im, WT__FFT_SPLIT, twiddles, w_im, h, re, im, form, false);
-    else pair_few(z_re, z_im, twiddles, w_im, h, re, im, 1, step, false);
-    if (form == WT__FFT_POWERS) {
-        re[0] = sum * sum, re[h] = difference * difference;
-        return;
-    }
-    re[0] = sum, im[0] = 0;
-    re[step * h] = difference, im[step * h] = 0;
-}
-
-WT_INLINE void real_fold(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im,
-                         const wt__fft_form form)
-{
-    const ptrdiff_t step = form == WT__FFT_PAIRS ? 2 : 1;
-    const float *w_im = twiddles + wt__fft_padded((size_t)h / 2 + 1);
-    if (form == WT__FFT_PAIRS) im = re + 1;
-    if (h / 2 >= LANES) pair_blocks(re, im, form, twiddles, w_im, h, z_re, z_im, WT__FFT_SPLIT, true);
-    else pair_few(re, im, twiddles, w_im, h, z_re, z_im, step, 1, true);
-    z_re[0] = re[0] + re[step * h], z_im[0] = re[0] - re[step * h];
-}
-
-static void tile_bins(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im)
-{
-    const float *w_im = twiddles + wt__fft_padded((size_t)h / 2 + 1);
-    const vec z0_re = load(z_re), z0_im = load(z_im);
-    for (ptrdiff_t k = 1; k <= h / 2; k++) {
-        const bin_pair y = pair_bins(load_side(z_re, z_im, WT__FFT_SPLIT, k * LANES),
-                                     load_side(z_re, z_im, WT__FFT_SPLIT, (h - k) * LANES), (vec){0} + twiddles[k],
-                                     (vec){0} + w_im[k], false);
-        store_side(re, im, WT__FFT_SPLIT, k * LANES, y.low);
-        store_side(re, im, WT__FFT_SPLIT, (h - k) * LANES, y.high);
-    }
-    store_side(re, im, WT__FFT_SPLIT, 0, (cvec){2 * (z0_re + z0_im), {0}});
-    store_side(re, im, WT__FFT_SPLIT, (ptrdiff_t)h * LANES, (cvec){2 * (z0_re - z0_im), {0}});
-}
-
-static void tile_fold(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im)
-{
-    const float *w_im = twiddles + wt__fft_padded((size_t)h / 2 + 1);
-    const vec first = load(re), last = load(re + (ptrdiff_t)h * LANES);
-    for (ptrdiff_t k = 1; k <= h / 2; k++) {
-        const bin_pair y = pair_bins(load_side(re, im, WT__FFT_SPLIT, k * LANES),
-                                     load_side(re, im, WT__FFT_SPLIT, (h - k) * LANES), (vec){0} + twiddles[k],
-                                     (vec){0} + w_im[k], true);
-        store_side(z_re, z_im, WT__FFT_SPLIT, k * LANES, y.low);
-        store_side(z_re, z_im, WT__FFT_SPLIT, (h - k) * LANES, y.high);
-    }
-    store_side(z_re, z_im, WT__FFT_SPLIT, 0, (cvec){first + last, first - last});
-}
-
-#define BINS(name, form)                                                                                              \
-    static void real_bins_##name(const float *z_re, const float *z_im, const float *twiddles, int h, float *re,       \
-                                 float *im)                                                                           \
-    {                                                                                                                 \
-        real_bins(z_re, z_im, twiddles, h, re, im, form);                                                             \
-    }
-#define FOLD(name, form)                                                                                              \
-    static void real_fold_##name(const float *re, const float *im, const float *twiddles, int h, float *z_re,         \
-                                 float *z_im)                                                                         \
-    {                                                                                                                 \
-        real_fold(re, im, twiddles, h, z_re, z_im, form);                                                             \
-    }
-
-BINS(split, WT__FFT_SPLIT)
-BINS(pairs, WT__FFT_PAIRS)
-BINS(powers, WT__FFT_POWERS)
-FOLD(split, WT__FFT_SPLIT)
-FOLD(pairs, WT__FFT_PAIRS)
+#include "fft_bins.h"
 
 // What is left at the end does not go past: a line written both ways is slow.
 static void stream(wt__fft_past *past)
@@ -679,9 +390,12 @@ static void stream(wt__fft_past *past)
 #include "fft_frames.h"
 #if LANES == 8
 #    include "fft_pairs.h"
+#    include "fft_whole.h"
 #    define PAIRS &pairs
+#    define WHOLE &whole
 #else
 #    define PAIRS NULL
+#    define WHOLE NULL
 #endif
 
 // Order of the radices: wt__fft_radices.
@@ -708,5 +422,5 @@ static void stream(wt__fft_past *past)
                       [WT__FFT_POWERS] = real_bins_powers},                                                           \
         .real_fold = {real_fold_split, real_fold_pairs}, .rows_in = rows_in, .rows_out = rows_out,                    \
         .tile_bins = tile_bins, .tile_fold = tile_fold, .tile_of_8 = {bins_of_8, fold_of_8}, .shorts = shorts, \
-        .pairs = PAIRS, .frames_powers = frames_powers,                                                               \
+        .pairs = PAIRS, .whole = WHOLE, .frames_powers = frames_powers,                                                               \
     }

@@ -13,7 +13,7 @@
 #include "live_internal.h"
 #include "resident_kernel.h"
 
-enum { FAR_SLOTS = 16, FAR_QUEUED = 2 }; ///< FAR_QUEUED: kernels of a term on the stream, one running and one behind
+enum { FAR_SLOTS = 16 };
 
 typedef enum far_owner { FAR_CPU, FAR_DEVICE, FAR_MOVING } far_owner;
 
@@ -47,16 +47,17 @@ struct live_far {
     pthread_t keeper;
     bool has_keeper;
     pthread_mutex_t mutex; // launching, beginning and ending terms
-    wt_event *events[FAR_QUEUED];
-    bool queued[FAR_QUEUED];
-    bool in_term;
+    bool in_term, begun; // begun: it has been the device's
     uint32_t term;
-    uint32_t launched; // graph: the turn that was launched for last; the helper's
+    uint32_t n_launched, n_begun; // kernels, of all terms; the latter as the keeper saw it last
+    int64_t begun_ns;             // since when
+    uint32_t launched;            // graph: the turn that was launched for last; the helper's
     atomic_bool quit;
 
     // hand-over
     atomic_int owner;
-    atomic_bool give_back, lost;
+    atomic_bool give_back;
+    atomic_bool lost;     // no kernel runs that should: nobody answers for a chain that only a device can play
     atomic_bool recover;  // stored before `owner`: start from what was heard, nothing is known of the device's state
     atomic_llong away_ns; // since when the device is away in good order; 0 = never
     uint32_t *served;     // [n_streams] the last turn, while the owner is not the device

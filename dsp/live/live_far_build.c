@@ -218,7 +218,8 @@ static wt_status choose_launch(live_far *f)
     if (threads > most) threads = most;
     const int blocks = n_resident_blocks(f, threads, bytes), streams = chain->n_instances;
     const int each = (streams + blocks - 1) / blocks; // streams of a thread block
-    f->launch = (wt_launch){.grid = {(streams + each - 1) / each}, .block = {threads}, .shared_bytes = bytes};
+    f->launch = (wt_launch){
+        .grid = {(streams + each - 1) / each}, .block = {threads}, .shared_bytes = bytes, .apart = !f->args.once};
     f->args.chain.block_frames = frames;
     return WT_OK;
 }
@@ -297,7 +298,6 @@ static wt_status build(live_far *f, int max_frames)
     if (!status) status = take_device_memory(f);
     if (!status) status = take_rings(f);
     if (!status) status = take_host_memory(f);
-    for (int k = 0; k < FAR_QUEUED && !status; k++) status = wt_event_create(f->device, &f->events[k]);
     return status;
 }
 
@@ -346,7 +346,6 @@ void wt__live_far_destroy(live_far *far)
     if (far->has_keeper) pthread_join(far->keeper, NULL);
     wt_graph_destroy(far->graph);
     wt_stream_destroy(far->stream);
-    for (int k = 0; k < FAR_QUEUED; k++) wt_event_destroy(far->events[k]);
     wt_block_ring_destroy(far->down);
     wt_block_ring_destroy(far->up);
     wt_buffer *const buffers[] = {far->plans,   far->memory,   far->node_places, far->places,

@@ -109,16 +109,18 @@ static verdict wait_for(const live_far *far, resident_place next, int64_t end_ns
     }
 }
 
-static verdict serve_term(live_far *far)
+// `number`: of all kernels that began.
+static verdict serve_term(live_far *far, uint32_t number)
 {
-    const int64_t life_ns = far->args.life_ns, begin_ns = wt_clock_now_ns(NULL);
+    const int64_t end_ns = wt_clock_now_ns(NULL) + far->args.life_ns + far->args.life_ns / 2;
     for (;;) {
         const resident_place next = {.turn = wt_block_turn_after(far->cpu_place.turn), .term = far->cpu_place.term};
-        const verdict v = wait_for(far, next, begin_ns + life_ns + life_ns / 4);
+        const verdict v = wait_for(far, next, end_ns);
         if (v != BLOCK) return v;
         wt__live_far_serve(far, next.turn);
         far->cpu_place = next;
-        if (far->args.once || wt_clock_now_ns(NULL) > begin_ns + life_ns) return OVER;
+        const uint32_t launched = wt_block_data(__atomic_load_n(&far_control(far)->launched, __ATOMIC_RELAXED));
+        if (far->args.once || (int32_t)(launched - number) > 0 || wt_clock_now_ns(NULL) > end_ns) return OVER;
     }
 }
 
@@ -133,9 +135,9 @@ void wt__live_far_reside(const void *args, int item)
     if (wt_block_here(&control->orders, term, &data) || wt_block_here(left, term, &data)) return;
     if (far->cpu_place.term != term)
         far->cpu_place = (resident_place){.turn = wt_block_data(control->begin), .term = term};
-    __atomic_fetch_add(&control->n_started, 1, __ATOMIC_RELAXED);
+    const uint32_t number = __atomic_add_fetch(&control->n_started, 1, __ATOMIC_RELAXED);
     const unsigned before = wt__denormals_off();
-    const verdict v = serve_term(far);
+    const verdict v = serve_term(far, number);
     wt__denormals_restore(before);
     for (int s = 0; v == LEAVE && s < far->args.layout.n_streams; s++)
         wt_block_ring_bell(left + s, far->cpu_place.turn, term);

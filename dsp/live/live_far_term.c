@@ -100,7 +100,6 @@ static void finish_term(live_far *far)
     atomic_store(&far->away_ns, wt_clock_now_ns(NULL));
     hand_to_audio_thread(far);
     (void)!wt_stream_synchronize(far->stream); // what is queued behind finds the term ended
-    memset(far->queued, 0, sizeof far->queued);
 }
 
 // The device's state is gone: the chain starts anew on the CPU, after the last block that was answered.
@@ -116,17 +115,28 @@ static void lose_term(live_far *far)
 
 // ---- the keeper
 
-// Kernels that ended are followed by others, so that one is always queued behind the one that runs.
-static wt_status top_up(live_far *far)
+static wt_status launch_next(live_far *far)
 {
-    wt_status status = WT_OK;
-    for (int k = 0; k < FAR_QUEUED && !status; k++) {
-        if (far->queued[k] && !wt_event_done(far->events[k])) continue;
-        status = wt__live_far_launch(far);
-        if (!status) status = wt_event_record(far->events[k], far->stream);
-        far->queued[k] = !status;
-    }
+    wt_status status = wt__live_far_launch(far);
+    if (!status) store_word(&far_control(far)->launched, ++far->n_launched, 0);
     return status;
+}
+
+// A kernel that has lived its life is followed by the next one, which it leaves to at once; so is one that ended
+// unbidden, as it does when a fault took the device, which launching meets then. Not before: what is queued behind a
+// running kernel, be it an event, makes each launch on neighbours' streams wait (bench/RESULTS.md, "What reads keep").
+static wt_status follow(live_far *far)
+{
+    const uint32_t n_begun = __atomic_load_n(&far_control(far)->n_started, __ATOMIC_RELAXED);
+    const int64_t now_ns = wt_clock_now_ns(NULL);
+    if (n_begun != far->n_begun) far->begun_ns = now_ns;
+    far->n_begun = n_begun;
+    if (wt_stream_idle(far->stream)) {
+        far->n_launched = n_begun;
+        return launch_next(far);
+    }
+    const bool is_last = far->n_launched == n_begun;
+    return is_last && now_ns - far->begun_ns >= far->args.life_ns ? launch_next(far) : WT_OK;
 }
 
 static wt_status launch_posted(live_far *far)
@@ -148,7 +158,7 @@ static void keep(live_far *far)
         const bool killed = wt_block_here(&far_control(far)->orders, far->term, &leave);
         if (has_left(far, NULL))
             finish_term(far); // it was told to and not waited for; the CPU has it until the next begin
-        else if (killed || (far->path == WT_LIVE_GRAPH ? launch_posted(far) : top_up(far)))
+        else if (killed || (far->path == WT_LIVE_GRAPH ? launch_posted(far) : follow(far)))
             lose_term(far);
     }
     pthread_mutex_unlock(&far->mutex);
@@ -186,33 +196,43 @@ static void *keep_resident(void *user)
 
 // ---- begin and end
 
-// Given, or the chain has faded out meanwhile and is not played any more.
-static bool was_given(void *user)
+// Whether the audio thread may be in the chain: it has heard of it, and it has not faded out.  [far_mutex held]
+static bool is_played(const live_far *far)
 {
-    const live_far *far = user;
-    return atomic_load(&far->owner) == FAR_MOVING || (far == far->live->far_leaving && atomic_load(&far->live->left));
+    const wt_live *live = far->live;
+    return far != live->far_coming && !(far == live->far_leaving && atomic_load(&live->left));
 }
 
-// Have the audio thread stop serving; behind the gate when no callback comes. What it does not serve, since only the
-// device can or since it has not heard of it, need not be asked for.
-static bool claim(live_far *far)
+static bool is_free(void *user)
 {
-    wt_live *live = far->live;
+    const live_far *far = user;
+    return atomic_load(&far->owner) == FAR_MOVING || !is_played(far);
+}
+
+static void take_over(live_far *far)
+{
+    if (atomic_load(&far->owner) != FAR_CPU) return;
+    wt__live_far_serve_pending(far);
+    atomic_store(&far->owner, FAR_MOVING);
+}
+
+// Have the audio thread stop serving; behind the gate when no callback comes. It is not asked for what it does not
+// serve, since only the device can, nor for what it does not play: the one who is about to show it the chain, or to
+// put it away, waits for us to be done (tests/models/change.pml).
+static void claim(live_far *far)
+{
     if (!far->runs_on_cpu && !atomic_load(&far->recover)) atomic_store(&far->owner, FAR_MOVING);
-    if (atomic_load(&far->owner) == FAR_MOVING) return true;
-    atomic_store(&far->give_back, true);
-    (void)wt__live_wait(live, was_given, far);
-    if (atomic_load(&far->owner) == FAR_CPU) {
-        const bool was_closed = atomic_load(&live->closed);
-        if (!was_closed) wt__live_close_gate(live);
-        if (atomic_load(&far->owner) == FAR_CPU) {
-            wt__live_far_serve_pending(far);
-            atomic_store(&far->owner, FAR_MOVING);
+    if (!is_free(far)) {
+        atomic_store(&far->give_back, true);
+        (void)wt__live_wait(far->live, is_free, far);
+        if (!is_free(far)) {
+            wt__live_close_gate(far->live);
+            take_over(far);
+            wt__live_open_gate(far->live);
         }
-        if (!was_closed) wt__live_open_gate(live);
+        atomic_store(&far->give_back, false);
     }
-    atomic_store(&far->give_back, false);
-    return atomic_load(&far->owner) == FAR_MOVING;
+    take_over(far);
 }
 
 wt_status wt__live_far_begin(live_far *far)
@@ -225,15 +245,12 @@ wt_status wt__live_far_begin(live_far *far)
     }
     if (atomic_load(&far->owner) == FAR_DEVICE) return WT_OK;
     const int64_t end_ns = wt_clock_now_ns(NULL) + 1000000000;
-    for (int k = 0; k < FAR_QUEUED; k++) // after a kill what was queued may still be on its way out
-        while (far->queued[k] && !wt_event_done(far->events[k])) {
-            if (wt_clock_now_ns(NULL) > end_ns)
-                return wt_fail(WT_ERR_TIMEOUT, "%s: the device still holds a kernel that was stopped",
-                               far->chain->name);
-            nap(50000);
-        }
-    memset(far->queued, 0, sizeof far->queued);
-    if (!claim(far)) return wt_fail(WT_ERR_TIMEOUT, "%s: the audio thread does not let go", far->chain->name);
+    while (!wt_stream_idle(far->stream)) { // after a kill what was queued may still be on its way out
+        if (wt_clock_now_ns(NULL) > end_ns)
+            return wt_fail(WT_ERR_TIMEOUT, "%s: the device still holds a kernel that was stopped", far->chain->name);
+        nap(50000);
+    }
+    claim(far);
     pthread_mutex_lock(&far->mutex);
     give_state(far);
     far->term = wt_block_turn_after(far->term);
@@ -241,12 +258,13 @@ wt_status wt__live_far_begin(live_far *far)
     store_word(&far_control(far)->begin, far->served[0], far->term);
     store_word(&far_control(far)->orders, 0, 0);
     far->in_term = true;
-    atomic_store(&far->lost, false);
-    wt_status status = far->path == WT_LIVE_GRAPH ? WT_OK : top_up(far);
+    wt_status status = far->path == WT_LIVE_GRAPH ? WT_OK : follow(far);
+    atomic_store(&far->lost, status != WT_OK);
     if (status) {
         take_state(far);
         hand_to_audio_thread(far);
     } else {
+        far->begun = true;
         atomic_fetch_add_explicit(&far->live->n_moves, 1, memory_order_relaxed);
         atomic_store_explicit(&far->owner, FAR_DEVICE, memory_order_release);
     }

@@ -4,8 +4,9 @@
 // back and added to the next y; of spectra only R is kept (with A too it took 1.45 times as long: memory was the
 // limit). And several iterations run at once, each `lag` frames behind the one before, whose samples are finished
 // there: R and the magnitudes of a frame stay in the second-level cache for all of them. The order of every sum is as
-// if one ran after the other. In double sixteen frames are transformed at once (fft_double.c), and spectra lie in tiles
-// [bins][16]. Overlapped sums go to one padded signal, whose sums of squared windows are a table.
+// if one ran after the other. On eight lanes frames of 2048 samples go all the way in fft_whole.h: R has an order of
+// its own there, and A is never written. In double sixteen frames are transformed at once (fft_double.c), and spectra
+// lie in tiles [bins][16]. Overlapped sums go to one padded signal, whose sums of squared windows are a table.
 
 #include "griffin_lim_cuda.h"
 #include "op.h"
@@ -41,7 +42,7 @@ struct wt_griffin_lim {
     wt_griffin_lim_config config; // defaults resolved
     wt_device *device;
     int bins, n_slots, n_fft, hop, margin;
-    size_t row;
+    size_t row, width; // floats of bins, of what is kept of a frame
     int64_t n_lines, n_tiles, length, used, n_padded; // used: frames that count for the length
     int64_t lag, room;                                // frames between two iterations, samples of a stage
     slot *slots;
@@ -73,16 +74,17 @@ static wt_status resolve(wt_griffin_lim *g, const wt_stft *stft)
         return wt_fail(WT_ERR_BAD_ARG, "griffin-lim: precise with pad %d, want 0 (zeros)", (int)s->pad);
     g->bins = wt_stft_bins(stft);
     g->row = wt__fft_padded((size_t)g->bins);
+    g->width = wt__stft_turns(stft) ? (WT__FFT_WHOLE_BEFORE + 15) / 16 * 16 : 2 * g->row;
     g->n_fft = s->n_fft, g->hop = s->hop, g->margin = s->no_center ? 0 : s->n_fft / 2;
     g->n_lines = (int64_t)c->n_signals * s->channels;
     g->n_tiles = (c->n_frames + F - 1) / F;
     g->used = wt__stft_used_frames(stft, c->n_frames, g->length);
     g->n_padded = g->length + 2 * g->margin + g->n_fft + g->hop * (g->n_tiles * F - c->n_frames);
     g->lag = g->n_fft / g->hop + 1;
-    g->room = 2 * (int64_t)g->n_fft + (HOPS + 2) * (int64_t)g->hop;
+    g->room = 2 * (int64_t)g->n_fft + (HOPS + 3) * (int64_t)g->hop;
     if (g->length > 2 * (int64_t)g->n_fft && g->room < g->n_padded) return WT_OK;
     g->lag = c->n_frames; // so short that padding may reach for any sample
-    g->room = g->n_padded;
+    g->room = g->n_padded + g->hop;
     return WT_OK;
 }
 
@@ -124,7 +126,7 @@ static wt_status make_slot(wt_griffin_lim *g, slot *s)
         whole = whole && s->a64 && s->before64 && s->padded && s->x && s->work;
     } else {
         const wt_fft_config back = {.n = g->n_fft, .kind = WT_FFT_COMPLEX_TO_REAL};
-        s->before = take(frames * g->row * 2, sizeof(float));
+        s->before = take(frames * g->width, sizeof(float));
         s->re = take(g->row, sizeof(float)), s->im = take(g->row, sizeof(float));
         s->frame = take((size_t)g->n_fft, sizeof(float));
         whole = whole && s->before && s->re && s->im && s->frame;
@@ -315,22 +317,22 @@ WT_CLONES static void multiply_by(float *x, const float *by, int64_t n)
 
 // ---- in float, several iterations at once
 
-// Room for frame t, zeros where no frame before it reached.
+// Room for frame t and a hop behind it, zeros where no frame before it reached: that hop is the next frame's, or between
+// the two where hops are longer than frames, or behind the last frame, where the signal and its padding may go on.
 static void make_room(const wt_griffin_lim *g, stage *s, int64_t t)
 {
-    const int64_t end = t * g->hop + g->n_fft, keep = t > g->lag ? (t - g->lag) * g->hop : 0;
+    const int64_t end = (t + 1) * g->hop + g->n_fft, keep = t > g->lag ? (t - g->lag) * g->hop : 0;
     if (end - s->origin > g->room) {
         memmove(s->samples, s->samples + (keep - s->origin), (size_t)(end - g->hop - keep) * sizeof(float));
         s->origin = keep;
     }
-    const int64_t fresh = t ? g->hop : g->n_fft;
+    const int64_t fresh = t ? g->hop : g->n_fft + g->hop;
     memset(s->samples + (end - fresh - s->origin), 0, (size_t)fresh * sizeof(float));
 }
 
 // A of frame t, in re and im, to the sums.
 WT_RT static void add_frame(const wt_griffin_lim *g, slot *s, stage *to, int64_t t)
 {
-    make_room(g, to, t);
     if (t >= g->used) return;
     wt__fft_real_inverse(s->inverse, s->re, s->im, s->frame);
     add_windowed(s->frame, wt__stft_window(s->stft), to->samples + (t * g->hop - to->origin), g->n_fft);
@@ -358,7 +360,9 @@ WT_RT static void finish(const wt_griffin_lim *g, stage *s, int64_t t, float *ou
     const int64_t begin = t * g->hop, most = g->margin + g->length,
                   end = last || begin + g->hop > most ? most : begin + g->hop;
     if (end <= begin) return;
-    multiply_by(s->samples + (begin - s->origin), g->squares32 + begin, end - begin);
+    const int64_t all = g->n_fft / g->hop * g->hop; // where all frames that can reach a sample do, squares repeat
+    const bool steady = !last && begin >= all && t < g->used;
+    multiply_by(s->samples + (begin - s->origin), g->squares32 + (steady ? all : begin), end - begin);
     const int64_t first = begin > g->margin ? begin : g->margin;
     if (out && end > first)
         memcpy(out + (first - g->margin), s->samples + (first - s->origin), (size_t)(end - first) * sizeof(float));
@@ -376,15 +380,28 @@ static void load_hop(const wt_griffin_lim *g, stage *s, int64_t t, const float *
         memcpy(s->samples + (first - s->origin), y + (first - g->margin), (size_t)(end - first) * sizeof(float));
 }
 
-// Frame t of the stage before, with its new phases.
-WT_RT static void iterate(const wt_griffin_lim *g, slot *s, const stage *from, int64_t t, bool first,
-                          const float *magnitude)
+// Frame t of the stage before, with its new phases, to the sums.
+WT_RT static void iterate(const wt_griffin_lim *g, slot *s, stage *to, int64_t t, bool first, const float *magnitude)
 {
-    float *before = s->before + (size_t)t * 2 * g->row;
-    if (first) memset(before, 0, 2 * g->row * sizeof(float));
-    wt__stft_frame(s->stft, from->samples + (t * g->hop - from->origin), s->re, s->im);
-    update(s->re, s->im, before, before + g->row, magnitude, (float)(g->config.momentum / (1 + g->config.momentum)),
-           g->bins);
+    const float *x = to[-1].samples + (t * g->hop - to[-1].origin);
+    const int64_t next = t > g->lag ? t - g->lag : 0; // of the stage behind
+    const float c = (float)(g->config.momentum / (1 + g->config.momentum));
+    float *before = s->before + (size_t)t * g->width;
+    if (t >= g->used) return;
+    if (first) memset(before, 0, g->width * sizeof(float));
+    if (wt__stft_turns(s->stft)) {
+        wt__stft_turn(s->stft, &(wt__fft_turn){.x = x,
+                                               .magnitude = magnitude,
+                                               .before = before,
+                                               .c = c,
+                                               .sums = to->samples + (t * g->hop - to->origin),
+                                               .next_magnitude = magnitude - (t - next) * g->bins,
+                                               .next_x = to->samples + (next * g->hop - to->origin)});
+        return;
+    }
+    wt__stft_frame(s->stft, x, s->re, s->im);
+    update(s->re, s->im, before, before + g->row, magnitude, c, g->bins);
+    add_frame(g, s, to, t);
 }
 
 static void begin_phases(const wt_griffin_lim *g, slot *s, const float *magnitude)
@@ -410,11 +427,13 @@ WT_RT static void run_stages(const wt_griffin_lim *g, slot *s, int done, int cou
             if (!i && done) {
                 load_hop(g, to, t, out);
             } else {
-                if (i)
-                    iterate(g, s, to - 1, t, !done && i == 1, magnitude + t * g->bins);
-                else
+                make_room(g, to, t);
+                if (i) {
+                    iterate(g, s, to, t, !done && i == 1, magnitude + t * g->bins);
+                } else {
                     begin_phases(g, s, magnitude + t * g->bins);
-                add_frame(g, s, to, t);
+                    add_frame(g, s, to, t);
+                }
                 finish(g, to, t, i == count ? out : NULL);
             }
             pad(g, to, t);

@@ -34,6 +34,8 @@ struct wt_stft {
     float *edge;   // [n_fft] samples of a frame that reaches over an end; precise: [FRAMES][n_fft], and silence
     float *row;    // bins of a frame: two of [bins], padded; or pairs, while `past` has them
     wt__fft_past past;
+    wt__fft_whole_tables *whole; // NULL where the passes of fft_whole.h do not serve
+    float *points, *backs;       // their work, [n_fft] of the window by n_fft
     float *sum; // [n_fft + HOPS * hop] what the frames so far add up to
     wt__fft64 *precise;
     double *window64, *x64, *work64, *re64, *im64; // [n_fft], two of [n_fft][2][8], two of [bins][16]
@@ -89,6 +91,17 @@ static wt_status take_tables(wt_stft *s)
     return WT_OK;
 }
 
+static wt_status make_whole(wt_stft *s)
+{
+    const size_t n = WT__FFT_WHOLE;
+    if (s->config.n_fft != WT__FFT_WHOLE || !wt__stft_kernels(s)->whole) return WT_OK;
+    s->points = aligned_alloc(64, n * sizeof(float));
+    s->backs = aligned_alloc(64, n * sizeof(float));
+    if (!s->points || !s->backs) return wt_fail(WT_ERR_NO_MEMORY, "stft: a frame of %zu", n);
+    for (size_t i = 0; i < n; i++) s->backs[i] = s->window[i] / (float)n;
+    return wt__fft_whole_create(&s->whole);
+}
+
 static wt_status make_precise(wt_stft *s)
 {
     const int n = s->config.n_fft, pad = (n - s->config.win_length) / 2;
@@ -122,6 +135,8 @@ wt_status wt_stft_create(const wt_stft_config *config, wt_stft **stft)
     status = wt_fft_create(NULL, &(wt_fft_config){.n = n, .kind = WT_FFT_COMPLEX_TO_REAL}, &s->inverse);
     if (status) goto fail;
     s->weighs = wt__fft_weighs(s->forward);
+    status = make_whole(s);
+    if (status) goto fail;
     if (s->config.precise) status = make_precise(s);
     if (status) goto fail;
     s->config.window.samples = NULL; // copied
@@ -145,6 +160,9 @@ void wt_stft_destroy(wt_stft *stft)
     free(stft->edge);
     free(stft->row);
     free(stft->sum);
+    free(stft->whole);
+    free(stft->points);
+    free(stft->backs);
     wt__fft64_destroy(stft->precise);
     free(stft->window64);
     free(stft->x64);
@@ -308,28 +326,60 @@ WT_RT static void transform_samples(wt_stft *s, const float *x, wt__fft_form for
 WT_RT static const float *frame_samples(wt_stft *s, const float *pcm, int64_t n, int64_t t)
 {
     const int64_t begin = t * s->config.hop - margin(s), end = begin + s->config.n_fft;
-    if (begin >= 0 && end <= n) {
-        prefetch(pcm + end, n - end < s->config.hop ? n - end : s->config.hop);
-        return pcm + begin;
-    }
+    if (begin >= 0 && end <= n) return pcm + begin;
     pad_frame(s, pcm, n, begin, s->edge);
     return s->edge;
+}
+
+// How many samples behind frame t the next one will read anew, and where they are.
+static int64_t new_samples(const wt_stft *s, const float *pcm, int64_t n, int64_t t, const float **first)
+{
+    const int64_t end = t * s->config.hop - margin(s) + s->config.n_fft, left = n - end;
+    *first = end > 0 && left > 0 ? pcm + end : pcm;
+    return end <= 0 || left <= 0 ? 0 : left < s->config.hop ? left : s->config.hop;
+}
+
+WT_CLONES static void square_pairs(const float *pairs, int n, float *powers)
+{
+    for (int k = 0; k < n; k++) powers[k] = pairs[2 * k] * pairs[2 * k] + pairs[2 * k + 1] * pairs[2 * k + 1];
+}
+
+// Bins by the passes of fft_whole.h, whose pairs go straight to where they are wanted.
+WT_RT static void transform_whole(wt_stft *s, const float *x, const float *next, wt__fft_form form, float *re,
+                                  float *im)
+{
+    const wt__fft_kernels *k = wt__stft_kernels(s);
+    float *row = form == WT__FFT_PAIRS ? re : s->row;
+    k->whole->forward(s->whole, x, s->halves, next, s->points, row);
+    if (form == WT__FFT_SPLIT) k->split(row, re, im, s->bins);
+    if (form == WT__FFT_POWERS) square_pairs(row, s->bins, re);
 }
 
 WT_RT static void transform_frame(wt_stft *s, const float *pcm, int64_t n, int64_t t, wt__fft_form form, float *re,
                                   float *im)
 {
-    transform_samples(s, frame_samples(s, pcm, n, t), form, re, im);
+    const float *next, *x = frame_samples(s, pcm, n, t);
+    const int64_t n_new = new_samples(s, pcm, n, t, &next);
+    if (s->whole) {
+        transform_whole(s, x, next, form, re, im);
+        return;
+    }
+    prefetch(next, n_new);
+    transform_samples(s, x, form, re, im);
 }
 
 WT_RT void wt__stft_frame(wt_stft *stft, const float *samples, float *re, float *im)
 {
-    transform_samples(stft, samples, WT__FFT_SPLIT, re, im);
+    if (stft->whole) transform_whole(stft, samples, samples, WT__FFT_SPLIT, re, im);
+    else transform_samples(stft, samples, WT__FFT_SPLIT, re, im);
 }
 
 // The row goes with the next frame's passes.
-WT_RT static void pairs_past(wt_stft *s, const float *samples, float *pairs)
+WT_RT static void pairs_past(wt_stft *s, const float *pcm, int64_t n, int64_t t, float *pairs)
 {
+    const float *next, *samples = frame_samples(s, pcm, n, t);
+    const int64_t n_new = new_samples(s, pcm, n, t, &next);
+    prefetch(next, n_new);
     wt__fft_real_row(s->forward, samples, s->halves, &s->past, s->row);
     s->past = (wt__fft_past){s->row, pairs, 2 * s->bins};
     for (; s->past.n && (uintptr_t)s->past.to % 64; s->past.n--) *s->past.to++ = *s->past.from++;
@@ -338,10 +388,10 @@ WT_RT static void pairs_past(wt_stft *s, const float *samples, float *pairs)
 WT_RT void wt__stft_pairs(wt_stft *stft, const float *pcm, int64_t n, int64_t t, bool past, float *pairs)
 {
     if (past) {
-        pairs_past(stft, frame_samples(stft, pcm, n, t), pairs);
+        pairs_past(stft, pcm, n, t, pairs);
         return;
     }
-    prefetch(pairs + 2 * stft->bins, 2 * stft->bins);
+    if (!stft->whole) prefetch(pairs + 2 * stft->bins, 2 * stft->bins);
     transform_frame(stft, pcm, n, t, WT__FFT_PAIRS, pairs, NULL);
 }
 
@@ -367,7 +417,7 @@ WT_RT void wt__stft_powers(wt_stft *stft, const float *pcm, int64_t n, int64_t t
 bool wt__stft_past(const wt_stft *stft, int64_t n_frames)
 {
     const int64_t row = 2 * stft->bins * (int64_t)sizeof(float);
-    return stft->weighs && row > PAST_ROW_BYTES && row * n_frames > PAST_BYTES;
+    return stft->weighs && !stft->whole && row > PAST_ROW_BYTES && row * n_frames > PAST_BYTES;
 }
 
 WT_RT wt_status wt_stft_forward(wt_stft *stft, const float *pcm, int64_t n, float *out)
@@ -412,6 +462,20 @@ WT_RT static void give_hop(const wt_stft *s, const float *sum, int64_t t, int64_
     for (int64_t i = first; i < end; i++) out[to + i] = sum[i] * reciprocal(squares(s, begin + i, n_frames));
 }
 
+// Frame t of `in`, windowed, to the sums.
+WT_RT static wt_status add_frame(wt_stft *s, const float *in, int64_t t, int64_t n_frames, float *sum)
+{
+    const float *bins = in + t * 2 * s->bins, *next = t + 1 < n_frames ? bins + 2 * s->bins : bins;
+    if (s->whole) {
+        wt__stft_kernels(s)->whole->back(s->whole, bins, next, s->backs, s->points, sum);
+        return WT_OK;
+    }
+    prefetch(next, 2 * s->bins);
+    wt_status status = wt_fft_run(s->inverse, bins, s->frame);
+    if (!status) multiply_add(s->frame, s->window, sum, s->config.n_fft);
+    return status;
+}
+
 // Hops `hop_begin` .. `hop_end` - 1 of the padded signal: a part begins with the frames that reach into it, so its sums
 // are those of the whole.
 WT_RT static wt_status invert_part(wt_stft *s, const float *in, int64_t n_frames, int64_t length, int64_t hop_begin,
@@ -425,11 +489,8 @@ WT_RT static wt_status invert_part(wt_stft *s, const float *in, int64_t n_frames
         float *sum = s->sum + place * hop;
         memset(sum + n, 0, (size_t)hop * sizeof(float));
         if (t < n_frames) {
-            const float *bins = in + t * 2 * s->bins;
-            if (t + 1 < n_frames) prefetch(bins + 2 * s->bins, 2 * s->bins);
-            wt_status status = wt_fft_run(s->inverse, bins, s->frame);
+            wt_status status = add_frame(s, in, t, n_frames, sum);
             if (status) return status;
-            multiply_add(s->frame, s->window, sum, n);
         }
         if (t >= hop_begin) give_hop(s, sum, t, n_frames, length, out);
         if (place == HOPS - 1) memmove(s->sum, sum + hop, (size_t)n * sizeof(float));
@@ -489,6 +550,17 @@ WT_RT void wt__stft_spectrum(wt_stft *stft, const float *pcm, int64_t n, int64_t
 WT_RT void wt__stft_transform(wt_stft *stft, const float *frame, float *pairs)
 {
     (void)!wt_fft_run(stft->forward, frame, pairs); // never fails
+}
+
+bool wt__stft_turns(const wt_stft *stft)
+{
+    return stft->whole;
+}
+
+WT_RT void wt__stft_turn(wt_stft *stft, wt__fft_turn *turn)
+{
+    turn->weights = stft->halves, turn->back_weights = stft->backs;
+    wt__stft_kernels(stft)->whole->turn(stft->whole, turn, stft->points);
 }
 
 WT_RT void wt__stft_tile(wt_stft *stft, const float *pcm, int64_t n, int64_t t, int count, float *re, float *im,

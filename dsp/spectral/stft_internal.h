@@ -35,6 +35,9 @@ WT_RT void wt__stft_precise(wt_stft *stft, const float *pcm, int64_t n, int64_t 
 /// A precise transform's window [n_fft], and another in its place.
 const double *wt__stft_window64(const wt_stft *stft);
 void wt__stft_set_window64(wt_stft *stft, const double *window);
+/// Whether a frame goes there and back at once, and that: the turn's windows are set here.  [rt]
+bool wt__stft_turns(const wt_stft *stft);
+WT_RT void wt__stft_turn(wt_stft *stft, wt__fft_turn *turn);
 /// Pairs of bins of one frame already windowed.  [rt]
 WT_RT void wt__stft_transform(wt_stft *stft, const float *frame, float *pairs);
 /// wt_stft_inverse of one channel, or one of several parts of its samples, which can be made side by side.  [rt]

@@ -4,7 +4,8 @@
 // the instance and the plans do too as far as they fit. While it waits the first of them polls the doorbell and the
 // orders, and tells the others. What a block's own answer does not need (chain_after) runs when all streams' answers
 // are on their way.
-// It leaves at a block boundary: by order, when it has lived long enough, or after one block (the graph path).
+// It leaves at a block boundary: by order, to the next kernel, when it has lived long enough, or after one block (the
+// graph path).
 // Judge: the CPU's chain, 90 dB (sums in another order). tests/models/block_ring.pml has the ring's protocol.
 #pragma once
 #include "chain_control.cuh"
@@ -68,6 +69,12 @@ static __shared__ unsigned int resident_reading_at[RESIDENT_READINGS];
 struct resident_pace {
     long long last, gap; // when the last block came, and how long after the one before
     unsigned int round;  // looks so far
+};
+
+// Thread 0's: which kernel this is of all that began, and whether the next one is queued behind it.
+struct resident_shift {
+    unsigned int number;
+    bool relieved;
 };
 
 // What the first warp was about since the last answer, for who asks why a block was late.
@@ -142,11 +149,12 @@ static __device__ __forceinline__ void resident_asked_all() { asm volatile("cp.a
 // which costs no thread anything, as what comes lands in shared memory by itself. `word` is what this thread's first
 // sample was then, of this turn or not. Turn 0 has come already.
 static __device__ int resident_wait(const resident_args &r, resident_place next, const wt_block_word *slot,
-                                    long long end_ns, resident_pace *pace, resident_watch *watch, int frames,
-                                    wt_block_word *word, unsigned int *doorbell)
+                                    long long end_ns, resident_pace *pace, resident_watch *watch,
+                                    resident_shift *shift, int frames, wt_block_word *word, unsigned int *doorbell)
 {
-    __shared__ __align__(16) wt_block_word looks[RESIDENT_LOOKS][4 + RESIDENT_AHEAD]; // doorbell, orders, input
-    __shared__ int verdict, asked;                                                    // `asked`: with its input
+    // a look: the doorbell's two words, orders and `launched`, input
+    __shared__ __align__(16) wt_block_word looks[RESIDENT_LOOKS][4 + RESIDENT_AHEAD];
+    __shared__ int verdict, asked; // `asked`: with its input
     __shared__ unsigned int data;
     const wt_block_word *input = resident_input(r, slot, 0, frames); // the first thread block's first stream
     const wt_block_word *at = threadIdx.x == 0 ? slot : &r.control->orders;
@@ -170,6 +178,8 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
             wt_block_word told = threadIdx.x < 2 ? look[2 * threadIdx.x] : 0;
             if (round % 32 == 0 && !due && threadIdx.x < 2) told = block_load(at); // past whatever might keep a copy
             const wt_block_word bell = __shfl_sync(~0u, told, 0), orders = __shfl_sync(~0u, told, 1);
+            const unsigned int launched = wt_block_data(__shfl_sync(~0u, threadIdx.x == 1 ? look[3] : 0, 1));
+            shift->relieved = (int)(launched - shift->number) > 0;
             if (wt_block_turn(orders) == next.term)
                 v = RESIDENT_KILLED;
             else if (wt_block_data(orders) == next.term)
@@ -438,6 +448,133 @@ static __device__ __forceinline__ void resident_leave(const resident_args &r, co
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x) block_store_release(r.left + s, here.turn, here.term);
 }
 
+// What a kernel keeps from block to block. `memory` is that of its first stream, `spare` a second instance or 0.
+struct resident_life {
+    long long begin_ns, end_ns; // the latter: at the latest
+    resident_place here;        // the last turn that was answered
+    unsigned char *memory, *spare;
+    int frames;                 // of the last block
+    bool over, rehearse;        // what the next turn is: the end of the kernel's life, a rehearsal
+    resident_pace pace;
+    resident_watch watch;
+    resident_shift shift;
+};
+
+// Where a kernel goes on from; the first of a term fetches the state from the host. False: there is nothing to do, as
+// it has been killed, which another may not have seen yet, or this term's state is with the host already.
+static __device__ __forceinline__ bool resident_begin(const resident_args &r, resident_place *here)
+{
+    bool leave;
+    const resident_place first = resident_term(r, &leave);
+    *here = r.places[blockIdx.x];
+    const bool begins = here->term != first.term;
+    if (begins) here->turn = first.turn, here->term = first.term;
+    here->kernels++;
+    __syncthreads();
+    if (threadIdx.x == 0) r.places[blockIdx.x].kernels = here->kernels;
+    if (leave) {
+        here->turn = wt_block_next(here->turn);
+        if (threadIdx.x == 0 && blockIdx.x == 0) resident_tell(r, *here, RESIDENT_KILLED, 0);
+        return false;
+    }
+    if (begins) {
+        for (int s = blockIdx.x; s < r.layout.n_streams; s += gridDim.x)
+            resident_copy(r.chain.memory + s * r.chain.instance_bytes, r.exported + s * r.chain.instance_bytes,
+                          r.chain.instance_bytes);
+        __syncthreads();
+    }
+    return true;
+}
+
+static __device__ __forceinline__ unsigned char *resident_memory(const resident_args &r, const resident_life &k, int s)
+{
+    return CHAIN_KNOWN(1, r.copy_memory) ? k.memory : r.chain.memory + s * r.chain.instance_bytes;
+}
+
+// Wait for what comes next, a rehearsal at once, and tell the other thread blocks. Fills in `block` when it is one.
+static __device__ __forceinline__ int resident_hear(const resident_args &r, resident_life &k, resident_place next,
+                                                    resident_block *block, wt_block_word *word)
+{
+    int verdict;
+    *block = {next.turn, 0, 0, resident_slot(r, next.turn), resident_answer_slot(r, next.turn)};
+    *word = 0;
+    if (resident_number())
+        verdict = resident_follow(r, next, &block->flags);
+    else if (k.over)
+        verdict = RESIDENT_OVER;
+    else
+        verdict = resident_wait(r, next, block->down, k.end_ns, &k.pace, &k.watch, &k.shift, k.frames, word,
+                                &block->flags);
+    if (resident_number() == 0 && resident_blocks() > 1 && threadIdx.x == 0)
+        resident_tell(r, next, verdict, block->flags);
+    if (verdict != RESIDENT_BLOCK) return verdict;
+    if (k.rehearse) block->flags = k.frames;
+    block->frames = (int)(block->flags & RESIDENT_FRAMES);
+    if (block->frames != k.frames) *word = 0; // of another place in the block
+    return verdict;
+}
+
+// The answers of all streams of this thread block; a rehearsal's is the spare instance's.
+static __device__ __forceinline__ void resident_play(const resident_args &r, const chain_args &a,
+                                                     const resident_life &k, const resident_block &block,
+                                                     wt_block_word word)
+{
+    resident_tell_head(k.watch, block.frames, k.begin_ns);
+    if (block.flags & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
+    for (int s = resident_number(); s < resident_streams(r); s += resident_blocks(), word = 0)
+        resident_stream(r, a, block, s, k.rehearse ? k.spare : resident_memory(r, k, s), word);
+}
+
+// What is left to be done when all answers are on their way. Returns whether the block took so little of the time to
+// the next that there is some for a rehearsal.
+static __device__ __forceinline__ bool resident_finish(const resident_args &r, const chain_args &a,
+                                                       const resident_life &k)
+{
+    const bool quick = 8 * (clock64() - k.pace.last) < k.pace.gap && k.frames <= a.block_frames;
+    for (int s = resident_number(); s < resident_streams(r); s += resident_blocks()) {
+        unsigned char *memory = resident_memory(r, k, s);
+        resident_after(r, a, memory, ((const wt_instance *)memory)->position);
+    }
+    return quick;
+}
+
+// What the turn after a block is. A rehearsal is a block of silence after the answer, on the spare instance, by the same
+// text from the last look on: what comes after an answer, and neighbours' kernels, put that out of the instruction
+// caches. It changes only the spare, the buffers and what each block sets anew.
+static __device__ __forceinline__ void resident_plan(resident_life &k, bool quick)
+{
+    k.over = __syncthreads_or(threadIdx.x == 0 && (k.shift.relieved || resident_now() > k.end_ns));
+    k.rehearse = k.spare && !k.over && __syncthreads_or(threadIdx.x == 0 && quick);
+    if (!k.rehearse || threadIdx.x) return;
+    ((wt_instance *)k.spare)->position = ((const wt_instance *)k.memory)->position;
+    ((wt_instance *)k.spare)->bypassed = ((const wt_instance *)k.memory)->bypassed;
+}
+
+// Blocks until there are to be no more. Returns why.
+static __device__ __forceinline__ int resident_live(const resident_args &r, const chain_args &a, resident_life &k)
+{
+    for (;;) {
+        const resident_watch kept = k.watch;
+        resident_place next = k.here;
+        resident_block block;
+        wt_block_word word;
+        next.turn = k.rehearse ? 0 : wt_block_next(k.here.turn);
+        const int verdict = resident_hear(r, k, next, &block, &word);
+        if (verdict != RESIDENT_BLOCK) return verdict;
+        k.frames = block.frames;
+        resident_play(r, a, k, block, word);
+        if (k.rehearse) {
+            k.watch = kept, k.rehearse = false;
+            continue;
+        }
+        k.watch = {resident_now()};
+        const bool quick = resident_finish(r, a, k);
+        k.here = next;
+        if (r.once) return RESIDENT_OVER;
+        resident_plan(k, quick);
+    }
+}
+
 // One thread block an SM is enough; with the second number left out the compiler leaves room for two, 128 registers a
 // thread, and keeps the rest in local memory, which a block beside neighbours that read has to wait for.
 #ifdef CHAIN_THREADS
@@ -450,84 +587,16 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
     // Neighbours' launches have the constant cache forget the arguments, and a block would wait for them from memory.
     __shared__ resident_args r;
     __shared__ chain_args a;
-    const long long begin_ns = resident_now();
+    resident_life k = {resident_now()};
     if (threadIdx.x == 0) r = given;
     __syncthreads();
-    const resident_layout &l = r.layout;
-    bool leave;
-    const resident_place first = resident_term(r, &leave);
-    resident_place here = r.places[blockIdx.x];
-    const bool begins = here.term != first.term;
-    if (begins) here.turn = first.turn, here.term = first.term;
-    here.kernels++;
-    __syncthreads();
-    if (threadIdx.x == 0) r.places[blockIdx.x].kernels = here.kernels;
-    if (leave) { // killed, which another may not have seen yet, or this term's state is with the host already
-        here.turn = wt_block_next(here.turn);
-        if (threadIdx.x == 0 && blockIdx.x == 0) resident_tell(r, here, RESIDENT_KILLED, 0);
-        return;
-    }
-    if (begins) {
-        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
-            resident_copy(r.chain.memory + s * r.chain.instance_bytes, r.exported + s * r.chain.instance_bytes,
-                          r.chain.instance_bytes);
-        __syncthreads();
-    }
-    unsigned char *spare, *memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats), &spare);
-    const auto memory_of = [&](int s) {
-        return CHAIN_KNOWN(1, r.copy_memory) ? memory : r.chain.memory + s * r.chain.instance_bytes;
-    };
-    if (threadIdx.x == 0 && blockIdx.x == 0) atomicAdd_system(&r.control->n_started, 1u);
-
-    int verdict, frames = 0;
-    bool over = false, rehearse = false;
-    resident_pace pace = {clock64(), 0, 1};
-    resident_watch watch = {begin_ns};
-    for (;;) {
-        // A block of silence after the answer, on a spare instance, by the same text from the last look on: what comes
-        // after an answer, and neighbours' kernels, put that out of the instruction caches. It changes only the spare,
-        // the buffers and what each block sets anew.
-        const resident_watch kept = watch;
-        resident_place next = here;
-        next.turn = rehearse ? 0 : wt_block_next(here.turn);
-        resident_block block = {next.turn, 0, 0, resident_slot(r, next.turn), resident_answer_slot(r, next.turn)};
-        wt_block_word word = 0;
-        if (resident_number())
-            verdict = resident_follow(r, next, &block.flags);
-        else if (over)
-            verdict = RESIDENT_OVER;
-        else
-            verdict = resident_wait(r, next, block.down, begin_ns + r.life_ns + r.life_ns / 4, &pace, &watch, frames,
-                                    &word, &block.flags);
-        if (resident_number() == 0 && resident_blocks() > 1 && threadIdx.x == 0)
-            resident_tell(r, next, verdict, block.flags);
-        if (verdict != RESIDENT_BLOCK) break;
-        if (rehearse) block.flags = frames;
-        block.frames = (int)(block.flags & RESIDENT_FRAMES);
-        resident_tell_head(watch, block.frames, begin_ns);
-        if (block.frames != frames) word = 0; // of another place in the block
-        frames = block.frames;
-        if (block.flags & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
-        for (int s = resident_number(); s < resident_streams(r); s += resident_blocks(), word = 0)
-            resident_stream(r, a, block, s, rehearse ? spare : memory_of(s), word);
-        if (rehearse) {
-            watch = kept, rehearse = false;
-            continue;
-        }
-        watch = {resident_now()};
-        const bool quick = 8 * (clock64() - pace.last) < pace.gap && frames <= a.block_frames;
-        for (int s = resident_number(); s < resident_streams(r); s += resident_blocks())
-            resident_after(r, a, memory_of(s), ((const wt_instance *)memory_of(s))->position);
-        here = next;
-        verdict = RESIDENT_OVER;
-        if (r.once) break;
-        over = __syncthreads_or(threadIdx.x == 0 && resident_now() > begin_ns + r.life_ns);
-        rehearse = spare && !over && __syncthreads_or(threadIdx.x == 0 && quick);
-        if (rehearse && threadIdx.x == 0) {
-            ((wt_instance *)spare)->position = ((const wt_instance *)memory)->position;
-            ((wt_instance *)spare)->bypassed = ((const wt_instance *)memory)->bypassed;
-        }
-    }
+    if (!resident_begin(r, &k.here)) return;
+    k.memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats), &k.spare);
+    k.end_ns = k.begin_ns + r.life_ns + r.life_ns / 2;
+    if (threadIdx.x == 0 && blockIdx.x == 0) k.shift.number = atomicAdd_system(&r.control->n_started, 1u) + 1;
+    k.pace = {clock64(), 0, 1};
+    k.watch = {k.begin_ns};
+    const int verdict = resident_live(r, a, k);
     resident_asked_all();
-    resident_leave(r, memory, here, verdict);
+    resident_leave(r, k.memory, k.here, verdict);
 }

@@ -26,7 +26,8 @@
 // Terms: each time the chain is handed to the device a new term begins. `orders` says which term is to leave and which
 // is to be killed, `begin` the turn after which the present one begins. Kernels of one term follow each other on a
 // stream, each for a bounded time, and keep the instances in device memory; the first takes them from `exported`, and
-// the one that is told to leave puts them back there and says so in `left`, a word for each stream.
+// the one that is told to leave puts them back there and says so in `left`, a word for each stream. A kernel leaves to
+// the next one after the block in which it sees that `launched` counts more than have begun.
 #ifndef WT_RESIDENT_KERNEL_H
 #define WT_RESIDENT_KERNEL_H
 #include "block_ring_kernel.h"
@@ -55,10 +56,11 @@ typedef struct resident_layout {
     long long down_words, up_words; // of a slot; of a slot and stream
 } resident_layout;
 
-// In host memory. `orders`: the term to leave, in the upper half the term to be killed. `begin`: the turn the term
-// begins after, in the upper half the term. `n_started`: kernels that began to run, counted by the device.
+// In host memory. `orders`: the term to leave, in the upper half the term to be killed. `launched`: kernels launched.
+// `begin`: the turn the term begins after, in the upper half the term. `n_started`: kernels that began to run, counted
+// by the device. Orders and `launched` are looked at together, 16 bytes.
 typedef struct resident_control {
-    wt_block_word orders, begin;
+    wt_block_word orders, launched, begin;
     unsigned int n_started, unused;
 } resident_control;
 
@@ -84,7 +86,7 @@ typedef struct resident_args {
     wt_block_word *rehearsal; // where there is a spare instance: a slot down and one up, zeros at first
     float *targets;           // [thread blocks][n_params]
     unsigned long long plans_bytes;
-    long long life_ns;
+    long long life_ns; // when the host is to have launched the next one; half as long again at most
     int once;         // 1: leave after one block (the graph path)
     int shared_floats; // of buffers and scratch, before what is copied to shared memory
     int copy_memory, copy_plans, copy_places; // 1: lies in shared memory while the kernel runs, in this order

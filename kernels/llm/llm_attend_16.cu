@@ -1,41 +1,65 @@
-// llm_attend.cu on tensor cores, for one token or some that follow each other, of one sequence or one of each of
-// several: caches of 16 bits or fp8, heads of 64 and 128, compute capability 9.0 and newer.
+// llm_attend.cu on tensor cores, for some tokens that follow each other in one sequence, or one of each of several:
+// caches of 16 bits or fp8, heads of 64 and 128, compute capability 9.0 and newer.
 //
-// A block has 16 rows, the heads that share a head of keys times as many tokens, and a warp 16 positions at a time:
-// keys and values of positions before this step go from memory to registers as mma.m16n8k16 wants them, before the
-// step's own q, k and v are there. These are turned by every block for its rows; the last of a cluster has the step's
-// own positions too, and puts them into the cache. Queries and shares are two numbers of the tiles' type each, the
-// second what rounding left of the first: errors of 2^-17 (bf16) and 2^-22 (f16). Warps of a block are added in order,
-// then the blocks of a cluster, which share the positions, in each other's shared memory. Grid: parts of the positions,
-// a cluster; heads of keys; groups of tokens.
-//
-// Column g of the k-th product of values is dimension k of the lane's piece (llm_positions.cuh).
+// A block has 16 rows, the heads that share a head of keys times as many tokens. In a turn each of its warps scores 16
+// positions, whose keys go from memory to registers as mma.m16n8k16 wants them; the shares, by the block's maximum, go
+// to shared memory, where the turn's values are, of which each warp then sums 16 dimensions. Keys and values of
+// positions before this step are there before the step's own q, k and v, which every block turns for its rows. One warp
+// of the cluster has the step's own positions in its first turn, and its block puts them into the cache. Queries and
+// shares are two numbers of the tiles' type each, the second what rounding left of the first: errors of 2^-17 (bf16)
+// and 2^-22 (f16). The blocks of a cluster, which share the positions, send each other what each adds. Grid: parts of
+// the positions, a cluster; heads of keys; groups of tokens.
 //
 // Judge: the CPU's steps (models/llm/ops_cpu.c, attention.c).
 #include "llm_positions.cuh"
-#include "llm_turn.cuh"
 
+#include "llm_heads.cuh"
+
+#include "barrier.cuh"
 #include "cluster.cuh"
-#include "flash.cuh"
 #include "overlap.cuh"
 
-#define ROWS       WT_LLM_ATTEND_ROWS
-#define MOST_WARPS WT_LLM_ATTEND_WARPS
-#define TOKENS     (ROWS / GROUP)
+#define ROWS        WT_LLM_ATTEND_ROWS
+#define WARPS       WT_LLM_ATTEND_WARPS
+#define THREADS     (32 * WARPS)
+#define TOKENS      (ROWS / GROUP)
+#define MOST_SPLITS 8
 
-struct rows {
-    float sum[D_HEAD / 8][4], most[2], total[2];
-};
+static constexpr int ROW_BYTES = D_HEAD * (int)sizeof(kv_type); // of a position's keys or values
+static constexpr int TILE_BYTES = KEYS * ROW_BYTES;             // of the values of a warp's positions
+static constexpr int DIMS = 16;                                 // that a warp sums
+static constexpr int HALVES = WARPS * DIMS / D_HEAD;            // of the positions, where there are warps for two
+static constexpr int OF_WARP = ROWS / WARPS;                    // rows of queries that a warp turns
+static constexpr int UNITS = 2 * D_HEAD / DIMS;                 // of a block's sums: 8 rows, 16 dimensions
 
 struct shared {
     tile_type queries[2][ROWS][PITCH]; // rounded, and what that left
-    kv_type own[2][KEYS][PITCH];       // keys and values of this step
-    float turned[MOST_WARPS][D_HEAD];
-    float2 found[MOST_WARPS][ROWS]; // maximum and total
-    float4 whole[ROWS];             // of the block
-    float sums[1][ROWS][SUM_PITCH]; // of each warp
+    kv_type own[KEYS][PITCH];          // keys of this step
+    uint4 shares[2][WARPS][32];        // likewise, as a lane wants them
+    float most[ROWS][WARPS], total[ROWS][WARPS];
+    float turned[WARPS][D_HEAD];
+    float4 sent[HALVES * UNITS][32]; // by the blocks of the cluster, in turn
+    float2 found[MOST_SPLITS][ROWS]; // maxima and totals, likewise
+    unsigned long long all_sent;
 };
-static_assert(sizeof(shared) == WT_LLM_ATTEND_SHARED(D_HEAD, sizeof(kv_type), 1), "as the host has it");
+
+// ---- values of 16 positions in shared memory
+
+// Rows of pieces of 16 bytes; eight rows' pieces of the same dimensions lie in different banks.
+static __device__ __forceinline__ int place_of(int row, int byte)
+{
+    return row * ROW_BYTES + 16 * (byte / 16 ^ (ROW_BYTES == 64 ? row / 2 % 4 : row % 8)) + byte % 16;
+}
+
+// The first n_rows; the others become 0.
+static __device__ __forceinline__ void fetch(const kv_type *values, int n_rows, unsigned char *to)
+{
+#pragma unroll
+    for (int k = 0; k < TILE_BYTES; k += 512) {
+        const int at = k + 16 * (threadIdx.x % 32), row = at / ROW_BYTES;
+        copy_async_16(to + place_of(row, at % ROW_BYTES), (const unsigned char *)values + at, row < n_rows);
+    }
+}
 
 // ---- products
 
@@ -67,45 +91,117 @@ static __device__ __forceinline__ void score(const shared *m, const tile &p, flo
     }
 }
 
-// Two numbers as a word of the tiles' type, and what that leaves of them as another.
-static __device__ __forceinline__ unsigned pair_of(float x, float y, unsigned *left)
+// What a lane has of rows g and g + 8: sums of its warp's dimensions, the block's maximum, its own positions' total.
+struct rows {
+    float sum[2][4], most[2], total[2];
+};
+
+// The warp's largest scores, to the others.
+static __device__ __forceinline__ void tell_most(const float (*s)[4], int warp, shared *m)
 {
-    tile_type low, high;
-    narrow(x, &low);
-    narrow(y, &high);
-    *left = pair_of(x - widen(low), y - widen(high));
-    return low.bits | (unsigned)high.bits << 16;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float most = fmaxf(fmaxf(s[0][2 * h], s[0][2 * h + 1]), fmaxf(s[1][2 * h], s[1][2 * h + 1]));
+        most = fmaxf(most, __shfl_xor_sync(ALL, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(ALL, most, 2));
+        if (threadIdx.x % 4 == 0) m->most[threadIdx.x % 32 / 4 + 8 * h][warp] = most;
+    }
 }
 
-// The first n_rows of the tile's values count; what lies beyond may be anything.
-static __device__ __forceinline__ void add_values(rows *r, const tile &p, const float (*s)[4], int n_rows)
+// Of all warps, and x.
+static __device__ __forceinline__ float most_of(float x, const float *of_warps)
 {
+    const float4 a = ((const float4 *)of_warps)[0], b = ((const float4 *)of_warps)[1];
+    return fmaxf(fmaxf(fmaxf(fmaxf(a.x, a.y), fmaxf(a.z, a.w)), fmaxf(fmaxf(b.x, b.y), fmaxf(b.z, b.w))), x);
+}
+
+static __device__ __forceinline__ float total_of(const float *of_warps)
+{
+    const float4 a = ((const float4 *)of_warps)[0], b = ((const float4 *)of_warps)[1];
+    return ((a.x + a.y) + (a.z + a.w)) + ((b.x + b.y) + (b.z + b.w));
+}
+
+// Scores to shares under the block's new maximum; what was summed under the old one fades.
+static __device__ __forceinline__ void share(float scale, float (*s)[4], int warp, rows *r, shared *m)
+{
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int row = lane / 4 + 8 * h;
+        const float most = most_of(r->most[h], m->most[row]), base = most == NOTHING ? 0 : most * scale;
+        const float fade = power_of_2(r->most[h] * scale - base);
+        float total = 0;
+#pragma unroll
+        for (int n = 0; n < 2; n++)
+#pragma unroll
+            for (int c = 2 * h; c < 2 * h + 2; c++) {
+                total += s[n][c] = power_of_2(s[n][c] * scale - base);
+                r->sum[n][c] *= fade;
+            }
+        r->most[h] = most;
+        r->total[h] = total = r->total[h] * fade + total;
+        total += __shfl_xor_sync(ALL, total, 1);
+        total += __shfl_xor_sync(ALL, total, 2);
+        if (lane % 4 == 0) m->total[row][warp] = total;
+    }
     unsigned shares[4], left[4];
 #pragma unroll
-    for (int i = 0; i < 4; i++) shares[i] = pair_of(s[i / 2][i % 2 * 2], s[i / 2][i % 2 * 2 + 1], &left[i]);
-#pragma unroll
-    for (int e = 0; e < D_HEAD / 64; e++) {
-        uint4 v[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++) v[i] = widened(p.values[i][e]);
-        if (n_rows < KEYS) {
-#pragma unroll
+    for (int i = 0; i < 4; i++) shares[i] = parted(s[i / 2][i % 2 * 2], s[i / 2][i % 2 * 2 + 1], &left[i]);
+    m->shares[0][warp][lane] = {shares[0], shares[1], shares[2], shares[3]};
+    m->shares[1][warp][lane] = {left[0], left[1], left[2], left[3]};
+}
+
+static __device__ __forceinline__ void multiply(const shared *m, int of_warp, const unsigned *v, float (*sum)[4],
+                                                float (*left)[4])
+{
+    const uint4 x = m->shares[0][of_warp][threadIdx.x % 32], y = m->shares[1][of_warp][threadIdx.x % 32];
+    const unsigned a[4] = {x.x, x.y, x.z, x.w}, b[4] = {y.x, y.y, y.z, y.w};
+    mma(sum[0], a, v[0], v[1]);
+    mma(sum[1], a, v[2], v[3]);
+    mma(left[0], b, v[0], v[1]);
+    mma(left[1], b, v[2], v[3]);
+}
+
+// The warp's 16 dimensions of all positions of the turn, or of half of them.
+static __device__ __forceinline__ void add_values(const shared *m, const unsigned char *values, int warp, rows *r)
+{
+    const int lane = threadIdx.x % 32, group = warp % (D_HEAD / DIMS),
+              first = warp / (D_HEAD / DIMS) * (WARPS / HALVES);
+    float left[2][4] = {};
+#if KV == WT_LLM_E4M3 // columns of two dimensions: their even ones, then the odd
+    values += (first + lane / 16) * TILE_BYTES + place_of(lane % 16, DIMS * group);
+#    pragma unroll
+    for (int w = 0; w < WARPS / HALVES; w += 2) {
+        unsigned pairs[4];
+        load_matrices_transposed(pairs, values + w * TILE_BYTES);
+#    pragma unroll
+        for (int k = 0; k < 2; k++) {
+            unsigned v[4];
+#    pragma unroll
             for (int i = 0; i < 4; i++)
-                if (row_of_values(i) >= n_rows) v[i] = {0, 0, 0, 0};
+                v[i] = two_halves((unsigned short)__byte_perm(pairs[2 * k + i % 2], 0, i / 2 ? 0x4431 : 0x4420));
+            multiply(m, first + w + k, v, r->sum, left);
         }
+    }
+#else
+    values += first * TILE_BYTES + place_of(lane % 16, 2 * DIMS * group + lane / 16 * 16);
+#    pragma unroll
+    for (int w = 0; w < WARPS / HALVES; w++) {
+        unsigned v[4];
+        load_matrices_transposed(v, values + w * TILE_BYTES);
+        multiply(m, first + w, v, r->sum, left);
+    }
+#endif
 #pragma unroll
-        for (int k = 0; k < 8; k++) {
-            const unsigned halves = k % 2 ? 0x7632 : 0x5410;
-            const unsigned b0 = __byte_perm(word_of(v[0], k / 2), word_of(v[1], k / 2), halves);
-            const unsigned b1 = __byte_perm(word_of(v[2], k / 2), word_of(v[3], k / 2), halves);
-            mma(r->sum[8 * e + k], shares, b0, b1);
-            mma(r->sum[8 * e + k], left, b0, b1);
-        }
+    for (int c = 0; c < 4; c++) {
+        r->sum[0][c] += left[0][c];
+        r->sum[1][c] += left[1][c];
     }
 }
 
 // ---- a block
 
+// Slots of 16 positions: tiles of those before this step, and among them, in the first turn, the step's own.
 struct task {
     int kv_head, sequence;
     int first, n;  // its tokens; n * GROUP rows
@@ -113,10 +209,12 @@ struct task {
     int n_own;     // tokens of this step that they see, up to themselves
     int old;       // positions before this step
     int first_own; // token of position `old`
-    bool has_own;  // the block that takes them
+    int first_tile, n_tiles;
+    int own;      // the step's slot
+    bool has_own; // the block that takes it
 };
 
-static __device__ __forceinline__ task task_of(const wt_llm_attend_args &a)
+template <int SPLITS> static __device__ __forceinline__ task task_of(const wt_llm_attend_args &a)
 {
     task u;
     u.kv_head = blockIdx.y;
@@ -128,83 +226,170 @@ static __device__ __forceinline__ task task_of(const wt_llm_attend_args &a)
     u.old = token.place;
     u.place = u.old + u.first - u.first_own;
     u.n_own = u.first - u.first_own + u.n;
-    u.has_own = blockIdx.x == gridDim.x - 1;
+    u.first_tile = a.window && u.place >= a.window ? (u.place - a.window + 1) / KEYS : 0;
+    u.n_tiles = max((u.old + KEYS - 1) / KEYS - u.first_tile, 0);
+    u.own = min(u.n_tiles, SPLITS * WARPS - 1);
+    u.has_own = u.own / WARPS == (int)blockIdx.x;
     return u;
 }
 
-// The i-th thing to be done before products: rows of queries, then keys, then values of this step.
-struct item {
-    const float *from, *norm;
-    int token; // of the batch
-    bool is_query, is_value;
+// The tile of a slot that is not the step's.
+static __device__ __forceinline__ int tile_of(const task &u, int slot) { return u.first_tile + slot - (slot > u.own); }
+
+static __device__ __forceinline__ bool has_tile(const task &u, int slot) { return slot <= u.n_tiles && slot != u.own; }
+
+static __device__ __forceinline__ long long tile_at(const wt_llm_attend_args &a, const task &u, int slot)
+{
+    return cache_at(a.cache, u.sequence, tile_of(u, slot) * KEYS, u.kv_head);
+}
+
+// Of a slot with nothing zeros, of the step's nothing.
+static __device__ __forceinline__ void fetch_slot(const wt_llm_attend_args &a, const task &u, int slot,
+                                                  unsigned char *to)
+{
+    const kv_type *const values = (const kv_type *)a.cache.values;
+    if (has_tile(u, slot))
+        fetch(values + tile_at(a, u, slot), u.old - tile_of(u, slot) * KEYS, to);
+    else if (slot != u.own)
+        fetch(values, 0, to);
+}
+
+// ---- the step's own
+
+static __device__ __forceinline__ void put_query(const head &x, int row, shared *m)
+{
+    put_parts(x, m->queries[0][row], m->queries[1][row]);
+}
+
+// The i-th key of the step, to the cache too, where others put theirs themselves.
+static __device__ __forceinline__ void put_key(const wt_llm_attend_args &a, const task &u, int i, const head &x,
+                                               long long at, shared *m)
+{
+    put_head(x, m->own[i]);
+    if (u.first_own + i >= u.first) put_head(x, (kv_type *)a.cache.keys + at);
+}
+
+// Likewise; values beyond the step's become 0.
+static __device__ __forceinline__ void put_value(const wt_llm_attend_args &a, const task &u, int i,
+                                                 const pack<float, OF_LANE> &x, long long at, unsigned char *values)
+{
+    const int d = OF_LANE * (threadIdx.x % 32);
+    const pack<kv_type, OF_LANE> y = narrowed(x);
+    *(pack<kv_type, OF_LANE> *)(values + place_of(i, d * (int)sizeof(kv_type))) = y;
+    if (u.first_own + i >= u.first && i < u.n_own) *(pack<kv_type, OF_LANE> *)((kv_type *)a.cache.values + at + d) = y;
+}
+
+// A row of queries: its token, and where it lies.
+static __device__ __forceinline__ int token_of(const task &u, int row) { return u.first + row / GROUP; }
+
+static __device__ __forceinline__ const float *query_of(const wt_llm_attend_args &a, const task &u, int row)
+{
+    return a.q + ((long long)token_of(u, row) * a.n_heads + u.kv_head * GROUP + row % GROUP) * D_HEAD;
+}
+
+// Where the i-th key and value of the step lie, and go to in the cache.
+static __device__ __forceinline__ long long own_of(const wt_llm_attend_args &a, const task &u, int i)
+{
+    return ((long long)(u.first_own + i) * a.n_kv_heads + u.kv_head) * D_HEAD;
+}
+
+static __device__ __forceinline__ long long own_at(const wt_llm_attend_args &a, const task &u, int i)
+{
+    return cache_at(a.cache, u.sequence, u.old + i, u.kv_head);
+}
+
+// A key and a value of the step, on their way.
+struct own_pair {
+    turning w;
+    long long at;
+    head key;
+    pack<float, OF_LANE> value;
 };
 
-static __device__ __forceinline__ item item_of(const wt_llm_attend_args &a, const task &u, int i)
+// What is there before the pair is.
+static __device__ __forceinline__ void load_before(const wt_llm_attend_args &a, const task &u, int i, own_pair *x)
 {
-    const int own = i - u.n * GROUP;
-    item x;
-    x.is_query = own < 0;
-    x.is_value = own >= u.n_own;
-    x.norm = x.is_query ? a.turn.q_norm : x.is_value ? nullptr : a.turn.k_norm;
-    x.token = x.is_query ? u.first + i / GROUP : u.first_own + (x.is_value ? own - u.n_own : own);
-    x.from = x.is_query ? a.q + ((long long)x.token * a.n_heads + u.kv_head * GROUP + i % GROUP) * D_HEAD
-                        : (x.is_value ? a.v : a.k) + ((long long)x.token * a.n_kv_heads + u.kv_head) * D_HEAD;
-    return x;
+    x->w = load_turning(a.turn, u.first_own + i, a.turn.k_norm);
+    x->at = own_at(a, u, i);
 }
 
-static __device__ __forceinline__ void finish(const wt_llm_attend_args &a, const task &u, int i, const item &x,
-                                              const raw_head &raw, shared *m)
+static __device__ __forceinline__ void load_pair(const wt_llm_attend_args &a, const task &u, int i, own_pair *x)
 {
-    const int lane = threadIdx.x % 32;
-    float *turned = m->turned[threadIdx.x / 32];
-    if (!x.is_value) turn(a.turn, raw, x.norm, turned);
+    x->key = load_halves(a.k + own_of(a, u, i));
+    x->value = *(const pack<float, OF_LANE> *)(a.v + own_of(a, u, i) + OF_LANE * (threadIdx.x % 32));
+}
+
+static __device__ __forceinline__ void put_pair(const wt_llm_attend_args &a, const task &u, int i, own_pair *x,
+                                                unsigned char *values, shared *m)
+{
+    turn_own(a.turn, x->w, a.turn.k_norm, &x->key);
+    put_key(a, u, i, x->key, x->at, m);
+    put_value(a, u, i, x->value, x->at, values);
+}
+
+// Rows of queries and, in the block that has it, a key and a value of the step's, all on their way together.
+static __device__ __forceinline__ void prepare(const wt_llm_attend_args &a, const task &u, int warp,
+                                               unsigned char *values, shared *m)
+{
+    const bool has_pair = u.has_own && warp < u.n_own;
+    turning w[OF_WARP];
+    head x[OF_WARP];
+    own_pair own;
 #pragma unroll
-    for (int e = 0; e < OF_LANE; e++) {
-        const int d = lane + 32 * e;
-        const float y = x.is_value ? raw.values[e] : turned[d];
-        if (x.is_query) {
-            narrow(y, &m->queries[0][i][d]);
-            narrow(y - widen(m->queries[0][i][d]), &m->queries[1][i][d]);
+    for (int k = 0; k < OF_WARP; k++)
+        w[k] = load_turning(a.turn, token_of(u, min(warp + WARPS * k, u.n * GROUP - 1)), a.turn.q_norm);
+    if (has_pair) load_before(a, u, warp, &own);
+    wait_for_earlier();
+#pragma unroll
+    for (int k = 0; k < OF_WARP; k++) x[k] = load_halves(query_of(a, u, min(warp + WARPS * k, u.n * GROUP - 1)));
+    if (has_pair) load_pair(a, u, warp, &own);
+#pragma unroll
+    for (int k = 0; k < OF_WARP; k++) {
+        turn_own(a.turn, w[k], a.turn.q_norm, &x[k]);
+        put_query(x[k], warp + WARPS * k, m);
+    }
+    if (has_pair) put_pair(a, u, warp, &own, values, m);
+    if (!u.has_own) return;
+#pragma unroll 1
+    for (int i = has_pair ? warp + WARPS : warp; i < KEYS; i += WARPS) {
+        if (i >= u.n_own) {
+            put_value(a, u, i, {}, 0, values);
             continue;
         }
-        const int own = x.token - u.first_own;
-        narrow(y, &m->own[x.is_value][own][d]);
-        if (x.token >= u.first) // others put theirs themselves
-            ((kv_type *)(x.is_value ? a.cache.values
-                                    : a.cache.keys))[cache_at(a.cache, u.sequence, u.old + own, u.kv_head) + d] =
-                m->own[x.is_value][own][d];
-    }
-    __syncwarp(); // the next turn's
-}
-
-static __device__ __forceinline__ void ask_for_lines(const float *from, int n)
-{
-    for (int k = 32 * threadIdx.x; from && k < n; k += 32 * blockDim.x) prefetch_global(from + k);
-}
-
-// What prepare reads beside the heads: the layer's weights have driven it from the L2 cache.
-static __device__ __forceinline__ void ask_for_turns(const wt_llm_attend_args &a, const task &u)
-{
-    const int half = a.turn.n_dims / 2, n = (u.first - u.first_own + u.n) * half;
-    ask_for_lines(a.turn.q_norm, D_HEAD);
-    ask_for_lines(a.turn.k_norm, D_HEAD);
-    ask_for_lines(a.turn.cosines + (long long)u.first_own * half, n);
-    ask_for_lines(a.turn.sines + (long long)u.first_own * half, n);
-}
-
-// Two at a time, so that one's way from memory is the other's too.
-static __device__ __forceinline__ void prepare(const wt_llm_attend_args &a, const task &u, shared *m)
-{
-    const int n_warps = blockDim.x / 32, n = u.n * GROUP + (u.has_own ? 2 * u.n_own : 0);
-    for (int i = threadIdx.x / 32; i < n; i += 2 * n_warps) {
-        const int j = i + n_warps < n ? i + n_warps : i;
-        const item x = item_of(a, u, i), y = item_of(a, u, j);
-        const raw_head of_x = load_head(a.turn, x.token, x.from, x.norm),
-                       of_y = load_head(a.turn, y.token, y.from, y.norm);
-        finish(a, u, i, x, of_x, m);
-        if (j != i) finish(a, u, j, y, of_y, m);
+        load_before(a, u, i, &own);
+        load_pair(a, u, i, &own);
+        put_pair(a, u, i, &own, values, m);
     }
 }
+
+// Any way of turning.
+static __device__ __forceinline__ void prepare_any(const wt_llm_attend_args &a, const task &u, int warp,
+                                                   unsigned char *values, shared *m)
+{
+    wait_for_earlier();
+    const int n = u.n * GROUP;
+#pragma unroll 1
+    for (int i = warp; i < (u.has_own ? ROWS + KEYS : ROWS); i += WARPS) {
+        const bool is_query = i < ROWS;
+        const int row = is_query ? i : i - ROWS, own = min(row, u.n_own - 1), real = min(row, n - 1);
+        const head x = turned(a.turn, is_query ? token_of(u, real) : u.first_own + own,
+                              is_query ? query_of(a, u, real) : a.k + own_of(a, u, own),
+                              is_query ? a.turn.q_norm : a.turn.k_norm, m->turned[warp]);
+        if (is_query) {
+            put_query(x, row, m);
+            continue;
+        }
+        const long long at = own_at(a, u, own);
+        pack<float, OF_LANE> value = {};
+        if (row < u.n_own) {
+            put_key(a, u, row, x, at, m);
+            value = *(const pack<float, OF_LANE> *)(a.v + own_of(a, u, own) + OF_LANE * (threadIdx.x % 32));
+        }
+        put_value(a, u, row, value, at, values);
+    }
+}
+
+// ---- turns
 
 // Scores of positions begin .. that a row does not see; `end`: those that are no positions.
 static __device__ __forceinline__ void hide(const wt_llm_attend_args &a, const task &u, int begin, int end,
@@ -220,167 +405,161 @@ static __device__ __forceinline__ void hide(const wt_llm_attend_args &a, const t
         }
 }
 
-static __device__ __forceinline__ void take(const wt_llm_attend_args &a, const task &u, const shared *m, int begin,
-                                            int end, const tile &p, float (*s)[4], rows *r)
+// Of a slot that has positions: those of an inner tile are seen by all rows.
+static __device__ __forceinline__ void score_slot(const wt_llm_attend_args &a, const task &u, int slot, tile *p,
+                                                  float (*s)[4], const shared *m)
 {
-    score(m, p, s);
-    hide(a, u, begin, end, s);
-    share(r, a.scale * LOG2_E, s);
+    const bool is_own = slot == u.own;
+    const int begin = is_own ? u.old : tile_of(u, slot) * KEYS, end = is_own ? u.old + u.n_own : u.old;
+    if (is_own) load_keys(m->own[0], PITCH, p);
+    score(m, *p, s);
+    if (is_own || begin + KEYS > end || (a.window && begin <= u.place + u.n - 1 - a.window)) hide(a, u, begin, end, s);
 }
 
-// What the warp found, to shared memory.
-static __device__ __forceinline__ void give(rows *r, shared *m)
+// ---- what the blocks found
+
+// The block's sums to the blocks of the cluster that add them, a unit's to one, and to all what its rows found.
+template <int SPLITS> static __device__ __forceinline__ void send(const rows &r, bool has_any, int warp, shared *m)
 {
-    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, warp = threadIdx.x / 32;
+    constexpr int OF_BLOCK = UNITS / SPLITS;
+    const int lane = threadIdx.x % 32, h = lane % 4, group = warp % (D_HEAD / DIMS);
+    const int part = (int)blockIdx.x * HALVES + warp / (D_HEAD / DIMS);
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        r->total[h] += __shfl_xor_sync(ALL, r->total[h], 1);
-        r->total[h] += __shfl_xor_sync(ALL, r->total[h], 2);
-        if (!t) m->found[warp][g + 8 * h] = {r->most[h], r->total[h]};
-#pragma unroll
-        for (int e = 0; e < D_HEAD / 64; e++)
-#pragma unroll
-            for (int k = 0; k < 16; k += 4) { // column 2 t + k / 8, dimensions k % 8 ..
-                const float(*sum)[4] = &r->sum[8 * e + k % 8];
-                *(float4 *)&m->sums[warp][g + 8 * h][64 * e + 16 * t + k] = make_float4(
-                    sum[0][2 * h + k / 8], sum[1][2 * h + k / 8], sum[2][2 * h + k / 8], sum[3][2 * h + k / 8]);
-            }
+    for (int k = 0; k < 2; k++) {
+        const int unit = 2 * group + k;
+#if KV == WT_LLM_E4M3
+        const float4 x = {r.sum[0][2 * k], r.sum[1][2 * k], r.sum[0][2 * k + 1], r.sum[1][2 * k + 1]};
+#else
+        const float4 x = {r.sum[0][2 * k], r.sum[0][2 * k + 1], r.sum[1][2 * k], r.sum[1][2 * k + 1]};
+#endif
+        float4 *const to = &m->sent[part * OF_BLOCK + unit % OF_BLOCK][lane];
+        if (SPLITS > 1)
+            send_to(to, unit / OF_BLOCK, x, &m->all_sent);
+        else
+            *to = x;
     }
+    if (warp >= SPLITS || h >= 2) return;
+    const int row = lane / 4 + 8 * h;
+    const float2 found = {h ? r.most[1] : r.most[0], has_any ? total_of(m->total[row]) : 0};
+    if (SPLITS > 1)
+        send_to(&m->found[blockIdx.x][row], warp, found, &m->all_sent);
+    else
+        m->found[0][row] = found;
 }
 
-static __device__ __forceinline__ void add(float4 *sum, float factor, const float4 &x)
+static __device__ __forceinline__ void put_two(const wt_llm_attend_args &a, long long at, float x, float y)
 {
-    sum->x += factor * x.x, sum->y += factor * x.y, sum->z += factor * x.z, sum->w += factor * x.w;
+    if (a.out_type == WT_LLM_F32)
+        *(float2 *)((float *)a.out + at) = make_float2(x, y);
+    else
+        *(unsigned *)((unsigned short *)a.out + at) = a.out_type == WT_LLM_F16 ? f16_pair_of(x, y) : bf16_pair_of(x, y);
 }
 
-static __device__ __forceinline__ void put(const wt_llm_attend_args &a, const task &u, int row, int d, float4 sum,
-                                           float total)
-{
-    const long long at =
-        ((long long)(u.first + row / GROUP) * a.n_heads + u.kv_head * GROUP + row % GROUP) * D_HEAD + d;
-    const float whole = 1 / total;
-    if (a.out_type == WT_LLM_F32) {
-        *(float4 *)((float *)a.out + at) = make_float4(sum.x * whole, sum.y * whole, sum.z * whole, sum.w * whole);
-        return;
-    }
-    store(a.out, a.out_type, at, sum.x * whole);
-    store(a.out, a.out_type, at + 1, sum.y * whole);
-    store(a.out, a.out_type, at + 2, sum.z * whole);
-    store(a.out, a.out_type, at + 3, sum.w * whole);
-}
-
-// The warps of the block.
-template <bool ALONE>
-static __device__ __forceinline__ void add_warps(const wt_llm_attend_args &a, const task &u, shared *m)
-{
-    const int n_warps = blockDim.x / 32;
-    const float scale = a.scale * LOG2_E;
-    __syncthreads();
-    for (int i = threadIdx.x; i < u.n * GROUP * (D_HEAD / 4); i += blockDim.x) {
-        const int row = i / (D_HEAD / 4), d = i % (D_HEAD / 4) * 4;
-        float most = NOTHING, total = 0;
-        float4 sum = make_float4(0, 0, 0, 0);
-        for (int w = 0; w < n_warps; w++) most = fmaxf(most, m->found[w][row].x);
-        for (int w = 0; w < n_warps; w++) {
-            const float factor = power_of_2((m->found[w][row].x - most) * scale);
-            total += factor * m->found[w][row].y;
-            add(&sum, factor, *(const float4 *)&m->sums[w][row][d]);
-        }
-        if (ALONE) {
-            put(a, u, row, d, sum, total);
-            continue;
-        }
-        *(float4 *)&m->sums[0][row][d] = sum; // which nobody else reads
-        if (!d) m->whole[row] = make_float4(most, total, 0, 0);
-    }
-}
-
-// The blocks of the cluster, of whose rows each does a share.
+// The block's units of all blocks' sums.
 template <int SPLITS>
-static __device__ __forceinline__ void add_blocks(const wt_llm_attend_args &a, const task &u, shared *m)
+static __device__ __forceinline__ void add_blocks(const wt_llm_attend_args &a, const task &u, float scale,
+                                                  const shared *m)
 {
-    const int all = u.n * GROUP * (D_HEAD / 4), rank = blockIdx.x;
-    const float scale = a.scale * LOG2_E;
-    cluster_meet();
-    for (int i = all * rank / SPLITS + (int)threadIdx.x; i < all * (rank + 1) / SPLITS; i += blockDim.x) {
-        const int row = i / (D_HEAD / 4), d = i % (D_HEAD / 4) * 4;
-        float4 wholes[SPLITS], parts[SPLITS], sum = make_float4(0, 0, 0, 0);
+    constexpr int OF_BLOCK = UNITS / SPLITS;
+    for (int i = threadIdx.x; i < 32 * OF_BLOCK; i += THREADS) {
+        const int unit = (int)blockIdx.x * OF_BLOCK + i / 32, lane = i % 32, row = lane / 4 + unit % 2 * 8;
+        float2 found[SPLITS];
+        float4 parts[SPLITS * HALVES];
+        float most = NOTHING, total = 0, sum[4] = {};
 #pragma unroll
         for (int k = 0; k < SPLITS; k++) {
-            wholes[k] = load_from((const float *)&m->whole[row], k);
-            parts[k] = load_from(&m->sums[0][row][d], k);
+            found[k] = m->found[k][row];
+            most = fmaxf(most, found[k].x);
         }
-        float most = NOTHING, total = 0;
 #pragma unroll
-        for (int k = 0; k < SPLITS; k++) most = fmaxf(most, wholes[k].x);
+        for (int k = 0; k < SPLITS * HALVES; k++) parts[k] = m->sent[k * OF_BLOCK + i / 32][lane];
 #pragma unroll
         for (int k = 0; k < SPLITS; k++) {
-            const float factor = power_of_2((wholes[k].x - most) * scale);
-            total += factor * wholes[k].y;
-            add(&sum, factor, parts[k]);
+            const float factor = power_of_2((found[k].x - most) * scale);
+            total += factor * found[k].y;
+#pragma unroll
+            for (int e = 0; e < HALVES; e++) {
+                const float4 x = parts[k * HALVES + e];
+                sum[0] += factor * x.x, sum[1] += factor * x.y, sum[2] += factor * x.z, sum[3] += factor * x.w;
+            }
         }
-        put(a, u, row, d, sum, total);
+        if (row >= u.n * GROUP) continue;
+        const bool is_wide = sizeof(kv_type) > 1; // then columns are 8 dimensions and the next 8
+        const int d = unit / 2 * DIMS + lane % 4 * (is_wide ? 2 : 4);
+        const long long at =
+            ((long long)(u.first + row / GROUP) * a.n_heads + u.kv_head * GROUP + row % GROUP) * D_HEAD + d;
+        const float whole = __fdividef(1, total);
+        put_two(a, at, sum[0] * whole, sum[1] * whole);
+        put_two(a, at + (is_wide ? 8 : 2), sum[2] * whole, sum[3] * whole);
     }
-    cluster_meet(); // the others have read
 }
 
 template <int SPLITS> static __device__ __forceinline__ void attend(const wt_llm_attend_args &a)
 {
-    extern __shared__ uint4 memory[];
-    shared *m = (shared *)memory;
+    constexpr int STEP = SPLITS * WARPS;
+    __shared__ alignas(16) shared memory;
+    extern __shared__ uint4 fetched[]; // values of a turn and the next
+    shared *m = &memory;
+    unsigned char *const values = (unsigned char *)fetched;
     let_next_begin();
-    const task u = task_of(a);
-    const int n_warps = blockDim.x / 32, warp = threadIdx.x / 32, step = SPLITS * n_warps;
-    const int begin = a.window && u.place >= a.window ? u.place - a.window + 1 : 0, end = (u.old + KEYS - 1) / KEYS;
-    const kv_type *const keys = (const kv_type *)a.cache.keys, *const values = (const kv_type *)a.cache.values;
-    int now = begin / KEYS + blockIdx.x * n_warps + warp;
+    const task u = task_of<SPLITS>(a);
+    const int warp = __shfl_sync(ALL, threadIdx.x / 32, 0); // one number, as the compiler should know
+    const kv_type *const keys = (const kv_type *)a.cache.keys;
+    const float scale = a.scale * LOG2_E;
+    const int begin = blockIdx.x * WARPS;
     tile p;
-    if (now < end) {
-        const long long at = cache_at(a.cache, u.sequence, now * KEYS, u.kv_head);
-        load_keys(keys + at, D_HEAD, &p);
-        load_values(values + at, D_HEAD, &p);
-    }
-    for (int k = 1; k <= ASKED && now + k * step < end; k++)
+    if (has_tile(u, begin + warp)) load_keys(keys + tile_at(a, u, begin + warp), D_HEAD, &p);
+    fetch_slot(a, u, begin + warp, values + warp * TILE_BYTES);
+    copy_async_commit();
+#pragma unroll 1
+    for (int k = 1; k <= ASKED && begin + warp + k * STEP <= u.n_tiles; k++)
         if (threadIdx.x % 16 == 0) // keys and values
-            ask_for((threadIdx.x % 32 ? values : keys) +
-                        cache_at(a.cache, u.sequence, (now + k * step) * KEYS, u.kv_head),
-                    KEYS * D_HEAD * sizeof(kv_type));
-    ask_for_turns(a, u);
-    wait_for_earlier();
-    prepare(a, u, m);
+            ask_for((threadIdx.x % 32 ? (const kv_type *)a.cache.values : keys) +
+                        tile_at(a, u, begin + warp + k * STEP),
+                    TILE_BYTES);
+    if (SPLITS > 1) {
+        if (!threadIdx.x) {
+            barrier_create(&m->all_sent, 1);
+            barriers_created();
+            barrier_expect(&m->all_sent, sizeof m->sent + SPLITS * sizeof m->found[0]);
+        }
+        cluster_arrive();
+    }
+    unsigned char *const own_values = values + u.own % WARPS * TILE_BYTES;
+    if (is_plain(a.turn))
+        prepare(a, u, warp, own_values, m);
+    else
+        prepare_any(a, u, warp, own_values, m);
     __syncthreads();
-    rows r;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        r.most[h] = NOTHING;
-        r.total[h] = 0;
+    rows r = {{}, {NOTHING, NOTHING}, {}};
+    int at = 0; // of the turn's values
+#pragma unroll 1
+    for (int first = begin; first <= u.n_tiles; first += STEP, at ^= WARPS * TILE_BYTES) {
+        const int slot = first + warp;
+        const bool more = first + STEP <= u.n_tiles;
+        float s[2][4] = {{NOTHING, NOTHING, NOTHING, NOTHING}, {NOTHING, NOTHING, NOTHING, NOTHING}};
+        if (slot <= u.n_tiles) score_slot(a, u, slot, &p, s, m);
+        if (more && has_tile(u, slot + STEP)) load_keys(keys + tile_at(a, u, slot + STEP), D_HEAD, &p);
+        tell_most(s, warp, m);
+        __syncthreads(); // nobody reads the last turn's shares and values any more
+        if (more) fetch_slot(a, u, slot + STEP, values + (at ^ WARPS * TILE_BYTES) + warp * TILE_BYTES);
+        copy_async_commit();
+        share(scale, s, warp, &r, m);
+        copy_async_wait<1>();
+        __syncthreads();
+        add_values(m, values + at, warp, &r);
     }
-#pragma unroll
-    for (int n = 0; n < D_HEAD / 8; n++)
-#pragma unroll
-        for (int c = 0; c < 4; c++) r.sum[n][c] = 0;
-    float s[2][4];
-    for (; now < end; now += step) {
-        const bool more = now + step < end;
-        const long long at = more ? cache_at(a.cache, u.sequence, (now + step) * KEYS, u.kv_head) : 0;
-        take(a, u, m, now * KEYS, u.old, p, s, &r);
-        if (more) load_keys(keys + at, D_HEAD, &p);
-        add_values(&r, p, s, u.old - now * KEYS);
-        if (more) load_values(values + at, D_HEAD, &p);
-    }
-    if (u.has_own && warp == n_warps - 1) {
-        load_keys(m->own[0][0], PITCH, &p);
-        load_values(m->own[1][0], PITCH, &p);
-        take(a, u, m, u.old, u.old + u.n_own, p, s, &r);
-        add_values(&r, p, s, u.n_own);
-    }
-    give(&r, m);
-    add_warps<SPLITS == 1>(a, u, m);
-    if (SPLITS > 1) add_blocks<SPLITS>(a, u, m);
+    if (SPLITS > 1) cluster_wait(); // the others are there
+    send<SPLITS>(r, begin <= u.n_tiles, warp, m);
+    if (SPLITS == 1)
+        __syncthreads();
+    else if (threadIdx.x < 32 * (UNITS / SPLITS))
+        barrier_wait(&m->all_sent, 0);
+    add_blocks<SPLITS>(a, u, scale, m);
 }
 
 #define KERNEL(splits)                                                                                                 \
-    extern "C" __global__ void CLUSTER_##splits __launch_bounds__(32 * MOST_WARPS)                                     \
+    extern "C" __global__ void CLUSTER_##splits __launch_bounds__(THREADS, 2)                                          \
         llm_attend_16_##splits(const __grid_constant__ wt_llm_attend_args a)                                           \
     {                                                                                                                  \
         attend<splits>(a);                                                                                             \

@@ -103,12 +103,11 @@ typedef struct wt_llm_attend_args {
     int follow; ///< tokens follow each other in one sequence, up to 16; else each has its own (llm_attend_16)
 } wt_llm_attend_args;
 
-// A block of llm_attend_16: rows, heads of tokens; its most warps; bytes of shared memory.
-#define WT_LLM_ATTEND_ROWS  16
-#define WT_LLM_ATTEND_WARPS 8
-#define WT_LLM_ATTEND_SHARED(d_head, kv_bytes, warps)                                                                  \
-    ((2 + (kv_bytes)) * 2 * WT_LLM_ATTEND_ROWS * ((d_head) + 32) + 4 * WT_LLM_ATTEND_WARPS * (d_head) +                \
-     (8 * WT_LLM_ATTEND_WARPS + 16) * WT_LLM_ATTEND_ROWS + 4 * (warps)*WT_LLM_ATTEND_ROWS * ((d_head) + 4))
+#define WT_LLM_ATTEND_ROWS  16 ///< of a block of llm_attend_16, heads of tokens
+#define WT_LLM_ATTEND_WARPS 8  ///< of that and of llm_attend_one
+
+/// Bytes of shared memory that llm_attend_16 has for the values of two turns of 16 positions a warp.
+#define WT_LLM_ATTEND_VALUES(d_head, kv_bytes) (2 * WT_LLM_ATTEND_WARPS * 16 * (d_head) * (kv_bytes))
 
 /// Bytes of shared memory that a warp of llm_attend_one has for keys and values of 16 positions, and then for its sums.
 #define WT_LLM_ATTEND_OF_WARP(d_head, kv_bytes, heads)                                                                 \

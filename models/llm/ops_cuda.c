@@ -496,8 +496,7 @@ static void place(wt__pass *p, int layer)
            sizeof a);
 }
 
-/// As many blocks share the positions of some tokens as there are processors for, of eight warps; clusters of more than
-/// two do not fill all of them. With more tokens several blocks of four warps are on a processor.
+/// As many blocks share the positions of some tokens as there are processors for, with half a processor each.
 static void attend_by_clusters(wt__pass *p, wt_llm_attend_args *a)
 {
     const wt_llm_session *s = p->s;
@@ -506,15 +505,15 @@ static void attend_by_clusters(wt__pass *p, wt_llm_attend_args *a)
     const int heads = one ? a->n_heads / s->gpu->heads_at_once : a->n_kv_heads;
     const int groups = (s->n_tokens + per - 1) / per, blocks = groups * heads, n_sms = s->gpu->n_sms;
     int form = 0;
-    while (form < 3 && n_sms >= CLUSTER_SMS && blocks << (form + 1) <= (form ? n_sms / 2 : n_sms)) form++;
-    const int warps = !one && blocks > n_sms ? WT_LLM_ATTEND_WARPS / 2 : WT_LLM_ATTEND_WARPS;
+    while (form < 3 && n_sms >= CLUSTER_SMS && blocks << (form + 1) <= (form && one ? n_sms / 2 : n_sms)) form++;
     const size_t of_kv = wt_dtype_bytes(s->kv_type, 1), d = (size_t)s->llm->config.d_head;
     const size_t at_once = (size_t)s->gpu->heads_at_once;
-    const size_t bytes = one ? WT_LLM_ATTEND_WARPS * WT_LLM_ATTEND_OF_WARP(d, of_kv, at_once)
-                             : WT_LLM_ATTEND_SHARED(d, of_kv, (size_t)warps);
+    const size_t bytes =
+        one ? WT_LLM_ATTEND_WARPS * WT_LLM_ATTEND_OF_WARP(d, of_kv, at_once) : WT_LLM_ATTEND_VALUES(d, of_kv);
     a->follow = s->is_prompt;
     launch(p, (one ? WT__LLM_ATTEND_ONE : WT__LLM_ATTEND_16) + form,
-           (wt_launch){.grid = {1 << form, heads, groups}, .block = {32 * warps}, .shared_bytes = bytes}, a, sizeof *a);
+           (wt_launch){.grid = {1 << form, heads, groups}, .block = {32 * WT_LLM_ATTEND_WARPS}, .shared_bytes = bytes},
+           a, sizeof *a);
 }
 
 /// By products of warpgroups: the queries and two tiles of keys and values, swizzled and aligned, and barriers. Else

@@ -70,7 +70,7 @@ typedef struct wt_live_config {
     wt_live_mode mode;
     int pipeline_blocks;  ///< 0 = 1, at most 8; for WT_LIVE_PIPELINED: that many max_frames of latency
     double wait_share;    ///< 0 = 0.8; share of a block's duration that the callback may wait
-    double life_s;        ///< 0 = 2; a resident kernel leaves after that long at a block boundary and is launched anew
+    double life_s;        ///< 0 = 2; a resident kernel gives way to the next one after that long, at a block boundary
     float fade_ms;        ///< 0 = 5; of bypass, and between an old and a new chain
     float ramp_ms;        ///< 0 = 20; of parameters
     wt_audio_loader load; ///< as in wt_chain_config
@@ -104,7 +104,8 @@ WT_RT wt_status wt_live_process(wt_live *live, const float *const *in, float *co
 /// Input to output, faded; the chain goes on hearing the input. What is heard then, as in a miss, is the input as late
 /// as the chain's output would be.  [any]
 WT_RT void wt_live_set_bypass(wt_live *live, bool bypass);
-/// Offline rendering under a live host (freewheel): waits for every answer, however long.  [any]
+/// Offline rendering under a live host (freewheel): waits for every answer, however long, as long as there can be one:
+/// not for a device that is lost and a chain that only runs on one.  [any]
 WT_RT void wt_live_set_freewheel(wt_live *live, bool freewheel);
 /// Hand the chain to the CPU and back, state included, without a step in the sound: what a lost GPU and a quiesce do by
 /// themselves. Errors: WT_ERR_STATE (no GPU path), WT_ERR_TIMEOUT (no callback runs).  [worker]

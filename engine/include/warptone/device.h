@@ -132,6 +132,8 @@ WT_CHECKED wt_status wt_stream_fill(wt_stream *stream, wt_buffer *buffer, size_t
 /// Wait until everything queued has run; returns the first error any of it met since the last call.
 /// Errors: WT_ERR_CUDA, WT_ERR_DEVICE_LOST.  [worker]
 WT_CHECKED wt_status wt_stream_synchronize(wt_stream *stream);
+/// Nothing is queued or running, or the device is lost.  [worker]
+bool wt_stream_idle(const wt_stream *stream);
 
 WT_CHECKED wt_status wt_event_create(wt_device *device, wt_event **event);
 void wt_event_destroy(wt_event *event); ///< NULL is allowed.

@@ -47,6 +47,11 @@ typedef struct wt_launch {
     /// every block) before it reads what earlier ones write or writes what they read. Plain order where the device
     /// (before 9.0) or the driver (before 12.3) does not know it.
     bool overlap;
+    /// For a kernel that runs beside others for long: their ends and fences do not wait for what it has under way to
+    /// the host, nor its for theirs (a memory synchronisation domain of its own). With kernels outside such launches it
+    /// must not share memory but by stream order and fences of the system's scope. Nothing where the device (before
+    /// 9.0) or the driver (before 12.0) has one domain.
+    bool apart;
 } wt_launch;
 
 typedef struct wt_arg {
