@@ -33,7 +33,8 @@ WT_INLINE void place_with_sums_of_16(const block *b, int64_t k, int zero, bytes 
     place_as_it_is(b, k, zero, x);
     const __m256i two = _mm256_add_epi32(b->sums, _mm256_shuffle_epi32(b->sums, 0x4e));
     const __m256i one = _mm256_add_epi32(two, _mm256_shuffle_epi32(two, 0xb1));
-    x->less[k] = (_mm256_extract_epi32(one, 0) & 0xffff) | _mm256_extract_epi32(one, 4) << 16;
+    const int16_t sums[] = {(int16_t)_mm256_extract_epi32(one, 0), (int16_t)_mm256_extract_epi32(one, 4)};
+    memcpy(&x->less[k], sums, sizeof sums);
 }
 
 /// Of blocks i and i + 4 the first halves, then the second ones.
