@@ -2,6 +2,10 @@
 //
 // Sixteen frames lie side by side in a vector. The median sorts the bands of sixteen frames by Batcher's network of
 // comparisons, whose order does not depend on the data; halves of them, where both halves have as many.
+//
+// With a maximum filter, spectra are precise: what rises above the largest of neighbours is little beside the decibels
+// of weak bands. On AVX2 a trumpet's strength was 1.2e-6 of its peak away from librosa's, a glide's 1.1e-5, all of it
+// the float transforms' rounding in bands 100 dB below the loudest; decibels and means add 3e-8.
 
 #include "onset_cuda.h"
 
@@ -49,7 +53,7 @@ static wt_status create_worker(wt_onset *p, worker *w)
 {
     const wt_onset_config *c = &p->config;
     const wt_mel_config mel = {.n_samples = c->n_samples,
-                               .stft = {.n_fft = c->n_fft, .hop = c->hop},
+                               .stft = {.n_fft = c->n_fft, .hop = c->hop, .precise = c->max_size > 1},
                                .bank = {.rate_hz = c->rate_hz, .n_mels = c->n_mels},
                                .scale = WT_MEL_DB,
                                .db = {.no_top = c->has_floor},
@@ -111,17 +115,24 @@ int64_t wt_onset_n_frames(const wt_onset *plan)
 
 // ---- sixteen frames
 
+// Largest of max_size bands around each; the mirrored ends add no larger value.
+WT_INLINE void most_of(const float *restrict bands, int n_bands, int max_size, float *restrict most)
+{
+    for (int band = 0; band < n_bands; band++) most[band] = -1e30f;
+    for (int k = -(max_size / 2); k < max_size - max_size / 2; k++) {
+        const int begin = k < 0 ? -k : 0, end = k < 0 ? n_bands : n_bands - k;
+        for (int band = begin; band < end; band++)
+            most[band] = bands[band + k] > most[band] ? bands[band + k] : most[band];
+    }
+}
+
 // max(0, after[band] - max of before[] over max_size bands).
 WT_INLINE void rises_of(const float *restrict before, const float *restrict after, int n_bands, int max_size,
                         float *restrict rises)
 {
+    most_of(before, n_bands, max_size, rises);
     for (int band = 0; band < n_bands; band++) {
-        int begin = band - max_size / 2, end = begin + max_size; // the mirrored ends add no larger value
-        if (begin < 0) begin = 0;
-        if (end > n_bands) end = n_bands;
-        float most = -1e30f;
-        for (int b = begin; b < end; b++) most = before[b] > most ? before[b] : most;
-        const float rise = after[band] - most;
+        const float rise = after[band] - rises[band];
         rises[band] = rise < 0 ? 0 : rise;
     }
 }
@@ -133,10 +144,7 @@ WT_CLONES static void take_rises(const float *spectra, int count, int n_bands, i
     const int padded = (n_bands + SIDE - 1) / SIDE * SIDE;
     for (int i = 0; i < LANES; i++) {
         const float *before = spectra + (ptrdiff_t)(i < count ? i : count - 1) * n_bands;
-        if (max_size == 1)
-            rises_of(before, before + (ptrdiff_t)lag * n_bands, n_bands, 1, rows + i * padded);
-        else
-            rises_of(before, before + (ptrdiff_t)lag * n_bands, n_bands, max_size, rows + i * padded);
+        rises_of(before, before + (ptrdiff_t)lag * n_bands, n_bands, max_size, rows + i * padded);
     }
     for (int band = 0; band < n_bands; band += SIDE)
         for (int begin = 0; begin < LANES; begin += SIDE) {

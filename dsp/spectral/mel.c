@@ -248,7 +248,7 @@ static void write_tile(const wt_mel *m, const float *sums, int64_t t, int count,
 {
     const int n_mels = m->config.bank.n_mels;
     const wt__fft_kernels *kernels = wt__stft_kernels(m->slots[0].stft);
-    if (m->config.frames_first && count == kernels->lanes) {
+    if (m->config.frames_first && m->lanes == kernels->lanes && count == m->lanes) {
         kernels->rows_out(sums, sums, n_mels, out + t * n_mels, n_mels, false);
         return;
     }
