@@ -1,11 +1,13 @@
 #include "spectral_cuda.h"
 #include "spectral_internal.h"
+#include "spectral_sums.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/db.h>
+#include <warptone/simd.h>
 
 wt_status wt__spectral_resolve(const wt_spectral_shape *shape, wt_spectral_shape *s)
 {
@@ -18,18 +20,79 @@ wt_status wt__spectral_resolve(const wt_spectral_shape *shape, wt_spectral_shape
     return WT_OK;
 }
 
-static double sum_of(const float *m, int bins)
+// ---- terms of sums over bins
+
+WT_CLONES static void plain_terms(const float *m, int first, int n, const void *by, double *terms)
 {
-    double sum = 0;
-    for (int k = 0; k < bins; k++) sum += m[k];
-    return sum;
+    (void)first, (void)by;
+    for (int k = 0; k < n; k++) terms[k] = m[k];
 }
 
-static double centroid_of(const wt_spectral_shape *s, const float *m)
+WT_CLONES static void square_terms(const float *m, int first, int n, const void *by, double *terms)
 {
-    const int bins = s->n_fft / 2 + 1;
-    double sum = 0, total = sum_of(m, bins);
-    for (int k = 0; k < bins; k++) sum += wt__spectral_hz(s, k) * m[k];
+    (void)first, (void)by;
+    for (int k = 0; k < n; k++) terms[k] = (double)m[k] * m[k];
+}
+
+WT_CLONES static void place_terms(const float *m, int first, int n, const void *by, double *terms)
+{
+    (void)by;
+    for (int k = 0; k < n; k++) terms[k] = (double)(first + k) * m[k];
+}
+
+typedef struct spread {
+    double hz, middle, p; // of a bin; from where; the power of the distance
+} spread;
+
+WT_CLONES static void spread_terms(const float *m, int first, int n, const void *by, double *terms)
+{
+    const spread s = *(const spread *)by;
+    for (int k = 0; k < n; k++) terms[k] = fabs((first + k) * s.hz - s.middle);
+    if (s.p == 2)
+        for (int k = 0; k < n; k++) terms[k] *= terms[k] * m[k];
+    else
+        for (int k = 0; k < n; k++) terms[k] = m[k] * pow(terms[k], s.p);
+}
+
+typedef struct limit {
+    double power, amin;
+} limit;
+
+WT_CLONES static void limited_terms(const float *m, int first, int n, const void *by, double *terms)
+{
+    const limit l = *(const limit *)by;
+    (void)first;
+    if (l.power == 2)
+        for (int k = 0; k < n; k++) terms[k] = (double)m[k] * m[k];
+    else if (l.power == 1)
+        for (int k = 0; k < n; k++) terms[k] = m[k];
+    else
+        for (int k = 0; k < n; k++) terms[k] = pow(m[k], l.power);
+    for (int k = 0; k < n; k++) terms[k] = terms[k] <= l.amin ? l.amin : terms[k];
+}
+
+// `by`: the frame before.
+WT_CLONES static void rise_terms(const float *m, int first, int n, const void *by, double *terms)
+{
+    const float *before = (const float *)by + first;
+    for (int k = 0; k < n; k++) {
+        const double more = (double)m[k] - before[k];
+        terms[k] = more <= 0 ? 0 : more;
+    }
+}
+
+// `by`: weights of all bins.
+WT_CLONES static void weighted_terms(const float *m, int first, int n, const void *by, double *terms)
+{
+    const double *weights = (const double *)by + first;
+    for (int k = 0; k < n; k++) terms[k] = weights[k] * m[k];
+}
+
+// ---- features
+
+static double centroid_of(const wt_spectral_shape *s, const float *m, double total)
+{
+    const double sum = wt__spectral_sum(place_terms, m, s->n_fft / 2 + 1, NULL) * wt__spectral_hz(s, 1);
     return total < DBL_MIN ? sum : sum / total;
 }
 
@@ -37,8 +100,9 @@ wt_status wt_spectral_centroid(const wt_spectral_shape *shape, const float *magn
 {
     wt_spectral_shape s;
     wt_status status = wt__spectral_resolve(shape, &s);
-    for (int64_t t = 0; t < s.n_frames && !status; t++)
-        out[t] = (float)centroid_of(&s, magnitude + t * (s.n_fft / 2 + 1));
+    const int bins = s.n_fft / 2 + 1;
+    for (int64_t t = 0; t < s.n_frames && !status; t++, magnitude += bins)
+        out[t] = (float)centroid_of(&s, magnitude, wt__spectral_sum(plain_terms, magnitude, bins, NULL));
     return status;
 }
 
@@ -51,12 +115,9 @@ wt_status wt_spectral_bandwidth(const wt_spectral_shape *shape, const float *mag
     if (!status && !(p > 0)) status = wt_fail(WT_ERR_BAD_ARG, "spectral: bandwidth of order %g, want more than 0", p);
     const int bins = s.n_fft / 2 + 1;
     for (int64_t t = 0; t < s.n_frames && !status; t++, magnitude += bins) {
-        const double middle = centroid_of(&s, magnitude), total = sum_of(magnitude, bins);
-        double sum = 0;
-        for (int k = 0; k < bins; k++) {
-            const double off = fabs(wt__spectral_hz(&s, k) - middle);
-            sum += magnitude[k] * (p == 2 ? off * off : pow(off, p));
-        }
+        const double total = wt__spectral_sum(plain_terms, magnitude, bins, NULL);
+        const spread by = {wt__spectral_hz(&s, 1), centroid_of(&s, magnitude, total), p};
+        const double sum = wt__spectral_sum(spread_terms, magnitude, bins, &by);
         out[t] = (float)pow(no_norm || total < DBL_MIN ? sum : sum / total, 1 / p);
     }
     return status;
@@ -71,7 +132,7 @@ wt_status wt_spectral_rolloff(const wt_spectral_shape *shape, const float *magni
         status = wt_fail(WT_ERR_BAD_ARG, "spectral: roll-off at %g, want between 0 and 1", percent);
     const int bins = s.n_fft / 2 + 1;
     for (int64_t t = 0; t < s.n_frames && !status; t++, magnitude += bins) {
-        const double threshold = percent * sum_of(magnitude, bins);
+        const double threshold = percent * wt__spectral_sum(plain_terms, magnitude, bins, NULL);
         double sum = magnitude[0];
         int k = 0;
         while (k < bins - 1 && sum < threshold) sum += magnitude[++k];
@@ -89,15 +150,12 @@ wt_status wt_spectral_flatness(const wt_spectral_shape *shape, const float *magn
     if (!amin) amin = 1e-10;
     if (!status && !isfinite(power)) status = wt_fail(WT_ERR_BAD_ARG, "spectral: power %g, want a finite one", power);
     if (!status && !(amin > 0)) status = wt_fail(WT_ERR_BAD_ARG, "spectral: amin %g, want more than 0", amin);
+    const limit by = {power, fmax(amin, DBL_MIN)};
     const int bins = s.n_fft / 2 + 1;
     for (int64_t t = 0; t < s.n_frames && !status; t++, magnitude += bins) {
-        double logs = 0, sum = 0;
-        for (int k = 0; k < bins; k++) {
-            const double m = magnitude[k], x = power == 2 ? m * m : pow(m, power), limited = x <= amin ? amin : x;
-            logs += log(limited);
-            sum += limited;
-        }
-        out[t] = (float)(exp(logs / bins) / (sum / bins));
+        double mean, geometric;
+        wt__spectral_means(limited_terms, magnitude, bins, &by, &mean, &geometric);
+        out[t] = mean <= DBL_MAX ? (float)(geometric / mean) : NAN;
     }
     return status;
 }
@@ -107,14 +165,8 @@ wt_status wt_spectral_flux(const wt_spectral_shape *shape, const float *magnitud
     wt_spectral_shape s;
     wt_status status = wt__spectral_resolve(shape, &s);
     const int bins = s.n_fft / 2 + 1;
-    for (int64_t t = 0; t < s.n_frames && !status; t++) {
-        double sum = 0;
-        for (int k = 0; k < bins && t; k++) {
-            const double more = (double)magnitude[t * bins + k] - magnitude[(t - 1) * bins + k];
-            sum += more <= 0 ? 0 : more;
-        }
-        out[t] = (float)sum;
-    }
+    for (int64_t t = 0; t < s.n_frames && !status; t++, magnitude += bins)
+        out[t] = t ? (float)wt__spectral_sum(rise_terms, magnitude, bins, magnitude - bins) : 0;
     return status;
 }
 
@@ -124,12 +176,9 @@ wt_status wt_spectral_rms(const wt_spectral_shape *shape, const float *magnitude
     wt_status status = wt__spectral_resolve(shape, &s);
     const int bins = s.n_fft / 2 + 1;
     for (int64_t t = 0; t < s.n_frames && !status; t++, magnitude += bins) {
-        double sum = 0;
-        for (int k = 0; k < bins; k++) {
-            const bool end = k == 0 || 2 * k == s.n_fft;
-            sum += (end ? 0.5 : 1) * magnitude[k] * magnitude[k];
-        }
-        out[t] = (float)(sqrt(2 * sum) / s.n_fft);
+        const double first = magnitude[0], last = s.n_fft % 2 ? 0 : magnitude[bins - 1]; // once, the others twice
+        const double sum = wt__spectral_sum(square_terms, magnitude, bins, NULL);
+        out[t] = (float)(sqrt(2 * sum - first * first - (bins > 1 ? last * last : 0)) / s.n_fft);
     }
     return status;
 }
@@ -179,8 +228,8 @@ wt_status wt_spectral_polynomial(const wt_spectral_shape *shape, const float *ma
     for (int64_t t = 0; t < s.n_frames; t++) {
         double coefficients[MAX_ORDER + 1] = {0};
         for (int p = 0; p < n; p++) {
-            double dot = 0;
-            for (int k = 0; k < bins; k++) dot += basis[(size_t)p * (size_t)bins + (size_t)k] * magnitude[t * bins + k];
+            const double *row = basis + (size_t)p * (size_t)bins;
+            const double dot = wt__spectral_sum(weighted_terms, magnitude + t * bins, bins, row);
             for (int i = 0; i < n; i++) coefficients[i] += dot * powers[p * n + i];
         }
         const double per_hz = bins > 1 ? 1 / wt__spectral_hz(&s, bins - 1) : 0;
