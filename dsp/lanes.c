@@ -22,6 +22,23 @@ WT_CLONES void wt__lanes_turn(const float *rows, ptrdiff_t distance, int count, 
         for (int i = 0; i < WT__LANES; i++) turned[k * WT__LANES + i] = from[i][k];
 }
 
+WT_CLONES void wt__lanes_turn_back(const float *turned, int n, int count, float *rows)
+{
+    const int whole = n / SIDE * SIDE;
+    for (int k = 0; k < whole; k += SIDE)
+        for (int begin = 0; begin < count; begin += SIDE) {
+            wt_f32x8 v[SIDE];
+#pragma GCC unroll 8
+            for (int i = 0; i < SIDE; i++) v[i] = *(const row *)(turned + (k + i) * WT__LANES + begin);
+            wt_transpose_8x8(v);
+#pragma GCC unroll 8
+            for (int i = 0; i < SIDE; i++)
+                if (begin + i < count) *(row *)(rows + (ptrdiff_t)(begin + i) * n + k) = v[i];
+        }
+    for (int k = whole; k < n; k++)
+        for (int i = 0; i < count; i++) rows[(ptrdiff_t)i * n + k] = turned[k * WT__LANES + i];
+}
+
 // K. Batcher's merge exchange (Knuth, volume 3, algorithm 5.2.2 M), for any number of rows.
 WT_CLONES void wt__lanes_sort(float *rows, int n)
 {

@@ -24,6 +24,8 @@ WT_INLINE void wt__lanes_order(wt__bits *restrict a, wt__bits *restrict b)
 
 /// `count` rows of n numbers, `distance` apart, to turned [n][WT__LANES]; lanes behind them get the last row.  [rt]
 void wt__lanes_turn(const float *rows, ptrdiff_t distance, int count, int n, float *turned);
+/// And back: lanes 0 .. count - 1 of turned [n][WT__LANES] to rows of n numbers, side by side.  [rt]
+void wt__lanes_turn_back(const float *turned, int n, int count, float *rows);
 /// Sort rows [n][WT__LANES], each lane by itself, by their bits.  [rt]
 void wt__lanes_sort(float *rows, int n);
 /// The `share` lowest numbers of each lane of rows [n][WT__LANES], ascending, and the highest, descending; share <= n.
