@@ -53,7 +53,7 @@ WT_SHARED_FN float wt_log2(float x)
     return (float)exponent + series;
 }
 
-// Added to a number within 2^22, leaves its nearest whole number in the lowest bits. A conversion to int would do on one
+// Added to a number within 2^22, leaves its nearest whole number in the lowest bits. A conversion to int ends on one
 // side of a branch, which GCC then does not vectorise.
 #define WT_TO_WHOLE 12582912.0f
 

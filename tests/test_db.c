@@ -102,7 +102,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Decibels over the middle of the sorted values; a NaN comes behind all, and as a reference is amin, as what is below 0.
+// Decibels over the middle of the sorted values; a NaN comes behind all, and as a reference it is amin, as is what lies
+// below 0.
 static void over_the_median(const float *x, size_t n, float *out)
 {
     float *sorted = floats(n);

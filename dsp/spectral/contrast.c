@@ -39,8 +39,7 @@ static wt_status find_band(const wt_spectral_shape *s, const wt_spectral_contras
     return WT_OK;
 }
 
-wt_status wt__contrast_bands(const wt_spectral_shape *s, const wt_spectral_contrast_config *c,
-                             wt_spectral_band *bands)
+wt_status wt__contrast_bands(const wt_spectral_shape *s, const wt_spectral_contrast_config *c, wt_spectral_band *bands)
 {
     wt_status status = WT_OK;
     for (int b = 0; b <= c->n_bands && !status; b++) {

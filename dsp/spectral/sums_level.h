@@ -20,7 +20,8 @@ static void WT_LEVEL(add_terms)(const double *x, int n, double *lanes)
     memcpy(lanes, sum, sizeof sum);
 }
 
-// Of normal x > 0 the mantissas' product, from 1 up, and the sum of the exponents. A thousand in a lane do not overflow.
+// Of normal x > 0 the mantissas' product, from 1 up, and the sum of the exponents. A thousand in a lane do not
+// overflow.
 static void WT_LEVEL(multiply_terms)(const double *x, int n, double *products, uint64_t *exponents)
 {
     VEC product[PARTS];
