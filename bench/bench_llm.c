@@ -136,9 +136,10 @@ static int bench_type(wt_stream *stream, const row *c, const memory *m, double *
 static int fill(memory *m)
 {
     const size_t bytes = (size_t)MEGABYTES << 20, most_rows = bytes / (COLUMNS / 2);
-    *m = (memory){malloc(bytes), malloc(sizeof(float) * COLUMNS * VECTORS), calloc(most_rows * VECTORS, sizeof(float)),
-                  malloc(sizeof(float) * most_rows * (COLUMNS / 128)),
-                  malloc(sizeof(float) * 4 * COLUMNS * (most_rows / ITEM_ROWS))};
+    enum { ALIGN = 64 }; // as a session's
+    *m = (memory){malloc(bytes), aligned_alloc(ALIGN, sizeof(float) * COLUMNS * VECTORS),
+                  calloc(most_rows * VECTORS, sizeof(float)), malloc(sizeof(float) * most_rows * (COLUMNS / 128)),
+                  aligned_alloc(ALIGN, sizeof(float) * 4 * COLUMNS * (most_rows / ITEM_ROWS))};
     if (!m->weights || !m->x || !m->out || !m->scales || !m->room) return 1;
     for (size_t k = 0; k < bytes; k++) m->weights[k] = (unsigned char)((k * 2654435761u >> 16 & 3) | 0x3c);
     for (size_t k = 0; k < COLUMNS * VECTORS; k++) m->x[k] = (float)(k * 2654435761u >> 16 & 255) / 128 - 1;

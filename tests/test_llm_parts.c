@@ -87,10 +87,23 @@ static void compare_products(const char *what, int columns, bool rounded)
         }
 }
 
+/// A vector alone gives the bits that it gives among others, whose rows are in `products`.
+static void compare_with_one_by_one(const wt__product *all, wt__strips strips, const char *what)
+{
+    float rows[ROWS];
+    wt__product one = *all;
+    one.n = 1;
+    one.out = rows;
+    for (int t = 0; t < VECTORS; t++, one.x += one.x_stride) {
+        strips(&one, 0, ROWS);
+        if (memcmp(rows, products + t * ROWS, sizeof rows)) fail_msg("%s: vector %d alone differs", what, t);
+    }
+}
+
 /// Widened rows are in `widened`. All of this processor's functions for the type, and the choice of wt__multiply.
 static void check_products(const wt__linear *w, const char *what)
 {
-    static float scratch[4 * MOST_COLUMNS];
+    static _Alignas(32) float scratch[4 * MOST_COLUMNS];
     const int columns = (int)w->weight.shape[1];
     wt__product p = {.linear = w,
                      .x = vectors,
@@ -108,6 +121,7 @@ static void check_products(const wt__linear *w, const char *what)
     wt__multiply(&p, 3, ROWS - 3);
     const bool bytes = w->nibbles || w->weight.dtype == WT_DTYPE_I8 || wt_dtype_block(w->weight.dtype) > 1;
     compare_products(what, columns, bytes);
+    compare_with_one_by_one(&p, wt__multiply, what);
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
     const wt__strips strips = wt__strips_avx2[w->weight.dtype];
     const bool odd = bytes && (columns % 32 || w->scale_columns % 32); // not for it
@@ -115,6 +129,7 @@ static void check_products(const wt__linear *w, const char *what)
     memset(products, 0, sizeof products);
     strips(&p, 0, ROWS);
     compare_products(what, columns, bytes);
+    compare_with_one_by_one(&p, strips, what);
 #endif
 }
 
@@ -133,8 +148,9 @@ static void products_equal_sums_in_double(void **state)
     uint64_t seed = 3;
     for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
         const int block = wt_dtype_block(types[k]);
-        for (int columns = block > 1 ? block : 1; columns <= MOST_COLUMNS;
-             columns = block > 1 ? 2 * columns : 3 * columns + 1) {
+        for (int columns = block > 1 ? block : 1; columns <= MOST_COLUMNS; columns = block == 256  ? columns + 256
+                                                                                     : block == 32 ? 2 * columns + 32
+                                                                                                   : 3 * columns + 1) {
             const wt__linear w = {.weight = {data + 1, types[k], 2, {ROWS, columns}}}; // at an odd address
             for (size_t j = 0; j < sizeof data; j++) data[j] = (unsigned char)(noise(&seed) * 60 + 60); // all finite
             make_vectors(&seed, columns);
@@ -194,6 +210,47 @@ static void scaled_weights_are_multiplied_as_they_stand(void **state)
                     wt_tensor_to_f32(&w.weight, r * columns + c, 1, q);
                 *q *= scales[at];
             }
+        check_products(&w, cases[n].what);
+    }
+}
+
+/// Blocks of each type whose weights are as large as can be, a scale of 1, and vectors of one number or its opposite:
+/// what sums of bytes have room for.
+static void the_largest_bytes_fit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        wt_dtype dtype;
+        unsigned char weights;
+        int halves_at, n_halves; ///< scales in a block, 1 each
+        int bytes_at, n_bytes;   ///< scales of a byte, -128 each
+    } cases[] = {
+        {"Q8_0, -128", WT_DTYPE_Q8_0, 0x80, 0, 1, 0, 0},  {"Q8_0, 127", WT_DTYPE_Q8_0, 0x7f, 0, 1, 0, 0},
+        {"Q4_0, 7", WT_DTYPE_Q4_0, 0xff, 0, 1, 0, 0},     {"Q4_0, -8", WT_DTYPE_Q4_0, 0, 0, 1, 0, 0},
+        {"Q4_K", WT_DTYPE_Q4_K, 0xff, 0, 2, 0, 0},        {"Q6_K, 31", WT_DTYPE_Q6_K, 0xff, 208, 1, 192, 16},
+        {"Q6_K, -32", WT_DTYPE_Q6_K, 0, 208, 1, 192, 16}, {"int8", WT_DTYPE_I8, 0x80, 0, 0, 0, 0},
+        {"int4", WT_DTYPE_U8, 0xff, 0, 0, 0, 0},
+    };
+    static unsigned char data[ROWS * MOST_COLUMNS * 2];
+    float ones[ROWS * MOST_COLUMNS / 128];
+    for (size_t k = 0; k < sizeof ones / sizeof *ones; k++) ones[k] = 1;
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        const size_t bytes = wt_dtype_bytes(cases[n].dtype, wt_dtype_block(cases[n].dtype));
+        memset(data, cases[n].weights, sizeof data);
+        for (size_t at = 0; at + bytes <= sizeof data; at += bytes) {
+            static const unsigned char halves[] = {0, 0x3c, 0, 0x3c};
+            memset(data + at + cases[n].bytes_at, 0x80, (size_t)cases[n].n_bytes);
+            memcpy(data + at + cases[n].halves_at, halves, 2 * (size_t)cases[n].n_halves);
+        }
+        const bool nibbles = cases[n].dtype == WT_DTYPE_U8;
+        const wt__linear w = {.weight = {data, cases[n].dtype, 2, {ROWS, MOST_COLUMNS}},
+                              .scales = cases[n].n_halves ? NULL : ones,
+                              .scale_rows = 1,
+                              .scale_columns = nibbles ? 128 : MOST_COLUMNS,
+                              .nibbles = nibbles};
+        for (int r = 0; r < ROWS; r++) wt__row_widen(&w, r, widened + r * MOST_COLUMNS);
+        for (int k = 0; k < VECTORS * MOST_COLUMNS; k++) vectors[k] = k / MOST_COLUMNS % 2 ? -1 : 1;
         check_products(&w, cases[n].what);
     }
 }
@@ -302,6 +359,7 @@ int main(void)
         cmocka_unit_test(a_sampler_survives_failing_allocations),
         cmocka_unit_test(products_equal_sums_in_double),
         cmocka_unit_test(scaled_weights_are_multiplied_as_they_stand),
+        cmocka_unit_test(the_largest_bytes_fit),
         cmocka_unit_test(draws_follow_the_probabilities),
         cmocka_unit_test(penalties_count_what_was_seen),
         cmocka_unit_test(bad_logits_are_reported),

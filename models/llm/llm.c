@@ -129,7 +129,7 @@ static size_t lay_out(wt_llm_session *s, unsigned char *memory)
     s->keys = lay(memory, &at, cache);
     s->values = lay(memory, &at, cache);
     s->logits = lay(memory, &at, (size_t)c->vocab_size * (size_t)s->n_sequences);
-    s->rows = any_wants_rows(s->llm) ? lay(memory, &at, 4 * columns * (size_t)s->n_items) : NULL;
+    s->rows = any_wants_rows(s->llm) ? lay(memory, &at, wt__room((int64_t)columns) * (size_t)s->n_items) : NULL;
     return at;
 }
 

@@ -120,7 +120,7 @@ struct wt_llm_session {
     float *frequencies;     ///< [n_sequences][n_dims / 2] radians a position
     float rope_scale;       ///< of cosines and sines
     void *keys, *values;    ///< [pages][n_layers][n_kv_heads][WT__LLM_PAGE][d_head]
-    float *rows;            ///< [n_items][4][most columns] room of wt__product.rows; NULL when no matrix needs it
+    float *rows;            ///< [n_items][wt__room(most columns)]; NULL when no matrix needs it
     _Atomic int64_t n_dealt; ///< of the CPU: fours of rows of the product that is computed, which threads have taken
     atomic_int n_ended;     ///< items of it that found none left
     bool exact;             ///< vectors are not rounded to bytes
@@ -209,7 +209,7 @@ typedef struct wt__product {
     const wt__linear *linear;
     const float *x; ///< [n] vectors of `columns`, x_stride apart
     float *out;     ///< [n] vectors, out_stride apart
-    float *rows;    ///< [4][columns] for types other than F32, F16 and BF16
+    float *rows;    ///< [wt__room()] for types other than F32, F16 and BF16
     int64_t x_stride, out_stride;
     int n;
     bool add;
@@ -218,5 +218,7 @@ typedef struct wt__product {
     bool widened;  ///< `rows` hold floats, with scales: matrix.c's own
 } wt__product;
 void wt__multiply(const wt__product *product, int64_t first, int64_t n_rows);
+/// Floats of a product's room: four rows, or vectors, of at least 96 columns.
+static inline size_t wt__room(int64_t columns) { return 4 * (size_t)(columns < 96 ? 96 : columns); }
 
 #endif

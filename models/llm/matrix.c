@@ -29,14 +29,19 @@ void wt__row_widen(const wt__linear *l, int64_t row, float *out)
     }
 }
 
-void wt__product_store(const wt__product *p, int64_t row, int64_t t, float y)
+void wt__products_store(const wt__product *p, int64_t row, int n_rows, int64_t t, int n_vectors, const float *y)
 {
     const wt__linear *l = p->linear;
-    float *out = p->out + p->out_stride * t + row;
-    if (!p->widened && l->scales && !l->nibbles && l->scale_columns == l->weight.shape[1])
-        y *= l->scales[row / l->scale_rows];
-    if (l->bias) y += l->bias[row];
-    *out = p->add ? *out + y : y;
+    const bool scaled = !p->widened && l->scales && !l->nibbles && l->scale_columns == l->weight.shape[1];
+    for (int j = 0; j < n_vectors; j++) {
+        float *out = p->out + p->out_stride * (t + j) + row;
+        for (int r = 0; r < n_rows; r++) {
+            float sum = y[j * n_rows + r];
+            if (scaled) sum *= l->scales[(row + r) / l->scale_rows];
+            if (l->bias) sum += l->bias[row + r];
+            out[r] = p->add ? out[r] + sum : sum;
+        }
+    }
 }
 
 // ---- in float, without instructions of its own

@@ -21,7 +21,8 @@ static inline const uint8_t *wt__row(const wt__linear *linear, int64_t row)
 /// A row as floats, scales and zeros applied.
 void wt__row_widen(const wt__linear *linear, int64_t row, float *out);
 
-/// out[t][row] = or += y scale + bias, with the scale of types that have one for a row or for the whole matrix.
-void wt__product_store(const wt__product *p, int64_t row, int64_t t, float y);
+/// out[t + j][row + r] = or += y[j][r] scale + bias, with the scale of types that have one for a row or for the whole
+/// matrix.
+void wt__products_store(const wt__product *p, int64_t row, int n_rows, int64_t t, int n_vectors, const float *y);
 
 #endif

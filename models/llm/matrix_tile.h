@@ -126,8 +126,31 @@ WT_INLINE pair load_tail(pair_loader load, const uint8_t *row, int64_t k, int n,
     return load(padded, 0);
 }
 
+/// TILE_STEP columns from k on.
+WT_INLINE void tile_step(pair_loader load, pair_loader load_x, const uint8_t *const *w, const int n_rows,
+                         const uint8_t *const *x, const int n_vectors, int64_t k, sixteen sums[][TILE_MANY])
+{
+    pair v[TILE_MANY], wide[TILE_ROWS];
+    if (n_vectors == 1) v[0] = load_x(x[0], k);
+#pragma GCC unroll 4
+    for (int r = 0; r < n_rows; r++) {
+        wide[r] = load(w[r], k);
+        if (n_vectors > 1) continue;
+        add_product(&sums[r][0], &wide[r].a, &v[0].a);
+        add_product(&sums[r][0], &wide[r].b, &v[0].b);
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < n_vectors && n_vectors > 1; j++) {
+        v[j] = load_x(x[j], k);
+#pragma GCC unroll 4
+        for (int r = 0; r < n_rows; r++) add_product(&sums[r][j], &wide[r].a, &v[j].a);
+#pragma GCC unroll 4
+        for (int r = 0; r < n_rows; r++) add_product(&sums[r][j], &wide[r].b, &v[j].b);
+    }
+}
+
 /// out[t][r] = sum over k of w[r][k] x[t][k]. Rows beyond n_stored are computed again from the last and not stored.
-/// `unit` columns at a time, a multiple of TILE_STEP; columns are, too, where it is another.
+/// `unit` columns at a time, TILE_STEP or twice that; columns are a multiple of the latter.
 WT_INLINE void tile(const wt__product *p, pair_loader load, pair_loader load_x, size_t width, const int unit,
                     const uint8_t *data, size_t row_bytes, int64_t columns, int64_t first, const int n_rows,
                     int n_stored, int t, const int n_vectors)
@@ -140,29 +163,14 @@ WT_INLINE void tile(const wt__product *p, pair_loader load, pair_loader load_x, 
     }
     for (int j = 0; j < n_vectors; j++) x[j] = (const uint8_t *)(p->x + p->x_stride * (t + j));
     const int64_t whole = columns - columns % TILE_STEP;
-    for (int64_t n = 0; n < whole / unit; n++)
-#pragma GCC unroll 2
-        for (int64_t k = n * unit; k < (n + 1) * unit; k += TILE_STEP) {
-            pair v[TILE_MANY], wide[TILE_ROWS];
-            if (n_vectors == 1) v[0] = load_x(x[0], k);
+    const size_t ahead = (size_t)n_rows * row_bytes;
+    for (int64_t k = 0; k < whole; k += unit) {
 #pragma GCC unroll 4
-            for (int r = 0; r < n_rows; r++) { // prefetched: the same place of the next rows
-                if (k * (int64_t)width % 64 == 0)
-                    __builtin_prefetch(w[r] + (size_t)n_rows * row_bytes + (size_t)k * width, 0, 2);
-                wide[r] = load(w[r], k);
-                if (n_vectors > 1) continue;
-                add_product(&sums[r][0], &wide[r].a, &v[0].a);
-                add_product(&sums[r][0], &wide[r].b, &v[0].b);
-            }
-#pragma GCC unroll 4
-            for (int j = 0; j < n_vectors && n_vectors > 1; j++) {
-                v[j] = load_x(x[j], k);
-#pragma GCC unroll 4
-                for (int r = 0; r < n_rows; r++) add_product(&sums[r][j], &wide[r].a, &v[j].a);
-#pragma GCC unroll 4
-                for (int r = 0; r < n_rows; r++) add_product(&sums[r][j], &wide[r].b, &v[j].b);
-            }
-        }
+        for (int r = 0; r < n_rows; r++) // the same place of the next rows
+            if (k * (int64_t)width % 64 == 0) __builtin_prefetch(w[r] + ahead + (size_t)k * width, 0, 2);
+        tile_step(load, load_x, w, n_rows, x, n_vectors, k, sums);
+        if (unit > TILE_STEP) tile_step(load, load_x, w, n_rows, x, n_vectors, k + TILE_STEP, sums);
+    }
     if (whole < columns)
         for (int r = 0; r < n_rows; r++) {
             const pair wide = load_tail(load, w[r], whole, (int)(columns - whole), width);
@@ -172,8 +180,10 @@ WT_INLINE void tile(const wt__product *p, pair_loader load, pair_loader load_x, 
                 add_product(&sums[r][j], &wide.b, &v.b);
             }
         }
+    float y[TILE_ROWS * TILE_MANY];
     for (int j = 0; j < n_vectors; j++)
-        for (int r = 0; r < n_stored; r++) wt__product_store(p, first + r, t + j, sum_of(&sums[r][j]));
+        for (int r = 0; r < n_stored; r++) y[j * n_stored + r] = sum_of(&sums[r][j]);
+    wt__products_store(p, first, n_stored, t, n_vectors, y);
 }
 
 /// Rows first .. first + n_rows - 1 of the matrix, which lie at `data`, with all vectors.

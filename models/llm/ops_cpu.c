@@ -168,7 +168,7 @@ static wt__product product(const wt_llm_session *s, const wt__linear *linear, co
 
 static void multiply(wt__pass *p, int n_parts, const wt__product *parts)
 {
-    multiply_args a = {.n_parts = n_parts, .scratch_floats = 4 * (size_t)parts[0].linear->weight.shape[1]};
+    multiply_args a = {.n_parts = n_parts, .scratch_floats = wt__room(parts[0].linear->weight.shape[1])};
     int64_t n_fours = 0;
     for (int k = 0; k < n_parts; k++) {
         a.parts[k] = parts[k];
@@ -339,7 +339,7 @@ static void expert_rows(const void *args, int item)
     const wt_llm_session *s = a->deal.session;
     const size_t columns = (size_t)(a->down ? s->llm->config.d_ff_expert : s->llm->config.d_model);
     for (int64_t first, n; (n = take_fours(&a->deal, &first));)
-        multiply_experts_rows(a, first, n, s->rows ? s->rows + 4 * columns * (size_t)item : NULL);
+        multiply_experts_rows(a, first, n, s->rows ? s->rows + wt__room((int64_t)columns) * (size_t)item : NULL);
     end_deal(&a->deal);
 }
 
