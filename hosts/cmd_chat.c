@@ -195,9 +195,15 @@ static wt_status do_stats(chat *c, const char *rest)
     return WT_OK;
 }
 
-static wt_status do_save(chat *c, const char *rest) { return chat_history_save(c->history, rest); }
+static wt_status do_save(chat *c, const char *rest)
+{
+    return rest[0] ? chat_history_save(c->history, rest) : wt_fail(WT_ERR_BAD_ARG, "/save wants a FILE");
+}
 
-static wt_status do_load(chat *c, const char *rest) { return chat_history_load(c->history, rest); }
+static wt_status do_load(chat *c, const char *rest)
+{
+    return rest[0] ? chat_history_load(c->history, rest) : wt_fail(WT_ERR_BAD_ARG, "/load wants a FILE");
+}
 
 static const struct {
     const char *name, *argument, *help;
