@@ -145,14 +145,16 @@ static void bench_verify(const char *name, wt_llm_session *session, const wt_llm
     free(logits);
 }
 
-/// An answer to a prompt that repeats itself, token by token and with guesses from its n-grams.
+/// An answer to a prompt that repeats itself, token by token and with guesses from its n-grams, and by the strategies
+/// that need neither such a text nor another model.
 static void bench_ngram(const char *name, wt_llm_session *session, const wt_llm *m, int n_positions)
 {
     enum { N_PROMPT = 256, PERIOD = 32, N_ANSWER = 160 };
     static const struct {
         wt_strategy strategy;
         int n_guesses;
-    } rows[] = {{WT_STRATEGY_SINGLE, 1}, {WT_STRATEGY_NGRAM, 3}, {WT_STRATEGY_NGRAM, 7}, {WT_STRATEGY_NGRAM, 15}};
+    } rows[] = {{WT_STRATEGY_SINGLE, 1}, {WT_STRATEGY_NGRAM, 3},     {WT_STRATEGY_NGRAM, 7}, {WT_STRATEGY_NGRAM, 15},
+                {WT_STRATEGY_JACOBI, 7}, {WT_STRATEGY_LOOKAHEAD, 7}, {WT_STRATEGY_EARLY, 3}};
     int32_t prompt[N_PROMPT];
     double single = 0;
     for (int k = 0; k < N_PROMPT; k++) prompt[k] = k % PERIOD * 37;
@@ -172,9 +174,9 @@ static void bench_ngram(const char *name, wt_llm_session *session, const wt_llm 
         for (int times = 0; times < 2; times++) need(wt_generator_run(generator, prompt, N_PROMPT, &report));
         const double rate = report.n_tokens / report.decode_s;
         if (!k) single = rate;
-        printf("%-10s %-7s of %-5d  %10.1f tok/s  %.2f of single   %d steps, %d of %d guesses right\n", name,
-               wt_strategy_name(rows[k].strategy), rows[k].n_guesses, rate, rate / single, report.n_steps,
-               report.n_correct, report.n_guessed);
+        printf("%-10s %-9s of %-3d  %10.1f tok/s  %.2f of single   %d steps, %d of %d guesses right, off %d times\n",
+               name, wt_strategy_name(rows[k].strategy), rows[k].n_guesses, rate, rate / single, report.n_steps,
+               report.n_correct, report.n_guessed, report.n_switched_off);
         wt_generator_destroy(generator);
         wt_sampler_destroy(sampler);
     }
