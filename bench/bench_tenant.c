@@ -1,13 +1,15 @@
 // A language model beside audio on one device: what a block of the live voice pays, and what decoding and prompts keep.
 //
-//   bench_tenant [--shape NAME] [--type TYPE] [--work WORDS] [--blocks N] [--sms N] [--context N] [--layout llm|borrow]
+//   bench_tenant [--shape NAME] [--type TYPE] [--work WORDS] [--blocks N] [--sms N] [--context N]
+//                [--layout llm|borrow|fine]
 //
 // TYPE of the matrices: bf16, or another of random_llm_retype. WORDS, some of: decode, prompt, first, steps8, steps64;
 // decode,prompt without it.
 //
 // The voice chain (high-pass, four bands, compressor, 512 taps, limiter; stereo, 48 kHz, 64 frames) runs at real pace
 // on a guaranteed partition of --sms SMs, resident; a model of random weights (support/random_llm.h; qwen3-8b) in a
-// best-effort partition of the rest. `borrow` puts a third partition of 56 SMs between them, which is idle and lends.
+// best-effort partition of the rest. `borrow` puts a third partition of 56 SMs between them, which is idle and lends;
+// `fine` cuts SMs in units of two where the device can, for an audio partition of fewer than eight.
 // `alone` is the same session in the same partition with no audio, not armed; `beside` is measured while the blocks of
 // the row are. Decoding goes from --context on, again and again, and its tokens are compared with those alone; a prompt
 // is PROMPT tokens from the beginning, in one batch, `first` FIRST of them; `steps` are of as many sequences of
@@ -259,7 +261,9 @@ static void open_layout(bench *b)
                                          {.name = "speech", .tier = WT_TIER_GUARANTEED, .n_sms = middle, .lends = true},
                                          {.name = "llm", .borrows = true}};
     need(wt_layout_create(b->device,
-                          &(wt_layout_config){.partitions = borrow ? three : two, .n_partitions = borrow ? 3 : 2},
+                          &(wt_layout_config){.partitions = borrow ? three : two,
+                                              .n_partitions = borrow ? 3 : 2,
+                                              .fine = !strcmp(b->layout_name, "fine")},
                           &b->layout));
     if (borrow) need(wt_partition_idle(wt_layout_at(b->layout, 1), true));
     wt_partition_info info;
@@ -350,7 +354,7 @@ int main(int argc, char **argv)
     if (!read_options(argc, argv, &b) || !random_llm_make(b.shape, &b.model) || !random_llm_retype(&b.model, b.type)) {
         fprintf(stderr, "bench_tenant: want [--shape qwen3-8b|qwen3-0.6b|llama3-8b|mixtral] [--type bf16|fp8|int8|...] "
                         "[--work decode,prompt,first,steps8,steps64] [--blocks N] [--sms N] [--context N] "
-                        "[--layout llm|borrow]\n");
+                        "[--layout llm|borrow|fine]\n");
         return 1;
     }
     need(wt_device_open(&(wt_device_config){.backend = b.on_gpu ? WT_BACKEND_CUDA : WT_BACKEND_CPU}, &b.device));
