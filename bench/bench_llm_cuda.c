@@ -7,7 +7,8 @@
 //
 // TYPE of the matrices: bf16 (default), fp8, int8, int4, q8_0, q4_0, q4_k, q6_k. WHAT: prompt, decode, draw, verify,
 // ngram, steps, or some of them in one word; without it all of them, of the other types the decode alone. With `exact`
-// among them, in a session with exact_guesses.
+// among them, in a session with exact_guesses; with `repeat`, a model whose answer to the prompt of ngram is that
+// prompt again (random_llm_repeat), where random weights soon leave it.
 //
 //   read              4651 GB/s
 //   qwen3-8b  load    16.4 GB      7.9 GB/s
@@ -146,8 +147,9 @@ static void bench_verify(const char *name, wt_llm_session *session, const wt_llm
 }
 
 /// An answer to a prompt that repeats itself, token by token and with guesses from its n-grams, and by the strategies
-/// that need neither such a text nor another model.
-static void bench_ngram(const char *name, wt_llm_session *session, const wt_llm *m, int n_positions)
+/// that need neither such a text nor another model. `walks`: the prompt goes down the vocabulary and ends with its
+/// first token.
+static void bench_ngram(const char *name, wt_llm_session *session, const wt_llm *m, int n_positions, bool walks)
 {
     enum { N_PROMPT = 256, PERIOD = 32, N_ANSWER = 160 };
     static const struct {
@@ -157,7 +159,7 @@ static void bench_ngram(const char *name, wt_llm_session *session, const wt_llm 
                 {WT_STRATEGY_JACOBI, 7}, {WT_STRATEGY_LOOKAHEAD, 7}, {WT_STRATEGY_EARLY, 3}};
     int32_t prompt[N_PROMPT];
     double single = 0;
-    for (int k = 0; k < N_PROMPT; k++) prompt[k] = k % PERIOD * 37;
+    for (int k = 0; k < N_PROMPT; k++) prompt[k] = walks ? 1000 - k % (N_PROMPT - 1) : k % PERIOD * 37;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         wt_sampler *sampler;
         wt_generator *generator;
@@ -236,6 +238,8 @@ int main(int argc, char **argv)
         printf("skipped: %s\n", wt_last_error());
         return 0;
     }
+    const bool repeats = what && strstr(what, "repeat");
+    if (repeats) random_llm_repeat(&m);
     wt_device *device;
     wt_llm_resident *resident;
     wt_llm_session *session;
@@ -267,7 +271,7 @@ int main(int argc, char **argv)
     if (wants(what, "decode")) bench_decode(plain ? name : type, session, &m, context, n, read);
     if (wants(what, "draw")) bench_draw(name, session, &m, context, n);
     if (wants(what, "verify")) bench_verify(name, session, &m, context);
-    if (wants(what, "ngram")) bench_ngram(name, session, &m, (context > PROMPT ? context : PROMPT) + n + 8);
+    if (wants(what, "ngram")) bench_ngram(name, session, &m, (context > PROMPT ? context : PROMPT) + n + 8, repeats);
     wt_llm_session_destroy(session);
     if (wants(what, "steps")) {
         bench_batch(name, &m, device, resident, 8);
