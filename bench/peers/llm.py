@@ -40,8 +40,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 import transformers as tf
+from transformers.core_model_loading import revert_weight_conversion
 
-CONTEXT, STEPS, WARM, PROMPT, FIRST, LOGITS = 1024, 128, 6, 4096, 64, 4
+CONTEXT, STEPS, WARM, PROMPT, FIRST, LOGITS, AT_ONCE = 1024, 128, 6, 4096, 64, 4, 8
 BEGIN = time.time()
 
 qwen3 = dict(vocab_size=151936, head_dim=128, num_key_value_heads=8, max_position_embeddings=40960,
@@ -116,17 +117,25 @@ def save_shard(tensors, path, metadata=None):
 
 
 def write(model, folder):
-    """save_pretrained, which writes one shard after the other, with a writer in threads."""
-    save = tf.modeling_utils.safe_save_file
-    with ThreadPoolExecutor(16) as pool:
+    """A file a layer, AT_ONCE of them in threads: save_pretrained makes a second copy of all experts first."""
+    parts, files = {}, {}
+    for name, tensor in model.state_dict().items():
+        parts.setdefault(name.split(".")[2] if ".layers." in name else "rest", {})[name] = tensor
+    if model.config.tie_word_embeddings:
+        del parts["rest"]["lm_head.weight"]
+    model.config.save_pretrained(folder)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         waits = []
-        tf.modeling_utils.safe_save_file = lambda *a, **k: waits.append(pool.submit(save_shard, *a, **k))
-        try:
-            model.save_pretrained(folder, max_shard_size="1GB")
-            for wait in waits:
-                wait.result()
-        finally:
-            tf.modeling_utils.safe_save_file = save
+        for k, part in enumerate(parts.values()):
+            if k >= AT_ONCE:
+                waits[k - AT_ONCE].result()
+            part, file = revert_weight_conversion(model, part), f"model-{k + 1:05}-of-{len(parts):05}.safetensors"
+            files |= dict.fromkeys(part, file)
+            waits.append(pool.submit(save_shard, part, f"{folder}/{file}"))
+        for wait in waits:
+            wait.result()
+    with open(f"{folder}/model.safetensors.index.json", "w") as out:
+        json.dump({"metadata": {}, "weight_map": files}, out)
 
 
 def folder_for(n_bytes, given):
