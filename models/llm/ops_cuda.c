@@ -497,7 +497,8 @@ static void place(wt__pass *p, int layer)
 }
 
 /// As many blocks share the positions of some tokens as there are processors for, of eight warps; clusters of more than
-/// two do not fill all of them. With more tokens several blocks of four warps are on a processor.
+/// two do not fill all of them, but five eighths (64 blocks of 124 processors beside audio). With more tokens several
+/// blocks of four warps are on a processor.
 static void attend_by_clusters(wt__pass *p, wt_llm_attend_args *a)
 {
     const wt_llm_session *s = p->s;
@@ -506,7 +507,7 @@ static void attend_by_clusters(wt__pass *p, wt_llm_attend_args *a)
     const int heads = one ? a->n_heads / s->gpu->heads_at_once : a->n_kv_heads;
     const int groups = (s->n_tokens + per - 1) / per, blocks = groups * heads, n_sms = s->gpu->n_sms;
     int form = 0;
-    while (form < 3 && n_sms >= CLUSTER_SMS && blocks << (form + 1) <= (form ? n_sms / 2 : n_sms)) form++;
+    while (form < 3 && n_sms >= CLUSTER_SMS && blocks << (form + 1) <= (form ? n_sms * 5 / 8 : n_sms)) form++;
     const int warps = !one && blocks > n_sms ? WT_LLM_ATTEND_WARPS / 2 : WT_LLM_ATTEND_WARPS;
     const size_t of_kv = wt_dtype_bytes(s->kv_type, 1), d = (size_t)s->llm->config.d_head;
     const size_t at_once = (size_t)s->gpu->heads_at_once;
