@@ -280,7 +280,7 @@ def compare(name, ours, bf16, exact, in_float):
 
 
 def compare_host(name, program, folder, ids, exact):
-    ours, _ = run_ours(program, folder, "cpu", ids, FIRST, FIRST + LOGITS, 2)
+    ours, _ = run_ours(program, folder, "cpu", ids, FIRST, FIRST + LOGITS, 0)
     if ours is None:
         return False
     e = error(ours, exact)
