@@ -16,13 +16,6 @@ enum { KB = 1024, MB = 1024 * 1024 };
 
 // The tests of the first list run once on the CPU and once on a GPU; `state` holds the device, NULL without a GPU.
 
-static wt_buffer *buffer_of(wt_device *device, wt_memory memory, size_t size_bytes)
-{
-    wt_buffer *buffer = NULL;
-    assert_ok(wt_buffer_create(device, memory, size_bytes, &buffer));
-    return buffer;
-}
-
 static wt_transfer *engine_of(wt_device *device, wt_transfer_config config)
 {
     wt_transfer *transfer = NULL;

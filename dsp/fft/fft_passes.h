@@ -331,11 +331,12 @@ WT_INLINE void store_transposed(float *y, const cvec *a, const bool imaginary, c
     }
 }
 
-// The next n floats of a row that goes past the caches, whole lines: none where n is less than one. A first pass takes
-// half as many along as it reads, the others a quarter: three passes take a row.
-WT_INLINE void pour(wt__fft_past *past, const int n)
+// The whole lines in the next `most` floats of a row that goes past the caches. A first pass takes half as many along as
+// it reads, the others a quarter: three passes take a row.
+WT_INLINE void pour(wt__fft_past *past, const int most)
 {
-    if (!past || n < LINE || past->n < n) return;
+    const int n = most / LINE * LINE;
+    if (!past || !n || past->n < n) return;
     UNROLL for (int i = 0; i < n; i += LANES) store_past(past->to + i, load(past->from + i));
     past->from += n, past->to += n, past->n -= n;
 }

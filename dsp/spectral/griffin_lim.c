@@ -79,10 +79,10 @@ static wt_status resolve(wt_griffin_lim *g, const wt_stft *stft)
     g->used = wt__stft_used_frames(stft, c->n_frames, g->length);
     g->n_padded = g->length + 2 * g->margin + g->n_fft + g->hop * (g->n_tiles * F - c->n_frames);
     g->lag = g->n_fft / g->hop + 1;
-    g->room = 2 * (int64_t)g->n_fft + (HOPS + 2) * (int64_t)g->hop;
+    g->room = 2 * (int64_t)g->n_fft + (HOPS + 3) * (int64_t)g->hop;
     if (g->length > 2 * (int64_t)g->n_fft && g->room < g->n_padded) return WT_OK;
     g->lag = c->n_frames; // so short that padding may reach for any sample
-    g->room = g->n_padded;
+    g->room = g->n_padded + g->hop;
     return WT_OK;
 }
 
@@ -315,15 +315,16 @@ WT_CLONES static void multiply_by(float *x, const float *by, int64_t n)
 
 // ---- in float, several iterations at once
 
-// Room for frame t, zeros where no frame before it reached.
+// Room for frame t and a hop behind it, zeros where no frame before it reached: that hop is the next frame's, or between
+// the two where hops are longer than frames, or behind the last frame, where the signal and its padding may go on.
 static void make_room(const wt_griffin_lim *g, stage *s, int64_t t)
 {
-    const int64_t end = t * g->hop + g->n_fft, keep = t > g->lag ? (t - g->lag) * g->hop : 0;
+    const int64_t end = (t + 1) * g->hop + g->n_fft, keep = t > g->lag ? (t - g->lag) * g->hop : 0;
     if (end - s->origin > g->room) {
         memmove(s->samples, s->samples + (keep - s->origin), (size_t)(end - g->hop - keep) * sizeof(float));
         s->origin = keep;
     }
-    const int64_t fresh = t ? g->hop : g->n_fft;
+    const int64_t fresh = t ? g->hop : g->n_fft + g->hop;
     memset(s->samples + (end - fresh - s->origin), 0, (size_t)fresh * sizeof(float));
 }
 

@@ -23,6 +23,27 @@ wt_device *wide_device_of(void **state)
     return device;
 }
 
+wt_buffer *buffer_of(wt_device *device, wt_memory memory, size_t size_bytes)
+{
+    wt_buffer *buffer = NULL;
+    assert_ok(wt_buffer_create(device, memory, size_bytes, &buffer));
+    return buffer;
+}
+
+wt_stream *new_stream(wt_device *device)
+{
+    wt_stream *stream = NULL;
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    return stream;
+}
+
+wt_event *event_of(wt_device *device)
+{
+    wt_event *event = NULL;
+    assert_ok(wt_event_create(device, &event));
+    return event;
+}
+
 wt_layout *layout_of(wt_device *device, const wt_layout_config *config)
 {
     wt_layout *layout = NULL;
@@ -75,10 +96,15 @@ void assert_compiles_everywhere(const char *name, const char *source)
     }
 }
 
-int open_cpu(void **state)
+static int open_threads(void **state, int n_threads)
 {
-    return wt_device_open(&(wt_device_config){.backend = WT_BACKEND_CPU, .n_threads = 2}, (wt_device **)state) != WT_OK;
+    const wt_device_config config = {.backend = WT_BACKEND_CPU, .n_threads = n_threads};
+    return wt_device_open(&config, (wt_device **)state) != WT_OK;
 }
+
+int open_cpu(void **state) { return open_threads(state, 2); }
+
+int open_three_threads(void **state) { return open_threads(state, 3); }
 
 int open_cuda(void **state)
 {

@@ -9,6 +9,10 @@ wt_device *device_of(void **state);
 /// Likewise, and skipped when the device has one processor, which cannot be shared out.
 wt_device *wide_device_of(void **state);
 
+wt_buffer *buffer_of(wt_device *device, wt_memory memory, size_t size_bytes);
+wt_stream *new_stream(wt_device *device);
+wt_event *event_of(wt_device *device);
+
 wt_layout *layout_of(wt_device *device, const wt_layout_config *config);
 wt_stream *stream_of(wt_partition *partition);
 wt_partition_info info_of(wt_partition *partition);
@@ -21,7 +25,8 @@ extern const wt_layout_config lending_config; ///< "speech", guaranteed, half, l
 void assert_compiles_everywhere(const char *name, const char *source);
 
 /// Group fixtures: `state` becomes the device; NULL without a GPU.
-int open_cpu(void **state);
+int open_cpu(void **state); ///< two threads
+int open_three_threads(void **state);
 int open_cuda(void **state);
 int close_device(void **state);
 
