@@ -127,7 +127,8 @@ static void iterations_are_those_of_the_transform(void **state)
     (void)state;
     static const int frames[] = {5, 23, 90}; // 5: shorter than two transforms; 23: the last fills its memory
     for (size_t i = 0; i < 3; i++)
-        for (int pad = WT_STFT_PAD_ZERO; pad <= WT_STFT_PAD_RAMP; pad++) check_iterations(64, frames[i], (wt_stft_pad)pad);
+        for (int pad = WT_STFT_PAD_ZERO; pad <= WT_STFT_PAD_RAMP; pad++)
+            check_iterations(64, frames[i], (wt_stft_pad)pad);
     for (size_t i = 0; i < 3; i++) check_iterations(300, frames[i], WT_STFT_PAD_ZERO); // samples that no frame reaches
 }
 
