@@ -1,4 +1,5 @@
 #include "doctor.h"
+#include "live_rights.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -91,26 +92,28 @@ static bool has_capability(const char *status, int bit)
     return value && strtoull(value, NULL, 16) >> bit & 1;
 }
 
-/// False: the limit is too low.
-static bool check_priority(const char *limits, const char *status, doctor_report *r)
+/// A control group without real-time runtime, a user namespace and seccomp refuse what limits and capabilities permit,
+/// so a thread is asked for. False: the limit is too low.
+static bool check_priority(const char *limits, const char *status, int error, doctor_report *r)
 {
     const char *check = "real-time priority", *value = value_of(limits, "Max realtime priority");
-    if (!value) {
-        doctor_add(r, check, false, "the limit cannot be read");
-        return true;
-    }
-    long limit = strtol(value, NULL, 10); // 0 too for "unlimited", which this limit never is
-    if (has_capability(status, CAP_SYS_NICE_BIT))
-        doctor_add(r, check, false, "any priority may be asked for (CAP_SYS_NICE)");
-    else if (limit >= WANTED_RTPRIO)
-        doctor_add(r, check, false, "up to %ld may be asked for", limit);
-    else {
+    const long limit = value ? strtol(value, NULL, 10) : WANTED_RTPRIO; // 0 for "unlimited", which this never is
+    const bool capable = has_capability(status, CAP_SYS_NICE_BIT), permitted = capable || limit >= WANTED_RTPRIO;
+    if (!error)
+        doctor_add(r, check, false, "a thread was given SCHED_FIFO at priority %d", WANTED_RTPRIO);
+    else if (permitted)
+        doctor_add(r, check, true,
+                   "a thread was refused SCHED_FIFO at priority %d (%s) although %s: in a container give it the host's "
+                   "CAP_SYS_NICE, and its control group a cpu.rt_runtime_us above 0 where there is one",
+                   WANTED_RTPRIO, strerror(error),
+                   capable ? "it has CAP_SYS_NICE"
+                   : value ? "the limit permits it"
+                           : "no limit is to be seen");
+    else
         doctor_add(r, check, true,
                    "up to %ld may be asked for, want %d: put \"@audio - rtprio 95\" into %s and log in again", limit,
                    WANTED_RTPRIO, LIMITS_FILE);
-        return false;
-    }
-    return true;
+    return !error || permitted;
 }
 
 /// False: the limit is too low.
@@ -156,7 +159,7 @@ static void check_group(const char *groups, const char *status, bool needed, doc
     if (in_list(value_of(status, "Groups:"), id) || in_list(value_of(status, "Gid:"), id))
         doctor_add(r, "group audio", false, "this user is in it");
     else if (!needed)
-        doctor_add(r, "group audio", false, "this user is not in it, and has the rights without");
+        doctor_add(r, "group audio", false, "this user is not in it, and needs no higher limit");
     else
         doctor_add(r, "group audio", true, "this user is not in it: usermod -aG audio $USER, and log in again");
 }
@@ -268,7 +271,8 @@ void doctor_check_system(const doctor_roots *roots, doctor_report *report)
     read_text(limits, proc, "self/limits");
     read_text(status, proc, "self/status");
     read_text(groups, root_of(roots->etc, "/etc"), "group");
-    bool priority = check_priority(limits, status, report), memory = check_memlock(limits, status, report);
+    const int error = (roots->try_fifo ? roots->try_fifo : live_rights_try_fifo)(WANTED_RTPRIO);
+    bool priority = check_priority(limits, status, error, report), memory = check_memlock(limits, status, report);
     check_group(groups, status, !priority || !memory, report);
     check_cpus(sys, report);
     check_kernel(proc, sys, report);

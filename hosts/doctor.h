@@ -34,15 +34,16 @@ typedef struct doctor_report {
     int n_jitter;
 } doctor_report;
 
-/// Where to look; zero = this machine. Borrowed.
+/// Where to look, and whom to ask for a real-time thread (as live_rights_try_fifo); zero = this machine. Borrowed.
 typedef struct doctor_roots {
     const char *proc, *sys, *etc, *run;
+    int (*try_fifo)(int priority);
 } doctor_roots;
 
 /// Add a finding; those beyond DOCTOR_FINDINGS are left out.
 void doctor_add(doctor_report *report, const char *check, bool advice, const char *format, ...) WT_PRINTF(4, 5);
 
-/// Limits, groups, processors and kernel.  [main]
+/// Limits, and what is granted in fact; groups, processors and kernel.  [main]
 void doctor_check_system(const doctor_roots *roots, doctor_report *report);
 /// Every NVIDIA GPU of the PCI bus, and its driver.  [main]
 void doctor_check_gpus(const doctor_roots *roots, doctor_report *report);

@@ -13,25 +13,26 @@
 
 static void *nothing(void *user) { return user; }
 
-static bool may_run_fifo(void)
+int live_rights_try_fifo(int priority)
 {
-    const struct sched_param priority = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
+    const struct sched_param param = {.sched_priority = priority};
     pthread_attr_t attributes;
     pthread_t thread;
     pthread_attr_init(&attributes);
     pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
     pthread_attr_setschedpolicy(&attributes, SCHED_FIFO);
-    pthread_attr_setschedparam(&attributes, &priority);
+    pthread_attr_setschedparam(&attributes, &param);
     int error = pthread_create(&thread, &attributes, nothing, NULL);
     if (!error) pthread_join(thread, NULL);
     pthread_attr_destroy(&attributes);
-    return !error;
+    return error;
 }
 
 bool live_rights(char *sentence, size_t size)
 {
     // only what is there now: MCL_FUTURE would let later allocations fail where the limit is small
-    const bool locked = mlockall(MCL_CURRENT) == 0, fifo = may_run_fifo();
+    const bool locked = mlockall(MCL_CURRENT) == 0;
+    const bool fifo = !live_rights_try_fifo(sched_get_priority_min(SCHED_FIFO));
     struct rlimit limit = {0, 0};
     getrlimit(RLIMIT_MEMLOCK, &limit);
     *sentence = 0;

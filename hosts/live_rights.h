@@ -10,6 +10,10 @@
 /// memory stays locked. When something is not, `sentence` says what and what to grant; "" otherwise.  [any but rt]
 bool live_rights(char *sentence, size_t size);
 
+/// Start a thread with SCHED_FIFO at `priority`, which ends at once. Returns 0, or the errno of the refusal.
+/// [any but rt]
+int live_rights_try_fifo(int priority);
+
 /// Let no processor of the machine sleep until `fd` is closed (-1 on error; all spin idle instead, at the price of
 /// power). `path` NULL = the kernel's own, /dev/cpu_dma_latency. Errors: WT_ERR_UNSUPPORTED, with what to grant.
 /// [any but rt]

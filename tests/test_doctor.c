@@ -3,6 +3,7 @@
 
 #include "../hosts/doctor.h"
 
+#include <errno.h>
 #include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,6 +15,9 @@
 #define GPU "sys/bus/pci/devices/0000:41:00.0/"
 
 static char root[64];
+static int refusal; // of a real-time thread; 0 = it is granted
+
+static int try_fifo(int priority) { return priority == 80 ? refusal : EINVAL; }
 
 static void make_folders(const char *path)
 {
@@ -38,6 +42,7 @@ static void put(const char *below, const char *text)
 static int new_machine(void **state)
 {
     (void)state;
+    refusal = 0;
     strcpy(root, "/tmp/wt_doctor.XXXXXX");
     return mkdtemp(root) ? 0 : -1;
 }
@@ -62,7 +67,7 @@ static const doctor_report *examine(void)
     snprintf(sys, sizeof sys, "%s/sys", root);
     snprintf(etc, sizeof etc, "%s/etc", root);
     snprintf(run, sizeof run, "%s/run", root);
-    const doctor_roots roots = {proc, sys, etc, run};
+    const doctor_roots roots = {proc, sys, etc, run, try_fifo};
     report = (doctor_report){.n_findings = 0};
     doctor_check_system(&roots, &report);
     doctor_check_gpus(&roots, &report);
@@ -130,6 +135,7 @@ static void an_ordinary_desktop_gets_advice(void **state)
     put("sys/bus/pci/devices/0000:00:02.0/vendor", "0x8086\n");
     put("sys/bus/pci/devices/0000:00:02.0/class", "0x030000\n");
 
+    refusal = EPERM;
     const doctor_report *r = examine();
     assert_finding(r, "real-time priority", true,
                    "up to 0 may be asked for, want 80: put \"@audio - rtprio 95\" into "
@@ -190,7 +196,7 @@ static void a_prepared_machine_gets_none(void **state)
 
     const doctor_report *r = examine();
     assert_int_equal(count_advice(r), 0);
-    assert_finding(r, "real-time priority", false, "up to 95 may be asked for");
+    assert_finding(r, "real-time priority", false, "a thread was given SCHED_FIFO at priority 80");
     assert_finding(r, "locked memory", false, "all memory may be locked");
     assert_finding(r, "group audio", false, "this user is in it");
     assert_finding(r, "CPU governor", false, "performance on 1 processors");
@@ -213,14 +219,15 @@ static void capabilities_and_kernels_are_known(void **state)
     put("proc/sys/kernel/osrelease", "6.1\n");
     put("proc/driver/nvidia/version", "NVRM version: x\n");
     const doctor_report *r = examine();
-    assert_finding(r, "real-time priority", false, "any priority may be asked for (CAP_SYS_NICE)");
+    assert_finding(r, "real-time priority", false, "a thread was given SCHED_FIFO at priority 80");
     assert_finding(r, "locked memory", false, "all memory may be locked");
     assert_finding(r, "kernel", false, "6.1 is preemptible");
-    assert_finding(r, "group audio", false, "this user is not in it, and has the rights without");
+    assert_finding(r, "group audio", false, "this user is not in it, and needs no higher limit");
     assert_finding(r, "GPU persistence", true,
                    "nvidia-persistenced does not run: unless nvidia-smi -pm 1 was given, every start waits for the "
                    "driver to set up the GPU");
     put("proc/self/status", "CapEff:\t0000000000004000\n"); // CAP_IPC_LOCK alone
+    refusal = EPERM;
     put("proc/version", "Linux version 6.1 #1 SMP Debian\n");
     r = examine();
     assert_finding(r, "locked memory", false, "all memory may be locked");
@@ -237,11 +244,34 @@ static void capabilities_and_kernels_are_known(void **state)
                    "them");
 }
 
+// As in a container that shows its capabilities and has no real-time runtime.
+static void what_limits_permit_and_the_kernel_refuses_is_told(void **state)
+{
+    (void)state;
+    static const char *const limits[] = {"Max realtime priority     0          0     \n",
+                                         "Max realtime priority     95         95    \n", ""};
+    static const char *const capabilities[] = {"CapEff:\t0000000000800000\n", "CapEff:\t0000000000000000\n",
+                                               "CapEff:\t0000000000000000\n"};
+    static const char *const although[] = {"it has CAP_SYS_NICE", "the limit permits it", "no limit is to be seen"};
+    refusal = EPERM;
+    for (int k = 0; k < 3; k++) {
+        char sentence[DOCTOR_SENTENCE_BYTES];
+        put("proc/self/limits", limits[k]);
+        put("proc/self/status", capabilities[k]);
+        snprintf(sentence, sizeof sentence,
+                 "a thread was refused SCHED_FIFO at priority 80 (Operation not permitted) although %s: in a container "
+                 "give it the host's CAP_SYS_NICE, and its control group a cpu.rt_runtime_us above 0 where there is "
+                 "one",
+                 although[k]);
+        assert_finding(examine(), "real-time priority", true, sentence);
+    }
+}
+
 static void an_empty_or_damaged_machine_is_survived(void **state)
 {
     (void)state;
     const doctor_report *r = examine();
-    assert_finding(r, "real-time priority", false, "the limit cannot be read");
+    assert_finding(r, "real-time priority", false, "a thread was given SCHED_FIFO at priority 80");
     assert_finding(r, "locked memory", false, "the limit cannot be read");
     assert_finding(r, "CPU governor", false, "no frequency scaling is to be seen here");
     assert_finding(r, "GPU", false, "no NVIDIA GPU is to be seen here: chains run on the CPU");
@@ -315,6 +345,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_ordinary_desktop_gets_advice, new_machine, remove_machine),
         cmocka_unit_test_setup_teardown(a_prepared_machine_gets_none, new_machine, remove_machine),
         cmocka_unit_test_setup_teardown(capabilities_and_kernels_are_known, new_machine, remove_machine),
+        cmocka_unit_test_setup_teardown(what_limits_permit_and_the_kernel_refuses_is_told, new_machine, remove_machine),
         cmocka_unit_test_setup_teardown(an_empty_or_damaged_machine_is_survived, new_machine, remove_machine),
         cmocka_unit_test(findings_have_an_end),
         cmocka_unit_test(jitter_is_judged_by_a_block_of_64_frames),

@@ -3,13 +3,19 @@
 #include "support/testing.h"
 #include "support/device_check.h"
 #include "support/live_check.h"
+#include "support/model_check.h"
 #include "support/node_check.h"
 
+#include "../dsp/live/live_far.h"
+
+#include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <warptone/arm.h>
 #include <warptone/clock.h>
@@ -76,13 +82,15 @@ static void let_play(const player *p, int n_blocks)
 // The test's player, so that one that fails leaves no kernel and no thread behind.
 static player *playing;
 
-static void begin(player *p, wt_device *device, const wt_chain_desc *desc, int n_streams, int block, bool paced)
+static void begin_fading(player *p, wt_device *device, const wt_chain_desc *desc, int n_streams, int block, bool paced,
+                         float fade_ms)
 {
     const wt_live_config config = {.rate_hz = RATE,
                                    .channels = 1,
                                    .n_streams = n_streams,
                                    .max_frames = block,
                                    .device = device,
+                                   .fade_ms = fade_ms,
                                    .path = WT_LIVE_RESIDENT};
     *p = (player){.live = live_of(&config, desc), .n_streams = n_streams, .block = block, .paced = paced};
     p->heard = calloc(LOUD, sizeof *p->heard);
@@ -92,6 +100,11 @@ static void begin(player *p, wt_device *device, const wt_chain_desc *desc, int n
     p->runs = true;
     playing = p;
     let_play(p, 40);
+}
+
+static void begin(player *p, wt_device *device, const wt_chain_desc *desc, int n_streams, int block, bool paced)
+{
+    begin_fading(p, device, desc, n_streams, block, paced, 0);
 }
 
 typedef struct disturber {
@@ -191,6 +204,220 @@ static void chains_fade_on_the_device_without_a_step(void **state)
         finish(&p);
     }
     assert_false(wt_device_is_armed(device));
+}
+
+// ---- a quiesce that falls between two steps of a load
+
+typedef wt_status quiesce(wt_device *device, wt_quiesce_function function, void *user, int64_t timeout_us);
+typedef wt_status disarm(wt_device *device);
+
+// What the functions below stand before.
+static quiesce *library_quiesce(void)
+{
+    void *found = dlsym(RTLD_NEXT, "wt_quiesce");
+    quiesce *call;
+    memcpy(&call, &found, sizeof call);
+    return call;
+}
+
+static disarm *library_disarm(void)
+{
+    void *found = dlsym(RTLD_NEXT, "wt_device_disarm");
+    disarm *call;
+    memcpy(&call, &found, sizeof call);
+    return call;
+}
+
+// Another's, which begins behind the next one that does something. The load goes on when it holds the device, or
+// (`holds_ms` = 0) when it has ended or stands still.
+static struct intruder {
+    wt_device *device; // NULL = none comes
+    const wt_live *live;
+    int holds_ms;
+    atomic_bool holds, ended;
+    bool disturbed; // a kernel ran when it let the device go
+    wt_status status;
+    pthread_t thread;
+} intruder;
+
+static wt_status hold(void *user)
+{
+    (void)user;
+    atomic_store(&intruder.holds, true);
+    nanosleep(&(struct timespec){.tv_nsec = intruder.holds_ms * 1000000L}, NULL);
+    intruder.disturbed = stats_of(intruder.live).path == WT_LIVE_RESIDENT;
+    return WT_OK;
+}
+
+static void *intrude(void *user)
+{
+    (void)user;
+    intruder.status = library_quiesce()(intruder.device, hold, NULL, 0);
+    atomic_store(&intruder.ended, true);
+    return NULL;
+}
+
+// Stands before the library's function for the library's own calls as well.
+wt_status wt_quiesce(wt_device *device, wt_quiesce_function function, void *user, int64_t timeout_us)
+{
+    const wt_status status = library_quiesce()(device, function, user, timeout_us);
+    if (!function || device != intruder.device || atomic_load(&intruder.holds)) return status;
+    if (pthread_create(&intruder.thread, NULL, intrude, NULL)) return WT_ERR_STATE;
+    while (!atomic_load(&intruder.holds)) sched_yield();
+    for (int ms = 0; ms < 500 && !intruder.holds_ms && !atomic_load(&intruder.ended); ms++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return status;
+}
+
+// Another's, before the one who has stopped the kernel for good comes to disarm.
+wt_status wt_device_disarm(wt_device *device)
+{
+    if (device == intruder.device) {
+        intruder.status = library_quiesce()(device, NULL, NULL, 0);
+        intruder.disturbed = stats_of(intruder.live).path == WT_LIVE_RESIDENT;
+        intruder.device = NULL;
+    }
+    return library_disarm()(device);
+}
+
+// The new chain has been loaded and its kernel begun, and the audio thread has not heard of it: nobody answers for it
+// while the device is away, and nobody can be asked to give it back.
+static void a_quiesce_may_fall_before_the_new_chain_is_shown(void **state)
+{
+    wt_device *device = device_of(state);
+    for (int holds_ms = 0; holds_ms <= 50; holds_ms += 50) {
+        static player p;
+        begin(&p, device, &whole, 1, 64, false);
+        intruder = (struct intruder){.device = device, .live = p.live, .holds_ms = holds_ms};
+        const wt_status status = wt_live_load(p.live, &half, NULL);
+        intruder.device = NULL;
+        assert_true(atomic_load(&intruder.holds));
+        pthread_join(intruder.thread, NULL);
+        assert_int_equal(status, WT_OK);
+        assert_int_equal(intruder.status, WT_OK);
+        assert_false(intruder.disturbed);
+        let_play(&p, 20);
+        const wt_live_stats s = stats_of(p.live);
+        assert_int_equal(s.n_loads, 2);
+        assert_int_equal(s.path, WT_LIVE_RESIDENT);
+        assert_int_equal(s.n_misses - s.misses[WT_LIVE_MISS_FORMAT], 0);
+        if (s.misses[WT_LIVE_MISS_FORMAT]) print_message("the audio thread had no processor for 200 ms\n");
+        finish(&p);
+    }
+}
+
+// Chains that the device does not take come between those that it does, faster than they fade: each is put away before
+// the next comes in, and no quiesce waits for one that cannot be taken up as long as another lies in its way.
+static void a_fade_under_way_is_seen_out(void **state)
+{
+    wt_device *device = device_of(state);
+    static player p;
+    begin_fading(&p, device, &whole, 1, 64, false, 500); // 375 blocks
+    p.live->config.path = WT_LIVE_CPU;
+    assert_ok(wt_live_load(p.live, &half, NULL));
+    let_play(&p, 5);
+    p.live->config.path = WT_LIVE_RESIDENT;
+    assert_ok(wt_live_load(p.live, &whole, NULL));
+    intruder = (struct intruder){.device = device, .live = p.live, .holds_ms = 20};
+    const wt_status status = wt_live_load(p.live, &half, NULL);
+    const bool fades = atomic_load(&p.live->fading), left = atomic_load(&p.live->left);
+    intruder.device = NULL;
+    assert_true(atomic_load(&intruder.holds));
+    pthread_join(intruder.thread, NULL);
+    assert_int_equal(status, WT_OK);
+    assert_int_equal(intruder.status, WT_OK);
+    assert_false(fades || left);
+    assert_int_equal(stats_of(p.live).path, WT_LIVE_RESIDENT);
+    finish(&p);
+}
+
+typedef struct loading {
+    player *player;
+    atomic_bool ended;
+    wt_status status;
+} loading;
+
+static void *load_half(void *user)
+{
+    loading *l = user;
+    l->status = wt_live_load(l->player->live, &half, NULL);
+    atomic_store(&l->ended, true);
+    return NULL;
+}
+
+// The old chain is one that no CPU can play, and in freewheel the audio thread waits for it however long it is away: it
+// is not asked for the new one before the old one is back.
+static void a_chain_of_the_device_alone_fades_out_among_quiesces(void **state)
+{
+    wt_device *device = device_of(state);
+    static player p;
+    begin_fading(&p, device, &whole, 1, 64, false, 500);
+    live_far *old = p.live->far;
+    wt__live_close_gate(p.live);
+    old->runs_on_cpu = false;
+    wt__live_open_gate(p.live);
+    disturbing = (disturber){.device = device};
+    assert_int_equal(pthread_create(&disturbing.thread, NULL, disturb, &disturbing), 0);
+    disturbing.runs = true;
+    loading l = {.player = &p};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, load_half, &l), 0);
+    for (int still = 0, last = 0; !atomic_load(&l.ended) && still < 3000; still++) {
+        const int now = atomic_load(&p.n_blocks);
+        if (now != last) still = 0;
+        last = now;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    const bool stuck = !atomic_load(&l.ended);
+    if (stuck) old->runs_on_cpu = true; // who waits is answered
+    pthread_join(thread, NULL);
+    stop_disturbing();
+    assert_false(stuck);
+    assert_int_equal(l.status, WT_OK);
+    assert_int_equal(disturbing.status, WT_OK);
+    assert_int_equal(stats_of(p.live).n_loads, 2);
+    finish(&p);
+}
+
+// What is stopped by another's quiesce stays so until that one ends.
+static void no_kernel_begins_in_another_s_quiesce(void **state)
+{
+    wt_device *device = device_of(state);
+    static player p;
+    begin(&p, device, &whole, 1, 64, false);
+    intruder = (struct intruder){.device = device, .live = p.live, .holds_ms = 50};
+    const wt_status status = wt_live_prepare(p.live, RATE, 64);
+    intruder.device = NULL;
+    assert_true(atomic_load(&intruder.holds));
+    pthread_join(intruder.thread, NULL);
+    assert_int_equal(status, WT_OK);
+    assert_int_equal(intruder.status, WT_OK);
+    assert_false(intruder.disturbed);
+    assert_int_equal(stats_of(p.live).path, WT_LIVE_RESIDENT);
+    finish(&p);
+}
+
+static void no_kernel_begins_in_an_engine_that_goes(void **state)
+{
+    wt_device *device = device_of(state);
+    static player p;
+    begin(&p, device, &whole, 1, 64, false);
+    intruder = (struct intruder){.device = device, .live = p.live};
+    finish(&p);
+    assert_null(intruder.device);
+    assert_int_equal(intruder.status, WT_OK);
+    assert_false(intruder.disturbed);
+    assert_false(wt_device_is_armed(device));
+}
+
+static void the_model_holds_and_fails_when_it_is_broken(void **state)
+{
+    (void)state;
+    skip_without_spin("change.pml");
+    assert_true(model_says("change.pml", "BROKEN=0", false, "errors: 0"));
+    assert_true(model_says("change.pml", "BROKEN=1", false, "invalid end state (at"));
+    assert_true(model_says("change.pml", "BROKEN=2", false, "assertion violated"));
+    assert_true(model_says("change.pml", "BROKEN=3", false, "invalid end state (at"));
 }
 
 // Without callbacks nobody fades: the new chain is there at once, and the old one's kernel has left.
@@ -294,10 +521,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(chains_fade_on_the_device_without_a_step, end),
+        cmocka_unit_test_teardown(a_quiesce_may_fall_before_the_new_chain_is_shown, end),
+        cmocka_unit_test_teardown(a_fade_under_way_is_seen_out, end),
+        cmocka_unit_test_teardown(a_chain_of_the_device_alone_fades_out_among_quiesces, end),
+        cmocka_unit_test_teardown(no_kernel_begins_in_another_s_quiesce, end),
+        cmocka_unit_test_teardown(no_kernel_begins_in_an_engine_that_goes, end),
         cmocka_unit_test_teardown(a_chain_is_exchanged_while_no_audio_comes, end),
         cmocka_unit_test_teardown(a_users_kernel_gives_way_without_a_miss, end),
         cmocka_unit_test_teardown(many_streams_give_way_by_the_cpu, end),
     };
-    int failed = cmocka_run_group_tests_name("live change, CPU backend", tests, open_cpu, close_device);
+    const struct CMUnitTest model[] = {cmocka_unit_test(the_model_holds_and_fails_when_it_is_broken)};
+    int failed = cmocka_run_group_tests_name("live change, model", model, NULL, NULL);
+    failed += cmocka_run_group_tests_name("live change, CPU backend", tests, open_cpu, close_device);
     return failed + cmocka_run_group_tests_name("live change, GPU", tests, open_cuda, close_device);
 }

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 #include <warptone/arm.h>
+#include <warptone/clock.h>
 
 // ---- hand-over
 
@@ -148,6 +149,95 @@ static void chains_and_formats_change_while_audio_runs(void **state)
 }
 
 // ---- trouble
+
+static void *play_one_block(void *user)
+{
+    mover *m = user;
+    float x[64] = {0}, y[64];
+    const float *in[] = {x};
+    float *out[] = {y};
+    m->status = wt_live_process(m->live, in, out, 64);
+    atomic_store(&m->quit, true);
+    return NULL;
+}
+
+// The block is posted to a kernel that has just been killed, and no CPU can answer in its stead.
+static void freewheel_does_not_wait_for_a_lost_device(void **state)
+{
+    const wt_live_config config = live_config_on(device_of(state), WT_LIVE_RESIDENT, 1);
+    float x[64] = {0}, y[64];
+    mover m = {.live = patient_live(&config, &live_voice)};
+    pthread_t thread;
+    live_blocks(m.live, x, y, 64, 64, 64);
+    m.live->far->runs_on_cpu = false;
+    wt__live_far_kill(m.live->far);
+    assert_int_equal(pthread_create(&thread, NULL, play_one_block, &m), 0);
+    for (int ms = 0; ms < 2000 && !atomic_load(&m.quit); ms++) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    const bool waits = !atomic_load(&m.quit);
+    m.live->far->runs_on_cpu = true; // who still waits is answered
+    pthread_join(thread, NULL);
+    assert_false(waits);
+    assert_int_equal(m.status, WT_ERR_DEVICE_LOST);
+    finish_live(m.live);
+}
+
+static void *play_too_long(void *user)
+{
+    mover *m = user;
+    enum { N = 300 };
+    static float x[N];
+    float y[N];
+    const float *in[] = {x};
+    float *out[] = {y};
+    while (!atomic_load(&m->quit)) {
+        (void)!wt_live_process(m->live, in, out, N);
+        atomic_fetch_add(&m->n_moves, 1);
+        nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    }
+    return NULL;
+}
+
+// Blocks come, but in none of them does the audio thread see to its chains: nobody waits for more than 200 ms for it.
+static void blocks_that_are_too_long_hold_nobody_up(void **state)
+{
+    const wt_live_config config = live_config_on(device_of(state), WT_LIVE_RESIDENT, 1);
+    float x[64] = {0}, y[64];
+    mover m = {.live = patient_live(&config, &live_voice)};
+    pthread_t thread;
+    live_blocks(m.live, x, y, 64, 64, 64);
+    assert_ok(wt_live_move(m.live, true));
+    assert_int_equal(pthread_create(&thread, NULL, play_too_long, &m), 0);
+    while (!atomic_load(&m.n_moves)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    const int64_t begin_ns = wt_clock_now_ns(NULL);
+    const wt_status moved = wt_live_move(m.live, false);
+    const double seconds = (double)(wt_clock_now_ns(NULL) - begin_ns) * 1e-9;
+    atomic_store(&m.quit, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(moved, WT_OK);
+    assert_int_equal(live_stats_of(m.live).path, WT_LIVE_RESIDENT);
+    if (seconds > 3) fail_msg("the move took %.1f s, want 0.2", seconds); // of a loaded machine; 5 s is the last bound
+    finish_live(m.live);
+}
+
+// A change of format and another's quiesce, say, each of which goes behind the gate and does not ask for the other.
+static void the_gate_opens_when_all_have_let_go(void **state)
+{
+    const wt_live_config config = live_config_on(device_of(state), WT_LIVE_RESIDENT, 1);
+    float x[64] = {0}, y[64];
+    const float *in[] = {x};
+    float *out[] = {y};
+    wt_live *live = patient_live(&config, &live_voice);
+    assert_int_equal(wt_live_process(live, in, out, 64), WT_OK);
+    wt__live_close_gate(live);
+    wt__live_close_gate(live);
+    assert_int_equal(wt_live_process(live, in, out, 64), WT_ERR_TIMEOUT);
+    wt__live_open_gate(live);
+    assert_int_equal(wt_live_process(live, in, out, 64), WT_ERR_TIMEOUT);
+    wt__live_open_gate(live);
+    assert_int_equal(wt_live_process(live, in, out, 64), WT_OK);
+    assert_int_equal(live_stats_of(live).misses[WT_LIVE_MISS_FORMAT], 2);
+    finish_live(live);
+}
 
 // The kernel is stopped without its state, as when the device is lost: blocks are late at first, then the CPU goes on.
 static void a_killed_kernel_is_noticed_and_the_cpu_goes_on(void **state)
@@ -357,6 +447,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LIVE_TEST(moves_and_quiesces_make_no_step),
         LIVE_TEST(chains_and_formats_change_while_audio_runs),
+        LIVE_TEST(blocks_that_are_too_long_hold_nobody_up),
+        LIVE_TEST(freewheel_does_not_wait_for_a_lost_device),
+        LIVE_TEST(the_gate_opens_when_all_have_let_go),
         LIVE_TEST(a_killed_kernel_is_noticed_and_the_cpu_goes_on),
         LIVE_TEST(blocks_without_an_answer_are_late_then_full),
         LIVE_TEST(turns_wrap_without_a_gap),

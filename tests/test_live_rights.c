@@ -4,6 +4,7 @@
 
 #include "../hosts/live_rights.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
@@ -46,11 +47,18 @@ static void memory_and_priority_are_tried(void **state)
         assert_non_null(strstr(sentence, "expect dropouts under load; put \"@audio - rtprio 95\""));
 }
 
+static void a_refused_priority_has_its_reason(void **state)
+{
+    (void)state;
+    assert_int_equal(live_rights_try_fifo(100), EINVAL); // 99 is the highest
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(processors_are_kept_awake_while_the_file_is_open),
         cmocka_unit_test(what_is_not_permitted_is_told),
+        cmocka_unit_test(a_refused_priority_has_its_reason),
         cmocka_unit_test(memory_and_priority_are_tried),
     };
     return cmocka_run_group_tests_name("live_rights", tests, test_folder_create, test_folder_remove);

@@ -49,14 +49,15 @@ struct live_far {
     pthread_mutex_t mutex; // launching, beginning and ending terms
     wt_event *events[FAR_QUEUED];
     bool queued[FAR_QUEUED];
-    bool in_term;
+    bool in_term, begun; // begun: it has been the device's
     uint32_t term;
     uint32_t launched; // graph: the turn that was launched for last; the helper's
     atomic_bool quit;
 
     // hand-over
     atomic_int owner;
-    atomic_bool give_back, lost;
+    atomic_bool give_back;
+    atomic_bool lost;     // no kernel runs that should: nobody answers for a chain that only a device can play
     atomic_bool recover;  // stored before `owner`: start from what was heard, nothing is known of the device's state
     atomic_llong away_ns; // since when the device is away in good order; 0 = never
     uint32_t *served;     // [n_streams] the last turn, while the owner is not the device

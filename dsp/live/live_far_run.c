@@ -279,12 +279,19 @@ static bool is_back_soon(const live_far *far)
            wt_clock_now_ns(NULL) - atomic_load_explicit(&far->away_ns, memory_order_relaxed) < AWAY_NS;
 }
 
+// What only a device can play is answered by nobody when that is lost, however long freewheel waits.
+static bool is_lost(const live_far *far)
+{
+    return !far->runs_on_cpu && atomic_load_explicit(&far->lost, memory_order_relaxed);
+}
+
 static int wait_for_answer(live_far *far, int64_t end, int64_t until_ns)
 {
     for (;;) {
         serve_if_ours(far);
         collect(far);
         if (far->fifo_end >= end) return -1;
+        if (is_lost(far)) return WT_LIVE_MISS_LOST;
         if (look_at_clock(far) > until_ns) return WT_LIVE_MISS_LATE;
         pause_a_moment();
     }

@@ -186,33 +186,43 @@ static void *keep_resident(void *user)
 
 // ---- begin and end
 
-// Given, or the chain has faded out meanwhile and is not played any more.
-static bool was_given(void *user)
+// Whether the audio thread may be in the chain: it has heard of it, and it has not faded out.  [far_mutex held]
+static bool is_played(const live_far *far)
 {
-    const live_far *far = user;
-    return atomic_load(&far->owner) == FAR_MOVING || (far == far->live->far_leaving && atomic_load(&far->live->left));
+    const wt_live *live = far->live;
+    return far != live->far_coming && !(far == live->far_leaving && atomic_load(&live->left));
 }
 
-// Have the audio thread stop serving; behind the gate when no callback comes. What it does not serve, since only the
-// device can or since it has not heard of it, need not be asked for.
-static bool claim(live_far *far)
+static bool is_free(void *user)
 {
-    wt_live *live = far->live;
+    const live_far *far = user;
+    return atomic_load(&far->owner) == FAR_MOVING || !is_played(far);
+}
+
+static void take_over(live_far *far)
+{
+    if (atomic_load(&far->owner) != FAR_CPU) return;
+    wt__live_far_serve_pending(far);
+    atomic_store(&far->owner, FAR_MOVING);
+}
+
+// Have the audio thread stop serving; behind the gate when no callback comes. It is not asked for what it does not
+// serve, since only the device can, nor for what it does not play: the one who is about to show it the chain, or to
+// put it away, waits for us to be done (tests/models/change.pml).
+static void claim(live_far *far)
+{
     if (!far->runs_on_cpu && !atomic_load(&far->recover)) atomic_store(&far->owner, FAR_MOVING);
-    if (atomic_load(&far->owner) == FAR_MOVING) return true;
-    atomic_store(&far->give_back, true);
-    (void)wt__live_wait(live, was_given, far);
-    if (atomic_load(&far->owner) == FAR_CPU) {
-        const bool was_closed = atomic_load(&live->closed);
-        if (!was_closed) wt__live_close_gate(live);
-        if (atomic_load(&far->owner) == FAR_CPU) {
-            wt__live_far_serve_pending(far);
-            atomic_store(&far->owner, FAR_MOVING);
+    if (!is_free(far)) {
+        atomic_store(&far->give_back, true);
+        (void)wt__live_wait(far->live, is_free, far);
+        if (!is_free(far)) {
+            wt__live_close_gate(far->live);
+            take_over(far);
+            wt__live_open_gate(far->live);
         }
-        if (!was_closed) wt__live_open_gate(live);
+        atomic_store(&far->give_back, false);
     }
-    atomic_store(&far->give_back, false);
-    return atomic_load(&far->owner) == FAR_MOVING;
+    take_over(far);
 }
 
 wt_status wt__live_far_begin(live_far *far)
@@ -233,7 +243,7 @@ wt_status wt__live_far_begin(live_far *far)
             nap(50000);
         }
     memset(far->queued, 0, sizeof far->queued);
-    if (!claim(far)) return wt_fail(WT_ERR_TIMEOUT, "%s: the audio thread does not let go", far->chain->name);
+    claim(far);
     pthread_mutex_lock(&far->mutex);
     give_state(far);
     far->term = wt_block_turn_after(far->term);
@@ -241,12 +251,13 @@ wt_status wt__live_far_begin(live_far *far)
     store_word(&far_control(far)->begin, far->served[0], far->term);
     store_word(&far_control(far)->orders, 0, 0);
     far->in_term = true;
-    atomic_store(&far->lost, false);
     wt_status status = far->path == WT_LIVE_GRAPH ? WT_OK : top_up(far);
+    atomic_store(&far->lost, status != WT_OK);
     if (status) {
         take_state(far);
         hand_to_audio_thread(far);
     } else {
+        far->begun = true;
         atomic_fetch_add_explicit(&far->live->n_moves, 1, memory_order_relaxed);
         atomic_store_explicit(&far->owner, FAR_DEVICE, memory_order_release);
     }

@@ -89,8 +89,9 @@ struct wt_live {
 
     // hand-over
     atomic_uint epoch;
-    atomic_bool closed;
+    atomic_int closed; // the gate, by so many workers; 0 = open
     live_player *_Atomic next, *_Atomic left, *_Atomic shown;
+    atomic_bool fading; // a chain that was taken up fades in; the audio thread's, and looked at by is_settled
     atomic_uint reader_turn;
     atomic_int readers[2];
 
@@ -98,7 +99,7 @@ struct wt_live {
 
     // the audio thread's
     live_player *current, *leaving;
-    bool fading, was_closed;
+    bool was_closed;
     int fade;           // frames since `current` came in, while fading
     int wet_frames;     // 0 .. fade_frames: how far the chain is faded in
     int jump_left;      // frames that a jump is still being faded out
@@ -113,8 +114,8 @@ struct wt_live {
     wt_live_tap *_Atomic taps[LIVE_MAX_POINTS];
     wt_live_insert *_Atomic inserts[LIVE_MAX_POINTS];
 
-    // figures: one writer, the audio thread, but for n_loads
-    atomic_ullong n_blocks, n_frames, misses[WT_N_LIVE_MISSES], n_loads, n_moves, n_launches;
+    // figures: one writer, the audio thread, but for n_loads; n_played are blocks that chains were asked for
+    atomic_ullong n_blocks, n_played, n_frames, misses[WT_N_LIVE_MISSES], n_loads, n_moves, n_launches;
     atomic_int block_frames;
     _Atomic double load;
     wt_histogram *process_ns, *round_trip_ns;
@@ -125,6 +126,7 @@ struct wt_live {
     pthread_mutex_t far_mutex; // what follows; taken inside of `mutex` and of a quiesce
     live_far *far;             // of the chain that plays
     live_far *far_leaving;     // of the one that fades out beside it; NULL = none
+    live_far *far_coming;      // `far` as long as the audio thread has not heard of it; NULL = it has
     bool armed, quiesced;      // by us; between the safe point's stop and restart
     bool parked;               // moved to the CPU by wt_live_move
     wt_safe_point safe_point;
@@ -140,10 +142,11 @@ live_desc *wt__live_desc_copy(const wt_chain_desc *desc);
 
 /// Wait until the audio thread has left the block it may be in.  [worker]
 void wt__live_settle(const wt_live *live);
-/// Shut the audio thread out: blocks are bypassed until the gate is opened.  [worker]
+/// Shut the audio thread out: blocks are bypassed until all who closed the gate have opened it.  [worker]
 void wt__live_close_gate(wt_live *live);
 void wt__live_open_gate(wt_live *live);
-/// Wait until `done`, as long as callbacks come and for five seconds at most. Returns what it says in the end.  [worker]
+/// Wait until `done`, as long as blocks are played and for five seconds at most. Returns what it says in the end.
+/// [worker]
 bool wt__live_wait(wt_live *live, bool (*done)(void *user), void *user);
 /// Wait until no thread uses a player that is `shown` no more.  [worker]
 void wt__live_settle_readers(wt_live *live);

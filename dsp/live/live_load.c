@@ -19,11 +19,11 @@ void wt__live_settle(const wt_live *live)
 
 void wt__live_close_gate(wt_live *live)
 {
-    atomic_store(&live->closed, true);
+    atomic_fetch_add(&live->closed, 1);
     wt__live_settle(live);
 }
 
-void wt__live_open_gate(wt_live *live) { atomic_store(&live->closed, false); }
+void wt__live_open_gate(wt_live *live) { atomic_fetch_sub(&live->closed, 1); }
 
 // ---- buffers
 
@@ -156,7 +156,7 @@ static void replace(wt_live *live, live_player *player)
                           live->leaving, shown};
     live->current = player;
     live->leaving = NULL;
-    live->fading = false;
+    atomic_store(&live->fading, false);
     atomic_store(&live->shown, player);
     wt__live_settle_readers(live);
     for (int k = 0; k < 5; k++) {
@@ -168,18 +168,26 @@ static void replace(wt_live *live, live_player *player)
 
 bool wt__live_wait(wt_live *live, bool (*done)(void *user), void *user)
 {
-    uint64_t n_blocks = atomic_load(&live->n_blocks);
+    uint64_t n_played = atomic_load(&live->n_played);
     const int64_t begin_ns = wt_clock_now_ns(NULL);
     int64_t since_ns = begin_ns;
-    while (n_blocks && !atomic_load(&live->closed) && !done(user)) {
-        const uint64_t now = atomic_load(&live->n_blocks);
+    while (n_played && !atomic_load(&live->closed) && !done(user)) {
+        const uint64_t now = atomic_load(&live->n_played);
         const int64_t now_ns = wt_clock_now_ns(NULL);
-        if (now != n_blocks) since_ns = now_ns;
-        n_blocks = now;
+        if (now != n_played) since_ns = now_ns;
+        n_played = now;
         if (now_ns - since_ns > 200000000 || now_ns - begin_ns > 5000000000) break;
         nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     }
     return done(user);
+}
+
+// The audio thread plays what was shown to it, and that alone. What has left goes at once: before, nothing is taken up.
+static bool is_settled(void *user)
+{
+    wt_live *live = user;
+    reclaim(live);
+    return !atomic_load(&live->next) && !atomic_load(&live->fading) && !atomic_load(&live->left);
 }
 
 static bool has_left(void *user) { return atomic_load(&((wt_live *)user)->left); }
@@ -188,15 +196,14 @@ static bool has_left(void *user) { return atomic_load(&((wt_live *)user)->left);
 static void change_over(wt_live *live, live_player *player)
 {
     const bool first = !atomic_load(&live->shown);
-    const bool was_closed = atomic_load(&live->closed);
-    if (!was_closed) publish(live, player);
-    if (!was_closed && (first || wt__live_wait(live, has_left, live))) {
+    publish(live, player);
+    if (first || wt__live_wait(live, has_left, live)) {
         reclaim(live);
         return;
     }
-    if (!was_closed) wt__live_close_gate(live);
+    wt__live_close_gate(live);
     replace(live, player);
-    if (!was_closed) wt__live_open_gate(live);
+    wt__live_open_gate(live);
 }
 
 // ---- bringing a chain
@@ -283,16 +290,33 @@ static wt_status stop_far(void *user, int64_t timeout_us)
     return status;
 }
 
+// First what only the device can play: the audio thread may be waiting for its answer, in freewheel without end, and
+// gives the other chain back at the end of that wait.
 static wt_status restart_far(void *user)
 {
     wt_live *live = user;
-    wt_status status = WT_OK, other = WT_OK;
+    wt_status status = WT_OK;
     pthread_mutex_lock(&live->far_mutex);
     live->quiesced = false;
-    if (live->far && !live->parked) status = wt__live_far_begin(live->far);
-    if (live->far_leaving) other = wt__live_far_begin(live->far_leaving);
+    live_far *const chains[] = {live->parked ? NULL : live->far, live->far_leaving};
+    const int first = chains[1] && !chains[1]->runs_on_cpu;
+    for (int k = 0; k < 2; k++) {
+        live_far *far = chains[k ^ first];
+        const wt_status begun = far ? wt__live_far_begin(far) : WT_OK;
+        if (!status) status = begun;
+    }
     pthread_mutex_unlock(&live->far_mutex);
-    return status ? status : other;
+    return status;
+}
+
+// Outside of quiesces of our own: what another's has stopped begins when that one ends.
+static wt_status begin_far(wt_live *live)
+{
+    wt_status status = WT_OK;
+    pthread_mutex_lock(&live->far_mutex);
+    if (live->far && !live->parked && !live->quiesced) status = wt__live_far_begin(live->far);
+    pthread_mutex_unlock(&live->far_mutex);
+    return status;
 }
 
 // A resident kernel may stay only where the calls that would hang beside it are refused.
@@ -331,7 +355,7 @@ static bool plays_beside(const bringing *b)
 {
     const wt_live *live = b->live;
     return b->player && !b->prepare && live->armed && live->far && !live->parked && both_have_room(live) &&
-           atomic_load(&live->n_blocks) > 0;
+           atomic_load(&live->n_played) > 0;
 }
 
 // In a quiesce, which is to be short: the new kernel is loaded, and both are started when it ends.
@@ -343,7 +367,7 @@ static wt_status load_beside(void *user)
     if (status) return status;
     pthread_mutex_lock(&live->far_mutex);
     live->far_leaving = live->far;
-    live->far = b->player->far;
+    live->far = live->far_coming = b->player->far;
     pthread_mutex_unlock(&live->far_mutex);
     b->done = true;
     return WT_OK;
@@ -355,10 +379,25 @@ static live_far *take_leaving(wt_live *live, bool back)
     pthread_mutex_lock(&live->far_mutex);
     live_far *far = back ? live->far : live->far_leaving;
     if (back) live->far = live->far_leaving;
-    live->far_leaving = NULL;
+    live->far_leaving = live->far_coming = NULL;
     if (wt__live_far_end(far, 1000000)) wt__live_far_abandon(far);
     pthread_mutex_unlock(&live->far_mutex);
     return far;
+}
+
+// Let the audio thread hear of a chain whose kernel began. Where it is now does not matter, and may be the CPU:
+// another's quiesce may have come since. From here on such a quiesce asks for it back, and waits for the next block at
+// most.
+static bool show_coming(wt_live *live, live_player *player)
+{
+    pthread_mutex_lock(&live->far_mutex);
+    const bool begun = player->far->begun;
+    if (begun) live->far_coming = NULL;
+    pthread_mutex_unlock(&live->far_mutex);
+    if (!begun) return false;
+    wt__live_find_points(live, player);
+    publish(live, player);
+    return true;
 }
 
 // Both chains play on the device while one fades into the other; nobody has to stand in but while the new kernel is
@@ -367,16 +406,13 @@ static wt_status bring_beside(bringing *b)
 {
     wt_live *live = b->live;
     live_player *p = b->player;
-    atomic_store(&p->far->owner, FAR_MOVING); // the audio thread has not heard of it
     wt_status status = wt_quiesce(live->config.device, load_beside, b, 0);
     if (!b->done) return status;
-    if (wt__live_far_path(p->far) == WT_LIVE_CPU) {
+    if (!show_coming(live, p)) {
         (void)take_leaving(live, true);
         b->done = false;
         return status;
     }
-    wt__live_find_points(live, p);
-    publish(live, p);
     const bool left = wt__live_wait(live, has_left, live);
     (void)take_leaving(live, false);
     if (left) {
@@ -406,14 +442,17 @@ static wt_status bring(bringing *b)
     if (b->path == WT_LIVE_RESIDENT && !live->armed && wt_device_is_armed(live->config.device))
         return wt_fail(WT_ERR_STATE, "live: the device has another's resident kernel, want the graph path");
     wt_status status = make_far(b);
+    // A fade between chains of the CPU is not waited for by the load that brings it. One that begins here is, and is to
+    // be the only one, so that what leaves is what it leaves from.
+    if (!status) (void)wt__live_wait(live, is_settled, live);
     if (!status && plays_beside(b)) return bring_beside(b);
     if (!status) status = wt_quiesce(live->config.device, bring_in, b, 0);
     if (b->done) { // what fails now leaves the new chain on the CPU
         status = arm(live);
-        if (!status) status = restart_far(live);
+        if (!status) status = begin_far(live);
         return status && live->far && live->far->runs_on_cpu ? WT_OK : status;
     }
-    if (!live->armed) (void)!restart_far(live);
+    if (!live->armed) (void)!begin_far(live);
     if (status && live->config.path == WT_LIVE_AUTO && !live->far && b->player &&
         wt__chain_runs_on_cpu(b->player->chain)) { // no NVRTC, say, or too little shared memory
         if (b->player->far) b->player->latency_frames -= b->player->far->delay_frames;
@@ -559,7 +598,8 @@ wt_status wt_live_create(const wt_live_config *config, wt_live **live)
 void wt_live_destroy(wt_live *live)
 {
     if (!live) return;
-    if (live->far && stop_far(live, 1000000)) wt__live_far_abandon(live->far);
+    // moved, so that a quiesce of another's until we have disarmed does not begin it again
+    if (live->far && wt_live_move(live, true)) wt__live_far_abandon(live->far);
     if (live->armed) {
         (void)!wt_device_disarm(live->config.device);
         (void)!wt_device_set_safe_point(live->config.device, NULL);

@@ -50,19 +50,19 @@ static void run_dry(wt_live *live, const float *const *in, int n_frames)
 
 // ---- the chain
 
+static bool is_fading(const wt_live *live) { return atomic_load_explicit(&live->fading, memory_order_relaxed); }
+
 // At a block boundary: take up the chain that waits, unless one is still leaving or has not been fetched.
 static void take_next(wt_live *live)
 {
-    if (live->fading || !atomic_load_explicit(&live->next, memory_order_relaxed) ||
+    if (is_fading(live) || !atomic_load_explicit(&live->next, memory_order_relaxed) ||
         atomic_load_explicit(&live->left, memory_order_relaxed))
         return;
-    live_player *next = atomic_exchange_explicit(&live->next, NULL, memory_order_acquire);
-    if (!next) return;
+    atomic_store(&live->fading, true); // before `next` is empty, so that who sees that sees this
     live->leaving = live->current;
     if (live->leaving && !live->leaving->far) live->leaving->chain->visit = NULL; // taps, inserts: the new one's
-    live->current = next;
+    live->current = atomic_exchange(&live->next, NULL); // which may be another by now, and is there
     live->fade = 0;
-    live->fading = true;
     if (atomic_load_explicit(&live->n_blocks, memory_order_relaxed) == 0) live->fade = live->fade_frames;
 }
 
@@ -106,7 +106,7 @@ static void crossfade(const wt_live *live, int lines, int n_frames)
     }
 }
 
-static bool fades(const wt_live *live) { return live->fading && live->fade < live->fade_frames; }
+static bool fades(const wt_live *live) { return is_fading(live) && live->fade < live->fade_frames; }
 
 // What a device computes it has before all else, and computes it meanwhile.
 static void post_block(wt_live *live, const float *const *in, int n_frames)
@@ -130,14 +130,14 @@ static void find_points(wt_live *live)
 static int run_chains(wt_live *live, const float *const *in, int n_frames)
 {
     int miss = run_player(live, live->current, in, live->wet, n_frames);
-    if (!live->fading) return miss;
+    if (!is_fading(live)) return miss;
     if (fades(live) && run_player(live, live->leaving, in, live->wet_old, n_frames) < 0)
         crossfade(live, live->config.n_streams * wt__live_out_channels(live), n_frames);
     live->fade += n_frames;
     if (live->fade < live->fade_frames) return miss;
-    live->fading = false;
-    if (live->leaving) atomic_store_explicit(&live->left, live->leaving, memory_order_release);
+    if (live->leaving) atomic_store(&live->left, live->leaving);
     live->leaving = NULL;
+    atomic_store(&live->fading, false);
     return miss;
 }
 
@@ -259,6 +259,7 @@ WT_RT wt_status wt_live_process(wt_live *live, const float *const *in, float *co
         run_too_long(live, in, out, n_frames);
     } else {
         miss = run_block(live, in, out, n_frames);
+        count(&live->n_played, 1);
     }
     if (miss >= 0) count(&live->misses[miss], 1);
     note_time(live, begin_ns, n_frames);

@@ -438,6 +438,132 @@ static __device__ __forceinline__ void resident_leave(const resident_args &r, co
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x) block_store_release(r.left + s, here.turn, here.term);
 }
 
+// What a kernel keeps from block to block. `memory` is that of its first stream, `spare` a second instance or 0.
+struct resident_life {
+    long long begin_ns;
+    resident_place here; // the last turn that was answered
+    unsigned char *memory, *spare;
+    int frames;          // of the last block
+    bool over, rehearse; // what the next turn is: the end of the kernel's life, a rehearsal
+    resident_pace pace;
+    resident_watch watch;
+};
+
+// Where a kernel goes on from; the first of a term fetches the state from the host. False: there is nothing to do, as
+// it has been killed, which another may not have seen yet, or this term's state is with the host already.
+static __device__ __forceinline__ bool resident_begin(const resident_args &r, resident_place *here)
+{
+    bool leave;
+    const resident_place first = resident_term(r, &leave);
+    *here = r.places[blockIdx.x];
+    const bool begins = here->term != first.term;
+    if (begins) here->turn = first.turn, here->term = first.term;
+    here->kernels++;
+    __syncthreads();
+    if (threadIdx.x == 0) r.places[blockIdx.x].kernels = here->kernels;
+    if (leave) {
+        here->turn = wt_block_next(here->turn);
+        if (threadIdx.x == 0 && blockIdx.x == 0) resident_tell(r, *here, RESIDENT_KILLED, 0);
+        return false;
+    }
+    if (begins) {
+        for (int s = blockIdx.x; s < r.layout.n_streams; s += gridDim.x)
+            resident_copy(r.chain.memory + s * r.chain.instance_bytes, r.exported + s * r.chain.instance_bytes,
+                          r.chain.instance_bytes);
+        __syncthreads();
+    }
+    return true;
+}
+
+static __device__ __forceinline__ unsigned char *resident_memory(const resident_args &r, const resident_life &k, int s)
+{
+    return CHAIN_KNOWN(1, r.copy_memory) ? k.memory : r.chain.memory + s * r.chain.instance_bytes;
+}
+
+// Wait for what comes next, a rehearsal at once, and tell the other thread blocks. Fills in `block` when it is one.
+static __device__ __forceinline__ int resident_hear(const resident_args &r, resident_life &k, resident_place next,
+                                                    resident_block *block, wt_block_word *word)
+{
+    int verdict;
+    *block = {next.turn, 0, 0, resident_slot(r, next.turn), resident_answer_slot(r, next.turn)};
+    *word = 0;
+    if (resident_number())
+        verdict = resident_follow(r, next, &block->flags);
+    else if (k.over)
+        verdict = RESIDENT_OVER;
+    else
+        verdict = resident_wait(r, next, block->down, k.begin_ns + r.life_ns + r.life_ns / 4, &k.pace, &k.watch,
+                                k.frames, word, &block->flags);
+    if (resident_number() == 0 && resident_blocks() > 1 && threadIdx.x == 0)
+        resident_tell(r, next, verdict, block->flags);
+    if (verdict != RESIDENT_BLOCK) return verdict;
+    if (k.rehearse) block->flags = k.frames;
+    block->frames = (int)(block->flags & RESIDENT_FRAMES);
+    if (block->frames != k.frames) *word = 0; // of another place in the block
+    return verdict;
+}
+
+// The answers of all streams of this thread block; a rehearsal's is the spare instance's.
+static __device__ __forceinline__ void resident_play(const resident_args &r, const chain_args &a,
+                                                     const resident_life &k, const resident_block &block,
+                                                     wt_block_word word)
+{
+    resident_tell_head(k.watch, block.frames, k.begin_ns);
+    if (block.flags & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
+    for (int s = resident_number(); s < resident_streams(r); s += resident_blocks(), word = 0)
+        resident_stream(r, a, block, s, k.rehearse ? k.spare : resident_memory(r, k, s), word);
+}
+
+// What is left to be done when all answers are on their way. Returns whether the block took so little of the time to
+// the next that there is some for a rehearsal.
+static __device__ __forceinline__ bool resident_finish(const resident_args &r, const chain_args &a,
+                                                       const resident_life &k)
+{
+    const bool quick = 8 * (clock64() - k.pace.last) < k.pace.gap && k.frames <= a.block_frames;
+    for (int s = resident_number(); s < resident_streams(r); s += resident_blocks()) {
+        unsigned char *memory = resident_memory(r, k, s);
+        resident_after(r, a, memory, ((const wt_instance *)memory)->position);
+    }
+    return quick;
+}
+
+// What the turn after a block is. A rehearsal is a block of silence after the answer, on the spare instance, by the same
+// text from the last look on: what comes after an answer, and neighbours' kernels, put that out of the instruction
+// caches. It changes only the spare, the buffers and what each block sets anew.
+static __device__ __forceinline__ void resident_plan(const resident_args &r, resident_life &k, bool quick)
+{
+    k.over = __syncthreads_or(threadIdx.x == 0 && resident_now() > k.begin_ns + r.life_ns);
+    k.rehearse = k.spare && !k.over && __syncthreads_or(threadIdx.x == 0 && quick);
+    if (!k.rehearse || threadIdx.x) return;
+    ((wt_instance *)k.spare)->position = ((const wt_instance *)k.memory)->position;
+    ((wt_instance *)k.spare)->bypassed = ((const wt_instance *)k.memory)->bypassed;
+}
+
+// Blocks until there are to be no more. Returns why.
+static __device__ __forceinline__ int resident_live(const resident_args &r, const chain_args &a, resident_life &k)
+{
+    for (;;) {
+        const resident_watch kept = k.watch;
+        resident_place next = k.here;
+        resident_block block;
+        wt_block_word word;
+        next.turn = k.rehearse ? 0 : wt_block_next(k.here.turn);
+        const int verdict = resident_hear(r, k, next, &block, &word);
+        if (verdict != RESIDENT_BLOCK) return verdict;
+        k.frames = block.frames;
+        resident_play(r, a, k, block, word);
+        if (k.rehearse) {
+            k.watch = kept, k.rehearse = false;
+            continue;
+        }
+        k.watch = {resident_now()};
+        const bool quick = resident_finish(r, a, k);
+        k.here = next;
+        if (r.once) return RESIDENT_OVER;
+        resident_plan(r, k, quick);
+    }
+}
+
 // One thread block an SM is enough; with the second number left out the compiler leaves room for two, 128 registers a
 // thread, and keeps the rest in local memory, which a block beside neighbours that read has to wait for.
 #ifdef CHAIN_THREADS
@@ -450,84 +576,15 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
     // Neighbours' launches have the constant cache forget the arguments, and a block would wait for them from memory.
     __shared__ resident_args r;
     __shared__ chain_args a;
-    const long long begin_ns = resident_now();
+    resident_life k = {resident_now()};
     if (threadIdx.x == 0) r = given;
     __syncthreads();
-    const resident_layout &l = r.layout;
-    bool leave;
-    const resident_place first = resident_term(r, &leave);
-    resident_place here = r.places[blockIdx.x];
-    const bool begins = here.term != first.term;
-    if (begins) here.turn = first.turn, here.term = first.term;
-    here.kernels++;
-    __syncthreads();
-    if (threadIdx.x == 0) r.places[blockIdx.x].kernels = here.kernels;
-    if (leave) { // killed, which another may not have seen yet, or this term's state is with the host already
-        here.turn = wt_block_next(here.turn);
-        if (threadIdx.x == 0 && blockIdx.x == 0) resident_tell(r, here, RESIDENT_KILLED, 0);
-        return;
-    }
-    if (begins) {
-        for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x)
-            resident_copy(r.chain.memory + s * r.chain.instance_bytes, r.exported + s * r.chain.instance_bytes,
-                          r.chain.instance_bytes);
-        __syncthreads();
-    }
-    unsigned char *spare, *memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats), &spare);
-    const auto memory_of = [&](int s) {
-        return CHAIN_KNOWN(1, r.copy_memory) ? memory : r.chain.memory + s * r.chain.instance_bytes;
-    };
+    if (!resident_begin(r, &k.here)) return;
+    k.memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats), &k.spare);
     if (threadIdx.x == 0 && blockIdx.x == 0) atomicAdd_system(&r.control->n_started, 1u);
-
-    int verdict, frames = 0;
-    bool over = false, rehearse = false;
-    resident_pace pace = {clock64(), 0, 1};
-    resident_watch watch = {begin_ns};
-    for (;;) {
-        // A block of silence after the answer, on a spare instance, by the same text from the last look on: what comes
-        // after an answer, and neighbours' kernels, put that out of the instruction caches. It changes only the spare,
-        // the buffers and what each block sets anew.
-        const resident_watch kept = watch;
-        resident_place next = here;
-        next.turn = rehearse ? 0 : wt_block_next(here.turn);
-        resident_block block = {next.turn, 0, 0, resident_slot(r, next.turn), resident_answer_slot(r, next.turn)};
-        wt_block_word word = 0;
-        if (resident_number())
-            verdict = resident_follow(r, next, &block.flags);
-        else if (over)
-            verdict = RESIDENT_OVER;
-        else
-            verdict = resident_wait(r, next, block.down, begin_ns + r.life_ns + r.life_ns / 4, &pace, &watch, frames,
-                                    &word, &block.flags);
-        if (resident_number() == 0 && resident_blocks() > 1 && threadIdx.x == 0)
-            resident_tell(r, next, verdict, block.flags);
-        if (verdict != RESIDENT_BLOCK) break;
-        if (rehearse) block.flags = frames;
-        block.frames = (int)(block.flags & RESIDENT_FRAMES);
-        resident_tell_head(watch, block.frames, begin_ns);
-        if (block.frames != frames) word = 0; // of another place in the block
-        frames = block.frames;
-        if (block.flags & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
-        for (int s = resident_number(); s < resident_streams(r); s += resident_blocks(), word = 0)
-            resident_stream(r, a, block, s, rehearse ? spare : memory_of(s), word);
-        if (rehearse) {
-            watch = kept, rehearse = false;
-            continue;
-        }
-        watch = {resident_now()};
-        const bool quick = 8 * (clock64() - pace.last) < pace.gap && frames <= a.block_frames;
-        for (int s = resident_number(); s < resident_streams(r); s += resident_blocks())
-            resident_after(r, a, memory_of(s), ((const wt_instance *)memory_of(s))->position);
-        here = next;
-        verdict = RESIDENT_OVER;
-        if (r.once) break;
-        over = __syncthreads_or(threadIdx.x == 0 && resident_now() > begin_ns + r.life_ns);
-        rehearse = spare && !over && __syncthreads_or(threadIdx.x == 0 && quick);
-        if (rehearse && threadIdx.x == 0) {
-            ((wt_instance *)spare)->position = ((const wt_instance *)memory)->position;
-            ((wt_instance *)spare)->bypassed = ((const wt_instance *)memory)->bypassed;
-        }
-    }
+    k.pace = {clock64(), 0, 1};
+    k.watch = {k.begin_ns};
+    const int verdict = resident_live(r, a, k);
     resident_asked_all();
-    resident_leave(r, memory, here, verdict);
+    resident_leave(r, k.memory, k.here, verdict);
 }
