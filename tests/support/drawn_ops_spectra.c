@@ -24,7 +24,7 @@
 #include <warptone/tempo.h>
 #include <warptone/tuning.h>
 
-static int bins_of(const wt_stft_config *c) { return (c->n_fft ? c->n_fft : 2048) / 2 + 1; }
+static int64_t bins_of(const wt_stft_config *c) { return (c->n_fft ? c->n_fft : 2048) / 2 + 1; }
 static int channels_of(const wt_stft_config *c) { return c->channels ? c->channels : 1; }
 
 // ---- short-time spectra
