@@ -3,6 +3,7 @@
 #include "support/realtime.h"
 #include "support/testing.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,7 +172,11 @@ static void bad_input_gets_a_sentence(void **state)
     (void)state;
     wt_onset *plan = NULL;
     assert_fails(wt_onset_create(NULL, &(wt_onset_config){.n_samples = 9, .lag = -1}, &plan), WT_ERR_BAD_ARG,
-                 "onset: lag -1, want 1 or more");
+                 "onset: lag -1, want 1..16777216");
+    assert_fails(wt_onset_create(NULL, &(wt_onset_config){.n_samples = 100, .lag = INT_MAX}, &plan), WT_ERR_BAD_ARG,
+                 "onset: lag 2147483647, want 1..16777216");
+    assert_fails(wt_onset_create(NULL, &(wt_onset_config){.n_samples = 100, .hop = INT_MIN}, &plan), WT_ERR_BAD_ARG,
+                 "stft: hop -2147483648, want 1..16777216");
     assert_fails(wt_onset_create(NULL, &(wt_onset_config){.n_samples = 9, .max_size = -2}, &plan), WT_ERR_BAD_ARG,
                  "onset: max_size -2, want 1 or more");
     assert_int_equal(wt_onset_create(NULL, &(wt_onset_config){.n_samples = 0}, &plan), WT_ERR_BAD_ARG);

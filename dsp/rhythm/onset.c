@@ -16,7 +16,7 @@
 #include <warptone/onset.h>
 #include <warptone/simd.h>
 
-enum { LANES = WT__LANES };
+enum { LANES = WT__LANES, MOST_LAG = 1 << 24 };
 
 typedef struct worker {
     wt_mel *mel;
@@ -44,7 +44,8 @@ static wt_status resolve(wt_onset_config *c)
     if (!c->lag) c->lag = 1;
     if (!c->max_size) c->max_size = 1;
     if (!c->n_signals) c->n_signals = 1;
-    if (c->lag < 1) return wt_fail(WT_ERR_BAD_ARG, "onset: lag %d, want 1 or more", c->lag);
+    if (c->lag < 1 || c->lag > MOST_LAG)
+        return wt_fail(WT_ERR_BAD_ARG, "onset: lag %d, want 1..%d", c->lag, MOST_LAG);
     if (c->max_size < 1) return wt_fail(WT_ERR_BAD_ARG, "onset: max_size %d, want 1 or more", c->max_size);
     if (c->n_signals < 1) return wt_fail(WT_ERR_BAD_ARG, "onset: %d signals, want 1 or more", c->n_signals);
     return WT_OK;
@@ -78,11 +79,11 @@ wt_status wt_onset_create(wt_device *device, const wt_onset_config *config, wt_o
     wt_status status = resolve(c);
     if (status) goto fail;
     p->device = device;
-    p->shift = c->lag + (c->no_center ? 0 : c->n_fft / (2 * c->hop));
     p->n_slots = wt__op_slots(device, c->n_signals);
     p->workers = calloc((size_t)p->n_slots, sizeof *p->workers);
     status = p->workers ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "onset: %d threads", p->n_slots);
     for (int slot = 0; slot < p->n_slots && !status; slot++) status = create_worker(p, &p->workers[slot]);
+    if (!status) p->shift = c->lag + (c->no_center ? 0 : c->n_fft / (2 * c->hop)); // the plans of mel refuse bad ones
     if (!status && wt__op_on_gpu(device))
         status = wt__onset_cuda_create(device, c, p->shift, &p->n_frames, &p->cuda);
     if (status) goto fail;

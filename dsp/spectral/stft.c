@@ -52,7 +52,8 @@ static wt_status resolve(wt_stft_config *c)
     if (c->win_length < 1 || c->win_length > c->n_fft)
         return wt_fail(WT_ERR_BAD_ARG, "stft: win_length %d, want 1..%d (n_fft)", c->win_length, c->n_fft);
     if (!c->hop) c->hop = c->win_length / 4;
-    if (c->hop < 1) return wt_fail(WT_ERR_BAD_ARG, "stft: hop %d, want 1 or more", c->hop);
+    if (c->hop < 1 || c->hop > WT_STFT_MAX_HOP)
+        return wt_fail(WT_ERR_BAD_ARG, "stft: hop %d, want 1..%d", c->hop, WT_STFT_MAX_HOP);
     if (!c->channels) c->channels = 1;
     if (c->channels < 1) return wt_fail(WT_ERR_BAD_ARG, "stft: %d channels, want 1 or more", c->channels);
     if ((unsigned)c->pad > WT_STFT_PAD_RAMP)
