@@ -7,7 +7,8 @@
 //
 // TYPE of the matrices: bf16 (default), fp8, int8, int4, q8_0, q4_0, q4_k, q6_k. WHAT: prompt, decode, draw, verify,
 // ngram, steps, or some of them in one word; without it all of them, of the other types the decode alone. With `exact`
-// among them, in a session with exact_guesses.
+// among them, in a session with exact_guesses; with `repeat`, a model whose answer to the prompt of ngram is that
+// prompt again (random_llm_repeat), where random weights soon leave it.
 //
 //   read              4651 GB/s
 //   qwen3-8b  load    16.4 GB      7.9 GB/s
@@ -145,17 +146,20 @@ static void bench_verify(const char *name, wt_llm_session *session, const wt_llm
     free(logits);
 }
 
-/// An answer to a prompt that repeats itself, token by token and with guesses from its n-grams.
-static void bench_ngram(const char *name, wt_llm_session *session, const wt_llm *m, int n_positions)
+/// An answer to a prompt that repeats itself, token by token and with guesses from its n-grams, and by the strategies
+/// that need neither such a text nor another model. `walks`: the prompt goes down the vocabulary and ends with its
+/// first token.
+static void bench_ngram(const char *name, wt_llm_session *session, const wt_llm *m, int n_positions, bool walks)
 {
     enum { N_PROMPT = 256, PERIOD = 32, N_ANSWER = 160 };
     static const struct {
         wt_strategy strategy;
         int n_guesses;
-    } rows[] = {{WT_STRATEGY_SINGLE, 1}, {WT_STRATEGY_NGRAM, 3}, {WT_STRATEGY_NGRAM, 7}, {WT_STRATEGY_NGRAM, 15}};
+    } rows[] = {{WT_STRATEGY_SINGLE, 1}, {WT_STRATEGY_NGRAM, 3},     {WT_STRATEGY_NGRAM, 7}, {WT_STRATEGY_NGRAM, 15},
+                {WT_STRATEGY_JACOBI, 7}, {WT_STRATEGY_LOOKAHEAD, 7}, {WT_STRATEGY_EARLY, 3}};
     int32_t prompt[N_PROMPT];
     double single = 0;
-    for (int k = 0; k < N_PROMPT; k++) prompt[k] = k % PERIOD * 37;
+    for (int k = 0; k < N_PROMPT; k++) prompt[k] = walks ? 1000 - k % (N_PROMPT - 1) : k % PERIOD * 37;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         wt_sampler *sampler;
         wt_generator *generator;
@@ -172,9 +176,9 @@ static void bench_ngram(const char *name, wt_llm_session *session, const wt_llm 
         for (int times = 0; times < 2; times++) need(wt_generator_run(generator, prompt, N_PROMPT, &report));
         const double rate = report.n_tokens / report.decode_s;
         if (!k) single = rate;
-        printf("%-10s %-7s of %-5d  %10.1f tok/s  %.2f of single   %d steps, %d of %d guesses right\n", name,
-               wt_strategy_name(rows[k].strategy), rows[k].n_guesses, rate, rate / single, report.n_steps,
-               report.n_correct, report.n_guessed);
+        printf("%-10s %-9s of %-3d  %10.1f tok/s  %.2f of single   %d steps, %d of %d guesses right, off %d times\n",
+               name, wt_strategy_name(rows[k].strategy), rows[k].n_guesses, rate, rate / single, report.n_steps,
+               report.n_correct, report.n_guessed, report.n_switched_off);
         wt_generator_destroy(generator);
         wt_sampler_destroy(sampler);
     }
@@ -234,6 +238,8 @@ int main(int argc, char **argv)
         printf("skipped: %s\n", wt_last_error());
         return 0;
     }
+    const bool repeats = what && strstr(what, "repeat");
+    if (repeats) random_llm_repeat(&m);
     wt_device *device;
     wt_llm_resident *resident;
     wt_llm_session *session;
@@ -265,7 +271,7 @@ int main(int argc, char **argv)
     if (wants(what, "decode")) bench_decode(plain ? name : type, session, &m, context, n, read);
     if (wants(what, "draw")) bench_draw(name, session, &m, context, n);
     if (wants(what, "verify")) bench_verify(name, session, &m, context);
-    if (wants(what, "ngram")) bench_ngram(name, session, &m, (context > PROMPT ? context : PROMPT) + n + 8);
+    if (wants(what, "ngram")) bench_ngram(name, session, &m, (context > PROMPT ? context : PROMPT) + n + 8, repeats);
     wt_llm_session_destroy(session);
     if (wants(what, "steps")) {
         bench_batch(name, &m, device, resident, 8);

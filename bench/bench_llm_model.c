@@ -8,7 +8,7 @@
 //   read     4651 GB/s                             a plain kernel over the loaded weights; on the CPU left out
 //   prompt   4096 tokens   30391 tok/s
 //   decode   at 1024   255.0 tok/s   3.92 ms   3900 GB/s    by the type loaded last
-// (The figures above only show the form.)
+// (The figures above only show the form.) --tokens 0 leaves prompt and decode out.
 //
 // The cache is bf16, on the CPU and with a checkpoint of float32 float32. --ids: int32 tokens; the first N are a prompt,
 // the others follow one by one. --logits gets float32 [count - N + 1][vocab_size]: after the prompt and after each that
@@ -56,7 +56,7 @@ static bool read_options(int argc, char **argv, options *o)
         else
             *all[n].number = atoi(argv[k + 1]);
     }
-    return o->context >= 0 && o->tokens >= 1 && o->prompt >= 1 && o->first >= 1;
+    return o->context >= 0 && o->tokens >= 0 && o->prompt >= 1 && o->first >= 1;
 }
 
 // ---- rows
@@ -189,8 +189,8 @@ int main(int argc, char **argv)
                                           .kv_type = kv_type};
     need(wt_llm_session_create(m, &config, &session));
     if (o.ids) write_logits(session, m->config.vocab_size, &o);
-    bench_prompt(session, m->config.vocab_size, n_prompt);
-    bench_decode(session, resident ? &resident->llm : m, &o, kv_type == WT_DTYPE_F32 ? 4 : 2);
+    if (o.tokens) bench_prompt(session, m->config.vocab_size, n_prompt);
+    if (o.tokens) bench_decode(session, resident ? &resident->llm : m, &o, kv_type == WT_DTYPE_F32 ? 4 : 2);
     wt_llm_session_destroy(session);
     wt_llm_resident_destroy(resident);
     wt_llm_close(m);

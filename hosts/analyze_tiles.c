@@ -97,8 +97,10 @@ static int64_t context_of(const analyze_options *o, int rate_hz)
                                              // and a halving's filter reaches 200 samples of its own rate
             const wt_cqt_config c = o->features[k]->needs ? analyze_folded_cqt(&s) : analyze_cqt_config(&s, WT_CQT_FULL);
             const int steps = c.bins_per_octave ? c.bins_per_octave : 12;
-            const double octaves = ceil((double)(c.n_bins ? c.n_bins : 84) / steps);
-            const double longest = 1.5 * steps * rate_hz / (c.fmin_hz > 0 ? c.fmin_hz : ANALYZE_C1_HZ);
+            const double fmin_hz = c.fmin_hz > 0 ? c.fmin_hz : ANALYZE_C1_HZ;
+            const double asked = ceil((double)(c.n_bins ? c.n_bins : 84) / steps);
+            const double octaves = fmin(asked, ceil(log2(fmax(1, rate_hz / fmin_hz)))); // more are refused
+            const double longest = 1.5 * steps * rate_hz / fmin_hz;
             own = 24 + (int64_t)(2 * longest + 256 * exp2(octaves)) / analyze_hop(o); // 24: what CENS smooths over
         }
         if (o->features[k]->base == ANALYZE_BASE_SPEECH) own = analyze_speech_step(rate_hz) / analyze_hop(o) + 1;

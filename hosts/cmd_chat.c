@@ -195,9 +195,15 @@ static wt_status do_stats(chat *c, const char *rest)
     return WT_OK;
 }
 
-static wt_status do_save(chat *c, const char *rest) { return chat_history_save(c->history, rest); }
+static wt_status do_save(chat *c, const char *rest)
+{
+    return rest[0] ? chat_history_save(c->history, rest) : wt_fail(WT_ERR_BAD_ARG, "/save wants a FILE");
+}
 
-static wt_status do_load(chat *c, const char *rest) { return chat_history_load(c->history, rest); }
+static wt_status do_load(chat *c, const char *rest)
+{
+    return rest[0] ? chat_history_load(c->history, rest) : wt_fail(WT_ERR_BAD_ARG, "/load wants a FILE");
+}
 
 static const struct {
     const char *name, *argument, *help;
@@ -285,7 +291,7 @@ static wt_status talk(chat *c)
 static wt_status open_history(chat *c)
 {
     const wt_tokenizer *t = c->model.tokenizer;
-    if (!t) return wt_fail(WT_ERR_UNSUPPORTED, "chat: %s has no tokenizer.json, which chat wants", c->o.model);
+    if (!t) return wt_fail(WT_ERR_UNSUPPORTED, "%s has no tokenizer.json, which chat wants", c->o.model);
     const int32_t bos = wt_tokenizer_bos(t), eos = wt_tokenizer_eos(t);
     const char *text = wt_tokenizer_chat_template(t), *first = bos < 0 ? NULL : wt_tokenizer_token(t, bos);
     const char *last = eos < 0 ? NULL : wt_tokenizer_token(t, eos);
@@ -297,13 +303,13 @@ static wt_status open_history(chat *c)
         if (f) fclose(f);
         if (!got) {
             free(file);
-            return wt_fail(WT_ERR_FILE, "chat: the template %s cannot be read", c->template_path);
+            return wt_fail(WT_ERR_FILE, "the template %s cannot be read", c->template_path);
         }
         text = file;
     }
     wt_status status =
         text ? chat_history_create(text, first, last, &c->history)
-             : wt_fail(WT_ERR_NOT_FOUND, "chat: %s has no chat template, want --template FILE", c->o.model);
+             : wt_fail(WT_ERR_NOT_FOUND, "%s has no chat template, want --template FILE", c->o.model);
     free(file);
     return status ? status : chat_history_set_system(c->history, c->system);
 }

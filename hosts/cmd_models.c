@@ -12,7 +12,7 @@ static void print_help(FILE *out, const wt_option *options, int n)
     fprintf(out,
             "usage: warptone models inspect PATH [--json]\n\n"
             "Show what a model holds, without loading it: its config, quantisation, metadata and tensors. PATH is\n"
-            "a folder of the hub, a file *.safetensors or *.gguf, or a checkpoint *.bin of llama2.c.\n\noptions:\n");
+            "a folder of the hub, a file *.safetensors or *.gguf, or a checkpoint *.bin of llama2.c.\n");
     wt_options_print(out, options, n);
 }
 

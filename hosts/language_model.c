@@ -75,6 +75,12 @@ static wt_status find_quantization(const char *name, wt_llm_quantization *kind)
     return WT_OK;
 }
 
+static wt_status find_strategy(const language_options *o, wt_strategy *strategy)
+{
+    *strategy = o->draft ? WT_STRATEGY_DRAFT : WT_STRATEGY_SINGLE;
+    return o->strategy && wt_strategy_find(o->strategy, strategy) ? WT_ERR_BAD_ARG : WT_OK;
+}
+
 static void tell_quantised(void *user, int done, int of)
 {
     const language_use *use = user;
@@ -90,6 +96,7 @@ static void tell_sent(void *user, size_t done_bytes, size_t all_bytes)
 static wt_status open_weights(const language_options *o, language_model *m)
 {
     wt_status status = find_quantization(o->quantize, &m->quantization);
+    if (!status) status = find_strategy(o, &m->strategy);
     if (!status) status = wt_llm_open(o->model, &m->llm);
     if (!status && o->draft) status = wt_llm_open(o->draft, &m->draft_llm);
     return status;
@@ -240,15 +247,14 @@ static wt_status open_generator(const language_options *o, const language_use *u
                                   .vocab = m->vocab,
                                   .text = &text,
                                   .draft = m->draft,
-                                  .strategy = o->draft ? WT_STRATEGY_DRAFT : WT_STRATEGY_SINGLE,
+                                  .strategy = m->strategy,
                                   .n_guesses = o->n_guesses,
                                   .n_draft_layers = o->draft_layers,
                                   .keep_guessing = o->keep_guessing,
                                   .on_token = use->on_token,
                                   .may_go_on = not_interrupted,
                                   .user = use->user};
-    wt_status status = o->strategy ? wt_strategy_find(o->strategy, &config.strategy) : WT_OK;
-    return status ? status : wt_generator_create(&config, &m->generator);
+    return wt_generator_create(&config, &m->generator);
 }
 
 wt_status language_model_open(const language_options *options, const language_use *use, language_model *model)

@@ -90,6 +90,7 @@ typedef struct language_model {
     wt_llama2c_vocab *vocab; ///< both NULL with `numbers`
     wt_generator *generator;
     wt_llm_quantization quantization;
+    wt_strategy strategy;
     size_t step_bytes; ///< of weights, wt_llm_step_bytes
     int n_positions, max_tokens;
     double load_s;

@@ -176,6 +176,15 @@ static void formats_that_need_the_whole_signal_say_so(void **state)
     assert_non_null(strstr(out, "json takes the signal whole: 66189 samples, want at most 32000 (64 of --tile)"));
 }
 
+/// A tile has room for the filters of octaves that there are, not of those that are refused.
+static void octaves_that_do_not_exist_are_refused(void **state)
+{
+    char in[4096];
+    snprintf(in, sizeof in, "%s", test_path(state, "long.wav"));
+    assert_int_equal(run("cpu", "-f vqt --bins-per-octave 2 --tile 500", in, test_path(state, "x.npz")), 2);
+    assert_non_null(strstr(out, "Hz, want 11025.0 or less (half the rate)"));
+}
+
 /// The same on a GPU, tiles against the whole there.
 static void cuda_gives_the_same_in_tiles(void **state)
 {
@@ -237,6 +246,7 @@ int main(void)
         cmocka_unit_test(constant_q_is_that_of_the_whole_signal),
         cmocka_unit_test(tiles_end_where_the_file_does),
         cmocka_unit_test(formats_that_need_the_whole_signal_say_so),
+        cmocka_unit_test(octaves_that_do_not_exist_are_refused),
         cmocka_unit_test(cuda_gives_the_same_in_tiles),
     };
     if (!find_program(program, sizeof program)) return 1;

@@ -83,6 +83,7 @@ static void generate_takes_strategies_stops_and_quantising(void **state)
     assert_memory_equal(text_of(exact, "text"), whole, 20); // the first words of the story are the same
     assert_int_equal(run("generate --quantize int9", ""), 2);
     assert_int_equal(run("generate --strategy draft", ""), 2);
+    assert_int_equal(run("generate --strategy magic", ""), 2);
     json_decref(single), json_decref(guessed), json_decref(stopped), json_decref(small), json_decref(exact);
 }
 

@@ -2,6 +2,7 @@
 #include "support/testing.h"
 #include "support/spectral_check.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,6 +278,8 @@ static void silence_is_no_nan(void **state)
     assert_int_equal(wt_chroma_run(chroma, x, 4, out), WT_OK);
     for (int i = 0; i < 4 * 12; i++) assert_true(out[i] == 0);
     assert_ok(wt_chroma_cens(x, 4, 12, 0, WT_CHROMA_NORM_2, out));
+    assert_fails(wt_chroma_cens(x, 4, 12, INT_MAX, WT_CHROMA_NORM_2, out), WT_ERR_BAD_ARG,
+                 "chroma: window of 16777218 frames, want fewer");
     for (int i = 0; i < 4 * 12; i++) assert_true(out[i] == 0);
     assert_ok(wt_tonnetz(x, 4, 12, centroid));
     for (int i = 0; i < 4 * 6; i++) assert_true(centroid[i] == 0);

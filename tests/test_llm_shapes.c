@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_LAYERS = 2, N_POSITIONS = 320, N_SEQUENCES = 3, N_SINGLES = 24, MANY_SINGLES = 300, VOCAB = 500 };
+enum { N_LAYERS = 2, N_POSITIONS = 320, N_SEQUENCES = 3, N_SINGLES = 24, MANY_SINGLES = 300, VOCAB = 500, FEW_SMS = 8 };
 
 /// 16 bits a vector, a query and a share: errors of 2^-12 (F16) and 2^-9 (BF16) in each of some fifteen products, of
 /// which the logits keep a few.
@@ -29,6 +29,9 @@ static const wt_model_config many_rows = {
 
 /// Down of quantised weights is shared by two blocks, which finish more than a tile each (kernels/llm/llm_quant.cu).
 static const wt_model_config long_rows = {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 4608, .d_ff = 8192};
+
+/// On FEW_SMS a pair of blocks finishes 12 tiles of down, a block 64 of gate and up: more than it has places for.
+static const wt_model_config many_tiles = {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 1536, .d_ff = 8192};
 
 // ---- a model of random numbers
 
@@ -112,6 +115,7 @@ static void make(model *m, const wt_model_config *shape, wt_dtype t)
 
 typedef struct pair {
     wt_device *device[2];
+    wt_layout *layout; ///< of the GPU, where the session has FEW_SMS
     wt_llm_session *session[2];
     double bound, worst;
 } pair; ///< CPU, GPU
@@ -145,13 +149,22 @@ static void step(pair *p, int n, int first)
     for (int k = 0; k < n; k++) compare(p, logits[1] + k * VOCAB, logits[0] + k * VOCAB, "a step");
 }
 
-static void open_both(pair *p, const model *m, wt_dtype kv_type)
+static wt_partition *few_sms(pair *p)
+{
+    static const wt_partition_config parts[] = {{.name = "few", .n_sms = FEW_SMS}, {.name = "rest"}};
+    const wt_layout_config config = {.partitions = parts, .n_partitions = 2};
+    assert_ok(wt_layout_create(p->device[1], &config, &p->layout));
+    return wt_layout_at(p->layout, 0);
+}
+
+static void open_both(pair *p, const model *m, wt_dtype kv_type, bool on_few)
 {
     static const wt_backend backends[] = {WT_BACKEND_CPU, WT_BACKEND_CUDA};
     for (int b = 0; b < 2; b++) {
         assert_ok(wt_device_open(&(wt_device_config){.backend = backends[b], .n_threads = 2}, &p->device[b]));
         assert_ok(wt_llm_session_create(&m->llm,
                                         &(wt_llm_session_config){.device = p->device[b],
+                                                                 .partition = b && on_few ? few_sms(p) : NULL,
                                                                  .n_positions = N_POSITIONS,
                                                                  .n_batch = 256,
                                                                  .n_sequences = N_SEQUENCES,
@@ -165,6 +178,7 @@ static void close_both(pair *p, model *m)
 {
     for (int b = 0; b < 2; b++) {
         wt_llm_session_destroy(p->session[b]);
+        if (b) assert_ok(wt_layout_destroy(p->layout));
         wt_device_close(p->device[b]);
     }
     wt__llm_give_back(&m->llm);
@@ -176,7 +190,7 @@ static void check(const wt_model_config *shape, wt_dtype dtype, double bound)
     model m;
     pair p = {.bound = bound};
     make(&m, shape, dtype);
-    open_both(&p, &m, dtype);
+    open_both(&p, &m, dtype, false);
     for (int s = 0; s < N_SEQUENCES; s++) {
         for (int b = 0; b < 2; b++) assert_ok(wt_llm_select(p.session[b], s));
         feed(&p, 150 + 20 * s, s, "a prompt");
@@ -196,13 +210,13 @@ static void skip_without_gpu(void)
 }
 
 /// Products of one vector do not round it to the weights' type.
-static void check_singles(const wt_model_config *shape, wt_dtype dtype, wt_llm_quantization kind)
+static void check_singles(const wt_model_config *shape, wt_dtype dtype, wt_llm_quantization kind, bool on_few)
 {
     model m;
     pair p = {.bound = 1e-5}; // as against transformers in float32
     make(&m, shape, dtype);
     assert_ok(wt_llm_quantize(&m.llm, kind, NULL, NULL));
-    open_both(&p, &m, WT_DTYPE_F32);
+    open_both(&p, &m, WT_DTYPE_F32, on_few);
     const bool many = shape->d_ff < 4096 && kind == WT_LLM_AS_STORED; // a block of attention takes turns then
     for (int k = 0; k < (many ? MANY_SINGLES : N_SINGLES); k++) feed(&p, 1, k * 11, "a token");
     print_message("one by one, rows of %4d, %-5s kind %d: %.1e of the largest logit\n", shape->d_ff,
@@ -216,14 +230,22 @@ static void single_tokens_have_whole_vectors(void **state)
     skip_without_gpu();
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++)
-            check_singles(&shapes[k], types[t].dtype, WT_LLM_AS_STORED);
+            check_singles(&shapes[k], types[t].dtype, WT_LLM_AS_STORED, false);
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
-        check_singles(&many_rows, types[t].dtype, WT_LLM_AS_STORED);
+        check_singles(&many_rows, types[t].dtype, WT_LLM_AS_STORED, false);
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) // the first in boxes alone
         for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
-            check_singles(&shapes[k], WT_DTYPE_BF16, (wt_llm_quantization)kind);
+            check_singles(&shapes[k], WT_DTYPE_BF16, (wt_llm_quantization)kind, false);
     for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
-        check_singles(&long_rows, WT_DTYPE_BF16, (wt_llm_quantization)kind);
+        check_singles(&long_rows, WT_DTYPE_BF16, (wt_llm_quantization)kind, false);
+}
+
+static void few_processors_finish_many_tiles(void **state)
+{
+    (void)state;
+    skip_without_gpu();
+    for (int kind = WT_LLM_AS_STORED; kind <= WT_LLM_INT4; kind++)
+        check_singles(&many_tiles, WT_DTYPE_BF16, (wt_llm_quantization)kind, true);
 }
 
 static void a_gpu_gives_the_logits_of_the_cpu(void **state)
@@ -444,6 +466,7 @@ int main(void)
                                        cmocka_unit_test(single_tokens_far_into_small_caches),
                                        cmocka_unit_test(guesses_with_small_caches),
                                        cmocka_unit_test(single_tokens_have_whole_vectors),
+                                       cmocka_unit_test(few_processors_finish_many_tiles),
                                        cmocka_unit_test(exact_guesses_have_the_bits_of_single_steps)};
     return cmocka_run_group_tests_name("llm shapes", tests, NULL, NULL);
 }

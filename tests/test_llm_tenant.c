@@ -335,6 +335,41 @@ static void a_pause_begins_with_the_step(void **state)
     close_fixture(&f);
 }
 
+// ---- other shares
+
+/// A resize moves the streams; a session goes on, and what it had recorded on the processors of before it records anew.
+static void a_session_follows_a_resize(void **state)
+{
+    enum { N = 30, GUESSES = 5, ROUNDS = 3 };
+    static const wt_partition_config less[] = {
+        {.name = "speech", .tier = WT_TIER_GUARANTEED, .sm_share = 0.25, .lends = true},
+        {.name = "llm", .borrows = true}};
+    static const wt_layout_config other = {.partitions = less, .n_partitions = 2};
+    fixture f = open_fixture(state, &lending_config);
+    listener alone = {.n = 0};
+    run_alone(&f, N, &alone);
+    wt_llm_session *session = session_of(&f, f.llms);
+    for (int round = 0; round < ROUNDS; round++) {
+        listener l = {.n = 0};
+        int32_t next[GUESSES];
+        assert_ok(wt_device_synchronize(f.device));
+        if (round) assert_ok(wt_layout_resize(f.layout, round == 1 ? &other : &lending_config));
+        assert_int_equal(facts_of(f.layout).generation, 1 + round);
+        assert_ok(wt_partition_idle(f.lender, round == ROUNDS - 1));
+        run(session, N, &l);
+        assert_memory_equal(l.ids, alone.ids, sizeof *l.ids * N);
+        for (int times = 0; times < 2; times++) { // the second is recorded
+            assert_ok(wt_llm_session_restore(session, (wt_llm_snapshot){PROMPT, 0}));
+            assert_ok(wt_llm_verify_greedy(session, alone.ids, GUESSES, next));
+            assert_memory_equal(next, alone.ids + 1, sizeof next);
+        }
+    }
+    assert_true(usage_of(session).n_wide_steps > N); // those of the last round
+    wt_llm_session_destroy(session);
+    assert_ok(wt_partition_idle(f.lender, false));
+    close_fixture(&f);
+}
+
 // ---- beside audio
 
 typedef struct late {
@@ -493,7 +528,8 @@ int main(void)
 #define TENANTS                                                                                                        \
     IN_FOLDER(idle_processors_are_borrowed_step_by_step), IN_FOLDER(sessions_share_what_is_borrowed),                  \
         IN_FOLDER(the_memory_quota_holds), IN_FOLDER(the_share_of_time_holds), IN_FOLDER(a_run_stops_within_a_step),   \
-        IN_FOLDER(a_pause_begins_with_the_step), IN_FOLDER(an_armed_device_refuses_nothing_a_session_needs),           \
+        IN_FOLDER(a_pause_begins_with_the_step), IN_FOLDER(a_session_follows_a_resize),                                \
+        IN_FOLDER(an_armed_device_refuses_nothing_a_session_needs),                                                    \
         IN_FOLDER(nothing_is_launched_in_the_primary_context)
     const struct CMUnitTest cpu[] = {TENANTS}, cuda[] = {TENANTS};
     return cmocka_run_group_tests_name("tenant on the CPU", cpu, group_on_cpu, NULL) +

@@ -261,6 +261,7 @@ static void models_are_inspected(void **state)
     assert_int_equal(run("", "models inspect /absent", true), 3);
     assert_non_null(strstr(out, "warptone models: /absent: No such file or directory"));
     assert_int_equal(run("", "models", true), 2);
+    assert_null(strstr(strstr(out, "options:") + 1, "options:"));
     assert_int_equal(run("", "models inspect", true), 2);
 }
 

@@ -1,6 +1,7 @@
 #include "support/realtime.h"
 #include "support/spectral_check.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -423,8 +424,10 @@ static void bad_input_gets_a_sentence(void **state)
     assert_fails(wt_stft_create(&(wt_stft_config){.n_fft = 8, .win_length = 9}, &stft), WT_ERR_BAD_ARG,
                  "stft: win_length 9, want 1..8 (n_fft)");
     assert_fails(wt_stft_create(&(wt_stft_config){.n_fft = 8, .hop = -3}, &stft), WT_ERR_BAD_ARG,
-                 "stft: hop -3, want 1 or more");
-    assert_fails(wt_stft_create(&(wt_stft_config){.n_fft = 3}, &stft), WT_ERR_BAD_ARG, "stft: hop 0, want 1 or more");
+                 "stft: hop -3, want 1..16777216");
+    assert_fails(wt_stft_create(&(wt_stft_config){.n_fft = 3}, &stft), WT_ERR_BAD_ARG, "stft: hop 0, want 1..16777216");
+    assert_fails(wt_stft_create(&(wt_stft_config){.hop = INT_MAX}, &stft), WT_ERR_BAD_ARG,
+                 "stft: hop 2147483647, want 1..16777216");
     assert_fails(wt_stft_create(&(wt_stft_config){.channels = -1}, &stft), WT_ERR_BAD_ARG,
                  "stft: -1 channels, want 1 or more");
     assert_fails(wt_stft_create(&(wt_stft_config){.pad = 5}, &stft), WT_ERR_BAD_ARG, "stft: pad 5, want 0..4");

@@ -1,4 +1,5 @@
 // Strategies against single steps: the same tokens, on both backends and with weights of every size.
+#include "../models/llm/guess.h"
 #include "support/answer_check.h"
 #include "support/audio_files.h"
 #include "support/testing.h"
@@ -117,6 +118,25 @@ static void without_them_near_ties_may_differ(void **state)
 }
 
 /// A model that drafts for itself is always right, and so are all of its layers.
+/// Where the text ends before there are enough guesses, it is taken to go round.
+static void n_grams_of_a_text_that_goes_round_never_end(void **state)
+{
+    enum { MOST = 8 };
+    static const int32_t ids[] = {7, 1, 2, 3, 1, 2, 3}, same[] = {7, 4, 4, 4};
+    wt__guesser g = {.strategy = WT_STRATEGY_NGRAM};
+    int32_t guesses[MOST];
+    int n;
+    (void)state;
+    assert_ok(wt__guess(&g, ids, 7, MOST, guesses, &n));
+    assert_int_equal(n, MOST);
+    for (int k = 0; k < MOST; k++) assert_int_equal(guesses[k], 1 + k % 3);
+    assert_ok(wt__guess(&g, same, 4, MOST, guesses, &n));
+    assert_int_equal(n, MOST);
+    for (int k = 0; k < MOST; k++) assert_int_equal(guesses[k], 4);
+    assert_ok(wt__guess(&g, ids, 4, MOST, guesses, &n));
+    assert_int_equal(n, 0);
+}
+
 static void a_perfect_draft_is_always_right(void **state)
 {
     static answer_tokens t;
@@ -158,6 +178,7 @@ int main(void)
         IN_FOLDER(also_with_quantised_weights),
         IN_FOLDER(also_on_a_gpu_with_exact_guesses),
         IN_FOLDER(without_them_near_ties_may_differ),
+        cmocka_unit_test(n_grams_of_a_text_that_goes_round_never_end),
         IN_FOLDER(a_perfect_draft_is_always_right),
         IN_FOLDER(what_does_not_pay_is_switched_off),
     };

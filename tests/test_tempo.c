@@ -212,6 +212,29 @@ static void fine_tempi_lie_between_the_lags(void **state)
     }
 }
 
+// Noise has no period: its lags are few frames, and their peaks lie anywhere.
+static void fine_tempi_stay_near_their_lag(void **state)
+{
+    (void)state;
+    const wt_tempo_config config = {.rate_hz = 8000, .hop = 700, .ac_size_s = 8};
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        wt_tempo *plan;
+        double bpm[2];
+        uint64_t own = seed;
+        float envelope[120];
+        for (int t = 0; t < 120; t++) envelope[t] = fabsf(noise(&own));
+        for (int fine = 0; fine < 2; fine++) {
+            wt_tempo_config c = config;
+            c.fine = fine;
+            assert_ok(wt_tempo_create(NULL, &c, &plan));
+            bpm[fine] = wt_tempo_run(plan, envelope, 120);
+            wt_tempo_destroy(plan);
+        }
+        if (!(bpm[1] > bpm[0] / 2 && bpm[1] < bpm[0] * 2.5))
+            fail_msg("seed %d: %g BPM of %g", (int)seed, bpm[1], bpm[0]);
+    }
+}
+
 // From samples on: half a minute of decaying bursts of noise, the grid of frames at any place against them.
 static void a_drum_track_has_its_tempo(void **state)
 {
@@ -529,7 +552,8 @@ static void check_device(wt_backend backend)
     check_pulses(device, stream, x, (wt_plp_config){.win_length = 0}, BATCH);
     check_pulses(device, stream, x, (wt_plp_config){.win_length = 63, .min_bpm = 60}, 2);
     check_pulses(device, stream, x, (wt_plp_config){.win_length = 100, .max_bpm = 5000}, 3);
-    check_pulses(device, stream, x, (wt_plp_config){.win_length = 134, .min_bpm = 60}, 2); // no thread block transforms it
+    check_pulses(device, stream, x, (wt_plp_config){.win_length = 134, .min_bpm = 60},
+                 2); // no thread block transforms it
     check_fourier(device, stream, x);
     check_beats(device, stream, x, &(wt_beat_config){.tightness = 0});
     check_beats(device, stream, x, &(wt_beat_config){.bpm = 97, .no_trim = true});
@@ -564,6 +588,7 @@ int main(void)
         cmocka_unit_test(beats_are_librosas),
         cmocka_unit_test(pulses_equal_librosas),
         cmocka_unit_test(fine_tempi_lie_between_the_lags),
+        cmocka_unit_test(fine_tempi_stay_near_their_lag),
         cmocka_unit_test(a_drum_track_has_its_tempo),
         cmocka_unit_test(silence_has_no_beat),
         cmocka_unit_test(batches_on_a_cpu_give_what_each_signal_gives),

@@ -1,7 +1,8 @@
 """transformers and bench_llm_model on the same random checkpoints, in one run: logits, decode, prompt, loading.
 
     python3 bench/peers/llm.py [--shapes NAME[:LAYERS],...] [--folder DIR] [--program FILE] [--device cuda]
-                               [--quantize fp8|int8|int4|all] [--rows NAME,...] [--compile-seconds S] [--seconds S]
+                               [--quantize fp8|int8|int4|all] [--float] [--host] [--rows NAME,...]
+                               [--compile-seconds S] [--seconds S]
 
 Each shape is made on the device with transformers' own initialisation in bf16, written as sharded safetensors (to
 --folder, else to /dev/shm or /tmp, whichever has room) and measured there, a row as soon as it is known:
@@ -14,8 +15,9 @@ Each shape is made on the device with transformers' own initialisation in bf16, 
   compiled    one token with a StaticCache and torch.compile(mode="reduce-overhead", fullgraph=True), what its
               documentation recommends; left out when compiling takes longer than --compile-seconds
 
-Logits have two judges: float32, the same weights run by transformers in float32, and bf16, transformers as it is used.
-Each error is the largest difference over the largest logit. Ours passes when it is no further from float32 than
+Logits have two judges: float32, the same weights run by transformers in float32, a layer widened while it runs, and
+bf16, transformers as it is used. With --host ours runs on the CPU too, which multiplies bf16 weights in float: there no
+rounding sends a token to another expert, so its logits are within 1e-4 however deep the model. Each error is the largest difference over the largest logit. Ours passes when it is no further from float32 than
 transformers' bf16 is, for a hidden state of bf16 rounds more often than ours of f32 does. After --seconds nothing slow
 is begun.
 """
@@ -38,8 +40,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 import transformers as tf
+from transformers.core_model_loading import revert_weight_conversion
 
-CONTEXT, STEPS, WARM, PROMPT, FIRST, LOGITS = 1024, 128, 6, 4096, 64, 4
+CONTEXT, STEPS, WARM, PROMPT, FIRST, LOGITS, AT_ONCE = 1024, 128, 6, 4096, 64, 4, 8
 BEGIN = time.time()
 
 qwen3 = dict(vocab_size=151936, head_dim=128, num_key_value_heads=8, max_position_embeddings=40960,
@@ -114,17 +117,25 @@ def save_shard(tensors, path, metadata=None):
 
 
 def write(model, folder):
-    """save_pretrained, which writes one shard after the other, with a writer in threads."""
-    save = tf.modeling_utils.safe_save_file
-    with ThreadPoolExecutor(16) as pool:
+    """A file a layer, AT_ONCE of them in threads: save_pretrained makes a second copy of all experts first."""
+    parts, files = {}, {}
+    for name, tensor in model.state_dict().items():
+        parts.setdefault(name.split(".")[2] if ".layers." in name else "rest", {})[name] = tensor
+    if model.config.tie_word_embeddings:
+        del parts["rest"]["lm_head.weight"]
+    model.config.save_pretrained(folder)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         waits = []
-        tf.modeling_utils.safe_save_file = lambda *a, **k: waits.append(pool.submit(save_shard, *a, **k))
-        try:
-            model.save_pretrained(folder, max_shard_size="1GB")
-            for wait in waits:
-                wait.result()
-        finally:
-            tf.modeling_utils.safe_save_file = save
+        for k, part in enumerate(parts.values()):
+            if k >= AT_ONCE:
+                waits[k - AT_ONCE].result()
+            part, file = revert_weight_conversion(model, part), f"model-{k + 1:05}-of-{len(parts):05}.safetensors"
+            files |= dict.fromkeys(part, file)
+            waits.append(pool.submit(save_shard, part, f"{folder}/{file}"))
+        for wait in waits:
+            wait.result()
+    with open(f"{folder}/model.safetensors.index.json", "w") as out:
+        json.dump({"metadata": {}, "weight_map": files}, out)
 
 
 def folder_for(n_bytes, given):
@@ -208,6 +219,18 @@ def logits_of(model, ids):
     return model(input_ids=ids, use_cache=False).logits[0, FIRST - 1:].float().cpu().numpy()
 
 
+def exact_logits(model, ids):
+    """In float32. Only the part that runs is widened, and takes its own bits back, so a model as large as the device's
+    memory has its judge there."""
+    parts = [model.model.embed_tokens, *model.model.layers, model.model.norm, model.lm_head]
+    hooks = [part.register_forward_pre_hook(lambda m, _: m.float() and None) for part in parts]
+    hooks += [part.register_forward_hook(lambda m, *_: m.bfloat16() and None) for part in parts]
+    logits = logits_of(model, ids)
+    for hook in hooks:
+        hook.remove()
+    return logits
+
+
 # ---- ours
 
 def run_quantised(program, folder, device, types):
@@ -217,13 +240,13 @@ def run_quantised(program, folder, device, types):
         log(f"  ours, {types}: {line}")
 
 
-def run_ours(program, folder, device, ids):
+def run_ours(program, folder, device, ids, context=CONTEXT, prompt=PROMPT, steps=STEPS):
     ids.numpy().astype(np.int32).tofile(f"{folder}/ids.bin")
-    command = [program, folder, "--backend", device, "--context", str(CONTEXT), "--tokens", str(STEPS), "--prompt",
-               str(PROMPT), "--ids", f"{folder}/ids.bin", "--first", str(FIRST), "--logits", f"{folder}/logits.bin"]
+    command = [program, folder, "--backend", device, "--context", str(context), "--tokens", str(steps), "--prompt",
+               str(prompt), "--ids", f"{folder}/ids.bin", "--first", str(FIRST), "--logits", f"{folder}/logits.bin"]
     out = subprocess.run(command, capture_output=True, text=True, timeout=300)
     for line in out.stdout.splitlines() + out.stderr.splitlines()[-3:]:
-        log(f"  ours: {line}")
+        log(f"  ours, {device}: {line}")
     if out.returncode:
         return None, {}
     figures = {}
@@ -254,6 +277,16 @@ def compare(name, ours, bf16, exact, in_float):
         f"{'pass' if e <= bound else 'FAIL'}")
     log(f"  at each position: ours {each(ours, exact)}, transformers' bf16 {each(bf16, exact)}")
     return e <= bound
+
+
+def compare_host(name, program, folder, ids, exact):
+    ours, _ = run_ours(program, folder, "cpu", ids, FIRST, FIRST + LOGITS, 0)
+    if ours is None:
+        return False
+    e = error(ours, exact)
+    log(f"{name:<11} logits of the CPU backend, of the largest, from f32 {e:.1e}: {'pass' if e <= 1e-4 else 'FAIL'}; "
+        f"each {each(ours, exact)}")
+    return e <= 1e-4
 
 
 # ---- a shape
@@ -312,25 +345,26 @@ def measure(shape, options):
         log(f"  written to {folder} in {time.time() - begin:.1f} s")
         torch.manual_seed(2)
         ids = torch.randint(model.config.vocab_size, (FIRST + LOGITS - 1,))
-        bf16 = logits_of(model, ids[None].to(device))
-        exact = logits_of(copy.deepcopy(model).float(), ids[None].to(device))
+        bf16, exact = logits_of(model, ids[None].to(device)), exact_logits(model, ids[None].to(device))
+        released(device)
+        peer = peers(name, model, options)
+        del model  # there may be no room for two
         released(device)
         ours, figures = run_ours(options.program, folder, device, ids)
+        good = ours is not None and compare(name, ours, bf16, exact, options.float)
+        if options.host:
+            good &= compare_host(name, options.program, folder, ids, exact)
         if options.quantize:
             run_quantised(options.program, folder, device, options.quantize)
     finally:
         shutil.rmtree(folder)
     if ours is None:
         return False
-    good = compare(name, ours, bf16, exact, options.float)
-    peer = peers(name, model, options)
     rate, read = figures["decode"]
     best = np.nanmax([r for row, r in peer.items() if row != "prompt"] or [np.nan])
     log(f"{name:<11} decode at {CONTEXT}: ours {rate:.1f} tok/s, {rate / best:.2f}x the best of theirs; {read:.0f} GB/s, "
         f"{read / figures['read'][0]:.2f} of read; prompt of {PROMPT}: ours {figures['prompt'][0]:.0f} tok/s, "
         f"{figures['prompt'][0] / peer.get('prompt', np.nan):.2f}x theirs; load {', '.join(f'{x:.1f}' for x in figures['load'])} GB/s")
-    del model
-    released(device)
     return good
 
 
@@ -346,6 +380,7 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--quantize", help="load ours in that type too, or all three")
     parser.add_argument("--float", action="store_true", help="the same numbers in a checkpoint of float32")
+    parser.add_argument("--host", action="store_true", help="ours on the CPU too, against float32")
     parser.add_argument("--compile-seconds", type=int, default=90, help="of a row at most")
     parser.add_argument("--rows", default="eager,prompt,graph,compiled", help="of the peer")
     parser.add_argument("--seconds", type=float, default=90)

@@ -94,10 +94,11 @@ bool random_llm_make(const char *name, wt_llm *m)
     c->norm_eps = 1e-6;
     c->rope = (wt_rope_config){.kind = WT_ROPE_DEFAULT, .theta = 1e6, .n_dims = c->d_head, .factor = 1};
     const size_t most = (size_t)c->vocab_size * (size_t)c->d_model;
-    random_bytes = malloc((most + 8) * sizeof *random_bytes);
+    const size_t n_random = most + (size_t)c->d_model;
+    random_bytes = malloc(n_random * sizeof *random_bytes);
     ones = malloc(sizeof *ones * (size_t)c->d_model);
     uint64_t seed = 1;
-    for (size_t k = 0; k < most + 8; k++) {
+    for (size_t k = 0; k < n_random; k++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         random_bytes[k] = (uint16_t)((seed >> 63) << 15 | (0x3c80 + (seed >> 50 & 0x7f))); // 2^-6 .. 2^-5
     }
@@ -109,6 +110,15 @@ bool random_llm_make(const char *name, wt_llm *m)
     m->layers = calloc((size_t)c->n_layers, sizeof *m->layers);
     for (int l = 0; l < c->n_layers; l++) make_layer(c, &m->layers[l]);
     return true;
+}
+
+void random_llm_repeat(wt_llm *m)
+{
+    float *small = malloc(sizeof *small * (size_t)m->config.d_model);
+    for (int k = 0; k < m->config.d_model; k++) small[k] = 0x1p-20f;
+    for (int l = 0; l < m->config.n_layers; l++)
+        m->layers[l].attention_norm.weight = m->layers[l].ffn_norm.weight = small;
+    if (!m->config.tied_head) m->head.weight.data = random_bytes + m->config.d_model;
 }
 
 // ---- other types

@@ -114,9 +114,9 @@ void wt__fft64_fold(const double *re, const double *im, int n, double *z)
 
 // ---- sixteen signals in, spectra out
 
-void wt__fft64_frames(const float *const *frames, const double *window, int n, double *x)
+void wt__fft64_frames(const float *const *frames, const double *window, int n, const double *scales, double *x)
 {
-    WT_LEVEL_CALL(frames, frames, window, n, x);
+    WT_LEVEL_CALL(frames, frames, window, n, scales, x);
 }
 
 void wt__fft64_pairs(const double *z, int n, float *const *out, int n_out)

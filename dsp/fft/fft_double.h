@@ -19,8 +19,9 @@ size_t wt__fft64_doubles(int n);
 /// Forward, unscaled: x and work [n][2][LANES], 64-byte aligned; returns the one that holds the result. Exchange re and
 /// im of both ends for the inverse times n.  [rt]
 double *wt__fft64_run(const wt__fft64 *fft, double *x, double *work);
-/// Sixteen real signals of n samples each, windowed, as a transform takes them: x [n][FRAMES].  [rt]
-void wt__fft64_frames(const float *const *frames, const double *window, int n, double *x);
+/// Sixteen real signals of n samples each, windowed, as a transform takes them: x [n][FRAMES]. `scales` [FRAMES]: what
+/// each is taken times, 64-byte aligned, NULL = 1.  [rt]
+void wt__fft64_frames(const float *const *frames, const double *window, int n, const double *scales, double *x);
 /// Bins of the first n_out of sixteen real signals from their transform z, rounded once: out[f] [n / 2 + 1][2].  [rt]
 void wt__fft64_pairs(const double *z, int n, float *const *out, int n_out);
 /// Bins of sixteen real signals from their transform z (frame f of lane f in re, frame f + 8 in im):

@@ -20,6 +20,7 @@
 #    define bins_of    WT_LEVEL(bins_of)
 #    define half_of    WT_LEVEL(half_of)
 #    define put_wide   WT_LEVEL(put_wide)
+#    define frames_by  WT_LEVEL(frames_by)
 
 typedef double vec __attribute__((vector_size(WT_LEVEL_BYTES), may_alias));
 
@@ -191,32 +192,45 @@ static void WT_LEVEL(fold)(const double *re, const double *im, int n, double *z)
 
 typedef wt_f32x8 WT_LEVEL(unaligned) __attribute__((aligned(4), may_alias));
 
-// w v
-WT_INLINE void put_wide(double *to, wt_f32x8 v, double w)
+// w v, times the lanes' scales where there are such.
+WT_INLINE void put_wide(double *to, wt_f32x8 v, double w, const double *scales)
 {
 #    if WT_LEVEL_BYTES == 64
-    *(vec *)to = __builtin_convertvector(v, vec) * w;
+    vec wide = __builtin_convertvector(v, vec) * w;
+    if (scales) wide *= *(const vec *)scales;
+    *(vec *)to = wide;
 #    else
     const wt_f32x4 low = __builtin_shufflevector(v, v, 0, 1, 2, 3), high = __builtin_shufflevector(v, v, 4, 5, 6, 7);
-    *(wt_f64x4 *)to = __builtin_convertvector(low, wt_f64x4) * w;
-    *(wt_f64x4 *)(to + 4) = __builtin_convertvector(high, wt_f64x4) * w;
+    wt_f64x4 a = __builtin_convertvector(low, wt_f64x4) * w, b = __builtin_convertvector(high, wt_f64x4) * w;
+    if (scales) a *= *(const wt_f64x4 *)scales, b *= *(const wt_f64x4 *)(scales + 4);
+    *(wt_f64x4 *)to = a;
+    *(wt_f64x4 *)(to + 4) = b;
 #    endif
 }
 
-static void WT_LEVEL(frames)(const float *const *frames, const double *window, int n, double *x)
+WT_INLINE void frames_by(const float *const *frames, const double *window, int n, const double *scales, double *x)
 {
     for (int half = 0; half < 2; half++, frames += LANES) {
+        const double *own = scales ? scales + half * LANES : NULL;
         double *to = x + half * LANES;
         int i = 0;
         for (; i + 8 <= n; i += 8) {
             wt_f32x8 v[8];
             for (int f = 0; f < 8; f++) v[f] = *(const WT_LEVEL(unaligned) *)(frames[f] + i);
             wt_transpose_8x8(v);
-            for (int k = 0; k < 8; k++) put_wide(to + 2 * LANES * (i + k), v[k], window[i + k]);
+            for (int k = 0; k < 8; k++) put_wide(to + 2 * LANES * (i + k), v[k], window[i + k], own);
         }
         for (; i < n; i++)
-            for (int f = 0; f < 8; f++) to[2 * LANES * i + f] = window[i] * frames[f][i];
+            for (int f = 0; f < 8; f++) to[2 * LANES * i + f] = window[i] * frames[f][i] * (own ? own[f] : 1);
     }
+}
+
+static void WT_LEVEL(frames)(const float *const *frames, const double *window, int n, const double *scales, double *x)
+{
+    if (scales)
+        frames_by(frames, window, n, scales, x);
+    else
+        frames_by(frames, window, n, NULL, x);
 }
 
 // Half of a + b or a - b, of eight lanes, rounded once.
@@ -277,4 +291,5 @@ static void WT_LEVEL(pairs)(const double *z, int n, float *const *out, int n_out
 #    undef bins_of
 #    undef half_of
 #    undef put_wide
+#    undef frames_by
 #endif

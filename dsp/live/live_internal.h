@@ -1,5 +1,6 @@
 /// The inside of wt_live, by thread: live_run.c is the audio thread, live_load.c the workers that bring chains,
-/// live_points.c taps and inserts, live_params.c what any thread may ask.
+/// live_create.c those that make and end it, live_safe_point.c those that quiesce, live_points.c taps and inserts,
+/// live_params.c what any thread may ask.
 ///
 /// Memory order, once. The audio thread counts `epoch` up when it enters and when it leaves wt_live_process, so it is
 /// odd inside. Who takes something away stores NULL (or closes the gate) and then looks at `epoch`, both sequentially
@@ -151,8 +152,15 @@ bool wt__live_wait(wt_live *live, bool (*done)(void *user), void *user);
 /// Wait until no thread uses a player that is `shown` no more.  [worker]
 void wt__live_settle_readers(wt_live *live);
 void wt__live_player_destroy(live_player *player);
+/// Make `player` the only one, and destroy the others.  [worker, gate closed]
+void wt__live_replace(wt_live *live, live_player *player);
+WT_CHECKED wt_status wt__live_check_format(double rate_hz, int max_frames);
 /// Buffers of the audio thread for a format; nothing is changed on an error.  [worker, gate closed]
 WT_CHECKED wt_status wt__live_take_buffers(wt_live *live, double rate_hz, int max_frames);
+/// A resident kernel may stay only where the calls that would hang beside it are refused.  [worker]
+WT_CHECKED wt_status wt__live_arm(wt_live *live);
+/// Begin what plays on the device. Outside of quiesces; what another's has stopped begins when that one ends.  [worker]
+WT_CHECKED wt_status wt__live_begin_far(wt_live *live);
 /// Point every tap and insert of a node at its place in `player`'s chain.  [worker]
 void wt__live_find_points(wt_live *live, live_player *player);
 /// Planes of all points for the present max_frames.  [worker, gate closed]

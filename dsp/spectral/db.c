@@ -1,7 +1,6 @@
 #include "db_internal.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <warptone/simd.h>
 
@@ -45,23 +44,53 @@ WT_CLONES void wt__db_limit(float *x, int64_t count, float floor, float gain, fl
 
 // ---- whole arrays
 
-// A NaN comes behind all numbers.
-static int ascending(const void *a, const void *b)
+// Unsigned numbers in the order of floats, whose sign turns the others; a NaN comes behind all.
+WT_INLINE uint32_t key_of(float x)
 {
-    const float x = *(const float *)a, y = *(const float *)b;
-    if (x != x || y != y) return (x != x) - (y != y);
-    return (x > y) - (x < y);
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return x != x ? UINT32_MAX : bits & 0x80000000 ? ~bits : bits | 0x80000000;
 }
 
-static wt_status median_of(const float *x, int64_t count, double *median)
+static float value_of(uint32_t key)
 {
-    float *sorted = malloc((size_t)count * sizeof *sorted);
-    if (!sorted) return wt_fail(WT_ERR_NO_MEMORY, "db: median of %lld values", (long long)count);
-    memcpy(sorted, x, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, ascending);
-    *median = ((double)sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
-    free(sorted);
-    return WT_OK;
+    const uint32_t bits = key & 0x80000000 ? key & 0x7fffffff : ~key;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+enum { DIGIT = 11, DIGITS = 1 << DIGIT };
+
+// The least key above `key`; UINT32_MAX when there is none.
+WT_CLONES static uint32_t next_key(const float *x, int64_t count, uint32_t key)
+{
+    uint32_t least = UINT32_MAX;
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t other = key_of(x[i]), above = other > key ? other : UINT32_MAX;
+        least = above < least ? above : least;
+    }
+    return least;
+}
+
+// The middle key's digits from the highest on, each found by counting keys that begin alike.
+static double median_of(const float *x, int64_t count)
+{
+    static const int shifts[] = {21, 10, 0};
+    uint32_t key = 0, known = 0;
+    int64_t rank = (count - 1) / 2, counts[2048];
+    for (int k = 0; k < 3; k++) {
+        memset(counts, 0, sizeof counts);
+        for (int64_t i = 0; i < count; i++) {
+            const uint32_t other = key_of(x[i]);
+            if ((other & known) == key) counts[other >> shifts[k] & 2047]++;
+        }
+        uint32_t digit = 0;
+        while (rank >= counts[digit]) rank -= counts[digit++];
+        key |= digit << shifts[k], known |= 2047u << shifts[k];
+    }
+    const bool alone = rank + 1 == counts[key & 2047]; // the next in order is another number
+    return ((double)value_of(key) + value_of(count % 2 || !alone ? key : next_key(x, count, key))) / 2;
 }
 
 // `factor` 1: powers; 2: amplitudes, whose decibels count twice.
@@ -72,8 +101,7 @@ static wt_status from(const wt_db_config *config, double amin, int factor, const
     if (status || count < 1) return status;
     double ref = fabs(c.ref);
     if (c.reference == WT_DB_REF_MAX) ref = fabs((double)wt__db_peak(in, count));
-    if (c.reference == WT_DB_REF_MEDIAN) status = median_of(in, count, &ref);
-    if (status) return status;
+    if (c.reference == WT_DB_REF_MEDIAN) ref = median_of(in, count);
     const double scale = factor * DB_PER_OCTAVE;
     wt__db_log(in, count, (float)c.amin, (float)scale, (float)(-scale * log2(ref > c.amin ? ref : c.amin)), out);
     if (!c.no_top) wt__db_limit(out, count, wt__db_peak(out, count) - (float)c.top_db, 1, 0);

@@ -9,6 +9,7 @@
 #include "mel_plan.h"
 
 #include "db_internal.h"
+#include "lanes.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -208,48 +209,70 @@ WT_CLONES static void raise(float *squares, int bins, float power)
         for (int k = 0; k < bins; k++) squares[k] = powf(squares[k], power / 2);
 }
 
-WT_CLONES static void precise_powers(const double *re, const double *im, int64_t count, double power, float *out)
+// Frames' powers, each times the square of its back.
+WT_CLONES static void precise_powers(const double *re, const double *im, const double *back, int bins, double power,
+                                     float *out)
 {
-    for (int64_t i = 0; i < count; i++) out[i] = (float)(re[i] * re[i] + im[i] * im[i]);
-    for (int64_t i = 0; i < count && power != 2; i++) out[i] = powf(out[i], (float)power / 2);
+    double squares[WT__FFT64_FRAMES];
+    for (int f = 0; f < WT__FFT64_FRAMES; f++) squares[f] = back[f] * back[f];
+    for (int k = 0; k < bins; k++)
+        for (int f = 0; f < WT__FFT64_FRAMES; f++) {
+            const int at = k * WT__FFT64_FRAMES + f;
+            out[at] = (float)((re[at] * re[at] + im[at] * im[at]) * squares[f]);
+        }
+    const int count = bins * WT__FFT64_FRAMES;
+    for (int i = 0; i < count && power != 2; i++) out[i] = powf(out[i], (float)power / 2);
 }
 
-// turned [bins][lanes] to sums [n_mels][lanes], with a vector type of `lanes` floats. Where they will be written,
+// turned [bins][stride] to sums [n_mels][stride], of as many frames as a vector has floats. Where they will be written,
 // `out`, comes to the first-level cache meanwhile.
-#define SUM_BANDS(vector)                                                                                              \
+#define SUM_BANDS(vector, stride)                                                                                      \
     for (int b = 0; b < n_mels; b++) {                                                                                 \
         vector sum = {0};                                                                                              \
         __builtin_prefetch(out + b * step, 1, 3);                                                                      \
         __builtin_prefetch(out + b * step + sizeof sum / sizeof(float) - 1, 1, 3);                                     \
-        const float *from = turned + (size_t)m->begins[b] * (sizeof sum / sizeof(float));                              \
+        const float *from = turned + (size_t)m->begins[b] * (stride);                                                  \
         for (int k = 0; k < m->lengths[b]; k++) {                                                                      \
             vector bin;                                                                                                \
-            memcpy(&bin, from + (size_t)k * (sizeof sum / sizeof(float)), sizeof bin);                                 \
+            memcpy(&bin, from + (size_t)k * (stride), sizeof bin);                                                     \
             sum += *weights++ * bin;                                                                                   \
         }                                                                                                              \
-        memcpy(sums + (size_t)b * (sizeof sum / sizeof(float)), &sum, sizeof sum);                                     \
+        memcpy(sums + (size_t)b * (stride), &sum, sizeof sum);                                                         \
     }
 
-WT_CLONES static void sum_bands(const wt_mel *m, const float *turned, const float *out, float *sums)
+// `lanes` of m->lanes, a vector.
+WT_CLONES static void sum_lanes(const wt_mel *m, int lanes, const float *turned, const float *out, float *sums)
 {
     const float *weights = m->weights;
     const int n_mels = m->config.bank.n_mels;
     const int64_t step = m->config.frames_first ? m->lanes : m->n_frames;
-    if (m->lanes == 16) {
-        SUM_BANDS(wt_f32x16)
-    } else if (m->lanes == 8) {
-        SUM_BANDS(wt_f32x8)
+    if (lanes == 16) {
+        SUM_BANDS(wt_f32x16, 16)
+    } else if (lanes == 8 && m->lanes == 16) {
+        SUM_BANDS(wt_f32x8, 16)
+    } else if (lanes == 8) {
+        SUM_BANDS(wt_f32x8, 8)
     } else {
-        SUM_BANDS(wt_f32x4)
+        SUM_BANDS(wt_f32x4, 4)
     }
+}
+
+static void sum_bands(const wt_mel *m, const float *turned, const float *out, float *sums)
+{
+    const int width = wt_simd_floats(), lanes = m->lanes < width ? m->lanes : width;
+    for (int i = 0; i < m->lanes; i += lanes) sum_lanes(m, lanes, turned + i, out + i, sums + i);
 }
 
 static void write_tile(const wt_mel *m, const float *sums, int64_t t, int count, float *out)
 {
     const int n_mels = m->config.bank.n_mels;
     const wt__fft_kernels *kernels = wt__stft_kernels(m->slots[0].stft);
-    if (m->config.frames_first && count == kernels->lanes) {
+    if (m->config.frames_first && m->lanes == kernels->lanes && count == m->lanes) {
         kernels->rows_out(sums, sums, n_mels, out + t * n_mels, n_mels, false);
+        return;
+    }
+    if (m->config.frames_first && m->lanes == WT__LANES) {
+        wt__lanes_turn_back(sums, n_mels, count, out + t * n_mels);
         return;
     }
     for (int b = 0; b < n_mels; b++, sums += m->lanes) {
@@ -289,8 +312,9 @@ WT_RT static void run_tile(const wt_mel *m, const wt__mel_slot *slot, const floa
     float *turned = slot->scratch + m->tile_floats, *sums = turned + (size_t)m->bins * (size_t)lanes;
     if (m->config.stft.precise) {
         const double *re64, *im64;
-        wt__stft_precise(slot->stft, pcm, m->config.n_samples, t, count, &re64, &im64);
-        precise_powers(re64, im64, (int64_t)m->bins * lanes, m->config.power, turned);
+        double back[WT__FFT64_FRAMES];
+        wt__stft_leveled(slot->stft, pcm, m->config.n_samples, t, count, &re64, &im64, back);
+        precise_powers(re64, im64, back, m->bins, m->config.power, turned);
     } else {
         if (m->frames)
             tile_at_once(m, slot, pcm, t, turned);

@@ -1,9 +1,11 @@
+#include "double_math.h"
 #include "op.h"
 #include "rows_kernel.h"
 #include "spectrum_cuda.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <warptone/pcen.h>
 
 wt_pcen_config wt_pcen_defaults(void)
@@ -39,32 +41,63 @@ typedef struct bands {
     int64_t n_rows, n_frames, pitch;
 } bands;
 
-// Largest of max_size rows around `row`; beyond the ends they are mirrored (d c b a | a b c d).
-static double largest(const wt_pcen_config *c, const bands *b, int64_t row, int64_t t)
+// Frames of a row at once, and of vectors: these are whole, so that every cut into blocks gives the same bits.
+enum { BLOCK = 256, VECTOR = 16 };
+
+// Largest of max_size rows around `row`, frames t on; beyond the ends they are mirrored (d c b a | a b c d).
+WT_CLONES static void largest(const wt_pcen_config *c, const bands *b, int64_t row, int64_t t, int count, float *most)
 {
-    const int64_t n_rows = b->n_rows;
-    double most = -HUGE_VAL;
+    for (int k = 0; k < count; k++) most[k] = -HUGE_VALF;
     for (int i = 0; i < c->max_size; i++) {
-        int64_t at = (row + i - c->max_size / 2) % (2 * n_rows);
-        if (at < 0) at += 2 * n_rows;
-        if (at >= n_rows) at = 2 * n_rows - 1 - at;
-        most = fmax(most, b->in[at * b->pitch + t]);
+        int64_t at = (row + i - c->max_size / 2) % (2 * b->n_rows);
+        if (at < 0) at += 2 * b->n_rows;
+        if (at >= b->n_rows) at = 2 * b->n_rows - 1 - at;
+        const float *x = b->in + at * b->pitch + t;
+        for (int k = 0; k < count; k++) most[k] = x[k] > most[k] ? x[k] : most[k];
     }
-    return most;
+}
+
+// smooth[k] = b x[k] + (1 - b) smooth[k - 1]; gives back (1 - b) of the last.
+static double smoothed(double b, double memory, const float *x, int count, double *smooth)
+{
+    for (int k = 0; k < count; k++) {
+        smooth[k] = memory + b * x[k];
+        memory = (1 - b) * smooth[k];
+    }
+    return memory;
+}
+
+// The gain each frame gets, then what compresses: log(1 + level), a power, or (level + bias)^power - bias^power.
+WT_CLONES static void compress(const wt_pcen_config *c, const float *x, int count, double *level, float *y)
+{
+    count = (count + VECTOR - 1) / VECTOR * VECTOR;
+    const double gain = -c->gain, eps = c->eps, bias = c->bias, power = c->power;
+    for (int k = 0; k < count; k++) level[k] = x[k] * wt__exp64(gain * wt__log64(eps + level[k]));
+    if (power == 0) {
+        for (int k = 0; k < count; k++) y[k] = (float)wt__log1p64(level[k]);
+    } else if (bias == 0) {
+        for (int k = 0; k < count; k++) y[k] = (float)pow(level[k], power);
+    } else {
+        const double scale = pow(bias, power), inverse = 1 / bias;
+        for (int k = 0; k < count; k++)
+            y[k] = (float)(scale * wt__expm1_64(power * wt__log1p64(level[k] * inverse)));
+    }
 }
 
 static void normalise(const wt_pcen_config *c, const bands *b, double *state, bool continued)
 {
+    float x[BLOCK] = {0}, most[BLOCK], y[BLOCK];
+    double level[BLOCK] = {0};
     for (int64_t row = 0; row < b->n_rows; row++) {
         double memory = state && continued ? state[row] : 1 - c->b; // scipy's lfilter_zi of a unit step
-        for (int64_t t = 0; t < b->n_frames; t++) {
-            const double x = b->in[row * b->pitch + t], smooth = memory + c->b * largest(c, b, row, t);
-            memory = (1 - c->b) * smooth;
-            const double level = x * exp(-c->gain * (log(c->eps) + log1p(smooth / c->eps)));
-            double y = c->power == 0  ? log1p(level)
-                       : c->bias == 0 ? pow(level, c->power)
-                                      : pow(c->bias, c->power) * expm1(c->power * log1p(level / c->bias));
-            b->out[row * b->pitch + t] = (float)y;
+        for (int64_t t = 0; t < b->n_frames; t += BLOCK) {
+            const int count = b->n_frames - t < BLOCK ? (int)(b->n_frames - t) : BLOCK;
+            const size_t bytes = (size_t)count * sizeof(float);
+            memcpy(x, b->in + row * b->pitch + t, bytes);
+            if (c->max_size > 1) largest(c, b, row, t, count, most);
+            memory = smoothed(c->b, memory, c->max_size > 1 ? most : x, count, level);
+            compress(c, x, count, level, y);
+            memcpy(b->out + row * b->pitch + t, y, bytes);
         }
         if (state) state[row] = memory;
     }

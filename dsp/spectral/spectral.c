@@ -1,12 +1,15 @@
 #include "spectral_cuda.h"
+#include "spectral_internal.h"
+#include "spectral_sums.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <warptone/db.h>
+#include <warptone/simd.h>
 
-static wt_status resolve(const wt_spectral_shape *shape, wt_spectral_shape *s)
+wt_status wt__spectral_resolve(const wt_spectral_shape *shape, wt_spectral_shape *s)
 {
     *s = *shape;
     if (!s->rate_hz) s->rate_hz = 22050;
@@ -17,32 +20,89 @@ static wt_status resolve(const wt_spectral_shape *shape, wt_spectral_shape *s)
     return WT_OK;
 }
 
-static double hz_of(const wt_spectral_shape *s, int k)
+// ---- terms of sums over bins
+
+WT_CLONES static void plain_terms(const float *m, int first, int n, const void *by, double *terms)
 {
-    return (double)k * s->rate_hz / s->n_fft;
+    (void)first, (void)by;
+    for (int k = 0; k < n; k++) terms[k] = m[k];
 }
 
-static double sum_of(const float *m, int bins)
+WT_CLONES static void square_terms(const float *m, int first, int n, const void *by, double *terms)
 {
-    double sum = 0;
-    for (int k = 0; k < bins; k++) sum += m[k];
-    return sum;
+    (void)first, (void)by;
+    for (int k = 0; k < n; k++) terms[k] = (double)m[k] * m[k];
 }
 
-static double centroid_of(const wt_spectral_shape *s, const float *m)
+WT_CLONES static void place_terms(const float *m, int first, int n, const void *by, double *terms)
 {
-    const int bins = s->n_fft / 2 + 1;
-    double sum = 0, total = sum_of(m, bins);
-    for (int k = 0; k < bins; k++) sum += hz_of(s, k) * m[k];
+    (void)by;
+    for (int k = 0; k < n; k++) terms[k] = (double)(first + k) * m[k];
+}
+
+typedef struct spread {
+    double hz, middle, p; // of a bin; from where; the power of the distance
+} spread;
+
+WT_CLONES static void spread_terms(const float *m, int first, int n, const void *by, double *terms)
+{
+    const spread s = *(const spread *)by;
+    for (int k = 0; k < n; k++) terms[k] = fabs((first + k) * s.hz - s.middle);
+    if (s.p == 2)
+        for (int k = 0; k < n; k++) terms[k] *= terms[k] * m[k];
+    else
+        for (int k = 0; k < n; k++) terms[k] = m[k] * pow(terms[k], s.p);
+}
+
+typedef struct limit {
+    double power, amin;
+} limit;
+
+WT_CLONES static void limited_terms(const float *m, int first, int n, const void *by, double *terms)
+{
+    const limit l = *(const limit *)by;
+    (void)first;
+    if (l.power == 2)
+        for (int k = 0; k < n; k++) terms[k] = (double)m[k] * m[k];
+    else if (l.power == 1)
+        for (int k = 0; k < n; k++) terms[k] = m[k];
+    else
+        for (int k = 0; k < n; k++) terms[k] = pow(m[k], l.power);
+    for (int k = 0; k < n; k++) terms[k] = terms[k] <= l.amin ? l.amin : terms[k];
+}
+
+// `by`: the frame before.
+WT_CLONES static void rise_terms(const float *m, int first, int n, const void *by, double *terms)
+{
+    const float *before = (const float *)by + first;
+    for (int k = 0; k < n; k++) {
+        const double more = (double)m[k] - before[k];
+        terms[k] = more <= 0 ? 0 : more;
+    }
+}
+
+// `by`: weights of all bins.
+WT_CLONES static void weighted_terms(const float *m, int first, int n, const void *by, double *terms)
+{
+    const double *weights = (const double *)by + first;
+    for (int k = 0; k < n; k++) terms[k] = weights[k] * m[k];
+}
+
+// ---- features
+
+static double centroid_of(const wt_spectral_shape *s, const float *m, double total)
+{
+    const double sum = wt__spectral_sum(place_terms, m, s->n_fft / 2 + 1, NULL) * wt__spectral_hz(s, 1);
     return total < DBL_MIN ? sum : sum / total;
 }
 
 wt_status wt_spectral_centroid(const wt_spectral_shape *shape, const float *magnitude, float *out)
 {
     wt_spectral_shape s;
-    wt_status status = resolve(shape, &s);
-    for (int64_t t = 0; t < s.n_frames && !status; t++)
-        out[t] = (float)centroid_of(&s, magnitude + t * (s.n_fft / 2 + 1));
+    wt_status status = wt__spectral_resolve(shape, &s);
+    const int bins = s.n_fft / 2 + 1;
+    for (int64_t t = 0; t < s.n_frames && !status; t++, magnitude += bins)
+        out[t] = (float)centroid_of(&s, magnitude, wt__spectral_sum(plain_terms, magnitude, bins, NULL));
     return status;
 }
 
@@ -50,17 +110,14 @@ wt_status wt_spectral_bandwidth(const wt_spectral_shape *shape, const float *mag
                                 float *out)
 {
     wt_spectral_shape s;
-    wt_status status = resolve(shape, &s);
+    wt_status status = wt__spectral_resolve(shape, &s);
     if (!p) p = 2;
     if (!status && !(p > 0)) status = wt_fail(WT_ERR_BAD_ARG, "spectral: bandwidth of order %g, want more than 0", p);
     const int bins = s.n_fft / 2 + 1;
     for (int64_t t = 0; t < s.n_frames && !status; t++, magnitude += bins) {
-        const double middle = centroid_of(&s, magnitude), total = sum_of(magnitude, bins);
-        double sum = 0;
-        for (int k = 0; k < bins; k++) {
-            const double off = fabs(hz_of(&s, k) - middle);
-            sum += magnitude[k] * (p == 2 ? off * off : pow(off, p));
-        }
+        const double total = wt__spectral_sum(plain_terms, magnitude, bins, NULL);
+        const spread by = {wt__spectral_hz(&s, 1), centroid_of(&s, magnitude, total), p};
+        const double sum = wt__spectral_sum(spread_terms, magnitude, bins, &by);
         out[t] = (float)pow(no_norm || total < DBL_MIN ? sum : sum / total, 1 / p);
     }
     return status;
@@ -69,17 +126,17 @@ wt_status wt_spectral_bandwidth(const wt_spectral_shape *shape, const float *mag
 wt_status wt_spectral_rolloff(const wt_spectral_shape *shape, const float *magnitude, double percent, float *out)
 {
     wt_spectral_shape s;
-    wt_status status = resolve(shape, &s);
+    wt_status status = wt__spectral_resolve(shape, &s);
     if (!percent) percent = 0.85;
     if (!status && !(percent > 0 && percent < 1))
         status = wt_fail(WT_ERR_BAD_ARG, "spectral: roll-off at %g, want between 0 and 1", percent);
     const int bins = s.n_fft / 2 + 1;
     for (int64_t t = 0; t < s.n_frames && !status; t++, magnitude += bins) {
-        const double threshold = percent * sum_of(magnitude, bins);
+        const double threshold = percent * wt__spectral_sum(plain_terms, magnitude, bins, NULL);
         double sum = magnitude[0];
         int k = 0;
         while (k < bins - 1 && sum < threshold) sum += magnitude[++k];
-        out[t] = threshold == threshold ? (float)hz_of(&s, k) : NAN;
+        out[t] = threshold == threshold ? (float)wt__spectral_hz(&s, k) : NAN;
     }
     return status;
 }
@@ -88,20 +145,17 @@ wt_status wt_spectral_flatness(const wt_spectral_shape *shape, const float *magn
                                float *out)
 {
     wt_spectral_shape s;
-    wt_status status = resolve(shape, &s);
+    wt_status status = wt__spectral_resolve(shape, &s);
     if (!power) power = 2;
     if (!amin) amin = 1e-10;
     if (!status && !isfinite(power)) status = wt_fail(WT_ERR_BAD_ARG, "spectral: power %g, want a finite one", power);
     if (!status && !(amin > 0)) status = wt_fail(WT_ERR_BAD_ARG, "spectral: amin %g, want more than 0", amin);
+    const limit by = {power, fmax(amin, DBL_MIN)};
     const int bins = s.n_fft / 2 + 1;
     for (int64_t t = 0; t < s.n_frames && !status; t++, magnitude += bins) {
-        double logs = 0, sum = 0;
-        for (int k = 0; k < bins; k++) {
-            const double m = magnitude[k], x = power == 2 ? m * m : pow(m, power), limited = x <= amin ? amin : x;
-            logs += log(limited);
-            sum += limited;
-        }
-        out[t] = (float)(exp(logs / bins) / (sum / bins));
+        double mean, geometric;
+        wt__spectral_means(limited_terms, magnitude, bins, &by, &mean, &geometric);
+        out[t] = mean <= DBL_MAX ? (float)(geometric / mean) : NAN;
     }
     return status;
 }
@@ -109,134 +163,23 @@ wt_status wt_spectral_flatness(const wt_spectral_shape *shape, const float *magn
 wt_status wt_spectral_flux(const wt_spectral_shape *shape, const float *magnitude, float *out)
 {
     wt_spectral_shape s;
-    wt_status status = resolve(shape, &s);
+    wt_status status = wt__spectral_resolve(shape, &s);
     const int bins = s.n_fft / 2 + 1;
-    for (int64_t t = 0; t < s.n_frames && !status; t++) {
-        double sum = 0;
-        for (int k = 0; k < bins && t; k++) {
-            const double more = (double)magnitude[t * bins + k] - magnitude[(t - 1) * bins + k];
-            sum += more <= 0 ? 0 : more;
-        }
-        out[t] = (float)sum;
-    }
+    for (int64_t t = 0; t < s.n_frames && !status; t++, magnitude += bins)
+        out[t] = t ? (float)wt__spectral_sum(rise_terms, magnitude, bins, magnitude - bins) : 0;
     return status;
 }
 
 wt_status wt_spectral_rms(const wt_spectral_shape *shape, const float *magnitude, float *out)
 {
     wt_spectral_shape s;
-    wt_status status = resolve(shape, &s);
+    wt_status status = wt__spectral_resolve(shape, &s);
     const int bins = s.n_fft / 2 + 1;
     for (int64_t t = 0; t < s.n_frames && !status; t++, magnitude += bins) {
-        double sum = 0;
-        for (int k = 0; k < bins; k++) {
-            const bool end = k == 0 || 2 * k == s.n_fft;
-            sum += (end ? 0.5 : 1) * magnitude[k] * magnitude[k];
-        }
-        out[t] = (float)(sqrt(2 * sum) / s.n_fft);
+        const double first = magnitude[0], last = s.n_fft % 2 ? 0 : magnitude[bins - 1]; // once, the others twice
+        const double sum = wt__spectral_sum(square_terms, magnitude, bins, NULL);
+        out[t] = (float)(sqrt(2 * sum - first * first - (bins > 1 ? last * last : 0)) / s.n_fft);
     }
-    return status;
-}
-
-// ---- contrast
-
-enum { MAX_BANDS = 32 };
-
-static int ascending(const void *a, const void *b)
-{
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-static wt_status resolve_contrast(wt_spectral_contrast_config *c)
-{
-    if (!c->fmin_hz) c->fmin_hz = 200;
-    if (!c->n_bands) c->n_bands = 6;
-    if (!c->quantile) c->quantile = 0.02;
-    if (c->fmin_hz > 0 && c->n_bands >= 1 && c->n_bands <= MAX_BANDS && c->quantile > 0 && c->quantile < 1)
-        return WT_OK;
-    return wt_fail(WT_ERR_BAD_ARG, "spectral: contrast from %g Hz, %d bands, quantile %g, want > 0, 1..32, 0..1",
-                   c->fmin_hz, c->n_bands, c->quantile);
-}
-
-// Bins first .. last of band b: octave edges, with the bin before, and the rest of the spectrum for the highest.
-static wt_status find_band(const wt_spectral_shape *s, const wt_spectral_contrast_config *c, int b, int *first,
-                           int *last)
-{
-    const int bins = s->n_fft / 2 + 1;
-    const double low = b ? c->fmin_hz * exp2(b - 1) : 0, high = c->fmin_hz * exp2(b);
-    if (low >= s->rate_hz / 2.0)
-        return wt_fail(WT_ERR_BAD_ARG, "spectral: contrast band from %g Hz, want all below %g", low, s->rate_hz / 2.0);
-    for (*first = 0; *first < bins && hz_of(s, *first) < low;) ++*first;
-    for (*last = bins - 1; *last >= 0 && hz_of(s, *last) > high;) --*last;
-    if (*first > *last)
-        return wt_fail(WT_ERR_BAD_ARG, "spectral: no bin between %g and %g Hz, want a longer n_fft than %d", low, high,
-                       s->n_fft);
-    if (b) --*first;
-    if (b == c->n_bands) *last = bins - 1;
-    return WT_OK;
-}
-
-static wt_status fill_bands(const wt_spectral_shape *s, const wt_spectral_contrast_config *c, wt_spectral_band *bands)
-{
-    wt_status status = WT_OK;
-    for (int b = 0; b <= c->n_bands && !status; b++) {
-        int first = 0, last = 0;
-        status = find_band(s, c, b, &first, &last);
-        // the bin at the upper edge counts for the share alone
-        const int all = last - first + 1, used = b < c->n_bands && all > 1 ? all - 1 : all;
-        const int share = (int)nearbyint(c->quantile * all);
-        bands[b] = (wt_spectral_band){first, used, share < 1 ? 1 : share > used ? used : share};
-    }
-    return status;
-}
-
-static void contrast_of(const float *m, const wt_spectral_band *band, float *sorted, float *peak, float *valley)
-{
-    double low = 0, high = 0;
-    memcpy(sorted, m + band->first, (size_t)band->used * sizeof *sorted);
-    qsort(sorted, (size_t)band->used, sizeof *sorted, ascending);
-    for (int i = 0; i < band->share; i++) low += sorted[i], high += sorted[band->used - 1 - i];
-    *valley = (float)(low / band->share), *peak = (float)(high / band->share);
-}
-
-wt_status wt_spectral_contrast_parts(const wt_spectral_shape *shape, const float *magnitude,
-                                     const wt_spectral_contrast_config *config, float *peaks, float *valleys)
-{
-    wt_spectral_shape s;
-    wt_spectral_band bands[MAX_BANDS + 1];
-    wt_spectral_contrast_config c = config ? *config : (wt_spectral_contrast_config){.n_bands = 0};
-    wt_status status = resolve(shape, &s);
-    if (!status) status = resolve_contrast(&c);
-    if (!status) status = fill_bands(&s, &c, bands);
-    if (status) return status;
-    const int bins = s.n_fft / 2 + 1;
-    float *sorted = malloc(sizeof *sorted * (size_t)bins);
-    if (!sorted) return wt_fail(WT_ERR_NO_MEMORY, "spectral: %d bins of contrast", bins);
-    for (int b = 0; b <= c.n_bands; b++)
-        for (int64_t t = 0; t < s.n_frames; t++)
-            contrast_of(magnitude + t * bins, &bands[b], sorted, peaks + b * s.n_frames + t,
-                        valleys + b * s.n_frames + t);
-    free(sorted);
-    return WT_OK;
-}
-
-wt_status wt_spectral_contrast(const wt_spectral_shape *shape, const float *magnitude,
-                               const wt_spectral_contrast_config *config, float *out)
-{
-    wt_spectral_shape s;
-    wt_spectral_contrast_config c = config ? *config : (wt_spectral_contrast_config){.n_bands = 0};
-    wt_status status = resolve(shape, &s);
-    if (!status) status = resolve_contrast(&c);
-    if (status) return status;
-    const int64_t count = (c.n_bands + 1) * s.n_frames;
-    float *valleys = malloc(sizeof *valleys * (size_t)count);
-    if (!valleys) return wt_fail(WT_ERR_NO_MEMORY, "spectral: %lld floats of contrast", (long long)count);
-    status = wt_spectral_contrast_parts(&s, magnitude, &c, out, valleys);
-    if (!status && !c.linear) status = wt_db_from_power(NULL, out, count, out);
-    if (!status && !c.linear) status = wt_db_from_power(NULL, valleys, count, valleys);
-    for (int64_t i = 0; i < count && !status; i++) out[i] -= valleys[i];
-    free(valleys);
     return status;
 }
 
@@ -273,7 +216,7 @@ static void make_basis(int bins, int order, double *basis, double *powers)
 wt_status wt_spectral_polynomial(const wt_spectral_shape *shape, const float *magnitude, int order, float *out)
 {
     wt_spectral_shape s;
-    wt_status status = resolve(shape, &s);
+    wt_status status = wt__spectral_resolve(shape, &s);
     if (status) return status;
     const int bins = s.n_fft / 2 + 1, n = order + 1;
     if (order < 0 || order > MAX_ORDER || order >= bins)
@@ -285,11 +228,11 @@ wt_status wt_spectral_polynomial(const wt_spectral_shape *shape, const float *ma
     for (int64_t t = 0; t < s.n_frames; t++) {
         double coefficients[MAX_ORDER + 1] = {0};
         for (int p = 0; p < n; p++) {
-            double dot = 0;
-            for (int k = 0; k < bins; k++) dot += basis[(size_t)p * (size_t)bins + (size_t)k] * magnitude[t * bins + k];
+            const double *row = basis + (size_t)p * (size_t)bins;
+            const double dot = wt__spectral_sum(weighted_terms, magnitude + t * bins, bins, row);
             for (int i = 0; i < n; i++) coefficients[i] += dot * powers[p * n + i];
         }
-        const double per_hz = bins > 1 ? 1 / hz_of(&s, bins - 1) : 0;
+        const double per_hz = bins > 1 ? 1 / wt__spectral_hz(&s, bins - 1) : 0;
         for (int i = 0; i < n; i++) out[(order - i) * s.n_frames + t] = (float)(coefficients[i] * pow(per_hz, i));
     }
     free(basis);
@@ -336,8 +279,8 @@ static wt_status run_signal(const wt_spectral_config *c, const float *magnitude,
 static wt_status check(wt_spectral *p)
 {
     wt_spectral_config *c = &p->config, none;
-    wt_status status = resolve(&c->shape, &c->shape);
-    if (!status) status = resolve_contrast(&c->contrast);
+    wt_status status = wt__spectral_resolve(&c->shape, &c->shape);
+    if (!status) status = wt__contrast_resolve(&c->contrast);
     if (status) return status;
     if (!c->p) c->p = 2;
     if (!c->percent) c->percent = 0.85;
@@ -374,8 +317,8 @@ static wt_status create_cuda(wt_spectral *p)
                                    .power = c->power,
                                    .amin = c->amin};
     if (is_contrast(c)) {
-        wt_spectral_band bands[MAX_BANDS + 1];
-        wt_status status = fill_bands(&c->shape, &c->contrast, bands);
+        wt_spectral_band bands[WT__CONTRAST_BANDS + 1];
+        wt_status status = wt__contrast_bands(&c->shape, &c->contrast, bands);
         return status ? status : wt__spectral_cuda_create(p->device, &args, bands, NULL, &p->cuda);
     }
     if (c->kind != WT_SPECTRAL_POLYNOMIAL) return wt__spectral_cuda_create(p->device, &args, NULL, NULL, &p->cuda);

@@ -52,7 +52,8 @@ static wt_status resolve(wt_stft_config *c)
     if (c->win_length < 1 || c->win_length > c->n_fft)
         return wt_fail(WT_ERR_BAD_ARG, "stft: win_length %d, want 1..%d (n_fft)", c->win_length, c->n_fft);
     if (!c->hop) c->hop = c->win_length / 4;
-    if (c->hop < 1) return wt_fail(WT_ERR_BAD_ARG, "stft: hop %d, want 1 or more", c->hop);
+    if (c->hop < 1 || c->hop > WT_STFT_MAX_HOP)
+        return wt_fail(WT_ERR_BAD_ARG, "stft: hop %d, want 1..%d", c->hop, WT_STFT_MAX_HOP);
     if (!c->channels) c->channels = 1;
     if (c->channels < 1) return wt_fail(WT_ERR_BAD_ARG, "stft: %d channels, want 1 or more", c->channels);
     if ((unsigned)c->pad > WT_STFT_PAD_RAMP)
@@ -229,10 +230,8 @@ static void pad_frame(const wt_stft *s, const float *pcm, int64_t n, int64_t beg
 }
 
 typedef struct frame_scales {
-    double by[WT__FFT64_FRAMES];
+    _Alignas(64) double by[WT__FFT64_FRAMES];
 } frame_scales;
-
-#include "stft_level.h"
 
 WT_CLONES static void scale_frames(double *x, int n, const frame_scales *scale)
 {
@@ -241,52 +240,70 @@ WT_CLONES static void scale_frames(double *x, int n, const frame_scales *scale)
         for (int f = 0; f < WT__FFT64_FRAMES; f++) x[i * WT__FFT64_FRAMES + f] *= here.by[f];
 }
 
-// Two frames share a transform: each is brought near 1 by a power of two, which rounds nothing, so that a quiet one
-// keeps its digits beside a loud one. Gives the factors back: 0 for silence, NaN for a frame that is not finite, which
-// is transformed as silence.
-static void level_frames(double *x, int n_fft, frame_scales *back)
+// The largest size; not finite where a sample is not. Bits of sizes lie in their order, those behind infinity's too.
+WT_CLONES static float peak_of(const float *x, int n)
 {
-    frame_scales to;
-    WT_LEVEL_CALL(find_peaks, x, n_fft, back);
-    for (int f = 0; f < WT__FFT64_FRAMES; f++) {
-        const double peak = back->by[f];
-        int exponent;
-        to.by[f] = 1;
-        if (!isfinite(peak)) {
-            for (int i = 0; i < n_fft; i++) x[i * WT__FFT64_FRAMES + f] = 0;
-            back->by[f] = NAN;
-        } else if (peak < DBL_MIN) {
-            back->by[f] = 0;
-        } else {
-            frexp(peak, &exponent);
-            to.by[f] = ldexp(1, -exponent), back->by[f] = 1 / to.by[f];
-        }
+    int32_t most = 0;
+    for (int i = 0; i < n; i++) {
+        int32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= INT32_MAX;
+        most = bits > most ? bits : most;
     }
-    scale_frames(x, n_fft, &to);
+    float peak;
+    memcpy(&peak, &most, sizeof peak);
+    return peak;
 }
 
-WT_RT void wt__stft_precise(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count, const double **re,
-                            const double **im)
+// Two frames share a transform: each is brought near 1 by a power of two, which rounds nothing, so that a quiet one
+// keeps its digits beside a loud one. Gives the factors there and back: 0 for silence, NaN for a frame that is not
+// finite, which is transformed as silence.
+static void level_frames(const float **frames, int n_fft, const float *silence, frame_scales *to, frame_scales *back)
+{
+    for (int f = 0; f < WT__FFT64_FRAMES; f++) {
+        const double peak = frames[f] == silence ? 0 : peak_of(frames[f], n_fft);
+        int exponent;
+        to->by[f] = 1, back->by[f] = 0;
+        if (!isfinite(peak)) {
+            frames[f] = silence, back->by[f] = NAN;
+        } else if (peak > 0) {
+            frexp(peak, &exponent);
+            to->by[f] = ldexp(1, -exponent), back->by[f] = 1 / to->by[f];
+        }
+    }
+}
+
+WT_RT void wt__stft_leveled(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count, const double **re,
+                            const double **im, double *back)
 {
     const int n_fft = s->config.n_fft;
     const float *frames[WT__FFT64_FRAMES];
-    frame_scales scale;
+    float *silence = s->edge + (size_t)WT__FFT64_FRAMES * (size_t)n_fft;
     for (int f = 0; f < WT__FFT64_FRAMES; f++) {
         const int64_t begin = (t + f) * s->config.hop - margin(s);
-        float *edge = s->edge + (size_t)(f < count ? f : WT__FFT64_FRAMES) * (size_t)n_fft; // the last stays silent
-        frames[f] = edge;
+        float *edge = s->edge + (size_t)f * (size_t)n_fft;
+        frames[f] = f < count ? edge : silence;
         if (f >= count) continue;
         if (begin >= 0 && begin + n_fft <= n)
             frames[f] = pcm + begin;
         else
             pad_frame(s, pcm, n, begin, edge);
     }
-    wt__fft64_frames(frames, s->window64, n_fft, s->x64);
-    level_frames(s->x64, n_fft, &scale);
+    frame_scales to, from;
+    level_frames(frames, n_fft, silence, &to, &from);
+    wt__fft64_frames(frames, s->window64, n_fft, to.by, s->x64);
     wt__fft64_bins(wt__fft64_run(s->precise, s->x64, s->work64), n_fft, s->re64, s->im64);
-    scale_frames(s->re64, s->bins, &scale);
-    scale_frames(s->im64, s->bins, &scale);
     *re = s->re64, *im = s->im64;
+    memcpy(back, from.by, sizeof from);
+}
+
+WT_RT void wt__stft_precise(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count, const double **re,
+                            const double **im)
+{
+    frame_scales back;
+    wt__stft_leveled(s, pcm, n, t, count, re, im, back.by);
+    scale_frames(s->re64, s->bins, &back);
+    scale_frames(s->im64, s->bins, &back);
 }
 
 static float *write_precise(wt_stft *s, const float *pcm, int64_t n, int64_t t, int64_t left, float *out)

@@ -207,7 +207,7 @@ static void put_frame(const wt_stretch *p, const worker *w, const float *pcm, in
 // Spectra of the frames put.
 static void transform(const wt_stretch *p, const worker *w, float *const *spectra, int count)
 {
-    wt__fft64_frames(w->frames, p->window, p->n_fft, w->x);
+    wt__fft64_frames(w->frames, p->window, p->n_fft, NULL, w->x);
     wt__fft64_pairs(wt__fft64_run(w->fft, w->x, w->work), p->n_fft, spectra, count);
 }
 

@@ -282,8 +282,10 @@ static void smooth_frame(const float *steps, int64_t n_frames, int64_t t, int n,
     }
 }
 
+// Frames of the window, two more than it smooths over: those at its ends are 0. More than WT_WINDOW_MAX_N are refused.
 static int cens_length(int smooth)
 {
+    if (smooth > WT_WINDOW_MAX_N) smooth = WT_WINDOW_MAX_N;
     return smooth < 0 ? 1 : (smooth ? smooth : 41) + 2;
 }
 

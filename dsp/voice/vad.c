@@ -41,6 +41,8 @@ wt_status wt__vad_resolve(const wt_vad_config *config, wt__vad_settings *setting
         .min_db = or_default(config->min_db, -60),
         .hangover_ms = or_default(config->hangover_ms, 200),
     };
+    wt_status status = check(&c);
+    if (status) return status;
     *settings = (wt__vad_settings){.channels = c.channels,
                                    .window = (c.rate_hz + 50) / 100,
                                    .high_pole = exp(-2 * M_PI * VAD_HIGH_HZ / c.rate_hz),
@@ -48,7 +50,7 @@ wt_status wt__vad_resolve(const wt_vad_config *config, wt__vad_settings *setting
                                              .leave = pow(10, c.leave_db / 10),
                                              .min_power = pow(10, c.min_db / 10),
                                              .hangover = (int)lround(c.hangover_ms / 10)}};
-    return check(&c);
+    return WT_OK;
 }
 
 wt_status wt_vad_create(const wt_vad_config *config, wt_vad **vad)

@@ -127,7 +127,7 @@ WT_TEMPO_FN double wt__tempo_refine(const wt_tempo_choice *c, const float *lags,
     double best = lag, sum = 0, squares = 0;
     for (int beats = 1; best * beats < room; beats *= 2) {
         const double peak = wt__tempo_peak(c, lags, best * beats);
-        if (!(peak > 0)) return best;
+        if (!(peak > 0.5 * lag * beats)) return best; // none, or short lags that walked away from their tempo
         best = peak / beats;
     }
     const int most = (int)(room / best);

@@ -33,17 +33,14 @@ typedef struct denoise_bins {
 // exp(E1(v) / 2). E1: M. Abramowitz and I. Stegun 5.1.53 (error 2e-7) and 5.1.56 (2e-8 of x e^x E1).
 WT_SHARED_FN float denoise_lsa_factor(float v)
 {
-    if (v < 1) {
-        const float x = fmaxf(v, 1e-10f);
-        const float smooth =
-            -0.57721566f +
-            x * (0.99999193f + x * (-0.24991055f + x * (0.05519968f + x * (-0.00976004f + x * 0.00107857f))));
-        return expf(0.5f * smooth) / sqrtf(x);
-    }
-    const float x = fminf(v, 80);
+    const float low = wt_smaller(wt_larger(v, 1e-10f), 1), x = wt_smaller(wt_larger(v, 1), 80);
+    const float smooth =
+        -0.57721566f +
+        low * (0.99999193f + low * (-0.24991055f + low * (0.05519968f + low * (-0.00976004f + low * 0.00107857f))));
     const float above = 0.2677737343f + x * (8.6347608925f + x * (18.0590169730f + x * (8.5733287401f + x)));
     const float below = 3.9584969228f + x * (21.0996530827f + x * (25.6329561486f + x * (9.5733223454f + x)));
-    return expf(0.5f * expf(-x) / x * above / below);
+    const float rest = wt_exp(-x) * above / (x * below);
+    return wt_exp(0.5f * (v < 1 ? smooth : rest)) / sqrtf(low);
 }
 
 // At the start: the mean so far; nothing is speech yet. `part`: 1 / spectra so far, this one among them.
@@ -55,10 +52,10 @@ WT_SHARED_FN void denoise_start(const denoise_rules *r, const denoise_bins *b, f
 
 WT_SHARED_FN void denoise_track(const denoise_rules *r, const denoise_bins *b, int k)
 {
-    const float ratio = fminf(b->power[k] / fmaxf(b->noise[k], DENOISE_MIN_POWER), 200);
-    float speech = 1 / (1 + (1 + DENOISE_SPEECH_SNR) * expf(-ratio * DENOISE_SPEECH_SNR / (1 + DENOISE_SPEECH_SNR)));
+    const float ratio = wt_smaller(b->power[k] / wt_larger(b->noise[k], DENOISE_MIN_POWER), 200);
+    float speech = 1 / (1 + (1 + DENOISE_SPEECH_SNR) * wt_exp(-ratio * DENOISE_SPEECH_SNR / (1 + DENOISE_SPEECH_SNR)));
     b->presence[k] = r->presence_keep * b->presence[k] + (1 - r->presence_keep) * speech;
-    if (b->presence[k] > 0.99f) speech = fminf(speech, 0.99f);
+    speech = wt_smaller(speech, b->presence[k] > 0.99f ? 0.99f : 1);
     const float heard = speech * b->noise[k] + (1 - speech) * b->power[k];
     b->noise[k] = r->noise_keep * b->noise[k] + (1 - r->noise_keep) * heard;
 }
@@ -66,24 +63,28 @@ WT_SHARED_FN void denoise_track(const denoise_rules *r, const denoise_bins *b, i
 // Ephraim and Malah: the a-priori SNR is the last output's and what the present power has above the noise, mixed.
 WT_SHARED_FN void denoise_weigh(const denoise_rules *r, const denoise_bins *b, int k)
 {
-    const float noise = fmaxf(b->noise[k], DENOISE_MIN_POWER), after = fminf(b->power[k] / noise, 1e6f);
+    const float noise = wt_larger(b->noise[k], DENOISE_MIN_POWER), after = wt_smaller(b->power[k] / noise, 1e6f);
     const float prior =
-        fmaxf(r->prior_keep * fminf(b->clean[k] / noise, 1e6f) + (1 - r->prior_keep) * fmaxf(after - 1, 0),
+        wt_larger(r->prior_keep * wt_smaller(b->clean[k] / noise, 1e6f) + (1 - r->prior_keep) * wt_larger(after - 1, 0),
               DENOISE_MIN_PRIOR);
     float gain = prior / (1 + prior);
     if (r->mode == DENOISE_LSA) gain *= denoise_lsa_factor(gain * after);
-    b->gain[k] = fminf(fmaxf(gain, r->min_gain), 1);
+    b->gain[k] = wt_smaller(wt_larger(gain, r->min_gain), 1);
     b->clean[k] = b->gain[k] * b->gain[k] * b->power[k];
 }
 
 // A bin and its neighbours against the noise: half open at the threshold, 10 dB wide; opens at once, closes slowly.
+WT_SHARED_FN void denoise_gate_of(const denoise_rules *r, const denoise_bins *b, int below, int k, int above)
+{
+    const float power = b->power[below] + b->power[k] + b->power[above];
+    const float noise = wt_larger(b->noise[below] + b->noise[k] + b->noise[above], DENOISE_MIN_POWER) * r->gate;
+    const float ratio = wt_smaller(power / noise, 1e6f), square = ratio * ratio;
+    b->clean[k] = wt_larger(square / (1 + square), r->mask_keep * b->clean[k]);
+    b->gain[k] = r->min_gain + (1 - r->min_gain) * b->clean[k];
+}
+
 WT_SHARED_FN void denoise_gate(const denoise_rules *r, const denoise_bins *b, int k)
 {
-    const int below = k > 0 ? k - 1 : k, above = k < r->n_bins - 1 ? k + 1 : k;
-    const float power = b->power[below] + b->power[k] + b->power[above];
-    const float noise = fmaxf(b->noise[below] + b->noise[k] + b->noise[above], DENOISE_MIN_POWER) * r->gate;
-    const float ratio = fminf(power / noise, 1e6f), square = ratio * ratio;
-    b->clean[k] = fmaxf(square / (1 + square), r->mask_keep * b->clean[k]);
-    b->gain[k] = r->min_gain + (1 - r->min_gain) * b->clean[k];
+    denoise_gate_of(r, b, k > 0 ? k - 1 : k, k, k < r->n_bins - 1 ? k + 1 : k);
 }
 #endif

@@ -13,15 +13,16 @@ static int32_t largest(const float *x, int n)
 
 // ---- n-grams of prompt and answer
 
-/// What followed the last occurrence of the last `length` tokens; how many.
+/// What followed the last occurrence of the last `length` tokens, and again from there where the text ends before
+/// `most` are found, for then it repeats itself; how many.
 static int follow(const int32_t *ids, int n, int length, int most, int32_t *guesses)
 {
     const int32_t *end = ids + n - length;
     for (int at = n - length - 1; at >= 0; at--) {
         if (memcmp(ids + at, end, sizeof *ids * (size_t)length)) continue;
-        const int from = at + length, left = n - from, found = left < most ? left : most;
-        memcpy(guesses, ids + from, sizeof *ids * (size_t)found);
-        return found;
+        const int from = at + length, left = n - from;
+        for (int k = 0; k < most; k++) guesses[k] = k < left ? ids[from + k] : guesses[k - left];
+        return most;
     }
     return 0;
 }

@@ -496,7 +496,8 @@ static void place(wt__pass *p, int layer)
            sizeof a);
 }
 
-/// As many blocks share the positions of some tokens as there are processors for, with half a processor each.
+/// As many blocks share the positions of some tokens as there are processors for, with half a processor each; of single
+/// tokens, whose clusters of more than two do not fill all processors, five eighths (64 blocks of 124 beside audio).
 static void attend_by_clusters(wt__pass *p, wt_llm_attend_args *a)
 {
     const wt_llm_session *s = p->s;
@@ -505,7 +506,7 @@ static void attend_by_clusters(wt__pass *p, wt_llm_attend_args *a)
     const int heads = one ? a->n_heads / s->gpu->heads_at_once : a->n_kv_heads;
     const int groups = (s->n_tokens + per - 1) / per, blocks = groups * heads, n_sms = s->gpu->n_sms;
     int form = 0;
-    while (form < 3 && n_sms >= CLUSTER_SMS && blocks << (form + 1) <= (form && one ? n_sms / 2 : n_sms)) form++;
+    while (form < 3 && n_sms >= CLUSTER_SMS && blocks << (form + 1) <= (form && one ? n_sms * 5 / 8 : n_sms)) form++;
     const size_t of_kv = wt_dtype_bytes(s->kv_type, 1), d = (size_t)s->llm->config.d_head;
     const size_t at_once = (size_t)s->gpu->heads_at_once;
     const size_t bytes =

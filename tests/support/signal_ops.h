@@ -22,6 +22,7 @@ enum { OP_MAX_PARTS = 3 };
 /// An op made for signals of `n`: samples of a signal, frames of a spectrogram or an envelope.
 typedef struct made_op {
     int n, n_signals;
+    struct draws *draws; ///< that a row of drawn settings takes them from (draws.h)
     void *plan;
     size_t in_floats; ///< of a signal
     int n_parts;      ///< of the result, [part][n_signals][count]

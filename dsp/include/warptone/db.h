@@ -31,7 +31,7 @@ typedef struct wt_db_config {
 ///   in    [count]   power, 0 or more; out may be the same
 ///   out   [count]   dB; a NaN stays one and counts for no maximum
 ///
-/// Errors: WT_ERR_BAD_ARG (amin, ref or top_db below 0), WT_ERR_NO_MEMORY (median only).
+/// Errors: WT_ERR_BAD_ARG (amin, ref or top_db below 0).
 /// Source: librosa 0.11.0 core/spectrum.py, power_to_db().  Judge: librosa in float64, 2e-7 of the peak.  [worker]
 WT_CHECKED wt_status wt_db_from_power(const wt_db_config *config, const float *in, int64_t count, float *out);
 /// 20 log10(amplitude / ref), likewise.  [worker]

@@ -12,6 +12,8 @@
 extern "C" {
 #endif
 
+#define WT_STFT_MAX_HOP (1 << 24)
+
 typedef enum wt_stft_pad {
     WT_STFT_PAD_ZERO,      ///< librosa "constant"
     WT_STFT_PAD_REFLECT,   ///< c b | a b c | b a
@@ -23,7 +25,7 @@ typedef enum wt_stft_pad {
 typedef struct wt_stft_config {
     int n_fft;               ///< 0 = 2048; any length up to WT_FFT_MAX_N
     int win_length;          ///< 0 = n_fft; shorter windows get zeros on both sides
-    int hop;                 ///< 0 = win_length / 4
+    int hop;                 ///< 0 = win_length / 4; at most WT_STFT_MAX_HOP
     int channels;            ///< 0 = 1
     wt_window_config window; ///< 0 = periodic Hann; `n` is set from win_length; custom samples are copied
     wt_stft_pad pad;         ///< what lies before and behind the signal; 0 = zeros
