@@ -66,7 +66,7 @@ static wt_status resolve(wt_pyin_config *c)
 
 static wt_status lay_bins(const wt_pyin_config *c, const wt_yin_args *a, wt_pyin_model *m)
 {
-    const int per_semitone = (int)ceil(1 / c->resolution);
+    const double per_semitone = ceil(1 / c->resolution);
     const double bins = floor(12 * per_semitone * log2(c->frames.fmax_hz / c->frames.fmin_hz)) + 1;
     const double width = rint(c->max_transition_rate * 12 * a->hop / a->rate_hz) * per_semitone + 1;
     if (bins > 32767) return wt_fail(WT_ERR_BAD_ARG, "pyin: %.0f pitch bins, want at most 32767", bins);
@@ -77,7 +77,7 @@ static wt_status lay_bins(const wt_pyin_config *c, const wt_yin_args *a, wt_pyin
     m->width = (int)width;
     // scipy's window lies in the middle of the row, which is rolled by n / 2 + i + 1 (librosa's transition_local)
     m->first = (m->n_bins - m->width) / 2 + m->n_bins / 2 + 1 - m->n_bins;
-    m->bins_per_octave = 12 * per_semitone;
+    m->bins_per_octave = (int)(12 * per_semitone);
     m->n_thresholds = c->n_thresholds;
     m->max_troughs = (a->max_period - a->min_period + 1) / 2 + 1;
     return WT_OK;
