@@ -118,32 +118,32 @@ WT_INLINE void real_fold(const float *re, const float *im, const float *twiddles
     z_re[0] = re[0] + re[step * h], z_im[0] = re[0] - re[step * h];
 }
 
-static void tile_bins(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im)
+// All but the first and the last of a tile's bins, from split sides to split ones.
+WT_INLINE void tile_pairs(const float *from_re, const float *from_im, const float *twiddles, int h, float *re,
+                          float *im, const bool fold)
 {
     const float *w_im = twiddles + wt__fft_padded((size_t)h / 2 + 1);
-    const vec z0_re = load(z_re), z0_im = load(z_im);
     for (ptrdiff_t k = 1; k <= h / 2; k++) {
-        const bin_pair y = pair_bins(load_side(z_re, z_im, WT__FFT_SPLIT, k * LANES),
-                                     load_side(z_re, z_im, WT__FFT_SPLIT, (h - k) * LANES), (vec){0} + twiddles[k],
-                                     (vec){0} + w_im[k], false);
+        const bin_pair y = pair_bins(load_side(from_re, from_im, WT__FFT_SPLIT, k * LANES),
+                                     load_side(from_re, from_im, WT__FFT_SPLIT, (h - k) * LANES),
+                                     (vec){0} + twiddles[k], (vec){0} + w_im[k], fold);
         store_side(re, im, WT__FFT_SPLIT, k * LANES, y.low);
         store_side(re, im, WT__FFT_SPLIT, (h - k) * LANES, y.high);
     }
+}
+
+static void tile_bins(const float *z_re, const float *z_im, const float *twiddles, int h, float *re, float *im)
+{
+    const vec z0_re = load(z_re), z0_im = load(z_im);
+    tile_pairs(z_re, z_im, twiddles, h, re, im, false);
     store_side(re, im, WT__FFT_SPLIT, 0, (cvec){2 * (z0_re + z0_im), {0}});
     store_side(re, im, WT__FFT_SPLIT, (ptrdiff_t)h * LANES, (cvec){2 * (z0_re - z0_im), {0}});
 }
 
 static void tile_fold(const float *re, const float *im, const float *twiddles, int h, float *z_re, float *z_im)
 {
-    const float *w_im = twiddles + wt__fft_padded((size_t)h / 2 + 1);
     const vec first = load(re), last = load(re + (ptrdiff_t)h * LANES);
-    for (ptrdiff_t k = 1; k <= h / 2; k++) {
-        const bin_pair y = pair_bins(load_side(re, im, WT__FFT_SPLIT, k * LANES),
-                                     load_side(re, im, WT__FFT_SPLIT, (h - k) * LANES), (vec){0} + twiddles[k],
-                                     (vec){0} + w_im[k], true);
-        store_side(z_re, z_im, WT__FFT_SPLIT, k * LANES, y.low);
-        store_side(z_re, z_im, WT__FFT_SPLIT, (h - k) * LANES, y.high);
-    }
+    tile_pairs(re, im, twiddles, h, z_re, z_im, true);
     store_side(z_re, z_im, WT__FFT_SPLIT, 0, (cvec){first + last, first - last});
 }
 
