@@ -205,7 +205,7 @@ extern const wt__fft_kernels wt__fft_kernels_avx512;      ///< 16 lanes, x86-64-
 /// The radix of a kernel table entry; 0 for the generic one.
 extern const int wt__fft_radices[WT__FFT_N_RADICES];
 
-// ---- complex transforms of one length (fft_core.c)
+// ---- complex transforms of one length (fft_core.c, fft_core_run.c)
 
 typedef struct wt__fft_core wt__fft_core;
 
