@@ -496,9 +496,22 @@ static void place(wt__pass *p, int layer)
            sizeof a);
 }
 
+/// Processors that were cut `fine` have no room for large clusters: the largest of up to 2 to `form` blocks that they
+/// have room for.
+static int form_with_room(wt__pass *p, int first_kernel, int form, wt_launch shape)
+{
+    const wt_llm_session *s = p->s;
+    for (bool has_room = false; form && !p->status; form--) {
+        shape.grid[0] = 1 << form;
+        p->status = wt_kernel_has_room(s->gpu->kernels[first_kernel + form], s->stream, &shape, &has_room);
+        if (has_room) break;
+    }
+    return form;
+}
+
 /// As many blocks share the positions of some tokens as there are processors for, with half a processor each; of single
 /// tokens, whose clusters of more than two do not fill all processors, five eighths (64 blocks of 124 beside audio).
-static void attend_by_clusters(wt__pass *p, wt_llm_attend_args *a)
+static void attend_by_clusters(wt__pass *p, wt_llm_attend_args *a, int layer)
 {
     const wt_llm_session *s = p->s;
     const bool one = attends_beside(s);
@@ -511,10 +524,13 @@ static void attend_by_clusters(wt__pass *p, wt_llm_attend_args *a)
     const size_t at_once = (size_t)s->gpu->heads_at_once;
     const size_t bytes =
         one ? WT_LLM_ATTEND_WARPS * WT_LLM_ATTEND_OF_WARP(d, of_kv, at_once) : WT_LLM_ATTEND_VALUES(d, of_kv);
+    const int first_kernel = one ? WT__LLM_ATTEND_ONE : WT__LLM_ATTEND_16;
+    wt_launch shape = {
+        .grid = {1, heads, groups}, .block = {32 * WT_LLM_ATTEND_WARPS}, .shared_bytes = bytes, .overlap = true};
     a->follow = s->is_prompt;
-    launch(p, (one ? WT__LLM_ATTEND_ONE : WT__LLM_ATTEND_16) + form,
-           (wt_launch){.grid = {1 << form, heads, groups}, .block = {32 * WT_LLM_ATTEND_WARPS}, .shared_bytes = bytes},
-           a, sizeof *a);
+    if (!layer) p->form = form_with_room(p, first_kernel, form, shape);
+    shape.grid[0] = 1 << p->form;
+    launch(p, first_kernel + p->form, shape, a, sizeof *a);
 }
 
 /// By products of warpgroups: the queries and two tiles of keys and values, swizzled and aligned, and barriers. Else
@@ -559,7 +575,7 @@ static void attend(wt__pass *p, int layer)
         a.v = s->v;
     }
     if (on_tensor_cores(s)) {
-        attend_by_clusters(p, &a);
+        attend_by_clusters(p, &a, layer);
         return;
     }
     a.n_splits = wt__gpu_n_splits(s, s->n_tokens);
