@@ -42,6 +42,9 @@ static const wt_model_config long_rows = {.n_heads = 4, .n_kv_heads = 2, .d_head
 /// On FEW_SMS a pair of blocks finishes 12 tiles of down, a block 64 of gate and up: more than it has places for.
 static const wt_model_config many_tiles = {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 1536, .d_ff = 8192};
 
+/// Gate and up are 1920 tiles: on 124 processors 15 for each of 128 blocks.
+static const wt_model_config even_rows = {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 288, .d_ff = 15360};
+
 // ---- a model of random numbers
 
 typedef struct model {
@@ -261,6 +264,13 @@ static void few_processors_finish_many_tiles(void **state)
     skip_without_gpu();
     for (int kind = WT_LLM_AS_STORED; kind <= WT_LLM_INT4; kind++)
         check_singles(&many_tiles, WT_DTYPE_BF16, (wt_llm_quantization)kind, FEW);
+}
+
+static void there_may_be_more_blocks_than_processors(void **state)
+{
+    (void)state;
+    skip_without_gpu();
+    check_singles(&even_rows, WT_DTYPE_BF16, WT_LLM_AS_STORED, BESIDE);
 }
 
 static void a_gpu_gives_the_logits_of_the_cpu(void **state)
@@ -493,6 +503,7 @@ int main(void)
                                        cmocka_unit_test(guesses_with_small_caches),
                                        cmocka_unit_test(single_tokens_have_whole_vectors),
                                        cmocka_unit_test(few_processors_finish_many_tiles),
+                                       cmocka_unit_test(there_may_be_more_blocks_than_processors),
                                        cmocka_unit_test(a_fine_cut_gives_the_logits_of_the_cpu),
                                        cmocka_unit_test(exact_guesses_have_the_bits_of_single_steps)};
     return cmocka_run_group_tests_name("llm shapes", tests, NULL, NULL);
