@@ -113,22 +113,22 @@ static wt__product prescale(const wt__product *p, int64_t row, int t, int n, boo
 #ifndef __AVX512F__
 /// Four rows with one vector, by way of halves in memory: from there F16C widens eight in half a cycle of a Zen 3, from
 /// registers in one, and in one more it brings their upper half down. The sums of tiles(), in the same order.
-static void e4m3_by_memory(const wt__product *p, const uint8_t *data, size_t row_bytes, int64_t first, int n_stored)
+WT_INLINE void e4m3_by_memory(const void *args, const int64_t *rows, float *y)
 {
     enum { PIECE = 512 };
-    const int64_t columns = p->linear->weight.shape[1];
+    const tile_args *a = args;
+    const int64_t columns = a->p->linear->weight.shape[1];
     words halves[TILE_ROWS][PIECE / 16];
     const uint8_t *w[TILE_ROWS];
     sixteen sums[TILE_ROWS][TILE_MANY];
-    float y[TILE_ROWS];
     for (int r = 0; r < TILE_ROWS; r++) w[r] = (const uint8_t *)halves[r], sums[r][0] = (sixteen){{{0}}};
     for (int64_t k = 0, n; k < columns; k += n) {
-        const uint8_t *x = (const uint8_t *)(p->x + k);
+        const uint8_t *x = (const uint8_t *)(a->p->x + k);
         n = columns - k < PIECE ? columns - k : PIECE;
-        for (int r = 0; r < TILE_ROWS; r++)
-            for (int64_t at = 0; at < n; at += PARTED) { // prefetched: the same place of the next rows
-                const uint8_t *row = data + row_bytes * (size_t)(r < n_stored ? r : n_stored - 1) + k + at;
-                __builtin_prefetch(row + TILE_ROWS * row_bytes, 0, 2);
+        for (int64_t at = 0; at < n; at += PARTED)
+            for (int r = 0; r < TILE_ROWS; r++) {
+                const uint8_t *row = a->data + a->row_bytes * (size_t)rows[r] + k + at;
+                __builtin_prefetch(row + AHEAD, 0, 2);
                 words v[2], *to = &halves[r][at / 16];
                 memcpy(&v[0], row, sizeof *v);
                 memcpy(&v[1], row + sizeof *v, sizeof *v);
@@ -138,7 +138,6 @@ static void e4m3_by_memory(const wt__product *p, const uint8_t *data, size_t row
         for (int64_t at = 0; at < n; at += TILE_STEP) tile_step(load_f16, load_in_order, w, TILE_ROWS, &x, 1, at, sums);
     }
     for (int r = 0; r < TILE_ROWS; r++) y[r] = sum_of(&sums[r][0]);
-    wt__products_store(p, first, n_stored, 0, 1, y);
 }
 #endif
 
@@ -146,9 +145,8 @@ static void e4m3_by_memory(const wt__product *p, const uint8_t *data, size_t row
 static void e4m3_parted(const wt__product *p, const uint8_t *data, size_t row_bytes, int64_t first, int64_t n_rows)
 {
 #ifndef __AVX512F__
-    for (int64_t r = 0; r < n_rows && p->n == 1; r += TILE_ROWS)
-        e4m3_by_memory(p, data + row_bytes * (size_t)r, row_bytes, first + r,
-                       (int)(n_rows - r < TILE_ROWS ? n_rows - r : TILE_ROWS));
+    const tile_args args = {.p = p, .data = data, .row_bytes = row_bytes};
+    if (p->n == 1) runs(p, first, n_rows, 0, e4m3_by_memory, &args);
     if (p->n == 1) return;
 #endif
     tiles(p, load_e4m3_parted, load_in_order, 1, PARTED, data, row_bytes, first, n_rows);
