@@ -213,6 +213,7 @@ typedef struct wt__product {
     float *rows;    ///< [wt__room()] for types other than F32, F16 and BF16
     int64_t x_stride, out_stride;
     int n;
+    float factor; ///< of sums; 0 = 1
     bool add;
     bool exact;    ///< vectors are not rounded to bytes
     bool prepared; ///< `rows` are as a call for other rows left them; of one vector
