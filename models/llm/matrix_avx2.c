@@ -173,13 +173,12 @@ WT_INLINE void step_q4_0(const weights *w, int64_t k, const bytes *x, const int 
 WT_INLINE void u4_wide(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums, const bool zeros)
 {
     const __m256i first = bytes_at(w->at), last = bytes_at(w->at + 32);
-    const int64_t group = (int64_t)((uint64_t)k * w->shape->groups >> 32); // a division would take longer than the rest
-    const __m256 scale = _mm256_set1_ps(w->scales[group]);
+    const __m256 scale = _mm256_set1_ps(w->scales[w->group]);
 #    pragma GCC unroll 4
     for (int j = 0; j < n; j++) {
         const int8_t *v = x[j].q + 4 * BLOCK * k;
         __m256i less = bytes_at(x[j].less + 8 * k);
-        if (zeros) less = _mm256_mullo_epi32(less, _mm256_set1_epi32(w->zeros[group]));
+        if (zeros) less = _mm256_mullo_epi32(less, _mm256_set1_epi32(w->zeros[w->group]));
         const __m256i dots = to_dwords(across_two(nibble_dots(first, v), nibble_dots(last, v + 2 * BLOCK), 16));
         sums[j].eight = scaled(_mm256_add_epi32(dots, less), scale * _mm256_loadu_ps(x[j].d + 8 * k), sums[j].eight);
     }

@@ -37,7 +37,8 @@ typedef struct weights {
     const uint8_t *row, *at; ///< at: of the step
     const float *scales;     ///< of U4: the row's
     const uint8_t *zeros;    ///< of U4: the row's; NULL = 8
-    const shape *shape;
+    int64_t group;           ///< of U4: that of the step's 128 columns
+    int blocks;              ///< of U4: in a group
 } weights;
 
 /// A sum's lanes: a type uses the eight, or where there are such registers the sixteen.
@@ -178,7 +179,7 @@ static shape shape_of(const wt__linear *l, int step_columns)
 
 WT_INLINE weights weights_of(const wt__linear *l, const shape *s, int64_t row)
 {
-    weights w = {.row = s->data + s->row_bytes * row, .shape = s};
+    weights w = {.row = s->data + s->row_bytes * row, .blocks = s->blocks};
     if (!l->nibbles) return w;
     w.scales = l->scales + s->groups_a_row * row;
     w.zeros = l->zeros ? l->zeros + s->groups_a_row * row : NULL;
@@ -197,13 +198,16 @@ WT_INLINE void bytes_tile(const wt__product *p, const form *f, const shape *s, i
         w[r] = weights_of(p->linear, s, first + rows[r]);
         for (int j = 0; j < n_vectors; j++) memset(&sums[r][j], 0, sizeof sums[r][j]);
     }
-    for (int64_t k = 0; k < s->n_steps; k++)
+    for (int64_t k = 0; k < s->n_steps; k++) {
+        const int64_t group = (int64_t)((uint64_t)k * s->groups >> 32); // a division would take longer than the rest
 #pragma GCC unroll 4
         for (int r = 0; r < n_rows; r++) {
             w[r].at = w[r].row + k * f->step_bytes;
+            w[r].group = group;
             for (int b = 0; b < f->step_bytes; b += 64) __builtin_prefetch(w[r].at + ahead + b, 0, 2);
             f->step(&w[r], k, x, n_vectors, sums[r]);
         }
+    }
     const int64_t left = s->row_bytes - s->n_steps * f->step_bytes;
     for (int r = 0; r < n_rows && left; r++) {
         uint8_t last[MOST_STEP_BYTES] = {0}; // scales, too
@@ -270,9 +274,9 @@ WT_INLINE void step_u4(const weights *w, int64_t k, const bytes *x, const int n,
     const __m256 scale = _mm256_set1_ps(w->scales[k]);
     __m256 group[VECTORS];
     for (int j = 0; j < n; j++) group[j] = _mm256_setzero_ps();
-    for (int64_t i = 0; i < w->shape->blocks; i++) {
+    for (int64_t i = 0; i < w->blocks; i++) {
         const __m256i q = nibbles_at(w->at + 16 * i);
-        const int64_t b = k * w->shape->blocks + i;
+        const int64_t b = k * w->blocks + i;
 #pragma GCC unroll 4
         for (int j = 0; j < n; j++) {
             __m256i less = bytes_at(x[j].less + BLOCK / 4 * b);
