@@ -260,7 +260,7 @@ static void a_gpu_gives_the_logits_of_the_cpu(void **state)
 
 /// With exact_guesses: up to 8 of them give the same bits as each alone, in larger batches 8 at a time; runs too, whose
 /// steps are recorded.
-static void check_alike(const wt_model_config *shape, wt_dtype dtype, wt_llm_quantization kind)
+static void check_alike(const wt_model_config *shape, wt_dtype dtype, wt_llm_quantization kind, int n_rounds)
 {
     enum { N = 13, BEFORE = 130 };
     static float all[N][VOCAB];
@@ -283,12 +283,12 @@ static void check_alike(const wt_model_config *shape, wt_dtype dtype, wt_llm_qua
                                     &s));
     assert_ok(wt_llm_prefill(s, ids, BEFORE));
     const wt_llm_snapshot at = wt_llm_session_snapshot(s);
-    for (int round = 0; round < 3; round++) { // a batch is recorded when it comes again
-        const int n = round == 1 ? 5 : N;
+    for (int round = 0; round < n_rounds; round++) { // a batch is recorded when it comes again
+        const int n = round % 3 == 1 ? 5 : N;
         assert_ok(wt_llm_verify(s, ids, n, all[0]));
         assert_ok(wt_llm_session_restore(s, at));
         for (int k = 0; k < n; k++) {
-            if (round == 2)
+            if (round % 3 == 2)
                 assert_ok(wt_llm_run(s, ids[k], &(wt_llm_run_config){.n_tokens = 1}));
             else
                 assert_ok(wt_llm_decode(s, ids[k]));
@@ -310,10 +310,12 @@ static void exact_guesses_have_the_bits_of_single_steps(void **state)
 {
     (void)state;
     skip_without_gpu();
+    // copies to shared memory that came before loads of what was there spoilt a step of seven (matmul_few.cu)
+    check_alike(&shapes[0], WT_DTYPE_BF16, WT_LLM_AS_STORED, 60);
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++)
             for (int kind = WT_LLM_AS_STORED; kind <= WT_LLM_INT4; kind++)
-                check_alike(&shapes[k], types[t].dtype, (wt_llm_quantization)kind);
+                check_alike(&shapes[k], types[t].dtype, (wt_llm_quantization)kind, 3);
 }
 
 // ---- tokens after others in small caches: one by one, with weights of 16 bits (kernels/llm/llm_attend_one.cu), or
