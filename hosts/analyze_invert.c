@@ -115,7 +115,7 @@ static wt_status add_signal(const analyze_signal *s, const float *magnitudes, in
 wt_status analyze_griffin_lim(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
-    wt_status status = analyze_spectra_make(s, &x);
+    wt_status status = analyze_spectra_make(s, false, &x);
     if (!status) analyze_spectra_to_real(&x, false);
     if (!status) status = add_signal(s, x.values, x.n_frames, &analyze_like.griffin_lim, r);
     analyze_spectra_free(&x);
@@ -204,7 +204,7 @@ wt_status analyze_gpu_nmf(const analyze_batch *b, analyze_result *parts)
     void *nmf;
     const void *data;
     wt_status status = analyze_kept_plan(b, &(analyze_maker){make_factors, destroy_factors}, 0, &nmf);
-    if (!status) status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, &n_frames);
+    if (!status) status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, false, &spectra, &n_frames);
     if (!status) status = analyze_room(b, ROOM_NUMBERS, w + h + v, &numbers);
     if (!status) status = begin_on_gpu(b, spectra, numbers);
     if (!status) status = wt_nmf_enqueue(nmf, b->signal.place->stream, numbers, w + h, numbers, 0, numbers, w);
@@ -242,7 +242,7 @@ wt_status analyze_gpu_griffin_lim(const analyze_batch *b, analyze_result *parts)
 {
     wt_buffer *spectra;
     int64_t n_frames;
-    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, &n_frames);
+    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, false, &spectra, &n_frames);
     return status ? status : give_signals(b, spectra, &analyze_like.griffin_lim, parts);
 }
 

@@ -45,9 +45,10 @@ void analyze_spectra_free(analyze_spectra *x)
     free(x->values);
 }
 
-wt_status analyze_spectra_make(const analyze_signal *s, analyze_spectra *x)
+wt_status analyze_spectra_make(const analyze_signal *s, bool precise, analyze_spectra *x)
 {
-    const wt_stft_config config = analyze_stft_config(s->options);
+    wt_stft_config config = analyze_stft_config(s->options);
+    config.precise = precise;
     *x = (analyze_spectra){0};
     wt_status status = wt_stft_create(&config, &x->stft);
     if (status) return status;
@@ -71,7 +72,7 @@ void analyze_spectra_to_real(analyze_spectra *x, bool squares)
 wt_status analyze_stft(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
-    wt_status status = analyze_spectra_make(s, &x);
+    wt_status status = analyze_spectra_make(s, false, &x);
     if (!status) status = analyze_add_turned(r, &analyze_like.stft, x.values, x.n_frames, x.bins);
     analyze_spectra_free(&x);
     return status;
@@ -81,7 +82,7 @@ static wt_status frames_of(const analyze_signal *s, analyze_result *r, bool squa
 {
     analyze_spectra x;
     void *data;
-    wt_status status = analyze_spectra_make(s, &x);
+    wt_status status = analyze_spectra_make(s, true, &x);
     if (!status) analyze_spectra_to_real(&x, squares);
     if (!status) status = analyze_add(r, &analyze_like.spectrogram, x.n_frames, x.bins, &data);
     if (!status) memcpy(data, x.values, sizeof *x.values * (size_t)x.n_frames * (size_t)x.bins);
@@ -96,7 +97,7 @@ wt_status analyze_frames_of_powers(const analyze_signal *s, analyze_result *r) {
 wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
-    wt_status status = analyze_spectra_make(s, &x);
+    wt_status status = analyze_spectra_make(s, false, &x);
     if (!status) analyze_spectra_to_real(&x, false);
     if (!status) status = analyze_add_turned(r, &analyze_like.spectrogram, x.values, x.n_frames, x.bins);
     analyze_spectra_free(&x);
@@ -108,12 +109,15 @@ wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r)
 wt_mel_config analyze_mel_config(const analyze_signal *s, analyze_mel_kind kind)
 {
     if (kind == ANALYZE_MEL_WHISPER) return wt_mel_whisper(s->options->n_mels ? s->options->n_mels : 80, s->n);
-    return (wt_mel_config){.n_samples = s->n,
-                           .stft = analyze_stft_config(s->options),
-                           .bank = analyze_bank(s->options, s->rate_hz),
-                           .power = kind == ANALYZE_MEL_PCEN ? 1 : 0,
-                           .scale = kind < ANALYZE_MEL_DB ? WT_MEL_LINEAR : WT_MEL_DB,
-                           .db = {.no_top = kind == ANALYZE_MEL_DB_UNLIMITED}};
+    wt_mel_config config = {.n_samples = s->n,
+                            .stft = analyze_stft_config(s->options),
+                            .bank = analyze_bank(s->options, s->rate_hz),
+                            .power = kind == ANALYZE_MEL_PCEN ? 1 : 0,
+                            .scale = kind == ANALYZE_MEL_DB || kind == ANALYZE_MEL_DB_UNLIMITED ? WT_MEL_DB
+                                                                                                : WT_MEL_LINEAR,
+                            .db = {.no_top = kind == ANALYZE_MEL_DB_UNLIMITED}};
+    config.stft.precise = kind == ANALYZE_MEL_PCEN || kind == ANALYZE_MEL_ONSET;
+    return config;
 }
 
 static wt_status add_mel(const analyze_signal *s, analyze_result *r, analyze_mel_kind kind, const analyze_array *like)
@@ -136,6 +140,11 @@ wt_status analyze_mel(const analyze_signal *s, analyze_result *r)
 wt_status analyze_bands(const analyze_signal *s, analyze_result *r)
 {
     return add_mel(s, r, ANALYZE_MEL_DB_UNLIMITED, &analyze_like.logmel);
+}
+
+wt_status analyze_onset_bands(const analyze_signal *s, analyze_result *r)
+{
+    return add_mel(s, r, ANALYZE_MEL_ONSET, &analyze_like.logmel);
 }
 
 wt_status analyze_check_whisper(const analyze_signal *s)
@@ -366,7 +375,7 @@ wt_status analyze_tuning(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
     double tuning = 0;
-    wt_status status = analyze_spectra_make(s, &x);
+    wt_status status = analyze_spectra_make(s, true, &x);
     if (!status) analyze_spectra_to_real(&x, false);
     if (!status) status = tuning_of(s, &x, 12, &tuning);
     analyze_spectra_free(&x);
@@ -393,7 +402,7 @@ wt_status analyze_chroma(const analyze_signal *s, analyze_result *r)
     wt_chroma *chroma = NULL;
     float *out = NULL;
     wt_chroma_config config = analyze_chroma_config(s);
-    wt_status status = analyze_spectra_make(s, &x);
+    wt_status status = analyze_spectra_make(s, true, &x);
     if (!status) analyze_spectra_to_real(&x, true);
     if (!status && s->whole) config.tuning = s->whole->tuning[ANALYZE_TUNING_OF_CHROMA];
     else if (!status) status = tuning_of(s, &x, config.n_chroma, &config.tuning);
@@ -433,7 +442,7 @@ static wt_status fold(const analyze_signal *s, wt_chroma_norm norm, float **out,
     if (s->whole) {
         config.tuning = s->whole->tuning[ANALYZE_TUNING_OF_STEPS];
     } else {
-        status = analyze_spectra_make(s, &x);
+        status = analyze_spectra_make(s, true, &x);
         if (!status) analyze_spectra_to_real(&x, false);
         if (!status) status = tuning_of(s, &x, STEPS, &config.tuning);
         analyze_spectra_free(&x);
@@ -499,7 +508,7 @@ wt_status analyze_hpss(const analyze_signal *s, analyze_result *r)
     wt_hpss *hpss = NULL;
     float *parts = NULL;
     const wt_hpss_config config = analyze_hpss_config(s);
-    wt_status status = analyze_spectra_make(s, &x);
+    wt_status status = analyze_spectra_make(s, true, &x);
     const size_t floats = (size_t)x.n_frames * (size_t)x.bins * 2;
     if (!status && !(parts = malloc(2 * floats * sizeof *parts)))
         status = wt_fail(WT_ERR_NO_MEMORY, "hpss: %zu numbers", 2 * floats);
