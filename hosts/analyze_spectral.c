@@ -422,7 +422,8 @@ enum { OCTAVES = 7, STEPS = 36 };
 wt_cqt_config analyze_folded_cqt(const analyze_signal *s)
 {
     return (wt_cqt_config){.rate_hz = s->rate_hz, .hop = analyze_hop(s->options), .fmin_hz = s->options->fmin_hz,
-                           .n_bins = OCTAVES * STEPS, .bins_per_octave = STEPS, .magnitude = true};
+                           .n_bins = OCTAVES * STEPS, .bins_per_octave = STEPS, .magnitude = true,
+                           .precise = true};
 }
 
 wt_chroma_cqt_config analyze_folding(const analyze_signal *s, wt_chroma_norm norm)
