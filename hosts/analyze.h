@@ -561,7 +561,7 @@ wt_status analyze_trim(const analyze_signal *s, analyze_result *r);
 wt_status analyze_split(const analyze_signal *s, analyze_result *r);
 wt_status analyze_vad(const analyze_signal *s, analyze_result *r);
 
-/// Spectra of a signal, frame by frame: [n_frames][bins][2], after to_real [n_frames][bins].
+/// Spectra of a signal, frame by frame: [n_frames][bins][2], or sizes [n_frames][bins].
 typedef struct analyze_spectra {
     wt_stft *stft;
     int64_t n_frames;
@@ -569,10 +569,10 @@ typedef struct analyze_spectra {
     float *values;
 } analyze_spectra;
 
-/// `precise`: by transforms in double (stft.h). Free with analyze_spectra_free, also after an error.
-WT_CHECKED wt_status analyze_spectra_make(const analyze_signal *s, bool precise, analyze_spectra *x);
-/// Keep the magnitudes, or their squares, in place of the complex numbers.
-void analyze_spectra_to_real(analyze_spectra *x, bool squares);
+/// Complex ones, magnitudes or powers; `precise`: by transforms in double (stft.h). Free with analyze_spectra_free, also
+/// after an error.
+WT_CHECKED wt_status analyze_spectra_make(const analyze_signal *s, wt_stft_output output, bool precise,
+                                          analyze_spectra *x);
 void analyze_spectra_free(analyze_spectra *x);
 
 int analyze_n_fft(const analyze_options *options);

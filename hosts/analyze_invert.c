@@ -115,8 +115,7 @@ static wt_status add_signal(const analyze_signal *s, const float *magnitudes, in
 wt_status analyze_griffin_lim(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
-    wt_status status = analyze_spectra_make(s, false, &x);
-    if (!status) analyze_spectra_to_real(&x, false);
+    wt_status status = analyze_spectra_make(s, WT_STFT_MAGNITUDE, false, &x);
     if (!status) status = add_signal(s, x.values, x.n_frames, &analyze_like.griffin_lim, r);
     analyze_spectra_free(&x);
     return status;

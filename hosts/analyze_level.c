@@ -13,8 +13,7 @@ typedef struct magnitudes {
 static wt_status magnitudes_make(const analyze_signal *s, bool precise, magnitudes *x)
 {
     analyze_spectra spectra;
-    wt_status status = analyze_spectra_make(s, precise, &spectra);
-    if (!status) analyze_spectra_to_real(&spectra, false);
+    wt_status status = analyze_spectra_make(s, WT_STFT_MAGNITUDE, precise, &spectra);
     *x = (magnitudes){.shape = {s->rate_hz, analyze_n_fft(s->options), spectra.n_frames}};
     if (!status) x->values = spectra.values, spectra.values = NULL;
     analyze_spectra_free(&spectra);

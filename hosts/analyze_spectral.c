@@ -45,8 +45,9 @@ void analyze_spectra_free(analyze_spectra *x)
     free(x->values);
 }
 
-wt_status analyze_spectra_make(const analyze_signal *s, bool precise, analyze_spectra *x)
+wt_status analyze_spectra_make(const analyze_signal *s, wt_stft_output output, bool precise, analyze_spectra *x)
 {
+    const bool complex = output == WT_STFT_COMPLEX;
     wt_stft_config config = analyze_stft_config(s->options);
     config.precise = precise;
     *x = (analyze_spectra){0};
@@ -54,25 +55,17 @@ wt_status analyze_spectra_make(const analyze_signal *s, bool precise, analyze_sp
     if (status) return status;
     x->bins = wt_stft_bins(x->stft);
     x->n_frames = wt_stft_frames(x->stft, s->n);
-    x->values = malloc((size_t)x->n_frames * (size_t)x->bins * 2 * sizeof(float));
+    x->values = malloc((size_t)x->n_frames * (size_t)x->bins * (complex ? 2 : 1) * sizeof(float));
     if (!x->values) return wt_fail(WT_ERR_NO_MEMORY, "stft: %lld frames", (long long)x->n_frames);
-    status = wt_stft_forward(x->stft, s->pcm, s->n, x->values);
+    status = complex ? wt_stft_forward(x->stft, s->pcm, s->n, x->values)
+                     : wt_stft_forward_real(x->stft, s->pcm, s->n, output == WT_STFT_POWER, x->values);
     return status ? wt_fail(status, "stft: %lld samples have no frame", (long long)s->n) : WT_OK;
-}
-
-void analyze_spectra_to_real(analyze_spectra *x, bool squares)
-{
-    float *v = x->values;
-    for (int64_t k = 0; k < x->n_frames * x->bins; k++) {
-        const float power = v[2 * k] * v[2 * k] + v[2 * k + 1] * v[2 * k + 1];
-        v[k] = squares ? power : sqrtf(power);
-    }
 }
 
 wt_status analyze_stft(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
-    wt_status status = analyze_spectra_make(s, false, &x);
+    wt_status status = analyze_spectra_make(s, WT_STFT_COMPLEX, false, &x);
     if (!status) status = analyze_add_turned(r, &analyze_like.stft, x.values, x.n_frames, x.bins);
     analyze_spectra_free(&x);
     return status;
@@ -82,8 +75,7 @@ static wt_status frames_of(const analyze_signal *s, analyze_result *r, bool squa
 {
     analyze_spectra x;
     void *data;
-    wt_status status = analyze_spectra_make(s, true, &x);
-    if (!status) analyze_spectra_to_real(&x, squares);
+    wt_status status = analyze_spectra_make(s, squares ? WT_STFT_POWER : WT_STFT_MAGNITUDE, true, &x);
     if (!status) status = analyze_add(r, &analyze_like.spectrogram, x.n_frames, x.bins, &data);
     if (!status) memcpy(data, x.values, sizeof *x.values * (size_t)x.n_frames * (size_t)x.bins);
     analyze_spectra_free(&x);
@@ -97,8 +89,7 @@ wt_status analyze_frames_of_powers(const analyze_signal *s, analyze_result *r) {
 wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
-    wt_status status = analyze_spectra_make(s, false, &x);
-    if (!status) analyze_spectra_to_real(&x, false);
+    wt_status status = analyze_spectra_make(s, WT_STFT_MAGNITUDE, false, &x);
     if (!status) status = analyze_add_turned(r, &analyze_like.spectrogram, x.values, x.n_frames, x.bins);
     analyze_spectra_free(&x);
     return status;
@@ -116,7 +107,7 @@ wt_mel_config analyze_mel_config(const analyze_signal *s, analyze_mel_kind kind)
                             .scale = kind == ANALYZE_MEL_DB || kind == ANALYZE_MEL_DB_UNLIMITED ? WT_MEL_DB
                                                                                                 : WT_MEL_LINEAR,
                             .db = {.no_top = kind == ANALYZE_MEL_DB_UNLIMITED}};
-    config.stft.precise = kind == ANALYZE_MEL_PCEN || kind == ANALYZE_MEL_ONSET;
+    config.stft.precise = kind != ANALYZE_MEL_POWER;
     return config;
 }
 
@@ -184,7 +175,7 @@ wt_status analyze_logmel(const analyze_signal *s, analyze_result *r)
 
 wt_mfcc_config analyze_mfcc_config(const analyze_signal *s)
 {
-    return (wt_mfcc_config){.mel = analyze_mel_config(s, ANALYZE_MEL_POWER), .n_mfcc = s->options->n_mfcc};
+    return (wt_mfcc_config){.mel = analyze_mel_config(s, ANALYZE_MEL_DB), .n_mfcc = s->options->n_mfcc};
 }
 
 wt_status analyze_mfcc_of_bands(const analyze_signal *s, analyze_result *r)
@@ -375,8 +366,7 @@ wt_status analyze_tuning(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
     double tuning = 0;
-    wt_status status = analyze_spectra_make(s, true, &x);
-    if (!status) analyze_spectra_to_real(&x, false);
+    wt_status status = analyze_spectra_make(s, WT_STFT_MAGNITUDE, true, &x);
     if (!status) status = tuning_of(s, &x, 12, &tuning);
     analyze_spectra_free(&x);
     return status ? status : analyze_add_value(r, "tuning", "semitones", tuning);
@@ -402,8 +392,7 @@ wt_status analyze_chroma(const analyze_signal *s, analyze_result *r)
     wt_chroma *chroma = NULL;
     float *out = NULL;
     wt_chroma_config config = analyze_chroma_config(s);
-    wt_status status = analyze_spectra_make(s, true, &x);
-    if (!status) analyze_spectra_to_real(&x, true);
+    wt_status status = analyze_spectra_make(s, WT_STFT_POWER, true, &x);
     if (!status && s->whole) config.tuning = s->whole->tuning[ANALYZE_TUNING_OF_CHROMA];
     else if (!status) status = tuning_of(s, &x, config.n_chroma, &config.tuning);
     if (!status) status = wt_chroma_create(NULL, &config, &chroma);
@@ -443,8 +432,7 @@ static wt_status fold(const analyze_signal *s, wt_chroma_norm norm, float **out,
     if (s->whole) {
         config.tuning = s->whole->tuning[ANALYZE_TUNING_OF_STEPS];
     } else {
-        status = analyze_spectra_make(s, true, &x);
-        if (!status) analyze_spectra_to_real(&x, false);
+        status = analyze_spectra_make(s, WT_STFT_MAGNITUDE, true, &x);
         if (!status) status = tuning_of(s, &x, STEPS, &config.tuning);
         analyze_spectra_free(&x);
     }
@@ -509,7 +497,7 @@ wt_status analyze_hpss(const analyze_signal *s, analyze_result *r)
     wt_hpss *hpss = NULL;
     float *parts = NULL;
     const wt_hpss_config config = analyze_hpss_config(s);
-    wt_status status = analyze_spectra_make(s, true, &x);
+    wt_status status = analyze_spectra_make(s, WT_STFT_COMPLEX, true, &x);
     const size_t floats = (size_t)x.n_frames * (size_t)x.bins * 2;
     if (!status && !(parts = malloc(2 * floats * sizeof *parts)))
         status = wt_fail(WT_ERR_NO_MEMORY, "hpss: %zu numbers", 2 * floats);

@@ -454,6 +454,46 @@ WT_RT wt_status wt_stft_forward(wt_stft *stft, const float *pcm, int64_t n, floa
     return WT_OK;
 }
 
+// Powers, or their roots, in place of the real parts.
+WT_CLONES static void take_sizes(double *re, const double *im, int count, bool powers)
+{
+    for (int i = 0; i < count; i++) re[i] = re[i] * re[i] + im[i] * im[i];
+    for (int i = 0; i < count && !powers; i++) re[i] = sqrt(re[i]);
+}
+
+WT_RT static void write_precise_sizes(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count, bool powers,
+                                      float *out)
+{
+    const double *re, *im;
+    wt__stft_precise(s, pcm, n, t, count, &re, &im);
+    take_sizes(s->re64, im, s->bins * WT__FFT64_FRAMES, powers);
+    for (int f = 0; f < count; f++)
+        for (int k = 0; k < s->bins; k++) *out++ = (float)re[k * WT__FFT64_FRAMES + f];
+}
+
+WT_CLONES static void take_roots(float *powers, int bins)
+{
+    for (int k = 0; k < bins; k++) powers[k] = sqrtf(powers[k]);
+}
+
+WT_RT wt_status wt_stft_forward_real(wt_stft *stft, const float *pcm, int64_t n, bool powers, float *out)
+{
+    const int64_t n_frames = wt_stft_frames(stft, n), step = stft->precise ? WT__FFT64_FRAMES : 1;
+    if (n_frames < 1) return WT_ERR_BAD_ARG;
+    for (int c = 0; c < stft->config.channels; c++, pcm += n)
+        for (int64_t t = 0; t < n_frames; t += step) {
+            const int count = (int)(n_frames - t < step ? n_frames - t : step);
+            if (stft->precise) {
+                write_precise_sizes(stft, pcm, n, t, count, powers, out);
+            } else {
+                wt__stft_powers(stft, pcm, n, t, out);
+                if (!powers) take_roots(out, stft->bins);
+            }
+            out += count * stft->bins;
+        }
+    return WT_OK;
+}
+
 // ---- inverse
 
 // What the squared windows of the existing frames add up to at sample `at` of the padded signal.

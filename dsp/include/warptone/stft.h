@@ -57,6 +57,10 @@ int64_t wt_stft_samples(const wt_stft *stft, int64_t n_frames);
 /// Source: librosa 0.11.0 core/spectrum.py, stft().  Judge: librosa in float64, 2e-7 of the peak.  [rt, running]
 WT_RT wt_status wt_stft_forward(wt_stft *stft, const float *pcm, int64_t n, float *out);
 
+/// The spectra's magnitudes, or `powers`: [channels][n_frames][bins]; of precise ones rounded once. Returns and judge
+/// likewise.  [rt, running]
+WT_RT wt_status wt_stft_forward_real(wt_stft *stft, const float *pcm, int64_t n, bool powers, float *out);
+
 /// Give the signals back by overlapped addition, divided by the windows' squares where these are not zero.
 ///
 ///   in       [channels][n_frames][bins][2]
