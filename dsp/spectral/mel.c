@@ -209,18 +209,6 @@ WT_CLONES static void raise(float *squares, int bins, float power)
         for (int k = 0; k < bins; k++) squares[k] = powf(squares[k], power / 2);
 }
 
-// Frames' powers, each times the square of its back.
-WT_CLONES static void precise_powers(const double *re, const double *im, const double *back, int bins, float *out)
-{
-    double squares[WT__FFT64_FRAMES];
-    for (int f = 0; f < WT__FFT64_FRAMES; f++) squares[f] = back[f] * back[f];
-    for (int k = 0; k < bins; k++)
-        for (int f = 0; f < WT__FFT64_FRAMES; f++) {
-            const int at = k * WT__FFT64_FRAMES + f;
-            out[at] = (float)((re[at] * re[at] + im[at] * im[at]) * squares[f]);
-        }
-}
-
 // turned [bins][stride] to sums [n_mels][stride], of as many frames as a vector has floats. Where they will be written,
 // `out`, comes to the first-level cache meanwhile.
 #define SUM_BANDS(vector, stride)                                                                                      \
@@ -325,10 +313,7 @@ WT_RT static void run_tile(const wt_mel *m, const wt__mel_slot *slot, const floa
     const int count = m->n_frames - t < lanes ? (int)(m->n_frames - t) : lanes;
     float *turned = slot->scratch + m->tile_floats, *sums = turned + (size_t)m->bins * (size_t)lanes;
     if (m->config.stft.precise) {
-        const double *re64, *im64;
-        double back[WT__FFT64_FRAMES];
-        wt__stft_leveled(slot->stft, pcm, m->config.n_samples, t, count, &re64, &im64, back);
-        precise_powers(re64, im64, back, m->bins, turned);
+        wt__stft_precise_powers(slot->stft, pcm, m->config.n_samples, t, count, turned);
     } else {
         if (m->frames)
             tile_at_once(m, slot, pcm, t, turned);

@@ -273,8 +273,9 @@ static void level_frames(const float **frames, int n_fft, const float *silence, 
     }
 }
 
-WT_RT void wt__stft_leveled(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count, const double **re,
-                            const double **im, double *back)
+// The transform of frames t .. t + count - 1, each brought near 1; `back`: by what it is to be taken.
+WT_RT static const double *transform_precisely(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count,
+                                               frame_scales *back)
 {
     const int n_fft = s->config.n_fft;
     const float *frames[WT__FFT64_FRAMES];
@@ -289,19 +290,26 @@ WT_RT void wt__stft_leveled(wt_stft *s, const float *pcm, int64_t n, int64_t t, 
         else
             pad_frame(s, pcm, n, begin, edge);
     }
-    frame_scales to, from;
-    level_frames(frames, n_fft, silence, &to, &from);
+    frame_scales to;
+    level_frames(frames, n_fft, silence, &to, back);
     wt__fft64_frames(frames, s->window64, n_fft, to.by, s->x64);
-    wt__fft64_bins(wt__fft64_run(s->precise, s->x64, s->work64), n_fft, s->re64, s->im64);
-    *re = s->re64, *im = s->im64;
-    memcpy(back, from.by, sizeof from);
+    return wt__fft64_run(s->precise, s->x64, s->work64);
+}
+
+WT_RT void wt__stft_precise_powers(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count, float *powers)
+{
+    frame_scales back;
+    const double *z = transform_precisely(s, pcm, n, t, count, &back);
+    for (int f = 0; f < WT__FFT64_FRAMES; f++) back.by[f] *= back.by[f];
+    wt__fft64_powers(z, s->config.n_fft, back.by, powers);
 }
 
 WT_RT void wt__stft_precise(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count, const double **re,
                             const double **im)
 {
     frame_scales back;
-    wt__stft_leveled(s, pcm, n, t, count, re, im, back.by);
+    wt__fft64_bins(transform_precisely(s, pcm, n, t, count, &back), s->config.n_fft, s->re64, s->im64);
+    *re = s->re64, *im = s->im64;
     scale_frames(s->re64, s->bins, &back);
     scale_frames(s->im64, s->bins, &back);
 }
