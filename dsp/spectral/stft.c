@@ -39,6 +39,7 @@ struct wt_stft {
     float *sum; // [n_fft + HOPS * hop] what the frames so far add up to
     wt__fft64 *precise;
     double *window64, *x64, *work64, *re64, *im64; // [n_fft], two of [n_fft][2][8], two of [bins][16]
+    double *steady64, *sum64;                      // as steady and sum
 };
 
 // ---- life
@@ -103,6 +104,17 @@ static wt_status make_whole(wt_stft *s)
     return wt__fft_whole_create(&s->whole);
 }
 
+static double reciprocal64(double sum) { return sum > FLT_MIN ? 1 / sum : 1; }
+
+static void take_steady(wt_stft *s)
+{
+    for (int i = 0; i < s->config.hop; i++) {
+        double sum = 0;
+        for (int64_t at = i; at < s->config.n_fft; at += s->config.hop) sum += s->window64[at] * s->window64[at];
+        s->steady64[i] = reciprocal64(sum);
+    }
+}
+
 static wt_status make_precise(wt_stft *s)
 {
     const int n = s->config.n_fft, pad = (n - s->config.win_length) / 2;
@@ -112,9 +124,13 @@ static wt_status make_precise(wt_stft *s)
     s->work64 = aligned_alloc(64, points * sizeof(double));
     s->re64 = aligned_alloc(64, bins * sizeof(double));
     s->im64 = aligned_alloc(64, bins * sizeof(double));
-    if (!s->window64 || !s->x64 || !s->work64 || !s->re64 || !s->im64)
+    const size_t hop = (size_t)s->config.hop;
+    s->steady64 = calloc(hop, sizeof(double));
+    s->sum64 = calloc((size_t)n + HOPS * hop, sizeof(double));
+    if (!s->window64 || !s->x64 || !s->work64 || !s->re64 || !s->im64 || !s->steady64 || !s->sum64)
         return wt_fail(WT_ERR_NO_MEMORY, "stft: tables of %d doubles", n);
     wt_status status = wt_window_fill_double(&s->config.window, s->window64 + pad);
+    take_steady(s);
     return status ? status : wt__fft64_create(n, &s->precise);
 }
 
@@ -170,6 +186,8 @@ void wt_stft_destroy(wt_stft *stft)
     free(stft->work64);
     free(stft->re64);
     free(stft->im64);
+    free(stft->steady64);
+    free(stft->sum64);
     free(stft);
 }
 
@@ -509,7 +527,11 @@ static double squares(const wt_stft *s, int64_t at, int64_t n_frames)
 {
     double sum = 0;
     for (int64_t t = at / s->config.hop; t >= 0 && at - t * s->config.hop < s->config.n_fft; t--)
-        if (t < n_frames) sum += (double)s->window[at - t * s->config.hop] * s->window[at - t * s->config.hop];
+        if (t < n_frames) {
+            const int64_t i = at - t * s->config.hop;
+            const double w = s->precise ? s->window64[i] : s->window[i];
+            sum += w * w;
+        }
     return sum;
 }
 
@@ -541,6 +563,60 @@ WT_RT static wt_status add_frame(wt_stft *s, const float *in, int64_t t, int64_t
     return status;
 }
 
+// ---- inverse in double: where windows overlap little, what divides by their squares lifts a transform's rounding
+
+// As give_hop.
+WT_RT static void give_hop64(const wt_stft *s, const double *sum, int64_t t, int64_t n_frames, int64_t length,
+                             float *out)
+{
+    const int64_t begin = t * s->config.hop, to = begin - margin(s), room = length - to;
+    const bool whole = t >= s->overlap - 1 && t < n_frames;
+    const int64_t first = to < 0 ? -to : 0, end = room < s->config.hop ? room : s->config.hop;
+    for (int64_t i = first; i < end; i++)
+        out[to + i] =
+            (float)(sum[i] * (whole ? s->steady64[i] : reciprocal64(squares(s, begin + i, n_frames))));
+}
+
+// Frames t .. t + count - 1 of `in`, transformed: frame f is lane f of the numbers, times n_fft.
+WT_RT static const double *transform_back(wt_stft *s, const float *in, int64_t t, int count)
+{
+    for (int f = 0; f < WT__FFT64_FRAMES; f++) {
+        const float *bins = in + (t + f) * 2 * s->bins;
+        for (int k = 0; k < s->bins; k++) {
+            s->re64[k * WT__FFT64_FRAMES + f] = f < count ? bins[2 * k] : 0;
+            s->im64[k * WT__FFT64_FRAMES + f] = f < count ? bins[2 * k + 1] : 0;
+        }
+    }
+    wt__fft64_fold(s->re64, s->im64, s->config.n_fft, s->x64);
+    return wt__fft64_run(s->precise, s->x64, s->work64);
+}
+
+// As invert_part.
+WT_RT static void invert_part64(wt_stft *s, const float *in, int64_t n_frames, int64_t length, int64_t hop_begin,
+                                int64_t hop_end, float *out)
+{
+    enum { F = WT__FFT64_FRAMES };
+    const int n = s->config.n_fft, hop = s->config.hop;
+    const int64_t first = hop_begin < s->overlap ? 0 : hop_begin - s->overlap + 1;
+    const double *z = NULL;
+    memset(s->sum64, 0, (size_t)n * sizeof(double));
+    for (int64_t t = first; t < hop_end; t++) {
+        const int64_t place = (t - first) % HOPS;
+        double *sum = s->sum64 + place * hop;
+        memset(sum + n, 0, (size_t)hop * sizeof(double));
+        if (t < n_frames) {
+            const int f = (int)((t - first) % F);
+            if (!f) z = transform_back(s, in, t, n_frames - t < F ? (int)(n_frames - t) : F);
+            const double *from = z + (f + F / 2) % F; // parts exchanged
+            for (int i = 0; i < n; i++) sum[i] += from[i * F] * s->window64[i] / n;
+        }
+        if (t >= hop_begin) give_hop64(s, sum, t, n_frames, length, out);
+        if (place == HOPS - 1) memmove(s->sum64, sum + hop, (size_t)n * sizeof(double));
+    }
+}
+
+// ---- inverse, of either kind
+
 // Hops `hop_begin` .. `hop_end` - 1 of the padded signal: a part begins with the frames that reach into it, so its sums
 // are those of the whole.
 WT_RT static wt_status invert_part(wt_stft *s, const float *in, int64_t n_frames, int64_t length, int64_t hop_begin,
@@ -548,6 +624,10 @@ WT_RT static wt_status invert_part(wt_stft *s, const float *in, int64_t n_frames
 {
     const int n = s->config.n_fft, hop = s->config.hop;
     const int64_t first = hop_begin < s->overlap ? 0 : hop_begin - s->overlap + 1;
+    if (s->precise) {
+        invert_part64(s, in, n_frames, length, hop_begin, hop_end, out);
+        return WT_OK;
+    }
     memset(s->sum, 0, (size_t)n * sizeof(float));
     for (int64_t t = first; t < hop_end; t++) {
         const int64_t place = (t - first) % HOPS;

@@ -30,9 +30,9 @@ typedef struct wt_stft_config {
     wt_window_config window; ///< 0 = periodic Hann; `n` is set from win_length; custom samples are copied
     wt_stft_pad pad;         ///< what lies before and behind the signal; 0 = zeros
     bool no_center;          ///< frame t begins at t hop, instead of being centred there
-    bool precise;            ///< windows and transforms in double, forward, on a GPU both ways; a quiet bin then has
-                             ///< its own 7 digits beside a loud one, as logarithms of it want. On the CPU three times
-                             ///< slower; on a GPU by memory, as lengths are that no block holds
+    bool precise;            ///< windows and transforms in double, both ways; a quiet bin then has its own 7 digits
+                             ///< beside a loud one, as logarithms of it want. On the CPU three times slower; on a GPU
+                             ///< by memory, as lengths are that no block holds
 } wt_stft_config;
 
 /// Tables, and scratch that one call at a time uses.
