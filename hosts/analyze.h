@@ -277,7 +277,7 @@ WT_CHECKED wt_status analyze_compute(const analyze_signal *signal, int channels,
 int analyze_features_of(const analyze_options *options, analyze_tiles tiles);
 /// Mel bands in decibels without a limit.
 const analyze_feature *analyze_bands_of_peak(void);
-const analyze_feature *analyze_bands_of_onset(void); ///< and those that onset strength has
+const analyze_feature *analyze_precise_bands(void); ///< and those that onset strength has
 /// Magnitudes, or powers, frame by frame: [frames][bins].
 const analyze_feature *analyze_frames_of_spectra(bool squares);
 /// Contrast's peaks, and its valleys behind them, in decibels likewise.
@@ -410,7 +410,7 @@ wt_status analyze_nmf(const analyze_signal *s, analyze_result *r);
 wt_status analyze_griffin_lim(const analyze_signal *s, analyze_result *r);
 wt_status analyze_mel_to_audio(const analyze_signal *s, analyze_result *r);
 wt_status analyze_beat_strength(const analyze_signal *s, analyze_result *r);
-wt_status analyze_onset_bands(const analyze_signal *s, analyze_result *r);
+wt_status analyze_precise_mel(const analyze_signal *s, analyze_result *r);
 wt_status analyze_contrast_parts(const analyze_signal *s, analyze_result *r);
 wt_status analyze_frames_of_magnitudes(const analyze_signal *s, analyze_result *r);
 wt_status analyze_frames_of_powers(const analyze_signal *s, analyze_result *r);
@@ -440,7 +440,7 @@ wt_status analyze_gpu_frames_of_magnitudes(const analyze_batch *b, analyze_resul
 wt_status analyze_gpu_frames_of_powers(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_mel(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_bands(const analyze_batch *b, analyze_result *parts);
-wt_status analyze_gpu_onset_bands(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_precise_mel(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_logmel(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_whisper(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_mfcc(const analyze_batch *b, analyze_result *parts);
@@ -502,7 +502,7 @@ typedef enum analyze_mel_kind {
     ANALYZE_MEL_PCEN, ///< magnitudes, as pcen takes them
     ANALYZE_MEL_DB,
     ANALYZE_MEL_DB_UNLIMITED,
-    ANALYZE_MEL_ONSET, ///< powers of precise spectra, as onset strength takes them
+    ANALYZE_MEL_PRECISE, ///< powers of precise spectra
     ANALYZE_MEL_WHISPER,
 } analyze_mel_kind;
 /// Mel bands of all signals on a GPU, in room 1.

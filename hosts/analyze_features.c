@@ -81,10 +81,10 @@ const analyze_feature *analyze_bands_of_peak(void)
     return &bands;
 }
 
-const analyze_feature *analyze_bands_of_onset(void)
+const analyze_feature *analyze_precise_bands(void)
 {
     static const analyze_feature bands = {
-        .name = "logmel", .tiles = ANALYZE_TILES, .compute = analyze_onset_bands, .on_gpu = analyze_gpu_onset_bands};
+        .name = "logmel", .tiles = ANALYZE_TILES, .compute = analyze_precise_mel, .on_gpu = analyze_gpu_precise_mel};
     return &bands;
 }
 

@@ -157,9 +157,9 @@ wt_status analyze_gpu_bands(const analyze_batch *b, analyze_result *parts)
     return add_mel(b, parts, &analyze_like.logmel, ANALYZE_MEL_DB_UNLIMITED);
 }
 
-wt_status analyze_gpu_onset_bands(const analyze_batch *b, analyze_result *parts)
+wt_status analyze_gpu_precise_mel(const analyze_batch *b, analyze_result *parts)
 {
-    return add_mel(b, parts, &analyze_like.logmel, ANALYZE_MEL_ONSET);
+    return add_mel(b, parts, &analyze_like.logmel, ANALYZE_MEL_PRECISE);
 }
 
 wt_status analyze_gpu_whisper(const analyze_batch *b, analyze_result *parts)

@@ -133,9 +133,9 @@ wt_status analyze_bands(const analyze_signal *s, analyze_result *r)
     return add_mel(s, r, ANALYZE_MEL_DB_UNLIMITED, &analyze_like.logmel);
 }
 
-wt_status analyze_onset_bands(const analyze_signal *s, analyze_result *r)
+wt_status analyze_precise_mel(const analyze_signal *s, analyze_result *r)
 {
-    return add_mel(s, r, ANALYZE_MEL_ONSET, &analyze_like.logmel);
+    return add_mel(s, r, ANALYZE_MEL_PRECISE, &analyze_like.logmel);
 }
 
 wt_status analyze_check_whisper(const analyze_signal *s)

@@ -45,7 +45,7 @@ static wt_status learn_bands(const analyze_walk *w, analyze_signal s, const anal
     analyze_result bands = {.n_arrays = 0};
     if (plain) options.fmin_hz = options.fmax_hz = 0, options.htk = false, options.win_length = 0;
     wt_status status =
-        make_feature(w, s, plain ? analyze_bands_of_onset() : analyze_bands_of_peak(), options, &bands);
+        make_feature(w, s, plain ? analyze_precise_bands() : analyze_bands_of_peak(), options, &bands);
     if (!status) keep_largest(&bands.arrays[0], 0, analyze_n_rows(&bands.arrays[0]), part, most);
     analyze_result_free(&bands);
     return status;
