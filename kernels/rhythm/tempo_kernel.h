@@ -48,7 +48,7 @@ typedef struct wt_tempo_rows_args {
     wt_tempo_choice choice;
     long long n_rows;            ///< of all signals
     wt_tempogram_args tempogram; ///< its rows
-    int of_means; ///< they are means of a signal's rows, so that n_rows are signals
+    int in_double;               ///< rows are by transforms in double, so that no lag is to be summed anew
     int unused;
 } wt_tempo_rows_args;
 

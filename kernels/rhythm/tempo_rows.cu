@@ -15,8 +15,7 @@ static __device__ int choose_again(const wt_tempo_rows_args &a, long long row, c
     const wt_tempo_choice &c = a.choice;
     const wt_tempogram_args &g = a.tempogram;
     const double sure = wt__tempo_sure(&c, lags[best], best);
-    const long long signal = a.of_means ? row : row / g.n_rows, first = a.of_means ? 0 : row % g.n_rows,
-                    end = a.of_means ? g.n_rows : first + 1;
+    const long long signal = row / g.n_rows, t = row % g.n_rows;
     double value = -__longlong_as_double(0x7ff0000000000000ll);
     int n_open = 0;
     for (int begin = 0; begin < c.length; begin += 32) {
@@ -27,8 +26,8 @@ static __device__ int choose_again(const wt_tempo_rows_args &a, long long row, c
     }
     for (int k = 1; k < c.length && n_open > 1; k++) {
         if (!(wt__tempo_most(&c, wt__tempo_worth(&c, lags[k], k), lags[k], k) >= sure)) continue;
-        const double sum = tempo_sum_again(g, g.envelope + signal * g.n_frames, first, end, 1, k);
-        const double here = wt__tempo_worth(&c, sum / (double)(end - first), k);
+        const double sum = tempo_sum_again(g, g.envelope + signal * g.n_frames, t, t + 1, 1, k);
+        const double here = wt__tempo_worth(&c, sum, k);
         if (here > value) value = here, best = k;
     }
     return best;
@@ -51,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) tempo_rows(wt_tempo_row
         const int at = __shfl_xor_sync(ALL, best, step);
         if (other > value || (other == value && at && (at < best || !best))) value = other, best = at;
     }
-    if (best) best = choose_again(a, row, lags, best);
+    if (best && lags[0] != 0 && !a.in_double) best = choose_again(a, row, lags, best); // not of silence
     if (lane) return;
     if (!best) best = length - 1; // nothing but not-a-number
     a.bpm[row] = wt__tempo_bpm(&a.choice, a.choice.fine ? wt__tempo_refine(&a.choice, lags, best) : best);
