@@ -2,7 +2,7 @@
 // shuffles, and the same code for any length. A transform of 2048 points fills a quarter of a megabyte, so the passes
 // are few and wide.
 //
-// Lengths with a prime factor above MOST_ODD go by Bluestein's algorithm: with w_k = exp(-pi i k^2 / n) the transform is
+// Lengths with a prime factor above MOST_ODD go by Bluestein's algorithm: with w_k = exp(-pi i k^2 / n) it is
 // w_k times the convolution of x_j w_j with the conjugate of w, which transforms of at least 2 n - 1 points do.
 
 #include "fft_double.h"

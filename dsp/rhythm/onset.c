@@ -4,8 +4,8 @@
 // comparisons, whose order does not depend on the data; halves of them, where both halves have as many.
 //
 // With a maximum filter, spectra are precise: what rises above the largest of neighbours is little beside the decibels
-// of weak bands. On AVX2 a trumpet's strength was 1.2e-6 of its peak away from librosa's, a glide's 1.1e-5, nearly all of
-// it the float transforms' rounding in bands 100 dB below the loudest. Decibels are in double then too: a float's are
+// of weak bands. On AVX2 a trumpet's strength was 1.2e-6 of its peak away from librosa's, a glide's 1.1e-5, nearly all
+// of it the float transforms' rounding in bands 100 dB below the loudest. Decibels are in double then too: a float's are
 // off by 4e-6 dB at 80, and a median of rises may be 0.5 at its peak.
 
 #include "db_internal.h"
@@ -71,7 +71,8 @@ static wt_status create_worker(wt_onset *p, worker *w)
     w->rows = malloc(LANES * (size_t)c->n_mels * sizeof(float));
     w->rises = malloc(LANES * (size_t)c->n_mels * sizeof(float));
     w->levels = malloc(2 * (size_t)c->n_mels * sizeof(double));
-    return w->spectra && w->rows && w->rises && w->levels ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "onset: %d bands", c->n_mels);
+    const bool taken = w->spectra && w->rows && w->rises && w->levels;
+    return taken ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "onset: %d bands", c->n_mels);
 }
 
 wt_status wt_onset_create(wt_device *device, const wt_onset_config *config, wt_onset **plan)
