@@ -195,7 +195,7 @@ enum { ANALYZE_TUNING, ANALYZE_TUNING_OF_CHROMA, ANALYZE_TUNING_OF_STEPS, ANALYZ
 
 /// A channel of a signal that is worked on in tiles.
 typedef struct analyze_whole {
-    float band_db, onset_db, contrast_db[2];
+    float band_db, onset_peak, contrast_db[2]; ///< onset_peak is a power
     double tuning[ANALYZE_TUNINGS];
     double *smooth;      ///< pcen: [n_mels], from tile to tile
     bool smoothed;
@@ -292,6 +292,7 @@ WT_CHECKED wt_status analyze_compute(const analyze_signal *signal, int channels,
 int analyze_features_of(const analyze_options *options, analyze_tiles tiles);
 /// Mel bands in decibels without a limit.
 const analyze_feature *analyze_bands_of_peak(void);
+const analyze_feature *analyze_precise_bands(void); ///< and those that onset strength has
 /// Magnitudes, or powers, frame by frame: [frames][bins].
 const analyze_feature *analyze_frames_of_spectra(bool squares);
 /// Contrast's peaks, and its valleys behind them, in decibels likewise.
@@ -361,9 +362,9 @@ WT_CHECKED wt_status analyze_fetch(const analyze_batch *batch, const wt_buffer *
 /// Each signal's own columns of [n_signals][n_rows][n_made], or, turned, of [n_signals][n_made][n_rows].
 WT_CHECKED wt_status analyze_give(const analyze_batch *batch, analyze_result *parts, const analyze_array *like,
                                   const void *data, int64_t n_rows, int64_t n_made, bool turned);
-/// Magnitudes or whatever output of all signals' spectra, frame by frame, in room 0.
-WT_CHECKED wt_status analyze_spectra_on_gpu(const analyze_batch *batch, wt_stft_output output, wt_buffer **spectra,
-                                            int64_t *n_frames);
+/// Magnitudes or whatever output of all signals' spectra, frame by frame, in room 0; `precise`: by transforms in double.
+WT_CHECKED wt_status analyze_spectra_on_gpu(const analyze_batch *batch, wt_stft_output output, bool precise,
+                                            wt_buffer **spectra, int64_t *n_frames);
 
 // ---- analyze_array.c
 
@@ -440,6 +441,7 @@ wt_status analyze_nmf(const analyze_signal *s, analyze_result *r);
 wt_status analyze_griffin_lim(const analyze_signal *s, analyze_result *r);
 wt_status analyze_mel_to_audio(const analyze_signal *s, analyze_result *r);
 wt_status analyze_beat_strength(const analyze_signal *s, analyze_result *r);
+wt_status analyze_precise_mel(const analyze_signal *s, analyze_result *r);
 wt_status analyze_contrast_parts(const analyze_signal *s, analyze_result *r);
 wt_status analyze_frames_of_magnitudes(const analyze_signal *s, analyze_result *r);
 wt_status analyze_frames_of_powers(const analyze_signal *s, analyze_result *r);
@@ -469,6 +471,7 @@ wt_status analyze_gpu_frames_of_magnitudes(const analyze_batch *b, analyze_resul
 wt_status analyze_gpu_frames_of_powers(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_mel(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_bands(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_precise_mel(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_logmel(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_whisper(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_mfcc(const analyze_batch *b, analyze_result *parts);
@@ -530,6 +533,7 @@ typedef enum analyze_mel_kind {
     ANALYZE_MEL_PCEN, ///< magnitudes, as pcen takes them
     ANALYZE_MEL_DB,
     ANALYZE_MEL_DB_UNLIMITED,
+    ANALYZE_MEL_PRECISE, ///< powers of precise spectra
     ANALYZE_MEL_WHISPER,
 } analyze_mel_kind;
 /// Mel bands of all signals on a GPU, in room 1.
@@ -555,6 +559,7 @@ wt_nsgt_config analyze_nsgt_config(const analyze_signal *s, int n_slices, int n_
 wt_hpss_config analyze_hpss_config(const analyze_signal *s);
 wt_pitch_frames analyze_pitch_frames(const analyze_signal *s);
 wt_onset_config analyze_onset_config(const analyze_signal *s, bool median);
+double analyze_onset_floor(float peak); ///< 80 dB below it
 wt_tempo_config analyze_tempo_config(const analyze_signal *s);
 wt_status analyze_add_pyin(analyze_result *r, const float *f0, const float *voiced, const float *probability, int64_t n);
 wt_status analyze_add_events(analyze_result *r, const analyze_array *like, const int *frames, int64_t count);
@@ -588,7 +593,7 @@ wt_status analyze_trim(const analyze_signal *s, analyze_result *r);
 wt_status analyze_split(const analyze_signal *s, analyze_result *r);
 wt_status analyze_vad(const analyze_signal *s, analyze_result *r);
 
-/// Spectra of a signal, frame by frame: [n_frames][bins][2], after to_real [n_frames][bins].
+/// Spectra of a signal, frame by frame: [n_frames][bins][2], or sizes [n_frames][bins].
 typedef struct analyze_spectra {
     wt_stft *stft;
     int64_t n_frames;
@@ -596,10 +601,10 @@ typedef struct analyze_spectra {
     float *values;
 } analyze_spectra;
 
-/// Free with analyze_spectra_free, also after an error.
-WT_CHECKED wt_status analyze_spectra_make(const analyze_signal *s, analyze_spectra *x);
-/// Keep the magnitudes, or their squares, in place of the complex numbers.
-void analyze_spectra_to_real(analyze_spectra *x, bool squares);
+/// Complex ones, magnitudes or powers; `precise`: by transforms in double (stft.h). Free with analyze_spectra_free, also
+/// after an error.
+WT_CHECKED wt_status analyze_spectra_make(const analyze_signal *s, wt_stft_output output, bool precise,
+                                          analyze_spectra *x);
 void analyze_spectra_free(analyze_spectra *x);
 
 int analyze_n_fft(const analyze_options *options);

@@ -15,7 +15,7 @@ wt_status analyze_istft(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
     void *out;
-    wt_status status = analyze_spectra_make(s, &x);
+    wt_status status = analyze_spectra_make(s, WT_STFT_COMPLEX, false, &x);
     if (!status) status = analyze_add(r, &analyze_like.istft, 1, s->n, &out);
     if (!status) status = wt_stft_inverse(x.stft, x.values, x.n_frames, s->n, out);
     analyze_spectra_free(&x);
@@ -54,7 +54,7 @@ wt_status analyze_gpu_istft(const analyze_batch *b, analyze_result *parts)
     wt_buffer *spectra, *pcm = NULL;
     int64_t n_frames;
     void *back;
-    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_COMPLEX, &spectra, &n_frames);
+    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_COMPLEX, false, &spectra, &n_frames);
     if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_back, destroy_back}, 0, &back);
     if (!status) status = analyze_room(b, ROOM_BACK, samples_bytes(b), &pcm);
     if (!status) status = wt_stft_plan_inverse(back, b->signal.place->stream, spectra, 0, pcm, 0);

@@ -96,6 +96,13 @@ const analyze_feature *analyze_bands_of_peak(void)
     return &bands;
 }
 
+const analyze_feature *analyze_precise_bands(void)
+{
+    static const analyze_feature bands = {
+        .name = "logmel", .tiles = ANALYZE_TILES, .compute = analyze_precise_mel, .on_gpu = analyze_gpu_precise_mel};
+    return &bands;
+}
+
 const analyze_feature *analyze_frames_of_spectra(bool squares)
 {
     static const analyze_feature magnitudes = {.name = "spectrogram",

@@ -113,13 +113,15 @@ static int64_t context_of(const analyze_options *o, int rate_hz)
     return context;
 }
 
-/// Tiles of an even number of frames, which on a GPU go in pairs, and an even number beside them.
+/// Tiles of whole groups of frames, and as many beside them: transforms in double take sixteen frames at once, on a GPU
+/// two, and a frame's last bit may depend on its partner.
 static void shape_tiles(analyze_walk *w)
 {
     const analyze_options *o = w->options;
     const int64_t hop = analyze_hop(o), reach = analyze_n_fft(o) / 2 + 1;
-    w->n_beside = ((reach + hop - 1) / hop + context_of(o, w->rate_hz) + 1) / 2 * 2;
-    w->n_own = analyze_tile(o) / hop / 2 * 2;
+    const int64_t group = 16;
+    w->n_beside = ((reach + hop - 1) / hop + context_of(o, w->rate_hz) + group - 1) / group * group;
+    w->n_own = analyze_tile(o) / hop / group * group;
     if (w->n_own < 2 * w->n_beside) w->n_own = 2 * w->n_beside;
     w->room = (2 * w->n_own + 2 * w->n_beside + 1) * hop;
     const int64_t least = 4 * (int64_t)analyze_n_fft(o) + 33 * hop; // for the probe

@@ -46,7 +46,8 @@ static wt_status learn_bands(const analyze_walk *w, analyze_signal s, const anal
     analyze_options options = *s.options;
     analyze_result bands = {.n_arrays = 0};
     if (plain) options.fmin_hz = options.fmax_hz = 0, options.htk = false, options.win_length = 0;
-    wt_status status = make_feature(w, s, analyze_bands_of_peak(), options, &bands);
+    wt_status status =
+        make_feature(w, s, plain ? analyze_precise_bands() : analyze_bands_of_peak(), options, &bands);
     if (!status) keep_largest(&bands.arrays[0], 0, analyze_n_rows(&bands.arrays[0]), part, most);
     analyze_result_free(&bands);
     return status;
@@ -101,7 +102,7 @@ static wt_status learn(void *user, const analyze_walk *w, int64_t n, const analy
         s.whole = NULL;
         if (!l->pass && l->needs & ANALYZE_NEED_BAND) status = learn_bands(w, s, part, false, &whole->band_db);
         if (!status && !l->pass && l->needs & ANALYZE_NEED_ONSET)
-            status = learn_bands(w, s, part, true, &whole->onset_db);
+            status = learn_bands(w, s, part, true, &whole->onset_peak);
         if (!status && !l->pass && l->needs & ANALYZE_NEED_CONTRAST)
             status = learn_contrast(w, s, part, whole->contrast_db);
         if (!status) status = learn_tunings(w, s, part, l->tunings[c]);
@@ -131,7 +132,8 @@ static wt_status learn_all(analyze_walk *w, unsigned needs)
     wt_status status = l.tunings ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "analyze: %d tunings", w->channels);
     for (int c = 0; c < w->channels && !status; c++) {
         analyze_whole *whole = &w->whole[c];
-        whole->band_db = whole->onset_db = whole->contrast_db[0] = whole->contrast_db[1] = -HUGE_VALF;
+        whole->onset_peak = 0;
+        whole->band_db = whole->contrast_db[0] = whole->contrast_db[1] = -HUGE_VALF;
         status = make_tunings(w, needs, l.tunings[c]);
     }
     const analyze_signal as_a_whole = {.options = w->options, .rate_hz = w->rate_hz, .n = w->n};

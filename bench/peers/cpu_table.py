@@ -9,7 +9,7 @@ processor, added up). librosa has what it has by itself, two threads for BLAS; i
 float32, after one that compiles. Both see white noise of a minute, pitch, beats and stretch a voice that glides.
 
 The limit is what the processors could do at most in the same run: the op's transforms at the rate of this library's
-own of 2048 real points in the first-level cache (bench_fft, one core, twice; 2.5 n log2 n a real transform), or its bytes
+own of 64 times 2048 real points (bench_fft, one core, twice; 2.5 n log2 n a real transform), or its bytes
 in and out at the rate of a copy by two threads, whichever is less. What else an op does (medians, Viterbi, dynamic
 programming) counts as nothing, so no op reaches it, and pYIN and HPSS are far from it.
 """

@@ -1,5 +1,9 @@
 // Tempo: the best lag of the mean tempogram under a log-normal prior. Rows are normalised by their lag 0, which is
 // their energy, so the mean of the rows is one inverse transform of the mean of their normalised power spectra.
+//
+// Transforms are in float. Where nothing repeats after a lag, as behind the length of a short signal or of a single
+// click, librosa has a 0 of 1e-17 there and the prior decides; a float's 1e-8 of lag 0 is worth more than what the prior
+// differs by from lag to lag (log(1 + 1e6 lag)). So lags that are the best but for WT_TEMPO_SLACK are summed anew, in double.
 
 #include "tempo_cuda.h"
 
@@ -16,6 +20,9 @@ struct wt_tempo {
     double *prior;              // [length] logarithm, -inf where the tempo is too high
     float *power, *mean, *lags; // [bins], [bins], [length]
     double *sum;                // [bins]
+    double *row;                // [length] of a tempogram's, windowed
+    double *again;              // [length] sums of the lags in `open`
+    int *open;
     double *window;             // [length] the window's autocorrelation
     wt_tempo_choice choice;     // of these
     wt_device *device;
@@ -104,7 +111,10 @@ wt_status wt_tempo_create(wt_device *device, const wt_tempo_config *config, wt_t
     p->sum = malloc(bins * sizeof(double));
     p->lags = malloc((size_t)p->length * sizeof(float));
     p->window = malloc((size_t)p->length * sizeof(double));
-    if (!p->window || !p->prior || !p->power || !p->mean || !p->sum || !p->lags) {
+    p->row = malloc((size_t)p->length * sizeof(double));
+    p->again = malloc((size_t)p->length * sizeof(double));
+    p->open = malloc((size_t)p->length * sizeof(int));
+    if (!p->row || !p->again || !p->open || !p->window || !p->prior || !p->power || !p->mean || !p->sum || !p->lags) {
         status = wt_fail(WT_ERR_NO_MEMORY, "tempo: window of %d frames", p->length);
         goto fail;
     }
@@ -139,17 +149,59 @@ void wt_tempo_destroy(wt_tempo *plan)
     free(plan->mean);
     free(plan->sum);
     free(plan->window);
+    free(plan->row);
+    free(plan->again);
+    free(plan->open);
     free(plan->lags);
     free(plan);
 }
 
-static double choose(const wt_tempo *p, const float *lags)
+// Rows of an envelope.
+typedef struct row_range {
+    const float *envelope;
+    int64_t n, begin, end;
+} row_range;
+
+WT_CLONES static double dot(const double *a, const double *b, int n)
 {
-    int best = 0;
-    double value = -INFINITY;
+    double sums[8] = {0}, sum = 0;
+    int i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int k = 0; k < 8; k++) sums[k] += a[i + k] * b[i + k];
+    for (; i < n; i++) sum += a[i] * b[i];
+    for (int k = 0; k < 8; k++) sum += sums[k];
+    return sum;
+}
+
+// The first n_open lags of `open`, means over the rows, to `again`.
+WT_RT static void sum_again(const wt_tempo *p, const row_range *rows, int n_open)
+{
+    for (int i = 0; i < n_open; i++) p->again[i] = 0;
+    for (int64_t t = rows->begin; t < rows->end; t++) {
+        wt__tempogram_row(p->tempogram, rows->envelope, rows->n, t, p->row);
+        const double energy = dot(p->row, p->row, p->length), scale = energy > DBL_MIN ? 1 / energy : 1;
+        for (int i = 0; i < n_open; i++)
+            p->again[i] += scale * dot(p->row, p->row + p->open[i], p->length - p->open[i]);
+    }
+    for (int i = 0; i < n_open; i++) p->again[i] /= (double)(rows->end - rows->begin);
+}
+
+WT_RT static double choose(const wt_tempo *p, const float *lags, const row_range *rows)
+{
+    int best = 0, n_open = 0;
+    double value = -INFINITY, *worth = p->row;
     for (int k = 1; k < p->length; k++) {
-        const double here = log1p(1e6 * lags[k]) + p->prior[k];
-        if (here > value) value = here, best = k;
+        worth[k] = wt__tempo_worth(&p->choice, lags[k], k);
+        if (worth[k] > value) value = worth[k], best = k;
+    }
+    const double sure = best ? wt__tempo_sure(&p->choice, lags[best], best) : INFINITY;
+    for (int k = 1; k < p->length; k++)
+        if (wt__tempo_most(&p->choice, worth[k], lags[k], k) >= sure) p->open[n_open++] = k;
+    if (n_open > 1) sum_again(p, rows, n_open);
+    value = -INFINITY;
+    for (int i = 0; i < n_open && n_open > 1; i++) {
+        const double here = wt__tempo_worth(&p->choice, p->again[i], p->open[i]);
+        if (here > value) value = here, best = p->open[i];
     }
     if (!best) best = p->length - 1; // nothing but not-a-number
     return wt__tempo_bpm(&p->choice, p->config.fine ? wt__tempo_refine(&p->choice, lags, best) : best);
@@ -171,7 +223,7 @@ WT_RT double wt_tempo_run(wt_tempo *p, const float *envelope, int64_t n)
     }
     for (int k = 0; k < bins; k++) p->mean[k] = (float)(p->sum[k] / (double)(rows > 0 ? rows : 1));
     wt__tempogram_lags(p->tempogram, p->mean, p->lags);
-    return choose(p, p->lags);
+    return choose(p, p->lags, &(row_range){envelope, n, 0, rows});
 }
 
 WT_RT void wt_tempo_run_frames(wt_tempo *p, const float *envelope, int64_t n, double *bpm)
@@ -181,7 +233,7 @@ WT_RT void wt_tempo_run_frames(wt_tempo *p, const float *envelope, int64_t n, do
         const float scale = energy > FLT_MIN ? (float)(1 / energy) : 1;
         for (int k = 0; k < wt__tempogram_bins(p->tempogram); k++) p->power[k] *= scale;
         wt__tempogram_lags(p->tempogram, p->power, p->lags);
-        bpm[t] = choose(p, p->lags);
+        bpm[t] = choose(p, p->lags, &(row_range){envelope, n, t, t + 1});
     }
 }
 

@@ -69,6 +69,8 @@ void wt__tempo_wide_destroy(wt__tempo_wide *wide)
     free(wide);
 }
 
+const wt_tempogram_args *wt__tempo_wide_rows_args(const wt__tempo_wide *wide) { return &wide->args.rows; }
+
 // A thread for each of `count` numbers, and a block for each of the tile's rows.
 static wt_status each(const wt__tempo_wide *w, wt_stream *stream, int kernel, const wt_tempo_wide_args *a,
                       int64_t count)

@@ -11,6 +11,7 @@ typedef struct wt__tempo_wide wt__tempo_wide;
 /// is copied. `op` is borrowed until destroyed.
 WT_CHECKED wt_status wt__tempo_wide_create(const char *op, wt_device *device, const wt_tempogram_args *rows, int n_fft,
                                            const float *window, int n_signals, wt__tempo_wide **wide);
+const wt_tempogram_args *wt__tempo_wide_rows_args(const wt__tempo_wide *wide); ///< with the window on the device
 void wt__tempo_wide_destroy(wt__tempo_wide *wide); ///< NULL is allowed
 /// The tempogram [n_signals][n_rows][length].
 WT_CHECKED wt_status wt__tempo_wide_rows(const wt__tempo_wide *wide, wt_stream *stream, const float *envelope,

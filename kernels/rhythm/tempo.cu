@@ -155,6 +155,33 @@ static __device__ float lag_of(const float *mean, const double *cosines, int k)
     return (float)(2 * sum / SPECTRUM_N);
 }
 
+// The best of the lags that may be it but for WT_TEMPO_SLACK, by sums in double: a warp takes every eighth row.
+static __device__ int choose_again(const wt_tempo_args &a, const float *lags, int best, double *sums)
+{
+    const wt_tempo_choice &c = a.choice;
+    const double sure = wt__tempo_sure(&c, lags[best], best);
+    const float *x = a.rows.envelope + blockIdx.x * a.rows.n_frames;
+    double value = -__longlong_as_double(0x7ff0000000000000ll);
+    int n_open = 0;
+    for (int begin = 0; begin < c.length; begin += 256) {
+        const int k = begin + threadIdx.x;
+        n_open += __syncthreads_count(k && k < c.length &&
+                                      wt__tempo_most(&c, wt__tempo_worth(&c, lags[k], k), lags[k], k) >= sure);
+    }
+    for (int k = 1; k < c.length && n_open > 1; k++) {
+        if (!(wt__tempo_most(&c, wt__tempo_worth(&c, lags[k], k), lags[k], k) >= sure)) continue;
+        const double part = tempo_sum_again(a.rows, x, threadIdx.x / 32, a.n_rows, 8, k);
+        __syncthreads();
+        if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = part;
+        __syncthreads();
+        double sum = 0;
+        for (int w = 0; w < 8; w++) sum += sums[w];
+        const double here = wt__tempo_worth(&c, sum / (double)a.n_rows, k);
+        if (here > value) value = here, best = k;
+    }
+    return best;
+}
+
 extern "C" __global__ void __launch_bounds__(256) tempo_choose(wt_tempo_args a)
 {
     __shared__ double values[8];
@@ -185,9 +212,10 @@ extern "C" __global__ void __launch_bounds__(256) tempo_choose(wt_tempo_args a)
     }
     if (threadIdx.x % 32 == 0) values[threadIdx.x / 32] = value, places[threadIdx.x / 32] = best;
     __syncthreads();
-    if (threadIdx.x) return;
-    for (int w = 1; w < 8; w++)
+    for (int w = 0; w < 8; w++)
         if (values[w] > value || (values[w] == value && places[w] < best)) value = values[w], best = places[w];
+    if (best) best = choose_again(a, lags, best, values); // the same for all threads
+    if (threadIdx.x) return;
     if (!best) best = a.choice.length - 1; // nothing but not-a-number
     a.bpm[blockIdx.x] = wt__tempo_bpm(&a.choice, a.choice.fine ? wt__tempo_refine(&a.choice, lags, best) : best);
 }
