@@ -1,4 +1,5 @@
-// `warptone analyze` on a GPU, signals made of signals: within 2e-6 of the peak of the CPU's, as their ops are.
+// `warptone analyze` on a GPU, signals made of signals: within 2e-6 of the peak of the CPU's, as their ops are;
+// there and back are two of them.
 #include "support/analyze_check.h"
 #include "support/audio_files.h"
 #include "support/testing.h"
@@ -20,9 +21,9 @@ static void effects_from_a_gpu_are_the_cpus(void **state)
         {"denoise", 2e-6, "clicks"},
         {"denoise --denoiser wiener --noise 0.3,0.5", 2e-6, "clicks"},
         {"denoise --denoiser gate", 2e-6, "clicks"},
-        {"istft", 2e-6, "clicks"},
-        {"icqt", 2e-6, "clicks"},
-        {"insgt", 2e-6, "clicks"},
+        {"istft", 4e-6, "clicks"},
+        {"icqt", 4e-6, "clicks"},
+        {"insgt", 4e-6, "clicks"},
         {"rms_delta,chroma_delta", 1e-4, "clicks"},
     };
     analyze_compare(state, cases, sizeof cases / sizeof *cases);
