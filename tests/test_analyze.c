@@ -396,7 +396,7 @@ static void mistakes_give_a_sentence(void **state)
         {"-f mel %s x.doc",
          "x.doc: format \"doc\", want npy, npz, csv, json, png, or an audio format for a feature that is audio", 2},
         {"-f mel %s x.wav",
-         "x.wav: wav holds audio, which hpss, time_stretch, pitch_shift, griffin_lim or mel_to_audio makes, alone", 2},
+         "x.wav: wav holds audio, want one feature that makes signals, as hpss, filter or griffin_lim do", 2},
         {"-f whisper %s x.npy",
          "whisper: 22050 Hz in frames of 2048 every 512, want --rate 16000 --n-fft 400 --hop 160", 2},
         {"-f pitch_shift --vocoder phase %s x.npy", "--vocoder \"phase\", want transient, locked, librosa or wsola", 2},
