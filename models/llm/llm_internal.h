@@ -139,6 +139,7 @@ typedef struct wt__pass {
     const wt__layer *layer; ///< of a GPU: the one that is being queued
     const wt__norm *normed; ///< of a GPU: s->n is x by it but for the scale of rows (wt_matmul_norm); NULL = none
     int n_squares;          ///< that wt_matmul_norms told of it
+    int form;               ///< of a GPU: attention's clusters have 2 to that blocks, from the first layer on
 } wt__pass;
 
 /// All take the batch's n_tokens; n is norm(x), by whichever norm comes with the matrices.
