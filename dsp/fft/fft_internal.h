@@ -126,19 +126,17 @@ typedef struct wt__fft_pairs {
 
 /// Frames of WT__FFT_WHOLE real samples in one go (fft_whole.h). Factors of vectors of four points: real parts twice,
 /// then imaginary ones with both signs.
-enum { WT__FFT_WHOLE = 2048, WT__FFT_WHOLE_BEFORE = 2048 + 5 * 16 };
+enum { WT__FFT_WHOLE = 2048 };
 typedef struct wt__fft_whole_tables {
     const float *columns; ///< [k < 4][j < 4] w_16^(j k)
     const float *first;   ///< [16 blocks of p][j < 16] w_1024^(j p)
     const float *mid;     ///< [2 blocks of p < 8][j < 8] w_64^(j p)
     const float *bins;    ///< [16 blocks of c][j < 8] -i w_2048^(c + 128 j), of c = 64 for 0; then [j < 5] of c = 0
 } wt__fft_whole_tables;
-/// A frame's bins R with new phases, and back to samples: A = magnitude (R - c R_before) / |R - c R_before|.
+/// A frame's bins R with new magnitudes, and back to samples: of magnitude R / |R|.
 typedef struct wt__fft_turn {
     const float *x, *weights; ///< [2048], halves of the window
     const float *magnitude;   ///< [1025]
-    float *before;            ///< [WT__FFT_WHOLE_BEFORE] of R, in an order of its own; replaced
-    float c;
     const float *back_weights; ///< [2048] of the window by 2048
     float *sums;               ///< [2048] the frame is added to
     const float *next_magnitude, *next_x; ///< what the next turn reads

@@ -21,8 +21,7 @@ enum {
     WHOLE_STEP = 2 * WHOLE_P,                   // floats from k to k + 1
     WHOLE_C = 128,                              // columns of the last pass
     WHOLE_BLOCKS = WHOLE_C / 2 / HALF,          // of its vectors, each with its mirror
-    WHOLE_TWIDDLE = 2 * LANES,                  // floats of a vector of factors: real parts twice, imaginary ones
-    WHOLE_BEFORE = WHOLE_BLOCKS * 8 * 2 * LANES // floats of what a turn keeps, and then those of c = 0
+    WHOLE_TWIDDLE = 2 * LANES                   // floats of a vector of factors: real parts twice, imaginary ones
 };
 
 WT_INLINE vec times_table(vec a, const float *w, const float sign)
@@ -327,7 +326,7 @@ WT_INLINE vec inverse_roots(vec x)
     return y + y * lack * (0.5f + 0.375f * lack);
 }
 
-// Magnitudes of four bins and of their mirrors, in the order of step_on()'s powers.
+// Magnitudes of four bins and of their mirrors, in the order of powers_of().
 WT_INLINE vec block_magnitudes(const float *magnitude, const int block, const int j)
 {
     const float *at = magnitude + HALF * block + WHOLE_C * j;
@@ -339,12 +338,10 @@ WT_INLINE vec block_magnitudes(const float *magnitude, const int block, const in
     return m;
 }
 
-// R - c R_before in place of bins R, which are kept; its powers are given, two of low, two of high, and so again.
-WT_INLINE vec step_on(vec *low, vec *high, float *before, const vec c)
+// Powers of bins, two of low, two of high, and so again.
+WT_INLINE vec powers_of(vec low, vec high)
 {
-    const vec a = *low - c * load(before), b = *high - c * load(before + LANES), aa = a * a, bb = b * b;
-    store(before, *low), store(before + LANES, *high);
-    *low = a, *high = b;
+    const vec aa = low * low, bb = high * high;
     return __builtin_shuffle(aa, bb, (ivec){0, 2, 8, 10, 4, 6, 12, 14}) +
            __builtin_shuffle(aa, bb, (ivec){1, 3, 9, 11, 5, 7, 13, 15});
 }
@@ -356,8 +353,7 @@ WT_INLINE void scale_bins(vec *low, vec *high, vec by)
 }
 
 // The roots of all j at once: one takes as long as all.
-WT_INLINE void turn_block(const wt__fft_whole_tables *t, const float *magnitude, const vec c, float *before, float *z,
-                          const int block)
+WT_INLINE void turn_block(const wt__fft_whole_tables *t, const float *magnitude, float *z, const int block)
 {
     const whole_rows lows = low_rows(z, block), highs = high_rows(z, block);
     vec low[8], high[8], by[8];
@@ -366,7 +362,7 @@ WT_INLINE void turn_block(const wt__fft_whole_tables *t, const float *magnitude,
     UNROLL for (int j = 0; j < 8; j++)
     {
         whole_bins(&low[j], &high[7 - j], bins_table(t, block, j));
-        by[j] = step_on(&low[j], &high[7 - j], before + 2 * LANES * j, c);
+        by[j] = powers_of(low[j], high[7 - j]);
     }
     UNROLL for (int j = 0; j < 8; j++) by[j] = block_magnitudes(magnitude, block, j) * inverse_roots(by[j]);
     UNROLL for (int j = 0; j < 8; j++)
@@ -378,7 +374,7 @@ WT_INLINE void turn_block(const wt__fft_whole_tables *t, const float *magnitude,
     store_rows(&lows, low), store_rows(&highs, high);
 }
 
-WT_INLINE void turn_zero(const wt__fft_whole_tables *t, const float *magnitude, const vec c, float *before, float *z)
+WT_INLINE void turn_zero(const wt__fft_whole_tables *t, const float *magnitude, float *z)
 {
     vec a[9];
     load_zero(z, a);
@@ -389,7 +385,7 @@ WT_INLINE void turn_zero(const wt__fft_whole_tables *t, const float *magnitude, 
         const float *w = bins_table(t, WHOLE_BLOCKS, j), l = magnitude[WHOLE_C * j], h = magnitude[WHOLE_C * (8 - j)];
         vec low = a[j], high = a[8 - j];
         whole_bins(&low, &high, w);
-        const vec power = step_on(&low, &high, before + 2 * LANES * j, c);
+        const vec power = powers_of(low, high);
         scale_bins(&low, &high, (vec){l, l, h, h, l, l, h, h} * inverse_roots(power));
         whole_fold(&low, &high, w);
         a[j] = low;
@@ -400,13 +396,10 @@ WT_INLINE void turn_zero(const wt__fft_whole_tables *t, const float *magnitude, 
 
 static void whole_turn(const wt__fft_whole_tables *t, const wt__fft_turn *turn, float *z)
 {
-    const vec c = (vec){0} + turn->c;
-    whole_first(t, turn->x, turn->weights, z, turn->before);
-    whole_mid(t, z, turn->before + WHOLE_POINTS);
-    turn_block(t, turn->magnitude, c, turn->before, z, 0);
-    for (int block = 1; block < WHOLE_BLOCKS; block++)
-        turn_block(t, turn->magnitude, c, turn->before + block * WHOLE_BEFORE / WHOLE_BLOCKS, z, block);
-    turn_zero(t, turn->magnitude, c, turn->before + WHOLE_BEFORE, z);
+    whole_first(t, turn->x, turn->weights, z, turn->sums);
+    whole_mid(t, z, turn->sums + WHOLE_POINTS);
+    for (int block = 0; block < WHOLE_BLOCKS; block++) turn_block(t, turn->magnitude, z, block);
+    turn_zero(t, turn->magnitude, z);
     whole_mid_back(t, z, turn->next_magnitude);
     whole_first_back(t, z, turn->back_weights, turn->sums, turn->next_x);
 }
