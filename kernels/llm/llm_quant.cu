@@ -116,8 +116,7 @@ static __device__ __forceinline__ void multiply_all(const wt_llm_quant_args &a, 
             if (X_FIRST) of_x = read_first(m, place, b);
             barrier_wait(&m.full[slot], parity);
             multiply(m, row, both, place, of_x, b, rows);
-            __syncwarp();
-            if (lane == 0) barrier_arrive(&m.empty[slot]);
+            warp_gives_back(&m.empty[slot], __float_as_uint(rows[0]) | __float_as_uint(rows[1]));
             slot += n_teams;
             if (slot >= a.n_stages) {
                 slot -= a.n_stages;

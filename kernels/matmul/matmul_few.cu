@@ -199,27 +199,32 @@ static __device__ __forceinline__ void load_scales(const wt_mm_args &a, const pl
     }
 }
 
-// The warp's columns of x.
-static __device__ __forceinline__ void read_x(const unsigned char *x, int x_pitch, int warp,
-                                              unsigned (*b)[UNITS][MM_N][4])
+// The warp's columns of x. Returns a word of all loads: see warp_gives_back.
+static __device__ __forceinline__ unsigned read_x(const unsigned char *x, int x_pitch, int warp,
+                                                  unsigned (*b)[UNITS][MM_N][4])
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    unsigned loaded = 0;
 #pragma unroll
     for (int n = 0; n < MM_N; n++)
 #pragma unroll
         for (int i = 0; i < 2; i++)
 #pragma unroll
-            for (int u = 0; u < UNITS; u++)
+            for (int u = 0; u < UNITS; u++) {
                 arrange(*(const uint4 *)(x + (g + 8 * n) * x_pitch +
                                          2 * (warp * COLUMNS + i * STEP + t * VECTOR + u * UNIT)),
                         b[i][u][n]);
+                loaded |= b[i][u][n][0];
+            }
+    return loaded;
 }
 
-// sums += the warp's piece of a tile, whose lane's rows lie at row[], times x.
-static __device__ __forceinline__ void multiply(const unsigned char *const *row, const scales &s,
-                                                unsigned (*b)[UNITS][MM_N][4], mm_sum (*sums)[4])
+// sums += the warp's piece of a tile, whose lane's rows lie at row[], times x. Returns a word of all loads.
+static __device__ __forceinline__ unsigned multiply(const unsigned char *const *row, const scales &s,
+                                                    unsigned (*b)[UNITS][MM_N][4], mm_sum (*sums)[4])
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    unsigned loaded = 0;
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         mm_sum part[MM_N][4] = {};
@@ -231,6 +236,7 @@ static __device__ __forceinline__ void multiply(const unsigned char *const *row,
             words[h][1] = v.y;
             words[h][2] = v.z;
             words[h][3] = v.w;
+            loaded |= v.x;
         }
 #pragma unroll
         for (int u = 0; u < UNITS; u++) {
@@ -252,6 +258,7 @@ static __device__ __forceinline__ void multiply(const unsigned char *const *row,
 #pragma unroll
             for (int c = 0; c < 4; c++) sums[n][c] += s.scale[c / 2][i] * part[n][c];
     }
+    return loaded;
 }
 
 // One of the warps that multiply.
@@ -276,18 +283,16 @@ static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const m
             const int chunk = span * w.warps + warp;
             unsigned b[2][UNITS][MM_N][4];
             barrier_wait(&m.x_full[x.slot], x.parity);
-            read_x(m.x + x.slot * 8 * MM_N * m.x_pitch, m.x_pitch, warp, b);
-            __syncwarp();
-            if (lane == 0) barrier_arrive(&m.x_empty[x.slot]);
+            const unsigned x_loaded = read_x(m.x + x.slot * 8 * MM_N * m.x_pitch, m.x_pitch, warp, b);
+            warp_gives_back(&m.x_empty[x.slot], x_loaded);
 #pragma unroll
             for (int p = 0; p < TILES; p++) {
                 if (p >= n) continue;
                 const unsigned char *from = m.stages + 2 * r.slot * m.half_bytes + warp * WT_MM_FEW_PIECE + g * 128;
                 const unsigned char *row[2] = {from, from + m.half_bytes};
                 barrier_wait(&m.full[r.slot], r.parity);
-                if (chunk < w.n_chunks) multiply(row, s[p], b, sums[p]);
-                __syncwarp();
-                if (lane == 0) barrier_arrive(&m.empty[r.slot]);
+                const unsigned w_loaded = chunk < w.n_chunks ? multiply(row, s[p], b, sums[p]) : 0;
+                warp_gives_back(&m.empty[r.slot], w_loaded);
                 r.next();
                 if (MM_SCALES && chunk + w.warps < w.n_chunks) load_scales(a, at[p], chunk + w.warps, &s[p]);
             }
