@@ -23,12 +23,12 @@ WT_INLINE void dft8(cvec *a)
     dft4(&a[0], &a[2], &a[4], &a[6]);
     dft4(&a[1], &a[3], &a[5], &a[7]);
     const float c = 0.707106781186547524f; // w_8 = c - i c
-    cvec o1 = {a[3].re + a[3].im, a[3].im - a[3].re}, o3 = {a[7].im - a[7].re, -a[7].re - a[7].im};
+    cvec o1 = {a[3].re + a[3].im, a[3].im - a[3].re}, o3 = {a[7].im - a[7].re, a[7].re + a[7].im}; // its im negated
     cvec e0 = a[0], e1 = a[2], e2 = a[4], e3 = a[6], o0 = a[1], o2 = a[5];
     a[0] = add(e0, o0), a[4] = sub(e0, o0);
     a[1] = add(e1, scaled(o1, c)), a[5] = sub(e1, scaled(o1, c));
     a[2] = sub_i(e2, o2), a[6] = add_i(e2, o2);
-    a[3] = add(e3, scaled(o3, c)), a[7] = sub(e3, scaled(o3, c));
+    a[3] = (cvec){e3.re + o3.re * c, e3.im - o3.im * c}, a[7] = (cvec){e3.re - o3.re * c, e3.im + o3.im * c};
 }
 
 // Odd r: sums and differences of a[k], a[r - k] halve the work. 4 h^2 multiply-adds, h = (r - 1) / 2.

@@ -124,31 +124,26 @@ typedef struct wt__fft_pairs {
     const wt__fft_rows *rows; ///< the last has n = 0
 } wt__fft_pairs;
 
-/// Frames of WT__FFT_WHOLE real samples in one go (fft_whole.h). Factors of vectors of four points: real parts twice,
-/// then imaginary ones with both signs.
-enum { WT__FFT_WHOLE = 2048, WT__FFT_WHOLE_BEFORE = 2048 + 5 * 16 };
+/// Frames of WT__FFT_WHOLE real samples in one go (fft_whole.h). Factors of eight points: real parts, imaginary ones.
+enum { WT__FFT_WHOLE = 2048, WT__FFT_WHOLE_WORK = 17 * 128 };
 typedef struct wt__fft_whole_tables {
-    const float *columns; ///< [k < 4][j < 4] w_16^(j k)
-    const float *first;   ///< [16 blocks of p][j < 16] w_1024^(j p)
-    const float *mid;     ///< [2 blocks of p < 8][j < 8] w_64^(j p)
-    const float *bins;    ///< [16 blocks of c][j < 8] -i w_2048^(c + 128 j), of c = 64 for 0; then [j < 5] of c = 0
+    const float *first; ///< [8 blocks of p][j = 1 .. 16] w_2048^(j p)
+    const float *mid;   ///< [q1 = 1 .. 7] w_64^(p0 q1)
 } wt__fft_whole_tables;
-/// A frame's bins R with new phases, and back to samples: A = magnitude (R - c R_before) / |R - c R_before|.
+/// A frame's bins R with new magnitudes, and back to samples: of magnitude R / |R|.
 typedef struct wt__fft_turn {
-    const float *x, *weights; ///< [2048], halves of the window
+    const float *x, *weights; ///< [2048], the window
     const float *magnitude;   ///< [1025]
-    float *before;            ///< [WT__FFT_WHOLE_BEFORE] of R, in an order of its own; replaced
-    float c;
-    const float *back_weights; ///< [2048] of the window by 2048
+    const float *back_weights; ///< [2048] of the window by 1024
     float *sums;               ///< [2048] the frame is added to
     const float *next_magnitude, *next_x; ///< what the next turn reads
 } wt__fft_turn;
 typedef struct wt__fft_whole {
-    /// Twice the bins of the products of x and weights, to pairs in `row`. z: [2048] for work, at 64 bytes, as weights
+    /// The bins of the products of x and weights, to pairs in `row`. z: [WT__FFT_WHOLE_WORK] at 64 bytes, as weights
     /// are. `next`: samples soon wanted.
     void (*forward)(const wt__fft_whole_tables *t, const float *x, const float *weights, const float *next, float *z,
                     float *row);
-    /// Half of the samples by 2048 that `row` is of, times `weights`, added to `sums`. `next`: a row soon wanted.
+    /// The samples by 1024 that `row` is of, times `weights`, added to `sums`. `next`: a row soon wanted.
     void (*back)(const wt__fft_whole_tables *t, const float *row, const float *next, const float *weights, float *z,
                  float *sums);
     void (*turn)(const wt__fft_whole_tables *t, const wt__fft_turn *turn, float *z);

@@ -1,34 +1,41 @@
-// Frames of 2048 real samples, from their windows to their bins and back, for eight lanes: a part of fft_passes.h, on
-// pairs (fft_pairs.h). Points n = p + 64 k, p = p1 + 8 p2, make bins k = c + 128 j, c = j1 + 16 j2:
+// Frames of 2048 real samples, from their windows to their bins and back, for eight lanes: a part of fft_passes.h.
+// Samples n = p + 64 k, p = p0 + 8 p1, make bins j + 32 q, q = q1 + 8 q0, and those with j = 17 .. 31 are conjugates:
 //
-//     [j1][p]      w_1024^(j1 p)  sum over k of w_16^(j1 k) x[p + 64 k]            vectors of 4 p
-//     [j1][j2][p1] w_64^(j2 p1)   sum over p2 of w_8^(j2 p2) of these              vectors of 4 p1, in place
-//     Z[c + 128 j]                sum over p1 of w_8^(j p1) of these               vectors of 4 c, turned
+//     y[j][p]      w_2048^(j p)   sum over k < 32 of w_32^(j k) x[p + 64 k]     j <= 16     vectors of 8 p
+//     [j][q1][p0]  w_64^(p0 q1)   sum over p1 of w_8^(p1 q1) of these                       vectors of 8 p0, in place
+//     X[j + 32 q]                 sum over p0 of w_8^(p0 q0) of these                       vectors of 8 j, turned
 //
-// Nothing is turned but what the last pass loads, where any four c may share a vector. So it takes c and 128 - c at
-// once: Z[k] and Z[1024 - k], which make two bins (pair_bins() in fft_passes.h), are in the same lane. On the way back
-// the same passes go the other way with the same tables, and add the frame to what its neighbours left.
+// Real and imaginary parts lie apart, [j][2][64], and nothing is shuffled but what the last pass turns and joins to
+// pairs. No step goes from complex points of half the length to bins. For j = 0, whose y are real, bins come twice, as
+// themselves and as their mirrors. j = 16 goes alone: its vectors are of 8 q1.
 //
-// c = 0 is a mirror of its own with other j, and goes alone; 64 takes its place in the first vectors.
+// The way back is the same with real and imaginary parts exchanged, and adds the frame to what its neighbours left.
 //
-// What it writes to goes straight there: lines are asked for while the first two passes work, one or two at a time. A
-// core that asks for many at once waits, and stores past the caches cost it more (bench/RESULTS.md).
+// What it writes to goes straight there: lines are asked for while the first two passes work, a few at a time. A core
+// that asks for many at once waits, and stores past the caches cost it more (bench/RESULTS.md).
 
 enum {
-    WHOLE_POINTS = 1024,
-    WHOLE_K = 16,                               // radix of the first pass
-    WHOLE_P = WHOLE_POINTS / WHOLE_K,           // its columns
-    WHOLE_STEP = 2 * WHOLE_P,                   // floats from k to k + 1
-    WHOLE_C = 128,                              // columns of the last pass
-    WHOLE_BLOCKS = WHOLE_C / 2 / HALF,          // of its vectors, each with its mirror
-    WHOLE_TWIDDLE = 2 * LANES,                  // floats of a vector of factors: real parts twice, imaginary ones
-    WHOLE_BEFORE = WHOLE_BLOCKS * 8 * 2 * LANES // floats of what a turn keeps, and then those of c = 0
+    WHOLE_P = 64,             // columns of the first pass
+    WHOLE_J = 17,             // its rows that count
+    WHOLE_MIDDLE = 16,        // the last of them
+    WHOLE_ROW = 2 * WHOLE_P,  // floats of one
+    WHOLE_BINS = 1024,        // and one more
+    WHOLE_TWIDDLE = 2 * LANES // floats of a vector of factors
 };
 
-WT_INLINE vec times_table(vec a, const float *w, const float sign)
+WT_INLINE cvec load_parts(const float *x) { return (cvec){load(x), load(x + WHOLE_P)}; }
+WT_INLINE void store_parts(float *x, cvec v) { store(x, v.re), store(x + WHOLE_P, v.im); }
+WT_INLINE cvec swapped(cvec a) { return (cvec){a.im, a.re}; }
+
+// A product or a factor that is made once: the compiler, for which a load costs nothing where an instruction takes it
+// from memory, would load it for each use, and merge a product into both sums that have it. Two loads a cycle are all.
+WT_INLINE vec once(vec v)
 {
-    return times_pairs(a, load(w), load(w + LANES), sign);
+    __asm__("" : "+x"(v));
+    return v;
 }
+
+WT_INLINE cvec times_table(cvec a, const float *w) { return times(a, once(load(w)), once(load(w + LANES))); }
 
 // The next two lines of what will be written.
 WT_INLINE void ask(const float **line)
@@ -38,284 +45,331 @@ WT_INLINE void ask(const float **line)
     *line += 2 * LINE;
 }
 
-// ---- forward
+// ---- 32 real samples and the 17 numbers that count
+
+// Factors of row j of a block of columns.
+WT_INLINE const float *first_table(const float *w, const int j) { return w + (j - 1) * WHOLE_TWIDDLE; }
+
+// Rows j, j + 8 and, as their conjugates, 16 - j and 8 - j. `room` is of real_dft8().
+WT_INLINE void whole_four(const vec *room, const int j, const float *w, float *z)
+{
+    const int places[4] = {j, j + 8, WHOLE_MIDDLE - j, 8 - j};
+    cvec a[4];
+    UNROLL for (int i = 0; i < 4; i++)
+    {
+        a[i] = (cvec){room[8 * j + i], room[8 * j + 4 + i]};
+        if (i) a[i] = times_w(a[i], turns_of_32[j - 1][i - 1][0], turns_of_32[j - 1][i - 1][1]);
+    }
+    dft4(&a[0], &a[1], &a[2], &a[3]);
+    UNROLL for (int i = 0; i < 4; i++)
+        store_parts(z + places[i] * WHOLE_ROW, times_table(i < 2 ? a[i] : conjugate(a[i]), first_table(w, places[i])));
+}
 
 static void whole_first(const wt__fft_whole_tables *t, const float *x, const float *weights, float *z,
                         const float *line)
 {
-    const float *w = t->first;
-    for (int p = 0; p < WHOLE_P; p += HALF, w += WHOLE_K * WHOLE_TWIDDLE) {
-        vec room[WHOLE_K];
-        ask(&line);
-        UNROLL for (int k = 0; k < 4; k++)
+    const float c = 0.707106781186547524f, *w = t->first;
+    for (int p = 0; p < WHOLE_P; p += LANES, w += WHOLE_MIDDLE * WHOLE_TWIDDLE) {
+        vec room[32];
+        UNROLL for (int i = 0; i < 4; i++)
         {
-            vec a[4];
-            UNROLL for (int i = 0; i < 4; i++)
+            vec sum[4], less[4];
+            UNROLL for (int k = 0; k < 4; k++)
             {
-                const ptrdiff_t at = 2 * p + WHOLE_STEP * (k + 4 * i);
-                a[i] = load(x + at) * load(weights + at);
+                const ptrdiff_t low = p + WHOLE_P * (i + 4 * k), high = low + WHOLE_P * 16;
+                const vec a = once(load(x + low) * load(weights + low));
+                const vec b = once(load(x + high) * load(weights + high));
+                sum[k] = a + b, less[k] = a - b;
             }
-            pairs_dft4(&a[0], &a[1], &a[2], &a[3], -1);
-            UNROLL for (int j = 0; j < 4; j++)
-                room[4 * j + k] = j && k ? times_table(a[j], t->columns + (4 * k + j) * WHOLE_TWIDDLE, -1) : a[j];
+            real_dft8(sum, less, room + i);
+            ask(&line);
         }
-        ask(&line);
-        UNROLL for (int j = 0; j < 4; j++)
-        {
-            vec *a = room + 4 * j;
-            pairs_dft4(&a[0], &a[1], &a[2], &a[3], -1);
-            UNROLL for (int i = 0; i < 4; i++)
-                store(z + 2 * p + WHOLE_STEP * (j + 4 * i),
-                      i || j ? times_table(a[i], w + (j + 4 * i) * WHOLE_TWIDDLE, -1) : a[i]);
-        }
+        const float *middle = first_table(w, WHOLE_MIDDLE);
+        const vec even = room[0] + room[2], odd = room[1] + room[3], less = even - odd;
+        store_parts(z + p, (cvec){even + odd, {0}});
+        store_parts(z + p + WHOLE_MIDDLE * WHOLE_ROW, (cvec){less * load(middle), less * load(middle + LANES)});
+        store_parts(z + p + 8 * WHOLE_ROW,
+                    times_table((cvec){room[0] - room[2], room[3] - room[1]}, first_table(w, 8)));
+        const vec across = (room[5] - room[7]) * c, along = (room[5] + room[7]) * c;
+        store_parts(z + p + 4 * WHOLE_ROW, times_table((cvec){room[4] + across, -room[6] - along}, first_table(w, 4)));
+        store_parts(z + p + 12 * WHOLE_ROW, times_table((cvec){room[4] - across, room[6] - along}, first_table(w, 12)));
+        whole_four(room, 1, w, z + p);
+        whole_four(room, 2, w, z + p);
+        whole_four(room, 3, w, z + p);
     }
 }
+
+// ---- 8 p1 and 8 q1
 
 static void whole_mid(const wt__fft_whole_tables *t, float *z, const float *line)
 {
-    for (int j1 = 0; j1 < WHOLE_K; j1++)
-        UNROLL for (int half = 0; half < 2; half++)
+    const float *mid = t->mid;
+    for (int j = 0; j < WHOLE_J; j++, z += WHOLE_ROW) {
+        cvec a[8];
+        UNROLL for (int i = 0; i < 8; i++) a[i] = load_parts(z + LANES * i);
+        dft8(a);
+        UNROLL for (int q = 0; q < 8; q++)
+            store_parts(z + LANES * q, q ? times_table(a[q], mid + (q - 1) * WHOLE_TWIDDLE) : a[0]);
+        ask(&line), ask(&line);
+    }
+}
+
+// ---- 8 p0 and 8 q0
+
+// Where row i of four lies whose numbers go to the low halves of vectors, and whose to the high ones. `joined`: in the
+// order in which halves of real and imaginary parts come together to pairs.
+WT_INLINE int low_row(const int i, const bool joined) { return joined ? i / 2 * 4 + i % 2 : i; }
+WT_INLINE int high_row(const int i, const bool joined) { return joined ? low_row(i, true) + 2 : i + 4; }
+
+// The low half of a, the high one of b: any port does it, where one alone crosses halves.
+WT_INLINE vec blended(vec a, vec b) { return __builtin_ia32_blendps256(a, b, 0xf0); }
+
+// Eight numbers of eight rows `step` apart, to a vector for each column, and back.
+WT_INLINE void load_turned(const float *x, const ptrdiff_t step, const bool joined, vec *v)
+{
+    UNROLL for (int i = 0; i < 4; i++)
+    {
+        const float *low = x + low_row(i, joined) * step, *high = x + high_row(i, joined) * step;
+        v[i] = blended(load(low), load(high - HALF));
+        v[i + 4] = blended(load(low + HALF), load(high));
+    }
+    turn_quarters(v);
+}
+
+WT_INLINE void store_turned(float *x, const ptrdiff_t step, const bool joined, vec *v)
+{
+    turn_quarters(v);
+    UNROLL for (int i = 0; i < 4; i++)
+    {
+        store(x + low_row(i, joined) * step, low_halves(v[i], v[4 + i]));
+        store(x + high_row(i, joined) * step, high_halves(v[i], v[4 + i]));
+    }
+}
+
+WT_INLINE void load_columns(const float *x, const ptrdiff_t step, const bool joined, cvec *a)
+{
+    vec re[8], im[8];
+    load_turned(x, step, joined, re), load_turned(x + WHOLE_P, step, joined, im);
+    UNROLL for (int i = 0; i < 8; i++) a[i] = (cvec){re[i], im[i]};
+}
+
+WT_INLINE void store_columns(float *x, const ptrdiff_t step, const bool joined, const cvec *a)
+{
+    vec re[8], im[8];
+    UNROLL for (int i = 0; i < 8; i++) re[i] = a[i].re, im[i] = a[i].im;
+    store_turned(x, step, joined, re), store_turned(x + WHOLE_P, step, joined, im);
+}
+
+// The first of the bins that rows 8 g .. 8 g + 7 make of q, which rise, or from q = 32 on fall, as conjugates.
+WT_INLINE ptrdiff_t bin_of(const int g, const ptrdiff_t q, const bool falls)
+{
+    return falls ? 2 * WHOLE_BINS - 32 * q - LANES * g - LANES + 1 : LANES * g + 32 * q;
+}
+
+WT_INLINE void store_falling(float *row, cvec v)
+{
+    const vec low = __builtin_shuffle(v.re, -v.im, (ivec){0, 8, 1, 9, 4, 12, 5, 13});
+    const vec high = __builtin_shuffle(v.re, -v.im, (ivec){2, 10, 3, 11, 6, 14, 7, 15});
+    store(row, reversed(high)), store(row + LANES, reversed(low));
+}
+
+WT_INLINE void last_rows(const float *z, float *row, const int g, const ptrdiff_t q1)
+{
+    cvec a[8];
+    load_columns(z + LANES * g * WHOLE_ROW + LANES * q1, WHOLE_ROW, true, a);
+    dft8(a);
+    UNROLL for (int q0 = 0; q0 < 4; q0++)
+        store_points(row + 2 * bin_of(g, q1 + 8 * q0, false), NULL, WT__FFT_PAIRS, 0, a[q0]);
+    UNROLL for (int q0 = 4; q0 < 8; q0++) store_falling(row + 2 * bin_of(g, q1 + 8 * q0, true), a[q0]);
+}
+
+// ---- j = 16, whose columns p0 have rows q1 of 8
+
+WT_INLINE vec backwards(vec a) { return __builtin_shuffle(a, (ivec){7, 6, 5, 4, 3, 2, 1, 0}); }
+WT_INLINE void store_point_of(float *to, vec v, const int i) { *(one_pair *)to = ((pairs_vec)v)[i]; }
+
+// Where its bins q1 + 8 q0 begin, 32 from one to the next. Those of q0 = 4 .. 7 are the mirrors of 3 .. 0.
+WT_INLINE ptrdiff_t middle_bin(const int q0) { return WHOLE_MIDDLE + 32 * 8 * q0; }
+
+static void last_middle(const float *z, float *row)
+{
+    cvec a[8];
+    load_columns(z + WHOLE_MIDDLE * WHOLE_ROW, LANES, true, a);
+    dft8(a);
+    UNROLL for (int q0 = 0; q0 < 4; q0++)
+    {
+        float *to = row + 2 * middle_bin(q0);
+        const vec low = __builtin_shuffle(a[q0].re, a[q0].im, (ivec){0, 8, 1, 9, 4, 12, 5, 13});
+        const vec high = __builtin_shuffle(a[q0].re, a[q0].im, (ivec){2, 10, 3, 11, 6, 14, 7, 15});
+        UNROLL for (int i = 0; i < 4; i++)
         {
-            float *at = z + j1 * WHOLE_STEP + half * LANES;
-            vec a[8];
-            UNROLL for (int k = 0; k < 8; k++) a[k] = load(at + 16 * k);
-            pairs_dft8(a, -1);
-            UNROLL for (int j = 0; j < 8; j++)
-                store(at + 16 * j, j ? times_table(a[j], t->mid + (8 * half + j) * WHOLE_TWIDDLE, -1) : a[0]);
-            ask(&line);
+            store_point_of(to + 64 * i, low, i);
+            store_point_of(to + 64 * (4 + i), high, i);
         }
-}
-
-// Four rows that the last pass takes at once: those of c that rise, and of their mirrors, which fall.
-typedef struct whole_rows {
-    float *at[HALF];
-} whole_rows;
-
-WT_INLINE float *whole_row(float *z, const int c) { return z + (c & 15) * WHOLE_STEP + (c >> 4) * 16; }
-
-WT_INLINE whole_rows low_rows(float *z, const int block)
-{
-    float *at = whole_row(z, HALF * block), *first = block ? at : whole_row(z, WHOLE_C / 2);
-    return (whole_rows){{first, at + WHOLE_STEP, at + 2 * WHOLE_STEP, at + 3 * WHOLE_STEP}};
-}
-
-WT_INLINE whole_rows high_rows(float *z, const int block)
-{
-    float *at = whole_row(z, WHOLE_C - HALF * block - 3);
-    float *first = whole_row(z, block ? WHOLE_C - HALF * block : WHOLE_C / 2);
-    return (whole_rows){{first, at + 2 * WHOLE_STEP, at + WHOLE_STEP, at}};
-}
-
-WT_INLINE void load_rows(const whole_rows *rows, vec *a)
-{
-    UNROLL for (int half = 0; half < 2; half++)
-    {
-        UNROLL for (int i = 0; i < HALF; i++) a[HALF * half + i] = load(rows->at[i] + LANES * half);
-        turn_points(a + HALF * half);
     }
-}
-
-WT_INLINE void store_rows(const whole_rows *rows, vec *a)
-{
-    UNROLL for (int half = 0; half < 2; half++)
-    {
-        turn_points(a + HALF * half);
-        UNROLL for (int i = 0; i < HALF; i++) store(rows->at[i] + LANES * half, a[HALF * half + i]);
-    }
-}
-
-// Of c = 0 alone, the same in all lanes.
-WT_INLINE void load_zero(const float *z, vec *a)
-{
-    UNROLL for (int i = 0; i < 8; i++) a[i] = both_of(z + 2 * i);
-}
-
-WT_INLINE void store_point_of(float *to, vec v) { *(one_pair *)to = ((pairs_vec)v)[0]; }
-
-// Z[k], Z[1024 - k] to X[k] and the conjugate of X[1024 - k], by -i w_2048^k, and back.
-WT_INLINE void whole_bins(vec *low, vec *high, const float *w)
-{
-    const vec mirrored = {1, -1, 1, -1, 1, -1, 1, -1};
-    const vec even = *low + *high * mirrored, odd = times_table(*low - *high * mirrored, w, -1);
-    *low = even + odd, *high = even - odd;
-}
-
-WT_INLINE void whole_fold(vec *low, vec *high, const float *w)
-{
-    const vec even = *low + *high, odd = times_table(*low - *high, w, 1);
-    *low = even + odd, *high = conjugates(even - odd);
-}
-
-// Factors of a block's j, and of c = 0.
-WT_INLINE const float *bins_table(const wt__fft_whole_tables *t, const int block, const int j)
-{
-    return t->bins + (block * 8 + j) * WHOLE_TWIDDLE;
-}
-
-// A block's bins to the row, or from it. Where c = 0 should be in the first, the row gets numbers that last_zero()
-// replaces, and c = 64 is apart.
-WT_INLINE void store_block(float *row, const int block, const int j, vec low, vec high)
-{
-    float *at = row + 2 * (HALF * block + WHOLE_C * j);
-    store(at, low);
-    if (!block) store_point_of(at + WHOLE_C, low);
-    store(row + 2 * (WHOLE_POINTS - HALF * block - WHOLE_C * j - 3), reversed(conjugates(high)));
-}
-
-WT_INLINE vec first_of(vec a, vec rest) { return __builtin_shuffle(a, rest, (ivec){0, 1, 10, 11, 12, 13, 14, 15}); }
-
-WT_INLINE void load_block(const float *row, const int block, const int j, vec *low, vec *high)
-{
-    const float *at = row + 2 * (HALF * block + WHOLE_C * j);
-    *low = load(at);
-    *high = conjugates(reversed(load(row + 2 * (WHOLE_POINTS - HALF * block - WHOLE_C * j - 3))));
-    if (block) return;
-    *low = first_of(both_of(at + WHOLE_C), *low);
-    *high = first_of(conjugates(both_of(row + 2 * WHOLE_POINTS - WHOLE_C - 2 * WHOLE_C * j)), *high);
-}
-
-WT_INLINE void last_block(const wt__fft_whole_tables *t, float *z, float *row, const int block)
-{
-    const whole_rows lows = low_rows(z, block), highs = high_rows(z, block);
-    vec low[8], high[8];
-    load_rows(&lows, low), load_rows(&highs, high);
-    pairs_dft8(low, -1), pairs_dft8(high, -1);
-    UNROLL for (int j = 0; j < 8; j++)
-    {
-        whole_bins(&low[j], &high[7 - j], bins_table(t, block, j));
-        store_block(row, block, j, low[j], high[7 - j]);
-    }
-}
-
-// After the others, whose stores reach over its bins.
-WT_INLINE void last_zero(const wt__fft_whole_tables *t, const float *z, float *row)
-{
-    vec a[9];
-    load_zero(z, a);
-    pairs_dft8(a, -1);
-    a[8] = a[0];
-    UNROLL for (int j = 0; j <= 4; j++)
-    {
-        vec low = a[j], high = a[8 - j];
-        whole_bins(&low, &high, bins_table(t, WHOLE_BLOCKS, j));
-        store_point_of(row + 2 * WHOLE_C * j, low);
-        store_point_of(row + 2 * WHOLE_C * (8 - j), conjugates(high));
-    }
-    row[1] = row[2 * WHOLE_POINTS + 1] = 0;
 }
 
 static void whole_forward(const wt__fft_whole_tables *t, const float *x, const float *weights, const float *next,
                           float *z, float *row)
 {
     whole_first(t, x, weights, z, row);
-    whole_mid(t, z, row + WHOLE_POINTS);
-    last_block(t, z, row, 0);
-    for (int block = 1; block < WHOLE_BLOCKS; block++) {
-        last_block(t, z, row, block);
+    whole_mid(t, z, row + WHOLE_BINS);
+    for (ptrdiff_t q1 = 0; q1 < 8; q1++) {
+        last_rows(z, row, 0, q1);
+        ask(&next);
+        last_rows(z, row, 1, q1);
         ask(&next);
     }
-    last_zero(t, z, row);
+    last_middle(z, row);
+    row[1] = row[2 * WHOLE_BINS + 1] = 0;
 }
 
-// ---- back
+// ---- back: real and imaginary parts are exchanged from the first load to whole_first_back()
+
+WT_INLINE cvec load_joined(const float *row)
+{
+    const vec a = load(row), b = load(row + LANES);
+    return (cvec){__builtin_shuffle(a, b, (ivec){1, 3, 9, 11, 5, 7, 13, 15}),
+                  __builtin_shuffle(a, b, (ivec){0, 2, 8, 10, 4, 6, 12, 14})};
+}
+
+// Of bins that fall, which are conjugates.
+WT_INLINE cvec load_falling(const float *row)
+{
+    const vec a = load(row), b = load(row + LANES);
+    const vec high = __builtin_shuffle(a, (ivec){4, 5, 6, 7, 0, 1, 2, 3});
+    const vec low = __builtin_shuffle(b, (ivec){4, 5, 6, 7, 0, 1, 2, 3});
+    return (cvec){-__builtin_shuffle(low, high, (ivec){3, 1, 11, 9, 7, 5, 15, 13}),
+                  __builtin_shuffle(low, high, (ivec){2, 0, 10, 8, 6, 4, 14, 12})};
+}
+
+WT_INLINE void rows_back(const float *row, float *z, const int g, const ptrdiff_t q1)
+{
+    cvec a[8];
+    UNROLL for (int q0 = 0; q0 < 4; q0++) a[q0] = load_joined(row + 2 * bin_of(g, q1 + 8 * q0, false));
+    UNROLL for (int q0 = 4; q0 < 8; q0++) a[q0] = load_falling(row + 2 * bin_of(g, q1 + 8 * q0, true));
+    dft8(a);
+    store_columns(z + LANES * g * WHOLE_ROW + LANES * q1, WHOLE_ROW, true, a);
+}
+
+// Half of its bins to all of what makes them, parts exchanged as those are.
+WT_INLINE void middle_back(cvec *a, float *z)
+{
+    UNROLL for (int q0 = 0; q0 < 4; q0++) a[7 - q0] = (cvec){-backwards(a[q0].re), backwards(a[q0].im)};
+    dft8(a);
+    store_columns(z + WHOLE_MIDDLE * WHOLE_ROW, LANES, false, a);
+}
+
+static void back_middle(const float *row, float *z)
+{
+    cvec a[8];
+    UNROLL for (int q0 = 0; q0 < 4; q0++)
+    {
+        const float *from = row + 2 * middle_bin(q0);
+        pairs_vec low, high;
+        UNROLL for (int i = 0; i < 4; i++)
+        {
+            low[i] = *(const one_pair *)(from + 64 * i);
+            high[i] = *(const one_pair *)(from + 64 * (4 + i));
+        }
+        a[q0] = (cvec){__builtin_shuffle((vec)low, (vec)high, (ivec){1, 3, 5, 7, 9, 11, 13, 15}),
+                       __builtin_shuffle((vec)low, (vec)high, (ivec){0, 2, 4, 6, 8, 10, 12, 14})};
+    }
+    middle_back(a, z);
+}
 
 static void whole_mid_back(const wt__fft_whole_tables *t, float *z, const float *line)
 {
-    for (int j1 = 0; j1 < WHOLE_K; j1++)
-        UNROLL for (int half = 0; half < 2; half++)
+    const float *mid = t->mid;
+    for (int j = 0; j < WHOLE_J; j++, z += WHOLE_ROW) {
+        cvec a[8];
+        UNROLL for (int q = 0; q < 8; q++)
         {
-            float *at = z + j1 * WHOLE_STEP + half * LANES;
-            vec a[8];
-            UNROLL for (int j = 0; j < 8; j++)
-            {
-                a[j] = load(at + 16 * j);
-                if (j) a[j] = times_table(a[j], t->mid + (8 * half + j) * WHOLE_TWIDDLE, 1);
-            }
-            pairs_dft8(a, 1);
-            UNROLL for (int k = 0; k < 8; k++) store(at + 16 * k, a[k]);
-            ask(&line);
+            a[q] = load_parts(z + LANES * q);
+            if (q) a[q] = times_table(a[q], mid + (q - 1) * WHOLE_TWIDDLE);
         }
+        dft8(a);
+        UNROLL for (int i = 0; i < 8; i++) store_parts(z + LANES * i, a[i]);
+        ask(&line), ask(&line);
+    }
+}
+
+WT_INLINE cvec load_back(const float *z, const float *w, const int j)
+{
+    return swapped(times_table(load_parts(z + j * WHOLE_ROW), first_table(w, j)));
+}
+
+// What whole_four() made its rows of: `room` as real_dft8() leaves it.
+WT_INLINE void four_back(const float *z, const float *w, const int j, vec *room)
+{
+    cvec a[4] = {load_back(z, w, j), load_back(z, w, j + 8), conjugate(load_back(z, w, WHOLE_MIDDLE - j)),
+                 conjugate(load_back(z, w, 8 - j))};
+    dft4(&a[0], &a[3], &a[2], &a[1]); // the other way round: back
+    const cvec b[4] = {a[0], a[3], a[2], a[1]};
+    UNROLL for (int i = 0; i < 4; i++)
+    {
+        const cvec v = i ? times_w(b[i], turns_of_32[j - 1][i - 1][0], -turns_of_32[j - 1][i - 1][1]) : b[0];
+        room[8 * j + i] = v.re, room[8 * j + 4 + i] = v.im;
+    }
+}
+
+// Half of eight real samples of X[0], X[4] by two and X[1], X[2], X[3].
+WT_INLINE void real_back8(const vec *room, vec *x)
+{
+    const float c = 0.707106781186547524f;
+    const vec even = room[0] + room[4], odd = room[0] - room[4];
+    const vec rise = even + room[16], fall = even - room[16], less = odd - room[20], more = odd + room[20];
+    const vec re = room[8] + room[24], im = room[12] - room[28];
+    const vec re_less = room[8] - room[24], im_sum = room[12] + room[28];
+    const vec along = (re_less - im_sum) * c, across = (re_less + im_sum) * c;
+    x[0] = rise + re, x[4] = rise - re, x[2] = fall - im, x[6] = fall + im;
+    x[1] = less + along, x[5] = less - along, x[3] = more - across, x[7] = more + across;
 }
 
 // Its samples times `weights`, to the sums.
 static void whole_first_back(const wt__fft_whole_tables *t, const float *z, const float *weights, float *sums,
                              const float *line)
 {
-    const float *w = t->first;
-    for (int p = 0; p < WHOLE_P; p += HALF, w += WHOLE_K * WHOLE_TWIDDLE) {
-        vec room[WHOLE_K];
-        ask(&line);
-        UNROLL for (int j = 0; j < 4; j++)
+    const float c = 0.707106781186547524f, *w = t->first;
+    for (int p = 0; p < WHOLE_P; p += LANES, w += WHOLE_MIDDLE * WHOLE_TWIDDLE, z += LANES) {
+        vec room[32];
+        const vec zero = 0.5f * load(z + WHOLE_P), middle = 0.5f * load_back(z, w, WHOLE_MIDDLE).re;
+        const vec even = zero + middle, odd = zero - middle;
+        const cvec x8 = load_back(z, w, 8);
+        room[0] = even + x8.re, room[2] = even - x8.re, room[1] = odd - x8.im, room[3] = odd + x8.im;
+        const cvec x4 = load_back(z, w, 4), x12 = load_back(z, w, 12);
+        const vec less = x4.re - x12.re, sum = x4.im + x12.im;
+        room[4] = x4.re + x12.re, room[5] = (less - sum) * c, room[6] = x12.im - x4.im, room[7] = (less + sum) * -c;
+        four_back(z, w, 1, room);
+        four_back(z, w, 2, room);
+        four_back(z, w, 3, room);
+        UNROLL for (int i = 0; i < 4; i++)
         {
-            vec *a = room + 4 * j;
-            UNROLL for (int i = 0; i < 4; i++)
+            vec x[8];
+            real_back8(room + i, x);
+            UNROLL for (int k = 0; k < 8; k++)
             {
-                a[i] = load(z + 2 * p + WHOLE_STEP * (j + 4 * i));
-                if (i || j) a[i] = times_table(a[i], w + (j + 4 * i) * WHOLE_TWIDDLE, 1);
+                const ptrdiff_t at = p + WHOLE_P * (i + 4 * k);
+                store(sums + at, load(sums + at) + x[k] * load(weights + at));
             }
-            pairs_dft4(&a[0], &a[1], &a[2], &a[3], 1);
-            UNROLL for (int k = 1; k < 4; k++)
-                if (j) a[k] = times_table(a[k], t->columns + (4 * k + j) * WHOLE_TWIDDLE, 1);
-        }
-        ask(&line);
-        UNROLL for (int k = 0; k < 4; k++)
-        {
-            pairs_dft4(&room[k], &room[4 + k], &room[8 + k], &room[12 + k], 1);
-            UNROLL for (int i = 0; i < 4; i++)
-            {
-                const ptrdiff_t at = 2 * p + WHOLE_STEP * (k + 4 * i);
-                store(sums + at, load(sums + at) + room[4 * i + k] * load(weights + at));
-            }
+            ask(&line);
         }
     }
-}
-
-WT_INLINE void back_block(const wt__fft_whole_tables *t, const float *row, float *z, const int block)
-{
-    const whole_rows lows = low_rows(z, block), highs = high_rows(z, block);
-    vec low[8], high[8];
-    UNROLL for (int j = 0; j < 8; j++)
-    {
-        load_block(row, block, j, &low[j], &high[7 - j]);
-        whole_fold(&low[j], &high[7 - j], bins_table(t, block, j));
-    }
-    pairs_dft8(low, 1), pairs_dft8(high, 1);
-    store_rows(&lows, low), store_rows(&highs, high);
-}
-
-// `a` of c = 0 with its bins folded.
-WT_INLINE void zero_back(vec *a, float *z)
-{
-    pairs_dft8(a, 1);
-    UNROLL for (int i = 0; i < 8; i++) store_point_of(z + 2 * i, a[i]);
-}
-
-WT_INLINE void back_zero(const wt__fft_whole_tables *t, const float *row, float *z)
-{
-    const float *ends[2] = {row, row + 2 * WHOLE_POINTS};
-    vec a[8];
-    UNROLL for (int j = 4; j > 0; j--)
-    {
-        vec low = both_of(row + 2 * WHOLE_C * j), high = conjugates(both_of(row + 2 * WHOLE_C * (8 - j)));
-        whole_fold(&low, &high, bins_table(t, WHOLE_BLOCKS, j));
-        a[j] = low, a[8 - j] = high;
-    }
-    const float sum = ends[0][0] + ends[1][0], less = ends[0][0] - ends[1][0]; // the other parts should be 0
-    a[0] = (vec){sum, less, sum, less, sum, less, sum, less};
-    zero_back(a, z);
 }
 
 static void whole_back(const wt__fft_whole_tables *t, const float *row, const float *next, const float *weights,
                        float *z, float *sums)
 {
-    back_block(t, row, z, 0);
-    for (int block = 1; block < WHOLE_BLOCKS; block++) back_block(t, row, z, block);
-    back_zero(t, row, z);
+    for (ptrdiff_t q1 = 0; q1 < 8; q1++) {
+        rows_back(row, z, 0, q1);
+        rows_back(row, z, 1, q1);
+    }
+    back_middle(row, z);
     whole_mid_back(t, z, next);
-    whole_first_back(t, z, weights, sums, next + WHOLE_POINTS);
+    whole_first_back(t, z, weights, sums, next + WHOLE_BINS);
 }
 
-// ---- there and back, with new phases (dsp/spectral/griffin_lim.c)
+// ---- there and back, with new magnitudes (dsp/spectral/griffin_lim.c)
 
 // 1 / sqrt(x) of what is not negative, of the least normal number where it is less: the processor's guess of 12 bits,
 // and the first terms of the series of what it lacks.
@@ -327,86 +381,53 @@ WT_INLINE vec inverse_roots(vec x)
     return y + y * lack * (0.5f + 0.375f * lack);
 }
 
-// Magnitudes of four bins and of their mirrors, in the order of step_on()'s powers.
-WT_INLINE vec block_magnitudes(const float *magnitude, const int block, const int j)
+// Bins brought to `magnitudes`, real and imaginary parts exchanged.
+WT_INLINE cvec brought(cvec a, vec magnitudes)
 {
-    const float *at = magnitude + HALF * block + WHOLE_C * j;
-    const float *mirror = magnitude + WHOLE_POINTS - HALF * block - WHOLE_C * j - 3;
-    const half_vec a = *(const half_uvec *)at, b = *(const half_uvec *)mirror;
-    const vec both = {a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]};
-    vec m = __builtin_shuffle(both, (ivec){0, 1, 7, 6, 2, 3, 5, 4});
-    if (!block) m[0] = at[WHOLE_C / 2], m[2] = mirror[3 - WHOLE_C / 2];
-    return m;
+    const vec by = magnitudes * inverse_roots(a.re * a.re + a.im * a.im);
+    return (cvec){a.im * by, a.re * by};
 }
 
-// R - c R_before in place of bins R, which are kept; its powers are given, two of low, two of high, and so again.
-WT_INLINE vec step_on(vec *low, vec *high, float *before, const vec c)
+// The signs of bins that are conjugates do not count.
+WT_INLINE void turn_columns(const float *magnitude, float *z, const int g, const ptrdiff_t q1)
 {
-    const vec a = *low - c * load(before), b = *high - c * load(before + LANES), aa = a * a, bb = b * b;
-    store(before, *low), store(before + LANES, *high);
-    *low = a, *high = b;
-    return __builtin_shuffle(aa, bb, (ivec){0, 2, 8, 10, 4, 6, 12, 14}) +
-           __builtin_shuffle(aa, bb, (ivec){1, 3, 9, 11, 5, 7, 13, 15});
-}
-
-WT_INLINE void scale_bins(vec *low, vec *high, vec by)
-{
-    *low *= __builtin_shuffle(by, (ivec){0, 0, 1, 1, 4, 4, 5, 5});
-    *high *= __builtin_shuffle(by, (ivec){2, 2, 3, 3, 6, 6, 7, 7});
-}
-
-// The roots of all j at once: one takes as long as all.
-WT_INLINE void turn_block(const wt__fft_whole_tables *t, const float *magnitude, const vec c, float *before, float *z,
-                          const int block)
-{
-    const whole_rows lows = low_rows(z, block), highs = high_rows(z, block);
-    vec low[8], high[8], by[8];
-    load_rows(&lows, low), load_rows(&highs, high);
-    pairs_dft8(low, -1), pairs_dft8(high, -1);
-    UNROLL for (int j = 0; j < 8; j++)
+    float *at = z + LANES * g * WHOLE_ROW + LANES * q1;
+    cvec a[8];
+    load_columns(at, WHOLE_ROW, false, a);
+    dft8(a);
+    UNROLL for (int q0 = 0; q0 < 8; q0++)
     {
-        whole_bins(&low[j], &high[7 - j], bins_table(t, block, j));
-        by[j] = step_on(&low[j], &high[7 - j], before + 2 * LANES * j, c);
+        const vec m = load(magnitude + bin_of(g, q1 + 8 * q0, q0 >= 4));
+        a[q0] = brought(a[q0], q0 < 4 ? m : backwards(m));
     }
-    UNROLL for (int j = 0; j < 8; j++) by[j] = block_magnitudes(magnitude, block, j) * inverse_roots(by[j]);
-    UNROLL for (int j = 0; j < 8; j++)
-    {
-        scale_bins(&low[j], &high[7 - j], by[j]);
-        whole_fold(&low[j], &high[7 - j], bins_table(t, block, j));
-    }
-    pairs_dft8(low, 1), pairs_dft8(high, 1);
-    store_rows(&lows, low), store_rows(&highs, high);
+    dft8(a);
+    store_columns(at, WHOLE_ROW, false, a);
 }
 
-WT_INLINE void turn_zero(const wt__fft_whole_tables *t, const float *magnitude, const vec c, float *before, float *z)
+static void turn_middle(const float *magnitude, float *z)
 {
-    vec a[9];
-    load_zero(z, a);
-    pairs_dft8(a, -1);
-    a[8] = a[0];
-    UNROLL for (int j = 4; j >= 0; j--)
+    cvec a[8];
+    load_columns(z + WHOLE_MIDDLE * WHOLE_ROW, LANES, false, a);
+    dft8(a);
+    UNROLL for (int q0 = 0; q0 < 4; q0++)
     {
-        const float *w = bins_table(t, WHOLE_BLOCKS, j), l = magnitude[WHOLE_C * j], h = magnitude[WHOLE_C * (8 - j)];
-        vec low = a[j], high = a[8 - j];
-        whole_bins(&low, &high, w);
-        const vec power = step_on(&low, &high, before + 2 * LANES * j, c);
-        scale_bins(&low, &high, (vec){l, l, h, h, l, l, h, h} * inverse_roots(power));
-        whole_fold(&low, &high, w);
-        a[j] = low;
-        if (j) a[8 - j] = high;
+        const float *from = magnitude + middle_bin(q0);
+        vec m;
+        UNROLL for (int i = 0; i < LANES; i++) m[i] = from[32 * i];
+        a[q0] = brought(a[q0], m);
     }
-    zero_back(a, z);
+    middle_back(a, z);
 }
 
 static void whole_turn(const wt__fft_whole_tables *t, const wt__fft_turn *turn, float *z)
 {
-    const vec c = (vec){0} + turn->c;
-    whole_first(t, turn->x, turn->weights, z, turn->before);
-    whole_mid(t, z, turn->before + WHOLE_POINTS);
-    turn_block(t, turn->magnitude, c, turn->before, z, 0);
-    for (int block = 1; block < WHOLE_BLOCKS; block++)
-        turn_block(t, turn->magnitude, c, turn->before + block * WHOLE_BEFORE / WHOLE_BLOCKS, z, block);
-    turn_zero(t, turn->magnitude, c, turn->before + WHOLE_BEFORE, z);
+    whole_first(t, turn->x, turn->weights, z, turn->sums);
+    whole_mid(t, z, turn->sums + WHOLE_BINS);
+    for (ptrdiff_t q1 = 0; q1 < 8; q1++) {
+        turn_columns(turn->magnitude, z, 0, q1);
+        turn_columns(turn->magnitude, z, 1, q1);
+    }
+    turn_middle(turn->magnitude, z);
     whole_mid_back(t, z, turn->next_magnitude);
     whole_first_back(t, z, turn->back_weights, turn->sums, turn->next_x);
 }

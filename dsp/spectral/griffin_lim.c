@@ -1,12 +1,12 @@
 // Per iteration: A to a signal y, y to spectra R, A = S (R - c R_before) / |R - c R_before|, c = m / (1 + m).
 //
-// In float a frame goes all the way while it is in the cache: cut from y, transformed, given its phases, transformed
-// back and added to the next y; of spectra only R is kept (with A too it took 1.45 times as long: memory was the
-// limit). And several iterations run at once, each `lag` frames behind the one before, whose samples are finished
-// there: R and the magnitudes of a frame stay in the second-level cache for all of them. The order of every sum is as
-// if one ran after the other. On eight lanes frames of 2048 samples go all the way in fft_whole.h: R has an order of
-// its own there, and A is never written. In double sixteen frames are transformed at once (fft_double.c), and spectra
-// lie in tiles [bins][16]. Overlapped sums go to one padded signal, whose sums of squared windows are a table.
+// In float a frame goes all the way while it is in the cache: transformed, given its phases, transformed back and added
+// to the next y. No spectrum is kept: the transform is linear, so R - c R_before is that of y - c y_before, and two
+// signals are what an iteration needs of those before. And several iterations run at once, each `lag` frames behind the
+// one before, whose samples are finished there: they and the magnitudes of a frame stay in the second-level cache for
+// all of them. The order of every sum is as if one ran after the other. On eight lanes frames of 2048 samples go all
+// the way in fft_whole.h. In double sixteen frames are transformed at once (fft_double.c), and spectra, R_before among
+// them, lie in tiles [bins][16]. Overlapped sums go to one padded signal, whose sums of squared windows are a table.
 
 #include "griffin_lim_cuda.h"
 #include "op.h"
@@ -24,16 +24,18 @@ enum { F = WT__FFT64_FRAMES, AT_ONCE = 8, HOPS = 16 }; // iterations at once; ho
 
 // The padded signal of one iteration, or of the phases it begins with, as far as it is needed.
 typedef struct stage {
-    float *samples; // [room] sums of frames, and then the signal
-    int64_t origin; // of samples[0] in the padded signal, whole hops
+    float *samples; // [room] sums of frames, and then y
+    float *next;    // [room] y - c y_before, of which the next iteration makes spectra
+    int64_t origin; // of both in the padded signal, whole hops
 } stage;
 
-// What one thread needs. Spectra R in float [n_frames][2][row]; R and A in double [tiles][2][bins][16].
+// What one thread needs. R and A in double [tiles][2][bins][16].
 typedef struct slot {
     wt_stft *stft;
     uint64_t *seeds; // [bins]
     wt_fft *inverse;
-    float *before, *re, *im, *frame;
+    float *re, *im, *frame;
+    float *next;                                // [length] y - c y_before where one run of stages ended
     stage stages[AT_ONCE + 1];                  // the last ones' source first
     double *a64, *before64, *padded, *x, *work; // padded [n_padded], x and work [n_fft][2][8]
 } slot;
@@ -42,7 +44,8 @@ struct wt_griffin_lim {
     wt_griffin_lim_config config; // defaults resolved
     wt_device *device;
     int bins, n_slots, n_fft, hop, margin;
-    size_t row, width; // floats of bins, of what is kept of a frame
+    float c;    // m / (1 + m)
+    size_t row; // floats of bins
     int64_t n_lines, n_tiles, length, used, n_padded; // used: frames that count for the length
     int64_t lag, room;                                // frames between two iterations, samples of a stage
     slot *slots;
@@ -74,13 +77,13 @@ static wt_status resolve(wt_griffin_lim *g, const wt_stft *stft)
         return wt_fail(WT_ERR_BAD_ARG, "griffin-lim: precise with pad %d, want 0 (zeros)", (int)s->pad);
     g->bins = wt_stft_bins(stft);
     g->row = wt__fft_padded((size_t)g->bins);
-    g->width = wt__stft_turns(stft) ? (WT__FFT_WHOLE_BEFORE + 15) / 16 * 16 : 2 * g->row;
+    g->c = (float)(c->momentum / (1 + c->momentum));
     g->n_fft = s->n_fft, g->hop = s->hop, g->margin = s->no_center ? 0 : s->n_fft / 2;
     g->n_lines = (int64_t)c->n_signals * s->channels;
     g->n_tiles = (c->n_frames + F - 1) / F;
     g->used = wt__stft_used_frames(stft, c->n_frames, g->length);
     g->n_padded = g->length + 2 * g->margin + g->n_fft + g->hop * (g->n_tiles * F - c->n_frames);
-    g->lag = g->n_fft / g->hop + 1;
+    g->lag = g->n_fft / g->hop;
     g->room = 2 * (int64_t)g->n_fft + (HOPS + 3) * (int64_t)g->hop;
     if (g->length > 2 * (int64_t)g->n_fft && g->room < g->n_padded) return WT_OK;
     g->lag = c->n_frames; // so short that padding may reach for any sample
@@ -113,7 +116,7 @@ static void *take(size_t count, size_t width) { return aligned_alloc(64, (count 
 
 static wt_status make_slot(wt_griffin_lim *g, slot *s)
 {
-    const size_t frames = (size_t)g->config.n_frames, bins = (size_t)g->bins;
+    const size_t bins = (size_t)g->bins;
     wt_status status = s->stft ? WT_OK : wt_stft_create(&g->config.stft, &s->stft);
     if (status) return status;
     s->seeds = take(bins, sizeof *s->seeds);
@@ -126,17 +129,18 @@ static wt_status make_slot(wt_griffin_lim *g, slot *s)
         whole = whole && s->a64 && s->before64 && s->padded && s->x && s->work;
     } else {
         const wt_fft_config back = {.n = g->n_fft, .kind = WT_FFT_COMPLEX_TO_REAL};
-        s->before = take(frames * g->width, sizeof(float));
+        s->next = take((size_t)g->length, sizeof(float));
         s->re = take(g->row, sizeof(float)), s->im = take(g->row, sizeof(float));
         s->frame = take((size_t)g->n_fft, sizeof(float));
-        whole = whole && s->before && s->re && s->im && s->frame;
+        whole = whole && s->next && s->re && s->im && s->frame;
         for (int i = 0; i <= AT_ONCE; i++) {
             s->stages[i].samples = take((size_t)g->room, sizeof(float));
-            whole = whole && s->stages[i].samples;
+            s->stages[i].next = take((size_t)g->room, sizeof(float));
+            whole = whole && s->stages[i].samples && s->stages[i].next;
         }
         if (whole && (status = wt_fft_create(NULL, &back, &s->inverse))) return status;
     }
-    return whole ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "griffin-lim: spectra of %zu frames", frames);
+    return whole ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "griffin-lim: %lld frames", (long long)g->config.n_frames);
 }
 
 // ---- first phases
@@ -213,10 +217,10 @@ void wt_griffin_lim_destroy(wt_griffin_lim *plan)
         slot *s = &plan->slots[i];
         wt_stft_destroy(s->stft);
         wt_fft_destroy(s->inverse);
-        void *const arrays[] = {s->before,   s->re,     s->im, s->frame, s->a64,
+        void *const arrays[] = {s->next,     s->re,     s->im, s->frame, s->a64,
                                 s->before64, s->padded, s->x,  s->work,  s->seeds};
         for (int k = 0; k < 10; k++) free(arrays[k]);
-        for (int k = 0; k <= AT_ONCE; k++) free(s->stages[k].samples);
+        for (int k = 0; k <= AT_ONCE; k++) free(s->stages[k].samples), free(s->stages[k].next);
     }
     free(plan->slots);
     wt__griffin_lim_cuda_destroy(plan->cuda);
@@ -292,16 +296,12 @@ WT_INLINE float inverse_root(float x)
     return y;
 }
 
-// re, im of one frame: the new R; before: the last, replaced. Leaves A in re, im: below its magnitude where the power
-// would be a denormal number.
-WT_CLONES static void update(float *re, float *im, float *before_re, float *before_im, const float *magnitude, float c,
-                             int bins)
+// R - c R_before of one frame to A, in place: below its magnitude where the power would be a denormal number.
+WT_CLONES static void update(float *re, float *im, const float *magnitude, int bins)
 {
     for (int k = 0; k < bins; k++) {
-        const float x = re[k] - c * before_re[k], y = im[k] - c * before_im[k], power = x * x + y * y;
-        const float by = magnitude[k] * inverse_root(power);
-        before_re[k] = re[k], before_im[k] = im[k];
-        re[k] = x * by, im[k] = y * by;
+        const float by = magnitude[k] * inverse_root(re[k] * re[k] + im[k] * im[k]);
+        re[k] *= by, im[k] *= by;
     }
 }
 
@@ -310,9 +310,13 @@ WT_CLONES static void add_windowed(const float *frame, const float *window, floa
     for (int i = 0; i < n; i++) sums[i] += frame[i] * window[i];
 }
 
-WT_CLONES static void multiply_by(float *x, const float *by, int64_t n)
+// Sums to y and y - c y_before.
+WT_CLONES static void finish_sums(float *y, const float *by, const float *before, float c, float *next, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) x[i] *= by[i];
+    for (int64_t i = 0; i < n; i++) {
+        y[i] *= by[i];
+        next[i] = y[i] - c * before[i];
+    }
 }
 
 // ---- in float, several iterations at once
@@ -324,6 +328,7 @@ static void make_room(const wt_griffin_lim *g, stage *s, int64_t t)
     const int64_t end = (t + 1) * g->hop + g->n_fft, keep = t > g->lag ? (t - g->lag) * g->hop : 0;
     if (end - s->origin > g->room) {
         memmove(s->samples, s->samples + (keep - s->origin), (size_t)(end - g->hop - keep) * sizeof(float));
+        memmove(s->next, s->next + (keep - s->origin), (size_t)(t * g->hop - keep) * sizeof(float));
         s->origin = keep;
     }
     const int64_t fresh = t ? g->hop : g->n_fft + g->hop;
@@ -338,69 +343,68 @@ WT_RT static void add_frame(const wt_griffin_lim *g, slot *s, stage *to, int64_t
     add_windowed(s->frame, wt__stft_window(s->stft), to->samples + (t * g->hop - to->origin), g->n_fft);
 }
 
-// What the signal's edges are continued by: the front once frame t has made it, the end behind the last frame. A margin
-// of samples and one more decide it.
+// What the edges of `next` are continued by: the front once frame t has made it, the end behind the last frame. A
+// margin of samples and one more decide it.
 static void pad(const wt_griffin_lim *g, stage *s, int64_t t)
 {
     const wt_stft_pad rule = g->config.stft.pad;
     const int64_t before = s->origin > g->margin ? s->origin - g->margin : 0, n = g->length - before;
-    const float *signal = s->samples + (g->margin + before - s->origin);
-    if (!s->origin && (t == g->lag - 1 || t == g->config.n_frames - 1))
+    const float *signal = s->next + (g->margin + before - s->origin);
+    if (!s->origin && (t == g->lag || t == g->config.n_frames - 1))
         for (int64_t i = 1; i <= g->margin; i++)
-            s->samples[g->margin - i] = wt__stft_padded(signal, n, -i, g->margin, rule);
+            s->next[g->margin - i] = wt__stft_padded(signal, n, -i, g->margin, rule);
     if (t < g->config.n_frames - 1) return;
     for (int64_t i = 0; i < g->margin; i++)
-        s->samples[g->margin + g->length + i - s->origin] = wt__stft_padded(signal, n, n + i, g->margin, rule);
+        s->next[g->margin + g->length + i - s->origin] = wt__stft_padded(signal, n, n + i, g->margin, rule);
 }
 
-// Samples that no later frame than t reaches become the signal; the last stage's go to the output.
-WT_RT static void finish(const wt_griffin_lim *g, stage *s, int64_t t, float *out)
+// Samples begin .. end - 1 of the padded signal, which frame t is the first to begin with, or the last.
+static void hop_of(const wt_griffin_lim *g, int64_t t, int64_t *begin, int64_t *end)
 {
     const bool last = t == g->config.n_frames - 1;
-    const int64_t begin = t * g->hop, most = g->margin + g->length,
-                  end = last || begin + g->hop > most ? most : begin + g->hop;
+    const int64_t most = g->margin + g->length;
+    *begin = t * g->hop, *end = last || *begin + g->hop > most ? most : *begin + g->hop;
+}
+
+// Those of the hop that the signal has, from the stage to where it is kept whole, or back.
+static void copy_hop(const wt_griffin_lim *g, const stage *s, int64_t t, float *samples, float *whole, bool back)
+{
+    int64_t begin, end;
+    hop_of(g, t, &begin, &end);
+    const int64_t first = begin > g->margin ? begin : g->margin;
+    float *here = samples + (first - s->origin), *there = whole + (first - g->margin);
+    if (end > first) memcpy(back ? here : there, back ? there : here, (size_t)(end - first) * sizeof(float));
+}
+
+// Samples that no later frame than t reaches become the signal; `before`: the stage of y_before, NULL = 0.
+WT_RT static void finish(const wt_griffin_lim *g, stage *s, const stage *before, int64_t t)
+{
+    int64_t begin, end;
+    hop_of(g, t, &begin, &end);
     if (end <= begin) return;
     const int64_t all = g->n_fft / g->hop * g->hop; // where all frames that can reach a sample do, squares repeat
-    const bool steady = !last && begin >= all && t < g->used;
-    multiply_by(s->samples + (begin - s->origin), g->squares32 + (steady ? all : begin), end - begin);
-    const int64_t first = begin > g->margin ? begin : g->margin;
-    if (out && end > first)
-        memcpy(out + (first - g->margin), s->samples + (first - s->origin), (size_t)(end - first) * sizeof(float));
-}
-
-// The signal of the iterations before, from `y`.
-static void load_hop(const wt_griffin_lim *g, stage *s, int64_t t, const float *y)
-{
-    make_room(g, s, t);
-    const bool last = t == g->config.n_frames - 1;
-    const int64_t begin = t * g->hop, most = g->margin + g->length,
-                  end = last || begin + g->hop > most ? most : begin + g->hop;
-    const int64_t first = begin > g->margin ? begin : g->margin;
-    if (end > first)
-        memcpy(s->samples + (first - s->origin), y + (first - g->margin), (size_t)(end - first) * sizeof(float));
+    const bool steady = t < g->config.n_frames - 1 && begin >= all && t < g->used;
+    float *y = s->samples + (begin - s->origin), *next = s->next + (begin - s->origin);
+    finish_sums(y, g->squares32 + (steady ? all : begin), before ? before->samples + (begin - before->origin) : y,
+                before ? g->c : 0, next, end - begin);
 }
 
 // Frame t of the stage before, with its new phases, to the sums.
-WT_RT static void iterate(const wt_griffin_lim *g, slot *s, stage *to, int64_t t, bool first, const float *magnitude)
+WT_RT static void iterate(const wt_griffin_lim *g, slot *s, stage *to, int64_t t, const float *magnitude)
 {
-    const float *x = to[-1].samples + (t * g->hop - to[-1].origin);
+    const float *x = to[-1].next + (t * g->hop - to[-1].origin);
     const int64_t next = t > g->lag ? t - g->lag : 0; // of the stage behind
-    const float c = (float)(g->config.momentum / (1 + g->config.momentum));
-    float *before = s->before + (size_t)t * g->width;
     if (t >= g->used) return;
-    if (first) memset(before, 0, g->width * sizeof(float));
     if (wt__stft_turns(s->stft)) {
         wt__stft_turn(s->stft, &(wt__fft_turn){.x = x,
                                                .magnitude = magnitude,
-                                               .before = before,
-                                               .c = c,
                                                .sums = to->samples + (t * g->hop - to->origin),
                                                .next_magnitude = magnitude - (t - next) * g->bins,
-                                               .next_x = to->samples + (next * g->hop - to->origin)});
+                                               .next_x = to->next + (next * g->hop - to->origin)});
         return;
     }
     wt__stft_frame(s->stft, x, s->re, s->im);
-    update(s->re, s->im, before, before + g->row, magnitude, c, g->bins);
+    update(s->re, s->im, magnitude, g->bins);
     add_frame(g, s, to, t);
 }
 
@@ -414,6 +418,26 @@ static void begin_phases(const wt_griffin_lim *g, slot *s, const float *magnitud
     memset(s->im, 0, (size_t)g->bins * sizeof(float));
 }
 
+// Frame t of stage i; `done` iterations were made before the first.
+WT_RT static void step_stage(const wt_griffin_lim *g, slot *s, int i, int done, int64_t t, const float *magnitude,
+                             float *out)
+{
+    stage *to = &s->stages[i];
+    make_room(g, to, t);
+    if (!i && done) {
+        copy_hop(g, to, t, to->samples, out, true);
+        copy_hop(g, to, t, to->next, s->next, true);
+        return;
+    }
+    if (i) {
+        iterate(g, s, to, t, magnitude + t * g->bins);
+    } else {
+        begin_phases(g, s, magnitude + t * g->bins);
+        add_frame(g, s, to, t);
+    }
+    finish(g, to, i ? to - 1 : NULL, t);
+}
+
 // Iterations done .. done + count - 1, each a stage behind the one before; stage 0 is what they begin with.
 WT_RT static void run_stages(const wt_griffin_lim *g, slot *s, int done, int count, const float *magnitude, float *out)
 {
@@ -424,18 +448,9 @@ WT_RT static void run_stages(const wt_griffin_lim *g, slot *s, int done, int cou
             const int64_t t = step - i * g->lag;
             stage *to = &s->stages[i];
             if (t < 0 || t >= n_frames) continue;
-            if (!i && done) {
-                load_hop(g, to, t, out);
-            } else {
-                make_room(g, to, t);
-                if (i) {
-                    iterate(g, s, to, t, !done && i == 1, magnitude + t * g->bins);
-                } else {
-                    begin_phases(g, s, magnitude + t * g->bins);
-                    add_frame(g, s, to, t);
-                }
-                finish(g, to, t, i == count ? out : NULL);
-            }
+            step_stage(g, s, i, done, t, magnitude, out);
+            if (i == count) copy_hop(g, to, t, to->samples, out, false);
+            if (i == count) copy_hop(g, to, t, to->next, s->next, false);
             pad(g, to, t);
         }
 }

@@ -35,7 +35,7 @@ struct wt_stft {
     float *row;    // bins of a frame: two of [bins], padded; or pairs, while `past` has them
     wt__fft_past past;
     wt__fft_whole_tables *whole; // NULL where the passes of fft_whole.h do not serve
-    float *points, *backs;       // their work, [n_fft] of the window by n_fft
+    float *points, *backs;       // their work, [n_fft] of the window by half of n_fft
     float *sum; // [n_fft + HOPS * hop] what the frames so far add up to
     wt__fft64 *precise;
     double *window64, *x64, *work64, *re64, *im64; // [n_fft], two of [n_fft][2][8], two of [bins][16]
@@ -97,10 +97,10 @@ static wt_status make_whole(wt_stft *s)
 {
     const size_t n = WT__FFT_WHOLE;
     if (s->config.n_fft != WT__FFT_WHOLE || !wt__stft_kernels(s)->whole) return WT_OK;
-    s->points = aligned_alloc(64, n * sizeof(float));
+    s->points = aligned_alloc(64, WT__FFT_WHOLE_WORK * sizeof(float));
     s->backs = aligned_alloc(64, n * sizeof(float));
     if (!s->points || !s->backs) return wt_fail(WT_ERR_NO_MEMORY, "stft: a frame of %zu", n);
-    for (size_t i = 0; i < n; i++) s->backs[i] = s->window[i] / (float)n;
+    for (size_t i = 0; i < n; i++) s->backs[i] = s->window[i] / (float)(n / 2);
     return wt__fft_whole_create(&s->whole);
 }
 
@@ -393,7 +393,7 @@ WT_RT static void transform_whole(wt_stft *s, const float *x, const float *next,
 {
     const wt__fft_kernels *k = wt__stft_kernels(s);
     float *row = form == WT__FFT_PAIRS ? re : s->row;
-    k->whole->forward(s->whole, x, s->halves, next, s->points, row);
+    k->whole->forward(s->whole, x, s->window, next, s->points, row);
     if (form == WT__FFT_SPLIT) k->split(row, re, im, s->bins);
     if (form == WT__FFT_POWERS) square_pairs(row, s->bins, re);
 }
@@ -704,7 +704,7 @@ bool wt__stft_turns(const wt_stft *stft)
 
 WT_RT void wt__stft_turn(wt_stft *stft, wt__fft_turn *turn)
 {
-    turn->weights = stft->halves, turn->back_weights = stft->backs;
+    turn->weights = stft->window, turn->back_weights = stft->backs;
     wt__stft_kernels(stft)->whole->turn(stft->whole, turn, stft->points);
 }
 
