@@ -103,6 +103,13 @@ static void give_back(wt_device *device)
     }
 }
 
+static void disarm(wt__guard *guard)
+{
+    guard->armed_by = NULL;
+    guard->armed_at = NULL;
+    set_armed(guard, false);
+}
+
 void wt__guard_close(wt_device *device)
 {
     wt__guard *guard = device->guard;
@@ -110,9 +117,8 @@ void wt__guard_close(wt_device *device)
     pthread_mutex_lock(&guard->changing);
     bool mine = guard->armed_by == device;
     if (mine) {
-        guard->armed_by = NULL;
         guard->safe_point = NULL;
-        set_armed(guard, false);
+        disarm(guard);
     }
     if (!atomic_load(&guard->armed)) give_back(device);
     pthread_mutex_unlock(&guard->changing);
@@ -120,7 +126,8 @@ void wt__guard_close(wt_device *device)
 
 // ---- arming
 
-wt_status wt_device_arm(wt_device *device)
+// NULL: at the safe point that was set.
+static wt_status arm(wt_device *device, const wt_safe_point *safe_point)
 {
     wt__guard *guard = device->guard;
     wt_status status = WT_OK;
@@ -129,10 +136,25 @@ wt_status wt_device_arm(wt_device *device)
         status = wt_fail(WT_ERR_STATE, "arm: %s is armed already", device->info.name);
     } else {
         guard->armed_by = device;
+        guard->armed_at = safe_point ? safe_point : guard->safe_point;
         set_armed(guard, true);
     }
     pthread_mutex_unlock(&guard->changing);
     return status;
+}
+
+wt_status wt_device_arm(wt_device *device) { return arm(device, NULL); }
+
+static wt_status check_safe_point(const wt_safe_point *safe_point)
+{
+    if (safe_point && safe_point->stop && safe_point->restart) return WT_OK;
+    return wt_fail(WT_ERR_BAD_ARG, "safe point: a callback is NULL, want stop and restart");
+}
+
+wt_status wt_device_arm_at(wt_device *device, const wt_safe_point *safe_point)
+{
+    wt_status status = check_safe_point(safe_point);
+    return status ? status : arm(device, safe_point);
 }
 
 wt_status wt_device_disarm(wt_device *device)
@@ -143,8 +165,7 @@ wt_status wt_device_disarm(wt_device *device)
     if (!atomic_load(&guard->armed)) {
         status = wt_fail(WT_ERR_STATE, "disarm: %s is not armed", device->info.name);
     } else {
-        guard->armed_by = NULL;
-        set_armed(guard, false);
+        disarm(guard);
         give_back(device);
     }
     pthread_mutex_unlock(&guard->changing);
@@ -158,10 +179,9 @@ bool wt_device_is_armed(const wt_device *device)
 
 wt_status wt_device_set_safe_point(wt_device *device, const wt_safe_point *safe_point)
 {
-    if (safe_point && (!safe_point->stop || !safe_point->restart))
-        return wt_fail(WT_ERR_BAD_ARG, "safe point: a callback is NULL, want stop and restart");
     wt__guard *guard = device->guard;
-    wt_status status = WT_OK;
+    wt_status status = safe_point ? check_safe_point(safe_point) : WT_OK;
+    if (status) return status;
     pthread_mutex_lock(&guard->changing);
     if (atomic_load(&guard->armed))
         status = wt_fail(WT_ERR_STATE, "safe point: %s is armed; set it before arming", device->info.name);
@@ -188,7 +208,7 @@ static wt_status wait_for_idle_streams(wt_device *device, int64_t timeout_us)
 static wt_status run_at_safe_point(wt_device *device, wt_quiesce_function function, void *user, int64_t timeout_us)
 {
     wt__guard *guard = device->guard;
-    const wt_safe_point *point = guard->safe_point;
+    const wt_safe_point *point = guard->armed_at;
     wt_status status = point ? point->stop(point->user, timeout_us) : wait_for_idle_streams(device, timeout_us);
     if (status) return status;
     int64_t begin_ns = wt_clock_now_ns(NULL);

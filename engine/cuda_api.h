@@ -53,6 +53,7 @@ enum { // CUresult, those that are told apart here
     CUDA_ERROR_TENSOR_MEMORY_LEAK = 721,
     CUDA_ERROR_NOT_SUPPORTED = 801,
     CUDA_ERROR_EXTERNAL_DEVICE = 911,
+    CUDA_ERROR_INVALID_CLUSTER_SIZE = 912,
 };
 
 enum { // CUdevice_attribute
@@ -283,6 +284,8 @@ typedef struct CUlaunchConfig {
       (CUstream stream, CUdeviceptr address, uint32_t value, unsigned int flags))                                      \
     X(OPTIONAL, LaunchKernelEx, "cuLaunchKernelEx",                                                                    \
       (const CUlaunchConfig *config, CUfunction function, void **params, void **extra))                                \
+    X(OPTIONAL, OccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters",                                            \
+      (int *n_clusters, CUfunction function, const CUlaunchConfig *config))                                            \
     X(OPTIONAL, FuncGetParamInfo, "cuFuncGetParamInfo",                                                                \
       (CUfunction function, size_t index, size_t *offset, size_t *bytes))                                              \
     X(OPTIONAL, TensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                                        \

@@ -28,7 +28,7 @@ typedef struct wt__guard {
     uint64_t n_put_aside, n_quiesces;
     double quiesce_last_us, quiesce_max_us;
     const wt_device *armed_by;
-    const wt_safe_point *safe_point;
+    const wt_safe_point *safe_point, *armed_at; ///< set; of the one who armed
     pthread_mutex_t changing; ///< held while arming, disarming and quiescing; outside `mutex`
 } wt__guard;
 

@@ -253,8 +253,9 @@ static wt_status opt_in(wt_kernel *k, size_t shared_bytes, bool overlap)
     return status;
 }
 
-wt_status wt__kernel_prepare(wt_kernel *kernel, const wt_device *device, const wt_launch *launch, const wt_arg *args,
-                             int n_args, wt__kernel_call *call)
+/// All of a call but its arguments.
+static wt_status shape_call(const wt_kernel *kernel, const wt_device *device, const wt_launch *launch,
+                            wt__kernel_call *call)
 {
     const wt__cuda_device *d = kernel->module->device;
     if (device != &d->base)
@@ -268,33 +269,63 @@ wt_status wt__kernel_prepare(wt_kernel *kernel, const wt_device *device, const w
     call->overlap = launch->overlap && d->cuda->LaunchKernelEx && d->base.info.compute_major >= 9 &&
                     d->cuda->driver_version >= FIRST_TO_OVERLAP;
     call->apart = launch->apart && d->cuda->LaunchKernelEx && d->has_domains;
-    wt_status status = check_shape(kernel, call->grid, call->block);
+    return check_shape(kernel, call->grid, call->block);
+}
+
+wt_status wt__kernel_prepare(wt_kernel *kernel, const wt_device *device, const wt_launch *launch, const wt_arg *args,
+                             int n_args, wt__kernel_call *call)
+{
+    wt_status status = shape_call(kernel, device, launch, call);
     if (!status) status = check_args(kernel, args, n_args, call->params);
-    if (!status) status = wt__cuda_enter(d);
+    if (!status) status = wt__cuda_enter(kernel->module->device);
     return status ? status : opt_in(kernel, launch->shared_bytes, call->overlap);
+}
+
+/// As the driver wants it; without attributes.
+static CUlaunchConfig config_of(const wt__kernel_call *call, CUstream stream)
+{
+    return (CUlaunchConfig){.gridDimX = (unsigned)call->grid[0],
+                            .gridDimY = (unsigned)call->grid[1],
+                            .gridDimZ = (unsigned)call->grid[2],
+                            .blockDimX = (unsigned)call->block[0],
+                            .blockDimY = (unsigned)call->block[1],
+                            .blockDimZ = (unsigned)call->block[2],
+                            .sharedMemBytes = (unsigned)call->shared_bytes,
+                            .hStream = stream};
 }
 
 static CUresult launch_with_attributes(const wt__cuda *cuda, CUfunction function, CUstream stream,
                                        wt__kernel_call *call)
 {
     CUlaunchAttribute attributes[2];
-    unsigned n = 0;
+    CUlaunchConfig config = config_of(call, stream);
+    config.attrs = attributes;
     if (call->overlap)
-        attributes[n++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-                                              .value.programmaticStreamSerializationAllowed = 1};
+        attributes[config.numAttrs++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                                            .value.programmaticStreamSerializationAllowed = 1};
     if (call->apart)
-        attributes[n++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, .value.memSyncDomain = 1};
-    const CUlaunchConfig config = {.gridDimX = (unsigned)call->grid[0],
-                                   .gridDimY = (unsigned)call->grid[1],
-                                   .gridDimZ = (unsigned)call->grid[2],
-                                   .blockDimX = (unsigned)call->block[0],
-                                   .blockDimY = (unsigned)call->block[1],
-                                   .blockDimZ = (unsigned)call->block[2],
-                                   .sharedMemBytes = (unsigned)call->shared_bytes,
-                                   .hStream = stream,
-                                   .attrs = attributes,
-                                   .numAttrs = n};
+        attributes[config.numAttrs++] =
+            (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, .value.memSyncDomain = 1};
     return cuda->LaunchKernelEx(&config, function, call->params, NULL);
+}
+
+wt_status wt_kernel_has_room(wt_kernel *kernel, wt_stream *stream, const wt_launch *launch, bool *has_room)
+{
+    const wt__cuda *cuda = kernel->module->device->cuda;
+    wt__kernel_call call;
+    int n_clusters = 1;
+    *has_room = false;
+    wt_status status = shape_call(kernel, stream->device, launch, &call);
+    if (!status) status = wt__cuda_enter(kernel->module->device);
+    if (!status) status = opt_in(kernel, launch->shared_bytes, call.overlap);
+    if (status) return status;
+    const CUlaunchConfig config = config_of(&call, wt__cuda_stream_of(stream));
+    const CUresult result = cuda->OccupancyMaxActiveClusters
+                                ? cuda->OccupancyMaxActiveClusters(&n_clusters, kernel->function, &config)
+                                : CUDA_SUCCESS;
+    *has_room = !result && n_clusters > 0;
+    if (result == CUDA_ERROR_INVALID_CLUSTER_SIZE) return WT_OK;
+    return wt__cu(cuda, result, "room for %s (%s)", kernel->name, kernel->module->name);
 }
 
 wt_status wt__kernel_issue(wt_kernel *kernel, wt_stream *stream, wt__kernel_call *call)

@@ -383,6 +383,7 @@ void wt_partition_get_info(wt_partition *p, wt_partition_info *info)
     wt_layout *l = p->layout;
     const int k = (int)(p - l->partitions);
     pthread_mutex_lock(&l->mutex);
+    const bool fine = l->isolation == WT_ISOLATION_SMS && l->slices.units.unit_sms < l->device->info.partition_sms;
     *info = (wt_partition_info){.tier = p->config.tier,
                                 .isolation = l->isolation,
                                 .n_sms = l->slices.own_sms[k],
@@ -393,6 +394,7 @@ void wt_partition_get_info(wt_partition *p, wt_partition_info *info)
                                 .max_pending_transfers = p->config.max_pending_transfers,
                                 .priority = p->priority,
                                 .n_streams = streams_of(l, k),
+                                .fine = fine,
                                 .lends = p->config.lends,
                                 .borrows = p->config.borrows,
                                 .idle = p->idle,

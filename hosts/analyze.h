@@ -5,12 +5,14 @@
 /// analyze_rhythm.c     pitch, onsets, beats, loudness
 /// analyze_level.c      shape of spectra, level, silence
 /// analyze_peaks.c      where energy lies: pitches, salience, reassigned spectrograms
-/// analyze_effects.c    time stretch, pitch shift
+/// analyze_effects.c    time stretch, pitch shift, other rates;   analyze_effect.h  what other signals are made
+/// analyze_delta.c      slopes of other features
 /// analyze_invert.c     magnitudes taken apart, and made into signals again
 /// analyze_nsgt.c       the constant-Q transform that has an inverse
 /// analyze_gpu.c        batches of signals on a GPU; analyze_gpu_spectral.c, _rhythm.c, _level.c  the same features there
 /// analyze_array.c      what a feature makes: named arrays
 /// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
+/// analyze_options.c    the command line
 /// analyze_job.c        files: load, compute, write, many at once
 /// analyze_batch.c      which files go to a GPU together; analyze_work.c  the steps of such a batch; analyze_line.c  who
 ///                      takes which step
@@ -18,6 +20,7 @@
 #ifndef WT_ANALYZE_H
 #define WT_ANALYZE_H
 
+#include "analyze_effect.h"
 #include "process.h"
 
 #include <stdio.h>
@@ -28,6 +31,7 @@
 #include <warptone/loudness.h>
 #include <warptone/mel.h>
 #include <warptone/mfcc.h>
+#include <warptone/nsgt.h>
 #include <warptone/onset.h>
 #include <warptone/pcen.h>
 #include <warptone/pitch.h>
@@ -43,7 +47,7 @@ extern "C" {
 
 #define ANALYZE_C1_HZ 32.703195662574829 ///< 440 Hz, 45 semitones down
 
-enum { ANALYZE_MAX_FEATURES = 64, ANALYZE_MAX_ARRAYS = 96, ANALYZE_MAX_DIMS = 3 };
+enum { ANALYZE_MAX_FEATURES = 128, ANALYZE_MAX_ARRAYS = 160, ANALYZE_MAX_DIMS = 3 };
 
 /// What the last dimension of an array counts.
 typedef enum analyze_layout {
@@ -105,7 +109,8 @@ typedef struct analyze_feature analyze_feature;
 /// 0 is the default of each op.
 typedef struct analyze_options {
     const analyze_feature *features[ANALYZE_MAX_FEATURES];
-    int n_features;
+    analyze_feature *slopes[ANALYZE_MAX_FEATURES]; ///< those of them that are made for the call
+    int n_features, n_slopes;
     int rate_hz; ///< 0 = the file's
     bool keep_channels;
     int n_fft, hop, win_length, n_mels, n_mfcc, n_bins, bins_per_octave, n_chroma;
@@ -115,6 +120,7 @@ typedef struct analyze_options {
     wt_stretch_mode vocoder;
     bool keep_formants;
     int n_components, n_iter, seed; ///< of nmf; and of griffin_lim and mel_to_audio
+    analyze_effect_options effect;
     analyze_format format;
     const char *extension; ///< of audio
     int n_jobs, width, height, tile;
@@ -182,18 +188,21 @@ typedef enum analyze_need {
     ANALYZE_NEED_TUNING = 8,    ///< its tuning, by semitones,
     ANALYZE_NEED_CHROMA = 16,   ///< by the steps of chroma, from powers,
     ANALYZE_NEED_STEPS = 32,    ///< and by those of the constant-Q transform that is folded
+    ANALYZE_NEED_LEVEL = 64,    ///< the gain that normalizes it
 } analyze_need;
 
 enum { ANALYZE_TUNING, ANALYZE_TUNING_OF_CHROMA, ANALYZE_TUNING_OF_STEPS, ANALYZE_TUNINGS };
 
 /// A channel of a signal that is worked on in tiles.
 typedef struct analyze_whole {
-    float band_db, onset_db, contrast_db[2];
+    float band_db, onset_peak, contrast_db[2]; ///< onset_peak is a power
     double tuning[ANALYZE_TUNINGS];
     double *smooth;      ///< pcen: [n_mels], from tile to tile
     bool smoothed;
     void *voice;         ///< vad: its state, from tile to tile
     int64_t n_speech;    ///< steps of vad so far
+    float gain;          ///< of normalize
+    analyze_flow *flows[ANALYZE_FLOWS]; ///< of the first channel: all channels', from tile to tile
     int64_t begin;       ///< the tile's first sample, of the signal's
     int64_t from, count; ///< the tile's own columns; count -1 = all from there
 } analyze_whole;
@@ -248,16 +257,22 @@ typedef struct analyze_batch {
 struct analyze_feature {
     const char *name, *help;
     analyze_tiles tiles;
-    wt_status (*compute)(const analyze_signal *signal, analyze_result *result);
+    wt_status (*compute)(const analyze_signal *signal, analyze_result *result); ///< NULL = on_gpu does that too: a
+                                                    ///< file's channels together, at signal.pcm, when the place is NULL
     wt_status (*on_gpu)(const analyze_batch *batch, analyze_result *parts); ///< parts [n_used]; NULL = not there
     int n_arrays;    ///< of one that goes in tiles, 0 = 1
     bool audio;      ///< it makes signals: audio formats hold it
     bool any_length; ///< on a GPU silence may follow: the frames behind the signal's are left out
     unsigned needs;  ///< analyze_need of a tile
     int context;     ///< frames, 0 = ANALYZE_CONTEXT
+    int64_t (*reach)(const analyze_signal *signal); ///< samples that it needs beside its own; NULL = those of a frame
+    bool in_order;   ///< of a tile its own columns alone are the signal's
+    bool above_zero; ///< a lowest frequency of 0 has no meaning for it
     analyze_base base;
     /// Of a gathered feature: from its row [n]. NULL of samples: compute.
     wt_status (*finish)(const analyze_signal *signal, const float *row, int64_t n, analyze_result *result);
+    const analyze_feature *of; ///< it is the slope of that one,
+    int order;                 ///< or that slope's
 };
 
 // ---- analyze_features.c
@@ -277,6 +292,7 @@ WT_CHECKED wt_status analyze_compute(const analyze_signal *signal, int channels,
 int analyze_features_of(const analyze_options *options, analyze_tiles tiles);
 /// Mel bands in decibels without a limit.
 const analyze_feature *analyze_bands_of_peak(void);
+const analyze_feature *analyze_precise_bands(void); ///< and those that onset strength has
 /// Magnitudes, or powers, frame by frame: [frames][bins].
 const analyze_feature *analyze_frames_of_spectra(bool squares);
 /// Contrast's peaks, and its valleys behind them, in decibels likewise.
@@ -288,6 +304,19 @@ const analyze_feature *analyze_feature_of_base(analyze_base base);
 /// several channels), WT_ERR_NO_MEMORY.
 WT_CHECKED wt_status analyze_join(const analyze_feature *feature, analyze_result *parts, int channels,
                                   analyze_result *result);
+
+/// One feature of a signal's channels on the calling thread, behind what the result holds.
+WT_CHECKED wt_status analyze_compute_feature(const analyze_feature *feature, const analyze_signal *signal, int channels,
+                                             analyze_result *result);
+
+// ---- analyze_delta.c
+
+/// "chroma_delta", "chroma_delta2": the feature whose name stands before, differentiated. Free with
+/// analyze_slopes_free. Errors: WT_ERR_BAD_ARG: it is not one array of real numbers a frame.
+WT_CHECKED wt_status analyze_slope_of(const char *name, const analyze_feature *of, int order, analyze_options *options);
+void analyze_slopes_free(analyze_options *options);
+/// In place of the arrays from `first` on.
+WT_CHECKED wt_status analyze_differentiate(const analyze_feature *slope, analyze_result *result, int first);
 
 // ---- analyze_gpu.c
 
@@ -333,9 +362,9 @@ WT_CHECKED wt_status analyze_fetch(const analyze_batch *batch, const wt_buffer *
 /// Each signal's own columns of [n_signals][n_rows][n_made], or, turned, of [n_signals][n_made][n_rows].
 WT_CHECKED wt_status analyze_give(const analyze_batch *batch, analyze_result *parts, const analyze_array *like,
                                   const void *data, int64_t n_rows, int64_t n_made, bool turned);
-/// Magnitudes or whatever output of all signals' spectra, frame by frame, in room 0.
-WT_CHECKED wt_status analyze_spectra_on_gpu(const analyze_batch *batch, wt_stft_output output, wt_buffer **spectra,
-                                            int64_t *n_frames);
+/// Magnitudes or whatever output of all signals' spectra, frame by frame, in room 0; `precise`: by transforms in double.
+WT_CHECKED wt_status analyze_spectra_on_gpu(const analyze_batch *batch, wt_stft_output output, bool precise,
+                                            wt_buffer **spectra, int64_t *n_frames);
 
 // ---- analyze_array.c
 
@@ -346,8 +375,11 @@ extern const struct analyze_likes {
         tonnetz, harmonic, percussive, yin, f0, voiced, voiced_prob, onset_strength, onsets, beats, tempogram, plp,
         centroid, bandwidth, rolloff, flatness, contrast, poly, flux, rms, energy, zcr, trim, split, speech, vad, time_stretch,
         pitch_shift, pitches, pitch_magnitudes, salience, reassigned_frequencies, reassigned_times,
-        reassigned_magnitudes, fourier_tempogram, tempo_ratios, components, activations, griffin_lim, mel_to_audio;
+        reassigned_magnitudes, fourier_tempogram, tempo_ratios, components, activations, griffin_lim, mel_to_audio, resample, filter, fir,
+        convolve, preemphasis, deemphasis, agc, denoise, echo_cancel, filtfilt, savgol, normalize, istft, icqt, insgt;
 } analyze_like;
+/// That of a feature that is one array of its name; NULL = there is none.
+const analyze_array *analyze_like_of(const char *name);
 
 /// Add an array [n_rows][n_columns], [n_columns] when `rows` is none, or one number; its data is not initialised.
 WT_CHECKED wt_status analyze_add(analyze_result *result, const analyze_array *like, int64_t n_rows, int64_t n_columns,
@@ -409,6 +441,7 @@ wt_status analyze_nmf(const analyze_signal *s, analyze_result *r);
 wt_status analyze_griffin_lim(const analyze_signal *s, analyze_result *r);
 wt_status analyze_mel_to_audio(const analyze_signal *s, analyze_result *r);
 wt_status analyze_beat_strength(const analyze_signal *s, analyze_result *r);
+wt_status analyze_precise_mel(const analyze_signal *s, analyze_result *r);
 wt_status analyze_contrast_parts(const analyze_signal *s, analyze_result *r);
 wt_status analyze_frames_of_magnitudes(const analyze_signal *s, analyze_result *r);
 wt_status analyze_frames_of_powers(const analyze_signal *s, analyze_result *r);
@@ -438,6 +471,7 @@ wt_status analyze_gpu_frames_of_magnitudes(const analyze_batch *b, analyze_resul
 wt_status analyze_gpu_frames_of_powers(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_mel(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_bands(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_precise_mel(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_logmel(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_whisper(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_mfcc(const analyze_batch *b, analyze_result *parts);
@@ -499,6 +533,7 @@ typedef enum analyze_mel_kind {
     ANALYZE_MEL_PCEN, ///< magnitudes, as pcen takes them
     ANALYZE_MEL_DB,
     ANALYZE_MEL_DB_UNLIMITED,
+    ANALYZE_MEL_PRECISE, ///< powers of precise spectra
     ANALYZE_MEL_WHISPER,
 } analyze_mel_kind;
 /// Mel bands of all signals on a GPU, in room 1.
@@ -520,9 +555,11 @@ wt_cqt_config analyze_folded_cqt(const analyze_signal *s);
 wt_chroma_cqt_config analyze_folding(const analyze_signal *s, wt_chroma_norm norm);
 wt_chroma_config analyze_chroma_config(const analyze_signal *s);
 wt_tuning_config analyze_tuning_config(const analyze_signal *s, int64_t n_frames, int bins_per_octave);
+wt_nsgt_config analyze_nsgt_config(const analyze_signal *s, int n_slices, int n_signals);
 wt_hpss_config analyze_hpss_config(const analyze_signal *s);
 wt_pitch_frames analyze_pitch_frames(const analyze_signal *s);
 wt_onset_config analyze_onset_config(const analyze_signal *s, bool median);
+double analyze_onset_floor(float peak); ///< 80 dB below it
 wt_tempo_config analyze_tempo_config(const analyze_signal *s);
 wt_status analyze_add_pyin(analyze_result *r, const float *f0, const float *voiced, const float *probability, int64_t n);
 wt_status analyze_add_events(analyze_result *r, const analyze_array *like, const int *frames, int64_t count);
@@ -556,7 +593,7 @@ wt_status analyze_trim(const analyze_signal *s, analyze_result *r);
 wt_status analyze_split(const analyze_signal *s, analyze_result *r);
 wt_status analyze_vad(const analyze_signal *s, analyze_result *r);
 
-/// Spectra of a signal, frame by frame: [n_frames][bins][2], after to_real [n_frames][bins].
+/// Spectra of a signal, frame by frame: [n_frames][bins][2], or sizes [n_frames][bins].
 typedef struct analyze_spectra {
     wt_stft *stft;
     int64_t n_frames;
@@ -564,10 +601,10 @@ typedef struct analyze_spectra {
     float *values;
 } analyze_spectra;
 
-/// Free with analyze_spectra_free, also after an error.
-WT_CHECKED wt_status analyze_spectra_make(const analyze_signal *s, analyze_spectra *x);
-/// Keep the magnitudes, or their squares, in place of the complex numbers.
-void analyze_spectra_to_real(analyze_spectra *x, bool squares);
+/// Complex ones, magnitudes or powers; `precise`: by transforms in double (stft.h). Free with analyze_spectra_free, also
+/// after an error.
+WT_CHECKED wt_status analyze_spectra_make(const analyze_signal *s, wt_stft_output output, bool precise,
+                                          analyze_spectra *x);
 void analyze_spectra_free(analyze_spectra *x);
 
 int analyze_n_fft(const analyze_options *options);

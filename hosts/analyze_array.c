@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <warptone/mel.h>
 
 // clang-format off
@@ -30,6 +31,21 @@ const struct analyze_likes analyze_like = {
     .pitch_shift    = {.name = "pitch_shift", .unit = "", .layout = ANALYZE_SAMPLES},
     .griffin_lim    = {.name = "griffin_lim", .unit = "", .layout = ANALYZE_SAMPLES},
     .mel_to_audio   = {.name = "mel_to_audio", .unit = "", .layout = ANALYZE_SAMPLES},
+    .resample       = {.name = "resample", .unit = "", .layout = ANALYZE_SAMPLES},
+    .filter         = {.name = "filter", .unit = "", .layout = ANALYZE_SAMPLES},
+    .fir            = {.name = "fir", .unit = "", .layout = ANALYZE_SAMPLES},
+    .convolve       = {.name = "convolve", .unit = "", .layout = ANALYZE_SAMPLES},
+    .preemphasis    = {.name = "preemphasis", .unit = "", .layout = ANALYZE_SAMPLES},
+    .deemphasis     = {.name = "deemphasis", .unit = "", .layout = ANALYZE_SAMPLES},
+    .agc            = {.name = "agc", .unit = "", .layout = ANALYZE_SAMPLES},
+    .denoise        = {.name = "denoise", .unit = "", .layout = ANALYZE_SAMPLES},
+    .echo_cancel    = {.name = "echo_cancel", .unit = "", .layout = ANALYZE_SAMPLES},
+    .filtfilt       = {.name = "filtfilt", .unit = "", .layout = ANALYZE_SAMPLES},
+    .savgol         = {.name = "savgol", .unit = "", .layout = ANALYZE_SAMPLES},
+    .normalize      = {.name = "normalize", .unit = "", .layout = ANALYZE_SAMPLES},
+    .istft          = {.name = "istft", .unit = "", .layout = ANALYZE_SAMPLES},
+    .icqt           = {.name = "icqt", .unit = "", .layout = ANALYZE_SAMPLES},
+    .insgt          = {.name = "insgt", .unit = "", .layout = ANALYZE_SAMPLES},
     .components     = {.name = "components", .unit = "magnitude", .layout = ANALYZE_PARTS, .rows = ANALYZE_ROWS_LINEAR},
     .activations    = {.name = "activations", .unit = "", .rows = ANALYZE_ROWS_INDEX},
     .pitches        = {.name = "pitches", .unit = "Hz", .rows = ANALYZE_ROWS_LINEAR},
@@ -65,6 +81,14 @@ const struct analyze_likes analyze_like = {
     .vad            = {.name = "vad", .unit = "sample", .type = ANALYZE_I64, .layout = ANALYZE_SPANS},
 };
 // clang-format on
+
+const analyze_array *analyze_like_of(const char *name)
+{
+    const analyze_array *all = (const analyze_array *)&analyze_like;
+    for (size_t k = 0; k < sizeof analyze_like / sizeof *all; k++)
+        if (!strcmp(all[k].name, name)) return &all[k];
+    return NULL;
+}
 
 size_t analyze_item_bytes(analyze_type type)
 {

@@ -1,7 +1,8 @@
-// Signals made of signals: stretched in time, shifted in pitch; on the calling thread, and on a GPU.
+// Signals made of signals: as they are, stretched in time, shifted in pitch; on the calling thread, and on a GPU.
 
-#include "analyze.h"
+#include "analyze_sound.h"
 
+#include <string.h>
 #include <warptone/stretch.h>
 
 static wt_stretch_config stretch_config(const analyze_signal *s, int64_t n, int n_signals)
@@ -25,6 +26,14 @@ static wt_pitch_shift_config shift_config(const analyze_signal *s, int64_t n, in
 }
 
 // ---- on the calling thread
+
+wt_status analyze_resample(const analyze_signal *s, analyze_result *r)
+{
+    void *data;
+    wt_status status = analyze_add(r, &analyze_like.resample, 1, s->n, &data);
+    if (!status) memcpy(data, s->pcm, sizeof(float) * (size_t)s->n);
+    return status;
+}
 
 wt_status analyze_time_stretch_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r)
 {
@@ -63,6 +72,14 @@ wt_status analyze_pitch_shift(const analyze_signal *s, analyze_result *r)
 }
 
 // ---- on a GPU
+
+wt_status analyze_gpu_resample(const analyze_batch *b, analyze_result *parts)
+{
+    const void *data;
+    wt_status status =
+        analyze_fetch(b, b->signal.place->pcm, sizeof(float) * (size_t)b->n_used * (size_t)b->signal.n, &data);
+    return status ? status : analyze_give(b, parts, &analyze_like.resample, data, 1, b->signal.n, false);
+}
 
 static wt_status make_stretch(const analyze_batch *b, int variant, void **plan)
 {

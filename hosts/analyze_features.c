@@ -1,4 +1,4 @@
-#include "analyze.h"
+#include "analyze_sound.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +14,16 @@ static const analyze_feature features[] = {
     {"mfcc", "cepstral coefficients [n_mfcc][frames]", ANALYZE_TILES, analyze_mfcc, analyze_gpu_mfcc, .any_length = true, .needs = ANALYZE_NEED_BAND},
     {"mfcc_delta", "their slopes over 9 frames", ANALYZE_TILES, analyze_mfcc_delta, analyze_gpu_mfcc_delta, .any_length = true, .needs = ANALYZE_NEED_BAND},
     {"mfcc_delta2", "the slopes' slopes", ANALYZE_TILES, analyze_mfcc_delta2, analyze_gpu_mfcc_delta2, .any_length = true, .needs = ANALYZE_NEED_BAND},
-    {"pcen", "mel bands over their own slow mean [n_mels][frames]", ANALYZE_TILES, analyze_pcen, analyze_gpu_pcen, .any_length = true},
-    {"cqt", "complex constant-Q transform [n_bins][frames]", ANALYZE_TILES, analyze_cqt, analyze_gpu_cqt, .context = ANALYZE_CONTEXT_OF_CQT},
-    {"vqt", "the same with filters as wide as hearing has them", ANALYZE_TILES, analyze_vqt, analyze_gpu_vqt, .context = ANALYZE_CONTEXT_OF_CQT},
-    {"pseudo_cqt", "its magnitudes from one spectrogram, without phases", ANALYZE_TILES, analyze_pseudo_cqt, analyze_gpu_pseudo_cqt, .context = ANALYZE_CONTEXT_OF_CQT},
-    {"hybrid_cqt", "its magnitudes, so where filters are short and in full below", ANALYZE_TILES, analyze_hybrid_cqt, analyze_gpu_hybrid_cqt, .context = ANALYZE_CONTEXT_OF_CQT},
-    {"nsgt", "magnitudes of the constant-Q transform that has an inverse", ANALYZE_GATHERED, analyze_nsgt, analyze_gpu_nsgt, .base = ANALYZE_BASE_SAMPLES},
+    {"pcen", "mel bands over their own slow mean [n_mels][frames]", ANALYZE_TILES, analyze_pcen, analyze_gpu_pcen, .any_length = true, .in_order = true},
+    {"cqt", "complex constant-Q transform [n_bins][frames]", ANALYZE_TILES, analyze_cqt, analyze_gpu_cqt, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
+    {"vqt", "the same with filters as wide as hearing has them", ANALYZE_TILES, analyze_vqt, analyze_gpu_vqt, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
+    {"pseudo_cqt", "its magnitudes from one spectrogram, without phases", ANALYZE_TILES, analyze_pseudo_cqt, analyze_gpu_pseudo_cqt, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
+    {"hybrid_cqt", "its magnitudes, so where filters are short and in full below", ANALYZE_TILES, analyze_hybrid_cqt, analyze_gpu_hybrid_cqt, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
+    {"nsgt", "magnitudes of the constant-Q transform that has an inverse", ANALYZE_GATHERED, analyze_nsgt, analyze_gpu_nsgt, .base = ANALYZE_BASE_SAMPLES, .above_zero = true},
     {"chroma", "pitch classes, from spectra [n_chroma][frames]", ANALYZE_TILES, analyze_chroma, analyze_gpu_chroma, .needs = ANALYZE_NEED_CHROMA},
-    {"chroma_cqt", "pitch classes, from the constant-Q transform", ANALYZE_TILES, analyze_chroma_cqt, analyze_gpu_chroma_cqt, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT},
-    {"chroma_cens", "their energy statistics, smoothed", ANALYZE_TILES, analyze_chroma_cens, analyze_gpu_chroma_cens, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT},
-    {"tonnetz", "tonal centroids [6][frames]", ANALYZE_TILES, analyze_tonnetz, analyze_gpu_tonnetz, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT},
+    {"chroma_cqt", "pitch classes, from the constant-Q transform", ANALYZE_TILES, analyze_chroma_cqt, analyze_gpu_chroma_cqt, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
+    {"chroma_cens", "their energy statistics, smoothed", ANALYZE_TILES, analyze_chroma_cens, analyze_gpu_chroma_cens, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
+    {"tonnetz", "tonal centroids [6][frames]", ANALYZE_TILES, analyze_tonnetz, analyze_gpu_tonnetz, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
     {"tuning", "deviation from A440 in semitones", ANALYZE_GATHERED, analyze_tuning, analyze_gpu_tuning, .needs = ANALYZE_NEED_TUNING, .finish = analyze_tuning_known},
     {"hpss", "harmonic and percussive part of the signal", ANALYZE_TILES, analyze_hpss, analyze_gpu_hpss, .context = 32, .n_arrays = 2, .audio = true},
     {"time_stretch", "the signal faster or slower, at its pitch", ANALYZE_GATHERED, analyze_time_stretch, analyze_gpu_time_stretch, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_time_stretch_of, .audio = true},
@@ -31,11 +31,26 @@ static const analyze_feature features[] = {
     {"nmf", "spectra as sums of a few: components, activations", ANALYZE_GATHERED, analyze_nmf, analyze_gpu_nmf, .base = ANALYZE_BASE_SAMPLES},
     {"griffin_lim", "a signal of the magnitudes, without their phases", ANALYZE_GATHERED, analyze_griffin_lim, analyze_gpu_griffin_lim, .base = ANALYZE_BASE_SAMPLES, .audio = true},
     {"mel_to_audio", "a signal of the mel bands", ANALYZE_GATHERED, analyze_mel_to_audio, analyze_gpu_mel_to_audio, .base = ANALYZE_BASE_SAMPLES, .audio = true},
-    {"piptrack", "peaks of the spectra: pitches, pitch_magnitudes [bins][frames]", ANALYZE_TILES, analyze_piptrack, analyze_gpu_piptrack, .n_arrays = 2},
+    {"resample", "the signal itself, at --rate", ANALYZE_TILES, analyze_resample, analyze_gpu_resample, .audio = true},
+    {"filter", "through second-order sections: --edges --band --family --order", ANALYZE_TILES, NULL, analyze_filter, .context = ANALYZE_CONTEXT, .audio = true},
+    {"filtfilt", "the same forward and backward, without delay", ANALYZE_GATHERED, analyze_filtfilt, analyze_gpu_filtfilt, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_filtfilt_of, .audio = true},
+    {"fir", "through a linear-phase filter, without delay: --edges --band --taps --design", ANALYZE_TILES, NULL, analyze_fir, .context = ANALYZE_CONTEXT, .reach = analyze_fir_reach, .audio = true},
+    {"convolve", "with what --impulse holds", ANALYZE_TILES, NULL, analyze_convolve, .context = ANALYZE_CONTEXT, .reach = analyze_convolve_reach, .audio = true},
+    {"savgol", "smoothed, or its slope, by fitted polynomials: --taps --polynomial --derivative", ANALYZE_TILES, analyze_savgol, analyze_gpu_savgol, .context = ANALYZE_CONTEXT, .reach = analyze_savgol_reach, .audio = true},
+    {"preemphasis", "x[n] - c x[n-1]: --coefficient", ANALYZE_TILES, NULL, analyze_preemphasis, .context = ANALYZE_CONTEXT, .audio = true},
+    {"deemphasis", "its inverse", ANALYZE_TILES, NULL, analyze_deemphasis, .context = ANALYZE_CONTEXT, .audio = true},
+    {"normalize", "at a loudness, RMS or peak: --target --by --ceiling", ANALYZE_TILES, NULL, analyze_normalize, .needs = ANALYZE_NEED_LEVEL, .context = ANALYZE_CONTEXT, .audio = true},
+    {"agc", "slowly brought to a level: --target --max-gain", ANALYZE_TILES, NULL, analyze_agc, .context = ANALYZE_CONTEXT, .audio = true},
+    {"denoise", "with less noise: --denoiser --noise --max-cut", ANALYZE_TILES, NULL, analyze_denoise, .context = ANALYZE_CONTEXT, .reach = analyze_denoise_reach, .audio = true},
+    {"echo_cancel", "without the echo of --playback", ANALYZE_TILES, NULL, analyze_echo_cancel, .context = ANALYZE_CONTEXT, .reach = analyze_echo_reach, .audio = true},
+    {"istft", "through spectra and back", ANALYZE_TILES, analyze_istft, analyze_gpu_istft, .context = ANALYZE_CONTEXT, .reach = analyze_istft_reach, .audio = true},
+    {"icqt", "through the constant-Q transform and back, as far as that goes", ANALYZE_GATHERED, analyze_icqt, analyze_gpu_icqt, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_icqt_of, .audio = true, .above_zero = true},
+    {"insgt", "through the constant-Q transform that has an inverse, and back", ANALYZE_GATHERED, analyze_insgt, analyze_gpu_insgt, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_insgt_of, .audio = true, .above_zero = true},
+    {"piptrack", "peaks of the spectra: pitches, pitch_magnitudes [bins][frames]", ANALYZE_TILES, analyze_piptrack, analyze_gpu_piptrack, .n_arrays = 2, .above_zero = true},
     {"salience", "energy at the multiples of each frequency [bins][frames]", ANALYZE_TILES, analyze_salience, analyze_gpu_salience, .any_length = false},
     {"reassigned", "spectra with each bin's own frequency and time", ANALYZE_GATHERED, analyze_reassigned, analyze_gpu_reassigned, .base = ANALYZE_BASE_SAMPLES},
-    {"yin", "pitch in Hz [frames]", ANALYZE_TILES, analyze_yin, analyze_gpu_yin, .any_length = true},
-    {"pyin", "pitch f0, voiced, voiced_prob [frames]", ANALYZE_GATHERED, analyze_pyin, analyze_gpu_pyin, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_pyin_of},
+    {"yin", "pitch in Hz [frames]", ANALYZE_TILES, analyze_yin, analyze_gpu_yin, .any_length = true, .above_zero = true},
+    {"pyin", "pitch f0, voiced, voiced_prob [frames]", ANALYZE_GATHERED, analyze_pyin, analyze_gpu_pyin, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_pyin_of, .above_zero = true},
     {"onset_strength", "how much begins in each frame [frames]", ANALYZE_TILES, analyze_onset_strength, analyze_gpu_onset_strength, .needs = ANALYZE_NEED_ONSET},
     {"onsets", "frames in which notes begin", ANALYZE_GATHERED, analyze_onsets, analyze_gpu_onsets, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_onsets_of},
     {"tempo", "one tempo in BPM", ANALYZE_GATHERED, analyze_tempo, analyze_gpu_tempo, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_tempo_of},
@@ -81,6 +96,13 @@ const analyze_feature *analyze_bands_of_peak(void)
     return &bands;
 }
 
+const analyze_feature *analyze_precise_bands(void)
+{
+    static const analyze_feature bands = {
+        .name = "logmel", .tiles = ANALYZE_TILES, .compute = analyze_precise_mel, .on_gpu = analyze_gpu_precise_mel};
+    return &bands;
+}
+
 const analyze_feature *analyze_frames_of_spectra(bool squares)
 {
     static const analyze_feature magnitudes = {.name = "spectrogram",
@@ -114,20 +136,35 @@ const analyze_feature *analyze_feature_of_base(analyze_base base)
     return rows[base].compute ? &rows[base] : NULL;
 }
 
+static const analyze_feature *named(const char *name, size_t length)
+{
+    for (int k = 0; k < N_FEATURES; k++)
+        if (strlen(features[k].name) == length && !memcmp(features[k].name, name, length)) return &features[k];
+    return NULL;
+}
+
 static wt_status add_feature(const char *name, analyze_options *options)
 {
+    static const char *const slopes[] = {"_delta", "_delta2"};
     const char *names[N_FEATURES];
+    const size_t length = strlen(name);
     for (int k = 0; k < N_FEATURES; k++) names[k] = features[k].name;
     for (int k = 0; k < options->n_features; k++)
         if (!strcmp(options->features[k]->name, name))
             return wt_fail(WT_ERR_BAD_ARG, "feature \"%s\" is named twice", name);
-    for (int k = 0; k < N_FEATURES; k++)
-        if (!strcmp(features[k].name, name)) {
-            options->features[options->n_features++] = &features[k];
-            return WT_OK;
-        }
-    return wt_fail(WT_ERR_BAD_ARG, "unknown feature \"%s\"; the nearest is \"%s\"", name,
-                   wt_nearest_name(name, names, N_FEATURES));
+    const analyze_feature *feature = named(name, length);
+    for (int k = 0; k < 2 && !feature; k++) {
+        const size_t tail = strlen(slopes[k]);
+        const analyze_feature *of = length > tail && !strcmp(name + length - tail, slopes[k])
+                                        ? named(name, length - tail)
+                                        : NULL;
+        if (of) return analyze_slope_of(name, of, k + 1, options);
+    }
+    if (!feature)
+        return wt_fail(WT_ERR_BAD_ARG, "unknown feature \"%s\"; the nearest is \"%s\"", name,
+                       wt_nearest_name(name, names, N_FEATURES));
+    options->features[options->n_features++] = feature;
+    return WT_OK;
 }
 
 wt_status analyze_features_parse(const char *text, analyze_options *options)
@@ -198,15 +235,42 @@ static wt_status compute_channels(const analyze_feature *feature, const analyze_
     return status;
 }
 
+static wt_status compute_together(const analyze_feature *feature, const analyze_signal *signal, int channels,
+                                  analyze_result *result)
+{
+    const analyze_batch b = {.signal = *signal,
+                             .n_used = channels,
+                             .n_signals = channels,
+                             .channels = channels,
+                             .whole = signal->whole,
+                             .paths = &signal->path};
+    analyze_result *parts = calloc((size_t)channels, sizeof *parts);
+    wt_status status = parts ? feature->on_gpu(&b, parts)
+                             : wt_fail(WT_ERR_NO_MEMORY, "%s: arrays of %d channels", feature->name, channels);
+    if (!status) status = analyze_join(feature, parts, channels, result);
+    for (int c = 0; parts && c < channels; c++) analyze_result_free(&parts[c]);
+    free(parts);
+    return status;
+}
+
+wt_status analyze_compute_feature(const analyze_feature *feature, const analyze_signal *signal, int channels,
+                                  analyze_result *result)
+{
+    const int first = result->n_arrays;
+    const analyze_feature *made = feature->of ? feature->of : feature;
+    wt_status status = !made->compute ? compute_together(made, signal, channels, result)
+                       : channels == 1 || made->tiles == ANALYZE_OF_FILE
+                           ? made->compute(signal, result)
+                           : compute_channels(made, signal, channels, result);
+    return status || !feature->of ? status : analyze_differentiate(feature, result, first);
+}
+
 wt_status analyze_compute(const analyze_signal *signal, int channels, analyze_result *result)
 {
     wt_status status = WT_OK;
     result->n_arrays = 0;
     if (signal->place) return analyze_compute_on_gpu(signal, channels, result);
-    for (int k = 0; k < signal->options->n_features && !status; k++) {
-        const analyze_feature *feature = signal->options->features[k];
-        if (channels == 1 || feature->tiles == ANALYZE_OF_FILE) status = feature->compute(signal, result);
-        else status = compute_channels(feature, signal, channels, result);
-    }
+    for (int k = 0; k < signal->options->n_features && !status; k++)
+        status = analyze_compute_feature(signal->options->features[k], signal, channels, result);
     return status;
 }

@@ -180,6 +180,19 @@ static analyze_signal signal_of(const analyze_batch *b, int k)
     return s;
 }
 
+/// The channels of the file that begins with signal k.
+static wt_status compute_file(const analyze_batch *b, const analyze_feature *feature, const analyze_signal *s, int k,
+                              analyze_result *parts)
+{
+    const analyze_batch one = {.signal = *s,
+                               .n_used = b->channels,
+                               .n_signals = b->channels,
+                               .channels = b->channels,
+                               .whole = s->whole,
+                               .paths = &s->path};
+    return feature->on_gpu(&one, parts + k);
+}
+
 /// A feature on the calling thread.
 static wt_status compute_here(analyze_batch *b, const analyze_feature *feature, analyze_result *parts)
 {
@@ -192,15 +205,15 @@ static wt_status compute_here(analyze_batch *b, const analyze_feature *feature, 
             status = wt_fail(WT_ERR_NO_MEMORY, "%s: %d signals", feature->name, b->n_used);
         if (!status) memcpy(b->host, pcm, bytes);
     }
-    const int step = feature->tiles == ANALYZE_OF_FILE ? b->channels : 1;
+    const int step = feature->tiles == ANALYZE_OF_FILE || !feature->compute ? b->channels : 1;
     for (int k = 0; k < b->n_used && !status; k += step) {
         const analyze_signal s = signal_of(b, k);
-        status = feature->compute(&s, &parts[k]);
+        status = feature->compute ? feature->compute(&s, &parts[k]) : compute_file(b, feature, &s, k, parts);
     }
     return status;
 }
 
-static wt_status compute_feature(analyze_batch *b, const analyze_feature *feature, analyze_result *parts)
+static wt_status make_feature(analyze_batch *b, const analyze_feature *feature, analyze_result *parts)
 {
     if (!feature->on_gpu) return compute_here(b, feature, parts);
     wt_status status = feature->on_gpu(b, parts);
@@ -208,6 +221,13 @@ static wt_status compute_feature(analyze_batch *b, const analyze_feature *featur
     const wt_status waited = wt_stream_synchronize(b->signal.place->stream); // what was queued of it
     for (int k = 0; k < b->n_used; k++) analyze_result_free(&parts[k]);
     return waited ? waited : compute_here(b, feature, parts);
+}
+
+static wt_status compute_feature(analyze_batch *b, const analyze_feature *feature, analyze_result *parts)
+{
+    wt_status status = make_feature(b, feature->of ? feature->of : feature, parts);
+    for (int k = 0; k < b->n_used && feature->of && !status; k++) status = analyze_differentiate(feature, &parts[k], 0);
+    return status;
 }
 
 wt_status analyze_batch_compute(analyze_batch *b, analyze_result *results)
@@ -288,7 +308,8 @@ wt_status analyze_feature_on_gpu(const analyze_signal *signal, const analyze_fea
     int64_t length;
     analyze_batch b;
     wt_status status = put_in_place(signal, 1, signal->n, &length, &b);
-    if (!status) status = feature->on_gpu(&b, result);
+    if (!status) status = (feature->of ? feature->of : feature)->on_gpu(&b, result);
+    if (!status && feature->of) status = analyze_differentiate(feature, result, 0);
     if (!status) return WT_OK;
     analyze_result_free(result);
     const wt_status waited = wt_stream_synchronize(signal->place->stream);

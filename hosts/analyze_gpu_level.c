@@ -19,6 +19,12 @@ static wt_status make_shape(const analyze_batch *b, int kind, void **plan)
 
 static void destroy_shape(void *plan) { wt_spectral_destroy(plan); }
 
+/// Of those that look at quiet bins.
+static bool is_precise(wt_spectral_kind kind)
+{
+    return kind == WT_SPECTRAL_FLATNESS || kind == WT_SPECTRAL_CONTRAST || kind == WT_SPECTRAL_CONTRAST_PARTS;
+}
+
 static wt_status add_shape(const analyze_batch *b, analyze_result *parts, const analyze_array *like,
                            wt_spectral_kind kind)
 {
@@ -29,7 +35,7 @@ static wt_status add_shape(const analyze_batch *b, analyze_result *parts, const 
     int n_rows = 0;
     wt_status status = analyze_kept_plan(b, &(analyze_maker){make_shape, destroy_shape}, (int)kind, &plan);
     if (!status) n_rows = wt_spectral_rows(plan);
-    if (!status) status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, &n_frames);
+    if (!status) status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, is_precise(kind), &spectra, &n_frames);
     const size_t bytes = sizeof(float) * (size_t)b->n_signals * (size_t)n_rows * (size_t)(status ? 0 : n_frames);
     if (!status) status = analyze_room(b, 1, bytes, &out);
     if (!status) status = wt_spectral_enqueue(plan, b->signal.place->stream, spectra, 0, out, 0);

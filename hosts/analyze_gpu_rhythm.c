@@ -67,23 +67,25 @@ wt_status analyze_gpu_pyin(const analyze_batch *b, analyze_result *parts)
 
 // ---- onsets and beats
 
-/// A tile's plan has its signal's floor, which is the variant: the bits of a float.
-static wt_status create_onset(const analyze_batch *b, bool median, int floor_bits, void **plan)
+/// A tile's plan has its signal's floor, which is the variant: the bits of the signal's largest power.
+static wt_status create_onset(const analyze_batch *b, bool median, int peak_bits, void **plan)
 {
+    float peak;
+    memcpy(&peak, &peak_bits, sizeof peak);
     wt_onset_config config = analyze_onset_config(&b->signal, median);
     config.n_signals = b->n_signals, config.has_floor = b->whole != NULL;
-    memcpy(&config.floor_db, &floor_bits, sizeof floor_bits);
+    config.floor_db = analyze_onset_floor(peak);
     return wt_onset_create(b->signal.place->device, &config, (wt_onset **)plan);
 }
 
-static wt_status make_mean(const analyze_batch *b, int floor_bits, void **plan)
+static wt_status make_mean(const analyze_batch *b, int peak_bits, void **plan)
 {
-    return create_onset(b, false, floor_bits, plan);
+    return create_onset(b, false, peak_bits, plan);
 }
 
-static wt_status make_median(const analyze_batch *b, int floor_bits, void **plan)
+static wt_status make_median(const analyze_batch *b, int peak_bits, void **plan)
 {
-    return create_onset(b, true, floor_bits, plan);
+    return create_onset(b, true, peak_bits, plan);
 }
 
 static void destroy_mean(void *plan) { wt_onset_destroy(plan); }
@@ -99,9 +101,9 @@ static wt_status strength(const analyze_batch *b, bool median, wt_buffer **envel
     if (b->whole) at_once.n_signals = 1;
     for (int k = 0; k < (b->whole ? b->n_used : 1) && !status; k++) {
         void *onset;
-        int floor_bits = 0;
-        if (b->whole) memcpy(&floor_bits, &(float){b->whole[k].onset_db - 80}, sizeof floor_bits);
-        status = analyze_kept_plan(&at_once, &onset_makers[median], floor_bits, &onset);
+        int peak_bits = 0;
+        if (b->whole) memcpy(&peak_bits, &b->whole[k].onset_peak, sizeof peak_bits);
+        status = analyze_kept_plan(&at_once, &onset_makers[median], peak_bits, &onset);
         if (status) break;
         *n = wt_onset_n_frames(onset);
         status = analyze_room(b, ROOM_ENVELOPE, sizeof(float) * (size_t)b->n_signals * (size_t)*n, envelope);

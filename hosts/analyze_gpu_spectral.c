@@ -10,13 +10,16 @@ enum { ROOM_SPECTRA, ROOM_OUT, ROOM_TUNING, ROOM_CQT, ROOM_FOLDED };
 
 // ---- Fourier
 
-static wt_status make_stft(const analyze_batch *b, int output, void **plan)
+enum { PRECISE = 8 }; // beside a wt_stft_output
+
+static wt_status make_stft(const analyze_batch *b, int variant, void **plan)
 {
-    const wt_stft_plan_config config = {.stft = analyze_stft_config(b->signal.options),
-                                        .n_samples = b->signal.n,
-                                        .n_signals = b->n_signals,
-                                        .length = b->signal.n, // of the way back
-                                        .output = (wt_stft_output)output};
+    wt_stft_plan_config config = {.stft = analyze_stft_config(b->signal.options),
+                                  .n_samples = b->signal.n,
+                                  .n_signals = b->n_signals,
+                                  .length = b->signal.n, // of the way back
+                                  .output = (wt_stft_output)(variant & ~PRECISE)};
+    config.stft.precise = variant & PRECISE;
     return wt_stft_plan_create(b->signal.place->device, &config, (wt_stft_plan **)plan);
 }
 
@@ -31,11 +34,12 @@ static size_t spectra_bytes(const analyze_batch *b, wt_stft_output output, int64
     return sizeof(float) * (size_t)b->n_signals * (size_t)n_frames * bins_of(b) * (output == WT_STFT_COMPLEX ? 2 : 1);
 }
 
-wt_status analyze_spectra_on_gpu(const analyze_batch *b, wt_stft_output output, wt_buffer **spectra, int64_t *n_frames)
+wt_status analyze_spectra_on_gpu(const analyze_batch *b, wt_stft_output output, bool precise, wt_buffer **spectra,
+                                 int64_t *n_frames)
 {
     const analyze_place *p = b->signal.place;
     void *plan;
-    wt_status status = analyze_kept_plan(b, &stft_maker, (int)output, &plan);
+    wt_status status = analyze_kept_plan(b, &stft_maker, (int)output | (precise ? PRECISE : 0), &plan);
     if (status) return status;
     *n_frames = wt_stft_plan_frames(plan);
     status = analyze_room(b, ROOM_SPECTRA, spectra_bytes(b, output, *n_frames), spectra);
@@ -48,7 +52,7 @@ static wt_status add_spectra(const analyze_batch *b, analyze_result *parts, cons
     wt_buffer *spectra;
     int64_t n_frames;
     const void *data;
-    wt_status status = analyze_spectra_on_gpu(b, output, &spectra, &n_frames);
+    wt_status status = analyze_spectra_on_gpu(b, output, false, &spectra, &n_frames);
     if (!status) status = analyze_fetch(b, spectra, spectra_bytes(b, output, n_frames), &data);
     return status ? status : analyze_give(b, parts, like, data, (int64_t)bins_of(b), n_frames, true);
 }
@@ -68,7 +72,7 @@ static wt_status add_frames(const analyze_batch *b, analyze_result *parts, wt_st
     wt_buffer *spectra;
     int64_t n_frames;
     const void *data;
-    wt_status status = analyze_spectra_on_gpu(b, output, &spectra, &n_frames);
+    wt_status status = analyze_spectra_on_gpu(b, output, true, &spectra, &n_frames);
     if (!status) status = analyze_fetch(b, spectra, spectra_bytes(b, output, n_frames), &data);
     return status ? status
                   : analyze_give(b, parts, &analyze_like.spectrogram, data, n_frames, (int64_t)bins_of(b), false);
@@ -151,6 +155,11 @@ wt_status analyze_gpu_mel(const analyze_batch *b, analyze_result *parts)
 wt_status analyze_gpu_bands(const analyze_batch *b, analyze_result *parts)
 {
     return add_mel(b, parts, &analyze_like.logmel, ANALYZE_MEL_DB_UNLIMITED);
+}
+
+wt_status analyze_gpu_precise_mel(const analyze_batch *b, analyze_result *parts)
+{
+    return add_mel(b, parts, &analyze_like.logmel, ANALYZE_MEL_PRECISE);
 }
 
 wt_status analyze_gpu_whisper(const analyze_batch *b, analyze_result *parts)
@@ -346,7 +355,7 @@ wt_status analyze_gpu_tuning(const analyze_batch *b, analyze_result *parts)
     wt_buffer *spectra;
     int64_t n_frames;
     double *tunings = NULL;
-    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, &n_frames);
+    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, true, &spectra, &n_frames);
     if (!status) status = tunings_of(b, spectra, 12, ANALYZE_TUNING, &tunings);
     for (int k = 0; k < b->n_used && !status; k++)
         status = analyze_add_value(&parts[k], "tuning", "semitones", tunings[k]);
@@ -383,7 +392,7 @@ wt_status analyze_gpu_chroma(const analyze_batch *b, analyze_result *parts)
     int64_t n_frames = 0;
     double *tunings = NULL;
     const void *data;
-    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_POWER, &spectra, &n_frames);
+    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_POWER, true, &spectra, &n_frames);
     const size_t row = sizeof(float) * (size_t)n_frames, bytes = row * n_chroma * (size_t)b->n_signals;
     if (!status) status = tunings_of(b, spectra, (int)n_chroma, ANALYZE_TUNING_OF_CHROMA, &tunings);
     if (!status) status = analyze_room(b, ROOM_OUT, bytes, &out);
@@ -416,7 +425,7 @@ static wt_status folded_cqt(const analyze_batch *b, wt_buffer **magnitudes, int6
     const wt_cqt_config config = analyze_folded_cqt(&b->signal);
     wt_buffer *spectra = NULL;
     double *tunings = NULL;
-    wt_status status = b->whole ? WT_OK : analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, n_frames);
+    wt_status status = b->whole ? WT_OK : analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, true, &spectra, n_frames);
     if (!status) status = tunings_of(b, spectra, config.bins_per_octave, ANALYZE_TUNING_OF_STEPS, &tunings);
     for (int k = 0; k < b->n_used && !status; k++) {
         void *plan;
@@ -514,10 +523,10 @@ wt_status analyze_gpu_hpss(const analyze_batch *b, analyze_result *parts)
     int64_t n_frames = 0;
     void *hpss, *stft;
     const void *data;
-    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_COMPLEX, &spectra, &n_frames);
+    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_COMPLEX, true, &spectra, &n_frames);
     const size_t part = spectra_bytes(b, WT_STFT_COMPLEX, n_frames);
     const size_t samples = sizeof(float) * (size_t)b->n_signals * (size_t)b->signal.n;
-    if (!status) status = analyze_kept_plan(b, &stft_maker, (int)WT_STFT_COMPLEX, &stft);
+    if (!status) status = analyze_kept_plan(b, &stft_maker, (int)WT_STFT_COMPLEX | PRECISE, &stft);
     if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_hpss, destroy_hpss}, 0, &hpss);
     if (!status) status = analyze_room(b, ROOM_CQT, 2 * part, &separated);
     if (!status) status = analyze_room(b, ROOM_OUT, 2 * samples, &pcm);

@@ -80,15 +80,25 @@ wt_status analyze_nmf(const analyze_signal *s, analyze_result *r)
 
 // ---- signals
 
+/// Whether a signal's phases are found in double. Every iteration magnifies rounding, so that in float the backends are
+/// 1e-4 apart after 32; in double all spectra lie in memory, 32 bytes a bin.
+static bool is_short(const analyze_signal *s)
+{
+    const int64_t most = 1 << 22; // bins: 95 s by default
+    return analyze_frames(s->options, s->n) * (analyze_n_fft(s->options) / 2 + 1) <= most;
+}
+
 static wt_griffin_lim_config phases_config(const analyze_signal *s, int64_t n_frames, int n_signals)
 {
     const analyze_options *o = s->options;
-    return (wt_griffin_lim_config){.stft = analyze_stft_config(o),
-                                   .n_frames = n_frames,
-                                   .length = s->n,
-                                   .n_signals = n_signals,
-                                   .n_iter = o->n_iter,
-                                   .seed = (uint64_t)o->seed};
+    wt_griffin_lim_config config = {.stft = analyze_stft_config(o),
+                                    .n_frames = n_frames,
+                                    .length = s->n,
+                                    .n_signals = n_signals,
+                                    .n_iter = o->n_iter,
+                                    .seed = (uint64_t)o->seed};
+    config.stft.precise = is_short(s);
+    return config;
 }
 
 static wt_mel_inverse_config inverse_config(const analyze_signal *s, int64_t n_frames, int n_signals)
@@ -115,8 +125,7 @@ static wt_status add_signal(const analyze_signal *s, const float *magnitudes, in
 wt_status analyze_griffin_lim(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
-    wt_status status = analyze_spectra_make(s, &x);
-    if (!status) analyze_spectra_to_real(&x, false);
+    wt_status status = analyze_spectra_make(s, WT_STFT_MAGNITUDE, is_short(s), &x);
     if (!status) status = add_signal(s, x.values, x.n_frames, &analyze_like.griffin_lim, r);
     analyze_spectra_free(&x);
     return status;
@@ -147,7 +156,7 @@ wt_status analyze_mel_to_audio(const analyze_signal *s, analyze_result *r)
 {
     analyze_result mel = {.n_arrays = 0};
     float *magnitudes = NULL;
-    wt_status status = analyze_mel(s, &mel);
+    wt_status status = is_short(s) ? analyze_precise_mel(s, &mel) : analyze_mel(s, &mel);
     if (!status) status = spectra_of_mel(s, &mel.arrays[0], &magnitudes);
     if (!status) status = add_signal(s, magnitudes, analyze_n_columns(&mel.arrays[0]), &analyze_like.mel_to_audio, r);
     free(magnitudes);
@@ -204,7 +213,7 @@ wt_status analyze_gpu_nmf(const analyze_batch *b, analyze_result *parts)
     void *nmf;
     const void *data;
     wt_status status = analyze_kept_plan(b, &(analyze_maker){make_factors, destroy_factors}, 0, &nmf);
-    if (!status) status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, &n_frames);
+    if (!status) status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, false, &spectra, &n_frames);
     if (!status) status = analyze_room(b, ROOM_NUMBERS, w + h + v, &numbers);
     if (!status) status = begin_on_gpu(b, spectra, numbers);
     if (!status) status = wt_nmf_enqueue(nmf, b->signal.place->stream, numbers, w + h, numbers, 0, numbers, w);
@@ -242,7 +251,7 @@ wt_status analyze_gpu_griffin_lim(const analyze_batch *b, analyze_result *parts)
 {
     wt_buffer *spectra;
     int64_t n_frames;
-    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, &n_frames);
+    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, is_short(&b->signal), &spectra, &n_frames);
     return status ? status : give_signals(b, spectra, &analyze_like.griffin_lim, parts);
 }
 
@@ -278,7 +287,8 @@ wt_status analyze_gpu_mel_to_audio(const analyze_batch *b, analyze_result *parts
     wt_buffer *bands, *magnitudes = NULL;
     wt_mel *mel;
     void *inverse;
-    wt_status status = analyze_mel_on_gpu(b, ANALYZE_MEL_POWER, &bands, &mel);
+    wt_status status =
+        analyze_mel_on_gpu(b, is_short(&b->signal) ? ANALYZE_MEL_PRECISE : ANALYZE_MEL_POWER, &bands, &mel);
     if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_inverse, destroy_inverse}, 0, &inverse);
     if (!status) status = analyze_room(b, ROOM_NUMBERS, bytes, &magnitudes);
     if (!status) status = wt_mel_inverse_enqueue(inverse, b->signal.place->stream, bands, 0, magnitudes, 0);

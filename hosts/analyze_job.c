@@ -35,8 +35,7 @@ wt_status analyze_format_of(const char *path, const char *extension, analyze_opt
             options->extension = formats[k].name;
             if (options->format != ANALYZE_AUDIO || only_audio(options)) return WT_OK;
             return wt_fail(WT_ERR_BAD_ARG,
-                           "%s: %s holds audio, which hpss, time_stretch, pitch_shift, griffin_lim or mel_to_audio "
-                           "makes, alone",
+                           "%s: %s holds audio, want one feature that makes signals, as hpss, filter or griffin_lim do",
                            path, extension);
         }
     return wt_fail(WT_ERR_BAD_ARG,
@@ -81,10 +80,11 @@ static void resample_rows(wt_resample *r, const wt_audio *audio, float *out, int
 }
 
 /// As librosa has it: ceil(n out / in) frames that begin at the same time.
-static wt_status resample(wt_audio *audio, int rate_hz)
+static wt_status resample(wt_audio *audio, int rate_hz, wt_resample_quality quality)
 {
     wt_resample *r;
-    const wt_resample_config config = {.in_hz = audio->rate_hz, .out_hz = rate_hz, .channels = audio->channels};
+    const wt_resample_config config = {.in_hz = audio->rate_hz, .out_hz = rate_hz, .channels = audio->channels,
+                                       .quality = quality};
     wt_status status = wt_resample_create(&config, &r);
     if (status) return status;
     const int64_t n_out = wt_resample_out_frames(&config, audio->n_frames);
@@ -105,7 +105,8 @@ static wt_status load(const analyze_options *options, const char *path, wt_audio
         analyze_fold(audio->samples, audio->channels, audio->n_frames, audio->n_frames);
         audio->channels = 1;
     }
-    if (!status && options->rate_hz && options->rate_hz != audio->rate_hz) status = resample(audio, options->rate_hz);
+    if (!status && options->rate_hz && options->rate_hz != audio->rate_hz) 
+        status = resample(audio, options->rate_hz, options->effect.quality);
     return status;
 }
 
@@ -122,8 +123,10 @@ static char *part_path(const analyze_report *report, const char *output, const c
 wt_status analyze_part_open(const analyze_report *report, const analyze_array *part, const char *output,
                             wt_audio_writer **writer)
 {
+    const char *extension = report->options->extension;
+    const bool floats = !strcmp(extension, "wav") || !strcmp(extension, "aiff"); // as they are, beyond full scale too
     const wt_audio_writer_config config = {.rate_hz = report->rate_hz, .channels = report->channels,
-                                           .format = report->options->extension};
+                                           .format = extension, .sample = floats ? WT_SAMPLE_F32 : WT_SAMPLE_DEFAULT};
     char *path = part_path(report, output, part->name);
     *writer = NULL;
     if (!path) return wt_fail(WT_ERR_NO_MEMORY, "analyze: paths");

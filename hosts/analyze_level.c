@@ -10,11 +10,10 @@ typedef struct magnitudes {
 } magnitudes;
 
 /// A magnitude spectrogram, frame by frame; caller frees x->values.
-static wt_status magnitudes_make(const analyze_signal *s, magnitudes *x)
+static wt_status magnitudes_make(const analyze_signal *s, bool precise, magnitudes *x)
 {
     analyze_spectra spectra;
-    wt_status status = analyze_spectra_make(s, &spectra);
-    if (!status) analyze_spectra_to_real(&spectra, false);
+    wt_status status = analyze_spectra_make(s, WT_STFT_MAGNITUDE, precise, &spectra);
     *x = (magnitudes){.shape = {s->rate_hz, analyze_n_fft(s->options), spectra.n_frames}};
     if (!status) x->values = spectra.values, spectra.values = NULL;
     analyze_spectra_free(&spectra);
@@ -23,12 +22,13 @@ static wt_status magnitudes_make(const analyze_signal *s, magnitudes *x)
 
 typedef wt_status (*shape_function)(const wt_spectral_shape *shape, const float *magnitude, float *out);
 
+/// Those that look at quiet bins want spectra that are precise.
 static wt_status add_shape(const analyze_signal *s, analyze_result *r, const analyze_array *like, int64_t n_rows,
-                           shape_function run)
+                           bool precise, shape_function run)
 {
     magnitudes x;
     void *data;
-    wt_status status = magnitudes_make(s, &x);
+    wt_status status = magnitudes_make(s, precise, &x);
     if (!status) status = analyze_add(r, like, n_rows, x.shape.n_frames, &data);
     if (!status) status = run(&x.shape, x.values, data);
     free(x.values);
@@ -37,7 +37,7 @@ static wt_status add_shape(const analyze_signal *s, analyze_result *r, const ana
 
 wt_status analyze_centroid(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &analyze_like.centroid, 1, wt_spectral_centroid);
+    return add_shape(s, r, &analyze_like.centroid, 1, false, wt_spectral_centroid);
 }
 
 static wt_status bandwidth(const wt_spectral_shape *shape, const float *magnitude, float *out)
@@ -47,7 +47,7 @@ static wt_status bandwidth(const wt_spectral_shape *shape, const float *magnitud
 
 wt_status analyze_bandwidth(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &analyze_like.bandwidth, 1, bandwidth);
+    return add_shape(s, r, &analyze_like.bandwidth, 1, false, bandwidth);
 }
 
 static wt_status rolloff(const wt_spectral_shape *shape, const float *magnitude, float *out)
@@ -57,7 +57,7 @@ static wt_status rolloff(const wt_spectral_shape *shape, const float *magnitude,
 
 wt_status analyze_rolloff(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &analyze_like.rolloff, 1, rolloff);
+    return add_shape(s, r, &analyze_like.rolloff, 1, false, rolloff);
 }
 
 static wt_status flatness(const wt_spectral_shape *shape, const float *magnitude, float *out)
@@ -67,7 +67,7 @@ static wt_status flatness(const wt_spectral_shape *shape, const float *magnitude
 
 wt_status analyze_flatness(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &analyze_like.flatness, 1, flatness);
+    return add_shape(s, r, &analyze_like.flatness, 1, true, flatness);
 }
 
 static wt_status contrast(const wt_spectral_shape *shape, const float *magnitude, float *out)
@@ -87,7 +87,7 @@ static wt_status contrast_parts(const wt_spectral_shape *shape, const float *mag
 
 wt_status analyze_contrast_parts(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &analyze_like.contrast, 2 * (BANDS + 1), contrast_parts);
+    return add_shape(s, r, &analyze_like.contrast, 2 * (BANDS + 1), true, contrast_parts);
 }
 
 void analyze_contrast_of_parts(analyze_result *r, const analyze_whole *whole)
@@ -103,7 +103,7 @@ void analyze_contrast_of_parts(analyze_result *r, const analyze_whole *whole)
 
 wt_status analyze_contrast(const analyze_signal *s, analyze_result *r)
 {
-    if (!s->whole) return add_shape(s, r, &analyze_like.contrast, BANDS + 1, contrast);
+    if (!s->whole) return add_shape(s, r, &analyze_like.contrast, BANDS + 1, true, contrast);
     wt_status status = analyze_contrast_parts(s, r);
     if (!status) analyze_contrast_of_parts(r, s->whole);
     return status;
@@ -116,12 +116,12 @@ static wt_status line(const wt_spectral_shape *shape, const float *magnitude, fl
 
 wt_status analyze_poly(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &analyze_like.poly, 2, line);
+    return add_shape(s, r, &analyze_like.poly, 2, false, line);
 }
 
 wt_status analyze_flux(const analyze_signal *s, analyze_result *r)
 {
-    return add_shape(s, r, &analyze_like.flux, 1, wt_spectral_flux);
+    return add_shape(s, r, &analyze_like.flux, 1, false, wt_spectral_flux);
 }
 
 // ---- samples

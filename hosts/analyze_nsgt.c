@@ -11,7 +11,7 @@ enum {
     MOST = 4      // halves that a GPU does at a time
 };
 
-static wt_nsgt_config config_of(const analyze_signal *s, int n_slices, int n_signals)
+wt_nsgt_config analyze_nsgt_config(const analyze_signal *s, int n_slices, int n_signals)
 {
     const analyze_options *o = s->options;
     return (wt_nsgt_config){.rate_hz = s->rate_hz,
@@ -53,7 +53,7 @@ static int64_t n_halves(const analyze_signal *s)
 
 wt_status analyze_nsgt(const analyze_signal *s, analyze_result *r)
 {
-    const wt_nsgt_config config = config_of(s, 2, 1);
+    const wt_nsgt_config config = analyze_nsgt_config(s, 2, 1);
     wt_nsgt *nsgt;
     void *data;
     wt_status status = wt_nsgt_create(NULL, &config, &nsgt);
@@ -75,7 +75,7 @@ wt_status analyze_nsgt(const analyze_signal *s, analyze_result *r)
 
 static wt_status make_slices(const analyze_batch *b, int n_slices, void **plan)
 {
-    const wt_nsgt_config config = config_of(&b->signal, n_slices, b->n_signals);
+    const wt_nsgt_config config = analyze_nsgt_config(&b->signal, n_slices, b->n_signals);
     return wt_nsgt_create(b->signal.place->device, &config, (wt_nsgt **)plan);
 }
 

@@ -19,9 +19,8 @@ wt_status analyze_piptrack(const analyze_signal *s, analyze_result *r)
     analyze_spectra x;
     float *hz = NULL;
     const wt_piptrack_config config = piptrack_config(s);
-    wt_status status = analyze_spectra_make(s, &x);
+    wt_status status = analyze_spectra_make(s, WT_STFT_MAGNITUDE, true, &x);
     const size_t count = (size_t)x.n_frames * (size_t)x.bins;
-    if (!status) analyze_spectra_to_real(&x, false);
     if (!status && !(hz = malloc(2 * count * sizeof *hz)))
         status = wt_fail(WT_ERR_NO_MEMORY, "piptrack: %lld frames", (long long)x.n_frames);
     if (!status) status = wt_piptrack(&config, x.values, x.n_frames, hz, hz + count);
@@ -51,8 +50,7 @@ wt_status analyze_salience(const analyze_signal *s, analyze_result *r)
     analyze_spectra x;
     wt_salience *plan = NULL;
     float *out = NULL;
-    wt_status status = analyze_spectra_make(s, &x);
-    if (!status) analyze_spectra_to_real(&x, false);
+    wt_status status = analyze_spectra_make(s, WT_STFT_MAGNITUDE, true, &x);
     if (!status) status = make_salience(NULL, s, x.bins, &plan);
     if (!status && !(out = malloc(sizeof *out * (size_t)x.n_frames * (size_t)x.bins)))
         status = wt_fail(WT_ERR_NO_MEMORY, "salience: %lld frames", (long long)x.n_frames);
@@ -129,7 +127,7 @@ wt_status analyze_gpu_piptrack(const analyze_batch *b, analyze_result *parts)
     int64_t n_frames = 0;
     void *plan;
     const void *data;
-    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, &n_frames);
+    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, true, &spectra, &n_frames);
     const size_t count = floats_of(b, n_frames), bytes = sizeof(float) * count;
     if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_piptrack, destroy_piptrack}, 0, &plan);
     if (!status) status = analyze_room(b, ROOM_OUT, 2 * bytes, &out);
@@ -154,7 +152,7 @@ wt_status analyze_gpu_salience(const analyze_batch *b, analyze_result *parts)
     int64_t n_frames = 0;
     void *plan;
     const void *data;
-    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, &spectra, &n_frames);
+    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_MAGNITUDE, true, &spectra, &n_frames);
     const size_t bytes = sizeof(float) * floats_of(b, n_frames);
     if (!status) status = analyze_kept_plan(b, &(analyze_maker){make_salience_plan, destroy_salience}, bins, &plan);
     if (!status) status = analyze_room(b, ROOM_OUT, bytes, &out);

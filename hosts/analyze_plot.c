@@ -335,7 +335,7 @@ static void draw_span(const picture *p, const panel *q, const int64_t *samples)
     wt_canvas_fill(p->canvas, end - 1, q->axes.top, 1, p->height, red);
 }
 
-/// The waveform, a line for each event, or a shade behind each stretch.
+/// The waveform; a line for each event, or a shade behind each stretch.
 static wt_status draw_events(const picture *p, panel *q, const analyze_array *a)
 {
     const analyze_report *r = p->report;
@@ -376,7 +376,7 @@ static wt_status draw_part(const picture *p, panel *q, const analyze_array *a)
 static draw_function drawing_of(const analyze_array *a)
 {
     if (a->layout == ANALYZE_EVENTS || a->layout == ANALYZE_SPANS) return draw_events;
-    if (a->layout == ANALYZE_SAMPLES) return draw_part;
+    if (a->layout == ANALYZE_SAMPLES) return strcmp(a->name, "resample") ? draw_part : draw_events; // its wave
     if (a->layout == ANALYZE_VALUE || a->type == ANALYZE_BOOL) return NULL;
     if (a->layout == ANALYZE_PARTS) return NULL;
     if (a->rows) return strcmp(a->unit, "Hz") && strcmp(a->unit, "s") ? draw_matrix : NULL; // no levels

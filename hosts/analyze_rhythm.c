@@ -1,5 +1,6 @@
 #include "analyze.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,15 +69,17 @@ wt_onset_config analyze_onset_config(const analyze_signal *s, bool median)
 {
     return (wt_onset_config){.rate_hz = s->rate_hz, .n_fft = analyze_n_fft(s->options),
                              .hop = analyze_hop(s->options), .n_mels = s->options->n_mels, .median = median,
-                             .n_samples = s->n};
+                             .precise = true, .n_samples = s->n};
 }
+
+double analyze_onset_floor(float peak) { return 10 * log10(peak > 1e-10f ? peak : 1e-10f) - 80; }
 
 /// Caller frees *envelope.
 static wt_status strength(const analyze_signal *s, bool median, float **envelope, int64_t *n)
 {
     wt_onset *onset;
     wt_onset_config config = analyze_onset_config(s, median);
-    if (s->whole) config.has_floor = true, config.floor_db = s->whole->onset_db - 80;
+    if (s->whole) config.has_floor = true, config.floor_db = analyze_onset_floor(s->whole->onset_peak);
     *envelope = NULL;
     wt_status status = wt_onset_create(NULL, &config, &onset);
     if (status) return status;

@@ -39,7 +39,8 @@ static wt_status prepare(const analyze_options *options, const char *path, analy
     s->block = malloc(sizeof *s->block * BLOCK * (size_t)info.channels);
     if (!s->block) status = wt_fail(WT_ERR_NO_MEMORY, "analyze: a block of %d channels", info.channels);
     if (!status && s->rate_hz != info.rate_hz) {
-        const wt_resample_config config = {.in_hz = info.rate_hz, .out_hz = s->rate_hz, .channels = s->channels};
+        const wt_resample_config config = {.in_hz = info.rate_hz, .out_hz = s->rate_hz, .channels = s->channels,
+                                           .quality = options->effect.quality};
         status = wt_resample_create(&config, &s->resampler);
         if (s->n >= 0) s->n = wt_resample_out_frames(&config, s->n);
     }

@@ -45,33 +45,27 @@ void analyze_spectra_free(analyze_spectra *x)
     free(x->values);
 }
 
-wt_status analyze_spectra_make(const analyze_signal *s, analyze_spectra *x)
+wt_status analyze_spectra_make(const analyze_signal *s, wt_stft_output output, bool precise, analyze_spectra *x)
 {
-    const wt_stft_config config = analyze_stft_config(s->options);
+    const bool complex = output == WT_STFT_COMPLEX;
+    wt_stft_config config = analyze_stft_config(s->options);
+    config.precise = precise;
     *x = (analyze_spectra){0};
     wt_status status = wt_stft_create(&config, &x->stft);
     if (status) return status;
     x->bins = wt_stft_bins(x->stft);
     x->n_frames = wt_stft_frames(x->stft, s->n);
-    x->values = malloc((size_t)x->n_frames * (size_t)x->bins * 2 * sizeof(float));
+    x->values = malloc((size_t)x->n_frames * (size_t)x->bins * (complex ? 2 : 1) * sizeof(float));
     if (!x->values) return wt_fail(WT_ERR_NO_MEMORY, "stft: %lld frames", (long long)x->n_frames);
-    status = wt_stft_forward(x->stft, s->pcm, s->n, x->values);
+    status = complex ? wt_stft_forward(x->stft, s->pcm, s->n, x->values)
+                     : wt_stft_forward_real(x->stft, s->pcm, s->n, output == WT_STFT_POWER, x->values);
     return status ? wt_fail(status, "stft: %lld samples have no frame", (long long)s->n) : WT_OK;
-}
-
-void analyze_spectra_to_real(analyze_spectra *x, bool squares)
-{
-    float *v = x->values;
-    for (int64_t k = 0; k < x->n_frames * x->bins; k++) {
-        const float power = v[2 * k] * v[2 * k] + v[2 * k + 1] * v[2 * k + 1];
-        v[k] = squares ? power : sqrtf(power);
-    }
 }
 
 wt_status analyze_stft(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
-    wt_status status = analyze_spectra_make(s, &x);
+    wt_status status = analyze_spectra_make(s, WT_STFT_COMPLEX, false, &x);
     if (!status) status = analyze_add_turned(r, &analyze_like.stft, x.values, x.n_frames, x.bins);
     analyze_spectra_free(&x);
     return status;
@@ -81,8 +75,7 @@ static wt_status frames_of(const analyze_signal *s, analyze_result *r, bool squa
 {
     analyze_spectra x;
     void *data;
-    wt_status status = analyze_spectra_make(s, &x);
-    if (!status) analyze_spectra_to_real(&x, squares);
+    wt_status status = analyze_spectra_make(s, squares ? WT_STFT_POWER : WT_STFT_MAGNITUDE, true, &x);
     if (!status) status = analyze_add(r, &analyze_like.spectrogram, x.n_frames, x.bins, &data);
     if (!status) memcpy(data, x.values, sizeof *x.values * (size_t)x.n_frames * (size_t)x.bins);
     analyze_spectra_free(&x);
@@ -96,8 +89,7 @@ wt_status analyze_frames_of_powers(const analyze_signal *s, analyze_result *r) {
 wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
-    wt_status status = analyze_spectra_make(s, &x);
-    if (!status) analyze_spectra_to_real(&x, false);
+    wt_status status = analyze_spectra_make(s, WT_STFT_MAGNITUDE, false, &x);
     if (!status) status = analyze_add_turned(r, &analyze_like.spectrogram, x.values, x.n_frames, x.bins);
     analyze_spectra_free(&x);
     return status;
@@ -108,12 +100,15 @@ wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r)
 wt_mel_config analyze_mel_config(const analyze_signal *s, analyze_mel_kind kind)
 {
     if (kind == ANALYZE_MEL_WHISPER) return wt_mel_whisper(s->options->n_mels ? s->options->n_mels : 80, s->n);
-    return (wt_mel_config){.n_samples = s->n,
-                           .stft = analyze_stft_config(s->options),
-                           .bank = analyze_bank(s->options, s->rate_hz),
-                           .power = kind == ANALYZE_MEL_PCEN ? 1 : 0,
-                           .scale = kind < ANALYZE_MEL_DB ? WT_MEL_LINEAR : WT_MEL_DB,
-                           .db = {.no_top = kind == ANALYZE_MEL_DB_UNLIMITED}};
+    wt_mel_config config = {.n_samples = s->n,
+                            .stft = analyze_stft_config(s->options),
+                            .bank = analyze_bank(s->options, s->rate_hz),
+                            .power = kind == ANALYZE_MEL_PCEN ? 1 : 0,
+                            .scale = kind == ANALYZE_MEL_DB || kind == ANALYZE_MEL_DB_UNLIMITED ? WT_MEL_DB
+                                                                                                : WT_MEL_LINEAR,
+                            .db = {.no_top = kind == ANALYZE_MEL_DB_UNLIMITED}};
+    config.stft.precise = kind != ANALYZE_MEL_POWER;
+    return config;
 }
 
 static wt_status add_mel(const analyze_signal *s, analyze_result *r, analyze_mel_kind kind, const analyze_array *like)
@@ -136,6 +131,11 @@ wt_status analyze_mel(const analyze_signal *s, analyze_result *r)
 wt_status analyze_bands(const analyze_signal *s, analyze_result *r)
 {
     return add_mel(s, r, ANALYZE_MEL_DB_UNLIMITED, &analyze_like.logmel);
+}
+
+wt_status analyze_precise_mel(const analyze_signal *s, analyze_result *r)
+{
+    return add_mel(s, r, ANALYZE_MEL_PRECISE, &analyze_like.logmel);
 }
 
 wt_status analyze_check_whisper(const analyze_signal *s)
@@ -175,7 +175,7 @@ wt_status analyze_logmel(const analyze_signal *s, analyze_result *r)
 
 wt_mfcc_config analyze_mfcc_config(const analyze_signal *s)
 {
-    return (wt_mfcc_config){.mel = analyze_mel_config(s, ANALYZE_MEL_POWER), .n_mfcc = s->options->n_mfcc};
+    return (wt_mfcc_config){.mel = analyze_mel_config(s, ANALYZE_MEL_DB), .n_mfcc = s->options->n_mfcc};
 }
 
 wt_status analyze_mfcc_of_bands(const analyze_signal *s, analyze_result *r)
@@ -366,8 +366,7 @@ wt_status analyze_tuning(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
     double tuning = 0;
-    wt_status status = analyze_spectra_make(s, &x);
-    if (!status) analyze_spectra_to_real(&x, false);
+    wt_status status = analyze_spectra_make(s, WT_STFT_MAGNITUDE, true, &x);
     if (!status) status = tuning_of(s, &x, 12, &tuning);
     analyze_spectra_free(&x);
     return status ? status : analyze_add_value(r, "tuning", "semitones", tuning);
@@ -393,8 +392,7 @@ wt_status analyze_chroma(const analyze_signal *s, analyze_result *r)
     wt_chroma *chroma = NULL;
     float *out = NULL;
     wt_chroma_config config = analyze_chroma_config(s);
-    wt_status status = analyze_spectra_make(s, &x);
-    if (!status) analyze_spectra_to_real(&x, true);
+    wt_status status = analyze_spectra_make(s, WT_STFT_POWER, true, &x);
     if (!status && s->whole) config.tuning = s->whole->tuning[ANALYZE_TUNING_OF_CHROMA];
     else if (!status) status = tuning_of(s, &x, config.n_chroma, &config.tuning);
     if (!status) status = wt_chroma_create(NULL, &config, &chroma);
@@ -413,7 +411,8 @@ enum { OCTAVES = 7, STEPS = 36 };
 wt_cqt_config analyze_folded_cqt(const analyze_signal *s)
 {
     return (wt_cqt_config){.rate_hz = s->rate_hz, .hop = analyze_hop(s->options), .fmin_hz = s->options->fmin_hz,
-                           .n_bins = OCTAVES * STEPS, .bins_per_octave = STEPS, .magnitude = true};
+                           .n_bins = OCTAVES * STEPS, .bins_per_octave = STEPS, .magnitude = true,
+                           .precise = true};
 }
 
 wt_chroma_cqt_config analyze_folding(const analyze_signal *s, wt_chroma_norm norm)
@@ -433,8 +432,7 @@ static wt_status fold(const analyze_signal *s, wt_chroma_norm norm, float **out,
     if (s->whole) {
         config.tuning = s->whole->tuning[ANALYZE_TUNING_OF_STEPS];
     } else {
-        status = analyze_spectra_make(s, &x);
-        if (!status) analyze_spectra_to_real(&x, false);
+        status = analyze_spectra_make(s, WT_STFT_MAGNITUDE, true, &x);
         if (!status) status = tuning_of(s, &x, STEPS, &config.tuning);
         analyze_spectra_free(&x);
     }
@@ -499,7 +497,7 @@ wt_status analyze_hpss(const analyze_signal *s, analyze_result *r)
     wt_hpss *hpss = NULL;
     float *parts = NULL;
     const wt_hpss_config config = analyze_hpss_config(s);
-    wt_status status = analyze_spectra_make(s, &x);
+    wt_status status = analyze_spectra_make(s, WT_STFT_COMPLEX, true, &x);
     const size_t floats = (size_t)x.n_frames * (size_t)x.bins * 2;
     if (!status && !(parts = malloc(2 * floats * sizeof *parts)))
         status = wt_fail(WT_ERR_NO_MEMORY, "hpss: %zu numbers", 2 * floats);

@@ -19,6 +19,8 @@ int analyze_tile(const analyze_options *options) { return options->tile ? option
 bool analyze_goes_in_tiles(const analyze_options *o, const char *output)
 {
     const int n_tiles = analyze_features_of(o, ANALYZE_TILES);
+    for (int k = 0; k < o->n_features; k++)
+        if (o->features[k]->of && o->features[k]->of->in_order) return false;
     switch (o->format) {
     case ANALYZE_NPY:
     case ANALYZE_NPZ:
@@ -103,19 +105,23 @@ static int64_t context_of(const analyze_options *o, int rate_hz)
             const double longest = 1.5 * steps * rate_hz / fmin_hz;
             own = 24 + (int64_t)(2 * longest + 256 * exp2(octaves)) / analyze_hop(o); // 24: what CENS smooths over
         }
+        if (o->features[k]->reach) own += o->features[k]->reach(&s) / analyze_hop(o) + 2;
         if (o->features[k]->base == ANALYZE_BASE_SPEECH) own = analyze_speech_step(rate_hz) / analyze_hop(o) + 1;
+        if (o->features[k]->of) own += ANALYZE_CONTEXT; // of nine columns
         if (own > context) context = own;
     }
     return context;
 }
 
-/// Tiles of an even number of frames, which on a GPU go in pairs, and an even number beside them.
+/// Tiles of whole groups of frames, and as many beside them: transforms in double take sixteen frames at once, on a GPU
+/// two, and a frame's last bit may depend on its partner.
 static void shape_tiles(analyze_walk *w)
 {
     const analyze_options *o = w->options;
     const int64_t hop = analyze_hop(o), reach = analyze_n_fft(o) / 2 + 1;
-    w->n_beside = ((reach + hop - 1) / hop + context_of(o, w->rate_hz) + 1) / 2 * 2;
-    w->n_own = analyze_tile(o) / hop / 2 * 2;
+    const int64_t group = 16;
+    w->n_beside = ((reach + hop - 1) / hop + context_of(o, w->rate_hz) + group - 1) / group * group;
+    w->n_own = analyze_tile(o) / hop / group * group;
     if (w->n_own < 2 * w->n_beside) w->n_own = 2 * w->n_beside;
     w->room = (2 * w->n_own + 2 * w->n_beside + 1) * hop;
     const int64_t least = 4 * (int64_t)analyze_n_fft(o) + 33 * hop; // for the probe
@@ -141,13 +147,23 @@ static wt_status compute_tile(const analyze_walk *w, const analyze_options *tile
     return analyze_compute(&s, w->channels, result);
 }
 
+/// What goes on from tile to tile begins anew.
+static void forget(analyze_whole *whole)
+{
+    whole->smoothed = false;
+    for (int k = 0; k < ANALYZE_FLOWS; k++) {
+        analyze_flow_destroy(whole->flows[k]);
+        whole->flows[k] = NULL;
+    }
+}
+
 /// The arrays of the whole signal but for their data, from silence of the same remainder by the hop.
 static wt_status probe(analyze_walk *w, const analyze_options *tiled, analyze_result *shapes)
 {
     const int64_t hop = analyze_hop(tiled), least = 4 * (int64_t)analyze_n_fft(tiled) + 32 * hop;
     const int64_t n = w->n > least ? w->n - (w->n - least) / hop * hop : w->n;
     memset(w->pcm, 0, sizeof *w->pcm * (size_t)(w->room * w->channels));
-    for (int c = 0; c < w->channels; c++) w->whole[c].from = 0, w->whole[c].count = -1;
+    for (int c = 0; c < w->channels; c++) w->whole[c].begin = w->whole[c].from = 0, w->whole[c].count = -1;
     wt_status status = tiled->n_features ? compute_tile(w, tiled, n, shapes) : WT_OK;
     for (int k = 0; k < shapes->n_arrays; k++) {
         analyze_array *a = &shapes->arrays[k];
@@ -155,7 +171,7 @@ static wt_status probe(analyze_walk *w, const analyze_options *tiled, analyze_re
         a->data = NULL;
         a->shape[a->n_dims - 1] += a->layout == ANALYZE_SAMPLES ? w->n - n : (w->n - n) / hop;
     }
-    for (int c = 0; c < w->channels; c++) w->whole[c].smoothed = false;
+    for (int c = 0; c < w->channels; c++) forget(&w->whole[c]);
     return status;
 }
 
@@ -173,7 +189,7 @@ typedef struct sink {
 static wt_status write_samples(const sink *s, const analyze_part *part)
 {
     wt_status status = WT_OK;
-    for (int k = 0; k < 2 && !status; k++) {
+    for (int k = 0; k < s->tile->n_arrays && !status; k++) {
         const analyze_array *a = &s->tile->arrays[k];
         const int64_t n = analyze_n_columns(a), begin = part->from * part->hop;
         const int64_t count = part->count < 0 ? n - begin : part->count * part->hop;
@@ -224,10 +240,11 @@ static wt_status write_arrays(analyze_walk *w, sink *s)
 static wt_status write_parts(analyze_walk *w, sink *s, const char *output)
 {
     wt_status status = WT_OK;
-    for (int k = 0; k < 2 && !status; k++)
+    const int n_parts = s->report->result->n_arrays;
+    for (int k = 0; k < n_parts && !status; k++)
         status = analyze_part_open(s->report, &s->report->result->arrays[k], output, &s->writers[k]);
     if (!status) status = analyze_walk_along(w, keep_columns, s);
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < n_parts; k++) {
         if (!status && w->n_read == w->n)
             status = wt_audio_writer_commit(s->writers[k]);
         else
@@ -331,7 +348,10 @@ wt_status analyze_in_tiles(const analyze_options *options, analyze_place *place,
     }
     item->audio_s = (double)w.n / w.rate_hz;
     item->rate_hz = w.rate_hz, item->channels = w.channels, item->n_repaired = w.n_repaired;
-    for (int c = 0; w.whole && c < w.channels; c++) free(w.whole[c].smooth), free(w.whole[c].voice);
+    for (int c = 0; w.whole && c < w.channels; c++) {
+        forget(&w.whole[c]);
+        free(w.whole[c].smooth), free(w.whole[c].voice);
+    }
     free(w.whole), free(w.pcm);
     return status;
 }

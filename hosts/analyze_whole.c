@@ -1,6 +1,7 @@
 // What tiles must know of their whole signal: its loudest band, its tuning, found on walks along the tiles before the
 // one that makes columns; and rows, a number a frame, gathered from all tiles for features that are made of one.
 
+#include "analyze_sound.h"
 #include "analyze_tiles.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@ typedef struct learner {
     unsigned needs;
     int pass;
     wt_tuning_walk *(*tunings)[ANALYZE_TUNINGS]; // [channels]
+    analyze_level *level;
 } learner;
 
 /// Largest of the own columns of rows `first` .. of an array.
@@ -44,7 +46,8 @@ static wt_status learn_bands(const analyze_walk *w, analyze_signal s, const anal
     analyze_options options = *s.options;
     analyze_result bands = {.n_arrays = 0};
     if (plain) options.fmin_hz = options.fmax_hz = 0, options.htk = false, options.win_length = 0;
-    wt_status status = make_feature(w, s, analyze_bands_of_peak(), options, &bands);
+    wt_status status =
+        make_feature(w, s, plain ? analyze_precise_bands() : analyze_bands_of_peak(), options, &bands);
     if (!status) keep_largest(&bands.arrays[0], 0, analyze_n_rows(&bands.arrays[0]), part, most);
     analyze_result_free(&bands);
     return status;
@@ -81,6 +84,14 @@ static wt_status learn_tunings(const analyze_walk *w, analyze_signal s, const an
     return status;
 }
 
+static void learn_level(const analyze_walk *w, int64_t n, const analyze_part *part, analyze_level *level)
+{
+    const float *rows[WT_AUDIO_MAX_CHANNELS];
+    const int64_t begin = part->from * part->hop, end = part->count < 0 ? n : begin + part->count * part->hop;
+    for (int c = 0; c < w->channels; c++) rows[c] = w->pcm + c * w->room + begin;
+    analyze_level_add(level, rows, w->channels, (int)(end - begin));
+}
+
 static wt_status learn(void *user, const analyze_walk *w, int64_t n, const analyze_part *part)
 {
     const learner *l = user;
@@ -91,11 +102,12 @@ static wt_status learn(void *user, const analyze_walk *w, int64_t n, const analy
         s.whole = NULL;
         if (!l->pass && l->needs & ANALYZE_NEED_BAND) status = learn_bands(w, s, part, false, &whole->band_db);
         if (!status && !l->pass && l->needs & ANALYZE_NEED_ONSET)
-            status = learn_bands(w, s, part, true, &whole->onset_db);
+            status = learn_bands(w, s, part, true, &whole->onset_peak);
         if (!status && !l->pass && l->needs & ANALYZE_NEED_CONTRAST)
             status = learn_contrast(w, s, part, whole->contrast_db);
         if (!status) status = learn_tunings(w, s, part, l->tunings[c]);
     }
+    if (!status && !l->pass && l->level) learn_level(w, n, part, l->level);
     return status;
 }
 
@@ -120,9 +132,12 @@ static wt_status learn_all(analyze_walk *w, unsigned needs)
     wt_status status = l.tunings ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "analyze: %d tunings", w->channels);
     for (int c = 0; c < w->channels && !status; c++) {
         analyze_whole *whole = &w->whole[c];
-        whole->band_db = whole->onset_db = whole->contrast_db[0] = whole->contrast_db[1] = -HUGE_VALF;
+        whole->onset_peak = 0;
+        whole->band_db = whole->contrast_db[0] = whole->contrast_db[1] = -HUGE_VALF;
         status = make_tunings(w, needs, l.tunings[c]);
     }
+    const analyze_signal as_a_whole = {.options = w->options, .rate_hz = w->rate_hz, .n = w->n};
+    if (!status && needs & ANALYZE_NEED_LEVEL) status = analyze_level_create(&as_a_whole, w->channels, &l.level);
     for (; l.pass < n_passes && !status && w->n_read == w->n; l.pass++) {
         status = analyze_walk_along(w, learn, &l);
         for (int k = 0; k < w->channels * ANALYZE_TUNINGS && !status; k++) {
@@ -130,6 +145,8 @@ static wt_status learn_all(analyze_walk *w, unsigned needs)
             if (tuning) w->whole[k / ANALYZE_TUNINGS].tuning[k % ANALYZE_TUNINGS] = wt_tuning_walk_end_pass(tuning);
         }
     }
+    for (int c = 0; c < w->channels && l.level && !status; c++) w->whole[c].gain = analyze_level_gain(l.level);
+    analyze_level_destroy(l.level);
     for (int k = 0; l.tunings && k < w->channels * ANALYZE_TUNINGS; k++)
         wt_tuning_walk_destroy(l.tunings[k / ANALYZE_TUNINGS][k % ANALYZE_TUNINGS]);
     free(l.tunings);
@@ -258,8 +275,9 @@ static wt_status finish_samples(const analyze_walk *w, const analyze_feature *f,
     return f->finish ? f->finish(&s, r->values, r->n, result) : f->compute(&s, result);
 }
 
-static wt_status finish(const analyze_walk *w, const analyze_feature *f, const gatherer *g, analyze_result *result)
+static wt_status finish(const analyze_walk *w, const analyze_feature *feature, const gatherer *g, analyze_result *result)
 {
+    const analyze_feature *f = feature->of ? feature->of : feature;
     analyze_result *parts = calloc((size_t)w->channels, sizeof *parts);
     wt_status status = parts ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "%s: arrays", f->name);
     const int channels = f->tiles == ANALYZE_OF_FILE ? 1 : w->channels;
@@ -271,6 +289,7 @@ static wt_status finish(const analyze_walk *w, const analyze_feature *f, const g
             status = finish_samples(w, f, s, r, &parts[c]);
         else if (!status)
             status = f->finish ? f->finish(&s, r->values, r->n, &parts[c]) : f->compute(&s, &parts[c]);
+        if (!status && feature->of) status = analyze_differentiate(feature, &parts[c], 0);
     }
     if (!status) status = analyze_join(f, parts, w->channels, result);
     for (int c = 0; parts && c < w->channels; c++) analyze_result_free(&parts[c]);

@@ -44,7 +44,8 @@ static bool read_file(analyze_work *w, int k, char *to)
 static wt_status make_resampler(const analyze_batch *b, int in_hz, void **plan)
 {
     const wt_resample_plan_config config = {
-        .in_hz = in_hz, .out_hz = b->signal.rate_hz, .n_lines = b->n_signals, .n_in = (int)b->packed.n};
+        .in_hz = in_hz, .out_hz = b->signal.rate_hz, .n_lines = b->n_signals, .n_in = (int)b->packed.n,
+        .quality = b->signal.options->effect.quality};
     return wt_resample_plan_create(b->signal.place->device, &config, (wt_resample_plan **)plan);
 }
 
@@ -52,7 +53,8 @@ static void destroy_resampler(void *plan) { wt_resample_plan_destroy(plan); }
 
 static int64_t resampled_frames(const analyze_work *w, int64_t n)
 {
-    const wt_resample_config config = {.in_hz = w->files->rate_hz, .out_hz = w->batch.signal.rate_hz, .channels = 1};
+    const wt_resample_config config = {.in_hz = w->files->rate_hz, .out_hz = w->batch.signal.rate_hz, .channels = 1,
+                                       .quality = w->options->effect.quality};
     return config.in_hz == config.out_hz ? n : wt_resample_out_frames(&config, n);
 }
 

@@ -1,7 +1,6 @@
-#include "analyze.h"
+#include "analyze_options.h"
 #include "command.h"
 #include "interrupt.h"
-#include "options.h"
 #include "process_report.h"
 #include "progress.h"
 
@@ -12,12 +11,6 @@
 #include <warptone/clock.h>
 
 enum { DEFAULT_RATE_HZ = 22050 };
-
-typedef struct arguments {
-    const char *features, *format, *backend, *vocoder;
-    bool json, resume, quiet;
-    analyze_options options;
-} arguments;
 
 static int print_help(const wt_option *options, int n)
 {
@@ -34,6 +27,7 @@ static int print_help(const wt_option *options, int n)
            "  warptone analyze -f logmel,pyin,beats song.flac song.png\n"
            "  warptone analyze -f hpss song.flac parts.wav     (parts-harmonic.wav, parts-percussive.wav)\n"
            "  warptone analyze -f time_stretch --speed 1.25 song.flac faster.flac\n"
+           "  warptone analyze -f filter --band pass --edges 300,3400 speech.wav telephone.wav\n"
            "  warptone analyze -f tempo,loudness --format csv song.flac -\n");
     return EXIT_OK;
 }
@@ -73,7 +67,7 @@ static void report_text(const process_run *run, double wall_s, bool quiet)
             wall_s > 0 ? t.audio_s / wall_s : 0);
 }
 
-static void report_json(const arguments *a, const process_run *run, double wall_s, const analyze_times *times,
+static void report_json(const analyze_arguments *a, const process_run *run, double wall_s, const analyze_times *times,
                         FILE *out)
 {
     const process_totals t = process_add_up(run);
@@ -113,7 +107,7 @@ static bool is_folder(const char *path)
 }
 
 /// Of a folder's files the format is --format, else npz; of one file --format, else its extension.
-static wt_status choose_format(arguments *a, char **inputs, int n_inputs, const char *output)
+static wt_status choose_format(analyze_arguments *a, char **inputs, int n_inputs, const char *output)
 {
     const bool to_stdout = strcmp(output, "-") == 0;
     const bool many = n_inputs > 1 || is_folder(inputs[0]) || is_folder(output) || output[strlen(output) - 1] == '/';
@@ -125,17 +119,6 @@ static wt_status choose_format(arguments *a, char **inputs, int n_inputs, const 
     if (!status && to_stdout && a->options.format >= ANALYZE_PNG)
         return wt_fail(WT_ERR_BAD_ARG, "- as OUT takes npy, npz, csv or json, not %s", a->options.extension);
     return status;
-}
-
-static wt_status choose_vocoder(const char *text, analyze_options *o)
-{
-    static const char *const names[] = {"transient", "locked", "librosa", "wsola"}; // as wt_stretch_mode
-    for (int k = 0; k < 4; k++)
-        if (!text || !strcmp(text, names[k])) {
-            o->vocoder = (wt_stretch_mode)k;
-            return WT_OK;
-        }
-    return wt_fail(WT_ERR_BAD_ARG, "--vocoder \"%s\", want transient, locked, librosa or wsola", text);
 }
 
 /// With a GPU more only stand in each other's way: beside an H200 128 threads took 0.44 s for 2,000 files, 4 took 0.31,
@@ -156,7 +139,7 @@ static wt_status choose_backend(const char *text, analyze_options *o, analyze_pl
     return WT_OK;
 }
 
-static int analyze_files(arguments *a, char **inputs, int n_inputs, const char *output)
+static int analyze_files(analyze_arguments *a, char **inputs, int n_inputs, const char *output)
 {
     process_run run = {.options = NULL};
     analyze_times times = {.ns = {0}};
@@ -186,12 +169,12 @@ static void keep_memory(void)
     mallopt(M_TRIM_THRESHOLD, KEPT);
 }
 
-static int run_command(arguments *a, char **inputs, int n_inputs, const char *output)
+static int run_command(analyze_arguments *a, char **inputs, int n_inputs, const char *output)
 {
     analyze_place place = {.device = NULL};
     keep_memory();
     wt_status status = analyze_features_parse(a->features, &a->options);
-    if (!status) status = choose_vocoder(a->vocoder, &a->options);
+    if (!status) status = analyze_options_choose(a);
     if (!status) status = choose_format(a, inputs, n_inputs, output);
     if (!status) status = wt_interrupt_install();
     if (!status) status = choose_backend(a->backend, &a->options, &place);
@@ -206,48 +189,10 @@ static int run_command(arguments *a, char **inputs, int n_inputs, const char *ou
 
 int cmd_analyze(int argc, char **argv)
 {
-    arguments a = {.options = {.rate_hz = -1}};
-    analyze_options *o = &a.options;
+    analyze_arguments a = {.options = {.rate_hz = -1}};
+    const wt_option *options;
     bool help;
-    // clang-format off
-    const wt_option options[] = {
-        {.name = "features", .letter = 'f', .kind = WT_OPTION_TEXT, .value = &a.features, .argument = "NAME,...", .help = "what to compute, from the list above"},
-        {.name = "format", .kind = WT_OPTION_TEXT, .value = &a.format, .argument = "EXT", .help = "npy, npz, csv, json, png; wav, flac ... for audio; by OUT's name, npz in folders"},
-        {.name = "rate", .kind = WT_OPTION_INT, .value = &o->rate_hz, .argument = "HZ", .min = 0, .max = WT_AUDIO_MAX_RATE_HZ, .help = "resample to this rate first, 22050 if left out; 0 = the file's"},
-        {.name = "channels", .kind = WT_OPTION_FLAG, .value = &o->keep_channels, .help = "each channel by itself, not their mean"},
-        {.name = "n-fft", .kind = WT_OPTION_INT, .value = &o->n_fft, .argument = "N", .min = 2, .max = 1 << 20, .help = "samples of a frame, 2048"},
-        {.name = "hop", .kind = WT_OPTION_INT, .value = &o->hop, .argument = "N", .min = 1, .max = 1 << 20, .help = "samples from frame to frame, 512"},
-        {.name = "win-length", .kind = WT_OPTION_INT, .value = &o->win_length, .argument = "N", .min = 1, .max = 1 << 20, .help = "samples of the window, as n-fft"},
-        {.name = "n-mels", .kind = WT_OPTION_INT, .value = &o->n_mels, .argument = "N", .min = 1, .max = WT_MEL_MAX_MELS, .help = "mel bands, 128"},
-        {.name = "htk", .kind = WT_OPTION_FLAG, .value = &o->htk, .help = "mel bands on HTK's scale, not Slaney's"},
-        {.name = "n-mfcc", .kind = WT_OPTION_INT, .value = &o->n_mfcc, .argument = "N", .min = 1, .max = WT_MEL_MAX_MELS, .help = "coefficients, 20"},
-        {.name = "n-bins", .kind = WT_OPTION_INT, .value = &o->n_bins, .argument = "N", .min = 1, .max = 4096, .help = "bins of the constant-Q transform, 84"},
-        {.name = "bins-per-octave", .kind = WT_OPTION_INT, .value = &o->bins_per_octave, .argument = "N", .min = 1, .max = 4096, .help = "of the constant-Q transform, 12"},
-        {.name = "n-chroma", .kind = WT_OPTION_INT, .value = &o->n_chroma, .argument = "N", .min = 1, .max = 1024, .help = "pitch classes, 12"},
-        {.name = "fmin", .kind = WT_OPTION_NUMBER, .value = &o->fmin_hz, .argument = "HZ", .min = 0, .max = 384000, .help = "lowest frequency: mel 0, constant-Q C1, pitch C2"},
-        {.name = "fmax", .kind = WT_OPTION_NUMBER, .value = &o->fmax_hz, .argument = "HZ", .min = 0, .max = 384000, .help = "highest: mel half the rate, pitch C7"},
-        {.name = "margin", .kind = WT_OPTION_NUMBER, .value = &o->margin, .argument = "X", .min = 1, .max = 1000, .help = "of hpss, 1; above it each part takes less"},
-        {.name = "speed", .kind = WT_OPTION_NUMBER, .value = &o->speed, .argument = "X", .min = 1.0 / 256, .max = 256, .help = "of time_stretch, 1; 2 = half as long"},
-        {.name = "steps", .kind = WT_OPTION_NUMBER, .value = &o->steps, .argument = "N", .min = -96, .max = 96, .help = "of pitch_shift, in semitones, up when positive"},
-        {.name = "vocoder", .kind = WT_OPTION_TEXT, .value = &a.vocoder, .argument = "NAME", .help = "of both: transient, locked, librosa or wsola; transient if left out"},
-        {.name = "keep-formants", .kind = WT_OPTION_FLAG, .value = &o->keep_formants, .help = "pitch_shift leaves a voice's formants where they are"},
-        {.name = "components", .kind = WT_OPTION_INT, .value = &o->n_components, .argument = "N", .min = 1, .max = 4096, .help = "of nmf, 8"},
-        {.name = "iterations", .kind = WT_OPTION_INT, .value = &o->n_iter, .argument = "N", .min = 1, .max = 1 << 20, .help = "of nmf, 200, of griffin_lim and mel_to_audio, 32"},
-        {.name = "seed", .kind = WT_OPTION_INT, .value = &o->seed, .argument = "N", .min = 0, .max = 2147483647, .help = "of what these three begin with, 0"},
-        {.name = "bpm", .kind = WT_OPTION_NUMBER, .value = &o->bpm, .argument = "BPM", .min = 1, .max = 1000, .help = "known tempo of the beats"},
-        {.name = "top-db", .kind = WT_OPTION_NUMBER, .value = &o->top_db, .argument = "DB", .min = 0.1, .max = 300, .help = "of trim and split, 60: what is further below the loudest frame is silent"},
-        {.name = "backtrack", .kind = WT_OPTION_FLAG, .value = &o->backtrack, .help = "move onsets back to the quiet before them"},
-        {.name = "width", .kind = WT_OPTION_INT, .value = &o->width, .argument = "PIXELS", .min = 600, .max = 32768, .help = "of pictures, 1600"},
-        {.name = "height", .kind = WT_OPTION_INT, .value = &o->height, .argument = "PIXELS", .min = 200, .max = 4000, .help = "of each panel of a picture, 420"},
-        {.name = "jobs", .letter = 'j', .kind = WT_OPTION_INT, .value = &o->n_jobs, .argument = "N", .min = 1, .max = 1024, .help = "worker threads; one per processor if left out, with a GPU 16 at most"},
-        {.name = "tile", .kind = WT_OPTION_INT, .value = &o->tile, .argument = "SAMPLES", .min = 1, .max = 1 << 24, .help = "samples worked on at once where features allow it, 4194304; others take 64 times that at most"},
-        {.name = "backend", .kind = WT_OPTION_TEXT, .value = &a.backend, .argument = "WHICH", .help = "auto, cuda or cpu"},
-        {.name = "resume", .kind = WT_OPTION_FLAG, .value = &a.resume, .help = "skip files whose output is there and not older"},
-        {.name = "json", .kind = WT_OPTION_FLAG, .value = &a.json, .help = "a summary as JSON on standard output"},
-        {.name = "quiet", .letter = 'q', .kind = WT_OPTION_FLAG, .value = &a.quiet, .help = "only errors"},
-    };
-    // clang-format on
-    const int n_options = sizeof options / sizeof *options;
+    const int n_options = analyze_options_table(&a, &options);
     wt_status status = wt_options_parse(options, n_options, &argc, argv, &help);
     if (status) return command_fail("analyze", status);
     if (help) return print_help(options, n_options);
@@ -256,5 +201,7 @@ int cmd_analyze(int argc, char **argv)
                 a.features ? "an input or the output is missing" : "no feature was named");
         return command_fail("analyze", WT_ERR_BAD_ARG);
     }
-    return run_command(&a, argv + 1, argc - 2, argv[argc - 1]);
+    const int code = run_command(&a, argv + 1, argc - 2, argv[argc - 1]);
+    analyze_slopes_free(&a.options);
+    return code;
 }

@@ -39,6 +39,14 @@ typedef struct plan {
     int few_warps;            ///< of matmul_few that multiply; 0 for another kernel
 } plan;
 
+/// Where a partition has no room for clusters the library's kernels fail when they are launched (H200).
+static bool has_room_for_library(const wt_matmul_config *config)
+{
+    wt_partition_info info = {.fine = false};
+    if (config->partition) wt_partition_get_info(config->partition, &info);
+    return !info.fine;
+}
+
 wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_cuda **cuda)
 {
     wt__mm_cuda *c = calloc(1, sizeof *c);
@@ -46,7 +54,7 @@ wt_status wt__mm_cuda_create(const wt_matmul_config *config, int n_sms, wt__mm_c
     c->config = *config;
     c->n_sms = n_sms;
     *cuda = c;
-    if (config->no_library || !wt_cublaslt_version()) return WT_OK;
+    if (config->no_library || !wt_cublaslt_version() || !has_room_for_library(config)) return WT_OK;
     return wt__mm_library_create(config, &c->library);
 }
 

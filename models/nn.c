@@ -19,7 +19,7 @@ static const char attend_16[] = "kernels/nn/nn_attend.cu", attend_wgmma[] = "ker
     {                                                                                                                  \
         "nn_conv_16_64_4", (first) + 3                                                                                 \
     }
-enum { MOST_FUNCTIONS = 8 };
+enum { MOST_FUNCTIONS = 8, CLUSTER_SMS = 16 }; // fewer have no room for every cluster
 
 static const struct {
     const char *file, *options[2];
@@ -104,6 +104,7 @@ wt_status wt_nn_create(const wt_nn_config *config, wt_nn **nn)
     *n = (wt_nn){.device = config->device,
                  .matmul = config->matmul,
                  .n_sms = partition.n_sms,
+                 .clusters = info->compute_major >= 9 && partition.n_sms >= CLUSTER_SMS && !partition.fine,
                  .on_gpu = info->backend == WT_BACKEND_CUDA,
                  .wgmma = info->compute_major == 9 && info->compute_minor == 0};
     wt_status status = n->on_gpu ? load_kernels(n) : WT_OK;

@@ -264,7 +264,7 @@ static const form forms_16[] = {{128, 1}, {128, 2}, {64, 1}, {64, 4}};
 /// The form whose fullest processor has the least to do. A tile's blocks reach a share of the processor's rate that
 /// grows with how many there are (shares from measurements on an H200); bringing a step's first terms takes as long
 /// as 64.
-static int best_form(const wt_nn *nn, const nn_conv_args *a, const form *forms, int n, bool clusters)
+static int best_form(const wt_nn *nn, const nn_conv_args *a, const form *forms, int n)
 {
     static const double large[] = {0.6, 1}, small[] = {0.25, 0.4, 0.5, 0.55};
     double least = 1e300;
@@ -275,7 +275,7 @@ static int best_form(const wt_nn *nn, const nn_conv_args *a, const form *forms, 
         const double terms = (double)a->inputs * a->product.n_taps / f.splits + 64;
         const double rate = f.side == TILE ? small[deep > 4 ? 3 : (int)deep - 1] : large[deep > 2 ? 1 : (int)deep - 1];
         const double work = deep * f.side * f.side * terms / rate;
-        if (work >= least || (f.splits > 1 && (!clusters || nn->n_sms < 16))) continue;
+        if (work >= least || (f.splits > 1 && !nn->clusters)) continue;
         least = work;
         best = k;
     }
@@ -285,7 +285,6 @@ static int best_form(const wt_nn *nn, const nn_conv_args *a, const form *forms, 
 static wt_status queue_cuda(wt_nn *nn, wt_stream *stream, nn_conv_args *a)
 {
     const wt_device_info *info = wt_device_get_info(nn->device);
-    const bool clusters = info->compute_major >= 9;
     const bool one_type = a->x.type == a->weight.type, f32 = one_type && a->x.type == NN_F32;
     const bool tensor = one_type && !f32 && a->inputs >= 8;
     if (a->outputs < FEW || !as_product(a)) return queue_few(nn, stream, a);
@@ -293,11 +292,11 @@ static wt_status queue_cuda(wt_nn *nn, wt_stream *stream, nn_conv_args *a)
     int kernel = NN_CONV_ANY;
     size_t shared = 0;
     if (f32) {
-        const int best = best_form(nn, a, forms_f32, sizeof forms_f32 / sizeof *forms_f32, clusters);
+        const int best = best_form(nn, a, forms_f32, sizeof forms_f32 / sizeof *forms_f32);
         f = forms_f32[best];
         kernel = NN_CONV_F32 + best;
     } else if (tensor) {
-        const int best = best_form(nn, a, forms_16, sizeof forms_16 / sizeof *forms_16, clusters);
+        const int best = best_form(nn, a, forms_16, sizeof forms_16 / sizeof *forms_16);
         f = forms_16[best];
         kernel = (a->x.type == NN_F16 ? NN_CONV_F16 : NN_CONV_BF16) + best;
         shared = fit_16(a, f.side, info->shared_bytes);

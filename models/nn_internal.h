@@ -50,6 +50,7 @@ struct wt_nn {
     wt_device *device;
     wt_matmul *matmul;
     int n_sms;
+    bool clusters;      ///< there is room for clusters of eight blocks
     bool on_gpu, wgmma; ///< wgmma: 16-bit attention by products of warpgroups
     wt_module *modules[NN_MODULES];
     wt_kernel *kernels[NN_N_KERNELS];

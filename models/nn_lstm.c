@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-enum { CLUSTER = 8, CLUSTER_SMS = 16, THREADS = 512, KEPT = 16, SET = 32, LANES = 16 };
+enum { CLUSTER = 8, THREADS = 512, KEPT = 16, SET = 32, LANES = 16 };
 
 // ---- the CPU
 
@@ -144,7 +144,7 @@ static wt_status launch_batch(const wt_nn *nn, wt_stream *stream, const nn_lstm_
 static wt_status queue_cuda(const wt_nn *nn, wt_stream *stream, nn_lstm_args *a)
 {
     const wt_device_info *info = wt_device_get_info(nn->device);
-    const bool cluster = info->compute_major >= 9 && a->hidden <= CLUSTER * SET && nn->n_sms >= CLUSTER_SMS;
+    const bool cluster = nn->clusters && a->hidden <= CLUSTER * SET;
     wt_status status = WT_OK;
     a->arrived = (int *)wt_buffer_address(nn->counters);
     if (a->directions > nn->n_sms)

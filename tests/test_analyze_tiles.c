@@ -17,7 +17,7 @@ static char program[4096], out[1 << 16];
 
 static int run(const char *backend, const char *options, const char *in, const char *to)
 {
-    char command[16384];
+    char command[32768];
     if (access(program, X_OK)) {
         print_message("skipped: %s is not built\n", program);
         skip();
@@ -39,7 +39,7 @@ typedef struct outputs {
 /// The same from the whole signal and from tiles.
 static void run_both(void **state, const char *backend, const char *options, const char *name, outputs *o)
 {
-    char tiled[512];
+    char tiled[9000];
     snprintf(o->whole, sizeof o->whole, "%s", test_path(state, name));
     snprintf(o->tiled, sizeof o->tiled, "%s", test_path(state, "tiled"));
     strcat(o->tiled, strrchr(name, '.'));
@@ -130,6 +130,29 @@ static void separated_parts_have_the_same_samples(void **state)
     }
 }
 
+/// What has a state goes on from tile to tile, what is late is given what lies behind.
+static void effects_have_the_same_bytes(void **state)
+{
+    char options[8600];
+    assert_tiled(state, "-f filter,fir,preemphasis,deemphasis,savgol,istft,resample,filtfilt,icqt,insgt --edges 1000 --taps 301",
+                 "whole.npz");
+    assert_tiled(state, "-f agc,denoise,filter --channels --edges 300,3400 --band pass", "whole.npz");
+    assert_tiled(state, "-f denoise --noise 0.2,0.6 --channels", "whole.wav");
+    assert_tiled(state, "-f agc --rate 16000 --quality fast", "whole.wav");
+    snprintf(options, sizeof options, "-f convolve,echo_cancel --impulse '%s' --playback '%s'",
+             test_path(state, "short.wav"), test_path(state, "short.wav"));
+    assert_tiled(state, options, "whole.npz");
+    assert_tiled(state, "-f rms_delta,tempogram_delta,logmel_delta2,plp_delta", "whole.npz");
+}
+
+/// Loudness is measured block by block: a walk's sums have another order.
+static void levels_are_those_of_the_whole_signal(void **state)
+{
+    assert_near(state, "cpu", "long.wav", "normalize --channels", 1e-6);
+    assert_near(state, "cpu", "long.wav", "normalize --by rms", 1e-6);
+    assert_near(state, "cpu", "long.wav", "normalize --by peak", 1e-7);
+}
+
 /// Sums over the bands are in double, those of whole signals in float: 2e-7 of the peak. The second slope adds up nine
 /// coefficients that are larger than itself.
 static void mfcc_is_that_of_the_whole_signal(void **state)
@@ -207,6 +230,11 @@ static void cuda_gives_the_same_in_tiles(void **state)
     assert_near(state, "cuda", "long.wav", "onset_strength --channels", 1e-4);
     assert_near(state, "cuda", "long.wav", "pcen --channels", 1e-4);
     assert_near(state, "cuda", "long.wav", "contrast --channels", 1e-4);
+    static const char *const effects[] = {"filter --edges 1000", "fir --edges 1000", "savgol", "preemphasis",
+                                          "deemphasis", "normalize --channels", "agc --channels", "denoise", "istft",
+                                          "resample --rate 16000", "filtfilt --edges 1000", "rms_delta"};
+    for (size_t k = 0; k < sizeof effects / sizeof *effects; k++)
+        assert_near(state, "cuda", "long.wav", effects[k], 4e-6);
     outputs o; // pyin: all samples at once, as of the whole
     snprintf(o.in, sizeof o.in, "%s", test_path(state, "long.wav"));
     run_both(state, "cuda", "-f pyin", "whole.npz", &o);
@@ -232,6 +260,7 @@ static int create(void **state)
     if (test_folder_create(state)) return -1;
     make_file(test_path(state, "long.wav"), 44100, 3 * 44100 + 77);
     make_file(test_path(state, "longer.wav"), 10000, 60 * 10000 + 77);
+    make_file(test_path(state, "short.wav"), 16000, 8000);
     return 0;
 }
 
@@ -242,6 +271,8 @@ int main(void)
         cmocka_unit_test(columns_that_need_more_have_the_same_bytes),
         cmocka_unit_test(what_is_gathered_has_the_same_bytes),
         cmocka_unit_test(separated_parts_have_the_same_samples),
+        cmocka_unit_test(effects_have_the_same_bytes),
+        cmocka_unit_test(levels_are_those_of_the_whole_signal),
         cmocka_unit_test(mfcc_is_that_of_the_whole_signal),
         cmocka_unit_test(constant_q_is_that_of_the_whole_signal),
         cmocka_unit_test(tiles_end_where_the_file_does),

@@ -259,6 +259,29 @@ static void a_quiesce_stops_works_and_restarts_in_order(void **state)
     assert_ok(wt_device_set_safe_point(device, NULL));
 }
 
+// Who arms at a safe point of its own is stopped at that one, whatever was set before, and for as long as it is armed.
+static void who_is_refused_leaves_the_safe_point_alone(void **state)
+{
+    wt_device *device = device_of(state);
+    script set = {.device = device}, first = {.device = device}, second = {.device = device};
+    const wt_safe_point points[] = {{stop, restart, &set}, {stop, restart, &first}, {stop, restart, &second}};
+    assert_fails(wt_device_arm_at(device, &(wt_safe_point){.stop = stop}), WT_ERR_BAD_ARG,
+                 "safe point: a callback is NULL, want stop and restart");
+    assert_ok(wt_device_set_safe_point(device, &points[0]));
+    assert_ok(wt_device_arm_at(device, &points[1]));
+    assert_int_equal(wt_device_arm_at(device, &points[2]), WT_ERR_STATE);
+    assert_ok(wt_quiesce(device, NULL, NULL, 5000));
+    assert_string_equal(first.text, "stop restart ");
+    assert_ok(wt_device_disarm(device));
+    assert_ok(wt_device_arm(device));
+    assert_ok(wt_quiesce(device, NULL, NULL, 5000));
+    assert_ok(wt_device_disarm(device));
+    assert_ok(wt_device_set_safe_point(device, NULL));
+    assert_string_equal(set.text, "stop restart ");
+    assert_string_equal(first.text, "stop restart ");
+    assert_string_equal(second.text, "");
+}
+
 // ---- the CPU alone: work that lasts as long as the test wants
 
 typedef struct gate {
@@ -477,6 +500,7 @@ static void its_kernel_compiles_for_every_architecture(void **state)
         cmocka_unit_test(arming_twice_and_disarming_twice_are_refused),                                                \
         cmocka_unit_test(buffers_destroyed_while_armed_are_given_back_later),                                          \
         cmocka_unit_test(a_quiesce_stops_works_and_restarts_in_order),                                                 \
+        cmocka_unit_test(who_is_refused_leaves_the_safe_point_alone),                                                 \
         cmocka_unit_test(eight_threads_go_on_while_the_device_is_armed_and_disarmed)
 
 int main(void)

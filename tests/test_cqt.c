@@ -61,11 +61,12 @@ static wt_cqt_config config_of(const golden_case *g)
     return c;
 }
 
-static void check_case(const golden_case *g)
+static void check_case(const golden_case *g, bool precise)
 {
     size_t n;
     const float *x = golden_input(g, 0, &n);
     wt_cqt_config c = config_of(g);
+    c.precise = precise;
     if (strstr(g->params, "tuning=none")) return; // tests/test_chroma.c has the estimate
     wt_cqt *cqt;
     assert_ok(wt_cqt_create(NULL, &c, 0, &cqt));
@@ -87,7 +88,10 @@ static void transforms_equal_librosas(void **state)
     static const char *const ops[] = {"cqt", "vqt", "hybrid_cqt", "pseudo_cqt"};
     int n_checked = 0;
     for (int i = 0; i < 4; i++)
-        for (const golden_case *g = NULL; (g = golden_next(ops[i], g)); n_checked++) check_case(g);
+        for (const golden_case *g = NULL; (g = golden_next(ops[i], g)); n_checked++) {
+            check_case(g, false);
+            check_case(g, true);
+        }
     assert_true(n_checked >= 17);
 }
 
@@ -140,6 +144,39 @@ static void compare_enqueued(wt_device *device, wt_cqt_config c, int64_t n, floa
     free(x), free(want), free(got);
 }
 
+// A weak frame's largest bin is 4e-3 of the loudest: what divides by it wants its digits.
+static void compare_weak_frames(wt_device *device)
+{
+    enum { N = 40000, BINS = 84, LOUD = 20000 };
+    wt_cqt *cqt;
+    wt_buffer *in, *out;
+    wt_stream *stream;
+    const wt_cqt_config c = {.magnitude = true, .precise = true};
+    assert_ok(wt_cqt_create(device, &c, N, &cqt));
+    const size_t frames = (size_t)wt_cqt_frames(cqt, N), bytes = frames * BINS * sizeof(float);
+    float *x = signal_of(N), *want = take(frames * BINS), *got = take(frames * BINS);
+    for (int i = 0; i < N; i++) x[i] *= i < LOUD ? 1 : 1e-3f;
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, N * sizeof(float), &in));
+    assert_ok(wt_buffer_create(device, WT_MEMORY_DEVICE, bytes, &out));
+    assert_ok(wt_stream_create(device, NULL, &stream));
+    assert_ok(wt_stream_upload(stream, in, 0, x, N * sizeof(float)));
+    assert_ok(wt_cqt_enqueue(cqt, stream, in, 0, N, out, 0));
+    assert_ok(wt_stream_download(stream, got, out, 0, bytes));
+    assert_ok(wt_stream_synchronize(stream));
+    assert_int_equal(wt_cqt_run(cqt, x, N, want), WT_OK);
+    for (size_t t = 0; t < frames; t++) {
+        float peak = 0;
+        for (int k = 0; k < BINS; k++) peak = fmaxf(peak, want[t * BINS + k]);
+        for (int k = 0; k < BINS; k++)
+            if (!(fabsf(got[t * BINS + k] - want[t * BINS + k]) <= 2e-6f * peak))
+                fail_msg("frame %zu, bin %d: %g, want %g, peak %g", t, k, (double)got[t * BINS + k],
+                         (double)want[t * BINS + k], (double)peak);
+    }
+    wt_stream_destroy(stream), wt_buffer_destroy(in), wt_buffer_destroy(out);
+    wt_cqt_destroy(cqt);
+    free(x), free(want), free(got);
+}
+
 static const wt_cqt_config halved_early = {.magnitude = true, .n_bins = 24, .hop = 1024};
 
 static void compare_all(wt_device *device, float bound)
@@ -151,6 +188,11 @@ static void compare_all(wt_device *device, float bound)
     compare_enqueued(device, halved_early, 20000, bound);
     compare_enqueued(device, (wt_cqt_config){.kind = WT_CQT_HYBRID, .fmin_hz = 65}, 12000, bound);
     compare_enqueued(device, (wt_cqt_config){.hop = 100, .n_bins = 24, .fmin_hz = 2000, .erb_gamma = true}, 1, bound);
+    wt_cqt_config c = halved_early;
+    c.precise = true;
+    compare_enqueued(device, c, 20003, bound);
+    compare_enqueued(device, (wt_cqt_config){.kind = WT_CQT_HYBRID, .fmin_hz = 65, .precise = true}, 12000, bound);
+    compare_weak_frames(device);
 }
 
 // Frames that no thread block transforms, and what lies around a signal, also where it is shorter than a frame.
@@ -257,7 +299,7 @@ static void bad_input_gets_a_sentence(void **state)
 
 static wt_status create_cqt(void *user)
 {
-    return wt_cqt_create(NULL, &(wt_cqt_config){.kind = WT_CQT_HYBRID}, 0, (wt_cqt **)user);
+    return wt_cqt_create(NULL, &(wt_cqt_config){.kind = WT_CQT_HYBRID, .precise = true}, 0, (wt_cqt **)user);
 }
 
 static void destroy_cqt(void *user) { wt_cqt_destroy(*(wt_cqt **)user); }

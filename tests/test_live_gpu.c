@@ -107,6 +107,42 @@ static void short_blocks_at_a_pace_equal_the_chain(void **state)
     check_paced(device, 96000, 2, 31);
 }
 
+// Responses of fewer taps than a tick has frames, in larger partitions, of true stereo, of one channel for all. A block of
+// fours hears what was known before it came; others, those after one, and the first on a device do not.
+static void convolutions_of_all_shapes_equal_the_chain(void **state)
+{
+    enum { N = 4800 };
+    static const wt_setting shapes[][3] = {
+        {{"synthetic_ms", "0.2", 0}, {"mix", NULL, 0.5}},
+        {{"synthetic_ms", "30", 0}, {"mix", NULL, 0.5}, {"partitions", "256", 0}},
+        {{"synthetic_ms", "8", 0}, {"mix", NULL, 0.5}, {"synthetic_channels", "4", 0}},
+        {{"synthetic_ms", "8", 0}, {"mix", NULL, 0.5}, {"synthetic_channels", "1", 0}},
+    };
+    wt_device *device = device_of(state);
+    float *x = noise_signal(2 * N, 16), *want = calloc(2 * N, sizeof *want), *y = calloc(2 * N, sizeof *y);
+    for (int k = 0; k < 4; k++) {
+        const wt_node_desc nodes[] = {{.type = "convolution", .settings = shapes[k], .n_settings = k ? 3 : 2},
+                                      {.type = "gain"}};
+        const wt_chain_desc desc = {.name = "shapes", .nodes = nodes, .n_nodes = 2};
+        wt_live_config config = live_config_on(device, WT_LIVE_RESIDENT, 2);
+        config.max_frames = 64;
+        wt_chain *chain = NULL;
+        assert_ok(wt_chain_create(&(wt_chain_config){.rate_hz = LIVE_RATE, .channels = 2}, &desc, &chain));
+        wt_live *live = patient_live(&config, &desc);
+        for (int done = 0, n, turn = 0; done < N; done += n, turn++) {
+            n = turn % 9 == 8 ? 64 - turn % 50 : turn % 4 == 3 ? 48 : 64;
+            n = N - done < n ? N - done : n;
+            if (turn % 20 == 19) assert_ok(wt_live_move(live, turn % 40 == 19));
+            process_blocks(chain, x + done, want + done, n, 64, N);
+            live_blocks(live, x + done, y + done, n, 64, N);
+        }
+        assert_same_audio(device, want, y, N, 2, N);
+        finish_live(live);
+        wt_chain_destroy(chain);
+    }
+    free(x), free(want), free(y);
+}
+
 // Nodes are bypassed one after the other and come back, so that lines fill, fade and rest; at first one is already.
 static void check_bypass(wt_device *device, wt_live_path path, int block)
 {
@@ -246,6 +282,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LIVE_TEST(the_resident_path_equals_the_chain),     LIVE_TEST(the_graph_path_equals_the_chain),
+        LIVE_TEST(convolutions_of_all_shapes_equal_the_chain),
         LIVE_TEST(short_blocks_at_a_pace_equal_the_chain), LIVE_TEST(a_bypassed_node_is_heard_as_on_the_cpu),
         LIVE_TEST(a_parameter_changes_with_its_block),     LIVE_TEST(a_block_that_is_not_finite_is_silence),
         LIVE_TEST(pipelined_blocks_come_later_and_whole),  LIVE_TEST(a_kernel_that_left_is_followed_by_the_next),

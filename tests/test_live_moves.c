@@ -210,6 +210,29 @@ static void freewheel_does_not_wait_for_a_lost_device(void **state)
     finish_live(m.live);
 }
 
+// The chain is moved away, to where nobody can play it, and comes back some day: until then blocks are bypassed.
+static void freewheel_does_not_wait_for_what_was_moved_away(void **state)
+{
+    const wt_live_config config = live_config_on(device_of(state), WT_LIVE_RESIDENT, 1);
+    float x[64] = {0}, y[64];
+    mover m = {.live = patient_live(&config, &live_voice)};
+    pthread_t thread;
+    live_blocks(m.live, x, y, 64, 64, 64);
+    m.live->far->runs_on_cpu = false;
+    assert_ok(wt_live_move(m.live, true));
+    assert_int_equal(pthread_create(&thread, NULL, play_one_block, &m), 0);
+    for (int ms = 0; ms < 2000 && !atomic_load(&m.quit); ms++) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    const bool waits = !atomic_load(&m.quit);
+    assert_ok(wt_live_move(m.live, false)); // who still waits is answered
+    pthread_join(thread, NULL);
+    assert_false(waits);
+    assert_int_equal(m.status, WT_ERR_TIMEOUT);
+    live_blocks(m.live, x, y, 64, 64, 64);
+    assert_int_equal(live_stats_of(m.live).misses[WT_LIVE_MISS_LATE], 1);
+    m.live->far->runs_on_cpu = true;
+    finish_live(m.live);
+}
+
 static void *play_too_long(void *user)
 {
     mover *m = user;
@@ -471,6 +494,52 @@ static void a_second_resident_chain_is_refused(void **state)
     finish_live(first);
 }
 
+typedef struct rival {
+    pthread_barrier_t *start;
+    wt_live *live;
+    wt_status status;
+} rival;
+
+static void *load_at_once(void *user)
+{
+    rival *r = user;
+    pthread_barrier_wait(r->start);
+    r->status = wt_live_load(r->live, &live_voice, NULL);
+    return NULL;
+}
+
+static wt_status note_owner(void *user)
+{
+    rival *winner = user;
+    winner->status = atomic_load(&winner->live->far->owner) == FAR_DEVICE ? WT_ERR_STATE : WT_OK;
+    return WT_OK;
+}
+
+// Two that load at the same moment: one has the device, and is the one that a quiesce stops; the other is told.
+static void of_two_at_once_one_has_the_device(void **state)
+{
+    wt_device *device = device_of(state);
+    const wt_live_config config = live_config_on(device, WT_LIVE_RESIDENT, 1);
+    for (int k = 0; k < (live_on_gpu(device) ? 4 : 40); k++) {
+        pthread_barrier_t start;
+        pthread_t threads[2];
+        rival rivals[2];
+        assert_int_equal(pthread_barrier_init(&start, NULL, 2), 0);
+        for (int i = 0; i < 2; i++) rivals[i] = (rival){.start = &start, .live = live_of(&config, NULL)};
+        for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&threads[i], NULL, load_at_once, &rivals[i]), 0);
+        for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+        const int loser = rivals[0].status == WT_OK;
+        assert_int_equal(rivals[!loser].status, WT_OK);
+        assert_int_equal(rivals[loser].status, WT_ERR_STATE);
+        assert_int_equal(live_stats_of(rivals[!loser].live).path, WT_LIVE_RESIDENT);
+        assert_ok(wt_quiesce(device, note_owner, &rivals[!loser], 0));
+        assert_int_equal(rivals[!loser].status, WT_OK);
+        for (int i = 0; i < 2; i++) wt_live_destroy(rivals[i].live);
+        assert_false(wt_device_is_armed(device));
+        pthread_barrier_destroy(&start);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -479,6 +548,7 @@ int main(void)
         LIVE_TEST(a_kernel_has_nothing_behind_it),
         LIVE_TEST(blocks_that_are_too_long_hold_nobody_up),
         LIVE_TEST(freewheel_does_not_wait_for_a_lost_device),
+        LIVE_TEST(freewheel_does_not_wait_for_what_was_moved_away),
         LIVE_TEST(the_gate_opens_when_all_have_let_go),
         LIVE_TEST(a_killed_kernel_is_noticed_and_the_cpu_goes_on),
         LIVE_TEST(blocks_without_an_answer_are_late_then_full),
@@ -488,6 +558,7 @@ int main(void)
         LIVE_TEST(the_callback_is_clean_beside_a_device),
         LIVE_TEST(the_device_path_survives_failing_allocations),
         LIVE_TEST(a_second_resident_chain_is_refused),
+        LIVE_TEST(of_two_at_once_one_has_the_device),
     };
     int failed = cmocka_run_group_tests_name("live moves, CPU backend", tests, open_cpu, close_device);
     return failed + cmocka_run_group_tests_name("live moves, GPU", tests, open_cuda, close_device);

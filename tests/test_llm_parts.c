@@ -173,6 +173,8 @@ static void scaled_weights_are_multiplied_as_they_stand(void **state)
         {"fp8, tensor", WT_DTYPE_F8_E4M3, 65, ROWS, 65, false, false},
         {"fp8, row", WT_DTYPE_F8_E4M3, 96, 1, 96, false, false},
         {"fp8, block", WT_DTYPE_F8_E4M3, 300, 3, 128, false, false},
+        {"fp8, row of 64s", WT_DTYPE_F8_E4M3, 192, 1, 192, false, false},
+        {"fp8, block of 64s", WT_DTYPE_F8_E4M3, 512, 3, 128, false, false},
         {"int8, row", WT_DTYPE_I8, 256, 1, 256, false, false},
         {"int8, odd", WT_DTYPE_I8, 77, 1, 77, false, false},
         {"int4, 32", WT_DTYPE_U8, 96, 1, 32, true, false},
@@ -213,6 +215,57 @@ static void scaled_weights_are_multiplied_as_they_stand(void **state)
         check_products(&w, cases[n].what);
     }
 }
+
+/// More rows than are dealt with at a time: each gives the bits that it gives alone, and those of a call that goes on
+/// where another began.
+static void rows_do_not_depend_on_those_beside(void **state)
+{
+    (void)state;
+    enum { MANY_ROWS = 1200, COLUMNS = 64, MORE = 37 };
+    static const wt_dtype types[] = {WT_DTYPE_F32, WT_DTYPE_F16, WT_DTYPE_Q8_0, WT_DTYPE_F8_E4M3};
+    static unsigned char data[MANY_ROWS * COLUMNS * 4];
+    static float all[MANY_ROWS], one[MANY_ROWS];
+    static _Alignas(32) float scratch[4 * 96];
+    uint64_t seed = 7;
+    make_vectors(&seed, COLUMNS);
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+        for (size_t j = 0; j < sizeof data; j++) data[j] = (unsigned char)(noise(&seed) * 60 + 60);
+        const wt__linear w = {.weight = {data, types[k], 2, {MANY_ROWS, COLUMNS}}};
+        wt__product p = {.linear = &w, .x = vectors, .out = all, .rows = scratch, .x_stride = COLUMNS, .n = 1};
+        wt__multiply(&p, 0, MANY_ROWS - MORE);
+        p.prepared = true;
+        wt__multiply(&p, MANY_ROWS - MORE, MORE);
+        p.prepared = false;
+        p.out = one;
+        for (int r = 0; r < MANY_ROWS; r++) wt__multiply(&p, r, 1);
+        for (int r = 0; r < MANY_ROWS; r++)
+            if (memcmp(&all[r], &one[r], sizeof *all))
+                fail_msg("%s, row %d: %g, alone %g", wt_dtype_name(types[k]), r, all[r], one[r]);
+    }
+}
+
+#ifdef __x86_64__
+/// e4m3 below 2^-6, a number a row.
+static void subnormal_weights_count_in_a_thread_that_flushes_them(void **state)
+{
+    (void)state;
+    enum { COLUMNS = 64, FLUSHES = 0x8040 };
+    static unsigned char data[ROWS][COLUMNS];
+    static _Alignas(32) float scratch[4 * 96];
+    const wt__linear w = {.weight = {data, WT_DTYPE_F8_E4M3, 2, {ROWS, COLUMNS}}};
+    const wt__product p = {
+        .linear = &w, .x = vectors, .out = products, .rows = scratch, .x_stride = COLUMNS, .out_stride = ROWS, .n = 1};
+    for (int r = 0; r < ROWS; r++) data[r][9 * r] = (unsigned char)(r + 1);
+    for (int k = 0; k < COLUMNS; k++) vectors[k] = 1;
+    const unsigned mode = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(mode | FLUSHES);
+    wt__multiply(&p, 0, ROWS);
+    const unsigned after = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(mode);
+    for (int r = 0; r < ROWS; r++) assert_float_equal(products[r], (float)(r + 1) * 0x1p-9f, 0);
+    assert_int_equal(after & FLUSHES, FLUSHES);
+}
+#endif
 
 /// Blocks of each type whose weights are as large as can be, a scale of 1, and vectors of one number or its opposite:
 /// what sums of bytes have room for.
@@ -359,6 +412,10 @@ int main(void)
         cmocka_unit_test(a_sampler_survives_failing_allocations),
         cmocka_unit_test(products_equal_sums_in_double),
         cmocka_unit_test(scaled_weights_are_multiplied_as_they_stand),
+        cmocka_unit_test(rows_do_not_depend_on_those_beside),
+#ifdef __x86_64__
+        cmocka_unit_test(subnormal_weights_count_in_a_thread_that_flushes_them),
+#endif
         cmocka_unit_test(the_largest_bytes_fit),
         cmocka_unit_test(draws_follow_the_probabilities),
         cmocka_unit_test(penalties_count_what_was_seen),

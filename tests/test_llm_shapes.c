@@ -7,7 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_LAYERS = 2, N_POSITIONS = 320, N_SEQUENCES = 3, N_SINGLES = 24, MANY_SINGLES = 300, VOCAB = 500, FEW_SMS = 8 };
+enum {
+    N_LAYERS = 2,
+    N_POSITIONS = 320,
+    N_SEQUENCES = 3,
+    N_SINGLES = 24,
+    MANY_SINGLES = 300,
+    VOCAB = 500,
+    FEW_SMS = 8,
+    OTHER_SMS = 4
+};
 
 /// 16 bits a vector, a query and a share: errors of 2^-12 (F16) and 2^-9 (BF16) in each of some fifteen products, of
 /// which the logits keep a few.
@@ -32,6 +41,9 @@ static const wt_model_config long_rows = {.n_heads = 4, .n_kv_heads = 2, .d_head
 
 /// On FEW_SMS a pair of blocks finishes 12 tiles of down, a block 64 of gate and up: more than it has places for.
 static const wt_model_config many_tiles = {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 1536, .d_ff = 8192};
+
+/// Gate and up are 1920 tiles: on 124 processors 15 for each of 128 blocks.
+static const wt_model_config even_rows = {.n_heads = 4, .n_kv_heads = 2, .d_head = 64, .d_model = 288, .d_ff = 15360};
 
 // ---- a model of random numbers
 
@@ -115,7 +127,7 @@ static void make(model *m, const wt_model_config *shape, wt_dtype t)
 
 typedef struct pair {
     wt_device *device[2];
-    wt_layout *layout; ///< of the GPU, where the session has FEW_SMS
+    wt_layout *layout; ///< of the GPU, where the session has not all of it
     wt_llm_session *session[2];
     double bound, worst;
 } pair; ///< CPU, GPU
@@ -149,22 +161,28 @@ static void step(pair *p, int n, int first)
     for (int k = 0; k < n; k++) compare(p, logits[1] + k * VOCAB, logits[0] + k * VOCAB, "a step");
 }
 
-static wt_partition *few_sms(pair *p)
+/// Processors of the GPU that a session has: all, FEW_SMS, what those leave, or what OTHER_SMS leave of a finer cut.
+typedef enum where { ALL, FEW, BESIDE, FINE } where;
+
+static wt_partition *partition_of(pair *p, where on)
 {
-    static const wt_partition_config parts[] = {{.name = "few", .n_sms = FEW_SMS}, {.name = "rest"}};
-    const wt_layout_config config = {.partitions = parts, .n_partitions = 2};
+    static const wt_partition_config parts[][2] = {[FEW] = {{.name = "few", .n_sms = FEW_SMS}, {.name = "rest"}},
+                                                   [BESIDE] = {{.name = "rest"}, {.name = "few", .n_sms = FEW_SMS}},
+                                                   [FINE] = {{.name = "rest"}, {.name = "other", .n_sms = OTHER_SMS}}};
+    const wt_layout_config config = {.partitions = parts[on], .n_partitions = 2, .fine = on == FINE};
+    if (on == ALL) return NULL;
     assert_ok(wt_layout_create(p->device[1], &config, &p->layout));
     return wt_layout_at(p->layout, 0);
 }
 
-static void open_both(pair *p, const model *m, wt_dtype kv_type, bool on_few)
+static void open_both(pair *p, const model *m, wt_dtype kv_type, where on)
 {
     static const wt_backend backends[] = {WT_BACKEND_CPU, WT_BACKEND_CUDA};
     for (int b = 0; b < 2; b++) {
         assert_ok(wt_device_open(&(wt_device_config){.backend = backends[b], .n_threads = 2}, &p->device[b]));
         assert_ok(wt_llm_session_create(&m->llm,
                                         &(wt_llm_session_config){.device = p->device[b],
-                                                                 .partition = b && on_few ? few_sms(p) : NULL,
+                                                                 .partition = b ? partition_of(p, on) : NULL,
                                                                  .n_positions = N_POSITIONS,
                                                                  .n_batch = 256,
                                                                  .n_sequences = N_SEQUENCES,
@@ -185,12 +203,12 @@ static void close_both(pair *p, model *m)
     for (int k = 0; k < m->n; k++) free(m->memory[k]);
 }
 
-static void check(const wt_model_config *shape, wt_dtype dtype, double bound)
+static void check(const wt_model_config *shape, wt_dtype dtype, double bound, where on)
 {
     model m;
     pair p = {.bound = bound};
     make(&m, shape, dtype);
-    open_both(&p, &m, dtype, false);
+    open_both(&p, &m, dtype, on);
     for (int s = 0; s < N_SEQUENCES; s++) {
         for (int b = 0; b < 2; b++) assert_ok(wt_llm_select(p.session[b], s));
         feed(&p, 150 + 20 * s, s, "a prompt");
@@ -210,13 +228,13 @@ static void skip_without_gpu(void)
 }
 
 /// Products of one vector do not round it to the weights' type.
-static void check_singles(const wt_model_config *shape, wt_dtype dtype, wt_llm_quantization kind, bool on_few)
+static void check_singles(const wt_model_config *shape, wt_dtype dtype, wt_llm_quantization kind, where on)
 {
     model m;
     pair p = {.bound = 1e-5}; // as against transformers in float32
     make(&m, shape, dtype);
     assert_ok(wt_llm_quantize(&m.llm, kind, NULL, NULL));
-    open_both(&p, &m, WT_DTYPE_F32, on_few);
+    open_both(&p, &m, WT_DTYPE_F32, on);
     const bool many = shape->d_ff < 4096 && kind == WT_LLM_AS_STORED; // a block of attention takes turns then
     for (int k = 0; k < (many ? MANY_SINGLES : N_SINGLES); k++) feed(&p, 1, k * 11, "a token");
     print_message("one by one, rows of %4d, %-5s kind %d: %.1e of the largest logit\n", shape->d_ff,
@@ -230,14 +248,14 @@ static void single_tokens_have_whole_vectors(void **state)
     skip_without_gpu();
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++)
-            check_singles(&shapes[k], types[t].dtype, WT_LLM_AS_STORED, false);
+            check_singles(&shapes[k], types[t].dtype, WT_LLM_AS_STORED, ALL);
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
-        check_singles(&many_rows, types[t].dtype, WT_LLM_AS_STORED, false);
+        check_singles(&many_rows, types[t].dtype, WT_LLM_AS_STORED, ALL);
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) // the first in boxes alone
         for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
-            check_singles(&shapes[k], WT_DTYPE_BF16, (wt_llm_quantization)kind, false);
+            check_singles(&shapes[k], WT_DTYPE_BF16, (wt_llm_quantization)kind, ALL);
     for (int kind = WT_LLM_FP8; kind <= WT_LLM_INT4; kind++)
-        check_singles(&long_rows, WT_DTYPE_BF16, (wt_llm_quantization)kind, false);
+        check_singles(&long_rows, WT_DTYPE_BF16, (wt_llm_quantization)kind, ALL);
 }
 
 static void few_processors_finish_many_tiles(void **state)
@@ -245,7 +263,14 @@ static void few_processors_finish_many_tiles(void **state)
     (void)state;
     skip_without_gpu();
     for (int kind = WT_LLM_AS_STORED; kind <= WT_LLM_INT4; kind++)
-        check_singles(&many_tiles, WT_DTYPE_BF16, (wt_llm_quantization)kind, true);
+        check_singles(&many_tiles, WT_DTYPE_BF16, (wt_llm_quantization)kind, FEW);
+}
+
+static void there_may_be_more_blocks_than_processors(void **state)
+{
+    (void)state;
+    skip_without_gpu();
+    check_singles(&even_rows, WT_DTYPE_BF16, WT_LLM_AS_STORED, BESIDE);
 }
 
 static void a_gpu_gives_the_logits_of_the_cpu(void **state)
@@ -253,7 +278,18 @@ static void a_gpu_gives_the_logits_of_the_cpu(void **state)
     (void)state;
     skip_without_gpu();
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
-        for (size_t t = 0; t < sizeof types / sizeof *types; t++) check(&shapes[k], types[t].dtype, types[t].bound);
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+            check(&shapes[k], types[t].dtype, types[t].bound, ALL);
+}
+
+/// Where large clusters find no room there are smaller ones, of attention, of draws and of long rows.
+static void a_fine_cut_gives_the_logits_of_the_cpu(void **state)
+{
+    (void)state;
+    skip_without_gpu();
+    check(&shapes[0], WT_DTYPE_F16, types[0].bound, FINE);
+    check(&shapes[1], WT_DTYPE_BF16, types[1].bound, FINE);
+    check_singles(&long_rows, WT_DTYPE_BF16, WT_LLM_FP8, FINE);
 }
 
 // ---- tokens one by one and together
@@ -469,6 +505,8 @@ int main(void)
                                        cmocka_unit_test(guesses_with_small_caches),
                                        cmocka_unit_test(single_tokens_have_whole_vectors),
                                        cmocka_unit_test(few_processors_finish_many_tiles),
+                                       cmocka_unit_test(there_may_be_more_blocks_than_processors),
+                                       cmocka_unit_test(a_fine_cut_gives_the_logits_of_the_cpu),
                                        cmocka_unit_test(exact_guesses_have_the_bits_of_single_steps)};
     return cmocka_run_group_tests_name("llm shapes", tests, NULL, NULL);
 }

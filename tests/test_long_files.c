@@ -88,6 +88,13 @@ static void features_of_long_files_go_in_tiles(void **state)
     assert_bounded(state, "analyze -q -j 1 --rate 0 --tile 65536 -f logmel,mfcc,rms,centroid", "f.npz");
 }
 
+static void signals_of_long_files_flow(void **state)
+{
+    assert_bounded(state, "analyze -q -j 1 --rate 0 --tile 65536 -f denoise", "d.wav");
+    assert_bounded(state, "analyze -q -j 1 --rate 0 --tile 65536 --edges 1000 -f filter,fir,savgol,agc,normalize", "s.npz");
+    assert_bounded(state, "analyze -q -j 1 --rate 11025 --tile 65536 -f resample", "r.wav");
+}
+
 // Ten hours, and one, at the lowest rate there is and long hops; what is asked for at once would be 144 MB of samples.
 static void ten_hours_go_in_tiles(void **state)
 {
@@ -127,6 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(features_of_long_files_go_in_tiles),
+        cmocka_unit_test(signals_of_long_files_flow),
         cmocka_unit_test(ten_hours_go_in_tiles),
         cmocka_unit_test(chains_stream_long_files),
     };

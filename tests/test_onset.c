@@ -278,6 +278,9 @@ static void check_device(wt_backend backend)
     check_strength(device, stream, &(wt_onset_config){.lag = 2, .max_size = 3, .detrend = true});
     check_strength(device, stream, &(wt_onset_config){.has_floor = true, .floor_db = -20}); // above what decays
     check_strength(device, stream, &(wt_onset_config){.has_floor = true, .floor_db = -200, .median = true});
+    check_strength(device, stream, &(wt_onset_config){.precise = true});
+    check_strength(device, stream, &(wt_onset_config){.precise = true, .median = true, .lag = 3});
+    check_strength(device, stream, &(wt_onset_config){.precise = true, .has_floor = true, .floor_db = -20});
     check_strength(device, stream, &(wt_onset_config){.n_mels = 1800, .median = true}); // a GPU's in memory
     check_strength(device, stream, &(wt_onset_config){.n_mels = 4096, .max_size = 3});
     check_onsets(device, stream, false, false);

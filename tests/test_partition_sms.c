@@ -214,6 +214,58 @@ static void streams_move_to_their_new_sms_in_a_resize(void **state)
     assert_ok(wt_layout_destroy(layout));
 }
 
+// cluster: N blocks that run together.
+static const char cluster_text[] = "extern \"C\" __global__ void __cluster_dims__(N, 1, 1) cluster() {}\n";
+
+/// Whether there is room for clusters on the stream's processors is told as launches then find it.
+static int largest_cluster(wt_device *device, wt_stream *stream)
+{
+    int largest = 0;
+    for (int n = 1; n <= 8; n *= 2) {
+        char option[] = "-DN=1";
+        const char *options = option;
+        wt_module *module;
+        wt_kernel *kernel;
+        bool has_room;
+        option[4] = (char)('0' + n);
+        const wt_module_config config = {
+            .name = "cluster.cu", .source = cluster_text, .options = &options, .n_options = 1};
+        assert_ok(wt_module_create(device, &config, &module));
+        assert_ok(wt_module_get_kernel(module, "cluster", &kernel));
+        assert_ok(wt_kernel_has_room(kernel, stream, &(wt_launch){.grid = {16}, .block = {256}}, &has_room));
+        const wt_status status = wt_kernel_launch(kernel, stream, &(wt_launch){.grid = {16}, .block = {256}}, NULL, 0);
+        print_message("clusters of %d: %s\n", n, status ? wt_last_error() : "run");
+        assert_int_equal(has_room, !status);
+        assert_ok(wt_stream_synchronize(stream));
+        if (has_room) largest = n;
+        wt_module_destroy(module);
+    }
+    return largest;
+}
+
+static void room_for_clusters_is_told(void **state)
+{
+    wt_device *device = green_device_of(state);
+    if (wt_device_get_info(device)->compute_major < 9) {
+        print_message("skipped: clusters want compute capability 9.0\n");
+        skip();
+    }
+    const wt_partition_config parts[] = {{.name = "small", .n_sms = 4}, {.name = "rest"}};
+    for (int fine = 0; fine < 2; fine++) {
+        wt_layout *layout =
+            layout_of(device, &(wt_layout_config){.partitions = parts, .n_partitions = 2, .fine = fine});
+        for (int k = 0; k < 2; k++) {
+            wt_stream *stream = stream_of(wt_layout_at(layout, k));
+            print_message("%s, %d SMs\n", fine ? "fine" : "whole units", info_of(wt_layout_at(layout, k)).n_sms);
+            const int largest = largest_cluster(device, stream);
+            assert_int_equal(info_of(wt_layout_at(layout, k)).fine, fine);
+            assert_int_equal(largest, fine ? 2 : 8); // a unit's SMs
+            wt_stream_destroy(stream);
+        }
+        assert_ok(wt_layout_destroy(layout));
+    }
+}
+
 static void its_kernel_compiles_for_every_architecture(void **state)
 {
     (void)state;
@@ -229,6 +281,7 @@ int main(void)
         cmocka_unit_test(a_graph_keeps_the_sms_it_was_captured_on),
         cmocka_unit_test(a_borrower_gets_idle_sms_and_gives_them_back_within_a_step),
         cmocka_unit_test(streams_move_to_their_new_sms_in_a_resize),
+        cmocka_unit_test(room_for_clusters_is_told),
     };
     return cmocka_run_group_tests_name("partition: kernel", text, NULL, NULL) +
            cmocka_run_group_tests_name("partition: SMs", cuda, open_cuda, close_device);

@@ -147,6 +147,41 @@ static void the_golden_spectra(void **state)
     }
 }
 
+// Lengths of Bluestein's algorithm among them; and of a loud and a quiet bin each has its own digits.
+static void sizes_are_those_of_the_spectra(void **state)
+{
+    (void)state;
+    static const int lengths[] = {400, 37, 74, 1021, 2048};
+    enum { N = 5000 };
+    float *x = floats(N);
+    uint64_t seed = 5;
+    for (int i = 0; i < N; i++) x[i] = noise(&seed);
+    for (int i = 0; i < 5 * 4; i++) {
+        const bool precise = i / 5 % 2, powers = i / 10;
+        wt_stft *stft, *exact;
+        wt_stft_config c = {.n_fft = lengths[i % 5], .hop = 100, .precise = precise};
+        assert_ok(wt_stft_create(&c, &stft));
+        c.precise = !precise;
+        assert_ok(wt_stft_create(&c, &exact));
+        const size_t count = (size_t)wt_stft_frames(stft, N) * (size_t)wt_stft_bins(stft);
+        float *sizes = floats(count), *spectra = floats(2 * count);
+        double peak = 0;
+        assert_int_equal(wt_stft_forward_real(stft, x, N, powers, sizes), WT_OK);
+        assert_int_equal(wt_stft_forward(exact, x, N, spectra), WT_OK);
+        for (size_t k = 0; k < count; k++) peak = fmax(peak, fabs(sizes[k]));
+        for (size_t k = 0; k < count; k++) {
+            const double size = hypot(spectra[2 * k], spectra[2 * k + 1]), want = powers ? size * size : size;
+            if (!(fabs(sizes[k] - want) <= 1e-6 * peak))
+                fail_msg("n_fft %d, precise %d, [%zu]: %.9g, want %.9g of %g", c.n_fft, precise, k, (double)sizes[k],
+                         want, peak);
+        }
+        assert_int_equal(wt_stft_forward_real(stft, x, 0, powers, sizes), WT_ERR_BAD_ARG);
+        wt_stft_destroy(stft), wt_stft_destroy(exact);
+        free(sizes), free(spectra);
+    }
+    free(x);
+}
+
 static void the_golden_signals(void **state)
 {
     (void)state;
@@ -185,6 +220,8 @@ static const wt_stft_plan_config shapes[] = {
     {.stft = {.n_fft = 2048}, .output = WT_STFT_MAGNITUDE},
     {.stft = {.n_fft = 2048}, .output = WT_STFT_POWER},
     {.stft = {.n_fft = 90, .hop = 30, .precise = true}},
+    {.stft = {.n_fft = 2048, .precise = true}, .output = WT_STFT_MAGNITUDE},
+    {.stft = {.n_fft = 1021, .hop = 200, .precise = true}, .length = 8000}, // Bluestein's algorithm
     {.stft = {.n_fft = 16384, .hop = 4000, .pad = WT_STFT_PAD_REFLECT}}, // on a GPU by memory from here on
     {.stft = {.n_fft = 1021, .hop = 200, .win_length = 800, .pad = WT_STFT_PAD_RAMP}, .length = 8000},
     {.stft = {.n_fft = 34, .hop = 17, .no_center = true, .window = {.kind = WT_WINDOW_RECTANGULAR}}},
@@ -481,6 +518,7 @@ int main(void)
         cmocka_unit_test(a_signal_comes_back),
         cmocka_unit_test(many_spectra_are_those_of_their_frames),
         cmocka_unit_test(the_golden_spectra),
+        cmocka_unit_test(sizes_are_those_of_the_spectra),
         cmocka_unit_test(the_golden_signals),
         cmocka_unit_test(threads_give_the_same_bits),
         cmocka_unit_test(cuda_equals_the_cpu),

@@ -12,8 +12,11 @@ Each shape is made on the device with transformers' own initialisation in bf16, 
   eager       transformers, one token at a time with a DynamicCache, batch 1, after CONTEXT tokens
   prompt      PROMPT tokens in one call, no cache before
   graph       one token with a StaticCache, the eager kernels recorded into a CUDA graph
-  compiled    one token with a StaticCache and torch.compile(mode="reduce-overhead", fullgraph=True), what its
-              documentation recommends; left out when compiling takes longer than --compile-seconds
+  compiled    the same with layers of torch.compile(fullgraph=True) in that graph: one of them is compiled and serves
+              all, as PyTorch's "regional compilation" has it (all 36 layers of 8B in one took more than 80 s)
+  tuned       the same with mode="max-autotune-no-cudagraphs"
+
+A row of the peer's that takes longer than --compile-seconds is left out.
 
 Logits have two judges: float32, the same weights run by transformers in float32, a layer widened while it runs, and
 bf16, transformers as it is used. With --host ours runs on the CPU too, which multiplies bf16 weights in float: there no
@@ -42,7 +45,7 @@ import torch
 import transformers as tf
 from transformers.core_model_loading import revert_weight_conversion
 
-CONTEXT, STEPS, WARM, PROMPT, FIRST, LOGITS, AT_ONCE = 1024, 128, 6, 4096, 64, 4, 8
+CONTEXT, STEPS, PROMPT, FIRST, LOGITS, AT_ONCE, STAGE_BYTES = 1024, 128, 4096, 64, 4, 8, 1 << 28
 BEGIN = time.time()
 
 qwen3 = dict(vocab_size=151936, head_dim=128, num_key_value_heads=8, max_position_embeddings=40960,
@@ -65,7 +68,7 @@ SHAPES = {  # config.json of Qwen/Qwen3-8B, Qwen/Qwen3-0.6B and mistralai/Mixtra
 
 
 def log(text):
-    print(f"peers llm  {text}", flush=True)
+    print(f"peers llm {time.time() - BEGIN:4.0f} s  {text}", flush=True)
 
 
 def synchronize(device):
@@ -99,21 +102,23 @@ def make(name, device, n_layers):
     return model.eval()
 
 
-def save_shard(tensors, path, metadata=None):
+def save_shard(tensors, path):
     """As safetensors writes it, without holding up the other threads."""
-    header, at, names = {"__metadata__": metadata or {}}, 0, {torch.bfloat16: "BF16", torch.float32: "F32"}
+    header, at, names = {}, 0, {torch.bfloat16: "BF16", torch.float32: "F32"}
     for name, t in tensors.items():
         end = at + t.numel() * t.element_size()
         header[name] = {"dtype": names[t.dtype], "shape": list(t.shape), "data_offsets": [at, end]}
         at = end
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
+    stage = torch.empty(STAGE_BYTES, dtype=torch.uint8, pin_memory=torch.cuda.is_available())
     with open(path, "wb", buffering=0) as out:
         out.write(struct.pack("<Q", len(text)) + text)
         for t in tensors.values():
-            bytes_left = memoryview(t.contiguous().cpu().flatten().view(torch.uint8).numpy())
-            while bytes_left:  # a call writes 2 GiB at most
-                bytes_left = bytes_left[out.write(bytes_left):]
+            for part in t.contiguous().flatten().view(torch.uint8).split(STAGE_BYTES):
+                bytes_left = memoryview(stage[:len(part)].copy_(part).numpy())
+                while bytes_left:
+                    bytes_left = bytes_left[out.write(bytes_left):]
 
 
 def write(model, folder):
@@ -177,12 +182,21 @@ def eager_rate(model, device, ids):
 
 
 def graph_rate(model, device, ids):
-    (cache, at), token, stream = static_cache(model, ids), ids[:, :1].clone(), torch.cuda.Stream()
+    return recorded_rate(model, device, *static_cache(model, ids), ids)
+
+
+def recorded_rate(model, device, cache, at, ids):
+    """Of a step in a CUDA graph; on the CPU as it is."""
+    token = ids[:, :1].clone()
 
     def one():
         token.copy_(step(model, cache, token, at))
         at.add_(1)
 
+    if device != "cuda":
+        one()
+        return STEPS / best_s(device, lambda: [one() for _ in range(STEPS)], 2)
+    begin, stream = time.time(), torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         one(), one()
@@ -190,24 +204,37 @@ def graph_rate(model, device, ids):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         one()
+    log(f"  first steps and recording {time.time() - begin:.0f} s")
     return STEPS / best_s(device, lambda: [graph.replay() for _ in range(STEPS)], 2)
 
 
-def compiled_rate(model, device, ids):
+class OneLayer:
+    """A layer's own part of a cache, whichever layer asks."""
+
+    def __init__(self, layer):
+        self.layer = layer
+
+    def update(self, keys, values, *_):
+        return self.layer.update(keys, values)
+
+
+def compiled_rate(model, device, ids, mode):
+    """All layers look alike to the compiler: the same numbers in their places, a cache of one layer."""
     cache, at = static_cache(model, ids)
-    fast = torch.compile(model.forward, mode="reduce-overhead", fullgraph=True)
+    fast = torch.compile(type(model.model.layers[0]).forward, fullgraph=True, mode=mode)
 
-    def tokens(n):
-        token = ids[:, :1].clone()
-        for _ in range(n):
-            torch.compiler.cudagraph_mark_step_begin()
-            token = step(fast, cache, token, at).clone()
-            at.add_(1)
+    def forward_of(layer, part):
+        return lambda x, past_key_values=None, **rest: fast(layer, x, past_key_values=part, **rest)
 
-    begin = time.time()
-    tokens(WARM)
-    log(f"  compiled in {time.time() - begin:.0f} s")
-    return STEPS / best_s(device, lambda: tokens(STEPS), 2)
+    for n, layer in enumerate(model.model.layers):
+        layer.self_attn.layer_idx, layer.forward = 0, forward_of(layer, OneLayer(cache.layers[n]))
+    try:
+        return recorded_rate(model, device, cache, at, ids)
+    finally:
+        for n, layer in enumerate(model.model.layers):
+            layer.self_attn.layer_idx = n
+            del layer.forward
+        torch._dynamo.reset()
 
 
 def prompt_rate(model, device):
@@ -317,13 +344,11 @@ def peers(name, model, options):
     device = options.device
     ids = torch.randint(model.config.vocab_size, (1, CONTEXT)).to(device)
     rows = {"eager": lambda: eager_rate(model, device, ids), "prompt": lambda: prompt_rate(model, device),
-            "graph": lambda: graph_rate(model, device, ids), "compiled": lambda: compiled_rate(model, device, ids)}
-    if device != "cuda":
-        del rows["graph"]
+            "graph": lambda: graph_rate(model, device, ids),
+            "compiled": lambda: compiled_rate(model, device, ids, "default"),
+            "tuned": lambda: compiled_rate(model, device, ids, "max-autotune-no-cudagraphs")}
     wanted = options.rows.split(",")
-    rates = {row: peer_rate(name, row, options, work) for row, work in rows.items() if row in wanted}
-    torch._dynamo.reset()
-    return rates
+    return {row: peer_rate(name, row, options, work) for row, work in rows.items() if row in wanted}
 
 
 def released(device):
@@ -382,7 +407,7 @@ def main():
     parser.add_argument("--float", action="store_true", help="the same numbers in a checkpoint of float32")
     parser.add_argument("--host", action="store_true", help="ours on the CPU too, against float32")
     parser.add_argument("--compile-seconds", type=int, default=90, help="of a row at most")
-    parser.add_argument("--rows", default="eager,prompt,graph,compiled", help="of the peer")
+    parser.add_argument("--rows", default="eager,prompt,graph,compiled,tuned", help="of the peer")
     parser.add_argument("--seconds", type=float, default=90)
     options = parser.parse_args()
     where = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"

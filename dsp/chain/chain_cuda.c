@@ -78,6 +78,13 @@ static bool is_the_only_one(const wt_chain *chain, int k)
     return n == 1;
 }
 
+// A node's way for short blocks in line, where the text is its chain's own: a voice takes a fifth less clocks than by
+// calls (bench/RESULTS.md), for what the compiler knows of one node it knows of the next.
+static bool has_quick(const wt_chain *chain, int k, bool in_shared)
+{
+    return in_shared && chain->nodes[k].type->flags & WT_NODE_CUDA_QUICK && is_the_only_one(chain, k);
+}
+
 static void append_ints(text *t, const int *values, int n)
 {
     append(t, "{");
@@ -123,15 +130,17 @@ static void append_plan(text *t, const wt_chain *chain, const char *name, const 
 static void append_function(text *t, const char *verb, const char *name, const char *function, const chain_node *only)
 {
     char plan[64] = "room.plans + p.plan";
+    const bool quick = !strcmp(function, "quick");
     if (constant_bytes(only)) snprintf(plan, sizeof plan, "plan_%s", name);
-    append(t, "static __device__ __noinline__ void %s_%s(const chain_args &a, unsigned char *memory, int n,"
+    append(t, "static __device__ %s %s_%s(const chain_args &a, unsigned char *memory, int n,"
               " long long position, int k)\n{\n"
               "    const chain_room room = chain_room_of(a, memory);\n"
-              "    const wt_node_place %s", verb, name, only ? "p = " : "&p = room.places[k]");
+              "    const wt_node_place %s", quick ? "__forceinline__ bool" : "__noinline__ void", verb, name,
+           only ? "p = " : "&p = room.places[k]");
     if (only) append_place(t, &only->place);
     append(t, ";\n    const wt_node_io io = chain_io(a, room, n, position, p);\n"
-              "    %s_%s(&io, chain_pointer{(void *)(%s)}, chain_pointer{room.memory + p.coeffs},"
-              " chain_pointer{room.memory + p.state});\n}\n", name, function, plan);
+              "    %s%s_%s(&io, chain_pointer{(void *)(%s)}, chain_pointer{room.memory + p.coeffs},"
+              " chain_pointer{room.memory + p.state});\n}\n", quick ? "return " : "", name, function, plan);
 }
 
 static void append_line(text *t, const char *name)
@@ -191,7 +200,7 @@ static void append_tables(text *t, const wt_chain *chain)
         if (!has_table(chain, k)) continue;
         append(t, "static __shared__ __align__(16) %s_table<%d, %d> table_%d;\n", name, line_length(chain, k),
                chain->nodes[k].place.output_channels, k);
-        append(t, "static __device__ __noinline__ bool ahead_%d(const chain_args &a, unsigned char *memory, int n)\n"
+        append(t, "static __device__ __forceinline__ bool ahead_%d(const chain_args &a, unsigned char *memory, int n)\n"
                   "{\n    const wt_node_place p[] = {", k);
         for (int j = k; j < k + line_length(chain, k); j++) {
             append_place(t, &chain->nodes[j].place);
@@ -240,6 +249,7 @@ static void append_nodes(text *t, const wt_chain *chain, bool in_shared)
             append_plan(t, chain, name, only);
             if (node->type->flags & WT_NODE_CUDA_LINE) append_line(t, name);
             else append_function(t, "run", name, "process", only);
+            if (has_quick(chain, k, in_shared)) append_function(t, "quick", name, "quick", node);
             if (node->type->flags & WT_NODE_CUDA_AFTER) append_function(t, "after", name, "after", only);
         }
     }
@@ -260,13 +270,16 @@ static void append_designs(text *t, const wt_chain *chain)
 }
 
 // `count` nodes from k on, and the barrier behind them.
-static void append_call(text *t, const wt_chain *chain, int k, int count)
+static void append_call(text *t, const wt_chain *chain, int k, int count, bool in_line)
 {
     const chain_node *node = &chain->nodes[k];
     if (node->plan.cuda_text)
         append(t, "    run_node_%d(a, memory, n, position);\n", k);
     else if (node->type->flags & WT_NODE_CUDA_LINE)
         append(t, "    line_%s(a, memory, n, %d, %d);\n", kernel_name(node->type), k, count);
+    else if (in_line && has_quick(chain, k, true))
+        append(t, "    if (!quick_%s(a, memory, n, position, %d)) run_%s(a, memory, n, position, %d);\n",
+               kernel_name(node->type), k, kernel_name(node->type), k);
     else
         append(t, "    run_%s(a, memory, n, position, %d);\n", kernel_name(node->type), k);
     append(t, "    __syncthreads();\n");
@@ -279,7 +292,7 @@ static void append_calls_apart(text *t, const wt_chain *chain, bool resident)
               " long long position, bool heard, bool bypassed)\n{\n");
     for (int k = 0; k < chain->n_nodes; k++) {
         append(t, "    if (bypassed) chain_keep(a, memory, n, position, %d);\n", k);
-        append_call(t, chain, k, 1);
+        append_call(t, chain, k, 1, false);
         append(t, "    if (bypassed) chain_mix(a, memory, n, position, %d);\n", k);
         if (resident) append(t, "    if (heard) chain_visit(a, n, %d);\n", k);
     }
@@ -292,8 +305,8 @@ static void append_calls(text *t, const wt_chain *chain, bool resident, bool in_
     append(t, "#include \"chain_bypass.cuh\"\n");
     if (resident) append(t, "#include \"resident_points.cuh\"\n");
     append_calls_apart(t, chain, resident);
-    append(t, "static __device__ __noinline__ void chain_process(const chain_args &a, unsigned char *memory, int n,"
-              " long long position)\n{\n");
+    append(t, "static __device__ %s void chain_process(const chain_args &a, unsigned char *memory, int n,"
+              " long long position)\n{\n", in_shared ? "__forceinline__" : "__noinline__");
     if (resident)
         append(t, "    const int points = message.points;\n    if (points)\n        return chain_process_apart(a, memory,"
                   " n, position, points & CHAIN_HEARD, points & CHAIN_BYPASSED);\n");
@@ -304,7 +317,7 @@ static void append_calls(text *t, const wt_chain *chain, bool resident, bool in_
         n = line_length(chain, k);
         const bool ahead = resident && in_shared && has_table(chain, k);
         if (ahead) append(t, "    if (ahead_%d(a, memory, n)) __syncthreads();\n    else {\n", k);
-        append_call(t, chain, k, n);
+        append_call(t, chain, k, n, in_shared);
         if (ahead) append(t, "    }\n");
     }
     append(t, "}\n");

@@ -11,10 +11,10 @@ enum { WT__FFT64_LANES = 8, WT__FFT64_FRAMES = 16 };
 /// Tables of one length; never changed after creation, so threads may share them.
 typedef struct wt__fft64 wt__fft64;
 
-/// Any n of 1 or more; a prime factor p costs p^2.
+/// Any n of 1 or more.
 WT_CHECKED wt_status wt__fft64_create(int n, wt__fft64 **fft);
 void wt__fft64_destroy(wt__fft64 *fft);
-/// Floats of double of one array [n][2][LANES].
+/// Doubles of one array: [n][2][LANES], and room behind them where n has a prime factor above 31.
 size_t wt__fft64_doubles(int n);
 /// Forward, unscaled: x and work [n][2][LANES], 64-byte aligned; returns the one that holds the result. Exchange re and
 /// im of both ends for the inverse times n.  [rt]
@@ -27,6 +27,8 @@ void wt__fft64_pairs(const double *z, int n, float *const *out, int n_out);
 /// Bins of sixteen real signals from their transform z (frame f of lane f in re, frame f + 8 in im):
 /// re, im [n / 2 + 1][FRAMES].  [rt]
 void wt__fft64_bins(const double *z, int n, double *re, double *im);
+/// Their powers, each signal's times its number of scales [FRAMES], rounded once: out [n / 2 + 1][FRAMES].  [rt]
+void wt__fft64_powers(const double *z, int n, const double *scales, float *out);
 /// And back: z such that its inverse (exchanged: ready to run forward) holds the signals.  [rt]
 void wt__fft64_fold(const double *re, const double *im, int n, double *z);
 

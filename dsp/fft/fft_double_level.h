@@ -20,6 +20,7 @@
 #    define bins_of    WT_LEVEL(bins_of)
 #    define half_of    WT_LEVEL(half_of)
 #    define put_wide   WT_LEVEL(put_wide)
+#    define put_power  WT_LEVEL(put_power)
 #    define frames_by  WT_LEVEL(frames_by)
 
 typedef double vec __attribute__((vector_size(WT_LEVEL_BYTES), may_alias));
@@ -179,6 +180,23 @@ static void WT_LEVEL(bins)(const double *z, int n, double *re, double *im)
         }
 }
 
+// Powers of a number of each lane, times `scales`, rounded once.
+WT_INLINE void put_power(vec re, vec im, const double *scales, float *out)
+{
+    const vec power = (re * re + im * im) * *(const vec *)scales;
+    for (int i = 0; i < F64S; i++) out[i] = (float)power[i];
+}
+
+static void WT_LEVEL(powers)(const double *z, int n, const double *scales, float *out)
+{
+    for (int k = 0; k <= n / 2; k++, out += 2 * LANES)
+        for (int lane = 0; lane < LANES; lane += F64S) {
+            const point a = get(z + lane, k), b = get(z + lane, k ? n - k : 0);
+            put_power(a.re + b.re, a.im - b.im, scales + lane, out + lane);
+            put_power(a.im + b.im, b.re - a.re, scales + LANES + lane, out + LANES + lane);
+        }
+}
+
 static void WT_LEVEL(fold)(const double *re, const double *im, int n, double *z)
 {
     for (int k = 0; k <= n / 2; k++)
@@ -291,5 +309,6 @@ static void WT_LEVEL(pairs)(const double *z, int n, float *const *out, int n_out
 #    undef bins_of
 #    undef half_of
 #    undef put_wide
+#    undef put_power
 #    undef frames_by
 #endif

@@ -130,10 +130,7 @@ void wt_live_destroy(wt_live *live)
     if (!live) return;
     // moved, so that a quiesce of another's until we have disarmed does not begin it again
     if (live->far && wt_live_move(live, true)) wt__live_far_abandon(live->far);
-    if (live->armed) {
-        (void)!wt_device_disarm(live->config.device);
-        (void)!wt_device_set_safe_point(live->config.device, NULL);
-    }
+    wt__live_disarm(live);
     wt__live_replace(live, NULL);
     wt__live_workers_destroy(live->workers);
     wt__live_close_points(live);

@@ -271,18 +271,23 @@ static void play(const live_far *far, float *const *wet, int out_channels, int64
 
 static bool has_room(const live_far *far) { return far->turn - far->heard < FAR_SLOTS - 1; }
 
+static bool is_parked(const live_far *far) { return atomic_load_explicit(&far->live->parked, memory_order_relaxed); }
+
 // A device that left in good order is mostly back in a moment, and then answers what was posted meanwhile: a quiesce in
 // which little is loaded need not be heard even where no CPU can play the chain.
 static bool is_back_soon(const live_far *far)
 {
-    return !atomic_load_explicit(&far->lost, memory_order_relaxed) &&
+    return !is_parked(far) && !atomic_load_explicit(&far->lost, memory_order_relaxed) &&
            wt_clock_now_ns(NULL) - atomic_load_explicit(&far->away_ns, memory_order_relaxed) < AWAY_NS;
 }
 
-// What only a device can play is answered by nobody when that is lost, however long freewheel waits.
-static bool is_lost(const live_far *far)
+// What only a device can play is answered by nobody when that is lost, or when the chain was moved away from it, however
+// long freewheel waits. -1: somebody will.
+static int nobody_answers(const live_far *far)
 {
-    return !far->runs_on_cpu && atomic_load_explicit(&far->lost, memory_order_relaxed);
+    if (far->runs_on_cpu) return -1;
+    if (atomic_load_explicit(&far->lost, memory_order_relaxed)) return WT_LIVE_MISS_LOST;
+    return atomic_load_explicit(&far->owner, memory_order_acquire) == FAR_CPU && is_parked(far) ? WT_LIVE_MISS_LATE : -1;
 }
 
 static int wait_for_answer(live_far *far, int64_t end, int64_t until_ns)
@@ -291,7 +296,8 @@ static int wait_for_answer(live_far *far, int64_t end, int64_t until_ns)
         serve_if_ours(far);
         collect(far);
         if (far->fifo_end >= end) return -1;
-        if (is_lost(far)) return WT_LIVE_MISS_LOST;
+        const int miss = nobody_answers(far);
+        if (miss >= 0) return miss;
         if (look_at_clock(far) > until_ns) return WT_LIVE_MISS_LATE;
         pause_a_moment();
     }

@@ -129,7 +129,7 @@ struct wt_live {
     live_far *far_leaving;     // of the one that fades out beside it; NULL = none
     live_far *far_coming;      // `far` as long as the audio thread has not heard of it; NULL = it has
     bool armed, quiesced;      // by us; between the safe point's stop and restart
-    bool parked;               // moved to the CPU by wt_live_move
+    atomic_bool parked;        // moved to the CPU by wt_live_move; the audio thread looks at it, too
     wt_safe_point safe_point;
 };
 
@@ -157,8 +157,10 @@ void wt__live_replace(wt_live *live, live_player *player);
 WT_CHECKED wt_status wt__live_check_format(double rate_hz, int max_frames);
 /// Buffers of the audio thread for a format; nothing is changed on an error.  [worker, gate closed]
 WT_CHECKED wt_status wt__live_take_buffers(wt_live *live, double rate_hz, int max_frames);
-/// A resident kernel may stay only where the calls that would hang beside it are refused.  [worker]
+/// A resident kernel may stay only where the calls that would hang beside it are refused. Who has armed has the device
+/// for a resident kernel: nobody else has. Errors: WT_ERR_STATE (another has).  [worker]
 WT_CHECKED wt_status wt__live_arm(wt_live *live);
+void wt__live_disarm(wt_live *live);
 /// Begin what plays on the device. Outside of quiesces; what another's has stopped begins when that one ends.  [worker]
 WT_CHECKED wt_status wt__live_begin_far(wt_live *live);
 /// Point every tap and insert of a node at its place in `player`'s chain.  [worker]

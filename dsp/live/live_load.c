@@ -231,7 +231,7 @@ static bool both_have_room(const wt_live *live)
 static bool plays_beside(const bringing *b)
 {
     const wt_live *live = b->live;
-    return b->player && !b->prepare && live->armed && live->far && !live->parked && both_have_room(live) &&
+    return b->player && !b->prepare && live->armed && live->far && !atomic_load(&live->parked) && both_have_room(live) &&
            atomic_load(&live->n_played) > 0;
 }
 
@@ -311,24 +311,44 @@ static wt_status make_far(const bringing *b)
     return status;
 }
 
+static wt_status refuse_resident(void)
+{
+    return wt_fail(WT_ERR_STATE, "live: the device has another's resident kernel, want the graph path");
+}
+
+// The device for a resident kernel, which somebody may have taken since the path was chosen: then the chain goes by a
+// graph where it may choose.
+static wt_status take_device(bringing *b)
+{
+    wt_live *live = b->live;
+    live_player *p = b->player;
+    if (!wt__live_arm(live)) return WT_OK;
+    if (live->config.path != WT_LIVE_AUTO) return refuse_resident();
+    p->latency_frames -= p->far->delay_frames;
+    wt__live_far_destroy(p->far);
+    p->far = NULL;
+    b->path = WT_LIVE_GRAPH;
+    return make_far(b);
+}
+
 static wt_status bring(bringing *b)
 {
     wt_live *live = b->live;
     b->path = choose_path(live);
     if (b->path == WT_LIVE_CPU) return bring_in(b);
-    if (b->path == WT_LIVE_RESIDENT && !live->armed && wt_device_is_armed(live->config.device))
-        return wt_fail(WT_ERR_STATE, "live: the device has another's resident kernel, want the graph path");
+    if (b->path == WT_LIVE_RESIDENT && !live->armed && wt_device_is_armed(live->config.device)) return refuse_resident();
     wt_status status = make_far(b);
+    if (!status && b->path == WT_LIVE_RESIDENT && b->player) status = take_device(b);
     // A fade between chains of the CPU is not waited for by the load that brings it. One that begins here is, and is to
     // be the only one, so that what leaves is what it leaves from.
     if (!status) (void)wt__live_wait(live, is_settled, live);
     if (!status && plays_beside(b)) return bring_beside(b);
     if (!status) status = wt_quiesce(live->config.device, bring_in, b, 0);
     if (b->done) { // what fails now leaves the new chain on the CPU
-        status = wt__live_arm(live);
-        if (!status) status = wt__live_begin_far(live);
+        status = wt__live_begin_far(live);
         return status && live->far && live->far->runs_on_cpu ? WT_OK : status;
     }
+    if (!live->far || live->far->path != WT_LIVE_RESIDENT) wt__live_disarm(live);
     if (!live->armed) (void)!wt__live_begin_far(live);
     if (status && live->config.path == WT_LIVE_AUTO && !live->far && b->player &&
         wt__chain_runs_on_cpu(b->player->chain)) { // no NVRTC, say, or too little shared memory

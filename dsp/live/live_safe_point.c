@@ -18,7 +18,7 @@ static wt_status stop_both(wt_live *live, int64_t timeout_us)
     wt_status status = live->far ? wt__live_far_end(live->far, timeout_us) : WT_OK;
     if (status || !live->far_leaving) return status;
     status = wt__live_far_end(live->far_leaving, timeout_us);
-    if (status && !live->parked) (void)!wt__live_far_begin(live->far); // no quiesce, no restart
+    if (status && !atomic_load(&live->parked)) (void)!wt__live_far_begin(live->far); // no quiesce, no restart
     return status;
 }
 
@@ -44,7 +44,7 @@ static wt_status restart_far(void *user)
     wt_status status = WT_OK;
     pthread_mutex_lock(&live->far_mutex);
     live->quiesced = false;
-    live_far *const chains[] = {live->parked ? NULL : live->far, live->far_leaving};
+    live_far *const chains[] = {atomic_load(&live->parked) ? NULL : live->far, live->far_leaving};
     const int first = chains[1] && !chains[1]->runs_on_cpu;
     for (int k = 0; k < 2; k++) {
         live_far *far = chains[k ^ first];
@@ -59,19 +59,24 @@ wt_status wt__live_begin_far(wt_live *live)
 {
     wt_status status = WT_OK;
     pthread_mutex_lock(&live->far_mutex);
-    if (live->far && !live->parked && !live->quiesced) status = wt__live_far_begin(live->far);
+    if (live->far && !atomic_load(&live->parked) && !live->quiesced) status = wt__live_far_begin(live->far);
     pthread_mutex_unlock(&live->far_mutex);
     return status;
 }
 
 wt_status wt__live_arm(wt_live *live)
 {
-    if (live->armed || !live->far || live->far->path != WT_LIVE_RESIDENT) return WT_OK;
+    if (live->armed) return WT_OK;
     live->safe_point = (wt_safe_point){.stop = stop_far, .restart = restart_far, .user = live};
-    wt_status status = wt_device_set_safe_point(live->config.device, &live->safe_point);
-    if (!status) status = wt_device_arm(live->config.device);
+    wt_status status = wt_device_arm_at(live->config.device, &live->safe_point);
     live->armed = !status;
     return status;
+}
+
+void wt__live_disarm(wt_live *live)
+{
+    if (live->armed) (void)!wt_device_disarm(live->config.device);
+    live->armed = false;
 }
 
 wt_status wt_live_move(wt_live *live, bool to_cpu)
@@ -82,7 +87,7 @@ wt_status wt_live_move(wt_live *live, bool to_cpu)
     if (!live->far) {
         status = wt_fail(WT_ERR_STATE, "live: the chain has no device to be moved from or to");
     } else {
-        live->parked = to_cpu;
+        atomic_store(&live->parked, to_cpu); // before the audio thread finds that the device is gone
         status = live->quiesced ? WT_OK : to_cpu ? wt__live_far_end(live->far, 1000000) : wt__live_far_begin(live->far);
     }
     pthread_mutex_unlock(&live->far_mutex);

@@ -153,7 +153,7 @@ static void choose_stages(convolution_plan *p, const int *sizes, int n, int n_ta
 static size_t lay_out(convolution_plan *p)
 {
     long long table = ((long long)sizeof *p + 63) / 64 * 16, state = p->ring_frames;
-    p->head_stride = (p->head_taps + 3) / 4 * 4 + 20;
+    p->head_stride = (p->head_taps > CONV_TICK ? (p->head_taps + 3) / 4 * 4 : CONV_TICK) + 20;
     p->head = table + 4;
     table += ((long long)p->n_responses * p->head_stride + 15) / 16 * 16;
     for (int i = 0; i < p->n_stages; i++) {
@@ -167,7 +167,8 @@ static size_t lay_out(convolution_plan *p)
         s->heard = (int)(state += 2ll * CONV_AHEAD * s->size);
         state += s->size;
     }
-    p->channel_floats = state + 16; // channels begin in different sets of the cache
+    p->rest = (int)state;
+    p->channel_floats = state + CONV_TICK + 16; // channels begin in different sets of the cache
     return sizeof(float) * (size_t)table;
 }
 

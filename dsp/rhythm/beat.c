@@ -244,22 +244,24 @@ static int64_t last_beat(wt_beat *p, int64_t n)
     return n - 1;
 }
 
-// Half the root mean square of the beats' scores under a Hann window of five, of which three are not zero.
-static double trim_level(const wt_beat *p, const int *frames, int64_t count)
+// Half the root mean square of the beats' scores under a Hann window of five, of which three are not zero. As librosa
+// cuts its convolution: from the first beat's middle on, two behind the last, and not more than there are frames.
+static double trim_level(const wt_beat *p, int64_t n, const int *frames, int64_t count)
 {
     double sum = 0;
-    for (int64_t k = -1; k <= count; k++) {
+    const int64_t n_sums = count + 2 < n ? count + 2 : n;
+    for (int64_t k = 0; k < n_sums; k++) {
         double y = 0;
         for (int64_t j = k - 1; j <= k + 1; j++)
             if (j >= 0 && j < count) y += (j == k ? 1 : 0.5) * p->score[frames[j]];
         sum += y * y;
     }
-    return 0.5 * sqrt(sum / (double)(count + 2));
+    return 0.5 * sqrt(sum / (double)n_sums);
 }
 
 static int64_t trim(const wt_beat *p, int64_t n, int *frames, int64_t count)
 {
-    const double level = p->config.no_trim || !count ? 0 : trim_level(p, frames, count);
+    const double level = p->config.no_trim || !count ? 0 : trim_level(p, n, frames, count);
     int64_t begin = 0, end = n, first = 0;
     while (begin < n && p->score[begin] <= level) begin++;
     while (end > 0 && p->score[end - 1] <= level) end--;

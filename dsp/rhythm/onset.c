@@ -4,9 +4,11 @@
 // comparisons, whose order does not depend on the data; halves of them, where both halves have as many.
 //
 // With a maximum filter, spectra are precise: what rises above the largest of neighbours is little beside the decibels
-// of weak bands. On AVX2 a trumpet's strength was 1.2e-6 of its peak away from librosa's, a glide's 1.1e-5, all of it
-// the float transforms' rounding in bands 100 dB below the loudest; decibels and means add 3e-8.
+// of weak bands. On AVX2 a trumpet's strength was 1.2e-6 of its peak away from librosa's, a glide's 1.1e-5, nearly all
+// of it the float transforms' rounding in bands 100 dB below the loudest. Decibels are in double then too: a float's are
+// off by 4e-6 dB at 80, and a median of rises may be 0.5 at its peak.
 
+#include "db_internal.h"
 #include "lanes.h"
 #include "onset_cuda.h"
 
@@ -20,7 +22,8 @@ enum { LANES = WT__LANES, MOST_LAG = 1 << 24 };
 
 typedef struct worker {
     wt_mel *mel;
-    float *spectra; // [n_frames][n_mels] of one signal
+    float *spectra; // [n_frames][n_mels] of one signal: decibels, or powers of precise ones
+    double *levels; // [2][n_mels] decibels of two precise frames
     float *rows;    // [LANES][n_mels]
     float *rises;   // [n_mels][LANES]
 } worker;
@@ -44,6 +47,7 @@ static wt_status resolve(wt_onset_config *c)
     if (!c->lag) c->lag = 1;
     if (!c->max_size) c->max_size = 1;
     if (!c->n_signals) c->n_signals = 1;
+    if (c->max_size > 1) c->precise = true;
     if (c->lag < 1 || c->lag > MOST_LAG)
         return wt_fail(WT_ERR_BAD_ARG, "onset: lag %d, want 1..%d", c->lag, MOST_LAG);
     if (c->max_size < 1) return wt_fail(WT_ERR_BAD_ARG, "onset: max_size %d, want 1 or more", c->max_size);
@@ -55,9 +59,9 @@ static wt_status create_worker(wt_onset *p, worker *w)
 {
     const wt_onset_config *c = &p->config;
     const wt_mel_config mel = {.n_samples = c->n_samples,
-                               .stft = {.n_fft = c->n_fft, .hop = c->hop, .precise = c->max_size > 1},
+                               .stft = {.n_fft = c->n_fft, .hop = c->hop, .precise = c->precise},
                                .bank = {.rate_hz = c->rate_hz, .n_mels = c->n_mels},
-                               .scale = WT_MEL_DB,
+                               .scale = c->precise ? WT_MEL_LINEAR : WT_MEL_DB,
                                .db = {.no_top = c->has_floor},
                                .frames_first = true};
     wt_status status = wt_mel_create(NULL, &mel, &w->mel);
@@ -66,7 +70,9 @@ static wt_status create_worker(wt_onset *p, worker *w)
     w->spectra = malloc((size_t)c->n_mels * (size_t)p->n_frames * sizeof(float));
     w->rows = malloc(LANES * (size_t)c->n_mels * sizeof(float));
     w->rises = malloc(LANES * (size_t)c->n_mels * sizeof(float));
-    return w->spectra && w->rows && w->rises ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "onset: %d bands", c->n_mels);
+    w->levels = malloc(2 * (size_t)c->n_mels * sizeof(double));
+    const bool taken = w->spectra && w->rows && w->rises && w->levels;
+    return taken ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "onset: %d bands", c->n_mels);
 }
 
 wt_status wt_onset_create(wt_device *device, const wt_onset_config *config, wt_onset **plan)
@@ -103,6 +109,7 @@ void wt_onset_destroy(wt_onset *plan)
         free(plan->workers[slot].spectra);
         free(plan->workers[slot].rows);
         free(plan->workers[slot].rises);
+        free(plan->workers[slot].levels);
     }
     free(plan->workers);
     wt__onset_cuda_destroy(plan->cuda);
@@ -144,6 +151,44 @@ WT_CLONES static void take_rises(const float *spectra, int count, int n_bands, i
     for (int i = 0; i < count; i++) {
         const float *before = spectra + (ptrdiff_t)i * n_bands;
         rises_of(before, before + (ptrdiff_t)lag * n_bands, n_bands, max_size, rows + i * n_bands);
+    }
+}
+
+WT_CLONES static void take_levels(const float *powers, double floor_db, double *levels, int n_bands)
+{
+    for (int band = 0; band < n_bands; band++) {
+        const double level = wt__onset_db(powers[band]);
+        levels[band] = level < floor_db ? floor_db : level;
+    }
+}
+
+WT_CLONES static void take_differences(const double *before, const double *after, int n_bands, float *rises)
+{
+    for (int band = 0; band < n_bands; band++) {
+        const float rise = (float)(after[band] - before[band]);
+        rises[band] = rise < 0 ? 0 : rise;
+    }
+}
+
+// The same of powers. Between frames of lag 1 without a maximum filter, one's levels are the next one's.
+static void take_precise_rises(const wt_onset *p, worker *w, int64_t t, int count, double floor_db)
+{
+    const wt_onset_config *c = &p->config;
+    const int n = c->n_mels;
+    const bool next = c->lag == 1 && c->max_size == 1;
+    double *before = w->levels, *after = before + n;
+    for (int i = 0; i < count; i++) {
+        const float *frame = w->spectra + (t + i) * n;
+        float *row = w->rows + i * n;
+        if (i && next) {
+            double *other = before;
+            before = after, after = other;
+        } else {
+            most_of(frame, n, c->max_size, row);
+            take_levels(row, floor_db, before, n);
+        }
+        take_levels(frame + (int64_t)c->lag * n, floor_db, after, n);
+        take_differences(before, after, n, row);
     }
 }
 
@@ -189,14 +234,21 @@ static void run_signal(const wt_onset *p, worker *w, const float *pcm, float *ou
 {
     const wt_onset_config *c = &p->config;
     wt_mel_run(w->mel, pcm, w->spectra);
-    for (int64_t k = 0; c->has_floor && k < c->n_mels * p->n_frames; k++)
-        if (w->spectra[k] < c->floor_db) w->spectra[k] = c->floor_db;
+    const int64_t all = c->n_mels * p->n_frames;
+    const float floor = (float)c->floor_db;
+    for (int64_t k = 0; c->has_floor && !c->precise && k < all; k++)
+        if (w->spectra[k] < floor) w->spectra[k] = floor;
+    double floor_db = c->floor_db;
+    if (c->precise && !c->has_floor) floor_db = wt__onset_db(wt__db_peak(w->spectra, all)) - 80;
     memset(out, 0, (size_t)(p->shift < p->n_frames ? p->shift : p->n_frames) * sizeof *out);
     for (int64_t t = 0; t + c->lag < p->n_frames && t + p->shift < p->n_frames; t += LANES) {
         float lanes[LANES];
         const int64_t rest = p->n_frames - c->lag - t, room = p->n_frames - p->shift - t;
         const int count = rest < LANES ? (int)rest : LANES;
-        take_rises(w->spectra + t * c->n_mels, count, c->n_mels, c->lag, c->max_size, w->rows);
+        if (c->precise)
+            take_precise_rises(p, w, t, count, floor_db);
+        else
+            take_rises(w->spectra + t * c->n_mels, count, c->n_mels, c->lag, c->max_size, w->rows);
         wt__lanes_turn(w->rows, c->n_mels, count, c->n_mels, w->rises);
         if (c->median)
             take_median(w->rises, c->n_mels, lanes);

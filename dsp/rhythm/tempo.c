@@ -1,6 +1,12 @@
 // Tempo: the best lag of the mean tempogram under a log-normal prior. Rows are normalised by their lag 0, which is
 // their energy, so the mean of the rows is one inverse transform of the mean of their normalised power spectra.
+//
+// Transforms are in float. Where nothing repeats after a lag, as behind the length of a short signal or of a single
+// click, librosa has a 0 of 1e-17 there and the prior decides; a float's 1e-8 of lag 0 is worth more than what the
+// prior differs by from lag to lag (log(1 + 1e6 lag)). So lags that are the best but for WT_TEMPO_SLACK are summed anew,
+// in double.
 
+#include "fft_double.h"
 #include "tempo_cuda.h"
 
 #include <float.h>
@@ -16,6 +22,12 @@ struct wt_tempo {
     double *prior;              // [length] logarithm, -inf where the tempo is too high
     float *power, *mean, *lags; // [bins], [bins], [length]
     double *sum;                // [bins]
+    double *row;                // [length] of a tempogram's, windowed
+    double *again;              // [length] sums of the lags in `open`
+    int *open;
+    // Where many lags are open: sixteen rows at once.
+    wt__fft64 *fft;
+    double *x, *work, *re, *im; // two of [n_fft][2][8], two of [bins][16]
     double *window;             // [length] the window's autocorrelation
     wt_tempo_choice choice;     // of these
     wt_device *device;
@@ -66,6 +78,19 @@ static void fill_prior(wt_tempo *p)
     }
 }
 
+enum { TILE = WT__FFT64_FRAMES };
+
+static wt_status take_double(wt_tempo *p)
+{
+    const int n_fft = 2 * (wt__tempogram_bins(p->tempogram) - 1);
+    const size_t points = wt__fft64_doubles(n_fft) * sizeof(double),
+                 bins = (size_t)wt__tempogram_bins(p->tempogram) * TILE * sizeof(double);
+    p->x = aligned_alloc(64, points), p->work = aligned_alloc(64, points);
+    p->re = aligned_alloc(64, bins), p->im = aligned_alloc(64, bins);
+    if (!p->x || !p->work || !p->re || !p->im) return wt_fail(WT_ERR_NO_MEMORY, "tempo: spectra of %d frames", n_fft);
+    return wt__fft64_create(n_fft, &p->fft);
+}
+
 static wt_status take_device(wt_tempo *p, wt_device *device)
 {
     p->device = device;
@@ -104,7 +129,10 @@ wt_status wt_tempo_create(wt_device *device, const wt_tempo_config *config, wt_t
     p->sum = malloc(bins * sizeof(double));
     p->lags = malloc((size_t)p->length * sizeof(float));
     p->window = malloc((size_t)p->length * sizeof(double));
-    if (!p->window || !p->prior || !p->power || !p->mean || !p->sum || !p->lags) {
+    p->row = malloc((size_t)p->length * sizeof(double));
+    p->again = malloc((size_t)p->length * sizeof(double));
+    p->open = malloc((size_t)p->length * sizeof(int));
+    if (!p->row || !p->again || !p->open || !p->window || !p->prior || !p->power || !p->mean || !p->sum || !p->lags) {
         status = wt_fail(WT_ERR_NO_MEMORY, "tempo: window of %d frames", p->length);
         goto fail;
     }
@@ -114,6 +142,8 @@ wt_status wt_tempo_create(wt_device *device, const wt_tempo_config *config, wt_t
                                   .hop = p->config.hop,
                                   .length = p->length,
                                   .fine = p->config.fine};
+    status = take_double(p);
+    if (status) goto fail;
     fill_window(p);
     fill_prior(p);
     if (device) status = take_device(p, device);
@@ -139,17 +169,109 @@ void wt_tempo_destroy(wt_tempo *plan)
     free(plan->mean);
     free(plan->sum);
     free(plan->window);
+    free(plan->row);
+    free(plan->again);
+    free(plan->open);
+    wt__fft64_destroy(plan->fft);
+    free(plan->x), free(plan->work), free(plan->re), free(plan->im);
     free(plan->lags);
     free(plan);
 }
 
-static double choose(const wt_tempo *p, const float *lags)
+// Rows of an envelope.
+typedef struct row_range {
+    const float *envelope;
+    int64_t n, begin, end;
+} row_range;
+
+WT_CLONES static double dot(const double *a, const double *b, int n)
 {
-    int best = 0;
-    double value = -INFINITY;
+    double sums[8] = {0}, sum = 0;
+    int i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int k = 0; k < 8; k++) sums[k] += a[i + k] * b[i + k];
+    for (; i < n; i++) sum += a[i] * b[i];
+    for (int k = 0; k < 8; k++) sum += sums[k];
+    return sum;
+}
+
+// The first n_open lags of `open`, means over the rows, to `again`.
+WT_RT static void sum_again(const wt_tempo *p, const row_range *rows, int n_open)
+{
+    for (int i = 0; i < n_open; i++) p->again[i] = 0;
+    for (int64_t t = rows->begin; t < rows->end; t++) {
+        wt__tempogram_row(p->tempogram, rows->envelope, rows->n, t, p->row);
+        const double energy = dot(p->row, p->row, p->length), scale = energy > DBL_MIN ? 1 / energy : 1;
+        if (energy == 0) continue; // silence, of which there may be hours
+        for (int i = 0; i < n_open; i++)
+            p->again[i] += scale * dot(p->row, p->row + p->open[i], p->length - p->open[i]);
+    }
+    for (int i = 0; i < n_open; i++) p->again[i] /= (double)(rows->end - rows->begin);
+}
+
+// Rows t .. t + count - 1 as the transform wants them, and 1 / energy of each.
+WT_RT static void load_rows(const wt_tempo *p, const row_range *rows, int64_t t, int count, double *scales)
+{
+    memset(p->x, 0, (size_t)(2 * (wt__tempogram_bins(p->tempogram) - 1)) * TILE * sizeof(double));
+    for (int f = 0; f < TILE; f++) {
+        scales[f] = 0;
+        if (f >= count) continue;
+        wt__tempogram_row(p->tempogram, rows->envelope, rows->n, t + f, p->row);
+        const double energy = dot(p->row, p->row, p->length);
+        scales[f] = energy > DBL_MIN ? 1 / energy : 1;
+        for (int i = 0; i < p->length; i++) p->x[i * TILE + f] = p->row[i];
+    }
+}
+
+WT_CLONES static void add_powers(const double *re, const double *im, const double *scales, int bins, double *sum)
+{
+    for (int k = 0; k < bins; k++)
+        for (int f = 0; f < TILE; f++) {
+            const double x = re[k * TILE + f], y = im[k * TILE + f];
+            sum[k] += scales[f] * (x * x + y * y);
+        }
+}
+
+// The same of many lags, by transforms.
+WT_RT static void transform_again(const wt_tempo *p, const row_range *rows, int n_open)
+{
+    const int bins = wt__tempogram_bins(p->tempogram), n_fft = 2 * (bins - 1);
+    double scales[TILE];
+    memset(p->sum, 0, (size_t)bins * sizeof *p->sum);
+    for (int64_t t = rows->begin; t < rows->end; t += TILE) {
+        load_rows(p, rows, t, rows->end - t < TILE ? (int)(rows->end - t) : TILE, scales);
+        wt__fft64_bins(wt__fft64_run(p->fft, p->x, p->work), n_fft, p->re, p->im);
+        add_powers(p->re, p->im, scales, bins, p->sum);
+    }
+    memset(p->im, 0, (size_t)bins * TILE * sizeof(double));
+    for (int k = 0; k < bins; k++)
+        for (int f = 0; f < TILE; f++) p->re[k * TILE + f] = p->sum[k];
+    wt__fft64_fold(p->re, p->im, n_fft, p->x);
+    const double *z = wt__fft64_run(p->fft, p->x, p->work), by = 1.0 / n_fft / (double)(rows->end - rows->begin);
+    for (int i = 0; i < n_open; i++) p->again[i] = z[p->open[i] * TILE] * by;
+}
+
+WT_RT static double choose(const wt_tempo *p, const float *lags, const row_range *rows)
+{
+    int best = 0, n_open = 0;
+    double value = -INFINITY, *worth = p->row;
     for (int k = 1; k < p->length; k++) {
-        const double here = log1p(1e6 * lags[k]) + p->prior[k];
-        if (here > value) value = here, best = k;
+        worth[k] = wt__tempo_worth(&p->choice, lags[k], k);
+        if (worth[k] > value) value = worth[k], best = k;
+    }
+    const double sure = best ? wt__tempo_sure(&p->choice, lags[best], best) : INFINITY;
+    for (int k = 1; k < p->length; k++)
+        if (wt__tempo_most(&p->choice, worth[k], lags[k], k) >= sure) p->open[n_open++] = k;
+    const int64_t n_rows = rows->end - rows->begin;
+    if (lags[0] == 0) n_open = 0; // silence: it is the prior alone
+    if (n_open > 1 && n_open * (n_rows < TILE ? n_rows : TILE) <= 512)
+        sum_again(p, rows, n_open);
+    else if (n_open > 1)
+        transform_again(p, rows, n_open);
+    value = -INFINITY;
+    for (int i = 0; i < n_open && n_open > 1; i++) {
+        const double here = wt__tempo_worth(&p->choice, p->again[i], p->open[i]);
+        if (here > value) value = here, best = p->open[i];
     }
     if (!best) best = p->length - 1; // nothing but not-a-number
     return wt__tempo_bpm(&p->choice, p->config.fine ? wt__tempo_refine(&p->choice, lags, best) : best);
@@ -171,7 +293,7 @@ WT_RT double wt_tempo_run(wt_tempo *p, const float *envelope, int64_t n)
     }
     for (int k = 0; k < bins; k++) p->mean[k] = (float)(p->sum[k] / (double)(rows > 0 ? rows : 1));
     wt__tempogram_lags(p->tempogram, p->mean, p->lags);
-    return choose(p, p->lags);
+    return choose(p, p->lags, &(row_range){envelope, n, 0, rows});
 }
 
 WT_RT void wt_tempo_run_frames(wt_tempo *p, const float *envelope, int64_t n, double *bpm)
@@ -181,7 +303,7 @@ WT_RT void wt_tempo_run_frames(wt_tempo *p, const float *envelope, int64_t n, do
         const float scale = energy > FLT_MIN ? (float)(1 / energy) : 1;
         for (int k = 0; k < wt__tempogram_bins(p->tempogram); k++) p->power[k] *= scale;
         wt__tempogram_lags(p->tempogram, p->power, p->lags);
-        bpm[t] = choose(p, p->lags);
+        bpm[t] = choose(p, p->lags, &(row_range){envelope, n, t, t + 1});
     }
 }
 

@@ -83,6 +83,10 @@ void wt__tempogram_cuda_destroy(wt__tempogram_cuda *cuda)
     free(cuda);
 }
 
+const wt_tempogram_args *wt__tempogram_cuda_args(const wt__tempogram_cuda *cuda) { return &cuda->args; }
+
+bool wt__tempogram_cuda_is_wide(const wt__tempogram_cuda *cuda) { return cuda->wide; }
+
 wt_status wt__tempogram_cuda_enqueue(const wt__tempogram_cuda *cuda, wt_stream *stream, const float *envelope,
                                      float *out)
 {
@@ -189,7 +193,8 @@ void wt__tempo_cuda_destroy(wt__tempo_cuda *cuda)
 static wt_status enqueue_wide(const wt__tempo_cuda *t, wt_stream *stream, const float *envelope, double *bpm)
 {
     float *lags = (float *)wt_buffer_address(t->lags);
-    const wt_tempo_rows_args args = {.rows = lags, .bpm = bpm, .choice = t->args.choice, .n_rows = t->args.n_rows};
+    const wt_tempo_rows_args args = {
+        .rows = lags, .bpm = bpm, .choice = t->args.choice, .n_rows = t->args.n_rows, .in_double = true};
     wt_status status = wt__tempo_wide_lags(t->wide, stream, envelope, lags);
     return status ? status : wt__fft64_cuda_each("tempo", t->wide_choose, stream, WT_ARG(args), 32 * args.n_rows);
 }
@@ -200,7 +205,7 @@ wt_status wt__tempo_cuda_enqueue(const wt__tempo_cuda *cuda, wt_stream *stream, 
     wt_tempogram_args rows = cuda->rows;
     wt_tempo_args args = cuda->args;
     rows.envelope = envelope;
-    args.bpm = bpm;
+    args.bpm = bpm, args.rows = rows;
     wt_status status = wt_kernel_launch(cuda->power, stream, &cuda->power_launch, &WT_ARG(rows), 1);
     return status ? status : wt_kernel_launch(cuda->choose, stream, &cuda->choose_launch, &WT_ARG(args), 1);
 }

@@ -14,6 +14,9 @@ typedef struct wt__beat_cuda wt__beat_cuda;
 WT_CHECKED wt_status wt__tempogram_cuda_create(wt_device *device, const wt_tempogram *tempogram,
                                                wt__tempogram_cuda **cuda);
 void wt__tempogram_cuda_destroy(wt__tempogram_cuda *cuda);
+/// Its rows, but where the envelope is; and whether they are by transforms in double.
+const wt_tempogram_args *wt__tempogram_cuda_args(const wt__tempogram_cuda *cuda);
+bool wt__tempogram_cuda_is_wide(const wt__tempogram_cuda *cuda);
 WT_CHECKED wt_status wt__tempogram_cuda_enqueue(const wt__tempogram_cuda *cuda, wt_stream *stream,
                                                 const float *envelope, float *out);
 

@@ -54,6 +54,9 @@ wt_status wt__tempo_rows_cuda_enqueue(const wt__tempo_rows_cuda *cuda, wt_stream
     wt_tempo_rows_args args = cuda->args;
     float *rows = (float *)wt_buffer_address(cuda->rows);
     args.rows = rows, args.bpm = bpm;
+    args.tempogram = *wt__tempogram_cuda_args(cuda->tempogram);
+    args.tempogram.envelope = envelope;
+    args.in_double = wt__tempogram_cuda_is_wide(cuda->tempogram);
     wt_status status = wt__tempogram_cuda_enqueue(cuda->tempogram, stream, envelope, rows);
     return status ? status : wt_kernel_launch(cuda->kernel, stream, &cuda->launch, &WT_ARG(args), 1);
 }

@@ -140,17 +140,28 @@ WT_CLONES static void take_power(float *re, const float *im, int bins)
     for (int k = 0; k < bins; k++) re[k] = re[k] * re[k] + im[k] * im[k];
 }
 
-WT_RT double wt__tempogram_power(wt_tempogram *p, const float *envelope, int64_t n, int64_t t, float *power)
+// The envelope under row t, in place or in the plan's frame.
+WT_RT static const float *row_samples(wt_tempogram *p, const float *envelope, int64_t n, int64_t t)
 {
     const int length = p->config.win_length, half = length / 2;
     const int64_t begin = t - (p->config.no_center ? 0 : half);
-    const float *x = p->frame;
-    if (begin >= 0 && begin + length <= n) {
-        x = envelope + begin;
-    } else {
-        ramp_frame(envelope, n, begin, length, half, p->frame);
-    }
-    const double energy = window_frame(x, p->window, length, p->frame);
+    if (begin >= 0 && begin + length <= n) return envelope + begin;
+    ramp_frame(envelope, n, begin, length, half, p->frame);
+    return p->frame;
+}
+
+WT_RT void wt__tempogram_row(wt_tempogram *p, const float *envelope, int64_t n, int64_t t, double *row)
+{
+    const float *x = row_samples(p, envelope, n, t);
+    const int length = p->config.win_length;
+    for (int i = 0; i < length; i++) row[i] = (double)p->window[i] * x[i];
+    memset(p->frame, 0, (size_t)length * sizeof(float));
+}
+
+WT_RT double wt__tempogram_power(wt_tempogram *p, const float *envelope, int64_t n, int64_t t, float *power)
+{
+    const float *x = row_samples(p, envelope, n, t);
+    const double energy = window_frame(x, p->window, p->config.win_length, p->frame);
     if (wt__fft_weighs(p->forward)) {
         wt__fft_real_weighted(p->forward, p->frame, NULL, WT__FFT_POWERS, power, NULL);
     } else {

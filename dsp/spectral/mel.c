@@ -209,21 +209,6 @@ WT_CLONES static void raise(float *squares, int bins, float power)
         for (int k = 0; k < bins; k++) squares[k] = powf(squares[k], power / 2);
 }
 
-// Frames' powers, each times the square of its back.
-WT_CLONES static void precise_powers(const double *re, const double *im, const double *back, int bins, double power,
-                                     float *out)
-{
-    double squares[WT__FFT64_FRAMES];
-    for (int f = 0; f < WT__FFT64_FRAMES; f++) squares[f] = back[f] * back[f];
-    for (int k = 0; k < bins; k++)
-        for (int f = 0; f < WT__FFT64_FRAMES; f++) {
-            const int at = k * WT__FFT64_FRAMES + f;
-            out[at] = (float)((re[at] * re[at] + im[at] * im[at]) * squares[f]);
-        }
-    const int count = bins * WT__FFT64_FRAMES;
-    for (int i = 0; i < count && power != 2; i++) out[i] = powf(out[i], (float)power / 2);
-}
-
 // turned [bins][stride] to sums [n_mels][stride], of as many frames as a vector has floats. Where they will be written,
 // `out`, comes to the first-level cache meanwhile.
 #define SUM_BANDS(vector, stride)                                                                                      \
@@ -257,8 +242,25 @@ WT_CLONES static void sum_lanes(const wt_mel *m, int lanes, const float *turned,
     }
 }
 
+// The same of precise powers, whose digits sums in float would not keep.
+WT_CLONES static void sum_precise(const wt_mel *m, const float *turned, float *sums)
+{
+    const float *weights = m->weights;
+    for (int b = 0; b < m->config.bank.n_mels; b++, sums += WT__FFT64_FRAMES) {
+        double sum[WT__FFT64_FRAMES] = {0};
+        const float *from = turned + (size_t)m->begins[b] * WT__FFT64_FRAMES;
+        for (int k = 0; k < m->lengths[b]; k++, weights++, from += WT__FFT64_FRAMES)
+            for (int f = 0; f < WT__FFT64_FRAMES; f++) sum[f] += (double)*weights * from[f];
+        for (int f = 0; f < WT__FFT64_FRAMES; f++) sums[f] = (float)sum[f];
+    }
+}
+
 static void sum_bands(const wt_mel *m, const float *turned, const float *out, float *sums)
 {
+    if (m->config.stft.precise) {
+        sum_precise(m, turned, sums);
+        return;
+    }
     const int width = wt_simd_floats(), lanes = m->lanes < width ? m->lanes : width;
     for (int i = 0; i < m->lanes; i += lanes) sum_lanes(m, lanes, turned + i, out + i, sums + i);
 }
@@ -311,17 +313,14 @@ WT_RT static void run_tile(const wt_mel *m, const wt__mel_slot *slot, const floa
     const int count = m->n_frames - t < lanes ? (int)(m->n_frames - t) : lanes;
     float *turned = slot->scratch + m->tile_floats, *sums = turned + (size_t)m->bins * (size_t)lanes;
     if (m->config.stft.precise) {
-        const double *re64, *im64;
-        double back[WT__FFT64_FRAMES];
-        wt__stft_leveled(slot->stft, pcm, m->config.n_samples, t, count, &re64, &im64, back);
-        precise_powers(re64, im64, back, m->bins, m->config.power, turned);
+        wt__stft_precise_powers(slot->stft, pcm, m->config.n_samples, t, count, turned);
     } else {
         if (m->frames)
             tile_at_once(m, slot, pcm, t, turned);
         else
             tile_by_frames(m, slot, pcm, t, count, turned);
-        raise(turned, m->bins * lanes, (float)m->config.power);
     }
+    raise(turned, m->bins * lanes, (float)m->config.power);
     sum_bands(m, turned, out + (m->config.frames_first ? t * n_mels : t), sums);
     if (m->logarithm) wt__db_log(sums, (int64_t)n_mels * lanes, m->amin, m->scale, m->shift, sums);
     write_tile(m, sums, t, count, out);

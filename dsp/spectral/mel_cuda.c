@@ -17,7 +17,7 @@ struct wt__mel_cuda {
     wt_launch launch, finish;
     wt_spectrum_mel_args args;
     wt_spectrum_finish_args finish_args;
-    wt__mel_wide *wide; // where no block holds what these kernels need
+    wt__mel_wide *wide; // where no block holds what these kernels need, or transforms are to be in double
 };
 
 // Whether columns are even, odd, even .. about the matrix's middle, but for rounding: those of a cosine transform.
@@ -138,7 +138,9 @@ wt_status wt__mel_cuda_create(const wt_mel *mel, const float *matrix, int n_out,
 {
     wt__mel_cuda *c = *cuda = calloc(1, sizeof *c); // the plan's destroy takes it back, also half built
     if (!c) return wt_fail(WT_ERR_NO_MEMORY, "mel: CUDA plan");
-    wt_status status = make_fused(mel, matrix, n_out, c);
+    // What Whisper's features keep of eight decades float transforms show as well.
+    const bool wide = mel->config.stft.precise && mel->config.scale != WT_MEL_WHISPER;
+    wt_status status = wide ? WT_ERR_UNSUPPORTED : make_fused(mel, matrix, n_out, c);
     return status == WT_ERR_UNSUPPORTED ? wt__mel_wide_create(mel, matrix, n_out, &c->wide) : status;
 }
 

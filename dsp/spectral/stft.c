@@ -39,6 +39,7 @@ struct wt_stft {
     float *sum; // [n_fft + HOPS * hop] what the frames so far add up to
     wt__fft64 *precise;
     double *window64, *x64, *work64, *re64, *im64; // [n_fft], two of [n_fft][2][8], two of [bins][16]
+    double *steady64, *sum64;                      // as steady and sum
 };
 
 // ---- life
@@ -103,6 +104,17 @@ static wt_status make_whole(wt_stft *s)
     return wt__fft_whole_create(&s->whole);
 }
 
+static double reciprocal64(double sum) { return sum > FLT_MIN ? 1 / sum : 1; }
+
+static void take_steady(wt_stft *s)
+{
+    for (int i = 0; i < s->config.hop; i++) {
+        double sum = 0;
+        for (int64_t at = i; at < s->config.n_fft; at += s->config.hop) sum += s->window64[at] * s->window64[at];
+        s->steady64[i] = reciprocal64(sum);
+    }
+}
+
 static wt_status make_precise(wt_stft *s)
 {
     const int n = s->config.n_fft, pad = (n - s->config.win_length) / 2;
@@ -112,9 +124,13 @@ static wt_status make_precise(wt_stft *s)
     s->work64 = aligned_alloc(64, points * sizeof(double));
     s->re64 = aligned_alloc(64, bins * sizeof(double));
     s->im64 = aligned_alloc(64, bins * sizeof(double));
-    if (!s->window64 || !s->x64 || !s->work64 || !s->re64 || !s->im64)
+    const size_t hop = (size_t)s->config.hop;
+    s->steady64 = calloc(hop, sizeof(double));
+    s->sum64 = calloc((size_t)n + HOPS * hop, sizeof(double));
+    if (!s->window64 || !s->x64 || !s->work64 || !s->re64 || !s->im64 || !s->steady64 || !s->sum64)
         return wt_fail(WT_ERR_NO_MEMORY, "stft: tables of %d doubles", n);
     wt_status status = wt_window_fill_double(&s->config.window, s->window64 + pad);
+    take_steady(s);
     return status ? status : wt__fft64_create(n, &s->precise);
 }
 
@@ -170,6 +186,8 @@ void wt_stft_destroy(wt_stft *stft)
     free(stft->work64);
     free(stft->re64);
     free(stft->im64);
+    free(stft->steady64);
+    free(stft->sum64);
     free(stft);
 }
 
@@ -273,8 +291,9 @@ static void level_frames(const float **frames, int n_fft, const float *silence, 
     }
 }
 
-WT_RT void wt__stft_leveled(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count, const double **re,
-                            const double **im, double *back)
+// The transform of frames t .. t + count - 1, each brought near 1; `back`: by what it is to be taken.
+WT_RT static const double *transform_precisely(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count,
+                                               frame_scales *back)
 {
     const int n_fft = s->config.n_fft;
     const float *frames[WT__FFT64_FRAMES];
@@ -289,19 +308,26 @@ WT_RT void wt__stft_leveled(wt_stft *s, const float *pcm, int64_t n, int64_t t, 
         else
             pad_frame(s, pcm, n, begin, edge);
     }
-    frame_scales to, from;
-    level_frames(frames, n_fft, silence, &to, &from);
+    frame_scales to;
+    level_frames(frames, n_fft, silence, &to, back);
     wt__fft64_frames(frames, s->window64, n_fft, to.by, s->x64);
-    wt__fft64_bins(wt__fft64_run(s->precise, s->x64, s->work64), n_fft, s->re64, s->im64);
-    *re = s->re64, *im = s->im64;
-    memcpy(back, from.by, sizeof from);
+    return wt__fft64_run(s->precise, s->x64, s->work64);
+}
+
+WT_RT void wt__stft_precise_powers(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count, float *powers)
+{
+    frame_scales back;
+    const double *z = transform_precisely(s, pcm, n, t, count, &back);
+    for (int f = 0; f < WT__FFT64_FRAMES; f++) back.by[f] *= back.by[f];
+    wt__fft64_powers(z, s->config.n_fft, back.by, powers);
 }
 
 WT_RT void wt__stft_precise(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count, const double **re,
                             const double **im)
 {
     frame_scales back;
-    wt__stft_leveled(s, pcm, n, t, count, re, im, back.by);
+    wt__fft64_bins(transform_precisely(s, pcm, n, t, count, &back), s->config.n_fft, s->re64, s->im64);
+    *re = s->re64, *im = s->im64;
     scale_frames(s->re64, s->bins, &back);
     scale_frames(s->im64, s->bins, &back);
 }
@@ -454,6 +480,46 @@ WT_RT wt_status wt_stft_forward(wt_stft *stft, const float *pcm, int64_t n, floa
     return WT_OK;
 }
 
+// Powers, or their roots, in place of the real parts.
+WT_CLONES static void take_sizes(double *re, const double *im, int count, bool powers)
+{
+    for (int i = 0; i < count; i++) re[i] = re[i] * re[i] + im[i] * im[i];
+    for (int i = 0; i < count && !powers; i++) re[i] = sqrt(re[i]);
+}
+
+WT_RT static void write_precise_sizes(wt_stft *s, const float *pcm, int64_t n, int64_t t, int count, bool powers,
+                                      float *out)
+{
+    const double *re, *im;
+    wt__stft_precise(s, pcm, n, t, count, &re, &im);
+    take_sizes(s->re64, im, s->bins * WT__FFT64_FRAMES, powers);
+    for (int f = 0; f < count; f++)
+        for (int k = 0; k < s->bins; k++) *out++ = (float)re[k * WT__FFT64_FRAMES + f];
+}
+
+WT_CLONES static void take_roots(float *powers, int bins)
+{
+    for (int k = 0; k < bins; k++) powers[k] = sqrtf(powers[k]);
+}
+
+WT_RT wt_status wt_stft_forward_real(wt_stft *stft, const float *pcm, int64_t n, bool powers, float *out)
+{
+    const int64_t n_frames = wt_stft_frames(stft, n), step = stft->precise ? WT__FFT64_FRAMES : 1;
+    if (n_frames < 1) return WT_ERR_BAD_ARG;
+    for (int c = 0; c < stft->config.channels; c++, pcm += n)
+        for (int64_t t = 0; t < n_frames; t += step) {
+            const int count = (int)(n_frames - t < step ? n_frames - t : step);
+            if (stft->precise) {
+                write_precise_sizes(stft, pcm, n, t, count, powers, out);
+            } else {
+                wt__stft_powers(stft, pcm, n, t, out);
+                if (!powers) take_roots(out, stft->bins);
+            }
+            out += count * stft->bins;
+        }
+    return WT_OK;
+}
+
 // ---- inverse
 
 // What the squared windows of the existing frames add up to at sample `at` of the padded signal.
@@ -461,7 +527,11 @@ static double squares(const wt_stft *s, int64_t at, int64_t n_frames)
 {
     double sum = 0;
     for (int64_t t = at / s->config.hop; t >= 0 && at - t * s->config.hop < s->config.n_fft; t--)
-        if (t < n_frames) sum += (double)s->window[at - t * s->config.hop] * s->window[at - t * s->config.hop];
+        if (t < n_frames) {
+            const int64_t i = at - t * s->config.hop;
+            const double w = s->precise ? s->window64[i] : s->window[i];
+            sum += w * w;
+        }
     return sum;
 }
 
@@ -493,6 +563,60 @@ WT_RT static wt_status add_frame(wt_stft *s, const float *in, int64_t t, int64_t
     return status;
 }
 
+// ---- inverse in double: where windows overlap little, what divides by their squares lifts a transform's rounding
+
+// As give_hop.
+WT_RT static void give_hop64(const wt_stft *s, const double *sum, int64_t t, int64_t n_frames, int64_t length,
+                             float *out)
+{
+    const int64_t begin = t * s->config.hop, to = begin - margin(s), room = length - to;
+    const bool whole = t >= s->overlap - 1 && t < n_frames;
+    const int64_t first = to < 0 ? -to : 0, end = room < s->config.hop ? room : s->config.hop;
+    for (int64_t i = first; i < end; i++)
+        out[to + i] =
+            (float)(sum[i] * (whole ? s->steady64[i] : reciprocal64(squares(s, begin + i, n_frames))));
+}
+
+// Frames t .. t + count - 1 of `in`, transformed: frame f is lane f of the numbers, times n_fft.
+WT_RT static const double *transform_back(wt_stft *s, const float *in, int64_t t, int count)
+{
+    for (int f = 0; f < WT__FFT64_FRAMES; f++) {
+        const float *bins = in + (t + f) * 2 * s->bins;
+        for (int k = 0; k < s->bins; k++) {
+            s->re64[k * WT__FFT64_FRAMES + f] = f < count ? bins[2 * k] : 0;
+            s->im64[k * WT__FFT64_FRAMES + f] = f < count ? bins[2 * k + 1] : 0;
+        }
+    }
+    wt__fft64_fold(s->re64, s->im64, s->config.n_fft, s->x64);
+    return wt__fft64_run(s->precise, s->x64, s->work64);
+}
+
+// As invert_part.
+WT_RT static void invert_part64(wt_stft *s, const float *in, int64_t n_frames, int64_t length, int64_t hop_begin,
+                                int64_t hop_end, float *out)
+{
+    enum { F = WT__FFT64_FRAMES };
+    const int n = s->config.n_fft, hop = s->config.hop;
+    const int64_t first = hop_begin < s->overlap ? 0 : hop_begin - s->overlap + 1;
+    const double *z = NULL;
+    memset(s->sum64, 0, (size_t)n * sizeof(double));
+    for (int64_t t = first; t < hop_end; t++) {
+        const int64_t place = (t - first) % HOPS;
+        double *sum = s->sum64 + place * hop;
+        memset(sum + n, 0, (size_t)hop * sizeof(double));
+        if (t < n_frames) {
+            const int f = (int)((t - first) % F);
+            if (!f) z = transform_back(s, in, t, n_frames - t < F ? (int)(n_frames - t) : F);
+            const double *from = z + (f + F / 2) % F; // parts exchanged
+            for (int i = 0; i < n; i++) sum[i] += from[i * F] * s->window64[i] / n;
+        }
+        if (t >= hop_begin) give_hop64(s, sum, t, n_frames, length, out);
+        if (place == HOPS - 1) memmove(s->sum64, sum + hop, (size_t)n * sizeof(double));
+    }
+}
+
+// ---- inverse, of either kind
+
 // Hops `hop_begin` .. `hop_end` - 1 of the padded signal: a part begins with the frames that reach into it, so its sums
 // are those of the whole.
 WT_RT static wt_status invert_part(wt_stft *s, const float *in, int64_t n_frames, int64_t length, int64_t hop_begin,
@@ -500,6 +624,10 @@ WT_RT static wt_status invert_part(wt_stft *s, const float *in, int64_t n_frames
 {
     const int n = s->config.n_fft, hop = s->config.hop;
     const int64_t first = hop_begin < s->overlap ? 0 : hop_begin - s->overlap + 1;
+    if (s->precise) {
+        invert_part64(s, in, n_frames, length, hop_begin, hop_end, out);
+        return WT_OK;
+    }
     memset(s->sum, 0, (size_t)n * sizeof(float));
     for (int64_t t = first; t < hop_end; t++) {
         const int64_t place = (t - first) % HOPS;

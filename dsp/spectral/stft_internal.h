@@ -32,9 +32,8 @@ WT_RT void wt__stft_tile(wt_stft *stft, const float *pcm, int64_t n, int64_t t, 
 /// Of a precise transform: re, im [bins][WT__FFT64_FRAMES] of the plan's scratch, until its next call.  [rt]
 WT_RT void wt__stft_precise(wt_stft *stft, const float *pcm, int64_t n, int64_t t, int count, const double **re,
                             const double **im);
-/// The same before each frame's numbers are taken times its back [WT__FFT64_FRAMES], a power of two, 0 or NaN.  [rt]
-WT_RT void wt__stft_leveled(wt_stft *stft, const float *pcm, int64_t n, int64_t t, int count, const double **re,
-                            const double **im, double *back);
+/// Their powers, rounded once: [bins][WT__FFT64_FRAMES].  [rt]
+WT_RT void wt__stft_precise_powers(wt_stft *stft, const float *pcm, int64_t n, int64_t t, int count, float *powers);
 /// A precise transform's window [n_fft], and another in its place.
 const double *wt__stft_window64(const wt_stft *stft);
 void wt__stft_set_window64(wt_stft *stft, const double *window);

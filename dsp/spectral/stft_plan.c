@@ -1,6 +1,6 @@
 // Batches of signals. On the CPU each thread has a transform of its own and takes some frames at a time, or an equal
 // part of all lines on the way back, of which few are parted; on a GPU one kernel does each way
-// (kernels/spectral/spectrum.cu), or, of lengths that no block holds, stft_wide.c.
+// (kernels/spectral/spectrum.cu), or, of lengths that no block holds and of precise ones, stft_wide.c.
 
 #include "spectrum_cuda.h"
 #include "stft_wide.h"
@@ -109,7 +109,7 @@ wt_status wt_stft_plan_create(wt_device *device, const wt_stft_plan_config *conf
     if (!status) status = wt_stft_create(&config->stft, &p->slots[0]);
     if (!status) status = resolve(p);
     if (!status) status = make_slots(p);
-    if (!status && wt__op_on_gpu(device)) status = make_cuda(p);
+    if (!status && wt__op_on_gpu(device)) status = config->stft.precise ? WT_ERR_UNSUPPORTED : make_cuda(p);
     if (status == WT_ERR_UNSUPPORTED)
         status = wt__stft_wide_create(device, p->slots[0], p->config.output, p->n_lines, p->config.n_samples,
                                       p->n_frames, p->length, &p->wide);

@@ -4,6 +4,7 @@
 // Memory depends on filters and hop alone.
 
 #include "cqt_plan.h"
+#include "cqt_precise.h"
 #include "halve.h"
 
 #include <math.h>
@@ -34,6 +35,7 @@ typedef struct worker {
     float *spectrum;   // [bins][FRAMES][2] of the bins that filters use
     float *windowed;   // [FRAMES][n_fft] of a pseudo part
     float *rows;       // [n_rows][FRAMES][2]
+    wt__cqt_precise *precise; // in place of transforms and filters, or NULL
 } worker;
 
 struct wt_cqt {
@@ -70,7 +72,8 @@ static wt_status take_line(const wt__cqt_plan *plan, int level, line *l)
     l->halved = calloc(CHUNK, sizeof(float));
     if (!l->x || !l->halved) return wt_fail(WT_ERR_NO_MEMORY, "cqt: line of %d samples", l->capacity);
     if (level + 1 == plan->n_levels) return WT_OK;
-    return level < plan->early ? wt__halver_create(plan->early, level, &l->half) : wt__halver_create(1, 0, &l->half);
+    const bool early = level < plan->early;
+    return wt__halver_create(early ? plan->early : 1, early ? level : 0, plan->config.precise, &l->half);
 }
 
 static wt_status take_worker(const wt__cqt_plan *plan, worker *w)
@@ -125,7 +128,10 @@ wt_status wt_cqt_create(wt_device *device, const wt_cqt_config *config, int64_t 
         q->workers = calloc((size_t)q->n_workers, sizeof *q->workers);
         if (!q->workers) status = wt_fail(WT_ERR_NO_MEMORY, "cqt: %d workers", q->n_workers);
     }
-    for (int i = 0; i < q->n_workers && !status; i++) status = take_worker(&q->plan, &q->workers[i]);
+    for (int i = 0; i < q->n_workers && !status; i++) {
+        status = take_worker(&q->plan, &q->workers[i]);
+        if (!status && config->precise) status = wt__cqt_precise_create(&q->plan, q->window, &q->workers[i].precise);
+    }
     if (!status && on_gpu) status = wt__cqt_cuda_create(device, &q->plan, max_samples, &q->cuda);
     if (status)
         wt_cqt_destroy(q);
@@ -142,6 +148,7 @@ static void free_worker(const wt__cqt_plan *plan, worker *w)
         free(w->lines[i].halved);
     }
     for (int i = 0; w->ffts && i < plan->n_parts; i++) wt_fft_destroy(w->ffts[i]);
+    wt__cqt_precise_destroy(w->precise);
     free(w->lines), free(w->ffts), free(w->frame), free(w->spectra), free(w->spectrum), free(w->windowed), free(w->rows);
 }
 
@@ -261,12 +268,14 @@ WT_CLONES static void cut_frames(const float *x, const wt__cqt_part *p, const fl
         for (int i = 0; i < p->n_fft; i++) frames[f * p->n_fft + i] = x[f * p->hop + i] * window[i];
 }
 
-WT_RT static wt_status give_frames(const job *j, worker *w, int part, int n, float *out)
+// The rows of sixteen frames at x.
+WT_RT static wt_status take_rows(const job *j, worker *w, int part, const float *x)
 {
-    const wt__cqt_plan *plan = &j->cqt->plan;
-    const wt__cqt_part *p = &plan->parts[part];
-    const line *l = &w->lines[p->level];
-    const float *x = l->x + (w->frame[part] * p->hop - p->n_fft / 2 - l->origin);
+    const wt__cqt_part *p = &j->cqt->plan.parts[part];
+    if (w->precise) {
+        wt__cqt_precise_rows(w->precise, part, x, w->rows);
+        return WT_OK;
+    }
     if (p->pseudo) {
         cut_frames(x, p, j->cqt->window, w->windowed);
         x = w->windowed;
@@ -278,6 +287,17 @@ WT_RT static wt_status give_frames(const job *j, worker *w, int part, int n, flo
         project_pseudo(p, w->spectrum, w->rows);
     else
         project(p, wt_simd_floats(), w->spectrum, w->rows);
+    return WT_OK;
+}
+
+WT_RT static wt_status give_frames(const job *j, worker *w, int part, int n, float *out)
+{
+    const wt__cqt_plan *plan = &j->cqt->plan;
+    const wt__cqt_part *p = &plan->parts[part];
+    const line *l = &w->lines[p->level];
+    const float *x = l->x + (w->frame[part] * p->hop - p->n_fft / 2 - l->origin);
+    wt_status status = take_rows(j, w, part, x);
+    if (status) return status;
     const int64_t width = plan->config.n_bins * (plan->magnitude ? 1 : 2);
     give(plan, p, w->rows, n, out + w->frame[part] * width);
     w->frame[part] += n;

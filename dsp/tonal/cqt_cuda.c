@@ -6,6 +6,7 @@
 #include "fft_internal.h"
 #include "halve.h"
 #include "op.h"
+#include "soxr_hq.h"
 
 #include "cqt_kernel.h"
 #include "fft_kernel.h"
@@ -29,6 +30,7 @@ struct wt__cqt_cuda {
     wt_kernel *halve;
     octave *octaves; // [n_parts]
     wt_buffer *tables, *signals;
+    wt_buffer *taps; // precise: [early + 1][WT_SOXR_HALF + 1] of the halvings, in double
     size_t twiddles, back, roots; // of a halving
     size_t filter;                // those of early halvings, then that of all others
     int64_t max_samples;
@@ -55,8 +57,11 @@ static size_t write_roots(int n, float *table)
     return 2 * ((size_t)n / 2 + 1);
 }
 
-// No block transforms its frames.
-static bool is_wide(const wt__cqt_part *p) { return p->n_fft < 4 || p->n_fft > 2 * WT_FFT_BLOCK_MAX; }
+// No block transforms its frames, or not in double.
+static bool is_wide(const wt__cqt_plan *plan, const wt__cqt_part *p)
+{
+    return plan->config.precise || p->n_fft < 4 || p->n_fft > 2 * WT_FFT_BLOCK_MAX;
+}
 
 static size_t take(size_t *end, size_t words)
 {
@@ -78,7 +83,7 @@ static size_t map_tables(wt__cqt_cuda *c)
         const wt__cqt_part *p = &c->plan->parts[i];
         octave *o = &c->octaves[i];
         const size_t n = (size_t)p->begin[p->n_rows];
-        const bool wide = is_wide(p);
+        const bool wide = is_wide(c->plan, p);
         o->twiddles = take(&end, wide ? 0 : wt__fft_block_twiddles(p->n_fft / 2, NULL));
         o->roots = take(&end, wide ? 0 : write_roots(p->n_fft, NULL));
         o->window = take(&end, p->pseudo && !wide ? (size_t)p->n_fft : 0);
@@ -114,7 +119,7 @@ static wt_status write_tables(const wt__cqt_cuda *c, float *table)
         memcpy(table + o->value, p->value, (p->pseudo ? n : 2 * n) * sizeof(float));
         memcpy(table + o->begin, p->begin, ((size_t)p->n_rows + 1) * sizeof(int));
         memcpy(table + o->bin, p->bin, n * sizeof(int));
-        if (is_wide(p)) continue;
+        if (is_wide(c->plan, p)) continue;
         wt__fft_block_twiddles(p->n_fft / 2, table + o->twiddles);
         write_roots(p->n_fft, table + o->roots);
         if (p->pseudo) status = wt_window_fill(&(wt_window_config){.n = p->n_fft}, table + o->window);
@@ -166,8 +171,22 @@ static wt_status load_octaves(wt_device *device, wt__cqt_cuda *c)
     const wt__cqt_plan *plan = c->plan;
     wt_status status = WT_OK;
     for (int i = 0; i < plan->n_parts && !status; i++)
-        status = is_wide(&plan->parts[i]) ? load_wide(device, c, i)
+        status = is_wide(plan, &plan->parts[i]) ? load_wide(device, c, i)
                                           : load_octave(device, plan, &plan->parts[i], &c->octaves[i]);
+    return status;
+}
+
+static wt_status make_taps(wt_device *device, wt__cqt_cuda *c)
+{
+    enum { TAPS = WT_SOXR_HALF + 1 };
+    const int early = c->plan->early;
+    const size_t bytes = (size_t)(early + 1) * TAPS * sizeof(double);
+    double *taps = malloc(bytes);
+    wt_status status = taps ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "cqt: taps of %d halvings", early + 1);
+    for (int i = 0; i <= early && !status; i++)
+        status = wt__soxr_half(i < early ? early : 1, i < early ? i : 0, taps + i * TAPS);
+    if (!status) status = wt__op_upload(device, taps, bytes, &c->taps);
+    free(taps);
     return status;
 }
 
@@ -193,7 +212,8 @@ wt_status wt__cqt_cuda_create(wt_device *device, const wt__cqt_plan *plan, int64
     if (!status) status = take_signals(device, c);
     if (!status)
         status = wt_module_create(device, &(wt_module_config){.name = "kernels/tonal/cqt_halve.cu"}, &c->module);
-    if (!status) status = wt_module_get_kernel(c->module, "cqt_halve", &c->halve);
+    if (!status && plan->config.precise) status = make_taps(device, c);
+    if (!status) status = wt_module_get_kernel(c->module, c->taps ? "cqt_halve_double" : "cqt_halve", &c->halve);
     if (!status) status = load_octaves(device, c);
     if (status)
         wt__cqt_cuda_destroy(c);
@@ -212,6 +232,7 @@ void wt__cqt_cuda_destroy(wt__cqt_cuda *cuda)
     wt_module_destroy(cuda->module);
     wt_buffer_destroy(cuda->tables);
     wt_buffer_destroy(cuda->signals);
+    wt_buffer_destroy(cuda->taps);
     free(cuda->octaves);
     free(cuda);
 }
@@ -224,7 +245,8 @@ static wt_status launch_halve(const wt__cqt_cuda *c, wt_stream *stream, const fl
     const float *tables = (const float *)wt_buffer_address(c->tables);
     const wt__cqt_plan *plan = c->plan;
     const int64_t n_out = kept_samples(plan, n, level);
-    const wt_cqt_halve_args args = {
+    const int early = plan->early;
+    wt_cqt_halve_args args = {
         .in = in,
         .out = out,
         .twiddles = tables + c->twiddles,
@@ -238,7 +260,13 @@ static wt_status launch_halve(const wt__cqt_cuda *c, wt_stream *stream, const fl
     const wt_launch launch = {.grid = {(int)((n_out + WT_CQT_HALVE_OUT - 1) / WT_CQT_HALVE_OUT), plan->config.channels},
                               .block = {wt__fft_threads(WT_CQT_HALVE_N / 2, 1024)},
                               .shared_bytes = (size_t)wt__fft_shared_floats(WT_CQT_HALVE_N / 2) * sizeof(float)};
-    return wt_kernel_launch(c->halve, stream, &launch, &WT_ARG(args), 1);
+    if (!c->taps) return wt_kernel_launch(c->halve, stream, &launch, &WT_ARG(args), 1);
+    args.taps = (const double *)wt_buffer_address(c->taps);
+    args.taps += (size_t)(level - 1 < early ? level - 1 : early) * (WT_SOXR_HALF + 1);
+    const wt_launch sums = {
+        .grid = {(int)((n_out + WT_CQT_HALVE_SUMS - 1) / WT_CQT_HALVE_SUMS), plan->config.channels},
+        .block = {WT_CQT_HALVE_SUMS}};
+    return wt_kernel_launch(c->halve, stream, &sums, &WT_ARG(args), 1);
 }
 
 static wt_status launch_octave(const wt__cqt_cuda *c, wt_stream *stream, const float *in, int64_t n, int part,

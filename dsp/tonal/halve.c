@@ -1,5 +1,6 @@
 // 4096 samples are transformed and weighed by the filter's spectrum; every other sample of the result has the spectrum
-// folded at its middle, which goes back as 2048 samples. 400 of them lie too near the ends, the rest is given.
+// folded at its middle, which goes back as 2048 samples. 400 of them lie too near the ends, the rest is given. Its
+// rounding is that of the block's loudest samples: a precise halver sums the taps' products in double instead.
 
 #include "halve.h"
 
@@ -13,12 +14,14 @@
 #include <warptone/fft.h>
 #include <warptone/simd.h>
 
-enum { N = WT_CQT_HALVE_N, EDGE = WT_CQT_HALVE_EDGE, OUT = WT_CQT_HALVE_OUT };
+enum { N = WT_CQT_HALVE_N, EDGE = WT_CQT_HALVE_EDGE, OUT = WT_CQT_HALVE_OUT, SUMS = 24 };
 
 struct wt__halver {
     wt_fft *forward, *inverse;
     int fill;             // samples in `in`, of which the first 2 * EDGE were there before
     int64_t taken, given; // samples
+    double *taps; // [HALF + 1], or NULL
+    double even[N / 2], odd[N / 2]; // samples of `in`
     float filter[N / 2 + 1], in[N], spectrum[N + 2], folded[N / 2 + 2], out[N / 2];
 };
 
@@ -35,7 +38,13 @@ wt_status wt__halve_spectrum(int n_halvings, int index, double scale, float *spe
     return status;
 }
 
-wt_status wt__halver_create(int n_halvings, int index, wt__halver **halver)
+static wt_status take_taps(int n_halvings, int index, wt__halver *h)
+{
+    h->taps = malloc((WT_SOXR_HALF + 1) * sizeof *h->taps);
+    return h->taps ? wt__soxr_half(n_halvings, index, h->taps) : wt_fail(WT_ERR_NO_MEMORY, "halver: taps");
+}
+
+wt_status wt__halver_create(int n_halvings, int index, bool precise, wt__halver **halver)
 {
     *halver = NULL;
     wt__halver *h = calloc(1, sizeof *h);
@@ -44,6 +53,7 @@ wt_status wt__halver_create(int n_halvings, int index, wt__halver **halver)
     if (!status)
         status = wt_fft_create(NULL, &(wt_fft_config){.n = N / 2, .kind = WT_FFT_COMPLEX_TO_REAL}, &h->inverse);
     if (!status) status = wt__halve_spectrum(n_halvings, index, 0.5, h->filter); // of the fold
+    if (!status && precise) status = take_taps(n_halvings, index, h);
     wt__halver_reset(h);
     if (status)
         wt__halver_destroy(h);
@@ -56,6 +66,7 @@ void wt__halver_destroy(wt__halver *halver)
 {
     if (!halver) return;
     wt_fft_destroy(halver->forward), wt_fft_destroy(halver->inverse);
+    free(halver->taps);
     free(halver);
 }
 
@@ -95,12 +106,40 @@ WT_CLONES static void fold(const float *filter, const float *x, float *z)
     z[N / 2] = 2 * filter[N / 4] * x[N / 2], z[N / 2 + 1] = 0;
 }
 
+// SUMS outputs, whose middle tap meets even[0] and those behind it.
+WT_CLONES static void sum_taps(const double *taps, const double *even, const double *odd, float *out)
+{
+    double sums[SUMS];
+    for (int i = 0; i < SUMS; i++) sums[i] = taps[0] * even[i];
+    for (int k = 1; k <= WT_SOXR_HALF; k += 2) { // odd[i] lies behind even[i]
+        const double *before = odd - (k + 1) / 2, *after = odd + (k - 1) / 2;
+        for (int i = 0; i < SUMS; i++) sums[i] += taps[k] * (before[i] + after[i]);
+    }
+    for (int k = 2; k <= WT_SOXR_HALF; k += 2) {
+        const double *before = even - k / 2, *after = even + k / 2;
+        for (int i = 0; i < SUMS; i++) sums[i] += taps[k] * (before[i] + after[i]);
+    }
+    for (int i = 0; i < SUMS; i++) out[i] = (float)sums[i];
+}
+
+WT_RT static void halve_precisely(wt__halver *h)
+{
+    for (int i = 0; i < N / 2; i++) h->even[i] = h->in[2 * i], h->odd[i] = h->in[2 * i + 1];
+    for (int i = EDGE / 2; i < EDGE / 2 + OUT; i += SUMS) sum_taps(h->taps, h->even + i, h->odd + i, h->out + i);
+}
+
+_Static_assert(OUT % SUMS == 0, "whole sums");
+
 // A full block's outputs.
 WT_RT static int give(wt__halver *h, int n, float *out)
 {
-    wt_fft_run(h->forward, h->in, h->spectrum);
-    fold(h->filter, h->spectrum, h->folded);
-    wt_fft_run(h->inverse, h->folded, h->out);
+    if (h->taps) {
+        halve_precisely(h);
+    } else {
+        wt_fft_run(h->forward, h->in, h->spectrum);
+        fold(h->filter, h->spectrum, h->folded);
+        wt_fft_run(h->inverse, h->folded, h->out);
+    }
     memcpy(out, h->out + EDGE / 2, (size_t)n * sizeof *out);
     memcpy(h->in, h->in + N - 2 * EDGE, 2 * EDGE * sizeof *h->in);
     h->fill = 2 * EDGE, h->given += n;

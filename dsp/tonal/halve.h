@@ -3,12 +3,14 @@
 #ifndef WT_DSP_HALVE_H
 #define WT_DSP_HALVE_H
 
+#include <stdbool.h>
 #include <warptone/status.h>
 
 typedef struct wt__halver wt__halver;
 
 /// Halving `index` of `n_halvings` that soxr does in one go; of one alone: 1, 0.
-WT_CHECKED wt_status wt__halver_create(int n_halvings, int index, wt__halver **halver);
+/// `precise`: by sums in double, 4 times slower.
+WT_CHECKED wt_status wt__halver_create(int n_halvings, int index, bool precise, wt__halver **halver);
 void wt__halver_destroy(wt__halver *halver); ///< NULL is allowed.
 WT_RT void wt__halver_reset(wt__halver *halver);
 

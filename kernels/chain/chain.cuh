@@ -83,14 +83,43 @@ struct fours_line {
     __device__ __forceinline__ float4 four(int n) const { return *(const float4 *)place(n); }
 };
 
-// Four lanes' sums of four frames: each gets the frame of its own place among the four. Whole warps.
-static __device__ __forceinline__ float fours_own(float4 y)
+// So many lanes share four frames: a thread block has 128 threads a channel, up to four channels, and a block waits for
+// the warp with most to do.
+#define FOURS_LANES (CHAIN_MOST_FRAMES <= 64 ? 8 : 4)
+
+// The lanes' sums of their four frames: each gets the frame of its own place among the four, lane / (LANES / 4). Whole
+// warps.
+template <int LANES> static __device__ __forceinline__ float fours_own(float4 y)
 {
-    const bool high = threadIdx.x & 2, odd = threadIdx.x & 1;
+    enum { EACH = LANES / 4 };
+    const bool high = threadIdx.x & 2 * EACH, odd = threadIdx.x & EACH;
     float a = high ? y.z : y.x, b = high ? y.w : y.y;
-    a += __shfl_xor_sync(~0u, high ? y.x : y.z, 2);
-    b += __shfl_xor_sync(~0u, high ? y.y : y.w, 2);
-    return (odd ? b : a) + __shfl_xor_sync(~0u, odd ? a : b, 1);
+    a += __shfl_xor_sync(~0u, high ? y.x : y.z, 2 * EACH);
+    b += __shfl_xor_sync(~0u, high ? y.y : y.w, 2 * EACH);
+    a = (odd ? b : a) + __shfl_xor_sync(~0u, odd ? a : b, EACH);
+#pragma unroll
+    for (int d = EACH / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
+    return a;
+}
+
+// The sample of a block that a lane has a share in, where FOURS_LANES share four.
+struct fours_place {
+    int c, f, lane; // `lane`: among those that share
+    bool first;     // of the lanes that have the sample
+};
+
+static __device__ __forceinline__ fours_place fours_place_of(int i)
+{
+    enum { EACH = FOURS_LANES / 4 };
+    const fours_place at = {(int)((unsigned)i / (EACH * CHAIN_MOST_FRAMES)), i / EACH & (CHAIN_MOST_FRAMES - 1),
+                            i & (FOURS_LANES - 1), (i & (EACH - 1)) == 0};
+    return at;
+}
+
+// Whether a thread block has lanes for all samples of that many channels at once.
+static __device__ __forceinline__ bool fours_fit(int channels)
+{
+    return channels * CHAIN_MOST_FRAMES * (FOURS_LANES / 4) <= chain_threads();
 }
 
 // A thread block's shared memory: the chain's buffers, the scratch behind them, then what chain_room names.

@@ -58,8 +58,9 @@ struct resident_block {
     wt_block_word *up;         // its slot, of the first stream
 };
 
-// An answer's head, but for the time of sending: the first warp knows it, the last one sends it.
+// An answer's head, but for the time of sending: the last warp keeps it and sends it.
 static __shared__ unsigned int resident_told[RESIDENT_HEAD];
+static __device__ __forceinline__ int resident_keeper() { return chain_threads() - 32; } // its first thread
 
 // Where a chain's readings are in an instance's memory, in bytes, when it has no more.
 #define RESIDENT_READINGS 64
@@ -77,7 +78,7 @@ struct resident_shift {
     bool relieved;
 };
 
-// What the first warp was about since the last answer, for who asks why a block was late.
+// The keeper's: what the kernel was about since the last answer, for who asks why a block was late.
 struct resident_watch {
     long long sent_ns, looked_ns;         // the last answer, the last look
     unsigned int busy_ns, hole_ns, looks; // until the first look; the longest from one to the next; how many
@@ -97,7 +98,7 @@ static __device__ __forceinline__ void resident_watch_look(resident_watch *w)
 
 static __device__ __forceinline__ void resident_tell_head(const resident_watch &w, int frames, long long begin_ns)
 {
-    if (threadIdx.x) return;
+    if ((int)threadIdx.x != resident_keeper()) return;
     resident_told[0] = frames;
     resident_told[RESIDENT_SEEN] = (unsigned int)w.looked_ns;
     resident_told[RESIDENT_BUSY] = w.busy_ns;
@@ -143,71 +144,89 @@ static __device__ __forceinline__ void resident_ask(wt_block_word *to, const wt_
 }
 static __device__ __forceinline__ void resident_asked_all() { asm volatile("cp.async.wait_all;" : : : "memory"); }
 
+// What a look says of a turn, once it is back.
+static __device__ __forceinline__ int resident_verdict_of(const wt_block_word *look, resident_place next)
+{
+    const wt_block_word bell = look[0], orders = look[2];
+    if (wt_block_turn(orders) == next.term) return RESIDENT_KILLED;
+    if (wt_block_data(orders) == next.term) return RESIDENT_LEAVE;
+    return wt_block_turn(bell) == next.turn ? RESIDENT_BLOCK : RESIDENT_GO_ON;
+}
+
+// Two words of input that came with a look into the chain's first buffer, at `to`. Returns whether both are the turn's.
+static __device__ __forceinline__ bool resident_take_two(const wt_block_word *words, unsigned int turn, float *to)
+{
+    const ulonglong2 two = *(const ulonglong2 *)words;
+    if (wt_block_turn(two.x) != turn || wt_block_turn(two.y) != turn) return false;
+    *(float2 *)to = make_float2(__uint_as_float(wt_block_data(two.x)), __uint_as_float(wt_block_data(two.y)));
+    return true;
+}
+
 // Wait for a turn's doorbell; all threads get the verdict and the doorbell's data. While no block is due two lanes ask
 // for the doorbell and the orders, and rest. When one is, each look asks for the input too, for a block of `frames`, so
 // that a block needs one trip over the bus and not two; and the next look is on its way before the last one is back,
-// which costs no thread anything, as what comes lands in shared memory by itself. `word` is what this thread's first
-// sample was then, of this turn or not. Turn 0 has come already.
+// which costs no thread anything, as what comes lands in shared memory by itself. Lines of host memory are read in any
+// order: a look that brings the doorbell may lack samples, and then the next one, which is nearly there, has them.
+// `n_here`: words of input that are in the chain's first buffer. Turn 0 has come already.
 static __device__ int resident_wait(const resident_args &r, resident_place next, const wt_block_word *slot,
                                     long long end_ns, resident_pace *pace, resident_watch *watch,
-                                    resident_shift *shift, int frames, wt_block_word *word, unsigned int *doorbell)
+                                    resident_shift *shift, int frames, int *n_here, unsigned int *doorbell)
 {
     // a look: the doorbell's two words, orders and `launched`, input
     __shared__ __align__(16) wt_block_word looks[RESIDENT_LOOKS][4 + RESIDENT_AHEAD];
-    __shared__ int verdict, asked; // `asked`: with its input
-    __shared__ unsigned int data;
+    __shared__ int is_due[2]; // at the next look; the same for all threads
     const wt_block_word *input = resident_input(r, slot, 0, frames); // the first thread block's first stream
     const wt_block_word *at = threadIdx.x == 0 ? slot : &r.control->orders;
     const long long soon = next.turn ? pace->last + pace->gap - pace->gap / 16 : 0, late = pace->last + 2 * pace->gap;
-    const int channels = chain_channels(r.chain), ahead = frames % 2 ? 0 : min(channels * frames, RESIDENT_AHEAD);
-    int v = RESIDENT_GO_ON;
-    for (unsigned int round = pace->round;; round++) {
+    const bool asks = frames % 2 == 0 && frames <= chain_stride(r.chain); // it lies in the buffer as in the block
+    const int ahead = asks ? min(chain_channels(r.chain) * frames, RESIDENT_AHEAD) : 0;
+    const int mine = 2 * (int)threadIdx.x, c = mine < ahead ? mine / frames : 0;
+    float *to = shared + c * chain_stride(r.chain) + mine - c * frames;
+    unsigned int round = pace->round;
+    const auto decide = [&](unsigned int of) {
         const long long now = clock64();
-        const bool due = now >= soon && now < late;
+        if (threadIdx.x == 0) is_due[of & 1] = now >= soon && now < late;
+    };
+    decide(round);
+    __syncthreads();
+    int v;
+    for (;; round++) {
+        const long long now = clock64();
+        const bool due = is_due[round & 1];
         wt_block_word *look = looks[round % RESIDENT_LOOKS];
-        if (threadIdx.x < 2) resident_ask(look + 2 * threadIdx.x, at);
-        if (due && 2 * (int)threadIdx.x < ahead) resident_ask(look + 4 + 2 * threadIdx.x, input + 2 * threadIdx.x);
+        if (threadIdx.x < 2) resident_ask(look + mine, at);
+        if (due && mine < ahead) resident_ask(look + 4 + mine, input + mine);
         asm volatile("cp.async.commit_group;" : : : "memory");
-        if (due)
+        if (due) {
             asm volatile("cp.async.wait_group 1;" : : : "memory");
-        else
+            look = looks[(round - 1) % RESIDENT_LOOKS];
+        } else {
             resident_asked_all();
-        if (due) look = looks[(round - 1) % RESIDENT_LOOKS];
-        if (threadIdx.x < 32) {
-            resident_watch_look(watch);
-            wt_block_word told = threadIdx.x < 2 ? look[2 * threadIdx.x] : 0;
-            if (round % 32 == 0 && !due && threadIdx.x < 2) told = block_load(at); // past whatever might keep a copy
-            const wt_block_word bell = __shfl_sync(~0u, told, 0), orders = __shfl_sync(~0u, told, 1);
-            const unsigned int launched = wt_block_data(__shfl_sync(~0u, threadIdx.x == 1 ? look[3] : 0, 1));
-            shift->relieved = (int)(launched - shift->number) > 0;
-            if (wt_block_turn(orders) == next.term)
-                v = RESIDENT_KILLED;
-            else if (wt_block_data(orders) == next.term)
-                v = RESIDENT_LEAVE;
-            else if (wt_block_turn(bell) == next.turn)
-                v = RESIDENT_BLOCK;
-            else if (round % 64 == 0 && __shfl_sync(~0u, resident_now(), 0) > end_ns)
-                v = RESIDENT_OVER;
-            else if (!due)
-                __nanosleep(RESIDENT_REST_NS);
-            else
-                while (clock64() < now + RESIDENT_APART) {
-                }
-            if (threadIdx.x == 0) verdict = v, data = wt_block_data(bell), asked = due;
+            if (round % 32 == 0 && threadIdx.x < 2) look[mine] = block_load(at); // past whatever might keep a copy
         }
-        if (!__syncthreads_or(v)) continue;
-        const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x % CHAIN_MOST_FRAMES, k = c * frames + f;
-        const bool mine = asked && c < channels && f < frames && k < ahead;
-        *word = mine ? looks[(round - 1) % RESIDENT_LOOKS][4 + k] : 0;
-        pace->round = round + 1;
-        break;
+        const bool lacks = mine < ahead && !(due && resident_take_two(look + 4 + mine, next.turn, to));
+        if ((int)threadIdx.x == resident_keeper()) resident_watch_look(watch);
+        decide(round + 1);
+        const bool missing = __syncthreads_or(lacks);
+        v = resident_verdict_of(look, next);
+        const bool expected = !next.turn || (int)(wt_block_data(look[0]) & RESIDENT_FRAMES) == frames;
+        *doorbell = wt_block_data(look[0]);
+        shift->relieved = (int)(wt_block_data(look[3]) - shift->number) > 0;
+        if (v == RESIDENT_BLOCK && due && missing && expected) continue;
+        *n_here = due && !missing && expected ? ahead : 0;
+        if (v == RESIDENT_GO_ON && round % 64 == 0 && __syncthreads_or(threadIdx.x == 0 && resident_now() > end_ns))
+            v = RESIDENT_OVER;
+        if (v != RESIDENT_GO_ON) break;
+        if (!due && threadIdx.x < 32) __nanosleep(RESIDENT_REST_NS);
+        while (due && mine < RESIDENT_AHEAD && clock64() < now + RESIDENT_APART) {
+        }
     }
-    *doorbell = data;
-    if (!next.turn) return verdict;
+    pace->round = round + 1;
+    if (!next.turn) return v;
     const long long now = clock64();
     pace->gap = now - pace->last;
     pace->last = now;
-    return verdict;
+    return v;
 }
 
 // The first thread block's thread 0: what came of waiting for a turn, for the others.
@@ -258,21 +277,20 @@ static __device__ __noinline__ void resident_header(const resident_args &r, cons
     __syncthreads();
 }
 
-// A piece of the input into the chain's first buffer; `word` is what the thread already has of its first sample.
+// A piece of the input into the chain's first buffer, but for the first `n_here` words of the block, which are there.
 static __device__ __noinline__ void resident_fetch(const chain_args &a, unsigned int turn, const wt_block_word *in,
-                                                   int frames, int n, wt_block_word word)
+                                                   int frames, int n, int n_here)
 {
     for_each_frame(chain_channels(a), n, [&](int c, int f) {
-        const wt_block_word *at = in + c * frames + f;
-        const bool mine = c * CHAIN_MOST_FRAMES + f == (int)threadIdx.x;
-        shared[c * chain_stride(a) + f] = __uint_as_float(block_take(at, turn, mine ? word : 0));
+        const int k = c * frames + f;
+        if (k >= n_here) shared[c * chain_stride(a) + f] = __uint_as_float(block_take(in + k, turn, 0));
     });
     __syncthreads();
 }
 
 // A piece of the answer, from shared[result] on, as it is: the host makes silence of a block that is not finite.
 // Returns whether this thread's samples are.
-static __device__ __noinline__ int resident_answer(const chain_args &a, unsigned int turn, int result,
+static __device__ __forceinline__ int resident_answer(const chain_args &a, unsigned int turn, int result,
                                                    wt_block_word *out, int frames, int n)
 {
     int finite = 1;
@@ -327,9 +345,20 @@ static __device__ void resident_after(const resident_args &r, const chain_args &
 #endif
 }
 
-// One block of one stream: the answer, with what comes after it left to be done. `word` is as in resident_fetch.
+// What nodes learn of a piece of a block, by thread 0.
+static __device__ __forceinline__ void resident_say(const unsigned char *memory, bool heard, int done, bool rehearsed)
+{
+    message.points = (heard ? CHAIN_HEARD : 0) | (((const wt_instance *)memory)->bypassed ? CHAIN_BYPASSED : 0);
+    message.done = done;
+#ifdef CHAIN_IN_SHARED
+    chain_rehearsed = rehearsed;
+#endif
+}
+
+// One block of one stream: the answer, with what comes after it left to be done. Of its input `n_here` words are in the
+// chain's first buffer; where that is all of a block without flags, nodes have been told of it.
 static __device__ void resident_stream(const resident_args &r, const chain_args &a, const resident_block &b, int s,
-                                       unsigned char *memory, wt_block_word word)
+                                       unsigned char *memory, int n_here)
 {
     const resident_layout &l = r.layout;
     wt_block_word *up = b.up + s * l.up_words;
@@ -345,6 +374,7 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
         if (threadIdx.x == 0) instance->sequence = message.sequence;
     }
     int finite = 1;
+    const bool told = n_here == chain_channels(a) * b.frames && !moving && !(b.flags & RESIDENT_FLAGS);
     for (int done = 0, n; done < b.frames; done += n, position += n) {
         if (done) {
             resident_settle(a, memory, finite);
@@ -353,16 +383,14 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
         const int phase = (int)(position & (WT_QUANTUM - 1));
         if (moving && phase == 0) moving = chain_control(a, memory, false);
         n = min(b.frames - done, moving ? WT_QUANTUM - phase : a.block_frames);
-        if (threadIdx.x == 0) {
-            message.taps = up + l.taps_at;
-            message.points = (s == 0 && b.flags & RESIDENT_HAS_POINTS ? CHAIN_HEARD : 0) |
-                             (instance->bypassed ? CHAIN_BYPASSED : 0);
-            message.done = done;
-#ifdef CHAIN_IN_SHARED
-            chain_rehearsed = b.turn == 0;
-#endif
+        if (done || !told) {
+            if (threadIdx.x == 0) {
+                message.taps = up + l.taps_at;
+                resident_say(memory, s == 0 && b.flags & RESIDENT_HAS_POINTS, done, b.turn == 0);
+            }
+            const wt_block_word *in = resident_input(r, b.down, s, b.frames) + done;
+            resident_fetch(a, b.turn, in, b.frames, n, done ? 0 : n_here);
         }
-        resident_fetch(a, b.turn, resident_input(r, b.down, s, b.frames) + done, b.frames, n, done ? 0 : word);
         chain_process(a, memory, n, position);
         finite = resident_answer(a, b.turn, a.output * chain_buffer_floats(a), up + l.out_at + done, b.frames, n);
     }
@@ -493,36 +521,36 @@ static __device__ __forceinline__ unsigned char *resident_memory(const resident_
 
 // Wait for what comes next, a rehearsal at once, and tell the other thread blocks. Fills in `block` when it is one.
 static __device__ __forceinline__ int resident_hear(const resident_args &r, resident_life &k, resident_place next,
-                                                    resident_block *block, wt_block_word *word)
+                                                    resident_block *block, int *n_here)
 {
     int verdict;
     *block = {next.turn, 0, 0, resident_slot(r, next.turn), resident_answer_slot(r, next.turn)};
-    *word = 0;
+    *n_here = 0;
+    if (threadIdx.x == 0) resident_say(k.rehearse ? k.spare : k.memory, false, 0, k.rehearse);
     if (resident_number())
         verdict = resident_follow(r, next, &block->flags);
     else if (k.over)
         verdict = RESIDENT_OVER;
     else
-        verdict = resident_wait(r, next, block->down, k.end_ns, &k.pace, &k.watch, &k.shift, k.frames, word,
+        verdict = resident_wait(r, next, block->down, k.end_ns, &k.pace, &k.watch, &k.shift, k.frames, n_here,
                                 &block->flags);
     if (resident_number() == 0 && resident_blocks() > 1 && threadIdx.x == 0)
         resident_tell(r, next, verdict, block->flags);
     if (verdict != RESIDENT_BLOCK) return verdict;
     if (k.rehearse) block->flags = k.frames;
     block->frames = (int)(block->flags & RESIDENT_FRAMES);
-    if (block->frames != k.frames) *word = 0; // of another place in the block
     return verdict;
 }
 
 // The answers of all streams of this thread block; a rehearsal's is the spare instance's.
 static __device__ __forceinline__ void resident_play(const resident_args &r, const chain_args &a,
                                                      const resident_life &k, const resident_block &block,
-                                                     wt_block_word word)
+                                                     int n_here)
 {
     resident_tell_head(k.watch, block.frames, k.begin_ns);
-    if (block.flags & (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)) resident_header(r, block);
-    for (int s = resident_number(); s < resident_streams(r); s += resident_blocks(), word = 0)
-        resident_stream(r, a, block, s, k.rehearse ? k.spare : resident_memory(r, k, s), word);
+    if (block.flags & RESIDENT_FLAGS) resident_header(r, block);
+    for (int s = resident_number(); s < resident_streams(r); s += resident_blocks(), n_here = 0)
+        resident_stream(r, a, block, s, k.rehearse ? k.spare : resident_memory(r, k, s), n_here);
 }
 
 // What is left to be done when all answers are on their way. Returns whether the block took so little of the time to
@@ -557,12 +585,12 @@ static __device__ __forceinline__ int resident_live(const resident_args &r, cons
         const resident_watch kept = k.watch;
         resident_place next = k.here;
         resident_block block;
-        wt_block_word word;
+        int n_here;
         next.turn = k.rehearse ? 0 : wt_block_next(k.here.turn);
-        const int verdict = resident_hear(r, k, next, &block, &word);
+        const int verdict = resident_hear(r, k, next, &block, &n_here);
         if (verdict != RESIDENT_BLOCK) return verdict;
         k.frames = block.frames;
-        resident_play(r, a, k, block, word);
+        resident_play(r, a, k, block, n_here);
         if (k.rehearse) {
             k.watch = kept, k.rehearse = false;
             continue;

@@ -47,6 +47,7 @@
 #define RESIDENT_TARGETS 32
 #define RESIDENT_HAS_TARGETS (1u << 16)
 #define RESIDENT_HAS_POINTS (1u << 17)
+#define RESIDENT_FLAGS (RESIDENT_HAS_TARGETS | RESIDENT_HAS_POINTS)
 #define RESIDENT_FRAMES 0xffffu
 
 typedef struct resident_layout {

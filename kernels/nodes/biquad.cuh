@@ -157,24 +157,25 @@ static __device__ __forceinline__ bool biquad_ahead(const chain_args &a, const c
                                                     const wt_node_place *p, biquad_table<N, C> &t)
 {
     const int channels = p->output_channels, stride = chain_stride(a), buffer_floats = chain_buffer_floats(a);
-    const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x & (CHAIN_MOST_FRAMES - 1);
-    if (chain_changed || n % 4 || channels * CHAIN_MOST_FRAMES > chain_threads()) return false;
+    const fours_place own = fours_place_of(threadIdx.x);
+    if (chain_changed || n % 4 || !fours_fit(channels)) return false;
     float y = 0.0f;
-    if (c < channels) {
-        const float *x = shared + p->input[0] * buffer_floats + c * stride;
+    if (own.c < channels) {
+        const float *x = shared + p->input[0] * buffer_floats + own.c * stride;
         float4 sums = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #    pragma unroll
-        for (int m = 0; m < CHAIN_MOST_FRAMES; m += 16) { // four lanes share four frames, each takes every fourth four
-            const int at = m + 4 * (f & 3);               // before the response there are zeros
+        for (int m = 0; m < CHAIN_MOST_FRAMES; m += 4 * FOURS_LANES) { // the lanes take fours in turn
+            const int at = m + 4 * own.lane;                           // before the response there are zeros
             const float4 four = at < n ? *(const float4 *)(x + at) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            fours_add(&sums, four, t.response + CHAIN_MOST_FRAMES + (f & ~3) - at);
+            if (at < CHAIN_MOST_FRAMES)
+                fours_add(&sums, four, t.response + CHAIN_MOST_FRAMES + (own.f & ~3) - at);
         }
-        y = fours_own(sums) + t.rest[c][f];
-        t.x[c][f] = x[f];
+        y = fours_own<FOURS_LANES>(sums) + t.rest[own.c][own.f];
+        if (own.first) t.x[own.c][own.f] = x[own.f];
     }
     if (threadIdx.x == 0) t.n_frames = chain_rehearsed ? 0 : n;
     __syncthreads();
-    if (c < channels && f < n) shared[p->output * buffer_floats + c * stride + f] = y;
+    if (own.c < channels && own.f < n && own.first) shared[p->output * buffer_floats + own.c * stride + own.f] = y;
     return true;
 }
 

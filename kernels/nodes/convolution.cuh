@@ -1,4 +1,5 @@
-// convolution: one thread a sample for the head. At a tick, small transforms run one a warp, many channels at once;
+// convolution: two threads a sample for the head of a short block; what is older than the block is summed up behind the
+// block before (convolution_foresee). At a tick, small transforms run one a warp, many channels at once;
 // those too large for that run by the whole block, a channel after the other. Products: a warp takes a slice of 64
 // bins, two a lane, so that loads are whole lines; spare warps split the partitions between them and add up in shared
 // memory. The channels' chunks begin at their own phases, so few large transforms meet in one tick.
@@ -188,24 +189,42 @@ static __device__ __noinline__ float convolution_head(const convolution_job job,
     return y;
 }
 
-// The same of a frame of the block where blocks begin and end at fours: four lanes share four frames, the lane's own
-// last; whole warps. `kept`: the block is in the ring, else it is not there yet.
-static __device__ __forceinline__ float convolution_head_fours(const convolution_job &job, const wt_node_io *io, int c,
-                                                               int done, int f, bool kept)
+// The same where blocks begin and end at fours, by lanes that share four frames (chain.cuh), in two parts: what the
+// block brings, `x` from its first frame on;
+static __device__ __forceinline__ float convolution_head_new(const convolution_job &job, const float *x, int stride,
+                                                             const fours_place &own)
 {
     const convolution_plan *p = job.p;
-    const int mask = p->ring_frames - 1, last = (p->head_taps + 3) / 4, lane = threadIdx.x & 3, four = f & ~3;
+    const int four = own.f & ~3;
     float4 y = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 1
-    for (int feed = 0; feed < p->n_feeds; feed++) {
-        const float *h = job.table(p->head) + convolution_response(p, c, feed) * p->head_stride;
-        const int input = convolution_input(p, c, feed);
-        const fours_line x = {io->in[0] + input * io->stride + done, job.channel(input),
-                              (int)((io->position + done) & mask), mask, kept ? CHAIN_MOST_FRAMES : 0};
-#pragma unroll 8 // no lane ends before the others: behind the taps there are zeros
-        for (int u = 4 * lane; u <= 4 * (last | 3); u += 16) fours_add(&y, x.four(four - u), h + u);
+    for (int f = 0; f < p->n_feeds; f++) {
+        const float *h = job.table(p->head) + convolution_response(p, own.c, f) * p->head_stride;
+        const float *in = x + convolution_input(p, own.c, f) * stride;
+#pragma unroll
+        for (int u = 4 * own.lane; u < min(CHAIN_MOST_FRAMES, CONV_TICK); u += 4 * FOURS_LANES)
+            fours_add(&y, u <= four ? *(const float4 *)(in + four - u) : make_float4(0.0f, 0.0f, 0.0f, 0.0f), h + u);
     }
-    return fours_own(y);
+    return fours_own<FOURS_LANES>(y);
+}
+
+// and what lies in the rings, from `first` frames before the frame's four on: four + 4 leaves the block out.
+static __device__ __forceinline__ float convolution_head_kept(const convolution_job &job, long long position,
+                                                              const fours_place &own, int first)
+{
+    const convolution_plan *p = job.p;
+    const int four = own.f & ~3, mask = p->ring_frames - 1, now = (int)(position & mask) + four;
+    float4 y = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll 1
+    for (int f = 0; f < p->n_feeds; f++) {
+        const float *h = job.table(p->head) + convolution_response(p, own.c, f) * p->head_stride;
+        const float *ring = job.channel(convolution_input(p, own.c, f));
+#pragma unroll 4
+        for (int u = first + 4 * own.lane; u < p->head_taps + 4; u += 4 * FOURS_LANES)
+            fours_add(&y, *(const float4 *)(ring + ((now - u) & mask)), h + u);
+    }
+    __syncwarp();
+    return fours_own<FOURS_LANES>(y);
 }
 
 static __device__ __forceinline__ float convolution_tail(const convolution_job &job, int c, long long position)
@@ -221,13 +240,77 @@ static __device__ __forceinline__ float convolution_tail(const convolution_job &
     return y;
 }
 
+// What is known of the frames from `position` to the tick's end, for who asks when they come.
+static __device__ __forceinline__ void convolution_foresee(const convolution_job &job, long long position)
+{
+    const convolution_plan *p = job.p;
+    const fours_place own = fours_place_of(threadIdx.x);
+    if (position & 3 || !fours_fit(p->n_outputs)) return;
+    if (own.c < p->n_outputs && own.f < CONV_TICK) { // whole warps
+        const float y = convolution_head_kept(job, position, own, (own.f & ~3) + 4) +
+                        convolution_tail(job, own.c, position + own.f);
+        if (own.first) job.channel(own.c)[p->rest + own.f] = y;
+    }
+    if (threadIdx.x == 0) job.channel(0)[p->rest + CONV_TICK] = __int_as_float((int)position);
+}
+
+static __device__ __forceinline__ bool convolution_is_foreseen(const convolution_job &job, long long position)
+{
+    const bool known = __float_as_int(job.channel(0)[job.p->rest + CONV_TICK]) == (int)position;
+#ifdef CHAIN_IN_SHARED
+    return known || chain_rehearsed;
+#else
+    return known;
+#endif
+}
+
 // What is due when the position is `end`: at a tick's end. Nothing of it is heard before that.
 static __device__ __noinline__ void convolution_ticks(const void *tables, float *scratch, float *state, long long end)
 {
     const convolution_plan *p = (const convolution_plan *)tables; // a copy of its head may lie further away
     const convolution_job job = {p, (const float *)tables, state, scratch, end / CONV_TICK};
-    if (end % CONV_TICK) return;
-    for (int stage = 0; stage < p->n_stages; stage++) convolution_tick(job, stage);
+    for (int stage = 0; end % CONV_TICK == 0 && stage < p->n_stages; stage++) convolution_tick(job, stage);
+    convolution_foresee(job, end);
+}
+
+static __device__ __forceinline__ float convolution_mixed(const convolution_coeffs *k, long long position, int f,
+                                                          float x, float y)
+{
+    const float at = (float)((int)(position & (WT_QUANTUM - 1)) + f);
+    return x * (k->dry + k->dry_slope * at) + y * (k->wet + k->wet_slope * at);
+}
+
+// `n` frames of the block from `done` on, to the tick's end at most, when all but what they bring is known; else false.
+static __device__ __forceinline__ bool convolution_piece(const wt_node_io *io, const convolution_job &job,
+                                                         const convolution_coeffs *k, int done, int n)
+{
+    const convolution_plan *p = job.p;
+    const long long position = io->position + done;
+    if ((position | done | n) & 3 || !fours_fit(p->n_outputs) || !convolution_is_foreseen(job, position)) return false;
+    const fours_place own = fours_place_of(threadIdx.x);
+    const bool mine = own.c < p->n_outputs && own.f < n && own.first;
+    float y = 0.0f;
+    if (own.c < p->n_outputs) { // whole warps
+        const float x = io->in[0][(p->n_inputs == 1 ? 0 : own.c) * io->stride + done + own.f];
+        y = convolution_head_new(job, io->in[0] + done, io->stride, own);
+        y = convolution_mixed(k, position, own.f, x, y + job.channel(own.c)[p->rest + own.f % CONV_TICK]);
+        if (mine && own.c < p->n_inputs) job.channel(own.c)[(position + own.f) & (p->ring_frames - 1)] = x;
+    }
+    __syncthreads(); // `out` may be `in`
+    if (mine) io->out[own.c * io->stride + done + own.f] = y;
+    return true;
+}
+
+static __device__ __forceinline__ int convolution_left(long long position)
+{
+    return CONV_TICK - (int)(position & (CONV_TICK - 1));
+}
+
+static __device__ __forceinline__ bool convolution_quick(const wt_node_io *io, const convolution_plan *p,
+                                                         const convolution_coeffs *k, float *state)
+{
+    const convolution_job job = {p, (const float *)io->tables, state, io->scratch, 0};
+    return io->n_frames <= convolution_left(io->position) && convolution_piece(io, job, k, 0, io->n_frames);
 }
 
 static __device__ void convolution_process(const wt_node_io *io, const convolution_plan *p, const convolution_coeffs *k,
@@ -235,39 +318,28 @@ static __device__ void convolution_process(const wt_node_io *io, const convoluti
 {
     const convolution_job job = {p, (const float *)io->tables, state, io->scratch, 0};
     for (int done = 0, n; done < io->n_frames; done += n) {
+        const long long position = io->position + done;
         if (done) {
             __syncthreads();
-            convolution_ticks(io->tables, io->scratch, state, io->position + done);
+            convolution_ticks(io->tables, io->scratch, state, position);
+            __syncthreads();
         }
-        const long long position = io->position + done;
-        const int left = CONV_TICK - (int)(position & (CONV_TICK - 1)), phase = (int)(position & (WT_QUANTUM - 1));
-        n = min(io->n_frames - done, left);
+        n = min(io->n_frames - done, convolution_left(position));
+        if (convolution_piece(io, job, k, done, n)) continue;
         for_each_frame(p->n_inputs, n, [&](int c, int f) {
             job.channel(c)[(position + f) & (p->ring_frames - 1)] = io->in[0][c * io->stride + done + f];
         });
-        const auto mixed = [&](int c, int f, float y) {
-            const float x = io->in[0][(p->n_inputs == 1 ? 0 : c) * io->stride + done + f];
-            const float dry = k->dry + k->dry_slope * (float)(phase + f),
-                        wet = k->wet + k->wet_slope * (float)(phase + f);
-            return x * dry + (y + convolution_tail(job, c, position + f)) * wet;
-        };
-        const bool fours = ((position | done | n) & 3) == 0; // in the block as in the ring
-        if (fours && p->n_outputs * CHAIN_MOST_FRAMES <= chain_threads()) { // a thread a sample, from the block itself
-            const int c = threadIdx.x / CHAIN_MOST_FRAMES, f = threadIdx.x & (CHAIN_MOST_FRAMES - 1);
-            float y = c < p->n_outputs ? convolution_head_fours(job, io, c, done, f, false) : 0.0f;
-            if (c < p->n_outputs && f < n) y = mixed(c, f, y);
-            __syncthreads(); // `out` may be `in`
-            if (c < p->n_outputs && f < n) io->out[c * io->stride + done + f] = y;
-            continue;
-        }
         __syncthreads();
+        const bool fours = ((position | done | n) & 3) == 0; // in the block as in the ring
 #pragma unroll 1
-        for (int i = threadIdx.x; i < p->n_outputs * CHAIN_MOST_FRAMES; i += chain_threads()) { // whole warps
-            const int c = i / CHAIN_MOST_FRAMES, f = i & (CHAIN_MOST_FRAMES - 1);
-            float y = fours ? convolution_head_fours(job, io, c, done, f, true) : 0.0f;
-            if (f >= n) continue;
-            if (!fours) y = convolution_head(job, c, position + f);
-            io->out[c * io->stride + done + f] = mixed(c, f, y);
+        for (int i = threadIdx.x; i < FOURS_LANES / 4 * p->n_outputs * CHAIN_MOST_FRAMES; i += chain_threads()) {
+            const fours_place own = fours_place_of(i); // whole warps
+            float y = fours ? convolution_head_kept(job, position, own, 0) : 0.0f;
+            if (own.f >= n || !own.first) continue;
+            if (!fours) y = convolution_head(job, own.c, position + own.f);
+            const float x = io->in[0][(p->n_inputs == 1 ? 0 : own.c) * io->stride + done + own.f];
+            y += convolution_tail(job, own.c, position + own.f);
+            io->out[own.c * io->stride + done + own.f] = convolution_mixed(k, position, own.f, x, y);
         }
     }
 }

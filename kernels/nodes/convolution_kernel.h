@@ -39,10 +39,12 @@ typedef struct convolution_stage {
 
 typedef struct convolution_plan {
     int n_stages, head_taps, ring_frames; // ring: a power of two
-    int head_stride;                      // of a response in the head: whole fours, four zeros before and 16 behind
+    int head_stride;                      // of a response in the head: whole fours, at least a tick, four zeros before and 16 behind
     int n_inputs, n_outputs, n_feeds;     // feeds: inputs summed into an output, 2 = true stereo
     int n_responses, coupled;             // coupled: channels read each other's lines, so their chunks begin together
-    int phase, unused;
+    int phase;
+    int rest;                 // on a GPU, floats from a channel's start: [CONV_TICK], what is known of the next frames
+                              // before they come; channel 0's is followed by their position
     long long head;           // floats from the plan's start: [n_responses][head_stride], at the first tap
     long long response_taps;
     long long channel_floats; // of the state, a channel: ring, then what the stages name

@@ -19,17 +19,17 @@ template <int F> static __device__ __forceinline__ float before_branch(const flo
     const int lane = threadIdx.x & 31;
     float c = x[0], b = (1.0f - a) * x[0] + (lane == 0 ? a * before : 0.0f), whole = a, power[5];
     for (int i = 1; i < F; i++) {
-        c = wt_max(x[i], a * c + (1.0f - a) * x[i]);
+        c = wt_larger(x[i], a * c + (1.0f - a) * x[i]);
         b = a * b + (1.0f - a) * x[i];
         whole *= a;
     }
     decay_powers(whole, power);
     for (int d = 0; d < 5; d++) {
-        const float earlier_c = __shfl_up_sync(~0u, c, 1 << d), joined = wt_max(c, power[d] * earlier_c + b);
+        const float earlier_c = __shfl_up_sync(~0u, c, 1 << d), joined = wt_larger(c, power[d] * earlier_c + b);
         c = lane < 1 << d ? c : joined;
         b = power[d] * shift_up(b, 1 << d, 0.0f) + b;
     }
-    float y = __shfl_up_sync(~0u, wt_max(c, b), 1);
+    float y = __shfl_up_sync(~0u, wt_larger(c, b), 1);
     return lane == 0 ? before : y;
 }
 
@@ -77,11 +77,11 @@ static __device__ __forceinline__ void dynamics_levels(int n_frames, const dynam
     const int from = p->n_groups > 1 ? group : 0, to = p->n_groups > 1 ? group + 1 : key_channels;
 #pragma unroll
     for (int i = 0; i < F; i++) level[i] = 0.0f;
-#pragma unroll 1
+#pragma unroll 2
     for (int c = from; c < to; c++)
 #pragma unroll
         for (int i = 0; i < F; i++)
-            if (first + i < n_frames) level[i] = wt_max(fabsf(key(c, first + i)), level[i]);
+            if (first + i < n_frames) level[i] = wt_larger(fabsf(key(c, first + i)), level[i]);
 }
 
 // v of every frame of a group, 32 at a time, into `gains`; moves the detector's own state. Out of line: an io or a
@@ -120,7 +120,7 @@ static __device__ __forceinline__ void dynamics_smooth(int n_frames, const dynam
     float y1 = before_branch<F>(v, k->release, g->y1), end = 0.0f;
 #pragma unroll
     for (int i = 0; i < F; i++) {
-        v[i] = y1 = wt_max(v[i], k->release * y1 + (1.0f - k->release) * v[i]);
+        v[i] = y1 = wt_larger(v[i], k->release * y1 + (1.0f - k->release) * v[i]);
         if (first + i < n_frames) end = y1;
     }
     g->y1 = __shfl_sync(~0u, end, last);
@@ -228,12 +228,18 @@ static __device__ void dynamics_process_short(const wt_node_io *io, const dynami
     }
     __syncthreads();
     if (!mine) return;
+    // no branches: two frames' sums are under way together
 #pragma unroll
-    for (int i = 0; i < 2; i++) v[i] = first + i < n_frames ? dynamics_curve(k, dynamics_level_db(v[i], 0)) : 0.0f;
+    for (int i = 0; i < 2; i++) {
+        const float curve = dynamics_curve(k, dynamics_level_db(v[i], 0));
+        v[i] = first + i < n_frames ? curve : 0.0f;
+    }
     dynamics_smooth<2>(n_frames, k, &g, v);
 #pragma unroll
+    for (int i = 0; i < 2; i++) x[i] *= dynamics_gain(k, v[i], phase + (float)i);
+#pragma unroll
     for (int i = 0; i < 2; i++)
-        if (first + i < n_frames) io->out[c * stride + first + i] = x[i] * dynamics_gain(k, v[i], phase + (float)i);
+        if (first + i < n_frames) io->out[c * stride + first + i] = x[i];
     if (threadIdx.x) return;
     s->group[0].y1 = g.y1, s->group[0].y = g.y;
     io->readings[0] = wt_max(-(k->base_db + k->span_db * g.y), 0.0f);

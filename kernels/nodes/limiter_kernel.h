@@ -35,7 +35,7 @@ typedef struct limiter_plan {
     unsigned int sums1, sums2, attenuation, audio; // byte offsets of the rings in the state; `need` is at its own
     int n_weights;                                 // 0: a longer trapezoid
     WT_ALIGNED(16) float points[3][LIMITER_POINT_TAPS]; // true_peak_interpolator, newest sample's tap first
-    WT_ALIGNED(16) unsigned int weights[LIMITER_WEIGHTS + 40]; // from the fifth on, zeros around them
+    WT_ALIGNED(16) unsigned int weights[LIMITER_WEIGHTS + 72]; // from the fifth on, zeros around them
 } limiter_plan;
 
 typedef struct limiter_coeffs {

@@ -211,17 +211,19 @@ static __device__ long long walk_back(const beat_block &b, long long last, int *
     return count;
 }
 
-// Half the root mean square of the beats' scores under a Hann window of five, of which three are not zero.
+// Half the root mean square of the beats' scores under a Hann window of five, of which three are not zero. As librosa
+// cuts its convolution: from the first beat's middle on, two behind the last, and not more than there are frames.
 static __device__ double trim_level(const beat_block &b, const int *frames, long long count)
 {
     double sum = 0;
-    for (long long k = -1; k <= count; k++) {
+    const long long n_sums = count + 2 < b.n ? count + 2 : b.n;
+    for (long long k = 0; k < n_sums; k++) {
         double y = 0;
         for (long long j = k - 1; j <= k + 1; j++)
             if (j >= 0 && j < count) y += (j == k ? 1 : 0.5) * b.score[frames[j]];
         sum += y * y;
     }
-    return 0.5 * sqrt(sum / (double)(count + 2));
+    return 0.5 * sqrt(sum / (double)n_sums);
 }
 
 // Leave out the beats before the first frame above the level, and behind the last. By one thread.

@@ -1,5 +1,6 @@
 // Onset strength of mel spectra, and onsets of its envelopes.
 //
+//   onset_peak       a block the largest of WT_ONSET_PEAK powers, of precise spectra
 //   onset_strength   a block makes 32 frames: lanes are frames while the rises of all bands go to the block's array;
 //                    then the mean is one thread a frame, the median one warp a frame, by bisection of its bits
 //   onset_detrend    a thread a signal
@@ -69,17 +70,38 @@ static __device__ float mean_of(const float *column, int n)
     return (float)(sum / n);
 }
 
-static __device__ float rise_of(const wt_onset_args &a, const float *mel, int band, long long t)
+// Decibels of a power over the signal's floor.
+static __device__ __forceinline__ double level_of(float power, double floor)
+{
+    const double level = wt__onset_db(power);
+    return level < floor ? floor : level;
+}
+
+extern "C" __global__ void __launch_bounds__(256) onset_peak(wt_onset_args a)
+{
+    const long long all = a.n_bands * a.n_frames, blocks = (all + WT_ONSET_PEAK - 1) / WT_ONSET_PEAK;
+    const long long signal = blockIdx.x / blocks, first = blockIdx.x % blocks * WT_ONSET_PEAK;
+    const float *mel = a.mel + signal * all;
+    float most = 0;
+    for (long long k = first + threadIdx.x; k < all && k < first + WT_ONSET_PEAK; k += 256)
+        most = mel[k] > most ? mel[k] : most;
+    const int peak = __reduce_max_sync(ALL, __float_as_int(most)); // not negative: bits have their order
+    if (threadIdx.x % 32 == 0) atomicMax(a.peaks + signal, peak);
+}
+
+static __device__ float rise_of(const wt_onset_args &a, const float *mel, int band, long long t, double floor)
 {
     int begin = band - a.max_size / 2, end = begin + a.max_size; // the mirrored ends add no larger value
     if (begin < 0) begin = 0;
     if (end > a.n_bands) end = a.n_bands;
     float before = -1e30f;
     for (int b = begin; b < end; b++) {
-        const float x = __ldg(mel + b * a.n_frames + t), raised = x < a.floor ? a.floor : x;
+        const float x = __ldg(mel + b * a.n_frames + t), raised = !a.precise && x < floor ? (float)floor : x;
         before = raised > before ? raised : before;
     }
-    const float now = __ldg(mel + band * a.n_frames + t + a.lag), rise = (now < a.floor ? a.floor : now) - before;
+    const float now = __ldg(mel + band * a.n_frames + t + a.lag);
+    const float rise = a.precise ? (float)(level_of(now, floor) - level_of(before, floor))
+                                 : (now < floor ? (float)floor : now) - before;
     return rise < 0 ? 0 : rise;
 }
 
@@ -92,8 +114,9 @@ static __device__ __forceinline__ void make_tile(const wt_onset_args &a, float *
     const float *mel = a.mel + signal * a.n_bands * a.n_frames;
     float *out = a.out + signal * a.n_frames;
     const long long t = first + lane - a.shift;
+    const double floor = a.has_floor || !a.precise ? a.floor : wt__onset_db(__int_as_float(a.peaks[signal])) - 80;
     for (int band = warp; band < a.n_bands; band += 8)
-        rises[band * (WT_ONSET_TILE + 1) + lane] = t >= 0 && t + a.shift < a.n_frames ? rise_of(a, mel, band, t) : 0;
+        rises[band * (WT_ONSET_TILE + 1) + lane] = t >= 0 && t + a.shift < a.n_frames ? rise_of(a, mel, band, t, floor) : 0;
     __syncthreads();
     if (a.median) {
         for (int f = warp; f < WT_ONSET_TILE; f += 8) {

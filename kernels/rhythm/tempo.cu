@@ -155,6 +155,72 @@ static __device__ float lag_of(const float *mean, const double *cosines, int k)
     return (float)(2 * sum / SPECTRUM_N);
 }
 
+static __device__ __forceinline__ bool is_open(const wt_tempo_choice &c, const float *lags, int k, double sure)
+{
+    return k && k < c.length && wt__tempo_most(&c, wt__tempo_worth(&c, lags[k], k), lags[k], k) >= sure;
+}
+
+// Of few lags: a warp takes every eighth row. The sum of lag k, on all threads.
+static __device__ double sum_rows(const wt_tempo_args &a, const float *x, int k, double *sums)
+{
+    const double part = tempo_sum_again(a.rows, x, threadIdx.x / 32, a.n_rows, 8, k);
+    double sum = 0;
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = part;
+    __syncthreads();
+    for (int w = 0; w < 8; w++) sum += sums[w];
+    return sum;
+}
+
+// Of many, as where nearly all is silence: row after row, a thread a lag. To `again` [length]; `row` [length] is work.
+static __device__ void sum_lags(const wt_tempo_args &a, const float *x, double *again, double *row, double *sums)
+{
+    const wt_tempogram_args &g = a.rows;
+    for (int k = threadIdx.x; k < g.length; k += 256) again[k] = 0;
+    for (long long t = 0; t < a.n_rows; t++) {
+        double energy = 0;
+        __syncthreads();
+        for (int i = threadIdx.x; i < g.length; i += 256) {
+            row[i] = (double)__ldg(g.window + i) * ramped(x, g.n_frames, t - g.begin + i, g.length / 2);
+            energy += row[i] * row[i];
+        }
+        if (!__syncthreads_or(energy != 0)) continue;
+        for (int step = 16; step; step /= 2) energy += __shfl_xor_sync(ALL, energy, step);
+        if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = energy;
+        __syncthreads();
+        energy = 0;
+        for (int w = 0; w < 8; w++) energy += sums[w];
+        const double scale = energy > 2.2250738585072014e-308 ? 1 / energy : 1;
+        for (int k = threadIdx.x; k < g.length; k += 256) {
+            double product = 0;
+            for (int i = 0; i + k < g.length; i++) product += row[i] * row[i + k];
+            again[k] += scale * product;
+        }
+    }
+    __syncthreads();
+}
+
+// The best of the lags that may be it but for WT_TEMPO_SLACK, by sums in double; `work` [2 length].
+static __device__ int choose_again(const wt_tempo_args &a, const float *lags, int best, double *sums, double *work)
+{
+    enum { FEW = 8 };
+    const wt_tempo_choice &c = a.choice;
+    const double sure = wt__tempo_sure(&c, lags[best], best);
+    const float *x = a.rows.envelope + blockIdx.x * a.rows.n_frames;
+    double value = -__longlong_as_double(0x7ff0000000000000ll);
+    int n_open = 0;
+    for (int begin = 0; begin < c.length; begin += 256)
+        n_open += __syncthreads_count(is_open(c, lags, begin + threadIdx.x, sure));
+    if (n_open > FEW) sum_lags(a, x, work, work + c.length, sums);
+    for (int k = 1; k < c.length && n_open > 1; k++) {
+        if (!is_open(c, lags, k, sure)) continue;
+        const double sum = n_open > FEW ? work[k] : sum_rows(a, x, k, sums);
+        const double here = wt__tempo_worth(&c, sum / (double)a.n_rows, k);
+        if (here > value) value = here, best = k;
+    }
+    return best;
+}
+
 extern "C" __global__ void __launch_bounds__(256) tempo_choose(wt_tempo_args a)
 {
     __shared__ double values[8];
@@ -185,9 +251,10 @@ extern "C" __global__ void __launch_bounds__(256) tempo_choose(wt_tempo_args a)
     }
     if (threadIdx.x % 32 == 0) values[threadIdx.x / 32] = value, places[threadIdx.x / 32] = best;
     __syncthreads();
-    if (threadIdx.x) return;
-    for (int w = 1; w < 8; w++)
+    for (int w = 0; w < 8; w++)
         if (values[w] > value || (values[w] == value && places[w] < best)) value = values[w], best = places[w];
+    if (best && lags[0] != 0) best = choose_again(a, lags, best, values, cosines); // not of silence
+    if (threadIdx.x) return;
     if (!best) best = a.choice.length - 1; // nothing but not-a-number
     a.bpm[blockIdx.x] = wt__tempo_bpm(&a.choice, a.choice.fine ? wt__tempo_refine(&a.choice, lags, best) : best);
 }

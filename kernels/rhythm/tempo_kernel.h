@@ -36,6 +36,7 @@ typedef struct wt_tempo_args {
     const double *sums;
     const double *cosines; ///< [n_fft] of one turn
     double *bpm;           ///< [n_signals]
+    wt_tempogram_args rows; ///< of the signals
     wt_tempo_choice choice;
     long long n_rows;
     int n_fft, tiles;
@@ -45,7 +46,10 @@ typedef struct wt_tempo_rows_args {
     const float *rows; ///< [n_rows][choice.length]
     double *bpm;       ///< [n_rows]
     wt_tempo_choice choice;
-    long long n_rows; ///< of all signals
+    long long n_rows;            ///< of all signals
+    wt_tempogram_args tempogram; ///< its rows
+    int in_double;               ///< rows are by transforms in double, so that no lag is to be summed anew
+    int unused;
 } wt_tempo_rows_args;
 
 #define WT_TEMPO_MULTIPLES 13
@@ -101,6 +105,28 @@ WT_TEMPO_FN double wt__beat_bump(int k, int period)
 {
     const double away = k * 32.0 / period;
     return wt__beat_exp(-0.5 * away * away);
+}
+
+#define WT_TEMPO_SLACK 1e-6 ///< what transforms in float may be off, of lag 0
+
+/// What decides between lags: of nothing at lag k it is the prior alone.
+WT_TEMPO_FN double wt__tempo_worth(const wt_tempo_choice *c, double lag, int k)
+{
+    return log1p(1e6 * lag) + c->prior[k];
+}
+
+/// What a lag is worth at most that is worth `here` by a transform in float: logarithms lie below their tangents.
+WT_TEMPO_FN double wt__tempo_most(const wt_tempo_choice *c, double here, double lag, int k)
+{
+    const double scaled = 1e6 * lag;
+    return scaled > -0.5 ? here + 1e6 * WT_TEMPO_SLACK / (1 + scaled) : wt__tempo_worth(c, lag + WT_TEMPO_SLACK, k);
+}
+
+/// What the best lag is worth at least.
+WT_TEMPO_FN double wt__tempo_sure(const wt_tempo_choice *c, double lag, int k)
+{
+    const double least = 1e6 * (lag - WT_TEMPO_SLACK);
+    return least > -1 ? log1p(least) + c->prior[k] : -1e300;
 }
 
 WT_TEMPO_FN double wt__tempo_bpm(const wt_tempo_choice *c, double lag) { return 60.0 * c->rate_hz / (c->hop * lag); }

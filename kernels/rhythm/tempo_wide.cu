@@ -90,5 +90,5 @@ extern "C" __global__ void __launch_bounds__(THREADS) tempo_wide_mean(wt_tempo_w
     if (row >= a.count) return;
     const int i = (int)(here() % a.n_fft), bins = a.n_fft / 2 + 1, k = i < bins ? i : a.n_fft - i;
     const double sum = a.rows.sums[(a.first + row) * bins + k];
-    ((double2 *)a.in)[row * a.pitch + i] = make_double2((float)(sum / (double)a.rows.n_rows), 0);
+    ((double2 *)a.in)[row * a.pitch + i] = make_double2(sum / (double)a.rows.n_rows, 0);
 }

@@ -30,8 +30,9 @@ extern "C" __global__ void __launch_bounds__(256) mel_wide_bands(wt_mel_wide_arg
                     t = 2 * (pair % a.pairs.pairs) + frame % 2;
     if (m >= n_mels || t >= a.pairs.n_frames) return;
     const float *power = a.powers + (long long)frame * a.bins + a.mel.begins[m], *weight = a.mel.weights + m;
-    float sum = 0;
-    for (int k = 0; k < a.mel.lengths[m]; k++, weight += n_mels) sum += __ldg(weight) * power[k];
+    double wide = 0;
+    for (int k = 0; k < a.mel.lengths[m]; k++, weight += n_mels) wide += (double)__ldg(weight) * power[k];
+    float sum = (float)wide;
     if (a.mel.logarithm) sum = wt__spectrum_log(sum, a.mel.amin, a.mel.scale, a.mel.offset);
     a.mel.out[a.mel.frames_first ? (line * a.pairs.n_frames + t) * n_mels + m
                                  : (line * n_mels + m) * a.pairs.n_frames + t] = sum;

@@ -20,11 +20,11 @@ extern "C" __global__ void __launch_bounds__(256) stft_wide_give(wt_stft_wide_ar
     wide_bins(a.pairs, p, x);
     for (int f = 0; f < 1 + p.second; f++) {
         const float re = (float)x[f].x, im = (float)x[f].y;
-        const float power = (float)(x[f].x * x[f].x + x[f].y * x[f].y);
+        const double power = x[f].x * x[f].x + x[f].y * x[f].y;
         if (a.kind == COMPLEX)
             ((float2 *)a.out)[at + f * a.bins] = make_float2(re, im);
         else
-            a.out[at + f * a.bins] = a.kind == PHASE ? atan2f(im, re) : a.kind == POWER ? power : sqrtf(power);
+            a.out[at + f * a.bins] = a.kind == PHASE ? atan2f(im, re) : (float)(a.kind == POWER ? power : sqrt(power));
     }
 }
 

@@ -4,6 +4,8 @@
 // symmetric, every other sample of the product has the spectrum (H X)[k] + conj (H X)[2048 - k] (times 1/2), which goes
 // back as 1024 complex points: all in shared memory. 100 operations an output, of the 401 taps' 802.
 // Judge: resample_ref.c with the same taps, 110 dB.
+//
+// cqt_halve_double sums the taps' products in double, a thread an output: as the CPU's precise halver (dsp/tonal/halve.c).
 #include "fft.cuh"
 #include "cqt_kernel.h"
 
@@ -50,4 +52,19 @@ extern "C" __global__ void __launch_bounds__(wt__fft_threads(POINTS, 1024)) cqt_
         give(2 * k, v.y);
         give(2 * k + 1, v.x);
     });
+}
+
+extern "C" __global__ void __launch_bounds__(WT_CQT_HALVE_SUMS) cqt_halve_double(wt_cqt_halve_args a)
+{
+    __shared__ float samples[2 * (WT_CQT_HALVE_SUMS + WT_CQT_HALVE_EDGE)];
+    const float *in = a.in + blockIdx.y * a.n_in;
+    const long long first = (long long)blockIdx.x * WT_CQT_HALVE_SUMS, begin = 2 * first - WT_CQT_HALVE_EDGE;
+    for (int i = threadIdx.x; i < 2 * (WT_CQT_HALVE_SUMS + WT_CQT_HALVE_EDGE); i += WT_CQT_HALVE_SUMS)
+        samples[i] = begin + i >= 0 && begin + i < a.n_in ? __ldg(in + begin + i) : 0.0f;
+    __syncthreads();
+    const float *middle = samples + WT_CQT_HALVE_EDGE + 2 * threadIdx.x;
+    const long long to = first + threadIdx.x;
+    double sum = __ldg(a.taps) * middle[0];
+    for (int k = 1; k <= WT_CQT_HALVE_EDGE; k++) sum += __ldg(a.taps + k) * ((double)middle[-k] + middle[k]);
+    if (to < a.n_out) a.out[blockIdx.y * a.n_out + to] = to < a.n_sounding ? (float)sum : 0.0f;
 }

@@ -4,6 +4,7 @@
 
 #define WT_CQT_HALVE_N    4096 ///< input samples of a block of cqt_halve
 #define WT_CQT_HALVE_EDGE 200  ///< the filter's reach on each side
+#define WT_CQT_HALVE_SUMS 256  ///< outputs of a block of cqt_halve_double
 #define WT_CQT_HALVE_OUT  ((WT_CQT_HALVE_N - 2 * WT_CQT_HALVE_EDGE) / 2) ///< outputs of a block
 
 typedef struct wt_cqt_halve_args {
@@ -13,6 +14,7 @@ typedef struct wt_cqt_halve_args {
     const float *back;         ///< of 1024
     const float *roots;        ///< [2049][2] w_4096^k
     const float *filter;       ///< [2049] the filter's spectrum / 4096
+    const double *taps;        ///< of cqt_halve_double: [WT_CQT_HALVE_EDGE + 1] from the middle one on
     long long n_in, n_out;
     long long n_sounding;      ///< outputs behind are zeros
 } wt_cqt_halve_args;

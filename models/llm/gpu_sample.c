@@ -42,24 +42,34 @@ size_t wt__gpu_draw_layout(int n_rows, int n_tallies, int vocab_size, uintptr_t 
     return at;
 }
 
-/// As many blocks a row as there are processors for, but at least as many as have its tokens in shared memory.
+/// Of 2 to `form` blocks a row.
+static wt_launch shape_of(const wt__gpu_drawer *drawer, int vocab_size, int n_rows, int form)
+{
+    const size_t bytes = sizeof(unsigned) * (size_t)wt_llm_draw_share(vocab_size, 1 << form);
+    return (wt_launch){.grid = {1 << form, n_rows},
+                       .block = {THREADS},
+                       .shared_bytes = bytes <= drawer->most_bytes ? bytes : 0,
+                       .overlap = true};
+}
+
+/// As many blocks a row as there are processors for, but at least as many as have its tokens in shared memory, of
+/// clusters for which there is room.
 wt_status wt__gpu_draw(const wt__gpu_drawer *drawer, wt_stream *stream, const wt_llm_sample_args *args, int n_rows,
                        int n_sms)
 {
-    const bool clusters = drawer->has_clusters && n_sms >= CLUSTER_SMS;
     wt_llm_sample_args a = *args;
-    size_t bytes = 0;
+    wt_launch shape = shape_of(drawer, a.vocab_size, n_rows, 0);
     int form = 0;
-    for (;; form++) {
-        bytes = sizeof *a.values * (size_t)wt_llm_draw_share(a.vocab_size, 1 << form);
-        const bool more = clusters && 2 << form <= WT_LLM_DRAW_BLOCKS;
-        if (!more || (n_rows * (2 << form) > n_sms && bytes <= drawer->most_bytes)) break;
+    bool more = drawer->has_clusters && n_sms >= CLUSTER_SMS;
+    while (more && 2 << form <= WT_LLM_DRAW_BLOCKS && (!shape.shared_bytes || n_rows * (2 << form) <= n_sms)) {
+        const wt_launch larger = shape_of(drawer, a.vocab_size, n_rows, form + 1);
+        wt_status status = wt_kernel_has_room(drawer->draw[form + 1], stream, &larger, &more);
+        if (status) return status;
+        if (!more) break;
+        shape = larger;
+        form++;
     }
-    if (bytes <= drawer->most_bytes)
-        a.values = NULL;
-    else
-        bytes = 0;
-    const wt_launch shape = {.grid = {1 << form, n_rows}, .block = {THREADS}, .shared_bytes = bytes, .overlap = true};
+    if (shape.shared_bytes) a.values = NULL;
     const wt_arg arg = {&a, sizeof a};
     return wt_kernel_launch(drawer->draw[form], stream, &shape, &arg, 1);
 }

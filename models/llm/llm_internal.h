@@ -139,6 +139,7 @@ typedef struct wt__pass {
     const wt__layer *layer; ///< of a GPU: the one that is being queued
     const wt__norm *normed; ///< of a GPU: s->n is x by it but for the scale of rows (wt_matmul_norm); NULL = none
     int n_squares;          ///< that wt_matmul_norms told of it
+    int form;               ///< of a GPU: attention's clusters have 2 to that blocks, from the first layer on
 } wt__pass;
 
 /// All take the batch's n_tokens; n is norm(x), by whichever norm comes with the matrices.
@@ -212,6 +213,7 @@ typedef struct wt__product {
     float *rows;    ///< [wt__room()] for types other than F32, F16 and BF16
     int64_t x_stride, out_stride;
     int n;
+    float factor; ///< of sums; 0 = 1
     bool add;
     bool exact;    ///< vectors are not rounded to bytes
     bool prepared; ///< `rows` are as a call for other rows left them; of one vector

@@ -36,7 +36,7 @@ void wt__products_store(const wt__product *p, int64_t row, int n_rows, int64_t t
     for (int j = 0; j < n_vectors; j++) {
         float *out = p->out + p->out_stride * (t + j) + row;
         for (int r = 0; r < n_rows; r++) {
-            float sum = y[j * n_rows + r];
+            float sum = p->factor ? y[j * n_rows + r] * p->factor : y[j * n_rows + r];
             if (scaled) sum *= l->scales[(row + r) / l->scale_rows];
             if (l->bias) sum += l->bias[row + r];
             out[r] = p->add ? out[r] + sum : sum;

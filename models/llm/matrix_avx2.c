@@ -21,12 +21,6 @@ WT_INLINE void place_as_it_is(const block *b, int64_t k, int zero, bytes *x)
     x->d[k] = b->d;
 }
 
-WT_INLINE void place_with_sum(const block *b, int64_t k, int zero, bytes *x)
-{
-    place_as_it_is(b, k, zero, x);
-    x->sum[k] = b->d * (float)sum_of_dwords(b->sums);
-}
-
 /// With sums of 16, of 16 bits, instead of `less`.
 WT_INLINE void place_with_sums_of_16(const block *b, int64_t k, int zero, bytes *x)
 {
@@ -44,6 +38,12 @@ WT_INLINE void place_four_apart(const block *b, int64_t k, int zero, bytes *x)
     place_halves(b->q, to, to + BLOCK);
     x->less[k] = -zero * sum_of_dwords(b->sums);
     x->d[k] = b->d;
+}
+
+WT_INLINE void place_four_apart_with_sum(const block *b, int64_t k, int zero, bytes *x)
+{
+    place_four_apart(b, k, zero, x);
+    x->sum[k] = b->d * (float)sum_of_dwords(b->sums);
 }
 
 /// Of two blocks the even columns, then the odd ones. Lanes are of blocks 0, 0, 2, 2, 1, 1, 3, 3 of each four.
@@ -78,16 +78,16 @@ WT_INLINE __m256i across_four(__m256i ab, __m256i cd, const int bits)
                 bits);
 }
 
-/// The first's lanes, then the second's, both halves of each.
-WT_INLINE __m256i across_halves(__m256i a, __m256i b, const int bits)
+/// Sums of 32 bits: the first's lanes, then the second's, both halves of each.
+WT_INLINE __m256i across_halves(__m256i a, __m256i b)
 {
-    return plus(_mm256_blend_epi32(a, b, 0xf0), _mm256_permute2x128_si256(a, b, 0x21), bits);
+    return _mm256_add_epi32(_mm256_blend_epi32(a, b, 0xf0), _mm256_permute2x128_si256(a, b, 0x21));
 }
 
-WT_INLINE __m256i across_eight(const __m256i *v, const int bits)
+WT_INLINE __m256i across_eight(const __m256i *v)
 {
-    return across_halves(across_four(across_two(v[0], v[1], bits), across_two(v[2], v[3], bits), bits),
-                         across_four(across_two(v[4], v[5], bits), across_two(v[6], v[7], bits), bits), bits);
+    return across_halves(across_four(across_two(v[0], v[1], 32), across_two(v[2], v[3], 32), 32),
+                         across_four(across_two(v[4], v[5], 32), across_two(v[6], v[7], 32), 32));
 }
 
 WT_INLINE __m256i to_dwords(__m256i words) { return _mm256_madd_epi16(words, _mm256_set1_epi16(1)); }
@@ -123,7 +123,7 @@ WT_INLINE void signed_bytes(const uint8_t *p, const int stride, __m256 scales, i
 #    pragma GCC unroll 8
         for (int i = 0; i < 8; i++)
             dots[i] = signed_dots(bytes_at(p + stride * i), bytes_at(x[j].q + EIGHT * k + BLOCK * i));
-        sums[j].eight = scaled(across_eight(dots, 32), scales * _mm256_loadu_ps(x[j].d + 8 * k), sums[j].eight);
+        sums[j].eight = scaled(across_eight(dots), scales * _mm256_loadu_ps(x[j].d + 8 * k), sums[j].eight);
     }
 }
 
@@ -173,13 +173,12 @@ WT_INLINE void step_q4_0(const weights *w, int64_t k, const bytes *x, const int 
 WT_INLINE void u4_wide(const weights *w, int64_t k, const bytes *x, const int n, lanes *sums, const bool zeros)
 {
     const __m256i first = bytes_at(w->at), last = bytes_at(w->at + 32);
-    const int64_t group = (int64_t)((uint64_t)k * w->shape->groups >> 32); // a division would take longer than the rest
-    const __m256 scale = _mm256_set1_ps(w->scales[group]);
+    const __m256 scale = _mm256_set1_ps(w->scales[w->group]);
 #    pragma GCC unroll 4
     for (int j = 0; j < n; j++) {
         const int8_t *v = x[j].q + 4 * BLOCK * k;
         __m256i less = bytes_at(x[j].less + 8 * k);
-        if (zeros) less = _mm256_mullo_epi32(less, _mm256_set1_epi32(w->zeros[group]));
+        if (zeros) less = _mm256_mullo_epi32(less, _mm256_set1_epi32(w->zeros[w->group]));
         const __m256i dots = to_dwords(across_two(nibble_dots(first, v), nibble_dots(last, v + 2 * BLOCK), 16));
         sums[j].eight = scaled(_mm256_add_epi32(dots, less), scale * _mm256_loadu_ps(x[j].d + 8 * k), sums[j].eight);
     }
@@ -228,29 +227,44 @@ WT_INLINE void step_q4_k(const weights *w, int64_t k, const bytes *x, const int 
     const uint8_t *p = w->at;
     const __m256i s = k_scales_at(p);
     const __m256i scales = dwords_of(s, 0, true);
-    const __m256 d = half_at(p), minima = half_at(p + 2) * _mm256_cvtepi32_ps(dwords_of(s, 8, false));
+    int both;
+    memcpy(&both, p, sizeof both);
+    const __m256 halves = _mm256_cvtph_ps(_mm_set1_epi32(both));
+    const __m256 d = _mm256_moveldup_ps(halves),
+                 minima = _mm256_movehdup_ps(halves) * _mm256_cvtepi32_ps(dwords_of(s, 8, false));
     const __m256i four = _mm256_set1_epi8(15);
 #    pragma GCC unroll 4
     for (int j = 0; j < n; j++) {
-        __m256i dots[8];
-#    pragma GCC unroll 4
-        for (int i = 0; i < 4; i++) {
-            const __m256i q = bytes_at(p + 16 + 32 * i);
-            const int8_t *v = x[j].q + EIGHT * k + 2 * BLOCK * i;
-            dots[2 * i] = _mm256_maddubs_epi16(_mm256_and_si256(q, four), bytes_at(v));
-            dots[2 * i + 1] =
-                _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(q, 4), four), bytes_at(v + BLOCK));
+        __m256i dots[4];
+#    pragma GCC unroll 2
+        for (int i = 0; i < 2; i++) {
+            const uint8_t *q = p + 16 + 32 * i;
+            const __m256i first = two_halves_at(q, q + 64), last = two_halves_at(q + 16, q + 80);
+            const int8_t *v = x[j].q + EIGHT * k + 4 * BLOCK * i;
+            dots[2 * i] = _mm256_add_epi16(_mm256_maddubs_epi16(_mm256_and_si256(first, four), bytes_at(v)),
+                                           _mm256_maddubs_epi16(_mm256_and_si256(last, four), bytes_at(v + 32)));
+            dots[2 * i + 1] = _mm256_add_epi16(
+                _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(first, 4), four), bytes_at(v + 64)),
+                _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(last, 4), four), bytes_at(v + 96)));
         }
+        const __m256i words = across_four(across_two(dots[0], dots[1], 16), across_two(dots[2], dots[3], 16), 16);
         sums[j].eight = _mm256_fnmadd_ps(minima, _mm256_loadu_ps(x[j].sum + 8 * k), sums[j].eight);
-        sums[j].eight = scaled(_mm256_madd_epi16(across_eight(dots, 16), scales), d * _mm256_loadu_ps(x[j].d + 8 * k),
-                               sums[j].eight);
+        sums[j].eight = scaled(_mm256_madd_epi16(words, scales), d * _mm256_loadu_ps(x[j].d + 8 * k), sums[j].eight);
     }
+}
+
+/// Into a register: for each use GCC would read it again, and reading is what these loops do most.
+WT_INLINE __m256i once_at(const void *p)
+{
+    __m256i v = bytes_at(p);
+    __asm__("" : "+x"(v));
+    return v;
 }
 
 /// Part i of four: 32 bytes have two parts' low nibbles, other 32 the two bits above of all.
 WT_INLINE __m256i six_bits(const uint8_t *low, __m256i high, const int i)
 {
-    const __m256i q = bytes_at(low + 32 * (i & 1)), nibble = i < 2 ? q : _mm256_srli_epi16(q, 4);
+    const __m256i q = once_at(low + 32 * (i & 1)), nibble = i < 2 ? q : _mm256_srli_epi16(q, 4);
     const __m256i top = i == 0   ? _mm256_slli_epi16(high, 4)
                         : i == 1 ? _mm256_slli_epi16(high, 2)
                         : i == 2 ? high
@@ -274,7 +288,7 @@ WT_INLINE void step_q6_k(const weights *w, int64_t k, const bytes *x, const int 
         for (int i = 0; i < 4; i++) {
             const int part = i % 2 * 2;
             const uint8_t *low = p + 64 * (i / 2);
-            const __m256i high = bytes_at(p + 128 + 32 * (i / 2));
+            const __m256i high = once_at(p + 128 + 32 * (i / 2));
             const int8_t *v = x[j].q + EIGHT * k + 2 * BLOCK * i;
             const __m256i a = _mm256_maddubs_epi16(six_bits(low, high, part), bytes_at(v));
             const __m256i b = _mm256_maddubs_epi16(six_bits(low, high, part + 1), bytes_at(v + BLOCK));
@@ -283,7 +297,7 @@ WT_INLINE void step_q6_k(const weights *w, int64_t k, const bytes *x, const int 
             dots[i] = _mm256_madd_epi16(across_two(a, b, 16),
                                         _mm256_shuffle_epi8(even_and_odd, _mm256_blend_epi32(of_a, of_b, 0xcc)));
         }
-        const __m256i all = across_halves(across_four(dots[0], dots[1], 32), across_four(dots[2], dots[3], 32), 32);
+        const __m256i all = across_halves(across_four(dots[0], dots[1], 32), across_four(dots[2], dots[3], 32));
         const __m256i less = _mm256_madd_epi16(_mm256_cvtepi8_epi16(scales), bytes_at(x[j].less + 8 * k));
         sums[j].eight = scaled(_mm256_sub_epi32(all, _mm256_slli_epi32(less, 5)), d * _mm256_loadu_ps(x[j].d + 8 * k),
                                sums[j].eight);
@@ -295,7 +309,7 @@ BYTES(i8, place_as_it_is, EIGHT, 256, 0)
 BYTES(q4_0, place_four_apart, EIGHT, 144, 8)
 BYTES(u4_eights, place_pairs_parted, 4 * BLOCK, 64, 8)
 BYTES(u4_zeros, place_pairs_parted, 4 * BLOCK, 64, 1)
-BYTES(q4_k, place_with_sum, EIGHT, 144, 0)
+BYTES(q4_k, place_four_apart_with_sum, EIGHT, 144, 0)
 BYTES(q6_k, place_with_sums_of_16, EIGHT, 210, 0)
 
 static void strips_any_u4(const wt__product *p, int64_t first, int64_t n_rows)

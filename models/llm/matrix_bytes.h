@@ -37,7 +37,8 @@ typedef struct weights {
     const uint8_t *row, *at; ///< at: of the step
     const float *scales;     ///< of U4: the row's
     const uint8_t *zeros;    ///< of U4: the row's; NULL = 8
-    const shape *shape;
+    int64_t group;           ///< of U4: that of the step's 128 columns
+    int blocks;              ///< of U4: in a group
 } weights;
 
 /// A sum's lanes: a type uses the eight, or where there are such registers the sixteen.
@@ -178,31 +179,35 @@ static shape shape_of(const wt__linear *l, int step_columns)
 
 WT_INLINE weights weights_of(const wt__linear *l, const shape *s, int64_t row)
 {
-    weights w = {.row = s->data + s->row_bytes * row, .shape = s};
+    weights w = {.row = s->data + s->row_bytes * row, .blocks = s->blocks};
     if (!l->nibbles) return w;
     w.scales = l->scales + s->groups_a_row * row;
     w.zeros = l->zeros ? l->zeros + s->groups_a_row * row : NULL;
     return w;
 }
 
-/// Four rows with one vector, or one row with four; at most `n_stored` rows count.
-WT_INLINE void bytes_tile(const wt__product *p, const form *f, const shape *s, int64_t first, int n_stored,
-                          const bytes *x, int t, const int n_vectors)
+/// y of four rows, counted from `first`, with one vector, or of one with four; `ahead` bytes are fetched before their
+/// turn.
+WT_INLINE void bytes_tile(const wt__product *p, const form *f, const shape *s, int64_t first, const int64_t *rows,
+                          size_t ahead, const bytes *x, const int n_vectors, float *y)
 {
     const int n_rows = n_vectors == 1 ? ROWS : 1;
     weights w[ROWS];
     lanes sums[ROWS][VECTORS];
     for (int r = 0; r < n_rows; r++) {
-        w[r] = weights_of(p->linear, s, first + (r < n_stored ? r : n_stored - 1));
+        w[r] = weights_of(p->linear, s, first + rows[r]);
         for (int j = 0; j < n_vectors; j++) memset(&sums[r][j], 0, sizeof sums[r][j]);
     }
-    for (int64_t k = 0; k < s->n_steps; k++)
+    for (int64_t k = 0; k < s->n_steps; k++) {
+        const int64_t group = (int64_t)((uint64_t)k * s->groups >> 32); // a division would take longer than the rest
 #pragma GCC unroll 4
-        for (int r = 0; r < n_rows; r++) { // prefetched: the same place of the next rows
+        for (int r = 0; r < n_rows; r++) {
             w[r].at = w[r].row + k * f->step_bytes;
-            for (int b = 0; b < f->step_bytes; b += 64) __builtin_prefetch(w[r].at + n_rows * s->row_bytes + b, 0, 2);
+            w[r].group = group;
+            for (int b = 0; b < f->step_bytes; b += 64) __builtin_prefetch(w[r].at + ahead + b, 0, 2);
             f->step(&w[r], k, x, n_vectors, sums[r]);
         }
+    }
     const int64_t left = s->row_bytes - s->n_steps * f->step_bytes;
     for (int r = 0; r < n_rows && left; r++) {
         uint8_t last[MOST_STEP_BYTES] = {0}; // scales, too
@@ -210,25 +215,38 @@ WT_INLINE void bytes_tile(const wt__product *p, const form *f, const shape *s, i
         w[r].at = last;
         f->step(&w[r], s->n_steps, x, n_vectors, sums[r]);
     }
-    float y[4];
     _mm_storeu_ps(y, four_sums(sums, n_vectors));
-    wt__products_store(p, first, n_stored, t, n_vectors, y);
+}
+
+typedef struct bytes_args {
+    const wt__product *p;
+    const form *f;
+    const shape *s;
+    const bytes *x;
+    int64_t first;
+} bytes_args;
+
+WT_INLINE void bytes_of_four(const void *args, const int64_t *rows, float *y)
+{
+    const bytes_args *a = args;
+    bytes_tile(a->p, a->f, a->s, a->first, rows, AHEAD, a->x, 1, y);
 }
 
 /// One vector with four rows at a time, or four vectors with one.
 WT_INLINE void bytes_strips(const wt__product *p, const form f, int64_t first, int64_t n_rows)
 {
-    const int64_t end = first + n_rows;
     const shape s = shape_of(p->linear, f.columns);
     for (int t = 0; t < p->n;) {
         const int n = p->n - t < VECTORS ? 1 : VECTORS;
         bytes x[VECTORS];
         for (int j = 0; j < n; j++) x[j] = round_vector(p, &f, t + j, j);
-        if (n == 1)
-            for (int64_t r = first; r < end; r += ROWS)
-                bytes_tile(p, &f, &s, r, end - r < ROWS ? (int)(end - r) : ROWS, x, t, 1);
-        else
-            for (int64_t r = first; r < end; r++) bytes_tile(p, &f, &s, r, 1, x, t, VECTORS);
+        const bytes_args args = {p, &f, &s, x, first};
+        if (n == 1) runs(p, first, n_rows, t, bytes_of_four, &args);
+        for (int64_t r = 0; r < n_rows && n > 1; r++) {
+            float y[VECTORS];
+            bytes_tile(p, &f, &s, first, &r, (size_t)s.row_bytes, x, VECTORS, y);
+            wt__products_store(p, first + r, 1, t, VECTORS, y);
+        }
         t += n;
     }
 }
@@ -256,9 +274,9 @@ WT_INLINE void step_u4(const weights *w, int64_t k, const bytes *x, const int n,
     const __m256 scale = _mm256_set1_ps(w->scales[k]);
     __m256 group[VECTORS];
     for (int j = 0; j < n; j++) group[j] = _mm256_setzero_ps();
-    for (int64_t i = 0; i < w->shape->blocks; i++) {
+    for (int64_t i = 0; i < w->blocks; i++) {
         const __m256i q = nibbles_at(w->at + 16 * i);
-        const int64_t b = k * w->shape->blocks + i;
+        const int64_t b = k * w->blocks + i;
 #pragma GCC unroll 4
         for (int j = 0; j < n; j++) {
             __m256i less = bytes_at(x[j].less + BLOCK / 4 * b);

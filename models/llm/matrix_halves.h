@@ -51,6 +51,7 @@ WT_INLINE pair load_e4m3(const uint8_t *row, int64_t k)
     return (pair){sixteen_e4m3(row + k), sixteen_e4m3(row + k + 16)};
 }
 
+#ifdef __AVX512F__
 /// Of words' bytes the even ones, as halves times 2^-8, or the odd ones: a third fewer instructions than widening bytes
 /// to words.
 WT_INLINE words part_e4m3(words w, const int odd) { return (words)((signed_words)(odd ? w : w << 8) >> 1) & 0xbf80; }
@@ -58,16 +59,37 @@ WT_INLINE words part_e4m3(words w, const int odd) { return (words)((signed_words
 /// Of each 64 columns the even ones, then the odd ones.
 WT_INLINE pair load_e4m3_parted(const uint8_t *row, int64_t k)
 {
+    words w;
+    memcpy(&w, row + k / PARTED * PARTED, sizeof w);
+    w = part_e4m3(w, k % PARTED != 0);
     __m256i halves[2];
-#pragma GCC unroll 2
-    for (size_t i = 0; i < sizeof halves; i += sizeof(words)) {
-        words w;
-        memcpy(&w, row + k / PARTED * PARTED + i, sizeof w);
-        w = part_e4m3(w, k % PARTED != 0);
-        memcpy((char *)halves + i, &w, sizeof w);
-    }
+    memcpy(halves, &w, sizeof halves);
     return (pair){sixteen_halves(halves[0]), sixteen_halves(halves[1])};
 }
+
+/// What the vector is multiplied with before, and sums after.
+enum { PARTED_X = 256, PARTED_SUMS = 1 };
+#else
+/// e4m3's bits at the place of a float's give the value times 2^-120, without what F16C costs; half of the 2^120 goes
+/// to the vector and half to the sums, so that neither is too large or too small. Of each 64 columns those that are 1,
+/// 3, 0 and 2 beyond a multiple of four: so shifts of whole registers bring them to their places. That is another order
+/// than with AVX-512, where F16C costs less and Intel's processors take long over products with subnormal floats.
+WT_INLINE pair load_e4m3_parted(const uint8_t *row, int64_t k)
+{
+    const tile_words bits = (tile_words){0} + 0x87f00000;
+    pair p;
+#    pragma GCC unroll 2
+    for (int i = 0; i < TILE_PARTS; i++) {
+        words w;
+        memcpy(&w, row + k / PARTED * PARTED + (size_t)i * sizeof w, sizeof w);
+        const tile_words both = (tile_words)((signed_words)(k % PARTED ? w << 8 : w) >> 4);
+        p.a.part[i] = (tile_vec)(both << 16 & bits), p.b.part[i] = (tile_vec)(both & bits);
+    }
+    return p;
+}
+
+static const float PARTED_X = 0x1p60f, PARTED_SUMS = 0x1p60f;
+#endif
 
 /// Whether rows, and the blocks of columns that have a scale, are of whole PARTED columns.
 static bool is_parted(const wt__linear *l)
@@ -76,100 +98,98 @@ static bool is_parted(const wt__linear *l)
     return columns % PARTED == 0 && (!l->scales || l->scale_columns >= columns || l->scale_columns % PARTED == 0);
 }
 
-/// x [n] times `scale`; parted, as load_e4m3_parted() has columns.
-static void scale_columns(const float *restrict x, float scale, int64_t n, bool parted, float *restrict out)
+/// 32 columns from x on: the even ones to `even`, the odd ones to `odd`.
+WT_INLINE void part_columns(const float *x, float *even, float *odd)
 {
-    for (int64_t k = 0; k < n && !parted; k++) out[k] = x[k] * scale;
-    for (int64_t k = 0; k < n && parted; k += TILE_STEP) {
-        const pair p = load_even_odd((const uint8_t *)x, k);
-        float *even = out + k / PARTED * PARTED + k % PARTED / 2;
-        for (int i = 0; i < 16; i++) even[i] = p.a.part[i / TILE_FLOATS][i % TILE_FLOATS] * scale;
-        for (int i = 0; i < 16; i++) even[PARTED / 2 + i] = p.b.part[i / TILE_FLOATS][i % TILE_FLOATS] * scale;
+    const pair p = load_even_odd((const uint8_t *)x, 0);
+    memcpy(even, &p.a, sizeof p.a);
+    memcpy(odd, &p.b, sizeof p.b);
+}
+
+/// Columns as load_e4m3_parted() has them.
+static void part_vector(const float *x, int64_t n, float *out)
+{
+    for (int64_t k = 0; k < n; k += PARTED) {
+#ifdef __AVX512F__
+        part_columns(x + k, out + k, out + k + 32);
+        part_columns(x + k + 32, out + k + 16, out + k + 48);
+#else
+        float v[PARTED], *even = v, *odd = v + PARTED / 2;
+        part_columns(x + k, even, odd);
+        part_columns(x + k + 32, even + 16, odd + 16);
+        part_columns(odd, out + k, out + k + 16);
+        part_columns(even, out + k + 32, out + k + 48);
+#endif
     }
 }
 
-/// Vectors, four at a time, get the 2^8 and the scales of the blocks that the rows from `row` on have.
+/// Vector t in the order of the weights' columns. One vector's is beyond the first of the scratch, where calls for
+/// other rows find it.
+static const float *ordered(const wt__product *p, int t, int slot, bool parted)
+{
+    const int64_t columns = p->linear->weight.shape[1];
+    const float *x = p->x + p->x_stride * t;
+    float *out = p->rows + columns * (p->n == 1 ? 1 : slot);
+    if (!parted) return x;
+    if (!p->prepared) part_vector(x, columns, out);
+    return out;
+}
+
+/// Vectors, four at a time, get what weights as they are loaded lack, and the scales of the blocks that the rows from
+/// `row` on have.
 static wt__product prescale(const wt__product *p, int64_t row, int t, int n, bool parted)
 {
     const wt__linear *l = p->linear;
     const int64_t columns = l->weight.shape[1];
     const bool blocks = l->scales && l->scale_columns < columns;
     const int64_t step = blocks ? l->scale_columns : columns, n_scales = (columns + step - 1) / step;
-    for (int j = 0; j < n; j++)
+    for (int j = 0; j < n; j++) {
+        const float *x = ordered(p, t + j, j, parted);
+        float *out = p->rows + j * columns;
         for (int64_t b = 0; b < n_scales; b++) {
-            const float scale = 256 * (blocks ? l->scales[row / l->scale_rows * n_scales + b] : 1);
+            const float of_block = blocks ? l->scales[row / l->scale_rows * n_scales + b] : 1;
+            const float scale = (parted ? PARTED_X : 256) * of_block;
             const int64_t end = b * step + step < columns ? b * step + step : columns;
-            scale_columns(p->x + p->x_stride * (t + j) + b * step, scale, end - b * step, parted,
-                          p->rows + j * columns + b * step);
+            for (int64_t k = b * step; k < end; k++) out[k] = x[k] * scale;
         }
+    }
     wt__product scaled = *p;
     scaled.x = p->rows;
     scaled.x_stride = columns;
     scaled.out += t * p->out_stride;
     scaled.n = n;
+    scaled.factor = parted ? PARTED_SUMS : 1;
     return scaled;
 }
 
-#ifndef __AVX512F__
-/// Four rows with one vector, by way of halves in memory: from there F16C widens eight in half a cycle of a Zen 3, from
-/// registers in one, and in one more it brings their upper half down. The sums of tiles(), in the same order.
-static void e4m3_by_memory(const wt__product *p, const uint8_t *data, size_t row_bytes, int64_t first, int n_stored)
-{
-    enum { PIECE = 512 };
-    const int64_t columns = p->linear->weight.shape[1];
-    words halves[TILE_ROWS][PIECE / 16];
-    const uint8_t *w[TILE_ROWS];
-    sixteen sums[TILE_ROWS][TILE_MANY];
-    float y[TILE_ROWS];
-    for (int r = 0; r < TILE_ROWS; r++) w[r] = (const uint8_t *)halves[r], sums[r][0] = (sixteen){{{0}}};
-    for (int64_t k = 0, n; k < columns; k += n) {
-        const uint8_t *x = (const uint8_t *)(p->x + k);
-        n = columns - k < PIECE ? columns - k : PIECE;
-        for (int r = 0; r < TILE_ROWS; r++)
-            for (int64_t at = 0; at < n; at += PARTED) { // prefetched: the same place of the next rows
-                const uint8_t *row = data + row_bytes * (size_t)(r < n_stored ? r : n_stored - 1) + k + at;
-                __builtin_prefetch(row + TILE_ROWS * row_bytes, 0, 2);
-                words v[2], *to = &halves[r][at / 16];
-                memcpy(&v[0], row, sizeof *v);
-                memcpy(&v[1], row + sizeof *v, sizeof *v);
-                to[0] = part_e4m3(v[0], 0), to[1] = part_e4m3(v[1], 0);
-                to[2] = part_e4m3(v[0], 1), to[3] = part_e4m3(v[1], 1);
-            }
-        for (int64_t at = 0; at < n; at += TILE_STEP) tile_step(load_f16, load_in_order, w, TILE_ROWS, &x, 1, at, sums);
-    }
-    for (int r = 0; r < TILE_ROWS; r++) y[r] = sum_of(&sums[r][0]);
-    wt__products_store(p, first, n_stored, 0, 1, y);
-}
-#endif
-
-/// Rows of whole PARTED columns.
-static void e4m3_parted(const wt__product *p, const uint8_t *data, size_t row_bytes, int64_t first, int64_t n_rows)
-{
-#ifndef __AVX512F__
-    for (int64_t r = 0; r < n_rows && p->n == 1; r += TILE_ROWS)
-        e4m3_by_memory(p, data + row_bytes * (size_t)r, row_bytes, first + r,
-                       (int)(n_rows - r < TILE_ROWS ? n_rows - r : TILE_ROWS));
-    if (p->n == 1) return;
-#endif
-    tiles(p, load_e4m3_parted, load_in_order, 1, PARTED, data, row_bytes, first, n_rows);
-}
-
-static void strips_e4m3(const wt__product *p, int64_t first, int64_t n_rows)
+static void products_e4m3(const wt__product *p, int64_t first, int64_t n_rows)
 {
     const wt__linear *l = p->linear;
     const bool blocks = l->scales && l->scale_columns < l->weight.shape[1], parted = is_parted(l);
+    const size_t row_bytes = wt__row_bytes(l);
+    wt__product q = *p;
     for (int64_t r = first, n; r < first + n_rows; r += n) {
         const int64_t left = first + n_rows - r, until = blocks ? l->scale_rows - r % l->scale_rows : left;
         n = until < left ? until : left;
         for (int t = 0; t < p->n; t += VECTORS) {
-            const wt__product scaled = prescale(p, r, t, p->n - t < VECTORS ? p->n - t : VECTORS, parted);
-            const uint8_t *rows = wt__row(l, r);
+            const wt__product scaled = prescale(&q, r, t, p->n - t < VECTORS ? p->n - t : VECTORS, parted);
             if (parted)
-                e4m3_parted(&scaled, rows, wt__row_bytes(l), r, n);
+                tiles(&scaled, load_e4m3_parted, load_in_order, 1, PARTED, wt__row(l, r), row_bytes, r, n);
             else
-                tiles(&scaled, load_e4m3, load_in_order, 1, TILE_STEP, rows, wt__row_bytes(l), r, n);
+                tiles(&scaled, load_e4m3, load_in_order, 1, TILE_STEP, wt__row(l, r), row_bytes, r, n);
         }
+        q.prepared = p->n == 1;
     }
+}
+
+/// Weights may be subnormal floats here, which count in a thread that flushes them, too.
+static void strips_e4m3(const wt__product *p, int64_t first, int64_t n_rows)
+{
+    enum { FLUSHES = 0x8040 };
+    const unsigned mode = _mm_getcsr();
+    if (mode & FLUSHES) _mm_setcsr(mode & ~(unsigned)FLUSHES);
+    products_e4m3(p, first, n_rows);
+    if (mode & FLUSHES) _mm_setcsr(mode);
 }
 
 #endif

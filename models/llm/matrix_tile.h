@@ -20,7 +20,7 @@ typedef wt_f32x8 tile_vec;
 enum { TILE_FLOATS = 4, TILE_MANY = 2 };
 typedef wt_f32x4 tile_vec;
 #endif
-enum { TILE_STEP = 32, TILE_ROWS = 4, TILE_PARTS = 16 / TILE_FLOATS };
+enum { TILE_STEP = 32, TILE_ROWS = 4, TILE_PARTS = 16 / TILE_FLOATS, RUN = 1024, AHEAD = 1024 };
 typedef uint32_t tile_words __attribute__((vector_size(sizeof(tile_vec))));
 
 /// Sixteen floats. Wider vectors than the registers GCC keeps in memory.
@@ -149,24 +149,21 @@ WT_INLINE void tile_step(pair_loader load, pair_loader load_x, const uint8_t *co
     }
 }
 
-/// out[t][r] = sum over k of w[r][k] x[t][k]. Rows beyond n_stored are computed again from the last and not stored.
+/// y[j][r] = sum over k of w[r][k] x[t + j][k] of the first n_stored rows; `ahead` bytes are fetched before their turn.
 /// `unit` columns at a time, TILE_STEP or twice that; columns are a multiple of the latter.
 WT_INLINE void tile(const wt__product *p, pair_loader load, pair_loader load_x, size_t width, const int unit,
-                    const uint8_t *data, size_t row_bytes, int64_t columns, int64_t first, const int n_rows,
-                    int n_stored, int t, const int n_vectors)
+                    const uint8_t *const *w, size_t ahead, const int n_rows, int n_stored, int t, const int n_vectors,
+                    float *y)
 {
-    const uint8_t *w[TILE_ROWS], *x[TILE_MANY];
+    const int64_t columns = p->linear->weight.shape[1], whole = columns - columns % TILE_STEP;
+    const uint8_t *x[TILE_MANY];
     sixteen sums[TILE_ROWS][TILE_MANY];
-    for (int r = 0; r < n_rows; r++) {
-        w[r] = data + row_bytes * (size_t)(r < n_stored ? r : n_stored - 1);
+    for (int r = 0; r < n_rows; r++)
         for (int j = 0; j < n_vectors; j++) sums[r][j] = (sixteen){{{0}}};
-    }
     for (int j = 0; j < n_vectors; j++) x[j] = (const uint8_t *)(p->x + p->x_stride * (t + j));
-    const int64_t whole = columns - columns % TILE_STEP;
-    const size_t ahead = (size_t)n_rows * row_bytes;
     for (int64_t k = 0; k < whole; k += unit) {
 #pragma GCC unroll 4
-        for (int r = 0; r < n_rows; r++) // the same place of the next rows
+        for (int r = 0; r < n_rows; r++)
             if (k * (int64_t)width % 64 == 0) __builtin_prefetch(w[r] + ahead + (size_t)k * width, 0, 2);
         tile_step(load, load_x, w, n_rows, x, n_vectors, k, sums);
         if (unit > TILE_STEP) tile_step(load, load_x, w, n_rows, x, n_vectors, k + TILE_STEP, sums);
@@ -180,27 +177,79 @@ WT_INLINE void tile(const wt__product *p, pair_loader load, pair_loader load_x, 
                 add_product(&sums[r][j], &wide.b, &v.b);
             }
         }
-    float y[TILE_ROWS * TILE_MANY];
     for (int j = 0; j < n_vectors; j++)
         for (int r = 0; r < n_stored; r++) y[j * n_stored + r] = sum_of(&sums[r][j]);
-    wt__products_store(p, first, n_stored, t, n_vectors, y);
+}
+
+/// Sums of four rows, counted from the first of the call, with one vector.
+typedef void (*four_rows)(const void *args, const int64_t *rows, float *y);
+
+/// n_rows from `first` on with vector t. With one vector memory is what is waited for: four rows at a time that are a
+/// quarter of a run apart are four streams, each in memory's order, which processors fetch ahead of faster than of one;
+/// AHEAD bytes the function does, too, since processors do not fetch over a page's end.
+WT_INLINE void runs(const wt__product *p, int64_t first, int64_t n_rows, int t, four_rows four, const void *args)
+{
+    for (int64_t begin = 0, n; begin < n_rows; begin += n) {
+        float y[RUN], of_four[TILE_ROWS];
+        n = n_rows - begin < RUN ? n_rows - begin : RUN;
+        const int64_t apart = (n + TILE_ROWS - 1) / TILE_ROWS;
+        for (int64_t i = 0; i < apart; i++) {
+            int64_t rows[TILE_ROWS];
+            for (int r = 0; r < TILE_ROWS; r++) // beyond the last: that again
+                rows[r] = begin + (r * apart + i < n ? r * apart + i : n - 1);
+            four(args, rows, of_four);
+            for (int r = 0; r < TILE_ROWS; r++) y[rows[r] - begin] = of_four[r];
+        }
+        wt__products_store(p, first + begin, (int)n, t, 1, y);
+    }
+}
+
+typedef struct tile_args {
+    const wt__product *p;
+    pair_loader load, load_x;
+    const uint8_t *data;
+    size_t width, row_bytes;
+    int unit;
+} tile_args;
+
+WT_INLINE void tile_of_four(const void *args, const int64_t *rows, float *y)
+{
+    const tile_args *a = args;
+    const uint8_t *w[TILE_ROWS];
+    for (int r = 0; r < TILE_ROWS; r++) w[r] = a->data + a->row_bytes * (size_t)rows[r];
+    tile(a->p, a->load, a->load_x, a->width, a->unit, w, AHEAD, TILE_ROWS, TILE_ROWS, 0, 1, y);
+}
+
+/// Neighbouring rows, n of which count, with all vectors: those that are not of a whole TILE_MANY find the rows in the
+/// cache.
+WT_INLINE void tiles_of_many(const wt__product *p, pair_loader load, pair_loader load_x, size_t width, const int unit,
+                             const uint8_t *data, size_t row_bytes, int64_t first, int n)
+{
+    const uint8_t *w[TILE_ROWS];
+    float y[TILE_ROWS * TILE_MANY];
+    int t = 0;
+    for (int r = 0; r < TILE_ROWS; r++) w[r] = data + row_bytes * (size_t)(r < n ? r : n - 1);
+    for (; t + TILE_MANY <= p->n; t += TILE_MANY)
+        for (int i = 0; i < n; i += TILE_MANY) {
+            const int stored = n - i < TILE_MANY ? n - i : TILE_MANY;
+            tile(p, load, load_x, width, unit, w + i, TILE_MANY * row_bytes, TILE_MANY, stored, t, TILE_MANY, y);
+            wt__products_store(p, first + i, stored, t, TILE_MANY, y);
+        }
+    for (; t < p->n; t++) {
+        tile(p, load, load_x, width, unit, w, TILE_ROWS * row_bytes, TILE_ROWS, n, t, 1, y);
+        wt__products_store(p, first, n, t, 1, y);
+    }
 }
 
 /// Rows first .. first + n_rows - 1 of the matrix, which lie at `data`, with all vectors.
 WT_INLINE void tiles(const wt__product *p, pair_loader load, pair_loader load_x, size_t width, const int unit,
                      const uint8_t *data, size_t row_bytes, int64_t first, int64_t n_rows)
 {
-    const int64_t columns = p->linear->weight.shape[1];
-    for (int64_t r = 0; r < n_rows; r += TILE_ROWS) {
-        const uint8_t *at = data + row_bytes * (size_t)r;
-        const int n = (int)(n_rows - r < TILE_ROWS ? n_rows - r : TILE_ROWS);
-        int t = 0;
-        for (; t + TILE_MANY <= p->n; t += TILE_MANY)
-            for (int i = 0; i < n; i += TILE_MANY)
-                tile(p, load, load_x, width, unit, at + row_bytes * (size_t)i, row_bytes, columns, first + r + i,
-                     TILE_MANY, n - i < TILE_MANY ? n - i : TILE_MANY, t, TILE_MANY);
-        for (; t < p->n; t++) tile(p, load, load_x, width, unit, at, row_bytes, columns, first + r, TILE_ROWS, n, t, 1);
-    }
+    const tile_args args = {p, load, load_x, data, width, row_bytes, unit};
+    if (p->n == 1) runs(p, first, n_rows, 0, tile_of_four, &args);
+    for (int64_t r = 0; r < n_rows && p->n > 1; r += TILE_ROWS)
+        tiles_of_many(p, load, load_x, width, unit, data + row_bytes * (size_t)r, row_bytes, first + r,
+                      (int)(n_rows - r < TILE_ROWS ? n_rows - r : TILE_ROWS));
 }
 
 #define TILE_STRIPS(name, load, load_x, width)                                                                         \

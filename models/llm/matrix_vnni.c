@@ -113,9 +113,8 @@ WT_INLINE void step_u4_wide(const weights *w, int64_t k, const bytes *x, const i
     const __m512i both = wide_at(w->at), four = _mm512_set1_epi8(15);
     const __m512i even = _mm512_and_si512(both, four), odd = _mm512_and_si512(_mm512_srli_epi16(both, 4), four);
     const __m512i lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-    const int64_t group = (int64_t)((uint64_t)k * w->shape->groups >> 32); // a division would take longer than the rest
-    const __m512 scale = _mm512_set1_ps(w->scales[group]);
-    const __m128 zero = _mm_set1_ps(w->zeros ? (float)w->zeros[group] : 8);
+    const __m512 scale = _mm512_set1_ps(w->scales[w->group]);
+    const __m128 zero = _mm_set1_ps(w->zeros ? (float)w->zeros[w->group] : 8);
 #    pragma GCC unroll 4
     for (int j = 0; j < n; j++) {
         const int8_t *v = x[j].q + 4 * BLOCK * k;

@@ -86,6 +86,20 @@ def add_onsets(golden):
                 post_max=4, pre_avg=5, post_avg=6, delta=0.3, wait=4)
 
 
+def plp_with_ties(envelope, sr, hop_length=512, win_length=384, low=30, high=300, tie=1e-12):
+    """librosa.beat.plp where bins are equally strong: it keeps all of them, but which are equal rounding decides. Its own
+    float64 and float32 are 1e-3 apart for one pulse, 0.5 for one every 32 frames; these are exact numbers' results."""
+    spectra = librosa.stft(envelope.astype(np.float64), n_fft=win_length, hop_length=1)
+    tempi = librosa.fourier_tempo_frequencies(sr=sr, hop_length=hop_length, win_length=win_length)
+    spectra[(tempi < low) | (tempi > high)] = 0
+    size = np.abs(spectra)
+    spectra[size < size.max(axis=0) * (1 - tie)] = 0
+    spectra.real[np.abs(spectra.real) < tie * size] = 0
+    spectra /= np.finfo(np.float64).tiny ** 0.5 + np.abs(spectra.max(axis=0))
+    pulse = librosa.istft(spectra, hop_length=1, n_fft=win_length, length=len(envelope))
+    return librosa.util.normalize(np.maximum(pulse, 0))
+
+
 def add_rhythm(golden):
     def tempo(name, signal, ac_size=8.0, **p):
         golden.case(f"tempo_{name}", "tempo", signal, lambda y, ft, sr, aggregate, **q: librosa.feature.tempo(
@@ -95,6 +109,12 @@ def add_rhythm(golden):
     tempo("drums", "drums", aggregate="mean", start_bpm=100.0)
     tempo("jazz", "jazz", aggregate="mean", ac_size=4.0, std_bpm=0.5, max_tempo=200.0)
     tempo("jazz_frames", "jazz", aggregate=None)
+    golden.input("tick", np.arange(130) == 60)  # envelopes
+    golden.input("beats32", np.arange(300) % 32 == 5)
+    for name, aggregate in (("tick", "mean"), ("tick_frames", None)):
+        golden.case(f"tempo_{name}", "tempo", "tick", lambda e, ft, sr, aggregate, envelope: librosa.feature.tempo(
+            onset_envelope=e, sr=sr, aggregate=AGGREGATES.get(aggregate)), bound=1e-9, sr=SR, aggregate=aggregate,
+            envelope=True)
 
     def gram(op, name, signal, **p):
         golden.case(f"{op}_{name}", op, signal, lambda y, ft, sr, **q: getattr(librosa.feature, op)(
@@ -118,6 +138,8 @@ def add_rhythm(golden):
     def run_plp(y, ft, sr, **p):
         return librosa.beat.plp(onset_envelope=envelope(y, ft, "median", sr=sr), sr=sr, **p)
     golden.case("plp_drums", "plp", "drums", run_plp, sr=SR)
+    for name in ("tick", "beats32"):
+        golden.case(f"plp_{name}", "plp", name, lambda e, ft, sr, envelope: plp_with_ties(e, sr), sr=SR, envelope=True)
     golden.case("plp_jazz_range", "plp", "jazz", run_plp, sr=SR, win_length=192, tempo_min=60.0, tempo_max=180.0)
 
 

@@ -46,6 +46,7 @@ typedef struct wt_cqt_config {
     bool magnitude;          ///< give magnitudes, also of the full kind
     wt_stft_pad pad;         ///< what lies before and behind the signal; 0 = zeros
     int channels;            ///< 0 = 1: batch * channels
+    bool precise;            ///< halvings, transforms and filters in double, for what divides by a weak frame's largest
 } wt_cqt_config;
 
 /// Filters; streaming state of one call at a time for each worker; on a GPU buffers that hold signals of `max_samples`.
@@ -75,7 +76,7 @@ WT_RT wt_status wt_cqt_run(wt_cqt *cqt, const float *pcm, int64_t n, float *out)
 
 /// Queue the same on a stream of the plan's device; offsets in bytes. On the CPU backend channels are spread over the
 /// device's threads. Until the stream has passed it no other call may use the plan, but for further enqueues on the
-/// same stream. On a GPU frames of more than 16384 samples go by memory, in double.
+/// same stream. On a GPU frames of more than 16384 samples, and precise ones, go by memory, in double.
 /// Errors: WT_ERR_BAD_ARG (no device, n, a range that does not fit its buffer), WT_ERR_CUDA.
 /// Judge:  on a GPU, the CPU's result, 2e-6 of the peak.  [worker]
 WT_CHECKED wt_status wt_cqt_enqueue(wt_cqt *cqt, wt_stream *stream, const wt_buffer *in, size_t in_offset, int64_t n,

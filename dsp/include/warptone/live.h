@@ -105,7 +105,7 @@ WT_RT wt_status wt_live_process(wt_live *live, const float *const *in, float *co
 /// as the chain's output would be.  [any]
 WT_RT void wt_live_set_bypass(wt_live *live, bool bypass);
 /// Offline rendering under a live host (freewheel): waits for every answer, however long, as long as there can be one:
-/// not for a device that is lost and a chain that only runs on one.  [any]
+/// not for a device that is lost, or that the chain was moved from, and a chain that only runs on one.  [any]
 WT_RT void wt_live_set_freewheel(wt_live *live, bool freewheel);
 /// Hand the chain to the CPU and back, state included, without a step in the sound: what a lost GPU and a quiesce do by
 /// themselves. Errors: WT_ERR_STATE (no GPU path), WT_ERR_TIMEOUT (no callback runs).  [worker]

@@ -52,6 +52,7 @@ enum {
     WT_NODE_CUDA_ONLY = 4,
     WT_NODE_INTERNAL = 8,     ///< placed by the chain itself, not by presets
     WT_NODE_CUDA_AFTER = 16,  ///< kernels/nodes/foo.cuh has `foo_after` too: the work that this block's output does not need
+    WT_NODE_CUDA_QUICK = 64,  ///< and `foo_quick`: what `foo_process` does, for short blocks; false: not for this one
     WT_NODE_CUDA_LINE = 32,   ///< it has `foo_line`, for neighbours in place, instead of `foo_process`
 };
 

@@ -23,8 +23,9 @@ typedef struct wt_onset_config {
     bool median;       ///< over the bands, as for beats; false = mean
     bool detrend;      ///< remove the slow part
     bool no_center;    ///< do not make up for the length of frames (these are centred all the same)
+    bool precise;      ///< spectra and decibels in double (stft.h); with max_size above 1 they always are
     bool has_floor;    ///< of a tile: bands lie at `floor_db` or above, not 80 dB below their own largest
-    float floor_db;
+    double floor_db;
     int64_t n_samples; ///< of one signal, 1 or more
     int n_signals;     ///< 0 = 1
 } wt_onset_config;

@@ -30,8 +30,9 @@ typedef struct wt_stft_config {
     wt_window_config window; ///< 0 = periodic Hann; `n` is set from win_length; custom samples are copied
     wt_stft_pad pad;         ///< what lies before and behind the signal; 0 = zeros
     bool no_center;          ///< frame t begins at t hop, instead of being centred there
-    bool precise;            ///< on the CPU: windows and transforms forward in double, three times slower; a quiet bin
-                             ///< then has its own 7 digits beside a loud one, as logarithms of it want
+    bool precise;            ///< windows and transforms in double, both ways; a quiet bin then has its own 7 digits
+                             ///< beside a loud one, as logarithms of it want. On the CPU three times slower; on a GPU
+                             ///< by memory, as lengths are that no block holds
 } wt_stft_config;
 
 /// Tables, and scratch that one call at a time uses.
@@ -55,6 +56,10 @@ int64_t wt_stft_samples(const wt_stft *stft, int64_t n_frames);
 /// Returns WT_ERR_BAD_ARG when there is no frame: an empty signal, or without centring one shorter than n_fft.
 /// Source: librosa 0.11.0 core/spectrum.py, stft().  Judge: librosa in float64, 2e-7 of the peak.  [rt, running]
 WT_RT wt_status wt_stft_forward(wt_stft *stft, const float *pcm, int64_t n, float *out);
+
+/// The spectra's magnitudes, or `powers`: [channels][n_frames][bins]; of precise ones rounded once. Returns and judge
+/// likewise.  [rt, running]
+WT_RT wt_status wt_stft_forward_real(wt_stft *stft, const float *pcm, int64_t n, bool powers, float *out);
 
 /// Give the signals back by overlapped addition, divided by the windows' squares where these are not zero.
 ///
@@ -89,8 +94,8 @@ typedef struct wt_stft_plan_config {
 typedef struct wt_stft_plan wt_stft_plan;
 
 /// Plan. The device is borrowed until the plan is destroyed; a CPU device shares the frames among its threads.
-/// On a GPU n_fft of 2 to 8192 without a prime factor above 13 take one kernel each way; other lengths, and hops with
-/// which the inverse does not fit shared memory, go by memory, in double, some frames at a time.
+/// On a GPU n_fft of 2 to 8192 without a prime factor above 13 take one kernel each way; other lengths, hops with which
+/// the inverse does not fit shared memory, and precise transforms go by memory, in double, some frames at a time.
 /// Errors: WT_ERR_BAD_ARG naming the field, WT_ERR_NO_MEMORY, and those of wt_module_create.  [worker, not armed]
 WT_CHECKED wt_status wt_stft_plan_create(wt_device *device, const wt_stft_plan_config *config, wt_stft_plan **plan);
 void wt_stft_plan_destroy(wt_stft_plan *plan); ///< NULL is allowed.  [worker, not armed]

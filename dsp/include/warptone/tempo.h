@@ -191,10 +191,11 @@ void wt_plp_destroy(wt_plp *plan); ///< NULL is allowed.  [worker]
 
 /// Pulse curve, 0 .. 1, of an envelope of n frames, 1 .. max_frames.
 /// Source: P. Grosche and M. Mueller, 2011; librosa 0.11.0 beat.py, plp().
-/// Judge:  librosa in float64, 2.3e-6.  [rt, running]
+/// Judge:  librosa in float64, 2.3e-6; of tempi that are equally strong all count, as its rule is in exact numbers;
+/// rounding chooses among them in librosa (golden cases plp_tick and plp_beats32, 1e-6).  [rt, running]
 WT_RT void wt_plp_run(wt_plp *plan, const float *envelope, int64_t n, float *pulse);
 /// Queue it for every signal: envelope and pulse [n_signals][max_frames]; offsets in bytes. Errors: WT_ERR_BAD_ARG.
-/// Judge:  CUDA: the CPU, 2e-6; where two tempi are as strong but for rounding either may be kept.  [worker]
+/// Judge:  CUDA: the CPU, 2e-6.  [worker]
 WT_CHECKED wt_status wt_plp_enqueue(wt_plp *plan, wt_stream *stream, const wt_buffer *envelope, size_t envelope_offset,
                                     wt_buffer *pulse, size_t pulse_offset);
 

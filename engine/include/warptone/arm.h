@@ -52,7 +52,8 @@ WT_CHECKED wt_status wt_device_arm(wt_device *device);
 WT_CHECKED wt_status wt_device_disarm(wt_device *device);
 bool wt_device_is_armed(const wt_device *device); ///< [any]
 
-/// How to stop and restart what runs for ever: set by the live engine while disarmed, borrowed until replaced by NULL.
+/// How to stop and restart what runs for ever: set while disarmed, borrowed until replaced by NULL; the live engine arms
+/// with its own.
 /// `stop` returns WT_OK when the resident kernel has left, WT_ERR_TIMEOUT when it did not within `timeout_us` (then it
 /// goes on and `restart` is not called). Both are called on the thread of wt_quiesce, one quiesce at a time.
 typedef struct wt_safe_point {
@@ -63,6 +64,11 @@ typedef struct wt_safe_point {
 
 /// Errors: WT_ERR_BAD_ARG (a callback is missing), WT_ERR_STATE (armed).  [worker]
 WT_CHECKED wt_status wt_device_set_safe_point(wt_device *device, const wt_safe_point *safe_point);
+
+/// Arm with a safe point of its own instead of the one that was set, borrowed until disarmed. That is one step: of two
+/// who arm at the same moment one is refused, and no quiesce stops the one and leaves the other.
+/// Errors: WT_ERR_BAD_ARG (a callback is missing), WT_ERR_STATE (already armed).  [worker]
+WT_CHECKED wt_status wt_device_arm_at(wt_device *device, const wt_safe_point *safe_point);
 
 typedef wt_status (*wt_quiesce_function)(void *user);
 

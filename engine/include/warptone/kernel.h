@@ -67,6 +67,12 @@ typedef struct wt_arg {
 WT_CHECKED wt_status wt_kernel_launch(wt_kernel *kernel, wt_stream *stream, const wt_launch *launch,
                                       const wt_arg *args, int n_args);
 
+/// Whether the stream's processors have room for a cluster of such a launch, of a kernel with __cluster_dims__. A
+/// partition that was cut `fine` has none for large ones, and a launch of them there fails. True where the driver does
+/// not tell.
+/// Errors: WT_ERR_BAD_ARG (sizes), WT_ERR_CUDA.  [worker]
+WT_CHECKED wt_status wt_kernel_has_room(wt_kernel *kernel, wt_stream *stream, const wt_launch *launch, bool *has_room);
+
 /// Facts the compiler knows: registers a thread, static shared and local bytes, largest block.
 typedef struct wt_kernel_info {
     int n_registers, shared_bytes, local_bytes, max_threads;

@@ -105,6 +105,7 @@ typedef struct wt_partition_info {
     uint64_t copied_bytes;                      ///< by transfers of the partition
     double copied_us;                           ///< and the time of the link that took, both directions added
     uint64_t n_throttled;                       ///< times a transfer had to wait for the bandwidth share
+    bool fine; ///< its SMs were cut finer (wt_layout_config): there is no room for large thread block clusters
     bool lends, borrows;
     bool idle; ///< marked idle
     bool lent; ///< a step of the borrower runs on its SMs, or is about to

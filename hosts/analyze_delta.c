@@ -1,0 +1,52 @@
+// Slopes of other features over nine frames, by name: "chroma_delta", "chroma_delta2". They are made of the feature's
+// array on the calling thread, wherever that was made.
+
+#include "analyze.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <warptone/delta.h>
+
+enum { WIDTH = 9 };
+
+wt_status analyze_slope_of(const char *name, const analyze_feature *of, int order, analyze_options *options)
+{
+    const analyze_array *like = analyze_like_of(of->name);
+    if (!like || like->layout != ANALYZE_FRAMES || like->type != ANALYZE_F32)
+        return wt_fail(WT_ERR_BAD_ARG, "%s: %s is not one array of real numbers a frame, which slopes are of", name,
+                       of->name);
+    if (options->n_features == ANALYZE_MAX_FEATURES)
+        return wt_fail(WT_ERR_BAD_ARG, "analyze: more than %d features", ANALYZE_MAX_FEATURES);
+    analyze_feature *slope = malloc(sizeof *slope + strlen(name) + 1);
+    if (!slope) return wt_fail(WT_ERR_NO_MEMORY, "%s: feature", name);
+    *slope = *of;
+    slope->of = of, slope->order = order;
+    slope->name = strcpy((char *)(slope + 1), name);
+    options->slopes[options->n_slopes++] = slope;
+    options->features[options->n_features++] = slope;
+    return WT_OK;
+}
+
+void analyze_slopes_free(analyze_options *options)
+{
+    for (int k = 0; k < options->n_slopes; k++) free(options->slopes[k]);
+    options->n_slopes = 0;
+}
+
+wt_status analyze_differentiate(const analyze_feature *slope, analyze_result *result, int first)
+{
+    for (int k = first; k < result->n_arrays; k++) {
+        analyze_array *a = &result->arrays[k];
+        const int64_t n = analyze_n_columns(a);
+        if (n < WIDTH)
+            return wt_fail(WT_ERR_BAD_ARG, "%s: %lld frames, want %d or more", slope->name, (long long)n, WIDTH);
+        float *out = malloc(sizeof *out * (size_t)analyze_count(a));
+        if (!out) return wt_fail(WT_ERR_NO_MEMORY, "%s: %lld frames", slope->name, (long long)n);
+        wt_status status =
+            wt_delta_run(&(wt_delta_config){.width = WIDTH, .order = slope->order}, a->data, analyze_n_rows(a), n, out);
+        free(a->data);
+        a->data = out, a->name = slope->name, a->unit = "";
+        if (status) return status;
+    }
+    return WT_OK;
+}
