@@ -29,7 +29,7 @@ static void gives_what_the_resampler_gives(void **state)
     (void)state;
     const int lengths[] = {1, 2, 199, 3695, 3696, 3697, 4096, 20001};
     wt__halver *h;
-    assert_ok(wt__halver_create(1, 0, &h));
+    assert_ok(wt__halver_create(1, 0, false, &h));
     for (int i = 0; i < 8; i++) {
         const int n = lengths[i];
         float *x = malloc((size_t)n * sizeof *x), *got = calloc((size_t)n / 2 + WT_CQT_HALVE_N, sizeof *got);
@@ -57,7 +57,7 @@ static void cuts_do_not_matter(void **state)
     uint64_t seed = 7;
     for (int k = 0; k < LENGTH; k++) x[k] = noise(&seed);
     wt__halver *h;
-    assert_ok(wt__halver_create(1, 0, &h));
+    assert_ok(wt__halver_create(1, 0, false, &h));
     int made = wt__halver_process(h, x, LENGTH, whole), parts = 0;
     made += wt__halver_drain(h, whole + made);
     wt__halver_reset(h);
