@@ -307,6 +307,48 @@ static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     return shared_bytes <= there;
 }
 
+/// kernels/matmul/matmul_thin.cu: FP8, and nibbles of matrices that are large
+/// enough; I8 was slower than by matmul_few, and small ones of nibbles than by
+/// matmul_skinny (bench_matmul skinny, H200).
+static bool plan_thin(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
+{
+    enum { MOST_WARPS = 16, MOST_BLOCKS = 4, MOST_STAGES = 4, LEAST_NIBBLES = 20000000 };
+    const wt_device_info *info = wt_device_get_info(cuda->config.device);
+    const int vector = tensor_vector(cuda, a), scales = vector ? skinny_scales(a, vector) : -1;
+    const int n = a->m <= 8 ? 1 : 2, pair = a->gated ? 2 : 1, n_tiles = wt__mm_number_tiles(a, 16 / pair);
+    const bool nibbles = vector == 32 && (int64_t)n_tiles * 16 * a->columns >= LEAST_NIBBLES,
+               bytes = vector == 16 && a->w_type != WT_MM_I8;
+    if ((!nibbles && !bytes) || a->row_bytes > INT32_MAX || is_eight_bits(a) || a->w_type == WT_MM_Q4_K) return false;
+    if (scales < 0 || scales > 1 || a->experts || a->offsets || a->n_batches != 1) return false;
+    if (a->m > WT_MATMUL_SKINNY || wt__mm_has_norm(a)) return false;
+    const int n_pieces = (a->columns + WT_MM_THIN_COLUMNS - 1) / WT_MM_THIN_COLUMNS;
+    const int n_slices = (n_pieces + MOST_WARPS - 1) / MOST_WARPS, warps = (n_pieces + n_slices - 1) / n_slices;
+    const int blocks = MOST_WARPS / warps < MOST_BLOCKS ? MOST_WARPS / warps : MOST_BLOCKS;
+    const int there = ((int)info->shared_bytes + BLOCK_BYTES) / blocks - BLOCK_BYTES;
+    int stages = MOST_STAGES;
+    while (stages > 2 && wt_mm_thin_shared(warps, n, stages) > there) stages--;
+    const int shared_bytes = wt_mm_thin_shared(warps, n, stages);
+    const int most = blocks * cuda->n_sms;
+    const option options[] = {{"W", a->w_type},
+                              {"X", a->x_type},
+                              {"SCALES", scales},
+                              {"S", a->scale_type},
+                              {"N", n},
+                              {"PAIR", pair},
+                              {"STAGES", stages},
+                              {"WARPS", warps},
+                              {"BLOCKS", blocks},
+                              {"SHIFT", scales && a->scale_rows == 128 ? 7 : 0},
+                              {"PARTS", a->gated ? 1 : a->n_parts}};
+    *p = (plan){.file = "kernels/matmul/matmul_thin.cu", .function = "matmul_thin"};
+    write_options(p, options, 11);
+    p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
+                            .block = {32 * warps},
+                            .shared_bytes = (size_t)shared_bytes,
+                            .overlap = a->overlap};
+    return shared_bytes <= there;
+}
+
 // ---- many rows of x
 
 /// MM_SCALES of kernels/matmul/matmul_tiles.cu, -1 = not for it.
@@ -465,7 +507,7 @@ static void plan_any(wt_mm_args *a, plan *p)
 /// tiles.
 static void choose(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
-    if (plan_fp4(cuda, a, p) || plan_wgmma(cuda, a, p) || plan_tiles(cuda, a, p) ||
+    if (plan_fp4(cuda, a, p) || plan_wgmma(cuda, a, p) || plan_tiles(cuda, a, p) || plan_thin(cuda, a, p) ||
         plan_few(cuda, a, p) || plan_skinny(cuda, a, p))
         return;
     plan_any(a, p);

@@ -37,6 +37,11 @@
 
 #define WT_MM_FEW_HELPERS 3 // warps of a block of matmul_few beside those that multiply
 
+#define WT_MM_THIN_COLUMNS 256  // of x that a warp of matmul_thin has
+#define WT_MM_THIN_STAGE   2048 // bytes: 16 rows of W, 128 of each
+#define WT_MM_THIN_GROUP   8    // tiles whose sums wait for further slices
+#define WT_MM_THIN_TURNS   3    // whose sums of all warps there is room for
+
 #define WT_MM_RELU      1
 #define WT_MM_SILU      2
 #define WT_MM_GELU      3
@@ -189,6 +194,13 @@ static inline int wt_mm_few_shared(int warps, int vector, int n, int tiles, int 
 {
     return 1024 + 2 * stages * warps * WT_MM_FEW_PIECE + 16 * n * wt_mm_few_x_pitch(warps, vector) +
            512 * tiles * warps * n + 16 * (stages + 2 + tiles);
+}
+
+/// Bytes of shared memory of a block of matmul_thin; `n` eights of rows of x.
+static inline int wt_mm_thin_shared(int warps, int n, int stages)
+{
+    return warps * stages * WT_MM_THIN_STAGE + 512 * n * (WT_MM_THIN_TURNS * warps + WT_MM_THIN_GROUP) +
+           16 * WT_MM_THIN_TURNS;
 }
 
 /// f16 of two bytes, as a float; no infinities or NaN.
