@@ -90,15 +90,15 @@ static void large_one(bench *b, const char *type, int n, int m, wt_matmul_args *
     char name[96];
     snprintf(name, sizeof name, "%d x %d x %d %s ", m, n, n, type);
     const char *kernel = wt_matmul_kernel(b->matmul, args);
-    if (!strstr(name, b->filter) || !strncmp(kernel, "matmul_any", 10)) return; // minutes
+    if (!strstr(name, b->filter) || (!strncmp(kernel, "matmul_any", 10) && m > 512)) return; // minutes
     const double us = launch_us(b, args, wt_dtype_bytes(args->parts[0].weight.dtype, (int64_t)n * n));
     printf("large    %-36s %8.1f us   %6.1f TFLOP/s   %s\n", name, us, 2.0 * m * n * n / us / 1e6, kernel);
 }
 
 /// Both factors of the same type; those of 8 bits with a scale a tensor (fp8) or a row (int8).
-static void squares(bench *b)
+static void squares(bench *b, bool tf32)
 {
-    static const struct {
+    const struct {
         const char *name;
         wt_dtype type, y;
         wt_scaling scaling;
@@ -106,8 +106,8 @@ static void squares(bench *b)
                  {"f16", WT_DTYPE_F16, WT_DTYPE_F16, WT_SCALING_NONE},
                  {"fp8", WT_DTYPE_F8_E4M3, WT_DTYPE_BF16, WT_SCALING_TENSOR},
                  {"int8", WT_DTYPE_I8, WT_DTYPE_BF16, WT_SCALING_ROW},
-                 {"f32", WT_DTYPE_F32, WT_DTYPE_F32, WT_SCALING_NONE}};
-    for (int k = 0; k < 5; k++)
+                 {tf32 ? "tf32" : "f32", WT_DTYPE_F32, WT_DTYPE_F32, WT_SCALING_NONE}};
+    for (int k = tf32 ? 4 : 0; k < 5; k++)
         for (int n = 2048; n <= 8192; n *= 2) {
             const format f = {types[k].name, {.dtype = types[k].type, .scaling = types[k].scaling}, 0};
             wt_matmul_args args = product(b, &f, n, n, n, false);
@@ -121,15 +121,21 @@ static void squares(bench *b)
 static void large_with(bench *b, const wt_matmul_config *config)
 {
     need(wt_matmul_create(config, &b->matmul));
-    squares(b);
+    squares(b, config->tf32);
     const int rows[] = {32, 64, 128, 256, 512};
-    for (int f = 0; f < 4; f++)
+    for (int f = 0; f < 4 && !config->tf32; f++)
         for (int k = 0; k < 5; k++) { // bf16 activations, as a prompt's
             char name[32];
             wt_matmul_args args = product(b, &formats[f], 4096, 4096, rows[k], false);
             snprintf(name, sizeof name, "bf16 by %s", formats[f].name);
             large_one(b, name, 4096, rows[k], &args);
         }
+    for (int k = 0; k < 5; k++) {
+        const format f = {config->tf32 ? "tf32" : "f32", {.dtype = WT_DTYPE_F32}, 4};
+        wt_matmul_args args = product(b, &f, 4096, 4096, rows[k], false);
+        args.x_dtype = args.y_dtype = WT_DTYPE_F32;
+        large_one(b, f.name, 4096, rows[k], &args);
+    }
     wt_matmul_destroy(b->matmul);
 }
 
@@ -138,6 +144,8 @@ static void large(bench *b)
     large_with(b, &(wt_matmul_config){.device = b->device});
     large_with(b, &(wt_matmul_config){.device = b->device, .no_library = true});
     large_with(b, &(wt_matmul_config){.device = b->device, .no_library = true, .no_wgmma = true});
+    for (int own = 0; own < 2; own++)
+        large_with(b, &(wt_matmul_config){.device = b->device, .no_library = own, .tf32 = true});
 }
 
 static void sweep_wgmma(bench *b)
@@ -148,7 +156,7 @@ static void sweep_wgmma(bench *b)
                 .device = b->device, .no_library = true, .wgmma_columns = columns, .wgmma_stages = stages};
             need(wt_matmul_create(&config, &b->matmul));
             printf("wgmma    %d columns, %d stages\n", columns, stages);
-            squares(b);
+            squares(b, false);
             wt_matmul_destroy(b->matmul);
         }
 }

@@ -1,4 +1,5 @@
-// Products on a GPU: which kernel takes which, compiled for its types and shape when first wanted, and its launch.
+// Products on a GPU: which kernel takes which, compiled for its types and shape
+// when first wanted, and its launch.
 #include "matmul_internal.h"
 
 #include <stdio.h>
@@ -6,9 +7,12 @@
 #include <string.h>
 
 enum { ANY_ROWS = 8, ANY_WARPS = 8 }; // of kernels/matmul/matmul_any.cu
-enum { MOST_SKINNY_ROWS = 128 };      ///< up to which matmul_skinny, 16 rows at a time, was faster than matmul_tiles
-enum { GATED_ROWS = 1024 };           ///< from which matmul_wgmma is not slower than the library and matmul_finish
-enum { MAX_OPTIONS = 10, OPTION_BYTES = 24 };
+enum {
+    MOST_SKINNY_ROWS = 128
+};                          ///< up to which matmul_skinny, 16 rows at a time, was faster than
+                            ///< matmul_tiles
+enum { GATED_ROWS = 1024 }; ///< from which matmul_wgmma is not slower than the library and matmul_finish
+enum { MAX_OPTIONS = 11, OPTION_BYTES = 24 };
 enum { BLOCK_BYTES = 1024 }; ///< of shared memory that the driver keeps
 
 /// A kernel compiled with some options.
@@ -27,7 +31,8 @@ struct wt__mm_cuda {
     wt__mm_library *library; ///< NULL: not there, or not wanted
     wt_pool *pool;           ///< of what follows
     wt_pool_arena *memory;
-    uintptr_t partial; ///< of matmul_wgmma's slices, taken by the first prepare that needs it
+    uintptr_t partial; ///< of matmul_wgmma's slices, taken by the first prepare
+                       ///< that needs it
 };
 
 /// How a product is computed.
@@ -39,7 +44,8 @@ typedef struct plan {
     int few_warps;            ///< of matmul_few that multiply; 0 for another kernel
 } plan;
 
-/// Where a partition has no room for clusters the library's kernels fail when they are launched (H200).
+/// Where a partition has no room for clusters the library's kernels fail when
+/// they are launched (H200).
 static bool has_room_for_library(const wt_matmul_config *config)
 {
     wt_partition_info info = {.fine = false};
@@ -180,14 +186,15 @@ static bool is_eight_bits(const wt_mm_args *a) { return a->x_type == WT_MM_I8 ||
 /// Rows of W and x begin at multiples of 16 bytes.
 static bool is_aligned(const wt_mm_args *a)
 {
-    const int unit = is_eight_bits(a) ? 16 : 8;
+    const int unit = is_eight_bits(a) ? 16 : a->x_type == WT_MM_F32 ? 4 : 8;
     bool aligned = a->row_bytes % 16 == 0 && (uintptr_t)a->x % 16 == 0;
     aligned &= a->x_stride % unit == 0 && a->x_batch % unit == 0;
     for (int k = 0; k < a->n_parts; k++) aligned &= (uintptr_t)a->parts[k].w % 16 == 0 && a->parts[k].w_next % 16 == 0;
     return aligned;
 }
 
-/// The elements of 16 bytes of W when tensor cores take W and x as they lie, else 0.
+/// The elements of 16 bytes of W when tensor cores take W and x as they lie,
+/// else 0.
 static int tensor_vector(const wt__mm_cuda *cuda, const wt_mm_args *a)
 {
     const wt_device_info *info = wt_device_get_info(cuda->config.device);
@@ -210,8 +217,8 @@ static int skinny_scales(const wt_mm_args *a, int vector)
     return vector > 8 && a->scale_columns % vector == 0 ? 2 : 3;
 }
 
-/// Warps of a block: no more than there are chunks of columns. It depends on the shape of W alone, and so does the
-/// order of sums.
+/// Warps of a block: no more than there are chunks of columns. It depends on
+/// the shape of W alone, and so does the order of sums.
 static int warps_of(int n_chunks, int most)
 {
     int warps = most;
@@ -255,19 +262,23 @@ static bool plan_skinny(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     return true;
 }
 
-/// Pieces of 128 bytes are all of W's rows, of 16 or 8 bits, beside few rows of 16-bit x, on chips that copy boxes.
+/// Pieces of 128 bytes are all of W's rows, of 16 or 8 bits, beside few rows of
+/// 16-bit x, on chips that copy boxes.
 static bool is_for_few(const wt_device_info *info, const wt_mm_args *a, int vector)
 {
     const int scales = vector ? skinny_scales(a, vector) : -1;
-    if (vector != 8 && vector != 16) return false; // nibbles took longer, but for large matrices; bench_matmul, H200
+    if (vector != 8 && vector != 16)
+        return false; // nibbles took longer, but for large matrices; bench_matmul,
+                      // H200
     if (is_eight_bits(a) || a->experts || a->offsets || a->n_batches != 1 || a->m > WT_MATMUL_SKINNY) return false;
     return a->columns % (8 * vector) == 0 && (scales == 0 || scales == 1) && info->compute_major >= 9 &&
            info->driver_version >= 12000;
 }
 
-/// kernels/matmul/matmul_few.cu. Warps, tiles and blocks are those of bench_matmul sweep; up to 8 rows beside other
-/// launches two blocks a processor, of which one ends while the other goes on (8 guesses of the 8B shape 4.91 ms, 4.78;
-/// H200).
+/// kernels/matmul/matmul_few.cu. Warps, tiles and blocks are those of
+/// bench_matmul sweep; up to 8 rows beside other launches two blocks a
+/// processor, of which one ends while the other goes on (8 guesses of the 8B
+/// shape 4.91 ms, 4.78; H200).
 static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
     const wt_device_info *info = wt_device_get_info(cuda->config.device);
@@ -291,6 +302,48 @@ static bool plan_few(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     write_options(p, options, 10);
     p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
                             .block = {32 * (warps + WT_MM_FEW_HELPERS)},
+                            .shared_bytes = (size_t)shared_bytes,
+                            .overlap = a->overlap};
+    return shared_bytes <= there;
+}
+
+/// kernels/matmul/matmul_thin.cu: FP8, and nibbles of matrices that are large
+/// enough; I8 was slower than by matmul_few, and small ones of nibbles than by
+/// matmul_skinny (bench_matmul skinny, H200).
+static bool plan_thin(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
+{
+    enum { MOST_WARPS = 16, MOST_BLOCKS = 4, MOST_STAGES = 4, LEAST_NIBBLES = 20000000 };
+    const wt_device_info *info = wt_device_get_info(cuda->config.device);
+    const int vector = tensor_vector(cuda, a), scales = vector ? skinny_scales(a, vector) : -1;
+    const int n = a->m <= 8 ? 1 : 2, pair = a->gated ? 2 : 1, n_tiles = wt__mm_number_tiles(a, 16 / pair);
+    const bool nibbles = vector == 32 && (int64_t)n_tiles * 16 * a->columns >= LEAST_NIBBLES,
+               bytes = vector == 16 && a->w_type != WT_MM_I8;
+    if ((!nibbles && !bytes) || a->row_bytes > INT32_MAX || is_eight_bits(a) || a->w_type == WT_MM_Q4_K) return false;
+    if (scales < 0 || scales > 1 || a->experts || a->offsets || a->n_batches != 1) return false;
+    if (a->m > WT_MATMUL_SKINNY || wt__mm_has_norm(a)) return false;
+    const int n_pieces = (a->columns + WT_MM_THIN_COLUMNS - 1) / WT_MM_THIN_COLUMNS;
+    const int n_slices = (n_pieces + MOST_WARPS - 1) / MOST_WARPS, warps = (n_pieces + n_slices - 1) / n_slices;
+    const int blocks = MOST_WARPS / warps < MOST_BLOCKS ? MOST_WARPS / warps : MOST_BLOCKS;
+    const int there = ((int)info->shared_bytes + BLOCK_BYTES) / blocks - BLOCK_BYTES;
+    int stages = MOST_STAGES;
+    while (stages > 2 && wt_mm_thin_shared(warps, n, stages) > there) stages--;
+    const int shared_bytes = wt_mm_thin_shared(warps, n, stages);
+    const int most = blocks * cuda->n_sms;
+    const option options[] = {{"W", a->w_type},
+                              {"X", a->x_type},
+                              {"SCALES", scales},
+                              {"S", a->scale_type},
+                              {"N", n},
+                              {"PAIR", pair},
+                              {"STAGES", stages},
+                              {"WARPS", warps},
+                              {"BLOCKS", blocks},
+                              {"SHIFT", scales && a->scale_rows == 128 ? 7 : 0},
+                              {"PARTS", a->gated ? 1 : a->n_parts}};
+    *p = (plan){.file = "kernels/matmul/matmul_thin.cu", .function = "matmul_thin"};
+    write_options(p, options, 11);
+    p->launch = (wt_launch){.grid = {n_tiles < most ? n_tiles : most},
+                            .block = {32 * warps},
                             .shared_bytes = (size_t)shared_bytes,
                             .overlap = a->overlap};
     return shared_bytes <= there;
@@ -345,22 +398,33 @@ static bool plan_wgmma(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     return true;
 }
 
-/// A block computes WT_MM_TILE rows of both sides.
-static bool launch_tiles(wt_mm_args *a, size_t stage_bytes, plan *p)
+/// How matmul_tiles.cuh is compiled: MM_ROWS, MM_PIECES, MM_STAGES.
+typedef struct tiles_shape {
+    int rows, pieces, stages;
+} tiles_shape;
+
+static int64_t n_blocks_of(wt_mm_args *a, int rows)
 {
-    const int pair = a->gated ? 2 : 1;
-    const size_t sum_bytes = sizeof(float) * WT_MM_TILE * (WT_MM_TILE + 4);
-    const int64_t n_blocks = (int64_t)wt__mm_number_tiles(a, WT_MM_TILE / pair) * wt_mm_n_tiles(a, WT_MM_TILE);
+    return (int64_t)wt__mm_number_tiles(a, rows / (a->gated ? 2 : 1)) * wt_mm_n_tiles(a, WT_MM_TILE);
+}
+
+/// A block computes WT_MM_TILE rows of x by `rows` of W.
+static bool launch_tiles(wt_mm_args *a, tiles_shape s, int units, int extra_bytes, int threads, plan *p)
+{
+    const size_t stage_bytes = (size_t)((s.rows + WT_MM_TILE * units) * s.pieces * 16 + extra_bytes) * (size_t)s.stages;
+    const size_t sum_bytes = sizeof(float) * WT_MM_TILE * (size_t)(s.rows + 4);
+    const int64_t n_blocks = n_blocks_of(a, s.rows);
     if (n_blocks > INT32_MAX) return false;
     p->launch = (wt_launch){
-        .grid = {(int)n_blocks}, .block = {128}, .shared_bytes = stage_bytes > sum_bytes ? stage_bytes : sum_bytes};
+        .grid = {(int)n_blocks}, .block = {threads}, .shared_bytes = stage_bytes > sum_bytes ? stage_bytes : sum_bytes};
     return true;
 }
 
 /// NVFP4 by NVFP4 on compute capability 12.0.
 static bool plan_fp4(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
-    enum { STAGES = 4, STAGE_BYTES = WT_MM_TILE * (2 * 64 + 2 * 8) }; // of matmul_fp4.cu
+    static const tiles_shape shape = {.rows = WT_MM_TILE, .pieces = 4, .stages = 4}; // of matmul_fp4.cu
+    enum { SCALE_BYTES = WT_MM_TILE * 2 * 8 };
     const wt_device_info *info = wt_device_get_info(cuda->config.device);
     bool fits = a->x_type == WT_MM_E2M1 && !a->experts && a->columns % 128 == 0;
     fits &= (uintptr_t)a->x % 16 == 0 && (uintptr_t)a->x_groups % 8 == 0;
@@ -373,20 +437,60 @@ static bool plan_fp4(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
     const option options[] = {{"PAIR", a->gated ? 2 : 1}};
     *p = (plan){.file = "kernels/matmul/matmul_fp4.cu", .function = "matmul_fp4"};
     write_options(p, options, 1);
-    return launch_tiles(a, STAGES * STAGE_BYTES, p);
+    return launch_tiles(a, shape, 1, SCALE_BYTES, 128, p);
+}
+
+static bool is_f32(const wt_mm_args *a) { return a->x_type == WT_MM_F32 && a->w_type == WT_MM_F32; }
+
+/// The one of `n` shapes that is soonest done: rows of W that an SM has in
+/// turn, by what a row takes of each.
+static tiles_shape soonest(const wt__mm_cuda *cuda, wt_mm_args *a, const tiles_shape *shapes, const int *costs, int n)
+{
+    const size_t there = wt_device_get_info(cuda->config.device)->shared_bytes;
+    int64_t least = INT64_MAX;
+    tiles_shape best = shapes[n - 1];
+    for (int k = 0; k < n; k++) {
+        const tiles_shape s = shapes[k];
+        const int64_t rounds = (n_blocks_of(a, s.rows) + cuda->n_sms - 1) / cuda->n_sms,
+                      cost = rounds * s.rows * costs[k];
+        if (cost >= least || (size_t)((s.rows + WT_MM_TILE) * s.pieces * 16 * s.stages) > there) continue;
+        least = cost;
+        best = s;
+    }
+    return best;
+}
+
+/// Wide tiles read less; narrow ones leave fewer SMs idle, and fit where shared
+/// memory is small. bench_matmul large, H200.
+static tiles_shape tiles_shape_of(const wt__mm_cuda *cuda, wt_mm_args *a, bool direct, bool plain, int units)
+{
+    static const tiles_shape tensor[] = {{256, 8, 3}, {128, 8, 3}, {128, 4, 3}};
+    static const tiles_shape simple[] = {{256, 4, 4}, {128, 4, 4}, {64, 4, 4}, {32, 8, 4}};
+    static const int tensor_costs[] = {10, 11, 11}, simple_costs[] = {10, 11, 13, 16};
+    if (!direct) return (tiles_shape){WT_MM_TILE, 4, units <= 2 ? 4 : 2};
+    return plain ? soonest(cuda, a, simple, simple_costs, a->gated ? 3 : 4) : soonest(cuda, a, tensor, tensor_costs, 3);
 }
 
 static bool plan_tiles(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
-    const int vector = tensor_vector(cuda, a), scales = vector ? tiles_scales(a, vector) : -1, pair = a->gated ? 2 : 1;
+    const bool f32 = is_f32(a) && is_aligned(a), tf32 = f32 && cuda->config.tf32;
+    const int vector = f32 ? 4 : tensor_vector(cuda, a), scales = vector ? tiles_scales(a, vector) : -1,
+              pair = a->gated ? 2 : 1;
     if (scales < 0 || rows_of_expert(a) <= MOST_SKINNY_ROWS || a->w_type == WT_MM_Q4_K) return false;
-    const int units = is_eight_bits(a) ? 1 : vector / 8, stages = units == 1 ? 4 : units == 2 ? 4 : 2;
-    const size_t stage_bytes = (size_t)WT_MM_TILE * 64 * (size_t)(1 + units) * (size_t)stages;
-    const option options[] = {{"W", a->w_type},     {"X", a->x_type}, {"SCALES", scales},
-                              {"S", a->scale_type}, {"PAIR", pair},   {"STAGES", stages}};
+    if (a->row_bytes > INT32_MAX || a->x_stride > INT32_MAX / 16) return false; // of 32 bits there
+    const int units = f32 || is_eight_bits(a) ? 1 : vector / 8, type = tf32 ? WT_MM_TF32 : a->x_type;
+    const tiles_shape s = tiles_shape_of(cuda, a, units == 1 && scales == 0, f32 && !tf32, units);
+    const option options[] = {{"W", tf32 ? WT_MM_TF32 : a->w_type},
+                              {"X", type},
+                              {"SCALES", scales},
+                              {"S", a->scale_type},
+                              {"PAIR", pair},
+                              {"ROWS", s.rows},
+                              {"PIECES", s.pieces},
+                              {"STAGES", s.stages}};
     *p = (plan){.file = "kernels/matmul/matmul_tiles.cu", .function = "matmul_tiles"};
-    write_options(p, options, 6);
-    return launch_tiles(a, stage_bytes, p);
+    write_options(p, options, 8);
+    return launch_tiles(a, s, units, 0, f32 && !tf32 ? 256 : s.rows, p);
 }
 
 // ---- the rest
@@ -399,20 +503,22 @@ static void plan_any(wt_mm_args *a, plan *p)
                 .launch = {.grid = {n_groups, wt_mm_n_tiles(a, ANY_ROWS), 1}, .block = {32 * ANY_WARPS}}};
 }
 
-/// What the first that takes it makes of a product; `a` gets the numbers of its tiles.
+/// What the first that takes it makes of a product; `a` gets the numbers of its
+/// tiles.
 static void choose(const wt__mm_cuda *cuda, wt_mm_args *a, plan *p)
 {
-    if (plan_fp4(cuda, a, p) || plan_wgmma(cuda, a, p) || plan_tiles(cuda, a, p) || plan_few(cuda, a, p) ||
-        plan_skinny(cuda, a, p))
+    if (plan_fp4(cuda, a, p) || plan_wgmma(cuda, a, p) || plan_tiles(cuda, a, p) || plan_thin(cuda, a, p) ||
+        plan_few(cuda, a, p) || plan_skinny(cuda, a, p))
         return;
     plan_any(a, p);
 }
 
-/// Several parts of up to 64 rows of 16 bits are left to matmul_wgmma, which reads them in one launch, and so are
-/// norms.
+/// Several parts of up to 64 rows of 16 bits are left to matmul_wgmma, which
+/// reads them in one launch, and so are norms.
 ///
-/// I8 that needs more than sums too, which finishes them where they are: 48 against 60 us for 1024 rows by 4096 x 4096
-/// with scales on both sides (bench_matmul_forms ends, H200); and large gated products of 16 bits.
+/// I8 that needs more than sums too, which finishes them where they are: 48
+/// against 60 us for 1024 rows by 4096 x 4096 with scales on both sides
+/// (bench_matmul_forms ends, H200); and large gated products of 16 bits.
 static bool is_for_library(const wt__mm_cuda *cuda, wt_mm_args *a)
 {
     plan p;
@@ -424,7 +530,8 @@ static bool is_for_library(const wt__mm_cuda *cuda, wt_mm_args *a)
     return (!wt__mm_is_exact(a) && !finishes) || wt__mm_library_is_direct(a) || !plan_wgmma(cuda, a, &p);
 }
 
-/// Through the library. Errors: WT_ERR_UNSUPPORTED when it has nothing for a product of that form.
+/// Through the library. Errors: WT_ERR_UNSUPPORTED when it has nothing for a
+/// product of that form.
 static wt_status enqueue_library(wt__mm_cuda *cuda, wt_stream *stream, const wt_mm_args *a)
 {
     static const plan finish = {.file = "kernels/matmul/matmul_finish.cu", .function = "matmul_finish"};
@@ -473,7 +580,8 @@ static wt_status launch(wt__mm_cuda *cuda, wt_stream *stream, wt_kernel *kernel,
     return status ? status : wt_kernel_launch(kernel, stream, &p->launch, &WT_ARG(w), 1);
 }
 
-/// Squares that are added first by the kernel that takes a product, where it has norms.
+/// Squares that are added first by the kernel that takes a product, where it
+/// has norms.
 static int squares_of(const wt__mm_cuda *cuda, wt_mm_args *a)
 {
     plan p;

@@ -34,6 +34,10 @@ static void ragged_sides(void **state)
          .columns = 1040,
          .m = 133},
         {.w = E4M3, .x = E4M3, .y = F16, .rows = 33, .columns = 16, .m = 257},
+        {.w = F32, .x = F32, .y = F32, .rows = 256, .columns = 64, .m = 256},
+        {.w = F32, .x = F32, .y = F32, .rows = 300, .columns = 204, .m = 129},
+        {.w = F32, .x = F32, .y = BF16, .rows = 37, .columns = 4, .m = 300, .strides = true},
+        {.w = F32, .x = F32, .y = F32, .rows = 515, .columns = 1036, .m = 17, .strides = true},
     };
     SOLVE_ALL(device_of(state), problems);
 }
@@ -94,6 +98,27 @@ static void epilogues(void **state)
          .n_parts = 2,
          .gated = true,
          .activation = SILU},
+        {.w = F32,
+         .x = F32,
+         .y = F32,
+         .rows = 260,
+         .columns = 136,
+         .m = 140,
+         .bias = true,
+         .add = true,
+         .strides = true,
+         .activation = WT_ACTIVATION_GELU},
+        {.w = F32, .x = F32, .y = F16, .rows = 150, .columns = 140, .m = 140, .n_parts = 3, .bias = true},
+        {.w = F32,
+         .x = F32,
+         .y = F32,
+         .rows = 150,
+         .columns = 72,
+         .m = 180,
+         .n_parts = 2,
+         .gated = true,
+         .activation = SILU,
+         .bias = true},
         {.w = I8,
          .scaling = WT_SCALING_ROW,
          .x = I8,
@@ -219,6 +244,8 @@ static void batches_and_experts(void **state)
 {
     static const problem problems[] = {
         {.w = BF16, .x = BF16, .y = BF16, .rows = 130, .columns = 136, .m = 140, .n_batches = 3},
+        {.w = F32, .x = F32, .y = F32, .rows = 130, .columns = 136, .m = 140, .n_batches = 3, .strides = true},
+        {.w = F32, .x = F32, .y = F32, .rows = 130, .columns = 132, .m = 300, .n_experts = 4, .bias = true},
         {.w = F16,
          .x = F16,
          .y = F32,
@@ -310,6 +337,46 @@ static void many_tiles(void **state)
     }
 }
 
+/// A large product by tiles of 256 rows of W, its first rows alone by narrower ones: the same bits.
+static void narrow_tiles_give_the_same_bits(void **state)
+{
+    enum { ROWS = 5000, M = 1500, SOME_ROWS = 100, SOME_M = 140 };
+    static const wt_dtype types[] = {BF16, E4M3, I8, F32};
+    wt_device *device = device_of(state);
+    const wt_device_info *info = wt_device_get_info(device);
+    if (info->backend != WT_BACKEND_CUDA) skip();
+    for (int k = 0; k < 4; k++) {
+        if (types[k] == E4M3 && info->compute_major * 10 + info->compute_minor < 89) continue;
+        bench b;
+        wt_matmul *matmul = NULL;
+        make_bench(&b, device,
+                   &(problem){.w = types[k], .x = types[k], .y = F32, .rows = ROWS, .columns = 272, .m = M});
+        const wt_matmul_config config = {.device = device, .no_library = true, .no_wgmma = true};
+        assert_ok(wt_matmul_create(&config, &matmul));
+        float *whole = malloc(b.y[0].bytes);
+        assert_non_null(whole);
+        for (int some = 0; some < 2; some++) {
+            wt_matmul_args args = b.args;
+            args.parts[0].y_stride = ROWS;
+            if (some) {
+                args.parts[0].weight.rows = SOME_ROWS;
+                args.m = SOME_M;
+                memset(b.y[0].host, 0, b.y[0].bytes);
+                send_array(&b, &b.y[0]);
+            }
+            assert_string_equal(wt_matmul_kernel(matmul, &args), "matmul_tiles");
+            assert_ok(wt_matmul_enqueue(matmul, b.stream, &args));
+            fetch(&b, 0);
+            if (!some) memcpy(whole, b.y[0].host, b.y[0].bytes);
+        }
+        for (int i = 0; i < SOME_M; i++)
+            assert_memory_equal((float *)b.y[0].host + i * ROWS, whole + i * ROWS, sizeof(float) * SOME_ROWS);
+        free(whole);
+        wt_matmul_destroy(matmul);
+        unmake_bench(&b);
+    }
+}
+
 /// Which kernel it was, on the device where there is a choice.
 static void the_kernel_is_the_one_told(void **state)
 {
@@ -340,6 +407,7 @@ int main(void)
         cmocka_unit_test(batches_and_experts),
         cmocka_unit_test(many_tiles),
         cmocka_unit_test(bare_sums_are_exact),
+        cmocka_unit_test(narrow_tiles_give_the_same_bits),
         cmocka_unit_test(the_kernel_is_the_one_told),
     };
     int failed = cmocka_run_group_tests_name("matmul tiles, CPU", tests, open_cpu, close_device);

@@ -8,6 +8,8 @@
 #define MM_X      8
 #define MM_SCALES 5
 #define MM_S      3
+#define MM_ROWS   128
+#define MM_PIECES 4
 #define MM_STAGES 4
 #define MM_KERNEL matmul_fp4
 #include "matmul_tiles.cuh"

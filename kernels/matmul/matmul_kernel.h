@@ -23,18 +23,24 @@
 #define WT_MM_Q4_0 10
 #define WT_MM_Q4_K 11
 #define WT_MM_Q6_K 12
+#define WT_MM_TF32 13 // F32 as tensor cores take it: of MM_W and MM_X alone
 
-#define WT_MM_TILE          128 // rows of W and of x of a block of matmul_tiles; rows of x of one of matmul_wgmma
-#define WT_MM_WGMMA_THREADS 384 // of a block of matmul_wgmma
-#define WT_MM_WGMMA_SUMS    (8 * 16 * 64) // that it finishes at a time
-#define WT_MM_WGMMA_WARPS   8             // that multiply
-#define WT_MM_WGMMA_SQUARES 64            // elements whose squares matmul_wgmma adds first
-#define WT_MM_SKINNY_SQUARES 16           // and matmul_skinny
-#define WT_MM_SKINNY_WARPS  16            // most of a block of matmul_skinny
-#define WT_MM_SKINNY_PITCH  17            // floats between rows of x in its shared memory
-#define WT_MM_SKINNY_STEP   (16 * 64 + 64) // bytes of a step of 16 rows of W there, of which neighbours meet other banks
+#define WT_MM_TILE           128 // rows of W and of x of a block of matmul_tiles; rows of x of one of matmul_wgmma
+#define WT_MM_WGMMA_THREADS  384 // of a block of matmul_wgmma
+#define WT_MM_WGMMA_SUMS     (8 * 16 * 64) // that it finishes at a time
+#define WT_MM_WGMMA_WARPS    8             // that multiply
+#define WT_MM_WGMMA_SQUARES  64            // elements whose squares matmul_wgmma adds first
+#define WT_MM_SKINNY_SQUARES 16            // and matmul_skinny
+#define WT_MM_SKINNY_WARPS   16            // most of a block of matmul_skinny
+#define WT_MM_SKINNY_PITCH   17            // floats between rows of x in its shared memory
+#define WT_MM_SKINNY_STEP    (16 * 64 + 64) // bytes of a step of 16 rows of W there, of which neighbours meet other banks
 
 #define WT_MM_FEW_HELPERS 3 // warps of a block of matmul_few beside those that multiply
+
+#define WT_MM_THIN_COLUMNS 256  // of x that a warp of matmul_thin has
+#define WT_MM_THIN_STAGE   2048 // bytes: 16 rows of W, 128 of each
+#define WT_MM_THIN_GROUP   8    // tiles whose sums wait for further slices
+#define WT_MM_THIN_TURNS   3    // whose sums of all warps there is room for
 
 #define WT_MM_RELU      1
 #define WT_MM_SILU      2
@@ -57,18 +63,18 @@ typedef struct wt_mm_part {
 typedef struct wt_mm_args {
     wt_mm_part parts[WT_MM_PARTS];
     const unsigned char *x;
-    const float *x_scales;       ///< [m] or NULL
+    const float *x_scales;         ///< [m] or NULL
     const unsigned char *x_groups; ///< of x in E2M1: [m][columns / 16] of E4M3
-    const int *experts;          ///< [m] or NULL
-    const int *offsets;          ///< [n_experts + 1] or NULL
-    long long x_stride, x_batch; ///< elements
-    long long row_bytes;         ///< of W
+    const int *experts;            ///< [m] or NULL
+    const int *offsets;            ///< [n_experts + 1] or NULL
+    long long x_stride, x_batch;   ///< elements
+    long long row_bytes;           ///< of W
     int n_parts, columns, m, n_batches, n_experts, x_repeat;
     int scale_rows, scale_columns, scale_stride; ///< rows and columns a scale, scales in a row of them
     int scale_shift;                             ///< log2 of scale_columns where that is a power of two, else -1
     int w_type, x_type, y_type, scale_type;
     int activation, gated, add;
-    int overlap; ///< with the launch before, which does not write W
+    int overlap;              ///< with the launch before, which does not write W
     const float *norm_weight; ///< [rows] of part 0: y times it to `normed`; NULL = none
     unsigned short *normed;   ///< [m][rows] of bf16
     float *squares;           ///< [m][rows / WT_MM_.._SQUARES] sums of y's
@@ -84,11 +90,11 @@ typedef struct wt_mm_map {
 typedef struct wt_mm_wgmma_args {
     wt_mm_map x, w[WT_MM_PARTS]; ///< boxes of WT_MM_TILE rows of x, and of all a block has of a part
     wt_mm_args args;
-    int n_tiles;    ///< that the blocks of the grid share out
-    int n_slices;   ///< of the columns of a tile, by as many blocks
-    int x_rows;     ///< that are copied at once
-    void *partial;  ///< sums of slices: [n_tiles][n_slices][warps][sums of a lane / 4][32][4]
-    int *arrived;   ///< [n_tiles][warps], 0 before and after
+    int n_tiles;   ///< that the blocks of the grid share out
+    int n_slices;  ///< of the columns of a tile, by as many blocks
+    int x_rows;    ///< that are copied at once
+    void *partial; ///< sums of slices: [n_tiles][n_slices][warps][sums of a lane / 4][32][4]
+    int *arrived;  ///< [n_tiles][warps], 0 before and after
 } wt_mm_wgmma_args;
 
 typedef struct wt_mm_few_args {
@@ -190,6 +196,13 @@ static inline int wt_mm_few_shared(int warps, int vector, int n, int tiles, int 
            512 * tiles * warps * n + 16 * (stages + 2 + tiles);
 }
 
+/// Bytes of shared memory of a block of matmul_thin; `n` eights of rows of x.
+static inline int wt_mm_thin_shared(int warps, int n, int stages)
+{
+    return warps * stages * WT_MM_THIN_STAGE + 512 * n * (WT_MM_THIN_TURNS * warps + WT_MM_THIN_GROUP) +
+           16 * WT_MM_THIN_TURNS;
+}
+
 /// f16 of two bytes, as a float; no infinities or NaN.
 static inline float wt_mm_half(const unsigned char *p)
 {
@@ -260,8 +273,8 @@ static inline float wt_mm_of_e4m3(unsigned char code)
 static inline int wt_mm_e2m1(float v)
 {
     const float s = fabsf(v);
-    return (v < 0 ? 8 : 0) | ((s > 0.25f) + (s >= 0.75f) + (s > 1.25f) + (s >= 1.75f) + (s > 2.5f) + (s >= 3.5f) +
-                              (s > 5));
+    return (v < 0 ? 8 : 0) |
+           ((s > 0.25f) + (s >= 0.75f) + (s > 1.25f) + (s >= 1.75f) + (s > 2.5f) + (s >= 3.5f) + (s > 5));
 }
 
 /// A group of 16 of a row whose scale is `quantum`: two a byte, the first in the low nibble. Returns the group's scale.

@@ -168,8 +168,8 @@ static __device__ __forceinline__ void step_of_groups(const wt_mm_args &a, const
             const int i = lane / 4 + 8 * n;
             uint2 x = {0, 0};
             if (i < t.count && column < a.columns) x = *(const uint2 *)(a.x + 2 * (t.x + i * a.x_stride + column));
-            b[n][0] = x.x;
-            b[n][1] = x.y;
+            b[n][0] = __byte_perm(x.x, x.y, 0x5410); // as unpack_4 pairs them
+            b[n][1] = __byte_perm(x.x, x.y, 0x7632);
         }
 #pragma unroll
         for (int h = 0; h < 2; h++) {

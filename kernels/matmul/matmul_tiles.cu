@@ -5,6 +5,8 @@
 #    define MM_SCALES 0
 #    define MM_S      0
 #    define MM_PAIR   1
+#    define MM_ROWS   128
+#    define MM_PIECES 4
 #    define MM_STAGES 4
 #endif
 #define MM_KERNEL matmul_tiles

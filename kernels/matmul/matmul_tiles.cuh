@@ -15,14 +15,20 @@
 #include "matmul_unpack.cuh"
 
 #define SIZE    WT_MM_TILE
-#define THREADS 128
-#define SPAN    (4 * VECTOR) // columns of a step
-#define PITCH   (SIZE + 4)   // of the sums in shared memory: [row of x][row of W]
+#define W_ROWS  MM_ROWS
+#define PIECES  MM_PIECES // of 16 bytes of a row, a step
+#define HALVES  (PIECES / 2)
+#define SPAN    (PIECES * VECTOR) // columns of a step
+#define PITCH   (W_ROWS + 4)      // of the sums in shared memory: [row of x][row of W]
 #define DIRECT  (UNITS == 1 && (MM_SCALES == 0 || MM_X_IS_4))
+#define PLAIN   (MM_X == WT_MM_F32) // without tensor cores
+#define THREADS (PLAIN ? 256 : W_ROWS)
+#define W_EACH  (W_ROWS * PIECES / THREADS) // copies of a thread
+#define X_EACH  (SIZE * PIECES / THREADS)
 
 struct stage {
-    uint4 w[SIZE][4];
-    uint4 x[UNITS][SIZE][4];
+    uint4 w[W_ROWS][PIECES];
+    uint4 x[UNITS][SIZE][PIECES];
 #if MM_X_IS_4
     unsigned w_scales[SIZE][2], x_scales[SIZE][2]; // of the halves of a step
 #endif
@@ -38,61 +44,140 @@ static __device__ __forceinline__ int part_of(const mm_place &p, int s) { return
 
 static __device__ __forceinline__ int clamped(int k, int n) { return k < n ? k : n - 1; }
 
-// ---- to shared memory: thread k copies piece k % 4 (of x: of 4 UNITS) of every 32nd row
+// ---- to shared memory: thread k copies piece k % PIECES (of x: of PIECES UNITS) of every THREADS / PIECES-th row
+
+// Where piece c of a row of a step lies.
+static __device__ __forceinline__ int place_of(int row, int c)
+{
+    return !DIRECT ? c : PIECES == 8 ? c ^ (row & 7) : c ^ (row / 2 & 3);
+}
+
+#define APART (THREADS / PIECES) // rows between two copies of a thread, a multiple of those after which place_of repeats
 
 struct source {
-    const unsigned char *w[SIZE * 4 / THREADS], *x[SIZE * 4 / THREADS];
+    const unsigned char *w[MM_PAIR], *x; // where the thread's pieces of its first rows begin
+    unsigned row_bytes, x_bytes;         // to the next row
+    unsigned w_rows, x_rows;             // a bit a copy: is there such a row?
+    int at;                              // of the thread's first piece in w or a plane of x
 #if MM_X_IS_4
     const unsigned char *w_scales, *x_scales; // thread k copies those of row k
 #endif
 };
 
+// Row of copy i, from the thread's first.
+static __device__ __forceinline__ int row_of_copy(int i)
+{
+    const int at = i * APART;
+    return MM_PAIR == 2 ? at / 64 * 32 + at % 32 : at;
+}
+
 static __device__ __forceinline__ source source_of(const wt_mm_args &a, const mm_place &p)
 {
     source s;
+    const int piece = threadIdx.x % PIECES, first = threadIdx.x / PIECES, row = row_of(p, first);
 #pragma unroll
-    for (int i = 0; i < SIZE * 4 / THREADS; i++) {
-        const int at = threadIdx.x / 4 + i * THREADS / 4;
-        const wt_mm_part &part = a.parts[part_of(p, at)];
-        s.w[i] = part.w + p.tile.stack * part.w_next + clamped(row_of(p, at), part.rows) * a.row_bytes;
-        s.x[i] = a.x + (p.tile.x + clamped(at, p.tile.count) * a.x_stride) * 16 / UNIT;
+    for (int k = 0; k < MM_PAIR; k++) {
+        const wt_mm_part &part = a.parts[p.part + k];
+        s.w[k] = part.w + p.tile.stack * part.w_next + row * a.row_bytes + 16 * piece;
     }
+    s.x = a.x + (p.tile.x + first * a.x_stride) * 16 / UNIT + 16 * piece;
+    s.row_bytes = (unsigned)a.row_bytes;
+    s.x_bytes = (unsigned)a.x_stride * 16 / UNIT;
+    s.w_rows = s.x_rows = 0;
+#pragma unroll
+    for (int i = 0; i < W_EACH; i++) s.w_rows |= (unsigned)(row + row_of_copy(i) < a.parts[p.part].rows) << i;
+#pragma unroll
+    for (int i = 0; i < X_EACH; i++) s.x_rows |= (unsigned)(first + i * APART < p.tile.count) << i;
+    s.at = first * PIECES + place_of(first, piece);
 #if MM_X_IS_4
-    const int row = threadIdx.x;
-    const wt_mm_part &part = a.parts[part_of(p, row)];
+    const wt_mm_part &part = a.parts[part_of(p, threadIdx.x)];
     s.w_scales = part.scales + p.tile.stack * part.scales_next +
-                 (long long)clamped(row_of(p, row), part.rows) * a.scale_stride;
-    s.x_scales = a.x_groups + (p.tile.x + clamped(row, p.tile.count) * a.x_stride) / 16;
+                 (long long)clamped(row_of(p, threadIdx.x), part.rows) * a.scale_stride;
+    s.x_scales = a.x_groups + (p.tile.x + clamped(threadIdx.x, p.tile.count) * a.x_stride) / 16;
 #endif
     return s;
 }
 
-// Where piece c of a row of a step lies.
-static __device__ __forceinline__ int place_of(int row, int c) { return DIRECT ? c ^ (row / 2 & 3) : c; }
-
 // Piece c of a row of x goes to plane c % UNITS, place c / UNITS: a lane's pieces, one in each plane, lie at its place.
-static __device__ __forceinline__ void load(const wt_mm_args &a, const source &s, int step, stage *to)
+// Rows and columns that are not there become zeros. One of `of` shares of a step's copies.
+static __device__ __forceinline__ void load(const wt_mm_args &a, const source &s, int step, int share, int of, stage *to)
 {
-    const int piece = threadIdx.x % 4, k = step * SPAN;
+    const int piece = threadIdx.x % PIECES, k = step * SPAN;
+    const unsigned w_rows = k + piece * VECTOR < a.columns ? s.w_rows : 0;
+    const bool second = MM_PAIR == 2 && APART == 64 && threadIdx.x / PIECES / 32;
 #pragma unroll
-    for (int i = 0; i < SIZE * 4 / THREADS; i++) {
-        const int at = threadIdx.x / 4 + i * THREADS / 4;
-        const bool valid = k + piece * VECTOR < a.columns;
-        copy_async_16(&to->w[at][place_of(at, piece)], s.w[i] + (valid ? (k / VECTOR + piece) * 16ll : 0), valid);
+    for (int i = 0; i < W_EACH; i++) {
+        if (i % of != share) continue;
+        const unsigned char *w = (second ? s.w[MM_PAIR - 1] : s.w[MM_PAIR == 2 ? i * APART % 64 / 32 : 0]) +
+                                 step * (16ll * PIECES);
+        copy_async_16(&to->w[0][0] + i * APART * PIECES + s.at, w + (unsigned long long)row_of_copy(i) * s.row_bytes, w_rows >> i & 1);
+    }
 #pragma unroll
-        for (int u = 0; u < UNITS; u++) {
-            const int c = u * 4 + piece, column = k + c * UNIT;
-            copy_async_16(&to->x[c % UNITS][at][place_of(at, c / UNITS)],
-                          s.x[i] + (column < a.columns ? (k / UNIT + c) * 16ll : 0), column < a.columns);
-        }
+    for (int u = 0; u < UNITS; u++) {
+        const int c = u * PIECES + piece, plane = UNITS == 1 ? 0 : c % UNITS;
+        const unsigned x_rows = k + c * UNIT < a.columns ? s.x_rows : 0;
+        const unsigned char *x = s.x + step * (16ll * PIECES * UNITS) + u * PIECES * 16;
+        const int at = UNITS == 1 ? s.at : s.at - piece + c / UNITS;
+#pragma unroll
+        for (int i = 0; i < X_EACH; i++)
+            if ((i + u) % of == share)
+                copy_async_16(&to->x[plane][0][0] + i * APART * PIECES + at,
+                              x + (unsigned long long)(i * APART) * s.x_bytes, x_rows >> i & 1);
     }
 #if MM_X_IS_4
+    if (share) return;
     copy_async_8(to->w_scales[threadIdx.x], s.w_scales + k / 16, true);
     copy_async_8(to->x_scales[threadIdx.x], s.x_scales + k / 16, true);
 #endif
 }
 
 // ---- products of sides as they are
+
+#if MM_X == WT_MM_F32
+#define SUMS (W_ROWS / 16)
+typedef float warp_sums[SUMS][8]; // [row of W][row of x]
+
+// A thread has every 16th row of both sides. Lanes are dealt out such that neighbours, or neighbours but one, read the
+// same 16 bytes of a side: a load of shared memory then takes two turns.
+static __device__ __forceinline__ int w_row_of(int lane, int warp) { return warp / 2 * 4 + (lane >> 1 & 1 | lane >> 3 & 2); }
+
+static __device__ __forceinline__ int x_row_of(int lane, int warp) { return warp % 2 * 8 + (lane & 1 | lane >> 1 & 6); }
+
+static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const source &s, int n_steps, stage *stages,
+                                                    warp_sums sums)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, w_row = w_row_of(lane, warp), x_row = x_row_of(lane, warp);
+    stage *now = stages, *fill = stages + MM_STAGES - 1;
+    for (int k = 0; k < n_steps; k++) {
+        copy_async_wait<MM_STAGES - 2>();
+        __syncthreads(); // the step is there, and nobody reads the stage that is filled now
+#pragma unroll
+        for (int c = 0; c < PIECES; c++) {
+            float4 x[8];
+            load(a, s, k + MM_STAGES - 1, c, PIECES, fill);
+#pragma unroll
+            for (int j = 0; j < 8; j++) x[j] = *(const float4 *)&now->x[0][x_row + 16 * j][place_of(x_row, c)];
+#pragma unroll
+            for (int i = 0; i < SUMS; i++) {
+                const float4 w = *(const float4 *)&now->w[w_row + 16 * i][place_of(w_row, c)];
+#pragma unroll
+                for (int j = 0; j < 8; j++) sums[i][j] += w.x * x[j].x;
+#pragma unroll
+                for (int j = 0; j < 8; j++) sums[i][j] += w.y * x[j].y;
+#pragma unroll
+                for (int j = 0; j < 8; j++) sums[i][j] += w.z * x[j].z;
+#pragma unroll
+                for (int j = 0; j < 8; j++) sums[i][j] += w.w * x[j].w;
+            }
+        }
+        copy_async_commit();
+        fill = now;
+        now = now + 1 == stages + MM_STAGES ? stages : now + 1;
+    }
+}
+#else
+#define SUMS 4
+typedef mm_sum warp_sums[SUMS][8][4];
 
 // Of half a step, 32 bytes of a row: sixteens of rows of W, and of x.
 struct fragments {
@@ -136,28 +221,34 @@ static __device__ __forceinline__ void multiply_half(const fragments &f, mm_sum 
 }
 
 static __device__ __forceinline__ void multiply_all(const wt_mm_args &a, const source &s, int n_steps, stage *stages,
-                                                    mm_sum (*sums)[8][4])
+                                                    warp_sums sums)
 {
-    fragments now, next;
+    fragments f[2];
     copy_async_wait<MM_STAGES - 2>();
     __syncthreads();
-    load_half(stages, 0, &now);
+    load_half(stages, 0, &f[0]);
+    stage *now = stages, *fill = stages + MM_STAGES - 1;
     for (int k = 0; k < n_steps; k++) {
-        load_half(stages + k % MM_STAGES, 1, &next);
-        multiply_half(now, sums);
-        copy_async_wait<MM_STAGES - 3>();
-        __syncthreads(); // the next step is there, and nobody reads the one before this
-        const int ahead = k + MM_STAGES - 1;
-        if (ahead < n_steps) load(a, s, ahead, stages + ahead % MM_STAGES);
+#pragma unroll
+        for (int h = 0; h + 1 < HALVES; h++) {
+            load_half(now, h + 1, &f[(h + 1) % 2]);
+            load(a, s, k + MM_STAGES - 1, h, HALVES - 1, fill);
+            multiply_half(f[h % 2], sums);
+        }
         copy_async_commit();
-        if (k + 1 < n_steps) load_half(stages + (k + 1) % MM_STAGES, 0, &now);
-        multiply_half(next, sums);
+        copy_async_wait<MM_STAGES - 2>();
+        __syncthreads(); // the next step is there, and nobody reads this one any more
+        fill = now;
+        now = now + 1 == stages + MM_STAGES ? stages : now + 1;
+        load_half(now, 0, &f[0]);
+        multiply_half(f[(HALVES - 1) % 2], sums);
     }
 }
+#endif
 
 // ---- others
 
-#if !MM_X_IS_4
+#if !MM_X_IS_4 && MM_X != WT_MM_F32
 // Scale and zero point of row s, column k.
 static __device__ __forceinline__ float scale_of(const wt_mm_args &a, const mm_place &p, int s, int k)
 {
@@ -212,20 +303,29 @@ static __device__ __forceinline__ void multiply(const wt_mm_args &a, const mm_pl
 
 // ---- the end
 
-// All sums to shared memory, part 1's of a gated product behind part 0's.
-static __device__ __forceinline__ void lay_out(mm_sum (*sums)[8][4], mm_sum *all)
+// Where the sums of row `w` of the block's are in a row of them: part 1's of a gated product behind part 0's.
+static __device__ __forceinline__ int column_of(int w)
+{
+    return MM_PAIR == 2 ? w % 64 / 32 * (W_ROWS / 2) + w / 64 * 32 + w % 32 : w;
+}
+
+// All sums to shared memory.
+static __device__ __forceinline__ void lay_out(warp_sums sums, mm_sum *all)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < SUMS; i++)
 #pragma unroll
         for (int n = 0; n < 8; n++)
+#if MM_X == WT_MM_F32
+            all[(x_row_of(lane, warp) + 16 * n) * PITCH + column_of(w_row_of(lane, warp) + 16 * i)] = sums[i][n];
+#else
 #pragma unroll
             for (int c = 0; c < 4; c++) {
                 const int x = warp % 2 * 64 + 8 * n + lane % 4 * 2 + c % 2, w = 16 * i + lane / 4 + c / 2 * 8;
-                const int at = MM_PAIR == 2 ? w / 32 * 64 + warp / 2 * 32 + w % 32 : warp / 2 * 64 + w;
-                all[x * PITCH + at] = sums[i][n][c];
+                all[x * PITCH + column_of(warp / 2 * 64 + w)] = sums[i][n][c];
             }
+#endif
 }
 
 static __device__ __forceinline__ float4 four_at(const mm_sum *sums)
@@ -238,7 +338,7 @@ static __device__ __forceinline__ float4 four_at(const mm_sum *sums)
 // A thread has four neighbours of some rows of y, lanes side by side.
 static __device__ void finish_all(const wt_mm_args &a, const mm_place &p, const mm_sum *all)
 {
-    const int lanes = SIZE / MM_PAIR / 4, r = p.first + threadIdx.x % lanes * 4;
+    const int lanes = W_ROWS / MM_PAIR / 4, r = p.first + threadIdx.x % lanes * 4;
     const wt_mm_part &part = a.parts[p.part], &other = a.parts[MM_PAIR - 1];
     if (r >= part.rows) return;
     const bool bare = MM_X == WT_MM_I8 && a.y_type == WT_MM_I32, whole = !bare && is_whole(a, part, r);
@@ -261,7 +361,7 @@ static __device__ void finish_all(const wt_mm_args &a, const mm_place &p, const 
             v = {activated(a.activation, v.x), activated(a.activation, v.y), activated(a.activation, v.z),
                  activated(a.activation, v.w)};
         if (MM_PAIR == 2) {
-            const float4 v1 = finished(f1, four_at(sums + 64), x);
+            const float4 v1 = finished(f1, four_at(sums + W_ROWS / 2), x);
             v = {v.x * v1.x, v.y * v1.y, v.z * v1.z, v.w * v1.w};
         }
         if (whole) {
@@ -274,26 +374,26 @@ static __device__ void finish_all(const wt_mm_args &a, const mm_place &p, const 
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, MM_X_IS_4 ? 1 : 2) MM_KERNEL(const __grid_constant__ wt_mm_args a)
+extern "C" __global__ void __launch_bounds__(THREADS, MM_X_IS_4 || W_ROWS > SIZE ? 1 : 2) MM_KERNEL(const __grid_constant__ wt_mm_args a)
 {
     extern __shared__ uint4 tiles_shared[];
     stage *stages = (stage *)tiles_shared;
     mm_place p;
-    if (!find_place(a, blockIdx.x, gridDim.x, SIZE / MM_PAIR, MM_PAIR == 2, &p)) return;
+    if (!find_place(a, blockIdx.x, gridDim.x, W_ROWS / MM_PAIR, MM_PAIR == 2, &p)) return;
     const source s = source_of(a, p);
     const int n_steps = (a.columns + SPAN - 1) / SPAN;
-    mm_sum sums[4][8][4] = {};
+    warp_sums sums = {};
     for (int k = 0; k < MM_STAGES - 1; k++) {
-        if (k < n_steps) load(a, s, k, stages + k);
+        load(a, s, k, 0, 1, stages + k);
         copy_async_commit();
     }
     if (DIRECT) multiply_all(a, s, n_steps, stages, sums);
-#if !MM_X_IS_4
+#if !MM_X_IS_4 && MM_X != WT_MM_F32
     for (int k = 0; k < n_steps && !DIRECT; k++) {
         copy_async_wait<MM_STAGES - 2>();
         __syncthreads(); // the step's copies of all threads are there, and nobody reads the stage that is filled now
         const int next = k + MM_STAGES - 1;
-        if (next < n_steps) load(a, s, next, stages + next % MM_STAGES);
+        load(a, s, next, 0, 1, stages + next % MM_STAGES);
         copy_async_commit();
         multiply(a, p, stages + k % MM_STAGES, k, sums);
     }

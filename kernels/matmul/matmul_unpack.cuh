@@ -10,8 +10,10 @@
 #define MM_X_IS_8  (MM_X == WT_MM_I8 || MM_X == WT_MM_E4M3)
 #define MM_X_IS_4  (MM_X == WT_MM_E2M1)
 
-#define VECTOR (MM_W_IS_16 ? 8 : MM_W_IS_8 ? 16 : 32) // elements of W in 16 bytes
-#define UNIT   (MM_X_IS_4 ? 32 : MM_X_IS_8 ? 16 : 8)  // elements of x in 16 bytes; two products of the tensor cores
+#define MM_X_IS_32 (MM_X == WT_MM_F32 || MM_X == WT_MM_TF32) // beside weights of that type
+
+#define VECTOR (MM_X_IS_32 ? 4 : MM_W_IS_16 ? 8 : MM_W_IS_8 ? 16 : 32) // elements of W in 16 bytes
+#define UNIT   (MM_X_IS_32 ? 4 : MM_X_IS_4 ? 32 : MM_X_IS_8 ? 16 : 8)  // elements of x in 16 bytes; two products of the tensor cores
 #define UNITS  (VECTOR / UNIT)
 #define WORDS  (4 / UNITS) // of W in a unit
 
@@ -21,6 +23,9 @@ typedef int mm_sum;
 #elif MM_X == WT_MM_E4M3
 typedef float mm_sum;
 #    define mma_x mma_e4m3
+#elif MM_X_IS_32
+typedef float mm_sum;
+#    define mma_x mma_tf32
 #elif MM_X_IS_4
 typedef float mm_sum; // mma_e2m1, with scales
 #elif MM_X == WT_MM_BF16
@@ -40,26 +45,37 @@ static __device__ __forceinline__ unsigned fma_x2(unsigned a, unsigned b, unsign
 #define MINUS_ONE_X2  (MM_BF ? 0xbf80bf80u : 0xbc00bc00u)
 #define MINUS_ZERO_X2 0x80008000u
 
-// Four bytes as two pairs, in order.
+// a & mask | base. Said so since the compiler makes two of it, for the sake of a register.
+static __device__ __forceinline__ unsigned and_or(unsigned a, unsigned mask, unsigned base)
+{
+    unsigned r;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(r) : "r"(a), "r"(mask), "r"(base));
+    return r;
+}
+
+// Four bytes as the pairs (b0, b2), (b1, b3), for which no byte must be moved alone.
 static __device__ __forceinline__ void unpack_4(unsigned word, unsigned *pairs)
 {
 #pragma unroll
     for (int k = 0; k < 2; k++) {
         if (MM_W == WT_MM_I8) {
-            const unsigned p = __byte_perm(word, 0, k ? 0x4342 : 0x4140); // in the low bytes
+            const unsigned p = k ? word >> 8 : word; // in the low bytes
             if (MM_BF) // 128 + the low 7 bits, less 128, or 256 with the sign
-                pairs[k] = fma_x2((p & 0x00800080u) | 0x43004300u, MINUS_ONE_X2, (p & 0x007f007fu) | 0x43004300u);
+                pairs[k] = fma_x2(and_or(p, 0x00800080u, 0x43004300u), MINUS_ONE_X2, and_or(p, 0x007f007fu, 0x43004300u));
             else // 1024 + 128 + value
-                pairs[k] = fma_x2((p ^ 0x00800080u) | 0x64006400u, ONE_X2, 0xe480e480u);
+                pairs[k] = fma_x2((p & 0x00ff00ffu) ^ 0x64806480u, ONE_X2, 0xe480e480u);
             continue;
         }
-        const unsigned p = __byte_perm(word, 0, k ? 0x3424 : 0x1404), sign = p & 0x80008000u; // in the high bytes
+        const unsigned sign = (k ? word : word << 8) & 0x80008000u;
         if (MM_W == WT_MM_E4M3)
-            pairs[k] = MM_BF ? fma_x2(sign | (p >> 4 & 0x07f007f0u), 0x7b807b80u, MINUS_ZERO_X2)  // 2^(127 - 7)
-                             : fma_x2(sign | (p >> 1 & 0x3f803f80u), 0x5c005c00u, MINUS_ZERO_X2); // 2^(15 - 7)
+            pairs[k] = MM_BF ? fma_x2(sign | ((k ? word >> 4 : word << 4) & 0x07f007f0u), 0x7b807b80u, // 2^(127 - 7)
+                                      MINUS_ZERO_X2)
+                             : fma_x2(sign | ((k ? word >> 1 : word << 7) & 0x3f803f80u), 0x5c005c00u, // 2^(15 - 7)
+                                      MINUS_ZERO_X2);
         else
-            pairs[k] = MM_BF ? fma_x2(sign | (p >> 3 & 0x0fe00fe0u), 0x77807780u, MINUS_ZERO_X2) // 2^(127 - 15)
-                             : p;
+            pairs[k] = MM_BF ? fma_x2(sign | ((k ? word >> 3 : word << 5) & 0x0fe00fe0u), 0x77807780u, // 2^(127 - 15)
+                                      MINUS_ZERO_X2)
+                             : (k ? word : word << 8) & 0xff00ff00u;
     }
 }
 
@@ -70,7 +86,7 @@ static __device__ __forceinline__ void unpack_8(unsigned word, unsigned zero, un
 #pragma unroll
     for (int k = 0; k < 4; k++) {
         if (MM_W != WT_MM_E2M1) {
-            pairs[k] = fma_x2((word >> 4 * k & 0x000f000fu) | (MM_BF ? 0x43004300u : 0x64006400u), ONE_X2, zero);
+            pairs[k] = fma_x2(and_or(word >> 4 * k, 0x000f000fu, MM_BF ? 0x43004300u : 0x64006400u), ONE_X2, zero);
             continue;
         }
         const unsigned sign = word << 12 - 4 * k & 0x80008000u, n = word >> 4 * k & 0x00070007u;
@@ -88,7 +104,7 @@ static __device__ __forceinline__ unsigned placed_zero(unsigned zero)
 // A unit of weights in WORDS words.
 static __device__ __forceinline__ void unpack(const unsigned *words, unsigned zero, unsigned *pairs)
 {
-    if (MM_W_IS_16 || MM_X_IS_8) {
+    if (MM_W_IS_16 || MM_X_IS_8 || MM_X_IS_32) {
 #pragma unroll
         for (int k = 0; k < 4; k++) pairs[k] = words[k % WORDS];
     } else if (MM_W_IS_8) {
@@ -101,11 +117,12 @@ static __device__ __forceinline__ void unpack(const unsigned *words, unsigned ze
 // A unit of activations in the order of those pairs.
 static __device__ __forceinline__ void arrange(uint4 x, unsigned *pairs)
 {
-    const bool nibbles = VECTOR == 32;
-    pairs[0] = nibbles ? __byte_perm(x.x, x.z, 0x5410) : x.x;
-    pairs[1] = nibbles ? __byte_perm(x.x, x.z, 0x7632) : x.y;
-    pairs[2] = nibbles ? __byte_perm(x.y, x.w, 0x5410) : x.z;
-    pairs[3] = nibbles ? __byte_perm(x.y, x.w, 0x7632) : x.w;
+    const bool nibbles = VECTOR == 32 && !MM_X_IS_4, bytes = VECTOR == 16 && !MM_X_IS_8;
+    const unsigned second = nibbles ? x.z : x.y, third = nibbles ? x.y : x.z;
+    pairs[0] = nibbles || bytes ? __byte_perm(x.x, second, 0x5410) : x.x;
+    pairs[1] = nibbles || bytes ? __byte_perm(x.x, second, 0x7632) : x.y;
+    pairs[2] = nibbles || bytes ? __byte_perm(third, x.w, 0x5410) : x.z;
+    pairs[3] = nibbles || bytes ? __byte_perm(third, x.w, 0x7632) : x.w;
 }
 
 // Pairs times a scale, rounded to the pairs' type.

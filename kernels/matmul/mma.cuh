@@ -77,6 +77,15 @@ static __device__ __forceinline__ void mma_f16(float *d, const unsigned *a, unsi
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// The same of floats whose low 13 bits are not looked at: A 16 x 8 with columns t and t + 4, B 8 x 8 likewise. Source: PTX
+// ISA, mma.m16n8k8 with .tf32.
+static __device__ __forceinline__ void mma_tf32(float *d, const unsigned *a, unsigned b0, unsigned b1)
+{
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
 // The same of 8-bit types, four to a word: A 16 x 32 with columns 4t .. 4t + 3 and 16 + 4t .., B 32 x 8 likewise.
 // Source: PTX ISA, mma.m16n8k32 with .s8 and .e4m3.
 static __device__ __forceinline__ void mma_i8(int *d, const unsigned *a, unsigned b0, unsigned b1)

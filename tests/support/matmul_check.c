@@ -379,14 +379,16 @@ void assert_bare_sums(const bench *b)
         }
 }
 
-void solve(wt_device *device, const problem *p, bool no_library)
+void solve(wt_device *device, const problem *p, int without)
 {
     bench b;
     wt_matmul *matmul = NULL;
     wt_graph *graph = NULL;
     unsigned char *before[4], *first[4];
     make_bench(&b, device, p);
-    assert_ok(wt_matmul_create(&(wt_matmul_config){.device = device, .no_library = no_library}, &matmul));
+    const wt_matmul_config config = {
+        .device = device, .no_library = without >= WITHOUT_LIBRARY, .no_wgmma = without >= WITHOUT_WGMMA};
+    assert_ok(wt_matmul_create(&config, &matmul));
     assert_ok(wt_matmul_prepare(matmul, &b.args));
     assert_ok(wt_matmul_enqueue(matmul, b.stream, &b.args));
     const int n_results = p->gated ? 1 : b.p.n_parts;

@@ -64,12 +64,17 @@ void check_results(const bench *b, int part, const unsigned char *before);
 /// Every element of part 0 of a bare I8 product against whole numbers.
 void assert_bare_sums(const bench *b);
 
+/// What a product does without: of a GPU, each is another kernel.
+enum { WITHOUT_NOTHING, WITHOUT_LIBRARY, WITHOUT_WGMMA, N_WITHOUT };
+
 /// The problem through prepare and enqueue, twice (not when it adds) and from a graph: the same bits, and right.
-void solve(wt_device *device, const problem *p, bool no_library);
+void solve(wt_device *device, const problem *p, int without);
 
 #define SOLVE_ALL(device, problems)                                                                                    \
     for (size_t solve_k = 0; solve_k < sizeof(problems) / sizeof *(problems); solve_k++)                               \
-        for (int no_library = 0; no_library < 2; no_library++) solve(device, &(problems)[solve_k], no_library)
+        for (int without = 0; without < (wt_device_get_info(device)->backend == WT_BACKEND_CPU ? 1 : N_WITHOUT);          \
+             without++)                                                                                                \
+        solve(device, &(problems)[solve_k], without)
 
 #define F32  WT_DTYPE_F32
 #define F16  WT_DTYPE_F16
