@@ -175,6 +175,7 @@ static analyze_signal signal_of(const analyze_batch *b, int k)
     s.place = NULL;
     s.path = b->paths[k / b->channels];
     s.pcm = b->host + k * b->signal.n;
+    s.stride = b->signal.n; // not the tile's, from which it was sent
     if (b->lengths) s.n = b->lengths[k];
     s.whole = b->whole ? b->whole + k : NULL;
     return s;

@@ -498,15 +498,15 @@ static void three_sessions_give_the_same(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(three_sessions_give_the_same),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(exact_guesses_have_the_bits_of_single_steps),
+                                       cmocka_unit_test(a_fine_cut_gives_the_logits_of_the_cpu),
+                                       cmocka_unit_test(there_may_be_more_blocks_than_processors),
+                                       cmocka_unit_test(few_processors_finish_many_tiles),
+                                       cmocka_unit_test(three_sessions_give_the_same),
                                        cmocka_unit_test(a_gpu_gives_the_logits_of_the_cpu),
                                        cmocka_unit_test(single_tokens_with_small_caches),
                                        cmocka_unit_test(single_tokens_far_into_small_caches),
                                        cmocka_unit_test(guesses_with_small_caches),
-                                       cmocka_unit_test(single_tokens_have_whole_vectors),
-                                       cmocka_unit_test(few_processors_finish_many_tiles),
-                                       cmocka_unit_test(there_may_be_more_blocks_than_processors),
-                                       cmocka_unit_test(a_fine_cut_gives_the_logits_of_the_cpu),
-                                       cmocka_unit_test(exact_guesses_have_the_bits_of_single_steps)};
+                                       cmocka_unit_test(single_tokens_have_whole_vectors)};
     return cmocka_run_group_tests_name("llm shapes", tests, NULL, NULL);
 }
