@@ -205,7 +205,7 @@ PAIRS_REST(16)
 
 WT_INLINE vec conjugates(vec a)
 {
-    const int sign = 1 << 31;
+    const int sign = INT32_MIN;
     return (vec)((ivec)a ^ (ivec){0, sign, 0, sign, 0, sign, 0, sign});
 }
 
