@@ -97,9 +97,16 @@ wt_status analyze_spectrogram(const analyze_signal *s, analyze_result *r)
 
 // ---- mel
 
+static wt_mel_config whisper_config(const analyze_signal *s)
+{
+    wt_mel_config config = wt_mel_whisper(s->options->n_mels ? s->options->n_mels : 80, s->n);
+    config.float_on_gpu = false; // a GPU's numbers are to be the CPU's
+    return config;
+}
+
 wt_mel_config analyze_mel_config(const analyze_signal *s, analyze_mel_kind kind)
 {
-    if (kind == ANALYZE_MEL_WHISPER) return wt_mel_whisper(s->options->n_mels ? s->options->n_mels : 80, s->n);
+    if (kind == ANALYZE_MEL_WHISPER) return whisper_config(s);
     wt_mel_config config = {.n_samples = s->n,
                             .stft = analyze_stft_config(s->options),
                             .bank = analyze_bank(s->options, s->rate_hz),

@@ -104,6 +104,7 @@ void analyze_compare(void **state, const analyze_case *cases, int n_cases)
     int n_off = 0;
     analyze_tones_file(state, "in.wav");
     clicks_file(state, "clicks.wav");
+    setenv("TEST_FOLDER", test_path(state, "."), 1);
     for (int k = 0; k < n_cases; k++) {
         char arguments[256], input[64], on_cpu[4096], on_gpu[4096];
         npy want, got;

@@ -25,7 +25,7 @@ typedef struct analyze_case {
     const char *input;   ///< "in", tones, or "clicks", which ring over noise 40 dB below
 } analyze_case;
 
-/// Every array of every feature from a GPU as from the CPU; skips without one.
+/// Every array of every feature from a GPU as from the CPU; skips without one. Options may name files in $TEST_FOLDER.
 void analyze_compare(void **state, const analyze_case *cases, int n_cases);
 
 #endif
