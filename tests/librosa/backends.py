@@ -40,7 +40,7 @@ def write_wav(path, x, rate, float32):
 
 
 def make_files(folder):
-    """Random signals, of several rates, lengths and channels; silence, a constant, what is no number."""
+    """Random signals, of several rates, lengths and channels; silence, an offset, what is no number."""
     import numpy as np
     from random_signals import RATE, signal
     rng = np.random.default_rng(1)
@@ -56,7 +56,7 @@ def make_files(folder):
     write_wav(f"{folder}/in/short.wav", 0.2 * rng.standard_normal(3000), RATE, False)
     write_wav(f"{folder}/in/seven.wav", 0.1 * rng.standard_normal((7, 30000)), 44100, False)
     write_wav(f"{folder}/in/silence.wav", np.zeros(30000), RATE, True)
-    write_wav(f"{folder}/in/level.wav", np.full(30000, 0.5), RATE, True)
+    write_wav(f"{folder}/in/level.wav", 0.5 + 0.1 * signal(28), RATE, True)
     write_wav(f"{folder}/in/quiet.wav", 1e-7 * signal(26), RATE, True)
     holes = signal(27)
     holes[1000::5000], holes[1::9000] = np.nan, np.inf
