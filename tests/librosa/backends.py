@@ -6,7 +6,8 @@
 Call k has its number as its seed and the features in turn; one of five is of slopes instead. With two
 programs the first side is run by the first, the second by the other. Told is what differs: exit codes, names, shapes,
 integers, what is no number, and floats by more than 2e-6 of the array's peak, slopes of the peak of what they are slopes
-of (where nothing changes they are its last digits). Exit 0: nothing; 1: something; 77: there is no numpy.
+of (where nothing changes they are its last digits), HPSS of both parts. Exit 0: nothing; 1: something; 77: there is no
+numpy.
 """
 import argparse
 import multiprocessing
@@ -180,10 +181,10 @@ def differences(want, got, least_peak):
 
 
 def peak_below(slopes, *call):
-    """The largest number of what slopes are of; 0 of what is none."""
+    """The largest number of what slopes are of, or of the two parts of a signal; 0 of what is neither."""
     import numpy as np
     feature = slopes.removesuffix("2").removesuffix("_delta")
-    if feature == slopes:
+    if feature == slopes != "hpss":
         return 0
     code, arrays = run(call[0], call[1], feature, *call[2:])
     return 0 if code else max(np.abs(v[np.isfinite(v)]).max(initial=0) for v in arrays.values())
