@@ -476,6 +476,16 @@ static __device__ __forceinline__ void resident_leave(const resident_args &r, co
         for (int s = blockIdx.x; s < l.n_streams; s += gridDim.x) block_store_release(r.left + s, here.turn, here.term);
 }
 
+// The first thread block's thread 0: which kernel this is of all that began. They begin one after the other, and nobody
+// else counts, so this needs no atomic addition, which not every bus carries to the host's memory.
+static __device__ __forceinline__ unsigned int resident_count(const resident_args &r)
+{
+    volatile unsigned int *n_started = &r.control->n_started;
+    const unsigned int number = *n_started + 1;
+    *n_started = number;
+    return number;
+}
+
 // What a kernel keeps from block to block. `memory` is that of its first stream, `spare` a second instance or 0.
 struct resident_life {
     long long begin_ns, end_ns; // the latter: at the latest
@@ -621,7 +631,7 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
     if (!resident_begin(r, &k.here)) return;
     k.memory = resident_move_in(r, &a, (unsigned char *)(shared + r.shared_floats), &k.spare);
     k.end_ns = k.begin_ns + r.life_ns + r.life_ns / 2;
-    if (threadIdx.x == 0 && blockIdx.x == 0) k.shift.number = atomicAdd_system(&r.control->n_started, 1u) + 1;
+    if (threadIdx.x == 0 && blockIdx.x == 0) k.shift.number = resident_count(r);
     k.pace = {clock64(), 0, 1};
     k.watch = {k.begin_ns};
     const int verdict = resident_live(r, a, k);
