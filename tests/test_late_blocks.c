@@ -50,6 +50,8 @@ static void a_slow_block_is_whose_time_it_took(void **state)
     b = longer_block(30000);
     b.times.device_ns += 30000;
     assert_string_equal(late_blocks_whose(&b), "the device's work");
+    b.times.look_ns += 25000; // it had begun to look before
+    assert_string_equal(late_blocks_whose(&b), "the way's to the device");
     b = longer_block(30000);
     assert_string_equal(late_blocks_whose(&b), "the way's back");
     b.times.device_ns = -1;

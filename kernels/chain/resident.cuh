@@ -105,6 +105,7 @@ static __device__ __forceinline__ void resident_tell_head(const resident_watch &
     resident_told[RESIDENT_HOLE] = w.hole_ns;
     resident_told[RESIDENT_N_LOOKS] = w.looks;
     resident_told[RESIDENT_AGE] = (unsigned int)((w.looked_ns - begin_ns) >> RESIDENT_AGE_SHIFT);
+    resident_told[RESIDENT_LOOK] = (unsigned int)(resident_now() - w.looked_ns);
 }
 
 // Where all lies in shared memory, one thread block has one stream.
