@@ -172,14 +172,13 @@ const char *late_blocks_whose(const slow_block *s)
         const char *whose;
         int64_t ns;
     } parts[] = {
-        // the first of two that are equal: an answer is found late, too, by a thread that was away
         {"the thread's before the doorbell", t->rung_ns - s->start_ns},
-        {"the thread's, away while it waited", t->away_ns + HOLE_NS / 4},
+        {"the thread's, away while it waited", t->away_ns},
         {"the device's, which did not look", known && !looked ? s->seen_ns : 0},
         {"the way's to the device", known && looked ? s->seen_ns : 0},
         {"the way's to the device", known ? t->look_ns : 0},
         {"the device's work", known ? t->device_ns - t->look_ns : 0},
-        {"the way's back", known ? way_ns(t, s->seen_ns) : 0},
+        {"the way's back", known ? way_ns(t, s->seen_ns) - t->away_ns : 0}, // who was away finds it late, too
         {"the thread's behind the answer", s->start_ns + s->took_ns - t->heard_ns},
     };
     int most = 0;
