@@ -9,6 +9,7 @@
 // Judge: the CPU's chain, 90 dB (sums in another order). tests/models/block_ring.pml has the ring's protocol.
 #pragma once
 #include "chain_control.cuh"
+#include "resident_asm.cuh"
 
 #define RESIDENT_REST_NS  2000 // between two looks at the doorbell while no block is due
 #define RESIDENT_RELAY_NS 100  // between two looks at what the first thread block tells
@@ -17,13 +18,6 @@
 #define RESIDENT_LOOKS    4    // places for looks under way
 
 enum resident_verdict { RESIDENT_GO_ON, RESIDENT_BLOCK, RESIDENT_LEAVE, RESIDENT_KILLED, RESIDENT_OVER };
-
-static __device__ __forceinline__ long long resident_now()
-{
-    long long now_ns;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now_ns));
-    return now_ns;
-}
 
 // All threads; `bytes` is a multiple of 16, as both addresses are.
 static __device__ void resident_copy(void *to, const void *from, unsigned long long bytes)
@@ -128,16 +122,6 @@ static __device__ __forceinline__ const wt_block_word *resident_input(const resi
     return slot + r.layout.in_at + (long long)s * chain_channels(r.chain) * frames;
 }
 
-// Two words of host memory to shared memory, in passing: nobody waits for them before resident_asked.
-static __device__ __forceinline__ void resident_ask(wt_block_word *to, const wt_block_word *from)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
-                 :
-                 : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from)
-                 : "memory");
-}
-static __device__ __forceinline__ void resident_asked_all() { asm volatile("cp.async.wait_all;" : : : "memory"); }
-
 // What a look says of a turn, once it is back.
 static __device__ __forceinline__ int resident_verdict_of(const wt_block_word *look, resident_place next)
 {
@@ -191,12 +175,12 @@ static __device__ int resident_wait(const resident_args &r, resident_place next,
         wt_block_word *look = looks[round % RESIDENT_LOOKS];
         if (threadIdx.x < 2) resident_ask(look + mine, at);
         if (due && mine < ahead) resident_ask(look + 4 + mine, input + mine);
-        asm volatile("cp.async.commit_group;" : : : "memory");
+        resident_asked();
         if (due) {
-            asm volatile("cp.async.wait_group 1;" : : : "memory");
+            resident_await_others();
             look = looks[(round - 1) % RESIDENT_LOOKS];
         } else {
-            resident_asked_all();
+            resident_await_all();
             if (round % 32 == 0 && threadIdx.x < 2) look[mine] = block_load(at); // past whatever might keep a copy
         }
         const bool lacks = mine < ahead && !(due && resident_take_two(look + 4 + mine, next.turn, to));
@@ -664,6 +648,6 @@ extern "C" __global__ void RESIDENT_BOUNDS resident_run(const __grid_constant__ 
     k.pace = {clock64(), 0, 1};
     k.watch = {k.begin_ns};
     const int verdict = resident_live(r, a, k);
-    resident_asked_all();
+    resident_await_all();
     resident_leave(r, k.memory, k.here, verdict);
 }
