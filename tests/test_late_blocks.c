@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-
-
 // A block that began at 1 s, whose doorbell was rung 500 ns later: the device saw it 1 us later, took 4 us, and the
 // answer was found after 1.5 more.
 static slow_block even_block(void)

@@ -16,7 +16,8 @@
 
 // ---- chains
 
-static void check_chain_within(wt_device *device, wt_live_path path, const wt_chain_desc *desc, int block, double want_db)
+static void check_chain_within(wt_device *device, wt_live_path path, const wt_chain_desc *desc, int block,
+                               double want_db)
 {
     float *x = noise_signal(2 * LIVE_FRAMES, 11), *want = calloc(2 * LIVE_FRAMES, sizeof *want),
           *y = calloc(2 * LIVE_FRAMES, sizeof *y);

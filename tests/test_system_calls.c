@@ -1,4 +1,4 @@
-// The guard that a kernel gives: sections in which the audio thread makes a system call are seen, by whomever it is made.
+// The guard that a kernel gives: a section in which the audio thread makes a system call is seen, whoever makes it.
 #include "support/testing.h"
 #include "support/live_check.h"
 
@@ -37,8 +37,7 @@ static void a_callback_makes_none(void **state)
     float audio[4][BLOCK] = {{0}};
     const float *in[] = {audio[0], audio[1]};
     float *out[] = {audio[2], audio[3]};
-    wt_live *live =
-        live_of(&(wt_live_config){.rate_hz = 48000, .channels = 2, .max_frames = BLOCK}, &live_full_voice);
+    wt_live *live = live_of(&(wt_live_config){.rate_hz = 48000, .channels = 2, .max_frames = BLOCK}, &live_full_voice);
     for (int k = 0; k < BLOCKS; k++) {
         for (int n = 0; n < BLOCK; n++) audio[0][n] = audio[1][n] = (float)((k * BLOCK + n) % 97) / 97 - 0.5f;
         if (k == BLOCKS / 2) assert_int_equal(wt_live_set(live, 0, 0, wt_live_get(live, 0, 0) * 1.1f), WT_OK);

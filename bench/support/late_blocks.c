@@ -198,8 +198,8 @@ static void print_block(const slow_block *s, const char *what)
                s->n_switched, (double)(s->start_ns + s->took_ns - t->heard_ns) * 1e-3,
                s->number && t->n_launches != s->n_launches_before ? "; the next kernel began" : "");
     if (t->heard_ns && t->device_ns >= 0)
-        printf("; device: saw it %.1f later than others, took %.1f, of it its look %.1f, ways %.1f; before it busy %.1f, %u looks, longest "
-               "hole %.1f; kernel's age %.3f s",
+        printf("; device: saw it %.1f later than others, took %.1f, of it its look %.1f, ways %.1f; before it busy "
+               "%.1f, %u looks, longest hole %.1f; kernel's age %.3f s",
                (double)s->seen_ns * 1e-3, (double)t->device_ns * 1e-3, (double)t->look_ns * 1e-3,
                (double)way_ns(t, s->seen_ns) * 1e-3,
                (double)t->busy_ns * 1e-3, t->n_looks, (double)t->hole_ns * 1e-3, (double)t->age_us * 1e-6);

@@ -33,8 +33,7 @@ bool system_calls_watch(void)
 {
     struct sigaction action = {.sa_sigaction = see, .sa_flags = SA_SIGINFO};
     watched.selector = LET;
-    return !sigaction(SIGSYS, &action, NULL) &&
-           !prctl(PR_SET_SYSCALL_USER_DISPATCH, 1L, 0L, 0L, &watched.selector);
+    return !sigaction(SIGSYS, &action, NULL) && !prctl(PR_SET_SYSCALL_USER_DISPATCH, 1L, 0L, 0L, &watched.selector);
 }
 
 void system_calls_begin(void)

@@ -393,8 +393,8 @@ static __device__ void resident_stream(const resident_args &r, const chain_args 
 }
 
 #ifdef CHAIN_IN_SHARED
-// A block that is as it was expected: no flags, nothing moves, all of it lies in the chain's first buffer. Its text is in
-// line, for what a block waits for is jumps to text that has not run lately, and addresses.
+// A block that is as it was expected: no flags, nothing moves, all of it lies in the chain's first buffer. Its text is
+// in line, for what a block waits for is jumps to text that has not run lately, and addresses.
 static __device__ __forceinline__ void resident_plain(const resident_args &r, const chain_args &a,
                                                       const resident_block &b, unsigned char *memory,
                                                       long long position)

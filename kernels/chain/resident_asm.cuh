@@ -1,5 +1,5 @@
-// What the resident kernel says in PTX: the clock that all SMs share, and copies from the host's memory to shared memory
-// that come in groups, in passing.
+// What the resident kernel says in PTX: the clock that all SMs share, and copies from the host's memory to shared
+// memory that come in groups, in passing.
 #pragma once
 #include "block_ring_kernel.h"
 
@@ -19,5 +19,8 @@ static __device__ __forceinline__ void resident_ask(wt_block_word *to, const wt_
                  : "memory");
 }
 static __device__ __forceinline__ void resident_asked() { asm volatile("cp.async.commit_group;" : : : "memory"); }
-static __device__ __forceinline__ void resident_await_others() { asm volatile("cp.async.wait_group 1;" : : : "memory"); }
+static __device__ __forceinline__ void resident_await_others()
+{
+    asm volatile("cp.async.wait_group 1;" : : : "memory");
+}
 static __device__ __forceinline__ void resident_await_all() { asm volatile("cp.async.wait_all;" : : : "memory"); }
