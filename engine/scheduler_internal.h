@@ -178,6 +178,9 @@ void wt__carry_out(wt_scheduler *s, wt__task *t, wt_outcome outcome, wt_reason r
 /// Its dependencies are met and it is not held: admit or queue it. A rejection is left to the caller.
 wt_outcome wt__unpend(wt_scheduler *s, wt__task *t);
 void wt__end(wt_scheduler *s, wt__task *t, wt_task_state state, wt_status status);
+/// Ended tasks beyond the history give their slots back, oldest first, unless a callback about one is still to come or
+/// someone waits for it.
+void wt__forget_ended(wt_scheduler *s);
 void wt__set_node(wt_scheduler *s, wt__task *t);
 void wt__admit_queued(wt_scheduler *s, wt__partition *p); ///< What fits now, from the queue's head on.
 

@@ -135,11 +135,8 @@ static void take_out(wt_scheduler *s, wt__task *t)
     t->place = WT__NOWHERE;
 }
 
-// Ended tasks beyond the history give their slots back, oldest first, unless a callback about one is still to come or
-// someone waits for it.
-static void remember(wt_scheduler *s, wt__task *t)
+void wt__forget_ended(wt_scheduler *s)
 {
-    s->history[(s->history_first + s->n_history++) % s->n_slots] = wt__slot_of(s, t);
     while (s->n_history > s->config.history) {
         int32_t oldest = s->history[s->history_first];
         if (s->tasks[oldest].n_actions || s->tasks[oldest].n_waits) return;
@@ -158,6 +155,12 @@ static void end_one(wt_scheduler *s, wt__task *t, wt_task_state state, wt_status
     t->info.status = status;
     t->info.ended_ns = s->now_ns;
     wt__set_state(s, t, state, WT_REASON_NONE);
+static void remember(wt_scheduler *s, wt__task *t)
+{
+    s->history[(s->history_first + s->n_history++) % s->n_slots] = wt__slot_of(s, t);
+    wt__forget_ended(s);
+}
+
     p->stats.n_completed += state == WT_TASK_COMPLETED;
     p->stats.n_failed += state == WT_TASK_FAILED;
     p->stats.n_cancelled += state == WT_TASK_CANCELLED;
