@@ -23,6 +23,7 @@ static wt_status check_request(const wt_dispatch *d, const wt_dispatch_request *
         return wt_fail(WT_ERR_BAD_ARG, "%s after %d others, want 0..%d", name, r->n_after, WT_DISPATCH_MAX_AFTER);
     if (r->watchdog_us < 0 || r->watchdog_us > INT64_MAX / 1000)
         return wt_fail(WT_ERR_BAD_ARG, "%s: watchdog %lld us, want 0 or more", name, (long long)r->watchdog_us);
+    if (r->graph && r->n_args) return wt_fail(WT_ERR_BAD_ARG, "%d arguments, a graph takes none", r->n_args);
     if (!r->function) return WT_OK; // a kernel's launch is checked by itself, or before it is queued
     if (d->device->info.backend != WT_BACKEND_CPU)
         return wt_fail(WT_ERR_UNSUPPORTED, "%s: functions run on the CPU backend only", name);

@@ -428,6 +428,9 @@ static void *submit_many(void *user)
     for (int k = 0; k < 100; k++) {
         wt_dispatch_ticket ticket;
         wt_dispatch_info info;
+    const wt_dispatch_request bad = {.lane = r.lanes[1], .graph = graph, .args = args, .n_args = 2, .task = "test"};
+    assert_fails(wt_dispatch_submit(r.dispatch, &bad, &ticket), WT_ERR_BAD_ARG,
+                 "dispatch work: graph for task \"test\": 2 arguments, a graph takes none");
         wt_dispatch_request like = {.lane = c->r->lanes[k % 2], .timed = k % 3 == 0, .priority = k % 4};
         if (submit_note(c->r, c->tag, like, &ticket)) return user;
         if (k % 10 == 0 && wt_dispatch_wait(c->r->dispatch, ticket, -1)) return user;
