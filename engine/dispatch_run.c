@@ -330,6 +330,7 @@ static int next_entry(wt_dispatch *d, wt__lane *lane)
         next = e->next; // read after that call, which may have lost the device and emptied the queue
         if (d->lost[0]) return WT__NONE;
         if (refused) {
+        refused |= e->refused;
             wt__flight *f = &d->flights[e->flight];
             snprintf(f->error, sizeof f->error, "dispatch %s: %s: a launch before it failed or was cancelled", d->name,
                      f->info.name);

@@ -42,11 +42,28 @@ static void put_name(char to[WT_DISPATCH_NAME_BYTES], const char *from)
     to[length] = 0;
 }
 
+static bool waits_for(const wt__entry *e, int flight, uint32_t generation)
+{
+    for (int n = 0; n < e->request.n_after; n++)
+        if ((int)e->after[n].slot == flight && e->after[n].generation == generation) return true;
+    return false;
+}
+
+/// A launch that did not complete is forgotten: what waits for it is told before.
+static void refuse_dependents(wt_dispatch *d, int flight)
+{
+    const uint32_t generation = d->flights[flight].generation;
+    for (int l = 0; l < d->n_lanes; l++)
+        for (int k = d->lanes[l].stream ? d->lanes[l].head : WT__NONE; k != WT__NONE; k = d->entries[k].next)
+            d->entries[k].refused |= waits_for(&d->entries[k], flight, generation);
+}
+
 /// A slot for the launch; the oldest that ended forgets what it was. Never full: there are more slots than can be busy.
 static int take_flight(wt_dispatch *d, const wt_dispatch_request *r)
 {
     int index = d->free_flights[d->first_free++ % (uint64_t)d->n_flights];
     wt__flight *f = &d->flights[index];
+    if (d->n_queued && f->generation && f->info.state != WT_DISPATCH_COMPLETED) refuse_dependents(d, index);
     f->generation++;
     f->info = (wt_dispatch_info){.state = WT_DISPATCH_QUEUED, .lane = r->lane, .priority = r->priority};
     put_name(f->info.name, name_of(r));
@@ -76,6 +93,7 @@ static void give_back(wt_dispatch *d, int flight)
 static void keep_request(wt__entry *e, const wt_dispatch_request *r)
 {
     e->request = *r;
+    e->refused = false;
     size_t used = 0;
     for (int k = 0; k < r->n_args; k++) {
         e->args[k] = (wt_arg){e->values + used, r->args[k].size_bytes};

@@ -251,6 +251,28 @@ static void what_is_queued_can_be_cancelled_and_takes_others_along(void **state)
 }
 
 static void a_launch_waits_for_launches_of_another_stream(void **state)
+// A ticket is forgotten when enough others have ended; not so what became of it, for those that wait for it.
+static void a_cancelled_launch_takes_others_along_however_late_they_look(void **state)
+{
+    const wt_dispatch_config config = {.no_thread = true, .history = 1, .max_queued = 2, .max_in_flight = 4};
+    rig r = rig_on(device_of(state), &config, &(wt_dispatch_stream_config){.max_in_flight = 1});
+    wt_dispatch_ticket first, second;
+    assert_ok(submit_gate(&r, (wt_dispatch_request){.lane = r.lanes[0]}, NULL));
+    assert_ok(submit_note(&r, 1, (wt_dispatch_request){.lane = r.lanes[0]}, &first));
+    assert_ok(submit_note(&r, 2, (wt_dispatch_request){.lane = r.lanes[0], .after = &first, .n_after = 1}, &second));
+    assert_ok(wt_dispatch_cancel(r.dispatch, first));
+    for (int k = 0; k < 20; k++) { // launched at once: nothing looks at the queue
+        assert_ok(submit_note(&r, 3, (wt_dispatch_request){.lane = r.lanes[1]}, NULL));
+        assert_ok(wt_stream_synchronize(r.streams[1]));
+    }
+    open_gate(&r);
+    assert_int_equal(wt_dispatch_wait(r.dispatch, second, -1), WT_ERR_CANCELLED);
+    assert_ok(wt_dispatch_drain(r.dispatch));
+    assert_int_equal(wt_dispatch_wait(r.dispatch, first, -1), WT_ERR_NOT_FOUND); // else this has not tried it
+    assert_int_equal(atomic_load(log_of(&r)), 20);
+    rig_free(&r);
+}
+
 {
     rig r = rig_on(device_of(state), NULL, &(wt_dispatch_stream_config){.max_in_flight = 2});
     wt_dispatch_ticket gate, behind, last, other;
@@ -546,3 +568,4 @@ int main(void)
     return cmocka_run_group_tests_name("dispatch: CPU", cpu, open_cpu, close_device) +
            cmocka_run_group_tests_name("dispatch: CUDA", cuda, open_cuda, close_device);
 }
+        cmocka_unit_test(a_cancelled_launch_takes_others_along_however_late_they_look),                                \
