@@ -43,6 +43,7 @@ typedef struct wt__entry {
 typedef struct wt__marker {
     wt_event *begin, *end;
     uint64_t upto;
+    int n_waiters; ///< threads that wait for `end` without the mutex: it is neither recorded again nor destroyed
 } wt__marker;
 
 typedef struct wt__lane {

@@ -217,11 +217,13 @@ static wt_status say_end(const wt_dispatch *d, const wt__flight *f)
     return wt_fail(f->info.status, "%s", f->error[0] ? f->error : wt_status_text(f->info.status));
 }
 
-/// One look. True when it has ended, with *status; else `event` is what to wait for, NULL when that is not known yet.
-static bool look(wt_dispatch *d, wt_dispatch_ticket ticket, wt_status *status, wt_event **event)
+/// One look. True when it has ended, with *status; else `awaited` has the event to wait for, NULL when that is not
+/// known yet or not wanted. What was waited for before is given back.
+static bool look(wt_dispatch *d, wt_dispatch_ticket ticket, bool wants, wt_status *status, wt__marker **awaited)
 {
-    *event = NULL;
     pthread_mutex_lock(&d->mutex);
+    if (*awaited) (*awaited)->n_waiters--;
+    *awaited = NULL;
     int flight = wt__dispatch_find(d, ticket, status);
     bool over = flight == WT__NONE;
     if (!over) {
@@ -232,9 +234,10 @@ static bool look(wt_dispatch *d, wt_dispatch_ticket ticket, wt_status *status, w
         over = wt__dispatch_over(f);
         if (over)
             *status = say_end(d, f);
-        else if (m && f->info.state == WT_DISPATCH_LAUNCHED)
-            *event = m->end;
+        else if (m && wants && f->info.state == WT_DISPATCH_LAUNCHED)
+            *awaited = m;
     }
+    if (*awaited) (*awaited)->n_waiters++;
     wt__dispatch_unlock(d);
     return over;
 }
@@ -243,12 +246,12 @@ wt_status wt_dispatch_wait(wt_dispatch *dispatch, wt_dispatch_ticket ticket, int
 {
     int64_t begin_ns = wt_clock_now_ns(NULL);
     wt_status status;
-    wt_event *event;
-    for (int n = 0; !look(dispatch, ticket, &status, &event); n++) {
+    wt__marker *awaited = NULL; // never with a limit, so none is held when that is reached
+    for (int n = 0; !look(dispatch, ticket, timeout_us < 0, &status, &awaited); n++) {
         if (timeout_us >= 0 && (wt_clock_now_ns(NULL) - begin_ns) / 1000 >= timeout_us)
             return wt_fail(WT_ERR_TIMEOUT, "dispatch %s: the launch has not ended within %lld us", dispatch->name,
                            (long long)timeout_us);
-        if (event && timeout_us < 0 && !wt_event_synchronize(event)) continue; // an error is met again by the next look
+        if (awaited && !wt_event_synchronize(awaited->end)) continue; // an error is met again by the next look
         wt__dispatch_rest(n);
     }
     return status;

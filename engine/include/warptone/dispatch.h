@@ -86,6 +86,7 @@ typedef struct wt_dispatch_stream_config {
 /// ours. Errors: WT_ERR_BAD_ARG, WT_ERR_FULL, WT_ERR_UNSUPPORTED (traced: old driver), WT_ERR_NO_MEMORY.  [worker]
 WT_CHECKED wt_status wt_dispatch_add_stream(wt_dispatch *dispatch, wt_stream *stream,
                                             const wt_dispatch_stream_config *config, int *lane);
+/// Waits until threads that wait for its launches, all of which have ended, have noticed.
 /// Errors: WT_ERR_STATE (work is queued or in flight), WT_ERR_BAD_ARG.  [worker]
 WT_CHECKED wt_status wt_dispatch_remove_stream(wt_dispatch *dispatch, int lane);
 
