@@ -13,8 +13,8 @@
 typedef struct inversion {
     const float *in; // [n_frames][bins][2]
     int64_t n_frames, length;
-    float *out;          // [length]
-    int64_t first;       // frame that the walk begins with
+    float *out;           // [length]
+    int64_t first;        // frame that the walk begins with
     const double *turned; // precise: the frames transformed last
 } inversion;
 
