@@ -20,6 +20,17 @@ static inline int64_t wt__op_begin(int64_t n_tiles, int slot, int n_slots)
     return n_tiles * slot / n_slots;
 }
 
+/// Channels of one signal of planes [n_signals][channels][n_frames], in and out.
+static inline void wt__op_channels(const float *in, float *out, int64_t signal, int channels, int n_frames,
+                                   const float **ins, float **outs)
+{
+    for (int k = 0; k < channels; k++) {
+        const int64_t at = (signal * channels + k) * n_frames;
+        ins[k] = in + at;
+        outs[k] = out + at;
+    }
+}
+
 /// Work that the slots of a call take as they come, so that one which is woken late or disturbed does less. A plan's
 /// own; at rest all of it is 0.
 typedef struct wt__op_share {
