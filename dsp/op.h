@@ -38,9 +38,9 @@ typedef struct wt__op_share {
     _Atomic int n_done;
 } wt__op_share;
 
-/// The next tiles for a slot, *begin .. *end - 1 of 0 .. n_tiles - 1: a quarter of an equal part of what is left, `most`
-/// at most, so that all end together. False when none are left, which each of the `n_slots` must hear once: the last one
-/// brings the share to rest.  [rt]
+/// The next tiles for a slot, *begin .. *end - 1 of 0 .. n_tiles - 1: a quarter of an equal part of what is left,
+/// `most` at most, so that all end together. False when none are left, which each of the `n_slots` must hear once: the
+/// last one brings the share to rest.  [rt]
 WT_RT bool wt__op_take(wt__op_share *share, int64_t n_tiles, int64_t most, int n_slots, int64_t *begin, int64_t *end);
 
 /// `floats` at `offset` bytes of `buffer` must exist; `op` and `side` name them in the sentence.
