@@ -1,6 +1,6 @@
 // Language models on a GPU, of the shapes for which its kernels are made: wide rows, heads of 64 and 128, prompts of
 // several blocks, steps of several sequences. The judge is the CPU with the same weights, which are random.
-#include "../models/llm/llm_internal.h"
+#include "../models/llm/gpu.h"
 #include "support/testing.h"
 
 #include <math.h>
@@ -164,13 +164,18 @@ static void step(pair *p, int n, int first)
 /// Processors of the GPU that a session has: all, FEW_SMS, what those leave, or what OTHER_SMS leave of a finer cut.
 typedef enum where { ALL, FEW, BESIDE, FINE } where;
 
-static wt_partition *partition_of(pair *p, where on)
+static wt_layout_config layout_with(where on)
 {
     static const wt_partition_config parts[][2] = {[FEW] = {{.name = "few", .n_sms = FEW_SMS}, {.name = "rest"}},
                                                    [BESIDE] = {{.name = "rest"}, {.name = "few", .n_sms = FEW_SMS}},
-                                                   [FINE] = {{.name = "rest"}, {.name = "other", .n_sms = OTHER_SMS}}};
-    const wt_layout_config config = {.partitions = parts[on], .n_partitions = 2, .fine = on == FINE};
+                                                   [FINE] = {{.name = "rest"}, {.name = "few", .n_sms = OTHER_SMS}}};
+    return (wt_layout_config){.partitions = parts[on], .n_partitions = 2, .fine = on == FINE};
+}
+
+static wt_partition *partition_of(pair *p, where on)
+{
     if (on == ALL) return NULL;
+    const wt_layout_config config = layout_with(on);
     assert_ok(wt_layout_create(p->device[1], &config, &p->layout));
     return wt_layout_at(p->layout, 0);
 }
@@ -203,19 +208,26 @@ static void close_both(pair *p, model *m)
     for (int k = 0; k < m->n; k++) free(m->memory[k]);
 }
 
+/// Prompts, tokens and steps from empty sequences on.
+static void feed_all(pair *p)
+{
+    for (int s = 0; s < N_SEQUENCES; s++) {
+        for (int b = 0; b < 2; b++) assert_ok(wt_llm_select(p->session[b], s));
+        for (int b = 0; b < 2; b++) assert_ok(wt_llm_session_restore(p->session[b], (wt_llm_snapshot){0, 0}));
+        feed(p, 150 + 20 * s, s, "a prompt");
+        feed(p, 1, 7, "a token");
+        feed(p, 11, 3, "eleven tokens");
+    }
+    for (int n = N_SEQUENCES; n; n--) step(p, n, 40 + n);
+}
+
 static void check(const wt_model_config *shape, wt_dtype dtype, double bound, where on)
 {
     model m;
     pair p = {.bound = bound};
     make(&m, shape, dtype);
     open_both(&p, &m, dtype, on);
-    for (int s = 0; s < N_SEQUENCES; s++) {
-        for (int b = 0; b < 2; b++) assert_ok(wt_llm_select(p.session[b], s));
-        feed(&p, 150 + 20 * s, s, "a prompt");
-        feed(&p, 1, 7, "a token");
-        feed(&p, 11, 3, "eleven tokens");
-    }
-    for (int n = N_SEQUENCES; n; n--) step(&p, n, 40 + n);
+    feed_all(&p);
     print_message("heads of %3d, %-4s %.1e of the largest logit\n", shape->d_head, wt_dtype_name(dtype), p.worst);
     close_both(&p, &m);
 }
@@ -290,6 +302,31 @@ static void a_fine_cut_gives_the_logits_of_the_cpu(void **state)
     check(&shapes[0], WT_DTYPE_F16, types[0].bound, FINE);
     check(&shapes[1], WT_DTYPE_BF16, types[1].bound, FINE);
     check_singles(&long_rows, WT_DTYPE_BF16, WT_LLM_FP8, FINE);
+}
+
+/// A session goes on where its partition is cut finer, and back in whole units: with the numbers of processors and the
+/// kernels of then, and with the keys and values of before.
+static void a_resize_may_cut_finer(void **state)
+{
+    static const where rounds[] = {FINE, BESIDE};
+    model m;
+    pair p = {.bound = types[1].bound};
+    (void)state;
+    skip_without_gpu();
+    make(&m, &shapes[0], WT_DTYPE_BF16);
+    open_both(&p, &m, WT_DTYPE_BF16, BESIDE);
+    feed_all(&p);
+    for (size_t k = 0; k < sizeof rounds / sizeof *rounds; k++) {
+        const wt_layout_config config = layout_with(rounds[k]);
+        wt_partition_info info;
+        assert_ok(wt_layout_resize(p.layout, &config));
+        for (int n = N_SEQUENCES; n; n--) step(&p, n, 60 + n);
+        wt_partition_get_info(wt_layout_at(p.layout, 0), &info);
+        assert_int_equal(info.fine, rounds[k] == FINE);
+        assert_int_equal(p.session[1]->gpu->own_sms, info.n_sms);
+        feed_all(&p);
+    }
+    close_both(&p, &m);
 }
 
 // ---- tokens one by one and together
@@ -500,6 +537,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(exact_guesses_have_the_bits_of_single_steps),
                                        cmocka_unit_test(a_fine_cut_gives_the_logits_of_the_cpu),
+                                       cmocka_unit_test(a_resize_may_cut_finer),
                                        cmocka_unit_test(there_may_be_more_blocks_than_processors),
                                        cmocka_unit_test(few_processors_finish_many_tiles),
                                        cmocka_unit_test(three_sessions_give_the_same),

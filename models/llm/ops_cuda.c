@@ -29,7 +29,8 @@ void wt__gpu_launch(wt__pass *p, int kernel, wt_launch shape, const void *args, 
 {
     const wt_arg arg = {args, bytes};
     shape.overlap = overlaps[kernel];
-    if (!p->status) p->status = wt_kernel_launch(p->s->gpu->kernels[kernel], p->s->stream, &shape, &arg, 1);
+    if (p->status || p->s->gpu->is_dry) return;
+    p->status = wt_kernel_launch(p->s->gpu->kernels[kernel], p->s->stream, &shape, &arg, 1);
 }
 
 // ---- embedding
@@ -100,7 +101,10 @@ void wt__gpu_multiply(wt__pass *p, const wt_matmul_args *a)
 {
     wt_matmul_args overlapping = *a;
     overlapping.overlap = true; // weights were there before the step
-    if (!p->status) p->status = wt_matmul_enqueue(p->s->gpu->matmul, p->s->stream, &overlapping);
+    const wt__gpu *g = p->s->gpu;
+    if (!p->status)
+        p->status = g->is_dry ? wt_matmul_prepare(g->matmul, &overlapping)
+                              : wt_matmul_enqueue(g->matmul, p->s->stream, &overlapping);
 }
 
 /// x of a product is norm(s->x): within this product if the one before has begun with it, else by a launch.
