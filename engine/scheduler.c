@@ -303,6 +303,7 @@ static wt_status weigh(wt_scheduler *s, const wt_task_config *config, wt__task *
     if (!p) return WT_ERR_BAD_ARG;
     status = wt__check_dependencies(s, config, &n_open, &a->reason);
     if (status) return status;
+    if (!s->n_free) wt__forget_ended(s); // those that could not be forgotten when they ended
     if (s->n_live == s->config.max_tasks || s->n_free == 0) a->reason = WT_REASON_FULL;
     if (a->reason) return WT_OK;
     wt__task *t = *task = prepare(s, p, config);

@@ -155,8 +155,8 @@ static void short_blocks_at_a_pace_equal_the_chain(void **state)
     check_paced(device, 96000, 2, 31);
 }
 
-// Responses of fewer taps than a tick has frames, in larger partitions, of true stereo, of one channel for all. A block of
-// fours hears what was known before it came; others, those after one, and the first on a device do not.
+// Responses of fewer taps than a tick has frames, in larger partitions, of true stereo, of one channel for all. A block
+// of fours hears what was known before it came; others, those after one, and the first on a device do not.
 static void convolutions_of_all_shapes_equal_the_chain(void **state)
 {
     enum { N = 4800 };

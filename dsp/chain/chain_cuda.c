@@ -233,8 +233,8 @@ static void append_own_text(text *t, const chain_node *node, int k)
               "}\n", k, k, k);
 }
 
-// Texts that the chain includes; the nodes' own, each in a namespace; and one function a type, kept out of line, so that
-// a chain of five equal filters compiles and stays in the instruction cache as one.
+// Texts that the chain includes; the nodes' own, each in a namespace; and one function a type, kept out of line, so
+// that a chain of five equal filters compiles and stays in the instruction cache as one.
 static void append_nodes(text *t, const wt_chain *chain, bool in_shared)
 {
     append(t, "#include \"chain.cuh\"\n");

@@ -282,8 +282,8 @@ static bool is_back_soon(const live_far *far)
            wt_clock_now_ns(NULL) - atomic_load_explicit(&far->away_ns, memory_order_relaxed) < AWAY_NS;
 }
 
-// What only a device can play is answered by nobody when that is lost, or when the chain was moved away from it, however
-// long freewheel waits. -1: somebody will.
+// What only a device can play is answered by nobody when that is lost, or when the chain was moved away from it,
+// however long freewheel waits. -1: somebody will.
 static int nobody_answers(const live_far *far)
 {
     if (far->runs_on_cpu) return -1;

@@ -137,8 +137,8 @@ typedef struct wt_live_tap_config {
 } wt_live_tap_config;
 typedef struct wt_live_tap wt_live_tap;
 
-/// At most 8, of up to 64 channels. A tap of a node hears the first stream; when a new chain lacks it, silence. Errors: WT_ERR_NOT_FOUND with the nearest id.
-/// [worker]
+/// At most 8, of up to 64 channels. A tap of a node hears the first stream; when a new chain lacks it, silence. Errors:
+/// WT_ERR_NOT_FOUND with the nearest id. [worker]
 WT_CHECKED wt_status wt_live_tap_open(wt_live *live, const wt_live_tap_config *config, wt_live_tap **tap);
 void wt_live_tap_close(wt_live_tap *tap); ///< [worker]
 int wt_live_tap_channels(const wt_live_tap *tap);
