@@ -1,5 +1,5 @@
-// Products of many rows of x (matmul_wgmma, matmul_tiles) on both backends: sides that are no multiples of a tile or a
-// step, every epilogue, batches, experts, exact sums.
+// Products of many rows of x (matmul_wgmma, matmul_tiles, matmul_slices) on both backends: sides that are no multiples
+// of a tile or a step, every epilogue, batches, experts, exact sums.
 #include "support/matmul_check.h"
 
 #include <stdlib.h>
@@ -69,14 +69,29 @@ static void few_rows(void **state)
     SOLVE_ALL(device_of(state), problems);
 }
 
+/// 17 to 128 rows of floats: matmul_slices with tiles of 32, 64 and 128 rows, one slice and several.
+static void few_rows_of_floats(void **state)
+{
+    static const problem problems[] = {
+        {OF(F32, F32, 64, 32, 32)},
+        {OF(F32, BF16, 37, 4, 17), .strides = true},
+        {OF(F32, F32, 515, 1036, 33), .strides = true, .bias = true, .add = true},
+        {OF(F32, F32, 130, 2052, 64), .n_parts = 3, .bias = true, .activation = WT_ACTIVATION_GELU},
+        {OF(F32, F16, 300, 776, 128), .activation = WT_ACTIVATION_RELU},
+        {OF(F32, F32, 97, 1284, 100), .n_parts = 2, .gated = true, .activation = SILU, .bias = true},
+        {OF(F32, F32, 70, 516, 40), .n_batches = 3, .strides = true},
+        {OF(F32, F32, 70, 517, 40)}, // not aligned: matmul_any
+    };
+    SOLVE_ALL(device_of(state), problems);
+}
+
 /// Slices of a tile end in any order, and are added in one; nothing is left of them for the next product.
-static void slices_give_the_same_bits_again(void **state)
+static void give_the_same_bits_again(wt_device *device, const problem *p, bool tf32)
 {
     bench b;
     wt_matmul *matmul = NULL;
-    wt_device *device = device_of(state);
-    make_bench(&b, device, &(problem){OF(BF16, F32, 520, 2056, 60)});
-    assert_ok(wt_matmul_create(&(wt_matmul_config){.device = device, .no_library = true}, &matmul));
+    make_bench(&b, device, p);
+    assert_ok(wt_matmul_create(&(wt_matmul_config){.device = device, .no_library = true, .tf32 = tf32}, &matmul));
     unsigned char *first = malloc(b.y[0].bytes);
     assert_non_null(first);
     for (int k = 0; k < 20; k++) {
@@ -84,7 +99,7 @@ static void slices_give_the_same_bits_again(void **state)
         fetch(&b, 0);
         if (!k) {
             memcpy(first, b.y[0].host, b.y[0].bytes);
-            check_results(&b, 0, first);
+            if (!tf32) check_results(&b, 0, first);
         }
         assert_memory_equal(b.y[0].host, first, b.y[0].bytes);
         if (wt_device_get_info(device)->backend == WT_BACKEND_CPU) break;
@@ -92,6 +107,13 @@ static void slices_give_the_same_bits_again(void **state)
     free(first);
     wt_matmul_destroy(matmul);
     unmake_bench(&b);
+}
+
+static void slices_give_the_same_bits_again(void **state)
+{
+    give_the_same_bits_again(device_of(state), &(problem){OF(BF16, F32, 520, 2056, 60)}, false);
+    for (int tf32 = 0; tf32 < 2; tf32++)
+        give_the_same_bits_again(device_of(state), &(problem){OF(F32, F32, 520, 2056, 60)}, tf32);
 }
 
 static void scales_of_blocks(void **state)
@@ -210,22 +232,30 @@ static void narrow_tiles_give_the_same_bits(void **state)
 }
 
 /// Which kernel it was, on the device where there is a choice.
+static void assert_kernel(wt_device *device, const problem *p, bool no_wgmma, const char *kernel)
+{
+    bench b;
+    wt_matmul *matmul = NULL;
+    make_bench(&b, device, p);
+    assert_ok(
+        wt_matmul_create(&(wt_matmul_config){.device = device, .no_library = true, .no_wgmma = no_wgmma}, &matmul));
+    assert_string_equal(wt_matmul_kernel(matmul, &b.args), kernel);
+    wt_matmul_destroy(matmul);
+    unmake_bench(&b);
+}
+
 static void the_kernel_is_the_one_told(void **state)
 {
     wt_device *device = device_of(state);
     const wt_device_info *info = wt_device_get_info(device);
     if (info->backend != WT_BACKEND_CUDA) skip();
     const bool hopper = info->compute_major == 9 && info->compute_minor == 0;
-    bench b;
-    wt_matmul *matmul = NULL;
-    make_bench(&b, device, &(problem){OF(BF16, F32, 64, 64, 130)});
-    for (int without = 0; without < 2; without++) {
-        assert_ok(
-            wt_matmul_create(&(wt_matmul_config){.device = device, .no_library = true, .no_wgmma = without}, &matmul));
-        assert_string_equal(wt_matmul_kernel(matmul, &b.args), hopper && !without ? "matmul_wgmma" : "matmul_tiles");
-        wt_matmul_destroy(matmul);
-    }
-    unmake_bench(&b);
+    assert_kernel(device, &(problem){OF(BF16, F32, 64, 64, 130)}, false, hopper ? "matmul_wgmma" : "matmul_tiles");
+    assert_kernel(device, &(problem){OF(BF16, F32, 64, 64, 130)}, true, "matmul_tiles");
+    assert_kernel(device, &(problem){OF(F32, F32, 64, 64, 129)}, false, "matmul_tiles");
+    assert_kernel(device, &(problem){OF(F32, F32, 64, 64, 128)}, false, "matmul_slices");
+    assert_kernel(device, &(problem){OF(F32, F32, 64, 64, 17)}, false, "matmul_slices");
+    assert_kernel(device, &(problem){OF(F32, F32, 64, 64, 16)}, false, "matmul_any");
 }
 
 int main(void)
@@ -234,6 +264,7 @@ int main(void)
         cmocka_unit_test(ragged_sides),
         cmocka_unit_test(epilogues),
         cmocka_unit_test(few_rows),
+        cmocka_unit_test(few_rows_of_floats),
         cmocka_unit_test(slices_give_the_same_bits_again),
         cmocka_unit_test(scales_of_blocks),
         cmocka_unit_test(batches_and_experts),
