@@ -297,13 +297,13 @@ static wt_status weigh(wt_scheduler *s, const wt_task_config *config, wt__task *
 {
     int n_open;
     *a = (wt_admission){WT_REJECTED, WT_REASON_NONE, -1};
+    if (!s->n_free) wt__forget_ended(s); // those that could not be when they ended; before handles are looked up
     wt_status status = check_task(config);
     if (status) return status;
     wt__partition *p = wt__find_partition(s, config->partition);
     if (!p) return WT_ERR_BAD_ARG;
     status = wt__check_dependencies(s, config, &n_open, &a->reason);
     if (status) return status;
-    if (!s->n_free) wt__forget_ended(s); // those that could not be forgotten when they ended
     if (s->n_live == s->config.max_tasks || s->n_free == 0) a->reason = WT_REASON_FULL;
     if (a->reason) return WT_OK;
     wt__task *t = *task = prepare(s, p, config);

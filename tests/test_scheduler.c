@@ -302,8 +302,11 @@ static void a_full_history_makes_room_again(void **test)
     virtual_executor *v = virtual_create(&(wt_scheduler_config){.max_tasks = 4, .history = 10});
     (void)virtual_partition(v, (wt_scheduler_partition_config){0}, true);
     virtual_job job = {.cost_ns = MS};
-    (void)submit(v, &(wt_task_config){.work.user = &job, .done = fill_history, .done_user = v});
+    wt_task first = submit(v, &(wt_task_config){.work.user = &job, .done = fill_history, .done_user = v}), after;
     virtual_play(v, INT64_MAX);
+    const wt_task_config late = {.work.user = &job, .after = &first, .n_after = 1}; // of what makes the room
+    assert_fails(wt_scheduler_submit(v->scheduler, &late, &after, NULL), WT_ERR_BAD_ARG,
+                 "scheduler: task 1 has ended and left the history of 10");
     for (int k = 0; k < 4; k++) (void)submit(v, &(wt_task_config){.work.user = &job});
     virtual_play(v, INT64_MAX);
     assert_int_equal(stats_of(v, 0).n_completed, 5);
