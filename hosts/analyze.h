@@ -9,6 +9,9 @@
 /// analyze_delta.c      slopes of other features
 /// analyze_invert.c     magnitudes taken apart, and made into signals again
 /// analyze_nsgt.c       the constant-Q transform that has an inverse
+/// analyze_fourier.c    spectra in other forms, of whole signals too, and autocorrelation
+/// analyze_median.c     medians and nearest neighbours
+/// analyze_separate.c   harmonic and percussive parts;   analyze_features.h  what the table names of these three
 /// analyze_gpu.c        batches of signals on a GPU; analyze_gpu_spectral.c, _rhythm.c, _level.c  the same features there
 /// analyze_array.c      what a feature makes: named arrays
 /// analyze_numpy.c      arrays as NPY and NPZ;   analyze_text.c  as CSV and JSON;   analyze_plot.c  as PNG
@@ -26,8 +29,8 @@
 #include <stdio.h>
 #include <warptone/chroma.h>
 #include <warptone/cqt.h>
+#include <warptone/decompose.h>
 #include <warptone/device.h>
-#include <warptone/hpss.h>
 #include <warptone/loudness.h>
 #include <warptone/mel.h>
 #include <warptone/mfcc.h>
@@ -57,6 +60,8 @@ typedef enum analyze_layout {
     ANALYZE_SPANS,   ///< [n][2]: first sample of a stretch, and the first behind it
     ANALYZE_VALUE,   ///< a single number
     ANALYZE_PARTS,   ///< components of a spectrogram
+    ANALYZE_BINS,    ///< frequencies of the whole signal
+    ANALYZE_LAGS,    ///< samples between what is compared
 } analyze_layout;
 
 typedef enum analyze_type {
@@ -120,6 +125,10 @@ typedef struct analyze_options {
     wt_stretch_mode vocoder;
     bool keep_formants;
     int n_components, n_iter, seed; ///< of nmf; and of griffin_lim and mel_to_audio
+    int kernel, kernel_bins, max_lags; ///< of medians, along time and along frequency; of autocorrelation
+    double mask_power;
+    bool hard_masks;
+    wt_nn_filter_config neighbours; ///< rows and columns are not looked at
     analyze_effect_options effect;
     analyze_format format;
     const char *extension; ///< of audio
@@ -189,13 +198,14 @@ typedef enum analyze_need {
     ANALYZE_NEED_CHROMA = 16,   ///< by the steps of chroma, from powers,
     ANALYZE_NEED_STEPS = 32,    ///< and by those of the constant-Q transform that is folded
     ANALYZE_NEED_LEVEL = 64,    ///< the gain that normalizes it
+    ANALYZE_NEED_BIN = 128,     ///< its largest bin
 } analyze_need;
 
 enum { ANALYZE_TUNING, ANALYZE_TUNING_OF_CHROMA, ANALYZE_TUNING_OF_STEPS, ANALYZE_TUNINGS };
 
 /// A channel of a signal that is worked on in tiles.
 typedef struct analyze_whole {
-    float band_db, onset_peak, contrast_db[2]; ///< onset_peak is a power
+    float band_db, bin_db, onset_peak, contrast_db[2]; ///< onset_peak is a power
     double tuning[ANALYZE_TUNINGS];
     double *smooth;      ///< pcen: [n_mels], from tile to tile
     bool smoothed;
@@ -295,6 +305,7 @@ const analyze_feature *analyze_bands_of_peak(void);
 const analyze_feature *analyze_precise_bands(void); ///< and those that onset strength has
 /// Magnitudes, or powers, frame by frame: [frames][bins].
 const analyze_feature *analyze_frames_of_spectra(bool squares);
+const analyze_feature *analyze_bins_of_peak(void); ///< Bins in decibels, however deep.
 /// Contrast's peaks, and its valleys behind them, in decibels likewise.
 const analyze_feature *analyze_parts_of_contrast(void);
 /// Both ways of onset strength, RMS, and speech: what rows are gathered by; NULL of samples.
@@ -362,6 +373,9 @@ WT_CHECKED wt_status analyze_fetch(const analyze_batch *batch, const wt_buffer *
 /// Each signal's own columns of [n_signals][n_rows][n_made], or, turned, of [n_signals][n_made][n_rows].
 WT_CHECKED wt_status analyze_give(const analyze_batch *batch, analyze_result *parts, const analyze_array *like,
                                   const void *data, int64_t n_rows, int64_t n_made, bool turned);
+/// The place's plan of spectra, and of the way back to signals as long as the batch's.
+WT_CHECKED wt_status analyze_stft_on_gpu(const analyze_batch *batch, wt_stft_output output, bool precise,
+                                         wt_stft_plan **plan);
 /// Magnitudes or whatever output of all signals' spectra, frame by frame, in room 0; `precise`: by transforms in double.
 WT_CHECKED wt_status analyze_spectra_on_gpu(const analyze_batch *batch, wt_stft_output output, bool precise,
                                             wt_buffer **spectra, int64_t *n_frames);
@@ -375,8 +389,10 @@ extern const struct analyze_likes {
         tonnetz, harmonic, percussive, yin, f0, voiced, voiced_prob, onset_strength, onsets, beats, tempogram, plp,
         centroid, bandwidth, rolloff, flatness, contrast, poly, flux, rms, energy, zcr, trim, split, speech, vad, time_stretch,
         pitch_shift, pitches, pitch_magnitudes, salience, reassigned_frequencies, reassigned_times,
-        reassigned_magnitudes, fourier_tempogram, tempo_ratios, components, activations, griffin_lim, mel_to_audio, resample, filter, fir,
-        convolve, preemphasis, deemphasis, agc, denoise, echo_cancel, filtfilt, savgol, normalize, istft, icqt, insgt;
+        reassigned_magnitudes, fourier_tempogram, tempo_ratios, tempos, components, activations, griffin_lim, mel_to_audio, resample, filter, fir,
+        convolve, preemphasis, deemphasis, agc, denoise, echo_cancel, filtfilt, savgol, normalize, istft, icqt, insgt,
+        power, phase, spectrogram_db, fft, autocorrelation, median, median_spectrogram, nn_filter, harmonic_mask,
+        percussive_mask, residual;
 } analyze_like;
 /// That of a feature that is one array of its name; NULL = there is none.
 const analyze_array *analyze_like_of(const char *name);
@@ -420,12 +436,12 @@ wt_status analyze_chroma_cqt(const analyze_signal *s, analyze_result *r);
 wt_status analyze_chroma_cens(const analyze_signal *s, analyze_result *r);
 wt_status analyze_tonnetz(const analyze_signal *s, analyze_result *r);
 wt_status analyze_tuning(const analyze_signal *s, analyze_result *r);
-wt_status analyze_hpss(const analyze_signal *s, analyze_result *r);
 wt_status analyze_yin(const analyze_signal *s, analyze_result *r);
 wt_status analyze_pyin(const analyze_signal *s, analyze_result *r);
 wt_status analyze_onset_strength(const analyze_signal *s, analyze_result *r);
 wt_status analyze_onsets(const analyze_signal *s, analyze_result *r);
 wt_status analyze_tempo(const analyze_signal *s, analyze_result *r);
+wt_status analyze_tempos(const analyze_signal *s, analyze_result *r);
 wt_status analyze_beats(const analyze_signal *s, analyze_result *r);
 wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r);
 wt_status analyze_plp(const analyze_signal *s, analyze_result *r);
@@ -454,6 +470,7 @@ wt_status analyze_time_stretch_of(const analyze_signal *s, const float *pcm, int
 wt_status analyze_pitch_shift_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r);
 wt_status analyze_onsets_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
 wt_status analyze_tempo_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
+wt_status analyze_tempos_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
 wt_status analyze_beats_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
 wt_status analyze_fourier_tempogram_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
 wt_status analyze_tempo_ratios_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
@@ -487,13 +504,13 @@ wt_status analyze_gpu_chroma_cqt(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_chroma_cens(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_tonnetz(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_tuning(const analyze_batch *b, analyze_result *parts);
-wt_status analyze_gpu_hpss(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_yin(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_pyin(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_onset_strength(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_beat_strength(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_onsets(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_tempo(const analyze_batch *b, analyze_result *parts);
+wt_status analyze_gpu_tempos(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_beats(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_tempogram(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_plp(const analyze_batch *b, analyze_result *parts);
@@ -544,7 +561,9 @@ WT_CHECKED wt_status analyze_check_whisper(const analyze_signal *s);
 wt_mel_config analyze_mel_config(const analyze_signal *s, analyze_mel_kind kind);
 wt_mfcc_config analyze_mfcc_config(const analyze_signal *s);
 /// Keep the last array's decibels within 80 of the whole signal's largest; NULL = of its own.
-void analyze_limit(analyze_result *r, const analyze_whole *whole);
+void analyze_limit(analyze_result *r, const float *largest_db);
+/// On a GPU frames behind a signal's own reach into it, and may be louder than those: then its peak is looked for later.
+bool analyze_limits_later(const analyze_batch *batch);
 /// In place of the last array, of decibels and of coefficients.
 wt_status analyze_mfcc_of_bands(const analyze_signal *s, analyze_result *r);
 wt_status analyze_delta_of_mfcc(analyze_result *r, int order);
@@ -556,7 +575,6 @@ wt_chroma_cqt_config analyze_folding(const analyze_signal *s, wt_chroma_norm nor
 wt_chroma_config analyze_chroma_config(const analyze_signal *s);
 wt_tuning_config analyze_tuning_config(const analyze_signal *s, int64_t n_frames, int bins_per_octave);
 wt_nsgt_config analyze_nsgt_config(const analyze_signal *s, int n_slices, int n_signals);
-wt_hpss_config analyze_hpss_config(const analyze_signal *s);
 wt_pitch_frames analyze_pitch_frames(const analyze_signal *s);
 wt_onset_config analyze_onset_config(const analyze_signal *s, bool median);
 double analyze_onset_floor(float peak); ///< 80 dB below it

@@ -1,3 +1,4 @@
+#include "analyze_features.h"
 #include "analyze_sound.h"
 
 #include <stdlib.h>
@@ -8,6 +9,13 @@
 static const analyze_feature features[] = {
     {"stft", "complex spectra [bins][frames]", ANALYZE_TILES, analyze_stft, analyze_gpu_stft, .any_length = true},
     {"spectrogram", "magnitudes [bins][frames]", ANALYZE_TILES, analyze_spectrogram, analyze_gpu_spectrogram, .any_length = true},
+    {"power", "their squares [bins][frames]", ANALYZE_TILES, analyze_power, analyze_gpu_power, .any_length = true},
+    {"phase", "angles of stft in radians [bins][frames]", ANALYZE_TILES, analyze_phase, analyze_gpu_phase, .any_length = true},
+    {"spectrogram_db", "spectrogram in dB, 80 dB deep [bins][frames]", ANALYZE_TILES, analyze_spectrogram_db, analyze_gpu_spectrogram_db, .any_length = true, .needs = ANALYZE_NEED_BIN},
+    {"median_spectrogram", "spectrogram through medians: --kernel --kernel-bins", ANALYZE_TILES, analyze_median_spectrogram, analyze_gpu_median_spectrogram, .context = ANALYZE_CONTEXT, .reach = analyze_median_spectrogram_reach},
+    {"nn_filter", "spectrogram, each frame the mean of those most like it: --neighbours --apart", ANALYZE_GATHERED, analyze_nn_filter, analyze_gpu_nn_filter, .base = ANALYZE_BASE_SAMPLES},
+    {"fft", "complex spectrum of the whole signal [samples / 2 + 1]", ANALYZE_GATHERED, analyze_fft, analyze_gpu_fft, .base = ANALYZE_BASE_SAMPLES},
+    {"autocorrelation", "sums of products with the signal later: --max-lags", ANALYZE_GATHERED, analyze_autocorrelation, analyze_gpu_autocorrelation, .base = ANALYZE_BASE_SAMPLES},
     {"mel", "power of mel bands [n_mels][frames]", ANALYZE_TILES, analyze_mel, analyze_gpu_mel, .any_length = true},
     {"logmel", "the same in dB, 80 dB deep", ANALYZE_TILES, analyze_logmel, analyze_gpu_logmel, .any_length = true, .needs = ANALYZE_NEED_BAND},
     {"whisper", "log-mel as Whisper's front end has it [n_mels][frames]", ANALYZE_GATHERED, analyze_whisper, analyze_gpu_whisper, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_whisper_of},
@@ -25,7 +33,9 @@ static const analyze_feature features[] = {
     {"chroma_cens", "their energy statistics, smoothed", ANALYZE_TILES, analyze_chroma_cens, analyze_gpu_chroma_cens, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
     {"tonnetz", "tonal centroids [6][frames]", ANALYZE_TILES, analyze_tonnetz, analyze_gpu_tonnetz, .needs = ANALYZE_NEED_STEPS, .context = ANALYZE_CONTEXT_OF_CQT, .above_zero = true},
     {"tuning", "deviation from A440 in semitones", ANALYZE_GATHERED, analyze_tuning, analyze_gpu_tuning, .needs = ANALYZE_NEED_TUNING, .finish = analyze_tuning_known},
-    {"hpss", "harmonic and percussive part of the signal", ANALYZE_TILES, analyze_hpss, analyze_gpu_hpss, .context = 32, .n_arrays = 2, .audio = true},
+    {"hpss", "harmonic and percussive part of the signal", ANALYZE_TILES, analyze_hpss, analyze_gpu_hpss, .context = ANALYZE_CONTEXT, .reach = analyze_hpss_reach, .n_arrays = 2, .audio = true},
+    {"residual", "what those two leave when --margin is above 1", ANALYZE_TILES, analyze_residual, analyze_gpu_residual, .context = ANALYZE_CONTEXT, .reach = analyze_hpss_reach, .audio = true},
+    {"hpss_masks", "how much of each bin is theirs: harmonic_mask, percussive_mask", ANALYZE_TILES, analyze_hpss_masks, analyze_gpu_hpss_masks, .context = ANALYZE_CONTEXT, .reach = analyze_hpss_reach, .n_arrays = 2},
     {"time_stretch", "the signal faster or slower, at its pitch", ANALYZE_GATHERED, analyze_time_stretch, analyze_gpu_time_stretch, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_time_stretch_of, .audio = true},
     {"pitch_shift", "the signal higher or lower, at its speed", ANALYZE_GATHERED, analyze_pitch_shift, analyze_gpu_pitch_shift, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_pitch_shift_of, .audio = true},
     {"nmf", "spectra as sums of a few: components, activations", ANALYZE_GATHERED, analyze_nmf, analyze_gpu_nmf, .base = ANALYZE_BASE_SAMPLES},
@@ -37,6 +47,7 @@ static const analyze_feature features[] = {
     {"fir", "through a linear-phase filter, without delay: --edges --band --taps --design", ANALYZE_TILES, NULL, analyze_fir, .context = ANALYZE_CONTEXT, .reach = analyze_fir_reach, .audio = true},
     {"convolve", "with what --impulse holds", ANALYZE_TILES, NULL, analyze_convolve, .context = ANALYZE_CONTEXT, .reach = analyze_convolve_reach, .audio = true},
     {"savgol", "smoothed, or its slope, by fitted polynomials: --taps --polynomial --derivative", ANALYZE_TILES, analyze_savgol, analyze_gpu_savgol, .context = ANALYZE_CONTEXT, .reach = analyze_savgol_reach, .audio = true},
+    {"median", "through a median of --kernel samples", ANALYZE_TILES, analyze_median, analyze_gpu_median, .context = ANALYZE_CONTEXT, .reach = analyze_median_reach, .audio = true},
     {"preemphasis", "x[n] - c x[n-1]: --coefficient", ANALYZE_TILES, NULL, analyze_preemphasis, .context = ANALYZE_CONTEXT, .audio = true},
     {"deemphasis", "its inverse", ANALYZE_TILES, NULL, analyze_deemphasis, .context = ANALYZE_CONTEXT, .audio = true},
     {"normalize", "at a loudness, RMS or peak: --target --by --ceiling", ANALYZE_TILES, NULL, analyze_normalize, .needs = ANALYZE_NEED_LEVEL, .context = ANALYZE_CONTEXT, .audio = true},
@@ -54,6 +65,7 @@ static const analyze_feature features[] = {
     {"onset_strength", "how much begins in each frame [frames]", ANALYZE_TILES, analyze_onset_strength, analyze_gpu_onset_strength, .needs = ANALYZE_NEED_ONSET},
     {"onsets", "frames in which notes begin", ANALYZE_GATHERED, analyze_onsets, analyze_gpu_onsets, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_onsets_of},
     {"tempo", "one tempo in BPM", ANALYZE_GATHERED, analyze_tempo, analyze_gpu_tempo, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_tempo_of},
+    {"tempos", "a tempo of each frame in BPM [frames]", ANALYZE_GATHERED, analyze_tempos, analyze_gpu_tempos, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_tempos_of},
     {"beats", "frames of the beats, and beat_tempo in BPM", ANALYZE_GATHERED, analyze_beats, analyze_gpu_beats, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_BEAT, .finish = analyze_beats_of},
     {"tempogram", "autocorrelation of the onset strength [lags][frames]", ANALYZE_TILES, analyze_tempogram, analyze_gpu_tempogram, .needs = ANALYZE_NEED_ONSET, .context = 200},
     {"fourier_tempogram", "spectra of the onset strength [tempi][frames]", ANALYZE_GATHERED, analyze_fourier_tempogram, analyze_gpu_fourier_tempogram, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_fourier_tempogram_of},
@@ -101,6 +113,13 @@ const analyze_feature *analyze_precise_bands(void)
     static const analyze_feature bands = {
         .name = "logmel", .tiles = ANALYZE_TILES, .compute = analyze_precise_mel, .on_gpu = analyze_gpu_precise_mel};
     return &bands;
+}
+
+const analyze_feature *analyze_bins_of_peak(void)
+{
+    static const analyze_feature bins = {
+        .name = "spectrogram_db", .tiles = ANALYZE_TILES, .compute = analyze_bins_db, .on_gpu = analyze_gpu_bins_db};
+    return &bins;
 }
 
 const analyze_feature *analyze_frames_of_spectra(bool squares)

@@ -28,6 +28,16 @@ int analyze_options_table(analyze_arguments *a, const wt_option **table)
         {.name = "n-chroma", .kind = WT_OPTION_INT, .value = &o->n_chroma, .argument = "N", .min = 1, .max = 1024, .help = "pitch classes, 12"},
         {.name = "fmin", .kind = WT_OPTION_NUMBER, .value = &a->fmin_hz, .argument = "HZ", .min = 0, .max = 384000, .help = "lowest frequency: mel 0, constant-Q C1, pitch C2"},
         {.name = "fmax", .kind = WT_OPTION_NUMBER, .value = &o->fmax_hz, .argument = "HZ", .min = 0.001, .max = 384000, .help = "highest: mel half the rate, pitch C7"},
+        {.name = "kernel", .kind = WT_OPTION_INT, .value = &o->kernel, .argument = "N", .min = 1, .max = 1 << 20, .help = "of median, 5 samples; of hpss and median_spectrogram, 31 frames"},
+        {.name = "kernel-bins", .kind = WT_OPTION_INT, .value = &o->kernel_bins, .argument = "N", .min = 1, .max = 1 << 20, .help = "of hpss, 31, of median_spectrogram, 1"},
+        {.name = "mask-power", .kind = WT_OPTION_NUMBER, .value = &o->mask_power, .argument = "X", .min = 0.001, .max = 1000, .help = "of hpss, 2"},
+        {.name = "hard-masks", .kind = WT_OPTION_FLAG, .value = &o->hard_masks, .help = "of hpss: each bin is the one's or the other's"},
+        {.name = "neighbours", .kind = WT_OPTION_INT, .value = &o->neighbours.k, .argument = "N", .min = 1, .max = 1 << 20, .help = "of nn_filter, 2 sqrt(frames)"},
+        {.name = "apart", .kind = WT_OPTION_INT, .value = &o->neighbours.width, .argument = "N", .min = 1, .max = 1 << 20, .help = "frames between neighbours, 1"},
+        {.name = "distance", .kind = WT_OPTION_TEXT, .value = &a->distance, .argument = "NAME", .help = "of neighbours: euclidean or cosine; euclidean if left out"},
+        {.name = "aggregate", .kind = WT_OPTION_TEXT, .value = &a->aggregate, .argument = "NAME", .help = "what a frame is of its neighbours: mean or median; mean if left out"},
+        {.name = "mutual", .kind = WT_OPTION_FLAG, .value = &o->neighbours.symmetric, .help = "only neighbours of each other"},
+        {.name = "max-lags", .kind = WT_OPTION_INT, .value = &o->max_lags, .argument = "N", .min = 1, .max = 1 << 21, .help = "of autocorrelation, all"},
         {.name = "margin", .kind = WT_OPTION_NUMBER, .value = &o->margin, .argument = "X", .min = 1, .max = 1000, .help = "of hpss, 1; above it each part takes less"},
         {.name = "speed", .kind = WT_OPTION_NUMBER, .value = &o->speed, .argument = "X", .min = 1.0 / 256, .max = 256, .help = "of time_stretch, 1; 2 = half as long"},
         {.name = "steps", .kind = WT_OPTION_NUMBER, .value = &o->steps, .argument = "N", .min = -96, .max = 96, .help = "of pitch_shift, in semitones, up when positive"},
@@ -126,7 +136,8 @@ static wt_status choose_words(const analyze_arguments *a, analyze_options *o)
     static const char *const designs[] = {"window", "least_squares", "equiripple"};
     static const char *const levels[] = {"loudness", "rms", "peak"};
     static const char *const denoisers[] = {"lsa", "wiener", "gate"};
-    int vocoder = 0, quality = 0, family = 0, band = 0, design = 0, by = 0, denoiser = 0;
+    static const char *const distances[] = {"euclidean", "cosine"}, *const aggregates[] = {"mean", "median"};
+    int vocoder = 0, quality = 0, family = 0, band = 0, design = 0, by = 0, denoiser = 0, distance = 0, aggregate = 0;
     wt_status status = choose("vocoder", a->vocoder, vocoders, 4, &vocoder);
     if (!status) status = choose("quality", a->quality, qualities, 4, &quality);
     if (!status) status = choose("family", a->family, families, 5, &family);
@@ -134,6 +145,9 @@ static wt_status choose_words(const analyze_arguments *a, analyze_options *o)
     if (!status) status = choose("design", a->design, designs, 3, &design);
     if (!status) status = choose("by", a->by, levels, 3, &by);
     if (!status) status = choose("denoiser", a->denoiser, denoisers, 3, &denoiser);
+    if (!status) status = choose("distance", a->distance, distances, 2, &distance);
+    if (!status) status = choose("aggregate", a->aggregate, aggregates, 2, &aggregate);
+    o->neighbours.cosine = distance, o->neighbours.median = aggregate;
     o->vocoder = (wt_stretch_mode)vocoder;
     o->effect.quality = (wt_resample_quality)quality;
     o->effect.family = (wt_filter_family)family;

@@ -164,6 +164,23 @@ wt_status analyze_tempo(const analyze_signal *s, analyze_result *r)
     return of_strength(s, false, analyze_tempo_of, r);
 }
 
+wt_status analyze_tempos_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
+{
+    wt_tempo *tempo = NULL;
+    void *bpm;
+    const wt_tempo_config config = analyze_tempo_config(s);
+    wt_status status = wt_tempo_create(NULL, &config, &tempo);
+    if (!status) status = analyze_add(r, &analyze_like.tempos, 1, n, &bpm);
+    if (!status) wt_tempo_run_frames(tempo, envelope, n, bpm);
+    wt_tempo_destroy(tempo);
+    return status;
+}
+
+wt_status analyze_tempos(const analyze_signal *s, analyze_result *r)
+{
+    return of_strength(s, false, analyze_tempos_of, r);
+}
+
 wt_status analyze_beats_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
 {
     double bpm;

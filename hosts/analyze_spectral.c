@@ -156,12 +156,12 @@ wt_status analyze_whisper_of(const analyze_signal *s, const float *pcm, int64_t 
 
 wt_status analyze_whisper(const analyze_signal *s, analyze_result *r) { return analyze_whisper_of(s, s->pcm, s->n, r); }
 
-void analyze_limit(analyze_result *r, const analyze_whole *whole)
+void analyze_limit(analyze_result *r, const float *largest_db)
 {
     const analyze_array *bands = &r->arrays[r->n_arrays - 1];
-    float *x = bands->data, peak = whole ? whole->band_db : -HUGE_VALF;
+    float *x = bands->data, peak = largest_db ? *largest_db : -HUGE_VALF;
     const int64_t count = analyze_count(bands);
-    for (int64_t k = 0; k < count && !whole; k++) peak = x[k] > peak ? x[k] : peak;
+    for (int64_t k = 0; k < count && !largest_db; k++) peak = x[k] > peak ? x[k] : peak;
     for (int64_t k = 0; k < count; k++) x[k] = x[k] < peak - 80 ? peak - 80 : x[k];
 }
 
@@ -169,7 +169,7 @@ wt_status analyze_logmel(const analyze_signal *s, analyze_result *r)
 {
     if (!s->whole) return add_mel(s, r, ANALYZE_MEL_DB, &analyze_like.logmel);
     wt_status status = analyze_bands(s, r);
-    if (!status) analyze_limit(r, s->whole);
+    if (!status) analyze_limit(r, &s->whole->band_db);
     return status;
 }
 
@@ -479,37 +479,5 @@ wt_status analyze_tonnetz(const analyze_signal *s, analyze_result *r)
     if (!status) status = wt_tonnetz(chroma, n_frames, n_chroma(s->options), out);
     if (!status) status = analyze_add_turned(r, &analyze_like.tonnetz, out, n_frames, 6);
     free(chroma), free(out);
-    return status;
-}
-
-// ---- separation
-
-wt_hpss_config analyze_hpss_config(const analyze_signal *s)
-{
-    const float margin = (float)s->options->margin;
-    return (wt_hpss_config){.bins = analyze_n_fft(s->options) / 2 + 1, .margin_harmonic = margin,
-                            .margin_percussive = margin, .complex_in = true};
-}
-
-wt_status analyze_hpss(const analyze_signal *s, analyze_result *r)
-{
-    analyze_spectra x;
-    wt_hpss *hpss = NULL;
-    float *parts = NULL;
-    const wt_hpss_config config = analyze_hpss_config(s);
-    wt_status status = analyze_spectra_make(s, WT_STFT_COMPLEX, true, &x);
-    const size_t floats = (size_t)x.n_frames * (size_t)x.bins * 2;
-    if (!status && !(parts = malloc(2 * floats * sizeof *parts)))
-        status = wt_fail(WT_ERR_NO_MEMORY, "hpss: %zu numbers", 2 * floats);
-    if (!status) status = wt_hpss_create(NULL, &config, &hpss);
-    if (!status) status = wt_hpss_run(hpss, x.values, x.n_frames, parts, parts + floats);
-    wt_hpss_destroy(hpss);
-    for (int k = 0; k < 2 && !status; k++) {
-        void *data;
-        status = analyze_add(r, k ? &analyze_like.percussive : &analyze_like.harmonic, 1, s->n, &data);
-        if (!status) status = wt_stft_inverse(x.stft, parts + (size_t)k * floats, x.n_frames, s->n, data);
-    }
-    free(parts);
-    analyze_spectra_free(&x);
     return status;
 }

@@ -53,6 +53,16 @@ static wt_status learn_bands(const analyze_walk *w, analyze_signal s, const anal
     return status;
 }
 
+/// Of bins in decibels.
+static wt_status learn_bins(const analyze_walk *w, analyze_signal s, const analyze_part *part, float *most)
+{
+    analyze_result bins = {.n_arrays = 0};
+    wt_status status = make_feature(w, s, analyze_bins_of_peak(), *s.options, &bins);
+    if (!status) keep_largest(&bins.arrays[0], 0, analyze_n_rows(&bins.arrays[0]), part, most);
+    analyze_result_free(&bins);
+    return status;
+}
+
 static wt_status learn_contrast(const analyze_walk *w, analyze_signal s, const analyze_part *part, float most[2])
 {
     analyze_result parts = {.n_arrays = 0};
@@ -103,6 +113,7 @@ static wt_status learn(void *user, const analyze_walk *w, int64_t n, const analy
         if (!l->pass && l->needs & ANALYZE_NEED_BAND) status = learn_bands(w, s, part, false, &whole->band_db);
         if (!status && !l->pass && l->needs & ANALYZE_NEED_ONSET)
             status = learn_bands(w, s, part, true, &whole->onset_peak);
+        if (!status && !l->pass && l->needs & ANALYZE_NEED_BIN) status = learn_bins(w, s, part, &whole->bin_db);
         if (!status && !l->pass && l->needs & ANALYZE_NEED_CONTRAST)
             status = learn_contrast(w, s, part, whole->contrast_db);
         if (!status) status = learn_tunings(w, s, part, l->tunings[c]);
@@ -133,7 +144,7 @@ static wt_status learn_all(analyze_walk *w, unsigned needs)
     for (int c = 0; c < w->channels && !status; c++) {
         analyze_whole *whole = &w->whole[c];
         whole->onset_peak = 0;
-        whole->band_db = whole->contrast_db[0] = whole->contrast_db[1] = -HUGE_VALF;
+        whole->band_db = whole->bin_db = whole->contrast_db[0] = whole->contrast_db[1] = -HUGE_VALF;
         status = make_tunings(w, needs, l.tunings[c]);
     }
     const analyze_signal as_a_whole = {.options = w->options, .rate_hz = w->rate_hz, .n = w->n};

@@ -59,26 +59,7 @@ static int remove_input(void **state)
 /// Array k of what the options make.
 static npy array_of(void **state, const char *options, int k)
 {
-    npy a;
-    const char *path = test_path(state, "out.npz");
-    if (run(options, path)) fail_msg("%s", analyze_out);
-    assert_ok(npz_read(path, k, &a));
-    return a;
-}
-
-/// [rows][columns], to the bit the transpose of `want` [columns][rows]. Frees the array.
-static void assert_turned(npy a, const float *want, size_t rows, size_t columns)
-{
-    assert_int_equal(a.n_dims, 2);
-    assert_int_equal(a.shape[0], rows);
-    assert_int_equal(a.shape[1], columns);
-    const size_t item = a.kind == 'c' ? 2 : 1;
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < columns; c++)
-            if (memcmp((float *)a.data + item * (r * columns + c), want + item * (c * rows + r), item * sizeof *want))
-                fail_msg("row %zu, column %zu: %.9g, want %.9g", r, c,
-                         (double)((float *)a.data)[item * (r * columns + c)], (double)want[item * (c * rows + r)]);
-    npy_free(&a);
+    return analyze_array_of(state, options, input, k);
 }
 
 static void constant_q_goes_by_one_spectrogram(void **state)
@@ -92,7 +73,7 @@ static void constant_q_goes_by_one_spectrogram(void **state)
         assert_ok(wt_cqt_create(NULL, &config, N, &cqt));
         assert_int_equal(wt_cqt_frames(cqt, N), FRAMES);
         assert_int_equal(wt_cqt_run(cqt, tones, N, want), WT_OK);
-        assert_turned(array_of(state, options[k], 0), want, 48, FRAMES);
+        analyze_assert_turned(array_of(state, options[k], 0), want, 48, FRAMES);
         wt_cqt_destroy(cqt);
     }
 }
@@ -116,7 +97,7 @@ static void the_invertible_transform_is_sampled(void **state)
             want[t * 48 + k] = hypotf(x[0] + y[0], x[1] + y[1]);
         }
     for (int t = 10; t + 10 < FRAMES; t++) assert_true(fabsf(want[t * 48 + 12] - 0.2f) < 0.002f); // 220 Hz
-    assert_turned(array_of(state, "-f nsgt --fmin 110 --n-bins 48", 0), want, 48, FRAMES);
+    analyze_assert_turned(array_of(state, "-f nsgt --fmin 110 --n-bins 48", 0), want, 48, FRAMES);
     wt_nsgt_destroy(nsgt);
     free(points);
 }
@@ -138,7 +119,7 @@ static void peaks_of_spectra_are_pitches(void **state)
     const wt_piptrack_config config = {.rate_hz = RATE_HZ, .n_fft = N_FFT, .fmin_hz = 200, .fmax_hz = 2000};
     assert_ok(wt_piptrack(&config, spectra, FRAMES, want, want + FRAMES * BINS));
     for (int k = 0; k < 2; k++)
-        assert_turned(array_of(state, "-f piptrack --fmin 200 --fmax 2000" SHORT, k), want + k * FRAMES * BINS, BINS,
+        analyze_assert_turned(array_of(state, "-f piptrack --fmin 200 --fmax 2000" SHORT, k), want + k * FRAMES * BINS, BINS,
                       FRAMES);
 }
 
@@ -153,7 +134,7 @@ static void multiples_of_a_frequency_add_up(void **state)
     assert_ok(wt_salience_create(NULL, &config, &plan));
     wt_salience_run(plan, spectra, FRAMES, want);
     wt_salience_destroy(plan);
-    assert_turned(array_of(state, "-f salience" SHORT, 0), want, BINS, FRAMES);
+    analyze_assert_turned(array_of(state, "-f salience" SHORT, 0), want, BINS, FRAMES);
 }
 
 static void bins_are_reassigned(void **state)
@@ -164,7 +145,7 @@ static void bins_are_reassigned(void **state)
     wt_reassigned_run(plan, tones, want);
     wt_reassigned_destroy(plan);
     for (int k = 0; k < 3; k++)
-        assert_turned(array_of(state, "-f reassigned" SHORT, k), want + k * FRAMES * BINS, BINS, FRAMES);
+        analyze_assert_turned(array_of(state, "-f reassigned" SHORT, k), want + k * FRAMES * BINS, BINS, FRAMES);
 }
 
 static void envelope_of(void **state, float *x)
@@ -188,7 +169,7 @@ static void tempi_are_fourier_transformed(void **state)
     wt_stft_destroy(stft);
     npy a = array_of(state, "-f fourier_tempogram", 0);
     assert_int_equal(a.kind, 'c');
-    assert_turned(a, want, TEMPI, (size_t)n_frames);
+    analyze_assert_turned(a, want, TEMPI, (size_t)n_frames);
 }
 
 static void multiples_of_the_tempo_are_weighed(void **state)
@@ -206,7 +187,7 @@ static void multiples_of_the_tempo_are_weighed(void **state)
     for (int t = 0; t < FRAMES; t++)
         wt_tempogram_ratio(RATE_HZ, HOP, rows + t * 384, 384, bpm[t], want + t * WT_TEMPO_RATIOS);
     wt_tempogram_destroy(tempogram), wt_tempo_destroy(tempo);
-    assert_turned(array_of(state, "-f tempo_ratios", 0), want, WT_TEMPO_RATIOS, FRAMES);
+    analyze_assert_turned(array_of(state, "-f tempo_ratios", 0), want, WT_TEMPO_RATIOS, FRAMES);
 }
 
 /// Squares of v - w h.

@@ -227,6 +227,11 @@ static void cuda_gives_the_same_in_tiles(void **state)
     assert_near(state, "cuda", "longer.wav", "chroma_cqt --rate 0", 4e-5); // of those, see above
     assert_near(state, "cuda", "longer.wav", "tonnetz --rate 0", 4e-5);
     assert_near(state, "cuda", "longer.wav", "chroma_cens --rate 0", 1e-3);
+    assert_near(state, "cuda", "long.wav", "spectrogram_db --channels", 2e-6);
+    assert_near(state, "cuda", "long.wav", "median --kernel 31", 0);
+    assert_near(state, "cuda", "long.wav", "median_spectrogram --kernel 9", 2e-6);
+    assert_near(state, "cuda", "long.wav", "residual --margin 2", 4e-6);
+    assert_near(state, "cuda", "long.wav", "tempos", 1e-9);
     assert_near(state, "cuda", "long.wav", "onset_strength --channels", 1e-4);
     assert_near(state, "cuda", "long.wav", "pcen --channels", 1e-4);
     assert_near(state, "cuda", "long.wav", "contrast --channels", 1e-4);
