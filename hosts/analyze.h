@@ -128,6 +128,13 @@ typedef struct analyze_options {
     int kernel, kernel_bins, max_lags; ///< of medians, along time and along frequency; of autocorrelation
     double mask_power;
     bool hard_masks;
+    wt_window_config window; ///< of spectra
+    wt_stft_pad padding;     ///< likewise
+    wt_mel_norm mel_norm;
+    int dct_type;  ///< of mfcc
+    double lifter; ///< likewise
+    bool calibrated, fine; ///< pyin; tempi
+    wt_nmf_solver solver;
     wt_nn_filter_config neighbours; ///< rows and columns are not looked at
     analyze_effect_options effect;
     analyze_format format;

@@ -264,6 +264,7 @@ int64_t analyze_shared_length(int64_t n)
 
 bool analyze_any_length(const analyze_options *options)
 {
+    if (options->padding != WT_STFT_PAD_ZERO) return false; // silence that follows is no other padding
     for (int k = 0; k < options->n_features; k++)
         if (!options->features[k]->any_length) return false;
     return true;

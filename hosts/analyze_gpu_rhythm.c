@@ -40,8 +40,9 @@ wt_status analyze_gpu_yin(const analyze_batch *b, analyze_result *parts)
 
 static wt_status make_pyin(const analyze_batch *b, int variant, void **plan)
 {
+    const wt_pyin_config config = {.frames = frames_of(b), .calibrated = b->signal.options->calibrated};
     (void)variant;
-    return wt_pyin_create(b->signal.place->device, &(wt_pyin_config){.frames = frames_of(b)}, (wt_pyin **)plan);
+    return wt_pyin_create(b->signal.place->device, &config, (wt_pyin **)plan);
 }
 
 static void destroy_pyin(void *plan) { wt_pyin_destroy(plan); }

@@ -47,6 +47,7 @@ static wt_status make_nmf(wt_device *device, const analyze_options *o, int64_t c
                                   .columns = (int)columns,
                                   .n_components = n_components(o),
                                   .n_iter = o->n_iter,
+                                  .solver = o->solver,
                                   .n_signals = n_signals};
     return wt_nmf_create(device, &config, plan);
 }

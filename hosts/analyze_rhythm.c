@@ -46,7 +46,7 @@ wt_status analyze_add_pyin(analyze_result *r, const float *f0, const float *voic
 wt_status analyze_pyin_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r)
 {
     wt_pyin *pyin;
-    wt_pyin_config config = {.frames = analyze_pitch_frames(s)};
+    wt_pyin_config config = {.frames = analyze_pitch_frames(s), .calibrated = s->options->calibrated};
     config.frames.n_samples = n;
     wt_status status = wt_pyin_create(NULL, &config, &pyin);
     if (status) return status;
@@ -146,7 +146,7 @@ wt_status analyze_onsets(const analyze_signal *s, analyze_result *r)
 
 wt_tempo_config analyze_tempo_config(const analyze_signal *s)
 {
-    return (wt_tempo_config){.rate_hz = s->rate_hz, .hop = analyze_hop(s->options)};
+    return (wt_tempo_config){.rate_hz = s->rate_hz, .hop = analyze_hop(s->options), .fine = s->options->fine};
 }
 
 wt_status analyze_tempo_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)

@@ -18,12 +18,14 @@ int64_t analyze_frames(const analyze_options *options, int64_t n)
 wt_mel_bank_config analyze_bank(const analyze_options *options, int rate_hz)
 {
     return (wt_mel_bank_config){.rate_hz = rate_hz, .n_fft = analyze_n_fft(options), .n_mels = options->n_mels,
-                                .fmin_hz = options->fmin_hz, .fmax_hz = options->fmax_hz, .htk = options->htk};
+                                .fmin_hz = options->fmin_hz, .fmax_hz = options->fmax_hz, .htk = options->htk,
+                                .norm = options->mel_norm};
 }
 
 wt_stft_config analyze_stft_config(const analyze_options *o)
 {
-    return (wt_stft_config){.n_fft = analyze_n_fft(o), .win_length = o->win_length, .hop = analyze_hop(o)};
+    return (wt_stft_config){.n_fft = analyze_n_fft(o), .win_length = o->win_length, .hop = analyze_hop(o),
+                            .window = o->window, .pad = o->padding};
 }
 
 void analyze_turn(const float *in, int64_t rows, int64_t columns, int width, float *out)
@@ -175,7 +177,8 @@ wt_status analyze_logmel(const analyze_signal *s, analyze_result *r)
 
 wt_mfcc_config analyze_mfcc_config(const analyze_signal *s)
 {
-    return (wt_mfcc_config){.mel = analyze_mel_config(s, ANALYZE_MEL_DB), .n_mfcc = s->options->n_mfcc};
+    return (wt_mfcc_config){.mel = analyze_mel_config(s, ANALYZE_MEL_DB), .n_mfcc = s->options->n_mfcc,
+                            .dct_type = s->options->dct_type, .lifter = s->options->lifter};
 }
 
 wt_status analyze_mfcc_of_bands(const analyze_signal *s, analyze_result *r)
