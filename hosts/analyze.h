@@ -19,7 +19,7 @@
 /// analyze_job.c        files: load, compute, write, many at once
 /// analyze_batch.c      which files go to a GPU together; analyze_work.c  the steps of such a batch; analyze_line.c  who
 ///                      takes which step
-/// analyze_tiles.h      files too long to be loaded
+/// analyze_tiles.h      files too long to be loaded;   analyze_spill.c  what of them is held all the same
 #ifndef WT_ANALYZE_H
 #define WT_ANALYZE_H
 
@@ -93,11 +93,13 @@ typedef struct analyze_array {
     int n_dims;       ///< 0 .. 3: [channels if more than one][rows][columns]
     int64_t shape[ANALYZE_MAX_DIMS]; ///< [n_dims]
     void *data;       ///< in C order
+    size_t mapped;    ///< bytes of the mapping that data is; 0 = of malloc
 } analyze_array;
 
 typedef struct analyze_result {
     analyze_array arrays[ANALYZE_MAX_ARRAYS];
     int n_arrays;
+    bool maps; ///< what is large lies in files
 } analyze_result;
 
 typedef enum analyze_format {
@@ -186,6 +188,9 @@ typedef struct analyze_place {
     wt_stream *stream;
     wt_buffer *packed, *pcm, *rooms[ANALYZE_ROOMS]; // on the device
     wt_buffer *read, *fetched;                      // page-locked
+    bool maps;                                      // what is fetched is large: in `mapped`, of so many bytes
+    void *mapped;
+    size_t mapped_bytes;
     struct analyze_kept {
         void *plan;
         void (*destroy)(void *plan);
@@ -220,7 +225,7 @@ typedef struct analyze_whole {
     int64_t n_speech;    ///< steps of vad so far
     float gain;          ///< of normalize
     analyze_flow *flows[ANALYZE_FLOWS]; ///< of the first channel: all channels', from tile to tile
-    int64_t begin;       ///< the tile's first sample, of the signal's
+    int64_t begin, n;    ///< the tile's first sample, of the signal's; the signal's samples
     int64_t from, count; ///< the tile's own columns; count -1 = all from there
 } analyze_whole;
 
@@ -387,6 +392,16 @@ WT_CHECKED wt_status analyze_stft_on_gpu(const analyze_batch *batch, wt_stft_out
 WT_CHECKED wt_status analyze_spectra_on_gpu(const analyze_batch *batch, wt_stft_output output, bool precise,
                                             wt_buffer **spectra, int64_t *n_frames);
 
+// ---- analyze_spill.c
+
+/// A file without a name, in $TMPDIR or /var/tmp, that is gone when it is closed.
+WT_CHECKED wt_status analyze_spill_open(FILE **file);
+/// Zeros in such a file; caller frees with munmap or analyze_let_go. Errors: WT_ERR_FILE naming what it was for.
+WT_CHECKED wt_status analyze_map(size_t bytes, const char *name, void **memory);
+/// Memory for `name`, where it is large and `maps` in a file; caller frees with analyze_let_go.
+WT_CHECKED wt_status analyze_take(bool maps, size_t bytes, const char *name, void **data, size_t *mapped);
+void analyze_let_go(void *data, size_t mapped); ///< NULL is allowed.
+
 // ---- analyze_array.c
 
 /// What the features' arrays are like.
@@ -449,6 +464,7 @@ wt_status analyze_onset_strength(const analyze_signal *s, analyze_result *r);
 wt_status analyze_onsets(const analyze_signal *s, analyze_result *r);
 wt_status analyze_tempo(const analyze_signal *s, analyze_result *r);
 wt_status analyze_tempos(const analyze_signal *s, analyze_result *r);
+int64_t analyze_tempos_reach(const analyze_signal *s);
 wt_status analyze_beats(const analyze_signal *s, analyze_result *r);
 wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r);
 wt_status analyze_plp(const analyze_signal *s, analyze_result *r);
@@ -477,10 +493,7 @@ wt_status analyze_time_stretch_of(const analyze_signal *s, const float *pcm, int
 wt_status analyze_pitch_shift_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r);
 wt_status analyze_onsets_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
 wt_status analyze_tempo_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
-wt_status analyze_tempos_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
 wt_status analyze_beats_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
-wt_status analyze_fourier_tempogram_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
-wt_status analyze_tempo_ratios_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
 wt_status analyze_plp_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r);
 wt_status analyze_trim_of(const analyze_signal *s, const float *rms, int64_t n, analyze_result *r);
 wt_status analyze_split_of(const analyze_signal *s, const float *rms, int64_t n, analyze_result *r);
@@ -654,6 +667,8 @@ typedef struct analyze_report {
 WT_CHECKED wt_status analyze_write_npy(const analyze_report *report, FILE *out);
 WT_CHECKED wt_status analyze_write_npz(const analyze_report *report, FILE *out);
 WT_CHECKED wt_status analyze_write_csv(const analyze_report *report, FILE *out);
+/// One table holds arrays of one layout and length. Errors: WT_ERR_BAD_ARG.
+WT_CHECKED wt_status analyze_csv_check(const analyze_result *result);
 /// A table in parts: its head, and `count` rows from column `from` of `tile` on, which begin at frame `first`.
 WT_CHECKED wt_status analyze_csv_head(const analyze_report *report, FILE *out);
 void analyze_csv_rows(const analyze_report *report, const analyze_result *tile, int64_t first, int64_t from,
@@ -664,13 +679,14 @@ WT_CHECKED wt_status analyze_write_json(const analyze_report *report, FILE *out)
 typedef struct analyze_numpy {
     struct analyze_member {
         char name[64];
-        uint32_t crc, size, offset;
+        uint32_t crc;
+        uint64_t size, offset;
     } members[ANALYZE_MAX_ARRAYS];
     int64_t data[ANALYZE_MAX_ARRAYS];
-    bool zip;
+    bool zip, wide; ///< wide: with sizes in 64 bits, as 4 GiB and more want them
 } analyze_numpy;
 
-/// From the report's arrays, whose data is not read.
+/// From the report's arrays, whose data is not read; the file's `wide` may be set before.
 WT_CHECKED wt_status analyze_numpy_lay(const analyze_report *report, analyze_numpy *file);
 /// Columns of a tile; of signals `hop` samples a column.
 typedef struct analyze_part {

@@ -119,8 +119,8 @@ wt_status analyze_add(analyze_result *result, const analyze_array *like, int64_t
     if (a->n_dims == 2) a->shape[0] = n_rows;
     if (a->n_dims) a->shape[a->n_dims - 1] = n_columns;
     const size_t bytes = (size_t)analyze_count(a) * analyze_item_bytes(a->type);
-    a->data = malloc(bytes + 1); // a list may be empty
-    if (!a->data) return wt_fail(WT_ERR_NO_MEMORY, "%s: %zu bytes", a->name, bytes);
+    wt_status status = analyze_take(result->maps, bytes, a->name, &a->data, &a->mapped);
+    if (status) return status;
     result->n_arrays++;
     *data = a->data;
     return WT_OK;
@@ -146,7 +146,7 @@ wt_status analyze_add_value(analyze_result *result, const char *name, const char
 
 void analyze_result_free(analyze_result *result)
 {
-    for (int k = 0; k < result->n_arrays; k++) free(result->arrays[k].data);
+    for (int k = 0; k < result->n_arrays; k++) analyze_let_go(result->arrays[k].data, result->arrays[k].mapped);
     result->n_arrays = 0;
 }
 

@@ -55,21 +55,21 @@ static const analyze_feature features[] = {
     {"denoise", "with less noise: --denoiser --noise --max-cut", ANALYZE_TILES, NULL, analyze_denoise, .context = ANALYZE_CONTEXT, .reach = analyze_denoise_reach, .audio = true},
     {"echo_cancel", "without the echo of --playback", ANALYZE_TILES, NULL, analyze_echo_cancel, .context = ANALYZE_CONTEXT, .reach = analyze_echo_reach, .audio = true},
     {"istft", "through spectra and back", ANALYZE_TILES, analyze_istft, analyze_gpu_istft, .context = ANALYZE_CONTEXT, .reach = analyze_istft_reach, .audio = true},
-    {"icqt", "through the constant-Q transform and back, as far as that goes", ANALYZE_GATHERED, analyze_icqt, analyze_gpu_icqt, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_icqt_of, .audio = true, .above_zero = true},
+    {"icqt", "through the constant-Q transform and back, as far as that goes", ANALYZE_TILES, analyze_icqt, analyze_gpu_icqt, .context = ANALYZE_CONTEXT_OF_CQT, .reach = analyze_icqt_reach, .audio = true, .above_zero = true},
     {"insgt", "through the constant-Q transform that has an inverse, and back", ANALYZE_GATHERED, analyze_insgt, analyze_gpu_insgt, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_insgt_of, .audio = true, .above_zero = true},
     {"piptrack", "peaks of the spectra: pitches, pitch_magnitudes [bins][frames]", ANALYZE_TILES, analyze_piptrack, analyze_gpu_piptrack, .n_arrays = 2, .above_zero = true},
     {"salience", "energy at the multiples of each frequency [bins][frames]", ANALYZE_TILES, analyze_salience, analyze_gpu_salience, .any_length = false},
-    {"reassigned", "spectra with each bin's own frequency and time", ANALYZE_GATHERED, analyze_reassigned, analyze_gpu_reassigned, .base = ANALYZE_BASE_SAMPLES},
+    {"reassigned", "spectra with each bin's own frequency and time", ANALYZE_TILES, analyze_reassigned, analyze_gpu_reassigned, .context = ANALYZE_CONTEXT, .n_arrays = 3},
     {"yin", "pitch in Hz [frames]", ANALYZE_TILES, analyze_yin, analyze_gpu_yin, .any_length = true, .above_zero = true},
     {"pyin", "pitch f0, voiced, voiced_prob [frames]", ANALYZE_GATHERED, analyze_pyin, analyze_gpu_pyin, .base = ANALYZE_BASE_SAMPLES, .finish = analyze_pyin_of, .above_zero = true},
     {"onset_strength", "how much begins in each frame [frames]", ANALYZE_TILES, analyze_onset_strength, analyze_gpu_onset_strength, .needs = ANALYZE_NEED_ONSET},
     {"onsets", "frames in which notes begin", ANALYZE_GATHERED, analyze_onsets, analyze_gpu_onsets, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_onsets_of},
     {"tempo", "one tempo in BPM", ANALYZE_GATHERED, analyze_tempo, analyze_gpu_tempo, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_tempo_of},
-    {"tempos", "a tempo of each frame in BPM [frames]", ANALYZE_GATHERED, analyze_tempos, analyze_gpu_tempos, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_tempos_of},
+    {"tempos", "a tempo of each frame in BPM [frames]", ANALYZE_TILES, analyze_tempos, analyze_gpu_tempos, .needs = ANALYZE_NEED_ONSET, .context = ANALYZE_CONTEXT, .reach = analyze_tempos_reach},
     {"beats", "frames of the beats, and beat_tempo in BPM", ANALYZE_GATHERED, analyze_beats, analyze_gpu_beats, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_BEAT, .finish = analyze_beats_of},
     {"tempogram", "autocorrelation of the onset strength [lags][frames]", ANALYZE_TILES, analyze_tempogram, analyze_gpu_tempogram, .needs = ANALYZE_NEED_ONSET, .context = 200},
-    {"fourier_tempogram", "spectra of the onset strength [tempi][frames]", ANALYZE_GATHERED, analyze_fourier_tempogram, analyze_gpu_fourier_tempogram, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_fourier_tempogram_of},
-    {"tempo_ratios", "how strong a tempo's multiples are [13][frames]", ANALYZE_GATHERED, analyze_tempo_ratios, analyze_gpu_tempo_ratios, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_ONSET, .finish = analyze_tempo_ratios_of},
+    {"fourier_tempogram", "spectra of the onset strength [tempi][frames]", ANALYZE_TILES, analyze_fourier_tempogram, analyze_gpu_fourier_tempogram, .needs = ANALYZE_NEED_ONSET, .context = 200},
+    {"tempo_ratios", "how strong a tempo's multiples are [13][frames]", ANALYZE_TILES, analyze_tempo_ratios, analyze_gpu_tempo_ratios, .needs = ANALYZE_NEED_ONSET, .context = 200},
     {"plp", "predominant local pulse [frames]", ANALYZE_GATHERED, analyze_plp, analyze_gpu_plp, .needs = ANALYZE_NEED_ONSET, .base = ANALYZE_BASE_BEAT, .finish = analyze_plp_of},
     {"centroid", "mean frequency of the spectra in Hz [frames]", ANALYZE_TILES, analyze_centroid, analyze_gpu_centroid, .any_length = true},
     {"bandwidth", "their spread about it in Hz", ANALYZE_TILES, analyze_bandwidth, analyze_gpu_bandwidth, .any_length = true},
@@ -206,14 +206,13 @@ static wt_status stack(analyze_result *whole, int first, const analyze_result *p
                            from->name, channels);
         const size_t bytes = (size_t)analyze_count(from) * analyze_item_bytes(from->type);
         if (c == 0) {
-            void *data;
             analyze_array like = *from;
             like.n_dims++;
             memmove(like.shape + 1, from->shape, sizeof *like.shape * (size_t)from->n_dims);
             like.shape[0] = channels;
-            if (!(data = malloc(bytes * (size_t)channels + 1)))
-                return wt_fail(WT_ERR_NO_MEMORY, "%s: %d channels", from->name, channels);
-            like.data = data;
+            wt_status status =
+                analyze_take(whole->maps, bytes * (size_t)channels, from->name, &like.data, &like.mapped);
+            if (status) return status;
             whole->arrays[whole->n_arrays++] = like;
         }
         memcpy((char *)whole->arrays[first + k].data + (size_t)c * bytes, from->data, bytes);

@@ -21,16 +21,22 @@ wt_status analyze_power(const analyze_signal *s, analyze_result *r)
     return status;
 }
 
-/// Above -pi: what a zero's sign decides in bins that are real would differ from backend to backend.
-static float above_minus_pi(float angle) { return angle <= -(float)M_PI ? (float)M_PI : angle; }
+/// Angles of complex numbers [count], in place of them or elsewhere. What rounding decides would differ from backend to
+/// backend: bins below 1e-10 are 0, and real ones have pi, not -pi. `in` may be `out`.
+static void angles_of(const float *in, int64_t count, float *out)
+{
+    for (int64_t k = 0; k < count; k++) {
+        const float re = in[2 * k], im = in[2 * k + 1], angle = atan2f(im, re);
+        out[k] = re * re + im * im < 1e-20f ? 0 : angle <= -(float)M_PI ? (float)M_PI : angle;
+    }
+}
 
 /// Of precise spectra: a quiet bin's phase is one too.
 wt_status analyze_phase(const analyze_signal *s, analyze_result *r)
 {
     analyze_spectra x;
     wt_status status = analyze_spectra_make(s, WT_STFT_COMPLEX, true, &x);
-    const int64_t count = status ? 0 : x.n_frames * x.bins;
-    for (int64_t k = 0; k < count; k++) x.values[k] = above_minus_pi(atan2f(x.values[2 * k + 1], x.values[2 * k]));
+    if (!status) angles_of(x.values, x.n_frames * x.bins, x.values);
     if (!status) status = analyze_add_turned(r, &analyze_like.phase, x.values, x.n_frames, x.bins);
     analyze_spectra_free(&x);
     return status;
@@ -134,13 +140,16 @@ wt_status analyze_gpu_phase(const analyze_batch *b, analyze_result *parts)
 {
     wt_buffer *spectra;
     int64_t n_frames;
-    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_PHASE, true, &spectra, &n_frames);
-    if (!status) status = give_spectra(b, parts, &analyze_like.phase, spectra, n_frames);
-    for (int k = 0; k < b->n_used && !status; k++) {
-        const analyze_array *a = &parts[k].arrays[parts[k].n_arrays - 1];
-        float *angles = a->data;
-        for (int64_t i = 0; i < analyze_count(a); i++) angles[i] = above_minus_pi(angles[i]);
-    }
+    const void *data;
+    wt_status status = analyze_spectra_on_gpu(b, WT_STFT_COMPLEX, true, &spectra, &n_frames);
+    const int64_t count = status ? 0 : b->n_used * n_frames * bins_of(b);
+    if (!status) status = analyze_fetch(b, spectra, 2 * sizeof(float) * (size_t)count, &data);
+    if (status) return status;
+    float *angles = malloc(sizeof *angles * (size_t)count);
+    if (!angles) return wt_fail(WT_ERR_NO_MEMORY, "phase: %d signals", b->n_used);
+    angles_of(data, count, angles);
+    status = analyze_give(b, parts, &analyze_like.phase, angles, bins_of(b), n_frames, true);
+    free(angles);
     return status;
 }
 

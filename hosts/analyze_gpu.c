@@ -59,6 +59,7 @@ void analyze_place_close(analyze_place *place)
     wt_buffer_destroy(place->pcm);
     wt_buffer_destroy(place->read);
     wt_buffer_destroy(place->fetched);
+    analyze_let_go(place->mapped, place->mapped_bytes);
     wt_stream_destroy(place->stream);
     wt_device_close(place->device);
     *place = (analyze_place){.device = NULL, .clock = place->clock};
@@ -120,15 +121,25 @@ wt_status analyze_room(const analyze_batch *batch, int k, size_t bytes, wt_buffe
     return status;
 }
 
+static wt_status map_fetched(analyze_place *p, size_t bytes)
+{
+    if (p->mapped && p->mapped_bytes >= bytes) return WT_OK;
+    analyze_let_go(p->mapped, p->mapped_bytes);
+    p->mapped = NULL;
+    p->mapped_bytes = bytes;
+    return analyze_map(bytes, "what a GPU gives back", &p->mapped);
+}
+
 wt_status analyze_fetch(const analyze_batch *batch, const wt_buffer *from, size_t bytes, const void **data)
 {
     analyze_place *p = batch->signal.place;
-    wt_status status = analyze_grow(p, WT_MEMORY_PINNED, bytes, &p->fetched);
-    if (!status) status = wt_stream_download(p->stream, wt_buffer_host(p->fetched), from, 0, bytes);
+    wt_status status = p->maps ? map_fetched(p, bytes) : analyze_grow(p, WT_MEMORY_PINNED, bytes, &p->fetched);
+    void *to = status ? NULL : p->maps ? p->mapped : wt_buffer_host(p->fetched);
+    if (!status) status = wt_stream_download(p->stream, to, from, 0, bytes);
     const analyze_stage before = analyze_enter(p->clock, ANALYZE_WAIT);
     if (!status) status = wt_stream_synchronize(p->stream);
     analyze_enter(p->clock, before);
-    *data = status ? NULL : wt_buffer_host(p->fetched);
+    *data = status ? NULL : to;
     return status;
 }
 
@@ -235,7 +246,7 @@ wt_status analyze_batch_compute(analyze_batch *b, analyze_result *results)
 {
     const analyze_options *o = b->signal.options;
     wt_status status = WT_OK;
-    analyze_result *parts = malloc(sizeof *parts * (size_t)b->n_used);
+    analyze_result *parts = calloc((size_t)b->n_used, sizeof *parts);
     if (!parts) return wt_fail(WT_ERR_NO_MEMORY, "analyze: arrays of %d signals", b->n_used);
     for (int f = 0; f < o->n_features && !status; f++) {
         for (int k = 0; k < b->n_used; k++) parts[k].n_arrays = 0;

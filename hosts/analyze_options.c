@@ -83,7 +83,7 @@ int analyze_options_table(analyze_arguments *a, const wt_option **table)
         {.name = "width", .kind = WT_OPTION_INT, .value = &o->width, .argument = "PIXELS", .min = 600, .max = 32768, .help = "of pictures, 1600"},
         {.name = "height", .kind = WT_OPTION_INT, .value = &o->height, .argument = "PIXELS", .min = 200, .max = 4000, .help = "of each panel of a picture, 420"},
         {.name = "jobs", .letter = 'j', .kind = WT_OPTION_INT, .value = &o->n_jobs, .argument = "N", .min = 1, .max = 1024, .help = "worker threads; one per processor if left out, with a GPU 16 at most"},
-        {.name = "tile", .kind = WT_OPTION_INT, .value = &o->tile, .argument = "SAMPLES", .min = 1, .max = 1 << 24, .help = "samples worked on at once where features allow it, 4194304; others take 64 times that at most"},
+        {.name = "tile", .kind = WT_OPTION_INT, .value = &o->tile, .argument = "SAMPLES", .min = 1, .max = 1 << 24, .help = "samples worked on at once where features allow it, 4194304"},
         {.name = "backend", .kind = WT_OPTION_TEXT, .value = &a->backend, .argument = "WHICH", .help = "auto, cuda or cpu"},
         {.name = "resume", .kind = WT_OPTION_FLAG, .value = &a->resume, .help = "skip files whose output is there and not older"},
         {.name = "json", .kind = WT_OPTION_FLAG, .value = &a->json, .help = "a summary as JSON on standard output"},

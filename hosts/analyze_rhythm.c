@@ -164,7 +164,7 @@ wt_status analyze_tempo(const analyze_signal *s, analyze_result *r)
     return of_strength(s, false, analyze_tempo_of, r);
 }
 
-wt_status analyze_tempos_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
+static wt_status tempos_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
 {
     wt_tempo *tempo = NULL;
     void *bpm;
@@ -178,8 +178,11 @@ wt_status analyze_tempos_of(const analyze_signal *s, const float *envelope, int6
 
 wt_status analyze_tempos(const analyze_signal *s, analyze_result *r)
 {
-    return of_strength(s, false, analyze_tempos_of, r);
+    return of_strength(s, false, tempos_of, r);
 }
+
+/// Half of the window that lags are looked for in, with a frame's rounding.
+int64_t analyze_tempos_reach(const analyze_signal *s) { return 4 * (int64_t)s->rate_hz + 2 * analyze_hop(s->options); }
 
 wt_status analyze_beats_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
 {
@@ -230,7 +233,7 @@ wt_status analyze_tempogram(const analyze_signal *s, analyze_result *r)
 }
 
 /// librosa's fourier_tempogram: a short-time transform of the envelope, frame by frame.
-wt_status analyze_fourier_tempogram_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
+static wt_status fourier_tempogram_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
 {
     wt_stft *stft;
     (void)s;
@@ -248,11 +251,11 @@ wt_status analyze_fourier_tempogram_of(const analyze_signal *s, const float *env
 
 wt_status analyze_fourier_tempogram(const analyze_signal *s, analyze_result *r)
 {
-    return of_strength(s, false, analyze_fourier_tempogram_of, r);
+    return of_strength(s, false, fourier_tempogram_of, r);
 }
 
 /// Of each frame's own tempo, as librosa's tempogram_ratio has it.
-wt_status analyze_tempo_ratios_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
+static wt_status tempo_ratios_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)
 {
     wt_tempo *tempo = NULL;
     wt_tempo_config config = analyze_tempo_config(s);
@@ -274,7 +277,7 @@ wt_status analyze_tempo_ratios_of(const analyze_signal *s, const float *envelope
 
 wt_status analyze_tempo_ratios(const analyze_signal *s, analyze_result *r)
 {
-    return of_strength(s, false, analyze_tempo_ratios_of, r);
+    return of_strength(s, false, tempo_ratios_of, r);
 }
 
 wt_status analyze_plp_of(const analyze_signal *s, const float *envelope, int64_t n, analyze_result *r)

@@ -15,7 +15,6 @@ wt_status analyze_filtfilt_of(const analyze_signal *s, const float *pcm, int64_t
 wt_status analyze_savgol(const analyze_signal *s, analyze_result *r);
 wt_status analyze_istft(const analyze_signal *s, analyze_result *r);
 wt_status analyze_icqt(const analyze_signal *s, analyze_result *r);
-wt_status analyze_icqt_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r);
 wt_status analyze_insgt(const analyze_signal *s, analyze_result *r);
 wt_status analyze_insgt_of(const analyze_signal *s, const float *pcm, int64_t n, analyze_result *r);
 wt_status analyze_gpu_resample(const analyze_batch *b, analyze_result *parts);
@@ -26,6 +25,7 @@ wt_status analyze_gpu_icqt(const analyze_batch *b, analyze_result *parts);
 wt_status analyze_gpu_insgt(const analyze_batch *b, analyze_result *parts);
 int64_t analyze_savgol_reach(const analyze_signal *s);
 int64_t analyze_istft_reach(const analyze_signal *s);
+int64_t analyze_icqt_reach(const analyze_signal *s);
 
 // On a thread and on a GPU.
 wt_status analyze_normalize(const analyze_batch *b, analyze_result *parts);

@@ -20,8 +20,7 @@ static double place_of(const analyze_report *report, const analyze_array *a, int
 
 static bool is_list(const analyze_array *a) { return a->layout == ANALYZE_EVENTS || a->layout == ANALYZE_SPANS; }
 
-/// One table holds arrays of one layout and length.
-static wt_status check_table(const analyze_result *r)
+wt_status analyze_csv_check(const analyze_result *r)
 {
     for (int k = 0; k < r->n_arrays; k++) {
         const analyze_array *a = &r->arrays[0], *b = &r->arrays[k];
@@ -59,7 +58,7 @@ static void write_cell(const analyze_array *a, int64_t k, FILE *out)
 wt_status analyze_csv_head(const analyze_report *report, FILE *out)
 {
     const analyze_result *r = report->result;
-    wt_status status = check_table(r);
+    wt_status status = analyze_csv_check(r);
     if (status) return status;
     fputs(r->arrays[0].layout == ANALYZE_BINS ? "hz" : r->arrays[0].layout == ANALYZE_LAGS ? "lag_s" : "time_s", out);
     for (int k = 0; k < r->n_arrays; k++) write_head(&r->arrays[k], out);
@@ -113,7 +112,7 @@ wt_status analyze_write_csv(const analyze_report *report, FILE *out)
     analyze_result r = *report->result;
     if (r.n_arrays == 2 && r.arrays[0].layout == ANALYZE_EVENTS && r.arrays[1].layout == ANALYZE_VALUE) r.n_arrays = 1;
     const analyze_report short_report = {.options = report->options, .result = &r, .n = report->n, .rate_hz = report->rate_hz};
-    wt_status status = check_table(&r);
+    wt_status status = analyze_csv_check(&r);
     if (status) return status;
     if (r.arrays[0].layout == ANALYZE_VALUE) write_values(&r, out);
     else if (r.arrays[0].layout == ANALYZE_EVENTS) write_events(report, &r.arrays[0], out);

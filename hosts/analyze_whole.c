@@ -214,23 +214,10 @@ static wt_status gather_columns(const analyze_walk *w, const analyze_signal *s, 
     return status;
 }
 
-/// A file that is gone when it is closed.
-static wt_status open_spill(FILE **file)
-{
-    char path[4096];
-    const char *folder = getenv("TMPDIR"); // /tmp is often memory
-    snprintf(path, sizeof path, "%s/warptone-XXXXXX", folder ? folder : "/var/tmp");
-    const int fd = mkstemp(path);
-    if (fd >= 0) unlink(path);
-    *file = fd < 0 ? NULL : fdopen(fd, "w+b");
-    if (!*file && fd >= 0) close(fd);
-    return *file ? WT_OK : wt_fail(WT_ERR_FILE, "%s: cannot be made: %s", path, strerror(errno));
-}
-
 static wt_status gather_samples(const analyze_signal *s, const analyze_part *part, row *r)
 {
     const int64_t begin = part->from * part->hop, end = part->count < 0 ? s->n : begin + part->count * part->hop;
-    wt_status status = r->spilled ? WT_OK : open_spill(&r->spilled);
+    wt_status status = r->spilled ? WT_OK : analyze_spill_open(&r->spilled);
     if (!status && fwrite(s->pcm + begin, sizeof(float), (size_t)(end - begin), r->spilled) != (size_t)(end - begin))
         status = wt_fail(WT_ERR_FILE, "samples for a while: cannot be written: %s", strerror(errno));
     r->n += end - begin;
@@ -281,7 +268,9 @@ static wt_status finish_samples(const analyze_walk *w, const analyze_feature *f,
                                 analyze_result *result)
 {
     s.pcm = r->values, s.n = r->n, s.place = w->place, s.whole = NULL;
+    w->place->maps = true;
     wt_status status = w->place->device && f->on_gpu ? analyze_feature_on_gpu(&s, f, result) : WT_ERR_UNSUPPORTED;
+    w->place->maps = false;
     if (status != WT_ERR_UNSUPPORTED && status != WT_ERR_NO_MEMORY) return status;
     return f->finish ? f->finish(&s, r->values, r->n, result) : f->compute(&s, result);
 }
@@ -292,9 +281,11 @@ static wt_status finish(const analyze_walk *w, const analyze_feature *feature, c
     analyze_result *parts = calloc((size_t)w->channels, sizeof *parts);
     wt_status status = parts ? WT_OK : wt_fail(WT_ERR_NO_MEMORY, "%s: arrays", f->name);
     const int channels = f->tiles == ANALYZE_OF_FILE ? 1 : w->channels;
+    result->maps = true;
     for (int c = 0; c < channels && !status; c++) {
         analyze_signal s = analyze_tile_signal(w, w->n, c);
         row *r = &g->rows[c][f->base];
+        parts[c].maps = true;
         status = map_spill(r);
         if (!status && f->base == ANALYZE_BASE_SAMPLES)
             status = finish_samples(w, f, s, r, &parts[c]);
@@ -305,6 +296,15 @@ static wt_status finish(const analyze_walk *w, const analyze_feature *feature, c
     if (!status) status = analyze_join(f, parts, w->channels, result);
     for (int c = 0; parts && c < w->channels; c++) analyze_result_free(&parts[c]);
     free(parts);
+    return status;
+}
+
+/// The first channel's, for the walk.
+static wt_status keep_samples(analyze_walk *w, row *r)
+{
+    wt_status status = map_spill(r);
+    w->samples = status ? NULL : r->values;
+    r->values = NULL; // the mapping stays when its file is closed
     return status;
 }
 
@@ -319,11 +319,13 @@ wt_status analyze_whole_learn(analyze_walk *w, analyze_result *gathered)
         g.wanted[o->features[k]->base] = true;
         any = any || o->features[k]->base != ANALYZE_BASE_NONE;
     }
+    if (w->keep_samples) any = g.wanted[ANALYZE_BASE_SAMPLES] = true;
     w->n_read = w->n;
     wt_status status = g.rows ? learn_all(w, needs) : wt_fail(WT_ERR_NO_MEMORY, "analyze: rows");
     if (!status && any && w->n_read == w->n) status = analyze_walk_along(w, gather, &g);
     for (int k = 0; k < o->n_features && !status && w->n_read == w->n; k++)
         if (o->features[k]->tiles != ANALYZE_TILES) status = finish(w, o->features[k], &g, &gathered[k]);
+    if (!status && w->keep_samples && w->n_read == w->n) status = keep_samples(w, &g.rows[0][ANALYZE_BASE_SAMPLES]);
     for (int k = 0; g.rows && k < w->channels * ANALYZE_BASES; k++)
         row_free(&g.rows[k / ANALYZE_BASES][k % ANALYZE_BASES]);
     free(g.rows);
