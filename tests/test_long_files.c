@@ -45,15 +45,13 @@ static void prolong(const char *path, uint32_t data_bytes)
     assert_int_equal(truncate(path, 44 + (off_t)data_bytes), 0);
 }
 
-// Whether `warptone ARGUMENTS` did it, with so many KB of memory of its own (0 = as many as it wants), and its largest
-// resident set in KB.
-static bool runs(const char *arguments, const char *in, const char *out, int own_kb, long *resident_kb)
+// Whether `warptone ARGUMENTS` did it after what the shell did before, and its largest resident set in KB.
+static bool runs(const char *before, const char *arguments, const char *in, const char *out, long *resident_kb)
 {
-    char command[16384], limit[64] = "";
+    char command[16384];
     struct rusage usage;
     int status;
-    if (own_kb) snprintf(limit, sizeof limit, "ulimit -d %d;", own_kb);
-    snprintf(command, sizeof command, "%s WARPTONE_BACKEND=cpu TMPDIR='%.*s' exec '%s' %s '%s' '%s' >/dev/null", limit,
+    snprintf(command, sizeof command, "%s WARPTONE_BACKEND=cpu TMPDIR='%.*s' exec '%s' %s '%s' '%s' >/dev/null", before,
              (int)(strrchr(in, '/') - in), in, program, arguments, in, out);
     const pid_t child = fork();
     if (child == 0) {
@@ -68,7 +66,7 @@ static bool runs(const char *arguments, const char *in, const char *out, int own
 static long resident_kb(const char *arguments, const char *in, const char *out)
 {
     long kb;
-    if (!runs(arguments, in, out, 0, &kb)) fail_msg("%s", arguments);
+    if (!runs("", arguments, in, out, &kb)) fail_msg("%s", arguments);
     return kb;
 }
 
@@ -132,7 +130,7 @@ static void ten_hours_go_in_tiles(void **state)
 /// Of a signal of 58 MB: whole signals, and formats that are not written tile by tile, in 48 MB.
 static void what_is_held_lies_in_files(void **state)
 {
-    enum { OWN_KB = 48 << 10 };
+    static const char limit[] = "ulimit -d 49152;"; // KB
     static const struct {
         const char *arguments, *name;
     } cases[] = {
@@ -148,12 +146,41 @@ static void what_is_held_lies_in_files(void **state)
         const bool to_stdout = !strcmp(cases[k].name, "-");
         snprintf(out, sizeof out, "%s", to_stdout ? "-" : test_path(state, cases[k].name));
         snprintf(arguments, sizeof arguments, "analyze -q -j 1 --rate 0 --tile 65536 %s", cases[k].arguments);
-        if (!runs(arguments, in, out, OWN_KB, &kb)) fail_msg("%s", arguments);
+        if (!runs(limit, arguments, in, out, &kb)) fail_msg("%s", arguments);
     }
     snprintf(out, sizeof out, "%s", test_path(state, "none.npz")); // it is a limit: held whole, it is passed
-    assert_false(runs("analyze -q -j 1 --rate 0 -f filtfilt --edges 1000", in, out, OWN_KB, &kb));
+    assert_false(runs(limit, "analyze -q -j 1 --rate 0 -f filtfilt --edges 1000", in, out, &kb));
     assert_int_equal(test_folder_count(state, "none.npz"), 0);
     assert_int_equal(test_folder_count(state, "warptone-"), 0);
+}
+
+/// Nothing stays: no half file, no file with another name.
+static void a_full_disk_is_told_and_leaves_nothing(void **state)
+{
+    static const char limit[] = "trap '' XFSZ; ulimit -f 4000; exec 2>%s;"; // blocks of 512 or 1024 bytes
+    static const struct {
+        const char *arguments, *name;
+    } cases[] = {
+        {"-f spectrogram", "full.npz"}, {"-f spectrogram", "full.csv"},          {"-f filter --edges 1000", "full.wav"},
+        {"-f spectrogram", "full.png"}, {"-f filtfilt --edges 1000", "full.npy"}, {"-f pcen_delta", "full.npz"},
+    };
+    char in[4096], out[4096], arguments[512], before[4200];
+    long kb;
+    need_program();
+    snprintf(in, sizeof in, "%s", test_path(state, "long.wav"));
+    snprintf(before, sizeof before, limit, test_path(state, "said"));
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        size_t size;
+        snprintf(out, sizeof out, "%s", test_path(state, cases[k].name));
+        snprintf(arguments, sizeof arguments, "analyze -q -j 1 --rate 0 --tile 65536 %s", cases[k].arguments);
+        const int n_before = test_folder_count(state, "");
+        if (runs(before, arguments, in, out, &kb)) fail_msg("%s %s did not fail", arguments, cases[k].name);
+        char *said = test_slurp(test_path(state, "said"), &size);
+        if (!memmem(said, size, "File too large", 14)) fail_msg("%s: %.*s", arguments, (int)size, said);
+        free(said);
+        assert_int_equal(unlink(test_path(state, "said")), 0);
+        assert_int_equal(test_folder_count(state, ""), n_before);
+    }
 }
 
 static void chains_stream_long_files(void **state)
@@ -176,6 +203,7 @@ int main(void)
         cmocka_unit_test(signals_of_long_files_flow),
         cmocka_unit_test(ten_hours_go_in_tiles),
         cmocka_unit_test(what_is_held_lies_in_files),
+        cmocka_unit_test(a_full_disk_is_told_and_leaves_nothing),
         cmocka_unit_test(chains_stream_long_files),
     };
     if (!find_program(program, sizeof program)) return 1;
